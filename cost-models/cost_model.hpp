@@ -1,0 +1,37 @@
+// Alpha-beta-gamma parameters of a machine as one rank sees it, for the closed forms of the algorithms.
+// Hockney, "The communication challenge for MPP", Parallel Computing 20 (1994); LogGP's overhead is part of alpha.
+#pragma once
+
+#include "libgccl/schedule/call.hpp"
+
+namespace gccl {
+
+using Cost = double;  // nanoseconds
+
+struct Hop {
+  double alpha_ns = 0;           // one message's fixed time: sender overhead and the latencies on its way
+  double beta_ns_per_byte = 0;   // inverse bandwidth of the narrowest link on its way
+  Cost operator()(double bytes) const { return alpha_ns + bytes * beta_ns_per_byte; }
+};
+
+struct CostModel {
+  Hop node;                        // between two ranks of a node
+  Hop net;                         // between nodes, while one rank of each node sends
+  Hop net_all;                     // between nodes, while every rank of each node sends
+  double overhead_ns = 0;          // part of alpha: how long a rank is busy starting one message
+  double combine_ns_per_byte = 0;  // gamma: reduction of one incoming byte
+  double copy_ns_per_byte = 0;
+  double element_bytes = 1;
+
+  double bytes(double count) const { return count * element_bytes; }
+  double combine(double bytes) const { return bytes * combine_ns_per_byte; }
+  double copy(double bytes) const { return bytes * copy_ns_per_byte; }
+  // The slowest hop of a pattern that crosses nodes at one place of each node (rings, chains).
+  const Hop& widest(const View& v) const { return v.nodes > 1 ? net : node; }
+  // The hop over a rank distance when every rank sends over that distance at once.
+  const Hop& at(const View& v, Count distance) const {
+    return v.nodes <= 1 || (v.node.size > 1 && distance < v.rails) ? node : (v.rails > 1 ? net_all : net);
+  }
+};
+
+}  // namespace gccl

@@ -1,0 +1,37 @@
+// The table of algorithms: a new one is one file and one line in table.cpp.
+#pragma once
+
+#include <string>
+
+#include "cost-models/cost_model.hpp"
+#include "libgccl/schedule/call.hpp"
+#include "libgccl/schedule/schedule.hpp"
+
+namespace gccl {
+
+struct Algorithm {
+  std::string_view name;
+  Collective kind;
+  // The steps of rank view.all.rank for one share. Peers are ranks of the communicator.
+  Schedule (*make)(Call, View, Share);
+  // Elements of scratch that one lane needs for one share; null means none.
+  Count (*scratch)(const Call&, const View&, Share);
+  // False where the algorithm cannot serve the call (never a matter of speed). Null means always true.
+  bool (*fits)(const Call&, const View&);
+  // Closed form for the whole call on one lane, nanoseconds, without contention between lanes or jobs.
+  Cost (*cost)(const Call&, const View&, const CostModel&);
+  // A combination that "all" leaves out and a user may still name, such as hierarchical(pairwise,swing).
+  bool variant = false;
+
+  bool can(const Call& c, const View& v) const { return !fits || fits(c, v); }
+  Count scratch_count(const Call& c, const View& v, Share s) const { return scratch ? scratch(c, v, s) : 0; }
+};
+
+std::span<const Algorithm> algorithms();
+const Algorithm* find_algorithm(Collective kind, std::string_view name);
+
+// The combinator behind pipelining and channels: shares lane, lane+lanes, lane+2*lanes, ... of `shares`, one after the
+// other. Lanes run beside each other, so `lanes` of them keep that many shares in flight.
+Schedule sliced(const Algorithm* algorithm, Call call, View view, Count shares, Count lane, Count lanes);
+
+}  // namespace gccl

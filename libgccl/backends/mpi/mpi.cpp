@@ -1,0 +1,1 @@
+#include "libgccl/schedule/lane.hpp"

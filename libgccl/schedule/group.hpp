@@ -1,0 +1,43 @@
+// Groups and views: which ranks an algorithm talks to, in an order that suits the machine.
+#pragma once
+
+#include "libgccl/schedule/types.hpp"
+
+namespace gccl {
+
+// An ordered set of ranks of one communicator, and this rank's place in it. Affine (first, stride) where the machine is
+// regular, else backed by a table that outlives the schedule. Algorithms never notice which.
+struct Group {
+  Rank size = 0, rank = 0;  // `rank` is this rank's position in the group
+  Rank first = 0, stride = 1;
+  const Rank* table = nullptr;
+
+  // The member at position i, cyclically: any i from -2^62 to 2^62. Requires size > 0.
+  Rank operator[](std::int64_t i) const {
+    if (i < 0 || i >= std::int64_t(size)) i = wrap(i);
+    return table ? table[i] : first + Rank(i) * stride;
+  }
+  // i reduced to 0 .. size-1.
+  std::int64_t wrap(std::int64_t i) const {
+    const std::int64_t n = size;
+    if (i >= n && i < 2 * n) return i - n;
+    if (i < 0 && i >= -n) return i + n;
+    return ((i % n) + n) % n;
+  }
+};
+
+// What a topology offers to the algorithms of one rank.
+// - all:  every rank of the communicator, all[i] == i
+// - node: the ranks of my node, by rank; node.rank is my place on it
+// - rail: the ranks with my place on their nodes, one for each node, rail.rank is my node. Only the places that every
+//   node has make a rail: on nodes of unlike size rail.size is 0 for ranks with node.rank >= rails.
+// - columns: row length of the rank grid (all.size is a multiple of it); row r holds ranks r*columns ...
+struct View {
+  Group all, node, rail;
+  Rank nodes = 1;    // nodes that hold ranks of this communicator
+  Rank rails = 1;    // the smallest node's number of ranks
+  Rank columns = 1;  // 2-D grid
+  bool uniform() const { return Count(rails) * nodes == all.size; }  // every node holds the same number of ranks
+};
+
+}  // namespace gccl

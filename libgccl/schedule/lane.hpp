@@ -1,0 +1,140 @@
+// The one interpreter: a Lane takes steps from a schedule and starts them on a backend.
+#pragma once
+
+#include <bit>
+#include <cassert>
+#include <concepts>
+#include <cstdint>
+#include <memory>
+
+#include "libgccl/schedule/schedule.hpp"
+
+namespace gccl {
+
+using Token = std::uint32_t;  // a place in a lane's window, free again once its step is complete
+constexpr unsigned kWindowMax = 32;
+
+template <class B>
+class Lane;
+
+// What moves bytes, or pretends to.
+// - start: begin the step. Returns true when it is already complete; otherwise the backend calls lane.complete(token)
+//   later, and for a recv_reduce lane.landed(token) once its message is here, staged apart from the step's regions.
+// - combine: a landed recv_reduce may now touch its regions. Same return value; otherwise lane.complete(token) later.
+// Backends call back from their own progress loop, never from inside start or combine.
+template <class B>
+concept Backend = requires(B& b, Lane<B>& lane, Token token, const Step& step) {
+  { b.start(lane, token, step) } -> std::same_as<bool>;
+  { b.combine(lane, token, step) } -> std::same_as<bool>;
+};
+
+// Issues steps in program order until a conflict or a full window. A step waits for the earlier steps of the lane that
+// it conflicts with; a recv_reduce may meet its message early, only the combining waits. Steps without any element are
+// dropped. Not thread-safe; may be moved while no step is in flight.
+template <class B>
+class Lane {
+ public:
+  // Requires 1 <= window <= kWindowMax. `id` is the backend's own name for the lane.
+  Lane(B& backend, std::uint32_t id, Schedule schedule, unsigned window)
+      : backend_(&backend), schedule_(std::move(schedule)), entries_(std::make_unique_for_overwrite<Entry[]>(window)),
+        full_(window == 32 ? ~0u : (1u << window) - 1), id_(id) {
+    assert(window >= 1 && window <= kWindowMax);
+  }
+
+  std::uint32_t id() const { return id_; }
+  bool done() const { return ended_ && busy_ == 0; }
+  // Places in flight, one bit each; and the step in a busy place.
+  std::uint32_t busy() const { return busy_; }
+  const Step& step(Token t) const { return entries_[t].step; }
+  // The step that waits to be issued, or null.
+  const Step* blocked() const { return next_; }
+
+  // Issues what can be issued. Call once to begin.
+  void pump() {
+    while (!ended_) {
+      if (!next_) {
+        next_ = schedule_.next();
+        if (!next_) {
+          ended_ = true;
+          schedule_ = {};
+          return;
+        }
+        if (idle(*next_)) {
+          next_ = nullptr;
+          continue;
+        }
+        next_waits_ = waits_of(*next_);
+      }
+      if (busy_ == full_ || (next_waits_ && next_->op != Op::recv_reduce)) return;
+      const Token t = Token(std::countr_one(busy_));
+      Entry& e = entries_[t];
+      e.step = *next_;
+      e.waits = next_waits_;
+      e.landed = false;
+      busy_ |= 1u << t;
+      next_ = nullptr;
+      if (backend_->start(*this, t, e.step)) release(t);
+    }
+  }
+
+  // The message of a recv_reduce has landed.
+  void landed(Token t) {
+    entries_[t].landed = true;
+    if (entries_[t].waits == 0 && backend_->combine(*this, t, entries_[t].step)) complete(t);
+  }
+
+  void complete(Token t) {
+    release(t);
+    pump();
+  }
+
+ private:
+  struct Entry {
+    Step step;
+    std::uint32_t waits;  // earlier places it conflicts with
+    bool landed;
+  };
+
+  static bool idle(const Step& s) {
+    if (s.op == Op::send) return s.from.buffer != Buffer::none && s.from.count == 0;
+    if (s.to.buffer != Buffer::none && s.to.count == 0) return true;
+    return s.op == Op::copy && s.from == s.to;
+  }
+
+  std::uint32_t waits_of(const Step& s) const {
+    std::uint32_t waits = 0;
+    for (std::uint32_t rest = busy_; rest; rest &= rest - 1) {
+      const unsigned i = unsigned(std::countr_zero(rest));
+      if (conflicts(s, entries_[i].step)) waits |= 1u << i;
+    }
+    return waits;
+  }
+
+  // Frees the place, and combines what waited for it alone.
+  void release(Token t) {
+    std::uint32_t freed = 1u << t;
+    while (freed) {
+      const unsigned f = unsigned(std::countr_zero(freed));
+      freed &= freed - 1;
+      busy_ &= ~(1u << f);
+      next_waits_ &= ~(1u << f);
+      for (std::uint32_t rest = busy_ & ~freed; rest; rest &= rest - 1) {
+        const unsigned i = unsigned(std::countr_zero(rest));
+        Entry& e = entries_[i];
+        if (!(e.waits >> f & 1)) continue;
+        e.waits &= ~(1u << f);
+        if (e.waits == 0 && e.landed && backend_->combine(*this, i, e.step)) freed |= 1u << i;
+      }
+    }
+  }
+
+  B* backend_;
+  Schedule schedule_;
+  const Step* next_ = nullptr;  // pulled but not issued; lives in the schedule's frame
+  std::unique_ptr<Entry[]> entries_;
+  std::uint32_t next_waits_ = 0, busy_ = 0, full_;
+  std::uint32_t id_;
+  bool ended_ = false;
+};
+
+}  // namespace gccl

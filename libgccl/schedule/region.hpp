@@ -1,0 +1,56 @@
+// Regions name memory without owning any: a buffer of the call, an offset and a count, in elements.
+#pragma once
+
+#include <algorithm>
+
+#include "libgccl/schedule/types.hpp"
+
+namespace gccl {
+
+// `none` is a message without content (a barrier's token). `scratch` is private to one lane of one rank.
+enum class Buffer : std::uint8_t { none, input, output, scratch };
+
+struct Region {
+  Buffer buffer = Buffer::none;
+  Count offset = 0;
+  Count count = 0;
+
+  // The i-th of n near-equal parts: the first count % n parts hold one element more. Requires i < n.
+  Region part(Count i, Count n) const {
+    if (((count | n) >> 32) == 0) {  // 32-bit division is several times cheaper
+      const std::uint32_t q = std::uint32_t(count) / std::uint32_t(n), r = std::uint32_t(count) % std::uint32_t(n);
+      return {buffer, offset + i * q + std::min<Count>(i, r), q + (i < r)};
+    }
+    const Count q = count / n, r = count % n;
+    return {buffer, offset + i * q + std::min(i, r), q + (i < r)};
+  }
+  // The parts first .. first+length-1 of n, which lie next to each other. Requires first + length <= n.
+  Region parts(Count first, Count length, Count n) const {
+    if (length == 0) return {buffer, offset, 0};
+    const Region a = part(first, n), b = part(first + length - 1, n);
+    return {buffer, a.offset, b.offset + b.count - a.offset};
+  }
+  Region sub(Count from, Count length) const { return {buffer, offset + from, length}; }
+
+  friend bool operator==(const Region&, const Region&) = default;
+};
+
+// True when the two share at least one element.
+inline bool overlap(const Region& a, const Region& b) {
+  return a.buffer == b.buffer && a.offset < b.offset + b.count && b.offset < a.offset + a.count &&
+         a.buffer != Buffer::none;
+}
+
+// n blocks of one buffer, one for each rank: block i starts at offset + i * stride. With shares a block is a slice of
+// the rank's whole block, so blocks are apart (stride > count) and only `dense` blocks may be sent in one message.
+struct Blocks {
+  Buffer buffer = Buffer::none;
+  Count offset = 0, stride = 0, count = 0;
+
+  Region operator[](Count i) const { return {buffer, offset + i * stride, count}; }
+  bool dense() const { return stride == count; }
+  // Blocks first .. first+length-1 as one region. Requires dense().
+  Region run(Count first, Count length) const { return {buffer, offset + first * stride, length * stride}; }
+};
+
+}  // namespace gccl

@@ -1,0 +1,96 @@
+// A Schedule is a lazy sequence of steps: a generator coroutine that yields a Step or a whole nested Schedule.
+#pragma once
+
+#include <coroutine>
+#include <exception>
+#include <utility>
+
+#include "libgccl/schedule/step.hpp"
+
+namespace gccl {
+
+// Move-only owner of a suspended coroutine. Nothing is materialised: a suspended ring is ~200 bytes.
+//
+//   Schedule pair(Rank peer, Region a, Region b) {
+//     co_yield send(peer, a);
+//     co_yield recv(peer, b);
+//   }
+//   Schedule twice(...) { co_yield pair(...); co_yield pair(...); }
+//
+// Coroutines take arguments by value and never wait for anything. An exception thrown inside comes out of next().
+class Schedule {
+ public:
+  struct promise_type;
+  using Handle = std::coroutine_handle<promise_type>;
+
+  struct promise_type {
+    promise_type* root = this;    // of the outermost schedule
+    promise_type* parent = nullptr;
+    promise_type* leaf = this;    // root only: the innermost running schedule
+    const Step* step = nullptr;   // root only: what was yielded; null while a nested schedule starts or ends
+    std::exception_ptr error;
+
+    Schedule get_return_object() { return Schedule(Handle::from_promise(*this)); }
+    std::suspend_always initial_suspend() noexcept { return {}; }
+    std::suspend_always final_suspend() noexcept { return {}; }
+    void unhandled_exception() { root->error = std::current_exception(); }
+    void return_void() {}
+
+    std::suspend_always yield_value(const Step& s) {
+      root->step = &s;
+      return {};
+    }
+    // The nested schedule lives in the awaiter, that is in the yielding coroutine's frame, until it has ended.
+    struct Nested;
+    Nested yield_value(Schedule&& s);
+  };
+
+  Schedule() = default;
+  Schedule(Schedule&& o) noexcept : handle_(std::exchange(o.handle_, nullptr)) {}
+  Schedule& operator=(Schedule&& o) noexcept {
+    std::swap(handle_, o.handle_);
+    return *this;
+  }
+  ~Schedule() {
+    if (handle_) handle_.destroy();
+  }
+
+  // The next step, or null at the end. The step stays valid until the next call.
+  const Step* next() {
+    if (!handle_) return nullptr;
+    promise_type& root = handle_.promise();
+    root.step = nullptr;
+    while (!root.step) {  // a loop rather than symmetric transfer: compilers without tail calls keep a flat stack
+      promise_type* leaf = root.leaf;
+      const Handle h = Handle::from_promise(*leaf);
+      if (!h.done()) h.resume();
+      if (root.error) std::rethrow_exception(std::exchange(root.error, nullptr));
+      if (root.step) break;
+      if (Handle::from_promise(*root.leaf).done()) {
+        if (root.leaf == &root) return nullptr;
+        root.leaf = root.leaf->parent;
+      }
+    }
+    return root.step;
+  }
+
+ private:
+  explicit Schedule(Handle h) : handle_(h) {}
+  Handle handle_ = nullptr;
+};
+
+struct Schedule::promise_type::Nested {
+  Schedule schedule;
+  bool await_ready() const noexcept { return !schedule.handle_; }
+  void await_suspend(Handle outer) noexcept {
+    promise_type& inner = schedule.handle_.promise();
+    inner.root = outer.promise().root;
+    inner.parent = &outer.promise();
+    inner.root->leaf = &inner;
+  }
+  void await_resume() const noexcept {}
+};
+
+inline Schedule::promise_type::Nested Schedule::promise_type::yield_value(Schedule&& s) { return {std::move(s)}; }
+
+}  // namespace gccl
