@@ -1,0 +1,81 @@
+// Reading JSON files so that every mistake is told with its file, its JSON pointer and what was expected.
+#pragma once
+
+#include <filesystem>
+#include <initializer_list>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace gccl::json {
+
+// Wrong input: exit code 2. what() is one line: "FILE: /json/pointer: found, expected".
+struct InputError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+constexpr std::uint64_t kFileBytesMax = 64ull << 20;
+constexpr int kDepthMax = 64;
+
+// One value of a document and where it is. Cheap to copy; keeps the document alive.
+class Node {
+ public:
+  // Reads and parses a file: at most kFileBytesMax, at most kDepthMax deep, no key twice in one object.
+  static Node load(const std::filesystem::path& file);
+  // The same for text that is not in a file; `file` is the name used in messages and for relative references.
+  static Node parse(std::string_view text, const std::filesystem::path& file);
+
+  const std::filesystem::path& file() const;
+  std::string pointer() const { return pointer_; }
+  const nlohmann::json& raw() const { return *value_; }
+
+  bool is_object() const { return value_->is_object(); }
+  bool is_array() const { return value_->is_array(); }
+  bool is_string() const { return value_->is_string(); }
+  bool is_number() const { return value_->is_number(); }
+
+  // Objects. allow: throws on the first key that is not listed, with the nearest listed one.
+  void allow(std::initializer_list<std::string_view> keys) const;
+  Node at(std::string_view key) const;                 // required
+  std::optional<Node> find(std::string_view key) const;  // absent is fine; null is not
+  bool has(std::string_view key) const { return find(key).has_value(); }
+  std::vector<std::pair<std::string, Node>> members() const;
+  // Requires "schema" to be exactly this, such as "gccl/scenario/1".
+  void schema(std::string_view expected) const;
+
+  // Arrays, with bounds on their length.
+  std::vector<Node> items(std::size_t least = 0, std::size_t most = 1u << 20) const;
+
+  // Scalars; each throws when the type or the range is wrong.
+  std::string string() const;
+  bool boolean() const;
+  std::int64_t integer(std::int64_t least, std::int64_t most) const;
+  double number(double least, double most) const;
+  std::uint64_t bytes(std::uint64_t most = 1ull << 50) const;  // 64, "64", "64KiB", "1.5GB", ...
+  std::int64_t nanos(double unit_ns) const;                    // 5 (in the field's own unit) or "5ms"; at least 0
+  std::size_t one_of(std::span<const std::string_view> names) const;  // index of the name
+  // A file named relative to the one that holds the name. It need not exist.
+  std::filesystem::path path() const;
+
+  [[noreturn]] void fail(std::string_view what) const;
+
+ private:
+  struct Document;
+  Node(std::shared_ptr<const Document> d, const nlohmann::json* v, std::string p)
+      : document_(std::move(d)), value_(v), pointer_(std::move(p)) {}
+  std::shared_ptr<const Document> document_;
+  const nlohmann::json* value_;
+  std::string pointer_;
+};
+
+// "64MiB", "8", "1.5 GB" to bytes, "5ms", "10us" to nanoseconds; nullopt when it is neither.
+std::optional<std::uint64_t> parse_bytes(std::string_view text);
+std::optional<std::int64_t> parse_nanos(std::string_view text);
+// 1048576 to "1 MiB", exact where it is whole, else with three digits.
+std::string format_bytes(std::uint64_t bytes);
+
+}  // namespace gccl::json
