@@ -1,0 +1,455 @@
+// Plays a workload's schedules on a network in virtual time: the Backend of both simulation engines.
+#pragma once
+
+#include <chrono>
+#include <stdexcept>
+
+#include "libgccl/schedule/lane.hpp"
+#include "sim/engine/channels.hpp"
+#include "sim/engine/network.hpp"
+#include "sim/engine/payload.hpp"
+#include "sim/engine/tracer.hpp"
+#include "sim/engine/workload.hpp"
+
+namespace gccl::sim {
+
+// What costs time:
+// - a send keeps its card busy for overhead_ns before the message leaves; a card starts one message at a time;
+// - the message takes what the network says, and is complete at both ends when its last byte has arrived. Above
+//   eager_bytes it leaves only once its receive is posted;
+// - combining and copying keep the card's one reduction unit busy for bytes / combine_GBps and bytes / copy_GBps.
+// Everything due at one instant is handled in the order of event ids, which do not depend on the order in which the
+// network reports it: same input, same nanoseconds.
+template <Network N>
+class Executor {
+ public:
+  Executor(const Workload& workload, N& network)
+      : w_(workload), network_(network), tracer_(workload), cards_(workload.cards.size()),
+        operations_(workload.operations.size()) {
+    if (w_.payload) payload_ = std::make_unique<Payload>(w_);
+    for (std::size_t r = 0; r < cards_.size(); ++r) {
+      const CardCosts& c = w_.cluster->costs(w_.cards[r]);
+      cards_[r].overhead = c.overhead_ns;
+      cards_[r].combine_ns_per_byte = c.combine_GBps > 0 ? 1 / c.combine_GBps : 0;
+      cards_[r].copy_ns_per_byte = c.copy_GBps > 0 ? 1 / c.copy_GBps : 0;
+    }
+    for (const Straggler& s : w_.stragglers) {
+      CardState& c = cards_[s.rank];
+      c.enters = s.start_ns;
+      c.overhead = Nanos(double(c.overhead) * s.slowdown + 0.5);
+      c.combine_ns_per_byte *= s.slowdown;
+      c.copy_ns_per_byte *= s.slowdown;
+    }
+    eager_bytes_ = w_.cluster->eager_bytes();
+    std::uint32_t lanes = 0;
+    for (std::size_t i = 0; i < operations_.size(); ++i) {
+      const Operation& o = w_.operations[i];
+      operations_[i].first_lane = lanes;
+      operations_[i].unfinished.assign(o.ranks(), 0);
+      lanes += std::uint32_t(o.ranks() * o.lanes);
+    }
+    lanes_.resize(lanes);
+  }
+
+  Outcome run() {
+    const auto wall = std::chrono::steady_clock::now();
+    prepare_streams();
+    std::vector<EventId> due;
+    while (network_.next(due)) {
+      if (!std::is_sorted(due.begin(), due.end())) std::sort(due.begin(), due.end());
+      for (EventId id : due) handle(id);
+      due.clear();
+    }
+    if (ranks_left_ > 0) throw std::runtime_error(stuck());
+
+    Outcome out;
+    out.time_ns = network_.now();
+    for (const OperationState& o : operations_) {
+      out.begin_ns.push_back(o.begin);
+      out.end_ns.push_back(o.end);
+    }
+    out.messages = messages_;
+    out.bytes = bytes_;
+    out.link_bytes = network_.link_bytes();
+    if (payload_) out.wrong = payload_->wrong(), out.first_wrong = payload_->first_wrong();
+    tracer_.finish(out);
+    out.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - wall).count();
+    return out;
+  }
+
+  // Backend.
+  bool start(Lane<Executor>& lane, Token token, const Step& step) {
+    Worker& w = static_cast<Worker&>(lane);
+    if (tracer_.on()) tracer_.begin(w.id(), token, network_.now());
+    switch (step.op) {
+      case Op::send: return start_send(w, token, step), false;
+      case Op::recv:
+      case Op::recv_reduce: return start_receive(w, token, step);
+      case Op::copy: return work(w, token, step, cards_[w.world].copy_ns_per_byte);
+      case Op::reduce: return work(w, token, step, cards_[w.world].combine_ns_per_byte);
+    }
+    return false;
+  }
+
+  bool combine(Lane<Executor>& lane, Token token, const Step& step) {
+    Worker& w = static_cast<Worker&>(lane);
+    return work(w, token, step, cards_[w.world].combine_ns_per_byte);
+  }
+
+ private:
+  // One lane of one rank of one operation.
+  struct Worker : Lane<Executor> {
+    Worker(Executor& e, std::uint32_t id, Schedule s, unsigned window, std::uint32_t op, Rank r, Rank w, std::uint32_t c)
+        : Lane<Executor>(e, id, std::move(s), window), operation(op), rank(r), world(w), channel(c) {}
+    std::uint32_t operation;
+    Rank rank, world;
+    std::uint32_t channel;  // which lane of the rank this is
+  };
+  struct CardState {
+    Nanos enters = 0, overhead = 0;
+    double combine_ns_per_byte = 0, copy_ns_per_byte = 0;
+    Nanos sends_free = 0, unit_free = 0;  // when the card can start its next message, its next combine or copy
+  };
+  struct OperationState {
+    std::uint32_t first_lane = 0;
+    std::vector<std::uint32_t> unfinished;  // lanes per rank
+    Nanos begin = -1, end = 0;
+  };
+  // A message from its send to its delivery or, if later, its receive; also a posted receive without message, and
+  // combining or copying under way.
+  struct Item {
+    std::uint32_t sender, receiver;  // lane ids
+    std::uint8_t sender_token, receiver_token;
+    bool started, delivered, met;
+    std::uint32_t next;  // in the channel's queue, or in the free list
+    Count bytes;
+  };
+  struct StreamState {
+    std::vector<std::uint32_t> cursor;             // per world rank: the stage it is in
+    std::vector<std::vector<std::uint32_t>> part;  // per stage, per world rank: operation, kAbsent; empty: operation is whole
+    std::vector<std::vector<Rank>> rank;           // per stage, per world rank: its rank in the operation
+  };
+
+  static constexpr std::uint32_t kAbsent = ~0u;
+  static constexpr EventId kMessage = 0, kWork = 1u << 30, kLanded = 2u << 30, kEnter = 3u << 30, kKind = 3u << 30;
+
+  void handle(EventId id) {
+    const std::uint32_t i = id & ~kKind;
+    switch (id & kKind) {
+      case kMessage: return deliver(i);
+      case kEnter: return enter(i / std::uint32_t(cards_.size()), i % std::uint32_t(cards_.size()));
+      case kWork: {
+        const std::uint32_t lane = items_[i].sender;
+        const Token token = items_[i].sender_token;
+        release(i);
+        Worker& w = *lanes_[lane];
+        carry_out(w, token, w.step(token));
+        return finish(w, token);
+      }
+      default: return land(i);
+    }
+  }
+
+  // --- messages
+
+  void start_send(Worker& w, Token token, const Step& step) {
+    const std::uint32_t i = acquire();
+    Item& m = items_[i];
+    m.sender = w.id();
+    m.sender_token = std::uint8_t(token);
+    m.receiver = lane_of_peer(w, step.peer);
+    m.bytes = step.from.count * w_.operations[w.operation].element_bytes;
+    const std::uint64_t key = Channels::key(m.receiver, w.rank);
+    Channels::Queue* q = channels_.find(key);
+    if (q && !q->sends) {
+      const std::uint32_t r = pop(q);
+      m.receiver_token = items_[r].receiver_token;
+      m.met = true;
+      release(r);
+    } else {
+      push(q, key, i, true);
+    }
+    if (m.met || m.bytes <= eager_bytes_) leave(i);
+  }
+
+  bool start_receive(Worker& w, Token token, const Step& step) {
+    const std::uint64_t key = Channels::key(w.id(), step.peer);
+    Channels::Queue* q = channels_.find(key);
+    if (!q || !q->sends) {
+      const std::uint32_t r = acquire();
+      items_[r].receiver_token = std::uint8_t(token);
+      push(q, key, r, false);
+      return false;
+    }
+    const std::uint32_t i = pop(q);
+    Item& m = items_[i];
+    m.receiver_token = std::uint8_t(token);
+    m.met = true;
+    if (!m.started) leave(i);
+    if (!m.delivered) return false;
+    if (step.op == Op::recv_reduce) {  // it may not land from inside start
+      network_.wake(i | kLanded, network_.now());
+      return false;
+    }
+    accept(w, token, i);
+    if (tracer_.on()) trace(w, token);
+    return true;
+  }
+
+  void leave(std::uint32_t i) {
+    Item& m = items_[i];
+    m.started = true;
+    const Worker& from = *lanes_[m.sender];
+    CardState& c = cards_[from.world];
+    const Nanos at = std::max(network_.now(), c.sends_free) + c.overhead;
+    c.sends_free = at;
+    const Rank peer = w_.operations[from.operation].world(from.step(m.sender_token).peer);
+    network_.send(i | kMessage, w_.cards[from.world], w_.cards[peer], m.bytes, at);
+  }
+
+  void deliver(std::uint32_t i) {
+    Item& m = items_[i];
+    ++messages_;
+    bytes_ += m.bytes;
+    m.delivered = true;
+    Worker& from = *lanes_[m.sender];
+    const Token sender_token = m.sender_token;
+    if (payload_) in_transit_[i] = payload_->read(from.operation, from.rank, from.channel, from.step(sender_token).from);
+    if (m.met) land(i);
+    finish(from, sender_token);
+  }
+
+  // A message that is here and whose receive is posted reaches the receiving lane.
+  void land(std::uint32_t i) {
+    Worker& w = *lanes_[items_[i].receiver];
+    const Token token = items_[i].receiver_token;
+    const bool reduces = w.step(token).op == Op::recv_reduce;
+    accept(w, token, i);
+    if (!reduces) return finish(w, token);
+    w.landed(token);
+    settle(w);
+  }
+
+  // Takes the message out of the network.
+  void accept(Worker& w, Token token, std::uint32_t i) {
+    if (payload_) {
+      const Step& step = w.step(token);
+      if (step.op == Op::recv) payload_->write(w.operation, w.rank, w.channel, step.to, in_transit_[i]);
+      else staged_[std::uint64_t(w.id()) << 8 | token] = std::move(in_transit_[i]);
+      in_transit_.erase(i);
+    }
+    release(i);
+  }
+
+  std::uint32_t lane_of_peer(const Worker& w, Rank peer) const {
+    return operations_[w.operation].first_lane + std::uint32_t(peer * w_.operations[w.operation].lanes) + w.channel;
+  }
+
+  // --- local work
+
+  bool work(Worker& w, Token token, const Step& step, double ns_per_byte) {
+    const Count bytes = step.to.count * w_.operations[w.operation].element_bytes;
+    const Nanos cost = Nanos(double(bytes) * ns_per_byte + 0.5);
+    if (cost == 0) {
+      carry_out(w, token, step);
+      if (tracer_.on()) trace(w, token);
+      return true;
+    }
+    CardState& c = cards_[w.world];
+    c.unit_free = std::max(network_.now(), c.unit_free) + cost;
+    const std::uint32_t i = acquire();
+    items_[i].sender = w.id();
+    items_[i].sender_token = std::uint8_t(token);
+    network_.wake(i | kWork, c.unit_free);
+    return false;
+  }
+
+  void carry_out(Worker& w, Token token, const Step& step) {
+    if (!payload_) return;
+    if (step.op == Op::recv_reduce) {
+      const auto staged = staged_.find(std::uint64_t(w.id()) << 8 | token);
+      payload_->combine(w.operation, w.rank, w.channel, step.from, step.to, staged->second);
+      staged_.erase(staged);
+    } else if (step.op == Op::copy) {
+      payload_->write(w.operation, w.rank, w.channel, step.to, payload_->read(w.operation, w.rank, w.channel, step.from));
+    } else {
+      payload_->combine(w.operation, w.rank, w.channel, step.to, step.to,
+                        payload_->read(w.operation, w.rank, w.channel, step.from));
+    }
+  }
+
+  // --- lanes, operations, streams
+
+  void finish(Worker& w, Token token) {
+    if (tracer_.on()) trace(w, token);
+    w.complete(token);
+    settle(w);
+  }
+
+  void trace(const Worker& w, Token token) {
+    const Step& s = w.step(token);
+    const Operation& o = w_.operations[w.operation];
+    const Rank peer = s.local() ? w.world : o.world(s.peer);
+    tracer_.end(w.id(), token,
+                {w.world, w.operation, w.channel, s.op, peer, s.count() * o.element_bytes, 0, network_.now()});
+  }
+
+  void settle(Worker& w) {
+    if (!w.done()) return;
+    const std::uint32_t operation = w.operation;
+    const Rank rank = w.rank, world = w.world;
+    lanes_[w.id()].reset();
+    if (--operations_[operation].unfinished[rank] > 0) return;
+    end(operation, rank);
+    const std::uint32_t stream = stream_of_[operation];
+    ++streams_[stream].cursor[world];
+    enter(stream, world);
+  }
+
+  void end(std::uint32_t operation, Rank rank) {
+    operations_[operation].end = network_.now();
+    if (payload_) payload_->leave(operation, rank);
+  }
+
+  // The rank starts its next operation in the stream; stages without it, and empty schedules, pass at once.
+  void enter(std::uint32_t stream, Rank world) {
+    StreamState& s = streams_[stream];
+    const Stream& stages = w_.streams[stream];
+    for (std::uint32_t& stage = s.cursor[world]; stage < stages.size(); ++stage) {
+      const std::uint32_t operation = s.part[stage].empty() ? stages[stage][0] : s.part[stage][world];
+      if (operation == kAbsent) continue;
+      const Rank rank = s.part[stage].empty() ? world : s.rank[stage][world];
+      if (begin(operation, rank, world)) return;
+      end(operation, rank);
+    }
+    --ranks_left_;
+  }
+
+  // False when the rank has nothing to do in the operation.
+  bool begin(std::uint32_t operation, Rank rank, Rank world) {
+    const Operation& o = w_.operations[operation];
+    OperationState& state = operations_[operation];
+    if (state.begin < 0) state.begin = network_.now();
+    if (payload_) payload_->enter(operation, rank);
+    const View view = o.layout->view(rank);
+    state.unfinished[rank] = std::uint32_t(o.lanes);
+    const std::uint32_t first = state.first_lane + std::uint32_t(rank * o.lanes);
+    for (std::uint32_t l = 0; l < o.lanes; ++l)
+      lanes_[first + l] = std::make_unique<Worker>(
+          *this, first + l, sliced(o.algorithm, o.call, view, o.shares, l, o.lanes), o.window, operation, rank, world, l);
+    for (std::uint32_t l = 0; l < o.lanes; ++l) {
+      Worker& w = *lanes_[first + l];
+      w.pump();
+      if (!w.done()) continue;
+      lanes_[first + l].reset();
+      --state.unfinished[rank];
+    }
+    return state.unfinished[rank] > 0;
+  }
+
+  void prepare_streams() {
+    const std::size_t world = cards_.size();
+    stream_of_.assign(operations_.size(), 0);
+    streams_.resize(w_.streams.size());
+    for (std::uint32_t i = 0; i < streams_.size(); ++i) {
+      StreamState& s = streams_[i];
+      s.cursor.assign(world, 0);
+      s.part.resize(w_.streams[i].size());
+      s.rank.resize(w_.streams[i].size());
+      for (std::size_t k = 0; k < w_.streams[i].size(); ++k) {
+        const Stage& stage = w_.streams[i][k];
+        for (std::uint32_t operation : stage) stream_of_[operation] = i;
+        if (stage.size() == 1 && w_.operations[stage[0]].members.empty()) continue;
+        s.part[k].assign(world, kAbsent);
+        s.rank[k].assign(world, 0);
+        for (std::uint32_t operation : stage)
+          for (Rank r = 0; r < w_.operations[operation].ranks(); ++r) {
+            const Rank m = w_.operations[operation].world(r);
+            s.part[k][m] = operation;
+            s.rank[k][m] = r;
+          }
+      }
+      // The seed turns the order in which ranks are started; events of one instant are sorted, so times do not change.
+      for (std::size_t r = 0; r < world; ++r) {
+        const std::size_t turned = (r + w_.seed) % world;
+        network_.wake(EventId(i * world + turned) | kEnter, cards_[turned].enters);
+      }
+      ranks_left_ += world;
+    }
+  }
+
+  // --- items and queues
+
+  std::uint32_t acquire() {
+    std::uint32_t i = free_;
+    if (i == Channels::kNone) {
+      i = std::uint32_t(items_.size());
+      items_.emplace_back();
+    } else {
+      free_ = items_[i].next;
+    }
+    items_[i] = {0, 0, 0, 0, false, false, false, Channels::kNone, 0};
+    return i;
+  }
+  void release(std::uint32_t i) {
+    items_[i].next = free_;
+    free_ = i;
+  }
+  void push(Channels::Queue* q, std::uint64_t key, std::uint32_t i, bool sends) {
+    if (!q) {
+      q = &channels_.insert(key);
+      q->sends = sends;
+      q->head = q->tail = i;
+    } else {
+      items_[q->tail].next = i;
+      q->tail = i;
+    }
+  }
+  std::uint32_t pop(Channels::Queue* q) {
+    const std::uint32_t i = q->head;
+    q->head = items_[i].next;
+    if (q->head == Channels::kNone) channels_.erase(q);
+    return i;
+  }
+
+  std::string stuck() const;
+
+  const Workload& w_;
+  N& network_;
+  Tracer tracer_;
+  std::unique_ptr<Payload> payload_;
+  std::vector<CardState> cards_;  // by world rank
+  std::vector<OperationState> operations_;
+  std::vector<std::unique_ptr<Worker>> lanes_;
+  std::vector<StreamState> streams_;
+  std::vector<std::uint32_t> stream_of_;
+  std::vector<Item> items_;
+  std::uint32_t free_ = Channels::kNone;
+  Channels channels_;
+  Count eager_bytes_ = 0;
+  std::uint64_t messages_ = 0, bytes_ = 0;
+  std::size_t ranks_left_ = 0;
+  // Payload only: messages that have arrived, by item; and those that wait to be combined, by lane and token.
+  std::unordered_map<std::uint32_t, Payload::Message> in_transit_;
+  std::unordered_map<std::uint64_t, Payload::Message> staged_;
+};
+
+// Names the first lane that cannot go on.
+template <Network N>
+std::string Executor<N>::stuck() const {
+  static constexpr const char* kOps[] = {"send to", "recv from", "recv_reduce from", "copy beside", "reduce beside"};
+  for (const auto& lane : lanes_) {
+    if (!lane) continue;
+    const Step* step = lane->blocked();
+    if (lane->busy()) step = &lane->step(Token(std::countr_zero(lane->busy())));
+    if (!step) continue;
+    const Operation& o = w_.operations[lane->operation];
+    return std::string(gccl::name(o.call.kind)) + " " + std::string(o.algorithm->name) + " cannot go on: rank " +
+           std::to_string(lane->rank) + ", lane " + std::to_string(lane->channel) + " waits in " + kOps[int(step->op)] +
+           " rank " + std::to_string(step->peer) + " (" + std::to_string(step->count()) + " elements) at " +
+           std::to_string(network_.now()) + " ns";
+  }
+  return "the simulation ended before all ranks had finished";
+}
+
+}  // namespace gccl::sim

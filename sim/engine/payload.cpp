@@ -1,0 +1,75 @@
+#include "sim/engine/payload.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace gccl::sim {
+
+void Payload::enter(std::uint32_t operation, Rank rank) {
+  const Operation& o = workload_.operations[operation];
+  State& state = operations_[operation];
+  const Rank n = o.ranks();
+  if (!state.oracle) state.oracle = std::make_unique<Oracle>(o.call, n, workload_.seed + operation);
+
+  Buffers& b = state.ranks[rank];
+  b.input.assign(input_count(o.call, n, rank), 0);
+  b.output.assign(output_count(o.call, n, rank), 0);
+  Count scratch = 0;
+  const View view = o.layout->view(rank);
+  for (Count s = 0; s < o.shares; ++s) scratch = std::max(scratch, o.algorithm->scratch_count(o.call, view, {s, o.shares}));
+  b.scratch.assign(o.lanes, std::vector<Element>(scratch));
+
+  std::vector<Element> values(input_of(o.call, n, rank).count);
+  state.oracle->input(rank, values);
+  write(operation, rank, 0, input_of(o.call, n, rank), values);
+}
+
+void Payload::leave(std::uint32_t operation, Rank rank) {
+  const Operation& o = workload_.operations[operation];
+  State& state = operations_[operation];
+  const Region due = output_of(o.call, o.ranks(), rank);
+  std::vector<Element> expected(due.count);
+  state.oracle->output(rank, expected);
+  const Element* found = due.count ? at(operation, rank, 0, due) : nullptr;
+  for (Count i = 0; i < due.count; ++i) {
+    if (found[i] == expected[i]) continue;
+    if (wrong_++ == 0)
+      first_wrong_ = fmt::format("operation {} ({} {}), rank {}, element {}: found {:016x}, expected {:016x}", operation,
+                                 name(o.call.kind), o.algorithm->name, rank, i, found[i], expected[i]);
+  }
+  state.ranks.erase(rank);
+}
+
+Element* Payload::at(std::uint32_t operation, Rank rank, std::uint32_t lane, Region r) {
+  Buffers& b = operations_[operation].ranks.at(rank);
+  std::vector<Element>& memory = r.buffer == Buffer::input    ? b.input
+                                 : r.buffer == Buffer::output ? b.output
+                                                              : b.scratch[lane];
+  if (r.offset + r.count > memory.size())
+    throw std::logic_error(fmt::format("{}: rank {} touches elements {}..{} of a buffer of {}",
+                                       workload_.operations[operation].algorithm->name, rank, r.offset,
+                                       r.offset + r.count, memory.size()));
+  return memory.data() + r.offset;
+}
+
+Payload::Message Payload::read(std::uint32_t operation, Rank rank, std::uint32_t lane, Region from) {
+  if (from.count == 0) return {};
+  const Element* x = at(operation, rank, lane, from);
+  return Message(x, x + from.count);
+}
+
+void Payload::write(std::uint32_t operation, Rank rank, std::uint32_t lane, Region to, const Message& message) {
+  if (to.count) std::copy_n(message.data(), to.count, at(operation, rank, lane, to));
+}
+
+void Payload::combine(std::uint32_t operation, Rank rank, std::uint32_t lane, Region from, Region to,
+                      const Message& message) {
+  if (to.count == 0) return;
+  const Message mine = read(operation, rank, lane, from);
+  Element* out = at(operation, rank, lane, to);
+  for (Count i = 0; i < to.count; ++i) out[i] = mine[i] + message[i];
+}
+
+}  // namespace gccl::sim

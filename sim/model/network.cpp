@@ -1,0 +1,30 @@
+#include "sim/model/network.hpp"
+
+namespace gccl::sim {
+
+ModelNetwork::ModelNetwork(const Cluster& cluster) : cluster_(cluster), cached_(cluster.cards()) {
+  ports_.reserve(cluster.links().size());
+  for (const Link& l : cluster.links())
+    ports_.push_back({.ns_per_byte = 1 / l.bandwidth_GBps, .latency = l.latency_ns});
+}
+
+void ModelNetwork::look_up(Cached& way, Card from, Card to) {
+  cluster_.route(from, to, route_);
+  way.to = to;
+  way.length = std::uint32_t(route_.size());
+  if (way.length <= kInline) {
+    std::copy(route_.begin(), route_.end(), way.links);
+  } else {
+    if (far_.empty()) far_.resize(cached_.size());
+    far_[from] = route_;
+  }
+}
+
+std::vector<std::uint64_t> ModelNetwork::link_bytes() const {
+  std::vector<std::uint64_t> bytes;
+  bytes.reserve(ports_.size());
+  for (const Port& p : ports_) bytes.push_back(p.bytes);
+  return bytes;
+}
+
+}  // namespace gccl::sim
