@@ -1,0 +1,220 @@
+// The model engine against times worked out by hand.
+#include <doctest/doctest.h>
+
+#include <numeric>
+#include <random>
+
+#include "sim/cluster/star.hpp"
+#include "sim/engine/workload.hpp"
+#include "sim/model/calendar.hpp"
+
+using namespace gccl;
+using namespace gccl::sim;
+
+namespace {
+
+// Rank 0 sends `count` elements to every other rank, in rank order.
+Schedule fan_out(Call c, View v, Share s) {
+  if (v.all.rank == 0)
+    for (Rank r = 1; r < v.all.size; ++r) co_yield send(r, slice({Buffer::input, 0, c.count}, s));
+  else
+    co_yield recv(0, slice({Buffer::output, 0, c.count}, s));
+}
+// Every other rank sends to rank 0, which takes them in rank order.
+Schedule fan_in(Call c, View v, Share) {
+  if (v.all.rank != 0) co_yield send(0, {Buffer::input, 0, c.count});
+  else
+    for (Rank r = 1; r < v.all.size; ++r) co_yield recv(r, Region{Buffer::output, 0, c.count * v.all.size}.part(r, v.all.size));
+}
+Schedule reduce_to_zero(Call c, View v, Share) {
+  const Region in{Buffer::input, 0, c.count}, out{Buffer::output, 0, c.count};
+  if (v.all.rank != 0) co_yield send(0, in);
+  else
+    for (Rank r = 1; r < v.all.size; ++r) co_yield recv_reduce(r, r == 1 ? in : out, out);
+}
+Schedule local_copy(Call c, View, Share) { co_yield copy({Buffer::input, 0, c.count}, {Buffer::output, 0, c.count}); }
+Schedule head_to_head(Call c, View v, Share) {
+  co_yield recv(1 - v.all.rank, {Buffer::output, 0, c.count});
+  co_yield send(1 - v.all.rank, {Buffer::output, 0, c.count});
+}
+
+const Algorithm kFanOut{"fan_out", Collective::broadcast, fan_out, nullptr, nullptr, nullptr};
+const Algorithm kFanIn{"fan_in", Collective::gather, fan_in, nullptr, nullptr, nullptr};
+const Algorithm kReduce{"reduce_to_zero", Collective::reduce, reduce_to_zero, nullptr, nullptr, nullptr};
+const Algorithm kCopy{"local_copy", Collective::allreduce, local_copy, nullptr, nullptr, nullptr};
+const Algorithm kStuck{"head_to_head", Collective::allreduce, head_to_head, nullptr, nullptr, nullptr};
+
+struct Play {
+  Workload w;
+  Play(const Cluster& cluster, const Algorithm& a, Rank ranks, Count count) {
+    w.cluster = &cluster;
+    w.cards.resize(cluster.cards());
+    std::iota(w.cards.begin(), w.cards.end(), 0);
+    add(a, ranks, count);
+    w.streams = {{{0}}};
+  }
+  Operation& add(const Algorithm& a, Rank ranks, Count count) {
+    Operation o;
+    o.algorithm = &a;
+    o.call = {.kind = a.kind, .count = count};
+    o.layout = std::make_shared<Layout>(Layout::flat(ranks));
+    if (ranks < w.cards.size())
+      for (Rank r = 0; r < ranks; ++r) o.members.push_back(r);
+    o.element_bytes = 1;
+    w.operations.push_back(o);
+    return w.operations.back();
+  }
+  Outcome run() { return run_model(w); }
+};
+
+}  // namespace
+
+TEST_CASE("a lone message takes overhead, latencies and bytes over bandwidth") {
+  const Star star(2, 10, 500, {.overhead_ns = 200});
+  const Outcome out = Play(star, kFanOut, 2, 1000).run();
+  CHECK(out.time_ns == 200 + 2 * 500 + 100);
+  CHECK(out.messages == 1);
+  CHECK(out.bytes == 1000);
+  CHECK(out.link_bytes == std::vector<std::uint64_t>{1000, 0, 0, 1000});
+}
+
+TEST_CASE("messages leave a port one after the other") {
+  const Star star(5, 10, 500, {.overhead_ns = 200});
+  CHECK(Play(star, kFanOut, 5, 10000).run().time_ns == 200 + 1000 + 4 * 1000);   // bandwidth-bound
+  CHECK(Play(star, kFanOut, 5, 100).run().time_ns == 4 * 200 + 1000 + 10);       // overhead-bound
+}
+
+TEST_CASE("messages into one port queue there") {
+  const Star star(5, 10, 500, {.overhead_ns = 200});
+  CHECK(Play(star, kFanIn, 5, 10000).run().time_ns == 200 + 1000 + 4 * 1000);
+}
+
+TEST_CASE("combining and copying keep the card's unit busy") {
+  const Star star(3, 10, 500, {.combine_GBps = 5, .copy_GBps = 20});
+  // Both messages share the way in; the first is combined while the second arrives.
+  CHECK(Play(star, kReduce, 3, 1000).run().time_ns == 1000 + 100 + 200 + 200);
+  CHECK(Play(star, kCopy, 1, 1000).run().time_ns == 50);
+}
+
+TEST_CASE("a message above eager_bytes waits for its receive") {
+  const Star eager(2, 10, 500), strict(2, 10, 500, {}, 100);
+  for (const auto& [cluster, expected] : {std::pair(&eager, 5000), std::pair(&strict, 5000 + 1000 + 100)}) {
+    Play p(*cluster, kFanOut, 2, 1000);
+    p.w.stragglers = {{.rank = 1, .start_ns = 5000}};
+    CHECK(p.run().time_ns == expected);
+  }
+}
+
+TEST_CASE("a straggler's overhead and combining are slowed") {
+  const Star star(2, 10, 500, {.overhead_ns = 200, .combine_GBps = 5});
+  Play p(star, kReduce, 2, 1000);
+  p.w.stragglers = {{.rank = 0, .slowdown = 3}};
+  CHECK(p.run().time_ns == 200 + 1000 + 100 + 3 * 200);
+  p.w.stragglers = {{.rank = 1, .slowdown = 3}};
+  CHECK(p.run().time_ns == 3 * 200 + 1000 + 100 + 200);
+}
+
+TEST_CASE("lanes of a rank share its ports, and shares cut the message") {
+  const Star star(2, 10, 500, {.overhead_ns = 200});
+  Play p(star, kFanOut, 2, 10000);
+  p.w.operations[0].shares = 4;
+  p.w.operations[0].lanes = 2;
+  const Outcome out = p.run();
+  CHECK(out.messages == 4);
+  CHECK(out.time_ns == 200 + 1000 + 4 * 250);  // the port is the limit: starts every 200 ns keep it busy
+}
+
+TEST_CASE("a rank goes on to its next operation when its own part is done") {
+  const Star star(3, 10, 500);
+  Play p(star, kFanOut, 3, 1000);
+  p.add(kFanOut, 2, 1000);
+  p.w.streams = {{{0}, {1}}};
+  const Outcome out = p.run();
+  // Rank 0's sends end at 1100 and 1200, then it sends again; rank 1 was through at 1100.
+  CHECK(out.end_ns == std::vector<Nanos>{1200, 2300});
+  CHECK(out.begin_ns == std::vector<Nanos>{0, 1100});
+}
+
+TEST_CASE("streams run beside each other and share ports") {
+  const Star star(2, 10, 500);
+  Play p(star, kFanOut, 2, 1000);
+  p.add(kFanOut, 2, 1000);
+  p.w.streams = {{{0}}, {{1}}};
+  CHECK(p.run().end_ns == std::vector<Nanos>{1100, 1200});
+}
+
+TEST_CASE("a schedule that cannot go on is an error that names rank and step") {
+  const Star star(2, 10, 500);
+  Play p(star, kStuck, 2, 8);
+  CHECK_THROWS_WITH_AS(p.run(), "allreduce head_to_head cannot go on: rank 0, lane 0 waits in recv from rank 1 (8 elements) at 0 ns",
+                       std::runtime_error);
+}
+
+TEST_CASE("payload is carried, checked and found wrong where it is wrong") {
+  const Star star(7, 10, 500, {.overhead_ns = 20, .combine_GBps = 30});
+  Play p(star, *find_algorithm(Collective::allreduce, "ring"), 7, 23);
+  p.w.payload = true;
+  p.w.operations[0].shares = 3;
+  p.w.operations[0].lanes = 2;
+  CHECK(p.run().wrong == 0);
+  Play planted(star, kCopy, 7, 23);  // an all-reduce that only copies
+  planted.w.payload = true;
+  const Outcome out = planted.run();
+  CHECK(out.wrong == 7 * 23);
+  CHECK(out.first_wrong.starts_with("operation 0 (allreduce local_copy), rank 0, element 0: found"));
+}
+
+TEST_CASE("the order in which ranks are started does not change a nanosecond") {
+  const Star star(12, 10, 500, {.overhead_ns = 20, .combine_GBps = 30});
+  for (const char* name : {"ring"}) {
+    Play p(star, *find_algorithm(Collective::allreduce, name), 12, 1000);
+    p.w.operations[0].shares = 5;
+    p.w.operations[0].lanes = 3;
+    const Nanos first = p.run().time_ns;
+    for (p.w.seed = 2; p.w.seed < 12; ++p.w.seed) CHECK(p.run().time_ns == first);
+  }
+}
+
+TEST_CASE("spans are recorded for the traced ranks and dropped beyond the bound") {
+  const Star star(4, 10, 500);
+  Play p(star, kFanOut, 4, 1000);
+  p.w.trace_ranks = 2;
+  Outcome out = p.run();
+  REQUIRE(out.spans.size() == 4);  // three sends of rank 0, one receive of rank 1
+  for (const Span& s : out.spans) {
+    CHECK(s.rank < 2);
+    CHECK(s.begin == 0);
+    CHECK(s.end >= 1100);
+    CHECK(s.bytes == 1000);
+  }
+  p.w.trace_spans_max = 1;
+  out = p.run();
+  CHECK(out.spans.size() == 1);
+  CHECK(out.spans_dropped == 3);
+}
+
+TEST_CASE("the calendar yields every event once, by time and then by order of arrival") {
+  std::mt19937_64 random(7);
+  Calendar calendar;
+  std::vector<std::pair<Nanos, EventId>> pushed;
+  EventId id = 0;
+  std::vector<EventId> due;
+  std::size_t popped = 0;
+  std::vector<Nanos> time_of;
+  for (int round = 0; round < 5000; ++round) {
+    for (int k = int(random() % 4); k > 0 || id == 0; --k) {
+      const Nanos at = calendar.now() + Nanos(random() % (random() % 3 ? 50 : 1000000000));
+      calendar.push(at, id++);
+      time_of.push_back(at);
+    }
+    due.clear();
+    const Nanos before = calendar.now();
+    if (!calendar.pop(due)) continue;
+    CHECK(calendar.now() >= before);
+    CHECK(std::is_sorted(due.begin(), due.end()));
+    for (EventId e : due) CHECK(time_of[e] == calendar.now());
+    popped += due.size();
+  }
+  while (due.clear(), calendar.pop(due)) popped += due.size();
+  CHECK(popped == id);
+}
