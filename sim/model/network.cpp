@@ -4,8 +4,7 @@ namespace gccl::sim {
 
 ModelNetwork::ModelNetwork(const Cluster& cluster) : cluster_(cluster), cached_(cluster.cards()) {
   ports_.reserve(cluster.links().size());
-  for (const Link& l : cluster.links())
-    ports_.push_back({.ns_per_byte = 1 / l.bandwidth_GBps, .latency = l.latency_ns});
+  for (const Link& l : cluster.links()) ports_.emplace_back(l.bandwidth_GBps, l.latency_ns);
 }
 
 void ModelNetwork::look_up(Cached& way, Card from, Card to) {
@@ -23,7 +22,7 @@ void ModelNetwork::look_up(Cached& way, Card from, Card to) {
 std::vector<std::uint64_t> ModelNetwork::link_bytes() const {
   std::vector<std::uint64_t> bytes;
   bytes.reserve(ports_.size());
-  for (const Port& p : ports_) bytes.push_back(p.bytes);
+  for (const Port& p : ports_) bytes.push_back(p.bytes());
   return bytes;
 }
 

@@ -1,8 +1,9 @@
-// The model engine's network: alpha-beta messages that occupy every port on their way, first come first served.
+// The model engine's network: alpha-beta messages that occupy every port on their way.
 #pragma once
 
 #include "sim/engine/network.hpp"
 #include "sim/model/calendar.hpp"
+#include "sim/model/port.hpp"
 
 namespace gccl::sim {
 
@@ -25,24 +26,15 @@ class ModelNetwork {
     Nanos head = at, tail = at;
     for (std::uint32_t i = 0; i < way.length; ++i) {
       Port& port = ports_[link[i]];
-      if (port.free > head) head = port.free;
-      port.free = head + Nanos(double(bytes) * port.ns_per_byte + 0.5);
-      port.bytes += bytes;
-      if (port.free > tail) tail = port.free;
-      head += port.latency;
-      tail += port.latency;
+      const Port::Passage passage = port.book(head, bytes, calendar_.now());
+      head = passage.head + port.latency();
+      tail = std::max(tail, passage.tail) + port.latency();
     }
     calendar_.push(tail, id);
   }
 
  private:
   static constexpr std::uint32_t kInline = 10;
-  struct Port {
-    Nanos free = 0;
-    double ns_per_byte;
-    Nanos latency;
-    std::uint64_t bytes = 0;
-  };
   struct Cached {  // the last route from a card: rings and trees keep their peers
     Card to = ~Card(0);
     std::uint32_t length = 0;

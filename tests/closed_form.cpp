@@ -1,0 +1,68 @@
+// Two fidelities, one answer: without contention the model engine agrees with every algorithm's closed form.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <numeric>
+#include <string>
+
+#include "sim/cluster/star.hpp"
+#include "sim/engine/workload.hpp"
+
+using namespace gccl;
+using namespace gccl::sim;
+
+namespace {
+
+constexpr double kGBps = 50;
+constexpr Nanos kLatency = 900;
+constexpr CardCosts kCosts{.overhead_ns = 400, .combine_GBps = 200, .copy_GBps = 400};
+
+double simulated_ns(const Algorithm& a, Rank ranks, Count count) {
+  const Star star(ranks, kGBps, kLatency, kCosts);
+  Operation o;
+  o.algorithm = &a;
+  o.call = {.kind = a.kind, .count = count, .counts = [](const void* c, Rank, Rank) { return *static_cast<const Count*>(c); }};
+  o.call.table = &count;
+  o.layout = std::make_shared<Layout>(Layout::flat(ranks));
+  Workload w;
+  w.cluster = &star;
+  w.cards.resize(ranks);
+  std::iota(w.cards.begin(), w.cards.end(), 0);
+  w.operations.push_back(o);
+  w.streams = {{{0}}};
+  return double(run_model(w).time_ns);
+}
+
+double predicted_ns(const Algorithm& a, Rank ranks, Count count) {
+  Call c{.kind = a.kind, .count = count, .counts = [](const void* x, Rank, Rank) { return *static_cast<const Count*>(x); }};
+  c.table = &count;
+  CostModel m;
+  m.node = m.net = m.net_all = {.alpha_ns = double(kCosts.overhead_ns + 2 * kLatency), .beta_ns_per_byte = 1 / kGBps};
+  m.overhead_ns = double(kCosts.overhead_ns);
+  m.combine_ns_per_byte = 1 / kCosts.combine_GBps;
+  m.copy_ns_per_byte = 1 / kCosts.copy_GBps;
+  m.element_bytes = 4;
+  return a.cost(c, Layout::flat(ranks).view(0), m);
+}
+
+}  // namespace
+
+TEST_CASE("closed forms agree with the model engine within 2% on powers of two") {
+  for (const Algorithm& a : algorithms()) {
+    REQUIRE((a.cost != nullptr));
+    double worst = 0;
+    std::string where;
+    for (Rank ranks : {1u, 2u, 4u, 8u, 16u, 64u})
+      for (Count count : {Count(1) << 6, Count(1) << 14, Count(1) << 22}) {
+        const double s = simulated_ns(a, ranks, count), p = predicted_ns(a, ranks, count);
+        const double off = std::abs(p - s) <= 2.0 * ranks ? 0 : std::abs(p - s) / s;  // each message rounds to a nanosecond
+        if (off > worst) {
+          worst = off;
+          where = std::to_string(ranks) + " ranks, " + std::to_string(count) + " elements: predicted " + std::to_string(p) +
+                  " ns, simulated " + std::to_string(s) + " ns";
+        }
+      }
+    INFO(name(a.kind), " ", a.name, ": ", where);
+    CHECK(worst <= 0.02);
+  }
+}
