@@ -1,6 +1,8 @@
 // Groups and views: which ranks an algorithm talks to, in an order that suits the machine.
 #pragma once
 
+#include <algorithm>
+
 #include "libgccl/schedule/types.hpp"
 
 namespace gccl {
@@ -37,6 +39,19 @@ struct View {
   Rank nodes = 1;    // nodes that hold ranks of this communicator
   Rank rails = 1;    // the smallest node's number of ranks
   Rank columns = 1;  // 2-D grid
+  // Where the other nodes' ranks are, for node_at: node k begins at rank k * per_node, or, with tables that outlive the
+  // schedule, holds members[begin[k]] .. members[begin[k + 1] - 1].
+  Rank per_node = 0;
+  const Rank* members = nullptr;
+  const Rank* begin = nullptr;
+
+  // The ranks of node k by rank, k < nodes; the group's own `rank` has a meaning only when k is my node (rail.rank).
+  Group node_at(Rank k) const {
+    if (k == rail.rank) return node;
+    if (members) return {.size = begin[k + 1] - begin[k], .table = members + begin[k]};
+    const Rank first = k * per_node;
+    return {.size = std::min(per_node, all.size - first), .first = first};
+  }
   bool uniform() const { return Count(rails) * nodes == all.size; }  // every node holds the same number of ranks
 };
 

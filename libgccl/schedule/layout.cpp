@@ -66,12 +66,15 @@ View Layout::view(Rank rank) const {
   v.nodes = nodes_;
   v.rails = rails_;
   v.columns = columns_;
+  v.per_node = per_node_;
   if (members_.empty()) {
     const Rank node = rank / per_node_, place = rank % per_node_, first = node * per_node_;
     v.node = {.size = std::min(per_node_, ranks_ - first), .rank = place, .first = first};
     v.rail = {.size = place < rails_ ? nodes_ : 0, .rank = node, .first = place, .stride = per_node_};
   } else {
     const Rank node = node_[rank], place = place_[rank] - begin_[node];
+    v.members = members_.data();
+    v.begin = begin_.data();
     v.node = {.size = begin_[node + 1] - begin_[node], .rank = place, .table = &members_[begin_[node]]};
     v.rail = {.size = place < rails_ ? nodes_ : 0, .rank = node};
     if (v.rail.size) v.rail.table = &rail_[std::size_t(place) * nodes_];

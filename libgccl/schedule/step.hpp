@@ -38,10 +38,13 @@ inline Step reduce(Region from, Region to) { return {Op::reduce, 0, from, to}; }
 inline Step signal(Rank peer) { return {Op::send, peer, {}, {}}; }
 inline Step await(Rank peer) { return {Op::recv, peer, {}, {}}; }
 
-// True when `later` must wait for `earlier` of the same lane: it touches what that writes, or writes what that reads.
+// True when `later` must wait for `earlier` of the same lane: it touches what that writes, or writes what that reads. A
+// signal waits for every earlier await: it tells others that what was awaited has happened.
 inline bool conflicts(const Step& later, const Step& earlier) {
   return overlap(later.reads(), earlier.writes()) || overlap(later.writes(), earlier.reads()) ||
-         overlap(later.writes(), earlier.writes());
+         overlap(later.writes(), earlier.writes()) ||
+         (later.op == Op::send && earlier.op == Op::recv && later.from.buffer == Buffer::none &&
+          earlier.to.buffer == Buffer::none);
 }
 
 }  // namespace gccl

@@ -1,0 +1,126 @@
+#include "cli/verify.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <fstream>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "libgccl/schedule/verify.hpp"
+#include "sim/json/nearest.hpp"
+
+namespace gccl {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct Arguments {
+  std::string collective, json;
+  SweepOptions sweep;
+};
+
+struct Proof {
+  Tally tally;
+  double wall_s;
+};
+
+nlohmann::ordered_json to_json(const Proof& p) {
+  const Tally& t = p.tally;
+  nlohmann::ordered_json failure = nullptr;
+  if (t.failure) failure = {{"kind", name(t.failure->kind)}, {"text", t.failure->text}};
+  return {{"collective", name(t.algorithm->kind)},
+          {"algorithm", t.algorithm->name},
+          {"cases", t.cases},
+          {"unfit", t.unfit},
+          {"messages", t.messages},
+          {"ok", t.proved()},
+          {"failure", std::move(failure)},
+          {"wall_s", p.wall_s}};
+}
+
+void print(const Proof& p) {
+  const Tally& t = p.tally;
+  fmt::print("{:<14} {:<40} {:>8} {:>11} {:>8.2f}  {}\n", name(t.algorithm->kind), t.algorithm->name, t.cases,
+             t.messages, p.wall_s, t.proved() ? "proved" : "FAILED");
+  if (t.failure) fmt::print("  {}\n", t.failure->text);
+  if (t.cases == 0) fmt::print("  it could serve none of {} cases\n", t.unfit);
+  std::fflush(stdout);
+}
+
+int bad_input(const std::string& what) {
+  std::cerr << "gccl verify: " << what << '\n';
+  return 2;
+}
+
+// Names of the algorithms there are, of one collective or of all.
+std::vector<std::string_view> algorithm_names(std::optional<Collective> kind) {
+  std::vector<std::string_view> names;
+  for (const Algorithm& a : algorithms())
+    if ((!kind || *kind == a.kind) && std::find(names.begin(), names.end(), a.name) == names.end())
+      names.push_back(a.name);
+  return names;
+}
+
+int command_verify(Arguments a) {
+  if (!a.collective.empty()) {
+    a.sweep.collective = collective_named(a.collective);
+    if (!a.sweep.collective)
+      return bad_input("no collective \"" + a.collective + "\"" + suggestion(a.collective, collective_names()));
+  }
+  const std::vector<std::string_view> names = algorithm_names(a.sweep.collective);
+  if (!a.sweep.algorithm.empty() && std::find(names.begin(), names.end(), a.sweep.algorithm) == names.end())
+    return bad_input("no algorithm \"" + a.sweep.algorithm + "\"" +
+                     (a.collective.empty() ? "" : " for " + a.collective) + suggestion(a.sweep.algorithm, names));
+  std::ofstream file;
+  if (!a.json.empty() && a.json != "-") {
+    file.open(a.json);
+    if (!file) return bad_input("cannot write " + a.json);
+  }
+
+  const bool table = a.json != "-";
+  if (table) fmt::print("{:<14} {:<40} {:>8} {:>11} {:>8}\n", "collective", "algorithm", "cases", "messages", "wall_s");
+  std::vector<Proof> proofs;
+  bool ok = true;
+  Clock::time_point begin = Clock::now();
+  sweep(a.sweep, algorithms(), [&](const Tally& t) {
+    const Clock::time_point end = Clock::now();
+    proofs.push_back({t, std::chrono::duration<double>(end - begin).count()});
+    begin = end;
+    ok = ok && t.proved();
+    if (table) print(proofs.back());
+  });
+
+  if (!a.json.empty()) {
+    nlohmann::ordered_json out = {{"schema", "gccl/verify/1"},      {"seed", a.sweep.seed},
+                                  {"ranks_max", a.sweep.ranks_max}, {"quick", a.sweep.quick},
+                                  {"algorithms", nullptr},          {"ok", ok}};
+    out["algorithms"] = nlohmann::ordered_json::array();
+    for (const Proof& p : proofs) out["algorithms"].push_back(to_json(p));
+    std::ostream& to = table ? static_cast<std::ostream&>(file) : std::cout;
+    to << out.dump(2) << std::endl;
+    if (!to) return bad_input("cannot write " + a.json);
+  }
+  return ok ? 0 : 1;
+}
+
+}  // namespace
+
+void add_verify(CLI::App& app, int& exit_code) {
+  const auto a = std::make_shared<Arguments>();
+  CLI::App* verify = app.add_subcommand("verify", "Proves algorithms right: every rank's result over a sweep of cases");
+  verify->add_option("--collective", a->collective, "Only this collective");
+  verify->add_option("--algorithm", a->sweep.algorithm, "Only this algorithm");
+  verify->add_option("--max-ranks", a->sweep.ranks_max, "Largest number of ranks")
+      ->check(CLI::Range(1u, 4096u))
+      ->capture_default_str();
+  verify->add_option("--seed", a->sweep.seed, "Choice of cases, elements and orders of completion")
+      ->capture_default_str();
+  verify->add_flag("--quick", a->sweep.quick, "Fewer cases: seconds instead of minutes");
+  verify->add_option("--json", a->json, "Write the result to a file, or - for standard output alone");
+  verify->callback([a, &exit_code] { exit_code = command_verify(*a); });
+}
+
+}  // namespace gccl
