@@ -1,1 +1,0 @@
-#include "libgccl/schedule/lane.hpp"
