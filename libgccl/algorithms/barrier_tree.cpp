@@ -1,0 +1,26 @@
+#include "libgccl/algorithms/barrier_tree.hpp"
+
+#include <bit>
+
+#include "libgccl/algorithms/subtree.hpp"
+
+namespace gccl {
+
+Schedule tree_barrier(Call, View v, Share mine) {
+  if (mine.index != 0) co_return;
+  const Subtree tree = Subtree::of(v.all.size, 0, v.all.rank);
+  for (Count d = 1; d < tree.size; d *= 2) co_yield await(tree.child(d).rank());
+  if (tree.position != 0) {
+    co_yield signal(tree.parent());
+    co_yield await(tree.parent());
+  }
+  for (Count d = std::bit_ceil(tree.size) / 2; d >= 1; d /= 2) co_yield signal(tree.child(d).rank());
+}
+
+Cost tree_barrier_cost(const Call&, const View& v, const CostModel& m) {
+  Cost t = 0;
+  for (Count d = 1; d < v.all.size; d *= 2) t += 2 * (v.nodes > 1 && d >= v.rails ? m.net : m.node)(0);
+  return t;
+}
+
+}  // namespace gccl

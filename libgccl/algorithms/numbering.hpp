@@ -1,0 +1,56 @@
+// How a recursive algorithm numbers the members of a group: from a root, nearest first, or only some of them.
+#pragma once
+
+#include <bit>
+
+#include "libgccl/schedule/group.hpp"
+
+namespace gccl {
+
+// Members numbered 0 .. size-1; `rank` is this rank's number. Numbers map to group positions by arithmetic, no table.
+struct Numbering {
+  Group group;
+  Rank size = 0, rank = 0;
+  Rank root = 0;      // group position of number 0
+  Rank folded = 0;    // of the first 2*folded positions only the odd ones have a number
+  unsigned bits = 0;  // numbers are bit-reversed positions of that many bits
+
+  // The rank with number i. Requires i < size.
+  Rank operator[](Rank i) const {
+    if (bits) i = reversed(i, bits);
+    if (folded) i = i < folded ? 2 * i + 1 : i + folded;
+    return group[std::int64_t(i) + root];
+  }
+
+  // Members in group order, the one at position `root` first.
+  static Numbering from(const Group& g, Rank root = 0) {
+    return {.group = g, .size = g.size, .rank = Rank(g.wrap(std::int64_t(g.rank) - root)), .root = root};
+  }
+
+  // As `from`, but bit-reversed when the size is a power of two: numbers n/2 apart, which exchange the most in a
+  // recursive halving, are then neighbours in the group (n/4: two positions apart, and so on).
+  static Numbering near_first(const Group& g, Rank root = 0) {
+    Numbering x = from(g, root);
+    if (!std::has_single_bit(g.size)) return x;
+    x.bits = unsigned(std::countr_zero(g.size));
+    x.rank = reversed(x.rank, x.bits);
+    return x;
+  }
+
+  // The largest power of two of members that is left when the first positions are folded pairwise, even into odd.
+  // `rank` is meaningless on the members without a number.
+  static Numbering survivors(const Group& g) {
+    const Rank size = std::bit_floor(g.size), folded = g.size - size;
+    const Rank rank = g.rank < 2 * folded ? g.rank / 2 : g.rank - folded;
+    return {.group = g, .size = size, .rank = rank, .folded = folded};
+  }
+
+ private:
+  static Rank reversed(Rank i, unsigned bits) {
+    Rank r = 0;
+    for (unsigned b = 0; b < bits; ++b) r |= (i >> b & 1) << (bits - 1 - b);
+    return r;
+  }
+};
+
+}  // namespace gccl

@@ -1,0 +1,48 @@
+// The hops between the members of a group, by distance in the group's order, for closed forms.
+#pragma once
+
+#include "cost-models/cost_model.hpp"
+
+namespace gccl {
+
+// All ranks of a communicator as its View describes them, or a group whose members are all one kind of hop apart.
+class Paths {
+ public:
+  Paths(const View& v, const CostModel& m) : model_(&m), view_(&v) {}
+  Paths(const Hop& every, const CostModel& m) : model_(&m), every_(&every) {}
+
+  const CostModel& model() const { return *model_; }
+  // While every rank sends over that distance at once.
+  const Hop& at(Count distance) const { return every_ ? *every_ : model_->at(*view_, distance); }
+  // While about one rank of each node sends over that distance (trees).
+  const Hop& sparse(Count distance) const {
+    return every_ ? *every_ : (&model_->at(*view_, distance) == &model_->node ? model_->node : model_->net);
+  }
+  // The slowest hop of a ring.
+  const Hop& widest() const { return every_ ? *every_ : model_->widest(*view_); }
+  // Hops one after the other from the first to the last of n members.
+  Cost chain(Rank n, double bytes) const {
+    if (every_) return (n - 1) * (*every_)(bytes);
+    const Rank across = view_->nodes - 1;
+    return across * model_->net(bytes) + (n - 1 - across) * model_->node(bytes);
+  }
+
+ private:
+  const CostModel* model_;
+  const View* view_ = nullptr;
+  const Hop* every_ = nullptr;
+};
+
+// Nanoseconds for n > 1 members and that many bytes per vector.
+using GroupCost = Cost (*)(Rank n, double bytes, const Paths&);
+
+// The closed form of an allreduce, reduce or broadcast over all ranks.
+template <GroupCost over>
+Cost vector_cost(const Call& c, const View& v, const CostModel& m) {
+  const double bytes = m.bytes(double(c.count));
+  if (c.count == 0) return 0;
+  if (v.all.size == 1) return c.in_place ? 0 : m.copy(bytes);
+  return over(v.all.size, bytes, Paths(v, m));
+}
+
+}  // namespace gccl

@@ -1,0 +1,60 @@
+#include "libgccl/algorithms/reduce_scatter_pairwise.hpp"
+
+#include "libgccl/algorithms/pipelined.hpp"
+
+namespace gccl {
+namespace {
+
+struct Parts {
+  Region whole;
+  Count n;
+  Region operator[](Count i) const { return whole.part(i, n); }
+};
+
+// P: Parts of one region, or Blocks.
+template <class P>
+Schedule reduce_parts(Group g, P in, Region mine) {
+  if (g.size == 1) co_yield copy(in[0], mine);
+  for (Rank s = 1; s < g.size; ++s) {
+    const std::int64_t to = g.wrap(std::int64_t(g.rank) + s);
+    co_yield send(g[to], in[Count(to)]);
+    co_yield recv_reduce(g[std::int64_t(g.rank) - s], s == 1 ? in[g.rank] : mine, mine);
+  }
+}
+
+// The parts arrive one behind the other and are combined in that order.
+Cost reduce_parts_cost(Rank n, double part, const Paths& p) {
+  const Hop& hop = p.at(n - 1);
+  const double combine = p.model().combine(part);
+  return combine + std::max(pipelined(n - 1, hop, part, p.model().overhead_ns, 2), hop(part) + (n - 2) * combine);
+}
+
+}  // namespace
+
+Schedule pairwise_reduce_scatter_over(Group g, Region in, Region out) {
+  return reduce_parts(g, Parts{in, g.size}, out.part(g.rank, g.size));
+}
+
+Schedule pairwise_all_gather_over(Group g, Region x) {
+  const Region mine = x.part(g.rank, g.size);
+  for (Rank s = 1; s < g.size; ++s) {
+    const std::int64_t from = g.wrap(std::int64_t(g.rank) - s);
+    co_yield send(g[std::int64_t(g.rank) + s], mine);
+    co_yield recv(g[from], x.part(Count(from), g.size));
+  }
+}
+
+Cost pairwise_cost(Rank n, double bytes, const Paths& p) {
+  return reduce_parts_cost(n, bytes / n, p) + pipelined(n - 1, p.at(n - 1), bytes / n, p.model().overhead_ns, 2);
+}
+
+Schedule pairwise_reduce_scatter(Call c, View v, Share mine) {
+  const Rank n = v.all.size, r = v.all.rank;
+  return reduce_parts(v.all, slice(input_of(c, n, r), n, mine), slice(output_of(c, n, r), mine));
+}
+
+Cost pairwise_reduce_scatter_cost(const Call& c, const View& v, const CostModel& m) {
+  return vector_cost<reduce_parts_cost>(c, v, m);
+}
+
+}  // namespace gccl

@@ -1,0 +1,58 @@
+#include "libgccl/algorithms/two_level.hpp"
+
+#include "libgccl/algorithms/all_reduce_binomial_tree.hpp"
+#include "libgccl/algorithms/all_reduce_double_binary_tree.hpp"
+#include "libgccl/algorithms/all_reduce_rabenseifner.hpp"
+#include "libgccl/algorithms/all_reduce_recursive_doubling.hpp"
+#include "libgccl/algorithms/all_reduce_ring.hpp"
+#include "libgccl/algorithms/all_reduce_swing.hpp"
+#include "libgccl/algorithms/halving.hpp"
+#include "libgccl/algorithms/reduce_scatter_pairwise.hpp"
+#include "libgccl/algorithms/ring.hpp"
+
+namespace gccl {
+namespace {
+
+Schedule halving_over(Group g, Region in, Region out) {
+  return halving_reduce_scatter(Numbering::from(g), in, out, out.part(g.rank, g.size));
+}
+Schedule doubling_over(Group g, Region x) { return doubling_all_gather(Numbering::from(g), x); }
+
+Cost halving_cost(Rank n, double bytes, const Paths& p) {
+  return halving_reduce_scatter_cost(n, bytes / n, false, p) + doubling_all_gather_cost(n, bytes / n, false, p);
+}
+
+}  // namespace
+
+const Inner kInnerRing{ring_reduce_scatter, ring_all_gather, ring_all_reduce_cost};
+const Inner kInnerRecursiveHalving{halving_over, doubling_over, halving_cost};
+const Inner kInnerPairwise{pairwise_reduce_scatter_over, pairwise_all_gather_over, pairwise_cost};
+
+const Outer kOuterRing{ring_all_reduce, ring_all_reduce_cost};
+const Outer kOuterRecursiveDoubling{recursive_doubling_all_reduce, recursive_doubling_all_reduce_cost};
+const Outer kOuterRabenseifner{rabenseifner_all_reduce, rabenseifner_all_reduce_cost};
+const Outer kOuterBinomialTree{binomial_tree_all_reduce, binomial_tree_all_reduce_cost};
+const Outer kOuterDoubleBinaryTree{double_binary_tree_all_reduce, double_binary_tree_all_reduce_cost};
+const Outer kOuterSwing{swing_all_reduce, swing_all_reduce_cost};
+
+Schedule two_level_all_reduce(const Inner* inner_by, const Outer* outer_by, Group inner, Group outer, Region in,
+                              Region out) {
+  if (inner.size == 1 && outer.size == 1) co_yield copy(in, out);
+  if (inner.size > 1) {
+    co_yield inner_by->reduce_scatter(inner, in, out);
+    in = out;
+  }
+  const Region mine = out.part(inner.rank, inner.size);
+  if (outer.size > 1) co_yield outer_by->all_reduce(outer, in.part(inner.rank, inner.size), mine);
+  if (inner.size > 1) co_yield inner_by->all_gather(inner, out);
+}
+
+Cost two_level_all_reduce_cost(const Inner& inner_by, const Outer& outer_by, Rank inner, Rank outer, double bytes,
+                               const Hop& inner_hop, const Hop& outer_hop, const CostModel& m) {
+  Cost total = 0;
+  if (inner > 1) total += inner_by.cost(inner, bytes, Paths(inner_hop, m));
+  if (outer > 1) total += outer_by.cost(outer, bytes / inner, Paths(outer_hop, m));
+  return total;
+}
+
+}  // namespace gccl
