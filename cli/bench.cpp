@@ -99,7 +99,7 @@ class Bench {
                                           {"shares", o_.shares},              {"lanes", o_.lanes},
                                           {"window", o_.window},              {"runs", std::move(runs_)},
                                           {"ok", wrong_ == 0}};
-      o_.json == "-" ? write_stdout(out.dump(2) + "\n") : write_whole(o_.json, out.dump(2) + "\n");
+      o_.json == "-" ? write_stdout(out.dump(2) + "\n") : write_output(o_.json, out.dump(2) + "\n");
     }
     return wrong_ ? 1 : 0;
   }
