@@ -1,0 +1,51 @@
+#include "sim/simgrid/network.hpp"
+
+namespace gccl::sim {
+
+SimGridNetwork::SimGridNetwork(const Cluster& cluster)
+    : cluster_(cluster), flows_(cluster.links()), routes_(cluster.cards()), link_bytes_(cluster.links().size()) {}
+
+const SimGridNetwork::Cached& SimGridNetwork::route(Card from, Card to) {
+  Cached& cached = routes_[from];
+  if (cached.to != to) {
+    cluster_.route(from, to, cached.route);
+    cached.to = to;
+    cached.latency_ns = 0;
+    for (LinkId l : cached.route) cached.latency_ns += cluster_.links()[l].latency_ns;
+  }
+  return cached;
+}
+
+void SimGridNetwork::send(EventId id, Card from, Card to, Count bytes, Nanos at) {
+  const Cached& way = route(from, to);
+  for (LinkId l : way.route) link_bytes_[l] += bytes;
+  agenda_.add(at + way.latency_ns, {id, from, to, way.route.empty() ? 0 : bytes});
+}
+
+// Whatever the agenda has for now: timers are due, messages start to flow.
+void SimGridNetwork::take_due(std::vector<EventId>& due) {
+  while (!agenda_.empty() && agenda_.next() <= now_) {
+    agenda_.take(batch_);
+    for (const Entry& e : batch_) {
+      if (e.bytes == 0) due.push_back(e.id);
+      else flows_.start(e.id, route(e.from, e.to).route, e.bytes, now_);
+    }
+  }
+}
+
+bool SimGridNetwork::next(std::vector<EventId>& due) {
+  const std::size_t before = due.size();
+  for (;;) {
+    take_due(due);
+    if (due.size() > before) return true;
+    if (!flows_.idle()) {
+      now_ = std::max(now_, flows_.advance(agenda_.empty() ? -1 : agenda_.next(), due));
+    } else if (!agenda_.empty()) {
+      now_ = agenda_.next();
+    } else {
+      return false;
+    }
+  }
+}
+
+}  // namespace gccl::sim

@@ -1,0 +1,83 @@
+#include "sim/simgrid/platform.hpp"
+
+#include <simgrid/version.h>
+#include <xbt/log.h>
+
+#include <atomic>
+#include <csignal>
+#include <stdexcept>
+#include <string>
+
+namespace gccl::sim {
+
+namespace {
+
+namespace s4u = simgrid::s4u;
+
+// SimGrid installs handlers for Ctrl-C and for crashes; in a library that is not its decision.
+class KeepSignalHandlers {
+ public:
+  KeepSignalHandlers() {
+    for (int i = 0; i < kSignals; ++i) sigaction(kNumbers[i], nullptr, &before_[i]);
+  }
+  ~KeepSignalHandlers() {
+    for (int i = 0; i < kSignals; ++i) sigaction(kNumbers[i], &before_[i], nullptr);
+  }
+
+ private:
+  static constexpr int kSignals = 3, kNumbers[kSignals] = {SIGINT, SIGSEGV, SIGBUS};
+  struct sigaction before_[kSignals];
+};
+
+void require_first_use_and_version() {
+  static std::atomic_flag used;
+  if (s4u::Engine::has_instance() || used.test_and_set())
+    throw std::logic_error("SimGrid can be used only once in the life of a process");
+  int major = 0, minor = 0, patch = 0;
+  sg_version_get(&major, &minor, &patch);
+  if (major != SIMGRID_VERSION_MAJOR || minor != SIMGRID_VERSION_MINOR)
+    throw std::runtime_error("built for SimGrid " + std::to_string(SIMGRID_VERSION_MAJOR) + '.' +
+                             std::to_string(SIMGRID_VERSION_MINOR) + ", found " + std::to_string(major) + '.' +
+                             std::to_string(minor));
+}
+
+std::unique_ptr<s4u::Engine> start_engine() {
+  require_first_use_and_version();
+  const KeepSignalHandlers keep;
+  xbt_log_control_set("root.thresh:critical");
+  static char name[] = "gccl";
+  static char* arguments[] = {name, nullptr};
+  static int count = 1;
+  auto engine = std::make_unique<s4u::Engine>(&count, arguments);
+  for (const char* setting : {
+           "network/model:CM02", "network/crosstraffic:0", "network/latency-factor:1", "network/bandwidth-factor:1",
+           "network/TCP-gamma:0",  // 0: no window. Else a flow's rate is bounded by gamma / (2 latency)
+           "network/optim:Lazy",   // Full is 1.2 times faster in lockstep and 40 times slower with 1% jitter
+#if SIMGRID_VERSION < 33400
+           "surf/precision:1e-10", "maxmin/precision:1e-9",
+#else
+           "precision/timing:1e-10", "precision/work-amount:1e-9",
+#endif
+       })
+    s4u::Engine::set_config(setting);
+  return engine;
+}
+
+}  // namespace
+
+SimGridPlatform::SimGridPlatform(const std::vector<Link>& cluster) : engine(start_engine()) {
+  zone = new HandedRoute;
+  s4u::NetZone& z = *zone->get_iface();
+  from = z.create_host("from", 1.0)->seal();
+  to = z.create_host("to", 1.0)->seal();
+  links.reserve(cluster.size() + 1);
+  const auto add = [&](double bytes_per_s) {
+    links.push_back(
+        z.create_link(std::to_string(links.size()), bytes_per_s)->set_latency(0.0)->seal()->get_impl());
+  };
+  for (const Link& l : cluster) add(l.bandwidth_GBps * 1e9);
+  add(0x1p40);
+  z.seal();
+}
+
+}  // namespace gccl::sim

@@ -1,0 +1,52 @@
+// The SimGrid platform of a cluster: its links, in one zone whose routes are handed in rather than looked up.
+#pragma once
+
+#include <simgrid/kernel/routing/NetZoneImpl.hpp>
+#include <simgrid/s4u.hpp>
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "sim/cluster/cluster.hpp"
+
+namespace gccl::sim {
+
+// A network model asks the zone for the route between two hosts whenever a flow starts. Whoever starts a flow knows the
+// route already and leaves it in `route`. So two hosts stand for all cards, and nothing grows with cards^2.
+class HandedRoute final : public simgrid::kernel::routing::NetZoneImpl {
+ public:
+  HandedRoute() : NetZoneImpl("cluster") {}
+  std::vector<simgrid::kernel::resource::StandardLinkImpl*> route;
+  double latency_s = 0;  // of every flow
+
+ private:
+  void get_local_route(const simgrid::kernel::routing::NetPoint*, const simgrid::kernel::routing::NetPoint*,
+                       simgrid::kernel::routing::Route* into, double* latency) override {
+    into->link_list_ = route;
+    if (latency) *latency += latency_s;
+  }
+};
+
+// SimGrid's engine is a singleton that cannot be started twice: at most one of these in the life of a process.
+// Its settings: CM02 without correction factors, cross-traffic and TCP windows; times told apart down to 0.1 ns; no word
+// on standard output or error; the process keeps its own signal handlers. The library's links have no latency.
+class SimGridPlatform {
+ public:
+  // One more link, the last, is left to the self-check: 2^40 bytes/s. Throws std::logic_error the second time, and
+  // std::runtime_error when the library at run time is another version than the headers.
+  explicit SimGridPlatform(const std::vector<Link>& links);
+
+  // Makes the next flow from `from` to `to` take this route.
+  void hand_over(std::span<const LinkId> route) {
+    zone->route.clear();
+    for (LinkId l : route) zone->route.push_back(links[l]);
+  }
+
+  std::unique_ptr<simgrid::s4u::Engine> engine;
+  HandedRoute* zone = nullptr;  // owned by SimGrid, as are the hosts and links
+  simgrid::s4u::Host *from = nullptr, *to = nullptr;
+  std::vector<simgrid::kernel::resource::StandardLinkImpl*> links;
+};
+
+}  // namespace gccl::sim
