@@ -1,0 +1,137 @@
+#include "cli/topology.hpp"
+
+#include <fmt/format.h>
+
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "sim/cluster/load.hpp"
+#include "sim/cluster/summary.hpp"
+#include "sim/json/reader.hpp"
+#include "sim/report/topology_svg.hpp"
+#include "sim/report/whole_file.hpp"
+
+namespace gccl {
+namespace {
+
+using sim::Summary;
+using sim::TierSummary;
+using Json = nlohmann::ordered_json;
+
+struct Arguments {
+  std::string file, svg, json;
+};
+
+// "48.5" or "23.5 - 48.5".
+template <class T>
+std::string range(T least, T most) {
+  return least == most ? fmt::format("{:.6g}", double(least)) : fmt::format("{:.6g} - {:.6g}", double(least), double(most));
+}
+
+std::string bandwidth(double GBps) {
+  return GBps >= 1000 ? fmt::format("{:.4g} TB/s", GBps / 1000) : fmt::format("{:.4g} GB/s", GBps);
+}
+
+Json hop_json(const Hop& h) { return {{"alpha_ns", h.alpha_ns}, {"beta_ns_per_byte", h.beta_ns_per_byte}}; }
+
+Json to_json(const Summary& s) {
+  Json tiers = Json::array();
+  for (const TierSummary& t : s.tiers)
+    tiers.push_back({{"tier", name(t.tier)},
+                     {"links", t.links},
+                     {"bandwidth_GBps_min", t.GBps_min},
+                     {"bandwidth_GBps_max", t.GBps_max},
+                     {"latency_ns_min", t.latency_ns_min},
+                     {"latency_ns_max", t.latency_ns_max},
+                     {"total_GBps", t.total_GBps},
+                     {"oversubscription", t.oversubscription ? Json(*t.oversubscription) : Json(nullptr)}});
+  return {{"schema", "gccl/topology/1"},
+          {"name", s.name},
+          {"description", s.description},
+          {"cards", s.cards},
+          {"nodes", s.nodes},
+          {"cards_per_node_min", s.cards_per_node_min},
+          {"cards_per_node_max", s.cards_per_node_max},
+          {"nics", s.nics},
+          {"fabric", s.fabric},
+          {"tiers", std::move(tiers)},
+          {"bisection_GBps", s.bisection_GBps ? Json(*s.bisection_GBps) : Json(nullptr)},
+          {"paired_GBps", s.paired_GBps},
+          {"diameter_links", s.diameter},
+          {"diameter_sources", s.diameter_sources},
+          {"node", hop_json(s.costs.node)},
+          {"net", hop_json(s.costs.net)},
+          {"net_all", hop_json(s.costs.net_all)},
+          {"overhead_ns", s.costs.overhead_ns},
+          {"combine_ns_per_byte", s.costs.combine_ns_per_byte},
+          {"copy_ns_per_byte", s.costs.copy_ns_per_byte}};
+}
+
+void print_hop(std::string_view what, const Hop& h) {
+  const std::string beta = h.beta_ns_per_byte > 0 ? bandwidth(1 / h.beta_ns_per_byte) : "no link";
+  fmt::print("  {:<42} alpha {:>8.6g} us   beta {}\n", what, h.alpha_ns / 1000, beta);
+}
+
+void print(const Summary& s) {
+  fmt::print("{}\n", s.name);
+  if (!s.description.empty()) fmt::print("{}\n", s.description);
+  fmt::print("\n  {:<22} {}\n", "cards", s.cards);
+  fmt::print("  {:<22} {}\n", "nodes", s.nodes);
+  fmt::print("  {:<22} {}\n", "cards per node", range(s.cards_per_node_min, s.cards_per_node_max));
+  fmt::print("  {:<22} {}\n", "NICs", s.nics);
+  fmt::print("  {:<22} {}\n\n", "fabric", s.fabric.empty() ? "none" : s.fabric);
+  if (!s.tiers.empty()) fmt::print("  {:<6} {:>9}   {:<17} {:<15} {}\n", "tier", "links", "GB/s each", "latency (ns)", "oversubscription");
+  for (const TierSummary& t : s.tiers)
+    fmt::print("  {:<6} {:>9}   {:<17} {:<15} {}\n", name(t.tier), t.links, range(t.GBps_min, t.GBps_max),
+               range(t.latency_ns_min, t.latency_ns_max),
+               t.oversubscription ? fmt::format("{:.3g}:1", *t.oversubscription) : "-");
+  fmt::print("\n  {:<42} {}\n", "bisection, one direction",
+             s.bisection_GBps ? bandwidth(*s.bisection_GBps) : "no formula for this structure");
+  fmt::print("  {:<42} {}\n", "card i with card i + n/2, as routed", bandwidth(s.paired_GBps));
+  fmt::print("  {:<42} {} links{}\n", "longest route", s.diameter,
+             s.diameter_sources < s.cards ? fmt::format(" (from {} of the cards)", s.diameter_sources) : "");
+  print_hop("inside a node", s.costs.node);
+  if (s.nodes > 1) {
+    print_hop("between far nodes, one card sends", s.costs.net);
+    print_hop("between far nodes, all cards of one send", s.costs.net_all);
+  }
+}
+
+int topology(const Arguments& a) {
+  if (a.svg == "-" && a.json == "-") throw json::InputError("only one of --svg and --json can be written to standard output");
+  const auto cluster = sim::load_cluster(a.file);
+  if (!a.svg.empty()) {
+    const std::string svg = sim::topology_svg(*cluster);
+    if (a.svg == "-") std::cout << svg;
+    else write_whole(a.svg, svg);
+  }
+  if (a.svg == "-") return 0;
+  const Summary s = summarize(*cluster);
+  if (a.json == "-") {
+    std::cout << to_json(s).dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
+    return 0;
+  }
+  if (!a.json.empty()) write_whole(a.json, to_json(s).dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+  print(s);
+  return 0;
+}
+
+}  // namespace
+
+void add_topology(CLI::App& app, int& exit_code) {
+  auto a = std::make_shared<Arguments>();
+  CLI::App* command = app.add_subcommand("topology", "What a cluster description amounts to: table, JSON, drawing");
+  command->add_option("file", a->file, "Cluster description (JSON, gccl/cluster/1)")->required();
+  command->add_option("--svg", a->svg, "Write a drawing to this file, or to standard output when it is -");
+  command->add_option("--json", a->json, "Write the numbers as JSON to this file, or to standard output when it is -");
+  command->callback([a, &exit_code] {
+    try {
+      exit_code = topology(*a);
+    } catch (const std::runtime_error& e) {
+      std::cerr << "gccl topology: " << e.what() << '\n';
+      exit_code = 2;
+    }
+  });
+}
+
+}  // namespace gccl

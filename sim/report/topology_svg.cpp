@@ -1,0 +1,327 @@
+#include "sim/report/topology_svg.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "sim/cluster/composed.hpp"
+#include "sim/cluster/summary.hpp"
+#include "sim/cluster/torus.hpp"
+#include "sim/report/canvas.hpp"
+
+namespace gccl::sim {
+namespace {
+
+using Anchor = Canvas::Anchor;
+
+constexpr double kMargin = 28, kWidthMin = 880;
+constexpr unsigned kShownPerNode = 8, kShownPerLayer = 8, kShownTypes = 3, kShownGrid = 4;
+constexpr double kCell = 46, kBox = 36, kRow = 24, kGap = 34;  // inside a node
+constexpr double kLayerGap = 64, kLayerHeight = 28;
+constexpr std::string_view kMuted = "#607d8b";
+
+std::string_view color(Tier t) {
+  static constexpr std::string_view kColors[] = {"#2e7d32", "#8d6e63", "#6a1b9a", "#1565c0", "#e65100", "#c62828", "#546e7a"};
+  return kColors[std::size_t(t)];
+}
+
+std::string range(double least, double most) {
+  return least == most ? fmt::format("{:.4g}", least) : fmt::format("{:.4g} - {:.4g}", least, most);
+}
+
+// Rows from the top: NICs, switches away from the cards (root complexes), switches next to cards, cards.
+class NodePicture {
+ public:
+  explicit NodePicture(const NodeType& type) : g_(type.graph) {
+    std::vector<bool> low(g_.switches.size(), false);
+    const Vertex first = g_.cards + g_.nics;
+    for (const auto& e : g_.edges)
+      if (e.from < g_.cards && e.to >= first) low[e.to - first] = true;
+    add_row(rows_[0], g_.cards, g_.nics);
+    for (std::size_t s = 0; s < g_.switches.size(); ++s) {
+      auto& row = rows_[low[s] ? 2 : 1];
+      if (row.size() < kShownPerNode) row.push_back(Vertex(first + s));
+    }
+    add_row(rows_[3], 0, g_.cards);
+    std::size_t widest = 2;
+    for (const auto& row : rows_) widest = std::max(widest, row.size());
+    hidden_cards_ = g_.cards > kShownPerNode;
+    hidden_nics_ = g_.nics > kShownPerNode;
+    width_ = double(widest + (hidden_cards_ || hidden_nics_ ? 1 : 0)) * kCell + 20;
+    for (const auto& e : g_.edges) meshed_ |= e.from < g_.cards && e.to < g_.cards;
+  }
+
+  double width() const { return width_; }
+  double height() const {
+    double h = 30 + (meshed_ ? kGap : 6);
+    for (const auto& row : rows_) h += row.empty() ? 0 : kRow + kGap;
+    return h - kGap + 12;
+  }
+
+  // Returns where the shown NICs are.
+  std::vector<double> draw(Canvas& canvas, double x, double y, std::string_view label) const {
+    canvas.frame(x, y, width_, height());
+    canvas.text(x + 10, y + height() - 8, label, 11, Anchor::start, kMuted);
+    std::map<Vertex, std::pair<double, double>> at;  // middle of each shown thing
+    double top = y + 12;
+    for (int r = 0; r < 4; ++r) {
+      if (rows_[r].empty()) continue;
+      const bool switches = r == 1 || r == 2;
+      const double room = switches ? (width_ - 20) / double(rows_[r].size()) : kCell;
+      for (std::size_t i = 0; i < rows_[r].size(); ++i) {
+        const Vertex v = rows_[r][i];
+        const double w = switches ? room - (kCell - kBox) : kBox, left = x + 10 + double(i) * room + (kCell - kBox) / 2;
+        at[v] = {left + w / 2, top + kRow / 2};
+        canvas.box(left, top, w, kRow, fill(r), edge(r));
+        canvas.text(left + w / 2, top + 16, fitting(v, w), 10, Anchor::middle);
+      }
+      if ((r == 0 && hidden_nics_) || (r == 3 && hidden_cards_))
+        canvas.text(x + 10 + kShownPerNode * kCell + kCell / 2, top + 16, fmt::format("... {}", r ? g_.cards : g_.nics), 11,
+                    Anchor::middle, kMuted);
+      top += kRow + kGap;
+    }
+    draw_links(canvas, at);
+    std::vector<double> nic_x;
+    for (const Vertex v : rows_[0]) nic_x.push_back(at[v].first);
+    return nic_x;
+  }
+
+ private:
+  static void add_row(std::vector<Vertex>& row, Vertex first, unsigned count) {
+    for (unsigned i = 0; i < std::min(count, kShownPerNode); ++i) row.push_back(first + i);
+  }
+  static std::string_view fill(int row) {
+    static constexpr std::string_view kFills[] = {"#f3e5f5", "#efebe9", "#e0f2f1", "#e8f5e9"};
+    return kFills[row];
+  }
+  static std::string_view edge(int row) {
+    static constexpr std::string_view kEdges[] = {"#6a1b9a", "#8d6e63", "#00796b", "#2e7d32"};
+    return kEdges[row];
+  }
+  std::string fitting(Vertex v, double w) const {
+    std::string label = g_.vertex_name(v);
+    if (v < g_.cards) label = label.size() > 5 ? fmt::format("{}", v) : label;
+    const auto columns = std::size_t(std::max(1.0, (w - 2) / 6.0));
+    return label.size() <= columns ? label : label.substr(0, columns);
+  }
+
+  void draw_links(Canvas& canvas, const std::map<Vertex, std::pair<double, double>>& at) const {
+    for (const auto& e : g_.edges) {
+      const auto a = at.find(e.from), b = at.find(e.to);
+      if (e.from > e.to || a == at.end() || b == at.end()) continue;  // one line for both directions
+      const auto [x1, y1] = a->second;
+      const auto [x2, y2] = b->second;
+      if (e.from < g_.cards && e.to < g_.cards) {
+        canvas.arc(x1, x2, y1 + kRow / 2, 4 + (kGap - 8) * std::abs(x2 - x1) / (kShownPerNode * kCell), color(e.link.tier));
+      } else if (y1 == y2) {
+        canvas.line(x1, y1, x2, y2, color(e.link.tier));
+      } else {  // straight up or down where the upper box is wide enough
+        const bool first_is_switch = e.from >= g_.cards + g_.nics, second_is_switch = e.to >= g_.cards + g_.nics;
+        // A card and its NIC often stand above each other: a little aside, the line is not hidden by the card's own.
+        const double aside = !first_is_switch && !second_is_switch ? 6 : 0;
+        const double x = second_is_switch && within(x1, e.to, at) ? x1 : first_is_switch && within(x2, e.from, at) ? x2 : -1;
+        canvas.line((x < 0 ? x1 : x) + aside, y1, (x < 0 ? x2 : x) + aside, y2, color(e.link.tier));
+      }
+    }
+  }
+  bool within(double x, Vertex v, const std::map<Vertex, std::pair<double, double>>& at) const {
+    for (const auto* row : {&rows_[1], &rows_[2]})
+      if (std::find(row->begin(), row->end(), v) != row->end()) {
+        const double half = ((width_ - 20) / double(row->size()) - (kCell - kBox)) / 2;
+        return std::abs(x - at.at(v).first) < half;
+      }
+    return false;
+  }
+
+  const NodeGraph& g_;
+  std::vector<Vertex> rows_[4];
+  double width_ = 0;
+  bool hidden_cards_ = false, hidden_nics_ = false, meshed_ = false;
+};
+
+class Drawing {
+ public:
+  explicit Drawing(const Cluster& cluster) : summary_(summarize(cluster)), composed_(dynamic_cast<const ComposedCluster*>(&cluster)) {}
+
+  std::string draw() {
+    const bool torus = composed_ && composed_->parts().cards_are_ports;
+    if (composed_ && !torus) plan_nodes();
+    width_ = std::max(kWidthMin, nodes_width_ + 2 * kMargin);
+    heading();
+    if (torus) draw_grid();
+    if (composed_ && !torus) draw_nodes_and_fabric();
+    legend();
+    return canvas_.document(width_, y_ + 10, summary_.name);
+  }
+
+ private:
+  struct Spot {  // one node to be drawn, or a count of nodes that are not
+    std::uint32_t node = 0;
+    std::uint64_t more = 0;
+    std::unique_ptr<NodePicture> picture;
+    double x = 0;
+  };
+
+  void plan_nodes() {
+    const auto& types = composed_->parts().types;
+    std::map<std::uint32_t, std::pair<std::uint32_t, std::uint64_t>> first_and_count;
+    for (Rank n = 0; n < composed_->nodes(); ++n) {
+      auto& [first, count] = first_and_count.try_emplace(composed_->parts().type_of_node[n], n, 0).first->second;
+      ++count;
+    }
+    std::uint64_t hidden = 0;
+    unsigned shown = 0;
+    for (const auto& [type, place] : first_and_count) {
+      if (shown++ >= kShownTypes) {
+        hidden += place.second;
+        continue;
+      }
+      const auto [first, count] = place;
+      const unsigned each = types.size() == 1 && count > 1 && NodePicture(types[type]).width() < 440 ? 2 : 1;
+      for (unsigned i = 0; i < each; ++i) spot(first + i, 0, std::make_unique<NodePicture>(types[type]));
+      if (count > each) spot(0, count - each, nullptr);
+    }
+    if (hidden) spot(0, hidden, nullptr);
+  }
+
+  void spot(std::uint32_t node, std::uint64_t more, std::unique_ptr<NodePicture> picture) {
+    spots_.push_back({node, more, std::move(picture), nodes_width_});
+    nodes_width_ += (spots_.back().picture ? spots_.back().picture->width() : 96) + 16;
+  }
+
+  void heading() {
+    const auto columns = std::size_t((width_ - 2 * kMargin) / 7.2);
+    y_ = kMargin + 6;
+    for (const auto& l : Canvas::wrapped(summary_.name, columns / 2, 2)) canvas_.text(kMargin, y_, l, 18, Anchor::start, "#263238", true), y_ += 22;
+    for (const auto& l : Canvas::wrapped(summary_.description, columns, 4)) canvas_.text(kMargin, y_, l, 12, Anchor::start, kMuted), y_ += 16;
+    std::string line = fmt::format("{} cards, {} node{}", summary_.cards, summary_.nodes, summary_.nodes == 1 ? "" : "s");
+    if (summary_.nics) line += fmt::format(", {} NICs", summary_.nics);
+    if (!summary_.fabric.empty()) line += "; " + summary_.fabric;
+    for (const auto& l : Canvas::wrapped(line, columns, 3)) canvas_.text(kMargin, y_ + 4, l, 12), y_ += 16;
+    y_ += 20;
+  }
+
+  // Layers of switches from the top down, then the nodes.
+  void draw_nodes_and_fabric() {
+    std::vector<Layer> layers;
+    if (composed_->parts().fabric) layers = composed_->parts().fabric->layers();
+    std::vector<std::vector<double>> x(layers.size());
+    std::vector<double> tops(layers.size());
+    for (std::size_t i = layers.size(); i-- > 0;) {
+      tops[i] = y_;
+      x[i] = draw_layer(layers[i]);
+      y_ += kLayerHeight + kLayerGap;
+    }
+    for (std::size_t i = 0; i + 1 < layers.size(); ++i) {
+      if (!layers[i].up) continue;
+      for (const double a : x[i])
+        for (const double b : x[i + 1]) canvas_.line(a, tops[i], layers[i + 1].cables ? a : b, tops[i + 1] + kLayerHeight, color(*layers[i].up), 0.8);
+    }
+    double tallest = 0;
+    for (const Spot& s : spots_)
+      if (s.picture) tallest = std::max(tallest, s.picture->height());
+    const double left = (width_ - nodes_width_ + 16) / 2;
+    for (const Spot& s : spots_) {
+      if (!s.picture) {
+        canvas_.text(left + s.x + 48, y_ + tallest / 2 - 6, "...", 16, Anchor::middle, kMuted);
+        canvas_.text(left + s.x + 48, y_ + tallest / 2 + 12, fmt::format("and {} more", s.more), 12, Anchor::middle, kMuted);
+        continue;
+      }
+      const double top = y_ + tallest - s.picture->height();
+      const auto nic_x = s.picture->draw(canvas_, left + s.x, top, fmt::format("node {}", s.node));
+      if (layers.empty()) continue;
+      for (std::size_t i = 0; i < nic_x.size(); ++i) {
+        const std::uint64_t at = composed_->nic_switch(s.node, unsigned(i));
+        const double to = at < x[0].size() ? x[0][at] : more_x_;
+        canvas_.line(nic_x[i], top + 12, nic_x[i], y_ - 6, color(Tier::leaf));
+        canvas_.line(nic_x[i], y_ - 6, to, tops[0] + kLayerHeight, color(Tier::leaf));
+      }
+    }
+    y_ += tallest + 24;
+  }
+
+  // The middles of the boxes that are drawn for a layer.
+  std::vector<double> draw_layer(const Layer& layer) {
+    const auto shown = unsigned(std::min<std::uint64_t>(layer.count, layer.cables ? 1 : kShownPerLayer));
+    const bool all = layer.count == shown || layer.cables;
+    const double room = (width_ - 2 * kMargin) / (shown + (all ? 0 : 1.4)), gap = std::min(24.0, room / 5);
+    std::vector<double> middles;
+    for (unsigned i = 0; i < shown; ++i) {
+      const double x = kMargin + i * room + gap / 2, w = room - gap;
+      canvas_.box(x, y_, w, kLayerHeight, layer.cables ? "#ffebee" : "#e3f2fd", layer.cables ? "#c62828" : "#1565c0");
+      const std::string label = layer.cables ? fmt::format("{} {}", layer.count, layer.name) : i < layer.names.size() ? layer.names[i] : layer.count == 1 ? layer.name : fmt::format("{} {}", layer.name, i);
+      canvas_.text(x + w / 2, y_ + 18, Canvas::width_of(label, 11) < w ? label : fmt::format("{}", i), 11, Anchor::middle);
+      middles.push_back(x + w / 2);
+      if (layer.across && i) canvas_.line(x - gap, y_ + kLayerHeight / 2, x, y_ + kLayerHeight / 2, color(*layer.across), 2);
+    }
+    if (!all) {
+      more_x_ = kMargin + shown * room + 0.7 * room;
+      canvas_.text(more_x_, y_ + 12, "...", 14, Anchor::middle, kMuted);
+      canvas_.text(more_x_, y_ + 27, fmt::format("{} in all", layer.count), 11, Anchor::middle, kMuted);
+      if (layer.group) canvas_.text(more_x_, y_ + 41, fmt::format("{} per group", layer.group), 11, Anchor::middle, kMuted);
+    } else {
+      more_x_ = middles.back();
+    }
+    return middles;
+  }
+
+  // A corner of the torus: the first two dimensions.
+  void draw_grid() {
+    const auto& dims = static_cast<const Torus&>(*composed_->parts().fabric).dims();
+    const unsigned nx = std::min(dims[0], kShownGrid), ny = dims.size() > 1 ? std::min(dims[1], kShownGrid) : 1;
+    const double pitch = 92, left = width_ / 2 - (nx - 1) * pitch / 2, top = y_ + 30;
+    const auto place = [&](unsigned i) { return left + i * pitch; };
+    for (unsigned j = 0; j < ny; ++j)
+      for (unsigned i = 0; i < nx; ++i) {
+        const double x = place(i), y = top + j * 66;
+        const std::string_view c = color(Tier::card);
+        if (i + 1 < nx || dims[0] > nx) canvas_.line(x, y, x + (i + 1 < nx ? pitch : 60), y, c, 1.6);
+        if (j + 1 < ny || (dims.size() > 1 && dims[1] > ny)) canvas_.line(x, y, x, y + (j + 1 < ny ? 66 : 36), c, 1.6);
+        canvas_.box(x - 28, y - 13, 56, 26, "#e8f5e9", "#2e7d32");
+        canvas_.text(x, y + 4, fmt::format("card {}", j * dims[0] + i), 10, Anchor::middle);
+      }
+    if (dims[0] > nx) canvas_.text(place(nx - 1) + 70, top + 5, fmt::format("... {}", dims[0]), 12, Anchor::start, kMuted);
+    y_ = top + (ny - 1) * 66 + 52;
+    if (dims.size() > 1 && dims[1] > ny) canvas_.text(place(0), y_, fmt::format("... {}", dims[1]), 12, Anchor::middle, kMuted);
+    y_ += 20;
+    if (dims.size() > 2) {
+      std::uint64_t layers = 1;
+      for (std::size_t d = 2; d < dims.size(); ++d) layers *= dims[d];
+      canvas_.text(width_ / 2, y_, fmt::format("{} such planes, joined along the other dimension{}", layers, dims.size() > 3 ? "s" : ""), 12,
+                   Anchor::middle, kMuted);
+      y_ += 20;
+    }
+    y_ += 10;
+  }
+
+  void legend() {
+    static constexpr std::string_view kMeaning[] = {"between cards",         "PCIe and processors",   "to the NICs",
+                                                    "NIC to its switch",     "between switches",      "upper or global",
+                                                    "other"};
+    canvas_.text(kMargin, y_, "Links", 12, Anchor::start, "#263238", true);
+    y_ += 20;
+    for (const TierSummary& t : summary_.tiers) {
+      canvas_.line(kMargin, y_ - 4, kMargin + 34, y_ - 4, color(t.tier), 3);
+      canvas_.text(kMargin + 44, y_, name(t.tier), 12);
+      canvas_.text(kMargin + 100, y_, kMeaning[std::size_t(t.tier)], 12, Anchor::start, kMuted);
+      canvas_.text(kMargin + 410, y_, range(t.GBps_min, t.GBps_max) + " GB/s", 12, Anchor::end);
+      canvas_.text(kMargin + 550, y_, range(double(t.latency_ns_min), double(t.latency_ns_max)) + " ns", 12, Anchor::end);
+      canvas_.text(kMargin + 700, y_, fmt::format("{} links", t.links), 12, Anchor::end, kMuted);
+      if (t.oversubscription) canvas_.text(kMargin + 824, y_, fmt::format("{:.3g}:1 of NICs", *t.oversubscription), 12, Anchor::end, kMuted);
+      y_ += 18;
+    }
+  }
+
+  const Summary summary_;
+  const ComposedCluster* composed_;
+  Canvas canvas_;
+  std::vector<Spot> spots_;
+  double width_ = 0, nodes_width_ = 0, y_ = 0, more_x_ = 0;
+};
+
+}  // namespace
+
+std::string topology_svg(const Cluster& cluster) { return Drawing(cluster).draw(); }
+
+}  // namespace gccl::sim
