@@ -1,0 +1,108 @@
+#include "cli/list.hpp"
+
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "cli/catalogue.hpp"
+#include "cli/output.hpp"
+#include "libgccl/algorithms/algorithm.hpp"
+#include "sim/json/nearest.hpp"
+#include "sim/json/reader.hpp"
+
+namespace gccl {
+namespace {
+
+using Json = nlohmann::json;
+
+Json list_algorithms() {
+  Json all = Json::array();
+  for (const Algorithm& a : algorithms())
+    all.push_back({{"name", a.name}, {"collective", name(a.kind)}, {"variant", a.variant}, {"closed_form", a.cost != nullptr}});
+  return all;
+}
+
+Json list_collectives() {
+  Json all = Json::array();
+  for (const std::string_view c : collective_names()) {
+    Json names = Json::array();
+    for (const Algorithm& a : algorithms())
+      if (name(a.kind) == c && !a.variant) names.push_back(a.name);
+    all.push_back({{"name", c}, {"algorithms", std::move(names)}});
+  }
+  return all;
+}
+
+Json list_engines() {
+  return {{{"name", "model"}, {"description", "discrete-event alpha-beta model with port occupancy; millions of messages a second"}},
+          {{"name", "simgrid"}, {"description", "SimGrid: contention on every link of the cluster"}}};
+}
+
+// A file that cannot be read is listed with what is wrong with it.
+Json list_files(std::string_view kind) {
+  Json all = Json::array();
+  for (const CatalogueEntry& e : catalogue(kind)) {
+    Json entry{{"name", e.name}, {"file", e.file.string()}};
+    try {
+      const auto node = json::Node::load(e.file);
+      const auto title = node.find("name"), text = node.find("description");
+      entry["title"] = title ? title->string() : "";
+      entry["description"] = text ? text->string() : "";
+    } catch (const json::InputError& error) {
+      entry["title"] = "";
+      entry["description"] = error.what();
+    }
+    all.push_back(std::move(entry));
+  }
+  return all;
+}
+
+std::string as_text(const Json& all) {
+  std::size_t width = 0;
+  for (const Json& e : all) width = std::max(width, e["name"].get_ref<const std::string&>().size());
+  std::string text, collective;
+  for (const Json& e : all) {
+    if (e.contains("collective") && e["collective"] != collective) {
+      collective = e["collective"];
+      text += collective + "\n";
+    }
+    std::string about;
+    if (e.contains("algorithms"))
+      for (const Json& a : e["algorithms"]) about += (about.empty() ? "" : ", ") + a.get<std::string>();
+    if (e.contains("description")) about = e["description"];
+    if (e.value("variant", false)) about = "named only, not part of \"all\"";
+    if (about.size() > 110) about = about.substr(0, about.rfind(' ', 107)) + " ...";
+    std::string line = fmt::format("{}{:<{}}  {}", collective.empty() ? "" : "  ", e["name"].get<std::string>(), width, about);
+    text += line.substr(0, line.find_last_not_of(' ') + 1) + '\n';
+  }
+  return text.empty() ? "none\n" : text;
+}
+
+Json list(const std::string& what) {
+  static constexpr std::string_view kKinds[] = {"algorithms", "collectives", "engines", "topologies", "scenarios"};
+  if (what == "algorithms") return list_algorithms();
+  if (what == "collectives") return list_collectives();
+  if (what == "engines") return list_engines();
+  if (what == "topologies" || what == "scenarios") return list_files(what);
+  throw json::InputError(fmt::format("list: found \"{}\"{}", what, suggestion(what, kKinds)));
+}
+
+}  // namespace
+
+void add_list(CLI::App& app, int& exit_code) {
+  CLI::App* command = app.add_subcommand("list", "List algorithms, collectives, engines, topologies or scenarios");
+  struct Arguments {
+    std::string what;
+    bool json = false;
+  };
+  const auto a = std::make_shared<Arguments>();
+  command->add_option("what", a->what, "algorithms, collectives, engines, topologies or scenarios")->required();
+  command->add_flag("--json", a->json, "As JSON");
+  command->callback([a, &exit_code] {
+    const Json all = list(a->what);
+    write_stdout(a->json ? Json{{"schema", "gccl/list/1"}, {a->what, all}}.dump(1) + '\n' : as_text(all));
+    exit_code = 0;
+  });
+}
+
+}  // namespace gccl

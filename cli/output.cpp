@@ -1,0 +1,68 @@
+#include "cli/output.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "sim/json/reader.hpp"
+#include "sim/report/whole_file.hpp"
+
+namespace gccl {
+namespace {
+
+[[noreturn]] void fail(const std::filesystem::path& file, int error) {
+  throw json::InputError(fmt::format("{}: cannot be written: {}", file.string(), std::strerror(error)));
+}
+
+// 0, or the error.
+int write_all(int fd, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t n = write(fd, text.data(), text.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return errno;
+    text.remove_prefix(std::size_t(n));
+  }
+  return 0;
+}
+
+bool is_special(const std::filesystem::path& file) {
+  struct stat s{};
+  return stat(file.c_str(), &s) == 0 && !S_ISREG(s.st_mode) && !S_ISDIR(s.st_mode);
+}
+
+}  // namespace
+
+void check_writable(const std::filesystem::path& file) {
+  const std::filesystem::path folder = file.has_parent_path() ? file.parent_path() : ".";
+  std::error_code error;
+  if (file.filename().empty() || std::filesystem::is_directory(file, error)) fail(file, EISDIR);
+  if (!std::filesystem::exists(folder, error)) fail(file, ENOENT);
+  if (!std::filesystem::is_directory(folder, error)) fail(file, ENOTDIR);
+  if (access((is_special(file) ? file : folder).c_str(), W_OK) != 0) fail(file, errno);
+}
+
+void write_output(const std::filesystem::path& file, std::string_view text) {
+  if (!is_special(file)) {
+    try {
+      return write_whole(file, text);
+    } catch (const std::runtime_error& e) {
+      throw json::InputError(e.what());
+    }
+  }
+  const int fd = open(file.c_str(), O_WRONLY | O_CLOEXEC);
+  if (fd < 0) fail(file, errno);
+  int error = write_all(fd, text);
+  if (close(fd) != 0 && !error) error = errno;
+  if (error) fail(file, error);
+}
+
+void write_stdout(std::string_view text) {
+  const int error = write_all(STDOUT_FILENO, text);
+  if (error && error != EPIPE) fail("standard output", error);
+}
+
+}  // namespace gccl

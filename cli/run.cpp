@@ -1,0 +1,137 @@
+#include "cli/run.hpp"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <memory>
+#include <thread>
+
+#include "cli/catalogue.hpp"
+#include "cli/output.hpp"
+#include "sim/json/nearest.hpp"
+#include "sim/report/html.hpp"
+#include "sim/report/topology_svg.hpp"
+#include "sim/scenario/run.hpp"
+#include "sim/scenario/table.hpp"
+
+namespace gccl {
+namespace {
+
+struct Arguments {
+  std::string scenario, engine, json, html, trace;
+  std::optional<std::uint64_t> seed;
+  unsigned jobs = std::max(1u, std::thread::hardware_concurrency());
+  bool quiet = false;
+};
+
+sim::StopFlag stop{false};
+std::atomic<int> stop_signal{0};
+
+void request_stop(int signal) {
+  stop_signal = signal;
+  stop = true;
+}
+
+void catch_signals() {
+  struct sigaction action{};
+  action.sa_handler = request_stop;
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+  signal(SIGPIPE, SIG_IGN);
+}
+
+// The scenario's file: as named, else a scenario of this name in the known folders.
+std::filesystem::path find_scenario(const std::string& name) {
+  std::error_code error;
+  if (std::filesystem::exists(name, error) || name.find('/') != std::string::npos) return name;
+  std::vector<std::string> known;
+  for (const CatalogueEntry& e : catalogue("scenarios")) {
+    if (e.name == name || e.name + ".json" == name) return e.file;
+    known.push_back(e.name);
+  }
+  const std::vector<std::string_view> names(known.begin(), known.end());
+  throw json::InputError(fmt::format("{}: no such file or shipped scenario{}", name, suggestion(name, names)));
+}
+
+void check_outputs(const Arguments& a) {
+  std::vector<std::string> files;
+  for (const std::string* file : {&a.json, &a.html, &a.trace}) {
+    if (file->empty() || (file == &a.json && *file == "-")) continue;
+    check_writable(*file);
+    for (const std::string& other : files)
+      if (std::filesystem::path(other).lexically_normal() == std::filesystem::path(*file).lexically_normal())
+        throw json::InputError(fmt::format("{}: named for two outputs", *file));
+    files.push_back(*file);
+  }
+}
+
+void show_progress(std::size_t done, std::size_t of) {
+  const std::size_t width = 40, filled = done * width / of;
+  fmt::print(stderr, "\r[{:<{}}] {}/{} ", std::string(filled, '#'), width, done, of);
+  if (done == of) fmt::print(stderr, "\r{:{}}\r", "", width + 30);
+}
+
+std::size_t terminal_columns() {
+  winsize size{};
+  return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 20 ? size.ws_col : 120;
+}
+
+std::vector<std::pair<std::string, std::string>> drawings(const sim::Plan& plan) {
+  std::vector<std::pair<std::string, std::string>> all;
+  for (const sim::World& w : plan.worlds)
+    if (all.empty() || all.back().first != w.cluster_name) all.emplace_back(w.cluster_name, sim::topology_svg(*w.cluster));
+  return all;
+}
+
+int run_scenario(const Arguments& a) {
+  sim::PlanOptions plan_options{.engine = {}, .seed = a.seed};
+  if (!a.engine.empty()) {
+    const auto names = sim::engine_names();
+    const auto at = std::find(names.begin(), names.end(), a.engine);
+    if (at == names.end()) throw json::InputError(fmt::format("--engine: found \"{}\"{}", a.engine, suggestion(a.engine, names)));
+    plan_options.engine = sim::Engine(at - names.begin());
+  }
+  check_outputs(a);
+  catch_signals();
+  const sim::Plan plan = sim::make_plan(sim::read_scenario(find_scenario(a.scenario)), plan_options);
+  sim::RunOptions options{.jobs = a.jobs, .trace = !a.trace.empty(), .progress = {}, .stop = &stop};
+  if (!a.quiet && isatty(STDERR_FILENO)) options.progress = show_progress;
+  const sim::Engines engines{sim::run_model, sim::run_simgrid};
+  sim::ScenarioResult result;
+  try {
+    result = sim::run_plan(plan, engines, options);
+  } catch (const sim::Interrupted&) {
+    if (options.progress) fmt::print(stderr, "\n");
+    fmt::print(stderr, "gccl: interrupted\n");
+    return 128 + stop_signal;
+  }
+
+  if (!a.json.empty() && a.json != "-") write_output(a.json, result.document.dump(1) + '\n');
+  if (!a.html.empty()) write_output(a.html, sim::html_report(result.document, drawings(plan)));
+  if (!a.trace.empty()) write_output(a.trace, result.trace);
+  if (a.json == "-") write_stdout(result.document.dump(1) + '\n');
+  else write_stdout((a.quiet ? "" : sim::result_tables(result.document, terminal_columns())) +
+                    sim::expectation_lines(result.document, a.quiet));
+  return result.ok() ? 0 : 1;
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, int& exit_code) {
+  CLI::App* run = app.add_subcommand("run", "Run a scenario and check its expectations");
+  const auto a = std::make_shared<Arguments>();
+  run->add_option("scenario", a->scenario, "Scenario file, or the name of a shipped one (gccl list scenarios)")->required();
+  run->add_option("--engine", a->engine, "model or simgrid, instead of the scenario's");
+  run->add_option("--json", a->json, "Write the result as JSON; - for standard output, which then holds nothing else");
+  run->add_option("--html", a->html, "Write a self-contained HTML report");
+  run->add_option("--trace", a->trace,
+                  fmt::format("Write a Chrome trace of the first point's ranks below {}", sim::kTraceRanks));
+  run->add_option("--seed", a->seed, "Instead of the scenario's");
+  run->add_option("--jobs", a->jobs, "Points simulated at once (default: one per core)")->check(CLI::Range(1, 1024));
+  run->add_flag("--quiet", a->quiet, "Print broken expectations only");
+  run->callback([a, &exit_code] { exit_code = run_scenario(*a); });
+}
+
+}  // namespace gccl

@@ -1,0 +1,32 @@
+// The few SVG shapes that the drawings need.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gccl::sim {
+
+// Frames lie below lines, lines below boxes, boxes below text, whatever the order of the calls. Lengths are pixels.
+class Canvas {
+ public:
+  void frame(double x, double y, double w, double h);
+  void line(double x1, double y1, double x2, double y2, std::string_view color, double width = 1.2);
+  // A curve that hangs `depth` below the line y.
+  void arc(double x1, double x2, double y, double depth, std::string_view color);
+  void box(double x, double y, double w, double h, std::string_view fill, std::string_view edge);
+  enum class Anchor { start, middle, end };
+  void text(double x, double y, std::string_view words, double size = 12, Anchor anchor = Anchor::start,
+            std::string_view color = "#263238", bool bold = false);
+  std::string document(double width, double height, std::string_view title) const;
+
+  // Width of a text, on the safe side.
+  static double width_of(std::string_view words, double size) { return double(words.size()) * size * 0.6; }
+  // Breaks at blanks into lines of at most `columns` characters, at most `most` of them; the last one says when more is left.
+  static std::vector<std::string> wrapped(std::string_view words, std::size_t columns, std::size_t most);
+
+ private:
+  std::string frames_, lines_, boxes_, texts_;
+};
+
+}  // namespace gccl::sim

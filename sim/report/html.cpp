@@ -1,0 +1,81 @@
+#include "sim/report/html.hpp"
+
+#include <array>
+
+#include "sim/report/embedded.hpp"
+
+namespace gccl::sim {
+namespace {
+
+using nlohmann::json;
+
+std::string escaped(std::string_view text) {
+  std::string out;
+  for (const char c : text) switch (c) {
+      case '&': out += "&amp;"; break;
+      case '<': out += "&lt;"; break;
+      case '>': out += "&gt;"; break;
+      case '"': out += "&quot;"; break;
+      case '\'': out += "&#39;"; break;
+      default: out += c;
+    }
+  return out;
+}
+
+// JSON that may stand inside a script element: "</script" and "<!--" would end or bend it, so no '<' is left. Outside
+// of strings JSON has none, and inside of them \u003c is the same character.
+std::string script_json(const json& value) {
+  std::string out;
+  for (const char c : value.dump(-1, ' ', false, json::error_handler_t::replace)) {
+    if (c == '<')
+      out += "\\u003c";
+    else
+      out += c;
+  }
+  return out;
+}
+
+std::string title(const json& result) {
+  const json* name = &result;
+  for (const char* key : {"scenario", "name"}) {
+    if (!name->is_object() || !name->contains(key)) return "GCCL report";
+    name = &name->at(key);
+  }
+  return name->is_string() ? name->get<std::string>() + " - GCCL report" : "GCCL report";
+}
+
+using Slots = std::array<std::pair<std::string_view, std::string>, 4>;
+
+// Replaces @name@ by the slot's text, in one pass: what is filled in is never searched again.
+std::string filled(std::string_view page, const Slots& slots) {
+  std::string out;
+  for (std::size_t i = 0; i < page.size();) {
+    const std::pair<std::string_view, std::string>* found = nullptr;
+    for (const auto& slot : slots) {
+      if (page.substr(i).starts_with(slot.first)) found = &slot;
+    }
+    if (found) {
+      out += found->second;
+      i += found->first.size();
+    } else {
+      out += page[i++];
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string html_report(const json& result, const std::vector<std::pair<std::string, std::string>>& topology_svgs) {
+  json topologies = json::array();
+  for (const auto& [cluster, svg] : topology_svgs) topologies.push_back({{"cluster", cluster}, {"svg", svg}});
+  std::string script;
+  using namespace embedded;
+  for (const std::string_view part : {report_data_js, report_chart_js, report_panels_js, report_js}) script += part;
+  return filled(report_html, {{{"@title@", escaped(title(result))},
+                               {"@style@", std::string(report_css)},
+                               {"@data@", script_json({{"result", result}, {"topologies", topologies}})},
+                               {"@script@", script}}});
+}
+
+}  // namespace gccl::sim

@@ -1,0 +1,241 @@
+// The page itself, from top to bottom.
+
+function heading(result, trouble) {
+  const scenario = result.scenario || {}, expectations = list(result.expectations),
+        failed = expectations.filter(e => e.ok !== true).length;
+  const ok = result.ok === true && failed === 0;
+  const facts = [
+    scenario.file ? text(scenario.file) : null, result.seed !== undefined ? `seed ${text(result.seed)}` : null,
+    result.version ? `GCCL ${text(result.version)}` : null, plural(list(result.runs).length, "run")
+  ].filter(x => x);
+  const checked = list(result.runs).filter(run => number(run.wrong) !== null),
+        wrong = checked.filter(run => run.wrong > 0);
+  if (wrong.length)
+    trouble(
+        `${plural(wrong.length, "run")} left wrong elements: ` +
+        wrong.slice(0, 5)
+            .map(
+                run => `${text(run.collective)} ${text(run.algorithm)} ${show.bytes(run.bytes)} (${
+                    show.count(run.wrong)})`)
+            .join(", ") +
+        (wrong.length > 5 ? ", ..." : ""));
+  if (checked.length && !wrong.length) facts.push(`every element right in ${plural(checked.length, "checked run")}`);
+  const n = expectations.length;
+  const held = n === 0 ? "ok" : n === 1 ? "the expectation holds" : `all ${n} expectations hold`;
+  const verdict = ok ? held : failed ? `${failed} of ${n} expectations failed` : "failed";
+  return [
+    h("div", {class: "title-row"}, h("h1", {}, text(scenario.name) || "GCCL report"),
+      h("span", {class: "badge " + (ok ? "good" : "bad")}, verdict)),
+    scenario.description ? h("p", {}, text(scenario.description)) : null,
+    h("p", {class: "facts"}, facts.join(" \u00b7 "))
+  ];
+}
+
+function expectationTable(result) {
+  const all = list(result.expectations);
+  if (all.length === 0) return null;
+  const rows = all.map(
+      e =>
+          [{cell: e.ok === true ? "holds" : "fails", by: e.ok === true ? 1 : 0, class: e.ok === true ? "yes" : "no"},
+           {cell: text(e.text), by: text(e.text)}, {cell: text(e.found), by: text(e.found)},
+           {cell: h("code", {}, text(e.pointer)), by: text(e.pointer)}]);
+  return h(
+      "section", {class: "card", id: "expectations"}, h("h3", {}, "Expectations"),
+      sortable(["", "expected", "found", "where in the scenario"], rows, "plain"));
+}
+
+function sectionCard(section, id) {
+  const first = section.first, card = h("section", {class: "card", id});
+  section.hidden = new Set();
+  const common = (key, word) => {
+    const values = distinct(section.runs.map(run => run[key]));
+    return values.length === 1 && values[0] !== undefined ? word(values[0]) : null;
+  };
+  const facts = [
+    `${text(first.engine)} engine`, common("ranks", n => plural(number(n) ?? 0, "rank")),
+    section.columns.length === 1 || section.x === "ranks" ? common("bytes", exactBytes) : null, common("dtype", text),
+    first.in_place === true ? "in place" : null, number(first.root) ? `root ${first.root}` : null,
+    common("shares", n => n > 1 ? plural(n, "share") : null), common("lanes", n => n > 1 ? plural(n, "lane") : null)
+  ].filter(x => x);
+  const by = section.columns.length < 2 ? "" : section.x === "bytes" ? " against size" : " against ranks";
+  const time = chart(
+      section, {
+        title: "Time" + by,
+        of: run => number(run.time_us),
+        show: show.time,
+        better: 1,
+        mark: run => number(run.predicted_us)
+      },
+      tooltip);
+  const bandwidth = chart(
+      section,
+      {title: "Bus bandwidth" + by, of: run => number(run.busbw_GBps), show: show.rate, better: -1, optional: true},
+      tooltip);
+  // Where curves lie close to each other only their ratio shows which one leads.
+  const best = new Map(section.columns.map(c => [c.x, c.points.length > 1 ? number(c.points[0].run.time_us) : null]));
+  const ratio = run => best.get(number(run[section.x]) ?? 0) > 0 && number(run.time_us) !== null ?
+      run.time_us / best.get(number(run[section.x]) ?? 0) :
+      null;
+  const relative = section.columns.length > 1 && section.series.length > 1 ?
+      chart(
+          section, {
+            title: "Time relative to the fastest",
+            of: ratio,
+            show: r => digits3(r) + "\u00d7",
+            limit: 4,
+            wide: true,
+            optional: true
+          },
+          tooltip) :
+      null;
+  const charts = h("div", {class: "charts"}, time, bandwidth, relative);
+  card.append(
+      h("h3", {}, sectionTitle(section)), h("p", {class: "facts"}, facts.join(" \u00b7 ")), legend(section, charts),
+      charts);
+  for (const part of [markKey(section), numbers(section), utilisation(section)])
+    if (part) card.append(part);
+  return card;
+}
+
+function sequenceCard(runs, id) {
+  const first = runs[0], place = h("div");
+  const nameOf =
+      run => [text(run.label), text(run.algorithm), run.bytes ? show.bytes(run.bytes) : "", show.time(run.time_us)]
+                 .filter(x => x)
+                 .join(", ");
+  const draw = i => place.replaceChildren(
+      h("p", {class: "facts"},
+        [
+          plural(list(runs[i].operations).length, "operation"), `${show.time(runs[i].time_us)} in all`,
+          number(runs[i].messages) !== null ? plural(runs[i].messages, "message") : null
+        ].filter(x => x)
+            .join(" \u00b7 ")),
+      timeline(runs[i]));
+  draw(0);
+  return h(
+      "section", {class: "card", id},
+      h("h3", {}, `${text(first.collective)}${first.label ? " \u2013 " + text(first.label) : ""}`),
+      h("p", {class: "facts"}, `${text(first.engine)} engine \u00b7 ${plural(number(first.ranks) ?? 0, "rank")}`),
+      runs.length > 1 ? h("div", {class: "buttons"}, select("run", runs.map(nameOf), 0, draw)) : null, place);
+}
+
+function drawing(topology) {
+  if (!topology) return null;
+  // As an image: a drawing cannot run scripts or restyle the page.
+  return h("details", {class: "card", open: true}, h("summary", {}, "Topology"), h("img", {
+             class: "drawing",
+             alt: `Topology of ${text(topology.cluster)}`,
+             src: "data:image/svg+xml;charset=utf-8," + encodeURIComponent(topology.svg)
+           }));
+}
+
+function findings(sections) {
+  const many = groupBy(sections, s => [s.first.engine]).length > 1, items = [];
+  const ranks = new Set(
+      groupBy(sections, s => [s.first.collective, s.first.engine, s.first.label]).filter(g => g.length > 1).flat());
+  for (const section of sections) {
+    const sentences = [leaderSentence(section), choiceSentence(section)].filter(x => x).join(" ");
+    const detail = [
+      many ? text(section.first.engine) : "",
+      ranks.has(section) && section.x === "bytes" ? `${section.first.ranks} ranks, ${text(section.first.dtype)}` : ""
+    ].filter(x => x).join(", ");
+    if (sentences)
+      items.push(h("li", {}, h("b", {}, sectionTitle(section) + (detail ? ` (${detail})` : "") + ": "), sentences));
+  }
+  return items.length ? h("section", {class: "card findings"}, h("h3", {}, "Findings"), h("ul", {}, items)) : null;
+}
+
+function method(result) {
+  const runs = list(result.runs), engines = distinct(runs.map(run => text(run.engine)));
+  const meaning = {
+    model:
+        "discrete events over the schedule's own steps: latency and bandwidth of each link, ports and cards " +
+        "busy for as long as a message holds them",
+    simgrid:
+        "the same schedules over SimGrid's flow model: links are shared between the messages that cross them at " +
+        "the same time",
+  };
+  const scenario = result.scenario || {}, wall = runs.reduce((sum, run) => sum + (number(run.wall_s) ?? 0), 0),
+        messages = runs.reduce((sum, run) => sum + (number(run.messages) ?? 0), 0);
+  const command = text(result.command) ||
+      `gccl run ${text(scenario.file) || "SCENARIO.json"}${
+                      result.seed !== undefined ? ` --seed ${text(result.seed)}` : ""} --html REPORT.html`;
+  const items = [
+    ["command", h("code", {}, command)],
+    [
+      "work",
+      `${plural(runs.length, "run")}, ${plural(messages, "message")} simulated in ${show.time(wall * 1e6)} of wall time`
+    ],
+    ...engines.filter(e => meaning[e]).map(e => [`${e} engine`, meaning[e]]),
+    [
+      "size",
+      "as nccl-tests counts it: the vector for allreduce, broadcast, reduce and sendrecv; for the others the larger " +
+          "of a rank's two buffers"
+    ],
+    ["algbw", "algorithm bandwidth: size / time"],
+    [
+      "busbw",
+      "bus bandwidth: algbw times 2(n-1)/n for allreduce; (n-1)/n for allgather, " +
+          "reduce_scatter, alltoall, alltoallv, gather and " +
+          "scatter; 1 for broadcast, reduce and sendrecv. Comparable with the speed of a link, whatever the number of ranks n"
+    ],
+    ["predicted", "the algorithm's closed-form cost, without contention: what the selector (auto) compares"]
+  ];
+  return [
+    h("h2", {}, "How this was made"),
+    h("dl", {}, items.flatMap(([term, what]) => [h("dt", {}, term), h("dd", {}, what)]))
+  ];
+}
+
+function page(data, trouble) {
+  const result = data.result && typeof data.result === "object" ? data.result : {}, runs = list(result.runs);
+  const sections = sectionsOf(result),
+        sequences = groupBy(runs.filter(isSequence), run => [run.cluster, run.engine, run.label].map(text));
+  const names = distinct([...list(result.clusters).map(c => text(c.name)), ...runs.map(run => text(run.cluster))]);
+  const main = document.getElementById("page"), links = [];
+  main.replaceChildren(...[expectationTable(result)].filter(x => x));
+  document.getElementById("top").append(...heading(result, trouble).filter(x => x));
+  if (runs.length === 0) main.append(h("p", {class: "card"}, "The scenario has no runs."));
+  names.forEach((name, c) => {
+    const mine = sections.filter(s => text(s.first.cluster) === name),
+          played = sequences.filter(s => text(s[0].cluster) === name);
+    const cluster = list(result.clusters).find(one => text(one.name) === name) || {};
+    const facts = [
+      number(cluster.cards) !== null ? plural(cluster.cards, "card") : null,
+      number(cluster.nodes) !== null ? plural(cluster.nodes, "node") : null, cluster.file ? text(cluster.file) : null
+    ].filter(x => x);
+    const line = [];
+    main.append(h("h2", {id: `cluster-${c}`}, name || "Cluster"), h("p", {class: "facts"}, facts.join(" \u00b7 ")));
+    const parts = [findings(mine)];
+    mine.forEach((section, i) => {
+      const id = `cluster-${c}-${i}`, same = mine.filter(s => sectionTitle(s) === sectionTitle(section));
+      parts.push(sectionCard(section, id));
+      line.push(
+          h("a", {href: "#" + id},
+            sectionTitle(section) +
+                (same.length > 1 ? ` (${text(section.first.engine)}, ${section.first.ranks} ranks)` : "")));
+    });
+    played.forEach((group, i) => {
+      parts.push(sequenceCard(group, `cluster-${c}-s${i}`));
+      line.push(
+          h("a", {href: `#cluster-${c}-s${i}`},
+            text(group[0].collective) + (group[0].label ? ` \u2013 ${text(group[0].label)}` : "")));
+    });
+    parts.push(drawing(list(data.topologies).find(t => text(t.cluster) === name)));
+    main.append(...parts.filter(x => x));
+    links.push(h("a", {href: `#cluster-${c}`}, h("b", {}, name || "Cluster")), h("span", {}, line));
+  });
+  if (sections.length + sequences.length > 1)
+    document.getElementById("top").append(h("nav", {"aria-label": "Contents"}, links));
+  document.getElementById("method").append(...method(result));
+}
+
+function trouble(message) {
+  const box = document.getElementById("trouble");
+  box.hidden = false;
+  box.append(message + "\n");
+}
+// A page that could not be drawn in full says so.
+addEventListener("error", event => trouble(`This report is incomplete: ${event.message}`));
+page(JSON.parse(document.getElementById("data").textContent), trouble);
+document.documentElement.dataset.drawn = "true";

@@ -1,0 +1,262 @@
+// What stands around the charts: legend, tooltip, table of numbers, utilisation of links, timelines.
+
+// Strings become text nodes, never markup.
+function h(tag, attributes, ...children) {
+  const e = document.createElement(tag);
+  for (const [k, v] of Object.entries(attributes || {})) {
+    if (k.startsWith("on"))
+      e.addEventListener(k.slice(2), v);
+    else if (v !== null && v !== undefined && v !== false)
+      e.setAttribute(k, v === true ? "" : v);
+  }
+  e.append(...children.flat().filter(c => c !== null && c !== undefined));
+  return e;
+}
+
+function select(label, names, chosen, changed) {
+  const box =
+      h("select", {"aria-label": label, onchange: () => changed(box.selectedIndex)},
+        names.map(name => h("option", {}, name)));
+  box.selectedIndex = chosen;
+  return h("label", {}, label + " ", box);
+}
+
+const tooltip = {
+  show(event, section, column, points, near) {
+    const box = document.getElementById("tip"),
+          best = column.points.length ? number(column.points[0].run.time_us) : null;
+    const predicted = points.some(p => number(p.run.predicted_us) !== null);
+    const behind = p =>
+        number(p.run.time_us) !== null && best > 0 ? "+" + show.percent((p.run.time_us / best - 1) * 100) : "";
+    const rows = points.map(
+        p =>
+            h("tr", {class: p === near ? "near" : null},
+              h("td", {}, swatch(p.series.index), p.series.name, p.point.chosen ? " (auto)" : ""),
+              h("td", {}, show.time(p.run.time_us)), h("td", {}, p === column.points[0] ? "fastest" : behind(p)),
+              h("td", {}, show.rate(p.run.busbw_GBps)), predicted ? h("td", {}, show.time(p.run.predicted_us)) : null));
+    const size = section.x === "bytes" ? exactBytes(column.x) : `${show.count(column.x)} ranks`;
+    box.replaceChildren(
+        h("table", {},
+          h("tr", {}, h("th", {}, size), h("th", {}, "time"), h("th", {}, ""), h("th", {}, "bus bandwidth"),
+            predicted ? h("th", {}, "predicted") : null),
+          rows));
+    box.hidden = false;
+    const left =
+        event.clientX + 18 + box.offsetWidth > innerWidth ? event.clientX - 18 - box.offsetWidth : event.clientX + 18;
+    box.style.left = Math.max(4, left) + "px";
+    box.style.top = Math.max(4, Math.min(event.clientY + 14, innerHeight - box.offsetHeight - 4)) + "px";
+  },
+  hide() { document.getElementById("tip").hidden = true; },
+};
+
+// Hovering a name picks its series out of all charts of the section; a click takes it away or brings it back.
+function legend(section, place) {
+  const each = (name, act) => {
+    for (const g of place.querySelectorAll("[data-series]"))
+      if (name === null || g.dataset.series === name) act(g);
+  };
+  const focus = name => {
+    for (const c of place.querySelectorAll(".chart"))
+      c.classList.toggle("focus", name !== null && !section.hidden.has(name));
+    each(null, g => g.classList.toggle("hot", g.dataset.series === name));
+  };
+  const set = (one, button, on) => {
+    if (on)
+      section.hidden.delete(one.name);
+    else
+      section.hidden.add(one.name);
+    button.setAttribute("aria-pressed", String(on));
+    each(one.name, g => g.classList.toggle("off", !on));
+  };
+  const buttons = section.series.map(one => {
+    const b =
+        h("button", {
+          type: "button",
+          "aria-pressed": "true",
+          title: "Click to hide or show",
+          onclick: () => {
+            set(one, b, section.hidden.has(one.name));
+            focus(one.name);
+          },
+          onpointerenter: () => focus(one.name),
+          onpointerleave: () => focus(null),
+          onfocus: () => focus(one.name),
+          onblur: () => focus(null),
+        },
+          swatch(one.index), one.name);
+    return b;
+  });
+  const all = on => section.series.forEach((one, i) => set(one, buttons[i], on));
+  const extra = section.series.length < 3 ? [] : [
+    ["all", true], ["none", false]
+  ].map(([name, on]) => h("button", {type: "button", class: "all", onclick: () => all(on)}, name));
+  return h("div", {class: "legend"}, buttons, extra);
+}
+
+function markKey(section) {
+  const has = what => section.series.some(s => s.points.some(p => p[what]));
+  const sign = (...parts) => svg("svg", {width: 20, height: 18, class: "series s0", "aria-hidden": "true"}, ...parts);
+  const items = [];
+  if (has("fastest") && section.columns.length > 1)
+    items.push([
+      sign(svg("circle", {class: "halo", cx: 10, cy: 9, r: 8}), svg("path", {class: "dots", d: marker(0, 10, 9, 3.6)})),
+      "fastest"
+    ]);
+  if (has("fastest") && section.columns.length === 1) items.push([h("b", {}, "bold "), "fastest"]);
+  if (has("chosen"))
+    items.push([
+      sign(
+          svg("path", {class: "dots", d: marker(0, 10, 9, 3.6)}),
+          svg("circle", {class: "ring", cx: 10, cy: 9, r: 6.5})),
+      "chosen by auto"
+    ]);
+  if (section.columns.length === 1 && section.runs.some(run => number(run.predicted_us) !== null))
+    items.push([sign(svg("path", {class: "predicted", d: "M10 2V16"})), "closed-form prediction"]);
+  return items.length ? h("p", {class: "key"}, items.map(parts => h("span", {}, parts))) : null;
+}
+
+// A table whose columns sort by a click. head: names; rows: arrays of {cell, by}; the first click sorts ascending.
+function sortable(head, rows, className) {
+  const body = h("tbody");
+  const draw = order =>
+      body.replaceChildren(...order.map(row => h("tr", {}, row.map(c => h("td", {class: c.class || null}, c.cell)))));
+  let sorted = -1, down = false;
+  const less = (a, b) => typeof a === "string" || typeof b === "string" ? String(a).localeCompare(String(b)) : a - b;
+  const cells = head.map(
+      (name, i) =>
+          h("th", {scope: "col"},
+            h("button", {
+              type: "button",
+              onclick: () => {
+                down = sorted === i && !down;
+                sorted = i;
+                cells.forEach(
+                    (c, k) => k === i ? c.setAttribute("aria-sort", down ? "descending" : "ascending") :
+                                        c.removeAttribute("aria-sort"));
+                const missing = row => row[i].by === null ? 1 : 0;  // stay last in both directions
+                draw([...rows].sort(
+                    (a, b) => missing(a) - missing(b) || (missing(a) ? 0 : (down ? -1 : 1) * less(a[i].by, b[i].by))));
+              }
+            },
+              name)));
+  draw(rows);
+  return h(
+      "div", {class: "scroll"},
+      h("table", {class: "numbers " + (className || "")}, h("thead", {}, h("tr", {}, cells)), body));
+}
+
+const kMetrics = [
+  {name: "time", of: run => number(run.time_us), show: show.time},
+  {name: "predicted time", of: run => number(run.predicted_us), show: show.time},
+  {name: "algorithm bandwidth", of: run => number(run.algbw_GBps), show: show.rate},
+  {name: "bus bandwidth", of: run => number(run.busbw_GBps), show: show.rate},
+  {name: "messages", of: run => number(run.messages), show: show.count},
+  {name: "bytes in messages", of: run => number(run.message_bytes), show: show.bytes},
+  {name: "wall time of the run", of: run => number(run.wall_s), show: s => show.time(s === null ? null : s * 1e6)},
+];
+
+function numbers(section) {
+  const metrics = kMetrics.filter(m => section.runs.some(run => m.of(run) !== null));
+  if (metrics.length === 0) return null;
+  const place = h("div");
+  const draw = metric => {
+    const rows =
+        section.series.map(s => [{cell: s.name, by: s.name}, ...section.columns.map(column => {
+                             const p = s.points.find(q => q.x === column.x), value = p ? metric.of(p.run) : null;
+                             return {
+                               cell: p ? metric.show(value) : "",
+                               by: value,
+                               class: p ? [p.fastest ? "fastest" : "", p.chosen ? "chosen" : ""].join(" ").trim() : ""
+                             };
+                           })]);
+    place.replaceChildren(sortable(
+        ["algorithm", ...section.columns.map(c => section.showX(c.x) + (section.x === "ranks" ? " ranks" : ""))],
+        rows));
+  };
+  draw(metrics[0]);
+  return h(
+      "div", {},
+      h("div", {class: "buttons"}, h("h4", {}, "Numbers"),
+        metrics.length > 1 ? select("show", metrics.map(m => m.name), 0, i => draw(metrics[i])) : null,
+        h("span", {class: "facts"}, "fastest bold, chosen by auto framed; a click on a heading sorts")),
+      place);
+}
+
+function utilisation(section) {
+  const columns = section.columns.map(c => ({x: c.x, points: c.points.filter(p => list(p.run.tiers).length)}))
+                      .filter(c => c.points.length);
+  if (columns.length === 0) return null;
+  const place = h("div", {class: "tiers"}), controls = h("div", {class: "buttons"});
+  let column = columns[columns.length - 1], name = column.points[0].series.name;
+  const part = u => Math.min(Math.max(number(u) ?? 0, 0), 1) * 100 + "%";
+  const draw = () => {
+    const point = column.points.find(p => p.series.name === name) || column.points[0];
+    name = point.series.name;
+    const xs = columns.map(c => section.x === "bytes" ? show.bytes(c.x) : `${show.count(c.x)} ranks`);
+    controls.replaceChildren(
+        h("h4", {}, "Link utilisation"),
+        select(section.x === "bytes" ? "size" : "ranks", xs, columns.indexOf(column), i => {
+          column = columns[i];
+          draw();
+        }), select("algorithm", column.points.map(p => p.series.name), column.points.indexOf(point), i => {
+          name = column.points[i].series.name;
+          draw();
+        }), h("span", {class: "facts"}, "light: the tier's busiest link; solid: mean of its links"));
+    const percent = u => number(u) === null ? "\u2013" : show.percent(u * 100);
+    place.replaceChildren(...point.run.tiers.flatMap(
+        t =>
+            [h("span", {}, h("b", {}, text(t.tier)), " ",
+               h("span", {class: "soft"}, plural(number(t.links) ?? 0, "link"))),
+             h("div", {class: "track"}, h("div", {class: "busiest", style: `width:${part(t.busiest_utilisation)}`}),
+               h("div", {class: "mean", style: `width:${part(t.mean_utilisation)}`})),
+             h("span", {}, `${percent(t.busiest_utilisation)} busiest`,
+               t.busiest_link ? h("span", {class: "soft"}, ` (${text(t.busiest_link)})`) : "",
+               `, ${percent(t.mean_utilisation)} mean, ${show.bytes(t.bytes)}`)]));
+  };
+  draw();
+  return h("div", {}, controls, place);
+}
+
+// Operations of one run over time; those that overlap stand in rows of their own, first come, first row.
+function timeline(run) {
+  const operations =
+      list(run.operations)
+          .map((o, i) => ({o, i, begin: number(o.begin_us) ?? 0, end: number(o.end_us) ?? number(o.begin_us) ?? 0}));
+  operations.sort((a, b) => a.begin - b.begin || a.i - b.i);
+  const rows = [];
+  for (const one of operations) {
+    one.row = rows.findIndex(end => end <= one.begin);
+    if (one.row < 0) one.row = rows.push(0) - 1;
+    rows[one.row] = Math.max(one.end, one.begin);
+  }
+  const width = 1200, row = 30, bottom = 26, height = rows.length * row + bottom, last = Math.max(...rows, 0) || 1;
+  const at = us => us / last * (width - 50);
+  const root = svg("svg", {
+    class: "chart timeline",
+    viewBox: `-4 0 ${width + 8} ${height}`,
+    "data-timeline": operations.length,
+    role: "img",
+    "aria-label": "operations over time"
+  });
+  const rough = last / 8, power = 10 ** Math.floor(Math.log10(rough)),
+        step = [1, 2, 5, 10].map(m => m * power).find(s => s >= rough);
+  for (let i = 0; i * step <= last; ++i) {
+    root.append(
+        svg("line", {class: "grid", x1: px(at(i * step)), x2: px(at(i * step)), y1: 0, y2: rows.length * row}),
+        svg("text", {x: px(at(i * step)), y: height - 8, "text-anchor": i ? "middle" : "start"}, show.time(i * step)));
+  }
+  const kinds = distinct(operations.map(({o}) => text(o.collective) + " " + text(o.algorithm)));
+  for (const {o, begin, end, row: r} of operations) {
+    const kind = text(o.collective) + " " + text(o.algorithm),
+          long = [kind, show.bytes(o.bytes), plural(number(o.ranks) ?? 0, "rank")].join(", ");
+    const g = svg("g", {class: `series s${kinds.indexOf(kind) % kColours}`}), span = Math.max(at(end) - at(begin), 1.5);
+    const label = [long, kind, text(o.collective)].find(t => t.length * 6.6 + 10 < span);
+    g.append(
+        svg("title", {}, `${long}: ${show.time(begin)} to ${show.time(end)}, took ${show.time(end - begin)}`),
+        svg("rect", {class: "halo", x: px(at(begin)), y: r * row + 3, width: px(span), height: row - 6, rx: 3}),
+        svg("rect", {class: "bar", x: px(at(begin)), y: r * row + 3, width: 3, height: row - 6}));
+    if (label) g.append(svg("text", {class: "name", x: px(at(begin) + 8), y: r * row + 19}, label));
+    root.append(g);
+  }
+  return h("div", {class: rows.length > 12 ? "tall" : null}, root);
+}

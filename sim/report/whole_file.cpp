@@ -1,0 +1,31 @@
+#include "sim/report/whole_file.hpp"
+
+#include <unistd.h>
+
+#include <fstream>
+#include <stdexcept>
+#include <string>
+
+namespace gccl {
+
+void write_whole(const std::filesystem::path& file, std::string_view text) {
+  auto draft = file;
+  draft += ".part" + std::to_string(::getpid());
+  std::error_code error;
+  {
+    std::ofstream out(draft, std::ios::binary | std::ios::trunc);
+    out.write(text.data(), std::streamsize(text.size()));
+    out.close();
+    if (!out) {
+      std::filesystem::remove(draft, error);
+      throw std::runtime_error(file.string() + ": cannot be written");
+    }
+  }
+  std::filesystem::rename(draft, file, error);
+  if (!error) return;
+  std::error_code ignored;
+  std::filesystem::remove(draft, ignored);
+  throw std::runtime_error(file.string() + ": cannot be written: " + error.message());
+}
+
+}  // namespace gccl

@@ -1,0 +1,37 @@
+// What a scenario demands of its results.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/json/reader.hpp"
+
+namespace gccl::sim {
+
+struct Run;
+
+// One check and the results that it is about. "expect" is an object, or a list of objects; each has filters and checks:
+//   filters  "cluster" (its name), "engine", "ranks", "bytes" (as the run states them), "algorithm" (a name, or "auto")
+//   checks   "max_time_us", "min_time_us"       every selected result took at most / at least this long
+//            "min_busbw_GBps"                   every selected result's bus bandwidth is at least this
+//            "correct": true                    no wrong element (needs "payload": "verify")
+//            "fastest": NAME                    at every selected point NAME is the fastest (or as fast)
+//            "within_percent_of": {"algorithm": NAME or "best", "percent": p}
+//                                               the selected algorithm ("auto" unless stated) takes at most p % longer
+struct Expectation {
+  enum class Check : std::uint8_t { max_time, min_time, min_busbw, correct, fastest, within };
+  json::Node where;  // the check's own value
+  Check check{};
+  double limit = 0;     // us, GB/s or percent
+  std::string subject;  // fastest: the algorithm; within: compared with this one, or "best"
+  std::optional<std::string> cluster, engine, algorithm;
+  std::optional<std::int64_t> ranks;
+  std::optional<std::uint64_t> bytes;
+};
+
+// Throws json::InputError also where the run can never satisfy or violate it: an algorithm that is not run, a check on
+// bandwidth of a sequence, a filter that names no size of the run.
+std::vector<Expectation> read_expectations(const json::Node& node, const Run& run);
+
+}  // namespace gccl::sim

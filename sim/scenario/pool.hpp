@@ -1,0 +1,38 @@
+// Runs independent jobs in forked children, several at once.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace gccl::sim {
+
+// Set it (from a signal handler, say) and a pool that runs kills its children and throws Interrupted.
+using StopFlag = std::atomic<bool>;
+
+struct Interrupted : std::runtime_error {
+  Interrupted() : std::runtime_error("interrupted") {}
+};
+
+// A job that threw, crashed or was killed.
+struct JobFailed : std::runtime_error {
+  JobFailed(std::size_t j, const std::string& why) : std::runtime_error(why), job(j) {}
+  std::size_t job;
+};
+
+struct PoolOptions {
+  unsigned children = 1;                      // at once
+  std::function<void(std::size_t)> finished;  // called in the parent after each job with the number done; may be empty
+  const StopFlag* stop = nullptr;
+};
+
+// results[j] = job(j) for each j in `order`, which holds 0 .. order.size()-1 in any order; jobs start in this order. Each
+// job runs in a child of its own: it sees memory as it is now, changes to it are lost, and it may crash. Children end
+// with their parent. Throws JobFailed at the first job that fails and Interrupted, in both cases without any child left.
+// Needs a process without other threads.
+std::vector<std::string> run_pool(const std::vector<std::size_t>& order, const std::function<std::string(std::size_t)>& job,
+                                  const PoolOptions& options);
+
+}  // namespace gccl::sim

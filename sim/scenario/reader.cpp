@@ -1,0 +1,123 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "sim/scenario/scenario.hpp"
+
+namespace gccl::sim {
+namespace {
+
+constexpr std::string_view kEngines[] = {"model", "simgrid"};
+constexpr std::int64_t kRanksMax = 1 << 20;
+constexpr std::size_t kTextMax = 4096;
+
+std::string read_text(const json::Node& node) {
+  std::string text = node.string();
+  if (text.size() > kTextMax) node.fail(fmt::format("has {} characters, expected at most {}", text.size(), kTextMax));
+  return text;
+}
+
+// One value or a list of them, none twice.
+template <class F>
+auto one_or_list(const json::Node& node, std::size_t most, F read) {
+  std::vector<decltype(read(node))> all;
+  if (!node.is_array()) {
+    all.push_back(read(node));
+    return all;
+  }
+  for (const json::Node& item : node.items(1, most)) {
+    auto value = read(item);
+    if (std::find(all.begin(), all.end(), value) != all.end()) item.fail(fmt::format("{} appears twice", item.raw().dump()));
+    all.push_back(std::move(value));
+  }
+  return all;
+}
+
+// The nodes of one value or of a list's elements, in one_or_list's order.
+std::vector<json::Node> nodes_of(const json::Node& node) {
+  return node.is_array() ? node.items() : std::vector<json::Node>{node};
+}
+
+std::vector<std::pair<Straggler, json::Node>> read_stragglers(const json::Node& node) {
+  std::vector<std::pair<Straggler, json::Node>> all;
+  std::vector<bool> seen(kRanksMax);
+  for (const json::Node& item : node.items(1, kRanksMax)) {
+    item.allow({"rank", "start_us", "slowdown"});
+    Straggler s{.rank = Rank(item.at("rank").integer(0, kRanksMax - 1))};
+    if (seen[s.rank]) item.at("rank").fail(fmt::format("rank {} appears twice", s.rank));
+    seen[s.rank] = true;
+    if (const auto n = item.find("start_us")) {
+      s.start_ns = n->nanos(1e3);
+      if (s.start_ns > 3'600'000'000'000) n->fail("starts later than one hour, the most a straggler may");
+    }
+    if (const auto n = item.find("slowdown")) s.slowdown = n->number(1, 1e6);
+    all.emplace_back(s, item.at("rank"));
+  }
+  return all;
+}
+
+std::vector<Task> read_sequence(const json::Node& node) {
+  std::vector<Task> tasks;
+  for (const json::Node& item : node.items(1, kStagesMax)) {
+    item.allow({"collective", "bytes", "dtype", "op", "root", "in_place", "algorithm", "shares", "lanes", "window", "groups",
+                "counts"});
+    tasks.push_back(read_task(item, true));
+  }
+  return tasks;
+}
+
+Run read_run(const json::Node& node) {
+  Run run{.where = node, .label = "", .streams = {}, .stragglers = {}, .expectations = {}};
+  const auto sequence = node.find("sequence"), concurrent = node.find("concurrent");
+  if (sequence && concurrent) node.fail("has both \"sequence\" and \"concurrent\", expected one");
+  if (sequence || concurrent) {
+    node.allow({"label", "sequence", "concurrent", "engine", "payload", "stragglers", "expect"});
+    run.kind = sequence ? Run::Kind::sequence : Run::Kind::concurrent;
+    if (sequence) run.streams.push_back(read_sequence(*sequence));
+    else
+      for (const json::Node& stream : concurrent->items(1, kStreamsMax)) run.streams.push_back(read_sequence(stream));
+  } else {
+    node.allow({"label", "collective", "bytes", "dtype", "op", "root", "in_place", "algorithms", "shares", "lanes", "window",
+                "groups", "counts", "engine", "payload", "stragglers", "expect", "sequence", "concurrent"});
+    run.streams.push_back({read_task(node, false)});
+  }
+  if (const auto n = node.find("label")) run.label = read_text(*n);
+  if (const auto n = node.find("engine"))
+    run.engines = one_or_list(*n, std::size(kEngines), [](const json::Node& x) { return Engine(x.one_of(kEngines)); });
+  if (const auto n = node.find("payload")) {
+    static constexpr std::string_view kPayloads[] = {"none", "verify"};
+    run.payload = n->one_of(kPayloads) == 1;
+  }
+  if (const auto n = node.find("stragglers")) run.stragglers = read_stragglers(*n);
+  if (const auto n = node.find("expect")) run.expectations = read_expectations(*n, run);
+  return run;
+}
+
+}  // namespace
+
+std::span<const std::string_view> engine_names() { return kEngines; }
+std::string_view name(Engine e) { return kEngines[std::size_t(e)]; }
+
+Scenario read_scenario(const std::filesystem::path& file) { return read_scenario(json::Node::load(file)); }
+
+Scenario read_scenario(const json::Node& node) {
+  node.schema("gccl/scenario/1");
+  node.allow({"schema", "name", "description", "cluster", "ranks", "placement", "seed", "runs"});
+  Scenario s;
+  s.file = node.file();
+  s.name = read_text(node.at("name"));
+  if (const auto n = node.find("description")) s.description = read_text(*n);
+  const json::Node cluster = node.at("cluster");
+  const auto paths = one_or_list(cluster, 64, [](const json::Node& x) { return x.path(); });
+  for (std::size_t i = 0; i < paths.size(); ++i) s.clusters.emplace_back(paths[i], nodes_of(cluster)[i]);
+  if (const auto n = node.find("ranks")) {
+    const auto ranks = one_or_list(*n, 256, [](const json::Node& x) { return Rank(x.integer(1, kRanksMax)); });
+    for (std::size_t i = 0; i < ranks.size(); ++i) s.ranks.emplace_back(ranks[i], nodes_of(*n)[i]);
+  }
+  if (const auto n = node.find("placement")) s.placement = read_placement(*n);
+  if (const auto n = node.find("seed")) s.seed = std::uint64_t(n->integer(0, INT64_MAX));
+  for (const json::Node& run : node.at("runs").items(1, 1000)) s.runs.push_back(read_run(run));
+  return s;
+}
+
+}  // namespace gccl::sim

@@ -1,0 +1,82 @@
+// A scenario: what to run, on which clusters, and what must come out. The vocabulary of "gccl/scenario/1" (docs/formats.md)
+// once its mistakes are ruled out; what depends on a cluster's size is checked by sim/scenario/plan.hpp.
+#pragma once
+
+#include <filesystem>
+
+#include "libgccl/runtime/dtype.hpp"
+#include "libgccl/runtime/reduction.hpp"
+#include "sim/engine/workload.hpp"
+#include "sim/scenario/counts.hpp"
+#include "sim/scenario/expectation.hpp"
+#include "sim/scenario/groups.hpp"
+#include "sim/scenario/placement.hpp"
+
+namespace gccl::sim {
+
+enum class Engine : std::uint8_t { model, simgrid };
+std::span<const std::string_view> engine_names();
+std::string_view name(Engine);
+
+// Which algorithms a task is run with.
+struct Candidates {
+  bool all = false;        // every one that fits, variants excepted
+  bool automatic = false;  // the selector's choice
+  std::vector<std::pair<const Algorithm*, json::Node>> named;  // and where each is named
+};
+
+// One collective on every group.
+struct Task {
+  json::Node where;
+  Collective kind{};
+  std::vector<Count> bytes{0};  // see sizes.hpp; exactly one inside a sequence
+  Dtype dtype = Dtype::f32;
+  Reduction op = Reduction::sum;
+  Rank root = 0;                // a rank of each group
+  bool in_place = false;
+  Candidates algorithms;        // exactly one inside a sequence
+  Count shares = 1, lanes = 1;
+  unsigned window = 8;
+  Groups groups;
+  Distribution counts;          // alltoallv
+};
+
+// One entry of "runs": a single collective, or several in a row and beside each other.
+struct Run {
+  enum class Kind : std::uint8_t { collective, sequence, concurrent };
+  json::Node where;
+  Kind kind = Kind::collective;
+  std::string label;
+  std::vector<std::vector<Task>> streams;  // beside each other; each a sequence
+  std::vector<Engine> engines{Engine::model};
+  bool payload = false;
+  std::vector<std::pair<Straggler, json::Node>> stragglers;
+  std::vector<Expectation> expectations;
+
+  const Task& task() const { return streams[0][0]; }
+};
+
+struct Scenario {
+  std::filesystem::path file;
+  std::string name, description;
+  std::vector<std::pair<std::filesystem::path, json::Node>> clusters;
+  std::vector<std::pair<Rank, json::Node>> ranks;  // empty: as many as there are cards
+  Placement placement;
+  std::uint64_t seed = 1;
+  std::vector<Run> runs;
+};
+
+constexpr std::size_t kStagesMax = 256;  // tasks in one sequence
+constexpr std::size_t kStreamsMax = 64;  // sequences beside each other
+constexpr Count kSharesMax = 4096;
+constexpr Count kLanesMax = 64;
+
+// Reads and checks a scenario file. Throws json::InputError.
+Scenario read_scenario(const std::filesystem::path& file);
+// The same for one that was read already; the clusters' paths are relative to node.file().
+Scenario read_scenario(const json::Node& node);
+
+// One task of a run: "collective" and what describes it. Inside a sequence it has one size and one "algorithm".
+Task read_task(const json::Node& node, bool in_sequence);
+
+}  // namespace gccl::sim

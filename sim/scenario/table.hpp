@@ -1,0 +1,20 @@
+// A result as text for a terminal.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace gccl::sim {
+
+// Tables of "gccl/result/1": for each run, cluster and engine one line per size and one column per algorithm, or one line
+// per algorithm where there is a single size; then how good the selector's choices were. `columns`: the terminal's width;
+// wider tables continue below. UTF-8 free; the fastest is marked *, the selector's choice @.
+std::string result_tables(const nlohmann::json& result, std::size_t columns);
+
+// The expectations with what was found; only the broken ones when `broken_only`.
+std::string expectation_lines(const nlohmann::json& result, bool broken_only);
+
+// 12.34 us, 1.234 ms: four significant digits.
+std::string format_time(double us);
+
+}  // namespace gccl::sim

@@ -1,0 +1,51 @@
+#include "sim/scenario/worlds.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "sim/cluster/load.hpp"
+#include "sim/json/nearest.hpp"
+
+namespace gccl::sim {
+namespace {
+
+void check_exists(const std::filesystem::path& file, const json::Node& where) {
+  std::error_code error;
+  if (std::filesystem::exists(file, error)) return;
+  std::vector<std::string> found;
+  for (const auto& entry : std::filesystem::directory_iterator(file.parent_path(), error))
+    if (entry.path().extension() == ".json") found.push_back(entry.path().filename().string());
+  std::sort(found.begin(), found.end());
+  const std::vector<std::string_view> names(found.begin(), found.end());
+  where.fail(fmt::format("there is no file {}{}", file.string(), suggestion(file.filename().string(), names)));
+}
+
+}  // namespace
+
+std::vector<World> make_worlds(const Scenario& scenario, std::uint64_t seed) {
+  std::vector<World> worlds;
+  for (const auto& [file, where] : scenario.clusters) {
+    check_exists(file, where);
+    World world{.cluster = load_cluster(file), .cluster_name = "", .cluster_file = file, .cards = {}};
+    const Cluster& cluster = *world.cluster;
+    world.cluster_name = cluster.name();
+    const auto same = [&](const World& w) { return w.cluster_name == world.cluster_name; };
+    if (std::any_of(worlds.begin(), worlds.end(), same)) world.cluster_name += fmt::format(" ({})", file.string());
+
+    const auto add = [&](Rank ranks) {
+      world.cards = place(scenario.placement, cluster, ranks, seed);
+      worlds.push_back(world);
+    };
+    for (const auto& [ranks, stated] : scenario.ranks) {
+      if (ranks > cluster.cards())
+        stated.fail(fmt::format("found {} ranks, but {} has only {} cards", ranks, cluster.name(), cluster.cards()));
+      add(ranks);
+    }
+    if (scenario.ranks.empty())
+      add(scenario.placement.kind == Placement::Kind::cards ? Rank(scenario.placement.cards.size()) : cluster.cards());
+  }
+  return worlds;
+}
+
+}  // namespace gccl::sim
