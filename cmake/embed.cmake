@@ -3,7 +3,7 @@
 # time. When run as a script (-P), writes one such definition.
 if(CMAKE_SCRIPT_MODE_FILE)
   file(READ "${INPUT}" text)
-  # A compiler must take literals of 64 KiB only; one page file is far smaller than that.
+  # One literal for each file: compilers need not take literals of more than 64 KiB.
   file(WRITE "${OUTPUT}" "#include \"${HEADER}\"\n\nnamespace gccl::embedded {\n\n"
        "const std::string_view ${SYMBOL} = R\"embedded(${text})embedded\";\n\n}  // namespace gccl::embedded\n")
   return()

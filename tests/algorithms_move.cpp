@@ -1,5 +1,5 @@
-// The algorithms that move data without reducing it: steps and bytes as their headers state them, uneven machines, skewed
-// counts, and closed forms against the model engine.
+// The algorithms that move data without reducing it: steps and bytes as their headers state them, uneven machines,
+// skewed counts, and closed forms against the model engine.
 #include <doctest/doctest.h>
 
 #include <bit>
@@ -20,7 +20,9 @@ namespace {
 
 constexpr Collective kMoving[] = {allgather, gather, scatter, alltoall, alltoallv, barrier, sendrecv};
 
-bool moves(const Algorithm& a) { return std::find(std::begin(kMoving), std::end(kMoving), a.kind) != std::end(kMoving); }
+bool moves(const Algorithm& a) {
+  return std::find(std::begin(kMoving), std::end(kMoving), a.kind) != std::end(kMoving);
+}
 
 Count equal_counts(const void* table, Rank, Rank) { return *static_cast<const Count*>(table); }
 
@@ -56,7 +58,8 @@ Count ceil_log2(Count n) { return Count(std::bit_width(n - 1)); }
 // Places with holes and nodes of unlike size: 5, 3, 7, 4 ranks, in an order of their own.
 std::vector<Rank> uneven_nodes(std::uint32_t seed) {
   std::vector<Rank> node_of;
-  for (const auto& [node, size] : {std::pair{7u, 5u}, {2u, 3u}, {9u, 7u}, {4u, 4u}}) node_of.insert(node_of.end(), size, node);
+  for (const auto& [node, size] : {std::pair{7u, 5u}, {2u, 3u}, {9u, 7u}, {4u, 4u}})
+    node_of.insert(node_of.end(), size, node);
   std::mt19937 random(seed);
   for (std::size_t i = node_of.size(); i > 1; --i) std::swap(node_of[i - 1], node_of[random() % i]);
   return node_of;
@@ -69,9 +72,16 @@ void check_proved(const Algorithm& a, Call call, std::shared_ptr<const Layout> l
   };
   for (const Slicing slicing : {Slicing{1, 1}, {3, 2}})
     for (const unsigned window : {1u, 2u, 8u}) {
-      const Case c{.algorithm = &a, .call = call, .layout = layout, .layout_name = "test", .shares = slicing.shares,
-                   .lanes = slicing.lanes, .window = window,
-                   .delivery = window == 1 ? Delivery::buffered : Delivery::rendezvous, .seed = 5, .table = table};
+      const Case c{.algorithm = &a,
+                   .call = call,
+                   .layout = layout,
+                   .layout_name = "test",
+                   .shares = slicing.shares,
+                   .lanes = slicing.lanes,
+                   .window = window,
+                   .delivery = window == 1 ? Delivery::buffered : Delivery::rendezvous,
+                   .seed = 5,
+                   .table = table};
       const auto failure = verify(c);
       const std::string text = failure ? failure->text : "";
       CHECK_MESSAGE(!failure, text);
@@ -108,8 +118,8 @@ TEST_CASE("PAT sends large blocks one by one, small ones aggregated within its b
     for (const Count count : {kPatElements / 3, kPatElements / 2, kPatElements / 2 + 1}) {
       const Call c{.kind = allgather, .count = count};
       const auto layout = std::make_shared<Layout>(Layout::flat(n));
-      const auto failure = verify({.algorithm = &pat, .call = c, .layout = layout, .window = 8,
-                                   .delivery = Delivery::rendezvous, .table = {}});
+      const auto failure = verify(
+          {.algorithm = &pat, .call = c, .layout = layout, .window = 8, .delivery = Delivery::rendezvous, .table = {}});
       const std::string text = failure ? failure->text : "";
       CHECK_MESSAGE(!failure, text);
       const bool direct = count > kPatElements / 2;
@@ -197,7 +207,8 @@ TEST_CASE("the hierarchical algorithms serve nodes of unlike size, in any placem
       if (!moves(a) || a.kind == alltoallv || a.kind == barrier) continue;
       for (const Count count : {0, 1, 2, 19, 40})
         for (const bool in_place : {false, true})
-          check_proved(a, {.kind = a.kind, .count = count, .root = has_root(a.kind) ? 11u : 0u, .in_place = in_place}, layout);
+          check_proved(a, {.kind = a.kind, .count = count, .root = has_root(a.kind) ? 11u : 0u, .in_place = in_place},
+                       layout);
     }
   }
 }

@@ -17,8 +17,8 @@ constexpr double kGBps = 50;
 constexpr Nanos kLatency = 900;
 constexpr CardCosts kCosts{.overhead_ns = 400, .combine_GBps = 200, .copy_GBps = 400};
 
-double simulated_ns(const Algorithm& a, Rank ranks, Count count) {
-  const Star star(ranks, kGBps, kLatency, kCosts);
+double simulated_ns(const Algorithm& a, Rank ranks, Count count, Count eager_bytes) {
+  const Star star(ranks, kGBps, kLatency, kCosts, eager_bytes);
   Operation o;
   o.algorithm = &a;
   o.call = {.kind = a.kind, .count = count, .counts = [](const void* c, Rank, Rank) { return *static_cast<const Count*>(c); }};
@@ -45,16 +45,14 @@ double predicted_ns(const Algorithm& a, Rank ranks, Count count) {
   return a.cost(c, Layout::flat(ranks).view(0), m);
 }
 
-}  // namespace
-
-TEST_CASE("closed forms agree with the model engine within 2% on powers of two") {
+void check_all(Count eager_bytes) {
   for (const Algorithm& a : algorithms()) {
     REQUIRE((a.cost != nullptr));
     double worst = 0;
     std::string where;
     for (Rank ranks : {1u, 2u, 4u, 8u, 16u, 64u})
       for (Count count : {Count(1) << 6, Count(1) << 14, Count(1) << 22}) {
-        const double s = simulated_ns(a, ranks, count), p = predicted_ns(a, ranks, count);
+        const double s = simulated_ns(a, ranks, count, eager_bytes), p = predicted_ns(a, ranks, count);
         const double off = std::abs(p - s) <= 2.0 * ranks ? 0 : std::abs(p - s) / s;  // each message rounds to a nanosecond
         if (off > worst) {
           worst = off;
@@ -66,3 +64,9 @@ TEST_CASE("closed forms agree with the model engine within 2% on powers of two")
     CHECK(worst <= 0.02);
   }
 }
+
+}  // namespace
+
+TEST_CASE("closed forms agree with the model engine within 2% on powers of two, messages eager") { check_all(~Count(0)); }
+
+TEST_CASE("and with messages above 64 KiB waiting for their receive") { check_all(64 << 10); }

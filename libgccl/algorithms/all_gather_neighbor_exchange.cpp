@@ -13,8 +13,8 @@ Schedule neighbor_exchange_all_gather(Call c, View v, Share mine) {
   }
   const Region in = slice(input_of(c, n, r), mine);
   const Blocks out = slice(output_of(c, n, r), n, mine);
-  // Ranks 2q and 2q+1 are pair q. An even rank meets its partner and the odd rank of the pair before it in turns, an odd
-  // one its partner and the even rank of the pair after it; what came last goes on next.
+  // Ranks 2q and 2q+1 are pair q. An even rank meets its partner and the odd rank of the pair before it in turns, an
+  // odd one its partner and the even rank of the pair after it; what came last goes on next.
   const std::int64_t pairs = n / 2, own = r / 2, away = r % 2 == 0 ? -1 : 1;
   const Rank partner = r ^ 1, neighbor = v.all[std::int64_t(r) + away];
   const auto pair = [out, n, pairs](std::int64_t q) { return Run{out, n, Count(2 * ((q + 2 * pairs) % pairs)), 2}; };

@@ -1,8 +1,8 @@
 // Recursive-doubling all-gather: what a rank holds doubles in every exchange, over doubling distances.
 // Thakur, Rabenseifner and Gropp, "Optimization of collective communication operations in MPICH", IJHPCA 19 (2005),
-// section 4.1. With n = 2^k + e, the first 2e ranks act as e pairs: the odd one hands its block to the even one before and
-// gets the rest after. log2(n) steps and n-1 blocks sent per rank for a power of two, else floor(log2 n) + 2 steps and at
-// most 3(n-1) blocks.
+// on all-gather. With n = 2^k + e, the first 2e ranks act as e pairs: the odd one hands its block to the even one
+// before and gets the rest after. log2(n) steps and n-1 blocks sent per rank for a power of two, else floor(log2 n) + 2
+// steps and at most 3(n-1) blocks.
 #pragma once
 
 #include "libgccl/algorithms/algorithm.hpp"

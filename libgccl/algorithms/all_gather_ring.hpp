@@ -1,6 +1,6 @@
 // Ring all-gather: every block travels once around the ring.
 // Chan, Heimlich, Purkayastha and van de Geijn, "Collective communication: theory, practice, and experience",
-// Concurrency and Computation 19 (2007), section 4. n-1 steps, n-1 blocks sent per rank: bandwidth-optimal.
+// Concurrency and Computation 19 (2007), on bucket algorithms. n-1 steps, n-1 blocks sent per rank: bandwidth-optimal.
 #pragma once
 
 #include "libgccl/algorithms/algorithm.hpp"

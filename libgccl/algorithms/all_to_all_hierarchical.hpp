@@ -1,11 +1,11 @@
-// Hierarchical all-to-all and all-to-all-v: inside the node, each rank first hands every block to the member on the rail of
-// its target, so that one message per node pair and rail crosses the network.
-// NCCL 2.12's PXN, and Traeff and Rougier, "MPI collectives and datatypes for hierarchical all-to-all communication",
-// EuroMPI/ASIA 2014. Uniform nodes of g ranks: g-1 steps inside (nodes blocks each), nodes-1 across (g blocks each): g-1
-// times fewer messages on the network than pairwise, at about twice the bytes and two copies per block.
-// Works on nodes of unlike size: places beyond the rails share the rail of place % rails, whose member hands over what came
-// for them. One node, or one rank on every node: the same as pairwise.
-// Scratch: twice the largest of the rank's input, its rail's load and what its rail brings to the node.
+// Hierarchical all-to-all and all-to-all-v: inside the node, each rank first hands every block to the member on the
+// rail of its target, so that one message per node pair and rail crosses the network. NCCL 2.12's PXN, and Traeff and
+// Rougier, "MPI collectives and datatypes for hierarchical all-to-all communication", EuroMPI/ASIA 2014. Uniform nodes
+// of g ranks: g-1 steps inside (nodes blocks each), nodes-1 across (g blocks each): g times fewer messages on the
+// network than pairwise and the same bytes there, for two copies and a hop inside per block. Works on nodes of unlike
+// size: places beyond the rails share the rail of place % rails, whose member hands over what came for them. One node,
+// or one rank on every node: the same as pairwise. Scratch: twice the largest of the rank's input, its rail's load and
+// what its rail brings to the node.
 #pragma once
 
 #include "libgccl/algorithms/algorithm.hpp"

@@ -1,6 +1,6 @@
 // Dissemination barrier: in round k every rank signals the rank 2^k after it.
-// Hensgen, Finkel and Manber, "Two algorithms for barrier synchronization", IJPP 17 (1988). ceil(log2 n) rounds, one signal
-// sent per rank and round, any n. Only share 0 has steps.
+// Hensgen, Finkel and Manber, "Two algorithms for barrier synchronization", IJPP 17 (1988). ceil(log2 n) rounds, one
+// signal sent per rank and round, any n. Only share 0 has steps.
 #pragma once
 
 #include "libgccl/algorithms/algorithm.hpp"

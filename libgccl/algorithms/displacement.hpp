@@ -11,7 +11,8 @@ inline Count block_count(const Call& c, Share s, Rank from, Rank to) {
 }
 
 // Finds one rank's blocks in a buffer. Moving by k ranks costs k evaluations of the caller's counts (none where all are
-// equal), and so does starting again from rank 0: a walk through all ranks in either direction is O(n), without a table.
+// equal), and so does starting again from rank 0: a walk through all ranks in either direction is O(n), without a
+// table.
 class Displacement {
  public:
   // The blocks that `rank` sends, in `at`; those it receives, in `at`; the slices that it sends, packed from `at` on.
@@ -21,7 +22,8 @@ class Displacement {
 
   // The share's slice of the block to or from `peer`.
   Region operator[](Rank peer);
-  // The blocks to or from peers first .. first+length-1 as one region. Requires length > 0 and the only share, or saved().
+  // The blocks to or from peers first .. first+length-1 as one region. Requires length > 0 and the only share, or
+  // saved().
   Region run(Rank first, Rank length);
 
  private:

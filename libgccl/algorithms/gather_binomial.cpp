@@ -1,7 +1,5 @@
 #include "libgccl/algorithms/gather_binomial.hpp"
 
-#include <bit>
-
 #include "libgccl/algorithms/subtree.hpp"
 
 namespace gccl {
@@ -27,13 +25,11 @@ Schedule binomial_gather(Call c, View v, Share mine) {
   }
   const Blocks work = packed(out);
   if (tree.size > 1) co_yield copy(in, work[0]);
-  for (Count d = 1; d < tree.size; d *= 2)
-    co_yield recv(tree.child(d).rank(), work.run(d, tree.child(d).size));
+  for (Count d = 1; d < tree.size; d *= 2) co_yield recv(tree.child(d).rank(), work.run(d, tree.child(d).size));
   const Region whole = tree.size > 1 ? work.run(0, tree.size) : in;
   const Run run = tree.run(out);
   if (!tree.below_root()) co_yield send(tree.parent(), whole);
-  for (Count i = 0; tree.below_root() && i < run.messages(); ++i)
-    co_yield send(c.root, packed_message(run, whole, i));
+  for (Count i = 0; tree.below_root() && i < run.messages(); ++i) co_yield send(c.root, packed_message(run, whole, i));
 }
 
 Count binomial_gather_scratch(const Call& c, const View& v, Share mine) {

@@ -1,6 +1,6 @@
 // Binomial gather: subtrees collect their blocks and pass them on as one message.
-// Thakur, Rabenseifner and Gropp, IJHPCA 19 (2005), section 4; Chan et al., Concurrency and Computation 19 (2007),
-// section 4 (minimum spanning tree). Positions count from the root, cyclically. ceil(log2 n) steps at the root; the rank at
+// Thakur, Rabenseifner and Gropp, IJHPCA 19 (2005); Chan et al., Concurrency and Computation 19 (2007), on minimum
+// spanning trees. Positions count from the root, cyclically. ceil(log2 n) steps at the root; the rank at
 // position u sends its subtree's min(lowest bit of u, n - u) blocks. The root receives at the blocks' places: a subtree
 // that passes rank n-1 comes as two messages, slices come one by one.
 // Scratch: the subtree's blocks on ranks between the root and the leaves.

@@ -1,6 +1,6 @@
 // Linear gather: every rank sends its block to the root.
-// Chan, Heimlich, Purkayastha and van de Geijn, Concurrency and Computation 19 (2007), section 3 ("minimum spanning
-// tree or simple"). n-1 steps at the root, 1 elsewhere; one block sent per rank. No scratch: bandwidth-optimal, and
+// Chan, Heimlich, Purkayastha and van de Geijn, Concurrency and Computation 19 (2007), on simple
+// algorithms. n-1 steps at the root, 1 elsewhere; one block sent per rank. No scratch: bandwidth-optimal, and
 // latency-optimal where messages to one rank overlap.
 #pragma once
 

@@ -9,8 +9,8 @@ namespace gccl {
 constexpr double kStepsInFlight = 8;
 
 // `messages` independent messages of `bytes` each leave one rank (or, with steps_each = 2, are exchanged for as many):
-// starts are apart by the port's or the processor's time, and the message that would be one too many in flight waits for
-// the oldest to end. Nanoseconds from the first start to the last end.
+// starts are apart by the port's or the processor's time, and the message that would be one too many in flight waits
+// for the oldest to end. Nanoseconds from the first start to the last end.
 Cost pipelined(double messages, const Hop& hop, double bytes, double overhead_ns, double steps_each);
 
 }  // namespace gccl

@@ -6,9 +6,9 @@
 
 namespace gccl {
 
-// Blocks first .. first+length-1 of `ring` blocks, cyclically: block `ring` is block 0 again. Requires length <= ring and
-// first < ring where length > 0. Dense blocks travel as one message, or as two where the run passes the end of the ring;
-// slices (blocks that are apart) as one message each. All ranks cut a run alike when they know its ring.
+// Blocks first .. first+length-1 of `ring` blocks, cyclically: block `ring` is block 0 again. Requires length <= ring
+// and first < ring where length > 0. Dense blocks travel as one message, or as two where the run passes the end of the
+// ring; slices (blocks that are apart) as one message each. All ranks cut a run alike when they know its ring.
 struct Run {
   Blocks blocks;
   Count ring, first, length;

@@ -30,8 +30,7 @@ Schedule binomial_scatter(Call c, View v, Share mine) {
   const Region whole = tree.size > 1 ? work.run(0, tree.size) : out;
   const Run run = tree.run(in);
   if (!tree.below_root()) co_yield recv(tree.parent(), whole);
-  for (Count i = 0; tree.below_root() && i < run.messages(); ++i)
-    co_yield recv(c.root, packed_message(run, whole, i));
+  for (Count i = 0; tree.below_root() && i < run.messages(); ++i) co_yield recv(c.root, packed_message(run, whole, i));
   for (Count d = top; d >= 1; d /= 2) co_yield send(tree.child(d).rank(), work.run(d, tree.child(d).size));
   if (tree.size > 1) co_yield copy(work[0], out);
 }
@@ -48,8 +47,10 @@ Cost binomial_scatter_cost(const Call& c, const View& v, const CostModel& m) {
   Cost t = 0, last = m.copy(n > 2 || !c.in_place ? block : 0);
   for (Count d = std::bit_ceil(n) / 2; n > 1 && d >= 1; d /= 2) {
     const Hop& hop = v.nodes > 1 && d >= v.rails ? m.net : m.node;
-    if (d == 1) last = std::max(last, hop(block));
-    else t += hop(double(std::min(d, n - d)) * block);
+    if (d == 1)
+      last = std::max(last, hop(block));
+    else
+      t += hop(double(std::min(d, n - d)) * block);
   }
   return t + last;
 }

@@ -1,8 +1,8 @@
 // Binomial scatter: a subtree's blocks go down as one message and are divided on the way.
-// Thakur, Rabenseifner and Gropp, IJHPCA 19 (2005), section 4.3 (the scatter of van de Geijn's broadcast). Positions count
-// from the root, cyclically. ceil(log2 n) steps; the root sends n-1 blocks, the rank at position u one block less than its
-// subtree of min(lowest bit of u, n - u). A subtree that passes rank n-1 leaves the root as two messages, slices one by
-// one. Scratch: the subtree's blocks on ranks between the root and the leaves.
+// Thakur, Rabenseifner and Gropp, IJHPCA 19 (2005), on broadcast (van de Geijn's scatter). Positions count
+// from the root, cyclically. ceil(log2 n) steps; the root sends n-1 blocks, the rank at position u one block less than
+// its subtree of min(lowest bit of u, n - u). A subtree that passes rank n-1 leaves the root as two messages, slices
+// one by one. Scratch: the subtree's blocks on ranks between the root and the leaves.
 #pragma once
 
 #include "libgccl/algorithms/algorithm.hpp"

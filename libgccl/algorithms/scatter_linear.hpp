@@ -1,6 +1,6 @@
 // Linear scatter: the root sends every rank its block.
-// Chan, Heimlich, Purkayastha and van de Geijn, Concurrency and Computation 19 (2007), section 3. n-1 steps at the root,
-// 1 elsewhere; the root sends n-1 blocks. No scratch.
+// Chan, Heimlich, Purkayastha and van de Geijn, Concurrency and Computation 19 (2007), on simple algorithms. n-1 steps
+// at the root, 1 elsewhere; the root sends n-1 blocks. No scratch.
 #pragma once
 
 #include "libgccl/algorithms/algorithm.hpp"

@@ -4,6 +4,8 @@
 #include <cassert>
 #include <type_traits>
 
+#include "libgccl/runtime/reduction_half.hpp"
+
 namespace gccl {
 namespace {
 
@@ -129,6 +131,18 @@ void with_type(Dtype t, F f) {
   assert(!"a Dtype outside the enumeration");
 }
 
+void combine_each(Dtype type, Reduction op, void* to, const void* from, const void* message, Count count) {
+  with_type(type, [=]<class T>(T*) {
+    switch (op) {
+      case Reduction::sum:
+      case Reduction::avg: return loop<T, Sum>(to, from, message, count);
+      case Reduction::prod: return loop<T, Prod>(to, from, message, count);
+      case Reduction::max: return loop<T, Extreme<true>>(to, from, message, count);
+      case Reduction::min: return loop<T, Extreme<false>>(to, from, message, count);
+    }
+  });
+}
+
 }  // namespace
 
 std::span<const std::string_view> reduction_names() { return kNames; }
@@ -141,15 +155,14 @@ std::optional<Reduction> reduction_named(std::string_view name) {
 }
 
 void combine(Dtype type, Reduction op, void* to, const void* from, const void* message, Count count) {
-  with_type(type, [=]<class T>(T*) {
-    switch (op) {
-      case Reduction::sum:
-      case Reduction::avg: return loop<T, Sum>(to, from, message, count);
-      case Reduction::prod: return loop<T, Prod>(to, from, message, count);
-      case Reduction::max: return loop<T, Extreme<true>>(to, from, message, count);
-      case Reduction::min: return loop<T, Extreme<false>>(to, from, message, count);
-    }
-  });
+  if (type == Dtype::f16 || type == Dtype::bf16) {
+    auto* const t = static_cast<std::uint16_t*>(to);
+    auto* const f = static_cast<const std::uint16_t*>(from);
+    auto* const m = static_cast<const std::uint16_t*>(message);
+    const Count done = combine_half_vectors(type, op, t, f, m, count);
+    return combine_each(type, op, t + done, f + done, m + done, count - done);
+  }
+  combine_each(type, op, to, from, message, count);
 }
 
 void divide(Dtype type, void* at, Count count, Rank by) {

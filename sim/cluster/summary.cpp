@@ -12,7 +12,7 @@
 namespace gccl::sim {
 namespace {
 
-constexpr std::uint64_t kRoutesMax = 4u << 20;  // looked at for the diameter
+constexpr std::uint64_t kRoutesMax = 1u << 20;  // looked at for the diameter
 
 void add_tiers(const Cluster& cluster, Summary& s) {
   std::array<TierSummary, 7> tiers{};

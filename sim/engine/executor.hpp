@@ -1,6 +1,7 @@
 // Plays a workload's schedules on a network in virtual time: the Backend of both simulation engines.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <stdexcept>
 
@@ -16,7 +17,8 @@ namespace gccl::sim {
 // What costs time:
 // - a send keeps its card busy for overhead_ns before the message leaves; a card starts one message at a time;
 // - the message takes what the network says, and is complete at both ends when its last byte has arrived. Above
-//   eager_bytes it leaves only once its receive is posted;
+//   eager_bytes it leaves only once its receive is posted; of those that may leave at one instant, first the one that
+//   was sent first;
 // - combining and copying keep the card's one reduction unit busy for bytes / combine_GBps and bytes / copy_GBps.
 // Everything due at one instant is handled in the order of event ids, which do not depend on the order in which the
 // network reports it: same input, same nanoseconds.
@@ -59,6 +61,7 @@ class Executor {
       if (!std::is_sorted(due.begin(), due.end())) std::sort(due.begin(), due.end());
       for (EventId id : due) handle(id);
       due.clear();
+      leave_in_order();
     }
     if (ranks_left_ > 0) throw std::runtime_error(stuck());
 
@@ -121,7 +124,8 @@ class Executor {
     std::uint32_t sender, receiver;  // lane ids
     std::uint8_t sender_token, receiver_token;
     bool started, delivered, met;
-    std::uint32_t next;  // in the channel's queue, or in the free list
+    std::uint32_t next;   // in the channel's queue, or in the free list
+    std::uint32_t order;  // of sending, to compare messages that leave at one instant
     Count bytes;
   };
   struct StreamState {
@@ -159,6 +163,7 @@ class Executor {
     m.sender_token = std::uint8_t(token);
     m.receiver = lane_of_peer(w, step.peer);
     m.bytes = step.from.count * w_.operations[w.operation].element_bytes;
+    m.order = sent_++;
     const std::uint64_t key = Channels::key(m.receiver, w.rank);
     Channels::Queue* q = channels_.find(key);
     if (q && !q->sends) {
@@ -169,7 +174,8 @@ class Executor {
     } else {
       push(q, key, i, true);
     }
-    if (m.met || m.bytes <= eager_bytes_) leave(i);
+    if (m.bytes <= eager_bytes_) leave(i);
+    else if (m.met) leaving_.push_back(i);
   }
 
   bool start_receive(Worker& w, Token token, const Step& step) {
@@ -185,7 +191,7 @@ class Executor {
     Item& m = items_[i];
     m.receiver_token = std::uint8_t(token);
     m.met = true;
-    if (!m.started) leave(i);
+    if (!m.started) leaving_.push_back(i);
     if (!m.delivered) return false;
     if (step.op == Op::recv_reduce) {  // it may not land from inside start
       network_.wake(i | kLanded, network_.now());
@@ -205,6 +211,14 @@ class Executor {
     c.sends_free = at;
     const Rank peer = w_.operations[from.operation].world(from.step(m.sender_token).peer);
     network_.send(i | kMessage, w_.cards[from.world], w_.cards[peer], m.bytes, at);
+  }
+
+  void leave_in_order() {
+    if (leaving_.empty()) return;
+    std::sort(leaving_.begin(), leaving_.end(),
+              [&](std::uint32_t a, std::uint32_t b) { return std::int32_t(items_[a].order - items_[b].order) < 0; });
+    for (std::uint32_t i : leaving_) leave(i);
+    leaving_.clear();
   }
 
   void deliver(std::uint32_t i) {
@@ -388,7 +402,7 @@ class Executor {
     } else {
       free_ = items_[i].next;
     }
-    items_[i] = {0, 0, 0, 0, false, false, false, Channels::kNone, 0};
+    items_[i] = {0, 0, 0, 0, false, false, false, Channels::kNone, 0, 0};
     return i;
   }
   void release(std::uint32_t i) {
@@ -426,6 +440,8 @@ class Executor {
   std::vector<Item> items_;
   std::uint32_t free_ = Channels::kNone;
   Channels channels_;
+  std::vector<std::uint32_t> leaving_;  // met messages above eager_bytes, until the instant's end
+  std::uint32_t sent_ = 0;
   Count eager_bytes_ = 0;
   std::uint64_t messages_ = 0, bytes_ = 0;
   std::size_t ranks_left_ = 0;

@@ -177,7 +177,8 @@ function method(result) {
       "busbw",
       "bus bandwidth: algbw times 2(n-1)/n for allreduce; (n-1)/n for allgather, " +
           "reduce_scatter, alltoall, alltoallv, gather and " +
-          "scatter; 1 for broadcast, reduce and sendrecv. Comparable with the speed of a link, whatever the number of ranks n"
+          "scatter; 1 for broadcast, reduce and sendrecv. Comparable with the speed of a link, " +
+          "whatever the number of ranks n"
     ],
     ["predicted", "the algorithm's closed-form cost, without contention: what the selector (auto) compares"]
   ];

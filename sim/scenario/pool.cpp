@@ -85,7 +85,9 @@ class Children {
       char chunk[1 << 16];
       const ssize_t n = read(all_[i].fd, chunk, sizeof chunk);
       if (n > 0) all_[i].received.append(chunk, std::size_t(n));
-      if (n == 0) ended.emplace_back(all_[i].job, reap(i));
+      if (n != 0) continue;
+      const std::size_t job = all_[i].job;
+      ended.emplace_back(job, reap(i));
     }
     return ended;
   }

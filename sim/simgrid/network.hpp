@@ -42,7 +42,7 @@ class SimGridNetwork {
   Nanos now_ = 0;
   std::vector<Cached> routes_;
   std::vector<std::uint64_t> link_bytes_;
-  std::vector<Entry> batch_;
+  std::vector<Entry> batch_, starting_;  // of the instant at hand
 };
 
 static_assert(Network<SimGridNetwork>);

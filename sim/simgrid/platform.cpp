@@ -68,12 +68,20 @@ std::unique_ptr<s4u::Engine> start_engine() {
 SimGridPlatform::SimGridPlatform(const std::vector<Link>& cluster) : engine(start_engine()) {
   zone = new HandedRoute;
   s4u::NetZone& z = *zone->get_iface();
-  from = z.create_host("from", 1.0)->seal();
-  to = z.create_host("to", 1.0)->seal();
+  // Newer versions come with a root zone; in older ones the first zone is the root.
+  if (s4u::NetZone* root = engine->get_netzone_root(); root != &z) zone->set_parent(root->get_impl());
+#if SIMGRID_VERSION < 40000
+  const auto add_host = [&](const char* name) { return z.create_host(name, 1.0)->seal(); };
+  const auto add_link = [&](const std::string& name, double bytes_per_s) { return z.create_link(name, bytes_per_s); };
+#else
+  const auto add_host = [&](const char* name) { return z.add_host(name, 1.0)->seal(); };
+  const auto add_link = [&](const std::string& name, double bytes_per_s) { return z.add_link(name, bytes_per_s); };
+#endif
+  from = add_host("from");
+  to = add_host("to");
   links.reserve(cluster.size() + 1);
   const auto add = [&](double bytes_per_s) {
-    links.push_back(
-        z.create_link(std::to_string(links.size()), bytes_per_s)->set_latency(0.0)->seal()->get_impl());
+    links.push_back(add_link(std::to_string(links.size()), bytes_per_s)->set_latency(0.0)->seal()->get_impl());
   };
   for (const Link& l : cluster) add(l.bandwidth_GBps * 1e9);
   add(0x1p40);

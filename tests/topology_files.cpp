@@ -1,0 +1,285 @@
+// The shipped topologies and parameter sets: they load, name their sources, and are drawn without overlapping text; and the
+// JSON Schemas accept exactly what the readers accept.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <stdlib.h>
+
+#include <fstream>
+#include <regex>
+
+#include "sim/cluster/load.hpp"
+#include "sim/report/topology_svg.hpp"
+#include "tests/support/json_schema.hpp"
+
+using namespace gccl;
+using namespace gccl::sim;
+using Json = nlohmann::json;
+
+namespace {
+
+const std::filesystem::path kRoot = GCCL_SOURCE_DIR;
+
+Json read(const std::filesystem::path& file) {
+  std::ifstream in(file);
+  return Json::parse(in);
+}
+
+std::vector<std::filesystem::path> files(std::string_view folder) {
+  std::vector<std::filesystem::path> all;
+  for (const auto& entry : std::filesystem::directory_iterator(kRoot / folder))
+    if (entry.path().extension() == ".json") all.push_back(entry.path());
+  std::sort(all.begin(), all.end());
+  return all;
+}
+
+// Numbers without a source: neither "source" beside them or around them nor an entry in "sources" for them or around them.
+void unsourced(const Json& v, const std::string& pointer, bool covered, const Json& sources, std::vector<std::string>& out) {
+  covered = covered || sources.contains(pointer) || (v.is_object() && v.contains("source"));
+  if (v.is_number() && !covered) out.push_back(pointer);
+  if (!v.is_structured()) return;
+  for (const auto& [key, value] : v.items())
+    if (pointer != "" || key != "sources") unsourced(value, pointer + "/" + key, covered, sources, out);
+}
+
+class Folder {  // for files that refer to each other
+ public:
+  Folder() {
+    char name[] = "/tmp/gccl-topology-XXXXXX";
+    path_ = ::mkdtemp(name);
+  }
+  ~Folder() { std::filesystem::remove_all(path_); }
+  std::filesystem::path write(const std::string& name, const std::string& text) const {
+    std::ofstream(path_ / name) << text;
+    return path_ / name;
+  }
+
+ private:
+  std::filesystem::path path_;
+};
+
+}  // namespace
+
+TEST_CASE("every shipped file loads, fits its schema and bears its own name") {
+  const test::JsonSchema cluster(read(kRoot / "sim/cluster/cluster.schema.json"));
+  const test::JsonSchema parameters(read(kRoot / "sim/cluster/parameters.schema.json"));
+  REQUIRE(files("topologies").size() >= 14);
+  for (const auto& file : files("topologies")) {
+    CAPTURE(file);
+    CHECK(cluster.accepts(read(file)));
+    const auto c = load_cluster(file);
+    CHECK(c->name() == file.stem().string());
+    CHECK(c->cards() > 1);
+    std::vector<LinkId> route;
+    c->route(0, c->cards() - 1, route);
+    CHECK(!route.empty());
+  }
+  REQUIRE(files("cost-models").size() >= 12);
+  for (const auto& file : files("cost-models")) {
+    CAPTURE(file);
+    CHECK(parameters.accepts(read(file)));
+    CHECK(!load_parameters(file).links.empty());
+    CHECK(read(file)["name"] == file.stem().string());
+  }
+}
+
+TEST_CASE("every number in a shipped file has a source") {
+  for (const std::string_view folder : {"topologies", "cost-models"})
+    for (const auto& file : files(folder)) {
+      CAPTURE(file);
+      const Json v = read(file);
+      std::vector<std::string> without;
+      unsourced(v, "", false, v.value("sources", Json::object()), without);
+      CHECK_MESSAGE(without.empty(), (without.empty() ? "" : without.front()));
+      if (v.contains("eager_bytes")) CHECK(v.value("sources", Json::object()).contains("/eager_bytes"));
+    }
+}
+
+TEST_CASE("the large topologies have the sizes of their systems") {
+  const std::tuple<std::string, Card, Rank> kSizes[] = {
+      {"dgx-h100-superpod-2048", 2048, 256}, {"deepseek-v3-h800-2048", 2048, 256}, {"gb200-nvl72-576", 576, 8},
+      {"alps-gh200-2048", 2048, 512},        {"polaris", 2240, 560},               {"leonardo", 13824, 3456},
+      {"marenostrum5-acc", 4480, 1120},      {"tpu-v4-4096", 4096, 1024}};
+  for (const auto& [name, cards, nodes] : kSizes) {
+    CAPTURE(name);
+    const auto c = load_cluster(kRoot / "topologies" / (name + ".json"));
+    CHECK(c->cards() == cards);
+    CHECK(c->nodes() == nodes);
+  }
+}
+
+TEST_CASE("schema and reader judge every changed document alike") {
+  const test::JsonSchema schema(read(kRoot / "sim/cluster/cluster.schema.json"));
+  const auto judge = [&](const Json& document) {
+    std::string why = "accepted";
+    try {
+      parse_cluster(document.dump(), kRoot / "topologies/changed.json");
+    } catch (const json::InputError& e) {
+      why = e.what();
+    }
+    const bool accepted = why == "accepted";
+    CAPTURE(why);
+    CHECK(schema.accepts(document) == accepted);
+    return accepted;
+  };
+  std::size_t refused = 0, changed = 0;
+  // Each key of each shipped document in turn: left out, renamed, and given values of every type.
+  const Json kValues[] = {nullptr, true, -1, 0, 0.5, 1e300, "", "x", Json::array(), Json::object(), Json::array({1}), {{"x", 1}}};
+  const auto visit = [&](auto&& self, Json& root, const Json::json_pointer& at) -> void {
+    Json& v = root[at];
+    if (at.to_string().starts_with("/sources") || at.to_string().starts_with("/description")) return;
+    std::vector<std::string> keys;
+    if (v.is_object())
+      for (const auto& [key, value] : v.items()) keys.push_back(key);
+    for (const std::string& key : keys) {
+      if (at.empty() && (key == "sources" || key == "description")) continue;
+      Json copy = root;
+      copy.erase("sources");  // its pointers would dangle
+      const Json original = copy[at][key];
+      copy[at].erase(key);
+      const bool needed_by_meaning = key == "inside" || key == "fabric" || key == "bus" || key == "root_link" || key == "link" ||
+                                     key == "links" || key == "node_shape" || key == "groups" || key == "cards" || key == "nics";
+      if (!needed_by_meaning) refused += !judge(copy), ++changed;
+      copy[at][key + "z"] = original;
+      if (!needed_by_meaning || at.empty()) refused += !judge(copy), ++changed;
+      copy[at].erase(key + "z");
+      for (const Json& value : kValues) {
+        // What depends on more than its place is the reader's alone: names of files and links, sizes that must match.
+        const bool plausible = (value.is_string() && value != "") || (value.is_array() && value.empty() && key != "dims") ||
+                               (value.is_array() && !value.empty() && value[0].is_number());
+        if (plausible && original.type() == value.type()) continue;
+        if ((key == "parameters" || key == "inside") && (value.is_object() || value.is_array())) continue;
+        if (value == "x" && (key.ends_with("link") || key == "port" || key == "bus" || key == "parameters")) continue;
+        copy[at][key] = value;
+        refused += !judge(copy), ++changed;
+      }
+    }
+    for (const std::string& key : keys)
+      if (v[key].is_object()) self(self, root, at / key);
+      else if (v[key].is_array() && !v[key].empty() && v[key][0].is_object()) self(self, root, at / key / 0);
+  };
+  for (const std::string_view name : {"dgx-h100-superpod-2048", "deepseek-v3-h800-2048", "polaris", "leonardo", "marenostrum5-acc",
+                                      "tpu-v4-4096", "pcie-box", "custom-fabric"}) {
+    CAPTURE(name);
+    Json document = read(kRoot / "topologies" / (std::string(name) + ".json"));
+    CHECK(judge(document));
+    visit(visit, document, Json::json_pointer());
+  }
+  CHECK(changed > 500);
+  CHECK(refused > changed / 2);
+}
+
+TEST_CASE("schema and reader judge every changed parameter set alike") {
+  const test::JsonSchema schema(read(kRoot / "sim/cluster/parameters.schema.json"));
+  const Folder folder;
+  const Json whole = {{"schema", "gccl/parameters/1"},
+                      {"name", "p"},
+                      {"description", "d"},
+                      {"card", {{"overhead_ns", 1}, {"combine_GBps", 1}, {"copy_GBps", 0}, {"source", "s"}}},
+                      {"eager_bytes", "64KiB"},
+                      {"links", {{"a", {{"bandwidth_GBps", 1}, {"latency_ns", "1us"}, {"reverse_bandwidth_GBps", 2}, {"reverse_latency_ns", 3}, {"source", "s"}}}}}};
+  // The base gives what a changed set leaves out, so that only the change decides.
+  folder.write("base.json", whole.dump());
+  const auto judge = [&](const Json& document) {
+    bool accepted = true;
+    std::string why;
+    try {
+      load_parameters(folder.write("changed.json", document.dump()));
+    } catch (const json::InputError& e) {
+      accepted = false;
+      why = e.what();
+    }
+    CAPTURE(document.dump());
+    CAPTURE(why);
+    CHECK(schema.accepts(document) == accepted);
+  };
+  Json document = whole;
+  document["base"] = "base.json";
+  judge(document);
+  const Json kValues[] = {nullptr, true, -1, 0, 0.5, 1e300, "1.5us", "2MiB", "-3", Json::array(), Json::object()};
+  for (const std::string_view place : {"", "/card", "/links", "/links/a"}) {
+    const Json::json_pointer at{std::string(place)};
+    const Json part = document[at];
+    for (const auto& [key, original] : part.items()) {
+      Json copy = document;
+      copy[at].erase(key);
+      judge(copy);
+      if (place != "/links") {
+        copy[at][key + "z"] = original;
+        judge(copy);
+        copy[at].erase(key + "z");
+      }
+      for (const Json& value : kValues) {
+        if (key == "base" && value.is_string()) continue;  // files that do not exist
+        copy[at][key] = value;
+        judge(copy);
+      }
+    }
+  }
+}
+
+TEST_CASE("parameter sets that refer to themselves or to nothing are told apart") {
+  const Folder folder;
+  const auto message = [](const std::filesystem::path& file) -> std::string {
+    try {
+      load_parameters(file);
+    } catch (const json::InputError& e) {
+      return e.what();
+    }
+    return "accepted";
+  };
+  const auto set = [](std::string_view base) { return fmt::format(R"({{"schema": "gccl/parameters/1", "name": "p", "base": "{}"}})", base); };
+  folder.write("a.json", set("b.json"));
+  CHECK(message(folder.write("b.json", set("a.json"))).find("refers back to itself") != std::string::npos);
+  CHECK(message(folder.write("self.json", set("./self.json"))).find("refers back to itself") != std::string::npos);
+  CHECK(message(folder.write("c.json", set("gone.json"))).find("/base: found \"gone.json\", but there is no such file") != std::string::npos);
+  CHECK(message(folder.write("d.json", R"({"schema": "gccl/parameters/1", "name": "p", "card": {"overhead_ns": 1}})")).find("\"card/combine_GBps\" is missing") !=
+        std::string::npos);
+  CHECK(message(folder.write("e.json", R"({"schema": "gccl/parameters/1", "name": "p", "sources": {"/links/x": "s"}})")).find("points to nothing") !=
+        std::string::npos);
+  // What a set leaves open comes from its base, value by value.
+  const auto h800 = load_parameters(kRoot / "cost-models/nvidia-h800.json"), h100 = load_parameters(kRoot / "cost-models/nvidia-h100.json");
+  CHECK(h800.links.at("nvlink").forward.bandwidth_GBps == 160);
+  CHECK(h800.links.at("nic").forward.bandwidth_GBps == h100.links.at("nic").forward.bandwidth_GBps);
+  CHECK(load_parameters(kRoot / "cost-models/nvidia-a100.json").card.overhead_ns == h100.card.overhead_ns);
+}
+
+TEST_CASE("drawings are well formed and no text lies on another") {
+  struct Words {
+    double left, right, top, bottom;
+    std::string text;
+  };
+  for (const auto& file : files("topologies")) {
+    CAPTURE(file);
+    const std::string svg = topology_svg(*load_cluster(file));
+    CHECK(svg == topology_svg(*load_cluster(file)));
+    CHECK(svg.starts_with("<svg "));
+    CHECK(svg.ends_with("</svg>\n"));
+    CHECK(svg.find("nan") == std::string::npos);
+    double width = 0, height = 0;
+    std::smatch size;
+    REQUIRE(std::regex_search(svg, size, std::regex("width=\"([0-9]+)\" height=\"([0-9]+)\"")));
+    width = std::stod(size[1]);
+    height = std::stod(size[2]);
+    std::vector<Words> all;
+    const std::regex one(R"re(<text x="([-0-9.]+)" y="([-0-9.]+)" font-size="([0-9]+)" text-anchor="([a-z]+)"[^>]*>([^<]*)</text>)re");
+    for (auto it = std::sregex_iterator(svg.begin(), svg.end(), one); it != std::sregex_iterator(); ++it) {
+      const auto& m = *it;
+      const double x = std::stod(m[1]), y = std::stod(m[2]), pixels = std::stod(m[3]);
+      const double wide = 0.56 * pixels * double(m[5].length());
+      const double left = m[4] == "start" ? x : m[4] == "end" ? x - wide : x - wide / 2;
+      all.push_back({left, left + wide, y - 0.72 * pixels, y + 0.2 * pixels, m[5]});
+    }
+    CHECK(all.size() > 8);
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const Words& a = all[i];
+      CAPTURE(a.text);
+      CHECK(a.left >= 0);
+      CHECK(a.right <= width);
+      CHECK(a.bottom <= height);
+      for (std::size_t j = 0; j < i; ++j) {
+        const Words& b = all[j];
+        CHECK_MESSAGE(!(a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom), b.text);
+      }
+    }
+  }
+}
