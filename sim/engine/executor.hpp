@@ -106,7 +106,8 @@ class Executor {
         : Lane<Executor>(e, id, std::move(s), window), operation(op), rank(r), world(w), channel(c) {}
     std::uint32_t operation;
     Rank rank, world;
-    std::uint32_t channel;  // which lane of the rank this is
+    std::uint32_t channel;   // which lane of the rank this is
+    std::uint32_t held = 0;  // sends that have not left: later ones must not overtake them within an instant
   };
   struct CardState {
     Nanos enters = 0, overhead = 0;
@@ -174,8 +175,10 @@ class Executor {
     } else {
       push(q, key, i, true);
     }
-    if (m.bytes <= eager_bytes_) leave(i);
-    else if (m.met) leaving_.push_back(i);
+    const bool eager = m.bytes <= eager_bytes_;
+    if (eager && w.held == 0) return leave(i);
+    if (eager || m.met) leaving_.push_back(i);
+    ++w.held;
   }
 
   bool start_receive(Worker& w, Token token, const Step& step) {
@@ -191,7 +194,7 @@ class Executor {
     Item& m = items_[i];
     m.receiver_token = std::uint8_t(token);
     m.met = true;
-    if (!m.started) leaving_.push_back(i);
+    if (!m.started && m.bytes > eager_bytes_) leaving_.push_back(i);
     if (!m.delivered) return false;
     if (step.op == Op::recv_reduce) {  // it may not land from inside start
       network_.wake(i | kLanded, network_.now());
@@ -217,7 +220,10 @@ class Executor {
     if (leaving_.empty()) return;
     std::sort(leaving_.begin(), leaving_.end(),
               [&](std::uint32_t a, std::uint32_t b) { return std::int32_t(items_[a].order - items_[b].order) < 0; });
-    for (std::uint32_t i : leaving_) leave(i);
+    for (std::uint32_t i : leaving_) {
+      --lanes_[items_[i].sender]->held;
+      leave(i);
+    }
     leaving_.clear();
   }
 
