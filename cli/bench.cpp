@@ -35,6 +35,10 @@ CostModel default_model(Rank ranks_per_node, unsigned element_bytes) {
 constexpr std::string_view kDefaultModelText =
     "auto: the cheapest closed form for 1 us and 5 GB/s in a node, 2.5 us and 12.5 GB/s between nodes";
 
+// Columns of the table.
+constexpr std::string_view kLeft = "{:>12} {:>12} {:>6} {:>6} {:>5}  {:<22}";
+constexpr std::string_view kRight = "  {:>10} {:>7} {:>7} {:>6}";
+
 // MPI from here to the end of the scope.
 class MpiSession {
  public:
@@ -109,6 +113,7 @@ class Bench {
   bool allocate(Count bytes) {
     int ok = 1, all = 0;
     try {
+      if (bytes > Count(1) << 56) throw std::bad_alloc();
       const std::size_t room = bytes + bytes / 2 + comm_.size() * Count(each_);
       input_.resize(room);
       output_.resize(room);
@@ -132,19 +137,23 @@ class Bench {
       fmt::print("# {}\n", kDefaultModelText);
   }
 
+  bool measures(Collective kind, bool in_place) const {
+    if (kind == Collective::barrier) return !in_place;  // it has no place
+    return in_place ? o_.in_place : o_.out_of_place;
+  }
+
   void head(Collective kind) const {
     if (!table_) return;
-    const std::string_view group = "  {:^33}";
-    fmt::print("#\n# {}\n#{:>12} {:>12} {:>6} {:>6} {:>5}  {:<24}", name(kind), "", "", "", "", "", "");
-    if (o_.out_of_place) fmt::print(fmt::runtime(group), "out of place");
-    if (o_.in_place) fmt::print(fmt::runtime(group), "in place");
-    fmt::print("\n#{:>12} {:>12} {:>6} {:>6} {:>5}  {:<24}", "size", "count", "type", "redop", "root", "algorithm");
-    for (int i = 0; i < o_.out_of_place + o_.in_place; ++i)
-      fmt::print("  {:>10} {:>7} {:>7} {:>6}", "time", "algbw", "busbw", "#wrong");
-    fmt::print("\n#{:>12} {:>12} {:>6} {:>6} {:>5}  {:<24}", "(B)", "(elements)", "", "", "", "");
-    for (int i = 0; i < o_.out_of_place + o_.in_place; ++i)
-      fmt::print("  {:>10} {:>7} {:>7} {:>6}", "(us)", "(GB/s)", "(GB/s)", "");
-    fmt::print("\n");
+    std::string lines[3] = {std::string(70, ' '), fmt::format(kLeft, "size", "count", "type", "redop", "root", "algorithm"),
+                            fmt::format(kLeft, "(B)", "(elements)", "", "", "", "")};
+    for (const bool in_place : {false, true}) {
+      if (!measures(kind, in_place)) continue;
+      lines[0] += fmt::format("  {:^33}", in_place ? "in place" : "out of place");
+      lines[1] += fmt::format(kRight, "time", "algbw", "busbw", "#wrong");
+      lines[2] += fmt::format(kRight, "(us)", "(GB/s)", "(GB/s)", "");
+    }
+    fmt::print("#\n# {}\n", name(kind));
+    for (const std::string& line : lines) fmt::print("#{}\n", line.substr(0, line.find_last_not_of(' ') + 1));
   }
 
   void run(Collective kind) {
@@ -187,16 +196,16 @@ class Bench {
 
   void row(const Algorithm& a, Call call, bool by_auto) {
     const Count bytes = size_of_call(call) * each_;
-    std::string line = fmt::format(" {:>12} {:>12} {:>6} {:>6} {:>5}  {:<24}", bytes, call.count, name(o_.dtype),
+    std::string line = fmt::format(kLeft, bytes, call.count, call.kind == Collective::barrier ? "-" : name(o_.dtype),
                                    reduces(call.kind) ? name(o_.op) : "-",
                                    has_root(call.kind) ? std::to_string(call.root) : "-",
                                    fmt::format("{}{}", by_auto ? "auto:" : "", a.name));
     bool served = false;
     for (const bool in_place : {false, true}) {
-      if (!(in_place ? o_.in_place : o_.out_of_place)) continue;
+      if (!measures(call.kind, in_place)) continue;
       call.in_place = in_place;
       if (!a.can(call, comm_.layout().view(0))) {
-        line += fmt::format("  {:>10} {:>7} {:>7} {:>6}", "-", "-", "-", "-");
+        line += fmt::format(kRight, "-", "-", "-", "-");
         continue;
       }
       served = true;
@@ -221,7 +230,7 @@ class Bench {
                          {"wrong", t.wrong}});
     }
     if (!table_ || !served) return;
-    fmt::print("{}\n", line);
+    fmt::print(" {}\n", line);
     std::fflush(stdout);
   }
 

@@ -133,6 +133,7 @@ std::variant<Options, Help, Wrong> parse_options(std::vector<std::string> args, 
     return Help{app.help()};
   } catch (const CLI::ExtrasError&) {
     const std::string typed = app.remaining()[0];
+    if (!typed.starts_with("-")) return Wrong{fmt::format("unexpected argument \"{}\"", typed)};
     std::vector<std::string> known;
     for (const CLI::Option* option : app.get_options()) known.push_back("--" + option->get_lnames()[0]);
     const std::vector<std::string_view> names(known.begin(), known.end());

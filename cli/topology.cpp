@@ -25,7 +25,8 @@ struct Arguments {
 // "48.5" or "23.5 - 48.5".
 template <class T>
 std::string range(T least, T most) {
-  return least == most ? fmt::format("{:.6g}", double(least)) : fmt::format("{:.6g} - {:.6g}", double(least), double(most));
+  return least == most ? fmt::format("{:.6g}", double(least))
+                       : fmt::format("{:.6g} - {:.6g}", double(least), double(most));
 }
 
 std::string bandwidth(double GBps) {
@@ -80,13 +81,16 @@ void print(const Summary& s) {
   fmt::print("  {:<22} {}\n", "cards per node", range(s.cards_per_node_min, s.cards_per_node_max));
   fmt::print("  {:<22} {}\n", "NICs", s.nics);
   fmt::print("  {:<22} {}\n\n", "fabric", s.fabric.empty() ? "none" : s.fabric);
-  if (!s.tiers.empty()) fmt::print("  {:<6} {:>9}   {:<17} {:<15} {}\n", "tier", "links", "GB/s each", "latency (ns)", "oversubscription");
+  if (!s.tiers.empty())
+    fmt::print("  {:<6} {:>9}   {:<17} {:<15} {}\n", "tier", "links", "GB/s each", "latency (ns)", "oversubscription");
   for (const TierSummary& t : s.tiers)
     fmt::print("  {:<6} {:>9}   {:<17} {:<15} {}\n", name(t.tier), t.links, range(t.GBps_min, t.GBps_max),
                range(t.latency_ns_min, t.latency_ns_max),
                t.oversubscription ? fmt::format("{:.3g}:1", *t.oversubscription) : "-");
-  fmt::print("\n  {:<42} {}\n", "bisection, one direction",
-             s.bisection_GBps ? bandwidth(*s.bisection_GBps) : "no formula for this structure");
+  fmt::print("\n");
+  if (s.nodes > 1)
+    fmt::print("  {:<42} {}\n", "bisection, one direction",
+               s.bisection_GBps ? bandwidth(*s.bisection_GBps) : "no formula for this structure");
   fmt::print("  {:<42} {}\n", "card i with card i + n/2, as routed", bandwidth(s.paired_GBps));
   fmt::print("  {:<42} {} links{}\n", "longest route", s.diameter,
              s.diameter_sources < s.cards ? fmt::format(" (from {} of the cards)", s.diameter_sources) : "");
@@ -98,12 +102,15 @@ void print(const Summary& s) {
 }
 
 int topology(const Arguments& a) {
-  if (a.svg == "-" && a.json == "-") throw json::InputError("only one of --svg and --json can be written to standard output");
+  if (a.svg == "-" && a.json == "-")
+    throw json::InputError("only one of --svg and --json can be written to standard output");
   const auto cluster = sim::load_cluster(a.file);
   if (!a.svg.empty()) {
     const std::string svg = sim::topology_svg(*cluster);
-    if (a.svg == "-") std::cout << svg;
-    else write_whole(a.svg, svg);
+    if (a.svg == "-")
+      std::cout << svg;
+    else
+      write_whole(a.svg, svg);
   }
   if (a.svg == "-") return 0;
   const Summary s = summarize(*cluster);

@@ -1,5 +1,5 @@
-// The algorithms that reduce, and broadcast: steps and bytes as their headers state them, uneven machines, closed forms on
-// machines of two levels, and the table that names them.
+// The algorithms that reduce, and broadcast: steps and bytes as their headers state them, uneven machines, closed forms
+// on machines of two levels, and the table that names them.
 #include <doctest/doctest.h>
 
 #include <bit>
@@ -217,7 +217,8 @@ TEST_CASE("Rabenseifner's largest exchanges stay between neighbours when the ran
 }
 
 TEST_CASE("every algorithm is right on nodes of unlike size in any order") {
-  const std::vector<std::vector<Rank>> machines = {{1}, {1, 1}, {3, 1}, {1, 5, 3}, {2, 7, 4, 3}, {8, 8, 5}, {5, 5, 5, 5}};
+  const std::vector<std::vector<Rank>> machines = {{1},          {1, 1},    {3, 1},      {1, 5, 3},
+                                                   {2, 7, 4, 3}, {8, 8, 5}, {5, 5, 5, 5}};
   for (std::size_t i = 0; i < machines.size(); ++i) {
     std::vector<Rank> node_of;
     for (Rank k = 0; k < machines[i].size(); ++k) node_of.insert(node_of.end(), machines[i][k], k);
@@ -295,7 +296,8 @@ TEST_CASE("closed forms add the levels of a machine") {
   CHECK(cost("ring") == doctest::Approx(62 * (5000 + bytes / 32 * 0.02) + 31 * bytes / 32 * 0.001));
   CHECK(cost("recursive_doubling") ==
         doctest::Approx(2 * (1000 + bytes * 0.004) + 3 * (5000 + bytes * 0.08) + 5 * bytes * 0.001));
-  CHECK(cost("binomial_tree") == doctest::Approx(4 * (1000 + bytes * 0.004) + 6 * (5000 + bytes * 0.02) + 5 * bytes * 0.001));
+  CHECK(cost("binomial_tree") ==
+        doctest::Approx(4 * (1000 + bytes * 0.004) + 6 * (5000 + bytes * 0.02) + 5 * bytes * 0.001));
   const double near = bytes / 2 * 0.004 + bytes / 4 * 0.004, far = bytes * (0.125 + 0.0625 + 0.03125) * 0.08;
   CHECK(cost("rabenseifner") == doctest::Approx(2 * (2 * 1000 + 3 * 5000 + near + far) + bytes * 31 / 32 * 0.001));
 }

@@ -221,7 +221,8 @@ TEST_CASE("an oversubscribed spine slows all that cross it and none that stay be
   Wires w(16, links);
   std::vector<Message> messages;
   for (Card c = 0; c < 8; ++c) {
-    w.path(c, c + 8, {2 * c, 32, 2 * (c + 8) + 1}).path(c + 8, 8 + (c + 1) % 8, {2 * (c + 8), 2 * (8 + (c + 1) % 8) + 1});
+    const Card next = 8 + (c + 1) % 8;
+    w.path(c, c + 8, {2 * c, 32, 2 * (c + 8) + 1}).path(c + 8, next, {2 * (c + 8), 2 * next + 1});
     messages.push_back({c, c + 8, 100000});
   }
   auto out = play(w, messages);

@@ -1,5 +1,5 @@
-// The shipped topologies and parameter sets: they load, name their sources, and are drawn without overlapping text; and the
-// JSON Schemas accept exactly what the readers accept.
+// The shipped topologies and parameter sets: they load, name their sources, and are drawn without overlapping text; and
+// the JSON Schemas accept exactly what the readers accept.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 #include <stdlib.h>
@@ -32,8 +32,10 @@ std::vector<std::filesystem::path> files(std::string_view folder) {
   return all;
 }
 
-// Numbers without a source: neither "source" beside them or around them nor an entry in "sources" for them or around them.
-void unsourced(const Json& v, const std::string& pointer, bool covered, const Json& sources, std::vector<std::string>& out) {
+// Numbers without a source: neither "source" beside them or around them nor an entry in "sources" for them or around
+// them.
+void unsourced(const Json& v, const std::string& pointer, bool covered, const Json& sources,
+               std::vector<std::string>& out) {
   covered = covered || sources.contains(pointer) || (v.is_object() && v.contains("source"));
   if (v.is_number() && !covered) out.push_back(pointer);
   if (!v.is_structured()) return;
@@ -95,10 +97,14 @@ TEST_CASE("every number in a shipped file has a source") {
 }
 
 TEST_CASE("the large topologies have the sizes of their systems") {
-  const std::tuple<std::string, Card, Rank> kSizes[] = {
-      {"dgx-h100-superpod-2048", 2048, 256}, {"deepseek-v3-h800-2048", 2048, 256}, {"gb200-nvl72-576", 576, 8},
-      {"alps-gh200-2048", 2048, 512},        {"polaris", 2240, 560},               {"leonardo", 13824, 3456},
-      {"marenostrum5-acc", 4480, 1120},      {"tpu-v4-4096", 4096, 1024}};
+  const std::tuple<std::string, Card, Rank> kSizes[] = {{"dgx-h100-superpod-2048", 2048, 256},
+                                                        {"deepseek-v3-h800-2048", 2048, 256},
+                                                        {"gb200-nvl72-576", 576, 8},
+                                                        {"alps-gh200-2048", 2048, 512},
+                                                        {"polaris", 2240, 560},
+                                                        {"leonardo", 13824, 3456},
+                                                        {"marenostrum5-acc", 4480, 1120},
+                                                        {"tpu-v4-4096", 4096, 1024}};
   for (const auto& [name, cards, nodes] : kSizes) {
     CAPTURE(name);
     const auto c = load_cluster(kRoot / "topologies" / (name + ".json"));
@@ -123,7 +129,8 @@ TEST_CASE("schema and reader judge every changed document alike") {
   };
   std::size_t refused = 0, changed = 0;
   // Each key of each shipped document in turn: left out, renamed, and given values of every type.
-  const Json kValues[] = {nullptr, true, -1, 0, 0.5, 1e300, "", "x", Json::array(), Json::object(), Json::array({1}), {{"x", 1}}};
+  const Json kValues[] = {nullptr,          true,      -1, 0, 0.5, 1e300, "", "x", Json::array(), Json::object(),
+                          Json::array({1}), {{"x", 1}}};
   const auto visit = [&](auto&& self, Json& root, const Json::json_pointer& at) -> void {
     Json& v = root[at];
     if (at.to_string().starts_with("/sources") || at.to_string().starts_with("/description")) return;
@@ -136,15 +143,17 @@ TEST_CASE("schema and reader judge every changed document alike") {
       copy.erase("sources");  // its pointers would dangle
       const Json original = copy[at][key];
       copy[at].erase(key);
-      const bool needed_by_meaning = key == "inside" || key == "fabric" || key == "bus" || key == "root_link" || key == "link" ||
-                                     key == "links" || key == "node_shape" || key == "groups" || key == "cards" || key == "nics";
+      const bool needed_by_meaning = key == "inside" || key == "fabric" || key == "bus" || key == "root_link" ||
+                                     key == "link" || key == "links" || key == "node_shape" || key == "groups" ||
+                                     key == "cards" || key == "nics";
       if (!needed_by_meaning) refused += !judge(copy), ++changed;
       copy[at][key + "z"] = original;
       if (!needed_by_meaning || at.empty()) refused += !judge(copy), ++changed;
       copy[at].erase(key + "z");
       for (const Json& value : kValues) {
         // What depends on more than its place is the reader's alone: names of files and links, sizes that must match.
-        const bool plausible = (value.is_string() && value != "") || (value.is_array() && value.empty() && key != "dims") ||
+        const bool plausible = (value.is_string() && value != "") ||
+                               (value.is_array() && value.empty() && key != "dims") ||
                                (value.is_array() && !value.empty() && value[0].is_number());
         if (plausible && original.type() == value.type()) continue;
         if ((key == "parameters" || key == "inside") && (value.is_object() || value.is_array())) continue;
@@ -154,11 +163,13 @@ TEST_CASE("schema and reader judge every changed document alike") {
       }
     }
     for (const std::string& key : keys)
-      if (v[key].is_object()) self(self, root, at / key);
-      else if (v[key].is_array() && !v[key].empty() && v[key][0].is_object()) self(self, root, at / key / 0);
+      if (v[key].is_object())
+        self(self, root, at / key);
+      else if (v[key].is_array() && !v[key].empty() && v[key][0].is_object())
+        self(self, root, at / key / 0);
   };
-  for (const std::string_view name : {"dgx-h100-superpod-2048", "deepseek-v3-h800-2048", "polaris", "leonardo", "marenostrum5-acc",
-                                      "tpu-v4-4096", "pcie-box", "custom-fabric"}) {
+  for (const std::string_view name : {"dgx-h100-superpod-2048", "deepseek-v3-h800-2048", "polaris", "leonardo",
+                                      "marenostrum5-acc", "tpu-v4-4096", "pcie-box", "custom-fabric"}) {
     CAPTURE(name);
     Json document = read(kRoot / "topologies" / (std::string(name) + ".json"));
     CHECK(judge(document));
@@ -176,7 +187,13 @@ TEST_CASE("schema and reader judge every changed parameter set alike") {
                       {"description", "d"},
                       {"card", {{"overhead_ns", 1}, {"combine_GBps", 1}, {"copy_GBps", 0}, {"source", "s"}}},
                       {"eager_bytes", "64KiB"},
-                      {"links", {{"a", {{"bandwidth_GBps", 1}, {"latency_ns", "1us"}, {"reverse_bandwidth_GBps", 2}, {"reverse_latency_ns", 3}, {"source", "s"}}}}}};
+                      {"links",
+                       {{"a",
+                         {{"bandwidth_GBps", 1},
+                          {"latency_ns", "1us"},
+                          {"reverse_bandwidth_GBps", 2},
+                          {"reverse_latency_ns", 3},
+                          {"source", "s"}}}}}};
   // The base gives what a changed set leaves out, so that only the change decides.
   folder.write("base.json", whole.dump());
   const auto judge = [&](const Json& document) {
@@ -227,17 +244,22 @@ TEST_CASE("parameter sets that refer to themselves or to nothing are told apart"
     }
     return "accepted";
   };
-  const auto set = [](std::string_view base) { return fmt::format(R"({{"schema": "gccl/parameters/1", "name": "p", "base": "{}"}})", base); };
+  const auto set = [](std::string_view base) {
+    return fmt::format(R"({{"schema": "gccl/parameters/1", "name": "p", "base": "{}"}})", base);
+  };
   folder.write("a.json", set("b.json"));
   CHECK(message(folder.write("b.json", set("a.json"))).find("refers back to itself") != std::string::npos);
   CHECK(message(folder.write("self.json", set("./self.json"))).find("refers back to itself") != std::string::npos);
-  CHECK(message(folder.write("c.json", set("gone.json"))).find("/base: found \"gone.json\", but there is no such file") != std::string::npos);
-  CHECK(message(folder.write("d.json", R"({"schema": "gccl/parameters/1", "name": "p", "card": {"overhead_ns": 1}})")).find("\"card/combine_GBps\" is missing") !=
-        std::string::npos);
-  CHECK(message(folder.write("e.json", R"({"schema": "gccl/parameters/1", "name": "p", "sources": {"/links/x": "s"}})")).find("points to nothing") !=
-        std::string::npos);
+  CHECK(
+      message(folder.write("c.json", set("gone.json"))).find("/base: found \"gone.json\", but there is no such file") !=
+      std::string::npos);
+  CHECK(message(folder.write("d.json", R"({"schema": "gccl/parameters/1", "name": "p", "card": {"overhead_ns": 1}})"))
+            .find("\"card/combine_GBps\" is missing") != std::string::npos);
+  CHECK(message(folder.write("e.json", R"({"schema": "gccl/parameters/1", "name": "p", "sources": {"/links/x": "s"}})"))
+            .find("points to nothing") != std::string::npos);
   // What a set leaves open comes from its base, value by value.
-  const auto h800 = load_parameters(kRoot / "cost-models/nvidia-h800.json"), h100 = load_parameters(kRoot / "cost-models/nvidia-h100.json");
+  const auto h800 = load_parameters(kRoot / "cost-models/nvidia-h800.json"),
+             h100 = load_parameters(kRoot / "cost-models/nvidia-h100.json");
   CHECK(h800.links.at("nvlink").forward.bandwidth_GBps == 160);
   CHECK(h800.links.at("nic").forward.bandwidth_GBps == h100.links.at("nic").forward.bandwidth_GBps);
   CHECK(load_parameters(kRoot / "cost-models/nvidia-a100.json").card.overhead_ns == h100.card.overhead_ns);
@@ -261,7 +283,8 @@ TEST_CASE("drawings are well formed and no text lies on another") {
     width = std::stod(size[1]);
     height = std::stod(size[2]);
     std::vector<Words> all;
-    const std::regex one(R"re(<text x="([-0-9.]+)" y="([-0-9.]+)" font-size="([0-9]+)" text-anchor="([a-z]+)"[^>]*>([^<]*)</text>)re");
+    const std::regex one(
+        R"re(<text x="([-0-9.]+)" y="([-0-9.]+)" font-size="([0-9]+)" text-anchor="([a-z]+)"[^>]*>([^<]*)</text>)re");
     for (auto it = std::sregex_iterator(svg.begin(), svg.end(), one); it != std::sregex_iterator(); ++it) {
       const auto& m = *it;
       const double x = std::stod(m[1]), y = std::stod(m[2]), pixels = std::stod(m[3]);

@@ -44,8 +44,8 @@ Schedule double_binary_tree_all_reduce(Group g, Region in, Region out) {
   co_yield down(g, second, out.part(1, 2));
 }
 
-// An inner rank's two children send at the same time: the second half-vector follows the first through the port while that
-// is combined. On the way down the right child gets its half-vector after the left one.
+// An inner rank's two children send at the same time: the second half-vector follows the first through the port while
+// that is combined. On the way down the right child gets its half-vector after the left one.
 Cost double_binary_tree_all_reduce_cost(Rank n, double bytes, const Paths& p) {
   const double half = bytes / 2, combine = p.model().combine(half);
   Cost total = 0;

@@ -1,5 +1,6 @@
 // Ring all-reduce: a ring reduce-scatter, then a ring all-gather.
-// Patarasuk and Yuan, JPDC 69 (2009), section 3. 2(n-1) steps, 2 (n-1)/n of the vector sent per rank: bandwidth-optimal.
+// Patarasuk and Yuan, JPDC 69 (2009), section 3. 2(n-1) steps, 2 (n-1)/n of the vector sent per rank:
+// bandwidth-optimal.
 #pragma once
 
 #include "libgccl/algorithms/all_reduce.hpp"

@@ -1,7 +1,7 @@
-// 2-D torus all-reduce: ring reduce-scatter along the rows, ring all-reduce along the columns, ring all-gather along the
-// rows of the rank grid (View::columns).
-// Mikami et al., "Massively distributed SGD: ImageNet/ResNet-50 training in a flash", arXiv:1811.05233 (2018), section 3.
-// With rows of x and columns of y ranks 2(x-1) + 2(y-1) steps, 2 (xy-1)/(xy) of the vector sent per rank.
+// 2-D torus all-reduce: ring reduce-scatter along the rows, ring all-reduce along the columns, ring all-gather along
+// the rows of the rank grid (View::columns). Mikami et al., "Massively distributed SGD: ImageNet/ResNet-50 training in
+// a flash", arXiv:1811.05233 (2018), section 3. With rows of x and columns of y ranks 2(x-1) + 2(y-1) steps, 2
+// (xy-1)/(xy) of the vector sent per rank.
 #pragma once
 
 #include "libgccl/algorithms/algorithm.hpp"

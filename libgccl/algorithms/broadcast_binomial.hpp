@@ -1,6 +1,6 @@
 // Binomial tree broadcast: the rank at position u gets the vector from the position u without its lowest bit.
-// Thakur, Rabenseifner, Gropp, IJHPCA 19 (2005), section 4.3. ceil(log2 n) steps; a rank sends one vector to each child, the
-// root ceil(log2 n) of them.
+// Thakur, Rabenseifner, Gropp, IJHPCA 19 (2005), section 4.2. ceil(log2 n) steps; a rank sends one vector to each
+// child, the root ceil(log2 n) of them.
 #pragma once
 
 #include "libgccl/algorithms/algorithm.hpp"

@@ -1,6 +1,7 @@
 // Chain broadcast: the vector travels from the root through all positions.
 // Pjesivac-Grbovic et al., "Performance analysis of MPI collective operations", Cluster Computing 10 (2007), section 3
-// (pipeline). n-1 steps; every rank but the last sends one vector. With shares it is a pipeline that uses every port fully.
+// (pipeline). n-1 steps; every rank but the last sends one vector. With shares it is a pipeline that uses every port
+// fully.
 #pragma once
 
 #include "libgccl/algorithms/algorithm.hpp"

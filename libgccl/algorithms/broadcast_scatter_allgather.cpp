@@ -23,14 +23,14 @@ Schedule ring_of_parts(Numbering g, Region have) {
   }
 }
 
-// The root's parts enter the ring one by one once it has started the scatter's messages, and travel n-1 hops; what others
-// got in the scatter is on its way before that.
+// The root's parts enter the ring one by one once it has started the scatter's messages, and travel n-1 hops; what
+// others got in the scatter is on its way before that.
 Cost over(Rank n, double bytes, const Paths& p) {
   const double part = bytes / n;
   Cost scatter = 0;
   for (Count parts = 1; parts < n; parts *= 2)
-    scatter += std::max(p.model().overhead_ns,
-                        p.sparse(parts).beta_ns_per_byte * double(std::min(parts, n - parts)) * part);
+    scatter +=
+        std::max(p.model().overhead_ns, p.sparse(parts).beta_ns_per_byte * double(std::min(parts, n - parts)) * part);
   return scatter + (n - 1) * p.widest()(part);
 }
 

@@ -1,5 +1,5 @@
 // Recursive halving and its mirror image, for any number of ranks: the parts of Rabenseifner's algorithms.
-// Thakur, Rabenseifner, Gropp, IJHPCA 19 (2005), section 4.2, where n is a power of two; else the circulant pattern of
+// Thakur, Rabenseifner, Gropp, IJHPCA 19 (2005), section 4.4, where n is a power of two; else the circulant pattern of
 // Traeff, "Optimal, non-pipelined reduce-scatter and allreduce algorithms", arXiv:2410.14234 (2024), algorithm 1, which
 // needs no fold: ceil(log2 n) rounds and n-1 parts sent per rank for every n.
 #pragma once

@@ -1,7 +1,7 @@
 // Chain reduce: a vector travels from the last position to the root and is summed on the way.
 // Pjesivac-Grbovic et al., "Performance analysis of MPI collective operations", Cluster Computing 10 (2007), section 3
-// (pipeline). n-1 steps; every rank but the root sends one vector. With shares it is a pipeline that uses every port fully.
-// Scratch: one vector except at both ends.
+// (pipeline). n-1 steps; every rank but the root sends one vector. With shares it is a pipeline that uses every port
+// fully. Scratch: one vector except at both ends.
 #pragma once
 
 #include "libgccl/algorithms/algorithm.hpp"

@@ -25,7 +25,8 @@ Cost over(Rank n, double bytes, const Paths& p) {
   const bool near_first = std::has_single_bit(n);
   const double filled = std::min(double(n), bytes / p.model().element_bytes);  // parts with an element to gather
   for (Count parts = 1; double(parts) < filled; parts *= 2)
-    total += p.at(near_first ? n / (2 * parts) : parts)(std::min(double(parts), filled - double(parts)) * bytes / filled);
+    total +=
+        p.at(near_first ? n / (2 * parts) : parts)(std::min(double(parts), filled - double(parts)) * bytes / filled);
   return total;
 }
 
@@ -42,8 +43,6 @@ Count rabenseifner_reduce_scratch(const Call& c, const View& v, Share mine) {
   return v.all.rank == c.root ? 0 : sums_of(c, v, mine).count;
 }
 
-Cost rabenseifner_reduce_cost(const Call& c, const View& v, const CostModel& m) {
-  return vector_cost<over>(c, v, m);
-}
+Cost rabenseifner_reduce_cost(const Call& c, const View& v, const CostModel& m) { return vector_cost<over>(c, v, m); }
 
 }  // namespace gccl

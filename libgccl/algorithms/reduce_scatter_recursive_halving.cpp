@@ -5,9 +5,7 @@
 namespace gccl {
 namespace {
 
-Cost over(Rank n, double block, const Paths& p) {
-  return halving_reduce_scatter_cost(n, block, false, p);
-}
+Cost over(Rank n, double block, const Paths& p) { return halving_reduce_scatter_cost(n, block, false, p); }
 
 }  // namespace
 

@@ -1,6 +1,7 @@
 // Recursive halving reduce-scatter, for any number of ranks.
-// Thakur, Rabenseifner, Gropp, IJHPCA 19 (2005), section 4.2; other n than powers of two by circulant rounds (halving.hpp).
-// ceil(log2 n) rounds, n-1 blocks sent per rank. Scratch: n blocks. Slices of blocks are first packed side by side.
+// Thakur, Rabenseifner, Gropp, IJHPCA 19 (2005), section 4.4; other n than powers of two by circulant rounds
+// (halving.hpp). ceil(log2 n) rounds, n-1 blocks sent per rank. Scratch: n blocks. Slices of blocks are first packed
+// side by side.
 #pragma once
 
 #include "libgccl/algorithms/algorithm.hpp"

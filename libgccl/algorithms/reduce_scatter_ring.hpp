@@ -1,6 +1,6 @@
 // Ring reduce-scatter: every block's sum travels once around the ring and ends at its rank.
-// Patarasuk and Yuan, JPDC 69 (2009), section 3; Chan, Heimlich, Purkayastha, van de Geijn, Concurrency and Computation 19
-// (2007), section 4 (bucket). n-1 steps, n-1 blocks sent per rank: bandwidth-optimal. Scratch: two blocks.
+// Patarasuk and Yuan, JPDC 69 (2009), section 3; Chan, Heimlich, Purkayastha, van de Geijn, Concurrency and Computation
+// 19 (2007), section 4 (bucket). n-1 steps, n-1 blocks sent per rank: bandwidth-optimal. Scratch: two blocks.
 #pragma once
 
 #include "libgccl/algorithms/algorithm.hpp"

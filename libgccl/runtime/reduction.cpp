@@ -70,8 +70,8 @@ template <bool kMax, class F>
 F extreme(F a, F b) {
   using Bits = std::conditional_t<sizeof(F) == 4, std::uint32_t, std::uint64_t>;
   const Bits x = std::bit_cast<Bits>(a), y = std::bit_cast<Bits>(b);
-  const bool first = (kMax ? a > b : a < b) | (a != a);
-  return std::bit_cast<F>(a == b ? (kMax ? x & y : x | y) : first ? x : y);
+  const Bits unequal = ((kMax ? a > b : a < b) | (a != a)) ? x : y;
+  return std::bit_cast<F>(a == b ? (kMax ? x & y : x | y) : unequal);
 }
 
 template <bool kMax>

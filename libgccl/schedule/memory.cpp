@@ -257,15 +257,18 @@ Memory::Payload Memory::take(const Posted& p) {
 void Memory::apply(std::uint32_t lane, const Step& step, const Payload* incoming) {
   if (step.to.count == 0) return;
   Element* to = data(lane, step.to);
-  const Element* from = step.op == Op::recv ? nullptr : data(lane, step.from);
-  for (Count i = 0; i < step.to.count; ++i) {
-    switch (step.op) {
-      case Op::recv: to[i] = (*incoming)[i]; break;
-      case Op::recv_reduce: to[i] = from[i] + (*incoming)[i]; break;
-      case Op::copy: to[i] = from[i]; break;
-      case Op::reduce: to[i] += from[i]; break;
-      case Op::send: break;
-    }
+  const Element* from = step.op == Op::recv ? incoming->data() : data(lane, step.from);
+  const Count n = step.to.count;
+  switch (step.op) {
+    case Op::recv:
+    case Op::copy: std::copy(from, from + n, to); break;
+    case Op::recv_reduce:
+      for (Count i = 0; i < n; ++i) to[i] = from[i] + (*incoming)[i];
+      break;
+    case Op::reduce:
+      for (Count i = 0; i < n; ++i) to[i] += from[i];
+      break;
+    case Op::send: break;
   }
   std::memset(store(lane, step.to.buffer).written.data() + step.to.offset, 1, step.to.count);
 }

@@ -79,8 +79,8 @@ struct Choices {
                              ? 1
                              : n;
     counts = {0, 1, 2, 3, Count(n) - 1, n, Count(n) + 1, 97, 1009};
-    // All ranks' buffers together stay below 2^22 elements, or a wide exchange would take the time of all others.
-    for (Count& c : counts) c = std::min(c, std::max<Count>(3, (Count(1) << 22) / (blocks * n)));
+    // All ranks' buffers together stay near 2^20 elements, or a wide exchange would take the time of all others.
+    for (Count& c : counts) c = std::min(c, std::max<Count>(3, (Count(1) << 20) / (blocks * n)));
     if (kind == Collective::barrier) {
       counts = {0};
       in_place = {false};
@@ -134,12 +134,12 @@ class Sweep {
   Tally run() {
     for (const Rank n : rank_counts(options_.ranks_max)) {
       const Choices choices(tally_.algorithm->kind, n, options_.seed);
-      if (n <= (options_.quick ? 4u : 8u)) {
+      if (n <= (options_.quick ? 4u : 7u)) {
         every(choices);
       } else if (n <= 33) {
-        sample(choices, options_.quick ? 8 : 300, options_.quick ? 10'000 : 100'000);
+        sample(choices, options_.quick ? 8 : 100, options_.quick ? 10'000 : 60'000);
       } else if (!options_.quick || n <= 129) {
-        sample(choices, options_.quick ? 1 : 40, 250'000);
+        sample(choices, options_.quick ? 1 : 12, 250'000);
       }
       if (tally_.failure) break;
     }

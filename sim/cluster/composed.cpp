@@ -111,8 +111,7 @@ void ComposedCluster::check_connected() const {
       }
       std::vector<bool> traits(2 * planes, false);
       for (const unsigned nic : t.own[card]) traits[nic % planes] = true;
-      for (unsigned p = 0; p < planes; ++p)
-        traits[planes + p] = t.nearest_nic(card, p, planes) < t.graph.nics;
+      for (unsigned p = 0; p < planes; ++p) traits[planes + p] = t.nearest_nic(card, p, planes) < t.graph.nics;
       kinds.try_emplace(traits, Kind{n, card});
     }
   }
@@ -125,15 +124,15 @@ void ComposedCluster::check_connected() const {
         if (a[p] && !b[planes + p]) meets_back = false;
       }
       if (!meets && !meets_back)
-        throw std::invalid_argument(fmt::format("no plane joins card {} of node {} and card {} of node {}", from.card, from.node,
-                                                to.card, to.node));
+        throw std::invalid_argument(fmt::format("no plane joins card {} of node {} and card {} of node {}", from.card,
+                                                from.node, to.card, to.node));
     }
 }
 
 std::string ComposedCluster::link_name(LinkId link) const {
   if (link >= fabric_base_) return c_.fabric->link_name(link - fabric_base_);
-  const auto next = std::upper_bound(places_.begin(), places_.end(), link,
-                                     [](LinkId l, const Place& p) { return l < p.link; });
+  const auto next =
+      std::upper_bound(places_.begin(), places_.end(), link, [](LinkId l, const Place& p) { return l < p.link; });
   const Rank n = Rank(next - places_.begin() - 1);
   const NodeGraph& g = type_of(n).graph;
   const std::size_t local = link - places_[n].link;

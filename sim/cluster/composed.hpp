@@ -12,8 +12,8 @@ constexpr std::uint64_t kLinksMax = 1u << 26;
 // Which NIC of a node leads where. NIC i of a node is in plane i % planes.
 struct Planes {
   unsigned count = 1;
-  // Sender and receiver use NICs of one plane: the receiver's own NIC says which, and the sender reaches its own node's NIC
-  // of that plane over the links inside the node (NCCL's PXN).
+  // Sender and receiver use NICs of one plane: the receiver's own NIC says which, and the sender reaches its own node's
+  // NIC of that plane over the links inside the node (NCCL's PXN).
   bool cross_in_node = false;
   // Planes are not joined by the fabric, so every pair of cards needs a plane in common.
   bool separate = false;
@@ -27,16 +27,16 @@ struct Composition {
   std::unique_ptr<Fabric> fabric;  // null: one node
   std::vector<Port> port_of_nic;   // over all nodes in order; empty when cards_are_ports
   Planes planes;
-  // A torus of cards: card c is router c, and node_of_card says which node it belongs to. Else cards are numbered node by
-  // node and node_of_card is empty.
+  // A torus of cards: card c is router c, and node_of_card says which node it belongs to. Else cards are numbered node
+  // by node and node_of_card is empty.
   bool cards_are_ports = false;
   std::vector<Rank> node_of_card;
   Rank grid_columns = 0;
 };
 
-// A message inside a node goes over the node's own links where there is a way; otherwise through the fabric. Between nodes:
-// card, links inside the node to a NIC, the NIC's cable, the fabric, a cable, NIC, links inside the node, card. Of several
-// NICs of its own a card uses number (from + to) mod how many it has.
+// A message inside a node goes over the node's own links where there is a way; otherwise through the fabric. Between
+// nodes: card, links inside the node to a NIC, the NIC's cable, the fabric, a cable, NIC, links inside the node, card.
+// Of several NICs of its own a card uses number (from + to) mod how many it has.
 class ComposedCluster final : public Cluster {
  public:
   // Throws std::invalid_argument naming two cards when there is no way between some cards.
@@ -68,13 +68,15 @@ class ComposedCluster final : public Cluster {
     LinkId link;
   };
   // NICs for a message from card a of one kind of node to card b of another; `turn` chooses among several.
-  std::pair<unsigned, unsigned> choose(const NodeType& ta, unsigned a, const NodeType& tb, unsigned b, unsigned turn) const;
+  std::pair<unsigned, unsigned> choose(const NodeType& ta, unsigned a, const NodeType& tb, unsigned b,
+                                       unsigned turn) const;
   void check_connected() const;
 
   Composition c_;
   std::vector<Rank> node_of_;
-  std::vector<Place> places_;                         // one more than nodes
-  std::vector<std::vector<std::uint16_t>> crossing_;  // crossing_[type][card * planes + plane]: NIC; kNoNic: out of reach
+  std::vector<Place> places_;  // one more than nodes
+  std::vector<std::vector<std::uint16_t>>
+      crossing_;  // crossing_[type][card * planes + plane]: NIC; kNoNic: out of reach
   std::vector<Link> links_;
   LinkId fabric_base_ = 0;
 };

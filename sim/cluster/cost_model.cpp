@@ -47,8 +47,8 @@ CostModel cost_model(const Cluster& cluster, const std::vector<Card>& cards, uns
 
   std::vector<LinkId> route;
   // The fullest node: its first card to each other one.
-  const auto& full = *std::max_element(nodes.begin(), nodes.end(),
-                                       [](const auto& a, const auto& b) { return a.size() < b.size(); });
+  const auto& full =
+      *std::max_element(nodes.begin(), nodes.end(), [](const auto& a, const auto& b) { return a.size() < b.size(); });
   for (std::size_t i = 1; i < full.size(); ++i) {
     cluster.route(full[0], full[i], route);
     m.node = slower(m.node, hop_over(cluster, full[0], route));

@@ -41,7 +41,7 @@ class CustomFabric final : public Fabric {
   };
 
   CustomShape shape_;
-  std::vector<std::uint32_t> begin_;     // begin_[s] .. begin_[s+1]: the part of out_ that leaves switch s
+  std::vector<std::uint32_t> begin_;  // begin_[s] .. begin_[s+1]: the part of out_ that leaves switch s
   std::vector<Out> out_;
   std::vector<std::uint32_t> number_;    // number_[s]: switches with ports before s
   std::vector<std::uint32_t> row_;       // row_[s]: row of switch s in distance_, if it has ports

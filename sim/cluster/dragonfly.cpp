@@ -105,8 +105,9 @@ std::string Dragonfly::switch_of(Port port) const {
 std::optional<double> Dragonfly::bisection_GBps() const {
   const auto halves = [](double n) { return std::floor(n / 2) * std::ceil(n / 2); };
   if (s_.groups > 1) return halves(s_.groups) * s_.global_links * s_.global.forward.bandwidth_GBps;
-  if (s_.spines) return s_.leaves < 2 ? std::numeric_limits<double>::infinity()
-                                      : s_.leaves / 2.0 * s_.spines * s_.local.forward.bandwidth_GBps;
+  if (s_.spines)
+    return s_.leaves < 2 ? std::numeric_limits<double>::infinity()
+                         : s_.leaves / 2.0 * s_.spines * s_.local.forward.bandwidth_GBps;
   return s_.leaves < 2 ? std::numeric_limits<double>::infinity() : halves(s_.leaves) * s_.local.forward.bandwidth_GBps;
 }
 
@@ -127,10 +128,11 @@ std::vector<Layer> Dragonfly::layers() const {
 
 std::string Dragonfly::describe() const {
   if (s_.spines)
-    return fmt::format("dragonfly+: {} groups of {} leaves and {} spines, {} ports per leaf, {} global links per group pair",
-                       s_.groups, s_.leaves, s_.spines, s_.leaf_ports, s_.global_links);
-  return fmt::format("dragonfly: {} groups of {} routers, {} ports per router, {} global links per group pair", s_.groups,
-                     s_.leaves, s_.leaf_ports, s_.global_links);
+    return fmt::format(
+        "dragonfly+: {} groups of {} leaves and {} spines, {} ports per leaf, {} global links per group pair",
+        s_.groups, s_.leaves, s_.spines, s_.leaf_ports, s_.global_links);
+  return fmt::format("dragonfly: {} groups of {} routers, {} ports per router, {} global links per group pair",
+                     s_.groups, s_.leaves, s_.leaf_ports, s_.global_links);
 }
 
 }  // namespace gccl::sim

@@ -12,17 +12,17 @@ using Port = std::uint32_t;
 
 // A row of like switches, for drawings and tables: the lowest first.
 struct Layer {
-  std::string name;              // of one switch
-  std::uint64_t count;           // switches
-  std::optional<Tier> up;        // links to the next layer
-  std::optional<Tier> across;    // links between switches of this layer
-  std::uint64_t group = 0;       // switches per group (dragonfly); 0: no groups
-  bool cables = false;           // not switches: cables that join all groups pairwise
+  std::string name;                     // of one switch
+  std::uint64_t count;                  // switches
+  std::optional<Tier> up;               // links to the next layer
+  std::optional<Tier> across;           // links between switches of this layer
+  std::uint64_t group = 0;              // switches per group (dragonfly); 0: no groups
+  bool cables = false;                  // not switches: cables that join all groups pairwise
   std::vector<std::string> names = {};  // of the switches, where they have names of their own
 };
 
-// Immutable. Links are numbered from 0; the cable between a NIC and its port belongs to the NIC's node. Routes are static:
-// they depend on the two ports alone.
+// Immutable. Links are numbered from 0; the cable between a NIC and its port belongs to the NIC's node. Routes are
+// static: they depend on the two ports alone.
 class Fabric {
  public:
   virtual ~Fabric() = default;

@@ -12,7 +12,9 @@ std::uint64_t parts(std::uint64_t n, std::uint64_t size) { return (n + size - 1)
 }  // namespace
 
 FatTree::FatTree(const FatTreeShape& s, std::uint64_t ports, std::uint64_t ports_per_tree)
-    : shape_(s), leaves_(std::uint32_t(parts(ports, s.leaf_size))), trees_(std::uint32_t(parts(ports, ports_per_tree))),
+    : shape_(s),
+      leaves_(std::uint32_t(parts(ports, s.leaf_size))),
+      trees_(std::uint32_t(parts(ports, ports_per_tree))),
       leaves_per_tree_(std::uint32_t(parts(std::min(ports, ports_per_tree), s.leaf_size))) {
   if (leaves_per_tree_ < 2) return;
   for (std::uint64_t i = 0; i < std::uint64_t(leaves_) * s.uplinks; ++i) add_cable(s.spine.at(Tier::spine));

@@ -1,6 +1,6 @@
 // Fat trees of two or three levels, and several of them side by side (planes).
-// Leiserson, IEEE Transactions on Computers C-34 (1985); d-mod-k routing: Zahavi, "D-Mod-K routing providing non-blocking
-// traffic for shift permutations on real life fat trees", CCIT report 776, Technion (2010).
+// Leiserson, IEEE Transactions on Computers C-34 (1985); d-mod-k routing: Zahavi, "D-Mod-K routing providing
+// non-blocking traffic for shift permutations on real life fat trees", CCIT report 776, Technion (2010).
 #pragma once
 
 #include "sim/cluster/fabric.hpp"
@@ -18,10 +18,10 @@ struct FatTreeShape {
   std::uint32_t pod_size() const { return pod_leaves ? leaf_size * pod_leaves : leaf_size; }
 };
 
-// `ports` ports; every `ports_per_tree` of them, a multiple of the shape's pod_size, are a tree of their own. Uplink u of a
-// leaf leads to spine u of its pod, uplink c of spine u to core (u, c). A message climbs by uplink (to mod uplinks) and core
-// uplink (to / uplinks mod core_uplinks), and comes down the one way there is: all that is sent to a port shares its way
-// down, and the messages of a shift permutation on a full tree meet no other.
+// `ports` ports; every `ports_per_tree` of them, a multiple of the shape's pod_size, are a tree of their own. Uplink u
+// of a leaf leads to spine u of its pod, uplink c of spine u to core (u, c). A message climbs by uplink (to mod
+// uplinks) and core uplink (to / uplinks mod core_uplinks), and comes down the one way there is: all that is sent to a
+// port shares its way down, and the messages of a shift permutation on a full tree meet no other.
 class FatTree final : public Fabric {
  public:
   FatTree(const FatTreeShape& shape, std::uint64_t ports, std::uint64_t ports_per_tree);

@@ -59,7 +59,9 @@ std::shared_ptr<const Cluster> read_cluster(const Node& v) {
 
 }  // namespace
 
-std::shared_ptr<const Cluster> load_cluster(const std::filesystem::path& file) { return read_cluster(Node::load(file)); }
+std::shared_ptr<const Cluster> load_cluster(const std::filesystem::path& file) {
+  return read_cluster(Node::load(file));
+}
 
 std::shared_ptr<const Cluster> parse_cluster(std::string_view text, const std::filesystem::path& file) {
   return read_cluster(Node::parse(text, file));

@@ -47,7 +47,8 @@ NodeRoutes::NodeRoutes(const NodeGraph& g) : vertices_(g.vertices()) {
       for (std::uint32_t i = begin[at]; i < begin[at + 1]; ++i) {
         const auto& e = g.edges[incoming[i]];
         const auto& [links, inverse, latency] = cost;
-        const Far candidate{links + 1, inverse + std::uint64_t(1e9 / e.link.bandwidth_GBps), latency + e.link.latency_ns};
+        const Far candidate{links + 1, inverse + std::uint64_t(1e9 / e.link.bandwidth_GBps),
+                            latency + e.link.latency_ns};
         if (candidate >= far[e.from]) continue;
         far[e.from] = candidate;
         next_[slot(e.from, to)] = incoming[i];

@@ -71,13 +71,13 @@ struct NodeType {
   std::string inside;                      // for reports, such as "switch"
   double card_GBps = 0;                    // what leaves a card at once towards the others of its node, for reports
 
-  // The NIC of a plane (NIC i is in plane i % planes) for a card: its own, else the nearest; graph.nics when none is within
-  // reach.
+  // The NIC of a plane (NIC i is in plane i % planes) for a card: its own, else the nearest; graph.nics when none is
+  // within reach.
   unsigned nearest_nic(unsigned card, unsigned plane, unsigned planes) const;
 };
 
-// Reads one element of "nodes". `defaults` are the cluster's parameters. With `bare` the cards themselves are the fabric's
-// routers: the node may have neither inside links nor NICs.
+// Reads one element of "nodes". `defaults` are the cluster's parameters. With `bare` the cards themselves are the
+// fabric's routers: the node may have neither inside links nor NICs.
 NodeType read_node(const json::Node& value, const Parameters& defaults, bool bare);
 
 }  // namespace gccl::sim

@@ -153,7 +153,8 @@ void check_sources(const Node& document) {
       exists = document.raw().contains(nlohmann::json::json_pointer(pointer));
     } catch (const nlohmann::json::exception&) {
     }
-    if (!exists) text.fail(fmt::format("\"{}\" points to nothing in this file, expected a JSON pointer to a value", pointer));
+    if (!exists)
+      text.fail(fmt::format("\"{}\" points to nothing in this file, expected a JSON pointer to a value", pointer));
   }
 }
 

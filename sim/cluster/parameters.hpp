@@ -8,8 +8,9 @@
 
 namespace gccl::sim {
 
-// Both directions of a link before its place in a cluster, and so its tier, is known. Forward is as the description names
-// the ends: from a card or a NIC towards the network, from a switch to the one above it, from the first end to the second.
+// Both directions of a link before its place in a cluster, and so its tier, is known. Forward is as the description
+// names the ends: from a card or a NIC towards the network, from a switch to the one above it, from the first end to
+// the second.
 struct LinkKind {
   Link forward, reverse;
   LinkKind at(Tier tier) const;

@@ -67,7 +67,8 @@ FatTreeShape read_tree(const Node& v, const Parameters& p) {
   s.spine = s.core = read_link(v.at("link"), p);
   if (levels == 3) {
     const auto pod = v.find("pod_leaves");
-    s.pod_leaves = std::uint32_t(pod ? pod->integer(1, kSwitchPortsMax) : (radix ? radix->integer(2, kSwitchPortsMax) / 2 : s.leaf_size));
+    s.pod_leaves = std::uint32_t(pod ? pod->integer(1, kSwitchPortsMax)
+                                     : (radix ? radix->integer(2, kSwitchPortsMax) / 2 : s.leaf_size));
     s.core_uplinks = taper("core_oversubscription", s.pod_leaves);
     if (const auto core = v.find("core_link")) s.core = read_link(*core, p);
   } else {
@@ -89,14 +90,15 @@ std::unique_ptr<Fabric> tree(const Node& v, const FatTreeShape& s, std::uint64_t
 std::uint64_t rounded_up(std::uint64_t n, std::uint64_t unit) { return (n + unit - 1) / unit * unit; }
 
 void read_fat_tree(const Node& v, const Parameters& p, Composition& c) {
-  v.allow({"kind", "levels", "radix", "leaf_size", "oversubscription", "pod_leaves", "core_oversubscription", "link", "core_link"});
+  v.allow({"kind", "levels", "radix", "leaf_size", "oversubscription", "pod_leaves", "core_oversubscription", "link",
+           "core_link"});
   plug_in_order(c);
   const std::uint64_t ports = c.port_of_nic.size();
   c.fabric = tree(v, read_tree(v, p), ports, ports);
 }
 
-// NIC i of every node is on rail i % rails. Each rail of consecutive nodes has leaves of its own; where a node has more NICs
-// than there are rails, its NICs of one rail are neighbours on the rail's leaf.
+// NIC i of every node is on rail i % rails. Each rail of consecutive nodes has leaves of its own; where a node has more
+// NICs than there are rails, its NICs of one rail are neighbours on the rail's leaf.
 void read_rail(const Node& v, const Parameters& p, Composition& c) {
   v.allow({"kind", "rails", "cross_rail", "levels", "radix", "leaf_size", "oversubscription", "pod_leaves",
            "core_oversubscription", "link", "core_link"});
@@ -123,8 +125,8 @@ void read_rail(const Node& v, const Parameters& p, Composition& c) {
 
 // Plane i is a fat tree of its own for NIC i of every node.
 void read_multi_plane(const Node& v, const Parameters& p, Composition& c) {
-  v.allow({"kind", "planes", "levels", "radix", "leaf_size", "oversubscription", "pod_leaves", "core_oversubscription", "link",
-           "core_link"});
+  v.allow({"kind", "planes", "levels", "radix", "leaf_size", "oversubscription", "pod_leaves", "core_oversubscription",
+           "link", "core_link"});
   FatTreeShape s = read_tree(v, p);
   const auto planes = unsigned(v.at("planes").integer(1, kPlanesMax));
   s.arrangement = fmt::format("{} planes, each a ", planes);
@@ -156,7 +158,8 @@ void read_dragonfly(const Node& v, const Parameters& p, Composition& c, bool plu
   s.groups = std::uint32_t((nics + per_group - 1) / per_group);
   if (const auto groups = v.find("groups")) {
     const auto given = std::uint32_t(groups->integer(1, kSwitchPortsMax));
-    if (given < s.groups) groups->fail(fmt::format("found {}, but {} NICs need {} groups of {} ports", given, nics, s.groups, per_group));
+    if (given < s.groups)
+      groups->fail(fmt::format("found {}, but {} NICs need {} groups of {} ports", given, nics, s.groups, per_group));
     s.groups = given;
   }
   s.local = read_link(v.at("local_link"), p);
@@ -166,7 +169,8 @@ void read_dragonfly(const Node& v, const Parameters& p, Composition& c, bool plu
 }
 
 // The node of every card of a torus: nodes are boxes of `shape`, numbered like the cards.
-std::vector<Rank> boxes(const std::vector<std::uint32_t>& dims, const std::vector<std::uint32_t>& shape, std::uint64_t cards) {
+std::vector<Rank> boxes(const std::vector<std::uint32_t>& dims, const std::vector<std::uint32_t>& shape,
+                        std::uint64_t cards) {
   std::vector<Rank> node(cards);
   for (std::uint64_t c = 0; c < cards; ++c) {
     std::uint64_t rest = c, stride = 1, number = 0;
@@ -221,11 +225,14 @@ void read_torus(const Node& v, const Parameters& p, Composition& c) {
   for (std::size_t d = 0; d < shape.size(); ++d) {
     box *= shape[d];
     if (s.dims[d] % shape[d])
-      v.fail(fmt::format("nodes of {} cards in dimension {} do not tile its {} cards; \"node_shape\" says how a node lies in the torus",
-                         shape[d], d, s.dims[d]));
+      v.fail(
+          fmt::format("nodes of {} cards in dimension {} do not tile its {} cards; \"node_shape\" says how a node lies "
+                      "in the torus",
+                      shape[d], d, s.dims[d]));
   }
   for (const NodeType& t : c.types)
-    if (t.graph.cards != box) v.fail(fmt::format("a node has {} cards, but its shape in the torus holds {}", t.graph.cards, box));
+    if (t.graph.cards != box)
+      v.fail(fmt::format("a node has {} cards, but its shape in the torus holds {}", t.graph.cards, box));
   c.cards_are_ports = true;
   c.node_of_card = boxes(s.dims, shape, cards);
   c.grid_columns = s.dims[0];
@@ -253,7 +260,8 @@ class CustomReader {
     plug_in_order(c_);
     shape_.switch_of_port.assign(c_.port_of_nic.size(), ~0u);
     first_nic_.push_back(0);
-    for (std::size_t n = 0; n < c_.type_of_node.size(); ++n) first_nic_.push_back(first_nic_[n] + type_of(c_, n).graph.nics);
+    for (std::size_t n = 0; n < c_.type_of_node.size(); ++n)
+      first_nic_.push_back(first_nic_[n] + type_of(c_, n).graph.nics);
     for (const Node& p : v_.at("ports").items(1, std::size_t(kCablesMax))) plug(p);
     for (std::size_t n = 0; n + 1 < first_nic_.size(); ++n)
       for (std::uint64_t i = first_nic_[n]; i < first_nic_[n + 1]; ++i)
@@ -261,8 +269,9 @@ class CustomReader {
           v_.at("ports").fail(fmt::format("NIC {} of node {} is plugged in nowhere", i - first_nic_[n], n));
     auto fabric = std::make_unique<CustomFabric>(shape_);
     if (const auto apart = fabric->unconnected())
-      v_.fail(fmt::format("no way from node {} to node {}: switches \"{}\" and \"{}\" are not connected", a_node_at(apart->first),
-                          a_node_at(apart->second), shape_.switches[apart->first], shape_.switches[apart->second]));
+      v_.fail(fmt::format("no way from node {} to node {}: switches \"{}\" and \"{}\" are not connected",
+                          a_node_at(apart->first), a_node_at(apart->second), shape_.switches[apart->first],
+                          shape_.switches[apart->second]));
     c_.fabric = std::move(fabric);
   }
 
@@ -284,7 +293,8 @@ class CustomReader {
     const auto tier = l.find("tier");
     const LinkKind kind = read_link(l.at("link"), parameters_).at(kTier[tier ? tier->one_of(kTiers) : 0]);
     const auto cables = l.find("cables") ? l.at("cables").integer(1, kSwitchPortsMax) : 1;
-    if (std::int64_t(shape_.cables.size()) + cables > kCablesMax) l.fail(fmt::format("more than {} cables", kCablesMax));
+    if (std::int64_t(shape_.cables.size()) + cables > kCablesMax)
+      l.fail(fmt::format("more than {} cables", kCablesMax));
     shape_.cables.insert(shape_.cables.end(), std::size_t(cables), {a, b, kind});
   }
 
@@ -299,7 +309,8 @@ class CustomReader {
       if (const auto given = p.find("nics")) which = range(*given, nics - 1);
       for (std::int64_t i = which.first; i <= which.second; ++i) {
         auto& place = shape_.switch_of_port[first_nic_[std::size_t(n)] + std::uint64_t(i)];
-        if (place != ~0u) p.fail(fmt::format("NIC {} of node {} is already plugged into \"{}\"", i, n, shape_.switches[place]));
+        if (place != ~0u)
+          p.fail(fmt::format("NIC {} of node {} is already plugged into \"{}\"", i, n, shape_.switches[place]));
         place = s;
       }
     }
@@ -312,8 +323,10 @@ class CustomReader {
   }
 
   std::size_t a_node_at(std::uint32_t s) const {
-    const auto at = std::find(shape_.switch_of_port.begin(), shape_.switch_of_port.end(), s) - shape_.switch_of_port.begin();
-    return std::size_t(std::upper_bound(first_nic_.begin(), first_nic_.end(), std::uint64_t(at)) - first_nic_.begin() - 1);
+    const auto at =
+        std::find(shape_.switch_of_port.begin(), shape_.switch_of_port.end(), s) - shape_.switch_of_port.begin();
+    return std::size_t(std::upper_bound(first_nic_.begin(), first_nic_.end(), std::uint64_t(at)) - first_nic_.begin() -
+                       1);
   }
 
   const Node& v_;
@@ -327,8 +340,8 @@ class CustomReader {
 }  // namespace
 
 void read_fabric(const Node& v, const Parameters& p, Composition& c) {
-  static constexpr std::string_view kKinds[] = {"switch",         "fat_tree", "rail",  "multi_plane", "dragonfly",
-                                                "dragonfly_plus", "torus",    "custom"};
+  static constexpr std::string_view kKinds[] = {"switch",    "fat_tree",       "rail",  "multi_plane",
+                                                "dragonfly", "dragonfly_plus", "torus", "custom"};
   const std::size_t kind = v.at("kind").one_of(kKinds);
   if (kKinds[kind] != "torus" && nics_of(c) == 0) v.fail("a fabric, but no node has a NIC");
   switch (kind) {

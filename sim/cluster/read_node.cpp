@@ -143,8 +143,8 @@ class Inside {
   std::vector<Vertex> pcie_;
 };
 
-// serves[nic]: the cards that use it. By default neighbours share: card c of n uses NICs c*m/n .., or NIC i serves cards
-// i*n/m ...
+// serves[nic]: the cards that use it. By default neighbours share: card c of n uses NICs c*m/n .., or NIC i serves
+// cards i*n/m ...
 std::vector<std::vector<unsigned>> read_affinity(const std::optional<Node>& v, unsigned cards, unsigned nics) {
   std::vector<std::vector<unsigned>> serves(nics);
   if (!v) {
@@ -152,7 +152,8 @@ std::vector<std::vector<unsigned>> read_affinity(const std::optional<Node>& v, u
       if (nics >= cards) {
         serves[i].push_back(unsigned(std::uint64_t(i) * cards / nics));
       } else {
-        for (auto c = unsigned((std::uint64_t(i) * cards + nics - 1) / nics); std::uint64_t(c) * nics / cards == i && c < cards; ++c)
+        for (auto c = unsigned((std::uint64_t(i) * cards + nics - 1) / nics);
+             std::uint64_t(c) * nics / cards == i && c < cards; ++c)
           serves[i].push_back(c);
       }
     }

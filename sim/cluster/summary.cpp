@@ -19,8 +19,13 @@ void add_tiers(const Cluster& cluster, Summary& s) {
   for (const Link& l : cluster.links()) {
     TierSummary& t = tiers[std::size_t(l.tier)];
     if (t.links++ == 0) {
-      t = {.tier = l.tier, .links = 1, .GBps_min = l.bandwidth_GBps, .GBps_max = l.bandwidth_GBps,
-           .latency_ns_min = l.latency_ns, .latency_ns_max = l.latency_ns, .oversubscription = {}};
+      t = {.tier = l.tier,
+           .links = 1,
+           .GBps_min = l.bandwidth_GBps,
+           .GBps_max = l.bandwidth_GBps,
+           .latency_ns_min = l.latency_ns,
+           .latency_ns_max = l.latency_ns,
+           .oversubscription = {}};
     }
     t.GBps_min = std::min(t.GBps_min, l.bandwidth_GBps);
     t.GBps_max = std::max(t.GBps_max, l.bandwidth_GBps);

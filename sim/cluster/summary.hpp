@@ -22,12 +22,12 @@ struct Summary {
   std::uint64_t cards = 0, nodes = 0, nics = 0;
   std::uint64_t cards_per_node_min = 0, cards_per_node_max = 0;
   std::vector<TierSummary> tiers;  // those that have links
-  // One direction of the structure's cut into two halves of the ports: half of the NICs' cables, or half of a tree's level, or
-  // the cables between two halves of a dragonfly's groups or of a torus, whichever is least. Absent for a single node and
-  // for a custom fabric.
+  // One direction of the structure's cut into two halves of the ports: half of the NICs' cables, or half of a tree's
+  // level, or the cables between two halves of a dragonfly's groups or of a torus, whichever is least. Absent for a
+  // single node and for a custom fabric.
   std::optional<double> bisection_GBps;
-  // As routed: card i and card i + cards/2 all send to each other at one common rate, the highest that no link refuses; the
-  // sum over one direction.
+  // As routed: card i and card i + cards/2 all send to each other at one common rate, the highest that no link refuses;
+  // the sum over one direction.
   double paired_GBps = 0;
   // Links of the longest route; from diameter_sources cards, evenly spread, to every card.
   std::uint64_t diameter = 0, diameter_sources = 0;

@@ -61,10 +61,12 @@ std::string Torus::router_name(std::uint32_t router) const {
 }
 
 std::string Torus::link_name(LinkId link) const {
-  const auto axis = std::find_if(axes_.rbegin(), axes_.rend(), [&](const Axis& a) { return a.cables && a.base <= link; });
+  const auto axis =
+      std::find_if(axes_.rbegin(), axes_.rend(), [&](const Axis& a) { return a.cables && a.base <= link; });
   const std::uint32_t cable = (link - axis->base) / 2, line = cable / axis->cables, x = cable % axis->cables;
   const std::uint32_t origin = line / axis->stride * axis->stride * axis->size + line % axis->stride;
-  const std::string a = router_name(origin + x * axis->stride), b = router_name(origin + (x + 1) % axis->size * axis->stride);
+  const std::string a = router_name(origin + x * axis->stride),
+                    b = router_name(origin + (x + 1) % axis->size * axis->stride);
   return link & 1 ? b + "->" + a : a + "->" + b;
 }
 

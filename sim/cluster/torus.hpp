@@ -10,11 +10,11 @@ struct TorusShape {
   std::vector<std::uint32_t> dims;  // the first one varies fastest in the numbering of routers
   bool wrap = true;                 // false: a mesh
   std::uint32_t router_ports = 1;
-  LinkKind link;                    // forward: towards the larger coordinate
+  LinkKind link;  // forward: towards the larger coordinate
 };
 
-// A message goes along the first dimension until its coordinate is right, then along the next one; the shorter way round,
-// the forward way when both are as long. A dimension of two routers has one cable, not two.
+// A message goes along the first dimension until its coordinate is right, then along the next one; the shorter way
+// round, the forward way when both are as long. A dimension of two routers has one cable, not two.
 class Torus final : public Fabric {
  public:
   explicit Torus(const TorusShape& shape, Tier tier);

@@ -22,30 +22,34 @@ std::string escaped(std::string_view words) {
 }  // namespace
 
 void Canvas::frame(double x, double y, double w, double h) {
-  frames_ += fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" rx=\"6\" fill=\"#fafafa\" "
-                         "stroke=\"#b0bec5\"/>\n", x, y, w, h);
+  frames_ += fmt::format(
+      "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" rx=\"6\" fill=\"#fafafa\" "
+      "stroke=\"#b0bec5\"/>\n",
+      x, y, w, h);
 }
 
 void Canvas::line(double x1, double y1, double x2, double y2, std::string_view color, double width) {
-  lines_ += fmt::format("<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"{}\" stroke-width=\"{}\"/>\n", x1,
-                        y1, x2, y2, color, width);
+  lines_ +=
+      fmt::format("<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"{}\" stroke-width=\"{}\"/>\n",
+                  x1, y1, x2, y2, color, width);
 }
 
 void Canvas::arc(double x1, double x2, double y, double depth, std::string_view color) {
-  lines_ += fmt::format("<path d=\"M {:.1f} {:.1f} Q {:.1f} {:.1f} {:.1f} {:.1f}\" fill=\"none\" stroke=\"{}\"/>\n", x1, y,
-                        (x1 + x2) / 2, y + 2 * depth, x2, y, color);
+  lines_ += fmt::format("<path d=\"M {:.1f} {:.1f} Q {:.1f} {:.1f} {:.1f} {:.1f}\" fill=\"none\" stroke=\"{}\"/>\n", x1,
+                        y, (x1 + x2) / 2, y + 2 * depth, x2, y, color);
 }
 
 void Canvas::box(double x, double y, double w, double h, std::string_view fill, std::string_view edge) {
   boxes_ += fmt::format(
-      "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" rx=\"4\" fill=\"{}\" stroke=\"{}\"/>\n", x, y, w, h,
-      fill, edge);
+      "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" rx=\"4\" fill=\"{}\" stroke=\"{}\"/>\n", x, y,
+      w, h, fill, edge);
 }
 
-void Canvas::text(double x, double y, std::string_view words, double size, Anchor anchor, std::string_view color, bool bold) {
+void Canvas::text(double x, double y, std::string_view words, double size, Anchor anchor, std::string_view color,
+                  bool bold) {
   static constexpr std::string_view kAnchors[] = {"start", "middle", "end"};
-  texts_ += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" font-size=\"{}\" text-anchor=\"{}\" fill=\"{}\"{}>{}</text>\n", x, y,
-                        size, kAnchors[int(anchor)], color, bold ? " font-weight=\"bold\"" : "", escaped(words));
+  texts_ += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" font-size=\"{}\" text-anchor=\"{}\" fill=\"{}\"{}>{}</text>\n",
+                        x, y, size, kAnchors[int(anchor)], color, bold ? " font-weight=\"bold\"" : "", escaped(words));
 }
 
 std::string Canvas::document(double width, double height, std::string_view title) const {

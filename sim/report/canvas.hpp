@@ -22,7 +22,8 @@ class Canvas {
 
   // Width of a text, on the safe side.
   static double width_of(std::string_view words, double size) { return double(words.size()) * size * 0.6; }
-  // Breaks at blanks into lines of at most `columns` characters, at most `most` of them; the last one says when more is left.
+  // Breaks at blanks into lines of at most `columns` characters, at most `most` of them; the last one says when more is
+  // left.
   static std::vector<std::string> wrapped(std::string_view words, std::size_t columns, std::size_t most);
 
  private:

@@ -22,7 +22,8 @@ constexpr double kLayerGap = 64, kLayerHeight = 28;
 constexpr std::string_view kMuted = "#607d8b";
 
 std::string_view color(Tier t) {
-  static constexpr std::string_view kColors[] = {"#2e7d32", "#8d6e63", "#6a1b9a", "#1565c0", "#e65100", "#c62828", "#546e7a"};
+  static constexpr std::string_view kColors[] = {"#2e7d32", "#8d6e63", "#6a1b9a", "#1565c0",
+                                                 "#e65100", "#c62828", "#546e7a"};
   return kColors[std::size_t(t)];
 }
 
@@ -77,8 +78,8 @@ class NodePicture {
         canvas.text(left + w / 2, top + 16, fitting(v, w), 10, Anchor::middle);
       }
       if ((r == 0 && hidden_nics_) || (r == 3 && hidden_cards_))
-        canvas.text(x + 10 + kShownPerNode * kCell + kCell / 2, top + 16, fmt::format("... {}", r ? g_.cards : g_.nics), 11,
-                    Anchor::middle, kMuted);
+        canvas.text(x + 10 + kShownPerNode * kCell + kCell / 2, top + 16, fmt::format("... {}", r ? g_.cards : g_.nics),
+                    11, Anchor::middle, kMuted);
       top += kRow + kGap;
     }
     draw_links(canvas, at);
@@ -113,14 +114,17 @@ class NodePicture {
       const auto [x1, y1] = a->second;
       const auto [x2, y2] = b->second;
       if (e.from < g_.cards && e.to < g_.cards) {
-        canvas.arc(x1, x2, y1 + kRow / 2, 4 + (kGap - 8) * std::abs(x2 - x1) / (kShownPerNode * kCell), color(e.link.tier));
+        canvas.arc(x1, x2, y1 + kRow / 2, 4 + (kGap - 8) * std::abs(x2 - x1) / (kShownPerNode * kCell),
+                   color(e.link.tier));
       } else if (y1 == y2) {
         canvas.line(x1, y1, x2, y2, color(e.link.tier));
       } else {  // straight up or down where the upper box is wide enough
         const bool first_is_switch = e.from >= g_.cards + g_.nics, second_is_switch = e.to >= g_.cards + g_.nics;
         // A card and its NIC often stand above each other: a little aside, the line is not hidden by the card's own.
         const double aside = !first_is_switch && !second_is_switch ? 6 : 0;
-        const double x = second_is_switch && within(x1, e.to, at) ? x1 : first_is_switch && within(x2, e.from, at) ? x2 : -1;
+        const double x = second_is_switch && within(x1, e.to, at)    ? x1
+                         : first_is_switch && within(x2, e.from, at) ? x2
+                                                                     : -1;
         canvas.line((x < 0 ? x1 : x) + aside, y1, (x < 0 ? x2 : x) + aside, y2, color(e.link.tier));
       }
     }
@@ -142,7 +146,8 @@ class NodePicture {
 
 class Drawing {
  public:
-  explicit Drawing(const Cluster& cluster) : summary_(summarize(cluster)), composed_(dynamic_cast<const ComposedCluster*>(&cluster)) {}
+  explicit Drawing(const Cluster& cluster)
+      : summary_(summarize(cluster)), composed_(dynamic_cast<const ComposedCluster*>(&cluster)) {}
 
   std::string draw() {
     const bool torus = composed_ && composed_->parts().cards_are_ports;
@@ -193,9 +198,12 @@ class Drawing {
   void heading() {
     const auto columns = std::size_t((width_ - 2 * kMargin) / 7.2);
     y_ = kMargin + 6;
-    for (const auto& l : Canvas::wrapped(summary_.name, columns / 2, 2)) canvas_.text(kMargin, y_, l, 18, Anchor::start, "#263238", true), y_ += 22;
-    for (const auto& l : Canvas::wrapped(summary_.description, columns, 4)) canvas_.text(kMargin, y_, l, 12, Anchor::start, kMuted), y_ += 16;
-    std::string line = fmt::format("{} cards, {} node{}", summary_.cards, summary_.nodes, summary_.nodes == 1 ? "" : "s");
+    for (const auto& l : Canvas::wrapped(summary_.name, columns / 2, 2))
+      canvas_.text(kMargin, y_, l, 18, Anchor::start, "#263238", true), y_ += 22;
+    for (const auto& l : Canvas::wrapped(summary_.description, columns, 4))
+      canvas_.text(kMargin, y_, l, 12, Anchor::start, kMuted), y_ += 16;
+    std::string line =
+        fmt::format("{} cards, {} node{}", summary_.cards, summary_.nodes, summary_.nodes == 1 ? "" : "s");
     if (summary_.nics) line += fmt::format(", {} NICs", summary_.nics);
     if (!summary_.fabric.empty()) line += "; " + summary_.fabric;
     for (const auto& l : Canvas::wrapped(line, columns, 3)) canvas_.text(kMargin, y_ + 4, l, 12), y_ += 16;
@@ -216,7 +224,8 @@ class Drawing {
     for (std::size_t i = 0; i + 1 < layers.size(); ++i) {
       if (!layers[i].up) continue;
       for (const double a : x[i])
-        for (const double b : x[i + 1]) canvas_.line(a, tops[i], layers[i + 1].cables ? a : b, tops[i + 1] + kLayerHeight, color(*layers[i].up), 0.8);
+        for (const double b : x[i + 1])
+          canvas_.line(a, tops[i], layers[i + 1].cables ? a : b, tops[i + 1] + kLayerHeight, color(*layers[i].up), 0.8);
     }
     double tallest = 0;
     for (const Spot& s : spots_)
@@ -225,7 +234,8 @@ class Drawing {
     for (const Spot& s : spots_) {
       if (!s.picture) {
         canvas_.text(left + s.x + 48, y_ + tallest / 2 - 6, "...", 16, Anchor::middle, kMuted);
-        canvas_.text(left + s.x + 48, y_ + tallest / 2 + 12, fmt::format("and {} more", s.more), 12, Anchor::middle, kMuted);
+        canvas_.text(left + s.x + 48, y_ + tallest / 2 + 12, fmt::format("and {} more", s.more), 12, Anchor::middle,
+                     kMuted);
         continue;
       }
       const double top = y_ + tallest - s.picture->height();
@@ -250,16 +260,22 @@ class Drawing {
     for (unsigned i = 0; i < shown; ++i) {
       const double x = kMargin + i * room + gap / 2, w = room - gap;
       canvas_.box(x, y_, w, kLayerHeight, layer.cables ? "#ffebee" : "#e3f2fd", layer.cables ? "#c62828" : "#1565c0");
-      const std::string label = layer.cables ? fmt::format("{} {}", layer.count, layer.name) : i < layer.names.size() ? layer.names[i] : layer.count == 1 ? layer.name : fmt::format("{} {}", layer.name, i);
-      canvas_.text(x + w / 2, y_ + 18, Canvas::width_of(label, 11) < w ? label : fmt::format("{}", i), 11, Anchor::middle);
+      const std::string label = layer.cables             ? fmt::format("{} {}", layer.count, layer.name)
+                                : i < layer.names.size() ? layer.names[i]
+                                : layer.count == 1       ? layer.name
+                                                         : fmt::format("{} {}", layer.name, i);
+      canvas_.text(x + w / 2, y_ + 18, Canvas::width_of(label, 11) < w ? label : fmt::format("{}", i), 11,
+                   Anchor::middle);
       middles.push_back(x + w / 2);
-      if (layer.across && i) canvas_.line(x - gap, y_ + kLayerHeight / 2, x, y_ + kLayerHeight / 2, color(*layer.across), 2);
+      if (layer.across && i)
+        canvas_.line(x - gap, y_ + kLayerHeight / 2, x, y_ + kLayerHeight / 2, color(*layer.across), 2);
     }
     if (!all) {
       more_x_ = kMargin + shown * room + 0.7 * room;
       canvas_.text(more_x_, y_ + 12, "...", 14, Anchor::middle, kMuted);
       canvas_.text(more_x_, y_ + 27, fmt::format("{} in all", layer.count), 11, Anchor::middle, kMuted);
-      if (layer.group) canvas_.text(more_x_, y_ + 41, fmt::format("{} per group", layer.group), 11, Anchor::middle, kMuted);
+      if (layer.group)
+        canvas_.text(more_x_, y_ + 41, fmt::format("{} per group", layer.group), 11, Anchor::middle, kMuted);
     } else {
       more_x_ = middles.back();
     }
@@ -281,24 +297,28 @@ class Drawing {
         canvas_.box(x - 28, y - 13, 56, 26, "#e8f5e9", "#2e7d32");
         canvas_.text(x, y + 4, fmt::format("card {}", j * dims[0] + i), 10, Anchor::middle);
       }
-    if (dims[0] > nx) canvas_.text(place(nx - 1) + 70, top + 5, fmt::format("... {}", dims[0]), 12, Anchor::start, kMuted);
+    if (dims[0] > nx)
+      canvas_.text(place(nx - 1) + 70, top + 5, fmt::format("... {}", dims[0]), 12, Anchor::start, kMuted);
     y_ = top + (ny - 1) * 66 + 52;
-    if (dims.size() > 1 && dims[1] > ny) canvas_.text(place(0), y_, fmt::format("... {}", dims[1]), 12, Anchor::middle, kMuted);
+    if (dims.size() > 1 && dims[1] > ny)
+      canvas_.text(place(0), y_, fmt::format("... {}", dims[1]), 12, Anchor::middle, kMuted);
     y_ += 20;
     if (dims.size() > 2) {
       std::uint64_t layers = 1;
       for (std::size_t d = 2; d < dims.size(); ++d) layers *= dims[d];
-      canvas_.text(width_ / 2, y_, fmt::format("{} such planes, joined along the other dimension{}", layers, dims.size() > 3 ? "s" : ""), 12,
-                   Anchor::middle, kMuted);
+      canvas_.text(
+          width_ / 2, y_,
+          fmt::format("{} such planes, joined along the other dimension{}", layers, dims.size() > 3 ? "s" : ""), 12,
+          Anchor::middle, kMuted);
       y_ += 20;
     }
     y_ += 10;
   }
 
   void legend() {
-    static constexpr std::string_view kMeaning[] = {"between cards",         "PCIe and processors",   "to the NICs",
-                                                    "NIC to its switch",     "between switches",      "upper or global",
-                                                    "other"};
+    static constexpr std::string_view kMeaning[] = {
+        "between cards",    "PCIe and processors", "to the NICs", "NIC to its switch",
+        "between switches", "upper or global",     "other"};
     canvas_.text(kMargin, y_, "Links", 12, Anchor::start, "#263238", true);
     y_ += 20;
     for (const TierSummary& t : summary_.tiers) {
@@ -306,9 +326,11 @@ class Drawing {
       canvas_.text(kMargin + 44, y_, name(t.tier), 12);
       canvas_.text(kMargin + 100, y_, kMeaning[std::size_t(t.tier)], 12, Anchor::start, kMuted);
       canvas_.text(kMargin + 410, y_, range(t.GBps_min, t.GBps_max) + " GB/s", 12, Anchor::end);
-      canvas_.text(kMargin + 550, y_, range(double(t.latency_ns_min), double(t.latency_ns_max)) + " ns", 12, Anchor::end);
+      canvas_.text(kMargin + 550, y_, range(double(t.latency_ns_min), double(t.latency_ns_max)) + " ns", 12,
+                   Anchor::end);
       canvas_.text(kMargin + 700, y_, fmt::format("{} links", t.links), 12, Anchor::end, kMuted);
-      if (t.oversubscription) canvas_.text(kMargin + 824, y_, fmt::format("{:.3g}:1 of NICs", *t.oversubscription), 12, Anchor::end, kMuted);
+      if (t.oversubscription)
+        canvas_.text(kMargin + 824, y_, fmt::format("{:.3g}:1 of NICs", *t.oversubscription), 12, Anchor::end, kMuted);
       y_ += 18;
     }
   }

@@ -6,8 +6,8 @@
 
 namespace gccl {
 
-// Writes beside `file` under a temporary name, then renames. Throws std::runtime_error with one line that names the file;
-// then what was there before is untouched.
+// Writes beside `file` under a temporary name, then renames. Throws std::runtime_error with one line that names the
+// file; then what was there before is untouched.
 void write_whole(const std::filesystem::path& file, std::string_view text);
 
 }  // namespace gccl

@@ -33,7 +33,8 @@ bool write_all(int fd, std::string_view text) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(1);  // it died before the line above
   signal(SIGINT, SIG_IGN);            // the parent decides what an interrupt means
-  signal(SIGTERM, SIG_DFL);
+  // A crash ends the child; handlers were the parent's.
+  for (const int s : {SIGTERM, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) signal(s, SIG_DFL);
   bool sent = false;
   try {
     const std::string result = job(index);

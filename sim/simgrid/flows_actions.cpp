@@ -72,7 +72,6 @@ struct Flows::Platform : SimGridPlatform {
   void start(EventId id, std::span<const LinkId> route, double bytes) {
     hand_over(route);
     Action* action = model.communicate(from, to, bytes, -1);
-    action->set_sharing_penalty_no_update(1);  // else the latency, 0, and the flow would never get a share
     set_id(*action, id);
   }
 

@@ -9,8 +9,8 @@ namespace gccl::sim {
 
 // A message waits for the sum of its route's latencies, then flows: all bytes under way share each link of their route
 // max-min fairly. (SimGrid's CM02: Casanova and Marchal, "A network model for simulation of grid application",
-// INRIA RR-4596, 2002, with equal weights.) So a lone message takes the sum of the latencies plus bytes over the narrowest
-// bandwidth; one without bytes takes the latencies alone.
+// LIP RR 2002-40, 2002, with equal weights.) So a lone message takes the sum of the latencies plus bytes over the
+// narrowest bandwidth; one without bytes takes the latencies alone.
 class SimGridNetwork {
  public:
   // At most once per process: throws std::logic_error the second time.

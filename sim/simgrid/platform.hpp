@@ -18,19 +18,17 @@ class HandedRoute final : public simgrid::kernel::routing::NetZoneImpl {
  public:
   HandedRoute() : NetZoneImpl("cluster") {}
   std::vector<simgrid::kernel::resource::StandardLinkImpl*> route;
-  double latency_s = 0;  // of every flow
 
  private:
   void get_local_route(const simgrid::kernel::routing::NetPoint*, const simgrid::kernel::routing::NetPoint*,
-                       simgrid::kernel::routing::Route* into, double* latency) override {
+                       simgrid::kernel::routing::Route* into, double*) override {
     into->link_list_ = route;
-    if (latency) *latency += latency_s;
   }
 };
 
 // SimGrid's engine is a singleton that cannot be started twice: at most one of these in the life of a process.
-// Its settings: CM02 without correction factors, cross-traffic and TCP windows; times told apart down to 0.1 ns; no word
-// on standard output or error; the process keeps its own signal handlers. The library's links have no latency.
+// Its settings: CM02 without correction factors, cross-traffic and TCP windows; times told apart down to 0.1 ns; no
+// word on standard output or error; the process keeps its own signal handlers. Its links have no latency: see Flows.
 class SimGridPlatform {
  public:
   // One more link, the last, is left to the self-check: 2^40 bytes/s. Throws std::logic_error the second time, and

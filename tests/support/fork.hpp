@@ -9,8 +9,8 @@
 #include <string>
 #include <type_traits>
 
-// Calls f() in a child process and returns its result, a std::vector of trivially copyable elements. An exception in the
-// child, or a crash of it, comes out as std::runtime_error. Checks belong in the parent: the child reports to nobody else.
+// Calls f() in a child process and returns its result, a std::vector of trivially copyable elements. An exception in
+// the child, or a crash of it, comes out as std::runtime_error. Checks belong in the parent: nobody sees the child's.
 template <class F>
 std::invoke_result_t<F> in_child(F f) {
   using Result = std::invoke_result_t<F>;

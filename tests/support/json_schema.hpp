@@ -22,12 +22,14 @@ class JsonSchema {
   bool fits(const json& s, const json& v) const {
     if (s.is_boolean()) return s.get<bool>();
     static const std::set<std::string> kKnown = {
-        "$schema", "$id",   "title",    "description", "$defs",      "$ref",    "type",     "const",   "enum",
-        "required", "properties", "additionalProperties", "items", "minItems", "maxItems", "minimum", "maximum",
-        "minLength", "pattern", "anyOf", "oneOf", "not", "if", "then"};
+        "$schema", "$id",      "title",    "description", "$defs",      "$ref",
+        "type",    "const",    "enum",     "required",    "properties", "additionalProperties",
+        "items",   "minItems", "maxItems", "minimum",     "maximum",    "minLength",
+        "pattern", "anyOf",    "oneOf",    "not",         "if",         "then"};
     for (const auto& [key, value] : s.items())
       if (!kKnown.contains(key)) throw std::logic_error("unknown schema keyword " + key);
-    if (s.contains("$ref") && !fits(root_.at(json::json_pointer(s["$ref"].get<std::string>().substr(1))), v)) return false;
+    if (s.contains("$ref") && !fits(root_.at(json::json_pointer(s["$ref"].get<std::string>().substr(1))), v))
+      return false;
     if (s.contains("type") && !typed(s["type"], v)) return false;
     if (s.contains("const") && v != s["const"]) return false;
     if (s.contains("enum") && std::find(s["enum"].begin(), s["enum"].end(), v) == s["enum"].end()) return false;
