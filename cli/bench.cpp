@@ -4,9 +4,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "cli/bench_data.hpp"
 #include "cli/bench_options.hpp"
@@ -94,14 +97,18 @@ class Bench {
     if (!allocate(largest)) return 2;
     head();
     for (Collective kind : o_.collectives) run(kind);
-    if (table_)
-      fmt::print("# wrong elements: {}{}\n", wrong_, wrong_ ? " FAILED" : "");
+    if (table_) fmt::print("# wrong elements: {}{}\n", wrong_, wrong_ ? " FAILED" : "");
     if (comm_.rank() == 0 && !o_.json.empty()) {
-      const nlohmann::ordered_json out = {{"schema", "gccl/bench/1"},         {"engine", "mpi"},
-                                          {"ranks", comm_.size()},            {"nodes", comm_.view().nodes},
-                                          {"iterations", o_.iterations},      {"warmup", o_.warmup},
-                                          {"shares", o_.shares},              {"lanes", o_.lanes},
-                                          {"window", o_.window},              {"runs", std::move(runs_)},
+      const nlohmann::ordered_json out = {{"schema", "gccl/bench/1"},
+                                          {"engine", "mpi"},
+                                          {"ranks", comm_.size()},
+                                          {"nodes", comm_.view().nodes},
+                                          {"iterations", o_.iterations},
+                                          {"warmup", o_.warmup},
+                                          {"shares", o_.shares},
+                                          {"lanes", o_.lanes},
+                                          {"window", o_.window},
+                                          {"runs", std::move(runs_)},
                                           {"ok", wrong_ == 0}};
       o_.json == "-" ? write_stdout(out.dump(2) + "\n") : write_output(o_.json, out.dump(2) + "\n");
     }
@@ -113,7 +120,6 @@ class Bench {
   bool allocate(Count bytes) {
     int ok = 1, all = 0;
     try {
-      if (bytes > Count(1) << 56) throw std::bad_alloc();
       const std::size_t room = bytes + bytes / 2 + comm_.size() * Count(each_);
       input_.resize(room);
       output_.resize(room);
@@ -144,7 +150,8 @@ class Bench {
 
   void head(Collective kind) const {
     if (!table_) return;
-    std::string lines[3] = {std::string(70, ' '), fmt::format(kLeft, "size", "count", "type", "redop", "root", "algorithm"),
+    std::string lines[3] = {std::string(70, ' '),
+                            fmt::format(kLeft, "size", "count", "type", "redop", "root", "algorithm"),
                             fmt::format(kLeft, "(B)", "(elements)", "", "", "", "")};
     for (const bool in_place : {false, true}) {
       if (!measures(kind, in_place)) continue;
@@ -157,7 +164,6 @@ class Bench {
   }
 
   void run(Collective kind) {
-    head(kind);
     std::optional<Count> last;
     for (std::uint64_t bytes = o_.bytes_min;; bytes = std::max<std::uint64_t>(bytes, 1) * o_.factor) {
       const Count unit = Count(each_) * (counts_blocks(kind) ? comm_.size() : 1);
@@ -196,10 +202,10 @@ class Bench {
 
   void row(const Algorithm& a, Call call, bool by_auto) {
     const Count bytes = size_of_call(call) * each_;
-    std::string line = fmt::format(kLeft, bytes, call.count, call.kind == Collective::barrier ? "-" : name(o_.dtype),
-                                   reduces(call.kind) ? name(o_.op) : "-",
-                                   has_root(call.kind) ? std::to_string(call.root) : "-",
-                                   fmt::format("{}{}", by_auto ? "auto:" : "", a.name));
+    std::string line =
+        fmt::format(kLeft, bytes, call.count, call.kind == Collective::barrier ? "-" : name(o_.dtype),
+                    reduces(call.kind) ? name(o_.op) : "-", has_root(call.kind) ? std::to_string(call.root) : "-",
+                    fmt::format("{}{}", by_auto ? "auto:" : "", a.name));
     bool served = false;
     for (const bool in_place : {false, true}) {
       if (!measures(call.kind, in_place)) continue;
@@ -230,6 +236,8 @@ class Bench {
                          {"wrong", t.wrong}});
     }
     if (!table_ || !served) return;
+    if (headed_ != call.kind) head(call.kind);
+    headed_ = call.kind;
     fmt::print(" {}\n", line);
     std::fflush(stdout);
   }
@@ -276,6 +284,7 @@ class Bench {
   bool table_;
   std::vector<std::byte> input_, output_;
   Count wrong_ = 0;
+  std::optional<Collective> headed_;  // whose rows come below the last heading
   nlohmann::ordered_json runs_ = nlohmann::ordered_json::array();
 };
 
@@ -322,7 +331,8 @@ int command_bench(const std::vector<std::string>& args) {
 }  // namespace bench
 
 void add_bench(CLI::App& app, int& exit_code) {
-  CLI::App* sub = app.add_subcommand("bench", "Times collectives on a real backend (under mpirun); --help lists its options");
+  CLI::App* sub =
+      app.add_subcommand("bench", "Times collectives on a real backend (under mpirun); --help lists its options");
   sub->set_help_flag();
   sub->prefix_command();
   sub->callback([sub, &exit_code] { exit_code = bench::command_bench(sub->remaining()); });

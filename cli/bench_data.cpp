@@ -18,8 +18,8 @@ unsigned mix(Rank from, Rank to, Count i) {
   return unsigned(h >> 40);
 }
 
-// Element i of the block that `from` sends to `to`. Sums stay below 128 and products below 82 on any number of ranks: most
-// ranks then hold the neutral element.
+// Element i of the block that `from` sends to `to`. Sums stay below 128 and products below 82 on any number of ranks:
+// most ranks then hold the neutral element.
 int element(Collective kind, Reduction op, Rank ranks, Rank from, Rank to, Count i) {
   const unsigned h = mix(from, to, i);
   if (!reduces(kind) || op == Reduction::max || op == Reduction::min) return int(h % 128);

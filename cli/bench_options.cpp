@@ -97,9 +97,10 @@ std::string one_line(std::string text) {
 std::variant<Options, Help, Wrong> parse_options(std::vector<std::string> args, Rank ranks) {
   Options o;
   Typed t;
-  CLI::App app{"Times collectives on a real backend and checks every element.\n"
-               "Start it under mpirun:  mpirun -n 4 gccl bench --collective allreduce --algorithm auto,ring",
-               "gccl bench"};
+  CLI::App app{
+      "Times collectives on a real backend and checks every element.\n"
+      "Start it under mpirun:  mpirun -n 4 gccl bench --collective allreduce --algorithm auto,ring",
+      "gccl bench"};
   app.get_formatter()->column_width(34);
   app.add_option("--backend", t.backend, "What carries the messages: mpi")->capture_default_str();
   app.add_option("--collective", t.collectives, "Names, with commas between them, or all")->capture_default_str();
@@ -109,20 +110,31 @@ std::variant<Options, Help, Wrong> parse_options(std::vector<std::string> args, 
   app.add_option("--min-bytes", t.bytes_min, "Smallest size; the larger of a rank's input and output counts")
       ->capture_default_str();
   app.add_option("--max-bytes", t.bytes_max, "Largest size")->capture_default_str();
-  app.add_option("--factor", o.factor, "From one size to the next")->check(CLI::Range(2u, 1u << 30))->capture_default_str();
+  app.add_option("--factor", o.factor, "From one size to the next")
+      ->check(CLI::Range(2u, 1u << 30))
+      ->capture_default_str();
   app.add_option("--dtype", t.dtype, "i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32 f64")->capture_default_str();
   app.add_option("--op", t.op, "sum prod max min avg")->capture_default_str();
   app.add_option("--root", o.root, "Of broadcast, reduce, gather and scatter")->capture_default_str();
   app.add_option("--iterations", o.iterations, "Timed, back to back")
       ->check(CLI::Range(1u, 1000000000u))
       ->capture_default_str();
-  app.add_option("--warmup", o.warmup, "Untimed, before them")->check(CLI::Range(0u, 1000000000u))->capture_default_str();
-  app.add_option("--shares", o.shares, "Slices a call is cut into")->check(CLI::Range(1u, 1u << 20))->capture_default_str();
-  app.add_option("--lanes", o.lanes, "Slices under way at once")->check(CLI::Range(1u, 1u << 15))->capture_default_str();
-  app.add_option("--window", o.window, "Steps under way in a lane")->check(CLI::Range(2u, kWindowMax))->capture_default_str();
+  app.add_option("--warmup", o.warmup, "Untimed, before them")
+      ->check(CLI::Range(0u, 1000000000u))
+      ->capture_default_str();
+  app.add_option("--shares", o.shares, "Slices a call is cut into")
+      ->check(CLI::Range(1u, 1u << 20))
+      ->capture_default_str();
+  app.add_option("--lanes", o.lanes, "Slices under way at once")
+      ->check(CLI::Range(1u, 1u << 15))
+      ->capture_default_str();
+  app.add_option("--window", o.window, "Steps under way in a lane")
+      ->check(CLI::Range(2u, kWindowMax))
+      ->capture_default_str();
   app.add_flag("--in-place", t.in_place, "Only in place (both by default)");
   app.add_flag("--out-of-place", t.out_of_place, "Only out of place (both by default)");
-  app.add_option("--ranks-per-node", o.ranks_per_node, "Treat every so many ranks as a node, for algorithms and for auto")
+  app.add_option("--ranks-per-node", o.ranks_per_node,
+                 "Treat every so many ranks as a node, for algorithms and for auto")
       ->check(CLI::Range(1u, 1u << 30));
   app.add_option("--json", o.json, "Write the rows to a file, or - for standard output alone");
 

@@ -18,7 +18,8 @@ using Json = nlohmann::json;
 Json list_algorithms() {
   Json all = Json::array();
   for (const Algorithm& a : algorithms())
-    all.push_back({{"name", a.name}, {"collective", name(a.kind)}, {"variant", a.variant}, {"closed_form", a.cost != nullptr}});
+    all.push_back(
+        {{"name", a.name}, {"collective", name(a.kind)}, {"variant", a.variant}, {"closed_form", a.cost != nullptr}});
   return all;
 }
 
@@ -34,7 +35,8 @@ Json list_collectives() {
 }
 
 Json list_engines() {
-  return {{{"name", "model"}, {"description", "discrete-event alpha-beta model with port occupancy; millions of messages a second"}},
+  return {{{"name", "model"},
+           {"description", "discrete-event alpha-beta model with port occupancy; millions of messages a second"}},
           {{"name", "simgrid"}, {"description", "SimGrid: contention on every link of the cluster"}}};
 }
 
@@ -72,7 +74,8 @@ std::string as_text(const Json& all) {
     if (e.contains("description")) about = e["description"];
     if (e.value("variant", false)) about = "named only, not part of \"all\"";
     if (about.size() > 110) about = about.substr(0, about.rfind(' ', 107)) + " ...";
-    std::string line = fmt::format("{}{:<{}}  {}", collective.empty() ? "" : "  ", e["name"].get<std::string>(), width, about);
+    std::string line =
+        fmt::format("{}{:<{}}  {}", collective.empty() ? "" : "  ", e["name"].get<std::string>(), width, about);
     text += line.substr(0, line.find_last_not_of(' ') + 1) + '\n';
   }
   return text.empty() ? "none\n" : text;

@@ -1,5 +1,5 @@
-// gccl: the one program. Exit codes: 0 all held, 1 an expectation or a check failed, 2 wrong input, 3 an internal error,
-// 130 interrupted.
+// gccl: the one program. Exit codes: 0 all held, 1 an expectation or a check failed, 2 wrong input, 3 an internal
+// error, 130 interrupted.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>

@@ -30,7 +30,7 @@ int write_all(int fd, std::string_view text) {
 }
 
 bool is_special(const std::filesystem::path& file) {
-  struct stat s{};
+  struct stat s {};
   return stat(file.c_str(), &s) == 0 && !S_ISREG(s.st_mode) && !S_ISDIR(s.st_mode);
 }
 

@@ -7,15 +7,16 @@
 
 namespace gccl {
 
-// Throws json::InputError when the file certainly cannot be written: its folder does not exist or is not writable, or it is
-// a folder itself. For use before long work.
+// Throws json::InputError when the file certainly cannot be written: its folder does not exist or is not writable, or
+// it is a folder itself. For use before long work.
 void check_writable(const std::filesystem::path& file);
 
 // The target is the old or the new file, never a part of it. A target that is no regular file (a pipe, /dev/null) is
 // written directly. Throws json::InputError when writing fails.
 void write_output(const std::filesystem::path& file, std::string_view text);
 
-// To standard output. Throws json::InputError when that fails (a full disk, say); a reader that went away is no failure.
+// To standard output. Throws json::InputError when that fails (a full disk, say); a reader that went away is no
+// failure.
 void write_stdout(std::string_view text);
 
 }  // namespace gccl

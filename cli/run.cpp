@@ -21,7 +21,7 @@ namespace {
 
 struct Arguments {
   std::string scenario, engine, json, html, trace;
-  std::optional<std::uint64_t> seed;
+  std::optional<std::int64_t> seed;
   unsigned jobs = std::max(1u, std::thread::hardware_concurrency());
   bool quiet = false;
 };
@@ -35,7 +35,7 @@ void request_stop(int signal) {
 }
 
 void catch_signals() {
-  struct sigaction action{};
+  struct sigaction action {};
   action.sa_handler = request_stop;
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
@@ -81,16 +81,19 @@ std::size_t terminal_columns() {
 std::vector<std::pair<std::string, std::string>> drawings(const sim::Plan& plan) {
   std::vector<std::pair<std::string, std::string>> all;
   for (const sim::World& w : plan.worlds)
-    if (all.empty() || all.back().first != w.cluster_name) all.emplace_back(w.cluster_name, sim::topology_svg(*w.cluster));
+    if (all.empty() || all.back().first != w.cluster_name)
+      all.emplace_back(w.cluster_name, sim::topology_svg(*w.cluster));
   return all;
 }
 
 int run_scenario(const Arguments& a) {
-  sim::PlanOptions plan_options{.engine = {}, .seed = a.seed};
+  sim::PlanOptions plan_options{.engine = {}, .seed = {}};
+  if (a.seed) plan_options.seed = std::uint64_t(*a.seed);
   if (!a.engine.empty()) {
     const auto names = sim::engine_names();
     const auto at = std::find(names.begin(), names.end(), a.engine);
-    if (at == names.end()) throw json::InputError(fmt::format("--engine: found \"{}\"{}", a.engine, suggestion(a.engine, names)));
+    if (at == names.end())
+      throw json::InputError(fmt::format("--engine: found \"{}\"{}", a.engine, suggestion(a.engine, names)));
     plan_options.engine = sim::Engine(at - names.begin());
   }
   check_outputs(a);
@@ -111,9 +114,11 @@ int run_scenario(const Arguments& a) {
   if (!a.json.empty() && a.json != "-") write_output(a.json, result.document.dump(1) + '\n');
   if (!a.html.empty()) write_output(a.html, sim::html_report(result.document, drawings(plan)));
   if (!a.trace.empty()) write_output(a.trace, result.trace);
-  if (a.json == "-") write_stdout(result.document.dump(1) + '\n');
-  else write_stdout((a.quiet ? "" : sim::result_tables(result.document, terminal_columns())) +
-                    sim::expectation_lines(result.document, a.quiet));
+  if (a.json == "-")
+    write_stdout(result.document.dump(1) + '\n');
+  else
+    write_stdout((a.quiet ? "" : sim::result_tables(result.document, terminal_columns())) +
+                 sim::expectation_lines(result.document, a.quiet));
   return result.ok() ? 0 : 1;
 }
 
@@ -122,13 +127,14 @@ int run_scenario(const Arguments& a) {
 void add_run(CLI::App& app, int& exit_code) {
   CLI::App* run = app.add_subcommand("run", "Run a scenario and check its expectations");
   const auto a = std::make_shared<Arguments>();
-  run->add_option("scenario", a->scenario, "Scenario file, or the name of a shipped one (gccl list scenarios)")->required();
+  run->add_option("scenario", a->scenario, "Scenario file, or the name of a shipped one (gccl list scenarios)")
+      ->required();
   run->add_option("--engine", a->engine, "model or simgrid, instead of the scenario's");
   run->add_option("--json", a->json, "Write the result as JSON; - for standard output, which then holds nothing else");
   run->add_option("--html", a->html, "Write a self-contained HTML report");
   run->add_option("--trace", a->trace,
                   fmt::format("Write a Chrome trace of the first point's ranks below {}", sim::kTraceRanks));
-  run->add_option("--seed", a->seed, "Instead of the scenario's");
+  run->add_option("--seed", a->seed, "Instead of the scenario's")->check(CLI::Range(std::int64_t(0), INT64_MAX));
   run->add_option("--jobs", a->jobs, "Points simulated at once (default: one per core)")->check(CLI::Range(1, 1024));
   run->add_flag("--quiet", a->quiet, "Print broken expectations only");
   run->callback([a, &exit_code] { exit_code = run_scenario(*a); });

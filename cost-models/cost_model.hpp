@@ -2,6 +2,8 @@
 // Hockney, "The communication challenge for MPP", Parallel Computing 20 (1994); LogGP's overhead is part of alpha.
 #pragma once
 
+#include <algorithm>
+
 #include "libgccl/schedule/call.hpp"
 
 namespace gccl {
@@ -26,11 +28,23 @@ struct CostModel {
   double bytes(double count) const { return count * element_bytes; }
   double combine(double bytes) const { return bytes * combine_ns_per_byte; }
   double copy(double bytes) const { return bytes * copy_ns_per_byte; }
-  // The slowest hop of a pattern that crosses nodes at one place of each node (rings, chains).
+  // The slowest hop of a pattern that crosses nodes at one place of each node (chains, shifts by one).
   const Hop& widest(const View& v) const { return v.nodes > 1 ? net : node; }
   // The hop over a rank distance when every rank sends over that distance at once.
   const Hop& at(const View& v, Count distance) const {
-    return v.nodes <= 1 || (v.node.size > 1 && distance < v.rails) ? node : (v.rails > 1 ? net_all : net);
+    return v.nodes <= 1 || (v.node.size > 1 && distance < v.rails && v.by_node()) ? node : (v.rails > 1 ? net_all : net);
+  }
+  // `steps` steps of a ring of n ranks, `crossings` of whose hops lead to another node; `combining` is the time each
+  // message's way spends in reductions. What arrives goes on at once, so a message's way takes the sum of unlike hops,
+  // not n times the slowest; but the slowest hop is never done before it has carried every step's bytes.
+  Cost ring(double n, double crossings, double steps, double bytes, Cost combining) const {
+    const Cost way = steps * (crossings * net(bytes) + (n - crossings) * node(bytes)) / n + combining;
+    return crossings > 0 ? std::max(way, net.alpha_ns + steps * bytes * net.beta_ns_per_byte) : way;
+  }
+  // Over all ranks in order.
+  Cost ring(const View& v, double steps, double bytes, Cost combining) const {
+    const double n = v.all.size, crossings = v.nodes > 1 ? (v.by_node() ? v.nodes : n) : 0;
+    return ring(n, crossings, steps, bytes, combining);
   }
 };
 

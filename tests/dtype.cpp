@@ -86,12 +86,12 @@ TEST_CASE("types and operations have NCCL's numbers, their sizes and both kinds 
     int number;
     unsigned size;
     const char *name, *long_name;
-  } const rows[] = {{Dtype::i8, 0, 1, "i8", "int8"},       {Dtype::u8, 1, 1, "u8", "uint8"},
-                    {Dtype::i32, 2, 4, "i32", "int32"},    {Dtype::u32, 3, 4, "u32", "uint32"},
-                    {Dtype::i64, 4, 8, "i64", "int64"},    {Dtype::u64, 5, 8, "u64", "uint64"},
-                    {Dtype::f16, 6, 2, "f16", "float16"},  {Dtype::f32, 7, 4, "f32", "float32"},
-                    {Dtype::f64, 8, 8, "f64", "float64"},  {Dtype::bf16, 9, 2, "bf16", "bfloat16"},
-                    {Dtype::i16, 100, 2, "i16", "int16"},  {Dtype::u16, 101, 2, "u16", "uint16"}};
+  } const rows[] = {{Dtype::i8, 0, 1, "i8", "int8"},      {Dtype::u8, 1, 1, "u8", "uint8"},
+                    {Dtype::i32, 2, 4, "i32", "int32"},   {Dtype::u32, 3, 4, "u32", "uint32"},
+                    {Dtype::i64, 4, 8, "i64", "int64"},   {Dtype::u64, 5, 8, "u64", "uint64"},
+                    {Dtype::f16, 6, 2, "f16", "float16"}, {Dtype::f32, 7, 4, "f32", "float32"},
+                    {Dtype::f64, 8, 8, "f64", "float64"}, {Dtype::bf16, 9, 2, "bf16", "bfloat16"},
+                    {Dtype::i16, 100, 2, "i16", "int16"}, {Dtype::u16, 101, 2, "u16", "uint16"}};
   CHECK(dtypes().size() == std::size(rows));
   CHECK(dtype_names().size() == std::size(rows));
   for (const auto& row : rows) {
@@ -129,9 +129,15 @@ double real(Reduction op, double a, double b) {
   switch (op) {
     case Reduction::prod: return a * b;
     case Reduction::max:
-      return is_nan ? std::nan("") : a == 0 && b == 0 ? (std::signbit(a) && std::signbit(b) ? -0.0 : 0.0) : a > b ? a : b;
+      return is_nan             ? std::nan("")
+             : a == 0 && b == 0 ? (std::signbit(a) && std::signbit(b) ? -0.0 : 0.0)
+             : a > b            ? a
+                                : b;
     case Reduction::min:
-      return is_nan ? std::nan("") : a == 0 && b == 0 ? (std::signbit(a) || std::signbit(b) ? -0.0 : 0.0) : a < b ? a : b;
+      return is_nan             ? std::nan("")
+             : a == 0 && b == 0 ? (std::signbit(a) || std::signbit(b) ? -0.0 : 0.0)
+             : a < b            ? a
+                                : b;
     default: return a + b;
   }
 }
@@ -192,13 +198,11 @@ TEST_CASE("integers combine as in unbounded arithmetic, then wrap") {
 
 TEST_CASE("floats combine with one rounding; max and min keep NaN and order the zeros") {
   for (Reduction op : kOperations) {
-    CHECK(wrong_elements<float>(Dtype::f32, op, [&](float got, float a, float b) {
-            return same(got, float(real(op, a, b)));
-          }) == 0);
+    CHECK(wrong_elements<float>(Dtype::f32, op,
+                                [&](float got, float a, float b) { return same(got, float(real(op, a, b))); }) == 0);
     // The sum and the product of two doubles, rounded once, are what the machine gives.
-    CHECK(wrong_elements<double>(Dtype::f64, op, [&](double got, double a, double b) {
-            return same(got, real(op, a, b));
-          }) == 0);
+    CHECK(wrong_elements<double>(Dtype::f64, op,
+                                 [&](double got, double a, double b) { return same(got, real(op, a, b)); }) == 0);
     // A float holds more than twice their digits, so rounding twice is rounding once.
     CHECK(wrong_elements<std::uint16_t>(Dtype::f16, op, [&](std::uint16_t got, std::uint16_t a, std::uint16_t b) {
             const double exact = real(op, decode_f16(a), decode_f16(b));

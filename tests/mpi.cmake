@@ -1,16 +1,18 @@
 # Tests that run under mpirun, one ctest per number of ranks.
 if(MPI_CXX_FOUND)
+  # As root in a container, and with more ranks than cores.
+  set(mpi_environment "OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1;OMPI_MCA_mpi_yield_when_idle=1")
+
   add_executable(test_mpi_collectives mpi/collectives.cpp)
   target_link_libraries(test_mpi_collectives PRIVATE gccl_mpi doctest::doctest)
   foreach(ranks 1 2 3 4 5 7 8)
     add_test(NAME mpi_collectives_${ranks}
              COMMAND ${MPIEXEC_EXECUTABLE} --oversubscribe ${MPIEXEC_NUMPROC_FLAG} ${ranks}
                      $<TARGET_FILE:test_mpi_collectives>)
-    # As root in a container, with more ranks than cores.
-    set_tests_properties(
-      mpi_collectives_${ranks}
-      PROPERTIES TIMEOUT 300 PROCESSORS 2
-                 ENVIRONMENT
-                 "OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1;OMPI_MCA_mpi_yield_when_idle=1;OMPI_MCA_rmaps_base_oversubscribe=1;OMPI_MCA_btl_vader_single_copy_mechanism=none")
+    set_tests_properties(mpi_collectives_${ranks} PROPERTIES TIMEOUT 300 PROCESSORS 2 ENVIRONMENT "${mpi_environment}")
   endforeach()
+
+  add_test(NAME mpi_bench COMMAND sh ${CMAKE_CURRENT_LIST_DIR}/mpi/bench.sh ${MPIEXEC_EXECUTABLE}
+                                  $<TARGET_FILE:gccl_program>)
+  set_tests_properties(mpi_bench PROPERTIES TIMEOUT 300 PROCESSORS 2 ENVIRONMENT "${mpi_environment}")
 endif()

@@ -38,7 +38,7 @@ std::string_view chosen(Count count, Rank ranks) {
 
 TEST_CASE("the cheapest closed form wins, and changes with the size") {
   CHECK(chosen(1, 3) == "by_bytes");
-  CHECK(chosen(22, 3) == "by_bytes");   // 98 < 100
+  CHECK(chosen(22, 3) == "by_bytes");  // 98 < 100
   CHECK(chosen(1000, 3) == "flat");
 }
 

@@ -17,7 +17,7 @@ Schedule ring_all_gather(Call c, View v, Share mine) {
 
 Cost ring_all_gather_cost(const Call& c, const View& v, const CostModel& m) {
   const double block = m.bytes(double(c.count));
-  return std::max((v.all.size - 1) * m.widest(v)(block), m.copy(c.in_place ? 0 : block));
+  return std::max(m.ring(v, v.all.size - 1, block, 0), m.copy(c.in_place ? 0 : block));
 }
 
 }  // namespace gccl

@@ -11,7 +11,7 @@ Schedule ring_all_reduce(Group g, Region in, Region out) {
 
 Cost ring_all_reduce_cost(Rank n, double bytes, const Paths& p) {
   const double part = bytes / n;
-  return 2.0 * (n - 1) * p.widest()(part) + (n - 1) * p.model().combine(part);
+  return p.ring(2.0 * (n - 1), part, (n - 1) * p.model().combine(part));
 }
 
 }  // namespace gccl

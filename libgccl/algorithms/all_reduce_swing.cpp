@@ -61,7 +61,8 @@ Cost swing_all_reduce_cost(Rank n, double bytes, const Paths& p) {
   const unsigned steps = unsigned(std::countr_zero(std::bit_floor(n)));
   for (unsigned s = 0; s < steps; ++s) {
     const double part = bytes / double(Count(2) << s);
-    total += 2 * p.at(Count(std::abs(rho(s))))(part) + p.model().combine(part);
+    const Count distance = Count(std::abs(rho(s)));
+    total += 2 * (s == 0 ? p.unaligned(1) : p.unaligned(std::max<Count>(distance, 2)))(part) + p.model().combine(part);
   }
   return total;
 }

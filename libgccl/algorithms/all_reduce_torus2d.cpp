@@ -1,5 +1,6 @@
 #include "libgccl/algorithms/all_reduce_torus2d.hpp"
 
+#include "libgccl/algorithms/all_reduce_ring.hpp"
 #include "libgccl/algorithms/two_level.hpp"
 
 namespace gccl {
@@ -18,10 +19,12 @@ Cost torus2d_all_reduce_cost(const Call& c, const View& v, const CostModel& m) {
   const double bytes = m.bytes(double(c.count));
   if (c.count == 0) return 0;
   if (v.all.size == 1) return c.in_place ? 0 : m.copy(bytes);
-  // A row leaves its node at one place, columns at all.
-  const Hop& along_row = v.nodes > 1 && v.columns > v.rails ? m.net : m.node;
-  return two_level_all_reduce_cost(kInnerRing, kOuterRing, v.columns, v.all.size / v.columns, bytes, along_row,
-                                   m.at(v, v.columns), m);
+  const double x = v.columns, y = double(v.all.size) / x;
+  const Cost column = y > 1 ? ring_all_reduce_cost(Rank(y), bytes / x, Paths(m.at(v, v.columns), m)) : 0;
+  if (x == 1) return column;
+  // A row leaves its nodes at one place of each; columns do at all places.
+  const double crossings = v.nodes <= 1 || x <= v.rails ? 0 : v.by_node() ? x / v.rails : x;
+  return m.ring(x, crossings, 2 * (x - 1), bytes / x, (x - 1) * m.combine(bytes / x)) + column;
 }
 
 }  // namespace gccl

@@ -31,7 +31,7 @@ Cost over(Rank n, double bytes, const Paths& p) {
   for (Count parts = 1; parts < n; parts *= 2)
     scatter +=
         std::max(p.model().overhead_ns, p.sparse(parts).beta_ns_per_byte * double(std::min(parts, n - parts)) * part);
-  return scatter + (n - 1) * p.widest()(part);
+  return scatter + p.ring(n - 1, part, 0);
 }
 
 }  // namespace

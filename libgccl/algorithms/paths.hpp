@@ -18,8 +18,17 @@ class Paths {
   const Hop& sparse(Count distance) const {
     return every_ ? *every_ : (&model_->at(*view_, distance) == &model_->node ? model_->node : model_->net);
   }
-  // The slowest hop of a ring.
-  const Hop& widest() const { return every_ ? *every_ : model_->widest(*view_); }
+  // `steps` steps of a ring of n members; see CostModel::ring.
+  Cost ring(double steps, double bytes, Cost combining) const {
+    return every_ ? steps * (*every_)(bytes) + combining : model_->ring(*view_, steps, bytes, combining);
+  }
+  // While every rank exchanges over that distance in the order of ranks, up or down as the rank is even or odd: from
+  // distance 2 on some pairs lie on two nodes, whatever their alignment.
+  const Hop& unaligned(Count distance) const {
+    if (every_) return *every_;
+    const bool inside = view_->nodes <= 1 || (distance == 1 && view_->rails % 2 == 0 && view_->by_node());
+    return inside ? model_->node : distance < view_->rails && view_->by_node() ? model_->net : model_->at(*view_, distance);
+  }
   // Hops one after the other from the first to the last of n members.
   Cost chain(Rank n, double bytes) const {
     if (every_) return (n - 1) * (*every_)(bytes);

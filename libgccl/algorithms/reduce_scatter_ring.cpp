@@ -5,7 +5,7 @@
 namespace gccl {
 namespace {
 
-Cost over(Rank n, double block, const Paths& p) { return (n - 1) * (p.widest()(block) + p.model().combine(block)); }
+Cost over(Rank n, double block, const Paths& p) { return p.ring(n - 1, block, (n - 1) * p.model().combine(block)); }
 
 }  // namespace
 

@@ -59,7 +59,8 @@ constexpr float f16_to_float(std::uint16_t h) {
 }
 constexpr float bf16_to_float(std::uint16_t b) { return std::bit_cast<float>(std::uint32_t(b) << 16); }
 
-// Round to nearest, ties to even; too large becomes infinity; a NaN stays a (quiet) NaN with its sign and upper payload.
+// Round to nearest, ties to even; too large becomes infinity; a NaN stays a (quiet) NaN with its sign and upper
+// payload.
 constexpr std::uint16_t float_to_f16(float f) {
   const std::uint32_t all = std::bit_cast<std::uint32_t>(f), u = all & 0x7fffffffu;
   const std::uint32_t normal = ((u + 0xfffu + (u >> 13 & 1u)) >> 13) - (112u << 10);

@@ -26,7 +26,8 @@ std::optional<Reduction> reduction_named(std::string_view name);
 //   (NaN payloads apart) and ranks that combine in opposite order agree
 void combine(Dtype, Reduction, void* to, const void* from, const void* message, Count count);
 
-// at[i] = at[i] / by, avg's end. Integers truncate toward zero, as NCCL's do; f16 and bf16 divide in f32. Requires by > 0.
+// at[i] = at[i] / by, avg's end. Integers truncate toward zero, as NCCL's do; f16 and bf16 divide in f32. Requires by >
+// 0.
 void divide(Dtype, void* at, Count count, Rank by);
 
 }  // namespace gccl

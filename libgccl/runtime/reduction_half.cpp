@@ -49,7 +49,8 @@ struct Prod {
 template <bool kMax>
 struct Extreme {
   GCCL_AVX2 static __m256 of(__m256 a, __m256 b) {
-    const __m256 first = _mm256_or_ps(_mm256_cmp_ps(a, b, kMax ? _CMP_GT_OQ : _CMP_LT_OQ), _mm256_cmp_ps(a, a, _CMP_UNORD_Q));
+    const __m256 first =
+        _mm256_or_ps(_mm256_cmp_ps(a, b, kMax ? _CMP_GT_OQ : _CMP_LT_OQ), _mm256_cmp_ps(a, a, _CMP_UNORD_Q));
     const __m256 tie = kMax ? _mm256_and_ps(a, b) : _mm256_or_ps(a, b);
     return _mm256_blendv_ps(_mm256_blendv_ps(b, a, first), tie, _mm256_cmp_ps(a, b, _CMP_EQ_OQ));
   }

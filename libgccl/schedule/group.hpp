@@ -52,6 +52,8 @@ struct View {
     const Rank first = k * per_node;
     return {.size = std::min(per_node, all.size - first), .first = first};
   }
+  // Ranks of a node follow each other, so distances in rank tell which hops cross nodes.
+  bool by_node() const { return nodes == 1 || (node.size > 1 ? node[1] == node[0] + 1 : rails == 1); }
   bool uniform() const { return Count(rails) * nodes == all.size; }  // every node holds the same number of ranks
 };
 

@@ -18,7 +18,8 @@ class Layout {
   // node_of[r]: any number that tells rank r's node. Nodes are ordered by their lowest rank.
   static Layout of(std::span<const Rank> node_of);
 
-  // Sets the rank grid's row length (see View::columns); without it the largest divisor of ranks up to its square root.
+  // Sets the rank grid's row length (see View::columns); without it ranks divided by its largest divisor up to
+  // the square root, so that rows are at least as long as columns.
   Layout& columns(Rank c) {
     columns_ = c;
     return *this;

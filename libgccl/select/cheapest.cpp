@@ -2,7 +2,8 @@
 
 namespace gccl {
 
-const Algorithm* cheapest(const Call& call, const View& view, const CostModel& model, std::span<const Algorithm> table) {
+const Algorithm* cheapest(const Call& call, const View& view, const CostModel& model,
+                          std::span<const Algorithm> table) {
   const Algorithm* best = nullptr;
   Cost best_cost = 0;
   for (const Algorithm& a : table) {

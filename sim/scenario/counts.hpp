@@ -28,7 +28,9 @@ class CountTable {
 
   Count operator()(Rank from, Rank to) const;
   // Call::counts; `table` is a CountTable.
-  static Count count_of(const void* table, Rank from, Rank to) { return (*static_cast<const CountTable*>(table))(from, to); }
+  static Count count_of(const void* table, Rank from, Rank to) {
+    return (*static_cast<const CountTable*>(table))(from, to);
+  }
 
  private:
   Distribution::Kind kind_;
@@ -36,8 +38,8 @@ class CountTable {
   Count mean_;
   Rank ranks_;
   std::uint64_t seed_;
-  Rank stride_ = 1;       // skewed: popularity of rank r is 1 / (1 + (r * stride + seed) mod ranks)
-  double harmonic_ = 1;   // sum of 1/k for k = 1 .. ranks
+  Rank stride_ = 1;      // skewed: popularity of rank r is 1 / (1 + (r * stride + seed) mod ranks)
+  double harmonic_ = 1;  // sum of 1/k for k = 1 .. ranks
 };
 
 }  // namespace gccl::sim

@@ -51,8 +51,10 @@ class Judge {
   Finding one(const Expectation& e, std::size_t i) const {
     const nlohmann::json& row = rows_[i];
     switch (e.check) {
-      case Check::max_time: return {fmt::format("{:.6g} us", time_us(row)), time_us(row) <= e.limit, time_us(row) - e.limit};
-      case Check::min_time: return {fmt::format("{:.6g} us", time_us(row)), time_us(row) >= e.limit, e.limit - time_us(row)};
+      case Check::max_time:
+        return {fmt::format("{:.6g} us", time_us(row)), time_us(row) <= e.limit, time_us(row) - e.limit};
+      case Check::min_time:
+        return {fmt::format("{:.6g} us", time_us(row)), time_us(row) >= e.limit, e.limit - time_us(row)};
       case Check::min_busbw: {
         const double found = row.at("busbw_GBps").get<double>();
         return {fmt::format("{:.6g} GB/s", found), found >= e.limit, e.limit - found};
@@ -134,7 +136,8 @@ void check_expectations(const Plan& plan) {
       const auto hit = [&](const Point& p) { return p.run == r && selects(e, plan, p); };
       if (std::any_of(plan.points.begin(), plan.points.end(), hit)) continue;
       std::string clusters;
-      for (const World& w : plan.worlds) clusters += fmt::format("{}\"{}\" with {} ranks", clusters.empty() ? "" : ", ", w.cluster_name, w.ranks());
+      for (const World& w : plan.worlds)
+        clusters += fmt::format("{}\"{}\" with {} ranks", clusters.empty() ? "" : ", ", w.cluster_name, w.ranks());
       e.where.fail(fmt::format("selects no result; this scenario runs on {}", clusters));
     }
 }
@@ -145,7 +148,10 @@ nlohmann::json evaluate(const Plan& plan, const std::vector<nlohmann::json>& row
   for (std::size_t r = 0; r < plan.scenario->runs.size(); ++r)
     for (const Expectation& e : plan.scenario->runs[r].expectations) {
       const Finding f = judge(e, r);
-      all.push_back({{"pointer", e.where.pointer()}, {"text", text_of(e, plan.scenario->runs[r])}, {"found", f.found}, {"ok", f.ok}});
+      all.push_back({{"pointer", e.where.pointer()},
+                     {"text", text_of(e, plan.scenario->runs[r])},
+                     {"found", f.found},
+                     {"ok", f.ok}});
     }
   return all;
 }

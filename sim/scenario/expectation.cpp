@@ -50,7 +50,8 @@ void read_filters(const json::Node& node, const Run& run, Expectation& e) {
     if (std::find(sizes.begin(), sizes.end(), *e.bytes) == sizes.end())
       n->fail(fmt::format("{} is not a size of this run", json::format_bytes(*e.bytes)));
   }
-  if (const auto n = node.find("algorithm")) e.algorithm = read_algorithm(*n, run, run.task().algorithms.automatic ? "auto" : "");
+  if (const auto n = node.find("algorithm"))
+    e.algorithm = read_algorithm(*n, run, run.task().algorithms.automatic ? "auto" : "");
 }
 
 void read_check(const json::Node& node, const Run& run, Expectation& e) {
@@ -80,15 +81,23 @@ void read_object(const json::Node& node, const Run& run, std::vector<Expectation
   static constexpr std::pair<std::string_view, Check> kChecks[] = {
       {"max_time_us", Check::max_time}, {"min_time_us", Check::min_time}, {"min_busbw_GBps", Check::min_busbw},
       {"correct", Check::correct},      {"fastest", Check::fastest},      {"within_percent_of", Check::within}};
-  node.allow({"cluster", "engine", "ranks", "bytes", "algorithm", "max_time_us", "min_time_us", "min_busbw_GBps", "correct",
-              "fastest", "within_percent_of"});
+  node.allow({"cluster", "engine", "ranks", "bytes", "algorithm", "max_time_us", "min_time_us", "min_busbw_GBps",
+              "correct", "fastest", "within_percent_of"});
   const std::size_t before = all.size();
   for (const auto& [key, check] : kChecks) {
     const auto found = node.find(key);
     if (!found) continue;
-    if (run.kind != Run::Kind::collective && (check == Check::min_busbw || check == Check::fastest || check == Check::within))
+    if (run.kind != Run::Kind::collective &&
+        (check == Check::min_busbw || check == Check::fastest || check == Check::within))
       found->fail("is about a single collective; a run of several has one time");
-    Expectation e{.where = *found, .check = check, .subject = "", .cluster = {}, .engine = {}, .algorithm = {}, .ranks = {}, .bytes = {}};
+    Expectation e{.where = *found,
+                  .check = check,
+                  .subject = "",
+                  .cluster = {},
+                  .engine = {},
+                  .algorithm = {},
+                  .ranks = {},
+                  .bytes = {}};
     read_filters(node, run, e);
     read_check(*found, run, e);
     all.push_back(std::move(e));

@@ -34,7 +34,8 @@ std::vector<std::vector<Rank>> cut(const Groups& g, Rank ranks) {
     g.where->fail(fmt::format("{} ranks cannot be dealt out with stride {}: not a multiple of it", ranks, stride));
   const std::uint64_t size = g.size ? g.size : ranks / stride, block = size * stride;
   if (ranks % block != 0)
-    g.where->fail(fmt::format("{} ranks cannot be cut into blocks of {} (size {} x stride {})", ranks, block, size, stride));
+    g.where->fail(
+        fmt::format("{} ranks cannot be cut into blocks of {} (size {} x stride {})", ranks, block, size, stride));
   std::vector<std::vector<Rank>> lists;
   lists.reserve(ranks / size);
   for (Rank base = 0; base < ranks; base += Rank(block))
@@ -64,7 +65,8 @@ Groups read_groups(const json::Node& node) {
 std::vector<Communicator> communicators(const Groups& groups, const Cluster& cluster, const std::vector<Card>& cards) {
   const auto layout_of = [&](const std::vector<Rank>& members) {
     std::vector<Rank> node_of(members.empty() ? cards.size() : members.size());
-    for (std::size_t i = 0; i < node_of.size(); ++i) node_of[i] = cluster.node_of(cards[members.empty() ? i : members[i]]);
+    for (std::size_t i = 0; i < node_of.size(); ++i)
+      node_of[i] = cluster.node_of(cards[members.empty() ? i : members[i]]);
     return Layout::of(node_of);
   };
   std::vector<Communicator> all;

@@ -17,9 +17,9 @@ namespace gccl::sim {
 //   {"size": k, "stride": s}  k ranks s apart, within blocks of k*s ranks
 //   [[0, 3], [1, 2]]          exactly these, in this order; the other ranks take no part
 struct Groups {
-  Rank size = 0, stride = 0;               // 0: not stated
+  Rank size = 0, stride = 0;  // 0: not stated
   std::vector<std::vector<Rank>> lists;
-  std::optional<json::Node> where;         // absent: the whole world
+  std::optional<json::Node> where;  // absent: the whole world
 
   bool whole() const { return !where; }
 };
@@ -34,7 +34,8 @@ struct Communicator {
   Rank world(Rank r) const { return members.empty() ? r : members[r]; }
 };
 
-// The communicators of a world in which rank w sits on cards[w]. Throws json::InputError when the world cannot be cut so.
+// The communicators of a world in which rank w sits on cards[w]. Throws json::InputError when the world cannot be cut
+// so.
 std::vector<Communicator> communicators(const Groups& groups, const Cluster& cluster, const std::vector<Card>& cards);
 
 }  // namespace gccl::sim

@@ -69,7 +69,8 @@ std::vector<Card> place(const Placement& p, const Cluster& cluster, Rank ranks, 
       const json::Node list = p.where->at("cards");
       for (std::size_t i = 0; i < p.cards.size(); ++i)
         if (p.cards[i] >= cluster.cards())
-          list.items()[i].fail(fmt::format("found card {}, but {} has only {} cards", p.cards[i], cluster.name(), cluster.cards()));
+          list.items()[i].fail(
+              fmt::format("found card {}, but {} has only {} cards", p.cards[i], cluster.name(), cluster.cards()));
       if (p.cards.size() < ranks) list.fail(fmt::format("lists {} cards for {} ranks", p.cards.size(), ranks));
       order = p.cards;
     }

@@ -26,15 +26,18 @@ class Planner {
     for (std::size_t w = 0; w < plan_.worlds.size(); ++w) {
       check_stragglers(run, w);
       for (const Engine engine : run.engines) {
-        if (run.kind == Run::Kind::collective) add_collective(run, run_index, w, engine);
-        else add_streams(run, run_index, w, engine);
+        if (run.kind == Run::Kind::collective)
+          add_collective(run, run_index, w, engine);
+        else
+          add_streams(run, run_index, w, engine);
       }
     }
     for (std::size_t i = before; i < plan_.points.size(); ++i) messages_ += plan_.points[i].messages;
     if (messages_ > kMessagesTotalMax)
-      run.where.fail(fmt::format("the scenario would send about {:.2g} messages by this run, more than {:.0g}; leave out "
-                                 "sizes or algorithms",
-                                 messages_, kMessagesTotalMax));
+      run.where.fail(
+          fmt::format("the scenario would send about {:.2g} messages by this run, more than {:.0g}; leave out "
+                      "sizes or algorithms",
+                      messages_, kMessagesTotalMax));
   }
 
  private:
@@ -42,7 +45,8 @@ class Planner {
 
   void check_stragglers(const Run& run, std::size_t w) const {
     for (const auto& [s, where] : run.stragglers)
-      if (s.rank >= world(w).ranks()) where.fail(fmt::format("found rank {}, but there are only {} ranks", s.rank, world(w).ranks()));
+      if (s.rank >= world(w).ranks())
+        where.fail(fmt::format("found rank {}, but there are only {} ranks", s.rank, world(w).ranks()));
   }
 
   Communicators communicators_of(const Task& task, std::size_t w) {
@@ -51,7 +55,8 @@ class Planner {
     auto cut = communicators(task.groups, *world(w).cluster, world(w).cards);
     for (const Communicator& c : cut)
       if (task.root >= c.ranks())
-        task.where.at("root").fail(fmt::format("found rank {}, but the communicator has only {} ranks", task.root, c.ranks()));
+        task.where.at("root").fail(
+            fmt::format("found rank {}, but the communicator has only {} ranks", task.root, c.ranks()));
     return all = std::make_shared<const std::vector<Communicator>>(std::move(cut));
   }
 
@@ -78,9 +83,10 @@ class Planner {
       if (a.kind == part.task->kind && fits(part, a)) fitting.push_back(a);
     const Rank n = part.largest().ranks();
     const CountTable table = count_table(*part.task, part.bytes, n, plan_.seed);
-    const Algorithm* best =
-        cheapest(call_of(*part.task, part.bytes, n, &table), part.largest().layout->view(0), model_of(part, w), fitting);
-    if (!best) part.task->where.fail(fmt::format("no algorithm can serve this {} on {} ranks", name(part.task->kind), n));
+    const Algorithm* best = cheapest(call_of(*part.task, part.bytes, n, &table), part.largest().layout->view(0),
+                                     model_of(part, w), fitting);
+    if (!best)
+      part.task->where.fail(fmt::format("no algorithm can serve this {} on {} ranks", name(part.task->kind), n));
     return find_algorithm(best->kind, best->name);
   }
 
@@ -124,7 +130,12 @@ class Planner {
       const auto [list, chosen] = candidates(part, w);
       for (const Algorithm* a : list) {
         part.algorithm = a;
-        append({.run = run_index, .world = w, .engine = engine, .streams = {{part}}, .asked = {bytes}, .automatic = a == chosen,
+        append({.run = run_index,
+                .world = w,
+                .engine = engine,
+                .streams = {{part}},
+                .asked = {bytes},
+                .automatic = a == chosen,
                 .predicted_us = {}});
       }
       same->second.second = plan_.points.size();
@@ -171,16 +182,19 @@ class Planner {
     }
     if (!std::isnan(longest_us)) point.predicted_us = longest_us;
     if (point.messages > kMessagesMax)
-      run.where.fail(fmt::format("{} of {} would send about {:.2g} messages, more than {:.0g}", point.part().algorithm->name,
-                                 json::format_bytes(point.part().bytes), point.messages, kMessagesMax));
-    if (lanes > kLanesTotalMax) run.where.fail(fmt::format("would need {:.2g} lanes, more than {:.2g}", lanes, kLanesTotalMax));
+      run.where.fail(fmt::format("{} of {} would send about {:.2g} messages, more than {:.0g}",
+                                 point.part().algorithm->name, json::format_bytes(point.part().bytes), point.messages,
+                                 kMessagesMax));
+    if (lanes > kLanesTotalMax)
+      run.where.fail(fmt::format("would need {:.2g} lanes, more than {:.2g}", lanes, kLanesTotalMax));
     plan_.points.push_back(std::move(point));
   }
 
   void check_payload(const Part& part) const {
     double held = 0;
     for (const Communicator& c : *part.communicators) {
-      const double n = c.ranks(), count = double(elements(part.task->kind, part.bytes, c.ranks(), size_of(part.task->dtype)));
+      const double n = c.ranks(),
+                   count = double(elements(part.task->kind, part.bytes, c.ranks(), size_of(part.task->dtype)));
       switch (part.task->kind) {
         case Collective::alltoall:
         case Collective::alltoallv: held += 2 * n * n * count; break;
@@ -190,9 +204,10 @@ class Planner {
       }
     }
     if (held > kPayloadElementsMax)
-      part.task->where.fail(fmt::format("checking the payload of {} would hold about {:.2g} elements, more than {:.2g}; take "
-                                        "smaller sizes or \"payload\": \"none\"",
-                                        json::format_bytes(part.bytes), held, kPayloadElementsMax));
+      part.task->where.fail(
+          fmt::format("checking the payload of {} would hold about {:.2g} elements, more than {:.2g}; take "
+                      "smaller sizes or \"payload\": \"none\"",
+                      json::format_bytes(part.bytes), held, kPayloadElementsMax));
   }
 
   Plan& plan_;
@@ -226,7 +241,8 @@ Plan make_plan(Scenario scenario, const PlanOptions& options) {
   if (options.engine)
     for (Run& run : scenario.runs) {
       run.engines = {*options.engine};
-      std::erase_if(run.expectations, [&](const Expectation& e) { return e.engine && *e.engine != name(*options.engine); });
+      std::erase_if(run.expectations,
+                    [&](const Expectation& e) { return e.engine && *e.engine != name(*options.engine); });
     }
   Plan plan;
   plan.seed = options.seed.value_or(scenario.seed);

@@ -13,7 +13,7 @@ struct World {
   std::shared_ptr<const Cluster> cluster;
   std::string cluster_name;  // unique within the plan
   std::filesystem::path cluster_file;
-  std::vector<Card> cards;   // cards[w]: of world rank w
+  std::vector<Card> cards;  // cards[w]: of world rank w
 
   Rank ranks() const { return Rank(cards.size()); }
 };
@@ -33,13 +33,13 @@ struct Part {
 
 // One simulation: independent of all others.
 struct Point {
-  std::size_t run = 0, world = 0;        // indices
+  std::size_t run = 0, world = 0;  // indices
   Engine engine{};
   std::vector<std::vector<Part>> streams;
-  std::vector<Count> asked;              // the sizes that this point answers: several where they round to the same elements
-  bool automatic = false;                // the run asks for "auto" and this is the selector's choice
-  std::optional<double> predicted_us;    // closed form, without contention; absent where an algorithm has none
-  double messages = 0;                   // estimate, see estimate.hpp
+  std::vector<Count> asked;  // the sizes that this point answers: several where they round to the same elements
+  bool automatic = false;    // the run asks for "auto" and this is the selector's choice
+  std::optional<double> predicted_us;  // closed form, without contention; absent where an algorithm has none
+  double messages = 0;                 // estimate, see estimate.hpp
 
   const Part& part() const { return streams[0][0]; }
 };
@@ -52,14 +52,14 @@ struct Plan {
 };
 
 constexpr std::size_t kPointsMax = 10'000;
-constexpr double kMessagesMax = 2e9;        // of one point: about four minutes on the model engine
+constexpr double kMessagesMax = 2e9;  // of one point: about four minutes on the model engine
 constexpr double kMessagesTotalMax = 2e10;
 constexpr double kPayloadElementsMax = 1 << 26;
 constexpr double kLanesTotalMax = 1 << 28;  // of all ranks and collectives of one point
 
 struct PlanOptions {
-  std::optional<Engine> engine;         // instead of the scenario's; expectations about other engines are left out
-  std::optional<std::uint64_t> seed;    // instead of the scenario's
+  std::optional<Engine> engine;       // instead of the scenario's; expectations about other engines are left out
+  std::optional<std::uint64_t> seed;  // instead of the scenario's
 };
 
 // Loads the clusters. Throws json::InputError: more ranks than cards, a root or straggler that is no rank, an algorithm

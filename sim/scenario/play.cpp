@@ -116,12 +116,16 @@ Played play(const Plan& plan, const Point& point, const Engines& engines, bool t
   if (trace) prepared.workload.trace_ranks = std::min(world.ranks(), kTraceRanks);
   const Outcome outcome = (point.engine == Engine::model ? engines.model : engines.simgrid)(prepared.workload);
 
-  Json row = {{"run", point.run}, {"cluster", world.cluster_name}, {"label", run.label}, {"world_ranks", world.ranks()}};
+  Json row = {
+      {"run", point.run}, {"cluster", world.cluster_name}, {"label", run.label}, {"world_ranks", world.ranks()}};
   row["engine"] = name(point.engine);
-  if (run.kind == Run::Kind::collective) add_collective(row, point);
-  else add_streams(row, plan, point, operations_of(point, prepared, outcome));
+  if (run.kind == Run::Kind::collective)
+    add_collective(row, point);
+  else
+    add_streams(row, plan, point, operations_of(point, prepared, outcome));
   const double time_ns = double(outcome.time_ns), algbw = rate(row["bytes"].get<double>(), time_ns);
-  const double factor = run.kind == Run::Kind::collective ? bus_factor(run.task().kind, point.part().largest().ranks()) : 0;
+  const double factor =
+      run.kind == Run::Kind::collective ? bus_factor(run.task().kind, point.part().largest().ranks()) : 0;
   row["time_us"] = time_ns / 1e3;
   row["algbw_GBps"] = algbw;
   row["busbw_GBps"] = algbw * factor;
@@ -142,10 +146,11 @@ Played play(const Plan& plan, const Point& point, const Engines& engines, bool t
 std::string describe(const Plan& plan, const Point& point) {
   const World& world = plan.worlds[point.world];
   const Run& run = plan.scenario->runs[point.run];
-  std::string what = fmt::format("{} of {} collectives", run.kind == Run::Kind::sequence ? "sequence" : "concurrent run",
-                                 point.streams[0].size());
+  std::string what = fmt::format(
+      "{} of {} collectives", run.kind == Run::Kind::sequence ? "sequence" : "concurrent run", point.streams[0].size());
   if (run.kind == Run::Kind::collective)
-    what = fmt::format("{} {}, {}", name(run.task().kind), point.part().algorithm->name, json::format_bytes(bytes_of(point.part())));
+    what = fmt::format("{} {}, {}", name(run.task().kind), point.part().algorithm->name,
+                       json::format_bytes(bytes_of(point.part())));
   return fmt::format("{}, {} ranks of {} ({})", what, world.ranks(), world.cluster_name, name(point.engine));
 }
 

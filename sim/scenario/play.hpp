@@ -17,7 +17,8 @@ struct Engines {
 struct PreparedWorkload {
   Workload workload;
   std::vector<std::unique_ptr<CountTable>> tables;
-  std::vector<std::vector<std::pair<std::uint32_t, std::uint32_t>>> parts;  // per stream and task: its operations, [first, last)
+  std::vector<std::vector<std::pair<std::uint32_t, std::uint32_t>>>
+      parts;  // per stream and task: its operations, [first, last)
 };
 
 PreparedWorkload prepare(const Plan& plan, const Point& point);

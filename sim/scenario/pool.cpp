@@ -29,7 +29,8 @@ bool write_all(int fd, std::string_view text) {
   return true;
 }
 
-[[noreturn]] void run_child(int fd, pid_t parent, const std::function<std::string(std::size_t)>& job, std::size_t index) {
+[[noreturn]] void run_child(int fd, pid_t parent, const std::function<std::string(std::size_t)>& job,
+                            std::size_t index) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(1);  // it died before the line above
   signal(SIGINT, SIG_IGN);            // the parent decides what an interrupt means
@@ -122,14 +123,15 @@ class Children {
 
 }  // namespace
 
-std::vector<std::string> run_pool(const std::vector<std::size_t>& order, const std::function<std::string(std::size_t)>& job,
-                                  const PoolOptions& options) {
+std::vector<std::string> run_pool(const std::vector<std::size_t>& order,
+                                  const std::function<std::string(std::size_t)>& job, const PoolOptions& options) {
   std::vector<std::string> results(order.size());
   Children children;
   std::size_t started = 0, done = 0;
   while (done < order.size()) {
     if (options.stop && *options.stop) throw Interrupted();
-    while (started < order.size() && children.size() < std::max(1u, options.children)) children.start(order[started++], job);
+    while (started < order.size() && children.size() < std::max(1u, options.children))
+      children.start(order[started++], job);
     for (auto& [index, text] : children.wait()) {
       results[index] = std::move(text);
       ++done;

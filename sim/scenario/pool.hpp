@@ -28,11 +28,11 @@ struct PoolOptions {
   const StopFlag* stop = nullptr;
 };
 
-// results[j] = job(j) for each j in `order`, which holds 0 .. order.size()-1 in any order; jobs start in this order. Each
-// job runs in a child of its own: it sees memory as it is now, changes to it are lost, and it may crash. Children end
-// with their parent. Throws JobFailed at the first job that fails and Interrupted, in both cases without any child left.
-// Needs a process without other threads.
-std::vector<std::string> run_pool(const std::vector<std::size_t>& order, const std::function<std::string(std::size_t)>& job,
-                                  const PoolOptions& options);
+// results[j] = job(j) for each j in `order`, which holds 0 .. order.size()-1 in any order; jobs start in this order.
+// Each job runs in a child of its own: it sees memory as it is now, changes to it are lost, and it may crash. Children
+// end with their parent. Throws JobFailed at the first job that fails and Interrupted, in both cases without any child
+// left. Needs a process without other threads.
+std::vector<std::string> run_pool(const std::vector<std::size_t>& order,
+                                  const std::function<std::string(std::size_t)>& job, const PoolOptions& options);
 
 }  // namespace gccl::sim

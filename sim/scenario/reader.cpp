@@ -27,7 +27,8 @@ auto one_or_list(const json::Node& node, std::size_t most, F read) {
   }
   for (const json::Node& item : node.items(1, most)) {
     auto value = read(item);
-    if (std::find(all.begin(), all.end(), value) != all.end()) item.fail(fmt::format("{} appears twice", item.raw().dump()));
+    if (std::find(all.begin(), all.end(), value) != all.end())
+      item.fail(fmt::format("{} appears twice", item.raw().dump()));
     all.push_back(std::move(value));
   }
   return all;
@@ -59,8 +60,8 @@ std::vector<std::pair<Straggler, json::Node>> read_stragglers(const json::Node& 
 std::vector<Task> read_sequence(const json::Node& node) {
   std::vector<Task> tasks;
   for (const json::Node& item : node.items(1, kStagesMax)) {
-    item.allow({"collective", "bytes", "dtype", "op", "root", "in_place", "algorithm", "shares", "lanes", "window", "groups",
-                "counts"});
+    item.allow({"collective", "bytes", "dtype", "op", "root", "in_place", "algorithm", "shares", "lanes", "window",
+                "groups", "counts"});
     tasks.push_back(read_task(item, true));
   }
   return tasks;
@@ -73,12 +74,13 @@ Run read_run(const json::Node& node) {
   if (sequence || concurrent) {
     node.allow({"label", "sequence", "concurrent", "engine", "payload", "stragglers", "expect"});
     run.kind = sequence ? Run::Kind::sequence : Run::Kind::concurrent;
-    if (sequence) run.streams.push_back(read_sequence(*sequence));
+    if (sequence)
+      run.streams.push_back(read_sequence(*sequence));
     else
       for (const json::Node& stream : concurrent->items(1, kStreamsMax)) run.streams.push_back(read_sequence(stream));
   } else {
-    node.allow({"label", "collective", "bytes", "dtype", "op", "root", "in_place", "algorithms", "shares", "lanes", "window",
-                "groups", "counts", "engine", "payload", "stragglers", "expect", "sequence", "concurrent"});
+    node.allow({"label", "collective", "bytes", "dtype", "op", "root", "in_place", "algorithms", "shares", "lanes",
+                "window", "groups", "counts", "engine", "payload", "stragglers", "expect", "sequence", "concurrent"});
     run.streams.push_back({read_task(node, false)});
   }
   if (const auto n = node.find("label")) run.label = read_text(*n);

@@ -44,7 +44,8 @@ Json mark_and_choose(const Plan& plan, std::vector<Json>& rows) {
       if (!plan.points[i].automatic) continue;
       const double chosen_us = rows[i]["time_us"], best_us = best["time_us"];
       Json c;
-      for (const char* key : {"run", "cluster", "collective", "engine", "ranks", "bytes", "dtype"}) c[key] = rows[i][key];
+      for (const char* key : {"run", "cluster", "collective", "engine", "ranks", "bytes", "dtype"})
+        c[key] = rows[i][key];
       c["chosen"] = rows[i]["algorithm"];
       c["chosen_us"] = chosen_us;
       c["fastest"] = best["algorithm"];
@@ -63,7 +64,10 @@ Json clusters_of(const Plan& plan) {
   for (const World& w : plan.worlds) {
     if (w.cluster_name == last) continue;
     last = w.cluster_name;
-    all.push_back({{"name", w.cluster_name}, {"file", w.cluster_file.string()}, {"cards", w.cluster->cards()}, {"nodes", w.cluster->nodes()}});
+    all.push_back({{"name", w.cluster_name},
+                   {"file", w.cluster_file.string()},
+                   {"cards", w.cluster->cards()},
+                   {"nodes", w.cluster->nodes()}});
   }
   return all;
 }
@@ -91,7 +95,8 @@ ScenarioResult run_plan(const Plan& plan, const Engines& engines, const RunOptio
     text = {};
   }
   Json choices = mark_and_choose(plan, rows), expectations = evaluate(plan, rows);
-  const bool ok = std::all_of(expectations.begin(), expectations.end(), [](const Json& e) { return e["ok"].get<bool>(); });
+  const bool ok =
+      std::all_of(expectations.begin(), expectations.end(), [](const Json& e) { return e["ok"].get<bool>(); });
   const Scenario& s = *plan.scenario;
   result.document = {{"schema", "gccl/result/1"},
                      {"version", GCCL_VERSION},

@@ -7,8 +7,8 @@
 namespace gccl::sim {
 
 struct RunOptions {
-  unsigned jobs = 1;   // children at once
-  bool trace = false;  // record the first point's trace
+  unsigned jobs = 1;                                               // children at once
+  bool trace = false;                                              // record the first point's trace
   std::function<void(std::size_t done, std::size_t of)> progress;  // may be empty
   const StopFlag* stop = nullptr;
 };

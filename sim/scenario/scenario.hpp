@@ -1,5 +1,6 @@
-// A scenario: what to run, on which clusters, and what must come out. The vocabulary of "gccl/scenario/1" (docs/formats.md)
-// once its mistakes are ruled out; what depends on a cluster's size is checked by sim/scenario/plan.hpp.
+// A scenario: what to run, on which clusters, and what must come out. The vocabulary of "gccl/scenario/1"
+// (docs/formats.md) once its mistakes are ruled out; what depends on a cluster's size is checked by
+// sim/scenario/plan.hpp.
 #pragma once
 
 #include <filesystem>
@@ -20,8 +21,8 @@ std::string_view name(Engine);
 
 // Which algorithms a task is run with.
 struct Candidates {
-  bool all = false;        // every one that fits, variants excepted
-  bool automatic = false;  // the selector's choice
+  bool all = false;                                            // every one that fits, variants excepted
+  bool automatic = false;                                      // the selector's choice
   std::vector<std::pair<const Algorithm*, json::Node>> named;  // and where each is named
 };
 
@@ -32,13 +33,13 @@ struct Task {
   std::vector<Count> bytes{0};  // see sizes.hpp; exactly one inside a sequence
   Dtype dtype = Dtype::f32;
   Reduction op = Reduction::sum;
-  Rank root = 0;                // a rank of each group
+  Rank root = 0;  // a rank of each group
   bool in_place = false;
-  Candidates algorithms;        // exactly one inside a sequence
+  Candidates algorithms;  // exactly one inside a sequence
   Count shares = 1, lanes = 1;
   unsigned window = 8;
   Groups groups;
-  Distribution counts;          // alltoallv
+  Distribution counts;  // alltoallv
 };
 
 // One entry of "runs": a single collective, or several in a row and beside each other.

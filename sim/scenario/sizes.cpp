@@ -9,7 +9,8 @@ namespace gccl::sim {
 namespace {
 
 bool counts_vector(Collective k) {
-  return k == Collective::allreduce || k == Collective::broadcast || k == Collective::reduce || k == Collective::sendrecv;
+  return k == Collective::allreduce || k == Collective::broadcast || k == Collective::reduce ||
+         k == Collective::sendrecv;
 }
 
 std::vector<Count> range(const json::Node& node) {
@@ -36,7 +37,8 @@ std::vector<Count> read_sizes(const json::Node& node) {
   std::vector<Count> sizes;
   for (const json::Node& item : node.items(1, kSizesMax)) {
     const Count size = item.bytes();
-    if (std::find(sizes.begin(), sizes.end(), size) != sizes.end()) item.fail(fmt::format("size {} appears twice", size));
+    if (std::find(sizes.begin(), sizes.end(), size) != sizes.end())
+      item.fail(fmt::format("size {} appears twice", size));
     sizes.push_back(size);
   }
   return sizes;

@@ -15,8 +15,8 @@ namespace {
 using Json = nlohmann::json;
 using Cells = std::vector<std::vector<std::string>>;
 
-// Columns as wide as their widest cell; the first is flush left, the others right. Splits into blocks of columns that fit
-// the width, each beginning with the first column.
+// Columns as wide as their widest cell; the first is flush left, the others right. Splits into blocks of columns that
+// fit the width, each beginning with the first column.
 std::string aligned(const Cells& rows, std::size_t width) {
   std::vector<std::size_t> widths(rows[0].size(), 0);
   for (const auto& row : rows)
@@ -99,13 +99,15 @@ std::string operations(const Json& row, std::size_t width) {
     line.push_back(format_time(o["begin_us"]));
     line.push_back(format_time(o["end_us"]));
   }
-  return aligned(table, width) + fmt::format("  total {}, {} messages{}\n", format_time(row["time_us"]), row["messages"].dump(),
-                                             row["wrong"].is_null() ? "" : fmt::format(", {} wrong elements", row["wrong"].dump()));
+  return aligned(table, width) +
+         fmt::format("  total {}, {} messages{}\n", format_time(row["time_us"]), row["messages"].dump(),
+                     row["wrong"].is_null() ? "" : fmt::format(", {} wrong elements", row["wrong"].dump()));
 }
 
 std::string title(const Json& row) {
   std::string text = row["collective"];
-  if (!row["label"].get_ref<const std::string&>().empty()) text += fmt::format(" \"{}\"", row["label"].get<std::string>());
+  if (!row["label"].get_ref<const std::string&>().empty())
+    text += fmt::format(" \"{}\"", row["label"].get<std::string>());
   text += fmt::format(" on {}, {} ranks", row["cluster"].get<std::string>(), row["world_ranks"].dump());
   if (row.value("groups", 1) > 1) text += fmt::format(" in {} groups of {}", row["groups"].dump(), row["ranks"].dump());
   if (row.contains("dtype")) text += fmt::format(", {}", row["dtype"].get<std::string>());
@@ -134,13 +136,13 @@ std::string choices(const Json& result) {
   std::string text = "auto against the fastest simulated\n";
   for (const auto& [key, s] : sums) {
     const auto& [run, cluster, collective, engine] = key;
-    text += fmt::format("  {} on {} ({}): the fastest at {} of {} sizes; mean {:.2g} % behind", collective, cluster, engine, s.best,
-                        s.points, s.total / double(s.points));
+    text += fmt::format("  {} on {} ({}): the fastest at {} of {} sizes; mean {:.2g} % behind", collective, cluster,
+                        engine, s.best, s.points, s.total / double(s.points));
     const double worst = (*s.worst)["regret_percent"];
     if (worst > 0)
-      text += fmt::format(", worst {:.3g} % at {} ({} {}, {} {})", worst, size_text(*s.worst), (*s.worst)["chosen"].get<std::string>(),
-                          format_time((*s.worst)["chosen_us"]), (*s.worst)["fastest"].get<std::string>(),
-                          format_time((*s.worst)["fastest_us"]));
+      text += fmt::format(", worst {:.3g} % at {} ({} {}, {} {})", worst, size_text(*s.worst),
+                          (*s.worst)["chosen"].get<std::string>(), format_time((*s.worst)["chosen_us"]),
+                          (*s.worst)["fastest"].get<std::string>(), format_time((*s.worst)["fastest_us"]));
     text += '\n';
   }
   return text + '\n';
@@ -172,8 +174,10 @@ std::string result_tables(const Json& result, std::size_t columns) {
       one_size = one_size && rows[end]["bytes"] == rows[i]["bytes"];
     }
     text += title(rows[i]);
-    if (rows[i].contains("operations")) text += operations(rows[i], columns);
-    else text += one_size ? by_algorithm(group, columns) : by_size(group, columns), marked = true;
+    if (rows[i].contains("operations"))
+      text += operations(rows[i], columns);
+    else
+      text += one_size ? by_algorithm(group, columns) : by_size(group, columns), marked = true;
     text += '\n';
   }
   if (marked) text += "* the fastest   @ chosen by \"auto\"\n\n";
@@ -184,8 +188,8 @@ std::string expectation_lines(const Json& result, bool broken_only) {
   std::string text;
   for (const Json& e : result["expectations"]) {
     if (broken_only && e["ok"].get<bool>()) continue;
-    text += fmt::format("{}  {}; found {}  [{}]\n", e["ok"].get<bool>() ? "held  " : "BROKEN", e["text"].get<std::string>(),
-                        e["found"].get<std::string>(), e["pointer"].get<std::string>());
+    text += fmt::format("{}  {}; found {}  [{}]\n", e["ok"].get<bool>() ? "held  " : "BROKEN",
+                        e["text"].get<std::string>(), e["found"].get<std::string>(), e["pointer"].get<std::string>());
   }
   return text;
 }

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "sim/json/nearest.hpp"
 #include "libgccl/schedule/lane.hpp"
+#include "sim/json/nearest.hpp"
 #include "sim/scenario/scenario.hpp"
 #include "sim/scenario/sizes.hpp"
 
@@ -28,11 +28,14 @@ void read_algorithm(const json::Node& node, Collective kind, bool in_sequence, C
     if (!in_sequence) names.push_back("all");
     std::string elsewhere;
     for (const Algorithm& other : algorithms()) {
-      if (other.kind == kind) names.push_back(other.name);
-      else if (other.name == found) elsewhere += fmt::format("{}{}", elsewhere.empty() ? "" : ", ", name(other.kind));
+      if (other.kind == kind)
+        names.push_back(other.name);
+      else if (other.name == found)
+        elsewhere += fmt::format("{}{}", elsewhere.empty() ? "" : ", ", name(other.kind));
     }
     node.fail(fmt::format("{} has no algorithm \"{}\"{}{}", name(kind), found.substr(0, 60),
-                          elsewhere.empty() ? "" : fmt::format(" (it is one of {})", elsewhere), suggestion(found, names)));
+                          elsewhere.empty() ? "" : fmt::format(" (it is one of {})", elsewhere),
+                          suggestion(found, names)));
   }
 }
 
@@ -85,8 +88,10 @@ Task read_task(const json::Node& node, bool in_sequence) {
   if (const auto n = node.find("in_place")) t.in_place = n->boolean();
   read_special(node, t);
   const auto algorithms = node.find(in_sequence ? "algorithm" : "algorithms");
-  if (algorithms) t.algorithms = read_algorithms(*algorithms, t.kind, in_sequence);
-  else t.algorithms.automatic = true;
+  if (algorithms)
+    t.algorithms = read_algorithms(*algorithms, t.kind, in_sequence);
+  else
+    t.algorithms.automatic = true;
   if (const auto n = node.find("lanes")) t.lanes = Count(n->integer(1, kLanesMax));
   t.shares = t.lanes;
   if (const auto n = node.find("shares")) t.shares = Count(n->integer(1, kSharesMax));

@@ -30,8 +30,8 @@ class Flows {
   void start(EventId id, std::span<const LinkId> route, Count bytes, Nanos now);
 
   // Plays until the first instant in which flows end, or until `limit` (< 0: no limit), whichever is earlier. Appends
-  // the ids of the flows that ended, and returns the instant. Requires !idle(). Throws std::runtime_error when no flow can
-  // ever end.
+  // the ids of the flows that ended, and returns the instant. Requires !idle(). Throws std::runtime_error when no flow
+  // can ever end.
   Nanos advance(Nanos limit, std::vector<EventId>& ended);
 
  private:

@@ -9,7 +9,7 @@
 namespace gccl::test {
 namespace {
 
-constexpr std::size_t kGuard = 64;        // bytes around each buffer that nobody may touch
+constexpr std::size_t kGuard = 64;  // bytes around each buffer that nobody may touch
 constexpr unsigned char kPoison = 0xa5;
 
 std::unique_ptr<MpiCommunicator> world;
@@ -50,7 +50,8 @@ std::string fault(MpiCommunicator& comm, const Case& k) {
   const auto at = [&](const Region& x) {
     return (x.buffer == Buffer::input ? input : output).data() + x.offset * each;
   };
-  if (from.count * each != given.size() || to.count * each != due.size()) return "the call's sizes are not the oracle's";
+  if (from.count * each != given.size() || to.count * each != due.size())
+    return "the call's sizes are not the oracle's";
   std::copy(given.begin(), given.end(), at(from));
   const Bytes input_before = input.bytes;
 
@@ -70,7 +71,9 @@ bool check(MpiCommunicator& comm, const Case& k) {
 }
 
 // Counts of alltoallv, with zeros; in place they must be symmetric.
-Count skewed(const void* base, Rank from, Rank to) { return *static_cast<const Count*>(base) * ((from * 3 + to) % 4) / 2; }
+Count skewed(const void* base, Rank from, Rank to) {
+  return *static_cast<const Count*>(base) * ((from * 3 + to) % 4) / 2;
+}
 Count symmetric(const void* base, Rank from, Rank to) { return skewed(base, std::min(from, to), std::max(from, to)); }
 CountOf counts_for(bool in_place) { return in_place ? symmetric : skewed; }
 
@@ -100,7 +103,8 @@ TEST_CASE("every algorithm leaves the right elements for every count, root and p
           const std::size_t types = dtypes().size();
           for (unsigned choice = 0; choice < 2; ++choice, ++turn) {
             const Call call{a.kind, count, root, in_place, counts_for(in_place), &count};
-            const Case k{&a, call, dtypes()[(turn * 7 + turn / types) % types], Reduction(turn % 5), slicing_of(turn / 2)};
+            const Case k{&a, call, dtypes()[(turn * 7 + turn / types) % types], Reduction(turn % 5),
+                         slicing_of(turn / 2)};
             if (sampled(a, turn) && fits(k)) wrong += !check(*world, k);
           }
         }
@@ -150,8 +154,8 @@ TEST_CASE("algorithms that look at nodes serve any placement of the ranks") {
       unsigned wrong = 0;
       for (Count count : {Count(1), Count(50)})
         for (bool in_place : {false, true}) {
-          const Case k{&a, Call{a.kind, count, n - 1, in_place, counts_for(in_place), &count}, Dtype::f32, Reduction::avg,
-                       slicing_of(unsigned(count) + in_place)};
+          const Case k{&a, Call{a.kind, count, n - 1, in_place, counts_for(in_place), &count}, Dtype::f32,
+                       Reduction::avg, slicing_of(unsigned(count) + in_place)};
           if (a.can(k.call, comm->view())) wrong += !check(*comm, k);
         }
       CHECK_MESSAGE(wrong == 0, name(a.kind), " ", a.name);
@@ -215,7 +219,8 @@ TEST_CASE("wrong arguments come back as errors and leave the communicator usable
   CHECK(text(good, in, out, {1, 0, 8}) == "allreduce ring: shares and lanes must be at least 1");
   CHECK(text(good, in, out, {1, 1, 1}) == "allreduce ring: window must be 2 to 32");
   CHECK(text(good, in, out, {1, 1, 33}) == "allreduce ring: window must be 2 to 32");
-  CHECK(text(good, in, out, {Count(1) << 40, Count(1) << 40, 8}).find("more lanes than MPI has tags") != std::string::npos);
+  CHECK(text(good, in, out, {Count(1) << 40, Count(1) << 40, 8}).find("more lanes than MPI has tags") !=
+        std::string::npos);
   CHECK(text(good, in, out) == "");
   CHECK(out[3] == 4 * std::int32_t(world->size()));
 }
@@ -232,7 +237,8 @@ TEST_CASE("calls that differ between ranks are an error, not a wrong answer") {
   const Status s = comm->run(*direct, Call{Collective::sendrecv, count}, Dtype::i64, Reduction::sum, in, out);
   if (comm->rank() == 1) CHECK(s.text().find("a message of 40 bytes came where 72 were due") == 0);
   if (comm->rank() == 2 % comm->size()) CHECK(s.text().find("MPI_ERR_TRUNCATE") != std::string::npos);
-  if (!s.ok()) CHECK(comm->run(*direct, Call{Collective::sendrecv, 5}, Dtype::i64, Reduction::sum, in, out).text() == s.text());
+  if (!s.ok())
+    CHECK(comm->run(*direct, Call{Collective::sendrecv, 5}, Dtype::i64, Reduction::sum, in, out).text() == s.text());
 }
 
 }  // namespace

@@ -13,7 +13,8 @@ namespace gccl::test {
 
 using Bytes = std::vector<unsigned char>;
 
-// The nearest binary float with `mantissa` stored bits, ties to even; |x| is small, so neither end of the range matters.
+// The nearest binary float with `mantissa` stored bits, ties to even; |x| is small, so neither end of the range
+// matters.
 inline std::uint16_t nearest_bits(double x, int mantissa, int bias) {
   if (x == 0) return 0;
   int exponent = 0;
@@ -88,8 +89,8 @@ inline unsigned mix(unsigned a, unsigned b, unsigned c) {
   return h ^ h >> 13;
 }
 
-// Element i of rank r's input, of which block `to` goes to rank `to` where the collective has such blocks. Small enough for
-// every sum and product of up to 16 ranks to be exact in every type.
+// Element i of rank r's input, of which block `to` goes to rank `to` where the collective has such blocks. Small enough
+// for every sum and product of up to 16 ranks to be exact in every type.
 inline int element(const Call& c, Reduction op, Rank r, Rank to, Count i) {
   const unsigned h = mix(r, to, unsigned(i));
   if (!reduces(c.kind)) return int(h % 251) - 125;

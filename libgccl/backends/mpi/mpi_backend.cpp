@@ -10,8 +10,14 @@ static_assert(Backend<MpiBackend>);
 
 MpiBackend::MpiBackend(MPI_Comm comm, Dtype dtype, Reduction op, Buffers buffers, std::vector<LaneMemory>& memory,
                        std::size_t message_bytes_max)
-    : comm_(comm), dtype_(dtype), op_(op), element_bytes_(size_of(dtype)), message_bytes_max_(message_bytes_max),
-      buffers_(std::move(buffers)), memory_(memory), rest_(memory.size()) {}
+    : comm_(comm),
+      dtype_(dtype),
+      op_(op),
+      element_bytes_(size_of(dtype)),
+      message_bytes_max_(message_bytes_max),
+      buffers_(std::move(buffers)),
+      memory_(memory),
+      rest_(memory.size()) {}
 
 std::byte* MpiBackend::address(std::uint32_t lane, const Region& r) const {
   const std::size_t at = r.offset * element_bytes_;

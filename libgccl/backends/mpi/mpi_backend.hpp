@@ -86,7 +86,8 @@ class MpiBackend {
   // In step with each other; in the order in which they were posted.
   std::vector<MPI_Request> requests_;
   std::vector<Flight> flights_;
-  std::vector<std::array<std::uint32_t, kWindowMax>> rest_;  // per lane and place: requests of the step not yet complete
+  std::vector<std::array<std::uint32_t, kWindowMax>>
+      rest_;  // per lane and place: requests of the step not yet complete
 
   // progress()'s own, kept to spare allocations.
   std::vector<int> done_;

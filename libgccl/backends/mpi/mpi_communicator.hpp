@@ -12,8 +12,8 @@ namespace gccl {
 // How a call is cut up (see sliced). The same on every rank.
 struct Slicing {
   Count shares = 1;
-  Count lanes = 1;      // at most the largest MPI tag; lanes beyond `shares` stay empty
-  unsigned window = 8;  // steps in flight per lane, 2 .. kWindowMax: with 1, two ranks could wait in a send to each other
+  Count lanes = 1;  // at most the largest MPI tag; lanes beyond `shares` stay empty
+  unsigned window = 8;  // steps in flight per lane, 2 .. kWindowMax; with 1 a send could wait for a send
 };
 
 // A private duplicate of an MPI communicator, and the memory its calls work with (kept between calls). The caller
@@ -38,9 +38,9 @@ class MpiCommunicator {
   void use_message_bytes_max(std::size_t bytes);
 
   // Carries out `call`. Collective: every rank passes the same arguments apart from its buffers. Buffers hold
-  // input_count() and output_count() elements (see call.hpp), aligned to the element, and are apart from each other; one
-  // without elements may be null. `op` matters to reducing collectives only. Returns once this rank's part is complete.
-  // Wrong arguments are an error before anything is sent. They leave the communicator as it was.
+  // input_count() and output_count() elements (see call.hpp), aligned to the element, and are apart from each other;
+  // one without elements may be null. `op` matters to reducing collectives only. Returns once this rank's part is
+  // complete. Wrong arguments are an error before anything is sent. They leave the communicator as it was.
   Status run(const Algorithm& algorithm, const Call& call, Dtype dtype, Reduction op, const void* input, void* output,
              Slicing slicing = {});
 

@@ -1,0 +1,356 @@
+// The program as a user meets it: exit codes, one-line errors, whole output files, interrupts.
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <thread>
+
+#include "tests/support/json_schema.hpp"
+
+using Json = nlohmann::json;
+namespace fs = std::filesystem;
+
+namespace {
+
+const fs::path kRoot = GCCL_SOURCE_DIR;
+
+// A folder that goes with the test.
+struct Folder {
+  fs::path path;
+  Folder() {
+    std::string name = (fs::temp_directory_path() / "gccl-cli-XXXXXX").string();
+    REQUIRE(mkdtemp(name.data()));
+    path = name;
+  }
+  ~Folder() { fs::remove_all(path); }
+  fs::path write(const std::string& name, std::string_view text) const {
+    std::ofstream(path / name, std::ios::binary) << text;
+    return path / name;
+  }
+  std::set<std::string> files() const {
+    std::set<std::string> all;
+    for (const auto& e : fs::directory_iterator(path)) all.insert(e.path().filename().string());
+    return all;
+  }
+};
+
+std::string read_text(const fs::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+struct Ended {
+  int code;  // 128 + signal when it was killed
+  std::string out, err;
+};
+
+// The program under way, in a process group of its own, in `cwd`.
+class Program {
+ public:
+  Program(std::vector<std::string> arguments, const fs::path& cwd) {
+    arguments.insert(arguments.begin(), GCCL_PROGRAM);
+    std::vector<char*> argv;
+    for (std::string& a : arguments) argv.push_back(a.data());
+    argv.push_back(nullptr);
+    pid_ = fork();
+    REQUIRE(pid_ >= 0);
+    if (pid_ == 0) {
+      setpgid(0, 0);
+      const auto redirect = [](const fs::path& file, int fd) {
+        dup2(open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), fd);
+      };
+      redirect(streams_.path / "out", 1);
+      redirect(streams_.path / "err", 2);
+      if (chdir(cwd.c_str()) == 0) execv(argv[0], argv.data());
+      _exit(127);
+    }
+    setpgid(pid_, pid_);
+  }
+  pid_t pid() const { return pid_; }
+  Ended wait() {
+    int status = 0;
+    waitpid(pid_, &status, 0);
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), read_text(streams_.path / "out"),
+            read_text(streams_.path / "err")};
+  }
+  // True once no process of the group is left.
+  bool group_ends(std::chrono::seconds limit) const {
+    for (const auto end = std::chrono::steady_clock::now() + limit; std::chrono::steady_clock::now() < end;) {
+      if (kill(-pid_, 0) != 0) return true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    return false;
+  }
+
+ private:
+  Folder streams_;
+  pid_t pid_;
+};
+
+Ended run_gccl(const std::vector<std::string>& arguments, const fs::path& cwd = kRoot) {
+  return Program(arguments, cwd).wait();
+}
+
+bool one_line(const std::string& text) { return !text.empty() && text.find('\n') == text.size() - 1; }
+
+std::string scenario(
+    const std::string& rest = R"("runs":[{"collective":"allreduce","bytes":64,"algorithms":"ring"}])") {
+  return fmt::format(R"({{"schema":"gccl/scenario/1","name":"t","cluster":"{}",{}}})",
+                     (kRoot / "topologies/pcie-box.json").string(), rest);
+}
+
+// Takes minutes on the model engine: a ring over 2048 ranks, many times.
+std::string long_scenario() {
+  std::string bytes;
+  for (int i = 1; i <= 100; ++i) bytes += fmt::format("{}{}", i > 1 ? "," : "", i * 1000000);
+  return fmt::format(
+      R"({{"schema":"gccl/scenario/1","name":"long","cluster":"{}","runs":[{{"collective":"allreduce","bytes":[{}],"algorithms":"ring"}}]}})",
+      (kRoot / "topologies/dgx-h100-superpod-2048.json").string(), bytes);
+}
+
+}  // namespace
+
+TEST_CASE("the program alone prints help, and its version when asked") {
+  const Ended help = run_gccl({});
+  CHECK(help.code == 0);
+  for (const char* word : {"run", "list", "topology", "verify"}) CHECK(help.out.find(word) != std::string::npos);
+  const Ended version = run_gccl({"--version"});
+  CHECK(version.code == 0);
+  CHECK(version.out.starts_with("gccl "));
+  CHECK(run_gccl({"run", "--help"}).code == 0);
+}
+
+TEST_CASE("wrong command lines give one line with the nearest valid word and exit code 2") {
+  const std::pair<std::vector<std::string>, std::string> kCases[] = {
+      {{"rnu"}, "unknown command \"rnu\"; did you mean \"run\"?"},
+      {{"lst", "algorithms"}, "did you mean \"list\"?"},
+      {{"run", "x.json", "--jsn", "y"}, "unknown option \"--jsn\"; did you mean \"--json\"?"},
+      {{"run", "x.json", "--jsn=y"}, "did you mean \"--json\"?"},
+      {{"run"}, "scenario is required"},
+      {{"run", "x.json", "y.json"}, "unknown argument \"y.json\""},
+      {{"run", "x.json", "--jobs", "0"}, "--jobs"},
+      {{"run", "x.json", "--seed", "abc"}, "--seed"},
+      {{"run", "x.json", "--seed", "-1"}, "--seed"},
+      {{"run", "allreduce-2048", "--engine", "simgrd"}, "--engine: found \"simgrd\"; did you mean \"simgrid\"?"},
+      {{"run", "allreduce-2047"}, "did you mean \"allreduce-2048\"?"},
+      {{"run", "no/such/file.json"}, "no/such/file.json: no such file"},
+      {{"run", "/"}, "is a folder"},
+      {{"list", "algoritms"}, "did you mean \"algorithms\"?"},
+  };
+  for (const auto& [arguments, expected] : kCases) {
+    const Ended e = run_gccl(arguments);
+    CAPTURE(expected);
+    CAPTURE(e.err);
+    CHECK(e.code == 2);
+    CHECK(one_line(e.err));
+    CHECK(e.err.starts_with("gccl: "));
+    CHECK(e.err.find(expected) != std::string::npos);
+    CHECK(e.out.empty());
+  }
+}
+
+TEST_CASE("wrong scenarios give one line with file and pointer and exit code 2") {
+  const Folder folder;
+  const std::string box = (kRoot / "topologies/pcie-box.json").string();
+  const auto run = [](const std::string& more) {
+    return scenario(R"("runs":[{"collective":"allreduce","bytes":64)" + more + "}]");
+  };
+  // Parameter sets that name each other, and a cluster that uses them.
+  folder.write("a.json", R"({"schema":"gccl/parameters/1","name":"a","base":"b.json"})");
+  folder.write("b.json", R"({"schema":"gccl/parameters/1","name":"b","base":"a.json"})");
+  Json cluster = Json::parse(read_text(box));
+  cluster["parameters"] = "a.json";
+  folder.write("cyclic.json", cluster.dump());
+  cluster["parameters"] = "missing.json";
+  folder.write("dangling.json", cluster.dump());
+  const auto on = [](const std::string& file) {
+    return fmt::format(
+        R"({{"schema":"gccl/scenario/1","name":"t","cluster":"{}","runs":[{{"collective":"barrier"}}]}})", file);
+  };
+  const std::pair<std::string, std::string> kCases[] = {
+      {"", "not valid JSON"},
+      {"{", "not valid JSON at line 1"},
+      {"[]", "expected an object"},
+      {"{}", "/: key \"schema\" is missing"},
+      {scenario(R"("runs":[],"runss":1)"), "/: unknown key \"runss\"; did you mean \"runs\"?"},
+      {run(R"(,"byte":1)"), "/runs/0: unknown key \"byte\"; did you mean \"bytes\"?"},
+      {run(R"(,"bytes":1)"), "key \"bytes\" appears twice"},
+      {run(R"(,"in_place":1)"), "/runs/0/in_place: found 1, expected true or false"},
+      {run(R"(,"algorithms":"rings")"),
+       "/runs/0/algorithms: allreduce has no algorithm \"rings\"; did you mean \"ring\"?"},
+      {run(R"(,"root":0)"), "/runs/0/root: "},
+      {scenario(R"("ranks":0,"runs":[{"collective":"barrier"}])"), "/ranks: found 0, expected an integer from 1"},
+      {scenario(R"("ranks":9,"runs":[{"collective":"barrier"}])"), "/ranks: found 9 ranks, but"},
+      {scenario(R"("ranks":9,"runs":[{"collective":"barrier"}])"), "has only 8 cards"},
+      {scenario(R"("runs":[{"collective":"allreduce","bytes":-1}])"), "/runs/0/bytes: found -1"},
+      {scenario(R"("runs":[{"collective":"allreduce","bytes":1e300}])"), "/runs/0/bytes: found 1e+300"},
+      {scenario(R"("runs":[{"collective":"allreduce","bytes":"8 apples"}])"), "/runs/0/bytes: found \"8 apples\""},
+      {scenario(R"("runs":[])"), "/runs: has 0 elements"},
+      {scenario(R"("runs":[{"collective":"broadcast","bytes":8,"root":8}])"), "/runs/0/root: found rank 8"},
+      {on("nowhere.json"), "/cluster: there is no file"},
+      {on("cyclic.json"), "/base: parameter set"},
+      {on("dangling.json"), "missing.json"},
+      {on("scenario.json"), "/schema: found \"gccl/scenario/1\""},
+      {std::string(200000, '['), "nested deeper than 64 levels"},
+  };
+  for (const auto& [text, expected] : kCases) {
+    const fs::path file = folder.write("scenario.json", text);
+    const Ended e = run_gccl({"run", file.string()});
+    CAPTURE(text.substr(0, 300));
+    CAPTURE(expected);
+    CAPTURE(e.err);
+    CHECK(e.code == 2);
+    CHECK(one_line(e.err));
+    CHECK(e.err.starts_with("gccl: " + folder.path.string()));
+    CHECK(e.err.find(expected) != std::string::npos);
+    CHECK(e.out.empty());
+  }
+  folder.write("big.json", "");
+  fs::resize_file(folder.path / "big.json", 100'000'000);
+  const Ended big = run_gccl({"run", (folder.path / "big.json").string()});
+  CHECK(big.code == 2);
+  CHECK(big.err.find("larger than 64 MiB") != std::string::npos);
+}
+
+TEST_CASE("outputs that cannot be written are told before anything runs") {
+  const Folder folder;
+  const fs::path file = folder.write("long.json", long_scenario());
+  const std::pair<std::vector<std::string>, std::string> kCases[] = {
+      {{"--json", "/no/such/folder/x.json"}, "/no/such/folder/x.json: cannot be written: No such file or directory"},
+      {{"--html", "/no/such/folder/x.html"}, "cannot be written"},
+      {{"--trace", folder.path.string()}, "cannot be written: Is a directory"},
+      {{"--json", "long.json/x"}, "cannot be written: Not a directory"},
+      {{"--json", "x", "--html", "./x"}, "named for two outputs"},
+  };
+  for (const auto& [more, expected] : kCases) {
+    std::vector<std::string> arguments{"run", file.string()};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Ended e = run_gccl(arguments, folder.path);
+    CAPTURE(e.err);
+    CHECK(e.code == 2);
+    CHECK(one_line(e.err));
+    CHECK(e.err.find(expected) != std::string::npos);
+  }
+  CHECK(folder.files() == std::set<std::string>{"long.json"});
+}
+
+TEST_CASE("a full disk is told") {
+  const Folder folder;
+  const fs::path file = folder.write("s.json", scenario());
+  const Ended e = run_gccl({"run", file.string(), "--json", "/dev/full"});
+  CHECK(e.code == 2);
+  CHECK(e.err == "gccl: /dev/full: cannot be written: No space left on device\n");
+  CHECK(run_gccl({"run", file.string(), "--json", "/dev/null"}).code == 0);
+}
+
+TEST_CASE("results go to the terminal, to JSON alone, and to files") {
+  const Folder folder;
+  const fs::path file = folder.write(
+      "s.json",
+      scenario(
+          R"("runs":[{"collective":"allreduce","bytes":[64,"1MiB"],"algorithms":["all","auto"],"expect":{"max_time_us":"1s"}}])"));
+  const Ended table = run_gccl({"run", file.string()});
+  CHECK(table.code == 0);
+  CHECK(table.err.empty());
+  for (const char* word : {"allreduce on pcie-box, 8 ranks", "64 B", "1 MiB", "ring", "held"})
+    CHECK(table.out.find(word) != std::string::npos);
+  const Ended json = run_gccl({"run", file.string(), "--json", "-"});
+  CHECK(json.code == 0);
+  const gccl::test::JsonSchema schema(Json::parse(read_text(kRoot / "sim/scenario/result.schema.json")));
+  CHECK(schema.accepts(Json::parse(json.out)));
+  const Ended files = run_gccl(
+      {"run", file.string(), "--json", "r.json", "--html", "r.html", "--trace", "t.json", "--quiet"}, folder.path);
+  CHECK(files.code == 0);
+  CHECK(files.out.empty());
+  CHECK(folder.files() == std::set<std::string>{"r.html", "r.json", "s.json", "t.json"});
+  CHECK(Json::parse(read_text(folder.path / "r.json"))["runs"].size() == Json::parse(json.out)["runs"].size());
+  CHECK(read_text(folder.path / "r.html").find("</html>") != std::string::npos);
+  CHECK(!Json::parse(read_text(folder.path / "t.json")).empty());
+}
+
+TEST_CASE("a broken expectation gives exit code 1 and says what was found") {
+  const Folder folder;
+  const fs::path file = folder.write(
+      "s.json",
+      scenario(R"("runs":[{"collective":"allreduce","bytes":64,"algorithms":"ring","expect":{"max_time_us":0}}])"));
+  const Ended e = run_gccl({"run", file.string(), "--quiet"});
+  CHECK(e.code == 1);
+  CHECK(e.out.starts_with("BROKEN  allreduce: time_us <= 0; found "));
+  CHECK(e.out.find("[/runs/0/expect/max_time_us]") != std::string::npos);
+}
+
+TEST_CASE("the same seed gives the same result, whatever the number of jobs") {
+  const Folder folder;
+  const fs::path file = folder.write(
+      "s.json",
+      scenario(
+          R"("placement":"random","runs":[{"collective":"alltoallv","bytes":4096,"counts":{"distribution":"random"},"algorithms":"all"}])"));
+  const auto times = [&](const char* seed, const char* jobs) {
+    const Json result =
+        Json::parse(run_gccl({"run", file.string(), "--json", "-", "--seed", seed, "--jobs", jobs}).out);
+    Json all;
+    for (const Json& row : result["runs"]) all.push_back({row["time_us"], row["messages"], row["tiers"]});
+    return all;
+  };
+  CHECK(times("1", "1") == times("1", "4"));
+  CHECK(times("1", "1") != times("2", "1"));
+}
+
+TEST_CASE("an interrupt ends the program and its children at once, without a trace in the file system") {
+  const Folder folder;
+  const fs::path file = folder.write("long.json", long_scenario());
+  for (const auto& [sig, code] : {std::pair(SIGINT, 130), std::pair(SIGTERM, 143)}) {
+    Program p({"run", file.string(), "--json", "r.json", "--html", "r.html", "--jobs", "2"}, folder.path);
+    std::this_thread::sleep_for(std::chrono::milliseconds(700));
+    kill(p.pid(), sig);
+    const Ended e = p.wait();
+    CHECK(e.code == code);
+    CHECK(e.err == "gccl: interrupted\n");
+    CHECK(p.group_ends(std::chrono::seconds(5)));
+    CHECK(folder.files() == std::set<std::string>{"long.json"});
+  }
+}
+
+TEST_CASE("children end when the program is killed") {
+  const Folder folder;
+  Program p({"run", folder.write("long.json", long_scenario()).string(), "--jobs", "2"}, folder.path);
+  std::this_thread::sleep_for(std::chrono::milliseconds(700));
+  kill(p.pid(), SIGKILL);
+  CHECK(p.wait().code == 128 + SIGKILL);
+  CHECK(p.group_ends(std::chrono::seconds(5)));
+}
+
+TEST_CASE("list tells what there is, as text and as JSON") {
+  for (const char* what : {"algorithms", "collectives", "engines", "topologies", "scenarios"}) {
+    CAPTURE(what);
+    const Ended text = run_gccl({"list", what});
+    CHECK(text.code == 0);
+    const Ended json = run_gccl({"list", what, "--json"});
+    CHECK(json.code == 0);
+    const Json all = Json::parse(json.out)[what];
+    CHECK(all.size() >= 2);
+    for (const Json& entry : all) CHECK(text.out.find(entry["name"].get<std::string>()) != std::string::npos);
+  }
+  const Folder empty;
+  CHECK(run_gccl({"list", "collectives"}, empty.path).code == 0);
+}
+
+TEST_CASE("every quick shipped scenario holds its expectations") {
+  for (const auto& entry : fs::directory_iterator(kRoot / "scenarios")) {
+    const std::string name = entry.path().stem().string();
+    if (name == "allreduce-2048") continue;  // half a minute; read and planned by the test of scenarios
+    const Ended e = run_gccl({"run", name, "--quiet"});
+    CAPTURE(name);
+    CAPTURE(e.out);
+    CAPTURE(e.err);
+    CHECK(e.code == 0);
+  }
+}

@@ -1,0 +1,55 @@
+#!/bin/sh
+# `gccl bench` as a user meets it. Usage: bench.sh MPIEXEC GCCL
+mpiexec=$1 gccl=$2
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+failed=0
+
+fail() {
+  echo "FAILED: $*" >&2
+  head -n 20 "$work/out" "$work/err" >&2
+  failed=1
+}
+
+# run EXIT_CODE RANKS ARGUMENTS...: checks the exit code.
+run() {
+  due=$1 ranks=$2
+  shift 2
+  "$mpiexec" --oversubscribe -n "$ranks" "$gccl" bench "$@" >"$work/out" 2>"$work/err"
+  got=$?
+  [ $got -eq "$due" ] || fail "bench $*: exit $got, not $due"
+}
+
+# wrong TEXT ARGUMENTS...: exit code 2, and rank 0 alone says why, in one line.
+wrong() {
+  text=$1
+  shift
+  run 2 3 "$@"
+  [ "$(grep -c '^gccl' "$work/err")" -eq 1 ] || fail "bench $*: not one line"
+  grep -qF -- "$text" "$work/err" || fail "bench $*: does not say: $text"
+  grep -qi 'MPI_ABORT' "$work/out" "$work/err" && fail "bench $*: aborted"
+}
+
+run 0 3 --collective all --algorithm all --min-bytes 0 --max-bytes 4KiB --factor 64 --iterations 2 --warmup 1 --dtype bf16 --op avg
+grep -q '^# wrong elements: 0$' "$work/out" || fail "no verdict"
+[ "$(grep -c '^# [a-z_]*$' "$work/out")" -eq 11 ] || fail "not all collectives"
+run 0 4 --collective reduce,scatter --root 2 --algorithm auto --dtype int8 --op prod --shares 3 --lanes 2 --max-bytes 100 --ranks-per-node 2
+run 0 1 --max-bytes 64 --json -
+grep -q '"schema": "gccl/bench/1"' "$work/out" || fail "no JSON"
+head -c 1 "$work/out" | grep -q '{' || fail "something before the JSON"
+run 0 2 --algorithm 'ring,hierarchical(ring,swing)' --max-bytes 8 --in-place --json "$work/rows.json"
+[ "$(grep -c '"in_place": true' "$work/rows.json")" -eq 2 ] || fail "rows missing from the file"
+
+wrong 'unknown collective "allredcue"; did you mean "allreduce"?' --collective allredcue
+wrong 'unknown algorithm for allreduce "rign"; did you mean "ring"?' --algorithm rign
+wrong 'unknown dtype "f33"' --dtype f33
+wrong 'unknown op "sun"; did you mean "sum"?' --op sun
+wrong 'unknown option "--dtyp"; did you mean "--dtype"?' --dtyp f32
+wrong 'unexpected argument "allreduce"' allreduce
+wrong '--root 3: there are 3 ranks' --root 3
+wrong '--min-bytes: "lots" is no size' --min-bytes lots
+wrong '--min-bytes 2KiB is more than --max-bytes 1KiB' --min-bytes 2KiB --max-bytes 1KiB
+wrong '--window' --window 1
+wrong 'cannot be written' --json /nonexistent/rows.json
+wrong 'not enough memory' --max-bytes 1000TiB
+exit $failed

@@ -1,0 +1,191 @@
+// Scenarios: running in children, judging. Engines are stand-ins where a test is not about them.
+#include <doctest/doctest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "sim/scenario/run.hpp"
+#include "tests/support/json_schema.hpp"
+#include "tests/support/scenario.hpp"
+
+using namespace gccl;
+using namespace gccl::sim;
+using namespace gccl::test;
+
+namespace {
+
+// Takes as many nanoseconds as the algorithm's name has letters, times the rank count of the first operation.
+Outcome by_name(const Workload& w) {
+  Outcome o;
+  const Operation& first = w.operations[0];
+  o.time_ns = Nanos(first.algorithm->name.size() * first.ranks());
+  o.begin_ns.assign(w.operations.size(), 0);
+  o.end_ns.assign(w.operations.size(), o.time_ns);
+  o.link_bytes.assign(w.cluster->links().size(), 0);
+  o.messages = 1;
+  return o;
+}
+Outcome with_wrong(const Workload& w) {
+  Outcome o = by_name(w);
+  o.wrong = 3;
+  o.first_wrong = "rank 1 element 2";
+  return o;
+}
+Outcome crash(const Workload&) {
+  raise(SIGSEGV);
+  return {};
+}
+Outcome stuck(const Workload&) { throw std::runtime_error("rank 3 waits for rank 4"); }
+Outcome out_of_memory(const Workload&) { throw std::bad_alloc(); }
+Outcome endless(const Workload&) {
+  for (;;) pause();
+}
+
+constexpr Engines kByName{by_name, by_name};
+
+Json result_of(const Plan& plan, const Engines& engines = kByName, unsigned jobs = 3) {
+  return run_plan(plan, engines, {.jobs = jobs, .progress = {}}).document;
+}
+
+}  // namespace
+
+TEST_CASE("estimated messages are those of the model engine") {
+  const Plan plan = plan_of(
+      {{{"collective", "allreduce"}, {"bytes", 6400}, {"algorithms", {"ring", "recursive_doubling"}}, {"shares", 3}},
+       {{"collective", "gather"}, {"bytes", 6400}, {"algorithms", "linear"}},
+       {{"collective", "scatter"}, {"bytes", 6400}, {"algorithms", "linear"}}});
+  const Json result = result_of(plan, {run_model, run_model});
+  for (std::size_t i = 0; i < plan.points.size(); ++i) {
+    CAPTURE(describe(plan, plan.points[i]));
+    CHECK(plan.points[i].messages == doctest::Approx(result["runs"][i]["messages"].get<double>()).epsilon(0.5));
+  }
+  CHECK(plan.points[0].messages == result["runs"][0]["messages"].get<double>());
+}
+
+TEST_CASE("results are in the plan's order and fit their schema") {
+  const test::JsonSchema schema(read_json(kRoot / "sim/scenario/result.schema.json"));
+  const Plan plan =
+      plan_of({{{"collective", "allreduce"},
+                {"bytes", {8, "1KiB", "64KiB"}},
+                {"algorithms", {"all", "auto"}},
+                {"payload", "verify"},
+                {"expect", {{"correct", true}}}},
+               {{"collective", "barrier"}},
+               {{"concurrent",
+                 {{{{"collective", "reduce_scatter"}, {"bytes", 640}}, {{"collective", "allgather"}, {"bytes", 640}}},
+                  {{{"collective", "alltoallv"}, {"bytes", 640}, {"counts", {{"distribution", "random"}}}}}}}}});
+  const Json one = result_of(plan, {run_model, run_model}, 1);
+  Json three = result_of(plan, {run_model, run_model}, 3);
+  CHECK(schema.accepts(one));
+  CHECK(one["ok"] == true);
+  REQUIRE(one["runs"].size() == plan.points.size());
+  for (std::size_t i = 0; i < plan.points.size(); ++i) {
+    const Json& row = one["runs"][i];
+    CHECK(row["index"] == i);
+    if (row["collective"] != "sequence") CHECK(row["algorithm"] == plan.points[i].part().algorithm->name);
+    for (const char* measured : {"wall_s", "peak_rss_MB"}) three["runs"][i][measured] = row[measured];
+  }
+  CHECK(three == one);
+}
+
+TEST_CASE("bandwidths follow from time and bytes") {
+  const Json row = result_of(plan_of(with(kRing, {{"bytes", 6400}, {"groups", {{"size", 4}}}})))["runs"][0];
+  CHECK(row["time_us"] == doctest::Approx(0.016));  // "ring" on 4 ranks
+  CHECK(row["algbw_GBps"] == doctest::Approx(400));
+  CHECK(row["busbw_GBps"] == doctest::Approx(600));
+  CHECK(row["ranks"] == 4);
+  CHECK(row["groups"] == 2);
+  CHECK(row["world_ranks"] == 8);
+}
+
+TEST_CASE("the fastest is marked, and the choice's regret told") {
+  const Json result =
+      result_of(plan_of(with(kRing, {{"algorithms", {"swing", "ring", "recursive_doubling", "auto"}}})));
+  std::string fastest, chosen;
+  for (const Json& row : result["runs"]) {
+    if (row["fastest"]) fastest += row["algorithm"];
+    if (row["auto"]) chosen += row["algorithm"];
+  }
+  CHECK(fastest == "ring");  // four letters
+  REQUIRE(result["choices"].size() == 1);
+  const Json& c = result["choices"][0];
+  CHECK(c["chosen"] == chosen);
+  CHECK(c["fastest"] == "ring");
+  CHECK(c["regret_percent"].get<double>() == doctest::Approx((double(chosen.size()) / 4 - 1) * 100));
+}
+
+TEST_CASE("each kind of expectation holds and breaks") {
+  // ring takes 32 ns, swing 40 ns, recursive_doubling 144 ns.
+  const std::tuple<Json, bool, std::string> kCases[] = {
+      {{{"max_time_us", 0.144}}, true, "0.144 us (3 results)"},
+      {{{"max_time_us", "143ns"}}, false, "0.144 us (3 results)"},
+      {{{"max_time_us", "40ns"}, {"algorithm", "swing"}}, true, "0.04 us"},
+      {{{"min_time_us", "32ns"}}, true, "0.032 us (3 results)"},
+      {{{"min_time_us", "33ns"}}, false, "0.032 us (3 results)"},
+      {{{"min_busbw_GBps", 3.5}, {"algorithm", "ring"}}, true, "3.5 GB/s"},
+      {{{"min_busbw_GBps", 3.5}}, false, "0.777778 GB/s (3 results)"},
+      {{{"fastest", "ring"}}, true, "ring (3 results)"},
+      {{{"fastest", "swing"}}, false, "ring at 64 B: 0.032 us, swing 0.04 us (3 results)"},
+      {{{"algorithm", "swing"}, {"within_percent_of", {{"algorithm", "best"}, {"percent", 25}}}},
+       true,
+       "swing is 25 % behind ring at 64 B"},
+      {{{"algorithm", "swing"}, {"within_percent_of", {{"algorithm", "ring"}, {"percent", 24}}}},
+       false,
+       "swing is 25 % behind ring at 64 B"},
+      {{{"algorithm", "ring"}, {"within_percent_of", {{"algorithm", "swing"}, {"percent", 0}}}},
+       true,
+       "ring is 20 % faster than swing at 64 B"},
+  };
+  for (const auto& [expect, holds, found] : kCases) {
+    CAPTURE(expect.dump());
+    const Json result =
+        result_of(plan_of(with(kRing, {{"algorithms", {"recursive_doubling", "ring", "swing"}}, {"expect", expect}})));
+    CHECK(result["ok"] == holds);
+    REQUIRE(result["expectations"].size() == 1);
+    CHECK(result["expectations"][0]["ok"] == holds);
+    CHECK(result["expectations"][0]["found"] == found);
+  }
+  const Plan checked = plan_of(with(kRing, {{"payload", "verify"}, {"expect", {{"correct", true}}}}));
+  CHECK(result_of(checked)["ok"] == true);
+  const Json wrong = result_of(checked, {with_wrong, with_wrong});
+  CHECK(wrong["ok"] == false);
+  CHECK(wrong["expectations"][0]["found"] == "3 wrong elements");
+  CHECK(wrong["runs"][0]["first_wrong"] == "rank 1 element 2");
+}
+
+TEST_CASE("a job that crashes, throws or runs out of memory is named") {
+  const Plan plan = plan_of(with(kRing, {{"algorithms", {"ring", "swing"}}}));
+  const auto failure = [&](Outcome (*engine)(const Workload&)) -> std::string {
+    try {
+      result_of(plan, {engine, engine});
+    } catch (const JobFailed& e) {
+      return e.what();
+    }
+    return "none";
+  };
+  CHECK(failure(crash).find("allreduce ") == 0);
+  CHECK(failure(crash).find("(model): ended by signal 11 ") != std::string::npos);
+  CHECK(failure(stuck).ends_with("(model): rank 3 waits for rank 4"));
+  CHECK(failure(out_of_memory).ends_with("(model): out of memory"));
+}
+
+TEST_CASE("a stopped pool leaves no child") {
+  static StopFlag stop{false};
+  stop = false;
+  signal(SIGALRM, [](int) { stop = true; });
+  alarm(1);
+  const Plan plan = plan_of(with(kRing, {{"algorithms", {"ring", "swing"}}}));
+  CHECK_THROWS_AS(run_plan(plan, {endless, endless}, {.jobs = 2, .progress = {}, .stop = &stop}), Interrupted);
+  CHECK(waitpid(-1, nullptr, WNOHANG) == -1);  // no child left, not even a dead one
+}
+
+TEST_CASE("jobs run in the order asked for and answer in theirs, whatever they send") {
+  const std::string large(3 << 20, 'x');
+  const auto results = run_pool({2, 0, 1},
+                                [&](std::size_t j) {
+                                  return j == 1 ? large : j == 2 ? std::string() : std::string("e\0r", 3);
+                                },
+                                {.children = 2, .finished = {}});
+  CHECK(results == std::vector<std::string>{std::string("e\0r", 3), large, ""});
+  CHECK(run_pool({}, [](std::size_t) { return std::string(); }, {.children = 1, .finished = {}}).empty());
+}

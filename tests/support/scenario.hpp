@@ -1,0 +1,37 @@
+// Scenarios for tests: documents in memory, on a shipped box of eight cards.
+#pragma once
+
+#include <fstream>
+
+#include "sim/scenario/plan.hpp"
+
+namespace gccl::test {
+
+using Json = nlohmann::json;
+
+inline const std::filesystem::path kRoot = GCCL_SOURCE_DIR;
+
+inline Json read_json(const std::filesystem::path& file) { return Json::parse(std::ifstream(file)); }
+
+inline sim::Scenario scenario_of(const Json& document) {
+  return sim::read_scenario(json::Node::parse(document.dump(), kRoot / "scenarios/test.json"));
+}
+
+inline Json whole(const Json& runs) {
+  return {{"schema", "gccl/scenario/1"}, {"name", "test"}, {"cluster", "../topologies/pcie-box.json"}, {"runs", runs}};
+}
+
+inline sim::Plan plan_of(const Json& runs, const Json& more = Json::object()) {
+  Json document = whole(runs);
+  document.update(more);
+  return sim::make_plan(scenario_of(document), {});
+}
+
+inline const Json kRing = {{"collective", "allreduce"}, {"bytes", 64}, {"algorithms", "ring"}};
+
+inline Json with(Json run, const Json& more) {
+  run.update(more);
+  return Json::array({run});
+}
+
+}  // namespace gccl::test
