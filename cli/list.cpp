@@ -35,9 +35,10 @@ Json list_collectives() {
 }
 
 Json list_engines() {
-  return {{{"name", "model"},
-           {"description", "discrete-event alpha-beta model with port occupancy; millions of messages a second"}},
-          {{"name", "simgrid"}, {"description", "SimGrid: contention on every link of the cluster"}}};
+  return {
+      {{"name", "model"},
+       {"description", "discrete events: messages occupy each link in turn; millions of messages a second"}},
+      {{"name", "simgrid"}, {"description", "SimGrid: messages share each link at the same time (max-min fairness)"}}};
 }
 
 // A file that cannot be read is listed with what is wrong with it.

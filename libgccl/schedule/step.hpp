@@ -41,9 +41,12 @@ inline Step await(Rank peer) { return {Op::recv, peer, {}, {}}; }
 // True when `later` must wait for `earlier` of the same lane: it touches what that writes, or writes what that reads. A
 // signal waits for every earlier await: it tells others that what was awaited has happened.
 inline bool conflicts(const Step& later, const Step& earlier) {
-  return overlap(later.reads(), earlier.writes()) || overlap(later.writes(), earlier.reads()) ||
-         overlap(later.writes(), earlier.writes()) ||
-         (later.op == Op::send && earlier.op == Op::recv && later.from.buffer == Buffer::none &&
+  const bool later_reads = later.op != Op::recv, later_writes = later.op != Op::send;
+  const bool earlier_reads = earlier.op != Op::recv, earlier_writes = earlier.op != Op::send;
+  return (later_reads && earlier_writes && overlap(later.from, earlier.to)) ||
+         (later_writes && earlier_reads && overlap(later.to, earlier.from)) ||
+         (later_writes && earlier_writes && overlap(later.to, earlier.to)) ||
+         (later.op == Op::send && later.from.buffer == Buffer::none && earlier.op == Op::recv &&
           earlier.to.buffer == Buffer::none);
 }
 

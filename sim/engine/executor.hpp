@@ -102,11 +102,15 @@ class Executor {
  private:
   // One lane of one rank of one operation.
   struct Worker : Lane<Executor> {
-    Worker(Executor& e, std::uint32_t id, Schedule s, unsigned window, std::uint32_t op, Rank r, Rank w, std::uint32_t c)
-        : Lane<Executor>(e, id, std::move(s), window), operation(op), rank(r), world(w), channel(c) {}
+    Worker(Executor& e, std::uint32_t id, Schedule s, const Operation& o, std::uint32_t op, Rank r, Rank w, std::uint32_t c)
+        : Lane<Executor>(e, id, std::move(s), o.window), operation(op), rank(r), world(w), channel(c),
+          lanes(std::uint32_t(o.lanes)), element_bytes(o.element_bytes) {}
+    // The lane that a peer's messages of this one come from and go to.
+    std::uint32_t lane_of(Rank peer) const { return this->id() + (peer - rank) * lanes; }
     std::uint32_t operation;
     Rank rank, world;
     std::uint32_t channel;   // which lane of the rank this is
+    std::uint32_t lanes, element_bytes;  // of the operation
     std::uint32_t held = 0;  // sends that have not left: later ones must not overtake them within an instant
   };
   struct CardState {
@@ -162,8 +166,8 @@ class Executor {
     Item& m = items_[i];
     m.sender = w.id();
     m.sender_token = std::uint8_t(token);
-    m.receiver = lane_of_peer(w, step.peer);
-    m.bytes = step.from.count * w_.operations[w.operation].element_bytes;
+    m.receiver = w.lane_of(step.peer);
+    m.bytes = step.from.count * w.element_bytes;
     m.order = sent_++;
     const std::uint64_t key = Channels::key(m.receiver, w.rank);
     Channels::Queue* q = channels_.find(key);
@@ -261,14 +265,10 @@ class Executor {
     release(i);
   }
 
-  std::uint32_t lane_of_peer(const Worker& w, Rank peer) const {
-    return operations_[w.operation].first_lane + std::uint32_t(peer * w_.operations[w.operation].lanes) + w.channel;
-  }
-
   // --- local work
 
   bool work(Worker& w, Token token, const Step& step, double ns_per_byte) {
-    const Count bytes = step.to.count * w_.operations[w.operation].element_bytes;
+    const Count bytes = step.to.count * w.element_bytes;
     const Nanos cost = Nanos(double(bytes) * ns_per_byte + 0.5);
     if (cost == 0) {
       carry_out(w, token, step);
@@ -356,7 +356,7 @@ class Executor {
     const std::uint32_t first = state.first_lane + std::uint32_t(rank * o.lanes);
     for (std::uint32_t l = 0; l < o.lanes; ++l)
       lanes_[first + l] = std::make_unique<Worker>(
-          *this, first + l, sliced(o.algorithm, o.call, view, o.shares, l, o.lanes), o.window, operation, rank, world, l);
+          *this, first + l, sliced(o.algorithm, o.call, view, o.shares, l, o.lanes), o, operation, rank, world, l);
     for (std::uint32_t l = 0; l < o.lanes; ++l) {
       Worker& w = *lanes_[first + l];
       w.pump();
