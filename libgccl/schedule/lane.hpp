@@ -70,6 +70,7 @@ class Lane {
       Entry& e = entries_[t];
       e.step = *next_;
       e.waits = next_waits_;
+      awaited_ |= next_waits_;
       e.landed = false;
       busy_ |= 1u << t;
       next_ = nullptr;
@@ -112,12 +113,18 @@ class Lane {
 
   // Frees the place, and combines what waited for it alone.
   void release(Token t) {
+    if (!(awaited_ >> t & 1)) {  // the common case
+      busy_ &= ~(1u << t);
+      next_waits_ &= ~(1u << t);
+      return;
+    }
     std::uint32_t freed = 1u << t;
     while (freed) {
       const unsigned f = unsigned(std::countr_zero(freed));
       freed &= freed - 1;
       busy_ &= ~(1u << f);
       next_waits_ &= ~(1u << f);
+      awaited_ &= ~(1u << f);
       for (std::uint32_t rest = busy_ & ~freed; rest; rest &= rest - 1) {
         const unsigned i = unsigned(std::countr_zero(rest));
         Entry& e = entries_[i];
@@ -133,6 +140,7 @@ class Lane {
   const Step* next_ = nullptr;  // pulled but not issued; lives in the schedule's frame
   std::unique_ptr<Entry[]> entries_;
   std::uint32_t next_waits_ = 0, busy_ = 0, full_;
+  std::uint32_t awaited_ = 0;  // places that some busy place waits for
   std::uint32_t id_;
   bool ended_ = false;
 };

@@ -104,13 +104,16 @@ class Executor {
   struct Worker : Lane<Executor> {
     Worker(Executor& e, std::uint32_t id, Schedule s, const Operation& o, std::uint32_t op, Rank r, Rank w, std::uint32_t c)
         : Lane<Executor>(e, id, std::move(s), o.window), operation(op), rank(r), world(w), channel(c),
-          lanes(std::uint32_t(o.lanes)), element_bytes(o.element_bytes) {}
+          lanes(std::uint32_t(o.lanes)), element_bytes(o.element_bytes), card(e.w_.cards[w]),
+          members(o.members.empty() ? nullptr : o.members.data()) {}
     // The lane that a peer's messages of this one come from and go to.
     std::uint32_t lane_of(Rank peer) const { return this->id() + (peer - rank) * lanes; }
     std::uint32_t operation;
     Rank rank, world;
     std::uint32_t channel;   // which lane of the rank this is
     std::uint32_t lanes, element_bytes;  // of the operation
+    Card card;
+    const Rank* members;  // of the operation; null: all ranks
     std::uint32_t held = 0;  // sends that have not left: later ones must not overtake them within an instant
   };
   struct CardState {
@@ -131,6 +134,7 @@ class Executor {
     bool started, delivered, met;
     std::uint32_t next;   // in the channel's queue, or in the free list
     std::uint32_t order;  // of sending, to compare messages that leave at one instant
+    Card to;
     Count bytes;
   };
   struct StreamState {
@@ -169,6 +173,7 @@ class Executor {
     m.receiver = w.lane_of(step.peer);
     m.bytes = step.from.count * w.element_bytes;
     m.order = sent_++;
+    m.to = w_.cards[w.members ? w.members[step.peer] : step.peer];
     const std::uint64_t key = Channels::key(m.receiver, w.rank);
     Channels::Queue* q = channels_.find(key);
     if (q && !q->sends) {
@@ -216,8 +221,7 @@ class Executor {
     CardState& c = cards_[from.world];
     const Nanos at = std::max(network_.now(), c.sends_free) + c.overhead;
     c.sends_free = at;
-    const Rank peer = w_.operations[from.operation].world(from.step(m.sender_token).peer);
-    network_.send(i | kMessage, w_.cards[from.world], w_.cards[peer], m.bytes, at);
+    network_.send(i | kMessage, from.card, m.to, m.bytes, at);
   }
 
   void leave_in_order() {
@@ -408,7 +412,7 @@ class Executor {
     } else {
       free_ = items_[i].next;
     }
-    items_[i] = {0, 0, 0, 0, false, false, false, Channels::kNone, 0, 0};
+    items_[i] = {0, 0, 0, 0, false, false, false, Channels::kNone, 0, 0, 0};
     return i;
   }
   void release(std::uint32_t i) {
