@@ -32,7 +32,7 @@ struct CostModel {
   const Hop& widest(const View& v) const { return v.nodes > 1 ? net : node; }
   // The hop over a rank distance when every rank sends over that distance at once.
   const Hop& at(const View& v, Count distance) const {
-    return v.nodes <= 1 || (v.node.size > 1 && distance < v.rails && v.by_node()) ? node : (v.rails > 1 ? net_all : net);
+    return v.nodes <= 1 || (v.node.size > 1 && distance < v.rails && v.by_node) ? node : (v.rails > 1 ? net_all : net);
   }
   // `steps` steps of a ring of n ranks, `crossings` of whose hops lead to another node; `combining` is the time each
   // message's way spends in reductions. What arrives goes on at once, so a message's way takes the sum of unlike hops,
@@ -43,7 +43,7 @@ struct CostModel {
   }
   // Over all ranks in order.
   Cost ring(const View& v, double steps, double bytes, Cost combining) const {
-    const double n = v.all.size, crossings = v.nodes > 1 ? (v.by_node() ? v.nodes : n) : 0;
+    const double n = v.all.size, crossings = v.nodes > 1 ? (v.by_node ? v.nodes : n) : 0;
     return ring(n, crossings, steps, bytes, combining);
   }
 };

@@ -23,7 +23,7 @@ Cost torus2d_all_reduce_cost(const Call& c, const View& v, const CostModel& m) {
   const Cost column = y > 1 ? ring_all_reduce_cost(Rank(y), bytes / x, Paths(m.at(v, v.columns), m)) : 0;
   if (x == 1) return column;
   // A row leaves its nodes at one place of each; columns do at all places.
-  const double crossings = v.nodes <= 1 || x <= v.rails ? 0 : v.by_node() ? x / v.rails : x;
+  const double crossings = v.nodes <= 1 || x <= v.rails ? 0 : v.by_node ? x / v.rails : x;
   return m.ring(x, crossings, 2 * (x - 1), bytes / x, (x - 1) * m.combine(bytes / x)) + column;
 }
 

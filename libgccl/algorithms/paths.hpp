@@ -26,8 +26,8 @@ class Paths {
   // distance 2 on some pairs lie on two nodes, whatever their alignment.
   const Hop& unaligned(Count distance) const {
     if (every_) return *every_;
-    const bool inside = view_->nodes <= 1 || (distance == 1 && view_->rails % 2 == 0 && view_->by_node());
-    return inside ? model_->node : distance < view_->rails && view_->by_node() ? model_->net : model_->at(*view_, distance);
+    const bool inside = view_->nodes <= 1 || (distance == 1 && view_->rails % 2 == 0 && view_->by_node);
+    return inside ? model_->node : distance < view_->rails && view_->by_node ? model_->net : model_->at(*view_, distance);
   }
   // Hops one after the other from the first to the last of n members.
   Cost chain(Rank n, double bytes) const {

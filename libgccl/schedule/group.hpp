@@ -39,6 +39,7 @@ struct View {
   Rank nodes = 1;    // nodes that hold ranks of this communicator
   Rank rails = 1;    // the smallest node's number of ranks
   Rank columns = 1;  // 2-D grid
+  bool by_node = true;  // the ranks of each node follow each other, so distances in rank tell which hops cross nodes
   // Where the other nodes' ranks are, for node_at: node k begins at rank k * per_node, or, with tables that outlive the
   // schedule, holds members[begin[k]] .. members[begin[k + 1] - 1].
   Rank per_node = 0;
@@ -52,8 +53,6 @@ struct View {
     const Rank first = k * per_node;
     return {.size = std::min(per_node, all.size - first), .first = first};
   }
-  // Ranks of a node follow each other, so distances in rank tell which hops cross nodes.
-  bool by_node() const { return nodes == 1 || (node.size > 1 ? node[1] == node[0] + 1 : rails == 1); }
   bool uniform() const { return Count(rails) * nodes == all.size; }  // every node holds the same number of ranks
 };
 

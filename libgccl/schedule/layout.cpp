@@ -55,6 +55,7 @@ Layout Layout::of(std::span<const Rank> node_of) {
   l.rail_.resize(std::size_t(l.rails_) * l.nodes_);
   for (Rank j = 0; j < l.rails_; ++j)
     for (Rank k = 0; k < l.nodes_; ++k) l.rail_[std::size_t(j) * l.nodes_ + k] = l.members_[l.begin_[k] + j];
+  l.by_node_ = std::is_sorted(node.begin(), node.end());
   l.node_ = std::move(node);
   return l;
 }
@@ -67,6 +68,7 @@ View Layout::view(Rank rank) const {
   v.rails = rails_;
   v.columns = columns_;
   v.per_node = per_node_;
+  v.by_node = by_node_;
   if (members_.empty()) {
     const Rank node = rank / per_node_, place = rank % per_node_, first = node * per_node_;
     v.node = {.size = std::min(per_node_, ranks_ - first), .rank = place, .first = first};

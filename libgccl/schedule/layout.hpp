@@ -30,6 +30,7 @@ class Layout {
 
  private:
   Rank ranks_ = 0, per_node_ = 1, nodes_ = 0, rails_ = 0, columns_ = 1;
+  bool by_node_ = true;
   // Irregular placements only:
   std::vector<Rank> place_;    // place_[r]: position of rank r in members_
   std::vector<Rank> members_;  // the ranks, node by node

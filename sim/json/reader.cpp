@@ -38,14 +38,14 @@ class Strict {
  public:
   explicit Strict(std::string file) : file_(std::move(file)) {}
   bool operator()(int, json::parse_event_t event, json& parsed) {
-    using enum json::parse_event_t;
-    if (event == object_start || event == array_start) {
+    using Event = json::parse_event_t;
+    if (event == Event::object_start || event == Event::array_start) {
       keys_.emplace_back();
       if (keys_.size() > std::size_t(kDepthMax))
         throw InputError(fmt::format("{}: nested deeper than {} levels", file_, kDepthMax));
-    } else if (event == object_end || event == array_end) {
+    } else if (event == Event::object_end || event == Event::array_end) {
       keys_.pop_back();
-    } else if (event == key) {
+    } else if (event == Event::key) {
       const auto& name = parsed.get_ref<const std::string&>();
       if (!keys_.back().insert(name).second)
         throw InputError(fmt::format("{}: key \"{}\" appears twice in one object", file_, escape(name)));

@@ -1,0 +1,24 @@
+// Any bytes offered as a cluster file are either a cluster or one clear InputError; never a crash, a hang or a leak.
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "sim/cluster/load.hpp"
+#include "sim/json/reader.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace gccl;
+  try {
+    const auto cluster =
+        sim::parse_cluster({reinterpret_cast<const char*>(data), size}, GCCL_SOURCE_DIR "/topologies/fuzz.json");
+    std::vector<sim::LinkId> route;
+    const sim::Card n = cluster->cards();
+    for (sim::Card c = 0; c < n; c += n / 16 + 1) {
+      cluster->route(c, n - 1, route);
+      for (const sim::LinkId l : route)
+        if (l >= cluster->links().size() || cluster->link_name(l).empty()) __builtin_trap();
+    }
+  } catch (const json::InputError&) {
+  }
+  return 0;
+}
