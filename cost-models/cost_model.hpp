@@ -30,21 +30,28 @@ struct CostModel {
   double copy(double bytes) const { return bytes * copy_ns_per_byte; }
   // The slowest hop of a pattern that crosses nodes at one place of each node (chains, shifts by one).
   const Hop& widest(const View& v) const { return v.nodes > 1 ? net : node; }
-  // The hop over a rank distance when every rank sends over that distance at once.
+  // The hop of an exchange in aligned pairs (rank xor a power of two) in which every rank takes part. Pairs stay on their
+  // node where blocks of twice the distance fit a node exactly.
   const Hop& at(const View& v, Count distance) const {
-    return v.nodes <= 1 || (v.node.size > 1 && distance < v.rails && v.by_node) ? node : (v.rails > 1 ? net_all : net);
+    const bool inside = v.nodes <= 1 || (v.by_node && v.rails % (2 * distance) == 0);
+    return inside ? node : v.rails > 1 ? net_all : net;
   }
-  // `steps` steps of a ring of n ranks, `crossings` of whose hops lead to another node; `combining` is the time each
+  // The slowest hop while every rank sends to the one `distance` further on, cyclically: the last ones of each node send
+  // to the next node, one rank of it for distance 1.
+  const Hop& shift(const View& v, Count distance) const {
+    return v.nodes <= 1 ? node : (v.by_node && distance <= 1) || v.rails <= 1 ? net : net_all;
+  }
+  // `steps` steps of a ring of n ranks, `crossings` of whose hops lead `across` to another node; `combining` is the time each
   // message's way spends in reductions. What arrives goes on at once, so a message's way takes the sum of unlike hops,
   // not n times the slowest; but the slowest hop is never done before it has carried every step's bytes.
-  Cost ring(double n, double crossings, double steps, double bytes, Cost combining) const {
-    const Cost way = steps * (crossings * net(bytes) + (n - crossings) * node(bytes)) / n + combining;
-    return crossings > 0 ? std::max(way, net.alpha_ns + steps * bytes * net.beta_ns_per_byte) : way;
+  Cost ring(double n, double crossings, const Hop& across, double steps, double bytes, Cost combining) const {
+    const Cost way = steps * (crossings * across(bytes) + (n - crossings) * node(bytes)) / n + combining;
+    return crossings > 0 ? std::max(way, across.alpha_ns + steps * bytes * across.beta_ns_per_byte) : way;
   }
   // Over all ranks in order.
   Cost ring(const View& v, double steps, double bytes, Cost combining) const {
     const double n = v.all.size, crossings = v.nodes > 1 ? (v.by_node ? v.nodes : n) : 0;
-    return ring(n, crossings, steps, bytes, combining);
+    return ring(n, crossings, net, steps, bytes, combining);
   }
 };
 

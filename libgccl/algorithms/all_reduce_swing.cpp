@@ -62,7 +62,7 @@ Cost swing_all_reduce_cost(Rank n, double bytes, const Paths& p) {
   for (unsigned s = 0; s < steps; ++s) {
     const double part = bytes / double(Count(2) << s);
     const Count distance = Count(std::abs(rho(s)));
-    total += 2 * (s == 0 ? p.unaligned(1) : p.unaligned(std::max<Count>(distance, 2)))(part) + p.model().combine(part);
+    total += 2 * (s == 0 ? p.at(1) : p.shift(distance))(part) + p.model().combine(part);
   }
   return total;
 }

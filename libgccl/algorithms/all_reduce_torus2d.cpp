@@ -20,11 +20,14 @@ Cost torus2d_all_reduce_cost(const Call& c, const View& v, const CostModel& m) {
   if (c.count == 0) return 0;
   if (v.all.size == 1) return c.in_place ? 0 : m.copy(bytes);
   const double x = v.columns, y = double(v.all.size) / x;
-  const Cost column = y > 1 ? ring_all_reduce_cost(Rank(y), bytes / x, Paths(m.at(v, v.columns), m)) : 0;
+  const double part = bytes / (x * y);
+  // Of the columns' hops, x ranks further on, those from the last x ranks of a node leave it.
+  const double leaving = v.nodes <= 1 ? 0 : v.by_node ? std::min(1.0, x / v.rails) * y : y;
+  const Cost column = y > 1 ? m.ring(y, leaving, m.shift(v, v.columns), 2 * (y - 1), part, (y - 1) * m.combine(part)) : 0;
   if (x == 1) return column;
   // A row leaves its nodes at one place of each; columns do at all places.
   const double crossings = v.nodes <= 1 || x <= v.rails ? 0 : v.by_node ? x / v.rails : x;
-  return m.ring(x, crossings, 2 * (x - 1), bytes / x, (x - 1) * m.combine(bytes / x)) + column;
+  return m.ring(x, crossings, m.net, 2 * (x - 1), bytes / x, (x - 1) * m.combine(bytes / x)) + column;
 }
 
 }  // namespace gccl

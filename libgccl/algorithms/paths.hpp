@@ -12,8 +12,9 @@ class Paths {
   Paths(const Hop& every, const CostModel& m) : model_(&m), every_(&every) {}
 
   const CostModel& model() const { return *model_; }
-  // While every rank sends over that distance at once.
+  // While every rank exchanges with the one at rank xor distance, or sends to the one at rank + distance, at once.
   const Hop& at(Count distance) const { return every_ ? *every_ : model_->at(*view_, distance); }
+  const Hop& shift(Count distance) const { return every_ ? *every_ : model_->shift(*view_, distance); }
   // While about one rank of each node sends over that distance (trees).
   const Hop& sparse(Count distance) const {
     return every_ ? *every_ : (&model_->at(*view_, distance) == &model_->node ? model_->node : model_->net);
@@ -21,13 +22,6 @@ class Paths {
   // `steps` steps of a ring of n members; see CostModel::ring.
   Cost ring(double steps, double bytes, Cost combining) const {
     return every_ ? steps * (*every_)(bytes) + combining : model_->ring(*view_, steps, bytes, combining);
-  }
-  // While every rank exchanges over that distance in the order of ranks, up or down as the rank is even or odd: from
-  // distance 2 on some pairs lie on two nodes, whatever their alignment.
-  const Hop& unaligned(Count distance) const {
-    if (every_) return *every_;
-    const bool inside = view_->nodes <= 1 || (distance == 1 && view_->rails % 2 == 0 && view_->by_node);
-    return inside ? model_->node : distance < view_->rails && view_->by_node ? model_->net : model_->at(*view_, distance);
   }
   // Hops one after the other from the first to the last of n members.
   Cost chain(Rank n, double bytes) const {
