@@ -17,6 +17,7 @@
 #include "libgccl/backends/mpi/mpi_communicator.hpp"
 #include "libgccl/select/cheapest.hpp"
 #include "sim/json/reader.hpp"
+#include "sim/scenario/sizes.hpp"
 
 namespace gccl {
 namespace bench {
@@ -54,18 +55,6 @@ struct Timing {
   double time_us = 0, algbw_GBps = 0, busbw_GBps = 0;
   Count wrong = 0;
 };
-
-// Bytes that some link must carry for each byte of the call's size (nccl-tests' PERFORMANCE.md).
-double bus_factor(Collective kind, Rank ranks) {
-  const double n = ranks;
-  switch (kind) {
-    case Collective::allreduce: return 2 * (n - 1) / n;
-    case Collective::broadcast:
-    case Collective::reduce:
-    case Collective::sendrecv: return 1;
-    default: return (n - 1) / n;
-  }
-}
 
 // Counts of alltoallv: half, one and one and a half times the call's, symmetric as a call in place demands.
 Count skewed(const void* each, Rank from, Rank to) {
@@ -265,7 +254,7 @@ class Bench {
     MPI_Allreduce(&mean_us, &t.time_us, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
     MPI_Allreduce(&mine, &t.wrong, 1, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD);
     t.algbw_GBps = double(bytes) / (t.time_us * 1e3);
-    t.busbw_GBps = t.algbw_GBps * bus_factor(call.kind, n);
+    t.busbw_GBps = t.algbw_GBps * sim::bus_factor(call.kind, n);
     return t;
   }
 

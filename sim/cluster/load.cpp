@@ -15,12 +15,11 @@ bool is_torus_of_cards(const Node& fabric) {
 }
 
 void read_nodes(const Node& v, const Parameters& defaults, bool bare, Composition& parts) {
-  std::uint64_t cards = 0, nics = 0, links = 0;
+  std::uint64_t cards = 0, links = 0;
   for (const Node& one : v.items(1, kNodeKindsMax)) {
     const auto count = std::uint64_t(one.at("count").integer(1, std::int64_t(kCardsMax)));
     const NodeType type = read_node(one, defaults, bare);
     cards += count * type.graph.cards;
-    nics += count * type.graph.nics;
     links += count * (type.graph.edges.size() + 2 * type.graph.nics);
     if (cards > kCardsMax) one.fail(fmt::format("makes {} cards, expected at most {} in a cluster", cards, kCardsMax));
     if (links > kLinksMax) one.fail(fmt::format("makes {} links inside nodes, expected at most {}", links, kLinksMax));
