@@ -84,13 +84,7 @@ Schedule Memory::bounded(Schedule s) {
   }
 }
 
-// SplitMix64 (see Oracle).
-std::uint64_t Memory::random() {
-  std::uint64_t x = random_ += 0x9e3779b97f4a7c15;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
-  return x ^ (x >> 31);
-}
+std::uint64_t Memory::random() { return splitmix::mix(random_ += splitmix::kGolden); }
 
 void Memory::place_inputs() {
   inputs_.resize(ranks_);

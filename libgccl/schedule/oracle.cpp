@@ -8,7 +8,7 @@ namespace gccl {
 using enum Collective;
 
 Oracle::Oracle(const Call& call, Rank ranks, std::uint64_t seed)
-    : call_(call), ranks_(ranks), seed_(mix(seed + kGolden)) {
+    : call_(call), ranks_(ranks), seed_(splitmix::hash(seed)) {
   if (call.kind != allreduce && call.kind != reduce) return;
   sums_.assign(call.count, 0);
   for (Rank r = 0; r < ranks; ++r) {

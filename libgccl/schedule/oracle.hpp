@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "libgccl/schedule/call.hpp"
+#include "libgccl/schedule/splitmix.hpp"
 
 namespace gccl {
 
@@ -37,15 +38,8 @@ class Oracle {
   void output(Rank r, std::span<Element> out) const;
 
  private:
-  static constexpr Element kGolden = 0x9e3779b97f4a7c15;  // 2^64 / golden ratio
-  // Finaliser of SplitMix64. Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014.
-  static Element mix(Element x) {
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
-    return x ^ (x >> 31);
-  }
-  static Element at(Element base, Count k) { return mix(base + k * kGolden); }
-  Element base(Rank from, Rank block) const { return mix(seed_ + ((Element(from) << 32) | block) * kGolden); }
+  static Element at(Element base, Count k) { return splitmix::mix(base + k * splitmix::kGolden); }
+  Element base(Rank from, Rank block) const { return at(seed_, (Element(from) << 32) | block); }
   void fill(std::span<Element>& rest, Rank from, Rank block, Count count) const;
 
   Call call_;

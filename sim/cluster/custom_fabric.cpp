@@ -4,19 +4,9 @@
 
 #include <algorithm>
 
+#include "libgccl/schedule/splitmix.hpp"
+
 namespace gccl::sim {
-namespace {
-
-// splitmix64's mixing step (Steele, Lea and Flood, OOPSLA 2014).
-std::uint64_t mixed(std::uint64_t x) {
-  x += 0x9e3779b97f4a7c15;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
-  return x ^ (x >> 31);
-}
-
-}  // namespace
-
 CustomFabric::CustomFabric(CustomShape shape) : shape_(std::move(shape)) {
   const std::size_t n = shape_.switches.size();
   begin_.assign(n + 1, 0);
@@ -71,7 +61,7 @@ void CustomFabric::route(Port from, Port to, LinkId base, std::vector<LinkId>& o
   std::uint32_t at = shape_.switch_of_port[from];
   const std::uint32_t end = shape_.switch_of_port[to];
   const std::uint16_t* d = &distance_[std::size_t(row_[end]) * shape_.switches.size()];
-  std::uint64_t key = shape_.hash ? mixed(std::uint64_t(from) << 32 | to) : to;
+  std::uint64_t key = shape_.hash ? splitmix::hash(std::uint64_t(from) << 32 | to) : to;
   while (at != end) {
     const auto nearer = [&](const Out& o) { return d[o.to] + 1 == d[at]; };
     const Out* const first = &out_[begin_[at]];
