@@ -1,7 +1,8 @@
 # Headers, library, program, CMake package and pkg-config file.
-install(TARGETS gccl EXPORT gcclTargets
+install(TARGETS gccl gccl_core EXPORT gcclTargets
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS gccl_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(DIRECTORY libgccl/include/gccl DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 foreach(folder libgccl cost-models)
   install(DIRECTORY ${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/gccl-0 FILES_MATCHING PATTERN "*.hpp" PATTERN "*.h")
 endforeach()
@@ -16,5 +17,7 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/gcclConfigVersion.cmake C
 install(FILES ${PROJECT_BINARY_DIR}/gcclConfig.cmake ${PROJECT_BINARY_DIR}/gcclConfigVersion.cmake
         DESTINATION ${cmake_dir})
 
-configure_file(${CMAKE_CURRENT_LIST_DIR}/gccl.pc.in ${PROJECT_BINARY_DIR}/gccl.pc @ONLY)
-install(FILES ${PROJECT_BINARY_DIR}/gccl.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+foreach(name gccl gccl-core)
+  configure_file(${CMAKE_CURRENT_LIST_DIR}/${name}.pc.in ${PROJECT_BINARY_DIR}/${name}.pc @ONLY)
+endforeach()
+install(FILES ${PROJECT_BINARY_DIR}/gccl.pc ${PROJECT_BINARY_DIR}/gccl-core.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

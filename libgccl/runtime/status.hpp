@@ -10,20 +10,22 @@ namespace gccl {
 class [[nodiscard]] Status {
  public:
   Status() = default;
-  static Status error(std::string text) {
+  // `code` is a GCCL_Result other than success; by default GCCL_ERR_INTERNAL.
+  static Status error(std::string text, int code = 3) {
     Status s;
     s.text_ = std::move(text);
-    s.ok_ = false;
+    s.code_ = code;
     return s;
   }
 
-  bool ok() const { return ok_; }
+  bool ok() const { return code_ == 0; }
+  int code() const { return code_; }
   // Empty when ok().
   const std::string& text() const { return text_; }
 
  private:
   std::string text_;
-  bool ok_ = true;
+  int code_ = 0;
 };
 
 }  // namespace gccl

@@ -12,7 +12,7 @@ cmake --build "$prefix/consumer" >/dev/null
 export PKG_CONFIG_PATH
 PKG_CONFIG_PATH=$(dirname "$(find "$prefix/usr" -name gccl.pc)")
 # shellcheck disable=SC2046
-"$cxx" "$source/tests/package/main.cpp" $(pkg-config --define-variable=prefix="$prefix/usr" --cflags --libs gccl) -o "$prefix/by-pkg-config"
+"$cxx" "$source/tests/package/main.cpp" $(pkg-config --define-variable=prefix="$prefix/usr" --cflags --libs gccl-core) -o "$prefix/by-pkg-config"
 LD_LIBRARY_PATH=$(dirname "$PKG_CONFIG_PATH") "$prefix/by-pkg-config"
 # The installed program finds the installed scenarios and their clusters.
 cd "$prefix"

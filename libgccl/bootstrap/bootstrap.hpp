@@ -1,0 +1,43 @@
+// How the ranks of a job find each other: who I am, how many we are, and an all-gather to exchange addresses with.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "gccl/gccl.h"
+#include "libgccl/runtime/status.hpp"
+#include "libgccl/schedule/types.hpp"
+
+namespace gccl {
+
+// All ranks' few bytes for all ranks. Collective and blocking, used while a world is being made.
+class Exchange {
+ public:
+  virtual ~Exchange() = default;
+  // `mine` has the same length on every rank; *all becomes those of all ranks, in rank order. Gives up after
+  // timeout_ms, naming the ranks that did not come.
+  virtual Status all_gather(std::span<const std::byte> mine, std::vector<std::byte>* all, std::int64_t timeout_ms) = 0;
+};
+
+// One rank's start, with every default resolved.
+struct Start {
+  Rank rank = 0, size = 1;
+  std::string host;      // the same on all ranks of a machine
+  std::string secret;    // empty: none, loopback only
+  std::string address;   // to listen on, as in GCCL_Config; empty: found out
+  std::string backends;  // "shm,tcp"
+  std::int64_t timeout_ms = GCCL_TIMEOUT_NONE;
+  std::int64_t start_timeout_ms = 60000;  // GCCL_START_TIMEOUT_MS
+  bool progress_thread = false;
+  std::unique_ptr<Exchange> exchange;
+};
+
+// Resolves a configuration against the environment (docs/api.md names the variables) and meets the other ranks.
+// `rank` >= 0 overrides the configuration's. GCCL_ERR_INVALID_ARGUMENT when the environment contradicts itself or
+// misses something, naming the variable.
+Status begin(const GCCL_Config* config, int rank, Start* out);
+
+}  // namespace gccl

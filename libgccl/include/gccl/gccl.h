@@ -1,0 +1,284 @@
+/* GCCL's C interface: collective and point-to-point communication between the ranks of a communicator.
+ *
+ * Rules that hold for every function unless its comment says otherwise:
+ * - Every function returns a GCCL_Result. GCCL_Last_error() then says in words which rank, operation and peer were
+ *   concerned and what to check. Wrong arguments are reported before anything is sent.
+ * - `count` is in elements of `dtype`. Buffers belong to the caller, are aligned to the element, and must stay untouched
+ *   until the call (blocking) or its request (I-forms) is complete; sendbuf may be read at the same time. A buffer
+ *   without elements may be null.
+ * - Collective calls must be made by every rank of the communicator, in the same order and with the same arguments apart
+ *   from the buffers. Calls that differ are found out and reported as GCCL_ERR_MISMATCH on every rank.
+ * - In place: pass GCCL_IN_PLACE as sendbuf (for GCCL_Scatter: as recvbuf at the root), or NCCL's own addresses (named at
+ *   each call).
+ * - Threads: any thread may use any communicator; calls on one communicator are carried out one after the other, in the
+ *   order in which they were started. Different communicators do not wait for each other.
+ * - After GCCL_ERR_MISMATCH, GCCL_ERR_TIMEOUT, GCCL_ERR_REMOTE, GCCL_ERR_PEER_LOST or GCCL_ERR_ABORTED a communicator is
+ *   broken: every later call on it returns the same error until it is freed. Nothing hangs.
+ */
+#ifndef GCCL_H
+#define GCCL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define GCCL_VERSION_MAJOR 0
+#define GCCL_VERSION_MINOR 1
+#define GCCL_VERSION_PATCH 0
+#define GCCL_VERSION (GCCL_VERSION_MAJOR * 10000 + GCCL_VERSION_MINOR * 100 + GCCL_VERSION_PATCH)
+
+#if defined(__GNUC__)
+#define GCCL_API __attribute__((visibility("default")))
+#else
+#define GCCL_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- Codes. 0 to 99 as in nccl.h, GCCL's own from 100. ---- */
+
+typedef enum GCCL_Result {
+  GCCL_SUCCESS = 0,
+  GCCL_ERR_DEVICE = 1,           /* a device's own library failed */
+  GCCL_ERR_SYSTEM = 2,           /* the operating system refused: sockets, memory, files */
+  GCCL_ERR_INTERNAL = 3,         /* a defect of GCCL's */
+  GCCL_ERR_INVALID_ARGUMENT = 4, /* an argument is wrong; nothing was started */
+  GCCL_ERR_INVALID_USAGE = 5,    /* right arguments at the wrong time, such as before GCCL_Init */
+  GCCL_ERR_REMOTE = 6,           /* another rank failed and said so */
+  GCCL_IN_PROGRESS = 7,          /* not an error: not complete yet */
+  GCCL_ERR_MISMATCH = 100,       /* the ranks' calls differ */
+  GCCL_ERR_TIMEOUT = 101,        /* not complete in time; GCCL_Last_error() names the peer that was waited for */
+  GCCL_ERR_PEER_LOST = 102,      /* a peer's process or connection is gone */
+  GCCL_ERR_ABORTED = 103,        /* GCCL_Abort was called, here or elsewhere */
+  GCCL_ERR_AUTHENTICATION = 104, /* a peer could not prove that it knows the secret */
+  GCCL_ERR_NOT_SUPPORTED = 105   /* a right call that this build or backend cannot serve */
+} GCCL_Result;
+
+typedef int32_t GCCL_Dtype;
+enum {
+  GCCL_INT8 = 0, GCCL_UINT8 = 1, GCCL_INT32 = 2, GCCL_UINT32 = 3, GCCL_INT64 = 4, GCCL_UINT64 = 5,
+  GCCL_FLOAT16 = 6, GCCL_FLOAT32 = 7, GCCL_FLOAT64 = 8, GCCL_BFLOAT16 = 9,
+  GCCL_INT16 = 100, GCCL_UINT16 = 101
+  /* from 1000: GCCL_Type_create */
+};
+
+typedef int32_t GCCL_Op;
+enum {
+  GCCL_SUM = 0, GCCL_PROD = 1, GCCL_MAX = 2, GCCL_MIN = 3,
+  GCCL_AVG = 4 /* the sum divided by the number of ranks; integers truncate */
+  /* from 1000: GCCL_Op_create */
+};
+
+typedef struct GCCL_Communicator* GCCL_Comm;    /* null is GCCL_COMM_NULL */
+typedef struct GCCL_Request_state* GCCL_Request; /* null is GCCL_REQUEST_NULL, which is complete */
+
+#define GCCL_COMM_NULL ((GCCL_Comm)0)
+#define GCCL_REQUEST_NULL ((GCCL_Request)0)
+#define GCCL_IN_PLACE ((void*)(intptr_t)-1)
+#define GCCL_UNDEFINED (-1) /* a color in GCCL_Comm_split: no communicator for me */
+#define GCCL_TIMEOUT_NONE (-1)
+
+/* ---- Start and end ---- */
+
+/* An all-gather of the caller's own, for GCCL_Config.allgather: `mine` has `bytes` bytes; afterwards `all` holds those
+ * of every rank, in rank order. Collective. Returns 0 on success. */
+typedef int (*GCCL_Allgather_function)(const void* mine, void* all, size_t bytes, void* context);
+
+/* How to start. Begin with GCCL_CONFIG_INIT; what is left alone comes from the environment (docs/api.md lists the
+ * variables). Strings are copied. */
+typedef struct GCCL_Config {
+  size_t struct_bytes;  /* sizeof(GCCL_Config); set by GCCL_CONFIG_INIT */
+  int rank, size;       /* -1: from the environment */
+  const char* store;    /* where ranks meet: "tcp://HOST:PORT" (rank 0 listens) or "file:///PATH"; null: environment */
+  GCCL_Allgather_function allgather; /* instead of a store */
+  void* allgather_context;
+  const char* secret;   /* shared secret; null: GCCL_SECRET, GCCL_SECRET_FILE, or none (then loopback only) */
+  const char* backends; /* such as "shm,tcp" (the default): the first that reaches a peer serves it; null: GCCL_BACKENDS */
+  const char* host;     /* ranks with the same text are on one machine; null: found out */
+  const char* address;  /* IP address or interface name to listen on; null: GCCL_ADDRESS, or found out */
+  int64_t timeout_ms;   /* of each call; GCCL_TIMEOUT_NONE; -2: GCCL_TIMEOUT_MS, or none */
+  int progress_thread;  /* 1: a thread makes progress; 0: only calls do; -1: GCCL_PROGRESS_THREAD, or 0 */
+} GCCL_Config;
+#define GCCL_CONFIG_INIT \
+  { sizeof(GCCL_Config), -1, -1, NULL, NULL, NULL, NULL, NULL, NULL, NULL, -2, -1 }
+
+/* Makes this process one rank, and stores the communicator of all ranks in *world. Collective over all ranks; returns
+ * when every rank is connected or has failed. `config` may be null. May be called again after GCCL_Finalize, and several
+ * times to be several ranks (from one thread per rank, or with GCCL_Init_ranks). */
+GCCL_API GCCL_Result GCCL_Init(GCCL_Comm* world, const GCCL_Config* config);
+/* Makes this process the `n` ranks in ranks[0 .. n-1] at once; worlds[i] is the communicator of ranks[i]. */
+GCCL_API GCCL_Result GCCL_Init_ranks(GCCL_Comm* worlds, const int* ranks, int n, const GCCL_Config* config);
+/* Frees every communicator of this process. Waits until peers have what was sent to them. Operations still under way are
+ * an error (GCCL_ERR_INVALID_USAGE), and are dropped. */
+GCCL_API GCCL_Result GCCL_Finalize(void);
+
+/* GCCL_VERSION of the library that runs; "0.1.0". */
+GCCL_API int GCCL_Get_version(void);
+GCCL_API const char* GCCL_Version_string(void);
+
+/* ---- Communicators ---- */
+
+GCCL_API GCCL_Result GCCL_Comm_rank(GCCL_Comm comm, int* rank);
+GCCL_API GCCL_Result GCCL_Comm_size(GCCL_Comm comm, int* size);
+/* Collective. Ranks with the same color (>= 0) make a communicator, ordered by key, then by rank. With color
+ * GCCL_UNDEFINED *out becomes GCCL_COMM_NULL. */
+GCCL_API GCCL_Result GCCL_Comm_split(GCCL_Comm comm, int color, int key, GCCL_Comm* out);
+/* Collective over all of `comm`. A communicator of ranks[0 .. n-1] of comm, in that order (the same list on every rank
+ * of it); ranks outside the list pass it too, or n = 0, and get GCCL_COMM_NULL. */
+GCCL_API GCCL_Result GCCL_Comm_create(GCCL_Comm comm, const int* ranks, int n, GCCL_Comm* out);
+/* Collective. Sets *comm to GCCL_COMM_NULL. Operations under way are an error, as in GCCL_Finalize. */
+GCCL_API GCCL_Result GCCL_Comm_free(GCCL_Comm* comm);
+/* The time every later call on comm may take, in milliseconds; GCCL_TIMEOUT_NONE for no limit. 0 is not allowed. */
+GCCL_API GCCL_Result GCCL_Comm_set_timeout(GCCL_Comm comm, int64_t timeout_ms);
+/* Which rank of comm is on which node: nodes[r] for each rank r, numbered from 0 in the order of their lowest ranks. */
+GCCL_API GCCL_Result GCCL_Comm_nodes(GCCL_Comm comm, int* nodes);
+/* Ends all operations of comm on every rank with GCCL_ERR_ABORTED; `code` appears in their messages. Local and
+ * immediate: may be called from any thread while others wait. The process goes on. */
+GCCL_API GCCL_Result GCCL_Abort(GCCL_Comm comm, int code);
+
+/* ---- Types and operations of the caller's own ---- */
+
+/* An element of `bytes` bytes (1 .. 65536) that GCCL moves but does not understand: only operations of the caller's own
+ * combine it. Aligned as the caller's function needs it. */
+GCCL_API GCCL_Result GCCL_Type_create(size_t bytes, GCCL_Dtype* dtype);
+GCCL_API GCCL_Result GCCL_Type_free(GCCL_Dtype* dtype);
+/* inout[i] = inout[i] (+) in[i] for count elements. Must be associative and commutative. Runs in whatever thread makes
+ * progress, never concurrently for one call. */
+typedef void (*GCCL_Op_function)(const void* in, void* inout, size_t count, GCCL_Dtype dtype, void* context);
+GCCL_API GCCL_Result GCCL_Op_create(GCCL_Op_function function, void* context, GCCL_Op* op);
+/* No call that uses it may be under way. */
+GCCL_API GCCL_Result GCCL_Op_free(GCCL_Op* op);
+
+/* ---- Point to point. The k-th send from a to b on a communicator meets the k-th receive at b from a. ---- */
+
+/* May return before the receive has begun. */
+GCCL_API GCCL_Result GCCL_Send(const void* buf, size_t count, GCCL_Dtype dtype, int dest, GCCL_Comm comm);
+/* `count` must be the sender's. */
+GCCL_API GCCL_Result GCCL_Recv(void* buf, size_t count, GCCL_Dtype dtype, int source, GCCL_Comm comm);
+
+/* ---- Collectives; n is the communicator's size, r the caller's rank ---- */
+
+/* buf: count elements; the root's reach every rank. */
+GCCL_API GCCL_Result GCCL_Broadcast(void* buf, size_t count, GCCL_Dtype dtype, int root, GCCL_Comm comm);
+/* sendbuf: count; recvbuf (root only): count. In place at the root: the input lies in recvbuf. */
+GCCL_API GCCL_Result GCCL_Reduce(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, GCCL_Op op,
+                                 int root, GCCL_Comm comm);
+/* sendbuf: count; recvbuf: count. In place: the input lies in recvbuf. Every rank gets the same bits. */
+GCCL_API GCCL_Result GCCL_Allreduce(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, GCCL_Op op,
+                                    GCCL_Comm comm);
+/* sendbuf: count; recvbuf: n*count. In place: the input is block r of recvbuf. */
+GCCL_API GCCL_Result GCCL_Allgather(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, GCCL_Comm comm);
+/* sendbuf: counts[r]; block i of recvbuf has counts[i] elements and begins at displs[i] (elements; blocks do not
+ * overlap), or right behind the one before when displs is null. In place: the input is block r of recvbuf. */
+GCCL_API GCCL_Result GCCL_Allgatherv(const void* sendbuf, void* recvbuf, const size_t* counts, const size_t* displs,
+                                     GCCL_Dtype dtype, GCCL_Comm comm);
+/* sendbuf: n*count; recvbuf: count, the sum of all ranks' block r. In place with recvbuf = sendbuf + r*count (NCCL);
+ * with GCCL_IN_PLACE the input lies in recvbuf (n*count), the result in its first block, and the rest is lost (MPI). */
+GCCL_API GCCL_Result GCCL_Reduce_scatter(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, GCCL_Op op,
+                                         GCCL_Comm comm);
+/* As GCCL_Reduce_scatter with blocks of unlike length: block i has counts[i] elements, side by side. */
+GCCL_API GCCL_Result GCCL_Reduce_scatterv(const void* sendbuf, void* recvbuf, const size_t* counts, GCCL_Dtype dtype,
+                                          GCCL_Op op, GCCL_Comm comm);
+/* sendbuf: n*count, block i for rank i; recvbuf: n*count, block i from rank i. In place: recvbuf is overwritten. */
+GCCL_API GCCL_Result GCCL_Alltoall(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, GCCL_Comm comm);
+/* As GCCL_Alltoall with counts and displacements (elements; null: side by side) for each rank. In place: sendcounts and
+ * sdispls are not looked at; recvcounts must be symmetric (what i sends to j is as long as what j sends to i). */
+GCCL_API GCCL_Result GCCL_Alltoallv(const void* sendbuf, const size_t* sendcounts, const size_t* sdispls, void* recvbuf,
+                                    const size_t* recvcounts, const size_t* rdispls, GCCL_Dtype dtype, GCCL_Comm comm);
+/* sendbuf (root only): n*count; recvbuf: count. In place at the root (recvbuf = GCCL_IN_PLACE, or block root of
+ * sendbuf): its block stays where it is. */
+GCCL_API GCCL_Result GCCL_Scatter(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, int root,
+                                  GCCL_Comm comm);
+/* sendbuf: count; recvbuf (root only): n*count. In place at the root: its block lies in recvbuf. */
+GCCL_API GCCL_Result GCCL_Gather(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, int root,
+                                 GCCL_Comm comm);
+/* Returns once every rank has called it. */
+GCCL_API GCCL_Result GCCL_Barrier(GCCL_Comm comm);
+
+/* ---- Non-blocking forms: the same, and *request to wait for. Buffers and arrays of counts must stay until then. ---- */
+
+GCCL_API GCCL_Result GCCL_Isend(const void* buf, size_t count, GCCL_Dtype dtype, int dest, GCCL_Comm comm,
+                                GCCL_Request* request);
+GCCL_API GCCL_Result GCCL_Irecv(void* buf, size_t count, GCCL_Dtype dtype, int source, GCCL_Comm comm,
+                                GCCL_Request* request);
+GCCL_API GCCL_Result GCCL_Ibroadcast(void* buf, size_t count, GCCL_Dtype dtype, int root, GCCL_Comm comm,
+                                     GCCL_Request* request);
+GCCL_API GCCL_Result GCCL_Ireduce(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, GCCL_Op op,
+                                  int root, GCCL_Comm comm, GCCL_Request* request);
+GCCL_API GCCL_Result GCCL_Iallreduce(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, GCCL_Op op,
+                                     GCCL_Comm comm, GCCL_Request* request);
+GCCL_API GCCL_Result GCCL_Iallgather(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, GCCL_Comm comm,
+                                     GCCL_Request* request);
+GCCL_API GCCL_Result GCCL_Iallgatherv(const void* sendbuf, void* recvbuf, const size_t* counts, const size_t* displs,
+                                      GCCL_Dtype dtype, GCCL_Comm comm, GCCL_Request* request);
+GCCL_API GCCL_Result GCCL_Ireduce_scatter(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, GCCL_Op op,
+                                          GCCL_Comm comm, GCCL_Request* request);
+GCCL_API GCCL_Result GCCL_Ireduce_scatterv(const void* sendbuf, void* recvbuf, const size_t* counts, GCCL_Dtype dtype,
+                                           GCCL_Op op, GCCL_Comm comm, GCCL_Request* request);
+GCCL_API GCCL_Result GCCL_Ialltoall(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, GCCL_Comm comm,
+                                    GCCL_Request* request);
+GCCL_API GCCL_Result GCCL_Ialltoallv(const void* sendbuf, const size_t* sendcounts, const size_t* sdispls, void* recvbuf,
+                                     const size_t* recvcounts, const size_t* rdispls, GCCL_Dtype dtype, GCCL_Comm comm,
+                                     GCCL_Request* request);
+GCCL_API GCCL_Result GCCL_Iscatter(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, int root,
+                                   GCCL_Comm comm, GCCL_Request* request);
+GCCL_API GCCL_Result GCCL_Igather(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, int root,
+                                  GCCL_Comm comm, GCCL_Request* request);
+GCCL_API GCCL_Result GCCL_Ibarrier(GCCL_Comm comm, GCCL_Request* request);
+
+/* Waits, frees the request and sets it to GCCL_REQUEST_NULL; returns the operation's result. */
+GCCL_API GCCL_Result GCCL_Wait(GCCL_Request* request);
+/* Waits at most timeout_ms: GCCL_IN_PROGRESS when that was not enough; the operation and the request then go on. */
+GCCL_API GCCL_Result GCCL_Wait_for(GCCL_Request* request, int64_t timeout_ms);
+/* Waits for all; returns the first error, after all have ended. */
+GCCL_API GCCL_Result GCCL_Waitall(int n, GCCL_Request* requests);
+/* Makes progress. *done = 1 and the request freed when it is complete, else *done = 0. */
+GCCL_API GCCL_Result GCCL_Test(GCCL_Request* request, int* done);
+/* Calls function(result, context) once the operation is complete: from a later GCCL call that makes progress or from the
+ * progress thread, never from inside the call that started the operation or from this one. The function may start
+ * operations; it must not wait. The request must still be waited for, or given up with GCCL_Request_free. */
+typedef void (*GCCL_Completion_function)(GCCL_Result result, void* context);
+GCCL_API GCCL_Result GCCL_On_complete(GCCL_Request request, GCCL_Completion_function function, void* context);
+/* Gives up the handle; the operation goes on. Sets it to GCCL_REQUEST_NULL. */
+GCCL_API GCCL_Result GCCL_Request_free(GCCL_Request* request);
+/* Makes progress on every communicator of this process, without waiting. */
+GCCL_API GCCL_Result GCCL_Progress(void);
+
+/* Between start and end, blocking calls of this thread only begin; GCCL_Group_end carries all of them out together and
+ * returns the first error. For one thread that drives several ranks, and for sends and receives in any order. Nests. */
+GCCL_API GCCL_Result GCCL_Group_start(void);
+GCCL_API GCCL_Result GCCL_Group_end(void);
+
+/* ---- Errors and figures ---- */
+
+/* A constant text such as "the ranks' calls differ". */
+GCCL_API const char* GCCL_Error_string(GCCL_Result result);
+/* What the last failed call of this thread was about; valid until the thread's next GCCL call; "" when none failed. */
+GCCL_API const char* GCCL_Last_error(void);
+
+enum { GCCL_METRICS_KINDS = 16 };
+typedef struct GCCL_Call_metrics {
+  const char* name;                    /* "allreduce", ...; null past the last kind */
+  uint64_t calls, failed;
+  uint64_t bytes;                      /* of user data, counted as nccl-tests does */
+  uint64_t time_ns;                    /* from start to completion, summed over the calls that were timed */
+  uint64_t time_ns_min, time_ns_max;
+  uint64_t timed;                      /* calls that were timed: small ones are sampled */
+} GCCL_Call_metrics;
+typedef struct GCCL_Metrics {
+  size_t struct_bytes; /* set by the caller to sizeof(GCCL_Metrics) */
+  GCCL_Call_metrics calls[GCCL_METRICS_KINDS];
+  uint64_t messages_sent, messages_received;
+  uint64_t bytes_sent, bytes_received; /* on all backends */
+  uint64_t plans_built, plans_reused;  /* schedules compiled, and calls that found theirs */
+  uint64_t waits_yielded;              /* times a wait gave up the processor */
+} GCCL_Metrics;
+/* Figures of comm since it was made. */
+GCCL_API GCCL_Result GCCL_Get_performance_metrics(GCCL_Comm comm, GCCL_Metrics* metrics);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
