@@ -1,0 +1,421 @@
+// The communication calls: arguments checked and turned into work.
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+#include "libgccl/api/handles.hpp"
+
+namespace gccl {
+namespace {
+
+Status wrong(const std::string& text) { return Status::error(text, GCCL_ERR_INVALID_ARGUMENT); }
+
+std::byte* bytes_of(const void* p) { return static_cast<std::byte*>(const_cast<void*>(p)); }
+
+Status null_buffer(const char* name, Count count) {
+  return wrong(std::string(name) + " is null: expected a buffer of " + std::to_string(count) + " elements");
+}
+
+// The checks that all calls share, and what they fill in.
+class Builder {
+ public:
+  Builder(Communicator& c, Collective kind, std::size_t count, GCCL_Dtype dtype, GCCL_Op op, int root)
+      : c_(c), root_(root) {
+    work_.what = {.kind = std::uint8_t(kind), .dtype = dtype, .op = op, .root = Rank(root), .count = count};
+    work_.call.kind = kind;
+    work_.call.count = count;
+    work_.call.root = Rank(root);
+    if (op == kNoOp) {
+      work_.what.op = -1;
+      status_ = elements_of(dtype, -1, &work_.elements);
+    } else {
+      // -1 is no operation of a caller's: look it up as an unknown one.
+      status_ = elements_of(dtype, op == -1 ? -2 : op, &work_.elements);
+    }
+    if (status_.ok() && (root < 0 || Rank(root) >= c.size()))
+      status_ = wrong("root is " + std::to_string(root) + ": expected 0 to " + std::to_string(c.size() - 1));
+    const std::size_t most = std::size_t(PTRDIFF_MAX) / work_.elements.bytes / c.size();
+    if (status_.ok() && count > most)
+      status_ = wrong("count is " + std::to_string(count) + ": expected at most " + std::to_string(most));
+  }
+  static constexpr GCCL_Op kNoOp = -1000000;
+
+  bool at_root() const { return c_.rank() == Rank(root_); }
+  bool in_place(const void* given, const void* same) {
+    if (given != GCCL_IN_PLACE && (given != same || !given)) return false;
+    work_.call.in_place = true;
+    return true;
+  }
+  // `count` elements are read or written there.
+  void input(const void* buffer, const char* name, Count count) { place(Buffer::input, buffer, name, count); }
+  void output(void* buffer, const char* name, Count count) { place(Buffer::output, buffer, name, count); }
+  void fail(const std::string& text) {
+    if (status_.ok()) status_ = wrong(text);
+  }
+  Work& work() { return work_; }
+  std::uint32_t element_bytes() const { return work_.elements.bytes; }
+  Rank n() const { return c_.size(); }
+  Rank me() const { return c_.rank(); }
+  // Bytes of user data as nccl-tests counts them.
+  void counted(Count elements) { work_.what.bytes = elements * work_.elements.bytes; }
+
+  // Carries it out, or begins it where there is a request to give.
+  GCCL_Result go(GCCL_Request* request, bool non_blocking) {
+    if (non_blocking && !request) fail("request is null: expected where to store the request");
+    if (!status_.ok())
+      return failed(Status::error(std::string(kind_name(work_.what.kind)) + ": " + status_.text(), status_.code()));
+    if (non_blocking) {
+      Operation* op = nullptr;
+      const Status s = c_.start(std::move(work_), &op);
+      *request = handle_of(op);
+      return failed(s);
+    }
+    if (Group_calls* const group = current_group()) return run_in_group(*group, c_, std::move(work_));
+    const Status s = c_.run(std::move(work_));
+    return s.ok() ? GCCL_SUCCESS : failed(s);
+  }
+
+ private:
+  void place(Buffer which, const void* buffer, const char* name, Count count) {
+    if (!buffer && count > 0 && status_.ok()) status_ = null_buffer(name, count);
+    if (buffer == GCCL_IN_PLACE && status_.ok()) status_ = wrong(std::string(name) + " is GCCL_IN_PLACE, which this call does not take there");
+    work_.memory.base[std::size_t(which)] = bytes_of(buffer);
+  }
+
+  Communicator& c_;
+  int root_;
+  Work work_;
+  Status status_;
+};
+
+constexpr GCCL_Op kNone = Builder::kNoOp;
+
+Count total(const std::size_t* counts, Rank n) { return std::accumulate(counts, counts + n, Count(0)); }
+
+// Where the caller's blocks end: the elements that a buffer must have.
+Count furthest(const std::size_t* counts, const std::size_t* places, Rank n) {
+  Count end = 0;
+  for (Rank r = 0; r < n; ++r)
+    if (counts[r]) end = std::max<Count>(end, places[r] + counts[r]);
+  return end;
+}
+
+const std::size_t* places_or_packed(const std::size_t* places, const std::size_t* counts, Rank n, std::vector<std::size_t>* packed) {
+  if (places) return places;
+  packed->resize(n);
+  std::exclusive_scan(counts, counts + n, packed->begin(), std::size_t(0));
+  return packed->data();
+}
+
+// What must be the same on all ranks of lengths that are.
+Count checksum(const std::size_t* counts, Rank n) {
+  std::uint64_t h = n;
+  for (Rank r = 0; r < n; ++r) h = (h ^ counts[r]) * 0x9e3779b97f4a7c15, h ^= h >> 32;
+  return h;
+}
+
+const Lengths& lengths(const void* table) { return *static_cast<const Lengths*>(table); }
+
+GCCL_Result broadcast(void* buf, size_t count, GCCL_Dtype dtype, int root, GCCL_Comm comm, GCCL_Request* request, bool non_blocking) {
+  Communicator* const c = communicator_of(comm);
+  if (!c) return GCCL_ERR_INVALID_ARGUMENT;
+  Builder b(*c, Collective::broadcast, count, dtype, kNone, root);
+  b.work().call.in_place = true;
+  b.output(buf, "buf", count);
+  b.counted(count);
+  return b.go(request, non_blocking);
+}
+
+GCCL_Result reduce_to_root(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, GCCL_Op op, int root, GCCL_Comm comm, GCCL_Request* request, bool non_blocking) {
+  Communicator* const c = communicator_of(comm);
+  if (!c) return GCCL_ERR_INVALID_ARGUMENT;
+  Builder b(*c, Collective::reduce, count, dtype, op, root);
+  if (b.at_root()) {
+    if (!b.in_place(sendbuf, recvbuf)) b.input(sendbuf, "sendbuf", count);
+    b.output(recvbuf, "recvbuf", count);
+  } else {
+    b.input(sendbuf, "sendbuf", count);
+  }
+  b.counted(count);
+  return b.go(request, non_blocking);
+}
+
+GCCL_Result allreduce(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, GCCL_Op op, GCCL_Comm comm, GCCL_Request* request, bool non_blocking) {
+  Communicator* const c = communicator_of(comm);
+  if (!c) return GCCL_ERR_INVALID_ARGUMENT;
+  Builder b(*c, Collective::allreduce, count, dtype, op, 0);
+  if (!b.in_place(sendbuf, recvbuf)) b.input(sendbuf, "sendbuf", count);
+  b.output(recvbuf, "recvbuf", count);
+  b.counted(count);
+  return b.go(request, non_blocking);
+}
+
+GCCL_Result allgather(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, GCCL_Comm comm, GCCL_Request* request, bool non_blocking) {
+  Communicator* const c = communicator_of(comm);
+  if (!c) return GCCL_ERR_INVALID_ARGUMENT;
+  Builder b(*c, Collective::allgather, count, dtype, kNone, 0);
+  const void* const own = recvbuf ? bytes_of(recvbuf) + b.me() * count * b.element_bytes() : nullptr;
+  if (!b.in_place(sendbuf, own)) b.input(sendbuf, "sendbuf", count);
+  b.output(recvbuf, "recvbuf", count * b.n());
+  b.counted(count * b.n());
+  return b.go(request, non_blocking);
+}
+
+GCCL_Result allgatherv(const void* sendbuf, void* recvbuf, const size_t* counts, const size_t* displs, GCCL_Dtype dtype, GCCL_Comm comm, GCCL_Request* request, bool non_blocking) {
+  Communicator* const c = communicator_of(comm);
+  if (!c) return GCCL_ERR_INVALID_ARGUMENT;
+  if (!counts) return failed(wrong("allgatherv: counts is null: expected " + std::to_string(c->size()) + " lengths"));
+  Builder b(*c, Collective::allgatherv, 0, dtype, kNone, 0);
+  Work& w = b.work();
+  w.lengths = std::make_unique<Lengths>();
+  w.lengths->me = b.me();
+  w.lengths->recv_counts = counts;
+  w.lengths->recv_places = places_or_packed(displs, counts, b.n(), &w.lengths->packed_recv);
+  w.what.count = checksum(counts, b.n());
+  w.call.table = w.lengths.get();
+  w.call.counts = [](const void* t, Rank from, Rank) { return Count(lengths(t).recv_counts[from]); };
+  if (displs) w.call.places = [](const void* t, Rank, Rank peer, bool) { return Count(lengths(t).recv_places[peer]); };
+  const void* const own = recvbuf ? bytes_of(recvbuf) + w.lengths->recv_places[b.me()] * b.element_bytes() : nullptr;
+  if (!b.in_place(sendbuf, own)) b.input(sendbuf, "sendbuf", counts[b.me()]);
+  b.output(recvbuf, "recvbuf", furthest(counts, w.lengths->recv_places, b.n()));
+  b.counted(total(counts, b.n()));
+  return b.go(request, non_blocking);
+}
+
+GCCL_Result reduce_scatter(const void* sendbuf, void* recvbuf, size_t count, const size_t* counts, GCCL_Dtype dtype, GCCL_Op op, GCCL_Comm comm, GCCL_Request* request, bool non_blocking) {
+  Communicator* const c = communicator_of(comm);
+  if (!c) return GCCL_ERR_INVALID_ARGUMENT;
+  Builder b(*c, counts ? Collective::reduce_scatterv : Collective::reduce_scatter, count, dtype, op, 0);
+  Work& w = b.work();
+  std::size_t mine = count, before = b.me() * count, all = b.n() * count;
+  if (counts) {
+    w.lengths = std::make_unique<Lengths>();
+    w.lengths->recv_counts = counts;
+    w.what.count = checksum(counts, b.n());
+    w.call.table = w.lengths.get();
+    w.call.counts = [](const void* t, Rank, Rank to) { return Count(lengths(t).recv_counts[to]); };
+    mine = counts[b.me()];
+    before = total(counts, b.me());
+    all = total(counts, b.n());
+  }
+  const void* const own = sendbuf && sendbuf != GCCL_IN_PLACE ? bytes_of(sendbuf) + before * b.element_bytes() : nullptr;
+  if (sendbuf == GCCL_IN_PLACE) {
+    w.call.in_place = true;
+    w.to_first_block = true;
+    b.output(recvbuf, "recvbuf", all);
+  } else if (own && recvbuf == own) {
+    w.call.in_place = true;
+    b.output(const_cast<void*>(sendbuf), "sendbuf", all);
+  } else {
+    b.input(sendbuf, "sendbuf", all);
+    b.output(recvbuf, "recvbuf", mine);
+  }
+  b.counted(all);
+  return b.go(request, non_blocking);
+}
+
+GCCL_Result reduce_scatterv(const void* sendbuf, void* recvbuf, const size_t* counts, GCCL_Dtype dtype, GCCL_Op op, GCCL_Comm comm, GCCL_Request* request, bool non_blocking) {
+  if (!counts) return failed(wrong("reduce_scatterv: counts is null: expected one length for each rank"));
+  return reduce_scatter(sendbuf, recvbuf, 0, counts, dtype, op, comm, request, non_blocking);
+}
+
+GCCL_Result alltoall(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, GCCL_Comm comm, GCCL_Request* request, bool non_blocking) {
+  Communicator* const c = communicator_of(comm);
+  if (!c) return GCCL_ERR_INVALID_ARGUMENT;
+  Builder b(*c, Collective::alltoall, count, dtype, kNone, 0);
+  if (!b.in_place(sendbuf, recvbuf)) b.input(sendbuf, "sendbuf", count * b.n());
+  b.output(recvbuf, "recvbuf", count * b.n());
+  b.counted(count * b.n());
+  return b.go(request, non_blocking);
+}
+
+GCCL_Result alltoallv(const void* sendbuf, const size_t* sendcounts, const size_t* sdispls, void* recvbuf, const size_t* recvcounts, const size_t* rdispls, GCCL_Dtype dtype, GCCL_Comm comm, GCCL_Request* request,
+                      bool non_blocking) {
+  Communicator* const c = communicator_of(comm);
+  if (!c) return GCCL_ERR_INVALID_ARGUMENT;
+  Builder b(*c, Collective::alltoallv, 0, dtype, kNone, 0);
+  const bool in_place = b.in_place(sendbuf, recvbuf);
+  if (!recvcounts || (!in_place && !sendcounts))
+    return failed(wrong(std::string("alltoallv: ") + (recvcounts ? "sendcounts" : "recvcounts") + " is null: expected " + std::to_string(c->size()) + " lengths"));
+  Work& w = b.work();
+  w.lengths = std::make_unique<Lengths>();
+  Lengths& l = *w.lengths;
+  l.me = b.me();
+  l.recv_counts = recvcounts;
+  l.recv_places = places_or_packed(rdispls, recvcounts, b.n(), &l.packed_recv);
+  l.send_counts = in_place ? recvcounts : sendcounts;
+  l.send_places = in_place ? l.recv_places : places_or_packed(sdispls, sendcounts, b.n(), &l.packed_send);
+  w.call.table = &l;
+  w.call.counts = [](const void* t, Rank from, Rank to) {
+    const Lengths& x = lengths(t);
+    return Count(from == x.me ? x.send_counts[to] : x.recv_counts[from]);
+  };
+  w.call.places = [](const void* t, Rank, Rank peer, bool outgoing) {
+    const Lengths& x = lengths(t);
+    return Count(outgoing ? x.send_places[peer] : x.recv_places[peer]);
+  };
+  if (l.send_counts[b.me()] != recvcounts[b.me()])
+    b.fail("rank " + std::to_string(b.me()) + " sends itself " + std::to_string(l.send_counts[b.me()]) + " elements and expects " + std::to_string(recvcounts[b.me()]));
+  if (!in_place) b.input(sendbuf, "sendbuf", furthest(l.send_counts, l.send_places, b.n()));
+  b.output(recvbuf, "recvbuf", furthest(recvcounts, l.recv_places, b.n()));
+  b.counted(total(recvcounts, b.n()));
+  return b.go(request, non_blocking);
+}
+
+GCCL_Result scatter(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, int root, GCCL_Comm comm, GCCL_Request* request, bool non_blocking) {
+  Communicator* const c = communicator_of(comm);
+  if (!c) return GCCL_ERR_INVALID_ARGUMENT;
+  Builder b(*c, Collective::scatter, count, dtype, kNone, root);
+  if (b.at_root()) {
+    const void* const own = sendbuf ? bytes_of(sendbuf) + b.me() * count * b.element_bytes() : nullptr;
+    b.input(sendbuf, "sendbuf", count * b.n());
+    if (!b.in_place(recvbuf, own)) b.output(recvbuf, "recvbuf", count);
+  } else {
+    b.output(recvbuf, "recvbuf", count);
+  }
+  b.counted(count * b.n());
+  return b.go(request, non_blocking);
+}
+
+GCCL_Result gather(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, int root, GCCL_Comm comm, GCCL_Request* request, bool non_blocking) {
+  Communicator* const c = communicator_of(comm);
+  if (!c) return GCCL_ERR_INVALID_ARGUMENT;
+  Builder b(*c, Collective::gather, count, dtype, kNone, root);
+  if (b.at_root()) {
+    const void* const own = recvbuf ? bytes_of(recvbuf) + b.me() * count * b.element_bytes() : nullptr;
+    if (!b.in_place(sendbuf, own)) b.input(sendbuf, "sendbuf", count);
+    b.output(recvbuf, "recvbuf", count * b.n());
+  } else {
+    b.input(sendbuf, "sendbuf", count);
+  }
+  b.counted(count * b.n());
+  return b.go(request, non_blocking);
+}
+
+GCCL_Result barrier(GCCL_Comm comm, GCCL_Request* request, bool non_blocking) {
+  Communicator* const c = communicator_of(comm);
+  if (!c) return GCCL_ERR_INVALID_ARGUMENT;
+  Builder b(*c, Collective::barrier, 0, GCCL_UINT8, kNone, 0);
+  return b.go(request, non_blocking);
+}
+
+GCCL_Result point_to_point(bool sends, const void* buf, size_t count, GCCL_Dtype dtype, int peer, GCCL_Comm comm, GCCL_Request* request, bool non_blocking) {
+  Communicator* const c = communicator_of(comm);
+  if (!c) return GCCL_ERR_INVALID_ARGUMENT;
+  if (peer < 0 || Rank(peer) >= c->size())
+    return failed(wrong(std::string(sends ? "send: dest" : "recv: source") + " is " + std::to_string(peer) + ": expected 0 to " + std::to_string(c->size() - 1)));
+  Builder b(*c, Collective::sendrecv, count, dtype, kNone, peer);
+  b.work().what.kind = sends ? kSendKind : kRecvKind;
+  if (sends) {
+    b.input(buf, "buf", count);
+  } else {
+    b.output(const_cast<void*>(buf), "buf", count);
+  }
+  b.counted(count);
+  return b.go(request, non_blocking);
+}
+
+}  // namespace
+}  // namespace gccl
+
+extern "C" {
+
+GCCL_Result GCCL_Send(const void* buf, size_t count, GCCL_Dtype dtype, int dest, GCCL_Comm comm) {
+  return gccl::point_to_point(true, buf, count, dtype, dest, comm, nullptr, false);
+}
+GCCL_Result GCCL_Isend(const void* buf, size_t count, GCCL_Dtype dtype, int dest, GCCL_Comm comm, GCCL_Request* request) {
+  return gccl::point_to_point(true, buf, count, dtype, dest, comm, request, true);
+}
+
+GCCL_Result GCCL_Recv(void* buf, size_t count, GCCL_Dtype dtype, int source, GCCL_Comm comm) {
+  return gccl::point_to_point(false, buf, count, dtype, source, comm, nullptr, false);
+}
+GCCL_Result GCCL_Irecv(void* buf, size_t count, GCCL_Dtype dtype, int source, GCCL_Comm comm, GCCL_Request* request) {
+  return gccl::point_to_point(false, buf, count, dtype, source, comm, request, true);
+}
+
+GCCL_Result GCCL_Broadcast(void* buf, size_t count, GCCL_Dtype dtype, int root, GCCL_Comm comm) {
+  return gccl::broadcast(buf, count, dtype, root, comm, nullptr, false);
+}
+GCCL_Result GCCL_Ibroadcast(void* buf, size_t count, GCCL_Dtype dtype, int root, GCCL_Comm comm, GCCL_Request* request) {
+  return gccl::broadcast(buf, count, dtype, root, comm, request, true);
+}
+
+GCCL_Result GCCL_Reduce(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, GCCL_Op op, int root, GCCL_Comm comm) {
+  return gccl::reduce_to_root(sendbuf, recvbuf, count, dtype, op, root, comm, nullptr, false);
+}
+GCCL_Result GCCL_Ireduce(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, GCCL_Op op, int root, GCCL_Comm comm, GCCL_Request* request) {
+  return gccl::reduce_to_root(sendbuf, recvbuf, count, dtype, op, root, comm, request, true);
+}
+
+GCCL_Result GCCL_Allreduce(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, GCCL_Op op, GCCL_Comm comm) {
+  return gccl::allreduce(sendbuf, recvbuf, count, dtype, op, comm, nullptr, false);
+}
+GCCL_Result GCCL_Iallreduce(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, GCCL_Op op, GCCL_Comm comm, GCCL_Request* request) {
+  return gccl::allreduce(sendbuf, recvbuf, count, dtype, op, comm, request, true);
+}
+
+GCCL_Result GCCL_Allgather(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, GCCL_Comm comm) {
+  return gccl::allgather(sendbuf, recvbuf, count, dtype, comm, nullptr, false);
+}
+GCCL_Result GCCL_Iallgather(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, GCCL_Comm comm, GCCL_Request* request) {
+  return gccl::allgather(sendbuf, recvbuf, count, dtype, comm, request, true);
+}
+
+GCCL_Result GCCL_Allgatherv(const void* sendbuf, void* recvbuf, const size_t* counts, const size_t* displs, GCCL_Dtype dtype, GCCL_Comm comm) {
+  return gccl::allgatherv(sendbuf, recvbuf, counts, displs, dtype, comm, nullptr, false);
+}
+GCCL_Result GCCL_Iallgatherv(const void* sendbuf, void* recvbuf, const size_t* counts, const size_t* displs, GCCL_Dtype dtype, GCCL_Comm comm, GCCL_Request* request) {
+  return gccl::allgatherv(sendbuf, recvbuf, counts, displs, dtype, comm, request, true);
+}
+
+GCCL_Result GCCL_Reduce_scatter(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, GCCL_Op op, GCCL_Comm comm) {
+  return gccl::reduce_scatter(sendbuf, recvbuf, count, nullptr, dtype, op, comm, nullptr, false);
+}
+GCCL_Result GCCL_Ireduce_scatter(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, GCCL_Op op, GCCL_Comm comm, GCCL_Request* request) {
+  return gccl::reduce_scatter(sendbuf, recvbuf, count, nullptr, dtype, op, comm, request, true);
+}
+
+GCCL_Result GCCL_Reduce_scatterv(const void* sendbuf, void* recvbuf, const size_t* counts, GCCL_Dtype dtype, GCCL_Op op, GCCL_Comm comm) {
+  return gccl::reduce_scatterv(sendbuf, recvbuf, counts, dtype, op, comm, nullptr, false);
+}
+GCCL_Result GCCL_Ireduce_scatterv(const void* sendbuf, void* recvbuf, const size_t* counts, GCCL_Dtype dtype, GCCL_Op op, GCCL_Comm comm, GCCL_Request* request) {
+  return gccl::reduce_scatterv(sendbuf, recvbuf, counts, dtype, op, comm, request, true);
+}
+
+GCCL_Result GCCL_Alltoall(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, GCCL_Comm comm) {
+  return gccl::alltoall(sendbuf, recvbuf, count, dtype, comm, nullptr, false);
+}
+GCCL_Result GCCL_Ialltoall(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, GCCL_Comm comm, GCCL_Request* request) {
+  return gccl::alltoall(sendbuf, recvbuf, count, dtype, comm, request, true);
+}
+
+GCCL_Result GCCL_Alltoallv(const void* sendbuf, const size_t* sendcounts, const size_t* sdispls, void* recvbuf, const size_t* recvcounts, const size_t* rdispls, GCCL_Dtype dtype, GCCL_Comm comm) {
+  return gccl::alltoallv(sendbuf, sendcounts, sdispls, recvbuf, recvcounts, rdispls, dtype, comm, nullptr, false);
+}
+GCCL_Result GCCL_Ialltoallv(const void* sendbuf, const size_t* sendcounts, const size_t* sdispls, void* recvbuf, const size_t* recvcounts, const size_t* rdispls, GCCL_Dtype dtype, GCCL_Comm comm, GCCL_Request* request) {
+  return gccl::alltoallv(sendbuf, sendcounts, sdispls, recvbuf, recvcounts, rdispls, dtype, comm, request, true);
+}
+
+GCCL_Result GCCL_Scatter(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, int root, GCCL_Comm comm) {
+  return gccl::scatter(sendbuf, recvbuf, count, dtype, root, comm, nullptr, false);
+}
+GCCL_Result GCCL_Iscatter(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, int root, GCCL_Comm comm, GCCL_Request* request) {
+  return gccl::scatter(sendbuf, recvbuf, count, dtype, root, comm, request, true);
+}
+
+GCCL_Result GCCL_Gather(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, int root, GCCL_Comm comm) {
+  return gccl::gather(sendbuf, recvbuf, count, dtype, root, comm, nullptr, false);
+}
+GCCL_Result GCCL_Igather(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, int root, GCCL_Comm comm, GCCL_Request* request) {
+  return gccl::gather(sendbuf, recvbuf, count, dtype, root, comm, request, true);
+}
+
+GCCL_Result GCCL_Barrier(GCCL_Comm comm) {
+  return gccl::barrier(comm, nullptr, false);
+}
+GCCL_Result GCCL_Ibarrier(GCCL_Comm comm, GCCL_Request* request) {
+  return gccl::barrier(comm, request, true);
+}
+
+}  // extern "C"

@@ -1,0 +1,273 @@
+// GCCL_Init ... GCCL_Finalize, and communicators made from communicators.
+#include <cstring>
+#include <thread>
+
+#include "libgccl/api/handles.hpp"
+#include "libgccl/communicator/world.hpp"
+
+namespace gccl {
+namespace {
+
+std::mutex owned_mutex;
+std::vector<std::unique_ptr<Communicator>>& owned() {
+  static auto* const list = new std::vector<std::unique_ptr<Communicator>>;  // threads may still look at exit
+  return *list;
+}
+
+// Makes progress for communicators that ask for it, while there are any.
+class ProgressThread {
+ public:
+  void need(bool more) {
+    std::lock_guard lock(mutex_);
+    users_ += more ? 1 : -1;
+    if (more && users_ == 1) {
+      stop_ = false;
+      thread_ = std::thread([this] {
+        Patience patience(true);
+        while (!stop_.load(std::memory_order_relaxed))
+          if (progress_all_but(nullptr)) {
+            patience.reset();
+          } else {
+            patience.pause();
+          }
+      });
+    } else if (!more && users_ == 0) {
+      stop_ = true;
+      thread_.join();
+    }
+  }
+
+ private:
+  std::mutex mutex_;
+  int users_ = 0;
+  std::atomic<bool> stop_{false};
+  std::thread thread_;
+};
+ProgressThread& progress_thread() {
+  static auto* const thread = new ProgressThread;
+  return *thread;
+}
+
+Status wrong(const std::string& text) { return Status::error(text, GCCL_ERR_INVALID_ARGUMENT); }
+
+void destroy(std::unique_ptr<Communicator> c) {
+  if (!c) return;
+  const bool threaded = c->world().start.progress_thread;
+  c.reset();
+  if (threaded) progress_thread().need(false);
+}
+
+Status checked(const GCCL_Config* config, GCCL_Config* out) {
+  const GCCL_Config defaults = GCCL_CONFIG_INIT;
+  *out = defaults;
+  if (!config) return {};
+  if (config->struct_bytes < offsetof(GCCL_Config, store) || config->struct_bytes > 4096)
+    return wrong("config.struct_bytes is " + std::to_string(config->struct_bytes) + ": expected sizeof(GCCL_Config); begin with GCCL_CONFIG_INIT");
+  std::memcpy(out, config, std::min(config->struct_bytes, sizeof *out));  // a caller built with an older header has fewer fields
+  out->struct_bytes = sizeof *out;
+  return {};
+}
+
+}  // namespace
+
+GCCL_Comm keep(std::unique_ptr<Communicator> c) {
+  if (c->world().start.progress_thread) progress_thread().need(true);
+  std::lock_guard lock(owned_mutex);
+  owned().push_back(std::move(c));
+  return handle_of(owned().back().get());
+}
+
+std::unique_ptr<Communicator> release(Communicator* c) {
+  std::lock_guard lock(owned_mutex);
+  for (auto it = owned().begin(); it != owned().end(); ++it) {
+    if (it->get() != c) continue;
+    auto found = std::move(*it);
+    owned().erase(it);
+    return found;
+  }
+  return nullptr;
+}
+
+std::vector<std::unique_ptr<Communicator>> release_all() {
+  std::lock_guard lock(owned_mutex);
+  return std::exchange(owned(), {});
+}
+
+}  // namespace gccl
+
+using namespace gccl;
+
+extern "C" {
+
+GCCL_Result GCCL_Init(GCCL_Comm* world, const GCCL_Config* config) {
+  if (!world) return failed(wrong("world is null: expected where to store the communicator"));
+  *world = GCCL_COMM_NULL;
+  GCCL_Config c;
+  if (const Status s = checked(config, &c); !s.ok()) return failed(s);
+  std::unique_ptr<Communicator> made;
+  if (const Status s = create_world(&c, -1, &made); !s.ok()) return failed(s);
+  *world = keep(std::move(made));
+  return GCCL_SUCCESS;
+}
+
+GCCL_Result GCCL_Init_ranks(GCCL_Comm* worlds, const int* ranks, int n, const GCCL_Config* config) {
+  if (n < 1) return failed(wrong("n is " + std::to_string(n) + ": expected at least 1"));
+  if (!worlds || !ranks) return failed(wrong(std::string(worlds ? "ranks" : "worlds") + " is null"));
+  for (int i = 0; i < n; ++i) {
+    worlds[i] = GCCL_COMM_NULL;
+    if (ranks[i] < 0) return failed(wrong("ranks[" + std::to_string(i) + "] is " + std::to_string(ranks[i]) + ": expected 0 or more"));
+  }
+  GCCL_Config c;
+  if (const Status s = checked(config, &c); !s.ok()) return failed(s);
+  if (c.allgather) return failed(wrong("config.allgather serves one rank: use a store to be several"));
+  // Each rank waits for the others: so they start side by side.
+  std::vector<std::unique_ptr<Communicator>> made(static_cast<std::size_t>(n));
+  std::vector<Status> status(static_cast<std::size_t>(n));
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < made.size(); ++i)
+    threads.emplace_back([&, i] { status[i] = create_world(&c, ranks[i], &made[i]); });
+  for (std::thread& t : threads) t.join();
+  for (const Status& s : status)
+    if (!s.ok()) return failed(s);
+  for (std::size_t i = 0; i < made.size(); ++i) worlds[i] = keep(std::move(made[i]));
+  return GCCL_SUCCESS;
+}
+
+GCCL_Result GCCL_Finalize(void) {
+  auto all = release_all();
+  Status first;
+  // The worlds' ranks wait for each other, so that nobody's last messages are lost; side by side, as they may be ranks of
+  // one job. Who has failed is not waited for.
+  std::vector<std::thread> threads;
+  std::mutex mutex;
+  for (auto& c : all) {
+    if (!c->is_world()) continue;
+    const auto leave = [&mutex, &first, world = c.get()] {
+      world->set_timeout(world->world().start.start_timeout_ms);
+      const Status s = world->leave();
+      std::lock_guard lock(mutex);
+      if (first.ok()) first = s;
+    };
+    if (all.size() == 1) {
+      leave();
+    } else {
+      threads.emplace_back(leave);
+    }
+  }
+  for (std::thread& t : threads) t.join();
+  for (auto it = all.rbegin(); it != all.rend(); ++it) destroy(std::move(*it));
+  return failed(first);
+}
+
+GCCL_Result GCCL_Comm_rank(GCCL_Comm comm, int* rank) {
+  const Communicator* const c = communicator_of(comm);
+  if (!c) return GCCL_ERR_INVALID_ARGUMENT;
+  if (!rank) return failed(wrong("rank is null"));
+  *rank = int(c->rank());
+  return GCCL_SUCCESS;
+}
+
+GCCL_Result GCCL_Comm_size(GCCL_Comm comm, int* size) {
+  const Communicator* const c = communicator_of(comm);
+  if (!c) return GCCL_ERR_INVALID_ARGUMENT;
+  if (!size) return failed(wrong("size is null"));
+  *size = int(c->size());
+  return GCCL_SUCCESS;
+}
+
+GCCL_Result GCCL_Comm_split(GCCL_Comm comm, int color, int key, GCCL_Comm* out) {
+  Communicator* const c = communicator_of(comm);
+  if (!c) return GCCL_ERR_INVALID_ARGUMENT;
+  if (!out) return failed(wrong("out is null"));
+  *out = GCCL_COMM_NULL;
+  if (color < GCCL_UNDEFINED) return failed(wrong("color is " + std::to_string(color) + ": expected 0 or more, or GCCL_UNDEFINED (-1)"));
+  std::unique_ptr<Communicator> made;
+  if (const Status s = c->split(color, key, &made); !s.ok()) return failed(s);
+  if (made) *out = keep(std::move(made));
+  return GCCL_SUCCESS;
+}
+
+GCCL_Result GCCL_Comm_create(GCCL_Comm comm, const int* ranks, int n, GCCL_Comm* out) {
+  Communicator* const c = communicator_of(comm);
+  if (!c) return GCCL_ERR_INVALID_ARGUMENT;
+  if (!out) return failed(wrong("out is null"));
+  *out = GCCL_COMM_NULL;
+  if (n < 0 || (n > 0 && !ranks)) return failed(wrong(n < 0 ? "n is " + std::to_string(n) + ": expected 0 or more" : "ranks is null"));
+  std::unique_ptr<Communicator> made;
+  if (const Status s = c->create(std::span<const int>(ranks, std::size_t(n)), &made); !s.ok()) return failed(s);
+  if (made) *out = keep(std::move(made));
+  return GCCL_SUCCESS;
+}
+
+GCCL_Result GCCL_Comm_free(GCCL_Comm* comm) {
+  if (!comm) return failed(wrong("comm is null"));
+  Communicator* const c = communicator_of(*comm);
+  if (!c) return GCCL_ERR_INVALID_ARGUMENT;
+  const Status s = c->leave();
+  if (s.code() == GCCL_ERR_INVALID_USAGE) return failed(s);
+  destroy(release(c));
+  *comm = GCCL_COMM_NULL;
+  return failed(s);
+}
+
+GCCL_Result GCCL_Comm_set_timeout(GCCL_Comm comm, int64_t timeout_ms) {
+  Communicator* const c = communicator_of(comm);
+  if (!c) return GCCL_ERR_INVALID_ARGUMENT;
+  if (timeout_ms < 1 && timeout_ms != GCCL_TIMEOUT_NONE)
+    return failed(wrong("timeout_ms is " + std::to_string(timeout_ms) + ": expected 1 or more, or GCCL_TIMEOUT_NONE (-1)"));
+  c->set_timeout(timeout_ms);
+  return GCCL_SUCCESS;
+}
+
+GCCL_Result GCCL_Comm_nodes(GCCL_Comm comm, int* nodes) {
+  const Communicator* const c = communicator_of(comm);
+  if (!c) return GCCL_ERR_INVALID_ARGUMENT;
+  if (!nodes) return failed(wrong("nodes is null: expected room for " + std::to_string(c->size()) + " integers"));
+  for (std::size_t r = 0; r < c->size(); ++r) nodes[r] = int(c->nodes()[r]);
+  return GCCL_SUCCESS;
+}
+
+GCCL_Result GCCL_Abort(GCCL_Comm comm, int code) {
+  Communicator* const c = communicator_of(comm);
+  if (!c) return GCCL_ERR_INVALID_ARGUMENT;
+  c->abort(code);
+  return GCCL_SUCCESS;
+}
+
+GCCL_Result GCCL_Get_performance_metrics(GCCL_Comm comm, GCCL_Metrics* metrics) {
+  Communicator* const c = communicator_of(comm);
+  if (!c) return GCCL_ERR_INVALID_ARGUMENT;
+  if (!metrics || metrics->struct_bytes < sizeof(std::size_t))
+    return failed(wrong(metrics ? "metrics->struct_bytes is too small: set it to sizeof(GCCL_Metrics)" : "metrics is null"));
+  c->metrics(metrics);
+  return GCCL_SUCCESS;
+}
+
+GCCL_Result GCCL_Type_create(size_t bytes, GCCL_Dtype* dtype) {
+  return dtype ? failed(create_type(bytes, dtype)) : failed(wrong("dtype is null"));
+}
+
+GCCL_Result GCCL_Type_free(GCCL_Dtype* dtype) {
+  if (!dtype) return failed(wrong("dtype is null"));
+  const Status s = free_type(*dtype);
+  if (s.ok()) *dtype = -1;
+  return failed(s);
+}
+
+GCCL_Result GCCL_Op_create(GCCL_Op_function function, void* context, GCCL_Op* op) {
+  return op ? failed(create_op(function, context, op)) : failed(wrong("op is null"));
+}
+
+GCCL_Result GCCL_Op_free(GCCL_Op* op) {
+  if (!op) return failed(wrong("op is null"));
+  const Status s = free_op(*op);
+  if (s.ok()) *op = -1;
+  return failed(s);
+}
+
+GCCL_Result GCCL_Progress(void) {
+  progress_all_but(nullptr);
+  return GCCL_SUCCESS;
+}
+
+}  // extern "C"

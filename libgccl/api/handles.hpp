@@ -1,0 +1,34 @@
+// What stands behind the C interface's handles, and the communicators that this process owns.
+#pragma once
+
+#include <memory>
+
+#include "libgccl/api/last_error.hpp"
+#include "libgccl/communicator/communicator.hpp"
+
+namespace gccl {
+
+inline GCCL_Comm handle_of(Communicator* c) { return reinterpret_cast<GCCL_Comm>(c); }
+inline GCCL_Request handle_of(Operation* op) { return reinterpret_cast<GCCL_Request>(op); }
+inline Operation* operation_of(GCCL_Request r) { return reinterpret_cast<Operation*>(r); }
+// Null and GCCL_Last_error for a handle that is none.
+inline Communicator* communicator_of(GCCL_Comm handle) {
+  auto* const c = reinterpret_cast<Communicator*>(handle);
+  if (c && c->magic == Communicator::kMagic) return c;
+  set_last_error(c ? "comm is not a communicator, or was freed" : "comm is GCCL_COMM_NULL: expected a communicator, such as GCCL_Init's");
+  return nullptr;
+}
+
+// Takes the communicator in and gives its handle out.
+GCCL_Comm keep(std::unique_ptr<Communicator> communicator);
+// Gives it back, or null where it is not this process's.
+std::unique_ptr<Communicator> release(Communicator* communicator);
+std::vector<std::unique_ptr<Communicator>> release_all();
+
+// The calls of this thread between GCCL_Group_start and GCCL_Group_end; null outside.
+struct Group_calls;
+Group_calls* current_group();
+// Begins the work and notes it for GCCL_Group_end.
+GCCL_Result run_in_group(Group_calls& group, Communicator& c, Work&& work);
+
+}  // namespace gccl

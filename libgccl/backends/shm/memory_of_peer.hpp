@@ -1,0 +1,17 @@
+// Reading another process's memory in one copy, without its help.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace gccl::shm {
+
+// Copies `bytes` from `address` in process `pid`. False with errno when the system refuses (another user, a container
+// without the right, Yama's ptrace_scope).
+bool read_memory_of(std::uint32_t pid, std::uint64_t address, void* to, std::size_t bytes);
+
+// Copies with stores that bypass the caches where the processor has them: for what is larger than the caches and not
+// needed soon. `to` and `from` do not overlap.
+void copy_past_caches(void* to, const void* from, std::size_t bytes);
+
+}  // namespace gccl::shm

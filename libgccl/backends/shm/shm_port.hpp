@@ -1,0 +1,83 @@
+// One communicator's use of shared memory: who is reached, and the transfers under way.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "libgccl/backends/shm/segment.hpp"
+#include "libgccl/schedule/types.hpp"
+
+namespace gccl::shm {
+
+// One direction of one channel to or from one peer, and the transfers that wait for it, in order.
+struct End {
+  Rank peer = 0;
+  bool receives = false, listed = false;
+  std::uint32_t index = 0;            // of the pipe in its segment
+  bool chunks_reserved = false;
+  Writer writer;
+  Reader reader;
+  GCCL_Transfer* first = nullptr;     // the one under way; its progress is in backend[0]
+  GCCL_Transfer* last = nullptr;
+  GCCL_Transfer* lent = nullptr;      // sends whose memory the peer reads; ends when backend[1] cells are read
+  GCCL_Transfer* lent_last = nullptr;
+};
+
+class Port {
+ public:
+  static Status open(const GCCL_Port_spec& spec, std::unique_ptr<Port>* out, void* address);
+  Status connect(const GCCL_Port_spec& spec, const void* addresses, std::uint8_t* reaches);
+  void connected() {
+    if (segment_) segment_->unlink();
+  }
+  ~Port();
+
+  int send(GCCL_Transfer* t);
+  int receive(GCCL_Transfer* t);
+  int poll(GCCL_Transfer** done, int max);
+  void cancel(GCCL_Transfer* t);
+  void abort(const GCCL_Fault& fault);
+  const GCCL_Fault& fault() const { return fault_; }
+  // Looks whether a peer has failed or aborted, or one that is waited for has left; false then. `waiting` is an end that
+  // somebody waits on beside the transfers. Not for every poll.
+  bool healthy(const End* waiting = nullptr);
+
+  // The ends themselves, for whoever runs a whole schedule over them. Null where the peer is not reached, and for
+  // reading while transfers are under way on them.
+  End* end(Rank peer, std::uint32_t channel, bool receives) {
+    const std::uint32_t place = place_[peer];
+    return place == kNowhere ? nullptr : &ends_[(place * channels_ + channel) * 2 + receives];
+  }
+  // Chunks of this end's pipe may be written.
+  bool chunks(End& e) { return e.chunks_reserved || (e.chunks_reserved = segment_->reserve_chunks(e.index)); }
+
+ private:
+  static constexpr std::uint32_t kNowhere = ~0u;
+  struct Neighbour {
+    Rank rank;
+    std::shared_ptr<Segment> segment;
+    bool same_process = false;
+  };
+
+  bool advance(End& e, GCCL_Transfer** done, int max, int* count);
+  bool advance_send(End& e, GCCL_Transfer* t);
+  bool advance_receive(End& e, GCCL_Transfer* t);
+  bool fetch(End& e, GCCL_Transfer* t, std::uint64_t from);
+  void list(End& e);
+  void fail(int result, Rank peer, const std::string& text);
+  Neighbour& neighbour(const End& e) { return neighbours_[place_[e.peer]]; }
+
+  Rank rank_ = 0;
+  std::uint32_t channels_ = 0, node_ranks_ = 0;
+  std::vector<std::uint32_t> place_;     // by rank: index into neighbours_
+  std::vector<Neighbour> neighbours_;    // the other ranks of my node
+  std::vector<End> ends_;                // by neighbour, channel, direction
+  std::vector<End*> active_;             // those with transfers
+  std::shared_ptr<Segment> segment_;     // mine: where I write
+  std::unique_ptr<std::byte[]> piece_;   // where fetched pieces are combined from
+  GCCL_Fault fault_{};
+  bool failed_ = false;
+  std::uint32_t idle_polls_ = 0;
+};
+
+}  // namespace gccl::shm

@@ -1,0 +1,87 @@
+#include "libgccl/communicator/choice.hpp"
+
+#include <algorithm>
+
+#include "libgccl/select/cheapest.hpp"
+
+namespace gccl {
+namespace {
+
+// Round figures of a two-socket server of today, for the closed forms: shared memory through pipes and single copies;
+// TCP over 10 to 25 Gbit/s Ethernet.
+CostModel shared_memory_model() {
+  CostModel m;
+  m.node = m.net = m.net_all = {.alpha_ns = 250, .beta_ns_per_byte = 0.1};
+  m.overhead_ns = 120;
+  m.combine_ns_per_byte = 0.05;
+  m.copy_ns_per_byte = 0.05;
+  return m;
+}
+CostModel network_model() {
+  CostModel m = shared_memory_model();
+  m.net = {.alpha_ns = 15000, .beta_ns_per_byte = 0.8};
+  m.net_all = {.alpha_ns = 15000, .beta_ns_per_byte = 1.6};
+  m.overhead_ns = 3000;
+  return m;
+}
+
+}  // namespace
+
+Status Overrides::parse(const std::string& text, Overrides* out) {
+  const auto wrong = [&](const std::string& what) {
+    return Status::error("GCCL_ALGORITHM \"" + text + "\": " + what, GCCL_ERR_INVALID_ARGUMENT);
+  };
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find(',', at), text.size());
+    const std::string item = text.substr(at, end - at);
+    at = end + 1;
+    const std::size_t equals = item.find('=');
+    if (equals == std::string::npos) return wrong("\"" + item + "\" is not COLLECTIVE=ALGORITHM");
+    const auto kind = collective_named(item.substr(0, equals));
+    if (!kind) return wrong("there is no collective \"" + item.substr(0, equals) + "\" (see gccl list collectives)");
+    const Algorithm* a = find_algorithm(*kind, item.substr(equals + 1));
+    if (!a) {
+      std::string known;
+      for (const Algorithm& x : algorithms())
+        if (x.kind == *kind && !x.variant) known += (known.empty() ? "" : ", ") + std::string(x.name);
+      return wrong("there is no algorithm \"" + item.substr(equals + 1) + "\" for " + std::string(name(*kind)) + "; there are " + known);
+    }
+    out->by_kind_[std::size_t(*kind)] = a;
+  }
+  return {};
+}
+
+void choose(const Call& call, std::uint32_t element_bytes, const Setting& setting, const Overrides& overrides, Plan* plan) {
+  const View& v = setting.view;
+  const Rank n = v.all.size;
+  const auto named = [&](std::string_view name) { return find_algorithm(call.kind, name); };
+  const double bytes = double(call.count) * element_bytes;
+  plan->shares = plan->lanes = 1;
+  plan->window = 16;
+  plan->algorithm = overrides.of(call.kind);
+  if (plan->algorithm && !plan->algorithm->can(call, v)) plan->algorithm = nullptr;
+  if (!plan->algorithm && call.kind == Collective::alltoallv) plan->algorithm = named("pairwise");
+  if (!plan->algorithm) {
+    CostModel m = setting.shared_memory ? shared_memory_model() : network_model();
+    m.element_bytes = element_bytes;
+    plan->algorithm = cheapest(call, v, m);
+  }
+  if (n <= 1) return;
+
+  // Shares keep what one step leaves behind in the caches for the next one, and let the steps of a chain overlap.
+  const bool blocks = call.kind == Collective::allgather || call.kind == Collective::reduce_scatter ||
+                      call.kind == Collective::alltoall;
+  const double whole = blocks ? bytes * n : bytes;
+  double share_bytes = 0;
+  if (setting.shared_memory) {
+    if (call.kind == Collective::allreduce) share_bytes = 1 << 20;
+    if (call.kind == Collective::broadcast || call.kind == Collective::reduce) share_bytes = 1 << 20;
+  } else if (call.kind == Collective::allreduce || call.kind == Collective::broadcast || call.kind == Collective::reduce) {
+    share_bytes = 1 << 20;
+    plan->lanes = 2;
+  }
+  if (share_bytes > 0) plan->shares = Count(std::clamp(whole / share_bytes, 1.0, 4096.0));
+  plan->lanes = std::min<Count>({plan->lanes, plan->shares, kLanesMax});
+}
+
+}  // namespace gccl

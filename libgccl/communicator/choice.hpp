@@ -1,0 +1,32 @@
+// Which algorithm serves a call, and in how many shares and lanes. Depends only on what every rank knows.
+#pragma once
+
+#include <string>
+
+#include "libgccl/communicator/plan.hpp"
+#include "libgccl/runtime/status.hpp"
+
+namespace gccl {
+
+// What the communicator is like.
+struct Setting {
+  View view;
+  bool shared_memory = false;  // every peer of every rank is reached through it
+};
+
+// The table of GCCL_ALGORITHM ("allreduce=ring,broadcast=chain"), checked; "" is empty.
+class Overrides {
+ public:
+  static Status parse(const std::string& text, Overrides* out);
+  const Algorithm* of(Collective kind) const { return by_kind_[std::size_t(kind)]; }
+
+ private:
+  const Algorithm* by_kind_[16] = {};
+};
+
+inline constexpr Count kLanesMax = 4;  // channels of a communicator that collectives use
+
+// Fills in algorithm, shares, lanes and window.
+void choose(const Call& call, std::uint32_t element_bytes, const Setting& setting, const Overrides& overrides, Plan* plan);
+
+}  // namespace gccl

@@ -1,0 +1,127 @@
+// A communicator: ranks, the wires between them, and the calls under way, carried out in the order of their start.
+#pragma once
+
+#include <deque>
+#include <mutex>
+
+#include "libgccl/communicator/choice.hpp"
+#include "libgccl/communicator/operation.hpp"
+#include "libgccl/communicator/patience.hpp"
+#include "libgccl/communicator/spin_lock.hpp"
+#include "libgccl/schedule/layout.hpp"
+
+namespace gccl {
+
+// What the communicators of one rank share.
+struct World {
+  Start start;
+  std::unique_ptr<Wires> wires;
+  Overrides overrides;
+  bool check = false;    // GCCL_CHECK: compare all ranks' calls before each
+  bool crowded = false;  // more ranks than processors on this machine
+};
+
+// All public functions may be called from any thread.
+class Communicator {
+ public:
+  struct Members {
+    Rank rank = 0;
+    std::vector<Rank> world_rank;  // by rank
+    std::vector<Rank> node;        // by rank, numbered from 0 in the order of their lowest ranks
+    std::uint64_t id = 0;
+    bool world = false;            // of all ranks of the job, made by create_world
+  };
+  // Collective over the members.
+  static Status create(std::shared_ptr<World> world, Members members, Exchange& exchange,
+                       std::unique_ptr<Communicator>* out);
+  // Operations under way are dropped.
+  ~Communicator();
+
+  Rank size() const { return Rank(members_.world_rank.size()); }
+  Rank rank() const { return members_.rank; }
+  const std::vector<Rank>& nodes() const { return members_.node; }
+  const World& world() const { return *world_; }
+  bool is_world() const { return members_.world; }
+
+  // Carries the work out.
+  Status run(Work&& work);
+  // Begins it. The operation is the caller's to wait() for or give_up().
+  Status start(Work&& work, Operation** out);
+  // False when that takes longer than timeout_ms (negative: no limit); else *status is the operation's and it is gone.
+  bool wait(Operation* op, std::int64_t timeout_ms, Status* status);
+  bool test(Operation* op, Status* status);
+  void give_up(Operation* op);
+  void on_complete(Operation* op, GCCL_Completion_function function, void* context);
+  // What can be done without waiting. True when something moved.
+  bool progress();
+  bool busy() { return active_.load(std::memory_order_relaxed) > 0; }
+
+  // Collective. Null in *out where the color is negative.
+  Status split(int color, int key, std::unique_ptr<Communicator>* out);
+  Status create(std::span<const int> ranks, std::unique_ptr<Communicator>* out);
+
+  void set_timeout(std::int64_t ms) { timeout_ms_.store(ms, std::memory_order_relaxed); }
+  void abort(int code);
+  // Every rank has come this far; nothing where the communicator is broken. Before it is freed.
+  Status leave();
+  void metrics(GCCL_Metrics* out);
+
+  const char* const magic = kMagic;
+  static const char kMagic[];
+
+ private:
+  class OverParent;  // an Exchange over this communicator
+  Communicator() = default;
+
+  // All of these with the lock held.
+  std::shared_ptr<Plan>& plan_of(const Work& work);
+  std::shared_ptr<Plan> plan_for(const Call& call, std::uint32_t element_bytes);
+  Status run_replay(Work& work, Plan& plan, bool* finished, Replay* replay);
+  void enqueue(Operation* op);
+  void begin(Operation* op);
+  void begin_transfer(Operation* op);
+  bool meet_myself(Operation* op);
+  bool move();
+  void advance_front();
+  void finish(Operation* op, Status status);
+  void conclude(Work& work);
+  void compare_checks(Operation* op);
+  void break_down(const Status& why, Rank culprit, bool tell_others);
+  void look_around();
+  bool timed_out(const Operation& op, std::int64_t now);
+  Status reason(const GCCL_Fault& fault) const;
+  Status named(const Work& work, const Status& why) const;
+  void count(const Work& work, std::int64_t from_ns, bool failed);
+  std::vector<std::pair<std::pair<GCCL_Completion_function, void*>, GCCL_Result>> take_callbacks();
+  void run_callbacks(std::unique_lock<SpinLock>& lock);
+
+  std::shared_ptr<World> world_;
+  Members members_;
+  Layout layout_;
+  Setting setting_;
+  std::unique_ptr<Ports> ports_;
+  shm::Port* shm_ = nullptr;  // when everything is within reach of it
+
+  SpinLock lock_;
+  PlanCache plans_;
+  std::deque<Operation*> queue_;       // collectives; the front one is under way
+  std::vector<Operation*> transfers_;  // point-to-point
+  std::deque<Operation*> self_sends_, self_recvs_;
+  std::vector<std::pair<std::pair<GCCL_Completion_function, void*>, GCCL_Result>> callbacks_;
+  std::atomic<std::uint32_t> active_{0};  // operations under way and callbacks due
+  std::vector<std::unique_ptr<std::byte[]>> scratch_;
+  std::vector<std::size_t> scratch_bytes_;
+  std::uint32_t sequence_ = 0;
+  std::uint32_t splits_ = 0;
+  std::atomic<std::int64_t> timeout_ms_{GCCL_TIMEOUT_NONE};
+
+  Status broken_;
+  std::atomic<bool> abort_asked_{false};
+  std::atomic<int> abort_code_{0};
+  GCCL_Metrics metrics_{};
+};
+
+// Every communicator of this process that is in use, for progress on all of them.
+bool progress_all_but(Communicator* mine);
+
+}  // namespace gccl

@@ -1,0 +1,184 @@
+#include "libgccl/communicator/flow.hpp"
+
+#include <cstring>
+
+#include "libgccl/backends/shm/memory_of_peer.hpp"
+#include "libgccl/communicator/descriptor.hpp"
+
+namespace gccl {
+namespace {
+
+constexpr std::size_t kPastCaches = 8u << 20;  // copies from here on bypass the caches
+
+// Pieces of a message hold whole elements: backends cut at powers of two.
+bool pieces_fit(std::uint32_t element_bytes) { return element_bytes <= 4096 && std::has_single_bit(element_bytes); }
+
+}  // namespace
+
+static_assert(Backend<Flow>);
+
+Flow::Flow(Ports& ports, Work work) : ports_(ports), work_(std::move(work)) {}
+
+Flow::~Flow() { cancel(); }
+
+void Flow::add(Schedule schedule, unsigned window) {
+  const auto id = std::uint32_t(tracks_.size());
+  tracks_.push_back(std::unique_ptr<Track>(new Track{.lane = Lane<Flow>(*this, id, std::move(schedule), window),
+                                                     .transfers = {},
+                                                     .staging = {}}));
+}
+
+void Flow::begin() {
+  for (auto& t : tracks_) t->lane.pump();
+}
+
+bool Flow::done() const {
+  for (const auto& t : tracks_)
+    if (!t->lane.done()) return false;
+  return true;
+}
+
+std::byte* Flow::at(std::uint32_t lane, const Region& r) const {
+  if (r.buffer == Buffer::none) return nullptr;
+  std::byte* const base = r.buffer == Buffer::scratch ? work_.scratch[lane] : work_.memory.base[std::size_t(r.buffer)];
+  return base + r.offset * work_.elements->bytes;
+}
+
+void Flow::consume(GCCL_Transfer* t, const void* piece, std::uint64_t offset, std::uint64_t bytes) {
+  Flow& f = *static_cast<Flow*>(t->owner);
+  const auto lane = std::uint32_t(t->cookie >> 32);
+  const Step& s = f.tracks_[lane]->lane.step(Token(t->cookie));
+  f.work_.elements->combine(f.at(lane, s.to) + offset, f.at(lane, s.from) + offset, piece, bytes / f.work_.elements->bytes);
+}
+
+bool Flow::right(const GCCL_Transfer& t) {
+  if (t.result == GCCL_SUCCESS) return true;
+  if (!status_.ok()) return false;
+  if (t.result == GCCL_ERR_MISMATCH) {
+    std::string theirs = text_of_signature(t.signature_found);
+    if (t.signature_found == t.signature)
+      theirs += " (a message of " + std::to_string(t.bytes_found) + " bytes where " + std::to_string(t.bytes) + " are due)";
+    status_ = Status::error("rank " + std::to_string(t.peer) + " calls " + theirs, GCCL_ERR_MISMATCH);
+  } else {
+    status_ = Status::error("the transfer with rank " + std::to_string(t.peer) + " failed", t.result);
+  }
+  return false;
+}
+
+bool Flow::start(Lane<Flow>& lane, Token token, const Step& step) {
+  if (!status_.ok()) return false;
+  if (step.op == Op::copy) {
+    const std::size_t bytes = step.count() * work_.elements->bytes;
+    std::byte *const to = at(lane.id(), step.to), *const from = at(lane.id(), step.from);
+    if (bytes >= kPastCaches && (to >= from + bytes || from >= to + bytes)) {
+      shm::copy_past_caches(to, from, bytes);
+    } else {
+      std::memmove(to, from, bytes);
+    }
+    return true;
+  }
+  if (step.op == Op::reduce) {
+    std::byte* const to = at(lane.id(), step.to);
+    work_.elements->combine(to, to, at(lane.id(), step.from), step.count());
+    return true;
+  }
+
+  Track& track = *tracks_[lane.id()];
+  GCCL_Transfer& t = track.transfers[token];
+  t.peer = step.peer;
+  t.channel = lane.id();
+  t.bytes = step.count() * work_.elements->bytes;
+  t.signature = work_.signature;
+  t.consume = nullptr;
+  t.grain = work_.elements->bytes;
+  t.owner = this;
+  t.cookie = std::uint64_t(lane.id()) << 32 | token;
+  bool staged = false;
+  if (step.op == Op::send) {
+    t.data = at(lane.id(), step.from);
+  } else if (step.op == Op::recv) {
+    t.data = at(lane.id(), step.to);
+  } else if (!lane.waits(token) && pieces_fit(work_.elements->bytes)) {
+    t.data = nullptr;
+    t.consume = consume;
+  } else {
+    staged = true;
+    if (track.staging_bytes[token] < t.bytes) {
+      track.staging[token] = std::make_unique_for_overwrite<std::byte[]>(t.bytes);
+      track.staging_bytes[token] = t.bytes;
+    }
+    t.data = track.staging[token].get();
+  }
+  Ports::Port& port = ports_.to(step.peer);
+  const int now = step.op == Op::send ? port.backend->send(port.state, &t) : port.backend->receive(port.state, &t);
+  if (now == 1) {
+    if (!right(t)) return false;
+    if (!staged) return true;
+    track.landed |= 1u << token;  // lanes are not called back from inside start
+    ++unsettled_;
+    return false;
+  }
+  ++port.under_way;
+  track.under_way |= 1u << token;
+  return false;
+}
+
+bool Flow::combine(Lane<Flow>& lane, Token token, const Step& step) {
+  work_.elements->combine(at(lane.id(), step.to), at(lane.id(), step.from), tracks_[lane.id()]->staging[token].get(), step.count());
+  return true;
+}
+
+bool Flow::completed(GCCL_Transfer* t) {
+  const auto lane = std::uint32_t(t->cookie >> 32);
+  const Token token = Token(t->cookie);
+  Track& track = *tracks_[lane];
+  track.under_way &= ~(1u << token);
+  if (!right(*t)) return false;
+  if (track.lane.step(token).op == Op::recv_reduce && !t->consume) {
+    track.lane.landed(token);
+  } else {
+    track.lane.complete(token);
+  }
+  return status_.ok();
+}
+
+bool Flow::settle() {
+  while (unsettled_ > 0 && status_.ok())
+    for (auto& track : tracks_)
+      while (track->landed) {
+        const auto token = Token(std::countr_zero(track->landed));
+        track->landed &= track->landed - 1;
+        --unsettled_;
+        track->lane.landed(token);
+      }
+  return status_.ok();
+}
+
+void Flow::cancel() {
+  for (auto& track : tracks_)
+    for (; track->under_way; track->under_way &= track->under_way - 1) {
+      GCCL_Transfer& t = track->transfers[std::size_t(std::countr_zero(track->under_way))];
+      Ports::Port& port = ports_.to(t.peer);
+      port.backend->cancel(port.state, &t);
+      --port.under_way;
+    }
+}
+
+bool Flow::awaited(Rank* peer, std::string* what) const {
+  for (const auto& track : tracks_) {
+    if (!track->under_way) continue;
+    // Receives first: a send waits for a reader who may well wait for something else.
+    std::uint32_t receives = 0;
+    for (std::uint32_t rest = track->under_way; rest; rest &= rest - 1)
+      if (track->lane.step(Token(std::countr_zero(rest))).receives()) receives |= rest & -rest;
+    const auto token = Token(std::countr_zero(receives ? receives : track->under_way));
+    const GCCL_Transfer& t = track->transfers[token];
+    *peer = t.peer;
+    *what = (receives ? "a message of " : "the taking of a message of ") + std::to_string(t.bytes) + " bytes (lane " +
+            std::to_string(track->lane.id()) + ")";
+    return true;
+  }
+  return false;
+}
+
+}  // namespace gccl

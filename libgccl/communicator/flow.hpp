@@ -1,0 +1,68 @@
+// A schedule under way over any wires: lanes whose messages are transfers of the ports that reach their peers.
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "libgccl/algorithms/algorithm.hpp"
+#include "libgccl/communicator/elements.hpp"
+#include "libgccl/communicator/program.hpp"
+#include "libgccl/communicator/wires.hpp"
+#include "libgccl/schedule/lane.hpp"
+
+namespace gccl {
+
+// The Backend of the lanes of one call on one rank. Lane i uses channel i.
+class Flow {
+ public:
+  struct Work {
+    std::uint64_t signature = 0;
+    Memory memory;                       // base[scratch] unused
+    std::vector<std::byte*> scratch;     // by lane
+    const Elements* elements = nullptr;  // must live as long as the flow
+  };
+  Flow(Ports& ports, Work work);
+  ~Flow();
+  Flow(const Flow&) = delete;
+  Flow& operator=(const Flow&) = delete;
+
+  // Before begin(): one more lane.
+  void add(Schedule schedule, unsigned window);
+  void begin();
+  bool done() const;
+
+  bool start(Lane<Flow>& lane, Token token, const Step& step);
+  bool combine(Lane<Flow>& lane, Token token, const Step& step);
+
+  // A transfer whose owner is this flow is complete. False on failure: see status().
+  bool completed(GCCL_Transfer* t);
+  // What became ready without a transfer: call now and then, and before waiting. False as above.
+  bool settle();
+  // After a failure: the ports forget this flow's transfers.
+  void cancel();
+
+  const Status& status() const { return status_; }
+  // A peer that is waited for, and what for, in words; false when none is.
+  bool awaited(Rank* peer, std::string* what) const;
+
+ private:
+  struct Track {
+    Lane<Flow> lane;
+    std::array<GCCL_Transfer, kWindowMax> transfers;
+    std::array<std::unique_ptr<std::byte[]>, kWindowMax> staging;
+    std::array<std::size_t, kWindowMax> staging_bytes{};
+    std::uint32_t under_way = 0;  // transfers, by token
+    std::uint32_t landed = 0;     // complete inside start; lanes are told later
+  };
+  static void consume(GCCL_Transfer* t, const void* piece, std::uint64_t offset, std::uint64_t bytes);
+  std::byte* at(std::uint32_t lane, const Region& r) const;
+  bool right(const GCCL_Transfer& t);
+
+  Ports& ports_;
+  Work work_;
+  Status status_;
+  std::vector<std::unique_ptr<Track>> tracks_;
+  std::uint32_t unsettled_ = 0;
+};
+
+}  // namespace gccl

@@ -1,0 +1,59 @@
+// One call under way on one communicator, from its start to the moment its caller has been told.
+#pragma once
+
+#include <atomic>
+#include <optional>
+#include <vector>
+
+#include "libgccl/communicator/descriptor.hpp"
+#include "libgccl/communicator/flow.hpp"
+#include "libgccl/communicator/plan.hpp"
+#include "libgccl/communicator/program.hpp"
+
+namespace gccl {
+
+class Communicator;
+
+// The caller's arrays of a v-collective, as Call::table. Arrays stay the caller's.
+struct Lengths {
+  Rank me = 0;
+  const std::size_t *send_counts = nullptr, *send_places = nullptr;
+  const std::size_t *recv_counts = nullptr, *recv_places = nullptr;
+  std::vector<std::size_t> packed_send, packed_recv;  // places where the caller gave none
+};
+
+// What a caller asks for, checked and resolved.
+struct Work {
+  Descriptor what;
+  Elements elements;
+  Call call{};
+  Memory memory;
+  std::unique_ptr<Lengths> lengths;  // of v-collectives; call.table points to it
+  bool to_first_block = false;  // reduce_scatter in MPI's place: the result moves to the front at the end
+};
+
+struct Operation {
+  explicit Operation(Communicator& c) : communicator(&c) {}
+
+  Communicator* communicator;
+  Work work;
+  std::shared_ptr<Plan> plan;
+  bool started = false, replaying = false;
+  Replay replay;
+  std::optional<Flow> flow;
+  GCCL_Transfer transfer{};       // point to point
+  bool transferring = false;      // it is with a port
+  std::int64_t started_ns = 0;
+  std::int64_t timed_from_ns = 0; // 0: not timed
+
+  // GCCL_CHECK: this operation gathers the descriptions of the next one in the queue.
+  bool checks_next = false;
+  std::vector<std::byte> check_mine, check_all;
+
+  Status status;
+  std::atomic<bool> done{false};
+  bool given_up = false;          // nobody will wait: delete when done
+  std::vector<std::pair<GCCL_Completion_function, void*>> callbacks;
+};
+
+}  // namespace gccl

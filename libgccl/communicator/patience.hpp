@@ -1,0 +1,53 @@
+// How to wait: spinning while an answer may be microseconds away, giving up the processor to those who need it.
+#pragma once
+
+#include <sched.h>
+
+#include <chrono>
+#include <cstdint>
+#include <thread>
+
+#if defined(__x86_64__)
+#include <emmintrin.h>
+#endif
+
+namespace gccl {
+
+inline std::int64_t now_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// One wait. With more ranks than processors on the machine a spinning rank holds up the very one it waits for: the
+// scheduler would only notice at its next tick, up to 4 ms later.
+class Patience {
+ public:
+  explicit Patience(bool crowded) : crowded_(crowded) {}
+
+  // Call after each look that found nothing. True now and then, when the clock may be looked at.
+  bool pause() {
+    ++looks_;
+    if (crowded_ ? looks_ % 8 == 0 : looks_ > 30000 && looks_ % 16 == 0) {
+      ++yields_;
+      if (looks_ > 400000) {
+        std::this_thread::sleep_for(std::chrono::microseconds(20));
+        return true;
+      }
+      ::sched_yield();
+      return yields_ % 64 == 0;
+    }
+#if defined(__x86_64__)
+    _mm_pause();
+#endif
+    return looks_ % 4096 == 0;
+  }
+  // Something moved.
+  void reset() { looks_ = 0; }
+  std::uint64_t yields() const { return yields_; }
+
+ private:
+  bool crowded_;
+  std::uint32_t looks_ = 0;
+  std::uint64_t yields_ = 0;
+};
+
+}  // namespace gccl

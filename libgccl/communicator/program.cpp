@@ -1,0 +1,127 @@
+#include "libgccl/communicator/program.hpp"
+
+#include <cstring>
+
+namespace gccl {
+namespace {
+
+using shm::Cell;
+using shm::CellKind;
+
+constexpr std::size_t kStepsMax = 512;
+// From here on reading the peer's memory directly beats two copies through a chunk.
+constexpr std::uint32_t kMessageBytesMax = 16 * 1024 - 1;
+
+bool nothing(const Step& s) {
+  if (s.op == Op::send) return s.from.buffer != Buffer::none && s.from.count == 0;
+  return (s.to.buffer != Buffer::none && s.to.count == 0) || (s.op == Op::copy && s.from == s.to);
+}
+
+// Short copies without a call; both sides hold at least the bytes.
+inline void copy_short(void* to, const void* from, std::uint32_t bytes) {
+  if (bytes == 8) {
+    std::memcpy(to, from, 8);
+  } else if (bytes == 4) {
+    std::memcpy(to, from, 4);
+  } else if (bytes) {
+    std::memcpy(to, from, bytes);
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<Program> Program::compile(Schedule schedule, std::uint32_t element_bytes, Rank ranks,
+                                          shm::Port* port) {
+  auto program = std::make_unique<Program>();
+  struct Load {
+    std::uint32_t cells = 0, chunks = 0;
+  };
+  std::vector<Load> sent(ranks);
+  while (const gccl::Step* s = schedule.next()) {
+    if (nothing(*s)) continue;
+    if (program->steps.size() == kStepsMax) return nullptr;
+    const Count bytes = s->count() * element_bytes;
+    Step x{.op = s->op,
+           .from_buffer = s->from.buffer,
+           .to_buffer = s->to.buffer,
+           .peer = s->peer,
+           .bytes = std::uint32_t(bytes),
+           .end = nullptr,
+           .from = s->from.offset * element_bytes,
+           .to = s->to.offset * element_bytes,
+           .count = s->count()};
+    if (!s->local()) {
+      if (bytes > kMessageBytesMax) return nullptr;
+      x.end = port ? port->end(s->peer, 0, s->receives()) : nullptr;
+      if (!x.end) return nullptr;
+      if (s->op == Op::send) {
+        Load& load = sent[s->peer];
+        load.cells += 1;
+        load.chunks += bytes > shm::kInlineBytes;
+        // All of a call's messages fit into the pipe: who sends never waits for a later step of its reader.
+        if (load.cells > shm::kCells || load.chunks > shm::kChunks) return nullptr;
+      }
+    }
+    program->steps.push_back(x);
+  }
+  return program;
+}
+
+Replay::Outcome Replay::advance() {
+  const Program::Step* const steps = program_->steps.data();
+  const std::size_t n = program_->steps.size();
+  for (; next_ < n; ++next_) {
+    const Program::Step& s = steps[next_];
+    std::byte* const from = memory_.base[std::size_t(s.from_buffer)] + s.from;
+    std::byte* const to = memory_.base[std::size_t(s.to_buffer)] + s.to;
+    switch (s.op) {
+      case Op::send: {
+        Cell* const c = s.end->writer.next();
+        if (!c) return Outcome::blocked;
+        if (s.bytes <= shm::kInlineBytes) {
+          c->kind = CellKind::inline_data;
+          copy_short(c->data, from, s.bytes);
+        } else {
+          if (!s.end->chunks_reserved && !port_->chunks(*s.end)) return Outcome::no_room;
+          std::byte* const chunk = s.end->writer.next_chunk();
+          if (!chunk) return Outcome::blocked;
+          std::memcpy(chunk, from, s.bytes);
+          c->kind = CellKind::first;
+          c->far.message_bytes = s.bytes;
+          s.end->writer.use_chunk();
+        }
+        c->piece_bytes = s.bytes;
+        c->signature = signature_;
+        s.end->writer.publish(c);
+        break;
+      }
+      case Op::recv:
+      case Op::recv_reduce: {
+        const Cell* const c = s.end->reader.peek();
+        if (!c) return Outcome::blocked;
+        if (c->signature != signature_ || c->piece_bytes != s.bytes) {
+          signature_found_ = c->signature;
+          return Outcome::mismatch;
+        }
+        const bool in_cell = s.bytes <= shm::kInlineBytes;
+        const std::byte* const message = in_cell ? c->data : s.end->reader.chunk();
+        if (s.op == Op::recv_reduce) {
+          elements_->combine(to, from, message, s.count);
+        } else {
+          copy_short(to, message, s.bytes);
+        }
+        if (in_cell) {
+          s.end->reader.pop_inline();
+        } else {
+          s.end->reader.pop_chunk();
+        }
+        break;
+      }
+      case Op::copy: std::memmove(to, from, s.bytes); break;
+      case Op::reduce: elements_->combine(to, to, from, s.count); break;
+    }
+  }
+  return Outcome::done;
+}
+
+}  // namespace gccl
