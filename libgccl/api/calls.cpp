@@ -59,6 +59,9 @@ class Builder {
   // Bytes of user data as nccl-tests counts them.
   void counted(Count elements) { work_.what.bytes = elements * work_.elements.bytes; }
 
+  // The call is like any other of the same key: quick() may repeat it.
+  void repeatable(const Communicator::Key& key) { key_ = &key; }
+
   // Carries it out, or begins it where there is a request to give.
   GCCL_Result go(GCCL_Request* request, bool non_blocking) {
     if (non_blocking && !request) fail("request is null: expected where to store the request");
@@ -71,7 +74,7 @@ class Builder {
       return failed(s);
     }
     if (Group_calls* const group = current_group()) return run_in_group(*group, c_, std::move(work_));
-    const Status s = c_.run(std::move(work_));
+    const Status s = c_.run(std::move(work_), key_);
     return s.ok() ? GCCL_SUCCESS : failed(s);
   }
 
@@ -85,10 +88,21 @@ class Builder {
   Communicator& c_;
   int root_;
   Work work_;
+  const Communicator::Key* key_ = nullptr;
   Status status_;
 };
 
 constexpr GCCL_Op kNone = Builder::kNoOp;
+
+// A small blocking call that repeats the one before: true when it is done, with its result.
+inline bool again(Communicator& c, const Communicator::Key& key, const void* in, void* out, bool non_blocking, GCCL_Result* result) {
+  if (non_blocking || current_group()) return false;
+  bool started = false;
+  *result = GCCL_SUCCESS;
+  if (c.quick(key, in, out, &started)) return true;
+  if (started) *result = failed(c.finish_quick(key));
+  return started;
+}
 
 Count total(const std::size_t* counts, Rank n) { return std::accumulate(counts, counts + n, Count(0)); }
 
@@ -119,10 +133,14 @@ const Lengths& lengths(const void* table) { return *static_cast<const Lengths*>(
 GCCL_Result broadcast(void* buf, size_t count, GCCL_Dtype dtype, int root, GCCL_Comm comm, GCCL_Request* request, bool non_blocking) {
   Communicator* const c = communicator_of(comm);
   if (!c) return GCCL_ERR_INVALID_ARGUMENT;
+  const Communicator::Key key{.kind = std::uint8_t(Collective::broadcast), .in_place = true, .dtype = dtype, .op = kNone, .root = Rank(root), .count = count};
+  GCCL_Result result;
+  if (buf && again(*c, key, nullptr, buf, non_blocking, &result)) return result;
   Builder b(*c, Collective::broadcast, count, dtype, kNone, root);
   b.work().call.in_place = true;
   b.output(buf, "buf", count);
   b.counted(count);
+  b.repeatable(key);
   return b.go(request, non_blocking);
 }
 
@@ -143,21 +161,31 @@ GCCL_Result reduce_to_root(const void* sendbuf, void* recvbuf, size_t count, GCC
 GCCL_Result allreduce(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, GCCL_Op op, GCCL_Comm comm, GCCL_Request* request, bool non_blocking) {
   Communicator* const c = communicator_of(comm);
   if (!c) return GCCL_ERR_INVALID_ARGUMENT;
+  const Communicator::Key key{.kind = std::uint8_t(Collective::allreduce), .in_place = sendbuf == GCCL_IN_PLACE || sendbuf == recvbuf, .dtype = dtype, .op = op, .root = Rank(0), .count = count};
+  GCCL_Result result;
+  if (sendbuf && recvbuf && again(*c, key, sendbuf, recvbuf, non_blocking, &result)) return result;
   Builder b(*c, Collective::allreduce, count, dtype, op, 0);
   if (!b.in_place(sendbuf, recvbuf)) b.input(sendbuf, "sendbuf", count);
   b.output(recvbuf, "recvbuf", count);
   b.counted(count);
+  b.repeatable(key);
   return b.go(request, non_blocking);
 }
 
 GCCL_Result allgather(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, GCCL_Comm comm, GCCL_Request* request, bool non_blocking) {
   Communicator* const c = communicator_of(comm);
   if (!c) return GCCL_ERR_INVALID_ARGUMENT;
+  const Communicator::Key key{.kind = std::uint8_t(Collective::allgather), .in_place = false, .dtype = dtype, .op = kNone, .count = count};
+  // Surely not in place: the own block of recvbuf begins within 8 bytes an element.
+  const bool apart = sendbuf && recvbuf && (sendbuf < recvbuf || bytes_of(sendbuf) > bytes_of(recvbuf) + c->rank() * count * 8) && sendbuf != GCCL_IN_PLACE && dtype < 1000;
+  GCCL_Result result;
+  if (apart && again(*c, key, sendbuf, recvbuf, non_blocking, &result)) return result;
   Builder b(*c, Collective::allgather, count, dtype, kNone, 0);
   const void* const own = recvbuf ? bytes_of(recvbuf) + b.me() * count * b.element_bytes() : nullptr;
   if (!b.in_place(sendbuf, own)) b.input(sendbuf, "sendbuf", count);
   b.output(recvbuf, "recvbuf", count * b.n());
   b.counted(count * b.n());
+  if (apart) b.repeatable(key);
   return b.go(request, non_blocking);
 }
 
@@ -222,10 +250,14 @@ GCCL_Result reduce_scatterv(const void* sendbuf, void* recvbuf, const size_t* co
 GCCL_Result alltoall(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, GCCL_Comm comm, GCCL_Request* request, bool non_blocking) {
   Communicator* const c = communicator_of(comm);
   if (!c) return GCCL_ERR_INVALID_ARGUMENT;
+  const Communicator::Key key{.kind = std::uint8_t(Collective::alltoall), .in_place = sendbuf == GCCL_IN_PLACE || sendbuf == recvbuf, .dtype = dtype, .op = kNone, .root = Rank(0), .count = count};
+  GCCL_Result result;
+  if (sendbuf && recvbuf && again(*c, key, sendbuf, recvbuf, non_blocking, &result)) return result;
   Builder b(*c, Collective::alltoall, count, dtype, kNone, 0);
   if (!b.in_place(sendbuf, recvbuf)) b.input(sendbuf, "sendbuf", count * b.n());
   b.output(recvbuf, "recvbuf", count * b.n());
   b.counted(count * b.n());
+  b.repeatable(key);
   return b.go(request, non_blocking);
 }
 
@@ -295,7 +327,11 @@ GCCL_Result gather(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype 
 GCCL_Result barrier(GCCL_Comm comm, GCCL_Request* request, bool non_blocking) {
   Communicator* const c = communicator_of(comm);
   if (!c) return GCCL_ERR_INVALID_ARGUMENT;
+  const Communicator::Key key{.kind = std::uint8_t(Collective::barrier), .in_place = false, .dtype = GCCL_UINT8, .op = kNone, .root = Rank(0), .count = 0};
+  GCCL_Result result;
+  if (again(*c, key, nullptr, nullptr, non_blocking, &result)) return result;
   Builder b(*c, Collective::barrier, 0, GCCL_UINT8, kNone, 0);
+  b.repeatable(key);
   return b.go(request, non_blocking);
 }
 

@@ -23,6 +23,10 @@ struct Descriptor {
   bool point_to_point() const { return kind >= kSendKind; }
   // All of this in 64 bits, to travel with every message: exact for counts below 2^32.
   std::uint64_t signature() const;
+  // The signature of the same call with another sequence number.
+  static std::uint64_t at_sequence(std::uint64_t signature, std::uint32_t sequence) {
+    return (signature & ~(std::uint64_t(0x1fff) << 36)) | std::uint64_t(sequence & 0x1fff) << 36;
+  }
   // "allreduce #17 of 1024 x f32, sum"
   std::string text() const;
 };

@@ -36,7 +36,8 @@ class Patience {
       return yields_ % 64 == 0;
     }
 #if defined(__x86_64__)
-    _mm_pause();
+    // A pause lasts as long as a message between cores: not while one may be on its way.
+    if (looks_ > 2000) _mm_pause();
 #endif
     return looks_ % 4096 == 0;
   }

@@ -43,7 +43,8 @@ class Replay {
              std::uint64_t signature) {
     program_ = &program;
     port_ = port;
-    memory_ = memory;
+    // One by one: copied in wider pieces they would wait for stores that have just been made.
+    for (int i = 0; i < 4; ++i) memory_.base[i] = memory.base[i];
     elements_ = &elements;
     signature_ = signature;
     next_ = 0;

@@ -86,16 +86,48 @@ struct Extreme {
   }
 };
 
+// The same loop for each set of vector instructions; the compiler widens it. `kTarget` tells the copies apart.
+enum class Target { baseline, avx2, avx512 };
+
+#define GCCL_LOOP(target, attribute)                                                              \
+  template <Target kTarget, class T, class F>                                                     \
+    requires(kTarget == target)                                                                   \
+  attribute void loop(void* to, const void* from, const void* message, Count count) {             \
+    Memory<T>* __restrict t = static_cast<Memory<T>*>(to);                                        \
+    const Memory<T>* __restrict m = static_cast<const Memory<T>*>(message);                       \
+    if (to == from) {                                                                             \
+      for (Count i = 0; i < count; ++i) t[i] = F::template of<T>(t[i], m[i]);                     \
+    } else {                                                                                      \
+      const Memory<T>* __restrict f = static_cast<const Memory<T>*>(from);                        \
+      for (Count i = 0; i < count; ++i) t[i] = F::template of<T>(f[i], m[i]);                     \
+    }                                                                                             \
+  }
+GCCL_LOOP(Target::baseline, )
+#if defined(__x86_64__)
+GCCL_LOOP(Target::avx2, __attribute__((target("avx2"))))
+GCCL_LOOP(Target::avx512, __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl"))))
+#endif
+#undef GCCL_LOOP
+
+Target best_target() {
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+      __builtin_cpu_supports("avx512vl"))
+    return Target::avx512;
+  if (__builtin_cpu_supports("avx2")) return Target::avx2;
+#endif
+  return Target::baseline;
+}
+const Target kBest = best_target();
+
 template <class T, class F>
 void loop(void* to, const void* from, const void* message, Count count) {
-  Memory<T>* __restrict t = static_cast<Memory<T>*>(to);
-  const Memory<T>* __restrict m = static_cast<const Memory<T>*>(message);
-  if (to == from) {
-    for (Count i = 0; i < count; ++i) t[i] = F::template of<T>(t[i], m[i]);
-  } else {
-    const Memory<T>* __restrict f = static_cast<const Memory<T>*>(from);
-    for (Count i = 0; i < count; ++i) t[i] = F::template of<T>(f[i], m[i]);
-  }
+#if defined(__x86_64__)
+  if (kBest == Target::avx512) return loop<Target::avx512, T, F>(to, from, message, count);
+  if (kBest == Target::avx2) return loop<Target::avx2, T, F>(to, from, message, count);
+#endif
+  loop<Target::baseline, T, F>(to, from, message, count);
 }
 
 template <class T>
