@@ -18,7 +18,7 @@ using enum Collective;
 
 namespace {
 
-constexpr Collective kMoving[] = {allgather, gather, scatter, alltoall, alltoallv, barrier, sendrecv};
+constexpr Collective kMoving[] = {allgather, allgatherv, gather, scatter, alltoall, alltoallv, barrier, sendrecv};
 
 bool moves(const Algorithm& a) {
   return std::find(std::begin(kMoving), std::end(kMoving), a.kind) != std::end(kMoving);
@@ -102,7 +102,8 @@ TEST_CASE("all-gathers take the steps and bytes that their headers state") {
       CHECK(walk(algorithm(allgather, "pat"), c, flat, r).messages == ceil_log2(n));
       CHECK(walk(algorithm(allgather, "hierarchical"), c, flat, r).messages == n - 1);
       CHECK(walk(algorithm(allgather, "neighbor_exchange"), c, flat, r).messages == (n % 2 ? n - 1 : n / 2));
-      for (const char* name : {"ring", "bruck", "pat", "hierarchical", "neighbor_exchange"})
+      CHECK(walk(algorithm(allgather, "direct"), c, flat, r).messages == n - 1);
+      for (const char* name : {"ring", "bruck", "pat", "hierarchical", "neighbor_exchange", "direct"})
         CHECK(walk(algorithm(allgather, name), c, flat, r).elements == 10 * (n - 1));
       const Sent doubling = walk(algorithm(allgather, "recursive_doubling"), c, flat, r);
       if (std::has_single_bit(n)) CHECK(doubling.messages == ceil_log2(n));
@@ -204,7 +205,7 @@ TEST_CASE("the hierarchical algorithms serve nodes of unlike size, in any placem
   for (const std::uint32_t seed : {1u, 2u, 3u}) {
     const auto layout = std::make_shared<Layout>(Layout::of(uneven_nodes(seed)));
     for (const Algorithm& a : algorithms()) {
-      if (!moves(a) || a.kind == alltoallv || a.kind == barrier) continue;
+      if (!moves(a) || has_counts(a.kind) || a.kind == barrier) continue;
       for (const Count count : {0, 1, 2, 19, 40})
         for (const bool in_place : {false, true})
           check_proved(a, {.kind = a.kind, .count = count, .root = has_root(a.kind) ? 11u : 0u, .in_place = in_place},
@@ -246,6 +247,78 @@ TEST_CASE("all-to-all-v serves skewed and zero counts") {
     }
 }
 
+TEST_CASE("all-gather-v serves skewed and zero counts") {
+  const CountOf counts = [](const void*, Rank from, Rank to) -> Count {
+    CHECK(to == 0);
+    return from % 4 == 1 ? 0 : from == 2 ? 97 : 3 * from;
+  };
+  for (const Rank n : {1u, 2u, 3u, 8u, 13u}) {
+    const auto layout = std::make_shared<Layout>(Layout::regular(n, 4));
+    Count total = 0;
+    for (Rank r = 0; r < n; ++r) total += counts(nullptr, r, 0);
+    for (const char* name : {"ring", "direct"})
+      for (const bool in_place : {false, true}) {
+        const Call c{.kind = allgatherv, .in_place = in_place, .counts = counts};
+        check_proved(algorithm(allgatherv, name), c, layout);
+        for (Rank r = 0; r < n; ++r) {
+          const Count own = counts(nullptr, r, 0), next = counts(nullptr, (r + 1) % n, 0);
+          CHECK(input_count(c, n, r) == (in_place ? 0 : own));
+          CHECK(output_count(c, n, r) == total);
+          CHECK(walk(algorithm(allgatherv, name), c, *layout, r).elements ==
+                (name[0] == 'r' ? total - next : (n - 1) * own));
+        }
+      }
+  }
+}
+
+// What a caller of all-to-all-v on one rank knows: his own counts and displacements. Others are not to be asked for.
+struct OwnRow {
+  Rank rank;
+  static Count sent(Rank from, Rank to) { return (from * 7 + to * 3) % 5; }
+  static Count count(const void* t, Rank from, Rank to) {
+    const Rank rank = static_cast<const OwnRow*>(t)->rank;
+    CHECK((from == rank || to == rank));
+    return sent(from, to);
+  }
+  static Count place(const void* t, Rank rank, Rank peer, bool outgoing) {
+    CHECK(rank == static_cast<const OwnRow*>(t)->rank);
+    return outgoing ? 10 * peer : 1000 - 10 * peer;
+  }
+};
+
+TEST_CASE("an all-to-all-v with places asks for the calling rank's counts and places only") {
+  const Rank n = 13;
+  const Layout layout = Layout::regular(n, 4);
+  for (Rank r = 0; r < n; ++r) {
+    const OwnRow own{r};
+    const Call c{.kind = alltoallv, .counts = OwnRow::count, .table = &own, .places = OwnRow::place};
+    const View v = layout.view(r);
+    CHECK(!algorithm(alltoallv, "hierarchical").can(c, v));
+    const Algorithm& pairwise = algorithm(alltoallv, "pairwise");
+    REQUIRE(pairwise.can(c, v));
+    CHECK(input_count(c, n, r) == [&] {
+      Count end = 0;
+      for (Rank p = 0; p < n; ++p)
+        if (OwnRow::sent(r, p)) end = std::max<Count>(end, 10 * p + OwnRow::sent(r, p));
+      return end;
+    }());
+    CHECK(output_count(c, n, r) <= 1000 + 4);
+    pairwise.cost(c, v, {});
+    pairwise.scratch_count(c, v, {});
+    for (const Share share : {Share{}, Share{1, 3}}) {
+      Schedule s = pairwise.make(c, v, share);
+      while (const Step* step = s.next()) {
+        if (step->op == Op::copy) continue;
+        const bool sends = step->op == Op::send;
+        const Count block = sends ? OwnRow::sent(r, step->peer) : OwnRow::sent(step->peer, r);
+        const Count begin = sends ? 10 * step->peer : 1000 - 10 * step->peer;
+        CHECK((sends ? step->from : step->to) ==
+              Region{sends ? Buffer::input : Buffer::output, begin, block}.part(share.index, share.of));
+      }
+    }
+  }
+}
+
 TEST_CASE("a skewed all-to-all-v asks for each rank's counts O(n) times") {
   struct Table {
     mutable Count asked = 0;
@@ -270,7 +343,8 @@ TEST_CASE("barriers signal once per round or twice per edge, and only share 0 do
     for (Rank r = 0; r < n; ++r) {
       CHECK(walk(algorithm(barrier, "dissemination"), c, Layout::flat(n), r).messages == ceil_log2(n));
       tree += walk(algorithm(barrier, "tree"), c, Layout::flat(n), r).messages;
-      for (const char* name : {"dissemination", "tree"})
+      CHECK(walk(algorithm(barrier, "direct"), c, Layout::flat(n), r).messages == n - 1);
+      for (const char* name : {"dissemination", "tree", "direct"})
         CHECK(walk(algorithm(barrier, name), c, Layout::flat(n), r, {}, {1, 2}).messages == 0);
     }
     CHECK(tree == 2 * (n - 1));

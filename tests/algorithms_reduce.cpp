@@ -8,6 +8,7 @@
 #include <random>
 #include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "libgccl/algorithms/binary_tree.hpp"
@@ -44,7 +45,16 @@ Sent walk(const Algorithm& a, const Call& c, const Layout& layout, Rank rank, Ra
   return sent;
 }
 
-Call call_of(Collective kind, Count count, Rank root = 0) { return {.kind = kind, .count = count, .root = root}; }
+// Blocks of a reduce-scatter-v are all alike here: the table is their length itself.
+Count alike(const void* count, Rank, Rank) { return Count(reinterpret_cast<std::uintptr_t>(count)); }
+
+Call call_of(Collective kind, Count count, Rank root = 0) {
+  return {.kind = kind,
+          .count = count,
+          .root = root,
+          .counts = alike,
+          .table = reinterpret_cast<const void*>(std::uintptr_t(count))};
+}
 
 Count ceil_log2(Count n) { return Count(std::bit_width(n - 1)); }
 
@@ -232,7 +242,8 @@ TEST_CASE("every algorithm is right on nodes of unlike size in any order") {
         for (const auto& [window, delivery] : {std::pair{1u, Delivery::buffered}, {2u, Delivery::rendezvous}}) {
           Case c;
           c.algorithm = &a;
-          c.call = {.kind = a.kind, .count = count, .root = Rank(seed % n), .in_place = seed % 3 == 0};
+          c.call = call_of(a.kind, count, Rank(seed % n));
+          c.call.in_place = seed % 3 == 0;
           c.layout = layout;
           c.layout_name = "uneven " + std::to_string(i);
           c.shares = 1 + seed % 3;
@@ -344,6 +355,109 @@ TEST_CASE("the table names each algorithm once and finds it") {
   CHECK(find_algorithm(allreduce, "bruck") == nullptr);
   CHECK(find_algorithm(Collective::reduce, "ring") == nullptr);
   CHECK(find_algorithm(allreduce, "") == nullptr);
+}
+
+TEST_CASE("direct and pairwise algorithms send what their headers state") {
+  for (const Rank n : kSizes) {
+    const Count whole = 6 * n;
+    if (n <= 32)
+      for_each_rank(allreduce, "direct", n, whole, 0, [&](Rank r, Sent s) {
+        CHECK(s.messages == n - 1);
+        CHECK(s.elements == (n - 1) * whole);
+        Call c = call_of(allreduce, whole);
+        const View v = Layout::flat(n).view(r);
+        const Count early = r > 0 ? n - 1 - r : 0;
+        CHECK(algorithm(allreduce, "direct").scratch_count(c, v, {}) == early * whole);
+        c.in_place = true;
+        CHECK(algorithm(allreduce, "direct").scratch_count(c, v, {}) == (n > 2) * (early + (r != 1)) * whole);
+      });
+    for_each_rank(allreduce, "pairwise", n, whole, 0, [&](Rank, Sent s) {
+      CHECK(s.messages == 2 * (n - 1));
+      CHECK(s.elements == 2 * (n - 1) * 6);
+    });
+    for (const Rank root : {Rank(0), Rank(1), n - 1}) {
+      for_each_rank(broadcast, "direct", n, whole, root,
+                    [&](Rank u, Sent s) { CHECK(s.elements == (u == 0 ? (n - 1) * whole : 0)); });
+      for_each_rank(Collective::reduce, "direct", n, whole, root,
+                    [&](Rank u, Sent s) { CHECK(s.elements == (u == 0 ? 0 : whole)); });
+    }
+  }
+}
+
+TEST_CASE("reduce-scatter-v sends every rank its block, whatever its length") {
+  const CountOf counts = [](const void*, Rank, Rank to) -> Count { return to % 3 == 1 ? 0 : to * to % 11; };
+  for (const Rank n : kSizes) {
+    const Call c{.kind = reduce_scatterv, .counts = counts};
+    Count total = 0;
+    for (Rank r = 0; r < n; ++r) total += counts(nullptr, 0, r);
+    for (Rank r = 0; r < n; ++r) {
+      const Count own = counts(nullptr, 0, r);
+      CHECK(input_count(c, n, r) == total);
+      CHECK(output_count(c, n, r) == own);
+      CHECK(walk(algorithm(reduce_scatterv, "pairwise"), c, Layout::flat(n), r).elements == total - own);
+      CHECK(walk(algorithm(reduce_scatterv, "ring"), c, Layout::flat(n), r).elements == total - own);
+      CHECK(algorithm(reduce_scatterv, "ring").scratch_count(c, Layout::flat(n).view(r), {}) <= 20);
+    }
+  }
+}
+
+namespace {
+
+// What one element holds, in words: (a+b) and (b+a) are the same, ((a+b)+c) and (a+(b+c)) are not.
+std::string plus(const std::string& a, const std::string& b) {
+  return a < b ? "(" + a + "+" + b + ")" : "(" + b + "+" + a + ")";
+}
+
+// Rank r's single element of output after a schedule in which every message is its sender's untouched input.
+std::string summed(const Algorithm& a, const Call& c, Rank n, Rank r) {
+  const View v = Layout::flat(n).view(r);
+  std::vector<std::string> buffers[4];
+  buffers[int(Buffer::input)].resize(1);
+  buffers[int(Buffer::output)].resize(1);
+  buffers[int(Buffer::scratch)].resize(a.scratch_count(c, v, {}));
+  const auto at = [&](const Region& x) -> std::string& { return buffers[int(x.buffer)].at(x.offset); };
+  at(input_of(c, n, r)) = std::to_string(r);
+  Schedule s = a.make(c, v, {});
+  while (const Step* step = s.next()) {
+    const std::string message = std::to_string(step->peer);
+    switch (step->op) {
+      case Op::send: CHECK(at(step->from) == std::to_string(r)); break;
+      case Op::recv: at(step->to) = message; break;
+      case Op::recv_reduce: at(step->to) = plus(at(step->from), message); break;
+      case Op::copy: at(step->to) = at(step->from); break;
+      case Op::reduce: at(step->to) = plus(at(step->to), at(step->from)); break;
+    }
+  }
+  return at(output_of(c, n, r));
+}
+
+}  // namespace
+
+TEST_CASE("direct sums are formed in the order of the ranks, so every rank has the same bits") {
+  for (Rank n = 1; n <= 17; ++n) {
+    std::string due = "0";
+    for (Rank p = 1; p < n; ++p) due = plus(due, std::to_string(p));
+    for (const bool in_place : {false, true})
+      for (Rank r = 0; r < n; ++r) {
+        CAPTURE(n);
+        CAPTURE(r);
+        Call c = call_of(allreduce, 1);
+        c.in_place = in_place;
+        CHECK(summed(algorithm(allreduce, "direct"), c, n, r) == due);
+        c = call_of(Collective::reduce, 1, r);
+        c.in_place = in_place;
+        CHECK(summed(algorithm(Collective::reduce, "direct"), c, n, r) == due);
+      }
+  }
+}
+
+TEST_CASE("algorithms for few ranks say so") {
+  for (const auto& [kind, name, most] : {std::tuple{allreduce, "direct", 32u},
+                                         {allreduce, "pairwise", 256u},
+                                         {barrier, "direct", 32u}}) {
+    CHECK(algorithm(kind, name).can(call_of(kind, 1), Layout::flat(most).view(0)));
+    CHECK(!algorithm(kind, name).can(call_of(kind, 1), Layout::flat(most + 1).view(0)));
+  }
 }
 
 TEST_CASE("the torus wants a full grid") {

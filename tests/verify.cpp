@@ -46,6 +46,12 @@ std::vector<Element> defined(const Call& c, Rank n, Rank r, const std::vector<st
       if (r == c.root) sum(0, c.count);
       break;
     case Collective::reduce_scatter: sum(r * c.count, c.count); break;
+    case Collective::reduce_scatterv: {
+      Count first = 0;
+      for (Rank q = 0; q < r; ++q) first += ragged(nullptr, 0, q);
+      sum(first, ragged(nullptr, 0, r));
+      break;
+    }
     case Collective::broadcast: append(c.root, 0, c.count); break;
     case Collective::scatter: append(c.root, r * c.count, c.count); break;
     case Collective::gather:
@@ -53,6 +59,9 @@ std::vector<Element> defined(const Call& c, Rank n, Rank r, const std::vector<st
       break;
     case Collective::allgather:
       for (Rank p = 0; p < n; ++p) append(p, 0, c.count);
+      break;
+    case Collective::allgatherv:
+      for (Rank p = 0; p < n; ++p) append(p, 0, ragged(nullptr, p, 0));
       break;
     case Collective::alltoall:
       for (Rank p = 0; p < n; ++p) append(p, r * c.count, c.count);
@@ -280,6 +289,9 @@ TEST_CASE("in place, regions lie where call.hpp says") {
       {Collective::scatter, {Buffer::input, 0, 12}, {Buffer::input, 6, 3}, 12, 0},
       {Collective::alltoall, {Buffer::output, 0, 12}, {Buffer::output, 0, 12}, 0, 12},
       {Collective::sendrecv, {Buffer::output, 0, 3}, {Buffer::output, 0, 3}, 0, 3},
+      // ragged: blocks of 0, 3, 2, 1 and of 0, 1, 2, 3
+      {Collective::allgatherv, {Buffer::output, 3, 2}, {Buffer::output, 0, 6}, 0, 6},
+      {Collective::reduce_scatterv, {Buffer::output, 0, 6}, {Buffer::output, 1, 2}, 0, 6},
   };
   for (const auto& row : rows) {
     const Call c = call_of(row.kind, 3, r, true);
@@ -289,6 +301,68 @@ TEST_CASE("in place, regions lie where call.hpp says") {
     CHECK(input_count(c, n, r) == row.in_size);
     CHECK(output_count(c, n, r) == row.out_size);
   }
+}
+
+// Blocks of `ragged` from the last rank's to the first's: in the input 5 apart, in the output 7 and behind a gap of 2.
+Count backwards(const void*, Rank, Rank peer, bool outgoing) { return outgoing ? (5 - peer) * 5 : 2 + (5 - peer) * 7; }
+
+TEST_CASE("with places every block lies where it should, and the gaps are nobody's") {
+  const Rank n = 6;
+  for (const Collective kind : {Collective::alltoallv, Collective::allgatherv}) {
+    Call c = call_of(kind, 0);
+    const Oracle packed(c, n, 7);
+    std::vector<std::vector<Element>> due(n);
+    for (Rank r = 0; r < n; ++r) due[r] = output(packed, c, n, r);
+    c.places = backwards;
+    const Oracle placed(c, n, 7);
+    for (Rank r = 0; r < n; ++r) {
+      CAPTURE(name(kind));
+      CAPTURE(r);
+      const Count size = output_count(c, n, r);
+      std::vector<Element> found(size, 1);
+      placed.output(r, found);
+      Count i = 0, filled = 0, end = 0;
+      for (Rank p = 0; p < n; ++p) {
+        const Count length = ragged(nullptr, p, kind == Collective::alltoallv ? r : 0);
+        const Count begin = backwards(nullptr, r, p, false);
+        for (Count k = 0; k < length; ++k) CHECK(found.at(begin + k) == due[r].at(i++));
+        if (length) end = std::max(end, begin + length);
+        filled += length;
+      }
+      CHECK(size == end);
+      CHECK(Count(std::count(found.begin(), found.end(), Element(1))) == size - filled);
+    }
+    c.in_place = kind == Collective::allgatherv;  // ragged is not symmetric, as an all-to-all-v in place needs it
+    for (Rank r = 0; r < n && c.in_place; ++r) {
+      const Count length = ragged(nullptr, r, 0);
+      CHECK(input_of(c, n, r) == Region{Buffer::output, length ? backwards(nullptr, r, r, false) : 0, length});
+    }
+  }
+}
+
+Schedule into_the_gap(Call c, View v, Share mine) {
+  co_yield find_algorithm(c.kind, "ring")->make(c, v, mine);
+  co_yield copy(Region{Buffer::output, 2, 1}, Region{Buffer::output, 0, 1});
+}
+
+TEST_CASE("a write into a gap between blocks is found, and so is a read of one") {
+  static const Algorithm writes = {"writes", Collective::allgatherv, into_the_gap, nullptr, nullptr, nullptr};
+  Case c = case_of(writes, 6, 0);
+  c.call.counts = [](const void*, Rank, Rank) -> Count { return 3; };
+  c.call.places = [](const void*, Rank, Rank peer, bool) -> Count { return 2 + 4 * peer; };
+  const auto fault = Memory(c).run();
+  REQUIRE(fault);
+  CHECK(fault->kind == FaultKind::outside);
+  CHECK(fault->text.find("belongs to no block") != std::string::npos);
+  static const Algorithm reads = {"reads", Collective::allgatherv,
+                                  [](Call, View, Share) -> Schedule {
+                                    co_yield copy(Region{Buffer::output, 0, 1}, Region{Buffer::output, 2, 1});
+                                  },
+                                  nullptr, nullptr, nullptr};
+  c.algorithm = &reads;
+  const auto other = Memory(c).run();
+  REQUIRE(other);
+  CHECK(other->kind == FaultKind::unwritten_read);
 }
 
 TEST_CASE("every algorithm of the table is proved by the quick sweep") {

@@ -16,7 +16,8 @@ struct Algorithm {
   Schedule (*make)(Call, View, Share);
   // Elements of scratch that one lane needs for one share; null means none.
   Count (*scratch)(const Call&, const View&, Share);
-  // False where the algorithm cannot serve the call (never a matter of speed). Null means always true.
+  // False where the algorithm cannot serve the call, or has so many messages on so many ranks that it never should
+  // (few_ranks.hpp); speed alone is for `cost`. Null means always true.
   bool (*fits)(const Call&, const View&);
   // Closed form for the whole call on one lane, nanoseconds, without contention between lanes or jobs.
   Cost (*cost)(const Call&, const View&, const CostModel&);

@@ -7,6 +7,7 @@
 
 namespace gccl {
 
+// All serve allgather and allgatherv.
 Schedule ring_all_gather(Call c, View v, Share mine);
 Cost ring_all_gather_cost(const Call& c, const View& v, const CostModel& m);
 

@@ -232,6 +232,8 @@ Schedule hierarchical_all_to_all(Call c, View v, Share mine) {
   if (!straight) co_yield hand_over(plan, high);
 }
 
+bool hierarchical_all_to_all_fits(const Call& c, const View&) { return !c.places; }
+
 Count hierarchical_all_to_all_scratch(const Call& c, const View& v, Share mine) {
   const Plan plan{c, v, mine};
   return plan.flat() ? pairwise_all_to_all_scratch(c, v, mine) : 2 * plan.zone();

@@ -14,6 +14,8 @@ namespace gccl {
 
 // All serve alltoall and alltoallv.
 Schedule hierarchical_all_to_all(Call c, View v, Share mine);
+// Ranks must know what others send, which a call with places need not tell.
+bool hierarchical_all_to_all_fits(const Call& c, const View& v);
 Count hierarchical_all_to_all_scratch(const Call& c, const View& v, Share mine);
 Cost hierarchical_all_to_all_cost(const Call& c, const View& v, const CostModel& m);
 

@@ -34,15 +34,12 @@ Count pairwise_all_to_all_scratch(const Call& c, const View& v, Share mine) {
 
 Cost pairwise_all_to_all_cost(const Call& c, const View& v, const CostModel& m) {
   const double n = v.all.size, block = m.bytes(mean_block(c, v.all.size));
-  const double far = v.nodes > 1 ? n - n / v.nodes : 0;
-  const Hop& across = n > v.nodes ? m.net_all : m.net;
-  const Cost t =
-      pipelined(far, across, block, m.overhead_ns, 2) + pipelined(n - 1 - far, m.node, block, m.overhead_ns, 2);
+  const Cost t = all_pairs(v, m, block);
   return c.in_place ? m.copy(n > 1 ? n * block : 0) + t : std::max(t, m.copy(block));
 }
 
 double mean_block(const Call& c, Rank ranks) {
-  if (c.kind != Collective::alltoallv) return double(c.count);
+  if (c.kind != Collective::alltoallv || c.places) return double(c.count);
   double total = 0;
   for (Rank r = 0; r < ranks; ++r) total += double(c.between(r, Rank((2 * Count(r) + 1) % ranks)));
   return total / ranks;

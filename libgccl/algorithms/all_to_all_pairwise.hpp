@@ -8,13 +8,13 @@
 
 namespace gccl {
 
-// Both serve alltoall and alltoallv.
+// All serve alltoall and alltoallv. No rank is asked for another rank's counts.
 Schedule pairwise_all_to_all(Call c, View v, Share mine);
 Count pairwise_all_to_all_scratch(const Call& c, const View& v, Share mine);
 Cost pairwise_all_to_all_cost(const Call& c, const View& v, const CostModel& m);
 
-// The size of a block for closed forms, elements: count, or in alltoallv the mean of n blocks spread over all
-// distances. The same on every rank, as every choice between algorithms must be. O(n) for alltoallv.
+// The size of a block for closed forms, elements: count, or in alltoallv without places the mean of n blocks spread
+// over all distances. The same on every rank, as every choice between algorithms must be. O(n) for alltoallv.
 double mean_block(const Call& c, Rank ranks);
 
 }  // namespace gccl

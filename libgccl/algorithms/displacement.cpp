@@ -1,9 +1,23 @@
 #include "libgccl/algorithms/displacement.hpp"
 
+#include <algorithm>
+
 namespace gccl {
 
+Count largest_block(const Call& c, Rank ranks) {
+  if (!has_counts(c.kind)) return c.count;
+  Count largest = 0;
+  for (Rank r = 0; r < ranks; ++r) largest = std::max(largest, c.between(r, r));
+  return largest;
+}
+
 void Displacement::seek(Rank peer) {
-  if (call_.kind == Collective::alltoall) {
+  if (call_.places && !packed_) {  // in place the output's places are the input's
+    offset_ = call_.places(call_.table, rank_, peer, outgoing_ && !call_.in_place);
+    peer_ = peer;
+    return;
+  }
+  if (!has_counts(call_.kind)) {
     offset_ = peer * extent(peer);
     peer_ = peer;
     return;

@@ -1,4 +1,5 @@
-// Where the blocks of an all-to-all or all-to-all-v lie: packed in rank order, each as long as Call::between says.
+// Where the blocks of a call lie whose blocks may be of unlike length: side by side in rank order, each as long as
+// Call::between says, or where Call::places says.
 #pragma once
 
 #include "libgccl/schedule/call.hpp"
@@ -10,20 +11,25 @@ inline Count block_count(const Call& c, Share s, Rank from, Rank to) {
   return Region{Buffer::none, 0, c.between(from, to)}.part(s.index, s.of).count;
 }
 
+// The longest block of an all-gather(v) or reduce-scatter(v), elements: what closed forms go by, for the rank that
+// sends or gets it is busy longest. O(ranks) where blocks are of unlike length.
+Count largest_block(const Call& c, Rank ranks);
+
 // Finds one rank's blocks in a buffer. Moving by k ranks costs k evaluations of the caller's counts (none where all are
-// equal), and so does starting again from rank 0: a walk through all ranks in either direction is O(n), without a
-// table.
+// equal or have places), and so does starting again from rank 0: a walk through all ranks in either direction is O(n),
+// without a table.
 class Displacement {
  public:
-  // The blocks that `rank` sends, in `at`; those it receives, in `at`; the slices that it sends, packed from `at` on.
+  // The blocks that `rank` sends (in a reduce-scatter: its contributions to each rank's block), in `at`; those it
+  // receives, in `at`; the slices that it sends, packed from `at` on.
   static Displacement sent(const Call& c, Share s, Rank rank, Region at) { return {c, s, rank, at, true, false}; }
   static Displacement received(const Call& c, Share s, Rank rank, Region at) { return {c, s, rank, at, false, false}; }
   static Displacement saved(const Call& c, Share s, Rank rank, Region at) { return {c, s, rank, at, true, true}; }
 
   // The share's slice of the block to or from `peer`.
   Region operator[](Rank peer);
-  // The blocks to or from peers first .. first+length-1 as one region. Requires length > 0 and the only share, or
-  // saved().
+  // The blocks to or from peers first .. first+length-1 as one region. Requires length > 0, no places, and the only
+  // share or saved().
   Region run(Rank first, Rank length);
 
  private:

@@ -1,5 +1,7 @@
 #include "libgccl/algorithms/gather_linear.hpp"
 
+#include "libgccl/algorithms/pipelined.hpp"
+
 namespace gccl {
 
 Schedule linear_gather(Call c, View v, Share mine) {
@@ -18,12 +20,8 @@ Schedule linear_gather(Call c, View v, Share mine) {
 }
 
 Cost linear_gather_cost(const Call& c, const View& v, const CostModel& m) {
-  const double block = m.bytes(double(c.count)), far = v.nodes > 1 ? v.all.size - v.rails : 0;
-  // All messages are on their way at once and queue for the root's port.
-  const double near = v.all.size - 1 - far;
-  const Cost queue = block * (far * m.net.beta_ns_per_byte + near * m.node.beta_ns_per_byte);
-  const Cost alpha = far > 0 ? m.net.alpha_ns : near > 0 ? m.node.alpha_ns : 0;
-  return std::max(alpha + queue, m.copy(c.in_place ? 0 : block));
+  const double block = m.bytes(double(c.count));
+  return std::max(fan_in(v, m, block), m.copy(c.in_place ? 0 : block));
 }
 
 }  // namespace gccl

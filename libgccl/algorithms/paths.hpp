@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cost-models/cost_model.hpp"
+#include "libgccl/algorithms/displacement.hpp"
 
 namespace gccl {
 
@@ -39,11 +40,13 @@ class Paths {
 // Nanoseconds for n > 1 members and that many bytes per vector.
 using GroupCost = Cost (*)(Rank n, double bytes, const Paths&);
 
-// The closed form of an allreduce, reduce or broadcast over all ranks.
+// The closed form of an allreduce, reduce, broadcast or reduce-scatter(v) over all ranks; of a reduce-scatter `bytes` is
+// the largest block.
 template <GroupCost over>
 Cost vector_cost(const Call& c, const View& v, const CostModel& m) {
-  const double bytes = m.bytes(double(c.count));
-  if (c.count == 0) return 0;
+  const Count count = largest_block(c, v.all.size);
+  const double bytes = m.bytes(double(count));
+  if (count == 0) return 0;
   if (v.all.size == 1) return c.in_place ? 0 : m.copy(bytes);
   return over(v.all.size, bytes, Paths(v, m));
 }

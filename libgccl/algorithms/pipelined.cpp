@@ -14,4 +14,23 @@ Cost pipelined(double messages, const Hop& hop, double bytes, double overhead_ns
   return batches * std::max(in_flight * gap, hop(bytes)) + rest * gap + hop(bytes);
 }
 
+Cost fan_out(const View& v, const CostModel& m, double bytes) {
+  const double far = v.nodes > 1 ? v.all.size - v.rails : 0;
+  return pipelined(far, m.net, bytes, m.overhead_ns, 1) +
+         pipelined(v.all.size - 1 - far, m.node, bytes, m.overhead_ns, 1);
+}
+
+// All messages are on their way at once and queue for the one port.
+Cost fan_in(const View& v, const CostModel& m, double bytes) {
+  const double far = v.nodes > 1 ? v.all.size - v.rails : 0, near = v.all.size - 1 - far;
+  const Cost queue = bytes * (far * m.net.beta_ns_per_byte + near * m.node.beta_ns_per_byte);
+  return queue + (far > 0 ? m.net.alpha_ns : near > 0 ? m.node.alpha_ns : 0);
+}
+
+Cost all_pairs(const View& v, const CostModel& m, double bytes, double steps_each) {
+  const double n = v.all.size, far = v.nodes > 1 ? n - n / v.nodes : 0;
+  return pipelined(far, n > v.nodes ? m.net_all : m.net, bytes, m.overhead_ns, steps_each) +
+         pipelined(n - 1 - far, m.node, bytes, m.overhead_ns, steps_each);
+}
+
 }  // namespace gccl

@@ -1,4 +1,5 @@
-// The time of a train of messages of which several are on their way at once.
+// The time of messages of which several are on their way at once: a train of them, and what one rank or all ranks
+// exchange with every other one.
 #pragma once
 
 #include "cost-models/cost_model.hpp"
@@ -12,5 +13,10 @@ constexpr double kStepsInFlight = 8;
 // starts are apart by the port's or the processor's time, and the message that would be one too many in flight waits
 // for the oldest to end. Nanoseconds from the first start to the last end.
 Cost pipelined(double messages, const Hop& hop, double bytes, double overhead_ns, double steps_each);
+
+// A message of `bytes` from one rank to each other one; from each other rank to one; from each rank to each other one.
+Cost fan_out(const View& v, const CostModel& m, double bytes);
+Cost fan_in(const View& v, const CostModel& m, double bytes);
+Cost all_pairs(const View& v, const CostModel& m, double bytes, double steps_each = 2);
 
 }  // namespace gccl

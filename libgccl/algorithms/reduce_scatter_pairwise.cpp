@@ -1,5 +1,6 @@
 #include "libgccl/algorithms/reduce_scatter_pairwise.hpp"
 
+#include "libgccl/algorithms/displacement.hpp"
 #include "libgccl/algorithms/pipelined.hpp"
 
 namespace gccl {
@@ -11,7 +12,7 @@ struct Parts {
   Region operator[](Count i) const { return whole.part(i, n); }
 };
 
-// P: Parts of one region, or Blocks.
+// P: Parts of one region, or Displacement.
 template <class P>
 Schedule reduce_parts(Group g, P in, Region mine) {
   if (g.size == 1) co_yield copy(in[0], mine);
@@ -50,7 +51,7 @@ Cost pairwise_cost(Rank n, double bytes, const Paths& p) {
 
 Schedule pairwise_reduce_scatter(Call c, View v, Share mine) {
   const Rank n = v.all.size, r = v.all.rank;
-  return reduce_parts(v.all, slice(input_of(c, n, r), n, mine), slice(output_of(c, n, r), mine));
+  return reduce_parts(v.all, Displacement::sent(c, mine, r, input_of(c, n, r)), slice(output_of(c, n, r), mine));
 }
 
 Cost pairwise_reduce_scatter_cost(const Call& c, const View& v, const CostModel& m) {

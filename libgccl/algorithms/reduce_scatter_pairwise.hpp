@@ -16,6 +16,7 @@ Schedule pairwise_all_gather_over(Group g, Region x);
 // Both together.
 Cost pairwise_cost(Rank n, double bytes, const Paths& p);
 
+// Both serve reduce_scatter and reduce_scatterv.
 Schedule pairwise_reduce_scatter(Call c, View v, Share mine);
 Cost pairwise_reduce_scatter_cost(const Call& c, const View& v, const CostModel& m);
 

@@ -20,10 +20,8 @@ Schedule linear_scatter(Call c, View v, Share mine) {
 }
 
 Cost linear_scatter_cost(const Call& c, const View& v, const CostModel& m) {
-  const double block = m.bytes(double(c.count)), far = v.nodes > 1 ? v.all.size - v.rails : 0;
-  const Cost t =
-      pipelined(far, m.net, block, m.overhead_ns, 1) + pipelined(v.all.size - 1 - far, m.node, block, m.overhead_ns, 1);
-  return std::max(t, m.copy(c.in_place ? 0 : block));
+  const double block = m.bytes(double(c.count));
+  return std::max(fan_out(v, m, block), m.copy(c.in_place ? 0 : block));
 }
 
 }  // namespace gccl

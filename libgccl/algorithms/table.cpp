@@ -1,13 +1,16 @@
 #include "libgccl/algorithms/algorithm.hpp"
 #include "libgccl/algorithms/all_gather_bruck.hpp"
+#include "libgccl/algorithms/all_gather_direct.hpp"
 #include "libgccl/algorithms/all_gather_hierarchical.hpp"
 #include "libgccl/algorithms/all_gather_neighbor_exchange.hpp"
 #include "libgccl/algorithms/all_gather_pat.hpp"
 #include "libgccl/algorithms/all_gather_recursive_doubling.hpp"
 #include "libgccl/algorithms/all_gather_ring.hpp"
 #include "libgccl/algorithms/all_reduce_binomial_tree.hpp"
+#include "libgccl/algorithms/all_reduce_direct.hpp"
 #include "libgccl/algorithms/all_reduce_double_binary_tree.hpp"
 #include "libgccl/algorithms/all_reduce_hierarchical.hpp"
+#include "libgccl/algorithms/all_reduce_pairwise.hpp"
 #include "libgccl/algorithms/all_reduce_rabenseifner.hpp"
 #include "libgccl/algorithms/all_reduce_recursive_doubling.hpp"
 #include "libgccl/algorithms/all_reduce_ring.hpp"
@@ -16,16 +19,20 @@
 #include "libgccl/algorithms/all_to_all_bruck.hpp"
 #include "libgccl/algorithms/all_to_all_hierarchical.hpp"
 #include "libgccl/algorithms/all_to_all_pairwise.hpp"
+#include "libgccl/algorithms/barrier_direct.hpp"
 #include "libgccl/algorithms/barrier_dissemination.hpp"
 #include "libgccl/algorithms/barrier_tree.hpp"
 #include "libgccl/algorithms/broadcast_binomial.hpp"
 #include "libgccl/algorithms/broadcast_chain.hpp"
+#include "libgccl/algorithms/broadcast_direct.hpp"
 #include "libgccl/algorithms/broadcast_double_binary_tree.hpp"
 #include "libgccl/algorithms/broadcast_scatter_allgather.hpp"
+#include "libgccl/algorithms/few_ranks.hpp"
 #include "libgccl/algorithms/gather_binomial.hpp"
 #include "libgccl/algorithms/gather_linear.hpp"
 #include "libgccl/algorithms/reduce_binomial.hpp"
 #include "libgccl/algorithms/reduce_chain.hpp"
+#include "libgccl/algorithms/reduce_direct.hpp"
 #include "libgccl/algorithms/reduce_rabenseifner.hpp"
 #include "libgccl/algorithms/reduce_scatter_pairwise.hpp"
 #include "libgccl/algorithms/reduce_scatter_recursive_halving.hpp"
@@ -57,6 +64,9 @@ constexpr Algorithm kTable[] = {
      vector_cost<double_binary_tree_all_reduce_cost>},
     {"swing", Collective::allreduce, all_reduce<swing_all_reduce>, nullptr, nullptr,
      vector_cost<swing_all_reduce_cost>},
+    {"pairwise", Collective::allreduce, all_reduce<pairwise_all_reduce>, nullptr, crossbar_ranks,
+     vector_cost<pairwise_cost>},
+    {"direct", Collective::allreduce, direct_all_reduce, direct_all_reduce_scratch, few_ranks, direct_all_reduce_cost},
     {"torus2d", Collective::allreduce, torus2d_all_reduce, nullptr, torus2d_all_reduce_fits, torus2d_all_reduce_cost},
     hierarchical<kInnerRing, kOuterRabenseifner>("hierarchical", false),
     hierarchical<kInnerRing, kOuterRing>("hierarchical(ring,ring)"),
@@ -84,10 +94,15 @@ constexpr Algorithm kTable[] = {
      recursive_halving_reduce_scatter_scratch, nullptr, recursive_halving_reduce_scatter_cost},
     {"pairwise", Collective::reduce_scatter, pairwise_reduce_scatter, nullptr, nullptr, pairwise_reduce_scatter_cost},
 
+    {"ring", Collective::reduce_scatterv, ring_reduce_scatter_blocks, ring_reduce_scatter_blocks_scratch, nullptr,
+     ring_reduce_scatter_blocks_cost},
+    {"pairwise", Collective::reduce_scatterv, pairwise_reduce_scatter, nullptr, nullptr, pairwise_reduce_scatter_cost},
+
     {"binomial", Collective::reduce, binomial_reduce, binomial_reduce_scratch, nullptr, binomial_reduce_cost},
     {"chain", Collective::reduce, chain_reduce, chain_reduce_scratch, nullptr, chain_reduce_cost},
     {"rabenseifner", Collective::reduce, rabenseifner_reduce, rabenseifner_reduce_scratch, nullptr,
      rabenseifner_reduce_cost},
+    {"direct", Collective::reduce, direct_reduce, direct_reduce_scratch, nullptr, direct_reduce_cost},
 
     {"binomial", Collective::broadcast, binomial_broadcast, nullptr, nullptr, binomial_broadcast_cost},
     {"chain", Collective::broadcast, chain_broadcast, nullptr, nullptr, chain_broadcast_cost},
@@ -95,6 +110,7 @@ constexpr Algorithm kTable[] = {
      scatter_allgather_broadcast_cost},
     {"double_binary_tree", Collective::broadcast, double_binary_tree_broadcast, nullptr, nullptr,
      double_binary_tree_broadcast_cost},
+    {"direct", Collective::broadcast, direct_broadcast, nullptr, nullptr, direct_broadcast_cost},
 
     {"ring", Collective::allgather, ring_all_gather, nullptr, nullptr, ring_all_gather_cost},
     {"recursive_doubling", Collective::allgather, recursive_doubling_all_gather, nullptr, nullptr,
@@ -104,6 +120,10 @@ constexpr Algorithm kTable[] = {
      neighbor_exchange_all_gather_cost},
     {"pat", Collective::allgather, pat_all_gather, pat_all_gather_scratch, nullptr, pat_all_gather_cost},
     {"hierarchical", Collective::allgather, hierarchical_all_gather, nullptr, nullptr, hierarchical_all_gather_cost},
+    {"direct", Collective::allgather, direct_all_gather, nullptr, nullptr, direct_all_gather_cost},
+
+    {"ring", Collective::allgatherv, ring_all_gather, nullptr, nullptr, ring_all_gather_cost},
+    {"direct", Collective::allgatherv, direct_all_gather, nullptr, nullptr, direct_all_gather_cost},
 
     {"linear", Collective::gather, linear_gather, nullptr, nullptr, linear_gather_cost},
     {"binomial", Collective::gather, binomial_gather, binomial_gather_scratch, nullptr, binomial_gather_cost},
@@ -119,11 +139,12 @@ constexpr Algorithm kTable[] = {
 
     {"pairwise", Collective::alltoallv, pairwise_all_to_all, pairwise_all_to_all_scratch, nullptr,
      pairwise_all_to_all_cost},
-    {"hierarchical", Collective::alltoallv, hierarchical_all_to_all, hierarchical_all_to_all_scratch, nullptr,
-     hierarchical_all_to_all_cost},
+    {"hierarchical", Collective::alltoallv, hierarchical_all_to_all, hierarchical_all_to_all_scratch,
+     hierarchical_all_to_all_fits, hierarchical_all_to_all_cost},
 
     {"dissemination", Collective::barrier, dissemination_barrier, nullptr, nullptr, dissemination_barrier_cost},
     {"tree", Collective::barrier, tree_barrier, nullptr, nullptr, tree_barrier_cost},
+    {"direct", Collective::barrier, direct_barrier, nullptr, few_ranks, direct_barrier_cost},
 
     {"direct", Collective::sendrecv, direct_send_recv, direct_send_recv_scratch, nullptr, direct_send_recv_cost},
 };

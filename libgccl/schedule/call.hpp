@@ -6,20 +6,39 @@
 
 namespace gccl {
 
-// Elements that `from` sends to `to` in an all-to-all-v: a function over the caller's own data, never an n x n table.
+// Length of a block in elements, a function over the caller's own data, never an n x n table:
+//   alltoallv        of what `from` sends to `to`
+//   allgatherv       of the block of `from`; `to` is 0
+//   reduce_scatterv  of the block that `to` gets; `from` is 0
 using CountOf = Count (*)(const void* table, Rank from, Rank to);
+
+// Where the block that `rank` exchanges with `peer` begins in its input (outgoing) or output, in elements. Asked for
+// the calling rank only. Blocks do not overlap; one without elements may have any place.
+using PlaceOf = Count (*)(const void* table, Rank rank, Rank peer, bool outgoing);
 
 struct Call {
   Collective kind;
   // Elements: of the whole vector for allreduce, broadcast, reduce and sendrecv; of one rank's block for allgather,
-  // reduce_scatter, gather, scatter and alltoall; ignored by alltoallv (counts) and barrier.
+  // reduce_scatter, gather, scatter and alltoall; ignored by barrier and where counts says it.
   Count count = 0;
   Rank root = 0;
   bool in_place = false;
-  CountOf counts = nullptr;  // alltoallv
+  CountOf counts = nullptr;  // alltoallv, allgatherv, reduce_scatterv
   const void* table = nullptr;
+  // Null: blocks lie side by side in rank order. alltoallv; allgatherv for the output only (outgoing is never asked).
+  // An alltoallv with places is a caller's own, who knows no counts but those of his rank: `counts` is asked for
+  // (rank, x) and (x, rank) alone, and closed forms take `count` for the mean block, the same on all ranks.
+  PlaceOf places = nullptr;
 
-  Count between(Rank from, Rank to) const { return kind == Collective::alltoallv ? counts(table, from, to) : count; }
+  // Elements of the block that goes from one rank to another.
+  Count between(Rank from, Rank to) const {
+    switch (kind) {
+      case Collective::alltoallv: return counts(table, from, to);
+      case Collective::allgatherv: return counts(table, from, 0);
+      case Collective::reduce_scatterv: return counts(table, 0, to);
+      default: return count;
+    }
+  }
 };
 
 // One slice of the work: the unit of pipelining and of lanes. Slices of a call are independent of each other.
@@ -27,18 +46,21 @@ struct Share {
   Count index = 0, of = 1;
 };
 
-// Sizes of the caller's two buffers on one rank, in elements. Without in_place both exist where they are not 0.
+// Sizes of the caller's two buffers on one rank, in elements; with places up to the end of the furthest block. Without
+// in_place both exist where they are not 0.
 // In place only one buffer is given and the other's region lies inside it (NCCL's and MPI's rules):
 //   allreduce, broadcast, reduce   output is the vector
-//   allgather, gather (at root)    output, and the rank's own block already lies at its place in it
-//   reduce_scatter                 output has ranks*count elements of input; the result lands in block `rank` of it
+//   allgather(v), gather (at root) output, and the rank's own block already lies at its place in it
+//   reduce_scatter(v)              output has all blocks of input; the result lands in block `rank` of it
 //   scatter (at root)              input; the root's block stays where it is
-//   alltoall, alltoallv, sendrecv  output holds the input and is overwritten (counts must be symmetric in alltoallv)
+//   alltoall(v), sendrecv          output holds the input and is overwritten (in alltoallv counts must be symmetric,
+//                                  and the places of the output are those of the input)
 Count input_count(const Call&, Rank ranks, Rank rank);
 Count output_count(const Call&, Rank ranks, Rank rank);
 
 // The region that holds this rank's input / gets this rank's output, resolved for in_place; count 0 where the rank has
-// none. Algorithms use these instead of naming buffers, so no step ever touches aliased memory under two names.
+// none. Algorithms use these instead of naming buffers, so no step ever touches aliased memory under two names. With
+// places a region begins at element 0 and includes the gaps between blocks. O(ranks) where blocks are of unlike length.
 Region input_of(const Call&, Rank ranks, Rank rank);
 Region output_of(const Call&, Rank ranks, Rank rank);
 

@@ -46,6 +46,10 @@ class Lane {
   // Places in flight, one bit each; and the step in a busy place.
   std::uint32_t busy() const { return busy_; }
   const Step& step(Token t) const { return entries_[t].step; }
+  // True while the step in that busy place must not touch its regions yet, because earlier steps use them; only a
+  // recv_reduce is ever started like that. When it is false at start, a backend may combine a recv_reduce's message
+  // piece by piece as it arrives instead of staging it; it then calls complete, never landed.
+  bool waits(Token t) const { return entries_[t].waits != 0; }
   // The step that waits to be issued, or null.
   const Step* blocked() const { return next_; }
 

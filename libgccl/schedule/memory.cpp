@@ -8,6 +8,7 @@ namespace gccl {
 namespace {
 
 constexpr std::uint32_t kMany = ~0u;             // readers of several lanes
+constexpr Element kGap = 0x6a09e667f3bcc908;     // an element of no block; no value of the oracle's but once in 2^64
 constexpr std::uint64_t kStepsMax = 1ull << 26;  // of one lane; far beyond any schedule of a rank count that fits here
 
 struct Endless {};
@@ -101,8 +102,10 @@ void Memory::place_inputs() {
     }
     const Region in = input_of(case_.call, ranks_, r);
     Store& s = in.buffer == Buffer::input ? inputs_[r] : outputs_[r];
-    oracle_.input(r, std::span(s.values).subspan(in.offset, in.count));
-    std::fill_n(s.written.begin() + std::ptrdiff_t(in.offset), in.count, 1);
+    const std::span<Element> values = std::span(s.values).subspan(in.offset, in.count);
+    std::fill(values.begin(), values.end(), kGap);
+    oracle_.input(r, values);
+    for (Count i = 0; i < in.count; ++i) s.written[in.offset + i] = values[i] != kGap;
   }
 }
 
@@ -179,7 +182,7 @@ bool Memory::start(Lane<Memory>& lane, Token token, const Step& step) {
     return false;
   }
   Channel& ch = channel(id, me, step.peer);
-  if (case_.delivery == Delivery::buffered && !ch.slot && ch.sends.empty() && coin()) {
+  if (buffers(step) && !ch.slot && ch.sends.empty() && coin()) {
     ch.slot = take({id, token});
     schedule(ch);
     return true;
@@ -205,8 +208,8 @@ Memory::Channel& Memory::channel(std::uint32_t lane, Rank from, Rank to) {
 }
 
 bool Memory::movable(const Channel& ch) const {
-  if (case_.delivery == Delivery::rendezvous) return !ch.sends.empty() && !ch.receives.empty();
-  return ch.slot ? !ch.receives.empty() : !ch.sends.empty();
+  if (ch.slot) return !ch.receives.empty();
+  return !ch.sends.empty() && (!ch.receives.empty() || buffers(step_of(ch.sends.front())));
 }
 
 void Memory::schedule(Channel& ch) {
@@ -226,7 +229,7 @@ void Memory::move(Channel& ch) {
     const Posted from = ch.sends.front();
     ch.sends.erase(ch.sends.begin());
     Payload payload = take(from);
-    (case_.delivery == Delivery::buffered ? ch.slot : travels) = std::move(payload);
+    (buffers(step_of(from)) ? ch.slot : travels) = std::move(payload);
     events_.push_back({Event::sent, from.lane, from.token});
   }
   if (travels) {
@@ -242,7 +245,7 @@ void Memory::move(Channel& ch) {
 }
 
 Memory::Payload Memory::take(const Posted& p) {
-  const Step& step = all_[p.lane].step(p.token);
+  const Step& step = step_of(p);
   if (step.from.count == 0) return {};
   const Element* first = data(p.lane, step.from);
   return Payload(first, first + step.from.count);
@@ -401,14 +404,17 @@ void Memory::check_output(Rank r) {
   const Region out = output_of(case_.call, ranks_, r);
   if (out.count == 0) return;
   const Store& s = out.buffer == Buffer::input ? inputs_[r] : outputs_[r];
-  std::vector<Element> due(out.count);
+  std::vector<Element> due(out.count, kGap);
   oracle_.output(r, due);
   for (Count i = 0; i < out.count; ++i) {
     const Element found = s.values[out.offset + i];
-    if (s.written[out.offset + i] && found == due[i]) continue;
+    const bool written = s.written[out.offset + i], gap = due[i] == kGap;
+    if (gap ? !written : written && found == due[i]) continue;
     const std::string at = "rank " + std::to_string(r) + " element " + std::to_string(i) + " of " +
                            std::to_string(out.count) + " of its output";
-    if (s.written[out.offset + i]) {
+    if (gap) {
+      fail(FaultKind::outside, at + " was written, which belongs to no block");
+    } else if (written) {
       fail(FaultKind::wrong_value, at + blame(r, i, found, due[i]));
     } else {
       fail(FaultKind::not_written, at);
@@ -420,7 +426,8 @@ void Memory::check_output(Rank r) {
 // What a wrong sum lacks or has too often, where one contribution explains it.
 std::string Memory::blame(Rank r, Count i, Element found, Element due) const {
   if (!reduces(case_.call.kind)) return {};
-  const Rank block = case_.call.kind == Collective::reduce_scatter ? r : 0;
+  const Collective kind = case_.call.kind;
+  const Rank block = kind == Collective::reduce_scatter || kind == Collective::reduce_scatterv ? r : 0;
   for (Rank p = 0; p < ranks_; ++p) {
     const Element v = oracle_.value(p, block, i);
     const std::string who = "rank " + std::to_string(p) + "'s contribution";

@@ -17,7 +17,7 @@ namespace gccl {
 // How a message travels. What completes in both, in any order, completes on every real transport.
 enum class Delivery : std::uint8_t {
   buffered,    // one slot per (lane, from, to): a send completes when it got the slot
-  rendezvous,  // no slot: a send completes only once its receive is posted
+  rendezvous,  // no slot but for signals, which have nothing to hold: a send completes once its receive is posted
 };
 
 // One run of one algorithm: everything that determines it.
@@ -109,6 +109,9 @@ class Memory {
 
   Rank rank_of(std::uint32_t lane) const { return Rank(lane / lanes_); }
   Count lane_of(std::uint32_t lane) const { return lane % lanes_; }
+  const Step& step_of(const Posted& p) const { return all_[p.lane].step(p.token); }
+  // True when the message of that send may wait in its channel's slot.
+  bool buffers(const Step& s) const { return case_.delivery == Delivery::buffered || s.from.buffer == Buffer::none; }
   bool coin() { return random() & 1; }
   std::uint64_t random();
   static Schedule bounded(Schedule s);

@@ -17,72 +17,77 @@ Oracle::Oracle(const Call& call, Rank ranks, std::uint64_t seed)
   }
 }
 
-// Writes one block to the front of `rest` and moves on behind it.
-void Oracle::fill(std::span<Element>& rest, Rank from, Rank block, Count count) const {
-  assert(count <= rest.size());
-  const Element b = base(from, block);
-  for (Count k = 0; k < count; ++k) rest[k] = at(b, k);
-  rest = rest.subspan(count);
+// What `from` contributes to the block of rank `to`.
+void Oracle::fill(std::span<Element> block, Rank from, Rank to) const {
+  const Element b = base(from, to);
+  for (Count k = 0; k < block.size(); ++k) block[k] = at(b, k);
+}
+
+// Every block of rank r's input (outgoing) or output at its place.
+void Oracle::blocks(std::span<Element> out, Rank r, bool outgoing) const {
+  Count end = 0;
+  for (Rank p = 0; p < ranks_; ++p) {
+    const Rank from = outgoing ? r : p, to = outgoing ? p : r;
+    const Count count = call_.between(from, to);
+    if (count == 0) continue;
+    const Count begin = call_.places ? call_.places(call_.table, r, p, outgoing && !call_.in_place) : end;
+    // A gathered block is its owner's whole input, whoever gets it.
+    const bool gathered = call_.kind == allgather || call_.kind == allgatherv || call_.kind == gather;
+    fill(out.subspan(begin, count), from, gathered ? 0 : to);
+    end = begin + count;
+  }
 }
 
 void Oracle::input(Rank r, std::span<Element> out) const {
-  const Count count = call_.count;
+  assert(out.size() == input_of(call_, ranks_, r).count);
   switch (call_.kind) {
     case allreduce:
     case reduce:
     case allgather:
+    case allgatherv:
     case gather:
-    case sendrecv: fill(out, r, 0, count); break;
+    case sendrecv: fill(out, r, 0); break;
     case broadcast:
-      if (r == call_.root) fill(out, r, 0, count);
+      if (r == call_.root) fill(out, r, 0);
       break;
     case scatter:
-      for (Rank b = 0; r == call_.root && b < ranks_; ++b) fill(out, r, b, count);
+      if (r == call_.root) blocks(out, r, true);
       break;
     case reduce_scatter:
+    case reduce_scatterv:
     case alltoall:
-    case alltoallv:
-      for (Rank b = 0; b < ranks_; ++b) fill(out, r, b, call_.between(r, b));
-      break;
+    case alltoallv: blocks(out, r, true); break;
     case barrier: break;
   }
-  assert(out.empty());
 }
 
 void Oracle::output(Rank r, std::span<Element> out) const {
-  const Count count = call_.count;
+  assert(out.size() == output_of(call_, ranks_, r).count);
   switch (call_.kind) {
     case reduce:
       if (r != call_.root) break;
       [[fallthrough]];
-    case allreduce:
-      assert(out.size() == count);
-      std::copy(sums_.begin(), sums_.end(), out.begin());
-      return;
+    case allreduce: std::copy(sums_.begin(), sums_.end(), out.begin()); break;
     case reduce_scatter:
-      assert(out.size() == count);
+    case reduce_scatterv:
       std::fill(out.begin(), out.end(), 0);
       for (Rank p = 0; p < ranks_; ++p) {
         const Element b = base(p, r);
-        for (Count k = 0; k < count; ++k) out[k] += at(b, k);
+        for (Count k = 0; k < out.size(); ++k) out[k] += at(b, k);
       }
-      return;
-    case broadcast: fill(out, call_.root, 0, count); break;
-    case scatter: fill(out, call_.root, r, count); break;
+      break;
+    case broadcast: fill(out, call_.root, 0); break;
+    case scatter: fill(out, call_.root, r); break;
     case gather:
       if (r != call_.root) break;
       [[fallthrough]];
     case allgather:
-      for (Rank p = 0; p < ranks_; ++p) fill(out, p, 0, count);
-      break;
+    case allgatherv:
     case alltoall:
-    case alltoallv:
-      for (Rank p = 0; p < ranks_; ++p) fill(out, p, r, call_.between(p, r));
-      break;
-    case sendrecv: fill(out, r ? r - 1 : ranks_ - 1, 0, count); break;
+    case alltoallv: blocks(out, r, false); break;
+    case sendrecv: fill(out, r ? r - 1 : ranks_ - 1, 0); break;
     case barrier: break;
   }
-  assert(out.empty());
 }
 
 }  // namespace gccl

@@ -14,7 +14,8 @@ enum class Op : std::uint8_t {
 };
 
 // A step with a buffer but no element does nothing and is never seen by a backend; so is a copy onto itself. A signal
-// (Buffer::none) is a message without content and always travels.
+// (Buffer::none) is a message without content: it always travels. As there is nothing to hold, it completes without its
+// receive on every backend, unless an earlier one to the same rank still waits for its own.
 struct Step {
   Op op;
   Rank peer;  // of the communicator; unused by copy and reduce

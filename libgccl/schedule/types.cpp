@@ -4,9 +4,9 @@
 
 namespace gccl {
 namespace {
-constexpr std::array<std::string_view, 11> kNames = {
-    "allreduce", "allgather", "reduce_scatter", "broadcast", "reduce",  "gather",
-    "scatter",   "alltoall",  "alltoallv",      "barrier",   "sendrecv"};
+constexpr std::array<std::string_view, 13> kNames = {
+    "allreduce", "allgather", "reduce_scatter", "broadcast", "reduce",     "gather",         "scatter",
+    "alltoall",  "alltoallv", "barrier",        "sendrecv",  "allgatherv", "reduce_scatterv"};
 }
 
 std::span<const std::string_view> collective_names() { return kNames; }

@@ -24,6 +24,8 @@ enum class Collective : std::uint8_t {
   alltoallv,
   barrier,
   sendrecv,  // every rank sends to the next one and receives from the one before (nccl-tests' sendrecv)
+  allgatherv,
+  reduce_scatterv,
 };
 
 // The names users type, in the order of the enumeration.
@@ -37,7 +39,12 @@ constexpr bool has_root(Collective k) {
 }
 // True for the collectives that combine elements with a reduction operation.
 constexpr bool reduces(Collective k) {
-  return k == Collective::allreduce || k == Collective::reduce_scatter || k == Collective::reduce;
+  return k == Collective::allreduce || k == Collective::reduce_scatter || k == Collective::reduce ||
+         k == Collective::reduce_scatterv;
+}
+// True for the collectives whose blocks may be of unlike length.
+constexpr bool has_counts(Collective k) {
+  return k == Collective::alltoallv || k == Collective::allgatherv || k == Collective::reduce_scatterv;
 }
 
 }  // namespace gccl

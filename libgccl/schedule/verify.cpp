@@ -16,10 +16,11 @@ struct Dice {
   }
 };
 
-// Block sizes of an all-to-all-v: a quarter empty, the others unlike; symmetric ones for in-place calls.
+// Block sizes: a quarter empty, the others unlike; symmetric ones for all-to-all-v in place.
 struct Skew {
   Count base;
   bool symmetric;
+  Rank ranks;
 
   static Count count(const void* table, Rank from, Rank to) {
     const Skew& s = *static_cast<const Skew*>(table);
@@ -31,6 +32,11 @@ struct Skew {
       case 2: return 2 * s.base + 1;
       default: return (s.base + 1) / 2;
     }
+  }
+  // Blocks in reverse order of ranks, apart from each other, and the output's further apart than the input's.
+  static Count place(const void* table, Rank, Rank peer, bool outgoing) {
+    const Skew& s = *static_cast<const Skew*>(table);
+    return Count(s.ranks - 1 - peer) * (2 * s.base + (outgoing ? 2 : 3));
   }
 };
 
@@ -71,6 +77,7 @@ struct Choices {
   std::vector<Count> counts;
   std::vector<Rank> roots = {0};
   std::vector<bool> in_place = {false, true};
+  std::vector<bool> placed = {false};
   std::vector<Named> layouts;
 
   Choices(Collective kind, Rank n, std::uint64_t seed) {
@@ -86,6 +93,7 @@ struct Choices {
       in_place = {false};
     }
     counts = distinct(counts);
+    if (kind == Collective::alltoallv || kind == Collective::allgatherv) placed = {false, true};
     if (has_root(kind)) roots = distinct(std::vector<Rank>{0, n > 1 ? 1u : 0u, n / 2, n - 1});
 
     const auto add = [&](std::string name, Layout l) {
@@ -103,15 +111,17 @@ struct Choices {
   }
 };
 
-Case make_case(const Algorithm& a, Count count, Rank root, bool in_place, const Named& layout, Slicing slicing,
-               Mode mode, std::uint64_t seed) {
+Case make_case(const Algorithm& a, Count count, Rank root, bool in_place, bool placed, const Named& layout,
+               Slicing slicing, Mode mode, std::uint64_t seed) {
   Case c;
   c.algorithm = &a;
   c.call = {.kind = a.kind, .count = count, .root = root, .in_place = in_place};
-  if (a.kind == Collective::alltoallv) {
-    const auto skew = std::make_shared<const Skew>(Skew{count, in_place});
+  if (has_counts(a.kind)) {
+    const bool symmetric = in_place && a.kind == Collective::alltoallv;
+    const auto skew = std::make_shared<const Skew>(Skew{count, symmetric, layout.layout->ranks()});
     c.call.counts = Skew::count;
     c.call.table = skew.get();
+    if (placed) c.call.places = Skew::place;
     c.table = skew;
   }
   c.layout = layout.layout;
@@ -151,12 +161,13 @@ class Sweep {
     for (const Count count : choices.counts)
       for (const Rank root : choices.roots)
         for (const bool in_place : choices.in_place)
-          for (const Named& layout : choices.layouts)
-            for (const Slicing slicing : kSlicings)
-              for (const Mode mode : kModes) {
-                if (tally_.failure) return;
-                one(make_case(*tally_.algorithm, count, root, in_place, layout, slicing, mode, dice_.roll()));
-              }
+          for (const bool placed : choices.placed)
+            for (const Named& layout : choices.layouts)
+              for (const Slicing slicing : kSlicings)
+                for (const Mode mode : kModes) {
+                  if (tally_.failure) return;
+                  one(make_case(*tally_.algorithm, count, root, in_place, placed, layout, slicing, mode, dice_.roll()));
+                }
   }
 
   // Until so many cases or messages are spent, whichever comes first: wide exchanges on many ranks are dear.
@@ -164,7 +175,8 @@ class Sweep {
     const std::uint64_t end = tally_.messages + messages;
     for (unsigned i = 0; i < cases && tally_.messages < end && !tally_.failure; ++i)
       one(make_case(*tally_.algorithm, dice_.pick(choices.counts), dice_.pick(choices.roots),
-                    choices.in_place[dice_.roll() % choices.in_place.size()], dice_.pick(choices.layouts),
+                    choices.in_place[dice_.roll() % choices.in_place.size()],
+                    choices.placed[dice_.roll() % choices.placed.size()], dice_.pick(choices.layouts),
                     dice_.pick(kSlicings), dice_.pick(kModes), dice_.roll()));
   }
 
@@ -189,6 +201,7 @@ std::string describe(const Case& c) {
                   std::to_string(c.ranks()) + " (" + c.layout_name + "), count " + std::to_string(c.call.count);
   if (has_root(c.call.kind)) s += ", root " + std::to_string(c.call.root);
   s += c.call.in_place ? ", in place" : ", out of place";
+  if (c.call.places) s += ", blocks apart";
   return s + ", shares " + std::to_string(c.shares) + ", lanes " + std::to_string(c.lanes) + ", window " +
          std::to_string(c.window) + (c.delivery == Delivery::buffered ? " buffered" : " rendezvous") + ", seed " +
          std::to_string(c.seed);

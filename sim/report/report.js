@@ -175,8 +175,8 @@ function method(result) {
     ["algbw", "algorithm bandwidth: size / time"],
     [
       "busbw",
-      "bus bandwidth: algbw times 2(n-1)/n for allreduce; (n-1)/n for allgather, " +
-          "reduce_scatter, alltoall, alltoallv, gather and " +
+      "bus bandwidth: algbw times 2(n-1)/n for allreduce; (n-1)/n for allgather(v), " +
+          "reduce_scatter(v), alltoall(v), gather and " +
           "scatter; 1 for broadcast, reduce and sendrecv. Comparable with the speed of a link, " +
           "whatever the number of ranks n"
     ],

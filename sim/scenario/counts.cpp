@@ -15,8 +15,8 @@ Distribution read_distribution(const json::Node& node) {
   return d;
 }
 
-CountTable::CountTable(const Distribution& d, Count mean, Rank ranks, bool in_place, std::uint64_t seed)
-    : kind_(d.kind), symmetric_(in_place), mean_(mean), ranks_(ranks), seed_(d.seed.value_or(seed)) {
+CountTable::CountTable(const Distribution& d, Count mean, Rank ranks, bool symmetric, std::uint64_t seed)
+    : kind_(d.kind), symmetric_(symmetric), mean_(mean), ranks_(ranks), seed_(d.seed.value_or(seed)) {
   if (kind_ != Distribution::Kind::skewed) return;
   stride_ =
       std::max<Rank>(1, Rank(double(ranks) * 0.618));  // near the golden ratio: neighbours in popularity lie apart

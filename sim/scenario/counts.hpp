@@ -1,4 +1,4 @@
-// What each rank sends to each other one in an all-to-all-v: a function, never an n x n table.
+// How long each block of an all-to-all-v, all-gather-v or reduce-scatter-v is: a function, never an n x n table.
 #pragma once
 
 #include <optional>
@@ -10,9 +10,9 @@ namespace gccl::sim {
 
 // "counts": {"distribution": ..., "seed": ...}
 //   uniform  every block is the mean
-//   random   from 0 to twice the mean, drawn for each pair
-//   skewed   receiver k gets a share ~ 1/k (Zipf, exponent 1) of what everyone sends: popular experts; the popular ones
-//            are spread over the ranks
+//   random   from 0 to twice the mean, drawn for each block
+//   skewed   block k is ~ 1/k of everything (Zipf, exponent 1), in alltoallv of what everyone sends: popular experts; the
+//            popular ones are spread over the ranks
 struct Distribution {
   enum class Kind : std::uint8_t { uniform, random, skewed } kind = Kind::uniform;
   std::optional<std::uint64_t> seed;  // absent: the scenario's
@@ -23,14 +23,16 @@ Distribution read_distribution(const json::Node& node);
 // The distribution on one communicator. `mean` is in elements; each rank sends about mean * ranks of them.
 class CountTable {
  public:
-  // In place, counts must be symmetric: random draws once for both directions. Requires !(in_place && skewed).
-  CountTable(const Distribution& distribution, Count mean, Rank ranks, bool in_place, std::uint64_t seed);
+  // symmetric (alltoallv in place): random draws once for both directions. Requires !(symmetric && skewed).
+  CountTable(const Distribution& distribution, Count mean, Rank ranks, bool symmetric, std::uint64_t seed);
 
   Count operator()(Rank from, Rank to) const;
   // Call::counts; `table` is a CountTable.
   static Count count_of(const void* table, Rank from, Rank to) {
     return (*static_cast<const CountTable*>(table))(from, to);
   }
+  // As count_of, for allgatherv, whose blocks belong to their senders.
+  static Count count_from(const void* table, Rank from, Rank) { return count_of(table, 0, from); }
 
  private:
   Distribution::Kind kind_;

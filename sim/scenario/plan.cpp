@@ -199,7 +199,9 @@ class Planner {
         case Collective::alltoall:
         case Collective::alltoallv: held += 2 * n * n * count; break;
         case Collective::allgather:
-        case Collective::reduce_scatter: held += n * (n + 1) * count; break;
+        case Collective::allgatherv:
+        case Collective::reduce_scatter:
+        case Collective::reduce_scatterv: held += n * (n + 1) * count; break;
         default: held += 2 * n * count;
       }
     }
@@ -224,14 +226,15 @@ const Communicator& Part::largest() const {
 }
 
 CountTable count_table(const Task& task, Count bytes, Rank ranks, std::uint64_t seed) {
-  return {task.counts, elements(task.kind, bytes, ranks, size_of(task.dtype)), ranks, task.in_place, seed};
+  const bool symmetric = task.in_place && task.kind == Collective::alltoallv;
+  return {task.counts, elements(task.kind, bytes, ranks, size_of(task.dtype)), ranks, symmetric, seed};
 }
 
 Call call_of(const Task& task, Count bytes, Rank ranks, const CountTable* table) {
   Call call{.kind = task.kind, .root = task.root, .in_place = task.in_place};
   call.count = elements(task.kind, bytes, ranks, size_of(task.dtype));
-  if (task.kind == Collective::alltoallv) {
-    call.counts = CountTable::count_of;
+  if (has_counts(task.kind)) {
+    call.counts = task.kind == Collective::allgatherv ? CountTable::count_from : CountTable::count_of;
     call.table = table;
   }
   return call;

@@ -66,7 +66,7 @@ struct PlanOptions {
 // that is named but cannot serve the call, more work than the limits above.
 Plan make_plan(Scenario scenario, const PlanOptions& options);
 
-// The call of one task on a communicator of `ranks` ranks; `table` is for alltoallv alone and must outlive the call.
+// The call of one task on a communicator of `ranks` ranks; `table` is for calls with counts and must outlive the call.
 Call call_of(const Task& task, Count bytes, Rank ranks, const CountTable* table);
 CountTable count_table(const Task& task, Count bytes, Rank ranks, std::uint64_t seed);
 

@@ -22,7 +22,7 @@ PreparedWorkload prepare(const Plan& plan, const Point& point) {
       Stage stage;
       for (const Communicator& c : *part.communicators) {
         const CountTable* table = nullptr;
-        if (task.kind == Collective::alltoallv) {
+        if (has_counts(task.kind)) {
           p.tables.push_back(std::make_unique<CountTable>(count_table(task, part.bytes, c.ranks(), plan.seed)));
           table = p.tables.back().get();
         }

@@ -39,7 +39,7 @@ struct Task {
   Count shares = 1, lanes = 1;
   unsigned window = 8;
   Groups groups;
-  Distribution counts;  // alltoallv
+  Distribution counts;  // alltoallv, allgatherv, reduce_scatterv
 };
 
 // One entry of "runs": a single collective, or several in a row and beside each other.

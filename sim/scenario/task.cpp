@@ -61,13 +61,13 @@ void read_special(const json::Node& node, Task& t) {
     if (found && !applies) found->fail(fmt::format("{} has no \"{}\"; it belongs to {}", name(t.kind), key, to));
     return found;
   };
-  if (const auto n = only("op", reduces(t.kind), "allreduce, reduce_scatter and reduce"))
+  if (const auto n = only("op", reduces(t.kind), "allreduce, reduce_scatter, reduce and reduce_scatterv"))
     t.op = Reduction(n->one_of(reduction_names()));
   if (const auto n = only("root", has_root(t.kind), "broadcast, reduce, gather and scatter"))
     t.root = Rank(n->integer(0, kRanksMax - 1));
-  if (const auto n = only("counts", t.kind == Collective::alltoallv, "alltoallv")) {
+  if (const auto n = only("counts", has_counts(t.kind), "alltoallv, allgatherv and reduce_scatterv")) {
     t.counts = read_distribution(*n);
-    if (t.in_place && t.counts.kind == Distribution::Kind::skewed)
+    if (t.in_place && t.kind == Collective::alltoallv && t.counts.kind == Distribution::Kind::skewed)
       n->fail("skewed counts are not symmetric, as an alltoallv in place needs them");
   }
 }

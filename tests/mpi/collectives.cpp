@@ -70,7 +70,7 @@ bool check(MpiCommunicator& comm, const Case& k) {
   return f.empty();
 }
 
-// Counts of alltoallv, with zeros; in place they must be symmetric.
+// Counts of blocks of unlike length, with zeros; in place alltoallv's must be symmetric.
 Count skewed(const void* base, Rank from, Rank to) {
   return *static_cast<const Count*>(base) * ((from * 3 + to) % 4) / 2;
 }
@@ -120,7 +120,8 @@ TEST_CASE("every data type and operation is reduced exactly") {
     unsigned wrong = 0;
     for (Dtype dtype : dtypes())
       for (unsigned op = 0; op < 5; ++op) {
-        const Call call{a.kind, 29, world->size() - 1, op % 2 == 1};
+        const Count count = 29;
+        const Call call{a.kind, count, world->size() - 1, op % 2 == 1, skewed, &count};
         const Case k{&a, call, dtype, Reduction(op)};
         if (fits(k)) wrong += !check(*world, k);
       }

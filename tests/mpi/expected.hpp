@@ -114,10 +114,12 @@ inline Bytes input_bytes(const Call& c, Dtype type, Reduction op, Rank n, Rank r
       for (Rank to = 0; r == c.root && to < n; ++to) block(to, c.count);
       break;
     case Collective::reduce_scatter:
+    case Collective::reduce_scatterv:
     case Collective::alltoall:
     case Collective::alltoallv:
       for (Rank to = 0; to < n; ++to) block(to, c.between(r, to));
       break;
+    case Collective::allgatherv: block(0, c.counts(c.table, r, 0)); break;
     default: block(0, c.count);
   }
   return out;
@@ -130,7 +132,8 @@ inline Bytes expected_bytes(const Call& c, Dtype type, Reduction op, Rank n, Ran
     for (Count i = 0; i < count; ++i) fold(out, type, Reduction::sum, {element(c, op, source, to, i)});
   };
   const auto reduced = [&](Rank to) {
-    for (Count i = 0; i < c.count; ++i) {
+    const Count count = c.kind == Collective::reduce_scatterv ? c.counts(c.table, 0, to) : c.count;
+    for (Count i = 0; i < count; ++i) {
       std::vector<int> xs;
       for (Rank source = 0; source < n; ++source) xs.push_back(element(c, op, source, to, i));
       fold(out, type, op, xs);
@@ -139,7 +142,8 @@ inline Bytes expected_bytes(const Call& c, Dtype type, Reduction op, Rank n, Ran
   switch (c.kind) {
     case Collective::barrier: break;
     case Collective::allreduce: reduced(0); break;
-    case Collective::reduce_scatter: reduced(r); break;
+    case Collective::reduce_scatter:
+    case Collective::reduce_scatterv: reduced(r); break;
     case Collective::reduce:
       if (r == c.root) reduced(0);
       break;
@@ -148,6 +152,9 @@ inline Bytes expected_bytes(const Call& c, Dtype type, Reduction op, Rank n, Ran
     case Collective::sendrecv: from((r + n - 1) % n, 0, c.count); break;
     case Collective::allgather:
       for (Rank source = 0; source < n; ++source) from(source, 0, c.count);
+      break;
+    case Collective::allgatherv:
+      for (Rank source = 0; source < n; ++source) from(source, 0, c.counts(c.table, source, 0));
       break;
     case Collective::gather:
       for (Rank source = 0; r == c.root && source < n; ++source) from(source, 0, c.count);
