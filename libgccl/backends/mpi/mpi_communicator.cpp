@@ -87,7 +87,7 @@ Status MpiCommunicator::check(const Algorithm& a, const Call& c, Dtype dtype, co
     return Status::error(who + "more lanes than MPI has tags (" + std::to_string(tag_max_) + ")");
   if (s.window < 2 || s.window > kWindowMax)
     return Status::error(who + "window must be 2 to " + std::to_string(kWindowMax));
-  if (c.kind == Collective::alltoallv && !c.counts) return Status::error(who + "no counts");
+  if (has_counts(c.kind) && !c.counts) return Status::error(who + "no counts");
   if (c.count > Count(PTRDIFF_MAX) / size_of(dtype) / size()) return Status::error(who + "count is too large");
   if (!a.can(c, view())) return Status::error(who + "cannot serve this call on these ranks");
 

@@ -4,17 +4,11 @@
 #include <mpi.h>
 
 #include "libgccl/algorithms/algorithm.hpp"
+#include "libgccl/algorithms/slicing.hpp"
 #include "libgccl/backends/mpi/mpi_backend.hpp"
 #include "libgccl/schedule/layout.hpp"
 
 namespace gccl {
-
-// How a call is cut up (see sliced). The same on every rank.
-struct Slicing {
-  Count shares = 1;
-  Count lanes = 1;  // at most the largest MPI tag; lanes beyond `shares` stay empty
-  unsigned window = 8;  // steps in flight per lane, 2 .. kWindowMax; with 1 a send could wait for a send
-};
 
 // A private duplicate of an MPI communicator, and the memory its calls work with (kept between calls). The caller
 // initialises and finalises MPI. Blocking; not thread-safe. MPI errors come back as a Status, as far as the MPI library

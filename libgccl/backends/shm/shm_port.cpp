@@ -29,7 +29,11 @@ constexpr std::uint64_t kFetchBytes = 128 * 1024;    // fetched at a time when c
 constexpr std::uint64_t kPastCaches = 4 * 1024 * 1024;  // messages from here on bypass the caches on their way to memory
 constexpr std::uint32_t kPollsBetweenChecks = 20000;
 
-std::uint64_t probe_value = 0;
+// What peers must find when they read this process's memory.
+const std::uint64_t& probe_value() {
+  static const std::uint64_t value = process_start(std::uint32_t(::getpid())) * 0x9e3779b97f4a7c15 | 1;
+  return value;
+}
 
 }  // namespace
 
@@ -51,12 +55,11 @@ Status Port::open(const GCCL_Port_spec& spec, std::unique_ptr<Port>* out, void* 
   }
   const Status s = Segment::create(p->node_ranks_ * p->channels_, &p->segment_);
   if (!s.ok()) return s;
-  if (probe_value == 0) probe_value = process_start(std::uint32_t(::getpid())) * 0x9e3779b97f4a7c15 | 1;
   Address a{};
   a.present = 1;
   a.pid = std::uint32_t(::getpid());
-  a.probe = reinterpret_cast<std::uint64_t>(&probe_value);
-  a.probe_value = probe_value;
+  a.probe = reinterpret_cast<std::uint64_t>(&probe_value());
+  a.probe_value = probe_value();
   std::snprintf(a.segment, sizeof a.segment, "%s", p->segment_->name().c_str());
   std::memcpy(address, &a, sizeof a);
   *out = std::move(p);
@@ -102,7 +105,7 @@ Status Port::connect(const GCCL_Port_spec& spec, const void* addresses, std::uin
     reaches[n.rank] = 1;
     ++place;
   }
-  piece_.reset(new (std::align_val_t(4096)) std::byte[kFetchBytes]);
+  piece_.reset(static_cast<std::byte*>(::operator new(kFetchBytes, kPieceAlignment)));
   return {};
 }
 
@@ -324,8 +327,8 @@ int Port::poll(GCCL_Transfer** done, int max) {
   }
   if (count > 0) {
     idle_polls_ = 0;
-  } else if (!failed_ && !active_.empty() && ++idle_polls_ % kPollsBetweenChecks == 0) {
-    healthy();
+  } else if (!failed_ && (active_.empty() || ++idle_polls_ % kPollsBetweenChecks == 0)) {
+    healthy();  // who polls without transfers wants to know nothing else
   }
   return failed_ ? -1 : count;
 }
@@ -349,11 +352,15 @@ bool Port::healthy(const End* waiting) {
       fault_ = f;
       return false;
     }
-    // Who has left may have written all that is due before: only a pipe with nothing in it is a loss.
+    const auto missing = [&n](const End& e) { return e.peer == n.rank && !(e.receives && e.reader.peek()); };
+    const auto missed = [&] {
+      return (waiting && missing(*waiting)) || std::any_of(active_.begin(), active_.end(), [&](End* e) { return missing(*e); });
+    };
+    if (!missed()) continue;
     const bool closed = h.closed.load(std::memory_order_acquire) != 0;
     if (!closed && (n.same_process || process_start(h.owner_pid) == h.owner_start)) continue;
-    const auto missed = [&n](const End& e) { return e.peer == n.rank && !(e.receives && e.reader.peek()); };
-    if ((waiting && missed(*waiting)) || std::any_of(active_.begin(), active_.end(), [&](End* e) { return missed(*e); }))
+    // Who has left may have written all that is due before: only a pipe with nothing in it is a loss.
+    if (missed())
       fail(GCCL_ERR_PEER_LOST, n.rank,
            closed ? "it has freed the communicator or ended" : "its process (" + std::to_string(h.owner_pid) + ") has died");
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <new>
 #include <vector>
 
 #include "libgccl/backends/shm/segment.hpp"
@@ -74,7 +75,11 @@ class Port {
   std::vector<End> ends_;                // by neighbour, channel, direction
   std::vector<End*> active_;             // those with transfers
   std::shared_ptr<Segment> segment_;     // mine: where I write
-  std::unique_ptr<std::byte[]> piece_;   // where fetched pieces are combined from
+  static constexpr std::align_val_t kPieceAlignment{4096};
+  struct FreePiece {
+    void operator()(std::byte* p) const { ::operator delete(p, kPieceAlignment); }
+  };
+  std::unique_ptr<std::byte, FreePiece> piece_;  // where fetched pieces are combined from
   GCCL_Fault fault_{};
   bool failed_ = false;
   std::uint32_t idle_polls_ = 0;

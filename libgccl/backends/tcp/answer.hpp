@@ -1,0 +1,41 @@
+// The accepting side of a connection: who is it, and which port is it for?
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "libgccl/backends/tcp/conversation.hpp"
+#include "libgccl/backends/tcp/settings.hpp"
+
+namespace gccl::tcp {
+
+class Answer : public Conversation {
+ public:
+  // What answers need of the connector.
+  struct House {
+    std::string secret;
+    std::uint64_t nonce = 0;
+    Settings settings;
+    std::function<std::shared_ptr<Mailbox>(std::uint64_t communicator)> find;
+    std::function<void(const SocketAddress& who, const std::string& why)> refused;
+  };
+
+  Answer(Fd fd, const SocketAddress& who, const House* house);
+  Next ready() override;
+  Next expired() override;
+  bool half_open() const override { return !watched_; }
+
+ private:
+  Next welcome(const Hello& hello);
+  Next refuse(const std::string& why);
+
+  const House* house_;
+  SocketAddress who_;
+  Handshake handshake_;
+  bool watched_ = false;
+};
+
+// Null when this port may take what the hello wants; else what is wrong with it.
+const char* objection(const Hello& hello, const PortIdentity& port);
+
+}  // namespace gccl::tcp

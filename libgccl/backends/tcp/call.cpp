@@ -1,0 +1,134 @@
+#include "libgccl/backends/tcp/call.hpp"
+
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <system_error>
+
+namespace gccl::tcp {
+namespace {
+
+// A refusal may be a listener's full queue, or a process on its way out: worth a second and a third look, no more.
+constexpr unsigned kRounds = 3;
+constexpr std::chrono::milliseconds kPause{200};
+
+}  // namespace
+
+Call::Call(Target target, const std::string* secret, const Settings* settings)
+    : secret_(secret),
+      settings_(settings),
+      target_(std::move(target)),
+      handshake_(Handshake::dial(*secret, encode(target_.hello))) {
+  mailbox_ = target_.mailbox;
+  outlives_port_ = target_.hello.kind == Hello::Kind::abort;
+  deadline_ = begun_;
+}
+
+Conversation::Next Call::dial_next() {
+  const SocketAddress& to = target_.addresses[address_];
+  if (const Status s = dial(to, &fd_); !s.ok()) return failed(s.text());
+  handshake_ = Handshake::dial(*secret_, encode(target_.hello));
+  stage_ = Stage::connecting;
+  events_ = EPOLLOUT;
+  deadline_ = Clock::now() + kConversationLimit;
+  return Next::go_on;
+}
+
+Conversation::Next Call::failed(const std::string& why) {
+  fd_.reset();
+  if (!failures_.empty()) failures_ += "; ";
+  failures_ += why;
+  if (++address_ < target_.addresses.size()) {
+    stage_ = Stage::pausing;
+    deadline_ = Clock::now();
+    return Next::go_on;
+  }
+  if (unauthenticated_) return give_up(GCCL_ERR_AUTHENTICATION, failures_);
+  if (++round_ == kRounds) return give_up(GCCL_ERR_PEER_LOST, failures_);
+  failures_.clear();
+  address_ = 0;
+  stage_ = Stage::pausing;
+  deadline_ = Clock::now() + kPause;
+  return Next::go_on;
+}
+
+Conversation::Next Call::give_up(int result, const std::string& why) {
+  if (target_.hello.kind == Hello::Kind::abort) return Next::over;
+  GCCL_Fault fault{};
+  fault.result = result;
+  fault.peer = target_.hello.to;
+  const char* const advice = result == GCCL_ERR_AUTHENTICATION ? "do both have the same GCCL_SECRET?"
+                                                               : "has its process ended, or does a firewall stand between?";
+  std::snprintf(fault.text, sizeof fault.text, "cannot reach rank %u (world rank %u): %.110s; %s", fault.peer,
+                mailbox_->identity().world_rank[fault.peer], why.c_str(), advice);
+  mailbox_->put(fault, false);
+  return Next::over;
+}
+
+Conversation::Next Call::shake() {
+  const std::string where = target_.addresses[address_].text() + ": ";
+  switch (handshake_.advance(fd_.get())) {
+    case Handshake::State::wants_read: events_ = EPOLLIN; return Next::go_on;
+    case Handshake::State::wants_write: events_ = EPOLLOUT; return Next::go_on;
+    case Handshake::State::failed:
+      unauthenticated_ |= handshake_.unauthenticated();
+      return failed(where + handshake_.error());
+    case Handshake::State::done: break;
+  }
+  stage_ = Stage::awaiting_welcome;
+  events_ = EPOLLIN;
+  return Next::go_on;
+}
+
+Conversation::Next Call::ready() {
+  const SocketAddress& to = target_.addresses[address_];
+  switch (stage_) {
+    case Stage::pausing: return Next::go_on;
+    case Stage::connecting:
+      if (const Status s = dialled(fd_.get(), to); !s.ok()) return failed(s.text());
+      stage_ = Stage::handshaking;
+      return shake();
+    case Stage::handshaking: return shake();
+    case Stage::awaiting_welcome: {
+      std::byte answer{};
+      const ssize_t n = recv(fd_.get(), &answer, 1, MSG_DONTWAIT);
+      if (n < 0 && (errno == EAGAIN || errno == EINTR)) return Next::go_on;
+      if (n == 1 && answer == kWelcome) return welcomed();
+      return failed(to.text() + ": " +
+                    (n < 0 ? std::generic_category().message(errno) : "it has left the communicator, or is another"));
+    }
+    case Stage::watching: {
+      // Nothing is ever said on this one: it has ended.
+      std::byte answer{};
+      const ssize_t n = recv(fd_.get(), &answer, 1, MSG_DONTWAIT);
+      if (n < 0 && (errno == EAGAIN || errno == EINTR)) return Next::go_on;
+      return give_up(GCCL_ERR_PEER_LOST,
+                     to.text() + ": " + (n < 0 ? std::generic_category().message(errno) : "connection closed"));
+    }
+  }
+  return Next::over;
+}
+
+Conversation::Next Call::welcomed() {
+  const Hello& h = target_.hello;
+  switch (h.kind) {
+    case Hello::Kind::abort: return Next::over;
+    case Hello::Kind::watch:
+      set_up(fd_.get(), *settings_);
+      stage_ = Stage::watching;
+      deadline_ = Clock::time_point::max();
+      return Next::go_on;
+    case Hello::Kind::stream: break;
+  }
+  set_up(fd_.get(), *settings_);
+  mailbox_->put({hand_over(), h.to, h.channel, h.stream, h.streams});
+  return Next::over;
+}
+
+Conversation::Next Call::expired() {
+  if (stage_ == Stage::pausing) return dial_next();
+  return failed(target_.addresses[address_].text() + ": no answer within 5 s");
+}
+
+}  // namespace gccl::tcp

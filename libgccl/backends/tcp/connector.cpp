@@ -1,0 +1,279 @@
+#include "libgccl/backends/tcp/connector.hpp"
+
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <random>
+
+namespace gccl::tcp {
+namespace {
+
+// Deadlines are looked at no more often than this.
+constexpr std::chrono::milliseconds kLook{10}, kLookMax{60000};
+constexpr int kCallersPerTurn = 64;
+
+std::uint64_t random_number() {
+  std::random_device device;
+  return std::uint64_t(device()) << 32 | device();
+}
+
+// Ranks with the same text are on one machine, but those in unlike network namespaces do not share its loopback.
+std::uint64_t host_number(const char* host) {
+  std::uint64_t h = 0xcbf29ce484222325;  // FNV-1a
+  for (const char* c = host; *c; ++c) h = (h ^ std::uint8_t(*c)) * 0x100000001b3;
+  struct stat s {};
+  if (stat("/proc/self/ns/net", &s) == 0) h = (h ^ std::uint64_t(s.st_ino)) * 0x100000001b3;
+  return h;
+}
+
+}  // namespace
+
+Connector::Connector(const GCCL_Backend_environment& environment)
+    : environment_(environment),
+      refusals_("rank " + std::to_string(environment.rank) + ", tcp", [log = environment.log](const std::string& line) {
+        if (log) log(1, line.c_str());
+      }) {}
+
+Status Connector::listen() {
+  const bool have_secret = environment_.secret[0] != 0;
+  const bool everywhere = have_secret && !environment_.address[0];
+  if (everywhere) {
+    if (!listen_on(SocketAddress::any(0, AF_INET6), &listener_).ok())
+      if (Status s = listen_on(SocketAddress::any(0), &listener_); !s.ok()) return s;
+    address_.addresses = interface_addresses();
+    std::erase_if(address_.addresses, [](const SocketAddress& a) { return a.is_link_local(); });
+    if (address_.addresses.size() > PortAddress::kAddressesMax - 1)
+      address_.addresses.resize(PortAddress::kAddressesMax - 1);
+    address_.addresses.push_back(SocketAddress::loopback(0));
+  } else {
+    SocketAddress at;
+    if (Status s = listening_address(environment_.address, have_secret, &at); !s.ok())
+      return Status::error("GCCL_ADDRESS=" + s.text(), s.code());
+    Status s = listen_on(at, &listener_);
+    if (!s.ok() && !environment_.address[0]) {
+      at = SocketAddress::loopback(0, AF_INET6);
+      s = listen_on(at, &listener_);
+    }
+    if (!s.ok()) return s;
+    address_.addresses = {at};
+  }
+  const std::uint16_t port = SocketAddress::local_end(listener_.get()).port();
+  for (SocketAddress& a : address_.addresses) a = a.with_port(port);
+  address_.loopback_only = std::all_of(address_.addresses.begin(), address_.addresses.end(),
+                                       [](const SocketAddress& a) { return a.is_loopback(); });
+  address_.world_rank = environment_.rank;
+  address_.nonce = random_number();
+  address_.host = host_number(environment_.host);
+  return {};
+}
+
+Status Connector::start() {
+  if (Status s = read_settings(&house_.settings); !s.ok()) return s;
+  if (Status s = listen(); !s.ok()) return s;
+  house_.secret = environment_.secret;
+  house_.nonce = address_.nonce;
+  house_.find = [this](std::uint64_t communicator) {
+    const std::lock_guard lock(mutex_);
+    const auto i = ports_.find(communicator);
+    return i == ports_.end() ? nullptr : i->second;
+  };
+  house_.refused = [this](const SocketAddress& who, const std::string& why) { refusals_.refused(who, why); };
+  epoll_ = Fd(epoll_create1(EPOLL_CLOEXEC));
+  wakeup_ = Fd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  if (!epoll_ || !wakeup_) return system_error("tcp: epoll", errno);
+  epoll_event e{};
+  e.events = EPOLLIN;
+  e.data.ptr = &wakeup_;
+  epoll_event l = e;
+  l.data.ptr = &listener_;
+  if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, wakeup_.get(), &e) != 0 ||
+      epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, listener_.get(), &l) != 0)
+    return system_error("tcp: epoll", errno);
+  try {
+    thread_ = std::thread([this] { run(); });
+  } catch (const std::system_error& error) {
+    return Status::error(std::string("tcp: cannot start a thread: ") + error.what(), GCCL_ERR_SYSTEM);
+  }
+  return {};
+}
+
+Connector::~Connector() {
+  if (!thread_.joinable()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  wake();
+  thread_.join();
+}
+
+void Connector::wake() {
+  const std::uint64_t one = 1;
+  // Fails only when the counter is full, and then the thread is awake.
+  [[maybe_unused]] const ssize_t n = write(wakeup_.get(), &one, sizeof one);
+}
+
+bool Connector::open(const std::shared_ptr<Mailbox>& mailbox) {
+  const std::lock_guard lock(mutex_);
+  return ports_.emplace(mailbox->identity().communicator, mailbox).second;
+}
+
+void Connector::close(const std::shared_ptr<Mailbox>& mailbox) {
+  {
+    const std::lock_guard lock(mutex_);
+    const auto i = ports_.find(mailbox->identity().communicator);
+    if (i != ports_.end() && i->second == mailbox) ports_.erase(i);
+    closed_.push_back(mailbox);
+  }
+  wake();
+}
+
+void Connector::call(std::vector<Call::Target> targets) {
+  {
+    const std::lock_guard lock(mutex_);
+    for (auto& t : targets) calls_.push_back(std::move(t));
+  }
+  wake();
+}
+
+void Connector::run() {
+  epoll_event events[64];
+  while (!over()) {
+    const std::int64_t wait_ms = std::chrono::ceil<std::chrono::milliseconds>(next_look_ - Clock::now()).count();
+    const int n = epoll_wait(epoll_.get(), events, 64, int(std::clamp<std::int64_t>(wait_ms, 0, kLookMax.count())));
+    bool orders = false, callers = false;
+    for (int i = 0; i < n; ++i) {
+      if (events[i].data.ptr == &wakeup_) {
+        orders = true;
+      } else if (events[i].data.ptr == &listener_) {
+        callers = true;
+      } else {
+        advance(static_cast<Conversation*>(events[i].data.ptr), &Conversation::ready);
+      }
+    }
+    // These may end other conversations than the one at hand: only once no event points to any.
+    if (orders) take_orders();
+    if (callers) take_callers();
+    if (Clock::now() >= next_look_) expire();
+  }
+}
+
+bool Connector::over() const { return stopping_ && (aborts_ == 0 || Clock::now() >= stop_deadline_); }
+
+void Connector::add(std::unique_ptr<Conversation> c) {
+  Conversation* const p = c.get();
+  half_open_ += p->half_open();
+  aborts_ += p->outlives_port();
+  p->epoll = epoll_.get();
+  conversations_.emplace(p, std::move(c));
+  watch(p);
+}
+
+Connector::Conversations::iterator Connector::drop(Conversations::iterator i) {
+  half_open_ -= i->first->half_open();
+  aborts_ -= i->first->outlives_port();
+  return conversations_.erase(i);
+}
+
+void Connector::advance(Conversation* c, Conversation::Next (Conversation::*how)()) {
+  const bool was_half_open = c->half_open();
+  if ((c->*how)() == Conversation::Next::over) {
+    half_open_ += std::size_t(c->half_open()) - was_half_open;
+    drop(conversations_.find(c));
+    return;
+  }
+  half_open_ += std::size_t(c->half_open()) - was_half_open;
+  watch(c);
+}
+
+// Tells epoll and the clock what the conversation waits for now.
+void Connector::watch(Conversation* c) {
+  if (c->fd() >= 0 && (c->registered_fd != c->fd() || c->registered_events != c->events())) {
+    epoll_event e{};
+    e.events = c->events();
+    e.data.ptr = c;
+    epoll_ctl(epoll_.get(), c->registered_fd == c->fd() ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, c->fd(), &e);
+    c->registered_events = c->events();
+  }
+  c->registered_fd = c->fd();
+  next_look_ = std::min(next_look_, c->deadline());
+}
+
+void Connector::take_orders() {
+  std::uint64_t count;
+  [[maybe_unused]] const ssize_t n = read(wakeup_.get(), &count, sizeof count);
+  std::vector<Call::Target> calls;
+  std::vector<std::shared_ptr<Mailbox>> closed;
+  {
+    const std::lock_guard lock(mutex_);
+    calls.swap(calls_);
+    closed.swap(closed_);
+    if (stop_ && !stopping_) {
+      stopping_ = true;
+      stop_deadline_ = Clock::now() + kAbortLimit;
+      next_look_ = std::min(next_look_, stop_deadline_);
+    }
+  }
+  for (auto& t : calls) add(std::make_unique<Call>(std::move(t), &house_.secret, &house_.settings));
+  for (const auto& mailbox : closed)
+    for (auto i = conversations_.begin(); i != conversations_.end();)
+      i = i->first->mailbox() == mailbox && !i->first->outlives_port() ? drop(i) : std::next(i);
+}
+
+void Connector::take_callers() {
+  for (int i = 0; i < kCallersPerTurn; ++i) {
+    if (half_open_ >= kHalfOpenMax && !make_room()) return pause_listening(kLook);
+    Fd fd;
+    SocketAddress who;
+    if (const Status s = accept_from(listener_.get(), &fd, &who); !s.ok()) {
+      refusals_.refused(who, s.text());
+      return pause_listening(kPatience);
+    }
+    if (!fd) return;
+    add(std::make_unique<Answer>(std::move(fd), who, &house_));
+  }
+}
+
+bool Connector::make_room() {
+  auto oldest = conversations_.end();
+  for (auto i = conversations_.begin(); i != conversations_.end(); ++i)
+    if (i->first->half_open() && (oldest == conversations_.end() || i->first->begun() < oldest->first->begun())) oldest = i;
+  if (oldest == conversations_.end() || Clock::now() - oldest->first->begun() < kPatience) return false;
+  advance(oldest->first, &Conversation::expired);
+  return true;
+}
+
+void Connector::pause_listening(std::chrono::milliseconds pause) {
+  listen_again_ = Clock::now() + pause;
+  next_look_ = std::min(next_look_, listen_again_);
+  hear(0);
+}
+
+void Connector::hear(std::uint32_t events) {
+  epoll_event e{};
+  e.events = events;
+  e.data.ptr = &listener_;
+  epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, listener_.get(), &e);
+}
+
+void Connector::expire() {
+  const Clock::time_point now = Clock::now();
+  std::vector<Conversation*> late;
+  for (const auto& [c, owned] : conversations_)
+    if (c->deadline() <= now) late.push_back(c);
+  for (Conversation* c : late) advance(c, &Conversation::expired);
+  if (listen_again_ <= now) {
+    listen_again_ = Clock::time_point::max();
+    hear(EPOLLIN);
+  }
+  next_look_ = std::min(listen_again_, now + kLookMax);
+  if (stopping_) next_look_ = std::min(next_look_, stop_deadline_);
+  for (const auto& [c, owned] : conversations_) next_look_ = std::min(next_look_, c->deadline());
+  next_look_ = std::max(next_look_, now + kLook);
+}
+
+}  // namespace gccl::tcp

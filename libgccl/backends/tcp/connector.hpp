@@ -1,0 +1,90 @@
+// The one thread of a rank's TCP backend: listens, and brings about every connection, in either direction. Ports take what
+// is ready from their mailboxes and never wait for a connection.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "libgccl/backends/tcp/answer.hpp"
+#include "libgccl/backends/tcp/call.hpp"
+#include "libgccl/backends/tcp/port_address.hpp"
+#include "libgccl/backends/tcp/settings.hpp"
+#include "libgccl/net/refusal_log.hpp"
+
+namespace gccl::tcp {
+
+class Connector {
+ public:
+  // Callers that have not proved themselves yet, at most. At the limit those that took longer than kPatience make room;
+  // honest ones are done in a few milliseconds.
+  static constexpr std::size_t kHalfOpenMax = 256;
+  static constexpr std::chrono::milliseconds kPatience{1000};
+  // How long the end waits for aborts that are still under way.
+  static constexpr std::chrono::milliseconds kAbortLimit{1000};
+
+  explicit Connector(const GCCL_Backend_environment& environment);
+  // Ends the thread and what it has under way.
+  ~Connector();
+  // Listens and begins the thread.
+  Status start();
+
+  const Settings& settings() const { return house_.settings; }
+  // How peers reach this rank.
+  const PortAddress& address() const { return address_; }
+  const GCCL_Backend_environment& environment() const { return environment_; }
+
+  // Any thread. False when the communicator's number is taken.
+  bool open(const std::shared_ptr<Mailbox>& mailbox);
+  // Nothing will come any more, and what is under way for the port ends, aborts apart.
+  void close(const std::shared_ptr<Mailbox>& mailbox);
+  void call(std::vector<Call::Target> targets);
+
+ private:
+  using Clock = Conversation::Clock;
+
+  using Conversations = std::unordered_map<Conversation*, std::unique_ptr<Conversation>>;
+
+  Status listen();
+  void wake();
+
+  // The thread's.
+  void run();
+  bool over() const;
+  void add(std::unique_ptr<Conversation> c);
+  Conversations::iterator drop(Conversations::iterator i);
+  void advance(Conversation* c, Conversation::Next (Conversation::*how)());
+  void watch(Conversation* c);
+  void take_orders();
+  void take_callers();
+  bool make_room();
+  void pause_listening(std::chrono::milliseconds pause);
+  void hear(std::uint32_t events);
+  void expire();
+
+  const GCCL_Backend_environment environment_;
+  PortAddress address_;
+  Answer::House house_;
+  RefusalLog refusals_;
+  Fd listener_, epoll_, wakeup_;
+  std::thread thread_;
+
+  std::mutex mutex_;  // guards the ports and the orders
+  std::unordered_map<std::uint64_t, std::shared_ptr<Mailbox>> ports_;
+  std::vector<Call::Target> calls_;
+  std::vector<std::shared_ptr<Mailbox>> closed_;
+  bool stop_ = false;
+
+  // The thread's.
+  Conversations conversations_;
+  std::size_t half_open_ = 0, aborts_ = 0;
+  bool stopping_ = false;
+  Clock::time_point stop_deadline_{}, listen_again_ = Clock::time_point::max();
+  Clock::time_point next_look_{};  // when a deadline passes, at the earliest
+};
+
+}  // namespace gccl::tcp

@@ -1,0 +1,60 @@
+// A connection on its way to being useful, driven by the connector's thread: a socket, what it waits for, and how long.
+#pragma once
+
+#include <sys/epoll.h>
+
+#include <chrono>
+#include <memory>
+
+#include "libgccl/backends/tcp/hello.hpp"
+#include "libgccl/backends/tcp/mailbox.hpp"
+#include "libgccl/net/handshake.hpp"
+
+namespace gccl::tcp {
+
+class Conversation {
+ public:
+  using Clock = std::chrono::steady_clock;
+  enum class Next { go_on, over };
+
+  virtual ~Conversation() = default;
+  // The socket is ready for events(), or has failed.
+  virtual Next ready() = 0;
+  // deadline() has passed.
+  virtual Next expired() = 0;
+  // Not yet trusted: these are limited in number.
+  virtual bool half_open() const { return false; }
+
+  // -1: waits for its deadline only. May change with each call above, and the events too.
+  int fd() const { return fd_.get(); }
+  std::uint32_t events() const { return events_; }
+  Clock::time_point deadline() const { return deadline_; }
+  Clock::time_point begun() const { return begun_; }
+  // Null before it is known.
+  const std::shared_ptr<Mailbox>& mailbox() const { return mailbox_; }
+  // Goes on when its port is closed.
+  bool outlives_port() const { return outlives_port_; }
+
+  // The connector's: what epoll knows.
+  int epoll = -1, registered_fd = -1;
+  std::uint32_t registered_events = 0;
+
+ protected:
+  // The socket, for somebody else: epoll forgets only closed ones by itself.
+  Fd hand_over() {
+    epoll_ctl(epoll, EPOLL_CTL_DEL, fd_.get(), nullptr);
+    return std::move(fd_);
+  }
+
+  Fd fd_;
+  std::uint32_t events_ = 0;
+  Clock::time_point deadline_ = Clock::time_point::max();
+  const Clock::time_point begun_ = Clock::now();
+  std::shared_ptr<Mailbox> mailbox_;
+  bool outlives_port_ = false;
+};
+
+// The time a peer has to prove itself once a connection exists, and a connection has to come about.
+constexpr std::chrono::seconds kConversationLimit{5};
+
+}  // namespace gccl::tcp

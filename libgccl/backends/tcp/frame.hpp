@@ -1,0 +1,27 @@
+// What travels on a connection between two ranks: frames, each a header and a part of one message.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace gccl::tcp {
+
+// Messages on a link are numbered from 0 and begin on its first stream, with the frame of offset 0. A message may go as
+// one frame or as several, over any of the link's streams; on each stream offsets grow. An empty message is a frame too.
+struct Frame {
+  std::uint32_t sequence = 0;  // of the message on its link; wraps
+  std::uint64_t message_bytes = 0;
+  std::uint64_t signature = 0;
+  std::uint64_t offset = 0;  // of the payload in the message
+  std::uint64_t bytes = 0;   // payload that follows the header
+  bool acknowledge = false;  // at once: the sender waits for TCP's acknowledgement (see ZeroCopy)
+};
+
+constexpr std::size_t kFrameHeaderBytes = 40;
+constexpr std::uint64_t kMessageBytesMax = std::uint64_t(1) << 48;
+
+void encode(const Frame& frame, std::byte* header);
+// Null on success; else what is wrong with these kFrameHeaderBytes bytes. Any bytes will do.
+const char* decode(const std::byte* header, Frame* frame);
+
+}  // namespace gccl::tcp

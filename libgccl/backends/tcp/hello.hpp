@@ -1,0 +1,36 @@
+// What a connection is for: the first thing the dialling side says, inside the handshake.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "gccl/backend.h"
+
+namespace gccl::tcp {
+
+struct Hello {
+  enum class Kind : std::uint8_t {
+    stream = 1,  // becomes one stream of a link
+    watch = 2,   // says nothing more; ends when the dialled side's port does
+    abort = 3,   // brings `fault`
+  };
+
+  Kind kind = Kind::stream;
+  std::uint64_t communicator = 0;
+  std::uint64_t nonce = 0;  // of the listener that is meant: a port number may have passed to somebody else
+  std::uint32_t from = 0, to = 0;  // ranks in the communicator
+  std::uint32_t channel = 0, stream = 0, streams = 1;
+  GCCL_Fault fault{};
+};
+
+std::vector<std::byte> encode(const Hello& hello);
+// False when the bytes are none. Any bytes will do; ranks and channels are not compared with anything.
+bool decode(std::span<const std::byte> bytes, Hello* hello);
+
+// The one byte by which the accepting side says that it takes the connection; others follow only then.
+constexpr std::byte kWelcome{0x06};
+
+}  // namespace gccl::tcp

@@ -1,0 +1,242 @@
+#include "libgccl/backends/tcp/port.hpp"
+
+#include <sys/epoll.h>
+
+#include <cassert>
+#include <cstdio>
+#include <utility>
+
+namespace gccl::tcp {
+namespace {
+
+using Clock = Conversation::Clock;
+
+// How long a peer may take to dial before it is looked after.
+constexpr std::chrono::milliseconds kDialLimit{500};
+// Up to as many active links, trying each is cheaper than asking.
+constexpr std::size_t kTriedMax = 16;
+constexpr std::uint32_t kPollsPerLook = 1024;
+// How long after its connection ended a peer's abort may still arrive.
+constexpr std::chrono::milliseconds kLastWords{200};
+
+PortIdentity identity_of(const GCCL_Port_spec& spec) {
+  return {spec.communicator, spec.rank, spec.size, spec.channels, {spec.world_rank, spec.world_rank + spec.size}};
+}
+
+}  // namespace
+
+Port::Port(Connector* connector, const GCCL_Port_spec& spec)
+    : connector_(connector),
+      mailbox_(std::make_shared<Mailbox>(identity_of(spec))),
+      self_(mailbox_->identity()),
+      peers_(spec.size),
+      links_(std::size_t(spec.size) * spec.channels),
+      waiting_since_(spec.size) {}
+
+Port::~Port() {
+  connector_->close(mailbox_);
+  for (auto& link : links_)
+    if (link) link->close();
+}
+
+Status Port::open() {
+  if (connector_->open(mailbox_)) return {};
+  return Status::error("tcp: communicator number " + std::to_string(self_.communicator) + " is open already",
+                       GCCL_ERR_INVALID_USAGE);
+}
+
+Status Port::connect(const void* addresses, std::uint8_t* reaches) {
+  const auto* at = static_cast<const std::byte*>(addresses);
+  for (std::uint32_t r = 0; r < self_.size; ++r, at += GCCL_BACKEND_ADDRESS_BYTES) {
+    PortAddress peer;
+    if (r == self_.rank || !decode(at, &peer) || !connector_->address().reaches(peer)) continue;
+    if (peer.world_rank != self_.world_rank[r])
+      return Status::error("tcp: the address of rank " + std::to_string(r) + " is that of world rank " +
+                               std::to_string(peer.world_rank) + ", expected " + std::to_string(self_.world_rank[r]),
+                           GCCL_ERR_INTERNAL);
+    peer.addresses = connector_->address().candidates(peer);
+    peers_[r] = std::move(peer);
+    reaches[r] = 1;
+  }
+  return {};
+}
+
+Link* Port::link_for(GCCL_Transfer* t) {
+  assert(t->peer < self_.size && t->channel < self_.channels && !peers_[t->peer].addresses.empty());
+  auto& link = links_[std::size_t(t->peer) * self_.channels + t->channel];
+  if (!link) {
+    link = std::make_unique<Link>(t->peer, t->channel);
+    dial(*link);
+  }
+  link->ready = true;
+  activate(link.get());
+  return link.get();
+}
+
+void Port::activate(Link* link) {
+  if (std::exchange(link->active, true)) return;
+  active_.push_back(link);
+  unconnected_ += !link->connected();
+}
+
+void Port::dial(const Link& link) {
+  const std::uint32_t peer = link.peer();
+  if (self_.world_rank[self_.rank] > self_.world_rank[peer]) {
+    if (waiting_since_[peer] == Clock::time_point()) waiting_since_[peer] = Clock::now();
+    return;
+  }
+  const unsigned streams =
+      streams_for(connector_->settings(), peers_[peer].host == connector_->address().host);
+  std::vector<Call::Target> targets(streams);
+  for (unsigned i = 0; i < streams; ++i) {
+    Hello& h = targets[i].hello;
+    h.communicator = self_.communicator;
+    h.nonce = peers_[peer].nonce;
+    h.from = self_.rank;
+    h.to = peer;
+    h.channel = link.channel();
+    h.stream = i;
+    h.streams = streams;
+    targets[i].mailbox = mailbox_;
+    targets[i].addresses = peers_[peer].addresses;
+  }
+  connector_->call(std::move(targets));
+}
+
+// A peer that should dial and does not: is it there? The watch is a connection of its own that ends when the peer does.
+void Port::look_after_peers() {
+  if (++idle_polls_ % kPollsPerLook != 0) return;
+  const Clock::time_point now = Clock::now();
+  std::vector<Call::Target> targets;
+  for (const Link* link : active_) {
+    if (link->connected()) continue;
+    const std::uint32_t peer = link->peer();
+    Clock::time_point& since = waiting_since_[peer];
+    if (since == Clock::time_point() || since == Clock::time_point::max() || now - since < kDialLimit) continue;
+    since = Clock::time_point::max();
+    Call::Target& t = targets.emplace_back();
+    t.hello.kind = Hello::Kind::watch;
+    t.hello.communicator = self_.communicator;
+    t.hello.nonce = peers_[peer].nonce;
+    t.hello.from = self_.rank;
+    t.hello.to = peer;
+    t.mailbox = mailbox_;
+    t.addresses = peers_[peer].addresses;
+  }
+  if (!targets.empty()) connector_->call(std::move(targets));
+}
+
+bool Port::send(GCCL_Transfer* t) {
+  Link* const link = link_for(t);
+  link->post_send(t);
+  if (fault_.result != GCCL_SUCCESS || suspicion_.result != GCCL_SUCCESS || !link->connected()) return false;
+  std::string problem;
+  if (!link->advance_sends(&done_, &problem)) fail(*link, problem);
+  return done_.take_only(t);
+}
+
+void Port::receive(GCCL_Transfer* t) { link_for(t)->post_receive(t); }
+
+bool Port::advance(Link* link) {
+  std::string problem;
+  if (link->advance(&done_, &staging_, &problem)) return true;
+  fail(*link, problem);
+  return false;
+}
+
+// Edges: an event says that something has changed since a link's sockets had no more to give or take.
+void Port::find_ready() {
+  if (!epoll_) epoll_ = Fd(epoll_create1(EPOLL_CLOEXEC));
+  // What epoll does not tell of (descriptors or watches are short) is tried as ever.
+  for (Link* link : active_)
+    if (!epoll_ || !link->register_with(epoll_.get())) link->ready = true;
+  if (!epoll_) return;
+  epoll_event events[64];
+  const int n = epoll_wait(epoll_.get(), events, 64, 0);
+  for (int i = 0; i < n; ++i) static_cast<Link*>(events[i].data.ptr)->ready = true;
+}
+
+int Port::poll(GCCL_Transfer** done, int max) {
+  if (mailbox_->full()) take_mail();
+  if (suspicion_.result != GCCL_SUCCESS) {
+    if (fault_.result == GCCL_SUCCESS && Clock::now() - suspected_at_ > kLastWords) fault_ = suspicion_;
+  } else if (fault_.result == GCCL_SUCCESS) {
+    const bool many = active_.size() > kTriedMax;
+    if (many) find_ready();
+    for (std::size_t i = 0; i < active_.size();) {
+      Link* const link = active_[i];
+      if (many && !link->ready) {
+        ++i;
+        continue;
+      }
+      const std::uint64_t moved_before = many ? link->moved_bytes() : 0;
+      if (!advance(link)) break;
+      if (many && link->moved_bytes() == moved_before) link->ready = false;
+      if (link->idle()) {
+        link->active = false;
+        active_[i] = active_.back();
+        active_.pop_back();
+      } else {
+        ++i;
+      }
+    }
+    if (unconnected_ > 0) look_after_peers();
+  }
+  const int n = done_.take(done, max);
+  return n == 0 && fault_.result != GCCL_SUCCESS ? -1 : n;
+}
+
+void Port::take_mail() {
+  GCCL_Fault fault;
+  for (Arrival& a : mailbox_->take(&fault)) {
+    auto& link = links_[std::size_t(a.peer) * self_.channels + a.channel];
+    if (!link) link = std::make_unique<Link>(a.peer, a.channel);
+    const bool was_connected = link->connected();
+    if (!link->connect(a.stream, a.streams, std::move(a.fd), connector_->settings())) {
+      char text[GCCL_BACKEND_TEXT_BYTES];
+      std::snprintf(text, sizeof text, "tcp: rank %u connected channel %u, stream %u twice: dropped", a.peer, a.channel,
+                    a.stream);
+      if (const auto log = connector_->environment().log) log(1, text);
+    }
+    if (link->active && !was_connected && link->connected()) --unconnected_;
+  }
+  if (fault.result != GCCL_SUCCESS && fault_.result == GCCL_SUCCESS) fault_ = fault;
+}
+
+void Port::fail(const Link& link, const std::string& problem) {
+  const auto& addresses = peers_[link.peer()].addresses;
+  suspected_at_ = Clock::now();
+  suspicion_.result = GCCL_ERR_PEER_LOST;
+  suspicion_.peer = link.peer();
+  std::snprintf(suspicion_.text, sizeof suspicion_.text,
+                "rank %u (world rank %u) at %s: %.60s while %s; look at its log: its process ended, it left the "
+                "communicator, or the network between failed",
+                link.peer(), self_.world_rank[link.peer()], addresses[0].host().c_str(), problem.c_str(),
+                link.doing().c_str());
+}
+
+void Port::cancel(GCCL_Transfer* t) {
+  done_.remove(t);
+  if (const auto& link = links_[std::size_t(t->peer) * self_.channels + t->channel]) link->cancel(t);
+}
+
+void Port::abort(const GCCL_Fault& fault) const {
+  // Who told us has told everybody.
+  if (mailbox_->told()) return;
+  std::vector<Call::Target> targets;
+  for (std::uint32_t r = 0; r < self_.size; ++r) {
+    if (peers_[r].addresses.empty()) continue;
+    Call::Target& t = targets.emplace_back();
+    t.hello.kind = Hello::Kind::abort;
+    t.hello.communicator = self_.communicator;
+    t.hello.nonce = peers_[r].nonce;
+    t.hello.from = self_.rank;
+    t.hello.to = r;
+    t.hello.fault = fault;
+    t.mailbox = mailbox_;
+    t.addresses = peers_[r].addresses;
+  }
+  connector_->call(std::move(targets));
+}
+
+}  // namespace gccl::tcp

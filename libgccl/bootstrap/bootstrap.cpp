@@ -1,0 +1,134 @@
+#include "libgccl/bootstrap/bootstrap.hpp"
+
+#include "libgccl/bootstrap/file_store.hpp"
+#include "libgccl/bootstrap/host.hpp"
+#include "libgccl/bootstrap/identity.hpp"
+#include "libgccl/bootstrap/job_place.hpp"
+#include "libgccl/bootstrap/settings.hpp"
+#include "libgccl/bootstrap/tcp_store.hpp"
+
+namespace gccl {
+namespace {
+
+using Machines = Identity::Machines;
+
+Status invalid(std::string text) { return Status::error(std::move(text), GCCL_ERR_INVALID_ARGUMENT); }
+
+// A job of one rank.
+class Alone : public Exchange {
+ public:
+  Status all_gather(std::span<const std::byte> mine, std::vector<std::byte>* all, std::int64_t) override {
+    all->assign(mine.begin(), mine.end());
+    return {};
+  }
+};
+
+// The caller's own all-gather; its time is the caller's to limit.
+class Callers : public Exchange {
+ public:
+  Callers(GCCL_Allgather_function function, void* context, Rank size)
+      : function_(function), context_(context), size_(size) {}
+  Status all_gather(std::span<const std::byte> mine, std::vector<std::byte>* all, std::int64_t) override {
+    all->assign(mine.size() * size_, std::byte());
+    const int result = function_(mine.data(), all->data(), mine.size(), context_);
+    if (result == 0) return {};
+    return Status::error("the all-gather in GCCL_Config.allgather returned " + std::to_string(result) + ", expected 0",
+                         GCCL_ERR_SYSTEM);
+  }
+
+ private:
+  const GCCL_Allgather_function function_;
+  void* const context_;
+  const Rank size_;
+};
+
+// torchrun's own store lives at MASTER_PORT: ours is next to it.
+Status torchrun_store(const Environment& environment, Machines machines, HostPort* at) {
+  const char* address = environment("MASTER_ADDR");
+  for (const char* name : {"MASTER_ADDR", "MASTER_PORT"})
+    if (!environment(name) || !*environment(name))
+      return invalid(std::string(name) + " is not set although RANK and WORLD_SIZE are: set it, or GCCL_STORE");
+  std::int64_t port = 0;
+  bool found = false;
+  if (Status s = read_number(environment, "MASTER_PORT", 1, 65534, &port, &found); !s.ok()) return s;
+  // On one machine loopback will do, which takes no secret.
+  *at = {machines == Machines::one ? "127.0.0.1" : address, std::uint16_t(port + 1)};
+  return {};
+}
+
+// Where to meet when no store is named.
+Status default_store(const Environment& environment, const Identity& identity, std::string* url) {
+  const Launcher* launcher = identity.launcher;
+  const std::string ranks = "the job has " + std::to_string(identity.size) + " ranks";
+  if (!launcher || launcher->kind == Launcher::Kind::gccl)
+    return invalid(ranks + " and no place to meet: set GCCL_STORE to \"tcp://HOST:PORT\" (rank 0 listens there) or \"file:///PATH\"");
+  if (launcher->kind == Launcher::Kind::torchrun) {
+    HostPort at;
+    if (Status s = torchrun_store(environment, identity.machines, &at); !s.ok()) return s;
+    *url = text_of(at);
+    return {};
+  }
+  if (identity.machines == Machines::several)
+    return invalid(ranks + " on several machines, started by " + launcher->name +
+                   ": set GCCL_STORE to \"tcp://HOST:PORT\" with the host of rank 0, and GCCL_SECRET");
+  std::string prefix;
+  if (Status s = job_prefix(environment, *launcher, &prefix); !s.ok()) return s;
+  *url = "file://" + prefix;
+  return {};
+}
+
+Status open_store(const std::string& url, const Start& start, std::unique_ptr<Exchange>* out) {
+  constexpr std::string_view kTcp = "tcp://", kFile = "file://";
+  const std::string wrong = "the store is \"" + url + "\", expected \"tcp://HOST:PORT\" or \"file:///PATH\"";
+  if (url.starts_with(kTcp)) {
+    HostPort at;
+    if (Status s = parse_host_port(std::string_view(url).substr(kTcp.size()), &at); !s.ok()) return invalid(wrong + ": " + s.text());
+    if (at.port == 0) return invalid(wrong + ": all ranks must know the port, 1 to 65535");
+    return open_tcp_store({at, start.rank, start.size, start.secret, start.start_timeout_ms}, out);
+  }
+  if (!url.starts_with(kFile)) return invalid(wrong);
+  const std::string path = url.substr(kFile.size());
+  if (!path.starts_with("/") || path == "/") return invalid(wrong + ": the path must be absolute");
+  return open_file_store({file_store_prefix(path), start.rank, start.size}, out);
+}
+
+}  // namespace
+
+Status begin(const GCCL_Config* config, int rank, Start* out) {
+  const GCCL_Config defaults = GCCL_CONFIG_INIT;
+  const GCCL_Config& c = config ? *config : defaults;
+  const Environment environment = process_environment();
+  Settings settings;
+  if (Status s = read_settings(c, environment, &settings); !s.ok()) return s;
+  Identity identity;
+  if (Status s = identify(environment, rank >= 0 ? rank : c.rank, c.size, &identity); !s.ok()) return s;
+  const bool told = c.rank != -1 || c.size != -1 || rank >= 0 || identity.launcher;
+  if (!told && (!settings.store.empty() || c.allgather))
+    return invalid(std::string(c.allgather ? "an all-gather" : "a store") +
+                   " is given, but not which rank this is and of how many: set GCCL_RANK and GCCL_SIZE");
+
+  Start start;
+  start.rank = identity.rank;
+  start.size = identity.size;
+  start.host = settings.host.empty() ? host_identity() : settings.host;
+  start.secret = settings.secret;
+  start.address = settings.address;
+  start.backends = settings.backends;
+  start.timeout_ms = settings.timeout_ms;
+  start.start_timeout_ms = settings.start_timeout_ms;
+  start.progress_thread = settings.progress_thread;
+  if (c.allgather) {
+    start.exchange = std::make_unique<Callers>(c.allgather, c.allgather_context, start.size);
+  } else if (start.size == 1) {
+    start.exchange = std::make_unique<Alone>();
+  } else {
+    std::string url = settings.store;
+    if (url.empty())
+      if (Status s = default_store(environment, identity, &url); !s.ok()) return s;
+    if (Status s = open_store(url, start, &start.exchange); !s.ok()) return s;
+  }
+  *out = std::move(start);
+  return {};
+}
+
+}  // namespace gccl

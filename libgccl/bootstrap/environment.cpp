@@ -1,0 +1,30 @@
+#include "libgccl/bootstrap/environment.hpp"
+
+#include <charconv>
+#include <system_error>
+
+#include "gccl/gccl.h"
+
+namespace gccl {
+
+Status parse_number(const std::string& name, const std::string& text, std::int64_t min, std::int64_t max,
+                    std::int64_t* out) {
+  std::int64_t number = 0;
+  const char* last = text.data() + text.size();
+  const auto [end, error] = std::from_chars(text.data(), last, number);
+  if (text.empty() || error != std::errc() || end != last || number < min || number > max)
+    return Status::error(name + " is \"" + text + "\", expected a whole number from " + std::to_string(min) + " to " +
+                             std::to_string(max),
+                         GCCL_ERR_INVALID_ARGUMENT);
+  *out = number;
+  return {};
+}
+
+Status read_number(const Environment& environment, const char* name, std::int64_t min, std::int64_t max,
+                   std::int64_t* out, bool* found) {
+  const char* text = environment(name);
+  *found = text != nullptr;
+  return text ? parse_number(name, text, min, max, out) : Status();
+}
+
+}  // namespace gccl

@@ -1,0 +1,28 @@
+// Environment variables, the process's or a test's own.
+#pragma once
+
+#include <cstdint>
+#include <cstdlib>
+#include <functional>
+#include <string>
+
+#include "libgccl/runtime/status.hpp"
+
+namespace gccl {
+
+// The value of a variable; null when it is not set.
+using Environment = std::function<const char*(const char* name)>;
+
+inline Environment process_environment() {
+  return [](const char* name) -> const char* { return std::getenv(name); };
+}
+
+// The whole of `text` as a decimal number from min to max; else GCCL_ERR_INVALID_ARGUMENT: "NAME is "TEXT", expected a
+// whole number from MIN to MAX".
+Status parse_number(const std::string& name, const std::string& text, std::int64_t min, std::int64_t max,
+                    std::int64_t* out);
+// As parse_number where the variable is set; else *out stays and *found is false.
+Status read_number(const Environment& environment, const char* name, std::int64_t min, std::int64_t max,
+                   std::int64_t* out, bool* found);
+
+}  // namespace gccl

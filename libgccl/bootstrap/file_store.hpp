@@ -1,0 +1,31 @@
+// Ranks that meet through files in a folder that all of them see.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "libgccl/bootstrap/bootstrap.hpp"
+
+namespace gccl {
+
+// All files' names begin with `prefix`. They appear by rename, so that nobody reads half a file:
+//   PREFIX.hello.R   rank R (not 0) is here, and has drawn this token
+//   PREFIX.job       rank 0 has drawn this job id, and has seen these tokens
+//   PREFIX.ID.K.R    rank R's contribution to round K of the job with that id
+//   PREFIX.ID.K.all  rank 0's answer
+// A rank believes a job file that holds its own token, and rank 0 believes contributions to its own id: what an earlier
+// job left behind in the same place speaks to nobody. A rank removes its contribution once it has read the answer; rank 0
+// removes answers once nobody needs them. One job at a time may use a prefix.
+struct FileStore {
+  std::string prefix;
+  Rank rank = 0, size = 1;
+};
+
+// GCCL_ERR_INVALID_ARGUMENT when the prefix's folder is not there or cannot be written to.
+Status open_file_store(const FileStore& store, std::unique_ptr<Exchange>* out);
+
+// What "file:///PATH" means: PATH/gccl where PATH is a folder, else PATH itself.
+std::string file_store_prefix(const std::string& path);
+
+}  // namespace gccl

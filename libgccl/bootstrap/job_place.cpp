@@ -1,0 +1,116 @@
+#include "libgccl/bootstrap/job_place.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+
+#include "gccl/gccl.h"
+#include "libgccl/net/socket.hpp"
+#include "libgccl/schedule/splitmix.hpp"
+
+namespace gccl {
+namespace {
+
+bool read_whole(const std::string& path, std::string* text) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) return false;
+  text->assign(std::istreambuf_iterator<char>(in), {});
+  return true;
+}
+
+// proc(5): parent is field 4 of /proc/PID/stat, the start time (in clock ticks since boot) field 22; field 2, a name in
+// parentheses, may hold anything.
+bool read_stat(long pid, long* parent, std::string* start) {
+  std::string text;
+  if (!read_whole("/proc/" + std::to_string(pid) + "/stat", &text)) return false;
+  const std::size_t end = text.rfind(')');
+  if (end == text.npos) return false;
+  std::size_t at = end + 1;
+  for (int field = 3; field <= 22; ++field) {
+    const std::size_t begin = text.find_first_not_of(' ', at);
+    if (begin == text.npos) return false;
+    at = text.find(' ', begin);
+    if (field == 4) *parent = std::strtol(text.c_str() + begin, nullptr, 10);
+    if (field == 22) *start = text.substr(begin, at - begin);
+  }
+  return true;
+}
+
+// The nearest ancestor that was not itself launched as a rank: every rank of the job on this machine has it, whatever
+// shells and wrappers stand between. Another user's environment cannot be read: it is the launcher's, too.
+std::string launching_process(const char* rank_variable) {
+  const std::string wanted = std::string(rank_variable) + "=";
+  long pid = getpid(), parent = 0;
+  std::string start;
+  while (read_stat(pid, &parent, &start)) {
+    std::string variables;
+    if (pid != getpid() && !(read_whole("/proc/" + std::to_string(pid) + "/environ", &variables) &&
+                             (variables.starts_with(wanted) || variables.find('\0' + wanted) != variables.npos)))
+      return std::to_string(pid) + "@" + start;
+    if (parent <= 1) break;
+    pid = parent;
+  }
+  return std::to_string(pid) + "@" + start;
+}
+
+std::string job_name(const Environment& environment, const Launcher& launcher) {
+  const auto all_of = [&](std::initializer_list<const char*> names) {
+    std::string text;
+    for (const char* name : names) {
+      const char* value = environment(name);
+      if (!value) return std::string();
+      text += std::string(name) + "=" + value + "\n";
+    }
+    return text;
+  };
+  std::string text;
+  switch (launcher.kind) {
+    case Launcher::Kind::openmpi:
+      text = all_of({"OMPI_MCA_ess_base_jobid", "OMPI_MCA_orte_hnp_uri"});
+      if (text.empty()) text = all_of({"PMIX_NAMESPACE"});
+      break;
+    case Launcher::Kind::pmix: text = all_of({"PMIX_NAMESPACE"}); break;
+    case Launcher::Kind::slurm: text = all_of({"SLURM_JOB_ID", "SLURM_STEP_ID"}); break;
+    default: break;
+  }
+  return text.empty() ? launching_process(launcher.rank) : text;
+}
+
+// A folder of this user's alone, made if need be.
+Status private_folder(const std::string& path) {
+  if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return system_error("cannot make the folder " + path, errno);
+  struct stat about {};
+  if (lstat(path.c_str(), &about) != 0) return system_error(path, errno);
+  if (!S_ISDIR(about.st_mode) || about.st_uid != geteuid() || (about.st_mode & 077))
+    return Status::error(path + ": expected a folder of user " + std::to_string(geteuid()) +
+                             " that nobody else can enter (chmod 700), or set GCCL_STORE",
+                         GCCL_ERR_INVALID_ARGUMENT);
+  return {};
+}
+
+}  // namespace
+
+Status job_prefix(const Environment& environment, const Launcher& launcher, std::string* out) {
+  std::string base;
+  for (const char* candidate : {environment("XDG_RUNTIME_DIR"), "/dev/shm", "/tmp"})
+    if (base.empty() && candidate && *candidate == '/' && access(candidate, W_OK | X_OK) == 0) base = candidate;
+  if (base.empty())
+    return Status::error("no folder for the ranks to meet in: neither XDG_RUNTIME_DIR nor /dev/shm nor /tmp can be written "
+                         "to; set GCCL_STORE",
+                         GCCL_ERR_INVALID_ARGUMENT);
+  const std::string folder = base + "/gccl-" + std::to_string(geteuid());
+  if (Status s = private_folder(folder); !s.ok()) return s;
+  std::uint64_t hash = 0;
+  for (const unsigned char c : job_name(environment, launcher)) hash = splitmix::hash(hash ^ c);
+  char name[32];
+  std::snprintf(name, sizeof name, "/job-%016llx", static_cast<unsigned long long>(hash));
+  *out = folder + name;
+  return {};
+}
+
+}  // namespace gccl

@@ -1,0 +1,27 @@
+// What a configuration and the environment say about a start, apart from who this process is.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "gccl/gccl.h"
+#include "libgccl/bootstrap/environment.hpp"
+
+namespace gccl {
+
+struct Settings {
+  std::string store;  // a store's URL; empty: none is named
+  std::string secret;
+  std::string host;  // empty: to be found out
+  std::string address;
+  std::string backends;
+  std::int64_t timeout_ms = GCCL_TIMEOUT_NONE;
+  std::int64_t start_timeout_ms = 60000;
+  bool progress_thread = false;
+};
+
+// The configuration first, then GCCL_STORE, GCCL_SECRET, GCCL_SECRET_FILE, GCCL_HOST, GCCL_ADDRESS, GCCL_BACKENDS,
+// GCCL_TIMEOUT_MS, GCCL_START_TIMEOUT_MS and GCCL_PROGRESS_THREAD. GCCL_ERR_INVALID_ARGUMENT names what is wrong.
+Status read_settings(const GCCL_Config& config, const Environment& environment, Settings* out);
+
+}  // namespace gccl

@@ -1,0 +1,46 @@
+#include "libgccl/bootstrap/tcp_store.hpp"
+
+#include "libgccl/net/bytes.hpp"
+
+namespace gccl {
+namespace {
+constexpr std::string_view kHello = "gccl-store/1";
+}
+
+std::string text_of(const HostPort& at) {
+  const bool v6 = at.host.find(':') != at.host.npos;
+  return "tcp://" + (v6 ? "[" + at.host + "]" : at.host) + ":" + std::to_string(at.port);
+}
+
+std::vector<std::byte> tcp_store_hello(Rank rank, Rank size) { return BytesOut().raw(kHello).u32(size).u32(rank).take(); }
+
+Status parse_tcp_store_hello(std::span<const std::byte> hello, Rank size, Rank* rank) {
+  const auto wrong = [](std::string text) { return Status::error(std::move(text), GCCL_ERR_INVALID_ARGUMENT); };
+  if (hello.size() != kHello.size() + 8 || !starts_with(hello, kHello))
+    return wrong("the connection is not meant for a store");
+  BytesIn in(hello.subspan(kHello.size()));
+  const Rank found_size = in.u32(), found_rank = in.u32();
+  if (found_size != size)
+    return wrong("rank " + std::to_string(found_rank) + " of a job of " + std::to_string(found_size) +
+                 " ranks called the store of a job of " + std::to_string(size));
+  if (found_rank == 0 || found_rank >= size)
+    return wrong("rank " + std::to_string(found_rank) + " called, expected 1 to " + std::to_string(size - 1));
+  *rank = found_rank;
+  return {};
+}
+
+Status check_reach(const TcpStore& store, const SocketAddress& address) {
+  if (!store.secret.empty() || address.is_loopback()) return {};
+  return Status::error("the store " + text_of(store.at) + " (" + address.host() +
+                           ") is reached from other machines, which takes a secret: set GCCL_SECRET or GCCL_SECRET_FILE "
+                           "for every rank, or use 127.0.0.1 when all ranks are on one machine",
+                       GCCL_ERR_INVALID_ARGUMENT);
+}
+
+Status open_tcp_store(const TcpStore& store, std::unique_ptr<Exchange>* out) {
+  if (store.rank == 0) return open_tcp_store_server(store, out);
+  *out = make_tcp_store_client(store);
+  return {};
+}
+
+}  // namespace gccl

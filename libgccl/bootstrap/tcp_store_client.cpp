@@ -1,0 +1,165 @@
+#include <poll.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <thread>
+
+#include "libgccl/bootstrap/deadline.hpp"
+#include "libgccl/bootstrap/exchange_frame.hpp"
+#include "libgccl/bootstrap/missing.hpp"
+#include "libgccl/bootstrap/tcp_store.hpp"
+#include "libgccl/net/handshake.hpp"
+
+namespace gccl {
+namespace {
+
+// How long the network may take to say whether an address can be reached at all.
+constexpr std::int64_t kConnectMs = 3000;
+
+// False once the deadline has passed.
+bool wait_for(int fd, short events, Deadline deadline) {
+  for (;;) {
+    pollfd p{fd, events, 0};
+    const int n = poll(&p, 1, deadline.poll_ms());
+    if (n > 0) return true;
+    if (n == 0 || (errno != EINTR && errno != EAGAIN)) return false;
+  }
+}
+
+class Client : public Exchange {
+ public:
+  explicit Client(const TcpStore& store) : store_(store) {}
+
+  Status all_gather(std::span<const std::byte> mine, std::vector<std::byte>* all, std::int64_t timeout_ms) override {
+    if (!broken_.ok()) return broken_;
+    const Status s = exchange(mine, all, timeout_ms);
+    if (!s.ok()) {
+      broken_ = s;
+      fd_.reset();
+    }
+    return s;
+  }
+
+ private:
+  std::string me() const { return "rank " + std::to_string(store_.rank); }
+
+  Status exchange(std::span<const std::byte> mine, std::vector<std::byte>* all, std::int64_t timeout_ms) {
+    const Deadline deadline = Deadline::in_ms(timeout_ms);
+    if (!fd_)
+      if (Status s = meet(deadline, timeout_ms); !s.ok()) return s;
+    const Contribution contribution{timeout_ms, deadline.left_ms(), mine.size()};
+    const Deadline patience = Deadline::in_ms(deadline.left_ms() + kGraceMs);
+    const auto frame = BytesOut().raw(contribution.head()).raw(mine).take();
+    if (Status s = write_all(frame, patience, timeout_ms); !s.ok()) return s;
+    std::vector<std::byte> head(Answer::kHeadBytes);
+    if (Status s = read_all(head, patience, timeout_ms); !s.ok()) return s;
+    Answer answer;
+    if (!Answer::parse(head, std::uint64_t(mine.size()) * store_.size, &answer))
+      return Status::error(me() + ": rank 0's answer from " + text_of(store_.at) + " makes no sense: is it the same release?",
+                           GCCL_ERR_REMOTE);
+    std::vector<std::byte> data(answer.bytes);
+    if (Status s = read_all(data, patience, timeout_ms); !s.ok()) return s;
+    if (answer.code != 0) return Status::error(to_text(data), int(answer.code));
+    *all = std::move(data);
+    return {};
+  }
+
+  // Calls until rank 0 has accepted this rank.
+  Status meet(Deadline deadline, std::int64_t timeout_ms) {
+    std::string last = "no attempt yet";
+    for (int pause_ms = 5; !deadline.passed(); pause_ms = std::min(pause_ms * 2, 250)) {
+      std::vector<SocketAddress> addresses;
+      // A host that has no address yet may get one: schedulers start name servers and ranks at the same time.
+      if (const Status s = resolve(store_.at.host, store_.at.port, &addresses); !s.ok()) last = s.text();
+      for (const SocketAddress& address : addresses) {
+        if (Status s = check_reach(store_, address); !s.ok()) return s;
+        bool again = false;
+        const Status s = call(address, deadline, &again);
+        if (s.ok() || !again) return s;
+        last = s.text();
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(std::min<std::int64_t>(pause_ms, deadline.left_ms())));
+    }
+    return Status::error(me() + ": rank 0 of " + std::to_string(store_.size) + " did not answer at " + text_of(store_.at) +
+                             " within " + duration_text(timeout_ms) + " (" + last +
+                             "): has it started, is this its address, and does nothing block the port?",
+                         GCCL_ERR_TIMEOUT);
+  }
+
+  // *again: it may go better another time.
+  Status call(const SocketAddress& address, Deadline deadline, bool* again) {
+    *again = true;
+    Fd fd;
+    if (Status s = dial(address, &fd); !s.ok()) return s;
+    if (!wait_for(fd.get(), POLLOUT, deadline.earlier(Deadline::in_ms(kConnectMs))))
+      return Status::error(address.text() + ": no connection yet", GCCL_ERR_TIMEOUT);
+    if (Status s = dialled(fd.get(), address); !s.ok()) return s;
+    Handshake handshake = Handshake::dial(store_.secret, tcp_store_hello(store_.rank, store_.size));
+    for (;;) {
+      const Handshake::State state = handshake.advance(fd.get());
+      if (state == Handshake::State::done) break;
+      if (state == Handshake::State::failed) {
+        *again = handshake.disconnected();
+        std::string text = me() + ": the store at " + address.text() + ": " + handshake.error();
+        if (!handshake.unauthenticated()) return Status::error(text, *again ? GCCL_ERR_PEER_LOST : GCCL_ERR_REMOTE);
+        return Status::error(text + ": set the same GCCL_SECRET or GCCL_SECRET_FILE for every rank", GCCL_ERR_AUTHENTICATION);
+      }
+      if (!wait_for(fd.get(), state == Handshake::State::wants_read ? POLLIN : POLLOUT, deadline))
+        return Status::error(address.text() + ": connected, but it does not answer", GCCL_ERR_TIMEOUT);
+    }
+    *again = false;
+    fd_ = std::move(fd);
+    return {};
+  }
+
+  Status lost(const std::string& why) const {
+    return Status::error(me() + ": lost rank 0 at " + text_of(store_.at) + " while the ranks met (" + why +
+                             "): it failed or ended; its own messages say why",
+                         GCCL_ERR_PEER_LOST);
+  }
+  Status late(std::int64_t timeout_ms) const {
+    return Status::error(me() + ": rank 0 of " + std::to_string(store_.size) + " at " + text_of(store_.at) +
+                             " has not heard from all ranks within " + duration_text(timeout_ms),
+                         GCCL_ERR_TIMEOUT);
+  }
+
+  Status write_all(std::span<const std::byte> bytes, Deadline deadline, std::int64_t timeout_ms) {
+    while (!bytes.empty()) {
+      const ssize_t n = send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+      if (n >= 0)
+        bytes = bytes.subspan(std::size_t(n));
+      else if (errno == EPIPE || errno == ECONNRESET)
+        return {};  // rank 0 has gone; what it had to say comes first
+      else if (errno == EAGAIN && !wait_for(fd_.get(), POLLOUT, deadline))
+        return late(timeout_ms);
+      else if (errno != EAGAIN && errno != EINTR)
+        return lost(std::generic_category().message(errno));
+    }
+    return {};
+  }
+
+  Status read_all(std::span<std::byte> bytes, Deadline deadline, std::int64_t timeout_ms) {
+    while (!bytes.empty()) {
+      const ssize_t n = recv(fd_.get(), bytes.data(), bytes.size(), 0);
+      if (n > 0)
+        bytes = bytes.subspan(std::size_t(n));
+      else if (n == 0)
+        return lost("the connection was closed");
+      else if (errno == EAGAIN && !wait_for(fd_.get(), POLLIN, deadline))
+        return late(timeout_ms);
+      else if (errno != EAGAIN && errno != EINTR)
+        return lost(std::generic_category().message(errno));
+    }
+    return {};
+  }
+
+  const TcpStore store_;
+  Fd fd_;
+  Status broken_;
+};
+
+}  // namespace
+
+std::unique_ptr<Exchange> make_tcp_store_client(const TcpStore& store) { return std::make_unique<Client>(store); }
+
+}  // namespace gccl

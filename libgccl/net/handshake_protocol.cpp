@@ -1,0 +1,161 @@
+#include "libgccl/net/handshake_protocol.hpp"
+
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+
+#include <cassert>
+
+#include "libgccl/net/bytes.hpp"
+
+namespace gccl {
+namespace {
+
+constexpr std::string_view kMagic = "gccl-h";
+constexpr std::uint8_t kCall = 1, kChallenge = 2;
+constexpr std::size_t kOpeningBytes = 6 + 1 + 1 + HandshakeProtocol::kNonceBytes;
+constexpr std::uint8_t kAccepted = 1, kRefused = 2;
+constexpr std::string_view kDialRole = "gccl dial", kAcceptRole = "gccl accept";
+
+const unsigned char* chars(const std::byte* p) { return reinterpret_cast<const unsigned char*>(p); }
+unsigned char* chars(std::byte* p) { return reinterpret_cast<unsigned char*>(p); }
+
+std::vector<std::byte> opening(std::uint8_t kind, const HandshakeProtocol::Nonce& nonce) {
+  return BytesOut().raw(kMagic).u8(HandshakeProtocol::kVersion).u8(kind).raw(nonce).take();
+}
+
+}  // namespace
+
+HandshakeProtocol::HandshakeProtocol(std::string_view secret, const Nonce& nonce) : nonce_(nonce) {
+  const int ok = EVP_Digest(secret.data(), secret.size(), chars(key_.data()), nullptr, EVP_sha256(), nullptr);
+  assert(ok == 1);
+}
+
+HandshakeProtocol HandshakeProtocol::dial(std::string_view secret, std::vector<std::byte> hello, const Nonce& nonce) {
+  assert(hello.size() <= kHelloBytesMax);
+  HandshakeProtocol p(secret, nonce);
+  p.hello_ = std::move(hello);
+  p.send(opening(kCall, nonce), true);
+  p.expect(Stage::challenge, kOpeningBytes);
+  return p;
+}
+
+HandshakeProtocol HandshakeProtocol::accept(std::string_view secret, const Nonce& nonce) {
+  HandshakeProtocol p(secret, nonce);
+  p.expect(Stage::call, kOpeningBytes);
+  return p;
+}
+
+void HandshakeProtocol::expect(Stage stage, std::size_t bytes) {
+  stage_ = stage;
+  frame_bytes_ = bytes;
+  input_.clear();
+}
+
+void HandshakeProtocol::send(std::span<const std::byte> bytes, bool covered) {
+  output_.insert(output_.end(), bytes.begin(), bytes.end());
+  if (covered) transcript_.insert(transcript_.end(), bytes.begin(), bytes.end());
+}
+
+void HandshakeProtocol::sent(std::size_t bytes) {
+  assert(bytes <= output().size());
+  sent_ += bytes;
+}
+
+void HandshakeProtocol::fail(std::string why, bool unauthenticated) {
+  stage_ = Stage::failed;
+  error_ = std::move(why);
+  unauthenticated_ = unauthenticated;
+}
+
+void HandshakeProtocol::received(std::span<const std::byte> bytes) {
+  assert(!bytes.empty() && bytes.size() <= wants());
+  input_.insert(input_.end(), bytes.begin(), bytes.end());
+  // What is no handshake at all is not waited for any longer.
+  if (stage_ == Stage::call || stage_ == Stage::challenge) {
+    const std::size_t known = std::min(input_.size(), kMagic.size());
+    if (!starts_with(input_, kMagic.substr(0, known))) return fail("not a GCCL handshake");
+  }
+  if (input_.size() < frame_bytes_) return;
+  switch (stage_) {
+    case Stage::call: return on_call();
+    case Stage::challenge: return on_challenge();
+    case Stage::proof_length:
+    case Stage::proof: return on_proof();
+    case Stage::verdict: return on_verdict();
+    case Stage::done:
+    case Stage::failed: break;
+  }
+}
+
+bool HandshakeProtocol::check_opening(std::uint8_t kind) {
+  BytesIn in(std::span<const std::byte>(input_).subspan(kMagic.size()));
+  const unsigned version = in.u8(), found = in.u8();
+  if (version != kVersion)
+    fail("the peer speaks version " + std::to_string(version) + " of GCCL's handshake, expected " +
+         std::to_string(kVersion) + ": are both sides the same release?");
+  else if (found != kind)
+    fail("not a GCCL handshake: its frames come in the wrong order");
+  return !failed();
+}
+
+void HandshakeProtocol::on_call() {
+  if (!check_opening(kCall)) {
+    send(opening(kChallenge, nonce_), false);  // so that the other release sees the version, too
+    return;
+  }
+  transcript_ = input_;
+  send(opening(kChallenge, nonce_), true);
+  expect(Stage::proof_length, 2);
+}
+
+void HandshakeProtocol::on_challenge() {
+  if (!check_opening(kChallenge)) return;
+  transcript_.insert(transcript_.end(), input_.begin(), input_.end());
+  send(BytesOut().u16(std::uint16_t(hello_.size())).raw(hello_).take(), true);
+  const Mac proof = proof_of(kDialRole);
+  send(proof, true);
+  expect(Stage::verdict, 1 + kMacBytes);
+}
+
+void HandshakeProtocol::on_proof() {
+  const std::size_t hello_bytes = BytesIn(input_).u16();
+  if (stage_ == Stage::proof_length) {
+    if (hello_bytes > kHelloBytesMax) return fail("not a GCCL handshake: a hello of " + std::to_string(hello_bytes) + " bytes");
+    stage_ = Stage::proof;
+    frame_bytes_ += hello_bytes + kMacBytes;
+    return;
+  }
+  const std::span<const std::byte> frame = input_, covered = frame.first(2 + hello_bytes);
+  transcript_.insert(transcript_.end(), covered.begin(), covered.end());
+  const Mac expected = proof_of(kDialRole);
+  if (CRYPTO_memcmp(expected.data(), frame.last(kMacBytes).data(), kMacBytes) != 0) {
+    send(BytesOut().u8(kRefused).raw(Mac{}).take(), false);
+    return fail("the peer does not know the secret", true);
+  }
+  const auto hello = covered.subspan(2);
+  hello_.assign(hello.begin(), hello.end());
+  transcript_.insert(transcript_.end(), expected.begin(), expected.end());
+  send(BytesOut().u8(kAccepted).raw(proof_of(kAcceptRole)).take(), false);
+  stage_ = Stage::done;
+}
+
+void HandshakeProtocol::on_verdict() {
+  const auto verdict = std::uint8_t(input_[0]);
+  if (verdict == kRefused) return fail("the peer has another secret than this process and refuses it", true);
+  const Mac expected = proof_of(kAcceptRole);
+  if (verdict != kAccepted || CRYPTO_memcmp(expected.data(), input_.data() + 1, kMacBytes) != 0)
+    return fail("the peer does not know the secret", true);
+  stage_ = Stage::done;
+}
+
+HandshakeProtocol::Mac HandshakeProtocol::proof_of(std::string_view role) const {
+  const auto text = BytesOut().raw(role).raw(transcript_).take();
+  Mac mac;
+  unsigned bytes = 0;
+  const auto* ok = HMAC(EVP_sha256(), key_.data(), int(key_.size()), chars(text.data()), text.size(), chars(mac.data()), &bytes);
+  assert(ok && bytes == kMacBytes);
+  return mac;
+}
+
+}  // namespace gccl

@@ -1,0 +1,26 @@
+#include "libgccl/net/refusal_log.hpp"
+
+#include <cstdio>
+#include <utility>
+
+namespace gccl {
+
+RefusalLog::RefusalLog(std::string who, std::function<void(const std::string&)> write)
+    : who_(std::move(who)), write_(std::move(write)) {
+  if (!write_) write_ = [](const std::string& line) { std::fprintf(stderr, "gccl: %s\n", line.c_str()); };
+}
+
+void RefusalLog::refused(const SocketAddress& peer, const std::string& reason, Clock::time_point now) {
+  if (now - period_begin_ >= kPeriod) {
+    if (untold_ > 0) write_(who_ + ": refused " + std::to_string(untold_) + " more");
+    period_begin_ = now, lines_ = 0, untold_ = 0;
+  }
+  if (lines_ == kLinesPerPeriod) {
+    ++untold_;
+    return;
+  }
+  ++lines_;
+  write_(who_ + ": refused " + peer.text() + ": " + reason);
+}
+
+}  // namespace gccl

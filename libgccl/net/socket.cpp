@@ -1,0 +1,322 @@
+#include "libgccl/net/socket.hpp"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netdb.h>
+#include <netinet/tcp.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <system_error>
+
+#include "gccl/gccl.h"
+
+namespace gccl {
+namespace {
+
+const sockaddr_in& v4(const sockaddr_storage& s) { return reinterpret_cast<const sockaddr_in&>(s); }
+sockaddr_in& v4(sockaddr_storage& s) { return reinterpret_cast<sockaddr_in&>(s); }
+const sockaddr_in6& v6(const sockaddr_storage& s) { return reinterpret_cast<const sockaddr_in6&>(s); }
+sockaddr_in6& v6(sockaddr_storage& s) { return reinterpret_cast<sockaddr_in6&>(s); }
+
+SocketAddress of(const sockaddr_storage& storage, socklen_t bytes) {
+  return {reinterpret_cast<const sockaddr*>(&storage), bytes};
+}
+
+Status new_socket(int family, Fd* out) {
+  *out = Fd(socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  return *out ? Status() : system_error("cannot make a socket", errno);
+}
+
+Status invalid(std::string text) { return Status::error(std::move(text), GCCL_ERR_INVALID_ARGUMENT); }
+
+}  // namespace
+
+void Fd::reset() {
+  // Linux has closed the descriptor even when close() reports EINTR.
+  if (fd_ >= 0) close(std::exchange(fd_, -1));
+}
+
+Status system_error(const std::string& what, int error) {
+  return Status::error(what + ": " + std::generic_category().message(error), GCCL_ERR_SYSTEM);
+}
+
+Status parse_host_port(std::string_view text, HostPort* out) {
+  const std::string found = "\"" + std::string(text) + "\": ";
+  std::string_view host, port;
+  if (text.starts_with("[")) {
+    const std::size_t end = text.find(']');
+    if (end == text.npos || !text.substr(end + 1).starts_with(":"))
+      return invalid(found + "expected \"[IPv6 address]:PORT\"");
+    host = text.substr(1, end - 1), port = text.substr(end + 2);
+  } else {
+    const std::size_t colon = text.rfind(':');
+    if (colon == text.npos) return invalid(found + "expected \"HOST:PORT\", the port is missing");
+    host = text.substr(0, colon), port = text.substr(colon + 1);
+    if (host.find(':') != host.npos) return invalid(found + "expected an IPv6 address in brackets, as in \"[::1]:29500\"");
+  }
+  if (host.empty()) return invalid(found + "expected \"HOST:PORT\", the host is missing");
+  std::uint16_t number = 0;
+  const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), number);
+  if (port.empty() || error != std::errc() || end != port.data() + port.size())
+    return invalid(found + "expected a port from 0 to 65535 behind the last colon");
+  out->host = host, out->port = number;
+  return {};
+}
+
+SocketAddress::SocketAddress(const sockaddr* address, socklen_t bytes) {
+  if (address->sa_family == AF_INET && bytes >= sizeof(sockaddr_in))
+    std::memcpy(&storage_, address, sizeof(sockaddr_in));
+  else if (address->sa_family == AF_INET6 && bytes >= sizeof(sockaddr_in6))
+    std::memcpy(&storage_, address, sizeof(sockaddr_in6));
+}
+
+SocketAddress SocketAddress::any(std::uint16_t port, int family) {
+  SocketAddress a;  // all zero is the address meant
+  a.storage_.ss_family = sa_family_t(family);
+  return a.with_port(port);
+}
+
+SocketAddress SocketAddress::loopback(std::uint16_t port, int family) {
+  SocketAddress a = any(port, family);
+  if (family == AF_INET6)
+    v6(a.storage_).sin6_addr = in6addr_loopback;
+  else
+    v4(a.storage_).sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  return a;
+}
+
+SocketAddress SocketAddress::numeric(const std::string& host, std::uint16_t port) {
+  addrinfo hints{}, *list = nullptr;
+  hints.ai_flags = AI_NUMERICHOST;
+  hints.ai_socktype = SOCK_STREAM;
+  if (getaddrinfo(host.c_str(), nullptr, &hints, &list) != 0) return {};
+  const SocketAddress found(list->ai_addr, list->ai_addrlen);
+  freeaddrinfo(list);
+  return found.with_port(port);
+}
+
+SocketAddress SocketAddress::local_end(int fd) {
+  sockaddr_storage storage{};
+  socklen_t bytes = sizeof storage;
+  return getsockname(fd, reinterpret_cast<sockaddr*>(&storage), &bytes) == 0 ? of(storage, bytes) : SocketAddress();
+}
+
+SocketAddress SocketAddress::remote_end(int fd) {
+  sockaddr_storage storage{};
+  socklen_t bytes = sizeof storage;
+  return getpeername(fd, reinterpret_cast<sockaddr*>(&storage), &bytes) == 0 ? of(storage, bytes) : SocketAddress();
+}
+
+// Wire: family (4 or 6) | 0 | port, big-endian | scope, big-endian, IPv6 only | 16 bytes of address.
+SocketAddress::Wire SocketAddress::wire() const {
+  Wire wire{};
+  if (family() == AF_INET) {
+    wire[0] = std::byte(4);
+    std::memcpy(&wire[2], &v4(storage_).sin_port, 2);
+    std::memcpy(&wire[8], &v4(storage_).sin_addr, 4);
+  } else if (family() == AF_INET6) {
+    wire[0] = std::byte(6);
+    const std::uint32_t scope = htonl(v6(storage_).sin6_scope_id);
+    std::memcpy(&wire[2], &v6(storage_).sin6_port, 2);
+    std::memcpy(&wire[4], &scope, 4);
+    std::memcpy(&wire[8], &v6(storage_).sin6_addr, 16);
+  }
+  return wire;
+}
+
+SocketAddress SocketAddress::from_wire(const Wire& wire) {
+  SocketAddress a;
+  if (wire[0] == std::byte(4)) {
+    a.storage_.ss_family = AF_INET;
+    std::memcpy(&v4(a.storage_).sin_port, &wire[2], 2);
+    std::memcpy(&v4(a.storage_).sin_addr, &wire[8], 4);
+  } else if (wire[0] == std::byte(6)) {
+    std::uint32_t scope = 0;
+    std::memcpy(&scope, &wire[4], 4);
+    a.storage_.ss_family = AF_INET6;
+    v6(a.storage_).sin6_scope_id = ntohl(scope);
+    std::memcpy(&v6(a.storage_).sin6_port, &wire[2], 2);
+    std::memcpy(&v6(a.storage_).sin6_addr, &wire[8], 16);
+  }
+  return a;
+}
+
+std::uint16_t SocketAddress::port() const {
+  if (family() == AF_INET) return ntohs(v4(storage_).sin_port);
+  return family() == AF_INET6 ? ntohs(v6(storage_).sin6_port) : 0;
+}
+
+SocketAddress SocketAddress::with_port(std::uint16_t port) const {
+  SocketAddress a = *this;
+  if (family() == AF_INET) v4(a.storage_).sin_port = htons(port);
+  if (family() == AF_INET6) v6(a.storage_).sin6_port = htons(port);
+  return a;
+}
+
+bool SocketAddress::is_loopback() const {
+  if (family() == AF_INET) return ntohl(v4(storage_).sin_addr.s_addr) >> 24 == 127;
+  if (family() != AF_INET6) return false;
+  const in6_addr& a = v6(storage_).sin6_addr;
+  return IN6_IS_ADDR_LOOPBACK(&a) || (IN6_IS_ADDR_V4MAPPED(&a) && a.s6_addr[12] == 127);
+}
+
+bool SocketAddress::is_any() const {
+  if (family() == AF_INET) return v4(storage_).sin_addr.s_addr == 0;
+  return family() == AF_INET6 && IN6_IS_ADDR_UNSPECIFIED(&v6(storage_).sin6_addr);
+}
+
+bool SocketAddress::is_link_local() const {
+  if (family() == AF_INET) return ntohl(v4(storage_).sin_addr.s_addr) >> 16 == 0xa9fe;  // 169.254.0.0/16
+  return family() == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&v6(storage_).sin6_addr);
+}
+
+std::string SocketAddress::host() const {
+  char text[NI_MAXHOST];
+  if (!valid() || getnameinfo(data(), bytes(), text, sizeof text, nullptr, 0, NI_NUMERICHOST) != 0) return "?";
+  return text;
+}
+
+std::string SocketAddress::text() const {
+  if (!valid()) return "?";
+  const std::string port = ":" + std::to_string(this->port());
+  return family() == AF_INET6 ? "[" + host() + "]" + port : host() + port;
+}
+
+socklen_t SocketAddress::bytes() const {
+  if (family() == AF_INET) return sizeof(sockaddr_in);
+  return family() == AF_INET6 ? sizeof(sockaddr_in6) : 0;
+}
+
+Status resolve(const std::string& host, std::uint16_t port, std::vector<SocketAddress>* out) {
+  addrinfo hints{}, *list = nullptr;
+  hints.ai_socktype = SOCK_STREAM;
+  const int error = getaddrinfo(host.c_str(), nullptr, &hints, &list);
+  if (error != 0)
+    return Status::error("host \"" + host + "\": " + (error == EAI_SYSTEM ? std::generic_category().message(errno) : gai_strerror(error)),
+                         GCCL_ERR_SYSTEM);
+  out->clear();
+  for (const addrinfo* i = list; i; i = i->ai_next)
+    if (const SocketAddress a(i->ai_addr, i->ai_addrlen); a.valid()) out->push_back(a.with_port(port));
+  freeaddrinfo(list);
+  return out->empty() ? Status::error("host \"" + host + "\": no IP address", GCCL_ERR_SYSTEM) : Status();
+}
+
+std::vector<SocketAddress> interface_addresses(const std::string& name) {
+  std::vector<SocketAddress> found;
+  ifaddrs* list = nullptr;
+  if (getifaddrs(&list) != 0) return found;
+  for (const ifaddrs* i = list; i; i = i->ifa_next) {
+    if (!i->ifa_addr || !(i->ifa_flags & IFF_UP) || (!name.empty() && name != i->ifa_name)) continue;
+    const SocketAddress a(i->ifa_addr, i->ifa_addr->sa_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6));
+    if (a.valid() && (!name.empty() || !a.is_loopback())) found.push_back(a.with_port(0));
+  }
+  freeifaddrs(list);
+  const auto worth = [](const SocketAddress& a) { return 2 * a.is_link_local() + (a.family() == AF_INET6); };
+  std::stable_sort(found.begin(), found.end(), [&](const auto& a, const auto& b) { return worth(a) < worth(b); });
+  return found;
+}
+
+Status listening_address(const std::string& wanted, bool have_secret, SocketAddress* out) {
+  if (wanted.empty()) {
+    const auto own = have_secret ? interface_addresses() : std::vector<SocketAddress>();
+    *out = own.empty() ? SocketAddress::loopback(0) : own[0];
+    return {};
+  }
+  *out = SocketAddress::numeric(wanted, 0);
+  if (!out->valid()) {
+    const auto of_interface = interface_addresses(wanted);
+    if (of_interface.empty())
+      return invalid("\"" + wanted + "\": expected an IP address, or the name of a network interface that is up and has one");
+    *out = of_interface[0];
+  }
+  if (!have_secret && !out->is_loopback())
+    return invalid("\"" + wanted + "\" is reached from other machines, which takes a secret: set GCCL_SECRET or "
+                   "GCCL_SECRET_FILE, or use 127.0.0.1");
+  return {};
+}
+
+Status listen_on(const SocketAddress& address, Fd* out) {
+  Fd fd;
+  if (Status s = new_socket(address.family(), &fd); !s.ok()) return s;
+  const int yes = 1, no = 0;
+  setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+  if (address.family() == AF_INET6 && address.is_any())
+    setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no);
+  if (bind(fd.get(), address.data(), address.bytes()) != 0 || listen(fd.get(), 65535) != 0)
+    return system_error("cannot listen on " + address.text(), errno);
+  *out = std::move(fd);
+  return {};
+}
+
+Status accept_from(int listener, Fd* out, SocketAddress* peer) {
+  out->reset();
+  for (;;) {
+    sockaddr_storage storage{};
+    socklen_t bytes = sizeof storage;
+    Fd fd(accept4(listener, reinterpret_cast<sockaddr*>(&storage), &bytes, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (fd) {
+      *peer = of(storage, bytes);
+      if (!set_nodelay(fd.get()).ok()) continue;  // reset already
+      *out = std::move(fd);
+      return {};
+    }
+    switch (errno) {
+      case EAGAIN: return {};
+      case EINTR:
+      // accept(2): what went wrong on this one connection shows up here.
+      case ECONNABORTED:
+      case EPROTO:
+      case ENETDOWN:
+      case ENOPROTOOPT:
+      case EHOSTDOWN:
+      case ENONET:
+      case EHOSTUNREACH:
+      case ENETUNREACH: continue;
+      case EMFILE:
+      case ENFILE: return system_error("cannot take a connection (see ulimit -n)", errno);
+      default: return system_error("cannot take a connection", errno);
+    }
+  }
+}
+
+Status dial(const SocketAddress& address, Fd* out) {
+  Fd fd;
+  if (Status s = new_socket(address.family(), &fd); !s.ok()) return s;
+  if (Status s = set_nodelay(fd.get()); !s.ok()) return s;
+  if (connect(fd.get(), address.data(), address.bytes()) != 0 && errno != EINPROGRESS && errno != EINTR)
+    return Status::error(address.text() + ": " + std::generic_category().message(errno), GCCL_ERR_PEER_LOST);
+  *out = std::move(fd);
+  return {};
+}
+
+Status dialled(int fd, const SocketAddress& address) {
+  int error = 0;
+  socklen_t bytes = sizeof error;
+  if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &bytes) != 0) error = errno;
+  const SocketAddress remote = SocketAddress::remote_end(fd);
+  if (error == 0 && !remote.valid()) error = ENOTCONN;
+  if (error == 0 && remote == SocketAddress::local_end(fd)) error = ECONNREFUSED;
+  if (error == 0) return {};
+  return Status::error(address.text() + ": " + std::generic_category().message(error), GCCL_ERR_PEER_LOST);
+}
+
+Status set_nodelay(int fd) {
+  const int yes = 1;
+  return setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes) == 0 ? Status() : system_error("TCP_NODELAY", errno);
+}
+
+void allow_descriptors(std::size_t count) {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= count) return;
+  limit.rlim_cur = std::min<rlim_t>(count, limit.rlim_max);
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+}  // namespace gccl
