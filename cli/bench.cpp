@@ -1,21 +1,21 @@
 #include "cli/bench.hpp"
 
-#if GCCL_HAVE_MPI
-
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "cli/bench_carrier.hpp"
 #include "cli/bench_data.hpp"
 #include "cli/bench_options.hpp"
 #include "cli/output.hpp"
-#include "libgccl/backends/mpi/mpi_communicator.hpp"
-#include "libgccl/select/cheapest.hpp"
+#include "sim/json/nearest.hpp"
 #include "sim/json/reader.hpp"
 #include "sim/scenario/sizes.hpp"
 
@@ -23,40 +23,17 @@ namespace gccl {
 namespace bench {
 namespace {
 
-// Ranks that talk through shared memory, nodes that talk over a 100 Gbit/s network, as a guess where nothing has been
-// measured: "auto" only has to be a sensible choice.
-CostModel default_model(Rank ranks_per_node, unsigned element_bytes) {
-  CostModel m;
-  m.node = {1000, 0.2};
-  m.net = {2500, 0.08};
-  m.net_all = {2500, 0.08 * ranks_per_node};
-  m.overhead_ns = 300;
-  m.combine_ns_per_byte = 0.1;
-  m.copy_ns_per_byte = 0.1;
-  m.element_bytes = element_bytes;
-  return m;
-}
-constexpr std::string_view kDefaultModelText =
-    "auto: the cheapest closed form for 1 us and 5 GB/s in a node, 2.5 us and 12.5 GB/s between nodes";
-
 // Columns of the table.
 constexpr std::string_view kLeft = "{:>12} {:>12} {:>6} {:>6} {:>5}  {:<22}";
 constexpr std::string_view kRight = "  {:>10} {:>7} {:>7} {:>6}";
-
-// MPI from here to the end of the scope.
-class MpiSession {
- public:
-  MpiSession() { MPI_Init(nullptr, nullptr); }
-  ~MpiSession() { MPI_Finalize(); }
-  MpiSession(const MpiSession&) = delete;
-};
 
 struct Timing {
   double time_us = 0, algbw_GBps = 0, busbw_GBps = 0;
   Count wrong = 0;
 };
 
-// Counts of alltoallv: half, one and one and a half times the call's, symmetric as a call in place demands.
+// Counts of blocks of unlike length: half, one and one and a half times the call's, symmetric as an alltoallv in place
+// demands.
 Count skewed(const void* each, Rank from, Rank to) {
   const Count count = *static_cast<const Count*>(each);
   return count * (1 + (Count(from) + to) % 3) / 2;
@@ -69,29 +46,31 @@ bool counts_blocks(Collective kind) {
     case Collective::gather:
     case Collective::scatter:
     case Collective::alltoall:
-    case Collective::alltoallv: return true;
+    case Collective::alltoallv:
+    case Collective::allgatherv:
+    case Collective::reduce_scatterv: return true;
     default: return false;
   }
 }
 
 class Bench {
  public:
-  Bench(MpiCommunicator& comm, const Options& options) : comm_(comm), o_(options), each_(size_of(options.dtype)) {
+  Bench(Carrier& comm, const Options& options) : comm_(comm), o_(options), each_(size_of(options.dtype)) {
     table_ = comm.rank() == 0 && o_.json != "-";
   }
 
   // 0 all right, 1 wrong elements, 2 not enough memory.
   int run() {
-    const Count largest = std::max<Count>(o_.bytes_max, comm_.size() * Count(each_));
+    const Count largest = std::max<Count>(o_.bytes_max, comm_.ranks() * Count(each_));
     if (!allocate(largest)) return 2;
     head();
     for (Collective kind : o_.collectives) run(kind);
     if (table_) fmt::print("# wrong elements: {}{}\n", wrong_, wrong_ ? " FAILED" : "");
     if (comm_.rank() == 0 && !o_.json.empty()) {
       const nlohmann::ordered_json out = {{"schema", "gccl/bench/1"},
-                                          {"engine", "mpi"},
-                                          {"ranks", comm_.size()},
-                                          {"nodes", comm_.view().nodes},
+                                          {"engine", comm_.name()},
+                                          {"ranks", comm_.ranks()},
+                                          {"nodes", comm_.layout().view(0).nodes},
                                           {"iterations", o_.iterations},
                                           {"warmup", o_.warmup},
                                           {"shares", o_.shares},
@@ -105,17 +84,17 @@ class Bench {
   }
 
  private:
-  // A rank's buffers; alltoallv sends up to one and a half times as much.
+  // A rank's buffers; with blocks of unlike length up to one and a half times as much.
   bool allocate(Count bytes) {
-    int ok = 1, all = 0;
+    bool ok = true;
     try {
-      const std::size_t room = bytes + bytes / 2 + comm_.size() * Count(each_);
+      const std::size_t room = bytes + bytes / 2 + comm_.ranks() * Count(each_);
       input_.resize(room);
       output_.resize(room);
     } catch (const std::exception&) {
-      ok = 0;
+      ok = false;
     }
-    MPI_Allreduce(&ok, &all, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+    const bool all = comm_.sum_over_ranks(!ok) == 0;
     if (!all && comm_.rank() == 0)
       fmt::print(stderr, "gccl bench: not enough memory for --max-bytes {}\n", o_.bytes_max);
     return all;
@@ -123,13 +102,13 @@ class Bench {
 
   void head() const {
     if (!table_) return;
-    const View v = comm_.view();
-    fmt::print("# gccl bench: mpi, {} rank{} on {} node{}; {} share{} on {} lane{}, window {}\n", comm_.size(),
-               comm_.size() == 1 ? "" : "s", v.nodes, v.nodes == 1 ? "" : "s", o_.shares, o_.shares == 1 ? "" : "s",
+    const View v = comm_.layout().view(0);
+    fmt::print("# gccl bench: {}, {} rank{} on {} node{}; {} share{} on {} lane{}, window {}\n", comm_.name(), comm_.ranks(),
+               comm_.ranks() == 1 ? "" : "s", v.nodes, v.nodes == 1 ? "" : "s", o_.shares, o_.shares == 1 ? "" : "s",
                o_.lanes, o_.lanes == 1 ? "" : "s", o_.window);
     fmt::print("# time: mean of {} back to back after {}, of the slowest rank\n", o_.iterations, o_.warmup);
     if (std::find(o_.algorithms.begin(), o_.algorithms.end(), "auto") != o_.algorithms.end())
-      fmt::print("# {}\n", kDefaultModelText);
+      fmt::print("# {}\n", comm_.grounds());
   }
 
   bool measures(Collective kind, bool in_place) const {
@@ -155,7 +134,7 @@ class Bench {
   void run(Collective kind) {
     std::optional<Count> last;
     for (std::uint64_t bytes = o_.bytes_min;; bytes = std::max<std::uint64_t>(bytes, 1) * o_.factor) {
-      const Count unit = Count(each_) * (counts_blocks(kind) ? comm_.size() : 1);
+      const Count unit = Count(each_) * (counts_blocks(kind) ? comm_.ranks() : 1);
       // Sizes below one element for each block are taken as one.
       const Count count = kind == Collective::barrier || bytes == 0 ? 0 : std::max<Count>(bytes / unit, 1);
       if (count != last) run(kind, count);
@@ -170,8 +149,7 @@ class Bench {
     call.table = &count;
     for (const std::string& asked : o_.algorithms) {
       if (asked == "auto") {
-        const CostModel m = default_model(comm_.layout().view(0).rails, each_);
-        if (const Algorithm* best = cheapest(call, comm_.layout().view(0), m)) row(*best, call, true);
+        if (const Algorithm* best = comm_.choose(call, o_.dtype)) row(*best, call, true);
       } else if (asked == "all") {
         for (const Algorithm& a : algorithms())
           if (a.kind == kind && !a.variant) row(a, call, false);
@@ -184,8 +162,8 @@ class Bench {
   // Elements of the rank with the most to send or to hold: what nccl-tests calls the size.
   Count size_of_call(const Call& call) const {
     Count most = 0;
-    for (Rank r = 0; r < comm_.size(); ++r)
-      most = std::max({most, input_of(call, comm_.size(), r).count, output_of(call, comm_.size(), r).count});
+    for (Rank r = 0; r < comm_.ranks(); ++r)
+      most = std::max({most, input_of(call, comm_.ranks(), r).count, output_of(call, comm_.ranks(), r).count});
     return most;
   }
 
@@ -204,15 +182,15 @@ class Bench {
         continue;
       }
       served = true;
-      const Timing t = measure(a, call, bytes);
+      const Timing t = measure(a, call, bytes, by_auto);
       wrong_ += t.wrong;
       line += fmt::format("  {:>10.2f} {:>7.3f} {:>7.3f} {:>6}", t.time_us, t.algbw_GBps, t.busbw_GBps, t.wrong);
       if (comm_.rank() == 0 && !o_.json.empty())
         runs_.push_back({{"collective", name(call.kind)},
                          {"algorithm", a.name},
                          {"auto", by_auto},
-                         {"engine", "mpi"},
-                         {"ranks", comm_.size()},
+                         {"engine", comm_.name()},
+                         {"ranks", comm_.ranks()},
                          {"bytes", bytes},
                          {"count", call.count},
                          {"dtype", name(o_.dtype)},
@@ -232,8 +210,8 @@ class Bench {
   }
 
   // First one checked call on fresh data, then the timed ones: these may reduce their own results over and over.
-  Timing measure(const Algorithm& a, const Call& call, Count bytes) {
-    const Rank n = comm_.size(), r = comm_.rank();
+  Timing measure(const Algorithm& a, const Call& call, Count bytes, bool by_auto) {
+    const Rank n = comm_.ranks(), r = comm_.rank();
     const auto at = [&](const Region& x) {
       return (x.buffer == Buffer::input ? input_ : output_).data() + x.offset * each_;
     };
@@ -241,33 +219,32 @@ class Bench {
     // No result has an element of these bytes, so one that was never written counts as wrong.
     std::memset(output_.data(), 0xa5, output_count(call, n, r) * each_);
     fill_input(call, o_.dtype, o_.op, n, r, at(from));
-    once(a, call);
+    once(a, call, by_auto);
     const std::uint64_t mine = count_wrong(call, o_.dtype, o_.op, n, r, at(to));
 
-    for (unsigned i = 0; i < o_.warmup; ++i) once(a, call);
-    MPI_Barrier(MPI_COMM_WORLD);
-    const double begin = MPI_Wtime();
-    for (unsigned i = 0; i < o_.iterations; ++i) once(a, call);
-    const double mean_us = (MPI_Wtime() - begin) * 1e6 / o_.iterations;
+    for (unsigned i = 0; i < o_.warmup; ++i) once(a, call, by_auto);
+    comm_.barrier();
+    const auto begin = std::chrono::steady_clock::now();
+    for (unsigned i = 0; i < o_.iterations; ++i) once(a, call, by_auto);
+    const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - begin;
 
     Timing t;
-    MPI_Allreduce(&mean_us, &t.time_us, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-    MPI_Allreduce(&mine, &t.wrong, 1, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD);
+    t.time_us = comm_.max_over_ranks(took.count() / o_.iterations);
+    t.wrong = comm_.sum_over_ranks(mine);
     t.algbw_GBps = double(bytes) / (t.time_us * 1e3);
     t.busbw_GBps = t.algbw_GBps * sim::bus_factor(call.kind, n);
     return t;
   }
 
-  void once(const Algorithm& a, const Call& call) {
+  void once(const Algorithm& a, const Call& call, bool by_auto) {
     const Slicing slicing{o_.shares, o_.lanes, o_.window};
-    const Status s = comm_.run(a, call, o_.dtype, o_.op, input_.data(), output_.data(), slicing);
+    const Status s = comm_.run(a, call, o_.dtype, o_.op, input_.data(), output_.data(), slicing, by_auto);
     if (s.ok()) return;
-    // The other ranks may be waiting for this one's messages: nothing gentler ends them.
     fmt::print(stderr, "gccl bench: rank {}: {}\n", comm_.rank(), s.text());
-    MPI_Abort(MPI_COMM_WORLD, 1);
+    comm_.abort();
   }
 
-  MpiCommunicator& comm_;
+  Carrier& comm_;
   const Options& o_;
   const unsigned each_;
   bool table_;
@@ -277,42 +254,63 @@ class Bench {
   nlohmann::ordered_json runs_ = nlohmann::ordered_json::array();
 };
 
-int command_bench(const std::vector<std::string>& args) {
-  const MpiSession mpi;
-  int ranks = 0, rank = 0;
-  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+// The word after --backend; where there is none, what the process was started by.
+std::string backend_asked(const std::vector<std::string>& args) {
+  for (std::size_t i = 0; i < args.size(); ++i) {
+    if (args[i] == "--backend" && i + 1 < args.size()) return args[i + 1];
+    if (args[i].starts_with("--backend=")) return args[i].substr(10);
+  }
+#if GCCL_HAVE_MPI
+  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"})
+    if (std::getenv(name)) return "mpi";
+#endif
+  return "native";
+}
 
-  // Every rank parses the same words and comes to the same end; rank 0 speaks.
-  const auto parsed = parse_options(args, Rank(ranks));
-  if (const Help* help = std::get_if<Help>(&parsed)) {
-    if (rank == 0) write_stdout(help->text);
+std::unique_ptr<Carrier> carrier_of(const std::string& backend, std::string* error) {
+#if GCCL_HAVE_MPI
+  if (backend == "mpi") return mpi_carrier(error);
+#else
+  if (backend == "mpi") {
+    *error = "this build has no MPI";
+    return nullptr;
+  }
+#endif
+  return native_carrier(backend == "native" ? "" : backend, error);
+}
+
+int command_bench(const std::vector<std::string>& args) {
+  // Help needs no ranks, and before they meet only they could say what is wrong: so the words are looked at first.
+  if (std::find(args.begin(), args.end(), "--help") != args.end() || std::find(args.begin(), args.end(), "-h") != args.end()) {
+    write_stdout(std::get<Help>(parse_options({"--help"}, 1)).text);
     return 0;
   }
+  std::string error;
+  const std::unique_ptr<Carrier> comm = carrier_of(backend_asked(args), &error);
+  if (!comm) {
+    fmt::print(stderr, "gccl bench: {}\n", error);
+    return 2;
+  }
+
+  // Every rank parses the same words and comes to the same end; rank 0 speaks.
+  const auto parsed = parse_options(args, comm->ranks());
   if (const Wrong* wrong = std::get_if<Wrong>(&parsed)) {
-    if (rank == 0) fmt::print(stderr, "gccl bench: {}\n", wrong->text);
+    if (comm->rank() == 0) fmt::print(stderr, "gccl bench: {}\n", wrong->text);
     return 2;
   }
   const Options& o = std::get<Options>(parsed);
 
-  int writable = 1;
-  if (rank == 0 && !o.json.empty() && o.json != "-") {
+  bool writable = true;
+  if (comm->rank() == 0 && !o.json.empty() && o.json != "-") {
     try {
       check_writable(o.json);
     } catch (const json::InputError& e) {
       fmt::print(stderr, "gccl bench: {}\n", e.what());
-      writable = 0;
+      writable = false;
     }
   }
-  MPI_Bcast(&writable, 1, MPI_INT, 0, MPI_COMM_WORLD);
-  if (!writable) return 2;
-
-  std::unique_ptr<MpiCommunicator> comm;
-  if (const Status s = MpiCommunicator::create(MPI_COMM_WORLD, &comm); !s.ok()) {
-    fmt::print(stderr, "gccl bench: rank {}: {}\n", rank, s.text());
-    return 1;
-  }
-  if (o.ranks_per_node) comm->use_layout(Layout::regular(Rank(ranks), o.ranks_per_node));
+  if (comm->sum_over_ranks(!writable) > 0) return 2;
+  if (o.ranks_per_node) comm->use_layout(Layout::regular(comm->ranks(), o.ranks_per_node));
   return Bench(*comm, o).run();
 }
 
@@ -321,7 +319,7 @@ int command_bench(const std::vector<std::string>& args) {
 
 void add_bench(CLI::App& app, int& exit_code) {
   CLI::App* sub =
-      app.add_subcommand("bench", "Times collectives on a real backend (under mpirun); --help lists its options");
+      app.add_subcommand("bench", "Times collectives on a real backend (under gccl launch or mpirun); --help lists its options");
   sub->set_help_flag();
   sub->prefix_command();
   sub->callback([sub, &exit_code] { exit_code = bench::command_bench(sub->remaining()); });
@@ -329,4 +327,3 @@ void add_bench(CLI::App& app, int& exit_code) {
 
 }  // namespace gccl
 
-#endif

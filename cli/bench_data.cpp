@@ -84,6 +84,7 @@ void input_blocks(const Call& c, Dtype dtype, Reduction op, Rank n, Rank r, cons
   };
   switch (c.kind) {
     case Collective::reduce_scatter:
+    case Collective::reduce_scatterv:
     case Collective::scatter:
     case Collective::alltoall:
     case Collective::alltoallv:
@@ -94,6 +95,7 @@ void input_blocks(const Call& c, Dtype dtype, Reduction op, Rank n, Rank r, cons
       if (r == c.root) block(0, c.count);
       return;
     case Collective::barrier: return;
+    case Collective::allgatherv: return block(0, c.between(r, r));
     default: block(0, c.count);
   }
 }
@@ -103,11 +105,13 @@ void output_blocks(const Call& c, Dtype dtype, Reduction op, Rank n, Rank r, con
     f(count, period_of(dtype, count, [&](Count i) { return element(c.kind, op, n, from, to, i); }));
   };
   const auto sum = [&](Rank to) {
-    f(c.count, period_of(dtype, c.count, [&](Count i) { return reduced(c.kind, op, n, to, i); }));
+    const Count count = c.between(r, to);
+    f(count, period_of(dtype, count, [&](Count i) { return reduced(c.kind, op, n, to, i); }));
   };
   switch (c.kind) {
     case Collective::allreduce: return sum(0);
-    case Collective::reduce_scatter: return sum(r);
+    case Collective::reduce_scatter:
+    case Collective::reduce_scatterv: return sum(r);
     case Collective::reduce:
       if (r == c.root) sum(0);
       return;
@@ -117,6 +121,9 @@ void output_blocks(const Call& c, Dtype dtype, Reduction op, Rank n, Rank r, con
     case Collective::allgather:
     case Collective::gather:
       for (Rank from = 0; from < n && (c.kind == Collective::allgather || r == c.root); ++from) block(from, 0, c.count);
+      return;
+    case Collective::allgatherv:
+      for (Rank from = 0; from < n; ++from) block(from, 0, c.between(from, r));
       return;
     case Collective::alltoall:
     case Collective::alltoallv:

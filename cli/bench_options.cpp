@@ -13,7 +13,7 @@ namespace gccl::bench {
 namespace {
 
 struct Typed {
-  std::string backend = "mpi", collectives = "allreduce", algorithms = "auto", bytes_min = "8", bytes_max = "64MiB";
+  std::string backend, collectives = "allreduce", algorithms = "auto", bytes_min = "8", bytes_max = "64MiB";
   std::string dtype = "f32", op = "sum";
   bool in_place = false, out_of_place = false;
 };
@@ -39,9 +39,6 @@ std::string unknown(std::string_view what, std::string_view typed, std::span<con
 
 // Every check that is not CLI11's own; what is wrong, or empty.
 std::string resolve(const Typed& t, Rank ranks, Options& o) {
-  constexpr std::string_view backends[] = {"mpi"};
-  if (t.backend != backends[0]) return unknown("backend", t.backend, backends);
-
   std::vector<std::string_view> kinds(collective_names().begin(), collective_names().end());
   kinds.push_back("all");
   for (const std::string& n : names_in(t.collectives)) {
@@ -99,10 +96,13 @@ std::variant<Options, Help, Wrong> parse_options(std::vector<std::string> args, 
   Typed t;
   CLI::App app{
       "Times collectives on a real backend and checks every element.\n"
-      "Start it under mpirun:  mpirun -n 4 gccl bench --collective allreduce --algorithm auto,ring",
+      "Start it with its ranks:  gccl launch -n 4 -- gccl bench --collective allreduce --algorithm auto,ring\n"
+      "                     or:  mpirun -n 4 gccl bench --backend mpi",
       "gccl bench"};
   app.get_formatter()->column_width(34);
-  app.add_option("--backend", t.backend, "What carries the messages: mpi")->capture_default_str();
+  app.add_option("--backend", t.backend, 
+                 "What carries the messages: mpi; native (shm,tcp); or names as in GCCL_BACKENDS: shm, tcp, a plug-in's. "
+                 "By default mpi under mpirun, else native");
   app.add_option("--collective", t.collectives, "Names, with commas between them, or all")->capture_default_str();
   app.add_option("--algorithm", t.algorithms,
                  "Names, with commas between them; all; or auto, the cheapest by its closed form")

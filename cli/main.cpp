@@ -5,14 +5,13 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
+#include "cli/bench.hpp"
+#include "cli/launch.hpp"
 #include "cli/list.hpp"
 #include "cli/output.hpp"
 #include "cli/run.hpp"
 #include "cli/topology.hpp"
 #include "cli/verify.hpp"
-#if GCCL_HAVE_MPI
-#include "cli/bench.hpp"
-#endif
 #include "sim/json/nearest.hpp"
 #include "sim/json/reader.hpp"
 #include "sim/scenario/pool.hpp"
@@ -62,9 +61,8 @@ int run(int argc, char** argv) {
   add_list(app, exit_code);
   add_topology(app, exit_code);
   add_verify(app, exit_code);
-#if GCCL_HAVE_MPI
   add_bench(app, exit_code);
-#endif
+  add_launch(app, exit_code);
   if (argc <= 1) {
     write_stdout(app.help());
     return 0;

@@ -52,6 +52,18 @@ class Builder {
   void fail(const std::string& text) {
     if (status_.ok()) status_ = wrong(text);
   }
+  // Blocks whose ends can be told in bytes.
+  void blocks(const char* name, const std::size_t* counts, const std::size_t* places) {
+    const std::size_t most = std::size_t(PTRDIFF_MAX) / work_.elements.bytes;
+    std::size_t end = 0;
+    for (Rank r = 0; r < c_.size() && status_.ok(); ++r) {
+      if (places && counts[r]) end = places[r];
+      if (end > most || counts[r] > most - end)
+        status_ = wrong(std::string(name) + "[" + std::to_string(r) + "] is " + std::to_string(counts[r]) + ", at element " +
+                        std::to_string(end) + ": expected an end of at most " + std::to_string(most));
+      end += counts[r];
+    }
+  }
   Work& work() { return work_; }
   std::uint32_t element_bytes() const { return work_.elements.bytes; }
   Rank n() const { return c_.size(); }
@@ -59,8 +71,11 @@ class Builder {
   // Bytes of user data as nccl-tests counts them.
   void counted(Count elements) { work_.what.bytes = elements * work_.elements.bytes; }
 
-  // The call is like any other of the same key: quick() may repeat it.
-  void repeatable(const Communicator::Key& key) { key_ = &key; }
+  // The call is like any other of the same key: quick() may repeat it. Types and operations of the caller's own may be
+  // freed, and others get their numbers.
+  void repeatable(const Communicator::Key& key) {
+    if (key.dtype < 1000 && key.op < 1000) key_ = &key;
+  }
 
   // Carries it out, or begins it where there is a request to give.
   GCCL_Result go(GCCL_Request* request, bool non_blocking) {
@@ -96,7 +111,7 @@ constexpr GCCL_Op kNone = Builder::kNoOp;
 
 // A small blocking call that repeats the one before: true when it is done, with its result.
 inline bool again(Communicator& c, const Communicator::Key& key, const void* in, void* out, bool non_blocking, GCCL_Result* result) {
-  if (non_blocking || current_group()) return false;
+  if (non_blocking || current_group() || out == GCCL_IN_PLACE) return false;
   bool started = false;
   *result = GCCL_SUCCESS;
   if (c.quick(key, in, out, &started)) return true;
@@ -199,6 +214,7 @@ GCCL_Result allgatherv(const void* sendbuf, void* recvbuf, const size_t* counts,
   w.lengths->me = b.me();
   w.lengths->recv_counts = counts;
   w.lengths->recv_places = places_or_packed(displs, counts, b.n(), &w.lengths->packed_recv);
+  b.blocks("counts", counts, displs);
   w.what.count = checksum(counts, b.n());
   w.call.table = w.lengths.get();
   w.call.counts = [](const void* t, Rank from, Rank) { return Count(lengths(t).recv_counts[from]); };
@@ -219,6 +235,7 @@ GCCL_Result reduce_scatter(const void* sendbuf, void* recvbuf, size_t count, con
   if (counts) {
     w.lengths = std::make_unique<Lengths>();
     w.lengths->recv_counts = counts;
+    b.blocks("counts", counts, nullptr);
     w.what.count = checksum(counts, b.n());
     w.call.table = w.lengths.get();
     w.call.counts = [](const void* t, Rank, Rank to) { return Count(lengths(t).recv_counts[to]); };
@@ -286,6 +303,8 @@ GCCL_Result alltoallv(const void* sendbuf, const size_t* sendcounts, const size_
     const Lengths& x = lengths(t);
     return Count(outgoing ? x.send_places[peer] : x.recv_places[peer]);
   };
+  if (!in_place) b.blocks("sendcounts", sendcounts, sdispls);
+  b.blocks("recvcounts", recvcounts, rdispls);
   if (l.send_counts[b.me()] != recvcounts[b.me()])
     b.fail("rank " + std::to_string(b.me()) + " sends itself " + std::to_string(l.send_counts[b.me()]) + " elements and expects " + std::to_string(recvcounts[b.me()]));
   if (!in_place) b.input(sendbuf, "sendbuf", furthest(l.send_counts, l.send_places, b.n()));

@@ -6,7 +6,7 @@
 
 extern "C" {
 
-int GCCL_Get_version(void) { return GCCL_VERSION; }
+int GCCL_Get_version(void) { return GCCL_VERSION_CODE; }
 
 const char* GCCL_Version_string(void) {
   return GCCL_EXPAND(GCCL_VERSION_MAJOR) "." GCCL_EXPAND(GCCL_VERSION_MINOR) "." GCCL_EXPAND(GCCL_VERSION_PATCH);

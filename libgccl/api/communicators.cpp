@@ -136,6 +136,9 @@ GCCL_Result GCCL_Init_ranks(GCCL_Comm* worlds, const int* ranks, int n, const GC
 GCCL_Result GCCL_Finalize(void) {
   auto all = release_all();
   Status first;
+  for (auto& c : all)
+    if (first.ok() && c->under_way())
+      first = Status::error("GCCL_Finalize: operations are under way: wait for them first", GCCL_ERR_INVALID_USAGE);
   // The worlds' ranks wait for each other, so that nobody's last messages are lost; side by side, as they may be ranks of
   // one job. Who has failed is not waited for.
   std::vector<std::thread> threads;
@@ -237,8 +240,8 @@ GCCL_Result GCCL_Abort(GCCL_Comm comm, int code) {
 GCCL_Result GCCL_Get_performance_metrics(GCCL_Comm comm, GCCL_Metrics* metrics) {
   Communicator* const c = communicator_of(comm);
   if (!c) return GCCL_ERR_INVALID_ARGUMENT;
-  if (!metrics || metrics->struct_bytes < sizeof(std::size_t))
-    return failed(wrong(metrics ? "metrics->struct_bytes is too small: set it to sizeof(GCCL_Metrics)" : "metrics is null"));
+  if (!metrics || metrics->struct_bytes < offsetof(GCCL_Metrics, messages_sent))
+    return failed(wrong(metrics ? "metrics->struct_bytes is " + std::to_string(metrics->struct_bytes) + ": set it to sizeof(GCCL_Metrics)" : "metrics is null"));
   c->metrics(metrics);
   return GCCL_SUCCESS;
 }

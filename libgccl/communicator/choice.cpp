@@ -51,7 +51,10 @@ Status Overrides::parse(const std::string& text, Overrides* out) {
   return {};
 }
 
-void choose(const Call& call, std::uint32_t element_bytes, const Setting& setting, const Overrides& overrides, Plan* plan) {
+void choose(const Call& given, std::uint32_t element_bytes, const Setting& setting, const Overrides& overrides, Plan* plan) {
+  // Whether a rank works in place is its own affair, the algorithm is not.
+  Call call = given;
+  call.in_place = false;
   const View& v = setting.view;
   const Rank n = v.all.size;
   const auto named = [&](std::string_view name) { return find_algorithm(call.kind, name); };

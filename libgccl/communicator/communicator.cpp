@@ -14,6 +14,7 @@ constexpr std::uint32_t kPointToPointChannel = kLanesMax;
 constexpr std::uint32_t kChannels = kLanesMax + 1;
 constexpr std::uint64_t kPointToPointCookie = ~std::uint64_t(0);
 constexpr int kDoneAtOnce = 32;
+constexpr std::int64_t kLookAroundNs = 1000000;
 constexpr int kQuickLooks = 4000;  // some ten microseconds
 constexpr std::size_t kTimedBytes = 64 * 1024;  // calls from here on are all timed; of smaller ones each sixteenth
 
@@ -74,18 +75,26 @@ Communicator::~Communicator() {
     std::lock_guard lock(registry_mutex);
     registry().remove(this);
   }
+  const bool dropped = under_way();
+  std::unique_lock lock(lock_);
+  // Callbacks that are due find a communicator that takes nothing more.
+  break_down(Status::error(dropped ? "the communicator was freed while operations were under way" : "the communicator was freed",
+                           GCCL_ERR_INVALID_USAGE), rank(), dropped);
+  run_callbacks(lock);
+}
+
+bool Communicator::under_way() {
   std::lock_guard lock(lock_);
-  if (!queue_.empty() || !transfers_.empty() || !self_sends_.empty() || !self_recvs_.empty())
-    break_down(Status::error("the communicator was freed while operations were under way", GCCL_ERR_INVALID_USAGE), rank(), true);
+  return !(queue_.empty() && transfers_.empty() && self_sends_.empty() && self_recvs_.empty());
 }
 
 Status Communicator::leave() {
   {
-    std::lock_guard lock(lock_);
+    std::unique_lock lock(lock_);
+    run_callbacks(lock);
     if (!broken_.ok()) return {};
-    if (active_.load() > 0 && !(queue_.empty() && transfers_.empty() && self_sends_.empty() && self_recvs_.empty()))
-      return Status::error("operations are under way: wait for them first", GCCL_ERR_INVALID_USAGE);
   }
+  if (under_way()) return Status::error("operations are under way: wait for them first", GCCL_ERR_INVALID_USAGE);
   Work work;
   work.what.kind = std::uint8_t(Collective::barrier);
   work.call.kind = Collective::barrier;
@@ -94,9 +103,33 @@ Status Communicator::leave() {
 
 // ---- Plans ----
 
-std::shared_ptr<Plan> Communicator::plan_for(const Call& call, std::uint32_t element_bytes) {
+const Algorithm* Communicator::chosen(const Call& call, std::uint32_t element_bytes) {
+  std::lock_guard lock(lock_);
+  Plan plan;
+  choose(call, element_bytes, setting_, world_->overrides, &plan);
+  return plan.algorithm;
+}
+
+void Communicator::use_layout(Layout layout) {
+  std::lock_guard lock(lock_);
+  layout_ = std::move(layout);
+  setting_.view = layout_.view(rank());
+  plans_ = {};
+  repeats_ = {};
+}
+
+std::shared_ptr<Plan> Communicator::plan_for(const Work& work) {
+  const Call& call = work.call;
+  const std::uint32_t element_bytes = work.elements.bytes;
   auto plan = std::make_shared<Plan>();
-  choose(call, element_bytes, setting_, world_->overrides, plan.get());
+  if (work.algorithm) {
+    plan->algorithm = work.algorithm;
+    plan->shares = work.slicing.shares;
+    plan->lanes = std::min({work.slicing.lanes, work.slicing.shares, kLanesMax});
+    plan->window = work.slicing.window;
+  } else {
+    choose(call, element_bytes, setting_, world_->overrides, plan.get());
+  }
   if (plan->shares == 1 && (shm_ || size() == 1)) {
     const Share whole{};
     const Count scratch = plan->algorithm->scratch_count(call, setting_.view, whole);
@@ -118,14 +151,16 @@ std::shared_ptr<Plan>& Communicator::plan_of(const Work& work) {
                     .in_place = work.call.in_place,
                     .root = work.call.root,
                     .element_bytes = work.elements.bytes,
-                    .count = work.call.count};
+                    .count = work.call.count,
+                    .algorithm = work.algorithm,
+                    .slicing = work.slicing};
   bool found = false;
   std::shared_ptr<Plan>& plan = plans_.place(shape, &found);
   if (found) {
     ++metrics_.plans_reused;
   } else {
     ++metrics_.plans_built;
-    plan = plan_for(work.call, work.elements.bytes);
+    plan = plan_for(work);
   }
   return plan;
 }
@@ -162,6 +197,7 @@ bool Communicator::quick(const Key& key, const void* input, void* output, bool* 
         ++m.calls;
         m.bytes += w.what.bytes;
       }
+      count(r.plan->program->traffic);
       lock_.unlock();
       return true;
     }
@@ -217,6 +253,7 @@ Status Communicator::run(Work&& work, const Key* key) {
       if (!run_replay(work, *plan, &replay)) return run_on(std::move(work), replay, plan, from_ns, lock);
       conclude(work);
       count(work, from_ns, false);
+      count(plan->program->traffic);
       if (key && work.what.bytes < kTimedBytes) {
         Repeat& r = repeats_[key->kind];
         r.key = *key;
@@ -224,6 +261,7 @@ Status Communicator::run(Work&& work, const Key* key) {
         r.signature = work.what.signature();
         r.work = std::move(work);
       }
+      run_callbacks(lock);
       return {};
     }
   }
@@ -307,7 +345,7 @@ void Communicator::begin(Operation* op) {
   op->started = true;
   Work& w = op->work;
   if (w.lengths) {
-    op->plan = plan_for(w.call, w.elements.bytes);
+    op->plan = plan_for(w);
     ++metrics_.plans_built;
   } else {
     op->plan = plan_of(w);
@@ -371,7 +409,22 @@ void Communicator::count(const Work& w, std::int64_t from_ns, bool failed) {
   ++m.timed;
 }
 
+void Communicator::count(const Traffic& t) {
+  metrics_.messages_sent += t.messages_sent;
+  metrics_.messages_received += t.messages_received;
+  metrics_.bytes_sent += t.bytes_sent;
+  metrics_.bytes_received += t.bytes_received;
+}
+
 void Communicator::finish(Operation* op, Status status) {
+  if (op->replaying && status.ok()) count(op->plan->program->traffic);
+  if (op->flow) count(op->flow->traffic());
+  if (op->work.what.point_to_point() && op->work.what.root != rank() && status.ok()) {
+    Traffic t;
+    (op->work.what.kind == kSendKind ? t.messages_sent : t.messages_received) = 1;
+    (op->work.what.kind == kSendKind ? t.bytes_sent : t.bytes_received) = op->work.what.bytes;
+    count(t);
+  }
   if (op->checks_next) {
     if (status.ok()) compare_checks(op);
   } else {
@@ -487,16 +540,21 @@ bool Communicator::move() {
     }
     port.under_way -= std::uint32_t(n);
     moved |= n > 0;
+    // Whatever happens to their operations below, the port has forgotten them.
     for (int i = 0; i < n; ++i) {
+      if (done[i]->cookie == kPointToPointCookie) {
+        static_cast<Operation*>(done[i]->owner)->transferring = false;
+      } else {
+        static_cast<Flow*>(done[i]->owner)->returned(*done[i]);
+      }
+    }
+    for (int i = 0; i < n && broken_.ok(); ++i) {
       if (done[i]->cookie != kPointToPointCookie) {
-        if (!static_cast<Flow*>(done[i]->owner)->completed(done[i]) && broken_.ok()) {
+        if (!static_cast<Flow*>(done[i]->owner)->completed(done[i]))
           break_down(named(queue_.front()->work, queue_.front()->flow->status()), done[i]->peer, true);
-        }
         continue;
       }
       auto* const op = static_cast<Operation*>(done[i]->owner);
-      op->transferring = false;
-      if (!broken_.ok()) continue;
       if (done[i]->result != GCCL_SUCCESS) {
         break_down(named(op->work, Status::error("it sends " + std::to_string(done[i]->bytes_found) + " bytes (" + text_of_signature(done[i]->signature_found) + ")", done[i]->result)),
                    done[i]->peer, true);
@@ -517,6 +575,13 @@ void Communicator::look_around() {
   if (!broken_.ok()) return;
   if (shm_ && !queue_.empty() && queue_.front()->replaying)
     if (!shm_->healthy(queue_.front()->replay.step().end)) return break_down(reason(shm_->fault()), shm_->fault().peer, true);
+  // What peers say on ports where nothing is due.
+  for (Ports::Port& port : ports_->all()) {
+    if (port.under_way > 0 || !port.state || port.backend->poll(port.state, nullptr, 0) >= 0) continue;
+    GCCL_Fault f{};
+    port.backend->fault(port.state, &f);
+    return break_down(reason(f), f.peer, true);
+  }
   const std::int64_t now = now_ns();
   if (!queue_.empty() && timed_out(*queue_.front(), now)) return;
   for (Operation* op : transfers_)
@@ -592,7 +657,13 @@ bool Communicator::progress() {
   std::unique_lock lock(lock_, std::try_to_lock);
   if (!lock) return false;
   const bool moved = move();
-  if (!moved && active_.load(std::memory_order_relaxed) > 0) look_around();
+  if (!moved && active_.load(std::memory_order_relaxed) > 0) {
+    // Whoever polls comes here a million times a second; looking around asks the operating system about every peer.
+    if (const std::int64_t now = now_ns(); now - looked_around_ns_ >= kLookAroundNs) {
+      looked_around_ns_ = now;
+      look_around();
+    }
+  }
   run_callbacks(lock);
   return moved;
 }
@@ -608,6 +679,12 @@ void Communicator::run_callbacks(std::unique_lock<SpinLock>& lock) {
 }
 
 bool Communicator::wait(Operation* op, std::int64_t timeout_ms, Status* status) {
+  // A request may outlive its communicator: what is done is done.
+  if (op->done.load(std::memory_order_acquire)) {
+    *status = op->status;
+    delete op;
+    return true;
+  }
   Patience patience(world_->crowded);
   const std::int64_t until = timeout_ms < 0 ? 0 : now_ns() + timeout_ms * 1000000;
   while (!op->done.load(std::memory_order_acquire)) {
@@ -652,12 +729,14 @@ bool Communicator::test(Operation* op, Status* status) {
 }
 
 void Communicator::give_up(Operation* op) {
-  std::lock_guard lock(lock_);
-  if (op->done.load(std::memory_order_acquire)) {
-    delete op;
-  } else {
-    op->given_up = true;
+  if (!op->done.load(std::memory_order_acquire)) {
+    std::lock_guard lock(lock_);
+    if (!op->done.load(std::memory_order_acquire)) {
+      op->given_up = true;
+      return;
+    }
   }
+  delete op;
 }
 
 void Communicator::on_complete(Operation* op, GCCL_Completion_function function, void* context) {

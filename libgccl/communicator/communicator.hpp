@@ -69,11 +69,19 @@ class Communicator {
   void on_complete(Operation* op, GCCL_Completion_function function, void* context);
   // What can be done without waiting. True when something moved.
   bool progress();
+  bool under_way();
   bool busy() { return active_.load(std::memory_order_relaxed) > 0; }
 
   // Collective. Null in *out where the color is negative.
   Status split(int color, int key, std::unique_ptr<Communicator>* out);
   Status create(std::span<const int> ranks, std::unique_ptr<Communicator>* out);
+
+  // What run() would use; element_bytes of the call's type.
+  const Algorithm* chosen(const Call& call, std::uint32_t element_bytes);
+  const Layout& layout() const { return layout_; }
+  // Another opinion on which ranks are near each other, for the algorithms. Requires layout.ranks() == size(), the same on
+  // every rank, and no operation under way.
+  void use_layout(Layout layout);
 
   void set_timeout(std::int64_t ms) { timeout_ms_.store(ms, std::memory_order_relaxed); }
   void abort(int code);
@@ -90,7 +98,7 @@ class Communicator {
 
   // All of these with the lock held.
   std::shared_ptr<Plan>& plan_of(const Work& work);
-  std::shared_ptr<Plan> plan_for(const Call& call, std::uint32_t element_bytes);
+  std::shared_ptr<Plan> plan_for(const Work& work);
   bool run_replay(Work& work, Plan& plan, Replay* replay);
   void grow_scratch(const Plan& plan, std::uint32_t element_bytes);
   void enqueue(Operation* op);
@@ -109,6 +117,7 @@ class Communicator {
   Status reason(const GCCL_Fault& fault) const;
   Status named(const Work& work, const Status& why) const;
   void count(const Work& work, std::int64_t from_ns, bool failed);
+  void count(const Traffic& traffic);
   std::vector<std::pair<std::pair<GCCL_Completion_function, void*>, GCCL_Result>> take_callbacks();
   void run_callbacks(std::unique_lock<SpinLock>& lock);
 
@@ -141,6 +150,7 @@ class Communicator {
   std::uint32_t sequence_ = 0;
   std::uint32_t splits_ = 0;
   std::atomic<std::int64_t> timeout_ms_{GCCL_TIMEOUT_NONE};
+  std::int64_t looked_around_ns_ = 0;  // when polls last did
 
   Status broken_;
   std::atomic<bool> abort_asked_{false};

@@ -52,7 +52,12 @@ void Flow::consume(GCCL_Transfer* t, const void* piece, std::uint64_t offset, st
 }
 
 bool Flow::right(const GCCL_Transfer& t) {
-  if (t.result == GCCL_SUCCESS) return true;
+  if (t.result == GCCL_SUCCESS) {
+    const bool sent = tracks_[t.cookie >> 32]->lane.step(Token(t.cookie)).op == Op::send;
+    (sent ? traffic_.messages_sent : traffic_.messages_received) += 1;
+    (sent ? traffic_.bytes_sent : traffic_.bytes_received) += t.bytes;
+    return true;
+  }
   if (!status_.ok()) return false;
   if (t.result == GCCL_ERR_MISMATCH) {
     std::string theirs = text_of_signature(t.signature_found);
@@ -132,7 +137,6 @@ bool Flow::completed(GCCL_Transfer* t) {
   const auto lane = std::uint32_t(t->cookie >> 32);
   const Token token = Token(t->cookie);
   Track& track = *tracks_[lane];
-  track.under_way &= ~(1u << token);
   if (!right(*t)) return false;
   if (track.lane.step(token).op == Op::recv_reduce && !t->consume) {
     track.lane.landed(token);

@@ -34,7 +34,9 @@ class Flow {
   bool start(Lane<Flow>& lane, Token token, const Step& step);
   bool combine(Lane<Flow>& lane, Token token, const Step& step);
 
-  // A transfer whose owner is this flow is complete. False on failure: see status().
+  // A port has returned a transfer whose owner is this flow: completed() follows, unless the flow ends before.
+  void returned(const GCCL_Transfer& t) { tracks_[t.cookie >> 32]->under_way &= ~(1u << Token(t.cookie)); }
+  // It is complete. False on failure: see status().
   bool completed(GCCL_Transfer* t);
   // What became ready without a transfer: call now and then, and before waiting. False as above.
   bool settle();
@@ -42,6 +44,8 @@ class Flow {
   void cancel();
 
   const Status& status() const { return status_; }
+  // What has been sent and received so far.
+  const Traffic& traffic() const { return traffic_; }
   // A peer that is waited for, and what for, in words; false when none is.
   bool awaited(Rank* peer, std::string* what) const;
 
@@ -56,11 +60,12 @@ class Flow {
   };
   static void consume(GCCL_Transfer* t, const void* piece, std::uint64_t offset, std::uint64_t bytes);
   std::byte* at(std::uint32_t lane, const Region& r) const;
-  bool right(const GCCL_Transfer& t);
+  bool right(const GCCL_Transfer& t);  // it counts then
 
   Ports& ports_;
   Work work_;
   Status status_;
+  Traffic traffic_;
   std::vector<std::unique_ptr<Track>> tracks_;
   std::uint32_t unsettled_ = 0;
 };

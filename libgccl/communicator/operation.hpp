@@ -29,6 +29,8 @@ struct Work {
   Call call{};
   Memory memory;
   std::unique_ptr<Lengths> lengths;  // of v-collectives; call.table points to it
+  const Algorithm* algorithm = nullptr;  // asked for, with its slicing; null: the communicator chooses
+  Slicing slicing{};
   bool to_first_block = false;  // reduce_scatter in MPI's place: the result moves to the front at the end
 };
 

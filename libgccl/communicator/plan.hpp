@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "libgccl/algorithms/algorithm.hpp"
+#include "libgccl/algorithms/slicing.hpp"
 #include "libgccl/communicator/program.hpp"
 
 namespace gccl {
@@ -26,6 +27,8 @@ struct Shape {
   std::uint32_t element_bytes;
   std::uint32_t reserved2 = 0;
   Count count;
+  const Algorithm* algorithm = nullptr;  // asked for, with its slicing; null: chosen
+  Slicing slicing{};
   friend bool operator==(const Shape&, const Shape&) = default;
 };
 
@@ -40,6 +43,7 @@ class PlanCache {
     }
     std::uint64_t h = (std::uint64_t(s.kind) << 1 | s.in_place) * 0x9e3779b97f4a7c15 + s.count * 0xbf58476d1ce4e5b9 +
                       (std::uint64_t(s.root) << 32 | s.element_bytes) * 0x94d049bb133111eb;
+    h += reinterpret_cast<std::uintptr_t>(s.algorithm);
     h ^= h >> 29;
     Entry& e = entries_[(h * 0x9e3779b97f4a7c15) >> (64 - kBits)];
     *found = e.plan && e.shape == s;

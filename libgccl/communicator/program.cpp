@@ -54,6 +54,9 @@ std::unique_ptr<Program> Program::compile(Schedule schedule, std::uint32_t eleme
       if (bytes > kMessageBytesMax) return nullptr;
       x.end = port ? port->end(s->peer, 0, s->receives()) : nullptr;
       if (!x.end) return nullptr;
+      Traffic& t = program->traffic;
+      (s->op == Op::send ? t.messages_sent : t.messages_received) += 1;
+      (s->op == Op::send ? t.bytes_sent : t.bytes_received) += bytes;
       if (s->op == Op::send) {
         Load& load = sent[s->peer];
         load.cells += 1;

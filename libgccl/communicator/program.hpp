@@ -17,6 +17,11 @@ struct Memory {
   std::byte* base[4] = {};
 };
 
+// Messages of one rank.
+struct Traffic {
+  std::uint64_t messages_sent = 0, messages_received = 0, bytes_sent = 0, bytes_received = 0;
+};
+
 struct Program {
   struct Step {
     Op op;
@@ -28,6 +33,7 @@ struct Program {
     Count count;
   };
   std::vector<Step> steps;
+  Traffic traffic;
 
   // Null when a peer is beyond shared memory, or a message too long or too many for the pipes. `port` may be null for a
   // single rank.

@@ -35,7 +35,7 @@ Status create_world(const GCCL_Config* config, int rank, std::unique_ptr<Communi
   world->check = flag("GCCL_CHECK");
 
   Card card{};
-  card.version = GCCL_VERSION;
+  card.version = GCCL_VERSION_CODE;
   if (::getrandom(&card.id, sizeof card.id, 0) != ssize_t(sizeof card.id)) card.id = std::uint64_t(now_ns());
   if (start.host.size() >= sizeof card.host)
     return Status::error("the host's name has " + std::to_string(start.host.size()) + " characters: expected at most " + std::to_string(sizeof card.host - 1), GCCL_ERR_INVALID_ARGUMENT);

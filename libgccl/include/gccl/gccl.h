@@ -24,7 +24,7 @@
 #define GCCL_VERSION_MAJOR 0
 #define GCCL_VERSION_MINOR 1
 #define GCCL_VERSION_PATCH 0
-#define GCCL_VERSION (GCCL_VERSION_MAJOR * 10000 + GCCL_VERSION_MINOR * 100 + GCCL_VERSION_PATCH)
+#define GCCL_VERSION_CODE (GCCL_VERSION_MAJOR * 10000 + GCCL_VERSION_MINOR * 100 + GCCL_VERSION_PATCH)
 
 #if defined(__GNUC__)
 #define GCCL_API __attribute__((visibility("default")))
@@ -113,7 +113,7 @@ GCCL_API GCCL_Result GCCL_Init_ranks(GCCL_Comm* worlds, const int* ranks, int n,
  * an error (GCCL_ERR_INVALID_USAGE), and are dropped. */
 GCCL_API GCCL_Result GCCL_Finalize(void);
 
-/* GCCL_VERSION of the library that runs; "0.1.0". */
+/* GCCL_VERSION_CODE of the library that runs; "0.1.0". */
 GCCL_API int GCCL_Get_version(void);
 GCCL_API const char* GCCL_Version_string(void);
 
@@ -249,6 +249,66 @@ GCCL_API GCCL_Result GCCL_Progress(void);
  * returns the first error. For one thread that drives several ranks, and for sends and receives in any order. Nests. */
 GCCL_API GCCL_Result GCCL_Group_start(void);
 GCCL_API GCCL_Result GCCL_Group_end(void);
+
+/* ---- Devices and topology. Local calls that need no GCCL_Init; any thread may make them. ---- */
+
+enum { GCCL_NAME_BYTES = 96, GCCL_DEVICE_CPU = 0, GCCL_DEVICE_GPU = 1 };
+
+/* A thing of this machine that ranks run on. Today: one CPU device for each NUMA node that this process may use. */
+typedef struct GCCL_Device {
+  size_t struct_bytes;    /* set by the caller to sizeof(GCCL_Device) */
+  int32_t kind;           /* GCCL_DEVICE_CPU */
+  int32_t numa, socket;   /* the operating system's numbers; -1: unknown */
+  int32_t cores, threads; /* physical cores, hardware threads */
+  uint64_t memory_bytes;  /* of the NUMA node */
+  char name[GCCL_NAME_BYTES]; /* the processor's model */
+} GCCL_Device;
+
+GCCL_API GCCL_Result GCCL_Device_count(int* count);
+/* device: 0 .. count-1. */
+GCCL_API GCCL_Result GCCL_Device_get(int device, GCCL_Device* info);
+/* Binds the calling thread, and threads that it starts, to the device's cores. */
+GCCL_API GCCL_Result GCCL_Device_bind(int device);
+/* The device that the calling thread is bound to; -1 when it may run on several. */
+GCCL_API GCCL_Result GCCL_Device_current(int* device);
+
+/* What a machine or a cluster consists of. The caller owns it and frees it with GCCL_Topology_free; it never changes, so
+ * any number of threads may read it. */
+typedef struct GCCL_Topology_state* GCCL_Topology;
+
+typedef struct GCCL_Topology_device {
+  size_t struct_bytes; /* set by the caller to sizeof(GCCL_Topology_device) */
+  int32_t kind;        /* GCCL_DEVICE_CPU, GCCL_DEVICE_GPU */
+  int32_t node;        /* 0 .. nodes-1 */
+  int32_t numa;        /* number on its node; -1: unknown */
+  int32_t island;      /* devices of one number are joined by the devices' own links (NVLink, xGMI, a processor's bus) */
+  int32_t nic;         /* the nearest, an index for GCCL_Topology_get_nic; -1: none */
+  int32_t rank;        /* as the description says; -1: it does not */
+  char name[GCCL_NAME_BYTES];
+} GCCL_Topology_device;
+
+typedef struct GCCL_Topology_nic {
+  size_t struct_bytes;  /* set by the caller to sizeof(GCCL_Topology_nic) */
+  int32_t node;
+  int32_t index;        /* on its node, from 0: NICs of one index make a rail */
+  int32_t numa;         /* -1: unknown */
+  double bandwidth_GBps; /* one way; 0: unknown */
+  char name[GCCL_NAME_BYTES];
+} GCCL_Topology_nic;
+
+/* This machine: a node with the devices of GCCL_Device_count and its physical network interfaces. */
+GCCL_API GCCL_Result GCCL_Topology_discover(GCCL_Topology* out);
+/* A file: GCCL's cluster description (JSON, docs/formats.md), or the XML that NCCL reads (NCCL_TOPO_FILE) and writes
+ * (NCCL_TOPO_DUMP_FILE). Which of them is told from the first character. */
+GCCL_API GCCL_Result GCCL_Topology_load(const char* path, GCCL_Topology* out);
+/* The same from `bytes` bytes at `text`; `name` stands for the file in error texts, and files that the description names
+ * are relative to its folder. */
+GCCL_API GCCL_Result GCCL_Topology_parse(const char* text, size_t bytes, const char* name, GCCL_Topology* out);
+GCCL_API GCCL_Result GCCL_Topology_counts(GCCL_Topology topology, int* nodes, int* devices, int* nics);
+GCCL_API GCCL_Result GCCL_Topology_get_device(GCCL_Topology topology, int device, GCCL_Topology_device* info);
+GCCL_API GCCL_Result GCCL_Topology_get_nic(GCCL_Topology topology, int nic, GCCL_Topology_nic* info);
+/* Sets *topology to null. */
+GCCL_API GCCL_Result GCCL_Topology_free(GCCL_Topology* topology);
 
 /* ---- Errors and figures ---- */
 

@@ -1,0 +1,85 @@
+#include <cstdlib>
+
+#include "cli/bench_carrier.hpp"
+#include "libgccl/communicator/world.hpp"
+
+namespace gccl::bench {
+namespace {
+
+class NativeCarrier final : public Carrier {
+ public:
+  explicit NativeCarrier(std::unique_ptr<Communicator> c) : comm_(std::move(c)) {}
+  ~NativeCarrier() override {
+    if (const Status s = comm_->leave(); !s.ok()) std::fprintf(stderr, "gccl bench: %s\n", s.text().c_str());
+  }
+
+  std::string name() const override { return comm_->world().start.backends; }
+  Rank ranks() const override { return comm_->size(); }
+  Rank rank() const override { return comm_->rank(); }
+  const Layout& layout() const override { return comm_->layout(); }
+  void use_layout(Layout layout) override { comm_->use_layout(std::move(layout)); }
+  const Algorithm* choose(const Call& call, Dtype dtype) override { return comm_->chosen(call, size_of(dtype)); }
+  std::string grounds() const override { return "auto: the communicator's own choice, with its own shares and lanes"; }
+  Status run(const Algorithm& a, const Call& call, Dtype dtype, Reduction op, const void* input, void* output,
+             const Slicing& slicing, bool as_chosen) override {
+    Work w;
+    w.what = {.kind = std::uint8_t(call.kind), .dtype = GCCL_Dtype(dtype), .op = reduces(call.kind) || call.kind == Collective::reduce_scatterv ? GCCL_Op(op) : -1, .root = call.root, .count = call.count};
+    const Status s = elements_of(w.what.dtype, w.what.op, &w.elements);
+    if (!s.ok()) return s;
+    w.call = call;
+    w.memory.base[std::size_t(Buffer::input)] = static_cast<std::byte*>(const_cast<void*>(input));
+    w.memory.base[std::size_t(Buffer::output)] = static_cast<std::byte*>(output);
+    if (!as_chosen) {
+      w.algorithm = &a;
+      w.slicing = slicing;
+    }
+    return comm_->run(std::move(w));
+  }
+  void barrier() override {
+    Work w;
+    w.what.kind = std::uint8_t(Collective::barrier);
+    w.call.kind = Collective::barrier;
+    hold(comm_->run(std::move(w)));
+  }
+  double max_over_ranks(double value) override { return over_ranks(value, GCCL_FLOAT64, GCCL_MAX); }
+  std::uint64_t sum_over_ranks(std::uint64_t value) override { return over_ranks(value, GCCL_UINT64, GCCL_SUM); }
+  [[noreturn]] void abort() override {
+    comm_->abort(1);
+    std::exit(1);
+  }
+
+ private:
+  template <class T>
+  T over_ranks(T value, GCCL_Dtype dtype, GCCL_Op op) {
+    T result{};
+    Work w;
+    w.what = {.kind = std::uint8_t(Collective::allreduce), .dtype = dtype, .op = op, .count = 1};
+    hold(elements_of(dtype, op, &w.elements));
+    w.call = {.kind = Collective::allreduce, .count = 1};
+    w.memory.base[std::size_t(Buffer::input)] = reinterpret_cast<std::byte*>(&value);
+    w.memory.base[std::size_t(Buffer::output)] = reinterpret_cast<std::byte*>(&result);
+    hold(comm_->run(std::move(w)));
+    return result;
+  }
+  void hold(const Status& s) {
+    if (s.ok()) return;
+    std::fprintf(stderr, "gccl bench: %s\n", s.text().c_str());
+    abort();
+  }
+
+  std::unique_ptr<Communicator> comm_;
+};
+
+}  // namespace
+
+std::unique_ptr<Carrier> native_carrier(const std::string& backends, std::string* error) {
+  GCCL_Config config = GCCL_CONFIG_INIT;
+  if (!backends.empty()) config.backends = backends.c_str();
+  std::unique_ptr<Communicator> c;
+  const Status s = create_world(&config, -1, &c);
+  if (s.ok()) return std::make_unique<NativeCarrier>(std::move(c));
+  *error = s.text();
+  return nullptr;
+}
+
+}  // namespace gccl::bench

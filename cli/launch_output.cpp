@@ -1,0 +1,51 @@
+#include "cli/launch_output.hpp"
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+namespace gccl::launch {
+namespace {
+
+// A reader that went away takes no more; the job goes on.
+void write_all(int fd, const std::string& text) {
+  for (std::size_t done = 0; done < text.size();) {
+    const ssize_t n = write(fd, text.data() + done, text.size() - done);
+    if (n >= 0) {
+      done += std::size_t(n);
+    } else if (errno == EAGAIN) {
+      pollfd p{fd, POLLOUT, 0};
+      poll(&p, 1, -1);
+    } else if (errno != EINTR) {
+      return;
+    }
+  }
+}
+
+}  // namespace
+
+bool TaggedStream::drain(int from) {
+  char buffer[16384];
+  const ssize_t n = read(from, buffer, sizeof buffer);
+  if (n < 0) return errno == EAGAIN || errno == EINTR;
+  pending_.append(buffer, std::size_t(n));
+  put_lines(n == 0);
+  return n > 0;
+}
+
+void TaggedStream::put_lines(bool all) {
+  std::string text;
+  std::size_t at = 0;
+  while (at < pending_.size()) {
+    const std::size_t newline = pending_.find('\n', at);
+    const std::size_t end = newline == pending_.npos ? pending_.size() : newline;
+    if (newline == pending_.npos && !all && end - at < kLineBytesMax) break;
+    text += tag_ + pending_.substr(at, end - at) + "\n";
+    at = newline == pending_.npos ? end : end + 1;
+  }
+  pending_.erase(0, at);
+  write_all(to_, text);
+}
+
+}  // namespace gccl::launch

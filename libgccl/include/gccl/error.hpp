@@ -1,0 +1,36 @@
+// What goes wrong in a GCCL call, as an exception.
+//
+// All of GCCL's C++ interface is header-only over the C functions of gccl.h and lives in namespace gccl::api, which is
+// inline: users write gccl::Communicator, and nothing here shares a symbol with the library's own types in gccl. A file
+// that includes both, such as a test that looks inside, includes the library's headers first and says gccl::api where
+// both have a name.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+#include "gccl/gccl.h"
+
+namespace gccl {
+inline namespace api {
+
+// Every failure of the C++ interface: the code, and in what() which rank, operation and peer were concerned and what to
+// check.
+class Error : public std::runtime_error {
+ public:
+  Error(GCCL_Result result, const std::string& text) : std::runtime_error(text), result_(result) {}
+  GCCL_Result result() const noexcept { return result_; }
+
+ private:
+  GCCL_Result result_;
+};
+
+// Throws what the last call of this thread was about, unless it succeeded.
+inline void check(GCCL_Result result) {
+  if (result == GCCL_SUCCESS) return;
+  const std::string text = GCCL_Last_error();
+  throw Error(result, text.empty() ? GCCL_Error_string(result) : text);
+}
+
+}  // namespace api
+}  // namespace gccl

@@ -1,0 +1,208 @@
+// NCCL's topology XML (NCCL, src/graph/xml.cc and topo.cc): <system> holds a <cpu> for each NUMA node, that holds nested
+// <pci> devices, and those a <gpu> with its <nvlink>s, or a <nic> with a <net> for each port.
+#include <algorithm>
+#include <charconv>
+#include <cctype>
+#include <map>
+#include <pugixml.hpp>
+
+#include "gccl/gccl.h"
+#include "libgccl/topology/description.hpp"
+#include "libgccl/topology/islands.hpp"
+
+namespace gccl::topology {
+namespace {
+
+using pugi::xml_node;
+
+constexpr std::size_t kDepthMax = 64;        // of nested <pci>
+constexpr std::size_t kThingsMax = 1u << 14;  // GPUs and ports: each is compared with each
+constexpr double kUnknownSpeedMbps = 10000;  // NCCL's, where a port does not say
+constexpr double kMbpsPerGBps = 8000;
+// What an NVLink ends at, by PCI class (NCCL's table): 0x03.... a GPU, and these two.
+constexpr std::string_view kNvSwitchClass = "0x068000", kCpuClass = "0x068001";
+
+struct Wrong {
+  std::string text;
+};
+
+// The elements around a thing, outermost (the <cpu>) first: how near two things are is how many they share.
+using Path = std::vector<std::size_t>;
+
+std::size_t shared(const Path& a, const Path& b) {
+  const std::size_t n = std::min(a.size(), b.size());
+  return std::size_t(std::mismatch(a.begin(), a.begin() + std::ptrdiff_t(n), b.begin()).first - a.begin());
+}
+
+class Reader {
+ public:
+  Reader(std::string_view text, const std::string& file) : text_(text), file_(file) {}
+
+  Description read() {
+    pugi::xml_document document;
+    const auto parsed = document.load_buffer(text_.data(), text_.size());
+    if (!parsed) fail(parsed.offset, std::string("is not XML: ") + parsed.description());
+    const xml_node system = document.document_element();
+    if (system.name() != std::string_view("system"))
+      fail(system.offset_debug(), std::string("found <") + system.name() + ">, expected <system>");
+    for (const xml_node cpu : system.children("cpu")) read_cpu(cpu);
+    if (gpus_.empty() && d_.nics.empty()) fail(system.offset_debug(), "<system> has neither a <gpu> nor a <net>");
+    sort_by_node();
+    join_islands();
+    assign_nics();
+    for (Gpu& g : gpus_) d_.devices.push_back(std::move(g.device));
+    return std::move(d_);
+  }
+
+ private:
+  struct Gpu {
+    Device device;
+    Path path;
+    std::string busid;
+    xml_node element;
+  };
+  struct Port {
+    Nic nic;
+    Path path;
+  };
+
+  [[noreturn]] void fail(std::ptrdiff_t offset, const std::string& what) const {
+    const auto end = text_.begin() + std::clamp<std::ptrdiff_t>(offset, 0, std::ptrdiff_t(text_.size()));
+    throw Wrong{file_ + ":" + std::to_string(1 + std::count(text_.begin(), end, '\n')) + ": " + what};
+  }
+
+  // A whole number; `otherwise` where the attribute is absent.
+  int integer(const xml_node& e, const char* name, int otherwise) const {
+    const pugi::xml_attribute a = e.attribute(name);
+    if (!a) return otherwise;
+    const std::string_view value = a.value();
+    int number = 0;
+    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+    if (error != std::errc() || end != value.data() + value.size())
+      fail(e.offset_debug(), std::string("<") + e.name() + "> has " + name + "=\"" + a.value() +
+                                 "\", expected a whole number");
+    return number;
+  }
+
+  static std::string lower(const char* text) {
+    std::string s = text;
+    for (char& c : s) c = char(std::tolower(static_cast<unsigned char>(c)));
+    return s;
+  }
+
+  void read_cpu(const xml_node& cpu) {
+    // One file may describe several hosts (multi-node NVLink): each has its hash.
+    const auto [host, unseen] = nodes_.try_emplace(cpu.attribute("host_hash").value(), d_.nodes);
+    if (unseen) ++d_.nodes;
+    Path path;
+    read_inside(cpu, host->second, integer(cpu, "numaid", -1), path);
+  }
+
+  void read_inside(const xml_node& parent, int node, int numa, Path& path) {
+    if (path.size() >= kDepthMax) fail(parent.offset_debug(), "is nested more than 64 deep");
+    path.push_back(elements_++);
+    for (const xml_node e : parent.children()) {
+      const std::string_view name = e.name();
+      if (gpus_.size() + ports_.size() > kThingsMax) fail(e.offset_debug(), "more than 16384 GPUs and network ports");
+      if (name == "pci" || name == "nic") {
+        read_inside(e, node, numa, path);
+      } else if (name == "gpu") {
+        const std::string busid = lower(parent.attribute("busid").value());
+        if (busid.empty()) fail(parent.offset_debug(), std::string("<") + parent.name() + "> around <gpu> has no busid");
+        if (!gpu_at_.try_emplace({node, busid}, 0).second)
+          fail(e.offset_debug(), "a second <gpu> at busid \"" + busid + "\" of one host");
+        const int rank = integer(e, "rank", -1);
+        gpus_.push_back({{.kind = GCCL_DEVICE_GPU,
+                          .node = node,
+                          .numa = std::max(numa, -1),
+                          .rank = std::max(rank, -1),
+                          .name = busid},
+                         path, busid, e});
+      } else if (name == "net") {
+        const int speed = integer(e, "speed", 0);
+        ports_.push_back({{.node = node,
+                           .index = integer(e, "dev", -1),
+                           .numa = std::max(numa, -1),
+                           .bandwidth_GBps = (speed > 0 ? speed : kUnknownSpeedMbps) / kMbpsPerGBps,
+                           .name = e.attribute("name").value()},
+                          path});
+        d_.nics.emplace_back();
+      }
+    }
+    path.pop_back();
+  }
+
+  // Brings hosts whose <cpu>s alternate in the file into order, and numbers ports that have no `dev` in file order.
+  void sort_by_node() {
+    std::stable_sort(gpus_.begin(), gpus_.end(), [](const Gpu& a, const Gpu& b) { return a.device.node < b.device.node; });
+    for (std::size_t i = 0; i < gpus_.size(); ++i) gpu_at_[{gpus_[i].device.node, gpus_[i].busid}] = i;
+    std::vector<int> next(std::size_t(d_.nodes), 0);
+    for (Port& p : ports_) {
+      if (p.nic.index < 0) p.nic.index = next[std::size_t(p.nic.node)];
+      next[std::size_t(p.nic.node)] = std::max(next[std::size_t(p.nic.node)], p.nic.index + 1);
+    }
+    std::stable_sort(ports_.begin(), ports_.end(), [](const Port& a, const Port& b) {
+      return std::pair(a.nic.node, a.nic.index) < std::pair(b.nic.node, b.nic.index);
+    });
+    for (std::size_t i = 0; i < ports_.size(); ++i) d_.nics[i] = ports_[i].nic;
+  }
+
+  // GPUs linked to one another, and those of a host that are linked to NVSwitches: NCCL takes these for one.
+  void join_islands() {
+    Islands islands(gpus_.size() + std::size_t(d_.nodes));
+    for (std::size_t i = 0; i < gpus_.size(); ++i) {
+      const int node = gpus_[i].device.node;
+      for (const xml_node link : gpus_[i].element.children()) {
+        if (link.name() != std::string_view("nvlink") && link.name() != std::string_view("xgmi")) continue;
+        const std::string to = lower(link.attribute("tclass").value());
+        if (to == kCpuClass) continue;
+        const auto peer = gpu_at_.find({node, lower(link.attribute("target").value())});
+        if (to == kNvSwitchClass)
+          islands.join(i, gpus_.size() + std::size_t(node));
+        else if (peer != gpu_at_.end())
+          islands.join(i, peer->second);
+      }
+    }
+    int count;
+    const std::vector<int> numbers = islands.numbers(gpus_.size(), &count);
+    for (std::size_t i = 0; i < gpus_.size(); ++i) gpus_[i].device.island = numbers[i];
+  }
+
+  // Each GPU gets the NIC that shares most with it; where several do, the GPUs that they are nearest to take turns.
+  void assign_nics() {
+    std::map<std::vector<std::size_t>, std::size_t> turns;
+    for (Gpu& g : gpus_) {
+      std::vector<std::size_t> nearest;
+      std::size_t best = 0;
+      for (std::size_t i = 0; i < ports_.size(); ++i) {
+        if (ports_[i].nic.node != g.device.node) continue;
+        const std::size_t common = shared(g.path, ports_[i].path);
+        if (common > best) best = common, nearest.clear();
+        if (common == best) nearest.push_back(i);
+      }
+      if (!nearest.empty()) g.device.nic = int(nearest[turns[nearest]++ % nearest.size()]);
+    }
+  }
+
+  std::string_view text_;
+  const std::string& file_;
+  Description d_;
+  std::map<std::string, int> nodes_;  // by host_hash
+  std::size_t elements_ = 0;
+  std::vector<Gpu> gpus_;
+  std::vector<Port> ports_;
+  std::map<std::pair<int, std::string>, std::size_t> gpu_at_;  // by node and busid
+};
+
+}  // namespace
+
+Status read_nccl_xml(std::string_view text, const std::string& file, Description* out) {
+  try {
+    *out = Reader(text, file).read();
+    return {};
+  } catch (const Wrong& w) {
+    return Status::error(w.text, GCCL_ERR_INVALID_ARGUMENT);
+  }
+}
+
+}  // namespace gccl::topology
