@@ -19,8 +19,8 @@ constexpr const char* kScript =
     "while IFS= read -r line && [ \"$line\" != . ]; do eval \"export $line\"; done; "
     "cd \"$GCCL_LAUNCH_FOLDER\" || exit 125; unset GCCL_LAUNCH_FOLDER; "
     "exec 3<&0; setsid \"$@\" </dev/null 3<&- & rank=$!; "
-    "{ while IFS= read -r name; do kill -\"$name\" -- -$rank; done <&3; kill -KILL -- -$rank; } >/dev/null 2>&1 & watch=$!; "
-    "exec 3<&-; wait $rank; code=$?; kill -KILL $watch -- -$rank 2>/dev/null; exit $code";
+    "{ while IFS= read -r name; do kill -s \"$name\" -- -$rank; done <&3; kill -s KILL -- -$rank; } >/dev/null 2>&1 & watch=$!; "
+    "exec 3<&-; wait $rank; code=$?; kill -s KILL -- $watch -$rank 2>/dev/null; exit $code";
 
 }  // namespace
 

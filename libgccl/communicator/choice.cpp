@@ -51,19 +51,47 @@ Status Overrides::parse(const std::string& text, Overrides* out) {
   return {};
 }
 
+namespace {
+
+// In shared memory a rank reads what it needs from whoever has it, so few ranks do best without going round: one step, and
+// no byte is moved twice. Null where the closed forms are to decide.
+const Algorithm* in_shared_memory(Collective kind, double bytes, Rank n) {
+  const auto named = [kind](std::string_view name) { return find_algorithm(kind, name); };
+  const bool few = n <= 8;
+  switch (kind) {
+    // Every rank reads and adds all vectors; long ones are worth a second step.
+    case Collective::allreduce:
+      if (few && bytes * (n - 1) <= 256 * 1024) return named("direct");
+      return n <= 256 && bytes >= 64 * 1024 ? named("pairwise") : nullptr;
+    case Collective::broadcast: return few ? named("direct") : nullptr;
+    case Collective::reduce: return few && bytes * (n - 1) <= 64 * 1024 ? named("direct") : nullptr;
+    case Collective::allgather: return few || bytes >= 16 * 1024 ? named("direct") : nullptr;
+    case Collective::allgatherv: return few ? named("direct") : nullptr;
+    case Collective::reduce_scatter:
+    case Collective::reduce_scatterv: return few || bytes >= 16 * 1024 ? named("pairwise") : nullptr;
+    case Collective::alltoall: return few || bytes >= 1024 ? named("pairwise") : nullptr;
+    case Collective::gather:
+    case Collective::scatter: return few || bytes >= 16 * 1024 ? named("linear") : nullptr;
+    case Collective::barrier: return few ? named("direct") : nullptr;
+    default: return nullptr;
+  }
+}
+
+}  // namespace
+
 void choose(const Call& given, std::uint32_t element_bytes, const Setting& setting, const Overrides& overrides, Plan* plan) {
   // Whether a rank works in place is its own affair, the algorithm is not.
   Call call = given;
   call.in_place = false;
-  const View& v = setting.view;
+  const View& v = setting.first;
   const Rank n = v.all.size;
-  const auto named = [&](std::string_view name) { return find_algorithm(call.kind, name); };
   const double bytes = double(call.count) * element_bytes;
   plan->shares = plan->lanes = 1;
   plan->window = 16;
   plan->algorithm = overrides.of(call.kind);
   if (plan->algorithm && !plan->algorithm->can(call, v)) plan->algorithm = nullptr;
-  if (!plan->algorithm && call.kind == Collective::alltoallv) plan->algorithm = named("pairwise");
+  if (!plan->algorithm && call.kind == Collective::alltoallv) plan->algorithm = find_algorithm(call.kind, "pairwise");
+  if (!plan->algorithm && setting.shared_memory) plan->algorithm = in_shared_memory(call.kind, bytes, n);
   if (!plan->algorithm) {
     CostModel m = setting.shared_memory ? shared_memory_model() : network_model();
     m.element_bytes = element_bytes;
@@ -72,18 +100,16 @@ void choose(const Call& given, std::uint32_t element_bytes, const Setting& setti
   if (n <= 1) return;
 
   // Shares keep what one step leaves behind in the caches for the next one, and let the steps of a chain overlap.
-  const bool blocks = call.kind == Collective::allgather || call.kind == Collective::reduce_scatter ||
-                      call.kind == Collective::alltoall;
-  const double whole = blocks ? bytes * n : bytes;
   double share_bytes = 0;
   if (setting.shared_memory) {
-    if (call.kind == Collective::allreduce) share_bytes = 1 << 20;
-    if (call.kind == Collective::broadcast || call.kind == Collective::reduce) share_bytes = 1 << 20;
+    if (call.kind == Collective::allreduce) share_bytes = 4 << 20;
+    if (call.kind == Collective::reduce) share_bytes = 1 << 20;
+    if (call.kind == Collective::broadcast && plan->algorithm->name != "direct") share_bytes = 1 << 20;
   } else if (call.kind == Collective::allreduce || call.kind == Collective::broadcast || call.kind == Collective::reduce) {
     share_bytes = 1 << 20;
     plan->lanes = 2;
   }
-  if (share_bytes > 0) plan->shares = Count(std::clamp(whole / share_bytes, 1.0, 4096.0));
+  if (share_bytes > 0) plan->shares = Count(std::clamp(bytes / share_bytes, 1.0, 4096.0));
   plan->lanes = std::min<Count>({plan->lanes, plan->shares, kLanesMax});
 }
 

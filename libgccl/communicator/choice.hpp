@@ -10,7 +10,8 @@ namespace gccl {
 
 // What the communicator is like.
 struct Setting {
-  View view;
+  View view;   // the rank's own
+  View first;  // rank 0's, by which all ranks choose: nodes of unlike size look unlike from each of them
   bool shared_memory = false;  // every peer of every rank is reached through it
 };
 

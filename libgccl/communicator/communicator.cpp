@@ -56,6 +56,7 @@ Status Communicator::create(std::shared_ptr<World> world, Members members, Excha
   const Status s = Ports::connect(*c->world_->wires, spec, exchange, c->world_->start.start_timeout_ms, &c->ports_);
   if (!s.ok()) return s;
   c->setting_.view = c->layout_.view(c->rank());
+  c->setting_.first = c->layout_.view(0);
   // Every rank knows this of every other one: a backend that serves all others of one rank and node serves them all.
   const Ports::Port* shm = c->ports_->of(shm_backend());
   if (shm && shm->peers == c->size() - 1) {
@@ -114,6 +115,7 @@ void Communicator::use_layout(Layout layout) {
   std::lock_guard lock(lock_);
   layout_ = std::move(layout);
   setting_.view = layout_.view(rank());
+  setting_.first = layout_.view(0);
   plans_ = {};
   repeats_ = {};
 }

@@ -53,6 +53,10 @@ Status Machine::load() {
   if (hwloc_topology_init(&t) != 0) return refused("hwloc cannot be started");
   topology_.reset(t);
   hwloc_topology_set_io_types_filter(t, HWLOC_TYPE_FILTER_KEEP_IMPORTANT);
+  // Linux's own component finds the network interfaces. libpciaccess leaks what it reads, and the others start the
+  // drivers of cards that are not asked for.
+  for (const char* component : {"pci", "opencl", "cuda", "nvml", "rsmi", "levelzero", "gl"})
+    hwloc_topology_set_components(t, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, component);
   if (hwloc_topology_load(t) != 0) return refused("hwloc cannot read this machine's topology");
   read_cpus();
   if (cpus_.empty()) return Status::error("hwloc found no processor that this process may use", GCCL_ERR_SYSTEM);

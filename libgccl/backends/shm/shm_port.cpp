@@ -256,6 +256,12 @@ bool Port::advance_receive(End& e, GCCL_Transfer* t) {
 
 bool Port::fetch(End& e, GCCL_Transfer* t, std::uint64_t from) {
   Neighbour& n = neighbour(e);
+  // A peer that gives up takes back what it has lent, and says so before: what is read until then is good.
+  const auto lent_still = [&] {
+    std::atomic_thread_fence(std::memory_order_acquire);
+    return n.segment->header().fault_state.load(std::memory_order_relaxed) == 0 || (heard_fault(n), false);
+  };
+  if (!lent_still()) return false;
   const std::uint64_t rest = t->bytes - t->backend[0];
   const bool past = t->bytes >= kPastCaches;
   from += t->backend[0];
@@ -274,13 +280,20 @@ bool Port::fetch(End& e, GCCL_Transfer* t, std::uint64_t from) {
     } else {
       std::memcpy(to, there, bytes);
     }
+    if (!lent_still()) return false;
   } else {
     if (!read_memory_of(n.segment->header().owner_pid, from, direct ? to : piece_.get(), bytes)) {
       const int error = errno;
-      fail(error == ESRCH ? GCCL_ERR_PEER_LOST : GCCL_ERR_SYSTEM, e.peer,
-           std::string("cannot read its memory: ") + std::strerror(error));
+      if (!lent_still()) return false;
+      const std::uint32_t pid = n.segment->header().owner_pid;
+      if (process_start(pid) != n.segment->header().owner_start) {
+        fail(GCCL_ERR_PEER_LOST, e.peer, "its process (" + std::to_string(pid) + ") has died");
+      } else {
+        fail(GCCL_ERR_SYSTEM, e.peer, "cannot read the memory of rank " + std::to_string(e.peer) + ": " + std::strerror(error));
+      }
       return false;
     }
+    if (!lent_still()) return false;
     if (t->consume) {
       t->consume(t, piece_.get(), t->backend[0], bytes);
     } else if (past) {
@@ -341,17 +354,21 @@ void Port::fail(int result, Rank peer, const std::string& text) {
   std::snprintf(fault_.text, sizeof fault_.text, "%s", text.c_str());
 }
 
+// True when the neighbour has said why it gave up; then so does this port.
+bool Port::heard_fault(Neighbour& n) {
+  Header& h = n.segment->header();
+  if (h.fault_state.load(std::memory_order_acquire) != 2) return false;
+  fault_ = h.fault;
+  fault_.text[sizeof fault_.text - 1] = 0;
+  failed_ = true;
+  return true;
+}
+
 bool Port::healthy(const End* waiting) {
   for (Neighbour& n : neighbours_) {
     if (!n.segment || failed_) continue;
     Header& h = n.segment->header();
-    if (h.fault_state.load(std::memory_order_acquire) == 2) {
-      GCCL_Fault f = h.fault;
-      f.text[sizeof f.text - 1] = 0;
-      failed_ = true;
-      fault_ = f;
-      return false;
-    }
+    if (heard_fault(n)) return false;
     const auto missing = [&n](const End& e) { return e.peer == n.rank && !(e.receives && e.reader.peek()); };
     const auto missed = [&] {
       return (waiting && missing(*waiting)) || std::any_of(active_.begin(), active_.end(), [&](End* e) { return missing(*e); });

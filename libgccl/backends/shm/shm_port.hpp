@@ -66,6 +66,7 @@ class Port {
   bool fetch(End& e, GCCL_Transfer* t, std::uint64_t from);
   void list(End& e);
   void fail(int result, Rank peer, const std::string& text);
+  bool heard_fault(Neighbour& n);
   Neighbour& neighbour(const End& e) { return neighbours_[place_[e.peer]]; }
 
   Rank rank_ = 0;

@@ -1,5 +1,6 @@
 #include "libgccl/backends/tcp/port.hpp"
 
+#include <sched.h>
 #include <sys/epoll.h>
 
 #include <cassert>
@@ -16,6 +17,10 @@ constexpr std::chrono::milliseconds kDialLimit{500};
 // Up to as many active links, trying each is cheaper than asking.
 constexpr std::size_t kTriedMax = 16;
 constexpr std::uint32_t kPollsPerLook = 1024;
+// Processors given up while a link connects.
+constexpr std::uint32_t kYields = 2000;
+// In larger communicators most links are never used.
+constexpr std::uint32_t kDialledAtOnceMax = 16;
 // How long after its connection ended a peer's abort may still arrive.
 constexpr std::chrono::milliseconds kLastWords{200};
 
@@ -45,7 +50,7 @@ Status Port::open() {
                        GCCL_ERR_INVALID_USAGE);
 }
 
-Status Port::connect(const void* addresses, std::uint8_t* reaches) {
+Status Port::connect(const GCCL_Port_spec& spec, const void* addresses, std::uint8_t* reaches) {
   const auto* at = static_cast<const std::byte*>(addresses);
   for (std::uint32_t r = 0; r < self_.size; ++r, at += GCCL_BACKEND_ADDRESS_BYTES) {
     PortAddress peer;
@@ -57,6 +62,10 @@ Status Port::connect(const void* addresses, std::uint8_t* reaches) {
     peer.addresses = connector_->address().candidates(peer);
     peers_[r] = std::move(peer);
     reaches[r] = 1;
+    // Handshakes with other nodes take several round trips: better now, while the ranks are still meeting.
+    if (self_.size > kDialledAtOnceMax || spec.node[r] == spec.node[self_.rank] || !dials(r)) continue;
+    auto& link = links_[std::size_t(r) * self_.channels] = std::make_unique<Link>(r, 0);
+    dial(*link);
   }
   return {};
 }
@@ -66,7 +75,7 @@ Link* Port::link_for(GCCL_Transfer* t) {
   auto& link = links_[std::size_t(t->peer) * self_.channels + t->channel];
   if (!link) {
     link = std::make_unique<Link>(t->peer, t->channel);
-    dial(*link);
+    if (dials(t->peer)) dial(*link);
   }
   link->ready = true;
   activate(link.get());
@@ -76,15 +85,15 @@ Link* Port::link_for(GCCL_Transfer* t) {
 void Port::activate(Link* link) {
   if (std::exchange(link->active, true)) return;
   active_.push_back(link);
-  unconnected_ += !link->connected();
+  if (link->connected()) return;
+  ++unconnected_;
+  yields_left_ = kYields;
+  Clock::time_point& since = waiting_since_[link->peer()];
+  if (!dials(link->peer()) && since == Clock::time_point()) since = Clock::now();
 }
 
 void Port::dial(const Link& link) {
   const std::uint32_t peer = link.peer();
-  if (self_.world_rank[self_.rank] > self_.world_rank[peer]) {
-    if (waiting_since_[peer] == Clock::time_point()) waiting_since_[peer] = Clock::now();
-    return;
-  }
   const unsigned streams =
       streams_for(connector_->settings(), peers_[peer].host == connector_->address().host);
   std::vector<Call::Target> targets(streams);
@@ -105,7 +114,12 @@ void Port::dial(const Link& link) {
 
 // A peer that should dial and does not: is it there? The watch is a connection of its own that ends when the peer does.
 void Port::look_after_peers() {
-  if (++idle_polls_ % kPollsPerLook != 0) return;
+  // The connector's thread may share this processor.
+  if (yields_left_ > 0) {
+    --yields_left_;
+    sched_yield();
+  }
+  if (++polls_unconnected_ % kPollsPerLook != 0) return;
   const Clock::time_point now = Clock::now();
   std::vector<Call::Target> targets;
   for (const Link* link : active_) {

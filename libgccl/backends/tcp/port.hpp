@@ -10,8 +10,8 @@
 
 namespace gccl::tcp {
 
-// Used by one thread at a time, abort() apart. Links connect when they are first used: the lower world rank dials, the
-// higher one waits for it. A few active links are simply tried one by one, which costs 0.2 us each; many are watched by
+// Used by one thread at a time, abort() apart. Links connect when they are first used, in small communicators those to other
+// nodes at once: the lower world rank dials, the higher one waits for it. A few active links are simply tried one by one, which costs 0.2 us each; many are watched by
 // epoll.
 class Port {
  public:
@@ -21,7 +21,7 @@ class Port {
 
   Status open();
   // GCCL_BACKEND_ADDRESS_BYTES for each rank; see GCCL_Backend::connect_port.
-  Status connect(const void* addresses, std::uint8_t* reaches);
+  Status connect(const GCCL_Port_spec& spec, const void* addresses, std::uint8_t* reaches);
 
   bool send(GCCL_Transfer* t);     // true: complete
   void receive(GCCL_Transfer* t);
@@ -35,6 +35,7 @@ class Port {
   void activate(Link* link);
   void fail(const Link& link, const std::string& problem);
   void take_mail();
+  bool dials(std::uint32_t peer) const { return self_.world_rank[self_.rank] < self_.world_rank[peer]; }
   void dial(const Link& link);
   void look_after_peers();
   bool advance(Link* link);
@@ -56,7 +57,7 @@ class Port {
 
   // Links that wait for a peer to dial: should it be dead, nothing would ever tell.
   std::size_t unconnected_ = 0;
-  std::uint32_t idle_polls_ = 0;
+  std::uint32_t polls_unconnected_ = 0, yields_left_ = 0;
   std::vector<Conversation::Clock::time_point> waiting_since_;  // by rank; zero: not waiting, max: being watched
 };
 

@@ -50,8 +50,8 @@ GCCL_Result open_port(void* instance, const GCCL_Port_spec* spec, void** port, v
   });
 }
 
-GCCL_Result connect_port(void* port, const GCCL_Port_spec*, const void* addresses, uint8_t* reaches, char* text) {
-  return guarded(text, [&] { return port_of(port).connect(addresses, reaches); });
+GCCL_Result connect_port(void* port, const GCCL_Port_spec* spec, const void* addresses, uint8_t* reaches, char* text) {
+  return guarded(text, [&] { return port_of(port).connect(*spec, addresses, reaches); });
 }
 
 // Every connection is made by address and authenticated by itself: no names to remove.

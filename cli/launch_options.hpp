@@ -1,0 +1,36 @@
+// What a user may ask of `gccl launch`.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace gccl::launch {
+
+constexpr int kRanksMax = 65536;
+
+struct Options {
+  std::vector<std::string> hosts;  // one entry for each rank; empty strings: this machine
+  bool local = true;
+  std::vector<std::string> program;
+  std::vector<std::pair<std::string, std::string>> environment;
+  std::string secret_file, store;
+  std::string bind;  // "core", "none", or empty: as it fits
+  int port = 0;      // 0: any
+  double timeout_s = 0, grace_s = 2;
+  bool tag = false;
+};
+
+// Instead of options: the help text, or in one line what is wrong.
+struct Help {
+  std::string text;
+};
+struct Wrong {
+  std::string text;
+};
+
+// `args` without program and subcommand. Options end at "--", or at the first word that is none.
+std::variant<Options, Help, Wrong> parse_options(std::vector<std::string> args);
+
+}  // namespace gccl::launch
