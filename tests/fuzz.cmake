@@ -17,3 +17,13 @@ foreach(reader cluster scenario)
     add_test(NAME fuzz_corpus_${reader} COMMAND fuzz_${reader} ${seeds})
   endif()
 endforeach()
+
+# What strangers may send to a port.
+add_executable(fuzz_handshake fuzz/handshake.cpp)
+target_link_libraries(fuzz_handshake PRIVATE gccl_runtime)
+if(GCCL_FUZZ)
+  target_link_options(fuzz_handshake PRIVATE -fsanitize=fuzzer)
+else()
+  target_sources(fuzz_handshake PRIVATE fuzz/replay.cpp)
+  add_test(NAME fuzz_corpus_handshake COMMAND fuzz_handshake ${CMAKE_CURRENT_SOURCE_DIR}/fuzz/corpus/handshake)
+endif()

@@ -1,0 +1,46 @@
+// The GCCL side of MPI's communicators.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <memory>
+
+#include "pmpi/prepare.hpp"
+#include "pmpi/setup.hpp"
+
+namespace gccl::pmpi {
+
+class Later;
+
+// One for each MPI communicator that a collective was called on, kept with it as an attribute.
+struct Communicator {
+  // Connected at the first collective call, on all ranks in the same call.
+  enum class Stage : std::uint8_t { fresh, connecting, ready, failed, retired };
+
+  MPI_Comm mpi = MPI_COMM_NULL;
+  Member me;
+  bool inter = false;
+  std::atomic<Stage> stage{Stage::fresh};
+  GCCL_Comm gccl = GCCL_COMM_NULL;
+  // These with the lock of progress.cpp held.
+  std::unique_ptr<Setup> setup;
+  std::deque<Later*> waiting;  // for the set-up
+  int under_way = 0;           // non-blocking calls
+  bool forgotten = false;      // MPI has freed it
+};
+
+// Null when GCCL does not serve it; *why says why.
+Communicator* find(MPI_Comm comm, Reason* why);
+// Only if it is known already.
+Communicator* find_known(MPI_Comm comm);
+// Of the ranks of one process alone: all MPI communicators of size 1 share it. GCCL_COMM_NULL when there is none.
+GCCL_Comm solo();
+
+// MPI has freed it: its handle may come to stand for another one.
+void forget_handles();
+
+// From now on find() finds nothing: MPI is about to end.
+void stop_finding();
+bool running();
+
+}  // namespace gccl::pmpi

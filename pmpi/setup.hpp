@@ -1,0 +1,71 @@
+// Makes the GCCL communicator that serves an MPI communicator, without ever keeping MPI or the program waiting.
+#pragma once
+
+#include <mpi.h>
+
+#include <condition_variable>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "gccl/gccl.h"
+
+namespace gccl::pmpi {
+
+// The ranks' first collective call may be a non-blocking one, so making the communicator must not block either. A thread
+// runs GCCL_Init, whose all-gather is handed to advance(), which carries it out over MPI on a private duplicate.
+//
+// All ranks go through rounds of one small all-gather, in which each says what it needs next: an all-gather of n bytes,
+// or nothing more, because it is connected or has failed. So they part in agreement, whoever fails.
+class Setup {
+ public:
+  // Collective, in the order of the calls on `comm`; may_block is the same on all ranks. Unless may_block, does not wait
+  // for other ranks; then the duplicate is made by MPI_Comm_idup, which calls the copy functions of the program's
+  // attributes.
+  Setup(MPI_Comm comm, int rank, int size, bool may_block);
+  ~Setup();
+  Setup(const Setup&) = delete;
+  Setup& operator=(const Setup&) = delete;
+
+  // Does what can be done without waiting; MPI calls are made here only. True once every rank is through.
+  bool advance();
+  // Then: the communicator, or GCCL_COMM_NULL on all ranks where it failed on any. error() says why it did here.
+  GCCL_Comm result() const { return agreed_ ? made_ : GCCL_COMM_NULL; }
+  const std::string& error() const { return error_; }
+  // The private duplicate. Freed by the destructor.
+  MPI_Comm duplicate() const { return duplicate_; }
+
+ private:
+  enum class Stage { duplicating, sharing_secret, idle, saying, gathering, over };
+  static constexpr std::int64_t kConnected = -1, kFailed = -2;
+
+  void run();
+  int all_gather(const void* mine, void* all, std::size_t bytes);
+  void answer(int code);
+  bool say();
+  void hear();
+  bool arrived();
+
+  const int rank_, size_;
+  Stage stage_ = Stage::duplicating;
+  MPI_Comm duplicate_ = MPI_COMM_NULL;
+  MPI_Request request_ = MPI_REQUEST_NULL;
+  char secret_[65] = {};
+  std::int64_t said_ = 0;
+  std::vector<std::int64_t> heard_;
+  bool agreed_ = false;
+  std::thread thread_;
+
+  std::mutex mutex_;
+  std::condition_variable answered_;
+  bool asked_ = false, ended_ = false;
+  const void* mine_ = nullptr;
+  void* all_ = nullptr;
+  std::size_t bytes_ = 0;
+  int code_ = 0;
+  GCCL_Comm made_ = GCCL_COMM_NULL;
+  std::string error_;
+};
+
+}  // namespace gccl::pmpi

@@ -1,0 +1,304 @@
+// Collectives that reduce, against MPI's own: every predefined operation on every type that MPI defines it on, and
+// operations of the program's.
+#define DOCTEST_CONFIG_TREAT_CHAR_STAR_AS_STRING
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "tests/pmpi/support.hpp"
+
+namespace gccl::test {
+namespace {
+
+struct Value {
+  const char* name;
+  MPI_Datatype type;
+  // Writes an element that every operation can take without rounding or overflow: r is random.
+  void (*make)(void* at, std::uint64_t r);
+};
+
+template <class T>
+void small(void* at, std::uint64_t r) {
+  const T value = T(1 + r % 2);
+  std::memcpy(at, &value, sizeof value);
+}
+template <class T>
+void truth(void* at, std::uint64_t r) {
+  const T value = T(r % 2);
+  std::memcpy(at, &value, sizeof value);
+}
+template <class T>
+void pair(void* at, std::uint64_t r) {
+  struct {
+    T value;
+    int index;
+  } p{T(r % 3), int(r / 3 % 100)};
+  std::memset(at, 0, sizeof p);
+  std::memcpy(at, &p.value, sizeof p.value);
+  std::memcpy(static_cast<char*>(at) + (reinterpret_cast<char*>(&p.index) - reinterpret_cast<char*>(&p)), &p.index,
+              sizeof p.index);
+}
+template <class T>
+void two(void* at, std::uint64_t r) {
+  const T value[2] = {T(r % 3), T(r / 3 % 100)};
+  std::memcpy(at, value, sizeof value);
+}
+// Small enough that products of eight are exact in a float.
+template <class T>
+void complex(void* at, std::uint64_t r) {
+  const T value[2] = {T(r % 3), T(r / 3 % 3)};
+  std::memcpy(at, value, sizeof value);
+}
+template <class T>
+void long_double(void* at, std::uint64_t r) {
+  T value = T(1 + r % 2);
+  std::memset(at, 0, sizeof value);
+  std::memcpy(at, &value, 10);  // the rest is padding, which nobody promises to move
+}
+
+const Value kValues[] = {
+    {"signed char", MPI_SIGNED_CHAR, small<signed char>}, {"unsigned char", MPI_UNSIGNED_CHAR, small<unsigned char>},
+    {"char", MPI_CHAR, small<char>}, {"short", MPI_SHORT, small<short>},
+    {"unsigned short", MPI_UNSIGNED_SHORT, small<unsigned short>}, {"int", MPI_INT, small<int>},
+    {"unsigned", MPI_UNSIGNED, small<unsigned>}, {"long", MPI_LONG, small<long>},
+    {"unsigned long", MPI_UNSIGNED_LONG, small<unsigned long>}, {"long long", MPI_LONG_LONG, small<long long>},
+    {"unsigned long long", MPI_UNSIGNED_LONG_LONG, small<unsigned long long>}, {"int8_t", MPI_INT8_T, small<std::int8_t>},
+    {"uint16_t", MPI_UINT16_T, small<std::uint16_t>}, {"int32_t", MPI_INT32_T, small<std::int32_t>},
+    {"uint64_t", MPI_UINT64_T, small<std::uint64_t>}, {"aint", MPI_AINT, small<MPI_Aint>},
+    {"offset", MPI_OFFSET, small<MPI_Offset>}, {"count", MPI_COUNT, small<MPI_Count>}, {"float", MPI_FLOAT, small<float>},
+    {"double", MPI_DOUBLE, small<double>}, {"long double", MPI_LONG_DOUBLE, long_double<long double>},
+    {"byte", MPI_BYTE, small<unsigned char>}, {"bool", MPI_C_BOOL, truth<bool>}, {"C++ bool", MPI_CXX_BOOL, truth<bool>},
+    {"float complex", MPI_C_FLOAT_COMPLEX, complex<float>}, {"double complex", MPI_C_DOUBLE_COMPLEX, complex<double>},
+    {"C++ double complex", MPI_CXX_DOUBLE_COMPLEX, complex<double>}, {"float, int", MPI_FLOAT_INT, pair<float>},
+    {"double, int", MPI_DOUBLE_INT, pair<double>}, {"long, int", MPI_LONG_INT, pair<long>},
+    {"int, int", MPI_2INT, two<int>}, {"short, int", MPI_SHORT_INT, pair<short>}, {"INTEGER", MPI_INTEGER, small<int>},
+    {"REAL", MPI_REAL, small<float>}, {"DOUBLE PRECISION", MPI_DOUBLE_PRECISION, small<double>},
+    {"LOGICAL", MPI_LOGICAL, truth<int>}, {"COMPLEX", MPI_COMPLEX, complex<float>}};
+
+struct Operation {
+  const char* name;
+  MPI_Op op;
+};
+const Operation kOperations[] = {{"sum", MPI_SUM}, {"prod", MPI_PROD}, {"max", MPI_MAX}, {"min", MPI_MIN},
+                                 {"land", MPI_LAND}, {"lor", MPI_LOR}, {"lxor", MPI_LXOR}, {"band", MPI_BAND},
+                                 {"bor", MPI_BOR}, {"bxor", MPI_BXOR}, {"maxloc", MPI_MAXLOC}, {"minloc", MPI_MINLOC}};
+
+bool defined(MPI_Op op, MPI_Datatype type) {
+  char in[64] = {}, inout[64] = {};
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  const bool yes = PMPI_Reduce_local(in, inout, 0, type, op) == MPI_SUCCESS;
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+  return yes;
+}
+
+enum class Kind { allreduce, reduce, reduce_scatter_block, reduce_scatter };
+constexpr Kind kKinds[] = {Kind::allreduce, Kind::reduce, Kind::reduce_scatter_block, Kind::reduce_scatter};
+
+struct Reduction {
+  Kind kind;
+  MPI_Comm comm;
+  int rank, size, count, root;
+  MPI_Datatype type;
+  MPI_Op op;
+  std::vector<int> counts;
+
+  std::int64_t inputs() const {
+    std::int64_t total = 0;
+    for (const int c : counts) total += c;
+    return kind == Kind::reduce_scatter ? total
+           : kind == Kind::reduce_scatter_block ? std::int64_t(count) * size
+                                                : count;
+  }
+  int results() const {
+    if (kind == Kind::reduce) return rank == root ? count : 0;
+    return kind == Kind::reduce_scatter ? counts[std::size_t(rank)] : count;
+  }
+  int call(const void* send, void* recv) const {
+    switch (kind) {
+      case Kind::allreduce: return MPI_Allreduce(send, recv, count, type, op, comm);
+      case Kind::reduce: return MPI_Reduce(send, recv, count, type, op, root, comm);
+      case Kind::reduce_scatter_block: return MPI_Reduce_scatter_block(send, recv, count, type, op, comm);
+      case Kind::reduce_scatter: return MPI_Reduce_scatter(send, recv, counts.data(), type, op, comm);
+    }
+    return MPI_ERR_OTHER;
+  }
+  int start(const void* send, void* recv, MPI_Request* r) const {
+    switch (kind) {
+      case Kind::allreduce: return MPI_Iallreduce(send, recv, count, type, op, comm, r);
+      case Kind::reduce: return MPI_Ireduce(send, recv, count, type, op, root, comm, r);
+      case Kind::reduce_scatter_block: return MPI_Ireduce_scatter_block(send, recv, count, type, op, comm, r);
+      case Kind::reduce_scatter: return MPI_Ireduce_scatter(send, recv, counts.data(), type, op, comm, r);
+    }
+    return MPI_ERR_OTHER;
+  }
+  int oracle(const void* send, void* recv) const {
+    switch (kind) {
+      case Kind::allreduce: return PMPI_Allreduce(send, recv, count, type, op, comm);
+      case Kind::reduce: return PMPI_Reduce(send, recv, count, type, op, root, comm);
+      case Kind::reduce_scatter_block: return PMPI_Reduce_scatter_block(send, recv, count, type, op, comm);
+      case Kind::reduce_scatter: return PMPI_Reduce_scatter(send, recv, counts.data(), type, op, comm);
+    }
+    return MPI_ERR_OTHER;
+  }
+};
+
+Reduction reduction(Kind kind, const Comm& c, MPI_Datatype type, MPI_Op op, int count, int root) {
+  Reduction r{kind, c.comm, c.rank, c.size, count, root, type, op, {}};
+  if (kind == Kind::reduce_scatter)
+    for (int i = 0; i < c.size; ++i) r.counts.push_back((i + 1) % 3 * count);
+  return r;
+}
+
+std::vector<char> packed(const void* at, int count, MPI_Datatype type) {
+  int bytes = 0, position = 0;
+  MPI_Pack_size(count, type, MPI_COMM_SELF, &bytes);
+  std::vector<char> out(std::size_t(bytes) + 1);
+  if (count > 0) MPI_Pack(at, count, type, out.data(), bytes, &position, MPI_COMM_SELF);
+  out.resize(std::size_t(position));
+  return out;
+}
+
+// `make` fills an element in.
+template <class Make>
+void compare(const Reduction& r, const char* what, Make&& make, bool in_place, Form form, std::uint64_t stream) {
+  if (r.comm == MPI_COMM_NULL) return;
+  MPI_Aint lb, extent;
+  MPI_Type_get_extent(r.type, &lb, &extent);
+  const std::int64_t inputs = r.inputs();
+  Random random(stream * 1000 + std::uint64_t(r.rank));
+  Memory send(r.type, inputs, random), mine(r.type, inputs, random), theirs(r.type, inputs, random);
+  for (std::int64_t i = 0; i < inputs; ++i) {
+    const std::uint64_t value = random.next();
+    for (Memory* m : {&send, &mine, &theirs}) make(static_cast<char*>(m->at()) + i * extent, value);
+  }
+  const bool here = in_place && (r.kind != Kind::reduce || r.rank == r.root);
+  const void* const from = here ? MPI_IN_PLACE : send.at();
+  int faults = 0;
+  if (form == Form::blocking) {
+    faults += r.call(from, mine.at()) != MPI_SUCCESS;
+  } else {
+    std::vector<MPI_Request> requests(1);
+    faults += r.start(from, mine.at(), requests.data()) != MPI_SUCCESS;
+    faults += complete(r.comm, int(stream), requests);
+  }
+  faults += r.oracle(from, theirs.at()) != MPI_SUCCESS;
+  INFO("kind " << int(r.kind) << ", " << what << ", count " << r.count << " on " << r.size << ", rank " << r.rank << ", root "
+               << r.root << (in_place ? ", in place" : "") << (form == Form::blocking ? "" : ", non-blocking")
+               << ", stream " << stream);
+  CHECK(faults == 0);
+  CHECK(packed(mine.at(), r.results(), r.type) == packed(theirs.at(), r.results(), r.type));
+}
+
+TEST_CASE("every predefined operation on every type that MPI defines it on") {
+  auto comms = make_comms();
+  std::uint64_t stream = 300000;
+  for (const Value& v : kValues)
+    for (const Operation& o : kOperations) {
+      if (v.type == MPI_DATATYPE_NULL || !defined(o.op, v.type)) continue;
+      for (const Kind kind : kKinds) {
+        const Comm& c = comms[std::size_t(stream) % 3];
+        const int count = int(stream % 5) * 3;
+        const auto r = reduction(kind, c, v.type, o.op, count, int(stream) % c.size);
+        compare(r, (std::string(v.name) + " " + o.name).c_str(), v.make, stream % 3 == 0,
+                stream % 2 ? Form::blocking : Form::nonblocking, stream);
+        ++stream;
+      }
+    }
+  free_comms(comms);
+}
+
+TEST_CASE("sums on every communicator, of every length") {
+  auto comms = make_comms();
+  std::uint64_t stream = 400000;
+  for (const Comm& c : comms)
+    for (const Kind kind : kKinds)
+      for (const int count : {0, 1, 2, 5, 16, 1000, 70000})
+        for (const bool in_place : {false, true})
+          for (const Form form : {Form::blocking, Form::nonblocking}) {
+            compare(reduction(kind, c, MPI_INT, MPI_SUM, count, c.size - 1), "int sum", small<int>, in_place, form, stream);
+            ++stream;
+          }
+  free_comms(comms);
+}
+
+// ---- The program's own ----
+
+// 2 x 2 matrices of integers modulo a prime: associative, and does not commute.
+void multiply(void* in, void* inout, int* count, MPI_Datatype* type) {
+  MPI_Aint lb, extent;
+  MPI_Type_get_extent(*type, &lb, &extent);
+  for (int k = 0; k < *count; ++k) {
+    int a[4], b[4], c[4];
+    std::memcpy(a, static_cast<char*>(in) + k * extent, sizeof a);
+    std::memcpy(b, static_cast<char*>(inout) + k * extent, sizeof b);
+    for (int i = 0; i < 2; ++i)
+      for (int j = 0; j < 2; ++j) c[2 * i + j] = (a[2 * i] * b[j] + a[2 * i + 1] * b[2 + j]) % 10007;
+    std::memcpy(static_cast<char*>(inout) + k * extent, c, sizeof c);
+  }
+}
+
+// Integers at bytes 4 and 12 of an element: the first sums, of the second the larger.
+void sum_and_larger(void* in, void* inout, int* count, MPI_Datatype* type) {
+  MPI_Aint lb, extent;
+  MPI_Type_get_extent(*type, &lb, &extent);
+  for (int k = 0; k < *count; ++k) {
+    int a[2], b[2];
+    char* const to = static_cast<char*>(inout) + k * extent;
+    std::memcpy(&a[0], static_cast<char*>(in) + k * extent + 4, 4);
+    std::memcpy(&a[1], static_cast<char*>(in) + k * extent + 12, 4);
+    std::memcpy(&b[0], to + 4, 4);
+    std::memcpy(&b[1], to + 12, 4);
+    b[0] += a[0];
+    b[1] = std::max(a[1], b[1]);
+    std::memcpy(to + 4, &b[0], 4);
+    std::memcpy(to + 12, &b[1], 4);
+  }
+}
+
+void four_ints(void* at, std::uint64_t r) {
+  const int v[4] = {int(r % 100), int(r / 100 % 100), int(r / 10000 % 100), int(r / 1000000 % 100)};
+  std::memcpy(at, v, sizeof v);
+}
+void two_ints_apart(void* at, std::uint64_t r) {
+  const int v[2] = {int(r % 100), int(r / 100 % 100)};
+  std::memcpy(static_cast<char*>(at) + 4, &v[0], 4);
+  std::memcpy(static_cast<char*>(at) + 12, &v[1], 4);
+}
+
+TEST_CASE("operations of the program's own, with and without order, on dense types and on types with gaps") {
+  auto comms = make_comms();
+  MPI_Datatype matrix, gaps, inner;
+  MPI_Type_contiguous(4, MPI_INT, &matrix);
+  const int ones[] = {1, 1};
+  const MPI_Aint places[] = {4, 12};
+  const MPI_Datatype ints[] = {MPI_INT, MPI_INT};
+  MPI_Type_create_struct(2, ones, places, ints, &inner);
+  MPI_Type_create_resized(inner, -4, 28, &gaps);
+  MPI_Type_commit(&matrix);
+  MPI_Type_commit(&gaps);
+  std::uint64_t stream = 500000;
+  for (const Comm& c : comms)
+    for (const Kind kind : kKinds)
+      for (const int count : {0, 1, 4, 300})
+        for (const bool in_place : {false, true})
+          for (const Form form : {Form::blocking, Form::nonblocking}) {
+            MPI_Op ordered, on_gaps;
+            MPI_Op_create(multiply, 0, &ordered);
+            MPI_Op_create(sum_and_larger, 1, &on_gaps);
+            compare(reduction(kind, c, matrix, ordered, count, int(stream) % c.size), "matrices", four_ints, in_place, form,
+                    stream);
+            compare(reduction(kind, c, gaps, on_gaps, count, int(stream) % c.size), "gaps", two_ints_apart, in_place, form,
+                    stream);
+            MPI_Op_free(&ordered);
+            MPI_Op_free(&on_gaps);
+            ++stream;
+          }
+  MPI_Type_free(&matrix);
+  MPI_Type_free(&gaps);
+  MPI_Type_free(&inner);
+  free_comms(comms);
+}
+
+}  // namespace
+}  // namespace gccl::test

@@ -1,0 +1,81 @@
+// What the tests of the MPI drop-in share. They run under mpirun with the drop-in preloaded: MPI_* is answered by GCCL,
+// PMPI_* by MPI itself, which is the oracle. Every rank runs the same cases in the same order, and no failure skips a
+// call, so that ranks never wait for one that gave up.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "pmpi/gccl_pmpi.h"
+
+namespace gccl::test {
+
+inline constexpr std::uint64_t kSeed = 20261121;
+
+// Another stream for each number; the same on every rank unless the rank is mixed in.
+class Random {
+ public:
+  explicit Random(std::uint64_t stream) : state_(kSeed * 0x9e3779b97f4a7c15 + stream) {}
+  std::uint64_t next() {
+    std::uint64_t z = state_ += 0x9e3779b97f4a7c15;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+    z = (z ^ z >> 27) * 0x94d049bb133111eb;
+    return z ^ z >> 31;
+  }
+  int below(int n) { return int(next() % std::uint64_t(n)); }
+
+ private:
+  std::uint64_t state_;
+};
+
+struct Comm {
+  std::string name;
+  MPI_Comm comm = MPI_COMM_NULL;
+  int rank = 0, size = 1;
+};
+// World, a duplicate, halves, the reverse, all but one (null on rank 0), self. Freed by free_comms.
+std::vector<Comm> make_comms();
+void free_comms(std::vector<Comm>& comms);
+
+struct Type {
+  std::string name;
+  MPI_Datatype type = MPI_DATATYPE_NULL;
+  int parts = 1;     // how many of `base` have its signature
+  MPI_Datatype base = MPI_DATATYPE_NULL;
+};
+// Predefined ones, and derived ones with gaps, out of order, beginning before or behind their address. Committed; freed by
+// free_types.
+std::vector<Type> make_types();
+void free_types(std::vector<Type>& types);
+
+// Memory for `count` elements of a type, with guards around it; its bytes are random.
+class Memory {
+ public:
+  Memory(MPI_Datatype type, std::int64_t count, Random& random);
+  void* at() { return bytes_.data() + origin_; }
+  bool operator==(const Memory& other) const { return bytes_ == other.bytes_; }
+
+ private:
+  std::vector<unsigned char> bytes_;
+  std::size_t origin_;
+};
+
+// Starts a non-blocking call and completes it, in one of many ways; or makes a blocking one.
+enum class Form { blocking, nonblocking };
+using Start = std::function<int(MPI_Request*)>;
+// Waits in the `way`-th way, alone or among point-to-point requests. Returns the number of faults that it saw.
+int complete(MPI_Comm comm, int way, std::vector<MPI_Request>& requests);
+inline constexpr int kWays = 9;
+
+// Calls that MPI itself had to answer, and why; *which names them.
+std::uint64_t calls_left_to_mpi(std::string* which);
+std::uint64_t calls_answered();
+// How often MPI answered for this reason.
+std::uint64_t calls_left_to_mpi_because(const std::string& reason);
+
+}  // namespace gccl::test

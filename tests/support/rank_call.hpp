@@ -1,0 +1,106 @@
+// One collective call on one rank, with everything that makes it checkable: inputs that every rank can compute, buffers
+// with guards around them, and what the specification says they hold afterwards. Knows gccl.h and nothing behind it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "gccl/gccl.h"
+
+namespace ranks {
+
+enum class Kind : std::uint8_t {
+  broadcast, reduce, allreduce, allgather, allgatherv, reduce_scatter, reduce_scatterv, alltoall, alltoallv, scatter,
+  gather, barrier
+};
+inline constexpr int kKinds = 12;
+const char* name(Kind kind);
+bool combines(Kind kind);
+bool rooted(Kind kind);
+
+// The built-in types and operations.
+inline constexpr GCCL_Dtype kTypes[] = {GCCL_INT8,    GCCL_UINT8,   GCCL_INT32,   GCCL_UINT32,   GCCL_INT64, GCCL_UINT64,
+                                        GCCL_FLOAT16, GCCL_FLOAT32, GCCL_FLOAT64, GCCL_BFLOAT16, GCCL_INT16, GCCL_UINT16};
+inline constexpr GCCL_Op kOps[] = {GCCL_SUM, GCCL_PROD, GCCL_MAX, GCCL_MIN, GCCL_AVG};
+std::size_t bytes_of(GCCL_Dtype dtype);
+
+// A small generator, so that every rank draws the same from the same seed.
+class Random {
+ public:
+  explicit Random(std::uint64_t seed) : state_(seed) {}
+  std::uint64_t next();
+  // 0 .. n-1
+  std::uint64_t below(std::uint64_t n) { return next() % n; }
+
+ private:
+  std::uint64_t state_;
+};
+
+enum class Place : std::uint8_t {
+  apart,
+  in_place,  // GCCL_IN_PLACE
+  same,      // NCCL's addresses, or GCCL_IN_PLACE where gccl.h names none
+  mixed,     // another of these on each rank, where gccl.h lets ranks differ; else apart
+};
+
+struct CallCase {
+  Kind kind = Kind::barrier;
+  GCCL_Dtype dtype = GCCL_FLOAT32;
+  GCCL_Op op = GCCL_SUM;
+  std::size_t count = 0;              // of the v-forms: the longest block
+  int root = 0;
+  Place place = Place::apart;
+  bool displaced = false;             // v-forms that have displacements: with gaps, out of order
+  std::uint64_t seed = 1;             // of values and of the v-forms' lengths
+};
+std::string describe(const CallCase& c, int size);
+// Any case whose buffers stay below about max_bytes on a communicator of this size.
+CallCase random_case(Random& random, int size, std::size_t max_bytes);
+
+class RankCall {
+ public:
+  RankCall(const CallCase& c, int rank, int size);
+  RankCall(const RankCall&) = delete;
+  RankCall& operator=(const RankCall&) = delete;
+
+  GCCL_Result run(GCCL_Comm comm) { return call(comm, nullptr); }
+  GCCL_Result start(GCCL_Comm comm, GCCL_Request* request) { return call(comm, request); }
+  // "" when every byte of every buffer is what it must be; else where and how it differs.
+  std::string verify() const;
+
+ private:
+  // Memory with guards, aligned to the element and to nothing more, and what it must hold in the end.
+  struct Space {
+    std::vector<std::byte> bytes, due;
+    std::vector<bool> any;  // elements that may hold anything; empty: none
+    std::size_t first = 0, element = 1, count = 0;
+    void make(std::size_t elements, std::size_t element_bytes, std::byte filler);
+    std::byte* data() { return bytes.data() + first; }
+    std::string differences(const char* name) const;
+  };
+  GCCL_Result call(GCCL_Comm comm, GCCL_Request* request);
+  Place place_here() const;
+  void prepare();
+  void prepare_combining();
+  std::size_t length(int from, int to) const;  // of the v-forms' blocks
+  std::vector<std::size_t> places(const std::vector<std::size_t>& lengths, int salt) const;
+  std::int64_t value(int rank, std::size_t index) const;
+  std::int64_t combined(std::size_t index) const;
+  // Writes rank's elements index .. index+n-1 to place `at` of the space: as they are now, or as they must be in the end.
+  void now(Space& s, std::size_t at, int rank, std::size_t index, std::size_t n) const;
+  void then(Space& s, std::size_t at, int rank, std::size_t index, std::size_t n) const;
+  void sums(Space& s, std::size_t at, std::size_t index, std::size_t n) const;
+  void anything(Space& s) const;
+
+  CallCase c_;
+  int rank_, size_;
+  std::size_t element_;
+  Space input_, output_;
+  const void* send_ = nullptr;
+  void* recv_ = nullptr;
+  std::vector<std::size_t> send_counts_, recv_counts_, send_places_, recv_places_;
+};
+
+}  // namespace ranks

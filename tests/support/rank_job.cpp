@@ -1,0 +1,190 @@
+#include "tests/support/rank_job.hpp"
+
+#include <doctest/doctest.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+
+extern "C" __attribute__((weak)) int __lsan_do_recoverable_leak_check();
+
+namespace ranks {
+namespace {
+
+std::atomic<int> reports{0};
+
+long long now_ms() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+// The rank's whole life. Never returns.
+[[noreturn]] void live(const Job& job, int rank, const std::string& store, const std::function<void(int)>& body) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // a test that is killed leaves nobody behind
+  for (const char* name : {"GCCL_SECRET", "GCCL_CHECK", "GCCL_ALGORITHM", "GCCL_TIMEOUT_MS", "GCCL_PROGRESS_THREAD"})
+    ::unsetenv(name);
+  ::setenv("GCCL_RANK", std::to_string(rank).c_str(), 1);
+  ::setenv("GCCL_SIZE", std::to_string(job.size).c_str(), 1);
+  ::setenv("GCCL_STORE", ("file://" + store).c_str(), 1);
+  ::setenv("GCCL_BACKENDS", job.backends.c_str(), 1);
+  if (!job.nodes.empty()) {
+    ::setenv("GCCL_SECRET", "known to these ranks alone", 1);  // without one there is nothing but loopback
+    ::setenv("GCCL_HOST", ("node" + std::to_string(job.nodes[std::size_t(rank)])).c_str(), 1);
+  }
+  for (const auto& [name, value] : job.environment) ::setenv(name.c_str(), value.c_str(), 1);
+  try {
+    body(rank);
+  } catch (const std::exception& e) {
+    report(std::string("exception: ") + e.what());
+  }
+  if (__lsan_do_recoverable_leak_check && __lsan_do_recoverable_leak_check()) report("memory was leaked");
+  std::fflush(nullptr);
+  ::_exit(any_reported() ? 1 : 0);
+}
+
+}  // namespace
+
+void report(const std::string& failure) {
+  if (reports.fetch_add(1) >= 10) return;
+  std::printf("FAILED %s\n", failure.c_str());
+  std::fflush(stdout);
+}
+
+bool any_reported() { return reports.load() > 0; }
+
+Running::Running(const Job& job, const std::function<void(int)>& body) : until_ms_(now_ms() + job.limit_s * 1000LL) {
+  char folder[] = "/tmp/gccl-test-XXXXXX";
+  REQUIRE(::mkdtemp(folder) != nullptr);
+  folder_ = folder;
+  std::fflush(nullptr);
+  processes_.resize(std::size_t(job.size));
+  for (int r = 0; r < job.size; ++r) {
+    int ends[2];
+    REQUIRE(::pipe(ends) == 0);
+    const pid_t child = ::fork();
+    REQUIRE(child >= 0);
+    if (child == 0) {
+      for (int before = 0; before < r; ++before) ::close(processes_[std::size_t(before)].output);
+      ::dup2(ends[1], STDOUT_FILENO);
+      ::dup2(ends[1], STDERR_FILENO);
+      ::close(ends[0]);
+      ::close(ends[1]);
+      live(job, r, folder_ + "/store", body);
+    }
+    ::close(ends[1]);
+    processes_[std::size_t(r)].pid = child;
+    processes_[std::size_t(r)].output = ends[0];
+  }
+}
+
+Running::~Running() {
+  for (Process& p : processes_)
+    if (p.pid > 0) ::kill(p.pid, SIGKILL);
+  for (Process& p : processes_) reap(p);
+  std::error_code ignored;
+  std::filesystem::remove_all(folder_, ignored);
+}
+
+void Running::kill(int rank, int signal) { ::kill(pid(rank), signal); }
+
+void Running::reap(Process& p) {
+  if (p.output >= 0) ::close(p.output);
+  p.output = -1;
+  if (p.pid < 0) return;
+  int status = 0;
+  ::waitpid(p.pid, &status, 0);
+  p.pid = -1;
+  if (WIFEXITED(status)) p.end.exit_code = WEXITSTATUS(status);
+  if (WIFSIGNALED(status)) p.end.signal = WTERMSIG(status);
+}
+
+// Reads what is there; false when nobody is left to print.
+bool Running::read_some(int timeout_ms) {
+  std::vector<pollfd> wanted;
+  std::vector<Process*> whose;
+  for (Process& p : processes_)
+    if (p.output >= 0) {
+      wanted.push_back({p.output, POLLIN, 0});
+      whose.push_back(&p);
+    }
+  if (wanted.empty()) return false;
+  if (::poll(wanted.data(), wanted.size(), timeout_ms) <= 0) return true;
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    if (!wanted[i].revents) continue;
+    char buffer[4096];
+    const ssize_t n = ::read(wanted[i].fd, buffer, sizeof buffer);
+    if (n > 0) {
+      whose[i]->end.text.append(buffer, std::size_t(n));
+    } else {
+      reap(*whose[i]);
+    }
+  }
+  return true;
+}
+
+bool Running::await(int rank, const std::string& printed) {
+  Process& p = processes_[std::size_t(rank)];
+  while (p.end.text.find(printed) == std::string::npos) {
+    if (p.output < 0 || now_ms() >= until_ms_) return false;
+    read_some(50);
+  }
+  return true;
+}
+
+std::vector<End> Running::wait() {
+  while (now_ms() < until_ms_ && read_some(50)) {
+  }
+  std::vector<End> ends;
+  for (Process& p : processes_) {
+    if (p.pid > 0) {
+      p.end.late = true;
+      ::kill(p.pid, SIGKILL);
+      reap(p);
+    }
+    ends.push_back(p.end);
+  }
+  return ends;
+}
+
+std::vector<End> run(const Job& job, const std::function<void(int)>& body) { return Running(job, body).wait(); }
+
+std::string describe(const Job& job) {
+  std::string s = std::to_string(job.size) + " ranks over " + job.backends;
+  if (!job.nodes.empty()) {
+    ::setenv("GCCL_SECRET", "known to these ranks alone", 1);  // without one there is nothing but loopback {
+    s += " on nodes";
+    for (const int n : job.nodes) s += " " + std::to_string(n);
+  }
+  for (const auto& [name, value] : job.environment) s += " " + name + "=" + value;
+  return s;
+}
+
+std::string texts(const std::vector<End>& ends) {
+  std::string s;
+  for (std::size_t r = 0; r < ends.size(); ++r) {
+    const End& e = ends[r];
+    s += "rank " + std::to_string(r) +
+         (e.late     ? " was still running at the limit"
+          : e.signal ? " ended by signal " + std::to_string(e.signal)
+                     : " exited with " + std::to_string(e.exit_code)) +
+         "\n" + e.text;
+  }
+  return s;
+}
+
+void check(const Job& job, const std::function<void(int)>& body) {
+  const std::vector<End> ends = run(job, body);
+  bool good = true;
+  for (const End& e : ends) good &= e.good();
+  const std::string what = describe(job) + "\n" + (good ? "" : texts(ends));
+  CHECK_MESSAGE(good, what);
+}
+
+}  // namespace ranks

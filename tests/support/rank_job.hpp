@@ -1,0 +1,86 @@
+// Ranks as real processes, for tests of the runtime: started together, watched, and never left behind.
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace ranks {
+
+// What a job of ranks is like.
+struct Job {
+  int size = 2;
+  std::string backends = "shm";
+  // The pretended machine of each rank: ranks with unlike numbers count as being on different machines. Empty: one machine.
+  std::vector<int> nodes = {};
+  std::map<std::string, std::string> environment = {};  // beside the identity, for every rank
+  int limit_s = 240;                               // after this long all are killed and the test has failed
+};
+
+// How one rank's process ended.
+struct End {
+  int exit_code = -1;   // when it exited
+  int signal = 0;       // when a signal ended it
+  bool late = false;    // killed at the limit
+  std::string text;     // what it printed and reported
+  bool good() const { return exit_code == 0; }
+};
+
+// A running job. Its processes are killed at the latest by the destructor.
+class Running {
+ public:
+  // Forks size processes; each sets its environment, calls body(rank) and ends: code 0 when nothing was reported.
+  Running(const Job& job, const std::function<void(int rank)>& body);
+  ~Running();
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+
+  pid_t pid(int rank) const { return processes_[std::size_t(rank)].pid; }
+  void kill(int rank, int signal);
+  // Reads until the rank has printed this; false when it ended or the limit came first.
+  bool await(int rank, const std::string& printed);
+  // Until all have ended, or the limit.
+  std::vector<End> wait();
+
+ private:
+  struct Process {
+    pid_t pid = -1;
+    int output = -1;
+    End end;
+  };
+  bool read_some(int timeout_ms);
+  void reap(Process& p);
+
+  std::vector<Process> processes_;
+  long long until_ms_;
+  std::string folder_;  // the store's
+};
+
+// Runs the job to its end.
+std::vector<End> run(const Job& job, const std::function<void(int rank)>& body);
+// The same, as a doctest check that all ranks did well; otherwise shows what each printed.
+void check(const Job& job, const std::function<void(int rank)>& body);
+// What each rank printed, for messages.
+std::string texts(const std::vector<End>& ends);
+std::string describe(const Job& job);
+
+// Called by a rank: notes a failure, which makes the process end with code 1. The first ten are printed.
+void report(const std::string& failure);
+bool any_reported();
+
+}  // namespace ranks
+
+// In a rank: what doctest's checks are in the test itself.
+#define RANK_CHECK(condition)                                                                                \
+  do {                                                                                                       \
+    if (!(condition)) ranks::report(std::string(__FILE__ ":") + std::to_string(__LINE__) + ": " #condition); \
+  } while (false)
+#define RANK_SUCCESS(call)                                                                           \
+  do {                                                                                               \
+    if (const GCCL_Result result_ = (call); result_ != GCCL_SUCCESS)                                 \
+      ranks::report(std::string(__FILE__ ":") + std::to_string(__LINE__) + ": " #call " returned " + \
+                    std::to_string(int(result_)) + ": " + GCCL_Last_error());                        \
+  } while (false)
