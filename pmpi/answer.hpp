@@ -7,7 +7,7 @@
 
 namespace gccl::pmpi {
 
-// prepare(Member, Call*) -> Reason; by_mpi() -> MPI error code.
+// prepare(Member, Call*) -> Reason; by_mpi(MPI_Comm) -> MPI error code.
 template <class Prepare, class ByMpi>
 int answer(Function function, MPI_Comm comm, Prepare&& prepare, ByMpi&& by_mpi) {
   Reason why;
@@ -20,10 +20,11 @@ int answer(Function function, MPI_Comm comm, Prepare&& prepare, ByMpi&& by_mpi) 
         return run(*k, call, function);
       }
       why = Reason::not_connected;
+      comm = k->instead;
     }
   }
   count(function, why);
-  return by_mpi();
+  return by_mpi(comm);
 }
 
 // by_mpi(MPI_Comm, MPI_Request*) -> MPI error code.
@@ -41,6 +42,7 @@ int answer_later(Function function, MPI_Comm comm, MPI_Request* request, Prepare
         return code;
       }
       why = Reason::not_connected;
+      comm = k->instead;
     }
   }
   count(function, why);

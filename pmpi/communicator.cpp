@@ -4,7 +4,6 @@
 #include <cstring>
 #include <mutex>
 
-#include "pmpi/life.hpp"
 #include "pmpi/progress.hpp"
 
 namespace gccl::pmpi {
@@ -67,10 +66,9 @@ Communicator* find(MPI_Comm comm, Reason* why) {
   Communicator* k = m.epoch == now && m.comm == comm ? m.found : nullptr;
   if (!k) {
     *why = Reason::not_running;
-    if (!running()) return nullptr;
+    if (!running() || own_world() == MPI_COMM_NULL) return nullptr;
     *why = Reason::wrong_argument;
     if (comm == MPI_COMM_NULL) return nullptr;
-    start_once();
     std::lock_guard lock(mutex);
     if (keyval == MPI_KEYVAL_INVALID) PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, when_freed, &keyval, nullptr);
     void* found = nullptr;
@@ -83,7 +81,7 @@ Communicator* find(MPI_Comm comm, Reason* why) {
       PMPI_Comm_test_inter(comm, &inter);
       PMPI_Comm_rank(comm, &made->me.rank);
       PMPI_Comm_size(comm, &made->me.size);
-      made->mpi = comm;
+      made->mpi = made->instead = comm;
       made->inter = inter != 0;
       k = made.release();
       PMPI_Comm_set_attr(comm, keyval, k);

@@ -8,7 +8,7 @@ extern "C" {
 int MPI_Allgather(const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf, int recvcount, MPI_Datatype recvtype, MPI_Comm comm) {
   return answer(
       Function::allgather, comm, [=](Member me, Call* call) { return prepare_allgather(me, call, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype); },
-      [=] { return PMPI_Allgather(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm); });
+      [=](MPI_Comm c) { return PMPI_Allgather(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, c); });
 }
 
 int MPI_Iallgather(const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf, int recvcount, MPI_Datatype recvtype, MPI_Comm comm, MPI_Request* request) {
@@ -20,7 +20,7 @@ int MPI_Iallgather(const void* sendbuf, int sendcount, MPI_Datatype sendtype, vo
 int MPI_Allgatherv(const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf, const int* recvcounts, const int* displs, MPI_Datatype recvtype, MPI_Comm comm) {
   return answer(
       Function::allgatherv, comm, [=](Member me, Call* call) { return prepare_allgatherv(me, call, sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype); },
-      [=] { return PMPI_Allgatherv(sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm); });
+      [=](MPI_Comm c) { return PMPI_Allgatherv(sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, c); });
 }
 
 int MPI_Iallgatherv(const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf, const int* recvcounts, const int* displs, MPI_Datatype recvtype, MPI_Comm comm, MPI_Request* request) {
@@ -32,7 +32,7 @@ int MPI_Iallgatherv(const void* sendbuf, int sendcount, MPI_Datatype sendtype, v
 int MPI_Alltoall(const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf, int recvcount, MPI_Datatype recvtype, MPI_Comm comm) {
   return answer(
       Function::alltoall, comm, [=](Member me, Call* call) { return prepare_alltoall(me, call, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype); },
-      [=] { return PMPI_Alltoall(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm); });
+      [=](MPI_Comm c) { return PMPI_Alltoall(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, c); });
 }
 
 int MPI_Ialltoall(const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf, int recvcount, MPI_Datatype recvtype, MPI_Comm comm, MPI_Request* request) {
@@ -44,7 +44,7 @@ int MPI_Ialltoall(const void* sendbuf, int sendcount, MPI_Datatype sendtype, voi
 int MPI_Alltoallv(const void* sendbuf, const int* sendcounts, const int* sdispls, MPI_Datatype sendtype, void* recvbuf, const int* recvcounts, const int* rdispls, MPI_Datatype recvtype, MPI_Comm comm) {
   return answer(
       Function::alltoallv, comm, [=](Member me, Call* call) { return prepare_alltoallv(me, call, sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype); },
-      [=] { return PMPI_Alltoallv(sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm); });
+      [=](MPI_Comm c) { return PMPI_Alltoallv(sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, c); });
 }
 
 int MPI_Ialltoallv(const void* sendbuf, const int* sendcounts, const int* sdispls, MPI_Datatype sendtype, void* recvbuf, const int* recvcounts, const int* rdispls, MPI_Datatype recvtype, MPI_Comm comm, MPI_Request* request) {
@@ -56,7 +56,7 @@ int MPI_Ialltoallv(const void* sendbuf, const int* sendcounts, const int* sdispl
 int MPI_Alltoallw(const void* sendbuf, const int* sendcounts, const int* sdispls, const MPI_Datatype* sendtypes, void* recvbuf, const int* recvcounts, const int* rdispls, const MPI_Datatype* recvtypes, MPI_Comm comm) {
   return answer(
       Function::alltoallw, comm, [=](Member me, Call* call) { return prepare_alltoallw(me, call, sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes); },
-      [=] { return PMPI_Alltoallw(sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm); });
+      [=](MPI_Comm c) { return PMPI_Alltoallw(sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, c); });
 }
 
 int MPI_Ialltoallw(const void* sendbuf, const int* sendcounts, const int* sdispls, const MPI_Datatype* sendtypes, void* recvbuf, const int* recvcounts, const int* rdispls, const MPI_Datatype* recvtypes, MPI_Comm comm, MPI_Request* request) {
@@ -68,7 +68,7 @@ int MPI_Ialltoallw(const void* sendbuf, const int* sendcounts, const int* sdispl
 int MPI_Barrier(MPI_Comm comm) {
   return answer(
       Function::barrier, comm, [=](Member me, Call* call) { return prepare_barrier(me, call); },
-      [=] { return PMPI_Barrier(comm); });
+      [=](MPI_Comm c) { return PMPI_Barrier(c); });
 }
 
 int MPI_Ibarrier(MPI_Comm comm, MPI_Request* request) {
@@ -80,7 +80,7 @@ int MPI_Ibarrier(MPI_Comm comm, MPI_Request* request) {
 int MPI_Bcast(void* buf, int count, MPI_Datatype type, int root, MPI_Comm comm) {
   return answer(
       Function::bcast, comm, [=](Member me, Call* call) { return prepare_bcast(me, call, buf, count, type, root); },
-      [=] { return PMPI_Bcast(buf, count, type, root, comm); });
+      [=](MPI_Comm c) { return PMPI_Bcast(buf, count, type, root, c); });
 }
 
 int MPI_Ibcast(void* buf, int count, MPI_Datatype type, int root, MPI_Comm comm, MPI_Request* request) {
@@ -92,7 +92,7 @@ int MPI_Ibcast(void* buf, int count, MPI_Datatype type, int root, MPI_Comm comm,
 int MPI_Gather(const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf, int recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm) {
   return answer(
       Function::gather, comm, [=](Member me, Call* call) { return prepare_gather(me, call, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root); },
-      [=] { return PMPI_Gather(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm); });
+      [=](MPI_Comm c) { return PMPI_Gather(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, c); });
 }
 
 int MPI_Igather(const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf, int recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm, MPI_Request* request) {
@@ -104,7 +104,7 @@ int MPI_Igather(const void* sendbuf, int sendcount, MPI_Datatype sendtype, void*
 int MPI_Scatter(const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf, int recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm) {
   return answer(
       Function::scatter, comm, [=](Member me, Call* call) { return prepare_scatter(me, call, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root); },
-      [=] { return PMPI_Scatter(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm); });
+      [=](MPI_Comm c) { return PMPI_Scatter(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, c); });
 }
 
 int MPI_Iscatter(const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf, int recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm, MPI_Request* request) {

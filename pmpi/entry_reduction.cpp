@@ -8,7 +8,7 @@ extern "C" {
 int MPI_Allreduce(const void* sendbuf, void* recvbuf, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
   return answer(
       Function::allreduce, comm, [=](Member me, Call* call) { return prepare_allreduce(me, call, sendbuf, recvbuf, count, type, op); },
-      [=] { return PMPI_Allreduce(sendbuf, recvbuf, count, type, op, comm); });
+      [=](MPI_Comm c) { return PMPI_Allreduce(sendbuf, recvbuf, count, type, op, c); });
 }
 
 int MPI_Iallreduce(const void* sendbuf, void* recvbuf, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm, MPI_Request* request) {
@@ -20,7 +20,7 @@ int MPI_Iallreduce(const void* sendbuf, void* recvbuf, int count, MPI_Datatype t
 int MPI_Reduce(const void* sendbuf, void* recvbuf, int count, MPI_Datatype type, MPI_Op op, int root, MPI_Comm comm) {
   return answer(
       Function::reduce, comm, [=](Member me, Call* call) { return prepare_reduce(me, call, sendbuf, recvbuf, count, type, op, root); },
-      [=] { return PMPI_Reduce(sendbuf, recvbuf, count, type, op, root, comm); });
+      [=](MPI_Comm c) { return PMPI_Reduce(sendbuf, recvbuf, count, type, op, root, c); });
 }
 
 int MPI_Ireduce(const void* sendbuf, void* recvbuf, int count, MPI_Datatype type, MPI_Op op, int root, MPI_Comm comm, MPI_Request* request) {
@@ -32,7 +32,7 @@ int MPI_Ireduce(const void* sendbuf, void* recvbuf, int count, MPI_Datatype type
 int MPI_Reduce_scatter(const void* sendbuf, void* recvbuf, const int* recvcounts, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
   return answer(
       Function::reduce_scatter, comm, [=](Member me, Call* call) { return prepare_reduce_scatter(me, call, sendbuf, recvbuf, recvcounts, type, op); },
-      [=] { return PMPI_Reduce_scatter(sendbuf, recvbuf, recvcounts, type, op, comm); });
+      [=](MPI_Comm c) { return PMPI_Reduce_scatter(sendbuf, recvbuf, recvcounts, type, op, c); });
 }
 
 int MPI_Ireduce_scatter(const void* sendbuf, void* recvbuf, const int* recvcounts, MPI_Datatype type, MPI_Op op, MPI_Comm comm, MPI_Request* request) {
@@ -44,7 +44,7 @@ int MPI_Ireduce_scatter(const void* sendbuf, void* recvbuf, const int* recvcount
 int MPI_Reduce_scatter_block(const void* sendbuf, void* recvbuf, int recvcount, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
   return answer(
       Function::reduce_scatter_block, comm, [=](Member me, Call* call) { return prepare_reduce_scatter_block(me, call, sendbuf, recvbuf, recvcount, type, op); },
-      [=] { return PMPI_Reduce_scatter_block(sendbuf, recvbuf, recvcount, type, op, comm); });
+      [=](MPI_Comm c) { return PMPI_Reduce_scatter_block(sendbuf, recvbuf, recvcount, type, op, c); });
 }
 
 int MPI_Ireduce_scatter_block(const void* sendbuf, void* recvbuf, int recvcount, MPI_Datatype type, MPI_Op op, MPI_Comm comm, MPI_Request* request) {

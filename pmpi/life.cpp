@@ -1,6 +1,4 @@
-#include "pmpi/life.hpp"
-
-#include <atomic>
+// The drop-in's beginning and end within the program's MPI, and what is freed in between.
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
@@ -13,31 +11,12 @@ namespace {
 
 constexpr double kSettleSeconds = 10;
 
-// MPI_Finalize frees MPI_COMM_SELF first of all: so we hear of the end even where another language's MPI_Finalize is
-// called.
-int when_self_is_freed(MPI_Comm, int, void*, void*) {
-  end_once();
-  return MPI_SUCCESS;
-}
-
 bool stats_wanted() {
   const char* const value = std::getenv("GCCL_PMPI_STATS");
   return value && std::strcmp(value, "0") != 0 && *value != 0;
 }
 
-}  // namespace
-
-void start_once() {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    learn_predefined_types();
-    int keyval = MPI_KEYVAL_INVALID;
-    PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, when_self_is_freed, &keyval, nullptr);
-    PMPI_Comm_set_attr(MPI_COMM_SELF, keyval, nullptr);
-    PMPI_Comm_free_keyval(&keyval);
-  });
-}
-
+// Before MPI ends: ends GCCL, and prints the counts where GCCL_PMPI_STATS=1. Collective.
 void end_once() {
   static std::once_flag once;
   std::call_once(once, [] {
@@ -53,10 +32,20 @@ void end_once() {
   });
 }
 
-namespace {
+// MPI_Finalize frees MPI_COMM_SELF first of all: so we hear of the end even where another language's MPI_Finalize is
+// called.
+int when_self_is_freed(MPI_Comm, int, void*, void*) {
+  end_once();
+  return MPI_SUCCESS;
+}
 
-void connect_world() {
-  start_once();
+void start() {
+  learn_predefined_types();
+  int keyval = MPI_KEYVAL_INVALID;
+  PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, when_self_is_freed, &keyval, nullptr);
+  PMPI_Comm_set_attr(MPI_COMM_SELF, keyval, nullptr);
+  PMPI_Comm_free_keyval(&keyval);
+  make_own_world();
   Reason why;
   if (Communicator* const world = find(MPI_COMM_WORLD, &why)) connect(*world);
 }
@@ -92,21 +81,18 @@ extern "C" {
 
 int MPI_Init(int* argc, char*** argv) {
   const int code = PMPI_Init(argc, argv);
-  if (code == MPI_SUCCESS) connect_world();
+  if (code == MPI_SUCCESS) start();
   return code;
 }
 
 int MPI_Init_thread(int* argc, char*** argv, int required, int* provided) {
   const int code = PMPI_Init_thread(argc, argv, required, provided);
-  if (code == MPI_SUCCESS) connect_world();
+  if (code == MPI_SUCCESS) start();
   return code;
 }
 
 int MPI_Finalize(void) {
-  if (running()) {
-    start_once();
-    end_once();
-  }
+  if (running() && own_world() != MPI_COMM_NULL) end_once();
   return PMPI_Finalize();
 }
 

@@ -62,6 +62,24 @@ void look_for_crowd(const Communicator& k) {
   if (here > background::processors()) set_crowded(true);
 }
 
+void start_at_mpi(Later* later) {
+  if (const int code = later->by_mpi(later->communicator->instead, &later->at_mpi); code != MPI_SUCCESS)
+    return complete(later, code);
+  started.push_back(later);
+}
+
+// Blocks until the other ranks come here too, which they do in their next look.
+void make_instead(Communicator* k) {
+  MPI_Group group;
+  MPI_Errhandler handler;
+  PMPI_Comm_group(k->mpi, &group);
+  PMPI_Comm_create_group(own_world(), group, 0, &k->instead);
+  PMPI_Group_free(&group);
+  PMPI_Comm_get_errhandler(k->mpi, &handler);
+  PMPI_Comm_set_errhandler(k->instead, handler);
+  PMPI_Errhandler_free(&handler);
+}
+
 // Every rank is through with the set-up.
 void connected(Communicator* k) {
   k->gccl = k->setup->result();
@@ -69,21 +87,17 @@ void connected(Communicator* k) {
   if (ready) look_for_crowd(*k);
   if (!ready && !k->setup->error().empty()) say(*k, "connecting", k->setup->error() + "; MPI will answer the calls");
   k->stage = ready ? Communicator::Stage::ready : Communicator::Stage::failed;
+  k->setup.reset();
+  // The first call was the same one on all ranks: so all of them have calls waiting, or none.
+  if (!ready && !k->waiting.empty()) make_instead(k);
   for (Later* later : k->waiting) {
     if (ready) {
       start(later);
-      continue;
-    }
-    // On the duplicate, so that the program's other calls on its communicator keep their order.
-    if (const int code = later->by_mpi(k->setup->duplicate(), &later->at_mpi); code != MPI_SUCCESS) {
-      complete(later, code);
     } else {
-      started.push_back(later);
+      start_at_mpi(later);
     }
   }
-  const bool duplicate_needed = !ready && !k->waiting.empty();
   k->waiting.clear();
-  if (!duplicate_needed) k->setup.reset();
   under_way.fetch_sub(1);
 }
 
@@ -103,15 +117,8 @@ bool look_at(Later* later) {
   return true;
 }
 
-// In a blocking call everybody comes, and then the duplicate may be made by a call that blocks in MPI. Which of the two
-// ways it is must depend on nothing but the call: the ranks have to choose alike.
-void begin_setup(Communicator* k, bool may_block) {
-  if (may_block) {
-    MPI_Request all_here = MPI_REQUEST_NULL;
-    PMPI_Ibarrier(k->mpi, &all_here);
-    wait_for([&](int* flag) { return PMPI_Test(&all_here, flag, MPI_STATUS_IGNORE); });
-  }
-  auto setup = std::make_unique<Setup>(k->mpi, k->me.rank, k->me.size, may_block);
+void begin_setup(Communicator* k) {
+  auto setup = std::make_unique<Setup>(k->mpi, k->me.rank, k->me.size);
   std::lock_guard lock(mutex);
   k->setup = std::move(setup);
   k->stage = Communicator::Stage::connecting;
@@ -181,7 +188,7 @@ bool connect(Communicator& k) {
   if (k.stage == Stage::ready) return true;
   if (k.stage == Stage::fresh) {
     if (k.me.size == 1) return connect_alone(k);
-    begin_setup(&k, true);
+    begin_setup(&k);
   }
   Wait wait(false);
   while (k.stage == Stage::connecting) {
@@ -214,7 +221,7 @@ bool begin(Communicator& k, std::unique_ptr<Later> later, const std::function<in
     if (k.me.size == 1) {
       connect_alone(k);
     } else {
-      begin_setup(&k, false);
+      begin_setup(&k);
     }
   }
   if (k.stage != Stage::connecting && k.stage != Stage::ready) return false;
@@ -234,10 +241,9 @@ bool begin(Communicator& k, std::unique_ptr<Later> later, const std::function<in
     k.waiting.push_back(l);
   } else if (k.stage == Stage::ready) {
     start(l);
-  } else if (const int c = by_mpi(k.mpi, &l->at_mpi); c != MPI_SUCCESS) {
-    complete(l, c);
   } else {
-    started.push_back(l);
+    l->by_mpi = by_mpi;
+    start_at_mpi(l);
   }
   return true;
 }

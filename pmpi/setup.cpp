@@ -20,19 +20,23 @@ bool user_has_secret() { return std::getenv("GCCL_SECRET") || std::getenv("GCCL_
 
 }  // namespace
 
-Setup::Setup(MPI_Comm comm, int rank, int size, bool may_block)
-    : rank_(rank), size_(size), heard_(static_cast<std::size_t>(size)) {
-  if (may_block) {
-    PMPI_Comm_split(comm, 0, rank, &duplicate_);
-  } else {
-    PMPI_Comm_idup(comm, &duplicate_, &request_);
+Setup::Setup(MPI_Comm comm, int rank, int size)
+    : rank_(rank), size_(size), meeting_(comm, rank, size), heard_(static_cast<std::size_t>(size)) {
+  if (!meeting_.possible()) {
+    stage_ = Stage::over;
+    error_ = "not all ranks are of one MPI_COMM_WORLD";
+    return;
   }
-  if (rank == 0) make_secret(secret_);
+  if (rank == 0) {
+    invitation_.tag = meeting_.choose_tag();
+    make_secret(invitation_.secret);
+  }
+  // The only collective call on the program's communicator, in its place among the others.
+  PMPI_Ibcast(&invitation_, sizeof invitation_, MPI_BYTE, 0, comm, &request_);
 }
 
 Setup::~Setup() {
   if (thread_.joinable()) thread_.join();
-  if (duplicate_ != MPI_COMM_NULL) PMPI_Comm_free(&duplicate_);
 }
 
 void Setup::run() {
@@ -43,7 +47,7 @@ void Setup::run() {
     return static_cast<Setup*>(setup)->all_gather(mine, all, bytes);
   };
   config.allgather_context = this;
-  if (!user_has_secret()) config.secret = secret_;
+  if (!user_has_secret()) config.secret = invitation_.secret;
   config.progress_thread = 0;
   GCCL_Comm made = GCCL_COMM_NULL;
   const GCCL_Result result = GCCL_Init(&made, &config);
@@ -81,7 +85,7 @@ bool Setup::say() {
     if (!asked_ && !ended_) return false;
     said_ = ended_ ? (made_ != GCCL_COMM_NULL ? kConnected : kFailed) : std::int64_t(bytes_);
   }
-  PMPI_Iallgather(&said_, sizeof said_, MPI_BYTE, heard_.data(), sizeof said_, MPI_BYTE, duplicate_, &request_);
+  meeting_.begin(&said_, heard_.data(), sizeof said_);
   stage_ = Stage::saying;
   return true;
 }
@@ -99,8 +103,8 @@ void Setup::hear() {
     // Nobody else will come to free it with us.
     if (!agreed_ && made_ != GCCL_COMM_NULL) GCCL_Abort(made_, 0);
     stage_ = Stage::over;
-  } else if (all_alike && said_ <= INT_MAX) {
-    PMPI_Iallgather(mine_, int(said_), MPI_BYTE, all_, int(said_), MPI_BYTE, duplicate_, &request_);
+  } else if (all_alike && said_ <= INT_MAX / size_) {
+    meeting_.begin(mine_, all_, std::size_t(said_));
     stage_ = Stage::gathering;
   } else {
     if (said_ >= 0) answer(1);  // somebody has failed: so do I
@@ -108,41 +112,39 @@ void Setup::hear() {
   }
 }
 
-bool Setup::arrived() {
-  int flag = 0;
-  return PMPI_Test(&request_, &flag, MPI_STATUS_IGNORE) != MPI_SUCCESS || flag;
+void Setup::begin_thread() {
+  try {
+    thread_ = std::thread([this] { run(); });
+  } catch (const std::system_error& e) {
+    ended_ = true;
+    error_ = std::string("no thread to connect with: ") + e.what();
+  }
 }
 
 bool Setup::advance() {
   for (;;) {
-    if (stage_ == Stage::over) return true;
-    if (stage_ == Stage::idle) {
-      if (!say()) return false;
-      continue;
-    }
-    if (!arrived()) return false;
+    int flag = 0;
     switch (stage_) {
-      case Stage::duplicating:
-        PMPI_Comm_set_errhandler(duplicate_, MPI_ERRORS_RETURN);
-        PMPI_Ibcast(secret_, sizeof secret_, MPI_BYTE, 0, duplicate_, &request_);
-        stage_ = Stage::sharing_secret;
-        break;
-      case Stage::sharing_secret:
-        try {
-          thread_ = std::thread([this] { run(); });
-        } catch (const std::system_error& e) {
-          ended_ = true;
-          error_ = std::string("no thread to connect with: ") + e.what();
-        }
-        stage_ = Stage::idle;
-        break;
-      case Stage::saying: hear(); break;
-      case Stage::gathering:
-        answer(0);
+      case Stage::inviting:
+        PMPI_Test(&request_, &flag, MPI_STATUS_IGNORE);
+        if (!flag) return false;
+        meeting_.use_tag(invitation_.tag);
+        begin_thread();
         stage_ = Stage::idle;
         break;
       case Stage::idle:
-      case Stage::over: break;
+        if (!say()) return false;
+        break;
+      case Stage::saying:
+        if (!meeting_.arrived()) return false;
+        hear();
+        break;
+      case Stage::gathering:
+        if (!meeting_.arrived()) return false;
+        answer(0);
+        stage_ = Stage::idle;
+        break;
+      case Stage::over: return true;
     }
   }
 }

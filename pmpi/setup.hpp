@@ -10,20 +10,19 @@
 #include <vector>
 
 #include "gccl/gccl.h"
+#include "pmpi/meeting.hpp"
 
 namespace gccl::pmpi {
 
 // The ranks' first collective call may be a non-blocking one, so making the communicator must not block either. A thread
-// runs GCCL_Init, whose all-gather is handed to advance(), which carries it out over MPI on a private duplicate.
+// runs GCCL_Init, whose all-gather is handed to advance(), which carries it out as a Meeting.
 //
 // All ranks go through rounds of one small all-gather, in which each says what it needs next: an all-gather of n bytes,
 // or nothing more, because it is connected or has failed. So they part in agreement, whoever fails.
 class Setup {
  public:
-  // Collective, in the order of the calls on `comm`; may_block is the same on all ranks. Unless may_block, does not wait
-  // for other ranks; then the duplicate is made by MPI_Comm_idup, which calls the copy functions of the program's
-  // attributes.
-  Setup(MPI_Comm comm, int rank, int size, bool may_block);
+  // Collective, in the order of the calls on `comm`.
+  Setup(MPI_Comm comm, int rank, int size);
   ~Setup();
   Setup(const Setup&) = delete;
   Setup& operator=(const Setup&) = delete;
@@ -33,11 +32,9 @@ class Setup {
   // Then: the communicator, or GCCL_COMM_NULL on all ranks where it failed on any. error() says why it did here.
   GCCL_Comm result() const { return agreed_ ? made_ : GCCL_COMM_NULL; }
   const std::string& error() const { return error_; }
-  // The private duplicate. Freed by the destructor.
-  MPI_Comm duplicate() const { return duplicate_; }
 
  private:
-  enum class Stage { duplicating, sharing_secret, idle, saying, gathering, over };
+  enum class Stage { inviting, idle, saying, gathering, over };
   static constexpr std::int64_t kConnected = -1, kFailed = -2;
 
   void run();
@@ -45,13 +42,19 @@ class Setup {
   void answer(int code);
   bool say();
   void hear();
-  bool arrived();
+  void begin_thread();
+
+  // Rank 0's, for all.
+  struct Invitation {
+    int tag = 0;
+    char secret[65] = {};
+  };
 
   const int rank_, size_;
-  Stage stage_ = Stage::duplicating;
-  MPI_Comm duplicate_ = MPI_COMM_NULL;
+  Stage stage_ = Stage::inviting;
+  Meeting meeting_;
+  Invitation invitation_;
   MPI_Request request_ = MPI_REQUEST_NULL;
-  char secret_[65] = {};
   std::int64_t said_ = 0;
   std::vector<std::int64_t> heard_;
   bool agreed_ = false;

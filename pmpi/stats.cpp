@@ -26,7 +26,7 @@ constexpr const char* kReasonTexts[kReasons] = {nullptr,
                                                 "operation not defined on this type",
                                                 "element too large for a user's operation",
                                                 "too large for an operation that does not commute",
-                                                "MPI not running"};
+                                                "MPI not started by MPI_Init, or ended"};
 
 }  // namespace
 

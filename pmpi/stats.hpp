@@ -24,7 +24,7 @@ enum class Reason : std::uint8_t {
   operation,         // MPI defines no such operation on this type, or GCCL has no way to carry it out
   element_too_large, // a user's operation on elements beyond what GCCL combines
   order_too_large,   // an operation that does not commute, on more than fits the ordered way
-  not_running,       // before MPI_Init or after MPI_Finalize
+  not_running,       // before MPI_Init, after MPI_Finalize, or MPI was started by other means (as Fortran's does)
   count
 };
 const char* text(Reason reason);

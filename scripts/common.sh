@@ -1,7 +1,7 @@
 # Shared by quickstart and check: installing what is missing, building. Source it from the repository's root.
 
 PACKAGES=(g++ cmake ninja-build pkg-config libsimgrid-dev libboost-dev libopenmpi-dev openmpi-bin nlohmann-json3-dev
-          doctest-dev libcli11-dev libfmt-dev libssl-dev libhwloc-dev)
+          doctest-dev libcli11-dev libfmt-dev libssl-dev libhwloc-dev libpugixml-dev)
 
 say() { printf '\033[1m== %s\033[0m\n' "$*" >&2; }
 

@@ -144,7 +144,6 @@ TEST_CASE("a timeout names rank, operation and peer, and the other ranks hear of
         const auto began = Clock::now();
         if (rank != 1) {
           expect(GCCL_Allreduce(x.data(), y.data(), count, GCCL_FLOAT64, GCCL_SUM, c), GCCL_ERR_TIMEOUT, "allreduce");
-          RANK_CHECK(seconds_since(began) >= 0.14);
           RANK_CHECK(seconds_since(began) < 10);
           expect_text("allreduce #1 of " + std::to_string(count) + " x f64", "the operation");
           // Rank 1, or whoever waits for it.
@@ -164,7 +163,9 @@ TEST_CASE("a timeout names rank, operation and peer, and the other ranks hear of
       RANK_SUCCESS(GCCL_Comm_set_timeout(c, 100));
       double x = 0;
       if (rank == 0) {
+        const auto began = Clock::now();
         expect(GCCL_Recv(&x, 1, GCCL_FLOAT64, 2, c), GCCL_ERR_TIMEOUT, "recv");
+        RANK_CHECK(seconds_since(began) >= 0.09);
         expect_text("recv of 1 x f64 from rank 2", "recv");
         expect_text("rank 0", "recv");
       }
@@ -291,8 +292,8 @@ TEST_CASE("an abort in a loop of small calls is heard by all") {
       RANK_SUCCESS(GCCL_Init(&world, nullptr));
       GCCL_Result result = GCCL_SUCCESS;
       const auto began = Clock::now();
-      for (int i = 0; result == GCCL_SUCCESS && seconds_since(began) < 30; ++i) {
-        if (rank == 0 && i == 100) RANK_SUCCESS(GCCL_Abort(world, 5));
+      for (int i = 0; result == GCCL_SUCCESS && seconds_since(began) < 60; ++i) {
+        if (rank == 0 && i == 20) RANK_SUCCESS(GCCL_Abort(world, 5));
         int x = 1, y = 0;
         result = GCCL_Allreduce(&x, &y, 1, GCCL_INT32, GCCL_SUM, world);
       }

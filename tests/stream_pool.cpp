@@ -1,10 +1,10 @@
 // Queues of functions with priorities.
+#include "gccl/stream_pool.hpp"
+
 #include <doctest/doctest.h>
 
 #include <atomic>
 #include <chrono>
-
-#include "gccl/stream_pool.hpp"
 
 using gccl::StreamPool;
 using namespace std::chrono_literals;
@@ -76,7 +76,8 @@ TEST_CASE("no more functions run at a time than the concurrency allows, and that
   for (int i = 0; i < 30; ++i)
     pool.submit(0, [&] {
       const int now = ++running;
-      for (int m = most; now > m && !most.compare_exchange_weak(m, now);) {}
+      for (int m = most; now > m && !most.compare_exchange_weak(m, now);) {
+      }
       std::this_thread::sleep_for(2ms);
       --running;
     });

@@ -1,8 +1,6 @@
 // The TCP backend: real sockets, several ranks in one process or in several.
-#include "libgccl/backends/tcp/tcp_backend.hpp"
-
-#include <doctest/doctest.h>
 #include <dirent.h>
+#include <doctest/doctest.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -27,6 +25,7 @@
 #include "libgccl/backends/tcp/frame.hpp"
 #include "libgccl/backends/tcp/hello.hpp"
 #include "libgccl/backends/tcp/port_address.hpp"
+#include "libgccl/backends/tcp/tcp_backend.hpp"
 #include "libgccl/net/socket.hpp"
 
 namespace {
@@ -67,7 +66,7 @@ struct Rank {
   ~Rank() { close(); }
   void close() {
     if (port) kTcp->close_port(port);
-    if (instance) kTcp->close(instance);
+    if (instance && !borrowed) kTcp->close(instance);
     port = instance = nullptr;
   }
   void open(std::uint32_t size, const std::string& shared_secret = "") {
@@ -76,24 +75,31 @@ struct Rank {
     const GCCL_Backend_environment e{sizeof e, rank, size, "here", secret.c_str(), "", log};
     REQUIRE_MESSAGE(kTcp->open(&e, &instance, text) == GCCL_SUCCESS, text);
   }
-  void open_port(std::uint32_t size, std::uint32_t channels, void* address) {
+  // A further port of another's instance.
+  void borrow(const Rank& other) {
+    rank = other.rank;
+    instance = other.instance;
+    borrowed = true;
+  }
+  void open_port(std::uint32_t size, std::uint32_t channels, void* address, std::uint64_t communicator = 1) {
     char text[GCCL_BACKEND_TEXT_BYTES] = "";
     std::vector<std::uint32_t> node(size), world(size);
     for (std::uint32_t r = 0; r < size; ++r) world[r] = r, node[r] = r / 2;
-    const GCCL_Port_spec s{sizeof s, rank, size, channels, 1, node.data(), world.data()};
+    const GCCL_Port_spec s{sizeof s, rank, size, channels, communicator, node.data(), world.data()};
     REQUIRE_MESSAGE(kTcp->open_port(instance, &s, &port, address, text) == GCCL_SUCCESS, text);
   }
-  void connect(std::uint32_t size, std::uint32_t channels, const void* addresses) {
+  void connect(std::uint32_t size, std::uint32_t channels, const void* addresses, std::uint64_t communicator = 1) {
     char text[GCCL_BACKEND_TEXT_BYTES] = "";
     std::vector<std::uint32_t> node(size), world(size);
     for (std::uint32_t r = 0; r < size; ++r) world[r] = r, node[r] = r / 2;
-    const GCCL_Port_spec s{sizeof s, rank, size, channels, 1, node.data(), world.data()};
+    const GCCL_Port_spec s{sizeof s, rank, size, channels, communicator, node.data(), world.data()};
     reaches.assign(size, 0);
     REQUIRE_MESSAGE(kTcp->connect_port(port, &s, addresses, reaches.data(), text) == GCCL_SUCCESS, text);
     kTcp->port_connected(port);
   }
 
-  GCCL_Transfer* make(std::uint32_t peer, std::uint32_t channel, void* data, std::uint64_t bytes, std::uint64_t signature) {
+  GCCL_Transfer* make(std::uint32_t peer, std::uint32_t channel, void* data, std::uint64_t bytes,
+                      std::uint64_t signature) {
     GCCL_Transfer& t = transfers.emplace_back();
     t.peer = peer, t.channel = channel, t.data = data, t.bytes = bytes, t.signature = signature;
     t.result = GCCL_IN_PROGRESS;
@@ -121,6 +127,7 @@ struct Rank {
 
  private:
   std::string secret;  // outlives the instance
+  bool borrowed = false;
 };
 
 // Ranks of this process that one thread drives.
@@ -195,7 +202,8 @@ void consume(GCCL_Transfer* t, const void* piece, std::uint64_t offset, std::uin
 }
 
 // One rank's part: all its messages, begun in a random order that keeps each queue's own. Returns what went wrong.
-std::string traffic(Rank& self, std::uint32_t size, std::uint32_t channels, std::uint32_t messages, std::uint64_t seed) {
+std::string traffic(Rank& self, std::uint32_t size, std::uint32_t channels, std::uint32_t messages,
+                    std::uint64_t seed) {
   struct Queue {
     bool sends;
     std::uint32_t peer, channel, next = 0;
@@ -316,8 +324,9 @@ TEST_CASE("a frame header survives the wire and every bound is checked") {
   CHECK(g.signature == f.signature);
   CHECK(g.offset == f.offset);
   CHECK(g.bytes == f.bytes);
-  for (const tcp::Frame& bad : {tcp::Frame{0, 10, 0, 11, 0}, tcp::Frame{0, 10, 0, 5, 6}, tcp::Frame{0, 10, 0, ~0ull, 2},
-                                tcp::Frame{0, 10, 0, 2, ~0ull}, tcp::Frame{0, ~0ull, 0, 0, 1}, tcp::Frame{0, 10, 0, 0, 0}}) {
+  for (const tcp::Frame& bad :
+       {tcp::Frame{0, 10, 0, 11, 0}, tcp::Frame{0, 10, 0, 5, 6}, tcp::Frame{0, 10, 0, ~0ull, 2},
+        tcp::Frame{0, 10, 0, 2, ~0ull}, tcp::Frame{0, ~0ull, 0, 0, 1}, tcp::Frame{0, 10, 0, 0, 0}}) {
     encode(bad, h);
     CHECK(decode(h, &g) != nullptr);
   }
@@ -346,7 +355,8 @@ TEST_CASE("hellos and port addresses survive the wire, and any bytes may come in
 
   tcp::PortAddress a;
   a.world_rank = 9, a.nonce = 10, a.host = 11;
-  for (int i = 0; i < 20; ++i) a.addresses.push_back(SocketAddress::loopback(std::uint16_t(1000 + i), i % 2 ? AF_INET : AF_INET6));
+  for (int i = 0; i < 20; ++i)
+    a.addresses.push_back(SocketAddress::loopback(std::uint16_t(1000 + i), i % 2 ? AF_INET : AF_INET6));
   std::byte wire[GCCL_BACKEND_ADDRESS_BYTES];
   encode(a, wire);
   tcp::PortAddress b;
@@ -371,7 +381,29 @@ TEST_CASE("hellos and port addresses survive the wire, and any bytes may come in
   }
 }
 
-TEST_CASE("random messages in random posting order arrive whole, in order, on every channel") { run_traffic(3, 2, 25, 1); }
+TEST_CASE("random messages in random posting order arrive whole, in order, on every channel") {
+  run_traffic(3, 2, 25, 1);
+}
+
+TEST_CASE("several ports of one instance, each used by a thread of its own") {
+  constexpr std::uint32_t kPorts = 3;
+  World w(2);
+  std::deque<Rank> more(2 * kPorts);
+  std::byte addresses[kPorts][2][GCCL_BACKEND_ADDRESS_BYTES];
+  for (std::uint32_t i = 0; i < 2 * kPorts; ++i) {
+    more[i].borrow(w[i % 2]);
+    more[i].open_port(2, 2, addresses[i / 2][i % 2], 100 + i / 2);
+  }
+  std::vector<std::string> wrong(2 * kPorts);
+  std::vector<std::thread> threads;
+  for (std::uint32_t i = 0; i < 2 * kPorts; ++i) {
+    more[i].connect(2, 2, addresses[i / 2], 100 + i / 2);
+    threads.emplace_back([&, i] { wrong[i] = traffic(more[i], 2, 2, 20, 10 + i / 2); });
+  }
+  for (auto& t : threads) t.join();
+  for (const auto& text : wrong) CHECK(text == "");
+  more.clear();
+}
 
 TEST_CASE("random messages over several streams") {
   const Variable v("GCCL_TCP_STREAMS", "3");
@@ -403,7 +435,8 @@ TEST_CASE("a rank with many peers serves them all, in any order") {
           const std::size_t bytes = random() % 8 ? random() % 3000 : random() % 700000;
           auto* data = &kept.emplace_back(pattern(random(), bytes));
           auto* got = &kept.emplace_back(bytes);
-          moves.push_back([&, from = from, to = to, data] { sends.push_back(w[from].send(to, data->data(), data->size())); });
+          moves.push_back(
+              [&, from = from, to = to, data] { sends.push_back(w[from].send(to, data->data(), data->size())); });
           moves.push_back([&, from = from, to = to, got, data] {
             expected.emplace_back(w[to].receive(from, got->data(), got->size()), got);
             expected.emplace_back(nullptr, data);
@@ -549,8 +582,8 @@ TEST_CASE("a killed peer is named, whether or not it ever connected") {
   };
   for (const bool connect_first : {false, true}) {
     CAPTURE(connect_first);
-    auto* const shared = static_cast<Shared*>(
-        mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+    auto* const shared =
+        static_cast<Shared*>(mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
     pid_t pids[3];
     for (std::uint32_t r = 0; r < 3; ++r) {
       pids[r] = fork();
@@ -611,7 +644,8 @@ TEST_CASE("an abort reaches every rank, connected or not, even when its caller l
     std::thread([&] { kTcp->abort(w[2].port, &f); }).join();
     if (leave) w[2].close();
     REQUIRE(w.until([&] {
-      return w[0].fault.result != GCCL_SUCCESS && w[1].fault.result != GCCL_SUCCESS && w[3].fault.result != GCCL_SUCCESS;
+      return w[0].fault.result != GCCL_SUCCESS && w[1].fault.result != GCCL_SUCCESS &&
+             w[3].fault.result != GCCL_SUCCESS;
     }));
     for (std::uint32_t i : {0u, 1u, 3u}) {
       CHECK(w[i].fault.result == GCCL_ERR_ABORTED);
@@ -734,8 +768,10 @@ TEST_CASE("the port of a number that is open already is refused") {
 }
 
 TEST_CASE("settings that are none are refused by name") {
-  for (const auto& [name, value] : {std::pair{"GCCL_TCP_STREAMS", "0"}, {"GCCL_TCP_STREAMS", "17"},
-                                    {"GCCL_TCP_STREAMS", "2x"}, {"GCCL_TCP_ZEROCOPY", "yes"}}) {
+  for (const auto& [name, value] : {std::pair{"GCCL_TCP_STREAMS", "0"},
+                                    {"GCCL_TCP_STREAMS", "17"},
+                                    {"GCCL_TCP_STREAMS", "2x"},
+                                    {"GCCL_TCP_ZEROCOPY", "yes"}}) {
     const Variable v(name, value);
     void* instance = nullptr;
     char text[GCCL_BACKEND_TEXT_BYTES] = "";

@@ -1,4 +1,5 @@
-// Devices, topologies and the groups of ranks that follow from them: what the C++ interface knows without communicating.
+// Devices, topologies and the groups of ranks that follow from them: what the C++ interface knows without
+// communicating.
 #include <doctest/doctest.h>
 #include <sched.h>
 
@@ -36,16 +37,19 @@ Topology shipped(const std::string& name) {
 }
 
 std::string pci(const std::string& busid, const std::string& inside) {
-  return "<pci busid=\"" + busid + "\" class=\"0x060400\" link_speed=\"32.0 GT/s PCIe\" link_width=\"16\">" + inside + "</pci>\n";
+  return "<pci busid=\"" + busid + "\" class=\"0x060400\" link_speed=\"32.0 GT/s PCIe\" link_width=\"16\">" + inside +
+         "</pci>\n";
 }
 std::string gpu(int dev, int rank, const std::string& links = "") {
-  return "<gpu dev=\"" + std::to_string(dev) + "\" sm=\"90\" rank=\"" + std::to_string(rank) + "\" gdr=\"1\">" + links + "</gpu>";
+  return "<gpu dev=\"" + std::to_string(dev) + "\" sm=\"90\" rank=\"" + std::to_string(rank) + "\" gdr=\"1\">" + links +
+         "</gpu>";
 }
 std::string nvlink(const std::string& target, const std::string& tclass) {
   return "<nvlink target=\"" + target + "\" count=\"18\" tclass=\"" + tclass + "\"/>";
 }
 std::string net(const std::string& name, int dev, const std::string& speed = "400000") {
-  return "<nic><net name=\"" + name + "\" dev=\"" + std::to_string(dev) + "\" speed=\"" + speed + "\" port=\"1\" maxconn=\"131072\"/></nic>";
+  return "<nic><net name=\"" + name + "\" dev=\"" + std::to_string(dev) + "\" speed=\"" + speed +
+         "\" port=\"1\" maxconn=\"131072\"/></nic>";
 }
 
 // Two sockets; below each, two switches with two GPUs and two NICs each. All GPUs hang on NVSwitches.
@@ -86,10 +90,12 @@ TEST_CASE("process groups follow Megatron-LM's order, coordinate by coordinate")
             REQUIRE(g.place_of(r) == places[std::size_t(r)]);
             REQUIRE(g.rank_of(places[std::size_t(r)]) == r);
           }
-          for (const Parallel kind : {Parallel::tp, Parallel::cp, Parallel::pp, Parallel::dp, Parallel::cp_dp, Parallel::pp_dp}) {
+          for (const Parallel kind :
+               {Parallel::tp, Parallel::cp, Parallel::pp, Parallel::dp, Parallel::cp_dp, Parallel::pp_dp}) {
             const auto together = [&](const ParallelPlace& a, const ParallelPlace& b) {
               const unsigned k = unsigned(kind);
-              return (k & 1 || a.tp == b.tp) && (k & 2 || a.cp == b.cp) && (k & 4 || a.pp == b.pp) && (k & 8 || a.dp == b.dp);
+              return (k & 1 || a.tp == b.tp) && (k & 2 || a.cp == b.cp) && (k & 4 || a.pp == b.pp) &&
+                     (k & 8 || a.dp == b.dp);
             };
             Groups expected;
             for (int r = 0; r < g.world_size(); ++r) {
@@ -120,11 +126,13 @@ TEST_CASE("another order gives another numbering") {
 }
 
 TEST_CASE("sizes that do not fit the world are refused with the nearest valid value") {
-  CHECK(contains(error_of([] { ProcessGroups::for_world(16, 3, 1, 1); }), "nearest tp: 2; nearest number of ranks: 15 or 18"));
+  CHECK(contains(error_of([] { ProcessGroups::for_world(16, 3, 1, 1); }),
+                 "nearest tp: 2; nearest number of ranks: 15 or 18"));
   CHECK(contains(error_of([] { ProcessGroups::for_world(7, 2, 1, 4); }), "nearest number of ranks: 8"));
   CHECK(contains(error_of([] { ProcessGroups(2, 1, 2, 3).expect_world(16); }), "expected dp 4, or 12 ranks"));
   CHECK(contains(error_of([] { ProcessGroups(3, 1, 1, 8).expect_world(16); }), "nearest tp: 2; expected 24 ranks"));
-  CHECK(contains(error_of([] { ProcessGroups(3, 1, 1, 5).expect_world(16); }), "but there are 16 ranks; expected 15 ranks"));
+  CHECK(contains(error_of([] { ProcessGroups(3, 1, 1, 5).expect_world(16); }),
+                 "but there are 16 ranks; expected 15 ranks"));
   CHECK(contains(error_of([] { ProcessGroups(1, 0, 1, 1); }), "cp is 0, expected at least 1"));
   CHECK(contains(error_of([] { ProcessGroups(1 << 16, 1 << 16, 1, 1); }), "more than 2147483647"));
   CHECK(contains(error_of([] { ProcessGroups(2, 1, 1, 2, "tp-tp-dp"); }), "\"tp\" twice"));
@@ -170,8 +178,9 @@ TEST_CASE("NVLink pairs, xGMI, links to processors and hosts of their own are to
       pci("0000:01:00.0", gpu(0, 3, nvlink("0000:02:00.0", "0x030200"))) + pci("0000:02:00.0", gpu(1, 2)) +
       pci("0000:0A:00.0", gpu(2, 1, "<xgmi target=\"0000:0b:00.0\" count=\"1\" tclass=\"0x038000\"/>")) +
       pci("0000:0B:00.0", gpu(3, 0, nvlink("0000:0b:00.9", "0x068001")));
-  const Topology t = parse("<system><cpu host_hash=\"0x1\" numaid=\"0\">" + gpus + net("eth0", 0, "-1") +
-                           "</cpu><cpu host_hash=\"0x2\" numaid=\"0\">" + pci("0000:01:00.0", gpu(0, 4)) + "</cpu></system>");
+  const Topology t =
+      parse("<system><cpu host_hash=\"0x1\" numaid=\"0\">" + gpus + net("eth0", 0, "-1") +
+            "</cpu><cpu host_hash=\"0x2\" numaid=\"0\">" + pci("0000:01:00.0", gpu(0, 4)) + "</cpu></system>");
   CHECK(t.nodes == 2);
   // By rank: 3 and 2 are a pair, 1 and 0 another one.
   CHECK(t.groups(Locality::island) == Groups{{0, 1}, {2, 3}, {4}});
@@ -184,7 +193,8 @@ TEST_CASE("a wrong XML is refused with file and line") {
   CHECK(contains(error_of([] { parse("<system>\n<cpu>\n</system>"); }), "t.xml:3: is not XML"));
   CHECK(contains(error_of([] { parse("<graphs/>"); }), "t.xml:1: found <graphs>, expected <system>"));
   CHECK(contains(error_of([] { parse("<system/>"); }), "neither a <gpu> nor a <net>"));
-  CHECK(contains(error_of([] { parse("<system>\n<cpu numaid=\"x\"/></system>"); }), "t.xml:2: <cpu> has numaid=\"x\", expected a whole number"));
+  CHECK(contains(error_of([] { parse("<system>\n<cpu numaid=\"x\"/></system>"); }),
+                 "t.xml:2: <cpu> has numaid=\"x\", expected a whole number"));
   CHECK(contains(error_of([] { parse("<system><cpu><pci>" + gpu(0, 0) + "</pci></cpu></system>"); }), "has no busid"));
   const std::string one = pci("0000:01:00.0", gpu(0, 0));
   CHECK(contains(error_of([&] { parse("<system><cpu>" + one + one + "</cpu></system>"); }), "a second <gpu> at busid"));

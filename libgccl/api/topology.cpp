@@ -29,7 +29,7 @@ Status check_index(const char* function, const char* what, int index, std::size_
   return invalid(function, std::string(what) + " is " + std::to_string(index) + expected);
 }
 
-// Gives the caller as much of a struct as its struct_bytes says it knows, so that later fields break no one.
+// Fills in the caller's struct, which may be a newer and longer one: then its further fields stay as they are.
 template <class Info>
 Status give(const char* function, const Info& info, Info* out) {
   if (!out) return invalid(function, "info is null");
@@ -42,9 +42,7 @@ Status give(const char* function, const Info& info, Info* out) {
   return {};
 }
 
-void copy_name(const std::string& name, char (&to)[GCCL_NAME_BYTES]) {
-  to[name.copy(to, sizeof to - 1)] = '\0';
-}
+void copy_name(const std::string& name, char (&to)[GCCL_NAME_BYTES]) { to[name.copy(to, sizeof to - 1)] = '\0'; }
 
 // Runs f(machine) where the machine can be asked.
 template <class F>

@@ -129,6 +129,7 @@ class Server final : public Files {
     arrived_.assign(store_.size, false);
     arrived_[0] = true;
     left_ = store_.size - 1;
+    mismatch_ = {};
     limit_ms_ = timeout_ms;
     Deadline deadline = Deadline::in_ms(timeout_ms);
     Pause pause(20000);
@@ -137,6 +138,7 @@ class Server final : public Files {
       const std::set<std::string> there = names();
       if (round_ == 0) s = greet(there);
       if (s.ok()) s = collect(there, all, mine.size(), &deadline);
+      if (s.ok() && left_ == 0) s = mismatch_;
       if (s.ok() && left_ > 0 && deadline.passed()) s = Status::error(missing(), GCCL_ERR_TIMEOUT);
       if (!s.ok()) {
         // The reason for failure is news to the others; failing to tell it is not news to the caller.
@@ -186,18 +188,19 @@ class Server final : public Files {
       Contribution c;
       if (frame.size() < Contribution::kHeadBytes || !Contribution::parse(frame.first(Contribution::kHeadBytes), &c) ||
           c.bytes != each || frame.size() != Contribution::kHeadBytes + each)
-        return Status::error("rank " + std::to_string(r) + " contributed " + std::to_string(c.bytes) +
-                                 " bytes while rank 0 contributes " + std::to_string(each) + " (" + path(name) +
-                                 "): is it the same release?",
-                             GCCL_ERR_MISMATCH);
+        mismatch_ = Status::error("rank " + std::to_string(r) + " contributed " + std::to_string(c.bytes) +
+                                      " bytes while rank 0 contributes " + std::to_string(each) + " (" + path(name) +
+                                      "): is it the same release?",
+                                  GCCL_ERR_MISMATCH);  // told when all have come, so that all hear it
+      arrived_[r] = true;
+      --left_;
+      if (!mismatch_.ok()) continue;
       const auto data = frame.subspan(Contribution::kHeadBytes);
       std::copy(data.begin(), data.end(), all->begin() + std::ptrdiff_t(r * each));
       if (c.remaining_ms < deadline->left_ms()) {
         *deadline = Deadline::in_ms(c.remaining_ms);
         limit_ms_ = c.limit_ms;
       }
-      arrived_[r] = true;
-      --left_;
     }
     return {};
   }
@@ -215,6 +218,7 @@ class Server final : public Files {
   // Of the round under way.
   std::vector<bool> arrived_;
   Rank left_ = 0;
+  Status mismatch_;
   std::int64_t limit_ms_ = 0;
 };
 

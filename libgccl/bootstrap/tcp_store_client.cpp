@@ -67,7 +67,7 @@ class Client : public Exchange {
   // Calls until rank 0 has accepted this rank.
   Status meet(Deadline deadline, std::int64_t timeout_ms) {
     std::string last = "no attempt yet";
-    for (int pause_ms = 5; !deadline.passed(); pause_ms = std::min(pause_ms * 2, 250)) {
+    for (int pause_ms = 1; !deadline.passed(); pause_ms = std::min(pause_ms * 2, 250)) {
       std::vector<SocketAddress> addresses;
       // A host that has no address yet may get one: schedulers start name servers and ranks at the same time.
       if (const Status s = resolve(store_.at.host, store_.at.port, &addresses); !s.ok()) last = s.text();

@@ -58,9 +58,11 @@ class Server : public Exchange {
     arrived_ = 1;
     for (Member& m : members_) m.arrived = false, m.head.clear(), m.data_bytes = 0, m.answered_bytes = 0;
 
+    mismatch_ = {};
     Status s;
     while (s.ok() && arrived_ < store_.size)
       s = deadline.passed() ? Status::error(missing(), GCCL_ERR_TIMEOUT) : collect(&deadline);
+    if (!mismatch_.ok()) s = mismatch_;
     if (s.ok()) {
       first_ = false;
       s = answer(Deadline::in_ms(deadline.left_ms() + kGraceMs));
@@ -194,13 +196,15 @@ class Server : public Exchange {
         m.head.insert(m.head.end(), head, head + n);
         if (m.head.size() < Contribution::kHeadBytes) continue;
         Contribution c;
-        if (!Contribution::parse(m.head, &c))
-          return Status::error("rank " + std::to_string(rank) + " sent what is no contribution: is it the same release?",
-                               GCCL_ERR_MISMATCH);
-        if (c.bytes != bytes_)
-          return Status::error("rank " + std::to_string(rank) + " contributed " + std::to_string(c.bytes) +
-                                   " bytes while rank 0 contributes " + std::to_string(bytes_) + ": is it the same release?",
-                               GCCL_ERR_MISMATCH);
+        if (!Contribution::parse(m.head, &c) || c.bytes != bytes_) {
+          // Told when all have come, so that all hear it.
+          mismatch_ = Status::error("rank " + std::to_string(rank) + " contributed " + std::to_string(c.bytes) +
+                                        " bytes while rank 0 contributes " + std::to_string(bytes_) + ": is it the same release?",
+                                    GCCL_ERR_MISMATCH);
+          m.arrived = true;
+          ++arrived_;
+          return {};
+        }
         if (c.remaining_ms < deadline->left_ms()) {
           *deadline = Deadline::in_ms(c.remaining_ms);
           limit_ms_ = c.limit_ms;
@@ -211,10 +215,14 @@ class Server : public Exchange {
       m.arrived = m.head.size() == Contribution::kHeadBytes && m.data_bytes == bytes_;
       if (m.arrived) ++arrived_;
     }
-    // It has contributed and waits for the answer: only its end can be news now.
+    // It has contributed and waits for the answer: only its end can be news now, or the rest of what is unlike.
     std::byte next;
     const ssize_t n = recv(m.fd.get(), &next, 1, MSG_PEEK);
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) return {};
+    if (!mismatch_.ok()) {
+      m.fd.reset();
+      return {};
+    }
     return went(m, n >= 0 ? "the connection was closed" : std::generic_category().message(errno));
   }
 
@@ -286,6 +294,7 @@ class Server : public Exchange {
   std::span<std::byte> all_;
   std::int64_t limit_ms_ = 0;
   Rank arrived_ = 1;
+  Status mismatch_;
 };
 
 // Where rank 0 listens for callers of `store`. A name may mean loopback here and something else on other machines

@@ -11,11 +11,8 @@ Status discover(Description* out) {
   Description d;
   d.nodes = 1;
   for (const Machine::Interface& i : machine->interfaces())
-    d.nics.push_back({.node = 0,
-                      .index = int(d.nics.size()),
-                      .numa = i.numa,
-                      .bandwidth_GBps = i.bandwidth_GBps,
-                      .name = i.name});
+    d.nics.push_back(
+        {.node = 0, .index = int(d.nics.size()), .numa = i.numa, .bandwidth_GBps = i.bandwidth_GBps, .name = i.name});
   for (const Machine::Cpu& cpu : machine->cpus()) {
     std::vector<int> near, any;  // NICs
     for (const Nic& nic : d.nics) {

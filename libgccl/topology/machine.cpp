@@ -15,9 +15,7 @@ struct FreeSet {
 };
 using Set = std::unique_ptr<hwloc_bitmap_s, FreeSet>;
 
-Status refused(const std::string& what) {
-  return Status::error(what + ": " + std::strerror(errno), GCCL_ERR_SYSTEM);
-}
+Status refused(const std::string& what) { return Status::error(what + ": " + std::strerror(errno), GCCL_ERR_SYSTEM); }
 
 // The first word of a file as a number; 0 where there is none.
 double number_in(const std::string& file) {

@@ -1,8 +1,8 @@
-// NCCL's topology XML (NCCL, src/graph/xml.cc and topo.cc): <system> holds a <cpu> for each NUMA node, that holds nested
-// <pci> devices, and those a <gpu> with its <nvlink>s, or a <nic> with a <net> for each port.
+// NCCL's topology XML (NCCL, src/graph/xml.cc and topo.cc): <system> holds a <cpu> for each NUMA node, that holds
+// nested <pci> devices, and those a <gpu> with its <nvlink>s, or a <nic> with a <net> for each port.
 #include <algorithm>
-#include <charconv>
 #include <cctype>
+#include <charconv>
 #include <map>
 #include <pugixml.hpp>
 
@@ -15,9 +15,9 @@ namespace {
 
 using pugi::xml_node;
 
-constexpr std::size_t kDepthMax = 64;        // of nested <pci>
+constexpr std::size_t kDepthMax = 64;         // of nested <pci>
 constexpr std::size_t kThingsMax = 1u << 14;  // GPUs and ports: each is compared with each
-constexpr double kUnknownSpeedMbps = 10000;  // NCCL's, where a port does not say
+constexpr double kUnknownSpeedMbps = 10000;   // NCCL's, where a port does not say
 constexpr double kMbpsPerGBps = 8000;
 // What an NVLink ends at, by PCI class (NCCL's table): 0x03.... a GPU, and these two.
 constexpr std::string_view kNvSwitchClass = "0x068000", kCpuClass = "0x068001";
@@ -79,8 +79,8 @@ class Reader {
     int number = 0;
     const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
     if (error != std::errc() || end != value.data() + value.size())
-      fail(e.offset_debug(), std::string("<") + e.name() + "> has " + name + "=\"" + a.value() +
-                                 "\", expected a whole number");
+      fail(e.offset_debug(),
+           std::string("<") + e.name() + "> has " + name + "=\"" + a.value() + "\", expected a whole number");
     return number;
   }
 
@@ -108,16 +108,19 @@ class Reader {
         read_inside(e, node, numa, path);
       } else if (name == "gpu") {
         const std::string busid = lower(parent.attribute("busid").value());
-        if (busid.empty()) fail(parent.offset_debug(), std::string("<") + parent.name() + "> around <gpu> has no busid");
+        if (busid.empty())
+          fail(parent.offset_debug(), std::string("<") + parent.name() + "> around <gpu> has no busid");
         if (!gpu_at_.try_emplace({node, busid}, 0).second)
           fail(e.offset_debug(), "a second <gpu> at busid \"" + busid + "\" of one host");
-        const int rank = integer(e, "rank", -1);
-        gpus_.push_back({{.kind = GCCL_DEVICE_GPU,
-                          .node = node,
-                          .numa = std::max(numa, -1),
-                          .rank = std::max(rank, -1),
-                          .name = busid},
-                         path, busid, e});
+        Gpu& g = gpus_.emplace_back();
+        g.device.kind = GCCL_DEVICE_GPU;
+        g.device.node = node;
+        g.device.numa = std::max(numa, -1);
+        g.device.rank = std::max(integer(e, "rank", -1), -1);
+        g.device.name = busid;
+        g.path = path;
+        g.busid = busid;
+        g.element = e;
       } else if (name == "net") {
         const int speed = integer(e, "speed", 0);
         ports_.push_back({{.node = node,
@@ -134,7 +137,8 @@ class Reader {
 
   // Brings hosts whose <cpu>s alternate in the file into order, and numbers ports that have no `dev` in file order.
   void sort_by_node() {
-    std::stable_sort(gpus_.begin(), gpus_.end(), [](const Gpu& a, const Gpu& b) { return a.device.node < b.device.node; });
+    std::stable_sort(gpus_.begin(), gpus_.end(),
+                     [](const Gpu& a, const Gpu& b) { return a.device.node < b.device.node; });
     for (std::size_t i = 0; i < gpus_.size(); ++i) gpu_at_[{gpus_[i].device.node, gpus_[i].busid}] = i;
     std::vector<int> next(std::size_t(d_.nodes), 0);
     for (Port& p : ports_) {

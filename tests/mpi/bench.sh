@@ -32,7 +32,7 @@ wrong() {
 
 run 0 3 --collective all --algorithm all --min-bytes 0 --max-bytes 4KiB --factor 64 --iterations 2 --warmup 1 --dtype bf16 --op avg
 grep -q '^# wrong elements: 0$' "$work/out" || fail "no verdict"
-[ "$(grep -c '^# [a-z_]*$' "$work/out")" -eq 11 ] || fail "not all collectives"
+[ "$(grep -c '^# [a-z_]*$' "$work/out")" -eq 13 ] || fail "not all collectives"
 run 0 4 --collective reduce,scatter --root 2 --algorithm auto --dtype int8 --op prod --shares 3 --lanes 2 --max-bytes 100 --ranks-per-node 2
 run 0 1 --max-bytes 64 --json -
 grep -q '"schema": "gccl/bench/1"' "$work/out" || fail "no JSON"

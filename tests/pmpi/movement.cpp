@@ -1,5 +1,4 @@
 // Collectives that move data, against MPI's own: the whole memory must be the same afterwards, gaps and guards included.
-#define DOCTEST_CONFIG_TREAT_CHAR_STAR_AS_STRING
 #include <doctest/doctest.h>
 
 #include "tests/pmpi/support.hpp"
@@ -119,9 +118,9 @@ void compare(const Movement& m, const Comm& c, const Type& send_type, const Type
     faults += complete(c.comm, int(stream), requests);
   }
   faults += m.oracle(theirs) != MPI_SUCCESS;
-  INFO(m.name << " on " << c.name << " of " << c.size << ", rank " << c.rank << ", " << send_type.name << " to "
-              << recv_type.name << ", count " << count << ", root " << root << (in_place ? ", in place" : "")
-              << (form == Form::blocking ? "" : ", non-blocking") << ", stream " << stream);
+  INFO(std::string(m.name) << " on " << c.name << " of " << c.size << ", rank " << c.rank << ", " << send_type.name << " to "
+              << recv_type.name << ", count " << count << ", root " << root << std::string(in_place ? ", in place" : "")
+              << std::string(form == Form::blocking ? "" : ", non-blocking") << ", stream " << stream);
   CHECK(faults == 0);
   CHECK(mem_mine.recv == mem_theirs.recv);
   CHECK(mem_mine.send == mem_theirs.send);

@@ -12,9 +12,10 @@
 #include <vector>
 
 // In the ranks, where nobody would see a failed CHECK.
-#define MUST(condition)                                                                              \
-  do {                                                                                               \
-    if (!(condition)) throw std::runtime_error(std::string(__FILE__) + ":" + std::to_string(__LINE__) + ": " #condition); \
+#define MUST(condition)                                                                                   \
+  do {                                                                                                    \
+    if (!(condition))                                                                                     \
+      throw std::runtime_error(std::string(__FILE__) + ":" + std::to_string(__LINE__) + ": " #condition); \
   } while (false)
 
 // Calls f(rank) in n processes whose environment says which rank they are. Returns what went wrong, a line for each

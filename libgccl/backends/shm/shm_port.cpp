@@ -286,7 +286,8 @@ bool Port::fetch(End& e, GCCL_Transfer* t, std::uint64_t from) {
       const int error = errno;
       if (!lent_still()) return false;
       const std::uint32_t pid = n.segment->header().owner_pid;
-      if (process_start(pid) != n.segment->header().owner_start) {
+      // A process that is on its way out has no memory any more, but still a number.
+      if (error == ESRCH || process_start(pid) != n.segment->header().owner_start) {
         fail(GCCL_ERR_PEER_LOST, e.peer, "its process (" + std::to_string(pid) + ") has died");
       } else {
         fail(GCCL_ERR_SYSTEM, e.peer, "cannot read the memory of rank " + std::to_string(e.peer) + ": " + std::strerror(error));

@@ -58,8 +58,9 @@ Conversation::Next Call::give_up(int result, const std::string& why) {
   GCCL_Fault fault{};
   fault.result = result;
   fault.peer = target_.hello.to;
-  const char* const advice = result == GCCL_ERR_AUTHENTICATION ? "do both have the same GCCL_SECRET?"
-                                                               : "has its process ended, or does a firewall stand between?";
+  const char* const advice = result == GCCL_ERR_AUTHENTICATION
+                                 ? "do both have the same GCCL_SECRET?"
+                                 : "has its process ended, or does a firewall stand between?";
   std::snprintf(fault.text, sizeof fault.text, "cannot reach rank %u (world rank %u): %.110s; %s", fault.peer,
                 mailbox_->identity().world_rank[fault.peer], why.c_str(), advice);
   mailbox_->put(fault, false);

@@ -241,7 +241,8 @@ void Connector::take_callers() {
 bool Connector::make_room() {
   auto oldest = conversations_.end();
   for (auto i = conversations_.begin(); i != conversations_.end(); ++i)
-    if (i->first->half_open() && (oldest == conversations_.end() || i->first->begun() < oldest->first->begun())) oldest = i;
+    if (i->first->half_open() && (oldest == conversations_.end() || i->first->begun() < oldest->first->begun()))
+      oldest = i;
   if (oldest == conversations_.end() || Clock::now() - oldest->first->begun() < kPatience) return false;
   advance(oldest->first, &Conversation::expired);
   return true;

@@ -1,5 +1,5 @@
-// The one thread of a rank's TCP backend: listens, and brings about every connection, in either direction. Ports take what
-// is ready from their mailboxes and never wait for a connection.
+// The one thread of a rank's TCP backend: listens, and brings about every connection, in either direction. Ports take
+// what is ready from their mailboxes and never wait for a connection.
 #pragma once
 
 #include <chrono>

@@ -7,7 +7,8 @@
 namespace gccl::tcp {
 
 // Messages on a link are numbered from 0 and begin on its first stream, with the frame of offset 0. A message may go as
-// one frame or as several, over any of the link's streams; on each stream offsets grow. An empty message is a frame too.
+// one frame or as several, over any of the link's streams; on each stream offsets grow. An empty message is a frame
+// too.
 struct Frame {
   std::uint32_t sequence = 0;  // of the message on its link; wraps
   std::uint64_t message_bytes = 0;

@@ -20,7 +20,7 @@ struct Hello {
 
   Kind kind = Kind::stream;
   std::uint64_t communicator = 0;
-  std::uint64_t nonce = 0;  // of the listener that is meant: a port number may have passed to somebody else
+  std::uint64_t nonce = 0;         // of the listener that is meant: a port number may have passed to somebody else
   std::uint32_t from = 0, to = 0;  // ranks in the communicator
   std::uint32_t channel = 0, stream = 0, streams = 1;
   GCCL_Fault fault{};

@@ -17,8 +17,8 @@ namespace {
 constexpr int kTaken = 0;      // bytes that have arrived (consumed ones and the carry included)
 constexpr int kAnnounced = 1;  // bytes of the frames that have begun
 
-// One stream may keep us this long; then the others, and our own sends, have their turn. Fewer, longer calls are faster:
-// at 256 KiB a 16 MiB message takes a third longer over loopback.
+// One stream may keep us this long; then the others, and our own sends, have their turn. Fewer, longer calls are
+// faster: at 256 KiB a 16 MiB message takes a third longer over loopback.
 constexpr std::uint64_t kVisitBytes = 4 << 20;
 
 enum class Read { some, none, failed };
@@ -172,8 +172,7 @@ Incoming::Step Incoming::consume(Stream* s, GCCL_Transfer* t, Staging* staging, 
       s->ahead.drop(got);
     } else {
       if (budget == 0) return Step::wait;
-      const Read r =
-          read_from(s, piece + carry_.size(), std::min<std::uint64_t>({left, room, budget}), &got, problem);
+      const Read r = read_from(s, piece + carry_.size(), std::min<std::uint64_t>({left, room, budget}), &got, problem);
       if (r != Read::some) return r == Read::none ? Step::wait : Step::failed;
       budget -= got;
     }
@@ -196,8 +195,7 @@ Incoming::Step Incoming::discard(Stream* s, Staging* staging, std::string* probl
       s->ahead.drop(got);
     } else {
       std::byte* const nowhere = staging->get(1);
-      const Read r =
-          read_from(s, nowhere, std::min<std::uint64_t>(left, staging->bytes()), &got, problem);
+      const Read r = read_from(s, nowhere, std::min<std::uint64_t>(left, staging->bytes()), &got, problem);
       if (r != Read::some) return r == Read::none ? Step::wait : Step::failed;
     }
     s->taken += got;

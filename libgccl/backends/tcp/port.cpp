@@ -94,8 +94,7 @@ void Port::activate(Link* link) {
 
 void Port::dial(const Link& link) {
   const std::uint32_t peer = link.peer();
-  const unsigned streams =
-      streams_for(connector_->settings(), peers_[peer].host == connector_->address().host);
+  const unsigned streams = connector_->settings().streams;
   std::vector<Call::Target> targets(streams);
   for (unsigned i = 0; i < streams; ++i) {
     Hello& h = targets[i].hello;

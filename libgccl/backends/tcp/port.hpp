@@ -10,9 +10,9 @@
 
 namespace gccl::tcp {
 
-// Used by one thread at a time, abort() apart. Links connect when they are first used, in small communicators those to other
-// nodes at once: the lower world rank dials, the higher one waits for it. A few active links are simply tried one by one, which costs 0.2 us each; many are watched by
-// epoll.
+// Used by one thread at a time, abort() apart. Links connect when they are first used, in small communicators those to
+// other nodes at once: the lower world rank dials, the higher one waits for it. A few active links are simply tried one
+// by one, which costs 0.2 us each; many are watched by epoll.
 class Port {
  public:
   Port(Connector* connector, const GCCL_Port_spec& spec);
@@ -23,7 +23,7 @@ class Port {
   // GCCL_BACKEND_ADDRESS_BYTES for each rank; see GCCL_Backend::connect_port.
   Status connect(const GCCL_Port_spec& spec, const void* addresses, std::uint8_t* reaches);
 
-  bool send(GCCL_Transfer* t);     // true: complete
+  bool send(GCCL_Transfer* t);  // true: complete
   void receive(GCCL_Transfer* t);
   int poll(GCCL_Transfer** done, int max);
   const GCCL_Fault& fault() const { return fault_; }
@@ -44,14 +44,15 @@ class Port {
   Connector* const connector_;
   const std::shared_ptr<Mailbox> mailbox_;
   const PortIdentity& self_;
-  std::vector<PortAddress> peers_;  // by rank; no addresses where none reach
+  std::vector<PortAddress> peers_;            // by rank; no addresses where none reach
   std::vector<std::unique_ptr<Link>> links_;  // peer * channels + channel; null before its first use
   std::vector<Link*> active_;                 // with transfers under way
   Fd epoll_;                                  // over the links' connections, once there are many
   Completions done_;
   Staging staging_;
   GCCL_Fault fault_{};
-  // A connection ended. Who aborts and leaves is noticed twice: what it had to say, which takes a moment longer, counts.
+  // A connection ended. Who aborts and leaves is noticed twice: what it had to say, which takes a moment longer,
+  // counts.
   GCCL_Fault suspicion_{};
   Conversation::Clock::time_point suspected_at_{};
 

@@ -11,9 +11,9 @@ namespace gccl::tcp {
 
 struct PortAddress {
   std::uint32_t world_rank = 0;
-  std::uint64_t nonce = 0;     // the listener's
-  std::uint64_t host = 0;      // the same on one machine and network namespace
-  bool loopback_only = false;  // reached from there alone
+  std::uint64_t nonce = 0;               // the listener's
+  std::uint64_t host = 0;                // the same on one machine and network namespace
+  bool loopback_only = false;            // reached from there alone
   std::vector<SocketAddress> addresses;  // to be tried in this order; at most kAddressesMax travel
 
   static constexpr std::size_t kAddressesMax = 9;

@@ -15,8 +15,8 @@ namespace {
 
 // Loopback: 1 and 2 MiB are as fast as each other, half as much costs a tenth at 16 MiB.
 constexpr int kLoopbackBufferBytes = 2 << 20;
-// A path's bandwidth times its round trip must fit; receive buffers grow by themselves (up to tcp_rmem), which beats any
-// fixed size.
+// A path's bandwidth times its round trip must fit; receive buffers grow by themselves (up to tcp_rmem), which beats
+// any fixed size.
 constexpr int kSendBufferBytes = 4 << 20;
 
 // A vanished machine is noticed after kIdle + kProbes * kInterval seconds. TCP_USER_TIMEOUT would also end connections
@@ -50,11 +50,6 @@ Status read_settings(Settings* out) {
     }
   }
   return {};
-}
-
-unsigned streams_for(const Settings& settings, bool same_host) {
-  if (settings.streams > 0) return settings.streams;
-  return same_host ? 1 : 1;
 }
 
 void set_up(int fd, const Settings& settings) {

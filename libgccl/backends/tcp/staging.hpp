@@ -1,5 +1,5 @@
-// Where payload lies for a moment on its way to a consumer: as large as fits beside the consumer's data in a core's second
-// level cache. One for each port.
+// Where payload lies for a moment on its way to a consumer: as large as fits beside the consumer's data in a core's
+// second level cache. One for each port.
 #pragma once
 
 #include <algorithm>

@@ -43,8 +43,8 @@ struct Stream {
   bool in_frame = false;  // `incoming` has been read, and `taken` bytes of its payload
   Frame incoming;
   std::uint64_t taken = 0;
-  bool announced = false;       // the receive knows of this frame
-  std::uint64_t prepaid = 0;    // payload that was read together with a header not yet looked at
+  bool announced = false;     // the receive knows of this frame
+  std::uint64_t prepaid = 0;  // payload that was read together with a header not yet looked at
 
   GCCL_Transfer* sending = nullptr;  // whose frame is under way
   std::byte header[kFrameHeaderBytes];

@@ -74,8 +74,8 @@ void cancel(void* port, GCCL_Transfer* t) { port_of(port).cancel(t); }
 
 void abort(void* port, const GCCL_Fault* fault) { port_of(port).abort(*fault); }
 
-constexpr GCCL_Backend kBackend = {GCCL_BACKEND_ABI, "tcp", open, close, open_port, connect_port, port_connected,
-                                   close_port, send, receive, poll, fault, cancel, abort};
+constexpr GCCL_Backend kBackend = {GCCL_BACKEND_ABI, "tcp", open,    close, open_port, connect_port, port_connected,
+                                   close_port,       send,  receive, poll,  fault,     cancel,       abort};
 
 }  // namespace
 

@@ -19,23 +19,24 @@ inline constexpr InPlace in_place;
 
 // A buffer: std::span, std::vector, std::array, ... of elements that lie side by side.
 template <class B>
-concept ElementBuffer = std::ranges::contiguous_range<B> && std::ranges::sized_range<B> &&
-                        Element<std::ranges::range_value_t<B>>;
+concept ElementBuffer =
+    std::ranges::contiguous_range<B> && std::ranges::sized_range<B> && Element<std::ranges::range_value_t<B>>;
 // One that outlives the call: not a temporary container.
 template <class B>
 concept LastingBuffer = ElementBuffer<B> && std::ranges::borrowed_range<B>;
 // ... and can be written to.
 template <class B>
-concept WritableBuffer = LastingBuffer<B> && !std::is_const_v<std::remove_reference_t<std::ranges::range_reference_t<B>>>;
+concept WritableBuffer =
+    LastingBuffer<B> && !std::is_const_v<std::remove_reference_t<std::ranges::range_reference_t<B>>>;
 
 // An input, or in_place, for an output of the same elements.
 template <class In, class Out>
 concept InputFor = std::same_as<std::remove_cvref_t<In>, InPlace> ||
-                   (ElementBuffer<In> && std::same_as<std::ranges::range_value_t<In>, std::ranges::range_value_t<Out>>);
+    (ElementBuffer<In>&& std::same_as<std::ranges::range_value_t<In>, std::ranges::range_value_t<Out>>);
 // ... that outlives the call.
 template <class In, class Out>
-concept LastingInputFor =
-    InputFor<In, Out> && (std::same_as<std::remove_cvref_t<In>, InPlace> || std::ranges::borrowed_range<In>);
+concept LastingInputFor = InputFor<In, Out> &&
+    (std::same_as<std::remove_cvref_t<In>, InPlace> || std::ranges::borrowed_range<In>);
 
 // ReduceOp for elements that GCCL computes with, CustomOp<T> for any.
 template <class O, class B>
@@ -81,7 +82,8 @@ GCCL_Dtype dtype_of_buffer(const B&) {
 }
 inline void expect_count(const char* call, const char* buffer, std::size_t found, std::size_t expected) {
   if (found != expected)
-    wrong(call, std::string(buffer) + " has " + std::to_string(found) + " elements, expected " + std::to_string(expected));
+    wrong(call,
+          std::string(buffer) + " has " + std::to_string(found) + " elements, expected " + std::to_string(expected));
 }
 inline void expect_at_least(const char* call, const char* buffer, std::size_t found, std::size_t expected) {
   if (found < expected)

@@ -14,9 +14,10 @@ inline namespace api {
 
 // Which ranks a process is, and on which devices.
 struct DistConfig {
-  std::vector<int> ranks;    // of this process
-  std::vector<int> devices;  // devices[i] for ranks[i], numbers of DeviceManager; empty: in turns, i modulo their number
-  Config config;             // its rank is not looked at, its allgather must be empty
+  std::vector<int> ranks;  // of this process
+  std::vector<int>
+      devices;    // devices[i] for ranks[i], numbers of DeviceManager; empty: in turns, i modulo their number
+  Config config;  // its rank is not looked at, its allgather must be empty
 };
 
 // A rank as every rank sees it.
@@ -37,8 +38,8 @@ class CommunicationGroup {
     if (devices_.empty())
       for (int i = 0; i < n; ++i) devices_.push_back(i % devices);
     if (devices_.size() != dist.ranks.size())
-      throw Error(GCCL_ERR_INVALID_ARGUMENT, "communication group: " + std::to_string(devices_.size()) + " devices for " +
-                                                 std::to_string(n) + " ranks, expected one for each");
+      throw Error(GCCL_ERR_INVALID_ARGUMENT, "communication group: " + std::to_string(devices_.size()) +
+                                                 " devices for " + std::to_string(n) + " ranks, expected one for each");
     for (const int d : devices_)
       if (d < 0 || d >= devices)
         throw Error(GCCL_ERR_INVALID_ARGUMENT, "communication group: device " + std::to_string(d) + ", expected 0 to " +

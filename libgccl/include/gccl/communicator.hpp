@@ -14,8 +14,8 @@ inline namespace api {
 
 // Owns a communicator of the C interface, whose rules (gccl.h) hold here: every rank makes the same collective calls in
 // the same order; any thread may use it. Buffers are anything contiguous, such as std::vector or std::span; counts come
-// from their sizes, and sizes that do not fit are an Error (GCCL_ERR_INVALID_ARGUMENT) before anything is sent. Below, n
-// is size(), r is rank(). Every call that fails throws Error.
+// from their sizes, and sizes that do not fit are an Error (GCCL_ERR_INVALID_ARGUMENT) before anything is sent. Below,
+// n is size(), r is rank(). Every call that fails throws Error.
 //
 // The destructor frees the communicator, which is collective. Where an exception leaves its scope, or operations are
 // still under way, it aborts the communicator first: the other ranks then get GCCL_ERR_ABORTED and do not wait for this
@@ -250,22 +250,18 @@ class Communicator {
     return alltoallv_as<Starting>(in, sendcounts, sdispls, out, recvcounts, rdispls);
   }
 
-  // Block i of the root's in becomes rank i's out; elsewhere in is not looked at and may be empty. With in_place for out,
-  // the root's own block stays where it is.
+  // Block i of the root's in becomes rank i's out; elsewhere in is not looked at and may be empty. With in_place for
+  // out, the root's own block stays where it is.
   template <ElementBuffer In, WritableBuffer Out>
-    requires InputFor<In, Out>
-  void scatter(const In& in, Out&& out, int root) const {
-    scatter_as<Blocking>(in, out, root);
-  }
+  requires InputFor<In, Out>
+  void scatter(const In& in, Out&& out, int root) const { scatter_as<Blocking>(in, out, root); }
   template <ElementBuffer In>
   void scatter(const In& in, InPlace, int root) const {
     scatter_at_root_as<Blocking>(in, root);
   }
   template <LastingBuffer In, WritableBuffer Out>
-    requires InputFor<In, Out>
-  Request iscatter(In&& in, Out&& out, int root) const {
-    return scatter_as<Starting>(in, out, root);
-  }
+  requires InputFor<In, Out> Request iscatter(In&& in, Out&& out, int root)
+  const { return scatter_as<Starting>(in, out, root); }
   template <LastingBuffer In>
   Request iscatter(In&& in, InPlace, int root) const {
     return scatter_at_root_as<Starting>(in, root);
@@ -315,7 +311,8 @@ class Communicator {
   template <class How, class B>
   auto broadcast_as(B& data, int root) const {
     using namespace api_detail;
-    return How::call(GCCL_Broadcast, GCCL_Ibroadcast, pointer(data), count_of(data), dtype_of_buffer(data), root, comm_);
+    return How::call(GCCL_Broadcast, GCCL_Ibroadcast, pointer(data), count_of(data), dtype_of_buffer(data), root,
+                     comm_);
   }
   template <class How, class In, class Out, class O>
   auto allreduce_as(const In& in, Out& out, const O& op) const {
@@ -341,8 +338,8 @@ class Communicator {
   auto reduce_inout_as(Out& inout, int root, const O& op) const {
     using namespace api_detail;
     const void* const in = rank() == root ? GCCL_IN_PLACE : pointer(inout);
-    return How::call(GCCL_Reduce, GCCL_Ireduce, in, pointer(inout), count_of(inout), dtype_of_buffer(inout), op_code(op),
-                     root, comm_);
+    return How::call(GCCL_Reduce, GCCL_Ireduce, in, pointer(inout), count_of(inout), dtype_of_buffer(inout),
+                     op_code(op), root, comm_);
   }
   template <class How, class In, class Out>
   auto allgather_as(const In& in, Out& out) const {
@@ -391,7 +388,8 @@ class Communicator {
     return How::call(GCCL_Alltoall, GCCL_Ialltoall, pointer(in), pointer(out), count, dtype_of_buffer(out), comm_);
   }
   template <class How, class In, class Out>
-  auto alltoallv_as(const In& in, Counts sendcounts, Counts sdispls, Out& out, Counts recvcounts, Counts rdispls) const {
+  auto alltoallv_as(const In& in, Counts sendcounts, Counts sdispls, Out& out, Counts recvcounts,
+                    Counts rdispls) const {
     using namespace api_detail;
     expect_at_least("alltoallv", "the output", count_of(out), extent("alltoallv", recvcounts, rdispls, n()));
     if constexpr (!is_in_place<In>)

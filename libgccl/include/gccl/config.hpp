@@ -16,7 +16,7 @@ inline namespace api {
 // GCCL_Config with strings of its own. What is left alone comes from the environment (docs/start.md).
 struct Config {
   std::optional<int> rank, size;
-  std::string store;     // "tcp://HOST:PORT" (rank 0 listens) or "file:///PATH"
+  std::string store;  // "tcp://HOST:PORT" (rank 0 listens) or "file:///PATH"
   std::string secret, backends, host, address;
   std::optional<std::chrono::milliseconds> timeout;  // of each call; negative: none
   std::optional<bool> progress_thread;

@@ -48,10 +48,12 @@ inline constexpr GCCL_Dtype dtype_v = api_detail::arithmetic_dtype<T>();
 
 // What can be moved: every trivially copyable type of at most 65536 bytes.
 template <class T>
-concept Element = std::is_trivially_copyable_v<T> && !std::is_const_v<T> && !std::is_volatile_v<T> && sizeof(T) <= 65536;
+concept Element =
+    std::is_trivially_copyable_v<T> && !std::is_const_v<T> && !std::is_volatile_v<T> && sizeof(T) <= 65536;
 // What ReduceOp can combine.
 template <class T>
-concept Reducible = Element<T> && dtype_v<T> >= 0;
+concept Reducible = Element<T> && dtype_v<T>
+>= 0;
 
 // The code to move T with. A type that GCCL does not understand is registered at its first use and stays so; every rank
 // of a job must be built with the same size of it.
@@ -85,9 +87,8 @@ template <Element T>
 class CustomOp {
  public:
   template <class F>
-    requires std::is_invocable_r_v<T, F&, const T&, const T&>
-  explicit CustomOp(F combine)
-      : function_(new F(std::move(combine)), [](void* f) { delete static_cast<F*>(f); }) {
+  requires std::is_invocable_r_v<T, F&, const T&, const T&>
+  explicit CustomOp(F combine) : function_(new F(std::move(combine)), [](void* f) { delete static_cast<F*>(f); }) {
     check(GCCL_Op_create(&run<F>, function_.get(), &code_));
   }
   CustomOp(CustomOp&& other) noexcept : function_(std::move(other.function_)), code_(std::exchange(other.code_, -1)) {}

@@ -23,11 +23,11 @@ struct ParallelPlace {
   friend bool operator==(const ParallelPlace&, const ParallelPlace&) = default;
 };
 
-// Pure arithmetic: needs no communicator. The order names the coordinates from the fastest varying one on. The default is
-// Megatron-LM's (megatron/core/parallel_state.py: "tp-cp-ep-dp-pp"):
+// Pure arithmetic: needs no communicator. The order names the coordinates from the fastest varying one on. The default
+// is Megatron-LM's (megatron/core/parallel_state.py: "tp-cp-ep-dp-pp"):
 //   rank = tp + cp*TP + dp*TP*CP + pp*TP*CP*DP
-// so tensor parallel ranks are neighbours, on one node. A size that is 1 may be left out; "ep" may stand in the order and
-// changes nothing: expert parallel ranks are data parallel ones.
+// so tensor parallel ranks are neighbours, on one node. A size that is 1 may be left out; "ep" may stand in the order
+// and changes nothing: expert parallel ranks are data parallel ones.
 class ProcessGroups {
  public:
   // Throws Error (GCCL_ERR_INVALID_ARGUMENT) for sizes below 1, more than 2^31 - 1 ranks, or a wrong order.
@@ -146,8 +146,8 @@ class ProcessGroups {
       s += (a ? " x " : "") + std::string(kNames[a]) + " " + std::to_string(size_[a]);
     return s;
   }
-  // "nearest tp: 4; " -- the smallest change of one of the first `axes` sizes with which their product divides the world;
-  // empty where there is none.
+  // "nearest tp: 4; " -- the smallest change of one of the first `axes` sizes with which their product divides the
+  // world; empty where there is none.
   std::string nearest_divisor(int world_size, std::size_t axes) const {
     std::size_t best_axis = axes;
     int best = 0;
@@ -159,7 +159,8 @@ class ProcessGroups {
       const int room = int(world_size / others);
       // With all sizes given the product must be the world; else a divisor of it will do.
       const int value = axes == kAxes ? room : nearest_factor(room, size_[a]);
-      if (best_axis == axes || std::abs(value - size_[a]) < std::abs(best - size_[best_axis])) best_axis = a, best = value;
+      if (best_axis == axes || std::abs(value - size_[a]) < std::abs(best - size_[best_axis]))
+        best_axis = a, best = value;
     }
     return best_axis == axes ? "" : "nearest " + std::string(kNames[best_axis]) + ": " + std::to_string(best) + "; ";
   }
@@ -205,7 +206,8 @@ class ProcessGroups {
     for (std::size_t a = 0; a < kAxes; ++a) {
       if (seen[a]) continue;
       if (size_[a] != 1)
-        wrong(std::string(kNames[a]) + " is " + std::to_string(size_[a]) + " and missing in the order \"" + whole + "\"");
+        wrong(std::string(kNames[a]) + " is " + std::to_string(size_[a]) + " and missing in the order \"" + whole +
+              "\"");
       place(a);
     }
   }

@@ -11,8 +11,8 @@
 namespace gccl {
 inline namespace api {
 
-// Its buffers must stay untouched until it is complete, so the destructor waits (and keeps an error to itself); detach()
-// gives the operation up. Movable only; used by one thread at a time. An empty request is complete.
+// Its buffers must stay untouched until it is complete, so the destructor waits (and keeps an error to itself);
+// detach() gives the operation up. Movable only; used by one thread at a time. An empty request is complete.
 class [[nodiscard]] Request {
  public:
   Request() = default;
