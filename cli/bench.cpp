@@ -103,9 +103,9 @@ class Bench {
   void head() const {
     if (!table_) return;
     const View v = comm_.layout().view(0);
-    fmt::print("# gccl bench: {}, {} rank{} on {} node{}; {} share{} on {} lane{}, window {}\n", comm_.name(), comm_.ranks(),
-               comm_.ranks() == 1 ? "" : "s", v.nodes, v.nodes == 1 ? "" : "s", o_.shares, o_.shares == 1 ? "" : "s",
-               o_.lanes, o_.lanes == 1 ? "" : "s", o_.window);
+    fmt::print("# gccl bench: {}, {} rank{} on {} node{}; {} share{} on {} lane{}, window {}\n", comm_.name(),
+               comm_.ranks(), comm_.ranks() == 1 ? "" : "s", v.nodes, v.nodes == 1 ? "" : "s", o_.shares,
+               o_.shares == 1 ? "" : "s", o_.lanes, o_.lanes == 1 ? "" : "s", o_.window);
     fmt::print("# time: mean of {} back to back after {}, of the slowest rank\n", o_.iterations, o_.warmup);
     if (std::find(o_.algorithms.begin(), o_.algorithms.end(), "auto") != o_.algorithms.end())
       fmt::print("# {}\n", comm_.grounds());
@@ -281,7 +281,8 @@ std::unique_ptr<Carrier> carrier_of(const std::string& backend, std::string* err
 
 int command_bench(const std::vector<std::string>& args) {
   // Help needs no ranks, and before they meet only they could say what is wrong: so the words are looked at first.
-  if (std::find(args.begin(), args.end(), "--help") != args.end() || std::find(args.begin(), args.end(), "-h") != args.end()) {
+  if (std::find(args.begin(), args.end(), "--help") != args.end() ||
+      std::find(args.begin(), args.end(), "-h") != args.end()) {
     write_stdout(std::get<Help>(parse_options({"--help"}, 1)).text);
     return 0;
   }
@@ -318,12 +319,11 @@ int command_bench(const std::vector<std::string>& args) {
 }  // namespace bench
 
 void add_bench(CLI::App& app, int& exit_code) {
-  CLI::App* sub =
-      app.add_subcommand("bench", "Times collectives on a real backend (under gccl launch or mpirun); --help lists its options");
+  CLI::App* sub = app.add_subcommand(
+      "bench", "Times collectives on a real backend (under gccl launch or mpirun); --help lists its options");
   sub->set_help_flag();
   sub->prefix_command();
   sub->callback([sub, &exit_code] { exit_code = bench::command_bench(sub->remaining()); });
 }
 
 }  // namespace gccl
-

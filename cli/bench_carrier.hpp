@@ -37,7 +37,8 @@ class Carrier {
 // Under mpirun.
 std::unique_ptr<Carrier> mpi_carrier(std::string* error);
 #endif
-// Under gccl launch, torchrun or any starter that GCCL_Init knows; `backends` as in GCCL_BACKENDS, empty for the default.
+// Under gccl launch, torchrun or any starter that GCCL_Init knows; `backends` as in GCCL_BACKENDS, empty for the
+// default.
 std::unique_ptr<Carrier> native_carrier(const std::string& backends, std::string* error);
 
 }  // namespace gccl::bench

@@ -23,7 +23,11 @@ class NativeCarrier final : public Carrier {
   Status run(const Algorithm& a, const Call& call, Dtype dtype, Reduction op, const void* input, void* output,
              const Slicing& slicing, bool as_chosen) override {
     Work w;
-    w.what = {.kind = std::uint8_t(call.kind), .dtype = GCCL_Dtype(dtype), .op = reduces(call.kind) || call.kind == Collective::reduce_scatterv ? GCCL_Op(op) : -1, .root = call.root, .count = call.count};
+    w.what = {.kind = std::uint8_t(call.kind),
+              .dtype = GCCL_Dtype(dtype),
+              .op = reduces(call.kind) || call.kind == Collective::reduce_scatterv ? GCCL_Op(op) : -1,
+              .root = call.root,
+              .count = call.count};
     const Status s = elements_of(w.what.dtype, w.what.op, &w.elements);
     if (!s.ok()) return s;
     w.call = call;

@@ -100,9 +100,10 @@ std::variant<Options, Help, Wrong> parse_options(std::vector<std::string> args, 
       "                     or:  mpirun -n 4 gccl bench --backend mpi",
       "gccl bench"};
   app.get_formatter()->column_width(34);
-  app.add_option("--backend", t.backend, 
-                 "What carries the messages: mpi; native (shm,tcp); or names as in GCCL_BACKENDS: shm, tcp, a plug-in's. "
-                 "By default mpi under mpirun, else native");
+  app.add_option(
+      "--backend", t.backend,
+      "What carries the messages: mpi; native (shm,tcp); or names as in GCCL_BACKENDS: shm, tcp, a plug-in's. "
+      "By default mpi under mpirun, else native");
   app.add_option("--collective", t.collectives, "Names, with commas between them, or all")->capture_default_str();
   app.add_option("--algorithm", t.algorithms,
                  "Names, with commas between them; all; or auto, the cheapest by its closed form")

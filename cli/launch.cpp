@@ -119,12 +119,10 @@ int launch_job(const launch::Options& o) {
 
 }  // namespace
 
-void add_launch(CLI::App& app, int& exit_code) {
+void add_launch(CLI::App& app, std::vector<std::string> arguments, int& exit_code) {
   CLI::App* sub = app.add_subcommand("launch", "Starts the ranks of a job, here or over ssh; --help lists its options");
-  sub->set_help_flag();
-  sub->prefix_command();
-  sub->callback([sub, &exit_code] {
-    const auto parsed = launch::parse_options(sub->remaining());
+  sub->callback([arguments = std::move(arguments), &exit_code] {
+    const auto parsed = launch::parse_options(arguments);
     if (const auto* help = std::get_if<launch::Help>(&parsed)) return write_stdout(help->text);
     if (const auto* bad = std::get_if<launch::Wrong>(&parsed)) wrong(bad->text);
     exit_code = launch_job(std::get<launch::Options>(parsed));

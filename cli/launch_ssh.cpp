@@ -14,12 +14,14 @@ std::string quoted(const std::string& word) {
   return text + "'";
 }
 
-// Runs "$@" in a session of its own. One line, as some login shells know no newlines within quotes.
+// Runs "$@" in a session of its own, and beside it, in another one, who passes signals on and kills it when nobody is left
+// to send any. One line, as some login shells know no newlines within quotes.
 constexpr const char* kScript =
     "while IFS= read -r line && [ \"$line\" != . ]; do eval \"export $line\"; done; "
     "cd \"$GCCL_LAUNCH_FOLDER\" || exit 125; unset GCCL_LAUNCH_FOLDER; "
     "exec 3<&0; setsid \"$@\" </dev/null 3<&- & rank=$!; "
-    "{ while IFS= read -r name; do kill -s \"$name\" -- -$rank; done <&3; kill -s KILL -- -$rank; } >/dev/null 2>&1 & watch=$!; "
+    "setsid sh -c 'while IFS= read -r name; do kill -s \"$name\" -- -$1; done; kill -s KILL -- -$1' watch $rank "
+    "<&3 3<&- >/dev/null 2>&1 & watch=$!; "
     "exec 3<&-; wait $rank; code=$?; kill -s KILL -- $watch -$rank 2>/dev/null; exit $code";
 
 }  // namespace

@@ -62,13 +62,15 @@ int run(int argc, char** argv) {
   add_topology(app, exit_code);
   add_verify(app, exit_code);
   add_bench(app, exit_code);
-  add_launch(app, exit_code);
+  // What follows `launch` is for it and for the program that it launches: CLI11 must not look at it.
+  const int parsed = argc > 1 && std::string_view(argv[1]) == "launch" ? 2 : argc;
+  add_launch(app, {argv + parsed, argv + argc}, exit_code);
   if (argc <= 1) {
     write_stdout(app.help());
     return 0;
   }
   try {
-    app.parse(argc, argv);
+    app.parse(parsed, argv);
   } catch (const CLI::Success& e) {  // --help, --version
     return app.exit(e);
   } catch (const CLI::ExtrasError&) {

@@ -109,13 +109,13 @@ int MPI_Comm_disconnect(MPI_Comm* comm) {
 int MPI_Op_free(MPI_Op* op) {
   Operation known;
   if (!anything_under_way() || !op || *op == MPI_OP_NULL || predefined(*op, &known)) return PMPI_Op_free(op);
-  free_when_idle(op);
+  free_op_when_idle(op);
   return MPI_SUCCESS;
 }
 
 int MPI_Type_free(MPI_Datatype* type) {
   if (!anything_under_way() || !type || *type == MPI_DATATYPE_NULL || predefined(*type)) return PMPI_Type_free(type);
-  free_when_idle(type);
+  free_type_when_idle(type);
   return MPI_SUCCESS;
 }
 

@@ -275,13 +275,13 @@ void forgotten(Communicator* k) {
   }
 }
 
-void free_when_idle(MPI_Op* op) {
+void free_op_when_idle(MPI_Op* op) {
   std::lock_guard lock(mutex);
   idle_ops.push_back(*op);
   *op = MPI_OP_NULL;
 }
 
-void free_when_idle(MPI_Datatype* type) {
+void free_type_when_idle(MPI_Datatype* type) {
   std::lock_guard lock(mutex);
   idle_types.push_back(*type);
   *type = MPI_DATATYPE_NULL;

@@ -43,8 +43,8 @@ void settle_all(double seconds);
 void forgotten(Communicator* k);
 
 // Operations and types that calls under way may still need are freed when nothing is. The handle's new value is stored.
-void free_when_idle(MPI_Op* op);
-void free_when_idle(MPI_Datatype* type);
+void free_op_when_idle(MPI_Op* op);
+void free_type_when_idle(MPI_Datatype* type);
 
 // One wait, with a pause after each look that found nothing.
 class Wait {

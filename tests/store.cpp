@@ -432,9 +432,9 @@ TEST_CASE("file store: what killed jobs left behind confuses nobody") {
       }
       children.push_back(child);
     }
-    pause_ms(round == 0 ? 200 : 20 * round);
+    while (folder.empty()) pause_ms(1);
+    pause_ms(round == 0 ? 100 : 3 * round);
     for (const pid_t c : children) kill(c, SIGKILL), waitpid(c, nullptr, 0);
-    CHECK(!folder.empty());
     if (round == 3) break;
     check_all_ok(in_threads(4, files(prefix, 4)));
   }

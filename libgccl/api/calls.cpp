@@ -59,8 +59,8 @@ class Builder {
     for (Rank r = 0; r < c_.size() && status_.ok(); ++r) {
       if (places && counts[r]) end = places[r];
       if (end > most || counts[r] > most - end)
-        status_ = wrong(std::string(name) + "[" + std::to_string(r) + "] is " + std::to_string(counts[r]) + ", at element " +
-                        std::to_string(end) + ": expected an end of at most " + std::to_string(most));
+        status_ = wrong(std::string(name) + "[" + std::to_string(r) + "] is " + std::to_string(counts[r]) +
+                        ", at element " + std::to_string(end) + ": expected an end of at most " + std::to_string(most));
       end += counts[r];
     }
   }
@@ -96,7 +96,8 @@ class Builder {
  private:
   void place(Buffer which, const void* buffer, const char* name, Count count) {
     if (!buffer && count > 0 && status_.ok()) status_ = null_buffer(name, count);
-    if (buffer == GCCL_IN_PLACE && status_.ok()) status_ = wrong(std::string(name) + " is GCCL_IN_PLACE, which this call does not take there");
+    if (buffer == GCCL_IN_PLACE && status_.ok())
+      status_ = wrong(std::string(name) + " is GCCL_IN_PLACE, which this call does not take there");
     work_.memory.base[std::size_t(which)] = bytes_of(buffer);
   }
 
@@ -110,7 +111,8 @@ class Builder {
 constexpr GCCL_Op kNone = Builder::kNoOp;
 
 // A small blocking call that repeats the one before: true when it is done, with its result.
-inline bool again(Communicator& c, const Communicator::Key& key, const void* in, void* out, bool non_blocking, GCCL_Result* result) {
+inline bool again(Communicator& c, const Communicator::Key& key, const void* in, void* out, bool non_blocking,
+                  GCCL_Result* result) {
   if (non_blocking || current_group() || out == GCCL_IN_PLACE) return false;
   bool started = false;
   *result = GCCL_SUCCESS;
@@ -129,7 +131,8 @@ Count furthest(const std::size_t* counts, const std::size_t* places, Rank n) {
   return end;
 }
 
-const std::size_t* places_or_packed(const std::size_t* places, const std::size_t* counts, Rank n, std::vector<std::size_t>* packed) {
+const std::size_t* places_or_packed(const std::size_t* places, const std::size_t* counts, Rank n,
+                                    std::vector<std::size_t>* packed) {
   if (places) return places;
   packed->resize(n);
   std::exclusive_scan(counts, counts + n, packed->begin(), std::size_t(0));
@@ -145,10 +148,16 @@ Count checksum(const std::size_t* counts, Rank n) {
 
 const Lengths& lengths(const void* table) { return *static_cast<const Lengths*>(table); }
 
-GCCL_Result broadcast(void* buf, size_t count, GCCL_Dtype dtype, int root, GCCL_Comm comm, GCCL_Request* request, bool non_blocking) {
+GCCL_Result broadcast(void* buf, size_t count, GCCL_Dtype dtype, int root, GCCL_Comm comm, GCCL_Request* request,
+                      bool non_blocking) {
   Communicator* const c = communicator_of(comm);
   if (!c) return GCCL_ERR_INVALID_ARGUMENT;
-  const Communicator::Key key{.kind = std::uint8_t(Collective::broadcast), .in_place = true, .dtype = dtype, .op = kNone, .root = Rank(root), .count = count};
+  const Communicator::Key key{.kind = std::uint8_t(Collective::broadcast),
+                              .in_place = true,
+                              .dtype = dtype,
+                              .op = kNone,
+                              .root = Rank(root),
+                              .count = count};
   GCCL_Result result;
   if (buf && again(*c, key, nullptr, buf, non_blocking, &result)) return result;
   Builder b(*c, Collective::broadcast, count, dtype, kNone, root);
@@ -159,7 +168,8 @@ GCCL_Result broadcast(void* buf, size_t count, GCCL_Dtype dtype, int root, GCCL_
   return b.go(request, non_blocking);
 }
 
-GCCL_Result reduce_to_root(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, GCCL_Op op, int root, GCCL_Comm comm, GCCL_Request* request, bool non_blocking) {
+GCCL_Result reduce_to_root(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, GCCL_Op op, int root,
+                           GCCL_Comm comm, GCCL_Request* request, bool non_blocking) {
   Communicator* const c = communicator_of(comm);
   if (!c) return GCCL_ERR_INVALID_ARGUMENT;
   Builder b(*c, Collective::reduce, count, dtype, op, root);
@@ -173,10 +183,16 @@ GCCL_Result reduce_to_root(const void* sendbuf, void* recvbuf, size_t count, GCC
   return b.go(request, non_blocking);
 }
 
-GCCL_Result allreduce(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, GCCL_Op op, GCCL_Comm comm, GCCL_Request* request, bool non_blocking) {
+GCCL_Result allreduce(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, GCCL_Op op, GCCL_Comm comm,
+                      GCCL_Request* request, bool non_blocking) {
   Communicator* const c = communicator_of(comm);
   if (!c) return GCCL_ERR_INVALID_ARGUMENT;
-  const Communicator::Key key{.kind = std::uint8_t(Collective::allreduce), .in_place = sendbuf == GCCL_IN_PLACE || sendbuf == recvbuf, .dtype = dtype, .op = op, .root = Rank(0), .count = count};
+  const Communicator::Key key{.kind = std::uint8_t(Collective::allreduce),
+                              .in_place = sendbuf == GCCL_IN_PLACE || sendbuf == recvbuf,
+                              .dtype = dtype,
+                              .op = op,
+                              .root = Rank(0),
+                              .count = count};
   GCCL_Result result;
   if (sendbuf && recvbuf && again(*c, key, sendbuf, recvbuf, non_blocking, &result)) return result;
   Builder b(*c, Collective::allreduce, count, dtype, op, 0);
@@ -187,12 +203,16 @@ GCCL_Result allreduce(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dty
   return b.go(request, non_blocking);
 }
 
-GCCL_Result allgather(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, GCCL_Comm comm, GCCL_Request* request, bool non_blocking) {
+GCCL_Result allgather(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, GCCL_Comm comm,
+                      GCCL_Request* request, bool non_blocking) {
   Communicator* const c = communicator_of(comm);
   if (!c) return GCCL_ERR_INVALID_ARGUMENT;
-  const Communicator::Key key{.kind = std::uint8_t(Collective::allgather), .in_place = false, .dtype = dtype, .op = kNone, .count = count};
+  const Communicator::Key key{
+      .kind = std::uint8_t(Collective::allgather), .in_place = false, .dtype = dtype, .op = kNone, .count = count};
   // Surely not in place: the own block of recvbuf begins within 8 bytes an element.
-  const bool apart = sendbuf && recvbuf && (sendbuf < recvbuf || bytes_of(sendbuf) > bytes_of(recvbuf) + c->rank() * count * 8) && sendbuf != GCCL_IN_PLACE && dtype < 1000;
+  const bool apart = sendbuf && recvbuf &&
+                     (sendbuf < recvbuf || bytes_of(sendbuf) > bytes_of(recvbuf) + c->rank() * count * 8) &&
+                     sendbuf != GCCL_IN_PLACE && dtype < 1000;
   GCCL_Result result;
   if (apart && again(*c, key, sendbuf, recvbuf, non_blocking, &result)) return result;
   Builder b(*c, Collective::allgather, count, dtype, kNone, 0);
@@ -204,7 +224,8 @@ GCCL_Result allgather(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dty
   return b.go(request, non_blocking);
 }
 
-GCCL_Result allgatherv(const void* sendbuf, void* recvbuf, const size_t* counts, const size_t* displs, GCCL_Dtype dtype, GCCL_Comm comm, GCCL_Request* request, bool non_blocking) {
+GCCL_Result allgatherv(const void* sendbuf, void* recvbuf, const size_t* counts, const size_t* displs, GCCL_Dtype dtype,
+                       GCCL_Comm comm, GCCL_Request* request, bool non_blocking) {
   Communicator* const c = communicator_of(comm);
   if (!c) return GCCL_ERR_INVALID_ARGUMENT;
   if (!counts) return failed(wrong("allgatherv: counts is null: expected " + std::to_string(c->size()) + " lengths"));
@@ -226,7 +247,8 @@ GCCL_Result allgatherv(const void* sendbuf, void* recvbuf, const size_t* counts,
   return b.go(request, non_blocking);
 }
 
-GCCL_Result reduce_scatter(const void* sendbuf, void* recvbuf, size_t count, const size_t* counts, GCCL_Dtype dtype, GCCL_Op op, GCCL_Comm comm, GCCL_Request* request, bool non_blocking) {
+GCCL_Result reduce_scatter(const void* sendbuf, void* recvbuf, size_t count, const size_t* counts, GCCL_Dtype dtype,
+                           GCCL_Op op, GCCL_Comm comm, GCCL_Request* request, bool non_blocking) {
   Communicator* const c = communicator_of(comm);
   if (!c) return GCCL_ERR_INVALID_ARGUMENT;
   Builder b(*c, counts ? Collective::reduce_scatterv : Collective::reduce_scatter, count, dtype, op, 0);
@@ -243,7 +265,8 @@ GCCL_Result reduce_scatter(const void* sendbuf, void* recvbuf, size_t count, con
     before = total(counts, b.me());
     all = total(counts, b.n());
   }
-  const void* const own = sendbuf && sendbuf != GCCL_IN_PLACE ? bytes_of(sendbuf) + before * b.element_bytes() : nullptr;
+  const void* const own =
+      sendbuf && sendbuf != GCCL_IN_PLACE ? bytes_of(sendbuf) + before * b.element_bytes() : nullptr;
   if (sendbuf == GCCL_IN_PLACE) {
     w.call.in_place = true;
     w.to_first_block = true;
@@ -259,15 +282,22 @@ GCCL_Result reduce_scatter(const void* sendbuf, void* recvbuf, size_t count, con
   return b.go(request, non_blocking);
 }
 
-GCCL_Result reduce_scatterv(const void* sendbuf, void* recvbuf, const size_t* counts, GCCL_Dtype dtype, GCCL_Op op, GCCL_Comm comm, GCCL_Request* request, bool non_blocking) {
+GCCL_Result reduce_scatterv(const void* sendbuf, void* recvbuf, const size_t* counts, GCCL_Dtype dtype, GCCL_Op op,
+                            GCCL_Comm comm, GCCL_Request* request, bool non_blocking) {
   if (!counts) return failed(wrong("reduce_scatterv: counts is null: expected one length for each rank"));
   return reduce_scatter(sendbuf, recvbuf, 0, counts, dtype, op, comm, request, non_blocking);
 }
 
-GCCL_Result alltoall(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, GCCL_Comm comm, GCCL_Request* request, bool non_blocking) {
+GCCL_Result alltoall(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, GCCL_Comm comm,
+                     GCCL_Request* request, bool non_blocking) {
   Communicator* const c = communicator_of(comm);
   if (!c) return GCCL_ERR_INVALID_ARGUMENT;
-  const Communicator::Key key{.kind = std::uint8_t(Collective::alltoall), .in_place = sendbuf == GCCL_IN_PLACE || sendbuf == recvbuf, .dtype = dtype, .op = kNone, .root = Rank(0), .count = count};
+  const Communicator::Key key{.kind = std::uint8_t(Collective::alltoall),
+                              .in_place = sendbuf == GCCL_IN_PLACE || sendbuf == recvbuf,
+                              .dtype = dtype,
+                              .op = kNone,
+                              .root = Rank(0),
+                              .count = count};
   GCCL_Result result;
   if (sendbuf && recvbuf && again(*c, key, sendbuf, recvbuf, non_blocking, &result)) return result;
   Builder b(*c, Collective::alltoall, count, dtype, kNone, 0);
@@ -278,14 +308,16 @@ GCCL_Result alltoall(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtyp
   return b.go(request, non_blocking);
 }
 
-GCCL_Result alltoallv(const void* sendbuf, const size_t* sendcounts, const size_t* sdispls, void* recvbuf, const size_t* recvcounts, const size_t* rdispls, GCCL_Dtype dtype, GCCL_Comm comm, GCCL_Request* request,
-                      bool non_blocking) {
+GCCL_Result alltoallv(const void* sendbuf, const size_t* sendcounts, const size_t* sdispls, void* recvbuf,
+                      const size_t* recvcounts, const size_t* rdispls, GCCL_Dtype dtype, GCCL_Comm comm,
+                      GCCL_Request* request, bool non_blocking) {
   Communicator* const c = communicator_of(comm);
   if (!c) return GCCL_ERR_INVALID_ARGUMENT;
   Builder b(*c, Collective::alltoallv, 0, dtype, kNone, 0);
   const bool in_place = b.in_place(sendbuf, recvbuf);
   if (!recvcounts || (!in_place && !sendcounts))
-    return failed(wrong(std::string("alltoallv: ") + (recvcounts ? "sendcounts" : "recvcounts") + " is null: expected " + std::to_string(c->size()) + " lengths"));
+    return failed(wrong(std::string("alltoallv: ") + (recvcounts ? "sendcounts" : "recvcounts") +
+                        " is null: expected " + std::to_string(c->size()) + " lengths"));
   Work& w = b.work();
   w.lengths = std::make_unique<Lengths>();
   Lengths& l = *w.lengths;
@@ -306,14 +338,16 @@ GCCL_Result alltoallv(const void* sendbuf, const size_t* sendcounts, const size_
   if (!in_place) b.blocks("sendcounts", sendcounts, sdispls);
   b.blocks("recvcounts", recvcounts, rdispls);
   if (l.send_counts[b.me()] != recvcounts[b.me()])
-    b.fail("rank " + std::to_string(b.me()) + " sends itself " + std::to_string(l.send_counts[b.me()]) + " elements and expects " + std::to_string(recvcounts[b.me()]));
+    b.fail("rank " + std::to_string(b.me()) + " sends itself " + std::to_string(l.send_counts[b.me()]) +
+           " elements and expects " + std::to_string(recvcounts[b.me()]));
   if (!in_place) b.input(sendbuf, "sendbuf", furthest(l.send_counts, l.send_places, b.n()));
   b.output(recvbuf, "recvbuf", furthest(recvcounts, l.recv_places, b.n()));
   b.counted(total(recvcounts, b.n()));
   return b.go(request, non_blocking);
 }
 
-GCCL_Result scatter(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, int root, GCCL_Comm comm, GCCL_Request* request, bool non_blocking) {
+GCCL_Result scatter(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, int root, GCCL_Comm comm,
+                    GCCL_Request* request, bool non_blocking) {
   Communicator* const c = communicator_of(comm);
   if (!c) return GCCL_ERR_INVALID_ARGUMENT;
   Builder b(*c, Collective::scatter, count, dtype, kNone, root);
@@ -328,7 +362,8 @@ GCCL_Result scatter(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype
   return b.go(request, non_blocking);
 }
 
-GCCL_Result gather(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, int root, GCCL_Comm comm, GCCL_Request* request, bool non_blocking) {
+GCCL_Result gather(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, int root, GCCL_Comm comm,
+                   GCCL_Request* request, bool non_blocking) {
   Communicator* const c = communicator_of(comm);
   if (!c) return GCCL_ERR_INVALID_ARGUMENT;
   Builder b(*c, Collective::gather, count, dtype, kNone, root);
@@ -346,7 +381,12 @@ GCCL_Result gather(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype 
 GCCL_Result barrier(GCCL_Comm comm, GCCL_Request* request, bool non_blocking) {
   Communicator* const c = communicator_of(comm);
   if (!c) return GCCL_ERR_INVALID_ARGUMENT;
-  const Communicator::Key key{.kind = std::uint8_t(Collective::barrier), .in_place = false, .dtype = GCCL_UINT8, .op = kNone, .root = Rank(0), .count = 0};
+  const Communicator::Key key{.kind = std::uint8_t(Collective::barrier),
+                              .in_place = false,
+                              .dtype = GCCL_UINT8,
+                              .op = kNone,
+                              .root = Rank(0),
+                              .count = 0};
   GCCL_Result result;
   if (again(*c, key, nullptr, nullptr, non_blocking, &result)) return result;
   Builder b(*c, Collective::barrier, 0, GCCL_UINT8, kNone, 0);
@@ -354,11 +394,13 @@ GCCL_Result barrier(GCCL_Comm comm, GCCL_Request* request, bool non_blocking) {
   return b.go(request, non_blocking);
 }
 
-GCCL_Result point_to_point(bool sends, const void* buf, size_t count, GCCL_Dtype dtype, int peer, GCCL_Comm comm, GCCL_Request* request, bool non_blocking) {
+GCCL_Result point_to_point(bool sends, const void* buf, size_t count, GCCL_Dtype dtype, int peer, GCCL_Comm comm,
+                           GCCL_Request* request, bool non_blocking) {
   Communicator* const c = communicator_of(comm);
   if (!c) return GCCL_ERR_INVALID_ARGUMENT;
   if (peer < 0 || Rank(peer) >= c->size())
-    return failed(wrong(std::string(sends ? "send: dest" : "recv: source") + " is " + std::to_string(peer) + ": expected 0 to " + std::to_string(c->size() - 1)));
+    return failed(wrong(std::string(sends ? "send: dest" : "recv: source") + " is " + std::to_string(peer) +
+                        ": expected 0 to " + std::to_string(c->size() - 1)));
   Builder b(*c, Collective::sendrecv, count, dtype, kNone, peer);
   b.work().what.kind = sends ? kSendKind : kRecvKind;
   if (sends) {
@@ -378,7 +420,8 @@ extern "C" {
 GCCL_Result GCCL_Send(const void* buf, size_t count, GCCL_Dtype dtype, int dest, GCCL_Comm comm) {
   return gccl::point_to_point(true, buf, count, dtype, dest, comm, nullptr, false);
 }
-GCCL_Result GCCL_Isend(const void* buf, size_t count, GCCL_Dtype dtype, int dest, GCCL_Comm comm, GCCL_Request* request) {
+GCCL_Result GCCL_Isend(const void* buf, size_t count, GCCL_Dtype dtype, int dest, GCCL_Comm comm,
+                       GCCL_Request* request) {
   return gccl::point_to_point(true, buf, count, dtype, dest, comm, request, true);
 }
 
@@ -392,85 +435,99 @@ GCCL_Result GCCL_Irecv(void* buf, size_t count, GCCL_Dtype dtype, int source, GC
 GCCL_Result GCCL_Broadcast(void* buf, size_t count, GCCL_Dtype dtype, int root, GCCL_Comm comm) {
   return gccl::broadcast(buf, count, dtype, root, comm, nullptr, false);
 }
-GCCL_Result GCCL_Ibroadcast(void* buf, size_t count, GCCL_Dtype dtype, int root, GCCL_Comm comm, GCCL_Request* request) {
+GCCL_Result GCCL_Ibroadcast(void* buf, size_t count, GCCL_Dtype dtype, int root, GCCL_Comm comm,
+                            GCCL_Request* request) {
   return gccl::broadcast(buf, count, dtype, root, comm, request, true);
 }
 
-GCCL_Result GCCL_Reduce(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, GCCL_Op op, int root, GCCL_Comm comm) {
+GCCL_Result GCCL_Reduce(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, GCCL_Op op, int root,
+                        GCCL_Comm comm) {
   return gccl::reduce_to_root(sendbuf, recvbuf, count, dtype, op, root, comm, nullptr, false);
 }
-GCCL_Result GCCL_Ireduce(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, GCCL_Op op, int root, GCCL_Comm comm, GCCL_Request* request) {
+GCCL_Result GCCL_Ireduce(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, GCCL_Op op, int root,
+                         GCCL_Comm comm, GCCL_Request* request) {
   return gccl::reduce_to_root(sendbuf, recvbuf, count, dtype, op, root, comm, request, true);
 }
 
-GCCL_Result GCCL_Allreduce(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, GCCL_Op op, GCCL_Comm comm) {
+GCCL_Result GCCL_Allreduce(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, GCCL_Op op,
+                           GCCL_Comm comm) {
   return gccl::allreduce(sendbuf, recvbuf, count, dtype, op, comm, nullptr, false);
 }
-GCCL_Result GCCL_Iallreduce(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, GCCL_Op op, GCCL_Comm comm, GCCL_Request* request) {
+GCCL_Result GCCL_Iallreduce(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, GCCL_Op op,
+                            GCCL_Comm comm, GCCL_Request* request) {
   return gccl::allreduce(sendbuf, recvbuf, count, dtype, op, comm, request, true);
 }
 
 GCCL_Result GCCL_Allgather(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, GCCL_Comm comm) {
   return gccl::allgather(sendbuf, recvbuf, count, dtype, comm, nullptr, false);
 }
-GCCL_Result GCCL_Iallgather(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, GCCL_Comm comm, GCCL_Request* request) {
+GCCL_Result GCCL_Iallgather(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, GCCL_Comm comm,
+                            GCCL_Request* request) {
   return gccl::allgather(sendbuf, recvbuf, count, dtype, comm, request, true);
 }
 
-GCCL_Result GCCL_Allgatherv(const void* sendbuf, void* recvbuf, const size_t* counts, const size_t* displs, GCCL_Dtype dtype, GCCL_Comm comm) {
+GCCL_Result GCCL_Allgatherv(const void* sendbuf, void* recvbuf, const size_t* counts, const size_t* displs,
+                            GCCL_Dtype dtype, GCCL_Comm comm) {
   return gccl::allgatherv(sendbuf, recvbuf, counts, displs, dtype, comm, nullptr, false);
 }
-GCCL_Result GCCL_Iallgatherv(const void* sendbuf, void* recvbuf, const size_t* counts, const size_t* displs, GCCL_Dtype dtype, GCCL_Comm comm, GCCL_Request* request) {
+GCCL_Result GCCL_Iallgatherv(const void* sendbuf, void* recvbuf, const size_t* counts, const size_t* displs,
+                             GCCL_Dtype dtype, GCCL_Comm comm, GCCL_Request* request) {
   return gccl::allgatherv(sendbuf, recvbuf, counts, displs, dtype, comm, request, true);
 }
 
-GCCL_Result GCCL_Reduce_scatter(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, GCCL_Op op, GCCL_Comm comm) {
+GCCL_Result GCCL_Reduce_scatter(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, GCCL_Op op,
+                                GCCL_Comm comm) {
   return gccl::reduce_scatter(sendbuf, recvbuf, count, nullptr, dtype, op, comm, nullptr, false);
 }
-GCCL_Result GCCL_Ireduce_scatter(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, GCCL_Op op, GCCL_Comm comm, GCCL_Request* request) {
+GCCL_Result GCCL_Ireduce_scatter(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, GCCL_Op op,
+                                 GCCL_Comm comm, GCCL_Request* request) {
   return gccl::reduce_scatter(sendbuf, recvbuf, count, nullptr, dtype, op, comm, request, true);
 }
 
-GCCL_Result GCCL_Reduce_scatterv(const void* sendbuf, void* recvbuf, const size_t* counts, GCCL_Dtype dtype, GCCL_Op op, GCCL_Comm comm) {
+GCCL_Result GCCL_Reduce_scatterv(const void* sendbuf, void* recvbuf, const size_t* counts, GCCL_Dtype dtype, GCCL_Op op,
+                                 GCCL_Comm comm) {
   return gccl::reduce_scatterv(sendbuf, recvbuf, counts, dtype, op, comm, nullptr, false);
 }
-GCCL_Result GCCL_Ireduce_scatterv(const void* sendbuf, void* recvbuf, const size_t* counts, GCCL_Dtype dtype, GCCL_Op op, GCCL_Comm comm, GCCL_Request* request) {
+GCCL_Result GCCL_Ireduce_scatterv(const void* sendbuf, void* recvbuf, const size_t* counts, GCCL_Dtype dtype,
+                                  GCCL_Op op, GCCL_Comm comm, GCCL_Request* request) {
   return gccl::reduce_scatterv(sendbuf, recvbuf, counts, dtype, op, comm, request, true);
 }
 
 GCCL_Result GCCL_Alltoall(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, GCCL_Comm comm) {
   return gccl::alltoall(sendbuf, recvbuf, count, dtype, comm, nullptr, false);
 }
-GCCL_Result GCCL_Ialltoall(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, GCCL_Comm comm, GCCL_Request* request) {
+GCCL_Result GCCL_Ialltoall(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, GCCL_Comm comm,
+                           GCCL_Request* request) {
   return gccl::alltoall(sendbuf, recvbuf, count, dtype, comm, request, true);
 }
 
-GCCL_Result GCCL_Alltoallv(const void* sendbuf, const size_t* sendcounts, const size_t* sdispls, void* recvbuf, const size_t* recvcounts, const size_t* rdispls, GCCL_Dtype dtype, GCCL_Comm comm) {
+GCCL_Result GCCL_Alltoallv(const void* sendbuf, const size_t* sendcounts, const size_t* sdispls, void* recvbuf,
+                           const size_t* recvcounts, const size_t* rdispls, GCCL_Dtype dtype, GCCL_Comm comm) {
   return gccl::alltoallv(sendbuf, sendcounts, sdispls, recvbuf, recvcounts, rdispls, dtype, comm, nullptr, false);
 }
-GCCL_Result GCCL_Ialltoallv(const void* sendbuf, const size_t* sendcounts, const size_t* sdispls, void* recvbuf, const size_t* recvcounts, const size_t* rdispls, GCCL_Dtype dtype, GCCL_Comm comm, GCCL_Request* request) {
+GCCL_Result GCCL_Ialltoallv(const void* sendbuf, const size_t* sendcounts, const size_t* sdispls, void* recvbuf,
+                            const size_t* recvcounts, const size_t* rdispls, GCCL_Dtype dtype, GCCL_Comm comm,
+                            GCCL_Request* request) {
   return gccl::alltoallv(sendbuf, sendcounts, sdispls, recvbuf, recvcounts, rdispls, dtype, comm, request, true);
 }
 
 GCCL_Result GCCL_Scatter(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, int root, GCCL_Comm comm) {
   return gccl::scatter(sendbuf, recvbuf, count, dtype, root, comm, nullptr, false);
 }
-GCCL_Result GCCL_Iscatter(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, int root, GCCL_Comm comm, GCCL_Request* request) {
+GCCL_Result GCCL_Iscatter(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, int root, GCCL_Comm comm,
+                          GCCL_Request* request) {
   return gccl::scatter(sendbuf, recvbuf, count, dtype, root, comm, request, true);
 }
 
 GCCL_Result GCCL_Gather(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, int root, GCCL_Comm comm) {
   return gccl::gather(sendbuf, recvbuf, count, dtype, root, comm, nullptr, false);
 }
-GCCL_Result GCCL_Igather(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, int root, GCCL_Comm comm, GCCL_Request* request) {
+GCCL_Result GCCL_Igather(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, int root, GCCL_Comm comm,
+                         GCCL_Request* request) {
   return gccl::gather(sendbuf, recvbuf, count, dtype, root, comm, request, true);
 }
 
-GCCL_Result GCCL_Barrier(GCCL_Comm comm) {
-  return gccl::barrier(comm, nullptr, false);
-}
-GCCL_Result GCCL_Ibarrier(GCCL_Comm comm, GCCL_Request* request) {
-  return gccl::barrier(comm, request, true);
-}
+GCCL_Result GCCL_Barrier(GCCL_Comm comm) { return gccl::barrier(comm, nullptr, false); }
+GCCL_Result GCCL_Ibarrier(GCCL_Comm comm, GCCL_Request* request) { return gccl::barrier(comm, request, true); }
 
 }  // extern "C"

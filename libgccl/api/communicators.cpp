@@ -62,8 +62,10 @@ Status checked(const GCCL_Config* config, GCCL_Config* out) {
   *out = defaults;
   if (!config) return {};
   if (config->struct_bytes < offsetof(GCCL_Config, store) || config->struct_bytes > 4096)
-    return wrong("config.struct_bytes is " + std::to_string(config->struct_bytes) + ": expected sizeof(GCCL_Config); begin with GCCL_CONFIG_INIT");
-  std::memcpy(out, config, std::min(config->struct_bytes, sizeof *out));  // a caller built with an older header has fewer fields
+    return wrong("config.struct_bytes is " + std::to_string(config->struct_bytes) +
+                 ": expected sizeof(GCCL_Config); begin with GCCL_CONFIG_INIT");
+  std::memcpy(out, config,
+              std::min(config->struct_bytes, sizeof *out));  // a caller built with an older header has fewer fields
   out->struct_bytes = sizeof *out;
   return {};
 }
@@ -115,7 +117,8 @@ GCCL_Result GCCL_Init_ranks(GCCL_Comm* worlds, const int* ranks, int n, const GC
   if (!worlds || !ranks) return failed(wrong(std::string(worlds ? "ranks" : "worlds") + " is null"));
   for (int i = 0; i < n; ++i) {
     worlds[i] = GCCL_COMM_NULL;
-    if (ranks[i] < 0) return failed(wrong("ranks[" + std::to_string(i) + "] is " + std::to_string(ranks[i]) + ": expected 0 or more"));
+    if (ranks[i] < 0)
+      return failed(wrong("ranks[" + std::to_string(i) + "] is " + std::to_string(ranks[i]) + ": expected 0 or more"));
   }
   GCCL_Config c;
   if (const Status s = checked(config, &c); !s.ok()) return failed(s);
@@ -139,8 +142,8 @@ GCCL_Result GCCL_Finalize(void) {
   for (auto& c : all)
     if (first.ok() && c->under_way())
       first = Status::error("GCCL_Finalize: operations are under way: wait for them first", GCCL_ERR_INVALID_USAGE);
-  // The worlds' ranks wait for each other, so that nobody's last messages are lost; side by side, as they may be ranks of
-  // one job. Who has failed is not waited for.
+  // The worlds' ranks wait for each other, so that nobody's last messages are lost; side by side, as they may be ranks
+  // of one job. Who has failed is not waited for.
   std::vector<std::thread> threads;
   std::mutex mutex;
   for (auto& c : all) {
@@ -183,7 +186,8 @@ GCCL_Result GCCL_Comm_split(GCCL_Comm comm, int color, int key, GCCL_Comm* out) 
   if (!c) return GCCL_ERR_INVALID_ARGUMENT;
   if (!out) return failed(wrong("out is null"));
   *out = GCCL_COMM_NULL;
-  if (color < GCCL_UNDEFINED) return failed(wrong("color is " + std::to_string(color) + ": expected 0 or more, or GCCL_UNDEFINED (-1)"));
+  if (color < GCCL_UNDEFINED)
+    return failed(wrong("color is " + std::to_string(color) + ": expected 0 or more, or GCCL_UNDEFINED (-1)"));
   std::unique_ptr<Communicator> made;
   if (const Status s = c->split(color, key, &made); !s.ok()) return failed(s);
   if (made) *out = keep(std::move(made));
@@ -195,7 +199,8 @@ GCCL_Result GCCL_Comm_create(GCCL_Comm comm, const int* ranks, int n, GCCL_Comm*
   if (!c) return GCCL_ERR_INVALID_ARGUMENT;
   if (!out) return failed(wrong("out is null"));
   *out = GCCL_COMM_NULL;
-  if (n < 0 || (n > 0 && !ranks)) return failed(wrong(n < 0 ? "n is " + std::to_string(n) + ": expected 0 or more" : "ranks is null"));
+  if (n < 0 || (n > 0 && !ranks))
+    return failed(wrong(n < 0 ? "n is " + std::to_string(n) + ": expected 0 or more" : "ranks is null"));
   std::unique_ptr<Communicator> made;
   if (const Status s = c->create(std::span<const int>(ranks, std::size_t(n)), &made); !s.ok()) return failed(s);
   if (made) *out = keep(std::move(made));
@@ -217,7 +222,8 @@ GCCL_Result GCCL_Comm_set_timeout(GCCL_Comm comm, int64_t timeout_ms) {
   Communicator* const c = communicator_of(comm);
   if (!c) return GCCL_ERR_INVALID_ARGUMENT;
   if (timeout_ms < 1 && timeout_ms != GCCL_TIMEOUT_NONE)
-    return failed(wrong("timeout_ms is " + std::to_string(timeout_ms) + ": expected 1 or more, or GCCL_TIMEOUT_NONE (-1)"));
+    return failed(
+        wrong("timeout_ms is " + std::to_string(timeout_ms) + ": expected 1 or more, or GCCL_TIMEOUT_NONE (-1)"));
   c->set_timeout(timeout_ms);
   return GCCL_SUCCESS;
 }
@@ -241,7 +247,9 @@ GCCL_Result GCCL_Get_performance_metrics(GCCL_Comm comm, GCCL_Metrics* metrics) 
   Communicator* const c = communicator_of(comm);
   if (!c) return GCCL_ERR_INVALID_ARGUMENT;
   if (!metrics || metrics->struct_bytes < offsetof(GCCL_Metrics, messages_sent))
-    return failed(wrong(metrics ? "metrics->struct_bytes is " + std::to_string(metrics->struct_bytes) + ": set it to sizeof(GCCL_Metrics)" : "metrics is null"));
+    return failed(wrong(metrics ? "metrics->struct_bytes is " + std::to_string(metrics->struct_bytes) +
+                                      ": set it to sizeof(GCCL_Metrics)"
+                                : "metrics is null"));
   c->metrics(metrics);
   return GCCL_SUCCESS;
 }

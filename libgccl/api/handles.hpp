@@ -15,7 +15,8 @@ inline Operation* operation_of(GCCL_Request r) { return reinterpret_cast<Operati
 inline Communicator* communicator_of(GCCL_Comm handle) {
   auto* const c = reinterpret_cast<Communicator*>(handle);
   if (c && c->magic == Communicator::kMagic) return c;
-  set_last_error(c ? "comm is not a communicator, or was freed" : "comm is GCCL_COMM_NULL: expected a communicator, such as GCCL_Init's");
+  set_last_error(c ? "comm is not a communicator, or was freed"
+                   : "comm is GCCL_COMM_NULL: expected a communicator, such as GCCL_Init's");
   return nullptr;
 }
 

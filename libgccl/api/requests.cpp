@@ -49,7 +49,8 @@ GCCL_Result GCCL_Wait_for(GCCL_Request* request, int64_t timeout_ms) {
 GCCL_Result GCCL_Wait(GCCL_Request* request) { return GCCL_Wait_for(request, -1); }
 
 GCCL_Result GCCL_Waitall(int n, GCCL_Request* requests) {
-  if (n < 0 || (n > 0 && !requests)) return failed(wrong(n < 0 ? "n is " + std::to_string(n) + ": expected 0 or more" : "requests is null"));
+  if (n < 0 || (n > 0 && !requests))
+    return failed(wrong(n < 0 ? "n is " + std::to_string(n) + ": expected 0 or more" : "requests is null"));
   Status first;
   for (int i = 0; i < n; ++i) {
     if (requests[i] == GCCL_REQUEST_NULL) continue;

@@ -44,7 +44,8 @@ Status Overrides::parse(const std::string& text, Overrides* out) {
       std::string known;
       for (const Algorithm& x : algorithms())
         if (x.kind == *kind && !x.variant) known += (known.empty() ? "" : ", ") + std::string(x.name);
-      return wrong("there is no algorithm \"" + item.substr(equals + 1) + "\" for " + std::string(name(*kind)) + "; there are " + known);
+      return wrong("there is no algorithm \"" + item.substr(equals + 1) + "\" for " + std::string(name(*kind)) +
+                   "; there are " + known);
     }
     out->by_kind_[std::size_t(*kind)] = a;
   }
@@ -53,8 +54,8 @@ Status Overrides::parse(const std::string& text, Overrides* out) {
 
 namespace {
 
-// In shared memory a rank reads what it needs from whoever has it, so few ranks do best without going round: one step, and
-// no byte is moved twice. Null where the closed forms are to decide.
+// In shared memory a rank reads what it needs from whoever has it, so few ranks do best without going round: one step,
+// and no byte is moved twice. Null where the closed forms are to decide.
 const Algorithm* in_shared_memory(Collective kind, double bytes, Rank n) {
   const auto named = [kind](std::string_view name) { return find_algorithm(kind, name); };
   const bool few = n <= 8;
@@ -79,7 +80,8 @@ const Algorithm* in_shared_memory(Collective kind, double bytes, Rank n) {
 
 }  // namespace
 
-void choose(const Call& given, std::uint32_t element_bytes, const Setting& setting, const Overrides& overrides, Plan* plan) {
+void choose(const Call& given, std::uint32_t element_bytes, const Setting& setting, const Overrides& overrides,
+            Plan* plan) {
   // Whether a rank works in place is its own affair, the algorithm is not.
   Call call = given;
   call.in_place = false;
@@ -105,7 +107,8 @@ void choose(const Call& given, std::uint32_t element_bytes, const Setting& setti
     if (call.kind == Collective::allreduce) share_bytes = 4 << 20;
     if (call.kind == Collective::reduce) share_bytes = 1 << 20;
     if (call.kind == Collective::broadcast && plan->algorithm->name != "direct") share_bytes = 1 << 20;
-  } else if (call.kind == Collective::allreduce || call.kind == Collective::broadcast || call.kind == Collective::reduce) {
+  } else if (call.kind == Collective::allreduce || call.kind == Collective::broadcast ||
+             call.kind == Collective::reduce) {
     share_bytes = 1 << 20;
     plan->lanes = 2;
   }

@@ -25,9 +25,13 @@ class Overrides {
   const Algorithm* by_kind_[16] = {};
 };
 
-inline constexpr Count kLanesMax = 4;  // channels of a communicator that collectives use
+// Channels of a communicator: the lanes of collectives, then the user's own messages.
+inline constexpr Count kLanesMax = 4;
+inline constexpr std::uint32_t kPointToPointChannel = kLanesMax;
+inline constexpr std::uint32_t kChannels = kLanesMax + 1;
 
 // Fills in algorithm, shares, lanes and window.
-void choose(const Call& call, std::uint32_t element_bytes, const Setting& setting, const Overrides& overrides, Plan* plan);
+void choose(const Call& call, std::uint32_t element_bytes, const Setting& setting, const Overrides& overrides,
+            Plan* plan);
 
 }  // namespace gccl

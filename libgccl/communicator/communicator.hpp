@@ -29,7 +29,7 @@ class Communicator {
     std::vector<Rank> world_rank;  // by rank
     std::vector<Rank> node;        // by rank, numbered from 0 in the order of their lowest ranks
     std::uint64_t id = 0;
-    bool world = false;            // of all ranks of the job, made by create_world
+    bool world = false;  // of all ranks of the job, made by create_world
   };
   // Collective over the members.
   static Status create(std::shared_ptr<World> world, Members members, Exchange& exchange,
@@ -53,9 +53,9 @@ class Communicator {
     Count count = 0;
     friend bool operator==(const Key&, const Key&) = default;
   };
-  // Repeats the last call of its kind, when it was this one and its messages were small: most calls of a program are like
-  // that, and at a hundred nanoseconds a call every look at an argument counts. False when it was not, or is not complete
-  // after a few microseconds; then *started tells whether the rest is finish_quick()'s.
+  // Repeats the last call of its kind, when it was this one and its messages were small: most calls of a program are
+  // like that, and at a hundred nanoseconds a call every look at an argument counts. False when it was not, or is not
+  // complete after a few microseconds; then *started tells whether the rest is finish_quick()'s.
   bool quick(const Key& key, const void* input, void* output, bool* started);
   Status finish_quick(const Key& key);
   // Carries the work out; `key`, when given, is what quick() may repeat.
@@ -79,8 +79,8 @@ class Communicator {
   // What run() would use; element_bytes of the call's type.
   const Algorithm* chosen(const Call& call, std::uint32_t element_bytes);
   const Layout& layout() const { return layout_; }
-  // Another opinion on which ranks are near each other, for the algorithms. Requires layout.ranks() == size(), the same on
-  // every rank, and no operation under way.
+  // Another opinion on which ranks are near each other, for the algorithms. Requires layout.ranks() == size(), the same
+  // on every rank, and no operation under way.
   void use_layout(Layout layout);
 
   void set_timeout(std::int64_t ms) { timeout_ms_.store(ms, std::memory_order_relaxed); }
@@ -103,7 +103,8 @@ class Communicator {
   void grow_scratch(const Plan& plan, std::uint32_t element_bytes);
   void enqueue(Operation* op);
   void begin(Operation* op);
-  Status run_on(Work&& work, const Replay& replay, std::shared_ptr<Plan> plan, std::int64_t from_ns, std::unique_lock<SpinLock>& lock);
+  Status run_on(Work&& work, const Replay& replay, std::shared_ptr<Plan> plan, std::int64_t from_ns,
+                std::unique_lock<SpinLock>& lock);
   void begin_transfer(Operation* op);
   bool meet_myself(Operation* op);
   bool move();
@@ -137,8 +138,8 @@ class Communicator {
 
   SpinLock lock_;
   PlanCache plans_;
-  std::array<Repeat, 16> repeats_;     // by kind
-  Replay interrupted_;                 // of a quick() that takes longer
+  std::array<Repeat, 16> repeats_;  // by kind
+  Replay interrupted_;              // of a quick() that takes longer
   std::int64_t interrupted_from_ns_ = 0;
   std::deque<Operation*> queue_;       // collectives; the front one is under way
   std::vector<Operation*> transfers_;  // point-to-point

@@ -8,7 +8,9 @@ namespace {
 // Signature, from the top: kind 4 bits, dtype 6, op 5, sequence 13, root 4, count 32.
 constexpr unsigned kDtypeOwn = 63, kOpNone = 31, kOpOwn = 30;
 
-std::uint64_t dtype_bits(GCCL_Dtype d) { return d < 32 ? std::uint64_t(d) : d < 130 ? std::uint64_t(d - 100 + 32) : kDtypeOwn; }
+std::uint64_t dtype_bits(GCCL_Dtype d) {
+  return d < 32 ? std::uint64_t(d) : d < 130 ? std::uint64_t(d - 100 + 32) : kDtypeOwn;
+}
 std::uint64_t op_bits(GCCL_Op op) { return op < 0 ? kOpNone : op < 30 ? std::uint64_t(op) : kOpOwn; }
 std::uint64_t fold(Count c) { return (c ^ c >> 32) & 0xffffffffu; }
 

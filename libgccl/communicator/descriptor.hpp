@@ -14,9 +14,9 @@ inline constexpr std::uint8_t kSendKind = 14, kRecvKind = 15;
 struct Descriptor {
   std::uint8_t kind = 0;  // a Collective, kSendKind or kRecvKind
   GCCL_Dtype dtype = 0;
-  GCCL_Op op = -1;        // -1: none
-  Rank root = 0;          // or the peer of a point-to-point call
-  Count count = 0;        // as the caller gave it; for v-collectives a checksum of what must be equal
+  GCCL_Op op = -1;             // -1: none
+  Rank root = 0;               // or the peer of a point-to-point call
+  Count count = 0;             // as the caller gave it; for v-collectives a checksum of what must be equal
   std::uint32_t sequence = 0;  // of collectives on the communicator
   std::size_t bytes = 0;       // of user data, for metrics
 

@@ -69,16 +69,29 @@ Status elements_of(GCCL_Dtype code, GCCL_Op op, Elements* out) {
   out->code = code;
   const bool own_type = code >= kOwn;
   if (own_type) {
-    if (!types.find(code, &out->bytes)) return wrong("dtype " + std::to_string(code) + " was never created, or is freed");
+    if (!types.find(code, &out->bytes))
+      return wrong("dtype " + std::to_string(code) + " was never created, or is freed");
   } else {
     switch (code) {
-      case GCCL_INT8: case GCCL_UINT8: case GCCL_INT32: case GCCL_UINT32: case GCCL_INT64: case GCCL_UINT64:
-      case GCCL_FLOAT16: case GCCL_FLOAT32: case GCCL_FLOAT64: case GCCL_BFLOAT16: case GCCL_INT16: case GCCL_UINT16:
+      case GCCL_INT8:
+      case GCCL_UINT8:
+      case GCCL_INT32:
+      case GCCL_UINT32:
+      case GCCL_INT64:
+      case GCCL_UINT64:
+      case GCCL_FLOAT16:
+      case GCCL_FLOAT32:
+      case GCCL_FLOAT64:
+      case GCCL_BFLOAT16:
+      case GCCL_INT16:
+      case GCCL_UINT16:
         out->dtype = Dtype(code);
         out->bytes = size_of(out->dtype);
         break;
       default:
-        return wrong("dtype " + std::to_string(code) + " is unknown: expected 0 to 9, 100 or 101 (GCCL_INT8 ... GCCL_UINT16), or one of GCCL_Type_create");
+        return wrong(
+            "dtype " + std::to_string(code) +
+            " is unknown: expected 0 to 9, 100 or 101 (GCCL_INT8 ... GCCL_UINT16), or one of GCCL_Type_create");
     }
   }
   out->function = nullptr;
@@ -91,9 +104,11 @@ Status elements_of(GCCL_Dtype code, GCCL_Op op, Elements* out) {
     return {};
   }
   if (op < GCCL_SUM || op > GCCL_AVG)
-    return wrong("op " + std::to_string(op) + " is unknown: expected 0 to 4 (GCCL_SUM ... GCCL_AVG), or one of GCCL_Op_create");
+    return wrong("op " + std::to_string(op) +
+                 " is unknown: expected 0 to 4 (GCCL_SUM ... GCCL_AVG), or one of GCCL_Op_create");
   if (own_type)
-    return wrong("op " + std::string(name(Reduction(op))) + " cannot combine a type of GCCL_Type_create: use one of GCCL_Op_create");
+    return wrong("op " + std::string(name(Reduction(op))) +
+                 " cannot combine a type of GCCL_Type_create: use one of GCCL_Op_create");
   out->op = Reduction(op);
   return {};
 }

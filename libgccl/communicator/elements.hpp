@@ -10,8 +10,8 @@ namespace gccl {
 struct Elements {
   std::uint32_t bytes = 1;
   GCCL_Dtype code = GCCL_UINT8;
-  Dtype dtype = Dtype::u8;          // where code is built in
-  Reduction op = Reduction::sum;    // where function is null
+  Dtype dtype = Dtype::u8;        // where code is built in
+  Reduction op = Reduction::sum;  // where function is null
   GCCL_Op_function function = nullptr;
   void* context = nullptr;
 

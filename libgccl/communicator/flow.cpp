@@ -23,9 +23,8 @@ Flow::~Flow() { cancel(); }
 
 void Flow::add(Schedule schedule, unsigned window) {
   const auto id = std::uint32_t(tracks_.size());
-  tracks_.push_back(std::unique_ptr<Track>(new Track{.lane = Lane<Flow>(*this, id, std::move(schedule), window),
-                                                     .transfers = {},
-                                                     .staging = {}}));
+  tracks_.push_back(std::unique_ptr<Track>(
+      new Track{.lane = Lane<Flow>(*this, id, std::move(schedule), window), .transfers = {}, .staging = {}}));
 }
 
 void Flow::begin() {
@@ -48,7 +47,8 @@ void Flow::consume(GCCL_Transfer* t, const void* piece, std::uint64_t offset, st
   Flow& f = *static_cast<Flow*>(t->owner);
   const auto lane = std::uint32_t(t->cookie >> 32);
   const Step& s = f.tracks_[lane]->lane.step(Token(t->cookie));
-  f.work_.elements->combine(f.at(lane, s.to) + offset, f.at(lane, s.from) + offset, piece, bytes / f.work_.elements->bytes);
+  f.work_.elements->combine(f.at(lane, s.to) + offset, f.at(lane, s.from) + offset, piece,
+                            bytes / f.work_.elements->bytes);
 }
 
 bool Flow::right(const GCCL_Transfer& t) {
@@ -62,7 +62,8 @@ bool Flow::right(const GCCL_Transfer& t) {
   if (t.result == GCCL_ERR_MISMATCH) {
     std::string theirs = text_of_signature(t.signature_found);
     if (t.signature_found == t.signature)
-      theirs += " (a message of " + std::to_string(t.bytes_found) + " bytes where " + std::to_string(t.bytes) + " are due)";
+      theirs +=
+          " (a message of " + std::to_string(t.bytes_found) + " bytes where " + std::to_string(t.bytes) + " are due)";
     status_ = Status::error("rank " + std::to_string(t.peer) + " calls " + theirs, GCCL_ERR_MISMATCH);
   } else {
     status_ = Status::error("the transfer with rank " + std::to_string(t.peer) + " failed", t.result);
@@ -129,7 +130,8 @@ bool Flow::start(Lane<Flow>& lane, Token token, const Step& step) {
 }
 
 bool Flow::combine(Lane<Flow>& lane, Token token, const Step& step) {
-  work_.elements->combine(at(lane.id(), step.to), at(lane.id(), step.from), tracks_[lane.id()]->staging[token].get(), step.count());
+  work_.elements->combine(at(lane.id(), step.to), at(lane.id(), step.from), tracks_[lane.id()]->staging[token].get(),
+                          step.count());
   return true;
 }
 

@@ -14,6 +14,9 @@ namespace gccl {
 
 class Communicator;
 
+inline constexpr std::uint64_t kPointToPointCookie = ~std::uint64_t(0);  // of transfers that are no Flow's
+inline constexpr std::size_t kTimedBytes = 64 * 1024;  // calls from here on are all timed; of smaller ones each sixteenth
+
 // The caller's arrays of a v-collective, as Call::table. Arrays stay the caller's.
 struct Lengths {
   Rank me = 0;
@@ -28,7 +31,7 @@ struct Work {
   Elements elements;
   Call call{};
   Memory memory;
-  std::unique_ptr<Lengths> lengths;  // of v-collectives; call.table points to it
+  std::unique_ptr<Lengths> lengths;      // of v-collectives; call.table points to it
   const Algorithm* algorithm = nullptr;  // asked for, with its slicing; null: the communicator chooses
   Slicing slicing{};
   bool to_first_block = false;  // reduce_scatter in MPI's place: the result moves to the front at the end
@@ -43,10 +46,10 @@ struct Operation {
   bool started = false, replaying = false;
   Replay replay;
   std::optional<Flow> flow;
-  GCCL_Transfer transfer{};       // point to point
-  bool transferring = false;      // it is with a port
+  GCCL_Transfer transfer{};   // point to point
+  bool transferring = false;  // it is with a port
   std::int64_t started_ns = 0;
-  std::int64_t timed_from_ns = 0; // 0: not timed
+  std::int64_t timed_from_ns = 0;  // 0: not timed
 
   // GCCL_CHECK: this operation gathers the descriptions of the next one in the queue.
   bool checks_next = false;
@@ -54,7 +57,7 @@ struct Operation {
 
   Status status;
   std::atomic<bool> done{false};
-  bool given_up = false;          // nobody will wait: delete when done
+  bool given_up = false;  // nobody will wait: delete when done
   std::vector<std::pair<GCCL_Completion_function, void*>> callbacks;
 };
 

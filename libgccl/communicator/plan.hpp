@@ -14,8 +14,8 @@ struct Plan {
   const Algorithm* algorithm = nullptr;
   Count shares = 1, lanes = 1;
   unsigned window = 16;
-  std::vector<Count> scratch;         // elements, by lane
-  std::unique_ptr<Program> program;   // null: a Flow
+  std::vector<Count> scratch;        // elements, by lane
+  std::unique_ptr<Program> program;  // null: a Flow
 };
 
 // Everything on which a plan depends besides the communicator.

@@ -47,8 +47,7 @@ inline void copy_short(void* to, const void* from, std::uint32_t bytes) {
 
 }  // namespace
 
-std::unique_ptr<Program> Program::compile(Schedule schedule, std::uint32_t element_bytes, Rank ranks,
-                                          shm::Port* port) {
+std::unique_ptr<Program> Program::compile(Schedule schedule, std::uint32_t element_bytes, Rank ranks, shm::Port* port) {
   auto program = std::make_unique<Program>();
   struct Load {
     std::uint32_t cells = 0, chunks = 0;

@@ -1,7 +1,7 @@
 // A schedule compiled for small messages in shared memory: its steps in one array, carried out in order.
 //
-// Every send is buffered in the pipe, so carrying out the steps one after the other is right for any schedule (a Lane with
-// window 1 over buffered sends), and no message needs more than its cell.
+// Every send is buffered in the pipe, so carrying out the steps one after the other is right for any schedule (a Lane
+// with window 1 over buffered sends), and no message needs more than its cell.
 #pragma once
 
 #include <vector>
@@ -28,7 +28,7 @@ struct Program {
     Buffer from_buffer, to_buffer;
     Rank peer;
     std::uint32_t bytes;
-    shm::End* end;      // send: written to; recv, recv_reduce: read from
+    shm::End* end;         // send: written to; recv, recv_reduce: read from
     std::size_t from, to;  // bytes
     Count count;
   };

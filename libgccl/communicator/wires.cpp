@@ -48,11 +48,12 @@ Status load_plugin(const std::string& name, const GCCL_Backend** backend, void**
     const auto entry = reinterpret_cast<GCCL_Backend_entry>(::dlsym(handle, GCCL_BACKEND_ENTRY));
     const GCCL_Backend* const found = entry ? entry() : nullptr;
     if (!found || found->abi != GCCL_BACKEND_ABI) {
-      ::dlclose(handle);
-      return Status::error(full + (entry ? " was built for interface " + std::to_string(found ? found->abi : 0) + ", this library has " +
-                                               std::to_string(GCCL_BACKEND_ABI)
-                                         : " does not export " GCCL_BACKEND_ENTRY),
-                           GCCL_ERR_NOT_SUPPORTED);
+      const std::string why = !entry   ? " does not export " GCCL_BACKEND_ENTRY
+                              : !found ? " has no backend to offer"
+                                       : " was built for interface " + std::to_string(found->abi) +
+                                             ", this library has " + std::to_string(GCCL_BACKEND_ABI);
+      ::dlclose(handle);  // what it said is gone now
+      return Status::error(full + why, GCCL_ERR_NOT_SUPPORTED);
     }
     *backend = found;
     *library = handle;
@@ -70,7 +71,8 @@ struct Report {
   char text[GCCL_BACKEND_TEXT_BYTES];
 };
 
-Status gather(Exchange& exchange, const void* mine, std::size_t bytes, std::vector<std::byte>* all, std::int64_t timeout_ms) {
+Status gather(Exchange& exchange, const void* mine, std::size_t bytes, std::vector<std::byte>* all,
+              std::int64_t timeout_ms) {
   return exchange.all_gather({static_cast<const std::byte*>(mine), bytes}, all, timeout_ms);
 }
 
@@ -127,7 +129,8 @@ Status Ports::connect(const Wires& wires, const GCCL_Port_spec& spec, Exchange& 
     const Wires::Instance& i = wires.instances()[b];
     char text[GCCL_BACKEND_TEXT_BYTES] = "";
     void* state = nullptr;
-    const GCCL_Result r = i.backend->open_port(i.state, &spec, &state, mine.data() + b * GCCL_BACKEND_ADDRESS_BYTES, text);
+    const GCCL_Result r =
+        i.backend->open_port(i.state, &spec, &state, mine.data() + b * GCCL_BACKEND_ADDRESS_BYTES, text);
     if (r != GCCL_SUCCESS) {
       note(i.backend->name, r, text);
       std::memset(mine.data() + b * GCCL_BACKEND_ADDRESS_BYTES, 0, GCCL_BACKEND_ADDRESS_BYTES);
@@ -145,10 +148,11 @@ Status Ports::connect(const Wires& wires, const GCCL_Port_spec& spec, Exchange& 
     Port& port = p->ports_[b];
     if (!port.state) continue;
     for (Rank r = 0; r < spec.size; ++r)
-      std::memcpy(addresses.data() + std::size_t(r) * GCCL_BACKEND_ADDRESS_BYTES, all.data() + r * each + b * GCCL_BACKEND_ADDRESS_BYTES,
-                  GCCL_BACKEND_ADDRESS_BYTES);
+      std::memcpy(addresses.data() + std::size_t(r) * GCCL_BACKEND_ADDRESS_BYTES,
+                  all.data() + r * each + b * GCCL_BACKEND_ADDRESS_BYTES, GCCL_BACKEND_ADDRESS_BYTES);
     char text[GCCL_BACKEND_TEXT_BYTES] = "";
-    if (const GCCL_Result r = port.backend->connect_port(port.state, &spec, addresses.data(), reaches[b].data(), text); r != GCCL_SUCCESS) {
+    if (const GCCL_Result r = port.backend->connect_port(port.state, &spec, addresses.data(), reaches[b].data(), text);
+        r != GCCL_SUCCESS) {
       note(port.backend->name, r, text);
       report.failed_backends |= 1u << b;
       reaches[b].assign(spec.size, 0);
@@ -174,10 +178,14 @@ Status Ports::connect(const Wires& wires, const GCCL_Port_spec& spec, Exchange& 
       ++p->ports_[p->route_[r]].peers;
       continue;
     }
-    const std::string why = report.code ? report.text : theirs.code ? "rank " + std::to_string(r) + ": " + theirs.text : "";
+    const std::string why = report.code   ? report.text
+                            : theirs.code ? "rank " + std::to_string(r) + ": " + theirs.text
+                                          : "";
     unreached = Status::error("no backend reaches rank " + std::to_string(r) + (why.empty() ? "" : " (" + why + ")") +
                                   "; check GCCL_BACKENDS and GCCL_ADDRESS on both machines",
-                              report.code ? report.code : theirs.code ? theirs.code : GCCL_ERR_SYSTEM);
+                              report.code   ? report.code
+                              : theirs.code ? theirs.code
+                                            : GCCL_ERR_SYSTEM);
   }
   // All agree whether it worked, and nobody's names are needed any more.
   report = {.code = unreached.code(), .failed_backends = 0, .text = {}};

@@ -38,10 +38,13 @@ Status create_world(const GCCL_Config* config, int rank, std::unique_ptr<Communi
   card.version = GCCL_VERSION_CODE;
   if (::getrandom(&card.id, sizeof card.id, 0) != ssize_t(sizeof card.id)) card.id = std::uint64_t(now_ns());
   if (start.host.size() >= sizeof card.host)
-    return Status::error("the host's name has " + std::to_string(start.host.size()) + " characters: expected at most " + std::to_string(sizeof card.host - 1), GCCL_ERR_INVALID_ARGUMENT);
+    return Status::error("the host's name has " + std::to_string(start.host.size()) + " characters: expected at most " +
+                             std::to_string(sizeof card.host - 1),
+                         GCCL_ERR_INVALID_ARGUMENT);
   std::memcpy(card.host, start.host.data(), start.host.size());
   std::vector<std::byte> all;
-  s = start.exchange->all_gather({reinterpret_cast<const std::byte*>(&card), sizeof card}, &all, start.start_timeout_ms);
+  s = start.exchange->all_gather({reinterpret_cast<const std::byte*>(&card), sizeof card}, &all,
+                                 start.start_timeout_ms);
   if (!s.ok()) return s;
 
   Communicator::Members members;
@@ -53,9 +56,13 @@ Status create_world(const GCCL_Config* config, int rank, std::unique_ptr<Communi
   std::vector<Rank> first;  // of each node, its lowest rank
   for (Rank r = 0; r < start.size; ++r) {
     if (cards[r].version != card.version)
-      return Status::error("rank " + std::to_string(r) + " runs GCCL " + std::to_string(cards[r].version) + ", rank " + std::to_string(start.rank) + " runs " + std::to_string(card.version) +
-                               ": all ranks need the same", GCCL_ERR_INVALID_USAGE);
-    auto it = std::find_if(first.begin(), first.end(), [&](Rank f) { return std::memcmp(cards[f].host, cards[r].host, sizeof cards[r].host) == 0; });
+      return Status::error("rank " + std::to_string(r) + " runs GCCL " + std::to_string(cards[r].version) + ", rank " +
+                               std::to_string(start.rank) + " runs " + std::to_string(card.version) +
+                               ": all ranks need the same",
+                           GCCL_ERR_INVALID_USAGE);
+    auto it = std::find_if(first.begin(), first.end(), [&](Rank f) {
+      return std::memcmp(cards[f].host, cards[r].host, sizeof cards[r].host) == 0;
+    });
     if (it == first.end()) it = first.insert(first.end(), r);
     members.world_rank.push_back(r);
     members.node.push_back(Rank(it - first.begin()));

@@ -5,8 +5,8 @@
 
 namespace gccl {
 
-// Makes this process rank `rank` of the job (negative: as the configuration or the environment says). Collective over all
-// ranks.
+// Makes this process rank `rank` of the job (negative: as the configuration or the environment says). Collective over
+// all ranks.
 Status create_world(const GCCL_Config* config, int rank, std::unique_ptr<Communicator>* out);
 
 }  // namespace gccl

@@ -89,18 +89,17 @@ struct Extreme {
 // The same loop for each set of vector instructions; the compiler widens it. `kTarget` tells the copies apart.
 enum class Target { baseline, avx2, avx512 };
 
-#define GCCL_LOOP(target, attribute)                                                              \
-  template <Target kTarget, class T, class F>                                                     \
-    requires(kTarget == target)                                                                   \
-  attribute void loop(void* to, const void* from, const void* message, Count count) {             \
-    Memory<T>* __restrict t = static_cast<Memory<T>*>(to);                                        \
-    const Memory<T>* __restrict m = static_cast<const Memory<T>*>(message);                       \
-    if (to == from) {                                                                             \
-      for (Count i = 0; i < count; ++i) t[i] = F::template of<T>(t[i], m[i]);                     \
-    } else {                                                                                      \
-      const Memory<T>* __restrict f = static_cast<const Memory<T>*>(from);                        \
-      for (Count i = 0; i < count; ++i) t[i] = F::template of<T>(f[i], m[i]);                     \
-    }                                                                                             \
+#define GCCL_LOOP(target, attribute)                                                                              \
+  template <Target kTarget, class T, class F>                                                                     \
+  requires(kTarget == target) attribute void loop(void* to, const void* from, const void* message, Count count) { \
+    Memory<T>* __restrict t = static_cast<Memory<T>*>(to);                                                        \
+    const Memory<T>* __restrict m = static_cast<const Memory<T>*>(message);                                       \
+    if (to == from) {                                                                                             \
+      for (Count i = 0; i < count; ++i) t[i] = F::template of<T>(t[i], m[i]);                                     \
+    } else {                                                                                                      \
+      const Memory<T>* __restrict f = static_cast<const Memory<T>*>(from);                                        \
+      for (Count i = 0; i < count; ++i) t[i] = F::template of<T>(f[i], m[i]);                                     \
+    }                                                                                                             \
   }
 GCCL_LOOP(Target::baseline, )
 #if defined(__x86_64__)

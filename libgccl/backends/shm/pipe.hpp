@@ -7,8 +7,8 @@
 //     first, more   a piece of the message lies in the next chunk of the pipe
 //     address       the message lies in the writer's memory, at this address; the reader fetches it from there
 //
-// The reader tells how far it has read in one line of its own, which the writer looks at only when it runs out of cells or
-// chunks, or has lent its memory.
+// The reader tells how far it has read in one line of its own, which the writer looks at only when it runs out of cells
+// or chunks, or has lent its memory.
 #pragma once
 
 #include <atomic>
@@ -45,7 +45,7 @@ static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
 struct Pipe {
   Cell cells[kCells];
   alignas(2 * kLine) std::atomic<std::uint32_t> read;  // cells read; written by the reader
-  std::atomic<std::uint32_t> can_fetch;                 // 1: the reader can read the writer's memory; likewise
+  std::atomic<std::uint32_t> can_fetch;                // 1: the reader can read the writer's memory; likewise
   alignas(4096) std::byte chunks[kChunks][kChunkBytes];
 };
 
@@ -61,9 +61,7 @@ class Writer {
     if (written_ - read_ == kCells && !refresh_below(kCells)) return nullptr;
     return &pipe_->cells[written_ % kCells];
   }
-  void publish(Cell* cell) {
-    cell->sequence.store(++written_, std::memory_order_release);
-  }
+  void publish(Cell* cell) { cell->sequence.store(++written_, std::memory_order_release); }
   // The chunk to fill for the cell that next() gave, or null while all are in use.
   std::byte* next_chunk() {
     if (chunks_ >= kChunks) {

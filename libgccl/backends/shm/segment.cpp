@@ -27,7 +27,8 @@ std::map<std::string, std::weak_ptr<Segment>>& own() {
 
 Status refused(const std::string& what, const std::string& name) {
   std::string text = what + " /dev/shm" + name + ": " + std::strerror(errno);
-  if (errno == ENOSPC || errno == ENOMEM) text += "; /dev/shm is full: free it, or mount it larger (docker run --shm-size)";
+  if (errno == ENOSPC || errno == ENOMEM)
+    text += "; /dev/shm is full: free it, or mount it larger (docker run --shm-size)";
   return Status::error(text, GCCL_ERR_SYSTEM);
 }
 
@@ -46,7 +47,8 @@ std::uint64_t process_start(std::uint32_t pid) {
   if (!at || std::strlen(at) < 4 || at[2] == 'Z' || at[2] == 'X') return 0;
   unsigned long long start = 0;
   // The 22nd field; the state is the third.
-  if (std::sscanf(at + 2, "%*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu", &start) != 1)
+  if (std::sscanf(at + 2, "%*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu", &start) !=
+      1)
     return 0;
   return start + 1;
 }
@@ -70,7 +72,8 @@ Status Segment::create(std::uint32_t pipes, std::shared_ptr<Segment>* out) {
     return refused("cannot reserve", s->name_);
   }
   for (std::uint32_t i = 0; i < pipes; ++i)
-    if (const int error = ::posix_fallocate(s->fd_, off_t(kHeaderBytes + i * sizeof(Pipe)), off_t(offsetof(Pipe, chunks)))) {
+    if (const int error =
+            ::posix_fallocate(s->fd_, off_t(kHeaderBytes + i * sizeof(Pipe)), off_t(offsetof(Pipe, chunks)))) {
       errno = error;
       return refused("cannot reserve", s->name_);
     }

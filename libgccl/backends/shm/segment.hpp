@@ -17,9 +17,9 @@ struct Header {
   std::uint64_t magic;
   std::uint64_t bytes;
   std::uint32_t owner_pid;
-  std::uint64_t owner_start;              // of the process, from /proc: tells it from a later one with its number
-  std::atomic<std::uint32_t> closed;      // the owner will write no more
-  std::atomic<std::uint32_t> fault_state; // 0 none, 1 being written, 2 there
+  std::uint64_t owner_start;               // of the process, from /proc: tells it from a later one with its number
+  std::atomic<std::uint32_t> closed;       // the owner will write no more
+  std::atomic<std::uint32_t> fault_state;  // 0 none, 1 being written, 2 there
   GCCL_Fault fault;
 };
 

@@ -18,15 +18,17 @@ namespace {
 struct Address {
   std::uint32_t present;
   std::uint32_t pid;
-  std::uint64_t probe;        // the address of probe_value, to try reading memory on
+  std::uint64_t probe;  // the address of probe_value, to try reading memory on
   std::uint64_t probe_value;
   char segment[64];
 };
 static_assert(sizeof(Address) <= GCCL_BACKEND_ADDRESS_BYTES);
 
-constexpr std::uint64_t kLendBytes = 16 * 1024;      // from here on one copy by the system beats two through chunks
-constexpr std::uint64_t kFetchBytes = 128 * 1024;    // fetched at a time when combined or passed on: half of a level-2 cache at most
-constexpr std::uint64_t kPastCaches = 4 * 1024 * 1024;  // messages from here on bypass the caches on their way to memory
+constexpr std::uint64_t kLendBytes = 16 * 1024;  // from here on one copy by the system beats two through chunks
+constexpr std::uint64_t kFetchBytes =
+    128 * 1024;  // fetched at a time when combined or passed on: half of a level-2 cache at most
+constexpr std::uint64_t kPastCaches =
+    4 * 1024 * 1024;  // messages from here on bypass the caches on their way to memory
 constexpr std::uint32_t kPollsBetweenChecks = 20000;
 
 // What peers must find when they read this process's memory.
@@ -77,7 +79,8 @@ Status Port::connect(const GCCL_Port_spec& spec, const void* addresses, std::uin
     Neighbour& n = neighbours_[i];
     if (place == mine) ++place;
     Address a;
-    std::memcpy(&a, static_cast<const std::byte*>(addresses) + std::size_t(n.rank) * GCCL_BACKEND_ADDRESS_BYTES, sizeof a);
+    std::memcpy(&a, static_cast<const std::byte*>(addresses) + std::size_t(n.rank) * GCCL_BACKEND_ADDRESS_BYTES,
+                sizeof a);
     a.segment[sizeof a.segment - 1] = 0;
     if (!a.present) {
       place_[n.rank] = kNowhere;
@@ -134,7 +137,10 @@ int Port::send(GCCL_Transfer* t) {
     e.first = nullptr;
     if (t->backend[1] == 0) return 1;
     t->next = nullptr;  // lent
-    if (e.lent) e.lent_last->next = t; else e.lent = t;
+    if (e.lent)
+      e.lent_last->next = t;
+    else
+      e.lent = t;
     e.lent_last = t;
   }
   list(e);
@@ -161,7 +167,8 @@ int Port::receive(GCCL_Transfer* t) {
   return 0;
 }
 
-// True once nothing is left to write. backend[0]: bytes written; backend[1]: cells to be read before the memory is free.
+// True once nothing is left to write. backend[0]: bytes written; backend[1]: cells to be read before the memory is
+// free.
 bool Port::advance_send(End& e, GCCL_Transfer* t) {
   t->backend[1] = 0;
   do {
@@ -290,7 +297,8 @@ bool Port::fetch(End& e, GCCL_Transfer* t, std::uint64_t from) {
       if (error == ESRCH || process_start(pid) != n.segment->header().owner_start) {
         fail(GCCL_ERR_PEER_LOST, e.peer, "its process (" + std::to_string(pid) + ") has died");
       } else {
-        fail(GCCL_ERR_SYSTEM, e.peer, "cannot read the memory of rank " + std::to_string(e.peer) + ": " + std::strerror(error));
+        fail(GCCL_ERR_SYSTEM, e.peer,
+             "cannot read the memory of rank " + std::to_string(e.peer) + ": " + std::strerror(error));
       }
       return false;
     }
@@ -317,7 +325,10 @@ bool Port::advance(End& e, GCCL_Transfer** done, int max, int* count) {
     e.first = t->next;
     if (!e.receives && t->backend[1] != 0) {
       t->next = nullptr;
-      if (e.lent) e.lent_last->next = t; else e.lent = t;
+      if (e.lent)
+        e.lent_last->next = t;
+      else
+        e.lent = t;
       e.lent_last = t;
     } else {
       done[(*count)++] = t;
@@ -372,7 +383,8 @@ bool Port::healthy(const End* waiting) {
     if (heard_fault(n)) return false;
     const auto missing = [&n](const End& e) { return e.peer == n.rank && !(e.receives && e.reader.peek()); };
     const auto missed = [&] {
-      return (waiting && missing(*waiting)) || std::any_of(active_.begin(), active_.end(), [&](End* e) { return missing(*e); });
+      return (waiting && missing(*waiting)) ||
+             std::any_of(active_.begin(), active_.end(), [&](End* e) { return missing(*e); });
     };
     if (!missed()) continue;
     const bool closed = h.closed.load(std::memory_order_acquire) != 0;
@@ -380,7 +392,8 @@ bool Port::healthy(const End* waiting) {
     // Who has left may have written all that is due before: only a pipe with nothing in it is a loss.
     if (missed())
       fail(GCCL_ERR_PEER_LOST, n.rank,
-           closed ? "it has freed the communicator or ended" : "its process (" + std::to_string(h.owner_pid) + ") has died");
+           closed ? "it has freed the communicator or ended"
+                  : "its process (" + std::to_string(h.owner_pid) + ") has died");
   }
   return !failed_;
 }

@@ -14,13 +14,13 @@ namespace gccl::shm {
 struct End {
   Rank peer = 0;
   bool receives = false, listed = false;
-  std::uint32_t index = 0;            // of the pipe in its segment
+  std::uint32_t index = 0;  // of the pipe in its segment
   bool chunks_reserved = false;
   Writer writer;
   Reader reader;
-  GCCL_Transfer* first = nullptr;     // the one under way; its progress is in backend[0]
+  GCCL_Transfer* first = nullptr;  // the one under way; its progress is in backend[0]
   GCCL_Transfer* last = nullptr;
-  GCCL_Transfer* lent = nullptr;      // sends whose memory the peer reads; ends when backend[1] cells are read
+  GCCL_Transfer* lent = nullptr;  // sends whose memory the peer reads; ends when backend[1] cells are read
   GCCL_Transfer* lent_last = nullptr;
 };
 
@@ -39,8 +39,8 @@ class Port {
   void cancel(GCCL_Transfer* t);
   void abort(const GCCL_Fault& fault);
   const GCCL_Fault& fault() const { return fault_; }
-  // Looks whether a peer has failed or aborted, or one that is waited for has left; false then. `waiting` is an end that
-  // somebody waits on beside the transfers. Not for every poll.
+  // Looks whether a peer has failed or aborted, or one that is waited for has left; false then. `waiting` is an end
+  // that somebody waits on beside the transfers. Not for every poll.
   bool healthy(const End* waiting = nullptr);
 
   // The ends themselves, for whoever runs a whole schedule over them. Null where the peer is not reached, and for
@@ -71,11 +71,11 @@ class Port {
 
   Rank rank_ = 0;
   std::uint32_t channels_ = 0, node_ranks_ = 0;
-  std::vector<std::uint32_t> place_;     // by rank: index into neighbours_
-  std::vector<Neighbour> neighbours_;    // the other ranks of my node
-  std::vector<End> ends_;                // by neighbour, channel, direction
-  std::vector<End*> active_;             // those with transfers
-  std::shared_ptr<Segment> segment_;     // mine: where I write
+  std::vector<std::uint32_t> place_;   // by rank: index into neighbours_
+  std::vector<Neighbour> neighbours_;  // the other ranks of my node
+  std::vector<End> ends_;              // by neighbour, channel, direction
+  std::vector<End*> active_;           // those with transfers
+  std::shared_ptr<Segment> segment_;   // mine: where I write
   static constexpr std::align_val_t kPieceAlignment{4096};
   struct FreePiece {
     void operator()(std::byte* p) const { ::operator delete(p, kPieceAlignment); }

@@ -1,0 +1,212 @@
+// Plans, and the short way of blocking calls: most of a program's calls end here.
+#include <algorithm>
+
+#include "libgccl/communicator/communicator.hpp"
+
+namespace gccl {
+namespace {
+
+constexpr int kQuickLooks = 4000;  // some ten microseconds
+
+}  // namespace
+
+const Algorithm* Communicator::chosen(const Call& call, std::uint32_t element_bytes) {
+  std::lock_guard lock(lock_);
+  Plan plan;
+  choose(call, element_bytes, setting_, world_->overrides, &plan);
+  return plan.algorithm;
+}
+
+void Communicator::use_layout(Layout layout) {
+  std::lock_guard lock(lock_);
+  layout_ = std::move(layout);
+  setting_.view = layout_.view(rank());
+  setting_.first = layout_.view(0);
+  plans_ = {};
+  repeats_ = {};
+}
+
+std::shared_ptr<Plan> Communicator::plan_for(const Work& work) {
+  const Call& call = work.call;
+  const std::uint32_t element_bytes = work.elements.bytes;
+  auto plan = std::make_shared<Plan>();
+  if (work.algorithm) {
+    plan->algorithm = work.algorithm;
+    plan->shares = work.slicing.shares;
+    plan->lanes = std::min({work.slicing.lanes, work.slicing.shares, kLanesMax});
+    plan->window = work.slicing.window;
+  } else {
+    choose(call, element_bytes, setting_, world_->overrides, plan.get());
+  }
+  if (plan->shares == 1 && (shm_ || size() == 1)) {
+    const Share whole{};
+    const Count scratch = plan->algorithm->scratch_count(call, setting_.view, whole);
+    plan->scratch.push_back(scratch);
+    plan->program = Program::compile(plan->algorithm->make(call, setting_.view, whole), element_bytes, size(), shm_);
+    return plan;
+  }
+  for (Count lane = 0; lane < plan->lanes; ++lane) {
+    Count most = 0;
+    // Shares differ by one element at most, and the first ones are the longer ones.
+    most = plan->algorithm->scratch_count(call, setting_.view, Share{lane, plan->shares});
+    plan->scratch.push_back(most);
+  }
+  return plan;
+}
+
+std::shared_ptr<Plan>& Communicator::plan_of(const Work& work) {
+  const Shape shape{.kind = work.call.kind,
+                    .in_place = work.call.in_place,
+                    .root = work.call.root,
+                    .element_bytes = work.elements.bytes,
+                    .count = work.call.count,
+                    .algorithm = work.algorithm,
+                    .slicing = work.slicing};
+  bool found = false;
+  std::shared_ptr<Plan>& plan = plans_.place(shape, &found);
+  if (found) {
+    ++metrics_.plans_reused;
+  } else {
+    ++metrics_.plans_built;
+    plan = plan_for(work);
+  }
+  return plan;
+}
+
+
+bool Communicator::quick(const Key& key, const void* input, void* output, bool* started) {
+  *started = false;
+  Repeat& r = repeats_[key.kind];
+  lock_.lock();
+  // What is under way, broken or checked goes the long way.
+  if (!(r.key == key) || active_.load(std::memory_order_relaxed) != 0) {
+    lock_.unlock();
+    return false;
+  }
+  Work& w = r.work;
+  w.what.sequence = ++sequence_;
+  GCCL_Call_metrics& m = metrics_.calls[key.kind];
+  const std::int64_t from_ns = m.calls % 16 == 0 ? now_ns() : 0;
+  Replay replay;
+  const Memory memory{
+      {nullptr, static_cast<std::byte*>(const_cast<void*>(input)), static_cast<std::byte*>(output), scratch_[0].get()}};
+  replay.begin(*r.plan->program, shm_, memory, w.elements, Descriptor::at_sequence(r.signature, sequence_));
+  for (int looks = 0;; ++looks) {
+    const Replay::Outcome outcome = replay.advance();
+    if (outcome == Replay::Outcome::done) {
+      if (w.what.op == GCCL_AVG || w.to_first_block) {
+        w.memory = memory;
+        conclude(w);
+      }
+      ++metrics_.plans_reused;
+      if (from_ns) {
+        count(w, from_ns, false);
+      } else {
+        ++m.calls;
+        m.bytes += w.what.bytes;
+      }
+      count(r.plan->program->traffic);
+      lock_.unlock();
+      return true;
+    }
+    if (outcome != Replay::Outcome::blocked || looks == kQuickLooks || world_->crowded) break;
+  }
+  *started = true;
+  w.memory = memory;
+  interrupted_ = replay;
+  interrupted_from_ns_ = from_ns;
+  return false;  // the lock stays: finish_quick() has it
+}
+
+Status Communicator::finish_quick(const Key& key) {
+  std::unique_lock lock(lock_, std::adopt_lock);
+  Repeat& r = repeats_[key.kind];
+  Work work;
+  work.what = r.work.what;
+  work.elements = r.work.elements;
+  work.call = r.work.call;
+  work.memory = r.work.memory;
+  work.to_first_block = r.work.to_first_block;
+  return run_on(std::move(work), interrupted_, r.plan, interrupted_from_ns_, lock);
+}
+
+// It takes longer: it becomes an operation like any other.
+Status Communicator::run_on(Work&& work, const Replay& replay, std::shared_ptr<Plan> plan, std::int64_t from_ns,
+                            std::unique_lock<SpinLock>& lock) {
+  auto* const op = new Operation(*this);
+  op->plan = std::move(plan);
+  op->work = std::move(work);
+  op->replay = replay;
+  op->replay.rebind(op->work.elements);
+  op->started = op->replaying = true;
+  op->timed_from_ns = from_ns;
+  op->started_ns = now_ns();
+  active_.fetch_add(1, std::memory_order_relaxed);
+  queue_.push_back(op);
+  lock.unlock();
+  Status status;
+  wait(op, -1, &status);
+  return status;
+}
+
+Status Communicator::run(Work&& work, const Key* key) {
+  std::unique_lock lock(lock_);
+  if (broken_.ok() && queue_.empty() && !work.what.point_to_point() && !work.lengths && !world_->check) {
+    const std::shared_ptr<Plan> plan = plan_of(work);
+    if (plan->program) {
+      work.what.sequence = ++sequence_;
+      const GCCL_Call_metrics& m = metrics_.calls[work.what.kind];
+      const bool timed = m.calls % 16 == 0 || work.what.bytes >= kTimedBytes;
+      const std::int64_t from_ns = timed ? now_ns() : 0;
+      Replay replay;
+      if (!run_replay(work, *plan, &replay)) return run_on(std::move(work), replay, plan, from_ns, lock);
+      conclude(work);
+      count(work, from_ns, false);
+      count(plan->program->traffic);
+      if (key && work.what.bytes < kTimedBytes) {
+        Repeat& r = repeats_[key->kind];
+        r.key = *key;
+        r.plan = plan;
+        r.signature = work.what.signature();
+        r.work = std::move(work);
+      }
+      run_callbacks(lock);
+      return {};
+    }
+  }
+  lock.unlock();
+  Operation* op = nullptr;
+  Status s = start(std::move(work), &op);
+  if (s.ok()) wait(op, -1, &s);
+  return s;
+}
+
+// Spins for a few microseconds, with the lock held.
+bool Communicator::run_replay(Work& work, Plan& plan, Replay* replay) {
+  grow_scratch(plan, work.elements.bytes);
+  work.memory.base[std::size_t(Buffer::scratch)] = scratch_[0].get();
+  replay->begin(*plan.program, shm_, work.memory, work.elements, work.what.signature());
+  Patience patience(world_->crowded);
+  for (;;) {
+    const Replay::Outcome outcome = replay->advance();
+    const bool done = outcome == Replay::Outcome::done;
+    if (!done && outcome == Replay::Outcome::blocked && !patience.pause() &&
+        !abort_asked_.load(std::memory_order_relaxed))
+      continue;
+    metrics_.waits_yielded += patience.yields();
+    return done;
+  }
+}
+
+void Communicator::grow_scratch(const Plan& plan, std::uint32_t element_bytes) {
+  for (std::size_t lane = 0; lane < plan.scratch.size(); ++lane) {
+    const std::size_t bytes = plan.scratch[lane] * element_bytes;
+    if (scratch_bytes_[lane] >= bytes) continue;
+    repeats_ = {};           // they hold the old address
+    scratch_[lane].reset();  // first, so that old and new never exist at once
+    scratch_[lane] = std::make_unique_for_overwrite<std::byte[]>(bytes);
+    scratch_bytes_[lane] = bytes;
+  }
+}
+
+}  // namespace gccl

@@ -1,0 +1,96 @@
+// Communicators made from communicators.
+#include <algorithm>
+#include <cstring>
+
+#include "libgccl/communicator/communicator.hpp"
+
+namespace gccl {
+
+class Communicator::OverParent : public Exchange {
+ public:
+  explicit OverParent(Communicator& parent) : parent_(parent) {}
+  // Gathers among all ranks of the parent, and hands on those of `ranks`.
+  Status all_gather(std::span<const std::byte> mine, std::vector<std::byte>* all, std::int64_t) override {
+    std::vector<std::byte> everybody(mine.size() * parent_.size());
+    Work w;
+    w.what = {.kind = std::uint8_t(Collective::allgather),
+              .dtype = GCCL_UINT8,
+              .count = mine.size(),
+              .bytes = everybody.size()};
+    w.call = {.kind = Collective::allgather, .count = mine.size()};
+    w.memory.base[std::size_t(Buffer::input)] = const_cast<std::byte*>(mine.data());
+    w.memory.base[std::size_t(Buffer::output)] = everybody.data();
+    Status s = parent_.run(std::move(w));
+    if (!s.ok()) return s;
+    if (ranks.empty()) {
+      *all = std::move(everybody);
+      return {};
+    }
+    all->clear();
+    for (const Rank r : ranks)
+      all->insert(all->end(), everybody.begin() + std::ptrdiff_t(r * mine.size()),
+                  everybody.begin() + std::ptrdiff_t((r + 1) * mine.size()));
+    return {};
+  }
+  std::vector<Rank> ranks;
+
+ private:
+  Communicator& parent_;
+};
+
+Status Communicator::split(int color, int key, std::unique_ptr<Communicator>* out) {
+  struct Choice {
+    std::int32_t color, key;
+  };
+  const Choice mine{color < 0 ? -1 : color, key};
+  OverParent exchange(*this);
+  std::vector<std::byte> all;
+  Status s = exchange.all_gather({reinterpret_cast<const std::byte*>(&mine), sizeof mine}, &all, -1);
+  if (!s.ok()) return s;
+  std::vector<Choice> choices(size());
+  std::memcpy(choices.data(), all.data(), all.size());
+
+  std::vector<Rank> ranks;
+  for (Rank r = 0; r < size(); ++r)
+    if (choices[r].color == mine.color) ranks.push_back(r);
+  std::stable_sort(ranks.begin(), ranks.end(), [&](Rank a, Rank b) { return choices[a].key < choices[b].key; });
+  Members m;
+  m.id = (members_.id + 0x9e3779b97f4a7c15 * ++splits_) ^
+         (std::uint64_t(std::uint32_t(mine.color)) + 1) * 0xbf58476d1ce4e5b9;
+  std::vector<Rank> numbers;  // new node numbers, by the order in which nodes appear
+  for (const Rank r : ranks) {
+    if (r == rank()) m.rank = Rank(m.world_rank.size());
+    m.world_rank.push_back(members_.world_rank[r]);
+    auto it = std::find(numbers.begin(), numbers.end(), members_.node[r]);
+    if (it == numbers.end()) it = numbers.insert(numbers.end(), members_.node[r]);
+    m.node.push_back(Rank(it - numbers.begin()));
+  }
+  if (mine.color < 0) {
+    // Takes part in the parent's exchanges, with nothing to say.
+    const std::size_t each = world_->wires->instances().size() * GCCL_BACKEND_ADDRESS_BYTES;
+    for (const std::size_t bytes : {each, Ports::report_bytes(), Ports::report_bytes()})
+      if (s = exchange.all_gather(std::vector<std::byte>(bytes), &all, -1); !s.ok()) return s;
+    out->reset();
+    return {};
+  }
+  exchange.ranks = ranks;
+  return create(world_, std::move(m), exchange, out);
+}
+
+Status Communicator::create(std::span<const int> ranks, std::unique_ptr<Communicator>* out) {
+  int key = -1;
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    if (ranks[i] < 0 || Rank(ranks[i]) >= size())
+      return Status::error("ranks[" + std::to_string(i) + "] is " + std::to_string(ranks[i]) + ": expected 0 to " +
+                               std::to_string(size() - 1),
+                           GCCL_ERR_INVALID_ARGUMENT);
+    for (std::size_t j = 0; j < i; ++j)
+      if (ranks[j] == ranks[i])
+        return Status::error("ranks[" + std::to_string(i) + "] repeats rank " + std::to_string(ranks[i]),
+                             GCCL_ERR_INVALID_ARGUMENT);
+    if (Rank(ranks[i]) == rank()) key = int(i);
+  }
+  return split(key < 0 ? -1 : 0, key, out);
+}
+
+}  // namespace gccl

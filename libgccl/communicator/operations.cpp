@@ -1,0 +1,249 @@
+// An operation from its start to its end: collectives in their order, point to point beside them.
+#include <algorithm>
+#include <cstring>
+
+#include "libgccl/communicator/communicator.hpp"
+
+namespace gccl {
+
+Status Communicator::start(Work&& work, Operation** out) {
+  auto op = std::make_unique<Operation>(*this);
+  op->work = std::move(work);
+  std::unique_lock lock(lock_);
+  if (!broken_.ok()) return broken_;
+  GCCL_Call_metrics& m = metrics_.calls[op->work.what.kind];
+  op->started_ns = now_ns();
+  if (m.calls % 16 == 0 || op->work.what.bytes >= kTimedBytes) op->timed_from_ns = op->started_ns;
+  *out = op.release();
+  enqueue(*out);
+  return {};
+}
+
+void Communicator::enqueue(Operation* op) {
+  active_.fetch_add(1, std::memory_order_relaxed);
+  if (op->work.what.point_to_point()) return begin_transfer(op);
+  op->work.what.sequence = ++sequence_;
+  if (world_->check && size() > 1) {
+    // The descriptions of all ranks' calls are gathered first.
+    auto* const check = new Operation(*this);
+    check->checks_next = check->given_up = true;
+    struct Said {
+      std::uint64_t signature, count, root, checksum;
+    };
+    const Said said{op->work.what.signature(), op->work.what.count, op->work.what.root,
+                    std::uint64_t(op->work.what.dtype) << 32 | std::uint32_t(op->work.what.op)};
+    check->check_mine.resize(sizeof said);
+    std::memcpy(check->check_mine.data(), &said, sizeof said);
+    check->check_all.resize(sizeof said * size());
+    Work& w = check->work;
+    w.what = {.kind = std::uint8_t(Collective::allgather),
+              .dtype = GCCL_UINT8,
+              .count = sizeof said,
+              .sequence = op->work.what.sequence};
+    w.call = {.kind = Collective::allgather, .count = sizeof said};
+    w.memory.base[std::size_t(Buffer::input)] = check->check_mine.data();
+    w.memory.base[std::size_t(Buffer::output)] = check->check_all.data();
+    check->started_ns = op->started_ns;
+    active_.fetch_add(1, std::memory_order_relaxed);
+    queue_.push_back(check);
+  }
+  queue_.push_back(op);
+  advance_front();
+}
+
+void Communicator::begin(Operation* op) {
+  op->started = true;
+  Work& w = op->work;
+  if (w.lengths) {
+    op->plan = plan_for(w);
+    ++metrics_.plans_built;
+  } else {
+    op->plan = plan_of(w);
+  }
+  grow_scratch(*op->plan, w.elements.bytes);
+  if (op->plan->program) {
+    w.memory.base[std::size_t(Buffer::scratch)] = scratch_[0].get();
+    op->replaying = true;
+    op->replay.begin(*op->plan->program, shm_, w.memory, w.elements, w.what.signature());
+    return;
+  }
+  std::vector<std::byte*> scratch;
+  for (auto& s : scratch_) scratch.push_back(s.get());
+  op->flow.emplace(
+      *ports_,
+      Flow::Work{
+          .signature = w.what.signature(), .memory = w.memory, .scratch = std::move(scratch), .elements = &w.elements});
+  for (Count lane = 0; lane < op->plan->lanes; ++lane)
+    op->flow->add(sliced(op->plan->algorithm, w.call, setting_.view, op->plan->shares, lane, op->plan->lanes),
+                  op->plan->window);
+  op->flow->begin();
+}
+
+void Communicator::advance_front() {
+  while (!queue_.empty() && broken_.ok()) {
+    Operation* const op = queue_.front();
+    if (!op->started) begin(op);
+    if (op->replaying) {
+      const Replay::Outcome outcome = op->replay.advance();
+      if (outcome == Replay::Outcome::blocked) return;
+      if (outcome == Replay::Outcome::mismatch) {
+        const Program::Step& s = op->replay.step();
+        return break_down(named(op->work, Status::error("rank " + std::to_string(s.peer) + " calls " +
+                                                            text_of_signature(op->replay.signature_found()),
+                                                        GCCL_ERR_MISMATCH)),
+                          s.peer, true);
+      }
+      if (outcome == Replay::Outcome::no_room)
+        return break_down(
+            named(op->work, Status::error("/dev/shm is full: free it, or mount it larger (docker run --shm-size)",
+                                          GCCL_ERR_SYSTEM)),
+            rank(), true);
+    } else {
+      if (!op->flow->settle()) return break_down(named(op->work, op->flow->status()), rank(), true);
+      if (!op->flow->done()) return;
+    }
+    queue_.pop_front();
+    finish(op, {});
+  }
+}
+
+// The end of the work itself.
+void Communicator::conclude(Work& w) {
+  std::byte* const out = w.memory.base[std::size_t(Buffer::output)];
+  const Region result =
+      reduces(w.call.kind) || w.call.kind == Collective::reduce_scatterv ? output_of(w.call, size(), rank()) : Region{};
+  if (w.what.op == GCCL_AVG && result.count > 0)
+    divide(w.elements.dtype, out + result.offset * w.elements.bytes, result.count, size());
+  if (w.to_first_block) std::memmove(out, out + result.offset * w.elements.bytes, result.count * w.elements.bytes);
+}
+
+void Communicator::count(const Work& w, std::int64_t from_ns, bool failed) {
+  GCCL_Call_metrics& m = metrics_.calls[w.what.kind];
+  ++m.calls;
+  m.failed += failed;
+  m.bytes += w.what.bytes;
+  if (from_ns == 0) return;
+  const std::uint64_t took = std::uint64_t(now_ns() - from_ns);
+  m.time_ns += took;
+  m.time_ns_min = m.timed == 0 ? took : std::min(m.time_ns_min, took);
+  m.time_ns_max = std::max(m.time_ns_max, took);
+  ++m.timed;
+}
+
+void Communicator::count(const Traffic& t) {
+  metrics_.messages_sent += t.messages_sent;
+  metrics_.messages_received += t.messages_received;
+  metrics_.bytes_sent += t.bytes_sent;
+  metrics_.bytes_received += t.bytes_received;
+}
+
+void Communicator::finish(Operation* op, Status status) {
+  if (op->replaying && status.ok()) count(op->plan->program->traffic);
+  if (op->flow) count(op->flow->traffic());
+  if (op->work.what.point_to_point() && op->work.what.root != rank() && status.ok()) {
+    Traffic t;
+    (op->work.what.kind == kSendKind ? t.messages_sent : t.messages_received) = 1;
+    (op->work.what.kind == kSendKind ? t.bytes_sent : t.bytes_received) = op->work.what.bytes;
+    count(t);
+  }
+  if (op->checks_next) {
+    if (status.ok()) compare_checks(op);
+  } else {
+    if (status.ok()) conclude(op->work);
+    count(op->work, op->timed_from_ns, !status.ok());
+  }
+  op->flow.reset();
+  op->plan.reset();
+  op->status = std::move(status);
+  for (const auto& c : op->callbacks) callbacks_.push_back({c, GCCL_Result(op->status.code())});
+  active_.fetch_add(std::uint32_t(op->callbacks.size()), std::memory_order_relaxed);
+  op->callbacks.clear();
+  active_.fetch_sub(1, std::memory_order_relaxed);
+  if (op->given_up) {
+    delete op;
+  } else {
+    op->done.store(true, std::memory_order_release);
+  }
+}
+
+void Communicator::compare_checks(Operation* op) {
+  const std::size_t each = op->check_mine.size();
+  for (Rank r = 1; r < size(); ++r) {
+    if (std::memcmp(op->check_all.data(), op->check_all.data() + r * each, each) == 0) continue;
+    std::uint64_t first[4], other[4];
+    std::memcpy(first, op->check_all.data(), sizeof first);
+    std::memcpy(other, op->check_all.data() + r * each, sizeof other);
+    std::string text = "rank " + std::to_string(r) + " calls " + text_of_signature(other[0]) + ", rank 0 calls " +
+                       text_of_signature(first[0]);
+    if (first[0] == other[0])
+      text += ": count " + std::to_string(other[1]) + " against " + std::to_string(first[1]) + ", root " +
+              std::to_string(other[2]) + " against " + std::to_string(first[2]);
+    // Every rank finds the same by itself.
+    return break_down(Status::error(text, GCCL_ERR_MISMATCH), r, false);
+  }
+}
+
+
+void Communicator::begin_transfer(Operation* op) {
+  op->started = true;
+  Work& w = op->work;
+  if (w.what.root == rank()) {
+    meet_myself(op);
+    return;
+  }
+  const bool sends = w.what.kind == kSendKind;
+  GCCL_Transfer& t = op->transfer;
+  t.peer = w.what.root;
+  t.channel = kPointToPointChannel;
+  t.data = w.memory.base[std::size_t(sends ? Buffer::input : Buffer::output)];
+  t.bytes = w.what.bytes;
+  t.signature = w.what.signature();
+  t.grain = w.elements.bytes;
+  t.owner = op;
+  t.cookie = kPointToPointCookie;
+  Ports::Port& port = ports_->to(t.peer);
+  transfers_.push_back(op);
+  const int now = sends ? port.backend->send(port.state, &t) : port.backend->receive(port.state, &t);
+  if (now == 0) {
+    ++port.under_way;
+    op->transferring = true;
+    return;
+  }
+  std::erase(transfers_, op);
+  if (t.result != GCCL_SUCCESS) {
+    transfers_.push_back(op);
+    const std::string theirs =
+        t.result == GCCL_ERR_MISMATCH
+            ? "it sends " + std::to_string(t.bytes_found) + " bytes (" + text_of_signature(t.signature_found) + ")"
+            : "the transfer failed";
+    return break_down(named(w, Status::error(theirs, t.result)), t.peer, true);
+  }
+  finish(op, {});
+}
+
+// Messages to myself: copied when both sides are there.
+bool Communicator::meet_myself(Operation* op) {
+  const bool sends = op->work.what.kind == kSendKind;
+  auto& others = sends ? self_recvs_ : self_sends_;
+  if (others.empty()) {
+    (sends ? self_sends_ : self_recvs_).push_back(op);
+    return false;
+  }
+  Operation* const other = others.front();
+  others.pop_front();
+  const Work &from = sends ? op->work : other->work, &to = sends ? other->work : op->work;
+  if (from.what.signature() != to.what.signature()) {
+    (sends ? self_sends_ : self_recvs_).push_back(op);
+    others.push_front(other);
+    break_down(named(to, Status::error("the message is " + from.what.text(), GCCL_ERR_MISMATCH)), rank(), true);
+    return false;
+  }
+  if (from.what.bytes)
+    std::memcpy(to.memory.base[std::size_t(Buffer::output)], from.memory.base[std::size_t(Buffer::input)],
+                from.what.bytes);
+  finish(other, {});
+  finish(op, {});
+  return true;
+}
+
+}  // namespace gccl

@@ -1,0 +1,257 @@
+// Progress, waiting, and what happens when it fails to come.
+#include <algorithm>
+#include <cstring>
+
+#include "libgccl/communicator/communicator.hpp"
+
+namespace gccl {
+namespace {
+
+constexpr int kDoneAtOnce = 32;
+constexpr std::int64_t kLookAroundNs = 1000000;
+
+}  // namespace
+
+bool Communicator::move() {
+  if (!broken_.ok()) return false;
+  if (abort_asked_.load(std::memory_order_relaxed)) {
+    break_down(Status::error("GCCL_Abort was called on rank " + std::to_string(rank()) + " with code " +
+                                 std::to_string(abort_code_.load()),
+                             GCCL_ERR_ABORTED),
+               rank(), true);
+    return true;
+  }
+  bool moved = false;
+  for (Ports::Port& port : ports_->all()) {
+    if (port.under_way == 0) continue;
+    GCCL_Transfer* done[kDoneAtOnce];
+    const int n = port.backend->poll(port.state, done, kDoneAtOnce);
+    if (n < 0) {
+      GCCL_Fault f{};
+      port.backend->fault(port.state, &f);
+      break_down(reason(f), f.peer, true);
+      return true;
+    }
+    port.under_way -= std::uint32_t(n);
+    moved |= n > 0;
+    // Whatever happens to their operations below, the port has forgotten them.
+    for (int i = 0; i < n; ++i) {
+      if (done[i]->cookie == kPointToPointCookie) {
+        static_cast<Operation*>(done[i]->owner)->transferring = false;
+      } else {
+        static_cast<Flow*>(done[i]->owner)->returned(*done[i]);
+      }
+    }
+    for (int i = 0; i < n && broken_.ok(); ++i) {
+      if (done[i]->cookie != kPointToPointCookie) {
+        if (!static_cast<Flow*>(done[i]->owner)->completed(done[i]))
+          break_down(named(queue_.front()->work, queue_.front()->flow->status()), done[i]->peer, true);
+        continue;
+      }
+      auto* const op = static_cast<Operation*>(done[i]->owner);
+      if (done[i]->result != GCCL_SUCCESS) {
+        break_down(named(op->work, Status::error("it sends " + std::to_string(done[i]->bytes_found) + " bytes (" +
+                                                     text_of_signature(done[i]->signature_found) + ")",
+                                                 done[i]->result)),
+                   done[i]->peer, true);
+        continue;
+      }
+      std::erase(transfers_, op);
+      finish(op, {});
+    }
+    if (!broken_.ok()) return true;
+  }
+  const std::size_t before = queue_.size();
+  advance_front();
+  return moved || queue_.size() != before;
+}
+
+// Nothing has moved for a while: has a peer gone, or the time?
+void Communicator::look_around() {
+  if (!broken_.ok()) return;
+  if (shm_ && !queue_.empty() && queue_.front()->replaying)
+    if (!shm_->healthy(queue_.front()->replay.step().end))
+      return break_down(reason(shm_->fault()), shm_->fault().peer, true);
+  // What peers say on ports where nothing is due.
+  for (Ports::Port& port : ports_->all()) {
+    if (port.under_way > 0 || !port.state || port.backend->poll(port.state, nullptr, 0) >= 0) continue;
+    GCCL_Fault f{};
+    port.backend->fault(port.state, &f);
+    return break_down(reason(f), f.peer, true);
+  }
+  const std::int64_t now = now_ns();
+  if (!queue_.empty() && timed_out(*queue_.front(), now)) return;
+  for (Operation* op : transfers_)
+    if (timed_out(*op, now)) return;
+  for (const auto* list : {&self_sends_, &self_recvs_})
+    for (Operation* op : *list)
+      if (timed_out(*op, now)) return;
+}
+
+bool Communicator::timed_out(const Operation& op, std::int64_t now) {
+  const std::int64_t limit = timeout_ms_.load(std::memory_order_relaxed);
+  if (limit < 0 || now - op.started_ns < limit * 1000000) return false;
+  Rank peer = rank();
+  std::string what = "a message";
+  if (op.work.what.point_to_point()) {
+    peer = op.work.what.root;
+    what = op.work.what.kind == kSendKind ? "it to take the message" : "its message";
+  } else if (op.replaying) {
+    peer = op.replay.step().peer;
+    what = "its message of " + std::to_string(op.replay.step().bytes) + " bytes (step " +
+           std::to_string(op.replay.place() + 1) + " of " + std::to_string(op.plan->program->steps.size()) + ")";
+  } else if (op.flow) {
+    op.flow->awaited(&peer, &what);
+  }
+  break_down(named(op.work,
+                   Status::error("not complete after " + std::to_string(limit) + " ms; waiting for rank " +
+                                     std::to_string(peer) + ", " + what + ". Check that rank " + std::to_string(peer) +
+                                     " is alive and makes the same call; GCCL_CHECK=1 compares all ranks' calls",
+                                 GCCL_ERR_TIMEOUT)),
+             peer, true);
+  return true;
+}
+
+Status Communicator::named(const Work& work, const Status& why) const {
+  return Status::error(
+      "rank " + std::to_string(rank()) + " of " + std::to_string(size()) + ", " + work.what.text() + ": " + why.text(),
+      why.code());
+}
+
+// What a port's fault means for the call that waits; heard from others it is passed on as it is.
+Status Communicator::reason(const GCCL_Fault& f) const {
+  if (f.result != GCCL_ERR_PEER_LOST) return Status::error(f.text, f.result);
+  const std::string text =
+      std::strncmp(f.text, "rank ", 5) == 0 ? f.text : "lost rank " + std::to_string(f.peer) + ": " + f.text;
+  const Operation* const op = !queue_.empty() ? queue_.front() : !transfers_.empty() ? transfers_.front() : nullptr;
+  return op && text.starts_with("lost") ? named(op->work, Status::error(text, f.result))
+                                        : Status::error(text, f.result);
+}
+
+// Ends everything under way. The first reason stays.
+void Communicator::break_down(const Status& why, Rank culprit, bool tell_others) {
+  if (!broken_.ok()) return;
+  broken_ = why;
+  repeats_ = {};
+  if (tell_others && ports_) {
+    GCCL_Fault f{.result = why.code(), .peer = culprit, .text = {}};
+    std::snprintf(f.text, sizeof f.text, "%s", why.text().c_str());
+    for (Ports::Port& port : ports_->all())
+      if (port.state) port.backend->abort(port.state, &f);
+  }
+  std::vector<Operation*> all(queue_.begin(), queue_.end());
+  all.insert(all.end(), transfers_.begin(), transfers_.end());
+  all.insert(all.end(), self_sends_.begin(), self_sends_.end());
+  all.insert(all.end(), self_recvs_.begin(), self_recvs_.end());
+  queue_.clear();
+  transfers_.clear();
+  self_sends_.clear();
+  self_recvs_.clear();
+  for (Operation* op : all) {
+    if (op->transferring) {
+      Ports::Port& port = ports_->to(op->transfer.peer);
+      port.backend->cancel(port.state, &op->transfer);
+      --port.under_way;
+      op->transferring = false;
+    }
+    finish(op, broken_);
+  }
+}
+
+bool Communicator::progress() {
+  std::unique_lock lock(lock_, std::try_to_lock);
+  if (!lock) return false;
+  const bool moved = move();
+  if (!moved && active_.load(std::memory_order_relaxed) > 0) {
+    // Whoever polls comes here a million times a second; looking around asks the operating system about every peer.
+    if (const std::int64_t now = now_ns(); now - looked_around_ns_ >= kLookAroundNs) {
+      looked_around_ns_ = now;
+      look_around();
+    }
+  }
+  run_callbacks(lock);
+  return moved;
+}
+
+void Communicator::run_callbacks(std::unique_lock<SpinLock>& lock) {
+  if (callbacks_.empty()) return;
+  const auto due = std::move(callbacks_);
+  callbacks_.clear();
+  active_.fetch_sub(std::uint32_t(due.size()), std::memory_order_relaxed);
+  lock.unlock();
+  for (const auto& [callback, result] : due) callback.first(result, callback.second);
+  lock.lock();
+}
+
+bool Communicator::wait(Operation* op, std::int64_t timeout_ms, Status* status) {
+  // A request may outlive its communicator: what is done is done.
+  if (op->done.load(std::memory_order_acquire)) {
+    *status = op->status;
+    delete op;
+    return true;
+  }
+  Patience patience(world_->crowded);
+  const std::int64_t until = timeout_ms < 0 ? 0 : now_ns() + timeout_ms * 1000000;
+  while (!op->done.load(std::memory_order_acquire)) {
+    bool moved = false;
+    if (std::unique_lock lock(lock_, std::try_to_lock); lock) {
+      moved = move();
+      run_callbacks(lock);
+    }
+    if (op->done.load(std::memory_order_acquire)) break;
+    if (moved) {
+      patience.reset();
+      continue;
+    }
+    if (!patience.pause()) continue;
+    if (std::unique_lock lock(lock_, std::try_to_lock); lock) {
+      look_around();
+      run_callbacks(lock);
+    }
+    progress_all_but(this);
+    if (timeout_ms >= 0 && now_ns() >= until && !op->done.load(std::memory_order_acquire)) return false;
+  }
+  if (patience.yields() > 0) {
+    std::lock_guard lock(lock_);
+    metrics_.waits_yielded += patience.yields();
+  }
+  *status = op->status;
+  delete op;
+  return true;
+}
+
+bool Communicator::test(Operation* op, Status* status) {
+  if (!op->done.load(std::memory_order_acquire)) {
+    progress();
+    if (!op->done.load(std::memory_order_acquire)) {
+      progress_all_but(this);
+      return false;
+    }
+  }
+  *status = op->status;
+  delete op;
+  return true;
+}
+
+void Communicator::give_up(Operation* op) {
+  if (!op->done.load(std::memory_order_acquire)) {
+    std::lock_guard lock(lock_);
+    if (!op->done.load(std::memory_order_acquire)) {
+      op->given_up = true;
+      return;
+    }
+  }
+  delete op;
+}
+
+void Communicator::on_complete(Operation* op, GCCL_Completion_function function, void* context) {
+  std::lock_guard lock(lock_);
+  if (op->done.load(std::memory_order_acquire)) {
+    callbacks_.push_back({{function, context}, GCCL_Result(op->status.code())});
+    active_.fetch_add(1, std::memory_order_relaxed);
+  } else {
+    op->callbacks.push_back({function, context});
+  }
+}
+
+}  // namespace gccl

@@ -1,0 +1,338 @@
+// `gccl launch` as a user meets it: real processes, real signals, a stand-in for ssh.
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+namespace {
+
+double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+void pause_ms(int ms) { std::this_thread::sleep_for(std::chrono::milliseconds(ms)); }
+bool has(const std::string& text, std::string_view part) { return text.find(part) != text.npos; }
+
+struct Folder {
+  fs::path path;
+  Folder() {
+    std::string name = (fs::temp_directory_path() / "gccl-launch-XXXXXX").string();
+    REQUIRE(mkdtemp(name.data()));
+    path = name;
+  }
+  ~Folder() { fs::remove_all(path); }
+  fs::path write(const std::string& name, const std::string& text, mode_t mode) const {
+    std::ofstream(path / name) << text;
+    chmod((path / name).c_str(), mode);
+    return path / name;
+  }
+  std::string read(const std::string& name) const {
+    std::ifstream in(path / name);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+};
+
+struct Ended {
+  int code;  // 128 + signal when it was killed
+  std::string out, err;
+  std::set<std::string> lines() const {
+    std::istringstream in(out);
+    std::set<std::string> all;
+    for (std::string line; std::getline(in, line);) all.insert(line);
+    return all;
+  }
+};
+
+// `gccl launch` with these arguments, under way.
+class Launch {
+ public:
+  explicit Launch(std::vector<std::string> arguments, std::vector<std::string> environment = {}, bool tidy = true)
+      : environment_(std::move(environment)) {
+    arguments.insert(arguments.begin(), {GCCL_PROGRAM, "launch"});
+    std::vector<char*> argv;
+    for (std::string& a : arguments) argv.push_back(a.data());
+    argv.push_back(nullptr);
+    pid_ = fork();
+    REQUIRE(pid_ >= 0);
+    if (pid_ == 0) {
+      if (tidy) prctl(PR_SET_PDEATHSIG, SIGKILL);
+      for (auto [name, fd] : {std::pair("out", 1), std::pair("err", 2)})
+        dup2(open((streams_.path / name).c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600), fd);
+      for (std::string& e : environment_) putenv(e.data());
+      execv(argv[0], argv.data());
+      _exit(127);
+    }
+  }
+  pid_t pid() const { return pid_; }
+  const fs::path& folder() const { return streams_.path; }
+  std::string out() const { return streams_.read("out"); }
+  Ended wait() {
+    int status = 0;
+    waitpid(pid_, &status, 0);
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), streams_.read("out"), streams_.read("err")};
+  }
+
+ private:
+  Folder streams_;
+  std::vector<std::string> environment_;
+  pid_t pid_ = -1;
+};
+
+Ended launch(std::vector<std::string> arguments, std::vector<std::string> environment = {}) {
+  return Launch(std::move(arguments), std::move(environment)).wait();
+}
+
+// Waits until so many processes have written their ids into the folder, and reads them.
+std::vector<pid_t> ids_in(const fs::path& folder, std::size_t count) {
+  std::vector<pid_t> ids;
+  for (int i = 0; i < 1000 && ids.size() < count; ++i, pause_ms(10)) {
+    ids.clear();
+    for (const auto& entry : fs::directory_iterator(folder)) {
+      std::ifstream in(entry.path());
+      for (pid_t id; in >> id;) ids.push_back(id);
+    }
+  }
+  CHECK(ids.size() == count);
+  return ids;
+}
+
+// Gone, or dead and not yet reaped by whoever inherited it.
+bool is_gone(pid_t id) {
+  std::ifstream in("/proc/" + std::to_string(id) + "/stat");
+  std::string text;
+  if (!std::getline(in, text)) return true;
+  const char state = text[text.rfind(')') + 2];
+  return state == 'Z' || state == 'X';
+}
+
+bool all_gone_soon(const std::vector<pid_t>& ids) {
+  for (int i = 0; i < 300; ++i, pause_ms(10))
+    if (std::all_of(ids.begin(), ids.end(), is_gone)) return true;
+  return false;
+}
+
+// A rank that writes its id and a grandchild's, and waits. `trap` comes first.
+std::vector<std::string> sleeper(const fs::path& folder, const std::string& trap = "") {
+  return {"--", "sh", "-c", trap + "sleep 77 & echo $$ $! > " + folder.string() + "/$GCCL_RANK; wait; sleep 77"};
+}
+
+std::vector<std::string> operator+(std::vector<std::string> a, const std::vector<std::string>& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+}  // namespace
+
+TEST_CASE("every rank learns who it is and where to meet, and can") {
+  const Ended e = launch({"-n", "3", "--env", "A=b c", "--", "sh", "-c",
+                          "echo $GCCL_RANK $GCCL_SIZE $GCCL_LOCAL_RANK $GCCL_LOCAL_SIZE ${#GCCL_SECRET} \"$A\" ${GCCL_STORE%:*}"},
+                         {"GCCL_RANK=9", "GCCL_SECRET=from outside"});
+  CHECK(e.code == 0);
+  CHECK(e.err == "");
+  const std::string rest = " 64 b c tcp://127.0.0.1";
+  CHECK(e.lines() == std::set<std::string>{"0 3 0 3" + rest, "1 3 1 3" + rest, "2 3 2 3" + rest});
+}
+
+TEST_CASE("secrets are fresh, or a file's, and never on a command line") {
+  const std::vector<std::string> show{"-n", "1", "--", "sh", "-c", "echo $GCCL_SECRET; tr '\\0' ' ' < /proc/$PPID/cmdline"};
+  const std::string a = launch(show).out, b = launch(show).out;
+  CHECK(a.substr(0, 64) != b.substr(0, 64));
+  CHECK(!has(a.substr(64), a.substr(0, 64)));
+  Folder folder;
+  const fs::path file = folder.write("secret", "open sesame\n", 0600);
+  CHECK(launch(std::vector<std::string>{"--secret-file", file} + show).out.starts_with("open sesame\n"));
+  chmod(file.c_str(), 0644);
+  const Ended e = launch(std::vector<std::string>{"--secret-file", file} + show);
+  CHECK(e.code == 2);
+  CHECK(has(e.err, "chmod 600"));
+}
+
+TEST_CASE("lines carry their rank when asked, whole lines only") {
+  const Ended e = launch({"-n", "2", "--tag", "--", "sh", "-c", "printf 'a\\nb'; sleep 0.1; printf 'c\\n\\nend'; echo err >&2"});
+  CHECK(e.code == 0);
+  CHECK(e.lines() == std::set<std::string>{"[0] a", "[0] bc", "[0] ", "[0] end", "[1] a", "[1] bc", "[1] ", "[1] end"});
+  CHECK(has(e.err, "[0] err\n"));
+  CHECK(has(e.err, "[1] err\n"));
+  CHECK(launch({"-n", "1", "--tag", "--", "sh", "-c", "head -c 1000000 /dev/zero | tr '\\0' x"}).out.size() > 1000000);
+}
+
+TEST_CASE("wrong usage is told in one line, exit code 2") {
+  for (auto [arguments, text] : std::initializer_list<std::pair<std::vector<std::string>, const char*>>{
+           {{}, "expected -n RANKS"},
+           {{"-n", "2"}, "expected a program"},
+           {{"-n", "2", "--"}, "expected a program"},
+           {{"-n", "0", "--", "true"}, "--ranks"},
+           {{"-n", "x", "--", "true"}, "--ranks"},
+           {{"-n", "2", "--tga", "--", "true"}, "unknown option \"--tga\"; did you mean \"--tag\"?"},
+           {{"-n", "2", "--bind", "socket", "--", "true"}, "--bind"},
+           {{"-n", "2", "--env", "A", "--", "true"}, "expected NAME=VALUE"},
+           {{"-n", "3", "--hosts", "a,b", "--", "true"}, "--hosts has room for 2"},
+           {{"--hosts", "a,,b", "--", "true"}, "expected the name or address of a host"},
+           {{"--hosts", "-oProxyCommand=x", "--", "true"}, "expected the name or address of a host"},
+           {{"--hosts", "a:0", "--", "true"}, "expected HOST or HOST:RANKS"},
+           {{"-n", "2", "--secret-file", "/no/such", "--", "true"}, "No such file"},
+           {{"-n", "2", "--", "/no/such/program"}, "/no/such/program: not found"},
+           {{"-n", "2", "--", "no-such-program"}, "no-such-program: not found"},
+           {{"-n", "2", "--", "/etc/passwd"}, "/etc/passwd: Permission denied"}}) {
+    const Ended e = launch(arguments);
+    CHECK_MESSAGE(e.code == 2, text);
+    CHECK_MESSAGE(has(e.err, text), e.err);
+    CHECK_MESSAGE(std::count(e.err.begin(), e.err.end(), '\n') == 1, e.err);
+  }
+  CHECK(launch({"--help"}).code == 0);
+  CHECK(has(launch({"--help"}).out, "--hosts"));
+  CHECK(launch({"-n2", "--tag", "--bind=none", "--", "echo", "-n"}).code == 0);
+  CHECK(launch({"-n", "1", "echo", "--tag", "--", "-n", "2"}).out == "--tag -- -n 2\n");
+}
+
+TEST_CASE("the first rank that fails is named, and ends the job") {
+  const auto begin = Clock::now();
+  Ended e = launch({"-n", "4", "--", "sh", "-c", "test $GCCL_RANK = 2 && exit 7; exec sleep 77"});
+  CHECK(e.code == 7);
+  CHECK(has(e.err, "rank 2 exited with code 7; ending the others"));
+  e = launch({"-n", "4", "--", "sh", "-c", "test $GCCL_RANK = 2 && exec no-such-program; exec sleep 77"});
+  CHECK(e.code == 127);
+  CHECK(has(e.err, "was not found"));
+  e = launch({"-n", "3", "--", "sh", "-c", "test $GCCL_RANK = 1 && kill -9 $$; exec sleep 77"});
+  CHECK(e.code == 137);
+  CHECK(has(e.err, "rank 1 was killed by signal 9 (Killed)"));
+  CHECK(seconds_since(begin) < 5);
+}
+
+TEST_CASE("a rank killed from outside takes the others and their children with it") {
+  Folder folder;
+  Launch job(std::vector<std::string>{"-n", "3"} + sleeper(folder.path));
+  const auto ids = ids_in(folder.path, 6);
+  std::istringstream first(folder.read("1"));
+  pid_t one = 0;
+  first >> one;
+  kill(one, SIGKILL);
+  const Ended e = job.wait();
+  CHECK(e.code == 137);
+  CHECK(has(e.err, "rank 1 was killed by signal 9"));
+  CHECK(all_gone_soon(ids));
+}
+
+TEST_CASE("those who do not listen to SIGTERM are killed after the grace") {
+  Folder folder;
+  const auto begin = Clock::now();
+  Launch job(std::vector<std::string>{"-n", "2", "--grace", "0.5", "--timeout", "0.7"} + sleeper(folder.path, "trap '' TERM; "));
+  const auto ids = ids_in(folder.path, 4);
+  const Ended e = job.wait();
+  CHECK(e.code == 124);
+  CHECK(has(e.err, "not done within 0.7 s"));
+  CHECK(seconds_since(begin) > 1.1);
+  CHECK(seconds_since(begin) < 5);
+  CHECK(all_gone_soon(ids));
+}
+
+TEST_CASE("signals are passed on, and leave no orphan") {
+  for (const int signal : {SIGINT, SIGTERM}) {
+    Folder folder;
+    Launch job(std::vector<std::string>{"-n", "2"} + sleeper(folder.path, "trap 'echo got INT; exit 0' INT; trap 'echo got TERM; exit 0' TERM; "));
+    const auto ids = ids_in(folder.path, 4);
+    kill(job.pid(), signal);
+    const Ended e = job.wait();
+    CHECK(e.code == 128 + signal);
+    const std::string line = signal == SIGINT ? "got INT\n" : "got TERM\n";
+    CHECK(e.out == line + line);
+    CHECK(all_gone_soon(ids));
+  }
+}
+
+TEST_CASE("a second signal does not wait for the grace") {
+  Folder folder;
+  Launch job(std::vector<std::string>{"-n", "2", "--grace", "60"} + sleeper(folder.path, "trap '' INT TERM; "));
+  const auto ids = ids_in(folder.path, 4);
+  const auto begin = Clock::now();
+  kill(job.pid(), SIGINT);
+  pause_ms(200);
+  kill(job.pid(), SIGINT);
+  CHECK(job.wait().code == 130);
+  CHECK(seconds_since(begin) < 5);
+  CHECK(all_gone_soon(ids));
+}
+
+TEST_CASE("a launcher that is killed leaves no orphan, not even a grandchild") {
+  Folder folder;
+  Launch job(std::vector<std::string>{"-n", "2"} + sleeper(folder.path, "trap '' INT TERM HUP; "));
+  const auto ids = ids_in(folder.path, 4);
+  kill(job.pid(), SIGKILL);
+  CHECK(job.wait().code == 137);
+  CHECK(all_gone_soon(ids));
+}
+
+TEST_CASE("ranks are bound to cores when there are enough") {
+  const std::vector<std::string> show{"--", "sh", "-c", "grep Cpus_allowed_list /proc/self/status"};
+  cpu_set_t cores;
+  REQUIRE(sched_getaffinity(0, sizeof cores, &cores) == 0);
+  const std::string all = launch(std::vector<std::string>{"-n", "1", "--bind", "none"} + show).out;
+  const std::string n = std::to_string(CPU_COUNT(&cores));
+  const Ended bound = launch(std::vector<std::string>{"-n", n} + show);
+  CHECK(bound.lines().size() == std::size_t(CPU_COUNT(&cores)));  // each its own
+  for (const std::string& line : bound.lines()) CHECK(line.find_first_of(",-") == line.npos);
+  const Ended crowd = launch(std::vector<std::string>{"-n", std::to_string(CPU_COUNT(&cores) + 1)} + show);
+  CHECK(crowd.lines() == std::set<std::string>{all.substr(0, all.size() - 1)});
+}
+
+TEST_CASE("standard input is rank 0's") {
+  Folder folder;
+  const std::string input = folder.write("input", "hello\n", 0600);
+  CHECK(launch({"-n", "2", "sh", "-c", "exec < /dev/null; true"}).code == 0);
+  const Ended e = launch({"-n", "1", "--", "sh", "-c", std::string(GCCL_PROGRAM) + " launch -n 3 --tag -- cat < " + input});
+  CHECK(e.out == "[0] hello\n");
+}
+
+TEST_CASE("over ssh: ranks, secrets and signals get there, and ends come back") {
+  Folder folder;
+  const fs::path log = folder.path / "log";
+  const std::string ssh = folder.write("ssh", "#!/bin/sh\necho \"$@\" >> " + log.string() + "\n[ \"$3\" = nowhere ] && exit 255\nexec sh -c \"$4\"\n", 0700);
+  const std::vector<std::string> environment{"GCCL_LAUNCH_SSH=" + ssh, "GCCL_BACKENDS=shm"};
+  Ended e = launch({"--hosts", "127.0.0.1:2,me@localhost,localhost", "--env", "A=it's \"b\" $c `d`", "--", "sh", "-c",
+                    "echo $GCCL_RANK $GCCL_SIZE $GCCL_LOCAL_RANK $GCCL_LOCAL_SIZE ${#GCCL_SECRET} \"$A\" $GCCL_BACKENDS ${GCCL_STORE%:*} \"$@\"",
+                    "x", "two words", "don't"},
+                   environment);
+  CHECK(e.code == 0);
+  const std::string rest = " 64 it's \"b\" $c `d` shm tcp://127.0.0.1 two words don't";
+  CHECK(e.lines() == std::set<std::string>{"0 4 0 2" + rest, "1 4 1 2" + rest, "2 4 0 1" + rest, "3 4 0 1" + rest});
+  const std::string calls = folder.read("log");
+  CHECK(has(calls, "-o BatchMode=yes me@localhost "));
+  CHECK(!has(calls, "SECRET="));
+
+  e = launch({"--hosts", "a:3", "--", "sh", "-c", "test $GCCL_RANK = 1 && exit 9; exec sleep 77"}, environment);
+  CHECK(e.code == 9);
+  CHECK(has(e.err, "rank 1 exited with code 9"));
+  e = launch({"--hosts", "a,nowhere", "--", "sleep", "77"}, environment);
+  CHECK(e.code == 255);
+  CHECK(has(e.err, "rank 1 exited with code 255: ssh could not reach its host"));
+  e = launch({"--hosts", "a", "--", "no-such-program"}, environment);
+  CHECK(e.code == 127);
+  CHECK(has(e.err, "was not found"));
+  e = launch({"--hosts", "a", "--env", "A=b\nc", "--", "true"}, environment);
+  CHECK(e.code == 2);
+  CHECK(has(e.err, "a newline cannot travel"));
+
+  for (const int signal : {SIGTERM, SIGKILL}) {
+    Folder ids_folder;
+    Launch job(std::vector<std::string>{"--hosts", "a:2"} + sleeper(ids_folder.path, signal == SIGKILL ? "trap '' TERM HUP INT; " : ""), environment);
+    const auto ids = ids_in(ids_folder.path, 4);
+    kill(job.pid(), signal);
+    CHECK(job.wait().code == 128 + signal);
+    CHECK(all_gone_soon(ids));
+  }
+}

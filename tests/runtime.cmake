@@ -1,0 +1,22 @@
+# Tests of the runtime: real processes, through what libgccl.so exports.
+add_library(gccl_test_ranks STATIC support/rank_job.cpp support/rank_call.cpp)
+target_link_libraries(gccl_test_ranks PUBLIC doctest::doctest gccl::gccl)
+target_include_directories(gccl_test_ranks PUBLIC ${PROJECT_SOURCE_DIR})
+foreach(subject collectives random faults lifecycle threads plugins)
+  target_link_libraries(test_runtime_${subject} PRIVATE gccl_test_ranks)
+  set_tests_properties(runtime_${subject} PROPERTIES PROCESSORS 2)
+endforeach()
+
+# Plug-ins, right and wrong, in one folder.
+set(plugins ${CMAKE_CURRENT_BINARY_DIR}/plugins)
+add_subdirectory(${PROJECT_SOURCE_DIR}/examples/backend_sample ${CMAKE_CURRENT_BINARY_DIR}/backend_sample)
+foreach(name wrong_abi no_entry refuses)
+  add_library(gccl_backend_${name} MODULE plugins/${name}.cpp)
+  target_include_directories(gccl_backend_${name} PRIVATE ${PROJECT_SOURCE_DIR}/libgccl/include)
+  set_target_properties(gccl_backend_${name} PROPERTIES CXX_VISIBILITY_PRESET hidden)
+endforeach()
+foreach(name sample wrong_abi no_entry refuses)
+  set_target_properties(gccl_backend_${name} PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${plugins})
+  add_dependencies(test_runtime_plugins gccl_backend_${name})
+endforeach()
+target_compile_definitions(test_runtime_plugins PRIVATE GCCL_TEST_PLUGINS="${plugins}")
