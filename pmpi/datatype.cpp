@@ -106,6 +106,9 @@ Shape measure(MPI_Datatype type) {
   return s;
 }
 
+// Whether MPI_Pack cannot do it: it counts bytes in an int, and MPICH's refuses MPI_BOTTOM. A message to ourselves can.
+bool beyond_pack(const void* at, std::size_t bytes) { return bytes > INT_MAX || at == MPI_BOTTOM; }
+
 // `count` bytes as one element, however many.
 MPI_Datatype bytes_type(std::size_t count) {
   constexpr std::size_t kPiece = std::size_t(1) << 30;
@@ -176,15 +179,14 @@ int pack(const void* from, std::size_t count, MPI_Datatype type, const Shape& s,
     std::memcpy(to, displaced(from, 1, s.true_lb), count * s.size);
     return MPI_SUCCESS;
   }
-  // MPI counts packed bytes in an int.
   const std::size_t at_once = s.size > INT_MAX ? 1 : std::min<std::size_t>(INT_MAX / s.size, count);
   for (std::size_t done = 0; done < count; done += at_once) {
     const std::size_t n = std::min(at_once, count - done);
     void* const at = displaced(from, std::int64_t(done), s.extent);
     int code, position = 0;
-    if (s.size > INT_MAX) {
-      MPI_Datatype all = bytes_type(s.size);
-      code = PMPI_Sendrecv(at, 1, type, 0, 1, to + done * s.size, 1, all, 0, 1, self, MPI_STATUS_IGNORE);
+    if (beyond_pack(at, n * s.size)) {
+      MPI_Datatype all = bytes_type(n * s.size);
+      code = PMPI_Sendrecv(at, int(n), type, 0, 1, to + done * s.size, 1, all, 0, 1, self, MPI_STATUS_IGNORE);
       PMPI_Type_free(&all);
     } else {
       code = PMPI_Pack(at, int(n), type, to + done * s.size, int(n * s.size), &position, self);
@@ -205,9 +207,9 @@ int unpack(const std::byte* from, void* to, std::size_t count, MPI_Datatype type
     const std::size_t n = std::min(at_once, count - done);
     void* const at = displaced(to, std::int64_t(done), s.extent);
     int code, position = 0;
-    if (s.size > INT_MAX) {
-      MPI_Datatype all = bytes_type(s.size);
-      code = PMPI_Sendrecv(from + done * s.size, 1, all, 0, 1, at, 1, type, 0, 1, self, MPI_STATUS_IGNORE);
+    if (beyond_pack(at, n * s.size)) {
+      MPI_Datatype all = bytes_type(n * s.size);
+      code = PMPI_Sendrecv(from + done * s.size, 1, all, 0, 1, at, int(n), type, 0, 1, self, MPI_STATUS_IGNORE);
       PMPI_Type_free(&all);
     } else {
       code = PMPI_Unpack(from + done * s.size, int(n * s.size), &position, at, int(n), type, self);

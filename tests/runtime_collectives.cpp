@@ -67,7 +67,8 @@ TEST_CASE("every collective, type, operation and place, on 1 to 8 ranks") {
   for (int size = 1; size <= 8; ++size)
     for (const Job& job : jobs(size))
       with_world(job, [&](GCCL_Comm world, int rank, int n) {
-        const bool all = job.backends == "shm";  // elsewhere each seventh: types and operations know nothing of wires
+        // Elsewhere each seventh: types and operations know nothing of wires and sizes.
+        const bool all = job.backends == "shm" && (n <= 3 || n == 5);
         std::uint64_t number = 0;
         for (int kind = 0; kind < kKinds; ++kind)
           for (const GCCL_Dtype dtype : kTypes)
@@ -88,25 +89,25 @@ TEST_CASE("every collective, type, operation and place, on 1 to 8 ranks") {
 TEST_CASE("every size around the limits inside") {
   // Inline cells, lent memory, chunks, shares, caches: each limit, and one element to either side.
   static constexpr std::size_t kLimits[] = {0, 48, 16 << 10, 32 << 10, 128 << 10, 256 << 10, 1 << 20, 4 << 20};
-  for (const int size : {1, 2, 3, 4, 5, 7, 8})
+  for (const int size : {1, 2, 3, 5, 8})
     for (const Job& job : jobs(size)) {
-      if (job.backends != "shm" && size == 8) continue;
-      with_world(job, [](GCCL_Comm world, int rank, int n) {
+      // As much as two cores can move in seconds; whole buffers, of all blocks.
+      const std::size_t most = size > 3 ? 1 << 20 : job.backends == "shm" ? 8 << 20 : 2 << 20;
+      with_world(job, [&](GCCL_Comm world, int rank, int n) {
         std::uint64_t number = 0;
         for (const std::size_t limit : kLimits)
-          for (int kind = 0; kind < kKinds; ++kind) {
-            if (limit << 4 > 64 << 20 && n > 3) continue;  // enough traffic for two cores
+          for (int kind = 0; kind < kKinds; ++kind)
             for (int more = limit == 0 ? 0 : -1; more <= (limit == 0 ? 3 : 1) && !any_reported(); ++more) {
               ++number;
-              const GCCL_Dtype dtype = limit >= 1 << 20 ? GCCL_FLOAT32 : kTypes[number % std::size(kTypes)];
-              if (limit >= 1 << 20 && more == -1) continue;
+              const bool one = Kind(kind) == Kind::broadcast || Kind(kind) == Kind::reduce || Kind(kind) == Kind::allreduce;
+              if (limit * std::size_t(one ? 1 : n) > most || (limit >= 1 << 20 && more == 0)) continue;
+              const GCCL_Dtype dtype = kTypes[number % std::size(kTypes)];
               perform({.kind = Kind(kind), .dtype = dtype, .op = GCCL_SUM,
                        .count = std::size_t(std::ptrdiff_t(limit / bytes_of(dtype)) + more),
                        .root = int(number % std::uint64_t(n)), .place = Place(number % 4), .displaced = number % 8 >= 4,
                        .seed = number},
                       world, rank, n, number % 2 == 0);
             }
-          }
       });
     }
 }
