@@ -38,8 +38,8 @@ std::vector<int> allowed_cores() {
   return cores;
 }
 
-// A loopback port that stays reserved while the socket lives: it is bound and does not listen, so nobody gets this port by
-// chance, and rank 0, which asks for it with SO_REUSEADDR, may still listen there, again and again.
+// A loopback port that stays reserved while the socket lives: it is bound and does not listen, so nobody gets this port
+// by chance, and rank 0, which asks for it with SO_REUSEADDR, may still listen there, again and again.
 Fd reserve_port(std::uint16_t* port) {
   Fd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const int yes = 1;
@@ -87,7 +87,8 @@ int launch_job(const launch::Options& o) {
   }
 
   const std::vector<int> cores = allowed_cores();
-  const bool bind = o.local && o.bind != "none" && (o.bind == "core" || o.hosts.size() <= cores.size()) && !cores.empty();
+  const bool bind =
+      o.local && o.bind != "none" && (o.bind == "core" || o.hosts.size() <= cores.size()) && !cores.empty();
   std::vector<std::pair<std::string, std::string>> common;
   if (!o.local) add_own_settings(&common);
   common.insert(common.end(), o.environment.begin(), o.environment.end());
@@ -111,7 +112,8 @@ int launch_job(const launch::Options& o) {
     add("GCCL_SECRET", secret);
     if (bind) p.core = cores[r % cores.size()];
     for (const auto& [name, value] : p.environment)
-      if (!o.local && value.find('\n') != value.npos) wrong(fmt::format("{}: a newline cannot travel to other hosts", name));
+      if (!o.local && value.find('\n') != value.npos)
+        wrong(fmt::format("{}: a newline cannot travel to other hosts", name));
     job.ranks.push_back(o.local ? std::move(p) : launch::over_ssh(o.hosts[r], p));
   }
   return launch::run(job);

@@ -65,8 +65,10 @@ std::string what_became_of(const Running& r) {
     return fmt::format("rank {} was killed by signal {} ({})", r.rank, signal, strsignal(signal));
   }
   const int code = WEXITSTATUS(r.status);
-  if (code == kNotFound) return fmt::format("rank {} exited with code 127: its program, or one that it calls, was not found", r.rank);
-  if (code == 255 && r.remote) return fmt::format("rank {} exited with code 255: ssh could not reach its host, or the program said so", r.rank);
+  if (code == kNotFound)
+    return fmt::format("rank {} exited with code 127: its program, or one that it calls, was not found", r.rank);
+  if (code == 255 && r.remote)
+    return fmt::format("rank {} exited with code 255: ssh could not reach its host, or the program said so", r.rank);
   return fmt::format("rank {} exited with code {}", r.rank, code);
 }
 
@@ -91,8 +93,8 @@ class Runner {
   Fd signals_;
   std::vector<Running> ranks_;
   std::vector<std::unique_ptr<Stream>> streams_;
-  std::optional<int> result_;         // of the job, once it is decided that it fails
-  std::optional<Deadline> kill_at_;   // while ranks are asked to end
+  std::optional<int> result_;        // of the job, once it is decided that it fails
+  std::optional<Deadline> kill_at_;  // while ranks are asked to end
 };
 
 // In the child, between fork and exec.
@@ -138,7 +140,8 @@ bool Runner::start(unsigned rank) {
     return false;
   }
   if (pid == 0)
-    become(process, rank, launcher, std::move(in_read), std::move(out_write), std::move(err_write), trouble_write.get());
+    become(process, rank, launcher, std::move(in_read), std::move(out_write), std::move(err_write),
+           trouble_write.get());
   setpgid(pid, pid);  // whichever of the two comes first
   guard_.watch(pid);
   ranks_.push_back({rank, process.remote, pid, std::move(in_write), false, 0});
@@ -155,7 +158,8 @@ bool Runner::start(unsigned rank) {
   while ((n = read(trouble_read.get(), &error, sizeof error)) < 0 && errno == EINTR) {
   }
   if (n == ssize_t(sizeof error)) {
-    say(fmt::format("{}: {}", process.command[0], error == ENOENT ? "not found" : std::generic_category().message(error)));
+    say(fmt::format("{}: {}", process.command[0],
+                    error == ENOENT ? "not found" : std::generic_category().message(error)));
     result_ = kWrongUsage;
     return false;
   }

@@ -21,13 +21,13 @@ struct Process {
 
 struct Job {
   std::vector<Process> ranks;
-  bool tag = false;             // "[3] " before each line of rank 3
-  std::int64_t timeout_ms = 0;  // of the whole job; 0: none
-  std::int64_t grace_ms = 2000; // between SIGTERM and SIGKILL
+  bool tag = false;              // "[3] " before each line of rank 3
+  std::int64_t timeout_ms = 0;   // of the whole job; 0: none
+  std::int64_t grace_ms = 2000;  // between SIGTERM and SIGKILL
 };
 
-// Runs the job to its end and returns the exit code that add_launch describes. No process of it is left behind, not even
-// when the launcher itself is killed. Speaks on standard error. Needs a process without other threads.
+// Runs the job to its end and returns the exit code that add_launch describes. No process of it is left behind, not
+// even when the launcher itself is killed. Speaks on standard error. Needs a process without other threads.
 int run(const Job& job);
 
 }  // namespace gccl::launch

@@ -28,9 +28,9 @@ std::string parse_hosts(const std::string& text, std::vector<std::string>* slots
         return fmt::format("--hosts: \"{}\": expected HOST or HOST:RANKS", entry);
       entry.resize(colon);
     }
-    const bool plain = !entry.empty() && entry[0] != '-' && std::all_of(entry.begin(), entry.end(), [](unsigned char c) {
-      return std::isalnum(c) || std::strchr("._-:@%[]", c);
-    });
+    const bool plain = !entry.empty() && entry[0] != '-' &&
+                       std::all_of(entry.begin(), entry.end(),
+                                   [](unsigned char c) { return std::isalnum(c) || std::strchr("._-:@%[]", c); });
     if (!plain) return fmt::format("--hosts: \"{}\": expected the name or address of a host", entry);
     if (slots->size() + std::size_t(count) > kRanksMax) return fmt::format("--hosts: more than {} ranks", kRanksMax);
     slots->insert(slots->end(), std::size_t(count), entry);
@@ -44,8 +44,9 @@ std::string parse_environment(const std::vector<std::string>& settings,
   for (const std::string& s : settings) {
     const std::size_t equals = s.find('=');
     const std::string name = s.substr(0, equals);
-    const bool plain = !name.empty() && !std::isdigit(static_cast<unsigned char>(name[0])) &&
-                       std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) || c == '_'; });
+    const bool plain =
+        !name.empty() && !std::isdigit(static_cast<unsigned char>(name[0])) &&
+        std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) || c == '_'; });
     if (!plain || equals == s.npos) return fmt::format("--env: \"{}\": expected NAME=VALUE", s);
     all->emplace_back(name, s.substr(equals + 1));
   }
@@ -70,7 +71,8 @@ std::string resolve(const Typed& t, Options* o) {
     return fmt::format("-n {}: --hosts has room for {} (HOST:RANKS gives a host more)", t.ranks, o->hosts.size());
   if (t.ranks > 0) o->hosts.resize(std::size_t(t.ranks));
   if (!o->local && o->bind == "core") return "--bind core: only without --hosts";
-  if (o->program.empty() || o->program[0].empty()) return "expected a program: gccl launch -n 4 -- PROGRAM [ARGUMENTS...]";
+  if (o->program.empty() || o->program[0].empty())
+    return "expected a program: gccl launch -n 4 -- PROGRAM [ARGUMENTS...]";
   return parse_environment(t.environment, &o->environment);
 }
 

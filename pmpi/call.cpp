@@ -35,8 +35,8 @@ bool Call::combine_with(MPI_Op mpi_op, MPI_Datatype type, const Combination& how
   return op >= 0 && dtype >= 0;
 }
 
-void Call::fold_later(std::byte* blocks, std::size_t ranks, std::size_t count, void* to, MPI_Op mpi_op, MPI_Datatype type,
-                      const Shape& shape) {
+void Call::fold_later(std::byte* blocks, std::size_t ranks, std::size_t count, void* to, MPI_Op mpi_op,
+                      MPI_Datatype type, const Shape& shape) {
   combiner_.emplace(mpi_op, type, shape, !shape.dense);
   fold_blocks_ = blocks;
   fold_ranks_ = ranks;

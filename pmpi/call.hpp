@@ -14,7 +14,17 @@ namespace gccl::pmpi {
 class Call {
  public:
   enum class Kind : std::uint8_t {
-    barrier, broadcast, gather, scatter, allgather, allgatherv, alltoall, alltoallv, reduce, allreduce, reduce_scatter,
+    barrier,
+    broadcast,
+    gather,
+    scatter,
+    allgather,
+    allgatherv,
+    alltoall,
+    alltoallv,
+    reduce,
+    allreduce,
+    reduce_scatter,
     reduce_scatterv
   };
   Call() = default;

@@ -47,7 +47,8 @@ void Combiner::combine(const void* in, void* inout, std::size_t count) {
   for (std::size_t done = 0; done < count; done += INT_MAX) {
     const std::size_t n = std::min<std::size_t>(count - done, INT_MAX);
     PMPI_Reduce_local(displaced(displaced(in, -1, shape_.true_lb), std::int64_t(done), shape_.extent),
-                      displaced(displaced(inout, -1, shape_.true_lb), std::int64_t(done), shape_.extent), int(n), type_, op_);
+                      displaced(displaced(inout, -1, shape_.true_lb), std::int64_t(done), shape_.extent), int(n), type_,
+                      op_);
   }
 }
 
@@ -89,7 +90,9 @@ Reason combination(MPI_Op op, MPI_Datatype type, Combination* out) {
   PMPI_Op_commutative(op, &commutes);
   out->shape = p ? p->shape : shape_of(type);
   out->element_bytes = out->shape.size;
-  out->way = !commutes ? Combination::Way::in_order : out->shape.dense ? Combination::Way::in_memory : Combination::Way::packed;
+  out->way = !commutes          ? Combination::Way::in_order
+             : out->shape.dense ? Combination::Way::in_memory
+                                : Combination::Way::packed;
   if (commutes && out->element_bytes > kElementBytesMax) return Reason::element_too_large;
   return Reason::none;
 }

@@ -44,16 +44,17 @@ struct Combination {
     in_order     // does not commute: all inputs are gathered, and combined in the order of the ranks
   };
   Way way = Way::arithmetic;
-  GCCL_Dtype dtype = GCCL_UINT8;   // arithmetic
-  GCCL_Op op = GCCL_SUM;           // arithmetic
-  std::size_t parts = 1;           // elements of dtype in one of MPI's
+  GCCL_Dtype dtype = GCCL_UINT8;  // arithmetic
+  GCCL_Op op = GCCL_SUM;          // arithmetic
+  std::size_t parts = 1;          // elements of dtype in one of MPI's
   Shape shape;
-  std::size_t element_bytes = 0;   // what a Combiner's element has
+  std::size_t element_bytes = 0;  // what a Combiner's element has
 };
 // `op` and `type` are not null handles.
 Reason combination(MPI_Op op, MPI_Datatype type, Combination* out);
 
-// GCCL's type for opaque elements of `bytes` bytes, at most kElementBytesMax. -1 when GCCL has none to give. Any thread.
+// GCCL's type for opaque elements of `bytes` bytes, at most kElementBytesMax. -1 when GCCL has none to give. Any
+// thread.
 GCCL_Dtype opaque_type(std::size_t bytes);
 inline constexpr std::size_t kElementBytesMax = 65536;
 

@@ -22,8 +22,9 @@ struct Communicator {
   bool inter = false;
   std::atomic<Stage> stage{Stage::fresh};
   GCCL_Comm gccl = GCCL_COMM_NULL;
-  // Where MPI answers the calls that GCCL cannot: `mpi`, or one of our own with the same ranks, where calls were already
-  // under way when GCCL turned out to be unable: on it they keep their order, whatever the program calls meanwhile.
+  // Where MPI answers the calls that GCCL cannot: `mpi`, or one of our own with the same ranks, where calls were
+  // already under way when GCCL turned out to be unable: on it they keep their order, whatever the program calls
+  // meanwhile.
   MPI_Comm instead = MPI_COMM_NULL;
   // These with the lock of progress.cpp held.
   std::unique_ptr<Setup> setup;

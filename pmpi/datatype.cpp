@@ -18,27 +18,69 @@ struct Known {
 };
 std::vector<Known> known_types() {
   using enum Kind;
-  return {
-      {MPI_SIGNED_CHAR, signed_integer}, {MPI_SHORT, signed_integer}, {MPI_INT, signed_integer},
-      {MPI_LONG, signed_integer}, {MPI_LONG_LONG, signed_integer}, {MPI_INT8_T, signed_integer},
-      {MPI_INT16_T, signed_integer}, {MPI_INT32_T, signed_integer}, {MPI_INT64_T, signed_integer},
-      {MPI_UNSIGNED_CHAR, unsigned_integer}, {MPI_UNSIGNED_SHORT, unsigned_integer}, {MPI_UNSIGNED, unsigned_integer},
-      {MPI_UNSIGNED_LONG, unsigned_integer}, {MPI_UNSIGNED_LONG_LONG, unsigned_integer},
-      {MPI_UINT8_T, unsigned_integer}, {MPI_UINT16_T, unsigned_integer}, {MPI_UINT32_T, unsigned_integer},
-      {MPI_UINT64_T, unsigned_integer}, {MPI_AINT, signed_integer}, {MPI_OFFSET, signed_integer},
-      {MPI_COUNT, signed_integer}, {MPI_FLOAT, floating}, {MPI_DOUBLE, floating}, {MPI_LONG_DOUBLE, other},
-      {MPI_C_FLOAT_COMPLEX, complex}, {MPI_C_DOUBLE_COMPLEX, complex}, {MPI_C_LONG_DOUBLE_COMPLEX, other},
-      {MPI_CXX_FLOAT_COMPLEX, complex}, {MPI_CXX_DOUBLE_COMPLEX, complex}, {MPI_CXX_LONG_DOUBLE_COMPLEX, other},
-      {MPI_CHAR, other}, {MPI_WCHAR, other}, {MPI_BYTE, other}, {MPI_PACKED, other}, {MPI_C_BOOL, other},
-      {MPI_CXX_BOOL, other}, {MPI_FLOAT_INT, other}, {MPI_DOUBLE_INT, other}, {MPI_LONG_INT, other},
-      {MPI_2INT, other}, {MPI_SHORT_INT, other}, {MPI_LONG_DOUBLE_INT, other},
-      // Fortran's
-      {MPI_CHARACTER, other}, {MPI_LOGICAL, other}, {MPI_INTEGER, signed_integer}, {MPI_INTEGER1, signed_integer},
-      {MPI_INTEGER2, signed_integer}, {MPI_INTEGER4, signed_integer}, {MPI_INTEGER8, signed_integer},
-      {MPI_REAL, floating}, {MPI_REAL4, floating}, {MPI_REAL8, floating}, {MPI_REAL16, other},
-      {MPI_DOUBLE_PRECISION, floating}, {MPI_COMPLEX, complex}, {MPI_COMPLEX8, complex}, {MPI_COMPLEX16, complex},
-      {MPI_COMPLEX32, other}, {MPI_DOUBLE_COMPLEX, complex}, {MPI_2REAL, other}, {MPI_2DOUBLE_PRECISION, other},
-      {MPI_2INTEGER, other}};
+  return {{MPI_SIGNED_CHAR, signed_integer},
+          {MPI_SHORT, signed_integer},
+          {MPI_INT, signed_integer},
+          {MPI_LONG, signed_integer},
+          {MPI_LONG_LONG, signed_integer},
+          {MPI_INT8_T, signed_integer},
+          {MPI_INT16_T, signed_integer},
+          {MPI_INT32_T, signed_integer},
+          {MPI_INT64_T, signed_integer},
+          {MPI_UNSIGNED_CHAR, unsigned_integer},
+          {MPI_UNSIGNED_SHORT, unsigned_integer},
+          {MPI_UNSIGNED, unsigned_integer},
+          {MPI_UNSIGNED_LONG, unsigned_integer},
+          {MPI_UNSIGNED_LONG_LONG, unsigned_integer},
+          {MPI_UINT8_T, unsigned_integer},
+          {MPI_UINT16_T, unsigned_integer},
+          {MPI_UINT32_T, unsigned_integer},
+          {MPI_UINT64_T, unsigned_integer},
+          {MPI_AINT, signed_integer},
+          {MPI_OFFSET, signed_integer},
+          {MPI_COUNT, signed_integer},
+          {MPI_FLOAT, floating},
+          {MPI_DOUBLE, floating},
+          {MPI_LONG_DOUBLE, other},
+          {MPI_C_FLOAT_COMPLEX, complex},
+          {MPI_C_DOUBLE_COMPLEX, complex},
+          {MPI_C_LONG_DOUBLE_COMPLEX, other},
+          {MPI_CXX_FLOAT_COMPLEX, complex},
+          {MPI_CXX_DOUBLE_COMPLEX, complex},
+          {MPI_CXX_LONG_DOUBLE_COMPLEX, other},
+          {MPI_CHAR, other},
+          {MPI_WCHAR, other},
+          {MPI_BYTE, other},
+          {MPI_PACKED, other},
+          {MPI_C_BOOL, other},
+          {MPI_CXX_BOOL, other},
+          {MPI_FLOAT_INT, other},
+          {MPI_DOUBLE_INT, other},
+          {MPI_LONG_INT, other},
+          {MPI_2INT, other},
+          {MPI_SHORT_INT, other},
+          {MPI_LONG_DOUBLE_INT, other},
+          // Fortran's
+          {MPI_CHARACTER, other},
+          {MPI_LOGICAL, other},
+          {MPI_INTEGER, signed_integer},
+          {MPI_INTEGER1, signed_integer},
+          {MPI_INTEGER2, signed_integer},
+          {MPI_INTEGER4, signed_integer},
+          {MPI_INTEGER8, signed_integer},
+          {MPI_REAL, floating},
+          {MPI_REAL4, floating},
+          {MPI_REAL8, floating},
+          {MPI_REAL16, other},
+          {MPI_DOUBLE_PRECISION, floating},
+          {MPI_COMPLEX, complex},
+          {MPI_COMPLEX8, complex},
+          {MPI_COMPLEX16, complex},
+          {MPI_COMPLEX32, other},
+          {MPI_DOUBLE_COMPLEX, complex},
+          {MPI_2REAL, other},
+          {MPI_2DOUBLE_PRECISION, other},
+          {MPI_2INTEGER, other}};
 }
 
 GCCL_Dtype dtype_of(Kind kind, std::size_t size) {
@@ -135,7 +177,8 @@ void learn_predefined_types() {
   PMPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   for (const Known& k : known_types()) {
     MPI_Count size = 0;
-    if (k.type == MPI_DATATYPE_NULL || predefined(k.type) || PMPI_Type_size_x(k.type, &size) != MPI_SUCCESS || size <= 0)
+    if (k.type == MPI_DATATYPE_NULL || predefined(k.type) || PMPI_Type_size_x(k.type, &size) != MPI_SUCCESS ||
+        size <= 0)
       continue;
     Predefined p{.shape = measure(k.type)};
     p.dtype = dtype_of(k.kind, p.shape.size);

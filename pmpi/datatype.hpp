@@ -41,8 +41,8 @@ bool predefined(MPI_Op op, Operation* operation);
 
 Shape shape_of(MPI_Datatype type);
 
-// The data of `count` elements at `from`, count * shape.size bytes, side by side in the order of the type map; and back.
-// Both return an MPI error code.
+// The data of `count` elements at `from`, count * shape.size bytes, side by side in the order of the type map; and
+// back. Both return an MPI error code.
 int pack(const void* from, std::size_t count, MPI_Datatype type, const Shape& shape, std::byte* to);
 int unpack(const std::byte* from, void* to, std::size_t count, MPI_Datatype type, const Shape& shape);
 

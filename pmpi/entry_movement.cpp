@@ -5,64 +5,127 @@ using namespace gccl::pmpi;
 
 extern "C" {
 
-int MPI_Allgather(const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf, int recvcount, MPI_Datatype recvtype, MPI_Comm comm) {
+int MPI_Allgather(const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf, int recvcount,
+                  MPI_Datatype recvtype, MPI_Comm comm) {
   return answer(
-      Function::allgather, comm, [=](Member me, Call* call) { return prepare_allgather(me, call, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype); },
+      Function::allgather, comm,
+      [=](Member me, Call* call) {
+        return prepare_allgather(me, call, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype);
+      },
       [=](MPI_Comm c) { return PMPI_Allgather(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, c); });
 }
 
-int MPI_Iallgather(const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf, int recvcount, MPI_Datatype recvtype, MPI_Comm comm, MPI_Request* request) {
+int MPI_Iallgather(const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf, int recvcount,
+                   MPI_Datatype recvtype, MPI_Comm comm, MPI_Request* request) {
   return answer_later(
-      Function::iallgather, comm, request, [=](Member me, Call* call) { return prepare_allgather(me, call, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype); },
-      [=](MPI_Comm c, MPI_Request* r) { return PMPI_Iallgather(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, c, r); });
+      Function::iallgather, comm, request,
+      [=](Member me, Call* call) {
+        return prepare_allgather(me, call, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype);
+      },
+      [=](MPI_Comm c, MPI_Request* r) {
+        return PMPI_Iallgather(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, c, r);
+      });
 }
 
-int MPI_Allgatherv(const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf, const int* recvcounts, const int* displs, MPI_Datatype recvtype, MPI_Comm comm) {
+int MPI_Allgatherv(const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf, const int* recvcounts,
+                   const int* displs, MPI_Datatype recvtype, MPI_Comm comm) {
   return answer(
-      Function::allgatherv, comm, [=](Member me, Call* call) { return prepare_allgatherv(me, call, sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype); },
-      [=](MPI_Comm c) { return PMPI_Allgatherv(sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, c); });
+      Function::allgatherv, comm,
+      [=](Member me, Call* call) {
+        return prepare_allgatherv(me, call, sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype);
+      },
+      [=](MPI_Comm c) {
+        return PMPI_Allgatherv(sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, c);
+      });
 }
 
-int MPI_Iallgatherv(const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf, const int* recvcounts, const int* displs, MPI_Datatype recvtype, MPI_Comm comm, MPI_Request* request) {
+int MPI_Iallgatherv(const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf, const int* recvcounts,
+                    const int* displs, MPI_Datatype recvtype, MPI_Comm comm, MPI_Request* request) {
   return answer_later(
-      Function::iallgatherv, comm, request, [=](Member me, Call* call) { return prepare_allgatherv(me, call, sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype); },
-      [=](MPI_Comm c, MPI_Request* r) { return PMPI_Iallgatherv(sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, c, r); });
+      Function::iallgatherv, comm, request,
+      [=](Member me, Call* call) {
+        return prepare_allgatherv(me, call, sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype);
+      },
+      [=](MPI_Comm c, MPI_Request* r) {
+        return PMPI_Iallgatherv(sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, c, r);
+      });
 }
 
-int MPI_Alltoall(const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf, int recvcount, MPI_Datatype recvtype, MPI_Comm comm) {
+int MPI_Alltoall(const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf, int recvcount,
+                 MPI_Datatype recvtype, MPI_Comm comm) {
   return answer(
-      Function::alltoall, comm, [=](Member me, Call* call) { return prepare_alltoall(me, call, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype); },
+      Function::alltoall, comm,
+      [=](Member me, Call* call) {
+        return prepare_alltoall(me, call, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype);
+      },
       [=](MPI_Comm c) { return PMPI_Alltoall(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, c); });
 }
 
-int MPI_Ialltoall(const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf, int recvcount, MPI_Datatype recvtype, MPI_Comm comm, MPI_Request* request) {
+int MPI_Ialltoall(const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf, int recvcount,
+                  MPI_Datatype recvtype, MPI_Comm comm, MPI_Request* request) {
   return answer_later(
-      Function::ialltoall, comm, request, [=](Member me, Call* call) { return prepare_alltoall(me, call, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype); },
-      [=](MPI_Comm c, MPI_Request* r) { return PMPI_Ialltoall(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, c, r); });
+      Function::ialltoall, comm, request,
+      [=](Member me, Call* call) {
+        return prepare_alltoall(me, call, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype);
+      },
+      [=](MPI_Comm c, MPI_Request* r) {
+        return PMPI_Ialltoall(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, c, r);
+      });
 }
 
-int MPI_Alltoallv(const void* sendbuf, const int* sendcounts, const int* sdispls, MPI_Datatype sendtype, void* recvbuf, const int* recvcounts, const int* rdispls, MPI_Datatype recvtype, MPI_Comm comm) {
+int MPI_Alltoallv(const void* sendbuf, const int* sendcounts, const int* sdispls, MPI_Datatype sendtype, void* recvbuf,
+                  const int* recvcounts, const int* rdispls, MPI_Datatype recvtype, MPI_Comm comm) {
   return answer(
-      Function::alltoallv, comm, [=](Member me, Call* call) { return prepare_alltoallv(me, call, sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype); },
-      [=](MPI_Comm c) { return PMPI_Alltoallv(sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, c); });
+      Function::alltoallv, comm,
+      [=](Member me, Call* call) {
+        return prepare_alltoallv(me, call, sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls,
+                                 recvtype);
+      },
+      [=](MPI_Comm c) {
+        return PMPI_Alltoallv(sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, c);
+      });
 }
 
-int MPI_Ialltoallv(const void* sendbuf, const int* sendcounts, const int* sdispls, MPI_Datatype sendtype, void* recvbuf, const int* recvcounts, const int* rdispls, MPI_Datatype recvtype, MPI_Comm comm, MPI_Request* request) {
+int MPI_Ialltoallv(const void* sendbuf, const int* sendcounts, const int* sdispls, MPI_Datatype sendtype, void* recvbuf,
+                   const int* recvcounts, const int* rdispls, MPI_Datatype recvtype, MPI_Comm comm,
+                   MPI_Request* request) {
   return answer_later(
-      Function::ialltoallv, comm, request, [=](Member me, Call* call) { return prepare_alltoallv(me, call, sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype); },
-      [=](MPI_Comm c, MPI_Request* r) { return PMPI_Ialltoallv(sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, c, r); });
+      Function::ialltoallv, comm, request,
+      [=](Member me, Call* call) {
+        return prepare_alltoallv(me, call, sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls,
+                                 recvtype);
+      },
+      [=](MPI_Comm c, MPI_Request* r) {
+        return PMPI_Ialltoallv(sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, c, r);
+      });
 }
 
-int MPI_Alltoallw(const void* sendbuf, const int* sendcounts, const int* sdispls, const MPI_Datatype* sendtypes, void* recvbuf, const int* recvcounts, const int* rdispls, const MPI_Datatype* recvtypes, MPI_Comm comm) {
+int MPI_Alltoallw(const void* sendbuf, const int* sendcounts, const int* sdispls, const MPI_Datatype* sendtypes,
+                  void* recvbuf, const int* recvcounts, const int* rdispls, const MPI_Datatype* recvtypes,
+                  MPI_Comm comm) {
   return answer(
-      Function::alltoallw, comm, [=](Member me, Call* call) { return prepare_alltoallw(me, call, sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes); },
-      [=](MPI_Comm c) { return PMPI_Alltoallw(sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, c); });
+      Function::alltoallw, comm,
+      [=](Member me, Call* call) {
+        return prepare_alltoallw(me, call, sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls,
+                                 recvtypes);
+      },
+      [=](MPI_Comm c) {
+        return PMPI_Alltoallw(sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, c);
+      });
 }
 
-int MPI_Ialltoallw(const void* sendbuf, const int* sendcounts, const int* sdispls, const MPI_Datatype* sendtypes, void* recvbuf, const int* recvcounts, const int* rdispls, const MPI_Datatype* recvtypes, MPI_Comm comm, MPI_Request* request) {
+int MPI_Ialltoallw(const void* sendbuf, const int* sendcounts, const int* sdispls, const MPI_Datatype* sendtypes,
+                   void* recvbuf, const int* recvcounts, const int* rdispls, const MPI_Datatype* recvtypes,
+                   MPI_Comm comm, MPI_Request* request) {
   return answer_later(
-      Function::ialltoallw, comm, request, [=](Member me, Call* call) { return prepare_alltoallw(me, call, sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes); },
-      [=](MPI_Comm c, MPI_Request* r) { return PMPI_Ialltoallw(sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, c, r); });
+      Function::ialltoallw, comm, request,
+      [=](Member me, Call* call) {
+        return prepare_alltoallw(me, call, sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls,
+                                 recvtypes);
+      },
+      [=](MPI_Comm c, MPI_Request* r) {
+        return PMPI_Ialltoallw(sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, c, r);
+      });
 }
 
 int MPI_Barrier(MPI_Comm comm) {
@@ -85,32 +148,53 @@ int MPI_Bcast(void* buf, int count, MPI_Datatype type, int root, MPI_Comm comm) 
 
 int MPI_Ibcast(void* buf, int count, MPI_Datatype type, int root, MPI_Comm comm, MPI_Request* request) {
   return answer_later(
-      Function::ibcast, comm, request, [=](Member me, Call* call) { return prepare_bcast(me, call, buf, count, type, root); },
+      Function::ibcast, comm, request,
+      [=](Member me, Call* call) { return prepare_bcast(me, call, buf, count, type, root); },
       [=](MPI_Comm c, MPI_Request* r) { return PMPI_Ibcast(buf, count, type, root, c, r); });
 }
 
-int MPI_Gather(const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf, int recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm) {
+int MPI_Gather(const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf, int recvcount,
+               MPI_Datatype recvtype, int root, MPI_Comm comm) {
   return answer(
-      Function::gather, comm, [=](Member me, Call* call) { return prepare_gather(me, call, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root); },
+      Function::gather, comm,
+      [=](Member me, Call* call) {
+        return prepare_gather(me, call, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root);
+      },
       [=](MPI_Comm c) { return PMPI_Gather(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, c); });
 }
 
-int MPI_Igather(const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf, int recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm, MPI_Request* request) {
+int MPI_Igather(const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf, int recvcount,
+                MPI_Datatype recvtype, int root, MPI_Comm comm, MPI_Request* request) {
   return answer_later(
-      Function::igather, comm, request, [=](Member me, Call* call) { return prepare_gather(me, call, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root); },
-      [=](MPI_Comm c, MPI_Request* r) { return PMPI_Igather(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, c, r); });
+      Function::igather, comm, request,
+      [=](Member me, Call* call) {
+        return prepare_gather(me, call, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root);
+      },
+      [=](MPI_Comm c, MPI_Request* r) {
+        return PMPI_Igather(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, c, r);
+      });
 }
 
-int MPI_Scatter(const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf, int recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm) {
+int MPI_Scatter(const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf, int recvcount,
+                MPI_Datatype recvtype, int root, MPI_Comm comm) {
   return answer(
-      Function::scatter, comm, [=](Member me, Call* call) { return prepare_scatter(me, call, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root); },
+      Function::scatter, comm,
+      [=](Member me, Call* call) {
+        return prepare_scatter(me, call, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root);
+      },
       [=](MPI_Comm c) { return PMPI_Scatter(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, c); });
 }
 
-int MPI_Iscatter(const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf, int recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm, MPI_Request* request) {
+int MPI_Iscatter(const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf, int recvcount,
+                 MPI_Datatype recvtype, int root, MPI_Comm comm, MPI_Request* request) {
   return answer_later(
-      Function::iscatter, comm, request, [=](Member me, Call* call) { return prepare_scatter(me, call, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root); },
-      [=](MPI_Comm c, MPI_Request* r) { return PMPI_Iscatter(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, c, r); });
+      Function::iscatter, comm, request,
+      [=](Member me, Call* call) {
+        return prepare_scatter(me, call, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root);
+      },
+      [=](MPI_Comm c, MPI_Request* r) {
+        return PMPI_Iscatter(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, c, r);
+      });
 }
 
 }  // extern "C"

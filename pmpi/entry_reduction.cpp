@@ -7,50 +7,70 @@ extern "C" {
 
 int MPI_Allreduce(const void* sendbuf, void* recvbuf, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
   return answer(
-      Function::allreduce, comm, [=](Member me, Call* call) { return prepare_allreduce(me, call, sendbuf, recvbuf, count, type, op); },
+      Function::allreduce, comm,
+      [=](Member me, Call* call) { return prepare_allreduce(me, call, sendbuf, recvbuf, count, type, op); },
       [=](MPI_Comm c) { return PMPI_Allreduce(sendbuf, recvbuf, count, type, op, c); });
 }
 
-int MPI_Iallreduce(const void* sendbuf, void* recvbuf, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm, MPI_Request* request) {
+int MPI_Iallreduce(const void* sendbuf, void* recvbuf, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
+                   MPI_Request* request) {
   return answer_later(
-      Function::iallreduce, comm, request, [=](Member me, Call* call) { return prepare_allreduce(me, call, sendbuf, recvbuf, count, type, op); },
+      Function::iallreduce, comm, request,
+      [=](Member me, Call* call) { return prepare_allreduce(me, call, sendbuf, recvbuf, count, type, op); },
       [=](MPI_Comm c, MPI_Request* r) { return PMPI_Iallreduce(sendbuf, recvbuf, count, type, op, c, r); });
 }
 
 int MPI_Reduce(const void* sendbuf, void* recvbuf, int count, MPI_Datatype type, MPI_Op op, int root, MPI_Comm comm) {
   return answer(
-      Function::reduce, comm, [=](Member me, Call* call) { return prepare_reduce(me, call, sendbuf, recvbuf, count, type, op, root); },
+      Function::reduce, comm,
+      [=](Member me, Call* call) { return prepare_reduce(me, call, sendbuf, recvbuf, count, type, op, root); },
       [=](MPI_Comm c) { return PMPI_Reduce(sendbuf, recvbuf, count, type, op, root, c); });
 }
 
-int MPI_Ireduce(const void* sendbuf, void* recvbuf, int count, MPI_Datatype type, MPI_Op op, int root, MPI_Comm comm, MPI_Request* request) {
+int MPI_Ireduce(const void* sendbuf, void* recvbuf, int count, MPI_Datatype type, MPI_Op op, int root, MPI_Comm comm,
+                MPI_Request* request) {
   return answer_later(
-      Function::ireduce, comm, request, [=](Member me, Call* call) { return prepare_reduce(me, call, sendbuf, recvbuf, count, type, op, root); },
+      Function::ireduce, comm, request,
+      [=](Member me, Call* call) { return prepare_reduce(me, call, sendbuf, recvbuf, count, type, op, root); },
       [=](MPI_Comm c, MPI_Request* r) { return PMPI_Ireduce(sendbuf, recvbuf, count, type, op, root, c, r); });
 }
 
-int MPI_Reduce_scatter(const void* sendbuf, void* recvbuf, const int* recvcounts, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
+int MPI_Reduce_scatter(const void* sendbuf, void* recvbuf, const int* recvcounts, MPI_Datatype type, MPI_Op op,
+                       MPI_Comm comm) {
   return answer(
-      Function::reduce_scatter, comm, [=](Member me, Call* call) { return prepare_reduce_scatter(me, call, sendbuf, recvbuf, recvcounts, type, op); },
+      Function::reduce_scatter, comm,
+      [=](Member me, Call* call) { return prepare_reduce_scatter(me, call, sendbuf, recvbuf, recvcounts, type, op); },
       [=](MPI_Comm c) { return PMPI_Reduce_scatter(sendbuf, recvbuf, recvcounts, type, op, c); });
 }
 
-int MPI_Ireduce_scatter(const void* sendbuf, void* recvbuf, const int* recvcounts, MPI_Datatype type, MPI_Op op, MPI_Comm comm, MPI_Request* request) {
+int MPI_Ireduce_scatter(const void* sendbuf, void* recvbuf, const int* recvcounts, MPI_Datatype type, MPI_Op op,
+                        MPI_Comm comm, MPI_Request* request) {
   return answer_later(
-      Function::ireduce_scatter, comm, request, [=](Member me, Call* call) { return prepare_reduce_scatter(me, call, sendbuf, recvbuf, recvcounts, type, op); },
+      Function::ireduce_scatter, comm, request,
+      [=](Member me, Call* call) { return prepare_reduce_scatter(me, call, sendbuf, recvbuf, recvcounts, type, op); },
       [=](MPI_Comm c, MPI_Request* r) { return PMPI_Ireduce_scatter(sendbuf, recvbuf, recvcounts, type, op, c, r); });
 }
 
-int MPI_Reduce_scatter_block(const void* sendbuf, void* recvbuf, int recvcount, MPI_Datatype type, MPI_Op op, MPI_Comm comm) {
+int MPI_Reduce_scatter_block(const void* sendbuf, void* recvbuf, int recvcount, MPI_Datatype type, MPI_Op op,
+                             MPI_Comm comm) {
   return answer(
-      Function::reduce_scatter_block, comm, [=](Member me, Call* call) { return prepare_reduce_scatter_block(me, call, sendbuf, recvbuf, recvcount, type, op); },
+      Function::reduce_scatter_block, comm,
+      [=](Member me, Call* call) {
+        return prepare_reduce_scatter_block(me, call, sendbuf, recvbuf, recvcount, type, op);
+      },
       [=](MPI_Comm c) { return PMPI_Reduce_scatter_block(sendbuf, recvbuf, recvcount, type, op, c); });
 }
 
-int MPI_Ireduce_scatter_block(const void* sendbuf, void* recvbuf, int recvcount, MPI_Datatype type, MPI_Op op, MPI_Comm comm, MPI_Request* request) {
+int MPI_Ireduce_scatter_block(const void* sendbuf, void* recvbuf, int recvcount, MPI_Datatype type, MPI_Op op,
+                              MPI_Comm comm, MPI_Request* request) {
   return answer_later(
-      Function::ireduce_scatter_block, comm, request, [=](Member me, Call* call) { return prepare_reduce_scatter_block(me, call, sendbuf, recvbuf, recvcount, type, op); },
-      [=](MPI_Comm c, MPI_Request* r) { return PMPI_Ireduce_scatter_block(sendbuf, recvbuf, recvcount, type, op, c, r); });
+      Function::ireduce_scatter_block, comm, request,
+      [=](Member me, Call* call) {
+        return prepare_reduce_scatter_block(me, call, sendbuf, recvbuf, recvcount, type, op);
+      },
+      [=](MPI_Comm c, MPI_Request* r) {
+        return PMPI_Ireduce_scatter_block(sendbuf, recvbuf, recvcount, type, op, c, r);
+      });
 }
 
 }  // extern "C"

@@ -37,7 +37,8 @@ Meeting::Meeting(MPI_Comm comm, int rank, int size) : rank_(rank), places_(stati
 }
 
 int Meeting::choose_tag() const {
-  // Two meetings whose messages could be confused have a pair of ranks in common, but differ in rank 0, or in its count.
+  // Two meetings whose messages could be confused have a pair of ranks in common, but differ in rank 0, or in its
+  // count.
   constexpr unsigned kAtOnce = 4096;
   static std::atomic<unsigned> count{0};
   const std::uint64_t number = std::uint64_t(places_[0]) * kAtOnce + count.fetch_add(1) % kAtOnce;

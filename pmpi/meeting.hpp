@@ -8,8 +8,8 @@
 
 namespace gccl::pmpi {
 
-// A duplicate of MPI_COMM_WORLD that the program does not know, made in MPI_Init. MPI_COMM_NULL before, and where MPI was
-// started by other means.
+// A duplicate of MPI_COMM_WORLD that the program does not know, made in MPI_Init. MPI_COMM_NULL before, and where MPI
+// was started by other means.
 MPI_Comm own_world();
 // Collective over MPI_COMM_WORLD.
 void make_own_world();
@@ -36,7 +36,7 @@ class Meeting {
   bool possible_ = true;
   std::vector<int> places_;  // in own_world(), by rank
   std::vector<MPI_Request> requests_;
-  bool spreading_ = false;   // rank 0 has everything and tells the others
+  bool spreading_ = false;  // rank 0 has everything and tells the others
   std::byte* all_ = nullptr;
   std::size_t bytes_ = 0;
 };

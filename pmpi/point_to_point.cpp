@@ -1,5 +1,6 @@
-// Blocking messages while collectives of ours are under way: a peer may need us to move those on before it comes to send
-// or to receive. So they become non-blocking ones that are waited for. The rarer ones are left to the background thread.
+// Blocking messages while collectives of ours are under way: a peer may need us to move those on before it comes to
+// send or to receive. So they become non-blocking ones that are waited for. The rarer ones are left to the background
+// thread.
 #include "pmpi/progress.hpp"
 
 using namespace gccl::pmpi;
@@ -41,15 +42,15 @@ int MPI_Rsend(const void* buf, int count, MPI_Datatype type, int dest, int tag, 
 
 int MPI_Recv(void* buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Status* status) {
   if (!anything_under_way()) return PMPI_Recv(buf, count, type, source, tag, comm, status);
-  return wait_for_start(
-      status, [=](MPI_Request* request) { return PMPI_Irecv(buf, count, type, source, tag, comm, request); });
+  return wait_for_start(status,
+                        [=](MPI_Request* request) { return PMPI_Irecv(buf, count, type, source, tag, comm, request); });
 }
 
 int MPI_Sendrecv(const void* sendbuf, int sendcount, MPI_Datatype sendtype, int dest, int sendtag, void* recvbuf,
                  int recvcount, MPI_Datatype recvtype, int source, int recvtag, MPI_Comm comm, MPI_Status* status) {
   if (!anything_under_way())
-    return PMPI_Sendrecv(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source, recvtag, comm,
-                         status);
+    return PMPI_Sendrecv(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source, recvtag,
+                         comm, status);
   MPI_Request send = MPI_REQUEST_NULL, recv = MPI_REQUEST_NULL;
   int code = PMPI_Irecv(recvbuf, recvcount, recvtype, source, recvtag, comm, &recv);
   if (code != MPI_SUCCESS) return code;

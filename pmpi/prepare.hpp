@@ -17,10 +17,10 @@ Reason prepare_gather(Member me, Call* call, const void* sendbuf, int sendcount,
                       int recvcount, MPI_Datatype recvtype, int root);
 Reason prepare_scatter(Member me, Call* call, const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf,
                        int recvcount, MPI_Datatype recvtype, int root);
-Reason prepare_allgather(Member me, Call* call, const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf,
-                         int recvcount, MPI_Datatype recvtype);
-Reason prepare_allgatherv(Member me, Call* call, const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf,
-                          const int* recvcounts, const int* displs, MPI_Datatype recvtype);
+Reason prepare_allgather(Member me, Call* call, const void* sendbuf, int sendcount, MPI_Datatype sendtype,
+                         void* recvbuf, int recvcount, MPI_Datatype recvtype);
+Reason prepare_allgatherv(Member me, Call* call, const void* sendbuf, int sendcount, MPI_Datatype sendtype,
+                          void* recvbuf, const int* recvcounts, const int* displs, MPI_Datatype recvtype);
 Reason prepare_alltoall(Member me, Call* call, const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf,
                         int recvcount, MPI_Datatype recvtype);
 Reason prepare_alltoallv(Member me, Call* call, const void* sendbuf, const int* sendcounts, const int* sdispls,
@@ -32,8 +32,8 @@ Reason prepare_alltoallw(Member me, Call* call, const void* sendbuf, const int* 
 
 Reason prepare_allreduce(Member me, Call* call, const void* sendbuf, void* recvbuf, int count, MPI_Datatype type,
                          MPI_Op op);
-Reason prepare_reduce(Member me, Call* call, const void* sendbuf, void* recvbuf, int count, MPI_Datatype type, MPI_Op op,
-                      int root);
+Reason prepare_reduce(Member me, Call* call, const void* sendbuf, void* recvbuf, int count, MPI_Datatype type,
+                      MPI_Op op, int root);
 Reason prepare_reduce_scatter_block(Member me, Call* call, const void* sendbuf, void* recvbuf, int recvcount,
                                     MPI_Datatype type, MPI_Op op);
 Reason prepare_reduce_scatter(Member me, Call* call, const void* sendbuf, void* recvbuf, const int* recvcounts,

@@ -144,8 +144,8 @@ Reason prepare_bcast(Member me, Call* call, void* buf, int count, MPI_Datatype t
   call->kind = Call::Kind::broadcast;
   call->root = root;
   call->count = n * shape.size;
-  call->recvbuf = me.rank == root ? const_cast<void*>(call->input(buf, n, type, shape, &code))
-                                  : call->output(buf, n, type, shape);
+  call->recvbuf =
+      me.rank == root ? const_cast<void*>(call->input(buf, n, type, shape, &code)) : call->output(buf, n, type, shape);
   return verdict(code);
 }
 
@@ -169,9 +169,10 @@ Reason prepare_gather(Member me, Call* call, const void* sendbuf, int sendcount,
     const auto n = std::size_t(recvcount);
     call->count = n * shape.size;
     if (in_place)
-      call->sendbuf = shape.dense || call->count == 0
-                          ? GCCL_IN_PLACE
-                          : call->input(displaced(recvbuf, std::int64_t(n) * root, shape.extent), n, recvtype, shape, &code);
+      call->sendbuf =
+          shape.dense || call->count == 0
+              ? GCCL_IN_PLACE
+              : call->input(displaced(recvbuf, std::int64_t(n) * root, shape.extent), n, recvtype, shape, &code);
     call->recvbuf = call->output(recvbuf, n * std::size_t(me.size), recvtype, shape);
   }
   return verdict(code);
@@ -201,8 +202,8 @@ Reason prepare_scatter(Member me, Call* call, const void* sendbuf, int sendcount
   return verdict(code);
 }
 
-Reason prepare_allgather(Member me, Call* call, const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf,
-                         int recvcount, MPI_Datatype recvtype) {
+Reason prepare_allgather(Member me, Call* call, const void* sendbuf, int sendcount, MPI_Datatype sendtype,
+                         void* recvbuf, int recvcount, MPI_Datatype recvtype) {
   const bool in_place = sendbuf == MPI_IN_PLACE;
   if (wrong(recvcount, recvtype) || recvbuf == MPI_IN_PLACE || (!in_place && wrong(sendcount, sendtype)))
     return Reason::wrong_argument;
@@ -222,10 +223,11 @@ Reason prepare_allgather(Member me, Call* call, const void* sendbuf, int sendcou
   return verdict(code);
 }
 
-Reason prepare_allgatherv(Member me, Call* call, const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf,
-                          const int* recvcounts, const int* displs, MPI_Datatype recvtype) {
+Reason prepare_allgatherv(Member me, Call* call, const void* sendbuf, int sendcount, MPI_Datatype sendtype,
+                          void* recvbuf, const int* recvcounts, const int* displs, MPI_Datatype recvtype) {
   const bool in_place = sendbuf == MPI_IN_PLACE;
-  if (!displs || wrong(recvcounts, me.size, recvtype) || recvbuf == MPI_IN_PLACE || (!in_place && wrong(sendcount, sendtype)))
+  if (!displs || wrong(recvcounts, me.size, recvtype) || recvbuf == MPI_IN_PLACE ||
+      (!in_place && wrong(sendcount, sendtype)))
     return Reason::wrong_argument;
   int code = MPI_SUCCESS;
   const Blocks to(recvbuf, recvcounts, displs, recvtype, me.size);

@@ -87,8 +87,8 @@ Reason prepare_allreduce(Member me, Call* call, const void* sendbuf, void* recvb
   return r.verdict();
 }
 
-Reason prepare_reduce(Member me, Call* call, const void* sendbuf, void* recvbuf, int count, MPI_Datatype type, MPI_Op op,
-                      int root) {
+Reason prepare_reduce(Member me, Call* call, const void* sendbuf, void* recvbuf, int count, MPI_Datatype type,
+                      MPI_Op op, int root) {
   const bool at_root = me.rank == root;
   if (root < 0 || root >= me.size || count < 0 || wrong(type, op, at_root ? recvbuf : nullptr) ||
       (!at_root && sendbuf == MPI_IN_PLACE))
@@ -130,7 +130,8 @@ Reason prepare_scattered(Member me, Reduction r, std::vector<std::size_t> counts
   if (total * size == 0) return nothing(call, Call::Kind::reduce_scatter, 0);
   if (r.how.way == Way::in_order) {
     if (!fits_in_order(me, total * size)) return Reason::order_too_large;
-    const std::byte* const in = static_cast<const std::byte*>(call->input(r.source(), total, r.type, r.shape(), &r.code));
+    const std::byte* const in =
+        static_cast<const std::byte*>(call->input(r.source(), total, r.type, r.shape(), &r.code));
     std::byte* const all = call->scratch(mine * size * std::size_t(me.size));
     call->kind = Call::Kind::alltoallv;
     call->sendbuf = in;

@@ -16,7 +16,7 @@ std::vector<Communicator*> connecting;
 std::vector<Later*> started;
 std::vector<MPI_Op> idle_ops;
 std::vector<MPI_Datatype> idle_types;
-std::atomic<int> under_way{0};  // calls and set-ups
+std::atomic<int> under_way{0};     // calls and set-ups
 thread_local bool inside = false;  // this thread holds the lock: a user's function has come back to us
 
 class Inside {

@@ -16,7 +16,7 @@ class Later {
   Communicator* communicator = nullptr;
   MPI_Request request = MPI_REQUEST_NULL;  // generalized, the program's
   GCCL_Request gccl = GCCL_REQUEST_NULL;
-  MPI_Request at_mpi = MPI_REQUEST_NULL;   // where GCCL could not connect, and MPI carries the call out
+  MPI_Request at_mpi = MPI_REQUEST_NULL;  // where GCCL could not connect, and MPI carries the call out
   std::function<int(MPI_Comm, MPI_Request*)> by_mpi;
   int code = MPI_SUCCESS;
 };
@@ -72,6 +72,5 @@ int wait_for(Test&& test) {
     wait.pause();
   }
 }
-
 
 }  // namespace gccl::pmpi

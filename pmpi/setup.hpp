@@ -14,8 +14,8 @@
 
 namespace gccl::pmpi {
 
-// The ranks' first collective call may be a non-blocking one, so making the communicator must not block either. A thread
-// runs GCCL_Init, whose all-gather is handed to advance(), which carries it out as a Meeting.
+// The ranks' first collective call may be a non-blocking one, so making the communicator must not block either. A
+// thread runs GCCL_Init, whose all-gather is handed to advance(), which carries it out as a Meeting.
 //
 // All ranks go through rounds of one small all-gather, in which each says what it needs next: an all-gather of n bytes,
 // or nothing more, because it is connected or has failed. So they part in agreement, whoever fails.

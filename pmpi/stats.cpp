@@ -11,13 +11,32 @@ namespace {
 constexpr int kFunctions = int(Function::count), kReasons = int(Reason::count);
 std::atomic<std::uint64_t> calls[kFunctions][kReasons];
 
-constexpr const char* kNames[kFunctions] = {
-    "MPI_Allgather",  "MPI_Iallgather", "MPI_Allgatherv", "MPI_Iallgatherv",     "MPI_Allreduce",          "MPI_Iallreduce",
-    "MPI_Alltoall",   "MPI_Ialltoall",  "MPI_Alltoallv",  "MPI_Ialltoallv",
-    "MPI_Alltoallw", "MPI_Ialltoallw", "MPI_Barrier",            "MPI_Ibarrier",
-    "MPI_Bcast",      "MPI_Ibcast",     "MPI_Gather",     "MPI_Igather",         "MPI_Reduce",             "MPI_Ireduce",
-    "MPI_Reduce_scatter", "MPI_Ireduce_scatter", "MPI_Reduce_scatter_block", "MPI_Ireduce_scatter_block", "MPI_Scatter",
-    "MPI_Iscatter"};
+constexpr const char* kNames[kFunctions] = {"MPI_Allgather",
+                                            "MPI_Iallgather",
+                                            "MPI_Allgatherv",
+                                            "MPI_Iallgatherv",
+                                            "MPI_Allreduce",
+                                            "MPI_Iallreduce",
+                                            "MPI_Alltoall",
+                                            "MPI_Ialltoall",
+                                            "MPI_Alltoallv",
+                                            "MPI_Ialltoallv",
+                                            "MPI_Alltoallw",
+                                            "MPI_Ialltoallw",
+                                            "MPI_Barrier",
+                                            "MPI_Ibarrier",
+                                            "MPI_Bcast",
+                                            "MPI_Ibcast",
+                                            "MPI_Gather",
+                                            "MPI_Igather",
+                                            "MPI_Reduce",
+                                            "MPI_Ireduce",
+                                            "MPI_Reduce_scatter",
+                                            "MPI_Ireduce_scatter",
+                                            "MPI_Reduce_scatter_block",
+                                            "MPI_Ireduce_scatter_block",
+                                            "MPI_Scatter",
+                                            "MPI_Iscatter"};
 
 constexpr const char* kReasonTexts[kReasons] = {nullptr,
                                                 "wrong argument",
@@ -46,8 +65,8 @@ void print_stats() {
   for (int f = 0; f < kFunctions; ++f)
     for (int r = 0; r < kReasons; ++r)
       if (const auto n = static_cast<unsigned long long>(calls[f][r].load(std::memory_order_relaxed)); n > 0)
-        std::fprintf(stderr, "gccl_pmpi:   %-26s %12llu %s%s\n", kNames[f], n, r == 0 ? "GCCL" : "MPI: ",
-                     r == 0 ? "" : kReasonTexts[r]);
+        std::fprintf(stderr, "gccl_pmpi:   %-26s %12llu %s%s\n", kNames[f], n,
+                     r == 0 ? "GCCL" : "MPI: ", r == 0 ? "" : kReasonTexts[r]);
 }
 
 }  // namespace gccl::pmpi

@@ -13,8 +13,8 @@ namespace {
 
 std::atomic<bool> crowded{false};
 
-// A peer may be in the middle of an MPI message to us: MPI's own progress happens inside MPI calls only. Nothing is ever
-// sent to own_self().
+// A peer may be in the middle of an MPI message to us: MPI's own progress happens inside MPI calls only. Nothing is
+// ever sent to own_self().
 void move_mpi() {
   int flag = 0;
   PMPI_Iprobe(MPI_ANY_SOURCE, 0, own_self(), &flag, MPI_STATUS_IGNORE);

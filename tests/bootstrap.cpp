@@ -43,9 +43,11 @@ TEST_CASE("the sentence about missing ranks") {
 }
 
 TEST_CASE("launchers are asked in order, and none of them makes a job of one") {
-  const Variables gccl{{"GCCL_RANK", "1"}, {"GCCL_SIZE", "3"}}, torchrun{{"RANK", "2"}, {"WORLD_SIZE", "4"}, {"LOCAL_RANK", "0"}, {"LOCAL_WORLD_SIZE", "4"}},
+  const Variables gccl{{"GCCL_RANK", "1"}, {"GCCL_SIZE", "3"}},
+      torchrun{{"RANK", "2"}, {"WORLD_SIZE", "4"}, {"LOCAL_RANK", "0"}, {"LOCAL_WORLD_SIZE", "4"}},
       openmpi{{"OMPI_COMM_WORLD_RANK", "3"}, {"OMPI_COMM_WORLD_SIZE", "5"}, {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}},
-      pmix{{"PMIX_RANK", "4"}}, slurm{{"SLURM_PROCID", "5"}, {"SLURM_NTASKS", "7"}, {"SLURM_LOCALID", "1"}, {"SLURM_NNODES", "2"}},
+      pmix{{"PMIX_RANK", "4"}},
+      slurm{{"SLURM_PROCID", "5"}, {"SLURM_NTASKS", "7"}, {"SLURM_LOCALID", "1"}, {"SLURM_NNODES", "2"}},
       pmi{{"PMI_RANK", "6"}, {"PMI_SIZE", "9"}};
   const auto identity = [](Variables v, int rank = -1, int size = -1) {
     Identity i;
@@ -120,8 +122,10 @@ TEST_CASE("half a pair and contradictions name the variable, what was found and 
       {{{"GCCL_RANK", "0"}, {"GCCL_SIZE", "0"}}, "GCCL_SIZE is \"0\", expected a whole number from 1"},
       {{{"GCCL_RANK", "0"}, {"GCCL_SIZE", "99999999999999999999"}}, "GCCL_SIZE is"},
       {{{"GCCL_RANK", "0"}, {"GCCL_SIZE", "3 "}}, "GCCL_SIZE is \"3 \""},
-      {{{"RANK", "0"}, {"WORLD_SIZE", "4"}, {"LOCAL_RANK", "2"}, {"LOCAL_WORLD_SIZE", "2"}}, "LOCAL_RANK is 2*LOCAL_WORLD_SIZE"},
-      {{{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"LOCAL_RANK", "0"}, {"LOCAL_WORLD_SIZE", "4"}}, "LOCAL_WORLD_SIZE is 4*WORLD_SIZE"},
+      {{{"RANK", "0"}, {"WORLD_SIZE", "4"}, {"LOCAL_RANK", "2"}, {"LOCAL_WORLD_SIZE", "2"}},
+       "LOCAL_RANK is 2*LOCAL_WORLD_SIZE"},
+      {{{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"LOCAL_RANK", "0"}, {"LOCAL_WORLD_SIZE", "4"}},
+       "LOCAL_WORLD_SIZE is 4*WORLD_SIZE"},
       {{{"GCCL_RANK", "1"}, {"GCCL_SIZE", "3"}}, "the size is given as 4*GCCL_SIZE is 3", -1, 4},
       {{{"GCCL_RANK", "1"}, {"GCCL_SIZE", "3"}}, "the rank is given as 3*GCCL_SIZE", 3},
       {{}, "the size is given as 4*GCCL_RANK", -1, 4},
@@ -159,8 +163,9 @@ TEST_CASE("settings come from the configuration, then from variables, and bad on
   CHECK(!s.progress_thread);
   CHECK((s.secret + s.store + s.host + s.address).empty());
 
-  const Variables all{{"GCCL_STORE", "tcp://h:1"}, {"GCCL_SECRET", "k"}, {"GCCL_HOST", "h"}, {"GCCL_ADDRESS", "127.0.0.1"},
-                      {"GCCL_BACKENDS", "tcp"}, {"GCCL_TIMEOUT_MS", "70"}, {"GCCL_START_TIMEOUT_MS", "80"}, {"GCCL_PROGRESS_THREAD", "1"}};
+  const Variables all{{"GCCL_STORE", "tcp://h:1"},     {"GCCL_SECRET", "k"},         {"GCCL_HOST", "h"},
+                      {"GCCL_ADDRESS", "127.0.0.1"},   {"GCCL_BACKENDS", "tcp"},     {"GCCL_TIMEOUT_MS", "70"},
+                      {"GCCL_START_TIMEOUT_MS", "80"}, {"GCCL_PROGRESS_THREAD", "1"}};
   REQUIRE(read(all, &s, nothing).ok());
   CHECK(s.store == "tcp://h:1");
   CHECK(s.secret == "k");
@@ -182,13 +187,26 @@ TEST_CASE("settings come from the configuration, then from variables, and bad on
   CHECK(s.timeout_ms == GCCL_TIMEOUT_NONE);
   CHECK(!s.progress_thread);
 
-  for (auto [name, value] : std::initializer_list<std::pair<const char*, std::string>>{
-           {"GCCL_STORE", ""}, {"GCCL_SECRET", ""}, {"GCCL_SECRET_FILE", "/no/such"}, {"GCCL_BACKENDS", ""},
-           {"GCCL_BACKENDS", "shm,"}, {"GCCL_BACKENDS", ",shm"}, {"GCCL_BACKENDS", "shm tcp"}, {"GCCL_BACKENDS", "tcp,tcp"},
-           {"GCCL_BACKENDS", "../x"}, {"GCCL_TIMEOUT_MS", "0"}, {"GCCL_TIMEOUT_MS", "-2"}, {"GCCL_TIMEOUT_MS", "5s"},
-           {"GCCL_START_TIMEOUT_MS", "0"}, {"GCCL_START_TIMEOUT_MS", "-1"}, {"GCCL_PROGRESS_THREAD", "yes"},
-           {"GCCL_PROGRESS_THREAD", "2"}, {"GCCL_ADDRESS", "no-such"}, {"GCCL_ADDRESS", "0.0.0.0"},
-           {"GCCL_HOST", std::string(1000, 'h')}}) {
+  for (auto [name, value] :
+       std::initializer_list<std::pair<const char*, std::string>>{{"GCCL_STORE", ""},
+                                                                  {"GCCL_SECRET", ""},
+                                                                  {"GCCL_SECRET_FILE", "/no/such"},
+                                                                  {"GCCL_BACKENDS", ""},
+                                                                  {"GCCL_BACKENDS", "shm,"},
+                                                                  {"GCCL_BACKENDS", ",shm"},
+                                                                  {"GCCL_BACKENDS", "shm tcp"},
+                                                                  {"GCCL_BACKENDS", "tcp,tcp"},
+                                                                  {"GCCL_BACKENDS", "../x"},
+                                                                  {"GCCL_TIMEOUT_MS", "0"},
+                                                                  {"GCCL_TIMEOUT_MS", "-2"},
+                                                                  {"GCCL_TIMEOUT_MS", "5s"},
+                                                                  {"GCCL_START_TIMEOUT_MS", "0"},
+                                                                  {"GCCL_START_TIMEOUT_MS", "-1"},
+                                                                  {"GCCL_PROGRESS_THREAD", "yes"},
+                                                                  {"GCCL_PROGRESS_THREAD", "2"},
+                                                                  {"GCCL_ADDRESS", "no-such"},
+                                                                  {"GCCL_ADDRESS", "0.0.0.0"},
+                                                                  {"GCCL_HOST", std::string(1000, 'h')}}) {
     const Status bad = read({{name, value}}, &s, nothing);
     CHECK_MESSAGE(bad.code() == GCCL_ERR_INVALID_ARGUMENT, name << "=" << value);
     CHECK_MESSAGE(has(bad.text(), name), bad.text());
@@ -241,8 +259,11 @@ TEST_CASE("processes that share memory have one host, and it does not change") {
 TEST_CASE("a job's place is private, and its own") {
   Folder folder;
   Identity i;
-  Variables v{{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "2"}, {"XDG_RUNTIME_DIR", folder.path.string()},
-              {"OMPI_MCA_ess_base_jobid", "77"}, {"OMPI_MCA_orte_hnp_uri", "77.0;tcp://x"}};
+  Variables v{{"OMPI_COMM_WORLD_RANK", "0"},
+              {"OMPI_COMM_WORLD_SIZE", "2"},
+              {"XDG_RUNTIME_DIR", folder.path.string()},
+              {"OMPI_MCA_ess_base_jobid", "77"},
+              {"OMPI_MCA_orte_hnp_uri", "77.0;tcp://x"}};
   REQUIRE(identify(environment_of(v), -1, -1, &i).ok());
   std::string a, b;
   REQUIRE(job_prefix(environment_of(v), *i.launcher, &a).ok());
@@ -299,20 +320,39 @@ TEST_CASE("begin: every way to start a job, in real processes") {
         }) == good);
   Folder folder;
   CHECK(begin_all(3, [&](Rank r) {
-          return Variables{{"GCCL_RANK", n(r)}, {"GCCL_SIZE", "3"}, {"GCCL_STORE", "file://" + folder.path.string()}, {"GCCL_SECRET", "s"}};
+          return Variables{{"GCCL_RANK", n(r)},
+                           {"GCCL_SIZE", "3"},
+                           {"GCCL_STORE", "file://" + folder.path.string()},
+                           {"GCCL_SECRET", "s"}};
         }) == good);
   CHECK(folder.empty());
-  CHECK(begin_all(3, [&](Rank r) {  // torchrun on one machine, known by a name that may mean anything
-          return Variables{{"RANK", n(r)}, {"WORLD_SIZE", "3"}, {"LOCAL_RANK", n(r)}, {"LOCAL_WORLD_SIZE", "3"},
-                           {"MASTER_ADDR", "no-such-host.invalid"}, {"MASTER_PORT", n(port - 1)}};
+  // torchrun on one machine, known by a name that may mean anything; its own store has MASTER_PORT.
+  std::uint16_t next = free_port();
+  Fd torchruns;
+  while (!listen_on(SocketAddress::loopback(std::uint16_t(next - 1)), &torchruns).ok()) next = free_port();
+  CHECK(begin_all(3, [&](Rank r) {
+          return Variables{{"RANK", n(r)},
+                           {"WORLD_SIZE", "3"},
+                           {"LOCAL_RANK", n(r)},
+                           {"LOCAL_WORLD_SIZE", "3"},
+                           {"MASTER_ADDR", "no-such-host.invalid"},
+                           {"MASTER_PORT", n(next - 1)}};
         }) == good);
   CHECK(begin_all(3, [&](Rank r) {
-          return Variables{{"OMPI_COMM_WORLD_RANK", n(r)}, {"OMPI_COMM_WORLD_SIZE", "3"}, {"OMPI_COMM_WORLD_LOCAL_SIZE", "3"},
-                           {"PMIX_NAMESPACE", "12.1"}, {"XDG_RUNTIME_DIR", folder.path.string()}};
+          return Variables{{"OMPI_COMM_WORLD_RANK", n(r)},
+                           {"OMPI_COMM_WORLD_SIZE", "3"},
+                           {"OMPI_COMM_WORLD_LOCAL_SIZE", "3"},
+                           {"PMIX_NAMESPACE", "12.1"},
+                           {"XDG_RUNTIME_DIR", folder.path.string()}};
         }) == good);
   CHECK(begin_all(3, [&](Rank r) {
-          return Variables{{"SLURM_PROCID", n(r)}, {"SLURM_NTASKS", "3"}, {"SLURM_LOCALID", n(r)}, {"SLURM_JOB_ID", "9"},
-                           {"SLURM_STEP_ID", "0"}, {"SLURM_NNODES", "1"}, {"XDG_RUNTIME_DIR", folder.path.string()}};
+          return Variables{{"SLURM_PROCID", n(r)},
+                           {"SLURM_NTASKS", "3"},
+                           {"SLURM_LOCALID", n(r)},
+                           {"SLURM_JOB_ID", "9"},
+                           {"SLURM_STEP_ID", "0"},
+                           {"SLURM_NNODES", "1"},
+                           {"XDG_RUNTIME_DIR", folder.path.string()}};
         }) == good);
   CHECK(fs::is_empty(folder.path / ("gccl-" + n(geteuid()))));
   CHECK(begin_with({}) == "");
@@ -326,14 +366,17 @@ TEST_CASE("begin: what is missing or wrong is named") {
     return begin_with(v);
   };
   CHECK(has(begin_with(pair), "4 the job has 2 ranks and no place to meet: set GCCL_STORE"));
-  for (const char* bad : {"localhost:1", "http://x:1", "tcp://", "tcp://host", "tcp://host:0", "tcp://:1", "file://x", "file:///", "file:/x"})
+  for (const char* bad : {"localhost:1", "http://x:1", "tcp://", "tcp://host", "tcp://host:0", "tcp://:1", "file://x",
+                          "file:///", "file:/x"})
     CHECK_MESSAGE(has(with("GCCL_STORE", bad), "expected \"tcp://HOST:PORT\" or \"file:///PATH\""), bad);
   CHECK(has(with("GCCL_STORE", "tcp://10.1.2.3:4"), "set GCCL_SECRET"));
   CHECK(has(begin_with({{"GCCL_STORE", "tcp://localhost:1"}}), "set GCCL_RANK and GCCL_SIZE"));
   CHECK(has(begin_with({{"RANK", "0"}, {"WORLD_SIZE", "2"}}), "MASTER_ADDR is not set"));
   CHECK(has(begin_with({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "127.0.0.1"}}), "MASTER_PORT is not set"));
-  CHECK(has(begin_with({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", "65535"}}), "MASTER_PORT is \"65535\""));
-  CHECK(has(begin_with({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}, {"SLURM_NNODES", "2"}}), "several machines, started by SLURM: set GCCL_STORE"));
+  CHECK(has(begin_with({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", "65535"}}),
+            "MASTER_PORT is \"65535\""));
+  CHECK(has(begin_with({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}, {"SLURM_NNODES", "2"}}),
+            "several machines, started by SLURM: set GCCL_STORE"));
   CHECK(has(begin_with({{"GCCL_SECRET_FILE", "/no/such"}}), "GCCL_SECRET_FILE: secret file /no/such: No such file"));
 }
 

@@ -1,4 +1,6 @@
 // The handshake against itself, against another reckoning of its proofs, and against everybody who must not get in.
+#include "libgccl/net/handshake.hpp"
+
 #include <doctest/doctest.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
@@ -9,7 +11,6 @@
 #include <random>
 
 #include "libgccl/net/bytes.hpp"
-#include "libgccl/net/handshake.hpp"
 #include "libgccl/net/handshake_protocol.hpp"
 #include "libgccl/net/socket.hpp"
 
@@ -40,7 +41,8 @@ struct Pair {
       more = move(accepting, dialling, said_by_accepting, flip_in_accepting, piece_bytes) || more;
     }
   }
-  static bool move(HandshakeProtocol& from, HandshakeProtocol& to, Bytes& said, std::size_t flip, std::size_t piece_bytes) {
+  static bool move(HandshakeProtocol& from, HandshakeProtocol& to, Bytes& said, std::size_t flip,
+                   std::size_t piece_bytes) {
     const std::size_t n = std::min({from.output().size(), to.wants(), piece_bytes});
     if (n == 0) return false;
     Bytes piece(from.output().begin(), from.output().begin() + std::ptrdiff_t(n));
@@ -61,10 +63,11 @@ Pair pair(std::string_view dialling_secret, std::string_view accepting_secret, B
 Bytes mac(const std::string& secret, const Bytes& text) {
   Bytes key(32), out(32);
   std::size_t bytes = 0;
-  EVP_Q_digest(nullptr, "SHA256", nullptr, secret.data(), secret.size(), reinterpret_cast<unsigned char*>(key.data()), &bytes);
+  EVP_Q_digest(nullptr, "SHA256", nullptr, secret.data(), secret.size(), reinterpret_cast<unsigned char*>(key.data()),
+               &bytes);
   EVP_Q_mac(nullptr, "HMAC", nullptr, "SHA256", nullptr, key.data(), key.size(),
-            reinterpret_cast<const unsigned char*>(text.data()), text.size(), reinterpret_cast<unsigned char*>(out.data()),
-            out.size(), &bytes);
+            reinterpret_cast<const unsigned char*>(text.data()), text.size(),
+            reinterpret_cast<unsigned char*>(out.data()), out.size(), &bytes);
   return out;
 }
 
@@ -181,7 +184,8 @@ TEST_CASE("an accepting side proves nothing to a caller who does not") {
   Pair p = pair("guess", "s", bytes_of(""));
   p.run();
   CHECK(p.said_by_accepting.size() == 40 + 33);
-  CHECK(std::all_of(p.said_by_accepting.begin() + 41, p.said_by_accepting.end(), [](std::byte b) { return b == std::byte(); }));
+  CHECK(std::all_of(p.said_by_accepting.begin() + 41, p.said_by_accepting.end(),
+                    [](std::byte b) { return b == std::byte(); }));
 }
 
 TEST_CASE("what is no handshake fails at its first wrong byte, and lengths are bounded") {

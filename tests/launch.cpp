@@ -84,7 +84,8 @@ class Launch {
   Ended wait() {
     int status = 0;
     waitpid(pid_, &status, 0);
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), streams_.read("out"), streams_.read("err")};
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), streams_.read("out"),
+            streams_.read("err")};
   }
 
  private:
@@ -139,9 +140,10 @@ std::vector<std::string> operator+(std::vector<std::string> a, const std::vector
 }  // namespace
 
 TEST_CASE("every rank learns who it is and where to meet, and can") {
-  const Ended e = launch({"-n", "3", "--env", "A=b c", "--", "sh", "-c",
-                          "echo $GCCL_RANK $GCCL_SIZE $GCCL_LOCAL_RANK $GCCL_LOCAL_SIZE ${#GCCL_SECRET} \"$A\" ${GCCL_STORE%:*}"},
-                         {"GCCL_RANK=9", "GCCL_SECRET=from outside"});
+  const Ended e =
+      launch({"-n", "3", "--env", "A=b c", "--", "sh", "-c",
+              "echo $GCCL_RANK $GCCL_SIZE $GCCL_LOCAL_RANK $GCCL_LOCAL_SIZE ${#GCCL_SECRET} \"$A\" ${GCCL_STORE%:*}"},
+             {"GCCL_RANK=9", "GCCL_SECRET=from outside"});
   CHECK(e.code == 0);
   CHECK(e.err == "");
   const std::string rest = " 64 b c tcp://127.0.0.1";
@@ -149,7 +151,8 @@ TEST_CASE("every rank learns who it is and where to meet, and can") {
 }
 
 TEST_CASE("secrets are fresh, or a file's, and never on a command line") {
-  const std::vector<std::string> show{"-n", "1", "--", "sh", "-c", "echo $GCCL_SECRET; tr '\\0' ' ' < /proc/$PPID/cmdline"};
+  const std::vector<std::string> show{"-n", "1",  "--",
+                                      "sh", "-c", "echo $GCCL_SECRET; tr '\\0' ' ' < /proc/$PPID/cmdline"};
   const std::string a = launch(show).out, b = launch(show).out;
   CHECK(a.substr(0, 64) != b.substr(0, 64));
   CHECK(!has(a.substr(64), a.substr(0, 64)));
@@ -163,7 +166,8 @@ TEST_CASE("secrets are fresh, or a file's, and never on a command line") {
 }
 
 TEST_CASE("lines carry their rank when asked, whole lines only") {
-  const Ended e = launch({"-n", "2", "--tag", "--", "sh", "-c", "printf 'a\\nb'; sleep 0.1; printf 'c\\n\\nend'; echo err >&2"});
+  const Ended e =
+      launch({"-n", "2", "--tag", "--", "sh", "-c", "printf 'a\\nb'; sleep 0.1; printf 'c\\n\\nend'; echo err >&2"});
   CHECK(e.code == 0);
   CHECK(e.lines() == std::set<std::string>{"[0] a", "[0] bc", "[0] ", "[0] end", "[1] a", "[1] bc", "[1] ", "[1] end"});
   CHECK(has(e.err, "[0] err\n"));
@@ -231,7 +235,8 @@ TEST_CASE("a rank killed from outside takes the others and their children with i
 TEST_CASE("those who do not listen to SIGTERM are killed after the grace") {
   Folder folder;
   const auto begin = Clock::now();
-  Launch job(std::vector<std::string>{"-n", "2", "--grace", "0.5", "--timeout", "0.7"} + sleeper(folder.path, "trap '' TERM; "));
+  Launch job(std::vector<std::string>{"-n", "2", "--grace", "0.5", "--timeout", "0.7"} +
+             sleeper(folder.path, "trap '' TERM; "));
   const auto ids = ids_in(folder.path, 4);
   const Ended e = job.wait();
   CHECK(e.code == 124);
@@ -244,7 +249,8 @@ TEST_CASE("those who do not listen to SIGTERM are killed after the grace") {
 TEST_CASE("signals are passed on, and leave no orphan") {
   for (const int signal : {SIGINT, SIGTERM}) {
     Folder folder;
-    Launch job(std::vector<std::string>{"-n", "2"} + sleeper(folder.path, "trap 'echo got INT; exit 0' INT; trap 'echo got TERM; exit 0' TERM; "));
+    Launch job(std::vector<std::string>{"-n", "2"} +
+               sleeper(folder.path, "trap 'echo got INT; exit 0' INT; trap 'echo got TERM; exit 0' TERM; "));
     const auto ids = ids_in(folder.path, 4);
     kill(job.pid(), signal);
     const Ended e = job.wait();
@@ -294,17 +300,21 @@ TEST_CASE("standard input is rank 0's") {
   Folder folder;
   const std::string input = folder.write("input", "hello\n", 0600);
   CHECK(launch({"-n", "2", "sh", "-c", "exec < /dev/null; true"}).code == 0);
-  const Ended e = launch({"-n", "1", "--", "sh", "-c", std::string(GCCL_PROGRAM) + " launch -n 3 --tag -- cat < " + input});
+  const Ended e =
+      launch({"-n", "1", "--", "sh", "-c", std::string(GCCL_PROGRAM) + " launch -n 3 --tag -- cat < " + input});
   CHECK(e.out == "[0] hello\n");
 }
 
 TEST_CASE("over ssh: ranks, secrets and signals get there, and ends come back") {
   Folder folder;
   const fs::path log = folder.path / "log";
-  const std::string ssh = folder.write("ssh", "#!/bin/sh\necho \"$@\" >> " + log.string() + "\n[ \"$3\" = nowhere ] && exit 255\nexec sh -c \"$4\"\n", 0700);
+  const std::string ssh = folder.write(
+      "ssh", "#!/bin/sh\necho \"$@\" >> " + log.string() + "\n[ \"$3\" = nowhere ] && exit 255\nexec sh -c \"$4\"\n",
+      0700);
   const std::vector<std::string> environment{"GCCL_LAUNCH_SSH=" + ssh, "GCCL_BACKENDS=shm"};
   Ended e = launch({"--hosts", "127.0.0.1:2,me@localhost,localhost", "--env", "A=it's \"b\" $c `d`", "--", "sh", "-c",
-                    "echo $GCCL_RANK $GCCL_SIZE $GCCL_LOCAL_RANK $GCCL_LOCAL_SIZE ${#GCCL_SECRET} \"$A\" $GCCL_BACKENDS ${GCCL_STORE%:*} \"$@\"",
+                    "echo $GCCL_RANK $GCCL_SIZE $GCCL_LOCAL_RANK $GCCL_LOCAL_SIZE ${#GCCL_SECRET} \"$A\" "
+                    "$GCCL_BACKENDS ${GCCL_STORE%:*} \"$@\"",
                     "x", "two words", "don't"},
                    environment);
   CHECK(e.code == 0);
@@ -329,7 +339,9 @@ TEST_CASE("over ssh: ranks, secrets and signals get there, and ends come back") 
 
   for (const int signal : {SIGTERM, SIGKILL}) {
     Folder ids_folder;
-    Launch job(std::vector<std::string>{"--hosts", "a:2"} + sleeper(ids_folder.path, signal == SIGKILL ? "trap '' TERM HUP INT; " : ""), environment);
+    Launch job(std::vector<std::string>{"--hosts", "a:2"} +
+                   sleeper(ids_folder.path, signal == SIGKILL ? "trap '' TERM HUP INT; " : ""),
+               environment);
     const auto ids = ids_in(ids_folder.path, 4);
     kill(job.pid(), signal);
     CHECK(job.wait().code == 128 + signal);

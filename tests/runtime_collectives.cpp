@@ -77,8 +77,13 @@ TEST_CASE("every collective, type, operation and place, on 1 to 8 ranks") {
               for (int place = 0; place < 4 && !any_reported(); ++place) {
                 if (++number % 7 != 0 && !all) continue;
                 const std::size_t counts[] = {1, 5, 48 / bytes_of(dtype) + 1, 1000};
-                perform({.kind = Kind(kind), .dtype = dtype, .op = op, .count = counts[number / 4 % 4],
-                         .root = int(number % std::uint64_t(n)), .place = Place(place), .displaced = number % 8 >= 4,
+                perform({.kind = Kind(kind),
+                         .dtype = dtype,
+                         .op = op,
+                         .count = counts[number / 4 % 4],
+                         .root = int(number % std::uint64_t(n)),
+                         .place = Place(place),
+                         .displaced = number % 8 >= 4,
                          .seed = number},
                         world, rank, n, number % 3 == 0);
               }
@@ -99,12 +104,17 @@ TEST_CASE("every size around the limits inside") {
           for (int kind = 0; kind < kKinds; ++kind)
             for (int more = limit == 0 ? 0 : -1; more <= (limit == 0 ? 3 : 1) && !any_reported(); ++more) {
               ++number;
-              const bool one = Kind(kind) == Kind::broadcast || Kind(kind) == Kind::reduce || Kind(kind) == Kind::allreduce;
+              const bool one =
+                  Kind(kind) == Kind::broadcast || Kind(kind) == Kind::reduce || Kind(kind) == Kind::allreduce;
               if (limit * std::size_t(one ? 1 : n) > most || (limit >= 1 << 20 && more == 0)) continue;
               const GCCL_Dtype dtype = kTypes[number % std::size(kTypes)];
-              perform({.kind = Kind(kind), .dtype = dtype, .op = GCCL_SUM,
+              perform({.kind = Kind(kind),
+                       .dtype = dtype,
+                       .op = GCCL_SUM,
                        .count = std::size_t(std::ptrdiff_t(limit / bytes_of(dtype)) + more),
-                       .root = int(number % std::uint64_t(n)), .place = Place(number % 4), .displaced = number % 8 >= 4,
+                       .root = int(number % std::uint64_t(n)),
+                       .place = Place(number % 4),
+                       .displaced = number % 8 >= 4,
                        .seed = number},
                       world, rank, n, number % 2 == 0);
             }
@@ -116,7 +126,10 @@ TEST_CASE("64 MiB") {
   for (const char* backends : {"shm", "tcp"})
     with_world({.size = 2, .backends = backends}, [](GCCL_Comm world, int rank, int n) {
       for (const Kind kind : {Kind::allreduce, Kind::broadcast, Kind::allgather})
-        perform({.kind = kind, .dtype = GCCL_FLOAT32, .count = (16u << 20) + 1, .root = 1,
+        perform({.kind = kind,
+                 .dtype = GCCL_FLOAT32,
+                 .count = (16u << 20) + 1,
+                 .root = 1,
                  .place = kind == Kind::allgather ? Place::in_place : Place::apart},
                 world, rank, n, false);
     });
@@ -143,7 +156,8 @@ TEST_CASE("split, reversed, partial and nested communicators") {
         const int listed[] = {n - 1, 0, 1};
         const int length = n > 2 ? 3 : 2;
         const int place = rank == n - 1 ? 0 : rank == 0 ? 1 : rank == 1 ? 2 : -1;
-        RANK_SUCCESS(GCCL_Comm_create(world, place < 0 && rank % 2 ? nullptr : listed, place < 0 && rank % 2 ? 0 : length, &c));
+        RANK_SUCCESS(
+            GCCL_Comm_create(world, place < 0 && rank % 2 ? nullptr : listed, place < 0 && rank % 2 ? 0 : length, &c));
         RANK_CHECK((c == GCCL_COMM_NULL) == (place < 0));
         if (c) RANK_CHECK(rank_of(c) == place);
         if (c) RANK_CHECK(size_of(c) == length);
@@ -155,8 +169,14 @@ TEST_CASE("split, reversed, partial and nested communicators") {
           const int me = rank_of(comm), m = size_of(comm);
           for (int kind = 0; kind < kKinds && !any_reported(); ++kind)
             for (const std::size_t count : {std::size_t(3), std::size_t(5000)})
-              perform({.kind = Kind(kind), .dtype = GCCL_INT32, .count = count, .root = m - 1,
-                       .place = Place(kind % 4), .displaced = true, .seed = count}, comm, me, m, kind % 2 == 0);
+              perform({.kind = Kind(kind),
+                       .dtype = GCCL_INT32,
+                       .count = count,
+                       .root = m - 1,
+                       .place = Place(kind % 4),
+                       .displaced = true,
+                       .seed = count},
+                      comm, me, m, kind % 2 == 0);
           RANK_SUCCESS(GCCL_Comm_free(&comm));
           RANK_CHECK(comm == GCCL_COMM_NULL);
         }
@@ -235,14 +255,16 @@ TEST_CASE("an all-reduce of any floats gives every rank the same bits") {
 void add_bytes(const void* in, void* inout, std::size_t count, GCCL_Dtype, void* context) {
   const std::size_t bytes = count * *static_cast<const std::size_t*>(context);
   for (std::size_t i = 0; i < bytes; ++i)
-    static_cast<std::uint8_t*>(inout)[i] = std::uint8_t(static_cast<std::uint8_t*>(inout)[i] + static_cast<const std::uint8_t*>(in)[i]);
+    static_cast<std::uint8_t*>(inout)[i] =
+        std::uint8_t(static_cast<std::uint8_t*>(inout)[i] + static_cast<const std::uint8_t*>(in)[i]);
 }
 
 TEST_CASE("types and operations of the caller's own, of every size, freed and made anew") {
   for (const int size : {1, 2, 3, 5})
     for (const Job& job : jobs(size))
       with_world(job, [](GCCL_Comm world, int rank, int n) {
-        for (std::size_t element : {std::size_t(1), std::size_t(3), std::size_t(24), std::size_t(64), std::size_t(5000), std::size_t(65536)}) {
+        for (std::size_t element : {std::size_t(1), std::size_t(3), std::size_t(24), std::size_t(64), std::size_t(5000),
+                                    std::size_t(65536)}) {
           GCCL_Dtype dtype = -1;
           GCCL_Op op = -1;
           RANK_SUCCESS(GCCL_Type_create(element, &dtype));
@@ -261,14 +283,17 @@ TEST_CASE("types and operations of the caller's own, of every size, freed and ma
             for (int twice = 0; twice < 2; ++twice) {
               RANK_SUCCESS(GCCL_Allreduce(in.data(), out.data(), count, dtype, op, world));
               for (std::size_t i = 0; i < bytes; ++i)
-                if (out[i] != sum(i)) return report("allreduce of own elements of " + std::to_string(element) + " bytes is wrong");
+                if (out[i] != sum(i))
+                  return report("allreduce of own elements of " + std::to_string(element) + " bytes is wrong");
             }
             RANK_SUCCESS(GCCL_Reduce_scatter(in.data(), out.data(), count, dtype, op, world));
             for (std::size_t i = 0; i < bytes; ++i)
-              if (out[i] != sum(std::size_t(rank) * bytes + i)) return report("reduce_scatter of own elements is wrong");
+              if (out[i] != sum(std::size_t(rank) * bytes + i))
+                return report("reduce_scatter of own elements is wrong");
             RANK_SUCCESS(GCCL_Alltoall(in.data(), out.data(), count, dtype, world));
             for (std::size_t i = 0; i < out.size(); ++i)
-              if (out[i] != value(int(i / bytes), std::size_t(rank) * bytes + i % bytes)) return report("alltoall of own elements is wrong");
+              if (out[i] != value(int(i / bytes), std::size_t(rank) * bytes + i % bytes))
+                return report("alltoall of own elements is wrong");
           }
           RANK_SUCCESS(GCCL_Op_free(&op));
           RANK_SUCCESS(GCCL_Type_free(&dtype));

@@ -1,5 +1,5 @@
-// What goes wrong around a communicator: calls that differ, ranks that die, time that runs out, aborts, wrong arguments.
-// First the harm, then who is told what, and that nothing hangs.
+// What goes wrong around a communicator: calls that differ, ranks that die, time that runs out, aborts, wrong
+// arguments. First the harm, then who is told what, and that nothing hangs.
 #include <doctest/doctest.h>
 #include <signal.h>
 #include <unistd.h>
@@ -23,7 +23,8 @@ bool says(const std::string& what) { return std::string(GCCL_Last_error()).find(
 
 void expect(GCCL_Result result, GCCL_Result due, const std::string& what) {
   if (result != due)
-    report(what + ": returned " + std::to_string(int(result)) + " (" + GCCL_Last_error() + "), due " + std::to_string(int(due)));
+    report(what + ": returned " + std::to_string(int(result)) + " (" + GCCL_Last_error() + "), due " +
+           std::to_string(int(due)));
 }
 
 void expect_text(const std::string& text, const std::string& what) {
@@ -34,7 +35,9 @@ void expect_text(const std::string& text, const std::string& what) {
 std::vector<Job> wires(int size) {
   return {{.size = size, .backends = "shm"},
           {.size = size, .backends = "tcp"},
-          {.size = size, .backends = "shm,tcp", .nodes = size == 3 ? std::vector<int>{0, 0, 1} : std::vector<int>{0, 1, 0, 1}}};
+          {.size = size,
+           .backends = "shm,tcp",
+           .nodes = size == 3 ? std::vector<int>{0, 0, 1} : std::vector<int>{0, 1, 0, 1}}};
 }
 
 // ---- Calls that differ ----
@@ -50,18 +53,26 @@ const std::vector<Difference>& differences() {
   static const std::vector<Difference> all = {
       {"count", [](GCCL_Comm c, int r) { return GCCL_Allreduce(in, out, r == 1 ? 5 : 4, GCCL_FLOAT32, GCCL_SUM, c); },
        "of 4 x f32", "of 5 x f32"},
-      {"type", [](GCCL_Comm c, int r) { return GCCL_Allreduce(in, out, 4, r == 1 ? GCCL_INT32 : GCCL_FLOAT32, GCCL_SUM, c); },
+      {"type",
+       [](GCCL_Comm c, int r) { return GCCL_Allreduce(in, out, 4, r == 1 ? GCCL_INT32 : GCCL_FLOAT32, GCCL_SUM, c); },
        "4 x f32", "4 x i32"},
-      {"operation", [](GCCL_Comm c, int r) { return GCCL_Allreduce(in, out, 4, GCCL_FLOAT32, r == 1 ? GCCL_MAX : GCCL_SUM, c); },
+      {"operation",
+       [](GCCL_Comm c, int r) { return GCCL_Allreduce(in, out, 4, GCCL_FLOAT32, r == 1 ? GCCL_MAX : GCCL_SUM, c); },
        "sum", "max"},
-      {"root", [](GCCL_Comm c, int r) { return GCCL_Broadcast(out, 4, GCCL_FLOAT32, r == 1 ? 1 : 0, c); }, "broadcast #1", "of 4 x f32, root "},
-      {"collective", [](GCCL_Comm c, int r) { return r == 1 ? GCCL_Barrier(c) : GCCL_Allreduce(in, out, 4, GCCL_FLOAT32, GCCL_SUM, c); },
+      {"root", [](GCCL_Comm c, int r) { return GCCL_Broadcast(out, 4, GCCL_FLOAT32, r == 1 ? 1 : 0, c); },
+       "broadcast #1", "of 4 x f32, root "},
+      {"collective",
+       [](GCCL_Comm c, int r) {
+         return r == 1 ? GCCL_Barrier(c) : GCCL_Allreduce(in, out, 4, GCCL_FLOAT32, GCCL_SUM, c);
+       },
        "barrier", "allreduce"},
       {"order",
        [](GCCL_Comm c, int r) {
-         const GCCL_Result first = r == 1 ? GCCL_Allgather(in, out, 4, GCCL_FLOAT32, c) : GCCL_Allreduce(in, out, 4, GCCL_FLOAT32, GCCL_SUM, c);
+         const GCCL_Result first = r == 1 ? GCCL_Allgather(in, out, 4, GCCL_FLOAT32, c)
+                                          : GCCL_Allreduce(in, out, 4, GCCL_FLOAT32, GCCL_SUM, c);
          if (first) return first;
-         return r == 1 ? GCCL_Allreduce(in, out, 4, GCCL_FLOAT32, GCCL_SUM, c) : GCCL_Allgather(in, out, 4, GCCL_FLOAT32, c);
+         return r == 1 ? GCCL_Allreduce(in, out, 4, GCCL_FLOAT32, GCCL_SUM, c)
+                       : GCCL_Allgather(in, out, 4, GCCL_FLOAT32, c);
        },
        "allreduce", "allgather"},
       {"large",
@@ -128,6 +139,23 @@ TEST_CASE("messages that differ from their receives are an error on both sides")
       }
       RANK_SUCCESS(GCCL_Finalize());
     });
+}
+
+TEST_CASE("lists that differ make no communicator, on any rank, and leave the parent usable") {
+  check({.size = 3, .backends = "shm"}, [](int rank) {
+    GCCL_Comm world = GCCL_COMM_NULL, c = GCCL_COMM_NULL;
+    RANK_SUCCESS(GCCL_Init(&world, nullptr));
+    const int forth[] = {0, 1}, back[] = {1, 0}, all[] = {0, 1, 2};
+    expect(GCCL_Comm_create(world, rank == 1 ? back : forth, 2, &c), GCCL_ERR_MISMATCH, "another order");
+    expect(GCCL_Comm_create(world, rank == 1 ? nullptr : forth, rank == 1 ? 0 : 2, &c), GCCL_ERR_MISMATCH, "none");
+    expect(GCCL_Comm_create(world, all, rank == 1 ? 3 : 2, &c), GCCL_ERR_MISMATCH, "another length");
+    expect_text("the same list", "create");
+    RANK_CHECK(c == GCCL_COMM_NULL);
+    RANK_SUCCESS(GCCL_Comm_create(world, rank == 2 ? nullptr : back, rank == 2 ? 0 : 2, &c));
+    if (c) RANK_SUCCESS(GCCL_Comm_free(&c));
+    RANK_SUCCESS(GCCL_Barrier(world));
+    RANK_SUCCESS(GCCL_Finalize());
+  });
 }
 
 // ---- Time ----
@@ -306,10 +334,10 @@ TEST_CASE("an abort in a loop of small calls is heard by all") {
 
 // ---- Wrong arguments ----
 
-#define WRONG(call, word)                                                     \
-  do {                                                                        \
-    expect((call), GCCL_ERR_INVALID_ARGUMENT, #call);                         \
-    expect_text(word, #call);                                                 \
+#define WRONG(call, word)                             \
+  do {                                                \
+    expect((call), GCCL_ERR_INVALID_ARGUMENT, #call); \
+    expect_text(word, #call);                         \
   } while (false)
 
 TEST_CASE("every wrong argument is an error that says which, and leaves the communicator usable") {
@@ -336,7 +364,8 @@ TEST_CASE("every wrong argument is an error that says which, and leaves the comm
       RANK_SUCCESS(GCCL_Alltoall(in, out, 4, GCCL_FLOAT32, w));
     }
     const GCCL_Dtype f = GCCL_FLOAT32;
-    const std::size_t counts[2] = {2, 2}, huge[2] = {SIZE_MAX / 2, SIZE_MAX / 2}, far[2] = {0, SIZE_MAX / 2}, uneven[2] = {1, 3};
+    const std::size_t counts[2] = {2, 2}, huge[2] = {SIZE_MAX / 2, SIZE_MAX / 2}, far[2] = {0, SIZE_MAX / 2},
+                      uneven[2] = {1, 3};
     GCCL_Request q = GCCL_REQUEST_NULL;
     WRONG(GCCL_Allreduce(nullptr, out, 4, f, GCCL_SUM, w), "sendbuf is null");
     WRONG(GCCL_Allreduce(in, nullptr, 4, f, GCCL_SUM, w), "recvbuf is null");
@@ -405,7 +434,9 @@ TEST_CASE("every wrong argument is an error that says which, and leaves the comm
     RANK_SUCCESS(GCCL_Test(&q, &done));
     RANK_CHECK(done == 1);
     RANK_SUCCESS(GCCL_Wait(&q));
-    WRONG(GCCL_On_complete(q, [](GCCL_Result, void*) {}, nullptr), "GCCL_REQUEST_NULL");
+    WRONG(GCCL_On_complete(
+              q, [](GCCL_Result, void*) {}, nullptr),
+          "GCCL_REQUEST_NULL");
     WRONG(GCCL_Request_free(nullptr), "request is null");
     expect(GCCL_Group_end(), GCCL_ERR_INVALID_USAGE, "group end");
     WRONG(GCCL_Comm_rank(w, nullptr), "rank is null");

@@ -62,7 +62,8 @@ int gather(const void* mine, void* all, std::size_t bytes, void* context) {
   if (bytes > sizeof g.meeting->said[0]) return 1;
   std::memcpy(g.meeting->said[g.rank], mine, bytes);
   if (!g.meet()) return 1;
-  for (int r = 0; r < g.size; ++r) std::memcpy(static_cast<std::byte*>(all) + std::size_t(r) * bytes, g.meeting->said[r], bytes);
+  for (int r = 0; r < g.size; ++r)
+    std::memcpy(static_cast<std::byte*>(all) + std::size_t(r) * bytes, g.meeting->said[r], bytes);
   return g.meet() ? 0 : 1;
 }
 
@@ -104,7 +105,8 @@ void rounds(const Job& job, int n) {
     RANK_CHECK(entries("/proc/self/fd") == files);
     RANK_CHECK(entries("/proc/self/task") == threads);
     const std::size_t grown = ::mallinfo2().uordblks - heap;
-    if (grown < SIZE_MAX / 2 && grown > 8192 + std::size_t(n) * 16) report("the heap grew by " + std::to_string(grown) + " bytes");
+    if (grown < SIZE_MAX / 2 && grown > 8192 + std::size_t(n) * 16)
+      report("the heap grew by " + std::to_string(grown) + " bytes");
   });
   ::munmap(memory, sizeof(Meeting));
 }
@@ -168,8 +170,9 @@ void drive(const std::vector<int>& mine, int size) {
 TEST_CASE("one process is several ranks, which one thread drives in groups") {
   for (const char* backends : {"shm", "tcp"}) {
     check({.size = 1, .backends = backends, .environment = {{"GCCL_SIZE", "3"}}}, [](int) { drive({0, 1, 2}, 3); });
-    check({.size = 2, .backends = backends, .environment = {{"GCCL_SIZE", "5"}}},
-          [](int process) { drive(process == 0 ? std::vector<int>{0, 3} : std::vector<int>{4, 2, 1}, 5); });
+    check({.size = 2, .backends = backends, .environment = {{"GCCL_SIZE", "5"}}}, [](int process) {
+      drive(process == 0 ? std::vector<int>{0, 3} : std::vector<int>{4, 2, 1}, 5);
+    });
   }
 }
 
@@ -185,7 +188,8 @@ TEST_CASE("with the progress thread an operation completes without any call") {
         told = 0;
         if (rank == 1) usleep(20000);
         RANK_SUCCESS(GCCL_Iallreduce(x.data(), y.data(), count, GCCL_FLOAT64, GCCL_SUM, world, &request));
-        RANK_SUCCESS(GCCL_On_complete(request, [](GCCL_Result r, void*) { told = r == GCCL_SUCCESS ? 1 : 2; }, nullptr));
+        RANK_SUCCESS(GCCL_On_complete(
+            request, [](GCCL_Result r, void*) { told = r == GCCL_SUCCESS ? 1 : 2; }, nullptr));
         for (int i = 0; i < 20000 && told == 0; ++i) usleep(1000);
         RANK_CHECK(told == 1);
         RANK_CHECK(y[count - 1] == 3);

@@ -110,7 +110,8 @@ TEST_CASE("a plug-in that cannot be used is an error that says why") {
   fails("no_entry", GCCL_ERR_NOT_SUPPORTED, {"libgccl_backend_no_entry.so", "GCCL_Backend_entry_v1"});
   fails("refuses", GCCL_ERR_DEVICE, {"refuses", "there is no such card"});
   fails("junk", GCCL_ERR_SYSTEM, {"junk", "cannot load"});
-  fails("missing", GCCL_ERR_INVALID_ARGUMENT, {"\"missing\"", "GCCL_BACKEND_PATH", "/nowhere/libgccl_backend_missing.so"});
+  fails("missing", GCCL_ERR_INVALID_ARGUMENT,
+        {"\"missing\"", "GCCL_BACKEND_PATH", "/nowhere/libgccl_backend_missing.so"});
   fails("", GCCL_ERR_INVALID_ARGUMENT, {"GCCL_BACKENDS"});
   std::filesystem::remove(junk);
 }

@@ -27,7 +27,8 @@ struct Message {
   std::vector<std::uint8_t> bytes;
   std::uint64_t number;
   bool arrives;
-  Message(std::uint64_t n, std::size_t length, bool receiving) : bytes(length + 1, 0xc3), number(n), arrives(receiving) {
+  Message(std::uint64_t n, std::size_t length, bool receiving)
+      : bytes(length + 1, 0xc3), number(n), arrives(receiving) {
     if (!receiving) write();
   }
   std::uint8_t at(std::size_t i) const { return std::uint8_t(number * 41 + i * 7 + i / 256); }

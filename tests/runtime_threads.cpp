@@ -1,5 +1,5 @@
-// Threads: on communicators of their own, on one together, and as ranks of one process. Meant for ThreadSanitizer, which
-// sees what ranks of one process share; the other builds run it too.
+// Threads: on communicators of their own, on one together, and as ranks of one process. Meant for ThreadSanitizer,
+// which sees what ranks of one process share; the other builds run it too.
 #include <doctest/doctest.h>
 
 #include <atomic>

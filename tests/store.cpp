@@ -148,6 +148,23 @@ TEST_CASE("TCP store: rank 0 may come last") {
   }));
 }
 
+TEST_CASE("TCP store: once all are there, nobody listens any more") {
+  const std::uint16_t port = free_port();
+  std::atomic<int> refused = 0;
+  check_all_ok(in_threads(3, [&](Rank r, std::unique_ptr<Exchange>*) {
+    std::unique_ptr<Exchange> e;
+    if (Status s = tcp(port, 3)(r, &e); !s.ok()) return s;
+    if (Status s = meet(*e, r, 3, 1); !s.ok()) return s;
+    if (r == 1) {
+      const Fd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+      const auto at = SocketAddress::loopback(port);
+      refused += connect(fd.get(), at.data(), at.bytes()) != 0;
+    }
+    return meet(*e, r, 3, 1);
+  }));
+  CHECK(refused == 1);
+}
+
 TEST_CASE("TCP store: who is missing is named on every rank, in the time of the least patient") {
   const std::uint16_t port = free_port();
   const auto begin = Clock::now();
@@ -173,7 +190,8 @@ TEST_CASE("TCP store: a rank that rank 0 never answers says so") {
   REQUIRE(tcp(port, 3)(2, &e).ok());
   const Status s = meet(*e, 2, 3, 1, 200);
   CHECK(s.code() == GCCL_ERR_TIMEOUT);
-  CHECK(has(s.text(), "rank 2: rank 0 of 3 did not answer at tcp://127.0.0.1:" + std::to_string(port) + " within 200 ms"));
+  CHECK(has(s.text(),
+            "rank 2: rank 0 of 3 did not answer at tcp://127.0.0.1:" + std::to_string(port) + " within 200 ms"));
   CHECK(has(s.text(), "Connection refused"));
   Fd silent;  // takes the call and says nothing
   REQUIRE(listen_on(SocketAddress::loopback(port), &silent).ok());
@@ -332,7 +350,8 @@ TEST_CASE("TCP store: strangers who are silent, slow, rude or repeat others do n
   });
   pause_ms(100);
   const auto begin = Clock::now();
-  check_all_ok(in_threads(6, [&](Rank r, std::unique_ptr<Exchange>* e) { return r == 0 ? Status() : tcp(port, 6)(r, e); }));
+  check_all_ok(
+      in_threads(6, [&](Rank r, std::unique_ptr<Exchange>* e) { return r == 0 ? Status() : tcp(port, 6)(r, e); }));
   CHECK(seconds_since(begin) < 2);
   over = true;
   server.join();
@@ -474,4 +493,3 @@ TEST_CASE("file store: no folder, no rights, foreign things in the way") {
   REQUIRE(open_file_store({folder.path / "gccl", 1, 2}, &e).ok());
   CHECK(has(meet(*e, 1, 2, 1, 300).text(), "expected a regular file"));
 }
-

@@ -96,7 +96,8 @@ Step passed(ssize_t n, std::uint64_t* done) {
 
 class Port {
  public:
-  explicit Port(const GCCL_Port_spec& spec) : rank_(spec.rank), channels_(spec.channels), links_(spec.size * (spec.channels + 1)) {
+  explicit Port(const GCCL_Port_spec& spec)
+      : rank_(spec.rank), channels_(spec.channels), links_(spec.size * (spec.channels + 1)) {
     for (std::uint32_t i = 0; i < links_.size(); ++i) links_[i].peer = i / (channels_ + 1);
   }
 
@@ -105,9 +106,11 @@ class Port {
     sockaddr_un name = {};
     name.sun_family = AF_UNIX;
     std::random_device random;
-    std::snprintf(name.sun_path + 1, sizeof name.sun_path - 1, "gccl-sample-%u-%08x%08x", unsigned(::getpid()), random(), random());
+    std::snprintf(name.sun_path + 1, sizeof name.sun_path - 1, "gccl-sample-%u-%08x%08x", unsigned(::getpid()),
+                  random(), random());
     listener_ = Fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    if (listener_.get() < 0 || ::bind(listener_.get(), reinterpret_cast<sockaddr*>(&name), sizeof name) != 0) return false;
+    if (listener_.get() < 0 || ::bind(listener_.get(), reinterpret_cast<sockaddr*>(&name), sizeof name) != 0)
+      return false;
     std::memcpy(address, &name, sizeof name);
     return ::listen(listener_.get(), SOMAXCONN) == 0;
   }
@@ -117,7 +120,8 @@ class Port {
     std::uint32_t below = 0;
     for (std::uint32_t r = 0; r < spec.size; ++r) {
       sockaddr_un name;
-      std::memcpy(&name, static_cast<const std::byte*>(addresses) + std::size_t(r) * GCCL_BACKEND_ADDRESS_BYTES, sizeof name);
+      std::memcpy(&name, static_cast<const std::byte*>(addresses) + std::size_t(r) * GCCL_BACKEND_ADDRESS_BYTES,
+                  sizeof name);
       if (r == rank_ || name.sun_family != AF_UNIX || spec.node[r] != spec.node[rank_]) continue;
       reaches[r] = 1;
       if (r < rank_) ++below;
@@ -141,8 +145,8 @@ class Port {
       // Any process of the machine may call: only our own user's ranks are let in.
       if (s.get() < 0 || ::getsockopt(s.get(), SOL_SOCKET, SO_PEERCRED, &who, &length) != 0 || who.uid != ::geteuid() ||
           ::setsockopt(s.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit) != 0 ||
-          ::recv(s.get(), &hello, sizeof hello, MSG_WAITALL) != sizeof hello || hello.rank >= rank_ || hello.channel > channels_ ||
-          link(hello.rank, hello.channel).socket.get() >= 0)
+          ::recv(s.get(), &hello, sizeof hello, MSG_WAITALL) != sizeof hello || hello.rank >= rank_ ||
+          hello.channel > channels_ || link(hello.rank, hello.channel).socket.get() >= 0)
         continue;
       link(hello.rank, hello.channel).socket = std::move(s);
       --left;
@@ -183,7 +187,8 @@ class Port {
   // From any thread: touches nothing but the sockets, and one small send is never torn.
   void abort(const GCCL_Fault& fault) {
     for (std::uint32_t r = 0; r < links_.size() / (channels_ + 1); ++r)
-      if (const int s = link(r, channels_).socket.get(); s >= 0) static_cast<void>(::send(s, &fault, sizeof fault, MSG_DONTWAIT | MSG_NOSIGNAL));
+      if (const int s = link(r, channels_).socket.get(); s >= 0)
+        static_cast<void>(::send(s, &fault, sizeof fault, MSG_DONTWAIT | MSG_NOSIGNAL));
   }
 
   const GCCL_Fault& fault() const { return fault_; }
@@ -208,9 +213,11 @@ class Port {
     while (t->backend[0] < sizeof header + t->bytes) {
       const std::uint64_t at = t->backend[0];
       const bool in_header = at < sizeof header;
-      const std::byte* const from = in_header ? reinterpret_cast<std::byte*>(&header) + at : static_cast<std::byte*>(t->data) + (at - sizeof header);
+      const std::byte* const from = in_header ? reinterpret_cast<std::byte*>(&header) + at
+                                              : static_cast<std::byte*>(t->data) + (at - sizeof header);
       const std::uint64_t bytes = in_header ? sizeof header - at : t->bytes - (at - sizeof header);
-      if (!usable(l, passed(::send(l.socket.get(), from, bytes, MSG_DONTWAIT | MSG_NOSIGNAL), &t->backend[0]))) return false;
+      if (!usable(l, passed(::send(l.socket.get(), from, bytes, MSG_DONTWAIT | MSG_NOSIGNAL), &t->backend[0])))
+        return false;
     }
     return true;
   }
@@ -218,7 +225,8 @@ class Port {
   bool advance_receive(Link& l, GCCL_Transfer* t) {
     while (t->backend[0] < sizeof(Header)) {
       auto* const to = reinterpret_cast<std::byte*>(&l.header) + t->backend[0];
-      if (!usable(l, passed(::recv(l.socket.get(), to, sizeof(Header) - t->backend[0], MSG_DONTWAIT), &t->backend[0]))) return false;
+      if (!usable(l, passed(::recv(l.socket.get(), to, sizeof(Header) - t->backend[0], MSG_DONTWAIT), &t->backend[0])))
+        return false;
     }
     if (l.header.signature != t->signature || l.header.bytes != t->bytes) {
       t->signature_found = l.header.signature;
@@ -229,7 +237,10 @@ class Port {
     while (t->backend[0] < sizeof(Header) + t->bytes) {
       const std::uint64_t at = t->backend[0] - sizeof(Header);
       if (!t->consume) {
-        if (!usable(l, passed(::recv(l.socket.get(), static_cast<std::byte*>(t->data) + at, t->bytes - at, MSG_DONTWAIT), &t->backend[0]))) return false;
+        if (!usable(l,
+                    passed(::recv(l.socket.get(), static_cast<std::byte*>(t->data) + at, t->bytes - at, MSG_DONTWAIT),
+                           &t->backend[0])))
+          return false;
         continue;
       }
       // Pieces are as long as whole elements fit, so that how much has come tells where the last one begins.
@@ -266,8 +277,8 @@ class Port {
   }
 
   std::uint32_t rank_, channels_;
-  std::vector<Link> links_;     // peer * (channels + 1) + channel; the last one for faults
-  std::vector<Link*> active_;   // with transfers
+  std::vector<Link> links_;    // peer * (channels + 1) + channel; the last one for faults
+  std::vector<Link*> active_;  // with transfers
   Fd listener_;
   GCCL_Fault fault_{};
   unsigned idle_polls_ = 0;
@@ -285,20 +296,23 @@ char the_instance;  // ports share nothing
 const GCCL_Backend kBackend = {
     .abi = GCCL_BACKEND_ABI,
     .name = "sample",
-    .open = [](const GCCL_Backend_environment*, void** instance, char*) {
-      *instance = &the_instance;
-      return GCCL_SUCCESS;
-    },
+    .open =
+        [](const GCCL_Backend_environment*, void** instance, char*) {
+          *instance = &the_instance;
+          return GCCL_SUCCESS;
+        },
     .close = [](void*) {},
-    .open_port = [](void*, const GCCL_Port_spec* spec, void** port, void* address, char* text) {
-      auto made = std::make_unique<Port>(*spec);
-      if (!made->listen(address)) return refused(text, "cannot listen");
-      *port = made.release();
-      return GCCL_SUCCESS;
-    },
-    .connect_port = [](void* port, const GCCL_Port_spec* spec, const void* addresses, std::uint8_t* reaches, char* text) {
-      return port_of(port)->connect(*spec, addresses, reaches) ? GCCL_SUCCESS : refused(text, "cannot connect");
-    },
+    .open_port =
+        [](void*, const GCCL_Port_spec* spec, void** port, void* address, char* text) {
+          auto made = std::make_unique<Port>(*spec);
+          if (!made->listen(address)) return refused(text, "cannot listen");
+          *port = made.release();
+          return GCCL_SUCCESS;
+        },
+    .connect_port =
+        [](void* port, const GCCL_Port_spec* spec, const void* addresses, std::uint8_t* reaches, char* text) {
+          return port_of(port)->connect(*spec, addresses, reaches) ? GCCL_SUCCESS : refused(text, "cannot connect");
+        },
     .port_connected = [](void*) {},
     .close_port = [](void* port) { delete port_of(port); },
     .send = [](void* port, GCCL_Transfer* t) { return port_of(port)->send(t); },

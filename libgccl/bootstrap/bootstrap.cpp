@@ -61,7 +61,9 @@ Status default_store(const Environment& environment, const Identity& identity, s
   const Launcher* launcher = identity.launcher;
   const std::string ranks = "the job has " + std::to_string(identity.size) + " ranks";
   if (!launcher || launcher->kind == Launcher::Kind::gccl)
-    return invalid(ranks + " and no place to meet: set GCCL_STORE to \"tcp://HOST:PORT\" (rank 0 listens there) or \"file:///PATH\"");
+    return invalid(
+        ranks +
+        " and no place to meet: set GCCL_STORE to \"tcp://HOST:PORT\" (rank 0 listens there) or \"file:///PATH\"");
   if (launcher->kind == Launcher::Kind::torchrun) {
     HostPort at;
     if (Status s = torchrun_store(environment, identity.machines, &at); !s.ok()) return s;
@@ -82,7 +84,8 @@ Status open_store(const std::string& url, const Start& start, std::unique_ptr<Ex
   const std::string wrong = "the store is \"" + url + "\", expected \"tcp://HOST:PORT\" or \"file:///PATH\"";
   if (url.starts_with(kTcp)) {
     HostPort at;
-    if (Status s = parse_host_port(std::string_view(url).substr(kTcp.size()), &at); !s.ok()) return invalid(wrong + ": " + s.text());
+    if (Status s = parse_host_port(std::string_view(url).substr(kTcp.size()), &at); !s.ok())
+      return invalid(wrong + ": " + s.text());
     if (at.port == 0) return invalid(wrong + ": all ranks must know the port, 1 to 65535");
     return open_tcp_store({at, start.rank, start.size, start.secret, start.start_timeout_ms}, out);
   }

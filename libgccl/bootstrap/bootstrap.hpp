@@ -35,10 +35,10 @@ struct Start {
   std::unique_ptr<Exchange> exchange;
 };
 
-// Resolves a configuration against the environment (docs/start.md names the variables) and opens the place where the ranks
-// meet; the first all_gather is what waits for the others. `rank` >= 0 overrides the configuration's, whose struct_bytes
-// is not looked at. GCCL_ERR_INVALID_ARGUMENT when the environment contradicts itself or misses something, naming the
-// variable; GCCL_ERR_SYSTEM when rank 0 cannot listen. Any thread; several may begin at once.
+// Resolves a configuration against the environment (docs/start.md names the variables) and opens the place where the
+// ranks meet; the first all_gather is what waits for the others. `rank` >= 0 overrides the configuration's, whose
+// struct_bytes is not looked at. GCCL_ERR_INVALID_ARGUMENT when the environment contradicts itself or misses something,
+// naming the variable; GCCL_ERR_SYSTEM when rank 0 cannot listen. Any thread; several may begin at once.
 Status begin(const GCCL_Config* config, int rank, Start* out);
 
 }  // namespace gccl

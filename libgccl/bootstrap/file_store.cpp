@@ -8,8 +8,8 @@
 #include <array>
 #include <cassert>
 #include <cctype>
-#include <charconv>
 #include <cerrno>
+#include <charconv>
 #include <filesystem>
 #include <functional>
 #include <set>
@@ -120,7 +120,8 @@ class Server final : public Files {
   static bool is_of_a_job(const std::string& name) {
     const std::size_t digits = 2 * sizeof(Token);
     return name.size() > digits && name[digits] == '.' &&
-           std::all_of(name.begin(), name.begin() + std::ptrdiff_t(digits), [](unsigned char c) { return std::isxdigit(c); });
+           std::all_of(name.begin(), name.begin() + std::ptrdiff_t(digits),
+                       [](unsigned char c) { return std::isxdigit(c); });
   }
 
   Status round(std::span<const std::byte> mine, std::vector<std::byte>* all, std::int64_t timeout_ms) override {
@@ -176,7 +177,8 @@ class Server final : public Files {
     return write_store_file(path("job"), job.bytes());
   }
 
-  Status collect(const std::set<std::string>& there, std::vector<std::byte>* all, std::size_t each, Deadline* deadline) {
+  Status collect(const std::set<std::string>& there, std::vector<std::byte>* all, std::size_t each,
+                 Deadline* deadline) {
     for (Rank r = 1; r < store_.size; ++r) {
       const std::string name = round_name(std::to_string(r));
       if (arrived_[r] || !there.contains(name)) continue;
@@ -237,11 +239,13 @@ class Client final : public Files {
       if (Status s = meet(deadline, timeout_ms); !s.ok()) return s;
     contribution_ = path(round_name(std::to_string(store_.rank)));
     const Contribution contribution{timeout_ms, deadline.left_ms(), mine.size()};
-    if (Status s = write_store_file(contribution_, BytesOut().raw(contribution.head()).raw(mine).take()); !s.ok()) return s;
+    if (Status s = write_store_file(contribution_, BytesOut().raw(contribution.head()).raw(mine).take()); !s.ok())
+      return s;
     const std::uint64_t data_bytes = std::uint64_t(mine.size()) * store_.size;
     std::vector<std::byte> bytes;
-    if (Status s = await(round_name("all"), Answer::kHeadBytes + std::max<std::size_t>(data_bytes, Answer::kTextBytesMax),
-                         Deadline::in_ms(deadline.left_ms() + kGraceMs), timeout_ms, &bytes, [](auto&) { return true; });
+    if (Status s =
+            await(round_name("all"), Answer::kHeadBytes + std::max<std::size_t>(data_bytes, Answer::kTextBytesMax),
+                  Deadline::in_ms(deadline.left_ms() + kGraceMs), timeout_ms, &bytes, [](auto&) { return true; });
         !s.ok())
       return s;
     remove_store_file(contribution_);
@@ -262,7 +266,8 @@ class Client final : public Files {
   Status meet(Deadline deadline, std::int64_t timeout_ms) {
     const Token token = new_token();
     said_hello_ = true;
-    if (Status s = write_store_file(path(hello_name(store_.rank)), BytesOut().raw(kHello).u32(store_.size).raw(token).take());
+    if (Status s =
+            write_store_file(path(hello_name(store_.rank)), BytesOut().raw(kHello).u32(store_.size).raw(token).take());
         !s.ok())
       return s;
     const std::size_t job_bytes = kJob.size() + 4 + sizeof(Token) * (1 + std::size_t(store_.size));
@@ -292,7 +297,8 @@ class Client final : public Files {
       if (Status s = read_store_file(path(name), bytes_max, bytes, &found); !s.ok()) return s;
       if (found && wanted(*bytes)) return {};
       if (deadline.passed()) return late(timeout_ms);
-      const Fd look(open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));  // makes network file systems look again
+      const Fd look(
+          open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));  // makes network file systems look again
     }
   }
 

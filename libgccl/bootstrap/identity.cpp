@@ -16,12 +16,30 @@ using Kind = Launcher::Kind;
 constexpr Launcher kLaunchers[] = {
     {Kind::gccl, "GCCL", "GCCL_RANK", {"GCCL_SIZE"}, "GCCL_LOCAL_RANK", "GCCL_LOCAL_SIZE", {}, false},
     {Kind::torchrun, "torchrun", "RANK", {"WORLD_SIZE"}, "LOCAL_RANK", "LOCAL_WORLD_SIZE", {}, false},
-    {Kind::openmpi, "Open MPI", "OMPI_COMM_WORLD_RANK", {"OMPI_COMM_WORLD_SIZE"}, "OMPI_COMM_WORLD_LOCAL_RANK",
-     "OMPI_COMM_WORLD_LOCAL_SIZE", {}, false},
-    {Kind::pmix, "PMIx", "PMIX_RANK", {"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS", "PMI_SIZE"}, nullptr, nullptr,
-     {"SLURM_STEP_NUM_NODES", "SLURM_NNODES"}, true},
-    {Kind::slurm, "SLURM", "SLURM_PROCID", {"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"}, "SLURM_LOCALID", nullptr,
-     {"SLURM_STEP_NUM_NODES", "SLURM_NNODES"}, true},
+    {Kind::openmpi,
+     "Open MPI",
+     "OMPI_COMM_WORLD_RANK",
+     {"OMPI_COMM_WORLD_SIZE"},
+     "OMPI_COMM_WORLD_LOCAL_RANK",
+     "OMPI_COMM_WORLD_LOCAL_SIZE",
+     {},
+     false},
+    {Kind::pmix,
+     "PMIx",
+     "PMIX_RANK",
+     {"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS", "PMI_SIZE"},
+     nullptr,
+     nullptr,
+     {"SLURM_STEP_NUM_NODES", "SLURM_NNODES"},
+     true},
+    {Kind::slurm,
+     "SLURM",
+     "SLURM_PROCID",
+     {"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"},
+     "SLURM_LOCALID",
+     nullptr,
+     {"SLURM_STEP_NUM_NODES", "SLURM_NNODES"},
+     true},
     {Kind::pmi, "PMI", "PMI_RANK", {"PMI_SIZE"}, "MPI_LOCALRANKID", "MPI_LOCALNRANKS", {}, false},
 };
 
@@ -60,12 +78,12 @@ Status ask(const Environment& environment, const Launcher& launcher, Told* told)
                    told->size_name + ", which is " + std::to_string(told->size));
   const std::int64_t local_end = told->local_size >= 0 ? told->local_size : told->size;
   if (local_end >= 0 && told->local_rank >= local_end)
-    return invalid(std::string(launcher.local_rank) + " is " + std::to_string(told->local_rank) + ", expected less than " +
-                   (told->local_size >= 0 ? launcher.local_size : told->size_name) + ", which is " +
-                   std::to_string(local_end));
+    return invalid(std::string(launcher.local_rank) + " is " + std::to_string(told->local_rank) +
+                   ", expected less than " + (told->local_size >= 0 ? launcher.local_size : told->size_name) +
+                   ", which is " + std::to_string(local_end));
   if (told->size >= 0 && told->local_size > told->size)
-    return invalid(std::string(launcher.local_size) + " is " + std::to_string(told->local_size) + ", expected at most " +
-                   told->size_name + ", which is " + std::to_string(told->size));
+    return invalid(std::string(launcher.local_size) + " is " + std::to_string(told->local_size) +
+                   ", expected at most " + told->size_name + ", which is " + std::to_string(told->size));
   return {};
 }
 
@@ -92,8 +110,8 @@ Status identify(const Environment& environment, int rank, int size, Identity* ou
     return invalid("the rank is " + std::to_string(rank) + ", expected 0 to " +
                    (size != -1 ? std::to_string(size - 1) : "size - 1") + ", or -1 to take it from the environment");
   *out = {};
-  Told first;                            // of the first launcher that launched this process
-  std::int64_t told_size = -1;           // the first size that anybody tells
+  Told first;                   // of the first launcher that launched this process
+  std::int64_t told_size = -1;  // the first size that anybody tells
   const char* told_size_name = nullptr;
   for (const Launcher& launcher : kLaunchers) {
     Told told;
@@ -115,7 +133,8 @@ Status identify(const Environment& environment, int rank, int size, Identity* ou
 
   if (size == -1) {
     if (told_size < 0)
-      return invalid("the rank is given as " + std::to_string(rank) + " and the size is not: set GCCL_Config.size or GCCL_SIZE");
+      return invalid("the rank is given as " + std::to_string(rank) +
+                     " and the size is not: set GCCL_Config.size or GCCL_SIZE");
     if (rank >= told_size)
       return invalid("the rank is given as " + std::to_string(rank) + ", expected less than " + told_size_name +
                      ", which is " + std::to_string(told_size));
@@ -128,7 +147,8 @@ Status identify(const Environment& environment, int rank, int size, Identity* ou
   }
   if (rank == -1) {
     if (!out->launcher && size > 1)
-      return invalid("the size is given as " + std::to_string(size) + " and the rank is not: set GCCL_Config.rank or GCCL_RANK");
+      return invalid("the size is given as " + std::to_string(size) +
+                     " and the rank is not: set GCCL_Config.rank or GCCL_RANK");
     if (first.rank >= std::int64_t(out->size))
       return invalid(std::string(out->launcher->rank) + " is " + std::to_string(first.rank) +
                      ", expected less than the size, which is given as " + std::to_string(size));

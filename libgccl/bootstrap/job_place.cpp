@@ -100,9 +100,10 @@ Status job_prefix(const Environment& environment, const Launcher& launcher, std:
   for (const char* candidate : {environment("XDG_RUNTIME_DIR"), "/dev/shm", "/tmp"})
     if (base.empty() && candidate && *candidate == '/' && access(candidate, W_OK | X_OK) == 0) base = candidate;
   if (base.empty())
-    return Status::error("no folder for the ranks to meet in: neither XDG_RUNTIME_DIR nor /dev/shm nor /tmp can be written "
-                         "to; set GCCL_STORE",
-                         GCCL_ERR_INVALID_ARGUMENT);
+    return Status::error(
+        "no folder for the ranks to meet in: neither XDG_RUNTIME_DIR nor /dev/shm nor /tmp can be written "
+        "to; set GCCL_STORE",
+        GCCL_ERR_INVALID_ARGUMENT);
   const std::string folder = base + "/gccl-" + std::to_string(geteuid());
   if (Status s = private_folder(folder); !s.ok()) return s;
   std::uint64_t hash = 0;

@@ -28,7 +28,8 @@ Status read_secret_file(const std::string& path, std::string* secret) {
   if (fstat(fd.get(), &about) != 0) return invalid(std::generic_category().message(errno));
   if (!S_ISREG(about.st_mode)) return invalid("expected a regular file");
   if (about.st_uid != geteuid() && about.st_uid != 0)
-    return invalid("belongs to user " + std::to_string(about.st_uid) + ", expected " + std::to_string(geteuid()) + " or root");
+    return invalid("belongs to user " + std::to_string(about.st_uid) + ", expected " + std::to_string(geteuid()) +
+                   " or root");
   if (about.st_mode & 077) return invalid("others than its owner have access to it: chmod 600 " + path);
   char buffer[kSecretBytesMax + 3];
   std::size_t bytes = 0;

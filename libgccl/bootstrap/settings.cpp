@@ -65,7 +65,8 @@ Status read_timeout(std::int64_t configured, const Environment& environment, std
   if (configured == -2 && !text) return {};
   const std::string name = configured == -2 ? "GCCL_TIMEOUT_MS" : "GCCL_Config.timeout_ms";
   const std::string value = configured == -2 ? text : std::to_string(configured);
-  if (!parse_number(name, value, -1, kMsMax, out).ok() || *out == 0) return invalid(name + " is \"" + value + "\"" + expected);
+  if (!parse_number(name, value, -1, kMsMax, out).ok() || *out == 0)
+    return invalid(name + " is \"" + value + "\"" + expected);
   return {};
 }
 
@@ -105,7 +106,8 @@ Status read_settings(const GCCL_Config& config, const Environment& environment, 
     return s;
   std::int64_t progress_thread = 0;
   if (config.progress_thread < -1 || config.progress_thread > 1)
-    return invalid("GCCL_Config.progress_thread is " + std::to_string(config.progress_thread) + ", expected 0, 1 or -1");
+    return invalid("GCCL_Config.progress_thread is " + std::to_string(config.progress_thread) +
+                   ", expected 0, 1 or -1");
   if (Status s = read_number(environment, "GCCL_PROGRESS_THREAD", 0, 1, &progress_thread, &found); !s.ok()) return s;
   out->progress_thread = config.progress_thread == -1 ? progress_thread == 1 : config.progress_thread == 1;
   return {};

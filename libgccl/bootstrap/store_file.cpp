@@ -39,11 +39,13 @@ Status read_store_file(const std::string& path, std::size_t bytes_max, std::vect
   if (fstat(fd.get(), &about) != 0) return errno == ESTALE ? Status() : system_error("cannot read " + path, errno);
   if (!S_ISREG(about.st_mode)) return Status::error(path + ": expected a regular file", GCCL_ERR_SYSTEM);
   if (about.st_uid != geteuid())
-    return Status::error(path + " belongs to user " + std::to_string(about.st_uid) + ", expected " + std::to_string(geteuid()),
-                         GCCL_ERR_SYSTEM);
+    return Status::error(
+        path + " belongs to user " + std::to_string(about.st_uid) + ", expected " + std::to_string(geteuid()),
+        GCCL_ERR_SYSTEM);
   if (std::size_t(about.st_size) > bytes_max)
-    return Status::error(path + " has " + std::to_string(about.st_size) + " bytes, expected at most " + std::to_string(bytes_max),
-                         GCCL_ERR_SYSTEM);
+    return Status::error(
+        path + " has " + std::to_string(about.st_size) + " bytes, expected at most " + std::to_string(bytes_max),
+        GCCL_ERR_SYSTEM);
   bytes->resize(std::size_t(about.st_size));
   for (std::size_t done = 0; done < bytes->size();) {
     const ssize_t n = read(fd.get(), bytes->data() + done, bytes->size() - done);

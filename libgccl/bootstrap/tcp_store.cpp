@@ -12,7 +12,9 @@ std::string text_of(const HostPort& at) {
   return "tcp://" + (v6 ? "[" + at.host + "]" : at.host) + ":" + std::to_string(at.port);
 }
 
-std::vector<std::byte> tcp_store_hello(Rank rank, Rank size) { return BytesOut().raw(kHello).u32(size).u32(rank).take(); }
+std::vector<std::byte> tcp_store_hello(Rank rank, Rank size) {
+  return BytesOut().raw(kHello).u32(size).u32(rank).take();
+}
 
 Status parse_tcp_store_hello(std::span<const std::byte> hello, Rank size, Rank* rank) {
   const auto wrong = [](std::string text) { return Status::error(std::move(text), GCCL_ERR_INVALID_ARGUMENT); };
@@ -31,10 +33,11 @@ Status parse_tcp_store_hello(std::span<const std::byte> hello, Rank size, Rank* 
 
 Status check_reach(const TcpStore& store, const SocketAddress& address) {
   if (!store.secret.empty() || address.is_loopback()) return {};
-  return Status::error("the store " + text_of(store.at) + " (" + address.host() +
-                           ") is reached from other machines, which takes a secret: set GCCL_SECRET or GCCL_SECRET_FILE "
-                           "for every rank, or use 127.0.0.1 when all ranks are on one machine",
-                       GCCL_ERR_INVALID_ARGUMENT);
+  return Status::error(
+      "the store " + text_of(store.at) + " (" + address.host() +
+          ") is reached from other machines, which takes a secret: set GCCL_SECRET or GCCL_SECRET_FILE "
+          "for every rank, or use 127.0.0.1 when all ranks are on one machine",
+      GCCL_ERR_INVALID_ARGUMENT);
 }
 
 Status open_tcp_store(const TcpStore& store, std::unique_ptr<Exchange>* out) {

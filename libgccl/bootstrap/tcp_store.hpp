@@ -18,12 +18,12 @@ struct TcpStore {
 };
 
 // Rank 0: listens from now on; a port still in use is tried again for five seconds. Others: call in their first
-// all_gather, again and again until rank 0 answers. GCCL_ERR_INVALID_ARGUMENT when the address is more than loopback and
-// there is no secret.
+// all_gather, again and again until rank 0 answers. GCCL_ERR_INVALID_ARGUMENT when the address is more than loopback
+// and there is no secret.
 Status open_tcp_store(const TcpStore& store, std::unique_ptr<Exchange>* out);
 
-// The two halves of open_tcp_store. A server serves store.size - 1 callers in one loop inside all_gather, needs no thread,
-// and stops listening once all of them are there.
+// The two halves of open_tcp_store. A server serves store.size - 1 callers in one loop inside all_gather, needs no
+// thread, and stops listening once all of them are there.
 Status open_tcp_store_server(const TcpStore& store, std::unique_ptr<Exchange>* out);
 std::unique_ptr<Exchange> make_tcp_store_client(const TcpStore& store);
 

@@ -55,8 +55,9 @@ class Client : public Exchange {
     if (Status s = read_all(head, patience, timeout_ms); !s.ok()) return s;
     Answer answer;
     if (!Answer::parse(head, std::uint64_t(mine.size()) * store_.size, &answer))
-      return Status::error(me() + ": rank 0's answer from " + text_of(store_.at) + " makes no sense: is it the same release?",
-                           GCCL_ERR_REMOTE);
+      return Status::error(
+          me() + ": rank 0's answer from " + text_of(store_.at) + " makes no sense: is it the same release?",
+          GCCL_ERR_REMOTE);
     std::vector<std::byte> data(answer.bytes);
     if (Status s = read_all(data, patience, timeout_ms); !s.ok()) return s;
     if (answer.code != 0) return Status::error(to_text(data), int(answer.code));
@@ -80,8 +81,8 @@ class Client : public Exchange {
       }
       std::this_thread::sleep_for(std::chrono::milliseconds(std::min<std::int64_t>(pause_ms, deadline.left_ms())));
     }
-    return Status::error(me() + ": rank 0 of " + std::to_string(store_.size) + " did not answer at " + text_of(store_.at) +
-                             " within " + duration_text(timeout_ms) + " (" + last +
+    return Status::error(me() + ": rank 0 of " + std::to_string(store_.size) + " did not answer at " +
+                             text_of(store_.at) + " within " + duration_text(timeout_ms) + " (" + last +
                              "): has it started, is this its address, and does nothing block the port?",
                          GCCL_ERR_TIMEOUT);
   }
@@ -102,7 +103,8 @@ class Client : public Exchange {
         *again = handshake.disconnected();
         std::string text = me() + ": the store at " + address.text() + ": " + handshake.error();
         if (!handshake.unauthenticated()) return Status::error(text, *again ? GCCL_ERR_PEER_LOST : GCCL_ERR_REMOTE);
-        return Status::error(text + ": set the same GCCL_SECRET or GCCL_SECRET_FILE for every rank", GCCL_ERR_AUTHENTICATION);
+        return Status::error(text + ": set the same GCCL_SECRET or GCCL_SECRET_FILE for every rank",
+                             GCCL_ERR_AUTHENTICATION);
       }
       if (!wait_for(fd.get(), state == Handshake::State::wants_read ? POLLIN : POLLOUT, deadline))
         return Status::error(address.text() + ": connected, but it does not answer", GCCL_ERR_TIMEOUT);

@@ -45,7 +45,10 @@ struct Member {
 class Server : public Exchange {
  public:
   Server(const TcpStore& store, Fd listener)
-      : store_(store), listener_(std::move(listener)), log_("rank 0, store " + text_of(store.at)), members_(store.size) {}
+      : store_(store),
+        listener_(std::move(listener)),
+        log_("rank 0, store " + text_of(store.at)),
+        members_(store.size) {}
 
   Status all_gather(std::span<const std::byte> mine, std::vector<std::byte>* all, std::int64_t timeout_ms) override {
     if (!broken_.ok()) return broken_;
@@ -199,7 +202,8 @@ class Server : public Exchange {
         if (!Contribution::parse(m.head, &c) || c.bytes != bytes_) {
           // Told when all have come, so that all hear it.
           mismatch_ = Status::error("rank " + std::to_string(rank) + " contributed " + std::to_string(c.bytes) +
-                                        " bytes while rank 0 contributes " + std::to_string(bytes_) + ": is it the same release?",
+                                        " bytes while rank 0 contributes " + std::to_string(bytes_) +
+                                        ": is it the same release?",
                                     GCCL_ERR_MISMATCH);
           m.arrived = true;
           ++arrived_;
@@ -243,7 +247,8 @@ class Server : public Exchange {
         }
       }
       if (polled_.empty()) return failure;
-      if (deadline.passed()) return Status::error("some ranks do not read what the others contributed", GCCL_ERR_TIMEOUT);
+      if (deadline.passed())
+        return Status::error("some ranks do not read what the others contributed", GCCL_ERR_TIMEOUT);
       if (poll(polled_.data(), polled_.size(), deadline.poll_ms()) < 0 && errno != EINTR && errno != EAGAIN)
         return system_error("rank 0, store: poll", errno);
     }

@@ -79,7 +79,8 @@ bool Communicator::quick(const Key& key, const void* input, void* output, bool* 
   Repeat& r = repeats_[key.kind];
   lock_.lock();
   // What is under way, broken or checked goes the long way.
-  if (!(r.key == key) || active_.load(std::memory_order_relaxed) != 0) {
+  if (!(r.key == key) || active_.load(std::memory_order_relaxed) != 0 ||
+      abort_asked_.load(std::memory_order_relaxed)) {
     lock_.unlock();
     return false;
   }
@@ -121,6 +122,7 @@ bool Communicator::quick(const Key& key, const void* input, void* output, bool* 
 Status Communicator::finish_quick(const Key& key) {
   std::unique_lock lock(lock_, std::adopt_lock);
   Repeat& r = repeats_[key.kind];
+  ++metrics_.plans_reused;
   Work work;
   work.what = r.work.what;
   work.elements = r.work.elements;
@@ -151,7 +153,7 @@ Status Communicator::run_on(Work&& work, const Replay& replay, std::shared_ptr<P
 
 Status Communicator::run(Work&& work, const Key* key) {
   std::unique_lock lock(lock_);
-  if (broken_.ok() && queue_.empty() && !work.what.point_to_point() && !work.lengths && !world_->check) {
+  if (broken_.ok() && !abort_asked_.load(std::memory_order_relaxed) && queue_.empty() && !work.what.point_to_point() && !work.lengths && !world_->check) {
     const std::shared_ptr<Plan> plan = plan_of(work);
     if (plan->program) {
       work.what.sequence = ++sequence_;

@@ -96,6 +96,7 @@ class Communicator {
   class OverParent;  // an Exchange over this communicator
   Communicator() = default;
 
+  Status split(int color, int key, std::span<const int> listed, std::unique_ptr<Communicator>* out);
   // All of these with the lock held.
   std::shared_ptr<Plan>& plan_of(const Work& work);
   std::shared_ptr<Plan> plan_for(const Work& work);

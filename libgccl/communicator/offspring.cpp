@@ -39,16 +39,33 @@ class Communicator::OverParent : public Exchange {
 };
 
 Status Communicator::split(int color, int key, std::unique_ptr<Communicator>* out) {
+  return split(color, key, {}, out);
+}
+
+Status Communicator::split(int color, int key, std::span<const int> listed, std::unique_ptr<Communicator>* out) {
   struct Choice {
     std::int32_t color, key;
+    std::uint64_t listed, list;  // how many ranks the caller lists, and which
   };
-  const Choice mine{color < 0 ? -1 : color, key};
+  Choice mine{color < 0 ? -1 : color, key, listed.size(), 0};
+  for (const int rank : listed) mine.list = (mine.list ^ std::uint64_t(rank + 1)) * 0x9e3779b97f4a7c15;
   OverParent exchange(*this);
   std::vector<std::byte> all;
   Status s = exchange.all_gather({reinterpret_cast<const std::byte*>(&mine), sizeof mine}, &all, -1);
   if (!s.ok()) return s;
   std::vector<Choice> choices(size());
   std::memcpy(choices.data(), all.data(), all.size());
+  // Every rank sees all lists, and so comes to the same answer.
+  const auto members = std::uint64_t(std::count_if(choices.begin(), choices.end(), [](Choice c) { return c.color >= 0; }));
+  const auto lister = std::find_if(choices.begin(), choices.end(), [](Choice c) { return c.listed > 0; });
+  for (const Choice& c : choices)
+    if (lister != choices.end() && (c.color >= 0 || c.listed > 0) &&
+        (c.listed != members || c.listed != lister->listed || c.list != lister->list))
+      return Status::error("rank " + std::to_string(&c - choices.data()) + " lists " + std::to_string(c.listed) +
+                               " ranks, rank " + std::to_string(lister - choices.begin()) + " lists " +
+                               std::to_string(lister->listed) + ", and " + std::to_string(members) +
+                               " find themselves in a list: expected the same list on all of them",
+                           GCCL_ERR_MISMATCH);
 
   std::vector<Rank> ranks;
   for (Rank r = 0; r < size(); ++r)
@@ -90,7 +107,7 @@ Status Communicator::create(std::span<const int> ranks, std::unique_ptr<Communic
                              GCCL_ERR_INVALID_ARGUMENT);
     if (Rank(ranks[i]) == rank()) key = int(i);
   }
-  return split(key < 0 ? -1 : 0, key, out);
+  return split(key < 0 ? -1 : 0, key, ranks, out);
 }
 
 }  // namespace gccl

@@ -10,6 +10,7 @@ Status Communicator::start(Work&& work, Operation** out) {
   auto op = std::make_unique<Operation>(*this);
   op->work = std::move(work);
   std::unique_lock lock(lock_);
+  if (abort_asked_.load(std::memory_order_relaxed)) move();
   if (!broken_.ok()) return broken_;
   GCCL_Call_metrics& m = metrics_.calls[op->work.what.kind];
   op->started_ns = now_ns();

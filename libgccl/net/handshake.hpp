@@ -11,8 +11,8 @@ namespace gccl {
 
 // Mutual challenge and response with HMAC-SHA256 over a connected non-blocking socket (handshake_protocol.hpp has the
 // frames). The dialling side sends a hello of at most kHelloBytesMax bytes, authenticated too, that tells the accepting
-// side what the connection is for. Without a secret the same exchange happens with an empty one. Every frame is bounded;
-// whatever else arrives ends in `failed`. How long a peer may take is the caller's to decide.
+// side what the connection is for. Without a secret the same exchange happens with an empty one. Every frame is
+// bounded; whatever else arrives ends in `failed`. How long a peer may take is the caller's to decide.
 class Handshake {
  public:
   static constexpr std::size_t kHelloBytesMax = 512;
@@ -28,8 +28,8 @@ class Handshake {
   State advance(int fd);
   // After done, accepting side: what the dialling side wants.
   const std::vector<std::byte>& hello() const;
-  // After failed: in words, such as "the peer does not know the secret". True in the second when it is that; in the third
-  // when the connection ended before the handshake did, so that dialling again may help.
+  // After failed: in words, such as "the peer does not know the secret". True in the second when it is that; in the
+  // third when the connection ended before the handshake did, so that dialling again may help.
   const std::string& error() const;
   bool unauthenticated() const;
   bool disconnected() const;

@@ -121,7 +121,8 @@ void HandshakeProtocol::on_challenge() {
 void HandshakeProtocol::on_proof() {
   const std::size_t hello_bytes = BytesIn(input_).u16();
   if (stage_ == Stage::proof_length) {
-    if (hello_bytes > kHelloBytesMax) return fail("not a GCCL handshake: a hello of " + std::to_string(hello_bytes) + " bytes");
+    if (hello_bytes > kHelloBytesMax)
+      return fail("not a GCCL handshake: a hello of " + std::to_string(hello_bytes) + " bytes");
     stage_ = Stage::proof;
     frame_bytes_ += hello_bytes + kMacBytes;
     return;
@@ -153,7 +154,8 @@ HandshakeProtocol::Mac HandshakeProtocol::proof_of(std::string_view role) const 
   const auto text = BytesOut().raw(role).raw(transcript_).take();
   Mac mac;
   unsigned bytes = 0;
-  const auto* ok = HMAC(EVP_sha256(), key_.data(), int(key_.size()), chars(text.data()), text.size(), chars(mac.data()), &bytes);
+  const auto* ok =
+      HMAC(EVP_sha256(), key_.data(), int(key_.size()), chars(text.data()), text.size(), chars(mac.data()), &bytes);
   assert(ok && bytes == kMacBytes);
   return mac;
 }

@@ -59,7 +59,8 @@ Status parse_host_port(std::string_view text, HostPort* out) {
     const std::size_t colon = text.rfind(':');
     if (colon == text.npos) return invalid(found + "expected \"HOST:PORT\", the port is missing");
     host = text.substr(0, colon), port = text.substr(colon + 1);
-    if (host.find(':') != host.npos) return invalid(found + "expected an IPv6 address in brackets, as in \"[::1]:29500\"");
+    if (host.find(':') != host.npos)
+      return invalid(found + "expected an IPv6 address in brackets, as in \"[::1]:29500\"");
   }
   if (host.empty()) return invalid(found + "expected \"HOST:PORT\", the host is missing");
   std::uint16_t number = 0;
@@ -199,7 +200,8 @@ Status resolve(const std::string& host, std::uint16_t port, std::vector<SocketAd
   hints.ai_socktype = SOCK_STREAM;
   const int error = getaddrinfo(host.c_str(), nullptr, &hints, &list);
   if (error != 0)
-    return Status::error("host \"" + host + "\": " + (error == EAI_SYSTEM ? std::generic_category().message(errno) : gai_strerror(error)),
+    return Status::error("host \"" + host + "\": " +
+                             (error == EAI_SYSTEM ? std::generic_category().message(errno) : gai_strerror(error)),
                          GCCL_ERR_SYSTEM);
   out->clear();
   for (const addrinfo* i = list; i; i = i->ai_next)
@@ -233,11 +235,13 @@ Status listening_address(const std::string& wanted, bool have_secret, SocketAddr
   if (!out->valid()) {
     const auto of_interface = interface_addresses(wanted);
     if (of_interface.empty())
-      return invalid("\"" + wanted + "\": expected an IP address, or the name of a network interface that is up and has one");
+      return invalid("\"" + wanted +
+                     "\": expected an IP address, or the name of a network interface that is up and has one");
     *out = of_interface[0];
   }
   if (!have_secret && !out->is_loopback())
-    return invalid("\"" + wanted + "\" is reached from other machines, which takes a secret: set GCCL_SECRET or "
+    return invalid("\"" + wanted +
+                   "\" is reached from other machines, which takes a secret: set GCCL_SECRET or "
                    "GCCL_SECRET_FILE, or use 127.0.0.1");
   return {};
 }
@@ -247,8 +251,7 @@ Status listen_on(const SocketAddress& address, Fd* out) {
   if (Status s = new_socket(address.family(), &fd); !s.ok()) return s;
   const int yes = 1, no = 0;
   setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-  if (address.family() == AF_INET6 && address.is_any())
-    setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no);
+  if (address.family() == AF_INET6 && address.is_any()) setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no);
   if (bind(fd.get(), address.data(), address.bytes()) != 0 || listen(fd.get(), 65535) != 0)
     return system_error("cannot listen on " + address.text(), errno);
   *out = std::move(fd);
@@ -309,7 +312,8 @@ Status dialled(int fd, const SocketAddress& address) {
 
 Status set_nodelay(int fd) {
   const int yes = 1;
-  return setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes) == 0 ? Status() : system_error("TCP_NODELAY", errno);
+  return setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes) == 0 ? Status()
+                                                                         : system_error("TCP_NODELAY", errno);
 }
 
 void allow_descriptors(std::size_t count) {

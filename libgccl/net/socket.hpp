@@ -69,7 +69,8 @@ class SocketAddress {
   // The two ends of a connected or listening socket; invalid when it has none.
   static SocketAddress local_end(int fd);
   static SocketAddress remote_end(int fd);
-  // Any bytes: what is not an address gives an invalid one. An IPv6 scope only means something on the machine it is from.
+  // Any bytes: what is not an address gives an invalid one. An IPv6 scope only means something on the machine it is
+  // from.
   static SocketAddress from_wire(const Wire& wire);
   Wire wire() const;
 
@@ -108,8 +109,8 @@ Status listening_address(const std::string& wanted, bool have_secret, SocketAddr
 // IPv4 too. The queue is as long as the system allows: a whole job may call at once.
 Status listen_on(const SocketAddress& address, Fd* out);
 
-// Takes one waiting connection from a listener, TCP_NODELAY set. Success without one: *out is empty. A connection that died
-// in the queue is passed over.
+// Takes one waiting connection from a listener, TCP_NODELAY set. Success without one: *out is empty. A connection that
+// died in the queue is passed over.
 Status accept_from(int listener, Fd* out, SocketAddress* peer);
 
 // Begins to connect, with TCP_NODELAY. When the socket becomes writable, dialled() says what came of it.

@@ -1,4 +1,5 @@
-// Collectives that move data, against MPI's own: the whole memory must be the same afterwards, gaps and guards included.
+// Collectives that move data, against MPI's own: the whole memory must be the same afterwards, gaps and guards
+// included.
 #include <doctest/doctest.h>
 
 #include "tests/pmpi/support.hpp"
@@ -26,12 +27,14 @@ struct Movement {
 };
 
 #define SIX a.send, a.send_count, a.send_type, a.recv, a.recv_count, a.recv_type
-#define VECTORS a.send, a.send_counts.data(), a.send_displs.data(), a.send_type, a.recv, a.recv_counts.data(), \
-                a.recv_displs.data(), a.recv_type
-#define VECTORS_W a.send, a.send_counts.data(), a.send_displs.data(), a.send_types.data(), a.recv, \
-                  a.recv_counts.data(), a.recv_displs.data(), a.recv_types.data()
-#define FORMS(NAME, INAME, ...)                                                      \
-  [](Arguments& a) { return MPI_##NAME(__VA_ARGS__, a.comm); },                      \
+#define VECTORS                                                                                                        \
+  a.send, a.send_counts.data(), a.send_displs.data(), a.send_type, a.recv, a.recv_counts.data(), a.recv_displs.data(), \
+      a.recv_type
+#define VECTORS_W                                                                                        \
+  a.send, a.send_counts.data(), a.send_displs.data(), a.send_types.data(), a.recv, a.recv_counts.data(), \
+      a.recv_displs.data(), a.recv_types.data()
+#define FORMS(NAME, INAME, ...)                                                         \
+  [](Arguments& a) { return MPI_##NAME(__VA_ARGS__, a.comm); },                         \
       [](Arguments& a, MPI_Request* r) { return MPI_##INAME(__VA_ARGS__, a.comm, r); }, \
       [](Arguments& a) { return PMPI_##NAME(__VA_ARGS__, a.comm); }
 
@@ -57,8 +60,8 @@ struct Memories {
 
 // Fills in `a` for this rank, with `count` elements of `send_type` as often as the collective wants. Where the ranks'
 // types differ, so do their counts; the bytes are the same.
-Memories arguments(const Movement& m, const Comm& c, const Type& send_type, const Type& recv_type, int count, bool in_place,
-                   Arguments& a, std::uint64_t stream) {
+Memories arguments(const Movement& m, const Comm& c, const Type& send_type, const Type& recv_type, int count,
+                   bool in_place, Arguments& a, std::uint64_t stream) {
   const int n = c.size;
   const std::string name = m.name;
   a.comm = c.comm;
@@ -118,9 +121,10 @@ void compare(const Movement& m, const Comm& c, const Type& send_type, const Type
     faults += complete(c.comm, int(stream), requests);
   }
   faults += m.oracle(theirs) != MPI_SUCCESS;
-  INFO(std::string(m.name) << " on " << c.name << " of " << c.size << ", rank " << c.rank << ", " << send_type.name << " to "
-              << recv_type.name << ", count " << count << ", root " << root << std::string(in_place ? ", in place" : "")
-              << std::string(form == Form::blocking ? "" : ", non-blocking") << ", stream " << stream);
+  INFO(std::string(m.name) << " on " << c.name << " of " << c.size << ", rank " << c.rank << ", " << send_type.name
+                           << " to " << recv_type.name << ", count " << count << ", root " << root
+                           << std::string(in_place ? ", in place" : "")
+                           << std::string(form == Form::blocking ? "" : ", non-blocking") << ", stream " << stream);
   CHECK(faults == 0);
   CHECK(mem_mine.recv == mem_theirs.recv);
   CHECK(mem_mine.send == mem_theirs.send);

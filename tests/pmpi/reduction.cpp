@@ -56,32 +56,52 @@ void long_double(void* at, std::uint64_t r) {
   std::memcpy(at, &value, 10);  // the rest is padding, which nobody promises to move
 }
 
-const Value kValues[] = {
-    {"signed char", MPI_SIGNED_CHAR, small<signed char>}, {"unsigned char", MPI_UNSIGNED_CHAR, small<unsigned char>},
-    {"char", MPI_CHAR, small<char>}, {"short", MPI_SHORT, small<short>},
-    {"unsigned short", MPI_UNSIGNED_SHORT, small<unsigned short>}, {"int", MPI_INT, small<int>},
-    {"unsigned", MPI_UNSIGNED, small<unsigned>}, {"long", MPI_LONG, small<long>},
-    {"unsigned long", MPI_UNSIGNED_LONG, small<unsigned long>}, {"long long", MPI_LONG_LONG, small<long long>},
-    {"unsigned long long", MPI_UNSIGNED_LONG_LONG, small<unsigned long long>}, {"int8_t", MPI_INT8_T, small<std::int8_t>},
-    {"uint16_t", MPI_UINT16_T, small<std::uint16_t>}, {"int32_t", MPI_INT32_T, small<std::int32_t>},
-    {"uint64_t", MPI_UINT64_T, small<std::uint64_t>}, {"aint", MPI_AINT, small<MPI_Aint>},
-    {"offset", MPI_OFFSET, small<MPI_Offset>}, {"count", MPI_COUNT, small<MPI_Count>}, {"float", MPI_FLOAT, small<float>},
-    {"double", MPI_DOUBLE, small<double>}, {"long double", MPI_LONG_DOUBLE, long_double<long double>},
-    {"byte", MPI_BYTE, small<unsigned char>}, {"bool", MPI_C_BOOL, truth<bool>}, {"C++ bool", MPI_CXX_BOOL, truth<bool>},
-    {"float complex", MPI_C_FLOAT_COMPLEX, complex<float>}, {"double complex", MPI_C_DOUBLE_COMPLEX, complex<double>},
-    {"C++ double complex", MPI_CXX_DOUBLE_COMPLEX, complex<double>}, {"float, int", MPI_FLOAT_INT, pair<float>},
-    {"double, int", MPI_DOUBLE_INT, pair<double>}, {"long, int", MPI_LONG_INT, pair<long>},
-    {"int, int", MPI_2INT, two<int>}, {"short, int", MPI_SHORT_INT, pair<short>}, {"INTEGER", MPI_INTEGER, small<int>},
-    {"REAL", MPI_REAL, small<float>}, {"DOUBLE PRECISION", MPI_DOUBLE_PRECISION, small<double>},
-    {"LOGICAL", MPI_LOGICAL, truth<int>}, {"COMPLEX", MPI_COMPLEX, complex<float>}};
+const Value kValues[] = {{"signed char", MPI_SIGNED_CHAR, small<signed char>},
+                         {"unsigned char", MPI_UNSIGNED_CHAR, small<unsigned char>},
+                         {"char", MPI_CHAR, small<char>},
+                         {"short", MPI_SHORT, small<short>},
+                         {"unsigned short", MPI_UNSIGNED_SHORT, small<unsigned short>},
+                         {"int", MPI_INT, small<int>},
+                         {"unsigned", MPI_UNSIGNED, small<unsigned>},
+                         {"long", MPI_LONG, small<long>},
+                         {"unsigned long", MPI_UNSIGNED_LONG, small<unsigned long>},
+                         {"long long", MPI_LONG_LONG, small<long long>},
+                         {"unsigned long long", MPI_UNSIGNED_LONG_LONG, small<unsigned long long>},
+                         {"int8_t", MPI_INT8_T, small<std::int8_t>},
+                         {"uint16_t", MPI_UINT16_T, small<std::uint16_t>},
+                         {"int32_t", MPI_INT32_T, small<std::int32_t>},
+                         {"uint64_t", MPI_UINT64_T, small<std::uint64_t>},
+                         {"aint", MPI_AINT, small<MPI_Aint>},
+                         {"offset", MPI_OFFSET, small<MPI_Offset>},
+                         {"count", MPI_COUNT, small<MPI_Count>},
+                         {"float", MPI_FLOAT, small<float>},
+                         {"double", MPI_DOUBLE, small<double>},
+                         {"long double", MPI_LONG_DOUBLE, long_double<long double>},
+                         {"byte", MPI_BYTE, small<unsigned char>},
+                         {"bool", MPI_C_BOOL, truth<bool>},
+                         {"C++ bool", MPI_CXX_BOOL, truth<bool>},
+                         {"float complex", MPI_C_FLOAT_COMPLEX, complex<float>},
+                         {"double complex", MPI_C_DOUBLE_COMPLEX, complex<double>},
+                         {"C++ double complex", MPI_CXX_DOUBLE_COMPLEX, complex<double>},
+                         {"float, int", MPI_FLOAT_INT, pair<float>},
+                         {"double, int", MPI_DOUBLE_INT, pair<double>},
+                         {"long, int", MPI_LONG_INT, pair<long>},
+                         {"int, int", MPI_2INT, two<int>},
+                         {"short, int", MPI_SHORT_INT, pair<short>},
+                         {"INTEGER", MPI_INTEGER, small<int>},
+                         {"REAL", MPI_REAL, small<float>},
+                         {"DOUBLE PRECISION", MPI_DOUBLE_PRECISION, small<double>},
+                         {"LOGICAL", MPI_LOGICAL, truth<int>},
+                         {"COMPLEX", MPI_COMPLEX, complex<float>}};
 
 struct Operation {
   const char* name;
   MPI_Op op;
 };
-const Operation kOperations[] = {{"sum", MPI_SUM}, {"prod", MPI_PROD}, {"max", MPI_MAX}, {"min", MPI_MIN},
-                                 {"land", MPI_LAND}, {"lor", MPI_LOR}, {"lxor", MPI_LXOR}, {"band", MPI_BAND},
-                                 {"bor", MPI_BOR}, {"bxor", MPI_BXOR}, {"maxloc", MPI_MAXLOC}, {"minloc", MPI_MINLOC}};
+const Operation kOperations[] = {{"sum", MPI_SUM},   {"prod", MPI_PROD},     {"max", MPI_MAX},
+                                 {"min", MPI_MIN},   {"land", MPI_LAND},     {"lor", MPI_LOR},
+                                 {"lxor", MPI_LXOR}, {"band", MPI_BAND},     {"bor", MPI_BOR},
+                                 {"bxor", MPI_BXOR}, {"maxloc", MPI_MAXLOC}, {"minloc", MPI_MINLOC}};
 
 bool defined(MPI_Op op, MPI_Datatype type) {
   char in[64] = {}, inout[64] = {};
@@ -105,7 +125,7 @@ struct Reduction {
   std::int64_t inputs() const {
     std::int64_t total = 0;
     for (const int c : counts) total += c;
-    return kind == Kind::reduce_scatter ? total
+    return kind == Kind::reduce_scatter         ? total
            : kind == Kind::reduce_scatter_block ? std::int64_t(count) * size
                                                 : count;
   }
@@ -182,9 +202,9 @@ void compare(const Reduction& r, const std::string& what, Make&& make, bool in_p
     faults += complete(r.comm, int(stream), requests);
   }
   faults += r.oracle(from, theirs.at()) != MPI_SUCCESS;
-  INFO("kind " << int(r.kind) << ", " << what << ", count " << r.count << " on " << r.size << ", rank " << r.rank << ", root "
-               << r.root << std::string(in_place ? ", in place" : "") << std::string(form == Form::blocking ? "" : ", non-blocking")
-               << ", stream " << stream);
+  INFO("kind " << int(r.kind) << ", " << what << ", count " << r.count << " on " << r.size << ", rank " << r.rank
+               << ", root " << r.root << std::string(in_place ? ", in place" : "")
+               << std::string(form == Form::blocking ? "" : ", non-blocking") << ", stream " << stream);
   CHECK(faults == 0);
   CHECK(packed(mine.at(), r.results(), r.type) == packed(theirs.at(), r.results(), r.type));
 }
@@ -215,7 +235,8 @@ TEST_CASE("sums on every communicator, of every length") {
       for (const int count : {0, 1, 2, 5, 16, 1000, 70000})
         for (const bool in_place : {false, true})
           for (const Form form : {Form::blocking, Form::nonblocking}) {
-            compare(reduction(kind, c, MPI_INT, MPI_SUM, count, c.size - 1), "int sum", small<int>, in_place, form, stream);
+            compare(reduction(kind, c, MPI_INT, MPI_SUM, count, c.size - 1), "int sum", small<int>, in_place, form,
+                    stream);
             ++stream;
           }
   free_comms(comms);
@@ -285,10 +306,10 @@ TEST_CASE("operations of the program's own, with and without order, on dense typ
             MPI_Op ordered, on_gaps;
             MPI_Op_create(multiply, 0, &ordered);
             MPI_Op_create(sum_and_larger, 1, &on_gaps);
-            compare(reduction(kind, c, matrix, ordered, count, int(stream) % c.size), "matrices", four_ints, in_place, form,
-                    stream);
-            compare(reduction(kind, c, gaps, on_gaps, count, int(stream) % c.size), "gaps", two_ints_apart, in_place, form,
-                    stream);
+            compare(reduction(kind, c, matrix, ordered, count, int(stream) % c.size), "matrices", four_ints, in_place,
+                    form, stream);
+            compare(reduction(kind, c, gaps, on_gaps, count, int(stream) % c.size), "gaps", two_ints_apart, in_place,
+                    form, stream);
             MPI_Op_free(&ordered);
             MPI_Op_free(&on_gaps);
             ++stream;

@@ -182,7 +182,8 @@ TEST_CASE("a hundred calls under way on one communicator, completed in any order
   std::vector<int> in(kCalls), out(kCalls);
   for (int i = 0; i < kCalls; ++i) {
     in[std::size_t(i)] = i + world_rank();
-    MPI_Iallreduce(&in[std::size_t(i)], &out[std::size_t(i)], 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD, &requests[std::size_t(i)]);
+    MPI_Iallreduce(&in[std::size_t(i)], &out[std::size_t(i)], 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD,
+                   &requests[std::size_t(i)]);
   }
   Random random(std::uint64_t(world_rank()) + 1);
   std::vector<std::size_t> order(kCalls);
@@ -268,7 +269,8 @@ int main(int argc, char** argv) {
   const std::uint64_t on_purpose = gccl::test::calls_left_to_mpi_because("wrong argument") +
                                    gccl::test::calls_left_to_mpi_because("operation not defined on this type") +
                                    gccl::test::calls_left_to_mpi_because("intercommunicator");
-  if (!context.shouldExit() && (gccl::test::calls_left_to_mpi(&which) != on_purpose || gccl::test::calls_answered() == 0)) {
+  if (!context.shouldExit() &&
+      (gccl::test::calls_left_to_mpi(&which) != on_purpose || gccl::test::calls_answered() == 0)) {
     std::fprintf(stderr, "rank %d: calls left to MPI: %s\n", rank, which.c_str());
     failed = 1;
   }

@@ -45,11 +45,11 @@ void free_comms(std::vector<Comm>& comms);
 struct Type {
   std::string name;
   MPI_Datatype type = MPI_DATATYPE_NULL;
-  int parts = 1;     // how many of `base` have its signature
+  int parts = 1;  // how many of `base` have its signature
   MPI_Datatype base = MPI_DATATYPE_NULL;
 };
-// Predefined ones, and derived ones with gaps, out of order, beginning before or behind their address. Committed; freed by
-// free_types.
+// Predefined ones, and derived ones with gaps, out of order, beginning before or behind their address. Committed; freed
+// by free_types.
 std::vector<Type> make_types();
 void free_types(std::vector<Type>& types);
 

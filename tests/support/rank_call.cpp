@@ -40,17 +40,29 @@ void write(GCCL_Dtype d, std::byte* to, std::size_t n, F f) {
   using I = std::int64_t;
   switch (d) {
     case GCCL_INT8:
-    case GCCL_UINT8: return fill(to, n, [](I x) { return std::uint8_t(x); }, f);
+    case GCCL_UINT8:
+      return fill(
+          to, n, [](I x) { return std::uint8_t(x); }, f);
     case GCCL_INT16:
-    case GCCL_UINT16: return fill(to, n, [](I x) { return std::uint16_t(x); }, f);
+    case GCCL_UINT16:
+      return fill(
+          to, n, [](I x) { return std::uint16_t(x); }, f);
     case GCCL_INT32:
-    case GCCL_UINT32: return fill(to, n, [](I x) { return std::uint32_t(x); }, f);
+    case GCCL_UINT32:
+      return fill(
+          to, n, [](I x) { return std::uint32_t(x); }, f);
     case GCCL_INT64:
-    case GCCL_UINT64: return fill(to, n, [](I x) { return std::uint64_t(x); }, f);
+    case GCCL_UINT64:
+      return fill(
+          to, n, [](I x) { return std::uint64_t(x); }, f);
     case GCCL_FLOAT16: return fill(to, n, half, f);
     case GCCL_BFLOAT16: return fill(to, n, brain, f);
-    case GCCL_FLOAT32: return fill(to, n, [](I x) { return float(x); }, f);
-    default: return fill(to, n, [](I x) { return double(x); }, f);
+    case GCCL_FLOAT32:
+      return fill(
+          to, n, [](I x) { return float(x); }, f);
+    default:
+      return fill(
+          to, n, [](I x) { return double(x); }, f);
   }
 }
 
@@ -66,9 +78,9 @@ std::size_t furthest(const std::vector<std::size_t>& places, const std::vector<s
 }  // namespace
 
 const char* name(Kind kind) {
-  static constexpr const char* kNames[kKinds] = {"broadcast",      "reduce",          "allreduce", "allgather",
-                                                 "allgatherv",     "reduce_scatter",  "reduce_scatterv",
-                                                 "alltoall",       "alltoallv",       "scatter",   "gather", "barrier"};
+  static constexpr const char* kNames[kKinds] = {"broadcast",  "reduce",         "allreduce",       "allgather",
+                                                 "allgatherv", "reduce_scatter", "reduce_scatterv", "alltoall",
+                                                 "alltoallv",  "scatter",        "gather",          "barrier"};
   return kNames[int(kind)];
 }
 
@@ -76,9 +88,7 @@ bool combines(Kind k) {
   return k == Kind::reduce || k == Kind::allreduce || k == Kind::reduce_scatter || k == Kind::reduce_scatterv;
 }
 
-bool rooted(Kind k) {
-  return k == Kind::broadcast || k == Kind::reduce || k == Kind::scatter || k == Kind::gather;
-}
+bool rooted(Kind k) { return k == Kind::broadcast || k == Kind::reduce || k == Kind::scatter || k == Kind::gather; }
 
 std::size_t bytes_of(GCCL_Dtype d) {
   switch (d) {
@@ -143,16 +153,18 @@ std::string RankCall::Space::differences(const char* which) const {
     if (i >= first && i < first + count * element) {
       const std::size_t e = (i - first) / element;
       if (!any.empty() && any[e]) continue;
-      return std::string(which) + " differs at element " + std::to_string(e) + " of " + std::to_string(count) + " (byte " +
-             std::to_string(int(bytes[i])) + ", due " + std::to_string(int(due[i])) + ")";
+      return std::string(which) + " differs at element " + std::to_string(e) + " of " + std::to_string(count) +
+             " (byte " + std::to_string(int(bytes[i])) + ", due " + std::to_string(int(due[i])) + ")";
     }
     return std::string(which) + ": written outside, " +
-           (i < first ? std::to_string(first - i) + " bytes before" : std::to_string(i - first - count * element) + " bytes behind");
+           (i < first ? std::to_string(first - i) + " bytes before"
+                      : std::to_string(i - first - count * element) + " bytes behind");
   }
   return "";
 }
 
-RankCall::RankCall(const CallCase& c, int rank, int size) : c_(c), rank_(rank), size_(size), element_(bytes_of(c.dtype)) {
+RankCall::RankCall(const CallCase& c, int rank, int size)
+    : c_(c), rank_(rank), size_(size), element_(bytes_of(c.dtype)) {
   if (c_.kind == Kind::alltoallv && c_.place == Place::mixed) c_.place = Place::apart;  // in place asks for symmetry
   prepare();
   for (Space* s : {&input_, &output_})
@@ -269,7 +281,8 @@ void RankCall::prepare() {
       } else {
         own_at(recv_places_[me], 0, recv_counts_[me]);
       }
-      for (std::size_t r = 0; r < n; ++r) then(output_, recv_counts_[r] ? recv_places_[r] : 0, int(r), 0, recv_counts_[r]);
+      for (std::size_t r = 0; r < n; ++r)
+        then(output_, recv_counts_[r] ? recv_places_[r] : 0, int(r), 0, recv_counts_[r]);
       return;
     }
     case Kind::alltoall:
@@ -294,7 +307,8 @@ void RankCall::prepare() {
       if (apart) make_in(furthest(send_places_, send_counts_));
       Space& from = apart ? input_ : output_;
       const std::vector<std::size_t>& at = apart ? send_places_ : recv_places_;
-      for (std::size_t r = 0; r < n; ++r) now(from, send_counts_[r] ? at[r] : 0, rank_, r * kBlockStride, send_counts_[r]);
+      for (std::size_t r = 0; r < n; ++r)
+        now(from, send_counts_[r] ? at[r] : 0, rank_, r * kBlockStride, send_counts_[r]);
       if (!apart) send_ = GCCL_IN_PLACE;
       for (std::size_t r = 0; r < n; ++r)
         then(output_, recv_counts_[r] ? recv_places_[r] : 0, int(r), me * kBlockStride, recv_counts_[r]);
@@ -367,7 +381,9 @@ void RankCall::prepare_combining() {
 }
 
 GCCL_Result RankCall::call(GCCL_Comm comm, GCCL_Request* q) {
-  const std::size_t *const sp = c_.displaced ? send_places_.data() : nullptr, *const rp = c_.displaced ? recv_places_.data() : nullptr;
+  const std::size_t *const sp = c_.displaced ? send_places_.data() : nullptr, *const rp = c_.displaced
+                                                                                              ? recv_places_.data()
+                                                                                              : nullptr;
   // In place, counts and displacements of what is sent are not looked at.
   const bool ignored = send_ == GCCL_IN_PLACE;
   const std::size_t *const sc = ignored ? nullptr : send_counts_.data(), *const rc = recv_counts_.data();
@@ -378,26 +394,32 @@ GCCL_Result RankCall::call(GCCL_Comm comm, GCCL_Request* q) {
     case Kind::broadcast:
       return q ? GCCL_Ibroadcast(recv_, count, d, c_.root, comm, q) : GCCL_Broadcast(recv_, count, d, c_.root, comm);
     case Kind::reduce:
-      return q ? GCCL_Ireduce(send_, recv_, count, d, op, c_.root, comm, q) : GCCL_Reduce(send_, recv_, count, d, op, c_.root, comm);
+      return q ? GCCL_Ireduce(send_, recv_, count, d, op, c_.root, comm, q)
+               : GCCL_Reduce(send_, recv_, count, d, op, c_.root, comm);
     case Kind::allreduce:
-      return q ? GCCL_Iallreduce(send_, recv_, count, d, op, comm, q) : GCCL_Allreduce(send_, recv_, count, d, op, comm);
+      return q ? GCCL_Iallreduce(send_, recv_, count, d, op, comm, q)
+               : GCCL_Allreduce(send_, recv_, count, d, op, comm);
     case Kind::allgather:
       return q ? GCCL_Iallgather(send_, recv_, count, d, comm, q) : GCCL_Allgather(send_, recv_, count, d, comm);
     case Kind::allgatherv:
       return q ? GCCL_Iallgatherv(send_, recv_, rc, rp, d, comm, q) : GCCL_Allgatherv(send_, recv_, rc, rp, d, comm);
     case Kind::reduce_scatter:
-      return q ? GCCL_Ireduce_scatter(send_, recv_, count, d, op, comm, q) : GCCL_Reduce_scatter(send_, recv_, count, d, op, comm);
+      return q ? GCCL_Ireduce_scatter(send_, recv_, count, d, op, comm, q)
+               : GCCL_Reduce_scatter(send_, recv_, count, d, op, comm);
     case Kind::reduce_scatterv:
-      return q ? GCCL_Ireduce_scatterv(send_, recv_, rc, d, op, comm, q) : GCCL_Reduce_scatterv(send_, recv_, rc, d, op, comm);
+      return q ? GCCL_Ireduce_scatterv(send_, recv_, rc, d, op, comm, q)
+               : GCCL_Reduce_scatterv(send_, recv_, rc, d, op, comm);
     case Kind::alltoall:
       return q ? GCCL_Ialltoall(send_, recv_, count, d, comm, q) : GCCL_Alltoall(send_, recv_, count, d, comm);
     case Kind::alltoallv:
       return q ? GCCL_Ialltoallv(send_, sc, ignored ? nullptr : sp, recv_, rc, rp, d, comm, q)
                : GCCL_Alltoallv(send_, sc, ignored ? nullptr : sp, recv_, rc, rp, d, comm);
     case Kind::scatter:
-      return q ? GCCL_Iscatter(send_, recv_, count, d, c_.root, comm, q) : GCCL_Scatter(send_, recv_, count, d, c_.root, comm);
+      return q ? GCCL_Iscatter(send_, recv_, count, d, c_.root, comm, q)
+               : GCCL_Scatter(send_, recv_, count, d, c_.root, comm);
     case Kind::gather:
-      return q ? GCCL_Igather(send_, recv_, count, d, c_.root, comm, q) : GCCL_Gather(send_, recv_, count, d, c_.root, comm);
+      return q ? GCCL_Igather(send_, recv_, count, d, c_.root, comm, q)
+               : GCCL_Gather(send_, recv_, count, d, c_.root, comm);
     case Kind::barrier: return q ? GCCL_Ibarrier(comm, q) : GCCL_Barrier(comm);
   }
   return GCCL_ERR_INTERNAL;

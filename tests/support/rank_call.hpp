@@ -12,8 +12,18 @@
 namespace ranks {
 
 enum class Kind : std::uint8_t {
-  broadcast, reduce, allreduce, allgather, allgatherv, reduce_scatter, reduce_scatterv, alltoall, alltoallv, scatter,
-  gather, barrier
+  broadcast,
+  reduce,
+  allreduce,
+  allgather,
+  allgatherv,
+  reduce_scatter,
+  reduce_scatterv,
+  alltoall,
+  alltoallv,
+  scatter,
+  gather,
+  barrier
 };
 inline constexpr int kKinds = 12;
 const char* name(Kind kind);
@@ -21,8 +31,9 @@ bool combines(Kind kind);
 bool rooted(Kind kind);
 
 // The built-in types and operations.
-inline constexpr GCCL_Dtype kTypes[] = {GCCL_INT8,    GCCL_UINT8,   GCCL_INT32,   GCCL_UINT32,   GCCL_INT64, GCCL_UINT64,
-                                        GCCL_FLOAT16, GCCL_FLOAT32, GCCL_FLOAT64, GCCL_BFLOAT16, GCCL_INT16, GCCL_UINT16};
+inline constexpr GCCL_Dtype kTypes[] = {GCCL_INT8,    GCCL_UINT8,    GCCL_INT32,   GCCL_UINT32,
+                                        GCCL_INT64,   GCCL_UINT64,   GCCL_FLOAT16, GCCL_FLOAT32,
+                                        GCCL_FLOAT64, GCCL_BFLOAT16, GCCL_INT16,   GCCL_UINT16};
 inline constexpr GCCL_Op kOps[] = {GCCL_SUM, GCCL_PROD, GCCL_MAX, GCCL_MIN, GCCL_AVG};
 std::size_t bytes_of(GCCL_Dtype dtype);
 
@@ -49,11 +60,11 @@ struct CallCase {
   Kind kind = Kind::barrier;
   GCCL_Dtype dtype = GCCL_FLOAT32;
   GCCL_Op op = GCCL_SUM;
-  std::size_t count = 0;              // of the v-forms: the longest block
+  std::size_t count = 0;  // of the v-forms: the longest block
   int root = 0;
   Place place = Place::apart;
-  bool displaced = false;             // v-forms that have displacements: with gaps, out of order
-  std::uint64_t seed = 1;             // of values and of the v-forms' lengths
+  bool displaced = false;  // v-forms that have displacements: with gaps, out of order
+  std::uint64_t seed = 1;  // of values and of the v-forms' lengths
 };
 std::string describe(const CallCase& c, int size);
 // Any case whose buffers stay below about max_bytes on a communicator of this size.
@@ -88,7 +99,8 @@ class RankCall {
   std::vector<std::size_t> places(const std::vector<std::size_t>& lengths, int salt) const;
   std::int64_t value(int rank, std::size_t index) const;
   std::int64_t combined(std::size_t index) const;
-  // Writes rank's elements index .. index+n-1 to place `at` of the space: as they are now, or as they must be in the end.
+  // Writes rank's elements index .. index+n-1 to place `at` of the space: as they are now, or as they must be in the
+  // end.
   void now(Space& s, std::size_t at, int rank, std::size_t index, std::size_t n) const;
   void then(Space& s, std::size_t at, int rank, std::size_t index, std::size_t n) const;
   void sums(Space& s, std::size_t at, std::size_t index, std::size_t n) const;

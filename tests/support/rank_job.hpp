@@ -14,18 +14,19 @@ namespace ranks {
 struct Job {
   int size = 2;
   std::string backends = "shm";
-  // The pretended machine of each rank: ranks with unlike numbers count as being on different machines. Empty: one machine.
+  // The pretended machine of each rank: ranks with unlike numbers count as being on different machines. Empty: one
+  // machine.
   std::vector<int> nodes = {};
   std::map<std::string, std::string> environment = {};  // beside the identity, for every rank
-  int limit_s = 240;                               // after this long all are killed and the test has failed
+  int limit_s = 240;                                    // after this long all are killed and the test has failed
 };
 
 // How one rank's process ended.
 struct End {
-  int exit_code = -1;   // when it exited
-  int signal = 0;       // when a signal ended it
-  bool late = false;    // killed at the limit
-  std::string text;     // what it printed and reported
+  int exit_code = -1;  // when it exited
+  int signal = 0;      // when a signal ended it
+  bool late = false;   // killed at the limit
+  std::string text;    // what it printed and reported
   bool good() const { return exit_code == 0; }
 };
 
