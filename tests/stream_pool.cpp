@@ -61,7 +61,12 @@ TEST_CASE("a stream's next function waits for the one that runs, even when a thr
 TEST_CASE("waiting functions go by priority, then by submission") {
   StreamPool pool(1);
   Gate gate;
-  pool.submit(0, [&] { gate.open.wait(); });
+  std::promise<void> begun;
+  pool.submit(0, [&] {
+    begun.set_value();
+    gate.open.wait();
+  });
+  begun.get_future().wait();  // or the worker would begin with something more urgent
   std::vector<int> order;
   for (const int i : {10, 30, 20, 31, 11, 21}) pool.submit(i / 10, [&order, i] { order.push_back(i); });
   gate.opened.set_value();
