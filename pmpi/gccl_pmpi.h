@@ -15,8 +15,8 @@ typedef struct GCCL_PMPI_Count {
   uint64_t calls;       /* of this process, 1 or more */
 } GCCL_PMPI_Count;
 
-/* Which calls GCCL has answered so far and which it has left to MPI. Writes the first `max` counts to `counts`, which may
- * be null when max is 0, and returns how many there are. Any thread; texts are constant. */
+/* Which calls GCCL has answered so far and which it has left to MPI. Writes the first `max` counts to `counts`, which
+ * may be null when max is 0, and returns how many there are. Any thread; texts are constant. */
 int GCCL_PMPI_stats(GCCL_PMPI_Count* counts, int max);
 typedef int (*GCCL_PMPI_stats_function)(GCCL_PMPI_Count* counts, int max);
 

@@ -68,6 +68,10 @@ void retire(MPI_Comm comm) {
     }
     GCCL_Comm_free(&k->gccl);
   }
+  if (k->instead != k->mpi) {
+    PMPI_Comm_free(&k->instead);
+    k->instead = k->mpi;
+  }
   // A delete function of the program's may still call collectives on it.
   k->stage = Communicator::Stage::retired;
 }

@@ -54,7 +54,7 @@ void Setup::run() {
   std::lock_guard lock(mutex_);
   if (result == GCCL_SUCCESS) {
     made_ = made;
-  } else {
+  } else if (code_ == 0) {  // else the rank that has failed says why
     error_ = std::string(GCCL_Error_string(result)) + ": " + GCCL_Last_error();
   }
   ended_ = true;

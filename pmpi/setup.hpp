@@ -29,7 +29,8 @@ class Setup {
 
   // Does what can be done without waiting; MPI calls are made here only. True once every rank is through.
   bool advance();
-  // Then: the communicator, or GCCL_COMM_NULL on all ranks where it failed on any. error() says why it did here.
+  // Then: the communicator, or GCCL_COMM_NULL on all ranks where it failed on any. error() says why it did here; empty
+  // on other ranks.
   GCCL_Comm result() const { return agreed_ ? made_ : GCCL_COMM_NULL; }
   const std::string& error() const { return error_; }
 

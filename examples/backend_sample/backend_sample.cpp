@@ -36,24 +36,6 @@ struct Hello {
   std::uint32_t rank, channel;  // of who connects
 };
 
-class Fd {  // closes itself
- public:
-  Fd() = default;
-  explicit Fd(int fd) : fd_(fd) {}
-  Fd(Fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Fd& operator=(Fd&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~Fd() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  int get() const { return fd_; }
-
- private:
-  int fd_ = -1;
-};
-
 // Transfers in the order in which they were begun, linked through GCCL_Transfer::next.
 struct Queue {
   GCCL_Transfer *first = nullptr, *last = nullptr;
@@ -62,21 +44,20 @@ struct Queue {
     (first ? last->next : first) = t;
     last = t;
   }
-  void pop() { first = first->next; }
-  bool remove(GCCL_Transfer* t) {
-    for (GCCL_Transfer *x = first, *before = nullptr; x; before = x, x = x->next) {
-      if (x != t) continue;
-      (before ? before->next : first) = x->next;
-      if (last == x) last = before;
-      return true;
-    }
-    return false;
+  void remove(const GCCL_Transfer* t) {  // nothing is pushed afterwards: the port is to be closed
+    for (GCCL_Transfer** at = &first; *at; at = &(*at)->next)
+      if (*at == t) return void(*at = t->next);
   }
 };
 
 // One channel to one peer. backend[0] of a transfer counts its bytes that have passed, with the header's.
 struct Link {
-  Fd socket;
+  Link() = default;
+  Link(const Link&) = delete;
+  ~Link() {
+    if (socket >= 0) ::close(socket);
+  }
+  int socket = -1;
   std::uint32_t peer = 0;
   Queue sends, receives;
   Header header{};          // of the message that arrives
@@ -108,11 +89,10 @@ class Port {
     std::random_device random;
     std::snprintf(name.sun_path + 1, sizeof name.sun_path - 1, "gccl-sample-%u-%08x%08x", unsigned(::getpid()),
                   random(), random());
-    listener_ = Fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    if (listener_.get() < 0 || ::bind(listener_.get(), reinterpret_cast<sockaddr*>(&name), sizeof name) != 0)
-      return false;
     std::memcpy(address, &name, sizeof name);
-    return ::listen(listener_.get(), SOMAXCONN) == 0;
+    listener_.socket = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    return ::bind(listener_.socket, reinterpret_cast<sockaddr*>(&name), sizeof name) == 0 &&
+           ::listen(listener_.socket, SOMAXCONN) == 0;
   }
 
   // Calls the ranks above, answers those below. All sides do this at the same time.
@@ -126,32 +106,31 @@ class Port {
       reaches[r] = 1;
       if (r < rank_) ++below;
       for (std::uint32_t c = 0; r > rank_ && c <= channels_; ++c) {
-        Fd s(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+        const int s = link(r, c).socket = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
         const Hello hello{rank_, c};
-        if (s.get() < 0 || ::connect(s.get(), reinterpret_cast<sockaddr*>(&name), sizeof name) != 0 ||
-            ::send(s.get(), &hello, sizeof hello, MSG_NOSIGNAL) != sizeof hello)
+        if (::connect(s, reinterpret_cast<sockaddr*>(&name), sizeof name) != 0 ||
+            ::send(s, &hello, sizeof hello, MSG_NOSIGNAL) != sizeof hello)
           return false;
-        link(r, c).socket = std::move(s);
       }
     }
     for (std::uint32_t left = below * (channels_ + 1); left > 0;) {
-      pollfd ready{listener_.get(), POLLIN, 0};
+      pollfd ready{listener_.socket, POLLIN, 0};
       if (::poll(&ready, 1, kConnectTimeoutMs) != 1) return errno = ETIMEDOUT, false;
-      Fd s(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+      Link caller;
+      caller.socket = ::accept4(listener_.socket, nullptr, nullptr, SOCK_CLOEXEC);
       const timeval limit{kConnectTimeoutMs / 1000, 0};
       ucred who{};
       socklen_t length = sizeof who;
       Hello hello;
       // Any process of the machine may call: only our own user's ranks are let in.
-      if (s.get() < 0 || ::getsockopt(s.get(), SOL_SOCKET, SO_PEERCRED, &who, &length) != 0 || who.uid != ::geteuid() ||
-          ::setsockopt(s.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit) != 0 ||
-          ::recv(s.get(), &hello, sizeof hello, MSG_WAITALL) != sizeof hello || hello.rank >= rank_ ||
-          hello.channel > channels_ || link(hello.rank, hello.channel).socket.get() >= 0)
+      if (::getsockopt(caller.socket, SOL_SOCKET, SO_PEERCRED, &who, &length) != 0 || who.uid != ::geteuid() ||
+          ::setsockopt(caller.socket, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit) != 0 ||
+          ::recv(caller.socket, &hello, sizeof hello, MSG_WAITALL) != sizeof hello || hello.rank >= rank_ ||
+          hello.channel > channels_ || link(hello.rank, hello.channel).socket >= 0)
         continue;
-      link(hello.rank, hello.channel).socket = std::move(s);
+      std::swap(link(hello.rank, hello.channel).socket, caller.socket);
       --left;
     }
-    listener_ = Fd();
     return true;
   }
 
@@ -165,7 +144,7 @@ class Port {
       for (Queue* q : {&l.sends, &l.receives})
         while (q->first && count < max && (q == &l.sends ? advance_send(l, q->first) : advance_receive(l, q->first))) {
           done[count++] = q->first;
-          q->pop();
+          q->first = q->first->next;
         }
       if (l.sends.first || l.receives.first) {
         ++i;
@@ -174,20 +153,18 @@ class Port {
       }
     }
     // Who polls for nothing wants to know how the others are.
-    if (count == 0 && (max == 0 || ++idle_polls_ % kPollsBetweenLooks == 0))
-      for (std::uint32_t r = 0; r < links_.size() / (channels_ + 1); ++r) hear(r);
+    if (count == 0 && (max == 0 || ++idle_polls_ % kPollsBetweenLooks == 0)) hear_all();
     return count == 0 && fault_.result != GCCL_SUCCESS ? -1 : count;
   }
 
   void cancel(GCCL_Transfer* t) {
-    Link& l = link(t->peer, t->channel);
-    if (!l.sends.remove(t)) l.receives.remove(t);
+    for (Queue Link::*q : {&Link::sends, &Link::receives}) (link(t->peer, t->channel).*q).remove(t);
   }
 
   // From any thread: touches nothing but the sockets, and one small send is never torn.
   void abort(const GCCL_Fault& fault) {
-    for (std::uint32_t r = 0; r < links_.size() / (channels_ + 1); ++r)
-      if (const int s = link(r, channels_).socket.get(); s >= 0)
+    for (std::uint32_t i = channels_; i < links_.size(); i += channels_ + 1)
+      if (const int s = links_[i].socket; s >= 0)
         static_cast<void>(::send(s, &fault, sizeof fault, MSG_DONTWAIT | MSG_NOSIGNAL));
   }
 
@@ -216,8 +193,7 @@ class Port {
       const std::byte* const from = in_header ? reinterpret_cast<std::byte*>(&header) + at
                                               : static_cast<std::byte*>(t->data) + (at - sizeof header);
       const std::uint64_t bytes = in_header ? sizeof header - at : t->bytes - (at - sizeof header);
-      if (!usable(l, passed(::send(l.socket.get(), from, bytes, MSG_DONTWAIT | MSG_NOSIGNAL), &t->backend[0])))
-        return false;
+      if (!usable(l, passed(::send(l.socket, from, bytes, MSG_DONTWAIT | MSG_NOSIGNAL), &t->backend[0]))) return false;
     }
     return true;
   }
@@ -225,8 +201,7 @@ class Port {
   bool advance_receive(Link& l, GCCL_Transfer* t) {
     while (t->backend[0] < sizeof(Header)) {
       auto* const to = reinterpret_cast<std::byte*>(&l.header) + t->backend[0];
-      if (!usable(l, passed(::recv(l.socket.get(), to, sizeof(Header) - t->backend[0], MSG_DONTWAIT), &t->backend[0])))
-        return false;
+      if (!take(l, to, sizeof(Header) - t->backend[0], t)) return false;
     }
     if (l.header.signature != t->signature || l.header.bytes != t->bytes) {
       t->signature_found = l.header.signature;
@@ -237,10 +212,7 @@ class Port {
     while (t->backend[0] < sizeof(Header) + t->bytes) {
       const std::uint64_t at = t->backend[0] - sizeof(Header);
       if (!t->consume) {
-        if (!usable(l,
-                    passed(::recv(l.socket.get(), static_cast<std::byte*>(t->data) + at, t->bytes - at, MSG_DONTWAIT),
-                           &t->backend[0])))
-          return false;
+        if (!take(l, static_cast<std::byte*>(t->data) + at, t->bytes - at, t)) return false;
         continue;
       }
       // Pieces are as long as whole elements fit, so that how much has come tells where the last one begins.
@@ -248,17 +220,21 @@ class Port {
       const std::uint64_t filled = at % whole, bytes = std::min(whole - filled, t->bytes - at);
       l.piece.resize(std::max<std::size_t>(l.piece.size(), (whole + sizeof(Line) - 1) / sizeof(Line)));
       auto* const piece = reinterpret_cast<std::byte*>(l.piece.data());
-      if (!usable(l, passed(::recv(l.socket.get(), piece + filled, bytes, MSG_DONTWAIT), &t->backend[0]))) return false;
+      if (!take(l, piece + filled, bytes, t)) return false;
       const std::uint64_t now = t->backend[0] - sizeof(Header);
       if (now == t->bytes || now % whole == 0) t->consume(t, piece, at - filled, now - (at - filled));
     }
     return true;
   }
 
+  bool take(Link& l, void* to, std::uint64_t bytes, GCCL_Transfer* t) {
+    return usable(l, passed(::recv(l.socket, to, bytes, MSG_DONTWAIT), &t->backend[0]));
+  }
+
   bool usable(Link& l, Step s) {
     if (s == Step::lost) {
       // Whoever gave up said why before closing: that is the better reason.
-      for (std::uint32_t r = 0; r < links_.size() / (channels_ + 1); ++r) hear(r);
+      hear_all();
       if (fault_.result == GCCL_SUCCESS) {
         fault_.result = GCCL_ERR_PEER_LOST;
         fault_.peer = l.peer;
@@ -267,52 +243,48 @@ class Port {
     }
     return s == Step::passed;
   }
-  // What the peer has to say about faults; the first one counts.
-  void hear(std::uint32_t peer) {
-    GCCL_Fault fault;
-    const int s = link(peer, channels_).socket.get();
-    if (s < 0 || ::recv(s, &fault, sizeof fault, MSG_DONTWAIT) != sizeof fault || fault_.result != GCCL_SUCCESS) return;
-    fault_ = fault;
-    fault_.text[sizeof fault_.text - 1] = 0;
+  // What the peers have to say about faults; the first one counts.
+  void hear_all() {
+    for (std::uint32_t i = channels_; i < links_.size() && fault_.result == GCCL_SUCCESS; i += channels_ + 1) {
+      GCCL_Fault fault;
+      const int s = links_[i].socket;
+      if (s < 0 || ::recv(s, &fault, sizeof fault, MSG_DONTWAIT) != sizeof fault) continue;
+      fault_ = fault;
+      fault_.text[sizeof fault_.text - 1] = 0;
+    }
   }
 
   std::uint32_t rank_, channels_;
   std::vector<Link> links_;    // peer * (channels + 1) + channel; the last one for faults
   std::vector<Link*> active_;  // with transfers
-  Fd listener_;
+  Link listener_;              // until the port is closed
   GCCL_Fault fault_{};
   unsigned idle_polls_ = 0;
 };
 
 Port* port_of(void* port) { return static_cast<Port*>(port); }
 
-GCCL_Result refused(char* text, const char* what) {
-  std::snprintf(text, GCCL_BACKEND_TEXT_BYTES, "%s: %s", what, std::strerror(errno));
-  return GCCL_ERR_SYSTEM;
+GCCL_Result done(bool worked, char* text, const char* what) {
+  if (!worked) std::snprintf(text, GCCL_BACKEND_TEXT_BYTES, "cannot %s: %s", what, std::strerror(errno));
+  return worked ? GCCL_SUCCESS : GCCL_ERR_SYSTEM;
 }
-
-char the_instance;  // ports share nothing
+GCCL_Result open_port(void*, const GCCL_Port_spec* spec, void** port, void* address, char* text) {
+  auto made = std::make_unique<Port>(*spec);
+  const GCCL_Result result = done(made->listen(address), text, "listen");
+  if (result == GCCL_SUCCESS) *port = made.release();
+  return result;
+}
+GCCL_Result connect_port(void* port, const GCCL_Port_spec* spec, const void* all, std::uint8_t* reaches, char* text) {
+  return done(port_of(port)->connect(*spec, all, reaches), text, "connect");
+}
 
 const GCCL_Backend kBackend = {
     .abi = GCCL_BACKEND_ABI,
     .name = "sample",
-    .open =
-        [](const GCCL_Backend_environment*, void** instance, char*) {
-          *instance = &the_instance;
-          return GCCL_SUCCESS;
-        },
+    .open = [](const GCCL_Backend_environment*, void**, char*) { return GCCL_SUCCESS; },  // ports share nothing
     .close = [](void*) {},
-    .open_port =
-        [](void*, const GCCL_Port_spec* spec, void** port, void* address, char* text) {
-          auto made = std::make_unique<Port>(*spec);
-          if (!made->listen(address)) return refused(text, "cannot listen");
-          *port = made.release();
-          return GCCL_SUCCESS;
-        },
-    .connect_port =
-        [](void* port, const GCCL_Port_spec* spec, const void* addresses, std::uint8_t* reaches, char* text) {
-          return port_of(port)->connect(*spec, addresses, reaches) ? GCCL_SUCCESS : refused(text, "cannot connect");
-        },
+    .open_port = open_port,
+    .connect_port = connect_port,
     .port_connected = [](void*) {},
     .close_port = [](void* port) { delete port_of(port); },
     .send = [](void* port, GCCL_Transfer* t) { return port_of(port)->send(t); },

@@ -1,6 +1,7 @@
 // What MPI promises beyond results: when calls may wait for each other, what may be freed when, how errors look.
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>
+#include <sys/resource.h>
 
 #include <cstdio>
 #include <numeric>
@@ -234,6 +235,37 @@ TEST_CASE("wrong arguments end in MPI's own error classes") {
   CHECK(calls_left_to_mpi_because("operation not defined on this type") == 1);
 }
 
+TEST_CASE("where one rank cannot connect, MPI answers on all of them") {
+  if (world_size() < 2) return;
+  for (const Form first : {Form::blocking, Form::nonblocking}) {
+    MPI_Comm comm;
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    rlimit before{};
+    getrlimit(RLIMIT_NOFILE, &before);
+    const rlimit none{3, before.rlim_max};
+    if (world_rank() == 0) setrlimit(RLIMIT_NOFILE, &none);
+    int in = world_rank(), sum = 0, prefix = 0, value = world_rank() + 5;
+    if (first == Form::blocking) {
+      MPI_Allreduce(&in, &sum, 1, MPI_INT, MPI_SUM, comm);
+      MPI_Scan(&in, &prefix, 1, MPI_INT, MPI_SUM, comm);
+      MPI_Bcast(&value, 1, MPI_INT, 0, comm);
+    } else {
+      // The scan is MPI's, and must not get between the two.
+      MPI_Request requests[2];
+      MPI_Iallreduce(&in, &sum, 1, MPI_INT, MPI_SUM, comm, &requests[0]);
+      MPI_Scan(&in, &prefix, 1, MPI_INT, MPI_SUM, comm);
+      MPI_Ibcast(&value, 1, MPI_INT, 0, comm, &requests[1]);
+      MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+    }
+    setrlimit(RLIMIT_NOFILE, &before);
+    CHECK(sum == world_size() * (world_size() - 1) / 2);
+    CHECK(prefix == world_rank() * (world_rank() + 1) / 2);
+    CHECK(value == 5);
+    MPI_Comm_free(&comm);
+  }
+  CHECK(calls_left_to_mpi_because("ranks not connected") >= 2);
+}
+
 TEST_CASE("intercommunicators are MPI's") {
   if (world_size() < 2) return;
   MPI_Comm half, inter;
@@ -268,6 +300,7 @@ int main(int argc, char** argv) {
   std::string which;
   const std::uint64_t on_purpose = gccl::test::calls_left_to_mpi_because("wrong argument") +
                                    gccl::test::calls_left_to_mpi_because("operation not defined on this type") +
+                                   gccl::test::calls_left_to_mpi_because("ranks not connected") +
                                    gccl::test::calls_left_to_mpi_because("intercommunicator");
   if (!context.shouldExit() &&
       (gccl::test::calls_left_to_mpi(&which) != on_purpose || gccl::test::calls_answered() == 0)) {
