@@ -12,6 +12,11 @@ Status wrong(const std::string& text) { return Status::error(text, GCCL_ERR_INVA
 
 std::byte* bytes_of(const void* p) { return static_cast<std::byte*>(const_cast<void*>(p)); }
 
+// The address so many elements behind one that a caller gave, to compare with another: it may be no buffer's at all.
+std::uintptr_t address(const void* base, std::size_t elements, std::size_t element_bytes) {
+  return reinterpret_cast<std::uintptr_t>(base) + elements * element_bytes;
+}
+
 Status null_buffer(const char* name, Count count) {
   return wrong(std::string(name) + " is null: expected a buffer of " + std::to_string(count) + " elements");
 }
@@ -41,8 +46,9 @@ class Builder {
   static constexpr GCCL_Op kNoOp = -1000000;
 
   bool at_root() const { return c_.rank() == Rank(root_); }
-  bool in_place(const void* given, const void* same) {
-    if (given != GCCL_IN_PLACE && (given != same || !given)) return false;
+  bool in_place(const void* given, const void* same) { return in_place(given, address(same, 0, 0)); }
+  bool in_place(const void* given, std::uintptr_t same) {
+    if (given != GCCL_IN_PLACE && (!given || address(given, 0, 0) != same)) return false;
     work_.call.in_place = true;
     return true;
   }
@@ -211,12 +217,12 @@ GCCL_Result allgather(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dty
       .kind = std::uint8_t(Collective::allgather), .in_place = false, .dtype = dtype, .op = kNone, .count = count};
   // Surely not in place: the own block of recvbuf begins within 8 bytes an element.
   const bool apart = sendbuf && recvbuf &&
-                     (sendbuf < recvbuf || bytes_of(sendbuf) > bytes_of(recvbuf) + c->rank() * count * 8) &&
+                     (sendbuf < recvbuf || address(sendbuf, 0, 0) > address(recvbuf, c->rank() * count, 8)) &&
                      sendbuf != GCCL_IN_PLACE && dtype < 1000;
   GCCL_Result result;
   if (apart && again(*c, key, sendbuf, recvbuf, non_blocking, &result)) return result;
   Builder b(*c, Collective::allgather, count, dtype, kNone, 0);
-  const void* const own = recvbuf ? bytes_of(recvbuf) + b.me() * count * b.element_bytes() : nullptr;
+  const auto own = recvbuf ? address(recvbuf, b.me() * count, b.element_bytes()) : 0;
   if (!b.in_place(sendbuf, own)) b.input(sendbuf, "sendbuf", count);
   b.output(recvbuf, "recvbuf", count * b.n());
   b.counted(count * b.n());
@@ -240,7 +246,7 @@ GCCL_Result allgatherv(const void* sendbuf, void* recvbuf, const size_t* counts,
   w.call.table = w.lengths.get();
   w.call.counts = [](const void* t, Rank from, Rank) { return Count(lengths(t).recv_counts[from]); };
   if (displs) w.call.places = [](const void* t, Rank, Rank peer, bool) { return Count(lengths(t).recv_places[peer]); };
-  const void* const own = recvbuf ? bytes_of(recvbuf) + w.lengths->recv_places[b.me()] * b.element_bytes() : nullptr;
+  const auto own = recvbuf ? address(recvbuf, w.lengths->recv_places[b.me()], b.element_bytes()) : 0;
   if (!b.in_place(sendbuf, own)) b.input(sendbuf, "sendbuf", counts[b.me()]);
   b.output(recvbuf, "recvbuf", furthest(counts, w.lengths->recv_places, b.n()));
   b.counted(total(counts, b.n()));
@@ -265,13 +271,12 @@ GCCL_Result reduce_scatter(const void* sendbuf, void* recvbuf, size_t count, con
     before = total(counts, b.me());
     all = total(counts, b.n());
   }
-  const void* const own =
-      sendbuf && sendbuf != GCCL_IN_PLACE ? bytes_of(sendbuf) + before * b.element_bytes() : nullptr;
+  const auto own = sendbuf && sendbuf != GCCL_IN_PLACE ? address(sendbuf, before, b.element_bytes()) : 0;
   if (sendbuf == GCCL_IN_PLACE) {
     w.call.in_place = true;
     w.to_first_block = true;
     b.output(recvbuf, "recvbuf", all);
-  } else if (own && recvbuf == own) {
+  } else if (own && address(recvbuf, 0, 0) == own) {
     w.call.in_place = true;
     b.output(const_cast<void*>(sendbuf), "sendbuf", all);
   } else {
@@ -352,7 +357,7 @@ GCCL_Result scatter(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype
   if (!c) return GCCL_ERR_INVALID_ARGUMENT;
   Builder b(*c, Collective::scatter, count, dtype, kNone, root);
   if (b.at_root()) {
-    const void* const own = sendbuf ? bytes_of(sendbuf) + b.me() * count * b.element_bytes() : nullptr;
+    const auto own = sendbuf ? address(sendbuf, b.me() * count, b.element_bytes()) : 0;
     b.input(sendbuf, "sendbuf", count * b.n());
     if (!b.in_place(recvbuf, own)) b.output(recvbuf, "recvbuf", count);
   } else {
@@ -368,7 +373,7 @@ GCCL_Result gather(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype 
   if (!c) return GCCL_ERR_INVALID_ARGUMENT;
   Builder b(*c, Collective::gather, count, dtype, kNone, root);
   if (b.at_root()) {
-    const void* const own = recvbuf ? bytes_of(recvbuf) + b.me() * count * b.element_bytes() : nullptr;
+    const auto own = recvbuf ? address(recvbuf, b.me() * count, b.element_bytes()) : 0;
     if (!b.in_place(sendbuf, own)) b.input(sendbuf, "sendbuf", count);
     b.output(recvbuf, "recvbuf", count * b.n());
   } else {
@@ -401,6 +406,15 @@ GCCL_Result point_to_point(bool sends, const void* buf, size_t count, GCCL_Dtype
   if (peer < 0 || Rank(peer) >= c->size())
     return failed(wrong(std::string(sends ? "send: dest" : "recv: source") + " is " + std::to_string(peer) +
                         ": expected 0 to " + std::to_string(c->size() - 1)));
+  if (Elements e; !non_blocking && !current_group() && buf && buf != GCCL_IN_PLACE && dtype < 1000 &&
+                  count <= kProgramBytesMax && elements_of(dtype, -1, &e).ok()) {
+    const Descriptor what{.kind = sends ? kSendKind : kRecvKind,
+                          .dtype = dtype,
+                          .root = Rank(peer),
+                          .count = count,
+                          .bytes = count * e.bytes};
+    if (c->quick_transfer(what, const_cast<void*>(buf))) return GCCL_SUCCESS;
+  }
   Builder b(*c, Collective::sendrecv, count, dtype, kNone, peer);
   b.work().what.kind = sends ? kSendKind : kRecvKind;
   if (sends) {

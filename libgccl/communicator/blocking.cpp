@@ -4,11 +4,6 @@
 #include "libgccl/communicator/communicator.hpp"
 
 namespace gccl {
-namespace {
-
-constexpr int kQuickLooks = 4000;  // some ten microseconds
-
-}  // namespace
 
 const Algorithm* Communicator::chosen(const Call& call, std::uint32_t element_bytes) {
   std::lock_guard lock(lock_);
@@ -73,14 +68,12 @@ std::shared_ptr<Plan>& Communicator::plan_of(const Work& work) {
   return plan;
 }
 
-
 bool Communicator::quick(const Key& key, const void* input, void* output, bool* started) {
   *started = false;
   Repeat& r = repeats_[key.kind];
   lock_.lock();
   // What is under way, broken or checked goes the long way.
-  if (!(r.key == key) || active_.load(std::memory_order_relaxed) != 0 ||
-      abort_asked_.load(std::memory_order_relaxed)) {
+  if (!(r.key == key) || active_.load(std::memory_order_relaxed) != 0 || abort_asked_.load(std::memory_order_relaxed)) {
     lock_.unlock();
     return false;
   }
@@ -92,7 +85,8 @@ bool Communicator::quick(const Key& key, const void* input, void* output, bool* 
   const Memory memory{
       {nullptr, static_cast<std::byte*>(const_cast<void*>(input)), static_cast<std::byte*>(output), scratch_[0].get()}};
   replay.begin(*r.plan->program, shm_, memory, w.elements, Descriptor::at_sequence(r.signature, sequence_));
-  for (int looks = 0;; ++looks) {
+  Patience patience(world_->crowded);
+  for (;;) {
     const Replay::Outcome outcome = replay.advance();
     if (outcome == Replay::Outcome::done) {
       if (w.what.op == GCCL_AVG || w.to_first_block) {
@@ -100,23 +94,51 @@ bool Communicator::quick(const Key& key, const void* input, void* output, bool* 
         conclude(w);
       }
       ++metrics_.plans_reused;
-      if (from_ns) {
-        count(w, from_ns, false);
-      } else {
-        ++m.calls;
-        m.bytes += w.what.bytes;
-      }
+      count(w.what, from_ns, false);
       count(r.plan->program->traffic);
+      metrics_.waits_yielded += patience.yields();
       lock_.unlock();
       return true;
     }
-    if (outcome != Replay::Outcome::blocked || looks == kQuickLooks || world_->crowded) break;
+    if (outcome != Replay::Outcome::blocked || patience.pause()) break;
   }
+  metrics_.waits_yielded += patience.yields();
   *started = true;
   w.memory = memory;
   interrupted_ = replay;
   interrupted_from_ns_ = from_ns;
   return false;  // the lock stays: finish_quick() has it
+}
+
+bool Communicator::quick_transfer(const Descriptor& what, void* data) {
+  const bool sends = what.kind == kSendKind;
+  const Rank peer = what.root;
+  if (!shm_ || what.bytes > kProgramBytesMax || peer >= size() || peer == rank()) return false;
+  std::lock_guard lock(lock_);
+  if (active_.load(std::memory_order_relaxed) != 0 || abort_asked_.load(std::memory_order_relaxed) || !broken_.ok())
+    return false;
+  GCCL_Call_metrics& m = metrics_.calls[what.kind];
+  const std::int64_t from_ns = m.calls % 16 == 0 ? now_ns() : 0;
+  shm::End& end = *shm_->end(peer, kPointToPointChannel, !sends);
+  const std::uint64_t signature = what.signature();
+  const auto bytes = std::uint32_t(what.bytes);
+  Traffic traffic;
+  if (sends) {
+    if (shm_->put(end, signature, data, bytes) != shm::Port::Put::done) return false;
+    traffic.messages_sent = 1;
+    traffic.bytes_sent = bytes;
+  } else {
+    const shm::Cell* c = end.reader.peek();
+    for (Patience patience(world_->crowded); !c && !patience.pause();) c = end.reader.peek();
+    if (!c || c->signature != signature || c->piece_bytes != bytes || c->kind == shm::CellKind::address) return false;
+    shm::copy_short(data, end.message(bytes), bytes);
+    end.taken(bytes);
+    traffic.messages_received = 1;
+    traffic.bytes_received = bytes;
+  }
+  count(traffic);
+  count(what, from_ns, false);
+  return true;
 }
 
 Status Communicator::finish_quick(const Key& key) {
@@ -153,7 +175,8 @@ Status Communicator::run_on(Work&& work, const Replay& replay, std::shared_ptr<P
 
 Status Communicator::run(Work&& work, const Key* key) {
   std::unique_lock lock(lock_);
-  if (broken_.ok() && !abort_asked_.load(std::memory_order_relaxed) && queue_.empty() && !work.what.point_to_point() && !work.lengths && !world_->check) {
+  if (broken_.ok() && !abort_asked_.load(std::memory_order_relaxed) && queue_.empty() && !work.what.point_to_point() &&
+      !work.lengths && !world_->check) {
     const std::shared_ptr<Plan> plan = plan_of(work);
     if (plan->program) {
       work.what.sequence = ++sequence_;
@@ -163,7 +186,7 @@ Status Communicator::run(Work&& work, const Key* key) {
       Replay replay;
       if (!run_replay(work, *plan, &replay)) return run_on(std::move(work), replay, plan, from_ns, lock);
       conclude(work);
-      count(work, from_ns, false);
+      count(work.what, from_ns, false);
       count(plan->program->traffic);
       if (key && work.what.bytes < kTimedBytes) {
         Repeat& r = repeats_[key->kind];

@@ -58,6 +58,9 @@ class Communicator {
   // complete after a few microseconds; then *started tells whether the rest is finish_quick()'s.
   bool quick(const Key& key, const void* input, void* output, bool* started);
   Status finish_quick(const Key& key);
+  // A short blocking send or receive while nothing else is under way. False, and nothing done, where it is not that, or
+  // not there within microseconds, or not what is expected.
+  bool quick_transfer(const Descriptor& what, void* data);
   // Carries the work out; `key`, when given, is what quick() may repeat.
   Status run(Work&& work, const Key* key = nullptr);
   // Begins it. The operation is the caller's to wait() for or give_up().
@@ -118,7 +121,7 @@ class Communicator {
   bool timed_out(const Operation& op, std::int64_t now);
   Status reason(const GCCL_Fault& fault) const;
   Status named(const Work& work, const Status& why) const;
-  void count(const Work& work, std::int64_t from_ns, bool failed);
+  void count(const Descriptor& what, std::int64_t from_ns, bool failed);
   void count(const Traffic& traffic);
   std::vector<std::pair<std::pair<GCCL_Completion_function, void*>, GCCL_Result>> take_callbacks();
   void run_callbacks(std::unique_lock<SpinLock>& lock);

@@ -118,11 +118,11 @@ void Communicator::conclude(Work& w) {
   if (w.to_first_block) std::memmove(out, out + result.offset * w.elements.bytes, result.count * w.elements.bytes);
 }
 
-void Communicator::count(const Work& w, std::int64_t from_ns, bool failed) {
-  GCCL_Call_metrics& m = metrics_.calls[w.what.kind];
+void Communicator::count(const Descriptor& what, std::int64_t from_ns, bool failed) {
+  GCCL_Call_metrics& m = metrics_.calls[what.kind];
   ++m.calls;
   m.failed += failed;
-  m.bytes += w.what.bytes;
+  m.bytes += what.bytes;
   if (from_ns == 0) return;
   const std::uint64_t took = std::uint64_t(now_ns() - from_ns);
   m.time_ns += took;
@@ -151,7 +151,7 @@ void Communicator::finish(Operation* op, Status status) {
     if (status.ok()) compare_checks(op);
   } else {
     if (status.ok()) conclude(op->work);
-    count(op->work, op->timed_from_ns, !status.ok());
+    count(op->work.what, op->timed_from_ns, !status.ok());
   }
   op->flow.reset();
   op->plan.reset();
@@ -183,7 +183,6 @@ void Communicator::compare_checks(Operation* op) {
     return break_down(Status::error(text, GCCL_ERR_MISMATCH), r, false);
   }
 }
-
 
 void Communicator::begin_transfer(Operation* op) {
   op->started = true;

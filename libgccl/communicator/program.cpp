@@ -7,11 +7,8 @@ namespace gccl {
 namespace {
 
 using shm::Cell;
-using shm::CellKind;
 
 constexpr std::size_t kStepsMax = 512;
-// From here on reading the peer's memory directly beats two copies through a chunk.
-constexpr std::uint32_t kMessageBytesMax = 16 * 1024 - 1;
 
 bool nothing(const Step& s) {
   if (s.op == Op::send) return s.from.buffer != Buffer::none && s.from.count == 0;
@@ -32,17 +29,6 @@ std::optional<std::vector<Step>> sends_first(Schedule schedule) {
     steps.insert(steps.begin() + std::ptrdiff_t(at), *s);
   }
   return steps;
-}
-
-// Short copies without a call; both sides hold at least the bytes.
-inline void copy_short(void* to, const void* from, std::uint32_t bytes) {
-  if (bytes == 8) {
-    std::memcpy(to, from, 8);
-  } else if (bytes == 4) {
-    std::memcpy(to, from, 4);
-  } else if (bytes) {
-    std::memcpy(to, from, bytes);
-  }
 }
 
 }  // namespace
@@ -68,7 +54,7 @@ std::unique_ptr<Program> Program::compile(Schedule schedule, std::uint32_t eleme
            .to = s->to.offset * element_bytes,
            .count = s->count()};
     if (!s->local()) {
-      if (bytes > kMessageBytesMax) return nullptr;
+      if (bytes > kProgramBytesMax) return nullptr;
       x.end = port ? port->end(s->peer, 0, s->receives()) : nullptr;
       if (!x.end) return nullptr;
       Traffic& t = program->traffic;
@@ -96,23 +82,8 @@ Replay::Outcome Replay::advance() {
     std::byte* const to = memory_.base[std::size_t(s.to_buffer)] + s.to;
     switch (s.op) {
       case Op::send: {
-        Cell* const c = s.end->writer.next();
-        if (!c) return Outcome::blocked;
-        if (s.bytes <= shm::kInlineBytes) {
-          c->kind = CellKind::inline_data;
-          copy_short(c->data, from, s.bytes);
-        } else {
-          if (!s.end->chunks_reserved && !port_->chunks(*s.end)) return Outcome::no_room;
-          std::byte* const chunk = s.end->writer.next_chunk();
-          if (!chunk) return Outcome::blocked;
-          std::memcpy(chunk, from, s.bytes);
-          c->kind = CellKind::first;
-          c->far.message_bytes = s.bytes;
-          s.end->writer.use_chunk();
-        }
-        c->piece_bytes = s.bytes;
-        c->signature = signature_;
-        s.end->writer.publish(c);
+        const auto put = port_->put(*s.end, signature_, from, s.bytes);
+        if (put != shm::Port::Put::done) return put == shm::Port::Put::no_memory ? Outcome::no_room : Outcome::blocked;
         break;
       }
       case Op::recv:
@@ -123,18 +94,13 @@ Replay::Outcome Replay::advance() {
           signature_found_ = c->signature;
           return Outcome::mismatch;
         }
-        const bool in_cell = s.bytes <= shm::kInlineBytes;
-        const std::byte* const message = in_cell ? c->data : s.end->reader.chunk();
+        const std::byte* const message = s.end->message(s.bytes);
         if (s.op == Op::recv_reduce) {
           elements_->combine(to, from, message, s.count);
         } else {
-          copy_short(to, message, s.bytes);
+          shm::copy_short(to, message, s.bytes);
         }
-        if (in_cell) {
-          s.end->reader.pop_inline();
-        } else {
-          s.end->reader.pop_chunk();
-        }
+        s.end->taken(s.bytes);
         break;
       }
       case Op::copy: std::memmove(to, from, s.bytes); break;

@@ -12,6 +12,10 @@
 
 namespace gccl {
 
+// Messages up to here take the way through a chunk; beyond, reading the peer's memory directly beats two copies.
+inline constexpr std::uint32_t kProgramBytesMax = shm::kLendBytes - 1;
+static_assert(kProgramBytesMax <= shm::kChunkBytes);
+
 // Where a call's buffers are; indexed by Buffer.
 struct Memory {
   std::byte* base[4] = {};

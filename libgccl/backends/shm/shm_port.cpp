@@ -24,11 +24,8 @@ struct Address {
 };
 static_assert(sizeof(Address) <= GCCL_BACKEND_ADDRESS_BYTES);
 
-constexpr std::uint64_t kLendBytes = 16 * 1024;  // from here on one copy by the system beats two through chunks
-constexpr std::uint64_t kFetchBytes =
-    128 * 1024;  // fetched at a time when combined or passed on: half of a level-2 cache at most
-constexpr std::uint64_t kPastCaches =
-    4 * 1024 * 1024;  // messages from here on bypass the caches on their way to memory
+constexpr std::uint64_t kFetchBytes = 128 * 1024;  // at a time when combined on the way: less than a level-2 cache
+constexpr std::uint64_t kCopyBytes = 1024 * 1024;  // at a time otherwise, so that other transfers move too
 constexpr std::uint32_t kPollsBetweenChecks = 20000;
 
 // What peers must find when they read this process's memory.
@@ -98,11 +95,13 @@ Status Port::connect(const GCCL_Port_spec& spec, const void* addresses, std::uin
       out.peer = n.rank;
       out.index = place * channels_ + c;
       out.writer = Writer(segment_->pipe(out.index));
+      if (c + 1 == channels_) out.lend_from = kLendBytesAlone;
       End& in = ends_[(i * channels_ + c) * 2 + 1];
       in.peer = n.rank;
       in.receives = true;
       in.index = mine * channels_ + c;
       in.reader = Reader(n.segment->pipe(in.index));
+      in.lend_from = out.lend_from;
       n.segment->pipe(in.index)->can_fetch.store(can_fetch, std::memory_order_release);
     }
     reaches[n.rank] = 1;
@@ -159,7 +158,7 @@ int Port::receive(GCCL_Transfer* t) {
     return 0;
   }
   e.first = e.last = t;
-  if (t->bytes < kLendBytes && advance_receive(e, t)) {
+  if (t->bytes < e.lend_from && advance_receive(e, t)) {
     e.first = nullptr;
     return 1;
   }
@@ -184,7 +183,7 @@ bool Port::advance_send(End& e, GCCL_Transfer* t) {
       e.writer.publish(c);
       return true;
     }
-    if (t->bytes >= kLendBytes && e.writer.pipe()->can_fetch.load(std::memory_order_acquire)) {
+    if (t->bytes >= e.lend_from && e.writer.pipe()->can_fetch.load(std::memory_order_acquire)) {
       c->kind = CellKind::address;
       c->piece_bytes = 0;
       c->far.message_bytes = t->bytes;
@@ -270,10 +269,8 @@ bool Port::fetch(End& e, GCCL_Transfer* t, std::uint64_t from) {
   };
   if (!lent_still()) return false;
   const std::uint64_t rest = t->bytes - t->backend[0];
-  const bool past = t->bytes >= kPastCaches;
   from += t->backend[0];
-  const bool direct = !t->consume && !past;
-  const std::uint64_t bytes = std::min(rest, direct ? std::uint64_t(1) << 20 : kFetchBytes);
+  const std::uint64_t bytes = std::min(rest, t->consume ? kFetchBytes : kCopyBytes);
   std::byte* const to = static_cast<std::byte*>(t->data) + t->backend[0];
   if (n.same_process) {
     const auto* there = reinterpret_cast<const std::byte*>(from);
@@ -282,14 +279,12 @@ bool Port::fetch(End& e, GCCL_Transfer* t, std::uint64_t from) {
       t->consume(t, piece_.get(), t->backend[0], bytes);
     } else if (t->consume) {
       t->consume(t, there, t->backend[0], bytes);
-    } else if (past) {
-      copy_past_caches(to, there, bytes);
     } else {
       std::memcpy(to, there, bytes);
     }
     if (!lent_still()) return false;
   } else {
-    if (!read_memory_of(n.segment->header().owner_pid, from, direct ? to : piece_.get(), bytes)) {
+    if (!read_memory_of(n.segment->header().owner_pid, from, t->consume ? piece_.get() : to, bytes)) {
       const int error = errno;
       if (!lent_still()) return false;
       const std::uint32_t pid = n.segment->header().owner_pid;
@@ -303,11 +298,7 @@ bool Port::fetch(End& e, GCCL_Transfer* t, std::uint64_t from) {
       return false;
     }
     if (!lent_still()) return false;
-    if (t->consume) {
-      t->consume(t, piece_.get(), t->backend[0], bytes);
-    } else if (past) {
-      copy_past_caches(to, piece_.get(), bytes);
-    }
+    if (t->consume) t->consume(t, piece_.get(), t->backend[0], bytes);
   }
   t->backend[0] += bytes;
   return true;

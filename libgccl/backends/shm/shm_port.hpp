@@ -1,6 +1,7 @@
 // One communicator's use of shared memory: who is reached, and the transfers under way.
 #pragma once
 
+#include <cstring>
 #include <memory>
 #include <new>
 #include <vector>
@@ -10,18 +11,40 @@
 
 namespace gccl::shm {
 
+// Messages from here on are lent: one copy by the system beats two through chunks. Later between two ranks alone, whose
+// messages are often fresh from the sender's caches, where the system copies at half its speed.
+inline constexpr std::uint32_t kLendBytes = 32 * 1024, kLendBytesAlone = 128 * 1024;
+
+// Copies without a call for the commonest lengths.
+inline void copy_short(void* to, const void* from, std::uint32_t bytes) {
+  if (bytes == 8) {
+    std::memcpy(to, from, 8);
+  } else if (bytes == 4) {
+    std::memcpy(to, from, 4);
+  } else if (bytes) {
+    std::memcpy(to, from, bytes);
+  }
+}
+
 // One direction of one channel to or from one peer, and the transfers that wait for it, in order.
 struct End {
   Rank peer = 0;
   bool receives = false, listed = false;
   std::uint32_t index = 0;  // of the pipe in its segment
   bool chunks_reserved = false;
+  std::uint64_t lend_from = kLendBytes;  // bytes
   Writer writer;
   Reader reader;
   GCCL_Transfer* first = nullptr;  // the one under way; its progress is in backend[0]
   GCCL_Transfer* last = nullptr;
   GCCL_Transfer* lent = nullptr;  // sends whose memory the peer reads; ends when backend[1] cells are read
   GCCL_Transfer* lent_last = nullptr;
+
+  // The message that put() wrote and the reader has peeked, and that it is done with.
+  const std::byte* message(std::uint32_t bytes) const {
+    return bytes <= kInlineBytes ? reader.peek()->data : reader.chunk();
+  }
+  void taken(std::uint32_t bytes) { bytes <= kInlineBytes ? reader.pop_inline() : reader.pop_chunk(); }
 };
 
 class Port {
@@ -51,6 +74,28 @@ class Port {
   }
   // Chunks of this end's pipe may be written.
   bool chunks(End& e) { return e.chunks_reserved || (e.chunks_reserved = segment_->reserve_chunks(e.index)); }
+  // Writes a whole message of at most a chunk, when no transfer is under way on the end.
+  enum class Put { done, pipe_full, no_memory };
+  Put put(End& e, std::uint64_t signature, const void* data, std::uint32_t bytes) {
+    Cell* const c = e.writer.next();
+    if (!c) return Put::pipe_full;
+    if (bytes <= kInlineBytes) {
+      c->kind = CellKind::inline_data;
+      copy_short(c->data, data, bytes);
+    } else {
+      if (!chunks(e)) return Put::no_memory;
+      std::byte* const chunk = e.writer.next_chunk();
+      if (!chunk) return Put::pipe_full;
+      std::memcpy(chunk, data, bytes);
+      c->kind = CellKind::first;
+      c->far.message_bytes = bytes;
+      e.writer.use_chunk();
+    }
+    c->piece_bytes = bytes;
+    c->signature = signature;
+    e.writer.publish(c);
+    return Put::done;
+  }
 
  private:
   static constexpr std::uint32_t kNowhere = ~0u;

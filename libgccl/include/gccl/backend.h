@@ -63,7 +63,7 @@ typedef struct GCCL_Backend_environment {
 typedef struct GCCL_Port_spec {
   uint32_t struct_bytes;
   uint32_t rank, size;        /* in the communicator */
-  uint32_t channels;
+  uint32_t channels;          /* the last one carries GCCL_Send and GCCL_Recv */
   uint64_t communicator;      /* a number that tells the communicators of a job apart, the same on every rank */
   const uint32_t* node;       /* node[r]: which node rank r is on; valid during open_port and connect_port */
   const uint32_t* world_rank; /* world_rank[r]; likewise */
