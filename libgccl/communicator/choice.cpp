@@ -104,12 +104,12 @@ void choose(const Call& given, std::uint32_t element_bytes, const Setting& setti
   // Shares keep what one step leaves behind in the caches for the next one, and let the steps of a chain overlap.
   double share_bytes = 0;
   if (setting.shared_memory) {
-    if (call.kind == Collective::allreduce) share_bytes = 4 << 20;
-    if (call.kind == Collective::reduce) share_bytes = 1 << 20;
-    if (call.kind == Collective::broadcast && plan->algorithm->name != "direct") share_bytes = 1 << 20;
+    if (call.kind == Collective::allreduce) share_bytes = 2 << 20;
+    if (call.kind == Collective::reduce) share_bytes = 2 << 20;
+    if (call.kind == Collective::broadcast && plan->algorithm->name != "direct") share_bytes = 2 << 20;
   } else if (call.kind == Collective::allreduce || call.kind == Collective::broadcast ||
              call.kind == Collective::reduce) {
-    share_bytes = 1 << 20;
+    share_bytes = 2 << 20;
     plan->lanes = 2;
   }
   if (share_bytes > 0) plan->shares = Count(std::clamp(bytes / share_bytes, 1.0, 4096.0));

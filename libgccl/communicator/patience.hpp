@@ -27,7 +27,7 @@ class Patience {
   // Call after each look that found nothing. True now and then, when the clock may be looked at.
   bool pause() {
     ++looks_;
-    if (crowded_ ? looks_ % 8 == 0 : looks_ > 30000 && looks_ % 16 == 0) {
+    if (crowded_ ? looks_ % 3 == 0 : looks_ > 30000 && looks_ % 16 == 0) {
       ++yields_;
       if (looks_ > 400000) {
         std::this_thread::sleep_for(std::chrono::microseconds(20));

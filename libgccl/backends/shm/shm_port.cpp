@@ -25,7 +25,7 @@ struct Address {
 static_assert(sizeof(Address) <= GCCL_BACKEND_ADDRESS_BYTES);
 
 constexpr std::uint64_t kFetchBytes = 128 * 1024;  // at a time when combined on the way: less than a level-2 cache
-constexpr std::uint64_t kCopyBytes = 1024 * 1024;  // at a time otherwise, so that other transfers move too
+constexpr std::uint64_t kTurnBytes = 8 * 1024 * 1024;   // read for one transfer before it is the others' turn
 constexpr std::uint32_t kPollsBetweenChecks = 20000;
 
 // What peers must find when they read this process's memory.
@@ -252,8 +252,8 @@ bool Port::advance_receive(End& e, GCCL_Transfer* t) {
         break;
       case CellKind::address:
         if (differs(t, c->signature, c->far.message_bytes)) return true;
-        if (!fetch(e, t, c->far.address)) return false;
-        if (t->backend[0] < t->bytes) return false;  // one piece at a time, so that others move too
+        for (const std::uint64_t turn = t->backend[0] + kTurnBytes; t->backend[0] < t->bytes;)
+          if (t->backend[0] >= turn || !fetch(e, t, c->far.address)) return false;
         e.reader.pop_address();
         return true;
     }
@@ -270,7 +270,7 @@ bool Port::fetch(End& e, GCCL_Transfer* t, std::uint64_t from) {
   if (!lent_still()) return false;
   const std::uint64_t rest = t->bytes - t->backend[0];
   from += t->backend[0];
-  const std::uint64_t bytes = std::min(rest, t->consume ? kFetchBytes : kCopyBytes);
+  const std::uint64_t bytes = std::min(rest, t->consume ? kFetchBytes : kTurnBytes);
   std::byte* const to = static_cast<std::byte*>(t->data) + t->backend[0];
   if (n.same_process) {
     const auto* there = reinterpret_cast<const std::byte*>(from);
