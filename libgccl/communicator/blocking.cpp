@@ -1,5 +1,6 @@
 // Plans, and the short way of blocking calls: most of a program's calls end here.
 #include <algorithm>
+#include <cstring>
 
 #include "libgccl/communicator/communicator.hpp"
 
@@ -131,8 +132,13 @@ bool Communicator::quick_transfer(const Descriptor& what, void* data) {
     const shm::Cell* c = end.reader.peek();
     for (Patience patience(world_->crowded); !c && !patience.pause();) c = end.reader.peek();
     if (!c || c->signature != signature || c->piece_bytes != bytes || c->kind == shm::CellKind::address) return false;
-    shm::copy_short(data, end.message(bytes), bytes);
-    end.taken(bytes);
+    if (c->kind == shm::CellKind::inline_data) {
+      shm::copy_short(data, c->data, bytes);
+      end.reader.pop_inline();
+    } else {
+      std::memcpy(data, end.reader.chunk(), bytes);
+      end.reader.pop_piece(c->ends_chunk);
+    }
     traffic.messages_received = 1;
     traffic.bytes_received = bytes;
   }

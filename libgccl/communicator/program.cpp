@@ -62,7 +62,7 @@ std::unique_ptr<Program> Program::compile(Schedule schedule, std::uint32_t eleme
       (s->op == Op::send ? t.bytes_sent : t.bytes_received) += bytes;
       if (s->op == Op::send) {
         Load& load = sent[s->peer];
-        load.cells += 1;
+        load.cells += shm::pieces(x.bytes);
         load.chunks += bytes > shm::kInlineBytes;
         // All of a call's messages fit into the pipe: who sends never waits for a later step of its reader.
         if (load.cells > shm::kCells || load.chunks > shm::kChunks) return nullptr;
@@ -71,6 +71,37 @@ std::unique_ptr<Program> Program::compile(Schedule schedule, std::uint32_t eleme
     program->steps.push_back(x);
   }
   return program;
+}
+
+// Short messages come in one piece; of others each piece is used as it arrives, where it holds whole elements.
+inline Replay::Outcome Replay::receive(const Program::Step& s, const std::byte* from, std::byte* to) {
+  for (;;) {
+    const Cell* const c = s.end->reader.peek();
+    if (!c) return Outcome::blocked;
+    const bool in_cell = c->kind == shm::CellKind::inline_data;
+    if (received_ == 0 &&
+        (c->signature != signature_ || (in_cell ? c->piece_bytes : c->far.message_bytes) != s.bytes)) {
+      signature_found_ = c->signature;
+      return Outcome::mismatch;
+    }
+    const std::uint32_t before = received_, bytes = c->piece_bytes;
+    const bool last = before + bytes == s.bytes;
+    const std::byte* const message = in_cell ? c->data : s.end->reader.chunk() + before;
+    if (s.op == Op::recv) {
+      shm::copy_short(to + before, message, bytes);
+    } else if (shm::kPieceBytes % elements_->bytes == 0 || in_cell) {
+      elements_->combine(to + before, from + before, message, bytes / elements_->bytes);
+    } else if (last) {
+      elements_->combine(to, from, message - before, s.count);
+    }
+    if (in_cell) {
+      s.end->reader.pop_inline();
+    } else {
+      s.end->reader.pop_piece(c->ends_chunk);
+    }
+    received_ = last ? 0 : before + bytes;
+    if (last) return Outcome::done;
+  }
 }
 
 Replay::Outcome Replay::advance() {
@@ -88,19 +119,7 @@ Replay::Outcome Replay::advance() {
       }
       case Op::recv:
       case Op::recv_reduce: {
-        const Cell* const c = s.end->reader.peek();
-        if (!c) return Outcome::blocked;
-        if (c->signature != signature_ || c->piece_bytes != s.bytes) {
-          signature_found_ = c->signature;
-          return Outcome::mismatch;
-        }
-        const std::byte* const message = s.end->message(s.bytes);
-        if (s.op == Op::recv_reduce) {
-          elements_->combine(to, from, message, s.count);
-        } else {
-          shm::copy_short(to, message, s.bytes);
-        }
-        s.end->taken(s.bytes);
+        if (const Outcome outcome = receive(s, from, to); outcome != Outcome::done) return outcome;
         break;
       }
       case Op::copy: std::memmove(to, from, s.bytes); break;

@@ -58,6 +58,7 @@ class Replay {
     elements_ = &elements;
     signature_ = signature;
     next_ = 0;
+    received_ = 0;
   }
   // The elements have moved.
   void rebind(const Elements& elements) { elements_ = &elements; }
@@ -69,7 +70,7 @@ class Replay {
   std::uint64_t signature_found() const { return signature_found_; }
 
  private:
-  bool receive(const Program::Step& s, Outcome* outcome);
+  Outcome receive(const Program::Step& s, const std::byte* from, std::byte* to);
 
   const Program* program_ = nullptr;
   shm::Port* port_ = nullptr;
@@ -77,6 +78,7 @@ class Replay {
   const Elements* elements_ = nullptr;
   std::uint64_t signature_ = 0, signature_found_ = 0;
   std::size_t next_ = 0;
+  std::uint32_t received_ = 0;  // bytes of the message that this step waits for
 };
 
 }  // namespace gccl

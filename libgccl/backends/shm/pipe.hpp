@@ -4,7 +4,9 @@
 //
 //   cell k of 32:  | sequence k+1 | kind | signature | 48 bytes |
 //     inline_data   the whole message
-//     first, more   a piece of the message lies in the next chunk of the pipe
+//     first, more   a piece of the message lies in the current chunk of the pipe; a long one comes in several, so that
+//     the
+//                   reader copies while the writer does
 //     address       the message lies in the writer's memory, at this address; the reader fetches it from there
 //
 // The reader tells how far it has read in one line of its own, which the writer looks at only when it runs out of cells
@@ -21,6 +23,7 @@ inline constexpr std::uint32_t kCells = 32;
 inline constexpr std::uint32_t kInlineBytes = 48;
 inline constexpr std::uint32_t kChunks = 8;
 inline constexpr std::uint32_t kChunkBytes = 32 * 1024;
+inline constexpr std::uint32_t kPieceBytes = 8 * 1024;
 inline constexpr std::size_t kLine = 64;
 
 enum class CellKind : std::uint32_t { inline_data, first, more, address };
@@ -29,18 +32,24 @@ enum class CellKind : std::uint32_t { inline_data, first, more, address };
 struct alignas(2 * kLine) Cell {
   std::atomic<std::uint32_t> sequence;  // k+1, modulo 2^32, once cell k is written; last of the cell to be written
   CellKind kind : 8;
-  std::uint32_t piece_bytes : 24;  // in the cell (inline_data) or in the chunk (first, more)
+  bool ends_chunk : 1;             // first, more: what follows lies in another chunk
+  std::uint32_t piece_bytes : 23;  // in the cell (inline_data) or in the chunk (first, more)
   std::uint64_t signature;
   union {
     std::byte data[kInlineBytes];
     struct {
       std::uint64_t message_bytes;  // first, address
-      std::uint64_t address;
+      std::uint64_t place;          // address: where it is; first, more: the piece's offset in the chunk
     } far;
   };
 };
 static_assert(sizeof(Cell) == 2 * kLine && offsetof(Cell, data) + kInlineBytes <= kLine);
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
+
+// Cells that a message written by put() takes.
+inline constexpr std::uint32_t pieces(std::uint32_t bytes) {
+  return bytes <= kInlineBytes ? 1 : (bytes + kPieceBytes - 1) / kPieceBytes;
+}
 
 struct Pipe {
   Cell cells[kCells];
@@ -61,6 +70,8 @@ class Writer {
     if (written_ - read_ == kCells && !refresh_below(kCells)) return nullptr;
     return &pipe_->cells[written_ % kCells];
   }
+  // So many cells can be filled.
+  bool room(std::uint32_t cells) { return kCells - (written_ - read_) >= cells || refresh_below(kCells - cells + 1); }
   void publish(Cell* cell) { cell->sequence.store(++written_, std::memory_order_release); }
   // The chunk to fill for the cell that next() gave, or null while all are in use.
   std::byte* next_chunk() {
@@ -73,7 +84,7 @@ class Writer {
     }
     return pipe_->chunks[chunks_ % kChunks];
   }
-  // Before publish() of the cell that announces the chunk.
+  // Before publish() of the cell that ends the chunk.
   void use_chunk() {
     chunk_cell_[chunks_ % kChunks] = written_;
     ++chunks_;
@@ -110,14 +121,15 @@ class Reader {
     const Cell* cell = &pipe_->cells[read_ % kCells];
     return cell->sequence.load(std::memory_order_acquire) == read_ + 1 ? cell : nullptr;
   }
-  // The chunk that the peeked cell announces.
+  // The chunk that the peeked cell's piece lies in.
   const std::byte* chunk() const { return pipe_->chunks[chunks_ % kChunks]; }
   // The peeked cell is done with.
   void pop_inline() {
     // The writer only needs to know before it runs out of cells.
     if (++read_ - told_ >= kCells / 4) tell();
   }
-  void pop_chunk() {
+  void pop_piece(bool ends_chunk) {
+    if (!ends_chunk) return pop_inline();
     ++chunks_;
     ++read_;
     tell();

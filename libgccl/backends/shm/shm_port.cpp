@@ -24,8 +24,8 @@ struct Address {
 };
 static_assert(sizeof(Address) <= GCCL_BACKEND_ADDRESS_BYTES);
 
-constexpr std::uint64_t kFetchBytes = 128 * 1024;  // at a time when combined on the way: less than a level-2 cache
-constexpr std::uint64_t kTurnBytes = 8 * 1024 * 1024;   // read for one transfer before it is the others' turn
+constexpr std::uint64_t kFetchBytes = 128 * 1024;      // at a time when combined on the way: less than a level-2 cache
+constexpr std::uint64_t kTurnBytes = 8 * 1024 * 1024;  // read for one transfer before it is the others' turn
 constexpr std::uint32_t kPollsBetweenChecks = 20000;
 
 // What peers must find when they read this process's memory.
@@ -166,6 +166,34 @@ int Port::receive(GCCL_Transfer* t) {
   return 0;
 }
 
+namespace {
+
+// Everything of the cell but who it is from.
+void write_piece(End& e, Cell* c, const std::byte* from, std::uint32_t bytes, std::uint32_t offset, bool last) {
+  std::memcpy(e.writer.next_chunk() + offset, from, bytes);
+  c->piece_bytes = bytes;
+  c->far.place = offset;
+  c->ends_chunk = last || offset + bytes == kChunkBytes;
+  if (c->ends_chunk) e.writer.use_chunk();
+}
+
+}  // namespace
+
+Port::Put Port::put_pieces(End& e, std::uint64_t signature, const std::byte* data, std::uint32_t bytes) {
+  if (!chunks(e)) return Put::no_memory;
+  if (!e.writer.room(pieces(bytes)) || !e.writer.next_chunk()) return Put::pipe_full;
+  for (std::uint32_t at = 0; at < bytes; at += kPieceBytes) {
+    Cell* const c = e.writer.next();
+    const std::uint32_t piece = std::min(bytes - at, kPieceBytes);
+    write_piece(e, c, data + at, piece, at, at + piece == bytes);
+    c->kind = at == 0 ? CellKind::first : CellKind::more;
+    c->far.message_bytes = bytes;
+    c->signature = signature;
+    e.writer.publish(c);
+  }
+  return Put::done;
+}
+
 // True once nothing is left to write. backend[0]: bytes written; backend[1]: cells to be read before the memory is
 // free.
 bool Port::advance_send(End& e, GCCL_Transfer* t) {
@@ -187,7 +215,7 @@ bool Port::advance_send(End& e, GCCL_Transfer* t) {
       c->kind = CellKind::address;
       c->piece_bytes = 0;
       c->far.message_bytes = t->bytes;
-      c->far.address = reinterpret_cast<std::uint64_t>(t->data);
+      c->far.place = reinterpret_cast<std::uint64_t>(t->data);
       e.writer.publish(c);
       t->backend[1] = std::uint64_t(e.writer.written()) | std::uint64_t(1) << 32;
       return true;
@@ -196,14 +224,11 @@ bool Port::advance_send(End& e, GCCL_Transfer* t) {
       fail(GCCL_ERR_SYSTEM, rank_, "/dev/shm is full: free it, or mount it larger (docker run --shm-size)");
       return false;
     }
-    std::byte* chunk = e.writer.next_chunk();
-    if (!chunk) return false;
-    const std::uint32_t piece = std::uint32_t(std::min<std::uint64_t>(rest, kChunkBytes));
-    std::memcpy(chunk, from, piece);
+    if (!e.writer.next_chunk()) return false;
+    const auto piece = std::uint32_t(std::min<std::uint64_t>(rest, kPieceBytes));
+    write_piece(e, c, from, piece, std::uint32_t(t->backend[0] % kChunkBytes), rest == piece);
     c->kind = t->backend[0] == 0 ? CellKind::first : CellKind::more;
-    c->piece_bytes = piece;
     c->far.message_bytes = t->bytes;
-    e.writer.use_chunk();
     e.writer.publish(c);
     t->backend[0] += piece;
   } while (t->backend[0] < t->bytes);
@@ -246,14 +271,14 @@ bool Port::advance_receive(End& e, GCCL_Transfer* t) {
         if (differs(t, c->signature, c->far.message_bytes)) return true;
         [[fallthrough]];
       case CellKind::more:
-        deliver(t, e.reader.chunk(), c->piece_bytes);
-        e.reader.pop_chunk();
+        deliver(t, e.reader.chunk() + c->far.place, c->piece_bytes);
+        e.reader.pop_piece(c->ends_chunk);
         if (t->backend[0] == t->bytes) return true;
         break;
       case CellKind::address:
         if (differs(t, c->signature, c->far.message_bytes)) return true;
         for (const std::uint64_t turn = t->backend[0] + kTurnBytes; t->backend[0] < t->bytes;)
-          if (t->backend[0] >= turn || !fetch(e, t, c->far.address)) return false;
+          if (t->backend[0] >= turn || !fetch(e, t, c->far.place)) return false;
         e.reader.pop_address();
         return true;
     }

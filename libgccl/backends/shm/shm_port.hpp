@@ -39,12 +39,6 @@ struct End {
   GCCL_Transfer* last = nullptr;
   GCCL_Transfer* lent = nullptr;  // sends whose memory the peer reads; ends when backend[1] cells are read
   GCCL_Transfer* lent_last = nullptr;
-
-  // The message that put() wrote and the reader has peeked, and that it is done with.
-  const std::byte* message(std::uint32_t bytes) const {
-    return bytes <= kInlineBytes ? reader.peek()->data : reader.chunk();
-  }
-  void taken(std::uint32_t bytes) { bytes <= kInlineBytes ? reader.pop_inline() : reader.pop_chunk(); }
 };
 
 class Port {
@@ -77,22 +71,13 @@ class Port {
   // Writes a whole message of at most a chunk, when no transfer is under way on the end.
   enum class Put { done, pipe_full, no_memory };
   Put put(End& e, std::uint64_t signature, const void* data, std::uint32_t bytes) {
+    if (bytes > kInlineBytes) return put_pieces(e, signature, static_cast<const std::byte*>(data), bytes);
     Cell* const c = e.writer.next();
     if (!c) return Put::pipe_full;
-    if (bytes <= kInlineBytes) {
-      c->kind = CellKind::inline_data;
-      copy_short(c->data, data, bytes);
-    } else {
-      if (!chunks(e)) return Put::no_memory;
-      std::byte* const chunk = e.writer.next_chunk();
-      if (!chunk) return Put::pipe_full;
-      std::memcpy(chunk, data, bytes);
-      c->kind = CellKind::first;
-      c->far.message_bytes = bytes;
-      e.writer.use_chunk();
-    }
+    c->kind = CellKind::inline_data;
     c->piece_bytes = bytes;
     c->signature = signature;
+    copy_short(c->data, data, bytes);
     e.writer.publish(c);
     return Put::done;
   }
@@ -105,6 +90,7 @@ class Port {
     bool same_process = false;
   };
 
+  Put put_pieces(End& e, std::uint64_t signature, const std::byte* data, std::uint32_t bytes);
   bool advance(End& e, GCCL_Transfer** done, int max, int* count);
   bool advance_send(End& e, GCCL_Transfer* t);
   bool advance_receive(End& e, GCCL_Transfer* t);
