@@ -206,6 +206,8 @@ def _round(s, ranks, turn, field, machine, out):
             machine.measure_memory(size)
         first = (turn + number) % len(s.peers)
         for peer in s.peers[first:] + s.peers[:first]:
+            if size < peer.bytes_min:
+                continue
             bare = on_this_machine and peer.name == "gccl" and (collective == "barrier" or point == ("allreduce", 8))
             before = machine.round_trip() if bare else None
             time_us = field.measure(peer, point)

@@ -18,6 +18,8 @@ class Peer:
     environment: tuple = ()  # pairs
     gloo: str = ""  # Gloo's all-reduce
     collectives: tuple = COLLECTIVES
+    arguments: tuple = ()  # of the program
+    bytes_min: int = 0  # not measured below
     yields: bool = True  # gives the core away while it waits: fit for more ranks than cores
 
     @property
@@ -31,6 +33,15 @@ def _openmpi(name, tcp, *options, yields=True):
 
 PEERS = (
     Peer("gccl", "bench_peer_gccl", False, environment=(("GCCL_BACKENDS", "shm"),)),
+    # Buffers in GCCL_Mem_alloc's memory instead of ordinary memory: no difference to short messages.
+    Peer(
+        "gccl-mem",
+        "bench_peer_gccl",
+        False,
+        arguments=("--memory", "gccl"),
+        environment=(("GCCL_BACKENDS", "shm"),),
+        bytes_min=64 << 10,
+    ),
     _openmpi("openmpi", False),
     # coll/sm is off by default, and the strongest opponent for broadcasts and large all-reduces between two ranks. Its
     # flags are spun on without yielding.
@@ -75,7 +86,7 @@ def absent(peer, ranks, build):
 def commands(peer, ranks, build, control, folder, network):
     """The processes to start: a list of (command, environment). `network`: namespaces to be in, or None."""
     program = os.path.join(build, "bench", "peers", peer.program)
-    measured = [program, "--control", control]
+    measured = [program, "--control", control, *peer.arguments]
     environment = dict(os.environ, **dict(peer.environment))
     cores = sorted(os.sched_getaffinity(0))
     fits = ranks <= len(cores)

@@ -139,7 +139,7 @@ def _peers(s):
         if s.transport == "shm":
             raise Usage("--transport shm does not go with --namespaces: namespaces are like machines")
     transport = "tcp" if s.namespaces else s.transport
-    ours = {"shm": ["gccl"], "tcp": ["gccl-tcp"], None: ["gccl", "gccl-tcp"]}[transport]
+    ours = [p.name for p in peers.PEERS if p.ours and transport in (None, "tcp" if p.tcp else "shm")]
     if s.transport == "tcp":
         names = [n for n in names if peers.BY_NAME[n].tcp]
     # GCCL runs, whatever --peers says: it is what everything is compared with.

@@ -8,6 +8,15 @@ from .network import bound_us
 from .units import human_bytes
 
 
+# Of GCCL's points, and who measures them. "mem": over shared memory, buffers in GCCL_Mem_alloc's memory.
+TRANSPORTS = {"shm": "gccl", "mem": "gccl-mem", "tcp": "gccl-tcp"}
+
+
+def headline(points):
+    """Those that count for the goals: with buffers in ordinary memory, as programs have them."""
+    return [p for p in points if p.transport != "mem"]
+
+
 @dataclasses.dataclass
 class Point:
     transport: str
@@ -36,13 +45,14 @@ def points_of(data):
     for row in data["rows"]:
         table.setdefault((row["ranks"], row["collective"], row["bytes"]), {})[row["peer"]] = max(row["time_us"], 1e-3)
     found = []
-    transports = [("tcp", "gccl-tcp")] if data["network"] else [("shm", "gccl"), ("tcp", "gccl-tcp")]
-    for transport, ours in transports:
-        rivals = [p.name for p in peers.PEERS if not p.ours and (p.tcp or transport == "shm")]
-        if not any(row["peer"] == ours for row in data["rows"]) and (transport == "tcp" and not data["network"]):
+    for transport, ours in TRANSPORTS.items():
+        rivals = [p.name for p in peers.PEERS if not p.ours and (p.tcp or transport != "tcp")]
+        if not any(row["peer"] == ours for row in data["rows"]):
             continue
         for (ranks, collective, size), times in table.items():
             against = {n: times[n] for n in rivals if n in times}
+            if size < peers.BY_NAME[ours].bytes_min:
+                continue
             best = min(against, key=against.get, default="")
             found.append(Point(transport, collective, ranks, size, times, times.get(ours), best, against.get(best)))
     return found
@@ -56,13 +66,23 @@ def geomean(ratios):
 def means(points):
     """[(name, mean, number of points, goal)], the goals those of the project."""
     gloo = [p.name for p in peers.PEERS if p.gloo]
-    shm, tcp = ([p for p in points if p.transport == t] for t in ("shm", "tcp"))
+    shm, mem, tcp = ([p for p in points if p.transport == t] for t in TRANSPORTS)
     groups = [
-        ("against the best peer at each point", [p.ratio for p in points], 1.3),
+        ("against the best peer at each point", [p.ratio for p in headline(points)], 1.3),
         ("  over shared memory", [p.ratio for p in shm], None),
         ("  over TCP", [p.ratio for p in tcp], None),
         ("against Open MPI as shipped, shared memory", [p.ratio_to(["openmpi"]) for p in shm], 1.8),
         ("over TCP against the better of Open MPI and Gloo", [p.ratio_to(["openmpi-tcp", *gloo]) for p in tcp], 1.5),
+    ]
+    same = {(p.collective, p.ranks, p.bytes) for p in mem}
+    groups += [
+        ("the points of GCCL_Mem_alloc's memory, against the best peer", [p.ratio for p in mem], None),
+        (
+            "  the same points in ordinary memory",
+            [p.ratio for p in shm if (p.collective, p.ranks, p.bytes) in same],
+            None,
+        ),
+        ("the points of GCCL_Mem_alloc's memory, against Open MPI", [p.ratio_to(["openmpi"]) for p in mem], None),
     ]
     for transport in ("shm", "tcp"):
         for collective in dict.fromkeys(p.collective for p in points if p.transport == transport):
@@ -77,7 +97,7 @@ def means(points):
 
 
 def worst(points, number):
-    return sorted((p for p in points if p.ratio), key=lambda p: p.ratio)[:number]
+    return sorted((p for p in headline(points) if p.ratio), key=lambda p: p.ratio)[:number]
 
 
 @dataclasses.dataclass
@@ -90,6 +110,7 @@ class MemoryBound:
     ordinary_us: float  # 6 S at the best rate with ordinary stores, which read each line before they write it
     kernel_us: float  # the least an all-reduce must do, as one loop in one process
     ours_us: float | None
+    mem_us: float | None  # in GCCL_Mem_alloc's memory
     best: str
     best_us: float | None
 
@@ -102,8 +123,9 @@ def memory_bounds(data, points):
         streamed = max(rate for key, rate in rates.items() if key[1])
         ordinary = max(rate for key, rate in rates.items() if not key[1])
         kernel = min(figures["allreduce", True]["time_us"], figures["allreduce", False]["time_us"])
-        point = next(
-            (p for p in points if (p.transport, p.collective, p.ranks, p.bytes) == ("shm", "allreduce", 2, size)), None
+        point, in_mem = (
+            next((p for p in points if (p.transport, p.collective, p.ranks, p.bytes) == (t, "allreduce", 2, size)), None)
+            for t in ("shm", "mem")
         )
         found.append(
             MemoryBound(
@@ -113,6 +135,7 @@ def memory_bounds(data, points):
                 6 * size / ordinary / 1e3,
                 kernel,
                 point and point.ours_us,
+                in_mem and in_mem.ours_us,
                 point.best if point else "",
                 point and point.best_us,
             )
@@ -147,7 +170,7 @@ def network_bounds_us(data, point):
 
 def last_line(points):
     """geomean_vs_best=X worst=Y (where)"""
-    mean, low = geomean(p.ratio for p in points), worst(points, 1)
+    mean, low = geomean(p.ratio for p in headline(points)), worst(points, 1)
     if not low:
         return "geomean_vs_best=nan worst=nan (no point has both GCCL and a peer)"
     return f"geomean_vs_best={mean:.3f} worst={low[0].ratio:.3f} ({where(low[0])})"

@@ -1,5 +1,6 @@
 // The measuring loop over GCCL's C interface. Rank, size and store come from the environment, as `gccl launch` sets it:
-//   gccl launch -n N -- bench_peer_gccl --control SOCKET
+//   gccl launch -n N -- bench_peer_gccl --control SOCKET [--memory gccl]
+// With --memory gccl the buffers are GCCL_Mem_alloc's.
 #include "gccl/gccl.h"
 
 #include "bench/peers/loop.hpp"
@@ -16,7 +17,7 @@ inline void must(GCCL_Result result, const char* call) {
 
 class GcclPeer final : public Peer {
  public:
-  GcclPeer() {
+  explicit GcclPeer(bool own_memory) : own_memory_(own_memory) {
     must(GCCL_Init(&world_, nullptr), "GCCL_Init");
     must(GCCL_Comm_rank(world_, &rank_), "GCCL_Comm_rank");
     must(GCCL_Comm_size(world_, &size_), "GCCL_Comm_size");
@@ -27,6 +28,13 @@ class GcclPeer final : public Peer {
     must(GCCL_Barrier(world_), "GCCL_Barrier");
     called_ = true;
   }
+
+  float* allocate(std::size_t bytes) override {
+    void* p = nullptr;
+    if (own_memory_) must(GCCL_Mem_alloc(&p, bytes), "GCCL_Mem_alloc");
+    return static_cast<float*>(p);
+  }
+  void release(float* p) override { must(GCCL_Mem_free(p), "GCCL_Mem_free"); }
 
   std::function<void()> bind(Kind kind, Buffers b) override {
     const GCCL_Comm comm = world_;
@@ -70,6 +78,7 @@ class GcclPeer final : public Peer {
   GCCL_Comm world_ = GCCL_COMM_NULL;
   int rank_ = 0, size_ = 1;
   bool called_ = false;
+  bool own_memory_;
 };
 
 }  // namespace
@@ -77,7 +86,7 @@ class GcclPeer final : public Peer {
 int main(int argc, char** argv) {
   try {
     Control control(option(argc, argv, "control"));
-    GcclPeer peer;
+    GcclPeer peer(option(argc, argv, "memory") == "gccl");
     int status = serve(peer, control);
     if (!peer.counted()) {
       std::fprintf(stderr, "bench_peer_gccl: the performance metrics are empty\n");

@@ -62,19 +62,27 @@ inline void wait_until(std::int64_t at_ns) {
 // Zeroed floats on their own pages.
 class Memory {
  public:
-  explicit Memory(std::size_t floats) : bytes_(std::max<std::size_t>(1, floats) * sizeof(float)) {
+  Memory(Peer& peer, std::size_t floats) : peer_(peer), bytes_(std::max<std::size_t>(1, floats) * sizeof(float)) {
+    data_ = provided_ = peer.allocate(bytes_);
+    if (provided_) return;
     void* p = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (p == MAP_FAILED) throw std::bad_alloc();
     data_ = static_cast<float*>(p);
   }
-  ~Memory() { munmap(data_, bytes_); }
+  ~Memory() {
+    if (provided_)
+      peer_.release(provided_);
+    else
+      munmap(data_, bytes_);
+  }
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
   float* data() const { return data_; }
 
  private:
+  Peer& peer_;
   std::size_t bytes_;
-  float* data_ = nullptr;
+  float *data_ = nullptr, *provided_ = nullptr;
 };
 
 // One operation of one size.
@@ -84,8 +92,8 @@ class Point {
       : peer_(peer),
         kind_(kind),
         extent_(extent_of(kind, bytes, std::size_t(peer.size()))),
-        in_(extent_.in),
-        out_(extent_.out),
+        in_(peer, extent_.in),
+        out_(peer, extent_.out),
         buffers_{in_.data(), out_.data(), extent_.count},
         run_(peer.bind(kind, buffers_)) {}
 

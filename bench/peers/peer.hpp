@@ -35,6 +35,9 @@ class Peer {
   virtual int rank() const = 0;
   virtual int size() const = 0;
   virtual void barrier() = 0;
+  // Zeroed memory that the library itself provides for buffers, or null: then it is ordinary memory.
+  virtual float* allocate(std::size_t) { return nullptr; }
+  virtual void release(float*) {}
   // The operation, to be called many times. One call of pingpong is one round trip between ranks 0 and 1. Ends the
   // process with a message when the library reports an error.
   virtual std::function<void()> bind(Kind kind, Buffers buffers) = 0;

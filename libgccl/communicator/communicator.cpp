@@ -10,7 +10,6 @@
 namespace gccl {
 namespace {
 
-
 std::mutex registry_mutex;
 std::list<Communicator*>& registry() {
   static auto* const list = new std::list<Communicator*>;

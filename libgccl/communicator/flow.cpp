@@ -97,6 +97,7 @@ bool Flow::start(Lane<Flow>& lane, Token token, const Step& step) {
   t.signature = work_.signature;
   t.consume = nullptr;
   t.grain = work_.elements->bytes;
+  t.hints = work_.hints;
   t.owner = this;
   t.cookie = std::uint64_t(lane.id()) << 32 | token;
   bool staged = false;

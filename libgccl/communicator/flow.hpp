@@ -20,6 +20,7 @@ class Flow {
     Memory memory;                       // base[scratch] unused
     std::vector<std::byte*> scratch;     // by lane
     const Elements* elements = nullptr;  // must live as long as the flow
+    std::uint32_t hints = 0;             // of its transfers
   };
   Flow(Ports& ports, Work work);
   ~Flow();

@@ -56,7 +56,8 @@ Status Communicator::split(int color, int key, std::span<const int> listed, std:
   std::vector<Choice> choices(size());
   std::memcpy(choices.data(), all.data(), all.size());
   // Every rank sees all lists, and so comes to the same answer.
-  const auto members = std::uint64_t(std::count_if(choices.begin(), choices.end(), [](Choice c) { return c.color >= 0; }));
+  const auto members =
+      std::uint64_t(std::count_if(choices.begin(), choices.end(), [](Choice c) { return c.color >= 0; }));
   const auto lister = std::find_if(choices.begin(), choices.end(), [](Choice c) { return c.listed > 0; });
   for (const Choice& c : choices)
     if (lister != choices.end() && (c.color >= 0 || c.listed > 0) &&

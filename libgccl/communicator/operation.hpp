@@ -15,7 +15,8 @@ namespace gccl {
 class Communicator;
 
 inline constexpr std::uint64_t kPointToPointCookie = ~std::uint64_t(0);  // of transfers that are no Flow's
-inline constexpr std::size_t kTimedBytes = 64 * 1024;  // calls from here on are all timed; of smaller ones each sixteenth
+inline constexpr std::size_t kTimedBytes =
+    64 * 1024;  // calls from here on are all timed; of smaller ones each sixteenth
 
 // The caller's arrays of a v-collective, as Call::table. Arrays stay the caller's.
 struct Lengths {

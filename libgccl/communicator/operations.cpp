@@ -70,10 +70,11 @@ void Communicator::begin(Operation* op) {
   }
   std::vector<std::byte*> scratch;
   for (auto& s : scratch_) scratch.push_back(s.get());
-  op->flow.emplace(
-      *ports_,
-      Flow::Work{
-          .signature = w.what.signature(), .memory = w.memory, .scratch = std::move(scratch), .elements = &w.elements});
+  op->flow.emplace(*ports_, Flow::Work{.signature = w.what.signature(),
+                                       .memory = w.memory,
+                                       .scratch = std::move(scratch),
+                                       .elements = &w.elements,
+                                       .hints = size() == 2 && has_root(w.call.kind) ? GCCL_HINT_ONE_WAY : 0});
   for (Count lane = 0; lane < op->plan->lanes; ++lane)
     op->flow->add(sliced(op->plan->algorithm, w.call, setting_.view, op->plan->shares, lane, op->plan->lanes),
                   op->plan->window);
@@ -199,6 +200,7 @@ void Communicator::begin_transfer(Operation* op) {
   t.bytes = w.what.bytes;
   t.signature = w.what.signature();
   t.grain = w.elements.bytes;
+  t.hints = GCCL_HINT_ONE_WAY | GCCL_HINT_FRESH;
   t.owner = op;
   t.cookie = kPointToPointCookie;
   Ports::Port& port = ports_->to(t.peer);

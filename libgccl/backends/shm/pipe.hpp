@@ -17,6 +17,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "libgccl/backends/shm/shared_memory.hpp"
+
 namespace gccl::shm {
 
 inline constexpr std::uint32_t kCells = 32;
@@ -40,6 +42,7 @@ struct alignas(2 * kLine) Cell {
     struct {
       std::uint64_t message_bytes;  // first, address
       std::uint64_t place;          // address: where it is; first, more: the piece's offset in the chunk
+      Shared_place shared;          // address: the same, for who can map it
     } far;
   };
 };

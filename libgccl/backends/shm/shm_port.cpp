@@ -26,6 +26,12 @@ static_assert(sizeof(Address) <= GCCL_BACKEND_ADDRESS_BYTES);
 
 constexpr std::uint64_t kFetchBytes = 128 * 1024;      // at a time when combined on the way: less than a level-2 cache
 constexpr std::uint64_t kTurnBytes = 8 * 1024 * 1024;  // read for one transfer before it is the others' turn
+// The system reads what another core has just written at half the speed at which programs do.
+constexpr std::uint64_t kFreshBytes = 4 * 1024 * 1024;
+// Through chunks both sides copy at once, where the sender has nothing else to do; that pays where the system's single
+// copy has to go to memory.
+constexpr std::uint64_t kCachedBytes = 32 * 1024 * 1024;
+constexpr std::uint64_t kPastCaches = 4 * 1024 * 1024;  // messages from here on that need no system call to be copied
 constexpr std::uint32_t kPollsBetweenChecks = 20000;
 
 // What peers must find when they read this process's memory.
@@ -95,13 +101,11 @@ Status Port::connect(const GCCL_Port_spec& spec, const void* addresses, std::uin
       out.peer = n.rank;
       out.index = place * channels_ + c;
       out.writer = Writer(segment_->pipe(out.index));
-      if (c + 1 == channels_) out.lend_from = kLendBytesAlone;
       End& in = ends_[(i * channels_ + c) * 2 + 1];
       in.peer = n.rank;
       in.receives = true;
       in.index = mine * channels_ + c;
       in.reader = Reader(n.segment->pipe(in.index));
-      in.lend_from = out.lend_from;
       n.segment->pipe(in.index)->can_fetch.store(can_fetch, std::memory_order_release);
     }
     reaches[n.rank] = 1;
@@ -158,7 +162,7 @@ int Port::receive(GCCL_Transfer* t) {
     return 0;
   }
   e.first = e.last = t;
-  if (t->bytes < e.lend_from && advance_receive(e, t)) {
+  if (t->bytes < kLendBytes && advance_receive(e, t)) {
     e.first = nullptr;
     return 1;
   }
@@ -194,6 +198,14 @@ Port::Put Port::put_pieces(End& e, std::uint64_t signature, const std::byte* dat
   return Put::done;
 }
 
+// Whether the peer is to read the message where it is.
+bool Port::lends(End& e, const GCCL_Transfer& t, Shared_place* shared) {
+  if (t.bytes < kLendBytes || !e.writer.pipe()->can_fetch.load(std::memory_order_acquire)) return false;
+  if ((t.hints & GCCL_HINT_FRESH) && t.bytes < kFreshBytes) return false;
+  *shared = shared_place(t.data, t.bytes);
+  return !(t.hints & GCCL_HINT_ONE_WAY) || t.bytes <= kCachedBytes || shared->number != 0;
+}
+
 // True once nothing is left to write. backend[0]: bytes written; backend[1]: cells to be read before the memory is
 // free.
 bool Port::advance_send(End& e, GCCL_Transfer* t) {
@@ -211,11 +223,12 @@ bool Port::advance_send(End& e, GCCL_Transfer* t) {
       e.writer.publish(c);
       return true;
     }
-    if (t->bytes >= e.lend_from && e.writer.pipe()->can_fetch.load(std::memory_order_acquire)) {
+    if (Shared_place shared{}; t->backend[0] == 0 && lends(e, *t, &shared)) {
       c->kind = CellKind::address;
       c->piece_bytes = 0;
       c->far.message_bytes = t->bytes;
       c->far.place = reinterpret_cast<std::uint64_t>(t->data);
+      c->far.shared = shared;
       e.writer.publish(c);
       t->backend[1] = std::uint64_t(e.writer.written()) | std::uint64_t(1) << 32;
       return true;
@@ -278,14 +291,14 @@ bool Port::advance_receive(End& e, GCCL_Transfer* t) {
       case CellKind::address:
         if (differs(t, c->signature, c->far.message_bytes)) return true;
         for (const std::uint64_t turn = t->backend[0] + kTurnBytes; t->backend[0] < t->bytes;)
-          if (t->backend[0] >= turn || !fetch(e, t, c->far.place)) return false;
+          if (t->backend[0] >= turn || !fetch(e, t, *c)) return false;
         e.reader.pop_address();
         return true;
     }
   }
 }
 
-bool Port::fetch(End& e, GCCL_Transfer* t, std::uint64_t from) {
+bool Port::fetch(End& e, GCCL_Transfer* t, const Cell& c) {
   Neighbour& n = neighbour(e);
   // A peer that gives up takes back what it has lent, and says so before: what is read until then is good.
   const auto lent_still = [&] {
@@ -294,25 +307,33 @@ bool Port::fetch(End& e, GCCL_Transfer* t, std::uint64_t from) {
   };
   if (!lent_still()) return false;
   const std::uint64_t rest = t->bytes - t->backend[0];
-  from += t->backend[0];
   const std::uint64_t bytes = std::min(rest, t->consume ? kFetchBytes : kTurnBytes);
   std::byte* const to = static_cast<std::byte*>(t->data) + t->backend[0];
+  const std::uint64_t from = c.far.place + t->backend[0];
+  const std::uint32_t pid = n.segment->header().owner_pid;
+  const std::byte* there = nullptr;
   if (n.same_process) {
-    const auto* there = reinterpret_cast<const std::byte*>(from);
+    there = reinterpret_cast<const std::byte*>(from);
+  } else if (c.far.shared.number != 0) {
+    there = n.mapped.at(pid, n.segment->header().owner_start, c.far.shared, t->bytes);
+    if (there) there += t->backend[0];
+  }
+  if (there) {
     if (t->consume && reinterpret_cast<std::uintptr_t>(there) % kLine != 0) {
       std::memcpy(piece_.get(), there, bytes);
       t->consume(t, piece_.get(), t->backend[0], bytes);
     } else if (t->consume) {
       t->consume(t, there, t->backend[0], bytes);
+    } else if (t->bytes >= kPastCaches) {
+      copy_past_caches(to, there, bytes);
     } else {
       std::memcpy(to, there, bytes);
     }
     if (!lent_still()) return false;
   } else {
-    if (!read_memory_of(n.segment->header().owner_pid, from, t->consume ? piece_.get() : to, bytes)) {
+    if (!read_memory_of(pid, from, t->consume ? piece_.get() : to, bytes)) {
       const int error = errno;
       if (!lent_still()) return false;
-      const std::uint32_t pid = n.segment->header().owner_pid;
       // A process that is on its way out has no memory any more, but still a number.
       if (error == ESRCH || process_start(pid) != n.segment->header().owner_start) {
         fail(GCCL_ERR_PEER_LOST, e.peer, "its process (" + std::to_string(pid) + ") has died");

@@ -11,9 +11,8 @@
 
 namespace gccl::shm {
 
-// Messages from here on are lent: one copy by the system beats two through chunks. Later between two ranks alone, whose
-// messages are often fresh from the sender's caches, where the system copies at half its speed.
-inline constexpr std::uint32_t kLendBytes = 32 * 1024, kLendBytesAlone = 128 * 1024;
+// Messages from here on may be lent: one copy by the system instead of two through chunks.
+inline constexpr std::uint32_t kLendBytes = 32 * 1024;
 
 // Copies without a call for the commonest lengths.
 inline void copy_short(void* to, const void* from, std::uint32_t bytes) {
@@ -32,7 +31,6 @@ struct End {
   bool receives = false, listed = false;
   std::uint32_t index = 0;  // of the pipe in its segment
   bool chunks_reserved = false;
-  std::uint64_t lend_from = kLendBytes;  // bytes
   Writer writer;
   Reader reader;
   GCCL_Transfer* first = nullptr;  // the one under way; its progress is in backend[0]
@@ -88,13 +86,15 @@ class Port {
     Rank rank;
     std::shared_ptr<Segment> segment;
     bool same_process = false;
+    Mapped_peer mapped{};
   };
 
   Put put_pieces(End& e, std::uint64_t signature, const std::byte* data, std::uint32_t bytes);
   bool advance(End& e, GCCL_Transfer** done, int max, int* count);
   bool advance_send(End& e, GCCL_Transfer* t);
+  bool lends(End& e, const GCCL_Transfer& t, Shared_place* shared);
   bool advance_receive(End& e, GCCL_Transfer* t);
-  bool fetch(End& e, GCCL_Transfer* t, std::uint64_t from);
+  bool fetch(End& e, GCCL_Transfer* t, const Cell& c);
   void list(End& e);
   void fail(int result, Rank peer, const std::string& text);
   bool heard_fault(Neighbour& n);

@@ -27,6 +27,11 @@ extern "C" {
 #define GCCL_BACKEND_ADDRESS_BYTES 256
 #define GCCL_BACKEND_TEXT_BYTES 240
 
+/* The sender has nothing else to do until the message is taken: it may as well spend time on it. */
+#define GCCL_HINT_ONE_WAY 1u
+/* The data may well be in the sender's caches, just written. */
+#define GCCL_HINT_FRESH 2u
+
 /* One message between this rank and a peer. Messages from a to b on one channel of a port meet b's receives from a on
  * that channel in order. The library owns it; it stays where it is from send/receive until it is complete or cancelled. */
 typedef struct GCCL_Transfer {
@@ -41,6 +46,7 @@ typedef struct GCCL_Transfer {
    * are multiples of `grain` bytes (but for the last), and are aligned to 64 bytes. Called from receive or poll. */
   void (*consume)(struct GCCL_Transfer* transfer, const void* piece, uint64_t offset, uint64_t bytes);
   uint32_t grain;
+  uint32_t hints;    /* GCCL_HINT_*; a backend may ignore them */
   int32_t result;    /* a GCCL_Result; set by the backend when the transfer is complete */
   /* Until then the backend's own. */
   struct GCCL_Transfer* next;
@@ -63,7 +69,7 @@ typedef struct GCCL_Backend_environment {
 typedef struct GCCL_Port_spec {
   uint32_t struct_bytes;
   uint32_t rank, size;        /* in the communicator */
-  uint32_t channels;          /* the last one carries GCCL_Send and GCCL_Recv */
+  uint32_t channels;
   uint64_t communicator;      /* a number that tells the communicators of a job apart, the same on every rank */
   const uint32_t* node;       /* node[r]: which node rank r is on; valid during open_port and connect_port */
   const uint32_t* world_rank; /* world_rank[r]; likewise */

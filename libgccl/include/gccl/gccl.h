@@ -137,6 +137,18 @@ GCCL_API GCCL_Result GCCL_Comm_nodes(GCCL_Comm comm, int* nodes);
  * immediate: may be called from any thread while others wait. The process goes on. */
 GCCL_API GCCL_Result GCCL_Abort(GCCL_Comm comm, int code);
 
+/* ---- Memory that ranks of one machine reach in each other ---- */
+
+/* `bytes` bytes (at least 1), zeroed, at the beginning of a page. Any buffer may lie in such memory, or part of it; from
+ * 32 KiB on other ranks of the machine read messages from it directly instead of asking the system for a copy, which
+ * makes large collectives up to twice as fast. As good as ordinary memory for everything else; a child process shares it
+ * with its parent, where it would have got a copy. Before or after GCCL_Init; any thread.
+ * Errors: GCCL_ERR_SYSTEM when the machine has not as much. */
+GCCL_API GCCL_Result GCCL_Mem_alloc(void** ptr, size_t bytes);
+/* What GCCL_Mem_alloc gave, or null. No operation on it may be under way. Other ranks let go of it with the next large
+ * message that this rank sends them. */
+GCCL_API GCCL_Result GCCL_Mem_free(void* ptr);
+
 /* ---- Types and operations of the caller's own ---- */
 
 /* An element of `bytes` bytes (1 .. 65536) that GCCL moves but does not understand: only operations of the caller's own
