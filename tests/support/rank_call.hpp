@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory_resource>
 #include <string>
 #include <vector>
 
@@ -72,7 +73,8 @@ CallCase random_case(Random& random, int size, std::size_t max_bytes);
 
 class RankCall {
  public:
-  RankCall(const CallCase& c, int rank, int size);
+  // The buffers lie in memory of `memory`.
+  RankCall(const CallCase& c, int rank, int size, std::pmr::memory_resource* memory = std::pmr::get_default_resource());
   RankCall(const RankCall&) = delete;
   RankCall& operator=(const RankCall&) = delete;
 
@@ -84,7 +86,9 @@ class RankCall {
  private:
   // Memory with guards, aligned to the element and to nothing more, and what it must hold in the end.
   struct Space {
-    std::vector<std::byte> bytes, due;
+    explicit Space(std::pmr::memory_resource* memory) : bytes(memory) {}
+    std::pmr::vector<std::byte> bytes;
+    std::vector<std::byte> due;
     std::vector<bool> any;  // elements that may hold anything; empty: none
     std::size_t first = 0, element = 1, count = 0;
     void make(std::size_t elements, std::size_t element_bytes, std::byte filler);
