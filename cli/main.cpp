@@ -54,7 +54,7 @@ std::string one_line(std::string text) {
 
 int run(int argc, char** argv) {
   CLI::App app{"General Collective Communications Library: collectives, simulated and real", "gccl"};
-  app.set_version_flag("--version", "gccl " GCCL_VERSION);
+  app.set_version_flag("--version", "gccl " GCCL_VERSION_TEXT);
   app.get_formatter()->column_width(34);
   int exit_code = 0;
   add_run(app, exit_code);

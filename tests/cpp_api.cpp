@@ -251,6 +251,11 @@ TEST_CASE("structs, bools and bytes move; operations of the caller's own combine
           std::vector<std::byte> bytes(5, std::byte(r));
           world.broadcast(bytes, 1);
           MUST(bytes[4] == std::byte(1));
+          std::vector<float, gccl::Allocator<float>> large(100000, float(r)), larger;
+          world.allreduce(large);
+          MUST(large[99999] == 3);
+          larger = large;
+          MUST(larger.size() == 100000);
           std::vector<int> product = {r + 1};
           world.allreduce(product, CustomOp<int>([](int a, int b) { return a * b; }));
           MUST(product[0] == 6);

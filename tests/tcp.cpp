@@ -686,8 +686,8 @@ TEST_CASE("garbage, silence and slowness at the listener disturb nobody") {
   auto* s = w[0].send(1, data.data(), data.size());
   auto* r = w[1].receive(0, got.data(), got.size());
   REQUIRE(w.until_done({s, r}));
-  // More callers than may be half open at a time: the honest one may have to sit out one deadline of 5 s, not several.
-  CHECK(Clock::now() - begin < 9s);
+  // More callers than may be half open at a time: the oldest make room long before their deadline of 5 s.
+  CHECK(Clock::now() - begin < 4s);
   CHECK(got == data);
   CHECK(logged().find("refused 127.0.0.1") != std::string::npos);
 }

@@ -99,7 +99,7 @@ ScenarioResult run_plan(const Plan& plan, const Engines& engines, const RunOptio
       std::all_of(expectations.begin(), expectations.end(), [](const Json& e) { return e["ok"].get<bool>(); });
   const Scenario& s = *plan.scenario;
   result.document = {{"schema", "gccl/result/1"},
-                     {"version", GCCL_VERSION},
+                     {"version", GCCL_VERSION_TEXT},
                      {"ok", ok},
                      {"scenario", {{"name", s.name}, {"description", s.description}, {"file", s.file.string()}}},
                      {"seed", plan.seed},

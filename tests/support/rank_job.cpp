@@ -158,7 +158,6 @@ std::vector<End> run(const Job& job, const std::function<void(int)>& body) { ret
 std::string describe(const Job& job) {
   std::string s = std::to_string(job.size) + " ranks over " + job.backends;
   if (!job.nodes.empty()) {
-    ::setenv("GCCL_SECRET", "known to these ranks alone", 1);  // without one there is nothing but loopback {
     s += " on nodes";
     for (const int n : job.nodes) s += " " + std::to_string(n);
   }

@@ -23,7 +23,7 @@ class Connector {
   // Callers that have not proved themselves yet, at most. At the limit those that took longer than kPatience make room;
   // honest ones are done in a few milliseconds.
   static constexpr std::size_t kHalfOpenMax = 256;
-  static constexpr std::chrono::milliseconds kPatience{1000};
+  static constexpr std::chrono::milliseconds kPatience{250};
   // How long the end waits for aborts that are still under way.
   static constexpr std::chrono::milliseconds kAbortLimit{1000};
 

@@ -2,6 +2,7 @@
 //   communicator.hpp         Communicator: start, groups of ranks, every operation among them
 //   request.hpp              Request: an operation under way; grouped()
 //   element.hpp              what can be sent and reduced: dtype_of, ReduceOp, CustomOp, float16, bfloat16
+//   memory.hpp               Allocator: memory that ranks of one machine reach in each other
 //   error.hpp, config.hpp    Error: every failure; Config: how to start
 //   devices.hpp              DeviceManager: what cards this machine has
 //   topology.hpp             TopologyBuilder: machines and clusters, and the groups of ranks on them
@@ -13,6 +14,7 @@
 #include "gccl/communication_group.hpp"
 #include "gccl/communicator.hpp"
 #include "gccl/devices.hpp"
+#include "gccl/memory.hpp"
 #include "gccl/process_groups.hpp"
 #include "gccl/stream_pool.hpp"
 #include "gccl/topology.hpp"
