@@ -406,13 +406,14 @@ GCCL_Result point_to_point(bool sends, const void* buf, size_t count, GCCL_Dtype
   if (peer < 0 || Rank(peer) >= c->size())
     return failed(wrong(std::string(sends ? "send: dest" : "recv: source") + " is " + std::to_string(peer) +
                         ": expected 0 to " + std::to_string(c->size() - 1)));
-  if (Elements e; !non_blocking && !current_group() && buf && buf != GCCL_IN_PLACE && dtype < 1000 &&
-                  count <= kProgramBytesMax && elements_of(dtype, -1, &e).ok()) {
+  const std::uint32_t element_bytes = built_in_bytes(dtype);
+  if (!non_blocking && element_bytes != 0 && count <= kProgramBytesMax && buf && buf != GCCL_IN_PLACE &&
+      !current_group()) {
     const Descriptor what{.kind = sends ? kSendKind : kRecvKind,
                           .dtype = dtype,
                           .root = Rank(peer),
                           .count = count,
-                          .bytes = count * e.bytes};
+                          .bytes = count * element_bytes};
     if (c->quick_transfer(what, const_cast<void*>(buf))) return GCCL_SUCCESS;
   }
   Builder b(*c, Collective::sendrecv, count, dtype, kNone, peer);

@@ -65,6 +65,24 @@ void Elements::combine(void* to, const void* from, const void* message, Count co
   function(message, to, count, code, context);
 }
 
+std::uint32_t built_in_bytes(GCCL_Dtype code) {
+  switch (code) {
+    case GCCL_INT8:
+    case GCCL_UINT8:
+    case GCCL_INT32:
+    case GCCL_UINT32:
+    case GCCL_INT64:
+    case GCCL_UINT64:
+    case GCCL_FLOAT16:
+    case GCCL_FLOAT32:
+    case GCCL_FLOAT64:
+    case GCCL_BFLOAT16:
+    case GCCL_INT16:
+    case GCCL_UINT16: return size_of(Dtype(code));
+    default: return 0;
+  }
+}
+
 Status elements_of(GCCL_Dtype code, GCCL_Op op, Elements* out) {
   out->code = code;
   const bool own_type = code >= kOwn;
@@ -72,27 +90,11 @@ Status elements_of(GCCL_Dtype code, GCCL_Op op, Elements* out) {
     if (!types.find(code, &out->bytes))
       return wrong("dtype " + std::to_string(code) + " was never created, or is freed");
   } else {
-    switch (code) {
-      case GCCL_INT8:
-      case GCCL_UINT8:
-      case GCCL_INT32:
-      case GCCL_UINT32:
-      case GCCL_INT64:
-      case GCCL_UINT64:
-      case GCCL_FLOAT16:
-      case GCCL_FLOAT32:
-      case GCCL_FLOAT64:
-      case GCCL_BFLOAT16:
-      case GCCL_INT16:
-      case GCCL_UINT16:
-        out->dtype = Dtype(code);
-        out->bytes = size_of(out->dtype);
-        break;
-      default:
-        return wrong(
-            "dtype " + std::to_string(code) +
-            " is unknown: expected 0 to 9, 100 or 101 (GCCL_INT8 ... GCCL_UINT16), or one of GCCL_Type_create");
-    }
+    out->bytes = built_in_bytes(code);
+    if (out->bytes == 0)
+      return wrong("dtype " + std::to_string(code) +
+                   " is unknown: expected 0 to 9, 100 or 101 (GCCL_INT8 ... GCCL_UINT16), or one of GCCL_Type_create");
+    out->dtype = Dtype(code);
   }
   out->function = nullptr;
   if (op == -1) return {};

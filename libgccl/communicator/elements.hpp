@@ -19,6 +19,9 @@ struct Elements {
   void combine(void* to, const void* from, const void* message, Count count) const;
 };
 
+// Of one element; 0 where the code is not of a built-in type.
+std::uint32_t built_in_bytes(GCCL_Dtype code);
+
 // Looks both up; op -1 means none is needed. Errors name the wrong one and the known ones.
 Status elements_of(GCCL_Dtype dtype, GCCL_Op op, Elements* out);
 

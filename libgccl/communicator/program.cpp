@@ -65,7 +65,7 @@ std::unique_ptr<Program> Program::compile(Schedule schedule, std::uint32_t eleme
         load.cells += shm::pieces(x.bytes);
         load.chunks += bytes > shm::kInlineBytes;
         // All of a call's messages fit into the pipe: who sends never waits for a later step of its reader.
-        if (load.cells > shm::kCells || load.chunks > shm::kChunks) return nullptr;
+        if (load.cells > shm::kCells - shm::kCellsUntold || load.chunks > shm::kChunks) return nullptr;
       }
     }
     program->steps.push_back(x);

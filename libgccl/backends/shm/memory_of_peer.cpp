@@ -23,6 +23,8 @@ bool read_memory_of(std::uint32_t pid, std::uint64_t address, void* to, std::siz
   return true;
 }
 
+void copy(void* to, const void* from, std::size_t bytes) { std::memcpy(to, from, bytes); }
+
 void copy_past_caches(void* to, const void* from, std::size_t bytes) {
 #if defined(__x86_64__)
   auto* t = static_cast<std::byte*>(to);

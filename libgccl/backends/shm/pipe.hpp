@@ -22,6 +22,7 @@
 namespace gccl::shm {
 
 inline constexpr std::uint32_t kCells = 32;
+inline constexpr std::uint32_t kCellsUntold = kCells / 4;  // below so many the reader has not told of what it has read
 inline constexpr std::uint32_t kInlineBytes = 48;
 inline constexpr std::uint32_t kChunks = 8;
 inline constexpr std::uint32_t kChunkBytes = 32 * 1024;
@@ -129,7 +130,7 @@ class Reader {
   // The peeked cell is done with.
   void pop_inline() {
     // The writer only needs to know before it runs out of cells.
-    if (++read_ - told_ >= kCells / 4) tell();
+    if (++read_ - told_ >= kCellsUntold) tell();
   }
   void pop_piece(bool ends_chunk) {
     if (!ends_chunk) return pop_inline();

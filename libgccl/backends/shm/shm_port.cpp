@@ -174,7 +174,7 @@ namespace {
 
 // Everything of the cell but who it is from.
 void write_piece(End& e, Cell* c, const std::byte* from, std::uint32_t bytes, std::uint32_t offset, bool last) {
-  std::memcpy(e.writer.next_chunk() + offset, from, bytes);
+  copy(e.writer.next_chunk() + offset, from, bytes);
   c->piece_bytes = bytes;
   c->far.place = offset;
   c->ends_chunk = last || offset + bytes == kChunkBytes;
