@@ -20,6 +20,8 @@ std::vector<Job> jobs(int size) {
   all.push_back({.size = size, .backends = "shm"});
   if (size == 2 || size == 3 || size == 8) all.push_back({.size = size, .backends = "tcp"});
   if (size == 3) all.push_back({.size = size, .backends = "shm,tcp", .nodes = {0, 1, 0}});
+  if (size == 4) all.push_back({.size = size, .backends = "tcp", .nodes = {0, 1, 2, 3}});
+  if (size == 6) all.push_back({.size = size, .backends = "tcp", .nodes = {0, 1, 2, 3, 4, 5}});
   if (size == 5) all.push_back({.size = size, .backends = "shm,tcp", .nodes = {0, 0, 1, 1, 1}});
   if (size == 7) all.push_back({.size = size, .backends = "shm,tcp", .nodes = {0, 1, 0, 2, 2, 2, 1}});
   return all;

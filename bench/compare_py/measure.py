@@ -104,7 +104,17 @@ class Results:
             self._problem(peer, ranks, point, f"WRONG RESULT: {sample['wrong']} floats")
             return
         key = (peer.name, collective, ranks, size)
-        row = self.rows.get(key, {"rounds": 0, "samples": 0, "time_us": float("inf"), "time_us_min": float("inf")})
+        row = self.rows.get(
+            key,
+            {
+                "rounds": 0,
+                "samples": 0,
+                "stalls": 0,
+                "time_us": float("inf"),
+                "time_us_min": float("inf"),
+                "time_us_max": 0,
+            },
+        )
         moved = moved_bytes(collective, size, ranks)
         time_us = min(row["time_us"], sample["time_us"])
         algbw = moved / time_us / 1e3 if time_us > 0 else 0
@@ -115,6 +125,8 @@ class Results:
             "bytes": size,
             "time_us": round(time_us, 4),
             "time_us_min": min(row["time_us_min"], sample["time_us_min"]),
+            "time_us_max": max(row["time_us_max"], sample["time_us_max"]),
+            "stalls": row["stalls"] + sample["stalls"],
             "algbw_GBps": round(algbw, 4),
             "busbw_GBps": round(algbw * bus_factor(collective, ranks), 4),
             "samples": row["samples"] + sample["samples"],

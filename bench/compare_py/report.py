@@ -13,6 +13,8 @@ CSV_COLUMNS = (
     "bytes",
     "time_us",
     "time_us_min",
+    "time_us_max",
+    "stalls",
     "algbw_GBps",
     "busbw_GBps",
     "samples",
@@ -97,6 +99,7 @@ def render(data, style):
     for heading, items in (
         ("The limits of memory", _memory(data, points)),
         ("The limits of a cache line", _lines(data, points)),
+        ("More ranks than cores", _stalls(data)),
         ("The network's bounds", _network(data)),
         ("How it was measured", _conditions(data)),
         ("Problems", _problems(data)),
@@ -179,6 +182,17 @@ def _lines(data, points):
             f"{between}"
         )
     return found
+
+
+def _stalls(data):
+    if data["network"]:
+        return []
+    found = [
+        f"{peer}, {ranks} ranks on {data['machine']['cores']} cores: {stalls} of {samples} samples ({stalls / samples:.2%}) "
+        f"took 4 ms more than their median; the longest {human_us(longest)} us"
+        for peer, ranks, stalls, samples, longest in summary.stalls(data)
+    ]
+    return ["of points with a median below 1 ms", *(f"  {line}" for line in found)] if found else []
 
 
 def _network(data):

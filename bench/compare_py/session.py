@@ -14,6 +14,7 @@ import time
 from . import peers
 
 START_LIMIT_S = 30
+STALL_US = 4000  # a scheduler's tick: so much beyond the median, and somebody waited who should have made room
 POINT_LIMIT_S = 60
 
 
@@ -76,7 +77,7 @@ class Session:
         self.clock_us = min(float(g[2]) for g in greetings)
 
     def measure(self, point, settings):
-        """-> dict with time_us, time_us_min, samples, wrong. Raises Failed."""
+        """-> dict with time_us, time_us_min, time_us_max, stalls, samples, wrong. Raises Failed."""
         collective, size = point
         tight = not self.peer.yields and self.ranks > len(os.sched_getaffinity(0))
         budget_us = settings.budget_ms * 1e3 * (0.25 if tight else 1)
@@ -104,9 +105,12 @@ class Session:
                 else (synchronised_us(of_ranks, collective, settings.sync))
             )
             if 2 * len(samples) >= count:
+                median = statistics.median(samples)
                 return {
-                    "time_us": statistics.median(samples),
+                    "time_us": median,
                     "time_us_min": min(samples),
+                    "time_us_max": max(samples),
+                    "stalls": sum(us >= median + STALL_US for us in samples),
                     "samples": len(samples),
                     "wrong": wrong,
                 }

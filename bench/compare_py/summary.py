@@ -162,6 +162,20 @@ def round_trip_multiples(data, points):
     return found
 
 
+def stalls(data):
+    """[(peer, ranks, stalls, samples, longest in us)] where there are more ranks than cores, over points below 1 ms."""
+    found = {}
+    for row in data["rows"]:
+        if row["ranks"] > data["machine"]["cores"] and row["time_us"] < 1000 and "stalls" in row:
+            count, samples, longest = found.get((row["peer"], row["ranks"]), (0, 0, 0))
+            found[row["peer"], row["ranks"]] = (
+                count + row["stalls"],
+                samples + row["samples"],
+                max(longest, row["time_us_max"]),
+            )
+    return [(*key, *figures) for key, figures in found.items()]
+
+
 def network_bounds_us(data, point):
     """See network.bound_us."""
     net = data["network"]

@@ -1,6 +1,8 @@
 #include "libgccl/communicator/choice.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <utility>
 
 #include "libgccl/select/cheapest.hpp"
 
@@ -17,13 +19,19 @@ CostModel shared_memory_model() {
   m.copy_ns_per_byte = 0.05;
   return m;
 }
-CostModel network_model() {
+// On one machine the sender's processor does the receiver's part of TCP's work too.
+CostModel network_model(bool one_machine) {
   CostModel m = shared_memory_model();
   m.net = {.alpha_ns = 15000, .beta_ns_per_byte = 0.8};
   m.net_all = {.alpha_ns = 15000, .beta_ns_per_byte = 1.6};
-  m.overhead_ns = 9000;
+  m.overhead_ns = one_machine ? 9000 : 3000;
   return m;
 }
+
+// What all others may send to one rank at once, where a switch stands between: it keeps so much for one port.
+constexpr double kBurstBytes = 256 * 1024;
+// Between machines, what a rank passes on while the next arrives.
+constexpr double kPassOnBytes = 64 * 1024;
 
 }  // namespace
 
@@ -78,6 +86,46 @@ const Algorithm* in_shared_memory(Collective kind, double bytes, Rank n) {
   }
 }
 
+// Between machines a vector in many shares costs its way through one link only, and a few shares more. A chain has n - 1
+// links, one after the other; a double tree 2 log n, but reaches four fifths of the rate (docs/performance.md).
+bool passes_on(std::string_view algorithm) { return algorithm == "chain" || algorithm == "double_binary_tree"; }
+
+// The closed forms' choice, apart from what they do not know. Null where they know nothing.
+const Algorithm* over_network(const Call& call, const View& v, const CostModel& m, double bytes) {
+  const Algorithm* best = cheapest(call, v, m);
+  if (!best) return nullptr;
+  const Rank n = v.all.size;
+  const bool one_machine = v.nodes == 1;
+  // All senders at once into one receiver: of the switch's buffers, and TCP's answer to their overflow; nor that there are
+  // none on one machine, but processors that are busy.
+  const double burst_bytes = call.kind == Collective::allreduce ? bytes : bytes * (n - 1);
+  const bool fits = !one_machine && call.count > 0 && burst_bytes <= kBurstBytes;
+  if (!fits && best->name == "pairwise" && reduces(call.kind))
+    if (const Algorithm* ring = find_algorithm(call.kind, "ring"); ring && ring->can(call, v)) best = ring;
+  // Of shares.
+  if ((call.kind != Collective::broadcast && call.kind != Collective::reduce) || one_machine || n <= 2) return best;
+  const double rate = m.net.beta_ns_per_byte, share = m.net.alpha_ns + kPassOnBytes * rate;
+  double least = best->cost(call, v, m);
+  for (const auto& [name, cost] : {std::pair("chain", bytes * rate + (n - 1) * share),
+                                   std::pair("double_binary_tree", bytes * rate * 5 / 4 + 2 * std::log2(n) * share)}) {
+    const Algorithm* const a = find_algorithm(call.kind, name);
+    if (!a || !a->can(call, v) || cost >= least) continue;
+    best = a;
+    least = cost;
+  }
+  return best;
+}
+
+// How long the shares of a call are at most; 0: it goes in one piece. They keep what one step leaves behind in the caches
+// for the next one, and let the steps of a chain overlap.
+double share_bytes(Collective kind, std::string_view algorithm, const Setting& setting) {
+  if (kind != Collective::allreduce && kind != Collective::reduce && kind != Collective::broadcast) return 0;
+  if (setting.shared_memory) return kind == Collective::broadcast && algorithm == "direct" ? 0 : 2 << 20;
+  if (setting.first.nodes == 1) return 2 << 20;
+  if (kind != Collective::allreduce && setting.first.all.size > 2 && passes_on(algorithm)) return kPassOnBytes;
+  return 8 << 20;  // each of them waits for the network anew
+}
+
 }  // namespace
 
 void choose(const Call& given, std::uint32_t element_bytes, const Setting& setting, const Overrides& overrides,
@@ -95,29 +143,15 @@ void choose(const Call& given, std::uint32_t element_bytes, const Setting& setti
   if (!plan->algorithm && call.kind == Collective::alltoallv) plan->algorithm = find_algorithm(call.kind, "pairwise");
   if (!plan->algorithm && setting.shared_memory) plan->algorithm = in_shared_memory(call.kind, bytes, n);
   if (!plan->algorithm) {
-    CostModel m = setting.shared_memory ? shared_memory_model() : network_model();
+    CostModel m = setting.shared_memory ? shared_memory_model() : network_model(v.nodes == 1);
     m.element_bytes = element_bytes;
-    plan->algorithm = cheapest(call, v, m);
-    // All senders at once into one receiver: the closed forms know neither the switch's buffers nor TCP's answer to
-    // their overflow.
-    if (!setting.shared_memory && plan->algorithm->name == "pairwise" && reduces(call.kind))
-      if (const Algorithm* ring = find_algorithm(call.kind, "ring"); ring && ring->can(call, v)) plan->algorithm = ring;
+    plan->algorithm = setting.shared_memory ? cheapest(call, v, m) : over_network(call, v, m, bytes);
   }
   if (n <= 1) return;
 
-  // Shares keep what one step leaves behind in the caches for the next one, and let the steps of a chain overlap.
-  double share_bytes = 0;
-  if (setting.shared_memory) {
-    if (call.kind == Collective::allreduce) share_bytes = 2 << 20;
-    if (call.kind == Collective::reduce) share_bytes = 2 << 20;
-    if (call.kind == Collective::broadcast && plan->algorithm->name != "direct") share_bytes = 2 << 20;
-  } else if (call.kind == Collective::allreduce || call.kind == Collective::broadcast ||
-             call.kind == Collective::reduce) {
-    share_bytes = 2 << 20;
-    plan->lanes = 2;
-  }
-  if (share_bytes > 0) plan->shares = Count(std::clamp(bytes / share_bytes, 1.0, 4096.0));
-  plan->lanes = std::min<Count>({plan->lanes, plan->shares, kLanesMax});
+  if (const double most = share_bytes(call.kind, plan->algorithm->name, setting); most > 0)
+    plan->shares = Count(std::clamp(bytes / most, 1.0, 4096.0));
+  plan->lanes = std::min<Count>(setting.shared_memory ? 1 : 2, plan->shares);
 }
 
 }  // namespace gccl

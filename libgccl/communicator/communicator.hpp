@@ -112,6 +112,7 @@ class Communicator {
   void begin_transfer(Operation* op);
   bool meet_myself(Operation* op);
   bool move();
+  bool waits_for_network() const;
   void advance_front();
   void finish(Operation* op, Status status);
   void conclude(Work& work);

@@ -24,9 +24,11 @@ class Patience {
  public:
   explicit Patience(bool crowded) : crowded_(crowded) {}
 
-  // Call after each look that found nothing. True now and then, when the clock may be looked at.
-  bool pause() {
-    ++looks_;
+  // Call after each look that found nothing. True now and then, when the clock may be looked at. `far`: what is waited
+  // for comes over a network. Such a look asks the operating system, takes as long as a hundred others and waits for
+  // longer: nobody knows who else needs this machine's processors meanwhile.
+  bool pause(bool far = false) {
+    looks_ += far && !crowded_ ? 256 : 1;
     if (crowded_ ? looks_ % 3 == 0 : looks_ > 30000 && looks_ % 16 == 0) {
       ++yields_;
       if (looks_ > 400000) {

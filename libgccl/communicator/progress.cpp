@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "libgccl/backends/shm/shm_backend.hpp"
 #include "libgccl/communicator/communicator.hpp"
 
 namespace gccl {
@@ -64,6 +65,12 @@ bool Communicator::move() {
   const std::size_t before = queue_.size();
   advance_front();
   return moved || queue_.size() != before;
+}
+
+bool Communicator::waits_for_network() const {
+  return std::ranges::any_of(ports_->all(), [](const Ports::Port& p) {
+    return p.under_way > 0 && p.backend != shm_backend();
+  });
 }
 
 // Nothing has moved for a while: has a peer gone, or the time?
@@ -193,9 +200,10 @@ bool Communicator::wait(Operation* op, std::int64_t timeout_ms, Status* status) 
   Patience patience(world_->crowded);
   const std::int64_t until = timeout_ms < 0 ? 0 : now_ns() + timeout_ms * 1000000;
   while (!op->done.load(std::memory_order_acquire)) {
-    bool moved = false;
+    bool moved = false, far = false;
     if (std::unique_lock lock(lock_, std::try_to_lock); lock) {
       moved = move();
+      far = waits_for_network();
       run_callbacks(lock);
     }
     if (op->done.load(std::memory_order_acquire)) break;
@@ -203,7 +211,7 @@ bool Communicator::wait(Operation* op, std::int64_t timeout_ms, Status* status) 
       patience.reset();
       continue;
     }
-    if (!patience.pause()) continue;
+    if (!patience.pause(far)) continue;
     if (std::unique_lock lock(lock_, std::try_to_lock); lock) {
       look_around();
       run_callbacks(lock);

@@ -53,14 +53,16 @@ Status read_settings(Settings* out) {
 }
 
 void set_up(int fd, const Settings& settings) {
+  std::string congestion = settings.congestion.value_or("");
   if (stays_on_host(fd)) {
+    if (!settings.congestion) congestion = "cubic";
     set(fd, SOL_SOCKET, SO_SNDBUF, kLoopbackBufferBytes);
     set(fd, SOL_SOCKET, SO_RCVBUF, kLoopbackBufferBytes);
   } else {
     set(fd, SOL_SOCKET, SO_SNDBUF, kSendBufferBytes);
   }
-  if (!settings.congestion.empty())
-    setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, settings.congestion.data(), socklen_t(settings.congestion.size()));
+  if (!congestion.empty())
+    setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, congestion.data(), socklen_t(congestion.size()));
   set(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
   set(fd, IPPROTO_TCP, TCP_KEEPIDLE, kIdle_s);
   set(fd, IPPROTO_TCP, TCP_KEEPINTVL, kInterval_s);

@@ -5,9 +5,9 @@
 
 namespace gccl {
 
-// Environment variables: GCCL_TCP_STREAMS (1 .. 16 connections per peer and channel), GCCL_TCP_CONGESTION (cubic;
-// empty: the system's), GCCL_TCP_ZEROCOPY (0, 1, auto). Reaches every other rank whose port can be connected to; never
-// itself.
+// Environment variables: GCCL_TCP_STREAMS (1 .. 16 connections per peer and channel), GCCL_TCP_CONGESTION (unset: cubic
+// within one machine, the system's between machines; empty: the system's), GCCL_TCP_ZEROCOPY (0, 1, auto). Reaches
+// every other rank whose port can be connected to; never itself.
 const GCCL_Backend* tcp_backend();
 
 }  // namespace gccl
