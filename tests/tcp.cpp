@@ -631,6 +631,42 @@ TEST_CASE("a killed peer is named, whether or not it ever connected") {
   }
 }
 
+TEST_CASE("a peer that came late, and has left in order, is not lost to those who want nothing more of it") {
+  World w(3);
+  char x[4] = {};
+  // Rank 2 waits so long for 0 and 1 to dial that it watches them.
+  auto* from0 = w[2].receive(0, &x[0], 1);
+  auto* from1 = w[2].receive(1, &x[1], 1);
+  CHECK_FALSE(w.until([&] { return from0->result != GCCL_IN_PROGRESS; }, 1500ms));
+  auto* s0 = w[0].send(2, "a", 1);
+  REQUIRE(w.until_done({s0, from0}));
+  w[0].close();
+  CHECK_FALSE(w.until([&] { return w[2].fault.result != GCCL_SUCCESS; }, 500ms));
+  auto* s1 = w[1].send(2, "b", 1);
+  REQUIRE(w.until([&] { return from1->result != GCCL_IN_PROGRESS || w[2].fault.result != GCCL_SUCCESS; }));
+  CHECK(from1->result == GCCL_SUCCESS);
+  CHECK(s1->result == GCCL_SUCCESS);
+  // One that leaves without having come is missed, as is one of whom more is wanted.
+  w[2].receive(0, &x[2], 1);
+  REQUIRE(w.until([&] { return w[2].fault.result != GCCL_SUCCESS; }));
+  CHECK(w[2].fault.result == GCCL_ERR_PEER_LOST);
+  CHECK(w[2].fault.peer == 0);
+}
+
+TEST_CASE("a peer that leaves without having come is missed, even where another link with it waited before") {
+  World w(2, 2);
+  char x[3] = {};
+  auto* r0 = w[1].receive(0, &x[0], 1);
+  CHECK_FALSE(w.until([&] { return r0->result != GCCL_IN_PROGRESS; }, 1500ms));
+  auto* s0 = w[0].send(1, "a", 1);
+  REQUIRE(w.until_done({s0, r0}));
+  w[0].close();
+  CHECK_FALSE(w.until([&] { return w[1].fault.result != GCCL_SUCCESS; }, 300ms));
+  w[1].receive(0, &x[1], 1, 0, 1);  // over a channel that was never connected
+  REQUIRE(w.until([&] { return w[1].fault.result != GCCL_SUCCESS; }));
+  CHECK(w[1].fault.result == GCCL_ERR_PEER_LOST);
+}
+
 TEST_CASE("an abort reaches every rank, connected or not, even when its caller leaves at once") {
   for (const bool leave : {false, true}) {
     CAPTURE(leave);

@@ -86,8 +86,8 @@ const Algorithm* in_shared_memory(Collective kind, double bytes, Rank n) {
   }
 }
 
-// Between machines a vector in many shares costs its way through one link only, and a few shares more. A chain has n - 1
-// links, one after the other; a double tree 2 log n, but reaches four fifths of the rate (docs/performance.md).
+// Between machines a vector in many shares costs its way through one link only, and a few shares more. In a chain these
+// are n - 1, in a double tree 2 log n, but at four fifths of the rate (docs/performance.md).
 bool passes_on(std::string_view algorithm) { return algorithm == "chain" || algorithm == "double_binary_tree"; }
 
 // The closed forms' choice, apart from what they do not know. Null where they know nothing.
@@ -96,8 +96,8 @@ const Algorithm* over_network(const Call& call, const View& v, const CostModel& 
   if (!best) return nullptr;
   const Rank n = v.all.size;
   const bool one_machine = v.nodes == 1;
-  // All senders at once into one receiver: of the switch's buffers, and TCP's answer to their overflow; nor that there are
-  // none on one machine, but processors that are busy.
+  // All senders at once into one receiver: of the switch's buffers, and TCP's answer to their overflow; nor that there
+  // are none on one machine, but processors that are busy.
   const double burst_bytes = call.kind == Collective::allreduce ? bytes : bytes * (n - 1);
   const bool fits = !one_machine && call.count > 0 && burst_bytes <= kBurstBytes;
   if (!fits && best->name == "pairwise" && reduces(call.kind))
@@ -116,8 +116,8 @@ const Algorithm* over_network(const Call& call, const View& v, const CostModel& 
   return best;
 }
 
-// How long the shares of a call are at most; 0: it goes in one piece. They keep what one step leaves behind in the caches
-// for the next one, and let the steps of a chain overlap.
+// How long the shares of a call are at most; 0: it goes in one piece. They keep what one step leaves behind in the
+// caches for the next one, and let the steps of a chain overlap.
 double share_bytes(Collective kind, std::string_view algorithm, const Setting& setting) {
   if (kind != Collective::allreduce && kind != Collective::reduce && kind != Collective::broadcast) return 0;
   if (setting.shared_memory) return kind == Collective::broadcast && algorithm == "direct" ? 0 : 2 << 20;

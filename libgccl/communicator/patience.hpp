@@ -28,10 +28,12 @@ class Patience {
   // for comes over a network. Such a look asks the operating system, takes as long as a hundred others and waits for
   // longer: nobody knows who else needs this machine's processors meanwhile.
   bool pause(bool far = false) {
-    looks_ += far && !crowded_ ? 256 : 1;
-    if (crowded_ ? looks_ % 3 == 0 : looks_ > 30000 && looks_ % 16 == 0) {
+    ++looks_;
+    const bool yields =
+        crowded_ ? looks_ % 3 == 0 : far ? looks_ > kFarLooks : looks_ > kLooks && looks_ % 16 == 0;
+    if (yields) {
       ++yields_;
-      if (looks_ > 400000) {
+      if (looks_ > (far ? kFarLooksAwake : kLooksAwake)) {
         std::this_thread::sleep_for(std::chrono::microseconds(20));
         return true;
       }
@@ -49,6 +51,9 @@ class Patience {
   std::uint64_t yields() const { return yields_; }
 
  private:
+  // Before the first yield, and before the first sleep: 1 and 20 ms; of far ones 50 us and 10 ms.
+  static constexpr std::uint32_t kLooks = 30000, kLooksAwake = 400000, kFarLooks = 100, kFarLooksAwake = 10000;
+
   bool crowded_;
   std::uint32_t looks_ = 0;
   std::uint64_t yields_ = 0;

@@ -68,9 +68,8 @@ bool Communicator::move() {
 }
 
 bool Communicator::waits_for_network() const {
-  return std::ranges::any_of(ports_->all(), [](const Ports::Port& p) {
-    return p.under_way > 0 && p.backend != shm_backend();
-  });
+  return std::ranges::any_of(ports_->all(),
+                             [](const Ports::Port& p) { return p.under_way > 0 && p.backend != shm_backend(); });
 }
 
 // Nothing has moved for a while: has a peer gone, or the time?

@@ -63,7 +63,11 @@ Conversation::Next Call::give_up(int result, const std::string& why) {
                                  : "has its process ended, or does a firewall stand between?";
   std::snprintf(fault.text, sizeof fault.text, "cannot reach rank %u (world rank %u): %.110s; %s", fault.peer,
                 mailbox_->identity().world_rank[fault.peer], why.c_str(), advice);
-  mailbox_->put(fault, false);
+  if (result == GCCL_ERR_PEER_LOST) {
+    mailbox_->put_trouble(fault);
+  } else {
+    mailbox_->put(fault, false);
+  }
   return Next::over;
 }
 

@@ -25,6 +25,13 @@ struct PortIdentity {
   std::vector<std::uint32_t> world_rank;
 };
 
+struct Mail {
+  std::vector<Arrival> arrivals;
+  // Peers that cannot be called, or are watched no more: whether that matters depends on what is wanted of them.
+  std::vector<GCCL_Fault> troubles;
+  GCCL_Fault fault{};  // of the whole port; its result is GCCL_SUCCESS when there is none
+};
+
 class Mailbox {
  public:
   explicit Mailbox(PortIdentity identity) : identity_(std::move(identity)) {}
@@ -33,23 +40,27 @@ class Mailbox {
   // Any thread.
   void put(Arrival arrival) {
     const std::lock_guard lock(mutex_);
-    arrivals_.push_back(std::move(arrival));
+    mail_.arrivals.push_back(std::move(arrival));
     full_.store(true, std::memory_order_release);
   }
   // The first fault counts. `told`: the peer that brought it has told every rank.
   void put(const GCCL_Fault& fault, bool told) {
     const std::lock_guard lock(mutex_);
-    if (fault_.result == GCCL_SUCCESS) fault_ = fault, told_ = told;
+    if (mail_.fault.result == GCCL_SUCCESS) mail_.fault = fault, told_ = told;
+    full_.store(true, std::memory_order_release);
+  }
+  void put_trouble(const GCCL_Fault& trouble) {
+    const std::lock_guard lock(mutex_);
+    mail_.troubles.push_back(trouble);
     full_.store(true, std::memory_order_release);
   }
   // Cheap enough for every poll.
   bool full() const { return full_.load(std::memory_order_acquire); }
-  // fault->result is GCCL_SUCCESS when there is none.
-  std::vector<Arrival> take(GCCL_Fault* fault) {
+  // All of it; the fault stays.
+  Mail take() {
     const std::lock_guard lock(mutex_);
     full_.store(false, std::memory_order_relaxed);
-    *fault = fault_;
-    return std::exchange(arrivals_, {});
+    return std::exchange(mail_, Mail{.arrivals = {}, .troubles = {}, .fault = mail_.fault});
   }
   bool told() const {
     const std::lock_guard lock(mutex_);
@@ -59,8 +70,7 @@ class Mailbox {
  private:
   const PortIdentity identity_;
   mutable std::mutex mutex_;
-  std::vector<Arrival> arrivals_;
-  GCCL_Fault fault_{};
+  Mail mail_;
   bool told_ = false;
   std::atomic<bool> full_{false};
 };

@@ -3,6 +3,7 @@
 #include <sched.h>
 #include <sys/epoll.h>
 
+#include <algorithm>
 #include <cassert>
 #include <cstdio>
 #include <utility>
@@ -88,8 +89,13 @@ void Port::activate(Link* link) {
   if (link->connected()) return;
   ++unconnected_;
   yields_left_ = kYields;
+  if (dials(link->peer())) {
+    for (const GCCL_Fault& t : troubles_)
+      if (t.peer == link->peer() && fault_.result == GCCL_SUCCESS) fault_ = t;
+    return;
+  }
   Clock::time_point& since = waiting_since_[link->peer()];
-  if (!dials(link->peer()) && since == Clock::time_point()) since = Clock::now();
+  if (since == Clock::time_point()) since = Clock::now();
 }
 
 void Port::dial(const Link& link) {
@@ -200,8 +206,8 @@ int Port::poll(GCCL_Transfer** done, int max) {
 }
 
 void Port::take_mail() {
-  GCCL_Fault fault;
-  for (Arrival& a : mailbox_->take(&fault)) {
+  Mail mail = mailbox_->take();
+  for (Arrival& a : mail.arrivals) {
     auto& link = links_[std::size_t(a.peer) * self_.channels + a.channel];
     if (!link) link = std::make_unique<Link>(a.peer, a.channel);
     const bool was_connected = link->connected();
@@ -213,7 +219,17 @@ void Port::take_mail() {
     }
     if (link->active && !was_connected && link->connected()) --unconnected_;
   }
-  if (fault.result != GCCL_SUCCESS && fault_.result == GCCL_SUCCESS) fault_ = fault;
+  // A peer that has left in order owes nothing on links that are connected, or that nobody uses.
+  for (const GCCL_Fault& t : mail.troubles) {
+    if (std::ranges::any_of(active_, [&](const Link* l) { return l->peer() == t.peer && !l->connected(); })) {
+      if (mail.fault.result == GCCL_SUCCESS) mail.fault = t;
+    } else if (dials(t.peer)) {
+      troubles_.push_back(t);
+    } else {
+      waiting_since_[t.peer] = {};
+    }
+  }
+  if (mail.fault.result != GCCL_SUCCESS && fault_.result == GCCL_SUCCESS) fault_ = mail.fault;
 }
 
 void Port::fail(const Link& link, const std::string& problem) {

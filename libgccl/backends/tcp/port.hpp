@@ -51,6 +51,7 @@ class Port {
   Completions done_;
   Staging staging_;
   GCCL_Fault fault_{};
+  std::vector<GCCL_Fault> troubles_;  // of peers that could not be called when nothing was wanted of them
   // A connection ended. Who aborts and leaves is noticed twice: what it had to say, which takes a moment longer,
   // counts.
   GCCL_Fault suspicion_{};

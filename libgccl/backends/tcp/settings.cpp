@@ -61,8 +61,7 @@ void set_up(int fd, const Settings& settings) {
   } else {
     set(fd, SOL_SOCKET, SO_SNDBUF, kSendBufferBytes);
   }
-  if (!congestion.empty())
-    setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, congestion.data(), socklen_t(congestion.size()));
+  if (!congestion.empty()) setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, congestion.data(), socklen_t(congestion.size()));
   set(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
   set(fd, IPPROTO_TCP, TCP_KEEPIDLE, kIdle_s);
   set(fd, IPPROTO_TCP, TCP_KEEPINTVL, kInterval_s);
