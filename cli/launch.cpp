@@ -87,8 +87,8 @@ int launch_job(const launch::Options& o) {
   }
 
   const std::vector<int> cores = allowed_cores();
-  const bool bind =
-      o.local && o.bind != "none" && (o.bind == "core" || o.hosts.size() <= cores.size()) && !cores.empty();
+  // More ranks than cores too: else the scheduler puts four on two cores 3 and 1 at times, and all wait for the three.
+  const bool bind = o.local && o.bind != "none" && !cores.empty();
   std::vector<std::pair<std::string, std::string>> common;
   if (!o.local) add_own_settings(&common);
   common.insert(common.end(), o.environment.begin(), o.environment.end());

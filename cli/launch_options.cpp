@@ -91,7 +91,7 @@ std::variant<Options, Help, Wrong> parse_options(std::vector<std::string> args) 
   app.add_option("--hosts", t.hosts, "Run over ssh on these: HOST[:RANKS],...; rank 0 is on the first");
   app.add_option("--secret-file", o.secret_file, "The job's secret (a file of mode 600) instead of a random one");
   app.add_option("--env", t.environment, "NAME=VALUE for every rank; may be repeated")->allow_extra_args(false);
-  app.add_option("--bind", o.bind, "core: rank i on core i; none. By default core when there are enough")
+  app.add_option("--bind", o.bind, "core: rank i on core i, in turns where there are more ranks; none. By default core")
       ->check(CLI::IsMember({"core", "none"}));
   app.add_option("--store", o.store, "Where the ranks meet, as in GCCL_STORE, instead of a port of rank 0's host");
   app.add_option("--port", o.port, "That port, instead of a free or random one")->check(CLI::Range(1, 65535));

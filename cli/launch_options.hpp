@@ -16,7 +16,7 @@ struct Options {
   std::vector<std::string> program;
   std::vector<std::pair<std::string, std::string>> environment;
   std::string secret_file, store;
-  std::string bind;  // "core", "none", or empty: as it fits
+  std::string bind;  // "core", "none", or empty: core, on this machine
   int port = 0;      // 0: any
   double timeout_s = 0, grace_s = 2;
   bool tag = false;

@@ -283,7 +283,7 @@ TEST_CASE("a launcher that is killed leaves no orphan, not even a grandchild") {
   CHECK(all_gone_soon(ids));
 }
 
-TEST_CASE("ranks are bound to cores when there are enough") {
+TEST_CASE("ranks are bound to cores, in turns where there are more") {
   const std::vector<std::string> show{"--", "sh", "-c", "grep Cpus_allowed_list /proc/self/status"};
   cpu_set_t cores;
   REQUIRE(sched_getaffinity(0, sizeof cores, &cores) == 0);
@@ -292,8 +292,10 @@ TEST_CASE("ranks are bound to cores when there are enough") {
   const Ended bound = launch(std::vector<std::string>{"-n", n} + show);
   CHECK(bound.lines().size() == std::size_t(CPU_COUNT(&cores)));  // each its own
   for (const std::string& line : bound.lines()) CHECK(line.find_first_of(",-") == line.npos);
-  const Ended crowd = launch(std::vector<std::string>{"-n", std::to_string(CPU_COUNT(&cores) + 1)} + show);
-  CHECK(crowd.lines() == std::set<std::string>{all.substr(0, all.size() - 1)});
+  const std::vector<std::string> crowd{"-n", std::to_string(2 * CPU_COUNT(&cores))};
+  CHECK(launch(crowd + show).lines() == bound.lines());
+  CHECK(launch(crowd + std::vector<std::string>{"--bind", "none"} + show).lines() ==
+        std::set<std::string>{all.substr(0, all.size() - 1)});
 }
 
 TEST_CASE("standard input is rank 0's") {

@@ -112,9 +112,7 @@ def commands(peer, ranks, build, control, folder, network):
 
     if peer.ours and not network:
         gccl = os.path.join(build, "gccl")
-        return [
-            ([gccl, "launch", "-n", str(ranks), "--bind", "core" if fits else "none", "--", *measured], environment)
-        ]
+        return [([gccl, "launch", "-n", str(ranks), "--", *measured], environment)]
 
     if peer.ours:
         environment.update(
