@@ -116,7 +116,8 @@ void Communicator::conclude(Work& w) {
       reduces(w.call.kind) || w.call.kind == Collective::reduce_scatterv ? output_of(w.call, size(), rank()) : Region{};
   if (w.what.op == GCCL_AVG && result.count > 0)
     divide(w.elements.dtype, out + result.offset * w.elements.bytes, result.count, size());
-  if (w.to_first_block) std::memmove(out, out + result.offset * w.elements.bytes, result.count * w.elements.bytes);
+  if (w.to_first_block && result.count > 0)
+    std::memmove(out, out + result.offset * w.elements.bytes, result.count * w.elements.bytes);
 }
 
 void Communicator::count(const Descriptor& what, std::int64_t from_ns, bool failed) {
