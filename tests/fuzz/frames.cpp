@@ -77,13 +77,13 @@ struct Line {
     sender = Fd(ends[0]);
     stream.fd = Fd(ends[1]);
   }
-  // False when there is no more, and the end has been told.
+  // False when there is no more, and the end has been told; or when nobody takes it, as nothing is posted for it.
   bool feed(std::size_t piece_bytes) {
     const std::size_t n = std::min(piece_bytes, bytes.size() - sent);
     if (n > 0) {
       const ssize_t written = send(sender.get(), bytes.data() + sent, n, MSG_NOSIGNAL);
       if (written > 0) sent += std::size_t(written);
-      return true;
+      return written > 0;
     }
     sender.reset();
     return false;
