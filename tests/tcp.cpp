@@ -634,23 +634,23 @@ TEST_CASE("a killed peer is named, whether or not it ever connected") {
 TEST_CASE("a peer that came late, and has left in order, is not lost to those who want nothing more of it") {
   World w(3);
   char x[4] = {};
-  // Rank 2 waits so long for 0 and 1 to dial that it watches them.
-  auto* from0 = w[2].receive(0, &x[0], 1);
-  auto* from1 = w[2].receive(1, &x[1], 1);
+  // Rank 1 waits so long for 0, on its own node, to dial that it watches it.
+  auto* from0 = w[1].receive(0, &x[0], 1);
+  auto* from2 = w[1].receive(2, &x[1], 1);
   CHECK_FALSE(w.until([&] { return from0->result != GCCL_IN_PROGRESS; }, 1500ms));
-  auto* s0 = w[0].send(2, "a", 1);
+  auto* s0 = w[0].send(1, "a", 1);
   REQUIRE(w.until_done({s0, from0}));
   w[0].close();
-  CHECK_FALSE(w.until([&] { return w[2].fault.result != GCCL_SUCCESS; }, 500ms));
-  auto* s1 = w[1].send(2, "b", 1);
-  REQUIRE(w.until([&] { return from1->result != GCCL_IN_PROGRESS || w[2].fault.result != GCCL_SUCCESS; }));
-  CHECK(from1->result == GCCL_SUCCESS);
-  CHECK(s1->result == GCCL_SUCCESS);
-  // One that leaves without having come is missed, as is one of whom more is wanted.
-  w[2].receive(0, &x[2], 1);
-  REQUIRE(w.until([&] { return w[2].fault.result != GCCL_SUCCESS; }));
-  CHECK(w[2].fault.result == GCCL_ERR_PEER_LOST);
-  CHECK(w[2].fault.peer == 0);
+  CHECK_FALSE(w.until([&] { return w[1].fault.result != GCCL_SUCCESS; }, 500ms));
+  auto* s2 = w[2].send(1, "b", 1);
+  REQUIRE(w.until([&] { return from2->result != GCCL_IN_PROGRESS || w[1].fault.result != GCCL_SUCCESS; }));
+  CHECK(from2->result == GCCL_SUCCESS);
+  CHECK(s2->result == GCCL_SUCCESS);
+  // More is wanted of one that has left: it is missed.
+  w[1].receive(0, &x[2], 1);
+  REQUIRE(w.until([&] { return w[1].fault.result != GCCL_SUCCESS; }));
+  CHECK(w[1].fault.result == GCCL_ERR_PEER_LOST);
+  CHECK(w[1].fault.peer == 0);
 }
 
 TEST_CASE("a peer that leaves without having come is missed, even where another link with it waited before") {
