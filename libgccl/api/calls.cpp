@@ -13,7 +13,7 @@ Status wrong(const std::string& text) { return Status::error(text, GCCL_ERR_INVA
 std::byte* bytes_of(const void* p) { return static_cast<std::byte*>(const_cast<void*>(p)); }
 
 // The address so many elements behind one that a caller gave, to compare with another: it may be no buffer's at all.
-std::uintptr_t address(const void* base, std::size_t elements, std::size_t element_bytes) {
+std::uintptr_t address(const void* base, std::size_t elements = 0, std::size_t element_bytes = 0) {
   return reinterpret_cast<std::uintptr_t>(base) + elements * element_bytes;
 }
 
@@ -46,9 +46,9 @@ class Builder {
   static constexpr GCCL_Op kNoOp = -1000000;
 
   bool at_root() const { return c_.rank() == Rank(root_); }
-  bool in_place(const void* given, const void* same) { return in_place(given, address(same, 0, 0)); }
+  bool in_place(const void* given, const void* same) { return in_place(given, address(same)); }
   bool in_place(const void* given, std::uintptr_t same) {
-    if (given != GCCL_IN_PLACE && (!given || address(given, 0, 0) != same)) return false;
+    if (given != GCCL_IN_PLACE && (!given || address(given) != same)) return false;
     work_.call.in_place = true;
     return true;
   }
@@ -217,7 +217,7 @@ GCCL_Result allgather(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dty
       .kind = std::uint8_t(Collective::allgather), .in_place = false, .dtype = dtype, .op = kNone, .count = count};
   // Surely not in place: the own block of recvbuf begins within 8 bytes an element.
   const bool apart = sendbuf && recvbuf &&
-                     (sendbuf < recvbuf || address(sendbuf, 0, 0) > address(recvbuf, c->rank() * count, 8)) &&
+                     (sendbuf < recvbuf || address(sendbuf) > address(recvbuf, c->rank() * count, 8)) &&
                      sendbuf != GCCL_IN_PLACE && dtype < 1000;
   GCCL_Result result;
   if (apart && again(*c, key, sendbuf, recvbuf, non_blocking, &result)) return result;
@@ -276,7 +276,7 @@ GCCL_Result reduce_scatter(const void* sendbuf, void* recvbuf, size_t count, con
     w.call.in_place = true;
     w.to_first_block = true;
     b.output(recvbuf, "recvbuf", all);
-  } else if (own && address(recvbuf, 0, 0) == own) {
+  } else if (own && address(recvbuf) == own) {
     w.call.in_place = true;
     b.output(const_cast<void*>(sendbuf), "sendbuf", all);
   } else {

@@ -146,6 +146,10 @@ void RankCall::Space::make(std::size_t elements, std::size_t element_bytes, std:
   std::fill_n(data(), elements * element, filler);
 }
 
+void RankCall::Space::expect_as_is() {
+  if (due.empty()) due.assign(bytes.begin(), bytes.end());
+}
+
 std::string RankCall::Space::differences(const char* which) const {
   if (any.empty() && std::equal(bytes.begin(), bytes.end(), due.begin(), due.end())) return "";
   for (std::size_t i = 0; i < bytes.size(); ++i) {
@@ -167,8 +171,7 @@ RankCall::RankCall(const CallCase& c, int rank, int size, std::pmr::memory_resou
     : c_(c), rank_(rank), size_(size), element_(bytes_of(c.dtype)), input_(memory), output_(memory) {
   if (c_.kind == Kind::alltoallv && c_.place == Place::mixed) c_.place = Place::apart;  // in place asks for symmetry
   prepare();
-  for (Space* s : {&input_, &output_})
-    if (s->due.empty()) s->due.assign(s->bytes.begin(), s->bytes.end());
+  for (Space* s : {&input_, &output_}) s->expect_as_is();
 }
 
 Place RankCall::place_here() const {
@@ -228,11 +231,11 @@ void RankCall::now(Space& s, std::size_t at, int rank, std::size_t index, std::s
   write(c_.dtype, s.data() + at * element_, n, [&](std::size_t i) { return value(rank, index + i); });
 }
 void RankCall::then(Space& s, std::size_t at, int rank, std::size_t index, std::size_t n) const {
-  if (s.due.empty()) s.due.assign(s.bytes.begin(), s.bytes.end());
+  s.expect_as_is();
   write(c_.dtype, s.due.data() + s.first + at * element_, n, [&](std::size_t i) { return value(rank, index + i); });
 }
 void RankCall::sums(Space& s, std::size_t at, std::size_t index, std::size_t n) const {
-  if (s.due.empty()) s.due.assign(s.bytes.begin(), s.bytes.end());
+  s.expect_as_is();
   write(c_.dtype, s.due.data() + s.first + at * element_, n, [&](std::size_t i) { return combined(index + i); });
   if (!s.any.empty()) std::fill_n(s.any.begin() + std::ptrdiff_t(at), n, false);
 }

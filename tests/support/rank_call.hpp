@@ -91,6 +91,7 @@ class RankCall {
     std::vector<std::byte> due;
     std::vector<bool> any;  // elements that may hold anything; empty: none
     std::size_t first = 0, element = 1, count = 0;
+    void expect_as_is();  // unless more is known already
     void make(std::size_t elements, std::size_t element_bytes, std::byte filler);
     std::byte* data() { return bytes.data() + first; }
     std::string differences(const char* name) const;
