@@ -131,13 +131,15 @@ bool Communicator::quick_transfer(const Descriptor& what, void* data) {
   } else {
     const shm::Cell* c = end.reader.peek();
     for (Patience patience(world_->crowded); !c && !patience.pause();) c = end.reader.peek();
-    if (!c || c->signature != signature || c->piece_bytes != bytes || c->kind == shm::CellKind::address) return false;
+    if (!c || c->signature != signature || c->piece_bytes != bytes) return false;
+    const std::byte* const message = end.reader.piece(*c, 0, bytes);
+    if (!message) return false;
     if (c->kind == shm::CellKind::inline_data) {
-      shm::copy_short(data, c->data, bytes);
+      shm::copy_short(data, message, bytes);
       end.reader.pop_inline();
     } else {
-      std::memcpy(data, end.reader.chunk(), bytes);
-      end.reader.pop_piece(c->ends_chunk);
+      std::memcpy(data, message, bytes);
+      end.reader.pop_piece(bytes, bytes);
     }
     traffic.messages_received = 1;
     traffic.bytes_received = bytes;

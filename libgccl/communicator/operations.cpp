@@ -97,9 +97,13 @@ void Communicator::advance_front() {
       }
       if (outcome == Replay::Outcome::no_room)
         return break_down(
-            named(op->work, Status::error("/dev/shm is full: free it, or mount it larger (docker run --shm-size)",
-                                          GCCL_ERR_SYSTEM)),
-            rank(), true);
+            named(op->work, Status::error(shm_->text_of_no_memory(*op->replay.step().end), GCCL_ERR_SYSTEM)), rank(),
+            true);
+      if (outcome == Replay::Outcome::damaged) {
+        const Program::Step& s = op->replay.step();
+        const std::string text = shm_->text_of_damage(*s.end, *s.end->reader.peek());
+        return break_down(named(op->work, Status::error(text, GCCL_ERR_SYSTEM)), s.peer, true);
+      }
     } else {
       if (!op->flow->settle()) return break_down(named(op->work, op->flow->status()), rank(), true);
       if (!op->flow->done()) return;
