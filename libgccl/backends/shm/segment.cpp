@@ -2,6 +2,7 @@
 
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -38,7 +39,7 @@ bool Segment::used(int file, std::uint64_t offset) {
   // Not through a mapping: what has been given back would be taken again by looking at it.
   std::uint32_t users = 0;
   const off_t at = off_t(offset + offsetof(Header, users));
-  return ::pread(file, &users, sizeof users, at) != ssize_t(sizeof users) || users != 0;
+  return ::pread(file, &users, sizeof users, at) == ssize_t(sizeof users) && users != 0;
 }
 
 Status Segment::map() {
@@ -81,7 +82,10 @@ Status Segment::open(const std::shared_ptr<Rank_file>& file, std::uint64_t offse
   }
   const Status ended =
       Status::error("/dev/shm/" + file->name() + " does not hold the segment that its rank announced", GCCL_ERR_SYSTEM);
-  if (!used(file->descriptor(), offset)) return ended;
+  struct stat st;
+  if (::fstat(file->descriptor(), &st) != 0 || std::uint64_t(st.st_size) < bytes_of(pipes) ||
+      offset > std::uint64_t(st.st_size) - bytes_of(pipes) || !used(file->descriptor(), offset))
+    return ended;
   std::shared_ptr<Segment> s(new Segment);
   s->file_ = file;
   s->offset_ = offset;

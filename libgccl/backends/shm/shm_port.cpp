@@ -46,6 +46,7 @@ std::uint32_t write_piece(End& e, Cell* c, std::uint64_t signature, const std::b
   c->piece_bytes = std::uint16_t(bytes);
   c->signature = signature;
   c->far.message_bytes = message_bytes;
+  c->far.place = piece_offset(before);
   if (ends_chunk(before + bytes, message_bytes)) e.writer.use_chunk();
   e.writer.publish(c);
   return bytes;
