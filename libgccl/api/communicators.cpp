@@ -270,10 +270,8 @@ GCCL_Result GCCL_Comm_free(GCCL_Comm* comm) {
     Communicator* const c = communicator_of(*comm);
     if (!c) return GCCL_ERR_INVALID_ARGUMENT;
     if (const Status s = not_inside("GCCL_Comm_free"); !s.ok()) return failed(s);
-    Operation* op = nullptr;
-    Status s = c->begin_to_leave(&op);
+    const Status s = c->leave();
     if (s.code() == GCCL_ERR_INVALID_USAGE) return failed(s);
-    if (op) Communicator::wait(op, -1, &s);
     destroy(release(c));
     *comm = GCCL_COMM_NULL;
     return failed(s);

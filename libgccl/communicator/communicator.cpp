@@ -97,6 +97,13 @@ Status Communicator::begin_to_leave(Operation** out) {
   return start(std::move(work), out);
 }
 
+Status Communicator::leave() {
+  Operation* op = nullptr;
+  Status s = begin_to_leave(&op);
+  if (op) wait(op, -1, &s);
+  return s;
+}
+
 void Communicator::abort(int code) {
   abort_code_ = code;
   abort_asked_ = true;

@@ -98,7 +98,9 @@ class Communicator {
   void abort(int code);
   // Ends everything under way, here and on the other ranks.
   void fail(Status why) noexcept;
-  // Begins what tells whether every rank has come this far, before it is freed; null where it is broken already.
+  // Every rank has come this far; nothing where the communicator is broken. Before it is freed.
+  Status leave();
+  // Begins it; null where there is nothing to wait for.
   Status begin_to_leave(Operation** out);
   void metrics(GCCL_Metrics* out);
 
