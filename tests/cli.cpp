@@ -145,8 +145,9 @@ TEST_CASE("wrong command lines give one line with the nearest valid word and exi
       {{"run", "/"}, "is a folder"},
       {{"list", "algoritms"}, "did you mean \"algorithms\"?"},
   };
-  for (const auto& [arguments, expected] : kCases) {
-    const Ended e = run_gccl(arguments);
+  for (const auto& row : kCases) {
+    const auto& expected = row.second;
+    const Ended e = run_gccl(row.first);
     CAPTURE(expected);
     CAPTURE(e.err);
     CHECK(e.code == 2);
@@ -201,7 +202,8 @@ TEST_CASE("wrong scenarios give one line with file and pointer and exit code 2")
       {on("scenario.json"), "/schema: found \"gccl/scenario/1\""},
       {std::string(200000, '['), "nested deeper than 64 levels"},
   };
-  for (const auto& [text, expected] : kCases) {
+  for (const auto& row : kCases) {
+    const auto &text = row.first, &expected = row.second;
     const fs::path file = folder.write("scenario.json", text);
     const Ended e = run_gccl({"run", file.string()});
     CAPTURE(text.substr(0, 300));
