@@ -18,4 +18,14 @@ if(MPI_CXX_FOUND)
   add_test(NAME pmpi_endings COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/pmpi/endings.sh ${MPIEXEC_EXECUTABLE}
                                      $<TARGET_FILE:gccl_pmpi> $<TARGET_FILE:test_pmpi_endings>)
   set_tests_properties(pmpi_endings PROPERTIES TIMEOUT 500 PROCESSORS 2 ENVIRONMENT "${pmpi_environment}")
+
+  add_library(other_mpi SHARED pmpi/other_mpi.cpp)
+  target_compile_definitions(other_mpi PRIVATE LIBRARY=1)
+  set_target_properties(other_mpi PROPERTIES OUTPUT_NAME mpich SOVERSION 12)
+  add_executable(program_of_other_mpi pmpi/other_mpi.cpp)
+  target_link_libraries(program_of_other_mpi PRIVATE other_mpi)
+  add_test(NAME pmpi_wrapper
+           COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/pmpi/wrapper.sh ${MPIEXEC_EXECUTABLE} $<TARGET_FILE:gccl_program>
+                   $<TARGET_FILE:test_pmpi_endings> $<TARGET_FILE:program_of_other_mpi>)
+  set_tests_properties(pmpi_wrapper PROPERTIES TIMEOUT 500 PROCESSORS 2 ENVIRONMENT "${pmpi_environment}")
 endif()
