@@ -278,6 +278,20 @@ GCCL_Result GCCL_Comm_free(GCCL_Comm* comm) {
   });
 }
 
+GCCL_Result GCCL_Comm_release(GCCL_Comm* comm) {
+  if (!comm) return guarded([&] { return failed(wrong("comm is null")); });
+  return guarded(*comm, [&] {
+    Communicator* const c = communicator_of(*comm);
+    if (!c) return GCCL_ERR_INVALID_ARGUMENT;
+    if (const Status s = not_inside("GCCL_Comm_release"); !s.ok()) return failed(s);
+    if (c->under_way())
+      return failed(Status::error("operations are under way: wait for them first", GCCL_ERR_INVALID_USAGE));
+    destroy(release(c));
+    *comm = GCCL_COMM_NULL;
+    return GCCL_SUCCESS;
+  });
+}
+
 GCCL_Result GCCL_Comm_set_timeout(GCCL_Comm comm, int64_t timeout_ms) {
   return guarded([&] {
     Communicator* const c = communicator_of(comm);
