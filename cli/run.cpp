@@ -13,6 +13,7 @@
 #include "sim/json/nearest.hpp"
 #include "sim/report/html.hpp"
 #include "sim/report/topology_svg.hpp"
+#include "sim/scenario/csv.hpp"
 #include "sim/scenario/run.hpp"
 #include "sim/scenario/table.hpp"
 
@@ -20,7 +21,7 @@ namespace gccl {
 namespace {
 
 struct Arguments {
-  std::string scenario, engine, json, html, trace;
+  std::string scenario, engine, json, csv, html, trace;
   std::optional<std::int64_t> seed;
   unsigned jobs = std::max(1u, std::thread::hardware_concurrency());
   bool quiet = false;
@@ -57,8 +58,10 @@ std::filesystem::path find_scenario(const std::string& name) {
 
 void check_outputs(const Arguments& a) {
   std::vector<std::string> files;
-  for (const std::string* file : {&a.json, &a.html, &a.trace}) {
-    if (file->empty() || (file == &a.json && *file == "-")) continue;
+  if (a.json == "-" && a.csv == "-")
+    throw json::InputError("only one of --json and --csv can be written to standard output");
+  for (const std::string* file : {&a.json, &a.csv, &a.html, &a.trace}) {
+    if (file->empty() || ((file == &a.json || file == &a.csv) && *file == "-")) continue;
     check_writable(*file);
     for (const std::string& other : files)
       if (std::filesystem::path(other).lexically_normal() == std::filesystem::path(*file).lexically_normal())
@@ -112,10 +115,13 @@ int run_scenario(const Arguments& a) {
   }
 
   if (!a.json.empty() && a.json != "-") write_output(a.json, result.document.dump(1) + '\n');
+  if (!a.csv.empty() && a.csv != "-") write_output(a.csv, sim::result_csv(result.document));
   if (!a.html.empty()) write_output(a.html, sim::html_report(result.document, drawings(plan)));
   if (!a.trace.empty()) write_output(a.trace, result.trace);
   if (a.json == "-")
     write_stdout(result.document.dump(1) + '\n');
+  else if (a.csv == "-")
+    write_stdout(sim::result_csv(result.document));
   else
     write_stdout((a.quiet ? "" : sim::result_tables(result.document, terminal_columns())) +
                  sim::expectation_lines(result.document, a.quiet));
@@ -131,9 +137,12 @@ void add_run(CLI::App& app, int& exit_code) {
       ->required();
   run->add_option("--engine", a->engine, "model or simgrid, instead of the scenario's");
   run->add_option("--json", a->json, "Write the result as JSON; - for standard output, which then holds nothing else");
+  run->add_option("--csv", a->csv, "Write the rows as CSV, columns named as in the JSON; - for standard output alone");
   run->add_option("--html", a->html, "Write a self-contained HTML report");
   run->add_option("--trace", a->trace,
-                  fmt::format("Write a Chrome trace of the first point's ranks below {}", sim::kTraceRanks));
+                  fmt::format("Write a trace of the first point's ranks below {}, for ui.perfetto.dev or "
+                              "chrome://tracing",
+                              sim::kTraceRanks));
   run->add_option("--seed", a->seed, "Instead of the scenario's")->check(CLI::Range(std::int64_t(0), INT64_MAX));
   run->add_option("--jobs", a->jobs, "Points simulated at once (default: one per core)")->check(CLI::Range(1, 1024));
   run->add_flag("--quiet", a->quiet, "Print broken expectations only");

@@ -44,7 +44,7 @@ Json mark_and_choose(const Plan& plan, std::vector<Json>& rows) {
       if (!plan.points[i].automatic) continue;
       const double chosen_us = rows[i]["time_us"], best_us = best["time_us"];
       Json c;
-      for (const char* key : {"run", "cluster", "collective", "engine", "ranks", "bytes", "dtype"})
+      for (const char* key : {"run", "cluster", "label", "collective", "engine", "ranks", "bytes", "dtype"})
         c[key] = rows[i][key];
       c["chosen"] = rows[i]["algorithm"];
       c["chosen_us"] = chosen_us;
