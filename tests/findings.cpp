@@ -72,6 +72,9 @@ TEST_CASE("the headline says what the busiest link means") {
   cut["shares"] = 64;
   cut["lanes"] = 8;
   CHECK(has(headline({cut}), "even with 64 chunks (shares) on 8 channels (lanes) latency, waiting or combining"));
+  json waited = row("a", big, 100, 0.44);
+  waited["predicted_us"] = 40;
+  CHECK(headline({waited}).ends_with("ranks wait for each other, for links or for stragglers (closed form: 40 us)."));
   CHECK(headline({row("a", 64, 100, 0.001)})
             .ends_with(
                 "no link is more than 1 % busy (the busiest is a nic link): latency is the limit, not bandwidth."));

@@ -155,6 +155,9 @@ std::string limit_of(const Json& row) {
   const std::string idle = fmt::format("no link is more than {} (the busiest is a {} link): ", busy, tier);
   if (whole(row, "bytes") < kLarge) return idle + "latency is the limit, not bandwidth";
   if (is_sequence(row)) return idle + "latency, waiting or combining is the limit, not bandwidth";
+  if (const auto error = prediction_error_percent(row); error && *error < -kPredictionErrorMax)
+    return idle + fmt::format("ranks wait for each other, for links or for stragglers (closed form: {})",
+                              format_time(number(row, "predicted_us")));
   const auto shares = whole(row, "shares", 1), lanes = whole(row, "lanes", 1);
   if (shares > 1)
     return idle + fmt::format(
