@@ -142,6 +142,8 @@ GCCL_Result GCCL_Finalize(void) {
   for (auto& c : all)
     if (first.ok() && c->under_way())
       first = Status::error("GCCL_Finalize: operations are under way: wait for them first", GCCL_ERR_INVALID_USAGE);
+  for (auto& c : all)
+    if (!c->is_world()) c->leaving();
   // The worlds' ranks wait for each other, so that nobody's last messages are lost; side by side, as they may be ranks
   // of one job. Who has failed is not waited for.
   std::vector<std::thread> threads;
@@ -161,6 +163,8 @@ GCCL_Result GCCL_Finalize(void) {
     }
   }
   for (std::thread& t : threads) t.join();
+  for (auto& c : all)
+    if (const Status s = c->is_world() ? Status() : c->left(); first.ok()) first = s;
   for (auto it = all.rbegin(); it != all.rend(); ++it) destroy(std::move(*it));
   return failed(first);
 }

@@ -8,6 +8,7 @@
 #include "libgccl/communicator/operation.hpp"
 #include "libgccl/communicator/patience.hpp"
 #include "libgccl/communicator/spin_lock.hpp"
+#include "libgccl/communicator/watch.hpp"
 #include "libgccl/schedule/layout.hpp"
 
 namespace gccl {
@@ -16,6 +17,7 @@ namespace gccl {
 struct World {
   Start start;
   std::unique_ptr<Wires> wires;
+  std::unique_ptr<Watch> watch;
   Overrides overrides;
   bool check = false;    // GCCL_CHECK: compare all ranks' calls before each
   bool crowded = false;  // more ranks than processors on this machine
@@ -88,8 +90,12 @@ class Communicator {
 
   void set_timeout(std::int64_t ms) { timeout_ms_.store(ms, std::memory_order_relaxed); }
   void abort(int code);
-  // Every rank has come this far; nothing where the communicator is broken. Before it is freed.
+  // Every rank has come this far, by the same calls; where the communicator is broken, why, unless a call has said so.
+  // Before it is freed.
   Status leave();
+  // GCCL_Finalize begins: there are no more calls here. Afterwards: what went wrong, as in leave().
+  void leaving() { world_->watch->leaving(*record_); }
+  Status left();
   void metrics(GCCL_Metrics* out);
 
   const char* const magic = kMagic;
@@ -99,7 +105,7 @@ class Communicator {
   class OverParent;  // an Exchange over this communicator
   Communicator() = default;
 
-  Status split(int color, int key, std::span<const int> listed, std::unique_ptr<Communicator>* out);
+  Status split(Purpose purpose, int color, int key, std::span<const int> listed, std::unique_ptr<Communicator>* out);
   // All of these with the lock held.
   std::shared_ptr<Plan>& plan_of(const Work& work);
   std::shared_ptr<Plan> plan_for(const Work& work);
@@ -117,11 +123,30 @@ class Communicator {
   void finish(Operation* op, Status status);
   void conclude(Work& work);
   void compare_checks(Operation* op);
+  void compare_lengths(Operation* op);
+  void check_first(Operation* op);
+  // The call's place in the order of all.
+  void number(Work& work);
+  // What a rank is in that frees the communicator.
+  Descriptor leave_descriptor() const {
+    return {.kind = std::uint8_t(Collective::allgather),
+            .purpose = members_.world ? Purpose::finalize : Purpose::free,
+            .dtype = GCCL_UINT8,
+            .sequence = sequence_};
+  }
+  Status compare_histories(const std::vector<std::uint64_t>& digests);
   void break_down(const Status& why, Rank culprit, bool tell_others);
-  void look_around();
+  void look_around(bool blocked);
+  void watch(std::int64_t now, bool blocked);
   bool timed_out(const Operation& op, std::int64_t now);
   Status reason(const GCCL_Fault& fault) const;
   Status named(const Work& work, const Status& why) const;
+  // Another call's message is where one of `work` is due.
+  Status differs(const Work& work, const Difference& found) const;
+  Status failure(const Operation& op) const;
+  std::string awaited(const Operation& op, Rank* peer) const;
+  std::string who(Rank r) const { return rank_text(r, members_.world_rank); }
+  std::string who_of(Rank r) const { return rank_text(r, members_.world_rank, true); }
   void count(const Descriptor& what, std::int64_t from_ns, bool failed);
   void count(const Traffic& traffic);
   std::vector<std::pair<std::pair<GCCL_Completion_function, void*>, GCCL_Result>> take_callbacks();
@@ -139,6 +164,7 @@ class Communicator {
     std::shared_ptr<Plan> plan;
     Work work;  // as it was, without its buffers
     std::uint64_t signature = 0;
+    History::Call call{};
   };
 
   SpinLock lock_;
@@ -154,11 +180,19 @@ class Communicator {
   std::vector<std::unique_ptr<std::byte[]>> scratch_;
   std::vector<std::size_t> scratch_bytes_;
   std::uint32_t sequence_ = 0;
+  std::shared_ptr<Watch::Record> record_;
+  struct Stall {
+    const Operation* operation = nullptr;
+    std::uint64_t moved = 0;
+    std::int64_t since_ns = 0, looked_ns = 0;
+    bool watched = false;
+  } stall_;
   std::uint32_t splits_ = 0;
   std::atomic<std::int64_t> timeout_ms_{GCCL_TIMEOUT_NONE};
   std::int64_t looked_around_ns_ = 0;  // when polls last did
 
   Status broken_;
+  bool told_ = false;  // a call has returned it
   std::atomic<bool> abort_asked_{false};
   std::atomic<int> abort_code_{0};
   GCCL_Metrics metrics_{};
