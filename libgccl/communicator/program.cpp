@@ -83,6 +83,7 @@ inline Replay::Outcome Replay::receive(const Program::Step& s, const std::byte* 
     if (received_ == 0 &&
         (c->signature != signature_ || (in_cell ? c->piece_bytes : c->far.message_bytes) != s.bytes)) {
       signature_found_ = c->signature;
+      bytes_found_ = in_cell ? c->piece_bytes : c->far.message_bytes;
       return Outcome::mismatch;
     }
     const std::uint32_t before = received_;
