@@ -44,6 +44,7 @@ std::unique_ptr<Program> Program::compile(Schedule schedule, std::uint32_t eleme
   for (const gccl::Step& step : *steps) {
     const gccl::Step* const s = &step;
     const Count bytes = s->count() * element_bytes;
+    if (bytes > ~std::uint32_t(0)) return nullptr;
     Step x{.op = s->op,
            .from_buffer = s->from.buffer,
            .to_buffer = s->to.buffer,

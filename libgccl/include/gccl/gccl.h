@@ -146,7 +146,7 @@ GCCL_API GCCL_Result GCCL_Abort(GCCL_Comm comm, int code);
  * 32 KiB on other ranks of the machine read messages from it directly instead of asking the system for a copy, which
  * makes large collectives up to twice as fast. As good as ordinary memory for everything else; a child process shares it
  * with its parent, where it would have got a copy. Before or after GCCL_Init; any thread.
- * Errors: GCCL_ERR_SYSTEM when the machine has not as much. */
+ * Errors: GCCL_ERR_SYSTEM when the machine has not as much available (/proc/meminfo: MemAvailable and SwapFree). */
 GCCL_API GCCL_Result GCCL_Mem_alloc(void** ptr, size_t bytes);
 /* What GCCL_Mem_alloc gave, or null. No operation on it may be under way. Other ranks let go of it with the next large
  * message that this rank sends them. */
