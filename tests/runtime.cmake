@@ -2,7 +2,7 @@
 add_library(gccl_test_ranks STATIC support/rank_job.cpp support/rank_call.cpp)
 target_link_libraries(gccl_test_ranks PUBLIC doctest::doctest gccl::gccl)
 target_include_directories(gccl_test_ranks PUBLIC ${PROJECT_SOURCE_DIR})
-foreach(subject collectives random faults lifecycle memory process threads plugins)
+foreach(subject collectives random faults lifecycle memory network process threads plugins)
   target_link_libraries(test_runtime_${subject} PRIVATE gccl_test_ranks)
   set_tests_properties(runtime_${subject} PROPERTIES PROCESSORS 2)
 endforeach()

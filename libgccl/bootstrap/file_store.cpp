@@ -257,7 +257,7 @@ class Client final : public Files {
       return Status::error("rank 0's answer in " + path(round_name("all")) + " makes no sense: is it the same release?",
                            GCCL_ERR_REMOTE);
     const auto data = frame.subspan(Answer::kHeadBytes);
-    if (answer.code != 0) return Status::error(to_text(data), int(answer.code));
+    if (answer.code != 0) return answer.status(data);
     all->assign(data.begin(), data.end());
     return {};
   }
