@@ -6,6 +6,7 @@
 #include <list>
 
 #include "libgccl/backends/shm/shm_backend.hpp"
+#include "libgccl/communicator/completions.hpp"
 
 namespace gccl {
 namespace {
@@ -21,12 +22,11 @@ std::list<Communicator*>& registry() {
 const char Communicator::kMagic[] = "gccl communicator";
 
 bool progress_all_but(Communicator* mine) {
-  std::unique_lock lock(registry_mutex, std::try_to_lock);
   bool moved = false;
-  if (lock)
+  if (std::unique_lock lock(registry_mutex, std::try_to_lock); lock)
     for (Communicator* c : registry())
       if (c != mine && c->busy()) moved |= c->progress();
-  return moved;
+  return completions::run() || moved;
 }
 
 Status Communicator::create(std::shared_ptr<World> world, Members members, Exchange& exchange,
@@ -69,13 +69,15 @@ Communicator::~Communicator() {
     registry().remove(this);
   }
   const bool dropped = under_way();
-  std::unique_lock lock(lock_);
-  // Callbacks that are due find a communicator that takes nothing more.
-  break_down(Status::error(
-                 dropped ? "the communicator was freed while operations were under way" : "the communicator was freed",
-                 GCCL_ERR_INVALID_USAGE),
-             rank(), dropped);
-  run_callbacks(lock);
+  {
+    std::lock_guard lock(lock_);
+    // Functions that are due find a communicator that takes nothing more.
+    break_down(Status::error(dropped ? "the communicator was freed while operations were under way"
+                                     : "the communicator was freed",
+                             GCCL_ERR_INVALID_USAGE),
+               rank(), dropped);
+  }
+  completions::settle(this);
 }
 
 bool Communicator::under_way() {
@@ -83,17 +85,25 @@ bool Communicator::under_way() {
   return !(queue_.empty() && transfers_.empty() && self_sends_.empty() && self_recvs_.empty());
 }
 
-Status Communicator::leave() {
+Status Communicator::begin_to_leave(Operation** out) {
+  *out = nullptr;
+  completions::run();
   {
-    std::unique_lock lock(lock_);
-    run_callbacks(lock);
+    std::lock_guard lock(lock_);
     if (!broken_.ok()) return {};
   }
   if (under_way()) return Status::error("operations are under way: wait for them first", GCCL_ERR_INVALID_USAGE);
   Work work;
   work.what.kind = std::uint8_t(Collective::barrier);
   work.call.kind = Collective::barrier;
-  return run(std::move(work));
+  return start(std::move(work), out);
+}
+
+Status Communicator::leave() {
+  Operation* op = nullptr;
+  Status s = begin_to_leave(&op);
+  if (op) wait(op, -1, &s);
+  return s;
 }
 
 void Communicator::abort(int code) {

@@ -41,7 +41,12 @@ struct Work {
 struct Operation {
   explicit Operation(Communicator& c) : communicator(&c) {}
 
-  Communicator* communicator;
+  // under_way: the communicator has it. telling: it has ended, and functions of GCCL_On_complete are due or running.
+  // complete: it is its caller's alone.
+  enum class Stage : std::uint8_t { under_way, telling, complete };
+  std::atomic<Stage> stage{Stage::under_way};
+
+  Communicator* communicator;  // gone, perhaps, once the operation has ended
   Work work;
   std::shared_ptr<Plan> plan;
   bool started = false, replaying = false;
@@ -57,9 +62,11 @@ struct Operation {
   std::vector<std::byte> check_mine, check_all;
 
   Status status;
-  std::atomic<bool> done{false};
-  bool given_up = false;  // nobody will wait: delete when done
-  std::vector<std::pair<GCCL_Completion_function, void*>> callbacks;
+  bool given_up = false;  // nobody will wait: deleted instead of becoming complete
+  std::vector<std::pair<GCCL_Completion_function, void*>> functions;
+  // While telling (completions.cpp):
+  Operation* next_telling = nullptr;
+  bool running = false;
 };
 
 }  // namespace gccl

@@ -3,20 +3,28 @@
 #include <cstring>
 
 #include "libgccl/communicator/communicator.hpp"
+#include "libgccl/communicator/completions.hpp"
+#include "libgccl/runtime/caught.hpp"
 
 namespace gccl {
 
 Status Communicator::start(Work&& work, Operation** out) {
+  *out = nullptr;
   auto op = std::make_unique<Operation>(*this);
   op->work = std::move(work);
-  std::unique_lock lock(lock_);
+  std::lock_guard lock(lock_);
   if (abort_asked_.load(std::memory_order_relaxed)) move();
   if (!broken_.ok()) return broken_;
   GCCL_Call_metrics& m = metrics_.calls[op->work.what.kind];
   op->started_ns = now_ns();
   if (m.calls % 16 == 0 || op->work.what.bytes >= kTimedBytes) op->timed_from_ns = op->started_ns;
+  try {
+    enqueue(op.get());
+  } catch (...) {
+    break_down(named(op->work, caught()), rank(), true);  // the queue holds it no longer
+    return broken_;
+  }
   *out = op.release();
-  enqueue(*out);
   return {};
 }
 
@@ -97,9 +105,13 @@ void Communicator::advance_front() {
       }
       if (outcome == Replay::Outcome::no_room)
         return break_down(
-            named(op->work, Status::error("/dev/shm is full: free it, or mount it larger (docker run --shm-size)",
-                                          GCCL_ERR_SYSTEM)),
-            rank(), true);
+            named(op->work, Status::error(shm_->text_of_no_memory(*op->replay.step().end), GCCL_ERR_SYSTEM)), rank(),
+            true);
+      if (outcome == Replay::Outcome::damaged) {
+        const Program::Step& s = op->replay.step();
+        const std::string text = shm_->text_of_damage(*s.end, *s.end->reader.peek());
+        return break_down(named(op->work, Status::error(text, GCCL_ERR_SYSTEM)), s.peer, true);
+      }
     } else {
       if (!op->flow->settle()) return break_down(named(op->work, op->flow->status()), rank(), true);
       if (!op->flow->done()) return;
@@ -158,14 +170,13 @@ void Communicator::finish(Operation* op, Status status) {
   op->flow.reset();
   op->plan.reset();
   op->status = std::move(status);
-  for (const auto& c : op->callbacks) callbacks_.push_back({c, GCCL_Result(op->status.code())});
-  active_.fetch_add(std::uint32_t(op->callbacks.size()), std::memory_order_relaxed);
-  op->callbacks.clear();
   active_.fetch_sub(1, std::memory_order_relaxed);
-  if (op->given_up) {
+  if (!op->functions.empty()) {
+    completions::ended(op);
+  } else if (op->given_up) {
     delete op;
   } else {
-    op->done.store(true, std::memory_order_release);
+    op->stage.store(Operation::Stage::complete, std::memory_order_release);
   }
 }
 
