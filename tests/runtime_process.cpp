@@ -161,3 +161,75 @@ TEST_CASE("a killed rank is missed although a child that it forked lives on") {
     CHECK_MESSAGE(ends[2].good(), texts(ends));
   }
 }
+
+TEST_CASE("a child may call nothing, and whatever it tries and however it ends, the parents go on") {
+  for (const char* backends : {"shm", "tcp", "shm,tcp"})
+    for (const bool progress_thread : {false, true}) {
+      Job job{.size = 3, .backends = backends, .limit_s = 100};
+      if (progress_thread) job.environment["GCCL_PROGRESS_THREAD"] = "1";
+      check(job, [](int rank) {
+        GCCL_Comm world = GCCL_COMM_NULL;
+        RANK_SUCCESS(GCCL_Init(&world, nullptr));
+        int in[4] = {1, 2, 3, 4}, out[4] = {};
+        RANK_SUCCESS(GCCL_Allreduce(in, out, 4, GCCL_INT32, GCCL_SUM, world));
+        GCCL_Request request = GCCL_REQUEST_NULL;
+        RANK_SUCCESS(GCCL_Iallreduce(in, out, 4, GCCL_INT32, GCCL_SUM, world, &request));
+        if (rank == 1) {
+          const pid_t child = ::fork();
+          if (child == 0) {
+            int wrong = 0;
+            const auto refused = [&wrong](GCCL_Result result) {
+              wrong +=
+                  result != GCCL_ERR_INVALID_USAGE || std::string(GCCL_Last_error()).find("fork") == std::string::npos;
+            };
+            GCCL_Comm other = GCCL_COMM_NULL;
+            GCCL_Request begun = request;
+            int x = 0;
+            refused(GCCL_Comm_rank(world, &x));
+            refused(GCCL_Allreduce(in, out, 4, GCCL_INT32, GCCL_SUM, world));
+            refused(GCCL_Iallreduce(in, out, 4, GCCL_INT32, GCCL_SUM, world, &begun));
+            refused(GCCL_Wait(&begun));
+            refused(GCCL_Test(&begun, &x));
+            refused(GCCL_Send(in, 1, GCCL_INT32, 0, world));
+            refused(GCCL_Barrier(world));
+            refused(GCCL_Comm_split(world, 0, 0, &other));
+            refused(GCCL_Comm_free(&world));
+            refused(GCCL_Abort(world, 1));
+            refused(GCCL_Progress());
+            refused(GCCL_Init(&other, nullptr));
+            refused(GCCL_Finalize());
+            std::exit(wrong);
+          }
+          int status = 0;
+          ::waitpid(child, &status, 0);
+          RANK_CHECK(WIFEXITED(status));
+          RANK_CHECK(WEXITSTATUS(status) == 0);
+        }
+        RANK_SUCCESS(GCCL_Wait(&request));
+        for (int i = 0; i < 100; ++i) {
+          RANK_SUCCESS(GCCL_Allreduce(in, out, 4, GCCL_INT32, GCCL_SUM, world));
+          RANK_CHECK(out[3] == 12);
+        }
+        RANK_SUCCESS(GCCL_Finalize());
+      });
+    }
+}
+
+TEST_CASE("a process that has finalized may have children that use GCCL themselves") {
+  check({.size = 2, .backends = "tcp", .limit_s = 100}, [](int) {
+    GCCL_Comm world = GCCL_COMM_NULL;
+    RANK_SUCCESS(GCCL_Init(&world, nullptr));
+    RANK_SUCCESS(GCCL_Barrier(world));
+    RANK_SUCCESS(GCCL_Finalize());
+    const pid_t child = ::fork();
+    if (child == 0) {
+      RANK_SUCCESS(GCCL_Init(&world, nullptr));
+      RANK_SUCCESS(GCCL_Barrier(world));
+      RANK_SUCCESS(GCCL_Finalize());
+      std::exit(any_reported() ? 1 : 0);
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    RANK_CHECK(status == 0);
+  });
+}

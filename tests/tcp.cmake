@@ -1,2 +1,4 @@
-# test_tcp looks inside the TCP backend.
-target_link_libraries(test_tcp PRIVATE gccl_runtime)
+# Tests that look inside the TCP backend.
+foreach(subject frames traffic faults callers)
+  target_link_libraries(test_tcp_${subject} PRIVATE gccl_runtime)
+endforeach()

@@ -1,4 +1,5 @@
 // GCCL_Init ... GCCL_Finalize, and communicators made from communicators.
+#include <algorithm>
 #include <cstring>
 #include <future>
 #include <system_error>
@@ -150,6 +151,8 @@ std::vector<std::unique_ptr<Communicator>> release_all() {
   return std::exchange(owned(), {});
 }
 
+GCCL_Result failed_in_child() noexcept { return failed(Status::error(kForkedChildText, GCCL_ERR_INVALID_USAGE)); }
+
 Status break_after(GCCL_Comm comm, Status why) noexcept {
   auto* const c = reinterpret_cast<Communicator*>(comm);
   if (c && c->magic == Communicator::kMagic) c->fail(why);
@@ -184,6 +187,10 @@ GCCL_Result GCCL_Init_ranks(GCCL_Comm* worlds, const int* ranks, int n, const GC
         return failed(
             wrong("ranks[" + std::to_string(i) + "] is " + std::to_string(ranks[i]) + ": expected 0 or more"));
     }
+    std::vector<int> in_order(ranks, ranks + n);
+    std::ranges::sort(in_order);
+    if (const auto twice = std::ranges::adjacent_find(in_order); twice != in_order.end())
+      return failed(wrong("ranks names rank " + std::to_string(*twice) + " twice: expected each rank once"));
     GCCL_Config c;
     if (const Status s = checked(config, &c); !s.ok()) return failed(s);
     if (c.allgather) return failed(wrong("config.allgather serves one rank: use a store to be several"));

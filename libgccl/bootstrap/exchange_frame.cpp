@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "gccl/gccl.h"
+
 namespace gccl {
 namespace {
 constexpr std::string_view kContribution = "gcc1", kAnswer = "gca1";
@@ -28,6 +30,10 @@ bool Answer::parse(std::span<const std::byte> head, std::uint64_t data_bytes, An
   out->code = in.u32();
   out->bytes = in.u64();
   return out->code == 0 ? out->bytes == data_bytes : out->bytes <= kTextBytesMax;
+}
+
+Status Answer::status(std::span<const std::byte> text) const {
+  return Status::error(to_text(text), is_error(int(code)) ? int(code) : GCCL_ERR_REMOTE);
 }
 
 std::vector<std::byte> error_answer(const Status& status) {

@@ -33,6 +33,8 @@ struct Answer {
   std::vector<std::byte> head() const;
   // False when these are not kHeadBytes of an answer with data_bytes of data.
   static bool parse(std::span<const std::byte> head, std::uint64_t data_bytes, Answer* out);
+  // Of an error with this text.
+  Status status(std::span<const std::byte> text) const;
 };
 
 // An answer, whole, that says what went wrong.

@@ -12,6 +12,7 @@
 #include <charconv>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <set>
 #include <thread>
 
@@ -163,7 +164,11 @@ class Server final : public Files {
       if (Status s = read_store_file(path(hello_name(r)), 4096, &bytes, &found); !s.ok()) return s;
       if (!found || bytes.size() != kHelloBytes || !starts_with(bytes, kHello)) continue;
       BytesIn in(std::span<const std::byte>(bytes).subspan(kHello.size()));
-      if (in.u32() != store_.size) continue;  // left over, or mistaken: it will be missing
+      if (const Rank size = in.u32(); size != store_.size) {  // left over, or mistaken: it will be missing
+        unlike_[r] = size;
+        continue;
+      }
+      unlike_.erase(r);
       const auto token = in.raw(sizeof(Token));
       if (std::equal(token.begin(), token.end(), tokens_[r].begin())) continue;
       std::copy(token.begin(), token.end(), tokens_[r].begin());
@@ -211,12 +216,17 @@ class Server final : public Files {
     std::vector<Rank> ranks;
     for (Rank r = 1; r < store_.size; ++r)
       if (!arrived_[r]) ranks.push_back(r);
-    return missing_text(ranks, store_.size, limit_ms_) + " (store file://" + store_.prefix + ")";
+    std::string text = missing_text(ranks, store_.size, limit_ms_) + " (store file://" + store_.prefix + ")";
+    if (!unlike_.empty())
+      text += "; rank " + std::to_string(unlike_.begin()->first) + " there belongs to a job of " +
+              std::to_string(unlike_.begin()->second) + " ranks: all must give the same size";
+    return text;
   }
 
   const Token id_ = new_token();
   std::vector<Token> tokens_;  // [r]: of the hello of rank r that the job file knows; zero for none
   bool published_ = false;
+  std::map<Rank, Rank> unlike_;  // ranks whose hellos give another size
   // Of the round under way.
   std::vector<bool> arrived_;
   Rank left_ = 0;
@@ -257,7 +267,7 @@ class Client final : public Files {
       return Status::error("rank 0's answer in " + path(round_name("all")) + " makes no sense: is it the same release?",
                            GCCL_ERR_REMOTE);
     const auto data = frame.subspan(Answer::kHeadBytes);
-    if (answer.code != 0) return Status::error(to_text(data), int(answer.code));
+    if (answer.code != 0) return answer.status(data);
     all->assign(data.begin(), data.end());
     return {};
   }

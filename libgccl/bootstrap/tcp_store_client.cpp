@@ -60,7 +60,7 @@ class Client : public Exchange {
           GCCL_ERR_REMOTE);
     std::vector<std::byte> data(answer.bytes);
     if (Status s = read_all(data, patience, timeout_ms); !s.ok()) return s;
-    if (answer.code != 0) return Status::error(to_text(data), int(answer.code));
+    if (answer.code != 0) return answer.status(data);
     *all = std::move(data);
     return {};
   }

@@ -21,6 +21,8 @@ namespace {
 constexpr std::int64_t kHandshakeMs = 5000;
 // Strangers at once beyond the ranks that are still expected; of more the oldest are dropped.
 constexpr std::size_t kStrangers = 64;
+// Of the reasons for refusals, in the text about those who did not come.
+constexpr std::size_t kRefusalBytesMax = 600;
 // A port that a job before this one has just left, or that a caller holds for a moment, becomes free within this time.
 constexpr std::int64_t kBindMs = 5000;
 
@@ -64,10 +66,11 @@ class Server : public Exchange {
     mismatch_ = {};
     Status s;
     while (s.ok() && arrived_ < store_.size)
-      s = deadline.passed() ? Status::error(missing(), GCCL_ERR_TIMEOUT) : collect(&deadline);
+      s = !doomed_.ok() ? doomed_ : deadline.passed() ? Status::error(missing(), GCCL_ERR_TIMEOUT) : collect(&deadline);
     if (!mismatch_.ok()) s = mismatch_;
     if (s.ok()) {
       first_ = false;
+      doomed_ = {};
       s = answer(Deadline::in_ms(deadline.left_ms() + kGraceMs));
     } else {
       tell(s);
@@ -86,7 +89,15 @@ class Server : public Exchange {
     std::vector<Rank> ranks;
     for (Rank r = 1; r < store_.size; ++r)
       if (!members_[r].arrived) ranks.push_back(r);
-    return missing_text(ranks, store_.size, limit_ms_) + " (store " + text_of(store_.at) + ")";
+    return missing_text(ranks, store_.size, limit_ms_) + " (store " + text_of(store_.at) + ")" + refusals_;
+  }
+
+  // Who was refused may be the one that is missing: all ranks get to read why.
+  void refuse(const SocketAddress& who, const std::string& why) {
+    log_.refused(who, why);
+    const std::string text = "; refused " + who.host() + ": " + why;
+    if (refusals_.find(text) == std::string::npos && refusals_.size() + text.size() <= kRefusalBytesMax)
+      refusals_ += text;
   }
 
   // One turn: waits for something to happen, and deals with it.
@@ -145,7 +156,8 @@ class Server : public Exchange {
       return callers_.erase(c);
     }
     const Handshake::State state = c->handshake.advance(c->fd.get());
-    if (state == Handshake::State::failed) log_.refused(c->peer, c->handshake.error());
+    if (state == Handshake::State::failed && c->handshake.disconnected()) log_.refused(c->peer, c->handshake.error());
+    if (state == Handshake::State::failed && !c->handshake.disconnected()) refuse(c->peer, c->handshake.error());
     if (state == Handshake::State::done) admit(*c);
     if (state == Handshake::State::done || state == Handshake::State::failed) return callers_.erase(c);
     c->wants_write = state == Handshake::State::wants_write;
@@ -155,12 +167,15 @@ class Server : public Exchange {
   void admit(Caller& c) {
     Rank rank = 0;
     Status s = parse_tcp_store_hello(c.handshake.hello(), store_.size, &rank);
+    // It knows the secret and counts other ranks: this job cannot become complete.
+    if (!s.ok())
+      doomed_ = Status::error(s.text() + " (" + c.peer.text() + "): all ranks must give the same size", s.code());
     if (s.ok() && members_[rank].fd)
       s = Status::error("rank " + std::to_string(rank) + " is here already, from " + members_[rank].peer.text() +
                             ": expected one process for each rank",
                         GCCL_ERR_INVALID_ARGUMENT);
     if (!s.ok()) {
-      log_.refused(c.peer, s.text());
+      refuse(c.peer, s.text());
       send_text(c.fd.get(), s);
       return;
     }
@@ -292,7 +307,9 @@ class Server : public Exchange {
   std::list<Caller> callers_;
   std::vector<Member> members_;  // [0] is this rank, never connected
   std::vector<pollfd> polled_;
-  bool first_ = true;  // the first round, in which ranks still come
+  bool first_ = true;     // the first round, in which ranks still come
+  std::string refusals_;  // reasons, each once
+  Status doomed_;
   Status broken_;
   // Of the round under way.
   std::size_t bytes_ = 0;

@@ -42,7 +42,9 @@ Status Communicator::create(std::shared_ptr<World> world, Members members, Excha
                             .channels = kChannels,
                             .communicator = c->members_.id,
                             .node = c->members_.node.data(),
-                            .world_rank = c->members_.world_rank.data()};
+                            .world_rank = c->members_.world_rank.data(),
+                            // The others wait for this rank's word on it no longer than the start may take.
+                            .connect_timeout_ms = c->world_->start.start_timeout_ms / 4 * 3};
   const Status s = Ports::connect(*c->world_->wires, spec, exchange, c->world_->start.start_timeout_ms, &c->ports_);
   if (!s.ok()) return s;
   c->record_ = c->world_->watch->join(c->members_.id, c->rank(), c->members_.world_rank);

@@ -10,6 +10,7 @@
 
 #include "libgccl/backends/shm/shm_backend.hpp"
 #include "libgccl/backends/tcp/tcp_backend.hpp"
+#include "libgccl/net/log.hpp"
 
 namespace gccl {
 namespace {
@@ -24,13 +25,6 @@ std::vector<std::string> split(const std::string& text, char by) {
     at = end + 1;
   }
   return parts;
-}
-
-void log_line(int level, const char* text) {
-  static constexpr const char* kLevels[] = {"error", "warning", "info"};
-  const char* setting = std::getenv("GCCL_LOG");
-  if (level > (setting ? std::atoi(setting) : 1)) return;
-  std::fprintf(stderr, "gccl %s: %s\n", kLevels[level < 0 ? 0 : level > 2 ? 2 : level], text);
 }
 
 Status load_plugin(const std::string& name, const GCCL_Backend** backend, void** library) {
@@ -70,6 +64,10 @@ struct Report {
   std::uint32_t failed_backends;  // bit b: could not connect backend b
   char text[GCCL_BACKEND_TEXT_BYTES];
 };
+
+// Another rank's: its text may lack an end, and its code may be none.
+std::string text_in(const Report& r) { return {r.text, strnlen(r.text, sizeof r.text)}; }
+int code_in(const Report& r) { return is_error(r.code) ? r.code : GCCL_ERR_REMOTE; }
 
 Status gather(Exchange& exchange, const void* mine, std::size_t bytes, std::vector<std::byte>* all,
               std::int64_t timeout_ms) {
@@ -180,13 +178,12 @@ Status Ports::connect(const Wires& wires, const GCCL_Port_spec& spec, Exchange& 
       continue;
     }
     const std::string why = report.code   ? report.text
-                            : theirs.code ? "rank " + std::to_string(r) + ": " + theirs.text
-                                          : "";
-    unreached = Status::error("no backend reaches rank " + std::to_string(r) + (why.empty() ? "" : " (" + why + ")") +
-                                  "; check GCCL_BACKENDS and GCCL_ADDRESS on both machines",
-                              report.code   ? report.code
-                              : theirs.code ? theirs.code
-                                            : GCCL_ERR_SYSTEM);
+                            : theirs.code ? "rank " + std::to_string(r) + ": " + text_in(theirs)
+                                          : "no backend reaches rank " + std::to_string(r);
+    unreached =
+        Status::error(why + "; check GCCL_BACKENDS and GCCL_ADDRESS on both machines", report.code   ? report.code
+                                                                                       : theirs.code ? code_in(theirs)
+                                                                                                     : GCCL_ERR_SYSTEM);
   }
   // All agree whether it worked, and nobody's names are needed any more.
   report = {.code = unreached.code(), .failed_backends = 0, .text = {}};
@@ -196,7 +193,7 @@ Status Ports::connect(const Wires& wires, const GCCL_Port_spec& spec, Exchange& 
   if (!unreached.ok()) return unreached;
   for (Rank r = 0; r < spec.size; ++r)
     if (const Report theirs = report_of(r); theirs.code)
-      return Status::error("rank " + std::to_string(r) + ": " + theirs.text, theirs.code);
+      return Status::error("rank " + std::to_string(r) + ": " + text_in(theirs), code_in(theirs));
   for (Port& port : p->ports_)
     if (port.state) port.backend->port_connected(port.state);
   *out = std::move(p);

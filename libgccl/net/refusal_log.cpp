@@ -1,13 +1,14 @@
 #include "libgccl/net/refusal_log.hpp"
 
-#include <cstdio>
 #include <utility>
+
+#include "libgccl/net/log.hpp"
 
 namespace gccl {
 
 RefusalLog::RefusalLog(std::string who, std::function<void(const std::string&)> write)
     : who_(std::move(who)), write_(std::move(write)) {
-  if (!write_) write_ = [](const std::string& line) { std::fprintf(stderr, "gccl: %s\n", line.c_str()); };
+  if (!write_) write_ = [](const std::string& line) { log_line(1, line.c_str()); };
 }
 
 void RefusalLog::refused(const SocketAddress& peer, const std::string& reason, Clock::time_point now) {

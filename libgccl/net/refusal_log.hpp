@@ -17,7 +17,8 @@ class RefusalLog {
   static constexpr unsigned kLinesPerPeriod = 10;
   static constexpr std::chrono::seconds kPeriod{10};
 
-  // `who` begins every line, such as "rank 0, store"; `write` gets lines without newline, and by default prints them.
+  // `who` begins every line, such as "rank 0, store"; `write` gets lines without newline; by default they are warnings
+  // (log.hpp).
   explicit RefusalLog(std::string who, std::function<void(const std::string&)> write = {});
 
   // One line "WHO: refused ADDRESS: REASON", or a count of what was not told.

@@ -28,4 +28,7 @@ class [[nodiscard]] Status {
   int code_ = 0;
 };
 
+// Whether a number that came from elsewhere is a GCCL_Result for a failure.
+constexpr bool is_error(int code) { return (code >= 1 && code <= 6) || (code >= 100 && code <= 105); }
+
 }  // namespace gccl

@@ -11,7 +11,9 @@ constexpr std::array<std::string_view, 13> kNames = {
 
 std::span<const std::string_view> collective_names() { return kNames; }
 
-std::string_view name(Collective kind) { return kNames[std::size_t(kind)]; }
+std::string_view name(Collective kind) {
+  return std::size_t(kind) < kNames.size() ? kNames[std::size_t(kind)] : "unknown collective";
+}
 
 std::optional<Collective> collective_named(std::string_view name) {
   for (std::size_t i = 0; i < kNames.size(); ++i)

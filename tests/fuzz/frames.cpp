@@ -22,6 +22,7 @@
 #include "libgccl/backends/tcp/port_address.hpp"
 #include "libgccl/bootstrap/exchange_frame.hpp"
 #include "libgccl/bootstrap/tcp_store.hpp"
+#include "libgccl/communicator/descriptor.hpp"
 
 namespace {
 
@@ -189,6 +190,10 @@ void decode_others(Bytes in) {
   }
   if (Contribution c; Contribution::parse(in, &c)) expect(std::ranges::equal(c.head(), in));
   if (gccl::Answer a; gccl::Answer::parse(in, 64, &a)) expect(std::ranges::equal(a.head(), in));
+  if (std::uint64_t signature = 0; in.size() >= sizeof signature) {
+    std::memcpy(&signature, in.data(), sizeof signature);
+    expect(!text_of_signature(signature).empty());
+  }
   Rank rank = 0;
   if (parse_tcp_store_hello(in, 4, &rank).ok()) expect(std::ranges::equal(tcp_store_hello(rank, 4), in));
 }

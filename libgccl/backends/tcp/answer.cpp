@@ -2,16 +2,9 @@
 
 #include <sys/socket.h>
 
+#include "libgccl/runtime/status.hpp"
+
 namespace gccl::tcp {
-namespace {
-
-bool is_error(std::int32_t result) {
-  return (result >= GCCL_ERR_DEVICE && result <= GCCL_ERR_REMOTE) ||
-         (result >= GCCL_ERR_MISMATCH && result <= GCCL_ERR_NOT_SUPPORTED);
-}
-
-}  // namespace
-
 const char* objection(const Hello& h, const PortIdentity& port) {
   if (h.to != port.rank) return "it means another rank";
   if (h.from >= port.size || h.from == port.rank) return "it calls itself a rank that is no peer";

@@ -16,12 +16,15 @@ constexpr std::chrono::milliseconds kPause{200};
 // A listener that many strangers call drops whom it can: then it is tried often.
 constexpr std::chrono::milliseconds kShortPause{20};
 constexpr std::chrono::seconds kSilenceMax{60};
+// Where the patience is over, other addresses still have this long.
+constexpr std::chrono::milliseconds kAttemptMin{200};
 
 }  // namespace
 
 Call::Call(Target target, const std::string* secret, const Settings* settings)
     : secret_(secret),
       settings_(settings),
+      limit_(std::min<Clock::duration>(kConversationLimit, settings->peer_timeout / 2)),
       target_(std::move(target)),
       handshake_(Handshake::dial(*secret, encode(target_.hello))) {
   mailbox_ = target_.mailbox;
@@ -35,7 +38,8 @@ Conversation::Next Call::dial_next() {
   handshake_ = Handshake::dial(*secret_, encode(target_.hello));
   stage_ = Stage::connecting;
   events_ = EPOLLOUT;
-  deadline_ = Clock::now() + kConversationLimit;
+  const Clock::time_point now = Clock::now();
+  deadline_ = std::max(std::min(now + limit_, begun_ + target_.patience), now + kAttemptMin);
   return Next::go_on;
 }
 
@@ -161,7 +165,7 @@ Conversation::Next Call::expired() {
   const std::string where = target_.addresses[address_].text() + ": ";
   switch (stage_) {
     case Stage::pausing: return dial_next();
-    case Stage::connecting: return failed(Failure::unanswered, where + "no answer within 5 s");
+    case Stage::connecting: return failed(Failure::unanswered, where + "no answer");
     default: break;
   }
   if (vanished(fd_.get(), *settings_)) return failed(Failure::unanswered, where + "no answer any more");
@@ -169,7 +173,7 @@ Conversation::Next Call::expired() {
   // dialling again would fill the listener's queue.
   if (target_.addresses.size() > 1 || target_.hello.kind == Hello::Kind::abort)
     return failed(Failure::silent, where + "connected, but it says nothing");
-  deadline_ = Clock::now() + kConversationLimit;
+  deadline_ = Clock::now() + limit_;
   return Next::go_on;
 }
 

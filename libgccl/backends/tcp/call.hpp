@@ -38,12 +38,13 @@ class Call : public Conversation {
 
   const std::string* secret_;
   const Settings* settings_;
+  const Clock::duration limit_;  // of one attempt
   Target target_;
   Stage stage_ = Stage::pausing;
   Handshake handshake_;
   std::size_t address_ = 0;  // index of the one being tried
   unsigned refusals_ = 0;    // rounds in which every address refused
-  Clock::duration silence_ = kConversationLimit;
+  Clock::duration silence_ = limit_;
   // Of this round.
   bool unauthenticated_ = false, unanswered_ = false, silent_ = false;
   std::string failures_;

@@ -56,6 +56,10 @@ bool Link::register_with(int epoll) {
   return registered_ = true;
 }
 
+bool Link::vanished(const Settings& settings) const {
+  return std::ranges::any_of(streams_, [&](const auto& s) { return s && tcp::vanished(s->fd.get(), settings); });
+}
+
 std::uint64_t Link::moved_bytes() const {
   std::uint64_t sum = 0;
   for (const auto& s : streams_) sum += s ? s->moved_bytes : 0;

@@ -39,6 +39,8 @@ class Link {
 
   // Has the port's epoll tell of all connections, by this link's address; once each. False when it cannot.
   bool register_with(int epoll);
+  // Whether the machine behind one of the connections has stopped answering.
+  bool vanished(const Settings& settings) const;
   // Bytes moved so far, both ways.
   std::uint64_t moved_bytes() const;
 

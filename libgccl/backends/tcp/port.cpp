@@ -6,7 +6,10 @@
 #include <algorithm>
 #include <cassert>
 #include <cstdio>
+#include <thread>
 #include <utility>
+
+#include "libgccl/backends/tcp/first_peers.hpp"
 
 namespace gccl::tcp {
 namespace {
@@ -20,8 +23,8 @@ constexpr std::size_t kTriedMax = 16;
 constexpr std::uint32_t kPollsPerLook = 1024;
 // Processors given up while a link connects.
 constexpr std::uint32_t kYields = 2000;
-// In larger communicators most links are never used.
-constexpr std::uint32_t kDialledAtOnceMax = 16;
+// What a connection attempt may take beyond its patience.
+constexpr std::chrono::seconds kLastAttempt{1};
 // How long after its connection ended a peer's abort may still arrive.
 constexpr std::chrono::milliseconds kLastWords{200};
 
@@ -63,10 +66,35 @@ Status Port::connect(const GCCL_Port_spec& spec, const void* addresses, std::uin
     peer.addresses = connector_->address().candidates(peer);
     peers_[r] = std::move(peer);
     reaches[r] = 1;
-    // Handshakes with other nodes take several round trips: better now, while the ranks are still meeting.
-    if (self_.size > kDialledAtOnceMax || spec.node[r] == spec.node[self_.rank] || !dials(r)) continue;
+  }
+  // Handshakes with other nodes take several round trips, and a firewall may stand between: better now, while the ranks
+  // are still meeting. All ports are open, so that nobody waits for another rank's thread.
+  const auto limit = std::chrono::milliseconds(spec.connect_timeout_ms);
+  std::vector<const Link*> dialled;
+  for (const std::uint32_t r : first_peers(spec)) {
+    if (!reaches[r] || !dials(r)) continue;
     auto& link = links_[std::size_t(r) * self_.channels] = std::make_unique<Link>(r, 0);
-    dial(*link);
+    dial(*link, limit.count() > 0 ? limit : connector_->settings().peer_timeout);
+    dialled.push_back(link.get());
+  }
+  return limit.count() > 0 ? await(dialled, limit) : Status();
+}
+
+// Where a machine took the connection and nobody says anything yet, the way is free: the process is slow, or stopped.
+Status Port::await(const std::vector<const Link*>& dialled, Clock::duration limit) {
+  const auto unreached = [&](const GCCL_Fault& f) {
+    return Status::error(
+        "rank " + std::to_string(self_.rank) + " at " + connector_->address().addresses[0].host() + " " + f.text,
+        f.result);
+  };
+  auto pause = std::chrono::microseconds(20);
+  for (const auto until = Clock::now() + limit + kLastAttempt; Clock::now() < until;) {
+    if (mailbox_->full()) take_mail();
+    if (fault_.result != GCCL_SUCCESS) return unreached(fault_);
+    if (!troubles_.empty()) return unreached(troubles_[0]);
+    if (std::ranges::all_of(dialled, [](const Link* l) { return l->connected(); })) break;
+    std::this_thread::sleep_for(pause);
+    pause = std::min(2 * pause, std::chrono::microseconds(2000));
   }
   return {};
 }
@@ -76,7 +104,7 @@ Link* Port::link_for(GCCL_Transfer* t) {
   auto& link = links_[std::size_t(t->peer) * self_.channels + t->channel];
   if (!link) {
     link = std::make_unique<Link>(t->peer, t->channel);
-    if (dials(t->peer)) dial(*link);
+    if (dials(t->peer)) dial(*link, connector_->settings().peer_timeout);
   }
   link->ready = true;
   activate(link.get());
@@ -98,7 +126,7 @@ void Port::activate(Link* link) {
   if (since == Clock::time_point()) since = Clock::now();
 }
 
-void Port::dial(const Link& link) {
+void Port::dial(const Link& link, Clock::duration patience) {
   const std::uint32_t peer = link.peer();
   const unsigned streams = connector_->settings().streams;
   std::vector<Call::Target> targets(streams);
@@ -113,7 +141,7 @@ void Port::dial(const Link& link) {
     h.streams = streams;
     targets[i].mailbox = mailbox_;
     targets[i].addresses = peers_[peer].addresses;
-    targets[i].patience = connector_->settings().peer_timeout;
+    targets[i].patience = patience;
   }
   connector_->call(std::move(targets));
 }
@@ -145,6 +173,17 @@ void Port::look_after_peers() {
     t.patience = connector_->settings().peer_timeout;
   }
   if (!targets.empty()) connector_->call(std::move(targets));
+}
+
+// The kernel takes a quarter of an hour to give up data that nobody acknowledges.
+void Port::look_for_vanished() {
+  const Clock::time_point now = Clock::now();
+  if (now < next_look_) return;
+  const auto limit = connector_->settings().peer_timeout;
+  next_look_ = now + limit / 16;
+  for (const Link* link : active_)
+    if (link->vanished(connector_->settings()))
+      return fail(*link, "its machine has not answered for " + std::to_string(limit / std::chrono::seconds(1)) + " s");
 }
 
 bool Port::send(GCCL_Transfer* t) {
@@ -202,6 +241,7 @@ int Port::poll(GCCL_Transfer** done, int max) {
       }
     }
     if (unconnected_ > 0) look_after_peers();
+    if (++polls_ % kPollsPerLook == 0) look_for_vanished();
   }
   const int n = done_.take(done, max);
   return n == 0 && fault_.result != GCCL_SUCCESS ? -1 : n;
@@ -240,10 +280,9 @@ void Port::fail(const Link& link, const std::string& problem) {
   suspicion_.result = GCCL_ERR_PEER_LOST;
   suspicion_.peer = link.peer();
   std::snprintf(suspicion_.text, sizeof suspicion_.text,
-                "rank %u (world rank %u) at %s: %.60s while %s; look at its log: its process ended, it left the "
-                "communicator, or the network between failed",
-                link.peer(), self_.world_rank[link.peer()], addresses[0].host().c_str(), problem.c_str(),
-                link.doing().c_str());
+                "%.70s while %s, at %s (world rank %u); its process ended, it left the communicator, or the network "
+                "failed: its log may tell",
+                problem.c_str(), link.doing().c_str(), addresses[0].host().c_str(), self_.world_rank[link.peer()]);
 }
 
 void Port::cancel(GCCL_Transfer* t) {

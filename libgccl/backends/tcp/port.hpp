@@ -10,9 +10,9 @@
 
 namespace gccl::tcp {
 
-// Used by one thread at a time, abort() apart. Links connect when they are first used, in small communicators those to
-// other nodes at once: the lower world rank dials, the higher one waits for it. A few active links are simply tried one
-// by one, which costs 0.2 us each; many are watched by epoll.
+// Used by one thread at a time, abort() apart. Links connect when they are first used, those to the first peers on
+// other nodes at once (first_peers.hpp): the lower world rank dials, the higher one waits for it. A few active links
+// are simply tried one by one, which costs 0.2 us each; many are watched by epoll.
 class Port {
  public:
   Port(Connector* connector, const GCCL_Port_spec& spec);
@@ -36,8 +36,10 @@ class Port {
   void fail(const Link& link, const std::string& problem);
   void take_mail();
   bool dials(std::uint32_t peer) const { return self_.world_rank[self_.rank] < self_.world_rank[peer]; }
-  void dial(const Link& link);
+  void dial(const Link& link, Conversation::Clock::duration patience);
+  Status await(const std::vector<const Link*>& dialled, Conversation::Clock::duration limit);
   void look_after_peers();
+  void look_for_vanished();
   bool advance(Link* link);
   void find_ready();
 
@@ -56,6 +58,9 @@ class Port {
   // counts.
   GCCL_Fault suspicion_{};
   Conversation::Clock::time_point suspected_at_{};
+
+  std::uint32_t polls_ = 0;
+  Conversation::Clock::time_point next_look_{};  // for machines that have vanished
 
   // Links that wait for a peer to dial: should it be dead, nothing would ever tell.
   std::size_t unconnected_ = 0;

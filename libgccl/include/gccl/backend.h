@@ -73,6 +73,9 @@ typedef struct GCCL_Port_spec {
   uint64_t communicator;      /* a number that tells the communicators of a job apart, the same on every rank */
   const uint32_t* node;       /* node[r]: which node rank r is on; valid during open_port and connect_port */
   const uint32_t* world_rank; /* world_rank[r]; likewise */
+  /* connect_port may take so long to find out whether peers can be reached; 0: it does not wait. Missing where
+   * struct_bytes ends before it. */
+  int64_t connect_timeout_ms;
 } GCCL_Port_spec;
 
 /* Why a port no longer works. */

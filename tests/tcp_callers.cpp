@@ -1,0 +1,211 @@
+// Who may call a rank's TCP listener, and what strangers can do there.
+#include "tests/support/tcp_ranks.hpp"
+
+using namespace tcp_test;
+
+namespace {
+
+// Where a rank listens, as a further port of its instance tells.
+tcp::PortAddress listener_of(tcp_test::Rank& r) {
+  const std::uint32_t node[2] = {}, world[2] = {0, 1};
+  const GCCL_Port_spec spec{sizeof spec, r.rank, 2, 1, 55, node, world, 0};
+  void* port = nullptr;
+  std::byte wire[GCCL_BACKEND_ADDRESS_BYTES];
+  char text[GCCL_BACKEND_TEXT_BYTES];
+  REQUIRE(kTcp->open_port(r.instance, &spec, &port, wire, text) == GCCL_SUCCESS);
+  tcp::PortAddress address;
+  REQUIRE(decode(wire, &address));
+  kTcp->close_port(port);
+  return address;
+}
+
+// Connects, says nothing, and connects anew as soon as it is dropped, with so many connections at a time.
+void hold_connections(const SocketAddress& to, std::size_t count, const std::atomic<bool>& stop) {
+  std::deque<Fd> held;
+  while (!stop) {
+    for (int i = 0; i < 100 && held.size() < count; ++i) {
+      Fd fd;
+      if (!dial(to, &fd).ok()) break;
+      held.push_back(std::move(fd));
+    }
+    std::erase_if(held, [](const Fd& fd) {
+      char x;
+      const ssize_t n = recv(fd.get(), &x, 1, MSG_DONTWAIT);
+      return n == 0 || (n < 0 && errno != EAGAIN && errno != ENOTCONN);
+    });
+    std::this_thread::sleep_for(1ms);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("garbage, silence and slowness at the listener disturb nobody") {
+  Rank probe;
+  World w(2);
+  Random random(6);
+  const tcp::PortAddress address = listener_of(w[1]);
+  std::vector<Fd> callers(400);
+  for (std::size_t i = 0; i < callers.size(); ++i) {
+    REQUIRE(dial(address.addresses[0], &callers[i]).ok());
+    if (i % 3 == 0) continue;  // says nothing
+    unsigned char bytes[700];
+    for (auto& b : bytes) b = static_cast<unsigned char>(random());
+    if (i % 6 == 1) std::memset(bytes, 0xff, sizeof bytes);
+    [[maybe_unused]] const auto n = ::send(callers[i].get(), bytes, i % 2 ? sizeof bytes : 1, MSG_NOSIGNAL);
+    if (i % 7 == 0) callers[i].reset();
+  }
+  const auto data = pattern(4, 100000);
+  std::vector<unsigned char> got(data.size());
+  const auto begin = Clock::now();
+  auto* s = w[0].send(1, data.data(), data.size());
+  auto* r = w[1].receive(0, got.data(), got.size());
+  REQUIRE(w.until_done({s, r}));
+  // More callers than may be half open at a time: the oldest make room long before their deadline of 5 s.
+  CHECK(Clock::now() - begin < 4s);
+  CHECK(got == data);
+  CHECK(logged().find("refused 127.0.0.1") != std::string::npos);
+}
+
+TEST_CASE("without a secret only loopback is listened on; with one, every interface") {
+  const auto own = interface_addresses();
+  {
+    Rank r;
+    const auto a = address_of(0, &r);
+    REQUIRE(a.addresses.size() == 1);
+    CHECK(a.addresses[0].is_loopback());
+    CHECK(a.loopback_only);
+    CHECK(connects(a.addresses[0]));
+    for (const auto& o : own)
+      if (!o.is_link_local()) CHECK(!connects(o.with_port(a.addresses[0].port())));
+  }
+  {
+    Rank r;
+    const auto a = address_of(0, &r, "secret");
+    for (const auto& to : a.addresses) CHECK(connects(to));
+    CHECK(a.addresses.back().is_loopback());
+    CHECK(a.loopback_only == (a.addresses.size() == 1));
+  }
+  void* instance = nullptr;
+  char text[GCCL_BACKEND_TEXT_BYTES] = "";
+  for (const char* bad : {"0.0.0.0", "no-such-interface"}) {
+    const GCCL_Backend_environment e{sizeof e, 0, 1, "here", "", bad, log};
+    CHECK(kTcp->open(&e, &instance, text) == GCCL_ERR_INVALID_ARGUMENT);
+    CHECK(std::string(text).find(bad) != std::string::npos);
+  }
+  const GCCL_Backend_environment e{sizeof e, 0, 1, "here", "", "lo", log};
+  REQUIRE(kTcp->open(&e, &instance, text) == GCCL_SUCCESS);
+  kTcp->close(instance);
+}
+
+TEST_CASE("who does not know the secret is refused, on both sides") {
+  std::byte addresses[2][GCCL_BACKEND_ADDRESS_BYTES];
+  Rank a, b;
+  a.rank = 0, b.rank = 1;
+  a.open(2, "one");
+  b.open(2, "another");
+  a.open_port(2, 1, addresses[0]);
+  b.open_port(2, 1, addresses[1]);
+  a.connect(2, 1, addresses);
+  b.connect(2, 1, addresses);
+  char x = 0;
+  a.send(1, &x, 1);
+  const auto end = Clock::now() + 10s;
+  while (a.poll() && Clock::now() < end) std::this_thread::yield();
+  CHECK(a.fault.result == GCCL_ERR_AUTHENTICATION);
+  CHECK(a.fault.peer == 1);
+  CHECK(std::string(a.fault.text).find("GCCL_SECRET") != std::string::npos);
+  b.receive(0, &x, 1);
+  for (const auto t = Clock::now() + 300ms; Clock::now() < t;) REQUIRE(b.poll());
+}
+
+TEST_CASE("ranks without the backend are left out") {
+  std::byte addresses[3][GCCL_BACKEND_ADDRESS_BYTES] = {};
+  Rank a;
+  a.open(3);
+  a.open_port(3, 1, addresses[0]);
+  std::memset(addresses[2], 0x5a, sizeof addresses[2]);
+  a.connect(3, 1, addresses);
+  CHECK(a.reaches == std::vector<std::uint8_t>{0, 0, 0});
+}
+
+TEST_CASE("the port of a number that is open already is refused") {
+  World w(1);
+  std::byte wire[GCCL_BACKEND_ADDRESS_BYTES];
+  const std::uint32_t zero = 0;
+  const GCCL_Port_spec spec{sizeof spec, 0, 1, 1, 1, &zero, &zero, 0};
+  void* port = nullptr;
+  char text[GCCL_BACKEND_TEXT_BYTES];
+  CHECK(kTcp->open_port(w[0].instance, &spec, &port, wire, text) == GCCL_ERR_INVALID_USAGE);
+  kTcp->close_port(w[0].port);
+  w[0].port = nullptr;
+  REQUIRE(kTcp->open_port(w[0].instance, &spec, &port, wire, text) == GCCL_SUCCESS);
+  kTcp->close_port(port);
+}
+
+TEST_CASE("settings that are none are refused by name") {
+  for (const auto& [name, value] : {std::pair{"GCCL_TCP_STREAMS", "0"},
+                                    {"GCCL_TCP_STREAMS", "17"},
+                                    {"GCCL_TCP_STREAMS", "2x"},
+                                    {"GCCL_TCP_ZEROCOPY", "yes"}}) {
+    const Variable v(name, value);
+    void* instance = nullptr;
+    char text[GCCL_BACKEND_TEXT_BYTES] = "";
+    const GCCL_Backend_environment e{sizeof e, 0, 1, "here", "", "", log};
+    CHECK(kTcp->open(&e, &instance, text) == GCCL_ERR_INVALID_ARGUMENT);
+    CHECK(std::string(text).find(name) != std::string::npos);
+  }
+}
+
+TEST_CASE("strangers that hold thousands of silent connections keep no rank from another") {
+  allow_descriptors(20000);
+  World w(2, 2);
+  const SocketAddress listener = listener_of(w[1]).addresses[0];
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> strangers;
+  for (int i = 0; i < 3; ++i) strangers.emplace_back([&] { hold_connections(listener, 3000, stop); });
+  std::this_thread::sleep_for(1s);
+  char x = 7, y = 0, z = 0;
+  auto* s = w[0].send(1, &x, 1);
+  auto* r = w[1].receive(0, &y, 1);
+  const bool done = w.until_done({s, r});
+  auto* s2 = w[0].send(1, &x, 1, 0, 1);  // another connection
+  auto* r2 = w[1].receive(0, &z, 1, 0, 1);
+  const bool again = w.until_done({s2, r2});
+  stop = true;
+  for (auto& t : strangers) t.join();
+  CHECK(done);
+  CHECK(again);
+  CHECK(w[0].fault.result == GCCL_SUCCESS);
+  CHECK(y == 7);
+  CHECK(z == 7);
+}
+
+TEST_CASE("what follows every failed job is no warning: aborts and dials that come to ranks that have left") {
+  const std::size_t before = logged().size();
+  for (int i = 0; i < 20; ++i) {
+    World w(3);
+    GCCL_Fault f{GCCL_ERR_ABORTED, 0, "over"};
+    char x = 0;
+    w[0].send(2, &x, 1);
+    w[1].send(2, &x, 1);
+    for (auto& r : w.ranks) kTcp->abort(r.port, &f);
+    kTcp->close_port(w[2].port);  // its instance still answers
+    w[2].port = nullptr;
+    for (auto& r : w.ranks)
+      for (int k = 0; k < 100 && r.port; ++k) r.poll();
+  }
+  CHECK(logged().substr(before) == "");
+}
+
+TEST_CASE("an abort does not keep a rank that leaves when the others have left already") {
+  const auto begin = Clock::now();
+  for (int i = 0; i < 10; ++i) {
+    World w(3);
+    w[1].close();
+    w[2].close();
+    GCCL_Fault f{GCCL_ERR_ABORTED, 0, "over"};
+    kTcp->abort(w[0].port, &f);
+    w[0].close();
+  }
+  CHECK(Clock::now() - begin < 3s);  // before: 0.4 s each
+}

@@ -1,0 +1,200 @@
+// Peers that die, leave, stop or are cut off, seen by the TCP backend.
+#include "libgccl/backends/tcp/first_peers.hpp"
+#include "tests/support/tcp_ranks.hpp"
+
+using namespace tcp_test;
+
+TEST_CASE("a killed peer is named, whether or not it ever connected") {
+  // Three processes; 1 is killed. 0 dials it, 2 waits for it to dial.
+  struct Shared {
+    std::atomic<int> opened, ready;
+    std::byte addresses[3][GCCL_BACKEND_ADDRESS_BYTES];
+  };
+  for (const bool connect_first : {false, true}) {
+    CAPTURE(connect_first);
+    auto* const shared =
+        static_cast<Shared*>(mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+    pid_t pids[3];
+    for (std::uint32_t r = 0; r < 3; ++r) {
+      pids[r] = fork();
+      if (pids[r] != 0) continue;
+      alarm(30);
+      Rank self;
+      self.rank = r;
+      self.open(3);
+      self.open_port(3, 1, shared->addresses[r]);
+      for (++shared->opened; shared->opened < 3;) usleep(100);
+      self.connect(3, 1, shared->addresses);
+      char x[2] = {};
+      if (connect_first) {
+        std::vector<GCCL_Transfer*> ts;
+        for (std::uint32_t p = 0; p < 3; ++p)
+          if (p != r) ts.insert(ts.end(), {self.send(p, &x[0], 1), self.receive(p, &x[1], 1)});
+        for (bool all = false; !all;) {
+          if (!self.poll()) _exit(100);
+          all = true;
+          for (auto* t : ts) all = all && t->result == GCCL_SUCCESS;
+        }
+      }
+      ++shared->ready;
+      if (r == 1) pause();
+      while (shared->ready < 4) usleep(100);
+      self.receive(1, &x[1], 1);
+      while (self.poll()) usleep(10);
+      const bool named = self.fault.result == GCCL_ERR_PEER_LOST && self.fault.peer == 1 &&
+                         std::string(self.fault.text).find("world rank 1)") != std::string::npos;
+      if (!named) std::fprintf(stderr, "rank %u: %d %u %s\n", r, self.fault.result, self.fault.peer, self.fault.text);
+      _exit(named ? 0 : 101);
+    }
+    while (shared->ready < 3) usleep(100);
+    kill(pids[1], SIGKILL);
+    ++shared->ready;
+    for (const std::uint32_t r : {0, 1, 2}) {
+      int status = 0;
+      waitpid(pids[r], &status, 0);
+      if (r == 1)
+        CHECK(WIFSIGNALED(status));
+      else
+        CHECK(status == 0);
+    }
+    munmap(shared, sizeof(Shared));
+  }
+}
+
+TEST_CASE("a peer that came late, and has left in order, is not lost to those who want nothing more of it") {
+  World w(3);
+  char x[4] = {};
+  // Rank 1 waits so long for 0, on its own node, to dial that it watches it.
+  auto* from0 = w[1].receive(0, &x[0], 1);
+  auto* from2 = w[1].receive(2, &x[1], 1);
+  CHECK_FALSE(w.until([&] { return from0->result != GCCL_IN_PROGRESS; }, 1500ms));
+  auto* s0 = w[0].send(1, "a", 1);
+  REQUIRE(w.until_done({s0, from0}));
+  w[0].close();
+  CHECK_FALSE(w.until([&] { return w[1].fault.result != GCCL_SUCCESS; }, 500ms));
+  auto* s2 = w[2].send(1, "b", 1);
+  REQUIRE(w.until([&] { return from2->result != GCCL_IN_PROGRESS || w[1].fault.result != GCCL_SUCCESS; }));
+  CHECK(from2->result == GCCL_SUCCESS);
+  CHECK(s2->result == GCCL_SUCCESS);
+  // More is wanted of one that has left: it is missed.
+  w[1].receive(0, &x[2], 1);
+  REQUIRE(w.until([&] { return w[1].fault.result != GCCL_SUCCESS; }));
+  CHECK(w[1].fault.result == GCCL_ERR_PEER_LOST);
+  CHECK(w[1].fault.peer == 0);
+}
+
+TEST_CASE("a peer that leaves without having come is missed, even where another link with it waited before") {
+  World w(2, 2);
+  char x[3] = {};
+  auto* r0 = w[1].receive(0, &x[0], 1);
+  CHECK_FALSE(w.until([&] { return r0->result != GCCL_IN_PROGRESS; }, 1500ms));
+  auto* s0 = w[0].send(1, "a", 1);
+  REQUIRE(w.until_done({s0, r0}));
+  w[0].close();
+  CHECK_FALSE(w.until([&] { return w[1].fault.result != GCCL_SUCCESS; }, 300ms));
+  w[1].receive(0, &x[1], 1, 0, 1);  // over a channel that was never connected
+  REQUIRE(w.until([&] { return w[1].fault.result != GCCL_SUCCESS; }));
+  CHECK(w[1].fault.result == GCCL_ERR_PEER_LOST);
+}
+
+TEST_CASE("an abort reaches every rank, connected or not, even when its caller leaves at once") {
+  for (const bool leave : {false, true}) {
+    CAPTURE(leave);
+    World w(4);
+    char x[4] = {}, y = 0;
+    auto* s = w[2].send(0, &x[2], 1);
+    auto* r = w[0].receive(2, &y, 1);
+    REQUIRE(w.until_done({s, r}));
+    for (std::uint32_t i : {0u, 1u, 3u}) w[i].receive(2, &x[i], 1);
+    GCCL_Fault f{GCCL_ERR_ABORTED, 2, "rank 2 called GCCL_Abort with code 5"};
+    std::thread([&] { kTcp->abort(w[2].port, &f); }).join();
+    if (leave) w[2].close();
+    REQUIRE(w.until([&] {
+      return w[0].fault.result != GCCL_SUCCESS && w[1].fault.result != GCCL_SUCCESS &&
+             w[3].fault.result != GCCL_SUCCESS;
+    }));
+    for (std::uint32_t i : {0u, 1u, 3u}) {
+      CHECK(w[i].fault.result == GCCL_ERR_ABORTED);
+      CHECK(w[i].fault.peer == 2);
+      CHECK(std::string(w[i].fault.text) == f.text);
+    }
+  }
+}
+
+TEST_CASE("a peer that cannot be reached is found while ports connect; one that is silent is not waited for") {
+  // Ranks 0 and 2 are on different nodes, 0 dials. Somebody else is where rank 2's address leads.
+  const SocketAddress loopback = SocketAddress::loopback(0);
+  Fd listener;
+  REQUIRE(listen_on(loopback, &listener).ok());
+  const SocketAddress silent = SocketAddress::local_end(listener.get());
+  Fd full;
+  REQUIRE(listen_on(loopback, &full).ok());
+  REQUIRE(::listen(full.get(), 0) == 0);
+  const SocketAddress deaf = SocketAddress::local_end(full.get());
+  std::vector<Fd> fill(4);
+  for (Fd& fd : fill) REQUIRE(dial(deaf, &fd).ok());
+  Fd gone;
+  REQUIRE(listen_on(loopback, &gone).ok());
+  const SocketAddress closed = SocketAddress::local_end(gone.get());
+  gone.reset();
+
+  struct Case {
+    SocketAddress at;
+    const char* said;  // null: it connects
+  };
+  for (const Case& c : {Case{deaf, "no answer"}, Case{closed, "Connection refused"}, Case{silent, nullptr}}) {
+    std::vector<std::byte> addresses(3 * GCCL_BACKEND_ADDRESS_BYTES);
+    std::deque<tcp_test::Rank> ranks(3);
+    for (std::uint32_t r = 0; r < 3; ++r) {
+      ranks[r].rank = r;
+      ranks[r].open(3);
+      ranks[r].open_port(3, 1, &addresses[r * GCCL_BACKEND_ADDRESS_BYTES]);
+    }
+    tcp::PortAddress a;
+    std::byte* const second = &addresses[2 * GCCL_BACKEND_ADDRESS_BYTES];
+    REQUIRE(decode(second, &a));
+    a.addresses = {c.at};
+    encode(a, second);
+    const std::uint32_t node[3] = {0, 0, 1}, world[3] = {0, 1, 2};
+    const GCCL_Port_spec spec{sizeof spec, 0, 3, 1, 1, node, world, 1500};
+    std::uint8_t reaches[3] = {};
+    char text[GCCL_BACKEND_TEXT_BYTES] = "";
+    const auto begin = Clock::now();
+    const GCCL_Result result = kTcp->connect_port(ranks[0].port, &spec, addresses.data(), reaches, text);
+    CHECK(Clock::now() - begin < 10s);
+    if (!c.said) {
+      CHECK(result == GCCL_SUCCESS);
+      continue;
+    }
+    CHECK(result == GCCL_ERR_PEER_LOST);
+    for (const std::string& part :
+         {std::string("rank 0 at 127.0.0.1 cannot reach rank 2"), c.at.text(), std::string(c.said)})
+      CHECK_MESSAGE(std::string(text).find(part) != std::string::npos, text);
+  }
+}
+
+TEST_CASE("the first peers are few, on other nodes, and agreed upon") {
+  for (const std::uint32_t size : {1u, 2u, 5u, 16u, 17u, 40u, 100u, 1000u})
+    for (const std::uint32_t per_node : {1u, 3u, 8u}) {
+      CAPTURE(size);
+      CAPTURE(per_node);
+      std::vector<std::uint32_t> node(size), world(size);
+      for (std::uint32_t r = 0; r < size; ++r) node[r] = r / per_node, world[r] = r;
+      std::vector<std::vector<std::uint32_t>> peers;
+      for (std::uint32_t r = 0; r < size; ++r)
+        peers.push_back(tcp::first_peers({sizeof(GCCL_Port_spec), r, size, 1, 1, node.data(), world.data(), 0}));
+      bool agreed = true, near = true;
+      std::size_t most = 0;
+      for (std::uint32_t r = 0; r < size; ++r) {
+        for (const std::uint32_t p : peers[r]) {
+          agreed = agreed && node[p] != node[r] && std::ranges::binary_search(peers[p], r);
+        }
+        const std::uint32_t next = (r + 1) % size;
+        near = near && (node[next] == node[r] || std::ranges::binary_search(peers[r], next));
+        most = std::max(most, peers[r].size());
+      }
+      CHECK(agreed);
+      CHECK(near);
+      if (size > 16) CHECK(most <= 60);
+    }
+}

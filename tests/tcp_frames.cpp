@@ -1,0 +1,100 @@
+// What travels between ranks over TCP, as bytes: frames, hellos, addresses.
+#include "libgccl/backends/tcp/answer.hpp"
+#include "libgccl/communicator/descriptor.hpp"
+#include "tests/support/tcp_ranks.hpp"
+
+using namespace tcp_test;
+
+TEST_CASE("a frame header survives the wire and every bound is checked") {
+  const tcp::Frame f{0xfffffffe, 1000, 0x123456789abcdef0, 300, 700};
+  std::byte h[tcp::kFrameHeaderBytes];
+  encode(f, h);
+  tcp::Frame g;
+  REQUIRE(decode(h, &g) == nullptr);
+  CHECK(g.sequence == f.sequence);
+  CHECK(g.message_bytes == f.message_bytes);
+  CHECK(g.signature == f.signature);
+  CHECK(g.offset == f.offset);
+  CHECK(g.bytes == f.bytes);
+  for (const tcp::Frame& bad :
+       {tcp::Frame{0, 10, 0, 11, 0}, tcp::Frame{0, 10, 0, 5, 6}, tcp::Frame{0, 10, 0, ~0ull, 2},
+        tcp::Frame{0, 10, 0, 2, ~0ull}, tcp::Frame{0, ~0ull, 0, 0, 1}, tcp::Frame{0, 10, 0, 0, 0}}) {
+    encode(bad, h);
+    CHECK(decode(h, &g) != nullptr);
+  }
+  for (int i = 0; i < 4; ++i) {
+    encode(f, h);
+    h[i] ^= std::byte{0x40};
+    CHECK(decode(h, &g) != nullptr);
+  }
+}
+
+TEST_CASE("hellos and port addresses survive the wire, and any bytes may come instead") {
+  tcp::Hello h;
+  h.kind = tcp::Hello::Kind::abort;
+  h.communicator = 7, h.nonce = 8, h.from = 3, h.to = 4, h.fault.result = GCCL_ERR_ABORTED, h.fault.peer = 3;
+  std::memset(h.fault.text, 'x', sizeof h.fault.text - 1);
+  h.fault.text[5] = '\n';
+  tcp::Hello g;
+  REQUIRE(decode(encode(h), &g));
+  CHECK(g.fault.result == GCCL_ERR_ABORTED);
+  CHECK(std::strlen(g.fault.text) == GCCL_BACKEND_TEXT_BYTES - 1);
+  CHECK(g.fault.text[5] == ' ');
+  CHECK(g.nonce == 8);
+  auto bytes = encode(h);
+  bytes.push_back(std::byte{'x'});
+  CHECK(!decode(bytes, &g));
+
+  tcp::PortAddress a;
+  a.world_rank = 9, a.nonce = 10, a.host = 11;
+  for (int i = 0; i < 20; ++i)
+    a.addresses.push_back(SocketAddress::loopback(std::uint16_t(1000 + i), i % 2 ? AF_INET : AF_INET6));
+  std::byte wire[GCCL_BACKEND_ADDRESS_BYTES];
+  encode(a, wire);
+  tcp::PortAddress b;
+  REQUIRE(decode(wire, &b));
+  CHECK(b.addresses.size() == tcp::PortAddress::kAddressesMax);
+  CHECK(b.addresses[8] == a.addresses[8]);
+  const std::byte none[GCCL_BACKEND_ADDRESS_BYTES] = {};
+  CHECK(!decode(none, &b));
+
+  Random random(5);
+  for (int i = 0; i < 20000; ++i) {
+    auto damaged = encode(h);
+    std::byte damaged_wire[GCCL_BACKEND_ADDRESS_BYTES];
+    std::memcpy(damaged_wire, wire, sizeof wire);
+    for (int k = 0; k < 3; ++k) {
+      damaged[random() % damaged.size()] = std::byte(random());
+      damaged_wire[random() % sizeof wire] = std::byte(random());
+    }
+    damaged.resize(random() % (damaged.size() + 1));
+    if (decode(damaged, &g)) CHECK(g.stream < g.streams);
+    if (decode(damaged_wire, &b)) CHECK(b.addresses.size() <= tcp::PortAddress::kAddressesMax);
+  }
+}
+
+TEST_CASE("any signature that a peer may send has a text") {
+  for (std::uint64_t kind = 0; kind < 16; ++kind)
+    for (std::uint64_t rest : {std::uint64_t(0), ~std::uint64_t(0), std::uint64_t(0x123456789abcdef)}) {
+      const std::string text = text_of_signature(kind << 60 | (rest >> 4));
+      CHECK(text.size() > 3);
+      CHECK(text.size() < 120);
+    }
+  CHECK(text_of_signature(std::uint64_t(13) << 60).starts_with("unknown collective #0"));
+}
+
+TEST_CASE("an abort must say why, and whom it concerns") {
+  const tcp::PortIdentity port{1, 0, 3, 1, {0, 1, 2}};
+  tcp::Hello h;
+  h.kind = tcp::Hello::Kind::abort;
+  h.from = 1, h.to = 0;
+  for (const int result : {-5, 0, 7, 99, 106, 1 << 30}) {
+    h.fault.result = result;
+    CHECK(objection(h, port) != nullptr);
+  }
+  h.fault.result = GCCL_ERR_MISMATCH;
+  h.fault.peer = 3;
+  CHECK(objection(h, port) != nullptr);
+  h.fault.peer = 2;
+  CHECK(objection(h, port) == nullptr);
+}
