@@ -10,6 +10,7 @@
 
 #include "libgccl/backends/shm/shm_backend.hpp"
 #include "libgccl/backends/tcp/tcp_backend.hpp"
+#include "libgccl/runtime/log.hpp"
 
 namespace gccl {
 namespace {
@@ -24,13 +25,6 @@ std::vector<std::string> split(const std::string& text, char by) {
     at = end + 1;
   }
   return parts;
-}
-
-void log_line(int level, const char* text) {
-  static constexpr const char* kLevels[] = {"error", "warning", "info"};
-  const char* setting = std::getenv("GCCL_LOG");
-  if (level > (setting ? std::atoi(setting) : 1)) return;
-  std::fprintf(stderr, "gccl %s: %s\n", kLevels[level < 0 ? 0 : level > 2 ? 2 : level], text);
 }
 
 Status load_plugin(const std::string& name, const GCCL_Backend** backend, void** library) {

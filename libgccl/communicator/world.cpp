@@ -73,6 +73,7 @@ Status create_world(const GCCL_Config* config, int rank, std::unique_ptr<Communi
   Exchange& exchange = *start.exchange;
   s = Communicator::create(world, std::move(members), exchange, out);
   world->start.exchange.reset();  // nobody needs to meet any more
+  if (s.ok()) (*out)->announce();
   return s;
 }
 
