@@ -194,7 +194,7 @@ TEST_CASE("wrong usage is told in one line, exit code 2") {
            {{"-n", "2", "--", "no-such-program"}, "no-such-program: not found"},
            {{"-n", "2", "--", "/etc/passwd"}, "/etc/passwd: Permission denied"}}) {
     const Ended e = launch(arguments);
-    CHECK_MESSAGE(e.code == 2, text);
+    CHECK_MESSAGE(e.code == 2, e.err);
     CHECK_MESSAGE(has(e.err, text), e.err);
     CHECK_MESSAGE(std::count(e.err.begin(), e.err.end(), '\n') == 1, e.err);
   }

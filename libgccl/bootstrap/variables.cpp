@@ -29,6 +29,7 @@ constexpr Variable kVariables[] = {
     {"GCCL_CROWDED", "found out", 0, 1},
     {"GCCL_SHM_LEND", "1", 0, 1},
     {"GCCL_TCP_STREAMS", "1", 1, 16},
+    {"GCCL_TCP_PEER_TIMEOUT_MS", "60000", 2000, 86400000},
     {"GCCL_TCP_CONGESTION", "the system's between machines, cubic within one"},
     {"GCCL_TCP_ZEROCOPY", "auto", 0, 0, "0|1|auto"},
     {"GCCL_BACKEND_PATH", "none"},

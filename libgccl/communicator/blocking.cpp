@@ -80,12 +80,14 @@ bool Communicator::quick(const Key& key, const void* input, void* output, bool* 
   }
   Work& w = r.work;
   w.what.sequence = ++sequence_;
+  const std::uint64_t signature = Descriptor::at_sequence(r.signature, sequence_);
+  record_->history.add(sequence_, signature, r.call);
   GCCL_Call_metrics& m = metrics_.calls[key.kind];
   const std::int64_t from_ns = m.calls % 16 == 0 ? now_ns() : 0;
   Replay replay;
   const Memory memory{
       {nullptr, static_cast<std::byte*>(const_cast<void*>(input)), static_cast<std::byte*>(output), scratch_[0].get()}};
-  replay.begin(*r.plan->program, shm_, memory, w.elements, Descriptor::at_sequence(r.signature, sequence_));
+  replay.begin(*r.plan->program, shm_, memory, w.elements, signature);
   Patience patience(world_->crowded);
   for (;;) {
     Replay::Outcome outcome;
@@ -138,13 +140,15 @@ bool Communicator::quick_transfer(const Descriptor& what, void* data) {
   } else {
     const shm::Cell* c = end.reader.peek();
     for (Patience patience(world_->crowded); !c && !patience.pause();) c = end.reader.peek();
-    if (!c || c->signature != signature || c->piece_bytes != bytes || c->kind == shm::CellKind::address) return false;
+    if (!c || c->signature != signature || c->piece_bytes != bytes) return false;
+    const std::byte* const message = end.reader.piece(*c, 0, bytes);
+    if (!message) return false;
     if (c->kind == shm::CellKind::inline_data) {
-      shm::copy_short(data, c->data, bytes);
+      shm::copy_short(data, message, bytes);
       end.reader.pop_inline();
     } else {
-      std::memcpy(data, end.reader.chunk(), bytes);
-      end.reader.pop_piece(c->ends_chunk);
+      std::memcpy(data, message, bytes);
+      end.reader.pop_piece(bytes, bytes);
     }
     traffic.messages_received = 1;
     traffic.bytes_received = bytes;
@@ -187,6 +191,7 @@ Status Communicator::run_on(Work&& work, const Replay& replay, std::shared_ptr<P
 }
 
 Status Communicator::run(Work&& work, const Key* key) {
+  world_->watch->used_by_this_thread();
   std::unique_lock lock(lock_);
   if (broken_.ok() && !abort_asked_.load(std::memory_order_relaxed) && queue_.empty() && !work.what.point_to_point() &&
       !work.lengths && !world_->check) {
@@ -209,7 +214,7 @@ Status Communicator::run(Work&& work, const Key* key) {
 
 Status Communicator::run_program(Work&& work, const std::shared_ptr<Plan>& plan, const Key* key,
                                  std::unique_lock<SpinLock>& lock) {
-  work.what.sequence = ++sequence_;
+  number(work);
   const GCCL_Call_metrics& m = metrics_.calls[work.what.kind];
   const bool timed = m.calls % 16 == 0 || work.what.bytes >= kTimedBytes;
   const std::int64_t from_ns = timed ? now_ns() : 0;
@@ -223,6 +228,7 @@ Status Communicator::run_program(Work&& work, const std::shared_ptr<Plan>& plan,
     r.key = *key;
     r.plan = plan;
     r.signature = work.what.signature();
+    r.call = History::call_of(work.what);
     r.work = std::move(work);
   }
   lock.unlock();
