@@ -38,17 +38,14 @@ std::shared_ptr<Plan> Communicator::plan_for(const Work& work) {
   }
   if (plan->shares == 1 && (shm_ || size() == 1)) {
     const Share whole{};
-    const Count scratch = plan->algorithm->scratch_count(call, setting_.view, whole);
-    plan->scratch.push_back(scratch);
+    plan->scratch.push_back(plan->algorithm->scratch_count(call, setting_.view, whole));
     plan->program = Program::compile(plan->algorithm->make(call, setting_.view, whole), element_bytes, size(), shm_);
-    return plan;
-  }
-  for (Count lane = 0; lane < plan->lanes; ++lane) {
-    Count most = 0;
+  } else {
     // Shares differ by one element at most, and the first ones are the longer ones.
-    most = plan->algorithm->scratch_count(call, setting_.view, Share{lane, plan->shares});
-    plan->scratch.push_back(most);
+    for (Count lane = 0; lane < plan->lanes; ++lane)
+      plan->scratch.push_back(plan->algorithm->scratch_count(call, setting_.view, Share{lane, plan->shares}));
   }
+  announce(work, *plan);
   return plan;
 }
 

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <deque>
 #include <mutex>
+#include <set>
 
 #include "libgccl/communicator/choice.hpp"
 #include "libgccl/communicator/operation.hpp"
@@ -112,6 +114,8 @@ class Communicator {
   void leaving() { world_->watch->leaving(*record_); }
   Status left();
   void metrics(GCCL_Metrics* out);
+  // For GCCL_LOG=2: who this rank is and how it reaches the others; on rank 0 also nodes, and the settings in force.
+  void announce();
 
   const char* const magic = kMagic;
   static const char kMagic[];
@@ -124,6 +128,7 @@ class Communicator {
   // All of these with the lock held.
   std::shared_ptr<Plan>& plan_of(const Work& work);
   std::shared_ptr<Plan> plan_for(const Work& work);
+  void announce(const Work& work, const Plan& plan);
   Status run_program(Work&& work, const std::shared_ptr<Plan>& plan, const Key* key, std::unique_lock<SpinLock>& lock);
   bool run_replay(Work& work, Plan& plan, Replay* replay);
   void grow_scratch(const Plan& plan, std::uint32_t element_bytes);
@@ -197,6 +202,7 @@ class Communicator {
   std::atomic<std::uint32_t> active_{0};  // operations under way
   std::vector<std::unique_ptr<std::byte[]>> scratch_;
   std::vector<std::size_t> scratch_bytes_;
+  std::set<std::array<std::uint64_t, 4>> announced_;  // shapes of which the log has told
   std::uint32_t sequence_ = 0;
   std::shared_ptr<Watch::Record> record_;
   struct Stall {

@@ -10,7 +10,7 @@
 
 #include "libgccl/backends/shm/shm_backend.hpp"
 #include "libgccl/backends/tcp/tcp_backend.hpp"
-#include "libgccl/net/log.hpp"
+#include "libgccl/runtime/log.hpp"
 
 namespace gccl {
 namespace {

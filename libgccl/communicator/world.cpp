@@ -77,6 +77,7 @@ Status create_world(const GCCL_Config* config, int rank, std::unique_ptr<Communi
   world->watch->used_by_this_thread();
   s = Communicator::create(world, std::move(members), exchange, out);
   world->start.exchange.reset();  // nobody needs to meet any more
+  if (s.ok()) (*out)->announce();
   return s;
 }
 

@@ -1,9 +1,7 @@
-#include "sim/json/nearest.hpp"
-
-#include <fmt/format.h>
-#include <fmt/ranges.h>
+#include "libgccl/runtime/nearest.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <numeric>
 #include <vector>
 
@@ -28,17 +26,23 @@ std::size_t distance(std::string_view a, std::string_view b) {
 
 }  // namespace
 
-std::string suggestion(std::string_view typed, std::span<const std::string_view> candidates) {
-  if (candidates.empty()) return "";
+std::string_view nearest(std::string_view typed, std::span<const std::string_view> candidates) {
   typed = typed.substr(0, 64);
   std::string_view best;
   std::size_t best_distance = SIZE_MAX;
-  for (std::string_view c : candidates)
+  for (const std::string_view c : candidates)
     if (const std::size_t d = distance(typed, c.substr(0, 64)); d < best_distance) best_distance = d, best = c;
-  if (best_distance <= std::max<std::size_t>(2, best.size() / 3)) return fmt::format("; did you mean \"{}\"?", best);
+  return best_distance <= std::max<std::size_t>(2, best.size() / 3) ? best : std::string_view();
+}
+
+std::string suggestion(std::string_view typed, std::span<const std::string_view> candidates) {
+  if (candidates.empty()) return "";
+  if (const std::string_view best = nearest(typed, candidates); !best.empty())
+    return "; did you mean \"" + std::string(best) + "\"?";
   const std::size_t shown = std::min<std::size_t>(candidates.size(), 12);
-  std::string text = fmt::format("; expected one of {}", fmt::join(candidates.first(shown), ", "));
-  if (shown < candidates.size()) text += fmt::format(" and {} more", candidates.size() - shown);
+  std::string text = "; expected one of ";
+  for (std::size_t i = 0; i < shown; ++i) text.append(i > 0 ? ", " : "").append(candidates[i]);
+  if (shown < candidates.size()) text += " and " + std::to_string(candidates.size() - shown) + " more";
   return text;
 }
 
