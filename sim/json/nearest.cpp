@@ -1,7 +1,6 @@
 #include "sim/json/nearest.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <numeric>
@@ -31,14 +30,16 @@ std::size_t distance(std::string_view a, std::string_view b) {
 std::string suggestion(std::string_view typed, std::span<const std::string_view> candidates) {
   if (candidates.empty()) return "";
   typed = typed.substr(0, 64);
-  std::string_view best;
-  std::size_t best_distance = SIZE_MAX;
-  for (std::string_view c : candidates)
-    if (const std::size_t d = distance(typed, c.substr(0, 64)); d < best_distance) best_distance = d, best = c;
-  if (best_distance <= std::max<std::size_t>(2, best.size() / 3)) return fmt::format("; did you mean \"{}\"?", best);
-  const std::size_t shown = std::min<std::size_t>(candidates.size(), 12);
-  std::string text = fmt::format("; expected one of {}", fmt::join(candidates.first(shown), ", "));
-  if (shown < candidates.size()) text += fmt::format(" and {} more", candidates.size() - shown);
+  std::vector<std::pair<std::size_t, std::string_view>> near;
+  for (std::string_view c : candidates) near.emplace_back(distance(typed, c.substr(0, 64)), c);
+  std::stable_sort(near.begin(), near.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  const auto [least, best] = near[0];
+  if (least <= std::max<std::size_t>(2, best.size() / 3)) return fmt::format("; did you mean \"{}\"?", best);
+  constexpr std::size_t kShown = 64;  // more than any object has keys; a fabric may have thousands of switches
+  std::string text = "; expected one of ";
+  for (std::size_t i = 0; i < std::min(near.size(), kShown); ++i)
+    text += fmt::format("{}{}", i ? ", " : "", near[i].second);
+  if (near.size() > kShown) text += fmt::format(" and {} more", near.size() - kShown);
   return text;
 }
 
