@@ -1,14 +1,13 @@
 #include "libgccl/runtime/nearest.hpp"
 
 #include <algorithm>
-#include <cstdint>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 namespace gccl {
 namespace {
 
-// Levenshtein distance; typed text is cut first so that a huge name costs nothing.
 std::size_t distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), 0);
@@ -24,25 +23,37 @@ std::size_t distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
+// By distance from what was typed.
+std::vector<std::pair<std::size_t, std::string_view>> sorted(std::string_view typed,
+                                                             std::span<const std::string_view> candidates) {
+  constexpr std::size_t kLongest = 64;
+  std::vector<std::pair<std::size_t, std::string_view>> near;
+  for (const std::string_view c : candidates)
+    near.emplace_back(distance(typed.substr(0, kLongest), c.substr(0, kLongest)), c);
+  std::stable_sort(near.begin(), near.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  return near;
+}
+
+bool close(const std::pair<std::size_t, std::string_view>& candidate) {
+  return candidate.first <= std::max<std::size_t>(2, candidate.second.size() / 3);
+}
+
 }  // namespace
 
 std::string_view nearest(std::string_view typed, std::span<const std::string_view> candidates) {
-  typed = typed.substr(0, 64);
-  std::string_view best;
-  std::size_t best_distance = SIZE_MAX;
-  for (const std::string_view c : candidates)
-    if (const std::size_t d = distance(typed, c.substr(0, 64)); d < best_distance) best_distance = d, best = c;
-  return best_distance <= std::max<std::size_t>(2, best.size() / 3) ? best : std::string_view();
+  const auto near = sorted(typed, candidates);
+  return !near.empty() && close(near[0]) ? near[0].second : std::string_view();
 }
 
 std::string suggestion(std::string_view typed, std::span<const std::string_view> candidates) {
-  if (candidates.empty()) return "";
-  if (const std::string_view best = nearest(typed, candidates); !best.empty())
-    return "; did you mean \"" + std::string(best) + "\"?";
-  const std::size_t shown = std::min<std::size_t>(candidates.size(), 12);
+  const auto near = sorted(typed, candidates);
+  if (near.empty()) return "";
+  if (close(near[0])) return "; did you mean \"" + std::string(near[0].second) + "\"?";
+  constexpr std::size_t kShown = 64;  // more than any object has keys; a fabric may have thousands of switches
+  const std::size_t shown = std::min(near.size(), kShown);
   std::string text = "; expected one of ";
-  for (std::size_t i = 0; i < shown; ++i) text.append(i > 0 ? ", " : "").append(candidates[i]);
-  if (shown < candidates.size()) text += " and " + std::to_string(candidates.size() - shown) + " more";
+  for (std::size_t i = 0; i < shown; ++i) text.append(i > 0 ? ", " : "").append(near[i].second);
+  if (shown < near.size()) text += " and " + std::to_string(near.size() - shown) + " more";
   return text;
 }
 
