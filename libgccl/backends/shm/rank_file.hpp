@@ -11,7 +11,8 @@
 // would need /proc/PID/fd, which leads nowhere in another process-id namespace, or a socket, which needs the same
 // network namespace.
 //
-// A POSIX lock goes when its process closes any descriptor of the file: a process never opens its own files twice.
+// A POSIX lock goes when its process closes any descriptor of the file: a process never opens its own files twice. A
+// program that closes descriptors which it has not opened (closefrom(3) without a fork before) is lost to its peers.
 #pragma once
 
 #include <cstdint>
