@@ -88,6 +88,10 @@ void print(const Summary& s) {
                range(t.latency_ns_min, t.latency_ns_max),
                t.oversubscription ? fmt::format("{:.3g}:1", *t.oversubscription) : "-");
   fmt::print("\n");
+  if (!s.layered)
+    fmt::print(
+        "  no oversubscription: the fabric has cables inside a layer of switches, so it is no tree; compare the\n"
+        "  NICs with \"card i with card i + n/2\" below\n\n");
   if (s.nodes > 1)
     fmt::print("  {:<42} {}\n", "bisection, one direction",
                s.bisection_GBps ? bandwidth(*s.bisection_GBps) : "no formula for this structure");

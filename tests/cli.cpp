@@ -106,6 +106,7 @@ TEST_CASE("wrong scenarios give one line with file and pointer and exit code 2")
       {"{}", "/: key \"schema\" is missing"},
       {scenario(R"("runs":[],"runss":1)"), "/: unknown key \"runss\"; did you mean \"runs\"?"},
       {run(R"(,"byte":1)"), "/runs/0: unknown key \"byte\"; did you mean \"bytes\"?"},
+      {run(R"(,"faults":[])"), "/runs/0: unknown key \"faults\"; expected one of "},
       {run(R"(,"bytes":1)"), "key \"bytes\" appears twice"},
       {run(R"(,"in_place":1)"), "/runs/0/in_place: found 1, expected true or false"},
       {run(R"(,"algorithms":"rings")"),
@@ -138,6 +139,12 @@ TEST_CASE("wrong scenarios give one line with file and pointer and exit code 2")
     CHECK(e.err.find(expected) != std::string::npos);
     CHECK(e.out.empty());
   }
+  // All keys are named, the one that is needed among them.
+  const std::string err = run_gccl({"run", folder.write("scenario.json", run(R"(,"faults":[])")).string()}).err;
+  for (const char* key : {"stragglers", "label", "collective", "bytes", "dtype", "op", "root", "in_place", "algorithms",
+                          "shares", "lanes", "window", "groups", "counts", "engine", "payload", "expect", "sequence"})
+    CHECK_MESSAGE(err.find(key) != std::string::npos, key);
+  CHECK(err.find("more") == std::string::npos);
   folder.write("big.json", "");
   fs::resize_file(folder.path / "big.json", 100'000'000);
   const Ended big = run_gccl({"run", (folder.path / "big.json").string()});

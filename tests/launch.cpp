@@ -122,7 +122,7 @@ bool is_gone(pid_t id) {
 }
 
 bool all_gone_soon(const std::vector<pid_t>& ids) {
-  for (int i = 0; i < 300; ++i, pause_ms(10))
+  for (int i = 0; i < 3000; ++i, pause_ms(10))
     if (std::all_of(ids.begin(), ids.end(), is_gone)) return true;
   return false;
 }

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstring>
@@ -117,6 +118,34 @@ TEST_CASE("1000 rounds of init and finalize leave no file, thread or memory behi
   rounds({.size = 2, .backends = "tcp"}, 200);
   rounds({.size = 1, .backends = "shm,tcp"}, 200);
   rounds({.size = 2, .backends = "shm", .environment = {{"GCCL_PROGRESS_THREAD", "1"}}}, 100);
+}
+
+TEST_CASE(
+    "shared memory has no name once a job has begun, whatever communicators come and go: nothing is left if it is "
+    "killed") {
+  check({.size = 3}, [](int rank) {
+    GCCL_Comm world = GCCL_COMM_NULL;
+    RANK_SUCCESS(GCCL_Init(&world, nullptr));
+    if (!world) return;
+    RANK_SUCCESS(GCCL_Barrier(world));  // the others have begun too
+    std::atomic<bool> ended{false};
+    int looks = 0, named = 0;
+    std::thread watcher([&] {
+      for (; !ended || looks == 0; ++looks) named = std::max(named, segments(true));
+    });
+    for (int i = 0; i < 100; ++i) {
+      GCCL_Comm c = GCCL_COMM_NULL;
+      RANK_SUCCESS(GCCL_Comm_split(world, 0, rank, &c));
+      RANK_SUCCESS(GCCL_Barrier(c));
+      RANK_SUCCESS(GCCL_Comm_free(&c));
+    }
+    ended = true;
+    watcher.join();
+    RANK_CHECK(segments(false) >= 3);
+    if (named > 0) report(std::to_string(named) + " segments had a name, in " + std::to_string(looks) + " looks");
+    RANK_SUCCESS(GCCL_Finalize());
+    RANK_CHECK(segments(false) == 0);
+  });
 }
 
 TEST_CASE("init fails on every rank when one cannot take part, and can be tried again") {

@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <set>
 
@@ -211,6 +212,39 @@ TEST_CASE("mistakes are told with their place") {
       {with(kRing, {{"expect", {{"correct", true}}}}), "/runs/0/expect/correct: the run does not check"},
       {with(kRing, {{"expect", {{"within_percent_of", {{"algorithm", "best"}, {"percent", 5}}}}}}),
        "/runs/0/expect/within_percent_of: compares the automatic"},
+      {with(kRing, {{"expect", {{"within_percent_of", {{"percent", 5}}}}}}),
+       "/runs/0/expect/within_percent_of: expected exactly one of \"algorithm\", \"run\" and \"result\""},
+      {with(kRing, {{"expect", {{"within_percent_of", {{"run", "a"}, {"result", "b"}, {"percent", 5}}}}}}),
+       "/runs/0/expect/within_percent_of: expected exactly one of"},
+      {with(kRing, {{"expect", {{"within_percent_of", {{"run", "a"}}}}}}),
+       "/runs/0/expect/within_percent_of: key \"percent\" is missing"},
+      {with(kRing, {{"label", "healthy"}, {"expect", {{"within_percent_of", {{"run", "helthy"}, {"percent", 5}}}}}}),
+       "/runs/0/expect/within_percent_of/run: no run has the label \"helthy\"; did you mean \"healthy\"?"},
+      {with(kRing, {{"label", "healthy"}, {"expect", {{"within_percent_of", {{"run", "healthy"}, {"percent", 5}}}}}}),
+       "/runs/0/expect/within_percent_of/run: is the label of this run itself"},
+      {Json::array({with(kRing, {{"expect", {{"within_percent_of", {{"run", "x"}, {"percent", 5}}}}}})[0],
+                    with(kRing, {{"label", "x"}})[0], with(kRing, {{"label", "x"}})[0]}),
+       "/runs/0/expect/within_percent_of/run: several runs have the label \"x\""},
+      {Json::array({with(kRing, {{"expect", {{"within_percent_of", {{"run", "x"}, {"percent", 5}}}}}})[0],
+                    {{"label", "x"}, {"collective", "barrier"}}}),
+       "/runs/0/expect/within_percent_of/run: found a run of barrier, expected one of allreduce as here"},
+      {Json::array({with(kRing, {{"expect", {{"within_percent_of", {{"run", "x"}, {"percent", 5}}}}}})[0],
+                    {{"label", "x"}, {"sequence", {{{"collective", "barrier"}}}}}}),
+       "/runs/0/expect/within_percent_of/run: found a run of several collectives, expected one of allreduce"},
+      {Json::array({with(kRing, {{"expect", {{"within_percent_of", {{"run", "x"}, {"percent", 5}}}}}})[0],
+                    with(kRing, {{"label", "x"}, {"bytes", 128}})[0]}),
+       "/runs/0/expect/within_percent_of/run: the run \"x\" has no result for allreduce ring, 64 B, 8 ranks of "
+       "pcie-box "
+       "(model)"},
+      {with(kRing, {{"expect", {{"within_percent_of", {{"result", "../topologies/pcie-bx.json"}, {"percent", 5}}}}}}),
+       "/runs/0/expect/within_percent_of/result: there is no file "},
+      {with(kRing, {{"expect", {{"within_percent_of", {{"result", "../topologies/pcie-box.json"}, {"percent", 5}}}}}}),
+       (kRoot / "topologies/pcie-box.json").string() +
+           ": /schema: found \"gccl/cluster/1\", expected \"gccl/result/1\""},
+      {{{{"sequence", {{{"collective", "barrier"}}}},
+         {"expect", {{"within_percent_of", {{"algorithm", "best"}, {"percent", 5}}}}}}},
+       "/runs/0/expect/within_percent_of: is about a single collective; a run of several can be compared with a "
+       "\"run\" or a \"result\""},
       {{{{"sequence", {{{"collective", "barrier"}}}}, {"expect", {{"fastest", "tree"}}}}},
        "/runs/0/expect/fastest: is about a single"},
   };
@@ -246,7 +280,7 @@ TEST_CASE("absurd work is refused with its size") {
 
 TEST_CASE("schema and reader judge every changed document alike") {
   const test::JsonSchema schema(read_json(kRoot / "sim/scenario/scenario.schema.json"));
-  const Json original = Json::parse(R"({
+  Json original = Json::parse(R"({
     "schema": "gccl/scenario/1", "name": "n", "description": "d", "cluster": ["../topologies/pcie-box.json"], "ranks": [8],
     "placement": "packed", "seed": 1,
     "runs": [
@@ -254,11 +288,18 @@ TEST_CASE("schema and reader judge every changed document alike") {
         "in_place": false, "algorithms": ["all", "auto"], "shares": 4, "lanes": 1, "window": 8, "groups": {"size": 4, "stride": 2},
         "engine": ["model"], "payload": "verify", "stragglers": [{"rank": 1, "start_us": 5, "slowdown": 2}],
         "expect": [{"bytes": 8, "engine": "model", "ranks": 8, "algorithm": "auto", "max_time_us": 1, "min_time_us": 1, "min_busbw_GBps": 1,
-                    "correct": true, "within_percent_of": {"algorithm": "best", "percent": 3}}] },
+                    "correct": true, "within_percent_of": {"algorithm": "best", "percent": 3}},
+                   {"bytes": 8, "within_percent_of": {"run": "m", "percent": 3}},
+                   {"bytes": 8, "within_percent_of": {"result": "FILE", "percent": 3}}] },
+      { "label": "m", "collective": "allreduce", "bytes": 8 },
       { "sequence": [{"collective": "alltoallv", "bytes": 64, "dtype": "f32", "in_place": false, "algorithm": "auto", "shares": 2,
                       "lanes": 1, "window": 2, "groups": {"stride": 2}, "counts": {"distribution": "random", "seed": 4}}],
         "engine": "model", "payload": "none" },
       { "concurrent": [[{"collective": "broadcast", "bytes": 64, "root": 1}], [{"collective": "barrier"}]] } ] })");
+  const std::filesystem::path stored =
+      std::filesystem::temp_directory_path() / ("gccl-stored-" + std::to_string(getpid()) + ".json");
+  std::ofstream(stored) << R"({"schema":"gccl/result/1","runs":[]})";
+  original["runs"][0]["expect"][2]["within_percent_of"]["result"] = stored.string();
   std::size_t changed = 0, refused = 0;
   const auto judge = [&](const Json& document) {
     std::string why = "accepted";
@@ -277,8 +318,9 @@ TEST_CASE("schema and reader judge every changed document alike") {
   REQUIRE(refused == 0);
   // Rules that join two values are the reader's alone: these keys' values and absence are judged elsewhere.
   const auto joined = [](const std::string& path, const Json& value) {
-    for (const char* key : {"/bytes", "/algorithm", "/ranks", "/cluster", "/engine", "/correct", "/lanes", "/dtype",
-                            "/algorithms", "/collective", "/max_time_us", "/shares", "/factor", "/to", "/from"})
+    for (const char* key :
+         {"/bytes", "/algorithm", "/ranks", "/cluster", "/engine", "/correct", "/lanes", "/dtype", "/algorithms",
+          "/collective", "/max_time_us", "/shares", "/factor", "/to", "/from", "/label", "/run", "/result"})
       if (path.ends_with(key) && (value.is_string() || (value.is_number() && value >= 0) || value.is_array()))
         return true;
     return path.ends_with("/root") || path.ends_with("/counts") || path.ends_with("/op") ||
@@ -294,7 +336,7 @@ TEST_CASE("schema and reader judge every changed document alike") {
         const std::string path = (at / key).to_string();
         document[at].erase(key);
         const bool needed = path.ends_with("/bytes") || path.ends_with("/payload") || path.ends_with("/shares") ||
-                            path.ends_with("/counts");
+                            path.ends_with("/counts") || path == "/runs/1/label";
         if (!needed) judge(document);
         document[at][key + "z"] = child;
         judge(document);
@@ -313,6 +355,7 @@ TEST_CASE("schema and reader judge every changed document alike") {
   visit(visit, Json::json_pointer());
   CHECK(changed > 400);
   CHECK(refused > changed / 2);
+  std::filesystem::remove(stored);
 }
 
 TEST_CASE("another engine replaces the scenario's, and expectations about others are left out") {

@@ -1,5 +1,6 @@
 // Scenarios: running in children, judging. Engines are stand-ins where a test is not about them.
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -137,24 +138,33 @@ TEST_CASE("the fastest is marked, and the choice's regret told") {
 TEST_CASE("each kind of expectation holds and breaks") {
   // ring takes 32 ns, swing 40 ns, recursive_doubling 144 ns.
   const std::tuple<Json, bool, std::string> kCases[] = {
-      {{{"max_time_us", 0.144}}, true, "0.144 us (3 results)"},
-      {{{"max_time_us", "143ns"}}, false, "0.144 us (3 results)"},
-      {{{"max_time_us", "40ns"}, {"algorithm", "swing"}}, true, "0.04 us"},
-      {{{"min_time_us", "32ns"}}, true, "0.032 us (3 results)"},
-      {{{"min_time_us", "33ns"}}, false, "0.032 us (3 results)"},
-      {{{"min_busbw_GBps", 3.5}, {"algorithm", "ring"}}, true, "3.5 GB/s"},
-      {{{"min_busbw_GBps", 3.5}}, false, "0.777778 GB/s (3 results)"},
-      {{{"fastest", "ring"}}, true, "ring (3 results)"},
-      {{{"fastest", "swing"}}, false, "ring at 64 B: 0.032 us, swing 0.04 us (3 results)"},
+      {{{"max_time_us", 0.144}}, true, "0.144 us for recursive_doubling at 64 B (model); the worst of 3 results"},
+      {{{"max_time_us", "143ns"}},
+       false,
+       "0.144 us for recursive_doubling at 64 B (model); the worst of 3 results, 1 of which breaks it"},
+      {{{"max_time_us", "40ns"}, {"algorithm", "swing"}}, true, "0.04 us for swing at 64 B (model)"},
+      {{{"min_time_us", "32ns"}}, true, "0.032 us for ring at 64 B (model); the worst of 3 results"},
+      {{{"min_time_us", "33ns"}},
+       false,
+       "0.032 us for ring at 64 B (model); the worst of 3 results, 1 of which breaks it"},
+      {{{"min_busbw_GBps", 3.5}, {"algorithm", "ring"}}, true, "3.5 GB/s for ring at 64 B (model)"},
+      {{{"min_busbw_GBps", 3.5}},
+       false,
+       "0.777778 GB/s for recursive_doubling at 64 B (model); the worst of 3 results, 2 of which break it"},
+      {{{"fastest", "ring"}}, true, "0.032 us for ring at 64 B (model)"},
+      {{{"fastest", "swing"}}, false, "0.032 us for ring at 64 B (model), 0.04 us for swing"},
       {{{"algorithm", "swing"}, {"within_percent_of", {{"algorithm", "best"}, {"percent", 25}}}},
        true,
-       "swing is 25 % behind ring at 64 B"},
+       "swing at 64 B (model) takes 25 % longer than ring (0.04 us, 0.032 us)"},
       {{{"algorithm", "swing"}, {"within_percent_of", {{"algorithm", "ring"}, {"percent", 24}}}},
        false,
-       "swing is 25 % behind ring at 64 B"},
+       "swing at 64 B (model) takes 25 % longer than ring (0.04 us, 0.032 us)"},
       {{{"algorithm", "ring"}, {"within_percent_of", {{"algorithm", "swing"}, {"percent", 0}}}},
        true,
-       "ring is 20 % faster than swing at 64 B"},
+       "ring at 64 B (model) takes 20 % less than swing (0.032 us, 0.04 us)"},
+      {{{"algorithm", "ring"}, {"within_percent_of", {{"algorithm", "best"}, {"percent", 0}}}},
+       true,
+       "ring at 64 B (model) is the fastest"},
   };
   for (const auto& row : kCases) {
     const auto& [expect, holds, found] = row;
@@ -170,8 +180,117 @@ TEST_CASE("each kind of expectation holds and breaks") {
   CHECK(result_of(checked)["ok"] == true);
   const Json wrong = result_of(checked, {with_wrong, with_wrong});
   CHECK(wrong["ok"] == false);
-  CHECK(wrong["expectations"][0]["found"] == "3 wrong elements");
+  CHECK(wrong["expectations"][0]["found"] == "3 wrong elements for ring at 64 B (model)");
   CHECK(wrong["runs"][0]["first_wrong"] == "rank 1 element 2");
+}
+
+TEST_CASE("an expectation names the cluster and the ranks where there are several") {
+  const Json result = result_of(plan_of(with(kRing, {{"expect", {{"max_time_us", "15ns"}}}}), {{"ranks", {2, 4}}}));
+  CHECK(result["expectations"][0]["found"] ==
+        "0.016 us for ring at 64 B, 4 ranks (model); the worst of 2 results, 1 of which breaks it");
+}
+
+TEST_CASE("a run is held against another run of the scenario, point by point") {
+  // A ring on 8 ranks takes 32 ns, on groups of 4 it takes 16 ns.
+  const Json healthy = {{"label", "healthy"},
+                        {"collective", "allreduce"},
+                        {"bytes", {64, 128}},
+                        {"algorithms", {"ring", "swing"}},
+                        {"groups", {{"size", 4}}}};
+  const auto judged = [&](double percent) {
+    Json other = healthy;
+    other["label"] = "one NIC down";
+    other.erase("groups");
+    other["expect"] = {{"within_percent_of", {{"run", "healthy"}, {"percent", percent}}}};
+    return result_of(plan_of(Json::array({other, healthy})));  // a label may come later
+  };
+  const Json held = judged(100), broken = judged(99);
+  CHECK(held["ok"] == true);
+  CHECK(held["expectations"][0]["text"] == "one NIC down: within 100 % of \"healthy\"");
+  CHECK(held["expectations"][0]["found"] ==
+        "ring at 64 B (model) takes 100 % longer than \"healthy\" (0.032 us, 0.016 us); the worst of 4 results");
+  CHECK(broken["ok"] == false);
+  CHECK(broken["expectations"][0]["found"] ==
+        "ring at 64 B (model) takes 100 % longer than \"healthy\" (0.032 us, "
+        "0.016 us); the worst of 4 results, 4 of which break it");
+  // Runs of several collectives have one time each.
+  const Json whole = {{"label", "all"}, {"sequence", {{{"collective", "barrier"}}}}};
+  Json part = whole;
+  part["label"] = "again";
+  part["expect"] = {{"within_percent_of", {{"run", "all"}, {"percent", 0}}}};
+  const Json sequence = result_of(plan_of(Json::array({whole, part})));
+  CHECK(sequence["ok"] == true);
+  CHECK(sequence["expectations"][0]["found"].get<std::string>().starts_with("the whole (model) is as fast as \"all\""));
+}
+
+TEST_CASE("a run is held against a stored result, and a point that it lacks is named before anything runs") {
+  const std::filesystem::path file =
+      std::filesystem::temp_directory_path() / fmt::format("gccl-baseline-{}.json", getpid());
+  const auto expecting = [&](double percent, const Json& more = Json::object()) {
+    return with(
+        with(kRing, {{"label", "x"},
+                     {"bytes", {64, 128}},
+                     {"algorithms", {"ring", "swing"}},
+                     {"expect", {{"within_percent_of", {{"result", file.string()}, {"percent", percent}}}}}})[0],
+        more);
+  };
+  Json stored = result_of(plan_of(with(expecting(0)[0], {{"expect", {{"max_time_us", 1}}}})));
+  const auto store = [&] { std::ofstream(file) << stored.dump(); };
+  store();
+  CHECK(result_of(plan_of(expecting(0)))["ok"] == true);
+  stored["runs"][1]["time_us"] = stored["runs"][1]["time_us"].get<double>() / 1.06;
+  store();
+  CHECK(result_of(plan_of(expecting(6.1)))["ok"] == true);
+  const Json broken = result_of(plan_of(expecting(5)));
+  CHECK(broken["ok"] == false);
+  CHECK(broken["expectations"][0]["text"] == "x: within 5 % of " + file.string());
+  const std::string found = broken["expectations"][0]["found"];
+  CHECK(found.starts_with("swing at 64 B (model) takes 6 % longer than "));
+  CHECK(found.ends_with("; the worst of 4 results, 1 of which breaks it"));
+
+  const auto complaint = [&](const Json& runs) -> std::string {
+    try {
+      plan_of(runs);
+    } catch (const json::InputError& e) {
+      const std::string text = e.what();
+      return text.substr(text.find(": ") + 2);
+    }
+    return "none";
+  };
+  const std::string at = "/runs/0/expect/within_percent_of/result: " + file.string() + " has no result for allreduce ";
+  CHECK(
+      complaint(expecting(5, {{"bytes", {64, 256}}})) ==
+      at + "ring, 256 B, 8 ranks of pcie-box (model); the nearest has bytes 64 instead of 256, count 16 instead of 64");
+  CHECK(complaint(expecting(5, {{"shares", 2}})) ==
+        at + "ring, 64 B, 8 ranks of pcie-box (model); the nearest has shares 1 instead of 2");
+  CHECK(complaint(expecting(5, {{"label", "y"}})).ends_with("the nearest has label \"x\" instead of \"y\""));
+  stored["runs"] = Json::array();
+  store();
+  CHECK(complaint(expecting(5)) == at + "ring, 64 B, 8 ranks of pcie-box (model)");
+  stored["schema"] = "gccl/scenario/1";
+  store();
+  CHECK(complaint(expecting(5)) == "/schema: found \"gccl/scenario/1\", expected \"gccl/result/1\"");
+  stored["schema"] = "gccl/result/1";
+  stored["runs"] = {{{"time_us", "soon"}}};
+  store();
+  CHECK(complaint(expecting(5)).starts_with("/runs/0/time_us: found \"soon\", expected a number"));
+  std::filesystem::remove(file);
+  CHECK(complaint(expecting(5)).starts_with("/runs/0/expect/within_percent_of/result: there is no file "));
+}
+
+TEST_CASE("the automatic choice is held against the automatic choice where it was another one") {
+  const std::filesystem::path file =
+      std::filesystem::temp_directory_path() / fmt::format("gccl-auto-{}.json", getpid());
+  const Json run = {{"collective", "allreduce"}, {"bytes", 64}};
+  Json stored = result_of(plan_of(Json::array({run})));
+  stored["runs"][0]["algorithm"] = "another";
+  std::ofstream(file) << stored.dump();
+  const Json expect = {{"within_percent_of", {{"result", file.string()}, {"percent", 0}}}};
+  const Json result = result_of(plan_of(with(run, {{"expect", expect}})));
+  std::filesystem::remove(file);
+  CHECK(result["ok"] == true);
+  CHECK(result["expectations"][0]["found"].get<std::string>().find(", where auto chose another (") !=
+        std::string::npos);
 }
 
 TEST_CASE("a job that crashes, throws or runs out of memory is named") {

@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
@@ -322,6 +323,21 @@ TEST_CASE("a compiled schedule believes a damaged cell as little") {
   }
 }
 
+TEST_CASE("a copy of more than 2^32 bytes within a rank is not compiled: its length would be cut short") {
+  const std::vector<Rank> node = {0};
+  const Layout layout = Layout::of(node);
+  for (const std::uint64_t bytes : {(1ull << 32) - 1, 1ull << 32, (1ull << 32) + 8}) {
+    CAPTURE(bytes);
+    const Call call{.kind = Collective::allreduce, .count = bytes};
+    const auto program = Program::compile(
+        find_algorithm(Collective::allreduce, "ring")->make(call, layout.view(0), Share{}), 1, 1, nullptr);
+    REQUIRE(bool(program) == (bytes < 1ull << 32));
+    if (!program) continue;
+    REQUIRE(program->steps.size() == 1);
+    CHECK(program->steps[0].bytes == bytes);
+  }
+}
+
 TEST_CASE("a damaged reason for giving up is an error all the same") {
   GCCL_Fault endless{.result = GCCL_ERR_ABORTED, .peer = 1, .text = {}};
   std::memset(endless.text, 'x', sizeof endless.text);
@@ -377,6 +393,120 @@ TEST_CASE("no shared memory left for a message is an error that names both ranks
     CHECK(seen == value++);
   }
   memory_is_full = false;
+}
+
+// ---- Two processes ----
+
+struct Address_bytes {
+  std::byte of[GCCL_BACKEND_ADDRESS_BYTES];
+};
+
+// The header of the only segment that this process has mapped.
+Header* only_header() {
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);)
+    if (has(line, "/dev/shm/gccl-")) return reinterpret_cast<Header*>(std::stoull(line, nullptr, 16));
+  return nullptr;
+}
+
+// Rank 0 is the test, rank 1 a child of it, which ends without a word when it has done its part.
+void with_peer(const std::function<void(Port&, Header& own)>& rank1, const std::function<void(Port&)>& rank0) {
+  const std::uint32_t node[] = {0, 0}, world_rank[] = {0, 1};
+  int there[2], back[2];
+  REQUIRE(::pipe2(there, O_CLOEXEC) == 0);
+  REQUIRE(::pipe2(back, O_CLOEXEC) == 0);
+  const auto live = [&](std::uint32_t rank, int to, int from) -> std::string {
+    const GCCL_Port_spec spec{.struct_bytes = sizeof spec,
+                              .rank = rank,
+                              .size = 2,
+                              .channels = 2,
+                              .communicator = 1,
+                              .node = node,
+                              .world_rank = world_rank};
+    Rank_files files;
+    std::unique_ptr<Port> port;
+    Address_bytes addresses[2] = {};
+    std::uint8_t reaches[2] = {};
+    if (const Status s = Port::open(files, spec, &port, &addresses[rank]); !s.ok()) return s.text();
+    Header* const own = only_header();
+    if (!own || own->users != 1) return "no header";
+    if (::write(to, &addresses[rank], sizeof addresses[0]) != ssize_t(sizeof addresses[0])) return "write";
+    if (::read(from, &addresses[1 - rank], sizeof addresses[0]) != ssize_t(sizeof addresses[0])) return "read";
+    if (const Status s = port->connect(spec, addresses, reaches); !s.ok()) return s.text();
+    char both = 0;
+    if (::write(to, &both, 1) != 1 || ::read(from, &both, 1) != 1) return "wait";
+    port->connected();
+    if (rank == 0) return rank0(*port), "";
+    rank1(*port, *own);
+    ::_exit(0);
+  };
+  const pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    std::fprintf(stderr, "%s\n", live(1, back[1], there[0]).c_str());
+    ::_exit(1);
+  }
+  const std::string wrong = live(0, there[1], back[0]);
+  CHECK_MESSAGE(wrong.empty(), wrong);
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  for (const int fd : {there[0], there[1], back[0], back[1]}) ::close(fd);
+}
+
+// Until the port has failed; false after 30 seconds of nothing.
+bool fails(Port& port) {
+  GCCL_Transfer* done[4];
+  for (const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+       std::chrono::steady_clock::now() < end;) {
+    const int n = port.poll(done, 4);
+    if (n < 0) return true;
+    if (n > 0) return false;
+  }
+  return false;
+}
+
+TEST_CASE("a peer that dies while it says why it gives up is lost, whatever lies in its pipe") {
+  std::vector<std::byte> data(1 << 20, std::byte(1)), in(1 << 20);
+  with_peer(
+      [&](Port& port, Header& own) {
+        GCCL_Transfer t = transfer(0, data.data(), data.size());
+        port.send(&t);
+        own.fault_state = 1;
+      },
+      [&](Port& port) {
+        while (!port.end(1, 0, true)->reader.peek()) ::usleep(1000);
+        ::usleep(50000);
+        GCCL_Transfer t = transfer(1, in.data(), in.size());
+        port.receive(&t);
+        REQUIRE(fails(port));
+        CHECK(port.fault().result == GCCL_ERR_PEER_LOST);
+        CHECK(port.fault().peer == 1);
+        CHECK_MESSAGE(has(port.fault().text, "has died"), port.fault().text);
+      });
+}
+
+TEST_CASE("what a peer has written before it died still arrives") {
+  std::vector<std::byte> data(20000, std::byte(1)), in(20000);
+  with_peer(
+      [&](Port& port, Header&) {
+        for (int i = 0; i < 3; ++i) {
+          GCCL_Transfer t = transfer(0, data.data(), i == 1 ? 8 : data.size());
+          port.send(&t);
+        }
+      },
+      [&](Port& port) {
+        while (!port.end(1, 0, true)->reader.peek()) ::usleep(1000);
+        ::usleep(50000);
+        for (int i = 0; i < 3; ++i) {
+          CHECK(port.healthy(port.end(1, 0, true)));
+          GCCL_Transfer t = transfer(1, in.data(), i == 1 ? 8 : in.size());
+          CHECK(port.receive(&t) == 1);
+        }
+        CHECK(std::count(in.begin(), in.end(), std::byte(1)) == std::ptrdiff_t(in.size()));
+        CHECK_FALSE(port.healthy(port.end(1, 0, true)));  // and the pipe is empty
+        CHECK(port.fault().result == GCCL_ERR_PEER_LOST);
+      });
 }
 
 // ---- Reserving ----

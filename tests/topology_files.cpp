@@ -6,8 +6,10 @@
 
 #include <fstream>
 #include <regex>
+#include <set>
 
 #include "sim/cluster/load.hpp"
+#include "sim/cluster/summary.hpp"
 #include "sim/report/topology_svg.hpp"
 #include "tests/support/json_schema.hpp"
 
@@ -306,4 +308,87 @@ TEST_CASE("drawings are well formed and no text lies on another") {
       }
     }
   }
+}
+
+namespace {
+
+struct Drawn {
+  std::size_t cables = 0, lines = 0;
+  std::set<std::string> pairs;  // "a - b"
+};
+
+Drawn drawn(const std::string& svg) {
+  Drawn d;
+  const std::regex one(R"re(data-cables="([0-9]+)"><title>([^:<]*): )re");
+  for (auto it = std::sregex_iterator(svg.begin(), svg.end(), one); it != std::sregex_iterator(); ++it) {
+    d.cables += std::stoul((*it)[1]);
+    ++d.lines;
+    d.pairs.insert((*it)[2]);
+  }
+  return d;
+}
+
+// What the description asks for, counted from its text.
+Drawn stated(const nlohmann::json& cluster) {
+  Drawn d;
+  std::vector<std::string> order = cluster["fabric"]["switches"];
+  const auto place = [&](const std::string& s) { return std::find(order.begin(), order.end(), s) - order.begin(); };
+  for (const auto& link : cluster["fabric"]["links"]) {
+    d.cables += link.value("cables", 1);
+    std::string a = link["between"][0], b = link["between"][1];
+    if (place(a) > place(b)) std::swap(a, b);
+    d.pairs.insert(a + " - " + b);
+    d.pairs.insert(b + " - " + a);
+  }
+  return d;
+}
+
+}  // namespace
+
+TEST_CASE("the drawing of a custom fabric has every cable of its description") {
+  nlohmann::json custom = nlohmann::json::parse(std::ifstream(kRoot / "topologies/custom-fabric.json"));
+  // A hypercube of eight switches, four nodes on each, sixteen cables on each edge: no edge leaves its layer.
+  nlohmann::json cube = custom;
+  auto& fabric = cube["fabric"] = {{"kind", "custom"}};
+  cube["nodes"][0]["count"] = 32;
+  cube.erase("sources");
+  for (int s = 0; s < 8; ++s) {
+    fabric["switches"].push_back("s" + std::to_string(s));
+    fabric["ports"].push_back({{"switch", "s" + std::to_string(s)}, {"nodes", {4 * s, 4 * s + 3}}});
+    for (int bit = 1; bit < 8; bit *= 2)
+      if (!(s & bit))
+        fabric["links"].push_back(
+            {{"between", {"s" + std::to_string(s), "s" + std::to_string(s | bit)}}, {"link", "trunk"}, {"cables", 16}});
+  }
+  // A switch that nothing is plugged into, and one that no cable leads to.
+  nlohmann::json odd = custom;
+  odd["fabric"]["switches"].push_back("lonely");
+  odd["fabric"]["switches"].push_back("pair0");
+  odd["fabric"]["switches"].push_back("pair1");
+  odd["fabric"]["links"].push_back({{"between", {"pair0", "pair1"}}, {"link", "trunk"}, {"cables", 3}});
+  for (const auto& [document, cables, pairs] :
+       {std::tuple(custom, 19u, 7u), std::tuple(cube, 192u, 12u), std::tuple(odd, 22u, 8u)}) {
+    const auto cluster = parse_cluster(document.dump(), kRoot / "topologies/test.json");
+    const Drawn found = drawn(topology_svg(*cluster)), expected = stated(document);
+    CHECK(found.cables == expected.cables);
+    CHECK(found.cables == cables);
+    CHECK(found.lines == pairs);
+    for (const std::string& pair : found.pairs) CHECK_MESSAGE(expected.pairs.contains(pair), pair);
+  }
+}
+
+TEST_CASE("a fabric with cables inside a layer has no oversubscription") {
+  nlohmann::json custom = nlohmann::json::parse(std::ifstream(kRoot / "topologies/custom-fabric.json"));
+  const auto summary = [&] { return summarize(*parse_cluster(custom.dump(), kRoot / "topologies/test.json")); };
+  const Summary meshed = summary();
+  CHECK(!meshed.layered);
+  for (const TierSummary& t : meshed.tiers) CHECK(!t.oversubscription);
+  auto& links = custom["fabric"]["links"];
+  links.erase(links.size() - 1);  // the cable between two leaves
+  custom["sources"] = {{"/nodes/0", "assumed"}, {"/fabric", "assumed"}};
+  const Summary tree = summary();
+  CHECK(tree.layered);
+  std::size_t stated = 0;
+  for (const TierSummary& t : tree.tiers) stated += t.oversubscription.has_value();
+  CHECK(stated == 1);
 }

@@ -2,116 +2,12 @@
 #include <algorithm>
 #include <cstring>
 #include <numeric>
-#include <optional>
 
+#include "libgccl/api/builder.hpp"
 #include "libgccl/api/guard.hpp"
 
 namespace gccl {
 namespace {
-
-Status wrong(const std::string& text) { return Status::error(text, GCCL_ERR_INVALID_ARGUMENT); }
-
-std::byte* bytes_of(const void* p) { return static_cast<std::byte*>(const_cast<void*>(p)); }
-
-// The address so many elements behind one that a caller gave, to compare with another: it may be no buffer's at all.
-std::uintptr_t address(const void* base, std::size_t elements = 0, std::size_t element_bytes = 0) {
-  return reinterpret_cast<std::uintptr_t>(base) + elements * element_bytes;
-}
-
-Status null_buffer(const char* name, Count count) {
-  return wrong(std::string(name) + " is null: expected a buffer of " + std::to_string(count) + " elements");
-}
-
-constexpr GCCL_Op kNoOp = -1;  // in a Descriptor or a Key: the call reduces nothing
-
-// The checks that all calls share, and what they fill in.
-class Builder {
- public:
-  Builder(Communicator& c, Collective kind, std::size_t count, GCCL_Dtype dtype, std::optional<GCCL_Op> op, int root)
-      : c_(c), root_(root) {
-    work_.what = {
-        .kind = std::uint8_t(kind), .dtype = dtype, .op = op.value_or(kNoOp), .root = Rank(root), .count = count};
-    work_.call.kind = kind;
-    work_.call.count = count;
-    work_.call.root = Rank(root);
-    status_ = elements_of(dtype, op, &work_.elements);
-    if (status_.ok() && (root < 0 || Rank(root) >= c.size()))
-      status_ = wrong("root is " + std::to_string(root) + ": expected 0 to " + std::to_string(c.size() - 1));
-    if (!status_.ok()) return;  // an element of an unknown type has no length
-    const std::size_t most = std::size_t(PTRDIFF_MAX) / work_.elements.bytes / c.size();
-    if (count > most)
-      status_ = wrong("count is " + std::to_string(count) + ": expected at most " + std::to_string(most));
-  }
-
-  bool at_root() const { return c_.rank() == Rank(root_); }
-  bool in_place(const void* given, const void* same) { return in_place(given, address(same)); }
-  bool in_place(const void* given, std::uintptr_t same) {
-    if (given != GCCL_IN_PLACE && (!given || address(given) != same)) return false;
-    work_.call.in_place = true;
-    return true;
-  }
-  // `count` elements are read or written there.
-  void input(const void* buffer, const char* name, Count count) { place(Buffer::input, buffer, name, count); }
-  void output(void* buffer, const char* name, Count count) { place(Buffer::output, buffer, name, count); }
-  void fail(const std::string& text) {
-    if (status_.ok()) status_ = wrong(text);
-  }
-  // Blocks whose ends can be told in bytes.
-  void blocks(const char* name, const std::size_t* counts, const std::size_t* places) {
-    if (!status_.ok()) return;
-    const std::size_t most = std::size_t(PTRDIFF_MAX) / work_.elements.bytes;
-    std::size_t end = 0;
-    for (Rank r = 0; r < c_.size() && status_.ok(); ++r) {
-      if (places && counts[r]) end = places[r];
-      if (end > most || counts[r] > most - end)
-        status_ = wrong(std::string(name) + "[" + std::to_string(r) + "] is " + std::to_string(counts[r]) +
-                        ", at element " + std::to_string(end) + ": expected an end of at most " + std::to_string(most));
-      end += counts[r];
-    }
-  }
-  Work& work() { return work_; }
-  std::uint32_t element_bytes() const { return work_.elements.bytes; }
-  Rank n() const { return c_.size(); }
-  Rank me() const { return c_.rank(); }
-  // Bytes of user data as nccl-tests counts them.
-  void counted(Count elements) { work_.what.bytes = elements * work_.elements.bytes; }
-
-  // The call is like any other of the same key: quick() may repeat it. Types and operations of the caller's own may be
-  // freed, and others get their numbers.
-  void repeatable(const Communicator::Key& key) {
-    if (key.dtype < 1000 && key.op < 1000) key_ = &key;
-  }
-
-  // Carries it out, or begins it where there is a request to give.
-  GCCL_Result go(GCCL_Request* request, bool non_blocking) {
-    if (non_blocking && !request) fail("request is null: expected where to store the request");
-    if (!status_.ok())
-      return failed(Status::error(std::string(kind_name(work_.what.kind)) + ": " + status_.text(), status_.code()));
-    if (non_blocking) {
-      Operation* op = nullptr;
-      const Status s = c_.start(std::move(work_), &op);
-      *request = handle_of(op);
-      return failed(s);
-    }
-    if (Group_calls* const group = current_group()) return run_in_group(*group, c_, std::move(work_));
-    const Status s = c_.run(std::move(work_), key_);
-    return s.ok() ? GCCL_SUCCESS : failed(s);
-  }
-
- private:
-  void place(Buffer which, const void* buffer, const char* name, Count count) {
-    if (!buffer && count > 0 && status_.ok()) status_ = null_buffer(name, count);
-    if (buffer == GCCL_IN_PLACE && status_.ok())
-      status_ = wrong(std::string(name) + " is GCCL_IN_PLACE, which this call does not take there");
-    work_.memory.base[std::size_t(which)] = bytes_of(buffer);
-  }
-
-  Communicator& c_;
-  int root_;
-  Work work_;
-  const Communicator::Key* key_ = nullptr;
-  Status status_;
-};
 
 constexpr std::optional<GCCL_Op> kNone;
 

@@ -16,7 +16,7 @@ GCCL_Result failed(const Status& status) noexcept {
   try {
     set_last_error(status.text());
   } catch (...) {
-    set_last_error(std::string("out of memory", 13));  // short enough to need none
+    last_error.clear();  // there is no memory for words
   }
   return GCCL_Result(status.code());
 }

@@ -1,11 +1,17 @@
 #include "libgccl/bootstrap/bootstrap.hpp"
 
+#include <unistd.h>
+
+#include <atomic>
+
 #include "libgccl/bootstrap/file_store.hpp"
 #include "libgccl/bootstrap/host.hpp"
 #include "libgccl/bootstrap/identity.hpp"
 #include "libgccl/bootstrap/job_place.hpp"
 #include "libgccl/bootstrap/settings.hpp"
 #include "libgccl/bootstrap/tcp_store.hpp"
+#include "libgccl/bootstrap/variables.hpp"
+#include "libgccl/runtime/log.hpp"
 
 namespace gccl {
 namespace {
@@ -101,6 +107,7 @@ Status begin(const GCCL_Config* config, int rank, Start* out) {
   const GCCL_Config defaults = GCCL_CONFIG_INIT;
   const GCCL_Config& c = config ? *config : defaults;
   const Environment environment = process_environment();
+  if (Status s = check_values(environment); !s.ok()) return s;
   Settings settings;
   if (Status s = read_settings(c, environment, &settings); !s.ok()) return s;
   Identity identity;
@@ -109,6 +116,10 @@ Status begin(const GCCL_Config* config, int rank, Start* out) {
   if (!told && (!settings.store.empty() || c.allgather))
     return invalid(std::string(c.allgather ? "an all-gather" : "a store") +
                    " is given, but not which rank this is and of how many: set GCCL_RANK and GCCL_SIZE");
+
+  static std::atomic<bool> warned{false};
+  if (identity.rank == 0 && !warned.exchange(true))
+    for (const std::string& text : unknown_variables(environ)) log_line(kLogWarnings, text);
 
   Start start;
   start.rank = identity.rank;

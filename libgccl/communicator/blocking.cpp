@@ -38,17 +38,14 @@ std::shared_ptr<Plan> Communicator::plan_for(const Work& work) {
   }
   if (plan->shares == 1 && (shm_ || size() == 1)) {
     const Share whole{};
-    const Count scratch = plan->algorithm->scratch_count(call, setting_.view, whole);
-    plan->scratch.push_back(scratch);
+    plan->scratch.push_back(plan->algorithm->scratch_count(call, setting_.view, whole));
     plan->program = Program::compile(plan->algorithm->make(call, setting_.view, whole), element_bytes, size(), shm_);
-    return plan;
-  }
-  for (Count lane = 0; lane < plan->lanes; ++lane) {
-    Count most = 0;
+  } else {
     // Shares differ by one element at most, and the first ones are the longer ones.
-    most = plan->algorithm->scratch_count(call, setting_.view, Share{lane, plan->shares});
-    plan->scratch.push_back(most);
+    for (Count lane = 0; lane < plan->lanes; ++lane)
+      plan->scratch.push_back(plan->algorithm->scratch_count(call, setting_.view, Share{lane, plan->shares}));
   }
+  announce(work, *plan);
   return plan;
 }
 
@@ -83,12 +80,14 @@ bool Communicator::quick(const Key& key, const void* input, void* output, bool* 
   }
   Work& w = r.work;
   w.what.sequence = ++sequence_;
+  const std::uint64_t signature = Descriptor::at_sequence(r.signature, sequence_);
+  record_->history.add(sequence_, signature, r.call);
   GCCL_Call_metrics& m = metrics_.calls[key.kind];
   const std::int64_t from_ns = m.calls % 16 == 0 ? now_ns() : 0;
   Replay replay;
   const Memory memory{
       {nullptr, static_cast<std::byte*>(const_cast<void*>(input)), static_cast<std::byte*>(output), scratch_[0].get()}};
-  replay.begin(*r.plan->program, shm_, memory, w.elements, Descriptor::at_sequence(r.signature, sequence_));
+  replay.begin(*r.plan->program, shm_, memory, w.elements, signature);
   Patience patience(world_->crowded);
   for (;;) {
     Replay::Outcome outcome;
@@ -192,6 +191,7 @@ Status Communicator::run_on(Work&& work, const Replay& replay, std::shared_ptr<P
 }
 
 Status Communicator::run(Work&& work, const Key* key) {
+  world_->watch->used_by_this_thread();
   std::unique_lock lock(lock_);
   if (broken_.ok() && !abort_asked_.load(std::memory_order_relaxed) && queue_.empty() && !work.what.point_to_point() &&
       !work.lengths && !world_->check) {
@@ -214,7 +214,7 @@ Status Communicator::run(Work&& work, const Key* key) {
 
 Status Communicator::run_program(Work&& work, const std::shared_ptr<Plan>& plan, const Key* key,
                                  std::unique_lock<SpinLock>& lock) {
-  work.what.sequence = ++sequence_;
+  number(work);
   const GCCL_Call_metrics& m = metrics_.calls[work.what.kind];
   const bool timed = m.calls % 16 == 0 || work.what.bytes >= kTimedBytes;
   const std::int64_t from_ns = timed ? now_ns() : 0;
@@ -228,6 +228,7 @@ Status Communicator::run_program(Work&& work, const std::shared_ptr<Plan>& plan,
     r.key = *key;
     r.plan = plan;
     r.signature = work.what.signature();
+    r.call = History::call_of(work.what);
     r.work = std::move(work);
   }
   lock.unlock();

@@ -3,7 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <utility>
+#include <vector>
 
+#include "libgccl/algorithms/all_reduce_torus2d.hpp"
+#include "libgccl/algorithms/all_to_all_hierarchical.hpp"
+#include "libgccl/algorithms/few_ranks.hpp"
+#include "libgccl/runtime/nearest.hpp"
 #include "libgccl/select/cheapest.hpp"
 
 namespace gccl {
@@ -35,6 +40,14 @@ constexpr double kPassOnBytes = 64 * 1024;
 
 }  // namespace
 
+std::string Overrides::text() const {
+  std::string s;
+  for (std::size_t k = 0; k < std::size(by_kind_); ++k)
+    if (by_kind_[k])
+      s += (s.empty() ? "" : ",") + std::string(name(Collective(k))) + "=" + std::string(by_kind_[k]->name);
+  return s;
+}
+
 Status Overrides::parse(const std::string& text, Overrides* out) {
   const auto wrong = [&](const std::string& what) {
     return Status::error("GCCL_ALGORITHM \"" + text + "\": " + what, GCCL_ERR_INVALID_ARGUMENT);
@@ -46,14 +59,16 @@ Status Overrides::parse(const std::string& text, Overrides* out) {
     const std::size_t equals = item.find('=');
     if (equals == std::string::npos) return wrong("\"" + item + "\" is not COLLECTIVE=ALGORITHM");
     const auto kind = collective_named(item.substr(0, equals));
-    if (!kind) return wrong("there is no collective \"" + item.substr(0, equals) + "\" (see gccl list collectives)");
+    if (!kind)
+      return wrong("there is no collective \"" + item.substr(0, equals) + "\"" +
+                   suggestion(item.substr(0, equals), collective_names()));
     const Algorithm* a = find_algorithm(*kind, item.substr(equals + 1));
     if (!a) {
-      std::string known;
+      std::vector<std::string_view> known;
       for (const Algorithm& x : algorithms())
-        if (x.kind == *kind && !x.variant) known += (known.empty() ? "" : ", ") + std::string(x.name);
+        if (x.kind == *kind) known.push_back(x.name);
       return wrong("there is no algorithm \"" + item.substr(equals + 1) + "\" for " + std::string(name(*kind)) +
-                   "; there are " + known);
+                   suggestion(item.substr(equals + 1), known));
     }
     out->by_kind_[std::size_t(*kind)] = a;
   }
@@ -128,6 +143,14 @@ double share_bytes(Collective kind, std::string_view algorithm, const Setting& s
 
 }  // namespace
 
+std::string why_not(const Algorithm& a) {
+  if (a.fits == few_ranks) return "it is for at most " + std::to_string(kFewRanks) + " ranks";
+  if (a.fits == crossbar_ranks) return "it is for at most " + std::to_string(kCrossbarRanks) + " ranks";
+  if (a.fits == torus2d_all_reduce_fits) return "it needs ranks in full rows and columns, which nothing describes here";
+  if (a.fits == hierarchical_all_to_all_fits) return "it takes blocks side by side, without displacements";
+  return "";
+}
+
 void choose(const Call& given, std::uint32_t element_bytes, const Setting& setting, const Overrides& overrides,
             Plan* plan) {
   // Whether a rank works in place is its own affair, the algorithm is not.
@@ -139,7 +162,7 @@ void choose(const Call& given, std::uint32_t element_bytes, const Setting& setti
   plan->shares = plan->lanes = 1;
   plan->window = 16;
   plan->algorithm = overrides.of(call.kind);
-  if (plan->algorithm && !plan->algorithm->can(call, v)) plan->algorithm = nullptr;
+  if (plan->algorithm && !plan->algorithm->can(call, v)) plan->refused = std::exchange(plan->algorithm, nullptr);
   if (!plan->algorithm && call.kind == Collective::alltoallv) plan->algorithm = find_algorithm(call.kind, "pairwise");
   if (!plan->algorithm && setting.shared_memory) plan->algorithm = in_shared_memory(call.kind, bytes, n);
   if (!plan->algorithm) {

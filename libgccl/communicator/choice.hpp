@@ -19,6 +19,8 @@ struct Setting {
 class Overrides {
  public:
   static Status parse(const std::string& text, Overrides* out);
+  // The same for tables that mean the same.
+  std::string text() const;
   const Algorithm* of(Collective kind) const { return by_kind_[std::size_t(kind)]; }
 
  private:
@@ -30,7 +32,10 @@ inline constexpr Count kLanesMax = 4;
 inline constexpr std::uint32_t kPointToPointChannel = kLanesMax;
 inline constexpr std::uint32_t kChannels = kLanesMax + 1;
 
-// Fills in algorithm, shares, lanes and window.
+// Why the algorithm cannot serve every call, as the end of a sentence; empty where that is not known.
+std::string why_not(const Algorithm& a);
+
+// Fills in algorithm, shares, lanes and window, and what was asked for and cannot serve the call.
 void choose(const Call& call, std::uint32_t element_bytes, const Setting& setting, const Overrides& overrides,
             Plan* plan);
 

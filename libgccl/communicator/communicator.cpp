@@ -47,6 +47,7 @@ Status Communicator::create(std::shared_ptr<World> world, Members members, Excha
                             .connect_timeout_ms = c->world_->start.start_timeout_ms / 4 * 3};
   const Status s = Ports::connect(*c->world_->wires, spec, exchange, c->world_->start.start_timeout_ms, &c->ports_);
   if (!s.ok()) return s;
+  c->record_ = c->world_->watch->join(c->members_.id, c->rank(), c->members_.world_rank);
   c->setting_.view = c->layout_.view(c->rank());
   c->setting_.first = c->layout_.view(0);
   // Every rank knows this of every other one: a backend that serves all others of one rank and node serves them all.
@@ -68,14 +69,25 @@ Communicator::~Communicator() {
     std::lock_guard lock(registry_mutex);
     registry().remove(this);
   }
-  const bool dropped = under_way();
+  if (record_) world_->watch->leave(*record_);
   {
     std::lock_guard lock(lock_);
+    const Operation* const dropped = !queue_.empty()       ? queue_.front()
+                                     : !transfers_.empty() ? transfers_.front()
+                                                           : nullptr;
+    if (dropped && ports_ && broken_.ok()) {
+      // The others are told who did it.
+      GCCL_Fault f{.result = GCCL_ERR_REMOTE, .peer = rank(), .text = {}};
+      std::snprintf(f.text, sizeof f.text, "%s freed the communicator while this operation was in flight: %s",
+                    who(rank()).c_str(), dropped->work.what.text().c_str());
+      for (Ports::Port& port : ports_->all())
+        if (port.state) port.backend->abort(port.state, &f);
+    }
     // Functions that are due find a communicator that takes nothing more.
-    break_down(Status::error(dropped ? "the communicator was freed while operations were under way"
+    break_down(Status::error(dropped ? "the communicator was freed while operations were in flight"
                                      : "the communicator was freed",
                              GCCL_ERR_INVALID_USAGE),
-               rank(), dropped);
+               rank(), false);
   }
   completions::settle(this);
 }
@@ -90,20 +102,31 @@ Status Communicator::begin_to_leave(Operation** out) {
   completions::run();
   {
     std::lock_guard lock(lock_);
-    if (!broken_.ok()) return {};
+    if (!broken_.ok()) return std::exchange(told_, true) ? Status() : broken_;
   }
   if (under_way()) return Status::error("operations are under way: wait for them first", GCCL_ERR_INVALID_USAGE);
-  Work work;
-  work.what.kind = std::uint8_t(Collective::barrier);
-  work.call.kind = Collective::barrier;
-  return start(std::move(work), out);
+  farewell_ = std::make_unique<Farewell>();
+  farewell_->digest = record_->history.digest();
+  farewell_->digests.resize(size());
+  return start(gather_before_leaving(&farewell_->digest, sizeof farewell_->digest, farewell_->digests.data()), out);
 }
 
 Status Communicator::leave() {
-  Operation* op = nullptr;
-  Status s = begin_to_leave(&op);
-  if (op) wait(op, -1, &s);
-  return s;
+  for (const auto step : {&Communicator::begin_to_leave, &Communicator::begin_to_compare}) {
+    Operation* op = nullptr;
+    Status s = (this->*step)(&op);
+    if (op) wait(op, -1, &s);
+    if (!s.ok()) return s;
+  }
+  return compared();
+}
+
+Status Communicator::left() {
+  std::lock_guard lock(lock_);
+  if (broken_.ok()) look_around(false);
+  if (const Status s = world_->watch->found(*record_); !s.ok()) break_down(s, rank(), true);
+  if (broken_.ok()) return {};
+  return std::exchange(told_, true) ? Status() : broken_;
 }
 
 void Communicator::abort(int code) {

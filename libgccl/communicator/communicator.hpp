@@ -2,13 +2,16 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <deque>
 #include <mutex>
+#include <set>
 
 #include "libgccl/communicator/choice.hpp"
 #include "libgccl/communicator/operation.hpp"
 #include "libgccl/communicator/patience.hpp"
 #include "libgccl/communicator/spin_lock.hpp"
+#include "libgccl/communicator/watch.hpp"
 #include "libgccl/schedule/layout.hpp"
 
 namespace gccl {
@@ -17,6 +20,7 @@ namespace gccl {
 struct World {
   Start start;
   std::unique_ptr<Wires> wires;
+  std::unique_ptr<Watch> watch;
   Overrides overrides;
   bool check = false;    // GCCL_CHECK: compare all ranks' calls before each
   bool crowded = false;  // more ranks than processors on this machine
@@ -98,11 +102,20 @@ class Communicator {
   void abort(int code);
   // Ends everything under way, here and on the other ranks.
   void fail(Status why) noexcept;
-  // Every rank has come this far; nothing where the communicator is broken. Before it is freed.
+  // Before it is freed: every rank has come this far, by the same calls; where the communicator is broken, why, unless
+  // a call has said so.
   Status leave();
-  // Begins it; null where there is nothing to wait for.
+  // The same in steps, so that several ranks of one process can leave concurrently: what the first two begin (null
+  // where there is nothing to wait for) ends before the next.
   Status begin_to_leave(Operation** out);
+  Status begin_to_compare(Operation** out);
+  Status compared();
+  // GCCL_Finalize begins: there are no more calls here. Afterwards: what went wrong, as in leave().
+  void leaving() { world_->watch->leaving(*record_); }
+  Status left();
   void metrics(GCCL_Metrics* out);
+  // For GCCL_LOG=2: who this rank is and how it reaches the others; on rank 0 also nodes, and the settings in force.
+  void announce();
 
   const char* const magic = kMagic;
   static const char kMagic[];
@@ -111,10 +124,11 @@ class Communicator {
   class OverParent;  // an Exchange over this communicator
   Communicator() = default;
 
-  Status split(int color, int key, std::span<const int> listed, std::unique_ptr<Communicator>* out);
+  Status split(Purpose purpose, int color, int key, std::span<const int> listed, std::unique_ptr<Communicator>* out);
   // All of these with the lock held.
   std::shared_ptr<Plan>& plan_of(const Work& work);
   std::shared_ptr<Plan> plan_for(const Work& work);
+  void announce(const Work& work, const Plan& plan);
   Status run_program(Work&& work, const std::shared_ptr<Plan>& plan, const Key* key, std::unique_lock<SpinLock>& lock);
   bool run_replay(Work& work, Plan& plan, Replay* replay);
   void grow_scratch(const Plan& plan, std::uint32_t element_bytes);
@@ -132,14 +146,33 @@ class Communicator {
   void finish(Operation* op, Status status);
   void conclude(Work& work);
   void compare_checks(Operation* op);
+  void compare_lengths(Operation* op);
+  void check_first(Operation* op);
+  // The call's place in the order of all.
+  void number(Work& work);
+  // What a rank is in that frees the communicator.
+  Descriptor leave_descriptor() const {
+    return {.kind = std::uint8_t(Collective::allgather),
+            .purpose = members_.world ? Purpose::finalize : Purpose::free,
+            .dtype = GCCL_UINT8,
+            .sequence = sequence_};
+  }
+  Work gather_before_leaving(const void* mine, std::size_t bytes, void* all) const;
   void break_down(Status why, Rank culprit, bool tell_others) noexcept;
   void drop(Operation* op) noexcept;
   Status blamed(Status why) const noexcept;
-  void look_around() noexcept;
-  void check_peers_and_time();
+  void look_around(bool blocked) noexcept;
+  void check_peers_and_time(bool blocked);
+  void watch(std::int64_t now, bool blocked);
   bool timed_out(const Operation& op, std::int64_t now);
   Status reason(const GCCL_Fault& fault) const;
   Status named(const Work& work, const Status& why) const;
+  // Another call's message is where one of `work` is due.
+  Status differs(const Work& work, const Difference& found) const;
+  Status failure(const Operation& op) const;
+  std::string awaited(const Operation& op, Rank* peer) const;
+  std::string who(Rank r) const { return rank_text(r, members_.world_rank); }
+  std::string who_of(Rank r) const { return rank_text(r, members_.world_rank, true); }
   void count(const Descriptor& what, std::int64_t from_ns, bool failed);
   void count(const Traffic& traffic);
 
@@ -155,6 +188,7 @@ class Communicator {
     std::shared_ptr<Plan> plan;
     Work work;  // as it was, without its buffers
     std::uint64_t signature = 0;
+    History::Call call{};
   };
 
   SpinLock lock_;
@@ -168,12 +202,30 @@ class Communicator {
   std::atomic<std::uint32_t> active_{0};  // operations under way
   std::vector<std::unique_ptr<std::byte[]>> scratch_;
   std::vector<std::size_t> scratch_bytes_;
+  std::set<std::array<std::uint64_t, 4>> announced_;  // shapes of which the log has told
   std::uint32_t sequence_ = 0;
+  std::shared_ptr<Watch::Record> record_;
+  struct Stall {
+    const Operation* operation = nullptr;
+    std::uint64_t moved = 0;
+    std::int64_t since_ns = 0, looked_ns = 0;
+    bool watched = false;
+  } stall_;
   std::uint32_t splits_ = 0;
   std::atomic<std::int64_t> timeout_ms_{GCCL_TIMEOUT_NONE};
   std::int64_t looked_around_ns_ = 0;  // when polls last did
 
+  // What ranks that leave compare.
+  struct Farewell {
+    std::uint64_t digest = 0;
+    std::uint32_t last = 0;  // call
+    std::vector<std::uint64_t> digests;  // by rank
+    std::vector<History::Entry> mine, all;
+  };
+  std::unique_ptr<Farewell> farewell_;
+
   Status broken_;
+  bool told_ = false;  // a call has returned it
   std::atomic<bool> abort_asked_{false};
   std::atomic<int> abort_code_{0};
   GCCL_Metrics metrics_{};

@@ -6,6 +6,9 @@
 #include "libgccl/runtime/caught.hpp"
 
 namespace gccl::completions {
+
+std::atomic<std::uint32_t> waiting{0};
+
 namespace {
 
 using Stage = Operation::Stage;
@@ -13,7 +16,6 @@ using Stage = Operation::Stage;
 // Guards the list of operations that are telling, and of each of them functions, running and given_up.
 std::mutex mutex;
 Operation* first = nullptr;
-std::atomic<std::uint32_t> waiting{0};  // those of the list that no thread runs
 
 // The functions that this thread is inside, the innermost first.
 struct Frame {
@@ -91,10 +93,7 @@ void ended(Operation* op) noexcept {
   append(op);
 }
 
-bool due() { return waiting.load(std::memory_order_relaxed) > 0; }
-
-bool run() {
-  if (!due()) return false;
+bool run_due() {
   std::unique_lock lock(mutex);
   bool ran = false;
   for (;;) {

@@ -4,6 +4,7 @@
 // They are kept apart from communicators: a request may outlive its communicator, and functions run without any lock.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 #include "libgccl/communicator/operation.hpp"
@@ -15,10 +16,13 @@ void add(Operation* op, GCCL_Completion_function function, void* context);
 // The communicator has done with an operation that has functions: they are due.
 void ended(Operation* op) noexcept;
 
-// Some function is due. Cheap.
-bool due();
+// Operations whose functions no thread has begun to run.
+extern std::atomic<std::uint32_t> waiting;
+// Some function is due. Every blocking call asks.
+inline bool due() { return waiting.load(std::memory_order_relaxed) > 0; }
 // Runs what is due, of all communicators, in this thread; true when there was something. Without locks.
-bool run();
+bool run_due();
+inline bool run() { return due() && run_due(); }
 
 // This thread is inside a function; or inside one of this operation.
 bool inside();

@@ -57,9 +57,11 @@ struct Operation {
   std::int64_t started_ns = 0;
   std::int64_t timed_from_ns = 0;  // 0: not timed
 
-  // GCCL_CHECK: this operation gathers the descriptions of the next one in the queue.
-  bool checks_next = false;
-  std::vector<std::byte> check_mine, check_all;
+  // GCCL_CHECK: this operation gathers the descriptions of the call that follows in the queue, or what the other ranks
+  // send to this one in it.
+  enum class Checks : std::uint8_t { nothing, descriptions, lengths };
+  Checks checks = Checks::nothing;
+  std::vector<std::uint64_t> check_mine, check_all, check_due;
 
   Status status;
   bool given_up = false;  // nobody will wait: deleted instead of becoming complete

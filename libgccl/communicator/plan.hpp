@@ -12,6 +12,7 @@ namespace gccl {
 
 struct Plan {
   const Algorithm* algorithm = nullptr;
+  const Algorithm* refused = nullptr;  // asked for by GCCL_ALGORITHM, and unable to serve the call
   Count shares = 1, lanes = 1;
   unsigned window = 16;
   std::vector<Count> scratch;        // elements, by lane

@@ -44,6 +44,7 @@ std::unique_ptr<Program> Program::compile(Schedule schedule, std::uint32_t eleme
   for (const gccl::Step& step : *steps) {
     const gccl::Step* const s = &step;
     const Count bytes = s->count() * element_bytes;
+    if (bytes > ~std::uint32_t(0)) return nullptr;
     Step x{.op = s->op,
            .from_buffer = s->from.buffer,
            .to_buffer = s->to.buffer,
@@ -83,6 +84,7 @@ inline Replay::Outcome Replay::receive(const Program::Step& s, const std::byte* 
     if (received_ == 0 &&
         (c->signature != signature_ || (in_cell ? c->piece_bytes : c->far.message_bytes) != s.bytes)) {
       signature_found_ = c->signature;
+      bytes_found_ = in_cell ? c->piece_bytes : c->far.message_bytes;
       return Outcome::mismatch;
     }
     const std::uint32_t before = received_;

@@ -32,6 +32,7 @@ bool Communicator::advance() {
                                  std::to_string(abort_code_.load()),
                              GCCL_ERR_ABORTED),
                rank(), true);
+    told_ = true;
     return true;
   }
   bool moved = false;
@@ -58,15 +59,16 @@ bool Communicator::advance() {
     for (int i = 0; i < n && broken_.ok(); ++i) {
       if (done[i]->cookie != kPointToPointCookie) {
         if (!static_cast<Flow*>(done[i]->owner)->completed(done[i]))
-          break_down(named(queue_.front()->work, queue_.front()->flow->status()), done[i]->peer, true);
+          break_down(failure(*queue_.front()), done[i]->peer, true);
         continue;
       }
       auto* const op = static_cast<Operation*>(done[i]->owner);
       if (done[i]->result != GCCL_SUCCESS) {
-        break_down(named(op->work, Status::error("it sends " + std::to_string(done[i]->bytes_found) + " bytes (" +
-                                                     text_of_signature(done[i]->signature_found) + ")",
-                                                 done[i]->result)),
-                   done[i]->peer, true);
+        break_down(
+            named(op->work, Status::error("it sends " + std::to_string(done[i]->bytes_found) + " bytes (" +
+                                              text_of_signature(done[i]->signature_found, {sequence_, size()}) + ")",
+                                          done[i]->result)),
+            done[i]->peer, true);
         continue;
       }
       std::erase(transfers_, op);
@@ -85,15 +87,15 @@ bool Communicator::waits_for_network() const {
 }
 
 // Nothing has moved for a while: has a peer gone, or the time?
-void Communicator::look_around() noexcept {
+void Communicator::look_around(bool blocked) noexcept {
   try {
-    check_peers_and_time();
+    check_peers_and_time(blocked);
   } catch (...) {
     break_down(blamed(caught()), rank(), true);
   }
 }
 
-void Communicator::check_peers_and_time() {
+void Communicator::check_peers_and_time(bool blocked) {
   if (!broken_.ok()) return;
   if (shm_ && !queue_.empty() && queue_.front()->replaying)
     if (!shm_->healthy(queue_.front()->replay.step().end))
@@ -112,44 +114,81 @@ void Communicator::check_peers_and_time() {
   for (const auto* list : {&self_sends_, &self_recvs_})
     for (Operation* op : *list)
       if (timed_out(*op, now)) return;
+  watch(now, blocked);
+}
+
+// A wait that does not move: do the others make the same calls?
+void Communicator::watch(std::int64_t now, bool blocked) {
+  const Operation* const op = !queue_.empty() ? queue_.front() : !transfers_.empty() ? transfers_.front() : nullptr;
+  if (!op || size() == 1) return;
+  const std::uint64_t moved = op->replaying ? op->replay.place()
+                              : op->flow    ? op->flow->traffic().messages_sent + op->flow->traffic().messages_received
+                                            : 0;
+  if (op != stall_.operation || moved != stall_.moved) {
+    stall_.operation = op;
+    stall_.moved = moved;
+    stall_.since_ns = now;
+    return;
+  }
+  const std::int64_t limit_ms = timeout_ms_.load(std::memory_order_relaxed);
+  const std::int64_t stall_ns = limit_ms >= 0 && limit_ms < 400 ? limit_ms * 250000 : kStallNs;
+  if (now - stall_.since_ns < stall_ns || now - stall_.looked_ns < kLookAroundNs) return;
+  stall_.looked_ns = now;
+  stall_.watched = true;
+  Watch::Waiting w{.signature = op->work.what.signature(), .sequence = op->work.what.sequence, .blocked = blocked};
+  w.in = !op->work.what.point_to_point()   ? Watch::In::collective
+         : op->work.what.kind == kSendKind ? Watch::In::send
+                                           : Watch::In::recv;
+  awaited(*op, &w.peer);
+  if (const Status s = world_->watch->look(*record_, w, now); !s.ok()) break_down(s, rank(), true);
+}
+
+// For whom the operation waits, and for what, in words.
+std::string Communicator::awaited(const Operation& op, Rank* peer) const {
+  *peer = rank();
+  if (op.work.what.point_to_point()) {
+    *peer = op.work.what.root;
+    return op.work.what.kind == kSendKind ? "it to take the message" : "its message";
+  }
+  if (op.replaying) {
+    *peer = op.replay.step().peer;
+    return "its message of " + std::to_string(op.replay.step().bytes) + " bytes (step " +
+           std::to_string(op.replay.place() + 1) + " of " + std::to_string(op.plan->program->steps.size()) + ")";
+  }
+  std::string what = "a message";
+  if (op.flow) op.flow->awaited(peer, &what);
+  return what;
 }
 
 bool Communicator::timed_out(const Operation& op, std::int64_t now) {
   const std::int64_t limit = timeout_ms_.load(std::memory_order_relaxed);
   if (limit < 0 || now - op.started_ns < limit * kNsPerMs) return false;
   Rank peer = rank();
-  std::string what = "a message";
-  if (op.work.what.point_to_point()) {
-    peer = op.work.what.root;
-    what = op.work.what.kind == kSendKind ? "it to take the message" : "its message";
-  } else if (op.replaying) {
-    peer = op.replay.step().peer;
-    what = "its message of " + std::to_string(op.replay.step().bytes) + " bytes (step " +
-           std::to_string(op.replay.place() + 1) + " of " + std::to_string(op.plan->program->steps.size()) + ")";
-  } else if (op.flow) {
-    op.flow->awaited(&peer, &what);
-  }
-  break_down(named(op.work,
-                   Status::error("not complete after " + std::to_string(limit) + " ms; waiting for rank " +
-                                     std::to_string(peer) + ", " + what + ". Check that rank " + std::to_string(peer) +
-                                     " is alive and makes the same call; GCCL_CHECK=1 compares all ranks' calls",
-                                 GCCL_ERR_TIMEOUT)),
+  const std::string what = awaited(op, &peer);
+  break_down(named(op.work, Status::error("not complete after " + std::to_string(limit) + " ms; waiting for " +
+                                              who(peer) + ", " + what + world_->watch->report(*record_, now),
+                                          GCCL_ERR_TIMEOUT)),
              peer, true);
   return true;
 }
 
 Status Communicator::named(const Work& work, const Status& why) const {
-  return Status::error(
-      "rank " + std::to_string(rank()) + " of " + std::to_string(size()) + ", " + work.what.text() + ": " + why.text(),
-      why.code());
+  return Status::error(who_of(rank()) + ", " + work.what.text() + ": " + why.text(), why.code());
 }
 
 // What a port's fault means for the call that waits; heard from others it is passed on as it is.
 Status Communicator::reason(const GCCL_Fault& f) const {
-  if (f.result != GCCL_ERR_PEER_LOST) return Status::error(f.text, f.result);
-  const std::string text =
-      std::strncmp(f.text, "rank ", 5) == 0 ? f.text : "lost rank " + std::to_string(f.peer) + ": " + f.text;
   const Operation* const op = !queue_.empty() ? queue_.front() : !transfers_.empty() ? transfers_.front() : nullptr;
+  if (f.result == GCCL_ERR_TIMEOUT && op) {
+    // The other rank's words have come shortened; these are this rank's own.
+    Rank peer = rank();
+    const std::string what = awaited(*op, &peer);
+    return Status::error(std::string(f.text) + " ... " + who_of(rank()) + ", " + op->work.what.text() +
+                             ": waiting for " + who(peer) + ", " + what + world_->watch->report(*record_, now_ns()),
+                         f.result);
+  }
+  if (f.result != GCCL_ERR_PEER_LOST) return Status::error(f.text, f.result);
+  const std::string text = std::strncmp(f.text, "rank ", 5) == 0 ? f.text : "lost " + who(f.peer) + ": " + f.text;
   return op && text.starts_with("lost") ? named(op->work, Status::error(text, f.result))
                                         : Status::error(text, f.result);
 }
@@ -215,7 +254,7 @@ bool Communicator::progress() {
     // Whoever polls comes here a million times a second; looking around asks the operating system about every peer.
     if (const std::int64_t now = now_ns(); now - looked_around_ns_ >= kLookAroundNs) {
       looked_around_ns_ = now;
-      look_around();
+      look_around(false);
     }
   }
   return moved;
@@ -238,7 +277,7 @@ bool Communicator::carry_on(Operation* op, std::int64_t until_ns) {
       continue;
     }
     if (!patience.pause(far)) continue;
-    if (std::unique_lock lock(lock_, std::try_to_lock); lock) look_around();
+    if (std::unique_lock lock(lock_, std::try_to_lock); lock) look_around(until_ns == INT64_MAX);
     progress_all_but(this);
     if (until_ns != INT64_MAX && now_ns() >= until_ns && !ended()) return false;
   }

@@ -2,13 +2,13 @@
 
 #include <utility>
 
-#include "libgccl/net/log.hpp"
+#include "libgccl/runtime/log.hpp"
 
 namespace gccl {
 
 RefusalLog::RefusalLog(std::string who, std::function<void(const std::string&)> write)
     : who_(std::move(who)), write_(std::move(write)) {
-  if (!write_) write_ = [](const std::string& line) { log_line(1, line.c_str()); };
+  if (!write_) write_ = [](const std::string& line) { log_line(kLogWarnings, line); };
 }
 
 void RefusalLog::refused(const SocketAddress& peer, const std::string& reason, Clock::time_point now) {

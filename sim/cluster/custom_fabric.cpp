@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <tuple>
 
 #include "libgccl/schedule/splitmix.hpp"
 
@@ -82,23 +84,50 @@ std::string CustomFabric::link_name(LinkId link) const {
   return link & 1 ? b + "->" + a : a + "->" + b;
 }
 
-// Switches by how far they are from the nearest port.
-std::vector<Layer> CustomFabric::layers() const {
+// Layers by how far the nearest port is; switches without a way to one are the last.
+std::vector<Bundle::End> CustomFabric::places() const {
   const std::size_t n = shape_.switches.size();
   std::vector<std::uint16_t> depth(n, kFar);
   for (std::size_t i = 0; i < distance_.size(); ++i) depth[i % n] = std::min(depth[i % n], distance_[i]);
-  std::vector<Layer> all;
-  for (std::size_t s = 0; s < n; ++s) {
-    if (depth[s] == kFar) continue;
-    while (all.size() <= depth[s]) all.push_back({all.empty() ? "switch with NICs" : "inner switch", 0, {}, {}});
-    ++all[depth[s]].count;
-    all[depth[s]].names.push_back(shape_.switches[s]);
-  }
-  for (const auto& c : shape_.cables) {
-    if (depth[c.a] == kFar || depth[c.b] == kFar) continue;
-    if (depth[c.a] != depth[c.b]) all[std::min(depth[c.a], depth[c.b])].up = c.kind.forward.tier;
+  std::uint16_t last = 0;
+  for (const std::uint16_t d : depth)
+    if (d != kFar) last = std::max(last, d);
+  std::vector<std::size_t> count(last + 2u, 0);
+  std::vector<Bundle::End> all;
+  for (const std::uint16_t d : depth) {
+    const std::size_t layer = d == kFar ? last + 1u : d;
+    all.push_back({layer, count[layer]++});
   }
   return all;
+}
+
+std::vector<Layer> CustomFabric::layers() const {
+  const auto at = places();
+  std::vector<Layer> all;
+  for (std::size_t s = 0; s < at.size(); ++s) {
+    while (all.size() <= at[s].layer) all.push_back({all.empty() ? "switch with NICs" : "inner switch", 0, {}, {}});
+    ++all[at[s].layer].count;
+    all[at[s].layer].names.push_back(shape_.switches[s]);
+  }
+  return all;
+}
+
+std::vector<Bundle> CustomFabric::bundles() const {
+  const auto at = places();
+  std::map<std::tuple<std::uint32_t, std::uint32_t, Tier>, std::size_t> cables;
+  for (const auto& c : shape_.cables) ++cables[{std::min(c.a, c.b), std::max(c.a, c.b), c.kind.forward.tier}];
+  std::vector<Bundle> all;
+  for (const auto& [ends, count] : cables) {
+    const auto& [a, b, tier] = ends;
+    all.push_back({at[a], at[b], count, tier});
+  }
+  return all;
+}
+
+bool CustomFabric::layered() const {
+  const auto at = places();
+  return std::all_of(shape_.cables.begin(), shape_.cables.end(),
+                     [&](const auto& c) { return at[c.a].layer != at[c.b].layer; });
 }
 
 std::string CustomFabric::describe() const {

@@ -31,6 +31,8 @@ class CustomFabric final : public Fabric {
   std::uint64_t switch_number(Port port) const override { return number_[shape_.switch_of_port[port]]; }
   std::optional<double> bisection_GBps() const override { return std::nullopt; }
   std::vector<Layer> layers() const override;
+  std::vector<Bundle> bundles() const override;
+  bool layered() const override;
   std::string describe() const override;
 
  private:
@@ -39,6 +41,9 @@ class CustomFabric final : public Fabric {
     std::uint32_t to;
     LinkId link;
   };
+
+  // For each switch its layer and its place there.
+  std::vector<Bundle::End> places() const;
 
   CustomShape shape_;
   std::vector<std::uint32_t> begin_;  // begin_[s] .. begin_[s+1]: the part of out_ that leaves switch s

@@ -21,6 +21,15 @@ struct Layer {
   std::vector<std::string> names = {};  // of the switches, where they have names of their own
 };
 
+// Cables side by side between two switches, each named by its layer and its place there.
+struct Bundle {
+  struct End {
+    std::size_t layer, place;
+  } a, b;
+  std::size_t cables;
+  Tier tier;
+};
+
 // Immutable. Links are numbered from 0; the cable between a NIC and its port belongs to the NIC's node. Routes are
 // static: they depend on the two ports alone.
 class Fabric {
@@ -38,6 +47,10 @@ class Fabric {
   // infinite where there is none; nullopt where the structure gives no formula.
   virtual std::optional<double> bisection_GBps() const = 0;
   virtual std::vector<Layer> layers() const = 0;
+  // All cables, where they are given one by one; empty where they follow from the structure.
+  virtual std::vector<Bundle> bundles() const { return {}; }
+  // Whether every cable joins one layer to the next, so that the bandwidths of layers can be compared.
+  virtual bool layered() const { return true; }
   // One line that tells kind and sizes.
   virtual std::string describe() const = 0;
 

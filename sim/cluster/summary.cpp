@@ -92,6 +92,9 @@ Summary summarize(const Cluster& cluster) {
   s.nics = composed->nics();
   if (!composed->parts().fabric) return s;
   s.fabric = composed->parts().fabric->describe();
+  s.layered = composed->parts().fabric->layered();
+  if (!s.layered)
+    for (TierSummary& t : s.tiers) t.oversubscription.reset();
   if (s.nodes > 1)
     if (auto cut = composed->parts().fabric->bisection_GBps()) {
       for (const TierSummary& t : s.tiers)

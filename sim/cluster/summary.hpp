@@ -13,12 +13,14 @@ struct TierSummary {
   double GBps_min = 0, GBps_max = 0;
   Nanos latency_ns_min = 0, latency_ns_max = 0;
   double total_GBps = 0;  // of all links of the tier
-  // Bandwidth of all NIC cables over bandwidth of all links of this tier; spine and core tiers only.
+  // Bandwidth of all NIC cables over bandwidth of all links of this tier; spine and core tiers only, and only where the
+  // fabric is in layers: else most of a tier's links are not on the way up.
   std::optional<double> oversubscription;
 };
 
 struct Summary {
   std::string name, description, fabric;  // fabric: one line, empty when there is none
+  bool layered = true;                    // every cable of the fabric joins one layer of switches to the next
   std::uint64_t cards = 0, nodes = 0, nics = 0;
   std::uint64_t cards_per_node_min = 0, cards_per_node_max = 0;
   std::vector<TierSummary> tiers;  // those that have links

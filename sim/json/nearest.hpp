@@ -1,14 +1,4 @@
-// The nearest valid name to what a user typed, for error messages.
+// Suggestions, under the name by which readers of JSON know them.
 #pragma once
 
-#include <span>
-#include <string>
-#include <string_view>
-
-namespace gccl {
-
-// "; did you mean \"x\"?" where some candidate is close, else "; expected one of a, b, c" (all when few, else the first
-// dozen and how many more). Empty when there are no candidates.
-std::string suggestion(std::string_view typed, std::span<const std::string_view> candidates);
-
-}  // namespace gccl
+#include "libgccl/runtime/nearest.hpp"

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+
 namespace gccl::sim {
 namespace {
 
@@ -37,6 +40,21 @@ void Canvas::line(double x1, double y1, double x2, double y2, std::string_view c
 void Canvas::arc(double x1, double x2, double y, double depth, std::string_view color) {
   lines_ += fmt::format("<path d=\"M {:.1f} {:.1f} Q {:.1f} {:.1f} {:.1f} {:.1f}\" fill=\"none\" stroke=\"{}\"/>\n", x1,
                         y, (x1 + x2) / 2, y + 2 * depth, x2, y, color);
+}
+
+void Canvas::cables(double x1, double y1, double x2, double y2, double bend, std::string_view color, std::size_t count,
+                    std::string_view name) {
+  lines_ += fmt::format(
+      "<path d=\"M {:.1f} {:.1f} Q {:.1f} {:.1f} {:.1f} {:.1f}\" fill=\"none\" stroke=\"{}\" stroke-width=\"{:.1f}\" "
+      "data-cables=\"{}\"><title>{}: {} cable{}</title></path>\n",
+      x1, y1, (x1 + x2) / 2, (y1 + y2) / 2 - 2 * bend, x2, y2, color, std::min(1 + 0.5 * std::log2(double(count)), 5.0),
+      count, escaped(name), count, count == 1 ? "" : "s");
+}
+
+void Canvas::dashes(double x1, double y1, double x2, double y2, std::string_view color) {
+  lines_ += fmt::format(
+      "<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"{}\" stroke-dasharray=\"2 5\"/>\n", x1,
+      y1, x2, y2, color);
 }
 
 void Canvas::box(double x, double y, double w, double h, std::string_view fill, std::string_view edge) {

@@ -44,7 +44,8 @@ function svgText(root, section) {
   const paper = getComputedStyle(document.documentElement).getPropertyValue("--card").trim() || "#ffffff",
         ink = getComputedStyle(document.body).color, row = 18;
   let x = 12, y = height + 14;
-  for (const one of section.series.filter(s => !section.hidden.has(s.name))) {
+  const named = section.series.filter(s => !section.hidden.has(s.name));
+  for (const one of named.sort((a, b) => a.index - b.index || a.engine - b.engine)) {
     const wide = 44 + one.name.length * 7;
     if (x > 12 && x + wide > width) x = 12, y += row;
     const sign = document.querySelector(`[data-series="${CSS.escape(one.name)}"]`), g = swatch(one);

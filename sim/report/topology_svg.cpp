@@ -16,9 +16,9 @@ namespace {
 using Anchor = Canvas::Anchor;
 
 constexpr double kMargin = 28, kWidthMin = 880;
-constexpr unsigned kShownPerNode = 8, kShownPerLayer = 8, kShownTypes = 3, kShownGrid = 4;
+constexpr unsigned kShownPerNode = 8, kShownPerLayer = 8, kShownNamed = 64, kShownTypes = 3, kShownGrid = 4;
 constexpr double kCell = 46, kBox = 36, kRow = 24, kGap = 34;  // inside a node
-constexpr double kLayerGap = 64, kLayerHeight = 28;
+constexpr double kLayerGap = 64, kLayerHeight = 28, kNamedBox = 72;
 constexpr std::string_view kMuted = "#607d8b";
 
 std::string_view color(Tier t) {
@@ -31,17 +31,22 @@ std::string range(double least, double most) {
   return least == most ? fmt::format("{:.4g}", least) : fmt::format("{:.4g} - {:.4g}", least, most);
 }
 
-// Rows from the top: NICs, switches away from the cards (root complexes), switches next to cards, cards.
+// Rows from the top: NICs, switches away from the cards (root complexes), switches next to cards, cards, and switches
+// that join cards only (NVSwitch): no line to a NIC crosses them.
 class NodePicture {
  public:
   explicit NodePicture(const NodeType& type) : g_(type.graph) {
-    std::vector<bool> low(g_.switches.size(), false);
+    std::vector<bool> low(g_.switches.size(), false), apart(g_.switches.size(), true);
     const Vertex first = g_.cards + g_.nics;
-    for (const auto& e : g_.edges)
+    for (const auto& e : g_.edges) {
+      meshed_ |= e.from < g_.cards && e.to < g_.cards;
       if (e.from < g_.cards && e.to >= first) low[e.to - first] = true;
+      if (e.from >= g_.cards && e.to >= first) apart[e.to - first] = false;
+      if (e.to >= g_.cards && e.from >= first) apart[e.from - first] = false;
+    }
     add_row(rows_[0], g_.cards, g_.nics);
     for (std::size_t s = 0; s < g_.switches.size(); ++s) {
-      auto& row = rows_[low[s] ? 2 : 1];
+      auto& row = rows_[!low[s] ? 1 : apart[s] && !meshed_ ? 4 : 2];
       if (row.size() < kShownPerNode) row.push_back(Vertex(first + s));
     }
     add_row(rows_[3], 0, g_.cards);
@@ -50,7 +55,6 @@ class NodePicture {
     hidden_cards_ = g_.cards > kShownPerNode;
     hidden_nics_ = g_.nics > kShownPerNode;
     width_ = double(widest + (hidden_cards_ || hidden_nics_ ? 1 : 0)) * kCell + 20;
-    for (const auto& e : g_.edges) meshed_ |= e.from < g_.cards && e.to < g_.cards;
   }
 
   double width() const { return width_; }
@@ -66,9 +70,9 @@ class NodePicture {
     canvas.text(x + 10, y + height() - 8, label, 11, Anchor::start, kMuted);
     std::map<Vertex, std::pair<double, double>> at;  // middle of each shown thing
     double top = y + 12;
-    for (int r = 0; r < 4; ++r) {
+    for (int r = 0; r < 5; ++r) {
       if (rows_[r].empty()) continue;
-      const bool switches = r == 1 || r == 2;
+      const bool switches = r == 1 || r == 2 || r == 4;
       const double room = switches ? (width_ - 20) / double(rows_[r].size()) : kCell;
       for (std::size_t i = 0; i < rows_[r].size(); ++i) {
         const Vertex v = rows_[r][i];
@@ -93,11 +97,11 @@ class NodePicture {
     for (unsigned i = 0; i < std::min(count, kShownPerNode); ++i) row.push_back(first + i);
   }
   static std::string_view fill(int row) {
-    static constexpr std::string_view kFills[] = {"#f3e5f5", "#efebe9", "#e0f2f1", "#e8f5e9"};
+    static constexpr std::string_view kFills[] = {"#f3e5f5", "#efebe9", "#e0f2f1", "#e8f5e9", "#e0f2f1"};
     return kFills[row];
   }
   static std::string_view edge(int row) {
-    static constexpr std::string_view kEdges[] = {"#6a1b9a", "#8d6e63", "#00796b", "#2e7d32"};
+    static constexpr std::string_view kEdges[] = {"#6a1b9a", "#8d6e63", "#00796b", "#2e7d32", "#00796b"};
     return kEdges[row];
   }
   std::string fitting(Vertex v, double w) const {
@@ -130,7 +134,7 @@ class NodePicture {
     }
   }
   bool within(double x, Vertex v, const std::map<Vertex, std::pair<double, double>>& at) const {
-    for (const auto* row : {&rows_[1], &rows_[2]})
+    for (const auto* row : {&rows_[1], &rows_[2], &rows_[4]})
       if (std::find(row->begin(), row->end(), v) != row->end()) {
         const double half = ((width_ - 20) / double(row->size()) - (kCell - kBox)) / 2;
         return std::abs(x - at.at(v).first) < half;
@@ -139,7 +143,7 @@ class NodePicture {
   }
 
   const NodeGraph& g_;
-  std::vector<Vertex> rows_[4];
+  std::vector<Vertex> rows_[5];
   double width_ = 0;
   bool hidden_cards_ = false, hidden_nics_ = false, meshed_ = false;
 };
@@ -152,7 +156,12 @@ class Drawing {
   std::string draw() {
     const bool torus = composed_ && composed_->parts().cards_are_ports;
     if (composed_ && !torus) plan_nodes();
+    if (composed_ && composed_->parts().fabric) {
+      layers_ = composed_->parts().fabric->layers();
+      bundles_ = composed_->parts().fabric->bundles();
+    }
     width_ = std::max(kWidthMin, nodes_width_ + 2 * kMargin);
+    for (const Layer& l : layers_) width_ = std::max(width_, 2 * kMargin + kNamedBox * double(shown(l)));
     heading();
     if (torus) draw_grid();
     if (composed_ && !torus) draw_nodes_and_fabric();
@@ -212,15 +221,16 @@ class Drawing {
 
   // Layers of switches from the top down, then the nodes.
   void draw_nodes_and_fabric() {
-    std::vector<Layer> layers;
-    if (composed_->parts().fabric) layers = composed_->parts().fabric->layers();
+    const auto& layers = layers_;
     std::vector<std::vector<double>> x(layers.size());
     std::vector<double> tops(layers.size());
     for (std::size_t i = layers.size(); i-- > 0;) {
+      y_ += arcs_above(i);
       tops[i] = y_;
       x[i] = draw_layer(layers[i]);
       y_ += kLayerHeight + kLayerGap;
     }
+    draw_bundles(x, tops);
     for (std::size_t i = 0; i + 1 < layers.size(); ++i) {
       if (!layers[i].up) continue;
       for (const double a : x[i])
@@ -236,6 +246,10 @@ class Drawing {
         canvas_.text(left + s.x + 48, y_ + tallest / 2 - 6, "...", 16, Anchor::middle, kMuted);
         canvas_.text(left + s.x + 48, y_ + tallest / 2 + 12, fmt::format("and {} more", s.more), 12, Anchor::middle,
                      kMuted);
+        // They hang on switches too: on those that no drawn node is plugged into, where there are such.
+        if (!layers.empty())
+          for (const double to : idle_switches(x[0]))
+            canvas_.dashes(left + s.x + 48, y_ + tallest / 2 - 26, to, tops[0] + kLayerHeight, color(Tier::leaf));
         continue;
       }
       const double top = y_ + tallest - s.picture->height();
@@ -243,7 +257,7 @@ class Drawing {
       if (layers.empty()) continue;
       for (std::size_t i = 0; i < nic_x.size(); ++i) {
         const std::uint64_t at = composed_->nic_switch(s.node, unsigned(i));
-        const double to = at < x[0].size() ? x[0][at] : more_x_;
+        const double to = at < x[0].size() ? x[0][at] : dots_[0];
         canvas_.line(nic_x[i], top + 12, nic_x[i], y_ - 6, color(Tier::leaf));
         canvas_.line(nic_x[i], y_ - 6, to, tops[0] + kLayerHeight, color(Tier::leaf));
       }
@@ -251,9 +265,66 @@ class Drawing {
     y_ += tallest + 24;
   }
 
+  // Switches that a layer shows. Where cables are given one by one every switch counts.
+  unsigned shown(const Layer& layer) const {
+    const std::uint64_t most = layer.cables ? 1 : bundles_.empty() ? kShownPerLayer : kShownNamed;
+    return unsigned(std::min<std::uint64_t>(layer.count, most));
+  }
+
+  // How high the cable between two switches of one layer is bent; neighbours' goes straight.
+  static double bend(std::size_t a, std::size_t b) {
+    const std::size_t apart = std::max(a, b) - std::min(a, b);
+    return apart < 2 ? 0 : std::min(6.0 + 5.0 * double(apart), 60.0);
+  }
+
+  // Room above a layer for the cables between its own switches.
+  double arcs_above(std::size_t layer) const {
+    double most = 0;
+    for (const Bundle& b : bundles_)
+      if (b.a.layer == layer && b.b.layer == layer) most = std::max(most, bend(b.a.place, b.b.place));
+    return most;
+  }
+
+  void draw_bundles(const std::vector<std::vector<double>>& x, const std::vector<double>& tops) {
+    for (const Bundle& bundle : bundles_) {
+      const bool upward = bundle.a.layer > bundle.b.layer;
+      const Bundle::End low = upward ? bundle.b : bundle.a, high = upward ? bundle.a : bundle.b;
+      // A switch that is not shown stands where the layer's dots are.
+      const auto middle = [&](const Bundle::End& e) {
+        return e.place < x[e.layer].size() ? x[e.layer][e.place] : dots_[e.layer];
+      };
+      const double from = middle(low), to = middle(high), half = half_[low.layer];
+      const std::string name = layers_[low.layer].names[low.place] + " - " + layers_[high.layer].names[high.place];
+      if (low.layer != high.layer) {
+        canvas_.cables(from, tops[low.layer], to, tops[high.layer] + kLayerHeight, 0, color(bundle.tier), bundle.cables,
+                       name);
+      } else if (const double up = bend(low.place, high.place); up > 0) {
+        canvas_.cables(from, tops[low.layer], to, tops[low.layer], up, color(bundle.tier), bundle.cables, name);
+      } else {
+        const double y = tops[low.layer] + kLayerHeight / 2, side = from < to ? half : -half;
+        canvas_.cables(from + side, y, to - side, y, 0, color(bundle.tier), bundle.cables, name);
+      }
+    }
+  }
+
+  // The middles of those drawn switches that no drawn NIC is plugged into, and of the dots for the others.
+  std::vector<double> idle_switches(const std::vector<double>& middles) const {
+    std::vector<double> idle;
+    std::vector<bool> used(middles.size() + 1, false);
+    for (const Spot& s : spots_) {
+      if (!s.picture) continue;
+      for (unsigned nic = 0; nic < composed_->type_of(s.node).graph.nics; ++nic)
+        used[std::min<std::uint64_t>(composed_->nic_switch(s.node, nic), middles.size())] = true;
+    }
+    for (std::size_t i = 0; i < middles.size(); ++i)
+      if (!used[i]) idle.push_back(middles[i]);
+    if (layers_[0].count > middles.size()) idle.push_back(dots_[0]);
+    return idle;
+  }
+
   // The middles of the boxes that are drawn for a layer.
   std::vector<double> draw_layer(const Layer& layer) {
-    const auto shown = unsigned(std::min<std::uint64_t>(layer.count, layer.cables ? 1 : kShownPerLayer));
+    const unsigned shown = this->shown(layer);
     const bool all = layer.count == shown || layer.cables;
     const double room = (width_ - 2 * kMargin) / (shown + (all ? 0 : 1.4)), gap = std::min(24.0, room / 5);
     std::vector<double> middles;
@@ -279,6 +350,11 @@ class Drawing {
     } else {
       more_x_ = middles.back();
     }
+    const auto at = std::size_t(&layer - layers_.data());
+    dots_.resize(layers_.size());
+    half_.resize(layers_.size());
+    dots_[at] = more_x_;
+    half_[at] = (room - gap) / 2;
     return middles;
   }
 
@@ -319,7 +395,8 @@ class Drawing {
     static constexpr std::string_view kMeaning[] = {
         "between cards",    "PCIe and processors", "to the NICs", "NIC to its switch",
         "between switches", "upper or global",     "other"};
-    canvas_.text(kMargin, y_, "Links", 12, Anchor::start, "#263238", true);
+    canvas_.text(kMargin, y_, bundles_.empty() ? "Links" : "Links (between switches: the wider, the more side by side)",
+                 12, Anchor::start, "#263238", true);
     y_ += 20;
     for (const TierSummary& t : summary_.tiers) {
       canvas_.line(kMargin, y_ - 4, kMargin + 34, y_ - 4, color(t.tier), 3);
@@ -339,6 +416,9 @@ class Drawing {
   const ComposedCluster* composed_;
   Canvas canvas_;
   std::vector<Spot> spots_;
+  std::vector<Layer> layers_;  // the lowest first
+  std::vector<Bundle> bundles_;
+  std::vector<double> dots_, half_;  // of each layer: where "..." stands, half a box's width
   double width_ = 0, nodes_width_ = 0, y_ = 0, more_x_ = 0;
 };
 

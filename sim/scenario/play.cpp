@@ -95,7 +95,7 @@ void add_collective(Json& row, const Point& point) {
 }
 
 // What describes several collectives: bytes are the sum over them.
-void add_streams(Json& row, const Plan& plan, const Point& point, Json operations) {
+void add_streams(Json& row, const Plan& plan, const Point& point) {
   const Run& run = plan.scenario->runs[point.run];
   row["collective"] = "sequence";
   row["algorithm"] = run.label.empty() ? (run.kind == Run::Kind::sequence ? "sequence" : "concurrent") : run.label;
@@ -104,10 +104,22 @@ void add_streams(Json& row, const Plan& plan, const Point& point, Json operation
   for (const auto& stream : point.streams)
     for (const Part& part : stream) bytes += bytes_of(part);
   row["bytes"] = bytes;
-  row["operations"] = std::move(operations);
 }
 
 }  // namespace
+
+Json row_head(const Plan& plan, const Point& point) {
+  const World& world = plan.worlds[point.world];
+  const Run& run = plan.scenario->runs[point.run];
+  Json row = {
+      {"run", point.run}, {"cluster", world.cluster_name}, {"label", run.label}, {"world_ranks", world.ranks()}};
+  row["engine"] = name(point.engine);
+  if (run.kind == Run::Kind::collective)
+    add_collective(row, point);
+  else
+    add_streams(row, plan, point);
+  return row;
+}
 
 Played play(const Plan& plan, const Point& point, const Engines& engines, bool trace) {
   const World& world = plan.worlds[point.world];
@@ -116,13 +128,8 @@ Played play(const Plan& plan, const Point& point, const Engines& engines, bool t
   if (trace) prepared.workload.trace_ranks = std::min(world.ranks(), kTraceRanks);
   const Outcome outcome = (point.engine == Engine::model ? engines.model : engines.simgrid)(prepared.workload);
 
-  Json row = {
-      {"run", point.run}, {"cluster", world.cluster_name}, {"label", run.label}, {"world_ranks", world.ranks()}};
-  row["engine"] = name(point.engine);
-  if (run.kind == Run::Kind::collective)
-    add_collective(row, point);
-  else
-    add_streams(row, plan, point, operations_of(point, prepared, outcome));
+  Json row = row_head(plan, point);
+  if (run.kind != Run::Kind::collective) row["operations"] = operations_of(point, prepared, outcome);
   const double time_ns = double(outcome.time_ns), algbw = rate(row["bytes"].get<double>(), time_ns);
   const double factor =
       run.kind == Run::Kind::collective ? bus_factor(run.task().kind, point.part().largest().ranks()) : 0;

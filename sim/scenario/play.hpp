@@ -33,6 +33,9 @@ constexpr Rank kTraceRanks = 64;
 // Throws std::runtime_error when the schedules cannot make progress. With SimGrid at most once per process.
 Played play(const Plan& plan, const Point& point, const Engines& engines, bool trace);
 
+// The fields of a row that say what the point is; the others say what came out.
+nlohmann::json row_head(const Plan& plan, const Point& point);
+
 // "allreduce ring, 1 MiB, 8 ranks of DGX H100 (model)": for messages.
 std::string describe(const Plan& plan, const Point& point);
 

@@ -209,6 +209,20 @@ for (const e of document.querySelectorAll("body *")) {
   if (e.getBoundingClientRect().right > innerWidth + 0.5)
     wrong(`<${e.tagName.toLowerCase()} class="${e.className}"> reaches beyond the window`);
 }
+// On paper there is nothing to click, and no hint that one could.
+const rules = [...document.styleSheets[0].cssRules].filter(r => r.media?.mediaText === "print");
+if (rules.length === 0) wrong("no rules for print");
+for (const rule of rules) rule.media.mediaText = "all";
+dispatchEvent(new Event("beforeprint"));
+for (const e of document.querySelectorAll("select, button.save, nav, .screen"))
+  if (e.getClientRects().length) wrong(`printed: <${e.tagName.toLowerCase()} class="${e.className}">`);
+for (const chart of document.querySelectorAll("[data-chart]"))
+  if (chart.viewBox.baseVal.width !== 680) wrong(`printed: a chart ${chart.viewBox.baseVal.width} wide`);
+if (getComputedStyle(document.body).backgroundColor !== "rgb(255, 255, 255)") wrong("printed: the paper is not white");
+if (found.headlines.join() !== [...document.querySelectorAll(".headlines li")].map(e => e.textContent).join())
+  wrong("printed: other headlines");
+for (const rule of rules) rule.media.mediaText = "print";
+dispatchEvent(new Event("afterprint"));
 found.title = document.querySelector("h1")?.textContent;
 const out = document.createElement("pre");
 out.id = "probe";

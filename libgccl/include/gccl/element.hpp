@@ -78,7 +78,7 @@ enum class ReduceOp : GCCL_Op {
   prod = GCCL_PROD,
   max = GCCL_MAX,
   min = GCCL_MIN,
-  avg = GCCL_AVG,  // the sum divided by the number of ranks; integers truncate
+  avg = GCCL_AVG,  // the sum, in the elements' own type, divided by the number of ranks; integers truncate
 };
 
 // A reduction of the caller's own: combine(a, b) -> T, associative and commutative. It runs in whatever thread makes

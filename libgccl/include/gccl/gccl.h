@@ -66,7 +66,7 @@ enum {
 typedef int32_t GCCL_Op;
 enum {
   GCCL_SUM = 0, GCCL_PROD = 1, GCCL_MAX = 2, GCCL_MIN = 3,
-  GCCL_AVG = 4 /* the sum divided by the number of ranks; integers truncate */
+  GCCL_AVG = 4 /* the sum, in the elements' own type, divided by the number of ranks; integers truncate (docs/api.md) */
   /* from 1000: GCCL_Op_create */
 };
 
@@ -109,8 +109,9 @@ typedef struct GCCL_Config {
 GCCL_API GCCL_Result GCCL_Init(GCCL_Comm* world, const GCCL_Config* config);
 /* Makes this process the `n` ranks in ranks[0 .. n-1] at once; worlds[i] is the communicator of ranks[i]. */
 GCCL_API GCCL_Result GCCL_Init_ranks(GCCL_Comm* worlds, const int* ranks, int n, const GCCL_Config* config);
-/* Frees every communicator of this process. Waits until peers have what was sent to them. Operations still under way are
- * an error (GCCL_ERR_INVALID_USAGE), and are dropped. */
+/* Frees every communicator of this process. Waits until every rank has called it, for as long as the communicators of all
+ * ranks allow a call (GCCL_Comm_set_timeout), so that peers have what was sent to them. Operations still under way are an
+ * error (GCCL_ERR_INVALID_USAGE), and are dropped. */
 GCCL_API GCCL_Result GCCL_Finalize(void);
 
 /* GCCL_VERSION_CODE of the library that runs; "0.1.0". */
@@ -146,7 +147,7 @@ GCCL_API GCCL_Result GCCL_Abort(GCCL_Comm comm, int code);
  * 32 KiB on other ranks of the machine read messages from it directly instead of asking the system for a copy, which
  * makes large collectives up to twice as fast. As good as ordinary memory for everything else; a child process shares it
  * with its parent, where it would have got a copy. Before or after GCCL_Init; any thread.
- * Errors: GCCL_ERR_SYSTEM when the machine has not as much. */
+ * Errors: GCCL_ERR_SYSTEM when the machine has not as much available (/proc/meminfo: MemAvailable and SwapFree). */
 GCCL_API GCCL_Result GCCL_Mem_alloc(void** ptr, size_t bytes);
 /* What GCCL_Mem_alloc gave, or null. No operation on it may be under way. Other ranks let go of it with the next large
  * message that this rank sends them. */
@@ -179,7 +180,8 @@ GCCL_API GCCL_Result GCCL_Broadcast(void* buf, size_t count, GCCL_Dtype dtype, i
 /* sendbuf: count; recvbuf (root only): count. In place at the root: the input lies in recvbuf. */
 GCCL_API GCCL_Result GCCL_Reduce(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, GCCL_Op op,
                                  int root, GCCL_Comm comm);
-/* sendbuf: count; recvbuf: count. In place: the input lies in recvbuf. Every rank gets the same bits. */
+/* sendbuf: count; recvbuf: count. In place: the input lies in recvbuf. Every rank gets the same bits, apart from the sign
+ * and payload of NaNs. */
 GCCL_API GCCL_Result GCCL_Allreduce(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, GCCL_Op op,
                                     GCCL_Comm comm);
 /* sendbuf: count; recvbuf: n*count. In place: the input is block r of recvbuf. */

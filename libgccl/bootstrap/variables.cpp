@@ -1,0 +1,96 @@
+#include "libgccl/bootstrap/variables.hpp"
+
+#include <algorithm>
+
+#include "gccl/gccl.h"
+#include "libgccl/runtime/nearest.hpp"
+
+namespace gccl {
+namespace {
+
+constexpr std::int64_t kYearMs = std::int64_t(1000) * 86400 * 365;
+
+constexpr Variable kVariables[] = {
+    {"GCCL_RANK", "a launcher's"},
+    {"GCCL_SIZE", "a launcher's"},
+    {"GCCL_LOCAL_RANK", "a launcher's"},
+    {"GCCL_LOCAL_SIZE", "a launcher's"},
+    {"GCCL_STORE", "see above"},
+    {"GCCL_SECRET", "none"},
+    {"GCCL_SECRET_FILE", "none"},
+    {"GCCL_BACKENDS", "`shm,tcp`"},
+    {"GCCL_ADDRESS", "found out"},
+    {"GCCL_HOST", "found out"},
+    {"GCCL_TIMEOUT_MS", "-1"},
+    {"GCCL_START_TIMEOUT_MS", "60000", 1, kYearMs},
+    {"GCCL_PROGRESS_THREAD", "0", 0, 1},
+    {"GCCL_ALGORITHM", "chosen"},
+    {"GCCL_CHECK", "0", 0, 1},
+    {"GCCL_CROWDED", "found out", 0, 1},
+    {"GCCL_SHM_LEND", "1", 0, 1},
+    {"GCCL_TCP_STREAMS", "1", 1, 16},
+    {"GCCL_TCP_PEER_TIMEOUT_MS", "60000", 2000, 86400000},
+    {"GCCL_TCP_CONGESTION", "the system's between machines, cubic within one"},
+    {"GCCL_TCP_ZEROCOPY", "auto", 0, 0, "0|1|auto"},
+    {"GCCL_BACKEND_PATH", "none"},
+    {"GCCL_LOG", "1", 0, 2},
+    {"GCCL_PMPI_STATS", "0", 0, 1},
+    {"GCCL_LAUNCH_SSH", "ssh"},
+};
+
+// The test suite's own, which a test's ranks inherit.
+bool of_tests(std::string_view name) { return name.starts_with("GCCL_RANDOM_") || name.starts_with("GCCL_TEST_"); }
+
+std::string expected_words(std::string_view words) {
+  std::string text;
+  for (std::string_view rest = words; !rest.empty();) {
+    const std::size_t bar = rest.find('|');
+    const bool last = bar == rest.npos;
+    text.append(text.empty() ? "" : last ? " or " : ", ").append(rest.substr(0, bar));
+    rest = last ? std::string_view() : rest.substr(bar + 1);
+  }
+  return text;
+}
+
+bool is_word(std::string_view words, std::string_view value) {
+  return ("|" + std::string(words) + "|").find("|" + std::string(value) + "|") != std::string::npos;
+}
+
+}  // namespace
+
+std::span<const Variable> variables() { return kVariables; }
+
+Status check_values(const Environment& environment) {
+  for (const Variable& v : kVariables) {
+    const std::string name(v.name);
+    const char* const value = environment(name.c_str());
+    if (!value || !*value) continue;
+    std::int64_t number = 0;
+    if (v.min != v.max)
+      if (Status s = parse_number(name, value, v.min, v.max, &number); !s.ok()) return s;
+    if (!v.words.empty() && !is_word(v.words, value))
+      return Status::error(name + " is \"" + value + "\", expected " + expected_words(v.words),
+                           GCCL_ERR_INVALID_ARGUMENT);
+  }
+  return {};
+}
+
+std::vector<std::string> unknown_variables(const char* const* environment) {
+  std::vector<std::string_view> names;
+  for (const Variable& v : kVariables) names.push_back(v.name);
+  std::vector<std::string> all;
+  for (; *environment; ++environment) {
+    const std::string_view entry = *environment;
+    const std::string_view name = entry.substr(0, entry.find('='));
+    if (!name.starts_with("GCCL_") || of_tests(name) || std::count(names.begin(), names.end(), name)) continue;
+    const std::string_view near = nearest(name, names);
+    std::string shown(name.substr(0, 100));
+    for (char& c : shown)
+      if (c < ' ' || c > '~') c = '?';
+    all.push_back(shown + " is no variable of GCCL" +
+                  (near.empty() ? " (docs/start.md lists them)" : ": did you mean " + std::string(near) + "?"));
+  }
+  return all;
+}
+
+}  // namespace gccl
