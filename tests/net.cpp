@@ -81,6 +81,9 @@ TEST_CASE("addresses know their text, kind and wire form") {
   CHECK(!SocketAddress::numeric("localhost", 1).valid());
   CHECK(SocketAddress().text() == "?");
   CHECK(v4.with_port(81).port() == 81);
+  // What a socket that takes both families reports of an IPv4 peer is written, and compared, as IPv4.
+  CHECK(SocketAddress::numeric("::ffff:10.0.0.1", 80).text() == "10.0.0.1:80");
+  CHECK(SocketAddress::numeric("::ffff:10.0.0.1", 80) == SocketAddress::numeric("10.0.0.1", 80));
   for (const char* loopback : {"127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1"})
     CHECK_MESSAGE(SocketAddress::numeric(loopback, 1).is_loopback(), loopback);
   for (const char* remote : {"10.0.0.1", "0.0.0.0", "::", "fe80::1", "::ffff:10.0.0.1"})

@@ -401,3 +401,13 @@ TEST_CASE("metrics count calls, bytes, messages and failures") {
 }
 
 }  // namespace
+
+TEST_CASE("a rank that is named twice is an error at once") {
+  check({.size = 1}, [](int) {
+    GCCL_Comm worlds[3];
+    const int twice[] = {2, 0, 2}, negative[] = {0, -1};
+    RANK_CHECK(GCCL_Init_ranks(worlds, twice, 3, nullptr) == GCCL_ERR_INVALID_ARGUMENT);
+    RANK_CHECK(std::string(GCCL_Last_error()).find("rank 2 twice") != std::string::npos);
+    RANK_CHECK(GCCL_Init_ranks(worlds, negative, 2, nullptr) == GCCL_ERR_INVALID_ARGUMENT);
+  });
+}

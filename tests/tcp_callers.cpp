@@ -146,6 +146,9 @@ TEST_CASE("settings that are none are refused by name") {
   for (const auto& [name, value] : {std::pair{"GCCL_TCP_STREAMS", "0"},
                                     {"GCCL_TCP_STREAMS", "17"},
                                     {"GCCL_TCP_STREAMS", "2x"},
+                                    {"GCCL_TCP_PEER_TIMEOUT_MS", "1999"},
+                                    {"GCCL_TCP_PEER_TIMEOUT_MS", "86400001"},
+                                    {"GCCL_TCP_PEER_TIMEOUT_MS", "60s"},
                                     {"GCCL_TCP_ZEROCOPY", "yes"}}) {
     const Variable v(name, value);
     void* instance = nullptr;
