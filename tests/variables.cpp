@@ -125,6 +125,7 @@ TEST_CASE("unknown variables are named, with the nearest one") {
                                      "OTHER_GCCL_X=1", "GCCL_STOR\x1b=1",    nullptr};
   const std::vector<std::string> found = unknown_variables(environment);
   REQUIRE(found.size() == 4);
+  CHECK(unknown_variables(nullptr).empty());  // after clearenv()
   CHECK(found[0] == "GCCL_ALGORITM is no variable of GCCL: did you mean GCCL_ALGORITHM?");
   CHECK(found[1] == "GCCL_TIMEOUT is no variable of GCCL: did you mean GCCL_TIMEOUT_MS?");
   CHECK(found[2] == "GCCL_SOMETHING_ELSE_ENTIRELY is no variable of GCCL (docs/start.md lists them)");

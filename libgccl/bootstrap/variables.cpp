@@ -79,7 +79,7 @@ std::vector<std::string> unknown_variables(const char* const* environment) {
   std::vector<std::string_view> names;
   for (const Variable& v : kVariables) names.push_back(v.name);
   std::vector<std::string> all;
-  for (; *environment; ++environment) {
+  for (; environment && *environment; ++environment) {  // clearenv() leaves none at all
     const std::string_view entry = *environment;
     const std::string_view name = entry.substr(0, entry.find('='));
     if (!name.starts_with("GCCL_") || of_tests(name) || std::count(names.begin(), names.end(), name)) continue;

@@ -24,7 +24,8 @@ std::span<const Variable> variables();
 // addresses, are checked where they are used. An empty value counts as none, except where it is used as a text.
 Status check_values(const Environment& environment);
 
-// The names among "NAME=VALUE" that begin with GCCL_ and are no variable of GCCL's: a sentence for each.
+// The names among "NAME=VALUE" (null: there are none) that begin with GCCL_ and are no variable of GCCL's: a sentence
+// for each.
 std::vector<std::string> unknown_variables(const char* const* environment);
 
 }  // namespace gccl
