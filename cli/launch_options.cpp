@@ -98,6 +98,7 @@ std::variant<Options, Help, Wrong> parse_options(std::vector<std::string> args) 
   app.add_option("--timeout", o.timeout_s, "Seconds the job may take")->check(CLI::Range(0.001, 1e9));
   app.add_option("--grace", o.grace_s, "Seconds from SIGTERM to SIGKILL (2)")->check(CLI::Range(0.0, 1e6));
   app.add_flag("--tag", o.tag, "Begin each line of output with [RANK]");
+  app.add_flag("--keep-going", o.keep_going, "When a rank fails, let the others go on, so that they report the loss");
 
   // CLI11 has a meaning of its own for "--", and takes words last first.
   const auto end = std::find(args.begin(), args.end(), "--");

@@ -9,6 +9,7 @@
 #include "cli/launch.hpp"
 #include "cli/list.hpp"
 #include "cli/output.hpp"
+#include "cli/pmpi.hpp"
 #include "cli/run.hpp"
 #include "cli/topology.hpp"
 #include "cli/verify.hpp"
@@ -62,9 +63,11 @@ int run(int argc, char** argv) {
   add_topology(app, exit_code);
   add_verify(app, exit_code);
   add_bench(app, exit_code);
-  // What follows `launch` is for it and for the program that it launches: CLI11 must not look at it.
-  const int parsed = argc > 1 && std::string_view(argv[1]) == "launch" ? 2 : argc;
+  // What follows `launch` or `pmpi` is for it and for the program that it starts: CLI11 must not look at it.
+  const std::string_view verb = argc > 1 ? argv[1] : "";
+  const int parsed = verb == "launch" || verb == "pmpi" ? 2 : argc;
   add_launch(app, {argv + parsed, argv + argc}, exit_code);
+  add_pmpi(app, {argv + parsed, argv + argc}, exit_code);
   if (argc <= 1) {
     write_stdout(app.help());
     return 0;

@@ -6,6 +6,7 @@
 #include <list>
 
 #include "libgccl/backends/shm/shm_backend.hpp"
+#include "libgccl/communicator/completions.hpp"
 
 namespace gccl {
 namespace {
@@ -21,12 +22,11 @@ std::list<Communicator*>& registry() {
 const char Communicator::kMagic[] = "gccl communicator";
 
 bool progress_all_but(Communicator* mine) {
-  std::unique_lock lock(registry_mutex, std::try_to_lock);
   bool moved = false;
-  if (lock)
+  if (std::unique_lock lock(registry_mutex, std::try_to_lock); lock)
     for (Communicator* c : registry())
       if (c != mine && c->busy()) moved |= c->progress();
-  return moved;
+  return completions::run() || moved;
 }
 
 Status Communicator::create(std::shared_ptr<World> world, Members members, Exchange& exchange,
@@ -68,24 +68,25 @@ Communicator::~Communicator() {
     registry().remove(this);
   }
   if (record_) world_->watch->leave(*record_);
-  std::unique_lock lock(lock_);
-  const Operation* const dropped = !queue_.empty()       ? queue_.front()
-                                   : !transfers_.empty() ? transfers_.front()
-                                                         : nullptr;
-  if (dropped && ports_ && broken_.ok()) {
-    // The others are told who did it.
-    GCCL_Fault f{.result = GCCL_ERR_REMOTE, .peer = rank(), .text = {}};
-    std::snprintf(f.text, sizeof f.text, "%s freed the communicator while this operation was in flight: %s",
-                  who(rank()).c_str(), dropped->work.what.text().c_str());
-    for (Ports::Port& port : ports_->all())
-      if (port.state) port.backend->abort(port.state, &f);
+  {
+    std::lock_guard lock(lock_);
+    const Operation* const dropped = !queue_.empty()       ? queue_.front()
+                                     : !transfers_.empty() ? transfers_.front()
+                                                           : nullptr;
+    if (dropped && ports_ && broken_.ok()) {
+      // The others are told who did it.
+      GCCL_Fault f{.result = GCCL_ERR_REMOTE, .peer = rank(), .text = {}};
+      std::snprintf(f.text, sizeof f.text, "%s freed the communicator while this operation was in flight: %s",
+                    who(rank()).c_str(), dropped->work.what.text().c_str());
+      tell(f);
+    }
+    // Functions that are due find a communicator that takes nothing more.
+    break_down(Status::error(dropped ? "the communicator was freed while operations were in flight"
+                                     : "the communicator was freed",
+                             GCCL_ERR_INVALID_USAGE),
+               rank(), false);
   }
-  // Callbacks that are due find a communicator that takes nothing more.
-  break_down(Status::error(
-                 dropped ? "the communicator was freed while operations were in flight" : "the communicator was freed",
-                 GCCL_ERR_INVALID_USAGE),
-             rank(), false);
-  run_callbacks(lock);
+  completions::settle(this);
 }
 
 bool Communicator::under_way() {
@@ -93,28 +94,29 @@ bool Communicator::under_way() {
   return !(queue_.empty() && transfers_.empty() && self_sends_.empty() && self_recvs_.empty());
 }
 
-Status Communicator::leave() {
+Status Communicator::begin_to_leave(Operation** out) {
+  *out = nullptr;
+  completions::run();
   {
-    std::unique_lock lock(lock_);
-    run_callbacks(lock);
+    std::lock_guard lock(lock_);
     if (!broken_.ok()) return std::exchange(told_, true) ? Status() : broken_;
   }
   if (under_way()) return Status::error("operations are under way: wait for them first", GCCL_ERR_INVALID_USAGE);
   // Nobody has all digests before everybody has come.
-  const std::uint64_t mine = record_->history.digest();
-  std::vector<std::uint64_t> all(size());
-  Work w;
-  w.what = leave_descriptor();
-  w.what.count = sizeof mine;
-  w.call = {.kind = Collective::allgather, .count = sizeof mine};
-  w.memory.base[std::size_t(Buffer::input)] = reinterpret_cast<std::byte*>(const_cast<std::uint64_t*>(&mine));
-  w.memory.base[std::size_t(Buffer::output)] = reinterpret_cast<std::byte*>(all.data());
-  const Status s = run(std::move(w));
-  return s.ok() ? compare_histories(all) : s;
+  auto op = std::make_unique<Operation>(*this);
+  compare_over(op.get(), Operation::Checks::digests, {record_->history.digest()});
+  return start(std::move(op), out);
+}
+
+Status Communicator::leave() {
+  Operation* op = nullptr;
+  Status s = begin_to_leave(&op);
+  if (op) wait(op, -1, &s);
+  return s;
 }
 
 Status Communicator::left() {
-  std::unique_lock lock(lock_);
+  std::lock_guard lock(lock_);
   if (broken_.ok()) look_around(false);
   if (const Status s = world_->watch->found(*record_); !s.ok()) break_down(s, rank(), true);
   if (broken_.ok()) return {};

@@ -3,14 +3,22 @@
 #include <cstring>
 
 #include "libgccl/communicator/communicator.hpp"
+#include "libgccl/communicator/completions.hpp"
+#include "libgccl/runtime/caught.hpp"
 
 namespace gccl {
 
 Status Communicator::start(Work&& work, Operation** out) {
+  *out = nullptr;
   auto op = std::make_unique<Operation>(*this);
   op->work = std::move(work);
+  return start(std::move(op), out);
+}
+
+Status Communicator::start(std::unique_ptr<Operation> op, Operation** out) {
+  *out = nullptr;
   world_->watch->used_by_this_thread();
-  std::unique_lock lock(lock_);
+  std::lock_guard lock(lock_);
   if (abort_asked_.load(std::memory_order_relaxed)) move();
   if (!broken_.ok()) {
     told_ = true;
@@ -19,8 +27,13 @@ Status Communicator::start(Work&& work, Operation** out) {
   GCCL_Call_metrics& m = metrics_.calls[op->work.what.kind];
   op->started_ns = now_ns();
   if (m.calls % 16 == 0 || op->work.what.bytes >= kTimedBytes) op->timed_from_ns = op->started_ns;
+  try {
+    enqueue(op.get());
+  } catch (...) {
+    break_down(named(op->work, caught()), rank(), true);  // the queue holds it no longer
+    return broken_;
+  }
   *out = op.release();
-  enqueue(*out);
   return {};
 }
 
@@ -86,15 +99,23 @@ void Communicator::advance_front() {
       }
       if (outcome == Replay::Outcome::no_room)
         return break_down(
-            named(op->work, Status::error("/dev/shm is full: free it, or mount it larger (docker run --shm-size)",
-                                          GCCL_ERR_SYSTEM)),
-            rank(), true);
+            named(op->work, Status::error(shm_->text_of_no_memory(*op->replay.step().end), GCCL_ERR_SYSTEM)), rank(),
+            true);
+      if (outcome == Replay::Outcome::damaged) {
+        const Program::Step& s = op->replay.step();
+        const std::string text = shm_->text_of_damage(*s.end, *s.end->reader.peek());
+        return break_down(named(op->work, Status::error(text, GCCL_ERR_SYSTEM)), s.peer, true);
+      }
     } else {
       if (!op->flow->settle()) return break_down(failure(*op), rank(), true);
       if (!op->flow->done()) return;
     }
+    if (op->checks == Operation::Checks::digests && differ_in_digests(*op)) {
+      gather_histories(op);
+      continue;
+    }
     queue_.pop_front();
-    finish(op, {});
+    finish(op, op->checks == Operation::Checks::histories ? compare_histories(*op) : Status());
   }
 }
 
@@ -143,23 +164,24 @@ void Communicator::finish(Operation* op, Status status) {
     stall_ = {};
   }
   if (!status.ok() && !op->given_up) told_ = true;
-  if (op->checks != Operation::Checks::nothing) {
-    if (status.ok()) op->checks == Operation::Checks::lengths ? compare_lengths(op) : compare_checks(op);
-  } else {
+  if (op->checks == Operation::Checks::descriptions) {
+    if (status.ok()) compare_checks(op);
+  } else if (op->checks == Operation::Checks::lengths) {
+    if (status.ok()) compare_lengths(op);
+  } else if (op->checks == Operation::Checks::nothing) {
     if (status.ok()) conclude(op->work);
     count(op->work.what, op->timed_from_ns, !status.ok());
   }
   op->flow.reset();
   op->plan.reset();
   op->status = std::move(status);
-  for (const auto& c : op->callbacks) callbacks_.push_back({c, GCCL_Result(op->status.code())});
-  active_.fetch_add(std::uint32_t(op->callbacks.size()), std::memory_order_relaxed);
-  op->callbacks.clear();
   active_.fetch_sub(1, std::memory_order_relaxed);
-  if (op->given_up) {
+  if (!op->functions.empty()) {
+    completions::ended(op);
+  } else if (op->given_up) {
     delete op;
   } else {
-    op->done.store(true, std::memory_order_release);
+    op->stage.store(Operation::Stage::complete, std::memory_order_release);
   }
 }
 

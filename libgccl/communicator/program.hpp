@@ -47,7 +47,7 @@ struct Program {
 // One execution of a program.
 class Replay {
  public:
-  enum class Outcome { done, blocked, mismatch, no_room };
+  enum class Outcome { done, blocked, mismatch, no_room, damaged };
 
   void begin(const Program& program, shm::Port* port, const Memory& memory, const Elements& elements,
              std::uint64_t signature) {

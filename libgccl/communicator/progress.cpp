@@ -4,16 +4,28 @@
 
 #include "libgccl/backends/shm/shm_backend.hpp"
 #include "libgccl/communicator/communicator.hpp"
+#include "libgccl/communicator/completions.hpp"
+#include "libgccl/runtime/caught.hpp"
 
 namespace gccl {
 namespace {
 
 constexpr int kDoneAtOnce = 32;
 constexpr std::int64_t kLookAroundNs = 1000000;
+constexpr std::int64_t kNsPerMs = 1000000;
 
 }  // namespace
 
-bool Communicator::move() {
+bool Communicator::move() noexcept {
+  try {
+    return advance();
+  } catch (...) {
+    break_down(blamed(caught()), rank(), true);
+    return true;
+  }
+}
+
+bool Communicator::advance() {
   if (!broken_.ok()) return false;
   if (abort_asked_.load(std::memory_order_relaxed)) {
     break_down(Status::error("GCCL_Abort was called on rank " + std::to_string(rank()) + " with code " +
@@ -75,7 +87,16 @@ bool Communicator::waits_for_network() const {
 }
 
 // Nothing has moved for a while: has a peer gone, or the time?
-void Communicator::look_around(bool blocked) {
+void Communicator::look_around(bool blocked) noexcept {
+  try {
+    check_peers_and_time();
+    watch(blocked);
+  } catch (...) {
+    break_down(blamed(caught()), rank(), true);
+  }
+}
+
+void Communicator::check_peers_and_time() {
   if (!broken_.ok()) return;
   if (shm_ && !queue_.empty() && queue_.front()->replaying)
     if (!shm_->healthy(queue_.front()->replay.step().end))
@@ -94,13 +115,13 @@ void Communicator::look_around(bool blocked) {
   for (const auto* list : {&self_sends_, &self_recvs_})
     for (Operation* op : *list)
       if (timed_out(*op, now)) return;
-  watch(now, blocked);
 }
 
 // A wait that does not move: do the others make the same calls?
-void Communicator::watch(std::int64_t now, bool blocked) {
+void Communicator::watch(bool blocked) {
   const Operation* const op = !queue_.empty() ? queue_.front() : !transfers_.empty() ? transfers_.front() : nullptr;
-  if (!op || size() == 1) return;
+  if (!op || size() == 1 || !broken_.ok()) return;
+  const std::int64_t now = now_ns();
   const std::uint64_t moved = op->replaying ? op->replay.place()
                               : op->flow    ? op->flow->traffic().messages_sent + op->flow->traffic().messages_received
                                             : 0;
@@ -142,7 +163,7 @@ std::string Communicator::awaited(const Operation& op, Rank* peer) const {
 
 bool Communicator::timed_out(const Operation& op, std::int64_t now) {
   const std::int64_t limit = timeout_ms_.load(std::memory_order_relaxed);
-  if (limit < 0 || now - op.started_ns < limit * 1000000) return false;
+  if (limit < 0 || now - op.started_ns < limit * kNsPerMs) return false;
   Rank peer = rank();
   const std::string what = awaited(op, &peer);
   break_down(named(op.work, Status::error("not complete after " + std::to_string(limit) + " ms; waiting for " +
@@ -173,34 +194,61 @@ Status Communicator::reason(const GCCL_Fault& f) const {
                                         : Status::error(text, f.result);
 }
 
-// Ends everything under way. The first reason stays.
-void Communicator::break_down(const Status& why, Rank culprit, bool tell_others) {
+// The operation that an exception came from, as far as that is known.
+Status Communicator::blamed(Status why) const noexcept {
+  try {
+    if (!queue_.empty()) return named(queue_.front()->work, why);
+  } catch (...) {
+  }
+  return why;
+}
+
+// Ends everything under way. The first reason stays. Goes through when memory is short.
+void Communicator::break_down(Status why, Rank culprit, bool tell_others) noexcept {
   if (!broken_.ok()) return;
-  broken_ = why;
+  broken_ = std::move(why);
   repeats_ = {};
   if (tell_others && ports_) {
-    GCCL_Fault f{.result = why.code(), .peer = culprit, .text = {}};
-    std::snprintf(f.text, sizeof f.text, "%s", why.text().c_str());
-    for (Ports::Port& port : ports_->all())
+    GCCL_Fault f{.result = broken_.code(), .peer = culprit, .text = {}};
+    std::snprintf(f.text, sizeof f.text, "%s", broken_.text().c_str());
+    tell(f);
+  }
+  const auto end = [this](auto& operations) {
+    for (Operation* op : operations) drop(op);
+    operations.clear();
+  };
+  end(queue_);
+  end(transfers_);
+  end(self_sends_);
+  end(self_recvs_);
+}
+
+void Communicator::tell(const GCCL_Fault& f) noexcept {
+  for (Ports::Port& port : ports_->all()) try {
       if (port.state) port.backend->abort(port.state, &f);
-  }
-  std::vector<Operation*> all(queue_.begin(), queue_.end());
-  all.insert(all.end(), transfers_.begin(), transfers_.end());
-  all.insert(all.end(), self_sends_.begin(), self_sends_.end());
-  all.insert(all.end(), self_recvs_.begin(), self_recvs_.end());
-  queue_.clear();
-  transfers_.clear();
-  self_sends_.clear();
-  self_recvs_.clear();
-  for (Operation* op : all) {
-    if (op->transferring) {
-      Ports::Port& port = ports_->to(op->transfer.peer);
-      port.backend->cancel(port.state, &op->transfer);
-      --port.under_way;
-      op->transferring = false;
+    } catch (...) {  // what cannot be said is noticed when this rank leaves
     }
-    finish(op, broken_);
+}
+
+void Communicator::drop(Operation* op) noexcept {
+  if (op->transferring) {
+    Ports::Port& port = ports_->to(op->transfer.peer);
+    port.backend->cancel(port.state, &op->transfer);
+    --port.under_way;
+    op->transferring = false;
   }
+  Status status;
+  try {
+    status = broken_;
+  } catch (...) {
+    status = Status::error("out of memory", broken_.code());
+  }
+  finish(op, std::move(status));
+}
+
+void Communicator::fail(Status why) noexcept {
+  std::lock_guard lock(lock_);
+  break_down(std::move(why), rank(), true);
 }
 
 bool Communicator::progress() {
@@ -214,90 +262,82 @@ bool Communicator::progress() {
       look_around(false);
     }
   }
-  run_callbacks(lock);
   return moved;
 }
 
-void Communicator::run_callbacks(std::unique_lock<SpinLock>& lock) {
-  if (callbacks_.empty()) return;
-  const auto due = std::move(callbacks_);
-  callbacks_.clear();
-  active_.fetch_sub(std::uint32_t(due.size()), std::memory_order_relaxed);
-  lock.unlock();
-  for (const auto& [callback, result] : due) callback.first(result, callback.second);
-  lock.lock();
-}
-
-bool Communicator::wait(Operation* op, std::int64_t timeout_ms, Status* status) {
-  // A request may outlive its communicator: what is done is done.
-  if (op->done.load(std::memory_order_acquire)) {
-    *status = op->status;
-    delete op;
-    return true;
-  }
+// Until it has ended, or until then.
+bool Communicator::carry_on(Operation* op, std::int64_t until_ns) {
+  const auto ended = [op] { return op->stage.load(std::memory_order_acquire) != Operation::Stage::under_way; };
   Patience patience(world_->crowded);
-  const std::int64_t until = timeout_ms < 0 ? 0 : now_ns() + timeout_ms * 1000000;
-  while (!op->done.load(std::memory_order_acquire)) {
+  while (!ended()) {
     bool moved = false, far = false;
     if (std::unique_lock lock(lock_, std::try_to_lock); lock) {
       moved = move();
       far = waits_for_network();
-      run_callbacks(lock);
     }
-    if (op->done.load(std::memory_order_acquire)) break;
+    completions::run();
+    if (ended()) break;
     if (moved) {
       patience.reset();
       continue;
     }
     if (!patience.pause(far)) continue;
-    if (std::unique_lock lock(lock_, std::try_to_lock); lock) {
-      look_around(timeout_ms < 0);
-      run_callbacks(lock);
-    }
+    if (std::unique_lock lock(lock_, std::try_to_lock); lock) look_around(until_ns == INT64_MAX);
     progress_all_but(this);
-    if (timeout_ms >= 0 && now_ns() >= until && !op->done.load(std::memory_order_acquire)) return false;
+    if (until_ns != INT64_MAX && now_ns() >= until_ns && !ended()) return false;
   }
   if (patience.yields() > 0) {
     std::lock_guard lock(lock_);
     metrics_.waits_yielded += patience.yields();
   }
+  return true;
+}
+
+bool Communicator::wait(Operation* op, std::int64_t timeout_ms, Status* status) {
+  const std::int64_t until_ns = timeout_ms < 0 ? INT64_MAX : now_ns() + std::min(timeout_ms, kTimeoutMsMax) * kNsPerMs;
+  // A request may outlive its communicator: what has ended does not look at it.
+  if (op->stage.load(std::memory_order_acquire) == Operation::Stage::under_way &&
+      !op->communicator->carry_on(op, until_ns))
+    return false;
+  if (!completions::settle(op, until_ns)) return false;
   *status = op->status;
-  delete op;
+  completions::release(op);
   return true;
 }
 
 bool Communicator::test(Operation* op, Status* status) {
-  if (!op->done.load(std::memory_order_acquire)) {
-    progress();
-    if (!op->done.load(std::memory_order_acquire)) {
-      progress_all_but(this);
-      return false;
-    }
+  const auto stage = [op] { return op->stage.load(std::memory_order_acquire); };
+  if (stage() == Operation::Stage::under_way) {
+    Communicator* const c = op->communicator;
+    c->progress();
+    if (stage() == Operation::Stage::under_way) progress_all_but(c);
+    if (stage() == Operation::Stage::under_way) return false;
   }
+  completions::run();
+  // Another thread may be inside its function.
+  if (stage() != Operation::Stage::complete && !completions::inside(op)) return false;
   *status = op->status;
-  delete op;
+  completions::release(op);
   return true;
 }
 
 void Communicator::give_up(Operation* op) {
-  if (!op->done.load(std::memory_order_acquire)) {
-    std::lock_guard lock(lock_);
-    if (!op->done.load(std::memory_order_acquire)) {
+  if (op->stage.load(std::memory_order_acquire) == Operation::Stage::under_way) {
+    std::lock_guard lock(op->communicator->lock_);
+    if (op->stage.load(std::memory_order_acquire) == Operation::Stage::under_way) {
       op->given_up = true;
       return;
     }
   }
-  delete op;
+  completions::settle(op);
+  completions::release(op);
 }
 
-void Communicator::on_complete(Operation* op, GCCL_Completion_function function, void* context) {
+bool Communicator::on_complete(Operation* op, GCCL_Completion_function function, void* context) {
   std::lock_guard lock(lock_);
-  if (op->done.load(std::memory_order_acquire)) {
-    callbacks_.push_back({{function, context}, GCCL_Result(op->status.code())});
-    active_.fetch_add(1, std::memory_order_relaxed);
-  } else {
-    op->callbacks.push_back({function, context});
-  }
+  if (op->stage.load(std::memory_order_acquire) != Operation::Stage::under_way) return false;
+  op->functions.push_back({function, context});
+  return true;
 }
 
 }  // namespace gccl
