@@ -209,21 +209,19 @@ GCCL_Result GCCL_Finalize(void) {
     for (auto& c : all)
       if (!c->is_world()) c->leaving();
     // The worlds' ranks wait for each other, so that nobody's last messages are lost. Who has failed is not waited for.
-    for (const auto step : {&Communicator::begin_to_leave, &Communicator::begin_to_compare}) {
-      std::vector<Operation*> pending;
-      pending.reserve(all.size());
-      for (auto& c : all) {
-        if (!c->is_world()) continue;
-        Operation* op = nullptr;
-        const Status s = (c.get()->*step)(&op);
-        if (op) pending.push_back(op);
-        if (first.ok()) first = s;
-      }
-      const Status ended = wait_in_turns(std::move(pending));
-      if (first.ok()) first = ended;
+    std::vector<Operation*> leaving;
+    leaving.reserve(all.size());
+    for (auto& c : all) {
+      if (!c->is_world()) continue;
+      Operation* op = nullptr;
+      const Status s = c->begin_to_leave(&op);
+      if (op) leaving.push_back(op);
+      if (first.ok()) first = s;
     }
+    const Status left = wait_in_turns(std::move(leaving));
+    if (first.ok()) first = left;
     for (auto& c : all)
-      if (const Status s = c->is_world() ? c->compared() : c->left(); first.ok()) first = s;
+      if (const Status s = c->is_world() ? Status() : c->left(); first.ok()) first = s;
     for (auto it = all.rbegin(); it != all.rend(); ++it) destroy(std::move(*it));
     return failed(first);
   });

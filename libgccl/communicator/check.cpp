@@ -1,5 +1,6 @@
 // Calls that differ: what GCCL_CHECK=1 compares before each, what is compared before a communicator is freed, and the
 // words for what was found.
+#include <algorithm>
 #include <cstring>
 
 #include "libgccl/communicator/communicator.hpp"
@@ -13,6 +14,7 @@ struct Said {
   std::uint64_t signature, count, root, element_bytes;
 };
 constexpr std::size_t kSaidWords = sizeof(Said) / sizeof(std::uint64_t);
+constexpr std::size_t kEntryWords = sizeof(History::Entry) / sizeof(std::uint64_t);
 
 Said said_by(const std::vector<std::uint64_t>& all, Rank r) {
   Said s;
@@ -89,64 +91,67 @@ void Communicator::compare_lengths(Operation* op) {
           r, true);
 }
 
-Work Communicator::gather_before_leaving(const void* mine, std::size_t bytes, void* all) const {
-  Work w;
-  w.what = leave_descriptor();
-  w.what.count = bytes;
-  w.call = {.kind = Collective::allgather, .count = bytes};
-  w.memory.base[std::size_t(Buffer::input)] = static_cast<std::byte*>(const_cast<void*>(mine));
-  w.memory.base[std::size_t(Buffer::output)] = static_cast<std::byte*>(all);
-  return w;
+// The operation gathers this of every rank, as what frees the communicator.
+void Communicator::compare_over(Operation* op, Operation::Checks checks, std::vector<std::uint64_t> mine) {
+  op->checks = checks;
+  op->check_mine = std::move(mine);
+  op->check_all.assign(op->check_mine.size() * size(), 0);
+  Work& w = op->work;
+  w = {};
+  w.what = {.kind = std::uint8_t(Collective::allgather),
+            .purpose = members_.world ? Purpose::finalize : Purpose::free,
+            .dtype = GCCL_UINT8,
+            .count = op->check_mine.size() * sizeof(std::uint64_t)};
+  w.call = {.kind = Collective::allgather, .count = w.what.count};
+  w.memory.base[std::size_t(Buffer::input)] = reinterpret_cast<std::byte*>(op->check_mine.data());
+  w.memory.base[std::size_t(Buffer::output)] = reinterpret_cast<std::byte*>(op->check_all.data());
 }
 
-// Digests that differ: the ranks' latest calls tell which was the first.
-Status Communicator::begin_to_compare(Operation** out) {
-  *out = nullptr;
-  {
-    std::lock_guard lock(lock_);
-    if (!broken_.ok() || !farewell_) return {};
-  }
-  if (std::ranges::count(farewell_->digests, farewell_->digests[0]) == std::ptrdiff_t(size())) {
-    farewell_.reset();
-    return {};
-  }
-  farewell_->mine.resize(History::kKept);
-  farewell_->all.resize(std::size_t(History::kKept) * size());
-  const std::uint32_t last = farewell_->last = record_->history.last();
-  for (std::uint32_t i = 0; i < History::kKept && i < last; ++i) record_->history.find(last - i, &farewell_->mine[i]);
-  return start(
-      gather_before_leaving(farewell_->mine.data(), History::kKept * sizeof(History::Entry), farewell_->all.data()),
-      out);
+bool Communicator::differ_in_digests(const Operation& op) const {
+  return std::any_of(op.check_all.begin(), op.check_all.end(), [&](std::uint64_t d) { return d != op.check_all[0]; });
 }
 
-Status Communicator::compared() {
-  std::lock_guard lock(lock_);
-  if (!broken_.ok() || !farewell_) return {};
-  const std::vector<std::uint64_t>& digests = farewell_->digests;
-  Rank other = 0;
-  while (digests[other] == digests[0]) ++other;
-  const std::uint32_t last = farewell_->last;
-  const auto entry = [&](Rank r, std::uint32_t i) { return farewell_->all[r * History::kKept + i]; };
-  std::string text = "more than " + std::to_string(History::kKept) + " calls ago";
-  for (std::uint32_t i = std::min(last, History::kKept - 2); i-- > 0;) {
+// The same operation once more, with the latest calls; every rank has found the same, and does the same.
+void Communicator::gather_histories(Operation* op) {
+  std::vector<std::uint64_t> mine(History::kKept * kEntryWords);
+  for (std::uint32_t i = 0; i < History::kKept && i < op->work.what.sequence; ++i) {
+    History::Entry e;
+    if (record_->history.find(op->work.what.sequence - i, &e)) std::memcpy(&mine[i * kEntryWords], &e, sizeof e);
+  }
+  op->started = op->replaying = false;
+  op->flow.reset();
+  op->plan.reset();
+  compare_over(op, Operation::Checks::histories, std::move(mine));
+  number(op->work);
+}
+
+// Which call was the first that differed?
+Status Communicator::compare_histories(const Operation& op) {
+  const auto entry = [&](Rank r, std::uint32_t i) {
+    History::Entry e;
+    std::memcpy(static_cast<void*>(&e), &op.check_all[(r * History::kKept + i) * kEntryWords], sizeof e);
+    return e;
+  };
+  const std::uint32_t last = op.work.what.sequence - 1;  // what gathered the digests
+  const std::uint32_t kept = std::min(last, History::kKept - 2);
+  Rank other = 1;
+  while (other + 1 < size() && entry(other, 0).digest == entry(0, 0).digest) ++other;
+  std::string text = "more than " + std::to_string(kept) + " calls ago";
+  for (std::uint32_t i = kept; i-- > 0;) {
     const History::Entry a = entry(0, i), b = entry(other, i);
     if (a.digest == b.digest) continue;
-    const std::uint32_t sequence = last - i;
-    const std::string first = text_of_signature(a.signature, sequence, a.root, a.count, a.element_bytes);
-    const std::string second = text_of_signature(b.signature, sequence, b.root, b.count, b.element_bytes);
+    const std::string first = text_of_signature(a.signature, last - i, a.root, a.count, a.element_bytes);
+    const std::string second = text_of_signature(b.signature, last - i, b.root, b.count, b.element_bytes);
     if (first != second) {
       text = who(0) + " called " + first + ", " + who(other) + " called " + second;
-    } else if (i + 1 < std::min(last, History::kKept - 2) || sequence == 1) {
+    } else if (i + 1 < kept || last == i + 1) {
       text = who(0) + " and " + who(other) + " called " + first + " with other lengths";
     }
     break;
   }
-  break_down(
-      Status::error(who_of(rank()) + ", " + leave_descriptor().text() + ": the ranks' earlier calls differ: " + text,
-                    GCCL_ERR_MISMATCH),
-      other, false);
-  told_ = true;
-  return broken_;
+  const Status why = named(op.work, Status::error("the ranks' earlier calls differ: " + text, GCCL_ERR_MISMATCH));
+  break_down(why, other, false);
+  return why;
 }
 
 Status Communicator::differs(const Work& work, const Difference& found) const {

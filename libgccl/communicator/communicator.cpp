@@ -80,8 +80,7 @@ Communicator::~Communicator() {
       GCCL_Fault f{.result = GCCL_ERR_REMOTE, .peer = rank(), .text = {}};
       std::snprintf(f.text, sizeof f.text, "%s freed the communicator while this operation was in flight: %s",
                     who(rank()).c_str(), dropped->work.what.text().c_str());
-      for (Ports::Port& port : ports_->all())
-        if (port.state) port.backend->abort(port.state, &f);
+      tell(f);
     }
     // Functions that are due find a communicator that takes nothing more.
     break_down(Status::error(dropped ? "the communicator was freed while operations were in flight"
@@ -105,20 +104,17 @@ Status Communicator::begin_to_leave(Operation** out) {
     if (!broken_.ok()) return std::exchange(told_, true) ? Status() : broken_;
   }
   if (under_way()) return Status::error("operations are under way: wait for them first", GCCL_ERR_INVALID_USAGE);
-  farewell_ = std::make_unique<Farewell>();
-  farewell_->digest = record_->history.digest();
-  farewell_->digests.resize(size());
-  return start(gather_before_leaving(&farewell_->digest, sizeof farewell_->digest, farewell_->digests.data()), out);
+  // Nobody has all digests before everybody has come.
+  auto op = std::make_unique<Operation>(*this);
+  compare_over(op.get(), Operation::Checks::digests, {record_->history.digest()});
+  return start(std::move(op), out);
 }
 
 Status Communicator::leave() {
-  for (const auto step : {&Communicator::begin_to_leave, &Communicator::begin_to_compare}) {
-    Operation* op = nullptr;
-    Status s = (this->*step)(&op);
-    if (op) wait(op, -1, &s);
-    if (!s.ok()) return s;
-  }
-  return compared();
+  Operation* op = nullptr;
+  Status s = begin_to_leave(&op);
+  if (op) wait(op, -1, &s);
+  return s;
 }
 
 Status Communicator::left() {

@@ -74,6 +74,7 @@ class Communicator {
   Status run(Work&& work, const Key* key = nullptr);
   // Begins it. The operation is the caller's to wait() for or give_up(), and null where it fails.
   Status start(Work&& work, Operation** out);
+  Status start(std::unique_ptr<Operation> op, Operation** out);
   // Of any communicator, freed ones too. Operations that have functions (completions.hpp) are complete once these have
   // returned, except for a thread that is inside one of them.
   // False when that takes longer than timeout_ms (negative: no limit); else *status is the operation's and it is gone.
@@ -102,14 +103,11 @@ class Communicator {
   void abort(int code);
   // Ends everything under way, here and on the other ranks.
   void fail(Status why) noexcept;
-  // Before it is freed: every rank has come this far, by the same calls; where the communicator is broken, why, unless
-  // a call has said so.
+  // Every rank has come this far, by the same calls; where the communicator is broken, why, unless a call has said so.
+  // Before it is freed.
   Status leave();
-  // The same in steps, so that several ranks of one process can leave concurrently: what the first two begin (null
-  // where there is nothing to wait for) ends before the next.
+  // Begins it; null where there is nothing to wait for.
   Status begin_to_leave(Operation** out);
-  Status begin_to_compare(Operation** out);
-  Status compared();
   // GCCL_Finalize begins: there are no more calls here. Afterwards: what went wrong, as in leave().
   void leaving() { world_->watch->leaving(*record_); }
   Status left();
@@ -146,24 +144,22 @@ class Communicator {
   void finish(Operation* op, Status status);
   void conclude(Work& work);
   void compare_checks(Operation* op);
-  void compare_lengths(Operation* op);
-  void check_first(Operation* op);
   // The call's place in the order of all.
   void number(Work& work);
-  // What a rank is in that frees the communicator.
-  Descriptor leave_descriptor() const {
-    return {.kind = std::uint8_t(Collective::allgather),
-            .purpose = members_.world ? Purpose::finalize : Purpose::free,
-            .dtype = GCCL_UINT8,
-            .sequence = sequence_};
-  }
-  Work gather_before_leaving(const void* mine, std::size_t bytes, void* all) const;
+  // Comparisons (check.cpp).
+  void check_first(Operation* op);
+  void compare_lengths(Operation* op);
+  void compare_over(Operation* op, Operation::Checks checks, std::vector<std::uint64_t> mine);
+  bool differ_in_digests(const Operation& op) const;
+  void gather_histories(Operation* op);
+  Status compare_histories(const Operation& op);
   void break_down(Status why, Rank culprit, bool tell_others) noexcept;
+  void tell(const GCCL_Fault& fault) noexcept;
   void drop(Operation* op) noexcept;
   Status blamed(Status why) const noexcept;
   void look_around(bool blocked) noexcept;
-  void check_peers_and_time(bool blocked);
-  void watch(std::int64_t now, bool blocked);
+  void check_peers_and_time();
+  void watch(bool blocked);
   bool timed_out(const Operation& op, std::int64_t now);
   Status reason(const GCCL_Fault& fault) const;
   Status named(const Work& work, const Status& why) const;
@@ -214,15 +210,6 @@ class Communicator {
   std::uint32_t splits_ = 0;
   std::atomic<std::int64_t> timeout_ms_{GCCL_TIMEOUT_NONE};
   std::int64_t looked_around_ns_ = 0;  // when polls last did
-
-  // What ranks that leave compare.
-  struct Farewell {
-    std::uint64_t digest = 0;
-    std::uint32_t last = 0;  // call
-    std::vector<std::uint64_t> digests;  // by rank
-    std::vector<History::Entry> mine, all;
-  };
-  std::unique_ptr<Farewell> farewell_;
 
   Status broken_;
   bool told_ = false;  // a call has returned it

@@ -57,9 +57,10 @@ struct Operation {
   std::int64_t started_ns = 0;
   std::int64_t timed_from_ns = 0;  // 0: not timed
 
-  // GCCL_CHECK: this operation gathers the descriptions of the call that follows in the queue, or what the other ranks
-  // send to this one in it.
-  enum class Checks : std::uint8_t { nothing, descriptions, lengths };
+  // What this operation is there to compare. For GCCL_CHECK the descriptions of the call that follows in the queue, or
+  // what the other ranks send to this one in it; before a communicator is freed the digests of all calls, and where
+  // these differ the latest calls.
+  enum class Checks : std::uint8_t { nothing, descriptions, lengths, digests, histories };
   Checks checks = Checks::nothing;
   std::vector<std::uint64_t> check_mine, check_all, check_due;
 

@@ -12,6 +12,11 @@ Status Communicator::start(Work&& work, Operation** out) {
   *out = nullptr;
   auto op = std::make_unique<Operation>(*this);
   op->work = std::move(work);
+  return start(std::move(op), out);
+}
+
+Status Communicator::start(std::unique_ptr<Operation> op, Operation** out) {
+  *out = nullptr;
   world_->watch->used_by_this_thread();
   std::lock_guard lock(lock_);
   if (abort_asked_.load(std::memory_order_relaxed)) move();
@@ -105,8 +110,12 @@ void Communicator::advance_front() {
       if (!op->flow->settle()) return break_down(failure(*op), rank(), true);
       if (!op->flow->done()) return;
     }
+    if (op->checks == Operation::Checks::digests && differ_in_digests(*op)) {
+      gather_histories(op);
+      continue;
+    }
     queue_.pop_front();
-    finish(op, {});
+    finish(op, op->checks == Operation::Checks::histories ? compare_histories(*op) : Status());
   }
 }
 
@@ -155,9 +164,11 @@ void Communicator::finish(Operation* op, Status status) {
     stall_ = {};
   }
   if (!status.ok() && !op->given_up) told_ = true;
-  if (op->checks != Operation::Checks::nothing) {
-    if (status.ok()) op->checks == Operation::Checks::lengths ? compare_lengths(op) : compare_checks(op);
-  } else {
+  if (op->checks == Operation::Checks::descriptions) {
+    if (status.ok()) compare_checks(op);
+  } else if (op->checks == Operation::Checks::lengths) {
+    if (status.ok()) compare_lengths(op);
+  } else if (op->checks == Operation::Checks::nothing) {
     if (status.ok()) conclude(op->work);
     count(op->work.what, op->timed_from_ns, !status.ok());
   }

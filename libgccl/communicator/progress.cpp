@@ -89,13 +89,14 @@ bool Communicator::waits_for_network() const {
 // Nothing has moved for a while: has a peer gone, or the time?
 void Communicator::look_around(bool blocked) noexcept {
   try {
-    check_peers_and_time(blocked);
+    check_peers_and_time();
+    watch(blocked);
   } catch (...) {
     break_down(blamed(caught()), rank(), true);
   }
 }
 
-void Communicator::check_peers_and_time(bool blocked) {
+void Communicator::check_peers_and_time() {
   if (!broken_.ok()) return;
   if (shm_ && !queue_.empty() && queue_.front()->replaying)
     if (!shm_->healthy(queue_.front()->replay.step().end))
@@ -114,13 +115,13 @@ void Communicator::check_peers_and_time(bool blocked) {
   for (const auto* list : {&self_sends_, &self_recvs_})
     for (Operation* op : *list)
       if (timed_out(*op, now)) return;
-  watch(now, blocked);
 }
 
 // A wait that does not move: do the others make the same calls?
-void Communicator::watch(std::int64_t now, bool blocked) {
+void Communicator::watch(bool blocked) {
   const Operation* const op = !queue_.empty() ? queue_.front() : !transfers_.empty() ? transfers_.front() : nullptr;
-  if (!op || size() == 1) return;
+  if (!op || size() == 1 || !broken_.ok()) return;
+  const std::int64_t now = now_ns();
   const std::uint64_t moved = op->replaying ? op->replay.place()
                               : op->flow    ? op->flow->traffic().messages_sent + op->flow->traffic().messages_received
                                             : 0;
@@ -210,10 +211,7 @@ void Communicator::break_down(Status why, Rank culprit, bool tell_others) noexce
   if (tell_others && ports_) {
     GCCL_Fault f{.result = broken_.code(), .peer = culprit, .text = {}};
     std::snprintf(f.text, sizeof f.text, "%s", broken_.text().c_str());
-    for (Ports::Port& port : ports_->all()) try {
-        if (port.state) port.backend->abort(port.state, &f);
-      } catch (...) {  // what cannot be said is noticed when this rank leaves
-      }
+    tell(f);
   }
   const auto end = [this](auto& operations) {
     for (Operation* op : operations) drop(op);
@@ -223,6 +221,13 @@ void Communicator::break_down(Status why, Rank culprit, bool tell_others) noexce
   end(transfers_);
   end(self_sends_);
   end(self_recvs_);
+}
+
+void Communicator::tell(const GCCL_Fault& f) noexcept {
+  for (Ports::Port& port : ports_->all()) try {
+      if (port.state) port.backend->abort(port.state, &f);
+    } catch (...) {  // what cannot be said is noticed when this rank leaves
+    }
 }
 
 void Communicator::drop(Operation* op) noexcept {

@@ -4,7 +4,7 @@
  *   const GCCL_Backend* GCCL_Backend_entry_v1(void);
  * and is used where GCCL_BACKENDS (or GCCL_Config.backends) names it. examples/ has a complete one.
  *
- * The life of a port, one for each communicator:
+ * The life of a port, one for each communicator and one for each job:
  *   open_port      makes it, and says in at most GCCL_BACKEND_ADDRESS_BYTES bytes how peers reach it
  *   (the library exchanges the addresses between all ranks of the communicator)
  *   connect_port   gets all addresses, tells which peers it will serve
