@@ -167,7 +167,8 @@ TEST_CASE("each kind of expectation holds and breaks") {
        "ring at 64 B (model) is the fastest"},
   };
   for (const auto& [expect, holds, found] : kCases) {
-    CAPTURE(expect.dump());
+    const std::string stated = expect.dump();  // a structured binding cannot be captured
+    CAPTURE(stated);
     const Json result =
         result_of(plan_of(with(kRing, {{"algorithms", {"recursive_doubling", "ring", "swing"}}, {"expect", expect}})));
     CHECK(result["ok"] == holds);
