@@ -37,7 +37,7 @@ std::string unknown(std::string_view what, std::string_view typed, std::span<con
   return fmt::format("unknown {} \"{}\"{}", what, typed, suggestion(typed, valid));
 }
 
-// Every check that is not CLI11's own; what is wrong, or empty.
+// Every check that is not the table's own; what is wrong, or empty.
 std::string resolve(const Typed& t, Rank ranks, Options& o) {
   std::vector<std::string_view> kinds(collective_names().begin(), collective_names().end());
   kinds.push_back("all");
