@@ -22,6 +22,11 @@ std::vector<fs::path> plugin_folders() {
   return {here / "lib/gccl", (here / GCCL_PLUGINS_FROM_BIN).lexically_normal()};
 }
 
+std::vector<fs::path> drop_in_files() {
+  const fs::path here = program_folder();
+  return {here / "pmpi/libgccl_pmpi.so", (here / GCCL_PLUGINS_FROM_BIN "/../libgccl_pmpi.so").lexically_normal()};
+}
+
 std::vector<fs::path> data_folders(std::string_view kind) {
   const fs::path here = program_folder();
   if (here.empty()) return {};

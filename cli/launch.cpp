@@ -97,6 +97,7 @@ int launch_job(const launch::Options& o) {
 
   launch::Job job;
   job.tag = o.tag;
+  job.keep_going = o.keep_going;
   job.timeout_ms = std::int64_t(o.timeout_s * 1000);
   job.grace_ms = std::int64_t(o.grace_s * 1000);
   for (std::size_t r = 0; r < o.hosts.size(); ++r) {

@@ -57,6 +57,11 @@ bool make_pipe(Fd* read_end, Fd* write_end) {
 }
 
 bool failed(int status) { return !WIFEXITED(status) || WEXITSTATUS(status) != 0; }
+// From outside, as by kill or for want of memory: no crash of its own.
+bool was_killed(int status) {
+  return WIFSIGNALED(status) && (WTERMSIG(status) == SIGKILL || WTERMSIG(status) == SIGTERM ||
+                                 WTERMSIG(status) == SIGINT || WTERMSIG(status) == SIGHUP);
+}
 int exit_code_of(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status); }
 
 std::string what_became_of(const Running& r) {
@@ -196,20 +201,30 @@ void Runner::stop(int signal) {
 
 // Those who have ended stay zombies until all have, so that their groups keep their numbers.
 void Runner::look_for_ends() {
-  const Running* culprit = nullptr;
+  std::vector<const Running*> news;  // ranks that have failed since the last look
   for (Running& r : ranks_) {
     if (r.ended) continue;
     siginfo_t info{};
     if (waitid(P_PID, id_t(r.pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) continue;
     r.ended = true;
     r.status = info.si_code == CLD_EXITED ? W_EXITCODE(info.si_status, 0) : W_EXITCODE(0, info.si_status);
-    // Of those who fail together, one that was killed is the likelier cause: the others lose it, and give up.
-    if (failed(r.status) && (!culprit || (WIFEXITED(culprit->status) && !WIFEXITED(r.status)))) culprit = &r;
+    if (failed(r.status)) news.push_back(&r);
   }
-  if (!culprit || result_) return;
-  result_ = exit_code_of(culprit->status);
-  say(what_became_of(*culprit) + (all_ended() ? "" : "; ending the others"));
-  stop(SIGTERM);
+  if (news.empty()) return;
+  // Of those who are found together, one that was killed may have come before the others, which lose it and give up;
+  // but a crash on the way out is not worth more than the error that led there.
+  std::stable_sort(news.begin(), news.end(),
+                   [](const Running* a, const Running* b) { return was_killed(a->status) > was_killed(b->status); });
+  for (const Running* r : news) {
+    const bool first = !result_;
+    if (first) result_ = exit_code_of(r->status);
+    if (job_.keep_going && !kill_at_) {
+      say(what_became_of(*r) + (first && !all_ended() ? "; the others go on" : ""));
+    } else if (first) {
+      say(what_became_of(*r) + (all_ended() ? "" : "; ending the others"));
+      stop(SIGTERM);
+    }
+  }
 }
 
 void Runner::on_signals() {

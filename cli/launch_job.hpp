@@ -22,6 +22,7 @@ struct Process {
 struct Job {
   std::vector<Process> ranks;
   bool tag = false;              // "[3] " before each line of rank 3
+  bool keep_going = false;       // ranks that are left when one fails go on until they end
   std::int64_t timeout_ms = 0;   // of the whole job; 0: none
   std::int64_t grace_ms = 2000;  // between SIGTERM and SIGKILL
 };

@@ -90,6 +90,7 @@ Command table(Options& o, Typed& t) {
   app.add_option("--timeout", o.timeout_s, "Seconds the job may take")->check(Range{0.001L, 1e9L});
   app.add_option("--grace", o.grace_s, "Seconds from SIGTERM to SIGKILL")->check(Range{0, 1e6L})->capture_default_str();
   app.add_flag("--tag", o.tag, "Begin each line of output with [RANK]");
+  app.add_flag("--keep-going", o.keep_going, "When a rank fails, let the others go on, so that they report the loss");
   app.takes_program();
   app.examples({"gccl launch -n 4 -- ./app --its-own-option", "gccl launch --hosts node1:8,node2:8 -- ./app"});
   return app;

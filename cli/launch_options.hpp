@@ -21,7 +21,7 @@ struct Options {
   std::string bind;  // "core", "none", or empty: core, on this machine
   int port = 0;      // 0: any
   double timeout_s = 0, grace_s = 2;
-  bool tag = false;
+  bool tag = false, keep_going = false;
 };
 
 // Instead of options: the help text, or in one line what is wrong.

@@ -11,6 +11,7 @@
 #include "cli/launch.hpp"
 #include "cli/list.hpp"
 #include "cli/output.hpp"
+#include "cli/pmpi.hpp"
 #include "cli/run.hpp"
 #include "cli/topology.hpp"
 #include "cli/verify.hpp"
@@ -53,6 +54,7 @@ int run(int argc, char** argv) {
   add_verify(app, exit_code);
   add_bench(app, exit_code);
   add_launch(app, exit_code);
+  add_pmpi(app, exit_code);
   add_completion(app);
   add_help(app);
   if (argc <= 1) {

@@ -30,7 +30,7 @@ class NativeCarrier final : public Carrier {
               .op = reduces(call.kind) || call.kind == Collective::reduce_scatterv ? GCCL_Op(op) : -1,
               .root = call.root,
               .count = call.count};
-    const Status s = elements_of(w.what.dtype, w.what.op, &w.elements);
+    const Status s = elements_of(w.what.dtype, w.what.op == -1 ? std::nullopt : std::optional(w.what.op), &w.elements);
     if (!s.ok()) return s;
     w.call = call;
     w.memory.base[std::size_t(Buffer::input)] = static_cast<std::byte*>(const_cast<void*>(input));

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <memory>
+#include <set>
 #include <thread>
 
 #include "cli/catalogue.hpp"
@@ -14,6 +15,7 @@
 #include "sim/json/nearest.hpp"
 #include "sim/report/html.hpp"
 #include "sim/report/topology_svg.hpp"
+#include "sim/scenario/csv.hpp"
 #include "sim/scenario/run.hpp"
 #include "sim/scenario/table.hpp"
 
@@ -21,7 +23,7 @@ namespace gccl {
 namespace {
 
 struct Arguments {
-  std::string scenario, engine, json, html, trace;
+  std::string scenario, engine, json, csv, html, trace, resume;
   std::optional<std::int64_t> seed;
   unsigned jobs = std::max(1u, std::thread::hardware_concurrency());
   bool quiet = false;
@@ -45,8 +47,10 @@ void catch_signals() {
 
 void check_outputs(const Arguments& a) {
   std::vector<std::string> files;
-  for (const std::string* file : {&a.json, &a.html, &a.trace}) {
-    if (file->empty() || (file == &a.json && *file == "-")) continue;
+  if (a.json == "-" && a.csv == "-")
+    throw json::InputError("only one of --json and --csv can be written to standard output");
+  for (const std::string* file : {&a.json, &a.csv, &a.html, &a.trace, &a.resume}) {
+    if (file->empty() || ((file == &a.json || file == &a.csv) && *file == "-")) continue;
     check_writable(*file);
     for (const std::string& other : files)
       if (std::filesystem::path(other).lexically_normal() == std::filesystem::path(*file).lexically_normal())
@@ -91,6 +95,25 @@ auto simgrid_engine(const sim::Plan& plan) -> sim::Outcome (*)(const sim::Worklo
   };
 }
 
+// Says what the journal spares, and what of it is not used: another scenario, cluster, seed or program wrote it.
+void use_journal(const sim::Plan& plan, sim::Journal& journal, sim::RunOptions& options) {
+  options.journal = &journal;
+  options.keys = sim::point_keys(plan);
+  std::set<std::string> used;
+  std::size_t known = 0;
+  for (const std::string& key : options.keys)
+    if (journal.find(key)) ++known, used.insert(key);
+  if (journal.entries() + journal.damaged() == 0) return;
+  std::string text =
+      fmt::format("{}: {} of {} points were finished before", journal.file().string(), known, options.keys.size());
+  if (const std::size_t other = journal.entries() - used.size())
+    text += fmt::format("; {} entr{} of another scenario, cluster, seed or program {} not used", other,
+                        other == 1 ? "y" : "ies", other == 1 ? "is" : "are");
+  if (journal.damaged())
+    text += fmt::format("; {} damaged line{} left out", journal.damaged(), journal.damaged() == 1 ? " is" : "s are");
+  fmt::print(stderr, "gccl: {}\n", text);
+}
+
 int run_scenario(const Arguments& a) {
   sim::PlanOptions plan_options{.engine = {}, .seed = {}};
   if (a.seed) plan_options.seed = std::uint64_t(*a.seed);
@@ -107,20 +130,35 @@ int run_scenario(const Arguments& a) {
   sim::RunOptions options{.jobs = a.jobs, .trace = !a.trace.empty(), .progress = {}, .stop = &stop};
   if (!a.quiet && isatty(STDERR_FILENO)) options.progress = show_progress;
   const sim::Engines engines{sim::run_model, simgrid_engine(plan)};
+  std::optional<sim::Journal> journal;
+  if (!a.resume.empty()) use_journal(plan, journal.emplace(a.resume), options);
   sim::ScenarioResult result;
   try {
     result = sim::run_plan(plan, engines, options);
   } catch (const sim::Interrupted&) {
     if (options.progress) fmt::print(stderr, "\n");
-    fmt::print(stderr, "gccl: interrupted\n");
+    if (journal) {
+      const auto kept = std::count_if(options.keys.begin(), options.keys.end(),
+                                      [&](const std::string& key) { return journal->find(key); });
+      fmt::print(stderr, "gccl: interrupted; {} of {} points are in {}: the same command goes on from there\n", kept,
+                 options.keys.size(), a.resume);
+    } else {
+      fmt::print(stderr, "gccl: interrupted\n");
+    }
     return 128 + stop_signal;
   }
+  if (journal && !journal->error().empty())
+    fmt::print(stderr, "gccl: {}: cannot be written: {}; the points finished since are not in it\n", a.resume,
+               journal->error());
 
   if (!a.json.empty() && a.json != "-") write_output(a.json, result.document.dump(1) + '\n');
+  if (!a.csv.empty() && a.csv != "-") write_output(a.csv, sim::result_csv(result.document));
   if (!a.html.empty()) write_output(a.html, sim::html_report(result.document, drawings(plan)));
   if (!a.trace.empty()) write_output(a.trace, result.trace);
   if (a.json == "-")
     write_stdout(result.document.dump(1) + '\n');
+  else if (a.csv == "-")
+    write_stdout(sim::result_csv(result.document));
   else
     write_stdout((a.quiet ? "" : sim::result_tables(result.document, terminal_columns())) +
                  sim::expectation_lines(result.document, a.quiet));
@@ -139,9 +177,16 @@ void add_run(Command& app, int& exit_code) {
       ->suggest({"model", "simgrid"});
   run->add_option("--json", a->json, "Write the result as JSON; - for standard output, which then holds nothing else")
       ->value("FILE");
+  run->add_option("--csv", a->csv, "Write the rows as CSV, columns named as in the JSON; - for standard output alone")
+      ->value("FILE");
   run->add_option("--html", a->html, "Write a self-contained HTML report")->value("FILE");
   run->add_option("--trace", a->trace,
-                  fmt::format("Write a Chrome trace of the first point's ranks below {}", sim::kTraceRanks))
+                  fmt::format("Write a trace of the first point's ranks below {}, for ui.perfetto.dev or "
+                              "chrome://tracing",
+                              sim::kTraceRanks))
+      ->value("FILE");
+  run->add_option("--resume", a->resume,
+                  "Keep finished points in this file, and take those from it that an interrupted run left there")
       ->value("FILE");
   run->add_option("--seed", a->seed, "Instead of the scenario's")->check(Range{0, INT64_MAX});
   run->add_option("--jobs", a->jobs, "Points simulated at once (default: one per core)")->check(Range{1, 1024});

@@ -7,7 +7,7 @@
 
 namespace gccl::pmpi {
 
-// prepare(Member, Call*) -> Reason; by_mpi(MPI_Comm) -> MPI error code.
+// prepare(Member, Call*) -> Reason; by_mpi() -> MPI error code.
 template <class Prepare, class ByMpi>
 int answer(Function function, MPI_Comm comm, Prepare&& prepare, ByMpi&& by_mpi) {
   Reason why;
@@ -20,33 +20,32 @@ int answer(Function function, MPI_Comm comm, Prepare&& prepare, ByMpi&& by_mpi) 
         return run(*k, call, function);
       }
       why = Reason::not_connected;
-      comm = k->instead;
     }
   }
   count(function, why);
-  return by_mpi(comm);
+  return by_mpi();
 }
 
-// by_mpi(MPI_Comm, MPI_Request*) -> MPI error code.
+// A communicator is connected within a blocking call only. Connecting takes several rounds in which every rank must
+// do something, so a non-blocking call that began it would depend on what the program calls next.
 template <class Prepare, class ByMpi>
 int answer_later(Function function, MPI_Comm comm, MPI_Request* request, Prepare&& prepare, ByMpi&& by_mpi) {
   Reason why = Reason::wrong_argument;
   if (Communicator* const k = request ? find(comm, &why) : nullptr) {
-    auto later = std::make_unique<Later>();
-    later->function = function;
-    why = prepare(k->me, &later->call);
+    why = may_begin(*k);
     if (why == Reason::none) {
-      int code = MPI_SUCCESS;
-      if (begin(*k, std::move(later), by_mpi, request, &code)) {
+      auto later = std::make_unique<Later>();
+      later->function = function;
+      later->call.nonblocking = true;
+      why = prepare(k->me, &later->call);
+      if (why == Reason::none) {
         count(function, Reason::none);
-        return code;
+        return begin(*k, std::move(later), request);
       }
-      why = Reason::not_connected;
-      comm = k->instead;
     }
   }
   count(function, why);
-  return by_mpi(comm, request);
+  return by_mpi();
 }
 
 }  // namespace gccl::pmpi

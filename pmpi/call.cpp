@@ -27,8 +27,6 @@ void Call::unpack_later(const std::byte* from, void* to, std::size_t count, MPI_
 }
 
 bool Call::combine_with(MPI_Op mpi_op, MPI_Datatype type, const Combination& how) {
-  Operation known;
-  user_op_ = !predefined(mpi_op, &known);
   combiner_.emplace(mpi_op, type, how.shape, how.way == Combination::Way::packed);
   op = combiner_->handle();
   dtype = opaque_type(how.element_bytes);

@@ -35,11 +35,12 @@ class Call {
   GCCL_Result start(GCCL_Comm comm, GCCL_Request* request);
   // What is left once GCCL's part is complete. Returns an MPI error code.
   int finish();
-  // The program's own code runs while GCCL combines: only threads of the program's may make progress then.
-  bool runs_user_function() const { return combiner_ && !fold_blocks_ && user_op_; }
+  // MPI's functions or the program's own run while GCCL combines: only threads of the program may make progress then.
+  bool combines_outside() const { return combiner_ && !fold_blocks_; }
 
   // ---- For the prepare functions. ----
 
+  bool nonblocking = false;  // GCCL's progress must need no function of MPI's or the program's
   Kind kind = Kind::barrier;
   const void* sendbuf = nullptr;
   void* recvbuf = nullptr;
@@ -75,7 +76,6 @@ class Call {
   std::vector<Landing> landings_;
   std::unique_ptr<std::byte[]> scratch_[2];
   std::optional<Combiner> combiner_;
-  bool user_op_ = false;
   std::byte* fold_blocks_ = nullptr;
   std::size_t fold_ranks_ = 0, fold_count_ = 0, fold_block_bytes_ = 0;
 };

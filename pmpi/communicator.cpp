@@ -66,7 +66,7 @@ Communicator* find(MPI_Comm comm, Reason* why) {
   Communicator* k = m.epoch == now && m.comm == comm ? m.found : nullptr;
   if (!k) {
     *why = Reason::not_running;
-    if (!running() || own_world() == MPI_COMM_NULL) return nullptr;
+    if (!running() || own_self() == MPI_COMM_NULL) return nullptr;
     *why = Reason::wrong_argument;
     if (comm == MPI_COMM_NULL) return nullptr;
     std::lock_guard lock(mutex);
@@ -81,7 +81,7 @@ Communicator* find(MPI_Comm comm, Reason* why) {
       PMPI_Comm_test_inter(comm, &inter);
       PMPI_Comm_rank(comm, &made->me.rank);
       PMPI_Comm_size(comm, &made->me.size);
-      made->mpi = made->instead = comm;
+      made->mpi = comm;
       made->inter = inter != 0;
       k = made.release();
       PMPI_Comm_set_attr(comm, keyval, k);

@@ -2,35 +2,24 @@
 #pragma once
 
 #include <atomic>
-#include <deque>
-#include <memory>
 
 #include "pmpi/prepare.hpp"
-#include "pmpi/setup.hpp"
 
 namespace gccl::pmpi {
 
-class Later;
-
 // One for each MPI communicator that a collective was called on, kept with it as an attribute.
 struct Communicator {
-  // Connected at the first collective call, on all ranks in the same call.
-  enum class Stage : std::uint8_t { fresh, connecting, ready, failed, retired };
+  // Connected within the first blocking collective call, on all ranks in the same one; retired when it is freed.
+  enum class Stage : std::uint8_t { fresh, ready, failed, retired };
 
   MPI_Comm mpi = MPI_COMM_NULL;
   Member me;
   bool inter = false;
   std::atomic<Stage> stage{Stage::fresh};
   GCCL_Comm gccl = GCCL_COMM_NULL;
-  // Where MPI answers the calls that GCCL cannot: `mpi`, or one of our own with the same ranks, where calls were
-  // already under way when GCCL turned out to be unable: on it they keep their order, whatever the program calls
-  // meanwhile.
-  MPI_Comm instead = MPI_COMM_NULL;
   // These with the lock of progress.cpp held.
-  std::unique_ptr<Setup> setup;
-  std::deque<Later*> waiting;  // for the set-up
-  int under_way = 0;           // non-blocking calls
-  bool forgotten = false;      // MPI has freed it
+  int under_way = 0;       // non-blocking calls
+  bool forgotten = false;  // MPI has freed it
 };
 
 // Null when GCCL does not serve it; *why says why.

@@ -12,7 +12,7 @@ int MPI_Allgather(const void* sendbuf, int sendcount, MPI_Datatype sendtype, voi
       [=](Member me, Call* call) {
         return prepare_allgather(me, call, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype);
       },
-      [=](MPI_Comm c) { return PMPI_Allgather(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, c); });
+      [=] { return PMPI_Allgather(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm); });
 }
 
 int MPI_Iallgather(const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf, int recvcount,
@@ -22,9 +22,7 @@ int MPI_Iallgather(const void* sendbuf, int sendcount, MPI_Datatype sendtype, vo
       [=](Member me, Call* call) {
         return prepare_allgather(me, call, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype);
       },
-      [=](MPI_Comm c, MPI_Request* r) {
-        return PMPI_Iallgather(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, c, r);
-      });
+      [=] { return PMPI_Iallgather(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request); });
 }
 
 int MPI_Allgatherv(const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf, const int* recvcounts,
@@ -34,9 +32,7 @@ int MPI_Allgatherv(const void* sendbuf, int sendcount, MPI_Datatype sendtype, vo
       [=](Member me, Call* call) {
         return prepare_allgatherv(me, call, sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype);
       },
-      [=](MPI_Comm c) {
-        return PMPI_Allgatherv(sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, c);
-      });
+      [=] { return PMPI_Allgatherv(sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm); });
 }
 
 int MPI_Iallgatherv(const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf, const int* recvcounts,
@@ -46,8 +42,8 @@ int MPI_Iallgatherv(const void* sendbuf, int sendcount, MPI_Datatype sendtype, v
       [=](Member me, Call* call) {
         return prepare_allgatherv(me, call, sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype);
       },
-      [=](MPI_Comm c, MPI_Request* r) {
-        return PMPI_Iallgatherv(sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, c, r);
+      [=] {
+        return PMPI_Iallgatherv(sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm, request);
       });
 }
 
@@ -58,7 +54,7 @@ int MPI_Alltoall(const void* sendbuf, int sendcount, MPI_Datatype sendtype, void
       [=](Member me, Call* call) {
         return prepare_alltoall(me, call, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype);
       },
-      [=](MPI_Comm c) { return PMPI_Alltoall(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, c); });
+      [=] { return PMPI_Alltoall(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm); });
 }
 
 int MPI_Ialltoall(const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf, int recvcount,
@@ -68,9 +64,7 @@ int MPI_Ialltoall(const void* sendbuf, int sendcount, MPI_Datatype sendtype, voi
       [=](Member me, Call* call) {
         return prepare_alltoall(me, call, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype);
       },
-      [=](MPI_Comm c, MPI_Request* r) {
-        return PMPI_Ialltoall(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, c, r);
-      });
+      [=] { return PMPI_Ialltoall(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm, request); });
 }
 
 int MPI_Alltoallv(const void* sendbuf, const int* sendcounts, const int* sdispls, MPI_Datatype sendtype, void* recvbuf,
@@ -81,8 +75,8 @@ int MPI_Alltoallv(const void* sendbuf, const int* sendcounts, const int* sdispls
         return prepare_alltoallv(me, call, sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls,
                                  recvtype);
       },
-      [=](MPI_Comm c) {
-        return PMPI_Alltoallv(sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, c);
+      [=] {
+        return PMPI_Alltoallv(sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm);
       });
 }
 
@@ -95,8 +89,9 @@ int MPI_Ialltoallv(const void* sendbuf, const int* sendcounts, const int* sdispl
         return prepare_alltoallv(me, call, sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls,
                                  recvtype);
       },
-      [=](MPI_Comm c, MPI_Request* r) {
-        return PMPI_Ialltoallv(sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, c, r);
+      [=] {
+        return PMPI_Ialltoallv(sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm,
+                               request);
       });
 }
 
@@ -109,8 +104,8 @@ int MPI_Alltoallw(const void* sendbuf, const int* sendcounts, const int* sdispls
         return prepare_alltoallw(me, call, sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls,
                                  recvtypes);
       },
-      [=](MPI_Comm c) {
-        return PMPI_Alltoallw(sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, c);
+      [=] {
+        return PMPI_Alltoallw(sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm);
       });
 }
 
@@ -123,34 +118,35 @@ int MPI_Ialltoallw(const void* sendbuf, const int* sendcounts, const int* sdispl
         return prepare_alltoallw(me, call, sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls,
                                  recvtypes);
       },
-      [=](MPI_Comm c, MPI_Request* r) {
-        return PMPI_Ialltoallw(sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, c, r);
+      [=] {
+        return PMPI_Ialltoallw(sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm,
+                               request);
       });
 }
 
 int MPI_Barrier(MPI_Comm comm) {
   return answer(
       Function::barrier, comm, [=](Member me, Call* call) { return prepare_barrier(me, call); },
-      [=](MPI_Comm c) { return PMPI_Barrier(c); });
+      [=] { return PMPI_Barrier(comm); });
 }
 
 int MPI_Ibarrier(MPI_Comm comm, MPI_Request* request) {
   return answer_later(
       Function::ibarrier, comm, request, [=](Member me, Call* call) { return prepare_barrier(me, call); },
-      [=](MPI_Comm c, MPI_Request* r) { return PMPI_Ibarrier(c, r); });
+      [=] { return PMPI_Ibarrier(comm, request); });
 }
 
 int MPI_Bcast(void* buf, int count, MPI_Datatype type, int root, MPI_Comm comm) {
   return answer(
       Function::bcast, comm, [=](Member me, Call* call) { return prepare_bcast(me, call, buf, count, type, root); },
-      [=](MPI_Comm c) { return PMPI_Bcast(buf, count, type, root, c); });
+      [=] { return PMPI_Bcast(buf, count, type, root, comm); });
 }
 
 int MPI_Ibcast(void* buf, int count, MPI_Datatype type, int root, MPI_Comm comm, MPI_Request* request) {
   return answer_later(
       Function::ibcast, comm, request,
       [=](Member me, Call* call) { return prepare_bcast(me, call, buf, count, type, root); },
-      [=](MPI_Comm c, MPI_Request* r) { return PMPI_Ibcast(buf, count, type, root, c, r); });
+      [=] { return PMPI_Ibcast(buf, count, type, root, comm, request); });
 }
 
 int MPI_Gather(const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf, int recvcount,
@@ -160,7 +156,7 @@ int MPI_Gather(const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* 
       [=](Member me, Call* call) {
         return prepare_gather(me, call, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root);
       },
-      [=](MPI_Comm c) { return PMPI_Gather(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, c); });
+      [=] { return PMPI_Gather(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm); });
 }
 
 int MPI_Igather(const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf, int recvcount,
@@ -170,9 +166,7 @@ int MPI_Igather(const void* sendbuf, int sendcount, MPI_Datatype sendtype, void*
       [=](Member me, Call* call) {
         return prepare_gather(me, call, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root);
       },
-      [=](MPI_Comm c, MPI_Request* r) {
-        return PMPI_Igather(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, c, r);
-      });
+      [=] { return PMPI_Igather(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request); });
 }
 
 int MPI_Scatter(const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf, int recvcount,
@@ -182,7 +176,7 @@ int MPI_Scatter(const void* sendbuf, int sendcount, MPI_Datatype sendtype, void*
       [=](Member me, Call* call) {
         return prepare_scatter(me, call, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root);
       },
-      [=](MPI_Comm c) { return PMPI_Scatter(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, c); });
+      [=] { return PMPI_Scatter(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm); });
 }
 
 int MPI_Iscatter(const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf, int recvcount,
@@ -192,9 +186,7 @@ int MPI_Iscatter(const void* sendbuf, int sendcount, MPI_Datatype sendtype, void
       [=](Member me, Call* call) {
         return prepare_scatter(me, call, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root);
       },
-      [=](MPI_Comm c, MPI_Request* r) {
-        return PMPI_Iscatter(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, c, r);
-      });
+      [=] { return PMPI_Iscatter(sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm, request); });
 }
 
 }  // extern "C"

@@ -9,7 +9,7 @@ int MPI_Allreduce(const void* sendbuf, void* recvbuf, int count, MPI_Datatype ty
   return answer(
       Function::allreduce, comm,
       [=](Member me, Call* call) { return prepare_allreduce(me, call, sendbuf, recvbuf, count, type, op); },
-      [=](MPI_Comm c) { return PMPI_Allreduce(sendbuf, recvbuf, count, type, op, c); });
+      [=] { return PMPI_Allreduce(sendbuf, recvbuf, count, type, op, comm); });
 }
 
 int MPI_Iallreduce(const void* sendbuf, void* recvbuf, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
@@ -17,14 +17,14 @@ int MPI_Iallreduce(const void* sendbuf, void* recvbuf, int count, MPI_Datatype t
   return answer_later(
       Function::iallreduce, comm, request,
       [=](Member me, Call* call) { return prepare_allreduce(me, call, sendbuf, recvbuf, count, type, op); },
-      [=](MPI_Comm c, MPI_Request* r) { return PMPI_Iallreduce(sendbuf, recvbuf, count, type, op, c, r); });
+      [=] { return PMPI_Iallreduce(sendbuf, recvbuf, count, type, op, comm, request); });
 }
 
 int MPI_Reduce(const void* sendbuf, void* recvbuf, int count, MPI_Datatype type, MPI_Op op, int root, MPI_Comm comm) {
   return answer(
       Function::reduce, comm,
       [=](Member me, Call* call) { return prepare_reduce(me, call, sendbuf, recvbuf, count, type, op, root); },
-      [=](MPI_Comm c) { return PMPI_Reduce(sendbuf, recvbuf, count, type, op, root, c); });
+      [=] { return PMPI_Reduce(sendbuf, recvbuf, count, type, op, root, comm); });
 }
 
 int MPI_Ireduce(const void* sendbuf, void* recvbuf, int count, MPI_Datatype type, MPI_Op op, int root, MPI_Comm comm,
@@ -32,7 +32,7 @@ int MPI_Ireduce(const void* sendbuf, void* recvbuf, int count, MPI_Datatype type
   return answer_later(
       Function::ireduce, comm, request,
       [=](Member me, Call* call) { return prepare_reduce(me, call, sendbuf, recvbuf, count, type, op, root); },
-      [=](MPI_Comm c, MPI_Request* r) { return PMPI_Ireduce(sendbuf, recvbuf, count, type, op, root, c, r); });
+      [=] { return PMPI_Ireduce(sendbuf, recvbuf, count, type, op, root, comm, request); });
 }
 
 int MPI_Reduce_scatter(const void* sendbuf, void* recvbuf, const int* recvcounts, MPI_Datatype type, MPI_Op op,
@@ -40,7 +40,7 @@ int MPI_Reduce_scatter(const void* sendbuf, void* recvbuf, const int* recvcounts
   return answer(
       Function::reduce_scatter, comm,
       [=](Member me, Call* call) { return prepare_reduce_scatter(me, call, sendbuf, recvbuf, recvcounts, type, op); },
-      [=](MPI_Comm c) { return PMPI_Reduce_scatter(sendbuf, recvbuf, recvcounts, type, op, c); });
+      [=] { return PMPI_Reduce_scatter(sendbuf, recvbuf, recvcounts, type, op, comm); });
 }
 
 int MPI_Ireduce_scatter(const void* sendbuf, void* recvbuf, const int* recvcounts, MPI_Datatype type, MPI_Op op,
@@ -48,7 +48,7 @@ int MPI_Ireduce_scatter(const void* sendbuf, void* recvbuf, const int* recvcount
   return answer_later(
       Function::ireduce_scatter, comm, request,
       [=](Member me, Call* call) { return prepare_reduce_scatter(me, call, sendbuf, recvbuf, recvcounts, type, op); },
-      [=](MPI_Comm c, MPI_Request* r) { return PMPI_Ireduce_scatter(sendbuf, recvbuf, recvcounts, type, op, c, r); });
+      [=] { return PMPI_Ireduce_scatter(sendbuf, recvbuf, recvcounts, type, op, comm, request); });
 }
 
 int MPI_Reduce_scatter_block(const void* sendbuf, void* recvbuf, int recvcount, MPI_Datatype type, MPI_Op op,
@@ -58,7 +58,7 @@ int MPI_Reduce_scatter_block(const void* sendbuf, void* recvbuf, int recvcount, 
       [=](Member me, Call* call) {
         return prepare_reduce_scatter_block(me, call, sendbuf, recvbuf, recvcount, type, op);
       },
-      [=](MPI_Comm c) { return PMPI_Reduce_scatter_block(sendbuf, recvbuf, recvcount, type, op, c); });
+      [=] { return PMPI_Reduce_scatter_block(sendbuf, recvbuf, recvcount, type, op, comm); });
 }
 
 int MPI_Ireduce_scatter_block(const void* sendbuf, void* recvbuf, int recvcount, MPI_Datatype type, MPI_Op op,
@@ -68,9 +68,7 @@ int MPI_Ireduce_scatter_block(const void* sendbuf, void* recvbuf, int recvcount,
       [=](Member me, Call* call) {
         return prepare_reduce_scatter_block(me, call, sendbuf, recvbuf, recvcount, type, op);
       },
-      [=](MPI_Comm c, MPI_Request* r) {
-        return PMPI_Ireduce_scatter_block(sendbuf, recvbuf, recvcount, type, op, c, r);
-      });
+      [=] { return PMPI_Ireduce_scatter_block(sendbuf, recvbuf, recvcount, type, op, comm, request); });
 }
 
 }  // extern "C"

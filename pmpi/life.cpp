@@ -20,9 +20,11 @@ bool stats_wanted() {
 void end_once() {
   static std::once_flag once;
   std::call_once(once, [] {
-    settle_all(kSettleSeconds);
-    // GCCL's end waits for GCCL only: whoever still needs our MPI messages must have them before.
-    PMPI_Barrier(MPI_COMM_WORLD);
+    // GCCL waits for GCCL only: so all ranks come here first, where they move MPI's messages on.
+    MPI_Request all_here = MPI_REQUEST_NULL;
+    PMPI_Ibarrier(MPI_COMM_WORLD, &all_here);
+    wait_for([&](int* flag) { return PMPI_Test(&all_here, flag, MPI_STATUS_IGNORE); });
+    retire_all(kSettleSeconds);
     stop_finding();
     background::stop();
     GCCL_Finalize();
@@ -45,35 +47,8 @@ void start() {
   PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, when_self_is_freed, &keyval, nullptr);
   PMPI_Comm_set_attr(MPI_COMM_SELF, keyval, nullptr);
   PMPI_Comm_free_keyval(&keyval);
-  make_own_world();
   Reason why;
   if (Communicator* const world = find(MPI_COMM_WORLD, &why)) connect(*world);
-}
-
-// What the communicator's free functions have in common: GCCL's part goes first, on all ranks together.
-void retire(MPI_Comm comm) {
-  Communicator* const k = find_known(comm);
-  if (!k) return;
-  settle(*k);
-  if (k->stage == Communicator::Stage::ready && k->me.size > 1) {
-    // GCCL_Comm_free waits for the other ranks, but not for MPI: so all of them meet here first.
-    Call barrier;
-    GCCL_Request request = GCCL_REQUEST_NULL;
-    GCCL_Result result = barrier.start(k->gccl, &request);
-    Wait wait(false);
-    for (int done = 0; result == GCCL_SUCCESS && !done;) {
-      result = GCCL_Test(&request, &done);
-      progress();
-      if (!done) wait.pause();
-    }
-    GCCL_Comm_free(&k->gccl);
-  }
-  if (k->instead != k->mpi) {
-    PMPI_Comm_free(&k->instead);
-    k->instead = k->mpi;
-  }
-  // A delete function of the program's may still call collectives on it.
-  k->stage = Communicator::Stage::retired;
 }
 
 }  // namespace
@@ -96,25 +71,21 @@ int MPI_Init_thread(int* argc, char*** argv, int required, int* provided) {
 }
 
 int MPI_Finalize(void) {
-  if (running() && own_world() != MPI_COMM_NULL) end_once();
+  if (running() && own_self() != MPI_COMM_NULL) end_once();
   return PMPI_Finalize();
 }
 
 int MPI_Comm_free(MPI_Comm* comm) {
-  if (comm) retire(*comm);
+  if (Communicator* const k = comm ? find_known(*comm) : nullptr) retire(*k);
   return PMPI_Comm_free(comm);
 }
 
 int MPI_Comm_disconnect(MPI_Comm* comm) {
-  if (comm) retire(*comm);
+  if (Communicator* const k = comm ? find_known(*comm) : nullptr) {
+    settle(*k);
+    retire(*k);
+  }
   return PMPI_Comm_disconnect(comm);
-}
-
-int MPI_Op_free(MPI_Op* op) {
-  Operation known;
-  if (!anything_under_way() || !op || *op == MPI_OP_NULL || predefined(*op, &known)) return PMPI_Op_free(op);
-  free_op_when_idle(op);
-  return MPI_SUCCESS;
 }
 
 int MPI_Type_free(MPI_Datatype* type) {

@@ -22,6 +22,13 @@ struct Reduction {
   Combination how;
   int code = MPI_SUCCESS;
 
+  // Fills in `how`.
+  Reason plan() {
+    const Reason why = combination(op, type, &how);
+    if (why != Reason::none || !call->nonblocking || how.way == Way::arithmetic) return why;
+    return Reason::operation_not_ours;
+  }
+
   bool in_place() const { return sendbuf == MPI_IN_PLACE; }
   const void* source() const { return in_place() ? recvbuf : sendbuf; }
 
@@ -43,6 +50,16 @@ struct Reduction {
     return call->input(source(), count, type, shape(), &code);
   }
   void* output(std::size_t count) { return call->output(recvbuf, count, type, shape()); }
+  // For a result shorter than the input: in place, what lies behind it stays as it was, as in MPI libraries.
+  const void* longer_input(std::size_t count) { return call->input(source(), count, type, shape(), &code); }
+  void* shorter_output(std::size_t count) {
+    if (!in_place() || !shape().dense) return output(count);
+    Shape s = shape();
+    if (how.way == Way::in_memory) s.size = how.element_bytes;
+    std::byte* const result = call->scratch(count * s.size);
+    call->unpack_later(result, recvbuf, count, type, s);
+    return result;
+  }
   Reason verdict() const { return code == MPI_SUCCESS ? Reason::none : Reason::wrong_argument; }
 };
 
@@ -65,7 +82,7 @@ Reason prepare_allreduce(Member me, Call* call, const void* sendbuf, void* recvb
                          MPI_Op op) {
   if (count < 0 || wrong(type, op, recvbuf)) return Reason::wrong_argument;
   Reduction r{call, sendbuf, recvbuf, type, op, {}};
-  if (const Reason why = combination(op, type, &r.how); why != Reason::none) return why;
+  if (const Reason why = r.plan(); why != Reason::none) return why;
   const auto n = std::size_t(count);
   const std::size_t bytes = n * r.how.shape.size;
   if (bytes == 0) return nothing(call, Call::Kind::allreduce, 0);
@@ -94,7 +111,7 @@ Reason prepare_reduce(Member me, Call* call, const void* sendbuf, void* recvbuf,
       (!at_root && sendbuf == MPI_IN_PLACE))
     return Reason::wrong_argument;
   Reduction r{call, sendbuf, recvbuf, type, op, {}};
-  if (const Reason why = combination(op, type, &r.how); why != Reason::none) return why;
+  if (const Reason why = r.plan(); why != Reason::none) return why;
   const auto n = std::size_t(count);
   const std::size_t bytes = n * r.how.shape.size;
   if (bytes == 0) return nothing(call, Call::Kind::reduce, root);
@@ -124,7 +141,7 @@ namespace {
 // Blocks of counts[i] elements for rank i; all of one length where `uniform`.
 Reason prepare_scattered(Member me, Reduction r, std::vector<std::size_t> counts, bool uniform) {
   Call* const call = r.call;
-  if (const Reason why = combination(r.op, r.type, &r.how); why != Reason::none) return why;
+  if (const Reason why = r.plan(); why != Reason::none) return why;
   const std::size_t total = std::accumulate(counts.begin(), counts.end(), std::size_t(0));
   const std::size_t mine = counts[std::size_t(me.rank)], size = r.how.shape.size;
   if (total * size == 0) return nothing(call, Call::Kind::reduce_scatter, 0);
@@ -145,8 +162,8 @@ Reason prepare_scattered(Member me, Reduction r, std::vector<std::size_t> counts
   for (std::size_t& c : counts) c = r.elements(c);
   call->kind = uniform ? Call::Kind::reduce_scatter : Call::Kind::reduce_scatterv;
   call->count = counts[0];
-  call->sendbuf = r.input(total);
-  call->recvbuf = r.output(mine);
+  call->sendbuf = r.longer_input(total);
+  call->recvbuf = r.shorter_output(mine);
   if (!uniform) call->recv_counts = std::move(counts);
   return r.verdict();
 }

@@ -7,17 +7,25 @@
 #include <string>
 
 #include "pmpi/background.hpp"
+#include "pmpi/connecting.hpp"
 
 namespace gccl::pmpi {
 namespace {
 
+// The GCCL side of a communicator that this rank has freed. Others may still be using it: so a barrier, which nobody
+// waits for, comes last, and who has passed it lets go.
+struct Leaving {
+  GCCL_Comm comm;
+  GCCL_Request barrier;
+};
+
 std::mutex mutex;  // of all that follows, and of what communicator.hpp says
-std::vector<Communicator*> connecting;
 std::vector<Later*> started;
-std::vector<MPI_Op> idle_ops;
+std::vector<Communicator*> connected;
+std::vector<Leaving> leaving;
 std::vector<MPI_Datatype> idle_types;
-std::atomic<int> under_way{0};     // calls and set-ups
-thread_local bool inside = false;  // this thread holds the lock: a user's function has come back to us
+std::atomic<int> under_way{0};     // non-blocking calls
+thread_local bool inside = false;  // this thread holds the lock: an MPI function has come back to us
 
 class Inside {
  public:
@@ -37,21 +45,51 @@ int failed(const Communicator& k, Function function, GCCL_Result result) {
   return result == GCCL_ERR_SYSTEM ? MPI_ERR_INTERN : MPI_ERR_OTHER;
 }
 
+void leave(GCCL_Comm comm) {
+  GCCL_Request barrier = GCCL_REQUEST_NULL;
+  if (GCCL_Ibarrier(comm, &barrier) == GCCL_SUCCESS) {
+    leaving.push_back({comm, barrier});
+  } else {
+    GCCL_Comm_release(&comm);
+  }
+}
+
+// Moves on those that are leaving. True when none is left.
+bool let_go() {
+  std::erase_if(leaving, [](Leaving& l) {
+    int done = 0;
+    if (GCCL_Test(&l.barrier, &done) == GCCL_SUCCESS && !done) return false;
+    GCCL_Comm_release(&l.comm);
+    return true;
+  });
+  return leaving.empty();
+}
+
 void complete(Later* later, int code) {
   Communicator* const k = later->communicator;
   later->code = code;
-  if (later->call.runs_user_function()) background::user_functions(-1);
   under_way.fetch_sub(1);
-  if (--k->under_way == 0 && k->forgotten) delete k;
+  if (--k->under_way == 0) {
+    if (k->stage == Communicator::Stage::retired && k->me.size > 1) leave(k->gccl);
+    if (k->forgotten) delete k;
+  }
   PMPI_Grequest_complete(later->request);  // *later may be gone now
 }
 
 void start(Later* later) {
   Communicator* const k = later->communicator;
-  if (later->call.runs_user_function()) background::user_functions(+1);
   if (const GCCL_Result r = later->call.start(k->gccl, &later->gccl); r != GCCL_SUCCESS)
     return complete(later, failed(*k, later->function, r));
   started.push_back(later);
+}
+
+// True when it is over, and was completed.
+bool look_at(Later* later) {
+  int done = 0;
+  const GCCL_Result r = GCCL_Test(&later->gccl, &done);
+  if (r == GCCL_SUCCESS && !done) return false;
+  complete(later, r == GCCL_SUCCESS ? later->call.finish() : failed(*later->communicator, later->function, r));
+  return true;
 }
 
 // More ranks on this machine than processors?
@@ -62,75 +100,10 @@ void look_for_crowd(const Communicator& k) {
   if (here > background::processors()) set_crowded(true);
 }
 
-void start_at_mpi(Later* later) {
-  if (const int code = later->by_mpi(later->communicator->instead, &later->at_mpi); code != MPI_SUCCESS)
-    return complete(later, code);
-  started.push_back(later);
-}
-
-// Blocks until the other ranks come here too, which they do in their next look.
-void make_instead(Communicator* k) {
-  MPI_Group group;
-  MPI_Errhandler handler;
-  PMPI_Comm_group(k->mpi, &group);
-  PMPI_Comm_create_group(own_world(), group, 0, &k->instead);
-  PMPI_Group_free(&group);
-  PMPI_Comm_get_errhandler(k->mpi, &handler);
-  PMPI_Comm_set_errhandler(k->instead, handler);
-  PMPI_Errhandler_free(&handler);
-}
-
-// Every rank is through with the set-up.
-void connected(Communicator* k) {
-  k->gccl = k->setup->result();
-  const bool ready = k->gccl != GCCL_COMM_NULL;
-  if (ready) look_for_crowd(*k);
-  if (!ready && !k->setup->error().empty()) say(*k, "connecting", k->setup->error() + "; MPI will answer the calls");
-  k->stage = ready ? Communicator::Stage::ready : Communicator::Stage::failed;
-  k->setup.reset();
-  // The first call was the same one on all ranks: so all of them have calls waiting, or none.
-  if (!ready && !k->waiting.empty()) make_instead(k);
-  for (Later* later : k->waiting) {
-    if (ready) {
-      start(later);
-    } else {
-      start_at_mpi(later);
-    }
-  }
-  k->waiting.clear();
-  under_way.fetch_sub(1);
-}
-
-// True when it is over, and was completed.
-bool look_at(Later* later) {
-  if (later->at_mpi != MPI_REQUEST_NULL) {
-    int flag = 0;
-    const int code = PMPI_Test(&later->at_mpi, &flag, MPI_STATUS_IGNORE);
-    if (code == MPI_SUCCESS && !flag) return false;
-    complete(later, code);
-    return true;
-  }
-  int done = 0;
-  const GCCL_Result r = GCCL_Test(&later->gccl, &done);
-  if (r == GCCL_SUCCESS && !done) return false;
-  complete(later, r == GCCL_SUCCESS ? later->call.finish() : failed(*later->communicator, later->function, r));
-  return true;
-}
-
-void begin_setup(Communicator* k) {
-  auto setup = std::make_unique<Setup>(k->mpi, k->me.rank, k->me.size);
-  std::lock_guard lock(mutex);
-  k->setup = std::move(setup);
-  k->stage = Communicator::Stage::connecting;
-  connecting.push_back(k);
-  under_way.fetch_add(1);
-}
-
 // Size 1 needs nobody else.
-bool connect_alone(Communicator& k) {
+void connect_alone(Communicator& k) {
   k.gccl = solo();
   k.stage = k.gccl != GCCL_COMM_NULL ? Communicator::Stage::ready : Communicator::Stage::failed;
-  return k.gccl != GCCL_COMM_NULL;
 }
 
 int query(void* state, MPI_Status* status) {
@@ -156,15 +129,6 @@ void progress() {
   std::unique_lock lock(mutex, std::try_to_lock);
   if (!lock) return;
   const Inside here;
-  for (std::size_t i = 0; i < connecting.size();) {
-    Communicator* const k = connecting[i];
-    if (!k->setup->advance()) {
-      ++i;
-      continue;
-    }
-    connecting.erase(connecting.begin() + std::ptrdiff_t(i));
-    connected(k);
-  }
   for (std::size_t i = 0; i < started.size();) {
     Later* const later = started[i];
     if (look_at(later)) {
@@ -173,32 +137,41 @@ void progress() {
       ++i;
     }
   }
-  if (anything_under_way() || (idle_ops.empty() && idle_types.empty())) return;
-  auto ops = std::move(idle_ops);
+  if (anything_under_way() || idle_types.empty()) return;
   auto types = std::move(idle_types);
-  idle_ops.clear();
   idle_types.clear();
   lock.unlock();
-  for (MPI_Op& op : ops) PMPI_Op_free(&op);
   for (MPI_Datatype& type : types) PMPI_Type_free(&type);
 }
 
 bool connect(Communicator& k) {
   using Stage = Communicator::Stage;
   if (k.stage == Stage::ready) return true;
-  if (k.stage == Stage::fresh) {
-    if (k.me.size == 1) return connect_alone(k);
-    begin_setup(&k);
+  if (k.stage != Stage::fresh) return false;
+  if (k.me.size == 1) {
+    connect_alone(k);
+    return k.stage == Stage::ready;
   }
-  Wait wait(false);
-  while (k.stage == Stage::connecting) {
-    progress();
-    wait.pause();
+  {
+    std::lock_guard lock(mutex);
+    let_go();  // who makes and frees communicators in turn never keeps many
   }
-  return k.stage == Stage::ready;
+  const Connected made = connect_ranks(k.mpi, k.me.rank, k.me.size);
+  if (!made.error.empty()) say(k, "connecting", made.error + "; MPI will answer the calls");
+  if (made.comm == GCCL_COMM_NULL) {
+    k.stage = Stage::failed;
+    return false;
+  }
+  k.gccl = made.comm;
+  look_for_crowd(k);
+  std::lock_guard lock(mutex);
+  connected.push_back(&k);
+  k.stage = Stage::ready;
+  return true;
 }
 
 int run(Communicator& k, Call& call, Function function) {
+  const background::KeepOff keep_off(call.combines_outside());
   GCCL_Request request = GCCL_REQUEST_NULL;
   GCCL_Result result = call.start(k.gccl, &request);
   int done = request == GCCL_REQUEST_NULL;
@@ -214,20 +187,19 @@ int run(Communicator& k, Call& call, Function function) {
   return code;
 }
 
-bool begin(Communicator& k, std::unique_ptr<Later> later, const std::function<int(MPI_Comm, MPI_Request*)>& by_mpi,
-           MPI_Request* request, int* code) {
+Reason may_begin(Communicator& k) {
   using Stage = Communicator::Stage;
-  if (k.stage == Stage::fresh) {
-    if (k.me.size == 1) {
-      connect_alone(k);
-    } else {
-      begin_setup(&k);
-    }
-  }
-  if (k.stage != Stage::connecting && k.stage != Stage::ready) return false;
+  if (k.stage == Stage::ready) return Reason::none;
+  if (k.stage != Stage::fresh) return Reason::not_connected;
+  if (k.me.size > 1) return Reason::not_yet_connected;
+  connect_alone(k);
+  return k.stage == Stage::ready ? Reason::none : Reason::not_connected;
+}
+
+int begin(Communicator& k, std::unique_ptr<Later> later, MPI_Request* request) {
   later->communicator = &k;
-  *code = PMPI_Grequest_start(query, release, cancel, later.get(), &later->request);
-  if (*code != MPI_SUCCESS) return true;
+  if (const int code = PMPI_Grequest_start(query, release, cancel, later.get(), &later->request); code != MPI_SUCCESS)
+    return code;
   *request = later->request;
   Later* const l = later.release();
   std::lock_guard lock(mutex);
@@ -235,32 +207,48 @@ bool begin(Communicator& k, std::unique_ptr<Later> later, const std::function<in
   under_way.fetch_add(1);
   ++k.under_way;
   background::needed();
-  // Between the look above and the lock a set-up may have ended: then there is nobody to wait for.
-  if (k.stage == Stage::connecting) {
-    l->by_mpi = by_mpi;
-    k.waiting.push_back(l);
-  } else if (k.stage == Stage::ready) {
-    start(l);
-  } else {
-    l->by_mpi = by_mpi;
-    start_at_mpi(l);
-  }
-  return true;
+  start(l);
+  return MPI_SUCCESS;
 }
 
 void settle(Communicator& k) {
   Wait wait(false);
-  while (k.stage == Communicator::Stage::connecting || k.under_way > 0) {
+  for (;;) {
+    {
+      std::lock_guard lock(mutex);
+      if (k.under_way == 0) return;
+    }
     progress();
     wait.pause();
   }
 }
 
-void settle_all(double seconds) {
+void retire(Communicator& k) {
+  std::lock_guard lock(mutex);
+  if (k.stage == Communicator::Stage::ready && k.me.size > 1) {
+    std::erase(connected, &k);
+    if (k.under_way == 0) leave(k.gccl);
+    let_go();
+  }
+  // A delete function of the program's may still call collectives on it.
+  k.stage = Communicator::Stage::retired;
+}
+
+void retire_all(double seconds) {
+  std::vector<Communicator*> all;
+  {
+    std::lock_guard lock(mutex);
+    all = connected;
+  }
+  for (Communicator* k : all) retire(*k);
   const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
   Wait wait(false);
-  while (anything_under_way() && std::chrono::steady_clock::now() < until) {
+  for (bool over = false; !over && std::chrono::steady_clock::now() < until;) {
     progress();
+    {
+      std::lock_guard lock(mutex);
+      over = let_go() && !anything_under_way();
+    }
     wait.pause();
   }
 }
@@ -268,17 +256,12 @@ void settle_all(double seconds) {
 void forgotten(Communicator* k) {
   std::unique_lock lock(mutex, std::defer_lock);
   if (!inside) lock.lock();
-  if (k->under_way == 0 && k->stage != Communicator::Stage::connecting) {
+  std::erase(connected, k);
+  if (k->under_way == 0) {
     delete k;
   } else {
     k->forgotten = true;
   }
-}
-
-void free_op_when_idle(MPI_Op* op) {
-  std::lock_guard lock(mutex);
-  idle_ops.push_back(*op);
-  *op = MPI_OP_NULL;
 }
 
 void free_type_when_idle(MPI_Datatype* type) {

@@ -1,7 +1,6 @@
-// Everything that is under way, and how it moves on: whoever waits for anything carries on everything.
+// Everything that is in flight, and how it moves on: whoever waits for anything carries on everything.
 #pragma once
 
-#include <functional>
 #include <memory>
 
 #include "pmpi/communicator.hpp"
@@ -16,8 +15,6 @@ class Later {
   Communicator* communicator = nullptr;
   MPI_Request request = MPI_REQUEST_NULL;  // generalized, the program's
   GCCL_Request gccl = GCCL_REQUEST_NULL;
-  MPI_Request at_mpi = MPI_REQUEST_NULL;  // where GCCL could not connect, and MPI carries the call out
-  std::function<int(MPI_Comm, MPI_Request*)> by_mpi;
   int code = MPI_SUCCESS;
 };
 
@@ -26,24 +23,27 @@ bool connect(Communicator& k);
 // Carries out a call on a connected communicator. Returns an MPI error code, after MPI's error handler has seen it.
 int run(Communicator& k, Call& call, Function function);
 
-// Begins a call, or lines it up until the ranks are connected; then `by_mpi` is kept for the case that they cannot be.
-// False when the communicator cannot be served. *code is the MPI error code.
-bool begin(Communicator& k, std::unique_ptr<Later> later, const std::function<int(MPI_Comm, MPI_Request*)>& by_mpi,
-           MPI_Request* request, int* code);
+// Reason::none when GCCL serves non-blocking calls on it. It follows from the calls so far, which are the same on all
+// ranks.
+Reason may_begin(Communicator& k);
+// Begins a call. Returns an MPI error code.
+int begin(Communicator& k, std::unique_ptr<Later> later, MPI_Request* request);
 
-// True while any non-blocking call is under way in this process.
+// True while any non-blocking call is in flight in this process.
 bool anything_under_way();
 // Moves on what can move without waiting, and completes requests. From threads that may call MPI.
 void progress();
-// Waits until nothing is under way on `k`.
+// Waits until nothing is in flight on `k`.
 void settle(Communicator& k);
-// Waits until nothing is under way at all, at most `seconds`.
-void settle_all(double seconds);
+// GCCL's part of freeing it. Waits for nobody: calls in flight go on, and the last step is taken once all ranks have
+// come here.
+void retire(Communicator& k);
+// Takes that step for all communicators, which every rank is about to do. Waits for the others, at most `seconds`.
+void retire_all(double seconds);
 // A freed communicator's last reference goes.
 void forgotten(Communicator* k);
 
-// Operations and types that calls under way may still need are freed when nothing is. The handle's new value is stored.
-void free_op_when_idle(MPI_Op* op);
+// A type that calls in flight may still need is freed when nothing is in flight. The handle's new value is stored.
 void free_type_when_idle(MPI_Datatype* type);
 
 // One wait, with a pause after each look that found nothing.

@@ -44,11 +44,13 @@ enum class Reason : std::uint8_t {
   none,            // GCCL answered
   wrong_argument,  // MPI says what is wrong, in its own way
   intercommunicator,
-  not_connected,      // GCCL could not connect these ranks, or the communicator is being freed
-  operation,          // MPI defines no such operation on this type, or GCCL has no way to carry it out
-  element_too_large,  // a user's operation on elements beyond what GCCL combines
-  order_too_large,    // an operation that does not commute, on more than fits the ordered way
-  not_running,        // before MPI_Init, after MPI_Finalize, or MPI was started by other means (as Fortran's does)
+  not_connected,       // GCCL could not connect these ranks, or the communicator is being freed
+  not_yet_connected,   // a non-blocking call before the first blocking one
+  operation,           // MPI defines no such operation on this type, or GCCL has no way to carry it out
+  operation_not_ours,  // a non-blocking call whose operation MPI or the program carries out
+  element_too_large,   // a user's operation on elements beyond what GCCL combines
+  order_too_large,     // an operation that does not commute, on more than fits the ordered way
+  not_running,         // before MPI_Init, after MPI_Finalize, or MPI was started by other means (as Fortran's does)
   count
 };
 const char* text(Reason reason);

@@ -187,28 +187,31 @@ TEST_CASE("settings come from the configuration, then from variables, and bad on
   CHECK(s.timeout_ms == GCCL_TIMEOUT_NONE);
   CHECK(!s.progress_thread);
 
-  for (auto [name, value] :
-       std::initializer_list<std::pair<const char*, std::string>>{{"GCCL_STORE", ""},
-                                                                  {"GCCL_SECRET", ""},
-                                                                  {"GCCL_SECRET_FILE", "/no/such"},
-                                                                  {"GCCL_BACKENDS", ""},
-                                                                  {"GCCL_BACKENDS", "shm,"},
-                                                                  {"GCCL_BACKENDS", ",shm"},
-                                                                  {"GCCL_BACKENDS", "shm tcp"},
-                                                                  {"GCCL_BACKENDS", "tcp,tcp"},
-                                                                  {"GCCL_BACKENDS", "../x"},
-                                                                  {"GCCL_TIMEOUT_MS", "0"},
-                                                                  {"GCCL_TIMEOUT_MS", "-2"},
-                                                                  {"GCCL_TIMEOUT_MS", "5s"},
-                                                                  {"GCCL_START_TIMEOUT_MS", "0"},
-                                                                  {"GCCL_START_TIMEOUT_MS", "-1"},
-                                                                  {"GCCL_PROGRESS_THREAD", "yes"},
-                                                                  {"GCCL_PROGRESS_THREAD", "2"},
-                                                                  {"GCCL_ADDRESS", "no-such"},
-                                                                  {"GCCL_ADDRESS", "0.0.0.0"},
-                                                                  {"GCCL_HOST", std::string(1000, 'h')}}) {
+  const std::pair<const char*, std::string> wrong[] = {
+      {"GCCL_STORE", ""},
+      {"GCCL_SECRET", ""},
+      {"GCCL_SECRET_FILE", "/no/such"},
+      {"GCCL_BACKENDS", ""},
+      {"GCCL_BACKENDS", "shm,"},
+      {"GCCL_BACKENDS", ",shm"},
+      {"GCCL_BACKENDS", "shm tcp"},
+      {"GCCL_BACKENDS", "tcp,tcp"},
+      {"GCCL_BACKENDS", "../x"},
+      {"GCCL_TIMEOUT_MS", "0"},
+      {"GCCL_TIMEOUT_MS", "-2"},
+      {"GCCL_TIMEOUT_MS", "5s"},
+      {"GCCL_START_TIMEOUT_MS", "0"},
+      {"GCCL_START_TIMEOUT_MS", "-1"},
+      {"GCCL_PROGRESS_THREAD", "yes"},
+      {"GCCL_PROGRESS_THREAD", "2"},
+      {"GCCL_ADDRESS", "no-such"},
+      {"GCCL_ADDRESS", "0.0.0.0"},
+      {"GCCL_HOST", std::string(1000, 'h')},
+  };
+  for (const auto& setting : wrong) {
+    const auto& [name, value] = setting;
     const Status bad = read({{name, value}}, &s, nothing);
-    CHECK_MESSAGE(bad.code() == GCCL_ERR_INVALID_ARGUMENT, name << "=" << value);
+    CHECK_MESSAGE(bad.code() == GCCL_ERR_INVALID_ARGUMENT, setting.first << "=" << setting.second);
     CHECK_MESSAGE(has(bad.text(), name), bad.text());
   }
   CHECK(has(read({}, &s, [](GCCL_Config& c) { c.timeout_ms = 0; }).text(), "GCCL_Config.timeout_ms is \"0\""));

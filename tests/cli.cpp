@@ -11,93 +11,16 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <sstream>
 #include <thread>
 
 #include "tests/support/json_schema.hpp"
+#include "tests/support/program.hpp"
 
+using namespace gccl::test;
 using Json = nlohmann::json;
-namespace fs = std::filesystem;
 
 namespace {
-
-const fs::path kRoot = GCCL_SOURCE_DIR;
-
-// A folder that goes with the test.
-struct Folder {
-  fs::path path;
-  Folder() {
-    std::string name = (fs::temp_directory_path() / "gccl-cli-XXXXXX").string();
-    REQUIRE(mkdtemp(name.data()));
-    path = name;
-  }
-  ~Folder() { fs::remove_all(path); }
-  fs::path write(const std::string& name, std::string_view text) const {
-    std::ofstream(path / name, std::ios::binary) << text;
-    return path / name;
-  }
-  std::set<std::string> files() const {
-    std::set<std::string> all;
-    for (const auto& e : fs::directory_iterator(path)) all.insert(e.path().filename().string());
-    return all;
-  }
-};
-
-std::string read_text(const fs::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
-struct Ended {
-  int code;  // 128 + signal when it was killed
-  std::string out, err;
-};
-
-// The program under way, in a process group of its own, in `cwd`.
-class Program {
- public:
-  Program(std::vector<std::string> arguments, const fs::path& cwd) {
-    arguments.insert(arguments.begin(), GCCL_PROGRAM);
-    std::vector<char*> argv;
-    for (std::string& a : arguments) argv.push_back(a.data());
-    argv.push_back(nullptr);
-    pid_ = fork();
-    REQUIRE(pid_ >= 0);
-    if (pid_ == 0) {
-      setpgid(0, 0);
-      const auto redirect = [](const fs::path& file, int fd) {
-        dup2(open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), fd);
-      };
-      redirect(streams_.path / "out", 1);
-      redirect(streams_.path / "err", 2);
-      if (chdir(cwd.c_str()) == 0) execv(argv[0], argv.data());
-      _exit(127);
-    }
-    setpgid(pid_, pid_);
-  }
-  pid_t pid() const { return pid_; }
-  Ended wait() {
-    int status = 0;
-    waitpid(pid_, &status, 0);
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), read_text(streams_.path / "out"),
-            read_text(streams_.path / "err")};
-  }
-  // True once no process of the group is left.
-  bool group_ends(std::chrono::seconds limit) const {
-    for (const auto end = std::chrono::steady_clock::now() + limit; std::chrono::steady_clock::now() < end;) {
-      if (kill(-pid_, 0) != 0) return true;
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    }
-    return false;
-  }
-
- private:
-  Folder streams_;
-  pid_t pid_;
-};
-
-Ended run_gccl(const std::vector<std::string>& arguments, const fs::path& cwd = kRoot) {
-  return Program(arguments, cwd).wait();
-}
 
 bool one_line(const std::string& text) { return !text.empty() && text.find('\n') == text.size() - 1; }
 
@@ -145,8 +68,9 @@ TEST_CASE("wrong command lines give one line with the nearest valid word and exi
       {{"run", "/"}, "is a folder"},
       {{"list", "algoritms"}, "did you mean \"algorithms\"?"},
   };
-  for (const auto& [arguments, expected] : kCases) {
-    const Ended e = run_gccl(arguments);
+  for (const auto& row : kCases) {
+    const auto& expected = row.second;
+    const Ended e = run_gccl(row.first);
     CAPTURE(expected);
     CAPTURE(e.err);
     CHECK(e.code == 2);
@@ -201,7 +125,8 @@ TEST_CASE("wrong scenarios give one line with file and pointer and exit code 2")
       {on("scenario.json"), "/schema: found \"gccl/scenario/1\""},
       {std::string(200000, '['), "nested deeper than 64 levels"},
   };
-  for (const auto& [text, expected] : kCases) {
+  for (const auto& row : kCases) {
+    const auto &text = row.first, &expected = row.second;
     const fs::path file = folder.write("scenario.json", text);
     const Ended e = run_gccl({"run", file.string()});
     CAPTURE(text.substr(0, 300));
@@ -274,6 +199,65 @@ TEST_CASE("results go to the terminal, to JSON alone, and to files") {
   CHECK(Json::parse(read_text(folder.path / "r.json"))["runs"].size() == Json::parse(json.out)["runs"].size());
   CHECK(read_text(folder.path / "r.html").find("</html>") != std::string::npos);
   CHECK(!Json::parse(read_text(folder.path / "t.json")).empty());
+}
+
+TEST_CASE("rows go to CSV, alone on standard output or into a file, with the names of the result's fields") {
+  const Folder folder;
+  const fs::path file = folder.write(
+      "s.json",
+      scenario(R"("runs":[{"label":"a, \"b\"","collective":"allreduce","bytes":[64,4096],"algorithms":"all"}])"));
+  const Ended both = run_gccl({"run", file.string(), "--csv", "r.csv", "--json", "-"}, folder.path);
+  REQUIRE(both.code == 0);
+  const Json rows = Json::parse(both.out)["runs"];
+  const std::string text = read_text(folder.path / "r.csv");
+  std::istringstream lines(text);
+  std::string line;
+  std::getline(lines, line);
+  std::vector<std::string> names;
+  std::istringstream head(line);
+  for (std::string name; std::getline(head, name, ',');) names.push_back(name);
+  for (const auto& [key, value] : rows[0].items())
+    CHECK((value.is_structured() || std::find(names.begin(), names.end(), key) != names.end()));
+  std::size_t n = 0;
+  for (; std::getline(lines, line); ++n) {
+    const std::string label = R"("a, ""b""")";
+    const std::size_t at = line.find(label);
+    REQUIRE(at != std::string::npos);
+    line.replace(at, label.size(), "L");
+    std::vector<std::string> cells;
+    std::istringstream parts(line + ",");
+    for (std::string cell; std::getline(parts, cell, ',');) cells.push_back(cell);
+    REQUIRE(cells.size() == names.size());
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      if (names[i] == "label" || names[i] == "wall_s" || names[i] == "peak_rss_MB") continue;
+      const Json value = rows[n].value(names[i], Json());
+      CHECK(cells[i] == (value.is_null() ? "" : value.is_string() ? value.get<std::string>() : value.dump()));
+    }
+  }
+  CHECK(n == rows.size());
+  const Ended alone = run_gccl({"run", file.string(), "--csv", "-"});
+  CHECK(alone.code == 0);
+  CHECK(alone.out.starts_with(text.substr(0, text.find('\n') + 1)));
+  CHECK(std::count(alone.out.begin(), alone.out.end(), '\n') == std::count(text.begin(), text.end(), '\n'));
+  const Ended two = run_gccl({"run", file.string(), "--csv", "-", "--json", "-"});
+  CHECK(two.code == 2);
+  CHECK(two.err == "gccl: only one of --json and --csv can be written to standard output\n");
+  CHECK(run_gccl({"run", file.string(), "--csv", "/dev/full"}).code == 2);
+}
+
+TEST_CASE("the table names the winner, shares and lanes, and says what to use") {
+  const Folder folder;
+  const fs::path file = folder.write("s.json", scenario(R"("runs":[
+      {"label":"whole","collective":"allreduce","bytes":[64,"64MiB"],"algorithms":["ring","recursive_doubling","auto"]},
+      {"label":"cut","collective":"allreduce","bytes":["64MiB"],"algorithms":"ring","shares":8,"lanes":4}])"));
+  const Ended e = run_gccl({"run", file.string()});
+  CHECK(e.code == 0);
+  for (const char* words :
+       {"fastest", "allreduce \"cut\" on pcie-box, 8 ranks, f32, 8 shares on 4 lanes, model engine",
+        "  allreduce \"whole\" on pcie-box (model): the fastest at", "allreduce \"whole\" on pcie-box: use "})
+    CHECK_MESSAGE(e.out.find(words) != std::string::npos, words);
+  const Ended help = run_gccl({"run", "--help"});
+  CHECK(help.out.find("ui.perfetto.dev") != std::string::npos);
 }
 
 TEST_CASE("a broken expectation gives exit code 1 and says what was found") {

@@ -136,7 +136,8 @@ TEST_CASE("every kind of fabric gives chains of cables between any two cards, th
          {"between": ["a", "b"], "link": "trunk", "cables": 3}, {"between": ["b", "c"], "link": "trunk"}],
          "ports": [{"switch": "a", "nodes": [0, 1]}, {"switch": "c", "nodes": [2, 3]}]})"},
   };
-  for (const auto& [nodes, fabric] : kClusters) {
+  for (const auto& row : kClusters) {
+    const auto &nodes = row.first, &fabric = row.second;
     CAPTURE(fabric);
     const auto c = make(nodes, fabric), again = make(nodes, fabric);
     check_chains(*c);

@@ -194,7 +194,7 @@ TEST_CASE("wrong usage is told in one line, exit code 2") {
            {{"-n", "2", "--", "no-such-program"}, "no-such-program: not found"},
            {{"-n", "2", "--", "/etc/passwd"}, "/etc/passwd: Permission denied"}}) {
     const Ended e = launch(arguments);
-    CHECK_MESSAGE(e.code == 2, text);
+    CHECK_MESSAGE(e.code == 2, e.err);
     CHECK_MESSAGE(has(e.err, text), e.err);
     CHECK_MESSAGE(std::count(e.err.begin(), e.err.end(), '\n') == 1, e.err);
   }
@@ -216,6 +216,56 @@ TEST_CASE("the first rank that fails is named, and ends the job") {
   CHECK(e.code == 137);
   CHECK(has(e.err, "rank 1 was killed by signal 9 (Killed)"));
   CHECK(seconds_since(begin) < 5);
+}
+
+TEST_CASE("with --keep-going the others go on, and the first failure is still the job's") {
+  // Rank 1 fails; the others notice, work on, and fail in turn.
+  Folder folder;
+  const std::string sign = (folder.path / "sign").string();
+  Ended e = launch({"-n", "3", "--keep-going", "--", "sh", "-c",
+                    "if test $GCCL_RANK = 1; then touch " + sign + "; exit 7; fi; while ! test -e " + sign +
+                        "; do sleep 0.05; done; sleep 0.7; echo survivor $GCCL_RANK; exit 9"});
+  CHECK(e.code == 7);
+  CHECK(e.lines() == std::set<std::string>{"survivor 0", "survivor 2"});
+  CHECK(has(e.err, "rank 1 exited with code 7; the others go on"));
+  CHECK(has(e.err, "rank 0 exited with code 9\n"));
+  CHECK(has(e.err, "rank 2 exited with code 9\n"));
+  // Killed, and nobody else fails.
+  e = launch({"-n", "3", "--keep-going", "--", "sh", "-c",
+              "test $GCCL_RANK = 1 && kill -9 $$; sleep 0.5; echo survivor $GCCL_RANK"});
+  CHECK(e.code == 137);
+  CHECK(e.lines() == std::set<std::string>{"survivor 0", "survivor 2"});
+  CHECK(has(e.err, "rank 1 was killed by signal 9 (Killed); the others go on"));
+  // The limit holds, and so do signals.
+  Folder ids_folder;
+  Launch job(std::vector<std::string>{"-n", "2", "--keep-going", "--timeout", "0.7", "--grace", "0.3"} +
+             sleeper(ids_folder.path, "trap '' TERM; test $GCCL_RANK = 1 && echo $$ $$ > " + ids_folder.path.string() +
+                                          "/1 && exit 3; "));
+  const auto ids = ids_in(ids_folder.path, 4);
+  e = job.wait();
+  CHECK(e.code == 3);
+  CHECK(has(e.err, "not done within 0.7 s"));
+  CHECK(all_gone_soon(ids));
+  CHECK(launch({"-n", "2", "--keep-going", "--", "true"}).code == 0);
+}
+
+TEST_CASE("of failures that are found together a crash does not hide an error, a kill does") {
+  // The launcher is stopped while both end.
+  for (const auto& [signal, code] : {std::pair("SEGV", 5), std::pair("ABRT", 5), std::pair("KILL", 137)}) {
+    Folder folder;
+    const std::string at = folder.path.string();
+    Launch job({"-n", "2", "--", "sh", "-c",
+                "ulimit -c 0; echo $$ $$ > " + at + "/$GCCL_RANK; while ! test -e " + at +
+                    "/go; do sleep 0.02; done; test $GCCL_RANK = 0 && exit 5; kill -" + signal + " $$"});
+    const auto ids = ids_in(folder.path, 4);
+    kill(job.pid(), SIGSTOP);
+    std::ofstream(folder.path / "go").flush();
+    CHECK(all_gone_soon(ids));
+    kill(job.pid(), SIGCONT);
+    const Ended e = job.wait();
+    CHECK_MESSAGE(e.code == code, signal << ": " << e.err);
+    CHECK(has(e.err, code == 5 ? "rank 0 exited with code 5" : "rank 1 was killed by signal 9"));
+  }
 }
 
 TEST_CASE("a rank killed from outside takes the others and their children with it") {

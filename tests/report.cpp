@@ -137,8 +137,12 @@ TEST_CASE("the page stands alone and carries the result unchanged") {
   const std::string page = html_report(result, {{"first", "<svg><text>a</text></svg>"}});
   CHECK(page.starts_with("<!DOCTYPE html>"));
   CHECK(page.find("<title>first - GCCL report</title>") != std::string::npos);
-  CHECK(data_of(page) ==
-        json{{"result", result}, {"topologies", {{{"cluster", "first"}, {"svg", "<svg><text>a</text></svg>"}}}}});
+  const json data = data_of(page);
+  CHECK(data.at("result") == result);
+  CHECK(data.at("topologies") == json{{{"cluster", "first"}, {"svg", "<svg><text>a</text></svg>"}}});
+  CHECK(data.at("findings").at(0).at("headline") == "ring: 1.5 us.");
+  CHECK(data.at("columns").at(0) == "index");
+  CHECK(data.size() == 4);
   CHECK(page.find("https://") == std::string::npos);
   CHECK(occurrences(page, "http://") == occurrences(page, "\"http://www.w3.org/2000/svg\""));  // a name, never fetched
   for (const char* loads : {"<link", "@import", "url(", "<iframe", "src=\"", "fetch(", "XMLHttpRequest"}) {

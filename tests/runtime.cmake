@@ -2,9 +2,11 @@
 add_library(gccl_test_ranks STATIC support/rank_job.cpp support/rank_call.cpp)
 target_link_libraries(gccl_test_ranks PUBLIC doctest::doctest gccl::gccl)
 target_include_directories(gccl_test_ranks PUBLIC ${PROJECT_SOURCE_DIR})
-foreach(subject collectives random faults lifecycle memory threads plugins)
-  target_link_libraries(test_runtime_${subject} PRIVATE gccl_test_ranks)
-  set_tests_properties(runtime_${subject} PROPERTIES PROCESSORS 2)
+file(GLOB runtime_subjects CONFIGURE_DEPENDS runtime_*.cpp)
+foreach(source IN LISTS runtime_subjects)
+  get_filename_component(subject ${source} NAME_WE)
+  target_link_libraries(test_${subject} PRIVATE gccl_test_ranks)
+  set_tests_properties(${subject} PROPERTIES PROCESSORS 2)
 endforeach()
 
 # Plug-ins, right and wrong, in one folder.

@@ -374,7 +374,8 @@ TEST_CASE("every wrong argument is an error that says which, and leaves the comm
     WRONG(GCCL_Allreduce(in, out, 4, -1, GCCL_SUM, w), "dtype -1");
     WRONG(GCCL_Allreduce(in, out, 4, 1000, GCCL_SUM, w), "dtype 1000");
     WRONG(GCCL_Allreduce(in, out, 4, f, 5, w), "op 5");
-    WRONG(GCCL_Allreduce(in, out, 4, f, -1, w), "op ");
+    WRONG(GCCL_Allreduce(in, out, 4, f, -1, w), "op -1 is unknown");
+    WRONG(GCCL_Allreduce(in, out, 4, f, INT32_MIN, w), "op -2147483648 is unknown");
     WRONG(GCCL_Allreduce(in, out, 4, f, 1000, w), "op 1000");
     WRONG(GCCL_Allreduce(in, out, SIZE_MAX, f, GCCL_SUM, w), "count is ");
     WRONG(GCCL_Allreduce(in, out, 4, f, GCCL_SUM, GCCL_COMM_NULL), "GCCL_COMM_NULL");

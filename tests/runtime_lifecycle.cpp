@@ -199,6 +199,38 @@ TEST_CASE("with the progress thread an operation completes without any call") {
     });
 }
 
+TEST_CASE("releasing a communicator waits for nobody, after a last barrier that everybody began") {
+  for (const char* backends : {"shm", "tcp"})
+    check({.size = 3, .backends = backends}, [](int rank) {
+      GCCL_Comm world = GCCL_COMM_NULL;
+      RANK_SUCCESS(GCCL_Init(&world, nullptr));
+      for (int round = 0; round < 10; ++round) {
+        GCCL_Comm c[2] = {};
+        GCCL_Request last[2] = {};
+        int token = 0;
+        for (GCCL_Comm& made : c) RANK_SUCCESS(GCCL_Comm_split(world, 0, rank, &made));
+        RANK_SUCCESS(GCCL_Irecv(&token, 1, GCCL_INT32, rank, c[0], &last[0]));
+        RANK_CHECK(GCCL_Comm_release(&c[0]) == GCCL_ERR_INVALID_USAGE);  // an operation is in flight
+        RANK_SUCCESS(GCCL_Send(&rank, 1, GCCL_INT32, rank, c[0]));
+        RANK_SUCCESS(GCCL_Wait(&last[0]));
+        for (int i = 0; i < 2; ++i) RANK_SUCCESS(GCCL_Ibarrier(c[i], &last[i]));
+        // In another order on each rank, and rank 0 lets the others wait for a message in between.
+        for (int i = 0; i < 2; ++i) {
+          const int which = (i + rank) % 2;
+          if (rank != 0 && i == 1) RANK_SUCCESS(GCCL_Recv(&token, 1, GCCL_INT32, 0, world));
+          RANK_SUCCESS(GCCL_Wait(&last[which]));
+          RANK_SUCCESS(GCCL_Comm_release(&c[which]));
+          RANK_CHECK(c[which] == GCCL_COMM_NULL);
+          for (int r = 1; rank == 0 && i == 0 && r < 3; ++r) RANK_SUCCESS(GCCL_Send(&rank, 1, GCCL_INT32, r, world));
+        }
+      }
+      GCCL_Comm none = GCCL_COMM_NULL;
+      RANK_CHECK(GCCL_Comm_release(&none) == GCCL_ERR_INVALID_ARGUMENT);
+      RANK_CHECK(GCCL_Comm_release(nullptr) == GCCL_ERR_INVALID_ARGUMENT);
+      RANK_SUCCESS(GCCL_Finalize());
+    });
+}
+
 struct Calls {
   int times = 0;
   GCCL_Result result = GCCL_SUCCESS;

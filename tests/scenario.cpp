@@ -214,7 +214,9 @@ TEST_CASE("mistakes are told with their place") {
       {{{{"sequence", {{{"collective", "barrier"}}}}, {"expect", {{"fastest", "tree"}}}}},
        "/runs/0/expect/fastest: is about a single"},
   };
-  for (const auto& [runs, expected] : kCases) {
+  for (const auto& row : kCases) {
+    const auto& runs = row.first;
+    const auto& expected = row.second;
     const std::string found = complaint(runs);
     CAPTURE(runs.dump());
     CAPTURE(found);

@@ -66,7 +66,9 @@ TEST_CASE("a ring all-reduce takes 2(n-1) times overhead, latencies and one part
 // ranks folds one in first, whose message meets an early one on its way; there the engines are 6% apart.)
 TEST_CASE("without contention both engines agree within 2% on every algorithm") {
   for (const Algorithm& a : algorithms()) {
-    for (const auto& [ranks, count] : {std::pair<Rank, Count>{2, 100000}, {8, 20000}, {16, 1 << 20}, {16, 64}}) {
+    for (const auto& row : {std::pair<Rank, Count>{2, 100000}, {8, 20000}, {16, 1 << 20}, {16, 64}}) {
+      const auto ranks = row.first;
+      const auto count = row.second;
       if (!fits(a, ranks, count)) continue;
       CAPTURE(name(a.kind));
       CAPTURE(a.name);

@@ -105,8 +105,9 @@ TEST_CASE("the large topologies have the sizes of their systems") {
                                                         {"leonardo", 13824, 3456},
                                                         {"marenostrum5-acc", 4480, 1120},
                                                         {"tpu-v4-4096", 4096, 1024}};
-  for (const auto& [name, cards, nodes] : kSizes) {
-    CAPTURE(name);
+  for (const auto& row : kSizes) {
+    const auto& [name, cards, nodes] = row;
+    CAPTURE(std::get<0>(row));
     const auto c = load_cluster(kRoot / "topologies" / (name + ".json"));
     CHECK(c->cards() == cards);
     CHECK(c->nodes() == nodes);

@@ -2,8 +2,9 @@
 #include <algorithm>
 #include <cstring>
 #include <numeric>
+#include <optional>
 
-#include "libgccl/api/handles.hpp"
+#include "libgccl/api/guard.hpp"
 
 namespace gccl {
 namespace {
@@ -21,29 +22,26 @@ Status null_buffer(const char* name, Count count) {
   return wrong(std::string(name) + " is null: expected a buffer of " + std::to_string(count) + " elements");
 }
 
+constexpr GCCL_Op kNoOp = -1;  // in a Descriptor or a Key: the call reduces nothing
+
 // The checks that all calls share, and what they fill in.
 class Builder {
  public:
-  Builder(Communicator& c, Collective kind, std::size_t count, GCCL_Dtype dtype, GCCL_Op op, int root)
+  Builder(Communicator& c, Collective kind, std::size_t count, GCCL_Dtype dtype, std::optional<GCCL_Op> op, int root)
       : c_(c), root_(root) {
-    work_.what = {.kind = std::uint8_t(kind), .dtype = dtype, .op = op, .root = Rank(root), .count = count};
+    work_.what = {
+        .kind = std::uint8_t(kind), .dtype = dtype, .op = op.value_or(kNoOp), .root = Rank(root), .count = count};
     work_.call.kind = kind;
     work_.call.count = count;
     work_.call.root = Rank(root);
-    if (op == kNoOp) {
-      work_.what.op = -1;
-      status_ = elements_of(dtype, -1, &work_.elements);
-    } else {
-      // -1 is no operation of a caller's: look it up as an unknown one.
-      status_ = elements_of(dtype, op == -1 ? -2 : op, &work_.elements);
-    }
+    status_ = elements_of(dtype, op, &work_.elements);
     if (status_.ok() && (root < 0 || Rank(root) >= c.size()))
       status_ = wrong("root is " + std::to_string(root) + ": expected 0 to " + std::to_string(c.size() - 1));
+    if (!status_.ok()) return;  // an element of an unknown type has no length
     const std::size_t most = std::size_t(PTRDIFF_MAX) / work_.elements.bytes / c.size();
-    if (status_.ok() && count > most)
+    if (count > most)
       status_ = wrong("count is " + std::to_string(count) + ": expected at most " + std::to_string(most));
   }
-  static constexpr GCCL_Op kNoOp = -1000000;
 
   bool at_root() const { return c_.rank() == Rank(root_); }
   bool in_place(const void* given, const void* same) { return in_place(given, address(same)); }
@@ -60,6 +58,7 @@ class Builder {
   }
   // Blocks whose ends can be told in bytes.
   void blocks(const char* name, const std::size_t* counts, const std::size_t* places) {
+    if (!status_.ok()) return;
     const std::size_t most = std::size_t(PTRDIFF_MAX) / work_.elements.bytes;
     std::size_t end = 0;
     for (Rank r = 0; r < c_.size() && status_.ok(); ++r) {
@@ -114,7 +113,7 @@ class Builder {
   Status status_;
 };
 
-constexpr GCCL_Op kNone = Builder::kNoOp;
+constexpr std::optional<GCCL_Op> kNone;
 
 // A small blocking call that repeats the one before: true when it is done, with its result.
 inline bool again(Communicator& c, const Communicator::Key& key, const void* in, void* out, bool non_blocking,
@@ -161,7 +160,7 @@ GCCL_Result broadcast(void* buf, size_t count, GCCL_Dtype dtype, int root, GCCL_
   const Communicator::Key key{.kind = std::uint8_t(Collective::broadcast),
                               .in_place = true,
                               .dtype = dtype,
-                              .op = kNone,
+                              .op = kNoOp,
                               .root = Rank(root),
                               .count = count};
   GCCL_Result result;
@@ -214,7 +213,7 @@ GCCL_Result allgather(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dty
   Communicator* const c = communicator_of(comm);
   if (!c) return GCCL_ERR_INVALID_ARGUMENT;
   const Communicator::Key key{
-      .kind = std::uint8_t(Collective::allgather), .in_place = false, .dtype = dtype, .op = kNone, .count = count};
+      .kind = std::uint8_t(Collective::allgather), .in_place = false, .dtype = dtype, .op = kNoOp, .count = count};
   // Surely not in place: the own block of recvbuf begins within 8 bytes an element.
   const bool apart = sendbuf && recvbuf &&
                      (sendbuf < recvbuf || address(sendbuf) > address(recvbuf, c->rank() * count, 8)) &&
@@ -300,7 +299,7 @@ GCCL_Result alltoall(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtyp
   const Communicator::Key key{.kind = std::uint8_t(Collective::alltoall),
                               .in_place = sendbuf == GCCL_IN_PLACE || sendbuf == recvbuf,
                               .dtype = dtype,
-                              .op = kNone,
+                              .op = kNoOp,
                               .root = Rank(0),
                               .count = count};
   GCCL_Result result;
@@ -389,7 +388,7 @@ GCCL_Result barrier(GCCL_Comm comm, GCCL_Request* request, bool non_blocking) {
   const Communicator::Key key{.kind = std::uint8_t(Collective::barrier),
                               .in_place = false,
                               .dtype = GCCL_UINT8,
-                              .op = kNone,
+                              .op = kNoOp,
                               .root = Rank(0),
                               .count = 0};
   GCCL_Result result;
@@ -430,119 +429,134 @@ GCCL_Result point_to_point(bool sends, const void* buf, size_t count, GCCL_Dtype
 }  // namespace
 }  // namespace gccl
 
+using gccl::guarded;
+
 extern "C" {
 
 GCCL_Result GCCL_Send(const void* buf, size_t count, GCCL_Dtype dtype, int dest, GCCL_Comm comm) {
-  return gccl::point_to_point(true, buf, count, dtype, dest, comm, nullptr, false);
+  return guarded(comm, [&] { return gccl::point_to_point(true, buf, count, dtype, dest, comm, nullptr, false); });
 }
 GCCL_Result GCCL_Isend(const void* buf, size_t count, GCCL_Dtype dtype, int dest, GCCL_Comm comm,
                        GCCL_Request* request) {
-  return gccl::point_to_point(true, buf, count, dtype, dest, comm, request, true);
+  return guarded(comm, [&] { return gccl::point_to_point(true, buf, count, dtype, dest, comm, request, true); });
 }
 
 GCCL_Result GCCL_Recv(void* buf, size_t count, GCCL_Dtype dtype, int source, GCCL_Comm comm) {
-  return gccl::point_to_point(false, buf, count, dtype, source, comm, nullptr, false);
+  return guarded(comm, [&] { return gccl::point_to_point(false, buf, count, dtype, source, comm, nullptr, false); });
 }
 GCCL_Result GCCL_Irecv(void* buf, size_t count, GCCL_Dtype dtype, int source, GCCL_Comm comm, GCCL_Request* request) {
-  return gccl::point_to_point(false, buf, count, dtype, source, comm, request, true);
+  return guarded(comm, [&] { return gccl::point_to_point(false, buf, count, dtype, source, comm, request, true); });
 }
 
 GCCL_Result GCCL_Broadcast(void* buf, size_t count, GCCL_Dtype dtype, int root, GCCL_Comm comm) {
-  return gccl::broadcast(buf, count, dtype, root, comm, nullptr, false);
+  return guarded(comm, [&] { return gccl::broadcast(buf, count, dtype, root, comm, nullptr, false); });
 }
 GCCL_Result GCCL_Ibroadcast(void* buf, size_t count, GCCL_Dtype dtype, int root, GCCL_Comm comm,
                             GCCL_Request* request) {
-  return gccl::broadcast(buf, count, dtype, root, comm, request, true);
+  return guarded(comm, [&] { return gccl::broadcast(buf, count, dtype, root, comm, request, true); });
 }
 
 GCCL_Result GCCL_Reduce(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, GCCL_Op op, int root,
                         GCCL_Comm comm) {
-  return gccl::reduce_to_root(sendbuf, recvbuf, count, dtype, op, root, comm, nullptr, false);
+  return guarded(comm,
+                 [&] { return gccl::reduce_to_root(sendbuf, recvbuf, count, dtype, op, root, comm, nullptr, false); });
 }
 GCCL_Result GCCL_Ireduce(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, GCCL_Op op, int root,
                          GCCL_Comm comm, GCCL_Request* request) {
-  return gccl::reduce_to_root(sendbuf, recvbuf, count, dtype, op, root, comm, request, true);
+  return guarded(comm,
+                 [&] { return gccl::reduce_to_root(sendbuf, recvbuf, count, dtype, op, root, comm, request, true); });
 }
 
 GCCL_Result GCCL_Allreduce(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, GCCL_Op op,
                            GCCL_Comm comm) {
-  return gccl::allreduce(sendbuf, recvbuf, count, dtype, op, comm, nullptr, false);
+  return guarded(comm, [&] { return gccl::allreduce(sendbuf, recvbuf, count, dtype, op, comm, nullptr, false); });
 }
 GCCL_Result GCCL_Iallreduce(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, GCCL_Op op,
                             GCCL_Comm comm, GCCL_Request* request) {
-  return gccl::allreduce(sendbuf, recvbuf, count, dtype, op, comm, request, true);
+  return guarded(comm, [&] { return gccl::allreduce(sendbuf, recvbuf, count, dtype, op, comm, request, true); });
 }
 
 GCCL_Result GCCL_Allgather(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, GCCL_Comm comm) {
-  return gccl::allgather(sendbuf, recvbuf, count, dtype, comm, nullptr, false);
+  return guarded(comm, [&] { return gccl::allgather(sendbuf, recvbuf, count, dtype, comm, nullptr, false); });
 }
 GCCL_Result GCCL_Iallgather(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, GCCL_Comm comm,
                             GCCL_Request* request) {
-  return gccl::allgather(sendbuf, recvbuf, count, dtype, comm, request, true);
+  return guarded(comm, [&] { return gccl::allgather(sendbuf, recvbuf, count, dtype, comm, request, true); });
 }
 
 GCCL_Result GCCL_Allgatherv(const void* sendbuf, void* recvbuf, const size_t* counts, const size_t* displs,
                             GCCL_Dtype dtype, GCCL_Comm comm) {
-  return gccl::allgatherv(sendbuf, recvbuf, counts, displs, dtype, comm, nullptr, false);
+  return guarded(comm, [&] { return gccl::allgatherv(sendbuf, recvbuf, counts, displs, dtype, comm, nullptr, false); });
 }
 GCCL_Result GCCL_Iallgatherv(const void* sendbuf, void* recvbuf, const size_t* counts, const size_t* displs,
                              GCCL_Dtype dtype, GCCL_Comm comm, GCCL_Request* request) {
-  return gccl::allgatherv(sendbuf, recvbuf, counts, displs, dtype, comm, request, true);
+  return guarded(comm, [&] { return gccl::allgatherv(sendbuf, recvbuf, counts, displs, dtype, comm, request, true); });
 }
 
 GCCL_Result GCCL_Reduce_scatter(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, GCCL_Op op,
                                 GCCL_Comm comm) {
-  return gccl::reduce_scatter(sendbuf, recvbuf, count, nullptr, dtype, op, comm, nullptr, false);
+  return guarded(
+      comm, [&] { return gccl::reduce_scatter(sendbuf, recvbuf, count, nullptr, dtype, op, comm, nullptr, false); });
 }
 GCCL_Result GCCL_Ireduce_scatter(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, GCCL_Op op,
                                  GCCL_Comm comm, GCCL_Request* request) {
-  return gccl::reduce_scatter(sendbuf, recvbuf, count, nullptr, dtype, op, comm, request, true);
+  return guarded(
+      comm, [&] { return gccl::reduce_scatter(sendbuf, recvbuf, count, nullptr, dtype, op, comm, request, true); });
 }
 
 GCCL_Result GCCL_Reduce_scatterv(const void* sendbuf, void* recvbuf, const size_t* counts, GCCL_Dtype dtype, GCCL_Op op,
                                  GCCL_Comm comm) {
-  return gccl::reduce_scatterv(sendbuf, recvbuf, counts, dtype, op, comm, nullptr, false);
+  return guarded(comm,
+                 [&] { return gccl::reduce_scatterv(sendbuf, recvbuf, counts, dtype, op, comm, nullptr, false); });
 }
 GCCL_Result GCCL_Ireduce_scatterv(const void* sendbuf, void* recvbuf, const size_t* counts, GCCL_Dtype dtype,
                                   GCCL_Op op, GCCL_Comm comm, GCCL_Request* request) {
-  return gccl::reduce_scatterv(sendbuf, recvbuf, counts, dtype, op, comm, request, true);
+  return guarded(comm, [&] { return gccl::reduce_scatterv(sendbuf, recvbuf, counts, dtype, op, comm, request, true); });
 }
 
 GCCL_Result GCCL_Alltoall(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, GCCL_Comm comm) {
-  return gccl::alltoall(sendbuf, recvbuf, count, dtype, comm, nullptr, false);
+  return guarded(comm, [&] { return gccl::alltoall(sendbuf, recvbuf, count, dtype, comm, nullptr, false); });
 }
 GCCL_Result GCCL_Ialltoall(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, GCCL_Comm comm,
                            GCCL_Request* request) {
-  return gccl::alltoall(sendbuf, recvbuf, count, dtype, comm, request, true);
+  return guarded(comm, [&] { return gccl::alltoall(sendbuf, recvbuf, count, dtype, comm, request, true); });
 }
 
 GCCL_Result GCCL_Alltoallv(const void* sendbuf, const size_t* sendcounts, const size_t* sdispls, void* recvbuf,
                            const size_t* recvcounts, const size_t* rdispls, GCCL_Dtype dtype, GCCL_Comm comm) {
-  return gccl::alltoallv(sendbuf, sendcounts, sdispls, recvbuf, recvcounts, rdispls, dtype, comm, nullptr, false);
+  return guarded(comm, [&] {
+    return gccl::alltoallv(sendbuf, sendcounts, sdispls, recvbuf, recvcounts, rdispls, dtype, comm, nullptr, false);
+  });
 }
 GCCL_Result GCCL_Ialltoallv(const void* sendbuf, const size_t* sendcounts, const size_t* sdispls, void* recvbuf,
                             const size_t* recvcounts, const size_t* rdispls, GCCL_Dtype dtype, GCCL_Comm comm,
                             GCCL_Request* request) {
-  return gccl::alltoallv(sendbuf, sendcounts, sdispls, recvbuf, recvcounts, rdispls, dtype, comm, request, true);
+  return guarded(comm, [&] {
+    return gccl::alltoallv(sendbuf, sendcounts, sdispls, recvbuf, recvcounts, rdispls, dtype, comm, request, true);
+  });
 }
 
 GCCL_Result GCCL_Scatter(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, int root, GCCL_Comm comm) {
-  return gccl::scatter(sendbuf, recvbuf, count, dtype, root, comm, nullptr, false);
+  return guarded(comm, [&] { return gccl::scatter(sendbuf, recvbuf, count, dtype, root, comm, nullptr, false); });
 }
 GCCL_Result GCCL_Iscatter(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, int root, GCCL_Comm comm,
                           GCCL_Request* request) {
-  return gccl::scatter(sendbuf, recvbuf, count, dtype, root, comm, request, true);
+  return guarded(comm, [&] { return gccl::scatter(sendbuf, recvbuf, count, dtype, root, comm, request, true); });
 }
 
 GCCL_Result GCCL_Gather(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, int root, GCCL_Comm comm) {
-  return gccl::gather(sendbuf, recvbuf, count, dtype, root, comm, nullptr, false);
+  return guarded(comm, [&] { return gccl::gather(sendbuf, recvbuf, count, dtype, root, comm, nullptr, false); });
 }
 GCCL_Result GCCL_Igather(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, int root, GCCL_Comm comm,
                          GCCL_Request* request) {
-  return gccl::gather(sendbuf, recvbuf, count, dtype, root, comm, request, true);
+  return guarded(comm, [&] { return gccl::gather(sendbuf, recvbuf, count, dtype, root, comm, request, true); });
 }
 
-GCCL_Result GCCL_Barrier(GCCL_Comm comm) { return gccl::barrier(comm, nullptr, false); }
-GCCL_Result GCCL_Ibarrier(GCCL_Comm comm, GCCL_Request* request) { return gccl::barrier(comm, request, true); }
+GCCL_Result GCCL_Barrier(GCCL_Comm comm) {
+  return guarded(comm, [&] { return gccl::barrier(comm, nullptr, false); });
+}
+GCCL_Result GCCL_Ibarrier(GCCL_Comm comm, GCCL_Request* request) {
+  return guarded(comm, [&] { return gccl::barrier(comm, request, true); });
+}
 
 }  // extern "C"

@@ -1,8 +1,11 @@
 // GCCL_Init ... GCCL_Finalize, and communicators made from communicators.
 #include <cstring>
+#include <future>
+#include <system_error>
 #include <thread>
 
-#include "libgccl/api/handles.hpp"
+#include "libgccl/api/guard.hpp"
+#include "libgccl/communicator/completions.hpp"
 #include "libgccl/communicator/world.hpp"
 
 namespace gccl {
@@ -17,10 +20,10 @@ std::vector<std::unique_ptr<Communicator>>& owned() {
 // Makes progress for communicators that ask for it, while there are any.
 class ProgressThread {
  public:
+  // Throws where there is no thread to be had.
   void need(bool more) {
     std::lock_guard lock(mutex_);
-    users_ += more ? 1 : -1;
-    if (more && users_ == 1) {
+    if (more && users_ == 0) {
       stop_ = false;
       thread_ = std::thread([this] {
         Patience patience(true);
@@ -31,10 +34,11 @@ class ProgressThread {
             patience.pause();
           }
       });
-    } else if (!more && users_ == 0) {
+    } else if (!more && users_ == 1) {
       stop_ = true;
       thread_.join();
     }
+    users_ += more ? 1 : -1;
   }
 
  private:
@@ -57,6 +61,13 @@ void destroy(std::unique_ptr<Communicator> c) {
   if (threaded) progress_thread().need(false);
 }
 
+// Functions of GCCL_On_complete must not wait, and their operations must not end under them.
+Status not_inside(const char* function) {
+  if (!completions::inside()) return {};
+  return Status::error(std::string(function) + " was called from inside a function of GCCL_On_complete",
+                       GCCL_ERR_INVALID_USAGE);
+}
+
 Status checked(const GCCL_Config* config, GCCL_Config* out) {
   const GCCL_Config defaults = GCCL_CONFIG_INIT;
   *out = defaults;
@@ -70,13 +81,57 @@ Status checked(const GCCL_Config* config, GCCL_Config* out) {
   return {};
 }
 
+// Each rank waits for the others: so they start concurrently, once there is a thread for each.
+Status create_worlds(const GCCL_Config& config, std::span<const int> ranks, GCCL_Comm* worlds) {
+  std::vector<std::unique_ptr<Communicator>> made(ranks.size());
+  std::vector<Status> status(ranks.size());
+  std::vector<std::thread> threads;
+  threads.reserve(ranks.size());
+  std::promise<bool> all_here;
+  const std::shared_future<bool> go = all_here.get_future().share();
+  Status short_of;
+  try {
+    for (std::size_t i = 0; i < ranks.size(); ++i)
+      threads.emplace_back([&, i] {
+        if (!go.get()) return;
+        try {
+          status[i] = create_world(&config, ranks[i], &made[i]);
+        } catch (...) {
+          status[i] = caught();
+        }
+      });
+  } catch (const std::system_error& e) {
+    short_of = Status::error(
+        "cannot start a thread for each of " + std::to_string(ranks.size()) + " ranks: " + e.what(), GCCL_ERR_SYSTEM);
+  }
+  all_here.set_value(short_of.ok());
+  for (std::thread& t : threads) t.join();
+  if (!short_of.ok()) return short_of;
+  for (const Status& s : status)
+    if (!s.ok()) return s;
+  for (std::size_t i = 0; i < made.size(); ++i)
+    if (Status s = keep(std::move(made[i]), &worlds[i]); !s.ok()) return s;
+  return {};
+}
+
 }  // namespace
 
-GCCL_Comm keep(std::unique_ptr<Communicator> c) {
-  if (c->world().start.progress_thread) progress_thread().need(true);
-  std::lock_guard lock(owned_mutex);
-  owned().push_back(std::move(c));
-  return handle_of(owned().back().get());
+Status keep(std::unique_ptr<Communicator> c, GCCL_Comm* out) {
+  try {
+    std::lock_guard lock(owned_mutex);
+    owned().reserve(owned().size() + 1);
+    if (c->world().start.progress_thread) progress_thread().need(true);
+    owned().push_back(std::move(c));
+    *out = handle_of(owned().back().get());
+    return {};
+  } catch (const std::system_error& e) {
+    const Status s = Status::error(std::string("cannot start the progress thread: ") + e.what(), GCCL_ERR_SYSTEM);
+    c->fail(s);
+    return s;
+  } catch (...) {
+    c->fail(caught());
+    throw;
+  }
 }
 
 std::unique_ptr<Communicator> release(Communicator* c) {
@@ -95,6 +150,12 @@ std::vector<std::unique_ptr<Communicator>> release_all() {
   return std::exchange(owned(), {});
 }
 
+Status break_after(GCCL_Comm comm, Status why) noexcept {
+  auto* const c = reinterpret_cast<Communicator*>(comm);
+  if (c && c->magic == Communicator::kMagic) c->fail(why);
+  return why;
+}
+
 }  // namespace gccl
 
 using namespace gccl;
@@ -102,183 +163,216 @@ using namespace gccl;
 extern "C" {
 
 GCCL_Result GCCL_Init(GCCL_Comm* world, const GCCL_Config* config) {
-  if (!world) return failed(wrong("world is null: expected where to store the communicator"));
-  *world = GCCL_COMM_NULL;
-  GCCL_Config c;
-  if (const Status s = checked(config, &c); !s.ok()) return failed(s);
-  std::unique_ptr<Communicator> made;
-  if (const Status s = create_world(&c, -1, &made); !s.ok()) return failed(s);
-  *world = keep(std::move(made));
-  return GCCL_SUCCESS;
+  return guarded([&] {
+    if (!world) return failed(wrong("world is null: expected where to store the communicator"));
+    *world = GCCL_COMM_NULL;
+    GCCL_Config c;
+    if (const Status s = checked(config, &c); !s.ok()) return failed(s);
+    std::unique_ptr<Communicator> made;
+    if (const Status s = create_world(&c, -1, &made); !s.ok()) return failed(s);
+    return failed(keep(std::move(made), world));
+  });
 }
 
 GCCL_Result GCCL_Init_ranks(GCCL_Comm* worlds, const int* ranks, int n, const GCCL_Config* config) {
-  if (n < 1) return failed(wrong("n is " + std::to_string(n) + ": expected at least 1"));
-  if (!worlds || !ranks) return failed(wrong(std::string(worlds ? "ranks" : "worlds") + " is null"));
-  for (int i = 0; i < n; ++i) {
-    worlds[i] = GCCL_COMM_NULL;
-    if (ranks[i] < 0)
-      return failed(wrong("ranks[" + std::to_string(i) + "] is " + std::to_string(ranks[i]) + ": expected 0 or more"));
-  }
-  GCCL_Config c;
-  if (const Status s = checked(config, &c); !s.ok()) return failed(s);
-  if (c.allgather) return failed(wrong("config.allgather serves one rank: use a store to be several"));
-  // Each rank waits for the others: so they start side by side.
-  std::vector<std::unique_ptr<Communicator>> made(static_cast<std::size_t>(n));
-  std::vector<Status> status(static_cast<std::size_t>(n));
-  std::vector<std::thread> threads;
-  for (std::size_t i = 0; i < made.size(); ++i)
-    threads.emplace_back([&, i] { status[i] = create_world(&c, ranks[i], &made[i]); });
-  for (std::thread& t : threads) t.join();
-  for (const Status& s : status)
-    if (!s.ok()) return failed(s);
-  for (std::size_t i = 0; i < made.size(); ++i) worlds[i] = keep(std::move(made[i]));
-  return GCCL_SUCCESS;
+  return guarded([&] {
+    if (n < 1) return failed(wrong("n is " + std::to_string(n) + ": expected at least 1"));
+    if (!worlds || !ranks) return failed(wrong(std::string(worlds ? "ranks" : "worlds") + " is null"));
+    for (int i = 0; i < n; ++i) {
+      worlds[i] = GCCL_COMM_NULL;
+      if (ranks[i] < 0)
+        return failed(
+            wrong("ranks[" + std::to_string(i) + "] is " + std::to_string(ranks[i]) + ": expected 0 or more"));
+    }
+    GCCL_Config c;
+    if (const Status s = checked(config, &c); !s.ok()) return failed(s);
+    if (c.allgather) return failed(wrong("config.allgather serves one rank: use a store to be several"));
+    return failed(create_worlds(c, std::span(ranks, std::size_t(n)), worlds));
+  });
 }
 
 GCCL_Result GCCL_Finalize(void) {
-  auto all = release_all();
-  Status first;
-  for (auto& c : all)
-    if (first.ok() && c->under_way())
-      first = Status::error("GCCL_Finalize: operations are under way: wait for them first", GCCL_ERR_INVALID_USAGE);
-  // The worlds' ranks wait for each other, so that nobody's last messages are lost; side by side, as they may be ranks
-  // of one job. Who has failed is not waited for.
-  std::vector<std::thread> threads;
-  std::mutex mutex;
-  for (auto& c : all) {
-    if (!c->is_world()) continue;
-    const auto leave = [&mutex, &first, world = c.get()] {
-      world->set_timeout(world->world().start.start_timeout_ms);
-      const Status s = world->leave();
-      std::lock_guard lock(mutex);
-      if (first.ok()) first = s;
-    };
-    if (all.size() == 1) {
-      leave();
-    } else {
-      threads.emplace_back(leave);
+  return guarded([] {
+    if (const Status s = not_inside("GCCL_Finalize"); !s.ok()) return failed(s);
+    auto all = release_all();
+    Status first;
+    for (auto& c : all)
+      if (first.ok() && c->under_way())
+        first = Status::error("GCCL_Finalize: operations are under way: wait for them first", GCCL_ERR_INVALID_USAGE);
+    for (auto& c : all)
+      if (!c->is_world()) c->leaving();
+    // The worlds' ranks wait for each other, so that nobody's last messages are lost. Who has failed is not waited for.
+    for (const auto step : {&Communicator::begin_to_leave, &Communicator::begin_to_compare}) {
+      std::vector<Operation*> pending;
+      pending.reserve(all.size());
+      for (auto& c : all) {
+        if (!c->is_world()) continue;
+        Operation* op = nullptr;
+        const Status s = (c.get()->*step)(&op);
+        if (op) pending.push_back(op);
+        if (first.ok()) first = s;
+      }
+      const Status ended = wait_in_turns(std::move(pending));
+      if (first.ok()) first = ended;
     }
-  }
-  for (std::thread& t : threads) t.join();
-  for (auto it = all.rbegin(); it != all.rend(); ++it) destroy(std::move(*it));
-  return failed(first);
+    for (auto& c : all)
+      if (const Status s = c->is_world() ? c->compared() : c->left(); first.ok()) first = s;
+    for (auto it = all.rbegin(); it != all.rend(); ++it) destroy(std::move(*it));
+    return failed(first);
+  });
 }
 
 GCCL_Result GCCL_Comm_rank(GCCL_Comm comm, int* rank) {
-  const Communicator* const c = communicator_of(comm);
-  if (!c) return GCCL_ERR_INVALID_ARGUMENT;
-  if (!rank) return failed(wrong("rank is null"));
-  *rank = int(c->rank());
-  return GCCL_SUCCESS;
+  return guarded([&] {
+    const Communicator* const c = communicator_of(comm);
+    if (!c) return GCCL_ERR_INVALID_ARGUMENT;
+    if (!rank) return failed(wrong("rank is null"));
+    *rank = int(c->rank());
+    return GCCL_SUCCESS;
+  });
 }
 
 GCCL_Result GCCL_Comm_size(GCCL_Comm comm, int* size) {
-  const Communicator* const c = communicator_of(comm);
-  if (!c) return GCCL_ERR_INVALID_ARGUMENT;
-  if (!size) return failed(wrong("size is null"));
-  *size = int(c->size());
-  return GCCL_SUCCESS;
+  return guarded([&] {
+    const Communicator* const c = communicator_of(comm);
+    if (!c) return GCCL_ERR_INVALID_ARGUMENT;
+    if (!size) return failed(wrong("size is null"));
+    *size = int(c->size());
+    return GCCL_SUCCESS;
+  });
 }
 
 GCCL_Result GCCL_Comm_split(GCCL_Comm comm, int color, int key, GCCL_Comm* out) {
-  Communicator* const c = communicator_of(comm);
-  if (!c) return GCCL_ERR_INVALID_ARGUMENT;
-  if (!out) return failed(wrong("out is null"));
-  *out = GCCL_COMM_NULL;
-  if (color < GCCL_UNDEFINED)
-    return failed(wrong("color is " + std::to_string(color) + ": expected 0 or more, or GCCL_UNDEFINED (-1)"));
-  std::unique_ptr<Communicator> made;
-  if (const Status s = c->split(color, key, &made); !s.ok()) return failed(s);
-  if (made) *out = keep(std::move(made));
-  return GCCL_SUCCESS;
+  return guarded(comm, [&] {
+    Communicator* const c = communicator_of(comm);
+    if (!c) return GCCL_ERR_INVALID_ARGUMENT;
+    if (!out) return failed(wrong("out is null"));
+    *out = GCCL_COMM_NULL;
+    if (color < GCCL_UNDEFINED)
+      return failed(wrong("color is " + std::to_string(color) + ": expected 0 or more, or GCCL_UNDEFINED (-1)"));
+    std::unique_ptr<Communicator> made;
+    if (const Status s = c->split(color, key, &made); !s.ok()) return failed(s);
+    return made ? failed(keep(std::move(made), out)) : GCCL_SUCCESS;
+  });
 }
 
 GCCL_Result GCCL_Comm_create(GCCL_Comm comm, const int* ranks, int n, GCCL_Comm* out) {
-  Communicator* const c = communicator_of(comm);
-  if (!c) return GCCL_ERR_INVALID_ARGUMENT;
-  if (!out) return failed(wrong("out is null"));
-  *out = GCCL_COMM_NULL;
-  if (n < 0 || (n > 0 && !ranks))
-    return failed(wrong(n < 0 ? "n is " + std::to_string(n) + ": expected 0 or more" : "ranks is null"));
-  std::unique_ptr<Communicator> made;
-  if (const Status s = c->create(std::span<const int>(ranks, std::size_t(n)), &made); !s.ok()) return failed(s);
-  if (made) *out = keep(std::move(made));
-  return GCCL_SUCCESS;
+  return guarded(comm, [&] {
+    Communicator* const c = communicator_of(comm);
+    if (!c) return GCCL_ERR_INVALID_ARGUMENT;
+    if (!out) return failed(wrong("out is null"));
+    *out = GCCL_COMM_NULL;
+    if (n < 0 || (n > 0 && !ranks))
+      return failed(wrong(n < 0 ? "n is " + std::to_string(n) + ": expected 0 or more" : "ranks is null"));
+    std::unique_ptr<Communicator> made;
+    if (const Status s = c->create(std::span<const int>(ranks, std::size_t(n)), &made); !s.ok()) return failed(s);
+    return made ? failed(keep(std::move(made), out)) : GCCL_SUCCESS;
+  });
 }
 
 GCCL_Result GCCL_Comm_free(GCCL_Comm* comm) {
-  if (!comm) return failed(wrong("comm is null"));
-  Communicator* const c = communicator_of(*comm);
-  if (!c) return GCCL_ERR_INVALID_ARGUMENT;
-  const Status s = c->leave();
-  if (s.code() == GCCL_ERR_INVALID_USAGE) return failed(s);
-  destroy(release(c));
-  *comm = GCCL_COMM_NULL;
-  return failed(s);
+  if (!comm) return guarded([&] { return failed(wrong("comm is null")); });
+  return guarded(*comm, [&] {
+    Communicator* const c = communicator_of(*comm);
+    if (!c) return GCCL_ERR_INVALID_ARGUMENT;
+    if (const Status s = not_inside("GCCL_Comm_free"); !s.ok()) return failed(s);
+    const Status s = c->leave();
+    if (s.code() == GCCL_ERR_INVALID_USAGE) return failed(s);
+    destroy(release(c));
+    *comm = GCCL_COMM_NULL;
+    return failed(s);
+  });
+}
+
+GCCL_Result GCCL_Comm_release(GCCL_Comm* comm) {
+  if (!comm) return guarded([&] { return failed(wrong("comm is null")); });
+  return guarded(*comm, [&] {
+    Communicator* const c = communicator_of(*comm);
+    if (!c) return GCCL_ERR_INVALID_ARGUMENT;
+    if (const Status s = not_inside("GCCL_Comm_release"); !s.ok()) return failed(s);
+    if (c->under_way())
+      return failed(Status::error("operations are under way: wait for them first", GCCL_ERR_INVALID_USAGE));
+    destroy(release(c));
+    *comm = GCCL_COMM_NULL;
+    return GCCL_SUCCESS;
+  });
 }
 
 GCCL_Result GCCL_Comm_set_timeout(GCCL_Comm comm, int64_t timeout_ms) {
-  Communicator* const c = communicator_of(comm);
-  if (!c) return GCCL_ERR_INVALID_ARGUMENT;
-  if (timeout_ms < 1 && timeout_ms != GCCL_TIMEOUT_NONE)
-    return failed(
-        wrong("timeout_ms is " + std::to_string(timeout_ms) + ": expected 1 or more, or GCCL_TIMEOUT_NONE (-1)"));
-  c->set_timeout(timeout_ms);
-  return GCCL_SUCCESS;
+  return guarded([&] {
+    Communicator* const c = communicator_of(comm);
+    if (!c) return GCCL_ERR_INVALID_ARGUMENT;
+    if (timeout_ms < 1 && timeout_ms != GCCL_TIMEOUT_NONE)
+      return failed(
+          wrong("timeout_ms is " + std::to_string(timeout_ms) + ": expected 1 or more, or GCCL_TIMEOUT_NONE (-1)"));
+    c->set_timeout(timeout_ms);
+    return GCCL_SUCCESS;
+  });
 }
 
 GCCL_Result GCCL_Comm_nodes(GCCL_Comm comm, int* nodes) {
-  const Communicator* const c = communicator_of(comm);
-  if (!c) return GCCL_ERR_INVALID_ARGUMENT;
-  if (!nodes) return failed(wrong("nodes is null: expected room for " + std::to_string(c->size()) + " integers"));
-  for (std::size_t r = 0; r < c->size(); ++r) nodes[r] = int(c->nodes()[r]);
-  return GCCL_SUCCESS;
+  return guarded([&] {
+    const Communicator* const c = communicator_of(comm);
+    if (!c) return GCCL_ERR_INVALID_ARGUMENT;
+    if (!nodes) return failed(wrong("nodes is null: expected room for " + std::to_string(c->size()) + " integers"));
+    for (std::size_t r = 0; r < c->size(); ++r) nodes[r] = int(c->nodes()[r]);
+    return GCCL_SUCCESS;
+  });
 }
 
 GCCL_Result GCCL_Abort(GCCL_Comm comm, int code) {
-  Communicator* const c = communicator_of(comm);
-  if (!c) return GCCL_ERR_INVALID_ARGUMENT;
-  c->abort(code);
-  return GCCL_SUCCESS;
+  return guarded(comm, [&] {
+    Communicator* const c = communicator_of(comm);
+    if (!c) return GCCL_ERR_INVALID_ARGUMENT;
+    c->abort(code);
+    return GCCL_SUCCESS;
+  });
 }
 
 GCCL_Result GCCL_Get_performance_metrics(GCCL_Comm comm, GCCL_Metrics* metrics) {
-  Communicator* const c = communicator_of(comm);
-  if (!c) return GCCL_ERR_INVALID_ARGUMENT;
-  if (!metrics || metrics->struct_bytes < offsetof(GCCL_Metrics, messages_sent))
-    return failed(wrong(metrics ? "metrics->struct_bytes is " + std::to_string(metrics->struct_bytes) +
-                                      ": set it to sizeof(GCCL_Metrics)"
-                                : "metrics is null"));
-  c->metrics(metrics);
-  return GCCL_SUCCESS;
+  return guarded([&] {
+    Communicator* const c = communicator_of(comm);
+    if (!c) return GCCL_ERR_INVALID_ARGUMENT;
+    if (!metrics || metrics->struct_bytes < offsetof(GCCL_Metrics, messages_sent))
+      return failed(wrong(metrics ? "metrics->struct_bytes is " + std::to_string(metrics->struct_bytes) +
+                                        ": set it to sizeof(GCCL_Metrics)"
+                                  : "metrics is null"));
+    c->metrics(metrics);
+    return GCCL_SUCCESS;
+  });
 }
 
 GCCL_Result GCCL_Type_create(size_t bytes, GCCL_Dtype* dtype) {
-  return dtype ? failed(create_type(bytes, dtype)) : failed(wrong("dtype is null"));
+  return guarded([&] { return failed(dtype ? create_type(bytes, dtype) : wrong("dtype is null")); });
 }
 
 GCCL_Result GCCL_Type_free(GCCL_Dtype* dtype) {
-  if (!dtype) return failed(wrong("dtype is null"));
-  const Status s = free_type(*dtype);
-  if (s.ok()) *dtype = -1;
-  return failed(s);
+  return guarded([&] {
+    if (!dtype) return failed(wrong("dtype is null"));
+    const Status s = free_type(*dtype);
+    if (s.ok()) *dtype = -1;
+    return failed(s);
+  });
 }
 
 GCCL_Result GCCL_Op_create(GCCL_Op_function function, void* context, GCCL_Op* op) {
-  return op ? failed(create_op(function, context, op)) : failed(wrong("op is null"));
+  return guarded([&] { return failed(op ? create_op(function, context, op) : wrong("op is null")); });
 }
 
 GCCL_Result GCCL_Op_free(GCCL_Op* op) {
-  if (!op) return failed(wrong("op is null"));
-  const Status s = free_op(*op);
-  if (s.ok()) *op = -1;
-  return failed(s);
+  return guarded([&] {
+    if (!op) return failed(wrong("op is null"));
+    const Status s = free_op(*op);
+    if (s.ok()) *op = -1;
+    return failed(s);
+  });
 }
 
 GCCL_Result GCCL_Progress(void) {
-  progress_all_but(nullptr);
-  return GCCL_SUCCESS;
+  return guarded([] {
+    progress_all_but(nullptr);
+    return GCCL_SUCCESS;
+  });
 }
 
 }  // extern "C"

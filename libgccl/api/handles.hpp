@@ -20,11 +20,18 @@ inline Communicator* communicator_of(GCCL_Comm handle) {
   return nullptr;
 }
 
-// Takes the communicator in and gives its handle out.
-GCCL_Comm keep(std::unique_ptr<Communicator> communicator);
+// Takes the communicator in and gives its handle out. Where the progress thread cannot be started, the communicator
+// ends on all ranks.
+Status keep(std::unique_ptr<Communicator> communicator, GCCL_Comm* out);
 // Gives it back, or null where it is not this process's.
 std::unique_ptr<Communicator> release(Communicator* communicator);
 std::vector<std::unique_ptr<Communicator>> release_all();
+
+// Ends the communicator, where it is one, on all ranks. Returns `why`.
+Status break_after(GCCL_Comm comm, Status why) noexcept;
+
+// Waits for operations in turns, as one thread may be several ranks that wait for each other. The first error.
+Status wait_in_turns(std::vector<Operation*> operations);
 
 // The calls of this thread between GCCL_Group_start and GCCL_Group_end; null outside.
 struct Group_calls;

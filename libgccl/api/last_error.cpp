@@ -11,9 +11,13 @@ thread_local std::string last_error;
 
 void set_last_error(std::string text) { last_error = std::move(text); }
 
-GCCL_Result failed(const Status& status) {
+GCCL_Result failed(const Status& status) noexcept {
   if (status.ok()) return GCCL_SUCCESS;
-  set_last_error(status.text());
+  try {
+    set_last_error(status.text());
+  } catch (...) {
+    set_last_error(std::string("out of memory", 13));  // short enough to need none
+  }
   return GCCL_Result(status.code());
 }
 

@@ -13,6 +13,6 @@ void set_last_error(std::string text);
 
 // What a C function returns for a status: its code, with its text as this thread's last error; GCCL_SUCCESS when it is
 // ok, and then the last error stays what it was.
-GCCL_Result failed(const Status& status);
+GCCL_Result failed(const Status& status) noexcept;
 
 }  // namespace gccl

@@ -1,17 +1,21 @@
 // Memory that ranks of one machine reach in each other.
-#include "libgccl/api/last_error.hpp"
+#include "libgccl/api/guard.hpp"
 #include "libgccl/backends/shm/shared_memory.hpp"
 
 extern "C" {
 
 GCCL_Result GCCL_Mem_alloc(void** ptr, size_t bytes) {
-  if (!ptr)
-    return gccl::failed(
-        gccl::Status::error("ptr is null: expected where to store the address", GCCL_ERR_INVALID_ARGUMENT));
-  *ptr = nullptr;
-  return gccl::failed(gccl::shm::allocate_shared(bytes, ptr));
+  return gccl::guarded([&] {
+    if (!ptr)
+      return gccl::failed(
+          gccl::Status::error("ptr is null: expected where to store the address", GCCL_ERR_INVALID_ARGUMENT));
+    *ptr = nullptr;
+    return gccl::failed(gccl::shm::allocate_shared(bytes, ptr));
+  });
 }
 
-GCCL_Result GCCL_Mem_free(void* ptr) { return ptr ? gccl::failed(gccl::shm::free_shared(ptr)) : GCCL_SUCCESS; }
+GCCL_Result GCCL_Mem_free(void* ptr) {
+  return gccl::guarded([&] { return ptr ? gccl::failed(gccl::shm::free_shared(ptr)) : GCCL_SUCCESS; });
+}
 
 }  // extern "C"

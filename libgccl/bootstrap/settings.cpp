@@ -64,7 +64,7 @@ Status read_timeout(std::int64_t configured, const Environment& environment, std
   const char* text = environment("GCCL_TIMEOUT_MS");
   if (configured == -2 && !text) return {};
   const std::string name = configured == -2 ? "GCCL_TIMEOUT_MS" : "GCCL_Config.timeout_ms";
-  const std::string value = configured == -2 ? text : std::to_string(configured);
+  const std::string value = configured == -2 ? text : std::to_string(std::min(configured, kMsMax));
   if (!parse_number(name, value, -1, kMsMax, out).ok() || *out == 0)
     return invalid(name + " is \"" + value + "\"" + expected);
   return {};

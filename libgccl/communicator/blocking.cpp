@@ -3,6 +3,8 @@
 #include <cstring>
 
 #include "libgccl/communicator/communicator.hpp"
+#include "libgccl/communicator/completions.hpp"
+#include "libgccl/runtime/caught.hpp"
 
 namespace gccl {
 
@@ -73,22 +75,31 @@ bool Communicator::quick(const Key& key, const void* input, void* output, bool* 
   *started = false;
   Repeat& r = repeats_[key.kind];
   lock_.lock();
-  // What is under way, broken or checked goes the long way.
-  if (!(r.key == key) || active_.load(std::memory_order_relaxed) != 0 || abort_asked_.load(std::memory_order_relaxed)) {
+  // What is under way, broken or checked goes the long way, and so do functions that are due.
+  if (!(r.key == key) || active_.load(std::memory_order_relaxed) != 0 || abort_asked_.load(std::memory_order_relaxed) ||
+      completions::due()) {
     lock_.unlock();
     return false;
   }
   Work& w = r.work;
   w.what.sequence = ++sequence_;
+  const std::uint64_t signature = Descriptor::at_sequence(r.signature, sequence_);
+  record_->history.add(sequence_, signature, r.call);
   GCCL_Call_metrics& m = metrics_.calls[key.kind];
   const std::int64_t from_ns = m.calls % 16 == 0 ? now_ns() : 0;
   Replay replay;
   const Memory memory{
       {nullptr, static_cast<std::byte*>(const_cast<void*>(input)), static_cast<std::byte*>(output), scratch_[0].get()}};
-  replay.begin(*r.plan->program, shm_, memory, w.elements, Descriptor::at_sequence(r.signature, sequence_));
+  replay.begin(*r.plan->program, shm_, memory, w.elements, signature);
   Patience patience(world_->crowded);
   for (;;) {
-    const Replay::Outcome outcome = replay.advance();
+    Replay::Outcome outcome;
+    try {
+      outcome = replay.advance();
+    } catch (...) {
+      lock_.unlock();
+      throw;
+    }
     if (outcome == Replay::Outcome::done) {
       if (w.what.op == GCCL_AVG || w.to_first_block) {
         w.memory = memory;
@@ -116,7 +127,8 @@ bool Communicator::quick_transfer(const Descriptor& what, void* data) {
   const Rank peer = what.root;
   if (!shm_ || what.bytes > kProgramBytesMax || peer >= size() || peer == rank()) return false;
   std::lock_guard lock(lock_);
-  if (active_.load(std::memory_order_relaxed) != 0 || abort_asked_.load(std::memory_order_relaxed) || !broken_.ok())
+  if (active_.load(std::memory_order_relaxed) != 0 || abort_asked_.load(std::memory_order_relaxed) || !broken_.ok() ||
+      completions::due())
     return false;
   GCCL_Call_metrics& m = metrics_.calls[what.kind];
   const std::int64_t from_ns = m.calls % 16 == 0 ? now_ns() : 0;
@@ -131,13 +143,15 @@ bool Communicator::quick_transfer(const Descriptor& what, void* data) {
   } else {
     const shm::Cell* c = end.reader.peek();
     for (Patience patience(world_->crowded); !c && !patience.pause();) c = end.reader.peek();
-    if (!c || c->signature != signature || c->piece_bytes != bytes || c->kind == shm::CellKind::address) return false;
+    if (!c || c->signature != signature || c->piece_bytes != bytes) return false;
+    const std::byte* const message = end.reader.piece(*c, 0, bytes);
+    if (!message) return false;
     if (c->kind == shm::CellKind::inline_data) {
-      shm::copy_short(data, c->data, bytes);
+      shm::copy_short(data, message, bytes);
       end.reader.pop_inline();
     } else {
-      std::memcpy(data, end.reader.chunk(), bytes);
-      end.reader.pop_piece(c->ends_chunk);
+      std::memcpy(data, message, bytes);
+      end.reader.pop_piece(bytes, bytes);
     }
     traffic.messages_received = 1;
     traffic.bytes_received = bytes;
@@ -180,29 +194,18 @@ Status Communicator::run_on(Work&& work, const Replay& replay, std::shared_ptr<P
 }
 
 Status Communicator::run(Work&& work, const Key* key) {
+  world_->watch->used_by_this_thread();
   std::unique_lock lock(lock_);
   if (broken_.ok() && !abort_asked_.load(std::memory_order_relaxed) && queue_.empty() && !work.what.point_to_point() &&
       !work.lengths && !world_->check) {
-    const std::shared_ptr<Plan> plan = plan_of(work);
-    if (plan->program) {
-      work.what.sequence = ++sequence_;
-      const GCCL_Call_metrics& m = metrics_.calls[work.what.kind];
-      const bool timed = m.calls % 16 == 0 || work.what.bytes >= kTimedBytes;
-      const std::int64_t from_ns = timed ? now_ns() : 0;
-      Replay replay;
-      if (!run_replay(work, *plan, &replay)) return run_on(std::move(work), replay, plan, from_ns, lock);
-      conclude(work);
-      count(work.what, from_ns, false);
-      count(plan->program->traffic);
-      if (key && work.what.bytes < kTimedBytes) {
-        Repeat& r = repeats_[key->kind];
-        r.key = *key;
-        r.plan = plan;
-        r.signature = work.what.signature();
-        r.work = std::move(work);
-      }
-      run_callbacks(lock);
-      return {};
+    std::shared_ptr<Plan> plan;
+    try {
+      plan = plan_of(work);
+      if (plan->program) return run_program(std::move(work), plan, key, lock);
+    } catch (...) {
+      if (!lock) throw;
+      break_down(named(work, caught()), rank(), true);
+      return broken_;
     }
   }
   lock.unlock();
@@ -210,6 +213,30 @@ Status Communicator::run(Work&& work, const Key* key) {
   Status s = start(std::move(work), &op);
   if (s.ok()) wait(op, -1, &s);
   return s;
+}
+
+Status Communicator::run_program(Work&& work, const std::shared_ptr<Plan>& plan, const Key* key,
+                                 std::unique_lock<SpinLock>& lock) {
+  number(work);
+  const GCCL_Call_metrics& m = metrics_.calls[work.what.kind];
+  const bool timed = m.calls % 16 == 0 || work.what.bytes >= kTimedBytes;
+  const std::int64_t from_ns = timed ? now_ns() : 0;
+  Replay replay;
+  if (!run_replay(work, *plan, &replay)) return run_on(std::move(work), replay, plan, from_ns, lock);
+  conclude(work);
+  count(work.what, from_ns, false);
+  count(plan->program->traffic);
+  if (key && work.what.bytes < kTimedBytes) {
+    Repeat& r = repeats_[key->kind];
+    r.key = *key;
+    r.plan = plan;
+    r.signature = work.what.signature();
+    r.call = History::call_of(work.what);
+    r.work = std::move(work);
+  }
+  lock.unlock();
+  completions::run();
+  return {};
 }
 
 // Spins for a few microseconds, with the lock held.
@@ -235,6 +262,7 @@ void Communicator::grow_scratch(const Plan& plan, std::uint32_t element_bytes) {
     if (scratch_bytes_[lane] >= bytes) continue;
     repeats_ = {};           // they hold the old address
     scratch_[lane].reset();  // first, so that old and new never exist at once
+    scratch_bytes_[lane] = 0;
     scratch_[lane] = std::make_unique_for_overwrite<std::byte[]>(bytes);
     scratch_bytes_[lane] = bytes;
   }

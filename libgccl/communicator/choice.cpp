@@ -35,6 +35,14 @@ constexpr double kPassOnBytes = 64 * 1024;
 
 }  // namespace
 
+std::string Overrides::text() const {
+  std::string s;
+  for (std::size_t k = 0; k < std::size(by_kind_); ++k)
+    if (by_kind_[k])
+      s += (s.empty() ? "" : ",") + std::string(name(Collective(k))) + "=" + std::string(by_kind_[k]->name);
+  return s;
+}
+
 Status Overrides::parse(const std::string& text, Overrides* out) {
   const auto wrong = [&](const std::string& what) {
     return Status::error("GCCL_ALGORITHM \"" + text + "\": " + what, GCCL_ERR_INVALID_ARGUMENT);

@@ -19,6 +19,8 @@ struct Setting {
 class Overrides {
  public:
   static Status parse(const std::string& text, Overrides* out);
+  // The same for tables that mean the same.
+  std::string text() const;
   const Algorithm* of(Collective kind) const { return by_kind_[std::size_t(kind)]; }
 
  private:

@@ -6,6 +6,7 @@
 #include <list>
 
 #include "libgccl/backends/shm/shm_backend.hpp"
+#include "libgccl/communicator/completions.hpp"
 
 namespace gccl {
 namespace {
@@ -21,12 +22,11 @@ std::list<Communicator*>& registry() {
 const char Communicator::kMagic[] = "gccl communicator";
 
 bool progress_all_but(Communicator* mine) {
-  std::unique_lock lock(registry_mutex, std::try_to_lock);
   bool moved = false;
-  if (lock)
+  if (std::unique_lock lock(registry_mutex, std::try_to_lock); lock)
     for (Communicator* c : registry())
       if (c != mine && c->busy()) moved |= c->progress();
-  return moved;
+  return completions::run() || moved;
 }
 
 Status Communicator::create(std::shared_ptr<World> world, Members members, Exchange& exchange,
@@ -45,6 +45,7 @@ Status Communicator::create(std::shared_ptr<World> world, Members members, Excha
                             .world_rank = c->members_.world_rank.data()};
   const Status s = Ports::connect(*c->world_->wires, spec, exchange, c->world_->start.start_timeout_ms, &c->ports_);
   if (!s.ok()) return s;
+  c->record_ = c->world_->watch->join(c->members_.id, c->rank(), c->members_.world_rank);
   c->setting_.view = c->layout_.view(c->rank());
   c->setting_.first = c->layout_.view(0);
   // Every rank knows this of every other one: a backend that serves all others of one rank and node serves them all.
@@ -66,14 +67,27 @@ Communicator::~Communicator() {
     std::lock_guard lock(registry_mutex);
     registry().remove(this);
   }
-  const bool dropped = under_way();
-  std::unique_lock lock(lock_);
-  // Callbacks that are due find a communicator that takes nothing more.
-  break_down(Status::error(
-                 dropped ? "the communicator was freed while operations were under way" : "the communicator was freed",
-                 GCCL_ERR_INVALID_USAGE),
-             rank(), dropped);
-  run_callbacks(lock);
+  if (record_) world_->watch->leave(*record_);
+  {
+    std::lock_guard lock(lock_);
+    const Operation* const dropped = !queue_.empty()       ? queue_.front()
+                                     : !transfers_.empty() ? transfers_.front()
+                                                           : nullptr;
+    if (dropped && ports_ && broken_.ok()) {
+      // The others are told who did it.
+      GCCL_Fault f{.result = GCCL_ERR_REMOTE, .peer = rank(), .text = {}};
+      std::snprintf(f.text, sizeof f.text, "%s freed the communicator while this operation was in flight: %s",
+                    who(rank()).c_str(), dropped->work.what.text().c_str());
+      for (Ports::Port& port : ports_->all())
+        if (port.state) port.backend->abort(port.state, &f);
+    }
+    // Functions that are due find a communicator that takes nothing more.
+    break_down(Status::error(dropped ? "the communicator was freed while operations were in flight"
+                                     : "the communicator was freed",
+                             GCCL_ERR_INVALID_USAGE),
+               rank(), false);
+  }
+  completions::settle(this);
 }
 
 bool Communicator::under_way() {
@@ -81,17 +95,36 @@ bool Communicator::under_way() {
   return !(queue_.empty() && transfers_.empty() && self_sends_.empty() && self_recvs_.empty());
 }
 
-Status Communicator::leave() {
+Status Communicator::begin_to_leave(Operation** out) {
+  *out = nullptr;
+  completions::run();
   {
-    std::unique_lock lock(lock_);
-    run_callbacks(lock);
-    if (!broken_.ok()) return {};
+    std::lock_guard lock(lock_);
+    if (!broken_.ok()) return std::exchange(told_, true) ? Status() : broken_;
   }
   if (under_way()) return Status::error("operations are under way: wait for them first", GCCL_ERR_INVALID_USAGE);
-  Work work;
-  work.what.kind = std::uint8_t(Collective::barrier);
-  work.call.kind = Collective::barrier;
-  return run(std::move(work));
+  farewell_ = std::make_unique<Farewell>();
+  farewell_->digest = record_->history.digest();
+  farewell_->digests.resize(size());
+  return start(gather_before_leaving(&farewell_->digest, sizeof farewell_->digest, farewell_->digests.data()), out);
+}
+
+Status Communicator::leave() {
+  for (const auto step : {&Communicator::begin_to_leave, &Communicator::begin_to_compare}) {
+    Operation* op = nullptr;
+    Status s = (this->*step)(&op);
+    if (op) wait(op, -1, &s);
+    if (!s.ok()) return s;
+  }
+  return compared();
+}
+
+Status Communicator::left() {
+  std::lock_guard lock(lock_);
+  if (broken_.ok()) look_around(false);
+  if (const Status s = world_->watch->found(*record_); !s.ok()) break_down(s, rank(), true);
+  if (broken_.ok()) return {};
+  return std::exchange(told_, true) ? Status() : broken_;
 }
 
 void Communicator::abort(int code) {

@@ -1,6 +1,7 @@
 // A communicator: ranks, the wires between them, and the calls under way, carried out in the order of their start.
 #pragma once
 
+#include <algorithm>
 #include <deque>
 #include <mutex>
 
@@ -8,6 +9,7 @@
 #include "libgccl/communicator/operation.hpp"
 #include "libgccl/communicator/patience.hpp"
 #include "libgccl/communicator/spin_lock.hpp"
+#include "libgccl/communicator/watch.hpp"
 #include "libgccl/schedule/layout.hpp"
 
 namespace gccl {
@@ -16,12 +18,17 @@ namespace gccl {
 struct World {
   Start start;
   std::unique_ptr<Wires> wires;
+  std::unique_ptr<Watch> watch;
   Overrides overrides;
   bool check = false;    // GCCL_CHECK: compare all ranks' calls before each
   bool crowded = false;  // more ranks than processors on this machine
 };
 
-// All public functions may be called from any thread.
+// Time limits are at most a year, so that no sum with them overflows.
+inline constexpr std::int64_t kTimeoutMsMax = std::int64_t(1000) * 86400 * 365;
+
+// All public functions may be called from any thread. None leaves a lock held when it throws, as it may when memory is
+// short; other ranks then wait for its call until fail().
 class Communicator {
  public:
   struct Members {
@@ -63,13 +70,16 @@ class Communicator {
   bool quick_transfer(const Descriptor& what, void* data);
   // Carries the work out; `key`, when given, is what quick() may repeat.
   Status run(Work&& work, const Key* key = nullptr);
-  // Begins it. The operation is the caller's to wait() for or give_up().
+  // Begins it. The operation is the caller's to wait() for or give_up(), and null where it fails.
   Status start(Work&& work, Operation** out);
+  // Of any communicator, freed ones too. Operations that have functions (completions.hpp) are complete once these have
+  // returned, except for a thread that is inside one of them.
   // False when that takes longer than timeout_ms (negative: no limit); else *status is the operation's and it is gone.
-  bool wait(Operation* op, std::int64_t timeout_ms, Status* status);
-  bool test(Operation* op, Status* status);
-  void give_up(Operation* op);
-  void on_complete(Operation* op, GCCL_Completion_function function, void* context);
+  static bool wait(Operation* op, std::int64_t timeout_ms, Status* status);
+  static bool test(Operation* op, Status* status);
+  static void give_up(Operation* op);
+  // False when the operation has ended.
+  bool on_complete(Operation* op, GCCL_Completion_function function, void* context);
   // What can be done without waiting. True when something moved.
   bool progress();
   bool under_way();
@@ -86,10 +96,21 @@ class Communicator {
   // on every rank, and no operation under way.
   void use_layout(Layout layout);
 
-  void set_timeout(std::int64_t ms) { timeout_ms_.store(ms, std::memory_order_relaxed); }
+  void set_timeout(std::int64_t ms) { timeout_ms_.store(std::min(ms, kTimeoutMsMax), std::memory_order_relaxed); }
   void abort(int code);
-  // Every rank has come this far; nothing where the communicator is broken. Before it is freed.
+  // Ends everything under way, here and on the other ranks.
+  void fail(Status why) noexcept;
+  // Before it is freed: every rank has come this far, by the same calls; where the communicator is broken, why, unless
+  // a call has said so.
   Status leave();
+  // The same in steps, so that several ranks of one process can leave concurrently: what the first two begin (null
+  // where there is nothing to wait for) ends before the next.
+  Status begin_to_leave(Operation** out);
+  Status begin_to_compare(Operation** out);
+  Status compared();
+  // GCCL_Finalize begins: there are no more calls here. Afterwards: what went wrong, as in leave().
+  void leaving() { world_->watch->leaving(*record_); }
+  Status left();
   void metrics(GCCL_Metrics* out);
 
   const char* const magic = kMagic;
@@ -99,10 +120,11 @@ class Communicator {
   class OverParent;  // an Exchange over this communicator
   Communicator() = default;
 
-  Status split(int color, int key, std::span<const int> listed, std::unique_ptr<Communicator>* out);
+  Status split(Purpose purpose, int color, int key, std::span<const int> listed, std::unique_ptr<Communicator>* out);
   // All of these with the lock held.
   std::shared_ptr<Plan>& plan_of(const Work& work);
   std::shared_ptr<Plan> plan_for(const Work& work);
+  Status run_program(Work&& work, const std::shared_ptr<Plan>& plan, const Key* key, std::unique_lock<SpinLock>& lock);
   bool run_replay(Work& work, Plan& plan, Replay* replay);
   void grow_scratch(const Plan& plan, std::uint32_t element_bytes);
   void enqueue(Operation* op);
@@ -111,21 +133,43 @@ class Communicator {
                 std::unique_lock<SpinLock>& lock);
   void begin_transfer(Operation* op);
   bool meet_myself(Operation* op);
-  bool move();
+  bool move() noexcept;
+  bool advance();
+  bool carry_on(Operation* op, std::int64_t until_ns);
   bool waits_for_network() const;
   void advance_front();
   void finish(Operation* op, Status status);
   void conclude(Work& work);
   void compare_checks(Operation* op);
-  void break_down(const Status& why, Rank culprit, bool tell_others);
-  void look_around();
+  void compare_lengths(Operation* op);
+  void check_first(Operation* op);
+  // The call's place in the order of all.
+  void number(Work& work);
+  // What a rank is in that frees the communicator.
+  Descriptor leave_descriptor() const {
+    return {.kind = std::uint8_t(Collective::allgather),
+            .purpose = members_.world ? Purpose::finalize : Purpose::free,
+            .dtype = GCCL_UINT8,
+            .sequence = sequence_};
+  }
+  Work gather_before_leaving(const void* mine, std::size_t bytes, void* all) const;
+  void break_down(Status why, Rank culprit, bool tell_others) noexcept;
+  void drop(Operation* op) noexcept;
+  Status blamed(Status why) const noexcept;
+  void look_around(bool blocked) noexcept;
+  void check_peers_and_time(bool blocked);
+  void watch(std::int64_t now, bool blocked);
   bool timed_out(const Operation& op, std::int64_t now);
   Status reason(const GCCL_Fault& fault) const;
   Status named(const Work& work, const Status& why) const;
+  // Another call's message is where one of `work` is due.
+  Status differs(const Work& work, const Difference& found) const;
+  Status failure(const Operation& op) const;
+  std::string awaited(const Operation& op, Rank* peer) const;
+  std::string who(Rank r) const { return rank_text(r, members_.world_rank); }
+  std::string who_of(Rank r) const { return rank_text(r, members_.world_rank, true); }
   void count(const Descriptor& what, std::int64_t from_ns, bool failed);
   void count(const Traffic& traffic);
-  std::vector<std::pair<std::pair<GCCL_Completion_function, void*>, GCCL_Result>> take_callbacks();
-  void run_callbacks(std::unique_lock<SpinLock>& lock);
 
   std::shared_ptr<World> world_;
   Members members_;
@@ -139,6 +183,7 @@ class Communicator {
     std::shared_ptr<Plan> plan;
     Work work;  // as it was, without its buffers
     std::uint64_t signature = 0;
+    History::Call call{};
   };
 
   SpinLock lock_;
@@ -149,22 +194,38 @@ class Communicator {
   std::deque<Operation*> queue_;       // collectives; the front one is under way
   std::vector<Operation*> transfers_;  // point-to-point
   std::deque<Operation*> self_sends_, self_recvs_;
-  std::vector<std::pair<std::pair<GCCL_Completion_function, void*>, GCCL_Result>> callbacks_;
-  std::atomic<std::uint32_t> active_{0};  // operations under way and callbacks due
+  std::atomic<std::uint32_t> active_{0};  // operations under way
   std::vector<std::unique_ptr<std::byte[]>> scratch_;
   std::vector<std::size_t> scratch_bytes_;
   std::uint32_t sequence_ = 0;
+  std::shared_ptr<Watch::Record> record_;
+  struct Stall {
+    const Operation* operation = nullptr;
+    std::uint64_t moved = 0;
+    std::int64_t since_ns = 0, looked_ns = 0;
+    bool watched = false;
+  } stall_;
   std::uint32_t splits_ = 0;
   std::atomic<std::int64_t> timeout_ms_{GCCL_TIMEOUT_NONE};
   std::int64_t looked_around_ns_ = 0;  // when polls last did
 
+  // What ranks that leave compare.
+  struct Farewell {
+    std::uint64_t digest = 0;
+    std::uint32_t last = 0;  // call
+    std::vector<std::uint64_t> digests;  // by rank
+    std::vector<History::Entry> mine, all;
+  };
+  std::unique_ptr<Farewell> farewell_;
+
   Status broken_;
+  bool told_ = false;  // a call has returned it
   std::atomic<bool> abort_asked_{false};
   std::atomic<int> abort_code_{0};
   GCCL_Metrics metrics_{};
 };
 
-// Every communicator of this process that is in use, for progress on all of them.
+// Progress on every communicator of this process that is in use, and functions that are due. True when something moved.
 bool progress_all_but(Communicator* mine);
 
 }  // namespace gccl

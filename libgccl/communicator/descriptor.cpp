@@ -6,34 +6,67 @@ namespace gccl {
 namespace {
 
 // Signature, from the top: kind 4 bits, dtype 6, op 5, sequence 13, root 4, count 32.
-constexpr unsigned kDtypeOwn = 63, kOpNone = 31, kOpOwn = 30;
+constexpr unsigned kDtypeOwn = 63, kDtypePurpose = 62, kOpNone = 31, kOpOwn = 30;
+constexpr GCCL_Dtype kOwn = 1000;  // codes of user-defined types and operations begin here
+constexpr unsigned kSequenceBits = 13;
 
 std::uint64_t dtype_bits(GCCL_Dtype d) {
   return d < 32 ? std::uint64_t(d) : d < 130 ? std::uint64_t(d - 100 + 32) : kDtypeOwn;
 }
+GCCL_Dtype dtype_of(std::uint64_t signature) {
+  const unsigned d = unsigned(signature >> 54 & 63);
+  return d == kDtypeOwn ? kOwn : GCCL_Dtype(d < 32 ? d : d - 32 + 100);
+}
 std::uint64_t op_bits(GCCL_Op op) { return op < 0 ? kOpNone : op < 30 ? std::uint64_t(op) : kOpOwn; }
 std::uint64_t fold(Count c) { return (c ^ c >> 32) & 0xffffffffu; }
 
-std::string words(std::uint8_t kind, std::uint64_t sequence, const std::string& sequence_suffix, Count count,
-                  const std::string& dtype, const std::string& op, std::string root) {
+Collective collective_of(std::uint8_t kind) { return Collective(kind); }
+bool lengths(std::uint8_t kind) {
+  const Collective k = collective_of(kind);
+  return k == Collective::alltoallv || k == Collective::allgatherv || k == Collective::reduce_scatterv;
+}
+
+std::string words(std::uint8_t kind, Purpose purpose, const std::string& sequence, Count count,
+                  const std::string& dtype, const std::string& op, const std::string& root) {
+  static constexpr const char* kPurposes[] = {
+      "", "Comm_split", "Comm_create", "Comm_free", "Finalize or Comm_free", "GCCL_CHECK"};
+  if (purpose != Purpose::itself)
+    return std::string(std::size_t(purpose) < std::size(kPurposes) ? kPurposes[std::size_t(purpose)] : "a call") +
+           " (collective #" + sequence + ")";
   std::string s(kind_name(kind));
-  if (kind < kSendKind) s += " #" + std::to_string(sequence) + sequence_suffix;
-  if (Collective(kind) == Collective::barrier) return s;
-  const bool lengths = Collective(kind) == Collective::alltoallv || Collective(kind) == Collective::allgatherv ||
-                       Collective(kind) == Collective::reduce_scatterv;
-  s += lengths ? " of " + dtype : " of " + std::to_string(count) + " x " + dtype;
+  if (kind < kSendKind) s += " #" + sequence;
+  if (collective_of(kind) == Collective::barrier) return s;
+  s += lengths(kind) ? " of " + dtype : " of " + std::to_string(count) + " x " + dtype;
   if (!op.empty()) s += ", " + op;
   return s + root;
+}
+
+Purpose purpose_of(std::uint64_t signature) {
+  return (signature >> 54 & 63) == kDtypePurpose ? Purpose(signature >> 49 & 31) : Purpose::itself;
+}
+std::string op_of(std::uint64_t signature) {
+  const unsigned o = unsigned(signature >> 49 & 31);
+  return o == kOpNone ? "" : op_text(o == kOpOwn ? GCCL_Op(kOwn) : GCCL_Op(o));
+}
+bool rooted(std::uint8_t kind) { return kind < kSendKind && has_root(collective_of(kind)); }
+
+std::uint64_t mixed(std::uint64_t h, std::uint64_t value) {
+  h = (h ^ value) * 0xbf58476d1ce4e5b9;
+  return h ^ h >> 31;
 }
 
 }  // namespace
 
 std::string_view kind_name(std::uint8_t kind) {
-  return kind == kSendKind ? "send" : kind == kRecvKind ? "recv" : name(Collective(kind));
+  if (kind == kSendKind) return "send";
+  if (kind == kRecvKind) return "recv";
+  // Signatures come from other processes.
+  return kind < collective_names().size() ? name(collective_of(kind)) : "unknown call";
 }
 
-std::string dtype_text(GCCL_Dtype d) {
-  if (d >= 1000) return "type " + std::to_string(d);
+std::string dtype_text(GCCL_Dtype d, std::uint32_t element_bytes) {
+  if (d >= kOwn)
+    return "user-defined type" + (element_bytes ? " (" + std::to_string(element_bytes) + " bytes)" : std::string());
   for (const Dtype t : dtypes())
     if (GCCL_Dtype(t) == d) return std::string(name(t));
   return "unknown type " + std::to_string(d);
@@ -42,35 +75,52 @@ std::string dtype_text(GCCL_Dtype d) {
 std::string op_text(GCCL_Op op) {
   if (op < 0) return "";
   if (op <= GCCL_AVG) return std::string(name(Reduction(op)));
-  return op >= 1000 ? "operation " + std::to_string(op) : "unknown operation " + std::to_string(op);
+  return op >= kOwn ? "user-defined operation" : "unknown operation " + std::to_string(op);
 }
 
 std::uint64_t Descriptor::signature() const {
   // Both sides of a message of a point-to-point call must have the same.
   const bool p2p = point_to_point();
   const std::uint64_t k = p2p ? kSendKind : kind;
-  return k << 60 | dtype_bits(dtype) << 54 | op_bits(op) << 49 | (p2p ? 0 : std::uint64_t(sequence & 0x1fff) << 36) |
+  const bool made = purpose != Purpose::itself;
+  return k << 60 | (made ? kDtypePurpose : dtype_bits(dtype)) << 54 |
+         (made ? std::uint64_t(purpose) : op_bits(op)) << 49 | (p2p ? 0 : std::uint64_t(sequence & 0x1fff) << 36) |
          (p2p ? 0 : std::uint64_t(root & 0xf) << 32) | fold(count);
+}
+
+std::uint64_t Descriptor::digest() const {
+  const std::uint64_t type = dtype < kOwn ? std::uint64_t(dtype) : std::uint64_t(element_bytes) << 32 | kOwn;
+  const std::uint64_t operation = op < 0 ? 0 : op < kOwn ? std::uint64_t(op) + 1 : kOwn;
+  return mixed(mixed(mixed(mixed(std::uint64_t(kind) << 8 | std::uint64_t(purpose), type), operation), root), count);
 }
 
 std::string Descriptor::text() const {
   std::string where;
   if (point_to_point()) {
     where = (kind == kSendKind ? " to rank " : " from rank ") + std::to_string(root);
-  } else if (has_root(Collective(kind))) {
+  } else if (has_root(collective_of(kind))) {
     where = ", root " + std::to_string(root);
   }
-  return words(kind, sequence, "", count, dtype_text(dtype), op_text(op), where);
+  return words(kind, purpose, std::to_string(sequence), count, dtype_text(dtype, element_bytes), op_text(op), where);
 }
 
-std::string text_of_signature(std::uint64_t s) {
+std::string text_of_signature(std::uint64_t s, const Near& near) {
   const auto kind = std::uint8_t(s >> 60);
-  const unsigned d = unsigned(s >> 54 & 63), o = unsigned(s >> 49 & 31);
-  const std::string dtype = d == kDtypeOwn ? "a type of its own" : dtype_text(GCCL_Dtype(d < 32 ? d : d - 32 + 100));
-  const std::string op = o == kOpNone ? "" : o == kOpOwn ? "an operation of its own" : op_text(GCCL_Op(o));
+  // The nearest number with these bits.
+  constexpr std::uint32_t kTurn = 1u << kSequenceBits;
+  std::uint32_t ahead = (std::uint32_t(s >> 36) - near.sequence) & (kTurn - 1);
+  if (ahead >= kTurn / 2) ahead -= kTurn;
   const std::string root =
-      kind < kSendKind && has_root(Collective(kind)) ? ", root " + std::to_string(s >> 32 & 0xf) + " (modulo 16)" : "";
-  return words(kind, s >> 36 & 0x1fff, " (modulo 8192)", s & 0xffffffffu, dtype, op, root);
+      !rooted(kind) ? "" : ", root " + std::to_string(s >> 32 & 0xf) + (near.ranks > 16 ? " (modulo 16)" : "");
+  return words(kind, purpose_of(s), std::to_string(near.sequence + ahead), s & 0xffffffffu, dtype_text(dtype_of(s), 0),
+               op_of(s), root);
+}
+
+std::string text_of_signature(std::uint64_t s, std::uint32_t sequence, Rank root, Count count,
+                              std::uint32_t element_bytes) {
+  const auto kind = std::uint8_t(s >> 60);
+  return words(kind, purpose_of(s), std::to_string(sequence), count, dtype_text(dtype_of(s), element_bytes), op_of(s),
+               rooted(kind) ? ", root " + std::to_string(root) : "");
 }
 
 }  // namespace gccl

@@ -4,6 +4,8 @@
 #include <mutex>
 #include <vector>
 
+#include "libgccl/runtime/caught.hpp"
+
 namespace gccl {
 namespace {
 
@@ -62,7 +64,11 @@ Status wrong(const std::string& text) { return Status::error(text, GCCL_ERR_INVA
 void Elements::combine(void* to, const void* from, const void* message, Count count) const {
   if (!function) return gccl::combine(dtype, op, to, from, message, count);
   if (to != from) std::memcpy(to, from, count * bytes);
-  function(message, to, count, code, context);
+  try {
+    function(message, to, count, code, context);
+  } catch (...) {
+    throw CallersException("a function of GCCL_Op_create threw an exception: " + caught_text());
+  }
 }
 
 std::uint32_t built_in_bytes(GCCL_Dtype code) {
@@ -83,7 +89,7 @@ std::uint32_t built_in_bytes(GCCL_Dtype code) {
   }
 }
 
-Status elements_of(GCCL_Dtype code, GCCL_Op op, Elements* out) {
+Status elements_of(GCCL_Dtype code, std::optional<GCCL_Op> wanted, Elements* out) {
   out->code = code;
   const bool own_type = code >= kOwn;
   if (own_type) {
@@ -97,7 +103,8 @@ Status elements_of(GCCL_Dtype code, GCCL_Op op, Elements* out) {
     out->dtype = Dtype(code);
   }
   out->function = nullptr;
-  if (op == -1) return {};
+  if (!wanted) return {};
+  const GCCL_Op op = *wanted;
   if (op >= kOwn) {
     OwnOp own;
     if (!ops.find(op, &own)) return wrong("op " + std::to_string(op) + " was never created, or is freed");

@@ -1,6 +1,8 @@
 // What a call's elements are and how two of them are combined: built in, or the caller's own.
 #pragma once
 
+#include <optional>
+
 #include "gccl/gccl.h"
 #include "libgccl/runtime/reduction.hpp"
 #include "libgccl/runtime/status.hpp"
@@ -22,8 +24,8 @@ struct Elements {
 // Of one element; 0 where the code is not of a built-in type.
 std::uint32_t built_in_bytes(GCCL_Dtype code);
 
-// Looks both up; op -1 means none is needed. Errors name the wrong one and the known ones.
-Status elements_of(GCCL_Dtype dtype, GCCL_Op op, Elements* out);
+// Looks both up; without an op none is needed. Errors name the wrong one and the known ones, and leave *out undefined.
+Status elements_of(GCCL_Dtype dtype, std::optional<GCCL_Op> op, Elements* out);
 
 // Types and operations of the caller's own, for the whole process.
 Status create_type(std::size_t bytes, GCCL_Dtype* out);

@@ -3,7 +3,6 @@
 #include <cstring>
 
 #include "libgccl/backends/shm/memory_of_peer.hpp"
-#include "libgccl/communicator/descriptor.hpp"
 
 namespace gccl {
 namespace {
@@ -60,11 +59,8 @@ bool Flow::right(const GCCL_Transfer& t) {
   }
   if (!status_.ok()) return false;
   if (t.result == GCCL_ERR_MISMATCH) {
-    std::string theirs = text_of_signature(t.signature_found);
-    if (t.signature_found == t.signature)
-      theirs +=
-          " (a message of " + std::to_string(t.bytes_found) + " bytes where " + std::to_string(t.bytes) + " are due)";
-    status_ = Status::error("rank " + std::to_string(t.peer) + " calls " + theirs, GCCL_ERR_MISMATCH);
+    difference_ = {.peer = t.peer, .signature = t.signature_found, .bytes = t.bytes_found, .bytes_due = t.bytes};
+    status_ = Status::error("the ranks' calls differ", GCCL_ERR_MISMATCH);
   } else {
     status_ = Status::error("the transfer with rank " + std::to_string(t.peer) + " failed", t.result);
   }

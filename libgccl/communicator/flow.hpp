@@ -12,6 +12,12 @@
 
 namespace gccl {
 
+// A message that is not the one that is due.
+struct Difference {
+  Rank peer = 0;
+  std::uint64_t signature = 0, bytes = 0, bytes_due = 0;
+};
+
 // The Backend of the lanes of one call on one rank. Lane i uses channel i.
 class Flow {
  public:
@@ -45,6 +51,8 @@ class Flow {
   void cancel();
 
   const Status& status() const { return status_; }
+  // With GCCL_ERR_MISMATCH.
+  const Difference& difference() const { return difference_; }
   // What has been sent and received so far.
   const Traffic& traffic() const { return traffic_; }
   // A peer that is waited for, and what for, in words; false when none is.
@@ -66,6 +74,7 @@ class Flow {
   Ports& ports_;
   Work work_;
   Status status_;
+  Difference difference_;
   Traffic traffic_;
   std::vector<std::unique_ptr<Track>> tracks_;
   std::uint32_t unsettled_ = 0;

@@ -8,12 +8,13 @@ namespace gccl {
 
 class Communicator::OverParent : public Exchange {
  public:
-  explicit OverParent(Communicator& parent) : parent_(parent) {}
+  OverParent(Communicator& parent, Purpose purpose) : parent_(parent), purpose_(purpose) {}
   // Gathers among all ranks of the parent, and hands on those of `ranks`.
   Status all_gather(std::span<const std::byte> mine, std::vector<std::byte>* all, std::int64_t) override {
     std::vector<std::byte> everybody(mine.size() * parent_.size());
     Work w;
     w.what = {.kind = std::uint8_t(Collective::allgather),
+              .purpose = purpose_,
               .dtype = GCCL_UINT8,
               .count = mine.size(),
               .bytes = everybody.size()};
@@ -36,20 +37,22 @@ class Communicator::OverParent : public Exchange {
 
  private:
   Communicator& parent_;
+  const Purpose purpose_;
 };
 
 Status Communicator::split(int color, int key, std::unique_ptr<Communicator>* out) {
-  return split(color, key, {}, out);
+  return split(Purpose::split, color, key, {}, out);
 }
 
-Status Communicator::split(int color, int key, std::span<const int> listed, std::unique_ptr<Communicator>* out) {
+Status Communicator::split(Purpose purpose, int color, int key, std::span<const int> listed,
+                           std::unique_ptr<Communicator>* out) {
   struct Choice {
     std::int32_t color, key;
     std::uint64_t listed, list;  // how many ranks the caller lists, and which
   };
   Choice mine{color < 0 ? -1 : color, key, listed.size(), 0};
   for (const int rank : listed) mine.list = (mine.list ^ std::uint64_t(rank + 1)) * 0x9e3779b97f4a7c15;
-  OverParent exchange(*this);
+  OverParent exchange(*this, purpose);
   std::vector<std::byte> all;
   Status s = exchange.all_gather({reinterpret_cast<const std::byte*>(&mine), sizeof mine}, &all, -1);
   if (!s.ok()) return s;
@@ -108,7 +111,7 @@ Status Communicator::create(std::span<const int> ranks, std::unique_ptr<Communic
                              GCCL_ERR_INVALID_ARGUMENT);
     if (Rank(ranks[i]) == rank()) key = int(i);
   }
-  return split(key < 0 ? -1 : 0, key, ranks, out);
+  return split(Purpose::create, key < 0 ? -1 : 0, key, ranks, out);
 }
 
 }  // namespace gccl

@@ -41,7 +41,12 @@ struct Work {
 struct Operation {
   explicit Operation(Communicator& c) : communicator(&c) {}
 
-  Communicator* communicator;
+  // under_way: the communicator has it. telling: it has ended, and functions of GCCL_On_complete are due or running.
+  // complete: it is its caller's alone.
+  enum class Stage : std::uint8_t { under_way, telling, complete };
+  std::atomic<Stage> stage{Stage::under_way};
+
+  Communicator* communicator;  // gone, perhaps, once the operation has ended
   Work work;
   std::shared_ptr<Plan> plan;
   bool started = false, replaying = false;
@@ -52,14 +57,18 @@ struct Operation {
   std::int64_t started_ns = 0;
   std::int64_t timed_from_ns = 0;  // 0: not timed
 
-  // GCCL_CHECK: this operation gathers the descriptions of the next one in the queue.
-  bool checks_next = false;
-  std::vector<std::byte> check_mine, check_all;
+  // GCCL_CHECK: this operation gathers the descriptions of the call that follows in the queue, or what the other ranks
+  // send to this one in it.
+  enum class Checks : std::uint8_t { nothing, descriptions, lengths };
+  Checks checks = Checks::nothing;
+  std::vector<std::uint64_t> check_mine, check_all, check_due;
 
   Status status;
-  std::atomic<bool> done{false};
-  bool given_up = false;  // nobody will wait: delete when done
-  std::vector<std::pair<GCCL_Completion_function, void*>> callbacks;
+  bool given_up = false;  // nobody will wait: deleted instead of becoming complete
+  std::vector<std::pair<GCCL_Completion_function, void*>> functions;
+  // While telling (completions.cpp):
+  Operation* next_telling = nullptr;
+  bool running = false;
 };
 
 }  // namespace gccl

@@ -3,53 +3,49 @@
 #include <cstring>
 
 #include "libgccl/communicator/communicator.hpp"
+#include "libgccl/communicator/completions.hpp"
+#include "libgccl/runtime/caught.hpp"
 
 namespace gccl {
 
 Status Communicator::start(Work&& work, Operation** out) {
+  *out = nullptr;
   auto op = std::make_unique<Operation>(*this);
   op->work = std::move(work);
-  std::unique_lock lock(lock_);
+  world_->watch->used_by_this_thread();
+  std::lock_guard lock(lock_);
   if (abort_asked_.load(std::memory_order_relaxed)) move();
-  if (!broken_.ok()) return broken_;
+  if (!broken_.ok()) {
+    told_ = true;
+    return broken_;
+  }
   GCCL_Call_metrics& m = metrics_.calls[op->work.what.kind];
   op->started_ns = now_ns();
   if (m.calls % 16 == 0 || op->work.what.bytes >= kTimedBytes) op->timed_from_ns = op->started_ns;
+  try {
+    enqueue(op.get());
+  } catch (...) {
+    break_down(named(op->work, caught()), rank(), true);  // the queue holds it no longer
+    return broken_;
+  }
   *out = op.release();
-  enqueue(*out);
   return {};
 }
 
 void Communicator::enqueue(Operation* op) {
   active_.fetch_add(1, std::memory_order_relaxed);
   if (op->work.what.point_to_point()) return begin_transfer(op);
-  op->work.what.sequence = ++sequence_;
-  if (world_->check && size() > 1) {
-    // The descriptions of all ranks' calls are gathered first.
-    auto* const check = new Operation(*this);
-    check->checks_next = check->given_up = true;
-    struct Said {
-      std::uint64_t signature, count, root, checksum;
-    };
-    const Said said{op->work.what.signature(), op->work.what.count, op->work.what.root,
-                    std::uint64_t(op->work.what.dtype) << 32 | std::uint32_t(op->work.what.op)};
-    check->check_mine.resize(sizeof said);
-    std::memcpy(check->check_mine.data(), &said, sizeof said);
-    check->check_all.resize(sizeof said * size());
-    Work& w = check->work;
-    w.what = {.kind = std::uint8_t(Collective::allgather),
-              .dtype = GCCL_UINT8,
-              .count = sizeof said,
-              .sequence = op->work.what.sequence};
-    w.call = {.kind = Collective::allgather, .count = sizeof said};
-    w.memory.base[std::size_t(Buffer::input)] = check->check_mine.data();
-    w.memory.base[std::size_t(Buffer::output)] = check->check_all.data();
-    check->started_ns = op->started_ns;
-    active_.fetch_add(1, std::memory_order_relaxed);
-    queue_.push_back(check);
-  }
+  number(op->work);
+  if (world_->check && size() > 1) check_first(op);
   queue_.push_back(op);
   advance_front();
+}
+
+void Communicator::number(Work& work) {
+  Descriptor& what = work.what;
+  what.sequence = ++sequence_;
+  if (what.dtype >= 1000) what.element_bytes = work.elements.bytes;
+  record_->history.add(what.sequence, what.signature(), History::call_of(what));
 }
 
 void Communicator::begin(Operation* op) {
@@ -90,18 +86,23 @@ void Communicator::advance_front() {
       if (outcome == Replay::Outcome::blocked) return;
       if (outcome == Replay::Outcome::mismatch) {
         const Program::Step& s = op->replay.step();
-        return break_down(named(op->work, Status::error("rank " + std::to_string(s.peer) + " calls " +
-                                                            text_of_signature(op->replay.signature_found()),
-                                                        GCCL_ERR_MISMATCH)),
+        return break_down(differs(op->work, {.peer = s.peer,
+                                             .signature = op->replay.signature_found(),
+                                             .bytes = op->replay.bytes_found(),
+                                             .bytes_due = s.bytes}),
                           s.peer, true);
       }
       if (outcome == Replay::Outcome::no_room)
         return break_down(
-            named(op->work, Status::error("/dev/shm is full: free it, or mount it larger (docker run --shm-size)",
-                                          GCCL_ERR_SYSTEM)),
-            rank(), true);
+            named(op->work, Status::error(shm_->text_of_no_memory(*op->replay.step().end), GCCL_ERR_SYSTEM)), rank(),
+            true);
+      if (outcome == Replay::Outcome::damaged) {
+        const Program::Step& s = op->replay.step();
+        const std::string text = shm_->text_of_damage(*s.end, *s.end->reader.peek());
+        return break_down(named(op->work, Status::error(text, GCCL_ERR_SYSTEM)), s.peer, true);
+      }
     } else {
-      if (!op->flow->settle()) return break_down(named(op->work, op->flow->status()), rank(), true);
+      if (!op->flow->settle()) return break_down(failure(*op), rank(), true);
       if (!op->flow->done()) return;
     }
     queue_.pop_front();
@@ -149,8 +150,13 @@ void Communicator::finish(Operation* op, Status status) {
     (op->work.what.kind == kSendKind ? t.bytes_sent : t.bytes_received) = op->work.what.bytes;
     count(t);
   }
-  if (op->checks_next) {
-    if (status.ok()) compare_checks(op);
+  if (op == stall_.operation) {
+    if (stall_.watched) world_->watch->over(*record_);
+    stall_ = {};
+  }
+  if (!status.ok() && !op->given_up) told_ = true;
+  if (op->checks != Operation::Checks::nothing) {
+    if (status.ok()) op->checks == Operation::Checks::lengths ? compare_lengths(op) : compare_checks(op);
   } else {
     if (status.ok()) conclude(op->work);
     count(op->work.what, op->timed_from_ns, !status.ok());
@@ -158,37 +164,20 @@ void Communicator::finish(Operation* op, Status status) {
   op->flow.reset();
   op->plan.reset();
   op->status = std::move(status);
-  for (const auto& c : op->callbacks) callbacks_.push_back({c, GCCL_Result(op->status.code())});
-  active_.fetch_add(std::uint32_t(op->callbacks.size()), std::memory_order_relaxed);
-  op->callbacks.clear();
   active_.fetch_sub(1, std::memory_order_relaxed);
-  if (op->given_up) {
+  if (!op->functions.empty()) {
+    completions::ended(op);
+  } else if (op->given_up) {
     delete op;
   } else {
-    op->done.store(true, std::memory_order_release);
-  }
-}
-
-void Communicator::compare_checks(Operation* op) {
-  const std::size_t each = op->check_mine.size();
-  for (Rank r = 1; r < size(); ++r) {
-    if (std::memcmp(op->check_all.data(), op->check_all.data() + r * each, each) == 0) continue;
-    std::uint64_t first[4], other[4];
-    std::memcpy(first, op->check_all.data(), sizeof first);
-    std::memcpy(other, op->check_all.data() + r * each, sizeof other);
-    std::string text = "rank " + std::to_string(r) + " calls " + text_of_signature(other[0]) + ", rank 0 calls " +
-                       text_of_signature(first[0]);
-    if (first[0] == other[0])
-      text += ": count " + std::to_string(other[1]) + " against " + std::to_string(first[1]) + ", root " +
-              std::to_string(other[2]) + " against " + std::to_string(first[2]);
-    // Every rank finds the same by itself.
-    return break_down(Status::error(text, GCCL_ERR_MISMATCH), r, false);
+    op->stage.store(Operation::Stage::complete, std::memory_order_release);
   }
 }
 
 void Communicator::begin_transfer(Operation* op) {
   op->started = true;
   Work& w = op->work;
+  if (w.what.dtype >= 1000) w.what.element_bytes = w.elements.bytes;
   if (w.what.root == rank()) {
     meet_myself(op);
     return;
@@ -215,10 +204,10 @@ void Communicator::begin_transfer(Operation* op) {
   std::erase(transfers_, op);
   if (t.result != GCCL_SUCCESS) {
     transfers_.push_back(op);
-    const std::string theirs =
-        t.result == GCCL_ERR_MISMATCH
-            ? "it sends " + std::to_string(t.bytes_found) + " bytes (" + text_of_signature(t.signature_found) + ")"
-            : "the transfer failed";
+    const std::string theirs = t.result == GCCL_ERR_MISMATCH
+                                   ? "it sends " + std::to_string(t.bytes_found) + " bytes (" +
+                                         text_of_signature(t.signature_found, {sequence_, size()}) + ")"
+                                   : "the transfer failed";
     return break_down(named(w, Status::error(theirs, t.result)), t.peer, true);
   }
   finish(op, {});

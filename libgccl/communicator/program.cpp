@@ -75,18 +75,22 @@ std::unique_ptr<Program> Program::compile(Schedule schedule, std::uint32_t eleme
 
 // Short messages come in one piece; of others each piece is used as it arrives, where it holds whole elements.
 inline Replay::Outcome Replay::receive(const Program::Step& s, const std::byte* from, std::byte* to) {
+  shm::Reader& reader = s.end->reader;
   for (;;) {
-    const Cell* const c = s.end->reader.peek();
+    const Cell* const c = reader.peek();
     if (!c) return Outcome::blocked;
     const bool in_cell = c->kind == shm::CellKind::inline_data;
     if (received_ == 0 &&
         (c->signature != signature_ || (in_cell ? c->piece_bytes : c->far.message_bytes) != s.bytes)) {
       signature_found_ = c->signature;
+      bytes_found_ = in_cell ? c->piece_bytes : c->far.message_bytes;
       return Outcome::mismatch;
     }
-    const std::uint32_t before = received_, bytes = c->piece_bytes;
+    const std::uint32_t before = received_;
+    const std::byte* const message = reader.piece(*c, before, s.bytes);
+    if (!message) return Outcome::damaged;
+    const std::uint32_t bytes = in_cell ? std::uint32_t(s.bytes) : shm::piece_bytes(before, s.bytes);
     const bool last = before + bytes == s.bytes;
-    const std::byte* const message = in_cell ? c->data : s.end->reader.chunk() + before;
     if (s.op == Op::recv) {
       shm::copy_short(to + before, message, bytes);
     } else if (shm::kPieceBytes % elements_->bytes == 0 || in_cell) {
@@ -95,9 +99,9 @@ inline Replay::Outcome Replay::receive(const Program::Step& s, const std::byte* 
       elements_->combine(to, from, message - before, s.count);
     }
     if (in_cell) {
-      s.end->reader.pop_inline();
+      reader.pop_inline();
     } else {
-      s.end->reader.pop_piece(c->ends_chunk);
+      reader.pop_piece(before + bytes, s.bytes);
     }
     received_ = last ? 0 : before + bytes;
     if (last) return Outcome::done;

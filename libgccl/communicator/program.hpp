@@ -47,7 +47,7 @@ struct Program {
 // One execution of a program.
 class Replay {
  public:
-  enum class Outcome { done, blocked, mismatch, no_room };
+  enum class Outcome { done, blocked, mismatch, no_room, damaged };
 
   void begin(const Program& program, shm::Port* port, const Memory& memory, const Elements& elements,
              std::uint64_t signature) {
@@ -68,6 +68,7 @@ class Replay {
   const Program::Step& step() const { return program_->steps[next_]; }
   std::size_t place() const { return next_; }
   std::uint64_t signature_found() const { return signature_found_; }
+  std::uint64_t bytes_found() const { return bytes_found_; }
 
  private:
   Outcome receive(const Program::Step& s, const std::byte* from, std::byte* to);
@@ -76,7 +77,7 @@ class Replay {
   shm::Port* port_ = nullptr;
   Memory memory_;
   const Elements* elements_ = nullptr;
-  std::uint64_t signature_ = 0, signature_found_ = 0;
+  std::uint64_t signature_ = 0, signature_found_ = 0, bytes_found_ = 0;
   std::size_t next_ = 0;
   std::uint32_t received_ = 0;  // bytes of the message that this step waits for
 };

@@ -4,22 +4,35 @@
 
 #include "libgccl/backends/shm/shm_backend.hpp"
 #include "libgccl/communicator/communicator.hpp"
+#include "libgccl/communicator/completions.hpp"
+#include "libgccl/runtime/caught.hpp"
 
 namespace gccl {
 namespace {
 
 constexpr int kDoneAtOnce = 32;
 constexpr std::int64_t kLookAroundNs = 1000000;
+constexpr std::int64_t kNsPerMs = 1000000;
 
 }  // namespace
 
-bool Communicator::move() {
+bool Communicator::move() noexcept {
+  try {
+    return advance();
+  } catch (...) {
+    break_down(blamed(caught()), rank(), true);
+    return true;
+  }
+}
+
+bool Communicator::advance() {
   if (!broken_.ok()) return false;
   if (abort_asked_.load(std::memory_order_relaxed)) {
     break_down(Status::error("GCCL_Abort was called on rank " + std::to_string(rank()) + " with code " +
                                  std::to_string(abort_code_.load()),
                              GCCL_ERR_ABORTED),
                rank(), true);
+    told_ = true;
     return true;
   }
   bool moved = false;
@@ -46,15 +59,16 @@ bool Communicator::move() {
     for (int i = 0; i < n && broken_.ok(); ++i) {
       if (done[i]->cookie != kPointToPointCookie) {
         if (!static_cast<Flow*>(done[i]->owner)->completed(done[i]))
-          break_down(named(queue_.front()->work, queue_.front()->flow->status()), done[i]->peer, true);
+          break_down(failure(*queue_.front()), done[i]->peer, true);
         continue;
       }
       auto* const op = static_cast<Operation*>(done[i]->owner);
       if (done[i]->result != GCCL_SUCCESS) {
-        break_down(named(op->work, Status::error("it sends " + std::to_string(done[i]->bytes_found) + " bytes (" +
-                                                     text_of_signature(done[i]->signature_found) + ")",
-                                                 done[i]->result)),
-                   done[i]->peer, true);
+        break_down(
+            named(op->work, Status::error("it sends " + std::to_string(done[i]->bytes_found) + " bytes (" +
+                                              text_of_signature(done[i]->signature_found, {sequence_, size()}) + ")",
+                                          done[i]->result)),
+            done[i]->peer, true);
         continue;
       }
       std::erase(transfers_, op);
@@ -73,7 +87,15 @@ bool Communicator::waits_for_network() const {
 }
 
 // Nothing has moved for a while: has a peer gone, or the time?
-void Communicator::look_around() {
+void Communicator::look_around(bool blocked) noexcept {
+  try {
+    check_peers_and_time(blocked);
+  } catch (...) {
+    break_down(blamed(caught()), rank(), true);
+  }
+}
+
+void Communicator::check_peers_and_time(bool blocked) {
   if (!broken_.ok()) return;
   if (shm_ && !queue_.empty() && queue_.front()->replaying)
     if (!shm_->healthy(queue_.front()->replay.step().end))
@@ -92,76 +114,136 @@ void Communicator::look_around() {
   for (const auto* list : {&self_sends_, &self_recvs_})
     for (Operation* op : *list)
       if (timed_out(*op, now)) return;
+  watch(now, blocked);
+}
+
+// A wait that does not move: do the others make the same calls?
+void Communicator::watch(std::int64_t now, bool blocked) {
+  const Operation* const op = !queue_.empty() ? queue_.front() : !transfers_.empty() ? transfers_.front() : nullptr;
+  if (!op || size() == 1) return;
+  const std::uint64_t moved = op->replaying ? op->replay.place()
+                              : op->flow    ? op->flow->traffic().messages_sent + op->flow->traffic().messages_received
+                                            : 0;
+  if (op != stall_.operation || moved != stall_.moved) {
+    stall_.operation = op;
+    stall_.moved = moved;
+    stall_.since_ns = now;
+    return;
+  }
+  const std::int64_t limit_ms = timeout_ms_.load(std::memory_order_relaxed);
+  const std::int64_t stall_ns = limit_ms >= 0 && limit_ms < 400 ? limit_ms * 250000 : kStallNs;
+  if (now - stall_.since_ns < stall_ns || now - stall_.looked_ns < kLookAroundNs) return;
+  stall_.looked_ns = now;
+  stall_.watched = true;
+  Watch::Waiting w{.signature = op->work.what.signature(), .sequence = op->work.what.sequence, .blocked = blocked};
+  w.in = !op->work.what.point_to_point()   ? Watch::In::collective
+         : op->work.what.kind == kSendKind ? Watch::In::send
+                                           : Watch::In::recv;
+  awaited(*op, &w.peer);
+  if (const Status s = world_->watch->look(*record_, w, now); !s.ok()) break_down(s, rank(), true);
+}
+
+// For whom the operation waits, and for what, in words.
+std::string Communicator::awaited(const Operation& op, Rank* peer) const {
+  *peer = rank();
+  if (op.work.what.point_to_point()) {
+    *peer = op.work.what.root;
+    return op.work.what.kind == kSendKind ? "it to take the message" : "its message";
+  }
+  if (op.replaying) {
+    *peer = op.replay.step().peer;
+    return "its message of " + std::to_string(op.replay.step().bytes) + " bytes (step " +
+           std::to_string(op.replay.place() + 1) + " of " + std::to_string(op.plan->program->steps.size()) + ")";
+  }
+  std::string what = "a message";
+  if (op.flow) op.flow->awaited(peer, &what);
+  return what;
 }
 
 bool Communicator::timed_out(const Operation& op, std::int64_t now) {
   const std::int64_t limit = timeout_ms_.load(std::memory_order_relaxed);
-  if (limit < 0 || now - op.started_ns < limit * 1000000) return false;
+  if (limit < 0 || now - op.started_ns < limit * kNsPerMs) return false;
   Rank peer = rank();
-  std::string what = "a message";
-  if (op.work.what.point_to_point()) {
-    peer = op.work.what.root;
-    what = op.work.what.kind == kSendKind ? "it to take the message" : "its message";
-  } else if (op.replaying) {
-    peer = op.replay.step().peer;
-    what = "its message of " + std::to_string(op.replay.step().bytes) + " bytes (step " +
-           std::to_string(op.replay.place() + 1) + " of " + std::to_string(op.plan->program->steps.size()) + ")";
-  } else if (op.flow) {
-    op.flow->awaited(&peer, &what);
-  }
-  break_down(named(op.work,
-                   Status::error("not complete after " + std::to_string(limit) + " ms; waiting for rank " +
-                                     std::to_string(peer) + ", " + what + ". Check that rank " + std::to_string(peer) +
-                                     " is alive and makes the same call; GCCL_CHECK=1 compares all ranks' calls",
-                                 GCCL_ERR_TIMEOUT)),
+  const std::string what = awaited(op, &peer);
+  break_down(named(op.work, Status::error("not complete after " + std::to_string(limit) + " ms; waiting for " +
+                                              who(peer) + ", " + what + world_->watch->report(*record_, now),
+                                          GCCL_ERR_TIMEOUT)),
              peer, true);
   return true;
 }
 
 Status Communicator::named(const Work& work, const Status& why) const {
-  return Status::error(
-      "rank " + std::to_string(rank()) + " of " + std::to_string(size()) + ", " + work.what.text() + ": " + why.text(),
-      why.code());
+  return Status::error(who_of(rank()) + ", " + work.what.text() + ": " + why.text(), why.code());
 }
 
 // What a port's fault means for the call that waits; heard from others it is passed on as it is.
 Status Communicator::reason(const GCCL_Fault& f) const {
-  if (f.result != GCCL_ERR_PEER_LOST) return Status::error(f.text, f.result);
-  const std::string text =
-      std::strncmp(f.text, "rank ", 5) == 0 ? f.text : "lost rank " + std::to_string(f.peer) + ": " + f.text;
   const Operation* const op = !queue_.empty() ? queue_.front() : !transfers_.empty() ? transfers_.front() : nullptr;
+  if (f.result == GCCL_ERR_TIMEOUT && op) {
+    // The other rank's words have come shortened; these are this rank's own.
+    Rank peer = rank();
+    const std::string what = awaited(*op, &peer);
+    return Status::error(std::string(f.text) + " ... " + who_of(rank()) + ", " + op->work.what.text() +
+                             ": waiting for " + who(peer) + ", " + what + world_->watch->report(*record_, now_ns()),
+                         f.result);
+  }
+  if (f.result != GCCL_ERR_PEER_LOST) return Status::error(f.text, f.result);
+  const std::string text = std::strncmp(f.text, "rank ", 5) == 0 ? f.text : "lost " + who(f.peer) + ": " + f.text;
   return op && text.starts_with("lost") ? named(op->work, Status::error(text, f.result))
                                         : Status::error(text, f.result);
 }
 
-// Ends everything under way. The first reason stays.
-void Communicator::break_down(const Status& why, Rank culprit, bool tell_others) {
+// The operation that an exception came from, as far as that is known.
+Status Communicator::blamed(Status why) const noexcept {
+  try {
+    if (!queue_.empty()) return named(queue_.front()->work, why);
+  } catch (...) {
+  }
+  return why;
+}
+
+// Ends everything under way. The first reason stays. Goes through when memory is short.
+void Communicator::break_down(Status why, Rank culprit, bool tell_others) noexcept {
   if (!broken_.ok()) return;
-  broken_ = why;
+  broken_ = std::move(why);
   repeats_ = {};
   if (tell_others && ports_) {
-    GCCL_Fault f{.result = why.code(), .peer = culprit, .text = {}};
-    std::snprintf(f.text, sizeof f.text, "%s", why.text().c_str());
-    for (Ports::Port& port : ports_->all())
-      if (port.state) port.backend->abort(port.state, &f);
+    GCCL_Fault f{.result = broken_.code(), .peer = culprit, .text = {}};
+    std::snprintf(f.text, sizeof f.text, "%s", broken_.text().c_str());
+    for (Ports::Port& port : ports_->all()) try {
+        if (port.state) port.backend->abort(port.state, &f);
+      } catch (...) {  // what cannot be said is noticed when this rank leaves
+      }
   }
-  std::vector<Operation*> all(queue_.begin(), queue_.end());
-  all.insert(all.end(), transfers_.begin(), transfers_.end());
-  all.insert(all.end(), self_sends_.begin(), self_sends_.end());
-  all.insert(all.end(), self_recvs_.begin(), self_recvs_.end());
-  queue_.clear();
-  transfers_.clear();
-  self_sends_.clear();
-  self_recvs_.clear();
-  for (Operation* op : all) {
-    if (op->transferring) {
-      Ports::Port& port = ports_->to(op->transfer.peer);
-      port.backend->cancel(port.state, &op->transfer);
-      --port.under_way;
-      op->transferring = false;
-    }
-    finish(op, broken_);
+  const auto end = [this](auto& operations) {
+    for (Operation* op : operations) drop(op);
+    operations.clear();
+  };
+  end(queue_);
+  end(transfers_);
+  end(self_sends_);
+  end(self_recvs_);
+}
+
+void Communicator::drop(Operation* op) noexcept {
+  if (op->transferring) {
+    Ports::Port& port = ports_->to(op->transfer.peer);
+    port.backend->cancel(port.state, &op->transfer);
+    --port.under_way;
+    op->transferring = false;
   }
+  Status status;
+  try {
+    status = broken_;
+  } catch (...) {
+    status = Status::error("out of memory", broken_.code());
+  }
+  finish(op, std::move(status));
+}
+
+void Communicator::fail(Status why) noexcept {
+  std::lock_guard lock(lock_);
+  break_down(std::move(why), rank(), true);
 }
 
 bool Communicator::progress() {
@@ -172,93 +254,85 @@ bool Communicator::progress() {
     // Whoever polls comes here a million times a second; looking around asks the operating system about every peer.
     if (const std::int64_t now = now_ns(); now - looked_around_ns_ >= kLookAroundNs) {
       looked_around_ns_ = now;
-      look_around();
+      look_around(false);
     }
   }
-  run_callbacks(lock);
   return moved;
 }
 
-void Communicator::run_callbacks(std::unique_lock<SpinLock>& lock) {
-  if (callbacks_.empty()) return;
-  const auto due = std::move(callbacks_);
-  callbacks_.clear();
-  active_.fetch_sub(std::uint32_t(due.size()), std::memory_order_relaxed);
-  lock.unlock();
-  for (const auto& [callback, result] : due) callback.first(result, callback.second);
-  lock.lock();
-}
-
-bool Communicator::wait(Operation* op, std::int64_t timeout_ms, Status* status) {
-  // A request may outlive its communicator: what is done is done.
-  if (op->done.load(std::memory_order_acquire)) {
-    *status = op->status;
-    delete op;
-    return true;
-  }
+// Until it has ended, or until then.
+bool Communicator::carry_on(Operation* op, std::int64_t until_ns) {
+  const auto ended = [op] { return op->stage.load(std::memory_order_acquire) != Operation::Stage::under_way; };
   Patience patience(world_->crowded);
-  const std::int64_t until = timeout_ms < 0 ? 0 : now_ns() + timeout_ms * 1000000;
-  while (!op->done.load(std::memory_order_acquire)) {
+  while (!ended()) {
     bool moved = false, far = false;
     if (std::unique_lock lock(lock_, std::try_to_lock); lock) {
       moved = move();
       far = waits_for_network();
-      run_callbacks(lock);
     }
-    if (op->done.load(std::memory_order_acquire)) break;
+    completions::run();
+    if (ended()) break;
     if (moved) {
       patience.reset();
       continue;
     }
     if (!patience.pause(far)) continue;
-    if (std::unique_lock lock(lock_, std::try_to_lock); lock) {
-      look_around();
-      run_callbacks(lock);
-    }
+    if (std::unique_lock lock(lock_, std::try_to_lock); lock) look_around(until_ns == INT64_MAX);
     progress_all_but(this);
-    if (timeout_ms >= 0 && now_ns() >= until && !op->done.load(std::memory_order_acquire)) return false;
+    if (until_ns != INT64_MAX && now_ns() >= until_ns && !ended()) return false;
   }
   if (patience.yields() > 0) {
     std::lock_guard lock(lock_);
     metrics_.waits_yielded += patience.yields();
   }
+  return true;
+}
+
+bool Communicator::wait(Operation* op, std::int64_t timeout_ms, Status* status) {
+  const std::int64_t until_ns = timeout_ms < 0 ? INT64_MAX : now_ns() + std::min(timeout_ms, kTimeoutMsMax) * kNsPerMs;
+  // A request may outlive its communicator: what has ended does not look at it.
+  if (op->stage.load(std::memory_order_acquire) == Operation::Stage::under_way &&
+      !op->communicator->carry_on(op, until_ns))
+    return false;
+  if (!completions::settle(op, until_ns)) return false;
   *status = op->status;
-  delete op;
+  completions::release(op);
   return true;
 }
 
 bool Communicator::test(Operation* op, Status* status) {
-  if (!op->done.load(std::memory_order_acquire)) {
-    progress();
-    if (!op->done.load(std::memory_order_acquire)) {
-      progress_all_but(this);
-      return false;
-    }
+  const auto stage = [op] { return op->stage.load(std::memory_order_acquire); };
+  if (stage() == Operation::Stage::under_way) {
+    Communicator* const c = op->communicator;
+    c->progress();
+    if (stage() == Operation::Stage::under_way) progress_all_but(c);
+    if (stage() == Operation::Stage::under_way) return false;
   }
+  completions::run();
+  // Another thread may be inside its function.
+  if (stage() != Operation::Stage::complete && !completions::inside(op)) return false;
   *status = op->status;
-  delete op;
+  completions::release(op);
   return true;
 }
 
 void Communicator::give_up(Operation* op) {
-  if (!op->done.load(std::memory_order_acquire)) {
-    std::lock_guard lock(lock_);
-    if (!op->done.load(std::memory_order_acquire)) {
+  if (op->stage.load(std::memory_order_acquire) == Operation::Stage::under_way) {
+    std::lock_guard lock(op->communicator->lock_);
+    if (op->stage.load(std::memory_order_acquire) == Operation::Stage::under_way) {
       op->given_up = true;
       return;
     }
   }
-  delete op;
+  completions::settle(op);
+  completions::release(op);
 }
 
-void Communicator::on_complete(Operation* op, GCCL_Completion_function function, void* context) {
+bool Communicator::on_complete(Operation* op, GCCL_Completion_function function, void* context) {
   std::lock_guard lock(lock_);
-  if (op->done.load(std::memory_order_acquire)) {
-    callbacks_.push_back({{function, context}, GCCL_Result(op->status.code())});
-    active_.fetch_add(1, std::memory_order_relaxed);
-  } else {
-    op->callbacks.push_back({function, context});
-  }
+  if (op->stage.load(std::memory_order_acquire) != Operation::Stage::under_way) return false;
+  op->functions.push_back({function, context});
+  return true;
 }
 
 }  // namespace gccl

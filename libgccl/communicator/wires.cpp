@@ -164,6 +164,7 @@ Status Ports::connect(const Wires& wires, const GCCL_Port_spec& spec, Exchange& 
   const auto report_of = [&all](Rank r) {
     Report x;
     std::memcpy(&x, all.data() + r * sizeof x, sizeof x);
+    x.text[sizeof x.text - 1] = 0;
     return x;
   };
   p->route_.assign(spec.size, kNoRoute);

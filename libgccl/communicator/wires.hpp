@@ -7,6 +7,7 @@
 
 #include "gccl/backend.h"
 #include "libgccl/bootstrap/bootstrap.hpp"
+#include "libgccl/runtime/process.hpp"
 #include "libgccl/runtime/status.hpp"
 
 namespace gccl {
@@ -32,6 +33,7 @@ class Wires {
   Wires() = default;
   GCCL_Backend_environment environment_{};
   std::vector<Instance> instances_;
+  const InUse in_use_;
 };
 
 // Which backend carries the messages to each peer, for one communicator.

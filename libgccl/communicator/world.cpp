@@ -8,15 +8,10 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "libgccl/communicator/card.hpp"
+
 namespace gccl {
 namespace {
-
-// What each rank tells about itself first.
-struct Card {
-  std::uint64_t id;  // rank 0's names the communicator
-  std::uint32_t version;
-  char host[244];
-};
 
 bool flag(const char* name) {
   const char* value = std::getenv(name);
@@ -30,36 +25,41 @@ Status create_world(const GCCL_Config* config, int rank, std::unique_ptr<Communi
   Status s = begin(config, rank, &world->start);
   if (!s.ok()) return s;
   Start& start = world->start;
-  const char* const algorithms = std::getenv("GCCL_ALGORITHM");
-  if (s = Overrides::parse(algorithms ? algorithms : "", &world->overrides); !s.ok()) return s;
-  world->check = flag("GCCL_CHECK");
 
-  Card card{};
+  // Whoever cannot start says so to the others, instead of letting them wait.
+  const char* const algorithms = std::getenv("GCCL_ALGORITHM");
+  s = Overrides::parse(algorithms ? algorithms : "", &world->overrides);
+  world->check = flag("GCCL_CHECK");
+  Card card;
   card.version = GCCL_VERSION_CODE;
   if (::getrandom(&card.id, sizeof card.id, 0) != ssize_t(sizeof card.id)) card.id = std::uint64_t(now_ns());
-  if (start.host.size() >= sizeof card.host)
-    return Status::error("the host's name has " + std::to_string(start.host.size()) + " characters: expected at most " +
-                             std::to_string(sizeof card.host - 1),
-                         GCCL_ERR_INVALID_ARGUMENT);
-  std::memcpy(card.host, start.host.data(), start.host.size());
+  if (s.ok() && start.host.size() >= sizeof card.host)
+    s = Status::error("the host's name has " + std::to_string(start.host.size()) + " characters: expected at most " +
+                          std::to_string(sizeof card.host - 1),
+                      GCCL_ERR_INVALID_ARGUMENT);
+  if (s.ok()) s = Wires::open(start, &world->wires);
+  if (s.ok()) {
+    std::memcpy(card.host, start.host.data(), start.host.size());
+    card.set_settings(world->overrides, world->check, start.backends);
+  } else {
+    card.set_error(s);
+  }
   std::vector<std::byte> all;
-  s = start.exchange->all_gather({reinterpret_cast<const std::byte*>(&card), sizeof card}, &all,
-                                 start.start_timeout_ms);
+  const Status gathered = start.exchange->all_gather({reinterpret_cast<const std::byte*>(&card), sizeof card}, &all,
+                                                     start.start_timeout_ms);
   if (!s.ok()) return s;
+  if (!gathered.ok()) return gathered;
 
   Communicator::Members members;
   members.rank = start.rank;
   members.world = true;
   std::vector<Card> cards(start.size);
-  std::memcpy(cards.data(), all.data(), sizeof card * start.size);
+  std::memcpy(static_cast<void*>(cards.data()), all.data(), sizeof card * start.size);
+  for (Card& c : cards) c.end_texts();
   members.id = cards[0].id;
+  if (s = compare(cards, start.rank); !s.ok()) return s;
   std::vector<Rank> first;  // of each node, its lowest rank
   for (Rank r = 0; r < start.size; ++r) {
-    if (cards[r].version != card.version)
-      return Status::error("rank " + std::to_string(r) + " runs GCCL " + std::to_string(cards[r].version) + ", rank " +
-                               std::to_string(start.rank) + " runs " + std::to_string(card.version) +
-                               ": all ranks need the same",
-                           GCCL_ERR_INVALID_USAGE);
     auto it = std::find_if(first.begin(), first.end(), [&](Rank f) {
       return std::memcmp(cards[f].host, cards[r].host, sizeof cards[r].host) == 0;
     });
@@ -69,8 +69,12 @@ Status create_world(const GCCL_Config* config, int rank, std::unique_ptr<Communi
   }
   const auto here = std::count(members.node.begin(), members.node.end(), members.node[start.rank]);
   world->crowded = here > ::sysconf(_SC_NPROCESSORS_ONLN) || flag("GCCL_CROWDED");
-  if (s = Wires::open(start, &world->wires); !s.ok()) return s;
   Exchange& exchange = *start.exchange;
+  if (s = Watch::open(*world->wires, start.rank, members.node, members.id, exchange, start.start_timeout_ms,
+                      &world->watch);
+      !s.ok())
+    return s;
+  world->watch->used_by_this_thread();
   s = Communicator::create(world, std::move(members), exchange, out);
   world->start.exchange.reset();  // nobody needs to meet any more
   return s;

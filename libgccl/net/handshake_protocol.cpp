@@ -1,12 +1,11 @@
 #include "libgccl/net/handshake_protocol.hpp"
 
 #include <openssl/crypto.h>
-#include <openssl/evp.h>
-#include <openssl/hmac.h>
 
 #include <cassert>
 
 #include "libgccl/net/bytes.hpp"
+#include "libgccl/net/digest.hpp"
 
 namespace gccl {
 namespace {
@@ -17,8 +16,7 @@ constexpr std::size_t kOpeningBytes = 6 + 1 + 1 + HandshakeProtocol::kNonceBytes
 constexpr std::uint8_t kAccepted = 1, kRefused = 2;
 constexpr std::string_view kDialRole = "gccl dial", kAcceptRole = "gccl accept";
 
-const unsigned char* chars(const std::byte* p) { return reinterpret_cast<const unsigned char*>(p); }
-unsigned char* chars(std::byte* p) { return reinterpret_cast<unsigned char*>(p); }
+constexpr const char* kNoDigest = "SHA-256 cannot be computed: this process is ending, or OpenSSL's settings forbid it";
 
 std::vector<std::byte> opening(std::uint8_t kind, const HandshakeProtocol::Nonce& nonce) {
   return BytesOut().raw(kMagic).u8(HandshakeProtocol::kVersion).u8(kind).raw(nonce).take();
@@ -27,13 +25,13 @@ std::vector<std::byte> opening(std::uint8_t kind, const HandshakeProtocol::Nonce
 }  // namespace
 
 HandshakeProtocol::HandshakeProtocol(std::string_view secret, const Nonce& nonce) : nonce_(nonce) {
-  const int ok = EVP_Digest(secret.data(), secret.size(), chars(key_.data()), nullptr, EVP_sha256(), nullptr);
-  assert(ok == 1);
+  if (!sha256(std::as_bytes(std::span(secret)), &key_)) fail(kNoDigest);
 }
 
 HandshakeProtocol HandshakeProtocol::dial(std::string_view secret, std::vector<std::byte> hello, const Nonce& nonce) {
   assert(hello.size() <= kHelloBytesMax);
   HandshakeProtocol p(secret, nonce);
+  if (p.failed()) return p;
   p.hello_ = std::move(hello);
   p.send(opening(kCall, nonce), true);
   p.expect(Stage::challenge, kOpeningBytes);
@@ -42,7 +40,7 @@ HandshakeProtocol HandshakeProtocol::dial(std::string_view secret, std::vector<s
 
 HandshakeProtocol HandshakeProtocol::accept(std::string_view secret, const Nonce& nonce) {
   HandshakeProtocol p(secret, nonce);
-  p.expect(Stage::call, kOpeningBytes);
+  if (!p.failed()) p.expect(Stage::call, kOpeningBytes);
   return p;
 }
 
@@ -113,7 +111,8 @@ void HandshakeProtocol::on_challenge() {
   if (!check_opening(kChallenge)) return;
   transcript_.insert(transcript_.end(), input_.begin(), input_.end());
   send(BytesOut().u16(std::uint16_t(hello_.size())).raw(hello_).take(), true);
-  const Mac proof = proof_of(kDialRole);
+  Mac proof;
+  if (!prove(kDialRole, &proof)) return;
   send(proof, true);
   expect(Stage::verdict, 1 + kMacBytes);
 }
@@ -129,7 +128,8 @@ void HandshakeProtocol::on_proof() {
   }
   const std::span<const std::byte> frame = input_, covered = frame.first(2 + hello_bytes);
   transcript_.insert(transcript_.end(), covered.begin(), covered.end());
-  const Mac expected = proof_of(kDialRole);
+  Mac expected;
+  if (!prove(kDialRole, &expected)) return;
   if (CRYPTO_memcmp(expected.data(), frame.last(kMacBytes).data(), kMacBytes) != 0) {
     send(BytesOut().u8(kRefused).raw(Mac{}).take(), false);
     return fail("the peer does not know the secret", true);
@@ -137,27 +137,26 @@ void HandshakeProtocol::on_proof() {
   const auto hello = covered.subspan(2);
   hello_.assign(hello.begin(), hello.end());
   transcript_.insert(transcript_.end(), expected.begin(), expected.end());
-  send(BytesOut().u8(kAccepted).raw(proof_of(kAcceptRole)).take(), false);
+  Mac own;
+  if (!prove(kAcceptRole, &own)) return;
+  send(BytesOut().u8(kAccepted).raw(own).take(), false);
   stage_ = Stage::done;
 }
 
 void HandshakeProtocol::on_verdict() {
   const auto verdict = std::uint8_t(input_[0]);
   if (verdict == kRefused) return fail("the peer has another secret than this process and refuses it", true);
-  const Mac expected = proof_of(kAcceptRole);
+  Mac expected;
+  if (!prove(kAcceptRole, &expected)) return;
   if (verdict != kAccepted || CRYPTO_memcmp(expected.data(), input_.data() + 1, kMacBytes) != 0)
     return fail("the peer does not know the secret", true);
   stage_ = Stage::done;
 }
 
-HandshakeProtocol::Mac HandshakeProtocol::proof_of(std::string_view role) const {
-  const auto text = BytesOut().raw(role).raw(transcript_).take();
-  Mac mac;
-  unsigned bytes = 0;
-  const auto* ok =
-      HMAC(EVP_sha256(), key_.data(), int(key_.size()), chars(text.data()), text.size(), chars(mac.data()), &bytes);
-  assert(ok && bytes == kMacBytes);
-  return mac;
+bool HandshakeProtocol::prove(std::string_view role, Mac* mac) {
+  const bool ok = hmac_sha256(key_, BytesOut().raw(role).raw(transcript_).take(), mac);
+  if (!ok) fail(kNoDigest);
+  return ok;
 }
 
 }  // namespace gccl

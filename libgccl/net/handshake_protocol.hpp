@@ -59,7 +59,7 @@ class HandshakeProtocol {
   void on_challenge();
   void on_proof();
   void on_verdict();
-  Mac proof_of(std::string_view role) const;
+  bool prove(std::string_view role, Mac* mac);  // false: has failed
 
   Stage stage_ = Stage::call;
   std::array<std::byte, 32> key_;

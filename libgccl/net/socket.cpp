@@ -30,7 +30,7 @@ SocketAddress of(const sockaddr_storage& storage, socklen_t bytes) {
 }
 
 Status new_socket(int family, Fd* out) {
-  *out = Fd(socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  *out = not_for_children([family] { return socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0); });
   return *out ? Status() : system_error("cannot make a socket", errno);
 }
 
@@ -40,7 +40,12 @@ Status invalid(std::string text) { return Status::error(std::move(text), GCCL_ER
 
 void Fd::reset() {
   // Linux has closed the descriptor even when close() reports EINTR.
-  if (fd_ >= 0) close(std::exchange(fd_, -1));
+  if (fd_ >= 0) close(release());
+}
+
+int Fd::release() {
+  forget_descriptor(fd_);
+  return std::exchange(fd_, -1);
 }
 
 Status system_error(const std::string& what, int error) {
@@ -76,6 +81,14 @@ SocketAddress::SocketAddress(const sockaddr* address, socklen_t bytes) {
     std::memcpy(&storage_, address, sizeof(sockaddr_in));
   else if (address->sa_family == AF_INET6 && bytes >= sizeof(sockaddr_in6))
     std::memcpy(&storage_, address, sizeof(sockaddr_in6));
+  // Written as IPv6 ("::ffff:10.0.0.1"), as by sockets that take both: the IPv4 address that it is.
+  if (const in6_addr a = v6(storage_).sin6_addr; family() == AF_INET6 && IN6_IS_ADDR_V4MAPPED(&a)) {
+    const in_port_t port = v6(storage_).sin6_port;
+    storage_ = {};
+    storage_.ss_family = AF_INET;
+    v4(storage_).sin_port = port;
+    std::memcpy(&v4(storage_).sin_addr, &a.s6_addr[12], 4);
+  }
 }
 
 SocketAddress SocketAddress::any(std::uint16_t port, int family) {
@@ -186,8 +199,10 @@ std::string SocketAddress::host() const {
 
 std::string SocketAddress::text() const {
   if (!valid()) return "?";
-  const std::string port = ":" + std::to_string(this->port());
-  return family() == AF_INET6 ? "[" + host() + "]" + port : host() + port;
+  std::string text = family() == AF_INET6 ? "[" : "";
+  text += host();
+  text += family() == AF_INET6 ? "]:" : ":";
+  return text += std::to_string(port());
 }
 
 socklen_t SocketAddress::bytes() const {
@@ -263,7 +278,8 @@ Status accept_from(int listener, Fd* out, SocketAddress* peer) {
   for (;;) {
     sockaddr_storage storage{};
     socklen_t bytes = sizeof storage;
-    Fd fd(accept4(listener, reinterpret_cast<sockaddr*>(&storage), &bytes, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    Fd fd = not_for_children(
+        [&] { return accept4(listener, reinterpret_cast<sockaddr*>(&storage), &bytes, SOCK_NONBLOCK | SOCK_CLOEXEC); });
     if (fd) {
       *peer = of(storage, bytes);
       if (!set_nodelay(fd.get()).ok()) continue;  // reset already

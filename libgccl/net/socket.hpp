@@ -1,6 +1,6 @@
 // TCP sockets: descriptors that close themselves, addresses, listening, dialling. IPv4 and IPv6 alike.
 //
-// Nothing here waits, name resolution apart. Every descriptor is non-blocking and closed on exec.
+// Nothing here waits, name resolution apart. Every descriptor is non-blocking, and closed on exec and in children.
 #pragma once
 
 #include <netinet/in.h>
@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "libgccl/runtime/process.hpp"
 #include "libgccl/runtime/status.hpp"
 
 namespace gccl {
@@ -37,12 +38,21 @@ class Fd {
   int get() const { return fd_; }
   explicit operator bool() const { return fd_ >= 0; }
   // The caller closes it from now on.
-  int release() { return std::exchange(fd_, -1); }
+  int release();
   void reset();
 
  private:
   int fd_ = -1;
 };
+
+// What make() returns, a descriptor or -1 with errno. Children that fork() makes close it (runtime/process.hpp).
+template <class Make>
+Fd not_for_children(Make make) {
+  const std::lock_guard lock(process_mutex());
+  Fd fd(make());
+  if (fd) keep_from_children(fd.get());
+  return fd;
+}
 
 // "HOST:PORT" taken apart; an IPv6 host stands in brackets: "[::1]:29500".
 struct HostPort {

@@ -3,6 +3,8 @@
 #include <array>
 
 #include "sim/report/embedded.hpp"
+#include "sim/report/findings.hpp"
+#include "sim/scenario/csv.hpp"
 
 namespace gccl::sim {
 namespace {
@@ -71,10 +73,14 @@ std::string html_report(const json& result, const std::vector<std::pair<std::str
   for (const auto& [cluster, svg] : topology_svgs) topologies.push_back({{"cluster", cluster}, {"svg", svg}});
   std::string script;
   using namespace embedded;
-  for (const std::string_view part : {report_data_js, report_chart_js, report_panels_js, report_js}) script += part;
+  for (const std::string_view part : {report_data_js, report_chart_js, report_export_js, report_panels_js, report_js})
+    script += part;
   return filled(report_html, {{{"@title@", escaped(title(result))},
                                {"@style@", std::string(report_css)},
-                               {"@data@", script_json({{"result", result}, {"topologies", topologies}})},
+                               {"@data@", script_json({{"result", result},
+                                                       {"findings", findings(result)},
+                                                       {"columns", csv_columns()},
+                                                       {"topologies", topologies}})},
                                {"@script@", script}}});
 }
 

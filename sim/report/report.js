@@ -1,6 +1,6 @@
 // The page itself, from top to bottom.
 
-function heading(result, trouble) {
+function heading(result, columns, trouble) {
   const scenario = result.scenario || {}, expectations = list(result.expectations),
         failed = expectations.filter(e => e.ok !== true).length;
   const ok = result.ok === true && failed === 0;
@@ -25,7 +25,15 @@ function heading(result, trouble) {
   const verdict = ok ? held : failed ? `${failed} of ${n} expectations failed` : "failed";
   return [
     h("div", {class: "title-row"}, h("h1", {}, text(scenario.name) || "GCCL report"),
-      h("span", {class: "badge " + (ok ? "good" : "bad")}, verdict)),
+      h("span", {class: "badge " + (ok ? "good" : "bad")}, verdict),
+      list(result.runs).length ? h("button", {
+        type: "button",
+        class: "save",
+        title: "Save all runs with all their fields",
+        onclick: () => save((text(scenario.name) || "runs") + ".csv", "text/csv", csvOf(list(result.runs), columns))
+      },
+                                   "all runs as CSV") :
+                                 null),
     scenario.description ? h("p", {}, text(scenario.description)) : null,
     h("p", {class: "facts"}, facts.join(" \u00b7 "))
   ];
@@ -44,23 +52,26 @@ function expectationTable(result) {
       sortable(["", "expected", "found", "where in the scenario"], rows, "plain"));
 }
 
-function sectionCard(section, id) {
+function sectionCard(section, id, columns) {
   const first = section.first, card = h("section", {class: "card", id});
-  section.hidden = new Set();
+  section.hidden = section.hidden || new Set();
   const common = (key, word) => {
     const values = distinct(section.runs.map(run => run[key]));
     return values.length === 1 && values[0] !== undefined ? word(values[0]) : null;
   };
   const facts = [
-    `${text(first.engine)} engine`, common("ranks", n => plural(number(n) ?? 0, "rank")),
+    section.engines.join(" and ") + (section.engines.length > 1 ? " engines" : " engine"),
+    common("ranks", n => plural(number(n) ?? 0, "rank")),
     section.columns.length === 1 || section.x === "ranks" ? common("bytes", exactBytes) : null, common("dtype", text),
     first.in_place === true ? "in place" : null, number(first.root) ? `root ${first.root}` : null,
-    common("shares", n => n > 1 ? plural(n, "share") : null), common("lanes", n => n > 1 ? plural(n, "lane") : null)
+    common("shares", n => plural(number(n) ?? 0, "share")), common("lanes", n => plural(number(n) ?? 0, "lane")),
+    common("window", n => `window ${text(n)}`)
   ].filter(x => x);
   const by = section.columns.length < 2 ? "" : section.x === "bytes" ? " against size" : " against ranks";
   const time = chart(
       section, {
         title: "Time" + by,
+        unit: "simulated time (log)",
         of: run => number(run.time_us),
         show: show.time,
         better: 1,
@@ -68,18 +79,30 @@ function sectionCard(section, id) {
       },
       tooltip);
   const bandwidth = chart(
-      section,
-      {title: "Bus bandwidth" + by, of: run => number(run.busbw_GBps), show: show.rate, better: -1, optional: true},
+      section, {
+        title: "Bus bandwidth" + by,
+        unit: "bus bandwidth",
+        linear: true,
+        of: run => number(run.busbw_GBps),
+        show: show.rate,
+        better: -1,
+        optional: true
+      },
       tooltip);
   // Where curves lie close to each other only their ratio shows which one leads.
-  const best = new Map(section.columns.map(c => [c.x, c.points.length > 1 ? number(c.points[0].run.time_us) : null]));
-  const ratio = run => best.get(number(run[section.x]) ?? 0) > 0 && number(run.time_us) !== null ?
-      run.time_us / best.get(number(run[section.x]) ?? 0) :
-      null;
+  const best = new Map();
+  for (const c of section.columns)
+    for (const same of groupBy(c.points, p => p.series.engine))
+      best.set(`${c.x} ${text(same[0].run.engine)}`, same.length > 1 ? number(same[0].run.time_us) : null);
+  const ratio = run => {
+    const least = best.get(`${number(run[section.x]) ?? 0} ${text(run.engine)}`);
+    return least > 0 && number(run.time_us) !== null ? run.time_us / least : null;
+  };
   const relative = section.columns.length > 1 && section.series.length > 1 ?
       chart(
           section, {
             title: "Time relative to the fastest",
+            unit: "time / least time",
             of: ratio,
             show: r => digits3(r) + "\u00d7",
             limit: 4,
@@ -88,11 +111,11 @@ function sectionCard(section, id) {
           },
           tooltip) :
       null;
-  const charts = h("div", {class: "charts"}, time, bandwidth, relative);
-  card.append(
-      h("h3", {}, sectionTitle(section)), h("p", {class: "facts"}, facts.join(" \u00b7 ")), legend(section, charts),
-      charts);
-  for (const part of [markKey(section), numbers(section), utilisation(section)])
+  const charts = h("div", {class: "charts"}, time, bandwidth, relative), names = legend(section, charts);
+  for (const g of charts.querySelectorAll("[data-series]"))
+    if (section.hidden.has(g.dataset.series)) g.classList.add("off");
+  card.append(h("h3", {}, sectionTitle(section)), h("p", {class: "facts"}, facts.join(" \u00b7 ")), names, charts);
+  for (const part of [markKey(section), numbers(section, columns), utilisation(section)])
     if (part) card.append(part);
   return card;
 }
@@ -129,30 +152,30 @@ function drawing(topology) {
            }));
 }
 
-function findings(sections) {
-  const many = groupBy(sections, s => [s.first.engine]).length > 1, items = [];
-  const ranks = new Set(
-      groupBy(sections, s => [s.first.collective, s.first.engine, s.first.label]).filter(g => g.length > 1).flat());
-  for (const section of sections) {
-    const sentences = [leaderSentence(section), choiceSentence(section)].filter(x => x).join(" ");
-    const detail = [
-      many ? text(section.first.engine) : "",
-      ranks.has(section) && section.x === "bytes" ? `${section.first.ranks} ranks, ${text(section.first.dtype)}` : ""
-    ].filter(x => x).join(", ");
-    if (sentences)
-      items.push(h("li", {}, h("b", {}, sectionTitle(section) + (detail ? ` (${detail})` : "") + ": "), sentences));
-  }
+// One sentence for each collective and cluster: what to use, what it reaches, what limits it.
+function headlines(found, several) {
+  if (found.length === 0) return null;
+  const item = f =>
+      h("li", {}, h("b", {}, text(f.subject) + (several ? ` on ${text(f.cluster)}` : "") + ": "), text(f.headline));
+  const most = 12, rest = found.slice(most);
+  return h(
+      "section", {class: "card headlines", id: "answers"}, h("h3", {}, "In short"),
+      h("ul", {}, found.slice(0, most).map(item)),
+      rest.length ? h("details", {}, h("summary", {}, `${rest.length} more`), h("ul", {}, rest.map(item))) : null);
+}
+
+function findings(found) {
+  const items =
+      found.flatMap(f => list(f.notes).map(note => h("li", {}, h("b", {}, text(f.subject) + ": "), text(note))));
   return items.length ? h("section", {class: "card findings"}, h("h3", {}, "Findings"), h("ul", {}, items)) : null;
 }
 
 function method(result) {
   const runs = list(result.runs), engines = distinct(runs.map(run => text(run.engine)));
   const meaning = {
-    model:
-        "discrete events over the schedule's own steps: latency and bandwidth of each link, ports and cards " +
+    model: "discrete events over the schedule's own steps: latency and bandwidth of each link, ports and cards " +
         "busy for as long as a message holds them",
-    simgrid:
-        "the same schedules over SimGrid's flow model: links are shared between the messages that cross them at " +
+    simgrid: "the same schedules over SimGrid's flow model: links are shared between the messages that cross them at " +
         "the same time",
   };
   const scenario = result.scenario || {}, wall = runs.reduce((sum, run) => sum + (number(run.wall_s) ?? 0), 0),
@@ -189,13 +212,16 @@ function method(result) {
 }
 
 function page(data, trouble) {
+  tooltip.hide();
   const result = data.result && typeof data.result === "object" ? data.result : {}, runs = list(result.runs);
-  const sections = sectionsOf(result),
+  const sections = layout.sections = layout.sections || sectionsOf(result), found = list(data.findings),
+        columns = list(data.columns).map(text),
         sequences = groupBy(runs.filter(isSequence), run => [run.cluster, run.engine, run.label].map(text));
   const names = distinct([...list(result.clusters).map(c => text(c.name)), ...runs.map(run => text(run.cluster))]);
   const main = document.getElementById("page"), links = [];
-  main.replaceChildren(...[expectationTable(result)].filter(x => x));
-  document.getElementById("top").append(...heading(result, trouble).filter(x => x));
+  const top = document.getElementById("top");
+  main.replaceChildren(...[headlines(found, names.length > 1), expectationTable(result)].filter(x => x));
+  top.replaceChildren(...heading(result, columns, trouble).filter(x => x));
   if (runs.length === 0) main.append(h("p", {class: "card"}, "The scenario has no runs."));
   names.forEach((name, c) => {
     const mine = sections.filter(s => text(s.first.cluster) === name),
@@ -207,14 +233,13 @@ function page(data, trouble) {
     ].filter(x => x);
     const line = [];
     main.append(h("h2", {id: `cluster-${c}`}, name || "Cluster"), h("p", {class: "facts"}, facts.join(" \u00b7 ")));
-    const parts = [findings(mine)];
+    const parts = [findings(found.filter(f => text(f.cluster) === name))];
     mine.forEach((section, i) => {
       const id = `cluster-${c}-${i}`, same = mine.filter(s => sectionTitle(s) === sectionTitle(section));
-      parts.push(sectionCard(section, id));
+      parts.push(sectionCard(section, id, columns));
       line.push(
           h("a", {href: "#" + id},
-            sectionTitle(section) +
-                (same.length > 1 ? ` (${text(section.first.engine)}, ${section.first.ranks} ranks)` : "")));
+            sectionTitle(section) + (same.length > 1 ? ` (${text(section.first.ranks)} ranks)` : "")));
     });
     played.forEach((group, i) => {
       parts.push(sequenceCard(group, `cluster-${c}-s${i}`));
@@ -226,9 +251,8 @@ function page(data, trouble) {
     main.append(...parts.filter(x => x));
     links.push(h("a", {href: `#cluster-${c}`}, h("b", {}, name || "Cluster")), h("span", {}, line));
   });
-  if (sections.length + sequences.length > 1)
-    document.getElementById("top").append(h("nav", {"aria-label": "Contents"}, links));
-  document.getElementById("method").append(...method(result));
+  if (sections.length + sequences.length > 1) top.append(h("nav", {"aria-label": "Contents"}, links));
+  document.getElementById("method").replaceChildren(...method(result));
 }
 
 function trouble(message) {
@@ -238,5 +262,18 @@ function trouble(message) {
 }
 // A page that could not be drawn in full says so.
 addEventListener("error", event => trouble(`This report is incomplete: ${event.message}`));
-page(JSON.parse(document.getElementById("data").textContent), trouble);
+const kData = JSON.parse(document.getElementById("data").textContent);
+const draw = () => page(kData, layout.drawn ? () => {} : trouble);
+draw();
+layout.drawn = chartWidth(true);
+addEventListener("resize", () => {
+  if (layout.printing || Math.abs(chartWidth(true) - layout.drawn) < 24) return;
+  layout.drawn = chartWidth(true);
+  draw();
+});
+for (const [event, printing] of [["beforeprint", true], ["afterprint", false]])
+  addEventListener(event, () => {
+    layout.printing = printing;
+    draw();
+  });
 document.documentElement.dataset.drawn = "true";

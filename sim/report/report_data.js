@@ -1,5 +1,5 @@
 "use strict";
-// From a result to what the page shows: units, sections (one chart pair each), findings. No document in here.
+// From a result to what the page shows: units, sections (one group of charts each). No document in here.
 
 const number = x => typeof x === "number" && isFinite(x) ? x : null;
 const list = x => Array.isArray(x) ? x : [];
@@ -40,7 +40,9 @@ function exactBytes(b) {
   const factor = kBytes.find(u => u[1] === unit);
   return factor && Number(x) * factor[0] !== b ? `${short} (${show.count(b)} B)` : short;
 }
-function plural(n, word) { return `${show.count(n)} ${word}${n === 1 ? "" : "s"}`; }
+function plural(n, word) {
+  return `${show.count(n)} ${word}${n === 1 ? "" : "s"}`;
+}
 
 function groupBy(items, key) {
   const groups = new Map();
@@ -54,17 +56,22 @@ function groupBy(items, key) {
 
 const isSequence = run => run.collective === "sequence" || list(run.operations).length > 0;
 
-// Runs of one series have one x each. Where an algorithm was run more than once at the same x, whatever tells these
-// runs apart becomes part of the series' name; runs that nothing tells apart are one point.
+// Runs of one series have one x each. A series is an algorithm on one engine; where shares, lanes or the window differ
+// between the runs they are part of its name, and so is whatever else tells runs at the same x apart. Runs that nothing
+// tells apart are one point. base: the name without the engine, which has the colour and the marker.
 function seriesOf(runs, x) {
-  const names = new Map();
+  const names = new Map(), engines = distinct(runs.map(run => text(run.engine)));
+  const varies = part => distinct(runs.map(run => run[part])).length > 1;
+  const dimensions = ["shares", "lanes", "window"].filter(varies);
   for (const same of groupBy(runs, run => [run.algorithm])) {
-    const clash = groupBy(same, run => [run[x]]).filter(g => g.length > 1).flat();
-    const parts = ["shares", "lanes", "window", "count"].filter(
-        part => groupBy(clash, run => [run[x]]).some(g => distinct(g.map(run => run[part])).length > 1));
+    const clashes = groupBy(same, run => [run[x], run.engine, ...dimensions.map(part => run[part])]);
+    const parts =
+        [...dimensions, ...["count"].filter(part => clashes.some(g => distinct(g.map(r => r[part])).length > 1))];
     for (const run of same) {
-      const name = [text(run.algorithm), ...parts.map(part => `${part} ${text(run[part])}`)].join(", ");
-      if (!names.has(name)) names.set(name, {name, algorithm: text(run.algorithm), points: []});
+      const base = [text(run.algorithm), ...parts.map(part => `${part} ${text(run[part])}`)].join(", ");
+      const name = engines.length > 1 ? `${base} (${text(run.engine)})` : base;
+      if (!names.has(name))
+        names.set(name, {name, base, engine: engines.indexOf(text(run.engine)), wins: 0, points: []});
       const points = names.get(name).points, twin = points.find(p => p.x === run[x]);
       if (twin)
         twin.chosen = twin.chosen || run.auto === true;
@@ -77,105 +84,52 @@ function seriesOf(runs, x) {
   return series;
 }
 
-// A section: the runs that may be compared with each other. x is "bytes", or "ranks" where only the ranks vary.
+// The points at one x, fastest first; of each engine the fastest is marked.
+function columnAt(series, at) {
+  const points = [];
+  for (const s of series)
+    for (const p of s.points)
+      if (p.x === at) points.push({series: s, point: p, run: p.run});
+  points.sort((a, b) => (number(a.run.time_us) ?? Infinity) - (number(b.run.time_us) ?? Infinity));
+  for (const same of groupBy(points, p => p.series.engine)) {
+    if (same.length < 2 || number(same[0].run.time_us) === null) continue;
+    same[0].point.fastest = true;
+    same[0].series.wins += 1;
+  }
+  return {x: at, points};
+}
+
+// A section: the runs that may be compared with each other, of all engines. x is "bytes", or "ranks" where only the
+// ranks vary.
 function sectionsOf(result) {
   const sections = [];
   const plain = list(result.runs).filter(run => !isSequence(run));
-  const key = run => [run.cluster, run.collective, run.engine, run.label, run.dtype, run.root, run.in_place].map(text);
+  const key = run => [run.cluster, run.collective, run.label, run.dtype, run.root, run.in_place].map(text);
   for (const family of groupBy(plain, key)) {
     const scaling = distinct(family.map(run => run.bytes)).length === 1;
     for (const runs of scaling ? [family] : groupBy(family, run => [run.ranks])) {
-      const x = distinct(runs.map(run => run.ranks)).length > 1 ? "ranks" : "bytes";
-      const section = {runs, x, first: runs[0], series: seriesOf(runs, x), columns: []};
-      for (const at of distinct(section.series.flatMap(s => s.points.map(p => p.x))).sort((a, b) => a - b)) {
-        const points = [];
-        for (const s of section.series)
-          for (const p of s.points)
-            if (p.x === at) points.push({series: s, point: p, run: p.run});
-        points.sort((a, b) => (number(a.run.time_us) ?? Infinity) - (number(b.run.time_us) ?? Infinity));
-        if (points.length > 1 && number(points[0].run.time_us) !== null) points[0].point.fastest = true;
-        section.columns.push({x: at, points});
-      }
-      sections.push(section);
+      const x = distinct(runs.map(run => run.ranks)).length > 1 ? "ranks" : "bytes", series = seriesOf(runs, x);
+      const at = distinct(series.flatMap(s => s.points.map(p => p.x))).sort((a, b) => a - b);
+      sections.push({
+        runs,
+        x,
+        series,
+        first: runs[0],
+        engines: distinct(runs.map(run => text(run.engine))),
+        columns: at.map(v => columnAt(series, v)),
+        showX: x === "bytes" ? show.bytes : show.count
+      });
     }
   }
-  // One algorithm keeps its colour and marker in all sections of its collective.
+  // One algorithm keeps its colour and marker in all sections of its collective; those that are fastest most often have
+  // the first ones.
   for (const same of groupBy(sections, s => [s.first.collective])) {
-    const names = distinct(same.flatMap(s => s.series.map(one => one.name)));
-    for (const section of same)
-      for (const one of section.series) one.index = names.indexOf(one.name);
-  }
-  for (const section of sections) {
-    section.showX = section.x === "bytes" ? show.bytes : show.count;
-    section.choices =
-        list(result.choices)
-            .filter(
-                c => ["cluster", "collective", "engine", "dtype"].every(
-                         k => c[k] === undefined || text(c[k]) === text(section.first[k])) &&
-                    section.runs.some(run => run.ranks === c.ranks && run.bytes === c.bytes && run.auto === true));
+    const wins = new Map();
+    for (const one of same.flatMap(s => s.series)) wins.set(one.base, (wins.get(one.base) || 0) + one.wins);
+    const names = [...wins.keys()].sort((a, b) => wins.get(b) - wins.get(a));
+    for (const one of same.flatMap(s => s.series)) one.index = names.indexOf(one.base);
   }
   return sections;
-}
-
-// Which series is fastest where: [{name, from, to}] in the order of x. A lead below half a percent changes nothing, so
-// that two equal algorithms do not alternate.
-function leaders(section) {
-  const spans = [];
-  for (const column of section.columns) {
-    const times = column.points.filter(p => number(p.run.time_us) !== null);
-    if (times.length < 2) continue;
-    const last = spans[spans.length - 1];
-    const held = last && times.find(p => p.series.name === last.name);
-    if (held && held.run.time_us <= times[0].run.time_us * 1.005)
-      last.to = column.x;
-    else
-      spans.push({name: times[0].series.name, from: column.x, to: column.x});
-  }
-  return spans;
-}
-
-function leaderSentence(section) {
-  const spans = leaders(section), at = section.showX, unit = section.x === "ranks" ? " ranks" : "";
-  if (spans.length === 0) return "";
-  if (spans.length === 1) {
-    if (section.columns.length > 1) {
-      const where = section.x === "bytes" ? "size" : "rank count";
-      return `${spans[0].name} is the fastest of ${section.series.length} at every ${where}.`;
-    }
-    const [best, next] = section.columns[0].points, took = show.time(best.run.time_us);
-    if (next.run.time_us <= best.run.time_us * 1.005)
-      return `${best.series.name} and ${next.series.name} are the fastest of ${section.series.length} (${took}).`;
-    const longer = best.run.time_us > 0 ?
-        `; ${next.series.name} takes ${show.percent((next.run.time_us / best.run.time_us - 1) * 100)} longer` :
-        "";
-    return `${best.series.name} is the fastest of ${section.series.length} (${took})${longer}.`;
-  }
-  if (spans.length > 5) {
-    const wins = groupBy(spans, s => [s.name]).sort((a, b) => b.length - a.length).slice(0, 3).map(g => g[0].name);
-    return `The fastest algorithm changes ${spans.length - 1} times; most often it is ${wins.join(", ")}.`;
-  }
-  return spans
-             .map(
-                 (s, i) => i === 0 ? `${s.name} is fastest up to ${at(s.to)}${unit}` :
-                     i + 1 < spans.length ? (s.from === s.to ? `${s.name} at ${at(s.from)}${unit}` :
-                                                               `${s.name} from ${at(s.from)} to ${at(s.to)}${unit}`) :
-                                            `${s.name} from ${at(s.from)}${unit}`)
-             .join(", ") +
-      ".";
-}
-
-function choiceSentence(section) {
-  const judged = section.choices.filter(c => number(c.regret_percent) !== null);
-  if (judged.length === 0 || section.series.length < 2) return "";
-  const worst = judged.reduce((a, b) => b.regret_percent > a.regret_percent ? b : a);
-  const mean = judged.reduce((sum, c) => sum + c.regret_percent, 0) / judged.length;
-  const hits = judged.filter(c => c.regret_percent <= 0).length;
-  if (hits === judged.length) return `auto chose the fastest every time (${plural(hits, "point")}).`;
-  const where = section.x === "bytes" ? show.bytes(worst.bytes) : show.count(worst.ranks) + " ranks";
-  return `auto chose the fastest at ${hits} of ${plural(judged.length, "point")}; its choice was ${
-             show.percent(mean)} ` +
-      `slower than the best on average and ${show.percent(worst.regret_percent)} at worst ` +
-      `(${where}: ${text(worst.chosen)} instead of ${text(worst.fastest)}).`;
 }
 
 function sectionTitle(section) {

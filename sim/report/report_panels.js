@@ -23,16 +23,19 @@ function select(label, names, chosen, changed) {
 
 const tooltip = {
   show(event, section, column, points, near) {
-    const box = document.getElementById("tip"),
-          best = column.points.length ? number(column.points[0].run.time_us) : null;
+    const box = document.getElementById("tip"), best = engine => {
+      const first = column.points.find(p => p.series.engine === engine);
+      return first ? number(first.run.time_us) : null;
+    };
     const predicted = points.some(p => number(p.run.predicted_us) !== null);
-    const behind = p =>
-        number(p.run.time_us) !== null && best > 0 ? "+" + show.percent((p.run.time_us / best - 1) * 100) : "";
+    const behind = p => number(p.run.time_us) !== null && best(p.series.engine) > 0 ?
+        "+" + show.percent((p.run.time_us / best(p.series.engine) - 1) * 100) :
+        "";
     const rows = points.map(
         p =>
             h("tr", {class: p === near ? "near" : null},
-              h("td", {}, swatch(p.series.index), p.series.name, p.point.chosen ? " (auto)" : ""),
-              h("td", {}, show.time(p.run.time_us)), h("td", {}, p === column.points[0] ? "fastest" : behind(p)),
+              h("td", {}, swatch(p.series), p.series.name, p.point.chosen ? " (auto)" : ""),
+              h("td", {}, show.time(p.run.time_us)), h("td", {}, p.point.fastest ? "fastest" : behind(p)),
               h("td", {}, show.rate(p.run.busbw_GBps)), predicted ? h("td", {}, show.time(p.run.predicted_us)) : null));
     const size = section.x === "bytes" ? exactBytes(column.x) : `${show.count(column.x)} ranks`;
     box.replaceChildren(
@@ -46,56 +49,73 @@ const tooltip = {
     box.style.left = Math.max(4, left) + "px";
     box.style.top = Math.max(4, Math.min(event.clientY + 14, innerHeight - box.offsetHeight - 4)) + "px";
   },
-  hide() { document.getElementById("tip").hidden = true; },
+  hide() {
+    document.getElementById("tip").hidden = true;
+  },
 };
 
-// Hovering a name picks its series out of all charts of the section; a click takes it away or brings it back.
+function engineSign(engine) {
+  return svg(
+      "svg", {width: 26, height: 14, class: engine ? "other" : "", "aria-hidden": "true"},
+      svg("path", {class: "wire plain-wire", d: "M1 7H25"}));
+}
+
+// Hovering a name picks its series out of all charts of the section; a click takes it away or brings it back. One name
+// stands for an algorithm on all engines, and where there are several engines each has a name as well.
 function legend(section, place) {
-  const each = (name, act) => {
+  const each = (match, act) => {
     for (const g of place.querySelectorAll("[data-series]"))
-      if (name === null || g.dataset.series === name) act(g);
+      if (match(section.series.find(s => s.name === g.dataset.series))) act(g);
   };
-  const focus = name => {
-    for (const c of place.querySelectorAll(".chart"))
-      c.classList.toggle("focus", name !== null && !section.hidden.has(name));
-    each(null, g => g.classList.toggle("hot", g.dataset.series === name));
+  const focus = match => {
+    for (const c of place.querySelectorAll(".chart")) c.classList.toggle("focus", match !== null);
+    each(() => true, g => g.classList.remove("hot"));
+    if (match) each(match, g => g.classList.add("hot"));
   };
-  const set = (one, button, on) => {
-    if (on)
-      section.hidden.delete(one.name);
-    else
-      section.hidden.add(one.name);
-    button.setAttribute("aria-pressed", String(on));
-    each(one.name, g => g.classList.toggle("off", !on));
+  const buttons = [];
+  const draw = () => {
+    each(() => true, g => g.classList.toggle("off", section.hidden.has(g.dataset.series)));
+    for (const [match, button] of buttons)
+      button.setAttribute("aria-pressed", String(section.series.some(s => match(s) && !section.hidden.has(s.name))));
   };
-  const buttons = section.series.map(one => {
+  const set = (match, on) => {
+    for (const s of section.series.filter(match)) on ? section.hidden.delete(s.name) : section.hidden.add(s.name);
+    draw();
+  };
+  const button = (match, ...content) => {
+    const shown = () => section.series.some(s => match(s) && !section.hidden.has(s.name));
     const b =
         h("button", {
           type: "button",
           "aria-pressed": "true",
           title: "Click to hide or show",
           onclick: () => {
-            set(one, b, section.hidden.has(one.name));
-            focus(one.name);
+            set(match, !shown());
+            focus(shown() ? match : null);
           },
-          onpointerenter: () => focus(one.name),
+          onpointerenter: () => focus(shown() ? match : null),
           onpointerleave: () => focus(null),
-          onfocus: () => focus(one.name),
+          onfocus: () => focus(shown() ? match : null),
           onblur: () => focus(null),
         },
-          swatch(one.index), one.name);
+          content);
+    buttons.push([match, b]);
     return b;
-  });
-  const all = on => section.series.forEach((one, i) => set(one, buttons[i], on));
+  };
+  const bases = groupBy([...section.series].sort((a, b) => a.index - b.index || a.engine - b.engine), s => s.base);
+  const names = bases.map(([first]) => button(s => s.base === first.base, swatch({...first, engine: 0}), first.base));
+  const engines = section.engines.length < 2 ?
+      [] :
+      section.engines.map((engine, i) => button(s => s.engine === i, engineSign(i), engine + " engine"));
   const extra = section.series.length < 3 ? [] : [
     ["all", true], ["none", false]
-  ].map(([name, on]) => h("button", {type: "button", class: "all", onclick: () => all(on)}, name));
-  return h("div", {class: "legend"}, buttons, extra);
+  ].map(([name, on]) => h("button", {type: "button", class: "all", onclick: () => set(() => true, on)}, name));
+  return h("div", {class: "legend"}, names, engines, extra);
 }
 
 function markKey(section) {
   const has = what => section.series.some(s => s.points.some(p => p[what]));
-  const sign = (...parts) => svg("svg", {width: 20, height: 18, class: "series s0", "aria-hidden": "true"}, ...parts);
+  const sign = (...parts) => svg("svg", {width: 20, height: 18, class: "top s0", "aria-hidden": "true"}, ...parts);
   const items = [];
   if (has("fastest") && section.columns.length > 1)
     items.push([
@@ -155,7 +175,7 @@ const kMetrics = [
   {name: "wall time of the run", of: run => number(run.wall_s), show: s => show.time(s === null ? null : s * 1e6)},
 ];
 
-function numbers(section) {
+function numbers(section, columns) {
   const metrics = kMetrics.filter(m => section.runs.some(run => m.of(run) !== null));
   if (metrics.length === 0) return null;
   const place = h("div");
@@ -170,7 +190,10 @@ function numbers(section) {
                              };
                            })]);
     place.replaceChildren(sortable(
-        ["algorithm", ...section.columns.map(c => section.showX(c.x) + (section.x === "ranks" ? " ranks" : ""))],
+        [
+          section.engines.length > 1 ? "algorithm (engine)" : "algorithm",
+          ...section.columns.map(c => section.showX(c.x) + (section.x === "ranks" ? " ranks" : ""))
+        ],
         rows));
   };
   draw(metrics[0]);
@@ -178,7 +201,16 @@ function numbers(section) {
       "div", {},
       h("div", {class: "buttons"}, h("h4", {}, "Numbers"),
         metrics.length > 1 ? select("show", metrics.map(m => m.name), 0, i => draw(metrics[i])) : null,
-        h("span", {class: "facts"}, "fastest bold, chosen by auto framed; a click on a heading sorts")),
+        h("button", {
+          type: "button",
+          class: "save",
+          title: "Save these runs with all their fields",
+          onclick: () => save(
+              `${sectionTitle(section)} ${text(section.first.cluster)}.csv`, "text/csv", csvOf(section.runs, columns))
+        },
+          "CSV"),
+        h("span", {class: "facts"}, "fastest bold, chosen by auto framed",
+          h("span", {class: "screen"}, "; a click on a heading sorts"))),
       place);
 }
 
@@ -187,6 +219,7 @@ function utilisation(section) {
                       .filter(c => c.points.length);
   if (columns.length === 0) return null;
   const place = h("div", {class: "tiers"}), controls = h("div", {class: "buttons"});
+  // At first the fastest at the largest size: that is where bandwidth could be the limit.
   let column = columns[columns.length - 1], name = column.points[0].series.name;
   const part = u => Math.min(Math.max(number(u) ?? 0, 0), 1) * 100 + "%";
   const draw = () => {
@@ -194,7 +227,7 @@ function utilisation(section) {
     name = point.series.name;
     const xs = columns.map(c => section.x === "bytes" ? show.bytes(c.x) : `${show.count(c.x)} ranks`);
     controls.replaceChildren(
-        h("h4", {}, "Link utilisation"),
+        h("h4", {}, "Link utilisation"), h("span", {class: "print"}, `${name}, ${xs[columns.indexOf(column)]}`),
         select(section.x === "bytes" ? "size" : "ranks", xs, columns.indexOf(column), i => {
           column = columns[i];
           draw();
@@ -229,7 +262,8 @@ function timeline(run) {
     if (one.row < 0) one.row = rows.push(0) - 1;
     rows[one.row] = Math.max(one.end, one.begin);
   }
-  const width = 1200, row = 30, bottom = 26, height = rows.length * row + bottom, last = Math.max(...rows, 0) || 1;
+  const width = chartWidth(true), row = 30, bottom = 26, height = rows.length * row + bottom,
+        last = Math.max(...rows, 0) || 1;
   const at = us => us / last * (width - 50);
   const root = svg("svg", {
     class: "chart timeline",
@@ -238,7 +272,7 @@ function timeline(run) {
     role: "img",
     "aria-label": "operations over time"
   });
-  const rough = last / 8, power = 10 ** Math.floor(Math.log10(rough)),
+  const rough = last / (width < 460 ? 3 : 8), power = 10 ** Math.floor(Math.log10(rough)),
         step = [1, 2, 5, 10].map(m => m * power).find(s => s >= rough);
   for (let i = 0; i * step <= last; ++i) {
     root.append(
@@ -249,7 +283,8 @@ function timeline(run) {
   for (const {o, begin, end, row: r} of operations) {
     const kind = text(o.collective) + " " + text(o.algorithm),
           long = [kind, show.bytes(o.bytes), plural(number(o.ranks) ?? 0, "rank")].join(", ");
-    const g = svg("g", {class: `series s${kinds.indexOf(kind) % kColours}`}), span = Math.max(at(end) - at(begin), 1.5);
+    const g = svg("g", {class: "series " + look({index: kinds.indexOf(kind), engine: 0})}),
+          span = Math.max(at(end) - at(begin), 1.5);
     const label = [long, kind, text(o.collective)].find(t => t.length * 6.6 + 10 < span);
     g.append(
         svg("title", {}, `${long}: ${show.time(begin)} to ${show.time(end)}, took ${show.time(end - begin)}`),

@@ -135,7 +135,7 @@ std::vector<std::string> run_pool(const std::vector<std::size_t>& order,
     for (auto& [index, text] : children.wait()) {
       results[index] = std::move(text);
       ++done;
-      if (options.finished) options.finished(done);
+      if (options.finished) options.finished(index, results[index], done);
     }
   }
   return results;

@@ -23,8 +23,9 @@ struct JobFailed : std::runtime_error {
 };
 
 struct PoolOptions {
-  unsigned children = 1;                      // at once
-  std::function<void(std::size_t)> finished;  // called in the parent after each job with the number done; may be empty
+  unsigned children = 1;  // at once
+  // Called in the parent after each job with its result and the number done; may be empty.
+  std::function<void(std::size_t job, const std::string& result, std::size_t done)> finished;
   const StopFlag* stop = nullptr;
 };
 

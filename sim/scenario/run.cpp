@@ -12,16 +12,55 @@ namespace {
 
 using Json = nlohmann::json;
 
-std::vector<std::size_t> expensive_first(const Plan& plan) {
-  std::vector<std::size_t> order(plan.points.size());
+// Positions in `points` (indices of the plan's points), the most messages first.
+std::vector<std::size_t> expensive_first(const Plan& plan, const std::vector<std::size_t>& points) {
+  std::vector<std::size_t> order(points.size());
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return plan.points[a].messages > plan.points[b].messages; });
+  const auto messages = [&](std::size_t at) { return plan.points[points[at]].messages; };
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return messages(a) > messages(b); });
   return order;
 }
 
 // A row's JSON on one line, then the trace.
 std::string packed(const Played& played) { return played.row.dump() + '\n' + played.trace; }
+Json row_of(const std::string& text) {
+  return Json::parse(text.begin(), text.begin() + std::ptrdiff_t(text.find('\n')));
+}
+
+// The rows of all points: from the journal, and by simulating the others.
+std::vector<Json> play_all(const Plan& plan, const Engines& engines, const RunOptions& options, std::string& trace) {
+  std::vector<Json> rows(plan.points.size());
+  std::vector<std::size_t> left;  // to simulate
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const Json* known = options.journal ? options.journal->find(options.keys[i]) : nullptr;
+    if (known && !(options.trace && i == 0))
+      rows[i] = *known;
+    else
+      left.push_back(i);
+  }
+  const std::size_t before = rows.size() - left.size();
+  PoolOptions pool{.children = options.jobs, .finished = {}, .stop = options.stop};
+  pool.finished = [&](std::size_t job, const std::string& text, std::size_t done) {
+    const std::size_t i = left[job];
+    rows[i] = row_of(text);
+    if (i == 0) trace = text.substr(text.find('\n') + 1);
+    if (options.journal) options.journal->add(options.keys[i], rows[i]);
+    if (options.progress) options.progress(before + done, rows.size());
+  };
+  const auto job = [&](std::size_t k) {
+    return packed(play(plan, plan.points[left[k]], engines, options.trace && left[k] == 0));
+  };
+  try {
+    run_pool(expensive_first(plan, left), job, pool);
+  } catch (const JobFailed& e) {
+    throw JobFailed(left[e.job], fmt::format("{}: {}", describe(plan, plan.points[left[e.job]]), e.what()));
+  }
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    rows[i]["index"] = i;
+    rows[i]["run"] = plan.points[i].run;  // a journal may know the run from another place of the scenario
+  }
+  return rows;
+}
 
 // Marks the fastest of the points first .. end-1 and returns it; on a tie the selector's choice, else the earlier one.
 std::size_t mark_fastest(const Plan& plan, std::vector<Json>& rows, std::size_t first, std::size_t end) {
@@ -44,7 +83,7 @@ Json mark_and_choose(const Plan& plan, std::vector<Json>& rows) {
       if (!plan.points[i].automatic) continue;
       const double chosen_us = rows[i]["time_us"], best_us = best["time_us"];
       Json c;
-      for (const char* key : {"run", "cluster", "collective", "engine", "ranks", "bytes", "dtype"})
+      for (const char* key : {"run", "cluster", "label", "collective", "engine", "ranks", "bytes", "dtype"})
         c[key] = rows[i][key];
       c["chosen"] = rows[i]["algorithm"];
       c["chosen_us"] = chosen_us;
@@ -75,25 +114,8 @@ Json clusters_of(const Plan& plan) {
 }  // namespace
 
 ScenarioResult run_plan(const Plan& plan, const Engines& engines, const RunOptions& options) {
-  PoolOptions pool{.children = options.jobs, .finished = {}, .stop = options.stop};
-  if (options.progress) pool.finished = [&](std::size_t done) { options.progress(done, plan.points.size()); };
-  const auto job = [&](std::size_t i) { return packed(play(plan, plan.points[i], engines, options.trace && i == 0)); };
-  std::vector<std::string> texts;
-  try {
-    texts = run_pool(expensive_first(plan), job, pool);
-  } catch (const JobFailed& e) {
-    throw JobFailed(e.job, fmt::format("{}: {}", describe(plan, plan.points[e.job]), e.what()));
-  }
-
   ScenarioResult result;
-  std::vector<Json> rows;
-  for (std::string& text : texts) {
-    const std::size_t end = text.find('\n');
-    rows.push_back(Json::parse(text.begin(), text.begin() + std::ptrdiff_t(end)));
-    rows.back()["index"] = rows.size() - 1;
-    if (rows.size() == 1) result.trace = text.substr(end + 1);
-    text = {};
-  }
+  std::vector<Json> rows = play_all(plan, engines, options, result.trace);
   Json choices = mark_and_choose(plan, rows), expectations = evaluate(plan, rows);
   const bool ok =
       std::all_of(expectations.begin(), expectations.end(), [](const Json& e) { return e["ok"].get<bool>(); });

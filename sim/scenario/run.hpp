@@ -1,6 +1,7 @@
 // Runs a plan: every point in a child process of its own, and one result document from all of them.
 #pragma once
 
+#include "sim/scenario/journal.hpp"
 #include "sim/scenario/play.hpp"
 #include "sim/scenario/pool.hpp"
 
@@ -11,6 +12,8 @@ struct RunOptions {
   bool trace = false;                                              // record the first point's trace
   std::function<void(std::size_t done, std::size_t of)> progress;  // may be empty
   const StopFlag* stop = nullptr;
+  Journal* journal = nullptr;          // points that it holds are not simulated again, others are added as they finish
+  std::vector<std::string> keys = {};  // with a journal: point_keys(plan)
 };
 
 struct ScenarioResult {

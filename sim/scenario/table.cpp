@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sim/json/reader.hpp"
+#include "sim/report/findings.hpp"
 
 namespace gccl::sim {
 namespace {
@@ -43,23 +44,39 @@ std::string marks(const Json& row) {
 
 std::string size_text(const Json& row) { return json::format_bytes(row["bytes"].get<std::uint64_t>()); }
 
-// One line per size, one column per algorithm.
+// The fields among shares, lanes and window in which rows differ.
+std::vector<const char*> dimensions(const std::vector<const Json*>& rows) {
+  std::vector<const char*> all;
+  for (const char* key : {"shares", "lanes", "window"})
+    if (std::any_of(rows.begin(), rows.end(), [&](const Json* r) { return (*r)[key] != (*rows[0])[key]; }))
+      all.push_back(key);
+  return all;
+}
+
+// One line per size: the fastest, then one column per algorithm.
 std::string by_size(const std::vector<const Json*>& rows, std::size_t width) {
   std::vector<std::string> sizes, names;
+  std::map<std::string, std::string> fastest;
+  const auto differ = dimensions(rows);
   std::map<std::pair<std::string, std::string>, std::string> cells;
   const auto remember = [](std::vector<std::string>& list, const std::string& x) {
     if (std::find(list.begin(), list.end(), x) == list.end()) list.push_back(x);
   };
   for (const Json* row : rows) {
-    const std::string size = size_text(*row), algorithm = (*row)["algorithm"];
+    const std::string size = size_text(*row);
+    std::string algorithm = (*row)["algorithm"];
+    for (const char* key : differ) algorithm += fmt::format(", {} {}", key, (*row)[key].dump());
     remember(sizes, size);
     remember(names, algorithm);
     cells[{size, algorithm}] = format_time((*row)["time_us"]) + marks(*row);
+    if ((*row)["fastest"].get<bool>()) fastest[size] = algorithm;
   }
   Cells table(1, {"bytes"});
+  if (names.size() > 1) table[0].push_back("fastest");
   for (const std::string& n : names) table[0].push_back(n + "  ");
   for (const std::string& size : sizes) {
     auto& line = table.emplace_back(1, size);
+    if (names.size() > 1) line.push_back(fastest[size]);
     for (const std::string& n : names) line.push_back(cells.count({size, n}) ? cells[{size, n}] : "-  ");
   }
   return aligned(table, width);
@@ -70,10 +87,13 @@ std::string by_algorithm(const std::vector<const Json*>& rows, std::size_t width
   Cells table(1, {"algorithm", "time", "closed form", "algbw GB/s", "busbw GB/s", "messages"});
   const bool checked = std::any_of(rows.begin(), rows.end(), [](const Json* r) { return !(*r)["wrong"].is_null(); });
   if (checked) table[0].push_back("wrong");
+  const auto differ = dimensions(rows);
+  table[0].insert(table[0].begin() + 1, differ.begin(), differ.end());
   for (const Json* row : rows) {
     const Json& predicted = (*row)["predicted_us"];
     auto& line = table.emplace_back();
     line.push_back((*row)["algorithm"].get<std::string>() + " " + marks(*row));
+    for (const char* key : differ) line.push_back((*row)[key].dump());
     line.push_back(format_time((*row)["time_us"]));
     line.push_back(predicted.is_null() ? "-" : format_time(predicted));
     line.push_back(fmt::format("{:.4g}", (*row)["algbw_GBps"].get<double>()));
@@ -111,6 +131,8 @@ std::string title(const Json& row) {
   text += fmt::format(" on {}, {} ranks", row["cluster"].get<std::string>(), row["world_ranks"].dump());
   if (row.value("groups", 1) > 1) text += fmt::format(" in {} groups of {}", row["groups"].dump(), row["ranks"].dump());
   if (row.contains("dtype")) text += fmt::format(", {}", row["dtype"].get<std::string>());
+  if (row.value("shares", 1) > 1)
+    text += fmt::format(", {} shares on {} lanes", row["shares"].dump(), row["lanes"].dump());
   return text + fmt::format(", {} engine\n", row["engine"].get<std::string>());
 }
 
@@ -136,8 +158,10 @@ std::string choices(const Json& result) {
   std::string text = "auto against the fastest simulated\n";
   for (const auto& [key, s] : sums) {
     const auto& [run, cluster, collective, engine] = key;
-    text += fmt::format("  {} on {} ({}): the fastest at {} of {} sizes; mean {:.2g} % behind", collective, cluster,
-                        engine, s.best, s.points, s.total / double(s.points));
+    const std::string label = s.worst->value("label", "");
+    text += fmt::format("  {}{} on {} ({}): the fastest at {} of {} sizes; mean {:.2g} % behind", collective,
+                        label.empty() ? "" : fmt::format(" \"{}\"", label), cluster, engine, s.best, s.points,
+                        s.total / double(s.points));
     const double worst = (*s.worst)["regret_percent"];
     if (worst > 0)
       text += fmt::format(", worst {:.3g} % at {} ({} {}, {} {})", worst, size_text(*s.worst),
@@ -146,6 +170,19 @@ std::string choices(const Json& result) {
     text += '\n';
   }
   return text + '\n';
+}
+
+// Headlines and notes; how good the automatic choices were stands above already.
+std::string in_short(const Json& result) {
+  std::string text;
+  for (const Json& f : findings(result)) {
+    text += fmt::format("{} on {}: {}\n", f["subject"].get<std::string>(), f["cluster"].get<std::string>(),
+                        f["headline"].get<std::string>());
+    for (const Json& note : f["notes"])
+      if (!note.get_ref<const std::string&>().starts_with("auto "))
+        text += fmt::format("  {}\n", note.get<std::string>());
+  }
+  return text.empty() ? "" : text + '\n';
 }
 
 }  // namespace
@@ -181,7 +218,7 @@ std::string result_tables(const Json& result, std::size_t columns) {
     text += '\n';
   }
   if (marked) text += "* the fastest   @ chosen by \"auto\"\n\n";
-  return text + choices(result);
+  return text + choices(result) + in_short(result);
 }
 
 std::string expectation_lines(const Json& result, bool broken_only) {

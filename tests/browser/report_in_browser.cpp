@@ -12,6 +12,7 @@
 #include <sstream>
 
 #include "sim/report/html.hpp"
+#include "sim/scenario/csv.hpp"
 
 using nlohmann::json;
 
@@ -59,16 +60,27 @@ std::string decoded(const std::string& text) {
 }
 
 // What the probe found on the page; null when it did not get to its end.
-json probe(const std::filesystem::path& folder, const std::string& browser, const std::string& name, std::string page) {
+json probe(const std::filesystem::path& folder, const std::string& browser, const std::string& name, std::string page,
+           int width) {
   const std::size_t end = page.rfind("</body>");
   page.insert(end, "<script>" + content(GCCL_PROBE) + "</script>\n");
   const auto file = [&](const char* what) { return (folder / (name + what)).string(); };
   std::ofstream(file(".html")) << page;
+  // A window cannot be as narrow as a phone's: there the page stands in a frame, which has a width of its own.
+  std::string opened = file(".html");
+  if (width < 500) {
+    opened = file(".frame.html");
+    std::ofstream(opened) << fmt::format(
+        "<!DOCTYPE html><script>addEventListener('message', e => {{ const out = document.createElement('pre'); "
+        "out.id = 'probe'; out.textContent = e.data; document.body.append(out); }});</script>"
+        "<iframe src='{}' style='width:{}px;height:800px;border:0'></iframe>",
+        name + ".html", width);
+  }
   const std::string command = fmt::format(
-      "timeout 60 '{}' --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --no-first-run "
+      "timeout 120 '{}' --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --no-first-run "
       "--disable-extensions "
       "--enable-logging=stderr --window-size=1300,900 --user-data-dir='{}' --dump-dom 'file://{}' >'{}' 2>'{}'",
-      browser, file(".profile"), file(".html"), file(".dom"), file(".log"));
+      browser, file(".profile"), opened, file(".dom"), file(".log"));
   check(std::system(command.c_str()) == 0, name + ": chromium failed: " + content(file(".log")));
   std::istringstream log(content(file(".log")));
   for (std::string line; std::getline(log, line);) {
@@ -81,6 +93,7 @@ json probe(const std::filesystem::path& folder, const std::string& browser, cons
   const json found =
       json::parse(decoded(dom.substr(begin + open.size(), dom.find("</pre>", begin) - begin - open.size())));
   for (const json& error : found.at("errors")) check(false, name + ": " + error.get<std::string>());
+  check_equal(found.at("width"), width, name + ": the window's width");
   return found;
 }
 
@@ -135,6 +148,56 @@ json document(const std::string& name, json runs) {
           {"runs", std::move(runs)}};
 }
 
+// The CSV of all runs, then for each section its charts as SVG and its runs as CSV.
+void check_saved(const json& saved, const json& result) {
+  check_equal(saved.size(), 1 + 2 * (3 + 1), "sweep: saved files");
+  std::size_t drawings = 0, tables = 0;
+  for (const json& one : saved) {
+    if (one.at("type") == "image/svg+xml") {
+      ++drawings;
+      check(one.at("name").get<std::string>().ends_with(".svg"), "sweep: " + one.at("name").dump());
+      check_equal(one.at("root"), "svg", "sweep: a saved chart is a drawing");
+      check(one.at("bare") == true, "sweep: a saved chart needs the page's style");
+      check_equal(one.at("series"), 14 + 15, "sweep: series and marked points of a saved chart");
+      check_equal(one.at("fills"), 12, "sweep: colours of a saved chart");
+      const json& names = one.at("names");
+      for (int k = 0; k < 14; ++k)
+        check(std::count(names.begin(), names.end(), fmt::format("algorithm{:02}", k)) == 1,
+              "sweep: a name in a saved chart");
+    } else {
+      ++tables;
+      // Every run is one line; numbers may be written differently by the page and the program, so values are compared.
+      std::istringstream lines(one.at("content").get<std::string>());
+      std::string line;
+      std::getline(lines, line);
+      std::string head = gccl::sim::result_csv(result);
+      check_equal(json(line), head.substr(0, head.find('\n')), "sweep: the columns of a saved table");
+      const std::size_t of_all = one.at("name") == "sweep.csv" ? 0 : tables == 3 ? 154 : 0;
+      const std::size_t expected = one.at("name") == "sweep.csv" ? 308 : 154;
+      std::size_t rows = 0;
+      for (; std::getline(lines, line); ++rows) {
+        if (rows + of_all >= result.at("runs").size()) break;
+        const json& run = result.at("runs").at(rows + of_all);
+        std::vector<std::string> cells;
+        std::istringstream parts(line);
+        for (std::string cell; std::getline(parts, cell, ',');) cells.push_back(cell);
+        const auto cell = [&](const char* name) {
+          const auto& all = gccl::sim::csv_columns();
+          return cells.at(std::size_t(std::find(all.begin(), all.end(), name) - all.begin()));
+        };
+        const bool same = cell("cluster") == run.at("cluster") && cell("algorithm") == run.at("algorithm") &&
+                          std::stod(cell("bytes")) == run.at("bytes") &&
+                          std::stod(cell("time_us")) == run.at("time_us") && cell("auto") == run.at("auto").dump() &&
+                          cell("wrong").empty();
+        check(same, "sweep: a saved row: " + line);
+      }
+      check_equal(json(rows), expected, "sweep: saved rows in " + one.at("name").dump());
+    }
+  }
+  check_equal(json(drawings), 6, "sweep: saved charts");
+  check_equal(json(tables), 3, "sweep: saved tables");
+}
+
 // Two clusters, fourteen algorithms, eleven sizes: algorithm k takes (k + 1) us and 14 - k us for each 16 KiB.
 void test_sweep(const std::function<json(const std::string&, const json&)>& open) {
   json runs = json::array(), choices = json::array();
@@ -167,12 +230,19 @@ void test_sweep(const std::function<json(const std::string&, const json&)>& open
   result["choices"] = choices;
   const json found = open("sweep", result);
   if (found.is_null()) return;
-  const json chart = {{"series", 14}, {"points", 14 * 11}, {"fastest", 11}, {"chosen", 11}};
+  json seen = json::array();
+  for (std::uint64_t bytes = 8; bytes <= std::uint64_t(8) << 30; bytes *= 8)
+    seen.push_back(bytes < 16384 ? "algorithm00" : "algorithm13");
+  const json chart = {{"series", 14},  {"points", 14 * 11}, {"fastest", 11}, {"chosen", 11},
+                      {"colours", 12}, {"dashed", 0},       {"on_top", seen}};
   check_equal(found.at("charts").size(), 6, "sweep: time, bandwidth and ratio for each cluster");
   for (json one : found.at("charts")) {
     one.erase("title");
     check_equal(one, chart, "sweep: a chart");
   }
+  check_equal(found.at("palettes").size(), 3, "sweep: colours for light paper, dark paper and print");
+  for (const json& least : found.at("palettes"))
+    check(least.get<double>() > 17, fmt::format("sweep: two colours are only {} apart", least.dump()));
   std::sort(smallest.begin(), smallest.end());
   json names = json::array();
   for (const auto& [time, name] : smallest) names.push_back(name);
@@ -182,12 +252,45 @@ void test_sweep(const std::function<json(const std::string&, const json&)>& open
   check_equal(found.at("tables").at(0).at("fastest"), 11, "sweep: fastest cells");
   check_equal(found.at("tables").at(0).at("chosen"), 11, "sweep: chosen cells");
   // 8 B, 64 B, 512 B and 4 KiB: algorithm00 leads; from 32 KiB on algorithm13. Regret at 8 B: 14.0005/1.0068 - 1.
-  const std::string finding = found.at("findings").at(0);
-  for (const char* part :
-       {"allreduce: algorithm00 is fastest up to 4 KiB, algorithm13 from 32 KiB.",
-        "auto chose the fastest at 7 of 11 points", "1291 % at worst (8 B: algorithm13 instead of algorithm00)"}) {
-    check(finding.find(part) != std::string::npos, fmt::format("sweep: \"{}\" lacks \"{}\"", finding, part));
+  check_equal(found.at("headlines"),
+              json{"allreduce on first: use algorithm00 to 4 KiB, algorithm13 above: 16.4 GB/s bus bandwidth at 8 GiB "
+                   "(524.3 ms); the busiest nic link is 90 % busy: its bandwidth is the limit.",
+                   "allreduce on second: use algorithm00 to 4 KiB, algorithm13 above: 16.4 GB/s bus bandwidth at 8 GiB "
+                   "(524.3 ms); the busiest nic link is 90 % busy: its bandwidth is the limit."},
+              "sweep: headlines");
+  check_equal(
+      found.at("findings").at(0),
+      "allreduce: auto chose the fastest of those simulated at 7 of 11 points; 328 % slower on average, 1291 % at "
+      "worst (8 B: algorithm13 instead of algorithm00).",
+      "sweep: what the choices were worth");
+  check_saved(found.at("saved"), result);
+}
+
+// Two engines: one chart, the second engine dashed, each with its own fastest.
+void test_engines(const std::function<json(const std::string&, const json&)>& open) {
+  json runs = json::array();
+  for (const char* engine : {"model", "simgrid"})
+    for (const std::uint64_t bytes : {1024, 1048576})
+      for (const char* name : {"ring", "tree"}) {
+        const bool first = (name == std::string("ring")) == (engine == std::string("model"));
+        runs.push_back(run("c", "allreduce", name, bytes, first ? 10 : 20));
+        runs.back()["engine"] = engine;
+      }
+  const json found = open("engines", document("engines", std::move(runs)));
+  if (found.is_null()) return;
+  check_equal(found.at("charts").size(), 3, "engines: one group of charts");
+  for (const json& chart : found.at("charts")) {
+    check_equal(chart.at("series"), 4, "engines: series");
+    check_equal(chart.at("dashed"), 2, "engines: dashed series");
+    check_equal(chart.at("colours"), 2, "engines: one colour for each algorithm");
+    check_equal(chart.at("fastest"), 4, "engines: the fastest of each engine at each size");
   }
+  check_equal(found.at("headlines").size(), 1, "engines: headlines");
+  const std::string note = found.at("findings").at(0);
+  check(note ==
+            "allreduce (model engine): model and simgrid differ by more than 10 % at 4 of 4 points, most for ring at "
+            "1 KiB: model 10 us, simgrid 20 us; the fastest differs at 2 of 2 sizes.",
+        "engines: " + note);
 }
 
 void test_edges(const std::function<json(const std::string&, const json&)>& open) {
@@ -280,10 +383,13 @@ int main() {
   }
   const auto open = [&](const std::string& name, const json& result) {
     const std::string drawing = "<svg xmlns=\"http://www.w3.org/2000/svg\"><script>window.hostile=1</script></svg>";
-    return probe(pattern, browser, name, gccl::sim::html_report(result, {{"c", drawing}, {"first", drawing}}));
+    const std::string page = gccl::sim::html_report(result, {{"c", drawing}, {"first", drawing}});
+    probe(pattern, browser, name + "-phone", page, 390);
+    return probe(pattern, browser, name, page, 1300);
   };
   test_sweep(open);
   test_edges(open);
+  test_engines(open);
   test_empty(open);
   if (failures == 0)
     std::filesystem::remove_all(pattern);

@@ -120,40 +120,36 @@ TEST_CASE("a first call on one communicator does not hold up what is under way o
   MPI_Comm_free(&b);
 }
 
-void add(void* in, void* inout, int* count, MPI_Datatype*) {
-  for (int i = 0; i < 2 * *count; ++i) static_cast<int*>(inout)[i] += static_cast<int*>(in)[i];
-}
-
-TEST_CASE("types, operations, communicators and requests may be freed while calls are under way") {
+TEST_CASE("types, communicators and requests may be freed while calls are in flight") {
   MPI_Comm comm;
   MPI_Comm_dup(MPI_COMM_WORLD, &comm);
-  MPI_Datatype pair, apart;
-  MPI_Type_contiguous(2, MPI_INT, &pair);
-  MPI_Type_commit(&pair);
+  MPI_Barrier(comm);
+  MPI_Datatype apart;
   MPI_Type_vector(2, 1, 2, MPI_INT, &apart);
   MPI_Type_commit(&apart);
-  MPI_Op op;
-  MPI_Op_create(add, 1, &op);
-  int in[2] = {world_rank(), 1}, out[2] = {}, all[4] = {world_rank() == 0 ? 8 : 0, -1, world_rank() == 0 ? 9 : 0, -1};
+  int in = world_rank(), out = 0, all[4] = {world_rank() == 0 ? 8 : 0, -1, world_rank() == 0 ? 9 : 0, -1};
   int lost = 0, one = 1;
   MPI_Request requests[2], given_up;
-  MPI_Iallreduce(in, out, 1, pair, op, comm, &requests[0]);
+  MPI_Iallreduce(&in, &out, 1, MPI_INT, MPI_SUM, comm, &requests[0]);
   MPI_Ibcast(all, 1, apart, 0, comm, &requests[1]);
   MPI_Iallreduce(&one, &lost, 1, MPI_INT, MPI_SUM, comm, &given_up);
   MPI_Request_free(&given_up);
-  MPI_Type_free(&pair);
   MPI_Type_free(&apart);
-  MPI_Op_free(&op);
-  CHECK(pair == MPI_DATATYPE_NULL);
-  CHECK(op == MPI_OP_NULL);
+  CHECK(apart == MPI_DATATYPE_NULL);
   MPI_Comm_free(&comm);
+  CHECK(comm == MPI_COMM_NULL);
   MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
-  CHECK(out[0] == world_size() * (world_size() - 1) / 2);
-  CHECK(out[1] == world_size());
+  CHECK(out == world_size() * (world_size() - 1) / 2);
   CHECK(all[0] == 8);
   CHECK(all[1] == -1);
   CHECK(all[2] == 9);
-  CHECK(lost == world_size());  // freeing the communicator has waited for it
+  // What nobody waits for completes in time all the same.
+  MPI_Request none = MPI_REQUEST_NULL;
+  for (const double from = MPI_Wtime(); lost != world_size() && MPI_Wtime() - from < 60;) {
+    int flag = 0;
+    MPI_Test(&none, &flag, MPI_STATUS_IGNORE);
+  }
+  CHECK(lost == world_size());
 }
 
 TEST_CASE("many communicators, made, used and freed in turn and at once") {
@@ -164,6 +160,7 @@ TEST_CASE("many communicators, made, used and freed in turn and at once") {
     int one = 1;
     for (std::size_t i = 0; i < comms.size(); ++i) {
       MPI_Comm_split(MPI_COMM_WORLD, int(i) % 3 == 0 ? 0 : world_rank() % 2, world_rank(), &comms[i]);
+      if (i % 2 == 0) MPI_Barrier(comms[i]);  // the call behind it is GCCL's; without, it is MPI's
       MPI_Iallreduce(&one, &sums[i], 1, MPI_INT, MPI_SUM, comms[i], &requests[i]);
     }
     MPI_Waitall(int(requests.size()), requests.data(), MPI_STATUSES_IGNORE);
@@ -237,7 +234,7 @@ TEST_CASE("wrong arguments end in MPI's own error classes") {
 
 TEST_CASE("where one rank cannot connect, MPI answers on all of them") {
   if (world_size() < 2) return;
-  for (const Form first : {Form::blocking, Form::nonblocking}) {
+  for (const Form second : {Form::blocking, Form::nonblocking}) {
     MPI_Comm comm;
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
     rlimit before{};
@@ -245,17 +242,15 @@ TEST_CASE("where one rank cannot connect, MPI answers on all of them") {
     const rlimit none{3, before.rlim_max};
     if (world_rank() == 0) setrlimit(RLIMIT_NOFILE, &none);
     int in = world_rank(), sum = 0, prefix = 0, value = world_rank() + 5;
-    if (first == Form::blocking) {
-      MPI_Allreduce(&in, &sum, 1, MPI_INT, MPI_SUM, comm);
+    MPI_Allreduce(&in, &sum, 1, MPI_INT, MPI_SUM, comm);
+    if (second == Form::blocking) {
       MPI_Scan(&in, &prefix, 1, MPI_INT, MPI_SUM, comm);
       MPI_Bcast(&value, 1, MPI_INT, 0, comm);
     } else {
-      // The scan is MPI's, and must not get between the two.
-      MPI_Request requests[2];
-      MPI_Iallreduce(&in, &sum, 1, MPI_INT, MPI_SUM, comm, &requests[0]);
+      MPI_Request request;
+      MPI_Ibcast(&value, 1, MPI_INT, 0, comm, &request);
       MPI_Scan(&in, &prefix, 1, MPI_INT, MPI_SUM, comm);
-      MPI_Ibcast(&value, 1, MPI_INT, 0, comm, &requests[1]);
-      MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+      MPI_Wait(&request, MPI_STATUS_IGNORE);
     }
     setrlimit(RLIMIT_NOFILE, &before);
     CHECK(sum == world_size() * (world_size() - 1) / 2);
@@ -263,7 +258,7 @@ TEST_CASE("where one rank cannot connect, MPI answers on all of them") {
     CHECK(value == 5);
     MPI_Comm_free(&comm);
   }
-  CHECK(calls_left_to_mpi_because("ranks not connected") >= 2);
+  CHECK(calls_left_to_mpi_because("ranks not connected") >= 4);
 }
 
 TEST_CASE("intercommunicators are MPI's") {
@@ -301,7 +296,9 @@ int main(int argc, char** argv) {
   const std::uint64_t on_purpose = gccl::test::calls_left_to_mpi_because("wrong argument") +
                                    gccl::test::calls_left_to_mpi_because("operation not defined on this type") +
                                    gccl::test::calls_left_to_mpi_because("ranks not connected") +
-                                   gccl::test::calls_left_to_mpi_because("intercommunicator");
+                                   gccl::test::calls_left_to_mpi_because("intercommunicator") +
+                                   gccl::test::calls_left_to_mpi_because(gccl::test::kNotYetConnected) +
+                                   gccl::test::calls_left_to_mpi_because(gccl::test::kNotOurs);
   if (!context.shouldExit() &&
       (gccl::test::calls_left_to_mpi(&which) != on_purpose || gccl::test::calls_answered() == 0)) {
     std::fprintf(stderr, "rank %d: calls left to MPI: %s\n", rank, which.c_str());

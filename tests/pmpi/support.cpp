@@ -2,6 +2,8 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
+
 namespace gccl::test {
 namespace {
 
@@ -38,6 +40,8 @@ std::vector<Comm> make_comms() {
   MPI_Comm_split(MPI_COMM_WORLD, rank == 0 ? MPI_UNDEFINED : 7, rank, &made);
   comms.push_back(comm_of("all but one", made));
   comms.push_back(comm_of("self", MPI_COMM_SELF));
+  for (const Comm& c : comms)
+    if (c.comm != MPI_COMM_NULL) MPI_Barrier(c.comm);
   return comms;
 }
 
@@ -89,6 +93,10 @@ void free_types(std::vector<Type>& types) {
     if (combiner != MPI_COMBINER_NAMED) MPI_Type_free(&t.type);
   }
   types.clear();
+}
+
+void Memory::copy_from(const Memory& other, std::size_t bytes) {
+  std::copy_n(other.bytes_.data() + origin_, bytes, bytes_.data() + origin_);
 }
 
 Memory::Memory(MPI_Datatype type, std::int64_t count, Random& random) {

@@ -38,7 +38,8 @@ struct Comm {
   MPI_Comm comm = MPI_COMM_NULL;
   int rank = 0, size = 1;
 };
-// World, a duplicate, halves, the reverse, all but one (null on rank 0), self. Freed by free_comms.
+// World, a duplicate, halves, the reverse, all but one (null on rank 0), self; connected by a barrier on each, so that
+// GCCL answers their non-blocking calls. Freed by free_comms.
 std::vector<Comm> make_comms();
 void free_comms(std::vector<Comm>& comms);
 
@@ -58,6 +59,8 @@ class Memory {
  public:
   Memory(MPI_Datatype type, std::int64_t count, Random& random);
   void* at() { return bytes_.data() + origin_; }
+  // The first `bytes` bytes at at() become those of `other`, of the same type and count.
+  void copy_from(const Memory& other, std::size_t bytes);
   bool operator==(const Memory& other) const { return bytes_ == other.bytes_; }
 
  private:
@@ -77,5 +80,7 @@ std::uint64_t calls_left_to_mpi(std::string* which);
 std::uint64_t calls_answered();
 // How often MPI answered for this reason.
 std::uint64_t calls_left_to_mpi_because(const std::string& reason);
+inline const char kNotYetConnected[] = "non-blocking, before the first blocking collective";
+inline const char kNotOurs[] = "non-blocking, with an operation that GCCL does not compute";
 
 }  // namespace gccl::test

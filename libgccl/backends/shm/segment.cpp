@@ -1,145 +1,143 @@
 #include "libgccl/backends/shm/segment.hpp"
 
-#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <map>
 #include <mutex>
 
+#include "libgccl/backends/shm/reserve.hpp"
+
 namespace gccl::shm {
 namespace {
 
-constexpr std::uint64_t kMagic = 0x316d68736c636367;  // "gcclshm1"
+constexpr std::uint32_t kClearing = 0x80000000;  // in Header::users: the last one is giving the memory back
 
-// Segments of this process by name: ranks that share a process share the mapping too, so that their atomics have one
-// address each and thread checkers can follow them.
+// Segments of this process by id.
 std::mutex own_mutex;
-std::map<std::string, std::weak_ptr<Segment>>& own() {
-  static auto* const map = new std::map<std::string, std::weak_ptr<Segment>>;  // outlives every static
+std::map<std::uint64_t, std::weak_ptr<Segment>>& own() {
+  static auto* const map = new std::map<std::uint64_t, std::weak_ptr<Segment>>;  // outlives every static
   return *map;
 }
 
-Status refused(const std::string& what, const std::string& name) {
-  std::string text = what + " /dev/shm" + name + ": " + std::strerror(errno);
-  if (errno == ENOSPC || errno == ENOMEM)
-    text += "; /dev/shm is full: free it, or mount it larger (docker run --shm-size)";
-  return Status::error(text, GCCL_ERR_SYSTEM);
+Status refused(const std::string& what, std::size_t bytes, const Rank_file& file, int error) {
+  return Status::error(what + " " + std::to_string(bytes) + " bytes of /dev/shm/" + file.name() + ": " + trouble(error),
+                       GCCL_ERR_SYSTEM);
 }
 
 }  // namespace
 
-std::uint64_t process_start(std::uint32_t pid) {
-  char path[64], text[1024];
-  std::snprintf(path, sizeof path, "/proc/%u/stat", pid);
-  const int fd = ::open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return 0;
-  const ssize_t n = ::read(fd, text, sizeof text - 1);
-  ::close(fd);
-  if (n <= 0) return 0;
-  text[n] = 0;
-  const char* at = std::strrchr(text, ')');  // the name before it may hold anything
-  if (!at || std::strlen(at) < 4 || at[2] == 'Z' || at[2] == 'X') return 0;
-  unsigned long long start = 0;
-  // The 22nd field; the state is the third.
-  if (std::sscanf(at + 2, "%*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu", &start) !=
-      1)
-    return 0;
-  return start + 1;
+std::size_t Segment::pipes_at(std::uint32_t pipes) {
+  return kHeaderBytes + (pipes * sizeof(Control) + kHeaderBytes - 1) / kHeaderBytes * kHeaderBytes;
 }
 
-Status Segment::create(std::uint32_t pipes, std::shared_ptr<Segment>* out) {
+bool Segment::used(int file, std::uint64_t offset) {
+  // Not through a mapping: what has been given back would be taken again by looking at it.
+  std::uint32_t users = 0;
+  const off_t at = off_t(offset + offsetof(Header, users));
+  return ::pread(file, &users, sizeof users, at) == ssize_t(sizeof users) && users != 0;
+}
+
+Status Segment::map() {
+  const std::size_t bytes = bytes_of(pipes_);
+  void* const base = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file_->descriptor(), off_t(offset_));
+  if (base == MAP_FAILED) return refused("cannot map", bytes, *file_, errno);
+  base_ = static_cast<std::byte*>(base);
+  return {};
+}
+
+Status Segment::create(const std::shared_ptr<Rank_file>& file, std::uint32_t pipes, std::shared_ptr<Segment>* out) {
   std::shared_ptr<Segment> s(new Segment);
-  std::uint64_t tag[2];
-  if (::getrandom(tag, sizeof tag, 0) != ssize_t(sizeof tag)) return refused("cannot draw a name for", "");
-  char name[64];
-  std::snprintf(name, sizeof name, "/gccl-%016llx%016llx", static_cast<unsigned long long>(tag[0]),
-                static_cast<unsigned long long>(tag[1]));
-  s->name_ = name;
-  s->bytes_ = kHeaderBytes + std::size_t(pipes) * sizeof(Pipe);
-  s->fd_ = ::shm_open(name, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
-  if (s->fd_ < 0) return refused("cannot create", s->name_);
-  s->named_ = true;
-  if (::ftruncate(s->fd_, off_t(s->bytes_)) != 0) return refused("cannot size", s->name_);
-  // Header and cells exist from the start: touching a page that the machine has no room for would kill the process.
-  if (const int error = ::posix_fallocate(s->fd_, 0, off_t(kHeaderBytes))) {
-    errno = error;
-    return refused("cannot reserve", s->name_);
-  }
-  for (std::uint32_t i = 0; i < pipes; ++i)
-    if (const int error =
-            ::posix_fallocate(s->fd_, off_t(kHeaderBytes + i * sizeof(Pipe)), off_t(offsetof(Pipe, chunks)))) {
-      errno = error;
-      return refused("cannot reserve", s->name_);
-    }
-  s->base_ = ::mmap(nullptr, s->bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, s->fd_, 0);
-  if (s->base_ == MAP_FAILED) {
-    s->base_ = nullptr;
-    return refused("cannot map", s->name_);
-  }
+  s->pipes_ = pipes;
+  if (::getrandom(&s->id_, sizeof s->id_, 0) != ssize_t(sizeof s->id_))
+    return refused("cannot draw a number for", 0, *file, errno);
+  if (const Status t = file->take(bytes_of(pipes), &s->offset_); !t.ok()) return t;
+  s->file_ = file;
+  s->owner_ = true;
+  if (const int error = reserve(file->descriptor(), off_t(s->offset_), off_t(pipes_at(pipes))))
+    return refused("cannot reserve", pipes_at(pipes), *file, error);
+  if (const Status t = s->map(); !t.ok()) return t;
   Header& h = s->header();
-  h.magic = kMagic;
-  h.bytes = s->bytes_;
-  h.owner_pid = std::uint32_t(::getpid());
-  h.owner_start = process_start(h.owner_pid);
+  h.bytes = bytes_of(pipes);
+  h.id = s->id_;
+  h.users.store(1, std::memory_order_release);
+  s->counted_ = true;
   std::lock_guard lock(own_mutex);
-  own()[s->name_] = s;
+  own()[s->id_] = s;
   *out = std::move(s);
   return {};
 }
 
-Status Segment::open(const std::string& name, std::uint32_t pipes, std::shared_ptr<Segment>* out) {
-  {
+Status Segment::open(const std::shared_ptr<Rank_file>& file, std::uint64_t offset, std::uint64_t id,
+                     std::uint32_t pipes, std::shared_ptr<Segment>* out) {
+  if (file->mine()) {
     std::lock_guard lock(own_mutex);
-    if (const auto it = own().find(name); it != own().end())
+    if (const auto it = own().find(id); it != own().end())
       if ((*out = it->second.lock())) return {};
+    return Status::error("a rank of this process has left the communicator already", GCCL_ERR_PEER_LOST);
   }
-  std::shared_ptr<Segment> s(new Segment);
-  s->name_ = name;
-  s->bytes_ = kHeaderBytes + std::size_t(pipes) * sizeof(Pipe);
-  s->fd_ = ::shm_open(name.c_str(), O_RDWR | O_CLOEXEC, 0);
-  if (s->fd_ < 0) return refused("cannot open", name);
+  const Status ended =
+      Status::error("/dev/shm/" + file->name() + " does not hold the segment that its rank announced", GCCL_ERR_SYSTEM);
   struct stat st;
-  if (::fstat(s->fd_, &st) != 0) return refused("cannot look at", name);
-  if (st.st_uid != ::geteuid() || std::size_t(st.st_size) != s->bytes_)
-    return Status::error("/dev/shm" + name + " is not the segment that its rank announced", GCCL_ERR_SYSTEM);
-  s->base_ = ::mmap(nullptr, s->bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, s->fd_, 0);
-  ::close(s->fd_);
-  s->fd_ = -1;
-  if (s->base_ == MAP_FAILED) {
-    s->base_ = nullptr;
-    return refused("cannot map", name);
+  if (::fstat(file->descriptor(), &st) != 0 || std::uint64_t(st.st_size) < bytes_of(pipes) ||
+      offset > std::uint64_t(st.st_size) - bytes_of(pipes) || !used(file->descriptor(), offset))
+    return ended;
+  std::shared_ptr<Segment> s(new Segment);
+  s->file_ = file;
+  s->offset_ = offset;
+  s->id_ = id;
+  s->pipes_ = pipes;
+  if (const Status t = s->map(); !t.ok()) return t;
+  Header& h = s->header();
+  for (std::uint32_t users = h.users.load(std::memory_order_acquire);;) {
+    if (users == 0 || users >= kClearing) return ended;
+    if (h.users.compare_exchange_weak(users, users + 1)) break;
   }
-  if (s->header().magic != kMagic || s->header().bytes != s->bytes_)
-    return Status::error("/dev/shm" + name + " comes from another version of the library", GCCL_ERR_SYSTEM);
+  s->counted_ = true;
+  if (h.id != id || h.bytes != bytes_of(pipes)) return ended;
   *out = std::move(s);
   return {};
 }
 
-bool Segment::reserve_chunks(std::uint32_t i) {
-  const off_t at = off_t(kHeaderBytes + i * sizeof(Pipe) + offsetof(Pipe, chunks));
-  return ::posix_fallocate(fd_, at, off_t(sizeof(Pipe::chunks))) == 0;
-}
-
-void Segment::unlink() {
-  if (!named_) return;
-  named_ = false;
-  ::shm_unlink(name_.c_str());
+int Segment::reserve_pipe(std::uint32_t i, Reserved how_much) {
+  const int file = file_->descriptor();
+  const off_t at = off_t(offset_ + pipes_at(pipes_) + i * sizeof(Pipe)), chunks = at + off_t(offsetof(Pipe, chunks));
+  if (how_much == kReservedChunks) return reserve(file, at, off_t(sizeof(Pipe)));
+  int error = reserve(file, at, off_t(sizeof(Pipe::cells)));
+  if (how_much == kReservedBeginnings)
+    for (std::uint32_t k = 0; k < kChunks && error == 0; ++k)
+      error = reserve(file, chunks + off_t(k * kChunkBytes), off_t(kBeginningBytes));
+  return error;
 }
 
 Segment::~Segment() {
-  unlink();
-  if (fd_ >= 0) {
+  if (owner_) {
     std::lock_guard lock(own_mutex);
-    own().erase(name_);
+    own().erase(id_);
   }
-  if (base_) ::munmap(base_, bytes_);
-  if (fd_ >= 0) ::close(fd_);
+  bool last = owner_ && !counted_;
+  if (counted_) {
+    std::atomic<std::uint32_t>& count = header().users;
+    for (std::uint32_t users = count.load(); !last;) {
+      if (users == 1) {
+        last = count.compare_exchange_weak(users, kClearing);
+      } else if (count.compare_exchange_weak(users, users - 1)) {
+        break;
+      }
+    }
+  }
+  if (base_) ::munmap(base_, bytes_of(pipes_));
+  if (last) {
+    // The header goes last: from then on the room is free.
+    const int file = file_->descriptor();
+    release(file, off_t(offset_ + kHeaderBytes), off_t(bytes_of(pipes_) - kHeaderBytes));
+    release(file, off_t(offset_), off_t(kHeaderBytes));
+  }
+  if (owner_) file_->give_back(offset_);
 }
 
 }  // namespace gccl::shm

@@ -1,4 +1,4 @@
-// The file in shared memory that holds the pipes on which one rank of a communicator writes.
+// The part of a rank's file that holds the pipes on which the rank writes in one communicator.
 #pragma once
 
 #include <atomic>
@@ -8,16 +8,16 @@
 
 #include "gccl/backend.h"
 #include "libgccl/backends/shm/pipe.hpp"
+#include "libgccl/backends/shm/rank_file.hpp"
 #include "libgccl/runtime/status.hpp"
 
 namespace gccl::shm {
 
-// Pages that nobody writes to take no memory; those of a pipe's chunks are reserved when the pipe first needs one.
+// Header and controls are reserved from the start, the pipes themselves when they are first needed.
 struct Header {
-  std::uint64_t magic;
+  std::uint64_t id;  // drawn at random: nobody takes one segment for another
   std::uint64_t bytes;
-  std::uint32_t owner_pid;
-  std::uint64_t owner_start;               // of the process, from /proc: tells it from a later one with its number
+  std::atomic<std::uint32_t> users;        // processes that have it mapped; the last one gives its memory back
   std::atomic<std::uint32_t> closed;       // the owner will write no more
   std::atomic<std::uint32_t> fault_state;  // 0 none, 1 being written, 2 there
   GCCL_Fault fault;
@@ -25,34 +25,42 @@ struct Header {
 
 class Segment {
  public:
-  // Creates a file under a fresh name for `pipes` pipes.
-  static Status create(std::uint32_t pipes, std::shared_ptr<Segment>* out);
-  // Opens a peer's. A segment of this very process is shared, not mapped again.
-  static Status open(const std::string& name, std::uint32_t pipes, std::shared_ptr<Segment>* out);
+  // Takes room in this rank's file for `pipes` pipes.
+  static Status create(const std::shared_ptr<Rank_file>& file, std::uint32_t pipes, std::shared_ptr<Segment>* out);
+  // Maps a neighbour's. A segment of this very process is shared, not mapped again, so that its atomics have one
+  // address each and thread checkers can follow them.
+  static Status open(const std::shared_ptr<Rank_file>& file, std::uint64_t offset, std::uint64_t id,
+                     std::uint32_t pipes, std::shared_ptr<Segment>* out);
   ~Segment();
   Segment(const Segment&) = delete;
   Segment& operator=(const Segment&) = delete;
 
-  const std::string& name() const { return name_; }
-  Header& header() { return *static_cast<Header*>(base_); }
-  Pipe* pipe(std::uint32_t i) { return reinterpret_cast<Pipe*>(static_cast<std::byte*>(base_) + kHeaderBytes) + i; }
-  // Makes sure that the pipe's chunks can be written to; false when the machine has no room for them.
-  bool reserve_chunks(std::uint32_t pipe);
-  // The name goes; whoever has the segment open keeps it.
-  void unlink();
+  std::uint64_t offset() const { return offset_; }
+  std::uint64_t id() const { return id_; }
+  Header& header() { return *reinterpret_cast<Header*>(base_); }
+  Control* control(std::uint32_t i) { return reinterpret_cast<Control*>(base_ + kHeaderBytes) + i; }
+  Pipe* pipe(std::uint32_t i) { return reinterpret_cast<Pipe*>(base_ + pipes_at(pipes_)) + i; }
+  // Owner: makes sure that so much of the pipe can be written to; 0, or the error's number.
+  int reserve_pipe(std::uint32_t i, Reserved how_much);
+
+  // Whether anybody uses the segment at this place of the file.
+  static bool used(int file, std::uint64_t offset);
 
  private:
   static constexpr std::size_t kHeaderBytes = 4096;
+  static std::size_t pipes_at(std::uint32_t pipes);
+  static std::size_t bytes_of(std::uint32_t pipes) { return pipes_at(pipes) + pipes * sizeof(Pipe); }
   Segment() = default;
+  Status map();
 
-  std::string name_;
-  void* base_ = nullptr;
-  std::size_t bytes_ = 0;
-  int fd_ = -1;  // the owner's, for reserve_chunks
-  bool named_ = false;
+  std::shared_ptr<Rank_file> file_;
+  std::uint64_t offset_ = 0, id_ = 0;
+  std::uint32_t pipes_ = 0;
+  std::byte* base_ = nullptr;
+  bool owner_ = false, counted_ = false;
 };
 
-// Identifies a process for as long as the machine runs: 0 when there is none with this number.
-std::uint64_t process_start(std::uint32_t pid);
+// What the system said, and what to do about it.
+std::string trouble(int error);
 
 }  // namespace gccl::shm

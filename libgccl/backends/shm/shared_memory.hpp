@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "libgccl/runtime/status.hpp"
@@ -18,10 +19,11 @@ Status free_shared(void* data);
 
 // Where other processes find a piece of memory.
 struct Shared_place {
-  std::uint32_t number;  // of the allocation in its process, from 1; 0: it is in none
-  std::int32_t file;     // the owner's descriptor
+  std::uint64_t number;  // of the allocation in its process, from 1; 0: it is in none
   std::uint64_t offset;
-  std::uint32_t freed;  // how many allocations the owner has freed so far
+  std::uint64_t freed;  // how many allocations the owner has freed so far
+  std::int32_t file;    // the owner's descriptor
+  std::uint32_t inode;  // the file's number, its low 32 bits: whether /proc/PID/fd led to the right file
 };
 // number is 0 where the bytes do not all lie in one allocation.
 Shared_place shared_place(const void* data, std::size_t bytes);
@@ -30,13 +32,13 @@ Shared_place shared_place(const void* data, std::size_t bytes);
 class Mapped_peer {
  public:
   // Where the piece is in this process; null where it cannot be mapped. Stays until the owner has freed an allocation,
-  // or this object ends.
-  const std::byte* at(std::uint32_t pid, std::uint64_t start, const Shared_place& place, std::size_t bytes);
+  // or this object ends. `pid` must be known to be the owner's here; `owner` tells the machine's processes apart.
+  const std::byte* at(std::uint32_t pid, const std::string& owner, const Shared_place& place, std::size_t bytes);
 
  private:
   struct Mapping;
   std::vector<std::shared_ptr<Mapping>> mapped_;
-  std::uint32_t freed_ = 0;
+  std::uint64_t freed_ = 0;
 };
 
 }  // namespace gccl::shm

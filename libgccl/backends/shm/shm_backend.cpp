@@ -1,6 +1,7 @@
 #include "libgccl/backends/shm/shm_backend.hpp"
 
 #include <cstdio>
+#include <new>
 
 #include "libgccl/backends/shm/shm_port.hpp"
 
@@ -16,27 +17,36 @@ GCCL_Result told(const Status& s, char* text) {
   return GCCL_Result(s.code());
 }
 
-// There is nothing that ports share: an instance is only a place in memory.
-char the_instance;
+// Nothing is thrown across the C interface.
+template <class F>
+GCCL_Result guarded(char* text, F f) {
+  try {
+    return told(f(), text);
+  } catch (const std::bad_alloc&) {
+    std::snprintf(text, GCCL_BACKEND_TEXT_BYTES, "out of memory");
+    return GCCL_ERR_SYSTEM;
+  }
+}
 
 constexpr GCCL_Backend kBackend = {
     .abi = GCCL_BACKEND_ABI,
     .name = "shm",
-    .open =
-        [](const GCCL_Backend_environment*, void** instance, char*) {
-          *instance = &the_instance;
-          return GCCL_SUCCESS;
-        },
-    .close = [](void*) {},
+    .open = [](const GCCL_Backend_environment*, void** instance,
+               char* text) { return guarded(text, [&] { return *instance = new shm::Rank_files, Status(); }); },
+    .close = [](void* instance) { delete static_cast<shm::Rank_files*>(instance); },
     .open_port =
-        [](void*, const GCCL_Port_spec* spec, void** port, void* address, char* text) {
-          std::unique_ptr<Port> p;
-          const Status s = Port::open(*spec, &p, address);
-          *port = p.release();
-          return told(s, text);
+        [](void* instance, const GCCL_Port_spec* spec, void** port, void* address, char* text) {
+          return guarded(text, [&] {
+            std::unique_ptr<Port> p;
+            const Status s = Port::open(*static_cast<shm::Rank_files*>(instance), *spec, &p, address);
+            *port = p.release();
+            return s;
+          });
         },
-    .connect_port = [](void* port, const GCCL_Port_spec* spec, const void* addresses, std::uint8_t* reaches,
-                       char* text) { return told(port_of(port)->connect(*spec, addresses, reaches), text); },
+    .connect_port =
+        [](void* port, const GCCL_Port_spec* spec, const void* addresses, std::uint8_t* reaches, char* text) {
+          return guarded(text, [&] { return port_of(port)->connect(*spec, addresses, reaches); });
+        },
     .port_connected = [](void* port) { port_of(port)->connected(); },
     .close_port = [](void* port) { delete port_of(port); },
     .send = [](void* port, GCCL_Transfer* t) { return port_of(port)->send(t); },

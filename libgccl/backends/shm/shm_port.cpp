@@ -1,5 +1,6 @@
 #include "libgccl/backends/shm/shm_port.hpp"
 
+#include <sys/random.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,7 +21,8 @@ struct Address {
   std::uint32_t pid;
   std::uint64_t probe;  // the address of probe_value, to try reading memory on
   std::uint64_t probe_value;
-  char segment[64];
+  std::uint64_t offset, id;  // of the segment
+  char file[64];
 };
 static_assert(sizeof(Address) <= GCCL_BACKEND_ADDRESS_BYTES);
 
@@ -34,38 +36,55 @@ constexpr std::uint64_t kCachedBytes = 32 * 1024 * 1024;
 constexpr std::uint64_t kPastCaches = 4 * 1024 * 1024;  // messages from here on that need no system call to be copied
 constexpr std::uint32_t kPollsBetweenChecks = 20000;
 
-// What peers must find when they read this process's memory.
-const std::uint64_t& probe_value() {
-  static const std::uint64_t value = process_start(std::uint32_t(::getpid())) * 0x9e3779b97f4a7c15 | 1;
-  return value;
+// The next piece of a message of which `before` bytes are written: into the chunk that the writer is at, and the cell.
+// Its length.
+std::uint32_t write_piece(End& e, Cell* c, std::uint64_t signature, const std::byte* message, std::uint64_t before,
+                          std::uint64_t message_bytes) {
+  const std::uint32_t bytes = piece_bytes(before, message_bytes);
+  copy(e.writer.next_chunk() + piece_offset(before), message + before, bytes);
+  c->kind = before == 0 ? CellKind::first : CellKind::more;
+  c->piece_bytes = std::uint16_t(bytes);
+  c->signature = signature;
+  c->far.message_bytes = message_bytes;
+  c->far.place = piece_offset(before);
+  if (ends_chunk(before + bytes, message_bytes)) e.writer.use_chunk();
+  e.writer.publish(c);
+  return bytes;
 }
 
 }  // namespace
 
-Status Port::open(const GCCL_Port_spec& spec, std::unique_ptr<Port>* out, void* address) {
+Status Port::open(Rank_files& files, const GCCL_Port_spec& spec, std::unique_ptr<Port>* out, void* address) {
   auto p = std::make_unique<Port>();
+  p->files_ = &files;
   p->rank_ = spec.rank;
+  p->size_ = spec.size;
   p->channels_ = spec.channels;
+  p->pid_ = ::getpid();
   p->place_.assign(spec.size, kNowhere);
   for (Rank r = 0; r < spec.size; ++r) {
     if (spec.node[r] != spec.node[spec.rank]) continue;
     ++p->node_ranks_;
     if (r == spec.rank) continue;
     p->place_[r] = std::uint32_t(p->neighbours_.size());
-    p->neighbours_.push_back({.rank = r, .segment = nullptr});
+    p->neighbours_.push_back({.rank = r});
   }
   if (p->neighbours_.empty()) {
     *out = std::move(p);
     return {};
   }
-  const Status s = Segment::create(p->node_ranks_ * p->channels_, &p->segment_);
-  if (!s.ok()) return s;
+  if (::getrandom(&p->probe_value_, sizeof p->probe_value_, 0) != ssize_t(sizeof p->probe_value_))
+    return Status::error("no random numbers: " + std::string(std::strerror(errno)), GCCL_ERR_SYSTEM);
+  if (const Status s = files.mine(&p->file_); !s.ok()) return s;
+  if (const Status s = Segment::create(p->file_, p->node_ranks_ * p->channels_, &p->segment_); !s.ok()) return s;
   Address a{};
   a.present = 1;
-  a.pid = std::uint32_t(::getpid());
-  a.probe = reinterpret_cast<std::uint64_t>(&probe_value());
-  a.probe_value = probe_value();
-  std::snprintf(a.segment, sizeof a.segment, "%s", p->segment_->name().c_str());
+  a.pid = std::uint32_t(p->pid_);
+  a.probe = reinterpret_cast<std::uint64_t>(&p->probe_value_);
+  a.probe_value = p->probe_value_;
+  a.offset = p->segment_->offset();
+  a.id = p->segment_->id();
+  std::snprintf(a.file, sizeof a.file, "%s", p->file_->name().c_str());
   std::memcpy(address, &a, sizeof a);
   *out = std::move(p);
   return {};
@@ -78,35 +97,37 @@ Status Port::connect(const GCCL_Port_spec& spec, const void* addresses, std::uin
   const char* setting = std::getenv("GCCL_SHM_LEND");
   const bool lend = !setting || std::strcmp(setting, "0") != 0;
   ends_.resize(neighbours_.size() * channels_ * 2);
+  active_.reserve(ends_.size());  // transfers need no memory
   for (std::uint32_t i = 0; i < neighbours_.size(); ++i) {
     Neighbour& n = neighbours_[i];
     if (place == mine) ++place;
     Address a;
     std::memcpy(&a, static_cast<const std::byte*>(addresses) + std::size_t(n.rank) * GCCL_BACKEND_ADDRESS_BYTES,
                 sizeof a);
-    a.segment[sizeof a.segment - 1] = 0;
+    a.file[sizeof a.file - 1] = 0;
     if (!a.present) {
       place_[n.rank] = kNowhere;
       ++place;
       continue;
     }
-    const Status s = Segment::open(a.segment, node_ranks_ * channels_, &n.segment);
-    if (!s.ok()) return s;
-    n.same_process = a.pid == std::uint32_t(::getpid());
+    if (const Status s = files_->of(a.file, &n.file); !s.ok()) return s;
+    if (const Status s = Segment::open(n.file, a.offset, a.id, node_ranks_ * channels_, &n.segment); !s.ok()) return s;
+    n.pid = a.pid;
+    // In another process-id namespace the number is nobody's, or somebody else's.
     std::uint64_t seen = 0;
-    const bool can_fetch =
-        lend && (n.same_process || (read_memory_of(a.pid, a.probe, &seen, sizeof seen) && seen == a.probe_value));
+    n.can_fetch =
+        lend && (n.file->mine() || (read_memory_of(a.pid, a.probe, &seen, sizeof seen) && seen == a.probe_value));
     for (std::uint32_t c = 0; c < channels_; ++c) {
       End& out = ends_[(i * channels_ + c) * 2];
       out.peer = n.rank;
       out.index = place * channels_ + c;
-      out.writer = Writer(segment_->pipe(out.index));
+      out.writer = Writer(segment_->control(out.index), segment_->pipe(out.index));
       End& in = ends_[(i * channels_ + c) * 2 + 1];
       in.peer = n.rank;
       in.receives = true;
       in.index = mine * channels_ + c;
-      in.reader = Reader(n.segment->pipe(in.index));
-      n.segment->pipe(in.index)->can_fetch.store(can_fetch, std::memory_order_release);
+      in.reader = Reader(n.segment->control(in.index), n.segment->pipe(in.index));
+      n.segment->control(in.index)->can_fetch.store(n.can_fetch, std::memory_order_release);
     }
     reaches[n.rank] = 1;
     ++place;
@@ -116,7 +137,8 @@ Status Port::connect(const GCCL_Port_spec& spec, const void* addresses, std::uin
 }
 
 Port::~Port() {
-  if (segment_) segment_->header().closed.store(1, std::memory_order_release);
+  // A child that the rank forked has a copy of this object, and nothing to say for the rank.
+  if (segment_ && ::getpid() == pid_) segment_->header().closed.store(1, std::memory_order_release);
 }
 
 void Port::list(End& e) {
@@ -139,15 +161,20 @@ int Port::send(GCCL_Transfer* t) {
   if (advance_send(e, t)) {
     e.first = nullptr;
     if (t->backend[1] == 0) return 1;
-    t->next = nullptr;  // lent
-    if (e.lent)
-      e.lent_last->next = t;
-    else
-      e.lent = t;
-    e.lent_last = t;
+    note_lent(e, t);
   }
   list(e);
   return 0;
+}
+
+// Its memory is the peer's to read until so many cells are read.
+void Port::note_lent(End& e, GCCL_Transfer* t) {
+  t->next = nullptr;
+  if (e.lent)
+    e.lent_last->next = t;
+  else
+    e.lent = t;
+  e.lent_last = t;
 }
 
 int Port::receive(GCCL_Transfer* t) {
@@ -170,37 +197,41 @@ int Port::receive(GCCL_Transfer* t) {
   return 0;
 }
 
-namespace {
-
-// Everything of the cell but who it is from.
-void write_piece(End& e, Cell* c, const std::byte* from, std::uint32_t bytes, std::uint32_t offset, bool last) {
-  copy(e.writer.next_chunk() + offset, from, bytes);
-  c->piece_bytes = bytes;
-  c->far.place = offset;
-  c->ends_chunk = last || offset + bytes == kChunkBytes;
-  if (c->ends_chunk) e.writer.use_chunk();
+// So much of the end's pipe can be written to.
+bool Port::reserve(End& e, Reserved how_much) {
+  if (e.writer.reserved() >= how_much) return true;
+  reserve_error_ = segment_->reserve_pipe(e.index, how_much);
+  if (reserve_error_ != 0) return false;
+  e.writer.opened(how_much);
+  return true;
 }
 
-}  // namespace
+std::string Port::text_of_no_memory(const End& e) const {
+  return "rank " + std::to_string(rank_) + " has no shared memory for messages to rank " + std::to_string(e.peer) +
+         ": " + trouble(reserve_error_);
+}
+
+std::string Port::text_of_damage(const End& e, const Cell& c) const {
+  return "what rank " + std::to_string(e.peer) + " wrote into shared memory for rank " + std::to_string(rank_) +
+         " is damaged: a cell of kind " + std::to_string(unsigned(c.kind)) + " with " + std::to_string(c.piece_bytes) +
+         " bytes where none can come; some code there has written to memory of others";
+}
+
+Port::Put Port::put_into_full(End& e, std::uint64_t signature, const void* data, std::uint32_t bytes) {
+  if (e.writer.reserved() != kReservedNothing) return Put::pipe_full;
+  return reserve(e, kReservedCells) ? put(e, signature, data, bytes) : Put::no_memory;
+}
 
 Port::Put Port::put_pieces(End& e, std::uint64_t signature, const std::byte* data, std::uint32_t bytes) {
-  if (!chunks(e)) return Put::no_memory;
+  if (!reserve(e, needed(bytes))) return Put::no_memory;
   if (!e.writer.room(pieces(bytes)) || !e.writer.next_chunk()) return Put::pipe_full;
-  for (std::uint32_t at = 0; at < bytes; at += kPieceBytes) {
-    Cell* const c = e.writer.next();
-    const std::uint32_t piece = std::min(bytes - at, kPieceBytes);
-    write_piece(e, c, data + at, piece, at, at + piece == bytes);
-    c->kind = at == 0 ? CellKind::first : CellKind::more;
-    c->far.message_bytes = bytes;
-    c->signature = signature;
-    e.writer.publish(c);
-  }
+  for (std::uint32_t at = 0; at < bytes; at += kPieceBytes) write_piece(e, e.writer.next(), signature, data, at, bytes);
   return Put::done;
 }
 
 // Whether the peer is to read the message where it is.
 bool Port::lends(End& e, const GCCL_Transfer& t, Shared_place* shared) {
-  if (t.bytes < kLendBytes || !e.writer.pipe()->can_fetch.load(std::memory_order_acquire)) return false;
+  if (t.bytes < kLendBytes || !e.writer.peer_can_fetch()) return false;
   if ((t.hints & GCCL_HINT_FRESH) && t.bytes < kFreshBytes) return false;
   *shared = shared_place(t.data, t.bytes);
   return !(t.hints & GCCL_HINT_ONE_WAY) || t.bytes <= kCachedBytes || shared->number != 0;
@@ -210,40 +241,32 @@ bool Port::lends(End& e, const GCCL_Transfer& t, Shared_place* shared) {
 // free.
 bool Port::advance_send(End& e, GCCL_Transfer* t) {
   t->backend[1] = 0;
+  if (!reserve(e, kReservedCells)) return fail(GCCL_ERR_SYSTEM, rank_, text_of_no_memory(e)), false;
   do {
     Cell* c = e.writer.next();
     if (!c) return false;
-    c->signature = t->signature;
-    const auto* from = static_cast<const std::byte*>(t->data) + t->backend[0];
-    const std::uint64_t rest = t->bytes - t->backend[0];
     if (t->bytes <= kInlineBytes) {
+      c->signature = t->signature;
       c->kind = CellKind::inline_data;
-      c->piece_bytes = std::uint32_t(t->bytes);
-      if (t->bytes) std::memcpy(c->data, from, t->bytes);
+      c->piece_bytes = std::uint16_t(t->bytes);
+      if (t->bytes) std::memcpy(c->data, t->data, t->bytes);
       e.writer.publish(c);
       return true;
     }
     if (Shared_place shared{}; t->backend[0] == 0 && lends(e, *t, &shared)) {
+      c->signature = t->signature;
       c->kind = CellKind::address;
       c->piece_bytes = 0;
       c->far.message_bytes = t->bytes;
       c->far.place = reinterpret_cast<std::uint64_t>(t->data);
       c->far.shared = shared;
       e.writer.publish(c);
-      t->backend[1] = std::uint64_t(e.writer.written()) | std::uint64_t(1) << 32;
+      t->backend[1] = e.writer.written();
       return true;
     }
-    if (!chunks(e)) {
-      fail(GCCL_ERR_SYSTEM, rank_, "/dev/shm is full: free it, or mount it larger (docker run --shm-size)");
-      return false;
-    }
+    if (!reserve(e, needed(t->bytes))) return fail(GCCL_ERR_SYSTEM, rank_, text_of_no_memory(e)), false;
     if (!e.writer.next_chunk()) return false;
-    const auto piece = std::uint32_t(std::min<std::uint64_t>(rest, kPieceBytes));
-    write_piece(e, c, from, piece, std::uint32_t(t->backend[0] % kChunkBytes), rest == piece);
-    c->kind = t->backend[0] == 0 ? CellKind::first : CellKind::more;
-    c->far.message_bytes = t->bytes;
-    e.writer.publish(c);
-    t->backend[0] += piece;
+    t->backend[0] += write_piece(e, c, t->signature, static_cast<const std::byte*>(t->data), t->backend[0], t->bytes);
   } while (t->backend[0] < t->bytes);
   return true;
 }
@@ -273,28 +296,31 @@ bool differs(GCCL_Transfer* t, std::uint64_t signature, std::uint64_t bytes) {
 // True once the transfer is complete. backend[0]: bytes received.
 bool Port::advance_receive(End& e, GCCL_Transfer* t) {
   for (;;) {
-    const Cell* c = e.reader.peek();
+    const Cell* const c = e.reader.peek();
     if (!c) return false;
-    switch (c->kind) {
-      case CellKind::inline_data:
-        if (!differs(t, c->signature, c->piece_bytes)) deliver(t, c->data, c->piece_bytes);
-        e.reader.pop_inline();
+    if (t->backend[0] == 0) {
+      const bool in_cell = c->kind == CellKind::inline_data;
+      if (differs(t, c->signature, in_cell ? c->piece_bytes : c->far.message_bytes)) {
+        if (in_cell) e.reader.pop_inline();
         return true;
-      case CellKind::first:
-        if (differs(t, c->signature, c->far.message_bytes)) return true;
-        [[fallthrough]];
-      case CellKind::more:
-        deliver(t, e.reader.chunk() + c->far.place, c->piece_bytes);
-        e.reader.pop_piece(c->ends_chunk);
-        if (t->backend[0] == t->bytes) return true;
-        break;
-      case CellKind::address:
-        if (differs(t, c->signature, c->far.message_bytes)) return true;
-        for (const std::uint64_t turn = t->backend[0] + kTurnBytes; t->backend[0] < t->bytes;)
-          if (t->backend[0] >= turn || !fetch(e, t, *c)) return false;
-        e.reader.pop_address();
-        return true;
+      }
     }
+    if (c->kind == CellKind::address && t->bytes > kInlineBytes && neighbour(e).can_fetch) {
+      for (const std::uint64_t turn = t->backend[0] + kTurnBytes; t->backend[0] < t->bytes;)
+        if (t->backend[0] >= turn || !fetch(e, t, *c)) return false;
+      e.reader.pop_address();
+      return true;
+    }
+    const std::byte* const piece = e.reader.piece(*c, t->backend[0], t->bytes);
+    if (!piece) return fail(GCCL_ERR_SYSTEM, e.peer, text_of_damage(e, *c)), false;
+    if (c->kind == CellKind::inline_data) {
+      deliver(t, piece, t->bytes);
+      e.reader.pop_inline();
+      return true;
+    }
+    deliver(t, piece, piece_bytes(t->backend[0], t->bytes));
+    e.reader.pop_piece(t->backend[0], t->bytes);
+    if (t->backend[0] == t->bytes) return true;
   }
 }
 
@@ -310,12 +336,11 @@ bool Port::fetch(End& e, GCCL_Transfer* t, const Cell& c) {
   const std::uint64_t bytes = std::min(rest, t->consume ? kFetchBytes : kTurnBytes);
   std::byte* const to = static_cast<std::byte*>(t->data) + t->backend[0];
   const std::uint64_t from = c.far.place + t->backend[0];
-  const std::uint32_t pid = n.segment->header().owner_pid;
   const std::byte* there = nullptr;
-  if (n.same_process) {
+  if (n.file->mine()) {
     there = reinterpret_cast<const std::byte*>(from);
   } else if (c.far.shared.number != 0) {
-    there = n.mapped.at(pid, n.segment->header().owner_start, c.far.shared, t->bytes);
+    there = n.mapped.at(n.pid, n.file->name(), c.far.shared, t->bytes);
     if (there) there += t->backend[0];
   }
   if (there) {
@@ -331,15 +356,16 @@ bool Port::fetch(End& e, GCCL_Transfer* t, const Cell& c) {
     }
     if (!lent_still()) return false;
   } else {
-    if (!read_memory_of(pid, from, t->consume ? piece_.get() : to, bytes)) {
+    if (!read_memory_of(n.pid, from, t->consume ? piece_.get() : to, bytes)) {
       const int error = errno;
       if (!lent_still()) return false;
       // A process that is on its way out has no memory any more, but still a number.
-      if (error == ESRCH || process_start(pid) != n.segment->header().owner_start) {
-        fail(GCCL_ERR_PEER_LOST, e.peer, "its process (" + std::to_string(pid) + ") has died");
+      if (error == ESRCH || !n.file->alive()) {
+        fail(GCCL_ERR_PEER_LOST, e.peer, "its process (" + std::to_string(n.pid) + ") has died");
       } else {
         fail(GCCL_ERR_SYSTEM, e.peer,
-             "cannot read the memory of rank " + std::to_string(e.peer) + ": " + std::strerror(error));
+             "rank " + std::to_string(rank_) + " cannot read the memory of rank " + std::to_string(e.peer) + ": " +
+                 std::strerror(error));
       }
       return false;
     }
@@ -352,7 +378,7 @@ bool Port::fetch(End& e, GCCL_Transfer* t, const Cell& c) {
 
 // Moves the end's transfers on; false when none is left.
 bool Port::advance(End& e, GCCL_Transfer** done, int max, int* count) {
-  while (e.lent && *count < max && e.writer.read_up_to(std::uint32_t(e.lent->backend[1]))) {
+  while (e.lent && *count < max && e.writer.read_up_to(e.lent->backend[1])) {
     done[(*count)++] = e.lent;
     e.lent = e.lent->next;
   }
@@ -361,12 +387,7 @@ bool Port::advance(End& e, GCCL_Transfer** done, int max, int* count) {
     if (!(e.receives ? advance_receive(e, t) : advance_send(e, t))) break;
     e.first = t->next;
     if (!e.receives && t->backend[1] != 0) {
-      t->next = nullptr;
-      if (e.lent)
-        e.lent_last->next = t;
-      else
-        e.lent = t;
-      e.lent_last = t;
+      note_lent(e, t);
     } else {
       done[(*count)++] = t;
     }
@@ -407,30 +428,41 @@ void Port::fail(int result, Rank peer, const std::string& text) {
 bool Port::heard_fault(Neighbour& n) {
   Header& h = n.segment->header();
   if (h.fault_state.load(std::memory_order_acquire) != 2) return false;
-  fault_ = h.fault;
-  fault_.text[sizeof fault_.text - 1] = 0;
+  GCCL_Fault said = h.fault;
+  said.text[sizeof said.text - 1] = 0;
+  const bool a_fault = said.result == GCCL_ERR_DEVICE || said.result == GCCL_ERR_SYSTEM ||
+                       said.result == GCCL_ERR_INTERNAL || said.result == GCCL_ERR_INVALID_ARGUMENT ||
+                       said.result == GCCL_ERR_INVALID_USAGE || said.result == GCCL_ERR_REMOTE ||
+                       (said.result >= GCCL_ERR_MISMATCH && said.result <= GCCL_ERR_NOT_SUPPORTED);
+  if (!a_fault || said.peer >= size_) {
+    fail(GCCL_ERR_REMOTE, n.rank, "rank " + std::to_string(n.rank) + " has given up; its reason is damaged");
+    return true;
+  }
+  if (failed_) return true;
+  fault_ = said;
   failed_ = true;
   return true;
 }
 
-bool Port::healthy(const End* waiting) {
+bool Port::healthy(End* waiting) {
   for (Neighbour& n : neighbours_) {
     if (!n.segment || failed_) continue;
     Header& h = n.segment->header();
     if (heard_fault(n)) return false;
-    const auto missing = [&n](const End& e) { return e.peer == n.rank && !(e.receives && e.reader.peek()); };
+    const auto missing = [&n](End& e) { return e.peer == n.rank && !(e.receives && e.reader.peek()); };
     const auto missed = [&] {
-      return (waiting && missing(*waiting)) ||
+      // Who died while it said why it gave up cannot be read from any more, whatever lies in its pipes.
+      return h.fault_state.load(std::memory_order_acquire) != 0 || (waiting && missing(*waiting)) ||
              std::any_of(active_.begin(), active_.end(), [&](End* e) { return missing(*e); });
     };
     if (!missed()) continue;
     const bool closed = h.closed.load(std::memory_order_acquire) != 0;
-    if (!closed && (n.same_process || process_start(h.owner_pid) == h.owner_start)) continue;
+    if (!closed && n.file->alive()) continue;
     // Who has left may have written all that is due before: only a pipe with nothing in it is a loss.
+    if (heard_fault(n)) return false;
     if (missed())
       fail(GCCL_ERR_PEER_LOST, n.rank,
-           closed ? "it has freed the communicator or ended"
-                  : "its process (" + std::to_string(h.owner_pid) + ") has died");
+           closed ? "it has freed the communicator or ended" : "its process (" + std::to_string(n.pid) + ") has died");
   }
   return !failed_;
 }
@@ -454,7 +486,11 @@ void Port::abort(const GCCL_Fault& fault) {
   if (!segment_) return;
   Header& h = segment_->header();
   std::uint32_t none = 0;
-  if (!h.fault_state.compare_exchange_strong(none, 1)) return;  // the first one counts
+  const bool first = h.fault_state.compare_exchange_strong(none, 1);  // the first one counts
+  // What the caller writes from now on into memory that peers still read comes after the 1: fetch() has the other half.
+  // Processors other than x86 would let it overtake.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (!first) return;
   h.fault = fault;
   h.fault_state.store(2, std::memory_order_release);
 }

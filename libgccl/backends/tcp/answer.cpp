@@ -3,6 +3,14 @@
 #include <sys/socket.h>
 
 namespace gccl::tcp {
+namespace {
+
+bool is_error(std::int32_t result) {
+  return (result >= GCCL_ERR_DEVICE && result <= GCCL_ERR_REMOTE) ||
+         (result >= GCCL_ERR_MISMATCH && result <= GCCL_ERR_NOT_SUPPORTED);
+}
+
+}  // namespace
 
 const char* objection(const Hello& h, const PortIdentity& port) {
   if (h.to != port.rank) return "it means another rank";
@@ -11,7 +19,9 @@ const char* objection(const Hello& h, const PortIdentity& port) {
   // One side alone dials, so that both never do at once.
   if (h.kind == Hello::Kind::stream && port.world_rank[h.from] >= port.world_rank[port.rank])
     return "it dials where it should be dialled";
-  if (h.kind == Hello::Kind::abort && h.fault.result == GCCL_SUCCESS) return "it aborts without a reason";
+  if (h.kind == Hello::Kind::abort && !is_error(h.fault.result)) return "it aborts without a reason";
+  if (h.kind == Hello::Kind::abort && h.fault.peer >= port.size)
+    return "it aborts because of a rank that does not exist";
   return nullptr;
 }
 
@@ -27,27 +37,35 @@ Conversation::Next Answer::refuse(const std::string& why) {
   return Next::over;
 }
 
+Conversation::Next Answer::turn_away(const std::string& why) {
+  house_->turned_away(who_, why);
+  return Next::over;
+}
+
 Conversation::Next Answer::ready() {
   // A watcher never says anything: it has left.
   if (watched_) return Next::over;
   switch (handshake_.advance(fd_.get())) {
     case Handshake::State::wants_read: events_ = EPOLLIN; return Next::go_on;
     case Handshake::State::wants_write: events_ = EPOLLOUT; return Next::go_on;
-    case Handshake::State::failed: return refuse(handshake_.error());
+    case Handshake::State::failed:
+      // A rank that ends while it dials, or somebody who only looks whether the port is open.
+      return handshake_.disconnected() ? turn_away(handshake_.error()) : refuse(handshake_.error());
     case Handshake::State::done: break;
   }
   Hello hello;
   if (!decode(handshake_.hello(), &hello)) return refuse("its hello is none of this protocol");
   if (hello.nonce != house_->nonce) return refuse("it means a listener that was here before");
   mailbox_ = house_->find(hello.communicator);
-  // Peers learn where to call from the address of the very port, so none can be earlier than it.
-  if (!mailbox_) return refuse("its communicator is not open here (any more)");
+  // Peers learn where to call from the address of the very port, so none can be earlier than it: this rank has left,
+  // and the peer hears it at once.
+  if (!mailbox_) return turn_away("its communicator is not open here any more");
   if (const char* why = objection(hello, mailbox_->identity())) return refuse(why);
   return welcome(hello);
 }
 
 Conversation::Next Answer::welcome(const Hello& hello) {
-  if (send(fd_.get(), &kWelcome, 1, MSG_DONTWAIT | MSG_NOSIGNAL) != 1) return refuse("it left");
+  if (send(fd_.get(), &kWelcome, 1, MSG_DONTWAIT | MSG_NOSIGNAL) != 1) return turn_away("it left");
   switch (hello.kind) {
     case Hello::Kind::stream:
       set_up(fd_.get(), house_->settings);

@@ -17,17 +17,21 @@ class Answer : public Conversation {
     std::uint64_t nonce = 0;
     Settings settings;
     std::function<std::shared_ptr<Mailbox>(std::uint64_t communicator)> find;
-    std::function<void(const SocketAddress& who, const std::string& why)> refused;
+    // The second for what happens at the end of every job that fails, and is no news.
+    std::function<void(const SocketAddress&who, const std::string&why)> refused, turned_away;
   };
 
   Answer(Fd fd, const SocketAddress& who, const House* house);
   Next ready() override;
   Next expired() override;
   bool half_open() const override { return !watched_; }
+  // Says that it is dropped in favour of younger ones.
+  void make_room() const { house_->refused(who_, "too many connections that do not introduce themselves"); }
 
  private:
   Next welcome(const Hello& hello);
   Next refuse(const std::string& why);
+  Next turn_away(const std::string& why);
 
   const House* house_;
   SocketAddress who_;

@@ -2,6 +2,7 @@
 
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <system_error>
@@ -9,9 +10,12 @@
 namespace gccl::tcp {
 namespace {
 
-// A refusal may be a listener's full queue, or a process on its way out: worth a second and a third look, no more.
+// A refusal may be a process that is not there yet, or one on its way out: worth a second and a third look, no more.
 constexpr unsigned kRounds = 3;
 constexpr std::chrono::milliseconds kPause{200};
+// A listener that many strangers call drops whom it can: then it is tried often.
+constexpr std::chrono::milliseconds kShortPause{20};
+constexpr std::chrono::seconds kSilenceMax{60};
 
 }  // namespace
 
@@ -27,7 +31,7 @@ Call::Call(Target target, const std::string* secret, const Settings* settings)
 
 Conversation::Next Call::dial_next() {
   const SocketAddress& to = target_.addresses[address_];
-  if (const Status s = dial(to, &fd_); !s.ok()) return failed(s.text());
+  if (const Status s = dial(to, &fd_); !s.ok()) return failed(Failure::refused, s.text());
   handshake_ = Handshake::dial(*secret_, encode(target_.hello));
   stage_ = Stage::connecting;
   events_ = EPOLLOUT;
@@ -35,23 +39,42 @@ Conversation::Next Call::dial_next() {
   return Next::go_on;
 }
 
-Conversation::Next Call::failed(const std::string& why) {
+Conversation::Next Call::failed(Failure how, const std::string& why) {
   fd_.reset();
+  unanswered_ |= how == Failure::unanswered;
+  silent_ |= how == Failure::silent;
   if (!failures_.empty()) failures_ += "; ";
   failures_ += why;
-  if (++address_ < target_.addresses.size()) {
-    stage_ = Stage::pausing;
-    deadline_ = Clock::now();
-    return Next::go_on;
-  }
+  if (++address_ == target_.addresses.size()) return end_round();
+  stage_ = Stage::pausing;
+  deadline_ = Clock::now();
+  return Next::go_on;
+}
+
+// All addresses have been tried. A peer that refuses has ended. One whose machine does not answer may be cut off for a
+// moment, or strangers keep its listener busy. One that is silent is stopped (by a debugger, or with its machine): it
+// lives, and the caller's time limit alone decides how long it is waited for.
+Conversation::Next Call::end_round() {
   if (unauthenticated_) return give_up(GCCL_ERR_AUTHENTICATION, failures_);
-  if (++round_ == kRounds) return give_up(GCCL_ERR_PEER_LOST, failures_);
+  const bool patient = Clock::now() - begun_ < target_.patience;
+  const bool aborts = target_.hello.kind == Hello::Kind::abort;
+  Clock::duration pause = kPause;
+  if (silent_ && (patient || !aborts)) {
+    silence_ = std::min<Clock::duration>(2 * silence_, kSilenceMax);
+  } else if (unanswered_ && patient) {
+    pause = kShortPause;
+  } else if (silent_ || unanswered_ || aborts || ++refusals_ == kRounds) {
+    return give_up(GCCL_ERR_PEER_LOST, failures_);
+  }
+  unanswered_ = silent_ = false;
   failures_.clear();
   address_ = 0;
   stage_ = Stage::pausing;
-  deadline_ = Clock::now() + kPause;
+  deadline_ = Clock::now() + pause;
   return Next::go_on;
 }
+
+void Call::dropped() { give_up(GCCL_ERR_PEER_LOST, "this process is ending, and makes no connections any more"); }
 
 Conversation::Next Call::give_up(int result, const std::string& why) {
   if (target_.hello.kind == Hello::Kind::abort) return Next::over;
@@ -78,7 +101,7 @@ Conversation::Next Call::shake() {
     case Handshake::State::wants_write: events_ = EPOLLOUT; return Next::go_on;
     case Handshake::State::failed:
       unauthenticated_ |= handshake_.unauthenticated();
-      return failed(where + handshake_.error());
+      return failed(handshake_.disconnected() ? Failure::unanswered : Failure::refused, where + handshake_.error());
     case Handshake::State::done: break;
   }
   stage_ = Stage::awaiting_welcome;
@@ -91,8 +114,10 @@ Conversation::Next Call::ready() {
   switch (stage_) {
     case Stage::pausing: return Next::go_on;
     case Stage::connecting:
-      if (const Status s = dialled(fd_.get(), to); !s.ok()) return failed(s.text());
+      if (const Status s = dialled(fd_.get(), to); !s.ok()) return failed(Failure::refused, s.text());
+      keep_alive(fd_.get(), *settings_);
       stage_ = Stage::handshaking;
+      deadline_ = Clock::now() + silence_;
       return shake();
     case Stage::handshaking: return shake();
     case Stage::awaiting_welcome: {
@@ -100,8 +125,9 @@ Conversation::Next Call::ready() {
       const ssize_t n = recv(fd_.get(), &answer, 1, MSG_DONTWAIT);
       if (n < 0 && (errno == EAGAIN || errno == EINTR)) return Next::go_on;
       if (n == 1 && answer == kWelcome) return welcomed();
-      return failed(to.text() + ": " +
-                    (n < 0 ? std::generic_category().message(errno) : "it has left the communicator, or is another"));
+      return failed(Failure::refused, to.text() + ": " +
+                                          (n < 0 ? std::generic_category().message(errno)
+                                                 : "it has left the communicator, or is another"));
     }
     case Stage::watching: {
       // Nothing is ever said on this one: it has ended.
@@ -132,8 +158,19 @@ Conversation::Next Call::welcomed() {
 }
 
 Conversation::Next Call::expired() {
-  if (stage_ == Stage::pausing) return dial_next();
-  return failed(target_.addresses[address_].text() + ": no answer within 5 s");
+  const std::string where = target_.addresses[address_].text() + ": ";
+  switch (stage_) {
+    case Stage::pausing: return dial_next();
+    case Stage::connecting: return failed(Failure::unanswered, where + "no answer within 5 s");
+    default: break;
+  }
+  if (vanished(fd_.get(), *settings_)) return failed(Failure::unanswered, where + "no answer any more");
+  // Another address may lead to the peer, and this one to somebody else. Where there is none, the connection is kept:
+  // dialling again would fill the listener's queue.
+  if (target_.addresses.size() > 1 || target_.hello.kind == Hello::Kind::abort)
+    return failed(Failure::silent, where + "connected, but it says nothing");
+  deadline_ = Clock::now() + kConversationLimit;
+  return Next::go_on;
 }
 
 }  // namespace gccl::tcp

@@ -15,18 +15,23 @@ class Call : public Conversation {
     std::shared_ptr<Mailbox> mailbox;  // where the connection goes, or the fault
     std::vector<SocketAddress> addresses;
     Hello hello;
+    Clock::duration patience;  // with a peer whose machine does not answer
   };
 
   // Both outlive it.
   Call(Target target, const std::string* secret, const Settings* settings);
   Next ready() override;
   Next expired() override;
+  void dropped() override;
 
  private:
+  // How an attempt failed: somebody said no; nobody answered; somebody took the connection and says nothing.
+  enum class Failure { refused, unanswered, silent };
   enum class Stage { pausing, connecting, handshaking, awaiting_welcome, watching };
 
   Next dial_next();
-  Next failed(const std::string& why);
+  Next failed(Failure how, const std::string& why);
+  Next end_round();
   Next shake();
   Next welcomed();
   Next give_up(int result, const std::string& why);
@@ -37,9 +42,11 @@ class Call : public Conversation {
   Stage stage_ = Stage::pausing;
   Handshake handshake_;
   std::size_t address_ = 0;  // index of the one being tried
-  unsigned round_ = 0;
-  bool unauthenticated_ = false;
-  std::string failures_;  // of this round
+  unsigned refusals_ = 0;    // rounds in which every address refused
+  Clock::duration silence_ = kConversationLimit;
+  // Of this round.
+  bool unauthenticated_ = false, unanswered_ = false, silent_ = false;
+  std::string failures_;
 };
 
 }  // namespace gccl::tcp

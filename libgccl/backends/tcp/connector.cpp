@@ -7,14 +7,21 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <random>
+#include <utility>
+
+#include "libgccl/net/digest.hpp"
 
 namespace gccl::tcp {
 namespace {
 
 // Deadlines are looked at no more often than this.
 constexpr std::chrono::milliseconds kLook{10}, kLookMax{60000};
-constexpr int kCallersPerTurn = 64;
+// Then those who have something to say have their turn.
+constexpr int kCallersPerTurn = 1024;
+// How long nobody is accepted where not even a descriptor can be had.
+constexpr std::chrono::milliseconds kDescriptorPause{250};
 
 std::uint64_t random_number() {
   std::random_device device;
@@ -30,13 +37,35 @@ std::uint64_t host_number(const char* host) {
   return h;
 }
 
+// Those that exit() has to finish.
+std::mutex& living_mutex() {
+  static auto* const mutex = new std::mutex;
+  return *mutex;
+}
+std::list<Connector*>& living() {
+  static auto* const list = new std::list<Connector*>;
+  return *list;
+}
+
 }  // namespace
 
 Connector::Connector(const GCCL_Backend_environment& environment)
     : environment_(environment),
-      refusals_("rank " + std::to_string(environment.rank) + ", tcp", [log = environment.log](const std::string& line) {
-        if (log) log(1, line.c_str());
-      }) {}
+      refusals_("rank " + std::to_string(environment.rank) + ", tcp",
+                [log = environment.log](const std::string& line) {
+                  if (log) log(1, line.c_str());
+                }),
+      farewells_("rank " + std::to_string(environment.rank) + ", tcp",
+                 [log = environment.log](const std::string& line) {
+                   if (log) log(2, line.c_str());
+                 }) {}
+
+void Connector::finish_all() {
+  if (in_forked_child()) return;  // the threads are the parent's
+  const std::lock_guard lock(living_mutex());
+  for (Connector* c : living()) c->ask_to_stop();
+  for (Connector* c : living()) c->finish();
+}
 
 Status Connector::listen() {
   const bool have_secret = environment_.secret[0] != 0;
@@ -82,8 +111,10 @@ Status Connector::start() {
     return i == ports_.end() ? nullptr : i->second;
   };
   house_.refused = [this](const SocketAddress& who, const std::string& why) { refusals_.refused(who, why); };
-  epoll_ = Fd(epoll_create1(EPOLL_CLOEXEC));
-  wakeup_ = Fd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  house_.turned_away = [this](const SocketAddress& who, const std::string& why) { farewells_.refused(who, why); };
+  allow_descriptors(environment_.size + kHalfOpenMax + 256);
+  epoll_ = not_for_children([] { return epoll_create1(EPOLL_CLOEXEC); });
+  wakeup_ = not_for_children([] { return eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC); });
   if (!epoll_ || !wakeup_) return system_error("tcp: epoll", errno);
   epoll_event e{};
   e.events = EPOLLIN;
@@ -93,22 +124,38 @@ Status Connector::start() {
   if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, wakeup_.get(), &e) != 0 ||
       epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, listener_.get(), &l) != 0)
     return system_error("tcp: epoll", errno);
+  prepare_digests();  // so that exit() ends the thread before there are none any more
+  [[maybe_unused]] static const int once = std::atexit(finish_all);
+  const std::lock_guard lock(living_mutex());
   try {
     thread_ = std::thread([this] { run(); });
   } catch (const std::system_error& error) {
     return Status::error(std::string("tcp: cannot start a thread: ") + error.what(), GCCL_ERR_SYSTEM);
   }
+  living().push_back(this);
   return {};
 }
 
 Connector::~Connector() {
-  if (!thread_.joinable()) return;
+  {
+    const std::lock_guard lock(living_mutex());
+    living().remove(this);
+  }
+  finish();
+}
+
+void Connector::finish() {
+  ask_to_stop();
+  const std::lock_guard lock(join_mutex_);
+  if (thread_.joinable()) thread_.join();
+}
+
+void Connector::ask_to_stop() {
   {
     const std::lock_guard lock(mutex_);
     stop_ = true;
   }
-  wake();
-  thread_.join();
+  if (wakeup_) wake();
 }
 
 void Connector::wake() {
@@ -136,8 +183,13 @@ void Connector::call(std::vector<Call::Target> targets) {
   {
     const std::lock_guard lock(mutex_);
     for (auto& t : targets) calls_.push_back(std::move(t));
+    if (ended_) return drop_calls();
   }
   wake();
+}
+
+void Connector::drop_calls() {
+  for (auto& t : std::exchange(calls_, {})) Call(std::move(t), &house_.secret, &house_.settings).dropped();
 }
 
 void Connector::run() {
@@ -160,33 +212,53 @@ void Connector::run() {
     if (callers) take_callers();
     if (Clock::now() >= next_look_) expire();
   }
+  end();
+}
+
+// Who waits for a connection hears that none will come.
+void Connector::end() {
+  listener_.reset();
+  for (const auto& [c, owned] : conversations_) c->dropped();
+  half_open_.clear();
+  conversations_.clear();
+  const std::lock_guard lock(mutex_);
+  ended_ = true;
+  drop_calls();
 }
 
 bool Connector::over() const { return stopping_ && (aborts_ == 0 || Clock::now() >= stop_deadline_); }
 
 void Connector::add(std::unique_ptr<Conversation> c) {
   Conversation* const p = c.get();
-  half_open_ += p->half_open();
   aborts_ += p->outlives_port();
   p->epoll = epoll_.get();
   conversations_.emplace(p, std::move(c));
+  note_half_open(p);
   watch(p);
 }
 
+void Connector::note_half_open(Conversation* c) {
+  if (c->half_open() == c->among_half_open) return;
+  c->among_half_open = c->half_open();
+  if (c->among_half_open) {
+    c->half_open_place = half_open_.insert(half_open_.end(), c);
+  } else {
+    half_open_.erase(c->half_open_place);
+  }
+}
+
 Connector::Conversations::iterator Connector::drop(Conversations::iterator i) {
-  half_open_ -= i->first->half_open();
+  if (i->first->among_half_open) half_open_.erase(i->first->half_open_place);
   aborts_ -= i->first->outlives_port();
   return conversations_.erase(i);
 }
 
 void Connector::advance(Conversation* c, Conversation::Next (Conversation::*how)()) {
-  const bool was_half_open = c->half_open();
   if ((c->*how)() == Conversation::Next::over) {
-    half_open_ += std::size_t(c->half_open()) - was_half_open;
     drop(conversations_.find(c));
     return;
   }
-  half_open_ += std::size_t(c->half_open()) - was_half_open;
+  note_half_open(c);
   watch(c);
 }
 
@@ -226,26 +298,31 @@ void Connector::take_orders() {
 
 void Connector::take_callers() {
   for (int i = 0; i < kCallersPerTurn; ++i) {
-    if (half_open_ >= kHalfOpenMax && !make_room()) return pause_listening(kLook);
     Fd fd;
     SocketAddress who;
-    if (const Status s = accept_from(listener_.get(), &fd, &who); !s.ok()) {
+    Status s = accept_from(listener_.get(), &fd, &who);
+    // Strangers may have taken all descriptors.
+    for (int k = 0; k < 2 && !s.ok() && !half_open_.empty(); ++k) {
+      drop_oldest();
+      s = accept_from(listener_.get(), &fd, &who);
+    }
+    if (!s.ok()) {
       refusals_.refused(who, s.text());
-      return pause_listening(kPatience);
+      return pause_listening(kDescriptorPause);
     }
     if (!fd) return;
-    add(std::make_unique<Answer>(std::move(fd), who, &house_));
+    if (half_open_.size() >= kHalfOpenMax) drop_oldest();
+    auto answer = std::make_unique<Answer>(std::move(fd), who, &house_);
+    Conversation* const c = answer.get();
+    add(std::move(answer));
+    advance(c, &Conversation::ready);  // honest callers begin at once
   }
 }
 
-bool Connector::make_room() {
-  auto oldest = conversations_.end();
-  for (auto i = conversations_.begin(); i != conversations_.end(); ++i)
-    if (i->first->half_open() && (oldest == conversations_.end() || i->first->begun() < oldest->first->begun()))
-      oldest = i;
-  if (oldest == conversations_.end() || Clock::now() - oldest->first->begun() < kPatience) return false;
-  advance(oldest->first, &Conversation::expired);
-  return true;
+void Connector::drop_oldest() {
+  Conversation* const oldest = half_open_.front();
+  static_cast<Answer*>(oldest)->make_room();
+  drop(conversations_.find(oldest));
 }
 
 void Connector::pause_listening(std::chrono::milliseconds pause) {

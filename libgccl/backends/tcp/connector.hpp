@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -20,16 +21,18 @@ namespace gccl::tcp {
 
 class Connector {
  public:
-  // Callers that have not proved themselves yet, at most. At the limit those that took longer than kPatience make room;
-  // honest ones are done in a few milliseconds.
-  static constexpr std::size_t kHalfOpenMax = 256;
-  static constexpr std::chrono::milliseconds kPatience{250};
+  // Callers that have not proved themselves yet, at most: of more the oldest are dropped. Honest ones are done in a few
+  // milliseconds, and dial again when they are dropped.
+  static constexpr std::size_t kHalfOpenMax = 1024;
   // How long the end waits for aborts that are still under way.
   static constexpr std::chrono::milliseconds kAbortLimit{1000};
 
   explicit Connector(const GCCL_Backend_environment& environment);
-  // Ends the thread and what it has under way.
   ~Connector();
+  // Ends the thread, after the aborts that are under way and as long as they may take. Nothing is dialled or accepted
+  // any more: ports whose connections exist go on, others fail once they need one. Any thread, any number of times.
+  // exit() does it for every connector, while the program's later exit handlers may still be to come.
+  void finish();
   // Listens and begins the thread.
   Status start();
 
@@ -49,7 +52,10 @@ class Connector {
 
   using Conversations = std::unordered_map<Conversation*, std::unique_ptr<Conversation>>;
 
+  static void finish_all();
   Status listen();
+  void ask_to_stop();
+  void drop_calls();  // with mutex_ held
   void wake();
 
   // The thread's.
@@ -57,11 +63,13 @@ class Connector {
   bool over() const;
   void add(std::unique_ptr<Conversation> c);
   Conversations::iterator drop(Conversations::iterator i);
+  void note_half_open(Conversation* c);
   void advance(Conversation* c, Conversation::Next (Conversation::*how)());
   void watch(Conversation* c);
   void take_orders();
   void take_callers();
-  bool make_room();
+  void drop_oldest();
+  void end();
   void pause_listening(std::chrono::milliseconds pause);
   void hear(std::uint32_t events);
   void expire();
@@ -69,19 +77,22 @@ class Connector {
   const GCCL_Backend_environment environment_;
   PortAddress address_;
   Answer::House house_;
-  RefusalLog refusals_;
+  RefusalLog refusals_, farewells_;
   Fd listener_, epoll_, wakeup_;
+  std::mutex join_mutex_;
   std::thread thread_;
+  const InUse in_use_;
 
   std::mutex mutex_;  // guards the ports and the orders
   std::unordered_map<std::uint64_t, std::shared_ptr<Mailbox>> ports_;
   std::vector<Call::Target> calls_;
   std::vector<std::shared_ptr<Mailbox>> closed_;
-  bool stop_ = false;
+  bool stop_ = false, ended_ = false;
 
   // The thread's.
   Conversations conversations_;
-  std::size_t half_open_ = 0, aborts_ = 0;
+  std::list<Conversation*> half_open_;  // the oldest first
+  std::size_t aborts_ = 0;
   bool stopping_ = false;
   Clock::time_point stop_deadline_{}, listen_again_ = Clock::time_point::max();
   Clock::time_point next_look_{};  // when a deadline passes, at the earliest

@@ -4,6 +4,7 @@
 #include <sys/epoll.h>
 
 #include <chrono>
+#include <list>
 #include <memory>
 
 #include "libgccl/backends/tcp/hello.hpp"
@@ -22,6 +23,8 @@ class Conversation {
   virtual Next ready() = 0;
   // deadline() has passed.
   virtual Next expired() = 0;
+  // Nothing comes of it any more, as this process ends.
+  virtual void dropped() {}
   // Not yet trusted: these are limited in number.
   virtual bool half_open() const { return false; }
 
@@ -35,9 +38,11 @@ class Conversation {
   // Goes on when its port is closed.
   bool outlives_port() const { return outlives_port_; }
 
-  // The connector's: what epoll knows.
+  // The connector's: what epoll knows, and where the conversation is among those that are half open.
   int epoll = -1, registered_fd = -1;
   std::uint32_t registered_events = 0;
+  bool among_half_open = false;
+  std::list<Conversation*>::iterator half_open_place;
 
  protected:
   // The socket, for somebody else: epoll forgets only closed ones by itself.

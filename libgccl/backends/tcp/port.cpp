@@ -113,6 +113,7 @@ void Port::dial(const Link& link) {
     h.streams = streams;
     targets[i].mailbox = mailbox_;
     targets[i].addresses = peers_[peer].addresses;
+    targets[i].patience = connector_->settings().peer_timeout;
   }
   connector_->call(std::move(targets));
 }
@@ -141,6 +142,7 @@ void Port::look_after_peers() {
     t.hello.to = peer;
     t.mailbox = mailbox_;
     t.addresses = peers_[peer].addresses;
+    t.patience = connector_->settings().peer_timeout;
   }
   if (!targets.empty()) connector_->call(std::move(targets));
 }
@@ -165,7 +167,7 @@ bool Port::advance(Link* link) {
 
 // Edges: an event says that something has changed since a link's sockets had no more to give or take.
 void Port::find_ready() {
-  if (!epoll_) epoll_ = Fd(epoll_create1(EPOLL_CLOEXEC));
+  if (!epoll_) epoll_ = not_for_children([] { return epoll_create1(EPOLL_CLOEXEC); });
   // What epoll does not tell of (descriptors or watches are short) is tried as ever.
   for (Link* link : active_)
     if (!epoll_ || !link->register_with(epoll_.get())) link->ready = true;
@@ -264,6 +266,7 @@ void Port::abort(const GCCL_Fault& fault) const {
     t.hello.fault = fault;
     t.mailbox = mailbox_;
     t.addresses = peers_[r].addresses;
+    t.patience = connector_->settings().peer_timeout;
   }
   connector_->call(std::move(targets));
 }

@@ -4,6 +4,7 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <string_view>
 
@@ -19,9 +20,9 @@ constexpr int kLoopbackBufferBytes = 2 << 20;
 // any fixed size.
 constexpr int kSendBufferBytes = 4 << 20;
 
-// A vanished machine is noticed after kIdle + kProbes * kInterval seconds. TCP_USER_TIMEOUT would also end connections
-// to a rank that computes for long and lets its buffers fill.
-constexpr int kIdle_s = 20, kInterval_s = 5, kProbes = 8;
+// Keep-alive counts in seconds.
+constexpr long kPeerTimeoutMin_ms = 2000, kPeerTimeoutMax_ms = 86400000;
+constexpr int kProbes = 8;
 
 void set(int fd, int level, int option, int value) { setsockopt(fd, level, option, &value, sizeof value); }
 
@@ -36,6 +37,15 @@ Status read_settings(Settings* out) {
                                std::to_string(Settings::kStreamsMax),
                            GCCL_ERR_INVALID_ARGUMENT);
     out->streams = unsigned(n);
+  }
+  if (const char* text = std::getenv("GCCL_TCP_PEER_TIMEOUT_MS"); text && *text) {
+    char* end = nullptr;
+    const long n = std::strtol(text, &end, 10);
+    if (*end || n < kPeerTimeoutMin_ms || n > kPeerTimeoutMax_ms)
+      return Status::error("GCCL_TCP_PEER_TIMEOUT_MS=\"" + std::string(text) + "\": expected a number from " +
+                               std::to_string(kPeerTimeoutMin_ms) + " to " + std::to_string(kPeerTimeoutMax_ms),
+                           GCCL_ERR_INVALID_ARGUMENT);
+    out->peer_timeout = std::chrono::milliseconds(n);
   }
   if (const char* text = std::getenv("GCCL_TCP_CONGESTION")) out->congestion = text;
   if (const char* text = std::getenv("GCCL_TCP_ZEROCOPY"); text && *text) {
@@ -52,6 +62,28 @@ Status read_settings(Settings* out) {
   return {};
 }
 
+// Idle for a third of the limit, then up to kProbes probes. Linux sends them only while nothing is unacknowledged;
+// vanished() covers the rest. TCP_USER_TIMEOUT would also end connections to a rank that computes for long and lets its
+// buffers fill.
+void keep_alive(int fd, const Settings& settings) {
+  const int limit_s = int(settings.peer_timeout / std::chrono::seconds(1));
+  const int idle_s = std::max(1, limit_s / 3), interval_s = std::max(1, (limit_s - idle_s) / kProbes);
+  set(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+  set(fd, IPPROTO_TCP, TCP_KEEPIDLE, idle_s);
+  set(fd, IPPROTO_TCP, TCP_KEEPINTVL, interval_s);
+  set(fd, IPPROTO_TCP, TCP_KEEPCNT, std::max(1, (limit_s - idle_s) / interval_s));
+}
+
+bool vanished(int fd, const Settings& settings) {
+  tcp_info info{};
+  socklen_t bytes = sizeof info;
+  if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &bytes) != 0) return false;
+  // Retransmissions, or probes of a window that is closed, that nothing came back for. A probe that has just been sent
+  // proves nothing; the second one follows when the first stayed without an answer.
+  const bool owes = (info.tcpi_unacked > 0 && info.tcpi_retransmits > 0) || info.tcpi_probes >= 2;
+  return owes && std::chrono::milliseconds(info.tcpi_last_ack_recv) > settings.peer_timeout;
+}
+
 void set_up(int fd, const Settings& settings) {
   std::string congestion = settings.congestion.value_or("");
   if (stays_on_host(fd)) {
@@ -62,10 +94,7 @@ void set_up(int fd, const Settings& settings) {
     set(fd, SOL_SOCKET, SO_SNDBUF, kSendBufferBytes);
   }
   if (!congestion.empty()) setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, congestion.data(), socklen_t(congestion.size()));
-  set(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
-  set(fd, IPPROTO_TCP, TCP_KEEPIDLE, kIdle_s);
-  set(fd, IPPROTO_TCP, TCP_KEEPINTVL, kInterval_s);
-  set(fd, IPPROTO_TCP, TCP_KEEPCNT, kProbes);
+  keep_alive(fd, settings);
 }
 
 bool stays_on_host(int fd) {

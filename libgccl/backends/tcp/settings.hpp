@@ -1,6 +1,7 @@
 // What the environment says about TCP, and how sockets are set up accordingly.
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string>
 
@@ -21,10 +22,17 @@ struct Settings {
   // and cubic within one, where BBR takes the processor's pauses for the network's (16 MiB take half as long again).
   std::optional<std::string> congestion;
   ZeroCopyUse zero_copy = ZeroCopyUse::automatic;  // GCCL_TCP_ZEROCOPY: 0, 1, auto
+  // GCCL_TCP_PEER_TIMEOUT_MS: a machine that answers nothing for so long is lost.
+  std::chrono::milliseconds peer_timeout{60000};
 };
 
 // GCCL_ERR_INVALID_ARGUMENT names the variable.
 Status read_settings(Settings* out);
+// Probes the peer's machine while nothing else travels.
+void keep_alive(int fd, const Settings& settings);
+// The peer's machine owes an acknowledgement for longer than the limit. A process that is stopped, or computes for long
+// and lets its buffers fill, is not meant: its machine answers.
+bool vanished(int fd, const Settings& settings);
 // Buffers, congestion control, keep-alive. What the system refuses is left as it is.
 void set_up(int fd, const Settings& settings);
 // Both ends on one machine, and so no device between them.

@@ -86,19 +86,26 @@ class CommunicationGroup {
     std::vector<std::thread> threads;
     std::mutex mutex;
     std::exception_ptr first;
-    for (int i = 0; i < local_size(); ++i)
-      threads.emplace_back([&, i] {
-        try {
-          DeviceManager::bind(device(i));
-          f(i, (*this)[i]);
-        } catch (...) {
-          {
-            const std::lock_guard lock(mutex);
-            if (!first) first = std::current_exception();
+    const auto failed = [&] {
+      {
+        const std::lock_guard lock(mutex);
+        if (!first) first = std::current_exception();
+      }
+      abort();
+    };
+    try {
+      for (int i = 0; i < local_size(); ++i)
+        threads.emplace_back([&, i] {
+          try {
+            DeviceManager::bind(device(i));
+            f(i, (*this)[i]);
+          } catch (...) {
+            failed();
           }
-          abort();
-        }
-      });
+        });
+    } catch (...) {  // no thread for this rank
+      failed();
+    }
     for (std::thread& t : threads) t.join();
     if (first) std::rethrow_exception(first);
   }
@@ -120,7 +127,11 @@ class CommunicationGroup {
   }
   void free() noexcept {
     std::vector<std::thread> threads;
-    for (Communicator& c : worlds_) threads.emplace_back([&c] { c = Communicator(); });
+    try {
+      for (Communicator& c : worlds_) threads.emplace_back([&c] { c = Communicator(); });
+    } catch (...) {  // no thread: one after the other, and so without waiting
+      abort();
+    }
     for (std::thread& t : threads) t.join();
     worlds_.clear();
   }

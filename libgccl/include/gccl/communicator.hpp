@@ -19,7 +19,7 @@ inline namespace api {
 //
 // The destructor frees the communicator, which is collective. Where an exception leaves its scope, or operations are
 // still under way, it aborts the communicator first: the other ranks then get GCCL_ERR_ABORTED and do not wait for this
-// one. Requests must be complete or destroyed before it.
+// one. So do Request and grouped(). Requests are best destroyed before it.
 class Communicator {
  public:
   // Empty: only to be assigned to.

@@ -81,8 +81,8 @@ enum class ReduceOp : GCCL_Op {
   avg = GCCL_AVG,  // the sum divided by the number of ranks; integers truncate
 };
 
-// A reduction of the caller's own: combine(a, b) -> T, associative and commutative; must not throw. It runs in whatever
-// thread makes progress. Must outlive the calls that use it.
+// A reduction of the caller's own: combine(a, b) -> T, associative and commutative. It runs in whatever thread makes
+// progress; what it throws breaks the communicator (GCCL_ERR_INVALID_USAGE). Must outlive the calls that use it.
 template <Element T>
 class CustomOp {
  public:
@@ -104,7 +104,7 @@ class CustomOp {
 
  private:
   template <class F>
-  static void run(const void* in, void* inout, std::size_t count, GCCL_Dtype, void* context) noexcept {
+  static void run(const void* in, void* inout, std::size_t count, GCCL_Dtype, void* context) {
     F& combine = *static_cast<F*>(context);
     const T* from = static_cast<const T*>(in);
     T* to = static_cast<T*>(inout);

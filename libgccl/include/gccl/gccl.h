@@ -85,8 +85,8 @@ typedef struct GCCL_Request_state* GCCL_Request; /* null is GCCL_REQUEST_NULL, w
  * of every rank, in rank order. Collective. Returns 0 on success. */
 typedef int (*GCCL_Allgather_function)(const void* mine, void* all, size_t bytes, void* context);
 
-/* How to start. Begin with GCCL_CONFIG_INIT; what is left alone comes from the environment (docs/api.md lists the
- * variables). Strings are copied. */
+/* How to start. Begin with GCCL_CONFIG_INIT; what is left alone comes from the environment (docs/start.md lists
+ * the variables). Strings are copied. */
 typedef struct GCCL_Config {
   size_t struct_bytes;  /* sizeof(GCCL_Config); set by GCCL_CONFIG_INIT */
   int rank, size;       /* -1: from the environment */
@@ -129,6 +129,9 @@ GCCL_API GCCL_Result GCCL_Comm_split(GCCL_Comm comm, int color, int key, GCCL_Co
 GCCL_API GCCL_Result GCCL_Comm_create(GCCL_Comm comm, const int* ranks, int n, GCCL_Comm* out);
 /* Collective. Sets *comm to GCCL_COMM_NULL. Operations under way are an error, as in GCCL_Finalize. */
 GCCL_API GCCL_Result GCCL_Comm_free(GCCL_Comm* comm);
+/* The same, but waits for nobody, for who cannot wait: legal once no rank will start another call on comm, as after a
+ * GCCL_Ibarrier that every rank made its last one. Local. */
+GCCL_API GCCL_Result GCCL_Comm_release(GCCL_Comm* comm);
 /* The time every later call on comm may take, in milliseconds; GCCL_TIMEOUT_NONE for no limit. 0 is not allowed. */
 GCCL_API GCCL_Result GCCL_Comm_set_timeout(GCCL_Comm comm, int64_t timeout_ms);
 /* Which rank of comm is on which node: nodes[r] for each rank r, numbered from 0 in the order of their lowest ranks. */
@@ -247,13 +250,20 @@ GCCL_API GCCL_Result GCCL_Wait_for(GCCL_Request* request, int64_t timeout_ms);
 GCCL_API GCCL_Result GCCL_Waitall(int n, GCCL_Request* requests);
 /* Makes progress. *done = 1 and the request freed when it is complete, else *done = 0. */
 GCCL_API GCCL_Result GCCL_Test(GCCL_Request* request, int* done);
-/* Calls function(result, context) once the operation is complete: from a later GCCL call that makes progress or from the
- * progress thread, never from inside the call that started the operation or from this one. The function may start
- * operations; it must not wait. The request must still be waited for, or given up with GCCL_Request_free. */
+/* Calls function(result, context) once the operation has ended: from a later GCCL call that makes progress or from the
+ * progress thread, never from inside the call that started the operation or from this one. A request is complete once
+ * its functions have returned: when GCCL_Wait has returned, or GCCL_Test has set *done, `context` may be freed (from
+ * inside the function itself both return at once). So the caller of GCCL_Wait must hold no lock that a function takes.
+ * Functions of one request run in the order in which they were added. A function may start operations, test and give up
+ * requests; it must not wait, nor free communicators. The request must still be waited for, or given up with
+ * GCCL_Request_free. */
 typedef void (*GCCL_Completion_function)(GCCL_Result result, void* context);
 GCCL_API GCCL_Result GCCL_On_complete(GCCL_Request request, GCCL_Completion_function function, void* context);
-/* Gives up the handle; the operation goes on. Sets it to GCCL_REQUEST_NULL. */
+/* Gives up the handle; the operation goes on, or its functions have returned. Sets it to GCCL_REQUEST_NULL. */
 GCCL_API GCCL_Result GCCL_Request_free(GCCL_Request* request);
+/* Where the operation has not ended: GCCL_Abort on its communicator. Then as GCCL_Wait. For who cannot go on, and whose
+ * buffers are about to go. */
+GCCL_API GCCL_Result GCCL_Request_abort(GCCL_Request* request, int code);
 /* Makes progress on every communicator of this process, without waiting. */
 GCCL_API GCCL_Result GCCL_Progress(void);
 
@@ -261,6 +271,9 @@ GCCL_API GCCL_Result GCCL_Progress(void);
  * returns the first error. For one thread that drives several ranks, and for sends and receives in any order. Nests. */
 GCCL_API GCCL_Result GCCL_Group_start(void);
 GCCL_API GCCL_Result GCCL_Group_end(void);
+/* Instead of GCCL_Group_end where not all calls could be made: GCCL_Abort on the communicators of those that have not
+ * ended; then as GCCL_Group_end. */
+GCCL_API GCCL_Result GCCL_Group_abort(int code);
 
 /* ---- Devices and topology. Local calls that need no GCCL_Init; any thread may make them. ---- */
 

@@ -11,6 +11,10 @@
 //   stream_pool.hpp          StreamPool: queues of functions with priorities
 #pragma once
 
+#if (defined(_MSVC_LANG) ? _MSVC_LANG : __cplusplus) < 201709L  // g++ 10 says so for C++20
+#error "gccl.hpp needs C++20: compile with -std=c++20, or include gccl/gccl.h"
+#else
+
 #include "gccl/communication_group.hpp"
 #include "gccl/communicator.hpp"
 #include "gccl/devices.hpp"
@@ -18,3 +22,5 @@
 #include "gccl/process_groups.hpp"
 #include "gccl/stream_pool.hpp"
 #include "gccl/topology.hpp"
+
+#endif

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <utility>
@@ -11,8 +12,10 @@
 namespace gccl {
 inline namespace api {
 
-// Its buffers must stay untouched until it is complete, so the destructor waits (and keeps an error to itself);
-// detach() gives the operation up. Movable only; used by one thread at a time. An empty request is complete.
+// Its buffers must stay untouched until it is complete, so the destructor waits (and keeps an error to itself). Where
+// an exception leaves its scope it aborts the operation's communicator first, as the other ranks' calls that this one
+// needs may never come. detach() gives the operation up. Movable only; used by one thread at a time. An empty request
+// is complete.
 class [[nodiscard]] Request {
  public:
   Request() = default;
@@ -24,7 +27,12 @@ class [[nodiscard]] Request {
     return *this;
   }
   ~Request() {
-    if (request_) GCCL_Wait(&request_);
+    if (!request_) return;
+    if (std::uncaught_exceptions() > exceptions_) {
+      GCCL_Request_abort(&request_, 1);
+    } else {
+      GCCL_Wait(&request_);
+    }
   }
 
   // Returns when the operation is complete; throws when it failed.
@@ -43,8 +51,9 @@ class [[nodiscard]] Request {
     return done != 0;
   }
 
-  // Calls f(GCCL_Result) once the operation is complete: from a later call that makes progress or from the progress
-  // thread, never from inside this one. f may start operations but must neither wait nor throw. Several may be added;
+  // Calls f(GCCL_Result) once the operation has ended: from a later call that makes progress or from the progress
+  // thread, never from inside this one. f may start operations but must not wait. wait() returns, and test() gives
+  // true, after f has returned; what f throws is an Error of theirs (GCCL_ERR_INVALID_USAGE). Several may be added;
   // they run in the order in which they were added. On an empty request: GCCL_ERR_INVALID_ARGUMENT.
   template <class F>
   Request& then(F f) & {
@@ -67,12 +76,13 @@ class [[nodiscard]] Request {
 
  private:
   template <class F>
-  static void run(GCCL_Result result, void* context) noexcept {
+  static void run(GCCL_Result result, void* context) {
     const std::unique_ptr<F> f(static_cast<F*>(context));
     (*f)(result);
   }
 
   GCCL_Request request_ = GCCL_REQUEST_NULL;
+  int exceptions_ = std::uncaught_exceptions();  // in flight when this object was made
 };
 
 // Waits for all; throws the first error, after all have ended.
@@ -88,14 +98,15 @@ void wait_all(Requests&& requests) {
 }
 
 // Blocking calls that f makes only begin; all of them are then carried out together. For a thread that drives several
-// ranks, and for sends and receives in any order.
+// ranks, and for sends and receives in any order. Where f throws, the communicators of the calls that it has begun are
+// aborted, and the exception is thrown on.
 template <class F>
 void grouped(F f) {
   check(GCCL_Group_start());
   try {
     f();
   } catch (...) {
-    GCCL_Group_end();
+    GCCL_Group_abort(1);
     throw;
   }
   check(GCCL_Group_end());

@@ -1,0 +1,221 @@
+#include "cli/pmpi.hpp"
+
+#include <elf.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <memory>
+#include <set>
+#include <sstream>
+
+#include "cli/installation.hpp"
+#include "cli/output.hpp"
+#include "sim/json/reader.hpp"
+
+namespace gccl {
+namespace {
+
+[[noreturn]] void wrong(const std::string& text) { throw json::InputError("pmpi: " + text); }
+
+bool readable(const std::string& file) { return ::access(file.c_str(), R_OK) == 0; }
+
+// Beside the program in a build, in the library folder where it was installed.
+std::string find_drop_in() {
+  const std::vector<std::filesystem::path> places = drop_in_files();
+  for (const std::filesystem::path& place : places)
+    if (readable(place)) return place;
+  wrong(fmt::format("no libgccl_pmpi.so in {} or {}: GCCL was built without MPI; or name it with --library",
+                    places[0].string(), places[1].string()));
+}
+
+std::string find_program(const std::string& name) {
+  if (name.find('/') != name.npos) {
+    if (::access(name.c_str(), X_OK) != 0) wrong(fmt::format("{}: {}", name, std::strerror(errno)));
+    return name;
+  }
+  const char* const path = std::getenv("PATH");
+  std::istringstream folders(path ? path : "/usr/local/bin:/usr/bin:/bin");
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    const std::string file = (folder.empty() ? "." : folder) + "/" + name;
+    struct stat what {};
+    if (::access(file.c_str(), X_OK) == 0 && ::stat(file.c_str(), &what) == 0 && S_ISREG(what.st_mode)) return file;
+  }
+  wrong(fmt::format("no program \"{}\" in PATH; for one in this folder write ./{}", name, name));
+}
+
+// What the kernel starts for `file`: itself, or the interpreter of a script.
+std::string started_for(std::string file) {
+  for (int depth = 0; depth < 5; ++depth) {
+    std::ifstream in(file, std::ios::binary);
+    std::string line;
+    if (!in) wrong(fmt::format("{}: cannot be read: {}", file, std::strerror(errno)));
+    if (in.get() != '#' || in.get() != '!') return file;
+    std::getline(in, line);
+    std::istringstream words(line);
+    if (!(words >> file)) break;
+  }
+  wrong(file + ": no interpreter in its first line");
+}
+
+// The loader that `file` asks for. Without one nothing is loaded into it.
+std::string loader_of(const std::string& file) {
+  std::ifstream in(file, std::ios::binary);
+  Elf64_Ehdr header{};
+  in.read(reinterpret_cast<char*>(&header), sizeof header);
+  if (!in || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) wrong(file + ": neither a program nor a script");
+  if (header.e_ident[EI_CLASS] != ELFCLASS64) wrong(file + ": a 32-bit program; the drop-in has 64 bits");
+  for (int i = 0; i < header.e_phnum; ++i) {
+    Elf64_Phdr part{};
+    in.seekg(std::streamoff(header.e_phoff) + i * std::streamoff(header.e_phentsize));
+    in.read(reinterpret_cast<char*>(&part), sizeof part);
+    if (!in) break;
+    if (part.p_type != PT_INTERP || part.p_filesz == 0 || part.p_filesz > 4096) continue;
+    std::string loader(part.p_filesz, '\0');
+    in.seekg(std::streamoff(part.p_offset));
+    in.read(loader.data(), std::streamsize(loader.size()));
+    return loader.c_str();
+  }
+  wrong(file + " is linked statically: nothing can be loaded in front of its MPI. Link it with MPI's shared library");
+}
+
+// What the loader would load for `program`, as it lists it, errors included.
+std::string loaded(const std::string& loader, const std::string& program, const std::string& preload) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) wrong(fmt::format("pipe: {}", std::strerror(errno)));
+  const pid_t child = ::fork();
+  if (child < 0) wrong(fmt::format("fork: {}", std::strerror(errno)));
+  if (child == 0) {
+    ::dup2(ends[1], 1);
+    ::dup2(ends[1], 2);
+    ::setenv("LD_PRELOAD", preload.c_str(), 1);
+    ::execl(loader.c_str(), loader.c_str(), "--list", program.c_str(), nullptr);
+    ::_exit(127);
+  }
+  ::close(ends[1]);
+  std::string text;
+  std::array<char, 4096> piece{};
+  for (ssize_t n; (n = ::read(ends[0], piece.data(), piece.size())) != 0;) {
+    if (n > 0) text.append(piece.data(), std::size_t(n));
+    if (n < 0 && errno != EINTR) break;
+  }
+  ::close(ends[0]);
+  while (::waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  return text;
+}
+
+// The MPI libraries in such a list, without their folders: libmpi.so.40 (Open MPI), libmpich.so.12, libmpi.so.12.
+std::set<std::string> mpis(const std::string& list) {
+  std::set<std::string> all;
+  std::istringstream lines(list);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string name;
+    words >> name;
+    name = name.substr(name.rfind('/') + 1);
+    if (name.starts_with("libmpi.so") || name.starts_with("libmpich.so")) all.insert(name);
+  }
+  return all;
+}
+
+// Requires that `program`, started with `preload`, has `drop_in` in front of the MPI that it was built for.
+void require_in_force(const std::string& program, const std::string& drop_in, const std::string& preload) {
+  const std::string file = started_for(program);
+  struct stat what {};
+  if (::stat(file.c_str(), &what) == 0 && (what.st_mode & (S_ISUID | S_ISGID)))
+    wrong(file + " changes its user or group: the system loads nothing else into it");
+  const std::string loader = loader_of(file);
+  const std::string list = loaded(loader, file, preload);
+  const bool there = list.find(drop_in + " (0x") != list.npos;
+  if (!there || list.find("not found") != list.npos)
+    wrong(fmt::format("{}: the loader {} does not load it: {}", drop_in, loader, list.substr(0, 2000)));
+  if (mpis(list).size() < 2) return;
+  const std::set<std::string> own = mpis(loaded(loader, file, ""));
+  for (const std::string& name : mpis(list))
+    if (!own.contains(name))
+      wrong(
+          fmt::format("{} uses {}, but {} is built for {}: build GCCL for the program's MPI "
+                      "(-DGCCL_PMPI_COMPILER=mpicxx.mpich) and name that drop-in with --library",
+                      file, *own.begin(), drop_in, name));
+}
+
+struct Options {
+  std::string library;
+  bool stats = false;
+};
+
+// Options that write to `o` when they are parsed.
+Command table(Options& o) {
+  Command app(
+      "Runs an MPI program with GCCL in front of its MPI; mpirun starts it on every rank. It checks on each rank that "
+      "the "
+      "program will load the drop-in, libgccl_pmpi.so, and fails where it would not.",
+      "gccl pmpi");
+  app.prefix_command();
+  app.takes_program();
+  app.add_flag("--stats", o.stats, "Rank 0 prints at MPI_Finalize who answered which calls");
+  app.add_option("--library", o.library, "Another drop-in, such as one built for another MPI")->value("FILE");
+  app.examples({"mpirun -n 4 gccl pmpi ./program", "mpirun -n 4 gccl pmpi --stats -- ./program --its-own-option"});
+  return app;
+}
+
+int run_with_drop_in(const std::vector<std::string>& words) {
+  Options o;
+  Command app = table(o);
+  try {
+    app.parse(words);
+  } catch (const UsageError& e) {
+    wrong(e.what());
+  }
+  if (app.asked() == Command::Asked::help) return write_stdout(app.help()), 0;
+  std::vector<std::string> arguments = app.remaining();
+  if (!arguments.empty() && arguments[0] == "--") {
+    arguments.erase(arguments.begin());
+  } else if (!arguments.empty() && arguments[0].starts_with("-")) {
+    wrong(app.unknown_option(arguments[0]));
+  }
+  std::string drop_in = o.library;
+  if (arguments.empty()) wrong("expected a program: mpirun -n 4 gccl pmpi [OPTIONS] [--] PROGRAM [ARGUMENTS...]");
+  if (drop_in.empty()) {
+    drop_in = find_drop_in();
+  } else if (!readable(drop_in)) {
+    wrong(fmt::format("--library {}: {}", drop_in, std::strerror(errno)));
+  }
+  const std::unique_ptr<char, decltype(&std::free)> full(::realpath(drop_in.c_str(), nullptr), std::free);
+  if (full) drop_in = full.get();
+  if (drop_in.find_first_of(": ") != drop_in.npos)
+    wrong(fmt::format("{}: the loader's LD_PRELOAD takes no file with a blank or a colon in its name", drop_in));
+
+  const std::string program = find_program(arguments[0]);
+  const char* const others = std::getenv("LD_PRELOAD");
+  const std::string preload = others && *others ? drop_in + ":" + others : drop_in;
+  require_in_force(program, drop_in, preload);
+  ::setenv("LD_PRELOAD", preload.c_str(), 1);
+  if (o.stats) ::setenv("GCCL_PMPI_STATS", "1", 1);
+  std::vector<char*> argv;
+  for (const std::string& a : arguments) argv.push_back(const_cast<char*>(a.c_str()));
+  argv.push_back(nullptr);
+  ::execv(program.c_str(), argv.data());
+  wrong(fmt::format("{}: {}", program, std::strerror(errno)));
+}
+
+}  // namespace
+
+void add_pmpi(Command& app, int& exit_code) {
+  Command* const command = app.add_subcommand("pmpi", "Runs an MPI program with GCCL in front of its MPI");
+  command->parses_itself([] {
+    Options o;
+    return table(o);  // to be looked at, not to be parsed with
+  });
+  command->callback([command, &exit_code] { exit_code = run_with_drop_in(command->remaining()); });
+}
+
+}  // namespace gccl

@@ -1,0 +1,149 @@
+#include "libgccl/communicator/completions.hpp"
+
+#include <mutex>
+
+#include "libgccl/communicator/communicator.hpp"
+#include "libgccl/runtime/caught.hpp"
+
+namespace gccl::completions {
+namespace {
+
+using Stage = Operation::Stage;
+
+// Guards the list of operations that are telling, and of each of them functions, running and given_up.
+std::mutex mutex;
+Operation* first = nullptr;
+std::atomic<std::uint32_t> waiting{0};  // those of the list that no thread runs
+
+// The functions that this thread is inside, the innermost first.
+struct Frame {
+  const Operation* op;
+  const Frame* outer;
+};
+thread_local const Frame* innermost = nullptr;
+
+void append(Operation* op) {
+  Operation** end = &first;
+  while (*end) end = &(*end)->next_telling;
+  *end = op;
+  op->next_telling = nullptr;
+  op->stage.store(Stage::telling, std::memory_order_release);
+  waiting.fetch_add(1, std::memory_order_relaxed);
+}
+
+void remove(Operation* op) {
+  Operation** at = &first;
+  while (*at != op) at = &(*at)->next_telling;
+  *at = op->next_telling;
+}
+
+void call(const std::pair<GCCL_Completion_function, void*>& f, GCCL_Result result) {
+  try {
+    f.first(result, f.second);
+  } catch (...) {
+    throw CallersException("a function of GCCL_On_complete threw an exception: " + caught_text());
+  }
+}
+
+// Runs the functions of one operation, those that they add included. The lock is held before and after.
+void tell(Operation* op, std::unique_lock<std::mutex>& lock) {
+  op->running = true;
+  waiting.fetch_sub(1, std::memory_order_relaxed);
+  const Frame frame{op, innermost};
+  innermost = &frame;
+  const auto result = GCCL_Result(op->status.code());
+  for (std::size_t i = 0; i < op->functions.size(); ++i) {
+    const auto function = op->functions[i];
+    Status thrown;
+    lock.unlock();
+    try {
+      call(function, result);
+    } catch (...) {
+      thrown = caught();
+    }
+    lock.lock();
+    if (op->status.ok() && !thrown.ok()) op->status = std::move(thrown);
+  }
+  innermost = frame.outer;
+  remove(op);
+  op->functions.clear();
+  op->running = false;
+  if (op->given_up) {
+    delete op;
+  } else {
+    op->stage.store(Stage::complete, std::memory_order_release);  // from here on it may be gone
+  }
+}
+
+}  // namespace
+
+void add(Operation* op, GCCL_Completion_function function, void* context) {
+  if (op->stage.load(std::memory_order_acquire) == Stage::under_way &&
+      op->communicator->on_complete(op, function, context))
+    return;
+  std::lock_guard lock(mutex);
+  op->functions.push_back({function, context});
+  if (op->stage.load(std::memory_order_relaxed) == Stage::complete) append(op);
+}
+
+void ended(Operation* op) noexcept {
+  std::lock_guard lock(mutex);
+  append(op);
+}
+
+bool due() { return waiting.load(std::memory_order_relaxed) > 0; }
+
+bool run() {
+  if (!due()) return false;
+  std::unique_lock lock(mutex);
+  bool ran = false;
+  for (;;) {
+    Operation* op = first;
+    while (op && op->running) op = op->next_telling;
+    if (!op) return ran;
+    tell(op, lock);
+    ran = true;
+  }
+}
+
+bool inside() { return innermost != nullptr; }
+
+bool inside(const Operation* op) {
+  for (const Frame* f = innermost; f; f = f->outer)
+    if (f->op == op) return true;
+  return false;
+}
+
+bool settle(Operation* op, std::int64_t until_ns) {
+  Patience patience(true);
+  while (op->stage.load(std::memory_order_acquire) != Stage::complete && !inside(op)) {
+    if (run()) continue;
+    // Another thread is inside one of them; what that thread would do for the others is done here meanwhile.
+    progress_all_but(nullptr);
+    if (patience.pause() && until_ns != INT64_MAX && now_ns() >= until_ns)
+      return op->stage.load(std::memory_order_acquire) == Stage::complete;
+  }
+  return true;
+}
+
+void settle(const Communicator* c) {
+  const auto busy = [c] {
+    std::lock_guard lock(mutex);
+    for (const Operation* op = first; op; op = op->next_telling)
+      if (op->communicator == c && !inside(op)) return true;
+    return false;
+  };
+  for (Patience patience(true); busy();)
+    if (!run()) patience.pause();
+}
+
+void release(Operation* op) {
+  if (op->stage.load(std::memory_order_acquire) == Stage::complete) {
+    delete op;
+    return;
+  }
+  std::lock_guard lock(mutex);  // this thread is inside a function of it, and deletes it afterwards
+  op->given_up = true;
+}
+
+}  // namespace gccl::completions

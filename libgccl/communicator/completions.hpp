@@ -1,0 +1,36 @@
+// The functions of GCCL_On_complete. An operation that has any is complete for its caller once they have returned, so
+// that their context may be freed after GCCL_Wait, whichever thread runs them.
+//
+// They are kept apart from communicators: a request may outlive its communicator, and functions run without any lock.
+#pragma once
+
+#include <cstdint>
+
+#include "libgccl/communicator/operation.hpp"
+
+namespace gccl::completions {
+
+// Adds a function to an operation, ended or not. For the thread that has the request.
+void add(Operation* op, GCCL_Completion_function function, void* context);
+// The communicator has done with an operation that has functions: they are due.
+void ended(Operation* op) noexcept;
+
+// Some function is due. Cheap.
+bool due();
+// Runs what is due, of all communicators, in this thread; true when there was something. Without locks.
+bool run();
+
+// This thread is inside a function; or inside one of this operation.
+bool inside();
+bool inside(const Operation* op);
+
+// For an ended operation: returns once its functions have returned, or this thread is inside one; false when the clock
+// (now_ns) reaches `until_ns` before.
+bool settle(Operation* op, std::int64_t until_ns = INT64_MAX);
+// Returns once the functions of all ended operations of the communicator have returned, those apart that this thread is
+// inside.
+void settle(const Communicator* c);
+// The caller lets go of an ended operation, after settle().
+void release(Operation* op);
+
+}  // namespace gccl::completions

@@ -1,0 +1,70 @@
+// The collectives that a rank has begun on one communicator, kept so that they can be compared with the other ranks'.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "libgccl/communicator/descriptor.hpp"
+
+namespace gccl {
+
+// Each call adds two multiplications and four stores, which no other core reads until something has gone wrong.
+class History {
+ public:
+  struct Entry {
+    std::uint64_t signature = 0;  // of the call
+    std::uint64_t digest = 0;     // of all calls up to it: equal on two ranks when all of those were
+    std::uint64_t count = 0;
+    std::uint32_t root = 0;
+    std::uint32_t element_bytes = 1;
+  };
+  static constexpr std::uint32_t kKept = 64;
+
+  // What add() needs to know of a call, the same each time it is repeated.
+  struct Call {
+    std::uint64_t digest = 0, count = 0;
+    std::uint32_t root = 0, element_bytes = 1;
+  };
+  static Call call_of(const Descriptor& what) { return {what.digest(), what.count, what.root, what.element_bytes}; }
+
+  // `sequence` follows the one before, from 1 on. One thread at a time.
+  void add(std::uint32_t sequence, std::uint64_t signature, const Call& call) {
+    digest_ = (digest_ ^ call.digest) * 0x9e3779b97f4a7c15;
+    digest_ ^= digest_ >> 29;
+    // Who reads a slot that is being overwritten must find out from last_.
+    std::atomic_thread_fence(std::memory_order_release);
+    Slot& s = slots_[sequence % kKept];
+    s.signature.store(signature, std::memory_order_relaxed);
+    s.digest.store(digest_, std::memory_order_relaxed);
+    s.count.store(call.count, std::memory_order_relaxed);
+    s.root_and_bytes.store(std::uint64_t(call.root) << 32 | call.element_bytes, std::memory_order_relaxed);
+    last_.store(sequence, std::memory_order_release);
+  }
+  // The newest call's; 0 before the first. Any thread.
+  std::uint32_t last() const { return last_.load(std::memory_order_acquire); }
+  // Of all calls so far. The thread that adds.
+  std::uint64_t digest() const { return digest_; }
+  // False when the call has not come yet, or is not kept any more. Any thread.
+  bool find(std::uint32_t sequence, Entry* out) const {
+    if (std::int32_t(last() - sequence) < 0) return false;
+    const Slot& s = slots_[sequence % kKept];
+    const std::uint64_t root_and_bytes = s.root_and_bytes.load(std::memory_order_relaxed);
+    *out = {.signature = s.signature.load(std::memory_order_relaxed),
+            .digest = s.digest.load(std::memory_order_relaxed),
+            .count = s.count.load(std::memory_order_relaxed),
+            .root = std::uint32_t(root_and_bytes >> 32),
+            .element_bytes = std::uint32_t(root_and_bytes)};
+    std::atomic_thread_fence(std::memory_order_acquire);
+    return last_.load(std::memory_order_relaxed) - sequence + 1 < kKept;
+  }
+
+ private:
+  struct Slot {
+    std::atomic<std::uint64_t> signature{0}, digest{0}, count{0}, root_and_bytes{0};
+  };
+  Slot slots_[kKept];
+  std::atomic<std::uint32_t> last_{0};
+  std::uint64_t digest_ = 0;
+};
+
+}  // namespace gccl

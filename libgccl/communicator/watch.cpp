@@ -1,0 +1,463 @@
+#include "libgccl/communicator/watch.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+
+namespace gccl {
+namespace {
+
+constexpr std::int64_t kAskNs = 300'000'000;      // between two questions to one peer
+constexpr std::int64_t kCrossedNs = 500'000'000;  // two communicators' calls in crossed order, seen for so long
+constexpr std::int64_t kFreshNs = 4 * kAskNs;     // a peer's answer counts for so long
+constexpr std::uint32_t kCallsPerQuestion = 8;    // the latest calls
+constexpr std::size_t kAheadMax = 2 * kCallsPerQuestion;
+constexpr Rank kAllMax = 32;                        // in larger communicators notes go to some ranks alone
+constexpr std::uint64_t kSignature = 0x6e6f746573;  // of the messages that carry notes
+constexpr std::uint64_t kIdOfPorts = 0x77617463682d3121;
+constexpr int kPollsPerLook = 64;
+
+constexpr std::uint8_t kQuestion = 1, kAnswer = 2, kBlocked = 4, kAlone = 8, kOfCall = 16, kCollective = 32;
+
+}  // namespace
+
+// One message; short enough for a cell of shared memory.
+struct Watch::Note {
+  std::uint64_t communicator = 0;
+  std::uint64_t digest = 0;     // of the calls up to `sequence`
+  std::uint64_t signature = 0;  // kOfCall: of call `sequence`; else of what the rank is in
+  std::uint64_t count = 0;      // kOfCall: its count; elsewhere: the communicator there
+  std::uint32_t sequence = 0;
+  std::uint32_t peer = 0;  // waited for: a rank of the communicator; elsewhere: of the world; kOfCall: the root
+  std::uint32_t element_bytes = 0;  // kOfCall: of a user-defined type; elsewhere: ranks of the communicator there
+  In in = In::nothing;
+  std::uint8_t flags = 0;
+  std::uint16_t reserved = 0;
+};
+
+// What is known of another rank of a communicator.
+struct Watch::Peer {
+  Rank rank = 0;
+  bool asked = false;  // and no answer yet
+  std::int64_t asked_ns = 0;
+  std::uint32_t confirmed = 0;  // calls up to here are the same
+  std::optional<Note> state;    // what it last said that it is in
+  std::int64_t heard_ns = 0;
+  std::vector<Note> ahead;  // of calls that this rank has not begun
+};
+
+// The notes to and from another rank of the world.
+struct Watch::Link {
+  Rank world = 0;
+  GCCL_Transfer outgoing{}, incoming{};
+  Note sent, received;
+  bool sending = false, listening = false;
+  std::deque<Note> outbox;
+};
+
+std::string rank_text(Rank rank, const std::vector<Rank>& world_rank, bool of) {
+  std::string text = "rank " + std::to_string(rank);
+  if (of) text += " of " + std::to_string(world_rank.size());
+  if (rank < world_rank.size() && world_rank[rank] != rank)
+    text += " (world rank " + std::to_string(world_rank[rank]) + ")";
+  return text;
+}
+
+std::string Watch::elsewhere_text(const Note& n) {
+  const std::string call = n.flags & kCollective
+                               ? text_of_signature(n.signature, {std::uint32_t(n.signature >> 36 & 0x1fff), 0})
+                               : "a send or recv";
+  return call + " on another communicator (of " + std::to_string(n.element_bytes) + " ranks)";
+}
+
+// ---- Records ----
+
+Watch::Record::Record(std::uint64_t id, Rank rank, std::vector<Rank> world_rank)
+    : id_(id), rank_(rank), world_rank_(std::move(world_rank)) {
+  // Everybody, or those at distances of powers of two: then the ranks that wait are connected among each other unless
+  // most of them have gone, and who differs from all others is found by its neighbours.
+  const auto n = Rank(world_rank_.size());
+  std::vector<Rank> ranks;
+  for (Rank distance = 1; distance < n; distance = n <= kAllMax ? distance + 1 : distance * 2) {
+    ranks.push_back((rank + distance) % n);
+    ranks.push_back((rank + n - distance) % n);
+  }
+  std::sort(ranks.begin(), ranks.end());
+  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+  for (const Rank r : ranks) {
+    peers_.emplace_back();
+    peers_.back().rank = r;
+  }
+}
+Watch::Record::~Record() = default;
+
+std::shared_ptr<Watch::Record> Watch::join(std::uint64_t id, Rank rank, std::vector<Rank> world_rank) {
+  auto record = std::make_shared<Record>(id, rank, std::move(world_rank));
+  std::lock_guard lock(lock_);
+  records_.push_back(record);
+  return record;
+}
+
+void Watch::leave(const Record& record) {
+  std::lock_guard lock(lock_);
+  std::erase_if(records_, [&](const auto& r) { return r.get() == &record; });
+}
+
+void Watch::leaving(Record& record) {
+  std::lock_guard lock(lock_);
+  record.leaving_ = true;
+}
+
+void Watch::over(Record& record) {
+  std::lock_guard lock(lock_);
+  record.waiting_ = {};
+}
+
+Status Watch::found(Record& record) {
+  std::lock_guard lock(lock_);
+  return record.differs_;
+}
+
+void Watch::used_by_this_thread() {
+  static thread_local const char mark = 0;
+  const void* none = nullptr;
+  if (thread_.load(std::memory_order_relaxed) == &mark || thread_.compare_exchange_strong(none, &mark)) return;
+  many_threads_.store(true, std::memory_order_relaxed);
+}
+
+// ---- Ports ----
+
+Status Watch::open(const Wires& wires, Rank rank, const std::vector<Rank>& node, std::uint64_t id, Exchange& exchange,
+                   std::int64_t timeout_ms, std::unique_ptr<Watch>* out) {
+  std::unique_ptr<Watch> w(new Watch);
+  w->rank_ = rank;
+  std::vector<Rank> world_rank(node.size());
+  for (Rank r = 0; r < node.size(); ++r) world_rank[r] = r;
+  const GCCL_Port_spec spec{.struct_bytes = sizeof spec,
+                            .rank = rank,
+                            .size = Rank(node.size()),
+                            .channels = 1,
+                            .communicator = id ^ kIdOfPorts,
+                            .node = node.data(),
+                            .world_rank = world_rank.data()};
+  if (const Status s = Ports::connect(wires, spec, exchange, timeout_ms, &w->ports_); !s.ok()) return s;
+  *out = std::move(w);
+  return {};
+}
+
+Watch::~Watch() {
+  for (auto& [world, link] : links_) {
+    Ports::Port& port = ports_->to(world);
+    if (link->sending) port.backend->cancel(port.state, &link->outgoing);
+    if (link->listening) port.backend->cancel(port.state, &link->incoming);
+  }
+}
+
+Watch::Link& Watch::link_to(Rank world) {
+  auto& link = links_[world];
+  if (!link) {
+    link = std::make_unique<Link>();
+    link->world = world;
+    for (GCCL_Transfer* t : {&link->outgoing, &link->incoming}) {
+      t->peer = world;
+      t->channel = 0;
+      t->bytes = sizeof(Note);
+      t->signature = kSignature;
+      t->grain = 1;
+      t->owner = link.get();
+    }
+    link->outgoing.data = &link->sent;
+    link->incoming.data = &link->received;
+    listen(*link);
+  }
+  return *link;
+}
+
+void Watch::listen(Link& link) {
+  Ports::Port& port = ports_->to(link.world);
+  for (int i = 0; i < kPollsPerLook && !link.listening && !failed_; ++i) {
+    if (port.backend->receive(port.state, &link.incoming) == 1) {
+      heard(link);
+    } else {
+      link.listening = true;
+      ++port.under_way;
+    }
+  }
+}
+
+void Watch::send(Rank world, const Note& note) {
+  Link& link = link_to(world);
+  link.outbox.push_back(note);
+  flush(link);
+}
+
+void Watch::flush(Link& link) {
+  Ports::Port& port = ports_->to(link.world);
+  while (!link.sending && !link.outbox.empty() && !failed_) {
+    link.sent = link.outbox.front();
+    link.outbox.pop_front();
+    if (port.backend->send(port.state, &link.outgoing) == 1) continue;
+    link.sending = true;
+    ++port.under_way;
+  }
+}
+
+void Watch::poll() {
+  for (Ports::Port& port : ports_->all()) {
+    for (int i = 0; i < kPollsPerLook && port.under_way > 0 && !failed_; ++i) {
+      GCCL_Transfer* done[16];
+      const int n = port.backend->poll(port.state, done, 16);
+      if (n < 0) failed_ = true;
+      if (n <= 0) break;
+      port.under_way -= std::uint32_t(n);
+      for (int k = 0; k < n; ++k) {
+        Link& link = *static_cast<Link*>(done[k]->owner);
+        if (done[k] == &link.outgoing) {
+          link.sending = false;
+          flush(link);
+        } else {
+          link.listening = false;
+          heard(link);
+          listen(link);
+        }
+      }
+    }
+  }
+}
+
+// ---- What is said ----
+
+void Watch::note_call(const Record& record, const Peer& peer, std::uint32_t sequence) {
+  History::Entry e;
+  if (!record.history.find(sequence, &e)) return;
+  Note note;
+  note.communicator = record.id_;
+  note.digest = e.digest;
+  note.signature = e.signature;
+  note.count = e.count;
+  note.sequence = sequence;
+  note.peer = e.root;
+  note.element_bytes = e.element_bytes;
+  note.flags = kOfCall;
+  send(record.world_rank_[peer.rank], note);
+}
+
+// What this rank is in: there, or else on another communicator.
+Watch::Note Watch::state_of(const Record& record) const {
+  Note note;
+  note.communicator = record.id_;
+  note.sequence = record.history.last();
+  History::Entry e;
+  if (record.history.find(note.sequence, &e)) note.digest = e.digest;
+  note.flags = alone() ? kAlone : 0;
+  const auto describe = [&](const Waiting& w, In in, Rank peer) {
+    note.in = in;
+    note.signature = w.signature;
+    note.peer = peer;
+    if (w.blocked) note.flags |= kBlocked;
+  };
+  if (record.leaving_) {
+    note.in = In::finalize;
+    return note;
+  }
+  if (record.waiting_.open()) {
+    describe(record.waiting_, record.waiting_.in, record.waiting_.peer);
+    return note;
+  }
+  for (const auto& other : records_) {
+    if (!other->waiting_.open()) continue;
+    describe(other->waiting_, In::elsewhere, other->world_rank_[other->waiting_.peer]);
+    if (other->waiting_.in == In::collective) note.flags |= kCollective;
+    note.count = other->id_;
+    note.element_bytes = std::uint32_t(other->world_rank_.size());
+    break;
+  }
+  return note;
+}
+
+void Watch::ask(Record& record, Peer& peer, std::int64_t now_ns) {
+  peer.asked = true;
+  peer.asked_ns = now_ns;
+  const std::uint32_t last = record.history.last();
+  for (std::uint32_t s = std::max(peer.confirmed + 1, last - std::min(last, kCallsPerQuestion) + 1); s <= last; ++s)
+    note_call(record, peer, s);
+  Note note = state_of(record);
+  note.flags |= kQuestion;
+  send(record.world_rank_[peer.rank], note);
+}
+
+// With this rank's call of the same number, so that both find out.
+void Watch::answer(Record& record, Peer& peer, const Note& question) {
+  if (std::int32_t(record.history.last() - question.sequence) >= 0 && question.sequence > 0)
+    note_call(record, peer, question.sequence);
+  Note note = state_of(record);
+  note.flags |= kAnswer;
+  send(record.world_rank_[peer.rank], note);
+}
+
+// ---- What is heard ----
+
+void Watch::heard(Link& link) {
+  if (link.incoming.result != GCCL_SUCCESS) {
+    failed_ = true;
+    return;
+  }
+  const Note note = link.received;
+  const auto record =
+      std::find_if(records_.begin(), records_.end(), [&](const auto& r) { return r->id_ == note.communicator; });
+  if (record == records_.end()) return;  // freed
+  Record& r = **record;
+  const auto peer = std::find_if(r.peers_.begin(), r.peers_.end(),
+                                 [&](const Peer& p) { return r.world_rank_[p.rank] == link.world; });
+  if (peer == r.peers_.end()) return;
+  compare(r, *peer, note);
+  if (note.flags & kOfCall) return;
+  peer->heard_ns = now_ns_;
+  peer->state = note;
+  compare_left(r, *peer);
+  if (note.flags & kAnswer) peer->asked = false;
+  if (note.flags & kQuestion) answer(r, *peer, note);
+}
+
+void Watch::differs(Record& record, const std::string& text) {
+  if (!record.differs_.ok()) return;
+  record.differs_ = Status::error(rank_text(record.rank_, record.world_rank_, true) + ", " + text, GCCL_ERR_MISMATCH);
+}
+
+void Watch::compare(Record& record, Peer& peer, const Note& note) {
+  if (note.sequence == 0) return;
+  const std::string who = rank_text(peer.rank, record.world_rank_);
+  const bool of_call = note.flags & kOfCall;
+  const std::string theirs =
+      of_call ? text_of_signature(note.signature, note.sequence, note.peer, note.count, note.element_bytes) : "";
+  if (std::int32_t(record.history.last() - note.sequence) < 0) {
+    if (record.leaving_) {
+      differs(record, "Finalize: " + who + " calls " + (of_call ? theirs : "one more collective"));
+    } else if (of_call && peer.ahead.size() < kAheadMax) {
+      peer.ahead.push_back(note);
+    }
+    return;
+  }
+  History::Entry mine;
+  if (!record.history.find(note.sequence, &mine)) return;
+  if (mine.digest == note.digest) {
+    peer.confirmed = std::max(peer.confirmed, note.sequence);
+    return;
+  }
+  if (!of_call) return;  // the call itself follows, or has come before
+  const std::string here = text_of_signature(mine.signature, note.sequence, mine.root, mine.count, mine.element_bytes);
+  if (here != theirs) return differs(record, here + ": " + who + " calls " + theirs);
+  const bool first = note.sequence == 1 || peer.confirmed + 1 == note.sequence;
+  differs(record, here + ": " + who +
+                      (first ? " calls the same with other lengths"
+                             : " made other calls before its call #" + std::to_string(note.sequence)));
+}
+
+// A collective that a peer will not make.
+void Watch::compare_left(Record& record, const Peer& peer) {
+  const Waiting& w = record.waiting_;
+  if (!peer.state || peer.state->in != In::finalize || w.in != In::collective ||
+      std::int32_t(w.sequence - peer.state->sequence) <= 0)
+    return;
+  differs(record, text_of_signature(w.signature, {w.sequence, Rank(record.world_rank_.size())}) + ": " +
+                      rank_text(peer.rank, record.world_rank_) + " calls Finalize");
+}
+
+// A peer that has not come to this call waits in another communicator's, in the only thread that it has, for a rank
+// that waits in this call in the only thread that it has. Both must say so again some time after it was first seen:
+// what one of them said before may have been true only then.
+void Watch::compare_crossed(Record& record, std::int64_t now_ns) {
+  const Waiting& w = record.waiting_;
+  const auto stuck = [](const Note& n) { return (n.flags & kBlocked) && (n.flags & kAlone); };
+  const auto crossed = [&](const Peer& p, const Peer** awaited) {
+    if (!p.state || p.state->in != In::elsewhere || !(p.state->flags & kCollective) || !stuck(*p.state)) return false;
+    if (std::int32_t(w.sequence - p.state->sequence) <= 0) return false;
+    *awaited = nullptr;
+    if (p.state->peer == rank_) return true;
+    const auto other = std::find_if(record.peers_.begin(), record.peers_.end(), [&](const Peer& q) {
+      return record.world_rank_[q.rank] == p.state->peer && q.state && q.state->in == In::collective && stuck(*q.state);
+    });
+    if (other == record.peers_.end()) return false;
+    *awaited = &*other;
+    return true;
+  };
+  if (w.in == In::collective && w.blocked && alone()) {
+    for (const Peer& p : record.peers_) {
+      const Peer* awaited = nullptr;
+      if (!crossed(p, &awaited)) continue;
+      const Crossed now{w.sequence, p.rank, p.state->peer, p.state->signature, p.state->count, 0};
+      if (!now.same(record.crossed_)) {
+        record.crossed_ = now;
+        record.crossed_.since_ns = now_ns;
+      }
+      const std::int64_t due = record.crossed_.since_ns + kCrossedNs;
+      if (p.heard_ns < due || (awaited && awaited->heard_ns < due)) return;
+      return differs(record, text_of_signature(w.signature, {w.sequence, Rank(record.world_rank_.size())}) + ": " +
+                                 rank_text(p.rank, record.world_rank_) + " waits in " + elsewhere_text(*p.state) +
+                                 " for world rank " + std::to_string(p.state->peer) +
+                                 ", which waits here: the calls on the two are in crossed order");
+    }
+  }
+  record.crossed_ = {};
+}
+
+Status Watch::look(Record& record, const Waiting& waiting, std::int64_t now_ns) {
+  std::unique_lock lock(lock_, std::try_to_lock);
+  if (!lock) return {};
+  now_ns_ = now_ns;
+  record.waiting_ = waiting;
+  if (!failed_) {
+    poll();
+    for (Peer& p : record.peers_) {
+      for (std::size_t i = 0; i < p.ahead.size();) {
+        if (std::int32_t(record.history.last() - p.ahead[i].sequence) < 0) {
+          ++i;
+          continue;
+        }
+        const Note note = p.ahead[i];
+        p.ahead.erase(p.ahead.begin() + std::ptrdiff_t(i));
+        compare(record, p, note);
+      }
+      compare_left(record, p);
+      if (!p.asked && (p.asked_ns == 0 || now_ns - p.asked_ns >= kAskNs)) ask(record, p, now_ns);
+    }
+    compare_crossed(record, now_ns);
+  }
+  return record.differs_;
+}
+
+std::string Watch::report(Record& record, std::int64_t now_ns) {
+  std::lock_guard lock(lock_);
+  std::string text, silent;
+  for (const Peer& p : record.peers_) {
+    const std::string who = rank_text(p.rank, record.world_rank_);
+    if (!p.state || now_ns - p.heard_ns > kFreshNs) {
+      silent += (silent.empty() ? "" : ", ") + who;
+      continue;
+    }
+    const Note& n = *p.state;
+    const Near near{n.sequence, Rank(record.world_rank_.size())};
+    std::string in;
+    switch (n.in) {
+      case In::collective:
+        in = " is in " + text_of_signature(n.signature, near) + " and waits for " +
+             rank_text(n.peer, record.world_rank_);
+        break;
+      case In::send:
+      case In::recv:
+        in = std::string(n.in == In::send ? " is in a send to " : " is in a recv from ") +
+             rank_text(n.peer, record.world_rank_);
+        break;
+      case In::elsewhere:
+        in = " is in " + elsewhere_text(n) + " and waits for world rank " + std::to_string(n.peer);
+        break;
+      case In::finalize: in = " is in Finalize"; break;
+      default: in = " waits for nothing here; it has begun " + std::to_string(n.sequence) + " collectives";
+    }
+    text += "; " + who + in;
+  }
+  if (!silent.empty()) text += "; nothing heard from " + silent + ", which may be computing";
+  return text;
+}
+
+}  // namespace gccl

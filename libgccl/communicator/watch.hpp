@@ -1,0 +1,135 @@
+// What ranks that wait say to each other, so that calls that differ are found where no message between them shows it:
+// a root that each rank takes to be another one makes each of them wait for a message that nobody sends.
+//
+//   rank 0 waits in reduce #1, root 0              rank 1 waits in reduce #1, root 1
+//     notes: call #1, digest of all calls up to it ->   another digest at #1: the calls differ
+//            question: what are you in?            ->
+//        <- the digest here at #1, and what this rank waits for
+//
+// Compared are digests of all calls up to one, so a difference is certain, whatever is still in flight, and only a rank
+// that looks for what it waits for takes part: one that computes says nothing, and is waited for.
+//
+// Notes travel on ports of their own, so that nothing here ever disturbs a call: any transport will do, and where one
+// fails the notes end. Nothing is sent before a wait has stalled.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "libgccl/communicator/history.hpp"
+#include "libgccl/communicator/spin_lock.hpp"
+#include "libgccl/communicator/wires.hpp"
+
+namespace gccl {
+
+// A wait that has not moved for so long has stalled.
+inline constexpr std::int64_t kStallNs = 100'000'000;
+
+// One rank's side, for all of its communicators. All functions may be called from any thread.
+class Watch {
+ public:
+  // Collective over the job's ranks.
+  static Status open(const Wires& wires, Rank rank, const std::vector<Rank>& node, std::uint64_t id, Exchange& exchange,
+                     std::int64_t timeout_ms, std::unique_ptr<Watch>* out);
+  ~Watch();
+  Watch(const Watch&) = delete;
+  Watch& operator=(const Watch&) = delete;
+
+  // What a rank is in, on one communicator.
+  enum class In : std::uint8_t { nothing, collective, send, recv, elsewhere, finalize };
+  struct Waiting {
+    In in = In::nothing;
+    std::uint64_t signature = 0;
+    std::uint32_t sequence = 0;  // of a collective
+    Rank peer = 0;               // waited for
+    bool blocked = false;        // the thread that waits does nothing else meanwhile
+    bool open() const { return in != In::nothing; }
+  };
+
+  // Calls on two communicators that seem to be in crossed order, and since when.
+  struct Crossed {
+    std::uint32_t sequence = 0;
+    Rank peer = 0, awaited = 0;
+    std::uint64_t signature = 0, communicator = 0;
+    std::int64_t since_ns = 0;
+    bool same(const Crossed& o) const {
+      return sequence == o.sequence && peer == o.peer && awaited == o.awaited && signature == o.signature &&
+             communicator == o.communicator;
+    }
+  };
+  // A communicator as the watch sees it.
+  struct Note;
+  struct Peer;
+  class Record {
+   public:
+    Record(std::uint64_t id, Rank rank, std::vector<Rank> world_rank);
+    ~Record();
+    History history;  // the communicator's own to add to
+
+   private:
+    friend class Watch;
+    const std::uint64_t id_;
+    const Rank rank_;
+    const std::vector<Rank> world_rank_;
+    Waiting waiting_;
+    bool leaving_ = false;
+    Status differs_;
+    Crossed crossed_;
+    std::vector<Peer> peers_;  // whom notes are exchanged with
+  };
+  // The record of a communicator, until it is left.
+  std::shared_ptr<Record> join(std::uint64_t id, Rank rank, std::vector<Rank> world_rank);
+  void leave(const Record& record);
+
+  // Call now and then while a wait there stalls. Not ok: the ranks' calls differ, and how.
+  Status look(Record& record, const Waiting& waiting, std::int64_t now_ns);
+  void over(Record& record);
+  // This rank makes no more calls there: what it has found out so far.
+  void leaving(Record& record);
+  Status found(Record& record);
+  // What the other ranks were in when they last said so, in words.
+  std::string report(Record& record, std::int64_t now_ns);
+  // This thread uses the rank's communicators.
+  void used_by_this_thread();
+
+ private:
+  struct Link;
+  Watch() = default;
+
+  static std::string elsewhere_text(const Note& note);
+  Link& link_to(Rank world);
+  void ask(Record& record, Peer& peer, std::int64_t now_ns);
+  void answer(Record& record, Peer& peer, const Note& question);
+  Note state_of(const Record& record) const;
+  void note_call(const Record& record, const Peer& peer, std::uint32_t sequence);
+  void send(Rank world, const Note& note);
+  void flush(Link& link);
+  void listen(Link& link);
+  void poll();
+  void heard(Link& link);
+  void compare(Record& record, Peer& peer, const Note& note);
+  void compare_left(Record& record, const Peer& peer);
+  void compare_crossed(Record& record, std::int64_t now_ns);
+  void differs(Record& record, const std::string& text);
+  bool alone() const { return !many_threads_.load(std::memory_order_relaxed); }
+
+  SpinLock lock_;
+  Rank rank_ = 0;
+  std::unique_ptr<Ports> ports_;
+  bool failed_ = false;  // a port did: no more notes
+  std::vector<std::shared_ptr<Record>> records_;
+  std::map<Rank, std::unique_ptr<Link>> links_;  // by world rank
+  std::int64_t now_ns_ = 0;                      // of the latest look
+  std::atomic<const void*> thread_{nullptr};     // the first that used a communicator
+  std::atomic<bool> many_threads_{false};
+};
+
+// "rank 1", with `of` "rank 1 of 4"; and which rank of the world that is where the numbers differ.
+std::string rank_text(Rank rank, const std::vector<Rank>& world_rank, bool of = false);
+
+}  // namespace gccl

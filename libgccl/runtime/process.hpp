@@ -1,0 +1,39 @@
+// What fork() and exit() must not tear apart.
+//
+// A child that fork() makes has its parent's memory and descriptors, and one thread. It must not keep the parent's
+// connections open: a parent that is killed would then never be missed. And it must not use the parent's communicators:
+// two processes would write into the same pipes and streams.
+#pragma once
+
+#include <atomic>
+#include <mutex>
+
+namespace gccl {
+
+// fork() waits for whoever holds it. For steps that a child must not see half done: while a descriptor comes into
+// being, and while another library's locks are held.
+std::mutex& process_mutex();
+
+// Children that fork() makes close the descriptor at once. Requires process_mutex() held since before it was opened.
+void keep_from_children(int fd);
+// Before such a descriptor is closed or given away. Any other descriptor is passed over.
+void forget_descriptor(int fd);
+
+// While one lives, this process uses GCCL, and a child of it may not.
+class InUse {
+ public:
+  InUse();
+  ~InUse();
+  InUse(const InUse&) = delete;
+  InUse& operator=(const InUse&) = delete;
+};
+
+// This process is a child of one that used GCCL when it forked. Cheap enough for every call.
+[[gnu::visibility("hidden")]] extern std::atomic<bool> forked_child;
+inline bool in_forked_child() { return forked_child.load(std::memory_order_relaxed); }
+// What such a child gets to read.
+inline constexpr char kForkedChildText[] =
+    "this process was forked from one that uses GCCL, and shares its memory and connections: only the parent may use "
+    "them. Fork before GCCL_Init, or let the child call exec";
+
+}  // namespace gccl

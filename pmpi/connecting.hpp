@@ -1,0 +1,22 @@
+// Makes the GCCL communicator that serves an MPI communicator.
+#pragma once
+
+#include <mpi.h>
+
+#include <string>
+
+#include "gccl/gccl.h"
+
+namespace gccl::pmpi {
+
+// GCCL_COMM_NULL on all ranks when it failed on any. `error` says why it did here; empty on the other ranks.
+struct Connected {
+  GCCL_Comm comm = GCCL_COMM_NULL;
+  std::string error;
+};
+
+// Collective over `comm`, of 2 ranks or more, in its place among the collective calls on it: part of a blocking one.
+// MPI and the calls in flight on other communicators move on meanwhile.
+Connected connect_ranks(MPI_Comm comm, int rank, int size);
+
+}  // namespace gccl::pmpi

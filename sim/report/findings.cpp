@@ -1,0 +1,336 @@
+#include "sim/report/findings.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "sim/json/reader.hpp"
+#include "sim/scenario/table.hpp"
+
+namespace gccl::sim {
+namespace {
+
+using Json = nlohmann::json;
+using Rows = std::vector<const Json*>;
+
+constexpr double kLead = 1.005;            // a smaller lead changes no recommendation
+constexpr double kBusy = 0.85;             // a link that carries this much of its bandwidth is the limit
+constexpr double kHalfBusy = 0.6;          // below this no link's bandwidth is
+constexpr double kEnginesApart = 10;       // percent
+constexpr std::uint64_t kLarge = 1 << 20;  // bytes: latency alone explains idle links below this
+constexpr std::size_t kSpansMax = 4;
+
+std::string text(const Json& row, const char* key) {
+  const auto at = row.find(key);
+  return at != row.end() && at->is_string() ? at->get<std::string>() : "";
+}
+double number(const Json& row, const char* key) {
+  const auto at = row.find(key);
+  return at != row.end() && at->is_number() ? at->get<double>() : NAN;
+}
+std::uint64_t whole(const Json& row, const char* key, std::uint64_t otherwise = 0) {
+  const double x = number(row, key);
+  return x >= 0 && x < 1e18 ? std::uint64_t(x) : otherwise;
+}
+bool is_sequence(const Json& row) { return text(row, "collective") == "sequence" || row.contains("operations"); }
+
+std::string percent(double p) { return fmt::format("{:.{}f} %", p, std::abs(p) < 9.95 ? 1 : 0); }
+
+std::string shown(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+// Groups in the order of their first rows.
+template <class Key>
+std::vector<Rows> grouped(const Rows& rows, Key key) {
+  std::vector<Rows> groups;
+  std::map<decltype(key(*rows[0])), std::size_t> places;
+  for (const Json* row : rows) {
+    const auto [at, fresh] = places.try_emplace(key(*row), groups.size());
+    if (fresh) groups.emplace_back();
+    groups[at->second].push_back(row);
+  }
+  return groups;
+}
+
+std::size_t kinds(const Rows& rows, const char* key) {
+  std::set<std::string> values;
+  for (const Json* row : rows) values.insert(row->contains(key) ? shown(row->at(key)) : "");
+  return values.size();
+}
+
+// The rows of one engine that may be compared, by what the x axis of a chart would be.
+class Contest {
+ public:
+  Contest(const Rows& rows, bool by_ranks) : rows_(rows), by_ranks_(by_ranks) {
+    for (const char* key : {"shares", "lanes", "window"})
+      if (kinds(rows, key) > 1) dimensions_.push_back(key);
+    for (const Json* row : rows)
+      if (number(*row, "time_us") >= 0) columns_[x(*row)].push_back(row);
+    for (auto& [at, column] : columns_)
+      std::stable_sort(column.begin(), column.end(),
+                       [](const Json* a, const Json* b) { return number(*a, "time_us") < number(*b, "time_us"); });
+  }
+
+  bool empty() const { return columns_.empty(); }
+  std::uint64_t x(const Json& row) const { return whole(row, by_ranks_ ? "ranks" : "bytes"); }
+  std::string at(std::uint64_t x) const { return by_ranks_ ? fmt::format("{} ranks", x) : json::format_bytes(x); }
+  // "ring", or "ring, shares 8" where runs differ in that too.
+  std::string name(const Json& row) const {
+    std::string name = text(row, "algorithm");
+    for (const char* key : dimensions_) name += fmt::format(", {} {}", key, whole(row, key));
+    return name;
+  }
+  const std::map<std::uint64_t, Rows>& columns() const { return columns_; }
+  const Json& best(std::uint64_t x) const { return *columns_.at(x)[0]; }
+  std::uint64_t last() const { return columns_.rbegin()->first; }
+
+  std::string recommendation() const {
+    struct Span {
+      std::string name;
+      std::uint64_t to;
+    };
+    std::vector<Span> spans;
+    std::set<std::string> names;
+    for (const Json* row : rows_) names.insert(name(*row));
+    for (const auto& [x, column] : columns_) {
+      const double limit = number(*column[0], "time_us") * kLead;
+      const auto held = std::find_if(column.begin(), column.end(), [&](const Json* row) {
+        return !spans.empty() && name(*row) == spans.back().name && number(*row, "time_us") <= limit;
+      });
+      if (held != column.end())
+        spans.back().to = x;
+      else
+        spans.push_back({name(*column[0]), x});
+    }
+    if (names.size() == 1) return *names.begin();
+    if (columns_.size() == 1) {
+      const Rows& column = columns_.begin()->second;
+      if (column.size() < 2) return name(*column[0]);
+      const double best = number(*column[0], "time_us"), next = number(*column[1], "time_us");
+      return next <= best * kLead ? fmt::format("use {} or {}", name(*column[0]), name(*column[1]))
+                                  : fmt::format("use {} ({} takes {} longer)", name(*column[0]), name(*column[1]),
+                                                percent((next / best - 1) * 100));
+    }
+    if (spans.size() == 1)
+      return fmt::format("use {} at every {}", spans[0].name, by_ranks_ ? "number of ranks" : "size");
+    if (spans.size() > kSpansMax) {
+      std::map<std::string, std::size_t> wins;
+      for (const auto& [x, column] : columns_) ++wins[name(*column[0])];
+      const auto most =
+          std::max_element(wins.begin(), wins.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+      return fmt::format("the fastest changes {} times, most often it is {}; use {} at the largest {}",
+                         spans.size() - 1, most->first, spans.back().name, by_ranks_ ? "number of ranks" : "size");
+    }
+    std::string words = "use ";
+    for (std::size_t i = 0; i < spans.size(); ++i)
+      words += fmt::format("{}{} {}", i ? ", " : "", spans[i].name,
+                           i + 1 < spans.size() ? "to " + at(spans[i].to) : "above");
+    return words;
+  }
+
+ private:
+  Rows rows_;
+  bool by_ranks_;
+  std::vector<const char*> dimensions_;
+  std::map<std::uint64_t, Rows> columns_;  // fastest first
+};
+
+// What the use of the links says about where the time goes.
+std::string limit_of(const Json& row) {
+  double busiest = -1;
+  std::string tier;
+  if (row.contains("tiers") && row["tiers"].is_array())
+    for (const Json& t : row["tiers"]) {
+      const double u = t.is_object() ? number(t, "busiest_utilisation") : NAN;
+      if (u > busiest) busiest = u, tier = text(t, "tier");
+    }
+  if (busiest < 0) return "";
+  const std::string busy = busiest < 0.01 ? "1 % busy" : fmt::format("{:.0f} % busy", std::min(busiest, 1.0) * 100);
+  if (busiest >= kBusy) return fmt::format("the busiest {} link is {}: its bandwidth is the limit", tier, busy);
+  if (busiest >= kHalfBusy)
+    return fmt::format("the busiest {} link is {}: most of the time is its bandwidth, the rest latency and waiting",
+                       tier, busy);
+  const std::string idle = fmt::format("no link is more than {} (the busiest is a {} link): ", busy, tier);
+  if (whole(row, "bytes") < kLarge) return idle + "latency is the limit, not bandwidth";
+  if (is_sequence(row)) return idle + "latency, waiting or combining is the limit, not bandwidth";
+  if (const auto error = prediction_error_percent(row); error && *error < -kPredictionErrorMax)
+    return idle + fmt::format("ranks wait for each other, for links or for stragglers (closed form: {})",
+                              format_time(number(row, "predicted_us")));
+  const auto shares = whole(row, "shares", 1), lanes = whole(row, "lanes", 1);
+  if (shares > 1)
+    return idle + fmt::format(
+                      "even with {} chunks (shares) on {} channel{} (lanes) latency, waiting or combining is "
+                      "the limit, not bandwidth",
+                      shares, lanes, lanes == 1 ? "" : "s");
+  return idle +
+         "latency or missing pipelining is the limit, not bandwidth; try more chunks (shares) and channels (lanes)";
+}
+
+std::string reached(const Contest& contest, const Json& row) {
+  const double busbw = number(row, "busbw_GBps");
+  const std::string time = format_time(number(row, "time_us"));
+  if (!(busbw > 0)) return time;
+  const std::string where = contest.at(contest.x(row));
+  return fmt::format("{:.3g} GB/s bus bandwidth at {} ({})", busbw, where, time);
+}
+
+std::string headline(const Contest& contest) {
+  const Json& row = contest.best(contest.last());
+  std::string words = contest.recommendation() + ": " + reached(contest, row);
+  if (const std::string limit = limit_of(row); !limit.empty()) words += "; " + limit;
+  return words + ".";
+}
+
+std::string choice_note(const Json& result, const Rows& rows) {
+  double total = 0, worst = -1;
+  std::size_t points = 0, hits = 0;
+  const Json* at = nullptr;
+  if (!result.contains("choices") || !result["choices"].is_array()) return "";
+  for (const Json& c : result["choices"]) {
+    const double regret = c.is_object() ? number(c, "regret_percent") : NAN;
+    if (!(regret >= 0) || whole(c, "compared", 2) < 2) continue;
+    const bool ours = std::any_of(rows.begin(), rows.end(), [&](const Json* row) {
+      for (const char* key : {"run", "cluster", "collective", "engine", "ranks", "bytes", "dtype"})
+        if (c.contains(key) && (!row->contains(key) || row->at(key) != c[key])) return false;
+      return row->value("auto", Json()) == true;
+    });
+    if (!ours) continue;
+    ++points;
+    hits += regret <= 0;
+    total += regret;
+    if (regret > worst) worst = regret, at = &c;
+  }
+  if (points == 0) return "";
+  if (hits == points)
+    return fmt::format("auto chose the fastest of those simulated at {}",
+                       points == 1 ? "the one point" : fmt::format("each of {} points", points));
+  return fmt::format(
+      "auto chose the fastest of those simulated at {} of {} points; {} slower on average, {} at worst "
+      "({}: {} instead of {})",
+      hits, points, percent(total / double(points)), percent(worst), json::format_bytes(whole(*at, "bytes")),
+      text(*at, "chosen"), text(*at, "fastest"));
+}
+
+std::string prediction_note(const Rows& rows) {
+  std::size_t predicted = 0, far = 0;
+  const Json* worst = nullptr;
+  double most = 0;
+  for (const Json* row : rows) {
+    const auto error = prediction_error_percent(*row);
+    if (!error) continue;
+    ++predicted;
+    far += std::abs(*error) > kPredictionErrorMax;
+    // 3 times too long is as wrong as 3 times too short.
+    const double apart = std::abs(std::log(std::max(1 + *error / 100, 1e-9)));
+    if (apart > most) most = apart, worst = row;
+  }
+  if (far == 0) return "";
+  const std::string where = whole(*worst, "bytes") ? " at " + json::format_bytes(whole(*worst, "bytes")) : "";
+  return fmt::format(
+      "prediction (closed form, what auto compares) and simulation differ by more than {:.0f} % at {} of "
+      "{} points, most for {}{} ({}): predicted {}, simulated {}",
+      kPredictionErrorMax, far, predicted, text(*worst, "algorithm"), where, text(*worst, "engine"),
+      format_time(number(*worst, "predicted_us")), format_time(number(*worst, "time_us")));
+}
+
+std::string engine_note(const Contest& a, const Contest& b, const std::string& first, const std::string& second) {
+  std::size_t points = 0, apart = 0, columns = 0, other = 0;
+  double most = 1;
+  std::string worst;
+  for (const auto& [x, column] : a.columns()) {
+    const auto same = b.columns().find(x);
+    if (same == b.columns().end()) continue;
+    ++columns;
+    const Json& best = *same->second[0];
+    for (const Json* row : column)
+      for (const Json* twin : same->second) {
+        const double one = number(*row, "time_us"), two = number(*twin, "time_us");
+        if (a.name(*row) != b.name(*twin) || !(one > 0) || !(two > 0)) continue;
+        ++points;
+        const double ratio = std::max(one / two, two / one);
+        apart += ratio > 1 + kEnginesApart / 100;
+        if (ratio > most)
+          most = ratio, worst = fmt::format("{} at {}: {} {}, {} {}", a.name(*row), a.at(x), first, format_time(one),
+                                            second, format_time(two));
+        // Another winner counts when this engine would lose by more than a lead that changes nothing.
+        if (row == column[0] && b.name(best) != a.name(*row)) other += two > number(best, "time_us") * kLead;
+      }
+  }
+  if (points == 0) return "";
+  std::string words = fmt::format("{} and {} differ by more than {:.0f} % at {} of {} points", first, second,
+                                  kEnginesApart, apart, points);
+  if (apart) words += fmt::format(", most for {}", worst);
+  return words + fmt::format("; the fastest differs at {} of {} sizes", other, columns);
+}
+
+Json finding_of(const Json& result, const Rows& rows, bool several_ranks) {
+  const Json& first = *rows[0];
+  const bool by_ranks = kinds(rows, "bytes") == 1 && kinds(rows, "ranks") > 1;
+  std::vector<std::pair<std::string, Contest>> engines;
+  for (const Rows& of : grouped(rows, [](const Json& row) { return text(row, "engine"); }))
+    engines.emplace_back(text(*of[0], "engine"), Contest(of, by_ranks));
+  if (engines[0].second.empty()) return Json();
+  std::string subject = text(first, "collective");
+  if (const std::string label = text(first, "label"); !label.empty()) subject += fmt::format(" \"{}\"", label);
+  if (several_ranks && !by_ranks) subject += fmt::format(", {} ranks", whole(first, "ranks"));
+  if (engines.size() > 1) subject += fmt::format(" ({} engine)", engines[0].first);
+  Json notes = Json::array();
+  const auto add = [&](const std::string& note) {
+    if (!note.empty()) notes.push_back(note + ".");
+  };
+  add(choice_note(result, rows));
+  add(prediction_note(rows));
+  for (std::size_t i = 1; i < engines.size(); ++i)
+    add(engine_note(engines[0].second, engines[i].second, engines[0].first, engines[i].first));
+  return {{"cluster", text(first, "cluster")},
+          {"subject", subject},
+          {"headline", headline(engines[0].second)},
+          {"notes", notes}};
+}
+
+// Several collectives have one time; each run is a finding of its own.
+Json finding_of_sequence(const Json& row) {
+  if (!(number(row, "time_us") >= 0)) return Json();
+  std::string subject = text(row, "label").empty() ? text(row, "algorithm") : text(row, "label"),
+              words = fmt::format("{} on {} ranks ({} engine)", format_time(number(row, "time_us")),
+                                  whole(row, "ranks"), text(row, "engine"));
+  if (const std::string limit = limit_of(row); !limit.empty()) words += "; " + limit;
+  return {{"cluster", text(row, "cluster")}, {"subject", subject}, {"headline", words + "."}, {"notes", Json::array()}};
+}
+
+}  // namespace
+
+std::optional<double> prediction_error_percent(const Json& row) {
+  const double predicted = number(row, "predicted_us"), simulated = number(row, "time_us");
+  if (!(predicted >= 0) || !(simulated > 0)) return std::nullopt;
+  return (predicted / simulated - 1) * 100;
+}
+
+Json findings(const Json& result) {
+  Rows rows;
+  if (result.is_object() && result.contains("runs") && result["runs"].is_array())
+    for (const Json& row : result["runs"])
+      if (row.is_object()) rows.push_back(&row);
+  Json all = Json::array();
+  const auto family = [](const Json& row) {
+    std::string key = is_sequence(row) ? shown(row) : "";
+    for (const char* part : {"cluster", "collective", "label", "dtype", "root", "in_place"})
+      key += row.contains(part) ? shown(row[part]) + ' ' : "- ";
+    return key;
+  };
+  for (const Rows& same : grouped(rows, family)) {
+    if (is_sequence(*same[0])) {
+      all.push_back(finding_of_sequence(*same[0]));
+    } else {
+      const bool by_ranks = kinds(same, "bytes") == 1;
+      const auto split = grouped(same, [&](const Json& row) { return by_ranks ? 0 : whole(row, "ranks"); });
+      for (const Rows& group : split) all.push_back(finding_of(result, group, split.size() > 1));
+    }
+    if (all.back().is_null()) all.erase(all.size() - 1);
+  }
+  return all;
+}
+
+}  // namespace gccl::sim

@@ -1,0 +1,16 @@
+// The rows of a result as CSV (RFC 4180), for spreadsheets and scripts.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace gccl::sim {
+
+// The row's fields that are single values, named as in "gccl/result/1". Later versions may append some at the end.
+const std::vector<std::string>& csv_columns();
+
+// A line of names, then one line for each row of the result. Absent and null fields are empty.
+std::string result_csv(const nlohmann::json& result);
+
+}  // namespace gccl::sim

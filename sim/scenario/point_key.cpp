@@ -1,0 +1,119 @@
+// What a point's result depends on, as a short text.
+#include <elf.h>
+#include <fmt/format.h>
+#include <link.h>
+#include <sys/stat.h>
+
+#include <fstream>
+#include <set>
+
+#include "libgccl/schedule/splitmix.hpp"
+#include "sim/scenario/journal.hpp"
+
+namespace gccl::sim {
+namespace {
+
+using Json = nlohmann::json;
+
+// 128 bits: two hashes of the same text that begin differently.
+std::string digest(std::string_view text) {
+  std::uint64_t a = 0x243f6a8885a308d3, b = 0x13198a2e03707344;
+  for (const char c : text) {
+    a = splitmix::hash(a ^ std::uint8_t(c));
+    b = splitmix::hash(b + std::uint8_t(c) + 1);
+  }
+  return fmt::format("{:016x}{:016x}", a, b);
+}
+
+void add_content(const std::filesystem::path& file, std::string& all, std::set<std::filesystem::path>& seen);
+
+void add_named(const Json& value, const std::filesystem::path& folder, std::string& all,
+               std::set<std::filesystem::path>& seen) {
+  if (!value.is_structured()) return;
+  for (const auto& [key, child] : value.items()) {
+    if (value.is_object() && (key == "parameters" || key == "base") && child.is_string())
+      add_content(folder / child.get<std::string>(), all, seen);
+    add_named(child, folder, all, seen);
+  }
+}
+
+// A file and, one after the other, the files that its "parameters" and "base" name.
+void add_content(const std::filesystem::path& file, std::string& all, std::set<std::filesystem::path>& seen) {
+  if (!seen.insert(file.lexically_normal()).second) return;
+  std::ifstream in(file, std::ios::binary);
+  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  all += fmt::format("{}:{}", text.size(), text);
+  add_named(Json::parse(text, nullptr, false), file.parent_path(), all, seen);
+}
+
+// The build id that the linker left in a loaded object; empty when there is none.
+std::string build_id(const dl_phdr_info& object) {
+  for (int i = 0; i < object.dlpi_phnum; ++i) {
+    const auto& part = object.dlpi_phdr[i];
+    if (part.p_type != PT_NOTE) continue;
+    const char* at = reinterpret_cast<const char*>(object.dlpi_addr + part.p_vaddr);
+    for (const char* const end = at + part.p_memsz; at + sizeof(ElfW(Nhdr)) <= end;) {
+      const auto* note = reinterpret_cast<const ElfW(Nhdr)*>(at);
+      const char* name = at + sizeof *note;
+      const char* content = name + (note->n_namesz + 3) / 4 * 4;
+      if (note->n_type == NT_GNU_BUILD_ID && note->n_namesz == 4 && std::string_view(name, 3) == "GNU")
+        return std::string(content, note->n_descsz);
+      at = content + (note->n_descsz + 3) / 4 * 4;
+    }
+  }
+  return "";
+}
+
+// The program and its libraries as they were built: another build may give other times under the same version.
+std::string program() {
+  std::string all = GCCL_VERSION_TEXT;
+  dl_iterate_phdr(
+      [](dl_phdr_info* object, std::size_t, void* to) {
+        const std::string_view name = object->dlpi_name;
+        if (name.find("vdso") != std::string_view::npos) return 0;
+        std::string id = build_id(*object);
+        struct stat s {};
+        if (id.empty() && stat(name.empty() ? "/proc/self/exe" : object->dlpi_name, &s) == 0)
+          id = fmt::format("{} {}.{}", s.st_size, s.st_mtim.tv_sec, s.st_mtim.tv_nsec);
+        *static_cast<std::string*>(to) += fmt::format("\n{}", id);
+        return 0;
+      },
+      &all);
+  return digest(all);
+}
+
+Json parts_of(const Point& point) {
+  Json streams = Json::array();
+  for (const auto& stream : point.streams) {
+    Json parts = Json::array();
+    for (const Part& part : stream) parts.push_back({part.algorithm->name, part.bytes});
+    streams.push_back(std::move(parts));
+  }
+  return streams;
+}
+
+}  // namespace
+
+std::vector<std::string> point_keys(const Plan& plan) {
+  const std::string by = program();
+  std::vector<std::string> worlds, runs, keys;
+  for (const World& w : plan.worlds) {
+    std::string all;
+    std::set<std::filesystem::path> seen;
+    add_content(w.cluster_file, all, seen);
+    for (const Card c : w.cards) all += fmt::format(" {}", c);
+    worlds.push_back(w.cluster_name + ' ' + digest(all));
+  }
+  for (const Run& run : plan.scenario->runs) {
+    Json stated = run.where.raw();
+    for (const char* key : {"expect", "engine", "bytes", "algorithms"}) stated.erase(key);
+    runs.push_back(stated.dump(-1, ' ', false, Json::error_handler_t::replace));
+  }
+  for (const Point& p : plan.points) {
+    const Json all = {by, worlds[p.world], runs[p.run], name(p.engine), parts_of(p), p.automatic, plan.seed};
+    keys.push_back(digest(all.dump(-1, ' ', false, Json::error_handler_t::replace)));
+  }
+  return keys;
+}
+
+}  // namespace gccl::sim

@@ -1,0 +1,153 @@
+// The sentences of a result, against rows whose times are stated here; and the rows as CSV.
+#include "sim/report/findings.hpp"
+
+#include <doctest/doctest.h>
+
+#include "sim/scenario/csv.hpp"
+#include "sim/scenario/table.hpp"
+
+using namespace gccl::sim;
+using nlohmann::json;
+
+namespace {
+
+json row(const std::string& algorithm, std::uint64_t bytes, double time_us, double busy = 0.5) {
+  return {{"cluster", "c"},
+          {"label", ""},
+          {"collective", "allreduce"},
+          {"algorithm", algorithm},
+          {"engine", "model"},
+          {"ranks", 8},
+          {"bytes", bytes},
+          {"dtype", "f32"},
+          {"shares", 1},
+          {"lanes", 1},
+          {"time_us", time_us},
+          {"busbw_GBps", double(bytes) / time_us / 1e3},
+          {"predicted_us", time_us},
+          {"auto", false},
+          {"tiers",
+           {{{"tier", "card"}, {"busiest_utilisation", busy / 2}}, {{"tier", "nic"}, {"busiest_utilisation", busy}}}}};
+}
+
+json result(std::initializer_list<json> rows) { return {{"runs", json(rows)}}; }
+
+std::string headline(std::initializer_list<json> rows) { return findings(result(rows)).at(0).at("headline"); }
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("the headline says which algorithm to use up to which size") {
+  CHECK(headline({row("a", 1024, 1), row("b", 1024, 2), row("a", 2048, 3), row("b", 2048, 2), row("a", 4096, 9),
+                  row("b", 4096, 4)})
+            .starts_with("use a to 1 KiB, b above: 1.02 GB/s bus bandwidth at 4 KiB (4 us); "));
+  CHECK(headline({row("a", 1024, 1), row("b", 1024, 2), row("a", 2048, 1), row("b", 2048, 2)})
+            .starts_with("use a at every size: "));
+  CHECK(headline({row("a", 1024, 10), row("b", 1024, 12)}).starts_with("use a (b takes 20 % longer): "));
+  CHECK(headline({row("a", 1024, 10), row("b", 1024, 10)}).starts_with("use a or b: "));
+  CHECK(headline({row("a", 1024, 10), row("a", 2048, 10)}).starts_with("a: "));
+  // A lead of less than half a percent changes no recommendation.
+  CHECK(headline({row("a", 1024, 100), row("b", 1024, 200), row("a", 2048, 100.4), row("b", 2048, 100),
+                  row("a", 4096, 100), row("b", 4096, 200)})
+            .starts_with("use a at every size: "));
+  json many = json::array();
+  for (int i = 0; i < 9; ++i)
+    for (const char* name : {"a", "b"}) many.push_back(row(name, 1024u << i, (*name == 'a') == (i % 2 == 0) ? 1 : 2));
+  CHECK(findings({{"runs", many}})[0]["headline"].get<std::string>().starts_with(
+      "the fastest changes 8 times, most often it is a; use a at the largest size: "));
+}
+
+TEST_CASE("the headline says what the busiest link means") {
+  const std::uint64_t big = 64 << 20;
+  CHECK(
+      headline({row("a", big, 100, 0.97)}).ends_with("the busiest nic link is 97 % busy: its bandwidth is the limit."));
+  CHECK(
+      has(headline({row("a", big, 100, 0.7)}), "the busiest nic link is 70 % busy: most of the time is its bandwidth"));
+  CHECK(
+      headline({row("a", big, 100, 0.44)})
+          .ends_with("no link is more than 44 % busy (the busiest is a nic link): latency or missing pipelining is the "
+                     "limit, not bandwidth; try more chunks (shares) and channels (lanes)."));
+  json cut = row("a", big, 100, 0.44);
+  cut["shares"] = 64;
+  cut["lanes"] = 8;
+  CHECK(has(headline({cut}), "even with 64 chunks (shares) on 8 channels (lanes) latency, waiting or combining"));
+  json waited = row("a", big, 100, 0.44);
+  waited["predicted_us"] = 40;
+  CHECK(headline({waited}).ends_with("ranks wait for each other, for links or for stragglers (closed form: 40 us)."));
+  CHECK(headline({row("a", 64, 100, 0.001)})
+            .ends_with(
+                "no link is more than 1 % busy (the busiest is a nic link): latency is the limit, not bandwidth."));
+  json without = row("a", 64, 100);
+  without.erase("tiers");
+  CHECK(headline({without}).ends_with(" (100 us)."));
+}
+
+TEST_CASE("runs that differ in shares, lanes, label or ranks are told apart") {
+  json cut = row("a", 1024, 1);
+  cut["shares"] = 8;
+  CHECK(headline({row("a", 1024, 10), cut}).starts_with("use a, shares 8 (a, shares 1 takes 900 % longer): "));
+  json labelled = row("b", 1024, 1), wide = row("a", 1024, 5);
+  labelled["label"] = "one NIC down";
+  wide["ranks"] = 16;
+  const json found = findings(result({row("a", 1024, 10), labelled, wide}));
+  REQUIRE(found.size() == 2);
+  CHECK(found[0]["subject"] == "allreduce");
+  CHECK(found[0]["headline"].get<std::string>().find("GB/s bus bandwidth at 16 ranks (5 us)") != std::string::npos);
+  CHECK(found[1]["subject"] == "allreduce \"one NIC down\"");
+}
+
+TEST_CASE("predictions far from the simulation are found, near ones are not") {
+  json near = row("a", 1024, 100), far = row("b", 1024, 318), farther = row("c", 2048, 10);
+  near["predicted_us"] = 124;
+  CHECK(findings(result({near}))[0]["notes"].empty());
+  far["predicted_us"] = 188;
+  farther["predicted_us"] = 40;
+  CHECK(*prediction_error_percent(far) == doctest::Approx(-40.88).epsilon(0.001));
+  CHECK(
+      findings(result({near, far, farther}))[0]["notes"][0] ==
+      "prediction (closed form, what auto compares) and simulation differ by more than 25 % at 2 of 3 points, most for "
+      "c at 2 KiB (model): predicted 40 us, simulated 10 us.");
+  far["predicted_us"] = nullptr;
+  CHECK(!prediction_error_percent(far));
+}
+
+TEST_CASE("engines are compared point by point") {
+  json other = row("a", 1024, 15), same = row("b", 1024, 12);
+  other["engine"] = same["engine"] = "simgrid";
+  const json found = findings(result({row("a", 1024, 10), row("b", 1024, 12), other, same}));
+  REQUIRE(found.size() == 1);
+  CHECK(found[0]["subject"] == "allreduce (model engine)");
+  CHECK(found[0]["notes"][0] ==
+        "model and simgrid differ by more than 10 % at 1 of 2 points, most for a at 1 KiB: model 10 us, simgrid 15 us; "
+        "the "
+        "fastest differs at 1 of 1 sizes.");
+}
+
+TEST_CASE("no document makes findings fail") {
+  for (const json& strange :
+       {json(), json::array(), json{{"runs", 3}}, json{{"runs", {1, "x", nullptr}}}, json{{"runs", json::array()}}})
+    CHECK(findings(strange).empty());
+  json odd = row("a", 1024, 1);
+  for (const char* key : {"tiers", "bytes", "ranks", "shares", "label", "predicted_us", "algorithm"}) {
+    for (const json& value : {json(), json("x"), json(-1), json::object(), json{{{"tier", 3}}}, json("\xff")}) {
+      json changed = odd;
+      changed[key] = value;
+      CHECK(findings({{"runs", {changed}}, {"choices", {changed, 3}}}).size() <= 1);
+    }
+    odd.erase(key);
+    CHECK(findings(result({odd})).size() == 1);
+  }
+}
+
+TEST_CASE("CSV has the fields' names, one line for each row, and quotes what needs it") {
+  json one = row("ring", 1024, 1.5);
+  one["label"] = "one \"NIC\", down\nor slow";
+  one["predicted_us"] = nullptr;
+  const std::string text = result_csv({{"runs", {one}}});
+  CHECK(text.starts_with("index,run,cluster,label,engine,collective,algorithm,ranks,"));
+  CHECK(has(text, ",c,\"one \"\"NIC\"\", down\nor slow\",model,allreduce,ring,8,,,1024,"));
+  CHECK(has(text, ",1.5,"));
+  CHECK(has(text, ",,false,"));  // no prediction, not the automatic choice
+  CHECK(result_csv({{"runs", json::array()}}).back() == '\n');
+}

@@ -1,0 +1,39 @@
+// Ends as the first argument says, after a non-blocking collective: endings.sh looks at the exit code.
+#include <mpi.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+int main(int argc, char** argv) {
+  const std::string how = argc > 1 ? argv[1] : "";
+  MPI_Init(&argc, &argv);
+  int in = 1, sum = 0;
+  MPI_Request request;
+  MPI_Iallreduce(&in, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &request);
+  if (how == "exit while a call is in flight") std::exit(3);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  if (how == "exit") std::exit(3);
+  if (how == "return") return 3;
+  if (how == "fork") {
+    int status = -1;
+    for (int i = 0; i < 20; ++i) {
+      MPI_Iallreduce(&in, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &request);
+      const pid_t child = fork();
+      if (child == 0) std::exit(7);
+      if (child < 0 || waitpid(child, &status, 0) != child || !WIFEXITED(status) || WEXITSTATUS(status) != 7) {
+        std::fprintf(stderr, "the child's status is %d, expected exit code 7\n", status);
+        MPI_Abort(MPI_COMM_WORLD, 4);
+      }
+      MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
+    int size = 0;
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    MPI_Finalize();
+    return sum == size ? 0 : 5;
+  }
+  std::fprintf(stderr, "how? \"%s\"\n", how.c_str());
+  return 6;
+}

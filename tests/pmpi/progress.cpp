@@ -1,0 +1,258 @@
+// MPI's progress rule: a non-blocking collective completes on a rank that waits for it while the others are inside any
+// other MPI call, or compute; and who makes that progress.
+#include <dlfcn.h>
+#include <doctest/doctest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "tests/pmpi/support.hpp"
+
+namespace {
+std::atomic<int> combined_by_mpi_here{0}, combined_by_mpi_elsewhere{0};
+const std::thread::id main_thread = std::this_thread::get_id();
+}  // namespace
+
+// The drop-in's calls come by here.
+extern "C" int PMPI_Reduce_local(const void* in, void* inout, int count, MPI_Datatype type, MPI_Op op) {
+  using Function = int (*)(const void*, void*, int, MPI_Datatype, MPI_Op);
+  static const auto next = reinterpret_cast<Function>(dlsym(RTLD_NEXT, "PMPI_Reduce_local"));
+  if (count > 0) ++(std::this_thread::get_id() == main_thread ? combined_by_mpi_here : combined_by_mpi_elsewhere);
+  return next(in, inout, count, type, op);
+}
+
+namespace gccl::test {
+namespace {
+
+struct World {
+  int rank = 0, size = 1;
+  World() {
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+  }
+  int sum() const { return size * (size - 1) / 2; }
+};
+
+std::atomic<int> own_here{0}, own_elsewhere{0};
+void add(void* in, void* inout, int* count, MPI_Datatype*) {
+  ++(std::this_thread::get_id() == main_thread ? own_here : own_elsewhere);
+  for (int i = 0; i < *count; ++i) static_cast<int*>(inout)[i] += static_cast<int*>(in)[i];
+}
+
+// Blocking calls in which rank 0 waits for the others. None is answered by GCCL.
+struct Blocking {
+  const char* name;
+  void (*call)(const World&);
+};
+const Blocking kBlocking[] = {
+    {"MPI_Comm_dup",
+     [](const World&) {
+       MPI_Comm made;
+       MPI_Comm_dup(MPI_COMM_WORLD, &made);
+       MPI_Comm_free(&made);
+     }},
+    {"MPI_Comm_split",
+     [](const World& w) {
+       MPI_Comm made;
+       MPI_Comm_split(MPI_COMM_WORLD, w.rank % 2, 0, &made);
+       MPI_Comm_free(&made);
+     }},
+    {"MPI_Gatherv",
+     [](const World& w) {
+       std::vector<int> all(std::size_t(w.size)), counts(std::size_t(w.size), 1), displs(std::size_t(w.size));
+       for (int i = 0; i < w.size; ++i) displs[std::size_t(i)] = i;
+       MPI_Gatherv(&w.rank, 1, MPI_INT, all.data(), counts.data(), displs.data(), MPI_INT, 0, MPI_COMM_WORLD);
+       CHECK((w.rank != 0 || all.back() == w.size - 1));
+     }},
+    {"MPI_Scan",
+     [](const World& w) {
+       int sum = 0;
+       MPI_Scan(&w.rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+       MPI_Barrier(MPI_COMM_WORLD);
+       CHECK(sum == w.rank * (w.rank + 1) / 2);
+     }},
+    {"MPI_Sendrecv_replace",
+     [](const World& w) {
+       int value = w.rank;
+       const int peer = w.rank ^ 1;
+       if (peer < w.size) MPI_Sendrecv_replace(&value, 1, MPI_INT, peer, 0, peer, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+       CHECK((peer >= w.size || value == peer));
+     }},
+    {"MPI_Win_create",
+     [](const World& w) {
+       if (w.size == 1) return;  // Open MPI 4 cannot
+       MPI_Win window;
+       int memory = 0;
+       MPI_Win_create(&memory, sizeof memory, sizeof memory, MPI_INFO_NULL, MPI_COMM_WORLD, &window);
+       MPI_Win_fence(0, window);
+       MPI_Win_fence(0, window);
+       MPI_Win_free(&window);
+     }},
+    {"MPI_File_open",
+     [](const World&) {
+       char name[64] = "/tmp/gccl_pmpi_progress_XXXXXX";
+       if (World().rank == 0) close(mkstemp(name));
+       PMPI_Bcast(name, sizeof name, MPI_CHAR, 0, MPI_COMM_WORLD);
+       MPI_File file;
+       CHECK(MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE, MPI_INFO_NULL, &file) ==
+             MPI_SUCCESS);
+       MPI_File_close(&file);
+     }},
+    {"PMPI_Recv",
+     [](const World& w) {
+       int token = 0;
+       for (int r = 1; w.rank == 0 && r < w.size; ++r)
+         PMPI_Recv(&token, 1, MPI_INT, r, 8, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+       if (w.rank != 0) MPI_Send(&token, 1, MPI_INT, 0, 8, MPI_COMM_WORLD);
+     }},
+};
+
+TEST_CASE("a non-blocking collective completes while rank 0 is inside another blocking call") {
+  const World w;
+  MPI_Op own;
+  MPI_Op_create(add, 1, &own);
+  std::vector<int> in(1 << 20, w.rank), out(in.size());
+  for (const Blocking& blocking : kBlocking)
+    // Fresh: the communicator's first collective. Large: more than fits on the way, so all ranks must go on working.
+    for (const char* const what : {"fresh barrier", "fresh large sum", "large sum", "large own operation"}) {
+      const bool fresh = std::string(what).starts_with("fresh"), barrier = std::string(what).ends_with("barrier");
+      MPI_Comm comm;
+      MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+      if (!fresh) MPI_Barrier(comm);
+      MPI_Request request;
+      if (barrier) {
+        MPI_Ibarrier(comm, &request);
+      } else {
+        MPI_Op op = std::string(what).ends_with("operation") ? own : MPI_SUM;
+        MPI_Iallreduce(in.data(), out.data(), int(in.size()), MPI_INT, op, comm, &request);
+      }
+      if (w.rank != 0) MPI_Wait(&request, MPI_STATUS_IGNORE);
+      blocking.call(w);
+      if (w.rank == 0) MPI_Wait(&request, MPI_STATUS_IGNORE);
+      CAPTURE(blocking.name);
+      CAPTURE(what);
+      CHECK((barrier || (out.front() == w.sum() && out.back() == w.sum())));
+      MPI_Comm_free(&comm);
+    }
+  MPI_Op_free(&own);
+}
+
+TEST_CASE("only the program's threads run the program's operations and MPI's") {
+  const World w;
+  MPI_Comm comm, late;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  MPI_Comm_dup(MPI_COMM_WORLD, &late);
+  MPI_Barrier(comm);
+  MPI_Barrier(late);
+  MPI_Op own;
+  MPI_Op_create(add, 1, &own);
+  struct Pair {
+    double value;
+    int index;
+  };
+  std::vector<int> in(20000, w.rank), out(in.size());
+  std::vector<Pair> pairs(100000, Pair{double(w.rank), w.rank}), best(pairs.size());
+  own_here = own_elsewhere = combined_by_mpi_here = combined_by_mpi_elsewhere = 0;
+  // A call in flight keeps the background thread awake.
+  MPI_Request request;
+  if (w.rank == 0) MPI_Ibarrier(late, &request);
+  for (int i = 0; i < 300; ++i) {
+    MPI_Allreduce(in.data(), out.data(), int(in.size()), MPI_INT, own, comm);
+    if (i % 30 == 0) MPI_Allreduce(pairs.data(), best.data(), int(pairs.size()), MPI_DOUBLE_INT, MPI_MAXLOC, comm);
+  }
+  if (w.rank != 0) MPI_Ibarrier(late, &request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  CHECK(out.back() == w.sum());
+  CHECK(best.back().index == w.size - 1);
+  // Non-blocking, while the program computes.
+  for (int i = 0; i < 3; ++i) {
+    MPI_Request two[2];
+    MPI_Iallreduce(pairs.data(), best.data(), int(pairs.size()), MPI_DOUBLE_INT, MPI_MAXLOC, comm, &two[0]);
+    MPI_Iallreduce(in.data(), out.data(), int(in.size()), MPI_INT, own, comm, &two[1]);
+    usleep(20000);
+    MPI_Waitall(2, two, MPI_STATUSES_IGNORE);
+  }
+  CHECK((w.size == 1 || own_here > 0));
+  CHECK((w.size == 1 || combined_by_mpi_here > 0));
+  CHECK(own_elsewhere == 0);
+  CHECK(combined_by_mpi_elsewhere == 0);
+  MPI_Op_free(&own);
+  MPI_Comm_free(&late);
+  MPI_Comm_free(&comm);
+}
+
+TEST_CASE("the background thread takes no signals of the program's") {
+  if (World().size == 1) return;
+  int threads = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::string name, line;
+    std::ifstream(entry.path() / "comm") >> name;
+    if (name != "gccl_pmpi") continue;
+    ++threads;
+    std::ifstream status(entry.path() / "status");
+    while (std::getline(status, line))
+      if (line.starts_with("SigBlk:")) {
+        const auto blocked = std::stoull(line.substr(7), nullptr, 16);
+        for (const int signal : {SIGINT, SIGTERM, SIGALRM, SIGUSR1, SIGUSR2, SIGCHLD, SIGPROF})
+          CHECK((blocked >> (signal - 1) & 1) == 1);
+      }
+  }
+  CHECK(threads == 1);
+}
+
+TEST_CASE("freeing a communicator waits for nobody") {
+  const World w;
+  MPI_Comm a, b;
+  // In another order on each rank.
+  MPI_Comm_dup(MPI_COMM_WORLD, &a);
+  MPI_Comm_dup(MPI_COMM_WORLD, &b);
+  MPI_Barrier(a);
+  MPI_Barrier(b);
+  MPI_Comm_free(w.rank % 2 ? &a : &b);
+  MPI_Comm_free(w.rank % 2 ? &b : &a);
+  // And before a message that the others need to come to it, also while calls are in flight.
+  for (const bool in_flight : {false, true}) {
+    int token = 5, sum = -1;
+    MPI_Request request = MPI_REQUEST_NULL;
+    MPI_Comm_dup(MPI_COMM_WORLD, &a);
+    MPI_Barrier(a);
+    if (w.rank == 0) {
+      if (in_flight) MPI_Iallreduce(&w.rank, &sum, 1, MPI_INT, MPI_SUM, a, &request);
+      MPI_Comm_free(&a);
+      for (int r = 1; r < w.size; ++r) MPI_Send(&token, 1, MPI_INT, r, 0, MPI_COMM_WORLD);
+    } else {
+      MPI_Recv(&token, 1, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      if (in_flight) MPI_Iallreduce(&w.rank, &sum, 1, MPI_INT, MPI_SUM, a, &request);
+      MPI_Comm_free(&a);
+    }
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    CHECK(sum == (in_flight ? w.sum() : -1));
+  }
+}
+
+TEST_CASE("communicators that are freed give back what they held") {
+  const auto open_files = [] {
+    const std::filesystem::directory_iterator all("/proc/self/fd");
+    return std::distance(begin(all), end(all));
+  };
+  const World w;
+  std::ptrdiff_t after_ten = 0;
+  for (int i = 0; i < 60; ++i) {
+    MPI_Comm comm;
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    MPI_Barrier(comm);
+    MPI_Comm_free(&comm);
+    if (i == 10) after_ten = open_files();
+  }
+  // The last few may still be on their way.
+  CHECK(open_files() <= after_ten + 4 * w.size);
+}
+
+}  // namespace
+}  // namespace gccl::test

@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# wrapper.sh MPIEXEC GCCL PROGRAM OTHER: `gccl pmpi` puts the drop-in in force, or fails where it could not be. OTHER is
+# linked to something that calls itself another MPI library.
+set -u
+mpiexec=$1 gccl=$2 program=$3 other=$4
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+failed=0
+expect() {  # CODE TEXT COMMAND...
+  local code text wanted=$1 part=$2
+  shift 2
+  text=$(timeout 120 "$@" 2>&1 </dev/null)
+  code=$?
+  if [ $code -ne "$wanted" ] || ! grep -qF -- "$part" <<<"$text"; then
+    printf '%s\n  exit code %d, expected %d and "%s"\n%s\n' "$*" $code "$wanted" "$part" "$text"
+    failed=1
+  fi
+}
+
+# In force: the program, a script that starts it, a folder with a blank in its name, arguments and exit code as they are.
+job=("$mpiexec" --oversubscribe -n 2)
+expect 0 "collective calls answered by GCCL" "${job[@]}" "$gccl" pmpi --stats "$program" fork
+expect 0 "collective calls answered by GCCL" "${job[@]}" "$gccl" pmpi --stats -- "$program" fork
+mkdir "$folder/a b"
+printf '#!/bin/sh\nexec "%s" "$@"\n' "$program" >"$folder/a b/script"
+chmod +x "$folder/a b/script"
+expect 0 "collective calls answered by GCCL" "${job[@]}" "$gccl" pmpi --stats "$folder/a b/script" fork
+expect 6 'how? "a  b"' "${job[@]}" "$gccl" pmpi "$program" "a  b"
+
+# Not in force.
+expect 2 "linked statically" bash -c '
+  { printf "\177ELF\2\1\1"; head -c 57 /dev/zero; } >"$1/static" && chmod +x "$1/static" && "$2" pmpi "$1/static"' \
+  bash "$folder" "$gccl"
+cp "$program" "$folder/setuid" && chmod u+s "$folder/setuid"
+expect 2 "changes its user or group" "$gccl" pmpi "$folder/setuid"
+echo "no library" >"$folder/libgccl_pmpi.so"
+expect 2 "does not load it" "$gccl" pmpi --library "$folder/libgccl_pmpi.so" "$program"
+expect 2 "No such file" "$gccl" pmpi --library "$folder/none.so" "$program"
+expect 2 "uses libmpich.so.12" "$gccl" pmpi "$other"
+mkdir "$folder/bin" && cp "$gccl" "$folder/bin/gccl"
+expect 2 "no libgccl_pmpi.so in" "$folder/bin/gccl" pmpi "$program"
+# On a rank of a job: the job fails.
+expect 2 "does not load it" "${job[@]}" "$gccl" pmpi --library "$folder/libgccl_pmpi.so" "$program" fork
+
+# Wrong usage.
+expect 2 "expected a program" "$gccl" pmpi
+expect 2 "No such file" "$gccl" pmpi "$folder/none"
+expect 2 "in PATH" "$gccl" pmpi no-such-program-anywhere
+expect 2 'did you mean "--stats"' "$gccl" pmpi --stat "$program"
+expect 2 "expected a file" "$gccl" pmpi --library
+expect 0 "mpirun -n 4 gccl pmpi" "$gccl" pmpi --help
+exit $failed

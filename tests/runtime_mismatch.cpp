@@ -1,0 +1,504 @@
+// Ranks whose calls or settings differ: without a timeout and without GCCL_CHECK every rank must be told, and soon.
+// First the whole table, then what each report says, and what must not be taken for a difference.
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <functional>
+#include <vector>
+
+#include "gccl/gccl.h"
+#include "tests/support/rank_job.hpp"
+
+using namespace ranks;
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+double seconds_since(Clock::time_point t) { return std::chrono::duration<double>(Clock::now() - t).count(); }
+
+// A hang is for ever; an idle machine needs some 0.15 s, or 0.7 s where two communicators are concerned.
+constexpr double kSoon = 30;
+
+bool says(const std::string& what) { return std::string(GCCL_Last_error()).find(what) != std::string::npos; }
+void expect(GCCL_Result result, GCCL_Result due, const std::string& what) {
+  if (result != due)
+    report(what + ": returned " + std::to_string(int(result)) + " (" + GCCL_Last_error() + "), due " +
+           std::to_string(int(due)));
+}
+void expect_text(const std::string& text, const std::string& what) {
+  if (!says(text)) report(what + ": \"" + GCCL_Last_error() + "\" does not say \"" + text + "\"");
+}
+
+// What the calls work on; rank 1 is the one that is odd.
+struct Scene {
+  GCCL_Comm c, other;
+  int rank, size;
+  std::size_t n;  // elements of each call
+  float *in, *out;
+  bool odd() const { return rank == 1; }
+};
+
+struct Scenario {
+  const char* name;
+  std::function<GCCL_Result(const Scene&)> call;
+};
+
+GCCL_Result then(GCCL_Result before, const std::function<GCCL_Result()>& next) { return before ? before : next(); }
+
+GCCL_Result allreduce(const Scene& s, std::size_t n, GCCL_Dtype type = GCCL_FLOAT32, GCCL_Op op = GCCL_SUM) {
+  return GCCL_Allreduce(s.in, s.out, n, type, op, s.c);
+}
+
+const std::vector<Scenario>& scenarios() {
+  static const std::vector<Scenario> all = {
+      // Another root.
+      {"broadcast root", [](const Scene& s) { return GCCL_Broadcast(s.out, s.n, GCCL_FLOAT32, s.odd(), s.c); }},
+      {"reduce root",
+       [](const Scene& s) { return GCCL_Reduce(s.in, s.out, s.n, GCCL_FLOAT32, GCCL_SUM, s.odd(), s.c); }},
+      {"gather root", [](const Scene& s) { return GCCL_Gather(s.in, s.out, s.n, GCCL_FLOAT32, s.odd(), s.c); }},
+      {"scatter root", [](const Scene& s) { return GCCL_Scatter(s.in, s.out, s.n, GCCL_FLOAT32, s.odd(), s.c); }},
+      {"root of nothing", [](const Scene& s) { return GCCL_Broadcast(s.out, 0, GCCL_FLOAT32, s.odd(), s.c); }},
+      {"root of a request",
+       [](const Scene& s) {
+         GCCL_Request r = GCCL_REQUEST_NULL;
+         return then(GCCL_Ireduce(s.in, s.out, s.n, GCCL_FLOAT32, GCCL_SUM, s.odd(), s.c, &r),
+                     [&] { return GCCL_Wait(&r); });
+       }},
+      {"root, with tests",
+       [](const Scene& s) {
+         GCCL_Request r = GCCL_REQUEST_NULL;
+         GCCL_Result result = GCCL_Ireduce(s.in, s.out, s.n, GCCL_FLOAT32, GCCL_SUM, s.odd(), s.c, &r);
+         for (int done = 0; !done && !result;) result = GCCL_Test(&r, &done);
+         return result;
+       }},
+      // Another count.
+      {"count", [](const Scene& s) { return allreduce(s, s.n + s.odd()); }},
+      {"count 0", [](const Scene& s) { return allreduce(s, s.odd() ? 0 : s.n); }},
+      {"broadcast count", [](const Scene& s) { return GCCL_Broadcast(s.out, s.n + s.odd(), GCCL_FLOAT32, 0, s.c); }},
+      {"root's count too small",
+       [](const Scene& s) { return GCCL_Broadcast(s.out, s.rank == 0 ? 1 : s.n, GCCL_FLOAT32, 0, s.c); }},
+      {"reduce count",
+       [](const Scene& s) { return GCCL_Reduce(s.in, s.out, s.n + s.odd(), GCCL_FLOAT32, GCCL_SUM, 0, s.c); }},
+      {"reduce_scatter count",
+       [](const Scene& s) { return GCCL_Reduce_scatter(s.in, s.out, s.n + s.odd(), GCCL_FLOAT32, GCCL_SUM, s.c); }},
+      {"alltoall count", [](const Scene& s) { return GCCL_Alltoall(s.in, s.out, s.n + s.odd(), GCCL_FLOAT32, s.c); }},
+      {"allgatherv lengths",
+       [](const Scene& s) {
+         std::vector<std::size_t> counts(std::size_t(s.size), s.n);
+         counts.back() -= s.odd();
+         return GCCL_Allgatherv(s.in, s.out, counts.data(), nullptr, GCCL_FLOAT32, s.c);
+       }},
+      {"reduce_scatterv lengths",
+       [](const Scene& s) {
+         std::vector<std::size_t> counts(std::size_t(s.size), s.n);
+         counts.back() -= s.odd();
+         return GCCL_Reduce_scatterv(s.in, s.out, counts.data(), GCCL_FLOAT32, GCCL_SUM, s.c);
+       }},
+      {"alltoallv lengths",
+       [](const Scene& s) {
+         std::vector<std::size_t> sent(std::size_t(s.size), s.n), due(std::size_t(s.size), s.n);
+         if (s.odd()) --sent[0];
+         return GCCL_Alltoallv(s.in, sent.data(), nullptr, s.out, due.data(), nullptr, GCCL_FLOAT32, s.c);
+       }},
+      {"alltoallv, nothing against something",
+       [](const Scene& s) {
+         std::vector<std::size_t> sent(std::size_t(s.size), s.n), due(std::size_t(s.size), s.n);
+         if (s.odd()) sent[0] = 0;
+         return GCCL_Alltoallv(s.in, sent.data(), nullptr, s.out, due.data(), nullptr, GCCL_FLOAT32, s.c);
+       }},
+      // Another type or operation.
+      {"type", [](const Scene& s) { return allreduce(s, s.n, s.odd() ? GCCL_INT32 : GCCL_FLOAT32); }},
+      {"operation", [](const Scene& s) { return allreduce(s, s.n, GCCL_FLOAT32, s.odd() ? GCCL_MAX : GCCL_SUM); }},
+      {"reduce operation",
+       [](const Scene& s) {
+         return GCCL_Reduce(s.in, s.out, s.n, GCCL_FLOAT32, s.odd() ? GCCL_MAX : GCCL_SUM, 0, s.c);
+       }},
+      // Another call.
+      {"allreduce against barrier", [](const Scene& s) { return s.odd() ? GCCL_Barrier(s.c) : allreduce(s, s.n); }},
+      {"broadcast against reduce",
+       [](const Scene& s) {
+         return s.odd() ? GCCL_Reduce(s.in, s.out, s.n, GCCL_FLOAT32, GCCL_SUM, 0, s.c)
+                        : GCCL_Broadcast(s.out, s.n, GCCL_FLOAT32, 0, s.c);
+       }},
+      {"scatter against gather",
+       [](const Scene& s) {
+         return s.odd() ? GCCL_Gather(s.in, s.out, s.n, GCCL_FLOAT32, 0, s.c)
+                        : GCCL_Scatter(s.in, s.out, s.n, GCCL_FLOAT32, 0, s.c);
+       }},
+      {"order",
+       [](const Scene& s) {
+         return s.odd() ? then(GCCL_Barrier(s.c), [&] { return allreduce(s, s.n); })
+                        : then(allreduce(s, s.n), [&] { return GCCL_Barrier(s.c); });
+       }},
+      {"one call fewer", [](const Scene& s) { return s.odd() ? GCCL_SUCCESS : allreduce(s, s.n); }},
+      {"one root call fewer",
+       [](const Scene& s) { return s.odd() ? GCCL_SUCCESS : GCCL_Broadcast(s.out, s.n, GCCL_FLOAT32, 0, s.c); }},
+      {"split against barrier",
+       [](const Scene& s) {
+         GCCL_Comm made = GCCL_COMM_NULL;
+         return s.odd() ? GCCL_Comm_split(s.c, 0, 0, &made) : GCCL_Barrier(s.c);
+       }},
+      {"split against create",
+       [](const Scene& s) {
+         GCCL_Comm made = GCCL_COMM_NULL;
+         const int ranks[] = {0, 1};
+         return s.odd() ? GCCL_Comm_split(s.c, 0, 0, &made) : GCCL_Comm_create(s.c, ranks, 2, &made);
+       }},
+  };
+  return all;
+}
+
+// Every transport, and both at once.
+std::vector<Job> transports(int size) {
+  std::vector<Job> all = {{.size = size, .backends = "shm"}, {.size = size, .backends = "tcp"}};
+  if (size == 4) all.push_back({.size = size, .backends = "shm,tcp", .nodes = {0, 1, 0, 1}});
+  return all;
+}
+
+GCCL_Comm begin() {
+  GCCL_Comm world = GCCL_COMM_NULL;
+  RANK_SUCCESS(GCCL_Init(&world, nullptr));
+  return world;
+}
+GCCL_Comm copy_of(GCCL_Comm comm) {
+  GCCL_Comm c = GCCL_COMM_NULL;
+  RANK_SUCCESS(GCCL_Comm_split(comm, 0, 0, &c));
+  return c;
+}
+
+}  // namespace
+
+TEST_CASE("calls that differ are an error on every rank, at the latest where the communicator is freed") {
+  for (int size = 2; size <= 4; ++size)
+    for (const Job& job : transports(size))
+      check(job, [size](int rank) {
+        const GCCL_Comm world = begin();
+        constexpr std::size_t kLarge = 1 << 20;
+        std::vector<float> in(4 * kLarge + 4), out(4 * kLarge + 4);
+        for (const std::size_t n : {std::size_t(4), kLarge})
+          for (const Scenario& scenario : scenarios()) {
+            GCCL_Comm c = copy_of(world);
+            RANK_SUCCESS(GCCL_Barrier(world));
+            const std::string what = std::string(scenario.name) + " of " + std::to_string(n);
+            const auto began = Clock::now();
+            GCCL_Result result = scenario.call({c, world, rank, size, n, in.data(), out.data()});
+            std::string text = GCCL_Last_error();
+            const GCCL_Result freed = GCCL_Comm_free(&c);
+            if (result == GCCL_SUCCESS) {
+              result = freed;
+              text = GCCL_Last_error();
+            } else {
+              RANK_CHECK(freed == GCCL_SUCCESS);  // it is told once
+            }
+            RANK_CHECK(c == GCCL_COMM_NULL);
+            expect(result, GCCL_ERR_MISMATCH, what);
+            if (text.find("rank ") == std::string::npos || text.find(" call") == std::string::npos ||
+                text.find('#') == std::string::npos)
+              report(what + ": \"" + text + "\" names no rank or no call");
+            if (seconds_since(began) > kSoon) report(what + " took " + std::to_string(seconds_since(began)) + " s");
+          }
+        RANK_SUCCESS(GCCL_Finalize());
+      });
+}
+
+TEST_CASE("a difference in what moves nothing is named where the communicator is freed") {
+  for (const Job& job : transports(4))
+    check(job, [](int rank) {
+      const GCCL_Comm world = begin();
+      GCCL_Comm c = copy_of(world);
+      for (int i = 0; i < 20; ++i)
+        RANK_SUCCESS(GCCL_Broadcast(nullptr, 0, GCCL_FLOAT32, i == 10 && rank == 2 ? 3 : 1, c));
+      RANK_SUCCESS(GCCL_Barrier(c));
+      expect(GCCL_Comm_free(&c), GCCL_ERR_MISMATCH, "free");
+      expect_text("Comm_free", "free");
+      expect_text("rank 0 called broadcast #11 of 0 x f32, root 1", "free");
+      expect_text("rank 2 called broadcast #11 of 0 x f32, root 3", "free");
+      // In Finalize likewise.
+      RANK_SUCCESS(GCCL_Broadcast(nullptr, 0, GCCL_FLOAT32, rank == 0 ? 1 : 0, world));
+      expect(GCCL_Finalize(), GCCL_ERR_MISMATCH, "finalize");
+      expect_text("of 0 x f32, root 1", "finalize");
+    });
+}
+
+TEST_CASE("a root that differs is named with both calls on both ranks") {
+  for (const Job& job : transports(2))
+    check(job, [](int rank) {
+      const GCCL_Comm world = begin();
+      std::vector<float> x(100), y(100);
+      RANK_SUCCESS(GCCL_Barrier(world));
+      expect(GCCL_Reduce(x.data(), y.data(), 100, GCCL_FLOAT32, GCCL_SUM, rank, world), GCCL_ERR_MISMATCH, "reduce");
+      for (const char* text : {"reduce #2 of 100 x f32, sum, root 0", "reduce #2 of 100 x f32, sum, root 1"})
+        expect_text(text, "reduce");
+      RANK_SUCCESS(GCCL_Finalize());
+    });
+}
+
+TEST_CASE("ranks of a smaller communicator are named with their world ranks") {
+  check({.size = 4, .backends = "shm"}, [](int rank) {
+    const GCCL_Comm world = begin();
+    GCCL_Comm c = GCCL_COMM_NULL;
+    RANK_SUCCESS(GCCL_Comm_split(world, rank / 2, 0, &c));
+    float x = 1, y = 0;
+    if (rank >= 2) {
+      expect(GCCL_Reduce(&x, &y, 1, GCCL_FLOAT32, GCCL_SUM, rank - 2, c), GCCL_ERR_MISMATCH, "reduce");
+      expect_text(" of 2 (world rank ", "who");
+      for (const char* text : {"(world rank 2)", "(world rank 3)"}) expect_text(text, "who");
+    }
+    RANK_SUCCESS(GCCL_Comm_free(&c));
+    RANK_SUCCESS(GCCL_Finalize());
+  });
+}
+
+TEST_CASE("roots beyond 15 and sizes of user-defined types are told apart") {
+  check({.size = 18, .backends = "shm"}, [](int rank) {
+    const GCCL_Comm world = begin();
+    GCCL_Comm c = copy_of(world);
+    float x = 1, y = 0;
+    GCCL_Result result = GCCL_Reduce(&x, &y, 1, GCCL_FLOAT32, GCCL_SUM, rank == 17 ? 17 : 1, c);
+    if (!result) result = GCCL_Comm_free(&c);
+    expect(result, GCCL_ERR_MISMATCH, "reduce");
+    RANK_CHECK(!says("modulo") || rank != 17);
+    if (c) GCCL_Comm_free(&c);
+    c = copy_of(world);
+    GCCL_Dtype type;
+    RANK_SUCCESS(GCCL_Type_create(rank == 1 ? 12 : 8, &type));
+    double z[2] = {};
+    result = GCCL_Broadcast(z, 0, type, 0, c);
+    RANK_CHECK(result == GCCL_SUCCESS);
+    expect(GCCL_Comm_free(&c), GCCL_ERR_MISMATCH, "broadcast");
+    expect_text("user-defined type (8 bytes)", "broadcast");
+    expect_text("user-defined type (12 bytes)", "broadcast");
+    RANK_SUCCESS(GCCL_Finalize());
+  });
+}
+
+TEST_CASE("one rank is in Finalize, another in a collective") {
+  for (int size = 2; size <= 4; ++size)
+    for (const Job& job : transports(size))
+      for (const bool of_world : {false, true})
+        check(job, [of_world](int rank) {
+          const GCCL_Comm world = begin();
+          const GCCL_Comm c = of_world ? world : copy_of(world);
+          const auto began = Clock::now();
+          GCCL_Result result = GCCL_SUCCESS;
+          float x = 1, y = 0;
+          if (rank != 1) {
+            result = GCCL_Allreduce(&x, &y, 1, GCCL_FLOAT32, GCCL_SUM, c);
+            if (result) expect_text("Finalize", "allreduce");
+          }
+          const GCCL_Result finalized = GCCL_Finalize();
+          expect(result ? result : finalized, GCCL_ERR_MISMATCH, "rank " + std::to_string(rank));
+          RANK_CHECK(seconds_since(began) < kSoon);
+        });
+}
+
+TEST_CASE("collectives on two communicators in crossed order") {
+  for (int size = 2; size <= 4; ++size)
+    for (const Job& job : transports(size))
+      for (const std::size_t n : {std::size_t(4), std::size_t(1) << 20})
+        check(job, [n](int rank) {
+          const GCCL_Comm world = begin();
+          const GCCL_Comm a = copy_of(world), b = copy_of(world);
+          std::vector<float> x(n), y(n);
+          const auto began = Clock::now();
+          const GCCL_Result first = GCCL_Allreduce(x.data(), y.data(), n, GCCL_FLOAT32, GCCL_SUM, rank == 1 ? b : a);
+          if (first) expect_text("crossed order", "allreduce");
+          const GCCL_Result second = GCCL_Allreduce(x.data(), y.data(), n, GCCL_FLOAT32, GCCL_SUM, rank == 1 ? a : b);
+          const GCCL_Result finalized = GCCL_Finalize();
+          expect(first ? first : second ? second : finalized, GCCL_ERR_MISMATCH, "rank " + std::to_string(rank));
+          RANK_CHECK(seconds_since(began) < kSoon);
+        });
+}
+
+// ---- What is no difference ----
+
+TEST_CASE("ranks that are late, busy elsewhere or differ where they may are waited for") {
+  for (int size = 3; size <= 4; ++size)
+    for (const Job& job : transports(size))
+      check(job, [size](int rank) {
+        const GCCL_Comm world = begin();
+        const GCCL_Comm c = copy_of(world);
+        GCCL_Comm pair = GCCL_COMM_NULL;
+        RANK_SUCCESS(GCCL_Comm_split(world, rank < 2 ? 0 : GCCL_UNDEFINED, 0, &pair));
+        float x = 1, y = 0;
+        // The first computes for a second; the second waits for it, on another communicator; the others for both.
+        if (rank == 0) usleep(1000000);
+        if (pair) RANK_SUCCESS(GCCL_Allreduce(&x, &y, 1, GCCL_FLOAT32, GCCL_SUM, pair));
+        RANK_SUCCESS(GCCL_Allreduce(&x, &y, 1, GCCL_FLOAT32, GCCL_SUM, c));
+        RANK_CHECK(y == float(size));
+        // Crossed, but by requests: every rank comes to both.
+        GCCL_Request requests[2];
+        float sums[2] = {};
+        if (rank == 0) usleep(700000);
+        for (int i = 0; i < 2; ++i)
+          RANK_SUCCESS(GCCL_Iallreduce(&x, &sums[i], 1, GCCL_FLOAT32, GCCL_SUM, (rank == 1) == (i == 0) ? c : world,
+                                       &requests[i]));
+        RANK_SUCCESS(GCCL_Waitall(2, requests));
+        RANK_CHECK((sums[0] == float(size) && sums[1] == float(size)));
+        // Crossed, but one of the two is polled while the other is called.
+        int done = 0;
+        if (rank == 1) {
+          RANK_SUCCESS(GCCL_Iallreduce(&x, &sums[0], 1, GCCL_FLOAT32, GCCL_SUM, c, &requests[0]));
+          for (const auto began = Clock::now(); seconds_since(began) < 1.5 && !done;)
+            RANK_SUCCESS(GCCL_Test(&requests[0], &done));
+          RANK_SUCCESS(GCCL_Allreduce(&x, &sums[1], 1, GCCL_FLOAT32, GCCL_SUM, world));
+          RANK_SUCCESS(GCCL_Wait(&requests[0]));
+        } else {
+          RANK_SUCCESS(GCCL_Allreduce(&x, &sums[1], 1, GCCL_FLOAT32, GCCL_SUM, world));
+          RANK_SUCCESS(GCCL_Allreduce(&x, &sums[0], 1, GCCL_FLOAT32, GCCL_SUM, c));
+        }
+        // Types and operations have numbers of their own on each rank; buffers may be in place on some.
+        GCCL_Op extra, op;
+        const auto add = [](const void* in, void* inout, size_t n, GCCL_Dtype, void*) {
+          for (size_t i = 0; i < n; ++i) static_cast<long*>(inout)[i] += static_cast<const long*>(in)[i];
+        };
+        if (rank == 0) RANK_SUCCESS(GCCL_Op_create(add, nullptr, &extra));
+        RANK_SUCCESS(GCCL_Op_create(add, nullptr, &op));
+        GCCL_Dtype type;
+        RANK_SUCCESS(GCCL_Type_create(sizeof(long), &type));
+        long v = rank + 1, sum = 0;
+        if (rank == 1) sum = v;
+        RANK_SUCCESS(GCCL_Allreduce(rank == 1 ? GCCL_IN_PLACE : &v, &sum, 1, type, op, c));
+        RANK_CHECK(sum == size * (size + 1) / 2);
+        // The last to come to Finalize is late as well.
+        if (rank == size - 1) usleep(700000);
+        RANK_SUCCESS(GCCL_Finalize());
+      });
+}
+
+// ---- GCCL_CHECK ----
+
+TEST_CASE("GCCL_CHECK compares every argument before the call, and nothing that may differ") {
+  for (Job job : transports(3)) {
+    job.environment["GCCL_CHECK"] = "1";
+    check(job, [](int rank) {
+      const GCCL_Comm world = begin();
+      GCCL_Op extra, op;
+      const auto add = [](const void* in, void* inout, size_t n, GCCL_Dtype, void*) {
+        for (size_t i = 0; i < n; ++i) static_cast<long*>(inout)[i] += static_cast<const long*>(in)[i];
+      };
+      if (rank == 0) RANK_SUCCESS(GCCL_Op_create(add, nullptr, &extra));
+      RANK_SUCCESS(GCCL_Op_create(add, nullptr, &op));
+      GCCL_Dtype type, odd_type;
+      RANK_SUCCESS(GCCL_Type_create(8, &type));
+      RANK_SUCCESS(GCCL_Type_create(rank == 1 ? 4 : 8, &odd_type));
+      long v = rank + 1, sum = 0;
+      RANK_SUCCESS(GCCL_Allreduce(&v, &sum, 1, type, op, world));
+      RANK_CHECK(sum == 6);
+      // Lengths that fit, with nothing for some.
+      const std::size_t sent[] = {std::size_t(rank), 0, 2}, due[] = {rank == 0   ? std::size_t(0)
+                                                                     : rank == 1 ? std::size_t(0)
+                                                                                 : std::size_t(2),
+                                                                     rank == 0   ? std::size_t(1)
+                                                                     : rank == 1 ? std::size_t(0)
+                                                                                 : std::size_t(2),
+                                                                     rank == 1 ? std::size_t(0) : std::size_t(2)};
+      long x[8] = {}, y[8] = {};
+      RANK_SUCCESS(GCCL_Alltoallv(x, sent, nullptr, y, due, nullptr, GCCL_INT64, world));
+      const auto each = [&](const std::string& what, const std::vector<std::string>& texts, const auto& call) {
+        GCCL_Comm c = copy_of(world);
+        expect(call(c), GCCL_ERR_MISMATCH, what);
+        for (const std::string& text : texts) expect_text(text, what);
+        RANK_SUCCESS(GCCL_Comm_free(&c));
+      };
+      const bool odd = rank == 1;
+      each("root", {"rank 0 calls", "root 0", "rank 1 calls", "root 1"},
+           [&](GCCL_Comm c) { return GCCL_Broadcast(x, 1, GCCL_INT64, odd, c); });
+      each("count", {"of 1 x i64", "of 2 x i64"},
+           [&](GCCL_Comm c) { return GCCL_Allgather(x, y, odd ? 2 : 1, GCCL_INT64, c); });
+      each("size", {"user-defined type (8 bytes)", "user-defined type (4 bytes)"},
+           [&](GCCL_Comm c) { return GCCL_Broadcast(x, 1, odd_type, 0, c); });
+      each("operation", {"sum", "user-defined operation"},
+           [&](GCCL_Comm c) { return GCCL_Allreduce(x, y, 1, GCCL_INT64, odd ? op : GCCL_SUM, c); });
+      const std::size_t ones[] = {1, 1, 1}, zero[] = {0, 1, 1};
+      each("alltoallv", {"alltoallv #1", "rank 1", "0 elements where its recvcounts[1] is 1"},
+           [&](GCCL_Comm c) { return GCCL_Alltoallv(x, odd ? zero : ones, nullptr, y, ones, nullptr, GCCL_INT64, c); });
+      each("allgatherv", {"allgatherv #1", "other lengths"},
+           [&](GCCL_Comm c) { return GCCL_Allgatherv(x, y, odd ? zero : ones, nullptr, GCCL_INT64, c); });
+      RANK_SUCCESS(GCCL_Finalize());
+    });
+  }
+}
+
+// ---- Timeouts ----
+
+TEST_CASE("a timeout says what each rank waits for") {
+  for (const Job& job : transports(4))
+    check(job, [](int rank) {
+      const GCCL_Comm world = begin();
+      const GCCL_Comm c = copy_of(world), other = copy_of(world);
+      RANK_SUCCESS(GCCL_Comm_set_timeout(c, 3000));
+      float x = 0;
+      // Rank 0 waits for what nobody sends, rank 1 for rank 0, rank 2 for rank 0 on another communicator; rank 3
+      // computes.
+      GCCL_Result result = GCCL_SUCCESS;
+      if (rank == 0) result = GCCL_Recv(&x, 1, GCCL_FLOAT32, 3, c);
+      if (rank == 1) result = GCCL_Recv(&x, 1, GCCL_FLOAT32, 0, c);
+      if (rank == 0) {
+        expect(result, GCCL_ERR_TIMEOUT, "recv");
+        expect_text("waiting for rank 3", "recv");
+        expect_text("rank 1 is in a recv from rank 0", "recv");
+        expect_text("rank 2 is in barrier #1 on another communicator", "recv");
+        expect_text("nothing heard from rank 3", "recv");
+      }
+      if (rank == 1) {
+        expect(result, GCCL_ERR_TIMEOUT, "recv");
+        expect_text("waiting for rank 0", "recv");
+        expect_text("rank 0 is in a recv from rank 3", "recv");
+      }
+      if (rank == 3) usleep(4000000);
+      RANK_SUCCESS(GCCL_Barrier(other));
+      GCCL_Finalize();
+    });
+}
+
+// ---- Settings ----
+
+TEST_CASE("settings that must be the same are compared at the start, on every rank") {
+  struct Setting {
+    const char *name, *usual, *odd;
+    std::vector<std::string> texts;
+  };
+  const std::vector<Setting> settings = {
+      {"GCCL_ALGORITHM",
+       "allreduce=direct",
+       "allreduce=ring",
+       {"GCCL_ALGORITHM", "rank 0 has \"allreduce=direct\"", "rank 1 has \"allreduce=ring\""}},
+      {"GCCL_ALGORITHM",
+       "",
+       "allreduce=ring",
+       {"GCCL_ALGORITHM", "rank 0 has nothing", "rank 1 has \"allreduce=ring\""}},
+      {"GCCL_CHECK", "0", "1", {"GCCL_CHECK", "rank 0 has \"0\"", "rank 1 has \"1\""}},
+      {"GCCL_BACKENDS", "shm,tcp", "tcp,shm", {"GCCL_BACKENDS", "rank 0 has \"shm,tcp\"", "rank 1 has \"tcp,shm\""}},
+      {"GCCL_BACKENDS", "tcp", "shm", {"GCCL_BACKENDS", "rank 0 has \"tcp\"", "rank 1 has \"shm\""}},
+      // What one rank cannot use is everybody's error.
+      {"GCCL_ALGORITHM", "", "allreduce=rink", {"GCCL_ALGORITHM", "no algorithm \"rink\""}},
+      {"GCCL_BACKENDS", "shm", "shn", {"backend \"shn\""}},
+  };
+  for (const Setting& s : settings)
+    check({.size = 3, .backends = "shm"}, [&s](int rank) {
+      setenv(s.name, rank == 1 ? s.odd : s.usual, 1);
+      GCCL_Comm world = GCCL_COMM_NULL;
+      const auto began = Clock::now();
+      const GCCL_Result result = GCCL_Init(&world, nullptr);
+      RANK_CHECK((result == GCCL_ERR_INVALID_USAGE || result == GCCL_ERR_INVALID_ARGUMENT));
+      for (const std::string& text : s.texts) expect_text(text, s.name);
+      RANK_CHECK(seconds_since(began) < kSoon);
+    });
+  // Tables that mean the same, and backends that come from the configuration.
+  check({.size = 2, .backends = "tcp"}, [](int rank) {
+    setenv("GCCL_ALGORITHM", rank ? "allreduce=ring,broadcast=binomial" : "broadcast=binomial,allreduce=ring", 1);
+    setenv("GCCL_BACKENDS", "tcp", 1);
+    GCCL_Config config = GCCL_CONFIG_INIT;
+    config.backends = rank ? "shm" : nullptr;
+    GCCL_Comm world = GCCL_COMM_NULL;
+    RANK_CHECK(GCCL_Init(&world, &config) == GCCL_ERR_INVALID_USAGE);
+    expect_text("GCCL_Config.backends", "backends");
+  });
+  check({.size = 2, .backends = "shm"}, [](int rank) {
+    setenv("GCCL_ALGORITHM", rank ? "allreduce=ring,broadcast=binomial" : "broadcast=binomial,allreduce=ring", 1);
+    begin();
+    RANK_SUCCESS(GCCL_Finalize());
+  });
+}

@@ -1,0 +1,163 @@
+// What a rank's process does around GCCL: it ends without GCCL_Finalize, in any way, and it forks.
+#include <doctest/doctest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "gccl/gccl.h"
+#include "tests/support/rank_job.hpp"
+
+using namespace ranks;
+
+namespace {
+
+// All-reduces that differ in their lengths: afterwards every rank has an error, and aborts are in flight between all.
+void fail_as_a_program_with_a_bug(int rank) {
+  GCCL_Comm world = GCCL_COMM_NULL;
+  RANK_SUCCESS(GCCL_Init(&world, nullptr));
+  float in[4] = {}, out[4] = {};
+  GCCL_Result result = GCCL_Barrier(world);  // who is late may hear of the others' error here
+  if (result == GCCL_SUCCESS) result = GCCL_Allreduce(in, out, rank == 1 ? 3 : 4, GCCL_FLOAT32, GCCL_SUM, world);
+  if (result == GCCL_SUCCESS) result = GCCL_Barrier(world);
+  RANK_CHECK(result != GCCL_SUCCESS);
+}
+
+// How every rank of the job ended, where that was not as it had to.
+std::string unlike(const Job& job, int exit_code, const std::function<void(int)>& body) {
+  const auto ends = run(job, body);
+  for (const End& e : ends)
+    if (e.exit_code != exit_code) return describe(job) + "\n" + texts(ends);
+  return "";
+}
+
+Job quiet(const std::string& backends, int size = 3) {
+  return {.size = size, .backends = backends, .environment = {{"GCCL_LOG", "0"}}, .limit_s = 60};
+}
+
+}  // namespace
+
+TEST_CASE("a rank that ends on an error without GCCL_Finalize has the exit code it chose") {
+  for (const char* backends : {"tcp", "shm,tcp"})
+    for (int i = 0; i < 50; ++i) {
+      CAPTURE(i);
+      REQUIRE(unlike(quiet(backends), 7, [](int rank) {
+                fail_as_a_program_with_a_bug(rank);
+                std::exit(any_reported() ? 1 : 7);
+              }) == "");
+    }
+}
+
+TEST_CASE("exit handlers may take long, and other ways to end a process are as quick as ever") {
+  const auto slow = [] { ::usleep(500000); };
+  for (const bool registered_first : {true, false}) {
+    CAPTURE(registered_first);
+    CHECK(unlike(quiet("tcp"), 7, [&](int rank) {
+            if (registered_first) std::atexit(slow);
+            fail_as_a_program_with_a_bug(rank);
+            if (!registered_first) std::atexit(slow);
+            std::exit(any_reported() ? 1 : 7);
+          }) == "");
+  }
+  CHECK(unlike(quiet("tcp"), 8, [](int rank) {
+          fail_as_a_program_with_a_bug(rank);
+          std::quick_exit(any_reported() ? 1 : 8);
+        }) == "");
+  CHECK(unlike(quiet("tcp"), 9, [](int rank) {
+          fail_as_a_program_with_a_bug(rank);
+          ::_exit(any_reported() ? 1 : 9);
+        }) == "");
+}
+
+TEST_CASE("a rank that exits while it dials a stopped one ends at once") {
+  Running job(quiet("tcp", 2), [](int rank) {
+    GCCL_Comm world = GCCL_COMM_NULL;
+    RANK_SUCCESS(GCCL_Init(&world, nullptr));
+    std::printf("here\n");
+    std::fflush(stdout);
+    if (rank == 1) ::pause();
+    ::usleep(300000);  // now the other one is stopped
+    float x = 0;
+    GCCL_Comm_set_timeout(world, 300);
+    RANK_CHECK(GCCL_Send(&x, 1, GCCL_FLOAT32, 1, world) == GCCL_ERR_TIMEOUT);
+    std::exit(any_reported() ? 1 : 7);
+  });
+  REQUIRE(job.await(0, "here"));
+  REQUIRE(job.await(1, "here"));
+  job.kill(1, SIGSTOP);
+  int status = 0;
+  bool ended = false;
+  for (int i = 0; i < 200 && !ended; ++i) {
+    ended = ::waitpid(job.pid(0), &status, WNOHANG) == job.pid(0);
+    if (!ended) ::usleep(100000);
+  }
+  job.kill(1, SIGKILL);
+  CHECK(ended);
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 7);
+}
+
+TEST_CASE("an exit handler from before GCCL_Init may finalize: over what is connected; else it is an error, no hang") {
+  for (const bool connected : {true, false}) {
+    CAPTURE(connected);
+    static bool was_connected;
+    was_connected = connected;
+    CHECK(unlike(quiet("tcp"), 7, [](int) {
+            std::atexit([] {
+              const GCCL_Result result = GCCL_Finalize();
+              if ((result == GCCL_SUCCESS) != was_connected) {
+                std::printf("%d %s\n", result, GCCL_Last_error());
+                std::fflush(stdout);
+                ::_exit(1);
+              }
+            });
+            GCCL_Comm world = GCCL_COMM_NULL;
+            RANK_SUCCESS(GCCL_Init(&world, nullptr));
+            // All pairs, in both directions.
+            int in[3] = {}, out[3] = {};
+            for (int i = 0; was_connected && i < 3; ++i) RANK_SUCCESS(GCCL_Alltoall(in, out, 1, GCCL_INT32, world));
+            for (int i = 0; was_connected && i < 3; ++i) RANK_SUCCESS(GCCL_Barrier(world));
+            std::exit(any_reported() ? 1 : 7);
+          }) == "");
+  }
+}
+
+TEST_CASE("a killed rank is missed although a child that it forked lives on") {
+  for (const char* backends : {"tcp", "shm,tcp"}) {
+    CAPTURE(backends);
+    Running job({.size = 3, .backends = backends, .nodes = {0, 1, 2}, .limit_s = 100}, [](int rank) {
+      GCCL_Comm world = GCCL_COMM_NULL;
+      RANK_SUCCESS(GCCL_Init(&world, nullptr));
+      float in[4] = {}, out[4];
+      GCCL_Result result = GCCL_SUCCESS;
+      for (int i = 0; result == GCCL_SUCCESS; ++i) {
+        if (i == 100 && rank == 1) {
+          const pid_t child = ::fork();
+          if (child == 0) {
+            for (const int fd : {0, 1, 2}) ::close(fd);
+            ::pause();
+          }
+          std::printf("child %d\n", int(child));
+          std::fflush(stdout);
+        }
+        result = GCCL_Allreduce(in, out, 4, GCCL_FLOAT32, GCCL_SUM, world);
+      }
+      RANK_CHECK(result == GCCL_ERR_PEER_LOST);
+      RANK_CHECK(std::string(GCCL_Last_error()).find("rank 1") != std::string::npos);
+      GCCL_Finalize();
+    });
+    REQUIRE(job.await(1, "child "));
+    ::usleep(200000);
+    job.kill(1, SIGKILL);
+    const auto ends = job.wait();
+    const int child = std::atoi(ends[1].text.substr(ends[1].text.find("child ") + 6).c_str());
+    CHECK(::kill(child, SIGKILL) == 0);  // it has lived until now
+    CHECK_MESSAGE(ends[0].good(), texts(ends));
+    CHECK_MESSAGE(ends[2].good(), texts(ends));
+  }
+}

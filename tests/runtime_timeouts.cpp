@@ -1,0 +1,67 @@
+// Limits of time: the longest, and the one of GCCL_Finalize.
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <string>
+
+#include "gccl/gccl.h"
+#include "tests/support/rank_job.hpp"
+
+using namespace ranks;
+
+namespace {
+
+TEST_CASE("the longest limits are long") {
+  check({.size = 2, .backends = "shm"}, [](int rank) {
+    for (const std::int64_t limit : {INT64_MAX, INT64_MAX / 1000000, std::int64_t(100000000000000)}) {
+      GCCL_Config config = GCCL_CONFIG_INIT;
+      config.timeout_ms = limit;
+      GCCL_Comm world = GCCL_COMM_NULL;
+      RANK_SUCCESS(GCCL_Init(&world, &config));
+      RANK_SUCCESS(GCCL_Barrier(world));
+      if (rank == 1) usleep(100000);
+      RANK_SUCCESS(GCCL_Barrier(world));
+      RANK_SUCCESS(GCCL_Comm_set_timeout(world, limit));
+      RANK_SUCCESS(GCCL_Barrier(world));
+      if (rank == 1) usleep(100000);
+      float in = 1, out = 0;
+      RANK_SUCCESS(GCCL_Allreduce(&in, &out, 1, GCCL_FLOAT32, GCCL_SUM, world));
+      RANK_SUCCESS(GCCL_Barrier(world));
+      if (rank == 1) usleep(100000);
+      GCCL_Request request = GCCL_REQUEST_NULL;
+      RANK_SUCCESS(GCCL_Iallreduce(&in, &out, 1, GCCL_FLOAT32, GCCL_SUM, world, &request));
+      RANK_SUCCESS(GCCL_Wait_for(&request, limit));
+      RANK_CHECK(request == GCCL_REQUEST_NULL);
+      RANK_SUCCESS(GCCL_Finalize());
+    }
+  });
+}
+
+TEST_CASE("finalize waits as long as calls may take, not as long as a start") {
+  for (const char* backends : {"shm", "tcp"})
+    check({.size = 3, .backends = backends, .environment = {{"GCCL_START_TIMEOUT_MS", "20000"}}}, [](int rank) {
+      GCCL_Comm world = GCCL_COMM_NULL;
+      RANK_SUCCESS(GCCL_Init(&world, nullptr));
+      RANK_SUCCESS(GCCL_Comm_set_timeout(world, 300));
+      RANK_SUCCESS(GCCL_Barrier(world));
+      if (rank == 1) usleep(3000000);
+      const GCCL_Result result = GCCL_Finalize();
+      if (rank != 1) {
+        RANK_CHECK(result == GCCL_ERR_TIMEOUT);
+        RANK_CHECK(std::string(GCCL_Last_error()).find("300 ms") != std::string::npos);
+      }
+    });
+  check({.size = 2, .backends = "shm"}, [](int rank) {
+    GCCL_Comm world = GCCL_COMM_NULL;
+    setenv("GCCL_START_TIMEOUT_MS", "1000", 1);
+    GCCL_Result result = GCCL_Init(&world, nullptr);
+    for (int i = 0; i < 20 && result != GCCL_SUCCESS; ++i) result = GCCL_Init(&world, nullptr);  // a busy machine
+    RANK_SUCCESS(result);
+    RANK_SUCCESS(GCCL_Barrier(world));
+    if (rank == 1) usleep(2500000);
+    RANK_SUCCESS(GCCL_Finalize());
+  });
+}
+
+}  // namespace
