@@ -1,7 +1,6 @@
 // What `gccl bench` measures: any backend that carries out schedules between real ranks.
 #pragma once
 
-#include <memory>
 #include <string>
 
 #include "libgccl/algorithms/algorithm.hpp"
@@ -32,13 +31,5 @@ class Carrier {
   // Ends every rank: they may be waiting for this one's messages.
   [[noreturn]] virtual void abort() = 0;
 };
-
-#if GCCL_HAVE_MPI
-// Under mpirun.
-std::unique_ptr<Carrier> mpi_carrier(std::string* error);
-#endif
-// Under gccl launch, torchrun or any starter that GCCL_Init knows; `backends` as in GCCL_BACKENDS, empty for the
-// default.
-std::unique_ptr<Carrier> native_carrier(const std::string& backends, std::string* error);
 
 }  // namespace gccl::bench

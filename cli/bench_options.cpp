@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 
+#include "cli/algorithm_names.hpp"
 #include "libgccl/schedule/lane.hpp"
 #include "sim/json/nearest.hpp"
 #include "sim/json/reader.hpp"
@@ -37,7 +37,7 @@ std::string unknown(std::string_view what, std::string_view typed, std::span<con
   return fmt::format("unknown {} \"{}\"{}", what, typed, suggestion(typed, valid));
 }
 
-// Every check that is not CLI11's own; what is wrong, or empty.
+// Every check that is not the table's own; what is wrong, or empty.
 std::string resolve(const Typed& t, Rank ranks, Options& o) {
   std::vector<std::string_view> kinds(collective_names().begin(), collective_names().end());
   kinds.push_back("all");
@@ -84,76 +84,77 @@ std::string resolve(const Typed& t, Rank ranks, Options& o) {
   return {};
 }
 
-std::string one_line(std::string text) {
-  std::replace(text.begin(), text.end(), '\n', ' ');
-  return text;
-}
-
-}  // namespace
-
-std::variant<Options, Help, Wrong> parse_options(std::vector<std::string> args, Rank ranks) {
-  Options o;
-  Typed t;
-  CLI::App app{
-      "Times collectives on a real backend and checks every element.\n"
-      "Start it with its ranks:  gccl launch -n 4 -- gccl bench --collective allreduce --algorithm auto,ring\n"
-      "                     or:  mpirun -n 4 gccl bench --backend mpi",
-      "gccl bench"};
-  app.get_formatter()->column_width(34);
-  app.add_option(
-      "--backend", t.backend,
-      "What carries the messages: mpi; native (shm,tcp); or names as in GCCL_BACKENDS: shm, tcp, a plug-in's. "
-      "By default mpi under mpirun, else native");
-  app.add_option("--collective", t.collectives, "Names, with commas between them, or all")->capture_default_str();
+// Options that write to `o` and `t` when they are parsed.
+Command table(Options& o, Typed& t) {
+  Command app("Times collectives on a real backend and checks every element.", "gccl bench");
+  const auto names = [](auto all, OneOf more) {
+    more.insert(more.end(), all.begin(), all.end());
+    return more;
+  };
+  app.add_option("--backend", t.backend,
+                 "What carries the messages: mpi; native (shm,tcp); or names as in GCCL_BACKENDS: shm, tcp, a "
+                 "plug-in's. By default mpi under mpirun, else native")
+      ->value("NAMES")
+      ->suggest({"native", "mpi", "shm", "tcp"});
+  app.add_option("--collective", t.collectives, "Names, with commas between them, or all")
+      ->value("NAMES")
+      ->suggest(names(collective_names(), {"all"}))
+      ->capture_default_str();
   app.add_option("--algorithm", t.algorithms,
                  "Names, with commas between them; all; or auto, the cheapest by its closed form")
+      ->value("NAMES")
+      ->suggest(names(algorithm_names(), {"auto", "all"}))
       ->capture_default_str();
   app.add_option("--min-bytes", t.bytes_min, "Smallest size; the larger of a rank's input and output counts")
+      ->value("SIZE")
       ->capture_default_str();
-  app.add_option("--max-bytes", t.bytes_max, "Largest size")->capture_default_str();
-  app.add_option("--factor", o.factor, "From one size to the next")
-      ->check(CLI::Range(2u, 1u << 30))
+  app.add_option("--max-bytes", t.bytes_max, "Largest size")->value("SIZE")->capture_default_str();
+  app.add_option("--factor", o.factor, "From one size to the next")->check(Range{2, 1u << 30})->capture_default_str();
+  app.add_option("--dtype", t.dtype, fmt::format("{}", fmt::join(dtype_names(), " ")))
+      ->value("NAME")
+      ->suggest(names(dtype_names(), {}))
       ->capture_default_str();
-  app.add_option("--dtype", t.dtype, "i8 u8 i16 u16 i32 u32 i64 u64 f16 bf16 f32 f64")->capture_default_str();
-  app.add_option("--op", t.op, "sum prod max min avg")->capture_default_str();
+  app.add_option("--op", t.op, fmt::format("{}", fmt::join(reduction_names(), " ")))
+      ->value("NAME")
+      ->suggest(names(reduction_names(), {}))
+      ->capture_default_str();
   app.add_option("--root", o.root, "Of broadcast, reduce, gather and scatter")->capture_default_str();
   app.add_option("--iterations", o.iterations, "Timed, back to back")
-      ->check(CLI::Range(1u, 1000000000u))
+      ->check(Range{1, 1000000000})
       ->capture_default_str();
-  app.add_option("--warmup", o.warmup, "Untimed, before them")
-      ->check(CLI::Range(0u, 1000000000u))
-      ->capture_default_str();
-  app.add_option("--shares", o.shares, "Slices a call is cut into")
-      ->check(CLI::Range(1u, 1u << 20))
-      ->capture_default_str();
-  app.add_option("--lanes", o.lanes, "Slices under way at once")
-      ->check(CLI::Range(1u, 1u << 15))
-      ->capture_default_str();
-  app.add_option("--window", o.window, "Steps under way in a lane")
-      ->check(CLI::Range(2u, kWindowMax))
-      ->capture_default_str();
+  app.add_option("--warmup", o.warmup, "Untimed, before them")->check(Range{0, 1000000000})->capture_default_str();
+  app.add_option("--shares", o.shares, "Slices a call is cut into")->check(Range{1, 1u << 20})->capture_default_str();
+  app.add_option("--lanes", o.lanes, "Slices under way at once")->check(Range{1, 1u << 15})->capture_default_str();
+  app.add_option("--window", o.window, "Steps under way in a lane")->check(Range{2, kWindowMax})->capture_default_str();
   app.add_flag("--in-place", t.in_place, "Only in place (both by default)");
   app.add_flag("--out-of-place", t.out_of_place, "Only out of place (both by default)");
   app.add_option("--ranks-per-node", o.ranks_per_node,
                  "Treat every so many ranks as a node, for algorithms and for auto")
-      ->check(CLI::Range(1u, 1u << 30));
-  app.add_option("--json", o.json, "Write the rows to a file, or - for standard output alone");
+      ->check(Range{1, 1u << 30});
+  app.add_option("--json", o.json, "Write the rows to a file, or - for standard output alone")->value("FILE");
+  app.examples({"gccl launch -n 4 -- gccl bench --collective allreduce --algorithm auto,ring",
+                "mpirun -n 4 gccl bench --backend mpi"});
+  return app;
+}
 
-  std::reverse(args.begin(), args.end());  // CLI11 takes them last first
+}  // namespace
+
+Command option_table() {
+  Options o;
+  Typed t;
+  return table(o, t);  // to be looked at, not to be parsed with
+}
+
+std::variant<Options, Help, Wrong> parse_options(std::vector<std::string> args, Rank ranks) {
+  Options o;
+  Typed t;
+  Command app = table(o, t);
   try {
     app.parse(args);
-  } catch (const CLI::CallForHelp&) {
-    return Help{app.help()};
-  } catch (const CLI::ExtrasError&) {
-    const std::string typed = app.remaining()[0];
-    if (!typed.starts_with("-")) return Wrong{fmt::format("unexpected argument \"{}\"", typed)};
-    std::vector<std::string> known;
-    for (const CLI::Option* option : app.get_options()) known.push_back("--" + option->get_lnames()[0]);
-    const std::vector<std::string_view> names(known.begin(), known.end());
-    return Wrong{unknown("option", typed.substr(0, typed.find('=')), names)};
-  } catch (const CLI::ParseError& e) {
-    return Wrong{one_line(e.what())};
+  } catch (const UsageError& e) {
+    return Wrong{e.what()};
   }
+  if (app.asked() == Command::Asked::help) return Help{app.help()};
   if (const std::string wrong = resolve(t, ranks, o); !wrong.empty()) return Wrong{wrong};
   return o;
 }

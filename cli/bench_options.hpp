@@ -5,6 +5,7 @@
 #include <variant>
 #include <vector>
 
+#include "cli/command.hpp"
 #include "libgccl/algorithms/algorithm.hpp"
 #include "libgccl/runtime/reduction.hpp"
 
@@ -32,6 +33,9 @@ struct Help {
 struct Wrong {
   std::string text;
 };
+
+// For the help of others.
+Command option_table();
 
 // `args` without program and subcommand; `ranks` of the communicator.
 std::variant<Options, Help, Wrong> parse_options(std::vector<std::string> args, Rank ranks);

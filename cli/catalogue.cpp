@@ -1,17 +1,33 @@
 #include "cli/catalogue.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+
+#include "cli/installation.hpp"
+#include "sim/cluster/shipped.hpp"
+#include "sim/json/nearest.hpp"
+#include "sim/json/reader.hpp"
 
 namespace gccl {
 
+namespace fs = std::filesystem;
+
+std::vector<fs::path> catalogue_folders(std::string_view kind) {
+  std::vector<fs::path> folders{fs::path(kind)};
+  for (const fs::path& folder : data_folders(kind)) {
+    std::error_code error;
+    const fs::path real = fs::weakly_canonical(folder, error);  // a build folder has links to the sources
+    folders.push_back(error ? folder : real);
+  }
+  return folders;
+}
+
 std::vector<CatalogueEntry> catalogue(std::string_view kind) {
   std::error_code error;
-  std::vector<std::filesystem::path> folders{std::filesystem::path(kind)};
-  const auto program = std::filesystem::read_symlink("/proc/self/exe", error);
-  if (!error) folders.push_back(program.parent_path().parent_path() / "share/gccl" / kind);
   std::vector<CatalogueEntry> all;
-  for (const auto& folder : folders)
-    for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+  for (const fs::path& folder : catalogue_folders(kind))
+    for (const auto& entry : fs::directory_iterator(folder, error)) {
       if (entry.path().extension() != ".json") continue;
       const std::string name = entry.path().stem().string();
       const auto same = [&](const CatalogueEntry& e) { return e.name == name; };
@@ -19,6 +35,28 @@ std::vector<CatalogueEntry> catalogue(std::string_view kind) {
     }
   std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
   return all;
+}
+
+fs::path find_shipped(std::string_view kind, const std::string& name) {
+  std::error_code error;
+  if (fs::exists(name, error)) return name;
+  std::vector<std::string> known;
+  for (const CatalogueEntry& e : catalogue(kind)) {
+    if (e.name == name || e.name + ".json" == name) return e.file;
+    known.push_back(e.name);
+  }
+  if (name.find('/') != std::string::npos) throw json::InputError(fmt::format("{}: no such file", name));
+  std::string looked;
+  for (const fs::path& folder : catalogue_folders(kind))
+    if (fs::is_directory(folder, error)) looked += (looked.empty() ? "" : ", ") + folder.string();
+  const std::vector<std::string_view> names(known.begin(), known.end());
+  throw json::InputError(fmt::format("{}: no such file, and no shipped {} of this name{}{}", name,
+                                     kind == "topologies" ? "topology" : "scenario", suggestion(name, names),
+                                     looked.empty() ? "" : " (looked in " + looked + ")"));
+}
+
+void share_catalogue() {
+  sim::set_shipped_folders({catalogue_folders("topologies"), catalogue_folders("cost-models")});
 }
 
 }  // namespace gccl

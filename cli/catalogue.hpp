@@ -13,8 +13,15 @@ struct CatalogueEntry {
   std::filesystem::path file;
 };
 
-// Files of one kind ("scenarios", "topologies") by name, from ./KIND and from share/gccl/KIND beside the program's bin
-// folder; of two with one name the first.
+// Where files of a kind ("scenarios", "topologies", "cost-models") are looked for: ./KIND, then those that were built
+// or installed with the program.
+std::vector<std::filesystem::path> catalogue_folders(std::string_view kind);
+// Files of one kind by name; of two with one name the first.
 std::vector<CatalogueEntry> catalogue(std::string_view kind);
+// The file that a user means: the one that there is, else the shipped one of this name. Throws json::InputError, with
+// the nearest names and where it looked.
+std::filesystem::path find_shipped(std::string_view kind, const std::string& name);
+// Lets scenarios name shipped clusters, and clusters shipped parameter sets.
+void share_catalogue();
 
 }  // namespace gccl

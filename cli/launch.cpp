@@ -122,10 +122,11 @@ int launch_job(const launch::Options& o) {
 
 }  // namespace
 
-void add_launch(CLI::App& app, std::vector<std::string> arguments, int& exit_code) {
-  CLI::App* sub = app.add_subcommand("launch", "Starts the ranks of a job, here or over ssh; --help lists its options");
-  sub->callback([arguments = std::move(arguments), &exit_code] {
-    const auto parsed = launch::parse_options(arguments);
+void add_launch(Command& app, int& exit_code) {
+  Command* sub = app.add_subcommand("launch", "Starts the ranks of a job, here or over ssh");
+  sub->parses_itself(launch::option_table);
+  sub->callback([sub, &exit_code] {
+    const auto parsed = launch::parse_options(sub->remaining());
     if (const auto* help = std::get_if<launch::Help>(&parsed)) return write_stdout(help->text);
     if (const auto* bad = std::get_if<launch::Wrong>(&parsed)) wrong(bad->text);
     exit_code = launch_job(std::get<launch::Options>(parsed));

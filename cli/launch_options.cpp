@@ -2,13 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cctype>
 #include <charconv>
 #include <cstring>
-
-#include "sim/json/nearest.hpp"
 
 namespace gccl::launch {
 namespace {
@@ -76,50 +73,52 @@ std::string resolve(const Typed& t, Options* o) {
   return parse_environment(t.environment, &o->environment);
 }
 
+// Options that write to `o` and `t` when they are parsed.
+Command table(Options& o, Typed& t) {
+  Command app("Starts the ranks of a job, here or over ssh, and ends them together.", "gccl launch");
+  app.prefix_command();
+  app.add_option("-n,--ranks", t.ranks, "Number of ranks")->check(Range{1, kRanksMax});
+  app.add_option("--hosts", t.hosts, "Run over ssh on these; rank 0 is on the first")->value("HOST[:RANKS],...");
+  app.add_option("--secret-file", o.secret_file, "The job's secret (a file of mode 600) instead of a random one")
+      ->value("FILE");
+  app.add_option("--env", t.environment, "For every rank; may be repeated")->value("NAME=VALUE");
+  app.add_option("--bind", o.bind, "core: rank i on core i, in turns where there are more ranks; none. By default core")
+      ->check(OneOf{"core", "none"});
+  app.add_option("--store", o.store, "Where the ranks meet, as in GCCL_STORE, instead of a port of rank 0's host")
+      ->value("URL");
+  app.add_option("--port", o.port, "That port, instead of a free or random one")->check(Range{1, 65535});
+  app.add_option("--timeout", o.timeout_s, "Seconds the job may take")->check(Range{0.001L, 1e9L});
+  app.add_option("--grace", o.grace_s, "Seconds from SIGTERM to SIGKILL")->check(Range{0, 1e6L})->capture_default_str();
+  app.add_flag("--tag", o.tag, "Begin each line of output with [RANK]");
+  app.add_flag("--keep-going", o.keep_going, "When a rank fails, let the others go on, so that they report the loss");
+  app.takes_program();
+  app.examples({"gccl launch -n 4 -- ./app --its-own-option", "gccl launch --hosts node1:8,node2:8 -- ./app"});
+  return app;
+}
+
 }  // namespace
+
+Command option_table() {
+  Options o;
+  Typed t;
+  return table(o, t);  // to be looked at, not to be parsed with
+}
 
 std::variant<Options, Help, Wrong> parse_options(std::vector<std::string> args) {
   Options o;
   Typed t;
-  CLI::App app{
-      "Starts the ranks of a job, here or over ssh, and ends them together.\n"
-      "gccl launch -n RANKS [OPTIONS] -- PROGRAM [ARGUMENTS...]",
-      "gccl launch"};
-  app.get_formatter()->column_width(34);
-  app.prefix_command();
-  app.add_option("-n,--ranks", t.ranks, "Number of ranks")->check(CLI::Range(1, kRanksMax));
-  app.add_option("--hosts", t.hosts, "Run over ssh on these: HOST[:RANKS],...; rank 0 is on the first");
-  app.add_option("--secret-file", o.secret_file, "The job's secret (a file of mode 600) instead of a random one");
-  app.add_option("--env", t.environment, "NAME=VALUE for every rank; may be repeated")->allow_extra_args(false);
-  app.add_option("--bind", o.bind, "core: rank i on core i, in turns where there are more ranks; none. By default core")
-      ->check(CLI::IsMember({"core", "none"}));
-  app.add_option("--store", o.store, "Where the ranks meet, as in GCCL_STORE, instead of a port of rank 0's host");
-  app.add_option("--port", o.port, "That port, instead of a free or random one")->check(CLI::Range(1, 65535));
-  app.add_option("--timeout", o.timeout_s, "Seconds the job may take")->check(CLI::Range(0.001, 1e9));
-  app.add_option("--grace", o.grace_s, "Seconds from SIGTERM to SIGKILL (2)")->check(CLI::Range(0.0, 1e6));
-  app.add_flag("--tag", o.tag, "Begin each line of output with [RANK]");
-  app.add_flag("--keep-going", o.keep_going, "When a rank fails, let the others go on, so that they report the loss");
+  Command app = table(o, t);
 
-  // CLI11 has a meaning of its own for "--", and takes words last first.
+  // With a program before it, "--" is the program's.
   const auto end = std::find(args.begin(), args.end(), "--");
-  std::vector<std::string> before(args.begin(), end);
-  std::reverse(before.begin(), before.end());
   try {
-    app.parse(before);
-  } catch (const CLI::CallForHelp&) {
-    return Help{app.help()};
-  } catch (const CLI::ParseError& e) {
+    app.parse({args.begin(), end});
+  } catch (const UsageError& e) {
     return Wrong{e.what()};
   }
+  if (app.asked() == Command::Asked::help) return Help{app.help()};
   o.program = app.remaining();
-  if (!o.program.empty() && o.program[0].starts_with("-")) {
-    std::vector<std::string> known;
-    for (const CLI::Option* option : app.get_options()) known.push_back("--" + option->get_lnames()[0]);
-    const std::vector<std::string_view> names(known.begin(), known.end());
-    const std::string& typed = o.program[0];
-    return Wrong{fmt::format("unknown option \"{}\"{}", typed, suggestion(typed.substr(0, typed.find('=')), names))};
-  }
-  // With a program before it, "--" is the program's.
+  if (!o.program.empty() && o.program[0].starts_with("-")) return Wrong{app.unknown_option(o.program[0])};
   o.program.insert(o.program.end(), end == args.end() || !o.program.empty() ? end : end + 1, args.end());
   if (std::string bad = resolve(t, &o); !bad.empty()) return Wrong{bad};
   return o;

@@ -6,6 +6,8 @@
 #include <variant>
 #include <vector>
 
+#include "cli/command.hpp"
+
 namespace gccl::launch {
 
 constexpr int kRanksMax = 65536;
@@ -29,6 +31,9 @@ struct Help {
 struct Wrong {
   std::string text;
 };
+
+// For the help of others.
+Command option_table();
 
 // `args` without program and subcommand. Options end at "--", or at the first word that is none.
 std::variant<Options, Help, Wrong> parse_options(std::vector<std::string> args);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "cli/catalogue.hpp"
 #include "cli/output.hpp"
@@ -14,6 +15,8 @@ namespace gccl {
 namespace {
 
 using Json = nlohmann::json;
+
+constexpr std::string_view kKinds[] = {"algorithms", "collectives", "engines", "topologies", "scenarios"};
 
 Json list_algorithms() {
   Json all = Json::array();
@@ -79,31 +82,37 @@ std::string as_text(const Json& all) {
         fmt::format("{}{:<{}}  {}", collective.empty() ? "" : "  ", e["name"].get<std::string>(), width, about);
     text += line.substr(0, line.find_last_not_of(' ') + 1) + '\n';
   }
-  return text.empty() ? "none\n" : text;
+  return text;
+}
+
+std::string folders_text(std::string_view kind) {
+  std::string text;
+  for (const auto& folder : catalogue_folders(kind)) text += (text.empty() ? "" : ", ") + folder.string();
+  return text;
 }
 
 Json list(const std::string& what) {
-  static constexpr std::string_view kKinds[] = {"algorithms", "collectives", "engines", "topologies", "scenarios"};
   if (what == "algorithms") return list_algorithms();
   if (what == "collectives") return list_collectives();
   if (what == "engines") return list_engines();
-  if (what == "topologies" || what == "scenarios") return list_files(what);
-  throw json::InputError(fmt::format("list: found \"{}\"{}", what, suggestion(what, kKinds)));
+  return list_files(what);
 }
 
 }  // namespace
 
-void add_list(CLI::App& app, int& exit_code) {
-  CLI::App* command = app.add_subcommand("list", "List algorithms, collectives, engines, topologies or scenarios");
+void add_list(Command& app, int& exit_code) {
+  Command* command = app.add_subcommand("list", "List algorithms, collectives, engines, topologies or scenarios");
   struct Arguments {
     std::string what;
     bool json = false;
   };
   const auto a = std::make_shared<Arguments>();
-  command->add_option("what", a->what, "algorithms, collectives, engines, topologies or scenarios")->required();
+  command->add_option("what", a->what, "What to list")->required()->check(OneOf(std::begin(kKinds), std::end(kKinds)));
   command->add_flag("--json", a->json, "As JSON");
   command->callback([a, &exit_code] {
     const Json all = list(a->what);
+    if (all.empty() && !a->json)
+      throw json::InputError(fmt::format("list {}: none in {}", a->what, folders_text(a->what)));
     write_stdout(a->json ? Json{{"schema", "gccl/list/1"}, {a->what, all}}.dump(1) + '\n' : as_text(all));
     exit_code = 0;
   });

@@ -2,10 +2,12 @@
 // error, 130 interrupted.
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
+#include <memory>
 
 #include "cli/bench.hpp"
+#include "cli/catalogue.hpp"
+#include "cli/completion.hpp"
 #include "cli/launch.hpp"
 #include "cli/list.hpp"
 #include "cli/output.hpp"
@@ -13,7 +15,6 @@
 #include "cli/run.hpp"
 #include "cli/topology.hpp"
 #include "cli/verify.hpp"
-#include "sim/json/nearest.hpp"
 #include "sim/json/reader.hpp"
 #include "sim/scenario/pool.hpp"
 
@@ -27,25 +28,7 @@ int complain(int code, std::string_view what) {
   return code;
 }
 
-// Options as "--name" and subcommands, of the command that was being parsed.
-std::string unexpected(const CLI::App& app) {
-  const CLI::App* command = &app;
-  while (!command->get_subcommands().empty()) command = command->get_subcommands().back();
-  const std::vector<std::string> rest = app.remaining(true);
-  const std::string typed = rest.empty() ? "" : rest[0];
-  std::vector<std::string> known;
-  if (typed.starts_with("-")) {
-    for (const CLI::Option* o : command->get_options())
-      if (!o->get_lnames().empty()) known.push_back("--" + o->get_lnames()[0]);
-  } else {
-    for (const CLI::App* s : command->get_subcommands({})) known.push_back(s->get_name());
-  }
-  const std::vector<std::string_view> names(known.begin(), known.end());
-  const std::string_view kind = typed.starts_with("-") ? "option" : known.empty() ? "argument" : "command";
-  return fmt::format("unknown {} \"{}\"{}", kind, typed, suggestion(typed.substr(0, typed.find('=')), names));
-}
-
-// CLI11's own texts may span lines.
+// The texts of exceptions may span lines.
 std::string one_line(std::string text) {
   for (char& c : text)
     if (c == '\n') c = ' ';
@@ -53,34 +36,38 @@ std::string one_line(std::string text) {
   return text;
 }
 
+void add_help(Command& app) {
+  const auto verb = std::make_shared<std::string>();
+  Command* help = app.add_subcommand("help", "Prints the help of a command");
+  help->add_option("command", *verb, "The command; without it the list of all");
+  help->callback([verb, &app] { write_stdout(verb->empty() ? app.help_of(app) : app.help_of(app.subcommand(*verb))); });
+}
+
 int run(int argc, char** argv) {
-  CLI::App app{"General Collective Communications Library: collectives, simulated and real", "gccl"};
-  app.set_version_flag("--version", "gccl " GCCL_VERSION_TEXT);
-  app.get_formatter()->column_width(34);
+  share_catalogue();
+  Command app("General Collective Communications Library: collectives, simulated and real", "gccl");
+  app.add_version_flag();
   int exit_code = 0;
   add_run(app, exit_code);
   add_list(app, exit_code);
   add_topology(app, exit_code);
   add_verify(app, exit_code);
   add_bench(app, exit_code);
-  // What follows `launch` or `pmpi` is for it and for the program that it starts: CLI11 must not look at it.
-  const std::string_view verb = argc > 1 ? argv[1] : "";
-  const int parsed = verb == "launch" || verb == "pmpi" ? 2 : argc;
-  add_launch(app, {argv + parsed, argv + argc}, exit_code);
-  add_pmpi(app, {argv + parsed, argv + argc}, exit_code);
+  add_launch(app, exit_code);
+  add_pmpi(app, exit_code);
+  add_completion(app);
+  add_help(app);
   if (argc <= 1) {
     write_stdout(app.help());
     return 0;
   }
   try {
-    app.parse(parsed, argv);
-  } catch (const CLI::Success& e) {  // --help, --version
-    return app.exit(e);
-  } catch (const CLI::ExtrasError&) {
-    return complain(kWrongInput, unexpected(app));
-  } catch (const CLI::ParseError& e) {
+    app.parse({argv + 1, argv + argc});
+  } catch (const UsageError& e) {
     return complain(kWrongInput, one_line(e.what()));
   }
+  if (app.asked() == Command::Asked::help) write_stdout(app.help());
+  if (app.asked() == Command::Asked::version) write_stdout("gccl " GCCL_VERSION_TEXT "\n");
   return exit_code;
 }
 

@@ -16,21 +16,12 @@
 #include <set>
 #include <sstream>
 
+#include "cli/installation.hpp"
 #include "cli/output.hpp"
-#include "sim/json/nearest.hpp"
 #include "sim/json/reader.hpp"
 
 namespace gccl {
 namespace {
-
-constexpr const char* kHelp =
-    "Runs an MPI program with GCCL in front of its MPI. mpirun starts it on every rank:\n"
-    "  mpirun -n 4 gccl pmpi [OPTIONS] [--] PROGRAM [ARGUMENTS...]\n"
-    "It checks on each rank that the program will load the drop-in, libgccl_pmpi.so, and fails where it would not.\n\n"
-    "  --stats                         rank 0 prints at MPI_Finalize who answered which calls\n"
-    "  --library FILE                  another drop-in, such as one built for another MPI\n"
-    "  -h, --help                      print this help and exit\n";
-constexpr std::array<std::string_view, 3> kOptions = {"--stats", "--library", "--help"};
 
 [[noreturn]] void wrong(const std::string& text) { throw json::InputError("pmpi: " + text); }
 
@@ -38,15 +29,11 @@ bool readable(const std::string& file) { return ::access(file.c_str(), R_OK) == 
 
 // Beside the program in a build, in the library folder where it was installed.
 std::string find_drop_in() {
-  std::array<char, 4096> self{};
-  const ssize_t n = ::readlink("/proc/self/exe", self.data(), self.size() - 1);
-  const std::string folder = n > 0 ? std::string(self.data(), std::string_view(self.data()).rfind('/')) : ".";
-  const std::array<std::string, 2> places = {folder + "/pmpi/libgccl_pmpi.so",
-                                             folder + "/" GCCL_LIBRARIES_FROM_PROGRAM "/libgccl_pmpi.so"};
-  for (const std::string& place : places)
+  const std::vector<std::filesystem::path> places = drop_in_files();
+  for (const std::filesystem::path& place : places)
     if (readable(place)) return place;
-  wrong(fmt::format("no libgccl_pmpi.so in {} or {}: GCCL was built without MPI; or name it with --library", places[0],
-                    places[1]));
+  wrong(fmt::format("no libgccl_pmpi.so in {} or {}: GCCL was built without MPI; or name it with --library",
+                    places[0].string(), places[1].string()));
 }
 
 std::string find_program(const std::string& name) {
@@ -160,33 +147,43 @@ void require_in_force(const std::string& program, const std::string& drop_in, co
                       file, *own.begin(), drop_in, name));
 }
 
-int run_with_drop_in(const std::vector<std::string>& arguments) {
-  std::string drop_in;
+struct Options {
+  std::string library;
   bool stats = false;
-  std::size_t at = 0;
-  for (; at < arguments.size() && arguments[at].starts_with("-"); ++at) {
-    const std::string& option = arguments[at];
-    if (option == "--") {
-      ++at;
-      break;
-    }
-    if (option == "--help" || option == "-h") {
-      write_stdout(kHelp);
-      return 0;
-    }
-    if (option == "--stats") {
-      stats = true;
-    } else if (option == "--library" && at + 1 < arguments.size()) {
-      drop_in = arguments[++at];
-    } else if (option.starts_with("--library=")) {
-      drop_in = option.substr(option.find('=') + 1);
-    } else if (option == "--library") {
-      wrong("--library: expected a file");
-    } else {
-      wrong(fmt::format("unknown option \"{}\"{}", option, suggestion(option, kOptions)));
-    }
+};
+
+// Options that write to `o` when they are parsed.
+Command table(Options& o) {
+  Command app(
+      "Runs an MPI program with GCCL in front of its MPI; mpirun starts it on every rank. It checks on each rank that "
+      "the "
+      "program will load the drop-in, libgccl_pmpi.so, and fails where it would not.",
+      "gccl pmpi");
+  app.prefix_command();
+  app.takes_program();
+  app.add_flag("--stats", o.stats, "Rank 0 prints at MPI_Finalize who answered which calls");
+  app.add_option("--library", o.library, "Another drop-in, such as one built for another MPI")->value("FILE");
+  app.examples({"mpirun -n 4 gccl pmpi ./program", "mpirun -n 4 gccl pmpi --stats -- ./program --its-own-option"});
+  return app;
+}
+
+int run_with_drop_in(const std::vector<std::string>& words) {
+  Options o;
+  Command app = table(o);
+  try {
+    app.parse(words);
+  } catch (const UsageError& e) {
+    wrong(e.what());
   }
-  if (at == arguments.size()) wrong("expected a program: mpirun -n 4 gccl pmpi [OPTIONS] [--] PROGRAM [ARGUMENTS...]");
+  if (app.asked() == Command::Asked::help) return write_stdout(app.help()), 0;
+  std::vector<std::string> arguments = app.remaining();
+  if (!arguments.empty() && arguments[0] == "--") {
+    arguments.erase(arguments.begin());
+  } else if (!arguments.empty() && arguments[0].starts_with("-")) {
+    wrong(app.unknown_option(arguments[0]));
+  }
+  std::string drop_in = o.library;
+  if (arguments.empty()) wrong("expected a program: mpirun -n 4 gccl pmpi [OPTIONS] [--] PROGRAM [ARGUMENTS...]");
   if (drop_in.empty()) {
     drop_in = find_drop_in();
   } else if (!readable(drop_in)) {
@@ -197,14 +194,14 @@ int run_with_drop_in(const std::vector<std::string>& arguments) {
   if (drop_in.find_first_of(": ") != drop_in.npos)
     wrong(fmt::format("{}: the loader's LD_PRELOAD takes no file with a blank or a colon in its name", drop_in));
 
-  const std::string program = find_program(arguments[at]);
+  const std::string program = find_program(arguments[0]);
   const char* const others = std::getenv("LD_PRELOAD");
   const std::string preload = others && *others ? drop_in + ":" + others : drop_in;
   require_in_force(program, drop_in, preload);
   ::setenv("LD_PRELOAD", preload.c_str(), 1);
-  if (stats) ::setenv("GCCL_PMPI_STATS", "1", 1);
+  if (o.stats) ::setenv("GCCL_PMPI_STATS", "1", 1);
   std::vector<char*> argv;
-  for (std::size_t i = at; i < arguments.size(); ++i) argv.push_back(const_cast<char*>(arguments[i].c_str()));
+  for (const std::string& a : arguments) argv.push_back(const_cast<char*>(a.c_str()));
   argv.push_back(nullptr);
   ::execv(program.c_str(), argv.data());
   wrong(fmt::format("{}: {}", program, std::strerror(errno)));
@@ -212,9 +209,13 @@ int run_with_drop_in(const std::vector<std::string>& arguments) {
 
 }  // namespace
 
-void add_pmpi(CLI::App& app, std::vector<std::string> arguments, int& exit_code) {
-  CLI::App* const command = app.add_subcommand("pmpi", "Runs an MPI program with GCCL in front of its MPI");
-  command->callback([arguments = std::move(arguments), &exit_code] { exit_code = run_with_drop_in(arguments); });
+void add_pmpi(Command& app, int& exit_code) {
+  Command* const command = app.add_subcommand("pmpi", "Runs an MPI program with GCCL in front of its MPI");
+  command->parses_itself([] {
+    Options o;
+    return table(o);  // to be looked at, not to be parsed with
+  });
+  command->callback([command, &exit_code] { exit_code = run_with_drop_in(command->remaining()); });
 }
 
 }  // namespace gccl

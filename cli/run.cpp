@@ -11,6 +11,7 @@
 
 #include "cli/catalogue.hpp"
 #include "cli/output.hpp"
+#include "cli/plugin.hpp"
 #include "sim/json/nearest.hpp"
 #include "sim/report/html.hpp"
 #include "sim/report/topology_svg.hpp"
@@ -42,19 +43,6 @@ void catch_signals() {
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
   ::signal(SIGPIPE, SIG_IGN);
-}
-
-// The scenario's file: as named, else a scenario of this name in the known folders.
-std::filesystem::path find_scenario(const std::string& name) {
-  std::error_code error;
-  if (std::filesystem::exists(name, error) || name.find('/') != std::string::npos) return name;
-  std::vector<std::string> known;
-  for (const CatalogueEntry& e : catalogue("scenarios")) {
-    if (e.name == name || e.name + ".json" == name) return e.file;
-    known.push_back(e.name);
-  }
-  const std::vector<std::string_view> names(known.begin(), known.end());
-  throw json::InputError(fmt::format("{}: no such file or shipped scenario{}", name, suggestion(name, names)));
 }
 
 void check_outputs(const Arguments& a) {
@@ -90,6 +78,23 @@ std::vector<std::pair<std::string, std::string>> drawings(const sim::Plan& plan)
   return all;
 }
 
+using SimGridEntry = void (*)(const sim::Workload&, sim::Outcome*);
+SimGridEntry simgrid_entry = nullptr;
+
+// Loaded before the first point, and only where a point asks for it.
+auto simgrid_engine(const sim::Plan& plan) -> sim::Outcome (*)(const sim::Workload&) {
+  const auto asks = [](const sim::Point& p) { return p.engine == sim::Engine::simgrid; };
+  if (std::none_of(plan.points.begin(), plan.points.end(), asks)) return nullptr;
+  simgrid_entry = reinterpret_cast<SimGridEntry>(
+      plugin("simgrid_engine", "gccl_simgrid",
+             "the simgrid engine needs SimGrid (libsimgrid-dev, then cmake --build FOLDER); --engine model does not"));
+  return [](const sim::Workload& workload) {
+    sim::Outcome outcome;
+    simgrid_entry(workload, &outcome);
+    return outcome;
+  };
+}
+
 // Says what the journal spares, and what of it is not used: another scenario, cluster, seed or program wrote it.
 void use_journal(const sim::Plan& plan, sim::Journal& journal, sim::RunOptions& options) {
   options.journal = &journal;
@@ -121,10 +126,10 @@ int run_scenario(const Arguments& a) {
   }
   check_outputs(a);
   catch_signals();
-  const sim::Plan plan = sim::make_plan(sim::read_scenario(find_scenario(a.scenario)), plan_options);
+  const sim::Plan plan = sim::make_plan(sim::read_scenario(find_shipped("scenarios", a.scenario)), plan_options);
   sim::RunOptions options{.jobs = a.jobs, .trace = !a.trace.empty(), .progress = {}, .stop = &stop};
   if (!a.quiet && isatty(STDERR_FILENO)) options.progress = show_progress;
-  const sim::Engines engines{sim::run_model, sim::run_simgrid};
+  const sim::Engines engines{sim::run_model, simgrid_engine(plan)};
   std::optional<sim::Journal> journal;
   if (!a.resume.empty()) use_journal(plan, journal.emplace(a.resume), options);
   sim::ScenarioResult result;
@@ -162,24 +167,31 @@ int run_scenario(const Arguments& a) {
 
 }  // namespace
 
-void add_run(CLI::App& app, int& exit_code) {
-  CLI::App* run = app.add_subcommand("run", "Run a scenario and check its expectations");
+void add_run(Command& app, int& exit_code) {
+  Command* run = app.add_subcommand("run", "Run a scenario and check its expectations");
   const auto a = std::make_shared<Arguments>();
   run->add_option("scenario", a->scenario, "Scenario file, or the name of a shipped one (gccl list scenarios)")
       ->required();
-  run->add_option("--engine", a->engine, "model or simgrid, instead of the scenario's");
-  run->add_option("--json", a->json, "Write the result as JSON; - for standard output, which then holds nothing else");
-  run->add_option("--csv", a->csv, "Write the rows as CSV, columns named as in the JSON; - for standard output alone");
-  run->add_option("--html", a->html, "Write a self-contained HTML report");
+  run->add_option("--engine", a->engine, "model or simgrid, instead of the scenario's")
+      ->value("NAME")
+      ->suggest({"model", "simgrid"});
+  run->add_option("--json", a->json, "Write the result as JSON; - for standard output, which then holds nothing else")
+      ->value("FILE");
+  run->add_option("--csv", a->csv, "Write the rows as CSV, columns named as in the JSON; - for standard output alone")
+      ->value("FILE");
+  run->add_option("--html", a->html, "Write a self-contained HTML report")->value("FILE");
   run->add_option("--trace", a->trace,
                   fmt::format("Write a trace of the first point's ranks below {}, for ui.perfetto.dev or "
                               "chrome://tracing",
-                              sim::kTraceRanks));
+                              sim::kTraceRanks))
+      ->value("FILE");
   run->add_option("--resume", a->resume,
-                  "Keep finished points in this file, and take those from it that an interrupted run left there");
-  run->add_option("--seed", a->seed, "Instead of the scenario's")->check(CLI::Range(std::int64_t(0), INT64_MAX));
-  run->add_option("--jobs", a->jobs, "Points simulated at once (default: one per core)")->check(CLI::Range(1, 1024));
+                  "Keep finished points in this file, and take those from it that an interrupted run left there")
+      ->value("FILE");
+  run->add_option("--seed", a->seed, "Instead of the scenario's")->check(Range{0, INT64_MAX});
+  run->add_option("--jobs", a->jobs, "Points simulated at once (default: one per core)")->check(Range{1, 1024});
   run->add_flag("--quiet", a->quiet, "Print broken expectations only");
+  run->examples({"gccl run allreduce-2048 --html report.html", "gccl run my-scenario.json --engine simgrid --json -"});
   run->callback([a, &exit_code] { exit_code = run_scenario(*a); });
 }
 

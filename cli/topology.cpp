@@ -5,6 +5,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "cli/catalogue.hpp"
 #include "sim/cluster/load.hpp"
 #include "sim/cluster/summary.hpp"
 #include "sim/json/reader.hpp"
@@ -108,7 +109,7 @@ void print(const Summary& s) {
 int topology(const Arguments& a) {
   if (a.svg == "-" && a.json == "-")
     throw json::InputError("only one of --svg and --json can be written to standard output");
-  const auto cluster = sim::load_cluster(a.file);
+  const auto cluster = sim::load_cluster(find_shipped("topologies", a.file));
   if (!a.svg.empty()) {
     const std::string svg = sim::topology_svg(*cluster);
     if (a.svg == "-")
@@ -129,12 +130,16 @@ int topology(const Arguments& a) {
 
 }  // namespace
 
-void add_topology(CLI::App& app, int& exit_code) {
+void add_topology(Command& app, int& exit_code) {
   auto a = std::make_shared<Arguments>();
-  CLI::App* command = app.add_subcommand("topology", "What a cluster description amounts to: table, JSON, drawing");
-  command->add_option("file", a->file, "Cluster description (JSON, gccl/cluster/1)")->required();
-  command->add_option("--svg", a->svg, "Write a drawing to this file, or to standard output when it is -");
-  command->add_option("--json", a->json, "Write the numbers as JSON to this file, or to standard output when it is -");
+  Command* command = app.add_subcommand("topology", "What a cluster description amounts to: table, JSON, drawing");
+  command->add_option("cluster", a->file, "Cluster description, or the name of a shipped one (gccl list topologies)")
+      ->required();
+  command->add_option("--svg", a->svg, "Write a drawing to this file, or to standard output when it is -")
+      ->value("FILE");
+  command->add_option("--json", a->json, "Write the numbers as JSON to this file, or to standard output when it is -")
+      ->value("FILE");
+  command->examples({"gccl topology dgx-h100-superpod-2048", "gccl topology my-cluster.json --svg cluster.svg"});
   command->callback([a, &exit_code] {
     try {
       exit_code = topology(*a);

@@ -9,6 +9,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "cli/algorithm_names.hpp"
 #include "libgccl/schedule/verify.hpp"
 #include "sim/json/nearest.hpp"
 
@@ -55,15 +56,6 @@ int bad_input(const std::string& what) {
   return 2;
 }
 
-// Names of the algorithms there are, of one collective or of all.
-std::vector<std::string_view> algorithm_names(std::optional<Collective> kind) {
-  std::vector<std::string_view> names;
-  for (const Algorithm& a : algorithms())
-    if ((!kind || *kind == a.kind) && std::find(names.begin(), names.end(), a.name) == names.end())
-      names.push_back(a.name);
-  return names;
-}
-
 int command_verify(Arguments a) {
   if (!a.collective.empty()) {
     a.sweep.collective = collective_named(a.collective);
@@ -108,18 +100,24 @@ int command_verify(Arguments a) {
 
 }  // namespace
 
-void add_verify(CLI::App& app, int& exit_code) {
+void add_verify(Command& app, int& exit_code) {
   const auto a = std::make_shared<Arguments>();
-  CLI::App* verify = app.add_subcommand("verify", "Proves algorithms right: every rank's result over a sweep of cases");
-  verify->add_option("--collective", a->collective, "Only this collective");
-  verify->add_option("--algorithm", a->sweep.algorithm, "Only this algorithm");
+  Command* verify = app.add_subcommand("verify", "Proves algorithms right: every rank's result over a sweep of cases");
+  verify->add_option("--collective", a->collective, "Only this collective")
+      ->value("NAME")
+      ->suggest(OneOf(collective_names().begin(), collective_names().end()));
+  const std::vector<std::string_view> names = algorithm_names();
+  verify->add_option("--algorithm", a->sweep.algorithm, "Only this algorithm")
+      ->value("NAME")
+      ->suggest(OneOf(names.begin(), names.end()));
   verify->add_option("--max-ranks", a->sweep.ranks_max, "Largest number of ranks")
-      ->check(CLI::Range(1u, 4096u))
+      ->check(Range{1, 4096})
       ->capture_default_str();
   verify->add_option("--seed", a->sweep.seed, "Choice of cases, elements and orders of completion")
       ->capture_default_str();
   verify->add_flag("--quick", a->sweep.quick, "Fewer cases: seconds instead of minutes");
-  verify->add_option("--json", a->json, "Write the result to a file, or - for standard output alone");
+  verify->add_option("--json", a->json, "Write the result to a file, or - for standard output alone")->value("FILE");
+  verify->examples({"gccl verify --quick", "gccl verify --collective allreduce --algorithm ring"});
   verify->callback([a, &exit_code] { exit_code = command_verify(*a); });
 }
 

@@ -1,11 +1,11 @@
 // `gccl verify`: proves the algorithms right.
 #pragma once
 
-#include <CLI/CLI.hpp>
+#include "cli/command.hpp"
 
 namespace gccl {
 
 // Adds the subcommand. After parsing, exit_code is set when it was chosen: 0 all proved, 1 a failure, 2 bad input.
-void add_verify(CLI::App& app, int& exit_code);
+void add_verify(Command& app, int& exit_code);
 
 }  // namespace gccl

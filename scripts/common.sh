@@ -1,9 +1,12 @@
 # Shared by quickstart and check: installing what is missing, building. Source it from the repository's root.
 
-PACKAGES=(g++ cmake ninja-build pkg-config libsimgrid-dev libboost-dev libopenmpi-dev openmpi-bin nlohmann-json3-dev
-          doctest-dev libcli11-dev libfmt-dev libssl-dev libhwloc-dev libpugixml-dev)
+# Names of Debian 12; Ubuntu 24.04 has the same.
+PACKAGES=(g++ cmake ninja-build pkg-config nlohmann-json3-dev doctest-dev libfmt-dev libssl-dev libhwloc-dev libpugixml-dev)
+# Without the first two there is no simgrid engine, without the others no MPI: the build says so and leaves them out.
+OPTIONAL_PACKAGES=(libsimgrid-dev libboost-dev libopenmpi-dev openmpi-bin)
 
-say() { printf '\033[1m== %s\033[0m\n' "$*" >&2; }
+# Escape codes are for terminals, not for files and logs.
+say() { if [ -t 2 ]; then printf '\033[1m== %s\033[0m\n' "$*" >&2; else printf '== %s\n' "$*" >&2; fi; }
 
 installed() { dpkg-query -W -f='${Status}' "$1" 2>/dev/null | grep -q 'install ok installed'; }
 
@@ -27,15 +30,31 @@ install_missing() {
     "${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "${missing[@]}" >/dev/null
 }
 
+# Shows ninja's lines, [12/147] and what is built: on a terminal each in place of the last, elsewhere one in ten seconds.
+show_progress() {
+  local line shown=-10
+  while IFS= read -r line; do
+    case $line in \[*/*\]*) ;; *) continue ;; esac
+    if [ -t 2 ]; then
+      printf '\r\033[K%.*s' "${COLUMNS:-79}" "$line" >&2
+    elif [ $((SECONDS - shown)) -ge 10 ]; then
+      printf '%s\n' "$line" >&2
+      shown=$SECONDS
+    fi
+  done
+  [ ! -t 2 ] || printf '\r\033[K' >&2
+}
+
 # build PRESET TARGET...: configures and builds into build/PRESET; targets default to everything.
 build() {
-  local preset=$1
+  local preset=$1 log=build-$1.log
   shift
   say "building ($preset)"
   local launcher=()
   command -v ccache >/dev/null && launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
-  cmake --preset "$preset" "${launcher[@]}" >build-"$preset".log 2>&1 || { cat build-"$preset".log >&2; return 1; }
-  cmake --build --preset "$preset" ${1:+--target "$@"} >>build-"$preset".log 2>&1 ||
-    { grep -E 'error|FAILED|warning: unused' build-"$preset".log | head -40 >&2; tail -20 build-"$preset".log >&2; return 1; }
-  rm -f build-"$preset".log
+  cmake --preset "$preset" "${launcher[@]}" >"$log" 2>&1 || { cat "$log" >&2; return 1; }
+  grep -E '^-- No ' "$log" >&2 || true  # parts that are left out
+  cmake --build --preset "$preset" ${1:+--target "$@"} 2>&1 | tee -a "$log" | show_progress ||
+    { grep -E 'error|FAILED|warning: unused' "$log" | head -40 >&2; tail -20 "$log" >&2; return 1; }
+  rm -f "$log"
 }

@@ -57,7 +57,7 @@ TEST_CASE("wrong command lines give one line with the nearest valid word and exi
       {{"lst", "algorithms"}, "did you mean \"list\"?"},
       {{"run", "x.json", "--jsn", "y"}, "unknown option \"--jsn\"; did you mean \"--json\"?"},
       {{"run", "x.json", "--jsn=y"}, "did you mean \"--json\"?"},
-      {{"run"}, "scenario is required"},
+      {{"run"}, "SCENARIO is required: "},
       {{"run", "x.json", "y.json"}, "unknown argument \"y.json\""},
       {{"run", "x.json", "--jobs", "0"}, "--jobs"},
       {{"run", "x.json", "--seed", "abc"}, "--seed"},

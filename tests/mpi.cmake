@@ -13,6 +13,6 @@ if(MPI_CXX_FOUND)
   endforeach()
 
   add_test(NAME mpi_bench COMMAND sh ${CMAKE_CURRENT_LIST_DIR}/mpi/bench.sh ${MPIEXEC_EXECUTABLE}
-                                  $<TARGET_FILE:gccl_program>)
+                                  $<TARGET_FILE:gccl_executable>)
   set_tests_properties(mpi_bench PROPERTIES TIMEOUT 300 PROCESSORS 2 ENVIRONMENT "${mpi_environment}")
 endif()

@@ -25,7 +25,7 @@ if(MPI_CXX_FOUND)
   add_executable(program_of_other_mpi pmpi/other_mpi.cpp)
   target_link_libraries(program_of_other_mpi PRIVATE other_mpi)
   add_test(NAME pmpi_wrapper
-           COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/pmpi/wrapper.sh ${MPIEXEC_EXECUTABLE} $<TARGET_FILE:gccl_program>
+           COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/pmpi/wrapper.sh ${MPIEXEC_EXECUTABLE} $<TARGET_FILE:gccl_executable>
                    $<TARGET_FILE:test_pmpi_endings> $<TARGET_FILE:program_of_other_mpi>)
   set_tests_properties(pmpi_wrapper PROPERTIES TIMEOUT 500 PROCESSORS 2 ENVIRONMENT "${pmpi_environment}")
 endif()

@@ -30,7 +30,7 @@ void read_nodes(const Node& v, const Parameters& defaults, bool bare, Compositio
 
 std::shared_ptr<const Cluster> read_cluster(const Node& v) {
   v.schema("gccl/cluster/1");
-  v.allow({"schema", "name", "description", "sources", "parameters", "nodes", "fabric"});
+  v.allow({"$schema", "schema", "name", "description", "sources", "parameters", "nodes", "fabric"});
   Composition parts;
   parts.name = v.at("name").string();
   if (parts.name.empty()) v.at("name").fail("found an empty string, expected a name");

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "sim/cluster/shipped.hpp"
 #include "sim/json/nearest.hpp"
 
 namespace gccl::sim {
@@ -47,14 +48,12 @@ void read_set(const Node& v, Draft& draft, std::vector<std::filesystem::path>& o
 
 // Reads the set in a file over the draft; `reference` is the value that names the file.
 void read_file(const Node& reference, Draft& draft, std::vector<std::filesystem::path>& open) {
-  const auto file = reference.path();
+  const auto file = parameters_file(reference);
   std::error_code error;
   auto real = std::filesystem::weakly_canonical(file, error);
   if (error) real = file;
   if (std::find(open.begin(), open.end(), real) != open.end())
     reference.fail(fmt::format("parameter set {} refers back to itself", file.string()));
-  if (!std::filesystem::is_regular_file(file, error))
-    reference.fail(fmt::format("found \"{}\", but there is no such file: {}", reference.string(), file.string()));
   open.push_back(real);
   const Node set = Node::load(file);
   set.schema("gccl/parameters/1");
@@ -64,8 +63,8 @@ void read_file(const Node& reference, Draft& draft, std::vector<std::filesystem:
 }
 
 void read_set(const Node& v, Draft& draft, std::vector<std::filesystem::path>& open) {
-  v.allow({"schema", "name", "description", "sources", "base", "card", "eager_bytes", "links"});
-  for (const std::string_view text : {"schema", "name", "description"})
+  v.allow({"$schema", "schema", "name", "description", "sources", "base", "card", "eager_bytes", "links"});
+  for (const std::string_view text : {"$schema", "schema", "name", "description"})
     if (const auto found = v.find(text)) found->string();
   if (const auto base = v.find("base")) read_file(*base, draft, open);
   if (const auto card = v.find("card")) {
@@ -148,12 +147,7 @@ void check_sources(const Node& document) {
   if (!sources) return;
   for (const auto& [pointer, text] : sources->members()) {
     text.string();
-    bool exists = false;
-    try {
-      exists = document.raw().contains(nlohmann::json::json_pointer(pointer));
-    } catch (const nlohmann::json::exception&) {
-    }
-    if (!exists)
+    if (!document.contains(pointer))
       text.fail(fmt::format("\"{}\" points to nothing in this file, expected a JSON pointer to a value", pointer));
   }
 }

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <fstream>
 #include <functional>
+#include <nlohmann/json.hpp>
 #include <unordered_set>
 
 #include "sim/json/nearest.hpp"
@@ -118,6 +119,11 @@ Node Node::parse(std::string_view text, const std::filesystem::path& file) {
 
 const std::filesystem::path& Node::file() const { return document_->file; }
 
+bool Node::is_object() const { return value_->is_object(); }
+bool Node::is_array() const { return value_->is_array(); }
+bool Node::is_string() const { return value_->is_string(); }
+bool Node::is_number() const { return value_->is_number(); }
+
 void Node::fail(std::string_view what) const {
   throw InputError(fmt::format("{}: {}: {}", file().string(), pointer_.empty() ? "/" : pointer_, what));
 }
@@ -152,7 +158,18 @@ std::vector<std::pair<std::string, Node>> Node::members() const {
 
 void Node::schema(std::string_view expected) const {
   const Node s = at("schema");
+  if (const auto editors = find("$schema")) editors->string();
   if (s.string() != expected) s.fail(fmt::format("found {}, expected \"{}\"", shown(s.raw()), expected));
+}
+
+std::string Node::text() const { return shown(*value_); }
+
+bool Node::contains(const std::string& pointer) const {
+  try {
+    return value_->contains(nlohmann::json::json_pointer(pointer));
+  } catch (const nlohmann::json::exception&) {
+    return false;
+  }
 }
 
 std::vector<Node> Node::items(std::size_t least, std::size_t most) const {

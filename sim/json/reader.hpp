@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <initializer_list>
 #include <memory>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <span>
 #include <stdexcept>
@@ -33,10 +33,10 @@ class Node {
   std::string pointer() const { return pointer_; }
   const nlohmann::json& raw() const { return *value_; }
 
-  bool is_object() const { return value_->is_object(); }
-  bool is_array() const { return value_->is_array(); }
-  bool is_string() const { return value_->is_string(); }
-  bool is_number() const { return value_->is_number(); }
+  bool is_object() const;
+  bool is_array() const;
+  bool is_string() const;
+  bool is_number() const;
 
   // Objects. allow: throws on the first key that is not listed, with the nearest listed one.
   void allow(std::initializer_list<std::string_view> keys) const;
@@ -44,7 +44,7 @@ class Node {
   std::optional<Node> find(std::string_view key) const;  // absent is fine; null is not
   bool has(std::string_view key) const { return find(key).has_value(); }
   std::vector<std::pair<std::string, Node>> members() const;
-  // Requires "schema" to be exactly this, such as "gccl/scenario/1".
+  // Requires "schema" to be exactly this, such as "gccl/scenario/1". "$schema", which editors look at, is a text.
   void schema(std::string_view expected) const;
 
   // Arrays, with bounds on their length.
@@ -60,6 +60,9 @@ class Node {
   std::size_t one_of(std::span<const std::string_view> names) const;  // index of the name
   // A file named relative to the one that holds the name. It need not exist.
   std::filesystem::path path() const;
+
+  std::string text() const;                            // the value as JSON, cut where it is long
+  bool contains(const std::string& pointer) const;     // a valid JSON pointer to a value below this one
 
   [[noreturn]] void fail(std::string_view what) const;
 

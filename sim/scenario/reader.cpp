@@ -28,7 +28,7 @@ auto one_or_list(const json::Node& node, std::size_t most, F read) {
   for (const json::Node& item : node.items(1, most)) {
     auto value = read(item);
     if (std::find(all.begin(), all.end(), value) != all.end())
-      item.fail(fmt::format("{} appears twice", item.raw().dump()));
+      item.fail(fmt::format("{} appears twice", item.text()));
     all.push_back(std::move(value));
   }
   return all;
@@ -104,7 +104,7 @@ Scenario read_scenario(const std::filesystem::path& file) { return read_scenario
 
 Scenario read_scenario(const json::Node& node) {
   node.schema("gccl/scenario/1");
-  node.allow({"schema", "name", "description", "cluster", "ranks", "placement", "seed", "runs"});
+  node.allow({"$schema", "schema", "name", "description", "cluster", "ranks", "placement", "seed", "runs"});
   Scenario s;
   s.file = node.file();
   s.name = read_text(node.at("name"));

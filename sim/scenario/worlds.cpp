@@ -5,28 +5,13 @@
 #include <algorithm>
 
 #include "sim/cluster/load.hpp"
-#include "sim/json/nearest.hpp"
+#include "sim/cluster/shipped.hpp"
 
 namespace gccl::sim {
-namespace {
-
-void check_exists(const std::filesystem::path& file, const json::Node& where) {
-  std::error_code error;
-  if (std::filesystem::exists(file, error)) return;
-  std::vector<std::string> found;
-  for (const auto& entry : std::filesystem::directory_iterator(file.parent_path(), error))
-    if (entry.path().extension() == ".json") found.push_back(entry.path().filename().string());
-  std::sort(found.begin(), found.end());
-  const std::vector<std::string_view> names(found.begin(), found.end());
-  where.fail(fmt::format("there is no file {}{}", file.string(), suggestion(file.filename().string(), names)));
-}
-
-}  // namespace
-
 std::vector<World> make_worlds(const Scenario& scenario, std::uint64_t seed) {
   std::vector<World> worlds;
-  for (const auto& [file, where] : scenario.clusters) {
-    check_exists(file, where);
+  for (const auto& [path, where] : scenario.clusters) {
+    const std::filesystem::path file = cluster_file(where);
     World world{.cluster = load_cluster(file), .cluster_name = "", .cluster_file = file, .cards = {}};
     const Cluster& cluster = *world.cluster;
     world.cluster_name = cluster.name();

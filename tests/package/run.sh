@@ -5,7 +5,9 @@
 set -euo pipefail
 build=$1 source=$2 cc=$3 cxx=$4
 folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
+# The manifest is that of the user's own installation, for uninstalling.
+[ ! -e "$build/install_manifest.txt" ] || cp "$build/install_manifest.txt" "$folder/manifest"
+trap 'rm -f "$build/install_manifest.txt"; [ ! -e "$folder/manifest" ] || cp "$folder/manifest" "$build/install_manifest.txt"; rm -rf "$folder"' EXIT
 fail() { echo "installed package: $*" >&2; exit 1; }
 
 cmake --install "$build" --prefix "$folder/installed" >/dev/null
@@ -20,32 +22,61 @@ for name in $(grep -oE '^GCCL_API [^(]*\(' "$folder/usr/include/gccl/gccl.h" | g
   nm -D --defined-only "$libdir/libgccl.so" | grep -q " T $name\$" || fail "libgccl.so lacks $name"
 done
 
+# The static library defines nothing that could clash with others: no strong symbol but GCCL_*.
+others=$(nm -g --defined-only "$libdir/libgccl.a" | awk '$2 ~ /^[TDBRC]$/ && $3 !~ /^GCCL_/ {print $3}')
+[ -z "$others" ] || fail "libgccl.a defines more than GCCL_*: $others"
+
 # $1: folder of programs. Each is a job of one rank by itself.
 run_all() {
-  for program in "$1"/hello_c "$1"/hello_cpp; do
+  local program
+  for program in "$1"/hello_*; do
     "$program" | grep -qx 'rank 0 of 1: the sum is 1' || fail "$program fails on 1 rank"
     [ "$("$folder/usr/bin/gccl" launch -n 4 -- "$program" | grep -c 'of 4: the sum is 10')" -eq 4 ] || fail "$program fails on 4 ranks"
   done
   "$1/core" | grep -qx '16 steps' || fail "$1/core fails"
 }
 
-cmake -S "$source/tests/package" -B "$folder/by-cmake" -DCMAKE_PREFIX_PATH="$folder/usr" -DEXAMPLES="$source/examples" \
-  -DCMAKE_C_COMPILER="$cc" -DCMAKE_CXX_COMPILER="$cxx" >/dev/null
-cmake --build "$folder/by-cmake" >/dev/null
-run_all "$folder/by-cmake"
+for project in c_only .; do
+  cmake -S "$source/tests/package/$project" -B "$folder/by-cmake" -DCMAKE_PREFIX_PATH="$folder/usr" \
+    -DEXAMPLES="$source/examples" -DCMAKE_C_COMPILER="$cc" -DCMAKE_CXX_COMPILER="$cxx" \
+    -DCMAKE_RUNTIME_OUTPUT_DIRECTORY="$folder/programs" >/dev/null
+  cmake --build "$folder/by-cmake" >/dev/null
+  rm -rf "$folder/by-cmake"
+done
+run_all "$folder/programs"
+readelf -d "$folder/programs/hello_static" | grep -q libgccl && fail "hello_static needs libgccl.so"
 
+# The programs find their library by themselves: no LD_LIBRARY_PATH.
 mkdir "$folder/by-pkg-config"
-export PKG_CONFIG_PATH=$libdir/pkgconfig LD_LIBRARY_PATH=$libdir
+export PKG_CONFIG_PATH=$libdir/pkgconfig
+unset LD_LIBRARY_PATH
 # shellcheck disable=SC2046
 {
   "$cc" "$source/examples/hello.c" $(pkg-config --cflags --libs gccl) -o "$folder/by-pkg-config/hello_c"
-  "$cxx" -std=c++20 "$source/examples/hello.cpp" $(pkg-config --cflags --libs gccl) -o "$folder/by-pkg-config/hello_cpp"
+  "$cxx" $(pkg-config --variable=cxxflags gccl) "$source/examples/hello.cpp" $(pkg-config --cflags --libs gccl) -o "$folder/by-pkg-config/hello_cpp"
+  "$cc" "$source/examples/hello.c" $(pkg-config --cflags --libs gccl-static) -o "$folder/by-pkg-config/hello_static"
   "$cxx" "$source/tests/package/main.cpp" $(pkg-config --cflags --libs gccl-core) -o "$folder/by-pkg-config/core"
 }
 run_all "$folder/by-pkg-config"
+pkg-config --static --libs gccl | grep -q -- -lhwloc || fail "gccl.pc does not say what a static program needs"
 
-# The installed program finds the installed scenarios and their clusters.
+# The installed program finds the installed scenarios, their clusters, its plug-ins; schemas, man page and completion are there.
 cd "$folder"
 "$folder/usr/bin/gccl" run barrier-latency --quiet >/dev/null
 "$folder/usr/bin/gccl" list topologies | grep -q dgx-h100-superpod-2048
+"$folder/usr/bin/gccl" topology dgx-h100-superpod-2048 | grep -q 2048
+"$folder/usr/bin/gccl" launch -n 2 -- "$folder/usr/bin/gccl" bench --max-bytes 8 | grep -q 'wrong elements: 0'
+if ls "$libdir"/gccl/libgccl_simgrid_engine.so >/dev/null 2>&1; then
+  "$folder/usr/bin/gccl" run barrier-latency --engine simgrid --quiet
+fi
+for file in gccl/schemas/cluster.schema.json man/man1/gccl.1 bash-completion/completions/gccl doc/gccl/README.md; do
+  [ -s "$folder/usr/share/$file" ] || fail "share/$file is missing"
+done
+
+# Uninstalling leaves nothing behind but folders that others share.
+DESTDIR="" cmake --install "$build" --prefix "$folder/again" >/dev/null
+touch "$folder/again/share/others"
+cmake -DMANIFEST="$build/install_manifest.txt" -P "$source/cmake/uninstall.cmake" >/dev/null 2>&1
+[ "$(find "$folder/again" -type f -o -type l)" = "$folder/again/share/others" ] || fail "uninstalling leaves $(find "$folder/again" -type f | head -3)"
+[ ! -d "$folder/again/share/gccl" ] || fail "uninstalling leaves share/gccl"
 echo "installed package works"

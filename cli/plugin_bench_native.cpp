@@ -1,6 +1,8 @@
+// `gccl bench` under gccl launch, torchrun or any starter that GCCL_Init knows.
+#include <cstdio>
 #include <cstdlib>
 
-#include "cli/bench_carrier.hpp"
+#include "cli/bench_run.hpp"
 #include "libgccl/communicator/world.hpp"
 
 namespace gccl::bench {
@@ -75,15 +77,14 @@ class NativeCarrier final : public Carrier {
 };
 
 }  // namespace
+}  // namespace gccl::bench
 
-std::unique_ptr<Carrier> native_carrier(const std::string& backends, std::string* error) {
+extern "C" int gccl_bench(const std::string& backends, const std::vector<std::string>& args, gccl::bench::Parse parse,
+                          std::string* error) {
   GCCL_Config config = GCCL_CONFIG_INIT;
   if (!backends.empty()) config.backends = backends.c_str();
-  std::unique_ptr<Communicator> c;
-  const Status s = create_world(&config, -1, &c);
-  if (s.ok()) return std::make_unique<NativeCarrier>(std::move(c));
-  *error = s.text();
-  return nullptr;
+  std::unique_ptr<gccl::Communicator> c;
+  if (const gccl::Status s = gccl::create_world(&config, -1, &c); !s.ok()) return *error = s.text(), 2;
+  gccl::bench::NativeCarrier carrier(std::move(c));
+  return gccl::bench::run(carrier, args, parse);
 }
-
-}  // namespace gccl::bench

@@ -1,6 +1,5 @@
-#if GCCL_HAVE_MPI
-
-#include "cli/bench_carrier.hpp"
+// `gccl bench` under mpirun.
+#include "cli/bench_run.hpp"
 #include "libgccl/backends/mpi/mpi_communicator.hpp"
 #include "libgccl/select/cheapest.hpp"
 
@@ -71,15 +70,11 @@ class MpiCarrier final : public Carrier {
 };
 
 }  // namespace
-
-std::unique_ptr<Carrier> mpi_carrier(std::string* error) {
-  auto carrier = std::make_unique<MpiCarrier>();
-  const Status s = carrier->open();
-  if (s.ok()) return carrier;
-  *error = s.text();
-  return nullptr;
-}
-
 }  // namespace gccl::bench
 
-#endif
+extern "C" int gccl_bench(const std::string&, const std::vector<std::string>& args, gccl::bench::Parse parse,
+                          std::string* error) {
+  gccl::bench::MpiCarrier carrier;
+  if (const gccl::Status s = carrier.open(); !s.ok()) return *error = s.text(), 2;
+  return gccl::bench::run(carrier, args, parse);
+}

@@ -1,0 +1,28 @@
+#include "cli/plugin.hpp"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include "cli/installation.hpp"
+#include "sim/json/reader.hpp"
+
+namespace gccl {
+
+void* plugin(const std::string& name, const char* entry, const std::string& advice) {
+  const std::string file = "libgccl_" + name + ".so";
+  std::string looked;
+  for (const std::filesystem::path& folder : plugin_folders()) {
+    const std::filesystem::path path = folder / file;
+    looked += (looked.empty() ? "" : ", ") + folder.string();
+    std::error_code error;
+    if (!std::filesystem::exists(path, error)) continue;
+    // Local: SimGrid defines MPI's functions too, and nobody may get them by chance.
+    void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    void* function = library ? dlsym(library, entry) : nullptr;
+    if (function) return function;
+    throw json::InputError(fmt::format("{} does not load: {}; {}", path.string(), dlerror(), advice));
+  }
+  throw json::InputError(fmt::format("there is no {} in {}; {}", file, looked, advice));
+}
+
+}  // namespace gccl

@@ -1,0 +1,64 @@
+# The program, `gccl`, and the plug-ins that it loads when a command needs them: so it starts at once, and `gccl launch`
+# needs neither SimGrid nor MPI. SimGrid's library defines MPI's functions too: the two plug-ins never meet in a process.
+#   gccl_executable     the program alone
+#   gccl_simulator      with the simgrid engine where there is SimGrid: what ./quickstart builds
+#   gccl_program        with all plug-ins
+file(GLOB sources CONFIGURE_DEPENDS cli/*.cpp)
+list(FILTER sources EXCLUDE REGEX "/(plugin_[a-z_]*|bench_run|bench_data).cpp$")
+add_executable(gccl_executable ${sources})
+set_target_properties(gccl_executable PROPERTIES OUTPUT_NAME gccl RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
+target_link_libraries(gccl_executable PRIVATE gccl_net gccl_sim fmt::fmt ${CMAKE_DL_LIBS})
+cmake_path(RELATIVE_PATH CMAKE_INSTALL_FULL_LIBDIR BASE_DIRECTORY ${CMAKE_INSTALL_FULL_BINDIR} OUTPUT_VARIABLE libraries)
+cmake_path(RELATIVE_PATH CMAKE_INSTALL_FULL_DATADIR BASE_DIRECTORY ${CMAKE_INSTALL_FULL_BINDIR} OUTPUT_VARIABLE data)
+target_compile_definitions(gccl_executable PRIVATE GCCL_PLUGINS_FROM_BIN="${libraries}/gccl" GCCL_DATA_FROM_BIN="${data}/gccl")
+target_compile_options(gccl_executable PRIVATE $<$<CONFIG:Release>:-O1>)  # nothing here runs often
+target_precompile_headers(gccl_executable PRIVATE ${GCCL_DOCUMENT_HEADERS})
+
+# gccl_plugin(name library...): cli/plugin_NAME.cpp as lib/gccl/libgccl_NAME.so, with all that it needs.
+set(gccl_plugins "")
+function(gccl_plugin name)
+  add_library(gccl_${name} MODULE cli/plugin_${name}.cpp)
+  set_target_properties(gccl_${name} PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib/gccl)
+  target_link_libraries(gccl_${name} PRIVATE ${ARGN})
+  target_link_options(gccl_${name} PRIVATE -Wl,--exclude-libs,ALL)
+  set(gccl_plugins ${gccl_plugins} gccl_${name} PARENT_SCOPE)
+endfunction()
+
+add_library(gccl_bench_loop STATIC cli/bench_run.cpp cli/bench_data.cpp cli/output.cpp)
+target_link_libraries(gccl_bench_loop PUBLIC gccl_sim)
+target_precompile_headers(gccl_bench_loop PRIVATE <nlohmann/json.hpp> <fmt/format.h>)
+gccl_plugin(bench_native gccl_bench_loop gccl_runtime)
+if(MPI_CXX_FOUND)
+  gccl_plugin(bench_mpi gccl_bench_loop gccl_mpi)
+endif()
+add_custom_target(gccl_simulator DEPENDS gccl_executable)
+if(SIMGRID_FOUND)
+  gccl_plugin(simgrid_engine gccl_simgrid)
+  add_dependencies(gccl_simulator gccl_simgrid_engine)
+endif()
+add_custom_target(gccl_program ALL DEPENDS gccl_executable ${gccl_plugins})
+
+# Shipped files are found by name from the build folder as from an installation: share/gccl beside the program.
+file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/share/gccl/schemas)
+file(GLOB schemas CONFIGURE_DEPENDS sim/*/*.schema.json)
+foreach(shipped topologies scenarios cost-models ${schemas})
+  cmake_path(ABSOLUTE_PATH shipped BASE_DIRECTORY ${PROJECT_SOURCE_DIR})
+  cmake_path(GET shipped FILENAME name)
+  if(name MATCHES "schema.json$")
+    set(name schemas/${name})
+  endif()
+  file(CREATE_LINK ${shipped} ${PROJECT_BINARY_DIR}/share/gccl/${name} SYMBOLIC)
+endforeach()
+
+# Made from the program's own option tables.
+foreach(page "man:man/man1/gccl.1" "bash:bash-completion/completions/gccl" "zsh:zsh/site-functions/_gccl"
+             "fish:fish/vendor_completions.d/gccl.fish")
+  string(REPLACE ":" ";" page ${page})
+  list(GET page 0 what)
+  list(GET page 1 file)
+  cmake_path(GET file PARENT_PATH folder)
+  file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/share/${folder})
+  add_custom_command(TARGET gccl_executable POST_BUILD VERBATIM
+                     COMMAND gccl_executable completion ${what} > ${PROJECT_BINARY_DIR}/share/${file})
+  install(FILES ${PROJECT_BINARY_DIR}/share/${file} DESTINATION ${CMAKE_INSTALL_DATADIR}/${folder})
+endforeach()

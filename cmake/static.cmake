@@ -1,0 +1,17 @@
+# libgccl.a: one object with all of GCCL that only defines GCCL_* for others, so that nothing of it can clash with what
+# else is linked (groups of inline functions are dissolved first: a local symbol must not be dropped for another's).
+set(GCCL_STATIC_LIBRARY ${PROJECT_BINARY_DIR}/libgccl.a)
+add_custom_command(
+  OUTPUT ${GCCL_STATIC_LIBRARY} VERBATIM
+  DEPENDS gccl_runtime gccl_net gccl_sim gccl_core
+  COMMAND ${CMAKE_LINKER} -r --force-group-allocation -o libgccl_all.o --whole-archive $<TARGET_FILE:gccl_runtime>
+          --no-whole-archive $<TARGET_FILE:gccl_net> $<TARGET_FILE:gccl_sim> $<TARGET_FILE:gccl_core>
+  COMMAND ${CMAKE_OBJCOPY} --wildcard --keep-global-symbol=GCCL_* libgccl_all.o
+  COMMAND ${CMAKE_COMMAND} -E rm -f ${GCCL_STATIC_LIBRARY}
+  COMMAND ${CMAKE_AR} rcs ${GCCL_STATIC_LIBRARY} libgccl_all.o
+  COMMAND ${CMAKE_COMMAND} -E rm -f libgccl_all.o
+  WORKING_DIRECTORY ${PROJECT_BINARY_DIR}
+  COMMENT "Linking static library libgccl.a")
+add_custom_target(gccl_static ALL DEPENDS ${GCCL_STATIC_LIBRARY})
+# What a program links beside it.
+set(GCCL_STATIC_NEEDS pugixml hwloc crypto fmt stdc++ m pthread dl)

@@ -1,0 +1,92 @@
+#!/usr/bin/env bash
+# What a newcomer finds: names from anywhere, loading only what is needed, help, completion.
+#   front_door.sh GCCL SOURCE_FOLDER
+set -euo pipefail
+gccl=$1 source=$2
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+failed=0
+fail() { echo "FAILED: $*" >&2; failed=1; }
+# says TEXT CODE ARGUMENTS...: exit code, and the text on standard output or error.
+says() {
+  local text=$1 due=$2 got=0
+  shift 2
+  "$gccl" "$@" >out 2>&1 || got=$?
+  [ $got -eq "$due" ] || { fail "gccl $*: exit code $got, not $due"; head -5 out >&2; }
+  grep -qF -- "$text" out || { fail "gccl $*: does not say: $text"; head -5 out >&2; }
+}
+
+# The program itself needs no simulator, no MPI and nothing of the runtime: gccl launch runs on bare compute nodes.
+needed=$(readelf -d "$gccl" | grep NEEDED)
+for library in simgrid mpi ns3 hwloc boost crypto; do
+  grep -qi "lib$library" <<<"$needed" && fail "gccl needs lib$library"
+done
+
+says "gccl 0." 0 -V
+says "gccl 0." 0 --version
+says "Usage: gccl run" 0 help run
+says "Examples:" 0 run --help
+says "Usage: gccl launch" 0 help launch
+says "did you mean \"verify\"?" 2 help vrify
+says "WHAT is required: one of algorithms, collectives, engines, topologies, scenarios" 2 list
+says "--jobs: expected N behind it" 2 run x --jobs
+says "--json: given twice" 2 run x --json a --json b
+says "expected a number from 1 to 4096" 2 verify --max-ranks 5000
+
+# By name from anywhere.
+says "pcie-box" 0 topology pcie-box
+says "did you mean \"pcie-box\"?" 2 topology pcie-bx
+says "topologies)" 2 topology pcie-bx  # where it looked
+"$gccl" run barrier-latency --quiet || fail "gccl run barrier-latency"
+cat >first.json <<END
+{ "\$schema": "share/gccl/schemas/scenario.schema.json", "schema": "gccl/scenario/1", "name": "first", "cluster": "NAME",
+  "ranks": 8, "runs": [ { "collective": "allreduce", "bytes": 64, "algorithms": "ring" } ] }
+END
+sed 's/NAME/dgx-h100-superpod-2048/' first.json >by_name.json
+says "allreduce on dgx-h100-superpod-2048" 0 run by_name.json
+sed 's/NAME/dgx-h100-superpod-2049/' first.json >by_name.json
+says "/cluster: there is no file" 2 run by_name.json
+says "did you mean \"dgx-h100-superpod-2048\"?" 2 run by_name.json
+sed 's/NAME/mine.json/' first.json >by_file.json
+cat >mine.json <<END
+{ "\$schema": "x", "schema": "gccl/cluster/1", "name": "mine", "parameters": "nvidia-h100",
+  "nodes": [ { "count": 1, "cards": 8, "inside": { "kind": "switch", "link": { "bandwidth_GBps": 100, "latency_ns": 500 } } } ] }
+END
+says "allreduce on mine" 0 run by_file.json
+sed -i 's/nvidia-h100/nvidia-h10/' mine.json
+says "did you mean \"nvidia-h100\"?" 2 topology mine.json
+sed -i 's/"x"/1/; s/nvidia-h10"/nvidia-h100"/' mine.json
+says '/$schema: found 1, expected a string' 2 topology mine.json
+
+# A program by itself, without plug-ins and shipped files: what is missing is said.
+mkdir bare
+cp "$gccl" bare/gccl
+gccl=$work/bare/gccl
+says "bare/share/gccl/topologies" 2 list topologies
+says "there is no libgccl_bench_native.so in $work/bare/lib/gccl" 2 bench
+says "there is no libgccl_bench_mpi.so" 2 bench --backend mpi
+"$gccl" launch -n 2 -- sh -c 'test $GCCL_SIZE = 2' || fail "gccl launch without plug-ins"
+cp -r "$source/topologies" "$source/cost-models" .
+sed 's/NAME/pcie-box/' first.json >by_name.json
+says "--engine model does not" 2 run by_name.json --engine simgrid
+says "allreduce on pcie-box" 0 run by_name.json
+
+# Completion and the man page are made from the option tables.
+"$gccl" completion bash >gccl.bash
+complete_words() {  # the words on the line, the last one being typed
+  env -i PATH="$work/bare:$PATH" bash -c '. ./gccl.bash; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _gccl; echo "${COMPREPLY[*]}"' - "$@"
+}
+[ "$(complete_words gccl to)" = topology ] || fail "bash completes no command"
+[ "$(complete_words gccl run --eng)" = --engine ] || fail "bash completes no option"
+[ "$(complete_words gccl run --engine sim)" = simgrid ] || fail "bash completes no value"
+[ "$(complete_words gccl topology polar)" = polaris ] || fail "bash completes no shipped name"
+for shell in zsh fish; do
+  "$gccl" completion $shell >gccl.$shell
+  grep -q -- engine gccl.$shell || fail "$shell completion knows no --engine"
+  ! command -v $shell >/dev/null || $shell -n gccl.$shell || fail "$shell completion has wrong syntax"
+done
+"$gccl" completion man >gccl.1
+for word in .TH "GCCL LAUNCH" '\\-\\-engine'; do grep -q -- "$word" gccl.1 || fail "the man page lacks $word"; done
+if command -v man >/dev/null; then [ -z "$(LC_ALL=C.UTF-8 man -l --warnings gccl.1 2>&1 >/dev/null)" ] || fail "man warns"; fi
+exit $failed

@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# Types every command block (```sh) of README.md, docs/*.md and examples/README.md, page by page, in a copy of the
+# repository whose build folder is this one, with a home of its own. A block below an HTML comment "<!-- not run: WHY -->"
+# is listed instead. Also: every `gccl VERB` anywhere in the text is a verb that there is.
+#   run.sh BUILD_FOLDER SOURCE_FOLDER
+set -euo pipefail
+build=$1 source=$2
+work=$(mktemp -d)
+[ ! -e "$build/install_manifest.txt" ] || cp "$build/install_manifest.txt" "$work/manifest"
+trap 'rm -f "$build/install_manifest.txt"; [ ! -e "$work/manifest" ] || cp "$work/manifest" "$build/install_manifest.txt"; rm -rf "$work"' EXIT
+mkdir -p "$work/repository/build" "$work/home"
+(cd "$source" && tar --exclude=./build* --exclude=./.git -cf - .) | tar -C "$work/repository" -xf -
+ln -s "$build" "$work/repository/build/release"
+cd "$work/repository"
+pages=(README.md docs/*.md examples/README.md)
+
+# blocks PAGE: writes N.sh for each block that is run and N.why for each that is not, in the page's order.
+blocks() {
+  awk -v out="$work/blocks" '
+    /^<!-- not run: .* -->$/ { why = $0; sub(/^<!-- not run: /, "", why); sub(/ -->$/, "", why); next }
+    /^```sh$/ { inside = 1; n++; file = sprintf("%s/%03d.%s", out, n, why == "" ? "sh" : "why"); printf "" > file
+                if (why != "") print "# " why > file; why = ""; next }
+    /^```/ { if (inside) close(file); inside = 0; why = ""; next }
+    inside { print > file }
+    !inside && NF { why = "" }' "$1"
+}
+
+ran=0 left=0 failed=0
+for page in "${pages[@]}"; do
+  rm -rf "$work/blocks" && mkdir "$work/blocks"
+  blocks "$page"
+  script=$work/page.sh
+  echo "set -e" >"$script"
+  for block in "$work"/blocks/*; do
+    [ -e "$block" ] || continue
+    if [ "${block##*.}" = why ]; then
+      left=$((left + 1))
+      echo "not run: $page: $(sed -n 2p "$block") ($(sed -n '1s/^# //p' "$block"))"
+      continue
+    fi
+    ran=$((ran + 1))
+    # The shell stays: later blocks see what earlier ones exported.
+    { printf 'echo "%s" >&2\n' "--- $page, block $(basename "$block" .sh)"; cat "$block"; } >>"$script"
+  done
+  if ! env -i HOME="$work/home" PATH=/usr/local/bin:/usr/bin:/bin TERM=dumb TMPDIR="${TMPDIR:-/tmp}" LANG=C.UTF-8 \
+       OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 \
+       timeout 300 bash "$script" >"$work/log" 2>&1 </dev/null; then
+    failed=$((failed + 1))
+    echo "FAILED: $page: the last block below does not work when typed" >&2
+    tail -25 "$work/log" >&2
+  fi
+done
+
+verbs=$("$build/gccl" --help | awk '/^Commands/ {on = 1; next} /^$/ {on = 0} on {print $1}')
+for verb in $(grep -ohE '`(build/release/)?gccl [a-z][a-z-]*' "${pages[@]}" | awk '{print $2}' | sort -u); do
+  grep -qx -- "$verb" <<<"$verbs" || { echo "FAILED: the text names gccl $verb, which does not exist" >&2; failed=$((failed + 1)); }
+done
+echo "$ran blocks typed, $left not run, $failed failures"
+[ $ran -ge 8 ] || { echo "FAILED: found only $ran blocks" >&2; exit 1; }
+[ $failed -eq 0 ]
