@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "sim/scenario/evaluate.hpp"
@@ -16,7 +17,7 @@ std::vector<std::size_t> expensive_first(const Plan& plan) {
   std::vector<std::size_t> order(plan.points.size());
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return plan.points[a].messages > plan.points[b].messages; });
+                   [&](std::size_t a, std::size_t b) { return plan.points[a].steps > plan.points[b].steps; });
   return order;
 }
 
@@ -32,6 +33,29 @@ std::size_t mark_fastest(const Plan& plan, std::vector<Json>& rows, std::size_t 
   }
   for (std::size_t i = first; i < end; ++i) rows[i]["fastest"] = i == best;
   return best;
+}
+
+// A closed form that is this far from the simulated time is told.
+constexpr double kPredictionOff = 0.25;
+
+// The single collectives whose closed form and simulated time differ by more than that. Beside other collectives a
+// closed form, which knows no other traffic, says little.
+Json findings_of(const Plan& plan, const std::vector<Json>& rows) {
+  Json findings = Json::array();
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const Json& row = rows[i];
+    if (plan.scenario->runs[plan.points[i].run].kind != Run::Kind::collective || row["predicted_us"].is_null())
+      continue;
+    const double predicted = row["predicted_us"], simulated = row["time_us"];
+    if (std::abs(predicted - simulated) <= kPredictionOff * simulated) continue;
+    const double off = simulated > 0 ? (predicted / simulated - 1) * 100 : 0;
+    findings.push_back({{"kind", "prediction"},
+                        {"index", i},
+                        {"off_percent", off},
+                        {"text", fmt::format("{}: the closed form says {:.4g} us, simulated were {:.4g} us ({:+.0f} %)",
+                                             describe(plan, plan.points[i]), predicted, simulated, off)}});
+  }
+  return findings;
 }
 
 // How far the selector's choice was from the fastest, point by point.
@@ -82,7 +106,10 @@ ScenarioResult run_plan(const Plan& plan, const Engines& engines, const RunOptio
   try {
     texts = run_pool(expensive_first(plan), job, pool);
   } catch (const JobFailed& e) {
-    throw JobFailed(e.job, fmt::format("{}: {}", describe(plan, plan.points[e.job]), e.what()));
+    const Point& point = plan.points[e.job];
+    const std::string text = fmt::format("{}: {}", describe(plan, point), e.what());
+    if (e.input) plan.scenario->runs[point.run].where.fail(text);
+    throw JobFailed(e.job, text);
   }
 
   ScenarioResult result;
@@ -94,7 +121,7 @@ ScenarioResult run_plan(const Plan& plan, const Engines& engines, const RunOptio
     if (rows.size() == 1) result.trace = text.substr(end + 1);
     text = {};
   }
-  Json choices = mark_and_choose(plan, rows), expectations = evaluate(plan, rows);
+  Json choices = mark_and_choose(plan, rows), expectations = evaluate(plan, rows), findings = findings_of(plan, rows);
   const bool ok =
       std::all_of(expectations.begin(), expectations.end(), [](const Json& e) { return e["ok"].get<bool>(); });
   const Scenario& s = *plan.scenario;
@@ -106,6 +133,7 @@ ScenarioResult run_plan(const Plan& plan, const Engines& engines, const RunOptio
                      {"clusters", clusters_of(plan)},
                      {"runs", std::move(rows)},
                      {"choices", std::move(choices)},
+                     {"findings", std::move(findings)},
                      {"expectations", std::move(expectations)}};
   return result;
 }

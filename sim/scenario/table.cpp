@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <tuple>
 #include <vector>
@@ -148,6 +149,18 @@ std::string choices(const Json& result) {
   return text + '\n';
 }
 
+// How many closed forms are far off, and the one that is farthest.
+std::string findings(const Json& result) {
+  const Json& all = result.value("findings", Json::array());
+  if (all.empty()) return "";
+  const Json* worst = &all[0];
+  const auto size = [](const Json& f) { return std::abs(f["off_percent"].get<double>()); };
+  for (const Json& f : all)
+    if (size(f) > size(*worst)) worst = &f;
+  return fmt::format("closed form and simulation differ by more than 25 % at {} of {} points, most at {}\n\n",
+                     all.size(), result["runs"].size(), (*worst)["text"].get<std::string>());
+}
+
 }  // namespace
 
 std::string format_time(double us) {
@@ -181,7 +194,7 @@ std::string result_tables(const Json& result, std::size_t columns) {
     text += '\n';
   }
   if (marked) text += "* the fastest   @ chosen by \"auto\"\n\n";
-  return text + choices(result);
+  return text + choices(result) + findings(result);
 }
 
 std::string expectation_lines(const Json& result, bool broken_only) {
