@@ -7,6 +7,7 @@
 
 #include "sim/cluster/star.hpp"
 #include "sim/engine/workload.hpp"
+#include "sim/model/cost_check.hpp"
 
 using namespace gccl;
 using namespace gccl::sim;
@@ -80,3 +81,12 @@ void check_all(Count eager_bytes) {
 TEST_CASE("closed forms agree with the model engine within 2% on powers of two, messages eager") { check_all(~Count(0)); }
 
 TEST_CASE("and with messages above 64 KiB waiting for their receive") { check_all(64 << 10); }
+
+TEST_CASE("gccl verify's check accepts the forms there are and refuses a wrong one with the times") {
+  Algorithm ring = *find_algorithm(Collective::allreduce, "ring");
+  CHECK_FALSE(wrong_cost(ring));
+  ring.cost = [](const Call&, const View&, const CostModel&) -> Cost { return 1; };
+  const auto text = wrong_cost(ring);
+  REQUIRE(text);
+  CHECK(text->starts_with("its closed form says 1 ns for "));
+}
