@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <numeric>
 
-#include "sim/cluster/star.hpp"
+#include "bench/ring.hpp"
 #include "sim/engine/workload.hpp"
 
 int main(int argc, char** argv) {
@@ -16,7 +16,8 @@ int main(int argc, char** argv) {
   const char* algorithm = argc > 3 ? argv[3] : "ring";
   const Rank per_node = argc > 4 ? Rank(std::atoi(argv[4])) : ranks;
 
-  const sim::Star cluster(ranks, 50, 500, {.overhead_ns = 200});
+  const sim::Star cluster = sim::ring_star(ranks);
+  sim::print_ring_star();
   sim::Operation operation;
   operation.algorithm = find_algorithm(Collective::allreduce, algorithm);
   if (!operation.algorithm) return std::fprintf(stderr, "no algorithm %s\n", algorithm), 2;
@@ -32,7 +33,9 @@ int main(int argc, char** argv) {
   const sim::Outcome out = sim::run_model(workload);
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
-  std::printf("engine=model algorithm=%s ranks=%u bytes=%llu messages=%llu simulated_us=%.3f wall_s=%.3f messages_per_s=%.3g rss_MB=%ld\n",
-              algorithm, ranks, (unsigned long long)bytes, (unsigned long long)out.messages, double(out.time_ns) / 1e3, out.wall_s,
-              double(out.messages) / out.wall_s, usage.ru_maxrss / 1024);
+  std::printf(
+      "engine=model algorithm=%s ranks=%u bytes=%llu messages=%llu simulated_us=%.3f wall_s=%.3f messages_per_s=%.3g "
+      "rss_MB=%ld\n",
+      algorithm, ranks, (unsigned long long)bytes, (unsigned long long)out.messages, double(out.time_ns) / 1e3,
+      out.wall_s, double(out.messages) / out.wall_s, usage.ru_maxrss / 1024);
 }

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <numeric>
 
-#include "sim/cluster/star.hpp"
+#include "bench/ring.hpp"
 #include "sim/engine/workload.hpp"
 
 using namespace gccl;
@@ -15,7 +15,8 @@ int main(int argc, char** argv) {
   const unsigned long ranks = argc > 1 ? std::strtoul(argv[1], nullptr, 10) : 2048;
   const unsigned long long bytes = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 1 << 20;
   if (ranks < 1 || ranks > 1'000'000) return std::fprintf(stderr, "ranks must be 1 to 1000000\n"), 2;
-  const Star star(Card(ranks), 50, 500, {.overhead_ns = 500});
+  const Star star = ring_star(Card(ranks));
+  print_ring_star();
 
   Workload w;
   w.cluster = &star;

@@ -24,7 +24,7 @@ namespace {
 constexpr int kWrongInput = 2, kInternalError = 3;
 
 int complain(int code, std::string_view what) {
-  fmt::print(stderr, "gccl: {}\n", what);
+  fmt::print(stderr, "gccl: {}\n", printable(std::string(what)));
   return code;
 }
 

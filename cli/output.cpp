@@ -60,8 +60,17 @@ void write_output(const std::filesystem::path& file, std::string_view text) {
   if (error) fail(file, error);
 }
 
+std::string printable(std::string text) {
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto at = [&](std::size_t k) { return k < text.size() ? static_cast<unsigned char>(text[k]) : 0; };
+    if ((at(i) < 0x20 && text[i] != '\n' && text[i] != '\t') || at(i) == 0x7f) text[i] = '?';
+    if (at(i) == 0xc2 && at(i + 1) >= 0x80 && at(i + 1) < 0xa0) text.replace(i, 2, "?");  // C1, in UTF-8
+  }
+  return text;
+}
+
 void write_stdout(std::string_view text) {
-  const int error = write_all(STDOUT_FILENO, text);
+  const int error = write_all(STDOUT_FILENO, printable(std::string(text)));
   if (error && error != EPIPE) fail("standard output", error);
 }
 

@@ -15,8 +15,11 @@ void check_writable(const std::filesystem::path& file);
 // written directly. Throws json::InputError when writing fails.
 void write_output(const std::filesystem::path& file, std::string_view text);
 
-// To standard output. Throws json::InputError when that fails (a full disk, say); a reader that went away is no
-// failure.
+// Text for a terminal: control characters, which names from files may hold, become '?'. Line ends and tabs stay.
+std::string printable(std::string text);
+
+// To standard output, printable. Throws json::InputError when that fails (a full disk, say); a reader that went away is
+// no failure.
 void write_stdout(std::string_view text);
 
 }  // namespace gccl

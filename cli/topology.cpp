@@ -1,5 +1,7 @@
 #include "cli/topology.hpp"
 
+#include "cli/output.hpp"
+
 #include <fmt/format.h>
 
 #include <iostream>
@@ -65,6 +67,7 @@ Json to_json(const Summary& s) {
           {"net", hop_json(s.costs.net)},
           {"net_all", hop_json(s.costs.net_all)},
           {"overhead_ns", s.costs.overhead_ns},
+          {"receive_overhead_ns", s.costs.receive_overhead_ns},
           {"combine_ns_per_byte", s.costs.combine_ns_per_byte},
           {"copy_ns_per_byte", s.costs.copy_ns_per_byte}};
 }
@@ -75,8 +78,8 @@ void print_hop(std::string_view what, const Hop& h) {
 }
 
 void print(const Summary& s) {
-  fmt::print("{}\n", s.name);
-  if (!s.description.empty()) fmt::print("{}\n", s.description);
+  fmt::print("{}\n", printable(s.name));
+  if (!s.description.empty()) fmt::print("{}\n", printable(s.description));
   fmt::print("\n  {:<22} {}\n", "cards", s.cards);
   fmt::print("  {:<22} {}\n", "nodes", s.nodes);
   fmt::print("  {:<22} {}\n", "cards per node", range(s.cards_per_node_min, s.cards_per_node_max));
@@ -144,7 +147,7 @@ void add_topology(Command& app, int& exit_code) {
     try {
       exit_code = topology(*a);
     } catch (const std::runtime_error& e) {
-      std::cerr << "gccl topology: " << e.what() << '\n';
+      std::cerr << "gccl topology: " << printable(e.what()) << '\n';
       exit_code = 2;
     }
   });

@@ -12,6 +12,7 @@
 #include "cli/algorithm_names.hpp"
 #include "libgccl/schedule/verify.hpp"
 #include "sim/json/nearest.hpp"
+#include "sim/model/cost_check.hpp"
 
 namespace gccl {
 namespace {
@@ -26,18 +27,22 @@ struct Arguments {
 struct Proof {
   Tally tally;
   double wall_s;
+  std::optional<std::string> wrong_cost;
+
+  bool ok() const { return tally.proved() && !wrong_cost; }
 };
 
 nlohmann::ordered_json to_json(const Proof& p) {
   const Tally& t = p.tally;
   nlohmann::ordered_json failure = nullptr;
   if (t.failure) failure = {{"kind", name(t.failure->kind)}, {"text", t.failure->text}};
+  else if (p.wrong_cost) failure = {{"kind", "closed form"}, {"text", *p.wrong_cost}};
   return {{"collective", name(t.algorithm->kind)},
           {"algorithm", t.algorithm->name},
           {"cases", t.cases},
           {"unfit", t.unfit},
           {"messages", t.messages},
-          {"ok", t.proved()},
+          {"ok", p.ok()},
           {"failure", std::move(failure)},
           {"wall_s", p.wall_s}};
 }
@@ -45,8 +50,9 @@ nlohmann::ordered_json to_json(const Proof& p) {
 void print(const Proof& p) {
   const Tally& t = p.tally;
   fmt::print("{:<14} {:<40} {:>8} {:>11} {:>8.2f}  {}\n", name(t.algorithm->kind), t.algorithm->name, t.cases,
-             t.messages, p.wall_s, t.proved() ? "proved" : "FAILED");
+             t.messages, p.wall_s, p.ok() ? "proved" : "FAILED");
   if (t.failure) fmt::print("  {}\n", t.failure->text);
+  if (p.wrong_cost) fmt::print("  {}\n", *p.wrong_cost);
   if (t.cases == 0) fmt::print("  it could serve none of {} cases\n", t.unfit);
   std::fflush(stdout);
 }
@@ -79,9 +85,9 @@ int command_verify(Arguments a) {
   Clock::time_point begin = Clock::now();
   sweep(a.sweep, algorithms(), [&](const Tally& t) {
     const Clock::time_point end = Clock::now();
-    proofs.push_back({t, std::chrono::duration<double>(end - begin).count()});
+    proofs.push_back({t, std::chrono::duration<double>(end - begin).count(), sim::wrong_cost(*t.algorithm)});
     begin = end;
-    ok = ok && t.proved();
+    ok = ok && proofs.back().ok();
     if (table) print(proofs.back());
   });
 

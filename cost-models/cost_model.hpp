@@ -11,7 +11,7 @@ namespace gccl {
 using Cost = double;  // nanoseconds
 
 struct Hop {
-  double alpha_ns = 0;           // one message's fixed time: sender overhead and the latencies on its way
+  double alpha_ns = 0;           // one message's fixed time: both ends' overheads and the latencies on its way
   double beta_ns_per_byte = 0;   // inverse bandwidth of the narrowest link on its way
   Cost operator()(double bytes) const { return alpha_ns + bytes * beta_ns_per_byte; }
 };
@@ -21,11 +21,14 @@ struct CostModel {
   Hop net;                         // between nodes, while one rank of each node sends
   Hop net_all;                     // between nodes, while every rank of each node sends
   double overhead_ns = 0;          // part of alpha: how long a rank is busy starting one message
+  double receive_overhead_ns = 0;  // part of alpha: and taking one that has arrived
   double combine_ns_per_byte = 0;  // gamma: reduction of one incoming byte
   double copy_ns_per_byte = 0;
   double element_bytes = 1;
 
   double bytes(double count) const { return count * element_bytes; }
+  // The least time between two messages of a rank that sends and receives as many.
+  double exchange_gap_ns() const { return std::max(overhead_ns, receive_overhead_ns); }
   double combine(double bytes) const { return bytes * combine_ns_per_byte; }
   double copy(double bytes) const { return bytes * copy_ns_per_byte; }
   // The slowest hop of a pattern that crosses nodes at one place of each node (chains, shifts by one).

@@ -89,6 +89,39 @@ TEST_CASE("messages into one port queue there") {
   CHECK(Play(star, kFanIn, 5, 10000).run().time_ns == 200 + 1000 + 4 * 1000);
 }
 
+TEST_CASE("arrived messages keep the receiving card busy, one after the other") {
+  const Star star(5, 10, 500, {.overhead_ns = 200, .receive_overhead_ns = 300});
+  CHECK(Play(star, kFanOut, 2, 100).run().time_ns == 200 + 1000 + 10 + 300);
+  CHECK(Play(star, kFanIn, 5, 100).run().time_ns == 200 + 1000 + 10 + 4 * 300);
+  CHECK(Play(star, kFanIn, 5, 10000).run().time_ns == 200 + 1000 + 4 * 1000 + 300);
+}
+
+TEST_CASE("a short message passes a long one, and long ones take turns") {
+  const Star star(2, 10, 500);
+  const auto beside = [&](Count first, Count second) {
+    Play p(star, kFanOut, 2, first);
+    p.add(kFanOut, 2, second);
+    p.w.streams = {{{0}}, {{1}}};
+    return p.run().end_ns;
+  };
+  const auto bulk = beside(10'000'000, 8);  // 1 ms
+  CHECK(bulk[1] <= 1000 + 10);
+  CHECK(bulk[0] >= 1'001'000);
+  CHECK(bulk[0] <= 1'001'010);
+  const auto equal = beside(10'000'000, 10'000'000);
+  for (const Nanos end : equal) CHECK(end >= 1'800'000);
+  CHECK(std::max(equal[0], equal[1]) == doctest::Approx(2'001'000).epsilon(0.001));
+  const auto unlike = beside(100'000'000, 1'000'000);  // 10 ms, 0.1 ms
+  CHECK(unlike[1] <= 260'000);
+  CHECK(unlike[0] == doctest::Approx(10'101'000).epsilon(0.001));
+}
+
+TEST_CASE("time that does not fit is an error") {
+  const Star slow(2, 1e-6, 500);
+  Play p(slow, kFanOut, 2, Count(1) << 50);  // 1 PiB over 1 KB/s
+  CHECK_THROWS_AS(p.run(), TimeOverflow);
+}
+
 TEST_CASE("combining and copying keep the card's unit busy") {
   const Star star(3, 10, 500, {.combine_GBps = 5, .copy_GBps = 20});
   // Both messages share the way in; the first is combined while the second arrives.
@@ -198,7 +231,7 @@ TEST_CASE("the calendar yields every event once, by time and then by order of ar
   Calendar calendar;
   std::vector<std::pair<Nanos, EventId>> pushed;
   EventId id = 0;
-  std::vector<EventId> due;
+  std::vector<EventId> due, own;
   std::size_t popped = 0;
   std::vector<Nanos> time_of;
   for (int round = 0; round < 5000; ++round) {
@@ -209,12 +242,12 @@ TEST_CASE("the calendar yields every event once, by time and then by order of ar
     }
     due.clear();
     const Nanos before = calendar.now();
-    if (!calendar.pop(due)) continue;
+    if (!calendar.pop(due, own)) continue;
     CHECK(calendar.now() >= before);
     CHECK(std::is_sorted(due.begin(), due.end()));
     for (EventId e : due) CHECK(time_of[e] == calendar.now());
     popped += due.size();
   }
-  while (due.clear(), calendar.pop(due)) popped += due.size();
+  while (due.clear(), calendar.pop(due, own)) popped += due.size();
   CHECK(popped == id);
 }

@@ -1,6 +1,4 @@
 // SimGridNetwork against times worked out by hand and against a progressive-filling simulator of its own.
-#include "sim/simgrid/network.hpp"
-
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -14,6 +12,7 @@
 #include <random>
 
 #include "sim/cluster/star.hpp"
+#include "sim/simgrid/network.hpp"
 #include "tests/support/fork.hpp"
 
 using namespace gccl;
@@ -21,11 +20,18 @@ using namespace gccl::sim;
 
 namespace {
 
-struct Message {
+// What a test sends; each message from a lane of its own unless it says otherwise.
+struct Sent {
   Card from, to;
   Count bytes;
   Nanos at = 0;
+  std::uint32_t lane = ~0u;
+  Nanos receive_ns = 0;
 };
+
+Message message(EventId id, const Sent& s) {
+  return {id, s.from, s.to, s.lane == ~0u ? 1000 + id : s.lane, s.bytes, s.at, s.receive_ns};
+}
 
 // Any links and any routes.
 class Wires final : public Cluster {
@@ -59,7 +65,7 @@ class Wires final : public Cluster {
 Link link(double GBps, Nanos latency_ns) { return {GBps, latency_ns, Tier::other}; }
 
 // Arrival times by message, then the bytes of each link. Sends in the order given; every message must arrive once.
-std::vector<Nanos> play(const Cluster& cluster, const std::vector<Message>& messages, std::vector<EventId> order = {}) {
+std::vector<Nanos> play(const Cluster& cluster, const std::vector<Sent>& messages, std::vector<EventId> order = {}) {
   if (order.empty()) {
     order.resize(messages.size());
     std::iota(order.begin(), order.end(), 0);
@@ -67,8 +73,8 @@ std::vector<Nanos> play(const Cluster& cluster, const std::vector<Message>& mess
   return in_child([&] {
     SimGridNetwork network(cluster);
     for (EventId id : order) {
-      const Message& m = messages[id];
-      network.send(id, m.from, m.to, m.bytes, m.at);
+      const Sent& m = messages[id];
+      network.send(message(id, m));
     }
     std::vector<Nanos> arrivals(messages.size(), -1);
     std::vector<EventId> due;
@@ -89,7 +95,7 @@ std::vector<Nanos> play(const Cluster& cluster, const std::vector<Message>& mess
 }
 
 // The oracle: max-min shares by progressive filling (Bertsekas and Gallager, Data Networks, 6.5.2), event by event.
-std::vector<double> fill(const Cluster& cluster, const std::vector<Message>& messages) {
+std::vector<double> fill(const Cluster& cluster, const std::vector<Sent>& messages) {
   const double kNever = std::numeric_limits<double>::infinity();
   const std::size_t n = messages.size();
   std::vector<std::vector<LinkId>> routes(n);
@@ -105,9 +111,12 @@ std::vector<double> fill(const Cluster& cluster, const std::vector<Message>& mes
     double next = kNever;
     for (std::size_t i = 0; i < n; ++i) {
       if (arrives[i] >= 0) continue;
-      if (enters[i] > now) next = std::min(next, enters[i]);
-      else if (left[i] <= 1e-7) arrives[i] = now;
-      else flowing.push_back(i);
+      if (enters[i] > now)
+        next = std::min(next, enters[i]);
+      else if (left[i] <= 1e-7)
+        arrives[i] = now;
+      else
+        flowing.push_back(i);
     }
     std::vector<double> rate(n, 0), room;
     for (const Link& l : cluster.links()) room.push_back(l.bandwidth_GBps);
@@ -134,7 +143,7 @@ std::vector<double> fill(const Cluster& cluster, const std::vector<Message>& mes
 // A random network of short and long routes over links of unlike speed, and messages that overlap on it.
 struct Random {
   Wires wires;
-  std::vector<Message> messages;
+  std::vector<Sent> messages;
   static std::vector<Link> some_links(std::mt19937& rng) {
     std::vector<Link> links;
     for (int l = 0; l < 12; ++l) links.push_back(link(double(1 + rng() % 50), Nanos(rng() % 5000)));
@@ -152,8 +161,8 @@ struct Random {
     const std::size_t n = 1 + rng() % 40;
     for (std::size_t i = 0; i < n; ++i) {
       const Card from = rng() % 6;
-      messages.push_back({from, Card((from + 1 + rng() % 5) % 6), Count(rng() % 8 ? rng() % 1000000 : 0),
-                          Nanos(rng() % 4 * 10000)});
+      messages.push_back(
+          {from, Card((from + 1 + rng() % 5) % 6), Count(rng() % 8 ? rng() % 1000000 : 0), Nanos(rng() % 4 * 10000)});
     }
   }
 };
@@ -185,7 +194,7 @@ TEST_CASE("n flows over one link finish at n times the time of one, whatever the
   std::vector<Link> links = {link(10, 0)};
   for (Nanos i = 1; i <= 40; ++i) links.push_back(link(100, 0));
   Wires w(41, links);
-  std::vector<Message> messages;
+  std::vector<Sent> messages;
   for (Card c = 1; c <= 40; ++c) {
     std::vector<LinkId> way = {0};
     for (LinkId l = 1; l <= c; ++l) way.push_back(l);
@@ -197,6 +206,24 @@ TEST_CASE("n flows over one link finish at n times the time of one, whatever the
     for (std::size_t i = 0; i < n; ++i) CHECK(out[i] == Nanos(2500 * n));
     CHECK(out[n] == Nanos(25000 * n));
   }
+}
+
+TEST_CASE("what one lane sends over one link follows each other, what two lanes send shares it") {
+  const Star star(3, 10, 0);
+  const auto ends = [&](const std::vector<Sent>& sent) {
+    auto out = play(star, sent);
+    out.resize(sent.size());
+    return out;
+  };
+  CHECK(ends({{0, 1, 10000, 0, 7}, {0, 2, 10000, 0, 7}}) == std::vector<Nanos>{1000, 2000});
+  CHECK(ends({{0, 1, 10000, 0, 7}, {0, 1, 10000, 0, 7}, {0, 1, 0, 0, 7}}) == std::vector<Nanos>{1000, 2000, 2000});
+  CHECK(ends({{0, 1, 10000, 0, 7}, {0, 2, 10000, 0, 8}}) == std::vector<Nanos>{2000, 2000});
+}
+
+TEST_CASE("arrived messages keep the receiving card busy, one after the other") {
+  auto out = play(Star(3, 10, 0), {{1, 0, 100, 0, 1, 300}, {2, 0, 100, 0, 2, 300}});
+  out.resize(2);
+  CHECK(out == std::vector<Nanos>{320, 620});
 }
 
 TEST_CASE("a flow with ten times the latency gets the same share") {
@@ -219,7 +246,7 @@ TEST_CASE("an oversubscribed spine slows all that cross it and none that stay be
   std::vector<Link> links(32, link(10, 100));
   links.push_back(link(40, 100));  // 8 cards of 10 GB/s behind 40 GB/s
   Wires w(16, links);
-  std::vector<Message> messages;
+  std::vector<Sent> messages;
   for (Card c = 0; c < 8; ++c) {
     const Card next = 8 + (c + 1) % 8;
     w.path(c, c + 8, {2 * c, 32, 2 * (c + 8) + 1}).path(c + 8, next, {2 * (c + 8), 2 * next + 1});
@@ -237,7 +264,7 @@ TEST_CASE("an oversubscribed spine slows all that cross it and none that stay be
 
 TEST_CASE("an all-to-all on a star fills every link") {
   const Card n = 24;
-  std::vector<Message> messages;
+  std::vector<Sent> messages;
   for (Card a = 0; a < n; ++a)
     for (Card b = 0; b < n; ++b)
       if (a != b) messages.push_back({a, b, 10000});
@@ -257,7 +284,7 @@ TEST_CASE("random traffic gets the shares that progressive filling gives") {
     for (LinkId l = 0; l < r.wires.links().size(); ++l) {
       Count bytes = 0;
       std::vector<LinkId> way;
-      for (const Message& m : r.messages) {
+      for (const Sent& m : r.messages) {
         r.wires.route(m.from, m.to, way);
         if (std::count(way.begin(), way.end(), l)) bytes += m.bytes;
       }
@@ -280,7 +307,7 @@ TEST_CASE("the order of sends within one instant changes no nanosecond") {
     }
   }
   // Shares of thirds, sevenths and elevenths on one star, times full of halves.
-  std::vector<Message> messages;
+  std::vector<Sent> messages;
   for (Card a = 0; a < 12; ++a)
     for (Card b = 0; b < 12; ++b)
       if (a != b && (a * b) % 5 != 2) messages.push_back({a, b, 1000 + 125 * Count(a ^ b)});
@@ -301,9 +328,9 @@ TEST_CASE("what happens at one instant is handed over together, timers included"
     SimGridNetwork network(star);
     std::vector<Nanos> log;
     std::vector<EventId> due;
-    network.send(1, 0, 1, 1000, 0);  // 100 ns
-    network.send(2, 2, 3, 1004, 0);  // 100.4 ns
-    network.send(3, 1, 0, 1000, 0);
+    network.send(message(1, {0, 1, 1000, 0}));  // 100 ns
+    network.send(message(2, {2, 3, 1004, 0}));  // 100.4 ns
+    network.send(message(3, {1, 0, 1000, 0}));
     network.wake(4, 100);
     network.wake(5, 50);
     network.wake(6, 200);
@@ -324,12 +351,12 @@ TEST_CASE("sends from what has just arrived go on in lockstep") {
     const Card n = 9;
     const Star star(n, 30, 333);  // 1000 bytes take 33.3 ns
     SimGridNetwork network(star);
-    for (Card c = 0; c < n; ++c) network.send(c, c, (c + 1) % n, 1000, 11);
+    for (Card c = 0; c < n; ++c) network.send(message(c, {c, (c + 1) % n, 1000, 11}));
     std::vector<Nanos> together;
     std::vector<EventId> due;
     for (int round = 0; round < 200 && network.next(due); ++round) {
       together.push_back(Nanos(due.size()));
-      for (EventId id : due) network.send(id, id, (id + 1) % n, 1000, network.now() + 11);
+      for (EventId id : due) network.send(message(id, {id, (id + 1) % n, 1000, network.now() + 11}));
       due.clear();
     }
     together.push_back(network.now());
@@ -352,7 +379,7 @@ TEST_CASE("a process gets one SimGrid, and a second one is refused") {
     for (int i = 0; i < 3; ++i) {
       try {
         SimGridNetwork network(star);
-        network.send(0, 0, 1, 1000, 0);  // still under way when the network goes
+        network.send(message(0, {0, 1, 1000, 0}));  // still under way when the network goes
         out.push_back(0);
       } catch (const std::logic_error&) {
         out.push_back(1);
@@ -373,7 +400,7 @@ TEST_CASE("SimGrid prints nothing and leaves the signal handlers alone") {
       const Star star(2, 10, 100);
       SimGridNetwork network(star);
       std::vector<EventId> due;
-      network.send(0, 0, 1, 1000, 0);
+      network.send(message(0, {0, 1, 1000, 0}));
       while (network.next(due)) {
       }
     }

@@ -87,6 +87,24 @@ TEST_CASE("without contention both engines agree within 2% on every algorithm") 
   }
 }
 
+// Several children of one rank must not share its link: the first would get its part as late as the last.
+TEST_CASE("a larger window makes no broadcast or scatter notably slower, on either engine") {
+  const Star star(16, 25, 1000, {.overhead_ns = 500, .receive_overhead_ns = 500, .combine_GBps = 100, .copy_GBps = 200});
+  for (const auto& [kind, count] : {std::pair(Collective::broadcast, Count(1) << 26), {Collective::scatter, 1 << 22}})
+    for (const Algorithm& a : algorithms()) {
+      if (a.kind != kind) continue;
+      CAPTURE(name(kind));
+      CAPTURE(a.name);
+      const Play narrow(star, a, 16, count, 1);
+      for (unsigned window : {2u, 8u, 32u}) {
+        CAPTURE(window);
+        const Play wide(star, a, 16, count, window);
+        CHECK(double(wide.simgrid().time_ns) <= 1.05 * double(narrow.simgrid().time_ns));
+        CHECK(double(wide.model().time_ns) <= 1.05 * double(narrow.model().time_ns));
+      }
+    }
+}
+
 TEST_CASE("every algorithm leaves the right elements behind") {
   for (const Algorithm& a : algorithms()) {
     for (Rank ranks : {1, 3, 7}) {

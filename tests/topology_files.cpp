@@ -188,7 +188,7 @@ TEST_CASE("schema and reader judge every changed parameter set alike") {
   const Json whole = {{"schema", "gccl/parameters/1"},
                       {"name", "p"},
                       {"description", "d"},
-                      {"card", {{"overhead_ns", 1}, {"combine_GBps", 1}, {"copy_GBps", 0}, {"source", "s"}}},
+                      {"card", {{"overhead_ns", 1}, {"receive_overhead_ns", 1}, {"combine_GBps", 1}, {"copy_GBps", 0}, {"source", "s"}}},
                       {"eager_bytes", "64KiB"},
                       {"links",
                        {{"a",
@@ -265,7 +265,9 @@ TEST_CASE("parameter sets that refer to themselves or to nothing are told apart"
              h100 = load_parameters(kRoot / "cost-models/nvidia-h100.json");
   CHECK(h800.links.at("nvlink").forward.bandwidth_GBps == 160);
   CHECK(h800.links.at("nic").forward.bandwidth_GBps == h100.links.at("nic").forward.bandwidth_GBps);
-  CHECK(load_parameters(kRoot / "cost-models/nvidia-a100.json").card.overhead_ns == h100.card.overhead_ns);
+  const auto a100 = load_parameters(kRoot / "cost-models/nvidia-a100.json");
+  CHECK(a100.card.overhead_ns == h100.card.overhead_ns);
+  CHECK(a100.card.receive_overhead_ns == h100.card.receive_overhead_ns);
 }
 
 TEST_CASE("drawings are well formed and no text lies on another") {

@@ -62,7 +62,7 @@ Cost pat_all_gather_cost(const Call& c, const View& v, const CostModel& m) {
     if (batch == 1) {
       // Block by block the levels run into each other: a block goes on while others come in. Only the second level is
       // too short to hide the first one's way.
-      const Cost gap = std::max({m.overhead_ns, block * hop.beta_ns_per_byte, hop(block) * 2 / kStepsInFlight});
+      const Cost gap = std::max({m.exchange_gap_ns(), block * hop.beta_ns_per_byte, hop(block) * 2 / kStepsInFlight});
       if (d == 1) t += n < 4 ? 0 : std::max(0.0, hop(block) - 2 * gap);
       t += double(level) * gap;
       last = hop(block) - gap;

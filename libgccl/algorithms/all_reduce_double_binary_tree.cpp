@@ -54,7 +54,7 @@ Cost double_binary_tree_all_reduce_cost(Rank n, double bytes, const Paths& p) {
     const bool top = distance * 2 >= n;  // the root has one child
     const double port = half * hop.beta_ns_per_byte;
     total += 2 * hop(half) + combine;
-    if (!top) total += std::max(port, combine) + std::max(port, p.model().overhead_ns);
+    if (!top) total += std::max({port, combine, p.model().receive_overhead_ns}) + std::max(port, p.model().overhead_ns);
   }
   return total;
 }

@@ -20,17 +20,18 @@ Cost fan_out(const View& v, const CostModel& m, double bytes) {
          pipelined(v.all.size - 1 - far, m.node, bytes, m.overhead_ns, 1);
 }
 
-// All messages are on their way at once and queue for the one port.
+// All messages are on their way at once and queue for the one port and its rank.
 Cost fan_in(const View& v, const CostModel& m, double bytes) {
   const double far = v.nodes > 1 ? v.all.size - v.rails : 0, near = v.all.size - 1 - far;
-  const Cost queue = bytes * (far * m.net.beta_ns_per_byte + near * m.node.beta_ns_per_byte);
-  return queue + (far > 0 ? m.net.alpha_ns : near > 0 ? m.node.alpha_ns : 0);
+  const auto gap = [&](const Hop& hop) { return std::max(bytes * hop.beta_ns_per_byte, m.receive_overhead_ns); };
+  if (far > 0) return m.net(bytes) + (far - 1) * gap(m.net) + near * gap(m.node);
+  return near > 0 ? m.node(bytes) + (near - 1) * gap(m.node) : 0;
 }
 
 Cost all_pairs(const View& v, const CostModel& m, double bytes, double steps_each) {
   const double n = v.all.size, far = v.nodes > 1 ? n - n / v.nodes : 0;
-  return pipelined(far, n > v.nodes ? m.net_all : m.net, bytes, m.overhead_ns, steps_each) +
-         pipelined(n - 1 - far, m.node, bytes, m.overhead_ns, steps_each);
+  return pipelined(far, n > v.nodes ? m.net_all : m.net, bytes, m.exchange_gap_ns(), steps_each) +
+         pipelined(n - 1 - far, m.node, bytes, m.exchange_gap_ns(), steps_each);
 }
 
 }  // namespace gccl

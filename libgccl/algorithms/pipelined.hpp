@@ -9,6 +9,9 @@ namespace gccl {
 // The lane's default window: how many steps a rank keeps in flight.
 constexpr double kStepsInFlight = 8;
 
+// Messages of more bytes that meet at a port pass it in turns, shorter ones one after the other.
+constexpr double kTurnsAbove = 128 << 10;
+
 // `messages` independent messages of `bytes` each leave one rank (or, with steps_each = 2, are exchanged for as many):
 // starts are apart by the port's or the processor's time, and the message that would be one too many in flight waits
 // for the oldest to end. Nanoseconds from the first start to the last end.

@@ -26,9 +26,10 @@ struct Link {
 
 // Costs of a card itself.
 struct CardCosts {
-  Nanos overhead_ns = 0;      // a rank is busy this long starting one message (LogGP's o)
-  double combine_GBps = 0;    // incoming bytes reduced per ns; 0: free
-  double copy_GBps = 0;       // bytes copied per ns; 0: free
+  Nanos overhead_ns = 0;          // a rank is busy this long starting one message (LogGP's o of the sender)
+  Nanos receive_overhead_ns = 0;  // and this long taking one that has arrived (LogGP's o of the receiver)
+  double combine_GBps = 0;        // incoming bytes reduced per ns; 0: free
+  double copy_GBps = 0;           // bytes copied per ns; 0: free
 };
 
 // Immutable after construction. Sizes: links are O(cards), routes are never stored for all pairs.

@@ -11,8 +11,9 @@ constexpr std::size_t kSamples = 256;
 // Where latency and bandwidth disagree, the slower of two hops is the one that takes longer for this many bytes.
 constexpr double kTypicalBytes = 1 << 20;
 
-Hop hop_over(const Cluster& cluster, Card from, const std::vector<LinkId>& route) {
-  Hop hop{.alpha_ns = double(cluster.costs(from).overhead_ns), .beta_ns_per_byte = 0};
+Hop hop_over(const Cluster& cluster, Card from, Card to, const std::vector<LinkId>& route) {
+  Hop hop{.alpha_ns = double(cluster.costs(from).overhead_ns + cluster.costs(to).receive_overhead_ns),
+          .beta_ns_per_byte = 0};
   for (const LinkId l : route) {
     const Link& link = cluster.links()[l];
     hop.alpha_ns += double(link.latency_ns);
@@ -37,13 +38,14 @@ CostModel cost_model(const Cluster& cluster, const std::vector<Card>& cards, uns
   for (const Card c : cards) {
     const CardCosts& costs = cluster.costs(c);
     m.overhead_ns = std::max(m.overhead_ns, double(costs.overhead_ns));
+    m.receive_overhead_ns = std::max(m.receive_overhead_ns, double(costs.receive_overhead_ns));
     m.combine_ns_per_byte = std::max(m.combine_ns_per_byte, inverse(costs.combine_GBps));
     m.copy_ns_per_byte = std::max(m.copy_ns_per_byte, inverse(costs.copy_GBps));
     const auto [it, fresh] = place.try_emplace(cluster.node_of(c), nodes.size());
     if (fresh) nodes.emplace_back();
     nodes[it->second].push_back(c);
   }
-  m.node = m.net = m.net_all = {.alpha_ns = m.overhead_ns, .beta_ns_per_byte = 0};
+  m.node = m.net = m.net_all = {.alpha_ns = m.overhead_ns + m.receive_overhead_ns, .beta_ns_per_byte = 0};
 
   std::vector<LinkId> route;
   // The fullest node: its first card to each other one.
@@ -51,7 +53,7 @@ CostModel cost_model(const Cluster& cluster, const std::vector<Card>& cards, uns
       *std::max_element(nodes.begin(), nodes.end(), [](const auto& a, const auto& b) { return a.size() < b.size(); });
   for (std::size_t i = 1; i < full.size(); ++i) {
     cluster.route(full[0], full[i], route);
-    m.node = slower(m.node, hop_over(cluster, full[0], route));
+    m.node = slower(m.node, hop_over(cluster, full[0], full[i], route));
   }
   if (nodes.size() == 1) {
     m.net = m.net_all = m.node;
@@ -68,7 +70,7 @@ CostModel cost_model(const Cluster& cluster, const std::vector<Card>& cards, uns
     if (route.size() > most_links) far = n, most_links = route.size();
   }
   cluster.route(near[0], nodes[far][0], route);
-  m.net = hop_over(cluster, near[0], route);
+  m.net = hop_over(cluster, near[0], nodes[far][0], route);
 
   std::unordered_map<LinkId, unsigned> load;
   std::vector<std::vector<LinkId>> routes;
@@ -79,7 +81,7 @@ CostModel cost_model(const Cluster& cluster, const std::vector<Card>& cards, uns
   }
   m.net_all = m.net;
   for (std::size_t i = 0; i < near.size(); ++i) {
-    Hop hop = hop_over(cluster, near[i], routes[i]);
+    Hop hop = hop_over(cluster, near[i], nodes[far][i % nodes[far].size()], routes[i]);
     for (const LinkId l : routes[i])
       hop.beta_ns_per_byte = std::max(hop.beta_ns_per_byte, load[l] / cluster.links()[l].bandwidth_GBps);
     m.net_all = slower(m.net_all, hop);

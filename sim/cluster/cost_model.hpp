@@ -6,7 +6,7 @@
 namespace gccl::sim {
 
 // The alpha-beta-gamma parameters of ranks on these cards: rank r is on cards[r].
-// - alpha is the sender's overhead plus the latencies of the route's links, beta the inverse of its narrowest link;
+// - alpha is both ends' overheads plus the latencies of the route's links, beta the inverse of its narrowest link;
 // - node: the slowest pair of cards of one node; equal to net when no node holds two of the cards;
 // - net: a card of the first node and its counterpart on the node that is the most links away;
 // - net_all: the same two nodes while every card of the first one sends to its counterpart: each link is shared by the

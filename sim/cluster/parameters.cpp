@@ -19,6 +19,7 @@ constexpr double kNanosMax = 1e12;
 // A set that is being put together: what no file has given yet is open.
 struct Draft {
   std::optional<Nanos> overhead_ns;
+  Nanos receive_overhead_ns = 0;
   std::optional<double> combine_GBps, copy_GBps;
   std::optional<Count> eager_bytes;
   std::map<std::string, LinkKind, std::less<>> links;
@@ -71,6 +72,7 @@ void read_set(const Node& v, Draft& draft, std::vector<std::filesystem::path>& o
     CardCosts costs;
     read_card(*card, costs);
     if (card->has("overhead_ns")) draft.overhead_ns = costs.overhead_ns;
+    if (card->has("receive_overhead_ns")) draft.receive_overhead_ns = costs.receive_overhead_ns;
     if (card->has("combine_GBps")) draft.combine_GBps = costs.combine_GBps;
     if (card->has("copy_GBps")) draft.copy_GBps = costs.copy_GBps;
   }
@@ -86,6 +88,7 @@ Parameters complete(const Node& v, Draft draft) {
   };
   Parameters p;
   p.card.overhead_ns = required(draft.overhead_ns, "card/overhead_ns");
+  p.card.receive_overhead_ns = draft.receive_overhead_ns;
   p.card.combine_GBps = required(draft.combine_GBps, "card/combine_GBps");
   p.card.copy_GBps = required(draft.copy_GBps, "card/copy_GBps");
   p.eager_bytes = required(draft.eager_bytes, "eager_bytes");
@@ -126,9 +129,10 @@ Parameters load_parameters(const std::filesystem::path& file) {
 }
 
 void read_card(const Node& v, CardCosts& card) {
-  v.allow({"overhead_ns", "combine_GBps", "copy_GBps", "source"});
+  v.allow({"overhead_ns", "receive_overhead_ns", "combine_GBps", "copy_GBps", "source"});
   if (const auto source = v.find("source")) source->string();
   if (const auto found = v.find("overhead_ns")) card.overhead_ns = read_nanos(*found);
+  if (const auto found = v.find("receive_overhead_ns")) card.receive_overhead_ns = read_nanos(*found);
   if (const auto found = v.find("combine_GBps")) card.combine_GBps = read_rate(*found);
   if (const auto found = v.find("copy_GBps")) card.copy_GBps = read_rate(*found);
 }

@@ -28,7 +28,7 @@ Parameters read_parameters(const json::Node& value);
 // A whole file with "schema": "gccl/parameters/1".
 Parameters load_parameters(const std::filesystem::path& file);
 
-// {"overhead_ns", "combine_GBps", "copy_GBps"}; keys that are absent keep what `card` holds.
+// {"overhead_ns", "receive_overhead_ns", "combine_GBps", "copy_GBps"}; keys that are absent keep what `card` holds.
 void read_card(const json::Node& value, CardCosts& card);
 // The name of a link kind of `known`, or an object {"bandwidth_GBps", "latency_ns", "reverse_bandwidth_GBps",
 // "reverse_latency_ns", "source"}.

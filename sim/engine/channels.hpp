@@ -6,9 +6,9 @@
 
 namespace gccl::sim {
 
-// A hash table with one entry for each (lane of the receiver, sender) that has something unmet: a first-in-first-out list
-// of either sends or receives, never both. Linear probing, erased entries close the gap (Knuth, TAOCP 6.4, algorithm R),
-// so the table is as small as what is unmet at one time.
+// A hash table with one entry for each (lane of the receiver, sender) that has something unmet: a first-in-first-out
+// list of either sends or receives, never both. Linear probing, erased entries close the gap (Knuth, TAOCP 6.4,
+// algorithm R), so the table is as small as what is unmet at one time.
 class Channels {
  public:
   static constexpr std::uint32_t kNone = ~0u;
@@ -19,6 +19,7 @@ class Channels {
   };
 
   Channels() : slots_(64) {}
+  bool empty() const { return used_ == 0; }
 
   static std::uint64_t key(std::uint32_t lane, std::uint32_t sender) { return std::uint64_t(lane) << 32 | sender; }
 

@@ -16,6 +16,8 @@ namespace gccl::sim {
 
 // What costs time:
 // - a send keeps its card busy for overhead_ns before the message leaves; a card starts one message at a time;
+// - an arrived message keeps its receiving card busy for receive_overhead_ns, one message at a time (the network's
+// part);
 // - the message takes what the network says, and is complete at both ends when its last byte has arrived. Above
 //   eager_bytes it leaves only once its receive is posted; of those that may leave at one instant, first the one that
 //   was sent first;
@@ -26,19 +28,24 @@ template <Network N>
 class Executor {
  public:
   Executor(const Workload& workload, N& network)
-      : w_(workload), network_(network), tracer_(workload), cards_(workload.cards.size()),
+      : w_(workload),
+        network_(network),
+        tracer_(workload),
+        cards_(workload.cards.size()),
         operations_(workload.operations.size()) {
     if (w_.payload) payload_ = std::make_unique<Payload>(w_);
     for (std::size_t r = 0; r < cards_.size(); ++r) {
       const CardCosts& c = w_.cluster->costs(w_.cards[r]);
       cards_[r].overhead = c.overhead_ns;
+      cards_[r].receive_overhead = c.receive_overhead_ns;
       cards_[r].combine_ns_per_byte = c.combine_GBps > 0 ? 1 / c.combine_GBps : 0;
       cards_[r].copy_ns_per_byte = c.copy_GBps > 0 ? 1 / c.copy_GBps : 0;
     }
     for (const Straggler& s : w_.stragglers) {
       CardState& c = cards_[s.rank];
       c.enters = s.start_ns;
-      c.overhead = Nanos(double(c.overhead) * s.slowdown + 0.5);
+      c.overhead = duration(double(c.overhead) * s.slowdown);
+      c.receive_overhead = duration(double(c.receive_overhead) * s.slowdown);
       c.combine_ns_per_byte *= s.slowdown;
       c.copy_ns_per_byte *= s.slowdown;
     }
@@ -102,22 +109,29 @@ class Executor {
  private:
   // One lane of one rank of one operation.
   struct Worker : Lane<Executor> {
-    Worker(Executor& e, std::uint32_t id, Schedule s, const Operation& o, std::uint32_t op, Rank r, Rank w, std::uint32_t c)
-        : Lane<Executor>(e, id, std::move(s), o.window), operation(op), rank(r), world(w), channel(c),
-          lanes(std::uint32_t(o.lanes)), element_bytes(o.element_bytes), card(e.w_.cards[w]),
+    Worker(Executor& e, std::uint32_t id, Schedule s, const Operation& o, std::uint32_t op, Rank r, Rank w,
+           std::uint32_t c)
+        : Lane<Executor>(e, id, std::move(s), o.window),
+          operation(op),
+          rank(r),
+          world(w),
+          channel(c),
+          lanes(std::uint32_t(o.lanes)),
+          element_bytes(o.element_bytes),
+          card(e.w_.cards[w]),
           members(o.members.empty() ? nullptr : o.members.data()) {}
     // The lane that a peer's messages of this one come from and go to.
     std::uint32_t lane_of(Rank peer) const { return this->id() + (peer - rank) * lanes; }
     std::uint32_t operation;
     Rank rank, world;
-    std::uint32_t channel;   // which lane of the rank this is
+    std::uint32_t channel;               // which lane of the rank this is
     std::uint32_t lanes, element_bytes;  // of the operation
     Card card;
-    const Rank* members;  // of the operation; null: all ranks
+    const Rank* members;     // of the operation; null: all ranks
     std::uint32_t held = 0;  // sends that have not left: later ones must not overtake them within an instant
   };
   struct CardState {
-    Nanos enters = 0, overhead = 0;
+    Nanos enters = 0, overhead = 0, receive_overhead = 0;
     double combine_ns_per_byte = 0, copy_ns_per_byte = 0;
     Nanos sends_free = 0, unit_free = 0;  // when the card can start its next message, its next combine or copy
   };
@@ -134,13 +148,14 @@ class Executor {
     bool started, delivered, met;
     std::uint32_t next;   // in the channel's queue, or in the free list
     std::uint32_t order;  // of sending, to compare messages that leave at one instant
-    Card to;
+    Rank to;              // world
     Count bytes;
   };
   struct StreamState {
-    std::vector<std::uint32_t> cursor;             // per world rank: the stage it is in
-    std::vector<std::vector<std::uint32_t>> part;  // per stage, per world rank: operation, kAbsent; empty: operation is whole
-    std::vector<std::vector<Rank>> rank;           // per stage, per world rank: its rank in the operation
+    std::vector<std::uint32_t> cursor;  // per world rank: the stage it is in
+    std::vector<std::vector<std::uint32_t>>
+        part;                             // per stage, per world rank: operation, kAbsent; empty: operation is whole
+    std::vector<std::vector<Rank>> rank;  // per stage, per world rank: its rank in the operation
   };
 
   static constexpr std::uint32_t kAbsent = ~0u;
@@ -173,7 +188,7 @@ class Executor {
     m.receiver = w.lane_of(step.peer);
     m.bytes = step.from.count * w.element_bytes;
     m.order = sent_++;
-    m.to = w_.cards[w.members ? w.members[step.peer] : step.peer];
+    m.to = w.members ? w.members[step.peer] : step.peer;
     const std::uint64_t key = Channels::key(m.receiver, w.rank);
     Channels::Queue* q = channels_.find(key);
     if (q && !q->sends) {
@@ -221,7 +236,13 @@ class Executor {
     CardState& c = cards_[from.world];
     const Nanos at = std::max(network_.now(), c.sends_free) + c.overhead;
     c.sends_free = at;
-    network_.send(i | kMessage, from.card, m.to, m.bytes, at);
+    network_.send({.id = i | kMessage,
+                   .from = from.card,
+                   .to = w_.cards[m.to],
+                   .lane = m.sender,
+                   .bytes = m.bytes,
+                   .at = at,
+                   .receive_ns = cards_[m.to].receive_overhead});
   }
 
   void leave_in_order() {
@@ -242,7 +263,8 @@ class Executor {
     m.delivered = true;
     Worker& from = *lanes_[m.sender];
     const Token sender_token = m.sender_token;
-    if (payload_) in_transit_[i] = payload_->read(from.operation, from.rank, from.channel, from.step(sender_token).from);
+    if (payload_)
+      in_transit_[i] = payload_->read(from.operation, from.rank, from.channel, from.step(sender_token).from);
     if (m.met) land(i);
     finish(from, sender_token);
   }
@@ -262,8 +284,10 @@ class Executor {
   void accept(Worker& w, Token token, std::uint32_t i) {
     if (payload_) {
       const Step& step = w.step(token);
-      if (step.op == Op::recv) payload_->write(w.operation, w.rank, w.channel, step.to, in_transit_[i]);
-      else staged_[std::uint64_t(w.id()) << 8 | token] = std::move(in_transit_[i]);
+      if (step.op == Op::recv)
+        payload_->write(w.operation, w.rank, w.channel, step.to, in_transit_[i]);
+      else
+        staged_[std::uint64_t(w.id()) << 8 | token] = std::move(in_transit_[i]);
       in_transit_.erase(i);
     }
     release(i);
@@ -273,7 +297,7 @@ class Executor {
 
   bool work(Worker& w, Token token, const Step& step, double ns_per_byte) {
     const Count bytes = step.to.count * w.element_bytes;
-    const Nanos cost = Nanos(double(bytes) * ns_per_byte + 0.5);
+    const Nanos cost = duration(double(bytes) * ns_per_byte);
     if (cost == 0) {
       carry_out(w, token, step);
       if (tracer_.on()) trace(w, token);
@@ -281,6 +305,7 @@ class Executor {
     }
     CardState& c = cards_[w.world];
     c.unit_free = std::max(network_.now(), c.unit_free) + cost;
+    if (c.unit_free > kTimeMax) throw TimeOverflow();
     const std::uint32_t i = acquire();
     items_[i].sender = w.id();
     items_[i].sender_token = std::uint8_t(token);
@@ -295,7 +320,8 @@ class Executor {
       payload_->combine(w.operation, w.rank, w.channel, step.from, step.to, staged->second);
       staged_.erase(staged);
     } else if (step.op == Op::copy) {
-      payload_->write(w.operation, w.rank, w.channel, step.to, payload_->read(w.operation, w.rank, w.channel, step.from));
+      payload_->write(w.operation, w.rank, w.channel, step.to,
+                      payload_->read(w.operation, w.rank, w.channel, step.from));
     } else {
       payload_->combine(w.operation, w.rank, w.channel, step.to, step.to,
                         payload_->read(w.operation, w.rank, w.channel, step.from));

@@ -5,26 +5,50 @@
 #include <vector>
 
 #include "sim/cluster/cluster.hpp"
+#include "sim/engine/time.hpp"
 
 namespace gccl::sim {
 
 using EventId = std::uint32_t;
 
+struct Message {
+  EventId id;
+  Card from, to;
+  std::uint32_t lane;  // of the sender; no other lane of the run has this number
+  Count bytes;
+  Nanos at;          // leaves then, >= now
+  Nanos receive_ns;  // how long the receiving card is busy with it
+};
+
 // A network plays messages and timers in virtual time and hands over everything that happens at one instant together.
 // - now: integer nanoseconds since the start of the run.
-// - send: message `id` of `bytes` bytes leaves card `from` at time `at` (>= now) for another card. When its last byte has
-//   arrived it is complete at both ends.
+// - send: once the last byte of the message has arrived, the receiving card is busy with it for receive_ns, with one
+//   message at a time; then the message is complete at both ends. What one lane sends over the same narrowest link of
+//   its routes (narrowest(), mostly its NIC's) passes it in order, the next message behind the last byte of the one
+//   before: a schedule's steps are served in the order of the schedule, and a larger window hides latencies without
+//   spreading one link over several peers. Other lanes, operations and ranks share links with it, as NCCL's channels
+//   do.
 // - wake: a timer; comes back as `id` at time `at` (>= now).
 // - next: advances to the next instant at which something happens and appends the ids due then, deliveries and timers
-//   alike, in any order; false when nothing is left to happen. Ids are the executor's own; it never reuses one in flight.
+//   alike, in any order; false when nothing is left to happen. Ids are the executor's own; it never reuses one in
+//   flight.
 // - link_bytes: bytes carried by each link so far.
+// send and next throw TimeOverflow where time would pass kTimeMax.
 template <class N>
-concept Network = requires(N& n, EventId id, Card card, Count bytes, Nanos at, std::vector<EventId>& due) {
+concept Network = requires(N& n, EventId id, const Message& message, Nanos at, std::vector<EventId>& due) {
   { n.now() } -> std::same_as<Nanos>;
-  n.send(id, card, card, bytes, at);
+  n.send(message);
   n.wake(id, at);
   { n.next(due) } -> std::same_as<bool>;
   { n.link_bytes() } -> std::same_as<std::vector<std::uint64_t>>;
 };
+
+// The link that bounds a route: the first of the least bandwidth. Requires a route that is not empty.
+inline LinkId narrowest(const Cluster& cluster, const std::vector<LinkId>& route) {
+  LinkId least = route.front();
+  for (const LinkId l : route)
+    if (cluster.links()[l].bandwidth_GBps < cluster.links()[least].bandwidth_GBps) least = l;
+  return least;
+}
 
 }  // namespace gccl::sim

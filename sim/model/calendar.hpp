@@ -15,15 +15,15 @@ class Calendar {
  public:
   Nanos now() const { return now_; }
 
-  // Requires at >= now().
-  void push(Nanos at, EventId id) {
+  // Requires at >= now(). Its own events are those that the network gives itself.
+  void push(Nanos at, EventId id, bool own = false) {
     assert(at >= now_);
-    buckets_[bucket(at)].push_back({at, id});
+    buckets_[bucket(at)].push_back({at, id, own});
     ++size_;
   }
 
   // Advances to the earliest instant and appends its events in the order they were pushed. False when empty.
-  bool pop(std::vector<EventId>& due) {
+  bool pop(std::vector<EventId>& due, std::vector<EventId>& own) {
     if (size_ == 0) return false;
     std::size_t b = 0;
     while (buckets_[b].empty()) ++b;
@@ -33,13 +33,15 @@ class Calendar {
       for (const Event& e : from) earliest = std::min(earliest, e.at);
       now_ = earliest;
     }
-    const std::size_t before = due.size();
+    const std::size_t before = due.size() + own.size();
     for (const Event& e : from) {
-      if (e.at == now_) due.push_back(e.id);
-      else buckets_[bucket(e.at)].push_back(e);  // always a lower bucket than b
+      if (e.at == now_)
+        (e.own ? own : due).push_back(e.id);
+      else
+        buckets_[bucket(e.at)].push_back(e);  // always a lower bucket than b
     }
     from.clear();
-    size_ -= due.size() - before;
+    size_ -= due.size() + own.size() - before;
     return true;
   }
 
@@ -47,6 +49,7 @@ class Calendar {
   struct Event {
     Nanos at;
     EventId id;
+    bool own;
   };
   std::size_t bucket(Nanos at) const { return std::size_t(std::bit_width(std::uint64_t(at ^ now_))); }
 

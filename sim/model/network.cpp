@@ -2,7 +2,8 @@
 
 namespace gccl::sim {
 
-ModelNetwork::ModelNetwork(const Cluster& cluster) : cluster_(cluster), cached_(cluster.cards()) {
+ModelNetwork::ModelNetwork(const Cluster& cluster)
+    : cluster_(cluster), receivers_(cluster.cards()), long_(ports_, calendar_), cached_(cluster.cards()) {
   ports_.reserve(cluster.links().size());
   for (const Link& l : cluster.links()) ports_.emplace_back(l.bandwidth_GBps, l.latency_ns);
 }
@@ -11,6 +12,7 @@ void ModelNetwork::look_up(Cached& way, Card from, Card to) {
   cluster_.route(from, to, route_);
   way.to = to;
   way.length = std::uint32_t(route_.size());
+  if (way.length > 0) way.narrowest = narrowest(cluster_, route_);
   if (way.length <= kInline) {
     std::copy(route_.begin(), route_.end(), way.links);
   } else {

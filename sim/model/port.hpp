@@ -1,55 +1,71 @@
 // One directed link of the model engine: what is booked on it, and when the next message can pass.
 #pragma once
 
-#include <memory>
-#include <vector>
-
 #include "sim/engine/network.hpp"
+#include "sim/model/timeline.hpp"
 
 namespace gccl::sim {
 
-// Messages book the link when they are sent, for the time at which their head will reach it. A later booking may reach the
-// link earlier and then uses what is free before the others, in pieces if need be: the link is never idle while a message
-// waits for it, and no booking moves once made.
-//
-//   booked     ____####______######____
-//   new, 8 long, head at ^      ->  ____####nnnnnn######nn__
+// Short messages pass one after the other and whole. Long ones (see long_messages.hpp) have a timeline of their own,
+// made for the first of them. While both are there, each side has half of the link: a short message's way takes twice
+// as long, and what it took from the long one is owed to that.
 class Port {
  public:
+  using Passage = Timeline::Passage;
+
+  // The bookings of long messages.
+  struct Long {
+    static constexpr std::uint32_t kNobody = ~0u;
+    Timeline line;
+    Nanos owed = 0;                 // time that short messages have taken since the last booking
+    Count turn = 0;                 // bytes of a piece while several messages take turns
+    std::uint32_t owner = kNobody;  // who has booked the end of `line` and gives up what is left when asked
+    Nanos owner_begin = 0, owner_end = 0;
+  };
+
   Port(double bandwidth_GBps, Nanos latency_ns) : ns_per_byte_(1 / bandwidth_GBps), latency_(latency_ns) {}
 
   Nanos latency() const { return latency_; }
   std::uint64_t bytes() const { return bytes_; }
+  void count(Count bytes) { bytes_ += bytes; }
 
-  struct Passage {
-    Nanos head, tail;  // when the message begins and ends to pass
-  };
-  // Books a message whose head arrives at `head`. What was booked before `now` is forgotten.
+  // Books a short message whose head arrives at `head`.
   Passage book(Nanos head, Count bytes, Nanos now) {
-    const Nanos length = Nanos(double(bytes) * ns_per_byte_ + 0.5);
+    Nanos length = duration(double(bytes) * ns_per_byte_);
     bytes_ += bytes;
-    if (head < last_.begin) return squeeze_in(head, length, now);
-    const Nanos start = std::max(head, last_.end);
-    if (start > last_.end) {  // a gap stays open before it
-      if (last_.end > now) remember(last_, now);
-      last_.begin = start;
-    }
-    last_.end = start + length;
-    return {start, last_.end};
+    if (long_ && head < long_->line.end()) length += beside(head, length);
+    return short_.book(head, length, now);
+  }
+
+  Long& for_long() {
+    if (!long_) long_ = std::make_unique<Long>();
+    return *long_;
+  }
+  // Books a piece of a long message, behind the short ones that are before it and after what it is owed.
+  Passage book_long(Nanos head, Count bytes, Nanos now) {
+    Long& l = *long_;
+    if (head >= short_.begin()) head = std::max(head, short_.end());
+    const Nanos length = duration(double(bytes) * ns_per_byte_) + l.owed;
+    l.owed = 0;
+    return l.line.book(head, length, now);
   }
 
  private:
-  struct Booking {
-    Nanos begin = 0, end = 0;
-  };
-  void remember(Booking b, Nanos now);
-  Passage squeeze_in(Nanos head, Nanos length, Nanos now);
+  // What a short message loses to a long one that passes at the same time.
+  Nanos beside(Nanos head, Nanos length) {
+    const Nanos start = head >= short_.begin() ? std::max(head, short_.end()) : head;
+    const Timeline& line = long_->line;
+    if (start < line.begin() || start >= line.end()) return 0;
+    const Nanos lost = std::min(length, (line.end() - start) / 2);
+    long_->owed += lost;
+    return lost;
+  }
 
   double ns_per_byte_;
   Nanos latency_;
   std::uint64_t bytes_ = 0;
-  Booking last_;                                    // the latest stretch without a gap
-  std::unique_ptr<std::vector<Booking>> earlier_;   // those before it that are not over, in order, with gaps between
+  Timeline short_;
+  std::unique_ptr<Long> long_;
 };
 
 }  // namespace gccl::sim

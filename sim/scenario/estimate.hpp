@@ -6,8 +6,12 @@
 
 namespace gccl::sim {
 
-// Messages of one call, from the schedules of at most four ranks. Exact for algorithms in which all ranks do alike; for
-// rooted ones the lower of what the sampled ranks' sends and receives suggest. Takes as long as pulling four schedules.
-double estimated_messages(const Algorithm& algorithm, const Call& call, const Layout& layout, Count shares);
+// Of one call, from the schedules of at most four ranks. Exact for algorithms in which all ranks do alike; for rooted
+// ones the lower of what the sampled ranks' sends and receives suggest. Takes as long as pulling four schedules.
+struct Work {
+  double messages = 0;
+  double steps = 0;  // sends, receives, copies and reductions: what an engine's time is proportional to
+};
+Work estimated_work(const Algorithm& algorithm, const Call& call, const Layout& layout, Count shares);
 
 }  // namespace gccl::sim

@@ -174,7 +174,9 @@ class Planner {
         const Call call = call_of(*part.task, part.bytes, c.ranks(), &table);
         const double groups = double(part.communicators->size());
         stream_us += predicted_us(part, call, point.world);
-        point.messages += estimated_messages(*part.algorithm, call, *c.layout, part.task->shares) * groups;
+        const Work work = estimated_work(*part.algorithm, call, *c.layout, part.task->shares);
+        point.messages += work.messages * groups;
+        point.steps += work.steps * groups;
         lanes += groups * c.ranks() * double(part.task->lanes);
         if (run.payload) check_payload(part);
       }
@@ -185,6 +187,10 @@ class Planner {
       run.where.fail(fmt::format("{} of {} would send about {:.2g} messages, more than {:.0g}",
                                  point.part().algorithm->name, json::format_bytes(point.part().bytes), point.messages,
                                  kMessagesMax));
+    if (point.steps > kStepsMax)
+      run.where.fail(fmt::format("{} of {} would take about {:.2g} steps, more than {:.0g}",
+                                 point.part().algorithm->name, json::format_bytes(point.part().bytes), point.steps,
+                                 kStepsMax));
     if (lanes > kLanesTotalMax)
       run.where.fail(fmt::format("would need {:.2g} lanes, more than {:.2g}", lanes, kLanesTotalMax));
     plan_.points.push_back(std::move(point));

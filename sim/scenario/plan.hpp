@@ -39,7 +39,7 @@ struct Point {
   std::vector<Count> asked;  // the sizes that this point answers: several where they round to the same elements
   bool automatic = false;    // the run asks for "auto" and this is the selector's choice
   std::optional<double> predicted_us;  // closed form, without contention; absent where an algorithm has none
-  double messages = 0;                 // estimate, see estimate.hpp
+  double messages = 0, steps = 0;      // estimates, see estimate.hpp
 
   const Part& part() const { return streams[0][0]; }
 };
@@ -53,6 +53,7 @@ struct Plan {
 
 constexpr std::size_t kPointsMax = 10'000;
 constexpr double kMessagesMax = 2e9;  // of one point: about four minutes on the model engine
+constexpr double kStepsMax = 2 * kMessagesMax;
 constexpr double kMessagesTotalMax = 2e10;
 constexpr double kPayloadElementsMax = 1 << 26;
 constexpr double kLanesTotalMax = 1 << 28;  // of all ranks and collectives of one point

@@ -16,10 +16,11 @@ using Json = nlohmann::json;
 // Bandwidth in GB/s of `bytes` in `ns`; 0 where no time passed.
 double rate(double bytes, double ns) { return ns > 0 ? bytes / ns : 0; }
 
-// Per tier: how much its links carried, and how busy the busiest was.
+// Per tier: how much its links carried, how busy the busiest was, and the mean over those that carried something: links
+// of cards that take no part would dilute it.
 Json tiers_of(const Cluster& cluster, const Outcome& outcome) {
   struct Sum {
-    std::uint64_t links = 0, bytes = 0;
+    std::uint64_t links = 0, used = 0, bytes = 0;
     double busiest = -1, total = 0;
     LinkId busiest_link = 0;
   };
@@ -30,6 +31,7 @@ Json tiers_of(const Cluster& cluster, const Outcome& outcome) {
     const double carried = double(outcome.link_bytes[l]);
     const double busy = outcome.time_ns > 0 ? carried / (links[l].bandwidth_GBps * double(outcome.time_ns)) : 0;
     ++s.links;
+    s.used += outcome.link_bytes[l] > 0;
     s.bytes += outcome.link_bytes[l];
     s.total += busy;
     if (busy > s.busiest) s.busiest = busy, s.busiest_link = l;
@@ -43,7 +45,7 @@ Json tiers_of(const Cluster& cluster, const Outcome& outcome) {
                      {"bytes", s.bytes},
                      {"busiest_link", cluster.link_name(s.busiest_link)},
                      {"busiest_utilisation", s.busiest},
-                     {"mean_utilisation", s.total / double(s.links)}});
+                     {"mean_utilisation", s.used ? s.total / double(s.used) : 0.0}});
   }
   return tiers;
 }

@@ -13,11 +13,13 @@
 #include <cstring>
 #include <new>
 
+#include "sim/engine/time.hpp"
+
 namespace gccl::sim {
 namespace {
 
 // The first byte a child sends tells what follows.
-constexpr char kResult = 'r', kError = 'e';
+constexpr char kResult = 'r', kError = 'e', kWrongInput = 'i';
 
 bool write_all(int fd, std::string_view text) {
   while (!text.empty()) {
@@ -42,6 +44,8 @@ bool write_all(int fd, std::string_view text) {
     sent = write_all(fd, {&kResult, 1}) && write_all(fd, result);
   } catch (const std::bad_alloc&) {
     write_all(fd, fmt::format("{}out of memory", kError));
+  } catch (const TimeOverflow& e) {
+    write_all(fd, fmt::format("{}{}", kWrongInput, e.what()));
   } catch (const std::exception& e) {
     write_all(fd, fmt::format("{}{}", kError, e.what()));
   }
@@ -108,7 +112,8 @@ class Children {
     close(child.fd);
     int status = 0;
     while (waitpid(child.pid, &status, 0) < 0 && errno == EINTR) continue;
-    if (!child.received.empty() && child.received[0] == kError) throw JobFailed(child.job, child.received.substr(1));
+    const char kind = child.received.empty() ? kResult : child.received[0];
+    if (kind != kResult) throw JobFailed(child.job, child.received.substr(1), kind == kWrongInput);
     if (WIFSIGNALED(status)) {
       const int signal = WTERMSIG(status);
       throw JobFailed(child.job, fmt::format("ended by signal {} ({}){}", signal, strsignal(signal),

@@ -16,10 +16,11 @@ struct Interrupted : std::runtime_error {
   Interrupted() : std::runtime_error("interrupted") {}
 };
 
-// A job that threw, crashed or was killed.
+// A job that threw, crashed or was killed. `input`: what it was given is to blame, see TimeOverflow.
 struct JobFailed : std::runtime_error {
-  JobFailed(std::size_t j, const std::string& why) : std::runtime_error(why), job(j) {}
+  JobFailed(std::size_t j, const std::string& why, bool i = false) : std::runtime_error(why), job(j), input(i) {}
   std::size_t job;
+  bool input;
 };
 
 struct PoolOptions {

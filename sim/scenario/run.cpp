@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "sim/scenario/evaluate.hpp"
@@ -12,12 +13,12 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Positions in `points` (indices of the plan's points), the most messages first.
+// Positions in `points` (indices of the plan's points), the most steps first.
 std::vector<std::size_t> expensive_first(const Plan& plan, const std::vector<std::size_t>& points) {
   std::vector<std::size_t> order(points.size());
   std::iota(order.begin(), order.end(), 0);
-  const auto messages = [&](std::size_t at) { return plan.points[points[at]].messages; };
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return messages(a) > messages(b); });
+  const auto steps = [&](std::size_t at) { return plan.points[points[at]].steps; };
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return steps(a) > steps(b); });
   return order;
 }
 
@@ -53,7 +54,10 @@ std::vector<Json> play_all(const Plan& plan, const Engines& engines, const RunOp
   try {
     run_pool(expensive_first(plan, left), job, pool);
   } catch (const JobFailed& e) {
-    throw JobFailed(left[e.job], fmt::format("{}: {}", describe(plan, plan.points[left[e.job]]), e.what()));
+    const Point& point = plan.points[left[e.job]];
+    const std::string text = fmt::format("{}: {}", describe(plan, point), e.what());
+    if (e.input) plan.scenario->runs[point.run].where.fail(text);
+    throw JobFailed(left[e.job], text);
   }
   for (std::size_t i = 0; i < rows.size(); ++i) {
     rows[i]["index"] = i;

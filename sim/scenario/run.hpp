@@ -23,7 +23,7 @@ struct ScenarioResult {
   bool ok() const { return document.at("ok").get<bool>(); }
 };
 
-// The rows are in the plan's order whatever finishes first; the points with the most messages start first. Throws
+// The rows are in the plan's order whatever finishes first; the points with the most steps start first. Throws
 // JobFailed (its text names the point) and Interrupted.
 ScenarioResult run_plan(const Plan& plan, const Engines& engines, const RunOptions& options);
 

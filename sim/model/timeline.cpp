@@ -1,17 +1,17 @@
-#include "sim/model/port.hpp"
+#include "sim/model/timeline.hpp"
 
 #include <algorithm>
 
 namespace gccl::sim {
 
-void Port::remember(Booking b, Nanos now) {
+void Timeline::remember(Booking b, Nanos now) {
   if (!earlier_) earlier_ = std::make_unique<std::vector<Booking>>();
   const auto past = std::find_if(earlier_->begin(), earlier_->end(), [&](const Booking& e) { return e.end > now; });
   earlier_->erase(earlier_->begin(), past);
   earlier_->push_back(b);
 }
 
-Port::Passage Port::squeeze_in(Nanos head, Nanos length, Nanos now) {
+Timeline::Passage Timeline::squeeze_in(Nanos head, Nanos length, Nanos now) {
   // All stretches, the new message's pieces among them, then merged where they touch.
   std::vector<Booking> all;
   if (earlier_) all.swap(*earlier_);
@@ -19,8 +19,10 @@ Port::Passage Port::squeeze_in(Nanos head, Nanos length, Nanos now) {
   std::vector<Booking> merged;
   const auto add = [&](Booking b) {
     if (b.end <= now || b.begin == b.end) return;
-    if (!merged.empty() && merged.back().end == b.begin) merged.back().end = b.end;
-    else merged.push_back(b);
+    if (!merged.empty() && merged.back().end == b.begin)
+      merged.back().end = b.end;
+    else
+      merged.push_back(b);
   };
   Nanos at = head, left = length, first = -1;
   for (const Booking& b : all) {

@@ -1,0 +1,140 @@
+#include "sim/model/long_messages.hpp"
+
+#include <algorithm>
+
+namespace gccl::sim {
+
+std::uint32_t LongMessages::acquire() {
+  if (free_ == kNone) {
+    trains_.emplace_back();
+    return std::uint32_t(trains_.size() - 1);
+  }
+  const std::uint32_t slot = free_;
+  free_ = trains_[slot].next;
+  return slot;
+}
+
+void LongMessages::send(const Message& message, const LinkId* route, std::uint32_t length, LinkId narrowest) {
+  const std::uint32_t slot = acquire();
+  Train& t = trains_[slot];
+  t.message = message;
+  t.route.assign(route, route + length);
+  t.latency = 0;
+  t.next = kNone;
+  for (const LinkId l : t.route) {
+    t.latency += ports_[l].latency();
+    ports_[l].count(message.bytes);
+  }
+  t.queue = Channels::key(message.lane, narrowest);
+  if (Channels::Queue* q = queues_.find(t.queue)) {
+    trains_[q->tail].next = slot;
+    q->tail = slot;
+  } else {
+    q = &queues_.insert(t.queue);
+    q->head = q->tail = slot;
+    start(slot);
+  }
+}
+
+void LongMessages::start(std::uint32_t slot) {
+  Train& t = trains_[slot];
+  t.left = t.message.bytes;
+  offer(slot, std::max(t.message.at, calendar_.now()));
+}
+
+// Books a piece, or all that is left when no other long message is at any port by the time its head gets there.
+void LongMessages::offer(std::uint32_t slot, Nanos at) {
+  Train& t = trains_[slot];
+  const Count own_turn = std::clamp(t.message.bytes / 16, kPieceMin, kPieceMax);
+  Count piece = t.left;
+  bool alone = true;
+  Nanos head = at;
+  for (const LinkId l : t.route) {
+    Port::Long& p = ports_[l].for_long();
+    if (p.owner != Port::Long::kNobody && p.owner_end > head) interrupt(p, head);
+    const bool free = p.line.end() <= head;
+    p.turn = free ? own_turn : std::min(p.turn, own_turn);
+    if (!free) piece = std::min(piece, p.turn), alone = false;
+    head += ports_[l].latency();
+  }
+  if (t.left < piece + kPieceMin) piece = t.left;  // no crumbs
+  head = at;
+  Nanos tail = at;
+  for (const LinkId l : t.route) {
+    Port& port = ports_[l];
+    const Port::Passage passage = port.book_long(head, piece, calendar_.now());
+    Port::Long& p = port.for_long();
+    p.owner = alone ? slot : Port::Long::kNobody;
+    p.owner_begin = passage.head;
+    p.owner_end = passage.tail;
+    head = passage.head + port.latency();
+    tail = std::max(tail, passage.tail) + port.latency();
+  }
+  if (tail > kTimeMax) throw TimeOverflow();
+  t.piece = piece;
+  t.left -= piece;
+  await(slot, tail - t.latency);
+}
+
+// The owner of a port's end gives up what has not passed it by then, and offers that anew.
+void LongMessages::interrupt(Port::Long& where, Nanos at) {
+  const std::uint32_t slot = where.owner;
+  Train& t = trains_[slot];
+  const double way = double(std::max<Nanos>(where.owner_end - where.owner_begin, 1));
+  const double passed_share = std::clamp(double(at - where.owner_begin) / way, 0.0, 1.0);
+  const Count passed = std::max(Count(double(t.piece) * passed_share), std::min(t.piece, kPieceMin));
+  if (t.piece - passed < kPieceMin) {
+    where.owner = Port::Long::kNobody;
+    return;
+  }
+  const double kept = double(passed) / double(t.piece);
+  Nanos due = calendar_.now(), before = 0;
+  for (const LinkId l : t.route) {
+    Port::Long& p = ports_[l].for_long();
+    if (p.owner == slot) {
+      p.owner = Port::Long::kNobody;
+      const Nanos end = p.owner_begin + Nanos(double(p.owner_end - p.owner_begin) * kept);
+      p.line.end_at(end);
+      due = std::max(due, end - before);
+    }
+    before += ports_[l].latency();
+  }
+  t.left += t.piece - passed;
+  t.piece = passed;
+  await(slot, due);
+}
+
+// True when all of the message has passed. Otherwise goes on with it.
+bool LongMessages::ended(std::uint32_t slot) {
+  Train& t = trains_[slot];
+  if (t.due != calendar_.now()) return false;  // it was interrupted
+  Nanos late = 0;                              // short messages have passed meanwhile
+  for (const LinkId l : t.route) {
+    Port::Long& p = ports_[l].for_long();
+    if (p.owner != slot || p.owed == 0) continue;
+    late = std::max(late, p.owed);
+    p.owner_end += p.owed;
+    p.line.end_at(p.owner_end);
+    p.owed = 0;
+  }
+  if (late > 0) {
+    await(slot, t.due + late);
+    return false;
+  }
+  t.due = -1;
+  if (t.left > 0) offer(slot, calendar_.now());
+  return t.left == 0 && t.due < 0;
+}
+
+void LongMessages::leave(std::uint32_t slot) {
+  Train& t = trains_[slot];
+  for (const LinkId l : t.route)
+    if (Port::Long& p = ports_[l].for_long(); p.owner == slot) p.owner = Port::Long::kNobody;
+  const std::uint32_t next = t.next;
+  if (next == kNone) queues_.erase(queues_.find(t.queue));
+  t.next = free_;
+  free_ = slot;
+  if (next != kNone) start(next);
+}
+
+}  // namespace gccl::sim

@@ -1,0 +1,72 @@
+// Long messages of the model engine: they share ports in turns, so that none is held up by the whole of another.
+#pragma once
+
+#include "sim/engine/channels.hpp"
+#include "sim/model/calendar.hpp"
+#include "sim/model/port.hpp"
+
+namespace gccl::sim {
+
+// A long message that is alone on its way is booked whole: one booking, as a short one. When another long message
+// reaches one of its ports it gives up what has not passed yet, and from then on each books a piece at a time: the next
+// one for when the last one's end has passed, so pieces of all messages at a port take turns. One that finds itself
+// alone again books all that is left.
+//
+//   A alone   AAAAAAAAAAAAAAAAAAA        B comes    AAAAAAbbaabbaabbaabbAAAA
+//
+// What its lane sends after it over the same narrowest link waits here for its end.
+class LongMessages {
+ public:
+  // Messages of more bytes are long.
+  static constexpr Count kAbove = 128 << 10;
+  // A message is cut into at most 16 pieces, but into none shorter or longer than these.
+  static constexpr Count kPieceMin = 128 << 10, kPieceMax = 4 << 20;
+
+  LongMessages(std::vector<Port>& ports, Calendar& calendar) : ports_(ports), calendar_(calendar) {}
+
+  bool idle() const { return queues_.empty(); }
+  // True when a lane's next message over that narrowest link must be sent through here, however short it is.
+  bool queues(std::uint32_t lane, LinkId narrowest) { return queues_.find(Channels::key(lane, narrowest)) != nullptr; }
+  // Requires that the route is not empty.
+  void send(const Message& message, const LinkId* route, std::uint32_t length, LinkId narrowest);
+  // Handles an event of its own. When that was the end of a message, calls arrives(message, when its last byte is
+  // there).
+  template <class F>
+  void handle(EventId slot, F arrives) {
+    if (!ended(slot)) return;
+    arrives(trains_[slot].message, calendar_.now() + trains_[slot].latency);
+    leave(slot);
+  }
+
+ private:
+  static constexpr std::uint32_t kNone = Channels::kNone;
+  struct Train {
+    Message message{};
+    std::uint64_t queue = 0;  // its lane and narrowest link
+    std::vector<LinkId> route;
+    Nanos latency = 0;  // of the whole route
+    Count left = 0;     // bytes that are not booked
+    Count piece = 0;    // bytes of the latest booking
+    Nanos due = -1;     // its event, when the booking's end has passed as seen from the first link; others are stale
+    std::uint32_t next = kNone;  // in its queue, or in the free list
+  };
+
+  std::uint32_t acquire();
+  void start(std::uint32_t slot);
+  void offer(std::uint32_t slot, Nanos at);
+  void interrupt(Port::Long& where, Nanos at);
+  bool ended(std::uint32_t slot);
+  void leave(std::uint32_t slot);
+  void await(std::uint32_t slot, Nanos at) {
+    trains_[slot].due = at;
+    calendar_.push(at, slot, true);
+  }
+
+  std::vector<Port>& ports_;
+  Calendar& calendar_;
+  std::vector<Train> trains_;
+  std::uint32_t free_ = kNone;
+  Channels queues_;  // by lane and narrowest link: the messages from the first long one on
+};
+
+}  // namespace gccl::sim
