@@ -95,5 +95,21 @@ TEST_CASE("calls of different kinds end with an error on every rank") {
   MPI_Comm_free(&comm);
 }
 
+TEST_CASE("MPI refuses to free its own communicators, and GCCL goes on serving them") {
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+  MPI_Comm world = MPI_COMM_WORLD, self = MPI_COMM_SELF;
+  CHECK(error_class(MPI_Comm_free(&world)) == MPI_ERR_COMM);
+  CHECK(error_class(MPI_Comm_free(&self)) == MPI_ERR_COMM);
+  CHECK(error_class(MPI_Comm_disconnect(&world)) == MPI_ERR_COMM);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+  MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL);
+  std::string which;
+  const std::uint64_t before = calls_left_to_mpi(&which);
+  CHECK(MPI_Barrier(MPI_COMM_WORLD) == MPI_SUCCESS);
+  CHECK(MPI_Barrier(MPI_COMM_SELF) == MPI_SUCCESS);
+  CHECK(calls_left_to_mpi(&which) == before);
+}
+
 }  // namespace
 }  // namespace gccl::test
