@@ -15,9 +15,13 @@ int answer(Function function, MPI_Comm comm, Prepare&& prepare, ByMpi&& by_mpi) 
     Call call;
     why = prepare(k->me, &call);
     if (why == Reason::none) {
-      if (connect(*k)) {
-        count(function, Reason::none);
-        return run(*k, call, function);
+      bool to_mpi = !connect(*k);
+      if (!to_mpi) {
+        const int code = run(*k, call, function, &to_mpi);
+        if (!to_mpi) {
+          count(function, Reason::none);
+          return code;
+        }
       }
       why = Reason::not_connected;
     }

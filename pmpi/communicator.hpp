@@ -17,6 +17,11 @@ struct Communicator {
   bool inter = false;
   std::atomic<Stage> stage{Stage::fresh};
   GCCL_Comm gccl = GCCL_COMM_NULL;
+  // Of the same ranks, for recovery.hpp; MPI_COMM_NULL where there is none.
+  MPI_Comm apart = MPI_COMM_NULL;
+  std::int64_t calls = 0;      // handed to GCCL so far
+  bool failed_before = false;  // a non-blocking one ended with calls that differ
+  bool gave_up = false;        // on recovery
   // These with the lock of progress.cpp held.
   int under_way = 0;       // non-blocking calls
   bool forgotten = false;  // MPI has freed it

@@ -51,6 +51,11 @@ void start() {
   if (Communicator* const world = find(MPI_COMM_WORLD, &why)) connect(*world);
 }
 
+// What freeing *comm frees of ours. MPI refuses to free its own communicators.
+Communicator* freed_by(const MPI_Comm* comm) {
+  return !comm || *comm == MPI_COMM_WORLD || *comm == MPI_COMM_SELF ? nullptr : find_known(*comm);
+}
+
 }  // namespace
 }  // namespace gccl::pmpi
 
@@ -76,12 +81,12 @@ int MPI_Finalize(void) {
 }
 
 int MPI_Comm_free(MPI_Comm* comm) {
-  if (Communicator* const k = comm ? find_known(*comm) : nullptr) retire(*k);
+  if (Communicator* const k = freed_by(comm)) retire(*k);
   return PMPI_Comm_free(comm);
 }
 
 int MPI_Comm_disconnect(MPI_Comm* comm) {
-  if (Communicator* const k = comm ? find_known(*comm) : nullptr) {
+  if (Communicator* const k = freed_by(comm)) {
     settle(*k);
     retire(*k);
   }

@@ -8,6 +8,7 @@
 
 #include "pmpi/background.hpp"
 #include "pmpi/connecting.hpp"
+#include "pmpi/recovery.hpp"
 
 namespace gccl::pmpi {
 namespace {
@@ -45,6 +46,41 @@ int failed(const Communicator& k, Function function, GCCL_Result result) {
   return result == GCCL_ERR_SYSTEM ? MPI_ERR_INTERN : MPI_ERR_OTHER;
 }
 
+// The same for a non-blocking one. Where the lengths of a gather differ, MPI's error is the root's alone.
+int failed(Later* later, GCCL_Result result) {
+  Communicator& k = *later->communicator;
+  const int code = failed(k, later->function, result);
+  if (result != GCCL_ERR_MISMATCH) return code;
+  k.failed_before = true;
+  switch (later->function) {
+    case Function::igather: return later->call.root == k.me.rank ? MPI_ERR_TRUNCATE : MPI_SUCCESS;
+    case Function::ibcast:
+    case Function::iscatter: return later->call.root == k.me.rank ? MPI_SUCCESS : MPI_ERR_TRUNCATE;
+    default: return code;
+  }
+}
+
+// What becomes of a blocking call whose ranks' calls differ; recovery.hpp.
+int recovered(Communicator& k, Function function, int root, int code, bool* to_mpi) {
+  const Recovery what = recover(k, function, root);
+  if (what == Recovery::none) return code;
+  say(k, name(function), "MPI answers the calls on this communicator from now on");
+  k.stage = Communicator::Stage::failed;
+  *to_mpi = what == Recovery::mpi;
+  return MPI_ERR_TRUNCATE;
+}
+
+// Without the attributes of the program's, whose copy functions would notice.
+MPI_Comm same_ranks(MPI_Comm comm) {
+  MPI_Group group;
+  MPI_Comm made = MPI_COMM_NULL;
+  PMPI_Comm_group(comm, &group);
+  PMPI_Comm_create(comm, group, &made);
+  PMPI_Group_free(&group);
+  if (made != MPI_COMM_NULL) PMPI_Comm_set_errhandler(made, MPI_ERRORS_RETURN);
+  return made;
+}
+
 void leave(GCCL_Comm comm) {
   GCCL_Request barrier = GCCL_REQUEST_NULL;
   if (GCCL_Ibarrier(comm, &barrier) == GCCL_SUCCESS) {
@@ -79,7 +115,7 @@ void complete(Later* later, int code) {
 void start(Later* later) {
   Communicator* const k = later->communicator;
   if (const GCCL_Result r = later->call.start(k->gccl, &later->gccl); r != GCCL_SUCCESS)
-    return complete(later, failed(*k, later->function, r));
+    return complete(later, failed(later, r));
   started.push_back(later);
 }
 
@@ -88,7 +124,7 @@ bool look_at(Later* later) {
   int done = 0;
   const GCCL_Result r = GCCL_Test(&later->gccl, &done);
   if (r == GCCL_SUCCESS && !done) return false;
-  complete(later, r == GCCL_SUCCESS ? later->call.finish() : failed(*later->communicator, later->function, r));
+  complete(later, r == GCCL_SUCCESS ? later->call.finish() : failed(later, r));
   return true;
 }
 
@@ -163,6 +199,7 @@ bool connect(Communicator& k) {
     return false;
   }
   k.gccl = made.comm;
+  k.apart = same_ranks(k.mpi);
   look_for_crowd(k);
   std::lock_guard lock(mutex);
   connected.push_back(&k);
@@ -170,8 +207,9 @@ bool connect(Communicator& k) {
   return true;
 }
 
-int run(Communicator& k, Call& call, Function function) {
+int run(Communicator& k, Call& call, Function function, bool* to_mpi) {
   const background::KeepOff keep_off(call.combines_outside());
+  ++k.calls;
   GCCL_Request request = GCCL_REQUEST_NULL;
   GCCL_Result result = call.start(k.gccl, &request);
   int done = request == GCCL_REQUEST_NULL;
@@ -183,7 +221,8 @@ int run(Communicator& k, Call& call, Function function) {
     wait.pause();
   }
   int code = result == GCCL_SUCCESS ? call.finish() : failed(k, function, result);
-  if (code != MPI_SUCCESS) PMPI_Comm_call_errhandler(k.mpi, code);
+  if (result == GCCL_ERR_MISMATCH) code = recovered(k, function, call.root, code, to_mpi);
+  if (code != MPI_SUCCESS && !*to_mpi) PMPI_Comm_call_errhandler(k.mpi, code);
   return code;
 }
 
@@ -206,6 +245,7 @@ int begin(Communicator& k, std::unique_ptr<Later> later, MPI_Request* request) {
   const Inside here;
   under_way.fetch_add(1);
   ++k.under_way;
+  ++k.calls;
   background::needed();
   start(l);
   return MPI_SUCCESS;
@@ -224,8 +264,9 @@ void settle(Communicator& k) {
 }
 
 void retire(Communicator& k) {
+  if (k.apart != MPI_COMM_NULL) PMPI_Comm_free(&k.apart);
   std::lock_guard lock(mutex);
-  if (k.stage == Communicator::Stage::ready && k.me.size > 1) {
+  if (k.stage != Communicator::Stage::retired && k.gccl != GCCL_COMM_NULL && k.me.size > 1) {
     std::erase(connected, &k);
     if (k.under_way == 0) leave(k.gccl);
     let_go();

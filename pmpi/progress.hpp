@@ -20,8 +20,9 @@ class Later {
 
 // Blocking: false when the communicator cannot be served; all ranks then find that together.
 bool connect(Communicator& k);
-// Carries out a call on a connected communicator. Returns an MPI error code, after MPI's error handler has seen it.
-int run(Communicator& k, Call& call, Function function);
+// Carries out a call on a connected communicator. Returns an MPI error code, after MPI's error handler has seen it; or
+// sets *to_mpi: MPI must carry it out.
+int run(Communicator& k, Call& call, Function function, bool* to_mpi);
 
 // Reason::none when GCCL serves non-blocking calls on it. It follows from the calls so far, which are the same on all
 // ranks.

@@ -3,7 +3,8 @@ if(MPI_CXX_FOUND)
   # coll/tuned picks algorithms by what each rank calls its types, and hangs in some of the cases; coll/basic does not.
   set(pmpi_environment
       "OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1;OMPI_MCA_mpi_yield_when_idle=1;OMPI_MCA_coll=^tuned")
-  add_executable(test_pmpi pmpi/semantics.cpp pmpi/movement.cpp pmpi/reduction.cpp pmpi/progress.cpp pmpi/support.cpp)
+  add_executable(test_pmpi pmpi/semantics.cpp pmpi/movement.cpp pmpi/reduction.cpp pmpi/progress.cpp pmpi/errors.cpp
+                           pmpi/support.cpp)
   target_include_directories(test_pmpi PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(test_pmpi PRIVATE MPI::MPI_CXX doctest::doctest ${CMAKE_DL_LIBS})
   foreach(ranks 1 2 3 4 5 8)

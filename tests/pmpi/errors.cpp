@@ -1,0 +1,115 @@
+// Erroneous calls that MPI itself ends and goes on after: the same error classes on each rank, and the same program
+// afterwards.
+#include <doctest/doctest.h>
+
+#include <cstdio>
+
+#include "tests/pmpi/support.hpp"
+
+namespace gccl::test {
+namespace {
+
+int error_class(int code) {
+  int c = -1;
+  MPI_Error_class(code, &c);
+  return c;
+}
+
+struct Erroneous {
+  const char* name;
+  // The drop-in's function and MPI's, on `n` integers at the sender and fewer at the receiver.
+  int (*call)(MPI_Comm, int rank, int n, int* data, int* room);
+  int (*oracle)(MPI_Comm, int rank, int n, int* data, int* room);
+};
+
+#define BOTH(...)                                                                      \
+  [](MPI_Comm c, int rank, int n, int* data, int* room) { return MPI_##__VA_ARGS__; }, \
+      [](MPI_Comm c, int rank, int n, int* data, int* room) { return PMPI_##__VA_ARGS__; }
+
+int waited(int code, MPI_Request* request) { return code == MPI_SUCCESS ? MPI_Wait(request, MPI_STATUS_IGNORE) : code; }
+
+const Erroneous kErroneous[] = {
+    {"a gather of more than the root expects", BOTH(Gather(data, rank == 0 ? 1 : n, MPI_INT, room, 1, MPI_INT, 0, c))},
+    {"a gather where one rank sends more", BOTH(Gather(data, rank == 1 ? n : 1, MPI_INT, room, 1, MPI_INT, 0, c))},
+    {"a scatter of more than one rank expects",
+     BOTH(Scatter(room, n, MPI_INT, data, rank == 1 ? 1 : n, MPI_INT, 0, c))},
+    {"a non-blocking gather of more than the root expects",
+     [](MPI_Comm c, int rank, int n, int* data, int* room) {
+       MPI_Request r = MPI_REQUEST_NULL;
+       return waited(MPI_Igather(data, rank == 0 ? 1 : n, MPI_INT, room, 1, MPI_INT, 0, c, &r), &r);
+     },
+     [](MPI_Comm c, int rank, int n, int* data, int* room) {
+       return PMPI_Gather(data, rank == 0 ? 1 : n, MPI_INT, room, 1, MPI_INT, 0, c);
+     }},
+};
+
+TEST_CASE("lengths that differ are an error where MPI makes it one, and the program goes on") {
+  int rank, size;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  if (size < 2) return;
+  for (const Erroneous& e : kErroneous)
+    for (const int n : {10, 500}) {  // beyond what MPI sends eagerly, other ranks may wait for ever in MPI too
+      MPI_Comm mine, theirs;
+      MPI_Comm_dup(MPI_COMM_WORLD, &mine);
+      MPI_Comm_dup(MPI_COMM_WORLD, &theirs);
+      MPI_Comm_set_errhandler(mine, MPI_ERRORS_RETURN);
+      MPI_Comm_set_errhandler(theirs, MPI_ERRORS_RETURN);
+      MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+      std::vector<int> data(std::size_t(n) * std::size_t(size)), room(data.size());
+      MPI_Barrier(mine);
+      const int theirs_class = error_class(e.oracle(theirs, rank, n, data.data(), room.data()));
+      const int mine_class = error_class(e.call(mine, rank, n, data.data(), room.data()));
+      int sum = 0, root = rank;
+      const int after = MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, mine);
+      const int then = MPI_Bcast(&root, 1, MPI_INT, size - 1, mine);
+      CAPTURE(e.name);
+      CAPTURE(n);
+      CAPTURE(rank);
+      CHECK(mine_class == theirs_class);
+      CHECK(after == MPI_SUCCESS);
+      CHECK(sum == size * (size - 1) / 2);
+      CHECK(then == MPI_SUCCESS);
+      CHECK(root == size - 1);
+      MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+      MPI_Comm_free(&mine);
+      MPI_Comm_free(&theirs);
+    }
+}
+
+TEST_CASE("calls of different kinds end with an error on every rank") {
+  int rank, size;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  if (size < 2) return;
+  MPI_Comm comm;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  MPI_Barrier(comm);
+  int sum = 0;
+  std::vector<int> out(std::size_t(size), rank), in(out.size());
+  const int code = rank == 0 ? MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, comm)
+                             : MPI_Alltoall(out.data(), 1, MPI_INT, in.data(), 1, MPI_INT, comm);
+  CHECK(code != MPI_SUCCESS);
+  CHECK(MPI_Barrier(comm) != MPI_SUCCESS);
+  MPI_Comm_free(&comm);
+}
+
+TEST_CASE("MPI refuses to free its own communicators, and GCCL goes on serving them") {
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+  MPI_Comm world = MPI_COMM_WORLD, self = MPI_COMM_SELF;
+  CHECK(error_class(MPI_Comm_free(&world)) == MPI_ERR_COMM);
+  CHECK(error_class(MPI_Comm_free(&self)) == MPI_ERR_COMM);
+  CHECK(error_class(MPI_Comm_disconnect(&world)) == MPI_ERR_COMM);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+  MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL);
+  std::string which;
+  const std::uint64_t before = calls_left_to_mpi(&which);
+  CHECK(MPI_Barrier(MPI_COMM_WORLD) == MPI_SUCCESS);
+  CHECK(MPI_Barrier(MPI_COMM_SELF) == MPI_SUCCESS);
+  CHECK(calls_left_to_mpi(&which) == before);
+}
+
+}  // namespace
+}  // namespace gccl::test
