@@ -221,7 +221,8 @@ struct Two_ranks {
             .channels = 2,
             .communicator = 1,
             .node = node.data(),
-            .world_rank = world_rank.data()};
+            .world_rank = world_rank.data(),
+            .connect_timeout_ms = 0};
   }
   Two_ranks() {
     std::vector<std::byte> addresses(2 * GCCL_BACKEND_ADDRESS_BYTES);
@@ -422,7 +423,8 @@ void with_peer(const std::function<void(Port&, Header& own)>& rank1, const std::
                               .channels = 2,
                               .communicator = 1,
                               .node = node,
-                              .world_rank = world_rank};
+                              .world_rank = world_rank,
+                              .connect_timeout_ms = 0};
     Rank_files files;
     std::unique_ptr<Port> port;
     Address_bytes addresses[2] = {};

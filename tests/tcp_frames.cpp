@@ -76,11 +76,11 @@ TEST_CASE("hellos and port addresses survive the wire, and any bytes may come in
 TEST_CASE("any signature that a peer may send has a text") {
   for (std::uint64_t kind = 0; kind < 16; ++kind)
     for (std::uint64_t rest : {std::uint64_t(0), ~std::uint64_t(0), std::uint64_t(0x123456789abcdef)}) {
-      const std::string text = text_of_signature(kind << 60 | (rest >> 4));
+      const std::string text = text_of_signature(kind << 60 | (rest >> 4), {.sequence = 1, .ranks = 4});
       CHECK(text.size() > 3);
       CHECK(text.size() < 120);
     }
-  CHECK(text_of_signature(std::uint64_t(13) << 60).starts_with("unknown collective #0"));
+  CHECK(text_of_signature(std::uint64_t(13) << 60, {.sequence = 0, .ranks = 4}).starts_with("unknown collective #0"));
 }
 
 TEST_CASE("an abort must say why, and whom it concerns") {

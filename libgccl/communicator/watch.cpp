@@ -139,7 +139,8 @@ Status Watch::open(const Wires& wires, Rank rank, const std::vector<Rank>& node,
                             .channels = 1,
                             .communicator = id ^ kIdOfPorts,
                             .node = node.data(),
-                            .world_rank = world_rank.data()};
+                            .world_rank = world_rank.data(),
+                            .connect_timeout_ms = 0};
   if (const Status s = Ports::connect(wires, spec, exchange, timeout_ms, &w->ports_); !s.ok()) return s;
   *out = std::move(w);
   return {};

@@ -192,7 +192,7 @@ void decode_others(Bytes in) {
   if (gccl::Answer a; gccl::Answer::parse(in, 64, &a)) expect(std::ranges::equal(a.head(), in));
   if (std::uint64_t signature = 0; in.size() >= sizeof signature) {
     std::memcpy(&signature, in.data(), sizeof signature);
-    expect(!text_of_signature(signature).empty());
+    expect(!text_of_signature(signature, {.sequence = std::uint32_t(in.size()), .ranks = 4}).empty());
   }
   Rank rank = 0;
   if (parse_tcp_store_hello(in, 4, &rank).ok()) expect(std::ranges::equal(tcp_store_hello(rank, 4), in));
