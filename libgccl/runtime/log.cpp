@@ -8,12 +8,9 @@
 namespace gccl {
 
 int log_level() {
-  static const int level = [] {
-    const char* const text = std::getenv("GCCL_LOG");
-    // Anything else is an error of GCCL_Init.
-    return text && std::strlen(text) == 1 && *text >= '0' && *text <= '2' ? *text - '0' : int(kLogWarnings);
-  }();
-  return level;
+  const char* const text = std::getenv("GCCL_LOG");
+  // Anything else is an error of GCCL_Init.
+  return text && std::strlen(text) == 1 && *text >= '0' && *text <= '2' ? *text - '0' : int(kLogWarnings);
 }
 
 void log_line(int level, const char* text) {

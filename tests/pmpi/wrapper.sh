@@ -47,6 +47,6 @@ expect 2 "expected a program" "$gccl" pmpi
 expect 2 "No such file" "$gccl" pmpi "$folder/none"
 expect 2 "in PATH" "$gccl" pmpi no-such-program-anywhere
 expect 2 'did you mean "--stats"' "$gccl" pmpi --stat "$program"
-expect 2 "expected a file" "$gccl" pmpi --library
+expect 2 "expected FILE" "$gccl" pmpi --library
 expect 0 "mpirun -n 4 gccl pmpi" "$gccl" pmpi --help
 exit $failed
