@@ -1,10 +1,11 @@
 # libgccl.a: one object with all of GCCL that only defines GCCL_* for others, so that nothing of it can clash with what
 # else is linked (groups of inline functions are dissolved first: a local symbol must not be dropped for another's).
+find_program(GCCL_GNU_LD NAMES ld.bfd ld)  # lld, which a clang brings along, cannot dissolve them
 set(GCCL_STATIC_LIBRARY ${PROJECT_BINARY_DIR}/libgccl.a)
 add_custom_command(
   OUTPUT ${GCCL_STATIC_LIBRARY} VERBATIM
   DEPENDS gccl_runtime gccl_net gccl_sim gccl_core
-  COMMAND ${CMAKE_LINKER} -r --force-group-allocation -o libgccl_all.o --whole-archive $<TARGET_FILE:gccl_runtime>
+  COMMAND ${GCCL_GNU_LD} -r --force-group-allocation -o libgccl_all.o --whole-archive $<TARGET_FILE:gccl_runtime>
           --no-whole-archive $<TARGET_FILE:gccl_net> $<TARGET_FILE:gccl_sim> $<TARGET_FILE:gccl_core>
   COMMAND ${CMAKE_OBJCOPY} --wildcard --keep-global-symbol=GCCL_* libgccl_all.o
   COMMAND ${CMAKE_COMMAND} -E rm -f ${GCCL_STATIC_LIBRARY}

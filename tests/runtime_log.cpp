@@ -100,8 +100,8 @@ TEST_CASE("wrong values and names are errors of the start that say what was expe
       {{{"GCCL_ALGORITHM", "barrier=whatever_it_takes"}}, "; expected one of dissemination, tree, direct"},
       {{{"GCCL_ALGORITHM", "ring"}}, "\"ring\" is not COLLECTIVE=ALGORITHM"},
   };
-  for (const auto& [environment, words] : cases)
-    check({.size = 1, .environment = environment}, [&](int) {
+  for (const auto& wrong : cases)
+    check({.size = 1, .environment = wrong.first}, [&words = wrong.second](int) {
       GCCL_Comm world = GCCL_COMM_NULL;
       RANK_CHECK(GCCL_Init(&world, nullptr) == GCCL_ERR_INVALID_ARGUMENT);
       const std::string text = GCCL_Last_error();

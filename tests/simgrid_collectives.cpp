@@ -93,7 +93,7 @@ TEST_CASE("a larger window makes no broadcast or scatter notably slower, on eith
   for (const auto& [kind, count] : {std::pair(Collective::broadcast, Count(1) << 26), {Collective::scatter, 1 << 22}})
     for (const Algorithm& a : algorithms()) {
       if (a.kind != kind) continue;
-      CAPTURE(name(kind));
+      CAPTURE(name(a.kind));
       CAPTURE(a.name);
       const Play narrow(star, a, 16, count, 1);
       for (unsigned window : {2u, 8u, 32u}) {

@@ -105,7 +105,7 @@ TEST_CASE("values that cannot be right are errors that say what was expected") {
            {"GCCL_TCP_STREAMS", "17", "expected a whole number from 1 to 16"},
            {"GCCL_TCP_ZEROCOPY", "automatic", "expected 0, 1 or auto"}}) {
     const Status s = checked(name, value);
-    CHECK_MESSAGE(!s.ok(), name);
+    CHECK(!s.ok());
     CHECK(s.code() == GCCL_ERR_INVALID_ARGUMENT);
     CHECK_MESSAGE(s.text().find(name + " is \"" + value + "\", " + expected) == 0, s.text());
   }
@@ -116,7 +116,7 @@ TEST_CASE("values that cannot be right are errors that say what was expected") {
                                                                                     {"GCCL_TCP_ZEROCOPY", "0"},
                                                                                     {"GCCL_TCP_STREAMS", "16"},
                                                                                     {"GCCL_LOG", "2"}})
-    CHECK_MESSAGE(checked(name, value).ok(), name << "=" << value);
+    CHECK(checked(name, value).ok());
 }
 
 TEST_CASE("unknown variables are named, with the nearest one") {
