@@ -8,6 +8,7 @@ list(FILTER sources EXCLUDE REGEX "/(plugin_[a-z_]*|bench_run|bench_data).cpp$")
 add_executable(gccl_executable ${sources})
 set_target_properties(gccl_executable PROPERTIES OUTPUT_NAME gccl RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
 target_link_libraries(gccl_executable PRIVATE gccl_net gccl_sim fmt::fmt ${CMAKE_DL_LIBS})
+target_link_options(gccl_executable PRIVATE -Wl,--as-needed)  # of gccl_net it uses what needs no cryptography
 cmake_path(RELATIVE_PATH CMAKE_INSTALL_FULL_LIBDIR BASE_DIRECTORY ${CMAKE_INSTALL_FULL_BINDIR} OUTPUT_VARIABLE libraries)
 cmake_path(RELATIVE_PATH CMAKE_INSTALL_FULL_DATADIR BASE_DIRECTORY ${CMAKE_INSTALL_FULL_BINDIR} OUTPUT_VARIABLE data)
 target_compile_definitions(gccl_executable PRIVATE GCCL_PLUGINS_FROM_BIN="${libraries}/gccl" GCCL_DATA_FROM_BIN="${data}/gccl")
