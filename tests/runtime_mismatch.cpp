@@ -367,6 +367,54 @@ TEST_CASE("ranks that are late, busy elsewhere or differ where they may are wait
       });
 }
 
+// A rank waits in a call that another has not made, and that one waits for the first on another communicator: a circle
+// only where neither wait can end.
+TEST_CASE("waits on two communicators that end by themselves are no crossed order") {
+  constexpr int kLateUs = 2000000;
+  for (Job job : transports(3)) {
+    job.environment["GCCL_ALGORITHM"] = "allreduce=direct,broadcast=chain";
+    check(job, [](int rank) {
+      const GCCL_Comm world = begin();
+      const GCCL_Comm c = copy_of(world);
+      GCCL_Comm pair = GCCL_COMM_NULL;
+      RANK_SUCCESS(GCCL_Comm_split(world, rank > 0 ? 0 : GCCL_UNDEFINED, 0, &pair));
+      float x = float(rank), y = 0;
+      // Rank 1 waits for a root that is late, rank 2 for rank 1.
+      if (rank == 0) usleep(kLateUs);
+      if (rank == 2) RANK_SUCCESS(GCCL_Barrier(pair));
+      RANK_SUCCESS(GCCL_Broadcast(&x, 1, GCCL_FLOAT32, 0, c));
+      if (rank == 1) RANK_SUCCESS(GCCL_Barrier(pair));
+      RANK_CHECK(x == 0);
+      // Rank 2 waits for rank 1, which is in that call by a request and waits for a late one there.
+      x = rank == 0 ? 5 : 0;
+      GCCL_Request request = GCCL_REQUEST_NULL;
+      if (rank == 0) usleep(kLateUs);
+      if (rank == 1) {
+        RANK_SUCCESS(GCCL_Ibroadcast(&x, 1, GCCL_FLOAT32, 0, c, &request));
+      } else {
+        RANK_SUCCESS(GCCL_Broadcast(&x, 1, GCCL_FLOAT32, 0, c));
+      }
+      if (rank > 0) RANK_SUCCESS(GCCL_Barrier(pair));
+      RANK_SUCCESS(GCCL_Wait(&request));
+      RANK_CHECK(x == 5);
+      // Rank 2 waits for a late message, and has begun a call for which it does not wait yet.
+      x = 1;
+      if (rank != 1) RANK_SUCCESS(GCCL_Iallreduce(&x, &y, 1, GCCL_FLOAT32, GCCL_SUM, c, &request));
+      if (rank == 0) {
+        usleep(kLateUs);
+        RANK_SUCCESS(GCCL_Send(&x, 1, GCCL_FLOAT32, 2, c));
+      }
+      float z = 0;
+      if (rank == 2) RANK_SUCCESS(GCCL_Recv(&z, 1, GCCL_FLOAT32, 0, c));
+      if (rank > 0) RANK_SUCCESS(GCCL_Barrier(pair));
+      if (rank == 1) RANK_SUCCESS(GCCL_Allreduce(&x, &y, 1, GCCL_FLOAT32, GCCL_SUM, c));
+      RANK_SUCCESS(GCCL_Wait(&request));
+      RANK_CHECK(y == 3);
+      RANK_SUCCESS(GCCL_Finalize());
+    });
+  }
+}
+
 // ---- GCCL_CHECK ----
 
 TEST_CASE("GCCL_CHECK compares every argument before the call, and nothing that may differ") {

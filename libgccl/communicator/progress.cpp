@@ -207,6 +207,7 @@ Status Communicator::blamed(Status why) const noexcept {
 void Communicator::break_down(Status why, Rank culprit, bool tell_others) noexcept {
   if (!broken_.ok()) return;
   broken_ = std::move(why);
+  if (record_) record_->broken.store(true, std::memory_order_relaxed);
   repeats_ = {};
   if (tell_others && ports_) {
     GCCL_Fault f{.result = broken_.code(), .peer = culprit, .text = {}};
@@ -268,6 +269,8 @@ bool Communicator::progress() {
 // Until it has ended, or until then.
 bool Communicator::carry_on(Operation* op, std::int64_t until_ns) {
   const auto ended = [op] { return op->stage.load(std::memory_order_acquire) != Operation::Stage::under_way; };
+  // What is first in the queue holds up a collective, and no message.
+  const bool blocked = until_ns == INT64_MAX && !op->work.what.point_to_point();
   Patience patience(world_->crowded);
   while (!ended()) {
     bool moved = false, far = false;
@@ -282,7 +285,7 @@ bool Communicator::carry_on(Operation* op, std::int64_t until_ns) {
       continue;
     }
     if (!patience.pause(far)) continue;
-    if (std::unique_lock lock(lock_, std::try_to_lock); lock) look_around(until_ns == INT64_MAX);
+    if (std::unique_lock lock(lock_, std::try_to_lock); lock) look_around(blocked);
     progress_all_but(this);
     if (until_ns != INT64_MAX && now_ns() >= until_ns && !ended()) return false;
   }
