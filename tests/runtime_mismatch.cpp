@@ -221,6 +221,40 @@ TEST_CASE("a difference in what moves nothing is named where the communicator is
     });
 }
 
+TEST_CASE("a difference on a communicator that is not freed is found by GCCL_Finalize") {
+  for (int size = 2; size <= 4; ++size)
+    for (const Job& job : transports(size)) {
+      check(job, [](int rank) {
+        const GCCL_Comm world = begin();
+        const GCCL_Comm c = copy_of(world), same = copy_of(world);
+        float x = 1;
+        RANK_SUCCESS(GCCL_Broadcast(&x, 1, GCCL_FLOAT32, 1, same));
+        RANK_SUCCESS(GCCL_Broadcast(nullptr, 0, GCCL_FLOAT32, rank == 1, c));
+        expect(GCCL_Finalize(), GCCL_ERR_MISMATCH, "finalize");
+      });
+      // What one rank alone was told: the others have made the same calls.
+      check(job, [](int rank) {
+        const GCCL_Comm world = begin();
+        const GCCL_Comm c = copy_of(world), half = copy_of(world);
+        RANK_SUCCESS(GCCL_Barrier(c));
+        RANK_SUCCESS(GCCL_Barrier(world));
+        if (rank == 0) RANK_SUCCESS(GCCL_Abort(c, 7));
+        if (rank == 0) RANK_CHECK(GCCL_Barrier(c) == GCCL_ERR_ABORTED);
+        RANK_SUCCESS(GCCL_Barrier(half));
+        expect(GCCL_Finalize(), rank == 0 ? GCCL_SUCCESS : GCCL_ERR_ABORTED, "finalize");
+      });
+    }
+  // Where communicators were let go of one by one, what is left is no difference.
+  for (const Job& job : transports(3))
+    check(job, [](int rank) {
+      const GCCL_Comm world = begin();
+      GCCL_Comm c = copy_of(world);
+      RANK_SUCCESS(GCCL_Barrier(c));
+      if (rank == 1) RANK_SUCCESS(GCCL_Comm_release(&c));
+      RANK_SUCCESS(GCCL_Finalize());
+    });
+}
+
 TEST_CASE("a root that differs is named with both calls on both ranks") {
   for (const Job& job : transports(2))
     check(job, [](int rank) {
