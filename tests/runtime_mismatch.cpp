@@ -330,9 +330,12 @@ TEST_CASE("one rank is in Finalize, another in a collective") {
 TEST_CASE("collectives on two communicators in crossed order") {
   for (int size = 2; size <= 4; ++size)
     for (const Job& job : transports(size))
-      for (const std::size_t n : {std::size_t(4), std::size_t(1) << 20})
-        check(job, [n](int rank) {
-          const GCCL_Comm world = begin();
+      for (const auto& [n, threaded] : {std::pair(std::size_t(4), 0), {std::size_t(1) << 20, 0}, {std::size_t(4), 1}})
+        check(job, [n = n, threaded = threaded](int rank) {
+          GCCL_Config config = GCCL_CONFIG_INIT;
+          config.progress_thread = threaded;
+          GCCL_Comm world = GCCL_COMM_NULL;
+          RANK_SUCCESS(GCCL_Init(&world, &config));
           const GCCL_Comm a = copy_of(world), b = copy_of(world);
           std::vector<float> x(n), y(n);
           const auto began = Clock::now();

@@ -124,7 +124,7 @@ Status Communicator::leave() {
 
 Status Communicator::left() {
   std::lock_guard lock(lock_);
-  if (broken_.ok()) look_around(false);
+  if (broken_.ok()) look_around();
   if (const Status s = world_->watch->found(*record_); !s.ok()) break_down(s, rank(), true);
   for (const World::Failed& f : world_->failed)
     if (f.communicator == members_.id)

@@ -176,9 +176,9 @@ class Communicator {
   void tell(const GCCL_Fault& fault) noexcept;
   void drop(Operation* op) noexcept;
   Status blamed(Status why) const noexcept;
-  void look_around(bool blocked) noexcept;
+  void look_around() noexcept;
   void check_peers_and_time();
-  void watch(bool blocked);
+  void watch();
   bool timed_out(const Operation& op, std::int64_t now);
   Status reason(const GCCL_Fault& fault) const;
   Status named(const Work& work, const Status& why) const;
@@ -226,6 +226,7 @@ class Communicator {
     std::int64_t since_ns = 0, looked_ns = 0;
     bool watched = false;
   } stall_;
+  std::uint32_t blocked_ = 0;  // threads that wait for a collective, without a limit, and do nothing else meanwhile
   std::uint32_t splits_ = 0;
   std::atomic<std::int64_t> timeout_ms_{GCCL_TIMEOUT_NONE};
   std::int64_t looked_around_ns_ = 0;  // when polls last did
