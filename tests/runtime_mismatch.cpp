@@ -221,6 +221,40 @@ TEST_CASE("a difference in what moves nothing is named where the communicator is
     });
 }
 
+TEST_CASE("a difference on a communicator that is not freed is found by GCCL_Finalize") {
+  for (int size = 2; size <= 4; ++size)
+    for (const Job& job : transports(size)) {
+      check(job, [](int rank) {
+        const GCCL_Comm world = begin();
+        const GCCL_Comm c = copy_of(world), same = copy_of(world);
+        float x = 1;
+        RANK_SUCCESS(GCCL_Broadcast(&x, 1, GCCL_FLOAT32, 1, same));
+        RANK_SUCCESS(GCCL_Broadcast(nullptr, 0, GCCL_FLOAT32, rank == 1, c));
+        expect(GCCL_Finalize(), GCCL_ERR_MISMATCH, "finalize");
+      });
+      // What one rank alone was told: the others have made the same calls.
+      check(job, [](int rank) {
+        const GCCL_Comm world = begin();
+        const GCCL_Comm c = copy_of(world), half = copy_of(world);
+        RANK_SUCCESS(GCCL_Barrier(c));
+        RANK_SUCCESS(GCCL_Barrier(world));
+        if (rank == 0) RANK_SUCCESS(GCCL_Abort(c, 7));
+        if (rank == 0) RANK_CHECK(GCCL_Barrier(c) == GCCL_ERR_ABORTED);
+        RANK_SUCCESS(GCCL_Barrier(half));
+        expect(GCCL_Finalize(), rank == 0 ? GCCL_SUCCESS : GCCL_ERR_ABORTED, "finalize");
+      });
+    }
+  // Where communicators were let go of one by one, what is left is no difference.
+  for (const Job& job : transports(3))
+    check(job, [](int rank) {
+      const GCCL_Comm world = begin();
+      GCCL_Comm c = copy_of(world);
+      RANK_SUCCESS(GCCL_Barrier(c));
+      if (rank == 1) RANK_SUCCESS(GCCL_Comm_release(&c));
+      RANK_SUCCESS(GCCL_Finalize());
+    });
+}
+
 TEST_CASE("a root that differs is named with both calls on both ranks") {
   for (const Job& job : transports(2))
     check(job, [](int rank) {
@@ -296,9 +330,12 @@ TEST_CASE("one rank is in Finalize, another in a collective") {
 TEST_CASE("collectives on two communicators in crossed order") {
   for (int size = 2; size <= 4; ++size)
     for (const Job& job : transports(size))
-      for (const std::size_t n : {std::size_t(4), std::size_t(1) << 20})
-        check(job, [n](int rank) {
-          const GCCL_Comm world = begin();
+      for (const auto& [n, threaded] : {std::pair(std::size_t(4), 0), {std::size_t(1) << 20, 0}, {std::size_t(4), 1}})
+        check(job, [n = n, threaded = threaded](int rank) {
+          GCCL_Config config = GCCL_CONFIG_INIT;
+          config.progress_thread = threaded;
+          GCCL_Comm world = GCCL_COMM_NULL;
+          RANK_SUCCESS(GCCL_Init(&world, &config));
           const GCCL_Comm a = copy_of(world), b = copy_of(world);
           std::vector<float> x(n), y(n);
           const auto began = Clock::now();
@@ -365,6 +402,54 @@ TEST_CASE("ranks that are late, busy elsewhere or differ where they may are wait
         if (rank == size - 1) usleep(700000);
         RANK_SUCCESS(GCCL_Finalize());
       });
+}
+
+// A rank waits in a call that another has not made, and that one waits for the first on another communicator: a circle
+// only where neither wait can end.
+TEST_CASE("waits on two communicators that end by themselves are no crossed order") {
+  constexpr int kLateUs = 2000000;
+  for (Job job : transports(3)) {
+    job.environment["GCCL_ALGORITHM"] = "allreduce=direct,broadcast=chain";
+    check(job, [](int rank) {
+      const GCCL_Comm world = begin();
+      const GCCL_Comm c = copy_of(world);
+      GCCL_Comm pair = GCCL_COMM_NULL;
+      RANK_SUCCESS(GCCL_Comm_split(world, rank > 0 ? 0 : GCCL_UNDEFINED, 0, &pair));
+      float x = float(rank), y = 0;
+      // Rank 1 waits for a root that is late, rank 2 for rank 1.
+      if (rank == 0) usleep(kLateUs);
+      if (rank == 2) RANK_SUCCESS(GCCL_Barrier(pair));
+      RANK_SUCCESS(GCCL_Broadcast(&x, 1, GCCL_FLOAT32, 0, c));
+      if (rank == 1) RANK_SUCCESS(GCCL_Barrier(pair));
+      RANK_CHECK(x == 0);
+      // Rank 2 waits for rank 1, which is in that call by a request and waits for a late one there.
+      x = rank == 0 ? 5 : 0;
+      GCCL_Request request = GCCL_REQUEST_NULL;
+      if (rank == 0) usleep(kLateUs);
+      if (rank == 1) {
+        RANK_SUCCESS(GCCL_Ibroadcast(&x, 1, GCCL_FLOAT32, 0, c, &request));
+      } else {
+        RANK_SUCCESS(GCCL_Broadcast(&x, 1, GCCL_FLOAT32, 0, c));
+      }
+      if (rank > 0) RANK_SUCCESS(GCCL_Barrier(pair));
+      RANK_SUCCESS(GCCL_Wait(&request));
+      RANK_CHECK(x == 5);
+      // Rank 2 waits for a late message, and has begun a call for which it does not wait yet.
+      x = 1;
+      if (rank != 1) RANK_SUCCESS(GCCL_Iallreduce(&x, &y, 1, GCCL_FLOAT32, GCCL_SUM, c, &request));
+      if (rank == 0) {
+        usleep(kLateUs);
+        RANK_SUCCESS(GCCL_Send(&x, 1, GCCL_FLOAT32, 2, c));
+      }
+      float z = 0;
+      if (rank == 2) RANK_SUCCESS(GCCL_Recv(&z, 1, GCCL_FLOAT32, 0, c));
+      if (rank > 0) RANK_SUCCESS(GCCL_Barrier(pair));
+      if (rank == 1) RANK_SUCCESS(GCCL_Allreduce(&x, &y, 1, GCCL_FLOAT32, GCCL_SUM, c));
+      RANK_SUCCESS(GCCL_Wait(&request));
+      RANK_CHECK(y == 3);
+      RANK_SUCCESS(GCCL_Finalize());
+    });
+  }
 }
 
 // ---- GCCL_CHECK ----

@@ -213,8 +213,11 @@ GCCL_Result GCCL_Finalize(void) {
     leaving.reserve(all.size());
     for (auto& c : all) {
       if (!c->is_world()) continue;
+      Others others;
+      for (auto& made : all)
+        if (!made->is_world() && &made->world() == &c->world()) made->add_to(&others);
       Operation* op = nullptr;
-      const Status s = c->begin_to_leave(&op);
+      const Status s = c->begin_to_leave(&op, &others);
       if (op) leaving.push_back(op);
       if (first.ok()) first = s;
     }

@@ -108,7 +108,40 @@ void Communicator::compare_over(Operation* op, Operation::Checks checks, std::ve
 }
 
 bool Communicator::differ_in_digests(const Operation& op) const {
-  return std::any_of(op.check_all.begin(), op.check_all.end(), [&](std::uint64_t d) { return d != op.check_all[0]; });
+  for (std::size_t at = 0; at < op.check_all.size(); at += op.check_mine.size())
+    if (op.check_all[at] != op.check_all[0]) return true;
+  return false;
+}
+
+// Rank 0 counts against all the others.
+void Communicator::add_to(Others* others) {
+  std::lock_guard lock(lock_);
+  if (!broken_.ok()) {
+    others->failed = members_.id;
+    others->code = std::uint64_t(broken_.code());
+    return;
+  }
+  std::uint64_t calls = (members_.id ^ record_->history.digest()) * 0xbf58476d1ce4e5b9;
+  calls ^= calls >> 31;
+  others->sum += rank() == 0 ? calls * (1 - std::uint64_t(size())) : calls;
+}
+
+// What the world's ranks say of the communicators that were made from it.
+Status Communicator::compare_others(const Operation& op) {
+  if (op.check_mine.size() == 1) return {};
+  bool all_there = true;
+  std::uint64_t sum = 0;
+  for (Rank r = 0; r < size(); ++r) {
+    const std::uint64_t* const said = &op.check_all[r * op.check_mine.size()];
+    sum += said[1];
+    if (said[2] && is_error(int(said[3]))) world_->failed.push_back({said[2], r, int(said[3])});
+    all_there &= said[2] == 0 && said[4] == 0;
+  }
+  if (sum == 0 || !all_there) return {};
+  return named(op.work,
+               Status::error("the ranks' calls on a communicator made from the world differ; GCCL_Comm_free of "
+                             "it tells which",
+                             GCCL_ERR_MISMATCH));
 }
 
 // The same operation once more, with the latest calls; every rank has found the same, and does the same.

@@ -82,6 +82,7 @@ Communicator::~Communicator() {
                     who(rank()).c_str(), dropped->work.what.text().c_str());
       tell(f);
     }
+    if (!left_ || !broken_.ok()) world_->uneven = true;
     // Functions that are due find a communicator that takes nothing more.
     break_down(Status::error(dropped ? "the communicator was freed while operations were in flight"
                                      : "the communicator was freed",
@@ -96,7 +97,7 @@ bool Communicator::under_way() {
   return !(queue_.empty() && transfers_.empty() && self_sends_.empty() && self_recvs_.empty());
 }
 
-Status Communicator::begin_to_leave(Operation** out) {
+Status Communicator::begin_to_leave(Operation** out, const Others* others) {
   *out = nullptr;
   completions::run();
   {
@@ -106,7 +107,10 @@ Status Communicator::begin_to_leave(Operation** out) {
   if (under_way()) return Status::error("operations are under way: wait for them first", GCCL_ERR_INVALID_USAGE);
   // Nobody has all digests before everybody has come.
   auto op = std::make_unique<Operation>(*this);
-  compare_over(op.get(), Operation::Checks::digests, {record_->history.digest()});
+  std::vector<std::uint64_t> mine = {record_->history.digest()};
+  if (others)
+    mine.insert(mine.end(), {others->sum, others->failed, others->code, std::uint64_t(world_->uneven.load())});
+  compare_over(op.get(), Operation::Checks::digests, std::move(mine));
   return start(std::move(op), out);
 }
 
@@ -114,13 +118,21 @@ Status Communicator::leave() {
   Operation* op = nullptr;
   Status s = begin_to_leave(&op);
   if (op) wait(op, -1, &s);
+  left_ = s.ok();
   return s;
 }
 
 Status Communicator::left() {
   std::lock_guard lock(lock_);
-  if (broken_.ok()) look_around(false);
+  if (broken_.ok()) look_around();
   if (const Status s = world_->watch->found(*record_); !s.ok()) break_down(s, rank(), true);
+  for (const World::Failed& f : world_->failed)
+    if (f.communicator == members_.id)
+      break_down(Status::error("world rank " + std::to_string(f.rank) + " had an error on a communicator of " +
+                                   std::to_string(size()) +
+                                   " ranks that this rank had not heard of before GCCL_Finalize; its own call tells it",
+                               f.code),
+                 rank(), false);
   if (broken_.ok()) return {};
   return std::exchange(told_, true) ? Status() : broken_;
 }

@@ -24,10 +24,26 @@ struct World {
   Overrides overrides;
   bool check = false;    // GCCL_CHECK: compare all ranks' calls before each
   bool crowded = false;  // more ranks than processors on this machine
+  // Some communicator ended here without the others' word, so that they may still have it.
+  std::atomic<bool> uneven{false};
+  // Known from GCCL_Finalize on: communicators that failed on some rank, and how.
+  struct Failed {
+    std::uint64_t communicator;
+    Rank rank;
+    std::int32_t code;
+  };
+  std::vector<Failed> failed;
 };
 
 // Time limits are at most a year, so that no sum with them overflows.
 inline constexpr std::int64_t kTimeoutMsMax = std::int64_t(1000) * 86400 * 365;
+
+// What a rank says of all communicators that were made from a world and are still there.
+struct Others {
+  std::uint64_t sum = 0;     // 0 over all ranks where each of them has had the same calls on all of its ranks
+  std::uint64_t failed = 0;  // one that is broken here
+  std::uint64_t code = 0;    // of that
+};
 
 // All public functions may be called from any thread. None leaves a lock held when it throws, as it may when memory is
 // short; other ranks then wait for its call until fail().
@@ -107,7 +123,9 @@ class Communicator {
   // Before it is freed.
   Status leave();
   // Begins it; null where there is nothing to wait for.
-  Status begin_to_leave(Operation** out);
+  Status begin_to_leave(Operation** out, const Others* others = nullptr);
+  // Adds this communicator to those that GCCL_Finalize compares along with the world.
+  void add_to(Others* others);
   // GCCL_Finalize begins: there are no more calls here. Afterwards: what went wrong, as in leave().
   void leaving() { world_->watch->leaving(*record_); }
   Status left();
@@ -151,15 +169,16 @@ class Communicator {
   void compare_lengths(Operation* op);
   void compare_over(Operation* op, Operation::Checks checks, std::vector<std::uint64_t> mine);
   bool differ_in_digests(const Operation& op) const;
+  Status compare_others(const Operation& op);
   void gather_histories(Operation* op);
   Status compare_histories(const Operation& op);
   void break_down(Status why, Rank culprit, bool tell_others) noexcept;
   void tell(const GCCL_Fault& fault) noexcept;
   void drop(Operation* op) noexcept;
   Status blamed(Status why) const noexcept;
-  void look_around(bool blocked) noexcept;
+  void look_around() noexcept;
   void check_peers_and_time();
-  void watch(bool blocked);
+  void watch();
   bool timed_out(const Operation& op, std::int64_t now);
   Status reason(const GCCL_Fault& fault) const;
   Status named(const Work& work, const Status& why) const;
@@ -207,10 +226,12 @@ class Communicator {
     std::int64_t since_ns = 0, looked_ns = 0;
     bool watched = false;
   } stall_;
+  std::uint32_t blocked_ = 0;  // threads that wait for a collective, without a limit, and do nothing else meanwhile
   std::uint32_t splits_ = 0;
   std::atomic<std::int64_t> timeout_ms_{GCCL_TIMEOUT_NONE};
   std::int64_t looked_around_ns_ = 0;  // when polls last did
 
+  bool left_ = false;  // every rank has come to the end of it
   Status broken_;
   bool told_ = false;  // a call has returned it
   std::atomic<bool> abort_asked_{false};

@@ -104,12 +104,15 @@ std::string Descriptor::text() const {
   return words(kind, purpose, std::to_string(sequence), count, dtype_text(dtype, element_bytes), op_text(op), where);
 }
 
+std::int32_t Descriptor::calls_ahead(std::uint64_t signature, std::uint32_t sequence) {
+  constexpr std::uint32_t kTurn = 1u << kSequenceBits;
+  const std::uint32_t ahead = (std::uint32_t(signature >> 36) - sequence) & (kTurn - 1);
+  return ahead >= kTurn / 2 ? std::int32_t(ahead) - std::int32_t(kTurn) : std::int32_t(ahead);
+}
+
 std::string text_of_signature(std::uint64_t s, const Near& near) {
   const auto kind = std::uint8_t(s >> 60);
-  // The nearest number with these bits.
-  constexpr std::uint32_t kTurn = 1u << kSequenceBits;
-  std::uint32_t ahead = (std::uint32_t(s >> 36) - near.sequence) & (kTurn - 1);
-  if (ahead >= kTurn / 2) ahead -= kTurn;
+  const std::uint32_t ahead = std::uint32_t(Descriptor::calls_ahead(s, near.sequence));
   const std::string root =
       !rooted(kind) ? "" : ", root " + std::to_string(s >> 32 & 0xf) + (near.ranks > 16 ? " (modulo 16)" : "");
   return words(kind, purpose_of(s), std::to_string(near.sequence + ahead), s & 0xffffffffu, dtype_text(dtype_of(s), 0),

@@ -35,6 +35,8 @@ struct Descriptor {
   static std::uint64_t at_sequence(std::uint64_t signature, std::uint32_t sequence) {
     return (signature & ~(std::uint64_t(0x1fff) << 36)) | std::uint64_t(sequence & 0x1fff) << 36;
   }
+  // How many calls of a communicator a signature's is after (negative: before) number `sequence`, which is near it.
+  static std::int32_t calls_ahead(std::uint64_t signature, std::uint32_t sequence);
   // "allreduce #17 of 1024 x f32, sum"
   std::string text() const;
 };

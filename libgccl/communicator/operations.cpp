@@ -115,7 +115,9 @@ void Communicator::advance_front() {
       continue;
     }
     queue_.pop_front();
-    finish(op, op->checks == Operation::Checks::histories ? compare_histories(*op) : Status());
+    finish(op, op->checks == Operation::Checks::histories ? compare_histories(*op)
+               : op->checks == Operation::Checks::digests ? compare_others(*op)
+                                                          : Status());
   }
 }
 

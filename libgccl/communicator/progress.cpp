@@ -87,10 +87,10 @@ bool Communicator::waits_for_network() const {
 }
 
 // Nothing has moved for a while: has a peer gone, or the time?
-void Communicator::look_around(bool blocked) noexcept {
+void Communicator::look_around() noexcept {
   try {
     check_peers_and_time();
-    watch(blocked);
+    watch();
   } catch (...) {
     break_down(blamed(caught()), rank(), true);
   }
@@ -118,7 +118,7 @@ void Communicator::check_peers_and_time() {
 }
 
 // A wait that does not move: do the others make the same calls?
-void Communicator::watch(bool blocked) {
+void Communicator::watch() {
   const Operation* const op = !queue_.empty() ? queue_.front() : !transfers_.empty() ? transfers_.front() : nullptr;
   if (!op || size() == 1 || !broken_.ok()) return;
   const std::int64_t now = now_ns();
@@ -136,7 +136,7 @@ void Communicator::watch(bool blocked) {
   if (now - stall_.since_ns < stall_ns || now - stall_.looked_ns < kLookAroundNs) return;
   stall_.looked_ns = now;
   stall_.watched = true;
-  Watch::Waiting w{.signature = op->work.what.signature(), .sequence = op->work.what.sequence, .blocked = blocked};
+  Watch::Waiting w{.signature = op->work.what.signature(), .sequence = op->work.what.sequence, .blocked = blocked_ > 0};
   w.in = !op->work.what.point_to_point()   ? Watch::In::collective
          : op->work.what.kind == kSendKind ? Watch::In::send
                                            : Watch::In::recv;
@@ -207,6 +207,7 @@ Status Communicator::blamed(Status why) const noexcept {
 void Communicator::break_down(Status why, Rank culprit, bool tell_others) noexcept {
   if (!broken_.ok()) return;
   broken_ = std::move(why);
+  if (record_) record_->broken.store(true, std::memory_order_relaxed);
   repeats_ = {};
   if (tell_others && ports_) {
     GCCL_Fault f{.result = broken_.code(), .peer = culprit, .text = {}};
@@ -259,7 +260,7 @@ bool Communicator::progress() {
     // Whoever polls comes here a million times a second; looking around asks the operating system about every peer.
     if (const std::int64_t now = now_ns(); now - looked_around_ns_ >= kLookAroundNs) {
       looked_around_ns_ = now;
-      look_around(false);
+      look_around();
     }
   }
   return moved;
@@ -268,6 +269,8 @@ bool Communicator::progress() {
 // Until it has ended, or until then.
 bool Communicator::carry_on(Operation* op, std::int64_t until_ns) {
   const auto ended = [op] { return op->stage.load(std::memory_order_acquire) != Operation::Stage::under_way; };
+  // What is first in the queue holds up a collective, and no message.
+  bool blocks = until_ns == INT64_MAX && !op->work.what.point_to_point(), counted = false;
   Patience patience(world_->crowded);
   while (!ended()) {
     bool moved = false, far = false;
@@ -282,13 +285,21 @@ bool Communicator::carry_on(Operation* op, std::int64_t until_ns) {
       continue;
     }
     if (!patience.pause(far)) continue;
-    if (std::unique_lock lock(lock_, std::try_to_lock); lock) look_around(until_ns == INT64_MAX);
+    if (std::unique_lock lock(lock_, std::try_to_lock); lock) {
+      if (blocks) {
+        blocks = false;
+        counted = true;
+        ++blocked_;
+      }
+      look_around();
+    }
     progress_all_but(this);
     if (until_ns != INT64_MAX && now_ns() >= until_ns && !ended()) return false;
   }
-  if (patience.yields() > 0) {
+  if (patience.yields() > 0 || counted) {
     std::lock_guard lock(lock_);
     metrics_.waits_yielded += patience.yields();
+    blocked_ -= counted;
   }
   return true;
 }

@@ -219,11 +219,12 @@ void Watch::poll() {
         } else {
           link.listening = false;
           heard(link);
-          listen(link);
         }
       }
     }
   }
+  // Also where so much had come at once that the last look left some.
+  for (auto& [world, link] : links_) listen(*link);
 }
 
 // ---- What is said ----
@@ -280,8 +281,8 @@ void Watch::ask(Record& record, Peer& peer, std::int64_t now_ns) {
   peer.asked = true;
   peer.asked_ns = now_ns;
   const std::uint32_t last = record.history.last();
-  for (std::uint32_t s = std::max(peer.confirmed + 1, last - std::min(last, kCallsPerQuestion) + 1); s <= last; ++s)
-    note_call(record, peer, s);
+  for (std::uint32_t left = std::min(last - peer.confirmed, kCallsPerQuestion); left-- > 0;)
+    note_call(record, peer, last - left);
   Note note = state_of(record);
   note.flags |= kQuestion;
   send(record.world_rank_[peer.rank], note);
@@ -342,7 +343,8 @@ void Watch::compare(Record& record, Peer& peer, const Note& note) {
   History::Entry mine;
   if (!record.history.find(note.sequence, &mine)) return;
   if (mine.digest == note.digest) {
-    peer.confirmed = std::max(peer.confirmed, note.sequence);
+    const std::uint32_t last = record.history.last();  // numbers start again after 2^32 calls
+    if (last - note.sequence < last - peer.confirmed) peer.confirmed = note.sequence;
     return;
   }
   if (!of_call) return;  // the call itself follows, or has come before
@@ -364,42 +366,65 @@ void Watch::compare_left(Record& record, const Peer& peer) {
                       rank_text(peer.rank, record.world_rank_) + " calls Finalize");
 }
 
-// A peer that has not come to this call waits in another communicator's, in the only thread that it has, for a rank
-// that waits in this call in the only thread that it has. Both must say so again some time after it was first seen:
-// what one of them said before may have been true only then.
-void Watch::compare_crossed(Record& record, std::int64_t now_ns) {
+// Who waits for whom, from this rank's wait in a call on: ranks in the same call, then ranks in one call of another
+// communicator, the first of which has not come to this one. Where that ends at this rank, and this rank has not come
+// to the other call, nobody ever goes on. Null where it does not, or where another thread may help. What a rank has
+// said of whom it waits for stays true while that one has not come; *heard_ns is when the least recent of them was
+// heard.
+const Watch::Peer* Watch::crossed(const Record& record, std::int64_t* heard_ns) const {
   const Waiting& w = record.waiting_;
-  const auto stuck = [](const Note& n) { return (n.flags & kBlocked) && (n.flags & kAlone); };
-  const auto crossed = [&](const Peer& p, const Peer** awaited) {
-    if (!p.state || p.state->in != In::elsewhere || !(p.state->flags & kCollective) || !stuck(*p.state)) return false;
-    if (std::int32_t(w.sequence - p.state->sequence) <= 0) return false;
-    *awaited = nullptr;
-    if (p.state->peer == rank_) return true;
-    const auto other = std::find_if(record.peers_.begin(), record.peers_.end(), [&](const Peer& q) {
-      return record.world_rank_[q.rank] == p.state->peer && q.state && q.state->in == In::collective && stuck(*q.state);
-    });
-    if (other == record.peers_.end()) return false;
-    *awaited = &*other;
-    return true;
-  };
-  if (w.in == In::collective && w.blocked && alone()) {
-    for (const Peer& p : record.peers_) {
-      const Peer* awaited = nullptr;
-      if (!crossed(p, &awaited)) continue;
-      const Crossed now{w.sequence, p.rank, p.state->peer, p.state->signature, p.state->count, 0};
-      if (!now.same(record.crossed_)) {
-        record.crossed_ = now;
-        record.crossed_.since_ns = now_ns;
-      }
-      const std::int64_t due = record.crossed_.since_ns + kCrossedNs;
-      if (p.heard_ns < due || (awaited && awaited->heard_ns < due)) return;
-      return differs(record, text_of_signature(w.signature, {w.sequence, Rank(record.world_rank_.size())}) + ": " +
-                                 rank_text(p.rank, record.world_rank_) + " waits in " + elsewhere_text(*p.state) +
-                                 " for world rank " + std::to_string(p.state->peer) +
-                                 ", which waits here: the calls on the two are in crossed order");
+  if (w.in != In::collective || !w.blocked || !alone() || w.peer >= record.world_rank_.size()) return nullptr;
+  const Peer* first = nullptr;
+  Rank next = record.world_rank_[w.peer];
+  *heard_ns = INT64_MAX;
+  for (std::size_t i = 0; i < record.peers_.size(); ++i) {
+    const auto peer = std::find_if(record.peers_.begin(), record.peers_.end(),
+                                   [&](const Peer& p) { return record.world_rank_[p.rank] == next; });
+    if (peer == record.peers_.end() || !peer->state) return nullptr;
+    const Note& n = *peer->state;
+    *heard_ns = std::min(*heard_ns, peer->heard_ns);
+    if (!first && n.in == In::collective && n.peer < record.world_rank_.size() &&
+        Descriptor::calls_ahead(n.signature, w.sequence) == 0) {
+      next = record.world_rank_[n.peer];
+      continue;
     }
+    if (n.in != In::elsewhere || !(n.flags & kCollective)) return nullptr;
+    if (!first) {
+      if (!(n.flags & kBlocked) || !(n.flags & kAlone) || std::int32_t(w.sequence - n.sequence) <= 0) return nullptr;
+      first = &*peer;
+    } else if (n.count != first->state->count ||
+               Descriptor::calls_ahead(n.signature, std::uint32_t(first->state->signature >> 36)) != 0) {
+      return nullptr;
+    }
+    next = n.peer;
+    if (next != rank_) continue;
+    const auto other = std::find_if(records_.begin(), records_.end(), [&](const auto& r) { return r->id_ == n.count; });
+    const bool to_come = other != records_.end() && !(*other)->broken.load(std::memory_order_relaxed) &&
+                         !(*other)->leaving_ && Descriptor::calls_ahead(n.signature, (*other)->history.last()) > 0;
+    return to_come ? first : nullptr;
   }
-  record.crossed_ = {};
+  return nullptr;
+}
+
+// All of them must say so again some time after it was first seen.
+void Watch::compare_crossed(Record& record, std::int64_t now_ns) {
+  std::int64_t heard_ns = 0;
+  const Peer* const p = crossed(record, &heard_ns);
+  if (!p) {
+    record.crossed_ = {};
+    return;
+  }
+  const Waiting& w = record.waiting_;
+  const Crossed now{w.sequence, p->rank, p->state->peer, p->state->signature, p->state->count, 0};
+  if (!now.same(record.crossed_)) {
+    record.crossed_ = now;
+    record.crossed_.since_ns = now_ns;
+  }
+  if (heard_ns < record.crossed_.since_ns + kCrossedNs) return;
+  differs(record, text_of_signature(w.signature, {w.sequence, Rank(record.world_rank_.size())}) + ": " +
+                      rank_text(p->rank, record.world_rank_) + " waits in " + elsewhere_text(*p->state) +
+                      " for world rank " + std::to_string(p->state->peer) +
+                      ": the calls on the two are in crossed order");
 }
 
 Status Watch::look(Record& record, const Waiting& waiting, std::int64_t now_ns) {

@@ -69,7 +69,8 @@ class Watch {
    public:
     Record(std::uint64_t id, Rank rank, std::vector<Rank> world_rank);
     ~Record();
-    History history;  // the communicator's own to add to
+    History history;                  // the communicator's own to add to
+    std::atomic<bool> broken{false};  // it makes no more calls
 
    private:
     friend class Watch;
@@ -114,6 +115,7 @@ class Watch {
   void heard(Link& link);
   void compare(Record& record, Peer& peer, const Note& note);
   void compare_left(Record& record, const Peer& peer);
+  const Peer* crossed(const Record& record, std::int64_t* heard_ns) const;
   void compare_crossed(Record& record, std::int64_t now_ns);
   void differs(Record& record, const std::string& text);
   bool alone() const { return !many_threads_.load(std::memory_order_relaxed); }
