@@ -117,7 +117,7 @@ int topology(const Arguments& a) {
   if (!a.svg.empty()) {
     const std::string svg = sim::topology_svg(*cluster);
     if (a.svg == "-")
-      std::cout << svg;
+      std::cout << printable(svg);
     else
       write_whole(a.svg, svg);
   }
