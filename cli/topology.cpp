@@ -1,13 +1,12 @@
 #include "cli/topology.hpp"
 
-#include "cli/output.hpp"
-
 #include <fmt/format.h>
 
 #include <iostream>
 #include <nlohmann/json.hpp>
 
 #include "cli/catalogue.hpp"
+#include "cli/output.hpp"
 #include "sim/cluster/load.hpp"
 #include "sim/cluster/summary.hpp"
 #include "sim/json/reader.hpp"
@@ -66,6 +65,7 @@ Json to_json(const Summary& s) {
           {"node", hop_json(s.costs.node)},
           {"net", hop_json(s.costs.net)},
           {"net_all", hop_json(s.costs.net_all)},
+          {"net_loaded", s.costs.rail.known() ? hop_json(s.costs.rail.shift.back()) : Json(nullptr)},
           {"overhead_ns", s.costs.overhead_ns},
           {"receive_overhead_ns", s.costs.receive_overhead_ns},
           {"combine_ns_per_byte", s.costs.combine_ns_per_byte},
@@ -106,6 +106,7 @@ void print(const Summary& s) {
   if (s.nodes > 1) {
     print_hop("between far nodes, one card sends", s.costs.net);
     print_hop("between far nodes, all cards of one send", s.costs.net_all);
+    if (s.costs.rail.known()) print_hop("between far nodes, all cards of all send", s.costs.rail.shift.back());
   }
 }
 
@@ -116,7 +117,7 @@ int topology(const Arguments& a) {
   if (!a.svg.empty()) {
     const std::string svg = sim::topology_svg(*cluster);
     if (a.svg == "-")
-      std::cout << svg;
+      std::cout << printable(svg);
     else
       write_whole(a.svg, svg);
   }

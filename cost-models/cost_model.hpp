@@ -3,6 +3,8 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
+#include <vector>
 
 #include "libgccl/schedule/call.hpp"
 
@@ -16,10 +18,36 @@ struct Hop {
   Cost operator()(double bytes) const { return alpha_ns + bytes * beta_ns_per_byte; }
 };
 
+// The hops among the members of a group while all of them send at once, where the machine's routes are known: what is
+// shared (a node's bus, a NIC, a leaf's way up to the spine) is counted in each. Empty where they are not.
+struct Traffic {
+  std::vector<Hop> shift;     // [k]: each member sends to the one 2^k further on, cyclically; mean alpha, worst beta
+  std::vector<Hop> exchange;  // [k]: each member exchanges with the one at its place xor 2^k; the slowest message
+  Hop odd;                    // members 1 and 2, 3 and 4, ..., the last and 0 exchange; the slowest message
+  Hop next;                   // each sends to the next one: the mean message
+  Hop next_alone;             // the same, one message at a time
+  Hop pairs;                  // each member sends to every other one, all to one distance at a time: the mean message
+
+  bool known() const { return !shift.empty(); }
+  static const Hop& over(const std::vector<Hop>& hops, Count distance) {
+    return hops[std::min<std::size_t>(std::bit_width(std::max<Count>(distance, 1)) - 1, hops.size() - 1)];
+  }
+  // `steps` steps of a ring. What arrives goes on at once, so a message's way takes the mean of unlike hops; but the
+  // slowest hop is never done before it has carried every step's bytes.
+  Cost ring(double steps, double bytes, Cost combining) const {
+    return std::max(steps * next(bytes) + combining, shift[0].alpha_ns + steps * bytes * shift[0].beta_ns_per_byte);
+  }
+};
+
 struct CostModel {
   Hop node;                        // between two ranks of a node
   Hop net;                         // between nodes, while one rank of each node sends
   Hop net_all;                     // between nodes, while every rank of each node sends
+  Traffic all;                     // of all ranks in order
+  Traffic inside;                  // of the ranks of each node, on every node at once
+  Traffic rail;                    // of the ranks with one place on their nodes, on every place at once
+  double fan_out_ns_per_byte = 0;  // of one rank's messages to all others, apart; 0 where routes are not known
+  double fan_in_ns_per_byte = 0;   // of all others' messages to one
   double overhead_ns = 0;          // part of alpha: how long a rank is busy starting one message
   double receive_overhead_ns = 0;  // part of alpha: and taking one that has arrived
   double combine_ns_per_byte = 0;  // gamma: reduction of one incoming byte
@@ -33,15 +61,19 @@ struct CostModel {
   double copy(double bytes) const { return bytes * copy_ns_per_byte; }
   // The slowest hop of a pattern that crosses nodes at one place of each node (chains, shifts by one).
   const Hop& widest(const View& v) const { return v.nodes > 1 ? net : node; }
+  bool stays(const View& v, Count distance) const {
+    return v.nodes <= 1 || (v.by_node && v.rails % (2 * distance) == 0);
+  }
   // The hop of an exchange in aligned pairs (rank xor a power of two) in which every rank takes part. Pairs stay on their
   // node where blocks of twice the distance fit a node exactly.
   const Hop& at(const View& v, Count distance) const {
-    const bool inside = v.nodes <= 1 || (v.by_node && v.rails % (2 * distance) == 0);
-    return inside ? node : v.rails > 1 ? net_all : net;
+    if (all.known()) return Traffic::over(all.exchange, distance);
+    return stays(v, distance) ? node : v.rails > 1 ? net_all : net;
   }
   // The slowest hop while every rank sends to the one `distance` further on, cyclically: the last ones of each node send
   // to the next node, one rank of it for distance 1.
   const Hop& shift(const View& v, Count distance) const {
+    if (all.known()) return Traffic::over(all.shift, distance);
     return v.nodes <= 1 ? node : (v.by_node && distance <= 1) || v.rails <= 1 ? net : net_all;
   }
   // `steps` steps of a ring of n ranks, `crossings` of whose hops lead `across` to another node; `combining` is the time each
@@ -53,6 +85,7 @@ struct CostModel {
   }
   // Over all ranks in order.
   Cost ring(const View& v, double steps, double bytes, Cost combining) const {
+    if (all.known()) return all.ring(steps, bytes, combining);
     const double n = v.all.size, crossings = v.nodes > 1 ? (v.by_node ? v.nodes : n) : 0;
     return ring(n, crossings, net, steps, bytes, combining);
   }

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -332,6 +333,32 @@ TEST_CASE("list tells what there is, as text and as JSON") {
   }
   const Folder empty;
   CHECK(run_gccl({"list", "collectives"}, empty.path).code == 0);
+}
+
+TEST_CASE("control characters in names reach neither the terminal nor the drawing") {
+  const Folder folder;
+  Json cluster = Json::parse(std::ifstream(kRoot / "topologies/pcie-box.json"));
+  cluster["parameters"] = (kRoot / "topologies" / cluster["parameters"].get<std::string>()).string();
+  cluster["name"] = "box\x1b[2J\x07\u009b<b>";
+  cluster["description"] = "d\x1b]0;title\x07";
+  std::ofstream(folder.path / "c.json") << cluster.dump();
+  std::ofstream(folder.path / "s.json")
+      << R"({"schema":"gccl/scenario/1","name":"n\u001b[31m","cluster":"c.json","runs":[{"collective":"allreduce","bytes":64}]})";
+  const auto clean = [](const std::string& text) {
+    return !text.empty() && std::none_of(text.begin(), text.end(), [](unsigned char c) {
+      return (c < 0x20 && c != '\n' && c != '\t') || c == 0x7f;
+    }) && text.find("\u009b") == std::string::npos;
+  };
+  const std::string file = (folder.path / "c.json").string();
+  for (const Ended& e : {run_gccl({"topology", file}), run_gccl({"run", (folder.path / "s.json").string()})}) {
+    CHECK(e.code == 0);
+    CHECK(clean(e.out));
+    CHECK(e.out.find("box?[2J??<b>") != std::string::npos);
+  }
+  const Ended svg = run_gccl({"topology", file, "--svg", "-"});
+  CHECK(svg.code == 0);
+  CHECK(clean(svg.out));
+  CHECK(svg.out.find("<b>") == std::string::npos);
 }
 
 TEST_CASE("every quick shipped scenario holds its expectations") {

@@ -1,10 +1,14 @@
 // Two fidelities, one answer: without contention the model engine agrees with every algorithm's closed form.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <random>
 #include <string>
 
+#include "sim/cluster/cost_model.hpp"
+#include "sim/cluster/load.hpp"
 #include "sim/cluster/star.hpp"
 #include "sim/engine/workload.hpp"
 #include "sim/model/cost_check.hpp"
@@ -42,7 +46,8 @@ double simulated_ns(const Algorithm& a, Rank ranks, Count count, Count eager_byt
 
 double predicted_ns(const Algorithm& a, Rank ranks, Count count) {
   CostModel m;
-  m.node = m.net = m.net_all = {.alpha_ns = double(kCosts.overhead_ns + 2 * kLatency + kCosts.receive_overhead_ns), .beta_ns_per_byte = 1 / kGBps};
+  m.node = m.net = m.net_all = {.alpha_ns = double(kCosts.overhead_ns + 2 * kLatency + kCosts.receive_overhead_ns),
+                                .beta_ns_per_byte = 1 / kGBps};
   m.overhead_ns = double(kCosts.overhead_ns);
   m.receive_overhead_ns = double(kCosts.receive_overhead_ns);
   m.combine_ns_per_byte = 1 / kCosts.combine_GBps;
@@ -60,11 +65,12 @@ void check_all(Count eager_bytes) {
       for (Count count : {Count(1) << 6, Count(1) << 14, Count(1) << 22}) {
         if (!a.can(call_of(a, count), Layout::flat(ranks).view(0))) continue;
         const double s = simulated_ns(a, ranks, count, eager_bytes), p = predicted_ns(a, ranks, count);
-        const double off = std::abs(p - s) <= 2.0 * ranks ? 0 : std::abs(p - s) / s;  // each message rounds to a nanosecond
+        const double off =
+            std::abs(p - s) <= 2.0 * ranks ? 0 : std::abs(p - s) / s;  // each message rounds to a nanosecond
         if (off > worst) {
           worst = off;
-          where = std::to_string(ranks) + " ranks, " + std::to_string(count) + " elements: predicted " + std::to_string(p) +
-                  " ns, simulated " + std::to_string(s) + " ns";
+          where = std::to_string(ranks) + " ranks, " + std::to_string(count) + " elements: predicted " +
+                  std::to_string(p) + " ns, simulated " + std::to_string(s) + " ns";
         }
       }
     INFO(name(a.kind), " ", a.name, ": ", where);
@@ -76,9 +82,51 @@ void check_all(Count eager_bytes) {
   }
 }
 
+// A fat tree of nodes with four cards and four NICs each, 16 ports below a leaf, `over` times as wide as its way up.
+std::shared_ptr<const Cluster> tree(int over) {
+  const std::string text =
+      R"({"schema": "gccl/cluster/1", "name": "tree", "parameters": {"card": {"overhead_ns": 500, "combine_GBps": 200,
+      "copy_GBps": 400}, "eager_bytes": 65536, "links": {"port": {"bandwidth_GBps": 50, "latency_ns": 500},
+      "fast": {"bandwidth_GBps": 300, "latency_ns": 200}}}, "nodes": [{"count": 16, "cards": 4,
+      "inside": {"kind": "switch", "link": "fast"}, "nics": {"count": 4, "bus": "fast", "port": "port"}}],
+      "fabric": {"kind": "fat_tree", "leaf_size": 16, "link": "port", "oversubscription": )" +
+      std::to_string(over) + "}}";
+  return parse_cluster(text, "tree");
+}
+
+std::vector<Card> cards_of(const Cluster& c) {
+  std::vector<Card> cards(c.cards());
+  std::iota(cards.begin(), cards.end(), 0);
+  return cards;
+}
+
+void check_point(Collective kind, std::string_view algorithm, const Cluster& cluster, const std::vector<Card>& cards,
+                 Count bytes, double tolerance) {
+  const auto p = cost_point(*find_algorithm(kind, algorithm), cluster, cards, bytes / 4);
+  REQUIRE(p);
+  INFO(name(kind), " ", algorithm, " on ", cluster.name(), ", ", cards.size(), " ranks, ", bytes, " bytes: predicted ",
+       p->predicted_ns, " ns, simulated ", p->simulated_ns, " ns");
+  CHECK(p->error(0) <= tolerance);
+}
+
+// By closed form: simulated time of the cheapest over that of the fastest.
+double regret(Collective kind, const Cluster& cluster, const std::vector<Card>& cards, Count bytes) {
+  double cheapest = 1e300, chosen = 0, fastest = 1e300;
+  for (const Algorithm& a : algorithms()) {
+    if (a.kind != kind || a.variant) continue;
+    const auto p = cost_point(a, cluster, cards, bytes / 4);
+    if (!p) continue;
+    if (p->predicted_ns < cheapest) cheapest = p->predicted_ns, chosen = p->simulated_ns;
+    fastest = std::min(fastest, p->simulated_ns);
+  }
+  return chosen / fastest;
+}
+
 }  // namespace
 
-TEST_CASE("closed forms agree with the model engine within 2% on powers of two, messages eager") { check_all(~Count(0)); }
+TEST_CASE("closed forms agree with the model engine within 2% on powers of two, messages eager") {
+  check_all(~Count(0));
+}
 
 TEST_CASE("and with messages above 64 KiB waiting for their receive") { check_all(64 << 10); }
 
@@ -89,4 +137,69 @@ TEST_CASE("gccl verify's check accepts the forms there are and refuses a wrong o
   const auto text = wrong_cost(ring);
   REQUIRE(text);
   CHECK(text->starts_with("its closed form says 1 ns for "));
+}
+
+TEST_CASE("closed forms know the taper of a fat tree when all cards send far, and that neighbours do not meet it") {
+  const auto full = tree(1), tapered = tree(2);
+  const std::vector<Card> cards = cards_of(*tapered);
+  for (const auto& c : {full, tapered}) {
+    for (const char* a : {"rabenseifner", "recursive_doubling", "hierarchical"})
+      for (const Count bytes : {Count(64) << 10, Count(4) << 20, Count(64) << 20})
+        check_point(Collective::allreduce, a, *c, cards, bytes, 0.25);
+    for (const char* a : {"ring", "torus2d"}) check_point(Collective::allreduce, a, *c, cards, 64 << 20, 0.25);
+    // Several distances are on their way at once and meet, which the form does not count.
+    check_point(Collective::alltoall, "pairwise", *c, cards, 1 << 20, 0.45);
+    check_point(Collective::reduce_scatter, "recursive_halving", *c, cards, 1 << 20, 0.25);
+  }
+  const CostModel wide = cost_model(*full, cards, 4), narrow = cost_model(*tapered, cards, 4);
+  CHECK(narrow.rail.shift.back().beta_ns_per_byte == doctest::Approx(1 / 25.0));
+  CHECK(wide.rail.shift.back().beta_ns_per_byte == doctest::Approx(1 / 50.0));
+  CHECK(narrow.all.shift[0].beta_ns_per_byte == doctest::Approx(1 / 50.0));
+  // Pairs of nodes below one leaf (four nodes) do not use the spine.
+  CHECK(narrow.rail.exchange[1].beta_ns_per_byte == doctest::Approx(1 / 50.0));
+  CHECK(narrow.rail.exchange[2].beta_ns_per_byte == doctest::Approx(1 / 25.0));
+}
+
+TEST_CASE("closed forms know what a random placement does to a tapered tree") {
+  const auto c = tree(2);
+  std::vector<Card> cards = cards_of(*c);
+  std::shuffle(cards.begin(), cards.end(), std::mt19937_64(7));
+  for (const char* a : {"ring", "rabenseifner", "hierarchical"})
+    check_point(Collective::allreduce, a, *c, cards, 4 << 20, 0.35);
+  CHECK(regret(Collective::allreduce, *c, cards, 4 << 20) <= 1.1);
+}
+
+TEST_CASE("closed forms know that a root with many NICs uses all of them") {
+  const auto c = load_cluster(GCCL_SOURCE_DIR "/topologies/dgx-h100-superpod-2048.json");
+  std::vector<Card> cards(64);
+  std::iota(cards.begin(), cards.end(), 0);
+  for (const Count bytes : {Count(1) << 20, Count(16) << 20}) {
+    check_point(Collective::broadcast, "direct", *c, cards, bytes, 0.3);
+    check_point(Collective::scatter, "linear", *c, cards, bytes, 0.3);
+  }
+}
+
+TEST_CASE("a ring's closed form on a torus takes the links between neighbours") {
+  const auto c = load_cluster(GCCL_SOURCE_DIR "/topologies/tpu-v4-4096.json");
+  std::vector<Card> cards(64);
+  std::iota(cards.begin(), cards.end(), 0);
+  for (const Count bytes : {Count(64) << 10, Count(16) << 20}) {
+    check_point(Collective::allreduce, "ring", *c, cards, bytes, 0.2);
+    check_point(Collective::allgather, "ring", *c, cards, bytes / 64, 0.2);
+  }
+}
+
+TEST_CASE("on a box without NVLink the closed forms see that all pairs share its bridges") {
+  const auto c = load_cluster(GCCL_SOURCE_DIR "/topologies/pcie-box.json");
+  for (const Count bytes : {Count(1) << 20, Count(64) << 20}) {
+    CHECK(regret(Collective::allreduce, *c, cards_of(*c), bytes) <= 1.35);
+    CHECK(regret(Collective::reduce_scatter, *c, cards_of(*c), bytes / 8) <= 1.35);
+  }
+}
+
+TEST_CASE("on a dragonfly the choice for a reduce-scatter knows the exchanges that share global cables") {
+  const auto c = load_cluster(GCCL_SOURCE_DIR "/topologies/alps-gh200-2048.json");
+  std::vector<Card> cards(256);
+  std::iota(cards.begin(), cards.end(), 0);
+  CHECK(regret(Collective::reduce_scatter, *c, cards, (1 << 20) / 256) <= 1.15);
 }

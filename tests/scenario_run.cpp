@@ -119,6 +119,20 @@ TEST_CASE("bandwidths follow from time and bytes") {
   CHECK(row["world_ranks"] == 8);
 }
 
+TEST_CASE("mean utilisation counts the links that carried something") {
+  // Two of eight cards: each link they use carries as much as the other, so mean and busiest are equal.
+  const Json row =
+      result_of(plan_of(with(kRing, {{"bytes", 6400}}), {{"ranks", 2}}), {run_model, run_model})["runs"][0];
+  bool some = false;
+  for (const Json& tier : row["tiers"]) {
+    if (tier["bytes"] == 0) continue;
+    some = true;
+    CHECK(tier["links"].get<int>() > 4);
+    CHECK(tier["mean_utilisation"].get<double>() > 0.9 * tier["busiest_utilisation"].get<double>());
+  }
+  CHECK(some);
+}
+
 TEST_CASE("the fastest is marked, and the choice's regret told") {
   const Json result =
       result_of(plan_of(with(kRing, {{"algorithms", {"swing", "ring", "recursive_doubling", "auto"}}})));

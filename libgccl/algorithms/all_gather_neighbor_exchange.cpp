@@ -33,8 +33,11 @@ Schedule neighbor_exchange_all_gather(Call c, View v, Share mine) {
 Cost neighbor_exchange_all_gather_cost(const Call& c, const View& v, const CostModel& m) {
   if (v.all.size % 2 == 1) return ring_all_gather_cost(c, v, m);
   const double block = m.bytes(double(c.count));
-  const Hop& hop = m.widest(v);
-  return std::max(hop(block), m.copy(c.in_place ? 0 : block)) + (v.all.size / 2 - 1) * hop(2 * block);
+  // Pairs (0, 1), (2, 3) ... and pairs (1, 2), (3, 4) ... take turns.
+  const Hop &even = m.at(v, 1), &odd = m.all.known() ? m.all.odd : m.shift(v, 1);
+  const unsigned rest = v.all.size / 2 - 1;
+  return std::max(even(block), m.copy(c.in_place ? 0 : block)) + (rest - rest / 2) * odd(2 * block) +
+         rest / 2 * even(2 * block);
 }
 
 }  // namespace gccl

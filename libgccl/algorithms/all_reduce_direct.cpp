@@ -36,7 +36,7 @@ Schedule exchange_all(Group g, Region in, Region sum, Region early, Region out) 
 
 // Rank 1 gets rank 0's vector last, and has all sums to form then.
 Cost over(Rank n, double bytes, const Paths& p) {
-  return pipelined(n - 1, p.shift(n - 1), bytes, p.model().exchange_gap_ns(), 2) + (n - 1) * p.model().combine(bytes);
+  return pipelined(n - 1, p.pairs(), bytes, p.model().exchange_gap_ns(), 2) + (n - 1) * p.model().combine(bytes);
 }
 
 }  // namespace

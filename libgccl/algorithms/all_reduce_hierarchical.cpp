@@ -31,7 +31,7 @@ Cost hierarchical_all_reduce_by_cost(const Inner& inner, const Outer& outer, con
   const double guests = (v.node.size - 1) / v.rails;
   const Cost hosting = guests * (2 * m.node(bytes) + m.combine(bytes));
   return hosting +
-         two_level_all_reduce_cost(inner, outer, v.rails, v.nodes, bytes, m.node, v.rails > 1 ? m.net_all : m.net, m);
+         two_level_all_reduce_cost(inner, outer, v.rails, v.nodes, bytes, m);
 }
 
 }  // namespace gccl

@@ -23,8 +23,14 @@ Cost torus2d_all_reduce_cost(const Call& c, const View& v, const CostModel& m) {
   const double part = bytes / (x * y);
   // Of the columns' hops, x ranks further on, those from the last x ranks of a node leave it.
   const double leaving = v.nodes <= 1 ? 0 : v.by_node ? std::min(1.0, x / v.rails) * y : y;
-  const Cost column = y > 1 ? m.ring(y, leaving, m.shift(v, v.columns), 2 * (y - 1), part, (y - 1) * m.combine(part)) : 0;
+  const Cost column =
+      y > 1 ? m.ring(y, leaving, m.shift(v, v.columns), 2 * (y - 1), part, (y - 1) * m.combine(part)) : 0;
   if (x == 1) return column;
+  if (m.all.known()) {
+    const bool inside = v.nodes <= 1 || (v.by_node && v.rails % v.columns == 0);
+    const Traffic& row = inside && m.inside.known() ? m.inside : m.all;
+    return row.ring(2 * (x - 1), bytes / x, (x - 1) * m.combine(bytes / x)) + column;
+  }
   // A row leaves its nodes at one place of each; columns do at all places.
   const double crossings = v.nodes <= 1 || x <= v.rails ? 0 : v.by_node ? x / v.rails : x;
   return m.ring(x, crossings, m.net, 2 * (x - 1), bytes / x, (x - 1) * m.combine(bytes / x)) + column;

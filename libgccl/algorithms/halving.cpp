@@ -83,9 +83,9 @@ Schedule doubling_all_gather(Numbering g, Region x) {
 
 namespace {
 
-// Near-first rounds of a power of two are exchanges in pairs, all others are cyclic shifts.
-const Hop& round_hop(Rank n, bool near_first, Count distance, const Paths& p) {
-  return near_first && std::has_single_bit(n) ? p.at(distance) : p.shift(distance);
+// Rounds of a power of two are exchanges in pairs, all others are cyclic shifts.
+const Hop& round_hop(Rank n, Count distance, const Paths& p) {
+  return std::has_single_bit(n) ? p.at(distance) : p.shift(distance);
 }
 
 }  // namespace
@@ -94,7 +94,7 @@ Cost halving_reduce_scatter_cost(Rank n, double part_bytes, bool near_first, con
   Cost total = 0;
   for_each_round(n, near_first, [&](Count distance, double parts) {
     const double bytes = parts * part_bytes;
-    total += round_hop(n, near_first, distance, p)(bytes) + p.model().combine(bytes);
+    total += round_hop(n, distance, p)(bytes) + p.model().combine(bytes);
   });
   return total;
 }
@@ -102,7 +102,7 @@ Cost halving_reduce_scatter_cost(Rank n, double part_bytes, bool near_first, con
 Cost doubling_all_gather_cost(Rank n, double part_bytes, bool near_first, const Paths& p) {
   Cost total = 0;
   for_each_round(n, near_first, [&](Count distance, double parts) {
-    total += round_hop(n, near_first, distance, p)(parts * part_bytes);
+    total += round_hop(n, distance, p)(parts * part_bytes);
   });
   return total;
 }

@@ -9,23 +9,36 @@ namespace gccl {
 // All ranks of a communicator as its View describes them, or a group whose members are all one kind of hop apart.
 class Paths {
  public:
-  Paths(const View& v, const CostModel& m) : model_(&m), view_(&v) {}
-  Paths(const Hop& every, const CostModel& m) : model_(&m), every_(&every) {}
+  Paths(const View& v, const CostModel& m) : model_(&m), view_(&v), traffic_(&m.all) {}
+  Paths(const Hop& every, const Traffic& traffic, const CostModel& m) : model_(&m), every_(&every), traffic_(&traffic) {}
 
   const CostModel& model() const { return *model_; }
   // While every rank exchanges with the one at rank xor distance, or sends to the one at rank + distance, at once.
-  const Hop& at(Count distance) const { return every_ ? *every_ : model_->at(*view_, distance); }
-  const Hop& shift(Count distance) const { return every_ ? *every_ : model_->shift(*view_, distance); }
+  const Hop& at(Count distance) const {
+    if (traffic_->known()) return Traffic::over(traffic_->exchange, distance);
+    return every_ ? *every_ : model_->at(*view_, distance);
+  }
+  const Hop& shift(Count distance) const {
+    if (traffic_->known()) return Traffic::over(traffic_->shift, distance);
+    return every_ ? *every_ : model_->shift(*view_, distance);
+  }
+  // While every rank has messages to all others on their way.
+  const Hop& pairs() const {
+    if (traffic_->known()) return traffic_->pairs;
+    return every_ ? *every_ : model_->shift(*view_, view_->all.size - 1);
+  }
   // While about one rank of each node sends over that distance (trees).
   const Hop& sparse(Count distance) const {
-    return every_ ? *every_ : (&model_->at(*view_, distance) == &model_->node ? model_->node : model_->net);
+    return every_ ? *every_ : model_->stays(*view_, distance) ? model_->node : model_->net;
   }
   // `steps` steps of a ring of n members; see CostModel::ring.
   Cost ring(double steps, double bytes, Cost combining) const {
+    if (traffic_->known()) return traffic_->ring(steps, bytes, combining);
     return every_ ? steps * (*every_)(bytes) + combining : model_->ring(*view_, steps, bytes, combining);
   }
   // Hops one after the other from the first to the last of n members.
   Cost chain(Rank n, double bytes) const {
+    if (traffic_->known()) return (n - 1) * traffic_->next_alone(bytes);
     if (every_) return (n - 1) * (*every_)(bytes);
     const Rank across = view_->nodes - 1;
     return across * model_->net(bytes) + (n - 1 - across) * model_->node(bytes);
@@ -35,6 +48,7 @@ class Paths {
   const CostModel* model_;
   const View* view_ = nullptr;
   const Hop* every_ = nullptr;
+  const Traffic* traffic_;
 };
 
 // Nanoseconds for n > 1 members and that many bytes per vector.

@@ -5,16 +5,25 @@
 
 namespace gccl {
 
-Cost pipelined(double messages, const Hop& hop, double bytes, double overhead_ns, double steps_each) {
+namespace {
+
+Cost train(double messages, const Hop& hop, double bytes, double gap, double steps_each) {
   if (messages <= 0) return 0;
-  const double gap = std::max(overhead_ns, bytes * hop.beta_ns_per_byte);
   const double in_flight = kStepsInFlight / steps_each;
   const double batches = std::floor((messages - 1) / in_flight), rest = messages - 1 - batches * in_flight;
   // While a full window passes, either its messages' gaps or the oldest message's whole time.
   return batches * std::max(in_flight * gap, hop(bytes)) + rest * gap + hop(bytes);
 }
 
+}  // namespace
+
+Cost pipelined(double messages, const Hop& hop, double bytes, double overhead_ns, double steps_each) {
+  return train(messages, hop, bytes, std::max(overhead_ns, bytes * hop.beta_ns_per_byte), steps_each);
+}
+
 Cost fan_out(const View& v, const CostModel& m, double bytes) {
+  if (m.fan_out_ns_per_byte > 0)
+    return train(v.all.size - 1, m.widest(v), bytes, std::max(m.overhead_ns, bytes * m.fan_out_ns_per_byte), 1);
   const double far = v.nodes > 1 ? v.all.size - v.rails : 0;
   return pipelined(far, m.net, bytes, m.overhead_ns, 1) +
          pipelined(v.all.size - 1 - far, m.node, bytes, m.overhead_ns, 1);
@@ -24,12 +33,15 @@ Cost fan_out(const View& v, const CostModel& m, double bytes) {
 Cost fan_in(const View& v, const CostModel& m, double bytes) {
   const double far = v.nodes > 1 ? v.all.size - v.rails : 0, near = v.all.size - 1 - far;
   const auto gap = [&](const Hop& hop) { return std::max(bytes * hop.beta_ns_per_byte, m.receive_overhead_ns); };
+  if (m.fan_in_ns_per_byte > 0)
+    return m.widest(v)(bytes) + (far + near - 1) * std::max(bytes * m.fan_in_ns_per_byte, m.receive_overhead_ns);
   if (far > 0) return m.net(bytes) + (far - 1) * gap(m.net) + near * gap(m.node);
   return near > 0 ? m.node(bytes) + (near - 1) * gap(m.node) : 0;
 }
 
 Cost all_pairs(const View& v, const CostModel& m, double bytes, double steps_each) {
   const double n = v.all.size, far = v.nodes > 1 ? n - n / v.nodes : 0;
+  if (m.all.known()) return pipelined(n - 1, m.all.pairs, bytes, m.exchange_gap_ns(), steps_each);
   return pipelined(far, n > v.nodes ? m.net_all : m.net, bytes, m.exchange_gap_ns(), steps_each) +
          pipelined(n - 1 - far, m.node, bytes, m.exchange_gap_ns(), steps_each);
 }

@@ -25,7 +25,7 @@ Schedule reduce_parts(Group g, P in, Region mine) {
 
 // The parts arrive one behind the other and are combined in that order.
 Cost reduce_parts_cost(Rank n, double part, const Paths& p) {
-  const Hop& hop = p.shift(n - 1);
+  const Hop& hop = p.pairs();
   const double combine = p.model().combine(part);
   return combine + std::max(pipelined(n - 1, hop, part, p.model().exchange_gap_ns(), 2), hop(part) + (n - 2) * combine);
 }
@@ -46,7 +46,7 @@ Schedule pairwise_all_gather_over(Group g, Region x) {
 }
 
 Cost pairwise_cost(Rank n, double bytes, const Paths& p) {
-  return reduce_parts_cost(n, bytes / n, p) + pipelined(n - 1, p.shift(n - 1), bytes / n, p.model().exchange_gap_ns(), 2);
+  return reduce_parts_cost(n, bytes / n, p) + pipelined(n - 1, p.pairs(), bytes / n, p.model().exchange_gap_ns(), 2);
 }
 
 Schedule pairwise_reduce_scatter(Call c, View v, Share mine) {

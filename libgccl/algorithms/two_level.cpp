@@ -48,10 +48,10 @@ Schedule two_level_all_reduce(const Inner* inner_by, const Outer* outer_by, Grou
 }
 
 Cost two_level_all_reduce_cost(const Inner& inner_by, const Outer& outer_by, Rank inner, Rank outer, double bytes,
-                               const Hop& inner_hop, const Hop& outer_hop, const CostModel& m) {
+                               const CostModel& m) {
   Cost total = 0;
-  if (inner > 1) total += inner_by.cost(inner, bytes, Paths(inner_hop, m));
-  if (outer > 1) total += outer_by.cost(outer, bytes / inner, Paths(outer_hop, m));
+  if (inner > 1) total += inner_by.cost(inner, bytes, Paths(m.node, m.inside, m));
+  if (outer > 1) total += outer_by.cost(outer, bytes / inner, Paths(inner > 1 ? m.net_all : m.net, m.rail, m));
   return total;
 }
 

@@ -27,6 +27,6 @@ extern const Outer kOuterRing, kOuterRecursiveDoubling, kOuterRabenseifner, kOut
 Schedule two_level_all_reduce(const Inner* inner_by, const Outer* outer_by, Group inner, Group outer, Region in,
                               Region out);
 Cost two_level_all_reduce_cost(const Inner& inner_by, const Outer& outer_by, Rank inner, Rank outer, double bytes,
-                               const Hop& inner_hop, const Hop& outer_hop, const CostModel& m);
+                               const CostModel& m);
 
 }  // namespace gccl

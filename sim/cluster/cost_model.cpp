@@ -24,6 +24,122 @@ Hop hop_over(const Cluster& cluster, Card from, Card to, const std::vector<LinkI
 
 Hop slower(const Hop& a, const Hop& b) { return a(kTypicalBytes) >= b(kTypicalBytes) ? a : b; }
 
+// Messages that are all on their way at once.
+class Messages {
+ public:
+  explicit Messages(const Cluster& cluster) : cluster_(cluster), load_(cluster.links().size(), 0) {}
+
+  void add(Card from, Card to) {
+    if (from == to) return;
+    cluster_.route(from, to, route_);
+    hops_.push_back(hop_over(cluster_, from, to, route_));
+    for (const LinkId l : route_) {
+      if (load_[l]++ == 0) used_.push_back(l);
+      links_.push_back(l);
+    }
+    ends_.push_back(links_.size());
+  }
+  bool empty() const { return hops_.empty(); }
+
+  // The most a link has to carry when each message has one byte.
+  double busiest_ns() const {
+    double most = 0;
+    for (const LinkId l : used_) most = std::max(most, time(l));
+    return most;
+  }
+  Hop slowest() const {
+    Hop worst{};
+    for (const Hop& h : hops_) worst.alpha_ns = std::max(worst.alpha_ns, h.alpha_ns);
+    worst.beta_ns_per_byte = busiest_ns();
+    return worst;
+  }
+  // Shared: with what the other messages take of its links.
+  Hop mean(bool shared) const {
+    Hop sum{};
+    for (std::size_t i = 0, begin = 0; i < hops_.size(); begin = ends_[i++]) {
+      double beta = hops_[i].beta_ns_per_byte;
+      if (shared)
+        for (std::size_t l = begin; l < ends_[i]; ++l) beta = std::max(beta, time(links_[l]));
+      sum.alpha_ns += hops_[i].alpha_ns;
+      sum.beta_ns_per_byte += beta;
+    }
+    const double n = double(std::max<std::size_t>(hops_.size(), 1));
+    return {sum.alpha_ns / n, sum.beta_ns_per_byte / n};
+  }
+
+ private:
+  double time(LinkId l) const { return load_[l] / cluster_.links()[l].bandwidth_GBps; }
+
+  const Cluster& cluster_;
+  std::vector<std::uint32_t> load_;
+  std::vector<LinkId> used_, route_, links_;
+  std::vector<std::size_t> ends_;
+  std::vector<Hop> hops_;
+};
+
+// Groups of members by card; each at once.
+using Groups = std::vector<std::vector<Card>>;
+
+// Distances looked at for what every member sends to every other one.
+constexpr std::size_t kDistances = 16;
+
+Traffic traffic_of(const Cluster& cluster, const Groups& groups) {
+  std::size_t most = 0;
+  for (const auto& g : groups) most = std::max(most, g.size());
+  Traffic t;
+  if (most < 2) return t;
+  for (std::size_t d = 1; d < most; d *= 2) {
+    Messages shift(cluster), exchange(cluster);
+    for (const auto& g : groups)
+      for (std::size_t i = 0; i < g.size(); ++i) {
+        shift.add(g[i], g[(i + d) % g.size()]);
+        if ((i ^ d) < g.size()) exchange.add(g[i], g[i ^ d]);
+      }
+    // After a far message comes a near one: one after the other, shifts take the mean latency, while the narrowest link
+    // keeps all waiting.
+    t.shift.push_back({shift.mean(false).alpha_ns, shift.busiest_ns()});
+    t.exchange.push_back(exchange.empty() ? t.shift.back() : exchange.slowest());
+    if (d == 1) t.next = shift.mean(true), t.next_alone = shift.mean(false);
+  }
+  Messages odd(cluster);
+  for (const auto& g : groups)
+    for (std::size_t i = 1; i < g.size(); i += 2) {
+      odd.add(g[i], g[(i + 1) % g.size()]);
+      odd.add(g[(i + 1) % g.size()], g[i]);
+    }
+  t.odd = odd.slowest();
+  const std::size_t samples = std::min(most - 1, kDistances);
+  Hop sum{};
+  for (std::size_t s = 0; s < samples; ++s) {
+    const std::size_t d = 1 + (2 * s + 1) * (most - 1) / (2 * samples);
+    Messages shift(cluster);
+    for (const auto& g : groups)
+      for (std::size_t i = 0; i < g.size(); ++i) shift.add(g[i], g[(i + d) % g.size()]);
+    sum.alpha_ns += shift.mean(false).alpha_ns;
+    sum.beta_ns_per_byte += shift.busiest_ns();
+  }
+  t.pairs = {sum.alpha_ns / double(samples), sum.beta_ns_per_byte / double(samples)};
+  return t;
+}
+
+void add_traffic(const Cluster& cluster, const std::vector<Card>& cards, const Groups& nodes, CostModel& m) {
+  if (cards.size() < 2 || cards.size() > kTrafficCardsMax) return;
+  m.all = traffic_of(cluster, {cards});
+  m.inside = traffic_of(cluster, nodes);
+  Groups rails;
+  std::size_t places = nodes[0].size();
+  for (const auto& n : nodes) places = std::min(places, n.size());
+  for (std::size_t p = 0; p < places; ++p) {
+    rails.emplace_back();
+    for (const auto& n : nodes) rails.back().push_back(n[p]);
+  }
+  m.rail = traffic_of(cluster, rails);
+  Messages out(cluster), in(cluster);
+  for (std::size_t i = 1; i < cards.size(); ++i) out.add(cards[0], cards[i]), in.add(cards[i], cards[0]);
+  m.fan_out_ns_per_byte = out.busiest_ns() / double(cards.size() - 1);
+  m.fan_in_ns_per_byte = in.busiest_ns() / double(cards.size() - 1);
+}
+
 double inverse(double GBps) { return GBps > 0 ? 1 / GBps : 0; }
 
 }  // namespace
@@ -33,7 +149,7 @@ CostModel cost_model(const Cluster& cluster, const std::vector<Card>& cards, uns
   m.element_bytes = element_bytes;
   if (cards.empty()) return m;
 
-  std::vector<std::vector<Card>> nodes;  // the cards by node, in the order of their first ranks
+  Groups nodes;  // the cards by node, in the order of their first ranks
   std::unordered_map<Rank, std::size_t> place;
   for (const Card c : cards) {
     const CardCosts& costs = cluster.costs(c);
@@ -57,6 +173,7 @@ CostModel cost_model(const Cluster& cluster, const std::vector<Card>& cards, uns
   }
   if (nodes.size() == 1) {
     m.net = m.net_all = m.node;
+    add_traffic(cluster, cards, nodes, m);
     return m;
   }
 
@@ -87,6 +204,7 @@ CostModel cost_model(const Cluster& cluster, const std::vector<Card>& cards, uns
     m.net_all = slower(m.net_all, hop);
   }
   if (full.size() == 1) m.node = m.net;
+  add_traffic(cluster, cards, nodes, m);
   return m;
 }
 
