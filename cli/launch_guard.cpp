@@ -15,13 +15,13 @@ constexpr pid_t kAllIsWell = 0;
 
 [[noreturn]] void stand_guard(int pipe) {
   setsid();  // a Ctrl-C is not for the guard
-  signal(SIGHUP, SIG_IGN);
-  signal(SIGINT, SIG_IGN);
-  signal(SIGTERM, SIG_IGN);
+  ::signal(SIGHUP, SIG_IGN);
+  ::signal(SIGINT, SIG_IGN);
+  ::signal(SIGTERM, SIG_IGN);
   std::vector<pid_t> groups;
   for (;;) {
     pid_t group = 0;
-    const ssize_t n = read(pipe, &group, sizeof group);
+    const ssize_t n = ::read(pipe, &group, sizeof group);
     if (n < 0 && errno == EINTR) continue;
     if (n != ssize_t(sizeof group)) break;
     if (group == kAllIsWell) _exit(0);

@@ -123,7 +123,7 @@ void Runner::become(const Process& process, unsigned rank, pid_t launcher, Fd in
   std::vector<char*> argv;
   for (const std::string& word : process.command) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
-  signal(SIGPIPE, SIG_DFL);
+  ::signal(SIGPIPE, SIG_DFL);
   sigprocmask(SIG_SETMASK, &old_mask_, nullptr);
   execvp(argv[0], argv.data());
   const int error = errno;
@@ -160,7 +160,7 @@ bool Runner::start(unsigned rank) {
   trouble_write.reset();
   int error = 0;
   ssize_t n = 0;
-  while ((n = read(trouble_read.get(), &error, sizeof error)) < 0 && errno == EINTR) {
+  while ((n = ::read(trouble_read.get(), &error, sizeof error)) < 0 && errno == EINTR) {
   }
   if (n == ssize_t(sizeof error)) {
     say(fmt::format("{}: {}", process.command[0],
@@ -229,7 +229,7 @@ void Runner::look_for_ends() {
 
 void Runner::on_signals() {
   signalfd_siginfo info;
-  while (read(signals_.get(), &info, sizeof info) == ssize_t(sizeof info)) {
+  while (::read(signals_.get(), &info, sizeof info) == ssize_t(sizeof info)) {
     const int signal = int(info.ssi_signo);
     if (signal == SIGCHLD) continue;  // several may have become one: all ranks are looked at anyway
     if (!result_) result_ = 128 + signal;
@@ -263,7 +263,7 @@ int Runner::run() {
   sigemptyset(&mask);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGCHLD}) sigaddset(&mask, signal);
   sigprocmask(SIG_BLOCK, &mask, &old_mask_);
-  signal(SIGPIPE, SIG_IGN);
+  ::signal(SIGPIPE, SIG_IGN);
   signals_ = Fd(signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK));
   std::fflush(nullptr);
   allow_descriptors(job_.ranks.size() * 4 + 64);

@@ -27,7 +27,7 @@ void write_all(int fd, const std::string& text) {
 
 bool TaggedStream::drain(int from) {
   char buffer[16384];
-  const ssize_t n = read(from, buffer, sizeof buffer);
+  const ssize_t n = ::read(from, buffer, sizeof buffer);
   if (n < 0) return errno == EAGAIN || errno == EINTR;
   pending_.append(buffer, std::size_t(n));
   put_lines(n == 0);

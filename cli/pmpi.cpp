@@ -23,7 +23,7 @@
 namespace gccl {
 namespace {
 
-[[noreturn]] void wrong(const std::string& text) { throw json::InputError("pmpi: " + text); }
+[[noreturn]] void refuse(const std::string& text) { throw json::InputError("pmpi: " + text); }
 
 bool readable(const std::string& file) { return ::access(file.c_str(), R_OK) == 0; }
 
@@ -32,13 +32,13 @@ std::string find_drop_in() {
   const std::vector<std::filesystem::path> places = drop_in_files();
   for (const std::filesystem::path& place : places)
     if (readable(place)) return place;
-  wrong(fmt::format("no libgccl_pmpi.so in {} or {}: GCCL was built without MPI; or name it with --library",
-                    places[0].string(), places[1].string()));
+  refuse(fmt::format("no libgccl_pmpi.so in {} or {}: GCCL was built without MPI; or name it with --library",
+                     places[0].string(), places[1].string()));
 }
 
 std::string find_program(const std::string& name) {
   if (name.find('/') != name.npos) {
-    if (::access(name.c_str(), X_OK) != 0) wrong(fmt::format("{}: {}", name, std::strerror(errno)));
+    if (::access(name.c_str(), X_OK) != 0) refuse(fmt::format("{}: {}", name, std::strerror(errno)));
     return name;
   }
   const char* const path = std::getenv("PATH");
@@ -48,7 +48,7 @@ std::string find_program(const std::string& name) {
     struct stat what {};
     if (::access(file.c_str(), X_OK) == 0 && ::stat(file.c_str(), &what) == 0 && S_ISREG(what.st_mode)) return file;
   }
-  wrong(fmt::format("no program \"{}\" in PATH; for one in this folder write ./{}", name, name));
+  refuse(fmt::format("no program \"{}\" in PATH; for one in this folder write ./{}", name, name));
 }
 
 // What the kernel starts for `file`: itself, or the interpreter of a script.
@@ -56,13 +56,13 @@ std::string started_for(std::string file) {
   for (int depth = 0; depth < 5; ++depth) {
     std::ifstream in(file, std::ios::binary);
     std::string line;
-    if (!in) wrong(fmt::format("{}: cannot be read: {}", file, std::strerror(errno)));
+    if (!in) refuse(fmt::format("{}: cannot be read: {}", file, std::strerror(errno)));
     if (in.get() != '#' || in.get() != '!') return file;
     std::getline(in, line);
     std::istringstream words(line);
     if (!(words >> file)) break;
   }
-  wrong(file + ": no interpreter in its first line");
+  refuse(file + ": no interpreter in its first line");
 }
 
 // The loader that `file` asks for. Without one nothing is loaded into it.
@@ -70,8 +70,8 @@ std::string loader_of(const std::string& file) {
   std::ifstream in(file, std::ios::binary);
   Elf64_Ehdr header{};
   in.read(reinterpret_cast<char*>(&header), sizeof header);
-  if (!in || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) wrong(file + ": neither a program nor a script");
-  if (header.e_ident[EI_CLASS] != ELFCLASS64) wrong(file + ": a 32-bit program; the drop-in has 64 bits");
+  if (!in || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) refuse(file + ": neither a program nor a script");
+  if (header.e_ident[EI_CLASS] != ELFCLASS64) refuse(file + ": a 32-bit program; the drop-in has 64 bits");
   for (int i = 0; i < header.e_phnum; ++i) {
     Elf64_Phdr part{};
     in.seekg(std::streamoff(header.e_phoff) + i * std::streamoff(header.e_phentsize));
@@ -83,15 +83,15 @@ std::string loader_of(const std::string& file) {
     in.read(loader.data(), std::streamsize(loader.size()));
     return loader.c_str();
   }
-  wrong(file + " is linked statically: nothing can be loaded in front of its MPI. Link it with MPI's shared library");
+  refuse(file + " is linked statically: nothing can be loaded in front of its MPI. Link it with MPI's shared library");
 }
 
 // What the loader would load for `program`, as it lists it, errors included.
 std::string loaded(const std::string& loader, const std::string& program, const std::string& preload) {
   int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) wrong(fmt::format("pipe: {}", std::strerror(errno)));
+  if (::pipe2(ends, O_CLOEXEC) != 0) refuse(fmt::format("pipe: {}", std::strerror(errno)));
   const pid_t child = ::fork();
-  if (child < 0) wrong(fmt::format("fork: {}", std::strerror(errno)));
+  if (child < 0) refuse(fmt::format("fork: {}", std::strerror(errno)));
   if (child == 0) {
     ::dup2(ends[1], 1);
     ::dup2(ends[1], 2);
@@ -131,17 +131,17 @@ void require_in_force(const std::string& program, const std::string& drop_in, co
   const std::string file = started_for(program);
   struct stat what {};
   if (::stat(file.c_str(), &what) == 0 && (what.st_mode & (S_ISUID | S_ISGID)))
-    wrong(file + " changes its user or group: the system loads nothing else into it");
+    refuse(file + " changes its user or group: the system loads nothing else into it");
   const std::string loader = loader_of(file);
   const std::string list = loaded(loader, file, preload);
   const bool there = list.find(drop_in + " (0x") != list.npos;
   if (!there || list.find("not found") != list.npos)
-    wrong(fmt::format("{}: the loader {} does not load it: {}", drop_in, loader, list.substr(0, 2000)));
+    refuse(fmt::format("{}: the loader {} does not load it: {}", drop_in, loader, list.substr(0, 2000)));
   if (mpis(list).size() < 2) return;
   const std::set<std::string> own = mpis(loaded(loader, file, ""));
   for (const std::string& name : mpis(list))
     if (!own.contains(name))
-      wrong(
+      refuse(
           fmt::format("{} uses {}, but {} is built for {}: build GCCL for the program's MPI "
                       "(-DGCCL_PMPI_COMPILER=mpicxx.mpich) and name that drop-in with --library",
                       file, *own.begin(), drop_in, name));
@@ -173,26 +173,26 @@ int run_with_drop_in(const std::vector<std::string>& words) {
   try {
     app.parse(words);
   } catch (const UsageError& e) {
-    wrong(e.what());
+    refuse(e.what());
   }
   if (app.asked() == Command::Asked::help) return write_stdout(app.help()), 0;
   std::vector<std::string> arguments = app.remaining();
   if (!arguments.empty() && arguments[0] == "--") {
     arguments.erase(arguments.begin());
   } else if (!arguments.empty() && arguments[0].starts_with("-")) {
-    wrong(app.unknown_option(arguments[0]));
+    refuse(app.unknown_option(arguments[0]));
   }
   std::string drop_in = o.library;
-  if (arguments.empty()) wrong("expected a program: mpirun -n 4 gccl pmpi [OPTIONS] [--] PROGRAM [ARGUMENTS...]");
+  if (arguments.empty()) refuse("expected a program: mpirun -n 4 gccl pmpi [OPTIONS] [--] PROGRAM [ARGUMENTS...]");
   if (drop_in.empty()) {
     drop_in = find_drop_in();
   } else if (!readable(drop_in)) {
-    wrong(fmt::format("--library {}: {}", drop_in, std::strerror(errno)));
+    refuse(fmt::format("--library {}: {}", drop_in, std::strerror(errno)));
   }
   const std::unique_ptr<char, decltype(&std::free)> full(::realpath(drop_in.c_str(), nullptr), std::free);
   if (full) drop_in = full.get();
   if (drop_in.find_first_of(": ") != drop_in.npos)
-    wrong(fmt::format("{}: the loader's LD_PRELOAD takes no file with a blank or a colon in its name", drop_in));
+    refuse(fmt::format("{}: the loader's LD_PRELOAD takes no file with a blank or a colon in its name", drop_in));
 
   const std::string program = find_program(arguments[0]);
   const char* const others = std::getenv("LD_PRELOAD");
@@ -204,7 +204,7 @@ int run_with_drop_in(const std::vector<std::string>& words) {
   for (const std::string& a : arguments) argv.push_back(const_cast<char*>(a.c_str()));
   argv.push_back(nullptr);
   ::execv(program.c_str(), argv.data());
-  wrong(fmt::format("{}: {}", program, std::strerror(errno)));
+  refuse(fmt::format("{}: {}", program, std::strerror(errno)));
 }
 
 }  // namespace

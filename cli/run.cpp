@@ -22,7 +22,7 @@
 namespace gccl {
 namespace {
 
-struct Arguments {
+struct RunArguments {
   std::string scenario, engine, json, csv, html, trace, resume;
   std::optional<std::int64_t> seed;
   unsigned jobs = std::max(1u, std::thread::hardware_concurrency());
@@ -45,7 +45,7 @@ void catch_signals() {
   ::signal(SIGPIPE, SIG_IGN);
 }
 
-void check_outputs(const Arguments& a) {
+void check_outputs(const RunArguments& a) {
   std::vector<std::string> files;
   if (a.json == "-" && a.csv == "-")
     throw json::InputError("only one of --json and --csv can be written to standard output");
@@ -114,7 +114,7 @@ void use_journal(const sim::Plan& plan, sim::Journal& journal, sim::RunOptions& 
   fmt::print(stderr, "gccl: {}\n", text);
 }
 
-int run_scenario(const Arguments& a) {
+int run_scenario(const RunArguments& a) {
   sim::PlanOptions plan_options{.engine = {}, .seed = {}};
   if (a.seed) plan_options.seed = std::uint64_t(*a.seed);
   if (!a.engine.empty()) {
@@ -169,7 +169,7 @@ int run_scenario(const Arguments& a) {
 
 void add_run(Command& app, int& exit_code) {
   Command* run = app.add_subcommand("run", "Run a scenario and check its expectations");
-  const auto a = std::make_shared<Arguments>();
+  const auto a = std::make_shared<RunArguments>();
   run->add_option("scenario", a->scenario, "Scenario file, or the name of a shipped one (gccl list scenarios)")
       ->required();
   run->add_option("--engine", a->engine, "model or simgrid, instead of the scenario's")

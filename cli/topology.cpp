@@ -18,9 +18,9 @@ namespace {
 
 using sim::Summary;
 using sim::TierSummary;
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
-struct Arguments {
+struct TopologyArguments {
   std::string file, svg, json;
 };
 
@@ -35,19 +35,20 @@ std::string bandwidth(double GBps) {
   return GBps >= 1000 ? fmt::format("{:.4g} TB/s", GBps / 1000) : fmt::format("{:.4g} GB/s", GBps);
 }
 
-Json hop_json(const Hop& h) { return {{"alpha_ns", h.alpha_ns}, {"beta_ns_per_byte", h.beta_ns_per_byte}}; }
+OrderedJson hop_json(const Hop& h) { return {{"alpha_ns", h.alpha_ns}, {"beta_ns_per_byte", h.beta_ns_per_byte}}; }
 
-Json to_json(const Summary& s) {
-  Json tiers = Json::array();
+OrderedJson to_json(const Summary& s) {
+  OrderedJson tiers = OrderedJson::array();
   for (const TierSummary& t : s.tiers)
-    tiers.push_back({{"tier", name(t.tier)},
-                     {"links", t.links},
-                     {"bandwidth_GBps_min", t.GBps_min},
-                     {"bandwidth_GBps_max", t.GBps_max},
-                     {"latency_ns_min", t.latency_ns_min},
-                     {"latency_ns_max", t.latency_ns_max},
-                     {"total_GBps", t.total_GBps},
-                     {"oversubscription", t.oversubscription ? Json(*t.oversubscription) : Json(nullptr)}});
+    tiers.push_back(
+        {{"tier", name(t.tier)},
+         {"links", t.links},
+         {"bandwidth_GBps_min", t.GBps_min},
+         {"bandwidth_GBps_max", t.GBps_max},
+         {"latency_ns_min", t.latency_ns_min},
+         {"latency_ns_max", t.latency_ns_max},
+         {"total_GBps", t.total_GBps},
+         {"oversubscription", t.oversubscription ? OrderedJson(*t.oversubscription) : OrderedJson(nullptr)}});
   return {{"schema", "gccl/topology/1"},
           {"name", s.name},
           {"description", s.description},
@@ -58,7 +59,7 @@ Json to_json(const Summary& s) {
           {"nics", s.nics},
           {"fabric", s.fabric},
           {"tiers", std::move(tiers)},
-          {"bisection_GBps", s.bisection_GBps ? Json(*s.bisection_GBps) : Json(nullptr)},
+          {"bisection_GBps", s.bisection_GBps ? OrderedJson(*s.bisection_GBps) : OrderedJson(nullptr)},
           {"paired_GBps", s.paired_GBps},
           {"diameter_links", s.diameter},
           {"diameter_sources", s.diameter_sources},
@@ -110,7 +111,7 @@ void print(const Summary& s) {
   }
 }
 
-int topology(const Arguments& a) {
+int topology(const TopologyArguments& a) {
   if (a.svg == "-" && a.json == "-")
     throw json::InputError("only one of --svg and --json can be written to standard output");
   const auto cluster = sim::load_cluster(find_shipped("topologies", a.file));
@@ -124,10 +125,11 @@ int topology(const Arguments& a) {
   if (a.svg == "-") return 0;
   const Summary s = summarize(*cluster);
   if (a.json == "-") {
-    std::cout << to_json(s).dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
+    std::cout << to_json(s).dump(2, ' ', false, OrderedJson::error_handler_t::replace) << '\n';
     return 0;
   }
-  if (!a.json.empty()) write_whole(a.json, to_json(s).dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+  if (!a.json.empty())
+    write_whole(a.json, to_json(s).dump(2, ' ', false, OrderedJson::error_handler_t::replace) + "\n");
   print(s);
   return 0;
 }
@@ -135,7 +137,7 @@ int topology(const Arguments& a) {
 }  // namespace
 
 void add_topology(Command& app, int& exit_code) {
-  auto a = std::make_shared<Arguments>();
+  auto a = std::make_shared<TopologyArguments>();
   Command* command = app.add_subcommand("topology", "What a cluster description amounts to: table, JSON, drawing");
   command->add_option("cluster", a->file, "Cluster description, or the name of a shipped one (gccl list topologies)")
       ->required();

@@ -19,7 +19,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-struct Arguments {
+struct VerifyArguments {
   std::string collective, json;
   SweepOptions sweep;
 };
@@ -35,8 +35,10 @@ struct Proof {
 nlohmann::ordered_json to_json(const Proof& p) {
   const Tally& t = p.tally;
   nlohmann::ordered_json failure = nullptr;
-  if (t.failure) failure = {{"kind", name(t.failure->kind)}, {"text", t.failure->text}};
-  else if (p.wrong_cost) failure = {{"kind", "closed form"}, {"text", *p.wrong_cost}};
+  if (t.failure)
+    failure = {{"kind", name(t.failure->kind)}, {"text", t.failure->text}};
+  else if (p.wrong_cost)
+    failure = {{"kind", "closed form"}, {"text", *p.wrong_cost}};
   return {{"collective", name(t.algorithm->kind)},
           {"algorithm", t.algorithm->name},
           {"cases", t.cases},
@@ -62,7 +64,7 @@ int bad_input(const std::string& what) {
   return 2;
 }
 
-int command_verify(Arguments a) {
+int command_verify(VerifyArguments a) {
   if (!a.collective.empty()) {
     a.sweep.collective = collective_named(a.collective);
     if (!a.sweep.collective)
@@ -107,7 +109,7 @@ int command_verify(Arguments a) {
 }  // namespace
 
 void add_verify(Command& app, int& exit_code) {
-  const auto a = std::make_shared<Arguments>();
+  const auto a = std::make_shared<VerifyArguments>();
   Command* verify = app.add_subcommand("verify", "Proves algorithms right: every rank's result over a sweep of cases");
   verify->add_option("--collective", a->collective, "Only this collective")
       ->value("NAME")

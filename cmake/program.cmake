@@ -13,7 +13,9 @@ cmake_path(RELATIVE_PATH CMAKE_INSTALL_FULL_LIBDIR BASE_DIRECTORY ${CMAKE_INSTAL
 cmake_path(RELATIVE_PATH CMAKE_INSTALL_FULL_DATADIR BASE_DIRECTORY ${CMAKE_INSTALL_FULL_BINDIR} OUTPUT_VARIABLE data)
 target_compile_definitions(gccl_executable PRIVATE GCCL_PLUGINS_FROM_BIN="${libraries}/gccl" GCCL_DATA_FROM_BIN="${data}/gccl")
 target_compile_options(gccl_executable PRIVATE $<$<CONFIG:Release>:-O1>)  # nothing here runs often
-target_precompile_headers(gccl_executable PRIVATE ${GCCL_DOCUMENT_HEADERS})
+set(starters cli/launch*.cpp cli/pmpi.cpp cli/command*.cpp cli/completion.cpp)
+gccl_join(gccl_executable starters ${starters})
+gccl_join(gccl_executable commands cli/*.cpp EXCEPT ${starters} cli/plugin_*.cpp)
 
 # gccl_plugin(name library...): cli/plugin_NAME.cpp as lib/gccl/libgccl_NAME.so, with all that it needs.
 set(gccl_plugins "")

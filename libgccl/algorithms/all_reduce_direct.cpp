@@ -35,7 +35,7 @@ Schedule exchange_all(Group g, Region in, Region sum, Region early, Region out) 
 }
 
 // Rank 1 gets rank 0's vector last, and has all sums to form then.
-Cost over(Rank n, double bytes, const Paths& p) {
+Cost all_reduce_direct_over(Rank n, double bytes, const Paths& p) {
   return pipelined(n - 1, p.pairs(), bytes, p.model().exchange_gap_ns(), 2) + (n - 1) * p.model().combine(bytes);
 }
 
@@ -54,6 +54,8 @@ Count direct_all_reduce_scratch(const Call& c, const View& v, Share mine) {
   return (early + sums_apart(c, v.all)) * slice(input_of(c, v.all.size, v.all.rank), mine).count;
 }
 
-Cost direct_all_reduce_cost(const Call& c, const View& v, const CostModel& m) { return vector_cost<over>(c, v, m); }
+Cost direct_all_reduce_cost(const Call& c, const View& v, const CostModel& m) {
+  return vector_cost<all_reduce_direct_over>(c, v, m);
+}
 
 }  // namespace gccl

@@ -6,7 +6,7 @@
 namespace gccl {
 namespace {
 
-Cost over(Rank n, double bytes, const Paths& p) { return p.chain(n, bytes); }
+Cost broadcast_chain_over(Rank n, double bytes, const Paths& p) { return p.chain(n, bytes); }
 
 }  // namespace
 
@@ -19,6 +19,8 @@ Schedule chain_broadcast(Call c, View v, Share mine) {
   if (u.rank == 0) co_yield copy(in, out);
 }
 
-Cost chain_broadcast_cost(const Call& c, const View& v, const CostModel& m) { return vector_cost<over>(c, v, m); }
+Cost chain_broadcast_cost(const Call& c, const View& v, const CostModel& m) {
+  return vector_cost<broadcast_chain_over>(c, v, m);
+}
 
 }  // namespace gccl

@@ -21,7 +21,7 @@ Rank root_of(TreePlace (*tree)(Rank, Rank), Rank size) {
 }
 
 // Each level's right child gets its half after the left one.
-Cost over(Rank n, double bytes, const Paths& p) {
+Cost broadcast_double_binary_tree_over(Rank n, double bytes, const Paths& p) {
   const double half = bytes / 2;
   Cost total = 0;
   for (Count distance = 1; distance < n; distance *= 2)
@@ -47,7 +47,7 @@ Schedule double_binary_tree_broadcast(Call c, View v, Share mine) {
 }
 
 Cost double_binary_tree_broadcast_cost(const Call& c, const View& v, const CostModel& m) {
-  return vector_cost<over>(c, v, m);
+  return vector_cost<broadcast_double_binary_tree_over>(c, v, m);
 }
 
 }  // namespace gccl

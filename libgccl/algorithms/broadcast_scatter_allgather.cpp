@@ -25,7 +25,7 @@ Schedule ring_of_parts(Numbering g, Region have) {
 
 // The root's parts enter the ring one by one once it has started the scatter's messages, and travel n-1 hops; what
 // others got in the scatter is on its way before that.
-Cost over(Rank n, double bytes, const Paths& p) {
+Cost broadcast_scatter_allgather_over(Rank n, double bytes, const Paths& p) {
   const double part = bytes / n;
   Cost scatter = 0;
   for (Count parts = 1; parts < n; parts *= 2)
@@ -46,7 +46,7 @@ Schedule scatter_allgather_broadcast(Call c, View v, Share mine) {
 }
 
 Cost scatter_allgather_broadcast_cost(const Call& c, const View& v, const CostModel& m) {
-  return vector_cost<over>(c, v, m);
+  return vector_cost<broadcast_scatter_allgather_over>(c, v, m);
 }
 
 }  // namespace gccl

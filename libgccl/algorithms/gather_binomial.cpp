@@ -6,14 +6,14 @@ namespace gccl {
 namespace {
 
 // Every rank's slices of the n blocks, as they lie at the root.
-Blocks blocks_at_root(const Call& c, Rank n, Share mine) { return slice(output_of(c, n, c.root), n, mine); }
+Blocks blocks_gathered(const Call& c, Rank n, Share mine) { return slice(output_of(c, n, c.root), n, mine); }
 
 }  // namespace
 
 Schedule binomial_gather(Call c, View v, Share mine) {
   const Rank n = v.all.size, r = v.all.rank;
   const Region in = slice(input_of(c, n, r), mine);
-  const Blocks out = blocks_at_root(c, n, mine);
+  const Blocks out = blocks_gathered(c, n, mine);
   const Subtree tree = Subtree::of(n, c.root, r);
   if (r == c.root) {
     for (Count d = 1; d < tree.size; d *= 2) {
@@ -35,7 +35,7 @@ Schedule binomial_gather(Call c, View v, Share mine) {
 Count binomial_gather_scratch(const Call& c, const View& v, Share mine) {
   const Rank n = v.all.size;
   const Count size = Subtree::of(n, c.root, v.all.rank).size;
-  return size == 1 || v.all.rank == c.root ? 0 : size * blocks_at_root(c, n, mine).count;
+  return size == 1 || v.all.rank == c.root ? 0 : size * blocks_gathered(c, n, mine).count;
 }
 
 Cost binomial_gather_cost(const Call& c, const View& v, const CostModel& m) {

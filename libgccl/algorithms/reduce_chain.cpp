@@ -7,7 +7,9 @@
 namespace gccl {
 namespace {
 
-Cost over(Rank n, double bytes, const Paths& p) { return p.chain(n, bytes) + (n - 1) * p.model().combine(bytes); }
+Cost reduce_chain_over(Rank n, double bytes, const Paths& p) {
+  return p.chain(n, bytes) + (n - 1) * p.model().combine(bytes);
+}
 
 }  // namespace
 
@@ -25,6 +27,8 @@ Count chain_reduce_scratch(const Call& c, const View& v, Share mine) {
   return u == 0 || u + 1 == v.all.size ? 0 : sums_of(c, v, mine).count;
 }
 
-Cost chain_reduce_cost(const Call& c, const View& v, const CostModel& m) { return vector_cost<over>(c, v, m); }
+Cost chain_reduce_cost(const Call& c, const View& v, const CostModel& m) {
+  return vector_cost<reduce_chain_over>(c, v, m);
+}
 
 }  // namespace gccl

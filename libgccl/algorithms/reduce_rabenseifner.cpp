@@ -20,7 +20,7 @@ Schedule gather_parts(Numbering g, Region x) {
   }
 }
 
-Cost over(Rank n, double bytes, const Paths& p) {
+Cost reduce_rabenseifner_over(Rank n, double bytes, const Paths& p) {
   Cost total = halving_reduce_scatter_cost(n, bytes / n, true, p);
   const bool near_first = std::has_single_bit(n);
   const double filled = std::min(double(n), bytes / p.model().element_bytes);  // parts with an element to gather
@@ -43,6 +43,8 @@ Count rabenseifner_reduce_scratch(const Call& c, const View& v, Share mine) {
   return v.all.rank == c.root ? 0 : sums_of(c, v, mine).count;
 }
 
-Cost rabenseifner_reduce_cost(const Call& c, const View& v, const CostModel& m) { return vector_cost<over>(c, v, m); }
+Cost rabenseifner_reduce_cost(const Call& c, const View& v, const CostModel& m) {
+  return vector_cost<reduce_rabenseifner_over>(c, v, m);
+}
 
 }  // namespace gccl

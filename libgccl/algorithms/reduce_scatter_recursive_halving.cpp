@@ -5,7 +5,9 @@
 namespace gccl {
 namespace {
 
-Cost over(Rank n, double block, const Paths& p) { return halving_reduce_scatter_cost(n, block, false, p); }
+Cost reduce_scatter_recursive_halving_over(Rank n, double block, const Paths& p) {
+  return halving_reduce_scatter_cost(n, block, false, p);
+}
 
 }  // namespace
 
@@ -26,7 +28,7 @@ Count recursive_halving_reduce_scatter_scratch(const Call& c, const View& v, Sha
 }
 
 Cost recursive_halving_reduce_scatter_cost(const Call& c, const View& v, const CostModel& m) {
-  return vector_cost<over>(c, v, m);
+  return vector_cost<reduce_scatter_recursive_halving_over>(c, v, m);
 }
 
 }  // namespace gccl

@@ -9,7 +9,9 @@ namespace {
 // A place for the sum of any block's slice.
 Count place(const Call& c, Rank n, Share mine) { return slice({Buffer::none, 0, largest_block(c, n)}, mine).count; }
 
-Cost over(Rank n, double block, const Paths& p) { return p.ring(n - 1, block, (n - 1) * p.model().combine(block)); }
+Cost reduce_scatter_ring_over(Rank n, double block, const Paths& p) {
+  return p.ring(n - 1, block, (n - 1) * p.model().combine(block));
+}
 
 }  // namespace
 
@@ -36,7 +38,7 @@ Count ring_reduce_scatter_blocks_scratch(const Call& c, const View& v, Share min
 }
 
 Cost ring_reduce_scatter_blocks_cost(const Call& c, const View& v, const CostModel& m) {
-  return vector_cost<over>(c, v, m);
+  return vector_cost<reduce_scatter_ring_over>(c, v, m);
 }
 
 }  // namespace gccl

@@ -8,14 +8,14 @@ namespace gccl {
 namespace {
 
 // Every rank's slices of the n blocks, as they lie at the root.
-Blocks blocks_at_root(const Call& c, Rank n, Share mine) { return slice(input_of(c, n, c.root), n, mine); }
+Blocks blocks_scattered(const Call& c, Rank n, Share mine) { return slice(input_of(c, n, c.root), n, mine); }
 
 }  // namespace
 
 Schedule binomial_scatter(Call c, View v, Share mine) {
   const Rank n = v.all.size, r = v.all.rank;
   const Region out = slice(output_of(c, n, r), mine);
-  const Blocks in = blocks_at_root(c, n, mine);
+  const Blocks in = blocks_scattered(c, n, mine);
   const Subtree tree = Subtree::of(n, c.root, r);
   const Count top = std::bit_ceil(tree.size) / 2;  // the largest child's distance; 0 for a leaf
   if (r == c.root) {
@@ -38,7 +38,7 @@ Schedule binomial_scatter(Call c, View v, Share mine) {
 Count binomial_scatter_scratch(const Call& c, const View& v, Share mine) {
   const Rank n = v.all.size;
   const Count size = Subtree::of(n, c.root, v.all.rank).size;
-  return size == 1 || v.all.rank == c.root ? 0 : size * blocks_at_root(c, n, mine).count;
+  return size == 1 || v.all.rank == c.root ? 0 : size * blocks_scattered(c, n, mine).count;
 }
 
 Cost binomial_scatter_cost(const Call& c, const View& v, const CostModel& m) {

@@ -6,7 +6,6 @@
 #include <cmath>
 
 namespace gccl::sim {
-namespace {
 
 std::string escaped(std::string_view words) {
   std::string out;
@@ -16,13 +15,12 @@ std::string escaped(std::string_view words) {
       case '<': out += "&lt;"; break;
       case '>': out += "&gt;"; break;
       case '"': out += "&quot;"; break;
+      case '\'': out += "&#39;"; break;
       default: out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
     }
   }
   return out;
 }
-
-}  // namespace
 
 void Canvas::frame(double x, double y, double w, double h) {
   frames_ += fmt::format(

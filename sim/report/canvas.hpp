@@ -7,6 +7,9 @@
 
 namespace gccl::sim {
 
+// Text as it may stand in HTML and SVG, between tags and in an attribute; control characters become blanks.
+std::string escaped(std::string_view words);
+
 // Frames lie below lines, lines below boxes, boxes below text, whatever the order of the calls. Lengths are pixels.
 class Canvas {
  public:

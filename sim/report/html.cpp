@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "sim/report/canvas.hpp"
 #include "sim/report/embedded.hpp"
 #include "sim/report/findings.hpp"
 #include "sim/scenario/csv.hpp"
@@ -9,26 +10,13 @@
 namespace gccl::sim {
 namespace {
 
-using nlohmann::json;
-
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) switch (c) {
-      case '&': out += "&amp;"; break;
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '"': out += "&quot;"; break;
-      case '\'': out += "&#39;"; break;
-      default: out += c;
-    }
-  return out;
-}
+using Json = nlohmann::json;
 
 // JSON that may stand inside a script element: "</script" and "<!--" would end or bend it, so no '<' is left. Outside
 // of strings JSON has none, and inside of them \u003c is the same character.
-std::string script_json(const json& value) {
+std::string script_json(const Json& value) {
   std::string out;
-  for (const char c : value.dump(-1, ' ', false, json::error_handler_t::replace)) {
+  for (const char c : value.dump(-1, ' ', false, Json::error_handler_t::replace)) {
     if (c == '<')
       out += "\\u003c";
     else
@@ -37,8 +25,8 @@ std::string script_json(const json& value) {
   return out;
 }
 
-std::string title(const json& result) {
-  const json* name = &result;
+std::string title(const Json& result) {
+  const Json* name = &result;
   for (const char* key : {"scenario", "name"}) {
     if (!name->is_object() || !name->contains(key)) return "GCCL report";
     name = &name->at(key);
@@ -68,8 +56,8 @@ std::string filled(std::string_view page, const Slots& slots) {
 
 }  // namespace
 
-std::string html_report(const json& result, const std::vector<std::pair<std::string, std::string>>& topology_svgs) {
-  json topologies = json::array();
+std::string html_report(const Json& result, const std::vector<std::pair<std::string, std::string>>& topology_svgs) {
+  Json topologies = Json::array();
   for (const auto& [cluster, svg] : topology_svgs) topologies.push_back({{"cluster", cluster}, {"svg", svg}});
   std::string script;
   using namespace embedded;

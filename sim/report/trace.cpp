@@ -30,7 +30,7 @@ std::string quoted(std::string_view text) {
 // they do overlap. Each goes to the first row that is free when it begins; rows become threads. Begin/end pairs of
 // asynchronous events would be the other way: twice the events, a track for each, and hard to read. A lane needs no
 // more rows than its window, so looking through them is cheap.
-class Rows {
+class ThreadRows {
  public:
   // Intervals must come in order of `begin`.
   std::size_t place(Nanos begin, Nanos end) {
@@ -98,7 +98,7 @@ void write_operations(Writer& out, const Workload& w, const Outcome& outcome, st
   std::iota(order.begin(), order.end(), 0u);
   std::stable_sort(order.begin(), order.end(),
                    [&](auto a, auto b) { return outcome.begin_ns[a] < outcome.begin_ns[b]; });
-  Rows rows;
+  ThreadRows rows;
   std::size_t named = 0;
   for (const std::uint32_t i : order) {
     const std::size_t tid = rows.place(outcome.begin_ns[i], outcome.end_ns[i]) + 1;
@@ -113,7 +113,7 @@ void write_operations(Writer& out, const Workload& w, const Outcome& outcome, st
 // One lane of one rank; its threads are numbered from `tid`. Returns the next free number.
 std::size_t write_lane(Writer& out, const Workload& w, std::span<const Span* const> lane, std::uint64_t pid,
                        std::size_t tid) {
-  Rows rows;
+  ThreadRows rows;
   std::size_t named = 0;
   for (const Span* s : lane) {
     const std::size_t row = rows.place(s->begin, s->end);

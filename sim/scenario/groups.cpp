@@ -5,8 +5,6 @@
 namespace gccl::sim {
 namespace {
 
-constexpr Rank kRanksMax = 1u << 20;
-
 std::vector<std::vector<Rank>> read_lists(const json::Node& node) {
   std::vector<std::vector<Rank>> lists;
   std::vector<bool> taken(kRanksMax);

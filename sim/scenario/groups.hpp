@@ -1,6 +1,7 @@
 // Which ranks form a communicator: the whole world, or equal groups of it, or listed ones.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -23,6 +24,9 @@ struct Groups {
 
   bool whole() const { return !where; }
 };
+
+// The most ranks that a scenario may have.
+inline constexpr std::int64_t kRanksMax = 1 << 20;
 
 Groups read_groups(const json::Node& node);
 

@@ -35,9 +35,9 @@ bool write_all(int fd, std::string_view text) {
                             std::size_t index) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(1);  // it died before the line above
-  signal(SIGINT, SIG_IGN);            // the parent decides what an interrupt means
+  ::signal(SIGINT, SIG_IGN);          // the parent decides what an interrupt means
   // A crash ends the child; handlers were the parent's.
-  for (const int s : {SIGTERM, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) signal(s, SIG_DFL);
+  for (const int s : {SIGTERM, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) ::signal(s, SIG_DFL);
   bool sent = false;
   try {
     const std::string result = job(index);

@@ -8,7 +8,6 @@ namespace gccl::sim {
 namespace {
 
 constexpr std::string_view kEngines[] = {"model", "simgrid"};
-constexpr std::int64_t kRanksMax = 1 << 20;
 constexpr std::size_t kTextMax = 4096;
 
 std::string read_text(const json::Node& node) {
@@ -27,8 +26,7 @@ auto one_or_list(const json::Node& node, std::size_t most, F read) {
   }
   for (const json::Node& item : node.items(1, most)) {
     auto value = read(item);
-    if (std::find(all.begin(), all.end(), value) != all.end())
-      item.fail(fmt::format("{} appears twice", item.text()));
+    if (std::find(all.begin(), all.end(), value) != all.end()) item.fail(fmt::format("{} appears twice", item.text()));
     all.push_back(std::move(value));
   }
   return all;

@@ -11,8 +11,6 @@
 namespace gccl::sim {
 namespace {
 
-constexpr std::int64_t kRanksMax = 1 << 20;
-
 void read_algorithm(const json::Node& node, Collective kind, bool in_sequence, Candidates& to) {
   const std::string found = node.string();
   if (found == "auto") {

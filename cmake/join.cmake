@@ -1,0 +1,20 @@
+# gccl_join(target name pattern... [EXCEPT pattern...]): compiles those files of a target as one, under that name: they
+# spend most of their compile time on the same headers. So names in anonymous namespaces differ within a group, and
+# `::signal`, `::read` are written with their colons. GCCL_JOIN=OFF (as in the preset clang) compiles each file alone and
+# so finds includes that are missing.
+function(gccl_join target name)
+  if(NOT GCCL_JOIN)
+    return()
+  endif()
+  cmake_parse_arguments(PARSE_ARGV 2 join "" "" "EXCEPT")
+  file(GLOB files ${join_UNPARSED_ARGUMENTS})
+  if(join_EXCEPT)
+    file(GLOB except ${join_EXCEPT})
+    list(REMOVE_ITEM files ${except})
+  endif()
+  set_source_files_properties(${files} PROPERTIES UNITY_GROUP ${name})
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    target_compile_options(${target} PRIVATE -Wno-subobject-linkage)  # it takes the joined files for headers
+  endif()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+endfunction()
