@@ -66,7 +66,7 @@ OrderedJson to_json(const Summary& s) {
           {"node", hop_json(s.costs.node)},
           {"net", hop_json(s.costs.net)},
           {"net_all", hop_json(s.costs.net_all)},
-          {"net_loaded", s.costs.rail.known() ? hop_json(s.costs.rail.shift.back()) : Json(nullptr)},
+          {"net_loaded", s.costs.rail.known() ? hop_json(s.costs.rail.shift.back()) : OrderedJson(nullptr)},
           {"overhead_ns", s.costs.overhead_ns},
           {"receive_overhead_ns", s.costs.receive_overhead_ns},
           {"combine_ns_per_byte", s.costs.combine_ns_per_byte},

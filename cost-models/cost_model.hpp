@@ -13,14 +13,14 @@ namespace gccl {
 using Cost = double;  // nanoseconds
 
 struct Hop {
-  double alpha_ns = 0;           // one message's fixed time: both ends' overheads and the latencies on its way
-  double beta_ns_per_byte = 0;   // inverse bandwidth of the narrowest link on its way
+  double alpha_ns = 0;          // one message's fixed time: both ends' overheads and the latencies on its way
+  double beta_ns_per_byte = 0;  // inverse bandwidth of the narrowest link on its way
   Cost operator()(double bytes) const { return alpha_ns + bytes * beta_ns_per_byte; }
 };
 
 // The hops among the members of a group while all of them send at once, where the machine's routes are known: what is
 // shared (a node's bus, a NIC, a leaf's way up to the spine) is counted in each. Empty where they are not.
-struct Traffic {
+struct LinkLoads {
   std::vector<Hop> shift;     // [k]: each member sends to the one 2^k further on, cyclically; mean alpha, worst beta
   std::vector<Hop> exchange;  // [k]: each member exchanges with the one at its place xor 2^k; the slowest message
   Hop odd;                    // members 1 and 2, 3 and 4, ..., the last and 0 exchange; the slowest message
@@ -43,9 +43,9 @@ struct CostModel {
   Hop node;                        // between two ranks of a node
   Hop net;                         // between nodes, while one rank of each node sends
   Hop net_all;                     // between nodes, while every rank of each node sends
-  Traffic all;                     // of all ranks in order
-  Traffic inside;                  // of the ranks of each node, on every node at once
-  Traffic rail;                    // of the ranks with one place on their nodes, on every place at once
+  LinkLoads all;                   // of all ranks in order
+  LinkLoads inside;                // of the ranks of each node, on every node at once
+  LinkLoads rail;                  // of the ranks with one place on their nodes, on every place at once
   double fan_out_ns_per_byte = 0;  // of one rank's messages to all others, apart; 0 where routes are not known
   double fan_in_ns_per_byte = 0;   // of all others' messages to one
   double overhead_ns = 0;          // part of alpha: how long a rank is busy starting one message
@@ -64,21 +64,21 @@ struct CostModel {
   bool stays(const View& v, Count distance) const {
     return v.nodes <= 1 || (v.by_node && v.rails % (2 * distance) == 0);
   }
-  // The hop of an exchange in aligned pairs (rank xor a power of two) in which every rank takes part. Pairs stay on their
-  // node where blocks of twice the distance fit a node exactly.
+  // The hop of an exchange in aligned pairs (rank xor a power of two) in which every rank takes part. Pairs stay on
+  // their node where blocks of twice the distance fit a node exactly.
   const Hop& at(const View& v, Count distance) const {
-    if (all.known()) return Traffic::over(all.exchange, distance);
+    if (all.known()) return LinkLoads::over(all.exchange, distance);
     return stays(v, distance) ? node : v.rails > 1 ? net_all : net;
   }
-  // The slowest hop while every rank sends to the one `distance` further on, cyclically: the last ones of each node send
-  // to the next node, one rank of it for distance 1.
+  // The slowest hop while every rank sends to the one `distance` further on, cyclically: the last ones of each node
+  // send to the next node, one rank of it for distance 1.
   const Hop& shift(const View& v, Count distance) const {
-    if (all.known()) return Traffic::over(all.shift, distance);
+    if (all.known()) return LinkLoads::over(all.shift, distance);
     return v.nodes <= 1 ? node : (v.by_node && distance <= 1) || v.rails <= 1 ? net : net_all;
   }
-  // `steps` steps of a ring of n ranks, `crossings` of whose hops lead `across` to another node; `combining` is the time each
-  // message's way spends in reductions. What arrives goes on at once, so a message's way takes the sum of unlike hops,
-  // not n times the slowest; but the slowest hop is never done before it has carried every step's bytes.
+  // `steps` steps of a ring of n ranks, `crossings` of whose hops lead `across` to another node; `combining` is the
+  // time each message's way spends in reductions. What arrives goes on at once, so a message's way takes the sum of
+  // unlike hops, not n times the slowest; but the slowest hop is never done before it has carried every step's bytes.
   Cost ring(double n, double crossings, const Hop& across, double steps, double bytes, Cost combining) const {
     const Cost way = steps * (crossings * across(bytes) + (n - crossings) * node(bytes)) / n + combining;
     return crossings > 0 ? std::max(way, across.alpha_ns + steps * bytes * across.beta_ns_per_byte) : way;

@@ -28,7 +28,7 @@ Cost torus2d_all_reduce_cost(const Call& c, const View& v, const CostModel& m) {
   if (x == 1) return column;
   if (m.all.known()) {
     const bool inside = v.nodes <= 1 || (v.by_node && v.rails % v.columns == 0);
-    const Traffic& row = inside && m.inside.known() ? m.inside : m.all;
+    const LinkLoads& row = inside && m.inside.known() ? m.inside : m.all;
     return row.ring(2 * (x - 1), bytes / x, (x - 1) * m.combine(bytes / x)) + column;
   }
   // A row leaves its nodes at one place of each; columns do at all places.

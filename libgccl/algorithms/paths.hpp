@@ -10,16 +10,17 @@ namespace gccl {
 class Paths {
  public:
   Paths(const View& v, const CostModel& m) : model_(&m), view_(&v), traffic_(&m.all) {}
-  Paths(const Hop& every, const Traffic& traffic, const CostModel& m) : model_(&m), every_(&every), traffic_(&traffic) {}
+  Paths(const Hop& every, const LinkLoads& traffic, const CostModel& m)
+      : model_(&m), every_(&every), traffic_(&traffic) {}
 
   const CostModel& model() const { return *model_; }
   // While every rank exchanges with the one at rank xor distance, or sends to the one at rank + distance, at once.
   const Hop& at(Count distance) const {
-    if (traffic_->known()) return Traffic::over(traffic_->exchange, distance);
+    if (traffic_->known()) return LinkLoads::over(traffic_->exchange, distance);
     return every_ ? *every_ : model_->at(*view_, distance);
   }
   const Hop& shift(Count distance) const {
-    if (traffic_->known()) return Traffic::over(traffic_->shift, distance);
+    if (traffic_->known()) return LinkLoads::over(traffic_->shift, distance);
     return every_ ? *every_ : model_->shift(*view_, distance);
   }
   // While every rank has messages to all others on their way.
@@ -48,14 +49,14 @@ class Paths {
   const CostModel* model_;
   const View* view_ = nullptr;
   const Hop* every_ = nullptr;
-  const Traffic* traffic_;
+  const LinkLoads* traffic_;
 };
 
 // Nanoseconds for n > 1 members and that many bytes per vector.
 using GroupCost = Cost (*)(Rank n, double bytes, const Paths&);
 
-// The closed form of an allreduce, reduce, broadcast or reduce-scatter(v) over all ranks; of a reduce-scatter `bytes` is
-// the largest block.
+// The closed form of an allreduce, reduce, broadcast or reduce-scatter(v) over all ranks; of a reduce-scatter `bytes`
+// is the largest block.
 template <GroupCost over>
 Cost vector_cost(const Call& c, const View& v, const CostModel& m) {
   const Count count = largest_block(c, v.all.size);

@@ -83,10 +83,10 @@ using Groups = std::vector<std::vector<Card>>;
 // Distances looked at for what every member sends to every other one.
 constexpr std::size_t kDistances = 16;
 
-Traffic traffic_of(const Cluster& cluster, const Groups& groups) {
+LinkLoads loads_of(const Cluster& cluster, const Groups& groups) {
   std::size_t most = 0;
   for (const auto& g : groups) most = std::max(most, g.size());
-  Traffic t;
+  LinkLoads t;
   if (most < 2) return t;
   for (std::size_t d = 1; d < most; d *= 2) {
     Messages shift(cluster), exchange(cluster);
@@ -124,8 +124,8 @@ Traffic traffic_of(const Cluster& cluster, const Groups& groups) {
 
 void add_traffic(const Cluster& cluster, const std::vector<Card>& cards, const Groups& nodes, CostModel& m) {
   if (cards.size() < 2 || cards.size() > kTrafficCardsMax) return;
-  m.all = traffic_of(cluster, {cards});
-  m.inside = traffic_of(cluster, nodes);
+  m.all = loads_of(cluster, {cards});
+  m.inside = loads_of(cluster, nodes);
   Groups rails;
   std::size_t places = nodes[0].size();
   for (const auto& n : nodes) places = std::min(places, n.size());
@@ -133,7 +133,7 @@ void add_traffic(const Cluster& cluster, const std::vector<Card>& cards, const G
     rails.emplace_back();
     for (const auto& n : nodes) rails.back().push_back(n[p]);
   }
-  m.rail = traffic_of(cluster, rails);
+  m.rail = loads_of(cluster, rails);
   Messages out(cluster), in(cluster);
   for (std::size_t i = 1; i < cards.size(); ++i) out.add(cards[0], cards[i]), in.add(cards[i], cards[0]);
   m.fan_out_ns_per_byte = out.busiest_ns() / double(cards.size() - 1);
