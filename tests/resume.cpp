@@ -91,7 +91,7 @@ TEST_CASE("an interrupted or killed run goes on where it stopped, with the same 
     CAPTURE(jobs);
     const fs::path journal = folder.path / "j";
     fs::remove(journal);
-    Program p({"run", file, "--resume", "j", "--json", "r.json", "--jobs", jobs}, folder.path);
+    Program p({"run", file, "--resume", "j", "--json", "r.json", "--jobs", jobs}, {.folder = folder.path});
     for (int i = 0; lines(journal) < 6 && i < 60'000; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     kill(p.pid(), sig);
     const Ended e = p.wait();
@@ -113,7 +113,7 @@ TEST_CASE("a full disk leaves whole lines, the run ends, and the next one goes o
   const Folder folder;
   const std::string file = folder.write("s.json", scenario()).string();
   const Json whole = Json::parse(run_gccl({"run", file, "--json", "-"}, folder.path).out);
-  Program p({"run", file, "--resume", "j", "--quiet"}, folder.path, 8000);
+  Program p({"run", file, "--resume", "j", "--quiet"}, {.folder = folder.path, .file_bytes_max = 8000});
   const Ended e = p.wait();
   CHECK(e.code == 0);
   CHECK(e.err == "gccl: j: cannot be written: File too large; the points finished since are not in it\n");

@@ -14,21 +14,8 @@ using namespace ranks;
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
-double seconds_since(Clock::time_point t) { return std::chrono::duration<double>(Clock::now() - t).count(); }
-
 // A hang is for ever; an idle machine needs some 0.15 s, or 0.7 s where two communicators are concerned.
 constexpr double kSoon = 30;
-
-bool says(const std::string& what) { return std::string(GCCL_Last_error()).find(what) != std::string::npos; }
-void expect(GCCL_Result result, GCCL_Result due, const std::string& what) {
-  if (result != due)
-    report(what + ": returned " + std::to_string(int(result)) + " (" + GCCL_Last_error() + "), due " +
-           std::to_string(int(due)));
-}
-void expect_text(const std::string& text, const std::string& what) {
-  if (!says(text)) report(what + ": \"" + GCCL_Last_error() + "\" does not say \"" + text + "\"");
-}
 
 // What the calls work on; rank 1 is the one that is odd.
 struct Scene {

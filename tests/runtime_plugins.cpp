@@ -20,8 +20,6 @@ Job over(const std::string& backends, int size) {
   return {.size = size, .backends = backends, .environment = {{"GCCL_BACKEND_PATH", "/nowhere:" GCCL_TEST_PLUGINS}}};
 }
 
-bool says(const std::string& what) { return std::string(GCCL_Last_error()).find(what) != std::string::npos; }
-
 TEST_CASE("the sample plug-in carries every collective, beside and instead of the built-in backends") {
   std::vector<Job> jobs = {over("sample", 1), over("sample", 2), over("sample", 3), over("sample", 5)};
   jobs.push_back(over("sample,tcp", 4));

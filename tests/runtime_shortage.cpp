@@ -25,8 +25,6 @@ using namespace ranks;
 
 namespace {
 
-bool says(const std::string& what) { return std::string(GCCL_Last_error()).find(what) != std::string::npos; }
-
 // While it lives the process may map `bytes` more than now.
 class MemoryLimit {
  public:

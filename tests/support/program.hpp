@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -12,6 +13,7 @@
 #include <filesystem>
 #include <fstream>
 #include <set>
+#include <sstream>
 #include <thread>
 
 namespace gccl::test {
@@ -24,13 +26,14 @@ inline const fs::path kRoot = GCCL_SOURCE_DIR;
 struct Folder {
   fs::path path;
   Folder() {
-    std::string name = (fs::temp_directory_path() / "gccl-cli-XXXXXX").string();
+    std::string name = (fs::temp_directory_path() / "gccl-test-XXXXXX").string();
     REQUIRE(mkdtemp(name.data()));
     path = name;
   }
   ~Folder() { fs::remove_all(path); }
-  fs::path write(const std::string& name, std::string_view text) const {
+  fs::path write(const std::string& name, std::string_view text, fs::perms mode = fs::perms(0644)) const {
     std::ofstream(path / name, std::ios::binary) << text;
+    fs::permissions(path / name, mode);
     return path / name;
   }
   std::set<std::string> files() const {
@@ -48,13 +51,25 @@ inline std::string read_text(const fs::path& file) {
 struct Ended {
   int code;  // 128 + signal when it was killed
   std::string out, err;
+  std::set<std::string> lines() const {  // of out
+    std::istringstream in(out);
+    std::set<std::string> all;
+    for (std::string line; std::getline(in, line);) all.insert(line);
+    return all;
+  }
 };
 
-// The program while it runs, in a process group of its own, in `cwd`. file_bytes_max: no file of it grows beyond, as if
-// the disk were full then; 0: no limit.
+// What surrounds a program that is started.
+struct Surroundings {
+  fs::path folder = kRoot;                    // its current folder
+  std::vector<std::string> environment = {};  // NAME=value, added to the test's own
+  rlim_t file_bytes_max = 0;                  // no file of it grows beyond, as on a full disk; 0: no limit
+};
+
+// The program while it runs, in a process group of its own. It is killed when the test dies.
 class Program {
  public:
-  Program(std::vector<std::string> arguments, const fs::path& cwd, rlim_t file_bytes_max = 0) {
+  explicit Program(std::vector<std::string> arguments, Surroundings around = {}) {
     arguments.insert(arguments.begin(), GCCL_PROGRAM);
     std::vector<char*> argv;
     for (std::string& a : arguments) argv.push_back(a.data());
@@ -63,23 +78,26 @@ class Program {
     REQUIRE(pid_ >= 0);
     if (pid_ == 0) {
       setpgid(0, 0);
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
       const auto redirect = [](const fs::path& file, int fd) {
-        dup2(open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), fd);
+        dup2(open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600), fd);
       };
-      redirect(streams_.path / "out", 1);
+      redirect(out_file(), 1);
       redirect(streams_.path / "err", 2);
-      const rlimit limit{file_bytes_max, file_bytes_max};
-      if (file_bytes_max && (signal(SIGXFSZ, SIG_IGN) == SIG_ERR || setrlimit(RLIMIT_FSIZE, &limit) != 0)) _exit(126);
-      if (chdir(cwd.c_str()) == 0) execv(argv[0], argv.data());
+      for (std::string& e : around.environment) putenv(e.data());
+      const rlimit limit{around.file_bytes_max, around.file_bytes_max};
+      if (limit.rlim_cur && (signal(SIGXFSZ, SIG_IGN) == SIG_ERR || setrlimit(RLIMIT_FSIZE, &limit) != 0)) _exit(126);
+      if (chdir(around.folder.c_str()) == 0) execv(argv[0], argv.data());
       _exit(127);
     }
     setpgid(pid_, pid_);
   }
   pid_t pid() const { return pid_; }
+  fs::path out_file() const { return streams_.path / "out"; }
   Ended wait() {
     int status = 0;
     waitpid(pid_, &status, 0);
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), read_text(streams_.path / "out"),
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), read_text(out_file()),
             read_text(streams_.path / "err")};
   }
   // True once no process of the group is left.
@@ -96,8 +114,8 @@ class Program {
   pid_t pid_;
 };
 
-inline Ended run_gccl(const std::vector<std::string>& arguments, const fs::path& cwd = kRoot) {
-  return Program(arguments, cwd).wait();
+inline Ended run_gccl(const std::vector<std::string>& arguments, const fs::path& folder = kRoot) {
+  return Program(arguments, {.folder = folder}).wait();
 }
 
 }  // namespace gccl::test

@@ -186,4 +186,16 @@ void check(const Job& job, const std::function<void(int)>& body) {
   CHECK_MESSAGE(good, what);
 }
 
+bool says(const std::string& text) { return std::string(GCCL_Last_error()).find(text) != std::string::npos; }
+
+void expect(GCCL_Result result, GCCL_Result due, const std::string& what) {
+  if (result != due)
+    report(what + ": returned " + std::to_string(int(result)) + " (" + GCCL_Last_error() + "), due " +
+           std::to_string(int(due)));
+}
+
+void expect_text(const std::string& text, const std::string& what) {
+  if (!says(text)) report(what + ": \"" + GCCL_Last_error() + "\" does not say \"" + text + "\"");
+}
+
 }  // namespace ranks

@@ -3,10 +3,13 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <functional>
 #include <map>
 #include <string>
 #include <vector>
+
+#include "gccl/gccl.h"
 
 namespace ranks {
 
@@ -71,6 +74,14 @@ std::string describe(const Job& job);
 // Called by a rank: notes a failure, which makes the process end with code 1. The first ten are printed.
 void report(const std::string& failure);
 bool any_reported();
+// Whether GCCL_Last_error contains this.
+bool says(const std::string& text);
+// Reports a call that returned something else, and a GCCL_Last_error that does not contain this.
+void expect(GCCL_Result result, GCCL_Result due, const std::string& what);
+void expect_text(const std::string& text, const std::string& what);
+
+using Clock = std::chrono::steady_clock;
+inline double seconds_since(Clock::time_point t) { return std::chrono::duration<double>(Clock::now() - t).count(); }
 
 }  // namespace ranks
 
