@@ -63,18 +63,6 @@ std::vector<int> gathered(int n, std::size_t count) {
   return all;
 }
 
-// The result of what f throws; GCCL_SUCCESS when it does not.
-template <class F>
-GCCL_Result result_of(F f, std::string* text = nullptr) {
-  try {
-    f();
-  } catch (const Error& e) {
-    if (text) *text = e.what();
-    return e.result();
-  }
-  return GCCL_SUCCESS;
-}
-
 template <class T>
 void reduce_all_ways(const Communicator& c, std::size_t count) {
   const int n = c.size(), r = c.rank();

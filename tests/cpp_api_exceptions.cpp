@@ -18,16 +18,6 @@ struct Own : std::runtime_error {
   Own() : std::runtime_error("of the program's own") {}
 };
 
-GCCL_Result result_of(const std::function<void()>& f, std::string* text = nullptr) {
-  try {
-    f();
-  } catch (const Error& e) {
-    if (text) *text = e.what();
-    return e.result();
-  }
-  return GCCL_SUCCESS;
-}
-
 // Rank 1 leaves by an exception from f(world); the others' barrier must end as aborted. Well under the limit of 60 s.
 std::string leaves(const std::function<void(const Communicator&)>& f) {
   const auto ends = ranks::run({.size = 3, .limit_s = 60}, [&](int rank) {

@@ -4,6 +4,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "gccl/gccl.hpp"
 #include "tests/support/rank_job.hpp"
 
 // In the ranks, where nobody would see a failed CHECK.
@@ -20,4 +21,16 @@ std::string on_ranks(int n, F f) {
   for (const ranks::End& e : ends)
     if (!e.good()) return ranks::texts(ends);
   return "";
+}
+
+// The result of what f throws, and its text; GCCL_SUCCESS when it does not.
+template <class F>
+GCCL_Result result_of(F f, std::string* text = nullptr) {
+  try {
+    f();
+  } catch (const gccl::Error& e) {
+    if (text) *text = e.what();
+    return e.result();
+  }
+  return GCCL_SUCCESS;
 }
