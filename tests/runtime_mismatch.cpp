@@ -189,6 +189,49 @@ TEST_CASE("calls that differ are an error on every rank, at the latest where the
       });
 }
 
+TEST_CASE("an alltoallv whose lengths one pair of ranks sees differently is an error on every rank") {
+  for (int size = 2; size <= 4; ++size)
+    for (const Job& job : transports(size))
+      check(job, [size](int rank) {
+        const GCCL_Comm world = begin();
+        constexpr std::size_t kLarge = 1 << 18;
+        std::vector<float> in(std::size_t(size) * kLarge), out(in.size());
+        for (const std::size_t n : {std::size_t(1), kLarge})
+          for (int from = 0; from < size; ++from)
+            for (int to = 0; to < size; ++to)
+              for (const bool sends_nothing : {true, false}) {
+                if (from == to) continue;
+                std::vector<std::size_t> sent(std::size_t(size), n), due(sent);
+                if (sends_nothing && rank == from) sent[std::size_t(to)] = 0;
+                if (!sends_nothing && rank == to) due[std::size_t(from)] = 0;
+                GCCL_Comm c = copy_of(world);
+                GCCL_Result result =
+                    GCCL_Alltoallv(in.data(), sent.data(), nullptr, out.data(), due.data(), nullptr, GCCL_FLOAT32, c);
+                const std::string text = result ? GCCL_Last_error() : "";
+                const GCCL_Result freed = GCCL_Comm_free(&c);
+                expect(result ? result : freed, GCCL_ERR_MISMATCH,
+                       std::to_string(n) + (sends_nothing ? " not sent" : " not due") + " from " +
+                           std::to_string(from) + " to " + std::to_string(to) + ": " + text);
+              }
+        RANK_SUCCESS(GCCL_Finalize());
+      });
+}
+
+TEST_CASE("Finalize tells of an alltoallv whose lengths differ, on the world and on what was split from it") {
+  for (const Job& job : transports(4))
+    for (const bool split : {false, true})
+      for (const bool sends_nothing : {true, false})
+        check(job, [&](int rank) {
+          const GCCL_Comm world = begin(), c = split ? copy_of(world) : world;
+          float in[4] = {}, out[4] = {};
+          std::size_t sent[] = {1, 1, 1, 1}, due[] = {1, 1, 1, 1};
+          if (rank == 1) (sends_nothing ? sent : due)[3] = 0;
+          const GCCL_Result result = GCCL_Alltoallv(in, sent, nullptr, out, due, nullptr, GCCL_FLOAT32, c);
+          const GCCL_Result last = GCCL_Finalize();
+          expect(result ? result : last, GCCL_ERR_MISMATCH, "alltoallv or Finalize");
+        });
+}
+
 TEST_CASE("a difference in what moves nothing is named where the communicator is freed") {
   for (const Job& job : transports(4))
     check(job, [](int rank) {

@@ -124,18 +124,30 @@ void Communicator::add_to(Others* others) {
   std::uint64_t calls = (members_.id ^ record_->history.digest()) * 0xbf58476d1ce4e5b9;
   calls ^= calls >> 31;
   others->sum += rank() == 0 ? calls * (1 - std::uint64_t(size())) : calls;
+  others->sum += record_->lengths_sum;
 }
 
-// What the world's ranks say of the communicators that were made from it.
+// All ranks made the same calls. What their all-to-alls say of each other's lengths; and what the world's ranks say of
+// the communicators that were made from it.
 Status Communicator::compare_others(const Operation& op) {
-  if (op.check_mine.size() == 1) return {};
+  const auto said = [&](Rank r) { return &op.check_all[r * op.check_mine.size()]; };
+  std::uint64_t lengths = 0;
+  for (Rank r = 0; r < size(); ++r) lengths += said(r)[1];
+  if (lengths != 0) {
+    const Status why =
+        named(op.work, Status::error("in an earlier alltoallv the elements that one rank sent are not those that "
+                                     "another rank was due to receive; GCCL_CHECK=1 tells which",
+                                     GCCL_ERR_MISMATCH));
+    break_down(why, rank(), false);
+    return why;
+  }
+  if (op.check_mine.size() == 2) return {};
   bool all_there = true;
   std::uint64_t sum = 0;
   for (Rank r = 0; r < size(); ++r) {
-    const std::uint64_t* const said = &op.check_all[r * op.check_mine.size()];
-    sum += said[1];
-    if (said[2] && is_error(int(said[3]))) world_->failed.push_back({said[2], r, int(said[3])});
-    all_there &= said[2] == 0 && said[4] == 0;
+    sum += said(r)[2];
+    if (said(r)[3] && is_error(int(said(r)[4]))) world_->failed.push_back({said(r)[3], r, int(said(r)[4])});
+    all_there &= said(r)[3] == 0 && said(r)[5] == 0;
   }
   if (sum == 0 || !all_there) return {};
   return named(op.work,

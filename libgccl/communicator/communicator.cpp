@@ -107,7 +107,7 @@ Status Communicator::begin_to_leave(Operation** out, const Others* others) {
   if (under_way()) return Status::error("operations are under way: wait for them first", GCCL_ERR_INVALID_USAGE);
   // Nobody has all digests before everybody has come.
   auto op = std::make_unique<Operation>(*this);
-  std::vector<std::uint64_t> mine = {record_->history.digest()};
+  std::vector<std::uint64_t> mine = {record_->history.digest(), record_->lengths_sum};
   if (others)
     mine.insert(mine.end(), {others->sum, others->failed, others->code, std::uint64_t(world_->uneven.load())});
   compare_over(op.get(), Operation::Checks::digests, std::move(mine));

@@ -51,6 +51,8 @@ void Communicator::number(Work& work) {
   what.sequence = ++sequence_;
   if (what.dtype >= 1000) what.element_bytes = work.elements.bytes;
   record_->history.add(what.sequence, what.signature(), History::call_of(what));
+  if (work.call.kind == Collective::alltoallv)
+    world_->watch->exchanges(*record_, what.sequence, work.lengths->send_counts, work.lengths->recv_counts);
 }
 
 void Communicator::begin(Operation* op) {

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <mutex>
 
+#include "libgccl/schedule/splitmix.hpp"
+
 namespace gccl {
 namespace {
 
@@ -12,21 +14,23 @@ constexpr std::int64_t kCrossedNs = 500'000'000;  // two communicators' calls in
 constexpr std::int64_t kFreshNs = 4 * kAskNs;     // a peer's answer counts for so long
 constexpr std::uint32_t kCallsPerQuestion = 8;    // the latest calls
 constexpr std::size_t kAheadMax = 2 * kCallsPerQuestion;
-constexpr Rank kAllMax = 32;                        // in larger communicators notes go to some ranks alone
+constexpr Rank kAllMax = 32;  // in larger communicators notes go to some ranks and to those waited for
 constexpr std::uint64_t kSignature = 0x6e6f746573;  // of the messages that carry notes
 constexpr std::uint64_t kIdOfPorts = 0x77617463682d3121;
 constexpr int kPollsPerLook = 64;
 
-constexpr std::uint8_t kQuestion = 1, kAnswer = 2, kBlocked = 4, kAlone = 8, kOfCall = 16, kCollective = 32;
+constexpr std::uint8_t kQuestion = 1, kAnswer = 2, kBlocked = 4, kAlone = 8, kOfCall = 16, kCollective = 32,
+                       kLengths = 64;
 
 }  // namespace
 
 // One message; short enough for a cell of shared memory.
 struct Watch::Note {
   std::uint64_t communicator = 0;
-  std::uint64_t digest = 0;     // of the calls up to `sequence`
+  std::uint64_t digest = 0;     // of the calls up to `sequence`; kLengths: elements sent to the reader
   std::uint64_t signature = 0;  // kOfCall: of call `sequence`; else of what the rank is in
-  std::uint64_t count = 0;      // kOfCall: its count; elsewhere: the communicator there
+  std::uint64_t count =
+      0;  // kOfCall: its count; elsewhere: the communicator there; kLengths: elements due from the reader
   std::uint32_t sequence = 0;
   std::uint32_t peer = 0;  // waited for: a rank of the communicator; elsewhere: of the world; kOfCall: the root
   std::uint32_t element_bytes = 0;  // kOfCall: of a user-defined type; elsewhere: ranks of the communicator there
@@ -74,8 +78,9 @@ std::string Watch::elsewhere_text(const Note& n) {
 
 Watch::Record::Record(std::uint64_t id, Rank rank, std::vector<Rank> world_rank)
     : id_(id), rank_(rank), world_rank_(std::move(world_rank)) {
-  // Everybody, or those at distances of powers of two: then the ranks that wait are connected among each other unless
-  // most of them have gone, and who differs from all others is found by its neighbours.
+  // Everybody, or those at distances of powers of two, and later those that are waited for: then the ranks that wait
+  // are connected among each other unless most of them have gone, and who differs from all others is found by its
+  // neighbours.
   const auto n = Rank(world_rank_.size());
   std::vector<Rank> ranks;
   for (Rank distance = 1; distance < n; distance = n <= kAllMax ? distance + 1 : distance * 2) {
@@ -90,6 +95,13 @@ Watch::Record::Record(std::uint64_t id, Rank rank, std::vector<Rank> world_rank)
   }
 }
 Watch::Record::~Record() = default;
+
+Watch::Peer& Watch::peer_of(Record& record, Rank rank) {
+  for (Peer& p : record.peers_)
+    if (p.rank == rank) return p;
+  record.peers_.emplace_back().rank = rank;
+  return record.peers_.back();
+}
 
 std::shared_ptr<Watch::Record> Watch::join(std::uint64_t id, Rank rank, std::vector<Rank> world_rank) {
   auto record = std::make_shared<Record>(id, rank, std::move(world_rank));
@@ -116,6 +128,20 @@ void Watch::over(Record& record) {
 Status Watch::found(Record& record) {
   std::lock_guard lock(lock_);
   return record.differs_;
+}
+
+void Watch::exchanges(Record& record, std::uint32_t sequence, const std::size_t* sent, const std::size_t* due) {
+  const std::size_t n = record.world_rank_.size();
+  const auto pair = [sequence](Rank from, Rank to, std::size_t elements) -> std::uint64_t {
+    return elements
+               ? splitmix::mix(splitmix::hash(std::uint64_t(from) << 32 | to) + sequence + elements * splitmix::kGolden)
+               : 0;
+  };
+  for (Rank r = 0; r < n; ++r) record.lengths_sum += pair(record.rank_, r, sent[r]) - pair(r, record.rank_, due[r]);
+  std::lock_guard lock(lock_);
+  record.exchanged_.sequence = sequence;
+  record.exchanged_.sent.assign(sent, sent + n);
+  record.exchanged_.due.assign(due, due + n);
 }
 
 void Watch::used_by_this_thread() {
@@ -244,6 +270,18 @@ void Watch::note_call(const Record& record, const Peer& peer, std::uint32_t sequ
   send(record.world_rank_[peer.rank], note);
 }
 
+void Watch::note_lengths(const Record& record, const Peer& peer) {
+  const Exchanged& e = record.exchanged_;
+  if (e.sequence == 0) return;
+  Note note;
+  note.communicator = record.id_;
+  note.sequence = e.sequence;
+  note.digest = e.sent[peer.rank];
+  note.count = e.due[peer.rank];
+  note.flags = kLengths;
+  send(record.world_rank_[peer.rank], note);
+}
+
 // What this rank is in: there, or else on another communicator.
 Watch::Note Watch::state_of(const Record& record) const {
   Note note;
@@ -283,6 +321,7 @@ void Watch::ask(Record& record, Peer& peer, std::int64_t now_ns) {
   const std::uint32_t last = record.history.last();
   for (std::uint32_t left = std::min(last - peer.confirmed, kCallsPerQuestion); left-- > 0;)
     note_call(record, peer, last - left);
+  note_lengths(record, peer);
   Note note = state_of(record);
   note.flags |= kQuestion;
   send(record.world_rank_[peer.rank], note);
@@ -292,6 +331,7 @@ void Watch::ask(Record& record, Peer& peer, std::int64_t now_ns) {
 void Watch::answer(Record& record, Peer& peer, const Note& question) {
   if (std::int32_t(record.history.last() - question.sequence) >= 0 && question.sequence > 0)
     note_call(record, peer, question.sequence);
+  note_lengths(record, peer);
   Note note = state_of(record);
   note.flags |= kAnswer;
   send(record.world_rank_[peer.rank], note);
@@ -309,16 +349,17 @@ void Watch::heard(Link& link) {
       std::find_if(records_.begin(), records_.end(), [&](const auto& r) { return r->id_ == note.communicator; });
   if (record == records_.end()) return;  // freed
   Record& r = **record;
-  const auto peer = std::find_if(r.peers_.begin(), r.peers_.end(),
-                                 [&](const Peer& p) { return r.world_rank_[p.rank] == link.world; });
-  if (peer == r.peers_.end()) return;
-  compare(r, *peer, note);
+  const auto who = std::find(r.world_rank_.begin(), r.world_rank_.end(), link.world);
+  if (who == r.world_rank_.end()) return;
+  Peer& peer = peer_of(r, Rank(who - r.world_rank_.begin()));
+  if (note.flags & kLengths) return compare_lengths(r, peer, note);
+  compare(r, peer, note);
   if (note.flags & kOfCall) return;
-  peer->heard_ns = now_ns_;
-  peer->state = note;
-  compare_left(r, *peer);
-  if (note.flags & kAnswer) peer->asked = false;
-  if (note.flags & kQuestion) answer(r, *peer, note);
+  peer.heard_ns = now_ns_;
+  peer.state = note;
+  compare_left(r, peer);
+  if (note.flags & kAnswer) peer.asked = false;
+  if (note.flags & kQuestion) answer(r, peer, note);
 }
 
 void Watch::differs(Record& record, const std::string& text) {
@@ -354,6 +395,18 @@ void Watch::compare(Record& record, Peer& peer, const Note& note) {
   differs(record, here + ": " + who +
                       (first ? " calls the same with other lengths"
                              : " made other calls before its call #" + std::to_string(note.sequence)));
+}
+
+void Watch::compare_lengths(Record& record, const Peer& peer, const Note& note) {
+  const Exchanged& e = record.exchanged_;
+  if (e.sequence != note.sequence) return;
+  const auto say = [&](const char* theirs, std::uint64_t there, const char* ours, std::size_t here) {
+    differs(record, "alltoallv #" + std::to_string(e.sequence) + ": " + rank_text(peer.rank, record.world_rank_) +
+                        " calls it with " + theirs + "[" + std::to_string(record.rank_) + "] " + std::to_string(there) +
+                        " where " + ours + "[" + std::to_string(peer.rank) + "] here is " + std::to_string(here));
+  };
+  if (note.digest != e.due[peer.rank]) say("sendcounts", note.digest, "recvcounts", e.due[peer.rank]);
+  if (note.count != e.sent[peer.rank]) say("recvcounts", note.count, "sendcounts", e.sent[peer.rank]);
 }
 
 // A collective that a peer will not make.
@@ -434,6 +487,8 @@ Status Watch::look(Record& record, const Waiting& waiting, std::int64_t now_ns) 
   record.waiting_ = waiting;
   if (!failed_) {
     poll();
+    if (waiting.open() && waiting.peer < record.world_rank_.size() && waiting.peer != record.rank_)
+      peer_of(record, waiting.peer);
     for (Peer& p : record.peers_) {
       for (std::size_t i = 0; i < p.ahead.size();) {
         if (std::int32_t(record.history.last() - p.ahead[i].sequence) < 0) {

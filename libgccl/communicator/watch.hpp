@@ -15,6 +15,7 @@
 
 #include <atomic>
 #include <deque>
+#include <list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -62,6 +63,11 @@ class Watch {
              communicator == o.communicator;
     }
   };
+  // The lengths of the latest alltoallv, in elements: only its sender and its receiver can compare them.
+  struct Exchanged {
+    std::uint32_t sequence = 0;
+    std::vector<std::size_t> sent, due;  // to and from each rank
+  };
   // A communicator as the watch sees it.
   struct Note;
   struct Peer;
@@ -70,6 +76,7 @@ class Watch {
     Record(std::uint64_t id, Rank rank, std::vector<Rank> world_rank);
     ~Record();
     History history;                  // the communicator's own to add to
+    std::uint64_t lengths_sum = 0;    // of all alltoallv calls; 0 over all ranks where sent and due agree. Likewise
     std::atomic<bool> broken{false};  // it makes no more calls
 
    private:
@@ -81,11 +88,15 @@ class Watch {
     bool leaving_ = false;
     Status differs_;
     Crossed crossed_;
-    std::vector<Peer> peers_;  // whom notes are exchanged with
+    Exchanged exchanged_;
+    std::list<Peer> peers_;  // whom notes are exchanged with
   };
   // The record of a communicator, until it is left.
   std::shared_ptr<Record> join(std::uint64_t id, Rank rank, std::vector<Rank> world_rank);
   void leave(const Record& record);
+
+  // Each alltoallv, before it begins.
+  void exchanges(Record& record, std::uint32_t sequence, const std::size_t* sent, const std::size_t* due);
 
   // Call now and then while a wait there stalls. Not ok: the ranks' calls differ, and how.
   Status look(Record& record, const Waiting& waiting, std::int64_t now_ns);
@@ -103,17 +114,20 @@ class Watch {
   Watch() = default;
 
   static std::string elsewhere_text(const Note& note);
+  static Peer& peer_of(Record& record, Rank rank);
   Link& link_to(Rank world);
   void ask(Record& record, Peer& peer, std::int64_t now_ns);
   void answer(Record& record, Peer& peer, const Note& question);
   Note state_of(const Record& record) const;
   void note_call(const Record& record, const Peer& peer, std::uint32_t sequence);
+  void note_lengths(const Record& record, const Peer& peer);
   void send(Rank world, const Note& note);
   void flush(Link& link);
   void listen(Link& link);
   void poll();
   void heard(Link& link);
   void compare(Record& record, Peer& peer, const Note& note);
+  void compare_lengths(Record& record, const Peer& peer, const Note& note);
   void compare_left(Record& record, const Peer& peer);
   const Peer* crossed(const Record& record, std::int64_t* heard_ns) const;
   void compare_crossed(Record& record, std::int64_t now_ns);
