@@ -3,8 +3,10 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <fstream>
+#include <new>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -22,6 +24,21 @@
 #endif
 
 using namespace ranks;
+
+namespace {
+
+// While it is true, threads find no memory, those apart that have said that they do.
+std::atomic<bool> starving{false};
+thread_local bool fed = false;
+
+}  // namespace
+
+[[gnu::noinline]] void* operator new(std::size_t bytes) {
+  if (void* const p = starving && !fed ? nullptr : std::malloc(bytes ? bytes : 1)) return p;
+  throw std::bad_alloc();
+}
+[[gnu::noinline]] void operator delete(void* p) noexcept { std::free(p); }
+[[gnu::noinline]] void operator delete(void* p, std::size_t) noexcept { std::free(p); }
 
 namespace {
 
@@ -85,6 +102,28 @@ TEST_CASE("a call that finds no memory is an error on every rank") {
       });
 }
 #endif
+
+TEST_CASE("memory that the thread for connections does not find is an error on every rank") {
+  for (const int starved : {0, 1})
+    for (const bool threaded : {false, true})
+      check({.size = 3, .backends = "tcp", .environment = {{"GCCL_PROGRESS_THREAD", threaded ? "1" : "0"}}},
+            [&](int rank) {
+              fed = true;
+              GCCL_Comm world = GCCL_COMM_NULL, c = GCCL_COMM_NULL;
+              RANK_SUCCESS(GCCL_Init(&world, nullptr));
+              RANK_SUCCESS(GCCL_Comm_split(world, 0, 0, &c));
+              if (rank == starved) starving = true;
+              float one = 1, sum = 0;
+              RANK_CHECK(GCCL_Allreduce(&one, &sum, 1, GCCL_FLOAT32, GCCL_SUM, c) != GCCL_SUCCESS);
+              if (rank == starved && !threaded) {
+                RANK_CHECK(says("out of memory"));
+                RANK_CHECK(says("rank " + std::to_string(starved)));
+              }
+              starving = false;
+              GCCL_Comm_free(&c);
+              GCCL_Finalize();
+            });
+}
 
 TEST_CASE("without threads to be had, starting is an error, and no thread stays behind") {
   check({.size = 1, .backends = "shm"}, [](int) {

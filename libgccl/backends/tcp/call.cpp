@@ -78,24 +78,32 @@ Conversation::Next Call::end_round() {
   return Next::go_on;
 }
 
-void Call::dropped() { give_up(GCCL_ERR_PEER_LOST, "this process is ending, and makes no connections any more"); }
+void Call::dropped() { dropped(target_); }
+
+void Call::dropped(const Target& target) {
+  tell(target, GCCL_ERR_PEER_LOST, "this process is ending, and makes no connections any more");
+}
 
 Conversation::Next Call::give_up(int result, const std::string& why) {
-  if (target_.hello.kind == Hello::Kind::abort) return Next::over;
+  tell(target_, result, why.c_str());
+  return Next::over;
+}
+
+void Call::tell(const Target& target, int result, const char* why) {
+  if (target.hello.kind == Hello::Kind::abort) return;
   GCCL_Fault fault{};
   fault.result = result;
-  fault.peer = target_.hello.to;
+  fault.peer = target.hello.to;
   const char* const advice = result == GCCL_ERR_AUTHENTICATION
                                  ? "do both have the same GCCL_SECRET?"
                                  : "has its process ended, or does a firewall stand between?";
   std::snprintf(fault.text, sizeof fault.text, "cannot reach rank %u (world rank %u): %.110s; %s", fault.peer,
-                mailbox_->identity().world_rank[fault.peer], why.c_str(), advice);
+                target.mailbox->identity().world_rank[fault.peer], why, advice);
   if (result == GCCL_ERR_PEER_LOST) {
-    mailbox_->put_trouble(fault);
+    target.mailbox->put_trouble(fault);
   } else {
-    mailbox_->put(fault, false);
+    target.mailbox->put(fault, false);
   }
-  return Next::over;
 }
 
 Conversation::Next Call::shake() {

@@ -23,6 +23,8 @@ class Call : public Conversation {
   Next ready() override;
   Next expired() override;
   void dropped() override;
+  // The same, of one that never began.
+  static void dropped(const Target& target);
 
  private:
   // How an attempt failed: somebody said no; nobody answered; somebody took the connection and says nothing.
@@ -35,6 +37,7 @@ class Call : public Conversation {
   Next shake();
   Next welcomed();
   Next give_up(int result, const std::string& why);
+  static void tell(const Target& target, int result, const char* why);
 
   const std::string* secret_;
   const Settings* settings_;

@@ -7,11 +7,13 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <random>
 #include <utility>
 
 #include "libgccl/net/digest.hpp"
+#include "libgccl/runtime/caught.hpp"
 
 namespace gccl::tcp {
 namespace {
@@ -166,6 +168,7 @@ void Connector::wake() {
 
 bool Connector::open(const std::shared_ptr<Mailbox>& mailbox) {
   const std::lock_guard lock(mutex_);
+  if (!broken_.ok()) put_broken(*mailbox);
   return ports_.emplace(mailbox->identity().communicator, mailbox).second;
 }
 
@@ -189,10 +192,21 @@ void Connector::call(std::vector<Call::Target> targets) {
 }
 
 void Connector::drop_calls() {
-  for (auto& t : std::exchange(calls_, {})) Call(std::move(t), &house_.secret, &house_.settings).dropped();
+  for (; !calls_.empty(); calls_.pop_back()) Call::dropped(calls_.back());
 }
 
 void Connector::run() {
+  try {
+    serve();
+  } catch (...) {
+    const std::lock_guard lock(mutex_);
+    broken_ = caught();
+  }
+  // Also with no memory: then as soon as there is some.
+  while (!end()) std::this_thread::sleep_for(kLook);
+}
+
+void Connector::serve() {
   epoll_event events[64];
   while (!over()) {
     const std::int64_t wait_ms = std::chrono::ceil<std::chrono::milliseconds>(next_look_ - Clock::now()).count();
@@ -212,18 +226,31 @@ void Connector::run() {
     if (callers) take_callers();
     if (Clock::now() >= next_look_) expire();
   }
-  end();
 }
 
-// Who waits for a connection hears that none will come.
-void Connector::end() {
+// Who waits for a connection hears that none will come. False: once more.
+bool Connector::end() try {
   listener_.reset();
-  for (const auto& [c, owned] : conversations_) c->dropped();
-  half_open_.clear();
-  conversations_.clear();
   const std::lock_guard lock(mutex_);
+  if (!broken_.ok())
+    for (const auto& [communicator, mailbox] : ports_) put_broken(*mailbox);
+  half_open_.clear();
+  for (; !conversations_.empty(); conversations_.erase(conversations_.begin()))
+    conversations_.begin()->first->dropped();
   ended_ = true;
   drop_calls();
+  return true;
+} catch (const std::bad_alloc&) {
+  return false;
+}
+
+void Connector::put_broken(Mailbox& mailbox) const {
+  GCCL_Fault fault{};
+  fault.result = broken_.code();
+  fault.peer = mailbox.identity().rank;
+  std::snprintf(fault.text, sizeof fault.text, "rank %u makes no TCP connections any more: %.110s", fault.peer,
+                broken_.text().c_str());
+  mailbox.put(fault, false);
 }
 
 bool Connector::over() const { return stopping_ && (aborts_ == 0 || Clock::now() >= stop_deadline_); }

@@ -55,11 +55,14 @@ class Connector {
   static void finish_all();
   Status listen();
   void ask_to_stop();
-  void drop_calls();  // with mutex_ held
+  // With mutex_ held.
+  void drop_calls();
+  void put_broken(Mailbox& mailbox) const;
   void wake();
 
   // The thread's.
   void run();
+  void serve();
   bool over() const;
   void add(std::unique_ptr<Conversation> c);
   Conversations::iterator drop(Conversations::iterator i);
@@ -69,7 +72,7 @@ class Connector {
   void take_orders();
   void take_callers();
   void drop_oldest();
-  void end();
+  bool end();
   void pause_listening(std::chrono::milliseconds pause);
   void hear(std::uint32_t events);
   void expire();
@@ -88,6 +91,7 @@ class Connector {
   std::vector<Call::Target> calls_;
   std::vector<std::shared_ptr<Mailbox>> closed_;
   bool stop_ = false, ended_ = false;
+  Status broken_;  // why the thread ended before its time
 
   // The thread's.
   Conversations conversations_;
