@@ -1,2 +1,4 @@
-# test_shm looks inside the shared-memory transport.
-target_link_libraries(test_shm PRIVATE gccl_runtime)
+# These look inside the shared-memory transport.
+foreach(subject shm shm_pipe shm_files)
+  target_link_libraries(test_${subject} PRIVATE gccl_runtime)
+endforeach()
