@@ -29,4 +29,9 @@ if(MPI_CXX_FOUND)
            COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/pmpi/wrapper.sh ${MPIEXEC_EXECUTABLE} $<TARGET_FILE:gccl_executable>
                    $<TARGET_FILE:test_pmpi_endings> $<TARGET_FILE:program_of_other_mpi>)
   set_tests_properties(pmpi_wrapper PROPERTIES TIMEOUT 500 PROCESSORS 2 ENVIRONMENT "${pmpi_environment}")
+
+  # The table of scripts/suites; it needs no suite.
+  add_test(NAME suites_table COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/suites_table.sh ${PROJECT_SOURCE_DIR}
+                                     $<TARGET_FILE:gccl_executable> ${MPIEXEC_EXECUTABLE})
+  set_tests_properties(suites_table PROPERTIES TIMEOUT 300 PROCESSORS 2)
 endif()
