@@ -34,7 +34,7 @@ cp rows out
 expect '^selftest +passes +2  pass +[0-9.]+ s  pass +[0-9.]+ s$' "a row"
 expect 'judged +1  pass .* wrong output' "a judge's no"
 expect 'differs +2  pass .* exit 7' "an exit code"
-expect 'hangs +1  pass .* hangs 3 s' "a time limit"
+expect 'hangs +1  pass .* hangs 8 s' "a time limit"
 
 : >expected
 summary "$SUITES/results" expected selftest >out && { echo "differences ended with 0"; failed=1; }
