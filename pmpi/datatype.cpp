@@ -216,6 +216,10 @@ Shape shape_of(MPI_Datatype type) {
   return p ? p->shape : measure(type);
 }
 
+bool committed(MPI_Datatype type) {
+  return predefined(type) || PMPI_Send(nullptr, 0, type, MPI_PROC_NULL, 0, self) == MPI_SUCCESS;
+}
+
 int pack(const void* from, std::size_t count, MPI_Datatype type, const Shape& s, std::byte* to) {
   if (s.size == 0 || count == 0) return MPI_SUCCESS;
   if (s.dense) {

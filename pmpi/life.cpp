@@ -1,7 +1,11 @@
 // The drop-in's beginning and end within the program's MPI, and what is freed in between.
+#include <link.h>
+
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
+#include <string>
 
 #include "pmpi/background.hpp"
 #include "pmpi/progress.hpp"
@@ -41,6 +45,32 @@ int when_self_is_freed(MPI_Comm, int, void*, void*) {
   return MPI_SUCCESS;
 }
 
+// MPI libraries differ in what a communicator is, so calls must not go from one to another. `gccl pmpi` looks at the
+// program that it starts; this sees what a script started, and what a program has loaded by itself.
+void require_one_mpi() {
+  struct Found {
+    int n = 0;
+    std::string names;
+  } found;
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, size_t, void* context) {
+        std::string name = info->dlpi_name ? info->dlpi_name : "";
+        name = name.substr(name.rfind('/') + 1);
+        if (!name.starts_with("libmpi.so") && !name.starts_with("libmpich.so")) return 0;
+        Found& f = *static_cast<Found*>(context);
+        f.names += (f.n++ > 0 ? " and " : "") + name;
+        return 0;
+      },
+      &found);
+  if (found.n < 2) return;
+  std::fprintf(stderr,
+               "gccl_pmpi: this program has %s in one process: it uses another MPI library than the drop-in was built "
+               "for. Build GCCL for the program's MPI (-DGCCL_PMPI_COMPILER=mpicxx.mpich) and name that drop-in with "
+               "gccl pmpi --library\n",
+               found.names.c_str());
+  std::_Exit(2);
+}
+
 void start() {
   learn_predefined_types();
   int keyval = MPI_KEYVAL_INVALID;
@@ -64,12 +94,14 @@ using namespace gccl::pmpi;
 extern "C" {
 
 int MPI_Init(int* argc, char*** argv) {
+  require_one_mpi();
   const int code = PMPI_Init(argc, argv);
   if (code == MPI_SUCCESS) start();
   return code;
 }
 
 int MPI_Init_thread(int* argc, char*** argv, int required, int* provided) {
+  require_one_mpi();
   const int code = PMPI_Init_thread(argc, argv, required, provided);
   if (code == MPI_SUCCESS) start();
   return code;

@@ -5,9 +5,10 @@
 namespace gccl::pmpi {
 namespace {
 
-bool wrong(int count, MPI_Datatype type) { return count < 0 || type == MPI_DATATYPE_NULL; }
+bool wrong(MPI_Datatype type) { return type == MPI_DATATYPE_NULL || !committed(type); }
+bool wrong(int count, MPI_Datatype type) { return count < 0 || wrong(type); }
 bool wrong(const int* counts, int n, MPI_Datatype type) {
-  return type == MPI_DATATYPE_NULL || !counts || std::any_of(counts, counts + n, [](int c) { return c < 0; });
+  return wrong(type) || !counts || std::any_of(counts, counts + n, [](int c) { return c < 0; });
 }
 bool wrong(const int* counts, const MPI_Datatype* types, int n) {
   if (!counts || !types) return true;
@@ -183,6 +184,8 @@ Reason prepare_scatter(Member me, Call* call, const void* sendbuf, int sendcount
   if (wrong_root(root, me)) return Reason::wrong_argument;
   const bool at_root = me.rank == root, in_place = recvbuf == MPI_IN_PLACE;
   if (in_place && !at_root) return Reason::wrong_argument;
+  // Open MPI's MPI_Scatter takes types that are not committed; so no rank may leave the call to MPI because of its own.
+  const auto wrong = [](int count, MPI_Datatype type) { return count < 0 || type == MPI_DATATYPE_NULL; };
   if (at_root && (wrong(sendcount, sendtype) || sendbuf == MPI_IN_PLACE)) return Reason::wrong_argument;
   if (!in_place && wrong(recvcount, recvtype)) return Reason::wrong_argument;
   int code = MPI_SUCCESS;

@@ -71,7 +71,7 @@ Reason nothing(Call* call, Call::Kind kind, int root) {
 }
 
 bool wrong(MPI_Datatype type, MPI_Op op, const void* recvbuf) {
-  return type == MPI_DATATYPE_NULL || op == MPI_OP_NULL || recvbuf == MPI_IN_PLACE;
+  return type == MPI_DATATYPE_NULL || op == MPI_OP_NULL || recvbuf == MPI_IN_PLACE || !committed(type);
 }
 
 bool fits_in_order(Member me, std::size_t bytes) { return bytes <= kInOrderBytesMax / std::size_t(me.size); }

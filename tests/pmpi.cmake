@@ -14,6 +14,17 @@ if(MPI_CXX_FOUND)
     set_tests_properties(pmpi_${ranks} PROPERTIES TIMEOUT 300 PROCESSORS 2 ENVIRONMENT "${pmpi_environment}")
   endforeach()
 
+  add_executable(test_pmpi_threads pmpi/threads.cpp pmpi/support.cpp)
+  target_include_directories(test_pmpi_threads PRIVATE ${PROJECT_SOURCE_DIR})
+  target_link_libraries(test_pmpi_threads PRIVATE MPI::MPI_CXX Threads::Threads ${CMAKE_DL_LIBS})
+  foreach(ranks 1 2 4 8)
+    add_test(NAME pmpi_threads_${ranks}
+             COMMAND ${MPIEXEC_EXECUTABLE} --oversubscribe ${MPIEXEC_NUMPROC_FLAG} ${ranks}
+                     -x LD_PRELOAD=$<TARGET_FILE:gccl_pmpi> $<TARGET_FILE:test_pmpi_threads>)
+    set_tests_properties(pmpi_threads_${ranks} PROPERTIES TIMEOUT 300 PROCESSORS 2 SKIP_RETURN_CODE 77
+                                                          ENVIRONMENT "${pmpi_environment}")
+  endforeach()
+
   add_executable(test_pmpi_endings pmpi/endings.cpp)
   target_link_libraries(test_pmpi_endings PRIVATE MPI::MPI_CXX)
   add_test(NAME pmpi_endings COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/pmpi/endings.sh ${MPIEXEC_EXECUTABLE}
@@ -29,4 +40,9 @@ if(MPI_CXX_FOUND)
            COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/pmpi/wrapper.sh ${MPIEXEC_EXECUTABLE} $<TARGET_FILE:gccl_executable>
                    $<TARGET_FILE:test_pmpi_endings> $<TARGET_FILE:program_of_other_mpi>)
   set_tests_properties(pmpi_wrapper PROPERTIES TIMEOUT 500 PROCESSORS 2 ENVIRONMENT "${pmpi_environment}")
+
+  # The table of scripts/suites; it needs no suite.
+  add_test(NAME suites_table COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/suites_table.sh ${PROJECT_SOURCE_DIR}
+                                     $<TARGET_FILE:gccl_executable> ${MPIEXEC_EXECUTABLE})
+  set_tests_properties(suites_table PROPERTIES TIMEOUT 300 PROCESSORS 2)
 endif()

@@ -7,9 +7,36 @@
 #include <cstdlib>
 #include <string>
 
+// Starts two more processes, which come here too. Collectives among those of both beginnings are MPI's, the others
+// GCCL's.
+int spawn(char** argv) {
+  MPI_Comm parent, both, all;
+  MPI_Comm_get_parent(&parent);
+  const bool child = parent != MPI_COMM_NULL;
+  char word[] = "spawn", *words[] = {word, nullptr};
+  both = parent;
+  if (!child) MPI_Comm_spawn(argv[0], words, 2, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &both, MPI_ERRCODES_IGNORE);
+  MPI_Intercomm_merge(both, child, &all);
+  int one = 1, here = 0, there = 0, together = 0, size = 0;
+  MPI_Request request;
+  MPI_Allreduce(&one, &here, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  MPI_Allreduce(&one, &there, 1, MPI_INT, MPI_SUM, both);
+  MPI_Allreduce(&one, &together, 1, MPI_INT, MPI_SUM, all);
+  MPI_Iallreduce(MPI_IN_PLACE, &together, 1, MPI_INT, MPI_MAX, all, &request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  int wrong = here != size || together != here + there || (child ? here : there) != 2;
+  MPI_Allreduce(MPI_IN_PLACE, &wrong, 1, MPI_INT, MPI_SUM, all);
+  MPI_Comm_free(&all);
+  MPI_Comm_disconnect(&both);
+  MPI_Finalize();
+  return wrong;
+}
+
 int main(int argc, char** argv) {
   const std::string how = argc > 1 ? argv[1] : "";
   MPI_Init(&argc, &argv);
+  if (how == "spawn") return spawn(argv);
   int in = 1, sum = 0;
   MPI_Request request;
   MPI_Iallreduce(&in, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &request);

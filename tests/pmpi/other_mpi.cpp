@@ -1,7 +1,7 @@
 // Once as a library that is named like MPICH's, once as a program that uses it.
+extern "C" int MPI_Init(int*, char***);
 #ifdef LIBRARY
-extern "C" int MPIR_Something() { return 0; }
+int MPI_Init(int*, char***) { return 0; }
 #else
-extern "C" int MPIR_Something();
-int main() { return MPIR_Something(); }
+int main(int argc, char** argv) { return MPI_Init(&argc, &argv); }
 #endif

@@ -218,6 +218,7 @@ TEST_CASE("wrong arguments end in MPI's own error classes") {
     CHECK(x != MPI_SUCCESS);
   };
   const int n = world_size();
+  const std::uint64_t wrong_before = calls_left_to_mpi_because("wrong argument");
   same(MPI_Bcast(&a, 1, MPI_INT, n, comm), PMPI_Bcast(&a, 1, MPI_INT, n, comm));
   same(MPI_Bcast(&a, -1, MPI_INT, 0, comm), PMPI_Bcast(&a, -1, MPI_INT, 0, comm));
   same(MPI_Bcast(&a, 1, MPI_DATATYPE_NULL, 0, comm), PMPI_Bcast(&a, 1, MPI_DATATYPE_NULL, 0, comm));
@@ -228,7 +229,7 @@ TEST_CASE("wrong arguments end in MPI's own error classes") {
   same(MPI_Barrier(MPI_COMM_NULL), PMPI_Barrier(MPI_COMM_NULL));
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
   MPI_Comm_free(&comm);
-  CHECK(calls_left_to_mpi_because("wrong argument") == 6);
+  CHECK(calls_left_to_mpi_because("wrong argument") == wrong_before + 6);
   CHECK(calls_left_to_mpi_because("operation not defined on this type") == 1);
 }
 

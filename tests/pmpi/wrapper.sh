@@ -37,6 +37,8 @@ echo "no library" >"$folder/libgccl_pmpi.so"
 expect 2 "does not load it" "$gccl" pmpi --library "$folder/libgccl_pmpi.so" "$program"
 expect 2 "No such file" "$gccl" pmpi --library "$folder/none.so" "$program"
 expect 2 "uses libmpich.so.12" "$gccl" pmpi "$other"
+# Behind a script, where only the drop-in sees it.
+expect 2 "in one process: it uses another MPI library" "$gccl" pmpi sh -c "$other; exit \$?"
 mkdir "$folder/bin" && cp "$gccl" "$folder/bin/gccl"
 expect 2 "no libgccl_pmpi.so in" "$folder/bin/gccl" pmpi "$program"
 # On a rank of a job: the job fails.
