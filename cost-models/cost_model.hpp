@@ -26,7 +26,7 @@ struct LinkLoads {
   Hop odd;                    // members 1 and 2, 3 and 4, ..., the last and 0 exchange; the slowest message
   Hop next;                   // each sends to the next one: the mean message
   Hop next_alone;             // the same, one message at a time
-  Hop pairs;                  // each member sends to every other one, all to one distance at a time: the mean message
+  Hop pairs;                  // each member sends to every other one, in turns (turns.hpp): the mean message
 
   bool known() const { return !shift.empty(); }
   static const Hop& over(const std::vector<Hop>& hops, Count distance) {

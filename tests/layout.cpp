@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <random>
+#include <set>
 
+#include "libgccl/algorithms/turns.hpp"
 #include "libgccl/schedule/region.hpp"
 
 using namespace gccl;
@@ -100,6 +102,31 @@ TEST_CASE("any placement gives the views of its definition") {
 TEST_CASE("an empty communicator has a layout") {
   CHECK(Layout::flat(0).ranks() == 0);
   CHECK(Layout::of({}).ranks() == 0);
+}
+
+TEST_CASE("in each step of an all-to-all every rank gets one message, and all stay on their node or all leave it") {
+  const auto check = [](const Layout& layout, Rank per_node) {
+    const Rank n = layout.ranks();
+    std::vector<std::set<Rank>> met(n);
+    for (Rank s = 0; s < n; ++s) {
+      std::set<Rank> targets;
+      for (Rank r = 0; r < n; ++r) {
+        const auto [to, from] = Turns(layout.view(r))[s];
+        targets.insert(to);
+        met[r].insert(to);
+        CHECK(Turns(layout.view(to))[s].from == r);
+        CHECK(Turns(layout.view(from))[s].to == r);
+        if (s == 0) CHECK(to == r);
+        if (per_node) CHECK((to / per_node == r / per_node) == (Turns(layout.view(0))[s].to < per_node));
+      }
+      CHECK(targets.size() == n);
+    }
+    for (const auto& m : met) CHECK(m.size() == n);
+  };
+  for (const Rank n : {1, 2, 7, 12}) check(Layout::flat(n), n);
+  for (const Rank g : {1, 2, 3, 4, 6}) check(Layout::regular(12, g), g);
+  check(Layout::regular(11, 4), 0);                                    // the last node has fewer
+  check(Layout::of(std::vector<Rank>{0, 1, 2, 0, 1, 2, 0, 1, 2}), 0);  // one after the other
 }
 
 TEST_CASE("groups are cyclic in both directions") {

@@ -2,6 +2,7 @@
 
 #include "libgccl/algorithms/displacement.hpp"
 #include "libgccl/algorithms/pipelined.hpp"
+#include "libgccl/algorithms/turns.hpp"
 
 namespace gccl {
 
@@ -9,9 +10,10 @@ Schedule direct_all_gather(Call c, View v, Share mine) {
   const Rank n = v.all.size, r = v.all.rank;
   const Region in = slice(input_of(c, n, r), mine);
   Displacement out = Displacement::received(c, mine, r, output_of(c, n, r));
+  const Turns turns(v);
   for (Rank s = 1; s < n; ++s) {
-    const Rank from = v.all[std::int64_t(r) - s];
-    co_yield send(v.all[std::int64_t(r) + s], in);
+    const auto [to, from] = turns[s];
+    co_yield send(to, in);
     co_yield recv(from, out[from]);
   }
   co_yield copy(in, out[r]);

@@ -34,9 +34,15 @@ Schedule exchange_all(Group g, Region in, Region sum, Region early, Region out) 
   for (Rank p = r + 1; r > 0 && p < n; ++p) co_yield reduce(kept(p), out);
 }
 
-// Rank 1 gets rank 0's vector last, and has all sums to form then.
+// Rank 1 gets rank 0's vector last, and has all sums to form then. The order of the sums leaves the ranks no better one
+// than all at one distance at a time.
 Cost all_reduce_direct_over(Rank n, double bytes, const Paths& p) {
-  return pipelined(n - 1, p.pairs(), bytes, p.model().exchange_gap_ns(), 2) + (n - 1) * p.model().combine(bytes);
+  Hop mean{};
+  for (Rank s = 1; s < n; ++s) {
+    mean.alpha_ns += p.shift(s).alpha_ns / (n - 1);
+    mean.beta_ns_per_byte += p.shift(s).beta_ns_per_byte / (n - 1);
+  }
+  return pipelined(n - 1, mean, bytes, p.model().exchange_gap_ns(), 2) + (n - 1) * p.model().combine(bytes);
 }
 
 }  // namespace

@@ -4,10 +4,10 @@
 // two latencies where many messages can be under way at once. Up to 256 ranks.
 #pragma once
 
-#include "libgccl/algorithms/all_reduce.hpp"
+#include "libgccl/algorithms/algorithm.hpp"
 
 namespace gccl {
 
-Schedule pairwise_all_reduce(Group g, Region in, Region out);
+Schedule pairwise_all_reduce(Call c, View v, Share mine);
 
 }  // namespace gccl

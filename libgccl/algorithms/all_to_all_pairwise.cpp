@@ -2,6 +2,7 @@
 
 #include "libgccl/algorithms/displacement.hpp"
 #include "libgccl/algorithms/pipelined.hpp"
+#include "libgccl/algorithms/turns.hpp"
 
 namespace gccl {
 
@@ -15,8 +16,9 @@ Schedule pairwise_all_to_all(Call c, View v, Share mine) {
     for (Rank p = 0; p < n; ++p) co_yield copy(source[p], saved[p]);
     source = saved;
   }
+  const Turns turns(v);
   for (Rank s = 1; s < n; ++s) {
-    const Rank to = v.all[std::int64_t(r) + s], from = v.all[std::int64_t(r) - s];
+    const auto [to, from] = turns[s];
     co_yield send(to, source[to]);
     co_yield recv(from, target[from]);
   }

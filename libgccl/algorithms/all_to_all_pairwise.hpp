@@ -1,7 +1,7 @@
-// Pairwise all-to-all and all-to-all-v: in step s every rank sends to the rank s after it and receives from the rank s
-// before it. Thakur, Rabenseifner and Gropp, IJHPCA 19 (2005), on all-to-all of long messages.
-// n-1 steps, every block sent once, straight to its place: bandwidth-optimal, any n.
-// Scratch: the share's whole input, in place only, where it is saved before it is overwritten.
+// Pairwise all-to-all and all-to-all-v: in each step every rank sends to one other rank and receives from one, never
+// two from the same (turns.hpp). Thakur, Rabenseifner and Gropp, IJHPCA 19 (2005), on all-to-all of long messages. n-1
+// steps, every block sent once, straight to its place: bandwidth-optimal, any n. Scratch: the share's whole input, in
+// place only, where it is saved before it is overwritten.
 #pragma once
 
 #include "libgccl/algorithms/algorithm.hpp"

@@ -14,12 +14,12 @@ struct Parts {
 
 // P: Parts of one region, or Displacement.
 template <class P>
-Schedule reduce_parts(Group g, P in, Region mine) {
+Schedule reduce_parts(Group g, Turns turns, P in, Region mine) {
   if (g.size == 1) co_yield copy(in[0], mine);
   for (Rank s = 1; s < g.size; ++s) {
-    const std::int64_t to = g.wrap(std::int64_t(g.rank) + s);
-    co_yield send(g[to], in[Count(to)]);
-    co_yield recv_reduce(g[std::int64_t(g.rank) - s], s == 1 ? in[g.rank] : mine, mine);
+    const auto [to, from] = turns[s];
+    co_yield send(g[to], in[to]);
+    co_yield recv_reduce(g[from], s == 1 ? in[g.rank] : mine, mine);
   }
 }
 
@@ -32,16 +32,16 @@ Cost reduce_parts_cost(Rank n, double part, const Paths& p) {
 
 }  // namespace
 
-Schedule pairwise_reduce_scatter_over(Group g, Region in, Region out) {
-  return reduce_parts(g, Parts{in, g.size}, out.part(g.rank, g.size));
+Schedule pairwise_reduce_scatter_over(Group g, Turns turns, Region in, Region out) {
+  return reduce_parts(g, turns, Parts{in, g.size}, out.part(g.rank, g.size));
 }
 
-Schedule pairwise_all_gather_over(Group g, Region x) {
+Schedule pairwise_all_gather_over(Group g, Turns turns, Region x) {
   const Region mine = x.part(g.rank, g.size);
   for (Rank s = 1; s < g.size; ++s) {
-    const std::int64_t from = g.wrap(std::int64_t(g.rank) - s);
-    co_yield send(g[std::int64_t(g.rank) + s], mine);
-    co_yield recv(g[from], x.part(Count(from), g.size));
+    const auto [to, from] = turns[s];
+    co_yield send(g[to], mine);
+    co_yield recv(g[from], x.part(from, g.size));
   }
 }
 
@@ -51,7 +51,8 @@ Cost pairwise_cost(Rank n, double bytes, const Paths& p) {
 
 Schedule pairwise_reduce_scatter(Call c, View v, Share mine) {
   const Rank n = v.all.size, r = v.all.rank;
-  return reduce_parts(v.all, Displacement::sent(c, mine, r, input_of(c, n, r)), slice(output_of(c, n, r), mine));
+  return reduce_parts(v.all, Turns(v), Displacement::sent(c, mine, r, input_of(c, n, r)),
+                      slice(output_of(c, n, r), mine));
 }
 
 Cost pairwise_reduce_scatter_cost(const Call& c, const View& v, const CostModel& m) {

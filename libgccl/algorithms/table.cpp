@@ -64,7 +64,7 @@ constexpr Algorithm kTable[] = {
      vector_cost<double_binary_tree_all_reduce_cost>},
     {"swing", Collective::allreduce, all_reduce<swing_all_reduce>, nullptr, nullptr,
      vector_cost<swing_all_reduce_cost>},
-    {"pairwise", Collective::allreduce, all_reduce<pairwise_all_reduce>, nullptr, crossbar_ranks,
+    {"pairwise", Collective::allreduce, pairwise_all_reduce, nullptr, crossbar_ranks,
      vector_cost<pairwise_cost>},
     {"direct", Collective::allreduce, direct_all_reduce, direct_all_reduce_scratch, few_ranks, direct_all_reduce_cost},
     {"torus2d", Collective::allreduce, torus2d_all_reduce, nullptr, torus2d_all_reduce_fits, torus2d_all_reduce_cost},

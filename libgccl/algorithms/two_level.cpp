@@ -18,6 +18,9 @@ Schedule halving_over(Group g, Region in, Region out) {
 }
 Schedule doubling_over(Group g, Region x) { return doubling_all_gather(Numbering::from(g), x); }
 
+Schedule pairwise_over(Group g, Region in, Region out) { return pairwise_reduce_scatter_over(g, Turns(g), in, out); }
+Schedule pairwise_gather(Group g, Region x) { return pairwise_all_gather_over(g, Turns(g), x); }
+
 Cost halving_cost(Rank n, double bytes, const Paths& p) {
   return halving_reduce_scatter_cost(n, bytes / n, false, p) + doubling_all_gather_cost(n, bytes / n, false, p);
 }
@@ -26,7 +29,7 @@ Cost halving_cost(Rank n, double bytes, const Paths& p) {
 
 const Inner kInnerRing{ring_reduce_scatter, ring_all_gather, ring_all_reduce_cost};
 const Inner kInnerRecursiveHalving{halving_over, doubling_over, halving_cost};
-const Inner kInnerPairwise{pairwise_reduce_scatter_over, pairwise_all_gather_over, pairwise_cost};
+const Inner kInnerPairwise{pairwise_over, pairwise_gather, pairwise_cost};
 
 const Outer kOuterRing{ring_all_reduce, ring_all_reduce_cost};
 const Outer kOuterRecursiveDoubling{recursive_doubling_all_reduce, recursive_doubling_all_reduce_cost};

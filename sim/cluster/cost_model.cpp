@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "libgccl/algorithms/turns.hpp"
+
 namespace gccl::sim {
 namespace {
 
@@ -80,10 +82,40 @@ class Messages {
 // Groups of members by card; each at once.
 using Groups = std::vector<std::vector<Card>>;
 
-// Distances looked at for what every member sends to every other one.
-constexpr std::size_t kDistances = 16;
+// Steps looked at for what every member sends to every other one.
+constexpr std::size_t kSteps = 16;
 
-LinkLoads loads_of(const Cluster& cluster, const Groups& groups) {
+// The mean over some of those steps of Turns that stay on a node, or over some of those that do not.
+Hop mean_step(const Cluster& cluster, const Groups& groups, Rank nodes, bool stay) {
+  std::size_t most = 0;
+  for (const auto& g : groups) most = std::max(most, g.size());
+  const std::size_t per_node = most / nodes, all = stay ? per_node - 1 : most - per_node;
+  const std::size_t samples = std::min(all, kSteps);
+  if (samples == 0) return {};
+  Messages messages(cluster);
+  for (std::size_t k = 0; k < samples; ++k) {
+    const std::size_t i = (2 * k + 1) * all / (2 * samples);
+    const Rank step = Rank(stay ? (i + 1) * nodes : i / (nodes - 1) * nodes + i % (nodes - 1) + 1);
+    for (const auto& g : groups)
+      for (Rank r = 0; r < g.size(); ++r)
+        messages.add(g[r], g[Turns(nodes, Rank(g.size()), r)[Rank(step % g.size())].to]);
+  }
+  return {messages.mean(false).alpha_ns, messages.busiest_ns() / double(samples)};
+}
+
+// Every member sends to each other one in the order of Turns over that many nodes. What stays on a node passes beside
+// what does not, and whichever takes longer keeps the members waiting.
+Hop pairs_of(const Cluster& cluster, const Groups& groups, Rank nodes) {
+  std::size_t most = 0;
+  for (const auto& g : groups) most = std::max(most, g.size());
+  const double near = double(most / nodes - 1), far = double(most - most / nodes);
+  const Hop stays = mean_step(cluster, groups, nodes, true), leaves = mean_step(cluster, groups, nodes, false);
+  return {(near * stays.alpha_ns + far * leaves.alpha_ns) / (near + far),
+          std::max(near * stays.beta_ns_per_byte, far * leaves.beta_ns_per_byte) / (near + far)};
+}
+
+// Nodes: whose members follow each other in equal numbers, else 1.
+LinkLoads loads_of(const Cluster& cluster, const Groups& groups, Rank nodes) {
   std::size_t most = 0;
   for (const auto& g : groups) most = std::max(most, g.size());
   LinkLoads t;
@@ -108,24 +140,19 @@ LinkLoads loads_of(const Cluster& cluster, const Groups& groups) {
       odd.add(g[(i + 1) % g.size()], g[i]);
     }
   t.odd = odd.slowest();
-  const std::size_t samples = std::min(most - 1, kDistances);
-  Hop sum{};
-  for (std::size_t s = 0; s < samples; ++s) {
-    const std::size_t d = 1 + (2 * s + 1) * (most - 1) / (2 * samples);
-    Messages shift(cluster);
-    for (const auto& g : groups)
-      for (std::size_t i = 0; i < g.size(); ++i) shift.add(g[i], g[(i + d) % g.size()]);
-    sum.alpha_ns += shift.mean(false).alpha_ns;
-    sum.beta_ns_per_byte += shift.busiest_ns();
-  }
-  t.pairs = {sum.alpha_ns / double(samples), sum.beta_ns_per_byte / double(samples)};
+  t.pairs = pairs_of(cluster, groups, nodes);
   return t;
 }
 
 void add_traffic(const Cluster& cluster, const std::vector<Card>& cards, const Groups& nodes, CostModel& m) {
   if (cards.size() < 2 || cards.size() > kTrafficCardsMax) return;
-  m.all = loads_of(cluster, {cards});
-  m.inside = loads_of(cluster, nodes);
+  bool regular = true;  // ranks follow each other node by node, as many on each
+  for (std::size_t k = 0, r = 0; k < nodes.size(); ++k) {
+    regular = regular && nodes[k].size() == nodes[0].size();
+    for (const Card c : nodes[k]) regular = regular && cards[r++] == c;
+  }
+  m.all = loads_of(cluster, {cards}, regular ? Rank(nodes.size()) : 1);
+  m.inside = loads_of(cluster, nodes, 1);
   Groups rails;
   std::size_t places = nodes[0].size();
   for (const auto& n : nodes) places = std::min(places, n.size());
@@ -133,7 +160,7 @@ void add_traffic(const Cluster& cluster, const std::vector<Card>& cards, const G
     rails.emplace_back();
     for (const auto& n : nodes) rails.back().push_back(n[p]);
   }
-  m.rail = loads_of(cluster, rails);
+  m.rail = loads_of(cluster, rails, 1);
   Messages out(cluster), in(cluster);
   for (std::size_t i = 1; i < cards.size(); ++i) out.add(cards[0], cards[i]), in.add(cards[i], cards[0]);
   m.fan_out_ns_per_byte = out.busiest_ns() / double(cards.size() - 1);

@@ -13,7 +13,7 @@ namespace gccl::sim {
 // - on one switch, from 2 to 64 ranks (powers of two), for 256 B, 64 KiB and 16 MiB;
 // - on four nodes of eight cards and eight NICs below a fat tree whose spine is half as wide as its leaves: messages of
 //   unlike length meet there, which no form follows step by step.
-constexpr double kCostTolerance = 0.15, kCostToleranceTwoLevels = 0.45;
+constexpr double kCostTolerance = 0.15, kCostToleranceTwoLevels = 0.35;
 
 // Where the algorithm's closed form is off by more than that, most of all; nothing when it holds or there is none.
 std::optional<std::string> wrong_cost(const Algorithm& algorithm);

@@ -25,6 +25,8 @@ void LongMessages::send(const Message& message, const LinkId* route, std::uint32
     t.latency += ports_[l].latency();
     ports_[l].count(message.bytes);
   }
+  t.narrowest = narrowest;
+  t.started = t.held_up = false;
   t.queue = Channels::key(message.lane, narrowest);
   if (Channels::Queue* q = queues_.find(t.queue)) {
     trains_[q->tail].next = slot;
@@ -32,12 +34,26 @@ void LongMessages::send(const Message& message, const LinkId* route, std::uint32
   } else {
     q = &queues_.insert(t.queue);
     q->head = q->tail = slot;
-    start(slot);
+  }
+  go_on(t.queue);
+}
+
+// Starts the messages whose turn it is: the first, and behind those that are held up the next one to somebody else.
+void LongMessages::go_on(std::uint64_t queue) {
+  const std::uint32_t head = queues_.find(queue)->head;
+  for (std::uint32_t i = head; i != kNone; i = trains_[i].next) {
+    if (!trains_[i].started) {
+      for (std::uint32_t k = head; k != i; k = trains_[k].next)
+        if (trains_[k].message.to == trains_[i].message.to) return;
+      start(i);
+    }
+    if (!trains_[i].held_up) return;
   }
 }
 
 void LongMessages::start(std::uint32_t slot) {
   Train& t = trains_[slot];
+  t.started = true;
   t.left = t.message.bytes;
   offer(slot, std::max(t.message.at, calendar_.now()));
 }
@@ -59,7 +75,7 @@ void LongMessages::offer(std::uint32_t slot, Nanos at) {
   }
   if (t.left < piece + kPieceMin) piece = t.left;  // no crumbs
   head = at;
-  Nanos tail = at;
+  Nanos tail = at, before = 0, own_way = 0, own_end = 0;
   for (const LinkId l : t.route) {
     Port& port = ports_[l];
     const Port::Passage passage = port.book_long(head, piece, calendar_.now());
@@ -67,12 +83,15 @@ void LongMessages::offer(std::uint32_t slot, Nanos at) {
     p.owner = alone ? slot : Port::Long::kNobody;
     p.owner_begin = passage.head;
     p.owner_end = passage.tail;
+    if (l == t.narrowest) own_way = passage.tail - passage.head, own_end = passage.tail + t.latency - before;
     head = passage.head + port.latency();
     tail = std::max(tail, passage.tail) + port.latency();
+    before += port.latency();
   }
   if (tail > kTimeMax) throw TimeOverflow();
   t.piece = piece;
   t.left -= piece;
+  t.held_up = double(tail - own_end) > double(own_way) * kHeldUp;
   await(slot, tail - t.latency);
 }
 
@@ -122,19 +141,27 @@ bool LongMessages::ended(std::uint32_t slot) {
     return false;
   }
   t.due = -1;
-  if (t.left > 0) offer(slot, calendar_.now());
-  return t.left == 0 && t.due < 0;
+  if (t.left > 0) {
+    offer(slot, calendar_.now());
+    if (t.held_up) go_on(trains_[slot].queue);
+  }
+  return trains_[slot].left == 0 && trains_[slot].due < 0;
 }
 
 void LongMessages::leave(std::uint32_t slot) {
   Train& t = trains_[slot];
   for (const LinkId l : t.route)
     if (Port::Long& p = ports_[l].for_long(); p.owner == slot) p.owner = Port::Long::kNobody;
-  const std::uint32_t next = t.next;
-  if (next == kNone) queues_.erase(queues_.find(t.queue));
+  Channels::Queue* q = queues_.find(t.queue);
+  std::uint32_t before = kNone;
+  for (std::uint32_t i = q->head; i != slot; i = trains_[i].next) before = i;
+  (before == kNone ? q->head : trains_[before].next) = t.next;
+  if (q->tail == slot) q->tail = before;
+  const bool more = q->head != kNone;
+  if (!more) queues_.erase(q);
   t.next = free_;
   free_ = slot;
-  if (next != kNone) start(next);
+  if (more) go_on(t.queue);
 }
 
 }  // namespace gccl::sim
