@@ -353,7 +353,7 @@ TEST_CASE("control characters in names reach neither the terminal nor the drawin
   for (const Ended& e : {run_gccl({"topology", file}), run_gccl({"run", (folder.path / "s.json").string()})}) {
     CHECK(e.code == 0);
     CHECK(clean(e.out));
-    CHECK(e.out.find("box?[2J??<b>") != std::string::npos);
+    CHECK(e.out.find("box?[2J\?\?<b>") != std::string::npos);
   }
   const Ended svg = run_gccl({"topology", file, "--svg", "-"});
   CHECK(svg.code == 0);
