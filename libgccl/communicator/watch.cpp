@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::int64_t kAskNs = 300'000'000;      // between two questions to one peer
 constexpr std::int64_t kCrossedNs = 500'000'000;  // two communicators' calls in crossed order, seen for so long
-constexpr std::int64_t kFreshNs = 4 * kAskNs;     // a peer's answer counts for so long
+constexpr std::int64_t kFreshNs = 10 * kAskNs;    // a peer's answer counts for so long: on a busy machine they are late
 constexpr std::uint32_t kCallsPerQuestion = 8;    // the latest calls
 constexpr std::size_t kAheadMax = 2 * kCallsPerQuestion;
 constexpr Rank kAllMax = 32;  // in larger communicators notes go to some ranks and to those waited for

@@ -120,7 +120,8 @@ Status Ports::connect(const Wires& wires, const GCCL_Port_spec& spec, Exchange& 
   const auto note = [&report](const char* backend, GCCL_Result r, const char* text) {
     if (report.code == GCCL_SUCCESS) {
       report.code = r;
-      std::snprintf(report.text, sizeof report.text, "backend %s: %s", backend, text);
+      // Cut off where it would be anyway: at -O1 g++ warns of it.
+      std::snprintf(report.text, sizeof report.text, "backend %s: %.229s", backend, text);
     }
   };
   for (std::size_t b = 0; b < backends; ++b) {
