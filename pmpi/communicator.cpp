@@ -29,6 +29,8 @@ Remembered& memory_of(MPI_Comm comm) {
   return remembered[std::size_t(key * 0x9e3779b97f4a7c15 >> 60)];
 }
 
+thread_local Freeing* innermost = nullptr;
+
 int when_freed(MPI_Comm, int, void* attribute, void*) {
   forget_handles();
   forgotten(static_cast<Communicator*>(attribute));
@@ -36,6 +38,14 @@ int when_freed(MPI_Comm, int, void* attribute, void*) {
 }
 
 }  // namespace
+
+Freeing::Freeing(const MPI_Comm* comm) : comm_(comm ? *comm : MPI_COMM_NULL), outer_(innermost) { innermost = this; }
+Freeing::~Freeing() { innermost = outer_; }
+bool Freeing::is(MPI_Comm comm) {
+  for (const Freeing* f = innermost; f; f = f->outer_)
+    if (f->comm_ == comm) return true;
+  return false;
+}
 
 void forget_handles() { epoch.fetch_add(1, std::memory_order_acq_rel); }
 
@@ -69,6 +79,9 @@ Communicator* find(MPI_Comm comm, Reason* why) {
     if (!running() || own_self() == MPI_COMM_NULL) return nullptr;
     *why = Reason::wrong_argument;
     if (comm == MPI_COMM_NULL) return nullptr;
+    *why = Reason::not_connected;
+    if (Freeing::is(comm)) return nullptr;
+    *why = Reason::wrong_argument;
     std::lock_guard lock(mutex);
     if (keyval == MPI_KEYVAL_INVALID) PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, when_freed, &keyval, nullptr);
     void* found = nullptr;

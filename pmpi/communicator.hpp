@@ -34,6 +34,21 @@ Communicator* find_known(MPI_Comm comm);
 // Of the ranks of one process alone: all MPI communicators of size 1 share it. GCCL_COMM_NULL when there is none.
 GCCL_Comm solo();
 
+// While it lives, this thread is inside MPI's freeing of a communicator: a delete function of the program's may call
+// collectives on it, and MPI answers. find() must not meet it anew, as its handle soon stands for another one.
+class Freeing {
+ public:
+  explicit Freeing(const MPI_Comm* comm);
+  ~Freeing();
+  Freeing(const Freeing&) = delete;
+  Freeing& operator=(const Freeing&) = delete;
+  static bool is(MPI_Comm comm);
+
+ private:
+  MPI_Comm comm_;
+  Freeing* outer_;  // one delete function may free another communicator
+};
+
 // MPI has freed it: its handle may come to stand for another one.
 void forget_handles();
 

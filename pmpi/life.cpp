@@ -114,6 +114,7 @@ int MPI_Finalize(void) {
 
 int MPI_Comm_free(MPI_Comm* comm) {
   if (Communicator* const k = freed_by(comm)) retire(*k);
+  const Freeing freeing(comm);
   return PMPI_Comm_free(comm);
 }
 
@@ -122,6 +123,7 @@ int MPI_Comm_disconnect(MPI_Comm* comm) {
     settle(*k);
     retire(*k);
   }
+  const Freeing freeing(comm);
   return PMPI_Comm_disconnect(comm);
 }
 

@@ -31,6 +31,13 @@ if(MPI_CXX_FOUND)
                                      $<TARGET_FILE:gccl_pmpi> $<TARGET_FILE:test_pmpi_endings>)
   set_tests_properties(pmpi_endings PROPERTIES TIMEOUT 500 PROCESSORS 2 ENVIRONMENT "${pmpi_environment}")
 
+  add_executable(test_pmpi_both_ways pmpi/both_ways.cpp pmpi/support.cpp)
+  target_include_directories(test_pmpi_both_ways PRIVATE ${PROJECT_SOURCE_DIR})
+  target_link_libraries(test_pmpi_both_ways PRIVATE MPI::MPI_CXX ${CMAKE_DL_LIBS})
+  add_test(NAME pmpi_both_ways COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/pmpi/both_ways.sh ${MPIEXEC_EXECUTABLE}
+                                       $<TARGET_FILE:gccl_pmpi> $<TARGET_FILE:test_pmpi_both_ways>)
+  set_tests_properties(pmpi_both_ways PROPERTIES TIMEOUT 900 PROCESSORS 2 ENVIRONMENT "${pmpi_environment}")
+
   add_library(other_mpi SHARED pmpi/other_mpi.cpp)
   target_compile_definitions(other_mpi PRIVATE LIBRARY=1)
   set_target_properties(other_mpi PROPERTIES OUTPUT_NAME mpich SOVERSION 12)

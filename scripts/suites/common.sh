@@ -62,6 +62,10 @@ python_source() {
   echo "$SUITES/source/$1-$version"
 }
 
+# How a job is started, and what puts the drop-in in front: for Open MPI and the build that is tested.
+JOB=(mpirun --oversubscribe --bind-to none)
+WITH_DROP_IN=("$GCCL" pmpi)
+
 # run_case CASE RANKS SECONDS PROGRAM [ARGUMENTS...]: once as it is and once with the drop-in, each at most SECONDS (times
 # GCCL_SUITES_PATIENCE). A run passes when it exits with 0 and judge, which a suite may define anew, accepts its output.
 # Skipped where the name does not match. Prints one row, and keeps it for the table.
@@ -75,9 +79,9 @@ run_case() {
   for mode in plain gccl; do
     file=$LOGS/$name.$ranks.$mode
     local wrapper=()
-    [ $mode = gccl ] && wrapper=("$GCCL" pmpi)
+    [ $mode = gccl ] && wrapper=("${WITH_DROP_IN[@]}")
     from=${EPOCHREALTIME//[.,]/}
-    timeout -k 5 "$seconds" mpirun --oversubscribe --bind-to none -n "$ranks" "${wrapper[@]}" "$@" >"$file" 2>"$file.err" </dev/null
+    timeout -k 5 "$seconds" "${JOB[@]}" -n "$ranks" "${wrapper[@]}" "$@" >"$file" 2>"$file.err" </dev/null
     code=$?
     took=$((${EPOCHREALTIME//[.,]/} - from))
     if [ $((took / 1000000)) -ge "$seconds" ]; then
