@@ -111,7 +111,7 @@ void use_journal(const sim::Plan& plan, sim::Journal& journal, sim::RunOptions& 
                         other == 1 ? "y" : "ies", other == 1 ? "is" : "are");
   if (journal.damaged())
     text += fmt::format("; {} damaged line{} left out", journal.damaged(), journal.damaged() == 1 ? " is" : "s are");
-  fmt::print(stderr, "gccl: {}\n", text);
+  fmt::print(stderr, "gccl: {}\n", printable(text));
 }
 
 int run_scenario(const RunArguments& a) {
@@ -141,18 +141,18 @@ int run_scenario(const RunArguments& a) {
       const auto kept = std::count_if(options.keys.begin(), options.keys.end(),
                                       [&](const std::string& key) { return journal->find(key); });
       fmt::print(stderr, "gccl: interrupted; {} of {} points are in {}: the same command goes on from there\n", kept,
-                 options.keys.size(), a.resume);
+                 options.keys.size(), printable(a.resume));
     } else {
       fmt::print(stderr, "gccl: interrupted\n");
     }
     return 128 + stop_signal;
   }
   if (journal && !journal->error().empty())
-    fmt::print(stderr, "gccl: {}: cannot be written: {}; the points finished since are not in it\n", a.resume,
-               journal->error());
+    fmt::print(stderr, "gccl: {}: cannot be written: {}; the points finished since are not in it\n",
+               printable(a.resume), journal->error());
 
   if (!a.json.empty() && a.json != "-") write_output(a.json, result.document.dump(1) + '\n');
-  if (!a.csv.empty() && a.csv != "-") write_output(a.csv, sim::result_csv(result.document));
+  if (!a.csv.empty() && a.csv != "-") write_output(a.csv, printable(sim::result_csv(result.document)));
   if (!a.html.empty()) write_output(a.html, sim::html_report(result.document, drawings(plan)));
   if (!a.trace.empty()) write_output(a.trace, result.trace);
   if (a.json == "-")

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/algorithm_names.hpp"
+#include "cli/output.hpp"
 #include "libgccl/schedule/verify.hpp"
 #include "sim/json/nearest.hpp"
 #include "sim/model/cost_check.hpp"
@@ -60,7 +61,7 @@ void print(const Proof& p) {
 }
 
 int bad_input(const std::string& what) {
-  std::cerr << "gccl verify: " << what << '\n';
+  std::cerr << "gccl verify: " << printable(what) << '\n';
   return 2;
 }
 

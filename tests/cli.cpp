@@ -359,6 +359,71 @@ TEST_CASE("control characters in names reach neither the terminal nor the drawin
   CHECK(svg.code == 0);
   CHECK(clean(svg.out));
   CHECK(svg.out.find("<b>") == std::string::npos);
+
+  const auto written = [&](const char* option, const std::string& scenario) {
+    const Ended e = run_gccl({"run", scenario, option, (folder.path / "out").string(), "--quiet"});
+    CHECK(e.code == 0);
+    return read_text(folder.path / "out");
+  };
+  const std::string label = R"("label":"l\u001b[1m\u009bm")";
+  const auto run_with = [&](const std::string& keys) {
+    return folder
+        .write("l.json", R"({"schema":"gccl/scenario/1","name":"n","cluster":"c.json","runs":[{)" + keys +
+                             R"(,"collective":"allreduce","bytes":64}]})")
+        .string();
+  };
+  for (const char* option : {"--csv", "--html"}) CHECK(clean(written(option, run_with(label))));
+  CHECK(clean(run_gccl({"run", run_with(label), "--csv", "-"}).out));
+  // Complaints name what they found.
+  for (const Ended& e :
+       {run_gccl({"run", run_with(R"("al\u001b[1mgo":1)")}),
+        run_gccl({"run", run_with(R"("algorithms":"\u001b[1mring")")}),
+        run_gccl({"run", run_with(label + R"(,"expect":{"within_percent_of":{"run":"\u001b\u009b","percent":1}})")}),
+        run_gccl({"run", "no\x1b[1msuch"}), run_gccl({"topology", "no\x1b[1msuch"}), run_gccl({"list", "\x1b[1m"}),
+        run_gccl({"run", file, "--engine", "\x1b[1m"}), run_gccl({"verify", "--algorithm", "\x1b[1mring"}),
+        run_gccl({"verify", "--collective", "\x1b[1m"}), run_gccl({"\x1b[1m"}), run_gccl({"run", "--\x1b[1m"})}) {
+    CAPTURE(e.err);
+    CHECK(e.code == 2);
+    CHECK(clean(e.err));
+  }
+}
+
+TEST_CASE("time that does not fit is wrong input, on either engine") {
+  const Folder folder;
+  folder.write("c.json", R"({"schema":"gccl/cluster/1","name":"slow","parameters":{"card":{"overhead_ns":1,"combine_GBps":0,"copy_GBps":0},"eager_bytes":65536,
+      "links":{"wire":{"bandwidth_GBps":1e-6,"latency_ns":1}}},
+      "nodes":[{"count":1,"cards":4,"inside":{"kind":"switch","link":"wire"}}]})");
+  const std::string file = folder
+                               .write("s.json", R"({"schema":"gccl/scenario/1","name":"n","cluster":"c.json",
+      "runs":[{"collective":"allreduce","bytes":"1024TiB","algorithms":"ring"}]})")
+                               .string();
+  for (const char* engine : {"model", "simgrid"}) {
+    const Ended e = run_gccl({"run", file, "--engine", engine});
+    CAPTURE(e.err);
+    CHECK(e.code == 2);
+    CHECK(one_line(e.err));
+    CHECK(e.err.find("it would take more than 2^60 ns (36 years)") != std::string::npos);
+    CHECK(e.out.empty());
+  }
+}
+
+TEST_CASE("a prediction that is more than 25 % off is told, on either engine") {
+  const Folder folder;
+  const auto run = [&](const char* engine, const std::string& more) {
+    const std::string text =
+        scenario(R"("runs":[{"collective":"allreduce","bytes":64,"algorithms":"ring")" + more + "}]");
+    return run_gccl({"run", folder.write("s.json", text).string(), "--engine", engine});
+  };
+  for (const char* engine : {"model", "simgrid"}) {
+    const Ended late = run(engine, R"(,"stragglers":[{"rank":3,"slowdown":20}])"), even = run(engine, "");
+    CHECK(late.code == 0);
+    CHECK_MESSAGE(
+        late.out.find("prediction (closed form, what auto compares) and simulation differ by more than 25 % at "
+                      "1 of 1 points, most for ring at 64 B (" +
+                      std::string(engine) + "): predicted ") != std::string::npos,
+        late.out);
+    CHECK_MESSAGE(even.out.find("differ by more than 25 %") == std::string::npos, even.out);
+  }
 }
 
 TEST_CASE("every quick shipped scenario holds its expectations") {

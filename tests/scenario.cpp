@@ -270,6 +270,9 @@ TEST_CASE("absurd work is refused with its size") {
   const Json big = {{"cluster", "../topologies/dgx-h100-superpod-2048.json"}};
   CHECK(complaint({{{"collective", "allreduce"}, {"bytes", "4GiB"}, {"algorithms", "ring"}, {"shares", 4096}}}, big)
             .find("would send about 3.4e+10 messages, more than 2e+09") != std::string::npos);
+  // Few messages, but each rank copies every block several times.
+  CHECK(complaint({{{"collective", "alltoall"}, {"bytes", "4GiB"}, {"algorithms", "bruck"}, {"shares", 4096}}}, big)
+            .find("steps, more than 4e+09") != std::string::npos);
   Json sizes = Json::array();
   for (int i = 1; i <= 256; ++i) sizes.push_back(i * 4);
   Json runs = Json::array();

@@ -1,5 +1,5 @@
-# Every shipped scenario holds on both engines. Left out: what would take minutes, 512 and 2048 ranks on SimGrid and the
-# 2048-rank sweep on the model engine, whose pieces other tests play.
+# Every shipped scenario holds on both engines. What takes minutes is left to scripts/long: 512 and 2048 ranks on SimGrid
+# and the 2048-rank sweep on the model engine.
 file(GLOB scenarios CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/scenarios/*.json)
 foreach(file IN LISTS scenarios)
   get_filename_component(scenario ${file} NAME_WE)

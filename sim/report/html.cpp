@@ -13,10 +13,10 @@ namespace {
 using Json = nlohmann::json;
 
 // JSON that may stand inside a script element: "</script" and "<!--" would end or bend it, so no '<' is left. Outside
-// of strings JSON has none, and inside of them \u003c is the same character.
+// of strings JSON has none, and inside of them \u003c is the same character. ASCII alone: no control character either.
 std::string script_json(const Json& value) {
   std::string out;
-  for (const char c : value.dump(-1, ' ', false, Json::error_handler_t::replace)) {
+  for (const char c : value.dump(-1, ' ', true, Json::error_handler_t::replace)) {
     if (c == '<')
       out += "\\u003c";
     else
