@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 
 #include "sim/json/reader.hpp"
@@ -72,6 +73,10 @@ std::string printable(std::string text) {
 void write_stdout(std::string_view text) {
   const int error = write_all(STDOUT_FILENO, printable(std::string(text)));
   if (error && error != EPIPE) fail("standard output", error);
+}
+
+void flush_stdout() {
+  if (std::fflush(stdout) != 0 && errno != EPIPE) fail("standard output", errno);
 }
 
 }  // namespace gccl

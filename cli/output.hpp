@@ -21,5 +21,7 @@ std::string printable(std::string text);
 // To standard output, printable. Throws json::InputError when that fails (a full disk, say); a reader that went away is
 // no failure.
 void write_stdout(std::string_view text);
+// The same for what was printed to stdout.
+void flush_stdout();
 
 }  // namespace gccl

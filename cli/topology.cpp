@@ -11,14 +11,13 @@
 #include "sim/cluster/summary.hpp"
 #include "sim/json/reader.hpp"
 #include "sim/report/topology_svg.hpp"
-#include "sim/report/whole_file.hpp"
 
 namespace gccl {
 namespace {
 
 using sim::Summary;
 using sim::TierSummary;
-using OrderedJson = nlohmann::ordered_json;
+using Json = nlohmann::json;
 
 struct TopologyArguments {
   std::string file, svg, json;
@@ -35,20 +34,19 @@ std::string bandwidth(double GBps) {
   return GBps >= 1000 ? fmt::format("{:.4g} TB/s", GBps / 1000) : fmt::format("{:.4g} GB/s", GBps);
 }
 
-OrderedJson hop_json(const Hop& h) { return {{"alpha_ns", h.alpha_ns}, {"beta_ns_per_byte", h.beta_ns_per_byte}}; }
+Json hop_json(const Hop& h) { return {{"alpha_ns", h.alpha_ns}, {"beta_ns_per_byte", h.beta_ns_per_byte}}; }
 
-OrderedJson to_json(const Summary& s) {
-  OrderedJson tiers = OrderedJson::array();
+Json to_json(const Summary& s) {
+  Json tiers = Json::array();
   for (const TierSummary& t : s.tiers)
-    tiers.push_back(
-        {{"tier", name(t.tier)},
-         {"links", t.links},
-         {"bandwidth_GBps_min", t.GBps_min},
-         {"bandwidth_GBps_max", t.GBps_max},
-         {"latency_ns_min", t.latency_ns_min},
-         {"latency_ns_max", t.latency_ns_max},
-         {"total_GBps", t.total_GBps},
-         {"oversubscription", t.oversubscription ? OrderedJson(*t.oversubscription) : OrderedJson(nullptr)}});
+    tiers.push_back({{"tier", name(t.tier)},
+                     {"links", t.links},
+                     {"bandwidth_GBps_min", t.GBps_min},
+                     {"bandwidth_GBps_max", t.GBps_max},
+                     {"latency_ns_min", t.latency_ns_min},
+                     {"latency_ns_max", t.latency_ns_max},
+                     {"total_GBps", t.total_GBps},
+                     {"oversubscription", t.oversubscription ? Json(*t.oversubscription) : Json(nullptr)}});
   return {{"schema", "gccl/topology/1"},
           {"name", s.name},
           {"description", s.description},
@@ -59,14 +57,14 @@ OrderedJson to_json(const Summary& s) {
           {"nics", s.nics},
           {"fabric", s.fabric},
           {"tiers", std::move(tiers)},
-          {"bisection_GBps", s.bisection_GBps ? OrderedJson(*s.bisection_GBps) : OrderedJson(nullptr)},
+          {"bisection_GBps", s.bisection_GBps ? Json(*s.bisection_GBps) : Json(nullptr)},
           {"paired_GBps", s.paired_GBps},
           {"diameter_links", s.diameter},
           {"diameter_sources", s.diameter_sources},
           {"node", hop_json(s.costs.node)},
           {"net", hop_json(s.costs.net)},
           {"net_all", hop_json(s.costs.net_all)},
-          {"net_loaded", s.costs.rail.known() ? hop_json(s.costs.rail.shift.back()) : OrderedJson(nullptr)},
+          {"net_loaded", s.net_loaded ? hop_json(*s.net_loaded) : Json(nullptr)},
           {"overhead_ns", s.costs.overhead_ns},
           {"receive_overhead_ns", s.costs.receive_overhead_ns},
           {"combine_ns_per_byte", s.costs.combine_ns_per_byte},
@@ -107,30 +105,35 @@ void print(const Summary& s) {
   if (s.nodes > 1) {
     print_hop("between far nodes, one card sends", s.costs.net);
     print_hop("between far nodes, all cards of one send", s.costs.net_all);
-    if (s.costs.rail.known()) print_hop("between far nodes, all cards of all send", s.costs.rail.shift.back());
+    if (s.net_loaded) print_hop("between far nodes, all cards of all send", *s.net_loaded);
   }
 }
 
 int topology(const TopologyArguments& a) {
   if (a.svg == "-" && a.json == "-")
     throw json::InputError("only one of --svg and --json can be written to standard output");
+  for (const std::string* file : {&a.svg, &a.json})
+    if (!file->empty() && *file != "-") check_writable(*file);
   const auto cluster = sim::load_cluster(find_shipped("topologies", a.file));
   if (!a.svg.empty()) {
     const std::string svg = sim::topology_svg(*cluster);
     if (a.svg == "-")
-      std::cout << printable(svg);
+      write_stdout(svg);
     else
-      write_whole(a.svg, svg);
+      write_output(a.svg, svg);
   }
-  if (a.svg == "-") return 0;
   const Summary s = summarize(*cluster);
-  if (a.json == "-") {
-    std::cout << to_json(s).dump(2, ' ', false, OrderedJson::error_handler_t::replace) << '\n';
-    return 0;
+  if (!a.json.empty()) {
+    const std::string text = to_json(s).dump(1, ' ', false, Json::error_handler_t::replace) + '\n';
+    if (a.json == "-")
+      write_stdout(text);
+    else
+      write_output(a.json, text);
   }
-  if (!a.json.empty())
-    write_whole(a.json, to_json(s).dump(2, ' ', false, OrderedJson::error_handler_t::replace) + "\n");
-  print(s);
+  if (a.svg != "-" && a.json != "-") {
+    print(s);
+    flush_stdout();
+  }
   return 0;
 }
 

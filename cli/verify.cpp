@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
@@ -18,6 +17,7 @@
 namespace gccl {
 namespace {
 
+using Json = nlohmann::json;
 using Clock = std::chrono::steady_clock;
 
 struct VerifyArguments {
@@ -33,9 +33,9 @@ struct Proof {
   bool ok() const { return tally.proved() && !wrong_cost; }
 };
 
-nlohmann::ordered_json to_json(const Proof& p) {
+Json to_json(const Proof& p) {
   const Tally& t = p.tally;
-  nlohmann::ordered_json failure = nullptr;
+  Json failure = nullptr;
   if (t.failure)
     failure = {{"kind", name(t.failure->kind)}, {"text", t.failure->text}};
   else if (p.wrong_cost)
@@ -57,7 +57,7 @@ void print(const Proof& p) {
   if (t.failure) fmt::print("  {}\n", t.failure->text);
   if (p.wrong_cost) fmt::print("  {}\n", *p.wrong_cost);
   if (t.cases == 0) fmt::print("  it could serve none of {} cases\n", t.unfit);
-  std::fflush(stdout);
+  flush_stdout();
 }
 
 int bad_input(const std::string& what) {
@@ -75,13 +75,8 @@ int command_verify(VerifyArguments a) {
   if (!a.sweep.algorithm.empty() && std::find(names.begin(), names.end(), a.sweep.algorithm) == names.end())
     return bad_input("no algorithm \"" + a.sweep.algorithm + "\"" +
                      (a.collective.empty() ? "" : " for " + a.collective) + suggestion(a.sweep.algorithm, names));
-  std::ofstream file;
-  if (!a.json.empty() && a.json != "-") {
-    file.open(a.json);
-    if (!file) return bad_input("cannot write " + a.json);
-  }
-
   const bool table = a.json != "-";
+  if (table && !a.json.empty()) check_writable(a.json);
   if (table) fmt::print("{:<14} {:<40} {:>8} {:>11} {:>8}\n", "collective", "algorithm", "cases", "messages", "wall_s");
   std::vector<Proof> proofs;
   bool ok = true;
@@ -95,14 +90,15 @@ int command_verify(VerifyArguments a) {
   });
 
   if (!a.json.empty()) {
-    nlohmann::ordered_json out = {{"schema", "gccl/verify/1"},      {"seed", a.sweep.seed},
-                                  {"ranks_max", a.sweep.ranks_max}, {"quick", a.sweep.quick},
-                                  {"algorithms", nullptr},          {"ok", ok}};
-    out["algorithms"] = nlohmann::ordered_json::array();
+    Json out = {{"schema", "gccl/verify/1"}, {"seed", a.sweep.seed},  {"ranks_max", a.sweep.ranks_max},
+                {"quick", a.sweep.quick},    {"algorithms", nullptr}, {"ok", ok}};
+    out["algorithms"] = Json::array();
     for (const Proof& p : proofs) out["algorithms"].push_back(to_json(p));
-    std::ostream& to = table ? static_cast<std::ostream&>(file) : std::cout;
-    to << out.dump(2) << std::endl;
-    if (!to) return bad_input("cannot write " + a.json);
+    const std::string text = out.dump(1) + '\n';
+    if (table)
+      write_output(a.json, text);
+    else
+      write_stdout(text);
   }
   return ok ? 0 : 1;
 }

@@ -19,5 +19,6 @@ function(gccl_embed target header)
                                -DSYMBOL=${symbol} -DHEADER=${header} -P ${PROJECT_SOURCE_DIR}/cmake/embed.cmake
                        COMMENT "Embedding ${file}" VERBATIM)
     target_sources(${target} PRIVATE ${output})
+    set_source_files_properties(${output} PROPERTIES UNITY_GROUP embedded)
   endforeach()
 endfunction()

@@ -10,7 +10,8 @@ install(DIRECTORY libgccl/include/gccl DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 target_include_directories(gccl_core INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 foreach(folder libgccl/schedule libgccl/algorithms libgccl/runtime libgccl/select cost-models)
   cmake_path(GET folder PARENT_PATH parent)
-  install(DIRECTORY ${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/gccl-0/${parent} FILES_MATCHING PATTERN "*.hpp")
+  install(DIRECTORY ${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/gccl-0/${parent} FILES_MATCHING PATTERN "*.hpp"
+          PATTERN "combine*.hpp" EXCLUDE)  # they belong to gccl_combine
 endforeach()
 foreach(folder topologies scenarios cost-models)
   install(DIRECTORY ${folder} DESTINATION ${CMAKE_INSTALL_DATADIR}/gccl FILES_MATCHING PATTERN "*.json")

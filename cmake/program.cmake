@@ -12,10 +12,8 @@ target_link_options(gccl_executable PRIVATE -Wl,--as-needed)  # of gccl_net it u
 cmake_path(RELATIVE_PATH CMAKE_INSTALL_FULL_LIBDIR BASE_DIRECTORY ${CMAKE_INSTALL_FULL_BINDIR} OUTPUT_VARIABLE libraries)
 cmake_path(RELATIVE_PATH CMAKE_INSTALL_FULL_DATADIR BASE_DIRECTORY ${CMAKE_INSTALL_FULL_BINDIR} OUTPUT_VARIABLE data)
 target_compile_definitions(gccl_executable PRIVATE GCCL_PLUGINS_FROM_BIN="${libraries}/gccl" GCCL_DATA_FROM_BIN="${data}/gccl")
-target_compile_options(gccl_executable PRIVATE $<$<CONFIG:Release>:-O1>)  # nothing here runs often
-set(starters cli/launch*.cpp cli/pmpi.cpp cli/command*.cpp cli/completion.cpp)
-gccl_join(gccl_executable starters ${starters})
-gccl_join(gccl_executable commands cli/*.cpp EXCEPT ${starters} cli/plugin_*.cpp)
+target_compile_options(gccl_executable PRIVATE ${GCCL_COLD})  # nothing here runs often
+gccl_join(gccl_executable program cli/*.cpp EXCEPT cli/plugin_*.cpp)
 
 # gccl_plugin(name library...): cli/plugin_NAME.cpp as lib/gccl/libgccl_NAME.so, with all that it needs.
 set(gccl_plugins "")
@@ -31,11 +29,11 @@ add_library(gccl_bench_loop STATIC cli/bench_run.cpp cli/bench_data.cpp cli/outp
 target_link_libraries(gccl_bench_loop PUBLIC gccl_sim)
 target_precompile_headers(gccl_bench_loop PRIVATE <nlohmann/json.hpp> <fmt/format.h>)
 gccl_plugin(bench_native gccl_bench_loop gccl_runtime)
-if(MPI_CXX_FOUND)
+if(TARGET gccl_mpi)
   gccl_plugin(bench_mpi gccl_bench_loop gccl_mpi)
 endif()
 add_custom_target(gccl_simulator DEPENDS gccl_executable)
-if(SIMGRID_FOUND)
+if(TARGET gccl_simgrid)
   gccl_plugin(simgrid_engine gccl_simgrid)
   add_dependencies(gccl_simulator gccl_simgrid_engine)
 endif()

@@ -4,9 +4,10 @@ find_program(GCCL_GNU_LD NAMES ld.bfd ld)  # lld, which a clang brings along, ca
 set(GCCL_STATIC_LIBRARY ${PROJECT_BINARY_DIR}/libgccl.a)
 add_custom_command(
   OUTPUT ${GCCL_STATIC_LIBRARY} VERBATIM
-  DEPENDS gccl_runtime gccl_net gccl_sim gccl_core
+  DEPENDS gccl_runtime gccl_net gccl_sim gccl_combine gccl_core
   COMMAND ${GCCL_GNU_LD} -r --force-group-allocation -o libgccl_all.o --whole-archive $<TARGET_FILE:gccl_runtime>
-          --no-whole-archive $<TARGET_FILE:gccl_net> $<TARGET_FILE:gccl_sim> $<TARGET_FILE:gccl_core>
+          --no-whole-archive $<TARGET_FILE:gccl_net> $<TARGET_FILE:gccl_sim>
+          $<TARGET_FILE:gccl_combine> $<TARGET_FILE:gccl_core>
   COMMAND ${CMAKE_OBJCOPY} --wildcard --keep-global-symbol=GCCL_* libgccl_all.o
   COMMAND ${CMAKE_COMMAND} -E rm -f ${GCCL_STATIC_LIBRARY}
   COMMAND ${CMAKE_AR} rcs ${GCCL_STATIC_LIBRARY} libgccl_all.o

@@ -9,7 +9,7 @@
 #include <random>
 #include <vector>
 
-#include "libgccl/runtime/reduction.hpp"
+#include "libgccl/runtime/combine.hpp"
 
 namespace gccl {
 namespace {

@@ -1,5 +1,5 @@
 # Tests that run under mpirun, one ctest per number of ranks.
-if(MPI_CXX_FOUND)
+if(TARGET gccl_mpi)
   # As root in a container, and with more ranks than cores.
   set(mpi_environment "OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1;OMPI_MCA_mpi_yield_when_idle=1")
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "libgccl/runtime/caught.hpp"
+#include "libgccl/runtime/combine.hpp"
 
 namespace gccl {
 namespace {

@@ -5,6 +5,7 @@
 #include "libgccl/communicator/communicator.hpp"
 #include "libgccl/communicator/completions.hpp"
 #include "libgccl/runtime/caught.hpp"
+#include "libgccl/runtime/combine.hpp"
 
 namespace gccl {
 

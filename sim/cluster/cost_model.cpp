@@ -1,6 +1,7 @@
 #include "sim/cluster/cost_model.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <unordered_map>
 
 #include "libgccl/algorithms/turns.hpp"
@@ -85,6 +86,16 @@ using Groups = std::vector<std::vector<Card>>;
 // Steps looked at for what every member sends to every other one.
 constexpr std::size_t kSteps = 16;
 
+// Member i of each group sends to member i + d. After a far message comes a near one: one after the other, shifts take
+// the mean latency, while the narrowest link keeps all waiting.
+Hop shift_of(const Messages& shift) { return {shift.mean(false).alpha_ns, shift.busiest_ns()}; }
+Messages shifted(const Cluster& cluster, const Groups& groups, std::size_t d) {
+  Messages shift(cluster);
+  for (const auto& g : groups)
+    for (std::size_t i = 0; i < g.size(); ++i) shift.add(g[i], g[(i + d) % g.size()]);
+  return shift;
+}
+
 // The mean over some of those steps of Turns that stay on a node, or over some of those that do not.
 Hop mean_step(const Cluster& cluster, const Groups& groups, Rank nodes, bool stay) {
   std::size_t most = 0;
@@ -121,15 +132,12 @@ LinkLoads loads_of(const Cluster& cluster, const Groups& groups, Rank nodes) {
   LinkLoads t;
   if (most < 2) return t;
   for (std::size_t d = 1; d < most; d *= 2) {
-    Messages shift(cluster), exchange(cluster);
+    const Messages shift = shifted(cluster, groups, d);
+    Messages exchange(cluster);
     for (const auto& g : groups)
-      for (std::size_t i = 0; i < g.size(); ++i) {
-        shift.add(g[i], g[(i + d) % g.size()]);
+      for (std::size_t i = 0; i < g.size(); ++i)
         if ((i ^ d) < g.size()) exchange.add(g[i], g[i ^ d]);
-      }
-    // After a far message comes a near one: one after the other, shifts take the mean latency, while the narrowest link
-    // keeps all waiting.
-    t.shift.push_back({shift.mean(false).alpha_ns, shift.busiest_ns()});
+    t.shift.push_back(shift_of(shift));
     t.exchange.push_back(exchange.empty() ? t.shift.back() : exchange.slowest());
     if (d == 1) t.next = shift.mean(true), t.next_alone = shift.mean(false);
   }
@@ -144,7 +152,31 @@ LinkLoads loads_of(const Cluster& cluster, const Groups& groups, Rank nodes) {
   return t;
 }
 
-void add_traffic(const Cluster& cluster, const std::vector<Card>& cards, const Groups& nodes, CostModel& m) {
+// The cards by node, in the order of their first ranks.
+Groups by_node(const Cluster& cluster, const std::vector<Card>& cards) {
+  Groups nodes;
+  std::unordered_map<Rank, std::size_t> place;
+  for (const Card c : cards) {
+    const auto [it, fresh] = place.try_emplace(cluster.node_of(c), nodes.size());
+    if (fresh) nodes.emplace_back();
+    nodes[it->second].push_back(c);
+  }
+  return nodes;
+}
+
+// Group p: card p of every node.
+Groups rails_of(const Groups& nodes) {
+  Groups rails;
+  std::size_t places = nodes[0].size();
+  for (const auto& n : nodes) places = std::min(places, n.size());
+  for (std::size_t p = 0; p < places; ++p) {
+    rails.emplace_back();
+    for (const auto& n : nodes) rails.back().push_back(n[p]);
+  }
+  return rails;
+}
+
+void add_loads(const Cluster& cluster, const std::vector<Card>& cards, const Groups& nodes, CostModel& m) {
   if (cards.size() < 2 || cards.size() > kTrafficCardsMax) return;
   bool regular = true;  // ranks follow each other node by node, as many on each
   for (std::size_t k = 0, r = 0; k < nodes.size(); ++k) {
@@ -153,14 +185,7 @@ void add_traffic(const Cluster& cluster, const std::vector<Card>& cards, const G
   }
   m.all = loads_of(cluster, {cards}, regular ? Rank(nodes.size()) : 1);
   m.inside = loads_of(cluster, nodes, 1);
-  Groups rails;
-  std::size_t places = nodes[0].size();
-  for (const auto& n : nodes) places = std::min(places, n.size());
-  for (std::size_t p = 0; p < places; ++p) {
-    rails.emplace_back();
-    for (const auto& n : nodes) rails.back().push_back(n[p]);
-  }
-  m.rail = loads_of(cluster, rails, 1);
+  m.rail = loads_of(cluster, rails_of(nodes), 1);
   Messages out(cluster), in(cluster);
   for (std::size_t i = 1; i < cards.size(); ++i) out.add(cards[0], cards[i]), in.add(cards[i], cards[0]);
   m.fan_out_ns_per_byte = out.busiest_ns() / double(cards.size() - 1);
@@ -171,23 +196,19 @@ double inverse(double GBps) { return GBps > 0 ? 1 / GBps : 0; }
 
 }  // namespace
 
-CostModel cost_model(const Cluster& cluster, const std::vector<Card>& cards, unsigned element_bytes) {
+CostModel cost_without_loads(const Cluster& cluster, const std::vector<Card>& cards, unsigned element_bytes) {
   CostModel m;
   m.element_bytes = element_bytes;
   if (cards.empty()) return m;
 
-  Groups nodes;  // the cards by node, in the order of their first ranks
-  std::unordered_map<Rank, std::size_t> place;
   for (const Card c : cards) {
     const CardCosts& costs = cluster.costs(c);
     m.overhead_ns = std::max(m.overhead_ns, double(costs.overhead_ns));
     m.receive_overhead_ns = std::max(m.receive_overhead_ns, double(costs.receive_overhead_ns));
     m.combine_ns_per_byte = std::max(m.combine_ns_per_byte, inverse(costs.combine_GBps));
     m.copy_ns_per_byte = std::max(m.copy_ns_per_byte, inverse(costs.copy_GBps));
-    const auto [it, fresh] = place.try_emplace(cluster.node_of(c), nodes.size());
-    if (fresh) nodes.emplace_back();
-    nodes[it->second].push_back(c);
   }
+  const Groups nodes = by_node(cluster, cards);
   m.node = m.net = m.net_all = {.alpha_ns = m.overhead_ns + m.receive_overhead_ns, .beta_ns_per_byte = 0};
 
   std::vector<LinkId> route;
@@ -200,7 +221,6 @@ CostModel cost_model(const Cluster& cluster, const std::vector<Card>& cards, uns
   }
   if (nodes.size() == 1) {
     m.net = m.net_all = m.node;
-    add_traffic(cluster, cards, nodes, m);
     return m;
   }
 
@@ -231,8 +251,19 @@ CostModel cost_model(const Cluster& cluster, const std::vector<Card>& cards, uns
     m.net_all = slower(m.net_all, hop);
   }
   if (full.size() == 1) m.node = m.net;
-  add_traffic(cluster, cards, nodes, m);
   return m;
+}
+
+CostModel cost_model(const Cluster& cluster, const std::vector<Card>& cards, unsigned element_bytes) {
+  CostModel m = cost_without_loads(cluster, cards, element_bytes);
+  add_loads(cluster, cards, by_node(cluster, cards), m);
+  return m;
+}
+
+std::optional<Hop> net_loaded(const Cluster& cluster, const std::vector<Card>& cards) {
+  const Groups nodes = by_node(cluster, cards);
+  if (nodes.size() < 2 || cards.size() > kTrafficCardsMax) return std::nullopt;
+  return shift_of(shifted(cluster, rails_of(nodes), std::bit_floor(nodes.size() - 1)));
 }
 
 }  // namespace gccl::sim

@@ -1,6 +1,8 @@
 // Closed-form parameters of a cluster, read off its routes.
 #pragma once
 
+#include <optional>
+
 #include "sim/cluster/cluster.hpp"
 
 namespace gccl::sim {
@@ -17,5 +19,10 @@ namespace gccl::sim {
 // - overhead, combine and copy: of the slowest of the cards.
 constexpr std::size_t kTrafficCardsMax = 1 << 15;
 CostModel cost_model(const Cluster& cluster, const std::vector<Card>& cards, unsigned element_bytes);
+// The same without those loads, which take a thousand times as many routes.
+CostModel cost_without_loads(const Cluster& cluster, const std::vector<Card>& cards, unsigned element_bytes);
+// Every card at once sends to its counterpart about half of the nodes away: cost_model().rail.shift.back(). Nothing on
+// one node, nor on more than kTrafficCardsMax cards.
+std::optional<Hop> net_loaded(const Cluster& cluster, const std::vector<Card>& cards);
 
 }  // namespace gccl::sim

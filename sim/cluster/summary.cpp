@@ -12,7 +12,7 @@
 namespace gccl::sim {
 namespace {
 
-constexpr std::uint64_t kRoutesMax = 1u << 20;  // looked at for the diameter
+constexpr std::uint64_t kRoutesMax = 1u << 18;  // looked at for the diameter: a few milliseconds
 
 void add_tiers(const Cluster& cluster, Summary& s) {
   std::array<TierSummary, 7> tiers{};
@@ -84,7 +84,8 @@ Summary summarize(const Cluster& cluster) {
   add_diameter(cluster, s);
   std::vector<Card> all(s.cards);
   std::iota(all.begin(), all.end(), 0);
-  s.costs = cost_model(cluster, all, 1);
+  s.costs = cost_without_loads(cluster, all, 1);
+  s.net_loaded = net_loaded(cluster, all);
 
   const auto* composed = dynamic_cast<const ComposedCluster*>(&cluster);
   if (!composed) return s;

@@ -33,7 +33,8 @@ struct Summary {
   double paired_GBps = 0;
   // Links of the longest route; from diameter_sources cards, evenly spread, to every card.
   std::uint64_t diameter = 0, diameter_sources = 0;
-  CostModel costs;  // of all cards, for elements of one byte
+  CostModel costs;                // of all cards, for elements of one byte, without loads
+  std::optional<Hop> net_loaded;  // see there
 };
 
 Summary summarize(const Cluster& cluster);

@@ -105,6 +105,8 @@ Node Node::load(const std::filesystem::path& file) {
 Node Node::parse(std::string_view text, const std::filesystem::path& file) {
   auto document = std::make_shared<Document>();
   document->file = file;
+  if (text.find_first_not_of(" \t\r\n") == std::string_view::npos)
+    throw InputError(fmt::format("{}: is empty, expected JSON", file.string()));
   try {
     Strict strict(file.string());
     document->root = json::parse(text.begin(), text.end(), std::ref(strict));

@@ -22,8 +22,8 @@ void LongMessages::send(const Message& message, const LinkId* route, std::uint32
   t.latency = 0;
   t.next = kNone;
   for (const LinkId l : t.route) {
-    t.latency += ports_[l].latency();
-    ports_[l].count(message.bytes);
+    t.latency += links_[l].latency();
+    links_[l].count(message.bytes);
   }
   t.narrowest = narrowest;
   t.started = t.held_up = false;
@@ -58,7 +58,7 @@ void LongMessages::start(std::uint32_t slot) {
   offer(slot, std::max(t.message.at, calendar_.now()));
 }
 
-// Books a piece, or all that is left when no other long message is at any port by the time its head gets there.
+// Books a piece, or all that is left when no other long message is at any link by the time its head gets there.
 void LongMessages::offer(std::uint32_t slot, Nanos at) {
   Train& t = trains_[slot];
   const Count own_turn = std::clamp(t.message.bytes / 16, kPieceMin, kPieceMax);
@@ -66,27 +66,27 @@ void LongMessages::offer(std::uint32_t slot, Nanos at) {
   bool alone = true;
   Nanos head = at;
   for (const LinkId l : t.route) {
-    Port::Long& p = ports_[l].for_long();
-    if (p.owner != Port::Long::kNobody && p.owner_end > head) interrupt(p, head);
+    BookedLink::Long& p = links_[l].for_long();
+    if (p.owner != BookedLink::Long::kNobody && p.owner_end > head) interrupt(p, head);
     const bool free = p.line.end() <= head;
     p.turn = free ? own_turn : std::min(p.turn, own_turn);
     if (!free) piece = std::min(piece, p.turn), alone = false;
-    head += ports_[l].latency();
+    head += links_[l].latency();
   }
   if (t.left < piece + kPieceMin) piece = t.left;  // no crumbs
   head = at;
   Nanos tail = at, before = 0, own_way = 0, own_end = 0;
   for (const LinkId l : t.route) {
-    Port& port = ports_[l];
-    const Port::Passage passage = port.book_long(head, piece, calendar_.now());
-    Port::Long& p = port.for_long();
-    p.owner = alone ? slot : Port::Long::kNobody;
+    BookedLink& link = links_[l];
+    const BookedLink::Passage passage = link.book_long(head, piece, calendar_.now());
+    BookedLink::Long& p = link.for_long();
+    p.owner = alone ? slot : BookedLink::Long::kNobody;
     p.owner_begin = passage.head;
     p.owner_end = passage.tail;
     if (l == t.narrowest) own_way = passage.tail - passage.head, own_end = passage.tail + t.latency - before;
-    head = passage.head + port.latency();
-    tail = std::max(tail, passage.tail) + port.latency();
-    before += port.latency();
+    head = passage.head + link.latency();
+    tail = std::max(tail, passage.tail) + link.latency();
+    before += link.latency();
   }
   if (tail > kTimeMax) throw TimeOverflow();
   t.piece = piece;
@@ -95,28 +95,28 @@ void LongMessages::offer(std::uint32_t slot, Nanos at) {
   await(slot, tail - t.latency);
 }
 
-// The owner of a port's end gives up what has not passed it by then, and offers that anew.
-void LongMessages::interrupt(Port::Long& where, Nanos at) {
+// The owner of a link's end gives up what has not passed it by then, and offers that anew.
+void LongMessages::interrupt(BookedLink::Long& where, Nanos at) {
   const std::uint32_t slot = where.owner;
   Train& t = trains_[slot];
   const double way = double(std::max<Nanos>(where.owner_end - where.owner_begin, 1));
   const double passed_share = std::clamp(double(at - where.owner_begin) / way, 0.0, 1.0);
   const Count passed = std::max(Count(double(t.piece) * passed_share), std::min(t.piece, kPieceMin));
   if (t.piece - passed < kPieceMin) {
-    where.owner = Port::Long::kNobody;
+    where.owner = BookedLink::Long::kNobody;
     return;
   }
   const double kept = double(passed) / double(t.piece);
   Nanos due = calendar_.now(), before = 0;
   for (const LinkId l : t.route) {
-    Port::Long& p = ports_[l].for_long();
+    BookedLink::Long& p = links_[l].for_long();
     if (p.owner == slot) {
-      p.owner = Port::Long::kNobody;
+      p.owner = BookedLink::Long::kNobody;
       const Nanos end = p.owner_begin + Nanos(double(p.owner_end - p.owner_begin) * kept);
       p.line.end_at(end);
       due = std::max(due, end - before);
     }
-    before += ports_[l].latency();
+    before += links_[l].latency();
   }
   t.left += t.piece - passed;
   t.piece = passed;
@@ -129,7 +129,7 @@ bool LongMessages::ended(std::uint32_t slot) {
   if (t.due != calendar_.now()) return false;  // it was interrupted
   Nanos late = 0;                              // short messages have passed meanwhile
   for (const LinkId l : t.route) {
-    Port::Long& p = ports_[l].for_long();
+    BookedLink::Long& p = links_[l].for_long();
     if (p.owner != slot || p.owed == 0) continue;
     late = std::max(late, p.owed);
     p.owner_end += p.owed;
@@ -151,7 +151,7 @@ bool LongMessages::ended(std::uint32_t slot) {
 void LongMessages::leave(std::uint32_t slot) {
   Train& t = trains_[slot];
   for (const LinkId l : t.route)
-    if (Port::Long& p = ports_[l].for_long(); p.owner == slot) p.owner = Port::Long::kNobody;
+    if (BookedLink::Long& p = links_[l].for_long(); p.owner == slot) p.owner = BookedLink::Long::kNobody;
   Channels::Queue* q = queues_.find(t.queue);
   std::uint32_t before = kNone;
   for (std::uint32_t i = q->head; i != slot; i = trains_[i].next) before = i;

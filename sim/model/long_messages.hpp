@@ -1,15 +1,15 @@
-// Long messages of the model engine: they share ports in turns, so that none is held up by the whole of another.
+// Long messages of the model engine: they share links in turns, so that none is held up by the whole of another.
 #pragma once
 
 #include "sim/engine/channels.hpp"
+#include "sim/model/booked_link.hpp"
 #include "sim/model/calendar.hpp"
-#include "sim/model/port.hpp"
 
 namespace gccl::sim {
 
 // A long message that is alone on its way is booked whole: one booking, as a short one. When another long message
-// reaches one of its ports it gives up what has not passed yet, and from then on each books a piece at a time: the next
-// one for when the last one's end has passed, so pieces of all messages at a port take turns. One that finds itself
+// reaches one of its links it gives up what has not passed yet, and from then on each books a piece at a time: the next
+// one for when the last one's end has passed, so pieces of all messages at a link take turns. One that finds itself
 // alone again books all that is left.
 //
 //   A alone   AAAAAAAAAAAAAAAAAAA        B comes    AAAAAAbbaabbaabbaabbAAAA
@@ -27,7 +27,7 @@ class LongMessages {
   // the third to arrive at a card. (SimGridNetwork: less than 0.4 of the rate.)
   static constexpr double kHeldUp = 1.5;
 
-  LongMessages(std::vector<Port>& ports, Calendar& calendar) : ports_(ports), calendar_(calendar) {}
+  LongMessages(std::vector<BookedLink>& links, Calendar& calendar) : links_(links), calendar_(calendar) {}
 
   bool idle() const { return queues_.empty(); }
   // True when a lane's next message over that narrowest link must be sent through here, however short it is.
@@ -63,7 +63,7 @@ class LongMessages {
   void go_on(std::uint64_t queue);
   void start(std::uint32_t slot);
   void offer(std::uint32_t slot, Nanos at);
-  void interrupt(Port::Long& where, Nanos at);
+  void interrupt(BookedLink::Long& where, Nanos at);
   bool ended(std::uint32_t slot);
   void leave(std::uint32_t slot);
   void await(std::uint32_t slot, Nanos at) {
@@ -71,7 +71,7 @@ class LongMessages {
     calendar_.push(at, slot, true);
   }
 
-  std::vector<Port>& ports_;
+  std::vector<BookedLink>& links_;
   Calendar& calendar_;
   std::vector<Train> trains_;
   std::uint32_t free_ = kNone;

@@ -3,9 +3,9 @@
 namespace gccl::sim {
 
 ModelNetwork::ModelNetwork(const Cluster& cluster)
-    : cluster_(cluster), receivers_(cluster.cards()), long_(ports_, calendar_), cached_(cluster.cards()) {
-  ports_.reserve(cluster.links().size());
-  for (const Link& l : cluster.links()) ports_.emplace_back(l.bandwidth_GBps, l.latency_ns);
+    : cluster_(cluster), receivers_(cluster.cards()), long_(links_, calendar_), cached_(cluster.cards()) {
+  links_.reserve(cluster.links().size());
+  for (const Link& l : cluster.links()) links_.emplace_back(l.bandwidth_GBps, l.latency_ns);
 }
 
 void ModelNetwork::look_up(Cached& way, Card from, Card to) {
@@ -23,8 +23,8 @@ void ModelNetwork::look_up(Cached& way, Card from, Card to) {
 
 std::vector<std::uint64_t> ModelNetwork::link_bytes() const {
   std::vector<std::uint64_t> bytes;
-  bytes.reserve(ports_.size());
-  for (const Port& p : ports_) bytes.push_back(p.bytes());
+  bytes.reserve(links_.size());
+  for (const BookedLink& p : links_) bytes.push_back(p.bytes());
   return bytes;
 }
 

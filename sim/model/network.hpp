@@ -1,4 +1,4 @@
-// The model engine's network: alpha-beta messages that occupy every port on their way.
+// The model engine's network: alpha-beta messages that occupy every link on their way.
 #pragma once
 
 #include "sim/engine/network.hpp"
@@ -9,7 +9,7 @@ namespace gccl::sim {
 
 // A message's head enters each link of its route when the link is free, then moves on after the link's latency while
 // the body follows (cut-through, unlimited buffers in switches). Each link is held for bytes/bandwidth. So a lone
-// message takes the sum of the latencies plus bytes over the narrowest bandwidth, and n messages into one port leave it
+// message takes the sum of the latencies plus bytes over the narrowest bandwidth, and n messages into one link leave it
 // one by one; long ones take turns there (LongMessages).
 class ModelNetwork {
  public:
@@ -32,15 +32,15 @@ class ModelNetwork {
   void send(const Message& m) {
     Cached& way = cached_[m.from];
     if (way.to != m.to) look_up(way, m.from, m.to);
-    const LinkId* link = way.length <= kInline ? way.links : far_[m.from].data();
+    const LinkId* ids = way.length <= kInline ? way.links : far_[m.from].data();
     if (way.length > 0 && (m.bytes > LongMessages::kAbove || (!long_.idle() && long_.queues(m.lane, way.narrowest))))
-      return long_.send(m, link, way.length, way.narrowest);
+      return long_.send(m, ids, way.length, way.narrowest);
     Nanos head = m.at, tail = m.at;
     for (std::uint32_t i = 0; i < way.length; ++i) {
-      Port& port = ports_[link[i]];
-      const Port::Passage passage = port.book(head, m.bytes, calendar_.now());
-      head = passage.head + port.latency();
-      tail = std::max(tail, passage.tail) + port.latency();
+      BookedLink& link = links_[ids[i]];
+      const BookedLink::Passage passage = link.book(head, m.bytes, calendar_.now());
+      head = passage.head + link.latency();
+      tail = std::max(tail, passage.tail) + link.latency();
     }
     arrive(m, tail);
   }
@@ -63,7 +63,7 @@ class ModelNetwork {
 
   const Cluster& cluster_;
   Calendar calendar_;
-  std::vector<Port> ports_;
+  std::vector<BookedLink> links_;
   std::vector<Timeline> receivers_;  // by card
   LongMessages long_;
   std::vector<EventId> own_;

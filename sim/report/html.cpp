@@ -25,7 +25,7 @@ std::string script_json(const Json& value) {
   return out;
 }
 
-std::string title(const Json& result) {
+std::string page_title(const Json& result) {
   const Json* name = &result;
   for (const char* key : {"scenario", "name"}) {
     if (!name->is_object() || !name->contains(key)) return "GCCL report";
@@ -63,7 +63,7 @@ std::string html_report(const Json& result, const std::vector<std::pair<std::str
   using namespace embedded;
   for (const std::string_view part : {report_data_js, report_chart_js, report_export_js, report_panels_js, report_js})
     script += part;
-  return filled(report_html, {{{"@title@", escaped(title(result))},
+  return filled(report_html, {{{"@title@", escaped(page_title(result))},
                                {"@style@", std::string(report_css)},
                                {"@data@", script_json({{"result", result},
                                                        {"findings", findings(result)},

@@ -16,7 +16,7 @@ std::vector<std::string> differences(const Json& row, const Json& head) {
   return keys;
 }
 
-std::string shown(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }
+std::string as_text(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 }  // namespace
 
@@ -55,7 +55,7 @@ std::string nearest_row(const Json& rows, const Json& head) {
   std::string text;
   for (const std::string& key : least)
     text += fmt::format("{}{} {} instead of {}", text.empty() ? "; the nearest has " : ", ", key,
-                        nearest->contains(key) ? shown((*nearest)[key]) : "none", shown(head[key]));
+                        nearest->contains(key) ? as_text((*nearest)[key]) : "none", as_text(head[key]));
   return text;
 }
 

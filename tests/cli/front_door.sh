@@ -34,6 +34,28 @@ says "--jobs: expected N behind it" 2 run x --jobs
 says "--json: given twice" 2 run x --json a --json b
 says "expected a number from 1 to 4096" 2 verify --max-ranks 5000
 
+# Output: whole or not at all, and a full disk is told.
+: >empty.json
+mkdir folder
+says "empty.json: is empty, expected JSON" 2 run empty.json
+says "empty.json: is empty, expected JSON" 2 topology empty.json
+for command in topology "verify --quick --collective barrier"; do
+  [ "$command" = topology ] && command+=" pcie-box"
+  says "folder: cannot be written: Is a directory" 2 $command --json folder
+  says "cannot be written: No such file or directory" 2 $command --json missing/numbers.json
+  # What is no regular file is written to, not replaced.
+  mkfifo pipe
+  timeout 60 cat pipe >got.json &
+  says "" 0 $command --json pipe
+  [ -p pipe ] && wait $! && grep -q '"schema"' got.json || fail "gccl $command --json PIPE"
+  rm pipe
+  got=0
+  "$gccl" $command >/dev/full 2>out || got=$?
+  [ $got -eq 2 ] && grep -q "standard output: cannot be written" out || fail "gccl $command on a full disk: exit code $got"
+done
+"$gccl" topology pcie-box --svg - --json numbers.json >drawing.svg || fail "gccl topology --svg - --json FILE"
+grep -q "</svg>" drawing.svg && grep -q '"name": "pcie-box"' numbers.json || fail "a drawing and numbers at once"
+
 # By name from anywhere.
 says "pcie-box" 0 topology pcie-box
 says "did you mean \"pcie-box\"?" 2 topology pcie-bx

@@ -4,6 +4,8 @@
 #include <cassert>
 #include <cstring>
 
+#include "libgccl/runtime/combine.hpp"
+
 namespace gccl {
 
 static_assert(Backend<MpiBackend>);

@@ -6,6 +6,8 @@
 #include <functional>
 #include <new>
 
+#include "libgccl/runtime/combine.hpp"
+
 namespace gccl {
 namespace {
 

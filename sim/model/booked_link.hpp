@@ -9,7 +9,7 @@ namespace gccl::sim {
 // Short messages pass one after the other and whole. Long ones (see long_messages.hpp) have a timeline of their own,
 // made for the first of them. While both are there, each side has half of the link: a short message's way takes twice
 // as long, and what it took from the long one is owed to that.
-class Port {
+class BookedLink {
  public:
   using Passage = Timeline::Passage;
 
@@ -23,7 +23,7 @@ class Port {
     Nanos owner_begin = 0, owner_end = 0;
   };
 
-  Port(double bandwidth_GBps, Nanos latency_ns) : ns_per_byte_(1 / bandwidth_GBps), latency_(latency_ns) {}
+  BookedLink(double bandwidth_GBps, Nanos latency_ns) : ns_per_byte_(1 / bandwidth_GBps), latency_(latency_ns) {}
 
   Nanos latency() const { return latency_; }
   std::uint64_t bytes() const { return bytes_; }

@@ -1,4 +1,4 @@
-#include "libgccl/runtime/reduction_half.hpp"
+#include "libgccl/runtime/combine_half.hpp"
 
 #if defined(__x86_64__) && defined(__GNUC__)
 #include <cpuid.h>
