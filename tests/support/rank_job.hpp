@@ -71,6 +71,8 @@ std::string describe(const Job& job);
 // Called by a rank: notes a failure, which makes the process end with code 1. The first ten are printed.
 void report(const std::string& failure);
 bool any_reported();
+// Called by a rank that can start no thread at its end: the leak sanitizer, where there is one, needs a thread to look.
+void without_leak_check();
 
 }  // namespace ranks
 
