@@ -2,6 +2,7 @@
 add_library(gccl_test_ranks STATIC support/rank_job.cpp support/rank_call.cpp)
 target_link_libraries(gccl_test_ranks PUBLIC doctest::doctest gccl::gccl)
 target_include_directories(gccl_test_ranks PUBLIC ${PROJECT_SOURCE_DIR})
+target_compile_definitions(gccl_test_ranks PRIVATE GCCL_TEST_SLOWDOWN=${GCCL_TEST_SLOWDOWN})
 file(GLOB runtime_subjects CONFIGURE_DEPENDS runtime_*.cpp)
 foreach(source IN LISTS runtime_subjects)
   get_filename_component(subject ${source} NAME_WE)

@@ -23,6 +23,7 @@ namespace {
 // Runs f as the first process of a new process-id namespace, in a user namespace where that takes no rights; what it
 // reports is this process's. False where the system does not allow it.
 bool in_namespace(const std::function<void()>& f) {
+  without_leak_check();  // in this process: its next thread would be in the other namespace
   const auto user = ::geteuid(), group = ::getegid();
   if (::unshare(CLONE_NEWPID) != 0) {
     if (::unshare(CLONE_NEWUSER | CLONE_NEWPID) != 0) return false;

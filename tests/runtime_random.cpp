@@ -4,6 +4,7 @@
 // GCCL_RANDOM_SEQUENCES sets how many (all jobs together), GCCL_RANDOM_SEED where they begin; both are printed.
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
@@ -45,7 +46,8 @@ struct Message {
 struct Told {
   int times = 0;
   GCCL_Result result = GCCL_SUCCESS;
-  bool inside = false, early = false;  // the starting call is on the stack; it was told then
+  std::atomic<bool> inside{false};  // the starting call is on the stack; the progress thread looks
+  bool early = false;               // it was told then
 };
 void tell(GCCL_Result result, void* context) {
   auto& t = *static_cast<Told*>(context);

@@ -61,6 +61,7 @@ class MemoryLimit {
 };
 
 void no_more_threads() {
+  without_leak_check();
   if (getuid() == 0 && setuid(65534) != 0) report("setuid");  // the limit is not for root
   const rlimit l{1, 1};
   RANK_CHECK(setrlimit(RLIMIT_NPROC, &l) == 0);

@@ -19,6 +19,7 @@ namespace ranks {
 namespace {
 
 std::atomic<int> reports{0};
+bool leak_check = true;
 
 long long now_ms() {
   return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now().time_since_epoch())
@@ -44,7 +45,7 @@ long long now_ms() {
   } catch (const std::exception& e) {
     report(std::string("exception: ") + e.what());
   }
-  if (__lsan_do_recoverable_leak_check && __lsan_do_recoverable_leak_check()) report("memory was leaked");
+  if (leak_check && __lsan_do_recoverable_leak_check && __lsan_do_recoverable_leak_check()) report("memory was leaked");
   std::fflush(nullptr);
   ::_exit(any_reported() ? 1 : 0);
 }
@@ -59,7 +60,10 @@ void report(const std::string& failure) {
 
 bool any_reported() { return reports.load() > 0; }
 
-Running::Running(const Job& job, const std::function<void(int)>& body) : until_ms_(now_ms() + job.limit_s * 1000LL) {
+void without_leak_check() { leak_check = false; }
+
+Running::Running(const Job& job, const std::function<void(int)>& body)
+    : until_ms_(now_ms() + job.limit_s * 1000LL * GCCL_TEST_SLOWDOWN) {
   char folder[] = "/tmp/gccl-test-XXXXXX";
   REQUIRE(::mkdtemp(folder) != nullptr);
   folder_ = folder;

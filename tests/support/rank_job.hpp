@@ -74,6 +74,8 @@ std::string describe(const Job& job);
 // Called by a rank: notes a failure, which makes the process end with code 1. The first ten are printed.
 void report(const std::string& failure);
 bool any_reported();
+// Called by a rank that can start no thread at its end: the leak sanitizer, where there is one, needs a thread to look.
+void without_leak_check();
 // Whether GCCL_Last_error contains this.
 bool says(const std::string& text);
 // Reports a call that returned something else, and a GCCL_Last_error that does not contain this.
