@@ -22,13 +22,16 @@ Schedule fan_out(Call c, View v, Share s) {
 }
 // Every other rank sends to rank 0, which takes them in rank order.
 Schedule fan_in(Call c, View v, Share) {
-  if (v.all.rank != 0) co_yield send(0, {Buffer::input, 0, c.count});
+  if (v.all.rank != 0)
+    co_yield send(0, {Buffer::input, 0, c.count});
   else
-    for (Rank r = 1; r < v.all.size; ++r) co_yield recv(r, Region{Buffer::output, 0, c.count * v.all.size}.part(r, v.all.size));
+    for (Rank r = 1; r < v.all.size; ++r)
+      co_yield recv(r, Region{Buffer::output, 0, c.count * v.all.size}.part(r, v.all.size));
 }
 Schedule reduce_to_zero(Call c, View v, Share) {
   const Region in{Buffer::input, 0, c.count}, out{Buffer::output, 0, c.count};
-  if (v.all.rank != 0) co_yield send(0, in);
+  if (v.all.rank != 0)
+    co_yield send(0, in);
   else
     for (Rank r = 1; r < v.all.size; ++r) co_yield recv_reduce(r, r == 1 ? in : out, out);
 }
@@ -80,8 +83,8 @@ TEST_CASE("a lone message takes overhead, latencies and bytes over bandwidth") {
 
 TEST_CASE("messages leave a port one after the other") {
   const Star star(5, 10, 500, {.overhead_ns = 200});
-  CHECK(Play(star, kFanOut, 5, 10000).run().time_ns == 200 + 1000 + 4 * 1000);   // bandwidth-bound
-  CHECK(Play(star, kFanOut, 5, 100).run().time_ns == 4 * 200 + 1000 + 10);       // overhead-bound
+  CHECK(Play(star, kFanOut, 5, 10000).run().time_ns == 200 + 1000 + 4 * 1000);  // bandwidth-bound
+  CHECK(Play(star, kFanOut, 5, 100).run().time_ns == 4 * 200 + 1000 + 10);      // overhead-bound
 }
 
 TEST_CASE("messages into one port queue there") {
@@ -179,8 +182,9 @@ TEST_CASE("streams run beside each other and share ports") {
 TEST_CASE("a schedule that cannot go on is an error that names rank and step") {
   const Star star(2, 10, 500);
   Play p(star, kStuck, 2, 8);
-  CHECK_THROWS_WITH_AS(p.run(), "allreduce head_to_head cannot go on: rank 0, lane 0 waits in recv from rank 1 (8 elements) at 0 ns",
-                       std::runtime_error);
+  CHECK_THROWS_WITH_AS(
+      p.run(), "allreduce head_to_head cannot go on: rank 0, lane 0 waits in recv from rank 1 (8 elements) at 0 ns",
+      std::runtime_error);
 }
 
 TEST_CASE("payload is carried, checked and found wrong where it is wrong") {

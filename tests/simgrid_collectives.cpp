@@ -74,7 +74,8 @@ TEST_CASE("without contention both engines agree within 2% on every algorithm") 
       CAPTURE(a.name);
       CAPTURE(ranks);
       CAPTURE(count);
-      // Whole vectors meet at a port: one by one they are combined while the next arrives, side by side only afterwards.
+      // Whole vectors meet at a port: one by one they are combined while the next arrives, side by side only
+      // afterwards.
       const bool meets = a.name == "direct" && reduces(a.kind);
       const Star star(ranks, 25, 1000, {.overhead_ns = 300, .combine_GBps = meets ? 1e9 : 100});
       const Play play(star, a, ranks, count, 1);
@@ -89,7 +90,8 @@ TEST_CASE("without contention both engines agree within 2% on every algorithm") 
 
 // Several children of one rank must not share its link: the first would get its part as late as the last.
 TEST_CASE("a larger window makes no broadcast or scatter notably slower, on either engine") {
-  const Star star(16, 25, 1000, {.overhead_ns = 500, .receive_overhead_ns = 500, .combine_GBps = 100, .copy_GBps = 200});
+  const Star star(16, 25, 1000,
+                  {.overhead_ns = 500, .receive_overhead_ns = 500, .combine_GBps = 100, .copy_GBps = 200});
   for (const auto& [kind, count] : {std::pair(Collective::broadcast, Count(1) << 26), {Collective::scatter, 1 << 22}})
     for (const Algorithm& a : algorithms()) {
       if (a.kind != kind) continue;

@@ -185,18 +185,20 @@ TEST_CASE("schema and reader judge every changed document alike") {
 TEST_CASE("schema and reader judge every changed parameter set alike") {
   const test::JsonSchema schema(read(kRoot / "sim/cluster/parameters.schema.json"));
   const Folder folder;
-  const Json whole = {{"schema", "gccl/parameters/1"},
-                      {"name", "p"},
-                      {"description", "d"},
-                      {"card", {{"overhead_ns", 1}, {"receive_overhead_ns", 1}, {"combine_GBps", 1}, {"copy_GBps", 0}, {"source", "s"}}},
-                      {"eager_bytes", "64KiB"},
-                      {"links",
-                       {{"a",
-                         {{"bandwidth_GBps", 1},
-                          {"latency_ns", "1us"},
-                          {"reverse_bandwidth_GBps", 2},
-                          {"reverse_latency_ns", 3},
-                          {"source", "s"}}}}}};
+  const Json whole = {
+      {"schema", "gccl/parameters/1"},
+      {"name", "p"},
+      {"description", "d"},
+      {"card",
+       {{"overhead_ns", 1}, {"receive_overhead_ns", 1}, {"combine_GBps", 1}, {"copy_GBps", 0}, {"source", "s"}}},
+      {"eager_bytes", "64KiB"},
+      {"links",
+       {{"a",
+         {{"bandwidth_GBps", 1},
+          {"latency_ns", "1us"},
+          {"reverse_bandwidth_GBps", 2},
+          {"reverse_latency_ns", 3},
+          {"source", "s"}}}}}};
   // The base gives what a changed set leaves out, so that only the change decides.
   folder.write("base.json", whole.dump());
   const auto judge = [&](const Json& document) {
@@ -253,9 +255,7 @@ TEST_CASE("parameter sets that refer to themselves or to nothing are told apart"
   folder.write("a.json", set("b.json"));
   CHECK(message(folder.write("b.json", set("a.json"))).find("refers back to itself") != std::string::npos);
   CHECK(message(folder.write("self.json", set("./self.json"))).find("refers back to itself") != std::string::npos);
-  CHECK(
-      message(folder.write("c.json", set("gone.json"))).find("/base: there is no file") !=
-      std::string::npos);
+  CHECK(message(folder.write("c.json", set("gone.json"))).find("/base: there is no file") != std::string::npos);
   CHECK(message(folder.write("d.json", R"({"schema": "gccl/parameters/1", "name": "p", "card": {"overhead_ns": 1}})"))
             .find("\"card/combine_GBps\" is missing") != std::string::npos);
   CHECK(message(folder.write("e.json", R"({"schema": "gccl/parameters/1", "name": "p", "sources": {"/links/x": "s"}})"))

@@ -55,7 +55,8 @@ Cost hierarchical_all_gather_cost(const Call& c, const View& v, const CostModel&
   const double block = m.bytes(double(c.count)), nodes = v.nodes, g = double(v.all.size) / nodes;
   const double fold = g / v.rails;  // blocks of a node on a rail, on average
   const Hop& across = m.rail.known() ? m.rail.shift[0] : v.rails > 1 ? m.net_all : m.net;
-  const Cost inside = m.inside.known() ? m.inside.ring(g - 1, block, 0) : (g - 1) * m.node(block), over = fold * across(block);
+  const Cost inside = m.inside.known() ? m.inside.ring(g - 1, block, 0) : (g - 1) * m.node(block),
+             over = fold * across(block);
   const Cost t = (fold > 1 ? m.node(block) : 0) + (nodes - 1) * std::max(inside, over) + inside;
   return std::max(t, m.copy(c.in_place ? 0 : block));
 }

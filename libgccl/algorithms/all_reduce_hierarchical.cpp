@@ -30,8 +30,7 @@ Cost hierarchical_all_reduce_by_cost(const Inner& inner, const Outer& outer, con
   if (v.all.size == 1) return c.in_place ? 0 : m.copy(bytes);
   const double guests = (v.node.size - 1) / v.rails;
   const Cost hosting = guests * (2 * m.node(bytes) + m.combine(bytes));
-  return hosting +
-         two_level_all_reduce_cost(inner, outer, v.rails, v.nodes, bytes, m);
+  return hosting + two_level_all_reduce_cost(inner, outer, v.rails, v.nodes, bytes, m);
 }
 
 }  // namespace gccl

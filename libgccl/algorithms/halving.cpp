@@ -101,9 +101,8 @@ Cost halving_reduce_scatter_cost(Rank n, double part_bytes, bool near_first, con
 
 Cost doubling_all_gather_cost(Rank n, double part_bytes, bool near_first, const Paths& p) {
   Cost total = 0;
-  for_each_round(n, near_first, [&](Count distance, double parts) {
-    total += round_hop(n, distance, p)(parts * part_bytes);
-  });
+  for_each_round(n, near_first,
+                 [&](Count distance, double parts) { total += round_hop(n, distance, p)(parts * part_bytes); });
   return total;
 }
 

@@ -20,10 +20,14 @@ using nlohmann::json;
 std::string escape(std::string_view key) {  // RFC 6901
   std::string out;
   for (char c : key.substr(0, 80)) {
-    if (c == '~') out += "~0";
-    else if (c == '/') out += "~1";
-    else if (static_cast<unsigned char>(c) < 0x20) out += '?';
-    else out += c;
+    if (c == '~')
+      out += "~0";
+    else if (c == '/')
+      out += "~1";
+    else if (static_cast<unsigned char>(c) < 0x20)
+      out += '?';
+    else
+      out += c;
   }
   return out;
 }
@@ -88,7 +92,8 @@ Node Node::load(const std::filesystem::path& file) {
   std::error_code error;
   const auto status = std::filesystem::status(file, error);
   if (!std::filesystem::exists(status)) throw InputError(fmt::format("{}: no such file", file.string()));
-  if (std::filesystem::is_directory(status)) throw InputError(fmt::format("{}: is a folder, expected a file", file.string()));
+  if (std::filesystem::is_directory(status))
+    throw InputError(fmt::format("{}: is a folder, expected a file", file.string()));
   std::ifstream in(file, std::ios::binary);
   if (!in) throw InputError(fmt::format("{}: cannot be opened for reading", file.string()));
   std::string text;
@@ -96,7 +101,8 @@ Node Node::load(const std::filesystem::path& file) {
   while (in.read(chunk, sizeof chunk) || in.gcount()) {
     text.append(chunk, std::size_t(in.gcount()));
     if (text.size() > kFileBytesMax)
-      throw InputError(fmt::format("{}: larger than {} MiB, the most a file may have", file.string(), kFileBytesMax >> 20));
+      throw InputError(
+          fmt::format("{}: larger than {} MiB, the most a file may have", file.string(), kFileBytesMax >> 20));
   }
   if (in.bad()) throw InputError(fmt::format("{}: reading failed", file.string()));
   return parse(text, file);
@@ -196,7 +202,9 @@ bool Node::boolean() const {
 }
 
 std::int64_t Node::integer(std::int64_t least, std::int64_t most) const {
-  const auto wrong = [&] { fail(fmt::format("found {}, expected an integer from {} to {}", shown(*value_), least, most)); };
+  const auto wrong = [&] {
+    fail(fmt::format("found {}, expected an integer from {} to {}", shown(*value_), least, most));
+  };
   std::int64_t v = 0;
   if (value_->is_number_unsigned()) {
     if (value_->get<std::uint64_t>() > std::uint64_t(INT64_MAX)) wrong();
@@ -212,14 +220,17 @@ std::int64_t Node::integer(std::int64_t least, std::int64_t most) const {
 
 double Node::number(double least, double most) const {
   const double v = is_number() ? value_->get<double>() : NAN;
-  if (!(v >= least && v <= most)) fail(fmt::format("found {}, expected a number from {} to {}", shown(*value_), least, most));
+  if (!(v >= least && v <= most))
+    fail(fmt::format("found {}, expected a number from {} to {}", shown(*value_), least, most));
   return v;
 }
 
 std::uint64_t Node::bytes(std::uint64_t most) const {
   std::optional<std::uint64_t> v;
-  if (is_string()) v = parse_bytes(value_->get_ref<const std::string&>());
-  else if (value_->is_number_unsigned()) v = value_->get<std::uint64_t>();
+  if (is_string())
+    v = parse_bytes(value_->get_ref<const std::string&>());
+  else if (value_->is_number_unsigned())
+    v = value_->get<std::uint64_t>();
   if (!v) fail(fmt::format("found {}, expected a size in bytes such as 1048576 or \"1MiB\"", shown(*value_)));
   if (*v > most) fail(fmt::format("found {}, expected at most {}", shown(*value_), format_bytes(most)));
   return *v;
@@ -227,7 +238,8 @@ std::uint64_t Node::bytes(std::uint64_t most) const {
 
 std::int64_t Node::nanos(double unit_ns) const {
   std::optional<std::int64_t> v;
-  if (is_string()) v = parse_nanos(value_->get_ref<const std::string&>());
+  if (is_string())
+    v = parse_nanos(value_->get_ref<const std::string&>());
   else if (is_number())
     if (const double ns = value_->get<double>() * unit_ns; ns >= 0 && ns < 9e18) v = std::llround(ns);
   if (!v) fail(fmt::format("found {}, expected a time of at least 0 such as 5 or \"5ms\"", shown(*value_)));
@@ -251,19 +263,31 @@ std::filesystem::path Node::path() const {
 std::optional<std::uint64_t> parse_bytes(std::string_view text) {
   const auto split = number_and_unit(text);
   if (!split) return std::nullopt;
-  static constexpr std::pair<std::string_view, double> kUnits[] = {
-      {"", 1},        {"B", 1},          {"K", 1024},       {"M", 1048576},      {"G", 1073741824.0}, {"KiB", 1024},
-      {"MiB", 1048576}, {"GiB", 1073741824.0}, {"TiB", 1099511627776.0}, {"kB", 1e3}, {"KB", 1e3}, {"MB", 1e6},
-      {"GB", 1e9},    {"TB", 1e12}};
+  static constexpr std::pair<std::string_view, double> kUnits[] = {{"", 1},
+                                                                   {"B", 1},
+                                                                   {"K", 1024},
+                                                                   {"M", 1048576},
+                                                                   {"G", 1073741824.0},
+                                                                   {"KiB", 1024},
+                                                                   {"MiB", 1048576},
+                                                                   {"GiB", 1073741824.0},
+                                                                   {"TiB", 1099511627776.0},
+                                                                   {"kB", 1e3},
+                                                                   {"KB", 1e3},
+                                                                   {"MB", 1e6},
+                                                                   {"GB", 1e9},
+                                                                   {"TB", 1e12}};
   for (const auto& [unit, factor] : kUnits)
-    if (unit == split->second && split->first * factor <= 9e15) return std::uint64_t(std::llround(split->first * factor));
+    if (unit == split->second && split->first * factor <= 9e15)
+      return std::uint64_t(std::llround(split->first * factor));
   return std::nullopt;
 }
 
 std::optional<std::int64_t> parse_nanos(std::string_view text) {
   const auto split = number_and_unit(text);
   if (!split) return std::nullopt;
-  static constexpr std::pair<std::string_view, double> kUnits[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"min", 6e10}};
+  static constexpr std::pair<std::string_view, double> kUnits[] = {
+      {"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"min", 6e10}};
   for (const auto& [unit, factor] : kUnits)
     if (unit == split->second && split->first * factor < 9e18) return std::llround(split->first * factor);
   return std::nullopt;

@@ -40,7 +40,7 @@ class Node {
 
   // Objects. allow: throws on the first key that is not listed, with the nearest listed one.
   void allow(std::initializer_list<std::string_view> keys) const;
-  Node at(std::string_view key) const;                 // required
+  Node at(std::string_view key) const;                   // required
   std::optional<Node> find(std::string_view key) const;  // absent is fine; null is not
   bool has(std::string_view key) const { return find(key).has_value(); }
   std::vector<std::pair<std::string, Node>> members() const;
@@ -61,8 +61,8 @@ class Node {
   // A file named relative to the one that holds the name. It need not exist.
   std::filesystem::path path() const;
 
-  std::string text() const;                            // the value as JSON, cut where it is long
-  bool contains(const std::string& pointer) const;     // a valid JSON pointer to a value below this one
+  std::string text() const;                         // the value as JSON, cut where it is long
+  bool contains(const std::string& pointer) const;  // a valid JSON pointer to a value below this one
 
   [[noreturn]] void fail(std::string_view what) const;
 
