@@ -64,6 +64,9 @@ TEST_CASE("wrong command lines give one line with the nearest valid word and exi
       {{"run", "x.json", "--seed", "abc"}, "--seed"},
       {{"run", "x.json", "--seed", "-1"}, "--seed"},
       {{"run", "allreduce-2048", "--engine", "simgrd"}, "--engine: found \"simgrd\"; did you mean \"simgrid\"?"},
+      {{"run", "x.json", "--json", ""}, "--json: found \"\", expected FILE"},
+      {{"run", "x.json", "--engine="}, "--engine: found \"\", expected NAME"},
+      {{"run", "ALLREDUCE-2048"}, "did you mean \"allreduce-2048\"?"},
       {{"run", "allreduce-2047"}, "did you mean \"allreduce-2048\"?"},
       {{"run", "no/such/file.json"}, "no/such/file.json: no such file"},
       {{"run", "/"}, "is a folder"},
@@ -156,12 +159,18 @@ TEST_CASE("wrong scenarios give one line with file and pointer and exit code 2")
 TEST_CASE("outputs that cannot be written are told before anything runs") {
   const Folder folder;
   const fs::path file = folder.write("long.json", long_scenario());
+  fs::create_symlink("long.json", folder.path / "link.json");
   const std::pair<std::vector<std::string>, std::string> kCases[] = {
       {{"--json", "/no/such/folder/x.json"}, "/no/such/folder/x.json: cannot be written: No such file or directory"},
       {{"--html", "/no/such/folder/x.html"}, "cannot be written"},
       {{"--trace", folder.path.string()}, "cannot be written: Is a directory"},
       {{"--json", "long.json/x"}, "cannot be written: Not a directory"},
       {{"--json", "x", "--html", "./x"}, "named for two outputs"},
+      {{"--json", "x", "--html", (folder.path / "x").string()}, "named for two outputs"},
+      {{"--json", "long.json"}, "long.json: is read, and cannot be an output too"},
+      {{"--json", "link.json"}, "link.json: is read, and cannot be an output too"},
+      {{"--csv", (kRoot / "topologies/dgx-h100-superpod-2048.json").string()}, "is read, and cannot be an output too"},
+      {{"--html", "-"}, "--html: found \"-\", expected a file"},
   };
   for (const auto& [more, expected] : kCases) {
     std::vector<std::string> arguments{"run", file.string()};
@@ -172,7 +181,8 @@ TEST_CASE("outputs that cannot be written are told before anything runs") {
     CHECK(one_line(e.err));
     CHECK(e.err.find(expected) != std::string::npos);
   }
-  CHECK(folder.files() == std::set<std::string>{"long.json"});
+  CHECK(folder.files() == std::set<std::string>{"link.json", "long.json"});
+  CHECK(read_text(file) == long_scenario());
 }
 
 TEST_CASE("a full disk is told") {
