@@ -353,6 +353,14 @@ TEST_CASE("list tells what there is, as text and as JSON") {
   CHECK(run_gccl({"list", "collectives"}, empty.path).code == 0);
 }
 
+TEST_CASE("a folder with a shipped file's name does not hide it") {
+  const Folder folder;
+  for (const char* name : {"barrier-latency", "pcie-box", "other"}) fs::create_directory(folder.path / name);
+  CHECK(run_gccl({"run", "barrier-latency", "--quiet"}, folder.path).code == 0);
+  CHECK(run_gccl({"topology", "pcie-box"}, folder.path).out.starts_with("pcie-box\n"));
+  CHECK(run_gccl({"run", "other"}, folder.path).err == "gccl: other: is a folder, expected a file\n");
+}
+
 TEST_CASE("control characters in names reach neither the terminal nor the drawing") {
   const Folder folder;
   Json cluster = Json::parse(std::ifstream(kRoot / "topologies/pcie-box.json"));
