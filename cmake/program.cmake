@@ -20,7 +20,8 @@ gccl_join(gccl_executable commands cli/*.cpp EXCEPT ${starters} cli/plugin_*.cpp
 # gccl_plugin(name library...): cli/plugin_NAME.cpp as lib/gccl/libgccl_NAME.so, with all that it needs.
 set(gccl_plugins "")
 function(gccl_plugin name)
-  add_library(gccl_${name} MODULE cli/plugin_${name}.cpp)
+  add_library(gccl_${name} MODULE cli/plugin_${name}.cpp cli/plugin_version.cpp)
+  target_compile_definitions(gccl_${name} PRIVATE GCCL_VERSION_TEXT="${PROJECT_VERSION}")
   set_target_properties(gccl_${name} PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib/gccl)
   target_link_libraries(gccl_${name} PRIVATE ${ARGN})
   target_link_options(gccl_${name} PRIVATE -Wl,--exclude-libs,ALL)
