@@ -39,12 +39,13 @@ std::vector<CatalogueEntry> catalogue(std::string_view kind) {
 
 fs::path find_shipped(std::string_view kind, const std::string& name) {
   std::error_code error;
-  if (fs::exists(name, error)) return name;
+  if (fs::exists(name, error) && !fs::is_directory(name, error)) return name;
   std::vector<std::string> known;
   for (const CatalogueEntry& e : catalogue(kind)) {
     if (e.name == name || e.name + ".json" == name) return e.file;
     known.push_back(e.name);
   }
+  if (fs::is_directory(name, error)) throw json::InputError(fmt::format("{}: is a folder, expected a file", name));
   if (name.find('/') != std::string::npos) throw json::InputError(fmt::format("{}: no such file", name));
   std::string looked;
   for (const fs::path& folder : catalogue_folders(kind))

@@ -69,6 +69,7 @@ void Option::take(const std::string& word) {
   const std::string& name = is_positional() ? placeholder_ : long_name();
   if (given_ && !repeats_) throw UsageError(fmt::format("{}: given twice", name));
   given_ = true;
+  if (!flag_ && word.empty()) throw UsageError(fmt::format("{}: found \"\", expected {}", name, placeholder_));
   if (words_only_ && std::find(words_.begin(), words_.end(), word) == words_.end())
     throw UsageError(fmt::format("{}: found \"{}\"{}", name, word, suggest_words(word, words_)));
   const std::string wrong = store_(word);

@@ -46,6 +46,25 @@ void check_writable(const std::filesystem::path& file) {
   if (access((is_special(file) ? file : folder).c_str(), W_OK) != 0) fail(file, errno);
 }
 
+void check_outputs(const std::vector<std::string>& outputs, const std::vector<std::filesystem::path>& inputs) {
+  namespace fs = std::filesystem;
+  const auto same = [](const fs::path& a, const fs::path& b) {
+    std::error_code error;
+    if (fs::equivalent(a, b, error)) return !is_special(a);
+    return fs::weakly_canonical(fs::absolute(a), error) == fs::weakly_canonical(fs::absolute(b), error) &&
+           !is_special(a);
+  };
+  for (auto file = outputs.begin(); file != outputs.end(); ++file) {
+    if (file->empty() || *file == "-") continue;
+    check_writable(*file);
+    for (auto other = outputs.begin(); other != file; ++other)
+      if (!other->empty() && *other != "-" && same(*other, *file))
+        throw json::InputError(fmt::format("{}: named for two outputs", *file));
+    for (const fs::path& input : inputs)
+      if (same(input, *file)) throw json::InputError(fmt::format("{}: is read, and cannot be an output too", *file));
+  }
+}
+
 void write_output(const std::filesystem::path& file, std::string_view text) {
   if (!is_special(file)) {
     try {

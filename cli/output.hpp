@@ -4,12 +4,17 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace gccl {
 
 // Throws json::InputError when the file certainly cannot be written: its folder does not exist or is not writable, or
 // it is a folder itself. For use before long work.
 void check_writable(const std::filesystem::path& file);
+
+// check_writable for each, as far as it is not empty or "-"; and no two of them, nor one of the files that are read,
+// may be one file, whatever they are called. Devices may.
+void check_outputs(const std::vector<std::string>& outputs, const std::vector<std::filesystem::path>& inputs);
 
 // The target is the old or the new file, never a part of it. A target that is no regular file (a pipe, /dev/null) is
 // written directly. Throws json::InputError when writing fails.

@@ -19,7 +19,12 @@ void* plugin(const std::string& name, const char* entry, const std::string& advi
     // Local: SimGrid defines MPI's functions too, and nobody may get them by chance.
     void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     void* function = library ? dlsym(library, entry) : nullptr;
-    if (function) return function;
+    const auto version = library ? reinterpret_cast<const char* (*)()>(dlsym(library, "gccl_plugin_version")) : nullptr;
+    const std::string of = function && version ? version() : "";
+    if (of == GCCL_VERSION_TEXT) return function;
+    if (function)
+      throw json::InputError(fmt::format("{} belongs to gccl {}, this is gccl {}: install the whole tree again",
+                                         path.string(), of.empty() ? "of another version" : of, GCCL_VERSION_TEXT));
     throw json::InputError(fmt::format("{} does not load: {}; {}", path.string(), dlerror(), advice));
   }
   throw json::InputError(fmt::format("there is no {} in {}; {}", file, looked, advice));

@@ -45,18 +45,18 @@ void catch_signals() {
   ::signal(SIGPIPE, SIG_IGN);
 }
 
-void check_outputs(const RunArguments& a) {
-  std::vector<std::string> files;
+void check_files(const RunArguments& a, const sim::Scenario& scenario) {
   if (a.json == "-" && a.csv == "-")
     throw json::InputError("only one of --json and --csv can be written to standard output");
-  for (const std::string* file : {&a.json, &a.csv, &a.html, &a.trace, &a.resume}) {
-    if (file->empty() || ((file == &a.json || file == &a.csv) && *file == "-")) continue;
-    check_writable(*file);
-    for (const std::string& other : files)
-      if (std::filesystem::path(other).lexically_normal() == std::filesystem::path(*file).lexically_normal())
-        throw json::InputError(fmt::format("{}: named for two outputs", *file));
-    files.push_back(*file);
-  }
+  for (const auto& [option, file] : {std::pair("--html", &a.html), {"--trace", &a.trace}, {"--resume", &a.resume}})
+    if (*file == "-")
+      throw json::InputError(
+          fmt::format("{}: found \"-\", expected a file; --json and --csv alone can be written to "
+                      "standard output",
+                      option));
+  std::vector<std::filesystem::path> inputs{scenario.file};
+  for (const auto& [cluster, where] : scenario.clusters) inputs.push_back(cluster);
+  check_outputs({a.json, a.csv, a.html, a.trace, a.resume}, inputs);
 }
 
 void show_progress(std::size_t done, std::size_t of) {
@@ -124,9 +124,10 @@ int run_scenario(const RunArguments& a) {
       throw json::InputError(fmt::format("--engine: found \"{}\"{}", a.engine, suggestion(a.engine, names)));
     plan_options.engine = sim::Engine(at - names.begin());
   }
-  check_outputs(a);
   catch_signals();
-  const sim::Plan plan = sim::make_plan(sim::read_scenario(find_shipped("scenarios", a.scenario)), plan_options);
+  const sim::Scenario scenario = sim::read_scenario(find_shipped("scenarios", a.scenario));
+  check_files(a, scenario);
+  const sim::Plan plan = sim::make_plan(scenario, plan_options);
   sim::RunOptions options{.jobs = a.jobs, .trace = !a.trace.empty(), .progress = {}, .stop = &stop};
   if (!a.quiet && isatty(STDERR_FILENO)) options.progress = show_progress;
   const sim::Engines engines{sim::run_model, simgrid_engine(plan)};

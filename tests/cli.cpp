@@ -64,6 +64,9 @@ TEST_CASE("wrong command lines give one line with the nearest valid word and exi
       {{"run", "x.json", "--seed", "abc"}, "--seed"},
       {{"run", "x.json", "--seed", "-1"}, "--seed"},
       {{"run", "allreduce-2048", "--engine", "simgrd"}, "--engine: found \"simgrd\"; did you mean \"simgrid\"?"},
+      {{"run", "x.json", "--json", ""}, "--json: found \"\", expected FILE"},
+      {{"run", "x.json", "--engine="}, "--engine: found \"\", expected NAME"},
+      {{"run", "ALLREDUCE-2048"}, "did you mean \"allreduce-2048\"?"},
       {{"run", "allreduce-2047"}, "did you mean \"allreduce-2048\"?"},
       {{"run", "no/such/file.json"}, "no/such/file.json: no such file"},
       {{"run", "/"}, "is a folder"},
@@ -156,12 +159,17 @@ TEST_CASE("wrong scenarios give one line with file and pointer and exit code 2")
 TEST_CASE("outputs that cannot be written are told before anything runs") {
   const Folder folder;
   const fs::path file = folder.write("long.json", long_scenario());
+  fs::create_symlink("long.json", folder.path / "link.json");
   const std::pair<std::vector<std::string>, std::string> kCases[] = {
       {{"--json", "/no/such/folder/x.json"}, "/no/such/folder/x.json: cannot be written: No such file or directory"},
       {{"--html", "/no/such/folder/x.html"}, "cannot be written"},
       {{"--trace", folder.path.string()}, "cannot be written: Is a directory"},
       {{"--json", "long.json/x"}, "cannot be written: Not a directory"},
       {{"--json", "x", "--html", "./x"}, "named for two outputs"},
+      {{"--json", "x", "--html", (folder.path / "x").string()}, "named for two outputs"},
+      {{"--json", "long.json"}, "long.json: is read, and cannot be an output too"},
+      {{"--json", "link.json"}, "link.json: is read, and cannot be an output too"},
+      {{"--html", "-"}, "--html: found \"-\", expected a file"},
   };
   for (const auto& [more, expected] : kCases) {
     std::vector<std::string> arguments{"run", file.string()};
@@ -172,7 +180,17 @@ TEST_CASE("outputs that cannot be written are told before anything runs") {
     CHECK(one_line(e.err));
     CHECK(e.err.find(expected) != std::string::npos);
   }
-  CHECK(folder.files() == std::set<std::string>{"long.json"});
+  CHECK(folder.files() == std::set<std::string>{"link.json", "long.json"});
+  CHECK(read_text(file) == long_scenario());
+  Json cluster = Json::parse(read_text(kRoot / "topologies/pcie-box.json"));
+  cluster["parameters"] = (kRoot / "cost-models/pcie-gpu.json").string();
+  folder.write("c.json", cluster.dump());
+  folder.write("s.json",
+               R"({"schema":"gccl/scenario/1","name":"t","cluster":"c.json","runs":[{"collective":"barrier"}]})");
+  const Ended e = run_gccl({"run", "s.json", "--csv", "./c.json"}, folder.path);
+  CHECK(e.code == 2);
+  CHECK(e.err == "gccl: ./c.json: is read, and cannot be an output too\n");
+  CHECK(read_text(folder.path / "c.json") == cluster.dump());
 }
 
 TEST_CASE("a full disk is told") {
@@ -333,6 +351,14 @@ TEST_CASE("list tells what there is, as text and as JSON") {
   }
   const Folder empty;
   CHECK(run_gccl({"list", "collectives"}, empty.path).code == 0);
+}
+
+TEST_CASE("a folder with a shipped file's name does not hide it") {
+  const Folder folder;
+  for (const char* name : {"barrier-latency", "pcie-box", "other"}) fs::create_directory(folder.path / name);
+  CHECK(run_gccl({"run", "barrier-latency", "--quiet"}, folder.path).code == 0);
+  CHECK(run_gccl({"topology", "pcie-box"}, folder.path).out.starts_with("pcie-box\n"));
+  CHECK(run_gccl({"run", "other"}, folder.path).err == "gccl: other: is a folder, expected a file\n");
 }
 
 TEST_CASE("control characters in names reach neither the terminal nor the drawing") {

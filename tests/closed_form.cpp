@@ -178,6 +178,21 @@ TEST_CASE("closed forms know that a root with many NICs uses all of them") {
   }
 }
 
+// Of 5 ranks the power of two that goes on is ranks 0, 2, 3, 4: their pairs are further apart than in 4 ranks.
+TEST_CASE("recursive doubling's and swing's closed forms know how far apart the ranks are that go on") {
+  const auto c = load_cluster(GCCL_SOURCE_DIR "/topologies/ethernet-cpu.json");  // four cards and one NIC to a node
+  for (const Rank ranks : {5u, 6u, 7u, 12u}) {
+    std::vector<Card> cards(ranks);
+    std::iota(cards.begin(), cards.end(), 0);
+    check_point(Collective::allgather, "recursive_doubling", *c, cards, (1 << 20) / ranks, 0.7);
+    for (const char* a : {"recursive_doubling", "swing"})
+      for (const Count bytes : {Count(1) << 10, Count(1) << 20})
+        check_point(Collective::allreduce, a, *c, cards, bytes, 0.7);
+    CHECK(regret(Collective::allreduce, *c, cards, 1 << 10) <= 1.5);
+    CHECK(regret(Collective::allgather, *c, cards, (1 << 20) / ranks / 4 * 4) <= 1.5);
+  }
+}
+
 TEST_CASE("a ring's closed form on a torus takes the links between neighbours") {
   const auto c = load_cluster(GCCL_SOURCE_DIR "/topologies/tpu-v4-4096.json");
   std::vector<Card> cards(64);

@@ -78,6 +78,9 @@ TEST_CASE("the headline says what the busiest link means") {
   CHECK(headline({row("a", 64, 100, 0.001)})
             .ends_with(
                 "no link is more than 1 % busy (the busiest is a nic link): latency is the limit, not bandwidth."));
+  json alone = row("a", big, 100, 0);  // one rank, or nothing to send
+  alone["messages"] = 0;
+  CHECK(headline({alone}).ends_with("; no message travels."));
   json without = row("a", 64, 100);
   without.erase("tiers");
   CHECK(headline({without}).ends_with(" (100 us)."));

@@ -150,6 +150,32 @@ TEST_CASE("a torn last line is taken away, damaged lines are left out and counte
   }
 }
 
+TEST_CASE("rows that were changed in the journal are simulated again") {
+  const Folder folder;
+  const std::string file = folder.write("s.json", scenario()).string();
+  const Ended whole = run_gccl({"run", file, "--resume", "j", "--json", "-"}, folder.path);
+  REQUIRE(whole.code == 0);
+  const std::string text = read_text(folder.path / "j");
+  const std::size_t begin = text.find('\n') + 1, end = text.find('\n', begin);
+  const Json entry = Json::parse(text.substr(begin, end - begin));
+  Json faster = entry, other = entry;
+  faster["row"]["time_us"] = 0.001;
+  other["key"] = std::string(32, '0');
+  Json short_row = entry, no_row = entry, unchecked = entry;
+  short_row["row"] = {{"time_us", 5}};
+  no_row["row"] = nullptr;
+  unchecked.erase("check");
+  for (const Json& changed : {faster, other, short_row, no_row, unchecked}) {
+    folder.write("j", text.substr(0, begin) + changed.dump() + text.substr(end));
+    const Ended e = run_gccl({"run", file, "--resume", "j", "--json", "-"}, folder.path);
+    CAPTURE(changed.dump().substr(0, 200));
+    CAPTURE(e.err);
+    REQUIRE(e.code == 0);
+    CHECK(without_measured(Json::parse(e.out)) == without_measured(Json::parse(whole.out)));
+    CHECK(said(e) == std::pair(std::size_t(kPoints - 1), std::string("; 1 damaged line is left out\n")));
+  }
+}
+
 TEST_CASE("points of another scenario, cluster, parameter set or seed are not taken, and this is said") {
   const Folder folder;
   const fs::path topologies = kRoot / "topologies";
@@ -202,6 +228,25 @@ TEST_CASE("points of another scenario, cluster, parameter set or seed are not ta
     set = set.parent_path() / parameters["base"].get<std::string>();
   }
   CHECK(entries > 9 * kPoints);
+}
+
+TEST_CASE("a shipped parameter set that changed gives other points, though the cluster names it without its file") {
+  const Folder folder;
+  fs::copy(kRoot / "cost-models", folder.path / "cost-models");
+  Json cluster = Json::parse(read_text(kRoot / "topologies/dgx-h100-superpod-2048.json"));
+  cluster["parameters"] = "nvidia-h100";
+  const std::string file = folder.write("s.json", scenario(folder.write("c.json", cluster.dump()))).string();
+  const auto run = [&] {
+    const Ended e = run_gccl({"run", file, "--resume", "j", "--quiet"}, folder.path);
+    CHECK(e.code == 0);
+    return e;
+  };
+  CHECK(run().err.empty());
+  CHECK(said(run()).first == kPoints);
+  Json set = Json::parse(read_text(folder.path / "cost-models/nvidia-h100.json"));
+  set["card"]["overhead_ns"] = 90000;
+  folder.write("cost-models/nvidia-h100.json", set.dump());
+  CHECK(said(run()).first == 0);
 }
 
 TEST_CASE("what cannot be a journal is refused and left as it is") {

@@ -62,7 +62,10 @@ Cost swing_all_reduce_cost(Rank n, double bytes, const Paths& p) {
   for (unsigned s = 0; s < steps; ++s) {
     const double part = bytes / double(Count(2) << s);
     const Count distance = Count(std::abs(rho(s)));
-    total += 2 * (s == 0 ? p.at(1) : p.shift(distance))(part) + p.model().combine(part);
+    const auto hop = [&](Count d) { return (s == 0 ? p.at(d) : p.shift(d))(part); };
+    // Off powers of two the first positions are every second rank.
+    const Cost step = n == std::bit_floor(n) ? hop(distance) : std::max(hop(distance), hop(2 * distance));
+    total += 2 * step + p.model().combine(part);
   }
   return total;
 }

@@ -23,20 +23,31 @@ void add_names(const fs::path& folder, std::vector<std::string>& names, bool wit
       names.push_back((with_extension ? entry.path().filename() : entry.path().stem()).string());
 }
 
-fs::path find(const json::Node& node, const std::vector<fs::path>& folders) {
-  const fs::path file = node.path();
+bool is_bare(const std::string& name) { return name.find('/') == std::string::npos; }
+
+// `file` is the one that `name` means where it is; the shipped one otherwise, if any.
+fs::path existing(const fs::path& file, const std::string& name, const std::vector<fs::path>& folders) {
   std::error_code error;
   if (fs::is_regular_file(file, error)) return file;
+  if (is_bare(name))
+    for (const fs::path& folder : folders)
+      for (const fs::path& candidate : {folder / name, folder / (name + ".json")})
+        if (fs::is_regular_file(candidate, error)) return candidate;
+  return {};
+}
+
+fs::path find(const json::Node& node, const std::vector<fs::path>& folders) {
+  const fs::path file = node.path();
   const std::string name = node.string();
-  const bool bare = name.find('/') == std::string::npos;
+  if (const fs::path there = existing(file, name, folders); !there.empty()) return there;
+  std::error_code error;
+  const bool bare = is_bare(name);
   std::vector<std::string> names;
   const fs::path here = file.has_parent_path() ? file.parent_path() : ".";
   std::string looked = here.string();
   add_names(here, names, true);
   if (bare)
     for (const fs::path& folder : folders) {
-      for (const fs::path& candidate : {folder / name, folder / (name + ".json")})
-        if (fs::is_regular_file(candidate, error)) return candidate;
       if (!fs::is_directory(folder, error)) continue;
       looked += ", " + folder.string();
       add_names(folder, names, false);
@@ -54,5 +65,8 @@ fs::path find(const json::Node& node, const std::vector<fs::path>& folders) {
 void set_shipped_folders(ShippedFolders folders) { shipped() = std::move(folders); }
 fs::path cluster_file(const json::Node& name) { return find(name, shipped().clusters); }
 fs::path parameters_file(const json::Node& name) { return find(name, shipped().parameters); }
+fs::path parameters_file(const fs::path& folder, const std::string& name) {
+  return existing(folder / name, name, shipped().parameters);
+}
 
 }  // namespace gccl::sim

@@ -20,5 +20,7 @@ void set_shipped_folders(ShippedFolders folders);
 // Throws json::InputError with the nearest names and where it looked.
 std::filesystem::path cluster_file(const json::Node& name);
 std::filesystem::path parameters_file(const json::Node& name);
+// The same for a name in a file of this folder; empty when there is no such file.
+std::filesystem::path parameters_file(const std::filesystem::path& folder, const std::string& name);
 
 }  // namespace gccl::sim

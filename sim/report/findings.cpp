@@ -139,6 +139,7 @@ class Contest {
 
 // What the use of the links says about where the time goes.
 std::string limit_of(const Json& row) {
+  if (whole(row, "messages", 1) == 0) return "no message travels";
   double busiest = -1;
   std::string tier;
   if (row.contains("tiers") && row["tiers"].is_array())

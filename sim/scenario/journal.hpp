@@ -5,14 +5,19 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 
 #include "sim/scenario/plan.hpp"
 
 namespace gccl::sim {
 
-// A text file: a line that says what it is, then one line {"key", "row"} for each finished point, appended as it
-// finishes. It only grows, so whatever ends the program leaves whole lines and at most a part of the last one, which
-// the next run takes away. Entries of other scenarios stay in it and do no harm.
+// 128 bits of a text, in hexadecimal digits; not for secrets.
+std::string digest(std::string_view text);
+
+// A text file: a line that says what it is, then one line {"check", "key", "row"} for each finished point, appended as
+// it finishes; "check" is a digest of the others, so that a line that was changed since is not taken for a result. It
+// only grows, so whatever ends the program leaves whole lines and at most a part of the last one, which the next run
+// takes away. Entries of other scenarios stay in it and do no harm.
 class Journal {
  public:
   // Creates the file or reads what is in it. Throws json::InputError: no regular file, not a journal, in use by another
@@ -24,7 +29,7 @@ class Journal {
 
   const std::filesystem::path& file() const { return file_; }
   std::size_t entries() const { return rows_.size(); }
-  std::size_t damaged() const { return damaged_; }  // whole lines that are no entries
+  std::size_t damaged() const { return damaged_; }  // whole lines that are no entries, or changed ones
   // The row of this key; null when there is none.
   const nlohmann::json* find(const std::string& key) const;
   // Appends an entry. Once it cannot be written (a full disk) what was written of it is taken back, and later ones are

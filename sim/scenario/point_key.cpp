@@ -7,23 +7,13 @@
 #include <fstream>
 #include <set>
 
-#include "libgccl/schedule/splitmix.hpp"
+#include "sim/cluster/shipped.hpp"
 #include "sim/scenario/journal.hpp"
 
 namespace gccl::sim {
 namespace {
 
 using Json = nlohmann::json;
-
-// 128 bits: two hashes of the same text that begin differently.
-std::string digest(std::string_view text) {
-  std::uint64_t a = 0x243f6a8885a308d3, b = 0x13198a2e03707344;
-  for (const char c : text) {
-    a = splitmix::hash(a ^ std::uint8_t(c));
-    b = splitmix::hash(b + std::uint8_t(c) + 1);
-  }
-  return fmt::format("{:016x}{:016x}", a, b);
-}
 
 void add_content(const std::filesystem::path& file, std::string& all, std::set<std::filesystem::path>& seen);
 
@@ -32,7 +22,7 @@ void add_named(const Json& value, const std::filesystem::path& folder, std::stri
   if (!value.is_structured()) return;
   for (const auto& [key, child] : value.items()) {
     if (value.is_object() && (key == "parameters" || key == "base") && child.is_string())
-      add_content(folder / child.get<std::string>(), all, seen);
+      add_content(parameters_file(folder, child.get<std::string>()), all, seen);
     add_named(child, folder, all, seen);
   }
 }
