@@ -104,7 +104,7 @@ TEST_CASE("wrong scenarios give one line with file and pointer and exit code 2")
         R"({{"schema":"gccl/scenario/1","name":"t","cluster":"{}","runs":[{{"collective":"barrier"}}]}})", file);
   };
   const std::pair<std::string, std::string> kCases[] = {
-      {"", "not valid JSON"},
+      {"", "is empty, expected JSON"},
       {"{", "not valid JSON at line 1"},
       {"[]", "expected an object"},
       {"{}", "/: key \"schema\" is missing"},
