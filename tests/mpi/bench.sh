@@ -51,5 +51,6 @@ wrong '--min-bytes: "lots" is no size' --min-bytes lots
 wrong '--min-bytes 2KiB is more than --max-bytes 1KiB' --min-bytes 2KiB --max-bytes 1KiB
 wrong '--window' --window 1
 wrong 'cannot be written' --json /nonexistent/rows.json
-wrong 'not enough memory' --max-bytes 1000TiB
+# The address sanitizer ends a program that asks for so much.
+[ -n "${GCCL_TEST_SANITIZED:-}" ] || wrong 'not enough memory' --max-bytes 1000TiB
 exit $failed

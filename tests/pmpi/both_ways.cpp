@@ -124,16 +124,14 @@ void makers() {
 }
 
 void requests() {
-  int one = 1, sum = 0, flag = -1, index = -1, done = -1, count = -1, cancelled = -1, indices[2];
+  int one = 1, sum = 0, flag = -1, index = -1, done = -1, indices[2];
   MPI_Request two[2], request;
   MPI_Status statuses[2];
   std::memset(statuses, 0x55, sizeof statuses);
   MPI_Iallreduce(&one, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &two[0]);
   MPI_Ibarrier(MPI_COMM_WORLD, &two[1]);
   const int code = MPI_Waitall(2, two, statuses);
-  MPI_Get_count(statuses, MPI_INT, &count);
-  MPI_Test_cancelled(statuses, &cancelled);
-  print("waitall: %d, sum %d, count %d, cancelled %d", code, sum, count, cancelled);
+  print("waitall: %d, sum %d", code, sum);  // Open MPI leaves the rest of these statuses to chance
   MPI_Waitany(2, two, &index, statuses);
   print("waitany of none: %d", index == MPI_UNDEFINED);
   MPI_Testany(2, two, &index, &flag, statuses);

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 
 #include "tests/pmpi/support.hpp"
@@ -315,8 +316,10 @@ TEST_CASE("operations of the program's own, with and without order, on dense typ
             MPI_Op_create(sum_and_larger, 1, &on_gaps);
             compare(reduction(kind, c, matrix, ordered, count, int(stream) % c.size), "matrices", four_ints, in_place,
                     form, stream);
-            compare(reduction(kind, c, gaps, on_gaps, count, int(stream) % c.size), "gaps", two_ints_apart, in_place,
-                    form, stream);
+            // Open MPI's own non-blocking reductions of such a type read and write beyond the memory that they have.
+            if (form == Form::blocking || !std::getenv("GCCL_TEST_SANITIZED"))
+              compare(reduction(kind, c, gaps, on_gaps, count, int(stream) % c.size), "gaps", two_ints_apart, in_place,
+                      form, stream);
             MPI_Op_free(&ordered);
             MPI_Op_free(&on_gaps);
             ++stream;

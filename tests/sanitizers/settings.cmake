@@ -16,6 +16,6 @@ foreach(test IN LISTS tests)
     # Its children are forked beside threads, whose memory (libcrypto's) nobody in the child refers to.
     set(address "detect_leaks=0")
   endif()
-  set_property(TEST ${test} APPEND PROPERTY ENVIRONMENT "ASAN_OPTIONS=${address}" "UBSAN_OPTIONS=print_stacktrace=1"
+  set_property(TEST ${test} APPEND PROPERTY ENVIRONMENT "GCCL_TEST_SANITIZED=1" "ASAN_OPTIONS=${address}" "UBSAN_OPTIONS=print_stacktrace=1"
                "TSAN_OPTIONS=suppressions=${CMAKE_CURRENT_LIST_DIR}/races.txt:second_deadlock_stack=1")
 endforeach()
