@@ -239,7 +239,7 @@ function page(data, trouble) {
       parts.push(sectionCard(section, id, columns));
       line.push(
           h("a", {href: "#" + id},
-            sectionTitle(section) + (same.length > 1 ? ` (${text(section.first.ranks)} ranks)` : "")));
+            sectionTitle(section) + (same.length > 1 ? ` (${plural(section.first.ranks, "rank")})` : "")));
     });
     played.forEach((group, i) => {
       parts.push(sequenceCard(group, `cluster-${c}-s${i}`));
