@@ -76,7 +76,7 @@ std::string resolve(const Typed& t, Rank ranks, Options& o) {
   }
   if (o.bytes_min > o.bytes_max)
     return fmt::format("--min-bytes {} is more than --max-bytes {}", t.bytes_min, t.bytes_max);
-  if (o.root >= ranks) return fmt::format("--root {}: there are {} ranks, 0 to {}", o.root, ranks, ranks - 1);
+  if (o.root >= ranks) return fmt::format("--root {}: expected a rank below {}", o.root, ranks);
   if (t.in_place || t.out_of_place) {
     o.in_place = t.in_place;
     o.out_of_place = t.out_of_place;

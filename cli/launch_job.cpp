@@ -21,6 +21,7 @@
 
 #include "cli/launch_guard.hpp"
 #include "cli/launch_output.hpp"
+#include "cli/output.hpp"
 #include "libgccl/bootstrap/deadline.hpp"
 #include "libgccl/net/socket.hpp"
 
@@ -32,7 +33,7 @@ constexpr std::int64_t kDrainMs = 200;  // for output that is still under way wh
 
 void say(const std::string& text) {
   std::fflush(stdout);
-  fmt::print(stderr, "gccl launch: {}\n", text);
+  fmt::print(stderr, "gccl launch: {}\n", printable(text));
 }
 
 struct Stream {
@@ -63,6 +64,12 @@ bool was_killed(int status) {
                                  WTERMSIG(status) == SIGINT || WTERMSIG(status) == SIGHUP);
 }
 int exit_code_of(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status); }
+
+// The reader of standard output has left, as `head` does, and the rank died of it. Shells say nothing then either.
+bool lost_its_reader(int status) {
+  pollfd out{STDOUT_FILENO, POLLOUT, 0};
+  return exit_code_of(status) == 128 + SIGPIPE && poll(&out, 1, 0) == 1 && (out.revents & POLLERR);
+}
 
 std::string what_became_of(const Running& r) {
   if (!WIFEXITED(r.status)) {
@@ -217,11 +224,12 @@ void Runner::look_for_ends() {
                    [](const Running* a, const Running* b) { return was_killed(a->status) > was_killed(b->status); });
   for (const Running* r : news) {
     const bool first = !result_;
+    const bool quiet = lost_its_reader(r->status);
     if (first) result_ = exit_code_of(r->status);
     if (job_.keep_going && !kill_at_) {
-      say(what_became_of(*r) + (first && !all_ended() ? "; the others go on" : ""));
+      if (!quiet) say(what_became_of(*r) + (first && !all_ended() ? "; the others go on" : ""));
     } else if (first) {
-      say(what_became_of(*r) + (all_ended() ? "" : "; ending the others"));
+      if (!quiet) say(what_became_of(*r) + (all_ended() ? "" : "; ending the others"));
       stop(SIGTERM);
     }
   }
@@ -252,9 +260,13 @@ void Runner::drain(int timeout_ms) {
   for (const auto& s : streams_) polled.push_back({s->from.get(), POLLIN, 0});
   if (poll(polled.data(), polled.size(), timeout_ms) <= 0) return;
   std::size_t kept = 0;
-  for (std::size_t i = 0; i < streams_.size(); ++i)
-    if (polled[i + 1].revents == 0 || streams_[i]->lines.drain(streams_[i]->from.get()))
+  for (std::size_t i = 0; i < streams_.size(); ++i) {
+    TaggedStream& lines = streams_[i]->lines;
+    if (polled[i + 1].revents == 0 || lines.drain(streams_[i]->from.get()))
       std::swap(streams_[kept++], streams_[i]);
+    else if (lines.error() && lines.error() != EPIPE)
+      say(fmt::format("output cannot be written: {}", std::generic_category().message(lines.error())));
+  }
   streams_.resize(kept);
 }
 

@@ -8,8 +8,8 @@
 namespace gccl::launch {
 namespace {
 
-// A reader that went away takes no more; the job goes on.
-void write_all(int fd, const std::string& text) {
+// 0, or the error.
+int write_all(int fd, const std::string& text) {
   for (std::size_t done = 0; done < text.size();) {
     const ssize_t n = write(fd, text.data() + done, text.size() - done);
     if (n >= 0) {
@@ -18,9 +18,10 @@ void write_all(int fd, const std::string& text) {
       pollfd p{fd, POLLOUT, 0};
       poll(&p, 1, -1);
     } else if (errno != EINTR) {
-      return;
+      return errno;
     }
   }
+  return 0;
 }
 
 }  // namespace
@@ -31,7 +32,7 @@ bool TaggedStream::drain(int from) {
   if (n < 0) return errno == EAGAIN || errno == EINTR;
   pending_.append(buffer, std::size_t(n));
   put_lines(n == 0);
-  return n > 0;
+  return n > 0 && !error_;
 }
 
 void TaggedStream::put_lines(bool all) {
@@ -45,7 +46,7 @@ void TaggedStream::put_lines(bool all) {
     at = newline == pending_.npos ? end : end + 1;
   }
   pending_.erase(0, at);
-  write_all(to_, text);
+  error_ = write_all(to_, text);
 }
 
 }  // namespace gccl::launch

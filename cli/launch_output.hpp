@@ -9,8 +9,10 @@ namespace gccl::launch {
 class TaggedStream {
  public:
   TaggedStream(std::string tag, int to) : tag_(std::move(tag)), to_(to) {}
-  // Reads what there is; false at the end of the stream, when the line that was begun is written as well.
+  // Reads what there is; false at the end of the stream, when the line that was begun is written as well, and where
+  // lines cannot be written. Closing `from` then tells the rank what it would see if it wrote there by itself.
   bool drain(int from);
+  int error() const { return error_; }  // of writing; EPIPE: the reader has left
 
  private:
   static constexpr std::size_t kLineBytesMax = 65536;  // what is longer is cut into several
@@ -18,6 +20,7 @@ class TaggedStream {
 
   std::string tag_;
   int to_;
+  int error_ = 0;
   std::string pending_;
 };
 

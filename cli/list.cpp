@@ -7,6 +7,7 @@
 
 #include "cli/catalogue.hpp"
 #include "cli/output.hpp"
+#include "cli/plugin.hpp"
 #include "libgccl/algorithms/algorithm.hpp"
 #include "sim/json/nearest.hpp"
 #include "sim/json/reader.hpp"
@@ -38,10 +39,13 @@ Json list_collectives() {
 }
 
 Json list_engines() {
-  return {
-      {{"name", "model"},
-       {"description", "discrete events: messages occupy each link in turn; millions of messages a second"}},
-      {{"name", "simgrid"}, {"description", "SimGrid: messages share each link at the same time (max-min fairness)"}}};
+  Json all = Json::array();
+  all.push_back({{"name", "model"},
+                 {"description", "discrete events: messages occupy each link in turn; millions of messages a second"}});
+  if (has_plugin("simgrid_engine"))
+    all.push_back({{"name", "simgrid"},
+                   {"description", "SimGrid: messages share each link at the same time (max-min fairness)"}});
+  return all;
 }
 
 // A file that cannot be read is listed with what is wrong with it.

@@ -7,9 +7,21 @@
 #include "sim/json/reader.hpp"
 
 namespace gccl {
+namespace {
+
+std::string file_of(const std::string& name) { return "libgccl_" + name + ".so"; }
+
+}  // namespace
+
+bool has_plugin(const std::string& name) {
+  std::error_code error;
+  for (const std::filesystem::path& folder : plugin_folders())
+    if (std::filesystem::exists(folder / file_of(name), error)) return true;
+  return false;
+}
 
 void* plugin(const std::string& name, const char* entry, const std::string& advice) {
-  const std::string file = "libgccl_" + name + ".so";
+  const std::string file = file_of(name);
   std::string looked;
   for (const std::filesystem::path& folder : plugin_folders()) {
     const std::filesystem::path path = folder / file;

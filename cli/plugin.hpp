@@ -11,4 +11,7 @@ namespace gccl {
 // where it was looked for and `advice` where there is none, or with what the system said where it does not load.
 void* plugin(const std::string& name, const char* entry, const std::string& advice);
 
+// Its file is there; whether it loads is seen when it is used.
+bool has_plugin(const std::string& name);
+
 }  // namespace gccl

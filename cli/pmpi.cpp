@@ -192,7 +192,10 @@ int run_with_drop_in(const std::vector<std::string>& words) {
   const std::unique_ptr<char, decltype(&std::free)> full(::realpath(drop_in.c_str(), nullptr), std::free);
   if (full) drop_in = full.get();
   if (drop_in.find_first_of(": ") != drop_in.npos)
-    refuse(fmt::format("{}: the loader's LD_PRELOAD takes no file with a blank or a colon in its name", drop_in));
+    refuse(
+        fmt::format("{}: the loader's LD_PRELOAD takes no file with a blank or a colon in its name; "
+                    "install to another folder",
+                    drop_in));
 
   const std::string program = find_program(arguments[0]);
   const char* const others = std::getenv("LD_PRELOAD");

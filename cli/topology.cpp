@@ -112,9 +112,9 @@ void print(const Summary& s) {
 int topology(const TopologyArguments& a) {
   if (a.svg == "-" && a.json == "-")
     throw json::InputError("only one of --svg and --json can be written to standard output");
-  for (const std::string* file : {&a.svg, &a.json})
-    if (!file->empty() && *file != "-") check_writable(*file);
-  const auto cluster = sim::load_cluster(find_shipped("topologies", a.file));
+  const std::filesystem::path file = find_shipped("topologies", a.file);
+  check_outputs({a.svg, a.json}, {file});
+  const auto cluster = sim::load_cluster(file);
   if (!a.svg.empty()) {
     const std::string svg = sim::topology_svg(*cluster);
     if (a.svg == "-")

@@ -32,6 +32,7 @@ install(FILES ${PROJECT_BINARY_DIR}/gcclConfig.cmake ${PROJECT_BINARY_DIR}/gcclC
 
 # For the installed tree alone: their prefix is relative to where they are installed.
 file(RELATIVE_PATH prefix_from_pkgconfig /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+string(REGEX REPLACE "/$" "" prefix_from_pkgconfig "${prefix_from_pkgconfig}")
 list(TRANSFORM GCCL_STATIC_NEEDS PREPEND "-l" OUTPUT_VARIABLE static_libraries)
 list(JOIN static_libraries " " static_libraries)
 foreach(name gccl gccl-core gccl-static)

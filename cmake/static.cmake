@@ -1,6 +1,11 @@
 # libgccl.a: one object with all of GCCL that only defines GCCL_* for others, so that nothing of it can clash with what
 # else is linked (groups of inline functions are dissolved first: a local symbol must not be dropped for another's).
 find_program(GCCL_GNU_LD NAMES ld.bfd ld)  # lld, which a clang brings along, cannot dissolve them
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  foreach(part gccl_runtime gccl_net gccl_sim gccl_documents gccl_combine gccl_core)
+    target_compile_options(${part} PRIVATE -fno-gnu-unique)  # objcopy leaves unique symbols global
+  endforeach()
+endif()
 set(GCCL_STATIC_LIBRARY ${PROJECT_BINARY_DIR}/libgccl.a)
 add_custom_command(
   OUTPUT ${GCCL_STATIC_LIBRARY} VERBATIM

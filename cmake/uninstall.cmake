@@ -21,9 +21,6 @@ endforeach()
 list(REMOVE_DUPLICATES folders)
 list(SORT folders ORDER DESCENDING)  # those inside first
 foreach(folder IN LISTS folders)
-  file(GLOB left "${folder}/*")
-  if(IS_DIRECTORY "${folder}" AND left STREQUAL "")
-    file(REMOVE_RECURSE "${folder}")
-  endif()
+  execute_process(COMMAND rmdir -- "${folder}" ERROR_QUIET)  # not where somebody else's file is left
 endforeach()
 message(STATUS "Removed ${removed} files")

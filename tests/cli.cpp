@@ -122,6 +122,8 @@ TEST_CASE("wrong scenarios give one line with file and pointer and exit code 2")
       {scenario(R"("runs":[{"collective":"allreduce","bytes":-1}])"), "/runs/0/bytes: found -1"},
       {scenario(R"("runs":[{"collective":"allreduce","bytes":1e300}])"), "/runs/0/bytes: found 1e+300"},
       {scenario(R"("runs":[{"collective":"allreduce","bytes":"8 apples"}])"), "/runs/0/bytes: found \"8 apples\""},
+      {scenario(R"("runs":[{"collective":"allreduce","bytes":"1.5PiB"}])"), "found \"1.5PiB\", expected at most 1 PiB"},
+      {scenario(R"("runs":[{"collective":"allreduce","bytes":"2PB"}])"), "found \"2PB\", expected at most 1 PiB"},
       {scenario(R"("runs":[])"), "/runs: has 0 elements"},
       {scenario(R"("runs":[{"collective":"broadcast","bytes":8,"root":8}])"), "/runs/0/root: found rank 8"},
       {on("nowhere.json"), "/cluster: there is no file"},
@@ -181,6 +183,18 @@ TEST_CASE("outputs that cannot be written are told before anything runs") {
     CHECK(e.err.find(expected) != std::string::npos);
   }
   CHECK(folder.files() == std::set<std::string>{"link.json", "long.json"});
+  // A drawing and numbers as well.
+  const fs::path shipped = kRoot / "topologies/pcie-box.json";
+  fs::copy_file(shipped, folder.path / "box.json");
+  for (const auto& [svg, json, expected] : {std::tuple("x", "./x", "./x: named for two outputs"),
+                                            {"box.json", "y", "box.json: is read, and cannot be an output too"},
+                                            {"y", "./box.json", "./box.json: is read, and cannot be an output too"}}) {
+    const Ended e = run_gccl({"topology", "box.json", "--svg", svg, "--json", json}, folder.path);
+    CHECK(e.code == 2);
+    CHECK(e.err == std::string("gccl topology: ") + expected + "\n");
+  }
+  CHECK(folder.files() == std::set<std::string>{"box.json", "link.json", "long.json"});
+  CHECK(read_text(folder.path / "box.json") == read_text(shipped));
   CHECK(read_text(file) == long_scenario());
   Json cluster = Json::parse(read_text(kRoot / "topologies/pcie-box.json"));
   cluster["parameters"] = (kRoot / "cost-models/pcie-gpu.json").string();
@@ -346,12 +360,21 @@ TEST_CASE("list tells what there is, as text and as JSON") {
     const Ended json = run_gccl({"list", what, "--json"});
     CHECK(json.code == 0);
     const Json all = Json::parse(json.out)[what];
-    CHECK(all.size() >= 2);
+    CHECK(all.size() >= (what == std::string("engines") ? kEngines.size() : 2));
     for (const Json& entry : all) CHECK(text.out.find(entry["name"].get<std::string>()) != std::string::npos);
   }
   const Folder empty;
   CHECK(run_gccl({"list", "collectives"}, empty.path).code == 0);
 }
+
+#ifndef GCCL_TEST_SIMGRID
+TEST_CASE("without SimGrid its engine is wrong input, and what would help is said") {
+  const Ended e = run_gccl({"run", "barrier-latency", "--engine", "simgrid"});
+  CHECK(e.code == 2);
+  CHECK(one_line(e.err));
+  CHECK(e.err.find("the simgrid engine needs SimGrid (libsimgrid-dev") != std::string::npos);
+}
+#endif
 
 TEST_CASE("a folder with a shipped file's name does not hide it") {
   const Folder folder;
@@ -416,14 +439,16 @@ TEST_CASE("control characters in names reach neither the terminal nor the drawin
 
 TEST_CASE("time that does not fit is wrong input, on either engine") {
   const Folder folder;
-  folder.write("c.json", R"({"schema":"gccl/cluster/1","name":"slow","parameters":{"card":{"overhead_ns":1,"combine_GBps":0,"copy_GBps":0},"eager_bytes":65536,
+  folder.write(
+      "c.json",
+      R"({"schema":"gccl/cluster/1","name":"slow","parameters":{"card":{"overhead_ns":1,"combine_GBps":0,"copy_GBps":0},"eager_bytes":65536,
       "links":{"wire":{"bandwidth_GBps":1e-6,"latency_ns":1}}},
       "nodes":[{"count":1,"cards":4,"inside":{"kind":"switch","link":"wire"}}]})");
   const std::string file = folder
                                .write("s.json", R"({"schema":"gccl/scenario/1","name":"n","cluster":"c.json",
-      "runs":[{"collective":"allreduce","bytes":"1024TiB","algorithms":"ring"}]})")
+      "runs":[{"collective":"allreduce","bytes":"1 PiB","algorithms":"ring"}]})")
                                .string();
-  for (const char* engine : {"model", "simgrid"}) {
+  for (const std::string& engine : kEngines) {
     const Ended e = run_gccl({"run", file, "--engine", engine});
     CAPTURE(e.err);
     CHECK(e.code == 2);
@@ -435,18 +460,18 @@ TEST_CASE("time that does not fit is wrong input, on either engine") {
 
 TEST_CASE("a prediction that is more than 25 % off is told, on either engine") {
   const Folder folder;
-  const auto run = [&](const char* engine, const std::string& more) {
+  const auto run = [&](const std::string& engine, const std::string& more) {
     const std::string text =
         scenario(R"("runs":[{"collective":"allreduce","bytes":64,"algorithms":"ring")" + more + "}]");
     return run_gccl({"run", folder.write("s.json", text).string(), "--engine", engine});
   };
-  for (const char* engine : {"model", "simgrid"}) {
+  for (const std::string& engine : kEngines) {
     const Ended late = run(engine, R"(,"stragglers":[{"rank":3,"slowdown":20}])"), even = run(engine, "");
     CHECK(late.code == 0);
     CHECK_MESSAGE(
         late.out.find("prediction (closed form, what auto compares) and simulation differ by more than 25 % at "
                       "1 of 1 points, most for ring at 64 B (" +
-                      std::string(engine) + "): predicted ") != std::string::npos,
+                      engine + "): predicted ") != std::string::npos,
         late.out);
     CHECK_MESSAGE(even.out.find("differ by more than 25 %") == std::string::npos, even.out);
   }
@@ -456,7 +481,9 @@ TEST_CASE("every quick shipped scenario holds its expectations") {
   for (const auto& entry : fs::directory_iterator(kRoot / "scenarios")) {
     const std::string name = entry.path().stem().string();
     if (name == "allreduce-2048") continue;  // half a minute; read and planned by the test of scenarios
-    const Ended e = run_gccl({"run", name, "--quiet"});
+    std::vector<std::string> arguments{"run", name, "--quiet"};
+    if (kEngines.size() == 1) arguments.insert(arguments.end(), {"--engine", kEngines[0]});
+    const Ended e = run_gccl(arguments);
     CAPTURE(name);
     CAPTURE(e.out);
     CAPTURE(e.err);

@@ -111,6 +111,12 @@ TEST_CASE("predictions far from the simulation are found, near ones are not") {
       findings(result({near, far, farther}))[0]["notes"][0] ==
       "prediction (closed form, what auto compares) and simulation differ by more than 25 % at 2 of 3 points, most for "
       "c at 2 KiB (model): predicted 40 us, simulated 10 us.");
+  // Virtual time is in whole nanoseconds: what is no further apart differs by rounding.
+  json tiny = row("d", 1, 0.001);
+  tiny["predicted_us"] = 0.0019;
+  CHECK(findings(result({tiny}))[0]["notes"].empty());
+  tiny["predicted_us"] = 0.0022;
+  CHECK(has(findings(result({tiny}))[0]["notes"][0], "differ by more than 25 % at 1 of 1 points"));
   far["predicted_us"] = nullptr;
   CHECK(!prediction_error_percent(far));
 }
@@ -125,6 +131,10 @@ TEST_CASE("engines are compared point by point") {
         "model and simgrid differ by more than 10 % at 1 of 2 points, most for a at 1 KiB: model 10 us, simgrid 15 us; "
         "the "
         "fastest differs at 1 of 1 sizes.");
+  json rounded = row("a", 1, 0.002);
+  rounded["engine"] = "simgrid";
+  CHECK(findings(result({row("a", 1, 0.001), rounded}))[0]["notes"][0] ==
+        "model and simgrid differ by more than 10 % at 0 of 1 points; the fastest differs at 0 of 1 sizes.");
 }
 
 TEST_CASE("no document makes findings fail") {

@@ -114,6 +114,46 @@ TEST_CASE("lines carry their rank when asked, whole lines only") {
   CHECK(launch({"-n", "1", "--tag", "--", "sh", "-c", "head -c 1000000 /dev/zero | tr '\\0' x"}).out.size() > 1000000);
 }
 
+TEST_CASE("a reader that leaves ends the job without a word") {
+  const Folder folder;
+  const std::string err = (folder.path / "err").string();
+  const auto piped = [&](const std::string& options, const std::string& program, const std::string& reader) {
+    const Ended e = launch({"-n", "1", "--", "bash", "-c",
+                            std::string(GCCL_PROGRAM) + " launch -n 2 " + options + " -- " + program + " 2>" + err +
+                                " | " + reader + "; echo ${PIPESTATUS[0]}"});
+    CHECK_MESSAGE(e.code == 0, e.err);
+    return e.out;
+  };
+  for (const std::string options : {"", "--keep-going", "--tag"}) {
+    CAPTURE(options);
+    const std::string line = piped(options, "yes", "head -n 1");
+    CHECK_MESSAGE(line.ends_with("y\n141\n"), line);  // 128 + SIGPIPE, as of a pipeline's own programs
+    CHECK_MESSAGE(read_text(err).empty(), read_text(err));
+    piped(options, "sh -c 'yes; exit $?'", "head -n 1");
+    CHECK_MESSAGE(read_text(err).empty(), read_text(err));
+  }
+  // A rank that dies of another pipe than standard output is worth a word.
+  CHECK(piped("", "sh -c 'kill -PIPE $$'", "cat") == "141\n");
+  CHECK_MESSAGE(has(read_text(err), "was killed by signal 13 (Broken pipe)"), read_text(err));
+}
+
+TEST_CASE("a full disk is told, tagged or not") {
+  const Ended e = launch({"-n", "1", "--", "bash", "-c",
+                          std::string(GCCL_PROGRAM) + " launch -n 1 --tag -- yes >/dev/full; test $? -ne 0"});
+  CHECK(e.code == 0);
+  CHECK_MESSAGE(has(e.err, "output cannot be written: No space left on device"), e.err);
+}
+
+TEST_CASE("no control character of a command line reaches the terminal") {
+  for (const std::vector<std::string>& arguments : std::vector<std::vector<std::string>>{
+           {"-n", "1", "--", "no-such\x1b[31m-program"}, {"-n", "x\x1b[31m"}, {"--hosts", "a\x1b[31m", "--", "true"}}) {
+    const Ended e = launch(arguments);
+    CHECK(e.code == 2);
+    CHECK_MESSAGE(has(e.err, "?[31m"), e.err);
+    CHECK_MESSAGE(!has(e.err, "\x1b"), e.err);
+  }
+}
+
 TEST_CASE("wrong usage is told in one line, exit code 2") {
   for (auto [arguments, text] : std::initializer_list<std::pair<std::vector<std::string>, const char*>>{
            {{}, "expected -n RANKS"},

@@ -214,7 +214,9 @@ TEST_CASE("points of another scenario, cluster, parameter set or seed are not ta
   other(run(scenario(at, R"(,"stragglers":[{"rank":3,"slowdown":2}])")));
   other(run(scenario(at), {"--seed", "7"}));
   other(run(scenario(at, "", R"(,"placement":"round_robin")")));
+#ifdef GCCL_TEST_SIMGRID
   other(run(scenario(at), {"--engine", "simgrid"}));
+#endif
   cluster["fabric"]["oversubscription"] = 4;
   write_cluster();
   other(run(scenario(at)));

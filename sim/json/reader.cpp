@@ -272,11 +272,13 @@ std::optional<std::uint64_t> parse_bytes(std::string_view text) {
                                                                    {"MiB", 1048576},
                                                                    {"GiB", 1073741824.0},
                                                                    {"TiB", 1099511627776.0},
+                                                                   {"PiB", 1125899906842624.0},
                                                                    {"kB", 1e3},
                                                                    {"KB", 1e3},
                                                                    {"MB", 1e6},
                                                                    {"GB", 1e9},
-                                                                   {"TB", 1e12}};
+                                                                   {"TB", 1e12},
+                                                                   {"PB", 1e15}};
   for (const auto& [unit, factor] : kUnits)
     if (unit == split->second && split->first * factor <= 9e15)
       return std::uint64_t(std::llround(split->first * factor));
@@ -300,5 +302,7 @@ std::string format_bytes(std::uint64_t bytes) {
   while (v >= 1024 && u + 1 < std::size(kUnits)) v /= 1024, ++u;
   return fmt::format("{:.4g} {}", v, kUnits[u]);
 }
+
+std::string format_ranks(std::uint64_t ranks) { return fmt::format("{} rank{}", ranks, ranks == 1 ? "" : "s"); }
 
 }  // namespace gccl::json

@@ -80,5 +80,6 @@ std::optional<std::uint64_t> parse_bytes(std::string_view text);
 std::optional<std::int64_t> parse_nanos(std::string_view text);
 // 1048576 to "1 MiB", exact where it is whole, else with three digits.
 std::string format_bytes(std::uint64_t bytes);
+std::string format_ranks(std::uint64_t ranks);  // "1 rank", "2 ranks"
 
 }  // namespace gccl::json

@@ -20,6 +20,7 @@ constexpr double kLead = 1.005;            // a smaller lead changes no recommen
 constexpr double kBusy = 0.85;             // a link that carries this much of its bandwidth is the limit
 constexpr double kHalfBusy = 0.6;          // below this no link's bandwidth is
 constexpr double kEnginesApart = 10;       // percent
+constexpr double kTickUs = 1e-3;           // virtual time is in whole nanoseconds: a smaller difference is rounding
 constexpr std::uint64_t kLarge = 1 << 20;  // bytes: latency alone explains idle links below this
 constexpr std::size_t kSpansMax = 4;
 
@@ -75,7 +76,7 @@ class Contest {
 
   bool empty() const { return columns_.empty(); }
   std::uint64_t x(const Json& row) const { return whole(row, by_ranks_ ? "ranks" : "bytes"); }
-  std::string at(std::uint64_t x) const { return by_ranks_ ? fmt::format("{} ranks", x) : json::format_bytes(x); }
+  std::string at(std::uint64_t x) const { return by_ranks_ ? json::format_ranks(x) : json::format_bytes(x); }
   // "ring", or "ring, shares 8" where runs differ in that too.
   std::string name(const Json& row) const {
     std::string name = text(row, "algorithm");
@@ -222,6 +223,7 @@ std::string prediction_note(const Rows& rows) {
     const auto error = prediction_error_percent(*row);
     if (!error) continue;
     ++predicted;
+    if (std::abs(number(*row, "predicted_us") - number(*row, "time_us")) <= kTickUs) continue;
     far += std::abs(*error) > kPredictionErrorMax;
     // 3 times too long is as wrong as 3 times too short.
     const double apart = std::abs(std::log(std::max(1 + *error / 100, 1e-9)));
@@ -250,7 +252,7 @@ std::string engine_note(const Contest& a, const Contest& b, const std::string& f
         const double one = number(*row, "time_us"), two = number(*twin, "time_us");
         if (a.name(*row) != b.name(*twin) || !(one > 0) || !(two > 0)) continue;
         ++points;
-        const double ratio = std::max(one / two, two / one);
+        const double ratio = std::abs(one - two) <= kTickUs ? 1 : std::max(one / two, two / one);
         apart += ratio > 1 + kEnginesApart / 100;
         if (ratio > most)
           most = ratio, worst = fmt::format("{} at {}: {} {}, {} {}", a.name(*row), a.at(x), first, format_time(one),
@@ -275,7 +277,7 @@ Json finding_of(const Json& result, const Rows& rows, bool several_ranks) {
   if (engines[0].second.empty()) return Json();
   std::string subject = text(first, "collective");
   if (const std::string label = text(first, "label"); !label.empty()) subject += fmt::format(" \"{}\"", label);
-  if (several_ranks && !by_ranks) subject += fmt::format(", {} ranks", whole(first, "ranks"));
+  if (several_ranks && !by_ranks) subject += ", " + json::format_ranks(whole(first, "ranks"));
   if (engines.size() > 1) subject += fmt::format(" ({} engine)", engines[0].first);
   Json notes = Json::array();
   const auto add = [&](const std::string& note) {
@@ -295,8 +297,8 @@ Json finding_of(const Json& result, const Rows& rows, bool several_ranks) {
 Json finding_of_sequence(const Json& row) {
   if (!(number(row, "time_us") >= 0)) return Json();
   std::string subject = text(row, "label").empty() ? text(row, "algorithm") : text(row, "label"),
-              words = fmt::format("{} on {} ranks ({} engine)", format_time(number(row, "time_us")),
-                                  whole(row, "ranks"), text(row, "engine"));
+              words = fmt::format("{} on {} ({} engine)", format_time(number(row, "time_us")),
+                                  json::format_ranks(whole(row, "ranks")), text(row, "engine"));
   if (const std::string limit = limit_of(row); !limit.empty()) words += "; " + limit;
   return {{"cluster", text(row, "cluster")}, {"subject", subject}, {"headline", words + "."}, {"notes", Json::array()}};
 }

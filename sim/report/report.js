@@ -102,7 +102,7 @@ function sectionCard(section, id, columns) {
       chart(
           section, {
             title: "Time relative to the fastest",
-            unit: "time / least time",
+            unit: "time / least time, up to 4\u00d7",
             of: ratio,
             show: r => digits3(r) + "\u00d7",
             limit: 4,
@@ -145,11 +145,11 @@ function sequenceCard(runs, id) {
 function drawing(topology) {
   if (!topology) return null;
   // As an image: a drawing cannot run scripts or restyle the page.
-  return h("details", {class: "card", open: true}, h("summary", {}, "Topology"), h("img", {
+  return h("details", {class: "card", open: true}, h("summary", {}, "Topology"), h("div", {class: "scroll"}, h("img", {
              class: "drawing",
              alt: `Topology of ${text(topology.cluster)}`,
              src: "data:image/svg+xml;charset=utf-8," + encodeURIComponent(topology.svg)
-           }));
+           })));
 }
 
 // One sentence for each collective and cluster: what to use, what it reaches, what limits it.
@@ -239,7 +239,7 @@ function page(data, trouble) {
       parts.push(sectionCard(section, id, columns));
       line.push(
           h("a", {href: "#" + id},
-            sectionTitle(section) + (same.length > 1 ? ` (${text(section.first.ranks)} ranks)` : "")));
+            sectionTitle(section) + (same.length > 1 ? ` (${plural(section.first.ranks, "rank")})` : "")));
     });
     played.forEach((group, i) => {
       parts.push(sequenceCard(group, `cluster-${c}-s${i}`));

@@ -37,7 +37,7 @@ const tooltip = {
               h("td", {}, swatch(p.series), p.series.name, p.point.chosen ? " (auto)" : ""),
               h("td", {}, show.time(p.run.time_us)), h("td", {}, p.point.fastest ? "fastest" : behind(p)),
               h("td", {}, show.rate(p.run.busbw_GBps)), predicted ? h("td", {}, show.time(p.run.predicted_us)) : null));
-    const size = section.x === "bytes" ? exactBytes(column.x) : `${show.count(column.x)} ranks`;
+    const size = section.x === "bytes" ? exactBytes(column.x) : plural(column.x, "rank");
     box.replaceChildren(
         h("table", {},
           h("tr", {}, h("th", {}, size), h("th", {}, "time"), h("th", {}, ""), h("th", {}, "bus bandwidth"),
@@ -192,7 +192,7 @@ function numbers(section, columns) {
     place.replaceChildren(sortable(
         [
           section.engines.length > 1 ? "algorithm (engine)" : "algorithm",
-          ...section.columns.map(c => section.showX(c.x) + (section.x === "ranks" ? " ranks" : ""))
+          ...section.columns.map(c => section.showX(c.x) + (section.x === "bytes" ? "" : c.x === 1 ? " rank" : " ranks"))
         ],
         rows));
   };
@@ -225,7 +225,7 @@ function utilisation(section) {
   const draw = () => {
     const point = column.points.find(p => p.series.name === name) || column.points[0];
     name = point.series.name;
-    const xs = columns.map(c => section.x === "bytes" ? show.bytes(c.x) : `${show.count(c.x)} ranks`);
+    const xs = columns.map(c => section.x === "bytes" ? show.bytes(c.x) : plural(c.x, "rank"));
     controls.replaceChildren(
         h("h4", {}, "Link utilisation"), h("span", {class: "print"}, `${name}, ${xs[columns.indexOf(column)]}`),
         select(section.x === "bytes" ? "size" : "ranks", xs, columns.indexOf(column), i => {

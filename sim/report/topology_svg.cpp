@@ -247,9 +247,11 @@ class Drawing {
         canvas_.text(left + s.x + 48, y_ + tallest / 2 + 12, fmt::format("and {} more", s.more), 12, Anchor::middle,
                      kMuted);
         // They hang on switches too: on those that no drawn node is plugged into, where there are such.
-        if (!layers.empty())
-          for (const double to : idle_switches(x[0]))
-            canvas_.dashes(left + s.x + 48, y_ + tallest / 2 - 26, to, tops[0] + kLayerHeight, color(Tier::leaf));
+        // Like the NICs' their lines meet above the nodes, and so cross none.
+        const auto idle = layers.empty() ? std::vector<double>() : idle_switches(x[0]);
+        const double more = left + s.x + 48;
+        if (!idle.empty()) canvas_.dashes(more, y_ + tallest / 2 - 26, more, y_ - 6, color(Tier::leaf));
+        for (const double to : idle) canvas_.dashes(more, y_ - 6, to, tops[0] + kLayerHeight, color(Tier::leaf));
         continue;
       }
       const double top = y_ + tallest - s.picture->height();
@@ -343,10 +345,10 @@ class Drawing {
     }
     if (!all) {
       more_x_ = kMargin + shown * room + 0.7 * room;
-      canvas_.text(more_x_, y_ + 12, "...", 14, Anchor::middle, kMuted);
-      canvas_.text(more_x_, y_ + 27, fmt::format("{} in all", layer.count), 11, Anchor::middle, kMuted);
+      canvas_.text(more_x_, y_ + 7, "...", 14, Anchor::middle, kMuted);
+      canvas_.text(more_x_, y_ + 21, fmt::format("{} in all", layer.count), 11, Anchor::middle, kMuted);
       if (layer.group)
-        canvas_.text(more_x_, y_ + 41, fmt::format("{} per group", layer.group), 11, Anchor::middle, kMuted);
+        canvas_.text(more_x_, y_ + 36, fmt::format("{} per group", layer.group), 11, Anchor::middle, kMuted);
     } else {
       more_x_ = middles.back();
     }

@@ -143,7 +143,8 @@ class Judge {
     const auto differs = [&](auto&& of) {
       return std::any_of(plan_.worlds.begin(), plan_.worlds.end(), [&](const World& w) { return of(w) != of(world); });
     };
-    if (differs([](const World& w) { return w.ranks(); })) text += fmt::format(", {} ranks", world.ranks());
+    if (differs([](const World& w) { return w.ranks(); }))
+      text += fmt::format(", {}", json::format_ranks(world.ranks()));
     if (differs([](const World& w) { return w.cluster_name; })) text += fmt::format(" on {}", world.cluster_name);
     return text + fmt::format(" ({})", name(p.engine));
   }
@@ -157,7 +158,7 @@ std::string text_of(const Expectation& e, const Run& run) {
   if (text.empty()) text = run.kind == Run::Kind::collective ? std::string(name(run.task().kind)) : "sequence";
   if (e.cluster) text += fmt::format(" on {}", *e.cluster);
   if (e.engine) text += fmt::format(" ({})", *e.engine);
-  if (e.ranks) text += fmt::format(" {} ranks", *e.ranks);
+  if (e.ranks) text += fmt::format(" {}", json::format_ranks(std::uint64_t(*e.ranks)));
   if (e.bytes) text += fmt::format(" {}", json::format_bytes(*e.bytes));
   if (e.algorithm) text += fmt::format(" {}", *e.algorithm);
   switch (e.check) {
@@ -207,7 +208,8 @@ void check_expectations(const Plan& plan) {
       }
       std::string clusters;
       for (const World& w : plan.worlds)
-        clusters += fmt::format("{}\"{}\" with {} ranks", clusters.empty() ? "" : ", ", w.cluster_name, w.ranks());
+        clusters += fmt::format("{}\"{}\" with {}", clusters.empty() ? "" : ", ", w.cluster_name,
+                                json::format_ranks(w.ranks()));
       e.where.fail(fmt::format("selects no result; this scenario runs on {}", clusters));
     }
 }

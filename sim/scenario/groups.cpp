@@ -24,16 +24,17 @@ std::vector<std::vector<Rank>> cut(const Groups& g, Rank ranks) {
   if (!g.lists.empty()) {
     for (const auto& list : g.lists)
       for (const Rank r : list)
-        if (r >= ranks) g.where->fail(fmt::format("rank {} is in a group, but there are only {} ranks", r, ranks));
+        if (r >= ranks) g.where->fail(fmt::format("rank {} is in a group, expected one below {}", r, ranks));
     return g.lists;
   }
   const Rank stride = g.stride ? g.stride : 1;
   if (g.size == 0 && ranks % stride != 0)
-    g.where->fail(fmt::format("{} ranks cannot be dealt out with stride {}: not a multiple of it", ranks, stride));
+    g.where->fail(
+        fmt::format("{} cannot be dealt out with stride {}: not a multiple of it", json::format_ranks(ranks), stride));
   const std::uint64_t size = g.size ? g.size : ranks / stride, block = size * stride;
   if (ranks % block != 0)
-    g.where->fail(
-        fmt::format("{} ranks cannot be cut into blocks of {} (size {} x stride {})", ranks, block, size, stride));
+    g.where->fail(fmt::format("{} cannot be cut into blocks of {} (size {} x stride {})", json::format_ranks(ranks),
+                              block, size, stride));
   std::vector<std::vector<Rank>> lists;
   lists.reserve(ranks / size);
   for (Rank base = 0; base < ranks; base += Rank(block))

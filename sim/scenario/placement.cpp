@@ -71,7 +71,8 @@ std::vector<Card> place(const Placement& p, const Cluster& cluster, Rank ranks, 
         if (p.cards[i] >= cluster.cards())
           list.items()[i].fail(
               fmt::format("found card {}, but {} has only {} cards", p.cards[i], cluster.name(), cluster.cards()));
-      if (p.cards.size() < ranks) list.fail(fmt::format("lists {} cards for {} ranks", p.cards.size(), ranks));
+      if (p.cards.size() < ranks)
+        list.fail(fmt::format("lists {} cards for {}", p.cards.size(), json::format_ranks(ranks)));
       order = p.cards;
     }
   }

@@ -46,7 +46,7 @@ class Planner {
   void check_stragglers(const Run& run, std::size_t w) const {
     for (const auto& [s, where] : run.stragglers)
       if (s.rank >= world(w).ranks())
-        where.fail(fmt::format("found rank {}, but there are only {} ranks", s.rank, world(w).ranks()));
+        where.fail(fmt::format("found rank {}, expected one below {}", s.rank, world(w).ranks()));
   }
 
   Communicators communicators_of(const Task& task, std::size_t w) {
@@ -56,7 +56,7 @@ class Planner {
     for (const Communicator& c : cut)
       if (task.root >= c.ranks())
         task.where.at("root").fail(
-            fmt::format("found rank {}, but the communicator has only {} ranks", task.root, c.ranks()));
+            fmt::format("found rank {}, but the communicator has only {}", task.root, json::format_ranks(c.ranks())));
     return all = std::make_shared<const std::vector<Communicator>>(std::move(cut));
   }
 
@@ -86,7 +86,8 @@ class Planner {
     const Algorithm* best = cheapest(call_of(*part.task, part.bytes, n, &table), part.largest().layout->view(0),
                                      model_of(part, w), fitting);
     if (!best)
-      part.task->where.fail(fmt::format("no algorithm can serve this {} on {} ranks", name(part.task->kind), n));
+      part.task->where.fail(
+          fmt::format("no algorithm can serve this {} on {}", name(part.task->kind), json::format_ranks(n)));
     return find_algorithm(best->kind, best->name);
   }
 
@@ -102,8 +103,8 @@ class Planner {
         if (a.kind == part.task->kind && !a.variant && fits(part, a)) append(&a);
     for (const auto& [a, where] : asked.named) {
       if (!fits(part, *a))
-        where.fail(fmt::format("\"{}\" cannot serve this {} on {} ranks of {}", a->name, name(part.task->kind),
-                               part.largest().ranks(), world(w).cluster_name));
+        where.fail(fmt::format("\"{}\" cannot serve this {} on {} of {}", a->name, name(part.task->kind),
+                               json::format_ranks(part.largest().ranks()), world(w).cluster_name));
       append(a);
     }
     const Algorithm* chosen = asked.automatic ? choose(part, w) : nullptr;

@@ -160,7 +160,8 @@ std::string describe(const Plan& plan, const Point& point) {
   if (run.kind == Run::Kind::collective)
     what = fmt::format("{} {}, {}", name(run.task().kind), point.part().algorithm->name,
                        json::format_bytes(bytes_of(point.part())));
-  return fmt::format("{}, {} ranks of {} ({})", what, world.ranks(), world.cluster_name, name(point.engine));
+  return fmt::format("{}, {} of {} ({})", what, json::format_ranks(world.ranks()), world.cluster_name,
+                     name(point.engine));
 }
 
 }  // namespace gccl::sim

@@ -129,7 +129,8 @@ std::string title(const Json& row) {
   std::string text = row["collective"];
   if (!row["label"].get_ref<const std::string&>().empty())
     text += fmt::format(" \"{}\"", row["label"].get<std::string>());
-  text += fmt::format(" on {}, {} ranks", row["cluster"].get<std::string>(), row["world_ranks"].dump());
+  text += fmt::format(" on {}, {}", row["cluster"].get<std::string>(),
+                      json::format_ranks(row["world_ranks"].get<std::uint64_t>()));
   if (row.value("groups", 1) > 1) text += fmt::format(" in {} groups of {}", row["groups"].dump(), row["ranks"].dump());
   if (row.contains("dtype")) text += fmt::format(", {}", row["dtype"].get<std::string>());
   if (row.value("shares", 1) > 1)

@@ -24,7 +24,8 @@ std::vector<World> make_worlds(const Scenario& scenario, std::uint64_t seed) {
     };
     for (const auto& [ranks, stated] : scenario.ranks) {
       if (ranks > cluster.cards())
-        stated.fail(fmt::format("found {} ranks, but {} has only {} cards", ranks, cluster.name(), cluster.cards()));
+        stated.fail(fmt::format("found {}, but {} has only {} cards", json::format_ranks(ranks), cluster.name(),
+                                cluster.cards()));
       add(ranks);
     }
     if (scenario.ranks.empty())

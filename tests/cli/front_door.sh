@@ -93,10 +93,13 @@ cp -r "$source/topologies" "$source/cost-models" .
 sed 's/NAME/pcie-box/' first.json >by_name.json
 says "--engine model does not" 2 run by_name.json --engine simgrid
 says "allreduce on pcie-box" 0 run by_name.json
+says "model" 0 list engines
+! grep -q simgrid out || fail "gccl list engines names an engine whose plug-in is not there"
 mkdir -p bare/lib/gccl
 echo 'const char* gccl_plugin_version(void) { return "0.0.1"; } void gccl_simgrid(void) { __builtin_trap(); }' >old.c
 cc -shared -fPIC -o bare/lib/gccl/libgccl_simgrid_engine.so old.c
 says "libgccl_simgrid_engine.so belongs to gccl 0.0.1, this is gccl " 2 run by_name.json --engine simgrid
+says "simgrid" 0 list engines
 rm -r bare/lib
 
 # Completion and the man page are made from the option tables.

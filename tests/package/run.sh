@@ -22,8 +22,8 @@ for name in $(grep -oE '^GCCL_API [^(]*\(' "$folder/usr/include/gccl/gccl.h" | g
   nm -D --defined-only "$libdir/libgccl.so" | grep -q " T $name\$" || fail "libgccl.so lacks $name"
 done
 
-# The static library defines nothing that could clash with others: no strong symbol but GCCL_*.
-others=$(nm -g --defined-only "$libdir/libgccl.a" | awk '$2 ~ /^[TDBRC]$/ && $3 !~ /^GCCL_/ {print $3}')
+# The static library defines nothing that could clash with others, such as a C++ program's own std::to_string.
+others=$(nm -g --defined-only "$libdir/libgccl.a" | awk 'NF == 3 && $3 !~ /^GCCL_/ {print $3}')
 [ -z "$others" ] || fail "libgccl.a defines more than GCCL_*: $others"
 
 # $1: folder of programs. Each is a job of one rank by itself.
@@ -55,6 +55,7 @@ unset LD_LIBRARY_PATH
   "$cc" "$source/examples/hello.c" $(pkg-config --cflags --libs gccl) -o "$folder/by-pkg-config/hello_c"
   "$cxx" $(pkg-config --variable=cxxflags gccl) "$source/examples/hello.cpp" $(pkg-config --cflags --libs gccl) -o "$folder/by-pkg-config/hello_cpp"
   "$cc" "$source/examples/hello.c" $(pkg-config --cflags --libs gccl-static) -o "$folder/by-pkg-config/hello_static"
+  "$cxx" $(pkg-config --variable=cxxflags gccl) "$source/examples/hello.cpp" $(pkg-config --cflags --libs gccl-static) -o "$folder/by-pkg-config/hello_cpp_static"
   "$cxx" "$source/tests/package/main.cpp" $(pkg-config --cflags --libs gccl-core) -o "$folder/by-pkg-config/core"
 }
 run_all "$folder/by-pkg-config"
@@ -74,9 +75,11 @@ for file in gccl/schemas/cluster.schema.json man/man1/gccl.1 bash-completion/com
 done
 
 # Uninstalling leaves nothing behind but folders that others share.
-DESTDIR="" cmake --install "$build" --prefix "$folder/again" >/dev/null
-touch "$folder/again/share/others"
+again="$folder/a[b] again"  # a name that programs may take for a pattern
+DESTDIR="" cmake --install "$build" --prefix "$again" >/dev/null
+touch "$again/share/others" "$again/share/gccl/scenarios/mine.json"
 cmake -DMANIFEST="$build/install_manifest.txt" -P "$source/cmake/uninstall.cmake" >/dev/null 2>&1
-[ "$(find "$folder/again" -type f -o -type l)" = "$folder/again/share/others" ] || fail "uninstalling leaves $(find "$folder/again" -type f | head -3)"
-[ ! -d "$folder/again/share/gccl" ] || fail "uninstalling leaves share/gccl"
+left=$(cd "$again" && find . -type f -o -type l | sort | tr '\n' ' ')
+[ "$left" = "./share/gccl/scenarios/mine.json ./share/others " ] || fail "uninstalling leaves $left"
+[ ! -d "$again/share/gccl/topologies" ] || fail "uninstalling leaves share/gccl/topologies"
 echo "installed package works"

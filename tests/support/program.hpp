@@ -14,7 +14,9 @@
 #include <fstream>
 #include <set>
 #include <sstream>
+#include <string>
 #include <thread>
+#include <vector>
 
 namespace gccl::test {
 
@@ -41,6 +43,14 @@ struct Folder {
     for (const auto& e : fs::directory_iterator(path)) all.insert(e.path().filename().string());
     return all;
   }
+};
+
+// The engines that this build has.
+inline const std::vector<std::string> kEngines = {
+    "model",
+#ifdef GCCL_TEST_SIMGRID
+    "simgrid",
+#endif
 };
 
 inline std::string read_text(const fs::path& file) {
