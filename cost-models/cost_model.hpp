@@ -18,18 +18,47 @@ struct Hop {
   Cost operator()(double bytes) const { return alpha_ns + bytes * beta_ns_per_byte; }
 };
 
+// One level of the two in-order binary trees.
+struct TreeLevel {
+  Hop one;                        // the slowest message alone
+  double shared_ns_per_byte = 0;  // while all of the level are on their way, a parent's two among them
+
+  // One of the two messages of each parent, whichever is the later; they start or are taken `gap_ns` apart.
+  Cost later(double bytes, double gap_ns) const {
+    return one.alpha_ns + std::max(bytes * shared_ns_per_byte, bytes * one.beta_ns_per_byte + gap_ns);
+  }
+};
+
 // The hops among the members of a group while all of them send at once, where the machine's routes are known: what is
 // shared (a node's bus, a NIC, a leaf's way up to the spine) is counted in each. Empty where they are not.
 struct LinkLoads {
-  std::vector<Hop> shift;     // [k]: each member sends to the one 2^k further on, cyclically; mean alpha, worst beta
+  std::vector<Hop> shift;   // [k]: each member sends to the one 2^k further on, cyclically; mean alpha, worst beta
+  std::vector<Hop> rounds;  // [k]: the same after the shifts by 1, 2, ... 2^(k-1), each of which waits for what came in
+                            // the one before: alpha is what this one adds to the longest way
+  std::vector<Hop> turns;   // [k]: the same where each waits for its own message to have arrived, too
   std::vector<Hop> exchange;  // [k]: each member exchanges with the one at its place xor 2^k; the slowest message
-  Hop odd;                    // members 1 and 2, 3 and 4, ..., the last and 0 exchange; the slowest message
-  Hop next;                   // each sends to the next one: the mean message
-  Hop next_alone;             // the same, one message at a time
-  Hop pairs;                  // each member sends to every other one, in turns (turns.hpp): the mean message
+  std::vector<Hop>
+      survivors;           // [k]: as `exchange`, of those that are left when pairs fold to a power of two (folded.hpp)
+  std::vector<Hop> swing;  // [k]: and those that exchange in step k of swing (all_reduce_swing.hpp)
+  std::vector<Hop> binomial;  // [k]: each multiple of 2^(k+1) sends to the one 2^k further on; the slowest message
+  // [k]: how long such a message waits for each byte of its sender's message of level k + 1, whose links it shares.
+  std::vector<double> behind_ns_per_byte;
+  std::vector<TreeLevel> trees;      // [k]: both in-order trees of all members (binary_tree.hpp), k from the leaves
+  std::vector<TreeLevel> fed_trees;  // [k]: the same of all but member 0, which feeds their roots
+  Hop odd;                           // members 1 and 2, 3 and 4, ..., the last and 0 exchange; the slowest message
+  Hop next;                          // each sends to the next one: the mean message
+  Hop next_alone;                    // the same, one message at a time
+  Hop next_slowest;                  // the same, the slowest message
+  Hop fan_out, fan_in;               // member 0's messages to all others, and theirs to it: the slowest message alone
+  double fan_out_ns_per_byte = 0, fan_in_ns_per_byte = 0;  // and the busiest link's share of each
+  Hop pairs;  // each member sends to every other one, in turns (turns.hpp): the mean message of
+              // the member with the slowest ones
+
+  Hop pairs_alone;  // as if each of those were alone
 
   bool known() const { return !shift.empty(); }
-  static const Hop& over(const std::vector<Hop>& hops, Count distance) {
+  template <class H>
+  static const H& over(const std::vector<H>& hops, Count distance) {
     return hops[std::min<std::size_t>(std::bit_width(std::max<Count>(distance, 1)) - 1, hops.size() - 1)];
   }
   // `steps` steps of a ring. What arrives goes on at once, so a message's way takes the mean of unlike hops; but the
@@ -46,8 +75,6 @@ struct CostModel {
   LinkLoads all;                   // of all ranks in order
   LinkLoads inside;                // of the ranks of each node, on every node at once
   LinkLoads rail;                  // of the ranks with one place on their nodes, on every place at once
-  double fan_out_ns_per_byte = 0;  // of one rank's messages to all others, apart; 0 where routes are not known
-  double fan_in_ns_per_byte = 0;   // of all others' messages to one
   double overhead_ns = 0;          // part of alpha: how long a rank is busy starting one message
   double receive_overhead_ns = 0;  // part of alpha: and taking one that has arrived
   double combine_ns_per_byte = 0;  // gamma: reduction of one incoming byte
@@ -61,8 +88,13 @@ struct CostModel {
   double copy(double bytes) const { return bytes * copy_ns_per_byte; }
   // The slowest hop of a pattern that crosses nodes at one place of each node (chains, shifts by one).
   const Hop& widest(const View& v) const { return v.nodes > 1 ? net : node; }
+  // Ranks on every node but, where they follow each other node by node, the last one, which may hold fewer.
+  static Rank per_node(const View& v) {
+    const Rank others = v.nodes - 1;
+    return others > 0 && v.by_node && (v.all.size - v.rails) % others == 0 ? (v.all.size - v.rails) / others : v.rails;
+  }
   bool stays(const View& v, Count distance) const {
-    return v.nodes <= 1 || (v.by_node && v.rails % (2 * distance) == 0);
+    return v.nodes <= 1 || (v.by_node && per_node(v) % (2 * distance) == 0);
   }
   // The hop of an exchange in aligned pairs (rank xor a power of two) in which every rank takes part. Pairs stay on
   // their node where blocks of twice the distance fit a node exactly.
@@ -75,6 +107,11 @@ struct CostModel {
   const Hop& shift(const View& v, Count distance) const {
     if (all.known()) return LinkLoads::over(all.shift, distance);
     return v.nodes <= 1 ? node : (v.by_node && distance <= 1) || v.rails <= 1 ? net : net_all;
+  }
+  // The same in a sequence of shifts by powers of two; `turns`: where each step waits for its own message, too.
+  const Hop& round(const View& v, Count distance, bool turns = false) const {
+    if (all.known()) return LinkLoads::over(turns ? all.turns : all.rounds, distance);
+    return shift(v, distance);
   }
   // `steps` steps of a ring of n ranks, `crossings` of whose hops lead `across` to another node; `combining` is the
   // time each message's way spends in reductions. What arrives goes on at once, so a message's way takes the sum of

@@ -37,7 +37,7 @@ Cost bruck_all_gather_cost(const Call& c, const View& v, const CostModel& m) {
   Cost exchanged = 0, copied = m.copy(block) * ((n > 1) + !c.in_place);
   for (Count d = 1; d < n; d *= 2) {
     const double length = double(std::min(d, n - d));
-    exchanged += m.shift(v, d)(length * block);
+    exchanged += m.round(v, d)(length * block);
     copied = std::max(copied, exchanged) + m.copy(length * block);
   }
   return copied;

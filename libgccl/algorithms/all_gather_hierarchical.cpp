@@ -1,5 +1,7 @@
 #include "libgccl/algorithms/all_gather_hierarchical.hpp"
 
+#include "libgccl/algorithms/pipelined.hpp"
+
 namespace gccl {
 namespace {
 
@@ -52,11 +54,11 @@ Schedule hierarchical_all_gather(Call c, View v, Share mine) {
 }
 
 Cost hierarchical_all_gather_cost(const Call& c, const View& v, const CostModel& m) {
-  const double block = m.bytes(double(c.count)), nodes = v.nodes, g = double(v.all.size) / nodes;
+  const double block = m.bytes(double(c.count)), nodes = v.nodes, g = CostModel::per_node(v);
   const double fold = g / v.rails;  // blocks of a node on a rail, on average
   const Hop& across = m.rail.known() ? m.rail.shift[0] : v.rails > 1 ? m.net_all : m.net;
   const Cost inside = m.inside.known() ? m.inside.ring(g - 1, block, 0) : (g - 1) * m.node(block),
-             over = fold * across(block);
+             over = pipelined(fold, across, block, m.exchange_gap_ns(), 2);
   const Cost t = (fold > 1 ? m.node(block) : 0) + (nodes - 1) * std::max(inside, over) + inside;
   return std::max(t, m.copy(c.in_place ? 0 : block));
 }

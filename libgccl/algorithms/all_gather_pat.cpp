@@ -57,7 +57,7 @@ Cost pat_all_gather_cost(const Call& c, const View& v, const CostModel& m) {
   if (n == 1) return m.copy(c.in_place ? 0 : block);
   Cost t = 0, last = 0;
   for (Count d = std::bit_ceil(n) / 2; d >= 1; d /= 2) {
-    const Hop& hop = m.shift(v, d);
+    const Hop& hop = batch == 1 ? m.shift(v, d) : m.round(v, d, true);
     const Count level = level_blocks(n, d);
     if (batch == 1) {
       // Block by block the levels run into each other: a block goes on while others come in. Only the second level is

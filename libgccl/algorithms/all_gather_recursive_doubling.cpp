@@ -2,6 +2,7 @@
 
 #include <bit>
 
+#include "libgccl/algorithms/paths.hpp"
 #include "libgccl/algorithms/run.hpp"
 
 namespace gccl {
@@ -49,8 +50,7 @@ Cost recursive_doubling_all_gather_cost(const Call& c, const View& v, const Cost
   Cost t = 0;
   for (Rank d = 1; d < power; d *= 2) {
     const double bytes = std::min(2.0 * d, double(d) + n - power) * block;
-    // Off powers of two the first positions are every second rank.
-    t += n == power ? m.at(v, d)(bytes) : std::max(m.at(v, d)(bytes), m.at(v, 2 * d)(bytes));
+    t += (n == power ? m.at(v, d) : Paths(v, m).survivors(d))(bytes);
   }
   if (n != power) t += m.at(v, 1)(block) + m.at(v, 1)((n - 1) * block);
   return std::max(t, m.copy(c.in_place ? 0 : block));

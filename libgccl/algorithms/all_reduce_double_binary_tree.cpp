@@ -49,12 +49,13 @@ Schedule double_binary_tree_all_reduce(Group g, Region in, Region out) {
 Cost double_binary_tree_all_reduce_cost(Rank n, double bytes, const Paths& p) {
   const double half = bytes / 2, combine = p.model().combine(half);
   Cost total = 0;
-  for (Count distance = 1; distance < n; distance *= 2) {
-    const Hop& hop = p.sparse(distance);
-    const bool top = distance * 2 >= n;  // the root has one child
-    const double port = half * hop.beta_ns_per_byte;
-    total += 2 * hop(half) + combine;
-    if (!top) total += std::max({port, combine, p.model().receive_overhead_ns}) + std::max(port, p.model().overhead_ns);
+  for (Count d = 1; 2 * d <= n; d *= 2) {
+    const TreeLevel level = p.trees(d, false);
+    if (2 * d == n)  // the root has one child
+      total += 2 * level.one(half) + combine;
+    else
+      total += level.later(half, std::max(combine, p.model().receive_overhead_ns)) + combine +
+               level.later(half, p.model().overhead_ns);
   }
   return total;
 }

@@ -28,8 +28,14 @@ Cost hierarchical_all_reduce_by_cost(const Inner& inner, const Outer& outer, con
   const double bytes = m.bytes(double(c.count));
   if (c.count == 0) return 0;
   if (v.all.size == 1) return c.in_place ? 0 : m.copy(bytes);
-  const double guests = (v.node.size - 1) / v.rails;
-  const Cost hosting = guests * (2 * m.node(bytes) + m.combine(bytes));
+  // Guests' vectors come and go at once, but are added one after the other.
+  const double guests = (CostModel::per_node(v) - 1) / v.rails;
+  const Hop in = m.inside.known() ? m.inside.fan_in : m.node;
+  const double port = m.inside.known() ? m.inside.fan_in_ns_per_byte : m.node.beta_ns_per_byte;
+  const double gap = std::max({bytes * port, m.combine(bytes), m.receive_overhead_ns});
+  const Cost hosting = guests == 0 ? 0
+                                   : in(bytes) + (guests - 1) * gap + m.combine(bytes) + in(bytes) +
+                                         (guests - 1) * std::max(bytes * port, m.overhead_ns);
   return hosting + two_level_all_reduce_cost(inner, outer, v.rails, v.nodes, bytes, m);
 }
 

@@ -24,9 +24,7 @@ Cost recursive_doubling_all_reduce_cost(Rank n, double bytes, const Paths& p) {
   Cost total = fold_cost(n, bytes, p);
   const Rank power = std::bit_floor(n);
   for (Rank d = 1; d < power; d *= 2) {
-    // Off powers of two the first positions are every second rank.
-    const Cost hop = n == power ? p.at(d)(bytes) : std::max(p.at(d)(bytes), p.at(2 * d)(bytes));
-    total += hop + p.model().combine(bytes);
+    total += (n == power ? p.at(d) : p.survivors(d))(bytes) + p.model().combine(bytes);
   }
   return total;
 }

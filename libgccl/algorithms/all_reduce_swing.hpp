@@ -8,6 +8,9 @@
 
 namespace gccl {
 
+// Whom `rank` meets in that step. Requires n = a power of two.
+Rank swing_partner(Rank n, Rank rank, unsigned step);
+
 Schedule swing_all_reduce(Group g, Region in, Region out);
 Cost swing_all_reduce_cost(Rank n, double bytes, const Paths& p);
 

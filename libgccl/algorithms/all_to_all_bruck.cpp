@@ -44,7 +44,7 @@ Cost bruck_all_to_all_cost(const Call& c, const View& v, const CostModel& m) {
   Cost t = m.copy(double(n - c.in_place) * block);
   for (Count d = 1; d < n; d *= 2) {
     const double bytes = double(with_bit(n, d)) * block;
-    t += m.shift(v, d)(bytes) + 2 * m.copy(bytes);
+    t += m.round(v, d, true)(bytes) + 2 * m.copy(bytes);
   }
   return t;
 }

@@ -243,13 +243,12 @@ Cost hierarchical_all_to_all_cost(const Call& c, const View& v, const CostModel&
   if (v.nodes == 1 || v.nodes == v.all.size) return pairwise_all_to_all_cost(c, v, m);
   const double n = v.all.size, nodes = v.nodes, g = n / nodes, block = m.bytes(mean_block(c, v.all.size));
   const double load = n / v.rails;  // targets on one rail
-  const Cost inside =
-      pipelined(g - 1, m.inside.known() ? m.inside.pairs : m.node, load * block, m.exchange_gap_ns(), 2);
-  const Cost over = pipelined(nodes - 1,
-                              m.rail.known() ? m.rail.pairs
-                              : v.rails > 1  ? m.net_all
-                                             : m.net,
-                              g * load / nodes * block, m.exchange_gap_ns(), 2);
+  const auto exchange = [&](double others, const LinkLoads& loads, const Hop& hop, double bytes) {
+    const Hop &pairs = loads.known() ? loads.pairs : hop, &alone = loads.known() ? loads.pairs_alone : hop;
+    return pairs_train(others, pairs, alone, bytes, m.exchange_gap_ns(), 2);
+  };
+  const Cost inside = exchange(g - 1, m.inside, m.node, load * block);
+  const Cost over = exchange(nodes - 1, m.rail, v.rails > 1 ? m.net_all : m.net, g * load / nodes * block);
   const double copies = v.uniform() ? 2 * n : 3 * n * g / v.rails;
   return inside + over + m.copy(copies * block) + (v.uniform() ? 0 : m.node(n * block));
 }

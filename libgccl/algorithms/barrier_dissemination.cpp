@@ -12,7 +12,7 @@ Schedule dissemination_barrier(Call, View v, Share mine) {
 
 Cost dissemination_barrier_cost(const Call&, const View& v, const CostModel& m) {
   Cost t = 0;
-  for (Count d = 1; d < v.all.size; d *= 2) t += m.shift(v, d)(0);
+  for (Count d = 1; d < v.all.size; d *= 2) t += m.round(v, d)(0);
   return t;
 }
 

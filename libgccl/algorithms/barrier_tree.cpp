@@ -2,6 +2,7 @@
 
 #include <bit>
 
+#include "libgccl/algorithms/binomial_cost.hpp"
 #include "libgccl/algorithms/subtree.hpp"
 
 namespace gccl {
@@ -18,9 +19,7 @@ Schedule tree_barrier(Call, View v, Share mine) {
 }
 
 Cost tree_barrier_cost(const Call&, const View& v, const CostModel& m) {
-  Cost t = 0;
-  for (Count d = 1; d < v.all.size; d *= 2) t += 2 * (v.nodes > 1 && d >= v.rails ? m.net : m.node)(0);
-  return t;
+  return binomial_up(v.all.size, {}, false, Paths(v, m)) + binomial_down(v.all.size, {}, Paths(v, m));
 }
 
 }  // namespace gccl

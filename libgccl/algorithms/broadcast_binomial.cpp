@@ -1,5 +1,6 @@
 #include "libgccl/algorithms/broadcast_binomial.hpp"
 
+#include "libgccl/algorithms/binomial_cost.hpp"
 #include "libgccl/algorithms/numbering.hpp"
 
 namespace gccl {
@@ -15,9 +16,7 @@ Schedule binomial_broadcast_from(Group g, Rank root, Region in, Region out) {
 }
 
 Cost binomial_broadcast_from_cost(Rank n, double bytes, const Paths& p) {
-  Cost total = 0;
-  for (Count distance = 1; distance < n; distance *= 2) total += p.sparse(distance)(bytes);
-  return total;
+  return binomial_down(n, {.vector = bytes}, p);
 }
 
 Schedule binomial_broadcast(Call c, View v, Share mine) {

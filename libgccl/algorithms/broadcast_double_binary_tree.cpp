@@ -20,12 +20,16 @@ Rank root_of(TreePlace (*tree)(Rank, Rank), Rank size) {
   return place;
 }
 
-// Each level's right child gets its half after the left one.
+// Position 0 feeds one root after the other, and each level's right child gets its half after the left one.
 Cost broadcast_double_binary_tree_over(Rank n, double bytes, const Paths& p) {
   const double half = bytes / 2;
-  Cost total = 0;
-  for (Count distance = 1; distance < n; distance *= 2)
-    total += p.sparse(distance)(half) + std::max(half * p.sparse(distance).beta_ns_per_byte, p.model().overhead_ns);
+  const Rank others = n - 1;
+  const Hop& feed = p.binomial(std::bit_floor(others));
+  Cost total = feed(half) + std::max(half * feed.beta_ns_per_byte, p.model().overhead_ns);
+  for (Count d = 1; 2 * d <= others; d *= 2) {
+    const TreeLevel level = p.trees(d, true);
+    total += 2 * d == others ? level.one(half) : level.later(half, p.model().overhead_ns);
+  }
   return total;
 }
 

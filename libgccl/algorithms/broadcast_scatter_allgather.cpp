@@ -30,7 +30,7 @@ Cost broadcast_scatter_allgather_over(Rank n, double bytes, const Paths& p) {
   Cost scatter = 0;
   for (Count parts = 1; parts < n; parts *= 2)
     scatter +=
-        std::max(p.model().overhead_ns, p.sparse(parts).beta_ns_per_byte * double(std::min(parts, n - parts)) * part);
+        std::max(p.model().overhead_ns, p.binomial(parts).beta_ns_per_byte * double(std::min(parts, n - parts)) * part);
   return scatter + p.ring(n - 1, part, 0);
 }
 

@@ -1,5 +1,6 @@
 #include "libgccl/algorithms/gather_binomial.hpp"
 
+#include "libgccl/algorithms/binomial_cost.hpp"
 #include "libgccl/algorithms/subtree.hpp"
 
 namespace gccl {
@@ -41,12 +42,8 @@ Count binomial_gather_scratch(const Call& c, const View& v, Share mine) {
 Cost binomial_gather_cost(const Call& c, const View& v, const CostModel& m) {
   const Count n = v.all.size;
   const double block = m.bytes(double(c.count));
-  Cost t = m.copy(n > 2 || !c.in_place ? block : 0);
-  for (Count d = 1; d < n; d *= 2) {
-    const Hop& hop = v.nodes > 1 && d >= v.rails ? m.net : m.node;
-    t = d == 1 ? std::max(t, hop(block)) : t + hop(double(std::min(d, n - d)) * block);
-  }
-  return t;
+  // An inner member copies its own block beside its first child's message.
+  return std::max(binomial_up(Rank(n), {.block = block}, false, Paths(v, m)), m.copy(n > 2 || !c.in_place ? block : 0));
 }
 
 }  // namespace gccl

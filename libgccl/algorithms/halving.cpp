@@ -85,7 +85,7 @@ namespace {
 
 // Rounds of a power of two are exchanges in pairs, all others are cyclic shifts.
 const Hop& round_hop(Rank n, Count distance, const Paths& p) {
-  return std::has_single_bit(n) ? p.at(distance) : p.shift(distance);
+  return std::has_single_bit(n) ? p.at(distance) : p.round(distance);
 }
 
 }  // namespace

@@ -23,15 +23,42 @@ class Paths {
     if (traffic_->known()) return LinkLoads::over(traffic_->shift, distance);
     return every_ ? *every_ : model_->shift(*view_, distance);
   }
+  // As `shift`, in a sequence of shifts by powers of two of which each waits for what came in the one before.
+  const Hop& round(Count distance) const {
+    if (traffic_->known()) return LinkLoads::over(traffic_->rounds, distance);
+    return shift(distance);
+  }
   // While every rank has messages to all others on their way.
   const Hop& pairs() const {
     if (traffic_->known()) return traffic_->pairs;
     return every_ ? *every_ : model_->shift(*view_, view_->all.size - 1);
   }
-  // While about one rank of each node sends over that distance (trees).
-  const Hop& sparse(Count distance) const {
-    return every_ ? *every_ : model_->stays(*view_, distance) ? model_->node : model_->net;
+  const Hop& pairs_alone() const { return traffic_->known() ? traffic_->pairs_alone : pairs(); }
+  // As `at`, among those that are left when pairs fold to a power of two: of the first positions every second one.
+  Hop survivors(Count distance) const {
+    if (!traffic_->survivors.empty()) return LinkLoads::over(traffic_->survivors, distance);
+    return every_ ? *every_ : model_->at(*view_, 2 * distance);
   }
+  // While a binomial tree's members at multiples of 2 * distance send to those `distance` further on.
+  const Hop& binomial(Count distance) const {
+    if (!traffic_->binomial.empty()) return LinkLoads::over(traffic_->binomial, distance);
+    return sparse(distance);
+  }
+  // How long such a message waits for each byte that its sender sends twice as far before, or takes from half as far.
+  double behind(Count distance) const {
+    if (!traffic_->binomial.empty()) return LinkLoads::over(traffic_->behind_ns_per_byte, distance);
+    const Hop &near = sparse(distance), &far = sparse(2 * distance);
+    return near.alpha_ns == far.alpha_ns ? near.beta_ns_per_byte : 0;  // one kind of hop, one port
+  }
+  // Both in-order trees' messages between members that far apart; `fed`: of all but member 0.
+  TreeLevel trees(Count distance, bool fed) const {
+    const std::vector<TreeLevel>& levels = fed ? traffic_->fed_trees : traffic_->trees;
+    if (!levels.empty()) return LinkLoads::over(levels, distance);
+    const Hop& hop = sparse(distance);
+    return {hop, 2 * hop.beta_ns_per_byte};
+  }
+  // While every survivor exchanges with its partner of that step of swing; null where routes are not known.
+  const Hop* swing(unsigned step) const { return step < traffic_->swing.size() ? &traffic_->swing[step] : nullptr; }
   // `steps` steps of a ring of n members; see CostModel::ring.
   Cost ring(double steps, double bytes, Cost combining) const {
     if (traffic_->known()) return traffic_->ring(steps, bytes, combining);
@@ -46,6 +73,11 @@ class Paths {
   }
 
  private:
+  // While about one rank of each node sends over that distance (trees).
+  const Hop& sparse(Count distance) const {
+    return every_ ? *every_ : model_->stays(*view_, distance) ? model_->node : model_->net;
+  }
+
   const CostModel* model_;
   const View* view_ = nullptr;
   const Hop* every_ = nullptr;

@@ -21,9 +21,18 @@ Cost pipelined(double messages, const Hop& hop, double bytes, double overhead_ns
   return train(messages, hop, bytes, std::max(overhead_ns, bytes * hop.beta_ns_per_byte), steps_each);
 }
 
+Cost pairs_train(double messages, const Hop& pairs, const Hop& alone, double bytes, double gap_ns, double steps_each) {
+  const Hop one{pairs.alpha_ns, std::max(pairs.beta_ns_per_byte, alone.beta_ns_per_byte)};
+  return train(messages, one, bytes, std::max(gap_ns, bytes * pairs.beta_ns_per_byte), steps_each);
+}
+
 Cost fan_out(const View& v, const CostModel& m, double bytes) {
-  if (m.fan_out_ns_per_byte > 0)
-    return train(v.all.size - 1, m.widest(v), bytes, std::max(m.overhead_ns, bytes * m.fan_out_ns_per_byte), 1);
+  if (const LinkLoads& l = m.all; l.known()) {
+    // The slowest message may pass beside the others, so what the busiest link carries ends without it.
+    const Hop share{l.fan_out.alpha_ns, l.fan_out_ns_per_byte};
+    return std::max(train(v.all.size - 1, share, bytes, std::max(m.overhead_ns, bytes * share.beta_ns_per_byte), 1),
+                    train(v.all.size - 1, l.fan_out, bytes, m.overhead_ns, 1));
+  }
   const double far = v.nodes > 1 ? v.all.size - v.rails : 0;
   return pipelined(far, m.net, bytes, m.overhead_ns, 1) +
          pipelined(v.all.size - 1 - far, m.node, bytes, m.overhead_ns, 1);
@@ -33,15 +42,18 @@ Cost fan_out(const View& v, const CostModel& m, double bytes) {
 Cost fan_in(const View& v, const CostModel& m, double bytes) {
   const double far = v.nodes > 1 ? v.all.size - v.rails : 0, near = v.all.size - 1 - far;
   const auto gap = [&](const Hop& hop) { return std::max(bytes * hop.beta_ns_per_byte, m.receive_overhead_ns); };
-  if (m.fan_in_ns_per_byte > 0)
-    return m.widest(v)(bytes) + (far + near - 1) * std::max(bytes * m.fan_in_ns_per_byte, m.receive_overhead_ns);
+  if (const LinkLoads& l = m.all; l.known() && v.all.size > 1) {
+    const double others = far + near, busiest = others * l.fan_in_ns_per_byte;
+    return l.fan_in.alpha_ns +
+           std::max(bytes * busiest, bytes * l.fan_in.beta_ns_per_byte + (others - 1) * m.receive_overhead_ns);
+  }
   if (far > 0) return m.net(bytes) + (far - 1) * gap(m.net) + near * gap(m.node);
   return near > 0 ? m.node(bytes) + (near - 1) * gap(m.node) : 0;
 }
 
 Cost all_pairs(const View& v, const CostModel& m, double bytes, double steps_each) {
   const double n = v.all.size, far = v.nodes > 1 ? n - n / v.nodes : 0;
-  if (m.all.known()) return pipelined(n - 1, m.all.pairs, bytes, m.exchange_gap_ns(), steps_each);
+  if (m.all.known()) return pairs_train(n - 1, m.all.pairs, m.all.pairs_alone, bytes, m.exchange_gap_ns(), steps_each);
   return pipelined(far, n > v.nodes ? m.net_all : m.net, bytes, m.exchange_gap_ns(), steps_each) +
          pipelined(n - 1 - far, m.node, bytes, m.exchange_gap_ns(), steps_each);
 }

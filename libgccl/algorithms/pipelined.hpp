@@ -17,6 +17,9 @@ constexpr double kTurnsAbove = 128 << 10;
 // for the oldest to end. Nanoseconds from the first start to the last end.
 Cost pipelined(double messages, const Hop& hop, double bytes, double overhead_ns, double steps_each);
 
+// The same where each message has a way of its own (`alone`) of which all together take the share that `pairs` says.
+Cost pairs_train(double messages, const Hop& pairs, const Hop& alone, double bytes, double gap_ns, double steps_each);
+
 // A message of `bytes` from one rank to each other one; from each other rank to one; from each rank to each other one.
 Cost fan_out(const View& v, const CostModel& m, double bytes);
 Cost fan_in(const View& v, const CostModel& m, double bytes);

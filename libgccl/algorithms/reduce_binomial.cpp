@@ -1,5 +1,6 @@
 #include "libgccl/algorithms/reduce_binomial.hpp"
 
+#include "libgccl/algorithms/binomial_cost.hpp"
 #include "libgccl/algorithms/numbering.hpp"
 #include "libgccl/algorithms/reduce.hpp"
 
@@ -26,9 +27,7 @@ bool binomial_reduce_sums(const Group& g, Rank root) {
 }
 
 Cost binomial_reduce_to_cost(Rank n, double bytes, const Paths& p) {
-  Cost total = 0;
-  for (Count distance = 1; distance < n; distance *= 2) total += p.sparse(distance)(bytes) + p.model().combine(bytes);
-  return total;
+  return binomial_up(n, {.vector = bytes}, true, p);
 }
 
 Schedule binomial_reduce(Call c, View v, Share mine) {

@@ -1,5 +1,6 @@
 #include "libgccl/algorithms/reduce_rabenseifner.hpp"
 
+#include "libgccl/algorithms/binomial_cost.hpp"
 #include "libgccl/algorithms/halving.hpp"
 #include "libgccl/algorithms/paths.hpp"
 #include "libgccl/algorithms/reduce.hpp"
@@ -23,6 +24,8 @@ Schedule gather_parts(Numbering g, Region x) {
 Cost reduce_rabenseifner_over(Rank n, double bytes, const Paths& p) {
   Cost total = halving_reduce_scatter_cost(n, bytes / n, true, p);
   const bool near_first = std::has_single_bit(n);
+  if (!near_first && bytes >= n * p.model().element_bytes)
+    return total + binomial_up(n, {.block = bytes / n}, false, p);
   const double filled = std::min(double(n), bytes / p.model().element_bytes);  // parts with an element to gather
   for (Count parts = 1; double(parts) < filled; parts *= 2)
     total +=

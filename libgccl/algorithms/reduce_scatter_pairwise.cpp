@@ -23,11 +23,14 @@ Schedule reduce_parts(Group g, Turns turns, P in, Region mine) {
   }
 }
 
+Cost exchange_parts_cost(Rank n, double part, const Paths& p) {
+  return pairs_train(n - 1, p.pairs(), p.pairs_alone(), part, p.model().exchange_gap_ns(), 2);
+}
+
 // The parts arrive one behind the other and are combined in that order.
 Cost reduce_parts_cost(Rank n, double part, const Paths& p) {
-  const Hop& hop = p.pairs();
   const double combine = p.model().combine(part);
-  return combine + std::max(pipelined(n - 1, hop, part, p.model().exchange_gap_ns(), 2), hop(part) + (n - 2) * combine);
+  return combine + std::max(exchange_parts_cost(n, part, p), p.pairs_alone()(part) + (n - 2) * combine);
 }
 
 }  // namespace
@@ -46,7 +49,7 @@ Schedule pairwise_all_gather_over(Group g, Turns turns, Region x) {
 }
 
 Cost pairwise_cost(Rank n, double bytes, const Paths& p) {
-  return reduce_parts_cost(n, bytes / n, p) + pipelined(n - 1, p.pairs(), bytes / n, p.model().exchange_gap_ns(), 2);
+  return reduce_parts_cost(n, bytes / n, p) + exchange_parts_cost(n, bytes / n, p);
 }
 
 Schedule pairwise_reduce_scatter(Call c, View v, Share mine) {

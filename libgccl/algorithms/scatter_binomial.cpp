@@ -2,6 +2,7 @@
 
 #include <bit>
 
+#include "libgccl/algorithms/binomial_cost.hpp"
 #include "libgccl/algorithms/subtree.hpp"
 
 namespace gccl {
@@ -44,15 +45,8 @@ Count binomial_scatter_scratch(const Call& c, const View& v, Share mine) {
 Cost binomial_scatter_cost(const Call& c, const View& v, const CostModel& m) {
   const Count n = v.all.size;
   const double block = m.bytes(double(c.count));
-  Cost t = 0, last = m.copy(n > 2 || !c.in_place ? block : 0);
-  for (Count d = std::bit_ceil(n) / 2; n > 1 && d >= 1; d /= 2) {
-    const Hop& hop = v.nodes > 1 && d >= v.rails ? m.net : m.node;
-    if (d == 1)
-      last = std::max(last, hop(block));
-    else
-      t += hop(double(std::min(d, n - d)) * block);
-  }
-  return t + last;
+  // An inner member copies its own block, which it has with its subtree's, beside its last child's message.
+  return std::max(binomial_down(Rank(n), {.block = block}, Paths(v, m)), m.copy(n > 2 || !c.in_place ? block : 0));
 }
 
 }  // namespace gccl

@@ -4,6 +4,9 @@
 #include <bit>
 #include <unordered_map>
 
+#include "libgccl/algorithms/all_reduce_swing.hpp"
+#include "libgccl/algorithms/binary_tree.hpp"
+#include "libgccl/algorithms/numbering.hpp"
 #include "libgccl/algorithms/turns.hpp"
 
 namespace gccl::sim {
@@ -32,8 +35,9 @@ class Messages {
  public:
   explicit Messages(const Cluster& cluster) : cluster_(cluster), load_(cluster.links().size(), 0) {}
 
-  void add(Card from, Card to) {
-    if (from == to) return;
+  // The message's alpha.
+  double add(Card from, Card to) {
+    if (from == to) return 0;
     cluster_.route(from, to, route_);
     hops_.push_back(hop_over(cluster_, from, to, route_));
     for (const LinkId l : route_) {
@@ -41,6 +45,7 @@ class Messages {
       links_.push_back(l);
     }
     ends_.push_back(links_.size());
+    return hops_.back().alpha_ns;
   }
   bool empty() const { return hops_.empty(); }
 
@@ -54,6 +59,15 @@ class Messages {
     Hop worst{};
     for (const Hop& h : hops_) worst.alpha_ns = std::max(worst.alpha_ns, h.alpha_ns);
     worst.beta_ns_per_byte = busiest_ns();
+    return worst;
+  }
+  // As if each were alone.
+  Hop alone() const {
+    Hop worst{};
+    for (const Hop& h : hops_) {
+      worst.alpha_ns = std::max(worst.alpha_ns, h.alpha_ns);
+      worst.beta_ns_per_byte = std::max(worst.beta_ns_per_byte, h.beta_ns_per_byte);
+    }
     return worst;
   }
   // Shared: with what the other messages take of its links.
@@ -96,33 +110,126 @@ Messages shifted(const Cluster& cluster, const Groups& groups, std::size_t d) {
   return shift;
 }
 
-// The mean over some of those steps of Turns that stay on a node, or over some of those that do not.
-Hop mean_step(const Cluster& cluster, const Groups& groups, Rank nodes, bool stay) {
+// The mean, for the member with the slowest messages, over some of those steps of Turns that stay on a node, or over
+// some of those that do not.
+struct MeanStep {
+  Hop all;    // while every member's are on their way
+  Hop alone;  // one at a time
+};
+MeanStep mean_step(const Cluster& cluster, const Groups& groups, Rank nodes, bool stay) {
   std::size_t most = 0;
   for (const auto& g : groups) most = std::max(most, g.size());
   const std::size_t per_node = most / nodes, all = stay ? per_node - 1 : most - per_node;
   const std::size_t samples = std::min(all, kSteps);
   if (samples == 0) return {};
   Messages messages(cluster);
+  std::vector<double> alpha;  // of each member's messages in all
   for (std::size_t k = 0; k < samples; ++k) {
     const std::size_t i = (2 * k + 1) * all / (2 * samples);
     const Rank step = Rank(stay ? (i + 1) * nodes : i / (nodes - 1) * nodes + i % (nodes - 1) + 1);
+    std::size_t member = 0;
     for (const auto& g : groups)
-      for (Rank r = 0; r < g.size(); ++r)
-        messages.add(g[r], g[Turns(nodes, Rank(g.size()), r)[Rank(step % g.size())].to]);
+      for (Rank r = 0; r < g.size(); ++r, ++member) {
+        alpha.resize(std::max(alpha.size(), member + 1));
+        alpha[member] += messages.add(g[r], g[Turns(nodes, Rank(g.size()), r)[Rank(step % g.size())].to]);
+      }
   }
-  return {messages.mean(false).alpha_ns, messages.busiest_ns() / double(samples)};
+  const double slowest = *std::max_element(alpha.begin(), alpha.end()) / double(samples);
+  return {{slowest, messages.busiest_ns() / double(samples)}, {slowest, messages.mean(false).beta_ns_per_byte}};
 }
 
 // Every member sends to each other one in the order of Turns over that many nodes. What stays on a node passes beside
 // what does not, and whichever takes longer keeps the members waiting.
-Hop pairs_of(const Cluster& cluster, const Groups& groups, Rank nodes) {
+void add_pairs(const Cluster& cluster, const Groups& groups, Rank nodes, LinkLoads& t) {
   std::size_t most = 0;
   for (const auto& g : groups) most = std::max(most, g.size());
   const double near = double(most / nodes - 1), far = double(most - most / nodes);
-  const Hop stays = mean_step(cluster, groups, nodes, true), leaves = mean_step(cluster, groups, nodes, false);
-  return {(near * stays.alpha_ns + far * leaves.alpha_ns) / (near + far),
-          std::max(near * stays.beta_ns_per_byte, far * leaves.beta_ns_per_byte) / (near + far)};
+  const MeanStep stays = mean_step(cluster, groups, nodes, true), leaves = mean_step(cluster, groups, nodes, false);
+  const auto mean = [&](double stay, double leave) { return (near * stay + far * leave) / (near + far); };
+  const double alpha = mean(stays.all.alpha_ns, leaves.all.alpha_ns);
+  t.pairs = {alpha, std::max(near * stays.all.beta_ns_per_byte, far * leaves.all.beta_ns_per_byte) / (near + far)};
+  t.pairs_alone = {alpha, mean(stays.alone.beta_ns_per_byte, leaves.alone.beta_ns_per_byte)};
+}
+
+// Those that are left when each group folds to a power of two exchange with the ones at `partner` of their numbers.
+template <class Partner>
+Hop among_survivors(const Cluster& cluster, const Groups& groups, Partner partner) {
+  Messages exchange(cluster);
+  for (const auto& g : groups) {
+    const Numbering left = Numbering::survivors({.size = Rank(g.size())});
+    for (Rank i = 0; i < left.size; ++i)
+      if (const Rank to = partner(left.size, i); to < left.size) exchange.add(g[left[i]], g[left[to]]);
+  }
+  return exchange.slowest();
+}
+
+// The narrowest link that member 0's messages to members d and 2d of a group share, inverse; 0 where there is none.
+double shared_ns_per_byte(const Cluster& cluster, const Groups& groups, std::size_t d) {
+  double most = 0;
+  std::vector<LinkId> near, far;
+  for (const auto& g : groups) {
+    if (2 * d >= g.size()) continue;
+    cluster.route(g[0], g[d], near);
+    cluster.route(g[0], g[2 * d], far);
+    for (const LinkId l : near)
+      if (std::find(far.begin(), far.end(), l) != far.end())
+        most = std::max(most, 1 / cluster.links()[l].bandwidth_GBps);
+  }
+  return most;
+}
+
+// The longest way of empty messages through shifts by 1, 2, 4, ..., each of which waits for what came in the one
+// before, and for its own message if `turns`.
+class LongestWay {
+ public:
+  LongestWay(const Groups& groups, bool turns) : turns_(turns) {
+    for (const auto& g : groups) reached_.emplace_back(g.size(), 0.0);
+  }
+  // What the next step, by d, adds to it.
+  double step(const Cluster& cluster, const Groups& groups, std::size_t d) {
+    const double before = end_;
+    std::vector<LinkId> route;
+    for (std::size_t k = 0; k < groups.size(); ++k) {
+      const auto& g = groups[k];
+      std::vector<double> next = reached_[k];
+      for (std::size_t i = 0; i < g.size(); ++i) {
+        const std::size_t to = (i + d) % g.size();
+        if (to == i) continue;
+        cluster.route(g[i], g[to], route);
+        const double arrives = reached_[k][i] + hop_over(cluster, g[i], g[to], route).alpha_ns;
+        next[to] = std::max(next[to], arrives);
+        if (turns_) next[i] = std::max(next[i], arrives);
+        end_ = std::max(end_, arrives);
+      }
+      reached_[k] = std::move(next);
+    }
+    return end_ - before;
+  }
+
+ private:
+  std::vector<std::vector<double>> reached_;  // by group and member
+  double end_ = 0;
+  bool turns_;
+};
+
+// The in-order trees' messages by level, counted from the leaves. A left child is as far away as its level says.
+std::vector<TreeLevel> tree_levels(const Cluster& cluster, const Groups& groups, Rank first) {
+  std::vector<Messages> levels;
+  for (const auto& g : groups) {
+    const Rank places = Rank(g.size()) - std::min(first, Rank(g.size()));
+    for (const auto tree : {first_tree, second_tree})
+      for (Rank x = 1; x <= places; ++x) {
+        const TreePlace t = tree(x, places);
+        if (t.leaf()) continue;
+        const auto level = std::size_t(std::bit_width(x > t.left ? x - t.left : t.left - x) - 1);
+        while (levels.size() <= level) levels.emplace_back(cluster);
+        for (const Rank child : {t.left, t.right})
+          if (child) levels[level].add(g[child - 1 + first], g[x - 1 + first]);
+      }
+  }
+  std::vector<TreeLevel> result;
+  for (const Messages& m : levels) result.push_back({m.alone(), m.busiest_ns()});
+  return result;
 }
 
 // Nodes: whose members follow each other in equal numbers, else 1.
@@ -131,6 +238,7 @@ LinkLoads loads_of(const Cluster& cluster, const Groups& groups, Rank nodes) {
   for (const auto& g : groups) most = std::max(most, g.size());
   LinkLoads t;
   if (most < 2) return t;
+  LongestWay rounds(groups, false), turns(groups, true);
   for (std::size_t d = 1; d < most; d *= 2) {
     const Messages shift = shifted(cluster, groups, d);
     Messages exchange(cluster);
@@ -138,9 +246,30 @@ LinkLoads loads_of(const Cluster& cluster, const Groups& groups, Rank nodes) {
       for (std::size_t i = 0; i < g.size(); ++i)
         if ((i ^ d) < g.size()) exchange.add(g[i], g[i ^ d]);
     t.shift.push_back(shift_of(shift));
+    t.rounds.push_back({rounds.step(cluster, groups, d), shift.busiest_ns()});
+    t.turns.push_back({turns.step(cluster, groups, d), shift.busiest_ns()});
     t.exchange.push_back(exchange.empty() ? t.shift.back() : exchange.slowest());
+    Messages tree(cluster);
+    for (const auto& g : groups)
+      for (std::size_t i = 0; i + d < g.size(); i += 2 * d) tree.add(g[i], g[i + d]);
+    t.binomial.push_back(tree.slowest());
+    if (2 * d <= most) {
+      t.survivors.push_back(among_survivors(cluster, groups, [&](Rank, Rank i) { return Rank(i ^ d); }));
+      t.swing.push_back(among_survivors(
+          cluster, groups, [&](Rank n, Rank i) { return swing_partner(n, i, unsigned(std::countr_zero(d))); }));
+    }
+    t.behind_ns_per_byte.push_back(shared_ns_per_byte(cluster, groups, d));
+    if (d == 1) t.next_slowest = shift.slowest();
     if (d == 1) t.next = shift.mean(true), t.next_alone = shift.mean(false);
   }
+  Messages out(cluster), in(cluster);
+  for (const auto& g : groups)
+    for (std::size_t i = 1; i < g.size(); ++i) out.add(g[0], g[i]), in.add(g[i], g[0]);
+  t.fan_out = out.alone(), t.fan_in = in.alone();
+  t.fan_out_ns_per_byte = out.busiest_ns() / double(most - 1);
+  t.fan_in_ns_per_byte = in.busiest_ns() / double(most - 1);
+  t.trees = tree_levels(cluster, groups, 0);
+  t.fed_trees = tree_levels(cluster, groups, 1);
   Messages odd(cluster);
   for (const auto& g : groups)
     for (std::size_t i = 1; i < g.size(); i += 2) {
@@ -148,7 +277,7 @@ LinkLoads loads_of(const Cluster& cluster, const Groups& groups, Rank nodes) {
       odd.add(g[(i + 1) % g.size()], g[i]);
     }
   t.odd = odd.slowest();
-  t.pairs = pairs_of(cluster, groups, nodes);
+  add_pairs(cluster, groups, nodes, t);
   return t;
 }
 
@@ -186,10 +315,6 @@ void add_loads(const Cluster& cluster, const std::vector<Card>& cards, const Gro
   m.all = loads_of(cluster, {cards}, regular ? Rank(nodes.size()) : 1);
   m.inside = loads_of(cluster, nodes, 1);
   m.rail = loads_of(cluster, rails_of(nodes), 1);
-  Messages out(cluster), in(cluster);
-  for (std::size_t i = 1; i < cards.size(); ++i) out.add(cards[0], cards[i]), in.add(cards[i], cards[0]);
-  m.fan_out_ns_per_byte = out.busiest_ns() / double(cards.size() - 1);
-  m.fan_in_ns_per_byte = in.busiest_ns() / double(cards.size() - 1);
 }
 
 double inverse(double GBps) { return GBps > 0 ? 1 / GBps : 0; }
