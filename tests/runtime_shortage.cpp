@@ -34,8 +34,11 @@ thread_local bool fed = false;
 }  // namespace
 
 [[gnu::noinline]] void* operator new(std::size_t bytes) {
-  if (void* const p = starving && !fed ? nullptr : std::malloc(bytes ? bytes : 1)) return p;
+  if (void* const p = operator new(bytes, std::nothrow)) return p;
   throw std::bad_alloc();
+}
+[[gnu::noinline]] void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+  return starving && !fed ? nullptr : std::malloc(bytes ? bytes : 1);
 }
 [[gnu::noinline]] void operator delete(void* p) noexcept { std::free(p); }
 [[gnu::noinline]] void operator delete(void* p, std::size_t) noexcept { std::free(p); }
