@@ -158,9 +158,10 @@ function lines(section, shown, measure, tip) {
   // With few points each x is named, else round ones.
   const xs = section.columns.map(c => c.x);
   for (const v of xs.length <= (narrow ? 4 : 6) ? xs : x.ticks) {
+    const name = section.showX(v), room = name.length * 3.6;  // half of what it takes at most
     root.append(
         svg("line", {class: "grid", x1: px(x.at(v)), x2: px(x.at(v)), y1: top, y2: height - bottom}),
-        svg("text", {x: px(x.at(v)), y: height - bottom + 17, "text-anchor": "middle"}, section.showX(v)));
+        svg("text", {x: px(Math.min(x.at(v), width - room)), y: height - bottom + 17, "text-anchor": "middle"}, name));
   }
   const middle = px((top + height - bottom) / 2);
   root.append(

@@ -42,6 +42,10 @@ for (const chart of document.querySelectorAll("[data-chart]")) {
     if (getComputedStyle(g.querySelector(".dots")).fill === "rgb(0, 0, 0)")
       wrong(`${chart.dataset.chart}: a series without colour`);
   }
+  for (const t of chart.querySelectorAll("text:not([transform])")) {
+    const size = t.getBBox();
+    if (size.x < box.x || size.x + size.width > box.width) wrong(`${chart.dataset.chart}: "${t.textContent}" is cut`);
+  }
   const colour = g => {
     const style = getComputedStyle(g.querySelector(".dots"));
     return g.classList.contains("other") ? style.stroke : style.fill;
