@@ -43,9 +43,8 @@ Cost fan_in(const View& v, const CostModel& m, double bytes) {
   const double far = v.nodes > 1 ? v.all.size - v.rails : 0, near = v.all.size - 1 - far;
   const auto gap = [&](const Hop& hop) { return std::max(bytes * hop.beta_ns_per_byte, m.receive_overhead_ns); };
   if (const LinkLoads& l = m.all; l.known() && v.all.size > 1) {
-    const double others = far + near, busiest = others * l.fan_in_ns_per_byte;
-    return l.fan_in.alpha_ns +
-           std::max(bytes * busiest, bytes * l.fan_in.beta_ns_per_byte + (others - 1) * m.receive_overhead_ns);
+    const double busiest = (far + near) * l.fan_in_ns_per_byte;
+    return std::max(l.fan_in_ns + bytes * l.fan_in.beta_ns_per_byte, l.fan_in.alpha_ns + bytes * busiest);
   }
   if (far > 0) return m.net(bytes) + (far - 1) * gap(m.net) + near * gap(m.node);
   return near > 0 ? m.node(bytes) + (near - 1) * gap(m.node) : 0;
