@@ -47,16 +47,16 @@ struct LinkLoads {
   // each of their messages: of all members, up and down; and of all but member 0, which feeds their roots, down.
   std::vector<TreeLevel> trees, fed_trees;
   double trees_ns_per_byte = 0, fed_trees_ns_per_byte = 0;
-  Hop odd;               // members 1 and 2, 3 and 4, ..., the last and 0 exchange; the slowest message
-  Hop next;              // each sends to the next one: the mean message
-  Hop next_alone;        // the same, one message at a time
-  Hop next_slowest;      // the same, the slowest message
-  Hop fan_out, fan_in;   // member 0's messages to all others, and theirs to it: the slowest message alone
-  double fan_in_ns = 0;  // until member 0 has taken the last one, all empty
+  Hop odd;              // members 1 and 2, 3 and 4, ..., the last and 0 exchange; the slowest message
+  Hop next;             // each sends to the next one: the mean message
+  Hop next_alone;       // the same, one message at a time
+  Hop next_slowest;     // the same, the slowest message
+  Hop fan_out, fan_in;  // member 0's messages to all others, and theirs to it: the slowest message alone
+  Hop fan_out_mean;     // the mean message to another alone
+  double fan_out_ns = 0, fan_in_ns = 0;                    // until the last one has arrived, and been taken, all empty
   double fan_out_ns_per_byte = 0, fan_in_ns_per_byte = 0;  // and the busiest link's share of each
-  Hop pairs;  // each member sends to every other one, in turns (turns.hpp): the mean message of
-              // the member with the slowest ones
-
+  Hop pairs;        // each member sends to every other one, in turns (turns.hpp): the mean message of the
+                    // member with the slowest ones
   Hop pairs_alone;  // as if each of those were alone
 
   bool known() const { return !shift.empty(); }

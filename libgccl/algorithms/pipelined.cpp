@@ -29,9 +29,10 @@ Cost pairs_train(double messages, const Hop& pairs, const Hop& alone, double byt
 Cost fan_out(const View& v, const CostModel& m, double bytes) {
   if (const LinkLoads& l = m.all; l.known()) {
     // The slowest message may pass beside the others, so what the busiest link carries ends without it.
-    const Hop share{l.fan_out.alpha_ns, l.fan_out_ns_per_byte};
-    return std::max(train(v.all.size - 1, share, bytes, std::max(m.overhead_ns, bytes * share.beta_ns_per_byte), 1),
-                    train(v.all.size - 1, l.fan_out, bytes, m.overhead_ns, 1));
+    const Hop share{l.fan_out_mean.alpha_ns, l.fan_out_ns_per_byte};
+    return std::max({train(v.all.size - 1, share, bytes, std::max(m.overhead_ns, bytes * share.beta_ns_per_byte), 1),
+                     train(v.all.size - 1, l.fan_out_mean, bytes, m.overhead_ns, 1),
+                     l.fan_out_ns + bytes * l.fan_out.beta_ns_per_byte});
   }
   const double far = v.nodes > 1 ? v.all.size - v.rails : 0;
   return pipelined(far, m.net, bytes, m.overhead_ns, 1) +

@@ -7,6 +7,7 @@
 #include "libgccl/algorithms/all_reduce_swing.hpp"
 #include "libgccl/algorithms/binary_tree.hpp"
 #include "libgccl/algorithms/numbering.hpp"
+#include "libgccl/algorithms/pipelined.hpp"
 #include "libgccl/algorithms/turns.hpp"
 
 namespace gccl::sim {
@@ -103,6 +104,8 @@ class Messages {
 
 // Groups of members by card; each at once.
 using Groups = std::vector<std::vector<Card>>;
+
+constexpr std::size_t kWindow = std::size_t(kStepsInFlight);
 
 // Steps looked at for what every member sends to every other one.
 constexpr std::size_t kSteps = 16;
@@ -304,13 +307,21 @@ LinkLoads loads_of(const Cluster& cluster, const Groups& groups, Rank nodes) {
   }
   Messages out(cluster), in(cluster);
   for (const auto& g : groups) {
-    std::vector<double> arrive;
-    for (std::size_t i = 1; i < g.size(); ++i) out.add(g[0], g[i]), arrive.push_back(in.add(g[i], g[0]));
+    std::vector<double> arrive, arrived;  // at member 0; from it
+    double leaves = 0;
+    for (std::size_t i = 1; i < g.size(); ++i) {
+      arrive.push_back(in.add(g[i], g[0]));
+      if (arrived.size() >= kWindow) leaves = std::max(leaves, arrived[arrived.size() - kWindow]);
+      arrived.push_back(leaves + out.add(g[0], g[i]));
+      t.fan_out_ns = std::max(t.fan_out_ns, arrived.back());
+      leaves += double(cluster.costs(g[0]).overhead_ns);
+    }
     std::sort(arrive.begin(), arrive.end());
     double taken = 0;
     for (const double a : arrive) taken = std::max(a, taken + double(cluster.costs(g[0]).receive_overhead_ns));
     t.fan_in_ns = std::max(t.fan_in_ns, taken);
   }
+  t.fan_out_mean = out.mean(false);
   t.fan_out = out.alone(), t.fan_in = in.alone();
   t.fan_out_ns_per_byte = out.busiest_ns() / double(most - 1);
   t.fan_in_ns_per_byte = in.busiest_ns() / double(most - 1);
