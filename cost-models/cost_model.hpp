@@ -43,17 +43,20 @@ struct LinkLoads {
   std::vector<Hop> binomial;  // [k]: each multiple of 2^(k+1) sends to the one 2^k further on; the slowest message
   // [k]: how long such a message waits for each byte of its sender's message of level k + 1, whose links it shares.
   std::vector<double> behind_ns_per_byte;
-  std::vector<TreeLevel> trees;      // [k]: both in-order trees of all members (binary_tree.hpp), k from the leaves
-  std::vector<TreeLevel> fed_trees;  // [k]: the same of all but member 0, which feeds their roots
-  Hop odd;                           // members 1 and 2, 3 and 4, ..., the last and 0 exchange; the slowest message
-  Hop next;                          // each sends to the next one: the mean message
-  Hop next_alone;                    // the same, one message at a time
-  Hop next_slowest;                  // the same, the slowest message
-  Hop fan_out, fan_in;               // member 0's messages to all others, and theirs to it: the slowest message alone
+  // Both in-order trees (binary_tree.hpp) by level, k from the leaves, and the share of the busiest link of a byte of
+  // each of their messages: of all members, up and down; and of all but member 0, which feeds their roots, down.
+  std::vector<TreeLevel> trees, fed_trees;
+  double trees_ns_per_byte = 0, fed_trees_ns_per_byte = 0;
+  Hop odd;              // members 1 and 2, 3 and 4, ..., the last and 0 exchange; the slowest message
+  Hop next;             // each sends to the next one: the mean message
+  Hop next_alone;       // the same, one message at a time
+  Hop next_slowest;     // the same, the slowest message
+  Hop fan_out, fan_in;  // member 0's messages to all others, and theirs to it: the slowest message alone
+  Hop fan_out_mean;     // the mean message to another alone
+  double fan_out_ns = 0, fan_in_ns = 0;                    // until the last one has arrived, and been taken, all empty
   double fan_out_ns_per_byte = 0, fan_in_ns_per_byte = 0;  // and the busiest link's share of each
-  Hop pairs;  // each member sends to every other one, in turns (turns.hpp): the mean message of
-              // the member with the slowest ones
-
+  Hop pairs;        // each member sends to every other one, in turns (turns.hpp): the mean message of the
+                    // member with the slowest ones
   Hop pairs_alone;  // as if each of those were alone
 
   bool known() const { return !shift.empty(); }
@@ -69,12 +72,17 @@ struct LinkLoads {
 };
 
 struct CostModel {
-  Hop node;                        // between two ranks of a node
-  Hop net;                         // between nodes, while one rank of each node sends
-  Hop net_all;                     // between nodes, while every rank of each node sends
-  LinkLoads all;                   // of all ranks in order
-  LinkLoads inside;                // of the ranks of each node, on every node at once
-  LinkLoads rail;                  // of the ranks with one place on their nodes, on every place at once
+  Hop node;          // between two ranks of a node
+  Hop net;           // between nodes, while one rank of each node sends
+  Hop net_all;       // between nodes, while every rank of each node sends
+  LinkLoads all;     // of all ranks in order
+  LinkLoads inside;  // of the ranks of each node, on every node at once
+  LinkLoads rail;    // of the ranks with one place on their nodes, on every place at once
+  Hop doubling;      // the longest way through all_gather_recursive_doubling.hpp: empty, and for a byte of
+                     // each rank's block; 0 where routes are not known
+  // A byte's share of the busiest link while every node's ring hands a node's blocks round and every rail's ring one
+  // on; 0 where routes are not known.
+  double rings_ns_per_byte = 0;
   double overhead_ns = 0;          // part of alpha: how long a rank is busy starting one message
   double receive_overhead_ns = 0;  // part of alpha: and taking one that has arrived
   double combine_ns_per_byte = 0;  // gamma: reduction of one incoming byte

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <numeric>
 #include <random>
@@ -56,12 +57,12 @@ double predicted_ns(const Algorithm& a, Rank ranks, Count count) {
   return a.cost(call_of(a, count), Layout::flat(ranks).view(0), m);
 }
 
-void check_all(Count eager_bytes) {
+void check_all(Count eager_bytes, std::initializer_list<Rank> sizes) {
   for (const Algorithm& a : algorithms()) {
     REQUIRE((a.cost != nullptr));
     double worst = 0;
     std::string where;
-    for (Rank ranks : {1u, 2u, 4u, 8u, 16u, 64u})
+    for (Rank ranks : sizes)
       for (Count count : {Count(1) << 6, Count(1) << 14, Count(1) << 22}) {
         if (!a.can(call_of(a, count), Layout::flat(ranks).view(0))) continue;
         const double s = simulated_ns(a, ranks, count, eager_bytes), p = predicted_ns(a, ranks, count);
@@ -78,7 +79,10 @@ void check_all(Count eager_bytes) {
     // says. Long vectors into one root end together, unless they wait for their receives: then a window of them does.
     const bool tree = a.kind == Collective::allreduce && a.name == "double_binary_tree";
     const bool waits = a.kind == Collective::reduce && a.name == "direct" && eager_bytes != ~Count(0);
-    CHECK(worst <= (tree ? 0.13 : waits ? 0.25 : 0.02));
+    // Off powers of two what folds has ranks that are late, so long messages of unlike steps share ports; and so do
+    // the messages of a tree's unlike children.
+    const bool power = std::all_of(sizes.begin(), sizes.end(), [](Rank n) { return std::has_single_bit(n); });
+    CHECK(worst <= (!power ? kCostToleranceOdd : tree ? 0.13 : waits ? 0.25 : 0.02));
   }
 }
 
@@ -125,10 +129,56 @@ double regret(Collective kind, const Cluster& cluster, const std::vector<Card>& 
 }  // namespace
 
 TEST_CASE("closed forms agree with the model engine within 2% on powers of two, messages eager") {
-  check_all(~Count(0));
+  check_all(~Count(0), {1, 2, 4, 8, 16, 64});
 }
 
-TEST_CASE("and with messages above 64 KiB waiting for their receive") { check_all(64 << 10); }
+TEST_CASE("and with messages above 64 KiB waiting for their receive") { check_all(64 << 10, {1, 2, 4, 8, 16, 64}); }
+
+TEST_CASE("off powers of two closed forms agree with the model engine within 35%") {
+  check_all(~Count(0), {3, 5, 6, 7, 9, 12, 13, 23, 24, 31});
+  check_all(64 << 10, {3, 5, 6, 7, 9, 12, 13, 23, 24, 31});
+}
+
+// Nodes of four cards (or eight) of which the last is not full. A form takes the slowest message of each step or level,
+// and they need not follow each other on one rank.
+TEST_CASE("off powers of two and with a last node that is not full, closed forms and the choice by them hold") {
+  double sum = 0, worst = 0;
+  int points = 0;
+  std::string where;
+  for (const char* file : {"ethernet-cpu", "polaris", "leonardo", "custom-fabric", "dgx-a100-superpod"}) {
+    const auto c = load_cluster(std::string(GCCL_SOURCE_DIR "/topologies/") + file + ".json");
+    for (const Rank ranks : {3u, 5u, 7u, 9u, 13u, 23u}) {
+      std::vector<Card> cards(ranks);
+      std::iota(cards.begin(), cards.end(), 0);
+      for (std::size_t k = 0; k < collective_names().size(); ++k)
+        for (const Count count : {Count(16), Count(1) << 14, Count(1) << 20}) {
+          double cheapest = 1e300, chosen = 0, fastest = 1e300;
+          for (const Algorithm& a : algorithms()) {
+            if (a.kind != Collective(k) || a.variant) continue;
+            const auto p = cost_point(a, *c, cards, count);
+            if (!p) continue;
+            if (p->predicted_ns < cheapest) cheapest = p->predicted_ns, chosen = p->simulated_ns;
+            fastest = std::min(fastest, p->simulated_ns);
+            INFO(name(a.kind), " ", a.name, " on ", file, ", ", ranks, " ranks, ", 4 * count, " bytes: predicted ",
+                 p->predicted_ns, " ns, simulated ", p->simulated_ns, " ns");
+            CHECK(p->predicted_ns <= 2 * p->simulated_ns);
+            CHECK(p->simulated_ns <= 2 * p->predicted_ns);
+          }
+          if (fastest > 1e299 || fastest == 0) continue;
+          ++points;
+          sum += chosen / fastest;
+          if (chosen / fastest > worst) {
+            worst = chosen / fastest;
+            where = std::string(collective_names()[k]) + " on " + file + ", " + std::to_string(ranks) + " ranks, " +
+                    std::to_string(4 * count) + " bytes";
+          }
+        }
+    }
+  }
+  MESSAGE("mean regret " << sum / points << ", worst " << worst << ": " << where);
+  CHECK(sum / points <= 1.02);
+  CHECK_MESSAGE(worst <= 1.6, where);
+}
 
 TEST_CASE("gccl verify's check accepts the forms there are and refuses a wrong one with the times") {
   Algorithm ring = *find_algorithm(Collective::allreduce, "ring");

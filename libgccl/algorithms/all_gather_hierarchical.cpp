@@ -59,7 +59,10 @@ Cost hierarchical_all_gather_cost(const Call& c, const View& v, const CostModel&
   const Hop& across = m.rail.known() ? m.rail.shift[0] : v.rails > 1 ? m.net_all : m.net;
   const Cost inside = m.inside.known() ? m.inside.ring(g - 1, block, 0) : (g - 1) * m.node(block),
              over = pipelined(fold, across, block, m.exchange_gap_ns(), 2);
-  const Cost t = (fold > 1 ? m.node(block) : 0) + (nodes - 1) * std::max(inside, over) + inside;
+  // With a window full of steps inside the node no two blocks are on one hop of the rail, and the slowest one counts.
+  const Cost slowest = m.rail.known() ? std::min(1.0, 2 * g / kStepsInFlight) * m.rail.next_slowest(block) : 0;
+  const Cost step = std::max({inside, over, slowest, block * m.rings_ns_per_byte});
+  const Cost t = (fold > 1 ? m.node(block) : 0) + (nodes - 1) * step + inside;
   return std::max(t, m.copy(c.in_place ? 0 : block));
 }
 

@@ -55,7 +55,7 @@ Cost pat_all_gather_cost(const Call& c, const View& v, const CostModel& m) {
   const double block = m.bytes(double(c.count));
   const Count batch = aggregated(n, c.count);
   if (n == 1) return m.copy(c.in_place ? 0 : block);
-  Cost t = 0, last = 0;
+  Cost t = 0, last = 0, left = 0;
   for (Count d = std::bit_ceil(n) / 2; d >= 1; d /= 2) {
     const Hop& hop = batch == 1 ? m.shift(v, d) : m.round(v, d, true);
     const Count level = level_blocks(n, d);
@@ -72,6 +72,11 @@ Cost pat_all_gather_cost(const Call& c, const View& v, const CostModel& m) {
       const double bytes = double(blocks) * block;
       return blocks == 0 ? 0 : hop(bytes) + (blocks > 1 ? 2 * m.copy(bytes) : 0);
     };
+    if (level == 1) {  // of the first levels, which send their own block and wait for nobody's
+      t = std::max(t, left + hop(block));
+      left += std::max(m.overhead_ns, block * hop.beta_ns_per_byte);
+      continue;
+    }
     t += double(level / batch) * trip(batch) + trip(level % batch);
   }
   return t + last;

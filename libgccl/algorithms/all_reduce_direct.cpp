@@ -37,11 +37,9 @@ Schedule exchange_all(Group g, Region in, Region sum, Region early, Region out) 
 // Rank 1 gets rank 0's vector last, and has all sums to form then. The order of the sums leaves the ranks no better one
 // than all at one distance at a time.
 Cost all_reduce_direct_over(Rank n, double bytes, const Paths& p) {
-  Hop mean{};
-  for (Rank s = 1; s < n; ++s) {
-    mean.alpha_ns += p.shift(s).alpha_ns / (n - 1);
-    mean.beta_ns_per_byte += p.shift(s).beta_ns_per_byte / (n - 1);
-  }
+  double beta = 0;
+  for (Rank s = 1; s < n; ++s) beta += p.shift(s).beta_ns_per_byte / (n - 1);
+  const Hop mean{p.pairs().alpha_ns, beta};
   return pipelined(n - 1, mean, bytes, p.model().exchange_gap_ns(), 2) + (n - 1) * p.model().combine(bytes);
 }
 

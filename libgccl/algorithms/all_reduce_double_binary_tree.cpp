@@ -48,16 +48,18 @@ Schedule double_binary_tree_all_reduce(Group g, Region in, Region out) {
 // that is combined. On the way down the right child gets its half-vector after the left one.
 Cost double_binary_tree_all_reduce_cost(Rank n, double bytes, const Paths& p) {
   const double half = bytes / 2, combine = p.model().combine(half);
-  Cost total = 0;
+  Cost total = 0, latency = 0;
   for (Count d = 1; 2 * d <= n; d *= 2) {
     const TreeLevel level = p.trees(d, false);
+    latency += 2 * level.one.alpha_ns;
     if (2 * d == n)  // the root has one child
       total += 2 * level.one(half) + combine;
     else
       total += level.later(half, std::max(combine, p.model().receive_overhead_ns)) + combine +
                level.later(half, p.model().overhead_ns);
   }
-  return total;
+  // Levels' messages may meet on a link.
+  return std::max(total, latency + half * p.trees_ns_per_byte(false));
 }
 
 }  // namespace gccl

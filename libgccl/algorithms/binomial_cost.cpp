@@ -33,9 +33,8 @@ Cost tree_up(Count members, Carried bytes, bool combines, const Paths& p, const 
     const Cost above = child == d ? whole[std::size_t(std::countr_zero(d))] : tree_up(child, bytes, combines, p, whole);
     const Cost gap = std::max(p.model().receive_overhead_ns, d > 1 ? size * p.behind(d / 2) : 0);
     const Cost alone = above + hop(size);
-    // A cut off subtree is done early and need not be behind the others.
-    if (d > 1 && alone >= arrived) arrived = std::max(alone, arrived + gap);
-    if (d == 1) arrived = alone;
+    // A cut off subtree is done early; whichever message is the later one waits for the other.
+    arrived = d == 1 ? alone : std::max(std::max(alone, arrived), std::min(alone, arrived) + gap);
     end = std::max(end, arrived) + (combines ? p.model().combine(size) : 0);
   }
   return end;

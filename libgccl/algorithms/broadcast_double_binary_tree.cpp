@@ -25,12 +25,14 @@ Cost broadcast_double_binary_tree_over(Rank n, double bytes, const Paths& p) {
   const double half = bytes / 2;
   const Rank others = n - 1;
   const Hop& feed = p.binomial(std::bit_floor(others));
-  Cost total = feed(half) + std::max(half * feed.beta_ns_per_byte, p.model().overhead_ns);
+  Cost latency = feed.alpha_ns, total = feed(half) + std::max(half * feed.beta_ns_per_byte, p.model().overhead_ns);
   for (Count d = 1; 2 * d <= others; d *= 2) {
     const TreeLevel level = p.trees(d, true);
+    latency += level.one.alpha_ns;
     total += 2 * d == others ? level.one(half) : level.later(half, p.model().overhead_ns);
   }
-  return total;
+  // Levels' messages may meet on a link.
+  return std::max(total, latency + half * p.trees_ns_per_byte(true));
 }
 
 }  // namespace

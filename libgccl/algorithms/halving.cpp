@@ -1,5 +1,7 @@
 #include "libgccl/algorithms/halving.hpp"
 
+#include <array>
+
 namespace gccl {
 namespace {
 
@@ -39,15 +41,6 @@ Region piece(Region x, Count first, Count length, Count n, bool after) {
   return after ? x.parts(0, length - before, n) : x.parts(first, before, n);
 }
 
-// Calls add(distance, parts) for each round.
-template <class Add>
-void for_each_round(Rank n, bool near_first, Add add) {
-  for (unsigned k = 0; k < rounds(n); ++k) {
-    const Span s = span_of(n, k);
-    add(near_first && std::has_single_bit(n) ? Count(1) << k : Count(s.distance), s.length);
-  }
-}
-
 }  // namespace
 
 Schedule halving_reduce_scatter(Numbering g, Region in, Region work, Region mine) {
@@ -83,27 +76,54 @@ Schedule doubling_all_gather(Numbering g, Region x) {
 
 namespace {
 
-// Rounds of a power of two are exchanges in pairs, all others are cyclic shifts.
-const Hop& round_hop(Rank n, Count distance, const Paths& p) {
-  return std::has_single_bit(n) ? p.at(distance) : p.round(distance);
-}
+// The time of the rounds of one rank, whose parts lie at the same places from its own on every rank. A round's message
+// leaves when the one before it has left and what it carries is there: parts that an earlier round has not touched
+// wait for nobody (never so for a power of two). Rounds of a power of two are exchanges in pairs, all others are
+// shifts.
+class Way {
+ public:
+  Way(Rank n, const Paths& p) : pairs_(std::has_single_bit(n)), p_(p) {}
+
+  // `near`: the distance of a power of two's pairs that Numbering::near_first leads to.
+  void add(Span s, double part_bytes, Rank near, bool reduces) {
+    const Hop& hop = pairs_ ? p_.at(near ? near : s.distance) : p_.round(s.distance);
+    const double bytes = s.length * part_bytes;
+    Cost begin = left_;
+    for (std::size_t i = 0; i < count_; ++i) {
+      const Span &touched = reduces ? done_[i].span : s, &other = reduces ? s : done_[i].span;
+      if (other.distance < touched.length) begin = std::max(begin, done_[i].end);
+    }
+    left_ = begin + std::max(p_.model().overhead_ns, bytes * hop.beta_ns_per_byte);
+    const Cost end = begin + hop(bytes) + (reduces ? p_.model().combine(bytes) : 0);
+    end_ = std::max(end_, end);
+    done_[count_++] = {s, end};
+  }
+  Cost end() const { return end_; }
+
+ private:
+  struct Done {
+    Span span;
+    Cost end;
+  };
+  bool pairs_;
+  const Paths& p_;
+  std::array<Done, 32> done_;
+  std::size_t count_ = 0;
+  Cost left_ = 0, end_ = 0;
+};
 
 }  // namespace
 
 Cost halving_reduce_scatter_cost(Rank n, double part_bytes, bool near_first, const Paths& p) {
-  Cost total = 0;
-  for_each_round(n, near_first, [&](Count distance, double parts) {
-    const double bytes = parts * part_bytes;
-    total += round_hop(n, distance, p)(bytes) + p.model().combine(bytes);
-  });
-  return total;
+  Way way(n, p);
+  for (unsigned k = 0; k < rounds(n); ++k) way.add(span_of(n, k), part_bytes, near_first ? 1u << k : 0, true);
+  return way.end();
 }
 
 Cost doubling_all_gather_cost(Rank n, double part_bytes, bool near_first, const Paths& p) {
-  Cost total = 0;
-  for_each_round(n, near_first,
-                 [&](Count distance, double parts) { total += round_hop(n, distance, p)(parts * part_bytes); });
-  return total;
+  Way way(n, p);
+  for (unsigned k = rounds(n); k-- > 0;) way.add(span_of(n, k), part_bytes, near_first ? 1u << k : 0, false);
+  return way.end();
 }
 
 }  // namespace gccl

@@ -57,6 +57,11 @@ class Paths {
     const Hop& hop = sparse(distance);
     return {hop, 2 * hop.beta_ns_per_byte};
   }
+  // The busiest link's share of a byte of each of their messages, up and down (`fed`: down); 0 where routes are not
+  // known.
+  double trees_ns_per_byte(bool fed) const {
+    return fed ? traffic_->fed_trees_ns_per_byte : traffic_->trees_ns_per_byte;
+  }
   // While every survivor exchanges with its partner of that step of swing; null where routes are not known.
   const Hop* swing(unsigned step) const { return step < traffic_->swing.size() ? &traffic_->swing[step] : nullptr; }
   // `steps` steps of a ring of n members; see CostModel::ring.

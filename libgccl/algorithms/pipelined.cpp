@@ -29,9 +29,10 @@ Cost pairs_train(double messages, const Hop& pairs, const Hop& alone, double byt
 Cost fan_out(const View& v, const CostModel& m, double bytes) {
   if (const LinkLoads& l = m.all; l.known()) {
     // The slowest message may pass beside the others, so what the busiest link carries ends without it.
-    const Hop share{l.fan_out.alpha_ns, l.fan_out_ns_per_byte};
-    return std::max(train(v.all.size - 1, share, bytes, std::max(m.overhead_ns, bytes * share.beta_ns_per_byte), 1),
-                    train(v.all.size - 1, l.fan_out, bytes, m.overhead_ns, 1));
+    const Hop share{l.fan_out_mean.alpha_ns, l.fan_out_ns_per_byte};
+    return std::max({train(v.all.size - 1, share, bytes, std::max(m.overhead_ns, bytes * share.beta_ns_per_byte), 1),
+                     train(v.all.size - 1, l.fan_out_mean, bytes, m.overhead_ns, 1),
+                     l.fan_out_ns + bytes * l.fan_out.beta_ns_per_byte});
   }
   const double far = v.nodes > 1 ? v.all.size - v.rails : 0;
   return pipelined(far, m.net, bytes, m.overhead_ns, 1) +
@@ -43,9 +44,8 @@ Cost fan_in(const View& v, const CostModel& m, double bytes) {
   const double far = v.nodes > 1 ? v.all.size - v.rails : 0, near = v.all.size - 1 - far;
   const auto gap = [&](const Hop& hop) { return std::max(bytes * hop.beta_ns_per_byte, m.receive_overhead_ns); };
   if (const LinkLoads& l = m.all; l.known() && v.all.size > 1) {
-    const double others = far + near, busiest = others * l.fan_in_ns_per_byte;
-    return l.fan_in.alpha_ns +
-           std::max(bytes * busiest, bytes * l.fan_in.beta_ns_per_byte + (others - 1) * m.receive_overhead_ns);
+    const double busiest = (far + near) * l.fan_in_ns_per_byte;
+    return std::max(l.fan_in_ns + bytes * l.fan_in.beta_ns_per_byte, l.fan_in.alpha_ns + bytes * busiest);
   }
   if (far > 0) return m.net(bytes) + (far - 1) * gap(m.net) + near * gap(m.node);
   return near > 0 ? m.node(bytes) + (near - 1) * gap(m.node) : 0;

@@ -7,6 +7,7 @@
 #include "libgccl/algorithms/all_reduce_swing.hpp"
 #include "libgccl/algorithms/binary_tree.hpp"
 #include "libgccl/algorithms/numbering.hpp"
+#include "libgccl/algorithms/pipelined.hpp"
 #include "libgccl/algorithms/turns.hpp"
 
 namespace gccl::sim {
@@ -61,6 +62,13 @@ class Messages {
     worst.beta_ns_per_byte = busiest_ns();
     return worst;
   }
+  // The i-th message, alone or `shared` with what the others take of its links.
+  Hop at(std::size_t i, bool shared) const {
+    Hop hop = hops_[i];
+    for (std::size_t l = i ? ends_[i - 1] : 0; shared && l < ends_[i]; ++l)
+      hop.beta_ns_per_byte = std::max(hop.beta_ns_per_byte, time(links_[l]));
+    return hop;
+  }
   // As if each were alone.
   Hop alone() const {
     Hop worst{};
@@ -96,6 +104,8 @@ class Messages {
 
 // Groups of members by card; each at once.
 using Groups = std::vector<std::vector<Card>>;
+
+constexpr std::size_t kWindow = std::size_t(kStepsInFlight);
 
 // Steps looked at for what every member sends to every other one.
 constexpr std::size_t kSteps = 16;
@@ -212,23 +222,56 @@ class LongestWay {
   bool turns_;
 };
 
-// The in-order trees' messages by level, counted from the leaves. A left child is as far away as its level says.
-std::vector<TreeLevel> tree_levels(const Cluster& cluster, const Groups& groups, Rank first) {
+// The in-order trees' messages by level, counted from the leaves. A left child is as far away as its level says. Each
+// level is what it adds to the longest way from a leaf: in latencies, and in time for a byte.
+std::vector<TreeLevel> tree_levels(const Cluster& cluster, const Groups& groups, Rank first, double& busiest_ns) {
+  struct Edge {
+    std::size_t child, parent;  // of all members of both trees
+  };
+  Messages whole(cluster);
   std::vector<Messages> levels;
+  std::vector<std::vector<Edge>> edges;
+  std::size_t base = 0;
   for (const auto& g : groups) {
     const Rank places = Rank(g.size()) - std::min(first, Rank(g.size()));
-    for (const auto tree : {first_tree, second_tree})
+    for (const auto tree : {first_tree, second_tree}) {
       for (Rank x = 1; x <= places; ++x) {
         const TreePlace t = tree(x, places);
         if (t.leaf()) continue;
         const auto level = std::size_t(std::bit_width(x > t.left ? x - t.left : t.left - x) - 1);
-        while (levels.size() <= level) levels.emplace_back(cluster);
-        for (const Rank child : {t.left, t.right})
-          if (child) levels[level].add(g[child - 1 + first], g[x - 1 + first]);
+        while (levels.size() <= level) levels.emplace_back(cluster), edges.emplace_back();
+        for (const Rank child : {t.left, t.right}) {
+          if (!child) continue;
+          levels[level].add(g[child - 1 + first], g[x - 1 + first]);
+          whole.add(g[x - 1 + first], g[child - 1 + first]);
+          if (first == 0) whole.add(g[child - 1], g[x - 1]);
+          edges[level].push_back({base + child, base + x});
+        }
       }
+      base += places + 1;
+    }
   }
+  busiest_ns = whole.busiest_ns();
+  struct Way {
+    double alpha = 0, alone = 0, shared = 0;
+  };
+  std::vector<Way> ways(base);
   std::vector<TreeLevel> result;
-  for (const Messages& m : levels) result.push_back({m.alone(), m.busiest_ns()});
+  Way before;
+  for (std::size_t k = 0; k < levels.size(); ++k) {
+    Way most = before;
+    for (std::size_t i = 0; i < edges[k].size(); ++i) {
+      const Way& child = ways[edges[k][i].child];
+      const Hop alone = levels[k].at(i, false);
+      Way& way = ways[edges[k][i].parent];
+      way.alpha = std::max(way.alpha, child.alpha + alone.alpha_ns);
+      way.alone = std::max(way.alone, child.alone + alone.beta_ns_per_byte);
+      way.shared = std::max(way.shared, child.shared + levels[k].at(i, true).beta_ns_per_byte);
+      most = {std::max(most.alpha, way.alpha), std::max(most.alone, way.alone), std::max(most.shared, way.shared)};
+    }
+    result.push_back({{most.alpha - before.alpha, most.alone - before.alone}, most.shared - before.shared});
+    before = most;
+  }
   return result;
 }
 
@@ -263,13 +306,27 @@ LinkLoads loads_of(const Cluster& cluster, const Groups& groups, Rank nodes) {
     if (d == 1) t.next = shift.mean(true), t.next_alone = shift.mean(false);
   }
   Messages out(cluster), in(cluster);
-  for (const auto& g : groups)
-    for (std::size_t i = 1; i < g.size(); ++i) out.add(g[0], g[i]), in.add(g[i], g[0]);
+  for (const auto& g : groups) {
+    std::vector<double> arrive, arrived;  // at member 0; from it
+    double leaves = 0;
+    for (std::size_t i = 1; i < g.size(); ++i) {
+      arrive.push_back(in.add(g[i], g[0]));
+      if (arrived.size() >= kWindow) leaves = std::max(leaves, arrived[arrived.size() - kWindow]);
+      arrived.push_back(leaves + out.add(g[0], g[i]));
+      t.fan_out_ns = std::max(t.fan_out_ns, arrived.back());
+      leaves += double(cluster.costs(g[0]).overhead_ns);
+    }
+    std::sort(arrive.begin(), arrive.end());
+    double taken = 0;
+    for (const double a : arrive) taken = std::max(a, taken + double(cluster.costs(g[0]).receive_overhead_ns));
+    t.fan_in_ns = std::max(t.fan_in_ns, taken);
+  }
+  t.fan_out_mean = out.mean(false);
   t.fan_out = out.alone(), t.fan_in = in.alone();
   t.fan_out_ns_per_byte = out.busiest_ns() / double(most - 1);
   t.fan_in_ns_per_byte = in.busiest_ns() / double(most - 1);
-  t.trees = tree_levels(cluster, groups, 0);
-  t.fed_trees = tree_levels(cluster, groups, 1);
+  t.trees = tree_levels(cluster, groups, 0, t.trees_ns_per_byte);
+  t.fed_trees = tree_levels(cluster, groups, 1, t.fed_trees_ns_per_byte);
   Messages odd(cluster);
   for (const auto& g : groups)
     for (std::size_t i = 1; i < g.size(); i += 2) {
@@ -279,6 +336,39 @@ LinkLoads loads_of(const Cluster& cluster, const Groups& groups, Rank nodes) {
   t.odd = odd.slowest();
   add_pairs(cluster, groups, nodes, t);
   return t;
+}
+
+// Recursive doubling's all-gather: each position of the power of two waits for what it has and for its partner's.
+Hop doubling_way(const Cluster& cluster, const std::vector<Card>& cards) {
+  const Rank n = Rank(cards.size()), power = std::bit_floor(n), pairs = n - power;
+  const auto begin = [&](Rank i) { return i < pairs ? 2 * i : i + pairs; };
+  std::vector<Hop> way(power);
+  const auto later = [](Hop& a, const Hop& from, const Hop& hop, double blocks) {
+    a.alpha_ns = std::max(a.alpha_ns, from.alpha_ns + hop.alpha_ns);
+    a.beta_ns_per_byte = std::max(a.beta_ns_per_byte, from.beta_ns_per_byte + blocks * hop.beta_ns_per_byte);
+  };
+  Messages fold(cluster), back(cluster);
+  for (Rank i = 0; i < pairs; ++i) {
+    fold.add(cards[2 * i + 1], cards[2 * i]);
+    back.add(cards[2 * i], cards[2 * i + 1]);
+  }
+  for (Rank i = 0; i < pairs; ++i) later(way[i], {}, fold.at(i, true), 1);
+  for (Rank d = 1; d < power; d *= 2) {
+    Messages exchange(cluster);
+    for (Rank i = 0; i < power; ++i) exchange.add(cards[begin(i)], cards[begin(i ^ d)]);
+    const std::vector<Hop> before = way;
+    for (Rank i = 0; i < power; ++i) {
+      const Rank first = i & ~(d - 1);
+      const double blocks = begin(first + d) - begin(first);
+      const Hop hop = exchange.at(i, true);
+      later(way[i ^ d], before[i], hop, blocks);
+      later(way[i], before[i], {0, hop.beta_ns_per_byte}, blocks);  // its port is free for the next message
+    }
+  }
+  Hop end;
+  for (const Hop& w : way) later(end, w, {}, 0);
+  for (Rank i = 0; i < pairs; ++i) later(end, way[i], back.at(i, true), n - 1);
+  return end;
 }
 
 // The cards by node, in the order of their first ranks.
@@ -313,8 +403,17 @@ void add_loads(const Cluster& cluster, const std::vector<Card>& cards, const Gro
     for (const Card c : nodes[k]) regular = regular && cards[r++] == c;
   }
   m.all = loads_of(cluster, {cards}, regular ? Rank(nodes.size()) : 1);
+  m.doubling = doubling_way(cluster, cards);
   m.inside = loads_of(cluster, nodes, 1);
-  m.rail = loads_of(cluster, rails_of(nodes), 1);
+  const Groups rails = rails_of(nodes);
+  m.rail = loads_of(cluster, rails, 1);
+  if (nodes.size() == 1 || nodes.size() == cards.size()) return;
+  Messages rings(cluster);
+  for (const auto& g : nodes)
+    for (std::size_t i = 0; i < g.size() * (g.size() - 1); ++i) rings.add(g[i % g.size()], g[(i + 1) % g.size()]);
+  for (const auto& g : rails)
+    for (std::size_t i = 0; i < g.size(); ++i) rings.add(g[i], g[(i + 1) % g.size()]);
+  m.rings_ns_per_byte = rings.busiest_ns();
 }
 
 double inverse(double GBps) { return GBps > 0 ? 1 / GBps : 0; }

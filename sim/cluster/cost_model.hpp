@@ -13,7 +13,7 @@ namespace gccl::sim {
 // - net: a card of the first node and its counterpart on the node that is the most links away;
 // - net_all: the same two nodes while every card of the first one sends to its counterpart: each link is shared by the
 //   messages that cross it, the worst share counts. The fabric's load by other nodes is not part of it;
-// - all, inside, rail, fan_out, fan_in: the same count for every rank's messages at once, as routed, so that the taper
+// - all, inside, rail, doubling, rings: the same count for every rank's messages at once, as routed, so that the taper
 //   of a fat tree and what a placement spoils are known. Not on more than kTrafficCardsMax cards, where it would take
 //   seconds: closed forms then use the three above;
 // - overhead, combine and copy: of the slowest of the cards.

@@ -56,6 +56,7 @@ std::optional<std::string> wrong_cost(const Algorithm& a) {
   std::optional<std::string> text;
   double worst = 1;  // error by tolerance
   const auto hold = [&](const Cluster& cluster, Rank ranks, double tolerance) {
+    const Rank nodes = cluster.node_of(ranks - 1) + 1;
     for (const Count count : {Count(1) << 6, Count(1) << 14, Count(1) << 22}) {
       const auto p = cost_point(a, cluster, first_cards(ranks), count);
       if (!p) continue;
@@ -63,14 +64,16 @@ std::optional<std::string> wrong_cost(const Algorithm& a) {
       if (off <= worst) continue;
       worst = off;
       text = "its closed form says " + std::to_string(std::llround(p->predicted_ns)) + " ns for " +
-             std::to_string(ranks) + " ranks of " + std::to_string(cluster.nodes()) +
-             (cluster.nodes() == 1 ? " node and " : " nodes and ") + std::to_string(4 * count) +
-             " bytes, the model engine " + std::to_string(std::llround(p->simulated_ns)) + " ns";
+             std::to_string(ranks) + " ranks of " + std::to_string(nodes) +
+             (nodes == 1 ? " node and " : " nodes and ") + std::to_string(4 * count) + " bytes, the model engine " +
+             std::to_string(std::llround(p->simulated_ns)) + " ns";
     }
   };
   for (const Rank ranks : {2u, 4u, 8u, 16u, 64u}) hold(Star(ranks, 50, 900, kCosts), ranks, kCostTolerance);
+  for (const Rank ranks : {3u, 5u, 6u, 7u, 12u, 23u}) hold(Star(ranks, 50, 900, kCosts), ranks, kCostToleranceOdd);
   static const auto two_levels = parse_cluster(kTwoLevels, "two levels");
   hold(*two_levels, two_levels->cards(), kCostToleranceTwoLevels);
+  for (const Rank ranks : {12u, 13u, 23u}) hold(*two_levels, ranks, kCostToleranceUneven);
   return text;
 }
 
