@@ -46,7 +46,7 @@ wrong 'unknown dtype "f33"' --dtype f33
 wrong 'unknown op "sun"; did you mean "sum"?' --op sun
 wrong 'unknown option "--dtyp"; did you mean "--dtype"?' --dtyp f32
 wrong 'unknown argument "allreduce"' allreduce
-wrong '--root 3: there are 3 ranks' --root 3
+wrong '--root 3: expected a rank below 3' --root 3
 wrong '--min-bytes: "lots" is no size' --min-bytes lots
 wrong '--min-bytes 2KiB is more than --max-bytes 1KiB' --min-bytes 2KiB --max-bytes 1KiB
 wrong '--window' --window 1
