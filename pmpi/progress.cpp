@@ -103,13 +103,14 @@ bool let_go() {
 
 void complete(Later* later, int code) {
   Communicator* const k = later->communicator;
-  later->code = code;
+  const MPI_Request request = later->request;
   under_way.fetch_sub(1);
   if (--k->under_way == 0) {
     if (k->stage == Communicator::Stage::retired && k->me.size > 1) leave(k->gccl);
     if (k->forgotten) delete k;
   }
-  PMPI_Grequest_complete(later->request);  // *later may be gone now
+  later->code.store(code, std::memory_order_release);
+  PMPI_Grequest_complete(request);  // *later may be gone now
 }
 
 void start(Later* later) {
@@ -147,7 +148,7 @@ int query(void* state, MPI_Status* status) {
   PMPI_Status_set_cancelled(status, 0);
   status->MPI_SOURCE = MPI_UNDEFINED;
   status->MPI_TAG = MPI_UNDEFINED;
-  return static_cast<Later*>(state)->code;
+  return static_cast<Later*>(state)->code.load(std::memory_order_acquire);
 }
 int release(void* state) {
   delete static_cast<Later*>(state);

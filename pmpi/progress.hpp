@@ -1,6 +1,7 @@
 // Everything that is in flight, and how it moves on: whoever waits for anything carries on everything.
 #pragma once
 
+#include <atomic>
 #include <memory>
 
 #include "pmpi/communicator.hpp"
@@ -15,7 +16,8 @@ class Later {
   Communicator* communicator = nullptr;
   MPI_Request request = MPI_REQUEST_NULL;  // generalized, the program's
   GCCL_Request gccl = GCCL_REQUEST_NULL;
-  int code = MPI_SUCCESS;
+  // Stored by who completes it and loaded by who waits: what the call has written is seen by then.
+  std::atomic<int> code{MPI_SUCCESS};
 };
 
 // Blocking: false when the communicator cannot be served; all ranks then find that together.
