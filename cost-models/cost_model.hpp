@@ -37,9 +37,9 @@ struct LinkLoads {
                             // the one before: alpha is what this one adds to the longest way
   std::vector<Hop> turns;   // [k]: the same where each waits for its own message to have arrived, too
   std::vector<Hop> exchange;  // [k]: each member exchanges with the one at its place xor 2^k; the slowest message
-  std::vector<Hop>
-      survivors;           // [k]: as `exchange`, of those that are left when pairs fold to a power of two (folded.hpp)
-  std::vector<Hop> swing;  // [k]: and those that exchange in step k of swing (all_reduce_swing.hpp)
+  // [k]: as `exchange`, of those that are left when pairs fold to a power of two (folded.hpp); and of those in step k
+  // of swing (all_reduce_swing.hpp).
+  std::vector<Hop> survivors, swing;
   std::vector<Hop> binomial;  // [k]: each multiple of 2^(k+1) sends to the one 2^k further on; the slowest message
   // [k]: how long such a message waits for each byte of its sender's message of level k + 1, whose links it shares.
   std::vector<double> behind_ns_per_byte;

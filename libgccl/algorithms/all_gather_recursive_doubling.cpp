@@ -25,8 +25,7 @@ Schedule recursive_doubling_all_gather(Call c, View v, Share mine) {
     co_yield recv(r + 1, out[r + 1]);
     co_yield copy(in, out[r]);
   }
-  // Position i of the power of two stands for the ranks begin(i) .. begin(i + 1) - 1, and begin(i) speaks for them.
-  const auto begin = [pairs](Rank i) { return i < pairs ? 2 * i : i + pairs; };
+  const auto begin = [pairs](Rank i) { return doubling_begin(pairs, i); };
   const auto held = [begin, out, n](Rank first, Rank length) {
     return Run{out, n, begin(first), begin(first + length) - begin(first)};
   };
@@ -51,7 +50,7 @@ Cost recursive_doubling_all_gather_cost(const Call& c, const View& v, const Cost
   Cost t = 0;
   for (Rank d = 1; d < power; d *= 2) {
     const double bytes = std::min(2.0 * d, double(d) + n - power) * block;
-    t += (n == power ? m.at(v, d) : Paths(v, m).survivors(d))(bytes);
+    t += Paths(v, m).folded(n, d)(bytes);
   }
   if (n != power) t += m.at(v, 1)(block) + m.at(v, 1)((n - 1) * block);
   return std::max(t, m.copy(c.in_place ? 0 : block));

@@ -9,6 +9,10 @@
 
 namespace gccl {
 
+// Position i of the power of two stands for the ranks doubling_begin(e, i) .. doubling_begin(e, i + 1) - 1, and the
+// first of them speaks for them.
+inline Rank doubling_begin(Rank e, Rank i) { return i < e ? 2 * i : i + e; }
+
 Schedule recursive_doubling_all_gather(Call c, View v, Share mine);
 Cost recursive_doubling_all_gather_cost(const Call& c, const View& v, const CostModel& m);
 

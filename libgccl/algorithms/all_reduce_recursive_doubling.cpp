@@ -22,10 +22,7 @@ Schedule recursive_doubling_all_reduce(Group g, Region in, Region out) {
 
 Cost recursive_doubling_all_reduce_cost(Rank n, double bytes, const Paths& p) {
   Cost total = fold_cost(n, bytes, p);
-  const Rank power = std::bit_floor(n);
-  for (Rank d = 1; d < power; d *= 2) {
-    total += (n == power ? p.at(d) : p.survivors(d))(bytes) + p.model().combine(bytes);
-  }
+  for (Rank d = 1; d < std::bit_floor(n); d *= 2) total += p.folded(n, d)(bytes) + p.model().combine(bytes);
   return total;
 }
 

@@ -1,6 +1,8 @@
 // The hops between the members of a group, by distance in the group's order, for closed forms.
 #pragma once
 
+#include <bit>
+
 #include "cost-models/cost_model.hpp"
 #include "libgccl/algorithms/displacement.hpp"
 
@@ -39,6 +41,8 @@ class Paths {
     if (!traffic_->survivors.empty()) return LinkLoads::over(traffic_->survivors, distance);
     return every_ ? *every_ : model_->at(*view_, 2 * distance);
   }
+  // While n members, or those of them that are left when they fold, exchange with the one at that distance.
+  Hop folded(Rank n, Count distance) const { return std::has_single_bit(n) ? at(distance) : survivors(distance); }
   // While a binomial tree's members at multiples of 2 * distance send to those `distance` further on.
   const Hop& binomial(Count distance) const {
     if (!traffic_->binomial.empty()) return LinkLoads::over(traffic_->binomial, distance);

@@ -4,6 +4,7 @@
 #include <bit>
 #include <unordered_map>
 
+#include "libgccl/algorithms/all_gather_recursive_doubling.hpp"
 #include "libgccl/algorithms/all_reduce_swing.hpp"
 #include "libgccl/algorithms/binary_tree.hpp"
 #include "libgccl/algorithms/numbering.hpp"
@@ -56,12 +57,7 @@ class Messages {
     for (const LinkId l : used_) most = std::max(most, time(l));
     return most;
   }
-  Hop slowest() const {
-    Hop worst{};
-    for (const Hop& h : hops_) worst.alpha_ns = std::max(worst.alpha_ns, h.alpha_ns);
-    worst.beta_ns_per_byte = busiest_ns();
-    return worst;
-  }
+  Hop slowest() const { return {alone().alpha_ns, busiest_ns()}; }
   // The i-th message, alone or `shared` with what the others take of its links.
   Hop at(std::size_t i, bool shared) const {
     Hop hop = hops_[i];
@@ -81,12 +77,10 @@ class Messages {
   // Shared: with what the other messages take of its links.
   Hop mean(bool shared) const {
     Hop sum{};
-    for (std::size_t i = 0, begin = 0; i < hops_.size(); begin = ends_[i++]) {
-      double beta = hops_[i].beta_ns_per_byte;
-      if (shared)
-        for (std::size_t l = begin; l < ends_[i]; ++l) beta = std::max(beta, time(links_[l]));
-      sum.alpha_ns += hops_[i].alpha_ns;
-      sum.beta_ns_per_byte += beta;
+    for (std::size_t i = 0; i < hops_.size(); ++i) {
+      const Hop hop = at(i, shared);
+      sum.alpha_ns += hop.alpha_ns;
+      sum.beta_ns_per_byte += hop.beta_ns_per_byte;
     }
     const double n = double(std::max<std::size_t>(hops_.size(), 1));
     return {sum.alpha_ns / n, sum.beta_ns_per_byte / n};
@@ -104,6 +98,12 @@ class Messages {
 
 // Groups of members by card; each at once.
 using Groups = std::vector<std::vector<Card>>;
+
+std::size_t largest(const Groups& groups) {
+  std::size_t most = 0;
+  for (const auto& g : groups) most = std::max(most, g.size());
+  return most;
+}
 
 constexpr std::size_t kWindow = std::size_t(kStepsInFlight);
 
@@ -127,8 +127,7 @@ struct MeanStep {
   Hop alone;  // one at a time
 };
 MeanStep mean_step(const Cluster& cluster, const Groups& groups, Rank nodes, bool stay) {
-  std::size_t most = 0;
-  for (const auto& g : groups) most = std::max(most, g.size());
+  const std::size_t most = largest(groups);
   const std::size_t per_node = most / nodes, all = stay ? per_node - 1 : most - per_node;
   const std::size_t samples = std::min(all, kSteps);
   if (samples == 0) return {};
@@ -151,8 +150,7 @@ MeanStep mean_step(const Cluster& cluster, const Groups& groups, Rank nodes, boo
 // Every member sends to each other one in the order of Turns over that many nodes. What stays on a node passes beside
 // what does not, and whichever takes longer keeps the members waiting.
 void add_pairs(const Cluster& cluster, const Groups& groups, Rank nodes, LinkLoads& t) {
-  std::size_t most = 0;
-  for (const auto& g : groups) most = std::max(most, g.size());
+  const std::size_t most = largest(groups);
   const double near = double(most / nodes - 1), far = double(most - most / nodes);
   const MeanStep stays = mean_step(cluster, groups, nodes, true), leaves = mean_step(cluster, groups, nodes, false);
   const auto mean = [&](double stay, double leave) { return (near * stay + far * leave) / (near + far); };
@@ -195,18 +193,17 @@ class LongestWay {
   LongestWay(const Groups& groups, bool turns) : turns_(turns) {
     for (const auto& g : groups) reached_.emplace_back(g.size(), 0.0);
   }
-  // What the next step, by d, adds to it.
-  double step(const Cluster& cluster, const Groups& groups, std::size_t d) {
+  // What the next step, by d, adds to it; `shift` are its messages.
+  double step(const Messages& shift, const Groups& groups, std::size_t d) {
     const double before = end_;
-    std::vector<LinkId> route;
+    std::size_t message = 0;
     for (std::size_t k = 0; k < groups.size(); ++k) {
       const auto& g = groups[k];
       std::vector<double> next = reached_[k];
       for (std::size_t i = 0; i < g.size(); ++i) {
         const std::size_t to = (i + d) % g.size();
-        if (to == i) continue;
-        cluster.route(g[i], g[to], route);
-        const double arrives = reached_[k][i] + hop_over(cluster, g[i], g[to], route).alpha_ns;
+        if (g[to] == g[i]) continue;
+        const double arrives = reached_[k][i] + shift.at(message++, false).alpha_ns;
         next[to] = std::max(next[to], arrives);
         if (turns_) next[i] = std::max(next[i], arrives);
         end_ = std::max(end_, arrives);
@@ -277,8 +274,7 @@ std::vector<TreeLevel> tree_levels(const Cluster& cluster, const Groups& groups,
 
 // Nodes: whose members follow each other in equal numbers, else 1.
 LinkLoads loads_of(const Cluster& cluster, const Groups& groups, Rank nodes) {
-  std::size_t most = 0;
-  for (const auto& g : groups) most = std::max(most, g.size());
+  const std::size_t most = largest(groups);
   LinkLoads t;
   if (most < 2) return t;
   LongestWay rounds(groups, false), turns(groups, true);
@@ -289,8 +285,8 @@ LinkLoads loads_of(const Cluster& cluster, const Groups& groups, Rank nodes) {
       for (std::size_t i = 0; i < g.size(); ++i)
         if ((i ^ d) < g.size()) exchange.add(g[i], g[i ^ d]);
     t.shift.push_back(shift_of(shift));
-    t.rounds.push_back({rounds.step(cluster, groups, d), shift.busiest_ns()});
-    t.turns.push_back({turns.step(cluster, groups, d), shift.busiest_ns()});
+    t.rounds.push_back({rounds.step(shift, groups, d), shift.busiest_ns()});
+    t.turns.push_back({turns.step(shift, groups, d), shift.busiest_ns()});
     t.exchange.push_back(exchange.empty() ? t.shift.back() : exchange.slowest());
     Messages tree(cluster);
     for (const auto& g : groups)
@@ -341,7 +337,7 @@ LinkLoads loads_of(const Cluster& cluster, const Groups& groups, Rank nodes) {
 // Recursive doubling's all-gather: each position of the power of two waits for what it has and for its partner's.
 Hop doubling_way(const Cluster& cluster, const std::vector<Card>& cards) {
   const Rank n = Rank(cards.size()), power = std::bit_floor(n), pairs = n - power;
-  const auto begin = [&](Rank i) { return i < pairs ? 2 * i : i + pairs; };
+  const auto begin = [pairs](Rank i) { return doubling_begin(pairs, i); };
   std::vector<Hop> way(power);
   const auto later = [](Hop& a, const Hop& from, const Hop& hop, double blocks) {
     a.alpha_ns = std::max(a.alpha_ns, from.alpha_ns + hop.alpha_ns);
