@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "libgccl/communicator/communicator.hpp"
+#include "libgccl/schedule/splitmix.hpp"
 
 namespace gccl {
 namespace {
@@ -121,8 +122,7 @@ void Communicator::add_to(Others* others) {
     others->code = std::uint64_t(broken_.code());
     return;
   }
-  std::uint64_t calls = (members_.id ^ record_->history.digest()) * 0xbf58476d1ce4e5b9;
-  calls ^= calls >> 31;
+  const std::uint64_t calls = splitmix::hash(members_.id ^ record_->history.digest());
   others->sum += rank() == 0 ? calls * (1 - std::uint64_t(size())) : calls;
   others->sum += record_->lengths_sum;
 }
