@@ -33,7 +33,7 @@ std::string escape(std::string_view key) {  // RFC 6901
 }
 
 std::string shown(const json& v) {
-  std::string text = v.dump(-1, ' ', false, json::error_handler_t::replace);
+  std::string text = format_value(v);
   if (text.size() > 60) text = text.substr(0, 57) + "...";
   return text;
 }
@@ -301,6 +301,10 @@ std::string format_bytes(std::uint64_t bytes) {
   double v = double(bytes);
   while (v >= 1024 && u + 1 < std::size(kUnits)) v /= 1024, ++u;
   return fmt::format("{:.4g} {}", v, kUnits[u]);
+}
+
+std::string format_value(const nlohmann::json& value) {
+  return value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 std::string format_ranks(std::uint64_t ranks) { return fmt::format("{} rank{}", ranks, ranks == 1 ? "" : "s"); }

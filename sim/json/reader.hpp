@@ -81,5 +81,7 @@ std::optional<std::int64_t> parse_nanos(std::string_view text);
 // 1048576 to "1 MiB", exact where it is whole, else with three digits.
 std::string format_bytes(std::uint64_t bytes);
 std::string format_ranks(std::uint64_t ranks);  // "1 rank", "2 ranks"
+// On one line; what is no UTF-8 is replaced.
+std::string format_value(const nlohmann::json& value);
 
 }  // namespace gccl::json

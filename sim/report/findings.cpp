@@ -40,8 +40,6 @@ bool is_sequence(const Json& row) { return text(row, "collective") == "sequence"
 
 std::string percent(double p) { return fmt::format("{:.{}f} %", p, std::abs(p) < 9.95 ? 1 : 0); }
 
-std::string shown(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }
-
 // Groups in the order of their first rows.
 template <class Key>
 std::vector<Rows> grouped(const Rows& rows, Key key) {
@@ -57,7 +55,7 @@ std::vector<Rows> grouped(const Rows& rows, Key key) {
 
 std::size_t kinds(const Rows& rows, const char* key) {
   std::set<std::string> values;
-  for (const Json* row : rows) values.insert(row->contains(key) ? shown(row->at(key)) : "");
+  for (const Json* row : rows) values.insert(row->contains(key) ? json::format_value(row->at(key)) : "");
   return values.size();
 }
 
@@ -318,9 +316,9 @@ Json findings(const Json& result) {
       if (row.is_object()) rows.push_back(&row);
   Json all = Json::array();
   const auto family = [](const Json& row) {
-    std::string key = is_sequence(row) ? shown(row) : "";
+    std::string key = is_sequence(row) ? json::format_value(row) : "";
     for (const char* part : {"cluster", "collective", "label", "dtype", "root", "in_place"})
-      key += row.contains(part) ? shown(row[part]) + ' ' : "- ";
+      key += row.contains(part) ? json::format_value(row[part]) + ' ' : "- ";
     return key;
   };
   for (const Rows& same : grouped(rows, family)) {

@@ -8,6 +8,8 @@
 #include <numeric>
 #include <tuple>
 
+#include "sim/json/reader.hpp"
+
 namespace gccl::sim {
 namespace {
 
@@ -22,9 +24,7 @@ std::string_view name(Op op) {
   return "step";
 }
 
-std::string quoted(std::string_view text) {
-  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
+std::string quoted(std::string_view text) { return json::format_value(text); }
 
 // Events of one thread must nest: a viewer drops what overlaps only in part. A lane has a window of steps in flight, so
 // they do overlap. Each goes to the first row that is free when it begins; rows become threads. Begin/end pairs of

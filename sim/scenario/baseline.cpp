@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "sim/json/reader.hpp"
+
 namespace gccl::sim {
 namespace {
 
@@ -15,8 +17,6 @@ std::vector<std::string> differences(const Json& row, const Json& head) {
     if (key != "run" && (!row.contains(key) || row[key] != value)) keys.push_back(key);
   return keys;
 }
-
-std::string as_text(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 }  // namespace
 
@@ -55,7 +55,8 @@ std::string nearest_row(const Json& rows, const Json& head) {
   std::string text;
   for (const std::string& key : least)
     text += fmt::format("{}{} {} instead of {}", text.empty() ? "; the nearest has " : ", ", key,
-                        nearest->contains(key) ? as_text((*nearest)[key]) : "none", as_text(head[key]));
+                        nearest->contains(key) ? json::format_value((*nearest)[key]) : "none",
+                        json::format_value(head[key]));
   return text;
 }
 

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "libgccl/schedule/splitmix.hpp"
+#include "sim/json/reader.hpp"
 
 namespace gccl::sim {
 namespace {
@@ -17,13 +18,12 @@ using Json = nlohmann::json;
 
 constexpr std::string_view kHeader = "{\"schema\":\"gccl/journal/1\"}\n";
 
-std::string text_of(const Json& row) { return row.dump(-1, ' ', false, Json::error_handler_t::replace); }
-
 bool sound(const Json& entry) {
   if (!entry.is_object() || entry.size() != 3) return false;
   for (const char* part : {"check", "key"})
     if (!entry.contains(part) || !entry[part].is_string()) return false;
-  return entry.contains("row") && entry["check"] == digest(entry["key"].get<std::string>() + text_of(entry["row"]));
+  return entry.contains("row") &&
+         entry["check"] == digest(entry["key"].get<std::string>() + json::format_value(entry["row"]));
 }
 
 }  // namespace
@@ -96,7 +96,7 @@ const Json* Journal::find(const std::string& key) const {
 }
 
 void Journal::add(const std::string& key, const Json& row) {
-  const std::string text = text_of(row);
+  const std::string text = json::format_value(row);
   append(fmt::format("{{\"check\":\"{}\",\"key\":\"{}\",\"row\":{}}}\n", digest(key + text), key, text));
   if (error_.empty()) rows_[key] = row;
 }

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "sim/cluster/shipped.hpp"
+#include "sim/json/reader.hpp"
 #include "sim/scenario/journal.hpp"
 
 namespace gccl::sim {
@@ -97,11 +98,11 @@ std::vector<std::string> point_keys(const Plan& plan) {
   for (const Run& run : plan.scenario->runs) {
     Json stated = run.where.raw();
     for (const char* key : {"expect", "engine", "bytes", "algorithms"}) stated.erase(key);
-    runs.push_back(stated.dump(-1, ' ', false, Json::error_handler_t::replace));
+    runs.push_back(json::format_value(stated));
   }
   for (const Point& p : plan.points) {
     const Json all = {by, worlds[p.world], runs[p.run], name(p.engine), parts_of(p), p.automatic, plan.seed};
-    keys.push_back(digest(all.dump(-1, ' ', false, Json::error_handler_t::replace)));
+    keys.push_back(digest(json::format_value(all)));
   }
   return keys;
 }
