@@ -72,7 +72,7 @@ class Bench {
                                           {"window", o_.window},
                                           {"runs", std::move(runs_)},
                                           {"ok", wrong_ == 0}};
-      o_.json == "-" ? write_stdout(out.dump(2) + "\n") : write_output(o_.json, out.dump(2) + "\n");
+      write_output(o_.json, out.dump(2) + "\n");
     }
     return wrong_ ? 1 : 0;
   }

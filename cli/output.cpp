@@ -66,6 +66,7 @@ void check_outputs(const std::vector<std::string>& outputs, const std::vector<st
 }
 
 void write_output(const std::filesystem::path& file, std::string_view text) {
+  if (file == "-") return write_stdout(text);
   if (!is_special(file)) {
     try {
       return write_whole(file, text);

@@ -115,21 +115,9 @@ int topology(const TopologyArguments& a) {
   const std::filesystem::path file = find_shipped("topologies", a.file);
   check_outputs({a.svg, a.json}, {file});
   const auto cluster = sim::load_cluster(file);
-  if (!a.svg.empty()) {
-    const std::string svg = sim::topology_svg(*cluster);
-    if (a.svg == "-")
-      write_stdout(svg);
-    else
-      write_output(a.svg, svg);
-  }
+  if (!a.svg.empty()) write_output(a.svg, sim::topology_svg(*cluster));
   const Summary s = summarize(*cluster);
-  if (!a.json.empty()) {
-    const std::string text = to_json(s).dump(1, ' ', false, Json::error_handler_t::replace) + '\n';
-    if (a.json == "-")
-      write_stdout(text);
-    else
-      write_output(a.json, text);
-  }
+  if (!a.json.empty()) write_output(a.json, to_json(s).dump(1, ' ', false, Json::error_handler_t::replace) + '\n');
   if (a.svg != "-" && a.json != "-") {
     print(s);
     flush_stdout();

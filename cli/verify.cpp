@@ -76,7 +76,7 @@ int command_verify(VerifyArguments a) {
     return bad_input("no algorithm \"" + a.sweep.algorithm + "\"" +
                      (a.collective.empty() ? "" : " for " + a.collective) + suggestion(a.sweep.algorithm, names));
   const bool table = a.json != "-";
-  if (table && !a.json.empty()) check_writable(a.json);
+  check_outputs({a.json}, {});
   if (table) fmt::print("{:<14} {:<40} {:>8} {:>11} {:>8}\n", "collective", "algorithm", "cases", "messages", "wall_s");
   std::vector<Proof> proofs;
   bool ok = true;
@@ -94,11 +94,7 @@ int command_verify(VerifyArguments a) {
                 {"quick", a.sweep.quick},    {"algorithms", nullptr}, {"ok", ok}};
     out["algorithms"] = Json::array();
     for (const Proof& p : proofs) out["algorithms"].push_back(to_json(p));
-    const std::string text = out.dump(1) + '\n';
-    if (table)
-      write_output(a.json, text);
-    else
-      write_stdout(text);
+    write_output(a.json, out.dump(1) + '\n');
   }
   return ok ? 0 : 1;
 }
