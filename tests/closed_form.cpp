@@ -98,11 +98,7 @@ std::shared_ptr<const Cluster> tree(int over) {
   return parse_cluster(text, "tree");
 }
 
-std::vector<Card> cards_of(const Cluster& c) {
-  std::vector<Card> cards(c.cards());
-  std::iota(cards.begin(), cards.end(), 0);
-  return cards;
-}
+std::vector<Card> cards_of(const Cluster& c) { return first_cards(c.cards()); }
 
 void check_point(Collective kind, std::string_view algorithm, const Cluster& cluster, const std::vector<Card>& cards,
                  Count bytes, double tolerance) {
@@ -113,8 +109,10 @@ void check_point(Collective kind, std::string_view algorithm, const Cluster& clu
   CHECK(p->error(0) <= tolerance);
 }
 
-// By closed form: simulated time of the cheapest over that of the fastest.
-double regret(Collective kind, const Cluster& cluster, const std::vector<Card>& cards, Count bytes) {
+// By closed form: simulated time of the cheapest over that of the fastest; 0 where nothing can serve or nothing takes
+// time. Calls each(algorithm, point).
+template <class Each>
+double regret(Collective kind, const Cluster& cluster, const std::vector<Card>& cards, Count bytes, Each each) {
   double cheapest = 1e300, chosen = 0, fastest = 1e300;
   for (const Algorithm& a : algorithms()) {
     if (a.kind != kind || a.variant) continue;
@@ -122,8 +120,15 @@ double regret(Collective kind, const Cluster& cluster, const std::vector<Card>& 
     if (!p) continue;
     if (p->predicted_ns < cheapest) cheapest = p->predicted_ns, chosen = p->simulated_ns;
     fastest = std::min(fastest, p->simulated_ns);
+    each(a, *p);
   }
-  return chosen / fastest;
+  return fastest > 1e299 || fastest == 0 ? 0 : chosen / fastest;
+}
+
+double regret(Collective kind, const Cluster& cluster, const std::vector<Card>& cards, Count bytes) {
+  const double r = regret(kind, cluster, cards, bytes, [](const Algorithm&, const CostPoint&) {});
+  REQUIRE(r > 0);
+  return r;
 }
 
 }  // namespace
@@ -148,27 +153,20 @@ TEST_CASE("off powers of two and with a last node that is not full, closed forms
   for (const char* file : {"ethernet-cpu", "polaris", "leonardo", "custom-fabric", "dgx-a100-superpod"}) {
     const auto c = load_cluster(std::string(GCCL_SOURCE_DIR "/topologies/") + file + ".json");
     for (const Rank ranks : {3u, 5u, 7u, 9u, 13u, 23u}) {
-      std::vector<Card> cards(ranks);
-      std::iota(cards.begin(), cards.end(), 0);
+      const std::vector<Card> cards = first_cards(ranks);
       for (std::size_t k = 0; k < collective_names().size(); ++k)
         for (const Count count : {Count(16), Count(1) << 14, Count(1) << 20}) {
-          double cheapest = 1e300, chosen = 0, fastest = 1e300;
-          for (const Algorithm& a : algorithms()) {
-            if (a.kind != Collective(k) || a.variant) continue;
-            const auto p = cost_point(a, *c, cards, count);
-            if (!p) continue;
-            if (p->predicted_ns < cheapest) cheapest = p->predicted_ns, chosen = p->simulated_ns;
-            fastest = std::min(fastest, p->simulated_ns);
+          const double r = regret(Collective(k), *c, cards, 4 * count, [&](const Algorithm& a, const CostPoint& p) {
             INFO(name(a.kind), " ", a.name, " on ", file, ", ", ranks, " ranks, ", 4 * count, " bytes: predicted ",
-                 p->predicted_ns, " ns, simulated ", p->simulated_ns, " ns");
-            CHECK(p->predicted_ns <= 2 * p->simulated_ns);
-            CHECK(p->simulated_ns <= 2 * p->predicted_ns);
-          }
-          if (fastest > 1e299 || fastest == 0) continue;
+                 p.predicted_ns, " ns, simulated ", p.simulated_ns, " ns");
+            CHECK(p.predicted_ns <= 2 * p.simulated_ns);
+            CHECK(p.simulated_ns <= 2 * p.predicted_ns);
+          });
+          if (r == 0) continue;
           ++points;
-          sum += chosen / fastest;
-          if (chosen / fastest > worst) {
-            worst = chosen / fastest;
+          sum += r;
+          if (r > worst) {
+            worst = r;
             where = std::string(collective_names()[k]) + " on " + file + ", " + std::to_string(ranks) + " ranks, " +
                     std::to_string(4 * count) + " bytes";
           }
@@ -220,8 +218,7 @@ TEST_CASE("closed forms know what a random placement does to a tapered tree") {
 
 TEST_CASE("closed forms know that a root with many NICs uses all of them") {
   const auto c = load_cluster(GCCL_SOURCE_DIR "/topologies/dgx-h100-superpod-2048.json");
-  std::vector<Card> cards(64);
-  std::iota(cards.begin(), cards.end(), 0);
+  const std::vector<Card> cards = first_cards(64);
   for (const Count bytes : {Count(1) << 20, Count(16) << 20}) {
     check_point(Collective::broadcast, "direct", *c, cards, bytes, 0.3);
     check_point(Collective::scatter, "linear", *c, cards, bytes, 0.3);
@@ -232,8 +229,7 @@ TEST_CASE("closed forms know that a root with many NICs uses all of them") {
 TEST_CASE("recursive doubling's and swing's closed forms know how far apart the ranks are that go on") {
   const auto c = load_cluster(GCCL_SOURCE_DIR "/topologies/ethernet-cpu.json");  // four cards and one NIC to a node
   for (const Rank ranks : {5u, 6u, 7u, 12u}) {
-    std::vector<Card> cards(ranks);
-    std::iota(cards.begin(), cards.end(), 0);
+    const std::vector<Card> cards = first_cards(ranks);
     check_point(Collective::allgather, "recursive_doubling", *c, cards, (1 << 20) / ranks, 0.7);
     for (const char* a : {"recursive_doubling", "swing"})
       for (const Count bytes : {Count(1) << 10, Count(1) << 20})
@@ -245,8 +241,7 @@ TEST_CASE("recursive doubling's and swing's closed forms know how far apart the 
 
 TEST_CASE("a ring's closed form on a torus takes the links between neighbours") {
   const auto c = load_cluster(GCCL_SOURCE_DIR "/topologies/tpu-v4-4096.json");
-  std::vector<Card> cards(64);
-  std::iota(cards.begin(), cards.end(), 0);
+  const std::vector<Card> cards = first_cards(64);
   for (const Count bytes : {Count(64) << 10, Count(16) << 20}) {
     check_point(Collective::allreduce, "ring", *c, cards, bytes, 0.2);
     check_point(Collective::allgather, "ring", *c, cards, bytes / 64, 0.2);
@@ -266,8 +261,7 @@ TEST_CASE("on a box without NVLink the closed forms see that all pairs share its
 TEST_CASE("an all-to-all over nodes of four cards keeps its NICs busy, and its closed form says so") {
   for (const char* name : {"leonardo", "marenostrum5-acc", "alps-gh200-2048", "atlas-900-a2"}) {
     const auto c = load_cluster(std::string(GCCL_SOURCE_DIR "/topologies/") + name + ".json");
-    std::vector<Card> cards(64);
-    std::iota(cards.begin(), cards.end(), 0);
+    const std::vector<Card> cards = first_cards(64);
     for (const Count bytes : {Count(64) << 10, Count(1) << 20}) {
       CAPTURE(name);
       CAPTURE(bytes);
@@ -279,7 +273,6 @@ TEST_CASE("an all-to-all over nodes of four cards keeps its NICs busy, and its c
 
 TEST_CASE("on a dragonfly the choice for a reduce-scatter knows the exchanges that share global cables") {
   const auto c = load_cluster(GCCL_SOURCE_DIR "/topologies/alps-gh200-2048.json");
-  std::vector<Card> cards(256);
-  std::iota(cards.begin(), cards.end(), 0);
+  const std::vector<Card> cards = first_cards(256);
   CHECK(regret(Collective::reduce_scatter, *c, cards, (1 << 20) / 256) <= 1.15);
 }

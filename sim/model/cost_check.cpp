@@ -23,13 +23,13 @@ constexpr const char* kTwoLevels = R"({"schema": "gccl/cluster/1", "name": "two 
              "nics": {"count": 8, "bus": "fast", "port": "port"}}],
   "fabric": {"kind": "fat_tree", "leaf_size": 16, "oversubscription": 2, "link": "port"}})";
 
+}  // namespace
+
 std::vector<Card> first_cards(Rank ranks) {
   std::vector<Card> cards(ranks);
   std::iota(cards.begin(), cards.end(), 0);
   return cards;
 }
-
-}  // namespace
 
 double CostPoint::error(double slack_ns) const {
   if (!std::isfinite(predicted_ns)) return predicted_ns;

@@ -11,10 +11,10 @@ namespace gccl::sim {
 
 // A closed form may be off by this part of the simulated time, for 256 B, 64 KiB and 16 MiB
 // - on one switch, from 2 to 64 ranks that are a power of two;
-// - there, off powers of two: what folds to a power of two has ranks that are late, and long messages of unlike steps
-//   share ports;
+// - there, off powers of two: what folds to a power of two has ranks that are late, and long messages of different
+//   steps share ports;
 // - on four nodes of eight cards and eight NICs below a fat tree whose spine is half as wide as its leaves: messages of
-//   unlike length meet there, which no form follows step by step;
+//   different lengths meet there, which no form follows step by step;
 // - there, with a last node that is not full: a form takes the slowest message of each step, and they need not follow
 //   each other on one rank.
 constexpr double kCostTolerance = 0.15, kCostToleranceOdd = 0.35, kCostToleranceTwoLevels = 0.35,
@@ -22,6 +22,9 @@ constexpr double kCostTolerance = 0.15, kCostToleranceOdd = 0.35, kCostTolerance
 
 // Where the algorithm's closed form is off by more than that, most of all; nothing when it holds or there is none.
 std::optional<std::string> wrong_cost(const Algorithm& algorithm);
+
+// Ranks 0, 1, ... on cards 0, 1, ...
+std::vector<Card> first_cards(Rank ranks);
 
 struct CostPoint {
   double predicted_ns, simulated_ns;
