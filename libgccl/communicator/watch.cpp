@@ -4,60 +4,20 @@
 #include <cstring>
 #include <mutex>
 
+#include "libgccl/communicator/watch_note.hpp"
 #include "libgccl/schedule/splitmix.hpp"
 
 namespace gccl {
 namespace {
 
-constexpr std::int64_t kAskNs = 300'000'000;      // between two questions to one peer
-constexpr std::int64_t kCrossedNs = 500'000'000;  // two communicators' calls in crossed order, seen for so long
-constexpr std::int64_t kFreshNs = 10 * kAskNs;    // a peer's answer counts for so long: on a busy machine they are late
-constexpr std::uint32_t kCallsPerQuestion = 8;    // the latest calls
-constexpr std::size_t kAheadMax = 2 * kCallsPerQuestion;
+constexpr std::int64_t kAskNs = 300'000'000;    // between two questions to one peer
+constexpr std::int64_t kFreshNs = 10 * kAskNs;  // a peer's answer counts for so long: on a busy machine they are late
 constexpr Rank kAllMax = 32;  // in larger communicators notes go to some ranks and to those waited for
 constexpr std::uint64_t kSignature = 0x6e6f746573;  // of the messages that carry notes
 constexpr std::uint64_t kIdOfPorts = 0x77617463682d3121;
 constexpr int kPollsPerLook = 64;
 
-constexpr std::uint8_t kQuestion = 1, kAnswer = 2, kBlocked = 4, kAlone = 8, kOfCall = 16, kCollective = 32,
-                       kLengths = 64;
-
 }  // namespace
-
-// One message; short enough for a cell of shared memory.
-struct Watch::Note {
-  std::uint64_t communicator = 0;
-  std::uint64_t digest = 0;     // of the calls up to `sequence`; kLengths: elements sent to the reader
-  std::uint64_t signature = 0;  // kOfCall: of call `sequence`; else of what the rank is in
-  std::uint64_t count =
-      0;  // kOfCall: its count; elsewhere: the communicator there; kLengths: elements due from the reader
-  std::uint32_t sequence = 0;
-  std::uint32_t peer = 0;  // waited for: a rank of the communicator; elsewhere: of the world; kOfCall: the root
-  std::uint32_t element_bytes = 0;  // kOfCall: of a user-defined type; elsewhere: ranks of the communicator there
-  In in = In::nothing;
-  std::uint8_t flags = 0;
-  std::uint16_t reserved = 0;
-};
-
-// What is known of another rank of a communicator.
-struct Watch::Peer {
-  Rank rank = 0;
-  bool asked = false;  // and no answer yet
-  std::int64_t asked_ns = 0;
-  std::uint32_t confirmed = 0;  // calls up to here are the same
-  std::optional<Note> state;    // what it last said that it is in
-  std::int64_t heard_ns = 0;
-  std::vector<Note> ahead;  // of calls that this rank has not begun
-};
-
-// The notes to and from another rank of the world.
-struct Watch::Link {
-  Rank world = 0;
-  GCCL_Transfer outgoing{}, incoming{};
-  Note sent, received;
-  bool sending = false, listening = false;
-  std::deque<Note> outbox;
-};
 
 std::string rank_text(Rank rank, const std::vector<Rank>& world_rank, bool of) {
   std::string text = "rank " + std::to_string(rank);
@@ -360,124 +320,6 @@ void Watch::heard(Link& link) {
   compare_left(r, peer);
   if (note.flags & kAnswer) peer.asked = false;
   if (note.flags & kQuestion) answer(r, peer, note);
-}
-
-void Watch::differs(Record& record, const std::string& text) {
-  if (!record.differs_.ok()) return;
-  record.differs_ = Status::error(rank_text(record.rank_, record.world_rank_, true) + ", " + text, GCCL_ERR_MISMATCH);
-}
-
-void Watch::compare(Record& record, Peer& peer, const Note& note) {
-  if (note.sequence == 0) return;
-  const std::string who = rank_text(peer.rank, record.world_rank_);
-  const bool of_call = note.flags & kOfCall;
-  const std::string theirs =
-      of_call ? text_of_signature(note.signature, note.sequence, note.peer, note.count, note.element_bytes) : "";
-  if (std::int32_t(record.history.last() - note.sequence) < 0) {
-    if (record.leaving_) {
-      differs(record, "Finalize: " + who + " calls " + (of_call ? theirs : "one more collective"));
-    } else if (of_call && peer.ahead.size() < kAheadMax) {
-      peer.ahead.push_back(note);
-    }
-    return;
-  }
-  History::Entry mine;
-  if (!record.history.find(note.sequence, &mine)) return;
-  if (mine.digest == note.digest) {
-    const std::uint32_t last = record.history.last();  // numbers start again after 2^32 calls
-    if (last - note.sequence < last - peer.confirmed) peer.confirmed = note.sequence;
-    return;
-  }
-  if (!of_call) return;  // the call itself follows, or has come before
-  const std::string here = text_of_signature(mine.signature, note.sequence, mine.root, mine.count, mine.element_bytes);
-  if (here != theirs) return differs(record, here + ": " + who + " calls " + theirs);
-  const bool first = note.sequence == 1 || peer.confirmed + 1 == note.sequence;
-  differs(record, here + ": " + who +
-                      (first ? " calls the same with other lengths"
-                             : " made other calls before its call #" + std::to_string(note.sequence)));
-}
-
-void Watch::compare_lengths(Record& record, const Peer& peer, const Note& note) {
-  const Exchanged& e = record.exchanged_;
-  if (e.sequence != note.sequence) return;
-  const auto say = [&](const char* theirs, std::uint64_t there, const char* ours, std::size_t here) {
-    differs(record, "alltoallv #" + std::to_string(e.sequence) + ": " + rank_text(peer.rank, record.world_rank_) +
-                        " calls it with " + theirs + "[" + std::to_string(record.rank_) + "] " + std::to_string(there) +
-                        " where " + ours + "[" + std::to_string(peer.rank) + "] here is " + std::to_string(here));
-  };
-  if (note.digest != e.due[peer.rank]) say("sendcounts", note.digest, "recvcounts", e.due[peer.rank]);
-  if (note.count != e.sent[peer.rank]) say("recvcounts", note.count, "sendcounts", e.sent[peer.rank]);
-}
-
-// A collective that a peer will not make.
-void Watch::compare_left(Record& record, const Peer& peer) {
-  const Waiting& w = record.waiting_;
-  if (!peer.state || peer.state->in != In::finalize || w.in != In::collective ||
-      std::int32_t(w.sequence - peer.state->sequence) <= 0)
-    return;
-  differs(record, text_of_signature(w.signature, {w.sequence, Rank(record.world_rank_.size())}) + ": " +
-                      rank_text(peer.rank, record.world_rank_) + " calls Finalize");
-}
-
-// Who waits for whom, from this rank's wait in a call on: ranks in the same call, then ranks in one call of another
-// communicator, the first of which has not come to this one. Where that ends at this rank, and this rank has not come
-// to the other call, nobody ever goes on. Null where it does not, or where another thread may help. What a rank has
-// said of whom it waits for stays true while that one has not come; *heard_ns is when the least recent of them was
-// heard.
-const Watch::Peer* Watch::crossed(const Record& record, std::int64_t* heard_ns) const {
-  const Waiting& w = record.waiting_;
-  if (w.in != In::collective || !w.blocked || !alone() || w.peer >= record.world_rank_.size()) return nullptr;
-  const Peer* first = nullptr;
-  Rank next = record.world_rank_[w.peer];
-  *heard_ns = INT64_MAX;
-  for (std::size_t i = 0; i < record.peers_.size(); ++i) {
-    const auto peer = std::find_if(record.peers_.begin(), record.peers_.end(),
-                                   [&](const Peer& p) { return record.world_rank_[p.rank] == next; });
-    if (peer == record.peers_.end() || !peer->state) return nullptr;
-    const Note& n = *peer->state;
-    *heard_ns = std::min(*heard_ns, peer->heard_ns);
-    if (!first && n.in == In::collective && n.peer < record.world_rank_.size() &&
-        Descriptor::calls_ahead(n.signature, w.sequence) == 0) {
-      next = record.world_rank_[n.peer];
-      continue;
-    }
-    if (n.in != In::elsewhere || !(n.flags & kCollective)) return nullptr;
-    if (!first) {
-      if (!(n.flags & kBlocked) || !(n.flags & kAlone) || std::int32_t(w.sequence - n.sequence) <= 0) return nullptr;
-      first = &*peer;
-    } else if (n.count != first->state->count ||
-               Descriptor::calls_ahead(n.signature, std::uint32_t(first->state->signature >> 36)) != 0) {
-      return nullptr;
-    }
-    next = n.peer;
-    if (next != rank_) continue;
-    const auto other = std::find_if(records_.begin(), records_.end(), [&](const auto& r) { return r->id_ == n.count; });
-    const bool to_come = other != records_.end() && !(*other)->broken.load(std::memory_order_relaxed) &&
-                         !(*other)->leaving_ && Descriptor::calls_ahead(n.signature, (*other)->history.last()) > 0;
-    return to_come ? first : nullptr;
-  }
-  return nullptr;
-}
-
-// All of them must say so again some time after it was first seen.
-void Watch::compare_crossed(Record& record, std::int64_t now_ns) {
-  std::int64_t heard_ns = 0;
-  const Peer* const p = crossed(record, &heard_ns);
-  if (!p) {
-    record.crossed_ = {};
-    return;
-  }
-  const Waiting& w = record.waiting_;
-  const Crossed now{w.sequence, p->rank, p->state->peer, p->state->signature, p->state->count, 0};
-  if (!now.same(record.crossed_)) {
-    record.crossed_ = now;
-    record.crossed_.since_ns = now_ns;
-  }
-  if (heard_ns < record.crossed_.since_ns + kCrossedNs) return;
-  differs(record, text_of_signature(w.signature, {w.sequence, Rank(record.world_rank_.size())}) + ": " +
-                      rank_text(p->rank, record.world_rank_) + " waits in " + elsewhere_text(*p->state) +
-                      " for world rank " + std::to_string(p->state->peer) +
-                      ": the calls on the two are in crossed order");
 }
 
 Status Watch::look(Record& record, const Waiting& waiting, std::int64_t now_ns) {

@@ -1,0 +1,54 @@
+// What watches send each other, and what one knows of the others. For watch*.cpp alone.
+#pragma once
+
+#include <deque>
+#include <optional>
+#include <vector>
+
+#include "libgccl/communicator/watch.hpp"
+
+namespace gccl {
+
+// Of a note.
+inline constexpr std::uint8_t kQuestion = 1, kAnswer = 2, kBlocked = 4, kAlone = 8, kOfCall = 16, kCollective = 32,
+                              kLengths = 64;
+
+inline constexpr std::uint32_t kCallsPerQuestion = 8;  // the latest calls
+inline constexpr std::size_t kAheadMax = 2 * kCallsPerQuestion;
+
+// One message; short enough for a cell of shared memory.
+struct Watch::Note {
+  std::uint64_t communicator = 0;
+  std::uint64_t digest = 0;     // of the calls up to `sequence`; kLengths: elements sent to the reader
+  std::uint64_t signature = 0;  // kOfCall: of call `sequence`; else of what the rank is in
+  // kOfCall: its count; elsewhere: the communicator there; kLengths: elements due from the reader.
+  std::uint64_t count = 0;
+  std::uint32_t sequence = 0;
+  std::uint32_t peer = 0;  // waited for: a rank of the communicator; elsewhere: of the world; kOfCall: the root
+  std::uint32_t element_bytes = 0;  // kOfCall: of a user-defined type; elsewhere: ranks of the communicator there
+  In in = In::nothing;
+  std::uint8_t flags = 0;
+  std::uint16_t reserved = 0;
+};
+
+// What is known of another rank of a communicator.
+struct Watch::Peer {
+  Rank rank = 0;
+  bool asked = false;  // and no answer yet
+  std::int64_t asked_ns = 0;
+  std::uint32_t confirmed = 0;  // calls up to here are the same
+  std::optional<Note> state;    // what it last said that it is in
+  std::int64_t heard_ns = 0;
+  std::vector<Note> ahead;  // of calls that this rank has not begun
+};
+
+// The notes to and from another rank of the world.
+struct Watch::Link {
+  Rank world = 0;
+  GCCL_Transfer outgoing{}, incoming{};
+  Note sent, received;
+  bool sending = false, listening = false;
+  std::deque<Note> outbox;
+};
+
+}  // namespace gccl
