@@ -47,8 +47,12 @@ namespace {
 // The hierarchical all-reduce with these parts.
 template <const Inner& inner, const Outer& outer>
 constexpr Algorithm hierarchical(std::string_view name, bool variant = true) {
-  return {name,    Collective::allreduce, hierarchical_all_reduce<inner, outer>,
-          nullptr, nullptr,               hierarchical_all_reduce_cost<inner, outer>,
+  return {name,
+          Collective::allreduce,
+          hierarchical_all_reduce<inner, outer>,
+          nullptr,
+          nullptr,
+          hierarchical_all_reduce_cost<inner, outer>,
           variant};
 }
 
@@ -64,8 +68,7 @@ constexpr Algorithm kTable[] = {
      vector_cost<double_binary_tree_all_reduce_cost>},
     {"swing", Collective::allreduce, all_reduce<swing_all_reduce>, nullptr, nullptr,
      vector_cost<swing_all_reduce_cost>},
-    {"pairwise", Collective::allreduce, pairwise_all_reduce, nullptr, crossbar_ranks,
-     vector_cost<pairwise_cost>},
+    {"pairwise", Collective::allreduce, pairwise_all_reduce, nullptr, crossbar_ranks, vector_cost<pairwise_cost>},
     {"direct", Collective::allreduce, direct_all_reduce, direct_all_reduce_scratch, few_ranks, direct_all_reduce_cost},
     {"torus2d", Collective::allreduce, torus2d_all_reduce, nullptr, torus2d_all_reduce_fits, torus2d_all_reduce_cost},
     hierarchical<kInnerRing, kOuterRabenseifner>("hierarchical", false),

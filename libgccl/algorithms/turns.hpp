@@ -19,8 +19,8 @@ class Turns {
     Rank to, from;  // positions
   };
 
-  // Over all ranks, which are their own positions; one after the other where nodes are of unlike size or their ranks
-  // not consecutive.
+  // Over all ranks, which are their own positions; one after the other where nodes have different sizes or their ranks
+  // are not consecutive.
   explicit Turns(const View& v) : Turns(v.by_node && v.uniform() ? v.nodes : 1, v.all.size, v.all.rank) {}
   // Over a group whose members are all one kind of hop apart.
   explicit Turns(const Group& g) : Turns(1, g.size, g.rank) {}
