@@ -18,6 +18,8 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "libgccl/backends/shm/rank_file.hpp"
 #include "libgccl/backends/shm/segment.hpp"
@@ -169,6 +171,50 @@ TEST_CASE("files that killed processes left are removed by the next one; nobody 
   CHECK(status == 0);
 }
 
+// What happens between two steps of this process: set, it is called once.
+std::function<void()> after_shm_open, before_pread;
+void once(std::function<void()>& hook) {
+  if (const auto h = std::exchange(hook, nullptr)) h();
+}
+
+TEST_CASE("a file that another process is just making is not removed, whatever it has done meanwhile") {
+  int made[2], go_on[2], done[2];
+  for (int* const ends : {made, go_on, done}) REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
+  const auto tell = [](const int(&to)[2]) {
+    if (::write(to[1], "", 1) != 1) ::abort();
+  };
+  const auto wait = [](const int(&from)[2]) {
+    char byte;
+    if (::read(from[0], &byte, 1) != 1) ::abort();
+  };
+  const pid_t maker = ::fork();
+  REQUIRE(maker >= 0);
+  if (maker == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    after_shm_open = [&] {
+      tell(made);
+      wait(go_on);
+    };
+    std::shared_ptr<Rank_file> file;
+    const bool good = Rank_file::create(&file).ok();
+    tell(done);
+    if (good) wait(go_on);
+    ::_exit(good && exists(file->name()) ? 0 : 1);
+  }
+  wait(made);  // and neither locked nor marked
+  before_pread = [&] {
+    tell(go_on);
+    wait(done);
+  };
+  std::shared_ptr<Rank_file> mine;
+  CHECK(Rank_file::create(&mine).ok());
+  CHECK_FALSE(before_pread);  // it has looked
+  tell(go_on);
+  int status = 0;
+  REQUIRE(::waitpid(maker, &status, 0) == maker);
+  CHECK(status == 0);
+}
+
 // A process that opens a neighbour's segment, looks into it, and has it until it is told to let go.
 struct Neighbour_process {
   struct Place {
@@ -260,3 +306,14 @@ TEST_CASE("memory of segments is given back by the last who uses it, and taken a
 }
 
 }  // namespace
+
+// In place of the C library's, for the hooks above.
+extern "C" int shm_open(const char* name, int flags, mode_t mode) {
+  const int fd = ::open(path_of(name + 1).c_str(), flags | O_NOFOLLOW | O_CLOEXEC, mode);
+  once(after_shm_open);
+  return fd;
+}
+extern "C" ssize_t pread(int fd, void* data, size_t bytes, off_t offset) {
+  once(before_pread);
+  return ::syscall(SYS_pread64, fd, data, bytes, offset);
+}

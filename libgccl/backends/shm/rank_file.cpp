@@ -77,8 +77,10 @@ void Rank_file::sweep() {
     const int fd = ::openat(::dirfd(folder.get()), entry->d_name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0) continue;
     struct stat st;
-    const bool dead = ::fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == ::geteuid() && !locked(fd) &&
-                      (marked(fd) || std::time(nullptr) - st.st_mtime > kOldSeconds);
+    // The mark first: what carries it has been locked before, and a lock that is gone never comes back. The other way
+    // round a file could be locked and marked in between, and would be taken for a dead rank's.
+    const bool dead = ::fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == ::geteuid() &&
+                      (marked(fd) || std::time(nullptr) - st.st_mtime > kOldSeconds) && !locked(fd);
     if (dead) ::unlinkat(::dirfd(folder.get()), entry->d_name, 0);
     ::close(fd);
   }
