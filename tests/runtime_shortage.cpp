@@ -129,6 +129,35 @@ TEST_CASE("memory that the thread for connections does not find is an error on e
             });
 }
 
+TEST_CASE("a limit for the length of files is an error where shared memory needs longer ones, and no signal") {
+  for (const rlim_t limit : {8192, 100000, 1000000})  // the store's own files are shorter
+    for (const std::string backends : {"shm", "shm,tcp"})
+      check({.size = 2, .backends = backends}, [&](int) {
+        rlimit before{};
+        getrlimit(RLIMIT_FSIZE, &before);
+        const rlimit l{limit, before.rlim_max};
+        RANK_CHECK(setrlimit(RLIMIT_FSIZE, &l) == 0);
+        GCCL_Comm world = GCCL_COMM_NULL;
+        const GCCL_Result result = GCCL_Init(&world, nullptr);
+        void* memory = nullptr;
+        const GCCL_Result allocated = GCCL_Mem_alloc(&memory, 4 << 20);
+        const bool told = says("ulimit -f");
+        // What is reported is written to a file.
+        setrlimit(RLIMIT_FSIZE, &before);
+        expect(allocated, GCCL_ERR_SYSTEM, "Mem_alloc");
+        RANK_CHECK(told);
+        if (backends == "shm") {
+          RANK_CHECK(result == GCCL_ERR_SYSTEM);
+          return;
+        }
+        RANK_SUCCESS(result);
+        std::vector<float> a(1 << 18, 1), b(a.size());
+        RANK_SUCCESS(GCCL_Allreduce(a.data(), b.data(), a.size(), GCCL_FLOAT32, GCCL_SUM, world));
+        RANK_CHECK(b.back() == 2);
+        RANK_SUCCESS(GCCL_Finalize());
+      });
+}
+
 TEST_CASE("without threads to be had, starting is an error, and no thread stays behind") {
   check({.size = 1, .backends = "shm"}, [](int) {
     no_more_threads();
