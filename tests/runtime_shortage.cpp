@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <new>
 #include <optional>
@@ -62,6 +63,16 @@ class MemoryLimit {
  private:
   rlimit before_{};
 };
+
+// Of this process's open files in /dev/shm.
+bool any_has_a_name() {
+  for (const auto& fd : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code gone;
+    const std::string file = std::filesystem::read_symlink(fd, gone).string();
+    if (file.starts_with("/dev/shm/gccl-") && !file.ends_with("(deleted)")) return true;
+  }
+  return false;
+}
 
 void no_more_threads() {
   without_leak_check();
@@ -151,6 +162,7 @@ TEST_CASE("a limit for the length of files is an error where shared memory needs
           return;
         }
         RANK_SUCCESS(result);
+        RANK_CHECK(!any_has_a_name());
         std::vector<float> a(1 << 18, 1), b(a.size());
         RANK_SUCCESS(GCCL_Allreduce(a.data(), b.data(), a.size(), GCCL_FLOAT32, GCCL_SUM, world));
         RANK_CHECK(b.back() == 2);
