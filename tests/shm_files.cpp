@@ -18,12 +18,30 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "libgccl/backends/shm/rank_file.hpp"
 #include "libgccl/backends/shm/segment.hpp"
 
 using namespace gccl;
 using namespace gccl::shm;
+
+namespace {
+
+// While it is set, this process is slow where a file has just been created, and where another one's mark is read.
+bool slow = false;
+
+}  // namespace
+
+extern "C" int shm_open(const char* name, int flags, mode_t mode) {
+  const int fd = ::open(("/dev/shm" + std::string(name)).c_str(), flags | O_NOFOLLOW | O_CLOEXEC, mode);
+  if (slow) ::usleep(300);
+  return fd;
+}
+extern "C" ssize_t pread(int fd, void* to, std::size_t bytes, off_t at) {
+  if (slow) ::usleep(1000);
+  return ::syscall(SYS_pread64, fd, to, bytes, at);
+}
 
 namespace {
 
@@ -167,6 +185,44 @@ TEST_CASE("files that killed processes left are removed by the next one; nobody 
   int status = 0;
   ::waitpid(child, &status, 0);
   CHECK(status == 0);
+}
+
+TEST_CASE("ranks that start at the same time do not take each other's files for left ones") {
+  // Each creation looks at the files of all others, some of which are being created.
+  constexpr int kProcesses = 4, kTimes = 50;
+  int start[2];
+  REQUIRE(::pipe2(start, O_CLOEXEC) == 0);
+  std::vector<pid_t> pids;
+  for (int p = 0; p < kProcesses; ++p) {
+    pids.push_back(::fork());
+    REQUIRE(pids.back() >= 0);
+    if (pids.back() != 0) continue;
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    ::close(start[1]);
+    char wait;
+    if (::read(start[0], &wait, 1) < 0) ::_exit(2);
+    slow = true;
+    for (int k = 0; k < kTimes; ++k) {
+      std::shared_ptr<Rank_file> file;
+      if (!Rank_file::create(&file).ok()) ::_exit(3);
+      ::usleep(3000);
+      if (!exists(file->name())) ::_exit(1);
+    }
+    ::_exit(0);
+  }
+  ::close(start[0]);
+  ::close(start[1]);
+  int vanished = 0;
+  for (const pid_t pid : pids) {
+    int status = 0;
+    ::waitpid(pid, &status, 0);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 1) {
+      ++vanished;
+    } else {
+      CHECK(status == 0);
+    }
+  }
+  CHECK(vanished == 0);
 }
 
 // A process that opens a neighbour's segment, looks into it, and has it until it is told to let go.

@@ -78,8 +78,10 @@ void Rank_file::sweep() {
     const int fd = ::openat(::dirfd(folder.get()), entry->d_name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0) continue;
     struct stat st;
-    const bool dead = ::fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == ::geteuid() && !locked(fd) &&
+    // The mark first: it comes after the lock, so who is marked and then not locked is dead.
+    const bool ours = ::fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == ::geteuid() &&
                       (marked(fd) || std::time(nullptr) - st.st_mtime > kOldSeconds);
+    const bool dead = ours && !locked(fd);
     if (dead) ::unlinkat(::dirfd(folder.get()), entry->d_name, 0);
     ::close(fd);
   }
