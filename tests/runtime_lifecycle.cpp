@@ -196,6 +196,20 @@ void drive(const std::vector<int>& mine, int size) {
   RANK_SUCCESS(GCCL_Finalize());
 }
 
+TEST_CASE("ranks that no transport joins are told which were tried, and what each would need") {
+  for (const char* backends : {"shm", "tcp"})
+    check({.size = 2, .backends = backends}, [&](int rank) {
+      setenv("GCCL_HOST", rank ? "one" : "another", 1);
+      unsetenv("GCCL_SECRET");
+      GCCL_Comm world = GCCL_COMM_NULL;
+      expect(GCCL_Init(&world, nullptr), GCCL_ERR_SYSTEM, "init");
+      expect_text("no backend of \"" + std::string(backends) + "\" reaches rank " + std::to_string(1 - rank), "init");
+      expect_text("on another node", "init");
+      expect_text("GCCL_SECRET", "init");
+      expect_text("GCCL_HOST", "init");
+    });
+}
+
 TEST_CASE("one process is several ranks, which one thread drives in groups") {
   for (const char* backends : {"shm", "tcp"}) {
     check({.size = 1, .backends = backends, .environment = {{"GCCL_SIZE", "3"}}}, [](int) { drive({0, 1, 2}, 3); });

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <new>
 #include <optional>
@@ -62,6 +63,16 @@ class MemoryLimit {
  private:
   rlimit before_{};
 };
+
+// Of this process's open files in /dev/shm.
+bool any_has_a_name() {
+  for (const auto& fd : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code gone;
+    const std::string file = std::filesystem::read_symlink(fd, gone).string();
+    if (file.starts_with("/dev/shm/gccl-") && !file.ends_with("(deleted)")) return true;
+  }
+  return false;
+}
 
 void no_more_threads() {
   without_leak_check();
@@ -127,6 +138,36 @@ TEST_CASE("memory that the thread for connections does not find is an error on e
               GCCL_Comm_free(&c);
               GCCL_Finalize();
             });
+}
+
+TEST_CASE("a limit for the length of files is an error where shared memory needs longer ones, and no signal") {
+  for (const rlim_t limit : {8192, 100000, 1000000})  // the store's own files are shorter
+    for (const std::string backends : {"shm", "shm,tcp"})
+      check({.size = 2, .backends = backends}, [&](int) {
+        rlimit before{};
+        getrlimit(RLIMIT_FSIZE, &before);
+        const rlimit l{limit, before.rlim_max};
+        RANK_CHECK(setrlimit(RLIMIT_FSIZE, &l) == 0);
+        GCCL_Comm world = GCCL_COMM_NULL;
+        const GCCL_Result result = GCCL_Init(&world, nullptr);
+        void* memory = nullptr;
+        const GCCL_Result allocated = GCCL_Mem_alloc(&memory, 4 << 20);
+        const bool told = says("ulimit -f");
+        // What is reported is written to a file.
+        setrlimit(RLIMIT_FSIZE, &before);
+        expect(allocated, GCCL_ERR_SYSTEM, "Mem_alloc");
+        RANK_CHECK(told);
+        if (backends == "shm") {
+          RANK_CHECK(result == GCCL_ERR_SYSTEM);
+          return;
+        }
+        RANK_SUCCESS(result);
+        RANK_CHECK(!any_has_a_name());
+        std::vector<float> a(1 << 18, 1), b(a.size());
+        RANK_SUCCESS(GCCL_Allreduce(a.data(), b.data(), a.size(), GCCL_FLOAT32, GCCL_SUM, world));
+        RANK_CHECK(b.back() == 2);
+        RANK_SUCCESS(GCCL_Finalize());
+      });
 }
 
 TEST_CASE("without threads to be had, starting is an error, and no thread stays behind") {

@@ -153,6 +153,7 @@ bool Communicator::quick_transfer(const Descriptor& what, void* data) {
     traffic.messages_received = 1;
     traffic.bytes_received = bytes;
   }
+  count_message(sends, peer);
   count(traffic);
   count(what, from_ns, false);
   return true;

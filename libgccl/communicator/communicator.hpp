@@ -154,6 +154,7 @@ class Communicator {
                 std::unique_lock<SpinLock>& lock);
   void begin_transfer(Operation* op);
   bool meet_myself(Operation* op);
+  void count_message(bool sends, Rank peer) { sends ? record_->messages.send(peer) : record_->messages.receive(peer); }
   bool move() noexcept;
   bool advance();
   bool carry_on(Operation* op, std::int64_t until_ns);

@@ -41,9 +41,6 @@ std::string words(std::uint8_t kind, Purpose purpose, const std::string& sequenc
   return s + root;
 }
 
-Purpose purpose_of(std::uint64_t signature) {
-  return (signature >> 54 & 63) == kDtypePurpose ? Purpose(signature >> 49 & 31) : Purpose::itself;
-}
 std::string op_of(std::uint64_t signature) {
   const unsigned o = unsigned(signature >> 49 & 31);
   return o == kOpNone ? "" : op_text(o == kOpOwn ? GCCL_Op(kOwn) : GCCL_Op(o));
@@ -104,6 +101,10 @@ std::string Descriptor::text() const {
   return words(kind, purpose, std::to_string(sequence), count, dtype_text(dtype, element_bytes), op_text(op), where);
 }
 
+Purpose Descriptor::purpose_of(std::uint64_t signature) {
+  return (signature >> 54 & 63) == kDtypePurpose ? Purpose(signature >> 49 & 31) : Purpose::itself;
+}
+
 std::int32_t Descriptor::calls_ahead(std::uint64_t signature, std::uint32_t sequence) {
   constexpr std::uint32_t kTurn = 1u << kSequenceBits;
   const std::uint32_t ahead = (std::uint32_t(signature >> 36) - sequence) & (kTurn - 1);
@@ -115,15 +116,15 @@ std::string text_of_signature(std::uint64_t s, const Near& near) {
   const std::uint32_t ahead = std::uint32_t(Descriptor::calls_ahead(s, near.sequence));
   const std::string root =
       !rooted(kind) ? "" : ", root " + std::to_string(s >> 32 & 0xf) + (near.ranks > 16 ? " (modulo 16)" : "");
-  return words(kind, purpose_of(s), std::to_string(near.sequence + ahead), s & 0xffffffffu, dtype_text(dtype_of(s), 0),
-               op_of(s), root);
+  return words(kind, Descriptor::purpose_of(s), std::to_string(near.sequence + ahead), s & 0xffffffffu,
+               dtype_text(dtype_of(s), 0), op_of(s), root);
 }
 
 std::string text_of_signature(std::uint64_t s, std::uint32_t sequence, Rank root, Count count,
                               std::uint32_t element_bytes) {
   const auto kind = std::uint8_t(s >> 60);
-  return words(kind, purpose_of(s), std::to_string(sequence), count, dtype_text(dtype_of(s), element_bytes), op_of(s),
-               rooted(kind) ? ", root " + std::to_string(root) : "");
+  return words(kind, Descriptor::purpose_of(s), std::to_string(sequence), count, dtype_text(dtype_of(s), element_bytes),
+               op_of(s), rooted(kind) ? ", root " + std::to_string(root) : "");
 }
 
 }  // namespace gccl

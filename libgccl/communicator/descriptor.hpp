@@ -37,6 +37,8 @@ struct Descriptor {
   }
   // How many calls of a communicator a signature's is after (negative: before) number `sequence`, which is near it.
   static std::int32_t calls_ahead(std::uint64_t signature, std::uint32_t sequence);
+  // Of the call that a signature is of.
+  static Purpose purpose_of(std::uint64_t signature);
   // "allreduce #17 of 1024 x f32, sum"
   std::string text() const;
 };

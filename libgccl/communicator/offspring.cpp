@@ -40,6 +40,23 @@ class Communicator::OverParent : public Exchange {
   const Purpose purpose_;
 };
 
+namespace {
+
+// Two ranks' lists differ, or they agree and another rank's does.
+std::string text_of_lists(Rank a, std::uint64_t listed_a, Rank b, std::uint64_t listed_b, std::uint64_t members) {
+  const auto lists = [](Rank r, std::uint64_t n) {
+    return "rank " + std::to_string(r) + " lists " + std::to_string(n) + (n == 1 ? " rank" : " ranks");
+  };
+  const std::string same = ": expected the same list, in the same order, on each rank that is in it";
+  if (listed_a == listed_b && listed_a == members)
+    return "ranks " + std::to_string(a) + " and " + std::to_string(b) + " list " + std::to_string(listed_a) +
+           " ranks each, but others or in another order" + same;
+  return lists(a, listed_a) + ", " + lists(b, listed_b) + ", and " + std::to_string(members) +
+         (members == 1 ? " rank finds itself" : " ranks find themselves") + " in a list" + same;
+}
+
+}  // namespace
+
 Status Communicator::split(int color, int key, std::unique_ptr<Communicator>* out) {
   return split(Purpose::split, color, key, {}, out);
 }
@@ -65,10 +82,8 @@ Status Communicator::split(Purpose purpose, int color, int key, std::span<const 
   for (const Choice& c : choices)
     if (lister != choices.end() && (c.color >= 0 || c.listed > 0) &&
         (c.listed != members || c.listed != lister->listed || c.list != lister->list))
-      return Status::error("rank " + std::to_string(&c - choices.data()) + " lists " + std::to_string(c.listed) +
-                               " ranks, rank " + std::to_string(lister - choices.begin()) + " lists " +
-                               std::to_string(lister->listed) + ", and " + std::to_string(members) +
-                               " find themselves in a list: expected the same list on all of them",
+      return Status::error("Comm_create: " + text_of_lists(Rank(&c - choices.data()), c.listed,
+                                                           Rank(lister - choices.begin()), lister->listed, members),
                            GCCL_ERR_MISMATCH);
 
   std::vector<Rank> ranks;

@@ -199,6 +199,7 @@ void Communicator::begin_transfer(Operation* op) {
     return;
   }
   const bool sends = w.what.kind == kSendKind;
+  count_message(sends, w.what.root);
   GCCL_Transfer& t = op->transfer;
   t.peer = w.what.root;
   t.channel = kPointToPointChannel;

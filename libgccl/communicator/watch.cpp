@@ -37,7 +37,7 @@ std::string Watch::elsewhere_text(const Note& n) {
 // ---- Records ----
 
 Watch::Record::Record(std::uint64_t id, Rank rank, std::vector<Rank> world_rank)
-    : id_(id), rank_(rank), world_rank_(std::move(world_rank)) {
+    : messages(world_rank.size()), id_(id), rank_(rank), world_rank_(std::move(world_rank)) {
   // Everybody, or those at distances of powers of two, and later those that are waited for: then the ranks that wait
   // are connected among each other unless most of them have gone, and who differs from all others is found by its
   // neighbours.
@@ -243,7 +243,7 @@ void Watch::note_lengths(const Record& record, const Peer& peer) {
 }
 
 // What this rank is in: there, or else on another communicator.
-Watch::Note Watch::state_of(const Record& record) const {
+Watch::Note Watch::state_of(const Record& record, const Peer& reader) const {
   Note note;
   note.communicator = record.id_;
   note.sequence = record.history.last();
@@ -256,12 +256,20 @@ Watch::Note Watch::state_of(const Record& record) const {
     note.peer = peer;
     if (w.blocked) note.flags |= kBlocked;
   };
+  const auto leaves = [&] {  // and so neither sends nor receives any more
+    note.flags |= kLeaves;
+    note.count = record.messages.sent(reader.rank);
+    note.element_bytes = record.messages.received(reader.rank);
+  };
   if (record.leaving_) {
     note.in = In::finalize;
+    leaves();
     return note;
   }
   if (record.waiting_.open()) {
     describe(record.waiting_, record.waiting_.in, record.waiting_.peer);
+    const Purpose purpose = Descriptor::purpose_of(note.signature);
+    if (note.in == In::collective && (purpose == Purpose::free || purpose == Purpose::finalize)) leaves();
     return note;
   }
   for (const auto& other : records_) {
@@ -282,7 +290,7 @@ void Watch::ask(Record& record, Peer& peer, std::int64_t now_ns) {
   for (std::uint32_t left = std::min(last - peer.confirmed, kCallsPerQuestion); left-- > 0;)
     note_call(record, peer, last - left);
   note_lengths(record, peer);
-  Note note = state_of(record);
+  Note note = state_of(record, peer);
   note.flags |= kQuestion;
   send(record.world_rank_[peer.rank], note);
 }
@@ -292,7 +300,7 @@ void Watch::answer(Record& record, Peer& peer, const Note& question) {
   if (std::int32_t(record.history.last() - question.sequence) >= 0 && question.sequence > 0)
     note_call(record, peer, question.sequence);
   note_lengths(record, peer);
-  Note note = state_of(record);
+  Note note = state_of(record, peer);
   note.flags |= kAnswer;
   send(record.world_rank_[peer.rank], note);
 }

@@ -68,6 +68,24 @@ class Watch {
     std::uint32_t sequence = 0;
     std::vector<std::size_t> sent, due;  // to and from each rank
   };
+  // The point-to-point messages that were begun with each rank. One thread at a time adds, any thread reads.
+  class Messages {
+   public:
+    explicit Messages(std::size_t ranks) : of_(ranks) {}
+    void send(Rank to) { add(of_[to].sent); }
+    void receive(Rank from) { add(of_[from].received); }
+    std::uint32_t sent(Rank to) const { return of_[to].sent.load(std::memory_order_relaxed); }
+    std::uint32_t received(Rank from) const { return of_[from].received.load(std::memory_order_relaxed); }
+
+   private:
+    struct Counts {
+      std::atomic<std::uint32_t> sent{0}, received{0};
+    };
+    static void add(std::atomic<std::uint32_t>& n) {
+      n.store(n.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    }
+    std::vector<Counts> of_;
+  };
   // A communicator as the watch sees it.
   struct Note;
   struct Peer;
@@ -76,6 +94,7 @@ class Watch {
     Record(std::uint64_t id, Rank rank, std::vector<Rank> world_rank);
     ~Record();
     History history;                  // the communicator's own to add to
+    Messages messages;                // likewise
     std::uint64_t lengths_sum = 0;    // of all alltoallv calls; 0 over all ranks where sent and due agree. Likewise
     std::atomic<bool> broken{false};  // it makes no more calls
 
@@ -118,7 +137,7 @@ class Watch {
   Link& link_to(Rank world);
   void ask(Record& record, Peer& peer, std::int64_t now_ns);
   void answer(Record& record, Peer& peer, const Note& question);
-  Note state_of(const Record& record) const;
+  Note state_of(const Record& record, const Peer& reader) const;
   void note_call(const Record& record, const Peer& peer, std::uint32_t sequence);
   void note_lengths(const Record& record, const Peer& peer);
   void send(Rank world, const Note& note);
@@ -129,6 +148,7 @@ class Watch {
   void compare(Record& record, Peer& peer, const Note& note);
   void compare_lengths(Record& record, const Peer& peer, const Note& note);
   void compare_left(Record& record, const Peer& peer);
+  void compare_messages(Record& record, const Peer& peer);
   const Peer* crossed(const Record& record, std::int64_t* heard_ns) const;
   void compare_crossed(Record& record, std::int64_t now_ns);
   void differs(Record& record, const std::string& text);

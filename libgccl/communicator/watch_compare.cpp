@@ -57,14 +57,37 @@ void Watch::compare_lengths(Record& record, const Peer& peer, const Note& note) 
   if (note.count != e.sent[peer.rank]) say("recvcounts", note.count, "sendcounts", e.sent[peer.rank]);
 }
 
-// A collective that a peer will not make.
+// What a peer will not do any more: a collective, or its side of a message.
 void Watch::compare_left(Record& record, const Peer& peer) {
+  compare_messages(record, peer);
   const Waiting& w = record.waiting_;
   if (!peer.state || peer.state->in != In::finalize || w.in != In::collective ||
       std::int32_t(w.sequence - peer.state->sequence) <= 0)
     return;
   differs(record, text_of_signature(w.signature, {w.sequence, Rank(record.world_rank_.size())}) + ": " +
                       rank_text(peer.rank, record.world_rank_) + " calls Finalize");
+}
+
+// All messages that have been begun are counted, wherever they are on their way: so none is taken for missing.
+void Watch::compare_messages(Record& record, const Peer& peer) {
+  const Waiting& w = record.waiting_;
+  if ((w.in != In::recv && w.in != In::send) || !peer.state || !(peer.state->flags & kLeaves)) return;
+  const Note& n = *peer.state;
+  const std::string who = rank_text(peer.rank, record.world_rank_);
+  const auto say = [&](const char* call, const char* theirs, std::uint32_t there, const char* ours,
+                       std::uint32_t here) {
+    const std::string leaves = n.in == In::finalize
+                                   ? "Finalize"
+                                   : text_of_signature(n.signature, {n.sequence, Rank(record.world_rank_.size())});
+    differs(record, call + who + ": it calls " + leaves + " and has " + theirs + " " + std::to_string(there) +
+                        (there == 1 ? " message" : " messages") + " where this rank " + ours + " " +
+                        std::to_string(here));
+  };
+  const std::uint32_t received = record.messages.received(peer.rank), sent = record.messages.sent(peer.rank);
+  if (std::int32_t(received - std::uint32_t(n.count)) > 0)
+    return say("recv from ", "sent", std::uint32_t(n.count), "receives", received);
+  if (w.in == In::send && w.peer == peer.rank && std::int32_t(sent - n.element_bytes) > 0)
+    say("send to ", "received", n.element_bytes, "has sent", sent);
 }
 
 // Who waits for whom, from this rank's wait in a call on: ranks in the same call, then ranks in one call of another

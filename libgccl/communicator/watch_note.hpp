@@ -11,7 +11,7 @@ namespace gccl {
 
 // Of a note.
 inline constexpr std::uint8_t kQuestion = 1, kAnswer = 2, kBlocked = 4, kAlone = 8, kOfCall = 16, kCollective = 32,
-                              kLengths = 64;
+                              kLengths = 64, kLeaves = 128;
 
 inline constexpr std::uint32_t kCallsPerQuestion = 8;  // the latest calls
 inline constexpr std::size_t kAheadMax = 2 * kCallsPerQuestion;
@@ -21,11 +21,14 @@ struct Watch::Note {
   std::uint64_t communicator = 0;
   std::uint64_t digest = 0;     // of the calls up to `sequence`; kLengths: elements sent to the reader
   std::uint64_t signature = 0;  // kOfCall: of call `sequence`; else of what the rank is in
-  // kOfCall: its count; elsewhere: the communicator there; kLengths: elements due from the reader.
+  // kOfCall: its count; elsewhere: the communicator there; kLengths: elements due from the reader; kLeaves: messages
+  // sent to the reader.
   std::uint64_t count = 0;
   std::uint32_t sequence = 0;
   std::uint32_t peer = 0;  // waited for: a rank of the communicator; elsewhere: of the world; kOfCall: the root
-  std::uint32_t element_bytes = 0;  // kOfCall: of a user-defined type; elsewhere: ranks of the communicator there
+  // kOfCall: of a user-defined type; elsewhere: ranks of the communicator there; kLeaves: messages received from the
+  // reader.
+  std::uint32_t element_bytes = 0;
   In in = In::nothing;
   std::uint8_t flags = 0;
   std::uint16_t reserved = 0;

@@ -69,6 +69,16 @@ struct Report {
 std::string text_in(const Report& r) { return {r.text, strnlen(r.text, sizeof r.text)}; }
 int code_in(const Report& r) { return is_error(r.code) ? r.code : GCCL_ERR_REMOTE; }
 
+// No backend has failed, and none reaches the rank.
+std::string text_of_no_route(const Wires& wires, const GCCL_Port_spec& spec, Rank rank) {
+  std::string names;
+  for (const Wires::Instance& i : wires.instances()) names += (names.empty() ? "" : ",") + std::string(i.backend->name);
+  const bool near = spec.node[rank] == spec.node[spec.rank];
+  return "no backend of \"" + names + "\" reaches rank " + std::to_string(rank) +
+         (near ? "" : " on another node: shm serves one node, tcp without GCCL_SECRET listens on loopback alone") +
+         "; check GCCL_BACKENDS, GCCL_ADDRESS" + (near ? "" : ", GCCL_HOST") + " on both machines";
+}
+
 Status gather(Exchange& exchange, const void* mine, std::size_t bytes, std::vector<std::byte>* all,
               std::int64_t timeout_ms) {
   return exchange.all_gather({static_cast<const std::byte*>(mine), bytes}, all, timeout_ms);
@@ -178,13 +188,9 @@ Status Ports::connect(const Wires& wires, const GCCL_Port_spec& spec, Exchange& 
       ++p->ports_[p->route_[r]].peers;
       continue;
     }
-    const std::string why = report.code   ? report.text
-                            : theirs.code ? "rank " + std::to_string(r) + ": " + text_in(theirs)
-                                          : "no backend reaches rank " + std::to_string(r);
-    unreached =
-        Status::error(why + "; check GCCL_BACKENDS and GCCL_ADDRESS on both machines", report.code   ? report.code
-                                                                                       : theirs.code ? code_in(theirs)
-                                                                                                     : GCCL_ERR_SYSTEM);
+    unreached = report.code   ? Status::error(report.text, report.code)
+                : theirs.code ? Status::error("rank " + std::to_string(r) + ": " + text_in(theirs), code_in(theirs))
+                              : Status::error(text_of_no_route(wires, spec, r), GCCL_ERR_SYSTEM);
   }
   // All agree whether it worked, and nobody's names are needed any more.
   report = {.code = unreached.code(), .failed_backends = 0, .text = {}};

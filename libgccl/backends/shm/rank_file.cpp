@@ -64,6 +64,7 @@ std::string trouble(int error) {
   std::string text = std::strerror(error);
   if (error == ENOSPC || error == ENOMEM)
     text += "; /dev/shm is full: free it, or mount it larger (docker run --shm-size)";
+  if (error == EFBIG) text += kLimitText;
   return text;
 }
 
@@ -109,7 +110,7 @@ Status Rank_file::create(std::shared_ptr<Rank_file>* out) {
   l.l_len = 1;
   if (::fcntl(f->fd_, F_SETLK, &l) != 0) return refused("cannot lock", f->name_, errno);
   if (const int error = reserve(f->fd_, 0, 4096)) return refused("cannot reserve", f->name_, error);
-  if (::ftruncate(f->fd_, off_t(kMarkBytes)) != 0) return refused("cannot size", f->name_, errno);
+  if (const int error = resize(f->fd_, off_t(kMarkBytes))) return refused("cannot size", f->name_, error);
   if (::pwrite(f->fd_, &kMark, sizeof kMark, 0) != ssize_t(sizeof kMark))
     return refused("cannot mark", f->name_, errno);
   *out = std::move(f);
@@ -171,7 +172,7 @@ Status Rank_file::take(std::size_t bytes, std::uint64_t* offset) {
     *offset = r.offset;
     return {};
   }
-  if (::ftruncate(fd_, off_t(end + bytes)) != 0) return refused("cannot size", name_, errno);
+  if (const int error = resize(fd_, off_t(end + bytes))) return refused("cannot size", name_, error);
   ranges_.push_back({.offset = end, .bytes = bytes, .taken = true});
   *offset = end;
   return {};

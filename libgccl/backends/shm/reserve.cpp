@@ -1,13 +1,24 @@
 #include "libgccl/backends/shm/reserve.hpp"
 
 #include <fcntl.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 
 namespace gccl::shm {
+namespace {
+
+bool allowed(off_t end) {
+  rlimit l{};
+  return ::getrlimit(RLIMIT_FSIZE, &l) != 0 || l.rlim_cur == RLIM_INFINITY || rlim_t(end) <= l.rlim_cur;
+}
+
+}  // namespace
 
 int reserve(int file, off_t at, off_t bytes) {
+  if (!allowed(at + bytes)) return EFBIG;
   constexpr off_t kMost = 16 * 1024 * 1024, kLeast = 4096;
   for (off_t piece = kMost; bytes > 0;) {
     const off_t now = std::min(piece, bytes);
@@ -23,6 +34,11 @@ int reserve(int file, off_t at, off_t bytes) {
     }
   }
   return 0;
+}
+
+int resize(int file, off_t bytes) {
+  if (!allowed(bytes)) return EFBIG;
+  return ::ftruncate(file, bytes) == 0 ? 0 : errno;
 }
 
 void release(int file, off_t at, off_t bytes) {

@@ -39,9 +39,9 @@ Allocations& mine() {
 }
 
 Status refused(const char* what, std::size_t bytes) {
-  return Status::error(
-      std::string(what) + " " + std::to_string(bytes) + " bytes of shared memory: " + std::strerror(errno),
-      GCCL_ERR_SYSTEM);
+  return Status::error(std::string(what) + " " + std::to_string(bytes) +
+                           " bytes of shared memory: " + std::strerror(errno) + (errno == EFBIG ? kLimitText : ""),
+                       GCCL_ERR_SYSTEM);
 }
 
 std::size_t whole_pages(std::size_t bytes) {

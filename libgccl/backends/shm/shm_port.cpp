@@ -76,7 +76,10 @@ Status Port::open(Rank_files& files, const GCCL_Port_spec& spec, std::unique_ptr
   if (::getrandom(&p->probe_value_, sizeof p->probe_value_, 0) != ssize_t(sizeof p->probe_value_))
     return Status::error("no random numbers: " + std::string(std::strerror(errno)), GCCL_ERR_SYSTEM);
   if (const Status s = files.mine(&p->file_); !s.ok()) return s;
-  if (const Status s = Segment::create(p->file_, p->node_ranks_ * p->channels_, &p->segment_); !s.ok()) return s;
+  if (const Status s = Segment::create(p->file_, p->node_ranks_ * p->channels_, &p->segment_); !s.ok()) {
+    p->connected();  // where another transport serves the ranks, nobody needs the file's name
+    return s;
+  }
   Address a{};
   a.present = 1;
   a.pid = std::uint32_t(p->pid_);

@@ -15,8 +15,8 @@
  * - Threads: any thread may use any communicator; calls on one communicator are carried out one after the other, in the
  *   order in which they were started. Different communicators do not wait for each other.
  * - After GCCL_ERR_MISMATCH, GCCL_ERR_TIMEOUT, GCCL_ERR_REMOTE, GCCL_ERR_PEER_LOST or GCCL_ERR_ABORTED a communicator is
- *   broken: every later call on it returns the same error until it is freed. A wait for what nobody sends ends by the
- *   timeout alone; GCCL_Last_error() then says what every rank waits for.
+ *   broken: every later call on it returns the same error until it is freed. A wait for a message that a rank has not
+ *   sent, and still could, ends by the timeout alone; GCCL_Last_error() then says what every rank waits for.
  */
 #ifndef GCCL_H
 #define GCCL_H
@@ -163,7 +163,7 @@ GCCL_API GCCL_Result GCCL_Mem_free(void* ptr);
 GCCL_API GCCL_Result GCCL_Type_create(size_t bytes, GCCL_Dtype* dtype);
 GCCL_API GCCL_Result GCCL_Type_free(GCCL_Dtype* dtype);
 /* inout[i] = inout[i] (+) in[i] for count elements. Must be associative and commutative. Runs in whatever thread makes
- * progress, never concurrently for one call. */
+ * progress, never concurrently for one call. It must not call GCCL. */
 typedef void (*GCCL_Op_function)(const void* in, void* inout, size_t count, GCCL_Dtype dtype, void* context);
 GCCL_API GCCL_Result GCCL_Op_create(GCCL_Op_function function, void* context, GCCL_Op* op);
 /* No call that uses it may be under way. */
