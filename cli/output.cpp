@@ -43,11 +43,14 @@ void check_writable(const std::filesystem::path& file) {
 
 void check_outputs(const std::vector<std::string>& outputs, const std::vector<std::filesystem::path>& inputs) {
   namespace fs = std::filesystem;
-  const auto same = [](const fs::path& a, const fs::path& b) {
+  const auto real = [](const fs::path& file) {
     std::error_code error;
-    if (fs::equivalent(a, b, error)) return !is_special(a);
-    return fs::weakly_canonical(fs::absolute(a), error) == fs::weakly_canonical(fs::absolute(b), error) &&
-           !is_special(a);
+    const fs::path whole = fs::absolute(file, error);  // fails where the current folder was removed
+    return error ? file.lexically_normal() : fs::weakly_canonical(whole, error);
+  };
+  const auto same = [&](const fs::path& a, const fs::path& b) {
+    std::error_code error;
+    return (fs::equivalent(a, b, error) || real(a) == real(b)) && !is_special(a);
   };
   for (auto file = outputs.begin(); file != outputs.end(); ++file) {
     if (file->empty() || *file == "-") continue;

@@ -118,6 +118,21 @@ TEST_CASE("no output overwrites a file that is read, parameter sets and stored r
   CHECK(read_text(shipped) == cluster(parameters()).dump());
 }
 
+TEST_CASE("a current folder that was removed is no internal error") {
+  const Folder folder;
+  folder.write("c.json", cluster(parameters()).dump());
+  const std::string file = folder.write("s.json", scenario("c.json").dump()).string();
+  fs::create_directory(folder.path / "gone");
+  const auto in_it = [&](const std::string& more) {
+    return shell(folder.path / "gone", fmt::format("--version >/dev/null && rmdir ../gone && '{}' run '{}' --quiet {}",
+                                                   GCCL_PROGRAM, file, more));
+  };
+  CHECK(in_it("") == 0);
+  fs::create_directory(folder.path / "gone");
+  CHECK(in_it(fmt::format("--json x --csv '{0}/r.csv' 2>'{0}/err'", folder.path.string())) == 2);
+  CHECK(read_text(folder.path / "err").starts_with("gccl: x: cannot be written: No such file or directory"));
+}
+
 TEST_CASE("a file name that is no UTF-8 spoils no result") {
   const Folder folder;
   folder.write("c\xfe.json", cluster(parameters()).dump());
