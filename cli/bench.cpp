@@ -45,7 +45,7 @@ int command_bench(const std::vector<std::string>& args) {
   std::string error;
   const int code =
       entry_of(backend)(backend == "native" || backend == "mpi" ? "" : backend, args, &bench::parse_options, &error);
-  if (!error.empty()) fmt::print(stderr, "gccl bench: {}\n", printable(error));
+  if (!error.empty()) write_stderr(fmt::format("gccl bench: {}\n", printable(error)));
   return code;
 }
 

@@ -90,7 +90,7 @@ class Bench {
     }
     const bool all = comm_.sum_over_ranks(!ok) == 0;
     if (!all && comm_.rank() == 0)
-      fmt::print(stderr, "gccl bench: not enough memory for --max-bytes {}\n", o_.bytes_max);
+      write_stderr(fmt::format("gccl bench: not enough memory for --max-bytes {}\n", o_.bytes_max));
     return all;
   }
 
@@ -234,7 +234,7 @@ class Bench {
     const Slicing slicing{o_.shares, o_.lanes, o_.window};
     const Status s = comm_.run(a, call, o_.dtype, o_.op, input_.data(), output_.data(), slicing, by_auto);
     if (s.ok()) return;
-    fmt::print(stderr, "gccl bench: rank {}: {}\n", comm_.rank(), printable(s.text()));
+    write_stderr(fmt::format("gccl bench: rank {}: {}\n", comm_.rank(), printable(s.text())));
     comm_.abort();
   }
 
@@ -254,7 +254,7 @@ int run(Carrier& comm, const std::vector<std::string>& args, Parse parse) {
   // Every rank parses the same words and comes to the same end; rank 0 speaks.
   const auto parsed = parse(args, comm.ranks());
   if (const Wrong* wrong = std::get_if<Wrong>(&parsed)) {
-    if (comm.rank() == 0) fmt::print(stderr, "gccl bench: {}\n", printable(wrong->text));
+    if (comm.rank() == 0) write_stderr(fmt::format("gccl bench: {}\n", printable(wrong->text)));
     return 2;
   }
   const Options& o = std::get<Options>(parsed);
@@ -264,7 +264,7 @@ int run(Carrier& comm, const std::vector<std::string>& args, Parse parse) {
     try {
       check_writable(o.json);
     } catch (const json::InputError& e) {
-      fmt::print(stderr, "gccl bench: {}\n", printable(e.what()));
+      write_stderr(fmt::format("gccl bench: {}\n", printable(e.what())));
       writable = false;
     }
   }

@@ -33,7 +33,7 @@ constexpr std::int64_t kDrainMs = 200;  // for output that is still under way wh
 
 void say(const std::string& text) {
   std::fflush(stdout);
-  fmt::print(stderr, "gccl launch: {}\n", printable(text));
+  write_stderr(fmt::format("gccl launch: {}\n", printable(text)));
 }
 
 struct Stream {

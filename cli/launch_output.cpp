@@ -1,31 +1,12 @@
 #include "cli/launch_output.hpp"
 
-#include <poll.h>
 #include <unistd.h>
 
 #include <cerrno>
 
+#include "cli/output.hpp"
+
 namespace gccl::launch {
-namespace {
-
-// 0, or the error.
-int write_all(int fd, const std::string& text) {
-  for (std::size_t done = 0; done < text.size();) {
-    const ssize_t n = write(fd, text.data() + done, text.size() - done);
-    if (n >= 0) {
-      done += std::size_t(n);
-    } else if (errno == EAGAIN) {
-      pollfd p{fd, POLLOUT, 0};
-      poll(&p, 1, -1);
-    } else if (errno != EINTR) {
-      return errno;
-    }
-  }
-  return 0;
-}
-
-}  // namespace
-
 bool TaggedStream::drain(int from) {
   char buffer[16384];
   const ssize_t n = ::read(from, buffer, sizeof buffer);

@@ -24,7 +24,7 @@ namespace {
 constexpr int kWrongInput = 2, kInternalError = 3;
 
 int complain(int code, std::string_view what) {
-  fmt::print(stderr, "gccl: {}\n", printable(std::string(what)));
+  write_stderr(fmt::format("gccl: {}\n", printable(std::string(what))));
   return code;
 }
 
@@ -75,6 +75,7 @@ int run(int argc, char** argv) {
 }  // namespace gccl
 
 int main(int argc, char** argv) {
+  gccl::reserve_standard_streams();
   try {
     return gccl::run(argc, argv);
   } catch (const gccl::json::InputError& e) {

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -19,23 +20,17 @@ namespace {
   throw json::InputError(fmt::format("{}: cannot be written: {}", file.string(), std::strerror(error)));
 }
 
-// 0, or the error.
-int write_all(int fd, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t n = write(fd, text.data(), text.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return errno;
-    text.remove_prefix(std::size_t(n));
-  }
-  return 0;
-}
-
 bool is_special(const std::filesystem::path& file) {
   struct stat s {};
   return stat(file.c_str(), &s) == 0 && !S_ISREG(s.st_mode) && !S_ISDIR(s.st_mode);
 }
 
 }  // namespace
+
+void reserve_standard_streams() noexcept {
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (fcntl(fd, F_GETFD) < 0) open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+}
 
 void check_writable(const std::filesystem::path& file) {
   const std::filesystem::path folder = file.has_parent_path() ? file.parent_path() : ".";
@@ -48,11 +43,14 @@ void check_writable(const std::filesystem::path& file) {
 
 void check_outputs(const std::vector<std::string>& outputs, const std::vector<std::filesystem::path>& inputs) {
   namespace fs = std::filesystem;
-  const auto same = [](const fs::path& a, const fs::path& b) {
+  const auto real = [](const fs::path& file) {
     std::error_code error;
-    if (fs::equivalent(a, b, error)) return !is_special(a);
-    return fs::weakly_canonical(fs::absolute(a), error) == fs::weakly_canonical(fs::absolute(b), error) &&
-           !is_special(a);
+    const fs::path whole = fs::absolute(file, error);  // fails where the current folder was removed
+    return error ? file.lexically_normal() : fs::weakly_canonical(whole, error);
+  };
+  const auto same = [&](const fs::path& a, const fs::path& b) {
+    std::error_code error;
+    return (fs::equivalent(a, b, error) || real(a) == real(b)) && !is_special(a);
   };
   for (auto file = outputs.begin(); file != outputs.end(); ++file) {
     if (file->empty() || *file == "-") continue;
@@ -89,6 +87,23 @@ std::string printable(std::string text) {
   }
   return text;
 }
+
+int write_all(int fd, std::string_view text) noexcept {
+  while (!text.empty()) {
+    const ssize_t n = write(fd, text.data(), text.size());
+    if (n >= 0) {
+      text.remove_prefix(std::size_t(n));
+    } else if (errno == EAGAIN) {
+      pollfd p{fd, POLLOUT, 0};
+      poll(&p, 1, -1);
+    } else if (errno != EINTR) {
+      return errno;
+    }
+  }
+  return 0;
+}
+
+void write_stderr(std::string_view text) noexcept { write_all(STDERR_FILENO, text); }
 
 void write_stdout(std::string_view text) {
   const int error = write_all(STDOUT_FILENO, printable(std::string(text)));

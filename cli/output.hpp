@@ -8,6 +8,10 @@
 
 namespace gccl {
 
+// Opens standard streams that the caller closed, so that no file gets their numbers and what is printed with it;
+// reading and writing them fails as on a closed one. For the start of main().
+void reserve_standard_streams() noexcept;
+
 // Throws json::InputError when the file certainly cannot be written: its folder does not exist or is not writable, or
 // it is a folder itself. For use before long work.
 void check_writable(const std::filesystem::path& file);
@@ -22,6 +26,12 @@ void write_output(const std::filesystem::path& file, std::string_view text);
 
 // Text for a terminal: control characters, which names from files may hold, become '?'. Line ends and tabs stay.
 std::string printable(std::string text);
+
+// 0, or the error. Waits where the descriptor does not block.
+int write_all(int fd, std::string_view text) noexcept;
+
+// To standard error, as it is. Never fails: a full or closed standard error is no reason to end otherwise.
+void write_stderr(std::string_view text) noexcept;
 
 // To standard output, printable. Throws json::InputError when that fails (a full disk, say); a reader that went away is
 // no failure.

@@ -12,6 +12,8 @@
 #include "cli/catalogue.hpp"
 #include "cli/output.hpp"
 #include "cli/plugin.hpp"
+#include "sim/cluster/files.hpp"
+#include "sim/cluster/shipped.hpp"
 #include "sim/json/nearest.hpp"
 #include "sim/report/html.hpp"
 #include "sim/report/topology_svg.hpp"
@@ -55,14 +57,19 @@ void check_files(const RunArguments& a, const sim::Scenario& scenario) {
                       "standard output",
                       option));
   std::vector<std::filesystem::path> inputs{scenario.file};
-  for (const auto& [cluster, where] : scenario.clusters) inputs.push_back(cluster);
+  for (const auto& [cluster, where] : scenario.clusters)
+    for (const auto& file : sim::files_of_cluster(sim::cluster_file(where))) inputs.push_back(file);
+  for (const sim::Run& run : scenario.runs)
+    for (const sim::Expectation& e : run.expectations)
+      if (e.stored) inputs.push_back(e.where.at("result").path());
   check_outputs({a.json, a.csv, a.html, a.trace, a.resume}, inputs);
 }
 
 void show_progress(std::size_t done, std::size_t of) {
   const std::size_t width = 40, filled = done * width / of;
-  fmt::print(stderr, "\r[{:<{}}] {}/{} ", std::string(filled, '#'), width, done, of);
-  if (done == of) fmt::print(stderr, "\r{:{}}\r", "", width + 30);
+  std::string text = fmt::format("\r[{:<{}}] {}/{} ", std::string(filled, '#'), width, done, of);
+  if (done == of) text += fmt::format("\r{:{}}\r", "", width + 30);
+  write_stderr(text);
 }
 
 std::size_t terminal_columns() {
@@ -111,7 +118,7 @@ void use_journal(const sim::Plan& plan, sim::Journal& journal, sim::RunOptions& 
                         other == 1 ? "y" : "ies", other == 1 ? "is" : "are");
   if (journal.damaged())
     text += fmt::format("; {} damaged line{} left out", journal.damaged(), journal.damaged() == 1 ? " is" : "s are");
-  fmt::print(stderr, "gccl: {}\n", printable(text));
+  write_stderr(fmt::format("gccl: {}\n", printable(text)));
 }
 
 int run_scenario(const RunArguments& a) {
@@ -137,20 +144,20 @@ int run_scenario(const RunArguments& a) {
   try {
     result = sim::run_plan(plan, engines, options);
   } catch (const sim::Interrupted&) {
-    if (options.progress) fmt::print(stderr, "\n");
+    if (options.progress) write_stderr("\n");
     if (journal) {
       const auto kept = std::count_if(options.keys.begin(), options.keys.end(),
                                       [&](const std::string& key) { return journal->find(key); });
-      fmt::print(stderr, "gccl: interrupted; {} of {} points are in {}: the same command goes on from there\n", kept,
-                 options.keys.size(), printable(a.resume));
+      write_stderr(fmt::format("gccl: interrupted; {} of {} points are in {}: the same command goes on from there\n",
+                               kept, options.keys.size(), printable(a.resume)));
     } else {
-      fmt::print(stderr, "gccl: interrupted\n");
+      write_stderr("gccl: interrupted\n");
     }
     return 128 + stop_signal;
   }
   if (journal && !journal->error().empty())
-    fmt::print(stderr, "gccl: {}: cannot be written: {}; the points finished since are not in it\n",
-               printable(a.resume), journal->error());
+    write_stderr(fmt::format("gccl: {}: cannot be written: {}; the points finished since are not in it\n",
+                             printable(a.resume), journal->error()));
 
   if (!a.json.empty() && a.json != "-") write_output(a.json, result.document.dump(1) + '\n');
   if (!a.csv.empty() && a.csv != "-") write_output(a.csv, printable(sim::result_csv(result.document)));

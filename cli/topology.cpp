@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <iostream>
 #include <nlohmann/json.hpp>
 
 #include "cli/catalogue.hpp"
 #include "cli/output.hpp"
+#include "sim/cluster/files.hpp"
 #include "sim/cluster/load.hpp"
 #include "sim/cluster/summary.hpp"
 #include "sim/json/reader.hpp"
@@ -113,7 +113,7 @@ int topology(const TopologyArguments& a) {
   if (a.svg == "-" && a.json == "-")
     throw json::InputError("only one of --svg and --json can be written to standard output");
   const std::filesystem::path file = find_shipped("topologies", a.file);
-  check_outputs({a.svg, a.json}, {file});
+  check_outputs({a.svg, a.json}, sim::files_of_cluster(file));
   const auto cluster = sim::load_cluster(file);
   if (!a.svg.empty()) write_output(a.svg, sim::topology_svg(*cluster));
   const Summary s = summarize(*cluster);
@@ -141,7 +141,7 @@ void add_topology(Command& app, int& exit_code) {
     try {
       exit_code = topology(*a);
     } catch (const std::runtime_error& e) {
-      std::cerr << "gccl topology: " << printable(e.what()) << '\n';
+      write_stderr("gccl topology: " + printable(e.what()) + "\n");
       exit_code = 2;
     }
   });

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <iostream>
 #include <nlohmann/json.hpp>
 
 #include "cli/algorithm_names.hpp"
@@ -61,7 +60,7 @@ void print(const Proof& p) {
 }
 
 int bad_input(const std::string& what) {
-  std::cerr << "gccl verify: " << printable(what) << '\n';
+  write_stderr("gccl verify: " + printable(what) + "\n");
   return 2;
 }
 

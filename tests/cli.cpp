@@ -124,9 +124,12 @@ TEST_CASE("wrong scenarios give one line with file and pointer and exit code 2")
       {scenario(R"("runs":[{"collective":"allreduce","bytes":"8 apples"}])"), "/runs/0/bytes: found \"8 apples\""},
       {scenario(R"("runs":[{"collective":"allreduce","bytes":"1.5PiB"}])"), "found \"1.5PiB\", expected at most 1 PiB"},
       {scenario(R"("runs":[{"collective":"allreduce","bytes":"2PB"}])"), "found \"2PB\", expected at most 1 PiB"},
+      {scenario(R"("runs":[{"collective":"allreduce","bytes":"8PiB"}])"), "found \"8PiB\", expected at most 1 PiB"},
+      {scenario("\n \"seed\": 1e400"), "a number is out of range at line 2, column 14"},
       {scenario(R"("runs":[])"), "/runs: has 0 elements"},
       {scenario(R"("runs":[{"collective":"broadcast","bytes":8,"root":8}])"), "/runs/0/root: found rank 8"},
       {on("nowhere.json"), "/cluster: there is no file"},
+      {on(folder.path.string()), "/cluster: " + folder.path.string() + " is no regular file"},
       {on("cyclic.json"), "/base: parameter set"},
       {on("dangling.json"), "missing.json"},
       {on("scenario.json"), "/schema: found \"gccl/scenario/1\""},
@@ -437,24 +440,29 @@ TEST_CASE("control characters in names reach neither the terminal nor the drawin
   }
 }
 
-TEST_CASE("time that does not fit is wrong input, on either engine") {
+TEST_CASE("what cannot be simulated is wrong input, on either engine") {
   const Folder folder;
   folder.write(
       "c.json",
       R"({"schema":"gccl/cluster/1","name":"slow","parameters":{"card":{"overhead_ns":1,"combine_GBps":0,"copy_GBps":0},"eager_bytes":65536,
       "links":{"wire":{"bandwidth_GBps":1e-6,"latency_ns":1}}},
       "nodes":[{"count":1,"cards":4,"inside":{"kind":"switch","link":"wire"}}]})");
-  const std::string file = folder
-                               .write("s.json", R"({"schema":"gccl/scenario/1","name":"n","cluster":"c.json",
-      "runs":[{"collective":"allreduce","bytes":"1 PiB","algorithms":"ring"}]})")
-                               .string();
-  for (const std::string& engine : kEngines) {
-    const Ended e = run_gccl({"run", file, "--engine", engine});
-    CAPTURE(e.err);
-    CHECK(e.code == 2);
-    CHECK(one_line(e.err));
-    CHECK(e.err.find("it would take more than 2^60 ns (36 years)") != std::string::npos);
-    CHECK(e.out.empty());
+  for (const auto& [asked, expected] : {std::pair(R"("bytes":"1 PiB")", "it would take more than 2^60 ns (36 years)"),
+                                        {R"("bytes":"1 MiB","window":1)", "take a window of 2 or more"}}) {
+    const std::string file =
+        folder
+            .write("s.json", fmt::format(R"({{"schema":"gccl/scenario/1","name":"n","cluster":"c.json",
+      "runs":[{{"collective":"allreduce",{},"algorithms":"ring"}}]}})",
+                                         asked))
+            .string();
+    for (const std::string& engine : kEngines) {
+      const Ended e = run_gccl({"run", file, "--engine", engine});
+      CAPTURE(e.err);
+      CHECK(e.code == 2);
+      CHECK(one_line(e.err));
+      CHECK(e.err.find(expected) != std::string::npos);
+      CHECK(e.out.empty());
+    }
   }
 }
 

@@ -187,6 +187,23 @@ TEST_CASE("a schedule that cannot go on is an error that names rank and step") {
       std::runtime_error);
 }
 
+TEST_CASE("long messages with a window of 1 are refused where each waits for the other's receive") {
+  const Star star(2, 10, 500, {}, 100);
+  const Algorithm& ring = *find_algorithm(Collective::allreduce, "ring");
+  Play p(star, ring, 2, 400);  // parts of 200 bytes
+  p.w.operations[0].window = 1;
+  CHECK_THROWS_WITH_AS(p.run(),
+                       "allreduce ring cannot go on: rank 0, lane 0 waits in send to rank 1 (200 elements) at 0 ns; "
+                       "messages above the cluster's eager_bytes, 100, wait for their receive, and with a window of 1 "
+                       "that comes after the send: take a window of 2 or more",
+                       WorkloadError);
+  p.w.operations[0].window = 2;
+  CHECK(p.run().messages == 4);
+  Play eager(star, ring, 2, 200);
+  eager.w.operations[0].window = 1;
+  CHECK(eager.run().messages == 4);
+}
+
 TEST_CASE("payload is carried, checked and found wrong where it is wrong") {
   const Star star(7, 10, 500, {.overhead_ns = 20, .combine_GBps = 30});
   Play p(star, *find_algorithm(Collective::allreduce, "ring"), 7, 23);

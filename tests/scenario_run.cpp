@@ -119,6 +119,20 @@ TEST_CASE("bandwidths follow from time and bytes") {
   CHECK(row["world_ranks"] == 8);
 }
 
+TEST_CASE("without elements every prediction is the time, none") {
+  Json runs = Json::array();
+  for (const char* kind : {"allreduce", "allgather", "reduce_scatter", "broadcast", "reduce", "gather", "scatter",
+                           "alltoall", "alltoallv", "sendrecv", "allgatherv", "reduce_scatterv"})
+    runs.push_back({{"collective", kind}, {"bytes", 0}, {"algorithms", {"all", "auto"}}, {"in_place", true}});
+  const Json result = result_of(plan_of(runs), {run_model, run_model});
+  CHECK(result["runs"].size() > 40);
+  for (const Json& row : result["runs"]) {
+    CAPTURE(row["collective"].get<std::string>() + " " + row["algorithm"].get<std::string>());
+    CHECK(row["time_us"] == 0);
+    CHECK(row["predicted_us"] == 0);
+  }
+}
+
 TEST_CASE("mean utilisation counts the links that carried something") {
   // Two of eight cards: each link they use carries as much as the other, so mean and busiest are equal.
   const Json row =

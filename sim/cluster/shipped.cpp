@@ -41,6 +41,7 @@ fs::path find(const json::Node& node, const std::vector<fs::path>& folders) {
   const std::string name = node.string();
   if (const fs::path there = existing(file, name, folders); !there.empty()) return there;
   std::error_code error;
+  if (fs::exists(file, error)) node.fail(fmt::format("{} is no regular file", file.string()));
   const bool bare = is_bare(name);
   std::vector<std::string> names;
   const fs::path here = file.has_parent_path() ? file.parent_path() : ".";

@@ -70,7 +70,7 @@ class Executor {
       due.clear();
       leave_in_order();
     }
-    if (ranks_left_ > 0) throw std::runtime_error(stuck());
+    if (ranks_left_ > 0) fail_stuck();
 
     Outcome out;
     out.time_ns = network_.now();
@@ -462,7 +462,7 @@ class Executor {
     return i;
   }
 
-  std::string stuck() const;
+  [[noreturn]] void fail_stuck() const;
 
   const Workload& w_;
   N& network_;
@@ -486,22 +486,30 @@ class Executor {
   std::unordered_map<std::uint64_t, Payload::Message> staged_;
 };
 
-// Names the first lane that cannot go on.
+// Names a lane that cannot go on: one whose window is too small where there is one, else the first. A schedule goes on
+// with a window of 1 where each message leaves before its receive is posted, and with larger ones whatever waits.
 template <Network N>
-std::string Executor<N>::stuck() const {
+void Executor<N>::fail_stuck() const {
   static constexpr const char* kOps[] = {"send to", "recv from", "recv_reduce from", "copy beside", "reduce beside"};
+  std::string text;
   for (const auto& lane : lanes_) {
     if (!lane) continue;
     const Step* step = lane->blocked();
     if (lane->busy()) step = &lane->step(Token(std::countr_zero(lane->busy())));
     if (!step) continue;
     const Operation& o = w_.operations[lane->operation];
-    return std::string(gccl::name(o.call.kind)) + " " + std::string(o.algorithm->name) + " cannot go on: rank " +
+    const bool held = o.window == 1 && step->op == Op::send && step->count() * o.element_bytes > eager_bytes_;
+    if (!held && !text.empty()) continue;
+    text = std::string(gccl::name(o.call.kind)) + " " + std::string(o.algorithm->name) + " cannot go on: rank " +
            std::to_string(lane->rank) + ", lane " + std::to_string(lane->channel) + " waits in " + kOps[int(step->op)] +
            " rank " + std::to_string(step->peer) + " (" + std::to_string(step->count()) + " elements) at " +
            std::to_string(network_.now()) + " ns";
+    if (held)
+      throw WorkloadError(text + "; messages above the cluster's eager_bytes, " + std::to_string(eager_bytes_) +
+                          ", wait for their receive, and with a window of 1 that comes after the send: take a window "
+                          "of 2 or more");
   }
-  return "the simulation ended before all ranks had finished";
+  throw std::runtime_error(text.empty() ? "the simulation ended before all ranks had finished" : text);
 }
 
 }  // namespace gccl::sim

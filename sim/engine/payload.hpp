@@ -11,8 +11,8 @@
 
 namespace gccl::sim {
 
-// The buffers of every rank of every operation that is under way. Elements are 64-bit whatever element_bytes says: sizes
-// count for time, values for correctness.
+// The buffers of every rank of every operation that is under way. Elements are 64-bit whatever element_bytes says:
+// sizes count for time, values for correctness.
 class Payload {
  public:
   using Message = std::vector<Element>;

@@ -1,18 +1,17 @@
 // The range of virtual time.
 #pragma once
 
-#include <stdexcept>
-
 #include "libgccl/schedule/types.hpp"
+#include "sim/engine/workload_error.hpp"
 
 namespace gccl::sim {
 
 // 2^60 ns, 36 years. Sums of two times below it cannot overflow.
 constexpr Nanos kTimeMax = Nanos(1) << 60;
 
-// The workload takes longer than virtual time lasts: bad input, such as 1 PiB over 1 KB/s.
-struct TimeOverflow : std::range_error {
-  TimeOverflow() : std::range_error("it would take more than 2^60 ns (36 years); take smaller sizes or faster links") {}
+// The workload takes longer than virtual time lasts, such as 1 PiB over 1 KB/s.
+struct TimeOverflow : WorkloadError {
+  TimeOverflow() : WorkloadError("it would take more than 2^60 ns (36 years); take smaller sizes or faster links") {}
 };
 
 // The nearest nanosecond.

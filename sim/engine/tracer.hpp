@@ -22,8 +22,10 @@ class Tracer {
     span.begin = it->second;
     begun_.erase(it);
     if (span.rank >= ranks_) return;
-    if (spans_.size() < spans_max_) spans_.push_back(span);
-    else ++dropped_;
+    if (spans_.size() < spans_max_)
+      spans_.push_back(span);
+    else
+      ++dropped_;
   }
 
   void finish(Outcome& out) {

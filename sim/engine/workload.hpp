@@ -12,11 +12,11 @@ namespace gccl::sim {
 struct Operation {
   const Algorithm* algorithm = nullptr;
   Call call{};
-  std::shared_ptr<const Layout> layout;   // of the communicator
-  std::vector<Rank> members;              // members[r]: world rank of communicator rank r; empty: all, in order
+  std::shared_ptr<const Layout> layout;  // of the communicator
+  std::vector<Rank> members;             // members[r]: world rank of communicator rank r; empty: all, in order
   Count shares = 1;
   Count lanes = 1;
-  unsigned window = 8;                    // steps in flight per lane
+  unsigned window = 8;  // steps in flight per lane
   unsigned element_bytes = 4;
 
   Rank ranks() const { return layout->ranks(); }
@@ -29,41 +29,41 @@ using Stage = std::vector<std::uint32_t>;  // indices into Workload::operations
 using Stream = std::vector<Stage>;
 
 struct Straggler {
-  Rank rank;              // world rank
-  Nanos start_ns = 0;     // enters its first operation this late
-  double slowdown = 1;    // its overhead, combining and copying take this many times as long
+  Rank rank;            // world rank
+  Nanos start_ns = 0;   // enters its first operation this late
+  double slowdown = 1;  // its overhead, combining and copying take this many times as long
 };
 
 struct Workload {
   const Cluster* cluster = nullptr;
-  std::vector<Card> cards;              // cards[w]: the card of world rank w, each card at most once
+  std::vector<Card> cards;  // cards[w]: the card of world rank w, each card at most once
   std::vector<Operation> operations;
-  std::vector<Stream> streams;          // streams run beside each other; every operation is in exactly one stage
+  std::vector<Stream> streams;  // streams run beside each other; every operation is in exactly one stage
   std::vector<Straggler> stragglers;
-  bool payload = false;                 // carry real elements and check the result
-  std::uint64_t seed = 1;               // payload values; and the order in which lanes are started (no effect on times)
-  Rank trace_ranks = 0;                 // record spans of world ranks below this
+  bool payload = false;    // carry real elements and check the result
+  std::uint64_t seed = 1;  // payload values; and the order in which lanes are started (no effect on times)
+  Rank trace_ranks = 0;    // record spans of world ranks below this
   std::size_t trace_spans_max = 200000;
 };
 
-struct Span {                           // one step of one lane of one rank
-  Rank rank;                            // world
+struct Span {  // one step of one lane of one rank
+  Rank rank;   // world
   std::uint32_t operation;
-  std::uint32_t lane;                   // within the operation and rank
+  std::uint32_t lane;  // within the operation and rank
   Op op;
-  Rank peer;                            // world
+  Rank peer;  // world
   Count bytes;
   Nanos begin, end;
 };
 
 struct Outcome {
-  Nanos time_ns = 0;                            // until the last operation has ended everywhere
-  std::vector<Nanos> begin_ns, end_ns;          // per operation: first rank in, last rank out
+  Nanos time_ns = 0;                    // until the last operation has ended everywhere
+  std::vector<Nanos> begin_ns, end_ns;  // per operation: first rank in, last rank out
   std::uint64_t messages = 0;
-  std::uint64_t bytes = 0;                      // carried by messages
-  std::vector<std::uint64_t> link_bytes;        // per link of the cluster
-  std::uint64_t wrong = 0;                      // payload only: elements that are not what the collective must leave
-  std::string first_wrong;                      // where the first one is
+  std::uint64_t bytes = 0;                // carried by messages
+  std::vector<std::uint64_t> link_bytes;  // per link of the cluster
+  std::uint64_t wrong = 0;                // payload only: elements that are not what the collective must leave
+  std::string first_wrong;                // where the first one is
   std::vector<Span> spans;
   double wall_s = 0;
   std::uint64_t spans_dropped = 0;

@@ -63,6 +63,32 @@ class Strict {
   std::vector<std::unordered_set<std::string>> keys_;  // one set for each open object or array
 };
 
+// Where the parser gives up; for what its exceptions do not say.
+struct Failure : json::json_sax_t {
+  static std::size_t in(std::string_view text) {
+    Failure failure;
+    json::sax_parse(text.begin(), text.end(), &failure);
+    return failure.at;
+  }
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(std::int64_t) override { return true; }
+  bool number_unsigned(std::uint64_t) override { return true; }
+  bool number_float(double, const std::string&) override { return true; }
+  bool string(std::string&) override { return true; }
+  bool binary(json::binary_t&) override { return true; }
+  bool start_object(std::size_t) override { return true; }
+  bool key(std::string&) override { return true; }
+  bool end_object() override { return true; }
+  bool start_array(std::size_t) override { return true; }
+  bool end_array() override { return true; }
+  bool parse_error(std::size_t position, const std::string&, const json::exception&) override {
+    at = position;
+    return false;
+  }
+  std::size_t at = 0;
+};
+
 std::string line_and_column(std::string_view text, std::size_t at) {
   at = std::min(at ? at - 1 : 0, text.size());
   const auto line = std::count(text.begin(), text.begin() + std::ptrdiff_t(at), '\n') + 1;
@@ -119,7 +145,8 @@ Node Node::parse(std::string_view text, const std::filesystem::path& file) {
   } catch (const json::parse_error& e) {
     throw InputError(fmt::format("{}: not valid JSON at {}", file.string(), line_and_column(text, e.byte)));
   } catch (const json::exception&) {
-    throw InputError(fmt::format("{}: not valid JSON: a number is out of range", file.string()));
+    throw InputError(
+        fmt::format("{}: a number is out of range at {}", file.string(), line_and_column(text, Failure::in(text))));
   }
   const json* root = &document->root;
   return Node(std::move(document), root, "");
@@ -280,7 +307,7 @@ std::optional<std::uint64_t> parse_bytes(std::string_view text) {
                                                                    {"TB", 1e12},
                                                                    {"PB", 1e15}};
   for (const auto& [unit, factor] : kUnits)
-    if (unit == split->second && split->first * factor <= 9e15)
+    if (unit == split->second && split->first * factor < 9.2e18)
       return std::uint64_t(std::llround(split->first * factor));
   return std::nullopt;
 }
@@ -302,6 +329,8 @@ std::string format_bytes(std::uint64_t bytes) {
   while (v >= 1024 && u + 1 < std::size(kUnits)) v /= 1024, ++u;
   return fmt::format("{:.4g} {}", v, kUnits[u]);
 }
+
+std::string valid_text(const std::string& text) { return json::parse(format_value(text)).get<std::string>(); }
 
 std::string format_value(const nlohmann::json& value) {
   return value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);

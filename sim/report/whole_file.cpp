@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
 #include <fstream>
 #include <stdexcept>
 #include <string>
@@ -13,12 +15,14 @@ void write_whole(const std::filesystem::path& file, std::string_view text) {
   draft += ".part" + std::to_string(::getpid());
   std::error_code error;
   {
+    errno = 0;
     std::ofstream out(draft, std::ios::binary | std::ios::trunc);
     out.write(text.data(), std::streamsize(text.size()));
     out.close();
     if (!out) {
+      const std::string why = errno ? std::string(": ") + std::strerror(errno) : "";
       std::filesystem::remove(draft, error);
-      throw std::runtime_error(file.string() + ": cannot be written");
+      throw std::runtime_error(file.string() + ": cannot be written" + why);
     }
   }
   std::filesystem::rename(draft, file, error);

@@ -5,9 +5,8 @@
 #include <sys/stat.h>
 
 #include <fstream>
-#include <set>
 
-#include "sim/cluster/shipped.hpp"
+#include "sim/cluster/files.hpp"
 #include "sim/json/reader.hpp"
 #include "sim/scenario/journal.hpp"
 
@@ -16,25 +15,15 @@ namespace {
 
 using Json = nlohmann::json;
 
-void add_content(const std::filesystem::path& file, std::string& all, std::set<std::filesystem::path>& seen);
-
-void add_named(const Json& value, const std::filesystem::path& folder, std::string& all,
-               std::set<std::filesystem::path>& seen) {
-  if (!value.is_structured()) return;
-  for (const auto& [key, child] : value.items()) {
-    if (value.is_object() && (key == "parameters" || key == "base") && child.is_string())
-      add_content(parameters_file(folder, child.get<std::string>()), all, seen);
-    add_named(child, folder, all, seen);
+// The contents of the files that a cluster is read from.
+std::string contents(const std::filesystem::path& cluster) {
+  std::string all;
+  for (const std::filesystem::path& file : files_of_cluster(cluster)) {
+    std::ifstream in(file, std::ios::binary);
+    const std::string text{std::istreambuf_iterator<char>(in), {}};
+    all += fmt::format("{}:{}", text.size(), text);
   }
-}
-
-// A file and, one after the other, the files that its "parameters" and "base" name.
-void add_content(const std::filesystem::path& file, std::string& all, std::set<std::filesystem::path>& seen) {
-  if (!seen.insert(file.lexically_normal()).second) return;
-  std::ifstream in(file, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(in), {}};
-  all += fmt::format("{}:{}", text.size(), text);
-  add_named(Json::parse(text, nullptr, false), file.parent_path(), all, seen);
+  return all;
 }
 
 // The build id that the linker left in a loaded object; empty when there is none.
@@ -89,9 +78,7 @@ std::vector<std::string> point_keys(const Plan& plan) {
   const std::string by = program();
   std::vector<std::string> worlds, runs, keys;
   for (const World& w : plan.worlds) {
-    std::string all;
-    std::set<std::filesystem::path> seen;
-    add_content(w.cluster_file, all, seen);
+    std::string all = contents(w.cluster_file);
     for (const Card c : w.cards) all += fmt::format(" {}", c);
     worlds.push_back(w.cluster_name + ' ' + digest(all));
   }

@@ -13,7 +13,7 @@
 #include <cstring>
 #include <new>
 
-#include "sim/engine/time.hpp"
+#include "sim/engine/workload_error.hpp"
 
 namespace gccl::sim {
 namespace {
@@ -44,7 +44,7 @@ bool write_all(int fd, std::string_view text) {
     sent = write_all(fd, {&kResult, 1}) && write_all(fd, result);
   } catch (const std::bad_alloc&) {
     write_all(fd, fmt::format("{}out of memory", kError));
-  } catch (const TimeOverflow& e) {
+  } catch (const WorkloadError& e) {
     write_all(fd, fmt::format("{}{}", kWrongInput, e.what()));
   } catch (const std::exception& e) {
     write_all(fd, fmt::format("{}{}", kError, e.what()));

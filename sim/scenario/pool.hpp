@@ -16,7 +16,7 @@ struct Interrupted : std::runtime_error {
   Interrupted() : std::runtime_error("interrupted") {}
 };
 
-// A job that threw, crashed or was killed. `input`: what it was given is to blame, see TimeOverflow.
+// A job that threw, crashed or was killed. `input`: what it was given is to blame, see WorkloadError.
 struct JobFailed : std::runtime_error {
   JobFailed(std::size_t j, const std::string& why, bool i = false) : std::runtime_error(why), job(j), input(i) {}
   std::size_t job;

@@ -108,7 +108,7 @@ Json clusters_of(const Plan& plan) {
     if (w.cluster_name == last) continue;
     last = w.cluster_name;
     all.push_back({{"name", w.cluster_name},
-                   {"file", w.cluster_file.string()},
+                   {"file", json::valid_text(w.cluster_file.string())},
                    {"cards", w.cluster->cards()},
                    {"nodes", w.cluster->nodes()}});
   }
@@ -127,7 +127,7 @@ ScenarioResult run_plan(const Plan& plan, const Engines& engines, const RunOptio
   result.document = {{"schema", "gccl/result/1"},
                      {"version", GCCL_VERSION_TEXT},
                      {"ok", ok},
-                     {"scenario", {{"name", s.name}, {"description", s.description}, {"file", s.file.string()}}},
+                     {"scenario", {{"name", s.name}, {"description", s.description}, {"file", json::valid_text(s.file.string())}}},
                      {"seed", plan.seed},
                      {"clusters", clusters_of(plan)},
                      {"runs", std::move(rows)},

@@ -1,0 +1,156 @@
+// What the program does where its standard streams are closed or full, and that it overwrites nothing that it reads.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "tests/support/program.hpp"
+
+using namespace gccl::test;
+using Json = nlohmann::json;
+
+namespace {
+
+// The exit code of the program as a shell starts it.
+int shell(const fs::path& folder, const std::string& arguments) {
+  const int status = std::system(fmt::format("cd '{}' && '{}' {}", folder.string(), GCCL_PROGRAM, arguments).c_str());
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+Json parameters() {
+  return {{"schema", "gccl/parameters/1"},
+          {"name", "p"},
+          {"card", {{"overhead_ns", 500}, {"combine_GBps", 100}, {"copy_GBps", 200}}},
+          {"eager_bytes", "64KiB"},
+          {"links", {{"l", {{"bandwidth_GBps", 25}, {"latency_ns", 1000}}}}}};
+}
+
+Json cluster(const Json& parameters) {
+  const Json node = {{"count", 1}, {"cards", 8}, {"inside", {{"kind", "switch"}, {"link", "l"}}}};
+  return {{"schema", "gccl/cluster/1"}, {"name", "c"}, {"parameters", parameters}, {"nodes", {node}}};
+}
+
+Json scenario(const Json& cluster, const Json& expect = Json::array({{{"max_time_us", "1s"}}})) {
+  const Json run = {{"collective", "allreduce"}, {"bytes", 64}, {"algorithms", "ring"}, {"expect", expect}};
+  return {{"schema", "gccl/scenario/1"}, {"name", "t"}, {"cluster", cluster}, {"runs", {run}}};
+}
+
+}  // namespace
+
+TEST_CASE("an error keeps its exit code where standard error is closed or full") {
+  const Folder folder;
+  folder.write("c.json", cluster(parameters()).dump());
+  folder.write("s.json", scenario("c.json").dump());
+  for (const auto& [arguments, code] : {std::pair("run nope", 2),
+                                        {"rnu", 2},
+                                        {"topology nope", 2},
+                                        {"verify --collective nope", 2},
+                                        {"bench --nope", 2},
+                                        {"launch -n 2 -- sh -c 'exit 3'", 3},
+                                        {"run s.json --resume j", 0},
+                                        {"run s.json --resume j", 0}})  // says what it takes from the journal
+    for (const char* where : {"2>&-", "2>/dev/full"}) {
+      CAPTURE(arguments);
+      CAPTURE(where);
+      CHECK(shell(folder.path, fmt::format("{} >/dev/null {}", arguments, where)) == code);
+    }
+}
+
+TEST_CASE("where standard output is closed it is told, and no file gets what was meant for it") {
+  const Folder folder;
+  folder.write("c.json", cluster(parameters()).dump());
+  folder.write("s.json", scenario("c.json").dump());
+  CHECK(shell(folder.path, "run s.json --resume j >&- 2>err") == 2);
+  CHECK(read_text(folder.path / "err") == "gccl: standard output: cannot be written: Bad file descriptor\n");
+  CHECK(shell(folder.path, "run s.json --resume k --json r.json <&- >&- 2>&-") == 2);
+  for (const char* file : {"j", "k"}) {
+    const std::string text = read_text(folder.path / file);
+    CHECK(std::count(text.begin(), text.end(), '\n') == 2);
+    CHECK(run_gccl({"run", "s.json", "--resume", file, "--quiet"}, folder.path).err ==
+          fmt::format("gccl: {}: 1 of 1 points were finished before\n", file));
+  }
+  CHECK(Json::parse(read_text(folder.path / "r.json"))["ok"] == true);
+}
+
+TEST_CASE("no output overwrites a file that is read, parameter sets and stored results among them") {
+  const Folder folder;
+  const auto write = [&](const char* name, const Json& document) { folder.write(name, document.dump()); };
+  Json set = parameters();
+  write("base.json", set);
+  set = {{"schema", "gccl/parameters/1"}, {"name", "q"}, {"base", "base.json"}};
+  write("set.json", set);
+  Json two = cluster("set.json");
+  write("c.json", two);
+  two["name"] = "own";
+  two["nodes"][0]["parameters"] = {{"base", "other.json"}};
+  write("other.json", parameters());
+  write("own.json", two);
+  write("first.json", scenario({"c.json", "own.json"}));
+  REQUIRE(run_gccl({"run", "first.json", "--json", "stored.json", "--quiet"}, folder.path).code == 0);
+  write("s.json",
+        scenario({"c.json", "own.json"}, {{"within_percent_of", {{"result", "stored.json"}, {"percent", 5}}}}));
+  const auto contents = [&] {
+    std::string all;
+    for (const std::string& name : folder.files()) all += name + read_text(folder.path / name);
+    return all;
+  };
+  const std::string before = contents();
+  const auto refused = [&](const std::string& command, const std::string& file, const std::string& output) {
+    const Ended e = run_gccl({command == "run" ? "run" : "topology", file, output, "./set.json"}, folder.path);
+    CHECK(e.code == 2);
+    CHECK(e.err.ends_with("./set.json: is read, and cannot be an output too\n"));
+  };
+  for (const char* output : {"--json", "--csv", "--html", "--trace"}) refused("run", "s.json", output);
+  for (const char* output : {"--json", "--svg"}) refused("topology", "c.json", output);
+  for (const char* file : {"base.json", "other.json", "own.json", "stored.json"}) {
+    const Ended e = run_gccl({"run", "s.json", "--csv", file}, folder.path);
+    CHECK(e.code == 2);
+    CHECK(e.err == fmt::format("gccl: {}: is read, and cannot be an output too\n", file));
+  }
+  CHECK(contents() == before);
+  // A shipped cluster that is named without its file.
+  fs::create_directory(folder.path / "topologies");
+  const fs::path shipped = folder.write("topologies/mine.json", cluster(parameters()).dump());
+  write("named.json", scenario("mine"));
+  const Ended e = run_gccl({"run", "named.json", "--csv", "topologies/mine.json"}, folder.path);
+  CHECK(e.err == "gccl: topologies/mine.json: is read, and cannot be an output too\n");
+  CHECK(read_text(shipped) == cluster(parameters()).dump());
+}
+
+TEST_CASE("a current folder that was removed is no internal error") {
+  const Folder folder;
+  folder.write("c.json", cluster(parameters()).dump());
+  const std::string file = folder.write("s.json", scenario("c.json").dump()).string();
+  fs::create_directory(folder.path / "gone");
+  const auto in_it = [&](const std::string& more) {
+    return shell(folder.path / "gone", fmt::format("--version >/dev/null && rmdir ../gone && '{}' run '{}' --quiet {}",
+                                                   GCCL_PROGRAM, file, more));
+  };
+  CHECK(in_it("") == 0);
+  fs::create_directory(folder.path / "gone");
+  CHECK(in_it(fmt::format("--json x --csv '{0}/r.csv' 2>'{0}/err'", folder.path.string())) == 2);
+  CHECK(read_text(folder.path / "err").starts_with("gccl: x: cannot be written: No such file or directory"));
+}
+
+TEST_CASE("a file name that is no UTF-8 spoils no result") {
+  const Folder folder;
+  folder.write("c\xfe.json", cluster(parameters()).dump());
+  folder.write("c.json", cluster(parameters()).dump());
+  // Two clusters of one name are told apart by their files.
+  fs::create_directory(folder.path / "n\xff");
+  folder.write("n\xff/c.json", cluster(parameters()).dump());
+  fs::create_symlink(folder.path / "c\xfe.json", folder.path / "n\xff/d.json");
+  const fs::path file = folder.write("n\xff/s.json", scenario({"c.json", "d.json"}).dump());
+  const Ended e =
+      run_gccl({"run", file.string(), "--json", "r.json", "--csv", "r.csv", "--html", "r.html"}, folder.path);
+  CHECK(e.code == 0);
+  CHECK(e.err.empty());
+  const Json result = Json::parse(read_text(folder.path / "r.json"));
+  CHECK(result["scenario"]["file"].get<std::string>().ends_with("/n\xef\xbf\xbd/s.json"));
+  CHECK(result["clusters"].size() == 2);
+  CHECK(run_gccl({"topology", (folder.path / "c\xfe.json").string(), "--json", "-"}, folder.path).code == 0);
+  fs::create_directory(folder.path / "topologies");
+  folder.write("topologies/t\xfe.json", cluster(parameters()).dump());
+  CHECK(run_gccl({"list", "topologies", "--json"}, folder.path).code == 0);
+}
