@@ -590,6 +590,11 @@ TEST_CASE("settings that must be the same are compared at the start, on every ra
       // What one rank cannot use is everybody's error.
       {"GCCL_ALGORITHM", "", "allreduce=rink", {"GCCL_ALGORITHM", "no algorithm \"rink\""}},
       {"GCCL_BACKENDS", "shm", "shn", {"backend \"shn\""}},
+      {"GCCL_BACKENDS", "shm", "shm,,tcp", {"GCCL_BACKENDS is \"shm,,tcp\", expected"}},
+      {"GCCL_CHECK", "0", "true", {"GCCL_CHECK is \"true\", expected"}},
+      {"GCCL_CHECK", "true", "0", {"GCCL_CHECK is \"true\", expected"}},  // rank 0, where the others meet
+      {"GCCL_ADDRESS", "127.0.0.1", "999.0.0.1", {"GCCL_ADDRESS: "}},
+      {"GCCL_START_TIMEOUT_MS", "60000", "soon", {"GCCL_START_TIMEOUT_MS is \"soon\", expected"}},
   };
   for (const Setting& s : settings)
     check({.size = 3, .backends = "shm"}, [&s](int rank) {

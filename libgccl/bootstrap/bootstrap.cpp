@@ -107,9 +107,10 @@ Status begin(const GCCL_Config* config, int rank, Start* out) {
   const GCCL_Config defaults = GCCL_CONFIG_INIT;
   const GCCL_Config& c = config ? *config : defaults;
   const Environment environment = process_environment();
-  if (Status s = check_values(environment); !s.ok()) return s;
   Settings settings;
-  if (Status s = read_settings(c, environment, &settings); !s.ok()) return s;
+  Status wrong = read_settings(c, environment, &settings);
+  if (Status s = check_values(environment); !s.ok()) wrong = s;
+  if (!wrong.ok() && !settings.can_meet) return wrong;
   Identity identity;
   if (Status s = identify(environment, rank >= 0 ? rank : c.rank, c.size, &identity); !s.ok()) return s;
   const bool told = c.rank != -1 || c.size != -1 || rank >= 0 || identity.launcher;
@@ -131,6 +132,7 @@ Status begin(const GCCL_Config* config, int rank, Start* out) {
   start.timeout_ms = settings.timeout_ms;
   start.start_timeout_ms = settings.start_timeout_ms;
   start.progress_thread = settings.progress_thread;
+  start.wrong = wrong;
   if (c.allgather) {
     start.exchange = std::make_unique<Callers>(c.allgather, c.allgather_context, start.size);
   } else if (start.size == 1) {

@@ -32,13 +32,15 @@ struct Start {
   std::int64_t timeout_ms = GCCL_TIMEOUT_NONE;
   std::int64_t start_timeout_ms = 60000;  // GCCL_START_TIMEOUT_MS
   bool progress_thread = false;
+  Status wrong;  // why this rank cannot take part: for the other ranks, which would wait for it
   std::unique_ptr<Exchange> exchange;
 };
 
 // Resolves a configuration against the environment (docs/start.md names the variables) and opens the place where the
 // ranks meet; the first all_gather is what waits for the others. `rank` >= 0 overrides the configuration's, whose
 // struct_bytes is not looked at. GCCL_ERR_INVALID_ARGUMENT when the environment contradicts itself or misses something,
-// naming the variable; GCCL_ERR_SYSTEM when rank 0 cannot listen. Any thread; several may begin at once.
+// naming the variable; GCCL_ERR_SYSTEM when rank 0 cannot listen. A setting that is wrong and with which the others can
+// be met all the same is no error here but Start::wrong. Any thread; several may begin at once.
 Status begin(const GCCL_Config* config, int rank, Start* out);
 
 }  // namespace gccl

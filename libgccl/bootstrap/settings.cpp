@@ -80,6 +80,7 @@ Status read_settings(const GCCL_Config& config, const Environment& environment, 
     return invalid(store.name + " is empty, expected \"tcp://HOST:PORT\" or \"file:///PATH\"");
 
   if (Status s = read_secret(config, environment, &out->secret); !s.ok()) return s;
+  out->can_meet = true;
 
   const Text host = text_of(config.host, "host", environment, "GCCL_HOST");
   out->host = host.value;

@@ -13,6 +13,8 @@
 namespace gccl {
 namespace {
 
+constexpr std::int64_t kTellMs = 5000;  // a rank that cannot start waits so long for the others, to say so
+
 bool flag(const char* name) {
   const char* value = std::getenv(name);
   return value && *value && std::strcmp(value, "0") != 0;
@@ -26,9 +28,10 @@ Status create_world(const GCCL_Config* config, int rank, std::unique_ptr<Communi
   if (!s.ok()) return s;
   Start& start = world->start;
 
-  // Whoever cannot start says so to the others, instead of letting them wait.
+  // A rank that cannot start says so to the others, instead of letting them wait.
   const char* const algorithms = std::getenv("GCCL_ALGORITHM");
-  s = Overrides::parse(algorithms ? algorithms : "", &world->overrides);
+  s = start.wrong;
+  if (s.ok()) s = Overrides::parse(algorithms ? algorithms : "", &world->overrides);
   world->check = flag("GCCL_CHECK");
   Card card;
   card.version = GCCL_VERSION_CODE;
@@ -45,8 +48,9 @@ Status create_world(const GCCL_Config* config, int rank, std::unique_ptr<Communi
     card.set_error(s);
   }
   std::vector<std::byte> all;
-  const Status gathered = start.exchange->all_gather({reinterpret_cast<const std::byte*>(&card), sizeof card}, &all,
-                                                     start.start_timeout_ms);
+  const Status gathered =
+      start.exchange->all_gather({reinterpret_cast<const std::byte*>(&card), sizeof card}, &all,
+                                 s.ok() ? start.start_timeout_ms : std::min(start.start_timeout_ms, kTellMs));
   if (!s.ok()) return s;
   if (!gathered.ok()) return gathered;
 
