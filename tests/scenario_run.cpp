@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "sim/scenario/run.hpp"
+#include "sim/scenario/table.hpp"
 #include "tests/support/json_schema.hpp"
 #include "tests/support/scenario.hpp"
 
@@ -161,6 +162,9 @@ TEST_CASE("the fastest is marked, and the choice's regret told") {
   CHECK(c["chosen"] == chosen);
   CHECK(c["fastest"] == "ring");
   CHECK(c["regret_percent"].get<double>() == doctest::Approx((double(chosen.size()) / 4 - 1) * 100));
+  CHECK(result_tables(result, 100).find("* the fastest   @ chosen by \"auto\"\n") != std::string::npos);
+  const std::string unchosen = result_tables(result_of(plan_of(with(kRing, {{"algorithms", {"swing", "ring"}}}))), 100);
+  CHECK(unchosen.find("* the fastest\n") != std::string::npos);  // where nothing was chosen
 }
 
 TEST_CASE("each kind of expectation holds and breaks") {

@@ -199,7 +199,7 @@ std::string format_time(double us) {
 
 std::string result_tables(const Json& result, std::size_t columns) {
   std::string text;
-  bool marked = false;
+  bool fastest = false, chosen = false;  // are marked
   const Json& rows = result["runs"];
   for (std::size_t i = 0, end; i < rows.size(); i = end) {
     const auto key = [&](std::size_t k) {
@@ -213,13 +213,16 @@ std::string result_tables(const Json& result, std::size_t columns) {
       one_size = one_size && rows[end]["bytes"] == rows[i]["bytes"];
     }
     text += title(rows[i]);
-    if (rows[i].contains("operations"))
+    if (rows[i].contains("operations")) {
       text += operations(rows[i], columns);
-    else
-      text += one_size ? by_algorithm(group, columns) : by_size(group, columns), marked = true;
+    } else {
+      text += one_size ? by_algorithm(group, columns) : by_size(group, columns);
+      fastest = true;
+      for (const Json* row : group) chosen = chosen || row->at("auto").get<bool>();
+    }
     text += '\n';
   }
-  if (marked) text += "* the fastest   @ chosen by \"auto\"\n\n";
+  if (fastest) text += chosen ? "* the fastest   @ chosen by \"auto\"\n\n" : "* the fastest\n\n";
   return text + choices(result) + in_short(result);
 }
 
