@@ -15,6 +15,10 @@ namespace {
 
 constexpr double kSettleSeconds = 10;
 
+// The ranks of MPI_COMM_WORLD, for our own messages alone. Those on MPI_COMM_WORLD itself could be taken for the
+// program's, where a rank has made a call there that the others have not.
+MPI_Comm own_world = MPI_COMM_NULL;
+
 bool stats_wanted() {
   const char* const value = std::getenv("GCCL_PMPI_STATS");
   return value && std::strcmp(value, "0") != 0 && *value != 0;
@@ -26,8 +30,9 @@ void end_once() {
   std::call_once(once, [] {
     // GCCL waits for GCCL only: so all ranks come here first, where they move MPI's messages on.
     MPI_Request all_here = MPI_REQUEST_NULL;
-    PMPI_Ibarrier(MPI_COMM_WORLD, &all_here);
+    PMPI_Ibarrier(own_world, &all_here);
     wait_for([&](int* flag) { return PMPI_Test(&all_here, flag, MPI_STATUS_IGNORE); });
+    PMPI_Comm_free(&own_world);
     retire_all(kSettleSeconds);
     stop_finding();
     background::stop();
@@ -73,6 +78,8 @@ void require_one_mpi() {
 
 void start() {
   learn_predefined_types();
+  PMPI_Comm_dup(MPI_COMM_WORLD, &own_world);
+  PMPI_Comm_set_errhandler(own_world, MPI_ERRORS_RETURN);
   int keyval = MPI_KEYVAL_INVALID;
   PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, when_self_is_freed, &keyval, nullptr);
   PMPI_Comm_set_attr(MPI_COMM_SELF, keyval, nullptr);

@@ -28,6 +28,7 @@ with='[[ ${LD_PRELOAD:-} == *gccl_pmpi* ]]'
   run_case judged 1 60 bash -c "$with && echo bad || echo good"
   run_case differs 2 60 bash -c "! $with || exit 7"
   run_case hangs 1 8 bash -c "! $with || sleep 300"
+  run_case fails_or_hangs 1 8 bash -c "! $with || sleep 300; exit 3"
 } >rows
 cat rows
 cp rows out
@@ -38,10 +39,12 @@ expect 'hangs +1  pass .* hangs 8 s' "a time limit"
 
 : >expected
 summary "$SUITES/results" expected selftest >out && { echo "differences ended with 0"; failed=1; }
+expect '^selftest +1 +3 +2 +0 +3 ' "a line of the table"
 expect '^selftest +2 +3 +2 +1 +1 ' "a line of the table"
 expect 'differs on 2 ranks DIFFERS: plain pass, drop-in exit 7$' "a difference"
 expect 'fails on 2 ranks fails in both: plain exit 3, drop-in exit 3$' "a failure of MPI's"
-printf 'selftest\t(judged|differs)\t*\tbecause\nselftest\thangs\t1\tof this\nother\tfails\t*\tno\n' >expected
+expect 'fails_or_hangs on 1 ranks DIFFERS: plain exit 3, drop-in hangs 8 s$' "a hang where MPI fails"
+printf 'selftest\t(judged|differs)\t*\tbecause\nselftest\t(fails_or_)?hangs\t1\tof this\nother\tfails\t*\tno\n' >expected
 summary "$SUITES/results" expected selftest >out || { echo "known differences ended with $?"; failed=1; }
 expect 'differs on 2 ranks DIFFERS.*\(known: because\)' "a known difference"
 printf 'selftest\t(judged|differs)\t*\tbecause\nselftest\thangs\t2\tnot here\n' >expected

@@ -39,6 +39,13 @@ int main(int argc, char** argv) {
   if (how == "spawn") return spawn(argv);
   int in = 1, sum = 0;
   MPI_Request request;
+  if (how == "a scan that the other ranks do not call") {
+    int rank = 0;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    if (rank == 0) MPI_Iscan(&in, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &request);
+    MPI_Finalize();
+    return 0;
+  }
   MPI_Iallreduce(&in, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &request);
   if (how == "exit while a call is in flight") std::exit(3);
   MPI_Wait(&request, MPI_STATUS_IGNORE);
