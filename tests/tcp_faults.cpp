@@ -121,6 +121,25 @@ TEST_CASE("an abort reaches every rank, connected or not, even when its caller l
   }
 }
 
+TEST_CASE("what a peer that left had to say counts, also where this process has been stopped meanwhile") {
+  World w(3);
+  char x = 0, y = 0;
+  auto* s = w[1].send(2, "a", 1);
+  auto* r = w[2].receive(1, &x, 1);
+  REQUIRE(w.until_done({s, r}));
+  w[2].receive(1, &y, 1);
+  w[1].close();
+  std::this_thread::sleep_for(50ms);  // the end of its connection arrives
+  w[2].poll();
+  std::this_thread::sleep_for(500ms);  // stopped: no thread of it runs, and nobody hears anything
+  w[2].poll();
+  CHECK(w[2].fault.result == GCCL_SUCCESS);
+  GCCL_Fault f{GCCL_ERR_MISMATCH, 1, "rank 1 calls something else"};
+  kTcp->abort(w[0].port, &f);
+  REQUIRE(w.until([&] { return w[2].fault.result != GCCL_SUCCESS; }));
+  CHECK(std::string(w[2].fault.text) == f.text);
+}
+
 TEST_CASE("a peer that cannot be reached is found while ports connect; one that is silent is not waited for") {
   // Ranks 0 and 2 are on different nodes, 0 dials. Somebody else is where rank 2's address leads.
   const SocketAddress loopback = SocketAddress::loopback(0);

@@ -25,8 +25,9 @@ constexpr std::uint32_t kPollsPerLook = 1024;
 constexpr std::uint32_t kYields = 2000;
 // What a connection attempt may take beyond its patience.
 constexpr std::chrono::seconds kLastAttempt{1};
-// How long after its connection ended a peer's abort may still arrive.
-constexpr std::chrono::milliseconds kLastWords{200};
+// How long after its connection ended a peer's abort may still arrive: of the time in which this process runs, so a
+// pause between two polls counts little. A process that was stopped, or got no processor, has had no chance to hear it.
+constexpr std::chrono::milliseconds kLastWords{200}, kPauseMax{5};
 
 PortIdentity identity_of(const GCCL_Port_spec& spec) {
   return {spec.communicator, spec.rank, spec.size, spec.channels, {spec.world_rank, spec.world_rank + spec.size}};
@@ -219,7 +220,10 @@ void Port::find_ready() {
 int Port::poll(GCCL_Transfer** done, int max) {
   if (mailbox_->full()) take_mail();
   if (suspicion_.result != GCCL_SUCCESS) {
-    if (fault_.result == GCCL_SUCCESS && Clock::now() - suspected_at_ > kLastWords) fault_ = suspicion_;
+    const Clock::time_point now = Clock::now();
+    listened_ += std::min<Clock::duration>(now - last_listened_, kPauseMax);
+    last_listened_ = now;
+    if (fault_.result == GCCL_SUCCESS && listened_ > kLastWords) fault_ = suspicion_;
   } else if (fault_.result == GCCL_SUCCESS) {
     const bool many = active_.size() > kTriedMax;
     if (many) find_ready();
@@ -276,7 +280,7 @@ void Port::take_mail() {
 
 void Port::fail(const Link& link, const std::string& problem) {
   const auto& addresses = peers_[link.peer()].addresses;
-  suspected_at_ = Clock::now();
+  last_listened_ = Clock::now();
   suspicion_.result = GCCL_ERR_PEER_LOST;
   suspicion_.peer = link.peer();
   std::snprintf(suspicion_.text, sizeof suspicion_.text,

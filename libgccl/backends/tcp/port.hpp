@@ -57,7 +57,8 @@ class Port {
   // A connection ended. Who aborts and leaves is noticed twice: what it had to say, which takes a moment longer,
   // counts.
   GCCL_Fault suspicion_{};
-  Conversation::Clock::time_point suspected_at_{};
+  Conversation::Clock::time_point last_listened_{};
+  Conversation::Clock::duration listened_{};  // since then
 
   std::uint32_t polls_ = 0;
   Conversation::Clock::time_point next_look_{};  // for machines that have vanished
