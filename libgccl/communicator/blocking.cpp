@@ -205,6 +205,7 @@ Status Communicator::run(Work&& work, const Key* key) {
     } catch (...) {
       if (!lock) throw;
       break_down(named(work, caught()), rank(), true);
+      told_ = true;
       return broken_;
     }
   }

@@ -250,6 +250,7 @@ void Communicator::drop(Operation* op) noexcept {
 void Communicator::fail(Status why) noexcept {
   std::lock_guard lock(lock_);
   break_down(std::move(why), rank(), true);
+  told_ = true;
 }
 
 bool Communicator::progress() {
