@@ -62,6 +62,7 @@ int failed(Later* later, GCCL_Result result) {
 
 // What becomes of a blocking call whose ranks' calls differ; recovery.hpp.
 int recovered(Communicator& k, Function function, int root, int code, bool* to_mpi) {
+  settle(k);  // GCCL has ended the non-blocking calls too: was it one of these that differed?
   const Recovery what = recover(k, function, root);
   if (what == Recovery::none) return code;
   say(k, name(function), "MPI answers the calls on this communicator from now on");

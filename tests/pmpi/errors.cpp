@@ -77,6 +77,28 @@ TEST_CASE("lengths that differ are an error where MPI makes it one, and the prog
     }
 }
 
+TEST_CASE("a call between a non-blocking one whose lengths differ and its wait is carried out") {
+  int rank, size;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  if (size < 2) return;
+  MPI_Comm comm;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  MPI_Barrier(comm);
+  constexpr int n = 10;
+  std::vector<int> data(n, rank), room(static_cast<std::size_t>(size));
+  int sum = 0;
+  MPI_Request r = MPI_REQUEST_NULL;
+  CHECK(MPI_Igather(data.data(), rank == 0 ? 1 : n, MPI_INT, room.data(), 1, MPI_INT, 0, comm, &r) == MPI_SUCCESS);
+  CHECK(MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, comm) == MPI_SUCCESS);
+  CHECK(sum == size * (size - 1) / 2);
+  CHECK(error_class(MPI_Wait(&r, MPI_STATUS_IGNORE)) == (rank == 0 ? MPI_ERR_TRUNCATE : MPI_SUCCESS));
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+  MPI_Comm_free(&comm);
+}
+
 TEST_CASE("a type that is not committed ends in MPI's own error class") {
   int rank, size;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
