@@ -38,6 +38,9 @@ class Call {
   // MPI's functions or the program's own run while GCCL combines: only threads of the program may make progress then.
   bool combines_outside() const { return combiner_ && !fold_blocks_; }
 
+  // GCCL writes where the input is: once begun, the call cannot be carried out anew.
+  bool in_place() const { return sendbuf == GCCL_IN_PLACE; }
+
   // ---- For the prepare functions. ----
 
   bool nonblocking = false;  // GCCL's progress must need no function of MPI's or the program's

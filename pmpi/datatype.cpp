@@ -4,6 +4,7 @@
 #include <array>
 #include <climits>
 #include <cstring>
+#include <mutex>
 #include <vector>
 
 namespace gccl::pmpi {
@@ -151,6 +152,13 @@ Shape measure(MPI_Datatype type) {
 // Whether MPI_Pack cannot do it: it counts bytes in an int, and MPICH's refuses MPI_BOTTOM. A message to ourselves can.
 bool beyond_pack(const void* at, std::size_t bytes) { return bytes > INT_MAX || at == MPI_BOTTOM; }
 
+// One thread at a time: its message must not be another one's.
+int message_to_self(const void* from, int n, MPI_Datatype type, void* to, int m, MPI_Datatype as) {
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  return PMPI_Sendrecv(from, n, type, 0, 1, to, m, as, 0, 1, self, MPI_STATUS_IGNORE);
+}
+
 // `count` bytes as one element, however many.
 MPI_Datatype bytes_type(std::size_t count) {
   constexpr std::size_t kPiece = std::size_t(1) << 30;
@@ -233,7 +241,7 @@ int pack(const void* from, std::size_t count, MPI_Datatype type, const Shape& s,
     int code, position = 0;
     if (beyond_pack(at, n * s.size)) {
       MPI_Datatype all = bytes_type(n * s.size);
-      code = PMPI_Sendrecv(at, int(n), type, 0, 1, to + done * s.size, 1, all, 0, 1, self, MPI_STATUS_IGNORE);
+      code = message_to_self(at, int(n), type, to + done * s.size, 1, all);
       PMPI_Type_free(&all);
     } else {
       code = PMPI_Pack(at, int(n), type, to + done * s.size, int(n * s.size), &position, self);
@@ -256,7 +264,7 @@ int unpack(const std::byte* from, void* to, std::size_t count, MPI_Datatype type
     int code, position = 0;
     if (beyond_pack(at, n * s.size)) {
       MPI_Datatype all = bytes_type(n * s.size);
-      code = PMPI_Sendrecv(from + done * s.size, 1, all, 0, 1, at, int(n), type, 0, 1, self, MPI_STATUS_IGNORE);
+      code = message_to_self(from + done * s.size, 1, all, at, int(n), type);
       PMPI_Type_free(&all);
     } else {
       code = PMPI_Unpack(from + done * s.size, int(n * s.size), &position, at, int(n), type, self);

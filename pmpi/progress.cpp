@@ -61,8 +61,9 @@ int failed(Later* later, GCCL_Result result) {
 }
 
 // What becomes of a blocking call whose ranks' calls differ; recovery.hpp.
-int recovered(Communicator& k, Function function, int root, int code, bool* to_mpi) {
-  const Recovery what = recover(k, function, root);
+int recovered(Communicator& k, Function function, int root, bool spoiled, int code, bool* to_mpi) {
+  settle(k);  // GCCL has ended the non-blocking calls too: was it one of these that differed?
+  const Recovery what = recover(k, function, root, spoiled);
   if (what == Recovery::none) return code;
   say(k, name(function), "MPI answers the calls on this communicator from now on");
   k.stage = Communicator::Stage::failed;
@@ -213,6 +214,7 @@ int run(Communicator& k, Call& call, Function function, bool* to_mpi) {
   ++k.calls;
   GCCL_Request request = GCCL_REQUEST_NULL;
   GCCL_Result result = call.start(k.gccl, &request);
+  const bool spoiled = result == GCCL_SUCCESS && call.in_place();
   int done = request == GCCL_REQUEST_NULL;
   Wait wait(false);
   while (result == GCCL_SUCCESS) {
@@ -222,7 +224,7 @@ int run(Communicator& k, Call& call, Function function, bool* to_mpi) {
     wait.pause();
   }
   int code = result == GCCL_SUCCESS ? call.finish() : failed(k, function, result);
-  if (result == GCCL_ERR_MISMATCH) code = recovered(k, function, call.root, code, to_mpi);
+  if (result == GCCL_ERR_MISMATCH) code = recovered(k, function, call.root, spoiled, code, to_mpi);
   if (code != MPI_SUCCESS && !*to_mpi) PMPI_Comm_call_errhandler(k.mpi, code);
   return code;
 }

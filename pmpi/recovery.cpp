@@ -16,6 +16,7 @@ struct Said {
   std::int64_t call = 0;  // its number on the communicator
   std::int32_t function = 0, root = 0;
   std::int32_t after_another = 0;  // an earlier call failed on this rank
+  std::int32_t spoiled = 0;
 };
 
 // MPI ends these by itself when only the lengths differ.
@@ -49,10 +50,10 @@ bool hear_all(Communicator& k, Exchange& x) {
 
 }  // namespace
 
-Recovery recover(Communicator& k, Function function, int root) {
+Recovery recover(Communicator& k, Function function, int root, bool spoiled) {
   if (k.apart == MPI_COMM_NULL || k.gave_up) return Recovery::none;
   auto exchange = std::make_unique<Exchange>();
-  exchange->mine = {k.calls, int(function), root, k.failed_before};
+  exchange->mine = {k.calls, int(function), root, k.failed_before, spoiled};
   exchange->all.resize(std::size_t(k.me.size));
   if (!hear_all(k, *exchange)) {
     exchange.release();  // the others' answers may still arrive in it
@@ -68,7 +69,9 @@ Recovery recover(Communicator& k, Function function, int root) {
   const bool alike =
       movement(function) && is([&](const Said& s) { return s.function == int(function) && s.root == root; });
   Recovery what = Recovery::none;
-  if (together) {
+  if (!is([&](const Said& s) { return s.call < last || s.spoiled == 0; })) {
+    // MPI would work on what GCCL has left of the input.
+  } else if (together) {
     if (victims || alike) what = Recovery::mpi;
   } else if (is([&](const Said& s) {
                return s.call == last || (s.call == last - 1 && movement(Function(s.function)));

@@ -13,7 +13,8 @@ enum class Recovery : std::uint8_t {
   mpi        // MPI carries it out, and all later calls
 };
 // Collective over the ranks of `k`, within a blocking call that failed on all of them, or on some of them in the one
-// before. Waits ten seconds for ranks that do not come.
-Recovery recover(Communicator& k, Function function, int root);
+// before. Waits ten seconds for ranks that do not come. `spoiled`: the input may be overwritten, so that MPI cannot
+// carry the call out.
+Recovery recover(Communicator& k, Function function, int root, bool spoiled);
 
 }  // namespace gccl::pmpi

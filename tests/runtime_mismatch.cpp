@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <functional>
+#include <thread>
 #include <vector>
 
 #include "gccl/gccl.h"
@@ -477,6 +478,78 @@ TEST_CASE("waits on two communicators that end by themselves are no crossed orde
       if (rank == 1) RANK_SUCCESS(GCCL_Allreduce(&x, &y, 1, GCCL_FLOAT32, GCCL_SUM, c));
       RANK_SUCCESS(GCCL_Wait(&request));
       RANK_CHECK(y == 3);
+      RANK_SUCCESS(GCCL_Finalize());
+    });
+  }
+}
+
+// The call that is missing comes from another thread, which made its calls so far the short way, or which left the
+// waiting to another one, or from a function of GCCL_On_complete.
+TEST_CASE("calls that another thread or a function is about to make are no crossed order") {
+  constexpr int kLateUs = 2000000;
+  static float x = 1, y[3];
+  const auto begin_on = [](int i, GCCL_Comm c, GCCL_Request* r) {
+    RANK_SUCCESS(GCCL_Iallreduce(&x, &y[i], 1, GCCL_FLOAT32, GCCL_SUM, c, r));
+  };
+  for (const Job& job : transports(3)) {
+    // One thread for each communicator; rank 1 is late on one of them, the others on the other one.
+    check(job, [](int rank) {
+      const GCCL_Comm world = begin();
+      const GCCL_Comm a = copy_of(world), b = copy_of(world);
+      const auto sum = [](int i, GCCL_Comm c) {
+        RANK_SUCCESS(GCCL_Allreduce(&x, &y[i], 1, GCCL_FLOAT32, GCCL_SUM, c));
+        RANK_CHECK(y[i] == 3);
+      };
+      for (int i = 0; i < 3; ++i) sum(0, a), sum(1, b);
+      std::thread other([&] {
+        sum(1, b);
+        if (rank != 1) usleep(kLateUs);
+        sum(1, b);
+      });
+      if (rank == 1) usleep(kLateUs);
+      sum(0, a);
+      other.join();
+      RANK_SUCCESS(GCCL_Finalize());
+    });
+    // One thread begins all calls, another one waits for the first.
+    check(job, [&](int rank) {
+      const GCCL_Comm world = begin();
+      const GCCL_Comm first = copy_of(world), second = copy_of(world);
+      GCCL_Request requests[2];
+      begin_on(0, rank == 1 ? second : first, &requests[0]);
+      std::thread waits([&] { RANK_SUCCESS(GCCL_Wait(&requests[0])); });
+      usleep(kLateUs);
+      begin_on(1, rank == 1 ? first : second, &requests[1]);
+      RANK_SUCCESS(GCCL_Wait(&requests[1]));
+      waits.join();
+      RANK_CHECK((y[0] == 3 && y[1] == 3));
+      RANK_SUCCESS(GCCL_Finalize());
+    });
+    // Rank 0's second call is begun when rank 2 has come, which is late.
+    check(job, [&](int rank) {
+      const GCCL_Comm world = begin();
+      GCCL_Comm a = GCCL_COMM_NULL, late = GCCL_COMM_NULL;
+      static GCCL_Comm b;
+      for (GCCL_Comm* c : {&a, &b}) RANK_SUCCESS(GCCL_Comm_split(world, rank < 2 ? 0 : GCCL_UNDEFINED, 0, c));
+      RANK_SUCCESS(GCCL_Comm_split(world, rank != 1 ? 0 : GCCL_UNDEFINED, 0, &late));
+      GCCL_Request request = GCCL_REQUEST_NULL;
+      static GCCL_Request of_function = GCCL_REQUEST_NULL;
+      if (rank == 2) usleep(kLateUs);
+      if (late) begin_on(0, late, &request);
+      if (rank == 0) {
+        const auto next = [](GCCL_Result, void*) {
+          RANK_SUCCESS(GCCL_Iallreduce(&x, &y[1], 1, GCCL_FLOAT32, GCCL_SUM, b, &of_function));
+        };
+        RANK_SUCCESS(GCCL_On_complete(request, next, nullptr));
+        RANK_SUCCESS(GCCL_Allreduce(&x, &y[2], 1, GCCL_FLOAT32, GCCL_SUM, a));
+      }
+      if (rank == 1) {
+        RANK_SUCCESS(GCCL_Allreduce(&x, &y[1], 1, GCCL_FLOAT32, GCCL_SUM, b));
+        RANK_SUCCESS(GCCL_Allreduce(&x, &y[2], 1, GCCL_FLOAT32, GCCL_SUM, a));
+      }
+      RANK_SUCCESS(GCCL_Wait(&request));
+      RANK_SUCCESS(GCCL_Wait(&of_function));
+      if (rank < 2) RANK_CHECK((y[1] == 2 && y[2] == 2));
       RANK_SUCCESS(GCCL_Finalize());
     });
   }

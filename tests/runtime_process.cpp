@@ -1,5 +1,6 @@
 // What a rank's process does around GCCL: it ends without GCCL_Finalize, in any way, and it forks.
 #include <doctest/doctest.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -213,6 +214,32 @@ TEST_CASE("a child may call nothing, and whatever it tries and however it ends, 
         RANK_SUCCESS(GCCL_Finalize());
       });
     }
+}
+
+// As of a lock that threads hold while they are inside GCCL: forking waits for them, and they must not wait for it.
+TEST_CASE("a fork handler from before GCCL_Init may wait for GCCL") {
+  Job job = quiet("tcp", 2);
+  job.limit_s = 30;
+  CHECK(unlike(job, 7, [](int) {
+          ::pthread_atfork(
+              [] {
+                GCCL_Config alone = GCCL_CONFIG_INIT;
+                alone.rank = 0;
+                alone.size = 1;
+                GCCL_Comm c = GCCL_COMM_NULL;
+                RANK_SUCCESS(GCCL_Init(&c, &alone));  // makes sockets
+                RANK_SUCCESS(GCCL_Comm_free(&c));
+              },
+              nullptr, nullptr);
+          GCCL_Comm world = GCCL_COMM_NULL;
+          RANK_SUCCESS(GCCL_Init(&world, nullptr));
+          const pid_t child = ::fork();
+          if (child == 0) ::_exit(0);
+          ::waitpid(child, nullptr, 0);
+          RANK_SUCCESS(GCCL_Barrier(world));
+          RANK_SUCCESS(GCCL_Finalize());
+          std::exit(any_reported() ? 1 : 7);
+        }) == "");
 }
 
 TEST_CASE("a process that has finalized may have children that use GCCL themselves") {

@@ -222,7 +222,17 @@ TEST_CASE("an exception of a reduction of the program's own is an error on every
                 for (int more = 0; more < 3 && result == GCCL_SUCCESS; ++more) result = GCCL_Barrier(c);
                 RANK_CHECK(result == GCCL_ERR_INVALID_USAGE);
                 if (!says("of the program's own")) report(std::string("the text is: ") + GCCL_Last_error());
-                GCCL_Comm_free(&c);
+                RANK_SUCCESS(GCCL_Comm_free(&c));
+                RANK_CHECK(c == GCCL_COMM_NULL);
+                // A rank that has not been told yet, as it has only sent, is told when it frees the communicator.
+                throws = false;
+                RANK_SUCCESS(GCCL_Comm_split(world, 0, 0, &c));
+                throws = true;
+                result = GCCL_Reduce(in.data(), out.data(), count, GCCL_INT32, op, 1, c);
+                if (rank == 1) RANK_CHECK(result == GCCL_ERR_INVALID_USAGE);
+                const GCCL_Result freed = GCCL_Comm_free(&c);
+                RANK_CHECK(freed == (result ? GCCL_SUCCESS : GCCL_ERR_INVALID_USAGE));
+                RANK_CHECK(c == GCCL_COMM_NULL);
                 RANK_SUCCESS(GCCL_Barrier(world));
                 RANK_SUCCESS(GCCL_Op_free(&op));
                 RANK_SUCCESS(GCCL_Finalize());

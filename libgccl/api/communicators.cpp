@@ -285,7 +285,7 @@ GCCL_Result GCCL_Comm_free(GCCL_Comm* comm) {
     if (!c) return GCCL_ERR_INVALID_ARGUMENT;
     if (const Status s = not_inside("GCCL_Comm_free"); !s.ok()) return failed(s);
     const Status s = c->leave();
-    if (s.code() == GCCL_ERR_INVALID_USAGE) return failed(s);
+    if (s.code() == GCCL_ERR_INVALID_USAGE && c->under_way()) return failed(s);  // else it is how the calls ended
     destroy(release(c));
     *comm = GCCL_COMM_NULL;
     return failed(s);

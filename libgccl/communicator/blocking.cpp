@@ -70,6 +70,7 @@ std::shared_ptr<Plan>& Communicator::plan_of(const Work& work) {
 
 bool Communicator::quick(const Key& key, const void* input, void* output, bool* started) {
   *started = false;
+  world_->watch->used_by_this_thread();
   Repeat& r = repeats_[key.kind];
   lock_.lock();
   // What is under way, broken or checked goes the long way, and so do functions that are due.
@@ -123,6 +124,7 @@ bool Communicator::quick_transfer(const Descriptor& what, void* data) {
   const bool sends = what.kind == kSendKind;
   const Rank peer = what.root;
   if (!shm_ || what.bytes > kProgramBytesMax || peer >= size() || peer == rank()) return false;
+  world_->watch->used_by_this_thread();
   std::lock_guard lock(lock_);
   if (active_.load(std::memory_order_relaxed) != 0 || abort_asked_.load(std::memory_order_relaxed) || !broken_.ok() ||
       completions::due())
@@ -203,6 +205,7 @@ Status Communicator::run(Work&& work, const Key* key) {
     } catch (...) {
       if (!lock) throw;
       break_down(named(work, caught()), rank(), true);
+      told_ = true;
       return broken_;
     }
   }

@@ -7,7 +7,7 @@
 
 namespace gccl::completions {
 
-std::atomic<std::uint32_t> waiting{0};
+std::atomic<std::uint32_t> waiting{0}, unreturned{0};
 
 namespace {
 
@@ -64,6 +64,7 @@ void tell(Operation* op, std::unique_lock<std::mutex>& lock) {
       thrown = caught();
     }
     lock.lock();
+    unreturned.fetch_sub(1, std::memory_order_relaxed);
     if (op->status.ok() && !thrown.ok()) op->status = std::move(thrown);
   }
   innermost = frame.outer;
@@ -80,6 +81,7 @@ void tell(Operation* op, std::unique_lock<std::mutex>& lock) {
 }  // namespace
 
 void add(Operation* op, GCCL_Completion_function function, void* context) {
+  unreturned.fetch_add(1, std::memory_order_relaxed);
   if (op->stage.load(std::memory_order_acquire) == Stage::under_way &&
       op->communicator->on_complete(op, function, context))
     return;

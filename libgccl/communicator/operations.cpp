@@ -32,6 +32,7 @@ Status Communicator::start(std::unique_ptr<Operation> op, Operation** out) {
     enqueue(op.get());
   } catch (...) {
     break_down(named(op->work, caught()), rank(), true);  // the queue holds it no longer
+    told_ = true;
     return broken_;
   }
   *out = op.release();

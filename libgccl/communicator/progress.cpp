@@ -250,6 +250,7 @@ void Communicator::drop(Operation* op) noexcept {
 void Communicator::fail(Status why) noexcept {
   std::lock_guard lock(lock_);
   break_down(std::move(why), rank(), true);
+  told_ = true;
 }
 
 bool Communicator::progress() {
@@ -270,6 +271,7 @@ bool Communicator::progress() {
 bool Communicator::carry_on(Operation* op, std::int64_t until_ns) {
   const auto ended = [op] { return op->stage.load(std::memory_order_acquire) != Operation::Stage::under_way; };
   // What is first in the queue holds up a collective, and no message.
+  world_->watch->used_by_this_thread();
   bool blocks = until_ns == INT64_MAX && !op->work.what.point_to_point(), counted = false;
   Patience patience(world_->crowded);
   while (!ended()) {
@@ -320,6 +322,7 @@ bool Communicator::test(Operation* op, Status* status) {
   const auto stage = [op] { return op->stage.load(std::memory_order_acquire); };
   if (stage() == Operation::Stage::under_way) {
     Communicator* const c = op->communicator;
+    c->world_->watch->used_by_this_thread();
     c->progress();
     if (stage() == Operation::Stage::under_way) progress_all_but(c);
     if (stage() == Operation::Stage::under_way) return false;

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <mutex>
 
+#include "libgccl/communicator/completions.hpp"
 #include "libgccl/communicator/watch_note.hpp"
 #include "libgccl/schedule/splitmix.hpp"
 
@@ -104,12 +105,12 @@ void Watch::exchanges(Record& record, std::uint32_t sequence, const std::size_t*
   record.exchanged_.due.assign(due, due + n);
 }
 
-void Watch::used_by_this_thread() {
-  static thread_local const char mark = 0;
-  const void* none = nullptr;
-  if (thread_.load(std::memory_order_relaxed) == &mark || thread_.compare_exchange_strong(none, &mark)) return;
-  many_threads_.store(true, std::memory_order_relaxed);
+void Watch::used_by_another_thread() {
+  pthread_t none{};
+  if (!thread_.compare_exchange_strong(none, ::pthread_self())) many_threads_.store(true, std::memory_order_relaxed);
 }
+
+bool Watch::alone() const { return !many_threads_.load(std::memory_order_relaxed) && !completions::to_come(); }
 
 // ---- Ports ----
 

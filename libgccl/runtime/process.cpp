@@ -35,10 +35,10 @@ void in_child() {
   process_mutex().unlock();
 }
 
-void watch_forks() {
-  // It fails when memory is short alone: then children keep descriptors, as those of other programs do.
-  [[maybe_unused]] static const int once = ::pthread_atfork(before_fork, in_parent, in_child);
-}
+// When the library is loaded: fork() runs the handlers that came last first, and whoever holds a lock that a later one
+// takes may be waiting for ours. It fails when memory is short alone: then children keep descriptors, as those of other
+// programs do.
+[[maybe_unused]] const int registered = ::pthread_atfork(before_fork, in_parent, in_child);
 
 }  // namespace
 
@@ -48,7 +48,6 @@ std::mutex& process_mutex() {
 }
 
 void keep_from_children(int fd) {
-  watch_forks();
   if (!in_range(fd)) return;
   const std::size_t word = std::size_t(fd) / 64;
   kept[word].fetch_or(bit(fd), std::memory_order_relaxed);
@@ -63,10 +62,7 @@ void forget_descriptor(int fd) {
   if (word.load(std::memory_order_relaxed) & bit(fd)) word.fetch_and(~bit(fd), std::memory_order_relaxed);
 }
 
-InUse::InUse() {
-  watch_forks();
-  users.fetch_add(1, std::memory_order_relaxed);
-}
+InUse::InUse() { users.fetch_add(1, std::memory_order_relaxed); }
 
 InUse::~InUse() { users.fetch_sub(1, std::memory_order_relaxed); }
 

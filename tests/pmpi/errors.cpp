@@ -1,6 +1,7 @@
 // Erroneous calls that MPI itself ends and goes on after: the same error classes on each rank, and the same program
 // afterwards.
 #include <doctest/doctest.h>
+#include <unistd.h>
 
 #include <cstdio>
 
@@ -75,6 +76,48 @@ TEST_CASE("lengths that differ are an error where MPI makes it one, and the prog
       MPI_Comm_free(&mine);
       MPI_Comm_free(&theirs);
     }
+}
+
+TEST_CASE("a call between a non-blocking one whose lengths differ and its wait is carried out") {
+  int rank, size;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  if (size < 2) return;
+  MPI_Comm comm;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  MPI_Barrier(comm);
+  constexpr int n = 10;
+  std::vector<int> data(n, rank), room(static_cast<std::size_t>(size));
+  int sum = 0;
+  MPI_Request r = MPI_REQUEST_NULL;
+  CHECK(MPI_Igather(data.data(), rank == 0 ? 1 : n, MPI_INT, room.data(), 1, MPI_INT, 0, comm, &r) == MPI_SUCCESS);
+  CHECK(MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, comm) == MPI_SUCCESS);
+  CHECK(sum == size * (size - 1) / 2);
+  CHECK(error_class(MPI_Wait(&r, MPI_STATUS_IGNORE)) == (rank == 0 ? MPI_ERR_TRUNCATE : MPI_SUCCESS));
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+  MPI_Comm_free(&comm);
+}
+
+TEST_CASE("a call that GCCL has begun in place is an error then, and no wrong result") {
+  int rank, size;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  if (size < 2) return;
+  MPI_Comm comm;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  MPI_Barrier(comm);
+  constexpr int n = 10;
+  std::vector<int> data(n, rank), room(static_cast<std::size_t>(size));
+  std::vector<int> sums(100000, rank + 1);
+  if (rank == 0) usleep(500000);  // the others have combined what they have
+  MPI_Gather(data.data(), rank == 0 ? 1 : n, MPI_INT, room.data(), 1, MPI_INT, 0, comm);
+  const int code = MPI_Allreduce(MPI_IN_PLACE, sums.data(), int(sums.size()), MPI_INT, MPI_SUM, comm);
+  const std::vector<int> expected(sums.size(), size * (size + 1) / 2);
+  CHECK((code != MPI_SUCCESS || sums == expected));
+  MPI_Comm_free(&comm);
 }
 
 TEST_CASE("a type that is not committed ends in MPI's own error class") {

@@ -452,7 +452,11 @@ bool Port::healthy(End* waiting) {
     if (!n.segment || failed_) continue;
     Header& h = n.segment->header();
     if (heard_fault(n)) return false;
-    const auto missing = [&n](End& e) { return e.peer == n.rank && !(e.receives && e.reader.peek()); };
+    const auto missing = [&n](const End& e) {
+      if (e.peer != n.rank) return false;
+      if (e.receives) return e.reader.peek() == nullptr;
+      return e.first || !e.lent || !e.writer.read_up_to(e.lent_last->backend[1]);  // lent, and read by now: not missing
+    };
     const auto missed = [&] {
       // Who died while it said why it gave up cannot be read from any more, whatever lies in its pipes.
       return h.fault_state.load(std::memory_order_acquire) != 0 || (waiting && missing(*waiting)) ||
