@@ -452,7 +452,7 @@ bool Port::healthy(End* waiting) {
     if (!n.segment || failed_) continue;
     Header& h = n.segment->header();
     if (heard_fault(n)) return false;
-    const auto missing = [&n](const End& e) {
+    const auto missing = [&n](End& e) {
       if (e.peer != n.rank) return false;
       if (e.receives) return e.reader.peek() == nullptr;
       return e.first || !e.lent || !e.writer.read_up_to(e.lent_last->backend[1]);  // lent, and read by now: not missing
