@@ -2,14 +2,25 @@
 #pragma once
 
 #include <memory>
+#include <new>
 
 #include "pmpi/progress.hpp"
 
 namespace gccl::pmpi {
 
-// prepare(Member, Call*) -> Reason; by_mpi() -> MPI error code.
+// Where memory for packed data is short, the call ends as MPI's own do.
+template <class Body>
+int within_memory(MPI_Comm comm, Body&& body) {
+  try {
+    return body();
+  } catch (const std::bad_alloc&) {
+    PMPI_Comm_call_errhandler(comm, MPI_ERR_NO_MEM);
+    return MPI_ERR_NO_MEM;
+  }
+}
+
 template <class Prepare, class ByMpi>
-int answer(Function function, MPI_Comm comm, Prepare&& prepare, ByMpi&& by_mpi) {
+int answer_now(Function function, MPI_Comm comm, const Prepare& prepare, const ByMpi& by_mpi) {
   Reason why;
   if (Communicator* const k = find(comm, &why)) {
     Call call;
@@ -33,7 +44,7 @@ int answer(Function function, MPI_Comm comm, Prepare&& prepare, ByMpi&& by_mpi) 
 // A communicator is connected within a blocking call only. Connecting takes several rounds in which every rank must
 // do something, so a non-blocking call that began it would depend on what the program calls next.
 template <class Prepare, class ByMpi>
-int answer_later(Function function, MPI_Comm comm, MPI_Request* request, Prepare&& prepare, ByMpi&& by_mpi) {
+int begin_later(Function function, MPI_Comm comm, MPI_Request* request, const Prepare& prepare, const ByMpi& by_mpi) {
   Reason why = Reason::wrong_argument;
   if (Communicator* const k = request ? find(comm, &why) : nullptr) {
     why = may_begin(*k);
@@ -50,6 +61,16 @@ int answer_later(Function function, MPI_Comm comm, MPI_Request* request, Prepare
   }
   count(function, why);
   return by_mpi();
+}
+
+// prepare(Member, Call*) -> Reason; by_mpi() -> MPI error code.
+template <class Prepare, class ByMpi>
+int answer(Function function, MPI_Comm comm, const Prepare& prepare, const ByMpi& by_mpi) {
+  return within_memory(comm, [&] { return answer_now(function, comm, prepare, by_mpi); });
+}
+template <class Prepare, class ByMpi>
+int answer_later(Function function, MPI_Comm comm, MPI_Request* request, const Prepare& prepare, const ByMpi& by_mpi) {
+  return within_memory(comm, [&] { return begin_later(function, comm, request, prepare, by_mpi); });
 }
 
 }  // namespace gccl::pmpi

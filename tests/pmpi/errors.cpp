@@ -120,6 +120,30 @@ TEST_CASE("a call that GCCL has begun in place is an error then, and no wrong re
   MPI_Comm_free(&comm);
 }
 
+TEST_CASE("data too large to be packed is MPI's error for it, and no exception") {
+  MPI_Comm comm;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  int one = 0, size;
+  MPI_Comm_size(comm, &size);
+  MPI_Bcast(&one, 1, MPI_INT, 0, comm);  // connects it
+  MPI_Datatype gaps, many;               // 2^20 bytes, and as many as 2^50 of them need
+  MPI_Type_vector(1 << 20, 1, 2, MPI_BYTE, &gaps);
+  MPI_Type_contiguous(1 << 30, gaps, &many);
+  MPI_Type_commit(&many);
+  char room = 0;
+  if (size > 1) {
+    CHECK(error_class(MPI_Bcast(&room, 1, many, 0, comm)) == MPI_ERR_NO_MEM);
+    MPI_Request request = MPI_REQUEST_NULL;
+    CHECK(error_class(MPI_Ibcast(&room, 1, many, 0, comm, &request)) == MPI_ERR_NO_MEM);
+    CHECK(request == MPI_REQUEST_NULL);
+  }
+  MPI_Bcast(&one, 1, MPI_INT, 0, comm);  // goes on
+  MPI_Type_free(&many);
+  MPI_Type_free(&gaps);
+  MPI_Comm_free(&comm);
+}
+
 TEST_CASE("a type that is not committed ends in MPI's own error class") {
   int rank, size;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
