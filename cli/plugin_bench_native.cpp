@@ -33,6 +33,18 @@ class NativeCarrier final : public Carrier {
     const Status s = elements_of(w.what.dtype, w.what.op == -1 ? std::nullopt : std::optional(w.what.op), &w.elements);
     if (!s.ok()) return s;
     w.call = call;
+    if (call.kind == Collective::alltoallv) {  // as from GCCL_Alltoallv: the communicator compares them among the ranks
+      sent_.clear();
+      received_.clear();
+      for (Rank r = 0; r < ranks(); ++r) {
+        sent_.push_back(call.between(rank(), r));
+        received_.push_back(call.between(r, rank()));
+      }
+      w.lengths = std::make_unique<Lengths>();
+      w.lengths->me = rank();
+      w.lengths->send_counts = sent_.data();
+      w.lengths->recv_counts = received_.data();
+    }
     w.memory.base[std::size_t(Buffer::input)] = static_cast<std::byte*>(const_cast<void*>(input));
     w.memory.base[std::size_t(Buffer::output)] = static_cast<std::byte*>(output);
     if (!as_chosen) {
@@ -74,6 +86,7 @@ class NativeCarrier final : public Carrier {
   }
 
   std::unique_ptr<Communicator> comm_;
+  std::vector<std::size_t> sent_, received_;  // of an alltoallv under way
 };
 
 }  // namespace

@@ -276,3 +276,18 @@ TEST_CASE("on a dragonfly the choice for a reduce-scatter knows the exchanges th
   const std::vector<Card> cards = first_cards(256);
   CHECK(regret(Collective::reduce_scatter, *c, cards, (1 << 20) / 256) <= 1.15);
 }
+
+TEST_CASE("where memory is slower than the links, closed forms know the copies beside the messages") {
+  const Star star(8, 400, 900, {.overhead_ns = 400, .receive_overhead_ns = 300, .combine_GBps = 200, .copy_GBps = 20});
+  for (const Algorithm& a : algorithms()) {
+    if (a.variant || a.kind == Collective::barrier) continue;
+    for (const Count count : {Count(1) << 14, Count(1) << 22}) {
+      const auto p = cost_point(a, star, first_cards(8), count);
+      REQUIRE(p);
+      CAPTURE(name(a.kind));
+      CAPTURE(a.name);
+      CAPTURE(count);
+      CHECK(p->error(0) < kCostToleranceOdd);
+    }
+  }
+}

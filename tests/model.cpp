@@ -125,6 +125,19 @@ TEST_CASE("time that does not fit is an error") {
   CHECK_THROWS_AS(p.run(), TimeOverflow);
 }
 
+TEST_CASE("cards whose messages start after the end of time are an error") {
+  // Each start is apart from the one before by 2^59 ns; a sum of the window's would leave 64 bits.
+  const Star lazy(40, 10, 500, {.overhead_ns = Nanos(1) << 59});
+  Play p(lazy, kFanOut, 40, 1 << 20);
+  CHECK_THROWS_AS(p.run(), TimeOverflow);
+}
+
+TEST_CASE("bytes that do not fit are an error") {
+  const Star fast(17000, 1e6, 500);
+  Play p(fast, *find_algorithm(Collective::broadcast, "binomial"), 17000, Count(1) << 50);  // 1 PiB each
+  CHECK_THROWS_AS(p.run(), BytesOverflow);
+}
+
 TEST_CASE("combining and copying keep the card's unit busy") {
   const Star star(3, 10, 500, {.combine_GBps = 5, .copy_GBps = 20});
   // Both messages share the way in; the first is combined while the second arrives.

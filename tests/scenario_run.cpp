@@ -167,6 +167,14 @@ TEST_CASE("the fastest is marked, and the choice's regret told") {
   CHECK(unchosen.find("* the fastest\n") != std::string::npos);  // where nothing was chosen
 }
 
+TEST_CASE("sizes that read alike have lines of their own in the table") {
+  const Json result = result_of(plan_of(with(kRing, {{"bytes", {64, 1 << 20, (1 << 20) + 4}}})));
+  const std::string text = result_tables(result, 100);
+  CAPTURE(text);
+  for (const char* line : {"\n  64 B ", "\n  1048576 B ", "\n  1048580 B "})
+    CHECK(text.find(line) != std::string::npos);
+}
+
 TEST_CASE("each kind of expectation holds and breaks") {
   // ring takes 32 ns, swing 40 ns, recursive_doubling 144 ns.
   const std::tuple<Json, bool, std::string> kCases[] = {

@@ -169,6 +169,13 @@ struct Random {
 
 }  // namespace
 
+TEST_CASE("more time than SimGrid's clock tells apart in nanoseconds is an error, not a wait for ever") {
+  const Star slow(3, 1e-6, 0);  // 1 KB/s
+  const std::vector<Sent> weeks = {{0, 1, 4'000'000'000}}, months = {{0, 1, 5'000'000'000}, {0, 2, 7}, {2, 1, 7'000}};
+  CHECK(play(slow, weeks)[0] == Nanos(4'000'000) * 1'000'000'000);
+  CHECK_THROWS_WITH_AS(play(slow, months), doctest::Contains("48 days"), std::runtime_error);
+}
+
 TEST_CASE("a lone message takes the sum of the latencies plus bytes over the narrowest bandwidth") {
   Wires w(2, {link(100, 700), link(12.5, 1300), link(400, 1)});
   w.path(0, 1, {0, 1, 2});

@@ -1,6 +1,7 @@
 // The table of algorithms: a new one is one file and one line in table.cpp.
 #pragma once
 
+#include <algorithm>
 #include <string>
 
 #include "cost-models/cost_model.hpp"
@@ -26,6 +27,13 @@ struct Algorithm {
 
   bool can(const Call& c, const View& v) const { return !fits || fits(c, v); }
   Count scratch_count(const Call& c, const View& v, Share s) const { return scratch ? scratch(c, v, s) : 0; }
+  // What one lane of `sliced` needs: the most of its shares. A shorter share may need more than a longer one: it may be
+  // sent by another rule (all_gather_pat.hpp).
+  Count scratch_count(const Call& c, const View& v, Count shares, Count lane, Count lanes) const {
+    Count most = 0;
+    for (Count s = lane; scratch && s < shares; s += lanes) most = std::max(most, scratch(c, v, Share{s, shares}));
+    return most;
+  }
 };
 
 std::span<const Algorithm> algorithms();

@@ -79,7 +79,7 @@ Cost pat_all_gather_cost(const Call& c, const View& v, const CostModel& m) {
     }
     t += double(level / batch) * trip(batch) + trip(level % batch);
   }
-  return t + last;
+  return std::max(t + last, m.copy(c.in_place ? 0 : block));
 }
 
 }  // namespace gccl

@@ -25,7 +25,7 @@ Schedule binomial_broadcast(Call c, View v, Share mine) {
 }
 
 Cost binomial_broadcast_cost(const Call& c, const View& v, const CostModel& m) {
-  return vector_cost<binomial_broadcast_from_cost>(c, v, m);
+  return broadcast_cost<binomial_broadcast_from_cost>(c, v, m);
 }
 
 }  // namespace gccl

@@ -20,7 +20,7 @@ Schedule chain_broadcast(Call c, View v, Share mine) {
 }
 
 Cost chain_broadcast_cost(const Call& c, const View& v, const CostModel& m) {
-  return vector_cost<broadcast_chain_over>(c, v, m);
+  return broadcast_cost<broadcast_chain_over>(c, v, m);
 }
 
 }  // namespace gccl

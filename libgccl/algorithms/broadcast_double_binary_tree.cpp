@@ -53,7 +53,7 @@ Schedule double_binary_tree_broadcast(Call c, View v, Share mine) {
 }
 
 Cost double_binary_tree_broadcast_cost(const Call& c, const View& v, const CostModel& m) {
-  return vector_cost<broadcast_double_binary_tree_over>(c, v, m);
+  return broadcast_cost<broadcast_double_binary_tree_over>(c, v, m);
 }
 
 }  // namespace gccl

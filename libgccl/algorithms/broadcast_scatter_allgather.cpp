@@ -46,7 +46,7 @@ Schedule scatter_allgather_broadcast(Call c, View v, Share mine) {
 }
 
 Cost scatter_allgather_broadcast_cost(const Call& c, const View& v, const CostModel& m) {
-  return vector_cost<broadcast_scatter_allgather_over>(c, v, m);
+  return broadcast_cost<broadcast_scatter_allgather_over>(c, v, m);
 }
 
 }  // namespace gccl

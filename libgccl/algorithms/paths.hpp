@@ -107,4 +107,11 @@ Cost vector_cost(const Call& c, const View& v, const CostModel& m) {
   return over(v.all.size, bytes, Paths(v, m));
 }
 
+// The same for a broadcast, whose root copies its vector beside the messages: where memory is slower than the links,
+// that takes longest.
+template <GroupCost over>
+Cost broadcast_cost(const Call& c, const View& v, const CostModel& m) {
+  return std::max(vector_cost<over>(c, v, m), m.copy(c.in_place ? 0 : m.bytes(double(c.count))));
+}
+
 }  // namespace gccl

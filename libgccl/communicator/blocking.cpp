@@ -41,9 +41,8 @@ std::shared_ptr<Plan> Communicator::plan_for(const Work& work) {
     plan->scratch.push_back(plan->algorithm->scratch_count(call, setting_.view, whole));
     plan->program = Program::compile(plan->algorithm->make(call, setting_.view, whole), element_bytes, size(), shm_);
   } else {
-    // Shares differ by one element at most, and the first ones are the longer ones.
     for (Count lane = 0; lane < plan->lanes; ++lane)
-      plan->scratch.push_back(plan->algorithm->scratch_count(call, setting_.view, Share{lane, plan->shares}));
+      plan->scratch.push_back(plan->algorithm->scratch_count(call, setting_.view, plan->shares, lane, plan->lanes));
   }
   announce(work, *plan);
   return plan;

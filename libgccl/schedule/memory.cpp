@@ -65,9 +65,7 @@ Memory::Memory(const Case& c, Rank late)
     const View view = c.layout->view(r);
     for (Count l = 0; l < lanes_; ++l) {
       const std::uint32_t id = std::uint32_t(all_.size());
-      Count scratch = 0;
-      for (Count s = l; s < c.shares; s += lanes_)
-        scratch = std::max(scratch, c.algorithm->scratch_count(c.call, view, Share{s, c.shares}));
+      const Count scratch = c.algorithm->scratch_count(c.call, view, c.shares, l, lanes_);
       scratch_[id].values.resize(scratch);
       scratch_[id].written.resize(scratch);
       all_.emplace_back(*this, id, bounded(sliced(c.algorithm, c.call, view, c.shares, l, lanes_)), c.window);

@@ -53,8 +53,9 @@ struct Named {
 };
 
 const std::vector<Slicing> kSlicings = {{1, 1}, {2, 2}, {3, 2}, {5, 3}};
+// 16 is what the runtime plans with, 8 the simulator's default.
 const std::vector<Mode> kModes = {
-    {1, Delivery::buffered}, {8, Delivery::buffered}, {2, Delivery::rendezvous}, {8, Delivery::rendezvous}};
+    {1, Delivery::buffered}, {16, Delivery::buffered}, {2, Delivery::rendezvous}, {8, Delivery::rendezvous}};
 
 template <class T>
 std::vector<T> distinct(std::vector<T> v) {
@@ -99,7 +100,9 @@ struct Choices {
     const auto add = [&](std::string name, Layout l) {
       layouts.push_back({std::move(name), std::make_shared<const Layout>(std::move(l))});
     };
-    add("flat", Layout::flat(n));
+    Layout flat = Layout::flat(n);
+    flat.columns(n / flat.view(0).columns);  // the others' rows are at least as long as their columns
+    add("flat", std::move(flat));
     if (n > 1) add("4 per node", Layout::regular(n, 4));
     if (n > 4) add("8 per node", Layout::regular(n, 8));
     if (n > 2) {

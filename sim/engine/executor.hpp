@@ -235,6 +235,7 @@ class Executor {
     const Worker& from = *lanes_[m.sender];
     CardState& c = cards_[from.world];
     const Nanos at = std::max(network_.now(), c.sends_free) + c.overhead;
+    if (at > kTimeMax) throw TimeOverflow();
     c.sends_free = at;
     network_.send({.id = i | kMessage,
                    .from = from.card,
@@ -259,7 +260,7 @@ class Executor {
   void deliver(std::uint32_t i) {
     Item& m = items_[i];
     ++messages_;
-    bytes_ += m.bytes;
+    if (__builtin_add_overflow(bytes_, m.bytes, &bytes_)) throw BytesOverflow();
     m.delivered = true;
     Worker& from = *lanes_[m.sender];
     const Token sender_token = m.sender_token;

@@ -33,7 +33,7 @@ struct Message {
 //   alike, in any order; false when nothing is left to happen. Ids are the executor's own; it never reuses one in
 //   flight.
 // - link_bytes: bytes carried by each link so far.
-// send and next throw TimeOverflow where time would pass kTimeMax.
+// send and next throw TimeOverflow where time would pass kTimeMax, or an error of their own where theirs ends earlier.
 template <class N>
 concept Network = requires(N& n, EventId id, const Message& message, Nanos at, std::vector<EventId>& due) {
   { n.now() } -> std::same_as<Nanos>;

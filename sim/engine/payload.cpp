@@ -16,10 +16,9 @@ void Payload::enter(std::uint32_t operation, Rank rank) {
   Buffers& b = state.ranks[rank];
   b.input.assign(input_count(o.call, n, rank), 0);
   b.output.assign(output_count(o.call, n, rank), 0);
-  Count scratch = 0;
   const View view = o.layout->view(rank);
-  for (Count s = 0; s < o.shares; ++s) scratch = std::max(scratch, o.algorithm->scratch_count(o.call, view, {s, o.shares}));
-  b.scratch.assign(o.lanes, std::vector<Element>(scratch));
+  for (Count lane = 0; lane < o.lanes; ++lane)
+    b.scratch.emplace_back(o.algorithm->scratch_count(o.call, view, o.shares, lane, o.lanes));
 
   std::vector<Element> values(input_of(o.call, n, rank).count);
   state.oracle->input(rank, values);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "sim/engine/workload_error.hpp"
 #include "sim/report/trace.hpp"
 #include "sim/scenario/sizes.hpp"
 
@@ -32,7 +33,7 @@ Json tiers_of(const Cluster& cluster, const Outcome& outcome) {
     const double busy = outcome.time_ns > 0 ? carried / (links[l].bandwidth_GBps * double(outcome.time_ns)) : 0;
     ++s.links;
     s.used += outcome.link_bytes[l] > 0;
-    s.bytes += outcome.link_bytes[l];
+    if (__builtin_add_overflow(s.bytes, outcome.link_bytes[l], &s.bytes)) throw BytesOverflow();
     s.total += busy;
     if (busy > s.busiest) s.busiest = busy, s.busiest_link = l;
   }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 #include <tuple>
 #include <vector>
 
@@ -56,6 +57,13 @@ std::vector<const char*> dimensions(const std::vector<const Json*>& rows) {
 
 // One line per size: the fastest, then one column per algorithm.
 std::string by_size(const std::vector<const Json*>& rows, std::size_t width) {
+  // Sizes that read alike are told in bytes, or one line would hide the other.
+  std::map<std::string, std::set<std::uint64_t>> alike;
+  for (const Json* row : rows) alike[size_text(*row)].insert((*row)["bytes"].get<std::uint64_t>());
+  const auto size_of = [&](const Json& row) {
+    const std::string text = size_text(row);
+    return alike[text].size() == 1 ? text : row["bytes"].dump() + " B";
+  };
   std::vector<std::string> sizes, names;
   std::map<std::string, std::string> fastest;
   const auto differ = dimensions(rows);
@@ -64,7 +72,7 @@ std::string by_size(const std::vector<const Json*>& rows, std::size_t width) {
     if (std::find(list.begin(), list.end(), x) == list.end()) list.push_back(x);
   };
   for (const Json* row : rows) {
-    const std::string size = size_text(*row);
+    const std::string size = size_of(*row);
     std::string algorithm = (*row)["algorithm"];
     for (const char* key : differ) algorithm += fmt::format(", {} {}", key, (*row)[key].dump());
     remember(sizes, size);

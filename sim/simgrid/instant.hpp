@@ -7,6 +7,18 @@
 
 namespace gccl::sim {
 
+// 2^22 s, 48 days. SimGrid's clock is a double: beyond, its numbers come to lie further apart than nanoseconds, and it
+// may never reach the instant that it is asked for.
+constexpr Nanos kClockMax = (Nanos(1) << 22) * 1'000'000'000;
+
+struct ClockOverflow : WorkloadError {
+  ClockOverflow()
+      : WorkloadError(
+            "it would take more than 2^22 s (48 days), the most for which SimGrid's clock tells nanoseconds apart; "
+            "take "
+            "smaller sizes, faster links or the model engine") {}
+};
+
 // The nearest nanosecond. The limit between two of them lies 0.001 ns below the half: times of a simulation often are
 // halves of nanoseconds, and the last bits of a double must not decide to which side such a time goes.
 inline Nanos nearest(double seconds) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include "sim/simgrid/instant.hpp"
+
 namespace gccl::sim {
 
 namespace {
@@ -141,7 +143,7 @@ bool SimGridNetwork::next(std::vector<EventId>& due) {
     } else {
       return false;
     }
-    if (now_ > kTimeMax) throw TimeOverflow();
+    if (now_ > kClockMax) throw ClockOverflow();
   }
 }
 

@@ -16,6 +16,8 @@ namespace gccl::sim {
 // order, each after the end of the one before, while its own latencies pass. Only where other traffic holds that one up
 // on another link, and it goes to somebody else, the next one enters beside it and uses what is left: a busy receiver
 // must not stop what is meant for others.
+//
+// next throws ClockOverflow (instant.hpp) where time would pass kClockMax.
 class SimGridNetwork {
  public:
   // At most once per process: throws std::logic_error the second time.

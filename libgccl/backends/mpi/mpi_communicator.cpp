@@ -116,9 +116,7 @@ Status MpiCommunicator::run(const Algorithm& a, const Call& call, Dtype dtype, R
     if (memory_.size() < lanes_used) memory_.resize(lanes_used);
     MpiBackend::Buffers buffers{input, output, std::vector<std::byte*>(lanes_used)};
     for (Count l = 0; l < lanes_used; ++l) {
-      Count scratch = 0;
-      for (Count share = l; share < s.shares; share += lanes_used)
-        scratch = std::max(scratch, a.scratch_count(call, v, Share{share, s.shares}));
+      const Count scratch = a.scratch_count(call, v, s.shares, l, lanes_used);
       buffers.scratch[l] = memory_[l].scratch.at_least(scratch * size_of(dtype));
     }
 
