@@ -288,7 +288,7 @@ int Runner::run() {
   std::optional<Deadline> limit;
   if (job_.timeout_ms > 0) limit = Deadline::in_ms(job_.timeout_ms);
   int kills = 0;
-  for (look_for_ends(); !all_ended(); look_for_ends()) {
+  for (look_for_ends(); !all_ended();) {
     int wait_ms = -1;
     if (kill_at_)
       wait_ms = kill_at_->poll_ms();
@@ -296,6 +296,9 @@ int Runner::run() {
       wait_ms = limit->poll_ms();
     drain(wait_ms);
     on_signals();
+    // Before the time is looked at: ranks may have ended in time while this process itself did not run.
+    look_for_ends();
+    if (all_ended()) break;
     if (kill_at_ && kill_at_->passed()) {
       // A remote rank is first killed over there; an ssh that does not end then is beyond help.
       if (kills++ > 0)

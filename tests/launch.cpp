@@ -298,6 +298,23 @@ TEST_CASE("those who do not listen to SIGTERM are killed after the grace") {
   CHECK(all_gone_soon(ids));
 }
 
+TEST_CASE("a launcher that was stopped looks at the ranks before it looks at the time") {
+  Folder folder;
+  const auto begin = Clock::now();
+  Launch job({"-n", "1", "--timeout", "4", "--", "sh", "-c",
+              "echo $$ > " + folder.path.string() + "/id; while [ ! -e " + folder.path.string() +
+                  "/stopped ]; do sleep 0.02; done"});
+  const auto ids = ids_in(folder.path, 1);
+  kill(job.pid(), SIGSTOP);
+  folder.write("stopped", "");
+  CHECK(all_gone_soon(ids));
+  while (seconds_since(begin) < 5) pause_ms(50);
+  kill(job.pid(), SIGCONT);
+  const Ended e = job.wait();
+  CHECK(e.code == 0);
+  CHECK(e.err.empty());
+}
+
 TEST_CASE("signals are passed on, and leave no orphan") {
   for (const int signal : {SIGINT, SIGTERM}) {
     Folder folder;
