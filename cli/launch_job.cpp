@@ -29,7 +29,10 @@ namespace gccl::launch {
 namespace {
 
 constexpr int kWrongUsage = 2, kTimedOut = 124, kNotFound = 127;
-constexpr std::int64_t kDrainMs = 200;  // for output that is still under way when all ranks have ended
+// When all ranks have ended, others may still hold their pipes: so often what a pipe can hold at most is read, and what
+// comes later for so long.
+constexpr int kDrainsOfPipe = (1 << 20) / TaggedStream::kReadBytes;  // fs.pipe-max-size
+constexpr std::int64_t kDrainMs = 200;
 
 void say(const std::string& text) {
   std::fflush(stdout);
@@ -285,7 +288,7 @@ int Runner::run() {
   std::optional<Deadline> limit;
   if (job_.timeout_ms > 0) limit = Deadline::in_ms(job_.timeout_ms);
   int kills = 0;
-  for (look_for_ends(); !all_ended(); look_for_ends()) {
+  for (look_for_ends(); !all_ended();) {
     int wait_ms = -1;
     if (kill_at_)
       wait_ms = kill_at_->poll_ms();
@@ -293,6 +296,9 @@ int Runner::run() {
       wait_ms = limit->poll_ms();
     drain(wait_ms);
     on_signals();
+    // Before the time is looked at: ranks may have ended in time while this process itself did not run.
+    look_for_ends();
+    if (all_ended()) break;
     if (kill_at_ && kill_at_->passed()) {
       // A remote rank is first killed over there; an ssh that does not end then is beyond help.
       if (kills++ > 0)
@@ -306,7 +312,10 @@ int Runner::run() {
     }
   }
   for (const Running& r : ranks_) kill(-r.pid, SIGKILL);  // what ranks have started and left behind
+  // What ranks had written when they ended lies in the pipes, and is passed on however long that takes (a pager).
+  for (int i = 0; i < kDrainsOfPipe; ++i) drain(0);
   for (const Deadline end = Deadline::in_ms(kDrainMs); !streams_.empty() && !end.passed();) drain(end.poll_ms());
+  for (const auto& s : streams_) s->lines.finish();
   for (const Running& r : ranks_) waitpid(r.pid, nullptr, 0);
   return result_.value_or(0);
 }

@@ -8,7 +8,7 @@
 
 namespace gccl::launch {
 bool TaggedStream::drain(int from) {
-  char buffer[16384];
+  char buffer[kReadBytes];
   const ssize_t n = ::read(from, buffer, sizeof buffer);
   if (n < 0) return errno == EAGAIN || errno == EINTR;
   pending_.append(buffer, std::size_t(n));

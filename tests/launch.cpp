@@ -114,6 +114,29 @@ TEST_CASE("lines carry their rank when asked, whole lines only") {
   CHECK(launch({"-n", "1", "--tag", "--", "sh", "-c", "head -c 1000000 /dev/zero | tr '\\0' x"}).out.size() > 1000000);
 }
 
+TEST_CASE("a slow reader gets everything, also what is read after all ranks have ended") {
+  // 140 lines of 1000 characters wait in the rank's pipe and the reader's, which is emptied in more than two seconds.
+  const Ended e = launch({"-n", "1", "--", "bash", "-c",
+                          std::string(GCCL_PROGRAM) +
+                              " launch -n 1 --tag -- seq -f %0999.0f 140 | "
+                              "while n=$(head -c 4096 | wc -c); [ $n -gt 0 ]; do echo $n; sleep 0.06; done"});
+  CHECK(e.code == 0);
+  std::istringstream numbers(e.out);
+  int bytes = 0;
+  for (int n; numbers >> n;) bytes += n;
+  CHECK(bytes == 140 * 1004);
+}
+
+TEST_CASE("a line that was begun is written, although a process that was left behind keeps the pipe open") {
+  const Folder folder;
+  const std::string there = (folder.path / "there").string();
+  const Ended e = launch(
+      {"-n", "1", "--tag", "--", "sh", "-c",
+       "setsid sh -c 'touch " + there + "; sleep 3' & while [ ! -e " + there + " ]; do sleep 0.02; done; printf end"});
+  CHECK(e.code == 0);
+  CHECK(e.out == "[0] end\n");
+}
+
 TEST_CASE("a reader that leaves ends the job without a word") {
   const Folder folder;
   const std::string err = (folder.path / "err").string();
@@ -273,6 +296,23 @@ TEST_CASE("those who do not listen to SIGTERM are killed after the grace") {
   CHECK(seconds_since(begin) > 1.1);
   CHECK(seconds_since(begin) < 30);
   CHECK(all_gone_soon(ids));
+}
+
+TEST_CASE("a launcher that was stopped looks at the ranks before it looks at the time") {
+  Folder folder;
+  const auto begin = Clock::now();
+  Launch job({"-n", "1", "--timeout", "4", "--", "sh", "-c",
+              "echo $$ > " + folder.path.string() + "/id; while [ ! -e " + folder.path.string() +
+                  "/stopped ]; do sleep 0.02; done"});
+  const auto ids = ids_in(folder.path, 1);
+  kill(job.pid(), SIGSTOP);
+  folder.write("stopped", "");
+  CHECK(all_gone_soon(ids));
+  while (seconds_since(begin) < 5) pause_ms(50);
+  kill(job.pid(), SIGCONT);
+  const Ended e = job.wait();
+  CHECK(e.code == 0);
+  CHECK(e.err.empty());
 }
 
 TEST_CASE("signals are passed on, and leave no orphan") {

@@ -3,10 +3,18 @@
 #include <fcntl.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
+#include <functional>
 #include <random>
+#include <thread>
+#include <utility>
 
 #include "gccl/gccl.h"
 #include "libgccl/net/bytes.hpp"
@@ -52,6 +60,41 @@ TEST_CASE("a descriptor closes itself once, whoever owns it last") {
   CHECK(is_open(number));
   Fd(number).reset();
   CHECK(!is_open(number));
+}
+
+// What happens just before a descriptor is closed: set, it is called once.
+std::function<void()> before_close;
+
+TEST_CASE("a child that is forked while a descriptor closes does not keep it open") {
+  int ends[2];
+  REQUIRE(pipe2(ends, O_CLOEXEC) == 0);
+  const Fd reader(ends[0]);
+  Fd writer = not_for_children([&] { return ends[1]; });
+  std::atomic<bool> closes{false}, forked{false};
+  pid_t child = -1;
+  std::thread other([&] {
+    while (!closes) std::this_thread::yield();
+    child = fork();
+    if (child == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      pause();
+      _exit(0);
+    }
+    forked = true;
+    while (closes) usleep(1000);  // the child dies with this thread
+  });
+  before_close = [&] {
+    closes = true;
+    for (int i = 0; i < 300 && !forked; ++i) usleep(1000);
+  };
+  writer.reset();
+  CHECK(ready(reader.get(), POLLIN));  // its end, although the child lives
+  CHECK_FALSE(before_close);
+  closes = false;
+  other.join();
+  REQUIRE(child > 0);
+  kill(child, SIGKILL);
+  CHECK(waitpid(child, nullptr, 0) == child);
 }
 
 TEST_CASE("HOST:PORT is taken apart, and what is none is explained") {
@@ -243,4 +286,10 @@ TEST_CASE("refusals are told ten at a time, and the rest counted") {
   log.refused(peer, "why", begin + RefusalLog::kPeriod);
   REQUIRE(lines.size() == 12);
   CHECK(lines[10] == "rank 0: refused 15 more");
+}
+
+// In place of the C library's, for the hook above.
+extern "C" int close(int fd) {
+  if (const auto hook = std::exchange(before_close, nullptr)) hook();
+  return int(syscall(SYS_close, fd));
 }

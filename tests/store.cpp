@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -490,6 +491,42 @@ TEST_CASE("file store: what killed jobs left behind confuses nobody") {
     check_all_ok(in_threads(4, files(prefix, 4)));
   }
   check_all_ok(in_threads(3, files(prefix, 3)));  // and a job of another size
+}
+
+TEST_CASE("file store: a rank that is stopped when the others have met still learns of it") {
+  Folder folder;
+  const std::string prefix = folder.path / "store";
+  const pid_t stopped = fork();
+  REQUIRE(stopped >= 0);
+  if (stopped == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    bool good = false;
+    {
+      std::unique_ptr<Exchange> e;
+      good = files(prefix, 3)(1, &e).ok() && meet(*e, 1, 3, 1).ok();
+    }
+    _exit(good ? 0 : 1);
+  }
+  const auto contributed = [&] {
+    for (const auto& entry : fs::directory_iterator(folder.path))
+      if (entry.path().string().ends_with(".0.1")) return true;
+    return false;
+  };
+  check_all_ok(in_threads(3, [&](Rank r, std::unique_ptr<Exchange>*) {
+    if (r == 1) return Status();
+    if (r == 2) {
+      for (int i = 0; i < 20000 && !contributed(); ++i) pause_ms(1);
+      kill(stopped, SIGSTOP);
+    }
+    std::unique_ptr<Exchange> e;
+    if (Status s = files(prefix, 3)(r, &e); !s.ok()) return s;
+    return meet(*e, r, 3, 1);
+  }));
+  kill(stopped, SIGCONT);
+  int status = 0;
+  REQUIRE(waitpid(stopped, &status, 0) == stopped);
+  CHECK(status == 0);
+  CHECK(folder.empty());
 }
 
 TEST_CASE("file store: who is missing is named") {

@@ -140,6 +140,48 @@ TEST_CASE("what a peer that left had to say counts, also where this process has 
   CHECK(std::string(w[2].fault.text) == f.text);
 }
 
+TEST_CASE("a process that is stopped while it dials goes on afterwards") {
+  Fd listener;
+  REQUIRE(listen_on(SocketAddress::loopback(0), &listener).ok());
+  const SocketAddress at = SocketAddress::local_end(listener.get());
+  const auto taken = [&](int timeout_ms) {
+    pollfd p{listener.get(), POLLIN, 0};
+    Fd fd;
+    SocketAddress who;
+    if (poll(&p, 1, timeout_ms) == 1) (void)accept_from(listener.get(), &fd, &who);
+    return fd;
+  };
+  const pid_t dialler = fork();
+  REQUIRE(dialler >= 0);
+  if (dialler == 0) {
+    alarm(120);
+    setenv("GCCL_TCP_PEER_TIMEOUT_MS", "4000", 1);
+    std::byte addresses[2][GCCL_BACKEND_ADDRESS_BYTES];
+    Rank self;
+    tcp::PortAddress peer = address_of(0, &self);
+    encode(peer, addresses[0]);
+    peer.world_rank = 1;
+    peer.addresses = {at};  // whose listener children close
+    encode(peer, addresses[1]);
+    self.connect(2, 1, addresses);
+    self.send(1, "a", 1);
+    while (self.fault.result == GCCL_SUCCESS) self.poll(), usleep(1000);
+    _exit(1);
+  }
+  Fd first = taken(20000);
+  REQUIRE(first);
+  pollfd said{first.get(), POLLIN, 0};
+  CHECK(poll(&said, 1, 20000) == 1);
+  std::this_thread::sleep_for(500ms);  // its thread waits for an answer now
+  kill(dialler, SIGSTOP);
+  std::this_thread::sleep_for(5s);
+  first.reset();  // somebody who waits for its next word no longer
+  kill(dialler, SIGCONT);
+  CHECK(taken(20000));
+  kill(dialler, SIGKILL);
+  CHECK(waitpid(dialler, nullptr, 0) == dialler);
+}
+
 TEST_CASE("a peer that cannot be reached is found while ports connect; one that is silent is not waited for") {
   // Ranks 0 and 2 are on different nodes, 0 dials. Somebody else is where rank 2's address leads.
   const SocketAddress loopback = SocketAddress::loopback(0);

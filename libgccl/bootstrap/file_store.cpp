@@ -30,7 +30,8 @@ namespace fs = std::filesystem;
 using Token = std::array<std::byte, 16>;
 constexpr std::string_view kHello = "gccl-file-hello/1", kJob = "gccl-file-job/1";
 constexpr std::size_t kHelloBytes = kHello.size() + 4 + sizeof(Token);
-// How long rank 0 leaves answers for ranks that have not read them yet. They read at once, or are dead.
+// How long rank 0 waits for ranks that have not read the last answer yet. They read at once, or do not run just now, or
+// are dead: then the answer stays, and the last who reads it removes it.
 constexpr std::int64_t kLeaveMs = 2000;
 
 Token new_token() {
@@ -88,6 +89,17 @@ class Files : public Exchange {
     return found;
   }
 
+  // A contribution goes once its rank has read the answer.
+  bool all_have_read() const {
+    const auto there = names();
+    return std::none_of(there.begin(), there.end(),
+                        [&](const std::string& name) { return name.starts_with(job_) && !name.ends_with(".all"); });
+  }
+  void remove_answers() const {
+    for (const std::string& name : names())
+      if (name.starts_with(job_)) remove_store_file(path(name));
+  }
+
   const FileStore store_;
   const fs::path folder_;
   std::string job_;  // the id in hexadecimal digits; empty before it is known
@@ -105,16 +117,10 @@ class Server final : public Files {
   }
 
   ~Server() override {
-    const auto unread = [&] {
-      for (const std::string& name : names())
-        if (name.starts_with(job_) && !name.ends_with(".all")) return true;
-      return false;
-    };
     const Deadline deadline = Deadline::in_ms(kLeaveMs);
-    for (Pause pause(5000); unread() && !deadline.passed();) pause.wait();
-    for (const std::string& name : names())
-      if (name.starts_with(job_)) remove_store_file(path(name));
-    remove_store_file(path("job"));
+    for (Pause pause(5000); !all_have_read() && !deadline.passed();) pause.wait();
+    remove_store_file(path("job"));  // before the last look: who reads later sees that nobody else clears up
+    if (all_have_read()) remove_answers();
   }
 
  private:
@@ -240,6 +246,8 @@ class Client final : public Files {
   ~Client() override {
     if (said_hello_) remove_store_file(path(hello_name(store_.rank)));
     if (!contribution_.empty()) remove_store_file(contribution_);
+    std::error_code error;
+    if (!job_.empty() && !fs::exists(path("job"), error) && all_have_read()) remove_answers();
   }
 
  private:

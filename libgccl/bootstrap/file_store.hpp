@@ -16,7 +16,8 @@ namespace gccl {
 //   PREFIX.ID.K.all  rank 0's answer
 // A rank believes a job file that holds its own token, and rank 0 believes contributions to its own id: what an earlier
 // job left behind in the same place speaks to nobody. A rank removes its contribution once it has read the answer; rank
-// 0 removes answers once nobody needs them. One job at a time may use a prefix.
+// 0 removes answers once nobody needs them, and leaves the last one to a rank that does not run for seconds. One job at
+// a time may use a prefix.
 struct FileStore {
   std::string prefix;
   Rank rank = 0, size = 1;

@@ -39,8 +39,7 @@ Status invalid(std::string text) { return Status::error(std::move(text), GCCL_ER
 }  // namespace
 
 void Fd::reset() {
-  // Linux has closed the descriptor even when close() reports EINTR.
-  if (fd_ >= 0) close(release());
+  if (fd_ >= 0) close_descriptor(std::exchange(fd_, -1));
 }
 
 int Fd::release() {

@@ -62,6 +62,13 @@ void forget_descriptor(int fd) {
   if (word.load(std::memory_order_relaxed) & bit(fd)) word.fetch_and(~bit(fd), std::memory_order_relaxed);
 }
 
+void close_descriptor(int fd) {
+  std::unique_lock lock(process_mutex(), std::defer_lock);
+  if (in_range(fd) && (kept[std::size_t(fd) / 64].load(std::memory_order_relaxed) & bit(fd))) lock.lock();
+  forget_descriptor(fd);
+  ::close(fd);  // Linux has closed it even when this reports EINTR
+}
+
 InUse::InUse() { users.fetch_add(1, std::memory_order_relaxed); }
 
 InUse::~InUse() { users.fetch_sub(1, std::memory_order_relaxed); }

@@ -16,8 +16,10 @@ std::mutex& process_mutex();
 
 // Children that fork() makes close the descriptor at once. Requires process_mutex() held since before it was opened.
 void keep_from_children(int fd);
-// Before such a descriptor is closed or given away. Any other descriptor is passed over.
+// Before such a descriptor is given away. Any other descriptor is passed over.
 void forget_descriptor(int fd);
+// Closes any descriptor; one that children do not keep so that none is forked between the two steps, and keeps it.
+void close_descriptor(int fd);
 
 // While one lives, this process uses GCCL, and a child of it may not.
 class InUse {

@@ -20,6 +20,9 @@ namespace {
 
 // Deadlines are looked at no more often than this.
 constexpr std::chrono::milliseconds kLook{10}, kLookMax{60000};
+// Who looks at a deadline so much later than it meant to has not run (it was stopped, or got no processor): deadlines
+// move by that and a little more, in which what has arrived meanwhile is heard.
+constexpr std::chrono::milliseconds kLate{250}, kChance{1000};
 // Then those who have something to say have their turn.
 constexpr int kCallersPerTurn = 1024;
 // How long nobody is accepted where not even a descriptor can be had.
@@ -209,8 +212,10 @@ void Connector::run() {
 void Connector::serve() {
   epoll_event events[64];
   while (!over()) {
-    const std::int64_t wait_ms = std::chrono::ceil<std::chrono::milliseconds>(next_look_ - Clock::now()).count();
-    const int n = epoll_wait(epoll_.get(), events, 64, int(std::clamp<std::int64_t>(wait_ms, 0, kLookMax.count())));
+    const Clock::time_point begin = Clock::now(), due = std::max(begin, std::min(next_look_, begin + kLookMax));
+    const std::int64_t wait_ms = std::chrono::ceil<std::chrono::milliseconds>(due - begin).count();
+    const int n = epoll_wait(epoll_.get(), events, 64, int(wait_ms));
+    if (const auto late = Clock::now() - due; late > kLate) postpone(late + kChance);
     bool orders = false, callers = false;
     for (int i = 0; i < n; ++i) {
       if (events[i].data.ptr == &wakeup_) {
@@ -363,6 +368,11 @@ void Connector::hear(std::uint32_t events) {
   e.events = events;
   e.data.ptr = &listener_;
   epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, listener_.get(), &e);
+}
+
+void Connector::postpone(Clock::duration by) {
+  for (const auto& [c, owned] : conversations_) c->postpone(by);
+  stop_deadline_ += by;
 }
 
 void Connector::expire() {

@@ -75,6 +75,7 @@ class Connector {
   bool end();
   void pause_listening(std::chrono::milliseconds pause);
   void hear(std::uint32_t events);
+  void postpone(Clock::duration by);
   void expire();
 
   const GCCL_Backend_environment environment_;

@@ -32,7 +32,11 @@ class Conversation {
   int fd() const { return fd_.get(); }
   std::uint32_t events() const { return events_; }
   Clock::time_point deadline() const { return deadline_; }
-  Clock::time_point begun() const { return begun_; }
+  // This process has not run for so long: nobody had a chance.
+  void postpone(Clock::duration by) {
+    if (deadline_ != Clock::time_point::max()) deadline_ += by;
+    begun_ += by;
+  }
   // Null before it is known.
   const std::shared_ptr<Mailbox>& mailbox() const { return mailbox_; }
   // Goes on when its port is closed.
@@ -54,7 +58,7 @@ class Conversation {
   Fd fd_;
   std::uint32_t events_ = 0;
   Clock::time_point deadline_ = Clock::time_point::max();
-  const Clock::time_point begun_ = Clock::now();
+  Clock::time_point begun_ = Clock::now();
   std::shared_ptr<Mailbox> mailbox_;
   bool outlives_port_ = false;
 };
