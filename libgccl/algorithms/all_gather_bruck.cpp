@@ -1,7 +1,6 @@
 #include "libgccl/algorithms/all_gather_bruck.hpp"
 
-#include <array>
-
+#include "libgccl/algorithms/rounds.hpp"
 #include "libgccl/algorithms/run.hpp"
 
 namespace gccl {
@@ -33,22 +32,15 @@ Count bruck_all_gather_scratch(const Call& c, const View& v, Share mine) {
 }
 
 Cost bruck_all_gather_cost(const Call& c, const View& v, const CostModel& m) {
-  const Count n = v.all.size;
+  const Rank n = v.all.size;
   const double block = m.bytes(double(c.count));
   // Two timelines: the exchanges, and the copies of what they bring.
-  Cost left = 0, copied = m.copy(block) * ((n > 1) + !c.in_place);
-  std::array<Cost, 32> end;
-  for (std::size_t k = 0; Count(1) << k < n; ++k) {
-    const Count d = Count(1) << k, length = std::min(d, n - d);
+  Rounds exchanges(m.overhead_ns, false);
+  Cost copied = m.copy(block) * ((n > 1) + !c.in_place);
+  for (Rank d = 1; d < n; d *= 2) {
+    const Rank length = std::min(d, n - d);
     const double bytes = double(length) * block;
-    const Hop& hop = m.round(v, d);
-    // Round i brings blocks 2^i and up. The last round of n that is no power of two need not wait for all before it.
-    Cost begin = left;
-    for (std::size_t i = 0; i < k; ++i)
-      if (Count(1) << i < length) begin = std::max(begin, end[i]);
-    end[k] = begin + hop(bytes);
-    left = begin + std::max(m.overhead_ns, bytes * hop.beta_ns_per_byte);
-    copied = std::max(copied, end[k]) + m.copy(bytes);
+    copied = std::max(copied, exchanges.add({d, length}, bytes, m.round(v, d))) + m.copy(bytes);
   }
   return copied;
 }

@@ -1,6 +1,6 @@
 #include "libgccl/algorithms/halving.hpp"
 
-#include <array>
+#include "libgccl/algorithms/rounds.hpp"
 
 namespace gccl {
 namespace {
@@ -13,11 +13,6 @@ struct Round {
 };
 
 unsigned rounds(Rank n) { return unsigned(std::bit_width(n - 1)); }
-
-// The part distance over which round k sends, and how many parts.
-struct Span {
-  Rank distance, length;
-};
 
 Span span_of(Rank n, unsigned k) {
   Rank open = n;  // parts that are not given away yet: n, ceil(n/2), ceil(n/4), ...
@@ -76,54 +71,31 @@ Schedule doubling_all_gather(Numbering g, Region x) {
 
 namespace {
 
-// The time of the rounds of one rank, whose parts lie at the same places from its own on every rank. A round's message
-// leaves when the one before it has left and what it carries is there: parts that an earlier round has not touched
-// wait for nobody (never so for a power of two). Rounds of a power of two are exchanges in pairs, all others are
-// shifts.
-class Way {
- public:
-  Way(Rank n, const Paths& p) : pairs_(std::has_single_bit(n)), p_(p) {}
-
-  // `near`: the distance of a power of two's pairs that Numbering::near_first leads to.
-  void add(Span s, double part_bytes, Rank near, bool reduces) {
-    const Hop& hop = pairs_ ? p_.at(near ? near : s.distance) : p_.round(s.distance);
-    const double bytes = s.length * part_bytes;
-    Cost begin = left_;
-    for (std::size_t i = 0; i < count_; ++i) {
-      const Span &touched = reduces ? done_[i].span : s, &other = reduces ? s : done_[i].span;
-      if (other.distance < touched.length) begin = std::max(begin, done_[i].end);
-    }
-    left_ = begin + std::max(p_.model().overhead_ns, bytes * hop.beta_ns_per_byte);
-    const Cost end = begin + hop(bytes) + (reduces ? p_.model().combine(bytes) : 0);
-    end_ = std::max(end_, end);
-    done_[count_++] = {s, end};
-  }
-  Cost end() const { return end_; }
-
- private:
-  struct Done {
-    Span span;
-    Cost end;
-  };
-  bool pairs_;
-  const Paths& p_;
-  std::array<Done, 32> done_;
-  std::size_t count_ = 0;
-  Cost left_ = 0, end_ = 0;
-};
+// Of round k. Those of a power of two are exchanges in pairs, all others are shifts.
+const Hop& hop_of(Rank n, unsigned k, bool near_first, const Paths& p) {
+  const Rank distance = span_of(n, k).distance;
+  return std::has_single_bit(n) ? p.at(near_first ? 1u << k : distance) : p.round(distance);
+}
 
 }  // namespace
 
 Cost halving_reduce_scatter_cost(Rank n, double part_bytes, bool near_first, const Paths& p) {
-  Way way(n, p);
-  for (unsigned k = 0; k < rounds(n); ++k) way.add(span_of(n, k), part_bytes, near_first ? 1u << k : 0, true);
-  return way.end();
+  Rounds all(p.model().overhead_ns, true);
+  for (unsigned k = 0; k < rounds(n); ++k) {
+    const Span s = span_of(n, k);
+    const double bytes = s.length * part_bytes;
+    all.add(s, bytes, hop_of(n, k, near_first, p), p.model().combine(bytes));
+  }
+  return all.end();
 }
 
 Cost doubling_all_gather_cost(Rank n, double part_bytes, bool near_first, const Paths& p) {
-  Way way(n, p);
-  for (unsigned k = rounds(n); k-- > 0;) way.add(span_of(n, k), part_bytes, near_first ? 1u << k : 0, false);
-  return way.end();
+  Rounds all(p.model().overhead_ns, false);
+  for (unsigned k = rounds(n); k-- > 0;) {
+    const Span s = span_of(n, k);
+    all.add(s, s.length * part_bytes, hop_of(n, k, near_first, p));
+  }
+  return all.end();
 }
 
 }  // namespace gccl
