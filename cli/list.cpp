@@ -117,10 +117,7 @@ void add_list(Command& app, int& exit_code) {
     const Json all = list(a->what);
     if (all.empty() && !a->json)
       throw json::InputError(fmt::format("list {}: none in {}", a->what, folders_text(a->what)));
-    write_stdout(
-        a->json
-            ? Json{{"schema", "gccl/list/1"}, {a->what, all}}.dump(1, ' ', false, Json::error_handler_t::replace) + '\n'
-            : as_text(all));
+    write_stdout(a->json ? json::format_value({{"schema", "gccl/list/1"}, {a->what, all}}, 1) + '\n' : as_text(all));
     exit_code = 0;
   });
 }

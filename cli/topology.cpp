@@ -117,7 +117,7 @@ int topology(const TopologyArguments& a) {
   const auto cluster = sim::load_cluster(file);
   if (!a.svg.empty()) write_output(a.svg, sim::topology_svg(*cluster));
   const Summary s = summarize(*cluster);
-  if (!a.json.empty()) write_output(a.json, to_json(s).dump(1, ' ', false, Json::error_handler_t::replace) + '\n');
+  if (!a.json.empty()) write_output(a.json, json::format_value(to_json(s), 1) + '\n');
   if (a.svg != "-" && a.json != "-") {
     print(s);
     flush_stdout();

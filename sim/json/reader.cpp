@@ -332,8 +332,8 @@ std::string format_bytes(std::uint64_t bytes) {
 
 std::string valid_text(const std::string& text) { return json::parse(format_value(text)).get<std::string>(); }
 
-std::string format_value(const nlohmann::json& value) {
-  return value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+std::string format_value(const nlohmann::json& value, int indent) {
+  return value.dump(indent, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 std::string format_ranks(std::uint64_t ranks) { return fmt::format("{} rank{}", ranks, ranks == 1 ? "" : "s"); }
