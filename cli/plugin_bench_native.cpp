@@ -86,7 +86,7 @@ class NativeCarrier final : public Carrier {
   }
 
   std::unique_ptr<Communicator> comm_;
-  std::vector<std::size_t> sent_, received_;  // of an alltoallv under way
+  std::vector<std::size_t> sent_, received_;  // of an alltoallv in flight
 };
 
 }  // namespace

@@ -117,7 +117,7 @@ class Communicator {
 
   void set_timeout(std::int64_t ms) { timeout_ms_.store(std::min(ms, kTimeoutMsMax), std::memory_order_relaxed); }
   void abort(int code);
-  // Ends everything under way, here and on the other ranks. The caller says why.
+  // Ends everything in flight, here and on the other ranks. The caller says why.
   void fail(Status why) noexcept;
   // Every rank has come this far, by the same calls; where the communicator is broken, why, unless a call has said so.
   // Before it is freed.

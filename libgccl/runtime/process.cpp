@@ -35,9 +35,9 @@ void in_child() {
   process_mutex().unlock();
 }
 
-// When the library is loaded: fork() runs the handlers that came last first, and whoever holds a lock that a later one
-// takes may be waiting for ours. It fails when memory is short alone: then children keep descriptors, as those of other
-// programs do.
+// When the library is loaded: fork() runs the handlers that came last first, and a thread that holds a lock which a
+// later one takes may be waiting for ours. It fails when memory is short alone: then children keep descriptors, as
+// those of other programs do.
 [[maybe_unused]] const int registered = ::pthread_atfork(before_fork, in_parent, in_child);
 
 }  // namespace

@@ -35,8 +35,8 @@ void Payload::leave(std::uint32_t operation, Rank rank) {
   for (Count i = 0; i < due.count; ++i) {
     if (found[i] == expected[i]) continue;
     if (wrong_++ == 0)
-      first_wrong_ = fmt::format("operation {} ({} {}), rank {}, element {}: found {:016x}, expected {:016x}", operation,
-                                 name(o.call.kind), o.algorithm->name, rank, i, found[i], expected[i]);
+      first_wrong_ = fmt::format("operation {} ({} {}), rank {}, element {}: found {:016x}, expected {:016x}",
+                                 operation, name(o.call.kind), o.algorithm->name, rank, i, found[i], expected[i]);
   }
   state.ranks.erase(rank);
 }

@@ -11,7 +11,7 @@
 
 namespace gccl::sim {
 
-// The buffers of every rank of every operation that is under way. Elements are 64-bit whatever element_bytes says:
+// The buffers of every rank of every operation in flight. Elements are 64-bit whatever element_bytes says:
 // sizes count for time, values for correctness.
 class Payload {
  public:

@@ -38,7 +38,7 @@ struct Workload {
   const Cluster* cluster = nullptr;
   std::vector<Card> cards;  // cards[w]: the card of world rank w, each card at most once
   std::vector<Operation> operations;
-  std::vector<Stream> streams;  // streams run beside each other; every operation is in exactly one stage
+  std::vector<Stream> streams;  // streams run concurrently; every operation is in exactly one stage
   std::vector<Straggler> stragglers;
   bool payload = false;    // carry real elements and check the result
   std::uint64_t seed = 1;  // payload values; and the order in which lanes are started (no effect on times)

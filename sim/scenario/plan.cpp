@@ -156,8 +156,8 @@ class Planner {
     append(std::move(point));
   }
 
-  // The closed form of one part, NaN where its algorithm has none. Without elements no block is sent, which forms do not
-  // look at.
+  // The closed form of one part, NaN where its algorithm has none. Without elements no block is sent, which forms do
+  // not look at.
   double predicted_us(const Part& part, const Call& call, std::size_t w) {
     if (call.count == 0 && call.kind != Collective::barrier) return 0;
     if (!part.algorithm->cost) return NAN;

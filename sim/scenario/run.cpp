@@ -124,15 +124,16 @@ ScenarioResult run_plan(const Plan& plan, const Engines& engines, const RunOptio
   const bool ok =
       std::all_of(expectations.begin(), expectations.end(), [](const Json& e) { return e["ok"].get<bool>(); });
   const Scenario& s = *plan.scenario;
-  result.document = {{"schema", "gccl/result/1"},
-                     {"version", GCCL_VERSION_TEXT},
-                     {"ok", ok},
-                     {"scenario", {{"name", s.name}, {"description", s.description}, {"file", json::valid_text(s.file.string())}}},
-                     {"seed", plan.seed},
-                     {"clusters", clusters_of(plan)},
-                     {"runs", std::move(rows)},
-                     {"choices", std::move(choices)},
-                     {"expectations", std::move(expectations)}};
+  result.document = {
+      {"schema", "gccl/result/1"},
+      {"version", GCCL_VERSION_TEXT},
+      {"ok", ok},
+      {"scenario", {{"name", s.name}, {"description", s.description}, {"file", json::valid_text(s.file.string())}}},
+      {"seed", plan.seed},
+      {"clusters", clusters_of(plan)},
+      {"runs", std::move(rows)},
+      {"choices", std::move(choices)},
+      {"expectations", std::move(expectations)}};
   return result;
 }
 

@@ -16,7 +16,8 @@ std::vector<World> make_worlds(const Scenario& scenario, std::uint64_t seed) {
     const Cluster& cluster = *world.cluster;
     world.cluster_name = cluster.name();
     const auto same = [&](const World& w) { return w.cluster_name == world.cluster_name; };
-    if (std::any_of(worlds.begin(), worlds.end(), same)) world.cluster_name += fmt::format(" ({})", json::valid_text(file.string()));
+    if (std::any_of(worlds.begin(), worlds.end(), same))
+      world.cluster_name += fmt::format(" ({})", json::valid_text(file.string()));
 
     const auto add = [&](Rank ranks) {
       world.cards = place(scenario.placement, cluster, ranks, seed);

@@ -15,8 +15,7 @@ struct ClockOverflow : WorkloadError {
   ClockOverflow()
       : WorkloadError(
             "it would take more than 2^22 s (48 days), the most for which SimGrid's clock tells nanoseconds apart; "
-            "take "
-            "smaller sizes, faster links or the model engine") {}
+            "take smaller sizes, faster links or the model engine") {}
 };
 
 // The nearest nanosecond. The limit between two of them lies 0.001 ns below the half: times of a simulation often are
