@@ -142,13 +142,13 @@ bool Communicator::quick_transfer(const Descriptor& what, void* data) {
     const shm::Cell* c = end.reader.peek();
     for (Patience patience(world_->crowded); !c && !patience.pause();) c = end.reader.peek();
     if (!c || c->signature != signature || c->piece_bytes != bytes) return false;
-    const std::byte* const message = end.reader.piece(*c, 0, bytes);
-    if (!message) return false;
+    const std::span<const std::byte> message = end.reader.piece(*c, 0, bytes);
+    if (!message.data()) return false;
     if (c->kind == shm::CellKind::inline_data) {
-      shm::copy_short(data, message, bytes);
+      shm::copy_short(data, message.data(), bytes);
       end.reader.pop_inline();
     } else {
-      std::memcpy(data, message, bytes);
+      std::memcpy(data, message.data(), message.size());
       end.reader.pop_piece(bytes, bytes);
     }
     traffic.messages_received = 1;

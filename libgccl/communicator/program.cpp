@@ -88,9 +88,10 @@ inline Replay::Outcome Replay::receive(const Program::Step& s, const std::byte* 
       return Outcome::mismatch;
     }
     const std::uint32_t before = received_;
-    const std::byte* const message = reader.piece(*c, before, s.bytes);
-    if (!message) return Outcome::damaged;
-    const std::uint32_t bytes = in_cell ? std::uint32_t(s.bytes) : shm::piece_bytes(before, s.bytes);
+    const std::span<const std::byte> piece = reader.piece(*c, before, s.bytes);
+    if (!piece.data()) return Outcome::damaged;
+    const std::byte* const message = piece.data();
+    const auto bytes = std::uint32_t(piece.size());
     const bool last = before + bytes == s.bytes;
     if (s.op == Op::recv) {
       shm::copy_short(to + before, message, bytes);
