@@ -48,7 +48,11 @@ std::shared_ptr<Plan> Communicator::plan_for(const Work& work) {
   return plan;
 }
 
-std::shared_ptr<Plan>& Communicator::plan_of(const Work& work) {
+std::shared_ptr<Plan> Communicator::plan_of(const Work& work) {
+  if (work.lengths) {  // which may differ in every call
+    ++metrics_.plans_built;
+    return plan_for(work);
+  }
   const Shape shape{.kind = work.call.kind,
                     .in_place = work.call.in_place,
                     .root = work.call.root,
@@ -195,9 +199,9 @@ Status Communicator::run_on(Work&& work, const Replay& replay, std::shared_ptr<P
 Status Communicator::run(Work&& work, const Key* key) {
   world_->watch->used_by_this_thread();
   std::unique_lock lock(lock_);
+  std::shared_ptr<Plan> plan;
   if (broken_.ok() && !abort_asked_.load(std::memory_order_relaxed) && queue_.empty() && !work.what.point_to_point() &&
-      !work.lengths && !world_->check) {
-    std::shared_ptr<Plan> plan;
+      !world_->check) {
     try {
       plan = plan_of(work);
       if (plan->program) return run_program(std::move(work), plan, key, lock);
@@ -209,8 +213,11 @@ Status Communicator::run(Work&& work, const Key* key) {
     }
   }
   lock.unlock();
+  auto planned = std::make_unique<Operation>(*this);
+  planned->work = std::move(work);
+  planned->plan = std::move(plan);
   Operation* op = nullptr;
-  Status s = start(std::move(work), &op);
+  Status s = start(std::move(planned), &op);
   if (s.ok()) wait(op, -1, &s);
   return s;
 }

@@ -163,7 +163,10 @@ void choose(const Call& given, std::uint32_t element_bytes, const Setting& setti
   plan->window = 16;
   plan->algorithm = overrides.of(call.kind);
   if (plan->algorithm && !plan->algorithm->can(call, v)) plan->refused = std::exchange(plan->algorithm, nullptr);
-  if (!plan->algorithm && call.kind == Collective::alltoallv) plan->algorithm = find_algorithm(call.kind, "pairwise");
+  if (!plan->algorithm && call.kind == Collective::alltoallv) {  // planned anew for each call
+    static const Algorithm* const pairwise = find_algorithm(Collective::alltoallv, "pairwise");
+    plan->algorithm = pairwise;
+  }
   if (!plan->algorithm && setting.shared_memory) plan->algorithm = in_shared_memory(call.kind, bytes, n);
   if (!plan->algorithm) {
     CostModel m = setting.shared_memory ? shared_memory_model() : network_model(v.nodes == 1);

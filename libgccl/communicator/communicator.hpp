@@ -142,7 +142,7 @@ class Communicator {
 
   Status split(Purpose purpose, int color, int key, std::span<const int> listed, std::unique_ptr<Communicator>* out);
   // All of these with the lock held.
-  std::shared_ptr<Plan>& plan_of(const Work& work);
+  std::shared_ptr<Plan> plan_of(const Work& work);
   std::shared_ptr<Plan> plan_for(const Work& work);
   void announce(const Work& work, const Plan& plan);
   Status run_program(Work&& work, const std::shared_ptr<Plan>& plan, const Key* key, std::unique_lock<SpinLock>& lock);

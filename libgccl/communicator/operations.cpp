@@ -60,12 +60,7 @@ void Communicator::number(Work& work) {
 void Communicator::begin(Operation* op) {
   op->started = true;
   Work& w = op->work;
-  if (w.lengths) {
-    op->plan = plan_for(w);
-    ++metrics_.plans_built;
-  } else {
-    op->plan = plan_of(w);
-  }
+  if (!op->plan) op->plan = plan_of(w);
   grow_scratch(*op->plan, w.elements.bytes);
   if (op->plan->program) {
     w.memory.base[std::size_t(Buffer::scratch)] = scratch_[0].get();
