@@ -45,9 +45,10 @@ Status Communicator::create(std::shared_ptr<World> world, Members members, Excha
                             .world_rank = c->members_.world_rank.data(),
                             // The others wait for this rank's word on it no longer than the start may take.
                             .connect_timeout_ms = c->world_->start.start_timeout_ms / 4 * 3};
+  // Before the ranks exchange anything: who has come out of it may ask one that has not.
+  c->record_ = c->world_->watch->join(c->members_.id, c->rank(), c->members_.world_rank);
   const Status s = Ports::connect(*c->world_->wires, spec, exchange, c->world_->start.start_timeout_ms, &c->ports_);
   if (!s.ok()) return s;
-  c->record_ = c->world_->watch->join(c->members_.id, c->rank(), c->members_.world_rank);
   c->setting_.view = c->layout_.view(c->rank());
   c->setting_.first = c->layout_.view(0);
   // Every rank knows this of every other one: a backend that serves all others of one rank and node serves them all.
