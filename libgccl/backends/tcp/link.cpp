@@ -72,7 +72,7 @@ std::string Link::doing() const {
          " bytes on channel " + std::to_string(channel_);
 }
 
-void Link::close() {
+Link::~Link() {
   for (auto& s : streams_) {
     if (!s) continue;
     // Unread bytes would make the kernel answer with a reset, and drop what it has not delivered yet. Only a peer whose
@@ -80,9 +80,7 @@ void Link::close() {
     std::byte nowhere[4096];
     for (int i = 0; i < 4096 && recv(s->fd.get(), nowhere, sizeof nowhere, MSG_DONTWAIT) > 0; ++i) {
     }
-    s.reset();
   }
-  streams_.clear();
 }
 
 }  // namespace gccl::tcp

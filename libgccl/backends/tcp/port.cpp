@@ -44,9 +44,8 @@ Port::Port(Connector* connector, const GCCL_Port_spec& spec)
       waiting_since_(spec.size) {}
 
 Port::~Port() {
-  connector_->close(mailbox_);
-  for (auto& link : links_)
-    if (link) link->close();
+  if (!mailbox_->aborted) links_.clear();
+  connector_->close(mailbox_, std::move(links_));
 }
 
 Status Port::open() {
@@ -297,6 +296,7 @@ void Port::cancel(GCCL_Transfer* t) {
 void Port::abort(const GCCL_Fault& fault) const {
   // Who told us has told everybody.
   if (mailbox_->told()) return;
+  mailbox_->aborted = true;
   std::vector<Call::Target> targets;
   for (std::uint32_t r = 0; r < self_.size; ++r) {
     if (peers_[r].addresses.empty()) continue;
