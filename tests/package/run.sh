@@ -61,6 +61,20 @@ unset LD_LIBRARY_PATH
 run_all "$folder/by-pkg-config"
 pkg-config --static --libs gccl | grep -q -- -lhwloc || fail "gccl.pc does not say what a static program needs"
 
+# A program under the thread sanitizer, with the suppressions of docs/api.md.
+threads=$folder/by-pkg-config/threads
+awk '/^### Under the thread sanitizer/ {on = 1} on && /^```/ {inside = !inside; if (!inside) exit; next} inside' \
+  "$source/docs/api.md" >"$folder/suppressions"
+[ "$(wc -l <"$folder/suppressions")" -eq 2 ] || fail "docs/api.md has no suppressions for the thread sanitizer"
+# shellcheck disable=SC2046
+if echo 'int main(void) { return 0; }' | "$cc" -fsanitize=thread -x c - -o "$threads" 2>/dev/null && "$threads" 2>/dev/null; then
+  "$cc" -fsanitize=thread "$source/tests/package/threads.c" $(pkg-config --cflags --libs gccl) -pthread -o "$threads"
+  TSAN_OPTIONS=suppressions=$folder/suppressions "$folder/usr/bin/gccl" launch -n 2 -- "$threads" ||
+    fail "the thread sanitizer finds something in spite of the suppressions"
+else
+  echo "no thread sanitizer here: without its suppressions"
+fi
+
 # The installed program finds the installed scenarios, their clusters, its plug-ins; schemas, man page and completion are there.
 cd "$folder"
 "$folder/usr/bin/gccl" run barrier-latency --quiet >/dev/null
