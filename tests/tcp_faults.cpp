@@ -41,8 +41,10 @@ TEST_CASE("a killed peer is named, whether or not it ever connected") {
       while (shared->ready < 4) usleep(100);
       self.receive(1, &x[1], 1);
       while (self.poll()) usleep(10);
+      // Short enough to be passed on behind the names of a rank and its call.
+      const std::string text = self.fault.text;
       const bool named = self.fault.result == GCCL_ERR_PEER_LOST && self.fault.peer == 1 &&
-                         std::string(self.fault.text).find("world rank 1)") != std::string::npos;
+                         text.find("world rank 1)") != std::string::npos && text.size() < 150;
       if (!named) std::fprintf(stderr, "rank %u: %d %u %s\n", r, self.fault.result, self.fault.peer, self.fault.text);
       _exit(named ? 0 : 101);
     }

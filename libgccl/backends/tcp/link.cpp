@@ -68,8 +68,7 @@ std::uint64_t Link::moved_bytes() const {
 
 std::string Link::doing() const {
   const GCCL_Transfer* const t = incoming_.empty() ? outgoing_.front() : incoming_.front();
-  return std::string(incoming_.empty() ? "sending " : "receiving ") + std::to_string(t ? t->bytes : 0) +
-         " bytes on channel " + std::to_string(channel_);
+  return std::string(incoming_.empty() ? "sending " : "receiving ") + std::to_string(t ? t->bytes : 0) + " bytes";
 }
 
 Link::~Link() {

@@ -34,7 +34,7 @@ class Link {
   bool advance_sends(Completions* done, std::string* problem);
   bool advance_receives(Completions* done, Staging* staging, std::string* problem);
   bool cancel(GCCL_Transfer* t);
-  // "while sending 8 bytes on channel 0".
+  // "sending 8 bytes".
   std::string doing() const;
 
   // Has the port's epoll tell of all connections, by this link's address; once each. False when it cannot.

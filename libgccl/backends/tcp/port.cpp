@@ -283,8 +283,7 @@ void Port::fail(const Link& link, const std::string& problem) {
   suspicion_.result = GCCL_ERR_PEER_LOST;
   suspicion_.peer = link.peer();
   std::snprintf(suspicion_.text, sizeof suspicion_.text,
-                "%.70s while %s, at %s (world rank %u); its process ended, it left the communicator, or the network "
-                "failed: its log may tell",
+                "%.70s while %s, at %s (world rank %u); it ended or left the communicator, or the network failed",
                 problem.c_str(), link.doing().c_str(), addresses[0].host().c_str(), self_.world_rank[link.peer()]);
 }
 
