@@ -14,6 +14,15 @@ cmake --install "$build" --prefix "$folder/installed" >/dev/null
 mv "$folder/installed" "$folder/usr"  # the package must not remember where it was
 libdir=$(dirname "$(find "$folder/usr" -name libgccl.so)")
 
+# After ./quickstart, which builds the simulator alone: what is not built yet is, before anything is copied.
+first=$(awk '/build_missing\.cmake|file\(INSTALL|\/cmake_install\.cmake"/ {print; exit}' "$build/cmake_install.cmake")
+[[ $first == *build_missing* ]] || fail "cmake --install copies files before it has built what is missing"
+find "$folder/usr/bin" "$libdir" -type f \( -perm -u+x -o -name '*.so*' -o -name '*.a' \) >"$folder/built"
+[ "$(wc -l <"$folder/built")" -ge 5 ] || fail "nothing is installed"
+while read -r file; do
+  grep -qF "/${file##*/}\"" "$build/build_missing.cmake" || fail "cmake --install does not build ${file##*/} where it is missing"
+done <"$folder/built"
+
 readelf -d "$libdir/libgccl.so" | grep -q 'SONAME.*\[libgccl\.so\.0\]' || fail "libgccl.so has no SONAME libgccl.so.0"
 others=$(nm -D --defined-only "$libdir/libgccl.so" | awk '{print $NF}' | grep -v '^GCCL_' || true)
 [ -z "$others" ] || fail "libgccl.so exports more than GCCL_*: $others"
