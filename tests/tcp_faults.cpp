@@ -198,6 +198,21 @@ TEST_CASE("what a peer that left had to say counts, also where this process has 
   CHECK(std::string(w[2].fault.text) == f.text);
 }
 
+TEST_CASE("what a peer that left had to say counts where it was only watched, too") {
+  World w(3);
+  char x = 0;
+  w[1].receive(0, &x, 1);  // and 0 does not dial
+  CHECK_FALSE(w.until([&] { return w[1].fault.result != GCCL_SUCCESS; }, 1500ms));
+  w[0].close();                       // it has heard of the abort before
+  std::this_thread::sleep_for(50ms);  // its end arrives
+  w[1].poll();
+  CHECK(w[1].fault.result == GCCL_SUCCESS);
+  GCCL_Fault f{GCCL_ERR_MISMATCH, 2, "rank 2 calls something else"};
+  kTcp->abort(w[2].port, &f);
+  REQUIRE(w.until([&] { return w[1].fault.result != GCCL_SUCCESS; }));
+  CHECK(std::string(w[1].fault.text) == f.text);
+}
+
 TEST_CASE("a process that is stopped while it dials goes on afterwards") {
   Fd listener;
   REQUIRE(listen_on(SocketAddress::loopback(0), &listener).ok());
