@@ -73,7 +73,7 @@ Json to_json(const Summary& s) {
 
 void print_hop(std::string_view what, const Hop& h) {
   const std::string beta = h.beta_ns_per_byte > 0 ? bandwidth(1 / h.beta_ns_per_byte) : "no link";
-  fmt::print("  {:<42} alpha {:>8.6g} us   beta {}\n", what, h.alpha_ns / 1000, beta);
+  fmt::print("  {:<42} alpha {:>8.4g} us   beta {}\n", what, h.alpha_ns / 1000, beta);
 }
 
 void print(const Summary& s) {

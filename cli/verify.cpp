@@ -81,8 +81,9 @@ int command_verify(VerifyArguments a) {
   bool ok = true;
   Clock::time_point begin = Clock::now();
   sweep(a.sweep, algorithms(), [&](const Tally& t) {
+    std::optional<std::string> wrong_cost = sim::wrong_cost(*t.algorithm);
     const Clock::time_point end = Clock::now();
-    proofs.push_back({t, std::chrono::duration<double>(end - begin).count(), sim::wrong_cost(*t.algorithm)});
+    proofs.push_back({t, std::chrono::duration<double>(end - begin).count(), std::move(wrong_cost)});
     begin = end;
     ok = ok && proofs.back().ok();
     if (table) print(proofs.back());
@@ -102,7 +103,7 @@ int command_verify(VerifyArguments a) {
 
 void add_verify(Command& app, int& exit_code) {
   const auto a = std::make_shared<VerifyArguments>();
-  Command* verify = app.add_subcommand("verify", "Proves algorithms right: every rank's result over a sweep of cases");
+  Command* verify = app.add_subcommand("verify", "Proves algorithms right: every rank's result over a sweep of cases, and closed forms by simulation");
   verify->add_option("--collective", a->collective, "Only this collective")
       ->value("NAME")
       ->suggest(OneOf(collective_names().begin(), collective_names().end()));

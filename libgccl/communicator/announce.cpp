@@ -89,8 +89,10 @@ void Communicator::announce(const Work& work, const Plan& plan) {
     return;
   std::string what(name(call.kind));
   if (!lengths && call.kind != Collective::barrier)
-    what += " of " + std::to_string(call.count) + " elements of " + std::to_string(work.elements.bytes) + " bytes";
+    what += " of " + std::to_string(call.count) + " elements of " + std::to_string(work.elements.bytes) +
+            (work.elements.bytes == 1 ? " byte" : " bytes");
   what += " on " + std::to_string(size()) + (size() == 1 ? " rank" : " ranks");
+  if (work.what.purpose != Purpose::itself) what += ", for GCCL's own use";
   if (plan.refused) {
     std::string line("GCCL_ALGORITHM: ");
     line.append(plan.refused->name).append(" cannot serve ").append(what);

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Types every command block (```sh) of README.md, docs/*.md and examples/README.md, page by page, in a copy of the
 # repository whose build folder is this one, with a home of its own. A block below an HTML comment "<!-- not run: WHY -->"
-# is listed instead. Also: every `gccl VERB` anywhere in the text is a verb that there is.
+# is listed instead. Also: every `gccl VERB` anywhere in the text is a verb that there is, with options that it has, and
+# every `build/release/PROGRAM` and `scripts/PROGRAM` is one.
 #   run.sh BUILD_FOLDER SOURCE_FOLDER
 set -euo pipefail
 build=$1 source=$2
@@ -54,6 +55,16 @@ done
 verbs=$("$build/gccl" --help | awk '/^Commands/ {on = 1; next} /^$/ {on = 0} on {print $1}')
 for verb in $(grep -ohE '`(build/release/)?gccl [a-z][a-z-]*' "${pages[@]}" | awk '{print $2}' | sort -u); do
   grep -qx -- "$verb" <<<"$verbs" || { echo "FAILED: the text names gccl $verb, which does not exist" >&2; failed=$((failed + 1)); }
+done
+while read -r _ verb rest; do
+  grep -qx -- "$verb" <<<"$verbs" || continue
+  known=$("$build/gccl" help "$verb")
+  for option in $(grep -oE -- '(^|[ [])--?[a-z][a-z-]*' <<<"${rest%% -- *}" | tr -d ' ['); do
+    grep -qE -- "(^|[ ,])$option([ ,]|$)" <<<"$known" || { echo "FAILED: the text gives gccl $verb $option, which it does not take" >&2; failed=$((failed + 1)); }
+  done
+done < <(grep -ohE '`[^`]+`' "${pages[@]}" | tr -d '`' | sed 's/gccl /\n&/g' | grep -E '^gccl [a-z]')
+for program in $(grep -ohE '`(build/release|scripts|bench)/[a-z0-9_/-]+[ `]' "${pages[@]}" | tr -d ' `' | sort -u); do
+  [ -e "$work/repository/$program" ] || { echo "FAILED: the text names $program, which does not exist" >&2; failed=$((failed + 1)); }
 done
 echo "$ran blocks typed, $left not run, $failed failures"
 [ $ran -ge 8 ] || { echo "FAILED: found only $ran blocks" >&2; exit 1; }

@@ -14,6 +14,15 @@ cmake --install "$build" --prefix "$folder/installed" >/dev/null
 mv "$folder/installed" "$folder/usr"  # the package must not remember where it was
 libdir=$(dirname "$(find "$folder/usr" -name libgccl.so)")
 
+# After ./quickstart, which builds the simulator alone: what is not built yet is, before anything is copied.
+first=$(awk '/build_missing\.cmake|file\(INSTALL|\/cmake_install\.cmake"/ {print; exit}' "$build/cmake_install.cmake")
+[[ $first == *build_missing* ]] || fail "cmake --install copies files before it has built what is missing"
+find "$folder/usr/bin" "$libdir" -type f \( -perm -u+x -o -name '*.so*' -o -name '*.a' \) >"$folder/built"
+[ "$(wc -l <"$folder/built")" -ge 5 ] || fail "nothing is installed"
+while read -r file; do
+  grep -qF "/${file##*/}\"" "$build/build_missing.cmake" || fail "cmake --install does not build ${file##*/} where it is missing"
+done <"$folder/built"
+
 readelf -d "$libdir/libgccl.so" | grep -q 'SONAME.*\[libgccl\.so\.0\]' || fail "libgccl.so has no SONAME libgccl.so.0"
 others=$(nm -D --defined-only "$libdir/libgccl.so" | awk '{print $NF}' | grep -v '^GCCL_' || true)
 [ -z "$others" ] || fail "libgccl.so exports more than GCCL_*: $others"
@@ -60,6 +69,20 @@ unset LD_LIBRARY_PATH
 }
 run_all "$folder/by-pkg-config"
 pkg-config --static --libs gccl | grep -q -- -lhwloc || fail "gccl.pc does not say what a static program needs"
+
+# A program under the thread sanitizer, with the suppressions of docs/api.md.
+threads=$folder/by-pkg-config/threads
+awk '/^### Under the thread sanitizer/ {on = 1} on && /^```/ {inside = !inside; if (!inside) exit; next} inside' \
+  "$source/docs/api.md" >"$folder/suppressions"
+[ "$(wc -l <"$folder/suppressions")" -eq 2 ] || fail "docs/api.md has no suppressions for the thread sanitizer"
+# shellcheck disable=SC2046
+if echo 'int main(void) { return 0; }' | "$cc" -fsanitize=thread -x c - -o "$threads" 2>/dev/null && "$threads" 2>/dev/null; then
+  "$cc" -fsanitize=thread "$source/tests/package/threads.c" $(pkg-config --cflags --libs gccl) -pthread -o "$threads"
+  TSAN_OPTIONS=suppressions=$folder/suppressions "$folder/usr/bin/gccl" launch -n 2 -- "$threads" ||
+    fail "the thread sanitizer finds something in spite of the suppressions"
+else
+  echo "no thread sanitizer here: without its suppressions"
+fi
 
 # The installed program finds the installed scenarios, their clusters, its plug-ins; schemas, man page and completion are there.
 cd "$folder"

@@ -175,9 +175,10 @@ bool Connector::open(const std::shared_ptr<Mailbox>& mailbox) {
   return ports_.emplace(mailbox->identity().communicator, mailbox).second;
 }
 
-void Connector::close(const std::shared_ptr<Mailbox>& mailbox) {
+void Connector::close(const std::shared_ptr<Mailbox>& mailbox, std::vector<std::unique_ptr<Link>> links) {
   {
     const std::lock_guard lock(mutex_);
+    mailbox->links = std::move(links);
     const auto i = ports_.find(mailbox->identity().communicator);
     if (i != ports_.end() && i->second == mailbox) ports_.erase(i);
     closed_.push_back(mailbox);
@@ -230,6 +231,7 @@ void Connector::serve() {
     if (orders) take_orders();
     if (callers) take_callers();
     if (Clock::now() >= next_look_) expire();
+    end_left();
   }
 }
 
@@ -262,7 +264,7 @@ bool Connector::over() const { return stopping_ && (aborts_ == 0 || Clock::now()
 
 void Connector::add(std::unique_ptr<Conversation> c) {
   Conversation* const p = c.get();
-  aborts_ += p->outlives_port();
+  if (p->outlives_port()) ++aborts_, ++p->mailbox()->aborts;
   p->epoll = epoll_.get();
   conversations_.emplace(p, std::move(c));
   note_half_open(p);
@@ -281,7 +283,11 @@ void Connector::note_half_open(Conversation* c) {
 
 Connector::Conversations::iterator Connector::drop(Conversations::iterator i) {
   if (i->first->among_half_open) half_open_.erase(i->first->half_open_place);
-  aborts_ -= i->first->outlives_port();
+  if (i->first->outlives_port()) {
+    --aborts_;
+    const auto& mailbox = i->first->mailbox();
+    if (--mailbox->aborts == 0 && mailbox->closed) left_.push_back(mailbox);
+  }
   return conversations_.erase(i);
 }
 
@@ -323,9 +329,19 @@ void Connector::take_orders() {
     }
   }
   for (auto& t : calls) add(std::make_unique<Call>(std::move(t), &house_.secret, &house_.settings));
-  for (const auto& mailbox : closed)
+  for (const auto& mailbox : closed) {
+    mailbox->closed = true;
+    if (mailbox->aborts == 0) left_.push_back(mailbox);
+  }
+}
+
+// What peers see end, now that they know why.
+void Connector::end_left() {
+  for (const auto& mailbox : std::exchange(left_, {})) {
     for (auto i = conversations_.begin(); i != conversations_.end();)
-      i = i->first->mailbox() == mailbox && !i->first->outlives_port() ? drop(i) : std::next(i);
+      i = i->first->mailbox() == mailbox ? drop(i) : std::next(i);
+    mailbox->links.clear();
+  }
 }
 
 void Connector::take_callers() {

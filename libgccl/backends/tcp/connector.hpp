@@ -43,8 +43,9 @@ class Connector {
 
   // Any thread. False when the communicator's number is taken.
   bool open(const std::shared_ptr<Mailbox>& mailbox);
-  // Nothing will come any more, and what is under way for the port ends, aborts apart.
-  void close(const std::shared_ptr<Mailbox>& mailbox);
+  // Nothing will come any more, and what is under way for the port ends, aborts apart. The links, and the peers'
+  // watches of this rank, end after the aborts.
+  void close(const std::shared_ptr<Mailbox>& mailbox, std::vector<std::unique_ptr<Link>> links);
   void call(std::vector<Call::Target> targets);
 
  private:
@@ -72,6 +73,7 @@ class Connector {
   void take_orders();
   void take_callers();
   void drop_oldest();
+  void end_left();
   bool end();
   void pause_listening(std::chrono::milliseconds pause);
   void hear(std::uint32_t events);
@@ -98,6 +100,7 @@ class Connector {
   Conversations conversations_;
   std::list<Conversation*> half_open_;  // the oldest first
   std::size_t aborts_ = 0;
+  std::vector<std::shared_ptr<Mailbox>> left_;  // closed, and their aborts are over
   bool stopping_ = false;
   Clock::time_point stop_deadline_{}, listen_again_ = Clock::time_point::max();
   Clock::time_point next_look_{};  // when a deadline passes, at the earliest

@@ -68,11 +68,10 @@ std::uint64_t Link::moved_bytes() const {
 
 std::string Link::doing() const {
   const GCCL_Transfer* const t = incoming_.empty() ? outgoing_.front() : incoming_.front();
-  return std::string(incoming_.empty() ? "sending " : "receiving ") + std::to_string(t ? t->bytes : 0) +
-         " bytes on channel " + std::to_string(channel_);
+  return std::string(incoming_.empty() ? "sending " : "receiving ") + std::to_string(t ? t->bytes : 0) + " bytes";
 }
 
-void Link::close() {
+Link::~Link() {
   for (auto& s : streams_) {
     if (!s) continue;
     // Unread bytes would make the kernel answer with a reset, and drop what it has not delivered yet. Only a peer whose
@@ -80,9 +79,7 @@ void Link::close() {
     std::byte nowhere[4096];
     for (int i = 0; i < 4096 && recv(s->fd.get(), nowhere, sizeof nowhere, MSG_DONTWAIT) > 0; ++i) {
     }
-    s.reset();
   }
-  streams_.clear();
 }
 
 }  // namespace gccl::tcp

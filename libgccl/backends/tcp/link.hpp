@@ -12,6 +12,8 @@ namespace gccl::tcp {
 class Link {
  public:
   Link(std::uint32_t peer, std::uint32_t channel) : peer_(peer), channel_(channel) {}
+  // Ends all connections. What was written is delivered.
+  ~Link();
   Link(const Link&) = delete;
 
   std::uint32_t peer() const { return peer_; }
@@ -32,10 +34,8 @@ class Link {
   bool advance_sends(Completions* done, std::string* problem);
   bool advance_receives(Completions* done, Staging* staging, std::string* problem);
   bool cancel(GCCL_Transfer* t);
-  // "while sending 8 bytes on channel 0".
+  // "sending 8 bytes".
   std::string doing() const;
-  // Ends all connections. What was written is delivered.
-  void close();
 
   // Has the port's epoll tell of all connections, by this link's address; once each. False when it cannot.
   bool register_with(int epoll);

@@ -3,11 +3,13 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <utility>
 #include <vector>
 
 #include "gccl/backend.h"
+#include "libgccl/backends/tcp/link.hpp"
 #include "libgccl/net/socket.hpp"
 
 namespace gccl::tcp {
@@ -66,6 +68,14 @@ class Mailbox {
     const std::lock_guard lock(mutex_);
     return told_;
   }
+
+  // Of the connector's thread: aborts under way, and what a closed port leaves to it until they are over. A peer that
+  // saw its connection end before it hears why would take this rank for lost.
+  std::size_t aborts = 0;
+  bool closed = false;
+  std::vector<std::unique_ptr<Link>> links;
+  // The port has aborted. Any thread.
+  std::atomic<bool> aborted{false};
 
  private:
   const PortIdentity identity_;

@@ -44,9 +44,8 @@ Port::Port(Connector* connector, const GCCL_Port_spec& spec)
       waiting_since_(spec.size) {}
 
 Port::~Port() {
-  connector_->close(mailbox_);
-  for (auto& link : links_)
-    if (link) link->close();
+  if (!mailbox_->aborted) links_.clear();
+  connector_->close(mailbox_, std::move(links_));
 }
 
 Status Port::open() {
@@ -268,7 +267,7 @@ void Port::take_mail() {
   // A peer that has left in order owes nothing on links that are connected, or that nobody uses.
   for (const GCCL_Fault& t : mail.troubles) {
     if (std::ranges::any_of(active_, [&](const Link* l) { return l->peer() == t.peer && !l->connected(); })) {
-      if (mail.fault.result == GCCL_SUCCESS) mail.fault = t;
+      suspect(t);
     } else if (dials(t.peer)) {
       troubles_.push_back(t);
     } else {
@@ -278,15 +277,19 @@ void Port::take_mail() {
   if (mail.fault.result != GCCL_SUCCESS && fault_.result == GCCL_SUCCESS) fault_ = mail.fault;
 }
 
+void Port::suspect(const GCCL_Fault& fault) {
+  if (suspicion_.result != GCCL_SUCCESS) return;
+  suspicion_ = fault;
+  last_listened_ = Clock::now();
+}
+
 void Port::fail(const Link& link, const std::string& problem) {
   const auto& addresses = peers_[link.peer()].addresses;
-  last_listened_ = Clock::now();
-  suspicion_.result = GCCL_ERR_PEER_LOST;
-  suspicion_.peer = link.peer();
-  std::snprintf(suspicion_.text, sizeof suspicion_.text,
-                "%.70s while %s, at %s (world rank %u); its process ended, it left the communicator, or the network "
-                "failed: its log may tell",
+  GCCL_Fault f{.result = GCCL_ERR_PEER_LOST, .peer = link.peer(), .text = {}};
+  std::snprintf(f.text, sizeof f.text,
+                "%.70s while %s, at %s (world rank %u); it ended or left the communicator, or the network failed",
                 problem.c_str(), link.doing().c_str(), addresses[0].host().c_str(), self_.world_rank[link.peer()]);
+  suspect(f);
 }
 
 void Port::cancel(GCCL_Transfer* t) {
@@ -297,6 +300,7 @@ void Port::cancel(GCCL_Transfer* t) {
 void Port::abort(const GCCL_Fault& fault) const {
   // Who told us has told everybody.
   if (mailbox_->told()) return;
+  mailbox_->aborted = true;
   std::vector<Call::Target> targets;
   for (std::uint32_t r = 0; r < self_.size; ++r) {
     if (peers_[r].addresses.empty()) continue;

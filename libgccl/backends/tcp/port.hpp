@@ -34,6 +34,7 @@ class Port {
   Link* link_for(GCCL_Transfer* t);
   void activate(Link* link);
   void fail(const Link& link, const std::string& problem);
+  void suspect(const GCCL_Fault& fault);
   void take_mail();
   bool dials(std::uint32_t peer) const { return self_.world_rank[self_.rank] < self_.world_rank[peer]; }
   void dial(const Link& link, Conversation::Clock::duration patience);
@@ -54,8 +55,8 @@ class Port {
   Staging staging_;
   GCCL_Fault fault_{};
   std::vector<GCCL_Fault> troubles_;  // of peers that could not be called when nothing was wanted of them
-  // A connection ended. Who aborts and leaves is noticed twice: what it had to say, which takes a moment longer,
-  // counts.
+  // A connection ended, or the watch of a peer. Who aborts and leaves, or hears of an abort and leaves, is noticed
+  // twice: what was said, which takes a moment longer, counts.
   GCCL_Fault suspicion_{};
   Conversation::Clock::time_point last_listened_{};
   Conversation::Clock::duration listened_{};  // since then
