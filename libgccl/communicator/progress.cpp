@@ -99,8 +99,10 @@ void Communicator::look_around() noexcept {
 void Communicator::check_peers_and_time() {
   if (!broken_.ok()) return;
   if (shm_ && !queue_.empty() && queue_.front()->replaying)
-    if (!shm_->healthy(queue_.front()->replay.step().end))
+    if (!shm_->healthy(queue_.front()->replay.step().end)) {
+      advance_front();  // what came before the fault may end the call
       return break_down(reason(shm_->fault()), shm_->fault().peer, true);
+    }
   // What peers say on ports where nothing is due.
   for (Ports::Port& port : ports_->all()) {
     if (port.under_way > 0 || !port.state || port.backend->poll(port.state, nullptr, 0) >= 0) continue;

@@ -36,6 +36,9 @@ struct Erroneous {
   // The drop-in's function and MPI's, on `n` integers at the sender and fewer at the receiver.
   int (*call)(MPI_Comm, int rank, int n, int* data, int* room);
   int (*oracle)(MPI_Comm, int rank, int n, int* data, int* room);
+  // Ranks beyond rank 1 do nothing wrong but wait for the root: one that hears of the difference before its data come
+  // has MPI_ERR_TRUNCATE too (docs/mpi.md).
+  bool others_wait = false;
 };
 
 #define BOTH(...)                                                                      \
@@ -48,7 +51,7 @@ const Erroneous kErroneous[] = {
     {"a gather of more than the root expects", BOTH(Gather(data, rank == 0 ? 1 : n, MPI_INT, room, 1, MPI_INT, 0, c))},
     {"a gather where one rank sends more", BOTH(Gather(data, rank == 1 ? n : 1, MPI_INT, room, 1, MPI_INT, 0, c))},
     {"a scatter of more than one rank expects",
-     BOTH(Scatter(room, n, MPI_INT, data, rank == 1 ? 1 : n, MPI_INT, 0, c))},
+     BOTH(Scatter(room, n, MPI_INT, data, rank == 1 ? 1 : n, MPI_INT, 0, c)), true},
     {"a non-blocking gather of more than the root expects",
      [](MPI_Comm c, int rank, int n, int* data, int* room) {
        MPI_Request r = MPI_REQUEST_NULL;
@@ -82,7 +85,8 @@ TEST_CASE("lengths that differ are an error where MPI makes it one, and the prog
       CAPTURE(e.name);
       CAPTURE(n);
       CAPTURE(rank);
-      CHECK(mine_class == theirs_class);
+      const bool overtaken = e.others_wait && rank > 1 && mine_class == MPI_ERR_TRUNCATE;
+      CHECK((mine_class == theirs_class || overtaken));
       CHECK(after == MPI_SUCCESS);
       CHECK(sum == size * (size - 1) / 2);
       CHECK(then == MPI_SUCCESS);
