@@ -51,9 +51,9 @@ TEST_CASE("an error keeps its exit code where standard error is closed or full")
                                         {"run s.json --resume j", 0},
                                         {"run s.json --resume j", 0}})  // says what it takes from the journal
     for (const char* where : {"2>&-", "2>/dev/full"}) {
-      CAPTURE(arguments);
-      CAPTURE(where);
-      CHECK(shell(folder.path, fmt::format("{} >/dev/null {}", arguments, where)) == code);
+      const std::string command = fmt::format("{} >/dev/null {}", arguments, where);
+      CAPTURE(command);
+      CHECK(shell(folder.path, command) == code);
     }
 }
 
