@@ -1,7 +1,7 @@
 // `gccl bench` under mpirun.
-#include "cli/bench_run.hpp"
-#include "libgccl/backends/mpi/mpi_communicator.hpp"
+#include "cli/bench/run.hpp"
 #include "libgccl/select/cheapest.hpp"
+#include "libgccl/transports/mpi/mpi_communicator.hpp"
 
 namespace gccl::bench {
 namespace {

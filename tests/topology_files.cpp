@@ -8,8 +8,8 @@
 #include <regex>
 #include <set>
 
-#include "sim/cluster/load.hpp"
-#include "sim/cluster/summary.hpp"
+#include "libgccl/cluster/load.hpp"
+#include "libgccl/cluster/summary.hpp"
 #include "sim/report/topology_svg.hpp"
 #include "tests/support/json_schema.hpp"
 
@@ -64,8 +64,8 @@ class Folder {  // for files that refer to each other
 }  // namespace
 
 TEST_CASE("every shipped file loads, fits its schema and bears its own name") {
-  const test::JsonSchema cluster(read(kRoot / "sim/cluster/cluster.schema.json"));
-  const test::JsonSchema parameters(read(kRoot / "sim/cluster/parameters.schema.json"));
+  const test::JsonSchema cluster(read(kRoot / "libgccl/cluster/cluster.schema.json"));
+  const test::JsonSchema parameters(read(kRoot / "libgccl/cluster/parameters.schema.json"));
   REQUIRE(files("topologies").size() >= 14);
   for (const auto& file : files("topologies")) {
     CAPTURE(file);
@@ -117,7 +117,7 @@ TEST_CASE("the large topologies have the sizes of their systems") {
 }
 
 TEST_CASE("schema and reader judge every changed document alike") {
-  const test::JsonSchema schema(read(kRoot / "sim/cluster/cluster.schema.json"));
+  const test::JsonSchema schema(read(kRoot / "libgccl/cluster/cluster.schema.json"));
   const auto judge = [&](const Json& document) {
     std::string why = "accepted";
     try {
@@ -183,7 +183,7 @@ TEST_CASE("schema and reader judge every changed document alike") {
 }
 
 TEST_CASE("schema and reader judge every changed parameter set alike") {
-  const test::JsonSchema schema(read(kRoot / "sim/cluster/parameters.schema.json"));
+  const test::JsonSchema schema(read(kRoot / "libgccl/cluster/parameters.schema.json"));
   const Folder folder;
   const Json whole = {
       {"schema", "gccl/parameters/1"},

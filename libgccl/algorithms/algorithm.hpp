@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <string>
 
-#include "cost-models/cost_model.hpp"
+#include "libgccl/cost/cost_model.hpp"
 #include "libgccl/schedule/call.hpp"
 #include "libgccl/schedule/schedule.hpp"
 

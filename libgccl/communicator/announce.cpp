@@ -4,10 +4,10 @@
 
 #include <cstring>
 
+#include "libgccl/base/log.hpp"
 #include "libgccl/bootstrap/missing.hpp"
 #include "libgccl/bootstrap/variables.hpp"
 #include "libgccl/communicator/communicator.hpp"
-#include "libgccl/runtime/log.hpp"
 
 namespace gccl {
 namespace {

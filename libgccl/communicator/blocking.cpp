@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "libgccl/base/caught.hpp"
 #include "libgccl/communicator/communicator.hpp"
 #include "libgccl/communicator/completions.hpp"
-#include "libgccl/runtime/caught.hpp"
 
 namespace gccl {
 

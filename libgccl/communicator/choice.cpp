@@ -5,10 +5,10 @@
 #include <utility>
 #include <vector>
 
-#include "libgccl/algorithms/all_reduce_torus2d.hpp"
-#include "libgccl/algorithms/all_to_all_hierarchical.hpp"
-#include "libgccl/algorithms/few_ranks.hpp"
-#include "libgccl/runtime/nearest.hpp"
+#include "libgccl/algorithms/allreduce/torus2d.hpp"
+#include "libgccl/algorithms/alltoall/hierarchical.hpp"
+#include "libgccl/algorithms/parts/few_ranks.hpp"
+#include "libgccl/base/nearest.hpp"
 #include "libgccl/select/cheapest.hpp"
 
 namespace gccl {

@@ -3,8 +3,8 @@
 
 #include <string>
 
+#include "libgccl/base/status.hpp"
 #include "libgccl/communicator/plan.hpp"
-#include "libgccl/runtime/status.hpp"
 
 namespace gccl {
 

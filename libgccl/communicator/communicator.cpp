@@ -5,8 +5,8 @@
 #include <cstring>
 #include <list>
 
-#include "libgccl/backends/shm/shm_backend.hpp"
 #include "libgccl/communicator/completions.hpp"
+#include "libgccl/transports/shm/shm_backend.hpp"
 
 namespace gccl {
 namespace {

@@ -2,10 +2,10 @@
 #include <algorithm>
 #include <cstring>
 
+#include "libgccl/base/caught.hpp"
 #include "libgccl/communicator/communicator.hpp"
 #include "libgccl/communicator/completions.hpp"
-#include "libgccl/runtime/caught.hpp"
-#include "libgccl/runtime/combine.hpp"
+#include "libgccl/elements/combine.hpp"
 
 namespace gccl {
 

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "libgccl/algorithms/algorithm.hpp"
-#include "libgccl/algorithms/slicing.hpp"
 #include "libgccl/communicator/program.hpp"
+#include "libgccl/cost/slicing.hpp"
 
 namespace gccl {
 

@@ -5,13 +5,13 @@
 
 #include <filesystem>
 
-#include "libgccl/runtime/dtype.hpp"
-#include "libgccl/runtime/reduction.hpp"
+#include "libgccl/elements/dtype.hpp"
+#include "libgccl/elements/reduction.hpp"
 #include "sim/engine/workload.hpp"
-#include "sim/scenario/counts.hpp"
-#include "sim/scenario/expectation.hpp"
-#include "sim/scenario/groups.hpp"
-#include "sim/scenario/placement.hpp"
+#include "sim/scenario/read/counts.hpp"
+#include "sim/scenario/read/expectation.hpp"
+#include "sim/scenario/read/groups.hpp"
+#include "sim/scenario/read/placement.hpp"
 
 namespace gccl::sim {
 
