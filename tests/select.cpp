@@ -1,10 +1,10 @@
-// The selector: the cheapest fitting row of a table.
+// The planner: overrides, preferences of a transport, and the lowest prediction among the rows that fit.
 #include <doctest/doctest.h>
 
 #include <cmath>
 
 #include "libgccl/schedule/layout.hpp"
-#include "libgccl/select/cheapest.hpp"
+#include "libgccl/select/plan.hpp"
 
 using namespace gccl;
 
@@ -30,7 +30,8 @@ std::string_view chosen(Count count, Rank ranks) {
   const Layout layout = Layout::flat(ranks);
   CostModel model;
   model.element_bytes = 4;
-  const Algorithm* a = cheapest({.kind = Collective::allreduce, .count = count}, layout.view(0), model, kTable);
+  const Call call{.kind = Collective::allreduce, .count = count};
+  const Algorithm* a = plan(call, layout.view(0), model, {}, {}, kTable).algorithm;
   return a ? a->name : "none";
 }
 
@@ -53,7 +54,7 @@ TEST_CASE("what cannot serve the call, has no closed form or is a variant is nev
 
 TEST_CASE("without any row there is no choice") {
   const Layout layout = Layout::flat(2);
-  CHECK(cheapest({.kind = Collective::scatter, .count = 1}, layout.view(0), {}, kTable) == nullptr);
+  CHECK(plan({.kind = Collective::scatter, .count = 1}, layout.view(0), {}, {}, {}, kTable).algorithm == nullptr);
 }
 
 TEST_CASE("from the real table the choice is the minimum over all rows, for every collective") {
@@ -72,7 +73,7 @@ TEST_CASE("from the real table the choice is the minimum over all rows, for ever
         for (const Algorithm& a : algorithms())
           if (a.kind == call.kind && !a.variant && a.cost && a.can(call, layout.view(0)))
             least = std::min(least, a.cost(call, layout.view(0), model));
-        const Algorithm* a = cheapest(call, layout.view(0), model);
+        const Algorithm* a = plan(call, layout.view(0), model).algorithm;
         REQUIRE(a != nullptr);
         CHECK(a->cost(call, layout.view(0), model) == least);
       }

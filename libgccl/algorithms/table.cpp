@@ -102,17 +102,19 @@ constexpr Algorithm kTable[] = {
     {"pairwise", Collective::reduce_scatterv, pairwise_reduce_scatter, nullptr, nullptr, pairwise_reduce_scatter_cost},
 
     {"binomial", Collective::reduce, binomial_reduce, binomial_reduce_scratch, nullptr, binomial_reduce_cost},
-    {"chain", Collective::reduce, chain_reduce, chain_reduce_scratch, nullptr, chain_reduce_cost},
+    {"chain", Collective::reduce, chain_reduce, chain_reduce_scratch, nullptr, chain_reduce_cost, false,
+     chain_reduce_interval},
     {"rabenseifner", Collective::reduce, rabenseifner_reduce, rabenseifner_reduce_scratch, nullptr,
      rabenseifner_reduce_cost},
     {"direct", Collective::reduce, direct_reduce, direct_reduce_scratch, nullptr, direct_reduce_cost},
 
     {"binomial", Collective::broadcast, binomial_broadcast, nullptr, nullptr, binomial_broadcast_cost},
-    {"chain", Collective::broadcast, chain_broadcast, nullptr, nullptr, chain_broadcast_cost},
+    {"chain", Collective::broadcast, chain_broadcast, nullptr, nullptr, chain_broadcast_cost, false,
+     chain_broadcast_interval},
     {"scatter_allgather", Collective::broadcast, scatter_allgather_broadcast, nullptr, nullptr,
      scatter_allgather_broadcast_cost},
     {"double_binary_tree", Collective::broadcast, double_binary_tree_broadcast, nullptr, nullptr,
-     double_binary_tree_broadcast_cost},
+     double_binary_tree_broadcast_cost, false, double_binary_tree_broadcast_interval},
     {"direct", Collective::broadcast, direct_broadcast, nullptr, nullptr, direct_broadcast_cost},
 
     {"ring", Collective::allgather, ring_all_gather, nullptr, nullptr, ring_all_gather_cost},

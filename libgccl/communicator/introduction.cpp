@@ -3,6 +3,8 @@
 #include <cstdio>
 #include <cstring>
 
+#include "gccl/gccl.h"
+
 namespace gccl {
 namespace {
 

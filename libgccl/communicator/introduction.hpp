@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "libgccl/communicator/choice.hpp"
+#include "libgccl/select/overrides.hpp"
 
 namespace gccl {
 

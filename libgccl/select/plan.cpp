@@ -61,13 +61,13 @@ Slicing slicing_of(const Algorithm& algorithm, const Call& call, Rank ranks, dou
   return s;
 }
 
-// Chunks follow each other at an algorithm's interval, once the first is through; where it gives none, the next chunk of
-// a channel waits for the one before, and channels share what bytes cost.
+// Chunks follow each other at an algorithm's interval, once the first is through; where it gives none, the next chunk
+// of a channel waits for the one before, and channels share what bytes cost.
 Cost predicted(const Algorithm& algorithm, const Call& call, const View& view, const CostModel& model,
                const Slicing& slicing, const Tuning& tuning) {
-  if (call.count == 0 && call.kind != Collective::barrier) return 0;
   if (!algorithm.cost) return NAN;
-  if (slicing.shares == 1 || !tuning.chunks_overlap || has_counts(call.kind)) return algorithm.cost(call, view, model);
+  if (slicing.shares == 1 || call.count <= 1 || !tuning.chunks_overlap || has_counts(call.kind))
+    return algorithm.cost(call, view, model);
   Call chunk = call;
   chunk.count = std::max<Count>(1, call.count / slicing.shares);
   const auto shares = double(std::min(slicing.shares, call.count));

@@ -17,7 +17,7 @@ namespace {
 //   high               by (src, node, target)                     by (node, target, src)
 //
 // Targets of a rail on a node are its places q, q + rails, ...
-struct Plan {
+struct BundlePlan {
   Call c;
   View v;
   Share mine;
@@ -69,8 +69,8 @@ struct Plan {
 // Walks the regions of the nodes, one beside the other and each as long as `length` says, up or down and cyclically.
 class Zone {
  public:
-  using Length = Count (Plan::*)(Rank) const;
-  Zone(const Plan& plan, Length length, Count base, Rank k) : plan_(plan), length_(length), base_(base), at_(base) {
+  using Length = Count (BundlePlan::*)(Rank) const;
+  Zone(const BundlePlan& plan, Length length, Count base, Rank k) : plan_(plan), length_(length), base_(base), at_(base) {
     while (k_ < k) up();
   }
   Region here() const { return {Buffer::scratch, at_, (plan_.*length_)(k_)}; }
@@ -90,7 +90,7 @@ class Zone {
   }
 
  private:
-  Plan plan_;
+  BundlePlan plan_;
   Length length_;
   Count base_, at_;
   Rank k_ = 0;
@@ -99,7 +99,7 @@ class Zone {
 Region scratch(Count offset, Count count) { return {Buffer::scratch, offset, count}; }
 
 // Sorts the input by rail into the lower zone and hands each rail's part to its member of the node.
-Schedule to_rails(Plan plan, Count high) {
+Schedule to_rails(BundlePlan plan, Count high) {
   const View& v = plan.v;
   const Rank n = v.all.size, r = v.all.rank, g = v.node.size;
   Displacement source = Displacement::sent(plan.c, plan.mine, r, input_of(plan.c, n, r));
@@ -133,7 +133,7 @@ Schedule to_rails(Plan plan, Count high) {
 }
 
 // Sorts what the node gave this rail by target node into the lower zone.
-Schedule sort_by_node(Plan plan, Count high) {
+Schedule sort_by_node(BundlePlan plan, Count high) {
   const View& v = plan.v;
   std::vector<Count> at(v.node.size, high);  // the next element of each source
   for (Rank s = 0; s + 1 < v.node.size; ++s) {
@@ -155,11 +155,11 @@ Schedule sort_by_node(Plan plan, Count high) {
 }
 
 // Exchanges with the other nodes along the rail. `straight`: what comes from a node is a run of the output.
-Schedule across(Plan plan, Count high, bool straight) {
+Schedule across(BundlePlan plan, Count high, bool straight) {
   const View& v = plan.v;
   const Rank n = v.all.size, r = v.all.rank, node = v.rail.rank;
   Displacement target = Displacement::received(plan.c, plan.mine, r, output_of(plan.c, n, r));
-  Zone give(plan, &Plan::leaving, 0, node), take(plan, &Plan::coming, high, node);
+  Zone give(plan, &BundlePlan::leaving, 0, node), take(plan, &BundlePlan::coming, high, node);
   for (Rank s = 0; s < v.nodes; ++s, give.up(), take.down()) {
     const Rank to = v.rail[std::int64_t(node) + s], from = v.rail[std::int64_t(node) - s];
     const Group sources = v.node_at((node + v.nodes - s) % v.nodes);
@@ -170,7 +170,7 @@ Schedule across(Plan plan, Count high, bool straight) {
 }
 
 // Takes what came along the rail to its places: my own blocks to the output, the others' to the ranks beyond the rails.
-Schedule hand_over(Plan plan, Count high) {
+Schedule hand_over(BundlePlan plan, Count high) {
   const View& v = plan.v;
   const Rank n = v.all.size, r = v.all.rank;
   Displacement target = Displacement::received(plan.c, plan.mine, r, output_of(plan.c, n, r));
@@ -197,7 +197,7 @@ Schedule hand_over(Plan plan, Count high) {
 }
 
 // The other side of hand_over, on a rank beyond the rails.
-Schedule take_over(Plan plan, Count high) {
+Schedule take_over(BundlePlan plan, Count high) {
   const View& v = plan.v;
   const Rank n = v.all.size, r = v.all.rank;
   Displacement target = Displacement::received(plan.c, plan.mine, r, output_of(plan.c, n, r));
@@ -215,7 +215,7 @@ Schedule take_over(Plan plan, Count high) {
 }  // namespace
 
 Schedule hierarchical_all_to_all(Call c, View v, Share mine) {
-  const Plan plan{c, v, mine};
+  const BundlePlan plan{c, v, mine};
   if (plan.flat()) {
     co_yield pairwise_all_to_all(c, v, mine);
     co_return;
@@ -235,7 +235,7 @@ Schedule hierarchical_all_to_all(Call c, View v, Share mine) {
 bool hierarchical_all_to_all_fits(const Call& c, const View&) { return !c.places; }
 
 Count hierarchical_all_to_all_scratch(const Call& c, const View& v, Share mine) {
-  const Plan plan{c, v, mine};
+  const BundlePlan plan{c, v, mine};
   return plan.flat() ? pairwise_all_to_all_scratch(c, v, mine) : 2 * plan.zone();
 }
 

@@ -56,4 +56,11 @@ Cost double_binary_tree_broadcast_cost(const Call& c, const View& v, const CostM
   return broadcast_cost<broadcast_double_binary_tree_over>(c, v, m);
 }
 
+// A rank receives both halves of each chunk, and sends as much where it has children.
+Cost double_binary_tree_broadcast_interval(const Call& c, const View& v, const CostModel& m) {
+  const Paths p(v, m);
+  const double half = m.bytes(double(c.count)) / 2, level = v.all.size > 2 ? p.trees(1, true).shared_ns_per_byte : 0;
+  return std::max({half * level, half * p.trees_ns_per_byte(true), 2 * m.exchange_gap_ns()});
+}
+
 }  // namespace gccl

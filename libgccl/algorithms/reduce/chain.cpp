@@ -31,4 +31,9 @@ Cost chain_reduce_cost(const Call& c, const View& v, const CostModel& m) {
   return vector_cost<reduce_chain_over>(c, v, m);
 }
 
+Cost chain_reduce_interval(const Call& c, const View& v, const CostModel& m) {
+  const double bytes = m.bytes(double(c.count));
+  return std::max({bytes * Paths(v, m).shift(1).beta_ns_per_byte, m.exchange_gap_ns(), m.combine(bytes)});
+}
+
 }  // namespace gccl

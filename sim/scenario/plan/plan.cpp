@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "libgccl/cluster/cost_model.hpp"
-#include "libgccl/select/cheapest.hpp"
+#include "libgccl/select/plan.hpp"
 #include "sim/scenario/judge/evaluate.hpp"
 #include "sim/scenario/plan/estimate.hpp"
 #include "sim/scenario/plan/worlds.hpp"
@@ -83,8 +83,9 @@ class Planner {
       if (a.kind == part.task->kind && fits(part, a)) fitting.push_back(a);
     const Rank n = part.largest().ranks();
     const CountTable table = count_table(*part.task, part.bytes, n, plan_.seed);
-    const Algorithm* best = cheapest(call_of(*part.task, part.bytes, n, &table), part.largest().layout->view(0),
-                                     model_of(part, w), fitting);
+    const Algorithm* best = gccl::plan(call_of(*part.task, part.bytes, n, &table), part.largest().layout->view(0),
+                                       model_of(part, w), {}, {}, fitting)
+                                .algorithm;
     if (!best)
       part.task->where.fail(
           fmt::format("no algorithm can serve this {} on {}", name(part.task->kind), json::format_ranks(n)));
@@ -156,12 +157,12 @@ class Planner {
     append(std::move(point));
   }
 
-  // The closed form of one part, NaN where its algorithm has none. Without elements no block is sent, which forms do
-  // not look at.
+  // The closed form of one part with its chunks, NaN where its algorithm has none. Without elements no block is sent,
+  // which forms do not look at.
   double predicted_us(const Part& part, const Call& call, std::size_t w) {
     if (call.count == 0 && call.kind != Collective::barrier) return 0;
-    if (!part.algorithm->cost) return NAN;
-    return part.algorithm->cost(call, part.largest().layout->view(0), model_of(part, w)) / 1e3;
+    const Slicing slicing{part.task->shares, part.task->lanes, part.task->window};
+    return predicted(*part.algorithm, call, part.largest().layout->view(0), model_of(part, w), slicing) / 1e3;
   }
 
   void append(Point point) {

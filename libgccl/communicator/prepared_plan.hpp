@@ -1,20 +1,15 @@
-// How a call is carried out: the algorithm, how it is cut up, and its compiled form; kept for calls of the same shape.
+// A plan with what carrying it out needs: scratch, and its compiled form; kept for calls of the same shape.
 #pragma once
 
 #include <memory>
 #include <vector>
 
-#include "libgccl/algorithms/algorithm.hpp"
 #include "libgccl/communicator/program.hpp"
-#include "libgccl/cost/slicing.hpp"
+#include "libgccl/select/plan.hpp"
 
 namespace gccl {
 
-struct Plan {
-  const Algorithm* algorithm = nullptr;
-  const Algorithm* refused = nullptr;  // asked for by GCCL_ALGORITHM, and unable to serve the call
-  Count shares = 1, lanes = 1;
-  unsigned window = 16;
+struct PreparedPlan : Plan {
   std::vector<Count> scratch;        // elements, by lane
   std::unique_ptr<Program> program;  // null: a Flow
 };
@@ -37,7 +32,7 @@ struct Shape {
 class PlanCache {
  public:
   // Where the shape's plan is, or is to be put; *found tells which.
-  std::shared_ptr<Plan>& place(const Shape& s, bool* found) {
+  std::shared_ptr<PreparedPlan>& place(const Shape& s, bool* found) {
     if (last_ && last_->shape == s) {
       *found = true;
       return last_->plan;
@@ -60,7 +55,7 @@ class PlanCache {
   static constexpr unsigned kBits = 8;
   struct Entry {
     Shape shape;
-    std::shared_ptr<Plan> plan;
+    std::shared_ptr<PreparedPlan> plan;
   };
   std::vector<Entry> entries_ = std::vector<Entry>(1u << kBits);
   Entry* last_ = nullptr;

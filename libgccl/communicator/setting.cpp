@@ -1,0 +1,15 @@
+#include "libgccl/communicator/setting.hpp"
+
+namespace gccl {
+
+void Setting::use(const Layout& layout, Rank rank) {
+  view = layout.view(rank);
+  first = layout.view(0);
+  const TransportModel& t = transport_model(shared_memory      ? "shared-memory"
+                                            : first.nodes == 1 ? "tcp-loopback"
+                                                               : "tcp");
+  costs = t.costs_on(first, 1);
+  tuning = &t.tuning;
+}
+
+}  // namespace gccl
