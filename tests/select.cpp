@@ -78,3 +78,86 @@ TEST_CASE("from the real table the choice is the minimum over all rows, for ever
         CHECK(a->cost(call, layout.view(0), model) == least);
       }
 }
+
+namespace {
+
+const Algorithm* named(Collective kind, std::string_view name) { return find_algorithm(kind, name); }
+
+Plan planned(Count bytes, Rank ranks, const Tuning& tuning, const Overrides& overrides = {}) {
+  static constexpr auto kind = Collective::allreduce;
+  CostModel model;
+  model.node = {1000, 0.1}, model.net = {5000, 1}, model.net_all = {5000, 1};
+  return plan({.kind = kind, .count = bytes}, Layout::regular(ranks, 1).view(0), model, tuning, overrides);
+}
+
+}  // namespace
+
+TEST_CASE("the first preference that holds decides, and one that cannot serve the call does not") {
+  Tuning tuning;
+  tuning.preferences = {{.algorithm = named(Collective::broadcast, "chain")},
+                        {.algorithm = named(Collective::allreduce, "direct"), .incast_bytes_max = 7000},
+                        {.algorithm = named(Collective::allreduce, "swing"), .ranks_max = 8, .bytes_min = 5000},
+                        {.algorithm = named(Collective::allreduce, "binomial_tree"), .ranks_max = 4}};
+  CHECK(planned(1000, 8, tuning).algorithm->name == "direct");
+  CHECK(planned(5000, 8, tuning).algorithm->name == "swing");
+  CHECK(planned(2500, 4, tuning).algorithm->name == "binomial_tree");
+  tuning.preferences.front() = {.algorithm = named(Collective::allreduce, "torus2d")};  // there is no grid
+  CHECK(planned(1000, 8, tuning).algorithm->name == "direct");
+}
+
+TEST_CASE("an override decides before that, unless it cannot serve the call") {
+  Tuning tuning;
+  tuning.preferences = {{.algorithm = named(Collective::allreduce, "direct")}};
+  Overrides ring, torus;
+  REQUIRE(Overrides::parse("allreduce=ring", &ring).ok());
+  REQUIRE(Overrides::parse("allreduce=torus2d", &torus).ok());
+  CHECK(planned(1000, 8, tuning, ring).algorithm->name == "ring");
+  const Plan p = planned(1000, 8, tuning, torus);
+  CHECK(p.algorithm->name == "direct");
+  REQUIRE(p.refused != nullptr);
+  CHECK(p.refused->name == "torus2d");
+}
+
+TEST_CASE("more than a switch keeps goes round instead") {
+  const std::string_view best = planned(1 << 20, 6, {}).algorithm->name;
+  Tuning tuning;
+  tuning.incast = {{.algorithm = named(Collective::allreduce, best),
+                    .fallback = named(Collective::allreduce, "binomial_tree"),
+                    .bytes_max = 1 << 20}};
+  CHECK(planned(1 << 20, 6, tuning).algorithm->name == best);
+  CHECK(planned((1 << 20) + 1, 6, tuning).algorithm->name == "binomial_tree");
+}
+
+TEST_CASE("chunks are as long as the first entry that matches has it, over no more channels than there are chunks") {
+  Tuning tuning;
+  tuning.channels_max = 4, tuning.window = 5;
+  tuning.preferences = {{.algorithm = named(Collective::allreduce, "ring")}};
+  tuning.chunks = {{.kind = Collective::allreduce, .algorithm = named(Collective::allreduce, "swing"), .bytes = 10},
+                   {.kind = Collective::allreduce, .ranks_min = 9, .bytes = 0},
+                   {.kind = Collective::allreduce, .bytes = 1000}};
+  const Slicing few = planned(3500, 8, tuning).slicing, many = planned(9000, 8, tuning).slicing;
+  CHECK(few == Slicing{3, 3, 5});
+  CHECK(many == Slicing{9, 4, 5});
+  CHECK(planned(9000, 9, tuning).slicing == Slicing{1, 1, 5});
+  CHECK(planned(9000, 1, tuning).slicing == Slicing{1, 1, 5});
+  CHECK(planned(1u << 31, 8, tuning).slicing.shares == 4096);
+}
+
+// By hand: a chain of n ranks takes (n - 1) hops for the first chunk, and each further one an interval more.
+TEST_CASE("a chain's prediction is its pipeline's") {
+  CostModel model;
+  model.net = model.net_all = model.node = {1000, 2};
+  const Algorithm& chain = *named(Collective::broadcast, "chain");
+  const Layout layout = Layout::regular(5, 1);
+  const Call call{.kind = Collective::broadcast, .count = 8000};
+  const View v = layout.view(0);
+  CHECK(predicted(chain, call, v, model, {1, 1, 8}) == doctest::Approx(4 * (1000 + 2 * 8000)));
+  CHECK(predicted(chain, call, v, model, {8, 1, 8}) == doctest::Approx(4 * (1000 + 2 * 1000) + 7 * 2 * 1000));
+  Tuning tuning;
+  tuning.rates = {{.algorithm = &chain, .share = 0.5}};
+  CHECK(predicted(chain, call, v, model, {8, 1, 8}, tuning) ==
+        doctest::Approx(4 * 3000 + 7 * 3000));  // at most in turns
+  tuning.chunks_overlap = false;
+  CHECK(predicted(chain, call, v, model, {8, 1, 8}, tuning) == predicted(chain, call, v, model, {1, 1, 8}));
+  CHECK(std::isnan(predicted(kTable[4], call, v, model, {1, 1, 8})));
+}

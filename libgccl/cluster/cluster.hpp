@@ -48,6 +48,9 @@ class Cluster {
   virtual const CardCosts& costs(Card) const = 0;
   // Messages of more bytes start only once their receive is posted.
   virtual Count eager_bytes() const = 0;
+  // Where ranks are processes that GCCL connects by itself: what GCCL_BACKENDS would say. Calls are planned for these
+  // transports then; empty: by the cluster's routes alone.
+  virtual std::string_view backends() const { return {}; }
   // Row length of the card grid on a torus, else 0 (see View::columns).
   virtual Rank grid_columns() const = 0;
 };

@@ -22,6 +22,7 @@ struct Planes {
 struct Composition {
   std::string name, description;
   Count eager_bytes = 0;
+  std::string backends;
   std::vector<NodeType> types;
   std::vector<std::uint32_t> type_of_node;
   std::unique_ptr<Fabric> fabric;       // null: one node
@@ -51,6 +52,7 @@ class ComposedCluster final : public Cluster {
   void route(Card from, Card to, std::vector<LinkId>& out) const override;
   const CardCosts& costs(Card card) const override { return type_of(node_of_[card]).costs; }
   Count eager_bytes() const override { return c_.eager_bytes; }
+  std::string_view backends() const override { return c_.backends; }
   Rank grid_columns() const override { return c_.grid_columns; }
 
   // For reports.

@@ -15,6 +15,7 @@ using json::Node;
 
 constexpr double kBandwidthMin = 1e-6, kBandwidthMax = 1e6;  // GB/s
 constexpr double kNanosMax = 1e12;
+constexpr std::string_view kBackends[] = {"shm", "shm,tcp", "tcp", "mpi"};
 
 // A set that is being put together: what no file has given yet is open.
 struct Draft {
@@ -22,6 +23,7 @@ struct Draft {
   Nanos receive_overhead_ns = 0;
   std::optional<double> combine_GBps, copy_GBps;
   std::optional<Count> eager_bytes;
+  std::string backends;
   std::map<std::string, LinkKind, std::less<>> links;
 };
 
@@ -64,7 +66,7 @@ void read_file(const Node& reference, Draft& draft, std::vector<std::filesystem:
 }
 
 void read_set(const Node& v, Draft& draft, std::vector<std::filesystem::path>& open) {
-  v.allow({"$schema", "schema", "name", "description", "sources", "base", "card", "eager_bytes", "links"});
+  v.allow({"$schema", "schema", "name", "description", "sources", "base", "card", "eager_bytes", "backends", "links"});
   for (const std::string_view text : {"$schema", "schema", "name", "description"})
     if (const auto found = v.find(text)) found->string();
   if (const auto base = v.find("base")) read_file(*base, draft, open);
@@ -77,6 +79,7 @@ void read_set(const Node& v, Draft& draft, std::vector<std::filesystem::path>& o
     if (card->has("copy_GBps")) draft.copy_GBps = costs.copy_GBps;
   }
   if (const auto eager = v.find("eager_bytes")) draft.eager_bytes = eager->bytes();
+  if (const auto backends = v.find("backends")) draft.backends = kBackends[backends->one_of(kBackends)];
   if (const auto links = v.find("links"))
     for (const auto& [name, link] : links->members()) draft.links[name] = read_link_object(link);
 }
@@ -92,6 +95,7 @@ Parameters complete(const Node& v, Draft draft) {
   p.card.combine_GBps = required(draft.combine_GBps, "card/combine_GBps");
   p.card.copy_GBps = required(draft.copy_GBps, "card/copy_GBps");
   p.eager_bytes = required(draft.eager_bytes, "eager_bytes");
+  p.backends = std::move(draft.backends);
   p.links = std::move(draft.links);
   return p;
 }

@@ -19,6 +19,7 @@ struct LinkKind {
 struct Parameters {
   CardCosts card;
   Count eager_bytes = 0;
+  std::string backends;  // as Cluster::backends()
   std::map<std::string, LinkKind, std::less<>> links;
 };
 

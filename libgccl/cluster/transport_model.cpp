@@ -17,7 +17,7 @@ using json::Node;
 constexpr double kCostMax = 1e12;
 
 Hop read_hop(const Node& v) {
-  v.allow({"alpha_ns", "ns_per_byte", "for_each_rank_of_a_node"});
+  v.allow({"alpha_ns", "ns_per_byte", "for_each_rank_of_a_node", "source"});
   return {.alpha_ns = v.at("alpha_ns").number(0, kCostMax),
           .beta_ns_per_byte = v.at("ns_per_byte").number(0, kCostMax)};
 }
@@ -129,6 +129,12 @@ const TransportModel& transport_model(std::string_view name) {
   const auto found = shipped->find(name);
   assert(found != shipped->end());
   return found->second;
+}
+
+const TransportModel& transport_model_of(std::string_view backends, bool one_node) {
+  if (backends == "mpi") return transport_model("mpi");
+  if (one_node && backends.starts_with("shm")) return transport_model("shared-memory");
+  return transport_model(one_node ? "tcp-loopback" : "tcp");
 }
 
 }  // namespace gccl

@@ -13,6 +13,9 @@ namespace {
 
 constexpr double kChunksMax = 4096;
 
+// Of the table, or of a copy of some of its rows.
+bool same(const Algorithm* a, const Algorithm& b) { return a == &b || (a->kind == b.kind && a->name == b.name); }
+
 const Algorithm* preferred(const Call& call, const View& view, double bytes, const Tuning& tuning) {
   for (const Tuning::Preference& p : tuning.preferences)
     if (p.holds(call, view.all.size, bytes) && p.algorithm->can(call, view)) return p.algorithm;
@@ -27,7 +30,8 @@ double incast_bytes(const Call& call, Rank ranks, double bytes) {
 const Algorithm* without_incast(const Algorithm* best, const Call& call, const View& view, double bytes,
                                 const Tuning& tuning) {
   for (const Tuning::Incast& i : tuning.incast)
-    if (i.algorithm == best && incast_bytes(call, view.all.size, bytes) > i.bytes_max && i.fallback->can(call, view))
+    if (same(i.algorithm, *best) && incast_bytes(call, view.all.size, bytes) > i.bytes_max &&
+        i.fallback->can(call, view))
       return i.fallback;
   return best;
 }
@@ -44,7 +48,7 @@ const Algorithm* cheapest(const Call& call, const View& view, const CostModel& m
     best = &a;
     best_cost = cost;
   }
-  return without_incast(best, call, view, bytes, tuning);
+  return best ? without_incast(best, call, view, bytes, tuning) : nullptr;
 }
 
 }  // namespace
@@ -53,7 +57,7 @@ Slicing slicing_of(const Algorithm& algorithm, const Call& call, Rank ranks, dou
   Slicing s{.shares = 1, .lanes = 1, .window = tuning.window};
   if (ranks <= 1) return s;
   for (const Tuning::Chunks& c : tuning.chunks) {
-    if (c.kind != call.kind || (c.algorithm && c.algorithm != &algorithm) || ranks < c.ranks_min) continue;
+    if (c.kind != call.kind || (c.algorithm && !same(c.algorithm, algorithm)) || ranks < c.ranks_min) continue;
     if (c.bytes > 0) s.shares = Count(std::clamp(bytes / c.bytes, 1.0, kChunksMax));
     break;
   }
@@ -81,7 +85,7 @@ Cost predicted(const Algorithm& algorithm, const Call& call, const View& view, c
     interval = std::max(one / double(slicing.lanes), one - algorithm.cost(empty, view, model));
   }
   for (const Tuning::Rate& r : tuning.rates)
-    if (r.algorithm == &algorithm) interval /= r.share;
+    if (same(r.algorithm, algorithm)) interval /= r.share;
   return one + (shares - 1) * std::min(interval, one);
 }
 

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "libgccl/cluster/cost_model.hpp"
+#include "libgccl/cluster/transport_model.hpp"
 #include "libgccl/select/plan.hpp"
 #include "sim/scenario/judge/evaluate.hpp"
 #include "sim/scenario/plan/estimate.hpp"
@@ -69,6 +70,23 @@ class Planner {
     return at->second = cost_model(*world(w).cluster, cards, size_of(part.task->dtype));
   }
 
+  // What real communicators on that cluster plan by; null where it does not say which transports they have.
+  const TransportModel* transport_of(const Part& part, std::size_t w) const {
+    const std::string_view backends = world(w).cluster->backends();
+    return backends.empty() ? nullptr : &transport_model_of(backends, part.largest().layout->view(0).nodes == 1);
+  }
+
+  // As stated, or as the transports have it.
+  Slicing slicing_for(const Part& part, const Algorithm& a, std::size_t w) const {
+    if (part.task->slicing) return *part.task->slicing;
+    const TransportModel* const t = transport_of(part, w);
+    if (!t) return {};
+    const Rank n = part.largest().ranks();
+    const CountTable table = count_table(*part.task, part.bytes, n, plan_.seed);
+    const Call call = call_of(*part.task, part.bytes, n, &table);
+    return slicing_of(a, call, n, double(call.count) * size_of(part.task->dtype), t->tuning);
+  }
+
   bool fits(const Part& part, const Algorithm& a) const {
     return std::all_of(part.communicators->begin(), part.communicators->end(), [&](const Communicator& c) {
       const CountTable table = count_table(*part.task, part.bytes, c.ranks(), plan_.seed);
@@ -83,9 +101,13 @@ class Planner {
       if (a.kind == part.task->kind && fits(part, a)) fitting.push_back(a);
     const Rank n = part.largest().ranks();
     const CountTable table = count_table(*part.task, part.bytes, n, plan_.seed);
-    const Algorithm* best = gccl::plan(call_of(*part.task, part.bytes, n, &table), part.largest().layout->view(0),
-                                       model_of(part, w), {}, {}, fitting)
-                                .algorithm;
+    const Call call = call_of(*part.task, part.bytes, n, &table);
+    const View view = part.largest().layout->view(0);
+    const TransportModel* const t = transport_of(part, w);
+    const Algorithm* best =
+        (t ? gccl::plan(call, view, t->costs_on(view, size_of(part.task->dtype)), t->tuning, {}, fitting)
+           : gccl::plan(call, view, model_of(part, w), {}, {}, fitting))
+            .algorithm;
     if (!best)
       part.task->where.fail(
           fmt::format("no algorithm can serve this {} on {}", name(part.task->kind), json::format_ranks(n)));
@@ -132,6 +154,7 @@ class Planner {
       const auto [list, chosen] = candidates(part, w);
       for (const Algorithm* a : list) {
         part.algorithm = a;
+        part.slicing = slicing_for(part, *a, w);
         append({.run = run_index,
                 .world = w,
                 .engine = engine,
@@ -151,6 +174,7 @@ class Planner {
       for (const Task& task : tasks) {
         Part part{.task = &task, .bytes = task.bytes[0], .communicators = communicators_of(task, w)};
         part.algorithm = candidates(part, w).first[0];
+        part.slicing = slicing_for(part, *part.algorithm, w);
         stream.push_back(std::move(part));
       }
     }
@@ -161,8 +185,7 @@ class Planner {
   // which forms do not look at.
   double predicted_us(const Part& part, const Call& call, std::size_t w) {
     if (call.count == 0 && call.kind != Collective::barrier) return 0;
-    const Slicing slicing{part.task->shares, part.task->lanes, part.task->window};
-    return predicted(*part.algorithm, call, part.largest().layout->view(0), model_of(part, w), slicing) / 1e3;
+    return predicted(*part.algorithm, call, part.largest().layout->view(0), model_of(part, w), part.slicing) / 1e3;
   }
 
   void append(Point point) {
@@ -178,10 +201,10 @@ class Planner {
         const Call call = call_of(*part.task, part.bytes, c.ranks(), &table);
         const double groups = double(part.communicators->size());
         stream_us += predicted_us(part, call, point.world);
-        const Work work = estimated_work(*part.algorithm, call, *c.layout, part.task->shares);
+        const Work work = estimated_work(*part.algorithm, call, *c.layout, part.slicing.shares);
         point.messages += work.messages * groups;
         point.steps += work.steps * groups;
-        lanes += groups * c.ranks() * double(part.task->lanes);
+        lanes += groups * c.ranks() * double(part.slicing.lanes);
         if (run.payload) check_payload(part);
       }
       longest_us = stream_us > longest_us || std::isnan(stream_us) ? stream_us : longest_us;

@@ -24,6 +24,7 @@ using Communicators = std::shared_ptr<const std::vector<Communicator>>;
 struct Part {
   const Task* task = nullptr;
   const Algorithm* algorithm = nullptr;
+  Slicing slicing{};
   Count bytes = 0;  // as the scenario states it
   Communicators communicators;
 

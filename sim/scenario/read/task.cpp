@@ -90,12 +90,14 @@ Task read_task(const json::Node& node, bool in_sequence) {
     t.algorithms = read_algorithms(*algorithms, t.kind, in_sequence);
   else
     t.algorithms.automatic = true;
-  if (const auto n = node.find("lanes")) t.lanes = Count(n->integer(1, kLanesMax));
-  t.shares = t.lanes;
-  if (const auto n = node.find("shares")) t.shares = Count(n->integer(1, kSharesMax));
-  if (t.lanes > t.shares)
-    node.at("lanes").fail(fmt::format("{} lanes for {} shares: every lane needs a share", t.lanes, t.shares));
-  if (const auto n = node.find("window")) t.window = unsigned(n->integer(1, kWindowMax));
+  Slicing s;
+  if (const auto n = node.find("lanes")) s.lanes = Count(n->integer(1, kLanesMax));
+  s.shares = s.lanes;
+  if (const auto n = node.find("shares")) s.shares = Count(n->integer(1, kSharesMax));
+  if (s.lanes > s.shares)
+    node.at("lanes").fail(fmt::format("{} lanes for {} shares: every lane needs a share", s.lanes, s.shares));
+  if (const auto n = node.find("window")) s.window = unsigned(n->integer(1, kWindowMax));
+  if (node.has("lanes") || node.has("shares") || node.has("window")) t.slicing = s;
   if (const auto n = node.find("groups")) t.groups = read_groups(*n);
   return t;
 }

@@ -92,9 +92,9 @@ void add_collective(Json& row, const Point& point) {
   if (reduces(task.kind)) row["op"] = name(task.op);
   row["root"] = task.root;
   row["in_place"] = task.in_place;
-  row["shares"] = task.shares;
-  row["lanes"] = task.lanes;
-  row["window"] = task.window;
+  row["shares"] = part.slicing.shares;
+  row["lanes"] = part.slicing.lanes;
+  row["window"] = part.slicing.window;
 }
 
 // What describes several collectives: bytes are the sum over them.

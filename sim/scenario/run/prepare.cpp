@@ -31,9 +31,9 @@ PreparedWorkload prepare(const Plan& plan, const Point& point) {
                                 .call = call_of(task, part.bytes, c.ranks(), table),
                                 .layout = c.layout,
                                 .members = c.members,
-                                .shares = task.shares,
-                                .lanes = task.lanes,
-                                .window = task.window,
+                                .shares = part.slicing.shares,
+                                .lanes = part.slicing.lanes,
+                                .window = part.slicing.window,
                                 .element_bytes = size_of(task.dtype)});
       }
       ranges.emplace_back(first, std::uint32_t(w.operations.size()));
