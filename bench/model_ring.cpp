@@ -16,7 +16,7 @@ int main(int argc, char** argv) {
   const char* algorithm = argc > 3 ? argv[3] : "ring";
   const Rank per_node = argc > 4 ? Rank(std::atoi(argv[4])) : ranks;
 
-  const sim::Star cluster = sim::ring_star(ranks);
+  const Star cluster = sim::ring_star(ranks);
   sim::print_ring_star();
   sim::Operation operation;
   operation.algorithm = find_algorithm(Collective::allreduce, algorithm);

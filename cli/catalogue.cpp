@@ -5,9 +5,9 @@
 #include <algorithm>
 
 #include "cli/installation.hpp"
-#include "sim/cluster/shipped.hpp"
-#include "sim/json/nearest.hpp"
-#include "sim/json/reader.hpp"
+#include "libgccl/cluster/shipped.hpp"
+#include "libgccl/json/nearest.hpp"
+#include "libgccl/json/reader.hpp"
 
 namespace gccl {
 
@@ -56,8 +56,6 @@ fs::path find_shipped(std::string_view kind, const std::string& name) {
                                      looked.empty() ? "" : " (looked in " + looked + ")"));
 }
 
-void share_catalogue() {
-  sim::set_shipped_folders({catalogue_folders("topologies"), catalogue_folders("cost-models")});
-}
+void share_catalogue() { set_shipped_folders({catalogue_folders("topologies"), catalogue_folders("cost-models")}); }
 
 }  // namespace gccl

@@ -6,7 +6,7 @@
 #include <charconv>
 #include <cmath>
 
-#include "sim/json/nearest.hpp"
+#include "libgccl/json/nearest.hpp"
 
 namespace gccl {
 namespace {

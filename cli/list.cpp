@@ -9,8 +9,8 @@
 #include "cli/output.hpp"
 #include "cli/plugin.hpp"
 #include "libgccl/algorithms/algorithm.hpp"
-#include "sim/json/nearest.hpp"
-#include "sim/json/reader.hpp"
+#include "libgccl/json/nearest.hpp"
+#include "libgccl/json/reader.hpp"
 
 namespace gccl {
 namespace {

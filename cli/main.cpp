@@ -5,18 +5,18 @@
 #include <cstdio>
 #include <memory>
 
-#include "cli/bench.hpp"
+#include "cli/bench/bench.hpp"
 #include "cli/catalogue.hpp"
 #include "cli/completion.hpp"
-#include "cli/launch.hpp"
+#include "cli/launch/launch.hpp"
 #include "cli/list.hpp"
 #include "cli/output.hpp"
 #include "cli/pmpi.hpp"
 #include "cli/run.hpp"
 #include "cli/topology.hpp"
 #include "cli/verify.hpp"
-#include "sim/json/reader.hpp"
-#include "sim/scenario/pool.hpp"
+#include "libgccl/json/reader.hpp"
+#include "sim/scenario/run/pool.hpp"
 
 namespace gccl {
 namespace {

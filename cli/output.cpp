@@ -10,8 +10,8 @@
 #include <cstdio>
 #include <cstring>
 
-#include "sim/json/reader.hpp"
-#include "sim/report/whole_file.hpp"
+#include "cli/whole_file.hpp"
+#include "libgccl/json/reader.hpp"
 
 namespace gccl {
 namespace {

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "cli/installation.hpp"
-#include "sim/json/reader.hpp"
+#include "libgccl/json/reader.hpp"
 
 namespace gccl {
 namespace {

@@ -1,24 +1,11 @@
 // `gccl bench` under mpirun.
-#include "cli/bench_run.hpp"
-#include "libgccl/backends/mpi/mpi_communicator.hpp"
-#include "libgccl/select/cheapest.hpp"
+#include "cli/bench/run.hpp"
+#include "libgccl/cluster/transport_model.hpp"
+#include "libgccl/select/plan.hpp"
+#include "libgccl/transports/mpi/mpi_communicator.hpp"
 
 namespace gccl::bench {
 namespace {
-
-// Ranks that talk through shared memory, nodes that talk over a 100 Gbit/s network, as a guess where nothing has been
-// measured: "auto" only has to be a sensible choice.
-CostModel default_model(Rank ranks_per_node, unsigned element_bytes) {
-  CostModel m;
-  m.node = {1000, 0.2};
-  m.net = {2500, 0.08};
-  m.net_all = {2500, 0.08 * ranks_per_node};
-  m.overhead_ns = 300;
-  m.combine_ns_per_byte = 0.1;
-  m.copy_ns_per_byte = 0.1;
-  m.element_bytes = element_bytes;
-  return m;
-}
 
 // MPI from here to the end of the scope.
 class Session {
@@ -39,11 +26,10 @@ class MpiCarrier final : public Carrier {
   void use_layout(Layout layout) override { comm_->use_layout(std::move(layout)); }
   const Algorithm* choose(const Call& call, Dtype dtype) override {
     const View v = comm_->layout().view(0);
-    return cheapest(call, v, default_model(v.rails, size_of(dtype)));
+    const TransportModel& mpi = transport_model_of("mpi", v.nodes == 1);
+    return plan(call, v, mpi.costs_on(v, size_of(dtype)), mpi.tuning).algorithm;
   }
-  std::string grounds() const override {
-    return "auto: the cheapest closed form for 1 us and 5 GB/s in a node, 2.5 us and 12.5 GB/s between nodes";
-  }
+  std::string grounds() const override { return "auto: the plan by cost-models/transports/mpi.json, in one chunk"; }
   Status run(const Algorithm& a, const Call& call, Dtype dtype, Reduction op, const void* input, void* output,
              const Slicing& slicing, bool) override {
     return comm_->run(a, call, dtype, op, input, output, slicing);

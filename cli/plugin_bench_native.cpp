@@ -2,7 +2,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "cli/bench_run.hpp"
+#include "cli/bench/run.hpp"
 #include "libgccl/communicator/world.hpp"
 
 namespace gccl::bench {

@@ -18,7 +18,7 @@
 
 #include "cli/installation.hpp"
 #include "cli/output.hpp"
-#include "sim/json/reader.hpp"
+#include "libgccl/json/reader.hpp"
 
 namespace gccl {
 namespace {

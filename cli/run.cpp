@@ -12,14 +12,14 @@
 #include "cli/catalogue.hpp"
 #include "cli/output.hpp"
 #include "cli/plugin.hpp"
-#include "sim/cluster/files.hpp"
-#include "sim/cluster/shipped.hpp"
-#include "sim/json/nearest.hpp"
+#include "libgccl/cluster/files.hpp"
+#include "libgccl/cluster/shipped.hpp"
+#include "libgccl/json/nearest.hpp"
+#include "sim/report/csv.hpp"
 #include "sim/report/html.hpp"
+#include "sim/report/table.hpp"
 #include "sim/report/topology_svg.hpp"
-#include "sim/scenario/csv.hpp"
-#include "sim/scenario/run.hpp"
-#include "sim/scenario/table.hpp"
+#include "sim/scenario/run/run.hpp"
 
 namespace gccl {
 namespace {
@@ -58,7 +58,7 @@ void check_files(const RunArguments& a, const sim::Scenario& scenario) {
                       option));
   std::vector<std::filesystem::path> inputs{scenario.file};
   for (const auto& [cluster, where] : scenario.clusters)
-    for (const auto& file : sim::files_of_cluster(sim::cluster_file(where))) inputs.push_back(file);
+    for (const auto& file : files_of_cluster(cluster_file(where))) inputs.push_back(file);
   for (const sim::Run& run : scenario.runs)
     for (const sim::Expectation& e : run.expectations)
       if (e.stored) inputs.push_back(e.where.at("result").path());

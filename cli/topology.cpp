@@ -6,17 +6,15 @@
 
 #include "cli/catalogue.hpp"
 #include "cli/output.hpp"
-#include "sim/cluster/files.hpp"
-#include "sim/cluster/load.hpp"
-#include "sim/cluster/summary.hpp"
-#include "sim/json/reader.hpp"
+#include "libgccl/cluster/files.hpp"
+#include "libgccl/cluster/load.hpp"
+#include "libgccl/cluster/summary.hpp"
+#include "libgccl/json/reader.hpp"
 #include "sim/report/topology_svg.hpp"
 
 namespace gccl {
 namespace {
 
-using sim::Summary;
-using sim::TierSummary;
 using Json = nlohmann::json;
 
 struct TopologyArguments {
@@ -113,8 +111,8 @@ int topology(const TopologyArguments& a) {
   if (a.svg == "-" && a.json == "-")
     throw json::InputError("only one of --svg and --json can be written to standard output");
   const std::filesystem::path file = find_shipped("topologies", a.file);
-  check_outputs({a.svg, a.json}, sim::files_of_cluster(file));
-  const auto cluster = sim::load_cluster(file);
+  check_outputs({a.svg, a.json}, files_of_cluster(file));
+  const auto cluster = load_cluster(file);
   if (!a.svg.empty()) write_output(a.svg, sim::topology_svg(*cluster));
   const Summary s = summarize(*cluster);
   if (!a.json.empty()) write_output(a.json, json::format_value(to_json(s), 1) + '\n');

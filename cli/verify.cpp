@@ -9,8 +9,8 @@
 
 #include "cli/algorithm_names.hpp"
 #include "cli/output.hpp"
-#include "libgccl/schedule/verify.hpp"
-#include "sim/json/nearest.hpp"
+#include "libgccl/json/nearest.hpp"
+#include "libgccl/verify/verify.hpp"
 #include "sim/model/cost_check.hpp"
 
 namespace gccl {

@@ -8,15 +8,14 @@ install(TARGETS ${gccl_plugins} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/gccl
 install(DIRECTORY libgccl/include/gccl DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 # Those of the static core; they include gccl/gccl.h as well.
 target_include_directories(gccl_core INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
-foreach(folder libgccl/schedule libgccl/algorithms libgccl/runtime libgccl/select cost-models)
-  cmake_path(GET folder PARENT_PATH parent)
-  install(DIRECTORY ${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/gccl-0/${parent} FILES_MATCHING PATTERN "*.hpp"
-          PATTERN "combine*.hpp" EXCLUDE)  # they belong to gccl_combine
+foreach(room base schedule cost algorithms select verify elements)
+  install(DIRECTORY libgccl/${room} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/gccl-0/libgccl FILES_MATCHING
+          PATTERN "*.hpp" PATTERN "combine*.hpp" EXCLUDE PATTERN "elements.hpp" EXCLUDE)  # not of gccl_core
 endforeach()
 foreach(folder topologies scenarios cost-models)
   install(DIRECTORY ${folder} DESTINATION ${CMAKE_INSTALL_DATADIR}/gccl FILES_MATCHING PATTERN "*.json")
 endforeach()
-file(GLOB schemas CONFIGURE_DEPENDS sim/*/*.schema.json)
+file(GLOB schemas CONFIGURE_DEPENDS libgccl/*/*.schema.json sim/*/*.schema.json)
 install(FILES ${schemas} DESTINATION ${CMAKE_INSTALL_DATADIR}/gccl/schemas)
 install(FILES README.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY docs examples DESTINATION ${CMAKE_INSTALL_DOCDIR})

@@ -3,8 +3,8 @@
 #   gccl_executable     the program alone
 #   gccl_simulator      with the simgrid engine where there is SimGrid: what ./quickstart builds
 #   gccl_program        with all plug-ins
-file(GLOB sources CONFIGURE_DEPENDS cli/*.cpp)
-list(FILTER sources EXCLUDE REGEX "/(plugin_[a-z_]*|bench_run|bench_data).cpp$")
+file(GLOB sources CONFIGURE_DEPENDS cli/*.cpp cli/*/*.cpp)
+list(FILTER sources EXCLUDE REGEX "/(plugin_[a-z_]*|bench/run|bench/data).cpp$")
 add_executable(gccl_executable ${sources})
 set_target_properties(gccl_executable PROPERTIES OUTPUT_NAME gccl RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
 target_link_libraries(gccl_executable PRIVATE gccl_net gccl_sim fmt::fmt ${CMAKE_DL_LIBS})
@@ -13,7 +13,7 @@ cmake_path(RELATIVE_PATH CMAKE_INSTALL_FULL_LIBDIR BASE_DIRECTORY ${CMAKE_INSTAL
 cmake_path(RELATIVE_PATH CMAKE_INSTALL_FULL_DATADIR BASE_DIRECTORY ${CMAKE_INSTALL_FULL_BINDIR} OUTPUT_VARIABLE data)
 target_compile_definitions(gccl_executable PRIVATE GCCL_PLUGINS_FROM_BIN="${libraries}/gccl" GCCL_DATA_FROM_BIN="${data}/gccl")
 target_compile_options(gccl_executable PRIVATE ${GCCL_COLD})  # nothing here runs often
-gccl_join(gccl_executable program cli/*.cpp EXCEPT cli/plugin_*.cpp)
+gccl_join(gccl_executable program cli/*.cpp cli/*/*.cpp EXCEPT cli/plugin_*.cpp)
 
 # gccl_plugin(name library...): cli/plugin_NAME.cpp as lib/gccl/libgccl_NAME.so, with all that it needs.
 set(gccl_plugins "")
@@ -26,12 +26,12 @@ function(gccl_plugin name)
   set(gccl_plugins ${gccl_plugins} gccl_${name} PARENT_SCOPE)
 endfunction()
 
-add_library(gccl_bench_loop STATIC cli/bench_run.cpp cli/bench_data.cpp cli/output.cpp)
+add_library(gccl_bench_loop STATIC cli/bench/run.cpp cli/bench/data.cpp cli/output.cpp cli/whole_file.cpp)
 target_link_libraries(gccl_bench_loop PUBLIC gccl_sim)
 target_precompile_headers(gccl_bench_loop PRIVATE <nlohmann/json.hpp> <fmt/format.h>)
 gccl_plugin(bench_native gccl_bench_loop gccl_runtime)
 if(TARGET gccl_mpi)
-  gccl_plugin(bench_mpi gccl_bench_loop gccl_mpi)
+  gccl_plugin(bench_mpi gccl_bench_loop gccl_mpi gccl_cluster)
 endif()
 add_custom_target(gccl_simulator DEPENDS gccl_executable)
 if(TARGET gccl_simgrid)
@@ -42,7 +42,7 @@ add_custom_target(gccl_program ALL DEPENDS gccl_executable ${gccl_plugins})
 
 # Shipped files are found by name from the build folder as from an installation: share/gccl beside the program.
 file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/share/gccl/schemas)
-file(GLOB schemas CONFIGURE_DEPENDS sim/*/*.schema.json)
+file(GLOB schemas CONFIGURE_DEPENDS libgccl/*/*.schema.json sim/*/*.schema.json)
 foreach(shipped topologies scenarios cost-models ${schemas})
   cmake_path(ABSOLUTE_PATH shipped BASE_DIRECTORY ${PROJECT_SOURCE_DIR})
   cmake_path(GET shipped FILENAME name)

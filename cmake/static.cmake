@@ -2,16 +2,16 @@
 # else is linked (groups of inline functions are dissolved first: a local symbol must not be dropped for another's).
 find_program(GCCL_GNU_LD NAMES ld.bfd ld)  # lld, which a clang brings along, cannot dissolve them
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  foreach(part gccl_runtime gccl_net gccl_sim gccl_documents gccl_combine gccl_core)
+  foreach(part gccl_runtime gccl_net gccl_cluster gccl_cluster_documents gccl_combine gccl_core)
     target_compile_options(${part} PRIVATE -fno-gnu-unique)  # objcopy leaves unique symbols global
   endforeach()
 endif()
 set(GCCL_STATIC_LIBRARY ${PROJECT_BINARY_DIR}/libgccl.a)
 add_custom_command(
   OUTPUT ${GCCL_STATIC_LIBRARY} VERBATIM
-  DEPENDS gccl_runtime gccl_net gccl_sim gccl_combine gccl_core
+  DEPENDS gccl_runtime gccl_net gccl_cluster gccl_combine gccl_core
   COMMAND ${GCCL_GNU_LD} -r --force-group-allocation -o libgccl_all.o --whole-archive $<TARGET_FILE:gccl_runtime>
-          --no-whole-archive $<TARGET_FILE:gccl_net> $<TARGET_FILE:gccl_sim>
+          --no-whole-archive $<TARGET_FILE:gccl_net> $<TARGET_FILE:gccl_cluster>
           $<TARGET_FILE:gccl_combine> $<TARGET_FILE:gccl_core>
   COMMAND ${CMAKE_OBJCOPY} --wildcard --keep-global-symbol=GCCL_* libgccl_all.o
   COMMAND ${CMAKE_COMMAND} -E rm -f ${GCCL_STATIC_LIBRARY}

@@ -7,10 +7,10 @@
 #include <numeric>
 #include <random>
 
-#include "libgccl/algorithms/all_gather_pat.hpp"
-#include "libgccl/algorithms/pipelined.hpp"
-#include "libgccl/schedule/verify.hpp"
-#include "sim/cluster/star.hpp"
+#include "libgccl/algorithms/allgather/pat.hpp"
+#include "libgccl/cluster/star.hpp"
+#include "libgccl/cost/pipelined.hpp"
+#include "libgccl/verify/verify.hpp"
 #include "sim/engine/workload.hpp"
 
 using namespace gccl;
@@ -365,7 +365,7 @@ TEST_CASE("closed forms agree with the model engine on one node") {
     for (const Rank n : {1u, 2u, 4u, 8u, 32u})
       for (const Count count : {1u, 100u, 1000u, 30000u, 1000000u})
         for (const bool in_place : {false, true}) {
-          const sim::Star star(n, 20, 800, {.overhead_ns = 400, .combine_GBps = 500, .copy_GBps = 1000});
+          const Star star(n, 20, 800, {.overhead_ns = 400, .combine_GBps = 500, .copy_GBps = 1000});
           CostModel m;
           m.node = {400 + 2 * 800, 1.0 / 20};
           m.overhead_ns = 400;

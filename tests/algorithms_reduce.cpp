@@ -11,9 +11,9 @@
 #include <tuple>
 #include <vector>
 
-#include "libgccl/algorithms/binary_tree.hpp"
-#include "libgccl/algorithms/halving.hpp"
-#include "libgccl/schedule/verify.hpp"
+#include "libgccl/algorithms/parts/binary_tree.hpp"
+#include "libgccl/algorithms/parts/halving.hpp"
+#include "libgccl/verify/verify.hpp"
 
 using namespace gccl;
 using enum Collective;
@@ -452,9 +452,8 @@ TEST_CASE("direct sums are formed in the order of the ranks, so every rank has t
 }
 
 TEST_CASE("algorithms for few ranks say so") {
-  for (const auto& [kind, name, most] : {std::tuple{allreduce, "direct", 32u},
-                                         {allreduce, "pairwise", 256u},
-                                         {barrier, "direct", 32u}}) {
+  for (const auto& [kind, name, most] :
+       {std::tuple{allreduce, "direct", 32u}, {allreduce, "pairwise", 256u}, {barrier, "direct", 32u}}) {
     CHECK(algorithm(kind, name).can(call_of(kind, 1), Layout::flat(most).view(0)));
     CHECK(!algorithm(kind, name).can(call_of(kind, 1), Layout::flat(most + 1).view(0)));
   }

@@ -8,9 +8,9 @@
 #include <random>
 #include <string>
 
-#include "sim/cluster/cost_model.hpp"
-#include "sim/cluster/load.hpp"
-#include "sim/cluster/star.hpp"
+#include "libgccl/cluster/cost_model.hpp"
+#include "libgccl/cluster/load.hpp"
+#include "libgccl/cluster/star.hpp"
 #include "sim/engine/workload.hpp"
 #include "sim/model/cost_check.hpp"
 
@@ -257,7 +257,7 @@ TEST_CASE("on a box without NVLink the closed forms see that all pairs share its
 }
 
 // The last ranks of a node must not cross to the next one while the first stay on theirs
-// (libgccl/algorithms/turns.hpp).
+// (libgccl/algorithms/parts/turns.hpp).
 TEST_CASE("an all-to-all over nodes of four cards keeps its NICs busy, and its closed form says so") {
   for (const char* name : {"leonardo", "marenostrum5-acc", "alps-gh200-2048", "atlas-900-a2"}) {
     const auto c = load_cluster(std::string(GCCL_SOURCE_DIR "/topologies/") + name + ".json");

@@ -9,12 +9,11 @@
 #include <random>
 #include <set>
 
-#include "sim/cluster/cost_model.hpp"
-#include "sim/cluster/load.hpp"
-#include "sim/cluster/summary.hpp"
+#include "libgccl/cluster/cost_model.hpp"
+#include "libgccl/cluster/load.hpp"
+#include "libgccl/cluster/summary.hpp"
 
 using namespace gccl;
-using namespace gccl::sim;
 
 namespace {
 

@@ -1,5 +1,5 @@
 // Data types, conversions and reductions against computations that share nothing with them.
-#include "libgccl/runtime/dtype.hpp"
+#include "libgccl/elements/dtype.hpp"
 
 #include <doctest/doctest.h>
 
@@ -9,7 +9,7 @@
 #include <random>
 #include <vector>
 
-#include "libgccl/runtime/combine.hpp"
+#include "libgccl/elements/combine.hpp"
 
 namespace gccl {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <doctest/doctest.h>
 
-#include "sim/scenario/csv.hpp"
-#include "sim/scenario/table.hpp"
+#include "sim/report/csv.hpp"
+#include "sim/report/table.hpp"
 
 using namespace gccl::sim;
 using nlohmann::json;

@@ -7,7 +7,7 @@
 #include <random>
 #include <set>
 
-#include "libgccl/algorithms/turns.hpp"
+#include "libgccl/algorithms/parts/turns.hpp"
 #include "libgccl/schedule/region.hpp"
 
 using namespace gccl;

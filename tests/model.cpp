@@ -4,7 +4,7 @@
 #include <numeric>
 #include <random>
 
-#include "sim/cluster/star.hpp"
+#include "libgccl/cluster/star.hpp"
 #include "sim/engine/workload.hpp"
 #include "sim/model/calendar.hpp"
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <tuple>
 
+#include "sim/engine/trace.hpp"
 #include "sim/report/html.hpp"
-#include "sim/report/trace.hpp"
 
 using namespace gccl;
 using namespace gccl::sim;

@@ -7,7 +7,7 @@
 
 #include <set>
 
-#include "sim/scenario/sizes.hpp"
+#include "sim/scenario/read/sizes.hpp"
 #include "tests/support/json_schema.hpp"
 
 using namespace gccl;

@@ -5,8 +5,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "sim/scenario/run.hpp"
-#include "sim/scenario/table.hpp"
+#include "sim/report/table.hpp"
+#include "sim/scenario/run/run.hpp"
 #include "tests/support/json_schema.hpp"
 #include "tests/support/scenario.hpp"
 

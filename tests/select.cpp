@@ -1,10 +1,10 @@
-// The selector: the cheapest fitting row of a table.
+// The planner: overrides, preferences of a transport, and the lowest prediction among the rows that fit.
 #include <doctest/doctest.h>
 
 #include <cmath>
 
 #include "libgccl/schedule/layout.hpp"
-#include "libgccl/select/cheapest.hpp"
+#include "libgccl/select/plan.hpp"
 
 using namespace gccl;
 
@@ -30,7 +30,8 @@ std::string_view chosen(Count count, Rank ranks) {
   const Layout layout = Layout::flat(ranks);
   CostModel model;
   model.element_bytes = 4;
-  const Algorithm* a = cheapest({.kind = Collective::allreduce, .count = count}, layout.view(0), model, kTable);
+  const Call call{.kind = Collective::allreduce, .count = count};
+  const Algorithm* a = plan(call, layout.view(0), model, {}, {}, kTable).algorithm;
   return a ? a->name : "none";
 }
 
@@ -53,7 +54,7 @@ TEST_CASE("what cannot serve the call, has no closed form or is a variant is nev
 
 TEST_CASE("without any row there is no choice") {
   const Layout layout = Layout::flat(2);
-  CHECK(cheapest({.kind = Collective::scatter, .count = 1}, layout.view(0), {}, kTable) == nullptr);
+  CHECK(plan({.kind = Collective::scatter, .count = 1}, layout.view(0), {}, {}, {}, kTable).algorithm == nullptr);
 }
 
 TEST_CASE("from the real table the choice is the minimum over all rows, for every collective") {
@@ -72,8 +73,93 @@ TEST_CASE("from the real table the choice is the minimum over all rows, for ever
         for (const Algorithm& a : algorithms())
           if (a.kind == call.kind && !a.variant && a.cost && a.can(call, layout.view(0)))
             least = std::min(least, a.cost(call, layout.view(0), model));
-        const Algorithm* a = cheapest(call, layout.view(0), model);
+        const Algorithm* a = plan(call, layout.view(0), model).algorithm;
         REQUIRE(a != nullptr);
         CHECK(a->cost(call, layout.view(0), model) == least);
       }
+}
+
+namespace {
+
+const Algorithm* named(Collective kind, std::string_view name) { return find_algorithm(kind, name); }
+
+Plan planned(Count bytes, Rank ranks, const Tuning& tuning, const Overrides& overrides = {}) {
+  static constexpr auto kind = Collective::allreduce;
+  CostModel model;
+  model.node = {1000, 0.1}, model.net = {5000, 1}, model.net_all = {5000, 1};
+  return plan({.kind = kind, .count = bytes}, Layout::regular(ranks, 1).view(0), model, tuning, overrides);
+}
+
+}  // namespace
+
+TEST_CASE("the first preference that holds decides, and one that cannot serve the call does not") {
+  Tuning tuning;
+  tuning.preferences = {{.algorithm = named(Collective::broadcast, "chain")},
+                        {.algorithm = named(Collective::allreduce, "direct"), .incast_bytes_max = 7000},
+                        {.algorithm = named(Collective::allreduce, "swing"), .ranks_max = 8, .bytes_min = 5000},
+                        {.algorithm = named(Collective::allreduce, "binomial_tree"), .ranks_max = 4}};
+  CHECK(planned(1000, 8, tuning).algorithm->name == "direct");
+  CHECK(planned(5000, 8, tuning).algorithm->name == "swing");
+  CHECK(planned(2500, 4, tuning).algorithm->name == "binomial_tree");
+  tuning.preferences = {{.algorithm = named(Collective::allreduce, "direct")},  // for few ranks alone
+                        {.algorithm = named(Collective::allreduce, "swing")}};
+  CHECK(planned(1, 8, tuning).algorithm->name == "direct");
+  CHECK(planned(1, 1000, tuning).algorithm->name == "swing");
+}
+
+TEST_CASE("an override decides before that, unless it cannot serve the call") {
+  Tuning tuning;
+  tuning.preferences = {{.algorithm = named(Collective::allreduce, "swing")}};
+  Overrides ring, direct;
+  REQUIRE(Overrides::parse("allreduce=ring", &ring).ok());
+  REQUIRE(Overrides::parse("allreduce=direct", &direct).ok());
+  CHECK(planned(1000, 8, tuning, ring).algorithm->name == "ring");
+  const Plan p = planned(1000, 1000, tuning, direct);
+  CHECK(p.algorithm->name == "swing");
+  REQUIRE(p.refused != nullptr);
+  CHECK(p.refused->name == "direct");
+}
+
+TEST_CASE("more than a switch keeps goes round instead") {
+  const std::string_view best = planned(1 << 20, 6, {}).algorithm->name;
+  Tuning tuning;
+  tuning.incast = {{.algorithm = named(Collective::allreduce, best),
+                    .fallback = named(Collective::allreduce, "binomial_tree"),
+                    .bytes_max = 1 << 20}};
+  CHECK(planned(1 << 20, 6, tuning).algorithm->name == best);
+  CHECK(planned((1 << 20) + 1, 6, tuning).algorithm->name == "binomial_tree");
+}
+
+TEST_CASE("chunks are as long as the first entry that matches has it, over no more channels than there are chunks") {
+  Tuning tuning;
+  tuning.channels_max = 4, tuning.window = 5;
+  tuning.preferences = {{.algorithm = named(Collective::allreduce, "ring")}};
+  tuning.chunks = {{.kind = Collective::allreduce, .algorithm = named(Collective::allreduce, "swing"), .bytes = 10},
+                   {.kind = Collective::allreduce, .ranks_min = 9, .bytes = 0},
+                   {.kind = Collective::allreduce, .bytes = 1000}};
+  const Slicing few = planned(3500, 8, tuning).slicing, many = planned(9000, 8, tuning).slicing;
+  CHECK(few == Slicing{3, 3, 5});
+  CHECK(many == Slicing{9, 4, 5});
+  CHECK(planned(9000, 9, tuning).slicing == Slicing{1, 1, 5});
+  CHECK(planned(9000, 1, tuning).slicing == Slicing{1, 1, 5});
+  CHECK(planned(1u << 31, 8, tuning).slicing.shares == 4096);
+}
+
+// By hand: a chain of n ranks takes (n - 1) hops for the first chunk, and each further one an interval more.
+TEST_CASE("a chain's prediction is its pipeline's") {
+  CostModel model;
+  model.net = model.net_all = model.node = {1000, 2};
+  const Algorithm& chain = *named(Collective::broadcast, "chain");
+  const Layout layout = Layout::regular(5, 1);
+  const Call call{.kind = Collective::broadcast, .count = 8000};
+  const View v = layout.view(0);
+  CHECK(predicted(chain, call, v, model, {1, 1, 8}) == doctest::Approx(4 * (1000 + 2 * 8000)));
+  CHECK(predicted(chain, call, v, model, {8, 1, 8}) == doctest::Approx(4 * (1000 + 2 * 1000) + 7 * 2 * 1000));
+  Tuning tuning;
+  tuning.rates = {{.algorithm = &chain, .share = 0.5}};
+  CHECK(predicted(chain, call, v, model, {8, 1, 8}, tuning) ==
+        doctest::Approx(4 * 3000 + 7 * 2 * 2000));
+  tuning.chunks_overlap = false;
+  CHECK(predicted(chain, call, v, model, {8, 1, 8}, tuning) == predicted(chain, call, v, model, {1, 1, 8}));
+  CHECK(std::isnan(predicted(kTable[4], call, v, model, {1, 1, 8})));
 }

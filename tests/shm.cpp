@@ -24,12 +24,12 @@
 #include <vector>
 
 #include "libgccl/algorithms/algorithm.hpp"
-#include "libgccl/backends/shm/rank_file.hpp"
-#include "libgccl/backends/shm/reserve.hpp"
-#include "libgccl/backends/shm/segment.hpp"
-#include "libgccl/backends/shm/shm_port.hpp"
 #include "libgccl/communicator/program.hpp"
 #include "libgccl/schedule/layout.hpp"
+#include "libgccl/transports/shm/rank_file.hpp"
+#include "libgccl/transports/shm/reserve.hpp"
+#include "libgccl/transports/shm/segment.hpp"
+#include "libgccl/transports/shm/shm_port.hpp"
 
 // ---- The system's answer to reserving memory, as a test wants it ----
 

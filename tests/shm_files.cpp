@@ -21,8 +21,8 @@
 #include <utility>
 #include <vector>
 
-#include "libgccl/backends/shm/rank_file.hpp"
-#include "libgccl/backends/shm/segment.hpp"
+#include "libgccl/transports/shm/rank_file.hpp"
+#include "libgccl/transports/shm/segment.hpp"
 
 using namespace gccl;
 using namespace gccl::shm;

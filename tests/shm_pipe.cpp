@@ -4,7 +4,7 @@
 #include <cstring>
 #include <memory>
 
-#include "libgccl/backends/shm/segment.hpp"
+#include "libgccl/transports/shm/segment.hpp"
 
 using namespace gccl;
 using namespace gccl::shm;

@@ -11,7 +11,7 @@
 #include <numeric>
 #include <random>
 
-#include "sim/cluster/star.hpp"
+#include "libgccl/cluster/star.hpp"
 #include "sim/simgrid/network.hpp"
 #include "tests/support/fork.hpp"
 

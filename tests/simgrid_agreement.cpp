@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <numeric>
 
-#include "sim/cluster/load.hpp"
+#include "libgccl/cluster/load.hpp"
 #include "sim/engine/workload.hpp"
 #include "tests/support/fork.hpp"
 

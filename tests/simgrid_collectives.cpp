@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "sim/cluster/star.hpp"
+#include "libgccl/cluster/star.hpp"
 #include "sim/engine/workload.hpp"
 #include "tests/support/fork.hpp"
 

@@ -1,5 +1,5 @@
 // Peers that die, leave, stop or are cut off, seen by the TCP backend.
-#include "libgccl/backends/tcp/first_peers.hpp"
+#include "libgccl/transports/tcp/connect/first_peers.hpp"
 #include "tests/support/tcp_ranks.hpp"
 
 using namespace tcp_test;

@@ -8,8 +8,9 @@
 #include <regex>
 #include <set>
 
-#include "sim/cluster/load.hpp"
-#include "sim/cluster/summary.hpp"
+#include "libgccl/cluster/load.hpp"
+#include "libgccl/cluster/summary.hpp"
+#include "libgccl/cluster/transport_model.hpp"
 #include "sim/report/topology_svg.hpp"
 #include "tests/support/json_schema.hpp"
 
@@ -64,8 +65,8 @@ class Folder {  // for files that refer to each other
 }  // namespace
 
 TEST_CASE("every shipped file loads, fits its schema and bears its own name") {
-  const test::JsonSchema cluster(read(kRoot / "sim/cluster/cluster.schema.json"));
-  const test::JsonSchema parameters(read(kRoot / "sim/cluster/parameters.schema.json"));
+  const test::JsonSchema cluster(read(kRoot / "libgccl/cluster/cluster.schema.json"));
+  const test::JsonSchema parameters(read(kRoot / "libgccl/cluster/parameters.schema.json"));
   REQUIRE(files("topologies").size() >= 14);
   for (const auto& file : files("topologies")) {
     CAPTURE(file);
@@ -84,6 +85,46 @@ TEST_CASE("every shipped file loads, fits its schema and bears its own name") {
     CHECK(!load_parameters(file).links.empty());
     CHECK(read(file)["name"] == file.stem().string());
   }
+}
+
+TEST_CASE("every transport that is compiled in is a file that fits its schema") {
+  const test::JsonSchema schema(read(kRoot / "libgccl/cluster/transport.schema.json"));
+  REQUIRE(files("cost-models/transports").size() == 4);
+  for (const auto& file : files("cost-models/transports")) {
+    CAPTURE(file);
+    const Json v = read(file);
+    CHECK(schema.accepts(v));
+    CHECK(v["name"] == file.stem().string());
+    const TransportModel& t = transport_model(file.stem().string());
+    CHECK(t.costs.net.alpha_ns == v["net"]["alpha_ns"].get<double>());
+    CHECK(t.tuning.preferences.size() == v.value("algorithms", Json::array()).size());
+    CHECK(t.tuning.chunks.size() == v.value("chunks", Json::array()).size());
+    CHECK(t.tuning.incast.size() == v.value("incast", Json::array()).size());
+    CHECK(t.tuning.rates.size() == v.value("rates", Json::array()).size());
+    CHECK(t.tuning.window == v["window"].get<unsigned>());
+  }
+}
+
+TEST_CASE("what is wrong in a transport's file is told with its place and the nearest name") {
+  const Json good = read(kRoot / "cost-models/transports/tcp.json");
+  const auto told = [&](const char* pointer, const Json& value) {
+    Json v = good;
+    v[Json::json_pointer(pointer)] = value;
+    try {
+      read_transport(json::Node::parse(v.dump(), "tcp.json"));
+    } catch (const json::InputError& e) {
+      return std::string(e.what());
+    }
+    return std::string("accepted");
+  };
+  CHECK(told("/window", 4) == "accepted");
+  CHECK(told("/window", 1).find("/window") != std::string::npos);
+  CHECK(told("/chunks/0/collective", "broadcas").find("did you mean \"broadcast\"") != std::string::npos);
+  CHECK(told("/chunks/0/algorithm", "chian").find("did you mean \"chain\"") != std::string::npos);
+  CHECK(told("/incast/0/fallback", "rings").find("/incast/0/fallback") != std::string::npos);
+  CHECK(told("/rates/0/share", 0).find("/rates/0/share") != std::string::npos);
+  CHECK(told("/chanels_max", 2).find("channels_max") != std::string::npos);
+  CHECK(told("/net/ns_per_byte", -1).find("/net/ns_per_byte") != std::string::npos);
 }
 
 TEST_CASE("every number in a shipped file has a source") {
@@ -117,7 +158,7 @@ TEST_CASE("the large topologies have the sizes of their systems") {
 }
 
 TEST_CASE("schema and reader judge every changed document alike") {
-  const test::JsonSchema schema(read(kRoot / "sim/cluster/cluster.schema.json"));
+  const test::JsonSchema schema(read(kRoot / "libgccl/cluster/cluster.schema.json"));
   const auto judge = [&](const Json& document) {
     std::string why = "accepted";
     try {
@@ -183,7 +224,7 @@ TEST_CASE("schema and reader judge every changed document alike") {
 }
 
 TEST_CASE("schema and reader judge every changed parameter set alike") {
-  const test::JsonSchema schema(read(kRoot / "sim/cluster/parameters.schema.json"));
+  const test::JsonSchema schema(read(kRoot / "libgccl/cluster/parameters.schema.json"));
   const Folder folder;
   const Json whole = {
       {"schema", "gccl/parameters/1"},

@@ -1,5 +1,5 @@
 // The prover: the oracle against the definitions written out, the whole table proved, and planted bugs found.
-#include "libgccl/schedule/verify.hpp"
+#include "libgccl/verify/verify.hpp"
 
 #include <doctest/doctest.h>
 
@@ -354,11 +354,14 @@ TEST_CASE("a write into a gap between blocks is found, and so is a read of one")
   REQUIRE(fault);
   CHECK(fault->kind == FaultKind::outside);
   CHECK(fault->text.find("belongs to no block") != std::string::npos);
-  static const Algorithm reads = {"reads", Collective::allgatherv,
+  static const Algorithm reads = {"reads",
+                                  Collective::allgatherv,
                                   [](Call, View, Share) -> Schedule {
                                     co_yield copy(Region{Buffer::output, 0, 1}, Region{Buffer::output, 2, 1});
                                   },
-                                  nullptr, nullptr, nullptr};
+                                  nullptr,
+                                  nullptr,
+                                  nullptr};
   c.algorithm = &reads;
   const auto other = Memory(c).run();
   REQUIRE(other);

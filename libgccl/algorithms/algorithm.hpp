@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <string>
 
-#include "cost-models/cost_model.hpp"
+#include "libgccl/cost/cost_model.hpp"
 #include "libgccl/schedule/call.hpp"
 #include "libgccl/schedule/schedule.hpp"
 
@@ -20,10 +20,13 @@ struct Algorithm {
   // False where the algorithm cannot serve the call, or has so many messages on so many ranks that it never should
   // (few_ranks.hpp); speed alone is for `cost`. Null means always true.
   bool (*fits)(const Call&, const View&);
-  // Closed form for the whole call on one lane, nanoseconds, without contention between lanes or jobs.
+  // Closed form for a call in one chunk, nanoseconds, without contention between lanes or jobs.
   Cost (*cost)(const Call&, const View&, const CostModel&);
   // A combination that "all" leaves out and a user may still name, such as hierarchical(pairwise,swing).
   bool variant = false;
+  // Closed form for a call that is one of many chunks: nanoseconds from the end of one chunk to the end of the next,
+  // where ranks pass on a chunk while the next arrives. Null where each chunk takes its turn.
+  Cost (*interval)(const Call&, const View&, const CostModel&) = nullptr;
 
   bool can(const Call& c, const View& v) const { return !fits || fits(c, v); }
   Count scratch_count(const Call& c, const View& v, Share s) const { return scratch ? scratch(c, v, s) : 0; }

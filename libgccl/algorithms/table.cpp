@@ -1,45 +1,45 @@
 #include "libgccl/algorithms/algorithm.hpp"
-#include "libgccl/algorithms/all_gather_bruck.hpp"
-#include "libgccl/algorithms/all_gather_direct.hpp"
-#include "libgccl/algorithms/all_gather_hierarchical.hpp"
-#include "libgccl/algorithms/all_gather_neighbor_exchange.hpp"
-#include "libgccl/algorithms/all_gather_pat.hpp"
-#include "libgccl/algorithms/all_gather_recursive_doubling.hpp"
-#include "libgccl/algorithms/all_gather_ring.hpp"
-#include "libgccl/algorithms/all_reduce_binomial_tree.hpp"
-#include "libgccl/algorithms/all_reduce_direct.hpp"
-#include "libgccl/algorithms/all_reduce_double_binary_tree.hpp"
-#include "libgccl/algorithms/all_reduce_hierarchical.hpp"
-#include "libgccl/algorithms/all_reduce_pairwise.hpp"
-#include "libgccl/algorithms/all_reduce_rabenseifner.hpp"
-#include "libgccl/algorithms/all_reduce_recursive_doubling.hpp"
-#include "libgccl/algorithms/all_reduce_ring.hpp"
-#include "libgccl/algorithms/all_reduce_swing.hpp"
-#include "libgccl/algorithms/all_reduce_torus2d.hpp"
-#include "libgccl/algorithms/all_to_all_bruck.hpp"
-#include "libgccl/algorithms/all_to_all_hierarchical.hpp"
-#include "libgccl/algorithms/all_to_all_pairwise.hpp"
-#include "libgccl/algorithms/barrier_direct.hpp"
-#include "libgccl/algorithms/barrier_dissemination.hpp"
-#include "libgccl/algorithms/barrier_tree.hpp"
-#include "libgccl/algorithms/broadcast_binomial.hpp"
-#include "libgccl/algorithms/broadcast_chain.hpp"
-#include "libgccl/algorithms/broadcast_direct.hpp"
-#include "libgccl/algorithms/broadcast_double_binary_tree.hpp"
-#include "libgccl/algorithms/broadcast_scatter_allgather.hpp"
-#include "libgccl/algorithms/few_ranks.hpp"
-#include "libgccl/algorithms/gather_binomial.hpp"
-#include "libgccl/algorithms/gather_linear.hpp"
-#include "libgccl/algorithms/reduce_binomial.hpp"
-#include "libgccl/algorithms/reduce_chain.hpp"
-#include "libgccl/algorithms/reduce_direct.hpp"
-#include "libgccl/algorithms/reduce_rabenseifner.hpp"
-#include "libgccl/algorithms/reduce_scatter_pairwise.hpp"
-#include "libgccl/algorithms/reduce_scatter_recursive_halving.hpp"
-#include "libgccl/algorithms/reduce_scatter_ring.hpp"
-#include "libgccl/algorithms/scatter_binomial.hpp"
-#include "libgccl/algorithms/scatter_linear.hpp"
-#include "libgccl/algorithms/send_recv_direct.hpp"
+#include "libgccl/algorithms/allgather/bruck.hpp"
+#include "libgccl/algorithms/allgather/direct.hpp"
+#include "libgccl/algorithms/allgather/hierarchical.hpp"
+#include "libgccl/algorithms/allgather/neighbor_exchange.hpp"
+#include "libgccl/algorithms/allgather/pat.hpp"
+#include "libgccl/algorithms/allgather/recursive_doubling.hpp"
+#include "libgccl/algorithms/allgather/ring.hpp"
+#include "libgccl/algorithms/allreduce/binomial_tree.hpp"
+#include "libgccl/algorithms/allreduce/direct.hpp"
+#include "libgccl/algorithms/allreduce/double_binary_tree.hpp"
+#include "libgccl/algorithms/allreduce/hierarchical.hpp"
+#include "libgccl/algorithms/allreduce/pairwise.hpp"
+#include "libgccl/algorithms/allreduce/rabenseifner.hpp"
+#include "libgccl/algorithms/allreduce/recursive_doubling.hpp"
+#include "libgccl/algorithms/allreduce/ring.hpp"
+#include "libgccl/algorithms/allreduce/swing.hpp"
+#include "libgccl/algorithms/allreduce/torus2d.hpp"
+#include "libgccl/algorithms/alltoall/bruck.hpp"
+#include "libgccl/algorithms/alltoall/hierarchical.hpp"
+#include "libgccl/algorithms/alltoall/pairwise.hpp"
+#include "libgccl/algorithms/barrier/direct.hpp"
+#include "libgccl/algorithms/barrier/dissemination.hpp"
+#include "libgccl/algorithms/barrier/tree.hpp"
+#include "libgccl/algorithms/broadcast/binomial.hpp"
+#include "libgccl/algorithms/broadcast/chain.hpp"
+#include "libgccl/algorithms/broadcast/direct.hpp"
+#include "libgccl/algorithms/broadcast/double_binary_tree.hpp"
+#include "libgccl/algorithms/broadcast/scatter_allgather.hpp"
+#include "libgccl/algorithms/gather_scatter/gather_binomial.hpp"
+#include "libgccl/algorithms/gather_scatter/gather_linear.hpp"
+#include "libgccl/algorithms/gather_scatter/scatter_binomial.hpp"
+#include "libgccl/algorithms/gather_scatter/scatter_linear.hpp"
+#include "libgccl/algorithms/parts/few_ranks.hpp"
+#include "libgccl/algorithms/reduce/binomial.hpp"
+#include "libgccl/algorithms/reduce/chain.hpp"
+#include "libgccl/algorithms/reduce/direct.hpp"
+#include "libgccl/algorithms/reduce/rabenseifner.hpp"
+#include "libgccl/algorithms/reduce_scatter/pairwise.hpp"
+#include "libgccl/algorithms/reduce_scatter/recursive_halving.hpp"
+#include "libgccl/algorithms/reduce_scatter/ring.hpp"
+#include "libgccl/algorithms/send_recv/direct.hpp"
 
 namespace gccl {
 namespace {
@@ -102,17 +102,19 @@ constexpr Algorithm kTable[] = {
     {"pairwise", Collective::reduce_scatterv, pairwise_reduce_scatter, nullptr, nullptr, pairwise_reduce_scatter_cost},
 
     {"binomial", Collective::reduce, binomial_reduce, binomial_reduce_scratch, nullptr, binomial_reduce_cost},
-    {"chain", Collective::reduce, chain_reduce, chain_reduce_scratch, nullptr, chain_reduce_cost},
+    {"chain", Collective::reduce, chain_reduce, chain_reduce_scratch, nullptr, chain_reduce_cost, false,
+     chain_reduce_interval},
     {"rabenseifner", Collective::reduce, rabenseifner_reduce, rabenseifner_reduce_scratch, nullptr,
      rabenseifner_reduce_cost},
     {"direct", Collective::reduce, direct_reduce, direct_reduce_scratch, nullptr, direct_reduce_cost},
 
     {"binomial", Collective::broadcast, binomial_broadcast, nullptr, nullptr, binomial_broadcast_cost},
-    {"chain", Collective::broadcast, chain_broadcast, nullptr, nullptr, chain_broadcast_cost},
+    {"chain", Collective::broadcast, chain_broadcast, nullptr, nullptr, chain_broadcast_cost, false,
+     chain_broadcast_interval},
     {"scatter_allgather", Collective::broadcast, scatter_allgather_broadcast, nullptr, nullptr,
      scatter_allgather_broadcast_cost},
     {"double_binary_tree", Collective::broadcast, double_binary_tree_broadcast, nullptr, nullptr,
-     double_binary_tree_broadcast_cost},
+     double_binary_tree_broadcast_cost, false, double_binary_tree_broadcast_interval},
     {"direct", Collective::broadcast, direct_broadcast, nullptr, nullptr, direct_broadcast_cost},
 
     {"ring", Collective::allgather, ring_all_gather, nullptr, nullptr, ring_all_gather_cost},

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "libgccl/api/handles.hpp"
-#include "libgccl/runtime/caught.hpp"
-#include "libgccl/runtime/process.hpp"
+#include "libgccl/base/caught.hpp"
+#include "libgccl/base/process.hpp"
 
 namespace gccl {
 

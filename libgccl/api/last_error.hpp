@@ -4,7 +4,7 @@
 #include <string>
 
 #include "gccl/gccl.h"
-#include "libgccl/runtime/status.hpp"
+#include "libgccl/base/status.hpp"
 
 namespace gccl {
 

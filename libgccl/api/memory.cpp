@@ -1,6 +1,6 @@
 // Memory that ranks of one machine reach in each other.
 #include "libgccl/api/guard.hpp"
-#include "libgccl/backends/shm/shared_memory.hpp"
+#include "libgccl/transports/shm/shared_memory.hpp"
 
 extern "C" {
 

@@ -4,6 +4,7 @@
 
 #include <atomic>
 
+#include "libgccl/base/log.hpp"
 #include "libgccl/bootstrap/file_store.hpp"
 #include "libgccl/bootstrap/host.hpp"
 #include "libgccl/bootstrap/identity.hpp"
@@ -11,7 +12,6 @@
 #include "libgccl/bootstrap/settings.hpp"
 #include "libgccl/bootstrap/tcp_store.hpp"
 #include "libgccl/bootstrap/variables.hpp"
-#include "libgccl/runtime/log.hpp"
 
 namespace gccl {
 namespace {

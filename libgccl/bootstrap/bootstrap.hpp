@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "gccl/gccl.h"
-#include "libgccl/runtime/status.hpp"
+#include "libgccl/base/status.hpp"
 #include "libgccl/schedule/types.hpp"
 
 namespace gccl {

@@ -6,7 +6,7 @@
 #include <functional>
 #include <string>
 
-#include "libgccl/runtime/status.hpp"
+#include "libgccl/base/status.hpp"
 
 namespace gccl {
 

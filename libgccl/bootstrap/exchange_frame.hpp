@@ -9,8 +9,8 @@
 #include <span>
 #include <vector>
 
+#include "libgccl/base/status.hpp"
 #include "libgccl/net/bytes.hpp"
-#include "libgccl/runtime/status.hpp"
 
 namespace gccl {
 

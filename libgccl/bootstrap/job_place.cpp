@@ -10,8 +10,8 @@
 #include <iterator>
 
 #include "gccl/gccl.h"
+#include "libgccl/base/splitmix.hpp"
 #include "libgccl/net/socket.hpp"
-#include "libgccl/schedule/splitmix.hpp"
 
 namespace gccl {
 namespace {

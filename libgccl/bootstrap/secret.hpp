@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "libgccl/runtime/status.hpp"
+#include "libgccl/base/status.hpp"
 
 namespace gccl {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "libgccl/runtime/status.hpp"
+#include "libgccl/base/status.hpp"
 
 namespace gccl {
 

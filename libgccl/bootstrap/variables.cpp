@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "gccl/gccl.h"
-#include "libgccl/runtime/nearest.hpp"
+#include "libgccl/base/nearest.hpp"
 
 namespace gccl {
 namespace {

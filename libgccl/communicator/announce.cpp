@@ -4,10 +4,10 @@
 
 #include <cstring>
 
+#include "libgccl/base/log.hpp"
 #include "libgccl/bootstrap/missing.hpp"
 #include "libgccl/bootstrap/variables.hpp"
 #include "libgccl/communicator/communicator.hpp"
-#include "libgccl/runtime/log.hpp"
 
 namespace gccl {
 namespace {
@@ -77,7 +77,7 @@ void Communicator::announce() {
                          set_variables());
 }
 
-void Communicator::announce(const Work& work, const Plan& plan) {
+void Communicator::announce(const Work& work, const PreparedPlan& plan) {
   const bool tells = log_level() >= kLogInfo;
   if (rank() != 0 || !(tells || (plan.refused && log_level() >= kLogWarnings))) return;
   const Call& call = work.call;
@@ -104,9 +104,9 @@ void Communicator::announce(const Work& work, const Plan& plan) {
   for (const Ports::Port& port : ports_->all())
     if (port.peers > 0) over.append(over.empty() ? "" : " and ").append(port.backend->name);
   log_line(kLogInfo, "plan: " + what + ": " + std::string(plan.algorithm->name) + ", " +
-                         many(plan.shares, "chunk", "chunks", "share") + ", " +
-                         many(plan.lanes, "channel", "channels", "lane") +
-                         (plan.program ? ", compiled" : ", window " + std::to_string(plan.window)) +
+                         many(plan.slicing.shares, "chunk", "chunks", "share") + ", " +
+                         many(plan.slicing.lanes, "channel", "channels", "lane") +
+                         (plan.program ? ", compiled" : ", window " + std::to_string(plan.slicing.window)) +
                          (over.empty() ? "" : ", over " + over));
 }
 

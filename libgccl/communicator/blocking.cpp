@@ -2,53 +2,55 @@
 #include <algorithm>
 #include <cstring>
 
+#include "libgccl/base/caught.hpp"
 #include "libgccl/communicator/communicator.hpp"
 #include "libgccl/communicator/completions.hpp"
-#include "libgccl/runtime/caught.hpp"
 
 namespace gccl {
 
 const Algorithm* Communicator::chosen(const Call& call, std::uint32_t element_bytes) {
   std::lock_guard lock(lock_);
-  Plan plan;
-  choose(call, element_bytes, setting_, world_->overrides, &plan);
-  return plan.algorithm;
+  return planned(call, element_bytes).algorithm;
 }
 
 void Communicator::use_layout(Layout layout) {
   std::lock_guard lock(lock_);
   layout_ = std::move(layout);
-  setting_.view = layout_.view(rank());
-  setting_.first = layout_.view(0);
+  setting_.use(layout_, rank());
   plans_ = {};
   repeats_ = {};
 }
 
-std::shared_ptr<Plan> Communicator::plan_for(const Work& work) {
+Plan Communicator::planned(const Call& call, std::uint32_t element_bytes) {
+  setting_.costs.element_bytes = element_bytes;
+  return plan(call, setting_.first, setting_.costs, *setting_.tuning, world_->overrides);
+}
+
+std::shared_ptr<PreparedPlan> Communicator::plan_for(const Work& work) {
   const Call& call = work.call;
   const std::uint32_t element_bytes = work.elements.bytes;
-  auto plan = std::make_shared<Plan>();
+  auto plan = std::make_shared<PreparedPlan>();
   if (work.algorithm) {
     plan->algorithm = work.algorithm;
-    plan->shares = work.slicing.shares;
-    plan->lanes = std::min({work.slicing.lanes, work.slicing.shares, kLanesMax});
-    plan->window = work.slicing.window;
+    plan->slicing = work.slicing;
+    plan->slicing.lanes = std::min({work.slicing.lanes, work.slicing.shares, kLanesMax});
   } else {
-    choose(call, element_bytes, setting_, world_->overrides, plan.get());
+    static_cast<Plan&>(*plan) = planned(call, element_bytes);
   }
-  if (plan->shares == 1 && (shm_ || size() == 1)) {
+  if (plan->slicing.shares == 1 && (shm_ || size() == 1)) {
     const Share whole{};
     plan->scratch.push_back(plan->algorithm->scratch_count(call, setting_.view, whole));
     plan->program = Program::compile(plan->algorithm->make(call, setting_.view, whole), element_bytes, size(), shm_);
   } else {
-    for (Count lane = 0; lane < plan->lanes; ++lane)
-      plan->scratch.push_back(plan->algorithm->scratch_count(call, setting_.view, plan->shares, lane, plan->lanes));
+    for (Count lane = 0; lane < plan->slicing.lanes; ++lane)
+      plan->scratch.push_back(
+          plan->algorithm->scratch_count(call, setting_.view, plan->slicing.shares, lane, plan->slicing.lanes));
   }
   announce(work, *plan);
   return plan;
 }
 
-std::shared_ptr<Plan> Communicator::plan_of(const Work& work) {
+std::shared_ptr<PreparedPlan> Communicator::plan_of(const Work& work) {
   if (work.lengths) {  // which may differ in every call
     ++metrics_.plans_built;
     return plan_for(work);
@@ -61,7 +63,7 @@ std::shared_ptr<Plan> Communicator::plan_of(const Work& work) {
                     .algorithm = work.algorithm,
                     .slicing = work.slicing};
   bool found = false;
-  std::shared_ptr<Plan>& plan = plans_.place(shape, &found);
+  std::shared_ptr<PreparedPlan>& plan = plans_.place(shape, &found);
   if (found) {
     ++metrics_.plans_reused;
   } else {
@@ -178,7 +180,7 @@ Status Communicator::finish_quick(const Key& key) {
 }
 
 // It takes longer: it becomes an operation like any other.
-Status Communicator::run_on(Work&& work, const Replay& replay, std::shared_ptr<Plan> plan, std::int64_t from_ns,
+Status Communicator::run_on(Work&& work, const Replay& replay, std::shared_ptr<PreparedPlan> plan, std::int64_t from_ns,
                             std::unique_lock<SpinLock>& lock) {
   auto* const op = new Operation(*this);
   op->plan = std::move(plan);
@@ -199,7 +201,7 @@ Status Communicator::run_on(Work&& work, const Replay& replay, std::shared_ptr<P
 Status Communicator::run(Work&& work, const Key* key) {
   world_->watch->used_by_this_thread();
   std::unique_lock lock(lock_);
-  std::shared_ptr<Plan> plan;
+  std::shared_ptr<PreparedPlan> plan;
   if (broken_.ok() && !abort_asked_.load(std::memory_order_relaxed) && queue_.empty() && !work.what.point_to_point() &&
       !world_->check) {
     try {
@@ -222,7 +224,7 @@ Status Communicator::run(Work&& work, const Key* key) {
   return s;
 }
 
-Status Communicator::run_program(Work&& work, const std::shared_ptr<Plan>& plan, const Key* key,
+Status Communicator::run_program(Work&& work, const std::shared_ptr<PreparedPlan>& plan, const Key* key,
                                  std::unique_lock<SpinLock>& lock) {
   number(work);
   const GCCL_Call_metrics& m = metrics_.calls[work.what.kind];
@@ -247,7 +249,7 @@ Status Communicator::run_program(Work&& work, const std::shared_ptr<Plan>& plan,
 }
 
 // Spins for a few microseconds, with the lock held.
-bool Communicator::run_replay(Work& work, Plan& plan, Replay* replay) {
+bool Communicator::run_replay(Work& work, PreparedPlan& plan, Replay* replay) {
   grow_scratch(plan, work.elements.bytes);
   work.memory.base[std::size_t(Buffer::scratch)] = scratch_[0].get();
   replay->begin(*plan.program, shm_, work.memory, work.elements, work.what.signature());
@@ -263,7 +265,7 @@ bool Communicator::run_replay(Work& work, Plan& plan, Replay* replay) {
   }
 }
 
-void Communicator::grow_scratch(const Plan& plan, std::uint32_t element_bytes) {
+void Communicator::grow_scratch(const PreparedPlan& plan, std::uint32_t element_bytes) {
   for (std::size_t lane = 0; lane < plan.scratch.size(); ++lane) {
     const std::size_t bytes = plan.scratch[lane] * element_bytes;
     if (scratch_bytes_[lane] >= bytes) continue;

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "libgccl/base/splitmix.hpp"
 #include "libgccl/communicator/communicator.hpp"
-#include "libgccl/schedule/splitmix.hpp"
 
 namespace gccl {
 namespace {

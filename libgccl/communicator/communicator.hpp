@@ -7,9 +7,9 @@
 #include <mutex>
 #include <set>
 
-#include "libgccl/communicator/choice.hpp"
 #include "libgccl/communicator/operation.hpp"
 #include "libgccl/communicator/patience.hpp"
+#include "libgccl/communicator/setting.hpp"
 #include "libgccl/communicator/spin_lock.hpp"
 #include "libgccl/communicator/watch.hpp"
 #include "libgccl/schedule/layout.hpp"
@@ -142,15 +142,17 @@ class Communicator {
 
   Status split(Purpose purpose, int color, int key, std::span<const int> listed, std::unique_ptr<Communicator>* out);
   // All of these with the lock held.
-  std::shared_ptr<Plan> plan_of(const Work& work);
-  std::shared_ptr<Plan> plan_for(const Work& work);
-  void announce(const Work& work, const Plan& plan);
-  Status run_program(Work&& work, const std::shared_ptr<Plan>& plan, const Key* key, std::unique_lock<SpinLock>& lock);
-  bool run_replay(Work& work, Plan& plan, Replay* replay);
-  void grow_scratch(const Plan& plan, std::uint32_t element_bytes);
+  std::shared_ptr<PreparedPlan> plan_of(const Work& work);
+  Plan planned(const Call& call, std::uint32_t element_bytes);
+  std::shared_ptr<PreparedPlan> plan_for(const Work& work);
+  void announce(const Work& work, const PreparedPlan& plan);
+  Status run_program(Work&& work, const std::shared_ptr<PreparedPlan>& plan, const Key* key,
+                     std::unique_lock<SpinLock>& lock);
+  bool run_replay(Work& work, PreparedPlan& plan, Replay* replay);
+  void grow_scratch(const PreparedPlan& plan, std::uint32_t element_bytes);
   void enqueue(Operation* op);
   void begin(Operation* op);
-  Status run_on(Work&& work, const Replay& replay, std::shared_ptr<Plan> plan, std::int64_t from_ns,
+  Status run_on(Work&& work, const Replay& replay, std::shared_ptr<PreparedPlan> plan, std::int64_t from_ns,
                 std::unique_lock<SpinLock>& lock);
   void begin_transfer(Operation* op);
   bool meet_myself(Operation* op);
@@ -201,7 +203,7 @@ class Communicator {
 
   struct Repeat {
     Key key;
-    std::shared_ptr<Plan> plan;
+    std::shared_ptr<PreparedPlan> plan;
     Work work;  // as it was, without its buffers
     std::uint64_t signature = 0;
     History::Call call{};

@@ -2,8 +2,8 @@
 
 #include <mutex>
 
+#include "libgccl/base/caught.hpp"
 #include "libgccl/communicator/communicator.hpp"
-#include "libgccl/runtime/caught.hpp"
 
 namespace gccl::completions {
 

@@ -1,6 +1,6 @@
 #include "libgccl/communicator/descriptor.hpp"
 
-#include "libgccl/runtime/reduction.hpp"
+#include "libgccl/elements/reduction.hpp"
 
 namespace gccl {
 namespace {

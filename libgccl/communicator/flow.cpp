@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "libgccl/backends/shm/memory_of_peer.hpp"
+#include "libgccl/transports/shm/memory_of_peer.hpp"
 
 namespace gccl {
 namespace {

@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "libgccl/algorithms/algorithm.hpp"
-#include "libgccl/communicator/elements.hpp"
 #include "libgccl/communicator/program.hpp"
-#include "libgccl/communicator/wires.hpp"
+#include "libgccl/elements/elements.hpp"
 #include "libgccl/schedule/lane.hpp"
+#include "libgccl/transports/wires.hpp"
 
 namespace gccl {
 

@@ -7,7 +7,7 @@
 
 #include "libgccl/communicator/descriptor.hpp"
 #include "libgccl/communicator/flow.hpp"
-#include "libgccl/communicator/plan.hpp"
+#include "libgccl/communicator/prepared_plan.hpp"
 #include "libgccl/communicator/program.hpp"
 
 namespace gccl {
@@ -48,7 +48,7 @@ struct Operation {
 
   Communicator* communicator;  // gone, perhaps, once the operation has ended
   Work work;
-  std::shared_ptr<Plan> plan;
+  std::shared_ptr<PreparedPlan> plan;
   bool started = false, replaying = false;
   Replay replay;
   std::optional<Flow> flow;

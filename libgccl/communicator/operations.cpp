@@ -2,10 +2,10 @@
 #include <algorithm>
 #include <cstring>
 
+#include "libgccl/base/caught.hpp"
 #include "libgccl/communicator/communicator.hpp"
 #include "libgccl/communicator/completions.hpp"
-#include "libgccl/runtime/caught.hpp"
-#include "libgccl/runtime/combine.hpp"
+#include "libgccl/elements/combine.hpp"
 
 namespace gccl {
 
@@ -75,9 +75,10 @@ void Communicator::begin(Operation* op) {
                                        .scratch = std::move(scratch),
                                        .elements = &w.elements,
                                        .hints = size() == 2 && has_root(w.call.kind) ? GCCL_HINT_ONE_WAY : 0});
-  for (Count lane = 0; lane < op->plan->lanes; ++lane)
-    op->flow->add(sliced(op->plan->algorithm, w.call, setting_.view, op->plan->shares, lane, op->plan->lanes),
-                  op->plan->window);
+  for (Count lane = 0; lane < op->plan->slicing.lanes; ++lane)
+    op->flow->add(
+        sliced(op->plan->algorithm, w.call, setting_.view, op->plan->slicing.shares, lane, op->plan->slicing.lanes),
+        op->plan->slicing.window);
   op->flow->begin();
 }
 

@@ -29,8 +29,7 @@ class Patience {
   // longer: nobody knows who else needs this machine's processors meanwhile.
   bool pause(bool far = false) {
     ++looks_;
-    const bool yields =
-        crowded_ ? looks_ % 3 == 0 : far ? looks_ > kFarLooks : looks_ > kLooks && looks_ % 16 == 0;
+    const bool yields = crowded_ ? looks_ % 3 == 0 : far ? looks_ > kFarLooks : looks_ > kLooks && looks_ % 16 == 0;
     if (yields) {
       ++yields_;
       if (looks_ > (far ? kFarLooksAwake : kLooksAwake)) {

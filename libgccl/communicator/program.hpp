@@ -6,9 +6,9 @@
 
 #include <vector>
 
-#include "libgccl/backends/shm/shm_port.hpp"
-#include "libgccl/communicator/elements.hpp"
+#include "libgccl/elements/elements.hpp"
 #include "libgccl/schedule/schedule.hpp"
+#include "libgccl/transports/shm/shm_port.hpp"
 
 namespace gccl {
 

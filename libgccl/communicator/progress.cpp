@@ -2,10 +2,10 @@
 #include <algorithm>
 #include <cstring>
 
-#include "libgccl/backends/shm/shm_backend.hpp"
+#include "libgccl/base/caught.hpp"
 #include "libgccl/communicator/communicator.hpp"
 #include "libgccl/communicator/completions.hpp"
-#include "libgccl/runtime/caught.hpp"
+#include "libgccl/transports/shm/shm_backend.hpp"
 
 namespace gccl {
 namespace {

@@ -4,9 +4,9 @@
 #include <cstring>
 #include <mutex>
 
+#include "libgccl/base/splitmix.hpp"
 #include "libgccl/communicator/completions.hpp"
 #include "libgccl/communicator/watch_note.hpp"
-#include "libgccl/schedule/splitmix.hpp"
 
 namespace gccl {
 namespace {

@@ -26,7 +26,7 @@
 
 #include "libgccl/communicator/history.hpp"
 #include "libgccl/communicator/spin_lock.hpp"
-#include "libgccl/communicator/wires.hpp"
+#include "libgccl/transports/wires.hpp"
 
 namespace gccl {
 

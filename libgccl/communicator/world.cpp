@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "libgccl/communicator/card.hpp"
+#include "libgccl/communicator/introduction.hpp"
 
 namespace gccl {
 namespace {
@@ -33,23 +33,23 @@ Status create_world(const GCCL_Config* config, int rank, std::unique_ptr<Communi
   s = start.wrong;
   if (s.ok()) s = Overrides::parse(algorithms ? algorithms : "", &world->overrides);
   world->check = flag("GCCL_CHECK");
-  Card card;
-  card.version = GCCL_VERSION_CODE;
-  if (::getrandom(&card.id, sizeof card.id, 0) != ssize_t(sizeof card.id)) card.id = std::uint64_t(now_ns());
-  if (s.ok() && start.host.size() >= sizeof card.host)
+  Introduction mine;
+  mine.version = GCCL_VERSION_CODE;
+  if (::getrandom(&mine.id, sizeof mine.id, 0) != ssize_t(sizeof mine.id)) mine.id = std::uint64_t(now_ns());
+  if (s.ok() && start.host.size() >= sizeof mine.host)
     s = Status::error("the host's name has " + std::to_string(start.host.size()) + " characters: expected at most " +
-                          std::to_string(sizeof card.host - 1),
+                          std::to_string(sizeof mine.host - 1),
                       GCCL_ERR_INVALID_ARGUMENT);
   if (s.ok()) s = Wires::open(start, &world->wires);
   if (s.ok()) {
-    std::memcpy(card.host, start.host.data(), start.host.size());
-    card.set_settings(world->overrides, world->check, start.backends);
+    std::memcpy(mine.host, start.host.data(), start.host.size());
+    mine.set_settings(world->overrides, world->check, start.backends);
   } else {
-    card.set_error(s);
+    mine.set_error(s);
   }
   std::vector<std::byte> all;
   const Status gathered =
-      start.exchange->all_gather({reinterpret_cast<const std::byte*>(&card), sizeof card}, &all,
+      start.exchange->all_gather({reinterpret_cast<const std::byte*>(&mine), sizeof mine}, &all,
                                  s.ok() ? start.start_timeout_ms : std::min(start.start_timeout_ms, kTellMs));
   if (!s.ok()) return s;
   if (!gathered.ok()) return gathered;
@@ -57,15 +57,15 @@ Status create_world(const GCCL_Config* config, int rank, std::unique_ptr<Communi
   Communicator::Members members;
   members.rank = start.rank;
   members.world = true;
-  std::vector<Card> cards(start.size);
-  std::memcpy(static_cast<void*>(cards.data()), all.data(), sizeof card * start.size);
-  for (Card& c : cards) c.end_texts();
-  members.id = cards[0].id;
-  if (s = compare(cards, start.rank); !s.ok()) return s;
+  std::vector<Introduction> ranks(start.size);
+  std::memcpy(static_cast<void*>(ranks.data()), all.data(), sizeof mine * start.size);
+  for (Introduction& i : ranks) i.end_texts();
+  members.id = ranks[0].id;
+  if (s = compare(ranks, start.rank); !s.ok()) return s;
   std::vector<Rank> first;  // of each node, its lowest rank
   for (Rank r = 0; r < start.size; ++r) {
     auto it = std::find_if(first.begin(), first.end(), [&](Rank f) {
-      return std::memcmp(cards[f].host, cards[r].host, sizeof cards[r].host) == 0;
+      return std::memcmp(ranks[f].host, ranks[r].host, sizeof ranks[r].host) == 0;
     });
     if (it == first.end()) it = first.insert(first.end(), r);
     members.world_rank.push_back(r);

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <mutex>
 
-#include "libgccl/runtime/process.hpp"
+#include "libgccl/base/process.hpp"
 
 namespace gccl {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "libgccl/runtime/log.hpp"
+#include "libgccl/base/log.hpp"
 
 namespace gccl {
 

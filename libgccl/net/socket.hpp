@@ -14,8 +14,8 @@
 #include <utility>
 #include <vector>
 
-#include "libgccl/runtime/process.hpp"
-#include "libgccl/runtime/status.hpp"
+#include "libgccl/base/process.hpp"
+#include "libgccl/base/status.hpp"
 
 namespace gccl {
 

@@ -89,4 +89,11 @@ Count output_count(const Call& c, Rank n, Rank r) {
   return c.kind == reduce_scatter || c.kind == reduce_scatterv ? natural_input(c, n, r) : natural_output(c, n, r);
 }
 
+Count largest_block(const Call& c, Rank ranks) {
+  if (!has_counts(c.kind)) return c.count;
+  Count largest = 0;
+  for (Rank r = 0; r < ranks; ++r) largest = std::max(largest, c.between(r, r));
+  return largest;
+}
+
 }  // namespace gccl

@@ -64,6 +64,10 @@ Count output_count(const Call&, Rank ranks, Rank rank);
 Region input_of(const Call&, Rank ranks, Rank rank);
 Region output_of(const Call&, Rank ranks, Rank rank);
 
+// The longest block of an all-gather(v) or reduce-scatter(v), elements: what closed forms go by, because the rank that
+// sends or receives it is busy longest. O(ranks) where blocks have different lengths.
+Count largest_block(const Call&, Rank ranks);
+
 // The share's slice of a vector; the share's slice of each of n equal blocks that lie side by side in `whole`.
 inline Region slice(Region whole, Share s) { return whole.part(s.index, s.of); }
 inline Blocks slice(Region whole, Count n, Share s) {

@@ -1,22 +1,22 @@
 // From a cluster description, the one that the simulator plays, to nodes, devices and rails.
 #include "gccl/gccl.h"
+#include "libgccl/cluster/load.hpp"
 #include "libgccl/topology/description.hpp"
 #include "libgccl/topology/islands.hpp"
-#include "sim/cluster/load.hpp"
 
 namespace gccl::topology {
 namespace {
 
 // island[card]: cards of one node type that reach each other over cards' own links, numbered from 0.
-std::vector<int> islands_inside(const sim::NodeGraph& graph, int* count) {
+std::vector<int> islands_inside(const NodeGraph& graph, int* count) {
   Islands islands(graph.vertices());
   for (const auto& e : graph.edges)
-    if (e.link.tier == sim::Tier::card) islands.join(e.from, e.to);
+    if (e.link.tier == Tier::card) islands.join(e.from, e.to);
   return islands.numbers(graph.cards, count);
 }
 
-Description describe(const sim::ComposedCluster& cluster) {
-  const sim::Composition& parts = cluster.parts();
+Description describe(const ComposedCluster& cluster) {
+  const Composition& parts = cluster.parts();
   std::vector<std::vector<int>> inside;
   std::vector<int> inside_count(parts.types.size());
   for (std::size_t t = 0; t < parts.types.size(); ++t)
@@ -39,7 +39,7 @@ Description describe(const sim::ComposedCluster& cluster) {
   }
   std::vector<unsigned> next(cluster.nodes());  // the next card's place on its node
   d.devices.resize(cluster.cards());
-  for (sim::Card c = 0; c < cluster.cards(); ++c) {
+  for (Card c = 0; c < cluster.cards(); ++c) {
     const Rank n = cluster.node_of(c);
     const unsigned place = next[n]++;
     const std::uint32_t t = parts.type_of_node[n];
@@ -58,8 +58,8 @@ Description describe(const sim::ComposedCluster& cluster) {
 
 Status read_cluster_json(std::string_view text, const std::string& file, Description* out) {
   try {
-    const auto cluster = sim::parse_cluster(text, file);
-    *out = describe(dynamic_cast<const sim::ComposedCluster&>(*cluster));
+    const auto cluster = parse_cluster(text, file);
+    *out = describe(dynamic_cast<const ComposedCluster&>(*cluster));
     return {};
   } catch (const json::InputError& e) {
     return Status::error(e.what(), GCCL_ERR_INVALID_ARGUMENT);

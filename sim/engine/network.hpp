@@ -4,7 +4,7 @@
 #include <concepts>
 #include <vector>
 
-#include "sim/cluster/cluster.hpp"
+#include "libgccl/cluster/cluster.hpp"
 #include "sim/engine/time.hpp"
 
 namespace gccl::sim {

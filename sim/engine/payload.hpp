@@ -6,7 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "libgccl/schedule/oracle.hpp"
+#include "libgccl/verify/oracle.hpp"
 #include "sim/engine/workload.hpp"
 
 namespace gccl::sim {

@@ -4,7 +4,7 @@
 #include <functional>
 
 #include "libgccl/algorithms/algorithm.hpp"
-#include "sim/cluster/cluster.hpp"
+#include "libgccl/cluster/cluster.hpp"
 
 namespace gccl::sim {
 

@@ -3,9 +3,9 @@
 #include <cmath>
 #include <numeric>
 
-#include "sim/cluster/cost_model.hpp"
-#include "sim/cluster/load.hpp"
-#include "sim/cluster/star.hpp"
+#include "libgccl/cluster/cost_model.hpp"
+#include "libgccl/cluster/load.hpp"
+#include "libgccl/cluster/star.hpp"
 #include "sim/engine/workload.hpp"
 
 namespace gccl::sim {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "libgccl/algorithms/algorithm.hpp"
-#include "sim/cluster/cluster.hpp"
+#include "libgccl/cluster/cluster.hpp"
 
 namespace gccl::sim {
 

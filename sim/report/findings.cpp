@@ -7,8 +7,8 @@
 #include <map>
 #include <set>
 
-#include "sim/json/reader.hpp"
-#include "sim/scenario/table.hpp"
+#include "libgccl/json/reader.hpp"
+#include "sim/report/table.hpp"
 
 namespace gccl::sim {
 namespace {

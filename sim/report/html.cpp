@@ -3,9 +3,9 @@
 #include <array>
 
 #include "sim/report/canvas.hpp"
+#include "sim/report/csv.hpp"
 #include "sim/report/embedded.hpp"
 #include "sim/report/findings.hpp"
-#include "sim/scenario/csv.hpp"
 
 namespace gccl::sim {
 namespace {

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <map>
 
-#include "sim/cluster/composed.hpp"
-#include "sim/cluster/summary.hpp"
-#include "sim/cluster/torus.hpp"
+#include "libgccl/cluster/composed.hpp"
+#include "libgccl/cluster/summary.hpp"
+#include "libgccl/cluster/torus.hpp"
 #include "sim/report/canvas.hpp"
 
 namespace gccl::sim {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "sim/cluster/cluster.hpp"
+#include "libgccl/cluster/cluster.hpp"
 
 namespace gccl::sim {
 

@@ -1,7 +1,7 @@
 // The hash for seeded choices.
 #pragma once
 
-#include "libgccl/schedule/splitmix.hpp"
+#include "libgccl/base/splitmix.hpp"
 
 namespace gccl::sim {
 

@@ -5,13 +5,14 @@
 
 #include <filesystem>
 
-#include "libgccl/runtime/dtype.hpp"
-#include "libgccl/runtime/reduction.hpp"
+#include "libgccl/cost/slicing.hpp"
+#include "libgccl/elements/dtype.hpp"
+#include "libgccl/elements/reduction.hpp"
 #include "sim/engine/workload.hpp"
-#include "sim/scenario/counts.hpp"
-#include "sim/scenario/expectation.hpp"
-#include "sim/scenario/groups.hpp"
-#include "sim/scenario/placement.hpp"
+#include "sim/scenario/read/counts.hpp"
+#include "sim/scenario/read/expectation.hpp"
+#include "sim/scenario/read/groups.hpp"
+#include "sim/scenario/read/placement.hpp"
 
 namespace gccl::sim {
 
@@ -36,8 +37,7 @@ struct Task {
   Rank root = 0;  // a rank of each group
   bool in_place = false;
   Candidates algorithms;  // exactly one inside a sequence
-  Count shares = 1, lanes = 1;
-  unsigned window = 8;
+  std::optional<Slicing> slicing;  // as stated; absent: the planner's
   Groups groups;
   Distribution counts;  // alltoallv, allgatherv, reduce_scatterv
 };

@@ -1,14 +1,13 @@
 // The SimGrid platform of a cluster: its links, in one zone whose routes are handed in rather than looked up.
 #pragma once
 
+#include <memory>
 #include <simgrid/kernel/routing/NetZoneImpl.hpp>
 #include <simgrid/s4u.hpp>
-
-#include <memory>
 #include <span>
 #include <vector>
 
-#include "sim/cluster/cluster.hpp"
+#include "libgccl/cluster/cluster.hpp"
 
 namespace gccl::sim {
 

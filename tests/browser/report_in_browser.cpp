@@ -11,8 +11,8 @@
 #include <iostream>
 #include <sstream>
 
+#include "sim/report/csv.hpp"
 #include "sim/report/html.hpp"
-#include "sim/scenario/csv.hpp"
 
 using nlohmann::json;
 

@@ -3,19 +3,19 @@
 #include <cstdint>
 #include <string_view>
 
-#include "sim/cluster/load.hpp"
-#include "sim/json/reader.hpp"
+#include "libgccl/cluster/load.hpp"
+#include "libgccl/json/reader.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace gccl;
   try {
     const auto cluster =
-        sim::parse_cluster({reinterpret_cast<const char*>(data), size}, GCCL_SOURCE_DIR "/topologies/fuzz.json");
-    std::vector<sim::LinkId> route;
-    const sim::Card n = cluster->cards();
-    for (sim::Card c = 0; c < n; c += n / 16 + 1) {
+        parse_cluster({reinterpret_cast<const char*>(data), size}, GCCL_SOURCE_DIR "/topologies/fuzz.json");
+    std::vector<LinkId> route;
+    const Card n = cluster->cards();
+    for (Card c = 0; c < n; c += n / 16 + 1) {
       cluster->route(c, n - 1, route);
-      for (const sim::LinkId l : route)
+      for (const LinkId l : route)
         if (l >= cluster->links().size() || cluster->link_name(l).empty()) __builtin_trap();
     }
   } catch (const json::InputError&) {

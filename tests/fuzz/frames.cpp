@@ -16,13 +16,13 @@
 #include <utility>
 #include <vector>
 
-#include "libgccl/backends/tcp/frame.hpp"
-#include "libgccl/backends/tcp/hello.hpp"
-#include "libgccl/backends/tcp/incoming.hpp"
-#include "libgccl/backends/tcp/port_address.hpp"
 #include "libgccl/bootstrap/exchange_frame.hpp"
 #include "libgccl/bootstrap/tcp_store.hpp"
 #include "libgccl/communicator/descriptor.hpp"
+#include "libgccl/transports/tcp/connect/hello.hpp"
+#include "libgccl/transports/tcp/connect/port_address.hpp"
+#include "libgccl/transports/tcp/data/frame.hpp"
+#include "libgccl/transports/tcp/data/incoming.hpp"
 
 namespace {
 

@@ -3,7 +3,7 @@
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>
 
-#include "libgccl/backends/mpi/mpi_communicator.hpp"
+#include "libgccl/transports/mpi/mpi_communicator.hpp"
 #include "tests/mpi/expected.hpp"
 
 namespace gccl::test {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "libgccl/algorithms/algorithm.hpp"
-#include "libgccl/runtime/reduction.hpp"
+#include "libgccl/elements/reduction.hpp"
 
 namespace gccl::test {
 

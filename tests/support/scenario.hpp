@@ -4,7 +4,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "sim/scenario/plan.hpp"
+#include "sim/scenario/plan/plan.hpp"
 
 namespace gccl::test {
 

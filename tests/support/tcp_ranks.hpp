@@ -24,11 +24,11 @@
 #include <thread>
 #include <vector>
 
-#include "libgccl/backends/tcp/frame.hpp"
-#include "libgccl/backends/tcp/hello.hpp"
-#include "libgccl/backends/tcp/port_address.hpp"
-#include "libgccl/backends/tcp/tcp_backend.hpp"
 #include "libgccl/net/socket.hpp"
+#include "libgccl/transports/tcp/connect/hello.hpp"
+#include "libgccl/transports/tcp/connect/port_address.hpp"
+#include "libgccl/transports/tcp/data/frame.hpp"
+#include "libgccl/transports/tcp/tcp_backend.hpp"
 
 namespace tcp_test {
 

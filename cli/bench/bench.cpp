@@ -1,0 +1,60 @@
+#include "cli/bench/bench.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+
+#include "cli/bench/options.hpp"
+#include "cli/bench/run.hpp"
+#include "cli/output.hpp"
+#include "cli/plugin.hpp"
+
+namespace gccl {
+namespace {
+
+// The word after --backend; where there is none, what the process was started by.
+std::string backend_asked(const std::vector<std::string>& args) {
+  for (std::size_t i = 0; i < args.size(); ++i) {
+    if (args[i] == "--backend" && i + 1 < args.size()) return args[i + 1];
+    if (args[i].starts_with("--backend=")) return args[i].substr(10);
+  }
+  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"})
+    if (std::getenv(name)) return "mpi";
+  return "native";
+}
+
+bench::Entry entry_of(const std::string& backend) {
+  const bool mpi = backend == "mpi";
+  const std::string target = mpi ? "gccl_bench_mpi" : "gccl_bench_native";
+  return reinterpret_cast<bench::Entry>(
+      plugin(mpi ? "bench_mpi" : "bench_native", "gccl_bench",
+             fmt::format("{} is part of a whole build: cmake --build FOLDER --target {}{}",
+                         mpi ? "--backend mpi" : "gccl bench", target, mpi ? " (needs an MPI: libopenmpi-dev)" : "")));
+}
+
+int command_bench(const std::vector<std::string>& args) {
+  // Help needs no ranks, and before they meet only they could say what is wrong: so the words are looked at first.
+  if (std::find(args.begin(), args.end(), "--help") != args.end() ||
+      std::find(args.begin(), args.end(), "-h") != args.end()) {
+    write_stdout(std::get<bench::Help>(bench::parse_options({"--help"}, 1)).text);
+    return 0;
+  }
+  const std::string backend = backend_asked(args);
+  std::string error;
+  const int code =
+      entry_of(backend)(backend == "native" || backend == "mpi" ? "" : backend, args, &bench::parse_options, &error);
+  if (!error.empty()) write_stderr(fmt::format("gccl bench: {}\n", printable(error)));
+  return code;
+}
+
+}  // namespace
+
+void add_bench(Command& app, int& exit_code) {
+  Command* sub = app.add_subcommand("bench", "Times collectives on a real backend (under gccl launch or mpirun)");
+  sub->parses_itself(bench::option_table);
+  sub->callback([sub, &exit_code] { exit_code = command_bench(sub->remaining()); });
+}
+
+}  // namespace gccl

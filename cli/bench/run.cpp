@@ -1,0 +1,276 @@
+#include "cli/bench/run.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "cli/bench/data.hpp"
+#include "cli/output.hpp"
+#include "libgccl/json/reader.hpp"
+#include "sim/scenario/read/sizes.hpp"
+
+namespace gccl::bench {
+namespace {
+
+// Columns of the table.
+constexpr std::string_view kLeft = "{:>12} {:>12} {:>6} {:>6} {:>5}  {:<22}";
+constexpr std::string_view kRight = "  {:>10} {:>7} {:>7} {:>6}";
+
+struct Timing {
+  double time_us = 0, algbw_GBps = 0, busbw_GBps = 0;
+  Count wrong = 0;
+};
+
+// Counts of blocks of unlike length: half, one and one and a half times the call's, symmetric as an alltoallv in place
+// demands.
+Count skewed(const void* each, Rank from, Rank to) {
+  const Count count = *static_cast<const Count*>(each);
+  return count * (1 + (Count(from) + to) % 3) / 2;
+}
+
+bool counts_blocks(Collective kind) {
+  switch (kind) {
+    case Collective::allgather:
+    case Collective::reduce_scatter:
+    case Collective::gather:
+    case Collective::scatter:
+    case Collective::alltoall:
+    case Collective::alltoallv:
+    case Collective::allgatherv:
+    case Collective::reduce_scatterv: return true;
+    default: return false;
+  }
+}
+
+class Bench {
+ public:
+  Bench(Carrier& comm, const Options& options) : comm_(comm), o_(options), each_(size_of(options.dtype)) {
+    table_ = comm.rank() == 0 && o_.json != "-";
+  }
+
+  // 0 all right, 1 wrong elements, 2 not enough memory.
+  int run() {
+    const Count largest = std::max<Count>(o_.bytes_max, comm_.ranks() * Count(each_));
+    if (!allocate(largest)) return 2;
+    head();
+    for (Collective kind : o_.collectives) run(kind);
+    if (table_) fmt::print("# wrong elements: {}{}\n", wrong_, wrong_ ? " FAILED" : "");
+    if (comm_.rank() == 0 && !o_.json.empty()) {
+      const nlohmann::ordered_json out = {{"schema", "gccl/bench/1"},
+                                          {"engine", comm_.name()},
+                                          {"ranks", comm_.ranks()},
+                                          {"nodes", comm_.layout().view(0).nodes},
+                                          {"iterations", o_.iterations},
+                                          {"warmup", o_.warmup},
+                                          {"shares", o_.shares},
+                                          {"lanes", o_.lanes},
+                                          {"window", o_.window},
+                                          {"runs", std::move(runs_)},
+                                          {"ok", wrong_ == 0}};
+      write_output(o_.json, out.dump(2) + "\n");
+    }
+    return wrong_ ? 1 : 0;
+  }
+
+ private:
+  // A rank's buffers; with blocks of unlike length up to one and a half times as much.
+  bool allocate(Count bytes) {
+    bool ok = true;
+    try {
+      const std::size_t room = bytes + bytes / 2 + comm_.ranks() * Count(each_);
+      input_.resize(room);
+      output_.resize(room);
+    } catch (const std::exception&) {
+      ok = false;
+    }
+    const bool all = comm_.sum_over_ranks(!ok) == 0;
+    if (!all && comm_.rank() == 0)
+      write_stderr(fmt::format("gccl bench: not enough memory for --max-bytes {}\n", o_.bytes_max));
+    return all;
+  }
+
+  void head() const {
+    if (!table_) return;
+    const View v = comm_.layout().view(0);
+    fmt::print("# gccl bench: {}, {} rank{} on {} node{}; {} share{} on {} lane{}, window {}\n", comm_.name(),
+               comm_.ranks(), comm_.ranks() == 1 ? "" : "s", v.nodes, v.nodes == 1 ? "" : "s", o_.shares,
+               o_.shares == 1 ? "" : "s", o_.lanes, o_.lanes == 1 ? "" : "s", o_.window);
+    fmt::print("# time: mean of {} back to back after {}, of the slowest rank\n", o_.iterations, o_.warmup);
+    if (std::find(o_.algorithms.begin(), o_.algorithms.end(), "auto") != o_.algorithms.end())
+      fmt::print("# {}\n", comm_.grounds());
+  }
+
+  bool measures(Collective kind, bool in_place) const {
+    if (kind == Collective::barrier) return !in_place;  // it has no place
+    return in_place ? o_.in_place : o_.out_of_place;
+  }
+
+  void head(Collective kind) const {
+    if (!table_) return;
+    std::string lines[3] = {std::string(70, ' '),
+                            fmt::format(kLeft, "size", "count", "type", "redop", "root", "algorithm"),
+                            fmt::format(kLeft, "(B)", "(elements)", "", "", "", "")};
+    for (const bool in_place : {false, true}) {
+      if (!measures(kind, in_place)) continue;
+      lines[0] += fmt::format("  {:^33}", in_place ? "in place" : "out of place");
+      lines[1] += fmt::format(kRight, "time", "algbw", "busbw", "#wrong");
+      lines[2] += fmt::format(kRight, "(us)", "(GB/s)", "(GB/s)", "");
+    }
+    fmt::print("#\n# {}\n", name(kind));
+    for (const std::string& line : lines) fmt::print("#{}\n", line.substr(0, line.find_last_not_of(' ') + 1));
+  }
+
+  void run(Collective kind) {
+    std::optional<Count> last;
+    for (std::uint64_t bytes = o_.bytes_min;; bytes = std::max<std::uint64_t>(bytes, 1) * o_.factor) {
+      const Count unit = Count(each_) * (counts_blocks(kind) ? comm_.ranks() : 1);
+      // Sizes below one element for each block are taken as one.
+      const Count count = kind == Collective::barrier || bytes == 0 ? 0 : std::max<Count>(bytes / unit, 1);
+      if (count != last) run(kind, count);
+      last = count;
+      if (kind == Collective::barrier || bytes > o_.bytes_max / o_.factor) return;
+    }
+  }
+
+  void run(Collective kind, Count count) {
+    Call call{kind, count, has_root(kind) ? o_.root : 0};
+    call.counts = skewed;
+    call.table = &count;
+    for (const std::string& asked : o_.algorithms) {
+      if (asked == "auto") {
+        if (const Algorithm* best = comm_.choose(call, o_.dtype)) row(*best, call, true);
+      } else if (asked == "all") {
+        for (const Algorithm& a : algorithms())
+          if (a.kind == kind && !a.variant) row(a, call, false);
+      } else if (const Algorithm* a = find_algorithm(kind, asked)) {
+        row(*a, call, false);
+      }
+    }
+  }
+
+  // Elements of the rank with the most to send or to hold: what nccl-tests calls the size.
+  Count size_of_call(const Call& call) const {
+    Count most = 0;
+    for (Rank r = 0; r < comm_.ranks(); ++r)
+      most = std::max({most, input_of(call, comm_.ranks(), r).count, output_of(call, comm_.ranks(), r).count});
+    return most;
+  }
+
+  void row(const Algorithm& a, Call call, bool by_auto) {
+    const Count bytes = size_of_call(call) * each_;
+    std::string line =
+        fmt::format(kLeft, bytes, call.count, call.kind == Collective::barrier ? "-" : name(o_.dtype),
+                    reduces(call.kind) ? name(o_.op) : "-", has_root(call.kind) ? std::to_string(call.root) : "-",
+                    fmt::format("{}{}", by_auto ? "auto:" : "", a.name));
+    bool served = false;
+    for (const bool in_place : {false, true}) {
+      if (!measures(call.kind, in_place)) continue;
+      call.in_place = in_place;
+      if (!a.can(call, comm_.layout().view(0))) {
+        line += fmt::format(kRight, "-", "-", "-", "-");
+        continue;
+      }
+      served = true;
+      const Timing t = measure(a, call, bytes, by_auto);
+      wrong_ += t.wrong;
+      line += fmt::format("  {:>10.2f} {:>7.3f} {:>7.3f} {:>6}", t.time_us, t.algbw_GBps, t.busbw_GBps, t.wrong);
+      if (comm_.rank() == 0 && !o_.json.empty())
+        runs_.push_back({{"collective", name(call.kind)},
+                         {"algorithm", a.name},
+                         {"auto", by_auto},
+                         {"engine", comm_.name()},
+                         {"ranks", comm_.ranks()},
+                         {"bytes", bytes},
+                         {"count", call.count},
+                         {"dtype", name(o_.dtype)},
+                         {"op", reduces(call.kind) ? nlohmann::ordered_json(name(o_.op)) : nullptr},
+                         {"root", has_root(call.kind) ? nlohmann::ordered_json(call.root) : nullptr},
+                         {"in_place", in_place},
+                         {"time_us", t.time_us},
+                         {"algbw_GBps", t.algbw_GBps},
+                         {"busbw_GBps", t.busbw_GBps},
+                         {"wrong", t.wrong}});
+    }
+    if (!table_ || !served) return;
+    if (headed_ != call.kind) head(call.kind);
+    headed_ = call.kind;
+    fmt::print(" {}\n", line);
+    std::fflush(stdout);
+  }
+
+  // First one checked call on fresh data, then the timed ones: these may reduce their own results over and over.
+  Timing measure(const Algorithm& a, const Call& call, Count bytes, bool by_auto) {
+    const Rank n = comm_.ranks(), r = comm_.rank();
+    const auto at = [&](const Region& x) {
+      return (x.buffer == Buffer::input ? input_ : output_).data() + x.offset * each_;
+    };
+    const Region from = input_of(call, n, r), to = output_of(call, n, r);
+    // No result has an element of these bytes, so one that was never written counts as wrong.
+    std::memset(output_.data(), 0xa5, output_count(call, n, r) * each_);
+    fill_input(call, o_.dtype, o_.op, n, r, at(from));
+    once(a, call, by_auto);
+    const std::uint64_t mine = count_wrong(call, o_.dtype, o_.op, n, r, at(to));
+
+    for (unsigned i = 0; i < o_.warmup; ++i) once(a, call, by_auto);
+    comm_.barrier();
+    const auto begin = std::chrono::steady_clock::now();
+    for (unsigned i = 0; i < o_.iterations; ++i) once(a, call, by_auto);
+    const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - begin;
+
+    Timing t;
+    t.time_us = comm_.max_over_ranks(took.count() / o_.iterations);
+    t.wrong = comm_.sum_over_ranks(mine);
+    t.algbw_GBps = double(bytes) / (t.time_us * 1e3);
+    t.busbw_GBps = t.algbw_GBps * sim::bus_factor(call.kind, n);
+    return t;
+  }
+
+  void once(const Algorithm& a, const Call& call, bool by_auto) {
+    const Slicing slicing{o_.shares, o_.lanes, o_.window};
+    const Status s = comm_.run(a, call, o_.dtype, o_.op, input_.data(), output_.data(), slicing, by_auto);
+    if (s.ok()) return;
+    write_stderr(fmt::format("gccl bench: rank {}: {}\n", comm_.rank(), printable(s.text())));
+    comm_.abort();
+  }
+
+  Carrier& comm_;
+  const Options& o_;
+  const unsigned each_;
+  bool table_;
+  std::vector<std::byte> input_, output_;
+  Count wrong_ = 0;
+  std::optional<Collective> headed_;  // whose rows come below the last heading
+  nlohmann::ordered_json runs_ = nlohmann::ordered_json::array();
+};
+
+}  // namespace
+
+int run(Carrier& comm, const std::vector<std::string>& args, Parse parse) {
+  // Every rank parses the same words and comes to the same end; rank 0 speaks.
+  const auto parsed = parse(args, comm.ranks());
+  if (const Wrong* wrong = std::get_if<Wrong>(&parsed)) {
+    if (comm.rank() == 0) write_stderr(fmt::format("gccl bench: {}\n", printable(wrong->text)));
+    return 2;
+  }
+  const Options& o = std::get<Options>(parsed);
+
+  bool writable = true;
+  if (comm.rank() == 0 && !o.json.empty() && o.json != "-") {
+    try {
+      check_writable(o.json);
+    } catch (const json::InputError& e) {
+      write_stderr(fmt::format("gccl bench: {}\n", printable(e.what())));
+      writable = false;
+    }
+  }
+  if (comm.sum_over_ranks(!writable) > 0) return 2;
+  if (o.ranks_per_node) comm.use_layout(Layout::regular(comm.ranks(), o.ranks_per_node));
+  return Bench(comm, o).run();
+}
+
+}  // namespace gccl::bench

@@ -1,0 +1,327 @@
+#include "cli/launch/job.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <system_error>
+
+#include "cli/launch/guard.hpp"
+#include "cli/launch/output.hpp"
+#include "cli/output.hpp"
+#include "libgccl/bootstrap/deadline.hpp"
+#include "libgccl/net/socket.hpp"
+
+namespace gccl::launch {
+namespace {
+
+constexpr int kWrongUsage = 2, kTimedOut = 124, kNotFound = 127;
+// When all ranks have ended, others may still hold their pipes: so often what a pipe can hold at most is read, and what
+// comes later for so long.
+constexpr int kDrainsOfPipe = (1 << 20) / TaggedStream::kReadBytes;  // fs.pipe-max-size
+constexpr std::int64_t kDrainMs = 200;
+
+void say(const std::string& text) {
+  std::fflush(stdout);
+  write_stderr(fmt::format("gccl launch: {}\n", printable(text)));
+}
+
+struct Stream {
+  Fd from;
+  TaggedStream lines;
+};
+
+struct Running {
+  unsigned rank = 0;
+  bool remote = false;
+  pid_t pid = -1;
+  Fd input;  // of a remote rank
+  bool ended = false;
+  int status = 0;  // as from waitpid
+};
+
+bool make_pipe(Fd* read_end, Fd* write_end) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return false;
+  *read_end = Fd(ends[0]), *write_end = Fd(ends[1]);
+  return true;
+}
+
+bool failed(int status) { return !WIFEXITED(status) || WEXITSTATUS(status) != 0; }
+// From outside, as by kill or for want of memory: no crash of its own.
+bool was_killed(int status) {
+  return WIFSIGNALED(status) && (WTERMSIG(status) == SIGKILL || WTERMSIG(status) == SIGTERM ||
+                                 WTERMSIG(status) == SIGINT || WTERMSIG(status) == SIGHUP);
+}
+int exit_code_of(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status); }
+
+// The reader of standard output has left, as `head` does, and the rank died of it. Shells say nothing then either.
+bool lost_its_reader(int status) {
+  pollfd out{STDOUT_FILENO, POLLOUT, 0};
+  return exit_code_of(status) == 128 + SIGPIPE && poll(&out, 1, 0) == 1 && (out.revents & POLLERR);
+}
+
+std::string what_became_of(const Running& r) {
+  if (!WIFEXITED(r.status)) {
+    const int signal = WTERMSIG(r.status);
+    return fmt::format("rank {} was killed by signal {} ({})", r.rank, signal, strsignal(signal));
+  }
+  const int code = WEXITSTATUS(r.status);
+  if (code == kNotFound)
+    return fmt::format("rank {} exited with code 127: its program, or one that it calls, was not found", r.rank);
+  if (code == 255 && r.remote)
+    return fmt::format("rank {} exited with code 255: ssh could not reach its host, or the program said so", r.rank);
+  return fmt::format("rank {} exited with code {}", r.rank, code);
+}
+
+class Runner {
+ public:
+  explicit Runner(const Job& job) : job_(job) {}
+  int run();
+
+ private:
+  bool start(unsigned rank);
+  [[noreturn]] void become(const Process& process, unsigned rank, pid_t launcher, Fd in, Fd out, Fd err, int trouble);
+  void signal_all(int signal);
+  void stop(int signal);
+  void look_for_ends();
+  void on_signals();
+  void drain(int timeout_ms);
+  bool all_ended() const;
+
+  const Job& job_;
+  Guard guard_;
+  sigset_t old_mask_{};
+  Fd signals_;
+  std::vector<Running> ranks_;
+  std::vector<std::unique_ptr<Stream>> streams_;
+  std::optional<int> result_;        // of the job, once it is decided that it fails
+  std::optional<Deadline> kill_at_;  // while ranks are asked to end
+};
+
+// In the child, between fork and exec.
+void Runner::become(const Process& process, unsigned rank, pid_t launcher, Fd in, Fd out, Fd err, int trouble) {
+  setpgid(0, 0);  // so that signals reach what the program starts, too
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != launcher) _exit(1);  // it has died already
+  if (!in && (rank != 0 || isatty(0))) in = Fd(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  if (in) dup2(in.get(), 0);
+  if (out) dup2(out.get(), 1);
+  if (err) dup2(err.get(), 2);
+  if (process.core >= 0) {
+    cpu_set_t* cores = CPU_ALLOC(std::size_t(process.core) + 1);
+    const std::size_t bytes = CPU_ALLOC_SIZE(std::size_t(process.core) + 1);
+    CPU_ZERO_S(bytes, cores);
+    CPU_SET_S(std::size_t(process.core), bytes, cores);
+    sched_setaffinity(0, bytes, cores);  // a matter of speed only
+    CPU_FREE(cores);
+  }
+  for (const auto& [name, value] : process.environment) setenv(name.c_str(), value.c_str(), 1);
+  std::vector<char*> argv;
+  for (const std::string& word : process.command) argv.push_back(const_cast<char*>(word.c_str()));
+  argv.push_back(nullptr);
+  ::signal(SIGPIPE, SIG_DFL);
+  sigprocmask(SIG_SETMASK, &old_mask_, nullptr);
+  execvp(argv[0], argv.data());
+  const int error = errno;
+  [[maybe_unused]] const ssize_t n = write(trouble, &error, sizeof error);
+  _exit(kNotFound);
+}
+
+// False, and result_ set, when the process cannot be started.
+bool Runner::start(unsigned rank) {
+  const Process& process = job_.ranks[rank];
+  Fd trouble_read, trouble_write, in_read, in_write, out_read, out_write, err_read, err_write;
+  bool ok = make_pipe(&trouble_read, &trouble_write);
+  if (process.remote) ok = ok && make_pipe(&in_read, &in_write);
+  if (job_.tag) ok = ok && make_pipe(&out_read, &out_write) && make_pipe(&err_read, &err_write);
+  const pid_t launcher = getpid(), pid = ok ? fork() : -1;
+  if (pid < 0) {
+    say(fmt::format("cannot start rank {}: {}", rank, std::generic_category().message(errno)));
+    result_ = 3;
+    return false;
+  }
+  if (pid == 0)
+    become(process, rank, launcher, std::move(in_read), std::move(out_write), std::move(err_write),
+           trouble_write.get());
+  setpgid(pid, pid);  // whichever of the two comes first
+  guard_.watch(pid);
+  ranks_.push_back({rank, process.remote, pid, std::move(in_write), false, 0});
+  if (job_.tag) {
+    const std::string tag = fmt::format("[{}] ", rank);
+    for (auto& [fd, to] : {std::pair<Fd*, int>(&out_read, 1), std::pair<Fd*, int>(&err_read, 2)}) {
+      fcntl(fd->get(), F_SETFL, O_NONBLOCK);
+      streams_.push_back(std::make_unique<Stream>(Stream{std::move(*fd), TaggedStream(tag, to)}));
+    }
+  }
+  trouble_write.reset();
+  int error = 0;
+  ssize_t n = 0;
+  while ((n = ::read(trouble_read.get(), &error, sizeof error)) < 0 && errno == EINTR) {
+  }
+  if (n == ssize_t(sizeof error)) {
+    say(fmt::format("{}: {}", process.command[0],
+                    error == ENOENT ? "not found" : std::generic_category().message(error)));
+    result_ = kWrongUsage;
+    return false;
+  }
+  if (process.remote) {
+    // The first word of the conversation fits into the pipe, or ssh reads it.
+    for (std::size_t done = 0; done < process.input.size();) {
+      n = write(ranks_.back().input.get(), process.input.data() + done, process.input.size() - done);
+      if (n < 0 && errno != EINTR) break;  // it has ended: seen as such
+      done += std::size_t(std::max<ssize_t>(n, 0));
+    }
+    fcntl(ranks_.back().input.get(), F_SETFL, O_NONBLOCK);
+  }
+  return true;
+}
+
+void Runner::signal_all(int signal) {
+  for (Running& r : ranks_) {
+    if (r.ended) continue;
+    if (r.remote && r.input) {
+      const std::string line = fmt::format("{}\n", sigabbrev_np(signal));
+      [[maybe_unused]] const ssize_t n = write(r.input.get(), line.data(), line.size());
+      if (signal == SIGKILL) r.input.reset();
+    } else {
+      kill(-r.pid, signal);
+      if (signal != SIGKILL) kill(-r.pid, SIGCONT);
+    }
+  }
+}
+
+void Runner::stop(int signal) {
+  signal_all(signal);
+  if (!kill_at_) kill_at_ = Deadline::in_ms(job_.grace_ms);
+}
+
+// Those who have ended stay zombies until all have, so that their groups keep their numbers.
+void Runner::look_for_ends() {
+  std::vector<const Running*> news;  // ranks that have failed since the last look
+  for (Running& r : ranks_) {
+    if (r.ended) continue;
+    siginfo_t info{};
+    if (waitid(P_PID, id_t(r.pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) continue;
+    r.ended = true;
+    r.status = info.si_code == CLD_EXITED ? W_EXITCODE(info.si_status, 0) : W_EXITCODE(0, info.si_status);
+    if (failed(r.status)) news.push_back(&r);
+  }
+  if (news.empty()) return;
+  // Of those who are found together, one that was killed may have come before the others, which lose it and give up;
+  // but a crash on the way out is not worth more than the error that led there.
+  std::stable_sort(news.begin(), news.end(),
+                   [](const Running* a, const Running* b) { return was_killed(a->status) > was_killed(b->status); });
+  for (const Running* r : news) {
+    const bool first = !result_;
+    const bool quiet = lost_its_reader(r->status);
+    if (first) result_ = exit_code_of(r->status);
+    if (job_.keep_going && !kill_at_) {
+      if (!quiet) say(what_became_of(*r) + (first && !all_ended() ? "; the others go on" : ""));
+    } else if (first) {
+      if (!quiet) say(what_became_of(*r) + (all_ended() ? "" : "; ending the others"));
+      stop(SIGTERM);
+    }
+  }
+}
+
+void Runner::on_signals() {
+  signalfd_siginfo info;
+  while (::read(signals_.get(), &info, sizeof info) == ssize_t(sizeof info)) {
+    const int signal = int(info.ssi_signo);
+    if (signal == SIGCHLD) continue;  // several may have become one: all ranks are looked at anyway
+    if (!result_) result_ = 128 + signal;
+    if (kill_at_) {
+      signal_all(SIGKILL);
+    } else {
+      say(fmt::format("{}: ending all ranks", strsignal(signal)));
+      stop(signal);
+    }
+  }
+}
+
+bool Runner::all_ended() const {
+  return std::all_of(ranks_.begin(), ranks_.end(), [](const Running& r) { return r.ended; });
+}
+
+// Waits for signals and output, and deals with the latter.
+void Runner::drain(int timeout_ms) {
+  std::vector<pollfd> polled{{signals_.get(), POLLIN, 0}};
+  for (const auto& s : streams_) polled.push_back({s->from.get(), POLLIN, 0});
+  if (poll(polled.data(), polled.size(), timeout_ms) <= 0) return;
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < streams_.size(); ++i) {
+    TaggedStream& lines = streams_[i]->lines;
+    if (polled[i + 1].revents == 0 || lines.drain(streams_[i]->from.get()))
+      std::swap(streams_[kept++], streams_[i]);
+    else if (lines.error() && lines.error() != EPIPE)
+      say(fmt::format("output cannot be written: {}", std::generic_category().message(lines.error())));
+  }
+  streams_.resize(kept);
+}
+
+int Runner::run() {
+  sigset_t mask;
+  sigemptyset(&mask);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGCHLD}) sigaddset(&mask, signal);
+  sigprocmask(SIG_BLOCK, &mask, &old_mask_);
+  ::signal(SIGPIPE, SIG_IGN);
+  signals_ = Fd(signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK));
+  std::fflush(nullptr);
+  allow_descriptors(job_.ranks.size() * 4 + 64);
+
+  for (unsigned r = 0; r < job_.ranks.size() && !result_; ++r) start(r);
+  if (result_) stop(SIGKILL);
+  std::optional<Deadline> limit;
+  if (job_.timeout_ms > 0) limit = Deadline::in_ms(job_.timeout_ms);
+  int kills = 0;
+  for (look_for_ends(); !all_ended();) {
+    int wait_ms = -1;
+    if (kill_at_)
+      wait_ms = kill_at_->poll_ms();
+    else if (limit)
+      wait_ms = limit->poll_ms();
+    drain(wait_ms);
+    on_signals();
+    // Before the time is looked at: ranks may have ended in time while this process itself did not run.
+    look_for_ends();
+    if (all_ended()) break;
+    if (kill_at_ && kill_at_->passed()) {
+      // A remote rank is first killed over there; an ssh that does not end then is beyond help.
+      if (kills++ > 0)
+        for (Running& r : ranks_) r.input.reset(), r.remote = false;
+      signal_all(SIGKILL);
+      kill_at_ = Deadline::in_ms(job_.grace_ms + 100);
+    } else if (!kill_at_ && limit && limit->passed()) {
+      if (!result_) result_ = kTimedOut;
+      say(fmt::format("not done within {} s; ending all ranks", job_.timeout_ms / 1000.0));
+      stop(SIGTERM);
+    }
+  }
+  for (const Running& r : ranks_) kill(-r.pid, SIGKILL);  // what ranks have started and left behind
+  // What ranks had written when they ended lies in the pipes, and is passed on however long that takes (a pager).
+  for (int i = 0; i < kDrainsOfPipe; ++i) drain(0);
+  for (const Deadline end = Deadline::in_ms(kDrainMs); !streams_.empty() && !end.passed();) drain(end.poll_ms());
+  for (const auto& s : streams_) s->lines.finish();
+  for (const Running& r : ranks_) waitpid(r.pid, nullptr, 0);
+  return result_.value_or(0);
+}
+
+}  // namespace
+
+int run(const Job& job) { return Runner(job).run(); }
+
+}  // namespace gccl::launch

@@ -1,0 +1,136 @@
+#include "cli/launch/launch.hpp"
+
+#include <fmt/format.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <map>
+#include <random>
+#include <stdexcept>
+#include <system_error>
+
+#include "cli/launch/job.hpp"
+#include "cli/launch/options.hpp"
+#include "cli/launch/ssh.hpp"
+#include "cli/output.hpp"
+#include "libgccl/bootstrap/secret.hpp"
+#include "libgccl/json/reader.hpp"
+#include "libgccl/net/socket.hpp"
+
+namespace gccl {
+namespace {
+
+[[noreturn]] void wrong(const std::string& text) { throw json::InputError("launch: " + text); }
+
+// The cores that this process may use, in order.
+std::vector<int> allowed_cores() {
+  constexpr int kCoresMax = 65536;
+  std::vector<int> cores;
+  cpu_set_t* set = CPU_ALLOC(kCoresMax);
+  const std::size_t bytes = CPU_ALLOC_SIZE(kCoresMax);
+  CPU_ZERO_S(bytes, set);
+  if (sched_getaffinity(0, bytes, set) == 0)
+    for (int c = 0; c < kCoresMax; ++c)
+      if (CPU_ISSET_S(std::size_t(c), bytes, set)) cores.push_back(c);
+  CPU_FREE(set);
+  return cores;
+}
+
+// A loopback port that stays reserved while the socket lives: it is bound and does not listen, so nobody gets this port
+// by chance, and rank 0, which asks for it with SO_REUSEADDR, may still listen there, again and again.
+Fd reserve_port(std::uint16_t* port) {
+  Fd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const int yes = 1;
+  const SocketAddress any = SocketAddress::loopback(0);
+  if (!fd || setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) != 0 ||
+      bind(fd.get(), any.data(), any.bytes()) != 0)
+    throw std::runtime_error("launch: cannot reserve a loopback port: " + std::generic_category().message(errno));
+  *port = SocketAddress::local_end(fd.get()).port();
+  return fd;
+}
+
+// Below the ports that systems hand out by themselves.
+std::uint16_t random_port() {
+  std::random_device device;
+  return std::uint16_t(std::uniform_int_distribution<>(20000, 32000)(device));
+}
+
+// The launcher's own GCCL_ settings, for hosts that do not inherit them.
+void add_own_settings(std::vector<std::pair<std::string, std::string>>* all) {
+  for (char** v = environ; *v; ++v) {
+    const std::string text = *v;
+    const std::size_t equals = text.find('=');
+    const std::string name = text.substr(0, equals);
+    if (equals != text.npos && name.starts_with("GCCL_") && name != "GCCL_SECRET" && name != "GCCL_SECRET_FILE" &&
+        name != "GCCL_LAUNCH_SSH" && name != "GCCL_HOST" && name != "GCCL_ADDRESS")
+      all->emplace_back(name, text.substr(equals + 1));
+  }
+}
+
+int launch_job(const launch::Options& o) {
+  std::string secret = random_secret();
+  if (!o.secret_file.empty())
+    if (const Status s = read_secret_file(o.secret_file, &secret); !s.ok()) wrong("--secret-file: " + s.text());
+  if (secret.find('\n') != secret.npos) wrong("--secret-file: expected a secret of one line");
+  Fd reservation;
+  std::string store = o.store;
+  if (store.empty()) {
+    std::uint16_t port = std::uint16_t(o.port);
+    std::string host = "127.0.0.1";
+    if (!o.local) host = o.hosts[0].substr(o.hosts[0].find('@') + 1);
+    if (std::count(host.begin(), host.end(), ':') && !host.starts_with("[")) host = "[" + host + "]";
+    if (port == 0 && o.local) reservation = reserve_port(&port);
+    if (port == 0) port = random_port();
+    store = fmt::format("tcp://{}:{}", host, port);
+  }
+
+  const std::vector<int> cores = allowed_cores();
+  // More ranks than cores too: else the scheduler puts four on two cores 3 and 1 at times, and all wait for the three.
+  const bool bind = o.local && o.bind != "none" && !cores.empty();
+  std::vector<std::pair<std::string, std::string>> common;
+  if (!o.local) add_own_settings(&common);
+  common.insert(common.end(), o.environment.begin(), o.environment.end());
+  std::map<std::string, int> local_size, local_rank;
+  for (const std::string& h : o.hosts) ++local_size[h];
+
+  launch::Job job;
+  job.tag = o.tag;
+  job.keep_going = o.keep_going;
+  job.timeout_ms = std::int64_t(o.timeout_s * 1000);
+  job.grace_ms = std::int64_t(o.grace_s * 1000);
+  for (std::size_t r = 0; r < o.hosts.size(); ++r) {
+    launch::Process p;
+    p.command = o.program;
+    p.environment = common;
+    const auto add = [&](const char* name, std::string value) { p.environment.emplace_back(name, std::move(value)); };
+    add("GCCL_RANK", std::to_string(r));
+    add("GCCL_SIZE", std::to_string(o.hosts.size()));
+    add("GCCL_LOCAL_RANK", std::to_string(local_rank[o.hosts[r]]++));
+    add("GCCL_LOCAL_SIZE", std::to_string(local_size[o.hosts[r]]));
+    add("GCCL_STORE", store);
+    add("GCCL_SECRET", secret);
+    if (bind) p.core = cores[r % cores.size()];
+    for (const auto& [name, value] : p.environment)
+      if (!o.local && value.find('\n') != value.npos)
+        wrong(fmt::format("{}: a newline cannot travel to other hosts", name));
+    job.ranks.push_back(o.local ? std::move(p) : launch::over_ssh(o.hosts[r], p));
+  }
+  return launch::run(job);
+}
+
+}  // namespace
+
+void add_launch(Command& app, int& exit_code) {
+  Command* sub = app.add_subcommand("launch", "Starts the ranks of a job, here or over ssh");
+  sub->parses_itself(launch::option_table);
+  sub->callback([sub, &exit_code] {
+    const auto parsed = launch::parse_options(sub->remaining());
+    if (const auto* help = std::get_if<launch::Help>(&parsed)) return write_stdout(help->text);
+    if (const auto* bad = std::get_if<launch::Wrong>(&parsed)) wrong(bad->text);
+    exit_code = launch_job(std::get<launch::Options>(parsed));
+  });
+}
+
+}  // namespace gccl

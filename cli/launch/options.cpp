@@ -1,0 +1,127 @@
+#include "cli/launch/options.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <cstring>
+
+namespace gccl::launch {
+namespace {
+
+// One entry for each rank: its host. "a:2,b" has two slots on a and one on b.
+// Returns what is wrong, or nothing.
+std::string parse_hosts(const std::string& text, std::vector<std::string>* slots) {
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t end = std::min(text.find(',', at), text.size());
+    std::string entry = text.substr(at, end - at);
+    int count = 1;
+    const std::size_t colon = entry.rfind(':');
+    const bool v6 = std::count(entry.begin(), entry.end(), ':') > 1 && !entry.starts_with("[");
+    if (colon != entry.npos && !v6 && !entry.ends_with(']')) {
+      const auto [stop, error] = std::from_chars(entry.data() + colon + 1, entry.data() + entry.size(), count);
+      if (error != std::errc() || stop != entry.data() + entry.size() || count < 1 || count > kRanksMax)
+        return fmt::format("--hosts: \"{}\": expected HOST or HOST:RANKS", entry);
+      entry.resize(colon);
+    }
+    const bool plain = !entry.empty() && entry[0] != '-' &&
+                       std::all_of(entry.begin(), entry.end(),
+                                   [](unsigned char c) { return std::isalnum(c) || std::strchr("._-:@%[]", c); });
+    if (!plain) return fmt::format("--hosts: \"{}\": expected the name or address of a host", entry);
+    if (slots->size() + std::size_t(count) > kRanksMax) return fmt::format("--hosts: more than {} ranks", kRanksMax);
+    slots->insert(slots->end(), std::size_t(count), entry);
+    at = end + 1;
+  }
+  return {};
+}
+
+std::string parse_environment(const std::vector<std::string>& settings,
+                              std::vector<std::pair<std::string, std::string>>* all) {
+  for (const std::string& s : settings) {
+    const std::size_t equals = s.find('=');
+    const std::string name = s.substr(0, equals);
+    const bool plain =
+        !name.empty() && !std::isdigit(static_cast<unsigned char>(name[0])) &&
+        std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) || c == '_'; });
+    if (!plain || equals == s.npos) return fmt::format("--env: \"{}\": expected NAME=VALUE", s);
+    all->emplace_back(name, s.substr(equals + 1));
+  }
+  return {};
+}
+
+// As typed, before it is understood.
+struct Typed {
+  int ranks = 0;
+  std::string hosts;
+  std::vector<std::string> environment;
+};
+
+// Returns what is wrong, or nothing.
+std::string resolve(const Typed& t, Options* o) {
+  o->local = t.hosts.empty();
+  if (o->local && t.ranks == 0) return "expected -n RANKS, or --hosts";
+  o->hosts.resize(o->local ? std::size_t(t.ranks) : 0);
+  if (!o->local)
+    if (std::string bad = parse_hosts(t.hosts, &o->hosts); !bad.empty()) return bad;
+  if (std::size_t(t.ranks) > o->hosts.size())
+    return fmt::format("-n {}: --hosts has room for {} (HOST:RANKS gives a host more)", t.ranks, o->hosts.size());
+  if (t.ranks > 0) o->hosts.resize(std::size_t(t.ranks));
+  if (!o->local && o->bind == "core") return "--bind core: only without --hosts";
+  if (o->program.empty() || o->program[0].empty())
+    return "expected a program: gccl launch -n 4 -- PROGRAM [ARGUMENTS...]";
+  return parse_environment(t.environment, &o->environment);
+}
+
+// Options that write to `o` and `t` when they are parsed.
+Command table(Options& o, Typed& t) {
+  Command app("Starts the ranks of a job, here or over ssh, and ends them together.", "gccl launch");
+  app.prefix_command();
+  app.add_option("-n,--ranks", t.ranks, "Number of ranks")->check(Range{1, kRanksMax});
+  app.add_option("--hosts", t.hosts, "Run over ssh on these; rank 0 is on the first")->value("HOST[:RANKS],...");
+  app.add_option("--secret-file", o.secret_file, "The job's secret (a file of mode 600) instead of a random one")
+      ->value("FILE");
+  app.add_option("--env", t.environment, "For every rank; may be repeated")->value("NAME=VALUE");
+  app.add_option("--bind", o.bind, "core: rank i on core i, in turns where there are more ranks; none. By default core")
+      ->check(OneOf{"core", "none"});
+  app.add_option("--store", o.store, "Where the ranks meet, as in GCCL_STORE, instead of a port of rank 0's host")
+      ->value("URL");
+  app.add_option("--port", o.port, "That port, instead of a free or random one")->check(Range{1, 65535});
+  app.add_option("--timeout", o.timeout_s, "Seconds the job may take")->check(Range{0.001L, 1e9L});
+  app.add_option("--grace", o.grace_s, "Seconds from SIGTERM to SIGKILL")->check(Range{0, 1e6L})->capture_default_str();
+  app.add_flag("--tag", o.tag, "Begin each line of output with [RANK]");
+  app.add_flag("--keep-going", o.keep_going, "When a rank fails, let the others go on, so that they report the loss");
+  app.takes_program();
+  app.examples({"gccl launch -n 4 -- ./app --its-own-option", "gccl launch --hosts node1:8,node2:8 -- ./app"});
+  return app;
+}
+
+}  // namespace
+
+Command option_table() {
+  Options o;
+  Typed t;
+  return table(o, t);  // to be looked at, not to be parsed with
+}
+
+std::variant<Options, Help, Wrong> parse_options(std::vector<std::string> args) {
+  Options o;
+  Typed t;
+  Command app = table(o, t);
+
+  // With a program before it, "--" is the program's.
+  const auto end = std::find(args.begin(), args.end(), "--");
+  try {
+    app.parse({args.begin(), end});
+  } catch (const UsageError& e) {
+    return Wrong{e.what()};
+  }
+  if (app.asked() == Command::Asked::help) return Help{app.help()};
+  o.program = app.remaining();
+  if (!o.program.empty() && o.program[0].starts_with("-")) return Wrong{app.unknown_option(o.program[0])};
+  o.program.insert(o.program.end(), end == args.end() || !o.program.empty() ? end : end + 1, args.end());
+  if (std::string bad = resolve(t, &o); !bad.empty()) return Wrong{bad};
+  return o;
+}
+
+}  // namespace gccl::launch

@@ -1,0 +1,43 @@
+#include "cli/launch/ssh.hpp"
+
+#include <cstdlib>
+#include <filesystem>
+#include <sstream>
+
+namespace gccl::launch {
+namespace {
+
+// As one word of a POSIX shell.
+std::string quoted(const std::string& word) {
+  std::string text = "'";
+  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return text + "'";
+}
+
+// Runs "$@" in a session of its own, and beside it, in another one, who passes signals on and kills it when nobody is
+// left to send any. One line, as some login shells know no newlines within quotes.
+constexpr const char* kScript =
+    "while IFS= read -r line && [ \"$line\" != . ]; do eval \"export $line\"; done; "
+    "cd \"$GCCL_LAUNCH_FOLDER\" || exit 125; unset GCCL_LAUNCH_FOLDER; "
+    "exec 3<&0; setsid \"$@\" </dev/null 3<&- & rank=$!; "
+    "setsid sh -c 'while IFS= read -r name; do kill -s \"$name\" -- -$1; done; kill -s KILL -- -$1' watch $rank "
+    "<&3 3<&- >/dev/null 2>&1 & watch=$!; "
+    "exec 3<&-; wait $rank; code=$?; kill -s KILL -- $watch -$rank 2>/dev/null; exit $code";
+
+}  // namespace
+
+Process over_ssh(const std::string& host, const Process& rank) {
+  Process ssh;
+  const char* command = std::getenv("GCCL_LAUNCH_SSH");
+  std::istringstream words(command && *command ? command : "ssh");
+  for (std::string word; words >> word;) ssh.command.push_back(word);
+  std::string remote = "exec sh -c " + quoted(kScript) + " gccl-launch";
+  for (const std::string& word : rank.command) remote += " " + quoted(word);
+  ssh.command.insert(ssh.command.end(), {"-o", "BatchMode=yes", host, remote});
+  ssh.remote = true;
+  for (const auto& [name, value] : rank.environment) ssh.input += name + "=" + quoted(value) + "\n";
+  ssh.input += "GCCL_LAUNCH_FOLDER=" + quoted(std::filesystem::current_path().string()) + "\n.\n";
+  return ssh;
+}
+
+}  // namespace gccl::launch

@@ -1,0 +1,48 @@
+#include "libgccl/algorithms/allgather/bruck.hpp"
+
+#include "libgccl/algorithms/parts/run.hpp"
+#include "libgccl/cost/rounds.hpp"
+
+namespace gccl {
+
+Schedule bruck_all_gather(Call c, View v, Share mine) {
+  const Rank n = v.all.size, r = v.all.rank;
+  const Region in = slice(input_of(c, n, r), mine);
+  const Blocks out = slice(output_of(c, n, r), n, mine);
+  const Blocks work = packed(out);  // block i: that of rank r + i
+  Count landed = 0, landed_length = 0;
+  for (Count d = 1; d < n; d *= 2) {
+    const Count length = std::min<Count>(d, n - d);
+    co_yield send(v.all[std::int64_t(r) - std::int64_t(d)], d == 1 ? in : work.run(0, length));
+    co_yield recv(v.all[std::int64_t(r) + std::int64_t(d)], work.run(d, length));
+    if (d == 1) {
+      co_yield copy(in, work[0]);
+      co_yield copy(in, out[r]);
+    }
+    co_yield unpack(work.run(landed, landed_length), {out, n, v.all[std::int64_t(r + landed)], landed_length});
+    landed = d;
+    landed_length = length;
+  }
+  co_yield unpack(work.run(landed, landed_length), {out, n, v.all[std::int64_t(r + landed)], landed_length});
+  if (n == 1) co_yield copy(in, out[0]);
+}
+
+Count bruck_all_gather_scratch(const Call& c, const View& v, Share mine) {
+  return v.all.size * slice(output_of(c, v.all.size, v.all.rank), v.all.size, mine).count;
+}
+
+Cost bruck_all_gather_cost(const Call& c, const View& v, const CostModel& m) {
+  const Rank n = v.all.size;
+  const double block = m.bytes(double(c.count));
+  // Two timelines: the exchanges, and the copies of what they bring.
+  Rounds exchanges(m.overhead_ns, false);
+  Cost copied = m.copy(block) * ((n > 1) + !c.in_place);
+  for (Rank d = 1; d < n; d *= 2) {
+    const Rank length = std::min(d, n - d);
+    const double bytes = double(length) * block;
+    copied = std::max(copied, exchanges.add({d, length}, bytes, m.round(v, d))) + m.copy(bytes);
+  }
+  return copied;
+}
+
+}  // namespace gccl

@@ -1,0 +1,69 @@
+#include "libgccl/algorithms/allgather/hierarchical.hpp"
+
+#include "libgccl/cost/pipelined.hpp"
+
+namespace gccl {
+namespace {
+
+// Rail j carries the blocks of places j, j + rails, ... of every node.
+
+// Along the rail: those of node `give` to the next node, those of node `take` from the one before.
+Schedule cross(View v, Region in, Blocks out, Rank give, Rank take) {
+  const Group giving = v.node_at(give), taking = v.node_at(take);
+  const Rank next = v.rail[std::int64_t(v.rail.rank) + 1], before = v.rail[std::int64_t(v.rail.rank) - 1];
+  for (Rank place = v.node.rank; place < std::max(giving.size, taking.size); place += v.rails) {
+    if (place < giving.size) co_yield send(next, giving[place] == v.all.rank ? in : out[giving[place]]);
+    if (place < taking.size) co_yield recv(before, out[taking[place]]);
+  }
+}
+
+// A ring inside my node for the blocks of node k, of which places below `rails` hold their rail's. Nobody gets his own.
+Schedule hand_round(View v, Region in, Blocks out, Rank k) {
+  const Group owners = v.node_at(k);
+  const Rank g = v.node.size, r = v.all.rank;
+  const Rank next = v.node[std::int64_t(v.node.rank) + 1], before = v.node[std::int64_t(v.node.rank) - 1];
+  for (Rank s = 0; s + 1 < g; ++s) {
+    Rank give = Rank(v.node.wrap(std::int64_t(v.node.rank) - s));
+    Rank take = Rank(v.node.wrap(std::int64_t(v.node.rank) - s - 1));
+    if (give >= v.rails) give = owners.size;
+    if (take >= v.rails) take = owners.size;
+    for (; give < owners.size || take < owners.size; give += v.rails, take += v.rails) {
+      if (give < owners.size && owners[give] != next) co_yield send(next, owners[give] == r ? in : out[owners[give]]);
+      if (take < owners.size && owners[take] != r) co_yield recv(before, out[owners[take]]);
+    }
+  }
+}
+
+}  // namespace
+
+Schedule hierarchical_all_gather(Call c, View v, Share mine) {
+  const Rank n = v.all.size, r = v.all.rank;
+  const Region in = slice(input_of(c, n, r), mine);
+  const Blocks out = slice(output_of(c, n, r), n, mine);
+  const Rank place = v.node.rank, node = v.rail.rank;
+  if (place >= v.rails) co_yield send(v.node[place % v.rails], in);
+  for (Rank p = place + v.rails; place < v.rails && p < v.node.size; p += v.rails)
+    co_yield recv(v.node[p], out[v.node[p]]);
+  // Node s steps back goes round the node while the next one comes along the rail.
+  for (Rank s = 0; s < v.nodes; ++s) {
+    const Rank here = (node + v.nodes - s) % v.nodes, coming = (here + v.nodes - 1) % v.nodes;
+    if (place < v.rails && s + 1 < v.nodes) co_yield cross(v, in, out, here, coming);
+    co_yield hand_round(v, in, out, here);
+    if (s == 0) co_yield copy(in, out[r]);
+  }
+}
+
+Cost hierarchical_all_gather_cost(const Call& c, const View& v, const CostModel& m) {
+  const double block = m.bytes(double(c.count)), nodes = v.nodes, g = CostModel::per_node(v);
+  const double fold = g / v.rails;  // blocks of a node on a rail, on average
+  const Hop& across = m.rail.known() ? m.rail.shift[0] : v.rails > 1 ? m.net_all : m.net;
+  const Cost inside = m.inside.known() ? m.inside.ring(g - 1, block, 0) : (g - 1) * m.node(block),
+             over = pipelined(fold, across, block, m.exchange_gap_ns(), 2);
+  // With a window full of steps inside the node no two blocks are on one hop of the rail, and the slowest one counts.
+  const Cost slowest = m.rail.known() ? std::min(1.0, 2 * g / kStepsInFlight) * m.rail.next_slowest(block) : 0;
+  const Cost step = std::max({inside, over, slowest, block * m.rings_ns_per_byte});
+  const Cost t = (fold > 1 ? m.node(block) : 0) + (nodes - 1) * step + inside;
+  return std::max(t, m.copy(c.in_place ? 0 : block));
+}
+
+}  // namespace gccl

@@ -1,0 +1,43 @@
+#include "libgccl/algorithms/allgather/neighbor_exchange.hpp"
+
+#include "libgccl/algorithms/allgather/ring.hpp"
+#include "libgccl/algorithms/parts/run.hpp"
+
+namespace gccl {
+
+Schedule neighbor_exchange_all_gather(Call c, View v, Share mine) {
+  const Rank n = v.all.size, r = v.all.rank;
+  if (n % 2 == 1) {
+    co_yield ring_all_gather(c, v, mine);
+    co_return;
+  }
+  const Region in = slice(input_of(c, n, r), mine);
+  const Blocks out = slice(output_of(c, n, r), n, mine);
+  // Ranks 2q and 2q+1 are pair q. An even rank meets its partner and the odd rank of the pair before it in turns, an
+  // odd one its partner and the even rank of the pair after it; what came last goes on next.
+  const std::int64_t pairs = n / 2, own = r / 2, away = r % 2 == 0 ? -1 : 1;
+  const Rank partner = r ^ 1, neighbor = v.all[std::int64_t(r) + away];
+  const auto pair = [out, n, pairs](std::int64_t q) { return Run{out, n, Count(2 * ((q + 2 * pairs) % pairs)), 2}; };
+  co_yield send(partner, in);
+  co_yield recv(partner, out[partner]);
+  co_yield copy(in, out[r]);
+  std::int64_t last = own;
+  for (std::int64_t s = 1; s < pairs; ++s) {
+    const std::int64_t coming = s % 2 == 1 ? own + away * ((s + 1) / 2) : own - away * (s / 2);
+    const Rank peer = s % 2 == 1 ? neighbor : partner;
+    co_yield exchange(peer, pair(last), peer, pair(coming));
+    last = coming;
+  }
+}
+
+Cost neighbor_exchange_all_gather_cost(const Call& c, const View& v, const CostModel& m) {
+  if (v.all.size % 2 == 1) return ring_all_gather_cost(c, v, m);
+  const double block = m.bytes(double(c.count));
+  // Pairs (0, 1), (2, 3) ... and pairs (1, 2), (3, 4) ... take turns.
+  const Hop &even = m.at(v, 1), &odd = m.all.known() ? m.all.odd : m.shift(v, 1);
+  const unsigned rest = v.all.size / 2 - 1;
+  return std::max(even(block), m.copy(c.in_place ? 0 : block)) + (rest - rest / 2) * odd(2 * block) +
+         rest / 2 * even(2 * block);
+}
+
+}  // namespace gccl

@@ -1,0 +1,85 @@
+#include "libgccl/algorithms/allgather/pat.hpp"
+
+#include <bit>
+
+#include "libgccl/algorithms/parts/run.hpp"
+#include "libgccl/cost/pipelined.hpp"
+
+namespace gccl {
+namespace {
+
+// Blocks in one message, at least 1.
+Count aggregated(Rank n, Count block) {
+  const Count most = (Count(n) + 1) / 2;
+  return block ? std::clamp<Count>(kPatElements / block, 1, most) : most;
+}
+
+// Blocks that a rank passes on over distance d: it holds those of ranks r, r - 2d, r - 4d, ... above r - n, and the
+// receiver at r + d lacks them while it is not yet past their own rank again.
+Count level_blocks(Count n, Count d) { return (n - d + 2 * d - 1) / (2 * d); }
+
+}  // namespace
+
+Schedule pat_all_gather(Call c, View v, Share mine) {
+  const Rank n = v.all.size, r = v.all.rank;
+  const Region in = slice(input_of(c, n, r), mine);
+  const Blocks out = slice(output_of(c, n, r), n, mine);
+  const Count batch = aggregated(n, out.count);
+  const Blocks give = packed(out), take = packed(out, batch * out.count);
+  const auto back = [v, r](Count distance) { return v.all[std::int64_t(r) - std::int64_t(distance)]; };
+  const auto held = [in, out, back](Count distance) { return distance == 0 ? in : out[back(distance)]; };
+
+  for (Count d = std::bit_ceil(n) / 2; n > 1 && d >= 1; d /= 2) {
+    const Rank to = v.all[std::int64_t(r + d)], from = back(d);
+    const Count level = level_blocks(n, d);
+    for (Count j = 0; j < level; j += batch) {
+      const Count length = std::min(batch, level - j);
+      const bool direct = length == 1;
+      for (Count i = 0; i < length && !direct; ++i) co_yield copy(held(2 * d * (j + i)), give[i]);
+      co_yield send(to, direct ? held(2 * d * j) : give.run(0, length));
+      co_yield recv(from, direct ? out[back(d + 2 * d * j)] : take.run(0, length));
+      for (Count i = 0; i < length && !direct; ++i) co_yield copy(take[i], out[back(d + 2 * d * (j + i))]);
+    }
+  }
+  co_yield copy(in, out[r]);
+}
+
+Count pat_all_gather_scratch(const Call& c, const View& v, Share mine) {
+  const Rank n = v.all.size;
+  const Count block = slice(output_of(c, n, v.all.rank), n, mine).count, batch = aggregated(n, block);
+  return batch == 1 ? 0 : 2 * batch * block;
+}
+
+Cost pat_all_gather_cost(const Call& c, const View& v, const CostModel& m) {
+  const Rank n = v.all.size;
+  const double block = m.bytes(double(c.count));
+  const Count batch = aggregated(n, c.count);
+  if (n == 1) return m.copy(c.in_place ? 0 : block);
+  Cost t = 0, last = 0, left = 0;
+  for (Count d = std::bit_ceil(n) / 2; d >= 1; d /= 2) {
+    const Hop& hop = batch == 1 ? m.shift(v, d) : m.round(v, d, true);
+    const Count level = level_blocks(n, d);
+    if (batch == 1) {
+      // Block by block the levels run into each other: a block goes on while others come in. Only the second level is
+      // too short to hide the first one's way.
+      const Cost gap = std::max({m.exchange_gap_ns(), block * hop.beta_ns_per_byte, hop(block) * 2 / kStepsInFlight});
+      if (d == 1) t += n < 4 ? 0 : std::max(0.0, hop(block) - 2 * gap);
+      t += double(level) * gap;
+      last = hop(block) - gap;
+      continue;
+    }
+    const auto trip = [&](Count blocks) {
+      const double bytes = double(blocks) * block;
+      return blocks == 0 ? 0 : hop(bytes) + (blocks > 1 ? 2 * m.copy(bytes) : 0);
+    };
+    if (level == 1) {  // of the first levels, which send their own block and wait for nobody's
+      t = std::max(t, left + hop(block));
+      left += std::max(m.overhead_ns, block * hop.beta_ns_per_byte);
+      continue;
+    }
+    t += double(level / batch) * trip(batch) + trip(level % batch);
+  }
+  return std::max(t + last, m.copy(c.in_place ? 0 : block));
+}
+
+}  // namespace gccl

@@ -1,0 +1,28 @@
+#include "libgccl/algorithms/allgather/ring.hpp"
+
+#include "libgccl/algorithms/parts/displacement.hpp"
+
+namespace gccl {
+
+Schedule ring_all_gather(Call c, View v, Share mine) {
+  const Rank n = v.all.size, r = v.all.rank;
+  const Region in = slice(input_of(c, n, r), mine);
+  Displacement out = Displacement::received(c, mine, r, output_of(c, n, r));
+  const Region own = out[r];
+  const Rank next = v.all[std::int64_t(r) + 1], before = v.all[std::int64_t(r) - 1];
+  Region have = in;
+  for (Rank s = 1; s < n; ++s) {
+    co_yield send(next, have);
+    have = out[v.all[std::int64_t(r) - s]];
+    co_yield recv(before, have);
+    if (s == 1) co_yield copy(in, own);
+  }
+  if (n == 1) co_yield copy(in, own);
+}
+
+Cost ring_all_gather_cost(const Call& c, const View& v, const CostModel& m) {
+  const double block = m.bytes(double(largest_block(c, v.all.size)));
+  return std::max(m.ring(v, v.all.size - 1, block, 0), m.copy(c.in_place ? 0 : block));
+}
+
+}  // namespace gccl

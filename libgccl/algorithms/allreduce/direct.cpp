@@ -1,0 +1,65 @@
+#include "libgccl/algorithms/allreduce/direct.hpp"
+
+#include "libgccl/cost/paths.hpp"
+#include "libgccl/cost/pipelined.hpp"
+
+namespace gccl {
+namespace {
+
+// The first vector of scratch, while `in` is still to be sent and the sum may not grow in its place.
+bool sums_apart(const Call& c, const Group& g) { return c.in_place && g.size > 2 && g.rank != 1; }
+
+// In round s a rank sends to the one s before it and receives from the one s after it: first from the ranks above,
+// whose vectors wait in scratch (on rank 0 it is their turn), then from ranks 0, 1, ... in turn.
+Schedule exchange_all(Group g, Region in, Region sum, Region early, Region out) {
+  const Rank n = g.size, r = g.rank;
+  const auto kept = [=](Rank p) { return early.sub((p - r - 1) * in.count, in.count); };
+  if (n == 1) co_yield copy(in, out);
+  for (Rank s = 1; s < n; ++s) {
+    co_yield send(g[std::int64_t(r) - s], in);
+    const Rank p = Rank(g.wrap(std::int64_t(r) + s));
+    if (r == 0) {
+      co_yield recv_reduce(g[p], p == 1 ? in : sum, s + 1 == n ? out : sum);
+    } else if (p > r) {
+      co_yield recv(g[p], kept(p));
+    } else if (p > 0) {
+      co_yield recv_reduce(g[p], sum);
+    } else if (r == 1) {
+      co_yield recv_reduce(g[p], in, out);  // two summands commute
+    } else {
+      co_yield recv(g[p], sum);
+    }
+  }
+  if (r > 1) co_yield reduce(sum == out ? in : sum, out);
+  for (Rank p = r + 1; r > 0 && p < n; ++p) co_yield reduce(kept(p), out);
+}
+
+// Rank 1 gets rank 0's vector last, and has all sums to form then. The order of the sums leaves the ranks no better one
+// than all at one distance at a time.
+Cost all_reduce_direct_over(Rank n, double bytes, const Paths& p) {
+  double beta = 0;
+  for (Rank s = 1; s < n; ++s) beta += p.shift(s).beta_ns_per_byte / (n - 1);
+  const Hop mean{p.pairs().alpha_ns, beta};
+  return pipelined(n - 1, mean, bytes, p.model().exchange_gap_ns(), 2) + (n - 1) * p.model().combine(bytes);
+}
+
+}  // namespace
+
+Schedule direct_all_reduce(Call c, View v, Share mine) {
+  const Region in = slice(input_of(c, v.all.size, v.all.rank), mine);
+  const Region out = slice(output_of(c, v.all.size, v.all.rank), mine);
+  const bool apart = sums_apart(c, v.all);
+  const Region early{Buffer::scratch, apart ? in.count : 0, (v.all.size - 1 - v.all.rank) * in.count};
+  return exchange_all(v.all, in, apart ? Region{Buffer::scratch, 0, in.count} : out, early, out);
+}
+
+Count direct_all_reduce_scratch(const Call& c, const View& v, Share mine) {
+  const Count early = v.all.rank > 0 ? v.all.size - 1 - v.all.rank : 0;
+  return (early + sums_apart(c, v.all)) * slice(input_of(c, v.all.size, v.all.rank), mine).count;
+}
+
+Cost direct_all_reduce_cost(const Call& c, const View& v, const CostModel& m) {
+  return vector_cost<all_reduce_direct_over>(c, v, m);
+}
+
+}  // namespace gccl

@@ -1,0 +1,65 @@
+#include "libgccl/algorithms/allreduce/double_binary_tree.hpp"
+
+#include "libgccl/algorithms/parts/binary_tree.hpp"
+
+namespace gccl {
+namespace {
+
+// Equal subtrees send at the same time. Where ranks act in order, the lower rank's message is through the port first.
+Schedule up(Group g, TreePlace t, Region in, Region out) {
+  Region have = in;
+  const Rank first = std::min(t.left, t.right), second = std::max(t.left, t.right);
+  if (first) {
+    co_yield recv_reduce(g[first - 1], have, out);
+    have = out;
+  }
+  if (second) {
+    co_yield recv_reduce(g[second - 1], have, out);
+    have = out;
+  }
+  if (t.parent) co_yield send(g[t.parent - 1], have);
+}
+
+Schedule down(Group g, TreePlace t, Region out) {
+  if (t.parent) co_yield recv(g[t.parent - 1], out);
+  if (t.left) co_yield send(g[t.left - 1], out);
+  if (t.right) co_yield send(g[t.right - 1], out);
+}
+
+}  // namespace
+
+Schedule double_binary_tree_all_reduce(Group g, Region in, Region out) {
+  if (g.size == 1) co_yield copy(in, out);
+  const TreePlace first = first_tree(g.rank + 1, g.size), second = second_tree(g.rank + 1, g.size);
+  // A leaf's message waits for nobody, so it goes before the sums of the other tree: both trees rise together.
+  if (second.leaf() && !first.leaf()) {
+    co_yield up(g, second, in.part(1, 2), out.part(1, 2));
+    co_yield up(g, first, in.part(0, 2), out.part(0, 2));
+  } else {
+    co_yield up(g, first, in.part(0, 2), out.part(0, 2));
+    co_yield up(g, second, in.part(1, 2), out.part(1, 2));
+  }
+  // Every rank goes down the first tree first, so no two ranks can wait for each other.
+  co_yield down(g, first, out.part(0, 2));
+  co_yield down(g, second, out.part(1, 2));
+}
+
+// An inner rank's two children send at the same time: the second half-vector follows the first through the port while
+// that is combined. On the way down the right child gets its half-vector after the left one.
+Cost double_binary_tree_all_reduce_cost(Rank n, double bytes, const Paths& p) {
+  const double half = bytes / 2, combine = p.model().combine(half);
+  Cost total = 0, latency = 0;
+  for (Count d = 1; 2 * d <= n; d *= 2) {
+    const TreeLevel level = p.trees(d, false);
+    latency += 2 * level.one.alpha_ns;
+    if (2 * d == n)  // the root has one child
+      total += 2 * level.one(half) + combine;
+    else
+      total += level.later(half, std::max(combine, p.model().receive_overhead_ns)) + combine +
+               level.later(half, p.model().overhead_ns);
+  }
+  // Levels' messages may meet on a link.
+  return std::max(total, latency + half * p.trees_ns_per_byte(false));
+}
+
+}  // namespace gccl

@@ -1,0 +1,256 @@
+#include "libgccl/algorithms/alltoall/hierarchical.hpp"
+
+#include <vector>
+
+#include "libgccl/algorithms/alltoall/pairwise.hpp"
+#include "libgccl/algorithms/parts/displacement.hpp"
+#include "libgccl/cost/pipelined.hpp"
+
+namespace gccl {
+namespace {
+
+// Two zones of scratch take turns: what one phase sends lies in `low`, what it receives in `high`, and the next phase
+// sorts it back into `low`.
+//
+//   zone   packed      received            sorted                 received              sorted
+//   low    by rail                         by (node, target, src)                       by target (places beyond rails)
+//   high               by (src, node, target)                     by (node, target, src)
+//
+// Targets of a rail on a node are its places q, q + rails, ...
+struct BundlePlan {
+  Call c;
+  View v;
+  Share mine;
+
+  bool flat() const { return v.nodes == 1 || v.nodes == v.all.size; }
+  Rank place() const { return v.node.rank; }
+  bool on_rail() const { return v.node.rank < v.rails; }
+
+  Count block(Rank from, Rank to) const { return block_count(c, mine, from, to); }
+  // Elements from one rank, or from all of `sources`, to the ranks of `targets` on rail q.
+  Count to_rail(Rank source, Group targets, Rank q) const {
+    if (c.kind == Collective::alltoall) return on_rail_of(targets, q) * block(0, 0);
+    Count total = 0;
+    for (Rank t = q; t < targets.size; t += v.rails) total += block(source, targets[t]);
+    return total;
+  }
+  Count to_rail(Group sources, Group targets, Rank q) const {
+    if (c.kind == Collective::alltoall) return sources.size * on_rail_of(targets, q) * block(0, 0);
+    Count total = 0;
+    for (Rank s = 0; s < sources.size; ++s) total += to_rail(sources[s], targets, q);
+    return total;
+  }
+  Count from_all(Group sources, Rank target) const {
+    if (c.kind == Collective::alltoall) return sources.size * block(0, 0);
+    Count total = 0;
+    for (Rank s = 0; s < sources.size; ++s) total += block(sources[s], target);
+    return total;
+  }
+  // What crosses from my node to node k on my rail, and back.
+  Count leaving(Rank k) const { return to_rail(v.node, v.node_at(k), place()); }
+  Count coming(Rank k) const { return to_rail(v.node_at(k), v.node, place()); }
+
+  // Elements of the lower zone; the upper one begins there.
+  Count zone() const {
+    Count packed = 0, leaves = 0, comes = 0, mine_in = from_all(v.all, v.all.rank);
+    for (Rank k = 0; k < v.nodes; ++k) {
+      for (Rank q = 0; q < v.rails; ++q) packed += to_rail(v.all.rank, v.node_at(k), q);
+      if (!on_rail()) continue;
+      leaves += leaving(k);
+      comes += coming(k);
+    }
+    return std::max({packed, leaves, comes, mine_in});
+  }
+
+ private:
+  Count on_rail_of(Group g, Rank q) const { return q < g.size ? (g.size - q + v.rails - 1) / v.rails : 0; }
+};
+
+// Walks the regions of the nodes, one beside the other and each as long as `length` says, up or down and cyclically.
+class Zone {
+ public:
+  using Length = Count (BundlePlan::*)(Rank) const;
+  Zone(const BundlePlan& plan, Length length, Count base, Rank k) : plan_(plan), length_(length), base_(base), at_(base) {
+    while (k_ < k) up();
+  }
+  Region here() const { return {Buffer::scratch, at_, (plan_.*length_)(k_)}; }
+  void up() {
+    at_ += (plan_.*length_)(k_);
+    if (++k_ == plan_.v.nodes) {
+      k_ = 0;
+      at_ = base_;
+    }
+  }
+  void down() {
+    if (k_ == 0) {
+      for (; k_ + 1 < plan_.v.nodes; ++k_) at_ += (plan_.*length_)(k_);
+      return;
+    }
+    at_ -= (plan_.*length_)(--k_);
+  }
+
+ private:
+  BundlePlan plan_;
+  Length length_;
+  Count base_, at_;
+  Rank k_ = 0;
+};
+
+Region scratch(Count offset, Count count) { return {Buffer::scratch, offset, count}; }
+
+// Sorts the input by rail into the lower zone and hands each rail's part to its member of the node.
+Schedule to_rails(BundlePlan plan, Count high) {
+  const View& v = plan.v;
+  const Rank n = v.all.size, r = v.all.rank, g = v.node.size;
+  Displacement source = Displacement::sent(plan.c, plan.mine, r, input_of(plan.c, n, r));
+  std::vector<Count> begin(v.rails + 1, 0);
+  for (Rank q = 0; q < v.rails; ++q) {
+    begin[q + 1] = begin[q];
+    for (Rank k = 0; k < v.nodes; ++k) begin[q + 1] += plan.to_rail(r, v.node_at(k), q);
+  }
+  std::vector<Count> at(begin.begin(), begin.end() - 1);
+  for (Rank k = 0; k < v.nodes; ++k) {
+    const Group targets = v.node_at(k);
+    for (Rank t = 0; t < targets.size; ++t) {
+      const Region block = source[targets[t]];
+      co_yield copy(block, scratch(at[t % v.rails], block.count));
+      at[t % v.rails] += block.count;
+    }
+  }
+  std::vector<Count> take(g + 1, high);
+  for (Rank s = 0; plan.on_rail() && s < g; ++s) {
+    take[s + 1] = take[s];
+    for (Rank k = 0; k < v.nodes; ++k) take[s + 1] += plan.to_rail(v.node[s], v.node_at(k), plan.place());
+  }
+  for (Rank s = 0; s < g; ++s) {
+    const Rank to = (plan.place() + s) % g, from = (plan.place() + g - s) % g;
+    const Region give = to < v.rails ? scratch(begin[to], begin[to + 1] - begin[to]) : scratch(0, 0);
+    const Region got = scratch(take[from], take[from + 1] - take[from]);
+    if (s == 0 && plan.on_rail()) co_yield copy(give, got);
+    if (s > 0 && to < v.rails) co_yield send(v.node[to], give);
+    if (s > 0 && plan.on_rail()) co_yield recv(v.node[from], got);
+  }
+}
+
+// Sorts what the node gave this rail by target node into the lower zone.
+Schedule sort_by_node(BundlePlan plan, Count high) {
+  const View& v = plan.v;
+  std::vector<Count> at(v.node.size, high);  // the next element of each source
+  for (Rank s = 0; s + 1 < v.node.size; ++s) {
+    at[s + 1] = at[s];
+    for (Rank k = 0; k < v.nodes; ++k) at[s + 1] += plan.to_rail(v.node[s], v.node_at(k), plan.place());
+  }
+  Count to = 0;
+  for (Rank k = 0; k < v.nodes; ++k) {
+    const Group targets = v.node_at(k);
+    for (Rank t = plan.place(); t < targets.size; t += v.rails) {
+      for (Rank s = 0; s < v.node.size; ++s) {
+        const Count size = plan.block(v.node[s], targets[t]);
+        co_yield copy(scratch(at[s], size), scratch(to, size));
+        at[s] += size;
+        to += size;
+      }
+    }
+  }
+}
+
+// Exchanges with the other nodes along the rail. `straight`: what comes from a node is a run of the output.
+Schedule across(BundlePlan plan, Count high, bool straight) {
+  const View& v = plan.v;
+  const Rank n = v.all.size, r = v.all.rank, node = v.rail.rank;
+  Displacement target = Displacement::received(plan.c, plan.mine, r, output_of(plan.c, n, r));
+  Zone give(plan, &BundlePlan::leaving, 0, node), take(plan, &BundlePlan::coming, high, node);
+  for (Rank s = 0; s < v.nodes; ++s, give.up(), take.down()) {
+    const Rank to = v.rail[std::int64_t(node) + s], from = v.rail[std::int64_t(node) - s];
+    const Group sources = v.node_at((node + v.nodes - s) % v.nodes);
+    const Region got = straight ? target.run(sources[0], sources.size) : take.here();
+    co_yield s == 0 ? copy(give.here(), got) : send(to, give.here());
+    if (s > 0) co_yield recv(from, got);
+  }
+}
+
+// Takes what came along the rail to its places: my own blocks to the output, the others' to the ranks beyond the rails.
+Schedule hand_over(BundlePlan plan, Count high) {
+  const View& v = plan.v;
+  const Rank n = v.all.size, r = v.all.rank;
+  Displacement target = Displacement::received(plan.c, plan.mine, r, output_of(plan.c, n, r));
+  std::vector<Count> begin{0};  // in the lower zone: what goes to places rails + place(), ...
+  for (Rank t = plan.place() + v.rails; t < v.node.size; t += v.rails)
+    begin.push_back(begin.back() + plan.from_all(v.all, v.node[t]));
+  std::vector<Count> at(begin.begin(), begin.end() - 1);
+  for (Rank k = 0; k < v.nodes; ++k) {
+    const Group sources = v.node_at(k);
+    for (Rank s = 0; s < sources.size; ++s) {
+      const Region block = target[sources[s]];
+      co_yield copy(scratch(high, block.count), block);
+      high += block.count;
+    }
+    for (std::size_t i = 0; i < at.size(); ++i) {
+      const Count size = plan.from_all(sources, v.node[plan.place() + Rank(i + 1) * v.rails]);
+      co_yield copy(scratch(high, size), scratch(at[i], size));
+      high += size;
+      at[i] += size;
+    }
+  }
+  for (std::size_t i = 0; i < at.size(); ++i)
+    co_yield send(v.node[plan.place() + Rank(i + 1) * v.rails], scratch(begin[i], begin[i + 1] - begin[i]));
+}
+
+// The other side of hand_over, on a rank beyond the rails.
+Schedule take_over(BundlePlan plan, Count high) {
+  const View& v = plan.v;
+  const Rank n = v.all.size, r = v.all.rank;
+  Displacement target = Displacement::received(plan.c, plan.mine, r, output_of(plan.c, n, r));
+  co_yield recv(v.node[plan.place() % v.rails], scratch(high, plan.from_all(v.all, r)));
+  for (Rank k = 0; k < v.nodes; ++k) {
+    const Group sources = v.node_at(k);
+    for (Rank s = 0; s < sources.size; ++s) {
+      const Region block = target[sources[s]];
+      co_yield copy(scratch(high, block.count), block);
+      high += block.count;
+    }
+  }
+}
+
+}  // namespace
+
+Schedule hierarchical_all_to_all(Call c, View v, Share mine) {
+  const BundlePlan plan{c, v, mine};
+  if (plan.flat()) {
+    co_yield pairwise_all_to_all(c, v, mine);
+    co_return;
+  }
+  const bool straight = mine.of == 1 && v.uniform() && !v.members;
+  const Count high = plan.zone();
+  co_yield to_rails(plan, high);
+  if (!plan.on_rail()) {
+    co_yield take_over(plan, high);
+    co_return;
+  }
+  co_yield sort_by_node(plan, high);
+  co_yield across(plan, high, straight);
+  if (!straight) co_yield hand_over(plan, high);
+}
+
+bool hierarchical_all_to_all_fits(const Call& c, const View&) { return !c.places; }
+
+Count hierarchical_all_to_all_scratch(const Call& c, const View& v, Share mine) {
+  const BundlePlan plan{c, v, mine};
+  return plan.flat() ? pairwise_all_to_all_scratch(c, v, mine) : 2 * plan.zone();
+}
+
+Cost hierarchical_all_to_all_cost(const Call& c, const View& v, const CostModel& m) {
+  if (v.nodes == 1 || v.nodes == v.all.size) return pairwise_all_to_all_cost(c, v, m);
+  const double n = v.all.size, nodes = v.nodes, g = n / nodes, block = m.bytes(mean_block(c, v.all.size));
+  const double load = n / v.rails;  // targets on one rail
+  const auto exchange = [&](double others, const LinkLoads& loads, const Hop& hop, double bytes) {
+    const Hop &pairs = loads.known() ? loads.pairs : hop, &alone = loads.known() ? loads.pairs_alone : hop;
+    return pairs_train(others, pairs, alone, bytes, m.exchange_gap_ns(), 2);
+  };
+  const Cost inside = exchange(g - 1, m.inside, m.node, load * block);
+  const Cost over = exchange(nodes - 1, m.rail, v.rails > 1 ? m.net_all : m.net, g * load / nodes * block);
+  const double copies = v.uniform() ? 2 * n : 3 * n * g / v.rails;
+  return inside + over + m.copy(copies * block) + (v.uniform() ? 0 : m.node(n * block));
+}
+
+}  // namespace gccl

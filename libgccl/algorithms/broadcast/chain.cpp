@@ -1,0 +1,30 @@
+#include "libgccl/algorithms/broadcast/chain.hpp"
+
+#include "libgccl/algorithms/parts/numbering.hpp"
+#include "libgccl/cost/paths.hpp"
+
+namespace gccl {
+namespace {
+
+Cost broadcast_chain_over(Rank n, double bytes, const Paths& p) { return p.chain(n, bytes); }
+
+}  // namespace
+
+Schedule chain_broadcast(Call c, View v, Share mine) {
+  const Numbering u = Numbering::from(v.all, c.root);
+  const Region in = slice(input_of(c, v.all.size, v.all.rank), mine);
+  const Region out = slice(output_of(c, v.all.size, v.all.rank), mine);
+  if (u.rank > 0) co_yield recv(u[u.rank - 1], out);
+  if (u.rank + 1 < u.size) co_yield send(u[u.rank + 1], u.rank == 0 ? in : out);
+  if (u.rank == 0) co_yield copy(in, out);
+}
+
+Cost chain_broadcast_cost(const Call& c, const View& v, const CostModel& m) {
+  return broadcast_cost<broadcast_chain_over>(c, v, m);
+}
+
+Cost chain_broadcast_interval(const Call& c, const View& v, const CostModel& m) {
+  return std::max(m.bytes(double(c.count)) * Paths(v, m).shift(1).beta_ns_per_byte, m.exchange_gap_ns());
+}
+
+}  // namespace gccl

@@ -1,0 +1,24 @@
+#include "libgccl/algorithms/broadcast/direct.hpp"
+
+#include "libgccl/cost/pipelined.hpp"
+
+namespace gccl {
+
+Schedule direct_broadcast(Call c, View v, Share mine) {
+  const Rank n = v.all.size, r = v.all.rank;
+  const Region out = slice(output_of(c, n, r), mine);
+  if (r != c.root) {
+    co_yield recv(c.root, out);
+    co_return;
+  }
+  const Region in = slice(input_of(c, n, r), mine);
+  for (Rank s = 1; s < n; ++s) co_yield send(v.all[std::int64_t(r) + s], in);
+  co_yield copy(in, out);
+}
+
+Cost direct_broadcast_cost(const Call& c, const View& v, const CostModel& m) {
+  const double bytes = m.bytes(double(c.count));
+  return c.count == 0 ? 0 : std::max(fan_out(v, m, bytes), m.copy(c.in_place ? 0 : bytes));
+}
+
+}  // namespace gccl

@@ -1,0 +1,66 @@
+#include "libgccl/algorithms/broadcast/double_binary_tree.hpp"
+
+#include "libgccl/algorithms/parts/binary_tree.hpp"
+#include "libgccl/algorithms/parts/numbering.hpp"
+#include "libgccl/cost/paths.hpp"
+
+namespace gccl {
+namespace {
+
+// Places are positions counted from the root; the trees' roots are fed by position 0, which is in neither.
+Schedule down(Numbering u, TreePlace t, Region out) {
+  co_yield recv(u[t.parent], out);
+  if (t.left) co_yield send(u[t.left], out);
+  if (t.right) co_yield send(u[t.right], out);
+}
+
+Rank root_of(TreePlace (*tree)(Rank, Rank), Rank size) {
+  Rank place = 1;
+  for (Rank up = tree(place, size).parent; up; up = tree(place, size).parent) place = up;
+  return place;
+}
+
+// Position 0 feeds one root after the other, and each level's right child gets its half after the left one.
+Cost broadcast_double_binary_tree_over(Rank n, double bytes, const Paths& p) {
+  const double half = bytes / 2;
+  const Rank others = n - 1;
+  const Hop& feed = p.binomial(std::bit_floor(others));
+  Cost latency = feed.alpha_ns, total = feed(half) + std::max(half * feed.beta_ns_per_byte, p.model().overhead_ns);
+  for (Count d = 1; 2 * d <= others; d *= 2) {
+    const TreeLevel level = p.trees(d, true);
+    latency += level.one.alpha_ns;
+    total += 2 * d == others ? level.one(half) : level.later(half, p.model().overhead_ns);
+  }
+  // Levels' messages may meet on a link.
+  return std::max(total, latency + half * p.trees_ns_per_byte(true));
+}
+
+}  // namespace
+
+Schedule double_binary_tree_broadcast(Call c, View v, Share mine) {
+  const Numbering u = Numbering::from(v.all, c.root);
+  const Rank others = v.all.size - 1;
+  const Region in = slice(input_of(c, v.all.size, v.all.rank), mine);
+  const Region out = slice(output_of(c, v.all.size, v.all.rank), mine);
+  if (u.rank == 0) {
+    if (others) co_yield send(u[root_of(first_tree, others)], in.part(0, 2));
+    if (others) co_yield send(u[root_of(second_tree, others)], in.part(1, 2));
+    co_yield copy(in, out);
+    co_return;
+  }
+  co_yield down(u, first_tree(u.rank, others), out.part(0, 2));
+  co_yield down(u, second_tree(u.rank, others), out.part(1, 2));
+}
+
+Cost double_binary_tree_broadcast_cost(const Call& c, const View& v, const CostModel& m) {
+  return broadcast_cost<broadcast_double_binary_tree_over>(c, v, m);
+}
+
+// A rank receives both halves of each chunk, and sends as much where it has children.
+Cost double_binary_tree_broadcast_interval(const Call& c, const View& v, const CostModel& m) {
+  const Paths p(v, m);
+  const double half = m.bytes(double(c.count)) / 2, level = v.all.size > 2 ? p.trees(1, true).shared_ns_per_byte : 0;
+  return std::max({half * level, half * p.trees_ns_per_byte(true), 2 * m.exchange_gap_ns()});
+}
+
+}  // namespace gccl

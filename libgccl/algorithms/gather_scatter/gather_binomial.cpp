@@ -1,0 +1,49 @@
+#include "libgccl/algorithms/gather_scatter/gather_binomial.hpp"
+
+#include "libgccl/algorithms/parts/subtree.hpp"
+#include "libgccl/cost/binomial_cost.hpp"
+
+namespace gccl {
+namespace {
+
+// Every rank's slices of the n blocks, as they lie at the root.
+Blocks blocks_gathered(const Call& c, Rank n, Share mine) { return slice(output_of(c, n, c.root), n, mine); }
+
+}  // namespace
+
+Schedule binomial_gather(Call c, View v, Share mine) {
+  const Rank n = v.all.size, r = v.all.rank;
+  const Region in = slice(input_of(c, n, r), mine);
+  const Blocks out = blocks_gathered(c, n, mine);
+  const Subtree tree = Subtree::of(n, c.root, r);
+  if (r == c.root) {
+    for (Count d = 1; d < tree.size; d *= 2) {
+      const Run run = tree.child(d).run(out);
+      for (Count i = 0; i < run.messages(); ++i) co_yield recv(tree.child(d).rank(), run.message(i));
+    }
+    co_yield copy(in, out[r]);
+    co_return;
+  }
+  const Blocks work = packed(out);
+  if (tree.size > 1) co_yield copy(in, work[0]);
+  for (Count d = 1; d < tree.size; d *= 2) co_yield recv(tree.child(d).rank(), work.run(d, tree.child(d).size));
+  const Region whole = tree.size > 1 ? work.run(0, tree.size) : in;
+  const Run run = tree.run(out);
+  if (!tree.below_root()) co_yield send(tree.parent(), whole);
+  for (Count i = 0; tree.below_root() && i < run.messages(); ++i) co_yield send(c.root, packed_message(run, whole, i));
+}
+
+Count binomial_gather_scratch(const Call& c, const View& v, Share mine) {
+  const Rank n = v.all.size;
+  const Count size = Subtree::of(n, c.root, v.all.rank).size;
+  return size == 1 || v.all.rank == c.root ? 0 : size * blocks_gathered(c, n, mine).count;
+}
+
+Cost binomial_gather_cost(const Call& c, const View& v, const CostModel& m) {
+  const Count n = v.all.size;
+  const double block = m.bytes(double(c.count));
+  // An inner member copies its own block beside its first child's message.
+  return std::max(binomial_up(Rank(n), {.block = block}, false, Paths(v, m)), m.copy(n > 2 || !c.in_place ? block : 0));
+}
+
+}  // namespace gccl

@@ -1,0 +1,27 @@
+#include "libgccl/algorithms/gather_scatter/gather_linear.hpp"
+
+#include "libgccl/cost/pipelined.hpp"
+
+namespace gccl {
+
+Schedule linear_gather(Call c, View v, Share mine) {
+  const Rank n = v.all.size, r = v.all.rank;
+  const Region in = slice(input_of(c, n, r), mine);
+  if (r != c.root) {
+    co_yield send(c.root, in);
+    co_return;
+  }
+  const Blocks out = slice(output_of(c, n, r), n, mine);
+  for (Rank s = 1; s < n; ++s) {
+    const Rank from = v.all[std::int64_t(r) + s];
+    co_yield recv(from, out[from]);
+  }
+  co_yield copy(in, out[r]);
+}
+
+Cost linear_gather_cost(const Call& c, const View& v, const CostModel& m) {
+  const double block = m.bytes(double(c.count));
+  return std::max(fan_in(v, m, block), m.copy(c.in_place ? 0 : block));
+}
+
+}  // namespace gccl

@@ -1,0 +1,27 @@
+#include "libgccl/algorithms/gather_scatter/scatter_linear.hpp"
+
+#include "libgccl/cost/pipelined.hpp"
+
+namespace gccl {
+
+Schedule linear_scatter(Call c, View v, Share mine) {
+  const Rank n = v.all.size, r = v.all.rank;
+  const Region out = slice(output_of(c, n, r), mine);
+  if (r != c.root) {
+    co_yield recv(c.root, out);
+    co_return;
+  }
+  const Blocks in = slice(input_of(c, n, r), n, mine);
+  for (Rank s = 1; s < n; ++s) {
+    const Rank to = v.all[std::int64_t(r) + s];
+    co_yield send(to, in[to]);
+  }
+  co_yield copy(in[r], out);
+}
+
+Cost linear_scatter_cost(const Call& c, const View& v, const CostModel& m) {
+  const double block = m.bytes(double(c.count));
+  return std::max(fan_out(v, m, block), m.copy(c.in_place ? 0 : block));
+}
+
+}  // namespace gccl

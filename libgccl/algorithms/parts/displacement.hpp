@@ -1,0 +1,49 @@
+// Where the blocks of a call lie whose blocks may be of unlike length: side by side in rank order, each as long as
+// Call::between says, or where Call::places says.
+#pragma once
+
+#include "libgccl/schedule/call.hpp"
+
+namespace gccl {
+
+// The share's slice of the block that goes from one rank to another.
+inline Count block_count(const Call& c, Share s, Rank from, Rank to) {
+  return Region{Buffer::none, 0, c.between(from, to)}.part(s.index, s.of).count;
+}
+
+// Finds one rank's blocks in a buffer. Moving by k ranks costs k evaluations of the caller's counts (none where all are
+// equal or have places), and so does starting again from rank 0: a walk through all ranks in either direction is O(n),
+// without a table.
+class Displacement {
+ public:
+  // The blocks that `rank` sends (in a reduce-scatter: its contributions to each rank's block), in `at`; those it
+  // receives, in `at`; the slices that it sends, packed from `at` on.
+  static Displacement sent(const Call& c, Share s, Rank rank, Region at) { return {c, s, rank, at, true, false}; }
+  static Displacement received(const Call& c, Share s, Rank rank, Region at) { return {c, s, rank, at, false, false}; }
+  static Displacement saved(const Call& c, Share s, Rank rank, Region at) { return {c, s, rank, at, true, true}; }
+
+  // The share's slice of the block to or from `peer`.
+  Region operator[](Rank peer);
+  // The blocks to or from peers first .. first+length-1 as one region. Requires length > 0, no places, and the only
+  // share or saved().
+  Region run(Rank first, Rank length);
+
+ private:
+  Displacement(const Call& c, Share s, Rank rank, Region at, bool outgoing, bool packed)
+      : call_(c), share_(s), rank_(rank), at_(at), outgoing_(outgoing), packed_(packed) {}
+  // What the block occupies.
+  Count extent(Rank peer) const {
+    if (packed_) return outgoing_ ? block_count(call_, share_, rank_, peer) : block_count(call_, share_, peer, rank_);
+    return outgoing_ ? call_.between(rank_, peer) : call_.between(peer, rank_);
+  }
+  void seek(Rank peer);
+
+  Call call_;
+  Share share_;
+  Rank rank_, peer_ = 0;
+  Count offset_ = 0;  // of peer_'s block
+  Region at_;
+  bool outgoing_, packed_;
+};
+
+}  // namespace gccl

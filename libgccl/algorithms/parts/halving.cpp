@@ -1,0 +1,101 @@
+#include "libgccl/algorithms/parts/halving.hpp"
+
+#include "libgccl/cost/rounds.hpp"
+
+namespace gccl {
+namespace {
+
+// One round of the reduce-scatter as number `rank` sees it: which parts it gives to whom, and which it takes from whom.
+// Both are `length` parts long and may wrap around from part n-1 to part 0.
+struct Round {
+  Rank to, from;
+  Count give, take, length;
+};
+
+unsigned rounds(Rank n) { return unsigned(std::bit_width(n - 1)); }
+
+Span span_of(Rank n, unsigned k) {
+  Rank open = n;  // parts that are not given away yet: n, ceil(n/2), ceil(n/4), ...
+  for (unsigned i = 0; i < k; ++i) open -= open / 2;
+  return {open - open / 2, open / 2};
+}
+
+Round round_of(Rank n, Rank rank, unsigned k) {
+  const auto [distance, length] = span_of(n, k);
+  if (std::has_single_bit(n)) {
+    const Rank partner = rank ^ distance;
+    return {partner, partner, partner & ~(distance - 1), rank & ~(distance - 1), length};
+  }
+  const Rank to = Rank((Count(rank) + distance) % n), from = Rank((Count(rank) + n - distance) % n);
+  return {to, from, to, rank, length};
+}
+
+// The piece of parts first .. first+length-1 (mod n) before the end of the vector, or the one after it.
+Region piece(Region x, Count first, Count length, Count n, bool after) {
+  const Count before = std::min(length, n - first);
+  return after ? x.parts(0, length - before, n) : x.parts(first, before, n);
+}
+
+}  // namespace
+
+Schedule halving_reduce_scatter(Numbering g, Region in, Region work, Region mine) {
+  const Rank n = g.size;
+  if (n == 1) co_yield copy(in, mine);
+  // With an odd n the first round leaves one part that is kept but gets nothing: it must join the partial sums.
+  if (n > 1 && n % 2) {
+    const Count single = (Count(g.rank) + n / 2) % n;
+    co_yield copy(in.part(single, n), work.part(single, n));
+  }
+  for (unsigned k = 0; k < rounds(n); ++k) {
+    const Round r = round_of(n, g.rank, k);
+    const Region have = k == 0 ? in : work;
+    for (int after = 0; after < 2; ++after) {
+      co_yield send(g[r.to], piece(have, r.give, r.length, n, after));
+      const Region take = piece(have, r.take, r.length, n, after);
+      const bool last = k + 1 == rounds(n) && !after;
+      co_yield recv_reduce(g[r.from], take, last ? mine : piece(work, r.take, r.length, n, after));
+    }
+  }
+}
+
+Schedule doubling_all_gather(Numbering g, Region x) {
+  const Rank n = g.size;
+  for (unsigned k = rounds(n); k-- > 0;) {
+    const Round r = round_of(n, g.rank, k);
+    for (int after = 0; after < 2; ++after) {
+      co_yield send(g[r.from], piece(x, r.take, r.length, n, after));
+      co_yield recv(g[r.to], piece(x, r.give, r.length, n, after));
+    }
+  }
+}
+
+namespace {
+
+// Of round k. Those of a power of two are exchanges in pairs, all others are shifts.
+const Hop& hop_of(Rank n, unsigned k, bool near_first, const Paths& p) {
+  const Rank distance = span_of(n, k).distance;
+  return std::has_single_bit(n) ? p.at(near_first ? 1u << k : distance) : p.round(distance);
+}
+
+}  // namespace
+
+Cost halving_reduce_scatter_cost(Rank n, double part_bytes, bool near_first, const Paths& p) {
+  Rounds all(p.model().overhead_ns, true);
+  for (unsigned k = 0; k < rounds(n); ++k) {
+    const Span s = span_of(n, k);
+    const double bytes = s.length * part_bytes;
+    all.add(s, bytes, hop_of(n, k, near_first, p), p.model().combine(bytes));
+  }
+  return all.end();
+}
+
+Cost doubling_all_gather_cost(Rank n, double part_bytes, bool near_first, const Paths& p) {
+  Rounds all(p.model().overhead_ns, false);
+  for (unsigned k = rounds(n); k-- > 0;) {
+    const Span s = span_of(n, k);
+    all.add(s, s.length * part_bytes, hop_of(n, k, near_first, p));
+  }
+  return all.end();
+}
+
+}  // namespace gccl

@@ -1,0 +1,39 @@
+#include "libgccl/algorithms/reduce/chain.hpp"
+
+#include "libgccl/algorithms/parts/numbering.hpp"
+#include "libgccl/algorithms/reduce/reduce.hpp"
+#include "libgccl/cost/paths.hpp"
+
+namespace gccl {
+namespace {
+
+Cost reduce_chain_over(Rank n, double bytes, const Paths& p) {
+  return p.chain(n, bytes) + (n - 1) * p.model().combine(bytes);
+}
+
+}  // namespace
+
+Schedule chain_reduce(Call c, View v, Share mine) {
+  const Numbering u = Numbering::from(v.all, c.root);
+  const Region in = slice(input_of(c, v.all.size, v.all.rank), mine), sum = sums_of(c, v, mine);
+  if (u.size == 1) co_yield copy(in, sum);
+  const bool tail = u.rank + 1 == u.size;
+  if (!tail) co_yield recv_reduce(u[u.rank + 1], in, sum);
+  if (u.rank > 0) co_yield send(u[u.rank - 1], tail ? in : sum);
+}
+
+Count chain_reduce_scratch(const Call& c, const View& v, Share mine) {
+  const Rank u = Numbering::from(v.all, c.root).rank;
+  return u == 0 || u + 1 == v.all.size ? 0 : sums_of(c, v, mine).count;
+}
+
+Cost chain_reduce_cost(const Call& c, const View& v, const CostModel& m) {
+  return vector_cost<reduce_chain_over>(c, v, m);
+}
+
+Cost chain_reduce_interval(const Call& c, const View& v, const CostModel& m) {
+  const double bytes = m.bytes(double(c.count));
+  return std::max({bytes * Paths(v, m).shift(1).beta_ns_per_byte, m.exchange_gap_ns(), m.combine(bytes)});
+}
+
+}  // namespace gccl

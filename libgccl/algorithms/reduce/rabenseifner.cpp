@@ -1,0 +1,53 @@
+#include "libgccl/algorithms/reduce/rabenseifner.hpp"
+
+#include "libgccl/algorithms/parts/halving.hpp"
+#include "libgccl/algorithms/reduce/reduce.hpp"
+#include "libgccl/cost/binomial_cost.hpp"
+#include "libgccl/cost/paths.hpp"
+
+namespace gccl {
+namespace {
+
+// Number i holds part i of x; number 0 gets them all.
+Schedule gather_parts(Numbering g, Region x) {
+  const Count n = g.size, i = g.rank;
+  for (Count distance = 1; distance < n; distance *= 2) {
+    if (i & distance) {
+      co_yield send(g[Rank(i - distance)], x.parts(i, std::min(distance, n - i), n));
+      co_return;
+    }
+    if (i + distance < n)
+      co_yield recv(g[Rank(i + distance)], x.parts(i + distance, std::min(distance, n - i - distance), n));
+  }
+}
+
+Cost reduce_rabenseifner_over(Rank n, double bytes, const Paths& p) {
+  Cost total = halving_reduce_scatter_cost(n, bytes / n, true, p);
+  const bool near_first = std::has_single_bit(n);
+  if (!near_first && bytes >= n * p.model().element_bytes)
+    return total + binomial_up(n, {.block = bytes / n}, false, p);
+  const double filled = std::min(double(n), bytes / p.model().element_bytes);  // parts with an element to gather
+  for (Count parts = 1; double(parts) < filled; parts *= 2)
+    total +=
+        p.at(near_first ? n / (2 * parts) : parts)(std::min(double(parts), filled - double(parts)) * bytes / filled);
+  return total;
+}
+
+}  // namespace
+
+Schedule rabenseifner_reduce(Call c, View v, Share mine) {
+  const Numbering near = Numbering::near_first(v.all, c.root);
+  const Region in = slice(input_of(c, v.all.size, v.all.rank), mine), sum = sums_of(c, v, mine);
+  co_yield halving_reduce_scatter(near, in, sum, sum.part(near.rank, near.size));
+  co_yield gather_parts(near, sum);
+}
+
+Count rabenseifner_reduce_scratch(const Call& c, const View& v, Share mine) {
+  return v.all.rank == c.root ? 0 : sums_of(c, v, mine).count;
+}
+
+Cost rabenseifner_reduce_cost(const Call& c, const View& v, const CostModel& m) {
+  return vector_cost<reduce_rabenseifner_over>(c, v, m);
+}
+
+}  // namespace gccl

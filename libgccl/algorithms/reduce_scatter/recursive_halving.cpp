@@ -1,0 +1,34 @@
+#include "libgccl/algorithms/reduce_scatter/recursive_halving.hpp"
+
+#include "libgccl/algorithms/parts/halving.hpp"
+
+namespace gccl {
+namespace {
+
+Cost reduce_scatter_recursive_halving_over(Rank n, double block, const Paths& p) {
+  return halving_reduce_scatter_cost(n, block, false, p);
+}
+
+}  // namespace
+
+Schedule recursive_halving_reduce_scatter(Call c, View v, Share mine) {
+  const Rank n = v.all.size;
+  const Blocks in = slice(input_of(c, n, v.all.rank), n, mine);
+  const Region out = slice(output_of(c, n, v.all.rank), mine);
+  const Blocks packed{Buffer::scratch, 0, in.count, in.count};
+  if (!in.dense() && n > 1)
+    for (Rank i = 0; i < n; ++i) co_yield copy(in[i], packed[i]);
+  const Region have = in.dense() || n == 1 ? Region{in.buffer, in.offset, n * in.count} : packed.run(0, n);
+  co_yield halving_reduce_scatter(Numbering::from(v.all), have, packed.run(0, n), out);
+}
+
+Count recursive_halving_reduce_scatter_scratch(const Call& c, const View& v, Share mine) {
+  const Rank n = v.all.size;
+  return n > 1 ? n * slice(input_of(c, n, v.all.rank), n, mine).count : 0;
+}
+
+Cost recursive_halving_reduce_scatter_cost(const Call& c, const View& v, const CostModel& m) {
+  return vector_cost<reduce_scatter_recursive_halving_over>(c, v, m);
+}
+
+}  // namespace gccl

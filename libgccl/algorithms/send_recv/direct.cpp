@@ -1,0 +1,29 @@
+#include "libgccl/algorithms/send_recv/direct.hpp"
+
+namespace gccl {
+
+Schedule direct_send_recv(Call c, View v, Share mine) {
+  const Rank n = v.all.size, r = v.all.rank;
+  const Region in = slice(input_of(c, n, r), mine), out = slice(output_of(c, n, r), mine);
+  if (n == 1) {
+    co_yield copy(in, out);
+    co_return;
+  }
+  const Region from = c.in_place ? Region{Buffer::scratch, 0, in.count} : in;
+  if (c.in_place) co_yield copy(in, from);
+  co_yield send(v.all[std::int64_t(r) + 1], from);
+  co_yield recv(v.all[std::int64_t(r) - 1], out);
+}
+
+Count direct_send_recv_scratch(const Call& c, const View& v, Share mine) {
+  return c.in_place && v.all.size > 1 ? slice(input_of(c, v.all.size, v.all.rank), mine).count : 0;
+}
+
+Cost direct_send_recv_cost(const Call& c, const View& v, const CostModel& m) {
+  const double bytes = m.bytes(double(c.count));
+  const Cost copied = m.copy(bytes);
+  if (v.all.size == 1) return c.in_place ? 0 : copied;
+  return (m.all.known() ? m.all.next_slowest : m.widest(v))(bytes) + (c.in_place ? copied : 0);
+}
+
+}  // namespace gccl

@@ -1,0 +1,8 @@
+#include "libgccl/cluster/cluster.hpp"
+
+namespace gccl {
+std::string_view name(Tier t) {
+  static constexpr std::string_view kNames[] = {"card", "node", "nic", "leaf", "spine", "core", "other"};
+  return kNames[std::size_t(t)];
+}
+}  // namespace gccl

@@ -1,0 +1,58 @@
+// A cluster as the engines see it: cards, directed links, and a route between any two cards, computed on demand.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "libgccl/cost/cost_model.hpp"
+#include "libgccl/schedule/layout.hpp"
+
+namespace gccl {
+
+using Card = std::uint32_t;
+using LinkId = std::uint32_t;
+
+// Where a link sits; reports group by it.
+enum class Tier : std::uint8_t { card, node, nic, leaf, spine, core, other };
+std::string_view name(Tier);
+
+// One direction of a cable, bus or port. 1 GB/s = 1 byte/ns.
+struct Link {
+  double bandwidth_GBps;
+  Nanos latency_ns;
+  Tier tier;
+};
+
+// Costs of a card itself.
+struct CardCosts {
+  Nanos overhead_ns = 0;          // a rank is busy this long starting one message (LogGP's o of the sender)
+  Nanos receive_overhead_ns = 0;  // and this long taking one that has arrived (LogGP's o of the receiver)
+  double combine_GBps = 0;        // incoming bytes reduced per ns; 0: free
+  double copy_GBps = 0;           // bytes copied per ns; 0: free
+};
+
+// Immutable after construction. Sizes: links are O(cards), routes are never stored for all pairs.
+class Cluster {
+ public:
+  virtual ~Cluster() = default;
+
+  virtual std::string_view name() const = 0;
+  virtual Card cards() const = 0;
+  virtual Rank nodes() const = 0;
+  virtual Rank node_of(Card) const = 0;
+  virtual const std::vector<Link>& links() const = 0;
+  virtual std::string link_name(LinkId) const = 0;
+  // Replaces `out` by the links from one card to another, in the order a message meets them; empty when from == to.
+  virtual void route(Card from, Card to, std::vector<LinkId>& out) const = 0;
+  virtual const CardCosts& costs(Card) const = 0;
+  // Messages of more bytes start only once their receive is posted.
+  virtual Count eager_bytes() const = 0;
+  // Where ranks are processes that GCCL connects by itself: what GCCL_BACKENDS would say. Calls are planned for these
+  // transports then; empty: by the cluster's routes alone.
+  virtual std::string_view backends() const { return {}; }
+  // Row length of the card grid on a torus, else 0 (see View::columns).
+  virtual Rank grid_columns() const = 0;
+};
+
+}  // namespace gccl

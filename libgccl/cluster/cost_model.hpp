@@ -1,0 +1,28 @@
+// Closed-form parameters of a cluster, read off its routes.
+#pragma once
+
+#include <optional>
+
+#include "libgccl/cluster/cluster.hpp"
+
+namespace gccl {
+
+// The alpha-beta-gamma parameters of ranks on these cards: rank r is on cards[r].
+// - alpha is both ends' overheads plus the latencies of the route's links, beta the inverse of its narrowest link;
+// - node: the slowest pair of cards of one node; equal to net when no node holds two of the cards;
+// - net: a card of the first node and its counterpart on the node that is the most links away;
+// - net_all: the same two nodes while every card of the first one sends to its counterpart: each link is shared by the
+//   messages that cross it, the worst share counts. The fabric's load by other nodes is not part of it;
+// - all, inside, rail, doubling, rings: the same count for every rank's messages at once, as routed, so that the taper
+//   of a fat tree and what a placement spoils are known. Not on more than kTrafficCardsMax cards, where it would take
+//   seconds: closed forms then use the three above;
+// - overhead, combine and copy: of the slowest of the cards.
+constexpr std::size_t kTrafficCardsMax = 1 << 15;
+CostModel cost_model(const Cluster& cluster, const std::vector<Card>& cards, unsigned element_bytes);
+// The same without those loads, which take a thousand times as many routes.
+CostModel cost_without_loads(const Cluster& cluster, const std::vector<Card>& cards, unsigned element_bytes);
+// Every card at once sends to its counterpart about half of the nodes away: cost_model().rail.shift.back(). Nothing on
+// one node, nor on more than kTrafficCardsMax cards.
+std::optional<Hop> net_loaded(const Cluster& cluster, const std::vector<Card>& cards);
+
+}  // namespace gccl

@@ -1,0 +1,66 @@
+#include "libgccl/communicator/introduction.hpp"
+
+#include <cstdio>
+#include <cstring>
+
+#include "gccl/gccl.h"
+
+namespace gccl {
+namespace {
+
+// Each of these makes plans or adds messages, so a rank that has another one waits for what nobody sends.
+constexpr const char* kNames[Introduction::kSettings] = {"GCCL_ALGORITHM", "GCCL_CHECK",
+                                                         "GCCL_BACKENDS (or GCCL_Config.backends)"};
+
+void put(Introduction::Value* value, const std::string& text) {
+  value->digest = text.size();
+  for (const char c : text) value->digest = (value->digest ^ std::uint8_t(c)) * 0x9e3779b97f4a7c15;
+  const bool fits = text.size() < sizeof value->text;
+  std::snprintf(value->text, sizeof value->text, "%.*s%s", fits ? int(text.size()) : int(sizeof value->text) - 4,
+                text.c_str(), fits ? "" : "...");
+}
+
+std::string quoted(const Introduction::Value& v) {
+  return v.text[0] ? std::string("\"").append(v.text).append("\"") : "nothing";
+}
+
+}  // namespace
+
+void Introduction::end_texts() {
+  host[sizeof host - 1] = text[sizeof text - 1] = 0;
+  for (Value& v : settings) v.text[sizeof v.text - 1] = 0;
+}
+
+void Introduction::set_error(const Status& why) {
+  code = why.code();
+  std::snprintf(text, sizeof text, "%s", why.text().c_str());
+}
+
+void Introduction::set_settings(const Overrides& algorithms, bool check, const std::string& backends) {
+  put(&settings[0], algorithms.text());
+  put(&settings[1], check ? "1" : "0");
+  put(&settings[2], backends);
+}
+
+Status compare(const std::vector<Introduction>& all, Rank me) {
+  for (Rank r = 0; r < all.size(); ++r)
+    if (all[r].version != all[me].version)
+      return Status::error("rank " + std::to_string(r) + " runs GCCL " + std::to_string(all[r].version) + ", rank " +
+                               std::to_string(me) + " runs " + std::to_string(all[me].version) +
+                               ": all ranks need the same",
+                           GCCL_ERR_INVALID_USAGE);
+  for (Rank r = 0; r < all.size(); ++r)
+    if (all[r].code)
+      return Status::error("rank " + std::to_string(r) + " could not start: " + all[r].text, all[r].code);
+  for (std::size_t i = 0; i < Introduction::kSettings; ++i)
+    for (Rank r = 1; r < all.size(); ++r) {
+      const Introduction::Value &first = all[0].settings[i], &other = all[r].settings[i];
+      if (first.digest == other.digest && std::memcmp(first.text, other.text, sizeof first.text) == 0) continue;
+      return Status::error(std::string(kNames[i]) + " differs: rank 0 has " + quoted(first) + ", rank " +
+                               std::to_string(r) + " has " + quoted(other) + "; set the same on every rank",
+                           GCCL_ERR_INVALID_USAGE);
+    }
+  return {};
+}
+
+}  // namespace gccl

@@ -1,0 +1,36 @@
+// What each rank says about itself when a job starts, and whether the ranks fit each other.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "libgccl/select/overrides.hpp"
+
+namespace gccl {
+
+// Of fixed size; sent as it is between ranks of one release.
+struct Introduction {
+  static constexpr std::size_t kSettings = 3;
+
+  std::uint64_t id = 0;  // rank 0's names the communicator
+  std::uint32_t version = 0;
+  std::int32_t code = 0;  // of what went wrong on this rank
+  char host[240] = {};
+  char text[240] = {};  // why
+  struct Value {
+    std::uint64_t digest = 0;
+    char text[120] = {};  // shortened
+  } settings[kSettings];  // that must be the same on every rank
+
+  // Of another process: every text ends.
+  void end_texts();
+  // Also shortens what does not fit.
+  void set_error(const Status& why);
+  void set_settings(const Overrides& algorithms, bool check, const std::string& backends);
+};
+
+// The same on every rank: which ranks have failed, or which two differ in what.
+Status compare(const std::vector<Introduction>& all, Rank me);
+
+}  // namespace gccl

@@ -1,0 +1,13 @@
+#include "libgccl/communicator/setting.hpp"
+
+namespace gccl {
+
+void Setting::use(const Layout& layout, Rank rank) {
+  view = layout.view(rank);
+  first = layout.view(0);
+  const TransportModel& t = transport_model_of(shared_memory ? "shm" : "tcp", first.nodes == 1);
+  costs = t.costs_on(first, 1);
+  tuning = &t.tuning;
+}
+
+}  // namespace gccl

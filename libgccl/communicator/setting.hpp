@@ -1,0 +1,24 @@
+// What a communicator is like, as far as plans depend on it.
+#pragma once
+
+#include "libgccl/cluster/transport_model.hpp"
+#include "libgccl/schedule/layout.hpp"
+
+namespace gccl {
+
+// Channels of a communicator: the lanes of collectives, then the user's own messages.
+inline constexpr Count kLanesMax = 4;
+inline constexpr std::uint32_t kPointToPointChannel = kLanesMax;
+inline constexpr std::uint32_t kChannels = kLanesMax + 1;
+
+struct Setting {
+  View view;   // the rank's own
+  View first;  // rank 0's, from which all ranks plan: nodes of different sizes look different from each of them
+  bool shared_memory = false;  // every peer of every rank is reached through it
+  CostModel costs;
+  const Tuning* tuning = nullptr;
+
+  void use(const Layout& layout, Rank rank);
+};
+
+}  // namespace gccl

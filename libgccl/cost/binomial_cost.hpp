@@ -1,0 +1,21 @@
+// The time of a binomial tree's messages, from its root to all members and back.
+#pragma once
+
+#include "libgccl/cost/paths.hpp"
+
+namespace gccl {
+
+// What a message for (or from) a subtree of so many members carries: a vector, or a block for each of them.
+struct Carried {
+  double vector = 0, block = 0;
+  double operator()(Count members) const { return vector + double(members) * block; }
+};
+
+// Position 0 of n has what all get. Each member passes on to the farthest position of its subtree first; subtrees whose
+// end is cut off are smaller, not slower. O(log^2 n).
+Cost binomial_down(Rank n, Carried bytes, const Paths& p);
+// Every position has what position 0 gets. Each member takes what comes from the nearest position first; `combines`:
+// and adds it to its own.
+Cost binomial_up(Rank n, Carried bytes, bool combines, const Paths& p);
+
+}  // namespace gccl

@@ -1,0 +1,117 @@
+// The hops between the members of a group, by distance in the group's order, for closed forms.
+#pragma once
+
+#include <bit>
+
+#include "libgccl/cost/cost_model.hpp"
+#include "libgccl/schedule/call.hpp"
+
+namespace gccl {
+
+// All ranks of a communicator as its View describes them, or a group whose members are all one kind of hop apart.
+class Paths {
+ public:
+  Paths(const View& v, const CostModel& m) : model_(&m), view_(&v), traffic_(&m.all) {}
+  Paths(const Hop& every, const LinkLoads& traffic, const CostModel& m)
+      : model_(&m), every_(&every), traffic_(&traffic) {}
+
+  const CostModel& model() const { return *model_; }
+  // While every rank exchanges with the one at rank xor distance, or sends to the one at rank + distance, at once.
+  const Hop& at(Count distance) const {
+    if (traffic_->known()) return LinkLoads::over(traffic_->exchange, distance);
+    return every_ ? *every_ : model_->at(*view_, distance);
+  }
+  const Hop& shift(Count distance) const {
+    if (traffic_->known()) return LinkLoads::over(traffic_->shift, distance);
+    return every_ ? *every_ : model_->shift(*view_, distance);
+  }
+  // As `shift`, in a sequence of shifts by powers of two of which each waits for what came in the one before.
+  const Hop& round(Count distance) const {
+    if (traffic_->known()) return LinkLoads::over(traffic_->rounds, distance);
+    return shift(distance);
+  }
+  // While every rank has messages to all others on their way.
+  const Hop& pairs() const {
+    if (traffic_->known()) return traffic_->pairs;
+    return every_ ? *every_ : model_->shift(*view_, view_->all.size - 1);
+  }
+  const Hop& pairs_alone() const { return traffic_->known() ? traffic_->pairs_alone : pairs(); }
+  // As `at`, among those that are left when pairs fold to a power of two: of the first positions every second one.
+  Hop survivors(Count distance) const {
+    if (!traffic_->survivors.empty()) return LinkLoads::over(traffic_->survivors, distance);
+    return every_ ? *every_ : model_->at(*view_, 2 * distance);
+  }
+  // While n members, or those of them that are left when they fold, exchange with the one at that distance.
+  Hop folded(Rank n, Count distance) const { return std::has_single_bit(n) ? at(distance) : survivors(distance); }
+  // While a binomial tree's members at multiples of 2 * distance send to those `distance` further on.
+  const Hop& binomial(Count distance) const {
+    if (!traffic_->binomial.empty()) return LinkLoads::over(traffic_->binomial, distance);
+    return sparse(distance);
+  }
+  // How long such a message waits for each byte that its sender sends twice as far before, or takes from half as far.
+  double behind(Count distance) const {
+    if (!traffic_->binomial.empty()) return LinkLoads::over(traffic_->behind_ns_per_byte, distance);
+    const Hop &near = sparse(distance), &far = sparse(2 * distance);
+    return near.alpha_ns == far.alpha_ns ? near.beta_ns_per_byte : 0;  // one kind of hop, one port
+  }
+  // Both in-order trees' messages between members that far apart; `fed`: of all but member 0.
+  TreeLevel trees(Count distance, bool fed) const {
+    const std::vector<TreeLevel>& levels = fed ? traffic_->fed_trees : traffic_->trees;
+    if (!levels.empty()) return LinkLoads::over(levels, distance);
+    const Hop& hop = sparse(distance);
+    return {hop, 2 * hop.beta_ns_per_byte};
+  }
+  // The busiest link's share of a byte of each of their messages, up and down (`fed`: down); 0 where routes are not
+  // known.
+  double trees_ns_per_byte(bool fed) const {
+    return fed ? traffic_->fed_trees_ns_per_byte : traffic_->trees_ns_per_byte;
+  }
+  // While every survivor exchanges with its partner of that step of swing; null where routes are not known.
+  const Hop* swing(unsigned step) const { return step < traffic_->swing.size() ? &traffic_->swing[step] : nullptr; }
+  // `steps` steps of a ring of n members; see CostModel::ring.
+  Cost ring(double steps, double bytes, Cost combining) const {
+    if (traffic_->known()) return traffic_->ring(steps, bytes, combining);
+    return every_ ? steps * (*every_)(bytes) + combining : model_->ring(*view_, steps, bytes, combining);
+  }
+  // Hops one after the other from the first to the last of n members.
+  Cost chain(Rank n, double bytes) const {
+    if (traffic_->known()) return (n - 1) * traffic_->next_alone(bytes);
+    if (every_) return (n - 1) * (*every_)(bytes);
+    const Rank across = view_->nodes - 1;
+    return across * model_->net(bytes) + (n - 1 - across) * model_->node(bytes);
+  }
+
+ private:
+  // While about one rank of each node sends over that distance (trees).
+  const Hop& sparse(Count distance) const {
+    return every_ ? *every_ : model_->stays(*view_, distance) ? model_->node : model_->net;
+  }
+
+  const CostModel* model_;
+  const View* view_ = nullptr;
+  const Hop* every_ = nullptr;
+  const LinkLoads* traffic_;
+};
+
+// Nanoseconds for n > 1 members and that many bytes per vector.
+using GroupCost = Cost (*)(Rank n, double bytes, const Paths&);
+
+// The closed form of an allreduce, reduce, broadcast or reduce-scatter(v) over all ranks; of a reduce-scatter `bytes`
+// is the largest block.
+template <GroupCost over>
+Cost vector_cost(const Call& c, const View& v, const CostModel& m) {
+  const Count count = largest_block(c, v.all.size);
+  const double bytes = m.bytes(double(count));
+  if (count == 0) return 0;
+  if (v.all.size == 1) return c.in_place ? 0 : m.copy(bytes);
+  return over(v.all.size, bytes, Paths(v, m));
+}
+
+// The same for a broadcast, whose root copies its vector beside the messages: where memory is slower than the links,
+// that takes longest.
+template <GroupCost over>
+Cost broadcast_cost(const Call& c, const View& v, const CostModel& m) {
+  return std::max(vector_cost<over>(c, v, m), m.copy(c.in_place ? 0 : m.bytes(double(c.count))));
+}
+
+}  // namespace gccl

@@ -1,0 +1,61 @@
+#include "libgccl/cost/pipelined.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace gccl {
+
+namespace {
+
+Cost train(double messages, const Hop& hop, double bytes, double gap, double steps_each) {
+  if (messages <= 0) return 0;
+  const double in_flight = kStepsInFlight / steps_each;
+  const double batches = std::floor((messages - 1) / in_flight), rest = messages - 1 - batches * in_flight;
+  // While a full window passes, either its messages' gaps or the oldest message's whole time.
+  return batches * std::max(in_flight * gap, hop(bytes)) + rest * gap + hop(bytes);
+}
+
+}  // namespace
+
+Cost pipelined(double messages, const Hop& hop, double bytes, double overhead_ns, double steps_each) {
+  return train(messages, hop, bytes, std::max(overhead_ns, bytes * hop.beta_ns_per_byte), steps_each);
+}
+
+Cost pairs_train(double messages, const Hop& pairs, const Hop& alone, double bytes, double gap_ns, double steps_each) {
+  const Hop one{pairs.alpha_ns, std::max(pairs.beta_ns_per_byte, alone.beta_ns_per_byte)};
+  return train(messages, one, bytes, std::max(gap_ns, bytes * pairs.beta_ns_per_byte), steps_each);
+}
+
+Cost fan_out(const View& v, const CostModel& m, double bytes) {
+  if (const LinkLoads& l = m.all; l.known()) {
+    // The slowest message may pass beside the others, so what the busiest link carries ends without it.
+    const Hop share{l.fan_out_mean.alpha_ns, l.fan_out_ns_per_byte};
+    return std::max({train(v.all.size - 1, share, bytes, std::max(m.overhead_ns, bytes * share.beta_ns_per_byte), 1),
+                     train(v.all.size - 1, l.fan_out_mean, bytes, m.overhead_ns, 1),
+                     l.fan_out_ns + bytes * l.fan_out.beta_ns_per_byte});
+  }
+  const double far = v.nodes > 1 ? v.all.size - v.rails : 0;
+  return pipelined(far, m.net, bytes, m.overhead_ns, 1) +
+         pipelined(v.all.size - 1 - far, m.node, bytes, m.overhead_ns, 1);
+}
+
+// All messages are on their way at once and queue for the one port and its rank.
+Cost fan_in(const View& v, const CostModel& m, double bytes) {
+  const double far = v.nodes > 1 ? v.all.size - v.rails : 0, near = v.all.size - 1 - far;
+  const auto gap = [&](const Hop& hop) { return std::max(bytes * hop.beta_ns_per_byte, m.receive_overhead_ns); };
+  if (const LinkLoads& l = m.all; l.known() && v.all.size > 1) {
+    const double busiest = (far + near) * l.fan_in_ns_per_byte;
+    return std::max(l.fan_in_ns + bytes * l.fan_in.beta_ns_per_byte, l.fan_in.alpha_ns + bytes * busiest);
+  }
+  if (far > 0) return m.net(bytes) + (far - 1) * gap(m.net) + near * gap(m.node);
+  return near > 0 ? m.node(bytes) + (near - 1) * gap(m.node) : 0;
+}
+
+Cost all_pairs(const View& v, const CostModel& m, double bytes, double steps_each) {
+  const double n = v.all.size, far = v.nodes > 1 ? n - n / v.nodes : 0;
+  if (m.all.known()) return pairs_train(n - 1, m.all.pairs, m.all.pairs_alone, bytes, m.exchange_gap_ns(), steps_each);
+  return pipelined(far, n > v.nodes ? m.net_all : m.net, bytes, m.exchange_gap_ns(), steps_each) +
+         pipelined(n - 1 - far, m.node, bytes, m.exchange_gap_ns(), steps_each);
+}
+
+}  // namespace gccl

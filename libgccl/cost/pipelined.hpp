@@ -1,0 +1,28 @@
+// The time of messages of which several are on their way at once: a train of them, and what one rank or all ranks
+// exchange with every other one.
+#pragma once
+
+#include "libgccl/cost/cost_model.hpp"
+
+namespace gccl {
+
+// The lane's default window: how many steps a rank keeps in flight.
+constexpr double kStepsInFlight = 8;
+
+// Messages of more bytes that meet at a port pass it in turns, shorter ones one after the other.
+constexpr double kTurnsAbove = 128 << 10;
+
+// `messages` independent messages of `bytes` each leave one rank (or, with steps_each = 2, are exchanged for as many):
+// starts are apart by the port's or the processor's time, and the message that would be one too many in flight waits
+// for the oldest to end. Nanoseconds from the first start to the last end.
+Cost pipelined(double messages, const Hop& hop, double bytes, double overhead_ns, double steps_each);
+
+// The same where each message has a way of its own (`alone`) of which all together take the share that `pairs` says.
+Cost pairs_train(double messages, const Hop& pairs, const Hop& alone, double bytes, double gap_ns, double steps_each);
+
+// A message of `bytes` from one rank to each other one; from each other rank to one; from each rank to each other one.
+Cost fan_out(const View& v, const CostModel& m, double bytes);
+Cost fan_in(const View& v, const CostModel& m, double bytes);
+Cost all_pairs(const View& v, const CostModel& m, double bytes, double steps_each = 2);
+
+}  // namespace gccl

@@ -1,0 +1,50 @@
+// The time of the rounds of one rank, whose parts lie at the same places from its own on every rank.
+#pragma once
+
+#include <algorithm>
+#include <array>
+
+#include "libgccl/cost/cost_model.hpp"
+
+namespace gccl {
+
+// The part distance over which a round sends, and how many parts.
+struct Span {
+  Rank distance, length;
+};
+
+// A round's message leaves when the one before it has left and what it carries is there: parts that an earlier round
+// has not touched wait for nobody (never so for a power of two).
+class Rounds {
+ public:
+  Rounds(Cost overhead_ns, bool reduces) : overhead_ns_(overhead_ns), reduces_(reduces) {}
+
+  // The next round, over that hop; `combining` is what it takes to add what it brings. When that is done.
+  Cost add(Span s, double bytes, const Hop& hop, Cost combining = 0) {
+    Cost begin = left_;
+    for (std::size_t i = 0; i < count_; ++i) {
+      const Span &touched = reduces_ ? done_[i].span : s, &other = reduces_ ? s : done_[i].span;
+      if (other.distance < touched.length) begin = std::max(begin, done_[i].end);
+    }
+    left_ = begin + std::max(overhead_ns_, bytes * hop.beta_ns_per_byte);
+    const Cost end = begin + hop(bytes) + combining;
+    end_ = std::max(end_, end);
+    done_[count_++] = {s, end};
+    return end;
+  }
+  // Of all rounds.
+  Cost end() const { return end_; }
+
+ private:
+  struct Done {
+    Span span;
+    Cost end;
+  };
+  Cost overhead_ns_;
+  bool reduces_;
+  std::array<Done, 32> done_;
+  std::size_t count_ = 0;
+  Cost left_ = 0, end_ = 0;
+};
+
+}  // namespace gccl

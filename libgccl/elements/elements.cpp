@@ -1,0 +1,146 @@
+#include "libgccl/elements/elements.hpp"
+
+#include <cstring>
+#include <mutex>
+#include <vector>
+
+#include "libgccl/base/caught.hpp"
+#include "libgccl/elements/combine.hpp"
+
+namespace gccl {
+namespace {
+
+constexpr std::int32_t kOwn = 1000;  // codes of the caller's own begin here
+
+struct OwnOp {
+  GCCL_Op_function function = nullptr;
+  void* context = nullptr;
+};
+
+// Freed codes are used again, so that a program that makes one for each call does not grow.
+template <class T>
+class Codes {
+ public:
+  std::int32_t add(T value) {
+    std::lock_guard lock(mutex_);
+    for (std::size_t i = 0; i < live_.size(); ++i)
+      if (!live_[i]) {
+        live_[i] = true;
+        values_[i] = value;
+        return kOwn + std::int32_t(i);
+      }
+    values_.push_back(value);
+    live_.push_back(true);
+    return kOwn + std::int32_t(values_.size() - 1);
+  }
+  bool remove(std::int32_t code) {
+    std::lock_guard lock(mutex_);
+    if (!has(code)) return false;
+    live_[std::size_t(code - kOwn)] = false;
+    return true;
+  }
+  bool find(std::int32_t code, T* out) {
+    std::lock_guard lock(mutex_);
+    if (!has(code)) return false;
+    *out = values_[std::size_t(code - kOwn)];
+    return true;
+  }
+
+ private:
+  bool has(std::int32_t code) const {
+    return code >= kOwn && std::size_t(code - kOwn) < live_.size() && live_[std::size_t(code - kOwn)];
+  }
+  std::mutex mutex_;
+  std::vector<T> values_;
+  std::vector<bool> live_;
+};
+
+Codes<std::uint32_t> types;
+Codes<OwnOp> ops;
+
+Status wrong(const std::string& text) { return Status::error(text, GCCL_ERR_INVALID_ARGUMENT); }
+
+}  // namespace
+
+void Elements::combine(void* to, const void* from, const void* message, Count count) const {
+  if (!function) return gccl::combine(dtype, op, to, from, message, count);
+  if (to != from) std::memcpy(to, from, count * bytes);
+  try {
+    function(message, to, count, code, context);
+  } catch (...) {
+    throw CallersException("a function of GCCL_Op_create threw an exception: " + caught_text());
+  }
+}
+
+std::uint32_t built_in_bytes(GCCL_Dtype code) {
+  switch (code) {
+    case GCCL_INT8:
+    case GCCL_UINT8:
+    case GCCL_INT32:
+    case GCCL_UINT32:
+    case GCCL_INT64:
+    case GCCL_UINT64:
+    case GCCL_FLOAT16:
+    case GCCL_FLOAT32:
+    case GCCL_FLOAT64:
+    case GCCL_BFLOAT16:
+    case GCCL_INT16:
+    case GCCL_UINT16: return size_of(Dtype(code));
+    default: return 0;
+  }
+}
+
+Status elements_of(GCCL_Dtype code, std::optional<GCCL_Op> wanted, Elements* out) {
+  out->code = code;
+  const bool own_type = code >= kOwn;
+  if (own_type) {
+    if (!types.find(code, &out->bytes))
+      return wrong("dtype " + std::to_string(code) + " was never created, or is freed");
+  } else {
+    out->bytes = built_in_bytes(code);
+    if (out->bytes == 0)
+      return wrong("dtype " + std::to_string(code) +
+                   " is unknown: expected 0 to 9, 100 or 101 (GCCL_INT8 ... GCCL_UINT16), or one of GCCL_Type_create");
+    out->dtype = Dtype(code);
+  }
+  out->function = nullptr;
+  if (!wanted) return {};
+  const GCCL_Op op = *wanted;
+  if (op >= kOwn) {
+    OwnOp own;
+    if (!ops.find(op, &own)) return wrong("op " + std::to_string(op) + " was never created, or is freed");
+    out->function = own.function;
+    out->context = own.context;
+    return {};
+  }
+  if (op < GCCL_SUM || op > GCCL_AVG)
+    return wrong("op " + std::to_string(op) +
+                 " is unknown: expected 0 to 4 (GCCL_SUM ... GCCL_AVG), or one of GCCL_Op_create");
+  if (own_type)
+    return wrong("op " + std::string(name(Reduction(op))) +
+                 " cannot combine a type of GCCL_Type_create: use one of GCCL_Op_create");
+  out->op = Reduction(op);
+  return {};
+}
+
+Status create_type(std::size_t bytes, GCCL_Dtype* out) {
+  if (bytes < 1 || bytes > 65536) return wrong("a type of " + std::to_string(bytes) + " bytes: expected 1 to 65536");
+  *out = types.add(std::uint32_t(bytes));
+  return {};
+}
+
+Status free_type(GCCL_Dtype code) {
+  return types.remove(code) ? Status() : wrong("dtype " + std::to_string(code) + " was never created, or is freed");
+}
+
+Status create_op(GCCL_Op_function function, void* context, GCCL_Op* out) {
+  if (!function) return wrong("function is null");
+  *out = ops.add({function, context});
+  return {};
+}
+
+Status free_op(GCCL_Op code) {
+  return ops.remove(code) ? Status() : wrong("op " + std::to_string(code) + " was never created, or is freed");
+}
+
+}  // namespace gccl

@@ -1,0 +1,341 @@
+#include "libgccl/json/reader.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <fstream>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <unordered_set>
+
+#include "libgccl/json/nearest.hpp"
+
+namespace gccl::json {
+namespace {
+
+using nlohmann::json;
+
+std::string escape(std::string_view key) {  // RFC 6901
+  std::string out;
+  for (char c : key.substr(0, 80)) {
+    if (c == '~')
+      out += "~0";
+    else if (c == '/')
+      out += "~1";
+    else if (static_cast<unsigned char>(c) < 0x20)
+      out += '?';
+    else
+      out += c;
+  }
+  return out;
+}
+
+std::string shown(const json& v) {
+  std::string text = format_value(v);
+  if (text.size() > 60) text = text.substr(0, 57) + "...";
+  return text;
+}
+
+// Refuses what json::parse lets pass: deep nesting and repeated keys.
+class Strict {
+ public:
+  explicit Strict(std::string file) : file_(std::move(file)) {}
+  bool operator()(int, json::parse_event_t event, json& parsed) {
+    using Event = json::parse_event_t;
+    if (event == Event::object_start || event == Event::array_start) {
+      keys_.emplace_back();
+      if (keys_.size() > std::size_t(kDepthMax))
+        throw InputError(fmt::format("{}: nested deeper than {} levels", file_, kDepthMax));
+    } else if (event == Event::object_end || event == Event::array_end) {
+      keys_.pop_back();
+    } else if (event == Event::key) {
+      const auto& name = parsed.get_ref<const std::string&>();
+      if (!keys_.back().insert(name).second)
+        throw InputError(fmt::format("{}: key \"{}\" appears twice in one object", file_, escape(name)));
+    }
+    return true;
+  }
+
+ private:
+  std::string file_;
+  std::vector<std::unordered_set<std::string>> keys_;  // one set for each open object or array
+};
+
+// Where the parser gives up; for what its exceptions do not say.
+struct Failure : json::json_sax_t {
+  static std::size_t in(std::string_view text) {
+    Failure failure;
+    json::sax_parse(text.begin(), text.end(), &failure);
+    return failure.at;
+  }
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(std::int64_t) override { return true; }
+  bool number_unsigned(std::uint64_t) override { return true; }
+  bool number_float(double, const std::string&) override { return true; }
+  bool string(std::string&) override { return true; }
+  bool binary(json::binary_t&) override { return true; }
+  bool start_object(std::size_t) override { return true; }
+  bool key(std::string&) override { return true; }
+  bool end_object() override { return true; }
+  bool start_array(std::size_t) override { return true; }
+  bool end_array() override { return true; }
+  bool parse_error(std::size_t position, const std::string&, const json::exception&) override {
+    at = position;
+    return false;
+  }
+  std::size_t at = 0;
+};
+
+std::string line_and_column(std::string_view text, std::size_t at) {
+  at = std::min(at ? at - 1 : 0, text.size());
+  const auto line = std::count(text.begin(), text.begin() + std::ptrdiff_t(at), '\n') + 1;
+  const auto start = at ? text.rfind('\n', at - 1) : std::string_view::npos;
+  return fmt::format("line {}, column {}", line, at - (start == std::string_view::npos ? 0 : start + 1) + 1);
+}
+
+std::optional<std::pair<double, std::string_view>> number_and_unit(std::string_view t) {
+  while (!t.empty() && t.front() == ' ') t.remove_prefix(1);
+  double v = 0;
+  const auto [end, error] = std::from_chars(t.data(), t.data() + t.size(), v);
+  if (error != std::errc() || !std::isfinite(v) || v < 0) return std::nullopt;
+  t.remove_prefix(std::size_t(end - t.data()));
+  while (!t.empty() && t.front() == ' ') t.remove_prefix(1);
+  while (!t.empty() && t.back() == ' ') t.remove_suffix(1);
+  return std::pair(v, t);
+}
+
+}  // namespace
+
+struct Node::Document {
+  std::filesystem::path file;
+  json root;
+};
+
+Node Node::load(const std::filesystem::path& file) {
+  std::error_code error;
+  const auto status = std::filesystem::status(file, error);
+  if (!std::filesystem::exists(status)) throw InputError(fmt::format("{}: no such file", file.string()));
+  if (std::filesystem::is_directory(status))
+    throw InputError(fmt::format("{}: is a folder, expected a file", file.string()));
+  std::ifstream in(file, std::ios::binary);
+  if (!in) throw InputError(fmt::format("{}: cannot be opened for reading", file.string()));
+  std::string text;
+  char chunk[1 << 16];
+  while (in.read(chunk, sizeof chunk) || in.gcount()) {
+    text.append(chunk, std::size_t(in.gcount()));
+    if (text.size() > kFileBytesMax)
+      throw InputError(
+          fmt::format("{}: larger than {} MiB, the most a file may have", file.string(), kFileBytesMax >> 20));
+  }
+  if (in.bad()) throw InputError(fmt::format("{}: reading failed", file.string()));
+  return parse(text, file);
+}
+
+Node Node::parse(std::string_view text, const std::filesystem::path& file) {
+  auto document = std::make_shared<Document>();
+  document->file = file;
+  if (text.find_first_not_of(" \t\r\n") == std::string_view::npos)
+    throw InputError(fmt::format("{}: is empty, expected JSON", file.string()));
+  try {
+    Strict strict(file.string());
+    document->root = json::parse(text.begin(), text.end(), std::ref(strict));
+  } catch (const json::parse_error& e) {
+    throw InputError(fmt::format("{}: not valid JSON at {}", file.string(), line_and_column(text, e.byte)));
+  } catch (const json::exception&) {
+    throw InputError(
+        fmt::format("{}: a number is out of range at {}", file.string(), line_and_column(text, Failure::in(text))));
+  }
+  const json* root = &document->root;
+  return Node(std::move(document), root, "");
+}
+
+const std::filesystem::path& Node::file() const { return document_->file; }
+
+bool Node::is_object() const { return value_->is_object(); }
+bool Node::is_array() const { return value_->is_array(); }
+bool Node::is_string() const { return value_->is_string(); }
+bool Node::is_number() const { return value_->is_number(); }
+
+void Node::fail(std::string_view what) const {
+  throw InputError(fmt::format("{}: {}: {}", file().string(), pointer_.empty() ? "/" : pointer_, what));
+}
+
+void Node::allow(std::initializer_list<std::string_view> keys) const {
+  if (!is_object()) fail(fmt::format("found {}, expected an object", shown(*value_)));
+  for (const auto& [key, value] : value_->items()) {
+    if (std::find(keys.begin(), keys.end(), key) != keys.end()) continue;
+    fail(fmt::format("unknown key \"{}\"{}", escape(key), suggestion(key, std::span(keys.begin(), keys.size()))));
+  }
+}
+
+std::optional<Node> Node::find(std::string_view key) const {
+  if (!is_object()) fail(fmt::format("found {}, expected an object", shown(*value_)));
+  const auto it = value_->find(std::string(key));
+  if (it == value_->end()) return std::nullopt;
+  return Node(document_, &*it, pointer_ + "/" + escape(key));
+}
+
+Node Node::at(std::string_view key) const {
+  if (auto found = find(key)) return *found;
+  fail(fmt::format("key \"{}\" is missing", key));
+}
+
+std::vector<std::pair<std::string, Node>> Node::members() const {
+  if (!is_object()) fail(fmt::format("found {}, expected an object", shown(*value_)));
+  std::vector<std::pair<std::string, Node>> all;
+  for (const auto& [key, value] : value_->items())
+    all.emplace_back(key, Node(document_, &value, pointer_ + "/" + escape(key)));
+  return all;
+}
+
+void Node::schema(std::string_view expected) const {
+  const Node s = at("schema");
+  if (const auto editors = find("$schema")) editors->string();
+  if (s.string() != expected) s.fail(fmt::format("found {}, expected \"{}\"", shown(s.raw()), expected));
+}
+
+std::string Node::text() const { return shown(*value_); }
+
+bool Node::contains(const std::string& pointer) const {
+  try {
+    return value_->contains(nlohmann::json::json_pointer(pointer));
+  } catch (const nlohmann::json::exception&) {
+    return false;
+  }
+}
+
+std::vector<Node> Node::items(std::size_t least, std::size_t most) const {
+  if (!is_array()) fail(fmt::format("found {}, expected an array", shown(*value_)));
+  const std::size_t n = value_->size();
+  if (n < least) fail(fmt::format("has {} elements, expected at least {}", n, least));
+  if (n > most) fail(fmt::format("has {} elements, expected at most {}", n, most));
+  std::vector<Node> all;
+  all.reserve(n);
+  for (std::size_t i = 0; i < n; ++i) all.push_back(Node(document_, &(*value_)[i], fmt::format("{}/{}", pointer_, i)));
+  return all;
+}
+
+std::string Node::string() const {
+  if (!is_string()) fail(fmt::format("found {}, expected a string", shown(*value_)));
+  return value_->get<std::string>();
+}
+
+bool Node::boolean() const {
+  if (!value_->is_boolean()) fail(fmt::format("found {}, expected true or false", shown(*value_)));
+  return value_->get<bool>();
+}
+
+std::int64_t Node::integer(std::int64_t least, std::int64_t most) const {
+  const auto wrong = [&] {
+    fail(fmt::format("found {}, expected an integer from {} to {}", shown(*value_), least, most));
+  };
+  std::int64_t v = 0;
+  if (value_->is_number_unsigned()) {
+    if (value_->get<std::uint64_t>() > std::uint64_t(INT64_MAX)) wrong();
+    v = value_->get<std::int64_t>();
+  } else if (value_->is_number_integer()) {
+    v = value_->get<std::int64_t>();
+  } else {
+    wrong();
+  }
+  if (v < least || v > most) wrong();
+  return v;
+}
+
+double Node::number(double least, double most) const {
+  const double v = is_number() ? value_->get<double>() : NAN;
+  if (!(v >= least && v <= most))
+    fail(fmt::format("found {}, expected a number from {} to {}", shown(*value_), least, most));
+  return v;
+}
+
+std::uint64_t Node::bytes(std::uint64_t most) const {
+  std::optional<std::uint64_t> v;
+  if (is_string())
+    v = parse_bytes(value_->get_ref<const std::string&>());
+  else if (value_->is_number_unsigned())
+    v = value_->get<std::uint64_t>();
+  if (!v) fail(fmt::format("found {}, expected a size in bytes such as 1048576 or \"1MiB\"", shown(*value_)));
+  if (*v > most) fail(fmt::format("found {}, expected at most {}", shown(*value_), format_bytes(most)));
+  return *v;
+}
+
+std::int64_t Node::nanos(double unit_ns) const {
+  std::optional<std::int64_t> v;
+  if (is_string())
+    v = parse_nanos(value_->get_ref<const std::string&>());
+  else if (is_number())
+    if (const double ns = value_->get<double>() * unit_ns; ns >= 0 && ns < 9e18) v = std::llround(ns);
+  if (!v) fail(fmt::format("found {}, expected a time of at least 0 such as 5 or \"5ms\"", shown(*value_)));
+  return *v;
+}
+
+std::size_t Node::one_of(std::span<const std::string_view> names) const {
+  const std::string found = string();
+  for (std::size_t i = 0; i < names.size(); ++i)
+    if (names[i] == found) return i;
+  fail(fmt::format("found {}{}", shown(*value_), suggestion(found, names)));
+}
+
+std::filesystem::path Node::path() const {
+  const std::string name = string();
+  if (name.empty()) fail("found an empty string, expected a file name");
+  if (name.find('\0') != std::string::npos) fail("a file name cannot hold a zero byte");
+  return (file().parent_path() / name).lexically_normal();
+}
+
+std::optional<std::uint64_t> parse_bytes(std::string_view text) {
+  const auto split = number_and_unit(text);
+  if (!split) return std::nullopt;
+  static constexpr std::pair<std::string_view, double> kUnits[] = {{"", 1},
+                                                                   {"B", 1},
+                                                                   {"K", 1024},
+                                                                   {"M", 1048576},
+                                                                   {"G", 1073741824.0},
+                                                                   {"KiB", 1024},
+                                                                   {"MiB", 1048576},
+                                                                   {"GiB", 1073741824.0},
+                                                                   {"TiB", 1099511627776.0},
+                                                                   {"PiB", 1125899906842624.0},
+                                                                   {"kB", 1e3},
+                                                                   {"KB", 1e3},
+                                                                   {"MB", 1e6},
+                                                                   {"GB", 1e9},
+                                                                   {"TB", 1e12},
+                                                                   {"PB", 1e15}};
+  for (const auto& [unit, factor] : kUnits)
+    if (unit == split->second && split->first * factor < 9.2e18)
+      return std::uint64_t(std::llround(split->first * factor));
+  return std::nullopt;
+}
+
+std::optional<std::int64_t> parse_nanos(std::string_view text) {
+  const auto split = number_and_unit(text);
+  if (!split) return std::nullopt;
+  static constexpr std::pair<std::string_view, double> kUnits[] = {
+      {"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"min", 6e10}};
+  for (const auto& [unit, factor] : kUnits)
+    if (unit == split->second && split->first * factor < 9e18) return std::llround(split->first * factor);
+  return std::nullopt;
+}
+
+std::string format_bytes(std::uint64_t bytes) {
+  static constexpr std::string_view kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+  std::size_t u = 0;
+  double v = double(bytes);
+  while (v >= 1024 && u + 1 < std::size(kUnits)) v /= 1024, ++u;
+  return fmt::format("{:.4g} {}", v, kUnits[u]);
+}
+
+std::string valid_text(const std::string& text) { return json::parse(format_value(text)).get<std::string>(); }
+
+std::string format_value(const nlohmann::json& value, int indent) {
+  return value.dump(indent, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+std::string format_ranks(std::uint64_t ranks) { return fmt::format("{} rank{}", ranks, ranks == 1 ? "" : "s"); }
+
+}  // namespace gccl::json

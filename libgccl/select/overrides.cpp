@@ -1,0 +1,44 @@
+#include "libgccl/select/overrides.hpp"
+
+#include <vector>
+
+#include "libgccl/base/nearest.hpp"
+
+namespace gccl {
+
+std::string Overrides::text() const {
+  std::string s;
+  for (std::size_t k = 0; k < std::size(by_kind_); ++k)
+    if (by_kind_[k])
+      s += (s.empty() ? "" : ",") + std::string(name(Collective(k))) + "=" + std::string(by_kind_[k]->name);
+  return s;
+}
+
+Status Overrides::parse(const std::string& text, Overrides* out) {
+  const auto wrong = [&](const std::string& what) {
+    return Status::error("GCCL_ALGORITHM \"" + text + "\": " + what, GCCL_ERR_INVALID_ARGUMENT);
+  };
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find(',', at), text.size());
+    const std::string item = text.substr(at, end - at);
+    at = end + 1;
+    const std::size_t equals = item.find('=');
+    if (equals == std::string::npos) return wrong("\"" + item + "\" is not COLLECTIVE=ALGORITHM");
+    const auto kind = collective_named(item.substr(0, equals));
+    if (!kind)
+      return wrong("there is no collective \"" + item.substr(0, equals) + "\"" +
+                   suggestion(item.substr(0, equals), collective_names()));
+    const Algorithm* a = find_algorithm(*kind, item.substr(equals + 1));
+    if (!a) {
+      std::vector<std::string_view> known;
+      for (const Algorithm& x : algorithms())
+        if (x.kind == *kind) known.push_back(x.name);
+      return wrong("there is no algorithm \"" + item.substr(equals + 1) + "\" for " + std::string(name(*kind)) +
+                   suggestion(item.substr(equals + 1), known));
+    }
+    out->by_kind_[std::size_t(*kind)] = a;
+  }
+  return {};
+}
+
+}  // namespace gccl

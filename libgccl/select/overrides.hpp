@@ -1,0 +1,23 @@
+// The algorithms that the user asks for: GCCL_ALGORITHM.
+#pragma once
+
+#include <string>
+
+#include "libgccl/algorithms/algorithm.hpp"
+#include "libgccl/base/status.hpp"
+
+namespace gccl {
+
+// A table such as "allreduce=ring,broadcast=chain", checked; "" is empty.
+class Overrides {
+ public:
+  static Status parse(const std::string& text, Overrides* out);
+  // The same for tables that mean the same.
+  std::string text() const;
+  const Algorithm* of(Collective kind) const { return by_kind_[std::size_t(kind)]; }
+
+ private:
+  const Algorithm* by_kind_[16] = {};
+};
+
+}  // namespace gccl

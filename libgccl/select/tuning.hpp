@@ -1,0 +1,57 @@
+// What measurements of a transport say beyond its cost model: which algorithms it favours, and how calls are cut up.
+#pragma once
+
+#include <limits>
+#include <optional>
+#include <vector>
+
+#include "libgccl/algorithms/algorithm.hpp"
+
+namespace gccl {
+
+// Bytes are those of a call's vector or, where ranks have blocks, of one rank's block.
+struct Tuning {
+  static constexpr double kNoLimit = std::numeric_limits<double>::infinity();
+
+  // The first preference that holds decides, before any closed form.
+  struct Preference {
+    const Algorithm* algorithm = nullptr;
+    Rank ranks_max = ~Rank(0);
+    double bytes_min = 0;
+    double incast_bytes_max = kNoLimit;  // bytes times the other ranks
+
+    bool holds(const Call& call, Rank ranks, double bytes) const {
+      return algorithm->kind == call.kind && ranks <= ranks_max && bytes >= bytes_min &&
+             bytes * (ranks - 1) <= incast_bytes_max;
+    }
+  };
+  // All other ranks send to one at the same time: beyond so many bytes the network drops some of them, which no closed
+  // form sees. Then the fallback is used.
+  struct Incast {
+    const Algorithm* algorithm = nullptr;
+    const Algorithm* fallback = nullptr;
+    double bytes_max = kNoLimit;  // -1: also a call without bytes
+  };
+  // Chunks of at most so many bytes; 0: one chunk. The first that matches decides, and without one there is one chunk.
+  struct Chunks {
+    Collective kind{};
+    const Algorithm* algorithm = nullptr;  // null: any
+    Rank ranks_min = 0;
+    double bytes = 0;
+  };
+  // What an algorithm reaches of the rate at which its chunks could follow each other.
+  struct Rate {
+    const Algorithm* algorithm = nullptr;
+    double share = 1;
+  };
+
+  std::vector<Preference> preferences;
+  std::vector<Incast> incast;
+  std::vector<Chunks> chunks;
+  std::vector<Rate> rates;
+  bool chunks_overlap = true;  // a call's chunks pass each other's ranks at the same time
+  Count channels_max = 1;
+  unsigned window = 8;
+};
+
+}  // namespace gccl

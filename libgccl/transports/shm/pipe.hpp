@@ -1,0 +1,238 @@
+// A pipe: one direction between two ranks of a machine, in shared memory. One writer, one reader, no lock.
+//
+// Messages travel as cells, each in one cache line, so that a small message costs one line's way from core to core:
+//
+//   cell k of 32:  | sequence k+1 | kind | signature | 48 bytes |
+//     inline_data   the whole message
+//     first, more   a piece of the message lies in the current chunk of the pipe; a long one comes in several, so that
+//     the
+//                   reader copies while the writer does
+//     address       the message lies in the writer's memory, at this address; the reader fetches it from there
+//
+// The reader tells how far it has read in one line of its own, which the writer looks at only when it runs out of cells
+// or chunks, or has lent its memory.
+//
+// Cells and chunks take memory from the first message on that needs them: the writer reserves them, then says so in the
+// pipe's control, and the reader looks at neither before (reading a hole of a full /dev/shm ends a process by SIGBUS).
+// Most pairs of ranks never meet on most channels.
+//
+// Counts have 64 bits: a pipe carries 2^32 messages within the hour.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "libgccl/transports/shm/shared_memory.hpp"
+
+namespace gccl::shm {
+
+inline constexpr std::uint32_t kCells = 32;
+inline constexpr std::uint32_t kCellsUntold = kCells / 4;  // below so many the reader has not told of what it has read
+inline constexpr std::uint32_t kInlineBytes = 48;
+inline constexpr std::uint32_t kChunks = 8;
+inline constexpr std::uint32_t kChunkBytes = 32 * 1024;
+inline constexpr std::uint32_t kPieceBytes = 8 * 1024;
+inline constexpr std::size_t kLine = 64;
+
+enum class CellKind : std::uint16_t { inline_data, first, more, address };
+
+// Processors fetch lines in pairs: neighbours would be taken away from the one who writes them (half the speed).
+struct alignas(2 * kLine) Cell {
+  std::atomic<std::uint32_t> sequence;  // k+1, modulo 2^32, once cell k is written; last of the cell to be written
+  CellKind kind;
+  std::uint16_t piece_bytes;  // in the cell (inline_data) or in the chunk (first, more)
+  std::uint64_t signature;
+  union {
+    std::byte data[kInlineBytes];
+    struct {
+      std::uint64_t message_bytes;  // first, address
+      std::uint64_t place;          // address: where it is; first, more: the piece's offset in the chunk
+      Shared_place shared;          // address: the same, for who can map it
+    } far;
+  };
+};
+static_assert(sizeof(Cell) == 2 * kLine && offsetof(Cell, data) + kInlineBytes <= kLine);
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
+
+// How a message that is longer than a cell is cut. Writer and reader reckon alike, so no cell needs to say where its
+// piece lies.
+inline constexpr std::uint32_t piece_bytes(std::uint64_t before, std::uint64_t message_bytes) {
+  return std::uint32_t(std::min<std::uint64_t>(message_bytes - before, kPieceBytes));
+}
+inline constexpr std::uint32_t piece_offset(std::uint64_t before) { return std::uint32_t(before % kChunkBytes); }
+// What follows lies in another chunk.
+inline constexpr bool ends_chunk(std::uint64_t with_piece, std::uint64_t message_bytes) {
+  return with_piece == message_bytes || with_piece % kChunkBytes == 0;
+}
+// Cells that a message written by put() takes.
+inline constexpr std::uint32_t pieces(std::uint32_t bytes) {
+  return bytes <= kInlineBytes ? 1 : (bytes + kPieceBytes - 1) / kPieceBytes;
+}
+
+struct Pipe {
+  alignas(4096) Cell cells[kCells];
+  alignas(4096) std::byte chunks[kChunks][kChunkBytes];
+};
+
+// How much of a pipe takes memory: nothing, its cells, the beginning of each chunk too, or everything.
+enum Reserved : std::uint32_t { kReservedNothing, kReservedCells, kReservedBeginnings, kReservedChunks };
+inline constexpr std::uint32_t kBeginningBytes = 4096;
+
+// Bytes at the beginning of each chunk that may be touched.
+inline constexpr std::uint32_t chunk_bytes(std::uint32_t reserved) {
+  return reserved < kReservedBeginnings ? 0 : reserved == kReservedBeginnings ? kBeginningBytes : kChunkBytes;
+}
+// What a message of more than a cell needs.
+inline constexpr Reserved needed(std::uint64_t message_bytes) {
+  return message_bytes <= kBeginningBytes ? kReservedBeginnings : kReservedChunks;
+}
+
+// What is there of each pipe from the start.
+struct alignas(2 * kLine) Control {
+  std::atomic<std::uint64_t> read;       // cells read; written by the reader
+  std::atomic<std::uint32_t> can_fetch;  // 1: the reader can read the writer's memory; likewise
+  std::atomic<std::uint32_t> reserved;   // Reserved; written by the writer
+};
+
+// The writer's end. Not shared.
+class Writer {
+ public:
+  Writer() = default;
+  Writer(Control* control, Pipe* pipe) : control_(control), pipe_(pipe) {}
+  bool peer_can_fetch() const { return control_->can_fetch.load(std::memory_order_acquire) != 0; }
+
+  // So much of the pipe is reserved now. Before, it looks full.
+  void opened(Reserved reserved) {
+    if (reserved_ == kReservedNothing) read_ = 0;
+    reserved_ = std::max(reserved_, reserved);
+    control_->reserved.store(reserved_, std::memory_order_release);
+  }
+  Reserved reserved() const { return reserved_; }
+
+  // The next cell to fill, or null while the pipe is full. Fill it, then publish().
+  Cell* next() {
+    if (written_ - read_ == kCells && !refresh_below(kCells)) return nullptr;
+    return &pipe_->cells[written_ % kCells];
+  }
+  // So many cells can be filled.
+  bool room(std::uint32_t cells) { return kCells - (written_ - read_) >= cells || refresh_below(kCells - cells + 1); }
+  void publish(Cell* cell) { cell->sequence.store(std::uint32_t(++written_), std::memory_order_release); }
+  // The chunk to fill for the cell that next() gave, or null while all are in use. After opened().
+  std::byte* next_chunk() {
+    if (chunks_ >= kChunks) {
+      const std::uint64_t end = chunk_cell_[chunks_ % kChunks] + 1;  // cells to be read before the chunk is free
+      if (read_ < end) {
+        read_ = control_->read.load(std::memory_order_acquire);
+        if (read_ < end) return nullptr;
+      }
+    }
+    return pipe_->chunks[chunks_ % kChunks];
+  }
+  // Before publish() of the cell that ends the chunk.
+  void use_chunk() { chunk_cell_[chunks_++ % kChunks] = written_; }
+  std::uint64_t written() const { return written_; }
+  // True once the reader has done with all cells before `count`.
+  bool read_up_to(std::uint64_t count) {
+    if (read_ >= count) return true;
+    read_ = control_->read.load(std::memory_order_acquire);
+    return read_ >= count;
+  }
+  // For tests: as though so many times 32 short messages more had been written and read.
+  void skip(std::uint64_t rounds) { written_ += rounds * kCells, read_ += rounds * kCells; }
+
+ private:
+  bool refresh_below(std::uint64_t limit) {
+    if (reserved_ == kReservedNothing) return false;
+    read_ = control_->read.load(std::memory_order_acquire);
+    return written_ - read_ < limit;
+  }
+
+  Control* control_ = nullptr;
+  Pipe* pipe_ = nullptr;
+  std::uint64_t written_ = 0, read_ = 0ull - kCells;
+  std::uint64_t chunks_ = 0;
+  std::uint64_t chunk_cell_[kChunks] = {};
+  Reserved reserved_ = kReservedNothing;
+};
+
+// The reader's end. Not shared.
+class Reader {
+ public:
+  Reader() = default;
+  Reader(Control* control, const Pipe* pipe) : control_(control), pipe_(pipe) {}
+
+  // The next cell, or null while nothing has come.
+  const Cell* peek() {
+    const Cell* const cell = &cells_[read_ % kCells];
+    if (cell->sequence.load(std::memory_order_acquire) == std::uint32_t(read_ + 1)) return cell;
+    if (cells_ != kNoCells) return nullptr;
+    if (control_->reserved.load(std::memory_order_acquire) == kReservedNothing) return nullptr;
+    cells_ = pipe_->cells;
+    return peek();
+  }
+  // The peeked cell's piece, when `received` of the message's `bytes` have come before. Its data is null where the cell
+  // cannot be what a Writer wrote here: a peer that writes at random must not make this process read or write beyond
+  // the message, nor wait for ever.
+  std::span<const std::byte> piece(const Cell& c, std::uint64_t received, std::uint64_t bytes) {
+    if (c.kind == CellKind::inline_data)
+      return received == 0 && bytes <= kInlineBytes && c.piece_bytes == bytes
+                 ? std::span<const std::byte>(c.data, bytes)
+                 : std::span<const std::byte>();
+    const CellKind due = received == 0 ? CellKind::first : CellKind::more;
+    const std::uint32_t offset = piece_offset(received);
+    const std::uint32_t length = as_read(c.piece_bytes);
+    if (c.kind != due || bytes <= kInlineBytes || length != piece_bytes(received, bytes) || c.far.place != offset)
+      return {};
+    if (offset + length > chunk_bytes_) {
+      chunk_bytes_ = chunk_bytes(control_->reserved.load(std::memory_order_acquire));
+      if (offset + length > chunk_bytes_) return {};
+    }
+    // By the cell's own word for place and length: a processor that knew them beforehand would look into the chunk
+    // ahead of time, and take lines from the writer that it is still writing (a kilobyte took a sixth longer).
+    return {pipe_->chunks[chunks_ % kChunks] + c.far.place, as_read(length)};
+  }
+  // The peeked cell is done with.
+  void pop_inline() {
+    // The writer only needs to know before it runs out of cells.
+    if (++read_ - told_ >= kCellsUntold) tell();
+  }
+  // `received`: with this piece.
+  void pop_piece(std::uint64_t received, std::uint64_t bytes) {
+    if (!ends_chunk(received, bytes)) return pop_inline();
+    ++chunks_;
+    pop_address();
+  }
+  void pop_address() {
+    ++read_;
+    tell();
+  }
+  // For tests: as Writer::skip().
+  void skip(std::uint64_t rounds) {
+    read_ += rounds * kCells;
+    tell();
+  }
+
+ private:
+  // Neither read again nor replaced by what it has been compared with.
+  static std::uint32_t as_read(std::uint32_t value) {
+    asm("" : "+r"(value));
+    return value;
+  }
+  void tell() {
+    told_ = read_;
+    control_->read.store(read_, std::memory_order_release);
+  }
+  static inline constinit const Cell kNoCells[1] = {};  // looked at until the writer has opened the pipe
+
+  Control* control_ = nullptr;
+  const Pipe* pipe_ = nullptr;
+  const Cell* cells_ = kNoCells;
+  std::uint64_t read_ = 0, told_ = 0;
+  std::uint64_t chunks_ = 0;
+  std::uint32_t chunk_bytes_ = 0;  // of each chunk, that are known to be reserved
+};
+
+}  // namespace gccl::shm

@@ -1,0 +1,143 @@
+#include "libgccl/transports/shm/segment.hpp"
+
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <map>
+#include <mutex>
+
+#include "libgccl/transports/shm/reserve.hpp"
+
+namespace gccl::shm {
+namespace {
+
+constexpr std::uint32_t kClearing = 0x80000000;  // in Header::users: the last one is giving the memory back
+
+// Segments of this process by id.
+std::mutex own_mutex;
+std::map<std::uint64_t, std::weak_ptr<Segment>>& own() {
+  static auto* const map = new std::map<std::uint64_t, std::weak_ptr<Segment>>;  // outlives every static
+  return *map;
+}
+
+Status refused(const std::string& what, std::size_t bytes, const Rank_file& file, int error) {
+  return Status::error(what + " " + std::to_string(bytes) + " bytes of /dev/shm/" + file.name() + ": " + trouble(error),
+                       GCCL_ERR_SYSTEM);
+}
+
+}  // namespace
+
+std::size_t Segment::pipes_at(std::uint32_t pipes) {
+  return kHeaderBytes + (pipes * sizeof(Control) + kHeaderBytes - 1) / kHeaderBytes * kHeaderBytes;
+}
+
+bool Segment::used(int file, std::uint64_t offset) {
+  // Not through a mapping: what has been given back would be taken again by looking at it.
+  std::uint32_t users = 0;
+  const off_t at = off_t(offset + offsetof(Header, users));
+  return ::pread(file, &users, sizeof users, at) == ssize_t(sizeof users) && users != 0;
+}
+
+Status Segment::map() {
+  const std::size_t bytes = bytes_of(pipes_);
+  void* const base = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file_->descriptor(), off_t(offset_));
+  if (base == MAP_FAILED) return refused("cannot map", bytes, *file_, errno);
+  base_ = static_cast<std::byte*>(base);
+  return {};
+}
+
+Status Segment::create(const std::shared_ptr<Rank_file>& file, std::uint32_t pipes, std::shared_ptr<Segment>* out) {
+  std::shared_ptr<Segment> s(new Segment);
+  s->pipes_ = pipes;
+  if (::getrandom(&s->id_, sizeof s->id_, 0) != ssize_t(sizeof s->id_))
+    return refused("cannot draw a number for", 0, *file, errno);
+  if (const Status t = file->take(bytes_of(pipes), &s->offset_); !t.ok()) return t;
+  s->file_ = file;
+  s->owner_ = true;
+  if (const int error = reserve(file->descriptor(), off_t(s->offset_), off_t(pipes_at(pipes))))
+    return refused("cannot reserve", pipes_at(pipes), *file, error);
+  if (const Status t = s->map(); !t.ok()) return t;
+  Header& h = s->header();
+  h.bytes = bytes_of(pipes);
+  h.id = s->id_;
+  h.users.store(1, std::memory_order_release);
+  s->counted_ = true;
+  std::lock_guard lock(own_mutex);
+  own()[s->id_] = s;
+  *out = std::move(s);
+  return {};
+}
+
+Status Segment::open(const std::shared_ptr<Rank_file>& file, std::uint64_t offset, std::uint64_t id,
+                     std::uint32_t pipes, std::shared_ptr<Segment>* out) {
+  if (file->mine()) {
+    std::lock_guard lock(own_mutex);
+    if (const auto it = own().find(id); it != own().end())
+      if ((*out = it->second.lock())) return {};
+    return Status::error("a rank of this process has left the communicator already", GCCL_ERR_PEER_LOST);
+  }
+  const Status ended =
+      Status::error("/dev/shm/" + file->name() + " does not hold the segment that its rank announced", GCCL_ERR_SYSTEM);
+  struct stat st;
+  if (::fstat(file->descriptor(), &st) != 0 || std::uint64_t(st.st_size) < bytes_of(pipes) ||
+      offset > std::uint64_t(st.st_size) - bytes_of(pipes) || !used(file->descriptor(), offset))
+    return ended;
+  std::shared_ptr<Segment> s(new Segment);
+  s->file_ = file;
+  s->offset_ = offset;
+  s->id_ = id;
+  s->pipes_ = pipes;
+  if (const Status t = s->map(); !t.ok()) return t;
+  Header& h = s->header();
+  for (std::uint32_t users = h.users.load(std::memory_order_acquire);;) {
+    if (users == 0 || users >= kClearing) return ended;
+    if (h.users.compare_exchange_weak(users, users + 1)) break;
+  }
+  s->counted_ = true;
+  if (h.id != id || h.bytes != bytes_of(pipes)) return ended;
+  *out = std::move(s);
+  return {};
+}
+
+int Segment::reserve_pipe(std::uint32_t i, Reserved how_much) {
+  const int file = file_->descriptor();
+  const off_t at = off_t(offset_ + pipes_at(pipes_) + i * sizeof(Pipe)), chunks = at + off_t(offsetof(Pipe, chunks));
+  if (how_much == kReservedChunks) return reserve(file, at, off_t(sizeof(Pipe)));
+  int error = reserve(file, at, off_t(sizeof(Pipe::cells)));
+  if (how_much == kReservedBeginnings)
+    for (std::uint32_t k = 0; k < kChunks && error == 0; ++k)
+      error = reserve(file, chunks + off_t(k * kChunkBytes), off_t(kBeginningBytes));
+  return error;
+}
+
+Segment::~Segment() {
+  if (owner_) {
+    std::lock_guard lock(own_mutex);
+    own().erase(id_);
+  }
+  bool last = owner_ && !counted_;
+  if (counted_) {
+    std::atomic<std::uint32_t>& count = header().users;
+    for (std::uint32_t users = count.load(); !last;) {
+      if (users == 1) {
+        last = count.compare_exchange_weak(users, kClearing);
+      } else if (count.compare_exchange_weak(users, users - 1)) {
+        break;
+      }
+    }
+  }
+  if (base_) ::munmap(base_, bytes_of(pipes_));
+  if (last) {
+    // The header goes last: from then on the room is free.
+    const int file = file_->descriptor();
+    release(file, off_t(offset_ + kHeaderBytes), off_t(bytes_of(pipes_) - kHeaderBytes));
+    release(file, off_t(offset_), off_t(kHeaderBytes));
+  }
+  if (owner_) file_->give_back(offset_);
+}
+
+}  // namespace gccl::shm

@@ -1,0 +1,66 @@
+// The part of a rank's file that holds the pipes on which the rank writes in one communicator.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "gccl/backend.h"
+#include "libgccl/base/status.hpp"
+#include "libgccl/transports/shm/pipe.hpp"
+#include "libgccl/transports/shm/rank_file.hpp"
+
+namespace gccl::shm {
+
+// Header and controls are reserved from the start, the pipes themselves when they are first needed.
+struct Header {
+  std::uint64_t id;  // drawn at random: nobody takes one segment for another
+  std::uint64_t bytes;
+  std::atomic<std::uint32_t> users;        // processes that have it mapped; the last one gives its memory back
+  std::atomic<std::uint32_t> closed;       // the owner will write no more
+  std::atomic<std::uint32_t> fault_state;  // 0 none, 1 being written, 2 there
+  GCCL_Fault fault;
+};
+
+class Segment {
+ public:
+  // Takes room in this rank's file for `pipes` pipes.
+  static Status create(const std::shared_ptr<Rank_file>& file, std::uint32_t pipes, std::shared_ptr<Segment>* out);
+  // Maps a neighbour's. A segment of this very process is shared, not mapped again, so that its atomics have one
+  // address each and thread checkers can follow them.
+  static Status open(const std::shared_ptr<Rank_file>& file, std::uint64_t offset, std::uint64_t id,
+                     std::uint32_t pipes, std::shared_ptr<Segment>* out);
+  ~Segment();
+  Segment(const Segment&) = delete;
+  Segment& operator=(const Segment&) = delete;
+
+  std::uint64_t offset() const { return offset_; }
+  std::uint64_t id() const { return id_; }
+  Header& header() { return *reinterpret_cast<Header*>(base_); }
+  Control* control(std::uint32_t i) { return reinterpret_cast<Control*>(base_ + kHeaderBytes) + i; }
+  Pipe* pipe(std::uint32_t i) { return reinterpret_cast<Pipe*>(base_ + pipes_at(pipes_)) + i; }
+  // Owner: makes sure that so much of the pipe can be written to; 0, or the error's number.
+  int reserve_pipe(std::uint32_t i, Reserved how_much);
+
+  // Whether anybody uses the segment at this place of the file.
+  static bool used(int file, std::uint64_t offset);
+
+ private:
+  static constexpr std::size_t kHeaderBytes = 4096;
+  static std::size_t pipes_at(std::uint32_t pipes);
+  static std::size_t bytes_of(std::uint32_t pipes) { return pipes_at(pipes) + pipes * sizeof(Pipe); }
+  Segment() = default;
+  Status map();
+
+  std::shared_ptr<Rank_file> file_;
+  std::uint64_t offset_ = 0, id_ = 0;
+  std::uint32_t pipes_ = 0;
+  std::byte* base_ = nullptr;
+  bool owner_ = false, counted_ = false;
+};
+
+// What the system said, and what to do about it.
+std::string trouble(int error);
+
+}  // namespace gccl::shm

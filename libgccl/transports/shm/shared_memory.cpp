@@ -1,0 +1,193 @@
+#include "libgccl/transports/shm/shared_memory.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <utility>
+
+#include "gccl/gccl.h"
+#include "libgccl/transports/shm/reserve.hpp"
+
+namespace gccl::shm {
+namespace {
+
+struct Allocation {
+  std::size_t bytes;
+  std::uint64_t number;
+  int file;
+  std::uint32_t inode;
+};
+
+// What this process has allocated, by address.
+struct Allocations {
+  std::mutex mutex;
+  std::map<std::uintptr_t, Allocation> by_address;
+  std::uint64_t last = 0, freed = 0;
+};
+Allocations& mine() {
+  static auto* const all = new Allocations;  // outlives every static
+  return *all;
+}
+
+Status refused(const char* what, std::size_t bytes) {
+  return Status::error(std::string(what) + " " + std::to_string(bytes) +
+                           " bytes of shared memory: " + std::strerror(errno) + (errno == EFBIG ? kLimitText : ""),
+                       GCCL_ERR_SYSTEM);
+}
+
+std::size_t whole_pages(std::size_t bytes) {
+  const auto page = std::size_t(::sysconf(_SC_PAGESIZE));
+  return (bytes + page - 1) / page * page;
+}
+
+// What the machine could still give, by /proc/meminfo; without limit where that does not say.
+std::uint64_t memory_left() {
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen("/proc/meminfo", "re"), std::fclose);
+  std::uint64_t available = 0, swap = 0;
+  char line[128];
+  while (file && std::fgets(line, sizeof line, file.get())) {
+    unsigned long long kib = 0;
+    if (std::sscanf(line, "MemAvailable: %llu", &kib) == 1) available = kib * 1024;
+    if (std::sscanf(line, "SwapFree: %llu", &kib) == 1) swap = kib * 1024;
+  }
+  return available == 0 ? ~std::uint64_t(0) : available + swap;
+}
+
+}  // namespace
+
+Status allocate_shared(std::size_t bytes, void** out) {
+  if (bytes == 0 || bytes > std::size_t(PTRDIFF_MAX) / 2)
+    return Status::error(
+        "bytes is " + std::to_string(bytes) + ": expected 1 to " + std::to_string(std::size_t(PTRDIFF_MAX) / 2),
+        GCCL_ERR_INVALID_ARGUMENT);
+  const std::size_t size = whole_pages(bytes);
+  // Such files know no limit of their own: the system would look for the memory until it ends some process for it.
+  if (const std::uint64_t left = memory_left(); size > left)
+    return Status::error("cannot reserve " + std::to_string(size) + " bytes of shared memory: the machine has " +
+                             std::to_string(left) + " left",
+                         GCCL_ERR_SYSTEM);
+  const int file = ::memfd_create("gccl", MFD_CLOEXEC);
+  if (file < 0) return refused("cannot create", size);
+  const auto give_up = [&](const char* what, int error) {
+    ::close(file);
+    errno = error;
+    return refused(what, size);
+  };
+  struct stat st;
+  if (::fstat(file, &st) != 0) return give_up("cannot look at", errno);
+  if (const int error = reserve(file, 0, off_t(size))) return give_up("cannot reserve", error);
+  void* const base = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file, 0);
+  if (base == MAP_FAILED) return give_up("cannot map", errno);
+  Allocations& all = mine();
+  std::lock_guard lock(all.mutex);
+  try {
+    all.by_address[reinterpret_cast<std::uintptr_t>(base)] = {
+        .bytes = size, .number = ++all.last, .file = file, .inode = std::uint32_t(st.st_ino)};
+  } catch (const std::bad_alloc&) {
+    ::munmap(base, size);
+    return give_up("cannot note", ENOMEM);
+  }
+  *out = base;
+  return {};
+}
+
+Status free_shared(void* data) {
+  Allocations& all = mine();
+  std::lock_guard lock(all.mutex);
+  const auto it = all.by_address.find(reinterpret_cast<std::uintptr_t>(data));
+  if (it == all.by_address.end())
+    return Status::error("ptr is not what GCCL_Mem_alloc gave, or was freed", GCCL_ERR_INVALID_ARGUMENT);
+  ::munmap(data, it->second.bytes);
+  ::close(it->second.file);
+  all.by_address.erase(it);
+  ++all.freed;
+  return {};
+}
+
+Shared_place shared_place(const void* data, std::size_t bytes) {
+  const auto at = reinterpret_cast<std::uintptr_t>(data);
+  Allocations& all = mine();
+  std::lock_guard lock(all.mutex);
+  Shared_place place{.number = 0, .offset = 0, .freed = all.freed, .file = -1, .inode = 0};
+  auto it = all.by_address.upper_bound(at);
+  if (it == all.by_address.begin()) return place;
+  --it;
+  if (at - it->first > it->second.bytes || bytes > it->second.bytes - (at - it->first)) return place;
+  place.number = it->second.number;
+  place.file = it->second.file;
+  place.inode = it->second.inode;
+  place.offset = at - it->first;
+  return place;
+}
+
+// Shared by all communicators of this process.
+struct Mapped_peer::Mapping {
+  std::uint64_t number = 0;
+  void* base = nullptr;
+  std::size_t bytes = 0;
+  ~Mapping() {
+    if (base) ::munmap(base, bytes);
+  }
+
+  bool map(std::uint32_t pid, const Shared_place& place) {
+    char path[64];
+    std::snprintf(path, sizeof path, "/proc/%u/fd/%d", pid, place.file);
+    const int file = ::open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (file < 0) return false;
+    struct stat s;
+    // /proc may be another process-id namespace's, and the process another one of that number.
+    if (::fstat(file, &s) == 0 && s.st_size > 0 && std::uint32_t(s.st_ino) == place.inode) {
+      void* const at = ::mmap(nullptr, std::size_t(s.st_size), PROT_READ, MAP_SHARED | MAP_POPULATE, file, 0);
+      if (at != MAP_FAILED) {
+        number = place.number;
+        base = at;
+        bytes = std::size_t(s.st_size);
+      }
+    }
+    ::close(file);
+    return base != nullptr;
+  }
+};
+
+const std::byte* Mapped_peer::at(std::uint32_t pid, const std::string& owner, const Shared_place& place,
+                                 std::size_t bytes) {
+  if (place.freed != freed_) {
+    mapped_.clear();
+    freed_ = place.freed;
+  }
+  const auto found = [&](const Mapping& m) -> const std::byte* {
+    if (place.offset > m.bytes || bytes > m.bytes - place.offset) return nullptr;
+    return static_cast<const std::byte*>(m.base) + place.offset;
+  };
+  for (const auto& m : mapped_)
+    if (m->number == place.number) return found(*m);
+
+  static std::mutex mutex;
+  static auto* const known = new std::map<std::pair<std::string, std::uint64_t>, std::weak_ptr<Mapping>>;
+  std::lock_guard lock(mutex);
+  try {
+    std::erase_if(*known, [](const auto& entry) { return entry.second.expired(); });
+    std::weak_ptr<Mapping>& place_of = (*known)[{owner, place.number}];
+    std::shared_ptr<Mapping> m = place_of.lock();
+    if (!m) {
+      m = std::make_shared<Mapping>();
+      if (!m->map(pid, place)) return nullptr;
+      place_of = m;
+    }
+    mapped_.push_back(m);
+    return found(*m);
+  } catch (const std::bad_alloc&) {
+    return nullptr;  // then the system copies
+  }
+}
+
+}  // namespace gccl::shm

@@ -1,0 +1,44 @@
+// Memory of GCCL_Mem_alloc: files without a name, which the machine's other ranks map, so that they read what this
+// process lends them as they read their own memory.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "libgccl/base/status.hpp"
+
+namespace gccl::shm {
+
+// Zeroed, at the beginning of a page. Errors when the machine has not as much.
+Status allocate_shared(std::size_t bytes, void** out);
+// `data` must be what allocate_shared() gave.
+Status free_shared(void* data);
+
+// Where other processes find a piece of memory.
+struct Shared_place {
+  std::uint64_t number;  // of the allocation in its process, from 1; 0: it is in none
+  std::uint64_t offset;
+  std::uint64_t freed;  // how many allocations the owner has freed so far
+  std::int32_t file;    // the owner's descriptor
+  std::uint32_t inode;  // the file's number, its low 32 bits: whether /proc/PID/fd led to the right file
+};
+// number is 0 where the bytes do not all lie in one allocation.
+Shared_place shared_place(const void* data, std::size_t bytes);
+
+// Another process's allocations, as far as they have been needed here.
+class Mapped_peer {
+ public:
+  // Where the piece is in this process; null where it cannot be mapped. Stays until the owner has freed an allocation,
+  // or this object ends. `pid` must be known to be the owner's here; `owner` tells the machine's processes apart.
+  const std::byte* at(std::uint32_t pid, const std::string& owner, const Shared_place& place, std::size_t bytes);
+
+ private:
+  struct Mapping;
+  std::vector<std::shared_ptr<Mapping>> mapped_;
+  std::uint64_t freed_ = 0;
+};
+
+}  // namespace gccl::shm

@@ -1,0 +1,64 @@
+#include "libgccl/transports/shm/shm_backend.hpp"
+
+#include <cstdio>
+#include <new>
+
+#include "libgccl/transports/shm/shm_port.hpp"
+
+namespace gccl {
+namespace {
+
+using shm::Port;
+
+Port* port_of(void* port) { return static_cast<Port*>(port); }
+
+GCCL_Result told(const Status& s, char* text) {
+  if (!s.ok()) std::snprintf(text, GCCL_BACKEND_TEXT_BYTES, "%s", s.text().c_str());
+  return GCCL_Result(s.code());
+}
+
+// Nothing is thrown across the C interface.
+template <class F>
+GCCL_Result guarded(char* text, F f) {
+  try {
+    return told(f(), text);
+  } catch (const std::bad_alloc&) {
+    std::snprintf(text, GCCL_BACKEND_TEXT_BYTES, "out of memory");
+    return GCCL_ERR_SYSTEM;
+  }
+}
+
+constexpr GCCL_Backend kBackend = {
+    .abi = GCCL_BACKEND_ABI,
+    .name = "shm",
+    .open = [](const GCCL_Backend_environment*, void** instance,
+               char* text) { return guarded(text, [&] { return *instance = new shm::Rank_files, Status(); }); },
+    .close = [](void* instance) { delete static_cast<shm::Rank_files*>(instance); },
+    .open_port =
+        [](void* instance, const GCCL_Port_spec* spec, void** port, void* address, char* text) {
+          return guarded(text, [&] {
+            std::unique_ptr<Port> p;
+            const Status s = Port::open(*static_cast<shm::Rank_files*>(instance), *spec, &p, address);
+            *port = p.release();
+            return s;
+          });
+        },
+    .connect_port =
+        [](void* port, const GCCL_Port_spec* spec, const void* addresses, std::uint8_t* reaches, char* text) {
+          return guarded(text, [&] { return port_of(port)->connect(*spec, addresses, reaches); });
+        },
+    .port_connected = [](void* port) { port_of(port)->connected(); },
+    .close_port = [](void* port) { delete port_of(port); },
+    .send = [](void* port, GCCL_Transfer* t) { return port_of(port)->send(t); },
+    .receive = [](void* port, GCCL_Transfer* t) { return port_of(port)->receive(t); },
+    .poll = [](void* port, GCCL_Transfer** done, int max) { return port_of(port)->poll(done, max); },
+    .fault = [](void* port, GCCL_Fault* fault) { *fault = port_of(port)->fault(); },
+    .cancel = [](void* port, GCCL_Transfer* t) { port_of(port)->cancel(t); },
+    .abort = [](void* port, const GCCL_Fault* fault) { port_of(port)->abort(*fault); },
+};
+
+}  // namespace
+
+const GCCL_Backend* shm_backend() { return &kBackend; }
+
+}  // namespace gccl

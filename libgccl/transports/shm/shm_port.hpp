@@ -1,0 +1,134 @@
+// One communicator's use of shared memory: who is reached, and the transfers under way.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstring>
+#include <memory>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "libgccl/schedule/types.hpp"
+#include "libgccl/transports/shm/segment.hpp"
+
+namespace gccl::shm {
+
+// Messages from here on may be lent: one copy by the system instead of two through chunks.
+inline constexpr std::uint32_t kLendBytes = 32 * 1024;
+
+// Copies without a call for the commonest lengths.
+inline void copy_short(void* to, const void* from, std::uint32_t bytes) {
+  if (bytes == 8) {
+    std::memcpy(to, from, 8);
+  } else if (bytes == 4) {
+    std::memcpy(to, from, 4);
+  } else if (bytes) {
+    std::memcpy(to, from, bytes);
+  }
+}
+
+// One direction of one channel to or from one peer, and the transfers that wait for it, in order.
+struct End {
+  Rank peer = 0;
+  bool receives = false, listed = false;
+  std::uint32_t index = 0;  // of the pipe in its segment
+  Writer writer;
+  Reader reader;
+  GCCL_Transfer* first = nullptr;  // the one under way; its progress is in backend[0]
+  GCCL_Transfer* last = nullptr;
+  GCCL_Transfer* lent = nullptr;  // sends whose memory the peer reads; ends when backend[1] cells are read
+  GCCL_Transfer* lent_last = nullptr;
+};
+
+class Port {
+ public:
+  // `files` must outlive the port.
+  static Status open(Rank_files& files, const GCCL_Port_spec& spec, std::unique_ptr<Port>* out, void* address);
+  Status connect(const GCCL_Port_spec& spec, const void* addresses, std::uint8_t* reaches);
+  void connected() {
+    if (file_) file_->unlink();
+  }
+  ~Port();
+
+  int send(GCCL_Transfer* t);
+  int receive(GCCL_Transfer* t);
+  int poll(GCCL_Transfer** done, int max);
+  void cancel(GCCL_Transfer* t);
+  void abort(const GCCL_Fault& fault);
+  const GCCL_Fault& fault() const { return fault_; }
+  // Looks whether a peer has failed or aborted, or one that is waited for has left; false then. `waiting` is an end
+  // that somebody waits on beside the transfers. Not for every poll.
+  bool healthy(End* waiting = nullptr);
+
+  // The ends themselves, for whoever runs a whole schedule over them. Null where the peer is not reached, and for
+  // reading while transfers are under way on them.
+  End* end(Rank peer, std::uint32_t channel, bool receives) {
+    const std::uint32_t place = place_[peer];
+    return place == kNowhere ? nullptr : &ends_[(place * channels_ + channel) * 2 + receives];
+  }
+  // Writes a whole message of at most a chunk, when no transfer is under way on the end.
+  enum class Put { done, pipe_full, no_memory };
+  Put put(End& e, std::uint64_t signature, const void* data, std::uint32_t bytes) {
+    if (bytes > kInlineBytes) return put_pieces(e, signature, static_cast<const std::byte*>(data), bytes);
+    Cell* const c = e.writer.next();
+    if (!c) return put_into_full(e, signature, data, bytes);
+    c->kind = CellKind::inline_data;
+    c->piece_bytes = std::uint16_t(bytes);
+    c->signature = signature;
+    copy_short(c->data, data, bytes);
+    e.writer.publish(c);
+    return Put::done;
+  }
+  // After Put::no_memory on this end, and for a cell on it that no Writer can have written: what is wrong.
+  std::string text_of_no_memory(const End& e) const;
+  std::string text_of_damage(const End& e, const Cell& c) const;
+
+ private:
+  static constexpr std::uint32_t kNowhere = ~0u;
+  struct Neighbour {
+    Rank rank;
+    std::shared_ptr<Rank_file> file{};
+    std::shared_ptr<Segment> segment{};
+    std::uint32_t pid = 0;   // in the process-id namespace of its own
+    bool can_fetch = false;  // its memory can be read; then it has that number here too, or is this process
+    Mapped_peer mapped{};
+  };
+
+  Put put_into_full(End& e, std::uint64_t signature, const void* data, std::uint32_t bytes);
+  Put put_pieces(End& e, std::uint64_t signature, const std::byte* data, std::uint32_t bytes);
+  bool advance(End& e, GCCL_Transfer** done, int max, int* count);
+  bool advance_send(End& e, GCCL_Transfer* t);
+  bool lends(End& e, const GCCL_Transfer& t, Shared_place* shared);
+  bool advance_receive(End& e, GCCL_Transfer* t);
+  bool fetch(End& e, GCCL_Transfer* t, const Cell& c);
+  void list(End& e);
+  bool reserve(End& e, Reserved how_much);
+  void note_lent(End& e, GCCL_Transfer* t);
+  void fail(int result, Rank peer, const std::string& text);
+  bool heard_fault(Neighbour& n);
+  Neighbour& neighbour(const End& e) { return neighbours_[place_[e.peer]]; }
+
+  Rank rank_ = 0, size_ = 0;
+  std::uint32_t channels_ = 0, node_ranks_ = 0;
+  std::vector<std::uint32_t> place_;   // by rank: index into neighbours_
+  std::vector<Neighbour> neighbours_;  // the other ranks of my node
+  std::vector<End> ends_;              // by neighbour, channel, direction
+  std::vector<End*> active_;           // those with transfers
+  Rank_files* files_ = nullptr;
+  std::shared_ptr<Rank_file> file_;   // mine
+  std::shared_ptr<Segment> segment_;  // in it: where I write
+  pid_t pid_ = 0;                     // who opened it
+  std::uint64_t probe_value_ = 0;     // what peers must find when they read this process's memory
+  int reserve_error_ = 0;
+  static constexpr std::align_val_t kPieceAlignment{4096};
+  struct FreePiece {
+    void operator()(std::byte* p) const { ::operator delete(p, kPieceAlignment); }
+  };
+  std::unique_ptr<std::byte, FreePiece> piece_;  // where fetched pieces are combined from
+  GCCL_Fault fault_{};
+  bool failed_ = false;
+  std::uint32_t idle_polls_ = 0;
+};
+
+}  // namespace gccl::shm

@@ -1,0 +1,78 @@
+#include "libgccl/transports/tcp/connect/answer.hpp"
+
+#include <sys/socket.h>
+
+#include "libgccl/base/status.hpp"
+
+namespace gccl::tcp {
+const char* objection(const Hello& h, const PortIdentity& port) {
+  if (h.to != port.rank) return "it means another rank";
+  if (h.from >= port.size || h.from == port.rank) return "it calls itself a rank that is no peer";
+  if (h.channel >= port.channels) return "it wants a channel that does not exist";
+  // One side alone dials, so that both never do at once.
+  if (h.kind == Hello::Kind::stream && port.world_rank[h.from] >= port.world_rank[port.rank])
+    return "it dials where it should be dialled";
+  if (h.kind == Hello::Kind::abort && !is_error(h.fault.result)) return "it aborts without a reason";
+  if (h.kind == Hello::Kind::abort && h.fault.peer >= port.size)
+    return "it aborts because of a rank that does not exist";
+  return nullptr;
+}
+
+Answer::Answer(Fd fd, const SocketAddress& who, const House* house)
+    : house_(house), who_(who), handshake_(Handshake::accept(house->secret)) {
+  fd_ = std::move(fd);
+  events_ = EPOLLIN;
+  deadline_ = begun_ + kConversationLimit;
+}
+
+Conversation::Next Answer::refuse(const std::string& why) {
+  house_->refused(who_, why);
+  return Next::over;
+}
+
+Conversation::Next Answer::turn_away(const std::string& why) {
+  house_->turned_away(who_, why);
+  return Next::over;
+}
+
+Conversation::Next Answer::ready() {
+  // A watcher never says anything: it has left.
+  if (watched_) return Next::over;
+  switch (handshake_.advance(fd_.get())) {
+    case Handshake::State::wants_read: events_ = EPOLLIN; return Next::go_on;
+    case Handshake::State::wants_write: events_ = EPOLLOUT; return Next::go_on;
+    case Handshake::State::failed:
+      // A rank that ends while it dials, or somebody who only looks whether the port is open.
+      return handshake_.disconnected() ? turn_away(handshake_.error()) : refuse(handshake_.error());
+    case Handshake::State::done: break;
+  }
+  Hello hello;
+  if (!decode(handshake_.hello(), &hello)) return refuse("its hello is none of this protocol");
+  if (hello.nonce != house_->nonce) return refuse("it means a listener that was here before");
+  mailbox_ = house_->find(hello.communicator);
+  // Peers learn where to call from the address of the very port, so none can be earlier than it: this rank has left,
+  // and the peer hears it at once.
+  if (!mailbox_) return turn_away("its communicator is not open here any more");
+  if (const char* why = objection(hello, mailbox_->identity())) return refuse(why);
+  return welcome(hello);
+}
+
+Conversation::Next Answer::welcome(const Hello& hello) {
+  if (send(fd_.get(), &kWelcome, 1, MSG_DONTWAIT | MSG_NOSIGNAL) != 1) return turn_away("it left");
+  switch (hello.kind) {
+    case Hello::Kind::stream:
+      set_up(fd_.get(), house_->settings);
+      mailbox_->put({hand_over(), hello.from, hello.channel, hello.stream, hello.streams});
+      return Next::over;
+    case Hello::Kind::abort: mailbox_->put(hello.fault, true); return Next::over;
+    case Hello::Kind::watch: break;
+  }
+  watched_ = true;
+  events_ = EPOLLIN;
+  deadline_ = Clock::time_point::max();
+  return Next::go_on;
+}
+
+Conversation::Next Answer::expired() { return refuse("it did not prove itself within 5 s"); }
+
+}  // namespace gccl::tcp

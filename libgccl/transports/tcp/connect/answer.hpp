@@ -1,0 +1,45 @@
+// The accepting side of a connection: who is it, and which port is it for?
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "libgccl/transports/tcp/connect/conversation.hpp"
+#include "libgccl/transports/tcp/settings.hpp"
+
+namespace gccl::tcp {
+
+class Answer : public Conversation {
+ public:
+  // What answers need of the connector.
+  struct House {
+    std::string secret;
+    std::uint64_t nonce = 0;
+    Settings settings;
+    std::function<std::shared_ptr<Mailbox>(std::uint64_t communicator)> find;
+    // The second for what happens at the end of every job that fails, and is no news.
+    std::function<void(const SocketAddress&who, const std::string&why)> refused, turned_away;
+  };
+
+  Answer(Fd fd, const SocketAddress& who, const House* house);
+  Next ready() override;
+  Next expired() override;
+  bool half_open() const override { return !watched_; }
+  // Says that it is dropped in favour of younger ones.
+  void make_room() const { house_->refused(who_, "too many connections that do not introduce themselves"); }
+
+ private:
+  Next welcome(const Hello& hello);
+  Next refuse(const std::string& why);
+  Next turn_away(const std::string& why);
+
+  const House* house_;
+  SocketAddress who_;
+  Handshake handshake_;
+  bool watched_ = false;
+};
+
+// Null when this port may take what the hello wants; else what is wrong with it.
+const char* objection(const Hello& hello, const PortIdentity& port);
+
+}  // namespace gccl::tcp

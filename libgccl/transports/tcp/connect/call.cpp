@@ -1,0 +1,188 @@
+#include "libgccl/transports/tcp/connect/call.hpp"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <system_error>
+
+namespace gccl::tcp {
+namespace {
+
+// A refusal may be a process that is not there yet, or one on its way out: worth a second and a third look, no more.
+constexpr unsigned kRounds = 3;
+constexpr std::chrono::milliseconds kPause{200};
+// A listener that many strangers call drops whom it can: then it is tried often.
+constexpr std::chrono::milliseconds kShortPause{20};
+constexpr std::chrono::seconds kSilenceMax{60};
+// Where the patience is over, other addresses still have this long.
+constexpr std::chrono::milliseconds kAttemptMin{200};
+
+}  // namespace
+
+Call::Call(Target target, const std::string* secret, const Settings* settings)
+    : secret_(secret),
+      settings_(settings),
+      limit_(std::min<Clock::duration>(kConversationLimit, settings->peer_timeout / 2)),
+      target_(std::move(target)),
+      handshake_(Handshake::dial(*secret, encode(target_.hello))) {
+  mailbox_ = target_.mailbox;
+  outlives_port_ = target_.hello.kind == Hello::Kind::abort;
+  deadline_ = begun_;
+}
+
+Conversation::Next Call::dial_next() {
+  const SocketAddress& to = target_.addresses[address_];
+  if (const Status s = dial(to, &fd_); !s.ok()) return failed(Failure::refused, s.text());
+  handshake_ = Handshake::dial(*secret_, encode(target_.hello));
+  stage_ = Stage::connecting;
+  events_ = EPOLLOUT;
+  const Clock::time_point now = Clock::now();
+  deadline_ = std::max(std::min(now + limit_, begun_ + target_.patience), now + kAttemptMin);
+  return Next::go_on;
+}
+
+Conversation::Next Call::failed(Failure how, const std::string& why) {
+  fd_.reset();
+  unanswered_ |= how == Failure::unanswered;
+  silent_ |= how == Failure::silent;
+  if (!failures_.empty()) failures_ += "; ";
+  failures_ += why;
+  if (++address_ == target_.addresses.size()) return end_round();
+  stage_ = Stage::pausing;
+  deadline_ = Clock::now();
+  return Next::go_on;
+}
+
+// All addresses have been tried. A peer that refuses has ended. One whose machine does not answer may be cut off for a
+// moment, or strangers keep its listener busy. One that is silent is stopped (by a debugger, or with its machine): it
+// lives, and the caller's time limit alone decides how long it is waited for.
+Conversation::Next Call::end_round() {
+  if (unauthenticated_) return give_up(GCCL_ERR_AUTHENTICATION, failures_);
+  const bool patient = Clock::now() - begun_ < target_.patience;
+  const bool aborts = target_.hello.kind == Hello::Kind::abort;
+  Clock::duration pause = kPause;
+  if (silent_ && (patient || !aborts)) {
+    silence_ = std::min<Clock::duration>(2 * silence_, kSilenceMax);
+  } else if (unanswered_ && patient) {
+    pause = kShortPause;
+  } else if (silent_ || unanswered_ || aborts || ++refusals_ == kRounds) {
+    return give_up(GCCL_ERR_PEER_LOST, failures_);
+  }
+  unanswered_ = silent_ = false;
+  failures_.clear();
+  address_ = 0;
+  stage_ = Stage::pausing;
+  deadline_ = Clock::now() + pause;
+  return Next::go_on;
+}
+
+void Call::dropped() { dropped(target_); }
+
+void Call::dropped(const Target& target) {
+  tell(target, GCCL_ERR_PEER_LOST, "this process is ending, and makes no connections any more");
+}
+
+Conversation::Next Call::give_up(int result, const std::string& why) {
+  tell(target_, result, why.c_str());
+  return Next::over;
+}
+
+void Call::tell(const Target& target, int result, const char* why) {
+  if (target.hello.kind == Hello::Kind::abort) return;
+  GCCL_Fault fault{};
+  fault.result = result;
+  fault.peer = target.hello.to;
+  const char* const advice = result == GCCL_ERR_AUTHENTICATION
+                                 ? "do both have the same GCCL_SECRET?"
+                                 : "has its process ended, or does a firewall stand between?";
+  std::snprintf(fault.text, sizeof fault.text, "cannot reach rank %u (world rank %u): %.110s; %s", fault.peer,
+                target.mailbox->identity().world_rank[fault.peer], why, advice);
+  if (result == GCCL_ERR_PEER_LOST) {
+    target.mailbox->put_trouble(fault);
+  } else {
+    target.mailbox->put(fault, false);
+  }
+}
+
+Conversation::Next Call::shake() {
+  const std::string where = target_.addresses[address_].text() + ": ";
+  switch (handshake_.advance(fd_.get())) {
+    case Handshake::State::wants_read: events_ = EPOLLIN; return Next::go_on;
+    case Handshake::State::wants_write: events_ = EPOLLOUT; return Next::go_on;
+    case Handshake::State::failed:
+      unauthenticated_ |= handshake_.unauthenticated();
+      return failed(handshake_.disconnected() ? Failure::unanswered : Failure::refused, where + handshake_.error());
+    case Handshake::State::done: break;
+  }
+  stage_ = Stage::awaiting_welcome;
+  events_ = EPOLLIN;
+  return Next::go_on;
+}
+
+Conversation::Next Call::ready() {
+  const SocketAddress& to = target_.addresses[address_];
+  switch (stage_) {
+    case Stage::pausing: return Next::go_on;
+    case Stage::connecting:
+      if (const Status s = dialled(fd_.get(), to); !s.ok()) return failed(Failure::refused, s.text());
+      keep_alive(fd_.get(), *settings_);
+      stage_ = Stage::handshaking;
+      deadline_ = Clock::now() + silence_;
+      return shake();
+    case Stage::handshaking: return shake();
+    case Stage::awaiting_welcome: {
+      std::byte answer{};
+      const ssize_t n = recv(fd_.get(), &answer, 1, MSG_DONTWAIT);
+      if (n < 0 && (errno == EAGAIN || errno == EINTR)) return Next::go_on;
+      if (n == 1 && answer == kWelcome) return welcomed();
+      return failed(Failure::refused, to.text() + ": " +
+                                          (n < 0 ? std::generic_category().message(errno)
+                                                 : "it has left the communicator, or is another"));
+    }
+    case Stage::watching: {
+      // Nothing is ever said on this one: it has ended.
+      std::byte answer{};
+      const ssize_t n = recv(fd_.get(), &answer, 1, MSG_DONTWAIT);
+      if (n < 0 && (errno == EAGAIN || errno == EINTR)) return Next::go_on;
+      return give_up(GCCL_ERR_PEER_LOST,
+                     to.text() + ": " + (n < 0 ? std::generic_category().message(errno) : "connection closed"));
+    }
+  }
+  return Next::over;
+}
+
+Conversation::Next Call::welcomed() {
+  const Hello& h = target_.hello;
+  switch (h.kind) {
+    case Hello::Kind::abort: return Next::over;
+    case Hello::Kind::watch:
+      set_up(fd_.get(), *settings_);
+      stage_ = Stage::watching;
+      deadline_ = Clock::time_point::max();
+      return Next::go_on;
+    case Hello::Kind::stream: break;
+  }
+  set_up(fd_.get(), *settings_);
+  mailbox_->put({hand_over(), h.to, h.channel, h.stream, h.streams});
+  return Next::over;
+}
+
+Conversation::Next Call::expired() {
+  const std::string where = target_.addresses[address_].text() + ": ";
+  switch (stage_) {
+    case Stage::pausing: return dial_next();
+    case Stage::connecting: return failed(Failure::unanswered, where + "no answer");
+    default: break;
+  }
+  if (vanished(fd_.get(), *settings_)) return failed(Failure::unanswered, where + "no answer any more");
+  // Another address may lead to the peer, and this one to somebody else. Where there is none, the connection is kept:
+  // dialling again would fill the listener's queue.
+  if (target_.addresses.size() > 1 || target_.hello.kind == Hello::Kind::abort)
+    return failed(Failure::silent, where + "connected, but it says nothing");
+  deadline_ = Clock::now() + limit_;
+  return Next::go_on;
+}
+
+}  // namespace gccl::tcp

@@ -1,0 +1,56 @@
+// The dialling side of a connection: tries a peer's addresses one after the other, and again, until one takes it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "libgccl/transports/tcp/connect/conversation.hpp"
+#include "libgccl/transports/tcp/settings.hpp"
+
+namespace gccl::tcp {
+
+class Call : public Conversation {
+ public:
+  struct Target {
+    std::shared_ptr<Mailbox> mailbox;  // where the connection goes, or the fault
+    std::vector<SocketAddress> addresses;
+    Hello hello;
+    Clock::duration patience;  // with a peer whose machine does not answer
+  };
+
+  // Both outlive it.
+  Call(Target target, const std::string* secret, const Settings* settings);
+  Next ready() override;
+  Next expired() override;
+  void dropped() override;
+  // The same, of one that never began.
+  static void dropped(const Target& target);
+
+ private:
+  // How an attempt failed: somebody said no; nobody answered; somebody took the connection and says nothing.
+  enum class Failure { refused, unanswered, silent };
+  enum class Stage { pausing, connecting, handshaking, awaiting_welcome, watching };
+
+  Next dial_next();
+  Next failed(Failure how, const std::string& why);
+  Next end_round();
+  Next shake();
+  Next welcomed();
+  Next give_up(int result, const std::string& why);
+  static void tell(const Target& target, int result, const char* why);
+
+  const std::string* secret_;
+  const Settings* settings_;
+  const Clock::duration limit_;  // of one attempt
+  Target target_;
+  Stage stage_ = Stage::pausing;
+  Handshake handshake_;
+  std::size_t address_ = 0;  // index of the one being tried
+  unsigned refusals_ = 0;    // rounds in which every address refused
+  Clock::duration silence_ = limit_;
+  // Of this round.
+  bool unauthenticated_ = false, unanswered_ = false, silent_ = false;
+  std::string failures_;
+};
+
+}  // namespace gccl::tcp

@@ -1,0 +1,410 @@
+#include "libgccl/transports/tcp/connect/connector.hpp"
+
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <random>
+#include <utility>
+
+#include "libgccl/base/caught.hpp"
+#include "libgccl/net/digest.hpp"
+
+namespace gccl::tcp {
+namespace {
+
+// Deadlines are looked at no more often than this.
+constexpr std::chrono::milliseconds kLook{10}, kLookMax{60000};
+// Who looks at a deadline so much later than it meant to has not run (it was stopped, or got no processor): deadlines
+// move by that and a little more, in which what has arrived meanwhile is heard.
+constexpr std::chrono::milliseconds kLate{250}, kChance{1000};
+// Then those who have something to say have their turn.
+constexpr int kCallersPerTurn = 1024;
+// How long nobody is accepted where not even a descriptor can be had.
+constexpr std::chrono::milliseconds kDescriptorPause{250};
+
+std::uint64_t random_number() {
+  std::random_device device;
+  return std::uint64_t(device()) << 32 | device();
+}
+
+// Ranks with the same text are on one machine, but those in unlike network namespaces do not share its loopback.
+std::uint64_t host_number(const char* host) {
+  std::uint64_t h = 0xcbf29ce484222325;  // FNV-1a
+  for (const char* c = host; *c; ++c) h = (h ^ std::uint8_t(*c)) * 0x100000001b3;
+  struct stat s {};
+  if (stat("/proc/self/ns/net", &s) == 0) h = (h ^ std::uint64_t(s.st_ino)) * 0x100000001b3;
+  return h;
+}
+
+// Those that exit() has to finish.
+std::mutex& living_mutex() {
+  static auto* const mutex = new std::mutex;
+  return *mutex;
+}
+std::list<Connector*>& living() {
+  static auto* const list = new std::list<Connector*>;
+  return *list;
+}
+
+}  // namespace
+
+Connector::Connector(const GCCL_Backend_environment& environment)
+    : environment_(environment),
+      refusals_("rank " + std::to_string(environment.rank) + ", tcp",
+                [log = environment.log](const std::string& line) {
+                  if (log) log(1, line.c_str());
+                }),
+      farewells_("rank " + std::to_string(environment.rank) + ", tcp",
+                 [log = environment.log](const std::string& line) {
+                   if (log) log(2, line.c_str());
+                 }) {}
+
+void Connector::finish_all() {
+  if (in_forked_child()) return;  // the threads are the parent's
+  const std::lock_guard lock(living_mutex());
+  for (Connector* c : living()) c->ask_to_stop();
+  for (Connector* c : living()) c->finish();
+}
+
+Status Connector::listen() {
+  const bool have_secret = environment_.secret[0] != 0;
+  const bool everywhere = have_secret && !environment_.address[0];
+  if (everywhere) {
+    if (!listen_on(SocketAddress::any(0, AF_INET6), &listener_).ok())
+      if (Status s = listen_on(SocketAddress::any(0), &listener_); !s.ok()) return s;
+    address_.addresses = interface_addresses();
+    std::erase_if(address_.addresses, [](const SocketAddress& a) { return a.is_link_local(); });
+    if (address_.addresses.size() > PortAddress::kAddressesMax - 1)
+      address_.addresses.resize(PortAddress::kAddressesMax - 1);
+    address_.addresses.push_back(SocketAddress::loopback(0));
+  } else {
+    SocketAddress at;
+    if (Status s = listening_address(environment_.address, have_secret, &at); !s.ok())
+      return Status::error("GCCL_ADDRESS=" + s.text(), s.code());
+    Status s = listen_on(at, &listener_);
+    if (!s.ok() && !environment_.address[0]) {
+      at = SocketAddress::loopback(0, AF_INET6);
+      s = listen_on(at, &listener_);
+    }
+    if (!s.ok()) return s;
+    address_.addresses = {at};
+  }
+  const std::uint16_t port = SocketAddress::local_end(listener_.get()).port();
+  for (SocketAddress& a : address_.addresses) a = a.with_port(port);
+  address_.loopback_only = std::all_of(address_.addresses.begin(), address_.addresses.end(),
+                                       [](const SocketAddress& a) { return a.is_loopback(); });
+  address_.world_rank = environment_.rank;
+  address_.nonce = random_number();
+  address_.host = host_number(environment_.host);
+  return {};
+}
+
+Status Connector::start() {
+  if (Status s = read_settings(&house_.settings); !s.ok()) return s;
+  if (Status s = listen(); !s.ok()) return s;
+  house_.secret = environment_.secret;
+  house_.nonce = address_.nonce;
+  house_.find = [this](std::uint64_t communicator) {
+    const std::lock_guard lock(mutex_);
+    const auto i = ports_.find(communicator);
+    return i == ports_.end() ? nullptr : i->second;
+  };
+  house_.refused = [this](const SocketAddress& who, const std::string& why) { refusals_.refused(who, why); };
+  house_.turned_away = [this](const SocketAddress& who, const std::string& why) { farewells_.refused(who, why); };
+  allow_descriptors(environment_.size + kHalfOpenMax + 256);
+  epoll_ = not_for_children([] { return epoll_create1(EPOLL_CLOEXEC); });
+  wakeup_ = not_for_children([] { return eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC); });
+  if (!epoll_ || !wakeup_) return system_error("tcp: epoll", errno);
+  epoll_event e{};
+  e.events = EPOLLIN;
+  e.data.ptr = &wakeup_;
+  epoll_event l = e;
+  l.data.ptr = &listener_;
+  if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, wakeup_.get(), &e) != 0 ||
+      epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, listener_.get(), &l) != 0)
+    return system_error("tcp: epoll", errno);
+  prepare_digests();  // so that exit() ends the thread before there are none any more
+  [[maybe_unused]] static const int once = std::atexit(finish_all);
+  const std::lock_guard lock(living_mutex());
+  try {
+    thread_ = std::thread([this] { run(); });
+  } catch (const std::system_error& error) {
+    return Status::error(std::string("tcp: cannot start a thread: ") + error.what(), GCCL_ERR_SYSTEM);
+  }
+  living().push_back(this);
+  return {};
+}
+
+Connector::~Connector() {
+  {
+    const std::lock_guard lock(living_mutex());
+    living().remove(this);
+  }
+  finish();
+}
+
+void Connector::finish() {
+  ask_to_stop();
+  const std::lock_guard lock(join_mutex_);
+  if (thread_.joinable()) thread_.join();
+}
+
+void Connector::ask_to_stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  if (wakeup_) wake();
+}
+
+void Connector::wake() {
+  const std::uint64_t one = 1;
+  // Fails only when the counter is full, and then the thread is awake.
+  [[maybe_unused]] const ssize_t n = write(wakeup_.get(), &one, sizeof one);
+}
+
+bool Connector::open(const std::shared_ptr<Mailbox>& mailbox) {
+  const std::lock_guard lock(mutex_);
+  if (!broken_.ok()) put_broken(*mailbox);
+  return ports_.emplace(mailbox->identity().communicator, mailbox).second;
+}
+
+void Connector::close(const std::shared_ptr<Mailbox>& mailbox, std::vector<std::unique_ptr<Link>> links) {
+  {
+    const std::lock_guard lock(mutex_);
+    mailbox->links = std::move(links);
+    const auto i = ports_.find(mailbox->identity().communicator);
+    if (i != ports_.end() && i->second == mailbox) ports_.erase(i);
+    closed_.push_back(mailbox);
+  }
+  wake();
+}
+
+void Connector::call(std::vector<Call::Target> targets) {
+  {
+    const std::lock_guard lock(mutex_);
+    for (auto& t : targets) calls_.push_back(std::move(t));
+    if (ended_) return drop_calls();
+  }
+  wake();
+}
+
+void Connector::drop_calls() {
+  for (; !calls_.empty(); calls_.pop_back()) Call::dropped(calls_.back());
+}
+
+void Connector::run() {
+  try {
+    serve();
+  } catch (...) {
+    const std::lock_guard lock(mutex_);
+    broken_ = caught();
+  }
+  // Also with no memory: then as soon as there is some.
+  while (!end()) std::this_thread::sleep_for(kLook);
+}
+
+void Connector::serve() {
+  epoll_event events[64];
+  while (!over()) {
+    const Clock::time_point begin = Clock::now(), due = std::max(begin, std::min(next_look_, begin + kLookMax));
+    const std::int64_t wait_ms = std::chrono::ceil<std::chrono::milliseconds>(due - begin).count();
+    const int n = epoll_wait(epoll_.get(), events, 64, int(wait_ms));
+    if (const auto late = Clock::now() - due; late > kLate) postpone(late + kChance);
+    bool orders = false, callers = false;
+    for (int i = 0; i < n; ++i) {
+      if (events[i].data.ptr == &wakeup_) {
+        orders = true;
+      } else if (events[i].data.ptr == &listener_) {
+        callers = true;
+      } else {
+        advance(static_cast<Conversation*>(events[i].data.ptr), &Conversation::ready);
+      }
+    }
+    // These may end other conversations than the one at hand: only once no event points to any.
+    if (orders) take_orders();
+    if (callers) take_callers();
+    if (Clock::now() >= next_look_) expire();
+    end_left();
+  }
+}
+
+// Who waits for a connection hears that none will come. False: once more.
+bool Connector::end() try {
+  listener_.reset();
+  const std::lock_guard lock(mutex_);
+  if (!broken_.ok())
+    for (const auto& [communicator, mailbox] : ports_) put_broken(*mailbox);
+  half_open_.clear();
+  for (; !conversations_.empty(); conversations_.erase(conversations_.begin()))
+    conversations_.begin()->first->dropped();
+  ended_ = true;
+  drop_calls();
+  return true;
+} catch (const std::bad_alloc&) {
+  return false;
+}
+
+void Connector::put_broken(Mailbox& mailbox) const {
+  GCCL_Fault fault{};
+  fault.result = broken_.code();
+  fault.peer = mailbox.identity().rank;
+  std::snprintf(fault.text, sizeof fault.text, "rank %u makes no TCP connections any more: %.110s", fault.peer,
+                broken_.text().c_str());
+  mailbox.put(fault, false);
+}
+
+bool Connector::over() const { return stopping_ && (aborts_ == 0 || Clock::now() >= stop_deadline_); }
+
+void Connector::add(std::unique_ptr<Conversation> c) {
+  Conversation* const p = c.get();
+  if (p->outlives_port()) ++aborts_, ++p->mailbox()->aborts;
+  p->epoll = epoll_.get();
+  conversations_.emplace(p, std::move(c));
+  note_half_open(p);
+  watch(p);
+}
+
+void Connector::note_half_open(Conversation* c) {
+  if (c->half_open() == c->among_half_open) return;
+  c->among_half_open = c->half_open();
+  if (c->among_half_open) {
+    c->half_open_place = half_open_.insert(half_open_.end(), c);
+  } else {
+    half_open_.erase(c->half_open_place);
+  }
+}
+
+Connector::Conversations::iterator Connector::drop(Conversations::iterator i) {
+  if (i->first->among_half_open) half_open_.erase(i->first->half_open_place);
+  if (i->first->outlives_port()) {
+    --aborts_;
+    const auto& mailbox = i->first->mailbox();
+    if (--mailbox->aborts == 0 && mailbox->closed) left_.push_back(mailbox);
+  }
+  return conversations_.erase(i);
+}
+
+void Connector::advance(Conversation* c, Conversation::Next (Conversation::*how)()) {
+  if ((c->*how)() == Conversation::Next::over) {
+    drop(conversations_.find(c));
+    return;
+  }
+  note_half_open(c);
+  watch(c);
+}
+
+// Tells epoll and the clock what the conversation waits for now.
+void Connector::watch(Conversation* c) {
+  if (c->fd() >= 0 && (c->registered_fd != c->fd() || c->registered_events != c->events())) {
+    epoll_event e{};
+    e.events = c->events();
+    e.data.ptr = c;
+    epoll_ctl(epoll_.get(), c->registered_fd == c->fd() ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, c->fd(), &e);
+    c->registered_events = c->events();
+  }
+  c->registered_fd = c->fd();
+  next_look_ = std::min(next_look_, c->deadline());
+}
+
+void Connector::take_orders() {
+  std::uint64_t count;
+  [[maybe_unused]] const ssize_t n = read(wakeup_.get(), &count, sizeof count);
+  std::vector<Call::Target> calls;
+  std::vector<std::shared_ptr<Mailbox>> closed;
+  {
+    const std::lock_guard lock(mutex_);
+    calls.swap(calls_);
+    closed.swap(closed_);
+    if (stop_ && !stopping_) {
+      stopping_ = true;
+      stop_deadline_ = Clock::now() + kAbortLimit;
+      next_look_ = std::min(next_look_, stop_deadline_);
+    }
+  }
+  for (auto& t : calls) add(std::make_unique<Call>(std::move(t), &house_.secret, &house_.settings));
+  for (const auto& mailbox : closed) {
+    mailbox->closed = true;
+    if (mailbox->aborts == 0) left_.push_back(mailbox);
+  }
+}
+
+// What peers see end, now that they know why.
+void Connector::end_left() {
+  for (const auto& mailbox : std::exchange(left_, {})) {
+    for (auto i = conversations_.begin(); i != conversations_.end();)
+      i = i->first->mailbox() == mailbox ? drop(i) : std::next(i);
+    mailbox->links.clear();
+  }
+}
+
+void Connector::take_callers() {
+  for (int i = 0; i < kCallersPerTurn; ++i) {
+    Fd fd;
+    SocketAddress who;
+    Status s = accept_from(listener_.get(), &fd, &who);
+    // Strangers may have taken all descriptors.
+    for (int k = 0; k < 2 && !s.ok() && !half_open_.empty(); ++k) {
+      drop_oldest();
+      s = accept_from(listener_.get(), &fd, &who);
+    }
+    if (!s.ok()) {
+      refusals_.refused(who, s.text());
+      return pause_listening(kDescriptorPause);
+    }
+    if (!fd) return;
+    if (half_open_.size() >= kHalfOpenMax) drop_oldest();
+    auto answer = std::make_unique<Answer>(std::move(fd), who, &house_);
+    Conversation* const c = answer.get();
+    add(std::move(answer));
+    advance(c, &Conversation::ready);  // honest callers begin at once
+  }
+}
+
+void Connector::drop_oldest() {
+  Conversation* const oldest = half_open_.front();
+  static_cast<Answer*>(oldest)->make_room();
+  drop(conversations_.find(oldest));
+}
+
+void Connector::pause_listening(std::chrono::milliseconds pause) {
+  listen_again_ = Clock::now() + pause;
+  next_look_ = std::min(next_look_, listen_again_);
+  hear(0);
+}
+
+void Connector::hear(std::uint32_t events) {
+  epoll_event e{};
+  e.events = events;
+  e.data.ptr = &listener_;
+  epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, listener_.get(), &e);
+}
+
+void Connector::postpone(Clock::duration by) {
+  for (const auto& [c, owned] : conversations_) c->postpone(by);
+  stop_deadline_ += by;
+}
+
+void Connector::expire() {
+  const Clock::time_point now = Clock::now();
+  std::vector<Conversation*> late;
+  for (const auto& [c, owned] : conversations_)
+    if (c->deadline() <= now) late.push_back(c);
+  for (Conversation* c : late) advance(c, &Conversation::expired);
+  if (listen_again_ <= now) {
+    listen_again_ = Clock::time_point::max();
+    hear(EPOLLIN);
+  }
+  next_look_ = std::min(listen_again_, now + kLookMax);
+  if (stopping_) next_look_ = std::min(next_look_, stop_deadline_);
+  for (const auto& [c, owned] : conversations_) next_look_ = std::min(next_look_, c->deadline());
+  next_look_ = std::max(next_look_, now + kLook);
+}
+
+}  // namespace gccl::tcp

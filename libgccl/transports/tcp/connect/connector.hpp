@@ -1,0 +1,109 @@
+// The one thread of a rank's TCP backend: listens, and brings about every connection, in either direction. Ports take
+// what is ready from their mailboxes and never wait for a connection.
+#pragma once
+
+#include <chrono>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "libgccl/net/refusal_log.hpp"
+#include "libgccl/transports/tcp/connect/answer.hpp"
+#include "libgccl/transports/tcp/connect/call.hpp"
+#include "libgccl/transports/tcp/connect/port_address.hpp"
+#include "libgccl/transports/tcp/settings.hpp"
+
+namespace gccl::tcp {
+
+class Connector {
+ public:
+  // Callers that have not proved themselves yet, at most: of more the oldest are dropped. Honest ones are done in a few
+  // milliseconds, and dial again when they are dropped.
+  static constexpr std::size_t kHalfOpenMax = 1024;
+  // How long the end waits for aborts that are still under way.
+  static constexpr std::chrono::milliseconds kAbortLimit{1000};
+
+  explicit Connector(const GCCL_Backend_environment& environment);
+  ~Connector();
+  // Ends the thread, after the aborts that are under way and as long as they may take. Nothing is dialled or accepted
+  // any more: ports whose connections exist go on, others fail once they need one. Any thread, any number of times.
+  // exit() does it for every connector, while the program's later exit handlers may still be to come.
+  void finish();
+  // Listens and begins the thread.
+  Status start();
+
+  const Settings& settings() const { return house_.settings; }
+  // How peers reach this rank.
+  const PortAddress& address() const { return address_; }
+  const GCCL_Backend_environment& environment() const { return environment_; }
+
+  // Any thread. False when the communicator's number is taken.
+  bool open(const std::shared_ptr<Mailbox>& mailbox);
+  // Nothing will come any more, and what is under way for the port ends, aborts apart. The links, and the peers'
+  // watches of this rank, end after the aborts.
+  void close(const std::shared_ptr<Mailbox>& mailbox, std::vector<std::unique_ptr<Link>> links);
+  void call(std::vector<Call::Target> targets);
+
+ private:
+  using Clock = Conversation::Clock;
+
+  using Conversations = std::unordered_map<Conversation*, std::unique_ptr<Conversation>>;
+
+  static void finish_all();
+  Status listen();
+  void ask_to_stop();
+  // With mutex_ held.
+  void drop_calls();
+  void put_broken(Mailbox& mailbox) const;
+  void wake();
+
+  // The thread's.
+  void run();
+  void serve();
+  bool over() const;
+  void add(std::unique_ptr<Conversation> c);
+  Conversations::iterator drop(Conversations::iterator i);
+  void note_half_open(Conversation* c);
+  void advance(Conversation* c, Conversation::Next (Conversation::*how)());
+  void watch(Conversation* c);
+  void take_orders();
+  void take_callers();
+  void drop_oldest();
+  void end_left();
+  bool end();
+  void pause_listening(std::chrono::milliseconds pause);
+  void hear(std::uint32_t events);
+  void postpone(Clock::duration by);
+  void expire();
+
+  const GCCL_Backend_environment environment_;
+  PortAddress address_;
+  Answer::House house_;
+  RefusalLog refusals_, farewells_;
+  Fd listener_, epoll_, wakeup_;
+  std::mutex join_mutex_;
+  std::thread thread_;
+  const InUse in_use_;
+
+  std::mutex mutex_;  // guards the ports and the orders
+  std::unordered_map<std::uint64_t, std::shared_ptr<Mailbox>> ports_;
+  std::vector<Call::Target> calls_;
+  std::vector<std::shared_ptr<Mailbox>> closed_;
+  bool stop_ = false, ended_ = false;
+  Status broken_;  // why the thread ended before its time
+
+  // The thread's.
+  Conversations conversations_;
+  std::list<Conversation*> half_open_;  // the oldest first
+  std::size_t aborts_ = 0;
+  std::vector<std::shared_ptr<Mailbox>> left_;  // closed, and their aborts are over
+  bool stopping_ = false;
+  Clock::time_point stop_deadline_{}, listen_again_ = Clock::time_point::max();
+  Clock::time_point next_look_{};  // when a deadline passes, at the earliest
+};
+
+}  // namespace gccl::tcp

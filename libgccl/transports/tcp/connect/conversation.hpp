@@ -1,0 +1,69 @@
+// A connection on its way to being useful, driven by the connector's thread: a socket, what it waits for, and how long.
+#pragma once
+
+#include <sys/epoll.h>
+
+#include <chrono>
+#include <list>
+#include <memory>
+
+#include "libgccl/net/handshake.hpp"
+#include "libgccl/transports/tcp/connect/hello.hpp"
+#include "libgccl/transports/tcp/connect/mailbox.hpp"
+
+namespace gccl::tcp {
+
+class Conversation {
+ public:
+  using Clock = std::chrono::steady_clock;
+  enum class Next { go_on, over };
+
+  virtual ~Conversation() = default;
+  // The socket is ready for events(), or has failed.
+  virtual Next ready() = 0;
+  // deadline() has passed.
+  virtual Next expired() = 0;
+  // Nothing comes of it any more, as this process ends.
+  virtual void dropped() {}
+  // Not yet trusted: these are limited in number.
+  virtual bool half_open() const { return false; }
+
+  // -1: waits for its deadline only. May change with each call above, and the events too.
+  int fd() const { return fd_.get(); }
+  std::uint32_t events() const { return events_; }
+  Clock::time_point deadline() const { return deadline_; }
+  // This process has not run for so long: nobody had a chance.
+  void postpone(Clock::duration by) {
+    if (deadline_ != Clock::time_point::max()) deadline_ += by;
+    begun_ += by;
+  }
+  // Null before it is known.
+  const std::shared_ptr<Mailbox>& mailbox() const { return mailbox_; }
+  // Goes on when its port is closed.
+  bool outlives_port() const { return outlives_port_; }
+
+  // The connector's: what epoll knows, and where the conversation is among those that are half open.
+  int epoll = -1, registered_fd = -1;
+  std::uint32_t registered_events = 0;
+  bool among_half_open = false;
+  std::list<Conversation*>::iterator half_open_place;
+
+ protected:
+  // The socket, for somebody else: epoll forgets only closed ones by itself.
+  Fd hand_over() {
+    epoll_ctl(epoll, EPOLL_CTL_DEL, fd_.get(), nullptr);
+    return std::move(fd_);
+  }
+
+  Fd fd_;
+  std::uint32_t events_ = 0;
+  Clock::time_point deadline_ = Clock::time_point::max();
+  Clock::time_point begun_ = Clock::now();
+  std::shared_ptr<Mailbox> mailbox_;
+  bool outlives_port_ = false;
+};
+
+// The time a peer has to prove itself once a connection exists, and a connection has to come about.
+constexpr std::chrono::seconds kConversationLimit{5};
+
+}  // namespace gccl::tcp

@@ -1,0 +1,59 @@
+#include "libgccl/transports/tcp/connect/hello.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "libgccl/transports/tcp/settings.hpp"
+
+namespace gccl::tcp {
+namespace {
+
+// Little endian, without gaps; the fault's text, as long as it is, comes last.
+struct [[gnu::packed]] Wire {
+  char magic[4] = {'G', 'h', 'i', 1};
+  std::uint8_t kind;
+  std::uint64_t communicator, nonce;
+  std::uint32_t from, to, channel, stream, streams;
+  std::int32_t fault_result;
+  std::uint32_t fault_peer;
+};
+
+}  // namespace
+
+std::vector<std::byte> encode(const Hello& h) {
+  Wire w;
+  w.kind = std::uint8_t(h.kind);
+  w.communicator = h.communicator;
+  w.nonce = h.nonce;
+  w.from = h.from, w.to = h.to, w.channel = h.channel, w.stream = h.stream, w.streams = h.streams;
+  w.fault_result = h.fault.result, w.fault_peer = h.fault.peer;
+  const std::size_t text_bytes = strnlen(h.fault.text, sizeof h.fault.text - 1);
+  std::vector<std::byte> bytes(sizeof w + text_bytes);
+  std::memcpy(bytes.data(), &w, sizeof w);
+  std::memcpy(bytes.data() + sizeof w, h.fault.text, text_bytes);
+  return bytes;
+}
+
+bool decode(std::span<const std::byte> bytes, Hello* h) {
+  Wire w;
+  if (bytes.size() < sizeof w || bytes.size() - sizeof w >= sizeof h->fault.text) return false;
+  std::memcpy(static_cast<void*>(&w), bytes.data(), sizeof w);
+  if (std::memcmp(w.magic, Wire{}.magic, sizeof w.magic) != 0) return false;
+  if (w.kind < std::uint8_t(Hello::Kind::stream) || w.kind > std::uint8_t(Hello::Kind::abort)) return false;
+  if (w.streams < 1 || w.streams > Settings::kStreamsMax || w.stream >= w.streams) return false;
+  *h = {};
+  h->kind = Hello::Kind(w.kind);
+  h->communicator = w.communicator;
+  h->nonce = w.nonce;
+  h->from = w.from, h->to = w.to, h->channel = w.channel, h->stream = w.stream, h->streams = w.streams;
+  h->fault.result = w.fault_result, h->fault.peer = w.fault_peer;
+  // Printed one day: nothing that moves a terminal's cursor.
+  const auto text = bytes.subspan(sizeof w);
+  std::transform(text.begin(), text.end(), h->fault.text, [](std::byte b) {
+    const auto c = static_cast<unsigned char>(b);
+    return char(c < 0x20 || c == 0x7f ? ' ' : c);
+  });
+  return true;
+}
+
+}  // namespace gccl::tcp

@@ -1,0 +1,238 @@
+#include "libgccl/transports/tcp/data/incoming.hpp"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+#include <utility>
+
+namespace gccl::tcp {
+namespace {
+
+// Indices into GCCL_Transfer::backend.
+constexpr int kTaken = 0;      // bytes that have arrived (consumed ones and the carry included)
+constexpr int kAnnounced = 1;  // bytes of the frames that have begun
+
+// One stream may keep us this long; then the others, and our own sends, have their turn. Fewer, longer calls are
+// faster: at 256 KiB a 16 MiB message takes a third longer over loopback.
+constexpr std::uint64_t kVisitBytes = 4 << 20;
+
+enum class Read { some, none, failed };
+
+Read read_from(Stream* s, void* to, std::size_t bytes, std::size_t* got, std::string* problem) {
+  for (;;) {
+    const ssize_t n = recv(s->fd.get(), to, bytes, MSG_DONTWAIT);
+    if (n > 0) {
+      s->moved_bytes += std::uint64_t(n);
+      *got = std::size_t(n);
+      return Read::some;
+    }
+    if (n == 0) {
+      *problem = "connection closed";
+      return Read::failed;
+    }
+    if (errno == EINTR) continue;
+    if (errno == EAGAIN) return Read::none;
+    *problem = std::generic_category().message(errno);
+    return Read::failed;
+  }
+}
+
+// Now rather than up to 40 ms later, in the hope of something to send along.
+void acknowledge(int fd) {
+  const int yes = 1;
+  setsockopt(fd, IPPROTO_TCP, TCP_QUICKACK, &yes, sizeof yes);
+}
+
+}  // namespace
+
+void Incoming::post(GCCL_Transfer* t) {
+  t->backend[kTaken] = t->backend[kAnnounced] = 0;
+  queue_.push(t);
+}
+
+// Reads toward the next header. For short messages whatever has arrived, several messages perhaps; for a long one the
+// header and, in the same system call, the payload to where it goes, should it be the one that is waited for.
+Incoming::Step Incoming::read_ahead(Stream* s, bool first_stream, std::string* problem) {
+  const GCCL_Transfer* const t = queue_.front();
+  const bool is_short = t->bytes + kFrameHeaderBytes <= ReadAhead::kBytes;
+  std::span<std::byte> room = s->ahead.room();
+  if (!is_short) room = room.first(kFrameHeaderBytes - s->ahead.size());
+  std::size_t got = 0;
+  if (is_short || t->consume || !first_stream || t->backend[kAnnounced] > 0 || s->ahead.size() > 0) {
+    const Read r = read_from(s, room.data(), room.size(), &got, problem);
+    if (r != Read::some) return r == Read::none ? Step::wait : Step::failed;
+    s->ahead.grew(got);
+    return Step::go_on;
+  }
+  iovec parts[2] = {{room.data(), room.size()}, {t->data, t->bytes}};
+  msghdr message{};
+  message.msg_iov = parts;
+  message.msg_iovlen = 2;
+  ssize_t n;
+  do n = recvmsg(s->fd.get(), &message, MSG_DONTWAIT);
+  while (n < 0 && errno == EINTR);
+  if (n < 0 && errno == EAGAIN) return Step::wait;
+  if (n <= 0) {
+    *problem = n == 0 ? "connection closed" : std::generic_category().message(errno);
+    return Step::failed;
+  }
+  got = std::size_t(n);
+  s->moved_bytes += got;
+  s->ahead.grew(std::min(got, room.size()));
+  if (got <= room.size()) return Step::go_on;
+  std::size_t direct = got - room.size();
+  Frame frame;
+  std::size_t belongs = 0;
+  if (!decode(s->ahead.data(), &frame) && frame.sequence == std::uint32_t(t->backend[TransferQueue::kSequence]) &&
+      frame.message_bytes == t->bytes && frame.signature == t->signature && frame.offset == 0)
+    belongs = std::min(direct, frame.bytes);
+  // Whatever else came after the header goes the ordinary way; it is a mismatch or the next frame.
+  if (direct > belongs) s->ahead.append({static_cast<const std::byte*>(t->data) + belongs, direct - belongs});
+  s->prepaid = belongs;
+  return Step::go_on;
+}
+
+Incoming::Step Incoming::read_header(Stream* s, bool first_stream, std::string* problem) {
+  while (s->ahead.size() < kFrameHeaderBytes) {
+    if (queue_.empty()) return Step::wait;
+    const Step step = read_ahead(s, first_stream, problem);
+    if (step != Step::go_on) return step;
+  }
+  if (const char* wrong = decode(s->ahead.data(), &s->incoming)) {
+    *problem = std::string("the peer sent ") + wrong;
+    return Step::failed;
+  }
+  s->ahead.drop(kFrameHeaderBytes);
+  s->in_frame = true;
+  s->taken = 0;
+  return Step::go_on;
+}
+
+// The first look at a frame of a receive that waits. Completes it where the two sides differ.
+Incoming::Step Incoming::begin_payload(Stream* s, GCCL_Transfer* t, Completions* done, std::string* problem) {
+  const Frame& f = s->incoming;
+  if (f.message_bytes != t->bytes || f.signature != t->signature) {
+    t->bytes_found = f.message_bytes;
+    t->signature_found = f.signature;
+    if (queue_.front() == t) carry_.clear();
+    queue_.remove(t);
+    done->add(t, GCCL_ERR_MISMATCH);
+    return Step::go_on;
+  }
+  if (f.bytes > t->bytes - t->backend[kAnnounced]) {
+    *problem = "the peer sent a part of a message twice";
+    return Step::failed;
+  }
+  t->backend[kAnnounced] += f.bytes;
+  s->announced = true;
+  s->taken = std::exchange(s->prepaid, 0);
+  t->backend[kTaken] += s->taken;
+  return Step::go_on;
+}
+
+Incoming::Step Incoming::store(Stream* s, GCCL_Transfer* t, std::string* problem) {
+  std::uint64_t budget = kVisitBytes;
+  while (s->taken < s->incoming.bytes) {
+    std::byte* const to = static_cast<std::byte*>(t->data) + s->incoming.offset + s->taken;
+    const std::uint64_t left = s->incoming.bytes - s->taken;
+    std::size_t got = std::min<std::uint64_t>(left, s->ahead.size());
+    if (got > 0) {
+      std::memcpy(to, s->ahead.data(), got);
+      s->ahead.drop(got);
+    } else {
+      if (budget == 0) return Step::wait;
+      const Read r = read_from(s, to, std::min(left, budget), &got, problem);
+      if (r != Read::some) return r == Read::none ? Step::wait : Step::failed;
+      budget -= got;
+    }
+    s->taken += got;
+    t->backend[kTaken] += got;
+  }
+  return Step::go_on;
+}
+
+Incoming::Step Incoming::consume(Stream* s, GCCL_Transfer* t, Staging* staging, std::string* problem) {
+  // Pieces come in order: parts that arrived over another stream wait for what lies before them.
+  if (queue_.front() != t || s->incoming.offset + s->taken != t->backend[kTaken]) return Step::wait;
+  const std::size_t grain = std::max(t->grain, 1u);
+  std::byte* const piece = staging->get(t->grain);
+  std::uint64_t budget = kVisitBytes;
+  while (s->taken < s->incoming.bytes) {
+    std::copy(carry_.begin(), carry_.end(), piece);
+    const std::uint64_t left = s->incoming.bytes - s->taken;
+    const std::size_t room = staging->bytes() - carry_.size();
+    std::size_t got = std::min<std::uint64_t>({left, room, s->ahead.size()});
+    if (got > 0) {
+      std::memcpy(piece + carry_.size(), s->ahead.data(), got);
+      s->ahead.drop(got);
+    } else {
+      if (budget == 0) return Step::wait;
+      const Read r = read_from(s, piece + carry_.size(), std::min<std::uint64_t>({left, room, budget}), &got, problem);
+      if (r != Read::some) return r == Read::none ? Step::wait : Step::failed;
+      budget -= got;
+    }
+    s->taken += got;
+    t->backend[kTaken] += got;
+    const std::size_t held = carry_.size() + got;
+    const std::size_t whole = t->backend[kTaken] == t->bytes ? held : held - held % grain;
+    if (whole > 0) t->consume(t, piece, t->backend[kTaken] - held, whole);
+    carry_.assign(piece + whole, piece + held);
+  }
+  return Step::go_on;
+}
+
+// The payload of a message whose receive is over (a mismatch).
+Incoming::Step Incoming::discard(Stream* s, Staging* staging, std::string* problem) {
+  while (s->taken < s->incoming.bytes) {
+    const std::uint64_t left = s->incoming.bytes - s->taken;
+    std::size_t got = std::min<std::uint64_t>(left, s->ahead.size());
+    if (got > 0) {
+      s->ahead.drop(got);
+    } else {
+      std::byte* const nowhere = staging->get(1);
+      const Read r = read_from(s, nowhere, std::min<std::uint64_t>(left, staging->bytes()), &got, problem);
+      if (r != Read::some) return r == Read::none ? Step::wait : Step::failed;
+    }
+    s->taken += got;
+  }
+  return Step::go_on;
+}
+
+bool Incoming::advance(Stream* s, bool first_stream, Completions* done, Staging* staging, std::string* problem) {
+  for (;;) {
+    if (!s->in_frame) {
+      s->announced = false;
+      const Step step = read_header(s, first_stream, problem);
+      if (step != Step::go_on) return step == Step::wait;
+    }
+    Step step;
+    GCCL_Transfer* t = queue_.find(s->incoming.sequence);
+    if (t && !s->announced) {
+      step = begin_payload(s, t, done, problem);
+      if (step != Step::go_on) return false;
+      if (!s->announced) t = nullptr;
+    }
+    if (t) {
+      step = t->consume ? consume(s, t, staging, problem) : store(s, t, problem);
+    } else {
+      // Its receive is yet to come, or is over.
+      if (std::int32_t(s->incoming.sequence - queue_.next_sequence()) >= 0) return true;
+      step = discard(s, staging, problem);
+    }
+    if (step != Step::go_on) return step == Step::wait;
+    s->in_frame = false;
+    if (s->incoming.acknowledge) acknowledge(s->fd.get());
+    if (t && t->backend[kTaken] == t->bytes) {
+      queue_.remove(t);
+      done->add(t, GCCL_SUCCESS);
+    }
+    if (queue_.empty()) return true;
+  }
+}
+
+}  // namespace gccl::tcp

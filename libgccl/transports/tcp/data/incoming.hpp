@@ -1,0 +1,40 @@
+// The receives of one link: frames read from its streams, each straight to where its message goes.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "libgccl/transports/tcp/data/completions.hpp"
+#include "libgccl/transports/tcp/data/staging.hpp"
+#include "libgccl/transports/tcp/data/stream.hpp"
+#include "libgccl/transports/tcp/data/transfer_queue.hpp"
+
+namespace gccl::tcp {
+
+// Nothing is read before a receive waits for it: messages that come early stay in the kernel, whose flow control holds
+// the sender back.
+class Incoming {
+ public:
+  void post(GCCL_Transfer* t);
+  bool empty() const { return queue_.empty(); }
+  const GCCL_Transfer* front() const { return queue_.front(); }
+  // Reads what is there; complete receives go to `done`. False: the stream failed, *problem says how.
+  bool advance(Stream* stream, bool first_stream, Completions* done, Staging* staging, std::string* problem);
+  // False when the transfer is not one of these.
+  bool cancel(GCCL_Transfer* t) { return queue_.remove(t); }
+
+ private:
+  enum class Step { go_on, wait, failed };
+
+  Step read_header(Stream* s, bool first_stream, std::string* problem);
+  Step read_ahead(Stream* s, bool first_stream, std::string* problem);
+  Step begin_payload(Stream* s, GCCL_Transfer* t, Completions* done, std::string* problem);
+  Step store(Stream* s, GCCL_Transfer* t, std::string* problem);
+  Step consume(Stream* s, GCCL_Transfer* t, Staging* staging, std::string* problem);
+  Step discard(Stream* s, Staging* staging, std::string* problem);
+
+  TransferQueue queue_;
+  std::vector<std::byte> carry_;  // of the front receive: less than a grain, not yet consumed
+};
+
+}  // namespace gccl::tcp

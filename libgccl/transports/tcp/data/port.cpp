@@ -1,0 +1,321 @@
+#include "libgccl/transports/tcp/data/port.hpp"
+
+#include <sched.h>
+#include <sys/epoll.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cstdio>
+#include <thread>
+#include <utility>
+
+#include "libgccl/transports/tcp/connect/first_peers.hpp"
+
+namespace gccl::tcp {
+namespace {
+
+using Clock = Conversation::Clock;
+
+// How long a peer may take to dial before it is looked after.
+constexpr std::chrono::milliseconds kDialLimit{500};
+// Up to as many active links, trying each is cheaper than asking.
+constexpr std::size_t kTriedMax = 16;
+constexpr std::uint32_t kPollsPerLook = 1024;
+// Processors given up while a link connects.
+constexpr std::uint32_t kYields = 2000;
+// What a connection attempt may take beyond its patience.
+constexpr std::chrono::seconds kLastAttempt{1};
+// How long after its connection ended a peer's abort may still arrive: of the time in which this process runs, so a
+// pause between two polls counts little. A process that was stopped, or got no processor, has had no chance to hear it.
+constexpr std::chrono::milliseconds kLastWords{200}, kPauseMax{5};
+
+PortIdentity identity_of(const GCCL_Port_spec& spec) {
+  return {spec.communicator, spec.rank, spec.size, spec.channels, {spec.world_rank, spec.world_rank + spec.size}};
+}
+
+}  // namespace
+
+Port::Port(Connector* connector, const GCCL_Port_spec& spec)
+    : connector_(connector),
+      mailbox_(std::make_shared<Mailbox>(identity_of(spec))),
+      self_(mailbox_->identity()),
+      peers_(spec.size),
+      links_(std::size_t(spec.size) * spec.channels),
+      waiting_since_(spec.size) {}
+
+Port::~Port() {
+  if (!mailbox_->aborted) links_.clear();
+  connector_->close(mailbox_, std::move(links_));
+}
+
+Status Port::open() {
+  if (connector_->open(mailbox_)) return {};
+  return Status::error("tcp: communicator number " + std::to_string(self_.communicator) + " is open already",
+                       GCCL_ERR_INVALID_USAGE);
+}
+
+Status Port::connect(const GCCL_Port_spec& spec, const void* addresses, std::uint8_t* reaches) {
+  const auto* at = static_cast<const std::byte*>(addresses);
+  for (std::uint32_t r = 0; r < self_.size; ++r, at += GCCL_BACKEND_ADDRESS_BYTES) {
+    PortAddress peer;
+    if (r == self_.rank || !decode(at, &peer) || !connector_->address().reaches(peer)) continue;
+    if (peer.world_rank != self_.world_rank[r])
+      return Status::error("tcp: the address of rank " + std::to_string(r) + " is that of world rank " +
+                               std::to_string(peer.world_rank) + ", expected " + std::to_string(self_.world_rank[r]),
+                           GCCL_ERR_INTERNAL);
+    peer.addresses = connector_->address().candidates(peer);
+    peers_[r] = std::move(peer);
+    reaches[r] = 1;
+  }
+  // Handshakes with other nodes take several round trips, and a firewall may stand between: better now, while the ranks
+  // are still meeting. All ports are open, so that nobody waits for another rank's thread.
+  const auto limit = std::chrono::milliseconds(spec.connect_timeout_ms);
+  std::vector<const Link*> dialled;
+  for (const std::uint32_t r : first_peers(spec)) {
+    if (!reaches[r] || !dials(r)) continue;
+    auto& link = links_[std::size_t(r) * self_.channels] = std::make_unique<Link>(r, 0);
+    dial(*link, limit.count() > 0 ? limit : connector_->settings().peer_timeout);
+    dialled.push_back(link.get());
+  }
+  return limit.count() > 0 ? await(dialled, limit) : Status();
+}
+
+// Where a machine took the connection and nobody says anything yet, the way is free: the process is slow, or stopped.
+Status Port::await(const std::vector<const Link*>& dialled, Clock::duration limit) {
+  const auto unreached = [&](const GCCL_Fault& f) {
+    return Status::error(
+        "rank " + std::to_string(self_.rank) + " at " + connector_->address().addresses[0].host() + " " + f.text,
+        f.result);
+  };
+  auto pause = std::chrono::microseconds(20);
+  for (const auto until = Clock::now() + limit + kLastAttempt; Clock::now() < until;) {
+    if (mailbox_->full()) take_mail();
+    if (fault_.result != GCCL_SUCCESS) return unreached(fault_);
+    if (!troubles_.empty()) return unreached(troubles_[0]);
+    if (std::ranges::all_of(dialled, [](const Link* l) { return l->connected(); })) break;
+    std::this_thread::sleep_for(pause);
+    pause = std::min(2 * pause, std::chrono::microseconds(2000));
+  }
+  return {};
+}
+
+Link* Port::link_for(GCCL_Transfer* t) {
+  assert(t->peer < self_.size && t->channel < self_.channels && !peers_[t->peer].addresses.empty());
+  auto& link = links_[std::size_t(t->peer) * self_.channels + t->channel];
+  if (!link) {
+    link = std::make_unique<Link>(t->peer, t->channel);
+    if (dials(t->peer)) dial(*link, connector_->settings().peer_timeout);
+  }
+  link->ready = true;
+  activate(link.get());
+  return link.get();
+}
+
+void Port::activate(Link* link) {
+  if (std::exchange(link->active, true)) return;
+  active_.push_back(link);
+  if (link->connected()) return;
+  ++unconnected_;
+  yields_left_ = kYields;
+  if (dials(link->peer())) {
+    for (const GCCL_Fault& t : troubles_)
+      if (t.peer == link->peer() && fault_.result == GCCL_SUCCESS) fault_ = t;
+    return;
+  }
+  Clock::time_point& since = waiting_since_[link->peer()];
+  if (since == Clock::time_point()) since = Clock::now();
+}
+
+void Port::dial(const Link& link, Clock::duration patience) {
+  const std::uint32_t peer = link.peer();
+  const unsigned streams = connector_->settings().streams;
+  std::vector<Call::Target> targets(streams);
+  for (unsigned i = 0; i < streams; ++i) {
+    Hello& h = targets[i].hello;
+    h.communicator = self_.communicator;
+    h.nonce = peers_[peer].nonce;
+    h.from = self_.rank;
+    h.to = peer;
+    h.channel = link.channel();
+    h.stream = i;
+    h.streams = streams;
+    targets[i].mailbox = mailbox_;
+    targets[i].addresses = peers_[peer].addresses;
+    targets[i].patience = patience;
+  }
+  connector_->call(std::move(targets));
+}
+
+// A peer that should dial and does not: is it there? The watch is a connection of its own that ends when the peer does.
+void Port::look_after_peers() {
+  // The connector's thread may share this processor.
+  if (yields_left_ > 0) {
+    --yields_left_;
+    sched_yield();
+  }
+  if (++polls_unconnected_ % kPollsPerLook != 0) return;
+  const Clock::time_point now = Clock::now();
+  std::vector<Call::Target> targets;
+  for (const Link* link : active_) {
+    if (link->connected()) continue;
+    const std::uint32_t peer = link->peer();
+    Clock::time_point& since = waiting_since_[peer];
+    if (since == Clock::time_point() || since == Clock::time_point::max() || now - since < kDialLimit) continue;
+    since = Clock::time_point::max();
+    Call::Target& t = targets.emplace_back();
+    t.hello.kind = Hello::Kind::watch;
+    t.hello.communicator = self_.communicator;
+    t.hello.nonce = peers_[peer].nonce;
+    t.hello.from = self_.rank;
+    t.hello.to = peer;
+    t.mailbox = mailbox_;
+    t.addresses = peers_[peer].addresses;
+    t.patience = connector_->settings().peer_timeout;
+  }
+  if (!targets.empty()) connector_->call(std::move(targets));
+}
+
+// The kernel takes a quarter of an hour to give up data that nobody acknowledges.
+void Port::look_for_vanished() {
+  const Clock::time_point now = Clock::now();
+  if (now < next_look_) return;
+  const auto limit = connector_->settings().peer_timeout;
+  next_look_ = now + limit / 16;
+  for (const Link* link : active_)
+    if (link->vanished(connector_->settings()))
+      return fail(*link, "its machine has not answered for " + std::to_string(limit / std::chrono::seconds(1)) + " s");
+}
+
+bool Port::send(GCCL_Transfer* t) {
+  Link* const link = link_for(t);
+  link->post_send(t);
+  if (fault_.result != GCCL_SUCCESS || suspicion_.result != GCCL_SUCCESS || !link->connected()) return false;
+  std::string problem;
+  if (!link->advance_sends(&done_, &problem)) fail(*link, problem);
+  return done_.take_only(t);
+}
+
+void Port::receive(GCCL_Transfer* t) { link_for(t)->post_receive(t); }
+
+bool Port::advance(Link* link) {
+  std::string problem;
+  if (link->advance(&done_, &staging_, &problem)) return true;
+  fail(*link, problem);
+  return false;
+}
+
+// Edges: an event says that something has changed since a link's sockets had no more to give or take.
+void Port::find_ready() {
+  if (!epoll_) epoll_ = not_for_children([] { return epoll_create1(EPOLL_CLOEXEC); });
+  // What epoll does not tell of (descriptors or watches are short) is tried as ever.
+  for (Link* link : active_)
+    if (!epoll_ || !link->register_with(epoll_.get())) link->ready = true;
+  if (!epoll_) return;
+  epoll_event events[64];
+  const int n = epoll_wait(epoll_.get(), events, 64, 0);
+  for (int i = 0; i < n; ++i) static_cast<Link*>(events[i].data.ptr)->ready = true;
+}
+
+int Port::poll(GCCL_Transfer** done, int max) {
+  if (mailbox_->full()) take_mail();
+  if (suspicion_.result != GCCL_SUCCESS) {
+    const Clock::time_point now = Clock::now();
+    listened_ += std::min<Clock::duration>(now - last_listened_, kPauseMax);
+    last_listened_ = now;
+    if (fault_.result == GCCL_SUCCESS && listened_ > kLastWords) fault_ = suspicion_;
+  } else if (fault_.result == GCCL_SUCCESS) {
+    const bool many = active_.size() > kTriedMax;
+    if (many) find_ready();
+    for (std::size_t i = 0; i < active_.size();) {
+      Link* const link = active_[i];
+      if (many && !link->ready) {
+        ++i;
+        continue;
+      }
+      const std::uint64_t moved_before = many ? link->moved_bytes() : 0;
+      if (!advance(link)) break;
+      if (many && link->moved_bytes() == moved_before) link->ready = false;
+      if (link->idle()) {
+        link->active = false;
+        active_[i] = active_.back();
+        active_.pop_back();
+      } else {
+        ++i;
+      }
+    }
+    if (unconnected_ > 0) look_after_peers();
+    if (++polls_ % kPollsPerLook == 0) look_for_vanished();
+  }
+  const int n = done_.take(done, max);
+  return n == 0 && fault_.result != GCCL_SUCCESS ? -1 : n;
+}
+
+void Port::take_mail() {
+  Mail mail = mailbox_->take();
+  for (Arrival& a : mail.arrivals) {
+    auto& link = links_[std::size_t(a.peer) * self_.channels + a.channel];
+    if (!link) link = std::make_unique<Link>(a.peer, a.channel);
+    const bool was_connected = link->connected();
+    if (!link->connect(a.stream, a.streams, std::move(a.fd), connector_->settings())) {
+      char text[GCCL_BACKEND_TEXT_BYTES];
+      std::snprintf(text, sizeof text, "tcp: rank %u connected channel %u, stream %u twice: dropped", a.peer, a.channel,
+                    a.stream);
+      if (const auto log = connector_->environment().log) log(1, text);
+    }
+    if (link->active && !was_connected && link->connected()) --unconnected_;
+  }
+  // A peer that has left in order owes nothing on links that are connected, or that nobody uses.
+  for (const GCCL_Fault& t : mail.troubles) {
+    if (std::ranges::any_of(active_, [&](const Link* l) { return l->peer() == t.peer && !l->connected(); })) {
+      suspect(t);
+    } else if (dials(t.peer)) {
+      troubles_.push_back(t);
+    } else {
+      waiting_since_[t.peer] = {};
+    }
+  }
+  if (mail.fault.result != GCCL_SUCCESS && fault_.result == GCCL_SUCCESS) fault_ = mail.fault;
+}
+
+void Port::suspect(const GCCL_Fault& fault) {
+  if (suspicion_.result != GCCL_SUCCESS) return;
+  suspicion_ = fault;
+  last_listened_ = Clock::now();
+}
+
+void Port::fail(const Link& link, const std::string& problem) {
+  const auto& addresses = peers_[link.peer()].addresses;
+  GCCL_Fault f{.result = GCCL_ERR_PEER_LOST, .peer = link.peer(), .text = {}};
+  std::snprintf(f.text, sizeof f.text,
+                "%.70s while %s, at %s (world rank %u); it ended or left the communicator, or the network failed",
+                problem.c_str(), link.doing().c_str(), addresses[0].host().c_str(), self_.world_rank[link.peer()]);
+  suspect(f);
+}
+
+void Port::cancel(GCCL_Transfer* t) {
+  done_.remove(t);
+  if (const auto& link = links_[std::size_t(t->peer) * self_.channels + t->channel]) link->cancel(t);
+}
+
+void Port::abort(const GCCL_Fault& fault) const {
+  // Who told us has told everybody.
+  if (mailbox_->told()) return;
+  mailbox_->aborted = true;
+  std::vector<Call::Target> targets;
+  for (std::uint32_t r = 0; r < self_.size; ++r) {
+    if (peers_[r].addresses.empty()) continue;
+    Call::Target& t = targets.emplace_back();
+    t.hello.kind = Hello::Kind::abort;
+    t.hello.communicator = self_.communicator;
+    t.hello.nonce = peers_[r].nonce;
+    t.hello.from = self_.rank;
+    t.hello.to = r;
+    t.hello.fault = fault;
+    t.mailbox = mailbox_;
+    t.addresses = peers_[r].addresses;
+    t.patience = connector_->settings().peer_timeout;
+  }
+  connector_->call(std::move(targets));
+}
+
+}  // namespace gccl::tcp

@@ -1,0 +1,73 @@
+// One communicator's traffic over TCP: the links to its peers, and what becomes of their transfers.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "libgccl/transports/tcp/connect/connector.hpp"
+#include "libgccl/transports/tcp/data/link.hpp"
+
+namespace gccl::tcp {
+
+// Used by one thread at a time, abort() apart. Links connect when they are first used, those to the first peers on
+// other nodes at once (first_peers.hpp): the lower world rank dials, the higher one waits for it. A few active links
+// are simply tried one by one, which costs 0.2 us each; many are watched by epoll.
+class Port {
+ public:
+  Port(Connector* connector, const GCCL_Port_spec& spec);
+  ~Port();
+  Port(const Port&) = delete;
+
+  Status open();
+  // GCCL_BACKEND_ADDRESS_BYTES for each rank; see GCCL_Backend::connect_port.
+  Status connect(const GCCL_Port_spec& spec, const void* addresses, std::uint8_t* reaches);
+
+  bool send(GCCL_Transfer* t);  // true: complete
+  void receive(GCCL_Transfer* t);
+  int poll(GCCL_Transfer** done, int max);
+  const GCCL_Fault& fault() const { return fault_; }
+  void cancel(GCCL_Transfer* t);
+  void abort(const GCCL_Fault& fault) const;
+
+ private:
+  Link* link_for(GCCL_Transfer* t);
+  void activate(Link* link);
+  void fail(const Link& link, const std::string& problem);
+  void suspect(const GCCL_Fault& fault);
+  void take_mail();
+  bool dials(std::uint32_t peer) const { return self_.world_rank[self_.rank] < self_.world_rank[peer]; }
+  void dial(const Link& link, Conversation::Clock::duration patience);
+  Status await(const std::vector<const Link*>& dialled, Conversation::Clock::duration limit);
+  void look_after_peers();
+  void look_for_vanished();
+  bool advance(Link* link);
+  void find_ready();
+
+  Connector* const connector_;
+  const std::shared_ptr<Mailbox> mailbox_;
+  const PortIdentity& self_;
+  std::vector<PortAddress> peers_;            // by rank; no addresses where none reach
+  std::vector<std::unique_ptr<Link>> links_;  // peer * channels + channel; null before its first use
+  std::vector<Link*> active_;                 // with transfers under way
+  Fd epoll_;                                  // over the links' connections, once there are many
+  Completions done_;
+  Staging staging_;
+  GCCL_Fault fault_{};
+  std::vector<GCCL_Fault> troubles_;  // of peers that could not be called when nothing was wanted of them
+  // A connection ended, or the watch of a peer. Who aborts and leaves, or hears of an abort and leaves, is noticed
+  // twice: what was said, which takes a moment longer, counts.
+  GCCL_Fault suspicion_{};
+  Conversation::Clock::time_point last_listened_{};
+  Conversation::Clock::duration listened_{};  // since then
+
+  std::uint32_t polls_ = 0;
+  Conversation::Clock::time_point next_look_{};  // for machines that have vanished
+
+  // Links that wait for a peer to dial: should it be dead, nothing would ever tell.
+  std::size_t unconnected_ = 0;
+  std::uint32_t polls_unconnected_ = 0, yields_left_ = 0;
+  std::vector<Conversation::Clock::time_point> waiting_since_;  // by rank; zero: not waiting, max: being watched
+};
+
+}  // namespace gccl::tcp

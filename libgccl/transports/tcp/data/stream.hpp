@@ -1,0 +1,61 @@
+// One connected socket of a link, with what is half written to it and half read from it.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "gccl/backend.h"
+#include "libgccl/net/socket.hpp"
+#include "libgccl/transports/tcp/data/frame.hpp"
+#include "libgccl/transports/tcp/data/zero_copy.hpp"
+
+namespace gccl::tcp {
+
+// Bytes read ahead: headers and short messages, several in one system call. Long payloads pass by it.
+class ReadAhead {
+ public:
+  static constexpr std::size_t kBytes = 4096;
+
+  std::size_t size() const { return end_ - begin_; }
+  const std::byte* data() const { return bytes_.data() + begin_; }
+  void drop(std::size_t n);
+  // Room behind what is there, at most kBytes in all.
+  std::span<std::byte> room();
+  void grew(std::size_t n) { end_ += n; }
+  // What turned out to belong to later frames; the only way to exceed kBytes.
+  void append(std::span<const std::byte> more);
+
+ private:
+  std::vector<std::byte> bytes_ = std::vector<std::byte>(kBytes);
+  std::size_t begin_ = 0, end_ = 0;
+};
+
+struct Stream {
+  Fd fd;
+  bool registered = false;        // with the port's epoll
+  std::uint64_t moved_bytes = 0;  // in both directions: tells whether an attempt was of use
+
+  ReadAhead ahead;
+  bool in_frame = false;  // `incoming` has been read, and `taken` bytes of its payload
+  Frame incoming;
+  std::uint64_t taken = 0;
+  bool announced = false;     // the receive knows of this frame
+  std::uint64_t prepaid = 0;  // payload that was read together with a header not yet looked at
+
+  GCCL_Transfer* sending = nullptr;  // whose frame is under way
+  std::byte header[kFrameHeaderBytes];
+  std::size_t header_left = 0;
+  std::uint64_t offset = 0, left = 0;  // payload not yet written
+  ZeroCopy zero_copy;
+};
+
+enum class Moved { all, some, failed };  // `some`: the socket takes or has no more for now
+
+// Writes the rest of the frame under way.
+Moved write_frame(Stream* stream, int* error);
+
+}  // namespace gccl::tcp

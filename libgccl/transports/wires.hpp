@@ -1,0 +1,68 @@
+// The backends that one rank has opened, and one communicator's ports on them.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gccl/backend.h"
+#include "libgccl/base/process.hpp"
+#include "libgccl/base/status.hpp"
+#include "libgccl/bootstrap/bootstrap.hpp"
+
+namespace gccl {
+
+// Opened once for each rank of this process; shared by its communicators.
+class Wires {
+ public:
+  // Opens the backends that start.backends names, in that order. A name that is not built in is looked for in the
+  // folders of GCCL_BACKEND_PATH. `start` must outlive it.
+  static Status open(const Start& start, std::unique_ptr<Wires>* out);
+  ~Wires();
+  Wires(const Wires&) = delete;
+  Wires& operator=(const Wires&) = delete;
+
+  struct Instance {
+    const GCCL_Backend* backend;
+    void* state;
+    void* library;  // of a plug-in; stays loaded while the process lives
+  };
+  const std::vector<Instance>& instances() const { return instances_; }
+
+ private:
+  Wires() = default;
+  GCCL_Backend_environment environment_{};
+  std::vector<Instance> instances_;
+  const InUse in_use_;
+};
+
+// Which backend carries the messages to each peer, for one communicator.
+class Ports {
+ public:
+  // Collective: `exchange` gathers the same number of bytes from every rank.
+  static Status connect(const Wires& wires, const GCCL_Port_spec& spec, Exchange& exchange, std::int64_t timeout_ms,
+                        std::unique_ptr<Ports>* out);
+  // connect() gathers size of an address, this and this again: for who takes part without being a member.
+  static std::size_t report_bytes();
+  ~Ports();
+  Ports(const Ports&) = delete;
+  Ports& operator=(const Ports&) = delete;
+
+  struct Port {
+    const GCCL_Backend* backend;
+    void* state;
+    std::uint32_t under_way = 0;  // transfers that poll will return
+    std::uint32_t peers = 0;      // it serves
+  };
+  std::vector<Port>& all() { return ports_; }
+  Port& to(Rank peer) { return ports_[route_[peer]]; }
+  // The port of this backend, or null.
+  Port* of(const GCCL_Backend* backend);
+
+ private:
+  Ports() = default;
+  std::vector<Port> ports_;
+  std::vector<std::uint8_t> route_;  // by peer: index into ports_
+};
+
+}  // namespace gccl

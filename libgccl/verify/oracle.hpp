@@ -1,0 +1,55 @@
+// What a collective must leave behind, element by element, from its definition alone: the reference that both the
+// prover and the simulator's payload check hold a run against.
+#pragma once
+
+#include <vector>
+
+#include "libgccl/base/splitmix.hpp"
+#include "libgccl/schedule/call.hpp"
+
+namespace gccl {
+
+// Elements are hashes and reductions are wrap-around sums of them, so a missing, doubled, misplaced or foreign
+// contribution changes the result with certainty for all practical purposes (2^-64 per element).
+using Element = std::uint64_t;
+
+// Definitions used, for n ranks; block b of a vector belongs to rank b:
+//   allreduce, reduce   every output (the root's) is the sum of all inputs
+//   reduce_scatter(v)   rank r gets the sum of all blocks r
+//   broadcast           every output is the root's input
+//   allgather(v)        block r of the output is rank r's input
+//   gather              block r of the root's output is rank r's input
+//   scatter             rank r gets block r of the root's input
+//   alltoall(v)         block p of rank r's output is block r of rank p's input
+//   sendrecv            rank r gets the input of rank r-1, cyclically
+//   barrier             no element
+// Blocks lie where Call::places says, or packed in rank order.
+class Oracle {
+ public:
+  // O(ranks * count) for allreduce and reduce, whose sums are made here once, else O(1).
+  Oracle(const Call& call, Rank ranks, std::uint64_t seed);
+
+  // What rank `from` puts at position k of its block for rank `block`; block is 0 where an input has no blocks.
+  Element value(Rank from, Rank block, Count k) const { return at(base(from, block), k); }
+
+  // Rank r's whole input as the definition has it, O(size + ranks). `out` must hold input_of(call, ranks, r).count
+  // elements; in place that region lies within another buffer, which is the caller's business. Gaps between blocks stay
+  // as they are, here and in output().
+  void input(Rank r, std::span<Element> out) const;
+  // Rank r's whole output as it must be, O(size + ranks) and for reduce_scatter(v) O(size * ranks). `out` must hold
+  // output_of(call, ranks, r).count elements.
+  void output(Rank r, std::span<Element> out) const;
+
+ private:
+  static Element at(Element base, Count k) { return splitmix::mix(base + k * splitmix::kGolden); }
+  Element base(Rank from, Rank block) const { return at(seed_, (Element(from) << 32) | block); }
+  void fill(std::span<Element> block, Rank from, Rank to) const;
+  void blocks(std::span<Element> out, Rank r, bool outgoing) const;
+
+  Call call_;
+  Rank ranks_;
+  Element seed_;
+  std::vector<Element> sums_;  // allreduce and reduce
+};
+
+}  // namespace gccl

@@ -1,0 +1,124 @@
+#include "pmpi/engine/communicator.hpp"
+
+#include <array>
+#include <cstring>
+#include <mutex>
+
+#include "pmpi/engine/progress.hpp"
+
+namespace gccl::pmpi {
+namespace {
+
+std::mutex mutex;
+int keyval = MPI_KEYVAL_INVALID;
+std::atomic<bool> stopped{false};
+
+// A look-up of an attribute costs as much as a small all-reduce: each thread remembers what it found, until any
+// communicator is freed.
+std::atomic<std::uint64_t> epoch{1};
+struct Remembered {
+  std::uint64_t epoch = 0;
+  MPI_Comm comm{};
+  Communicator* found = nullptr;
+};
+thread_local std::array<Remembered, 16> remembered;
+
+Remembered& memory_of(MPI_Comm comm) {
+  std::uint64_t key = 0;
+  std::memcpy(&key, &comm, sizeof comm);
+  return remembered[std::size_t(key * 0x9e3779b97f4a7c15 >> 60)];
+}
+
+thread_local Freeing* innermost = nullptr;
+
+int when_freed(MPI_Comm, int, void* attribute, void*) {
+  forget_handles();
+  forgotten(static_cast<Communicator*>(attribute));
+  return MPI_SUCCESS;
+}
+
+}  // namespace
+
+Freeing::Freeing(const MPI_Comm* comm) : comm_(comm ? *comm : MPI_COMM_NULL), outer_(innermost) { innermost = this; }
+Freeing::~Freeing() { innermost = outer_; }
+bool Freeing::is(MPI_Comm comm) {
+  for (const Freeing* f = innermost; f; f = f->outer_)
+    if (f->comm_ == comm) return true;
+  return false;
+}
+
+void forget_handles() { epoch.fetch_add(1, std::memory_order_acq_rel); }
+
+bool running() {
+  if (stopped.load(std::memory_order_relaxed)) return false;
+  int yes = 0, no = 0;
+  PMPI_Initialized(&yes);
+  PMPI_Finalized(&no);
+  return yes && !no;
+}
+
+void stop_finding() {
+  stopped = true;
+  forget_handles();
+}
+
+Communicator* find_known(MPI_Comm comm) {
+  if (comm == MPI_COMM_NULL || keyval == MPI_KEYVAL_INVALID || !running()) return nullptr;
+  void* found = nullptr;
+  int flag = 0;
+  if (PMPI_Comm_get_attr(comm, keyval, &found, &flag) != MPI_SUCCESS || !flag) return nullptr;
+  return static_cast<Communicator*>(found);
+}
+
+Communicator* find(MPI_Comm comm, Reason* why) {
+  Remembered& m = memory_of(comm);
+  const std::uint64_t now = epoch.load(std::memory_order_acquire);
+  Communicator* k = m.epoch == now && m.comm == comm ? m.found : nullptr;
+  if (!k) {
+    *why = Reason::not_running;
+    if (!running() || own_self() == MPI_COMM_NULL) return nullptr;
+    *why = Reason::wrong_argument;
+    if (comm == MPI_COMM_NULL) return nullptr;
+    *why = Reason::not_connected;
+    if (Freeing::is(comm)) return nullptr;
+    *why = Reason::wrong_argument;
+    std::lock_guard lock(mutex);
+    if (keyval == MPI_KEYVAL_INVALID) PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, when_freed, &keyval, nullptr);
+    void* found = nullptr;
+    int flag = 0;
+    if (PMPI_Comm_get_attr(comm, keyval, &found, &flag) != MPI_SUCCESS) return nullptr;
+    k = static_cast<Communicator*>(found);
+    if (!flag) {
+      auto made = std::make_unique<Communicator>();
+      int inter = 0;
+      PMPI_Comm_test_inter(comm, &inter);
+      PMPI_Comm_rank(comm, &made->me.rank);
+      PMPI_Comm_size(comm, &made->me.size);
+      made->mpi = comm;
+      made->inter = inter != 0;
+      k = made.release();
+      PMPI_Comm_set_attr(comm, keyval, k);
+    }
+    m = {now, comm, k};
+  }
+  *why = Reason::intercommunicator;
+  return k->inter ? nullptr : k;
+}
+
+GCCL_Comm solo() {
+  static const GCCL_Comm comm = [] {
+    GCCL_Config config = GCCL_CONFIG_INIT;
+    config.rank = 0;
+    config.size = 1;
+    config.allgather = [](const void* mine, void* all, size_t bytes, void*) {
+      std::memcpy(all, mine, bytes);
+      return 0;
+    };
+    config.progress_thread = 0;
+    GCCL_Comm made = GCCL_COMM_NULL;
+    return GCCL_Init(&made, &config) == GCCL_SUCCESS ? made : GCCL_COMM_NULL;
+  }();
+  return comm;
+}
+
+}  // namespace gccl::pmpi

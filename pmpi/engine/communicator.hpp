@@ -1,0 +1,59 @@
+// The GCCL side of MPI's communicators.
+#pragma once
+
+#include <atomic>
+
+#include "pmpi/translate/prepare.hpp"
+
+namespace gccl::pmpi {
+
+// One for each MPI communicator that a collective was called on, kept with it as an attribute.
+struct Communicator {
+  // Connected within the first blocking collective call, on all ranks in the same one; retired when it is freed.
+  enum class Stage : std::uint8_t { fresh, ready, failed, retired };
+
+  MPI_Comm mpi = MPI_COMM_NULL;
+  Member me;
+  bool inter = false;
+  std::atomic<Stage> stage{Stage::fresh};
+  GCCL_Comm gccl = GCCL_COMM_NULL;
+  // Of the same ranks, for recovery.hpp; MPI_COMM_NULL where there is none.
+  MPI_Comm apart = MPI_COMM_NULL;
+  std::int64_t calls = 0;      // handed to GCCL so far
+  bool failed_before = false;  // a non-blocking one ended with calls that differ
+  bool gave_up = false;        // on recovery
+  // These with the lock of progress.cpp held.
+  int under_way = 0;       // non-blocking calls
+  bool forgotten = false;  // MPI has freed it
+};
+
+// Null when GCCL does not serve it; *why says why.
+Communicator* find(MPI_Comm comm, Reason* why);
+// Only if it is known already.
+Communicator* find_known(MPI_Comm comm);
+// Of the ranks of one process alone: all MPI communicators of size 1 share it. GCCL_COMM_NULL when there is none.
+GCCL_Comm solo();
+
+// While it lives, this thread is inside MPI's freeing of a communicator: a delete function of the program's may call
+// collectives on it, and MPI answers. find() must not meet it anew, as its handle soon stands for another one.
+class Freeing {
+ public:
+  explicit Freeing(const MPI_Comm* comm);
+  ~Freeing();
+  Freeing(const Freeing&) = delete;
+  Freeing& operator=(const Freeing&) = delete;
+  static bool is(MPI_Comm comm);
+
+ private:
+  MPI_Comm comm_;
+  Freeing* outer_;  // one delete function may free another communicator
+};
+
+// MPI has freed it: its handle may come to stand for another one.
+void forget_handles();
+
+// From now on find() finds nothing: MPI is about to end.
+void stop_finding();
+bool running();
+
+}  // namespace gccl::pmpi

@@ -1,0 +1,119 @@
+#include "pmpi/engine/connecting.hpp"
+
+#include <algorithm>
+#include <climits>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <numeric>
+#include <random>
+#include <vector>
+
+#include "pmpi/engine/background.hpp"
+#include "pmpi/engine/progress.hpp"
+
+namespace gccl::pmpi {
+namespace {
+
+// The job's own secret, for connections between machines: MPI has carried it to the other ranks. Unless the user has
+// set one.
+void make_secret(char (&secret)[65]) {
+  std::random_device random;
+  for (int i = 0; i < 8; ++i) std::snprintf(secret + 8 * i, 9, "%08x", unsigned(random()));
+}
+
+bool user_has_secret() { return std::getenv("GCCL_SECRET") || std::getenv("GCCL_SECRET_FILE"); }
+
+bool all_of_one_world(MPI_Comm comm, int size) {
+  std::vector<int> ranks(static_cast<std::size_t>(size)), places(ranks.size());
+  std::iota(ranks.begin(), ranks.end(), 0);
+  MPI_Group group, world;
+  PMPI_Comm_group(comm, &group);
+  PMPI_Comm_group(MPI_COMM_WORLD, &world);
+  PMPI_Group_translate_ranks(group, size, ranks.data(), world, places.data());
+  PMPI_Group_free(&group);
+  PMPI_Group_free(&world);
+  return std::count(places.begin(), places.end(), MPI_UNDEFINED) == 0;
+}
+
+void finish(MPI_Request request) {
+  wait_for([&](int* flag) { return PMPI_Test(&request, flag, MPI_STATUS_IGNORE); });
+}
+
+// All ranks go through rounds of one small all-gather, in which each says what it needs next: an all-gather of n bytes
+// for GCCL_Init, or nothing more, because it is connected or has failed. So they part in agreement, whoever fails.
+class Rounds {
+ public:
+  Rounds(MPI_Comm comm, int size) : comm_(comm), size_(size), heard_(static_cast<std::size_t>(size)) {}
+
+  // GCCL_Init's. Non-zero when another rank has failed.
+  int all_gather(const void* mine, void* all, std::size_t bytes) {
+    say(std::int64_t(bytes));
+    another_failed_ = !all_said(std::int64_t(bytes)) || bytes > std::size_t(INT_MAX / size_);
+    if (!another_failed_) gather(mine, all, int(bytes));
+    return another_failed_;
+  }
+  bool another_failed() const { return another_failed_; }
+  // Until every rank is through. True when all are connected.
+  bool part(bool connected) {
+    do {
+      say(connected ? kConnected : kFailed);
+    } while (std::any_of(heard_.begin(), heard_.end(), [](std::int64_t h) { return h >= 0; }));
+    return all_said(kConnected);
+  }
+
+ private:
+  static constexpr std::int64_t kConnected = -1, kFailed = -2;
+
+  void gather(const void* mine, void* all, int bytes) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    PMPI_Iallgather(mine, bytes, MPI_BYTE, all, bytes, MPI_BYTE, comm_, &request);
+    finish(request);
+  }
+  void say(std::int64_t what) { gather(&what, heard_.data(), sizeof what); }
+  bool all_said(std::int64_t what) const {
+    return std::all_of(heard_.begin(), heard_.end(), [=](std::int64_t h) { return h == what; });
+  }
+
+  const MPI_Comm comm_;
+  const int size_;
+  bool another_failed_ = false;
+  std::vector<std::int64_t> heard_;
+};
+
+}  // namespace
+
+Connected connect_ranks(MPI_Comm comm, int rank, int size) {
+  Connected connected;
+  if (!all_of_one_world(comm, size)) return connected;  // all of them find that, and it is no error
+  char secret[65] = {};
+  if (rank == 0) make_secret(secret);
+  MPI_Request request = MPI_REQUEST_NULL;
+  PMPI_Ibcast(secret, sizeof secret, MPI_BYTE, 0, comm, &request);
+  finish(request);
+
+  Rounds rounds(comm, size);
+  GCCL_Config config = GCCL_CONFIG_INIT;
+  config.rank = rank;
+  config.size = size;
+  config.allgather = [](const void* mine, void* all, size_t bytes, void* r) {
+    return static_cast<Rounds*>(r)->all_gather(mine, all, bytes);
+  };
+  config.allgather_context = &rounds;
+  if (!user_has_secret()) config.secret = secret;
+  config.progress_thread = 0;
+  GCCL_Comm made = GCCL_COMM_NULL;
+  if (!background::start()) {
+    connected.error = "no thread for progress while the program computes: the system refuses another one";
+  } else if (const GCCL_Result result = GCCL_Init(&made, &config); result != GCCL_SUCCESS && !rounds.another_failed()) {
+    connected.error = std::string(GCCL_Error_string(result)) + ": " + GCCL_Last_error();
+  }
+  if (rounds.part(made != GCCL_COMM_NULL)) {
+    connected.comm = made;
+  } else if (made != GCCL_COMM_NULL) {
+    GCCL_Comm_release(&made);  // nobody else will come to free it
+  }
+  return connected;
+}
+
+}  // namespace gccl::pmpi

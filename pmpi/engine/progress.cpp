@@ -1,0 +1,317 @@
+#include "pmpi/engine/progress.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <mutex>
+#include <string>
+
+#include "pmpi/engine/background.hpp"
+#include "pmpi/engine/connecting.hpp"
+#include "pmpi/engine/recovery.hpp"
+
+namespace gccl::pmpi {
+namespace {
+
+// The GCCL side of a communicator that this rank has freed. Others may still be using it: so a barrier, which nobody
+// waits for, comes last, and who has passed it lets go.
+struct Leaving {
+  GCCL_Comm comm;
+  GCCL_Request barrier;
+};
+
+std::mutex mutex;  // of all that follows, and of what communicator.hpp says
+std::vector<Later*> started;
+std::vector<Communicator*> connected;
+std::vector<Leaving> leaving;
+std::vector<MPI_Datatype> idle_types;
+std::atomic<int> under_way{0};     // non-blocking calls
+thread_local bool inside = false;  // this thread holds the lock: an MPI function has come back to us
+
+class Inside {
+ public:
+  Inside() { inside = true; }
+  ~Inside() { inside = false; }
+};
+
+void say(const Communicator& k, const char* function, const std::string& text) {
+  std::fprintf(stderr, "gccl_pmpi: rank %d of %d, %s: %s\n", k.me.rank, k.me.size, function, text.c_str());
+}
+
+std::string last_error(GCCL_Result result) { return std::string(GCCL_Error_string(result)) + ": " + GCCL_Last_error(); }
+
+// MPI's code for a call that GCCL could not finish.
+int failed(const Communicator& k, Function function, GCCL_Result result) {
+  say(k, name(function), last_error(result));
+  return result == GCCL_ERR_SYSTEM ? MPI_ERR_INTERN : MPI_ERR_OTHER;
+}
+
+// The same for a non-blocking one. Where the lengths of a gather differ, MPI's error is the root's alone.
+int failed(Later* later, GCCL_Result result) {
+  Communicator& k = *later->communicator;
+  const int code = failed(k, later->function, result);
+  if (result != GCCL_ERR_MISMATCH) return code;
+  k.failed_before = true;
+  switch (later->function) {
+    case Function::igather: return later->call.root == k.me.rank ? MPI_ERR_TRUNCATE : MPI_SUCCESS;
+    case Function::ibcast:
+    case Function::iscatter: return later->call.root == k.me.rank ? MPI_SUCCESS : MPI_ERR_TRUNCATE;
+    default: return code;
+  }
+}
+
+// What becomes of a blocking call whose ranks' calls differ; recovery.hpp.
+int recovered(Communicator& k, Function function, int root, bool spoiled, int code, bool* to_mpi) {
+  settle(k);  // GCCL has ended the non-blocking calls too: was it one of these that differed?
+  const Recovery what = recover(k, function, root, spoiled);
+  if (what == Recovery::none) return code;
+  say(k, name(function), "MPI answers the calls on this communicator from now on");
+  k.stage = Communicator::Stage::failed;
+  *to_mpi = what == Recovery::mpi;
+  return MPI_ERR_TRUNCATE;
+}
+
+// Without the attributes of the program's, whose copy functions would notice.
+MPI_Comm same_ranks(MPI_Comm comm) {
+  MPI_Group group;
+  MPI_Comm made = MPI_COMM_NULL;
+  PMPI_Comm_group(comm, &group);
+  PMPI_Comm_create(comm, group, &made);
+  PMPI_Group_free(&group);
+  if (made != MPI_COMM_NULL) PMPI_Comm_set_errhandler(made, MPI_ERRORS_RETURN);
+  return made;
+}
+
+void leave(GCCL_Comm comm) {
+  GCCL_Request barrier = GCCL_REQUEST_NULL;
+  if (GCCL_Ibarrier(comm, &barrier) == GCCL_SUCCESS) {
+    leaving.push_back({comm, barrier});
+  } else {
+    GCCL_Comm_release(&comm);
+  }
+}
+
+// Moves on those that are leaving. True when none is left.
+bool let_go() {
+  std::erase_if(leaving, [](Leaving& l) {
+    int done = 0;
+    if (GCCL_Test(&l.barrier, &done) == GCCL_SUCCESS && !done) return false;
+    GCCL_Comm_release(&l.comm);
+    return true;
+  });
+  return leaving.empty();
+}
+
+void complete(Later* later, int code) {
+  Communicator* const k = later->communicator;
+  const MPI_Request request = later->request;
+  under_way.fetch_sub(1);
+  if (--k->under_way == 0) {
+    if (k->stage == Communicator::Stage::retired && k->me.size > 1) leave(k->gccl);
+    if (k->forgotten) delete k;
+  }
+  later->code.store(code, std::memory_order_release);
+  PMPI_Grequest_complete(request);  // *later may be gone now
+}
+
+void start(Later* later) {
+  Communicator* const k = later->communicator;
+  if (const GCCL_Result r = later->call.start(k->gccl, &later->gccl); r != GCCL_SUCCESS)
+    return complete(later, failed(later, r));
+  started.push_back(later);
+}
+
+// True when it is over, and was completed.
+bool look_at(Later* later) {
+  int done = 0;
+  const GCCL_Result r = GCCL_Test(&later->gccl, &done);
+  if (r == GCCL_SUCCESS && !done) return false;
+  complete(later, r == GCCL_SUCCESS ? later->call.finish() : failed(later, r));
+  return true;
+}
+
+// More ranks on this machine than processors?
+void look_for_crowd(const Communicator& k) {
+  std::vector<int> nodes(static_cast<std::size_t>(k.me.size));
+  if (GCCL_Comm_nodes(k.gccl, nodes.data()) != GCCL_SUCCESS) return;
+  const auto here = std::count(nodes.begin(), nodes.end(), nodes[std::size_t(k.me.rank)]);
+  if (here > background::processors()) set_crowded(true);
+}
+
+// Size 1 needs nobody else.
+void connect_alone(Communicator& k) {
+  k.gccl = solo();
+  k.stage = k.gccl != GCCL_COMM_NULL ? Communicator::Stage::ready : Communicator::Stage::failed;
+}
+
+int query(void* state, MPI_Status* status) {
+  PMPI_Status_set_elements(status, MPI_BYTE, 0);
+  PMPI_Status_set_cancelled(status, 0);
+  status->MPI_SOURCE = MPI_UNDEFINED;
+  status->MPI_TAG = MPI_UNDEFINED;
+  return static_cast<Later*>(state)->code.load(std::memory_order_acquire);
+}
+int release(void* state) {
+  delete static_cast<Later*>(state);
+  return MPI_SUCCESS;
+}
+int cancel(void*, int) { return MPI_SUCCESS; }  // collectives cannot be cancelled
+
+}  // namespace
+
+bool anything_under_way() { return under_way.load(std::memory_order_relaxed) > 0; }
+
+void progress() {
+  if (!anything_under_way() || inside) return;
+  background::main_was_here();
+  std::unique_lock lock(mutex, std::try_to_lock);
+  if (!lock) return;
+  const Inside here;
+  for (std::size_t i = 0; i < started.size();) {
+    Later* const later = started[i];
+    if (look_at(later)) {
+      started.erase(started.begin() + std::ptrdiff_t(i));
+    } else {
+      ++i;
+    }
+  }
+  if (anything_under_way() || idle_types.empty()) return;
+  auto types = std::move(idle_types);
+  idle_types.clear();
+  lock.unlock();
+  for (MPI_Datatype& type : types) PMPI_Type_free(&type);
+}
+
+bool connect(Communicator& k) {
+  using Stage = Communicator::Stage;
+  if (k.stage == Stage::ready) return true;
+  if (k.stage != Stage::fresh) return false;
+  if (k.me.size == 1) {
+    connect_alone(k);
+    return k.stage == Stage::ready;
+  }
+  {
+    std::lock_guard lock(mutex);
+    let_go();  // who makes and frees communicators in turn never keeps many
+  }
+  const Connected made = connect_ranks(k.mpi, k.me.rank, k.me.size);
+  if (!made.error.empty()) say(k, "connecting", made.error + "; MPI will answer the calls");
+  if (made.comm == GCCL_COMM_NULL) {
+    k.stage = Stage::failed;
+    return false;
+  }
+  k.gccl = made.comm;
+  k.apart = same_ranks(k.mpi);
+  look_for_crowd(k);
+  std::lock_guard lock(mutex);
+  connected.push_back(&k);
+  k.stage = Stage::ready;
+  return true;
+}
+
+int run(Communicator& k, Call& call, Function function, bool* to_mpi) {
+  const background::KeepOff keep_off(call.combines_outside());
+  ++k.calls;
+  GCCL_Request request = GCCL_REQUEST_NULL;
+  GCCL_Result result = call.start(k.gccl, &request);
+  const bool spoiled = result == GCCL_SUCCESS && call.in_place();
+  int done = request == GCCL_REQUEST_NULL;
+  Wait wait(false);
+  while (result == GCCL_SUCCESS) {
+    if (!done) result = GCCL_Test(&request, &done);
+    if (done) break;
+    progress();
+    wait.pause();
+  }
+  int code = result == GCCL_SUCCESS ? call.finish() : failed(k, function, result);
+  if (result == GCCL_ERR_MISMATCH) code = recovered(k, function, call.root, spoiled, code, to_mpi);
+  if (code != MPI_SUCCESS && !*to_mpi) PMPI_Comm_call_errhandler(k.mpi, code);
+  return code;
+}
+
+Reason may_begin(Communicator& k) {
+  using Stage = Communicator::Stage;
+  if (k.stage == Stage::ready) return Reason::none;
+  if (k.stage != Stage::fresh) return Reason::not_connected;
+  if (k.me.size > 1) return Reason::not_yet_connected;
+  connect_alone(k);
+  return k.stage == Stage::ready ? Reason::none : Reason::not_connected;
+}
+
+int begin(Communicator& k, std::unique_ptr<Later> later, MPI_Request* request) {
+  later->communicator = &k;
+  if (const int code = PMPI_Grequest_start(query, release, cancel, later.get(), &later->request); code != MPI_SUCCESS)
+    return code;
+  *request = later->request;
+  Later* const l = later.release();
+  std::lock_guard lock(mutex);
+  const Inside here;
+  under_way.fetch_add(1);
+  ++k.under_way;
+  ++k.calls;
+  background::needed();
+  start(l);
+  return MPI_SUCCESS;
+}
+
+void settle(Communicator& k) {
+  Wait wait(false);
+  for (;;) {
+    {
+      std::lock_guard lock(mutex);
+      if (k.under_way == 0) return;
+    }
+    progress();
+    wait.pause();
+  }
+}
+
+void retire(Communicator& k) {
+  if (k.apart != MPI_COMM_NULL) PMPI_Comm_free(&k.apart);
+  std::lock_guard lock(mutex);
+  if (k.stage != Communicator::Stage::retired && k.gccl != GCCL_COMM_NULL && k.me.size > 1) {
+    std::erase(connected, &k);
+    if (k.under_way == 0) leave(k.gccl);
+    let_go();
+  }
+  // A delete function of the program's may still call collectives on it.
+  k.stage = Communicator::Stage::retired;
+}
+
+void retire_all(double seconds) {
+  std::vector<Communicator*> all;
+  {
+    std::lock_guard lock(mutex);
+    all = connected;
+  }
+  for (Communicator* k : all) retire(*k);
+  const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+  Wait wait(false);
+  for (bool over = false; !over && std::chrono::steady_clock::now() < until;) {
+    progress();
+    {
+      std::lock_guard lock(mutex);
+      over = let_go() && !anything_under_way();
+    }
+    wait.pause();
+  }
+}
+
+void forgotten(Communicator* k) {
+  std::unique_lock lock(mutex, std::defer_lock);
+  if (!inside) lock.lock();
+  std::erase(connected, k);
+  if (k->under_way == 0) {
+    delete k;
+  } else {
+    k->forgotten = true;
+  }
+}
+
+void free_type_when_idle(MPI_Datatype* type) {
+  std::lock_guard lock(mutex);
+  idle_types.push_back(*type);
+  *type = MPI_DATATYPE_NULL;
+}
+
+}  // namespace gccl::pmpi

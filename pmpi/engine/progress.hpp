@@ -1,0 +1,79 @@
+// Everything that is in flight, and how it moves on: whoever waits for anything carries on everything.
+#pragma once
+
+#include <atomic>
+#include <memory>
+
+#include "pmpi/engine/communicator.hpp"
+
+namespace gccl::pmpi {
+
+// A non-blocking call, from its start until MPI has freed its request.
+class Later {
+ public:
+  Call call;
+  Function function{};
+  Communicator* communicator = nullptr;
+  MPI_Request request = MPI_REQUEST_NULL;  // generalized, the program's
+  GCCL_Request gccl = GCCL_REQUEST_NULL;
+  // Stored by who completes it and loaded by who waits: what the call has written is seen by then.
+  std::atomic<int> code{MPI_SUCCESS};
+};
+
+// Blocking: false when the communicator cannot be served; all ranks then find that together.
+bool connect(Communicator& k);
+// Carries out a call on a connected communicator. Returns an MPI error code, after MPI's error handler has seen it; or
+// sets *to_mpi: MPI must carry it out.
+int run(Communicator& k, Call& call, Function function, bool* to_mpi);
+
+// Reason::none when GCCL serves non-blocking calls on it. It follows from the calls so far, which are the same on all
+// ranks.
+Reason may_begin(Communicator& k);
+// Begins a call. Returns an MPI error code.
+int begin(Communicator& k, std::unique_ptr<Later> later, MPI_Request* request);
+
+// True while any non-blocking call is in flight in this process.
+bool anything_under_way();
+// Moves on what can move without waiting, and completes requests. From threads that may call MPI.
+void progress();
+// Waits until nothing is in flight on `k`.
+void settle(Communicator& k);
+// GCCL's part of freeing it. Waits for nobody: calls in flight go on, and the last step is taken once all ranks have
+// come here.
+void retire(Communicator& k);
+// Takes that step for all communicators, which every rank is about to do. Waits for the others, at most `seconds`.
+void retire_all(double seconds);
+// A freed communicator's last reference goes.
+void forgotten(Communicator* k);
+
+// A type that calls in flight may still need is freed when nothing is in flight. The handle's new value is stored.
+void free_type_when_idle(MPI_Datatype* type);
+
+// One wait, with a pause after each look that found nothing.
+class Wait {
+ public:
+  // mpi_moves: the looks themselves let MPI make progress.
+  explicit Wait(bool mpi_moves) : mpi_moves_(mpi_moves) {}
+  void pause();
+
+ private:
+  bool mpi_moves_;
+  unsigned looks_ = 0, yields_ = 0;
+};
+// More ranks on this machine than processors for them.
+void set_crowded(bool crowded);
+
+// Waits for something at MPI while GCCL's calls move on: test() is called until it says it is over.
+template <class Test>
+int wait_for(Test&& test) {
+  Wait wait(true);
+  for (;;) {
+    int flag = 0;
+    progress();
+    const int code = test(&flag);
+    if (code != MPI_SUCCESS || flag) return code;
+    wait.pause();
+  }
+}
+
+}  // namespace gccl::pmpi

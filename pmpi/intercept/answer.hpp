@@ -1,0 +1,76 @@
+// What every intercepted collective does: prepare, and let GCCL answer, or MPI.
+#pragma once
+
+#include <memory>
+#include <new>
+
+#include "pmpi/engine/progress.hpp"
+
+namespace gccl::pmpi {
+
+// Where memory for packed data is short, the call ends as MPI's own do.
+template <class Body>
+int within_memory(MPI_Comm comm, Body&& body) {
+  try {
+    return body();
+  } catch (const std::bad_alloc&) {
+    PMPI_Comm_call_errhandler(comm, MPI_ERR_NO_MEM);
+    return MPI_ERR_NO_MEM;
+  }
+}
+
+template <class Prepare, class ByMpi>
+int answer_now(Function function, MPI_Comm comm, const Prepare& prepare, const ByMpi& by_mpi) {
+  Reason why;
+  if (Communicator* const k = find(comm, &why)) {
+    Call call;
+    why = prepare(k->me, &call);
+    if (why == Reason::none) {
+      bool to_mpi = !connect(*k);
+      if (!to_mpi) {
+        const int code = run(*k, call, function, &to_mpi);
+        if (!to_mpi) {
+          count(function, Reason::none);
+          return code;
+        }
+      }
+      why = Reason::not_connected;
+    }
+  }
+  count(function, why);
+  return by_mpi();
+}
+
+// A communicator is connected within a blocking call only. Connecting takes several rounds in which every rank must
+// do something, so a non-blocking call that began it would depend on what the program calls next.
+template <class Prepare, class ByMpi>
+int begin_later(Function function, MPI_Comm comm, MPI_Request* request, const Prepare& prepare, const ByMpi& by_mpi) {
+  Reason why = Reason::wrong_argument;
+  if (Communicator* const k = request ? find(comm, &why) : nullptr) {
+    why = may_begin(*k);
+    if (why == Reason::none) {
+      auto later = std::make_unique<Later>();
+      later->function = function;
+      later->call.nonblocking = true;
+      why = prepare(k->me, &later->call);
+      if (why == Reason::none) {
+        count(function, Reason::none);
+        return begin(*k, std::move(later), request);
+      }
+    }
+  }
+  count(function, why);
+  return by_mpi();
+}
+
+// prepare(Member, Call*) -> Reason; by_mpi() -> MPI error code.
+template <class Prepare, class ByMpi>
+int answer(Function function, MPI_Comm comm, const Prepare& prepare, const ByMpi& by_mpi) {
+  return within_memory(comm, [&] { return answer_now(function, comm, prepare, by_mpi); });
+}
+template <class Prepare, class ByMpi>
+int answer_later(Function function, MPI_Comm comm, MPI_Request* request, const Prepare& prepare, const ByMpi& by_mpi) {
+  return within_memory(comm, [&] { return begin_later(function, comm, request, prepare, by_mpi); });
+}
+
+}  // namespace gccl::pmpi

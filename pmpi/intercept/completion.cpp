@@ -1,0 +1,58 @@
+// MPI's ways to wait for requests. A request of ours is completed by progress(), so each waits by looking at MPI's
+// answer in turn with that. While nothing of ours is under way, MPI's own functions wait.
+#include "pmpi/engine/progress.hpp"
+
+using namespace gccl::pmpi;
+
+extern "C" {
+
+int MPI_Wait(MPI_Request* request, MPI_Status* status) {
+  if (!anything_under_way()) return PMPI_Wait(request, status);
+  return wait_for([&](int* flag) { return PMPI_Test(request, flag, status); });
+}
+
+int MPI_Waitall(int count, MPI_Request requests[], MPI_Status statuses[]) {
+  if (!anything_under_way()) return PMPI_Waitall(count, requests, statuses);
+  return wait_for([&](int* flag) { return PMPI_Testall(count, requests, flag, statuses); });
+}
+
+int MPI_Waitany(int count, MPI_Request requests[], int* index, MPI_Status* status) {
+  if (!anything_under_way()) return PMPI_Waitany(count, requests, index, status);
+  return wait_for([&](int* flag) { return PMPI_Testany(count, requests, index, flag, status); });
+}
+
+int MPI_Waitsome(int count, MPI_Request requests[], int* done, int indices[], MPI_Status statuses[]) {
+  if (!anything_under_way()) return PMPI_Waitsome(count, requests, done, indices, statuses);
+  return wait_for([&](int* flag) {
+    const int code = PMPI_Testsome(count, requests, done, indices, statuses);
+    *flag = *done != 0;  // MPI_UNDEFINED: none is active
+    return code;
+  });
+}
+
+int MPI_Test(MPI_Request* request, int* flag, MPI_Status* status) {
+  progress();
+  return PMPI_Test(request, flag, status);
+}
+
+int MPI_Testall(int count, MPI_Request requests[], int* flag, MPI_Status statuses[]) {
+  progress();
+  return PMPI_Testall(count, requests, flag, statuses);
+}
+
+int MPI_Testany(int count, MPI_Request requests[], int* index, int* flag, MPI_Status* status) {
+  progress();
+  return PMPI_Testany(count, requests, index, flag, status);
+}
+
+int MPI_Testsome(int count, MPI_Request requests[], int* done, int indices[], MPI_Status statuses[]) {
+  progress();
+  return PMPI_Testsome(count, requests, done, indices, statuses);
+}
+
+int MPI_Request_get_status(MPI_Request request, int* flag, MPI_Status* status) {
+  progress();
+  return PMPI_Request_get_status(request, flag, status);
+}
+
+}  // extern "C"

@@ -1,0 +1,143 @@
+// The drop-in's beginning and end within the program's MPI, and what is freed in between.
+#include <link.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <string>
+
+#include "pmpi/engine/background.hpp"
+#include "pmpi/engine/progress.hpp"
+
+namespace gccl::pmpi {
+namespace {
+
+constexpr double kSettleSeconds = 10;
+
+// The ranks of MPI_COMM_WORLD, for our own messages alone. Those on MPI_COMM_WORLD itself could be taken for the
+// program's, where a rank has made a call there that the others have not.
+MPI_Comm own_world = MPI_COMM_NULL;
+
+bool stats_wanted() {
+  const char* const value = std::getenv("GCCL_PMPI_STATS");
+  return value && std::strcmp(value, "0") != 0 && *value != 0;
+}
+
+// Before MPI ends: ends GCCL, and prints the counts where GCCL_PMPI_STATS=1. Collective.
+void end_once() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    // GCCL waits for GCCL only: so all ranks come here first, where they move MPI's messages on.
+    MPI_Request all_here = MPI_REQUEST_NULL;
+    PMPI_Ibarrier(own_world, &all_here);
+    wait_for([&](int* flag) { return PMPI_Test(&all_here, flag, MPI_STATUS_IGNORE); });
+    PMPI_Comm_free(&own_world);
+    retire_all(kSettleSeconds);
+    stop_finding();
+    background::stop();
+    GCCL_Finalize();
+    int rank = 0;
+    PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    if (rank == 0 && stats_wanted()) print_stats();
+  });
+}
+
+// MPI_Finalize frees MPI_COMM_SELF first of all: so we hear of the end even where another language's MPI_Finalize is
+// called.
+int when_self_is_freed(MPI_Comm, int, void*, void*) {
+  end_once();
+  return MPI_SUCCESS;
+}
+
+// MPI libraries differ in what a communicator is, so calls must not go from one to another. `gccl pmpi` looks at the
+// program that it starts; this sees what a script started, and what a program has loaded by itself.
+void require_one_mpi() {
+  struct Found {
+    int n = 0;
+    std::string names;
+  } found;
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, size_t, void* context) {
+        std::string name = info->dlpi_name ? info->dlpi_name : "";
+        name = name.substr(name.rfind('/') + 1);
+        if (!name.starts_with("libmpi.so") && !name.starts_with("libmpich.so")) return 0;
+        Found& f = *static_cast<Found*>(context);
+        f.names += (f.n++ > 0 ? " and " : "") + name;
+        return 0;
+      },
+      &found);
+  if (found.n < 2) return;
+  std::fprintf(stderr,
+               "gccl_pmpi: this program has %s in one process: it uses another MPI library than the drop-in was built "
+               "for. Build GCCL for the program's MPI (-DGCCL_PMPI_COMPILER=mpicxx.mpich) and name that drop-in with "
+               "gccl pmpi --library\n",
+               found.names.c_str());
+  std::_Exit(2);
+}
+
+void start() {
+  learn_predefined_types();
+  PMPI_Comm_dup(MPI_COMM_WORLD, &own_world);
+  PMPI_Comm_set_errhandler(own_world, MPI_ERRORS_RETURN);
+  int keyval = MPI_KEYVAL_INVALID;
+  PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, when_self_is_freed, &keyval, nullptr);
+  PMPI_Comm_set_attr(MPI_COMM_SELF, keyval, nullptr);
+  PMPI_Comm_free_keyval(&keyval);
+  Reason why;
+  if (Communicator* const world = find(MPI_COMM_WORLD, &why)) connect(*world);
+}
+
+// What freeing *comm frees of ours. MPI refuses to free its own communicators.
+Communicator* freed_by(const MPI_Comm* comm) {
+  return !comm || *comm == MPI_COMM_WORLD || *comm == MPI_COMM_SELF ? nullptr : find_known(*comm);
+}
+
+}  // namespace
+}  // namespace gccl::pmpi
+
+using namespace gccl::pmpi;
+
+extern "C" {
+
+int MPI_Init(int* argc, char*** argv) {
+  require_one_mpi();
+  const int code = PMPI_Init(argc, argv);
+  if (code == MPI_SUCCESS) start();
+  return code;
+}
+
+int MPI_Init_thread(int* argc, char*** argv, int required, int* provided) {
+  require_one_mpi();
+  const int code = PMPI_Init_thread(argc, argv, required, provided);
+  if (code == MPI_SUCCESS) start();
+  return code;
+}
+
+int MPI_Finalize(void) {
+  if (running() && own_self() != MPI_COMM_NULL) end_once();
+  return PMPI_Finalize();
+}
+
+int MPI_Comm_free(MPI_Comm* comm) {
+  if (Communicator* const k = freed_by(comm)) retire(*k);
+  const Freeing freeing(comm);
+  return PMPI_Comm_free(comm);
+}
+
+int MPI_Comm_disconnect(MPI_Comm* comm) {
+  if (Communicator* const k = freed_by(comm)) {
+    settle(*k);
+    retire(*k);
+  }
+  const Freeing freeing(comm);
+  return PMPI_Comm_disconnect(comm);
+}
+
+int MPI_Type_free(MPI_Datatype* type) {
+  if (!anything_under_way() || !type || *type == MPI_DATATYPE_NULL || predefined(*type)) return PMPI_Type_free(type);
+  free_type_when_idle(type);
+  return MPI_SUCCESS;
+}
+
+}  // extern "C"

@@ -1,0 +1,42 @@
+#include <sched.h>
+
+#include <atomic>
+
+#include "pmpi/engine/progress.hpp"
+
+#if defined(__x86_64__)
+#include <emmintrin.h>
+#endif
+
+namespace gccl::pmpi {
+namespace {
+
+std::atomic<bool> crowded{false};
+
+// A peer may be in the middle of an MPI message to us: MPI's own progress happens inside MPI calls only. Nothing is
+// ever sent to own_self().
+void move_mpi() {
+  int flag = 0;
+  PMPI_Iprobe(MPI_ANY_SOURCE, 0, own_self(), &flag, MPI_STATUS_IGNORE);
+}
+
+}  // namespace
+
+void set_crowded(bool yes) { crowded = yes; }
+
+void Wait::pause() {
+  ++looks_;
+  if (crowded.load(std::memory_order_relaxed)) {
+    if (looks_ % 4 != 0) return;
+    sched_yield();
+    if (++yields_ % 16 == 0 && !mpi_moves_) move_mpi();
+    return;
+  }
+#if defined(__x86_64__)
+  _mm_pause();
+#endif
+  if (looks_ % 512 == 0 && !mpi_moves_) move_mpi();
+  if (looks_ > 20000 && looks_ % 16 == 0) sched_yield();
+}
+
+}  // namespace gccl::pmpi

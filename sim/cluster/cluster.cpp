@@ -1,8 +1,0 @@
-#include "sim/cluster/cluster.hpp"
-
-namespace gccl::sim {
-std::string_view name(Tier t) {
-  static constexpr std::string_view kNames[] = {"card", "node", "nic", "leaf", "spine", "core", "other"};
-  return kNames[std::size_t(t)];
-}
-}  // namespace gccl::sim

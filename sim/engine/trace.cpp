@@ -1,0 +1,163 @@
+#include "sim/engine/trace.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <tuple>
+
+#include "libgccl/json/reader.hpp"
+
+namespace gccl::sim {
+namespace {
+
+std::string_view name(Op op) {
+  switch (op) {
+    case Op::send: return "send";
+    case Op::recv: return "recv";
+    case Op::recv_reduce: return "recv_reduce";
+    case Op::copy: return "copy";
+    case Op::reduce: return "reduce";
+  }
+  return "step";
+}
+
+std::string quoted(std::string_view text) { return json::format_value(text); }
+
+// Events of one thread must nest: a viewer drops what overlaps only in part. A lane has a window of steps in flight, so
+// they do overlap. Each goes to the first row that is free when it begins; rows become threads. Begin/end pairs of
+// asynchronous events would be the other way: twice the events, a track for each, and hard to read. A lane needs no
+// more rows than its window, so looking through them is cheap.
+class ThreadRows {
+ public:
+  // Intervals must come in order of `begin`.
+  std::size_t place(Nanos begin, Nanos end) {
+    const auto free = std::find_if(free_from_.begin(), free_from_.end(), [&](Nanos t) { return t <= begin; });
+    const auto row = std::size_t(free - free_from_.begin());
+    if (free == free_from_.end())
+      free_from_.push_back(end);
+    else
+      *free = end;
+    return row;
+  }
+
+ private:
+  std::vector<Nanos> free_from_;  // per row
+};
+
+// Viewers keep process and thread 0 to themselves, so both count from 1.
+class Writer {
+ public:
+  void process(std::uint64_t pid, std::string_view label, std::int64_t order) {
+    metadata("process_name", pid, 0, fmt::format(R"("name":{})", quoted(label)));
+    metadata("process_sort_index", pid, 0, fmt::format(R"("sort_index":{})", order));
+  }
+  void thread(std::uint64_t pid, std::size_t tid, std::string_view label) {
+    metadata("thread_name", pid, tid, fmt::format(R"("name":{})", quoted(label)));
+    metadata("thread_sort_index", pid, tid, fmt::format(R"("sort_index":{})", tid));
+  }
+  void metadata(std::string_view kind, std::uint64_t pid, std::size_t tid, std::string_view args) {
+    begin_event();
+    fmt::format_to(out(), R"({{"ph":"M","name":"{}","pid":{},"tid":{},"args":{{{}}}}})", kind, pid, tid, args);
+  }
+  void complete(std::uint64_t pid, std::size_t tid, std::string_view label, Nanos begin, Nanos end,
+                std::string_view args) {
+    begin_event();
+    fmt::format_to(out(), R"({{"ph":"X","name":{},"pid":{},"tid":{},"ts":{},"dur":{},"args":{{{}}}}})", quoted(label),
+                   pid, tid, micros(begin), micros(std::max<Nanos>(end - begin, 0)), args);
+  }
+  std::string finish() { return text_ + "\n]\n"; }
+
+ private:
+  std::back_insert_iterator<std::string> out() { return std::back_inserter(text_); }
+  void begin_event() { text_ += std::exchange(first_, false) ? "\n" : ",\n"; }
+  static std::string micros(Nanos t) { return fmt::format("{}.{:03}", t / 1000, t % 1000); }
+
+  std::string text_ = "[";
+  bool first_ = true;
+};
+
+std::string label(const Workload& w, std::uint32_t operation) {
+  const Operation& o = w.operations.at(operation);
+  return fmt::format("{} {} #{}", gccl::name(o.call.kind), o.algorithm ? o.algorithm->name : "?", operation);
+}
+
+void write_operations(Writer& out, const Workload& w, const Outcome& outcome, std::uint64_t pid) {
+  out.process(pid, fmt::format("operations on {}", w.cluster->name()), -1);
+  out.metadata(
+      "gccl_trace", pid, 0,
+      fmt::format(R"("spans":{},"spans_dropped":{},"time_ns":{},"ranks_traced":{})", outcome.spans.size(),
+                  outcome.spans_dropped, outcome.time_ns, std::min<std::size_t>(w.trace_ranks, w.cards.size())));
+  if (outcome.spans_dropped) {
+    out.metadata("process_labels", pid, 0, fmt::format(R"("labels":"{} spans dropped")", outcome.spans_dropped));
+  }
+  const std::size_t timed = std::min({w.operations.size(), outcome.begin_ns.size(), outcome.end_ns.size()});
+  std::vector<std::uint32_t> order(timed);
+  std::iota(order.begin(), order.end(), 0u);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](auto a, auto b) { return outcome.begin_ns[a] < outcome.begin_ns[b]; });
+  ThreadRows rows;
+  std::size_t named = 0;
+  for (const std::uint32_t i : order) {
+    const std::size_t tid = rows.place(outcome.begin_ns[i], outcome.end_ns[i]) + 1;
+    if (tid > named) out.thread(pid, named = tid, fmt::format("operations, row {}", tid));
+    const Operation& o = w.operations[i];
+    out.complete(pid, tid, label(w, i), outcome.begin_ns[i], outcome.end_ns[i],
+                 fmt::format(R"("ranks":{},"count":{},"shares":{},"lanes":{})", o.layout ? o.ranks() : 0, o.call.count,
+                             o.shares, o.lanes));
+  }
+}
+
+// One lane of one rank; its threads are numbered from `tid`. Returns the next free number.
+std::size_t write_lane(Writer& out, const Workload& w, std::span<const Span* const> lane, std::uint64_t pid,
+                       std::size_t tid) {
+  ThreadRows rows;
+  std::size_t named = 0;
+  for (const Span* s : lane) {
+    const std::size_t row = rows.place(s->begin, s->end);
+    if (row == named) {
+      const std::string more = row ? fmt::format(" (row {})", row + 1) : "";
+      out.thread(pid, tid + named++, fmt::format("{} lane {}{}", label(w, s->operation), s->lane, more));
+    }
+    const bool local = s->op == Op::copy || s->op == Op::reduce;
+    const std::string step = local ? std::string(name(s->op))
+                                   : fmt::format("{} {} {}", name(s->op), s->op == Op::send ? "to" : "from", s->peer);
+    const std::string peer = local ? "" : fmt::format(R"("peer":{},)", s->peer);
+    out.complete(pid, tid + row, step, s->begin, s->end,
+                 fmt::format(R"({}"bytes":{},"op":"{}")", peer, s->bytes, name(s->op)));
+  }
+  return tid + named;
+}
+
+}  // namespace
+
+std::string chrome_trace(const Workload& w, const Outcome& outcome) {
+  std::vector<const Span*> spans;
+  spans.reserve(outcome.spans.size());
+  for (const Span& s : outcome.spans) spans.push_back(&s);
+  const auto lane_of = [](const Span* s) { return std::tuple(s->rank, s->operation, s->lane); };
+  std::stable_sort(spans.begin(), spans.end(), [&](const Span* a, const Span* b) {
+    return std::tuple(lane_of(a), a->begin, a->end) < std::tuple(lane_of(b), b->begin, b->end);
+  });
+
+  Writer out;
+  write_operations(out, w, outcome, w.cards.size() + 1);
+  std::size_t tid = 1;
+  for (std::size_t i = 0; i < spans.size();) {
+    const Rank rank = spans[i]->rank;
+    const std::uint64_t pid = std::uint64_t(rank) + 1;
+    if (i == 0 || spans[i - 1]->rank != rank) {
+      tid = 1;
+      out.process(pid, fmt::format("rank {} (node {})", rank, w.cluster->node_of(w.cards.at(rank))), rank);
+    }
+    std::size_t end = i;
+    while (end < spans.size() && lane_of(spans[end]) == lane_of(spans[i])) ++end;
+    tid = write_lane(out, w, std::span(spans).subspan(i, end - i), pid, tid);
+    i = end;
+  }
+  return out.finish();
+}
+
+}  // namespace gccl::sim

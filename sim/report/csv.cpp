@@ -1,0 +1,44 @@
+#include "sim/report/csv.hpp"
+
+namespace gccl::sim {
+namespace {
+
+std::string cell(const nlohmann::json& value) {
+  if (value.is_null()) return "";
+  const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) {
+    if (c == '"') quoted += '"';
+    quoted += c;
+  }
+  return quoted + '"';
+}
+
+}  // namespace
+
+const std::vector<std::string>& csv_columns() {
+  static const std::vector<std::string> kColumns{
+      "index",        "run",    "cluster", "label",   "engine",      "collective", "algorithm",  "ranks",
+      "world_ranks",  "groups", "bytes",   "count",   "dtype",       "op",         "root",       "in_place",
+      "shares",       "lanes",  "window",  "time_us", "algbw_GBps",  "busbw_GBps", "messages",   "message_bytes",
+      "predicted_us", "auto",   "fastest", "wrong",   "first_wrong", "wall_s",     "peak_rss_MB"};
+  return kColumns;
+}
+
+std::string result_csv(const nlohmann::json& result) {
+  std::string text;
+  const auto add_line = [&](auto&& value_of) {
+    for (const std::string& name : csv_columns()) {
+      text += value_of(name);
+      text += ',';
+    }
+    text.back() = '\n';
+  };
+  add_line([](const std::string& name) { return name; });
+  for (const nlohmann::json& row : result.at("runs"))
+    add_line([&](const std::string& name) { return row.contains(name) ? cell(row.at(name)) : ""; });
+  return text;
+}
+
+}  // namespace gccl::sim

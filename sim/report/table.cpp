@@ -1,0 +1,247 @@
+#include "sim/report/table.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <tuple>
+#include <vector>
+
+#include "libgccl/json/reader.hpp"
+#include "sim/report/findings.hpp"
+
+namespace gccl::sim {
+namespace {
+
+using Json = nlohmann::json;
+using Cells = std::vector<std::vector<std::string>>;
+
+// Columns as wide as their widest cell; the first is flush left, the others right. Splits into blocks of columns that
+// fit the width, each beginning with the first column.
+std::string aligned(const Cells& rows, std::size_t width) {
+  std::vector<std::size_t> widths(rows[0].size(), 0);
+  for (const auto& row : rows)
+    for (std::size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], row[c].size());
+  std::string text;
+  std::size_t first = 1;
+  do {
+    std::size_t end = first, used = 2 + widths[0];
+    while (end < widths.size() && (end == first || used + 2 + widths[end] <= width)) used += 2 + widths[end++];
+    for (const auto& row : rows) {
+      std::string line = fmt::format("  {:<{}}", row[0], widths[0]);
+      for (std::size_t c = first; c < end; ++c) line += fmt::format("  {:>{}}", row[c], widths[c]);
+      text += line.substr(0, line.find_last_not_of(' ') + 1) + '\n';
+    }
+    if (end < widths.size()) text += '\n';
+    first = end;
+  } while (first < widths.size());
+  return text;
+}
+
+std::string marks(const Json& row) {
+  return fmt::format("{}{}", row["auto"].get<bool>() ? "@" : " ", row["fastest"].get<bool>() ? "*" : " ");
+}
+
+std::string size_text(const Json& row) { return json::format_bytes(row["bytes"].get<std::uint64_t>()); }
+
+// The fields among shares, lanes and window in which rows differ.
+std::vector<const char*> dimensions(const std::vector<const Json*>& rows) {
+  std::vector<const char*> all;
+  for (const char* key : {"shares", "lanes", "window"})
+    if (std::any_of(rows.begin(), rows.end(), [&](const Json* r) { return (*r)[key] != (*rows[0])[key]; }))
+      all.push_back(key);
+  return all;
+}
+
+// One line per size: the fastest, then one column per algorithm.
+std::string by_size(const std::vector<const Json*>& rows, std::size_t width) {
+  // Sizes that read alike are told in bytes, or one line would hide the other.
+  std::map<std::string, std::set<std::uint64_t>> alike;
+  for (const Json* row : rows) alike[size_text(*row)].insert((*row)["bytes"].get<std::uint64_t>());
+  const auto size_of = [&](const Json& row) {
+    const std::string text = size_text(row);
+    return alike[text].size() == 1 ? text : row["bytes"].dump() + " B";
+  };
+  std::vector<std::string> sizes, names;
+  std::map<std::string, std::string> fastest;
+  const auto differ = dimensions(rows);
+  std::map<std::pair<std::string, std::string>, std::string> cells;
+  const auto remember = [](std::vector<std::string>& list, const std::string& x) {
+    if (std::find(list.begin(), list.end(), x) == list.end()) list.push_back(x);
+  };
+  for (const Json* row : rows) {
+    const std::string size = size_of(*row);
+    std::string algorithm = (*row)["algorithm"];
+    for (const char* key : differ) algorithm += fmt::format(", {} {}", key, (*row)[key].dump());
+    remember(sizes, size);
+    remember(names, algorithm);
+    cells[{size, algorithm}] = format_time((*row)["time_us"]) + marks(*row);
+    if ((*row)["fastest"].get<bool>()) fastest[size] = algorithm;
+  }
+  Cells table(1, {"bytes"});
+  if (names.size() > 1) table[0].push_back("fastest");
+  for (const std::string& n : names) table[0].push_back(n + "  ");
+  for (const std::string& size : sizes) {
+    auto& line = table.emplace_back(1, size);
+    if (names.size() > 1) line.push_back(fastest[size]);
+    for (const std::string& n : names) line.push_back(cells.count({size, n}) ? cells[{size, n}] : "-  ");
+  }
+  return aligned(table, width);
+}
+
+// One line per algorithm.
+std::string by_algorithm(const std::vector<const Json*>& rows, std::size_t width) {
+  Cells table(1, {"algorithm", "time", "closed form", "algbw GB/s", "busbw GB/s", "messages"});
+  const bool checked = std::any_of(rows.begin(), rows.end(), [](const Json* r) { return !(*r)["wrong"].is_null(); });
+  if (checked) table[0].push_back("wrong");
+  const auto differ = dimensions(rows);
+  table[0].insert(table[0].begin() + 1, differ.begin(), differ.end());
+  for (const Json* row : rows) {
+    const Json& predicted = (*row)["predicted_us"];
+    auto& line = table.emplace_back();
+    line.push_back((*row)["algorithm"].get<std::string>() + " " + marks(*row));
+    for (const char* key : differ) line.push_back((*row)[key].dump());
+    line.push_back(format_time((*row)["time_us"]));
+    line.push_back(predicted.is_null() ? "-" : format_time(predicted));
+    line.push_back(fmt::format("{:.4g}", (*row)["algbw_GBps"].get<double>()));
+    line.push_back(fmt::format("{:.4g}", (*row)["busbw_GBps"].get<double>()));
+    line.push_back(fmt::format("{}", (*row)["messages"].get<std::uint64_t>()));
+    if (checked) line.push_back((*row)["wrong"].dump());
+  }
+  return aligned(table, width);
+}
+
+std::string operations(const Json& row, std::size_t width) {
+  Cells table(1, {"collective", "algorithm", "ranks x groups", "bytes", "begin", "end"});
+  bool several = false;
+  for (const Json& o : row["operations"]) several = several || o["stream"] != 0;
+  if (several) table[0].insert(table[0].begin(), "stream");
+  for (const Json& o : row["operations"]) {
+    auto& line = table.emplace_back();
+    if (several) line.push_back(o["stream"].dump());
+    line.push_back(o["collective"]);
+    line.push_back(o["algorithm"]);
+    line.push_back(fmt::format("{} x {}", o["ranks"].get<std::uint64_t>(), o["groups"].get<std::uint64_t>()));
+    line.push_back(size_text(o));
+    line.push_back(format_time(o["begin_us"]));
+    line.push_back(format_time(o["end_us"]));
+  }
+  return aligned(table, width) +
+         fmt::format("  total {}, {} messages{}\n", format_time(row["time_us"]), row["messages"].dump(),
+                     row["wrong"].is_null() ? "" : fmt::format(", {} wrong elements", row["wrong"].dump()));
+}
+
+std::string title(const Json& row) {
+  std::string text = row["collective"];
+  if (!row["label"].get_ref<const std::string&>().empty())
+    text += fmt::format(" \"{}\"", row["label"].get<std::string>());
+  text += fmt::format(" on {}, {}", row["cluster"].get<std::string>(),
+                      json::format_ranks(row["world_ranks"].get<std::uint64_t>()));
+  if (row.value("groups", 1) > 1) text += fmt::format(" in {} groups of {}", row["groups"].dump(), row["ranks"].dump());
+  if (row.contains("dtype")) text += fmt::format(", {}", row["dtype"].get<std::string>());
+  if (row.value("shares", 1) > 1)
+    text += fmt::format(", {} shares on {} lanes", row["shares"].dump(), row["lanes"].dump());
+  return text + fmt::format(", {} engine\n", row["engine"].get<std::string>());
+}
+
+// For each cluster, collective and engine: how often the choice was the fastest, how far it was behind at worst and on
+// average.
+std::string choices(const Json& result) {
+  struct Sum {
+    std::size_t points = 0, best = 0;
+    double total = 0;
+    const Json* worst = nullptr;
+  };
+  std::map<std::tuple<std::size_t, std::string, std::string, std::string>, Sum> sums;
+  for (const Json& c : result["choices"]) {
+    if (c["compared"] == 1) continue;
+    Sum& s = sums[{c["run"], c["cluster"], c["collective"], c["engine"]}];
+    const double regret = c["regret_percent"];
+    ++s.points;
+    s.best += c["chosen"] == c["fastest"] || regret <= 0;
+    s.total += regret;
+    if (!s.worst || regret > (*s.worst)["regret_percent"].get<double>()) s.worst = &c;
+  }
+  if (sums.empty()) return "";
+  std::string text = "auto against the fastest simulated\n";
+  for (const auto& [key, s] : sums) {
+    const auto& [run, cluster, collective, engine] = key;
+    const std::string label = s.worst->value("label", "");
+    text += fmt::format("  {}{} on {} ({}): the fastest at {} of {} sizes; mean {:.2g} % behind", collective,
+                        label.empty() ? "" : fmt::format(" \"{}\"", label), cluster, engine, s.best, s.points,
+                        s.total / double(s.points));
+    const double worst = (*s.worst)["regret_percent"];
+    if (worst > 0)
+      text += fmt::format(", worst {:.3g} % at {} ({} {}, {} {})", worst, size_text(*s.worst),
+                          (*s.worst)["chosen"].get<std::string>(), format_time((*s.worst)["chosen_us"]),
+                          (*s.worst)["fastest"].get<std::string>(), format_time((*s.worst)["fastest_us"]));
+    text += '\n';
+  }
+  return text + '\n';
+}
+
+// Headlines and notes; how good the automatic choices were stands above already.
+std::string in_short(const Json& result) {
+  std::string text;
+  for (const Json& f : findings(result)) {
+    text += fmt::format("{} on {}: {}\n", f["subject"].get<std::string>(), f["cluster"].get<std::string>(),
+                        f["headline"].get<std::string>());
+    for (const Json& note : f["notes"])
+      if (!note.get_ref<const std::string&>().starts_with("auto "))
+        text += fmt::format("  {}\n", note.get<std::string>());
+  }
+  return text.empty() ? "" : text + '\n';
+}
+
+}  // namespace
+
+std::string format_time(double us) {
+  static constexpr std::pair<double, std::string_view> kUnits[] = {{1e6, "s"}, {1e3, "ms"}, {1, "us"}, {1e-3, "ns"}};
+  if (us == 0) return "0 us";
+  for (const auto& [unit, text] : kUnits)
+    if (us >= unit * 0.99995 || unit == 1e-3) return fmt::format("{:.4g} {}", us / unit, text);
+  return "";
+}
+
+std::string result_tables(const Json& result, std::size_t columns) {
+  std::string text;
+  bool fastest = false, chosen = false;  // are marked
+  const Json& rows = result["runs"];
+  for (std::size_t i = 0, end; i < rows.size(); i = end) {
+    const auto key = [&](std::size_t k) {
+      return std::tuple(rows[k]["run"].get<std::size_t>(), rows[k]["cluster"].get<std::string>(),
+                        rows[k]["world_ranks"].get<std::size_t>(), rows[k]["engine"].get<std::string>());
+    };
+    std::vector<const Json*> group;
+    bool one_size = true;
+    for (end = i; end < rows.size() && key(end) == key(i); ++end) {
+      group.push_back(&rows[end]);
+      one_size = one_size && rows[end]["bytes"] == rows[i]["bytes"];
+    }
+    text += title(rows[i]);
+    if (rows[i].contains("operations")) {
+      text += operations(rows[i], columns);
+    } else {
+      text += one_size ? by_algorithm(group, columns) : by_size(group, columns);
+      fastest = true;
+      for (const Json* row : group) chosen = chosen || row->at("auto").get<bool>();
+    }
+    text += '\n';
+  }
+  if (fastest) text += chosen ? "* the fastest   @ chosen by \"auto\"\n\n" : "* the fastest\n\n";
+  return text + choices(result) + in_short(result);
+}
+
+std::string expectation_lines(const Json& result, bool broken_only) {
+  std::string text;
+  for (const Json& e : result["expectations"]) {
+    if (broken_only && e["ok"].get<bool>()) continue;
+    text += fmt::format("{}  {}; found {}  [{}]\n", e["ok"].get<bool>() ? "held  " : "BROKEN",
+                        e["text"].get<std::string>(), e["found"].get<std::string>(), e["pointer"].get<std::string>());
+  }
+  return text;
+}
+
+}  // namespace gccl::sim

@@ -1,0 +1,293 @@
+#include "sim/scenario/plan/plan.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "libgccl/cluster/cost_model.hpp"
+#include "libgccl/cluster/transport_model.hpp"
+#include "libgccl/select/plan.hpp"
+#include "sim/scenario/judge/evaluate.hpp"
+#include "sim/scenario/plan/estimate.hpp"
+#include "sim/scenario/plan/worlds.hpp"
+#include "sim/scenario/read/sizes.hpp"
+
+namespace gccl::sim {
+namespace {
+
+// Builds the points of one scenario.
+class Planner {
+ public:
+  explicit Planner(Plan& plan) : plan_(plan) {}
+
+  void add(std::size_t run_index) {
+    const Run& run = plan_.scenario->runs[run_index];
+    const std::size_t before = plan_.points.size();
+    for (std::size_t w = 0; w < plan_.worlds.size(); ++w) {
+      check_stragglers(run, w);
+      for (const Engine engine : run.engines) {
+        if (run.kind == Run::Kind::collective)
+          add_collective(run, run_index, w, engine);
+        else
+          add_streams(run, run_index, w, engine);
+      }
+    }
+    for (std::size_t i = before; i < plan_.points.size(); ++i) messages_ += plan_.points[i].messages;
+    if (messages_ > kMessagesTotalMax)
+      run.where.fail(
+          fmt::format("the scenario would send about {:.2g} messages by this run, more than {:.0g}; leave out "
+                      "sizes or algorithms",
+                      messages_, kMessagesTotalMax));
+  }
+
+ private:
+  const World& world(std::size_t w) const { return plan_.worlds[w]; }
+
+  void check_stragglers(const Run& run, std::size_t w) const {
+    for (const auto& [s, where] : run.stragglers)
+      if (s.rank >= world(w).ranks())
+        where.fail(fmt::format("found rank {}, expected one below {}", s.rank, world(w).ranks()));
+  }
+
+  Communicators communicators_of(const Task& task, std::size_t w) {
+    Communicators& all = communicators_[{&task, w}];
+    if (all) return all;
+    auto cut = communicators(task.groups, *world(w).cluster, world(w).cards);
+    for (const Communicator& c : cut)
+      if (task.root >= c.ranks())
+        task.where.at("root").fail(
+            fmt::format("found rank {}, but the communicator has only {}", task.root, json::format_ranks(c.ranks())));
+    return all = std::make_shared<const std::vector<Communicator>>(std::move(cut));
+  }
+
+  const CostModel& model_of(const Part& part, std::size_t w) {
+    const auto [at, fresh] = models_.try_emplace({part.task, w});
+    if (!fresh) return at->second;
+    const Communicator& c = part.largest();
+    std::vector<Card> cards(c.ranks());
+    for (Rank r = 0; r < c.ranks(); ++r) cards[r] = world(w).cards[c.world(r)];
+    return at->second = cost_model(*world(w).cluster, cards, size_of(part.task->dtype));
+  }
+
+  // What real communicators on that cluster plan by; null where it does not say which transports they have.
+  const TransportModel* transport_of(const Part& part, std::size_t w) const {
+    const std::string_view backends = world(w).cluster->backends();
+    return backends.empty() ? nullptr : &transport_model_of(backends, part.largest().layout->view(0).nodes == 1);
+  }
+
+  // As stated, or as the transports have it.
+  Slicing slicing_for(const Part& part, const Algorithm& a, std::size_t w) const {
+    if (part.task->slicing) return *part.task->slicing;
+    const TransportModel* const t = transport_of(part, w);
+    if (!t) return {};
+    const Rank n = part.largest().ranks();
+    const CountTable table = count_table(*part.task, part.bytes, n, plan_.seed);
+    const Call call = call_of(*part.task, part.bytes, n, &table);
+    return slicing_of(a, call, n, double(call.count) * size_of(part.task->dtype), t->tuning);
+  }
+
+  bool fits(const Part& part, const Algorithm& a) const {
+    return std::all_of(part.communicators->begin(), part.communicators->end(), [&](const Communicator& c) {
+      const CountTable table = count_table(*part.task, part.bytes, c.ranks(), plan_.seed);
+      return a.can(call_of(*part.task, part.bytes, c.ranks(), &table), c.layout->view(0));
+    });
+  }
+
+  // The selector's choice for a part.
+  const Algorithm* choose(const Part& part, std::size_t w) {
+    std::vector<Algorithm> fitting;
+    for (const Algorithm& a : algorithms())
+      if (a.kind == part.task->kind && fits(part, a)) fitting.push_back(a);
+    const Rank n = part.largest().ranks();
+    const CountTable table = count_table(*part.task, part.bytes, n, plan_.seed);
+    const Call call = call_of(*part.task, part.bytes, n, &table);
+    const View view = part.largest().layout->view(0);
+    const TransportModel* const t = transport_of(part, w);
+    const Algorithm* best =
+        (t ? gccl::plan(call, view, t->costs_on(view, size_of(part.task->dtype)), t->tuning, {}, fitting)
+           : gccl::plan(call, view, model_of(part, w), {}, {}, fitting))
+            .algorithm;
+    if (!best)
+      part.task->where.fail(
+          fmt::format("no algorithm can serve this {} on {}", name(part.task->kind), json::format_ranks(n)));
+    return find_algorithm(best->kind, best->name);
+  }
+
+  // The algorithms of a single collective in the order of the results, and the selector's choice among them.
+  std::pair<std::vector<const Algorithm*>, const Algorithm*> candidates(const Part& part, std::size_t w) {
+    const Candidates& asked = part.task->algorithms;
+    std::vector<const Algorithm*> list;
+    const auto append = [&](const Algorithm* a) {
+      if (std::find(list.begin(), list.end(), a) == list.end()) list.push_back(a);
+    };
+    if (asked.all)
+      for (const Algorithm& a : algorithms())
+        if (a.kind == part.task->kind && !a.variant && fits(part, a)) append(&a);
+    for (const auto& [a, where] : asked.named) {
+      if (!fits(part, *a))
+        where.fail(fmt::format("\"{}\" cannot serve this {} on {} of {}", a->name, name(part.task->kind),
+                               json::format_ranks(part.largest().ranks()), world(w).cluster_name));
+      append(a);
+    }
+    const Algorithm* chosen = asked.automatic ? choose(part, w) : nullptr;
+    if (chosen) append(chosen);
+    if (list.empty()) part.task->where.fail(fmt::format("no algorithm can serve this {}", name(part.task->kind)));
+    return {std::move(list), chosen};
+  }
+
+  void add_collective(const Run& run, std::size_t run_index, std::size_t w, Engine engine) {
+    const Task& task = run.task();
+    Part part{.task = &task, .communicators = communicators_of(task, w)};
+    // Elements on each communicator -> the points of that size, [first, end).
+    std::map<std::vector<Count>, std::pair<std::size_t, std::size_t>> seen;
+    for (const Count bytes : task.bytes) {
+      part.bytes = bytes;
+      std::vector<Count> counts;
+      for (const Communicator& c : *part.communicators)
+        counts.push_back(elements(task.kind, bytes, c.ranks(), size_of(task.dtype)));
+      const auto [same, fresh] = seen.try_emplace(std::move(counts), plan_.points.size(), plan_.points.size());
+      if (!fresh) {  // rounds to the same elements
+        for (std::size_t i = same->second.first; i < same->second.second; ++i) plan_.points[i].asked.push_back(bytes);
+        continue;
+      }
+      const auto [list, chosen] = candidates(part, w);
+      for (const Algorithm* a : list) {
+        part.algorithm = a;
+        part.slicing = slicing_for(part, *a, w);
+        append({.run = run_index,
+                .world = w,
+                .engine = engine,
+                .streams = {{part}},
+                .asked = {bytes},
+                .automatic = a == chosen,
+                .predicted_us = {}});
+      }
+      same->second.second = plan_.points.size();
+    }
+  }
+
+  void add_streams(const Run& run, std::size_t run_index, std::size_t w, Engine engine) {
+    Point point{.run = run_index, .world = w, .engine = engine, .streams = {}, .asked = {}, .predicted_us = {}};
+    for (const auto& tasks : run.streams) {
+      auto& stream = point.streams.emplace_back();
+      for (const Task& task : tasks) {
+        Part part{.task = &task, .bytes = task.bytes[0], .communicators = communicators_of(task, w)};
+        part.algorithm = candidates(part, w).first[0];
+        part.slicing = slicing_for(part, *part.algorithm, w);
+        stream.push_back(std::move(part));
+      }
+    }
+    append(std::move(point));
+  }
+
+  // The closed form of one part with its chunks, NaN where its algorithm has none. Without elements no block is sent,
+  // which forms do not look at.
+  double predicted_us(const Part& part, const Call& call, std::size_t w) {
+    if (call.count == 0 && call.kind != Collective::barrier) return 0;
+    return predicted(*part.algorithm, call, part.largest().layout->view(0), model_of(part, w), part.slicing) / 1e3;
+  }
+
+  void append(Point point) {
+    const Run& run = plan_.scenario->runs[point.run];
+    if (plan_.points.size() == kPointsMax)
+      run.where.fail(fmt::format("the scenario has more than {} points to simulate", kPointsMax));
+    double lanes = 0, longest_us = 0;
+    for (const auto& stream : point.streams) {
+      double stream_us = 0;
+      for (const Part& part : stream) {
+        const Communicator& c = part.largest();
+        const CountTable table = count_table(*part.task, part.bytes, c.ranks(), plan_.seed);
+        const Call call = call_of(*part.task, part.bytes, c.ranks(), &table);
+        const double groups = double(part.communicators->size());
+        stream_us += predicted_us(part, call, point.world);
+        const Work work = estimated_work(*part.algorithm, call, *c.layout, part.slicing.shares);
+        point.messages += work.messages * groups;
+        point.steps += work.steps * groups;
+        lanes += groups * c.ranks() * double(part.slicing.lanes);
+        if (run.payload) check_payload(part);
+      }
+      longest_us = stream_us > longest_us || std::isnan(stream_us) ? stream_us : longest_us;
+    }
+    if (!std::isnan(longest_us)) point.predicted_us = longest_us;
+    if (point.messages > kMessagesMax)
+      run.where.fail(fmt::format("{} of {} would send about {:.2g} messages, more than {:.0g}",
+                                 point.part().algorithm->name, json::format_bytes(point.part().bytes), point.messages,
+                                 kMessagesMax));
+    if (point.steps > kStepsMax)
+      run.where.fail(fmt::format("{} of {} would take about {:.2g} steps, more than {:.0g}",
+                                 point.part().algorithm->name, json::format_bytes(point.part().bytes), point.steps,
+                                 kStepsMax));
+    if (lanes > kLanesTotalMax)
+      run.where.fail(fmt::format("would need {:.2g} lanes, more than {:.2g}", lanes, kLanesTotalMax));
+    plan_.points.push_back(std::move(point));
+  }
+
+  void check_payload(const Part& part) const {
+    double held = 0;
+    for (const Communicator& c : *part.communicators) {
+      const double n = c.ranks(),
+                   count = double(elements(part.task->kind, part.bytes, c.ranks(), size_of(part.task->dtype)));
+      switch (part.task->kind) {
+        case Collective::alltoall:
+        case Collective::alltoallv: held += 2 * n * n * count; break;
+        case Collective::allgather:
+        case Collective::allgatherv:
+        case Collective::reduce_scatter:
+        case Collective::reduce_scatterv: held += n * (n + 1) * count; break;
+        default: held += 2 * n * count;
+      }
+    }
+    if (held > kPayloadElementsMax)
+      part.task->where.fail(
+          fmt::format("checking the payload of {} would hold about {:.2g} elements, more than {:.2g}; take "
+                      "smaller sizes or \"payload\": \"none\"",
+                      json::format_bytes(part.bytes), held, kPayloadElementsMax));
+  }
+
+  Plan& plan_;
+  double messages_ = 0;
+  std::map<std::pair<const Task*, std::size_t>, Communicators> communicators_;
+  std::map<std::pair<const Task*, std::size_t>, CostModel> models_;
+};
+
+}  // namespace
+
+const Communicator& Part::largest() const {
+  return *std::max_element(communicators->begin(), communicators->end(),
+                           [](const Communicator& a, const Communicator& b) { return a.ranks() < b.ranks(); });
+}
+
+CountTable count_table(const Task& task, Count bytes, Rank ranks, std::uint64_t seed) {
+  const bool symmetric = task.in_place && task.kind == Collective::alltoallv;
+  return {task.counts, elements(task.kind, bytes, ranks, size_of(task.dtype)), ranks, symmetric, seed};
+}
+
+Call call_of(const Task& task, Count bytes, Rank ranks, const CountTable* table) {
+  Call call{.kind = task.kind, .root = task.root, .in_place = task.in_place};
+  call.count = elements(task.kind, bytes, ranks, size_of(task.dtype));
+  if (has_counts(task.kind)) {
+    call.counts = task.kind == Collective::allgatherv ? CountTable::count_from : CountTable::count_of;
+    call.table = table;
+  }
+  return call;
+}
+
+Plan make_plan(Scenario scenario, const PlanOptions& options) {
+  if (options.engine)
+    for (Run& run : scenario.runs) {
+      run.engines = {*options.engine};
+      std::erase_if(run.expectations,
+                    [&](const Expectation& e) { return e.engine && *e.engine != name(*options.engine); });
+    }
+  Plan plan;
+  plan.seed = options.seed.value_or(scenario.seed);
+  plan.worlds = make_worlds(scenario, plan.seed);
+  plan.scenario = std::make_shared<const Scenario>(std::move(scenario));
+  Planner planner(plan);
+  for (std::size_t i = 0; i < plan.scenario->runs.size(); ++i) planner.add(i);
+  check_expectations(plan);
+  return plan;
+}
+
+}  // namespace gccl::sim

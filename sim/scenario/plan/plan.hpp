@@ -1,0 +1,75 @@
+// From a scenario to the points to simulate: every cluster, rank count, engine, size and algorithm that it asks for.
+#pragma once
+
+#include <map>
+#include <memory>
+
+#include "sim/scenario/scenario.hpp"
+
+namespace gccl::sim {
+
+// Ranks on the cards of one cluster.
+struct World {
+  std::shared_ptr<const Cluster> cluster;
+  std::string cluster_name;  // unique within the plan
+  std::filesystem::path cluster_file;
+  std::vector<Card> cards;  // cards[w]: of world rank w
+
+  Rank ranks() const { return Rank(cards.size()); }
+};
+
+using Communicators = std::shared_ptr<const std::vector<Communicator>>;
+
+// One task as one point plays it.
+struct Part {
+  const Task* task = nullptr;
+  const Algorithm* algorithm = nullptr;
+  Slicing slicing{};
+  Count bytes = 0;  // as the scenario states it
+  Communicators communicators;
+
+  // The communicator that stands for all in the results: the first of the largest.
+  const Communicator& largest() const;
+};
+
+// One simulation: independent of all others.
+struct Point {
+  std::size_t run = 0, world = 0;  // indices
+  Engine engine{};
+  std::vector<std::vector<Part>> streams;
+  std::vector<Count> asked;  // the sizes that this point answers: several where they round to the same elements
+  bool automatic = false;    // the run asks for "auto" and this is the selector's choice
+  std::optional<double> predicted_us;  // closed form, without contention; absent where an algorithm has none
+  double messages = 0, steps = 0;      // estimates, see estimate.hpp
+
+  const Part& part() const { return streams[0][0]; }
+};
+
+struct Plan {
+  std::shared_ptr<const Scenario> scenario;  // what the points refer to
+  std::vector<World> worlds;                 // by cluster, then by ranks
+  std::vector<Point> points;                 // by run, world, engine, size, algorithm
+  std::uint64_t seed = 1;
+};
+
+constexpr std::size_t kPointsMax = 10'000;
+constexpr double kMessagesMax = 2e9;  // of one point: about four minutes on the model engine
+constexpr double kStepsMax = 2 * kMessagesMax;
+constexpr double kMessagesTotalMax = 2e10;
+constexpr double kPayloadElementsMax = 1 << 26;
+constexpr double kLanesTotalMax = 1 << 28;  // of all ranks and collectives of one point
+
+struct PlanOptions {
+  std::optional<Engine> engine;       // instead of the scenario's; expectations about other engines are left out
+  std::optional<std::uint64_t> seed;  // instead of the scenario's
+};
+
+// Loads the clusters. Throws json::InputError: more ranks than cards, a root or straggler that is no rank, an algorithm
+// that is named but cannot serve the call, more work than the limits above.
+Plan make_plan(Scenario scenario, const PlanOptions& options);
+
+// The call of one task on a communicator of `ranks` ranks; `table` is for calls with counts and must outlive the call.
+Call call_of(const Task& task, Count bytes, Rank ranks, const CountTable* table);
+CountTable count_table(const Task& task, Count bytes, Rank ranks, std::uint64_t seed);
+
+}  // namespace gccl::sim

@@ -1,0 +1,48 @@
+// How long each block of an all-to-all-v, all-gather-v or reduce-scatter-v is: a function, never an n x n table.
+#pragma once
+
+#include <optional>
+
+#include "libgccl/json/reader.hpp"
+#include "libgccl/schedule/call.hpp"
+
+namespace gccl::sim {
+
+// "counts": {"distribution": ..., "seed": ...}
+//   uniform  every block is the mean
+//   random   from 0 to twice the mean, drawn for each block
+//   skewed   block k is ~ 1/k of everything (Zipf, exponent 1), in alltoallv of what everyone sends: popular experts;
+//   the
+//            popular ones are spread over the ranks
+struct Distribution {
+  enum class Kind : std::uint8_t { uniform, random, skewed } kind = Kind::uniform;
+  std::optional<std::uint64_t> seed;  // absent: the scenario's
+};
+
+Distribution read_distribution(const json::Node& node);
+
+// The distribution on one communicator. `mean` is in elements; each rank sends about mean * ranks of them.
+class CountTable {
+ public:
+  // symmetric (alltoallv in place): random draws once for both directions. Requires !(symmetric && skewed).
+  CountTable(const Distribution& distribution, Count mean, Rank ranks, bool symmetric, std::uint64_t seed);
+
+  Count operator()(Rank from, Rank to) const;
+  // Call::counts; `table` is a CountTable.
+  static Count count_of(const void* table, Rank from, Rank to) {
+    return (*static_cast<const CountTable*>(table))(from, to);
+  }
+  // As count_of, for allgatherv, whose blocks belong to their senders.
+  static Count count_from(const void* table, Rank from, Rank) { return count_of(table, 0, from); }
+
+ private:
+  Distribution::Kind kind_;
+  bool symmetric_;
+  Count mean_;
+  Rank ranks_;
+  std::uint64_t seed_;
+  Rank stride_ = 1;      // skewed: popularity of rank r is 1 / (1 + (r * stride + seed) mod ranks)
+  double harmonic_ = 1;  // sum of 1/k for k = 1 .. ranks
+};
+
+}  // namespace gccl::sim

@@ -1,0 +1,47 @@
+// From a point to the workload that the engines understand.
+#include "sim/scenario/run/play.hpp"
+
+namespace gccl::sim {
+
+PreparedWorkload prepare(const Plan& plan, const Point& point) {
+  const World& world = plan.worlds[point.world];
+  const Run& run = plan.scenario->runs[point.run];
+  PreparedWorkload p;
+  Workload& w = p.workload;
+  w.cluster = world.cluster.get();
+  w.cards = world.cards;
+  w.payload = run.payload;
+  w.seed = plan.seed;
+  for (const auto& [straggler, where] : run.stragglers) w.stragglers.push_back(straggler);
+  for (const auto& parts : point.streams) {
+    Stream stream;
+    auto& ranges = p.parts.emplace_back();
+    for (const Part& part : parts) {
+      const Task& task = *part.task;
+      const std::uint32_t first = std::uint32_t(w.operations.size());
+      Stage stage;
+      for (const Communicator& c : *part.communicators) {
+        const CountTable* table = nullptr;
+        if (has_counts(task.kind)) {
+          p.tables.push_back(std::make_unique<CountTable>(count_table(task, part.bytes, c.ranks(), plan.seed)));
+          table = p.tables.back().get();
+        }
+        stage.push_back(std::uint32_t(w.operations.size()));
+        w.operations.push_back({.algorithm = part.algorithm,
+                                .call = call_of(task, part.bytes, c.ranks(), table),
+                                .layout = c.layout,
+                                .members = c.members,
+                                .shares = part.slicing.shares,
+                                .lanes = part.slicing.lanes,
+                                .window = part.slicing.window,
+                                .element_bytes = size_of(task.dtype)});
+      }
+      ranges.emplace_back(first, std::uint32_t(w.operations.size()));
+      stream.push_back(std::move(stage));
+    }
+    w.streams.push_back(std::move(stream));
+  }
+  return p;
+}
+
+}  // namespace gccl::sim

@@ -1,0 +1,30 @@
+// Runs a plan: every point in a child process of its own, and one result document from all of them.
+#pragma once
+
+#include "sim/scenario/run/journal.hpp"
+#include "sim/scenario/run/play.hpp"
+#include "sim/scenario/run/pool.hpp"
+
+namespace gccl::sim {
+
+struct RunOptions {
+  unsigned jobs = 1;                                               // children at once
+  bool trace = false;                                              // record the first point's trace
+  std::function<void(std::size_t done, std::size_t of)> progress;  // may be empty
+  const StopFlag* stop = nullptr;
+  Journal* journal = nullptr;          // points that it holds are not simulated again, others are added as they finish
+  std::vector<std::string> keys = {};  // with a journal: point_keys(plan)
+};
+
+struct ScenarioResult {
+  nlohmann::json document;  // "gccl/result/1"
+  std::string trace;        // of the first point; Chrome trace format
+
+  bool ok() const { return document.at("ok").get<bool>(); }
+};
+
+// The rows are in the plan's order whatever finishes first; the points with the most steps start first. Throws
+// JobFailed (its text names the point) and Interrupted.
+ScenarioResult run_plan(const Plan& plan, const Engines& engines, const RunOptions& options);
+
+}  // namespace gccl::sim
