@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "gccl/backend.h"
-#include "libgccl/backends/tcp/link.hpp"
+#include "libgccl/transports/tcp/data/link.hpp"
 #include "libgccl/net/socket.hpp"
 
 namespace gccl::tcp {
