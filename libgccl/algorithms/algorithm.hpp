@@ -5,6 +5,7 @@
 #include <string>
 
 #include "libgccl/cost/cost_model.hpp"
+#include "libgccl/cost/slicing.hpp"
 #include "libgccl/schedule/call.hpp"
 #include "libgccl/schedule/schedule.hpp"
 
@@ -26,7 +27,7 @@ struct Algorithm {
   bool variant = false;
   // Closed form for a call that is one of many chunks: nanoseconds from the end of one chunk to the end of the next,
   // where ranks pass on a chunk while the next arrives. Null where each chunk takes its turn.
-  Cost (*interval)(const Call&, const View&, const CostModel&) = nullptr;
+  Cost (*interval)(const Call&, const View&, const CostModel&, const Slicing&) = nullptr;
 
   bool can(const Call& c, const View& v) const { return !fits || fits(c, v); }
   Count scratch_count(const Call& c, const View& v, Share s) const { return scratch ? scratch(c, v, s) : 0; }

@@ -101,14 +101,16 @@ constexpr Algorithm kTable[] = {
      ring_reduce_scatter_blocks_cost},
     {"pairwise", Collective::reduce_scatterv, pairwise_reduce_scatter, nullptr, nullptr, pairwise_reduce_scatter_cost},
 
-    {"binomial", Collective::reduce, binomial_reduce, binomial_reduce_scratch, nullptr, binomial_reduce_cost},
+    {"binomial", Collective::reduce, binomial_reduce, binomial_reduce_scratch, nullptr, binomial_reduce_cost, false,
+     binomial_reduce_interval},
     {"chain", Collective::reduce, chain_reduce, chain_reduce_scratch, nullptr, chain_reduce_cost, false,
      chain_reduce_interval},
     {"rabenseifner", Collective::reduce, rabenseifner_reduce, rabenseifner_reduce_scratch, nullptr,
      rabenseifner_reduce_cost},
     {"direct", Collective::reduce, direct_reduce, direct_reduce_scratch, nullptr, direct_reduce_cost},
 
-    {"binomial", Collective::broadcast, binomial_broadcast, nullptr, nullptr, binomial_broadcast_cost},
+    {"binomial", Collective::broadcast, binomial_broadcast, nullptr, nullptr, binomial_broadcast_cost, false,
+     binomial_broadcast_interval},
     {"chain", Collective::broadcast, chain_broadcast, nullptr, nullptr, chain_broadcast_cost, false,
      chain_broadcast_interval},
     {"scatter_allgather", Collective::broadcast, scatter_allgather_broadcast, nullptr, nullptr,

@@ -54,4 +54,13 @@ Cost binomial_up(Rank n, Carried bytes, bool combines, const Paths& p) {
   return tree_up(n, bytes, combines, p, whole);
 }
 
+Cost binomial_interval(Rank n, double bytes, Cost overhead_ns, const Paths& p) {
+  Cost busy = 0;
+  for (Count d = 1; d < n; d *= 2) {
+    const bool farthest = 2 * d >= n;
+    busy += std::max(overhead_ns, bytes * (farthest ? p.binomial(d).beta_ns_per_byte : p.behind(d)));
+  }
+  return busy;
+}
+
 }  // namespace gccl

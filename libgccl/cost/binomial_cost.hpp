@@ -18,4 +18,8 @@ Cost binomial_down(Rank n, Carried bytes, const Paths& p);
 // and adds it to its own.
 Cost binomial_up(Rank n, Carried bytes, bool combines, const Paths& p);
 
+// What the root is busy with for each chunk: a message of so many bytes with each of its children, one after the other
+// where they share a link, each of which keeps the root itself busy for `overhead_ns`.
+Cost binomial_interval(Rank n, double bytes, Cost overhead_ns, const Paths& p);
+
 }  // namespace gccl

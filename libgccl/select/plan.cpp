@@ -78,7 +78,7 @@ Cost predicted(const Algorithm& algorithm, const Call& call, const View& view, c
   const Cost one = algorithm.cost(chunk, view, model);
   Cost interval = 0;
   if (algorithm.interval) {
-    interval = algorithm.interval(chunk, view, model);
+    interval = algorithm.interval(chunk, view, model, slicing);
   } else {
     Call empty = call;
     empty.count = 1;

@@ -70,7 +70,8 @@ struct BundlePlan {
 class Zone {
  public:
   using Length = Count (BundlePlan::*)(Rank) const;
-  Zone(const BundlePlan& plan, Length length, Count base, Rank k) : plan_(plan), length_(length), base_(base), at_(base) {
+  Zone(const BundlePlan& plan, Length length, Count base, Rank k)
+      : plan_(plan), length_(length), base_(base), at_(base) {
     while (k_ < k) up();
   }
   Region here() const { return {Buffer::scratch, at_, (plan_.*length_)(k_)}; }

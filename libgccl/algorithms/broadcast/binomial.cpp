@@ -28,4 +28,8 @@ Cost binomial_broadcast_cost(const Call& c, const View& v, const CostModel& m) {
   return broadcast_cost<binomial_broadcast_from_cost>(c, v, m);
 }
 
+Cost binomial_broadcast_interval(const Call& c, const View& v, const CostModel& m, const Slicing&) {
+  return binomial_interval(v.all.size, m.bytes(double(c.count)), m.overhead_ns, Paths(v, m));
+}
+
 }  // namespace gccl

@@ -15,5 +15,6 @@ Cost binomial_broadcast_from_cost(Rank n, double bytes, const Paths& p);
 
 Schedule binomial_broadcast(Call c, View v, Share mine);
 Cost binomial_broadcast_cost(const Call& c, const View& v, const CostModel& m);
+Cost binomial_broadcast_interval(const Call& c, const View& v, const CostModel& m, const Slicing& s);
 
 }  // namespace gccl

@@ -23,7 +23,7 @@ Cost chain_broadcast_cost(const Call& c, const View& v, const CostModel& m) {
   return broadcast_cost<broadcast_chain_over>(c, v, m);
 }
 
-Cost chain_broadcast_interval(const Call& c, const View& v, const CostModel& m) {
+Cost chain_broadcast_interval(const Call& c, const View& v, const CostModel& m, const Slicing&) {
   return std::max(m.bytes(double(c.count)) * Paths(v, m).shift(1).beta_ns_per_byte, m.exchange_gap_ns());
 }
 

@@ -10,6 +10,6 @@ namespace gccl {
 
 Schedule chain_broadcast(Call c, View v, Share mine);
 Cost chain_broadcast_cost(const Call& c, const View& v, const CostModel& m);
-Cost chain_broadcast_interval(const Call& c, const View& v, const CostModel& m);
+Cost chain_broadcast_interval(const Call& c, const View& v, const CostModel& m, const Slicing& s);
 
 }  // namespace gccl

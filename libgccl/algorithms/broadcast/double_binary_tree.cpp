@@ -56,11 +56,17 @@ Cost double_binary_tree_broadcast_cost(const Call& c, const View& v, const CostM
   return broadcast_cost<broadcast_double_binary_tree_over>(c, v, m);
 }
 
-// A rank receives both halves of each chunk, and sends as much where it has children.
-Cost double_binary_tree_broadcast_interval(const Call& c, const View& v, const CostModel& m) {
+// The root sends both halves of each chunk, and so does a rank with children. A lane goes down one tree after the
+// other, and the ranks' turns in the two differ by their depths: a chunk of next to nothing waits an overhead for each
+// level (fitted to the model engine, 4 to 64 ranks).
+Cost double_binary_tree_broadcast_interval(const Call& c, const View& v, const CostModel& m, const Slicing& s) {
   const Paths p(v, m);
-  const double half = m.bytes(double(c.count)) / 2, level = v.all.size > 2 ? p.trees(1, true).shared_ns_per_byte : 0;
-  return std::max({half * level, half * p.trees_ns_per_byte(true), 2 * m.exchange_gap_ns()});
+  const Rank n = std::max<Rank>(v.all.size, 2);
+  const double bytes = m.bytes(double(c.count)), half = bytes / 2;
+  const double shared = n > 2 ? p.trees(1, true).shared_ns_per_byte : 0;
+  const Cost turns = std::bit_width(n - 1) * m.overhead_ns + m.receive_overhead_ns;
+  return std::max({bytes * p.binomial(std::bit_floor(n - 1)).beta_ns_per_byte, half * shared,
+                   half * p.trees_ns_per_byte(true), 2 * m.exchange_gap_ns(), turns / double(s.lanes)});
 }
 
 }  // namespace gccl

@@ -9,6 +9,6 @@ namespace gccl {
 
 Schedule double_binary_tree_broadcast(Call c, View v, Share mine);
 Cost double_binary_tree_broadcast_cost(const Call& c, const View& v, const CostModel& m);
-Cost double_binary_tree_broadcast_interval(const Call& c, const View& v, const CostModel& m);
+Cost double_binary_tree_broadcast_interval(const Call& c, const View& v, const CostModel& m, const Slicing& s);
 
 }  // namespace gccl

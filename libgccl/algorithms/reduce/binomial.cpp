@@ -42,4 +42,12 @@ Cost binomial_reduce_cost(const Call& c, const View& v, const CostModel& m) {
   return vector_cost<binomial_reduce_to_cost>(c, v, m);
 }
 
+// A rank in the middle sends a chunk's sums from the lane's scratch, which the next chunk's wait for.
+Cost binomial_reduce_interval(const Call& c, const View& v, const CostModel& m, const Slicing& s) {
+  const double bytes = m.bytes(double(c.count));
+  const Paths p(v, m);
+  const Cost cycle = v.all.size > 2 ? (p.binomial(1)(bytes) + m.combine(bytes)) / double(s.lanes) : 0;
+  return std::max(binomial_interval(v.all.size, bytes, std::max(m.receive_overhead_ns, m.combine(bytes)), p), cycle);
+}
+
 }  // namespace gccl

@@ -17,5 +17,6 @@ Cost binomial_reduce_to_cost(Rank n, double bytes, const Paths& p);
 Schedule binomial_reduce(Call c, View v, Share mine);
 Count binomial_reduce_scratch(const Call& c, const View& v, Share mine);
 Cost binomial_reduce_cost(const Call& c, const View& v, const CostModel& m);
+Cost binomial_reduce_interval(const Call& c, const View& v, const CostModel& m, const Slicing& s);
 
 }  // namespace gccl

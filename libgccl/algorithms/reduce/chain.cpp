@@ -31,9 +31,12 @@ Cost chain_reduce_cost(const Call& c, const View& v, const CostModel& m) {
   return vector_cost<reduce_chain_over>(c, v, m);
 }
 
-Cost chain_reduce_interval(const Call& c, const View& v, const CostModel& m) {
+// A rank in the middle sends a chunk's sums from the lane's scratch, which the next chunk's wait for.
+Cost chain_reduce_interval(const Call& c, const View& v, const CostModel& m, const Slicing& s) {
   const double bytes = m.bytes(double(c.count));
-  return std::max({bytes * Paths(v, m).shift(1).beta_ns_per_byte, m.exchange_gap_ns(), m.combine(bytes)});
+  const Hop& hop = Paths(v, m).shift(1);
+  const Cost cycle = v.all.size > 2 ? (hop(bytes) + m.combine(bytes)) / double(s.lanes) : 0;
+  return std::max({bytes * hop.beta_ns_per_byte, m.exchange_gap_ns(), m.combine(bytes), cycle});
 }
 
 }  // namespace gccl

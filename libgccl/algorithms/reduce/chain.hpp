@@ -11,6 +11,6 @@ namespace gccl {
 Schedule chain_reduce(Call c, View v, Share mine);
 Count chain_reduce_scratch(const Call& c, const View& v, Share mine);
 Cost chain_reduce_cost(const Call& c, const View& v, const CostModel& m);
-Cost chain_reduce_interval(const Call& c, const View& v, const CostModel& m);
+Cost chain_reduce_interval(const Call& c, const View& v, const CostModel& m, const Slicing& s);
 
 }  // namespace gccl
