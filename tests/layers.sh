@@ -26,6 +26,8 @@ grep -rnE '^[[:space:]]*#[[:space:]]*include[[:space:]]*"[^"]*/' --include='*.cp
   }
   END { if (count < 500) { print "only " count + 0 " includes found"; bad = 1 } exit bad }'
 
-upward=$(nm -C --defined-only "$2" | grep -F 'gccl::sim::' | head -5 || true)
+symbols=$(nm -C --defined-only "$2")
+grep -qF 'gccl::Communicator::' <<<"$symbols" || { echo "$2: no symbols of its own found"; exit 1; }
+upward=$(grep -F 'gccl::sim::' <<<"$symbols" | head -5 || true)
 [ -z "$upward" ] || { printf '%s holds symbols of the simulator:\n%s\n' "$2" "$upward"; exit 1; }
 echo "layers hold"

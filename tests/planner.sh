@@ -40,6 +40,11 @@ real() {
     "$folder/log" | sort -u
 }
 
+# Ranks that share memory are planned so, whatever nodes a layout makes of them.
+"$gccl" launch -n 4 -- env GCCL_LOG=2 "$gccl" bench --ranks-per-node 2 --dtype u8 --min-bytes 1000 --max-bytes 1000 \
+  --iterations 1 --warmup 0 --out-of-place >"$folder/log" 2>&1
+grep -qE 'plan: allreduce of 1000 elements .*: direct, 1 chunk' "$folder/log" || { grep plan: "$folder/log"; exit 1; }
+
 for job in "2 1 shm,tcp" "5 1 shm,tcp" "12 1 shm,tcp" "4 1 tcp" "4 4 tcp" "4 2 shm,tcp" "6 2 shm,tcp" "8 8 shm,tcp"; do
   # shellcheck disable=SC2086  # three words
   planned $job >"$folder/planned"

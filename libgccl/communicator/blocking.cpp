@@ -23,7 +23,9 @@ void Communicator::use_layout(Layout layout) {
 
 Plan Communicator::planned(const Call& call, std::uint32_t element_bytes) {
   setting_.costs.element_bytes = element_bytes;
-  return plan(call, setting_.first, setting_.costs, *setting_.tuning, world_->overrides);
+  Plan p = plan(call, setting_.first, setting_.costs, *setting_.tuning, world_->overrides);
+  p.slicing.lanes = std::min(p.slicing.lanes, kLanesMax);
+  return p;
 }
 
 std::shared_ptr<PreparedPlan> Communicator::plan_for(const Work& work) {

@@ -5,7 +5,8 @@ namespace gccl {
 void Setting::use(const Layout& layout, Rank rank) {
   view = layout.view(rank);
   first = layout.view(0);
-  const TransportModel& t = transport_model_of(shared_memory ? "shm" : "tcp", first.nodes == 1);
+  // Nodes may be what a layout makes of ranks that share memory.
+  const TransportModel& t = transport_model_of(shared_memory ? "shm" : "tcp", shared_memory || first.nodes == 1);
   costs = t.costs_on(first, 1);
   tuning = &t.tuning;
 }

@@ -1,6 +1,6 @@
 // A scenario: what to run, on which clusters, and what must come out. The vocabulary of "gccl/scenario/1"
 // (docs/formats.md) once its mistakes are ruled out; what depends on a cluster's size is checked by
-// sim/scenario/plan.hpp.
+// sim/scenario/plan/plan.hpp.
 #pragma once
 
 #include <filesystem>
