@@ -26,7 +26,7 @@ class MpiCarrier final : public Carrier {
   void use_layout(Layout layout) override { comm_->use_layout(std::move(layout)); }
   const Algorithm* choose(const Call& call, Dtype dtype) override {
     const View v = comm_->layout().view(0);
-    const TransportModel& mpi = transport_model_of("mpi", v.nodes == 1);
+    const TransportModel& mpi = transport_model("mpi");
     return plan(call, v, mpi.costs_on(v, size_of(dtype)), mpi.tuning).algorithm;
   }
   std::string grounds() const override { return "auto: the plan by cost-models/transports/mpi.json, in one chunk"; }

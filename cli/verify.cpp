@@ -7,8 +7,8 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "cli/algorithm_names.hpp"
 #include "cli/output.hpp"
+#include "libgccl/algorithms/algorithm.hpp"
 #include "libgccl/json/nearest.hpp"
 #include "libgccl/verify/verify.hpp"
 #include "sim/model/cost_check.hpp"
@@ -103,7 +103,8 @@ int command_verify(VerifyArguments a) {
 
 void add_verify(Command& app, int& exit_code) {
   const auto a = std::make_shared<VerifyArguments>();
-  Command* verify = app.add_subcommand("verify", "Proves algorithms right: every rank's result over a sweep of cases, and closed forms by simulation");
+  Command* verify = app.add_subcommand(
+      "verify", "Proves algorithms right: every rank's result over a sweep of cases, and closed forms by simulation");
   verify->add_option("--collective", a->collective, "Only this collective")
       ->value("NAME")
       ->suggest(OneOf(collective_names().begin(), collective_names().end()));

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "cli/algorithm_names.hpp"
+#include "libgccl/algorithms/algorithm.hpp"
 #include "libgccl/json/nearest.hpp"
 #include "libgccl/json/reader.hpp"
 #include "libgccl/schedule/lane.hpp"

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <algorithm>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "libgccl/cost/cost_model.hpp"
 #include "libgccl/cost/slicing.hpp"
@@ -42,6 +44,8 @@ struct Algorithm {
 
 std::span<const Algorithm> algorithms();
 const Algorithm* find_algorithm(Collective kind, std::string_view name);
+// Names as users type them: of one collective or of all, each once.
+std::vector<std::string_view> algorithm_names(std::optional<Collective> kind = std::nullopt);
 
 // The combinator behind pipelining and channels: shares lane, lane+lanes, lane+2*lanes, ... of `shares`, one after the
 // other. Lanes run beside each other, so `lanes` of them keep that many shares in flight.

@@ -166,6 +166,14 @@ const Algorithm* find_algorithm(Collective kind, std::string_view name) {
   return nullptr;
 }
 
+std::vector<std::string_view> algorithm_names(std::optional<Collective> kind) {
+  std::vector<std::string_view> names;
+  for (const Algorithm& a : kTable)
+    if ((!kind || *kind == a.kind) && std::find(names.begin(), names.end(), a.name) == names.end())
+      names.push_back(a.name);
+  return names;
+}
+
 Schedule sliced(const Algorithm* algorithm, Call call, View view, Count shares, Count lane, Count lanes) {
   for (Count s = lane; s < shares; s += lanes) co_yield algorithm->make(call, view, Share{s, shares});
 }

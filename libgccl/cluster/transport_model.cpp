@@ -31,12 +31,9 @@ Collective read_collective(const Node& v) {
 
 const Algorithm* read_algorithm(const Node& v, Collective kind) {
   const Algorithm* const a = find_algorithm(kind, v.string());
-  if (!a) {
-    std::vector<std::string_view> known;
-    for (const Algorithm& x : algorithms())
-      if (x.kind == kind) known.push_back(x.name);
-    v.fail(fmt::format("found {}, expected an algorithm of {}{}", v.text(), name(kind), suggestion(v.string(), known)));
-  }
+  if (!a)
+    v.fail(fmt::format("found {}, expected an algorithm of {}{}", v.text(), name(kind),
+                       suggestion(v.string(), algorithm_names(kind))));
   return a;
 }
 

@@ -217,11 +217,8 @@ Status Communicator::run(Work&& work, const Key* key) {
     }
   }
   lock.unlock();
-  auto planned = std::make_unique<Operation>(*this);
-  planned->work = std::move(work);
-  planned->plan = std::move(plan);
   Operation* op = nullptr;
-  Status s = start(std::move(planned), &op);
+  Status s = start(std::move(work), &op, std::move(plan));
   if (s.ok()) wait(op, -1, &s);
   return s;
 }

@@ -88,8 +88,9 @@ class Communicator {
   bool quick_transfer(const Descriptor& what, void* data);
   // Carries the work out; `key`, when given, is what quick() may repeat.
   Status run(Work&& work, const Key* key = nullptr);
-  // Begins it. The operation is the caller's to wait() for or give_up(), and null where it fails.
-  Status start(Work&& work, Operation** out);
+  // Begins it, with a plan that is made already or one of its own. The operation is the caller's to wait() for or
+  // give_up(), and null where it fails.
+  Status start(Work&& work, Operation** out, std::shared_ptr<PreparedPlan> plan = nullptr);
   Status start(std::unique_ptr<Operation> op, Operation** out);
   // Of any communicator, freed ones too. Operations that have functions (completions.hpp) are complete once these have
   // returned, except for a thread that is inside one of them.

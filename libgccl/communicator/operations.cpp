@@ -9,10 +9,11 @@
 
 namespace gccl {
 
-Status Communicator::start(Work&& work, Operation** out) {
+Status Communicator::start(Work&& work, Operation** out, std::shared_ptr<PreparedPlan> plan) {
   *out = nullptr;
   auto op = std::make_unique<Operation>(*this);
   op->work = std::move(work);
+  op->plan = std::move(plan);
   return start(std::move(op), out);
 }
 

@@ -1,7 +1,5 @@
 #include "libgccl/select/overrides.hpp"
 
-#include <vector>
-
 #include "libgccl/base/nearest.hpp"
 
 namespace gccl {
@@ -29,13 +27,9 @@ Status Overrides::parse(const std::string& text, Overrides* out) {
       return wrong("there is no collective \"" + item.substr(0, equals) + "\"" +
                    suggestion(item.substr(0, equals), collective_names()));
     const Algorithm* a = find_algorithm(*kind, item.substr(equals + 1));
-    if (!a) {
-      std::vector<std::string_view> known;
-      for (const Algorithm& x : algorithms())
-        if (x.kind == *kind) known.push_back(x.name);
+    if (!a)
       return wrong("there is no algorithm \"" + item.substr(equals + 1) + "\" for " + std::string(name(*kind)) +
-                   suggestion(item.substr(equals + 1), known));
-    }
+                   suggestion(item.substr(equals + 1), algorithm_names(*kind)));
     out->by_kind_[std::size_t(*kind)] = a;
   }
   return {};

@@ -42,7 +42,7 @@ const Algorithm* cheapest(const Call& call, const View& view, const CostModel& m
   Cost best_cost = 0;
   for (const Algorithm& a : table) {
     if (a.kind != call.kind || a.variant || !a.cost || !a.can(call, view)) continue;
-    const Slicing slicing = slicing_of(a, call, view.all.size, bytes, tuning);
+    const Slicing slicing = slicing_of(a, view.all.size, bytes, tuning);
     const Cost cost = predicted(a, call, view, model, slicing, tuning);
     if (best && !(cost < best_cost)) continue;
     best = &a;
@@ -53,11 +53,11 @@ const Algorithm* cheapest(const Call& call, const View& view, const CostModel& m
 
 }  // namespace
 
-Slicing slicing_of(const Algorithm& algorithm, const Call& call, Rank ranks, double bytes, const Tuning& tuning) {
+Slicing slicing_of(const Algorithm& algorithm, Rank ranks, double bytes, const Tuning& tuning) {
   Slicing s{.shares = 1, .lanes = 1, .window = tuning.window};
   if (ranks <= 1) return s;
   for (const Tuning::Chunks& c : tuning.chunks) {
-    if (c.kind != call.kind || (c.algorithm && !same(c.algorithm, algorithm)) || ranks < c.ranks_min) continue;
+    if (c.kind != algorithm.kind || (c.algorithm && !same(c.algorithm, algorithm)) || ranks < c.ranks_min) continue;
     if (c.bytes > 0) s.shares = Count(std::clamp(bytes / c.bytes, 1.0, kChunksMax));
     break;
   }
@@ -99,7 +99,7 @@ Plan plan(const Call& given, const View& view, const CostModel& model, const Tun
   if (p.algorithm && !p.algorithm->can(call, view)) p.refused = std::exchange(p.algorithm, nullptr);
   if (!p.algorithm) p.algorithm = preferred(call, view, bytes, tuning);
   if (!p.algorithm) p.algorithm = cheapest(call, view, model, bytes, tuning, table);
-  if (p.algorithm) p.slicing = slicing_of(*p.algorithm, call, view.all.size, bytes, tuning);
+  if (p.algorithm) p.slicing = slicing_of(*p.algorithm, view.all.size, bytes, tuning);
   return p;
 }
 

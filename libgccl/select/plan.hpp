@@ -24,7 +24,7 @@ Plan plan(const Call& call, const View& view, const CostModel& model, const Tuni
           const Overrides& overrides = {}, std::span<const Algorithm> table = algorithms());
 
 // How an algorithm is cut up for a call on so many ranks.
-Slicing slicing_of(const Algorithm& algorithm, const Call& call, Rank ranks, double bytes, const Tuning& tuning);
+Slicing slicing_of(const Algorithm& algorithm, Rank ranks, double bytes, const Tuning& tuning);
 
 // Nanoseconds for the whole call with that slicing; NaN where the algorithm has no closed form.
 Cost predicted(const Algorithm& algorithm, const Call& call, const View& view, const CostModel& model,

@@ -36,7 +36,7 @@ struct Task {
   Reduction op = Reduction::sum;
   Rank root = 0;  // a rank of each group
   bool in_place = false;
-  Candidates algorithms;  // exactly one inside a sequence
+  Candidates algorithms;           // exactly one inside a sequence
   std::optional<Slicing> slicing;  // as stated; absent: the planner's
   Groups groups;
   Distribution counts;  // alltoallv, allgatherv, reduce_scatterv

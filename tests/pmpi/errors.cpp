@@ -50,8 +50,8 @@ int waited(int code, MPI_Request* request) { return code == MPI_SUCCESS ? MPI_Wa
 const Erroneous kErroneous[] = {
     {"a gather of more than the root expects", BOTH(Gather(data, rank == 0 ? 1 : n, MPI_INT, room, 1, MPI_INT, 0, c))},
     {"a gather where one rank sends more", BOTH(Gather(data, rank == 1 ? n : 1, MPI_INT, room, 1, MPI_INT, 0, c))},
-    {"a scatter of more than one rank expects",
-     BOTH(Scatter(room, n, MPI_INT, data, rank == 1 ? 1 : n, MPI_INT, 0, c)), true},
+    {"a scatter of more than one rank expects", BOTH(Scatter(room, n, MPI_INT, data, rank == 1 ? 1 : n, MPI_INT, 0, c)),
+     true},
     {"a non-blocking gather of more than the root expects",
      [](MPI_Comm c, int rank, int n, int* data, int* room) {
        MPI_Request r = MPI_REQUEST_NULL;

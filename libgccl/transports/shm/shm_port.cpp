@@ -316,12 +316,11 @@ bool Port::advance_receive(End& e, GCCL_Transfer* t) {
     }
     const std::span<const std::byte> piece = e.reader.piece(*c, t->backend[0], t->bytes);
     if (!piece.data()) return fail(GCCL_ERR_SYSTEM, e.peer, text_of_damage(e, *c)), false;
+    deliver(t, piece.data(), piece.size());
     if (c->kind == CellKind::inline_data) {
-      deliver(t, piece.data(), t->bytes);
       e.reader.pop_inline();
       return true;
     }
-    deliver(t, piece.data(), piece.size());
     e.reader.pop_piece(t->backend[0], t->bytes);
     if (t->backend[0] == t->bytes) return true;
   }

@@ -82,9 +82,8 @@ class Planner {
     const TransportModel* const t = transport_of(part, w);
     if (!t) return {};
     const Rank n = part.largest().ranks();
-    const CountTable table = count_table(*part.task, part.bytes, n, plan_.seed);
-    const Call call = call_of(*part.task, part.bytes, n, &table);
-    return slicing_of(a, call, n, double(call.count) * size_of(part.task->dtype), t->tuning);
+    const unsigned each = size_of(part.task->dtype);
+    return slicing_of(a, n, double(elements(part.task->kind, part.bytes, n, each)) * each, t->tuning);
   }
 
   bool fits(const Part& part, const Algorithm& a) const {

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "gccl/backend.h"
-#include "libgccl/transports/tcp/data/link.hpp"
 #include "libgccl/net/socket.hpp"
+#include "libgccl/transports/tcp/data/link.hpp"
 
 namespace gccl::tcp {
 
