@@ -6,10 +6,12 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "cli/bench/data.hpp"
+#include "cli/bench/job.hpp"
 #include "cli/output.hpp"
 #include "libgccl/json/reader.hpp"
 #include "sim/scenario/read/sizes.hpp"
@@ -49,22 +51,22 @@ bool counts_blocks(Collective kind) {
 
 class Bench {
  public:
-  Bench(Carrier& comm, const Options& options) : comm_(comm), o_(options), each_(size_of(options.dtype)) {
-    table_ = comm.rank() == 0 && o_.json != "-";
+  Bench(Job& job, const Options& options) : job_(job), o_(options), each_(size_of(options.dtype)) {
+    table_ = job.rank() == 0 && o_.json != "-";
   }
 
   // 0 all right, 1 wrong elements, 2 not enough memory.
   int run() {
-    const Count largest = std::max<Count>(o_.bytes_max, comm_.ranks() * Count(each_));
+    const Count largest = std::max<Count>(o_.bytes_max, job_.ranks() * Count(each_));
     if (!allocate(largest)) return 2;
     head();
     for (Collective kind : o_.collectives) run(kind);
     if (table_) fmt::print("# wrong elements: {}{}\n", wrong_, wrong_ ? " FAILED" : "");
-    if (comm_.rank() == 0 && !o_.json.empty()) {
+    if (job_.rank() == 0 && !o_.json.empty()) {
       const nlohmann::ordered_json out = {{"schema", "gccl/bench/1"},
-                                          {"engine", comm_.name()},
-                                          {"ranks", comm_.ranks()},
-                                          {"nodes", comm_.layout().view(0).nodes},
+                                          {"engine", job_.backends()},
+                                          {"ranks", job_.ranks()},
+                                          {"nodes", job_.layout().view(0).nodes},
                                           {"iterations", o_.iterations},
                                           {"warmup", o_.warmup},
                                           {"shares", o_.shares},
@@ -82,27 +84,27 @@ class Bench {
   bool allocate(Count bytes) {
     bool ok = true;
     try {
-      const std::size_t room = bytes + bytes / 2 + comm_.ranks() * Count(each_);
+      const std::size_t room = bytes + bytes / 2 + job_.ranks() * Count(each_);
       input_.resize(room);
       output_.resize(room);
     } catch (const std::exception&) {
       ok = false;
     }
-    const bool all = comm_.sum_over_ranks(!ok) == 0;
-    if (!all && comm_.rank() == 0)
+    const bool all = job_.sum_over_ranks(!ok) == 0;
+    if (!all && job_.rank() == 0)
       write_stderr(fmt::format("gccl bench: not enough memory for --max-bytes {}\n", o_.bytes_max));
     return all;
   }
 
   void head() const {
     if (!table_) return;
-    const View v = comm_.layout().view(0);
-    fmt::print("# gccl bench: {}, {} rank{} on {} node{}; {} share{} on {} lane{}, window {}\n", comm_.name(),
-               comm_.ranks(), comm_.ranks() == 1 ? "" : "s", v.nodes, v.nodes == 1 ? "" : "s", o_.shares,
+    const View v = job_.layout().view(0);
+    fmt::print("# gccl bench: {}, {} rank{} on {} node{}; {} share{} on {} lane{}, window {}\n", job_.backends(),
+               job_.ranks(), job_.ranks() == 1 ? "" : "s", v.nodes, v.nodes == 1 ? "" : "s", o_.shares,
                o_.shares == 1 ? "" : "s", o_.lanes, o_.lanes == 1 ? "" : "s", o_.window);
     fmt::print("# time: mean of {} back to back after {}, of the slowest rank\n", o_.iterations, o_.warmup);
     if (std::find(o_.algorithms.begin(), o_.algorithms.end(), "auto") != o_.algorithms.end())
-      fmt::print("# {}\n", comm_.grounds());
+      fmt::print("# auto: as the communicator plans, with its own shares and lanes\n");
   }
 
   bool measures(Collective kind, bool in_place) const {
@@ -128,7 +130,7 @@ class Bench {
   void run(Collective kind) {
     std::optional<Count> last;
     for (std::uint64_t bytes = o_.bytes_min;; bytes = std::max<std::uint64_t>(bytes, 1) * o_.factor) {
-      const Count unit = Count(each_) * (counts_blocks(kind) ? comm_.ranks() : 1);
+      const Count unit = Count(each_) * (counts_blocks(kind) ? job_.ranks() : 1);
       // Sizes below one element for each block are taken as one.
       const Count count = kind == Collective::barrier || bytes == 0 ? 0 : std::max<Count>(bytes / unit, 1);
       if (count != last) run(kind, count);
@@ -143,7 +145,7 @@ class Bench {
     call.table = &count;
     for (const std::string& asked : o_.algorithms) {
       if (asked == "auto") {
-        if (const Algorithm* best = comm_.choose(call, o_.dtype)) row(*best, call, true);
+        if (const Algorithm* best = job_.planned(call, o_.dtype)) row(*best, call, true);
       } else if (asked == "all") {
         for (const Algorithm& a : algorithms())
           if (a.kind == kind && !a.variant) row(a, call, false);
@@ -156,8 +158,8 @@ class Bench {
   // Elements of the rank with the most to send or to hold: what nccl-tests calls the size.
   Count size_of_call(const Call& call) const {
     Count most = 0;
-    for (Rank r = 0; r < comm_.ranks(); ++r)
-      most = std::max({most, input_of(call, comm_.ranks(), r).count, output_of(call, comm_.ranks(), r).count});
+    for (Rank r = 0; r < job_.ranks(); ++r)
+      most = std::max({most, input_of(call, job_.ranks(), r).count, output_of(call, job_.ranks(), r).count});
     return most;
   }
 
@@ -171,7 +173,7 @@ class Bench {
     for (const bool in_place : {false, true}) {
       if (!measures(call.kind, in_place)) continue;
       call.in_place = in_place;
-      if (!a.can(call, comm_.layout().view(0))) {
+      if (!a.can(call, job_.layout().view(0))) {
         line += fmt::format(kRight, "-", "-", "-", "-");
         continue;
       }
@@ -179,12 +181,12 @@ class Bench {
       const Timing t = measure(a, call, bytes, by_auto);
       wrong_ += t.wrong;
       line += fmt::format("  {:>10.2f} {:>7.3f} {:>7.3f} {:>6}", t.time_us, t.algbw_GBps, t.busbw_GBps, t.wrong);
-      if (comm_.rank() == 0 && !o_.json.empty())
+      if (job_.rank() == 0 && !o_.json.empty())
         runs_.push_back({{"collective", name(call.kind)},
                          {"algorithm", a.name},
                          {"auto", by_auto},
-                         {"engine", comm_.name()},
-                         {"ranks", comm_.ranks()},
+                         {"engine", job_.backends()},
+                         {"ranks", job_.ranks()},
                          {"bytes", bytes},
                          {"count", call.count},
                          {"dtype", name(o_.dtype)},
@@ -205,7 +207,7 @@ class Bench {
 
   // First one checked call on fresh data, then the timed ones: these may reduce their own results over and over.
   Timing measure(const Algorithm& a, const Call& call, Count bytes, bool by_auto) {
-    const Rank n = comm_.ranks(), r = comm_.rank();
+    const Rank n = job_.ranks(), r = job_.rank();
     const auto at = [&](const Region& x) {
       return (x.buffer == Buffer::input ? input_ : output_).data() + x.offset * each_;
     };
@@ -217,14 +219,14 @@ class Bench {
     const std::uint64_t mine = count_wrong(call, o_.dtype, o_.op, n, r, at(to));
 
     for (unsigned i = 0; i < o_.warmup; ++i) once(a, call, by_auto);
-    comm_.barrier();
+    job_.barrier();
     const auto begin = std::chrono::steady_clock::now();
     for (unsigned i = 0; i < o_.iterations; ++i) once(a, call, by_auto);
     const std::chrono::duration<double, std::micro> took = std::chrono::steady_clock::now() - begin;
 
     Timing t;
-    t.time_us = comm_.max_over_ranks(took.count() / o_.iterations);
-    t.wrong = comm_.sum_over_ranks(mine);
+    t.time_us = job_.max_over_ranks(took.count() / o_.iterations);
+    t.wrong = job_.sum_over_ranks(mine);
     t.algbw_GBps = double(bytes) / (t.time_us * 1e3);
     t.busbw_GBps = t.algbw_GBps * sim::bus_factor(call.kind, n);
     return t;
@@ -232,13 +234,13 @@ class Bench {
 
   void once(const Algorithm& a, const Call& call, bool by_auto) {
     const Slicing slicing{o_.shares, o_.lanes, o_.window};
-    const Status s = comm_.run(a, call, o_.dtype, o_.op, input_.data(), output_.data(), slicing, by_auto);
+    const Status s = job_.run(by_auto ? nullptr : &a, call, o_.dtype, o_.op, input_.data(), output_.data(), slicing);
     if (s.ok()) return;
-    write_stderr(fmt::format("gccl bench: rank {}: {}\n", comm_.rank(), printable(s.text())));
-    comm_.abort();
+    write_stderr(fmt::format("gccl bench: rank {}: {}\n", job_.rank(), printable(s.text())));
+    job_.abort();
   }
 
-  Carrier& comm_;
+  Job& job_;
   const Options& o_;
   const unsigned each_;
   bool table_;
@@ -250,17 +252,20 @@ class Bench {
 
 }  // namespace
 
-int run(Carrier& comm, const std::vector<std::string>& args, Parse parse) {
+int run(const GCCL_Config& config, const std::vector<std::string>& args, Parse parse, std::string* error) {
+  std::unique_ptr<Job> met;
+  if (const Status s = Job::meet(config, &met); !s.ok()) return *error = s.text(), 2;
+  Job& job = *met;
   // Every rank parses the same words and comes to the same end; rank 0 speaks.
-  const auto parsed = parse(args, comm.ranks());
+  const auto parsed = parse(args, job.ranks());
   if (const Wrong* wrong = std::get_if<Wrong>(&parsed)) {
-    if (comm.rank() == 0) write_stderr(fmt::format("gccl bench: {}\n", printable(wrong->text)));
+    if (job.rank() == 0) write_stderr(fmt::format("gccl bench: {}\n", printable(wrong->text)));
     return 2;
   }
   const Options& o = std::get<Options>(parsed);
 
   bool writable = true;
-  if (comm.rank() == 0 && !o.json.empty() && o.json != "-") {
+  if (job.rank() == 0 && !o.json.empty() && o.json != "-") {
     try {
       check_writable(o.json);
     } catch (const json::InputError& e) {
@@ -268,9 +273,9 @@ int run(Carrier& comm, const std::vector<std::string>& args, Parse parse) {
       writable = false;
     }
   }
-  if (comm.sum_over_ranks(!writable) > 0) return 2;
-  if (o.ranks_per_node) comm.use_layout(Layout::regular(comm.ranks(), o.ranks_per_node));
-  return Bench(comm, o).run();
+  if (job.sum_over_ranks(!writable) > 0) return 2;
+  if (o.ranks_per_node) job.use_layout(Layout::regular(job.ranks(), o.ranks_per_node));
+  return Bench(job, o).run();
 }
 
 }  // namespace gccl::bench

@@ -4,19 +4,20 @@
 #include <string>
 #include <vector>
 
-#include "cli/bench/carrier.hpp"
 #include "cli/bench/options.hpp"
+#include "gccl/gccl.h"
 
 namespace gccl::bench {
 
 // parse_options, handed over so that plug-ins need no option table.
 using Parse = std::variant<Options, Help, Wrong> (*)(std::vector<std::string> args, Rank ranks);
 
-// Measures over a backend whose ranks have met. 0 all right, 1 wrong elements or a failing backend, 2 bad input.
-int run(Carrier& comm, const std::vector<std::string>& args, Parse parse);
+// The ranks meet as `config` says, and rank 0 reports what was measured. 0 all right, 1 wrong elements or a failing
+// backend, 2 bad input, or with `error` where the ranks do not meet.
+int run(const GCCL_Config& config, const std::vector<std::string>& args, Parse parse, std::string* error);
 
-// What each plug-in exports as gccl_bench: the ranks meet, run() measures. `backends` as in GCCL_BACKENDS, empty for
-// the default. Returns run()'s exit code, or 2 with `error` where the ranks do not meet.
+// What each plug-in exports as gccl_bench: run() with a configuration of its own. `backends` as in GCCL_BACKENDS, empty
+// for the default.
 using Entry = int (*)(const std::string& backends, const std::vector<std::string>& args, Parse parse,
                       std::string* error);
 

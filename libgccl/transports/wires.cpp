@@ -27,14 +27,31 @@ std::vector<std::string> split(const std::string& text, char by) {
   return parts;
 }
 
-Status load_plugin(const std::string& name, const GCCL_Backend** backend, void** library) {
+// Where plug-ins lie: in the user's folders, and in the library's own, which is lib/gccl of an installation and of a
+// build folder, or the folder of the plug-in that this code is part of.
+std::vector<std::string> plugin_folders() {
   const char* path = std::getenv("GCCL_BACKEND_PATH");
+  std::vector<std::string> folders = split(path ? path : "", ':');
+  static const char here = 0;
+  Dl_info info{};
+  if (::dladdr(&here, &info) == 0 || !info.dli_fname) return folders;
+  const std::filesystem::path folder = std::filesystem::path(info.dli_fname).parent_path();
+  if (folder.filename() == "gccl") {
+    folders.push_back(folder);
+  } else {
+    folders.push_back(folder / "gccl");
+    folders.push_back(folder / "lib/gccl");
+  }
+  return folders;
+}
+
+Status load_plugin(const std::string& name, const GCCL_Backend** backend, void** library) {
   const std::string file = "libgccl_backend_" + name + ".so";
   std::string tried;
-  for (const std::string& folder : split(path ? path : "", ':')) {
+  for (const std::string& folder : plugin_folders()) {
     const std::string full = folder + "/" + file;
     if (::access(full.c_str(), F_OK) != 0) {
-      tried += (tried.empty() ? "" : ", ") + full;
+      tried += (tried.empty() ? "" : ", ") + folder;
       continue;
     }
     void* const handle = ::dlopen(full.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -53,8 +70,8 @@ Status load_plugin(const std::string& name, const GCCL_Backend** backend, void**
     *library = handle;
     return {};
   }
-  return Status::error("backend \"" + name + "\" is neither built in (shm, tcp) nor in GCCL_BACKEND_PATH" +
-                           (tried.empty() ? ", which is empty" : " (no " + tried + ")"),
+  return Status::error("backend \"" + name + "\" is not built in (shm, tcp), and there is no " + file + " in " + tried +
+                           "; GCCL_BACKEND_PATH may name other folders",
                        GCCL_ERR_INVALID_ARGUMENT);
 }
 

@@ -1,9 +1,15 @@
-// Every algorithm on real elements over MPI. Run under mpirun; every rank runs the same cases in the same order, and no
-// failure skips a call, so that ranks never wait for one that gave up.
+// Every algorithm on real elements over the backend "mpi". Run under mpirun; every rank runs the same cases in the same
+// order, and no failure skips a call, so that ranks never wait for one that gave up. With GCCL_TEST_MPI_THREADS set MPI
+// is initialised for several threads.
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>
+#include <mpi.h>
 
-#include "libgccl/transports/mpi/mpi_communicator.hpp"
+#include <cstdlib>
+#include <thread>
+
+#include "cli/bench/job.hpp"
+#include "libgccl/communicator/world.hpp"
 #include "tests/mpi/expected.hpp"
 
 namespace gccl::test {
@@ -12,7 +18,33 @@ namespace {
 constexpr std::size_t kGuard = 64;  // bytes around each buffer that nobody may touch
 constexpr unsigned char kPoison = 0xa5;
 
-std::unique_ptr<MpiCommunicator> world;
+using bench::Job;
+
+std::unique_ptr<Job> world;
+bool threads = false;
+
+// All ranks of `parent` over MPI.
+GCCL_Config config_of(MPI_Comm* parent) {
+  GCCL_Config config = GCCL_CONFIG_INIT;
+  MPI_Comm_rank(*parent, &config.rank);
+  MPI_Comm_size(*parent, &config.size);
+  config.backends = "mpi";
+  config.progress_thread = 0;
+  config.allgather_context = parent;
+  config.allgather = [](const void* mine, void* all, size_t bytes, void* comm) {
+    return MPI_Allgather(mine, int(bytes), MPI_BYTE, all, int(bytes), MPI_BYTE, *static_cast<MPI_Comm*>(comm));
+  };
+  return config;
+}
+
+std::unique_ptr<Job> meet(MPI_Comm parent) {
+  std::unique_ptr<Job> job;
+  const Status s = Job::meet(config_of(&parent), &job);
+  if (!s.ok()) MESSAGE(s.text());
+  return job;
+}
+
+View view_of(const Job& job) { return job.layout().view(job.rank()); }
 
 struct Case {
   const Algorithm* algorithm;
@@ -41,8 +73,8 @@ struct Guarded {
 };
 
 // Empty when this rank's part of the call went as it must.
-std::string fault(MpiCommunicator& comm, const Case& k) {
-  const Rank n = comm.size(), r = comm.rank();
+std::string fault(Job& comm, const Case& k) {
+  const Rank n = comm.ranks(), r = comm.rank();
   const std::size_t each = size_of(k.dtype);
   const Bytes given = input_bytes(k.call, k.dtype, k.op, n, r), due = expected_bytes(k.call, k.dtype, k.op, n, r);
   Guarded input(input_count(k.call, n, r) * each), output(output_count(k.call, n, r) * each);
@@ -55,7 +87,7 @@ std::string fault(MpiCommunicator& comm, const Case& k) {
   std::copy(given.begin(), given.end(), at(from));
   const Bytes input_before = input.bytes;
 
-  const Status s = comm.run(*k.algorithm, k.call, k.dtype, k.op, input.data(), output.data(), k.slicing);
+  const Status s = comm.run(k.algorithm, k.call, k.dtype, k.op, input.data(), output.data(), k.slicing);
   if (!s.ok()) return s.text();
   if (!output.guards_hold()) return "it wrote beside the output";
   if (input.bytes != input_before) return "it changed the input";
@@ -64,9 +96,9 @@ std::string fault(MpiCommunicator& comm, const Case& k) {
   return {};
 }
 
-bool check(MpiCommunicator& comm, const Case& k) {
+bool check(Job& comm, const Case& k) {
   const std::string f = fault(comm, k);
-  if (!f.empty()) MESSAGE("rank ", comm.rank(), " of ", comm.size(), ": ", k.text(), ": ", f);
+  if (!f.empty()) MESSAGE("rank ", comm.rank(), " of ", comm.ranks(), ": ", k.text(), ": ", f);
   return f.empty();
 }
 
@@ -77,7 +109,7 @@ Count skewed(const void* base, Rank from, Rank to) {
 Count symmetric(const void* base, Rank from, Rank to) { return skewed(base, std::min(from, to), std::max(from, to)); }
 CountOf counts_for(bool in_place) { return in_place ? symmetric : skewed; }
 
-bool fits(const Case& k) { return k.algorithm->can(k.call, world->view()); }
+bool fits(const Case& k) { return k.algorithm->can(k.call, view_of(*world)); }
 
 Slicing slicing_of(unsigned choice) {
   constexpr Slicing kChoices[] = {{1, 1, 8}, {2, 2, 2}, {3, 2, 2}, {5, 3, 8}, {4, 8, 32}};
@@ -86,12 +118,12 @@ Slicing slicing_of(unsigned choice) {
 
 // Fewer cases where each takes longer (more ranks than cores) or where a near relative has had it.
 bool sampled(const Algorithm& a, unsigned turn) {
-  const unsigned one_in = (world->size() > 4 ? 3 : 1) * (a.variant ? 4 : 1);
+  const unsigned one_in = (world->ranks() > 4 ? 3 : 1) * (a.variant ? 4 : 1);
   return mix(turn, 1, 2) % one_in == 0;
 }
 
 TEST_CASE("every algorithm leaves the right elements for every count, root and placement") {
-  const Rank n = world->size();
+  const Rank n = world->ranks();
   unsigned turn = 0;
   for (const Algorithm& a : algorithms()) {
     unsigned wrong = 0;
@@ -121,7 +153,7 @@ TEST_CASE("every data type and operation is reduced exactly") {
     for (Dtype dtype : dtypes())
       for (unsigned op = 0; op < 5; ++op) {
         const Count count = 29;
-        const Call call{a.kind, count, world->size() - 1, op % 2 == 1, skewed, &count};
+        const Call call{a.kind, count, world->ranks() - 1, op % 2 == 1, skewed, &count};
         const Case k{&a, call, dtype, Reduction(op)};
         if (fits(k)) wrong += !check(*world, k);
       }
@@ -143,9 +175,9 @@ TEST_CASE("every data type is moved exactly") {
 }
 
 TEST_CASE("algorithms that look at nodes serve any placement of the ranks") {
-  const Rank n = world->size();
-  std::unique_ptr<MpiCommunicator> comm;
-  REQUIRE(MpiCommunicator::create(MPI_COMM_WORLD, &comm).ok());
+  const Rank n = world->ranks();
+  const std::unique_ptr<Job> comm = meet(MPI_COMM_WORLD);
+  REQUIRE(comm);
   std::vector<Rank> scattered(n);
   for (Rank r = 0; r < n; ++r) scattered[r] = mix(r, n, 5) % 3;
   for (const Layout& layout : {Layout::regular(n, 2), Layout::regular(n, 3), Layout::of(scattered)}) {
@@ -157,23 +189,9 @@ TEST_CASE("algorithms that look at nodes serve any placement of the ranks") {
         for (bool in_place : {false, true}) {
           const Case k{&a, Call{a.kind, count, n - 1, in_place, counts_for(in_place), &count}, Dtype::f32,
                        Reduction::avg, slicing_of(unsigned(count) + in_place)};
-          if (a.can(k.call, comm->view())) wrong += !check(*comm, k);
+          if (a.can(k.call, view_of(*comm))) wrong += !check(*comm, k);
         }
       CHECK_MESSAGE(wrong == 0, name(a.kind), " ", a.name);
-    }
-  }
-}
-
-TEST_CASE("long messages travel in pieces") {
-  std::unique_ptr<MpiCommunicator> comm;
-  REQUIRE(MpiCommunicator::create(MPI_COMM_WORLD, &comm).ok());
-  for (std::size_t bytes : {std::size_t(1), std::size_t(100), std::size_t(4096)}) {
-    comm->use_message_bytes_max(bytes);
-    for (const Algorithm& a : algorithms()) {
-      if (a.variant) continue;
-      const Count count = bytes == 4096 ? 4000 : 37;  // pieces end inside an element, too
-      const Case k{&a, Call{a.kind, count, 0, false, skewed, &count}, Dtype::f32, Reduction::sum, slicing_of(1)};
-      if (fits(k)) CHECK(check(*comm, k));
     }
   }
 }
@@ -187,13 +205,23 @@ TEST_CASE("messages beyond the eager limit reduce and move right") {
   }
 }
 
-TEST_CASE("communicators over some of the ranks work side by side") {
-  int rank = 0;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+TEST_CASE("long messages travel in fragments, more of them than are posted at a time") {
+  // 5 MiB and some, so that the last fragment is short; and one byte more than the first part holds.
+  for (const auto& [kind, algorithm, count] : {std::tuple{Collective::broadcast, "binomial", Count(1311111)},
+                                               {Collective::allreduce, "recursive_doubling", 1311111},
+                                               {Collective::broadcast, "chain", 2049},
+                                               {Collective::reduce, "chain", 2049}}) {
+    const Case k{find_algorithm(kind, algorithm), Call{kind, count}, Dtype::f32, Reduction::sum, {3, 2, 4}};
+    CHECK(check(*world, k));
+    CHECK(check(*world, {k.algorithm, k.call, Dtype::i32, Reduction::max}));
+  }
+}
+
+TEST_CASE("communicators over some of the ranks, and more than one at a time") {
   MPI_Comm half = MPI_COMM_NULL;
-  MPI_Comm_split(MPI_COMM_WORLD, rank % 2, -rank, &half);
-  std::unique_ptr<MpiCommunicator> comm;
-  REQUIRE(MpiCommunicator::create(half, &comm).ok());
+  MPI_Comm_split(MPI_COMM_WORLD, int(world->rank()) % 2, -int(world->rank()), &half);
+  std::unique_ptr<Job> comm = meet(half);
+  REQUIRE(comm);
   const Algorithm* ring = find_algorithm(Collective::allreduce, "ring");
   for (Count count = 0; count < 40; count += 3) {
     CHECK(check(*comm, {ring, Call{Collective::allreduce, count}, Dtype::f64}));
@@ -203,54 +231,76 @@ TEST_CASE("communicators over some of the ranks work side by side") {
   MPI_Comm_free(&half);
 }
 
-TEST_CASE("wrong arguments come back as errors and leave the communicator usable") {
-  const Algorithm* ring = find_algorithm(Collective::allreduce, "ring");
-  const Call good{Collective::allreduce, 4};
-  std::int32_t in[4] = {1, 2, 3, 4}, out[4] = {};
-  const auto text = [&](const Call& c, const void* i, void* o, Slicing s = {}) {
-    return world->run(*ring, c, Dtype::i32, Reduction::sum, i, o, s).text();
-  };
-  CHECK(text(good, nullptr, out) == "allreduce ring: no input buffer");
-  CHECK(text(good, in, nullptr) == "allreduce ring: no output buffer");
-  CHECK(text(good, in, in + 3) == "allreduce ring: input and output overlap; set in_place and pass one of them");
-  CHECK(text(Call{Collective::allgather, 4}, in, out) == "allgather ring: the algorithm is for allreduce");
-  CHECK(text(Call{Collective::allreduce, 4, 99}, in, out).find("root 99 of") != std::string::npos);
-  CHECK(text(Call{Collective::allreduce, Count(1) << 63}, in, out) == "allreduce ring: count is too large");
-  CHECK(text(good, in, out, {0, 1, 8}) == "allreduce ring: shares and lanes must be at least 1");
-  CHECK(text(good, in, out, {1, 0, 8}) == "allreduce ring: shares and lanes must be at least 1");
-  CHECK(text(good, in, out, {1, 1, 1}) == "allreduce ring: window must be 2 to 32");
-  CHECK(text(good, in, out, {1, 1, 33}) == "allreduce ring: window must be 2 to 32");
-  CHECK(text(good, in, out, {Count(1) << 40, Count(1) << 40, 8}).find("more lanes than MPI has tags") !=
-        std::string::npos);
-  CHECK(text(good, in, out) == "");
-  CHECK(out[3] == 4 * std::int32_t(world->size()));
+TEST_CASE("shared memory first, MPI where it does not reach") {
+  MPI_Comm parent = MPI_COMM_WORLD;
+  GCCL_Config config = config_of(&parent);
+  config.backends = "shm,mpi";
+  std::unique_ptr<Job> comm;
+  REQUIRE(Job::meet(config, &comm).ok());
+  CHECK(check(*comm, {find_algorithm(Collective::allreduce, "ring"), Call{Collective::allreduce, 100}}));
 }
 
-TEST_CASE("calls that differ between ranks are an error, not a wrong answer") {
-  if (world->size() < 2) return;
-  std::unique_ptr<MpiCommunicator> comm;
-  REQUIRE(MpiCommunicator::create(MPI_COMM_WORLD, &comm).ok());
+TEST_CASE("calls that differ between ranks are an error on all of them, short or long") {
+  if (world->ranks() < 2) return;
   const Algorithm* direct = find_algorithm(Collective::sendrecv, "direct");
-  if (!direct) return;
-  // Rank 1 gets less than it expects, in a message of its own length: nothing in MPI itself would object.
-  const Count count = comm->rank() == 1 ? 9 : 5;
-  std::int64_t in[9] = {}, out[9] = {};
-  const Status s = comm->run(*direct, Call{Collective::sendrecv, count}, Dtype::i64, Reduction::sum, in, out);
-  if (comm->rank() == 1) CHECK(s.text().find("a message of 40 bytes came where 72 were due") == 0);
-  if (comm->rank() == 2 % comm->size()) CHECK(s.text().find("MPI_ERR_TRUNCATE") != std::string::npos);
-  if (!s.ok())
-    CHECK(comm->run(*direct, Call{Collective::sendrecv, 5}, Dtype::i64, Reduction::sum, in, out).text() == s.text());
+  for (const Count count : {Count(5), Count(3000), Count(700000)}) {
+    const std::unique_ptr<Job> comm = meet(MPI_COMM_WORLD);
+    REQUIRE(comm);
+    // Rank 1 gets less than it expects, in messages of their own length: nothing in MPI itself would object.
+    const Count mine = comm->rank() == 1 ? count + 4 : count;
+    std::vector<std::int64_t> in(mine), out(mine);
+    const auto call = [&] {
+      return comm->run(direct, Call{Collective::sendrecv, mine}, Dtype::i64, Reduction::sum, in.data(), out.data(), {});
+    };
+    Status s = call();
+    for (int again = 0; again < 2 && s.ok(); ++again) s = call();  // a rank whose peers agree hears of it later
+    CHECK_MESSAGE(s.text().find("sendrecv") != std::string::npos, s.text());
+    CHECK(call().text() == s.text());
+  }
+}
+
+TEST_CASE("a rank that gives up ends the others' calls") {
+  MPI_Comm parent = MPI_COMM_WORLD;
+  const GCCL_Config config = config_of(&parent);
+  std::unique_ptr<Communicator> comm;
+  REQUIRE(create_world(&config, -1, &comm).ok());
+  Work w;
+  w.what.kind = std::uint8_t(Collective::barrier);
+  w.call.kind = Collective::barrier;
+  if (comm->rank() == 0) comm->abort(7);
+  const Status s = comm->run(std::move(w));
+  CHECK(s.code() == GCCL_ERR_ABORTED);
+  CHECK_MESSAGE(s.text().find("rank 0 with code 7") != std::string::npos, s.text());
+}
+
+TEST_CASE("a second thread works where MPI lets it, and is refused where not") {
+  const std::unique_ptr<Job> comm = meet(MPI_COMM_WORLD);
+  REQUIRE(comm);
+  if (comm->ranks() < 2) return;
+  const Algorithm* ring = find_algorithm(Collective::allreduce, "ring");
+  const Call call{Collective::allreduce, 4};
+  std::int32_t in[4] = {1, 2, 3, 4}, out[4] = {};
+  Status s;
+  std::thread([&] { s = comm->run(ring, call, Dtype::i32, Reduction::sum, in, out, {}); }).join();
+  if (threads) {
+    CHECK_MESSAGE(s.ok(), s.text());
+    CHECK(out[3] == 4 * std::int32_t(comm->ranks()));
+  } else {
+    CHECK_MESSAGE(s.text().find("MPI_THREAD_MULTIPLE") != std::string::npos, s.text());
+  }
 }
 
 }  // namespace
 }  // namespace gccl::test
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
-  int rank = 0;
+  const bool threads = std::getenv("GCCL_TEST_MPI_THREADS") != nullptr;
+  int rank = 0, level = 0;
+  MPI_Init_thread(&argc, &argv, threads ? MPI_THREAD_MULTIPLE : MPI_THREAD_FUNNELED, &level);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  gccl::test::threads = level == MPI_THREAD_MULTIPLE;
   int failed = 1;
-  if (gccl::test::world = nullptr; gccl::MpiCommunicator::create(MPI_COMM_WORLD, &gccl::test::world).ok()) {
+  if ((gccl::test::world = gccl::test::meet(MPI_COMM_WORLD))) {
     doctest::Context context(argc, argv);
     if (rank != 0) context.setOption("minimal", true);  // one summary is enough; failures show from everywhere
     failed = context.run();

@@ -1,0 +1,86 @@
+#include "cli/bench/job.hpp"
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "libgccl/communicator/world.hpp"
+
+namespace gccl::bench {
+
+Status Job::meet(const GCCL_Config& config, std::unique_ptr<Job>* out) {
+  std::unique_ptr<Communicator> comm;
+  if (Status s = create_world(&config, -1, &comm); !s.ok()) return s;
+  out->reset(new Job(std::move(comm)));
+  return {};
+}
+
+Job::~Job() {
+  if (const Status s = comm_->leave(); !s.ok()) std::fprintf(stderr, "gccl bench: %s\n", s.text().c_str());
+}
+
+Status Job::run(const Algorithm* algorithm, const Call& call, Dtype dtype, Reduction op, const void* input,
+                void* output, const Slicing& slicing) {
+  Work w;
+  w.what = {.kind = std::uint8_t(call.kind),
+            .dtype = GCCL_Dtype(dtype),
+            .op = reduces(call.kind) ? GCCL_Op(op) : -1,
+            .root = call.root,
+            .count = call.count};
+  const Status s = elements_of(w.what.dtype, w.what.op == -1 ? std::nullopt : std::optional(w.what.op), &w.elements);
+  if (!s.ok()) return s;
+  w.call = call;
+  if (call.kind == Collective::alltoallv) {  // as from GCCL_Alltoallv: the communicator compares them among the ranks
+    sent_.clear();
+    received_.clear();
+    for (Rank r = 0; r < ranks(); ++r) {
+      sent_.push_back(call.between(rank(), r));
+      received_.push_back(call.between(r, rank()));
+    }
+    w.lengths = std::make_unique<Lengths>();
+    w.lengths->me = rank();
+    w.lengths->send_counts = sent_.data();
+    w.lengths->recv_counts = received_.data();
+  }
+  w.memory.base[std::size_t(Buffer::input)] = static_cast<std::byte*>(const_cast<void*>(input));
+  w.memory.base[std::size_t(Buffer::output)] = static_cast<std::byte*>(output);
+  if (algorithm) {
+    w.algorithm = algorithm;
+    w.slicing = slicing;
+  }
+  return comm_->run(std::move(w));
+}
+
+void Job::barrier() {
+  Work w;
+  w.what.kind = std::uint8_t(Collective::barrier);
+  w.call.kind = Collective::barrier;
+  hold(comm_->run(std::move(w)));
+}
+
+template <class T>
+T Job::over_ranks(T value, GCCL_Dtype dtype, GCCL_Op op) {
+  T result{};
+  Work w;
+  w.what = {.kind = std::uint8_t(Collective::allreduce), .dtype = dtype, .op = op, .count = 1};
+  hold(elements_of(dtype, op, &w.elements));
+  w.call = {.kind = Collective::allreduce, .count = 1};
+  w.memory.base[std::size_t(Buffer::input)] = reinterpret_cast<std::byte*>(&value);
+  w.memory.base[std::size_t(Buffer::output)] = reinterpret_cast<std::byte*>(&result);
+  hold(comm_->run(std::move(w)));
+  return result;
+}
+template double Job::over_ranks(double, GCCL_Dtype, GCCL_Op);
+template std::uint64_t Job::over_ranks(std::uint64_t, GCCL_Dtype, GCCL_Op);
+
+void Job::hold(const Status& s) {
+  if (s.ok()) return;
+  std::fprintf(stderr, "gccl bench: %s\n", s.text().c_str());
+  abort();
+}
+
+void Job::abort() {
+  comm_->abort(1);
+  std::exit(1);
+}
+
+}  // namespace gccl::bench

@@ -1,0 +1,48 @@
+// The ranks that `gccl bench` measures: a communicator over whatever backends carry it.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "libgccl/communicator/communicator.hpp"
+#include "libgccl/elements/reduction.hpp"
+
+namespace gccl::bench {
+
+class Job {
+ public:
+  // All ranks meet. `config` as in GCCL_Init.
+  static Status meet(const GCCL_Config& config, std::unique_ptr<Job>* out);
+  ~Job();
+  Job(const Job&) = delete;
+  Job& operator=(const Job&) = delete;
+
+  std::string backends() const { return comm_->world().start.backends; }
+  Rank ranks() const { return comm_->size(); }
+  Rank rank() const { return comm_->rank(); }
+  const Layout& layout() const { return comm_->layout(); }
+  void use_layout(Layout layout) { comm_->use_layout(std::move(layout)); }
+  // What "auto" stands for.
+  const Algorithm* planned(const Call& call, Dtype dtype) { return comm_->chosen(call, size_of(dtype)); }
+  // Carries the call out. Without an algorithm: as planned, with its own slicing.
+  Status run(const Algorithm* algorithm, const Call& call, Dtype dtype, Reduction op, const void* input, void* output,
+             const Slicing& slicing);
+  // These end the job when they fail.
+  void barrier();
+  double max_over_ranks(double value) { return over_ranks(value, GCCL_FLOAT64, GCCL_MAX); }
+  std::uint64_t sum_over_ranks(std::uint64_t value) { return over_ranks(value, GCCL_UINT64, GCCL_SUM); }
+  // Ends every rank: they may be waiting for this one's messages.
+  [[noreturn]] void abort();
+
+ private:
+  explicit Job(std::unique_ptr<Communicator> comm) : comm_(std::move(comm)) {}
+  template <class T>
+  T over_ranks(T value, GCCL_Dtype dtype, GCCL_Op op);
+  void hold(const Status& s);
+
+  std::unique_ptr<Communicator> comm_;
+  std::vector<std::size_t> sent_, received_;  // of an alltoallv in flight
+};
+
+}  // namespace gccl::bench

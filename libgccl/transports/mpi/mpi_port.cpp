@@ -1,0 +1,414 @@
+#include "libgccl/transports/mpi/mpi_port.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <string_view>
+
+namespace gccl::mpi {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr const char* kSecondThread =
+    "a second thread needs an MPI that was initialised with MPI_THREAD_MULTIPLE (MPI_Init_thread)";
+
+// How long cancel() and the end wait for MPI to let go of memory.
+constexpr std::chrono::seconds kLetGo{1};
+
+// What peers need to know; all zero for a rank without MPI.
+struct Address {
+  std::uint64_t job;         // which MPI_COMM_WORLD
+  std::uint32_t world_size;  // of that
+  std::uint32_t world_rank;
+  friend bool operator==(const Address&, const Address&) = default;
+  bool same_world(const Address& other) const { return job == other.job && world_size == other.world_size; }
+};
+static_assert(sizeof(Address) <= GCCL_BACKEND_ADDRESS_BYTES);
+
+// Starters give each MPI_COMM_WORLD a name of its own. Where one does not, its size and ranks must do.
+std::uint64_t job() {
+  for (const char* variable : {"PMIX_NAMESPACE", "PMI_KVS", "PMI_JOBID", "SLURM_STEP_ID"})
+    if (const char* text = std::getenv(variable)) return std::hash<std::string_view>{}(text) | 1;
+  return 1;
+}
+
+Address address_of(const void* addresses, std::uint32_t rank) {
+  Address a;
+  std::memcpy(&a, static_cast<const std::byte*>(addresses) + std::size_t(rank) * GCCL_BACKEND_ADDRESS_BYTES, sizeof a);
+  return a;
+}
+
+}  // namespace
+
+Port::Port(const Instance& instance, const GCCL_Port_spec& spec, void* address)
+    : instance_(instance), rank_(spec.rank), channels_(spec.channels), place_(spec.size, -1) {
+  int size = 0, rank = 0;
+  PMPI_Comm_size(MPI_COMM_WORLD, &size);
+  PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  const Address mine{job(), std::uint32_t(size), std::uint32_t(rank)};
+  std::memcpy(address, &mine, sizeof mine);
+}
+
+bool Port::connect(const GCCL_Port_spec& spec, const void* addresses, std::uint8_t* reaches) {
+  const Address mine = address_of(addresses, rank_);
+  std::vector<int> world;  // by place
+  for (std::uint32_t r = 0; r < spec.size; ++r) {
+    const Address theirs = address_of(addresses, r);
+    if (!theirs.same_world(mine)) continue;
+    // Programs that were started one by one are each rank 0 of a world of one.
+    if (std::find(world.begin(), world.end(), int(theirs.world_rank)) != world.end()) {
+      fail(GCCL_ERR_SYSTEM, r, "two ranks of the job are the same rank of MPI_COMM_WORLD; start them by mpirun");
+      return false;
+    }
+    place_[r] = int(world.size());
+    world.push_back(int(theirs.world_rank));
+  }
+  MPI_Group all = MPI_GROUP_NULL, group = MPI_GROUP_NULL;
+  PMPI_Comm_group(MPI_COMM_WORLD, &all);
+  int code = PMPI_Group_incl(all, int(world.size()), world.data(), &group);
+  if (code == MPI_SUCCESS) {
+    // Other communicators that are made at the same time have another number. 32767 is the least that MPI grants.
+    code = PMPI_Comm_create_group(MPI_COMM_WORLD, group, int(spec.communicator % 32767), &comm_);
+    PMPI_Group_free(&group);
+  }
+  PMPI_Group_free(&all);
+  if (failed(code, "MPI_Comm_create_group")) return false;
+  PMPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
+
+  ends_.resize(world.size() * channels_ * 2);
+  for (std::size_t i = 0; i < ends_.size(); ++i) {
+    ends_[i].peer = int(i / (channels_ * 2));
+    ends_[i].tag = int(i / 2 % channels_);
+    ends_[i].sends = i % 2 == 0;
+  }
+  for (std::uint32_t r = 0; r < spec.size; ++r)
+    if (r != rank_ && place_[r] >= 0) reaches[r] = 1;
+
+  MPI_Request request = MPI_REQUEST_NULL;
+  if (failed(PMPI_Irecv(&heard_, int(sizeof heard_), MPI_BYTE, MPI_ANY_SOURCE, int(channels_), comm_, &request),
+             "MPI_Irecv"))
+    return false;
+  requests_.push_back(request);
+  flights_.push_back({.kind = Flight::Kind::fault});
+  return true;
+}
+
+Port::~Port() {
+  int finalized = 0;
+  PMPI_Finalized(&finalized);
+  if (comm_ == MPI_COMM_NULL) return;
+  const bool usable = !finalized && may_call_mpi();
+  if (usable) {
+    if (to_tell_.load()) tell();
+    // First parts may still be on their way.
+    for (const auto until = Clock::now() + kLetGo;
+         requests_.size() > 1 && fault_.result == GCCL_SUCCESS && Clock::now() < until;)
+      test();
+    for (std::size_t i = 0; i < requests_.size(); ++i) let_go(i);
+  }
+  // MPI may still read or write what it has not let go of.
+  for (std::size_t i = 0; i < requests_.size(); ++i)
+    if (requests_[i] != MPI_REQUEST_NULL) {
+      (void)flights_[i].slot.release();
+      (void)flights_[i].fragment.release();
+    }
+  // After a fault peers may never come to a collective call.
+  if (usable && fault_.result == GCCL_SUCCESS) PMPI_Comm_free(&comm_);
+}
+
+bool Port::may_call_mpi() noexcept {
+  int finalized = 0;
+  PMPI_Finalized(&finalized);
+  if (finalized) {
+    fail(GCCL_ERR_INVALID_ARGUMENT, rank_, "MPI_Finalize has been called before GCCL_Finalize");
+    return false;
+  }
+  return instance_.thread == std::thread::id{} || instance_.thread == std::this_thread::get_id();
+}
+
+int Port::begin(GCCL_Transfer* t, bool sends) noexcept {
+  if (fault_.result != GCCL_SUCCESS) return 0;
+  if (!may_call_mpi()) {
+    fail(GCCL_ERR_NOT_SUPPORTED, rank_, kSecondThread);
+    return 0;
+  }
+  try {
+    End& e = ends_[(std::size_t(place_[t->peer]) * channels_ + t->channel) * 2 + (sends ? 0 : 1)];
+    t->next = nullptr;
+    t->backend[0] = t->backend[1] = t->backend[2] = t->backend[3] = 0;
+    (e.first ? e.last->next : e.first) = t;
+    e.last = t;
+    if (e.first == t) go_on(e);
+    if (done_.size() > done_first_ && done_.back() == t) {  // nothing comes after it
+      done_.pop_back();
+      return 1;
+    }
+  } catch (const std::exception& error) {
+    fail(GCCL_ERR_SYSTEM, rank_, error.what());
+  }
+  return 0;
+}
+
+void Port::go_on(End& e) {
+  while (e.first && fault_.result == GCCL_SUCCESS && post(e, e.first)) e.first = e.first->next;
+}
+
+// True once all parts are posted, so that the next transfer may post its own. backend[0]: the first part is posted;
+// [1]: fragments posted; [2]: of these, not complete; [3]: Arrivals, from the arrival of the first part on.
+bool Port::post(End& e, GCCL_Transfer* t) {
+  if (!t->backend[0]) {
+    t->backend[0] = 1;
+    post_first_part(e, t);
+  }
+  if (t->bytes <= kEagerBytes) return true;
+  // A receive posts none before it has seen that the message is its own: where a longer one comes, Open MPI 4.1 writes
+  // past the end of the memory that was posted, although it reports MPI_ERR_TRUNCATE.
+  return (e.sends || t->backend[3]) && post_fragments(e, t);
+}
+
+void Port::post_first_part(End& e, GCCL_Transfer* t) {
+  Flight f{.kind = Flight::Kind::first_part, .transfer = t, .end = &e, .slot = slots_.take()};
+  Slot& s = *f.slot;
+  if (!e.sends) return post(e, &s.header, sizeof(Header) + kEagerBytes, std::move(f));
+  const std::uint64_t bytes = t->bytes <= kEagerBytes ? t->bytes : 0;
+  s.header = {t->signature, t->bytes};
+  if (bytes) std::memcpy(s.data, t->data, bytes);
+  f.transfer = nullptr;
+  post(e, &s.header, sizeof(Header) + bytes, std::move(f));
+  if (t->bytes <= kEagerBytes) finish(t, GCCL_SUCCESS);
+}
+
+bool Port::post_fragments(End& e, GCCL_Transfer* t) {
+  std::uint64_t &posted = t->backend[1], &incomplete = t->backend[2];
+  const std::uint64_t all = (t->bytes + kFragmentBytes - 1) / kFragmentBytes;
+  for (; posted < all && incomplete < kFragmentsPosted && fault_.result == GCCL_SUCCESS; ++posted, ++incomplete) {
+    Flight f{.kind = Flight::Kind::fragment, .transfer = t, .end = &e, .index = posted};
+    const std::uint64_t from = posted * kFragmentBytes;
+    void* at = static_cast<std::byte*>(t->data) + from;
+    if (!e.sends && t->consume) {
+      f.fragment = fragments_.take();
+      at = f.fragment->bytes;
+    }
+    post(e, at, std::min(kFragmentBytes, t->bytes - from), std::move(f));
+  }
+  return posted == all;
+}
+
+void Port::post(End& e, void* data, std::uint64_t bytes, Flight flight) {
+  // Room first: nothing may fail once MPI has the request.
+  if (requests_.size() == requests_.capacity()) requests_.reserve(2 * requests_.size());
+  flights_.push_back(std::move(flight));
+  MPI_Request request = MPI_REQUEST_NULL;
+  const int code = e.sends ? PMPI_Isend(data, int(bytes), MPI_BYTE, e.peer, e.tag, comm_, &request)
+                           : PMPI_Irecv(data, int(bytes), MPI_BYTE, e.peer, e.tag, comm_, &request);
+  if (failed(code, e.sends ? "MPI_Isend" : "MPI_Irecv")) request = MPI_REQUEST_NULL;
+  requests_.push_back(request);
+}
+
+void Port::finish(GCCL_Transfer* t, GCCL_Result result) {
+  t->result = result;
+  done_.push_back(t);
+}
+
+void Port::completed(Flight& f) {
+  switch (f.kind) {
+    case Flight::Kind::first_part:
+      if (f.transfer) first_part_arrived(f);
+      return slots_.give(std::move(f.slot));
+    case Flight::Kind::fragment:
+      if (f.transfer) return fragment_done(f);
+      return fragments_.give(std::move(f.fragment));
+    case Flight::Kind::fault: heard_.text[sizeof heard_.text - 1] = 0; fail(heard_.result, heard_.peer, heard_.text);
+  }
+}
+
+void Port::first_part_arrived(Flight& f) {
+  GCCL_Transfer* const t = f.transfer;
+  const Slot& s = *f.slot;
+  if (s.header.signature != t->signature || s.header.bytes != t->bytes) {
+    t->signature_found = s.header.signature;
+    t->bytes_found = s.header.bytes;
+    if (t->bytes > kEagerBytes) f.end->first = t->next;  // it was waiting to post more
+    return finish(t, GCCL_ERR_MISMATCH);
+  }
+  if (t->bytes > kEagerBytes) {
+    t->backend[3] = reinterpret_cast<std::uintptr_t>(new Arrivals);
+    return go_on(*f.end);
+  }
+  if (t->bytes && t->consume) {
+    t->consume(t, s.data, 0, t->bytes);
+  } else if (t->bytes) {
+    std::memcpy(t->data, s.data, t->bytes);
+  }
+  finish(t, GCCL_SUCCESS);
+}
+
+void Port::fragment_done(Flight& f) {
+  GCCL_Transfer* const t = f.transfer;
+  if (!f.end->sends) {
+    auto* const a = reinterpret_cast<Arrivals*>(t->backend[3]);
+    a->arrived[f.index % kFragmentsPosted] = true;
+    a->buffers[f.index % kFragmentsPosted] = std::move(f.fragment);
+    return consume(*f.end, t);
+  }
+  --t->backend[2];
+  if (t->backend[1] * kFragmentBytes < t->bytes) return go_on(*f.end);  // it is its end's first: more to post
+  if (t->backend[2] == 0) finish(t, GCCL_SUCCESS);
+}
+
+// What has arrived of a long receive, in order.
+void Port::consume(End& e, GCCL_Transfer* t) {
+  auto* const a = reinterpret_cast<Arrivals*>(t->backend[3]);
+  for (; a->arrived[a->consumed % kFragmentsPosted]; ++a->consumed, --t->backend[2]) {
+    const std::size_t i = a->consumed % kFragmentsPosted;
+    const std::uint64_t from = a->consumed * kFragmentBytes;
+    if (t->consume) t->consume(t, a->buffers[i]->bytes, from, std::min(kFragmentBytes, t->bytes - from));
+    a->arrived[i] = false;
+    fragments_.give(std::move(a->buffers[i]));
+  }
+  if (t->backend[1] * kFragmentBytes < t->bytes) return go_on(e);  // as above
+  if (t->backend[2] > 0) return;
+  delete a;
+  t->backend[3] = 0;
+  finish(t, GCCL_SUCCESS);
+}
+
+// Handles what is complete. False where nothing was.
+bool Port::test() {
+  indices_.resize(requests_.size());
+  statuses_.resize(requests_.size());
+  int count = 0;
+  const int code = PMPI_Testsome(int(requests_.size()), requests_.data(), &count, indices_.data(), statuses_.data());
+  const bool some_failed = code == MPI_ERR_IN_STATUS;
+  if (code != MPI_SUCCESS && !some_failed) return failed(code, "MPI_Testsome");
+  if (count <= 0) return false;
+  finished_.clear();
+  int cause = MPI_SUCCESS;
+  for (std::size_t i = 0; i < std::size_t(count); ++i) {
+    Flight& f = flights_[std::size_t(indices_[i])];
+    if (some_failed && statuses_[i].MPI_ERROR != MPI_SUCCESS) {
+      cause = statuses_[i].MPI_ERROR;
+    } else {
+      finished_.push_back(std::move(f));
+    }
+  }
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < requests_.size(); ++i) {
+    if (requests_[i] == MPI_REQUEST_NULL) continue;
+    requests_[kept] = requests_[i];
+    if (kept != i) flights_[kept] = std::move(flights_[i]);
+    ++kept;
+  }
+  requests_.resize(kept);
+  flights_.resize(kept);
+  // Only now: these may begin others.
+  for (Flight& f : finished_) completed(f);
+  finished_.clear();
+  failed(cause, "MPI_Testsome");
+  return true;
+}
+
+int Port::poll(GCCL_Transfer** done, int max) noexcept {
+  if (fault_.result == GCCL_SUCCESS && may_call_mpi()) {
+    if (to_tell_.load(std::memory_order_acquire)) tell();
+    try {
+      test();
+    } catch (const std::exception& error) {
+      fail(GCCL_ERR_SYSTEM, rank_, error.what());
+    }
+  } else if (requests_.size() > 1) {  // another thread looks at a port that is in use; one that is not may wait
+    fail(GCCL_ERR_NOT_SUPPORTED, rank_, kSecondThread);
+  }
+  int n = 0;
+  while (n < max && done_first_ < done_.size()) done[n++] = done_[done_first_++];
+  if (done_first_ == done_.size()) {
+    done_.clear();
+    done_first_ = 0;
+    if (n == 0 && fault_.result != GCCL_SUCCESS) return -1;
+  }
+  return n;
+}
+
+bool Port::failed(int code, const char* call) {
+  if (code == MPI_SUCCESS) return false;
+  char text[MPI_MAX_ERROR_STRING] = "", line[GCCL_BACKEND_TEXT_BYTES];
+  int length = 0;
+  PMPI_Error_string(code, text, &length);
+  std::snprintf(line, sizeof line, "%s: %.200s", call, text);
+  fail(GCCL_ERR_SYSTEM, rank_, line);
+  return true;
+}
+
+// The first fault stays.
+void Port::fail(int result, std::uint32_t peer, const char* text) noexcept {
+  if (fault_.result != GCCL_SUCCESS) return;
+  fault_.result = result;
+  fault_.peer = peer;
+  std::snprintf(fault_.text, sizeof fault_.text, "%s", text);
+}
+
+void Port::abort(const GCCL_Fault& fault) noexcept {
+  {
+    std::lock_guard lock(mutex_);
+    if (told_.result != GCCL_SUCCESS) return;
+    told_ = fault;
+    to_tell_.store(true, std::memory_order_release);
+  }
+  if (may_call_mpi()) tell();
+}
+
+// Nobody waits for these messages to be sent, so their memory lives as long as the process. Where it is short, the
+// peers notice when this rank leaves.
+void Port::tell() noexcept {
+  if (!to_tell_.exchange(false) || comm_ == MPI_COMM_NULL) return;
+  static std::mutex mutex;
+  static std::deque<GCCL_Fault> kept;
+  try {
+    std::lock_guard lock(mutex);
+    const GCCL_Fault& words = kept.emplace_back(told_);
+    for (const int place : place_)
+      if (MPI_Request request = MPI_REQUEST_NULL;
+          place >= 0 && place != place_[rank_] &&
+          PMPI_Isend(&words, int(sizeof words), MPI_BYTE, place, int(channels_), comm_, &request) == MPI_SUCCESS)
+        PMPI_Request_free(&request);
+  } catch (const std::exception&) {
+  }
+}
+
+// Nothing of it is posted any more, and what is on its way does not touch its memory, as far as MPI can be made to.
+void Port::cancel(GCCL_Transfer* t) noexcept {
+  for (End& e : ends_)
+    for (GCCL_Transfer** at = &e.first; *at; at = &(*at)->next)
+      if (*at == t) {
+        *at = t->next;
+        break;
+      }
+  for (std::size_t i = 0; i < flights_.size(); ++i) {
+    if (flights_[i].transfer != t) continue;
+    flights_[i].transfer = nullptr;
+    if (may_call_mpi()) let_go(i);
+    // Buffers of the port's own stay until MPI is through with them.
+    if (requests_[i] != MPI_REQUEST_NULL && !flights_[i].slot && !flights_[i].fragment && !flights_[i].end->sends)
+      instance_.log(1, "the mpi backend: MPI does not give up a message in flight; it may still write to its memory");
+  }
+  delete reinterpret_cast<Arrivals*>(t->backend[3]);
+  t->backend[3] = 0;
+}
+
+// A receive that nothing has come for is cancelled at once; what is arriving arrives first. Sends cannot be cancelled.
+void Port::let_go(std::size_t i) noexcept {
+  if (requests_[i] == MPI_REQUEST_NULL) return;
+  if (flights_[i].end && flights_[i].end->sends) return;
+  PMPI_Cancel(&requests_[i]);
+  int done = 0;
+  for (const auto until = Clock::now() + kLetGo; !done && Clock::now() < until;)
+    if (PMPI_Test(&requests_[i], &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) return;
+}
+
+}  // namespace gccl::mpi

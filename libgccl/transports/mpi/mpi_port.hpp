@@ -1,0 +1,140 @@
+// One communicator's messages over MPI, on a communicator of MPI's own: a channel is a tag.
+//
+// A message begins with a first part: a header and, up to kEagerBytes, the data, in a buffer of the port's. Longer data
+// follow in fragments from and to the caller's memory, a few of them posted at a time, so that a receiver combines one
+// while the next arrives. MPI keeps the order of messages with one tag between two ranks; so a transfer posts nothing
+// before all of the one before it is posted.
+#pragma once
+
+#include <mpi.h>
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "gccl/backend.h"
+
+namespace gccl::mpi {
+
+inline constexpr std::uint64_t kEagerBytes = 8 * 1024;
+inline constexpr std::uint64_t kFragmentBytes = 1024 * 1024;
+inline constexpr std::uint32_t kFragmentsPosted = 4;  // of one transfer at a time
+
+// What the ports of one rank share.
+struct Instance {
+  // The only thread that may call MPI; none where MPI_THREAD_MULTIPLE lets all of them.
+  std::thread::id thread;
+  void (*log)(int level, const char* text) = nullptr;
+};
+
+class Port {
+ public:
+  Port(const Instance& instance, const GCCL_Port_spec& spec, void* address);
+  ~Port();
+  Port(const Port&) = delete;
+  Port& operator=(const Port&) = delete;
+
+  // Collective over the ranks that have an address. False: the fault says why.
+  bool connect(const GCCL_Port_spec& spec, const void* addresses, std::uint8_t* reaches);
+  // As in GCCL_Backend. What goes wrong in them, and an exception too, is a fault that poll() reports.
+  int send(GCCL_Transfer* t) noexcept { return begin(t, true); }
+  int receive(GCCL_Transfer* t) noexcept { return begin(t, false); }
+  int poll(GCCL_Transfer** done, int max) noexcept;
+  void cancel(GCCL_Transfer* t) noexcept;
+  void abort(const GCCL_Fault& fault) noexcept;
+  const GCCL_Fault& fault() const { return fault_; }
+
+ private:
+  struct Header {
+    std::uint64_t signature, bytes;
+  };
+  // Where a first part lies. Consumers want their data at a multiple of 64 bytes.
+  struct alignas(64) Slot {
+    std::byte unused[64 - sizeof(Header)];
+    Header header;
+    std::byte data[kEagerBytes];
+  };
+  struct alignas(64) Fragment {
+    std::byte bytes[kFragmentBytes];
+  };
+  // Buffers that go round.
+  template <class Buffer>
+  struct Pool {
+    std::vector<std::unique_ptr<Buffer>> free;
+    std::unique_ptr<Buffer> take() {
+      if (free.empty()) return std::unique_ptr<Buffer>(new Buffer);  // not zeroed
+      std::unique_ptr<Buffer> b = std::move(free.back());
+      free.pop_back();
+      return b;
+    }
+    void give(std::unique_ptr<Buffer> b) {
+      if (b) free.push_back(std::move(b));
+    }
+  };
+  // The transfers of one direction of one channel with one peer that have not posted all of their parts, in order.
+  struct End {
+    int peer = 0, tag = 0;  // MPI's
+    bool sends = false;
+    GCCL_Transfer *first = nullptr, *last = nullptr;
+  };
+  // A request of MPI's. Between `requests_` and this, the same index.
+  struct Flight {
+    enum class Kind : std::uint8_t { first_part, fragment, fault } kind;
+    GCCL_Transfer* transfer = nullptr;  // null where it is complete already, or cancelled
+    End* end = nullptr;
+    std::unique_ptr<Slot> slot{};
+    std::unique_ptr<Fragment> fragment{};
+    std::uint64_t index = 0;  // of the fragment
+  };
+  // A long receive: fragments may complete in any order, and are consumed in theirs.
+  struct Arrivals {
+    std::uint64_t consumed = 0;  // fragments
+    std::array<std::unique_ptr<Fragment>, kFragmentsPosted> buffers;
+    std::array<bool, kFragmentsPosted> arrived{};
+  };
+
+  bool may_call_mpi() noexcept;
+  int begin(GCCL_Transfer* t, bool sends) noexcept;
+  void go_on(End& e);
+  bool post(End& e, GCCL_Transfer* t);
+  void post_first_part(End& e, GCCL_Transfer* t);
+  bool post_fragments(End& e, GCCL_Transfer* t);
+  void post(End& e, void* data, std::uint64_t bytes, Flight flight);
+  void completed(Flight& f);
+  void first_part_arrived(Flight& f);
+  void fragment_done(Flight& f);
+  void consume(End& e, GCCL_Transfer* t);
+  void finish(GCCL_Transfer* t, GCCL_Result result);
+  bool test();
+  bool failed(int code, const char* call);
+  void fail(int result, std::uint32_t peer, const char* text) noexcept;
+  void tell() noexcept;
+  void let_go(std::size_t i) noexcept;
+
+  const Instance& instance_;
+  const std::uint32_t rank_, channels_;
+  MPI_Comm comm_ = MPI_COMM_NULL;
+  std::vector<int> place_;  // by rank: its rank in comm_, or -1
+  std::vector<End> ends_;   // by place, channel, direction
+  std::vector<MPI_Request> requests_;
+  std::vector<Flight> flights_;
+  std::vector<GCCL_Transfer*> done_;
+  std::size_t done_first_ = 0;  // of done_, not yet returned
+  Pool<Slot> slots_;
+  Pool<Fragment> fragments_;
+  GCCL_Fault fault_{}, heard_{};
+  // What abort() wants the peers to hear; told by a thread that may call MPI.
+  std::mutex mutex_;
+  GCCL_Fault told_{};
+  std::atomic<bool> to_tell_{false};
+  // test()'s own, kept to spare allocations.
+  std::vector<int> indices_;
+  std::vector<MPI_Status> statuses_;
+  std::vector<Flight> finished_;
+};
+
+}  // namespace gccl::mpi
