@@ -36,9 +36,9 @@ struct Group {
 // - columns: row length of the rank grid (all.size is a multiple of it); row r holds ranks r*columns ...
 struct View {
   Group all, node, rail;
-  Rank nodes = 1;    // nodes that hold ranks of this communicator
-  Rank rails = 1;    // the smallest node's number of ranks
-  Rank columns = 1;  // 2-D grid
+  Rank nodes = 1;       // nodes that hold ranks of this communicator
+  Rank rails = 1;       // the smallest node's number of ranks
+  Rank columns = 1;     // 2-D grid
   bool by_node = true;  // the ranks of each node follow each other, so distances in rank tell which hops cross nodes
   // Where the other nodes' ranks are, for node_at: node k begins at rank k * per_node, or, with tables that outlive the
   // schedule, holds members[begin[k]] .. members[begin[k + 1] - 1].

@@ -7,8 +7,8 @@
 
 namespace gccl {
 
-// Owns the tables that the views' groups point to; it must outlive the schedules made from them. Regular placements (rank
-// r on node r / k) need no table.
+// Owns the tables that the views' groups point to; it must outlive the schedules made from them. Regular placements
+// (rank r on node r / k) need no table.
 class Layout {
  public:
   // Every rank on one node.

@@ -24,10 +24,10 @@ class Schedule {
   using Handle = std::coroutine_handle<promise_type>;
 
   struct promise_type {
-    promise_type* root = this;    // of the outermost schedule
+    promise_type* root = this;  // of the outermost schedule
     promise_type* parent = nullptr;
-    promise_type* leaf = this;    // root only: the innermost running schedule
-    const Step* step = nullptr;   // root only: what was yielded; null while a nested schedule starts or ends
+    promise_type* leaf = this;   // root only: the innermost running schedule
+    const Step* step = nullptr;  // root only: what was yielded; null while a nested schedule starts or ends
     std::exception_ptr error;
 
     Schedule get_return_object() { return Schedule(Handle::from_promise(*this)); }

@@ -1,5 +1,5 @@
-/* fftw_mpi SIZE HOW: a complex 3-D transform and its inverse over all ranks. Prints some of the spectrum and whether the
- * data came back. */
+/* fftw_mpi SIZE HOW: a complex 3-D transform and its inverse over all ranks. Prints some of the spectrum and whether
+ * the data came back. */
 #include <fftw3-mpi.h>
 #include <math.h>
 #include <stdio.h>

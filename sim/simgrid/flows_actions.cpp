@@ -1,15 +1,15 @@
 // Flows on SimGrid 3.32.0, by driving the actions of its network model and its solver directly. In that version every
 // actor-free communication stays in a list that each completion scans: 90 s where this takes 5 (8.4 million messages).
-#include <xbt/base.h>  // before version.h, which does not include it
-
+// clang-format off
+#include <xbt/base.h>  // version.h needs it and does not include it
 #include <simgrid/version.h>
+// clang-format on
 
 #if SIMGRID_VERSION < 33400
 
-#include <simgrid/kernel/resource/Model.hpp>
-
 #include <cmath>
 #include <cstring>
+#include <simgrid/kernel/resource/Model.hpp>
 #include <stdexcept>
 #include <typeinfo>
 

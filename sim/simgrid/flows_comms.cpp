@@ -1,14 +1,14 @@
 // Flows on SimGrid 3.34 and newer, through its public interface: communications without actors, started from outside
 // the simulation. Checked with 4.0. (In 3.32 this takes 90 s where flows_actions.cpp takes 5.)
-#include <xbt/base.h>  // before version.h, which does not include it
-
+// clang-format off
+#include <xbt/base.h>  // version.h needs it and does not include it
 #include <simgrid/version.h>
+// clang-format on
 
 #if SIMGRID_VERSION >= 33400
 
-#include <simgrid/kernel/resource/Model.hpp>
-
 #include <cmath>
+#include <simgrid/kernel/resource/Model.hpp>
 #include <stdexcept>
 #include <unordered_map>
 

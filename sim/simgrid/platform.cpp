@@ -41,6 +41,12 @@ void require_first_use_and_version() {
                              std::to_string(minor));
 }
 
+#if SIMGRID_VERSION < 33400
+constexpr const char *kTimePrecision = "surf/precision:1e-10", *kSharePrecision = "maxmin/precision:1e-9";
+#else
+constexpr const char *kTimePrecision = "precision/timing:1e-10", *kSharePrecision = "precision/work-amount:1e-9";
+#endif
+
 std::unique_ptr<s4u::Engine> start_engine() {
   require_first_use_and_version();
   const KeepSignalHandlers keep;
@@ -49,16 +55,11 @@ std::unique_ptr<s4u::Engine> start_engine() {
   static char* arguments[] = {name, nullptr};
   static int count = 1;
   auto engine = std::make_unique<s4u::Engine>(&count, arguments);
-  for (const char* setting : {
-           "network/model:CM02", "network/crosstraffic:0", "network/latency-factor:1", "network/bandwidth-factor:1",
-           "network/TCP-gamma:0",  // 0: no window. Else a flow's rate is bounded by gamma / (2 latency)
-           "network/optim:Lazy",   // Full is 1.2 times faster in lockstep and 40 times slower with 1% jitter
-#if SIMGRID_VERSION < 33400
-           "surf/precision:1e-10", "maxmin/precision:1e-9",
-#else
-           "precision/timing:1e-10", "precision/work-amount:1e-9",
-#endif
-       })
+  for (const char* setting :
+       {"network/model:CM02", "network/crosstraffic:0", "network/latency-factor:1", "network/bandwidth-factor:1",
+        "network/TCP-gamma:0",  // 0: no window. Else a flow's rate is bounded by gamma / (2 latency)
+        "network/optim:Lazy",   // Full is 1.2 times faster in lockstep and 40 times slower with 1% jitter
+        kTimePrecision, kSharePrecision})
     s4u::Engine::set_config(setting);
   return engine;
 }

@@ -39,22 +39,22 @@ says "expected a number from 1 to 4096" 2 verify --max-ranks 5000
 mkdir folder
 says "empty.json: is empty, expected JSON" 2 run empty.json
 says "empty.json: is empty, expected JSON" 2 topology empty.json
-for command in topology "verify --quick --collective barrier"; do
-  [ "$command" = topology ] && command+=" pcie-box"
-  says "folder: cannot be written: Is a directory" 2 $command --json folder
-  says "cannot be written: No such file or directory" 2 $command --json missing/numbers.json
+for words in "topology pcie-box" "verify --quick --collective barrier"; do
+  read -ra command <<<"$words"
+  says "folder: cannot be written: Is a directory" 2 "${command[@]}" --json folder
+  says "cannot be written: No such file or directory" 2 "${command[@]}" --json missing/numbers.json
   # What is no regular file is written to, not replaced.
   mkfifo pipe
   timeout 60 cat pipe >got.json &
-  says "" 0 $command --json pipe
-  [ -p pipe ] && wait $! && grep -q '"schema"' got.json || fail "gccl $command --json PIPE"
+  says "" 0 "${command[@]}" --json pipe
+  { [ -p pipe ] && wait $! && grep -q '"schema"' got.json; } || fail "gccl $words --json PIPE"
   rm pipe
   got=0
-  "$gccl" $command >/dev/full 2>out || got=$?
-  [ $got -eq 2 ] && grep -q "standard output: cannot be written" out || fail "gccl $command on a full disk: exit code $got"
+  "$gccl" "${command[@]}" >/dev/full 2>out || got=$?
+  { [ $got -eq 2 ] && grep -q "standard output: cannot be written" out; } || fail "gccl $words on a full disk: exit code $got"
 done
 "$gccl" topology pcie-box --svg - --json numbers.json >drawing.svg || fail "gccl topology --svg - --json FILE"
-grep -q "</svg>" drawing.svg && grep -q '"name": "pcie-box"' numbers.json || fail "a drawing and numbers at once"
+{ grep -q "</svg>" drawing.svg && grep -q '"name": "pcie-box"' numbers.json; } || fail "a drawing and numbers at once"
 
 # By name from anywhere.
 says "pcie-box" 0 topology pcie-box

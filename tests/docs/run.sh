@@ -53,9 +53,9 @@ for page in "${pages[@]}"; do
 done
 
 verbs=$("$build/gccl" --help | awk '/^Commands/ {on = 1; next} /^$/ {on = 0} on {print $1}')
-for verb in $(grep -ohE '`(build/release/)?gccl [a-z][a-z-]*' "${pages[@]}" | awk '{print $2}' | sort -u); do
+while read -r verb; do
   grep -qx -- "$verb" <<<"$verbs" || { echo "FAILED: the text names gccl $verb, which does not exist" >&2; failed=$((failed + 1)); }
-done
+done < <(grep -ohE '`(build/release/)?gccl [a-z][a-z-]*' "${pages[@]}" | awk '{print $2}' | sort -u)
 while read -r _ verb rest; do
   grep -qx -- "$verb" <<<"$verbs" || continue
   known=$("$build/gccl" help "$verb")

@@ -14,6 +14,7 @@
  *   close_port
  * Threads: an instance's ports may be used by several threads at once, each port by one thread at a time.
  */
+/* clang-format off */
 #ifndef GCCL_BACKEND_H
 #define GCCL_BACKEND_H
 

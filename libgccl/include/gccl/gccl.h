@@ -3,21 +3,22 @@
  * Rules that hold for every function unless its comment says otherwise:
  * - Every function returns a GCCL_Result. GCCL_Last_error() then says in words which rank, operation and peer were
  *   concerned and what to check. Wrong arguments are reported before anything is sent.
- * - `count` is in elements of `dtype`. Buffers belong to the caller, are aligned to the element, and must stay untouched
- *   until the call (blocking) or its request (I-forms) is complete; sendbuf may be read at the same time. A buffer
- *   without elements may be null.
- * - Collective calls must be made by every rank of the communicator, in the same order and with the same arguments apart
- *   from the buffers. Calls that differ are reported as GCCL_ERR_MISMATCH on every rank: by the call itself within about
- *   a second where a rank waits in it, else by a later call, and by GCCL_Comm_free or GCCL_Finalize at the latest
- *   (docs/api.md, "Calls that differ", says what is found when, and what is not).
- * - In place: pass GCCL_IN_PLACE as sendbuf (for GCCL_Scatter: as recvbuf at the root), or NCCL's own addresses (named at
- *   each call).
- * - Threads: any thread may use any communicator; calls on one communicator are carried out one after the other, in the
- *   order in which they were started. Different communicators do not wait for each other.
- * - After GCCL_ERR_MISMATCH, GCCL_ERR_TIMEOUT, GCCL_ERR_REMOTE, GCCL_ERR_PEER_LOST or GCCL_ERR_ABORTED a communicator is
- *   broken: every later call on it returns the same error until it is freed. A wait for a message that a rank has not
- *   sent, and still could, ends by the timeout alone; GCCL_Last_error() then says what every rank waits for.
+ * - `count` is in elements of `dtype`. Buffers belong to the caller, are aligned to the element, and must stay
+ *   untouched until the call (blocking) or its request (I-forms) is complete; sendbuf may be read at the same time. A
+ *   buffer without elements may be null.
+ * - Collective calls must be made by every rank of the communicator, in the same order and with the same arguments
+ *   apart from the buffers. Calls that differ are reported as GCCL_ERR_MISMATCH on every rank: by the call itself
+ *   within about a second where a rank waits in it, else by a later call, and by GCCL_Comm_free or GCCL_Finalize at
+ *   the latest (docs/api.md, "Calls that differ", says what is found when, and what is not).
+ * - In place: pass GCCL_IN_PLACE as sendbuf (for GCCL_Scatter: as recvbuf at the root), or NCCL's own addresses (named
+ *   at each call).
+ * - Threads: any thread may use any communicator; calls on one communicator are carried out one after the other, in
+ *   the order in which they were started. Different communicators do not wait for each other.
+ * - After GCCL_ERR_MISMATCH, GCCL_ERR_TIMEOUT, GCCL_ERR_REMOTE, GCCL_ERR_PEER_LOST or GCCL_ERR_ABORTED a communicator
+ *   is broken: every later call on it returns the same error until it is freed. A wait for a message that a rank has
+ *   not sent, and still could, ends by the timeout alone; GCCL_Last_error() then says what every rank waits for.
  */
+/* clang-format off */
 #ifndef GCCL_H
 #define GCCL_H
 
