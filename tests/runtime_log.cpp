@@ -101,6 +101,7 @@ TEST_CASE("wrong values and names are errors of the start that say what was expe
       {{{"GCCL_ALGORITHM", "allreduce=rng"}}, "there is no algorithm \"rng\" for allreduce; did you mean \"ring\"?"},
       {{{"GCCL_ALGORITHM", "alreduce=ring"}}, "there is no collective \"alreduce\"; did you mean \"allreduce\"?"},
       {{{"GCCL_ALGORITHM", "barrier=whatever_it_takes"}}, "; expected one of dissemination, tree, direct"},
+      {{{"GCCL_ALGORITHM", "allreduce=hierarchical(ring,swing),broadcast=chian"}}, "; did you mean \"chain\"?"},
       {{{"GCCL_ALGORITHM", "ring"}}, "\"ring\" is not COLLECTIVE=ALGORITHM"},
   };
   for (const auto& wrong : cases)

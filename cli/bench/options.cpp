@@ -8,6 +8,7 @@
 #include "libgccl/json/nearest.hpp"
 #include "libgccl/json/reader.hpp"
 #include "libgccl/schedule/lane.hpp"
+#include "libgccl/select/overrides.hpp"
 
 namespace gccl::bench {
 namespace {
@@ -18,21 +19,6 @@ struct Typed {
   bool in_place = false, out_of_place = false;
 };
 
-// Splits at commas, but not inside parentheses: hierarchical(ring,swing) is one name.
-std::vector<std::string> names_in(const std::string& list) {
-  std::vector<std::string> names(1);
-  int depth = 0;
-  for (char c : list) {
-    depth += c == '(' ? 1 : c == ')' ? -1 : 0;
-    if (c == ',' && depth == 0) {
-      names.emplace_back();
-    } else {
-      names.back() += c;
-    }
-  }
-  return names;
-}
-
 std::string unknown(std::string_view what, std::string_view typed, std::span<const std::string_view> valid) {
   return fmt::format("unknown {} \"{}\"{}", what, typed, suggestion(typed, valid));
 }
@@ -41,7 +27,7 @@ std::string unknown(std::string_view what, std::string_view typed, std::span<con
 std::string resolve(const Typed& t, Rank ranks, Options& o) {
   std::vector<std::string_view> kinds(collective_names().begin(), collective_names().end());
   kinds.push_back("all");
-  for (const std::string& n : names_in(t.collectives)) {
+  for (const std::string& n : split_names(t.collectives)) {
     if (n == "all") {
       for (std::string_view each : collective_names()) o.collectives.push_back(*collective_named(each));
     } else if (const auto kind = collective_named(n)) {
@@ -56,7 +42,7 @@ std::string resolve(const Typed& t, Rank ranks, Options& o) {
     if (std::find(o.collectives.begin(), o.collectives.end(), a.kind) != o.collectives.end() &&
         std::find(known.begin(), known.end(), a.name) == known.end())
       known.push_back(a.name);
-  o.algorithms = names_in(t.algorithms);
+  o.algorithms = split_names(t.algorithms);
   for (const std::string& n : o.algorithms)
     if (std::find(known.begin(), known.end(), n) == known.end())
       return unknown(fmt::format("algorithm for {}", t.collectives), n, known);

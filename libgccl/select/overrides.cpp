@@ -12,14 +12,27 @@ std::string Overrides::text() const {
   return s;
 }
 
+std::vector<std::string> split_names(const std::string& list) {
+  std::vector<std::string> names(1);
+  int depth = 0;
+  for (const char c : list) {
+    depth += c == '(' ? 1 : c == ')' ? -1 : 0;
+    if (c == ',' && depth == 0) {
+      names.emplace_back();
+    } else {
+      names.back() += c;
+    }
+  }
+  return names;
+}
+
 Status Overrides::parse(const std::string& text, Overrides* out) {
   const auto wrong = [&](const std::string& what) {
     return Status::error("GCCL_ALGORITHM \"" + text + "\": " + what, GCCL_ERR_INVALID_ARGUMENT);
   };
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find(',', at), text.size());
-    const std::string item = text.substr(at, end - at);
-    at = end + 1;
+  if (text.empty()) return {};
+  for (const std::string& item : split_names(text)) {
+    if (item.empty()) continue;
     const std::size_t equals = item.find('=');
     if (equals == std::string::npos) return wrong("\"" + item + "\" is not COLLECTIVE=ALGORITHM");
     const auto kind = collective_named(item.substr(0, equals));

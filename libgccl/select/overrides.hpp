@@ -2,11 +2,15 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "libgccl/algorithms/algorithm.hpp"
 #include "libgccl/base/status.hpp"
 
 namespace gccl {
+
+// At the commas, but not inside parentheses: hierarchical(ring,swing) is one name.
+std::vector<std::string> split_names(const std::string& list);
 
 // A table such as "allreduce=ring,broadcast=chain", checked; "" is empty.
 class Overrides {
