@@ -2,7 +2,10 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <utility>
+#include <vector>
 
+#include "libgccl/cluster/transport_model.hpp"
 #include "libgccl/schedule/layout.hpp"
 #include "libgccl/select/plan.hpp"
 
@@ -161,4 +164,47 @@ TEST_CASE("a chain's prediction is its pipeline's") {
   tuning.chunks_overlap = false;
   CHECK(predicted(chain, call, v, model, {8, 1, 8}, tuning) == predicted(chain, call, v, model, {1, 1, 8}));
   CHECK(std::isnan(predicted(kTable[4], call, v, model, {1, 1, 8})));
+}
+
+// Each row's prediction, off by up to two units in the last place: what another compiler's rounding may do to it.
+template <std::size_t I>
+Cost rounded_otherwise(const Call& c, const View& v, const CostModel& m) {
+  const Cost cost = algorithms()[I].cost(c, v, m);
+  const std::uint64_t h = (c.count * 31 + v.all.size) * 0x9e3779b97f4a7c15 ^ I * 0xd1342543de82ef95;
+  return cost * (1 + double(int(h >> 61) - 4) * 1.2e-16);
+}
+template <std::size_t... I>
+std::vector<Algorithm> rounded_otherwise(std::index_sequence<I...>) {
+  std::vector<Algorithm> rows(algorithms().begin(), algorithms().end());
+  using Formula = decltype(Algorithm::cost);
+  const auto put = [&](std::size_t i, Formula cost) {
+    if (i < rows.size() && rows[i].cost) rows[i].cost = cost;
+  };
+  (put(I, rounded_otherwise<I>), ...);
+  return rows;
+}
+
+TEST_CASE("rounding decides nothing: ranks whose libraries another compiler made plan alike") {
+  constexpr std::size_t kRows = 128;
+  REQUIRE(algorithms().size() <= kRows);
+  const std::vector<Algorithm> rows = rounded_otherwise(std::make_index_sequence<kRows>());
+  int differ = 0, plans = 0;
+  for (const char* transport : {"tcp", "tcp-loopback", "shared-memory", "mpi"})
+    for (Rank ranks = 2; ranks <= 33; ++ranks)
+      for (Rank per_node : {Rank(1), Rank(4), ranks}) {
+        const Layout layout = Layout::regular(ranks, per_node);
+        const TransportModel& t = transport_model(transport);
+        const CostModel costs = t.costs_on(layout.view(0), 4);
+        for (const Algorithm& a : algorithms())
+          for (Count count : {1, 3, 10, 129, 4097, 17506, 31292, 100003, 3333333}) {
+            const Call call{.kind = a.kind, .count = count, .counts = [](const void*, Rank, Rank) { return Count(9); }};
+            const Plan one = plan(call, layout.view(0), costs, t.tuning);
+            const Plan other = plan(call, layout.view(0), costs, t.tuning, {}, rows);
+            REQUIRE(one.algorithm);
+            differ += one.algorithm->name != other.algorithm->name || one.slicing.shares != other.slicing.shares;
+            ++plans;
+          }
+      }
+  CHECK(plans > 100000);
+  CHECK(differ == 0);
 }

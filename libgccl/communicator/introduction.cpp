@@ -4,6 +4,9 @@
 #include <cstring>
 
 #include "gccl/gccl.h"
+#include "libgccl/cluster/transport_model.hpp"
+#include "libgccl/schedule/layout.hpp"
+#include "libgccl/select/plan.hpp"
 
 namespace gccl {
 namespace {
@@ -12,9 +15,11 @@ namespace {
 constexpr const char* kNames[Introduction::kSettings] = {"GCCL_ALGORITHM", "GCCL_CHECK",
                                                          "GCCL_BACKENDS (or GCCL_Config.backends)"};
 
+constexpr std::uint64_t kPrime = 0x9e3779b97f4a7c15;
+
 void put(Introduction::Value* value, const std::string& text) {
   value->digest = text.size();
-  for (const char c : text) value->digest = (value->digest ^ std::uint8_t(c)) * 0x9e3779b97f4a7c15;
+  for (const char c : text) value->digest = (value->digest ^ std::uint8_t(c)) * kPrime;
   const bool fits = text.size() < sizeof value->text;
   std::snprintf(value->text, sizeof value->text, "%.*s%s", fits ? int(text.size()) : int(sizeof value->text) - 4,
                 text.c_str(), fits ? "" : "...");
@@ -36,6 +41,25 @@ void Introduction::set_error(const Status& why) {
   std::snprintf(text, sizeof text, "%s", why.text().c_str());
 }
 
+// Libraries of one version may still be different builds, and a rank that runs another algorithm waits for messages
+// that nobody sends, or takes others for them.
+void Introduction::set_plans(Rank ranks) {
+  const Layout layout = Layout::flat(ranks);
+  const View view = layout.view(0);
+  for (const char* transport : {"shared-memory", "tcp"}) {
+    const TransportModel& t = transport_model(transport);
+    const CostModel costs = t.costs_on(view, 4);
+    for (const Collective kind :
+         {Collective::allreduce, Collective::reduce_scatter, Collective::reduce, Collective::broadcast,
+          Collective::allgather, Collective::gather, Collective::scatter, Collective::alltoall, Collective::barrier})
+      for (Count count = 1; count < 20'000'000; count = count * 7 + 2) {
+        const Plan p = plan({.kind = kind, .count = count}, view, costs, t.tuning);
+        for (const char c : p.algorithm->name) plans = (plans ^ std::uint8_t(c)) * kPrime;
+        plans = (plans ^ p.slicing.shares ^ p.slicing.lanes << 32) * kPrime;
+      }
+  }
+}
+
 void Introduction::set_settings(const Overrides& algorithms, bool check, const std::string& backends) {
   put(&settings[0], algorithms.text());
   put(&settings[1], check ? "1" : "0");
@@ -52,6 +76,13 @@ Status compare(const std::vector<Introduction>& all, Rank me) {
   for (Rank r = 0; r < all.size(); ++r)
     if (all[r].code)
       return Status::error("rank " + std::to_string(r) + " could not start: " + all[r].text, all[r].code);
+  for (Rank r = 1; r < all.size(); ++r)
+    if (all[r].plans != all[0].plans)
+      return Status::error(
+          "rank 0 and rank " + std::to_string(r) +
+              " would run different algorithms for the same call: their libraries are different builds "
+              "of one version; install one build on all machines",
+          GCCL_ERR_INVALID_USAGE);
   for (std::size_t i = 0; i < Introduction::kSettings; ++i)
     for (Rank r = 1; r < all.size(); ++r) {
       const Introduction::Value &first = all[0].settings[i], &other = all[r].settings[i];

@@ -15,7 +15,8 @@ struct Introduction {
 
   std::uint64_t id = 0;  // rank 0's names the communicator
   std::uint32_t version = 0;
-  std::int32_t code = 0;  // of what went wrong on this rank
+  std::int32_t code = 0;    // of what went wrong on this rank
+  std::uint64_t plans = 0;  // digest of what this rank's library would do with many calls
   char host[240] = {};
   char text[240] = {};  // why
   struct Value {
@@ -27,6 +28,7 @@ struct Introduction {
   void end_texts();
   // Also shortens what does not fit.
   void set_error(const Status& why);
+  void set_plans(Rank ranks);
   void set_settings(const Overrides& algorithms, bool check, const std::string& backends);
 };
 

@@ -43,6 +43,7 @@ Status create_world(const GCCL_Config* config, int rank, std::unique_ptr<Communi
   if (s.ok()) s = Wires::open(start, &world->wires);
   if (s.ok()) {
     std::memcpy(mine.host, start.host.data(), start.host.size());
+    mine.set_plans(start.size);
     mine.set_settings(world->overrides, world->check, start.backends);
   } else {
     mine.set_error(s);

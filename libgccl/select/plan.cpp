@@ -12,6 +12,9 @@ namespace gccl {
 namespace {
 
 constexpr double kChunksMax = 4096;
+// Predictions that differ by less are equal. Many are, by their formulas, and rounding must not decide between them: it
+// would decide otherwise in a library of another compiler, whose rank would then run another algorithm.
+constexpr double kTie = 1e-9;
 
 // Of the table, or of a copy of some of its rows.
 bool same(const Algorithm* a, const Algorithm& b) { return a == &b || (a->kind == b.kind && a->name == b.name); }
@@ -44,7 +47,7 @@ const Algorithm* cheapest(const Call& call, const View& view, const CostModel& m
     if (a.kind != call.kind || a.variant || !a.cost || !a.can(call, view)) continue;
     const Slicing slicing = slicing_of(a, view.all.size, bytes, tuning);
     const Cost cost = predicted(a, call, view, model, slicing, tuning);
-    if (best && !(cost < best_cost)) continue;
+    if (best && !(cost < best_cost * (1 - kTie))) continue;
     best = &a;
     best_cost = cost;
   }

@@ -1,0 +1,44 @@
+// What ranks say about themselves when a job starts: those that do not fit each other are told so.
+#include "libgccl/communicator/introduction.hpp"
+
+#include <doctest/doctest.h>
+
+#include "gccl/gccl.h"
+
+using namespace gccl;
+
+namespace {
+
+std::vector<Introduction> ranks(std::size_t n) {
+  std::vector<Introduction> all(n);
+  for (Introduction& i : all) {
+    i.set_plans(Rank(n));
+    i.set_settings({}, false, "shm,tcp");
+  }
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("ranks of one build fit each other, however many there are") {
+  for (std::size_t n : {1, 2, 7, 64}) CHECK(compare(ranks(n), 0).ok());
+  CHECK(ranks(2)[0].plans != ranks(64)[0].plans);  // they would take other algorithms
+}
+
+TEST_CASE("a rank whose library plans otherwise is refused, on every rank alike") {
+  std::vector<Introduction> all = ranks(4);
+  all[2].plans ^= 1;
+  for (Rank me = 0; me < 4; ++me) {
+    const Status s = compare(all, me);
+    CHECK(s.code() == GCCL_ERR_INVALID_USAGE);
+    CHECK(s.text() ==
+          "rank 0 and rank 2 would run different algorithms for the same call: their libraries are different builds of "
+          "one version; install one build on all machines");
+  }
+}
+
+TEST_CASE("a setting that differs is named with both values") {
+  std::vector<Introduction> all = ranks(2);
+  all[1].set_settings({}, true, "shm,tcp");
+  CHECK(compare(all, 0).text() == "GCCL_CHECK differs: rank 0 has \"0\", rank 1 has \"1\"; set the same on every rank");
+}
