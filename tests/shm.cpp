@@ -24,8 +24,8 @@
 #include <vector>
 
 #include "libgccl/algorithms/algorithm.hpp"
-#include "libgccl/communicator/program.hpp"
 #include "libgccl/schedule/layout.hpp"
+#include "libgccl/transports/shm/pipe_program.hpp"
 #include "libgccl/transports/shm/rank_file.hpp"
 #include "libgccl/transports/shm/reserve.hpp"
 #include "libgccl/transports/shm/segment.hpp"
@@ -158,17 +158,20 @@ TEST_CASE("a compiled schedule believes a damaged cell as little") {
     std::vector<std::byte> out(d.bytes, std::byte(1)), in(d.bytes + 100000, std::byte(9));
     Elements elements;
     Replay replay[2];
-    std::unique_ptr<Program> program[2];
+    std::unique_ptr<PipeProgram> program[2];
     for (Rank r : {0u, 1u}) {
-      program[r] = Program::compile(algorithm->make(call, layout.view(r), Share{}), 1, 2, two.port[r].get());
+      program[r] = PipeProgram::compile(algorithm->make(call, layout.view(r), Share{}), 1, two.port[r].get());
       REQUIRE(program[r]);
       std::byte* const base = r == 0 ? out.data() : in.data();
-      replay[r].begin(*program[r], two.port[r].get(), Memory{{nullptr, base, base, nullptr}}, elements, 42);
+      replay[r].begin(*program[r], Buffers{{nullptr, base, base, nullptr}}, elements, 42);
     }
-    CHECK(replay[1].advance() == Replay::Outcome::blocked);
-    CHECK(replay[0].advance() == Replay::Outcome::done);
+    CHECK(replay[1].advance() == Program::Outcome::blocked);
+    CHECK(replay[0].advance() == Program::Outcome::done);
     d.harm(*two.next_cell(1));
-    CHECK(replay[1].advance() == Replay::Outcome::damaged);
+    CHECK(replay[1].advance() == Program::Outcome::failed);
+    const GCCL_Fault fault = replay[1].fault();
+    CHECK(fault.peer == 0);
+    CHECK_MESSAGE(has(fault.text, "what rank 0 wrote into shared memory for rank 1 is damaged"), fault.text);
     for (std::size_t i = 0; i < in.size(); ++i) REQUIRE(in[i] == std::byte(9));
   }
 }
@@ -179,12 +182,12 @@ TEST_CASE("a copy of more than 2^32 bytes within a rank is not compiled: its len
   for (const std::uint64_t bytes : {(1ull << 32) - 1, 1ull << 32, (1ull << 32) + 8}) {
     CAPTURE(bytes);
     const Call call{.kind = Collective::allreduce, .count = bytes};
-    const auto program = Program::compile(
-        find_algorithm(Collective::allreduce, "ring")->make(call, layout.view(0), Share{}), 1, 1, nullptr);
+    const auto program = PipeProgram::compile(
+        find_algorithm(Collective::allreduce, "ring")->make(call, layout.view(0), Share{}), 1, nullptr);
     REQUIRE(bool(program) == (bytes < 1ull << 32));
     if (!program) continue;
-    REQUIRE(program->steps.size() == 1);
-    CHECK(program->steps[0].bytes == bytes);
+    REQUIRE(program->steps().size() == 1);
+    CHECK(program->steps()[0].bytes == bytes);
   }
 }
 

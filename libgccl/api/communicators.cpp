@@ -27,12 +27,12 @@ class ProgressThread {
     if (more && users_ == 0) {
       stop_ = false;
       thread_ = std::thread([this] {
-        Patience patience(true);
+        Backoff backoff(true);
         while (!stop_.load(std::memory_order_relaxed))
           if (progress_all_but(nullptr)) {
-            patience.reset();
+            backoff.reset();
           } else {
-            patience.pause();
+            backoff.pause();
           }
       });
     } else if (!more && users_ == 1) {

@@ -35,7 +35,7 @@ GCCL_Result run_in_group(Group_calls& g, Communicator& c, Work&& work) {
 
 Status wait_in_turns(std::vector<Operation*> operations) {
   Status first;
-  Patience patience(true);
+  Backoff backoff(true);
   while (!operations.empty()) {
     bool moved = false;
     std::erase_if(operations, [&](Operation* op) {
@@ -46,9 +46,9 @@ Status wait_in_turns(std::vector<Operation*> operations) {
       return true;
     });
     if (moved) {
-      patience.reset();
+      backoff.reset();
     } else {
-      patience.pause();
+      backoff.pause();
     }
   }
   return first;

@@ -6,7 +6,6 @@
 #include <list>
 
 #include "libgccl/communicator/completions.hpp"
-#include "libgccl/transports/shm/shm_backend.hpp"
 
 namespace gccl {
 namespace {
@@ -49,12 +48,9 @@ Status Communicator::create(std::shared_ptr<World> world, Members members, Excha
   c->record_ = c->world_->watch->join(c->members_.id, c->rank(), c->members_.world_rank);
   const Status s = Ports::connect(*c->world_->wires, spec, exchange, c->world_->start.start_timeout_ms, &c->ports_);
   if (!s.ok()) return s;
-  // Every rank knows this of every other one: a backend that serves all others of one rank and node serves them all.
-  const Ports::Port* shm = c->ports_->of(shm_backend());
-  if (shm && shm->peers == c->size() - 1) {
-    c->shm_ = static_cast<shm::Port*>(shm->state);
-    c->setting_.shared_memory = true;
-  }
+  c->fast_ = c->ports_->fast_path();
+  c->setting_.in_memory = c->ports_->in_memory();
+  c->setting_.cost_model = c->ports_->cost_model();
   c->setting_.use(c->layout_, c->rank());
   c->scratch_.resize(kLanesMax);
   c->scratch_bytes_.resize(kLanesMax);

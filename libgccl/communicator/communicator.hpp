@@ -7,8 +7,9 @@
 #include <mutex>
 #include <set>
 
+#include "libgccl/base/backoff.hpp"
+#include "libgccl/base/clock.hpp"
 #include "libgccl/communicator/operation.hpp"
-#include "libgccl/communicator/patience.hpp"
 #include "libgccl/communicator/setting.hpp"
 #include "libgccl/communicator/spin_lock.hpp"
 #include "libgccl/communicator/watch.hpp"
@@ -22,8 +23,8 @@ struct World {
   std::unique_ptr<Wires> wires;
   std::unique_ptr<Watch> watch;
   Overrides overrides;
-  bool check = false;    // GCCL_CHECK: compare all ranks' calls before each
-  bool crowded = false;  // more ranks than processors on this machine
+  bool check = false;           // GCCL_CHECK: compare all ranks' calls before each
+  bool oversubscribed = false;  // more ranks than processors on this machine
   // Some communicator ended here without the others' word, so that they may still have it.
   std::atomic<bool> uneven{false};
   // Known from GCCL_Finalize on: communicators that failed on some rank, and how.
@@ -79,14 +80,13 @@ class Communicator {
     friend bool operator==(const Key&, const Key&) = default;
   };
   // Repeats the last call of its kind, when it was this one and its messages were small: most calls of a program are
-  // like that, and at a hundred nanoseconds a call every look at an argument counts. False when it was not, or is not
-  // complete after a few microseconds; then *started tells whether the rest is finish_quick()'s.
-  bool quick(const Key& key, const void* input, void* output, bool* started);
-  Status finish_quick(const Key& key);
-  // A short blocking send or receive while nothing else is under way. False, and nothing done, where it is not that, or
+  // like that, and at a hundred nanoseconds a call every look at an argument counts. False, and nothing done, when it
+  // was not; else it is complete, and *status, which was ok, is how it ended.
+  bool repeat(const Key& key, const void* input, void* output, Status* status);
+  // A short blocking send or receive while nothing else is in flight. False, and nothing done, where it is not that, or
   // not there within microseconds, or not what is expected.
   bool quick_transfer(const Descriptor& what, void* data);
-  // Carries the work out; `key`, when given, is what quick() may repeat.
+  // Carries the work out; `key`, when given, is what repeat() may repeat.
   Status run(Work&& work, const Key* key = nullptr);
   // Begins it, with a plan that is made already or one of its own. The operation is the caller's to wait() for or
   // give_up(), and null where it fails.
@@ -147,14 +147,12 @@ class Communicator {
   Plan planned(const Call& call, std::uint32_t element_bytes);
   std::shared_ptr<PreparedPlan> plan_for(const Work& work);
   void announce(const Work& work, const PreparedPlan& plan);
-  Status run_program(Work&& work, const std::shared_ptr<PreparedPlan>& plan, const Key* key,
-                     std::unique_lock<SpinLock>& lock);
-  bool run_replay(Work& work, PreparedPlan& plan, Replay* replay);
+  Operation* run_program(Work&& work, const std::shared_ptr<PreparedPlan>& plan, const Key* key);
   void grow_scratch(const PreparedPlan& plan, std::uint32_t element_bytes);
   void enqueue(Operation* op);
   void begin(Operation* op);
-  Status run_on(Work&& work, const Replay& replay, std::shared_ptr<PreparedPlan> plan, std::int64_t from_ns,
-                std::unique_lock<SpinLock>& lock);
+  Operation* carry_on_later(Work&& work, const Replay& replay, std::shared_ptr<PreparedPlan> plan,
+                            std::int64_t from_ns);
   void begin_transfer(Operation* op);
   bool meet_myself(Operation* op);
   void count_message(bool sends, Rank peer) { sends ? record_->messages.send(peer) : record_->messages.receive(peer); }
@@ -200,7 +198,7 @@ class Communicator {
   Layout layout_;
   Setting setting_;
   std::unique_ptr<Ports> ports_;
-  shm::Port* shm_ = nullptr;  // when everything is within reach of it
+  FastPath* fast_ = nullptr;  // of ports_, or null
 
   struct Repeat {
     Key key;
@@ -212,9 +210,7 @@ class Communicator {
 
   SpinLock lock_;
   PlanCache plans_;
-  std::array<Repeat, 16> repeats_;  // by kind
-  Replay interrupted_;              // of a quick() that takes longer
-  std::int64_t interrupted_from_ns_ = 0;
+  std::array<Repeat, 16> repeats_;     // by kind
   std::deque<Operation*> queue_;       // collectives; the front one is under way
   std::vector<Operation*> transfers_;  // point-to-point
   std::deque<Operation*> self_sends_, self_recvs_;

@@ -8,7 +8,7 @@
 #include "libgccl/communicator/descriptor.hpp"
 #include "libgccl/communicator/flow.hpp"
 #include "libgccl/communicator/prepared_plan.hpp"
-#include "libgccl/communicator/program.hpp"
+#include "libgccl/transports/fast_path.hpp"
 
 namespace gccl {
 
@@ -31,11 +31,11 @@ struct Work {
   Descriptor what;
   Elements elements;
   Call call{};
-  Memory memory;
+  Buffers memory;
   std::unique_ptr<Lengths> lengths;      // of v-collectives; call.table points to it
   const Algorithm* algorithm = nullptr;  // asked for, with its slicing; null: the communicator chooses
   Slicing slicing{};
-  bool to_first_block = false;  // reduce_scatter in MPI's place: the result moves to the front at the end
+  bool to_first_block = false;  // reduce_scatter in place: the result moves to the front at the end
 };
 
 struct Operation {

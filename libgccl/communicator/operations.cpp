@@ -66,7 +66,7 @@ void Communicator::begin(Operation* op) {
   if (op->plan->program) {
     w.memory.base[std::size_t(Buffer::scratch)] = scratch_[0].get();
     op->replaying = true;
-    op->replay.begin(*op->plan->program, shm_, w.memory, w.elements, w.what.signature());
+    op->replay.begin(*op->plan->program, w.memory, w.elements, w.what.signature());
     return;
   }
   std::vector<std::byte*> scratch;
@@ -88,24 +88,15 @@ void Communicator::advance_front() {
     Operation* const op = queue_.front();
     if (!op->started) begin(op);
     if (op->replaying) {
-      const Replay::Outcome outcome = op->replay.advance();
-      if (outcome == Replay::Outcome::blocked) return;
-      if (outcome == Replay::Outcome::mismatch) {
-        const Program::Step& s = op->replay.step();
-        return break_down(differs(op->work, {.peer = s.peer,
-                                             .signature = op->replay.signature_found(),
-                                             .bytes = op->replay.bytes_found(),
-                                             .bytes_due = s.bytes}),
-                          s.peer, true);
+      const Program::Outcome outcome = op->replay.advance();
+      if (outcome == Program::Outcome::blocked) return;
+      if (outcome == Program::Outcome::mismatch) {
+        const Difference found = op->replay.difference();
+        return break_down(differs(op->work, found), found.peer, true);
       }
-      if (outcome == Replay::Outcome::no_room)
-        return break_down(
-            named(op->work, Status::error(shm_->text_of_no_memory(*op->replay.step().end), GCCL_ERR_SYSTEM)), rank(),
-            true);
-      if (outcome == Replay::Outcome::damaged) {
-        const Program::Step& s = op->replay.step();
-        const std::string text = shm_->text_of_damage(*s.end, *s.end->reader.peek());
-        return break_down(named(op->work, Status::error(text, GCCL_ERR_SYSTEM)), s.peer, true);
+      if (outcome == Program::Outcome::failed) {
+        const GCCL_Fault f = op->replay.fault();
+        return break_down(named(op->work, Status::error(f.text, f.result)), f.peer, true);
       }
     } else {
       if (!op->flow->settle()) return break_down(failure(*op), rank(), true);
@@ -212,7 +203,7 @@ void Communicator::begin_transfer(Operation* op) {
   transfers_.push_back(op);
   const int now = sends ? port.backend->send(port.state, &t) : port.backend->receive(port.state, &t);
   if (now == 0) {
-    ++port.under_way;
+    ++port.in_flight;
     op->transferring = true;
     return;
   }

@@ -5,7 +5,6 @@
 #include "libgccl/base/caught.hpp"
 #include "libgccl/communicator/communicator.hpp"
 #include "libgccl/communicator/completions.hpp"
-#include "libgccl/transports/shm/shm_backend.hpp"
 
 namespace gccl {
 namespace {
@@ -37,7 +36,7 @@ bool Communicator::advance() {
   }
   bool moved = false;
   for (Ports::Port& port : ports_->all()) {
-    if (port.under_way == 0) continue;
+    if (port.in_flight == 0) continue;
     GCCL_Transfer* done[kDoneAtOnce];
     const int n = port.backend->poll(port.state, done, kDoneAtOnce);
     if (n < 0) {
@@ -46,7 +45,7 @@ bool Communicator::advance() {
       break_down(reason(f), f.peer, true);
       return true;
     }
-    port.under_way -= std::uint32_t(n);
+    port.in_flight -= std::uint32_t(n);
     moved |= n > 0;
     // Whatever happens to their operations below, the port has forgotten them.
     for (int i = 0; i < n; ++i) {
@@ -82,8 +81,7 @@ bool Communicator::advance() {
 }
 
 bool Communicator::waits_for_network() const {
-  return std::ranges::any_of(ports_->all(),
-                             [](const Ports::Port& p) { return p.under_way > 0 && p.backend != shm_backend(); });
+  return std::ranges::any_of(ports_->all(), [](const Ports::Port& p) { return p.in_flight > 0 && !p.in_memory; });
 }
 
 // Nothing has moved for a while: has a peer gone, or the time?
@@ -98,14 +96,14 @@ void Communicator::look_around() noexcept {
 
 void Communicator::check_peers_and_time() {
   if (!broken_.ok()) return;
-  if (shm_ && !queue_.empty() && queue_.front()->replaying)
-    if (!shm_->healthy(queue_.front()->replay.step().end)) {
-      advance_front();  // what came before the fault may end the call
-      return break_down(reason(shm_->fault()), shm_->fault().peer, true);
-    }
+  GCCL_Fault lost{};
+  if (!queue_.empty() && queue_.front()->replaying && !queue_.front()->replay.healthy(&lost)) {
+    advance_front();  // what came before the fault may end the call
+    return break_down(reason(lost), lost.peer, true);
+  }
   // What peers say on ports where nothing is due.
   for (Ports::Port& port : ports_->all()) {
-    if (port.under_way > 0 || !port.state || port.backend->poll(port.state, nullptr, 0) >= 0) continue;
+    if (port.in_flight > 0 || !port.state || port.backend->poll(port.state, nullptr, 0) >= 0) continue;
     GCCL_Fault f{};
     port.backend->fault(port.state, &f);
     return break_down(reason(f), f.peer, true);
@@ -124,7 +122,7 @@ void Communicator::watch() {
   const Operation* const op = !queue_.empty() ? queue_.front() : !transfers_.empty() ? transfers_.front() : nullptr;
   if (!op || size() == 1 || !broken_.ok()) return;
   const std::int64_t now = now_ns();
-  const std::uint64_t moved = op->replaying ? op->replay.place()
+  const std::uint64_t moved = op->replaying ? op->replay.next
                               : op->flow    ? op->flow->traffic().messages_sent + op->flow->traffic().messages_received
                                             : 0;
   if (op != stall_.operation || moved != stall_.moved) {
@@ -154,9 +152,10 @@ std::string Communicator::awaited(const Operation& op, Rank* peer) const {
     return op.work.what.kind == kSendKind ? "it to take the message" : "its message";
   }
   if (op.replaying) {
-    *peer = op.replay.step().peer;
-    return "its message of " + std::to_string(op.replay.step().bytes) + " bytes (step " +
-           std::to_string(op.replay.place() + 1) + " of " + std::to_string(op.plan->program->steps.size()) + ")";
+    const Program::Awaited a = op.replay.awaited();
+    *peer = a.peer;
+    return "its message of " + std::to_string(a.bytes) + " bytes (step " + std::to_string(op.replay.next + 1) + " of " +
+           std::to_string(a.steps) + ")";
   }
   std::string what = "a message";
   if (op.flow) op.flow->awaited(peer, &what);
@@ -237,7 +236,7 @@ void Communicator::drop(Operation* op) noexcept {
   if (op->transferring) {
     Ports::Port& port = ports_->to(op->transfer.peer);
     port.backend->cancel(port.state, &op->transfer);
-    --port.under_way;
+    --port.in_flight;
     op->transferring = false;
   }
   Status status;
@@ -275,7 +274,7 @@ bool Communicator::carry_on(Operation* op, std::int64_t until_ns) {
   // What is first in the queue holds up a collective, and no message.
   world_->watch->used_by_this_thread();
   bool blocks = until_ns == INT64_MAX && !op->work.what.point_to_point(), counted = false;
-  Patience patience(world_->crowded);
+  Backoff backoff(world_->oversubscribed);
   while (!ended()) {
     bool moved = false, far = false;
     if (std::unique_lock lock(lock_, std::try_to_lock); lock) {
@@ -285,10 +284,10 @@ bool Communicator::carry_on(Operation* op, std::int64_t until_ns) {
     completions::run();
     if (ended()) break;
     if (moved) {
-      patience.reset();
+      backoff.reset();
       continue;
     }
-    if (!patience.pause(far)) continue;
+    if (!backoff.pause(far)) continue;
     if (std::unique_lock lock(lock_, std::try_to_lock); lock) {
       if (blocks) {
         blocks = false;
@@ -300,9 +299,9 @@ bool Communicator::carry_on(Operation* op, std::int64_t until_ns) {
     progress_all_but(this);
     if (until_ns != INT64_MAX && now_ns() >= until_ns && !ended()) return false;
   }
-  if (patience.yields() > 0 || counted) {
+  if (backoff.yields() > 0 || counted) {
     std::lock_guard lock(lock_);
-    metrics_.waits_yielded += patience.yields();
+    metrics_.waits_yielded += backoff.yields();
     blocked_ -= counted;
   }
   return true;

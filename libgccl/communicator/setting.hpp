@@ -14,7 +14,8 @@ inline constexpr std::uint32_t kChannels = kLanesMax + 1;
 struct Setting {
   View view;   // the rank's own
   View first;  // rank 0's, from which all ranks plan: nodes of different sizes look different from each of them
-  bool shared_memory = false;  // every peer of every rank is reached through it
+  bool in_memory = false;       // every peer of every rank is reached through this machine's memory
+  std::string_view cost_model;  // of the transport
   CostModel costs;
   const Tuning* tuning = nullptr;
 

@@ -168,7 +168,7 @@ void Watch::listen(Link& link) {
       heard(link);
     } else {
       link.listening = true;
-      ++port.under_way;
+      ++port.in_flight;
     }
   }
 }
@@ -186,18 +186,18 @@ void Watch::flush(Link& link) {
     link.outbox.pop_front();
     if (port.backend->send(port.state, &link.outgoing) == 1) continue;
     link.sending = true;
-    ++port.under_way;
+    ++port.in_flight;
   }
 }
 
 void Watch::poll() {
   for (Ports::Port& port : ports_->all()) {
-    for (int i = 0; i < kPollsPerLook && port.under_way > 0 && !failed_; ++i) {
+    for (int i = 0; i < kPollsPerLook && port.in_flight > 0 && !failed_; ++i) {
       GCCL_Transfer* done[16];
       const int n = port.backend->poll(port.state, done, 16);
       if (n < 0) failed_ = true;
       if (n <= 0) break;
-      port.under_way -= std::uint32_t(n);
+      port.in_flight -= std::uint32_t(n);
       for (int k = 0; k < n; ++k) {
         Link& link = *static_cast<Link*>(done[k]->owner);
         if (done[k] == &link.outgoing) {

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <new>
 
+#include "libgccl/base/copy_past_caches.hpp"
 #include "libgccl/transports/shm/memory_of_peer.hpp"
 
 namespace gccl::shm {
@@ -214,10 +215,14 @@ std::string Port::text_of_no_memory(const End& e) const {
          ": " + trouble(reserve_error_);
 }
 
-std::string Port::text_of_damage(const End& e, const Cell& c) const {
+std::string Port::text_of_damage(End& e) const {
+  const Cell* const c = e.reader.peek();  // the damage may have changed meanwhile
   return "what rank " + std::to_string(e.peer) + " wrote into shared memory for rank " + std::to_string(rank_) +
-         " is damaged: a cell of kind " + std::to_string(unsigned(c.kind)) + " with " + std::to_string(c.piece_bytes) +
-         " bytes where none can come; some code there has written to memory of others";
+         " is damaged" +
+         (c ? ": a cell of kind " + std::to_string(unsigned(c->kind)) + " with " + std::to_string(c->piece_bytes) +
+                  " bytes where none can come"
+            : "") +
+         "; some code there has written to memory of others";
 }
 
 Port::Put Port::put_into_full(End& e, std::uint64_t signature, const void* data, std::uint32_t bytes) {
@@ -315,7 +320,7 @@ bool Port::advance_receive(End& e, GCCL_Transfer* t) {
       return true;
     }
     const std::span<const std::byte> piece = e.reader.piece(*c, t->backend[0], t->bytes);
-    if (!piece.data()) return fail(GCCL_ERR_SYSTEM, e.peer, text_of_damage(e, *c)), false;
+    if (!piece.data()) return fail(GCCL_ERR_SYSTEM, e.peer, text_of_damage(e)), false;
     deliver(t, piece.data(), piece.size());
     if (c->kind == CellKind::inline_data) {
       e.reader.pop_inline();
