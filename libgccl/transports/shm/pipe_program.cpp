@@ -3,35 +3,12 @@
 #include <cstdio>
 #include <cstring>
 #include <map>
-#include <optional>
+
+#include "libgccl/schedule/replay_order.hpp"
 
 namespace gccl::shm {
-namespace {
 
-constexpr std::size_t kStepsMax = 512;
-
-bool nothing(const gccl::Step& s) {
-  if (s.op == Op::send) return s.from.buffer != Buffer::none && s.from.count == 0;
-  return (s.to.buffer != Buffer::none && s.to.count == 0) || (s.op == Op::copy && s.from == s.to);
-}
-
-// The schedule's steps with every send as early as it can be: sends are buffered and wait for nobody, so the peers get
-// theirs before this rank begins to wait. That saves a turn of the scheduler per message where ranks share a processor.
-// The order of sends among each other, and of receives, stays. Nothing when there are too many steps.
-std::optional<std::vector<gccl::Step>> sends_first(Schedule schedule) {
-  std::vector<gccl::Step> steps;
-  while (const gccl::Step* s = schedule.next()) {
-    if (nothing(*s)) continue;
-    if (steps.size() == kStepsMax) return std::nullopt;
-    std::size_t at = steps.size();
-    if (s->op == Op::send)
-      while (at > 0 && steps[at - 1].op != Op::send && !conflicts(*s, steps[at - 1])) --at;
-    steps.insert(steps.begin() + std::ptrdiff_t(at), *s);
-  }
-  return steps;
-}
-
-}  // namespace
+static_assert(kReplayMessagesMax <= kCells - kCellsUntold);
 
 std::unique_ptr<PipeProgram> PipeProgram::compile(Schedule schedule, std::uint32_t element_bytes, Port* port) {
   auto program = std::make_unique<PipeProgram>();
@@ -40,7 +17,7 @@ std::unique_ptr<PipeProgram> PipeProgram::compile(Schedule schedule, std::uint32
     std::uint32_t cells = 0, chunks = 0;
   };
   std::map<Rank, Load> sent;  // by peer
-  const auto steps = sends_first(std::move(schedule));
+  const auto steps = replay_order(std::move(schedule));
   if (!steps) return nullptr;
   for (const gccl::Step& s : *steps) {
     const Count bytes = s.count() * element_bytes;
