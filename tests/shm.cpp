@@ -191,6 +191,32 @@ TEST_CASE("a copy of more than 2^32 bytes within a rank is not compiled: its len
   }
 }
 
+TEST_CASE("what a peer sent before it gave up is received, also by who has heard of that already") {
+  Two_ranks two;
+  const std::vector<std::byte> out(40000, std::byte(7));
+  std::vector<std::byte> in[2] = {std::vector<std::byte>(40000), std::vector<std::byte>(40000)};
+  GCCL_Transfer sent[2], received[3];
+  for (GCCL_Transfer& t : sent) {
+    t = transfer(1, const_cast<std::byte*>(out.data()), out.size());
+    t.hints = GCCL_HINT_FRESH;  // through chunks: memory that is lent goes with its owner
+    REQUIRE(two.port[0]->send(&t) == 1);
+  }
+  two.port[0]->abort({.result = GCCL_ERR_ABORTED, .peer = 0, .text = "enough"});
+  REQUIRE(two.port[1]->poll(nullptr, 0) == -1);
+  for (int i = 0; i < 2; ++i) {
+    received[i] = transfer(0, in[i].data(), in[i].size());
+    REQUIRE(two.port[1]->receive(&received[i]) == 0);
+  }
+  GCCL_Transfer* done[4];
+  CHECK(two.port[1]->poll(done, 4) == 2);
+  CHECK(received[0].result == GCCL_SUCCESS);
+  CHECK(in[0] == out);
+  CHECK(in[1] == out);
+  received[2] = transfer(0, in[0].data(), 8);
+  CHECK(two.port[1]->receive(&received[2]) == 0);
+  CHECK(two.port[1]->poll(done, 4) == -1);
+}
+
 TEST_CASE("a damaged reason for giving up is an error all the same") {
   GCCL_Fault endless{.result = GCCL_ERR_ABORTED, .peer = 1, .text = {}};
   std::memset(endless.text, 'x', sizeof endless.text);

@@ -59,7 +59,8 @@ inline PipeProgram::Outcome PipeProgram::receive(Replay& replay, const Step& s, 
   for (;;) {
     const Cell* const c = reader.peek();
     if (!c) return Outcome::blocked;
-    const bool in_cell = c->kind == CellKind::inline_data;
+    const CellKind kind = read_once(c->kind);
+    const bool in_cell = kind == CellKind::inline_data;
     if (replay.received == 0 &&
         (c->signature != replay.signature || (in_cell ? c->piece_bytes : c->far.message_bytes) != s.bytes)) {
       replay.signature_found = c->signature;
@@ -67,7 +68,7 @@ inline PipeProgram::Outcome PipeProgram::receive(Replay& replay, const Step& s, 
       return Outcome::mismatch;
     }
     const std::uint32_t before = replay.received;
-    const std::span<const std::byte> piece = reader.piece(*c, before, s.bytes);
+    const std::span<const std::byte> piece = reader.piece(*c, kind, before, s.bytes);
     if (!piece.data()) return Outcome::failed;
     const std::byte* const message = piece.data();
     const auto bytes = std::uint32_t(piece.size());

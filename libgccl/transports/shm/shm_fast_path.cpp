@@ -27,9 +27,10 @@ class ShmFastPath final : public FastPath {
     const Cell* c = reader.peek();
     while (!c && !backoff->pause()) c = reader.peek();
     if (!c || c->signature != signature || c->piece_bytes != bytes) return false;
-    const std::span<const std::byte> message = reader.piece(*c, 0, bytes);
+    const CellKind kind = read_once(c->kind);
+    const std::span<const std::byte> message = reader.piece(*c, kind, 0, bytes);
     if (!message.data()) return false;
-    if (c->kind == CellKind::inline_data) {
+    if (kind == CellKind::inline_data) {
       copy_short(data, message.data(), bytes);
       reader.pop_inline();
     } else {
