@@ -82,7 +82,7 @@ void tell(Operation* op, std::unique_lock<std::mutex>& lock) {
 
 void add(Operation* op, GCCL_Completion_function function, void* context) {
   unreturned.fetch_add(1, std::memory_order_relaxed);
-  if (op->stage.load(std::memory_order_acquire) == Stage::under_way &&
+  if (op->stage.load(std::memory_order_acquire) == Stage::pending &&
       op->communicator->on_complete(op, function, context))
     return;
   std::lock_guard lock(mutex);

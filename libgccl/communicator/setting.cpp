@@ -1,5 +1,7 @@
 #include "libgccl/communicator/setting.hpp"
 
+#include <algorithm>
+
 namespace gccl {
 
 void Setting::use(const Layout& layout, Rank rank) {
@@ -8,7 +10,8 @@ void Setting::use(const Layout& layout, Rank rank) {
   // Nodes may be what a layout makes of ranks that share memory.
   const TransportModel& t = transport_model_of(cost_model, in_memory || first.nodes == 1);
   costs = t.costs_on(first, 1);
-  tuning = &t.tuning;
+  tuning = t.tuning;
+  tuning.channels_max = std::min(tuning.channels_max, kLanesMax);
 }
 
 }  // namespace gccl

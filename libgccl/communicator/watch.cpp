@@ -20,14 +20,6 @@ constexpr int kPollsPerLook = 64;
 
 }  // namespace
 
-std::string rank_text(Rank rank, const std::vector<Rank>& world_rank, bool of) {
-  std::string text = "rank " + std::to_string(rank);
-  if (of) text += " of " + std::to_string(world_rank.size());
-  if (rank < world_rank.size() && world_rank[rank] != rank)
-    text += " (world rank " + std::to_string(world_rank[rank]) + ")";
-  return text;
-}
-
 std::string Watch::elsewhere_text(const Note& n) {
   const std::string call = n.flags & kCollective
                                ? text_of_signature(n.signature, {std::uint32_t(n.signature >> 36 & 0x1fff), 0})

@@ -54,7 +54,7 @@ Status create_world(const GCCL_Config* config, int rank, std::unique_ptr<Communi
   if (!s.ok()) return s;
   if (!gathered.ok()) return gathered;
 
-  Communicator::Members members;
+  Members members;
   members.rank = start.rank;
   members.world = true;
   std::vector<Introduction> ranks(start.size);

@@ -63,6 +63,11 @@ class Ports {
   // A transport of this machine's memory reaches all peers. Every rank comes to the same answer about a communicator:
   // such a transport serves all ranks of a node or none.
   bool in_memory() const { return in_memory_; }
+  bool waits_for_network() const {
+    for (const Port& p : ports_)
+      if (p.in_flight > 0 && !p.in_memory) return true;
+    return false;
+  }
   // By which of the planner's cost models calls are planned (transport_model_of()); the same on every rank.
   std::string_view cost_model() const { return cost_model_; }
 
