@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# layers.sh SOURCE_FOLDER LIBRARY: no room includes one above it, and the shared library holds nothing of the simulator.
+# layers.sh SOURCE_FOLDER LIBRARY: no room includes one above it, communicators name no transport, and the shared library
+# holds nothing of the simulator.
 # A room is a folder of libgccl/ or sim/, or another folder at the top; a new one needs a place in this list.
 set -euo pipefail
 cd "$1"
@@ -25,6 +26,12 @@ grep -rnE '^[[:space:]]*#[[:space:]]*include[[:space:]]*"[^"]*/' --include='*.cp
     else if (height[to] > height[from]) { print file ":" line ": " from " includes \"" included "\" of " to ", which is above it"; bad = 1 }
   }
   END { if (count < 500) { print "only " count + 0 " includes found"; bad = 1 } exit bad }'
+
+# Communicators know transports by their interface alone (libgccl/transports/transport.hpp).
+if grep -rniwE 'shm|tcp|mpi' libgccl/communicator; then
+  echo "libgccl/communicator names a transport"
+  exit 1
+fi
 
 symbols=$(nm -C --defined-only "$2")
 grep -qF 'gccl::Communicator::' <<<"$symbols" || { echo "$2: no symbols of its own found"; exit 1; }

@@ -6,6 +6,8 @@
 #include <stdexcept>
 #include <vector>
 
+#include "libgccl/schedule/replay_order.hpp"
+
 using namespace gccl;
 
 namespace {
@@ -136,4 +138,52 @@ TEST_CASE("a schedule dropped at any step destroys all its frames") {
     }
     CHECK(alive == 0);
   }
+}
+
+namespace {
+
+constexpr Region part(Count i) { return {Buffer::output, i, 1}; }
+
+Schedule in_turn(std::vector<Step> steps) {
+  for (const Step& s : steps) co_yield s;
+}
+
+bool same(const Step& a, const Step& b) { return a.op == b.op && a.peer == b.peer && a.from == b.from && a.to == b.to; }
+
+void check_replayed(const std::vector<Step>& given, const std::vector<Step>& due) {
+  const auto found = replay_order(in_turn(given));
+  REQUIRE(found);
+  REQUIRE(found->size() == due.size());
+  for (std::size_t i = 0; i < due.size(); ++i) CHECK(same((*found)[i], due[i]));
+}
+
+}  // namespace
+
+TEST_CASE("a replay sends as early as regions allow, and keeps the order of sends and of all else") {
+  check_replayed({recv(1, part(0)), recv(2, part(1)), send(3, part(2))},
+                 {send(3, part(2)), recv(1, part(0)), recv(2, part(1))});
+  check_replayed({recv(1, part(0)), recv(2, part(1)), send(3, part(0))},
+                 {recv(1, part(0)), send(3, part(0)), recv(2, part(1))});
+  check_replayed({recv_reduce(1, part(0)), copy(part(1), part(2)), send(3, part(2))},
+                 {recv_reduce(1, part(0)), copy(part(1), part(2)), send(3, part(2))});
+  check_replayed({recv(1, part(0)), send(3, part(2)), send(3, part(0)), send(1, part(5))},
+                 {send(3, part(2)), recv(1, part(0)), send(3, part(0)), send(1, part(5))});
+  check_replayed({await(1), send(2, part(0)), signal(3)}, {send(2, part(0)), await(1), signal(3)});
+}
+
+TEST_CASE("a replay has no steps that do nothing") {
+  check_replayed({send(1, {Buffer::output, 0, 0}), recv(1, {Buffer::output, 4, 0}), copy(part(1), part(1)), await(1)},
+                 {await(1)});
+}
+
+TEST_CASE("what is too long for a replay is none") {
+  const auto sends = [](std::size_t n, Rank peers) {
+    std::vector<Step> steps;
+    for (std::size_t i = 0; i < n; ++i) steps.push_back(send(Rank(i % peers), part(i)));
+    return steps;
+  };
+  CHECK(replay_order(in_turn(sends(24, 1))));
+  CHECK_FALSE(replay_order(in_turn(sends(25, 1))));
+  CHECK(replay_order(in_turn(sends(512, 32))));
+  CHECK_FALSE(replay_order(in_turn(sends(513, 32))));
 }

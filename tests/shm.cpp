@@ -24,8 +24,8 @@
 #include <vector>
 
 #include "libgccl/algorithms/algorithm.hpp"
-#include "libgccl/communicator/program.hpp"
 #include "libgccl/schedule/layout.hpp"
+#include "libgccl/transports/shm/pipe_program.hpp"
 #include "libgccl/transports/shm/rank_file.hpp"
 #include "libgccl/transports/shm/reserve.hpp"
 #include "libgccl/transports/shm/segment.hpp"
@@ -158,17 +158,20 @@ TEST_CASE("a compiled schedule believes a damaged cell as little") {
     std::vector<std::byte> out(d.bytes, std::byte(1)), in(d.bytes + 100000, std::byte(9));
     Elements elements;
     Replay replay[2];
-    std::unique_ptr<Program> program[2];
+    std::unique_ptr<PipeProgram> program[2];
     for (Rank r : {0u, 1u}) {
-      program[r] = Program::compile(algorithm->make(call, layout.view(r), Share{}), 1, 2, two.port[r].get());
+      program[r] = PipeProgram::compile(algorithm->make(call, layout.view(r), Share{}), 1, two.port[r].get());
       REQUIRE(program[r]);
       std::byte* const base = r == 0 ? out.data() : in.data();
-      replay[r].begin(*program[r], two.port[r].get(), Memory{{nullptr, base, base, nullptr}}, elements, 42);
+      replay[r].begin(*program[r], Buffers{{nullptr, base, base, nullptr}}, elements, 42);
     }
-    CHECK(replay[1].advance() == Replay::Outcome::blocked);
-    CHECK(replay[0].advance() == Replay::Outcome::done);
+    CHECK(replay[1].advance() == Program::Outcome::blocked);
+    CHECK(replay[0].advance() == Program::Outcome::done);
     d.harm(*two.next_cell(1));
-    CHECK(replay[1].advance() == Replay::Outcome::damaged);
+    CHECK(replay[1].advance() == Program::Outcome::failed);
+    const GCCL_Fault fault = replay[1].fault();
+    CHECK(fault.peer == 0);
+    CHECK_MESSAGE(has(fault.text, "what rank 0 wrote into shared memory for rank 1 is damaged"), fault.text);
     for (std::size_t i = 0; i < in.size(); ++i) REQUIRE(in[i] == std::byte(9));
   }
 }
@@ -179,13 +182,39 @@ TEST_CASE("a copy of more than 2^32 bytes within a rank is not compiled: its len
   for (const std::uint64_t bytes : {(1ull << 32) - 1, 1ull << 32, (1ull << 32) + 8}) {
     CAPTURE(bytes);
     const Call call{.kind = Collective::allreduce, .count = bytes};
-    const auto program = Program::compile(
-        find_algorithm(Collective::allreduce, "ring")->make(call, layout.view(0), Share{}), 1, 1, nullptr);
+    const auto program = PipeProgram::compile(
+        find_algorithm(Collective::allreduce, "ring")->make(call, layout.view(0), Share{}), 1, nullptr);
     REQUIRE(bool(program) == (bytes < 1ull << 32));
     if (!program) continue;
-    REQUIRE(program->steps.size() == 1);
-    CHECK(program->steps[0].bytes == bytes);
+    REQUIRE(program->steps().size() == 1);
+    CHECK(program->steps()[0].bytes == bytes);
   }
+}
+
+TEST_CASE("what a peer sent before it gave up is received, also by who has heard of that already") {
+  Two_ranks two;
+  const std::vector<std::byte> out(40000, std::byte(7));
+  std::vector<std::byte> in[2] = {std::vector<std::byte>(40000), std::vector<std::byte>(40000)};
+  GCCL_Transfer sent[2], received[3];
+  for (GCCL_Transfer& t : sent) {
+    t = transfer(1, const_cast<std::byte*>(out.data()), out.size());
+    t.hints = GCCL_HINT_FRESH;  // through chunks: memory that is lent goes with its owner
+    REQUIRE(two.port[0]->send(&t) == 1);
+  }
+  two.port[0]->abort({.result = GCCL_ERR_ABORTED, .peer = 0, .text = "enough"});
+  REQUIRE(two.port[1]->poll(nullptr, 0) == -1);
+  for (int i = 0; i < 2; ++i) {
+    received[i] = transfer(0, in[i].data(), in[i].size());
+    REQUIRE(two.port[1]->receive(&received[i]) == 0);
+  }
+  GCCL_Transfer* done[4];
+  CHECK(two.port[1]->poll(done, 4) == 2);
+  CHECK(received[0].result == GCCL_SUCCESS);
+  CHECK(in[0] == out);
+  CHECK(in[1] == out);
+  received[2] = transfer(0, in[0].data(), 8);
+  CHECK(two.port[1]->receive(&received[2]) == 0);
+  CHECK(two.port[1]->poll(done, 4) == -1);
 }
 
 TEST_CASE("a damaged reason for giving up is an error all the same") {

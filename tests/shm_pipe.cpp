@@ -28,7 +28,7 @@ struct Two_ends {
   void read_short(std::uint64_t value) {
     const Cell* const c = reader.peek();
     REQUIRE(c);
-    const std::byte* const at = reader.piece(*c, 0, sizeof value).data();
+    const std::byte* const at = reader.piece(*c, c->kind, 0, sizeof value).data();
     REQUIRE(at);
     REQUIRE(std::memcmp(at, &value, sizeof value) == 0);
     reader.pop_inline();
@@ -51,7 +51,7 @@ struct Two_ends {
   void read_chunk(int value) {
     const Cell* const c = reader.peek();
     REQUIRE(c);
-    const std::byte* const at = reader.piece(*c, 0, 100).data();
+    const std::byte* const at = reader.piece(*c, c->kind, 0, 100).data();
     REQUIRE(at);
     for (int i = 0; i < 100; ++i) REQUIRE(int(at[i]) == value);
     reader.pop_piece(100, 100);
@@ -119,7 +119,7 @@ TEST_CASE("a cell that no writer can have written leads nowhere") {
     c.piece_bytes = std::uint16_t(piece);
     c.far.message_bytes = bytes;
     c.far.place = place;
-    return p.reader.piece(c, received, bytes).data() != nullptr;
+    return p.reader.piece(c, c.kind, received, bytes).data() != nullptr;
   };
   enum { in_cell, first, more, address };
   // What is right, from the layout in pipe.hpp: pieces of 8 KiB, chunks of 32 KiB, 48 bytes in a cell.
@@ -151,13 +151,13 @@ TEST_CASE("a cell that no writer can have written leads nowhere") {
   c.far.place = 0;
   c.kind = CellKind::first;
   c.piece_bytes = 100;
-  CHECK(q.reader.piece(c, 0, 100).data() == nullptr);
+  CHECK(q.reader.piece(c, c.kind, 0, 100).data() == nullptr);
   q.writer.opened(kReservedBeginnings);
-  CHECK(q.reader.piece(c, 0, 100).data() != nullptr);
+  CHECK(q.reader.piece(c, c.kind, 0, 100).data() != nullptr);
   c.piece_bytes = 8192;
-  CHECK(q.reader.piece(c, 0, 8192).data() == nullptr);
+  CHECK(q.reader.piece(c, c.kind, 0, 8192).data() == nullptr);
   q.writer.opened(kReservedChunks);
-  CHECK(q.reader.piece(c, 0, 8192).data() != nullptr);
+  CHECK(q.reader.piece(c, c.kind, 0, 8192).data() != nullptr);
 }
 
 }  // namespace

@@ -515,6 +515,10 @@ TEST_CASE("a receive before the send it should follow needs a window, and the de
     c.window = 2;
     CHECK_FALSE(verify(c));
   }
+  c.window = 1;
+  c.delivery = Delivery::buffered;
+  c.replayed = true;  // its sends go first
+  CHECK_FALSE(verify(c));
 }
 
 TEST_CASE("the same seed gives the same sweep, another one another") {

@@ -74,7 +74,7 @@ class Builder {
   // Bytes of user data as nccl-tests counts them.
   void counted(Count elements) { work_.what.bytes = elements * work_.elements.bytes; }
 
-  // The call is like any other of the same key: quick() may repeat it. Types and operations of the caller's own may be
+  // The call is like any other of the same key: repeat() may repeat it. Types and operations of the caller's own may be
   // freed, and others get their numbers.
   void repeatable(const Communicator::Key& key) {
     if (key.dtype < 1000 && key.op < 1000) key_ = &key;

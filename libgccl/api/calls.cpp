@@ -15,11 +15,10 @@ constexpr std::optional<GCCL_Op> kNone;
 inline bool again(Communicator& c, const Communicator::Key& key, const void* in, void* out, bool non_blocking,
                   GCCL_Result* result) {
   if (non_blocking || current_group() || out == GCCL_IN_PLACE) return false;
-  bool started = false;
-  *result = GCCL_SUCCESS;
-  if (c.quick(key, in, out, &started)) return true;
-  if (started) *result = failed(c.finish_quick(key));
-  return started;
+  Status status;
+  if (!c.repeat(key, in, out, &status)) return false;
+  *result = status.ok() ? GCCL_SUCCESS : failed(status);
+  return true;
 }
 
 Count total(const std::size_t* counts, Rank n) { return std::accumulate(counts, counts + n, Count(0)); }
@@ -302,7 +301,7 @@ GCCL_Result point_to_point(bool sends, const void* buf, size_t count, GCCL_Dtype
     return failed(wrong(std::string(sends ? "send: dest" : "recv: source") + " is " + std::to_string(peer) +
                         ": expected 0 to " + std::to_string(c->size() - 1)));
   const std::uint32_t element_bytes = built_in_bytes(dtype);
-  if (!non_blocking && element_bytes != 0 && count <= kProgramBytesMax && buf && buf != GCCL_IN_PLACE &&
+  if (!non_blocking && element_bytes != 0 && count <= kShortBytesMax && buf && buf != GCCL_IN_PLACE &&
       !current_group()) {
     const Descriptor what{.kind = sends ? kSendKind : kRecvKind,
                           .dtype = dtype,

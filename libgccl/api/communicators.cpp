@@ -7,6 +7,7 @@
 
 #include "libgccl/api/guard.hpp"
 #include "libgccl/communicator/completions.hpp"
+#include "libgccl/communicator/splitting.hpp"
 #include "libgccl/communicator/world.hpp"
 
 namespace gccl {
@@ -27,12 +28,12 @@ class ProgressThread {
     if (more && users_ == 0) {
       stop_ = false;
       thread_ = std::thread([this] {
-        Patience patience(true);
+        Backoff backoff(true);
         while (!stop_.load(std::memory_order_relaxed))
           if (progress_all_but(nullptr)) {
-            patience.reset();
+            backoff.reset();
           } else {
-            patience.pause();
+            backoff.pause();
           }
       });
     } else if (!more && users_ == 1) {
@@ -204,18 +205,18 @@ GCCL_Result GCCL_Finalize(void) {
     auto all = release_all();
     Status first;
     for (auto& c : all)
-      if (first.ok() && c->under_way())
+      if (first.ok() && c->pending())
         first = Status::error("GCCL_Finalize: operations are under way: wait for them first", GCCL_ERR_INVALID_USAGE);
     for (auto& c : all)
-      if (!c->is_world()) c->leaving();
+      if (!c->members().world) c->leaving();
     // The worlds' ranks wait for each other, so that nobody's last messages are lost. Who has failed is not waited for.
     std::vector<Operation*> leaving;
     leaving.reserve(all.size());
     for (auto& c : all) {
-      if (!c->is_world()) continue;
+      if (!c->members().world) continue;
       Others others;
       for (auto& made : all)
-        if (!made->is_world() && &made->world() == &c->world()) made->add_to(&others);
+        if (!made->members().world && &made->world() == &c->world()) made->add_to(&others);
       Operation* op = nullptr;
       const Status s = c->begin_to_leave(&op, &others);
       if (op) leaving.push_back(op);
@@ -224,7 +225,7 @@ GCCL_Result GCCL_Finalize(void) {
     const Status left = wait_in_turns(std::move(leaving));
     if (first.ok()) first = left;
     for (auto& c : all)
-      if (const Status s = c->is_world() ? Status() : c->left(); first.ok()) first = s;
+      if (const Status s = c->members().world ? Status() : c->left(); first.ok()) first = s;
     for (auto it = all.rbegin(); it != all.rend(); ++it) destroy(std::move(*it));
     return failed(first);
   });
@@ -259,7 +260,7 @@ GCCL_Result GCCL_Comm_split(GCCL_Comm comm, int color, int key, GCCL_Comm* out) 
     if (color < GCCL_UNDEFINED)
       return failed(wrong("color is " + std::to_string(color) + ": expected 0 or more, or GCCL_UNDEFINED (-1)"));
     std::unique_ptr<Communicator> made;
-    if (const Status s = c->split(color, key, &made); !s.ok()) return failed(s);
+    if (const Status s = split(*c, color, key, &made); !s.ok()) return failed(s);
     return made ? failed(keep(std::move(made), out)) : GCCL_SUCCESS;
   });
 }
@@ -273,7 +274,7 @@ GCCL_Result GCCL_Comm_create(GCCL_Comm comm, const int* ranks, int n, GCCL_Comm*
     if (n < 0 || (n > 0 && !ranks))
       return failed(wrong(n < 0 ? "n is " + std::to_string(n) + ": expected 0 or more" : "ranks is null"));
     std::unique_ptr<Communicator> made;
-    if (const Status s = c->create(std::span<const int>(ranks, std::size_t(n)), &made); !s.ok()) return failed(s);
+    if (const Status s = create_from(*c, std::span<const int>(ranks, std::size_t(n)), &made); !s.ok()) return failed(s);
     return made ? failed(keep(std::move(made), out)) : GCCL_SUCCESS;
   });
 }
@@ -285,7 +286,7 @@ GCCL_Result GCCL_Comm_free(GCCL_Comm* comm) {
     if (!c) return GCCL_ERR_INVALID_ARGUMENT;
     if (const Status s = not_inside("GCCL_Comm_free"); !s.ok()) return failed(s);
     const Status s = c->leave();
-    if (s.code() == GCCL_ERR_INVALID_USAGE && c->under_way()) return failed(s);  // else it is how the calls ended
+    if (s.code() == GCCL_ERR_INVALID_USAGE && c->pending()) return failed(s);  // else it is how the calls ended
     destroy(release(c));
     *comm = GCCL_COMM_NULL;
     return failed(s);
@@ -298,7 +299,7 @@ GCCL_Result GCCL_Comm_release(GCCL_Comm* comm) {
     Communicator* const c = communicator_of(*comm);
     if (!c) return GCCL_ERR_INVALID_ARGUMENT;
     if (const Status s = not_inside("GCCL_Comm_release"); !s.ok()) return failed(s);
-    if (c->under_way())
+    if (c->pending())
       return failed(Status::error("operations are under way: wait for them first", GCCL_ERR_INVALID_USAGE));
     destroy(release(c));
     *comm = GCCL_COMM_NULL;
@@ -323,7 +324,7 @@ GCCL_Result GCCL_Comm_nodes(GCCL_Comm comm, int* nodes) {
     const Communicator* const c = communicator_of(comm);
     if (!c) return GCCL_ERR_INVALID_ARGUMENT;
     if (!nodes) return failed(wrong("nodes is null: expected room for " + std::to_string(c->size()) + " integers"));
-    for (std::size_t r = 0; r < c->size(); ++r) nodes[r] = int(c->nodes()[r]);
+    for (std::size_t r = 0; r < c->size(); ++r) nodes[r] = int(c->members().node[r]);
     return GCCL_SUCCESS;
   });
 }

@@ -17,8 +17,8 @@ thread_local Group_calls group;
 Status wrong(const std::string& text) { return Status::error(text, GCCL_ERR_INVALID_ARGUMENT); }
 
 // What has ended needs no abort, and its communicator may be gone.
-void abort_under_way(const Operation* op, int code) {
-  if (op->stage.load(std::memory_order_acquire) == Operation::Stage::under_way) op->communicator->abort(code);
+void abort_pending(const Operation* op, int code) {
+  if (op->stage.load(std::memory_order_acquire) == Operation::Stage::pending) op->communicator->abort(code);
 }
 
 }  // namespace
@@ -35,7 +35,7 @@ GCCL_Result run_in_group(Group_calls& g, Communicator& c, Work&& work) {
 
 Status wait_in_turns(std::vector<Operation*> operations) {
   Status first;
-  Patience patience(true);
+  Backoff backoff(true);
   while (!operations.empty()) {
     bool moved = false;
     std::erase_if(operations, [&](Operation* op) {
@@ -46,9 +46,9 @@ Status wait_in_turns(std::vector<Operation*> operations) {
       return true;
     });
     if (moved) {
-      patience.reset();
+      backoff.reset();
     } else {
-      patience.pause();
+      backoff.pause();
     }
   }
   return first;
@@ -127,7 +127,7 @@ GCCL_Result GCCL_Request_abort(GCCL_Request* request, int code) {
   return guarded([&] {
     if (!request) return failed(wrong("request is null: expected the address of a request"));
     if (*request == GCCL_REQUEST_NULL) return GCCL_SUCCESS;
-    abort_under_way(operation_of(*request), code);
+    abort_pending(operation_of(*request), code);
     return GCCL_Wait(request);
   });
 }
@@ -152,7 +152,7 @@ GCCL_Result GCCL_Group_abort(int code) {
   return guarded([&] {
     if (group.depth == 0)
       return failed(Status::error("GCCL_Group_abort without GCCL_Group_start", GCCL_ERR_INVALID_USAGE));
-    for (const Operation* op : group.operations) abort_under_way(op, code);
+    for (const Operation* op : group.operations) abort_pending(op, code);
     return GCCL_Group_end();
   });
 }

@@ -73,8 +73,8 @@ void Communicator::announce() {
   log_line(kLogInfo, "settings: backends " + start.backends + ", timeout " + limit_text(start.timeout_ms) +
                          ", start timeout " + limit_text(start.start_timeout_ms) + ", progress thread " +
                          (start.progress_thread ? "yes" : "no") + ", check " + (world_->check ? "yes" : "no") +
-                         ", more ranks than processors " + (world_->crowded ? "yes" : "no") + "; the environment sets" +
-                         set_variables());
+                         ", more ranks than processors " + (world_->oversubscribed ? "yes" : "no") +
+                         "; the environment sets" + set_variables());
 }
 
 void Communicator::announce(const Work& work, const PreparedPlan& plan) {

@@ -1,12 +1,10 @@
 #include "libgccl/communicator/communicator.hpp"
 
 #include <algorithm>
-#include <cassert>
-#include <cstring>
 #include <list>
 
+#include "libgccl/base/splitmix.hpp"
 #include "libgccl/communicator/completions.hpp"
-#include "libgccl/transports/shm/shm_backend.hpp"
 
 namespace gccl {
 namespace {
@@ -34,7 +32,6 @@ Status Communicator::create(std::shared_ptr<World> world, Members members, Excha
   std::unique_ptr<Communicator> c(new Communicator);
   c->world_ = std::move(world);
   c->members_ = std::move(members);
-  c->layout_ = Layout::of(c->members_.node);
   c->timeout_ms_ = c->world_->start.timeout_ms;
   const GCCL_Port_spec spec{.struct_bytes = sizeof spec,
                             .rank = c->rank(),
@@ -49,15 +46,9 @@ Status Communicator::create(std::shared_ptr<World> world, Members members, Excha
   c->record_ = c->world_->watch->join(c->members_.id, c->rank(), c->members_.world_rank);
   const Status s = Ports::connect(*c->world_->wires, spec, exchange, c->world_->start.start_timeout_ms, &c->ports_);
   if (!s.ok()) return s;
-  // Every rank knows this of every other one: a backend that serves all others of one rank and node serves them all.
-  const Ports::Port* shm = c->ports_->of(shm_backend());
-  if (shm && shm->peers == c->size() - 1) {
-    c->shm_ = static_cast<shm::Port*>(shm->state);
-    c->setting_.shared_memory = true;
-  }
-  c->setting_.use(c->layout_, c->rank());
-  c->scratch_.resize(kLanesMax);
-  c->scratch_bytes_.resize(kLanesMax);
+  c->fast_ = c->ports_->fast_path();
+  c->plans_.emplace(c->rank(), *c->ports_, c->world_->overrides);
+  c->plans_->use(Layout::of(c->members_.node));
   std::lock_guard lock(registry_mutex);
   registry().push_back(c.get());
   *out = std::move(c);
@@ -72,17 +63,15 @@ Communicator::~Communicator() {
   if (record_) world_->watch->leave(*record_);
   {
     std::lock_guard lock(lock_);
-    const Operation* const dropped = !queue_.empty()       ? queue_.front()
-                                     : !transfers_.empty() ? transfers_.front()
-                                                           : nullptr;
-    if (dropped && ports_ && broken_.ok()) {
+    const Operation* const dropped = first_pending();
+    if (dropped && ports_ && failure_.none()) {
       // The others are told who did it.
       GCCL_Fault f{.result = GCCL_ERR_REMOTE, .peer = rank(), .text = {}};
       std::snprintf(f.text, sizeof f.text, "%s freed the communicator while this operation was in flight: %s",
-                    who(rank()).c_str(), dropped->work.what.text().c_str());
+                    members_.name(rank()).c_str(), dropped->work.what.text().c_str());
       tell(f);
     }
-    if (!left_ || !broken_.ok()) world_->uneven = true;
+    if (!left_ || !failure_.none()) world_->uneven = true;
     // Functions that are due find a communicator that takes nothing more.
     break_down(Status::error(dropped ? "the communicator was freed while operations were in flight"
                                      : "the communicator was freed",
@@ -92,9 +81,9 @@ Communicator::~Communicator() {
   completions::settle(this);
 }
 
-bool Communicator::under_way() {
+bool Communicator::pending() {
   std::lock_guard lock(lock_);
-  return !(queue_.empty() && transfers_.empty() && self_sends_.empty() && self_recvs_.empty());
+  return !(queue_.empty() && transfers_.empty() && to_myself_.empty());
 }
 
 Status Communicator::begin_to_leave(Operation** out, const Others* others) {
@@ -102,16 +91,27 @@ Status Communicator::begin_to_leave(Operation** out, const Others* others) {
   completions::run();
   {
     std::lock_guard lock(lock_);
-    if (!broken_.ok()) return std::exchange(told_, true) ? Status() : broken_;
+    if (!failure_.none()) return failure_.unless_acknowledged();
   }
-  if (under_way()) return Status::error("operations are under way: wait for them first", GCCL_ERR_INVALID_USAGE);
+  if (pending()) return Status::error("operations are under way: wait for them first", GCCL_ERR_INVALID_USAGE);
   // Nobody has all digests before everybody has come.
   auto op = std::make_unique<Operation>(*this);
-  std::vector<std::uint64_t> mine = {record_->history.digest(), record_->lengths_sum};
-  if (others)
-    mine.insert(mine.end(), {others->sum, others->failed, others->code, std::uint64_t(world_->uneven.load())});
-  compare_over(op.get(), Operation::Checks::digests, std::move(mine));
+  op->compare(Comparison::of_digests(members_, record_->history.digest(), record_->lengths_sum, others, world_->uneven),
+              members_);
   return start(std::move(op), out);
+}
+
+// Rank 0 counts against all the others.
+void Communicator::add_to(Others* others) {
+  std::lock_guard lock(lock_);
+  if (!failure_.none()) {
+    others->failed = members_.id;
+    others->code = std::uint64_t(failure_.why().code());
+    return;
+  }
+  const std::uint64_t calls = splitmix::hash(members_.id ^ record_->history.digest());
+  others->sum += rank() == 0 ? calls * (1 - std::uint64_t(size())) : calls;
+  others->sum += record_->lengths_sum;
 }
 
 Status Communicator::leave() {
@@ -124,7 +124,7 @@ Status Communicator::leave() {
 
 Status Communicator::left() {
   std::lock_guard lock(lock_);
-  if (broken_.ok()) look_around();
+  if (failure_.none()) check_progress();
   if (const Status s = world_->watch->found(*record_); !s.ok()) break_down(s, rank(), true);
   for (const World::Failed& f : world_->failed)
     if (f.communicator == members_.id)
@@ -133,30 +133,23 @@ Status Communicator::left() {
                                    " ranks that this rank had not heard of before GCCL_Finalize; its own call tells it",
                                f.code),
                  rank(), false);
-  if (broken_.ok()) return {};
-  return std::exchange(told_, true) ? Status() : broken_;
-}
-
-void Communicator::abort(int code) {
-  abort_code_ = code;
-  abort_asked_ = true;
-  // The others are told at once; whoever waits here finds out in its next look.
-  GCCL_Fault f{.result = GCCL_ERR_ABORTED, .peer = rank(), .text = {}};
-  std::snprintf(f.text, sizeof f.text, "GCCL_Abort was called on rank %u with code %d", unsigned(rank()), code);
-  for (Ports::Port& port : ports_->all())
-    if (port.state) port.backend->abort(port.state, &f);
-  if (std::unique_lock lock(lock_, std::try_to_lock); lock) move();
+  return failure_.none() ? Status() : failure_.unless_acknowledged();
 }
 
 void Communicator::metrics(GCCL_Metrics* out) {
   std::lock_guard lock(lock_);
-  const std::size_t bytes = std::min(out->struct_bytes, sizeof metrics_);
-  std::memcpy(out, &metrics_, bytes);
-  out->struct_bytes = bytes;
-  for (std::size_t k = 0; k < GCCL_METRICS_KINDS; ++k) {
-    const bool known = k < collective_names().size() || k >= kSendKind;
-    out->calls[k].name = known ? kind_name(std::uint8_t(k)).data() : nullptr;
-  }
+  metrics_.read(out);
+}
+
+const Algorithm* Communicator::chosen(const Call& call, std::uint32_t element_bytes) {
+  std::lock_guard lock(lock_);
+  return plans_->planned(call, element_bytes).algorithm;
+}
+
+void Communicator::use_layout(Layout layout) {
+  std::lock_guard lock(lock_);
+  plans_->use(std::move(layout));
+  repeats_ = {};
 }
 
 }  // namespace gccl

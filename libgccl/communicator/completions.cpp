@@ -82,7 +82,7 @@ void tell(Operation* op, std::unique_lock<std::mutex>& lock) {
 
 void add(Operation* op, GCCL_Completion_function function, void* context) {
   unreturned.fetch_add(1, std::memory_order_relaxed);
-  if (op->stage.load(std::memory_order_acquire) == Stage::under_way &&
+  if (op->stage.load(std::memory_order_acquire) == Stage::pending &&
       op->communicator->on_complete(op, function, context))
     return;
   std::lock_guard lock(mutex);
@@ -116,12 +116,12 @@ bool inside(const Operation* op) {
 }
 
 bool settle(Operation* op, std::int64_t until_ns) {
-  Patience patience(true);
+  Backoff backoff(true);
   while (op->stage.load(std::memory_order_acquire) != Stage::complete && !inside(op)) {
     if (run()) continue;
     // Another thread is inside one of them; what that thread would do for the others is done here meanwhile.
     progress_all_but(nullptr);
-    if (patience.pause() && until_ns != INT64_MAX && now_ns() >= until_ns)
+    if (backoff.pause() && until_ns != INT64_MAX && now_ns() >= until_ns)
       return op->stage.load(std::memory_order_acquire) == Stage::complete;
   }
   return true;
@@ -134,8 +134,8 @@ void settle(const Communicator* c) {
       if (op->communicator == c && !inside(op)) return true;
     return false;
   };
-  for (Patience patience(true); busy();)
-    if (!run()) patience.pause();
+  for (Backoff backoff(true); busy();)
+    if (!run()) backoff.pause();
 }
 
 void release(Operation* op) {

@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "libgccl/transports/shm/memory_of_peer.hpp"
+#include "libgccl/base/copy_past_caches.hpp"
 
 namespace gccl {
 namespace {
@@ -73,7 +73,7 @@ bool Flow::start(Lane<Flow>& lane, Token token, const Step& step) {
     const std::size_t bytes = step.count() * work_.elements->bytes;
     std::byte *const to = at(lane.id(), step.to), *const from = at(lane.id(), step.from);
     if (bytes >= kPastCaches && (to >= from + bytes || from >= to + bytes)) {
-      shm::copy_past_caches(to, from, bytes);
+      copy_past_caches(to, from, bytes);
     } else {
       std::memmove(to, from, bytes);
     }
@@ -121,8 +121,8 @@ bool Flow::start(Lane<Flow>& lane, Token token, const Step& step) {
     ++unsettled_;
     return false;
   }
-  ++port.under_way;
-  track.under_way |= 1u << token;
+  ++port.in_flight;
+  track.in_flight |= 1u << token;
   return false;
 }
 
@@ -159,22 +159,22 @@ bool Flow::settle() {
 
 void Flow::cancel() {
   for (auto& track : tracks_)
-    for (; track->under_way; track->under_way &= track->under_way - 1) {
-      GCCL_Transfer& t = track->transfers[std::size_t(std::countr_zero(track->under_way))];
+    for (; track->in_flight; track->in_flight &= track->in_flight - 1) {
+      GCCL_Transfer& t = track->transfers[std::size_t(std::countr_zero(track->in_flight))];
       Ports::Port& port = ports_.to(t.peer);
       port.backend->cancel(port.state, &t);
-      --port.under_way;
+      --port.in_flight;
     }
 }
 
 bool Flow::awaited(Rank* peer, std::string* what) const {
   for (const auto& track : tracks_) {
-    if (!track->under_way) continue;
+    if (!track->in_flight) continue;
     // Receives first: a send waits for a reader who may well wait for something else.
     std::uint32_t receives = 0;
-    for (std::uint32_t rest = track->under_way; rest; rest &= rest - 1)
+    for (std::uint32_t rest = track->in_flight; rest; rest &= rest - 1)
       if (track->lane.step(Token(std::countr_zero(rest))).receives()) receives |= rest & -rest;
-    const auto token = Token(std::countr_zero(receives ? receives : track->under_way));
+    const auto token = Token(std::countr_zero(receives ? receives : track->in_flight));
     const GCCL_Transfer& t = track->transfers[token];
     *peer = t.peer;
     *what = (receives ? "a message of " : "the taking of a message of ") + std::to_string(t.bytes) + " bytes (lane " +

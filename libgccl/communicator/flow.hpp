@@ -1,29 +1,23 @@
-// A schedule under way over any wires: lanes whose messages are transfers of the ports that reach their peers.
+// A schedule in flight over any wires: lanes whose messages are transfers of the ports that reach their peers.
 #pragma once
 
 #include <array>
 #include <vector>
 
 #include "libgccl/algorithms/algorithm.hpp"
-#include "libgccl/communicator/program.hpp"
 #include "libgccl/elements/elements.hpp"
 #include "libgccl/schedule/lane.hpp"
+#include "libgccl/transports/fast_path.hpp"
 #include "libgccl/transports/wires.hpp"
 
 namespace gccl {
-
-// A message that is not the one that is due.
-struct Difference {
-  Rank peer = 0;
-  std::uint64_t signature = 0, bytes = 0, bytes_due = 0;
-};
 
 // The Backend of the lanes of one call on one rank. Lane i uses channel i.
 class Flow {
  public:
   struct Work {
     std::uint64_t signature = 0;
-    Memory memory;                       // base[scratch] unused
+    Buffers memory;                      // base[scratch] unused
     std::vector<std::byte*> scratch;     // by lane
     const Elements* elements = nullptr;  // must live as long as the flow
     std::uint32_t hints = 0;             // of its transfers
@@ -42,7 +36,7 @@ class Flow {
   bool combine(Lane<Flow>& lane, Token token, const Step& step);
 
   // A port has returned a transfer whose owner is this flow: completed() follows, unless the flow ends before.
-  void returned(const GCCL_Transfer& t) { tracks_[t.cookie >> 32]->under_way &= ~(1u << Token(t.cookie)); }
+  void returned(const GCCL_Transfer& t) { tracks_[t.cookie >> 32]->in_flight &= ~(1u << Token(t.cookie)); }
   // It is complete. False on failure: see status().
   bool completed(GCCL_Transfer* t);
   // What became ready without a transfer: call now and then, and before waiting. False as above.
@@ -64,7 +58,7 @@ class Flow {
     std::array<GCCL_Transfer, kWindowMax> transfers;
     std::array<std::unique_ptr<std::byte[]>, kWindowMax> staging;
     std::array<std::size_t, kWindowMax> staging_bytes{};
-    std::uint32_t under_way = 0;  // transfers, by token
+    std::uint32_t in_flight = 0;  // transfers, by token
     std::uint32_t landed = 0;     // complete inside start; lanes are told later
   };
   static void consume(GCCL_Transfer* t, const void* piece, std::uint64_t offset, std::uint64_t bytes);

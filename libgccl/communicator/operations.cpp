@@ -5,7 +5,6 @@
 #include "libgccl/base/caught.hpp"
 #include "libgccl/communicator/communicator.hpp"
 #include "libgccl/communicator/completions.hpp"
-#include "libgccl/elements/combine.hpp"
 
 namespace gccl {
 
@@ -21,20 +20,15 @@ Status Communicator::start(std::unique_ptr<Operation> op, Operation** out) {
   *out = nullptr;
   world_->watch->used_by_this_thread();
   std::lock_guard lock(lock_);
-  if (abort_asked_.load(std::memory_order_relaxed)) move();
-  if (!broken_.ok()) {
-    told_ = true;
-    return broken_;
-  }
-  GCCL_Call_metrics& m = metrics_.calls[op->work.what.kind];
+  if (failure_.abort_asked()) make_progress();
+  if (!failure_.none()) return failure_.returned();
   op->started_ns = now_ns();
-  if (m.calls % 16 == 0 || op->work.what.bytes >= kTimedBytes) op->timed_from_ns = op->started_ns;
+  if (metrics_.times(op->work.what)) op->timed_from_ns = op->started_ns;
   try {
     enqueue(op.get());
   } catch (...) {
-    break_down(named(op->work, caught()), rank(), true);  // the queue holds it no longer
-    told_ = true;
-    return broken_;
+    break_down(*op, caught(), rank());  // the queue holds it no longer
+    return failure_.returned();
   }
   *out = op.release();
   return {};
@@ -44,14 +38,30 @@ void Communicator::enqueue(Operation* op) {
   active_.fetch_add(1, std::memory_order_relaxed);
   if (op->work.what.point_to_point()) return begin_transfer(op);
   number(op->work);
-  if (world_->check && size() > 1) check_first(op);
+  if (world_->check && size() > 1) check_first(*op);
   queue_.push_back(op);
   advance_front();
 }
 
+// The ranks compare what they call before they carry it out.
+void Communicator::check_first(const Operation& op) {
+  const auto add = [&](Comparison&& comparison) {
+    auto check = std::make_unique<Operation>(*this);
+    check->compare(std::move(comparison), members_);
+    check->work.what.sequence = op.work.what.sequence;
+    check->started_ns = op.started_ns;
+    check->given_up = true;
+    active_.fetch_add(1, std::memory_order_relaxed);
+    queue_.push_back(check.release());
+  };
+  add(Comparison::of_descriptions(members_, op.work.what));
+  if (op.work.call.kind == Collective::alltoallv) add(Comparison::of_lengths(members_, *op.work.lengths));
+}
+
+// The call's place in the order of all.
 void Communicator::number(Work& work) {
   Descriptor& what = work.what;
-  what.sequence = ++sequence_;
+  what.sequence = record_->history.last() + 1;
   if (what.dtype >= 1000) what.element_bytes = work.elements.bytes;
   record_->history.add(what.sequence, what.signature(), History::call_of(what));
   if (work.call.kind == Collective::alltoallv)
@@ -62,15 +72,15 @@ void Communicator::begin(Operation* op) {
   op->started = true;
   Work& w = op->work;
   if (!op->plan) op->plan = plan_of(w);
-  grow_scratch(*op->plan, w.elements.bytes);
+  scratch_.reserve(op->plan->scratch, w.elements.bytes);
   if (op->plan->program) {
-    w.memory.base[std::size_t(Buffer::scratch)] = scratch_[0].get();
+    w.memory.base[std::size_t(Buffer::scratch)] = scratch_.lane(0);
     op->replaying = true;
-    op->replay.begin(*op->plan->program, shm_, w.memory, w.elements, w.what.signature());
+    op->replay.begin(*op->plan->program, w.memory, w.elements, w.what.signature());
     return;
   }
   std::vector<std::byte*> scratch;
-  for (auto& s : scratch_) scratch.push_back(s.get());
+  for (Count lane = 0; lane < kLanesMax; ++lane) scratch.push_back(scratch_.lane(lane));
   op->flow.emplace(*ports_, Flow::Work{.signature = w.what.signature(),
                                        .memory = w.memory,
                                        .scratch = std::move(scratch),
@@ -78,103 +88,56 @@ void Communicator::begin(Operation* op) {
                                        .hints = size() == 2 && has_root(w.call.kind) ? GCCL_HINT_ONE_WAY : 0});
   for (Count lane = 0; lane < op->plan->slicing.lanes; ++lane)
     op->flow->add(
-        sliced(op->plan->algorithm, w.call, setting_.view, op->plan->slicing.shares, lane, op->plan->slicing.lanes),
+        sliced(op->plan->algorithm, w.call, plans_->view(), op->plan->slicing.shares, lane, op->plan->slicing.lanes),
         op->plan->slicing.window);
   op->flow->begin();
 }
 
 void Communicator::advance_front() {
-  while (!queue_.empty() && broken_.ok()) {
+  while (!queue_.empty() && failure_.none()) {
     Operation* const op = queue_.front();
     if (!op->started) begin(op);
     if (op->replaying) {
-      const Replay::Outcome outcome = op->replay.advance();
-      if (outcome == Replay::Outcome::blocked) return;
-      if (outcome == Replay::Outcome::mismatch) {
-        const Program::Step& s = op->replay.step();
-        return break_down(differs(op->work, {.peer = s.peer,
-                                             .signature = op->replay.signature_found(),
-                                             .bytes = op->replay.bytes_found(),
-                                             .bytes_due = s.bytes}),
-                          s.peer, true);
+      const Program::Outcome outcome = op->replay.advance();
+      if (outcome == Program::Outcome::blocked) return;
+      if (outcome == Program::Outcome::mismatch) {
+        const Difference found = op->replay.difference();
+        return break_down(calls_differ(members_, op->work.what, found), found.peer, true);
       }
-      if (outcome == Replay::Outcome::no_room)
-        return break_down(
-            named(op->work, Status::error(shm_->text_of_no_memory(*op->replay.step().end), GCCL_ERR_SYSTEM)), rank(),
-            true);
-      if (outcome == Replay::Outcome::damaged) {
-        const Program::Step& s = op->replay.step();
-        const std::string text = shm_->text_of_damage(*s.end, *s.end->reader.peek());
-        return break_down(named(op->work, Status::error(text, GCCL_ERR_SYSTEM)), s.peer, true);
+      if (outcome == Program::Outcome::failed) {
+        const GCCL_Fault f = op->replay.fault();
+        return break_down(*op, Status::error(f.text, f.result), f.peer);
       }
     } else {
-      if (!op->flow->settle()) return break_down(failure(*op), rank(), true);
+      if (!op->flow->settle()) return break_down(op->flow_failure(members_), rank(), true);
       if (!op->flow->done()) return;
     }
-    if (op->checks == Operation::Checks::digests && differ_in_digests(*op)) {
-      gather_histories(op);
+    if (op->comparison && op->comparison->needs_histories()) {  // every rank has found the same, and does the same
+      op->start_again();
+      op->compare(Comparison::of_histories(members_, record_->history, op->work.what.sequence), members_);
+      number(op->work);
       continue;
     }
     queue_.pop_front();
-    finish(op, op->checks == Operation::Checks::histories ? compare_histories(*op)
-               : op->checks == Operation::Checks::digests ? compare_others(*op)
-                                                          : Status());
+    finish(op, {});
   }
-}
-
-// The end of the work itself.
-void Communicator::conclude(Work& w) {
-  std::byte* const out = w.memory.base[std::size_t(Buffer::output)];
-  const Region result =
-      reduces(w.call.kind) || w.call.kind == Collective::reduce_scatterv ? output_of(w.call, size(), rank()) : Region{};
-  if (w.what.op == GCCL_AVG && result.count > 0)
-    divide(w.elements.dtype, out + result.offset * w.elements.bytes, result.count, size());
-  if (w.to_first_block && result.count > 0)
-    std::memmove(out, out + result.offset * w.elements.bytes, result.count * w.elements.bytes);
-}
-
-void Communicator::count(const Descriptor& what, std::int64_t from_ns, bool failed) {
-  GCCL_Call_metrics& m = metrics_.calls[what.kind];
-  ++m.calls;
-  m.failed += failed;
-  m.bytes += what.bytes;
-  if (from_ns == 0) return;
-  const std::uint64_t took = std::uint64_t(now_ns() - from_ns);
-  m.time_ns += took;
-  m.time_ns_min = m.timed == 0 ? took : std::min(m.time_ns_min, took);
-  m.time_ns_max = std::max(m.time_ns_max, took);
-  ++m.timed;
-}
-
-void Communicator::count(const Traffic& t) {
-  metrics_.messages_sent += t.messages_sent;
-  metrics_.messages_received += t.messages_received;
-  metrics_.bytes_sent += t.bytes_sent;
-  metrics_.bytes_received += t.bytes_received;
 }
 
 void Communicator::finish(Operation* op, Status status) {
-  if (op->replaying && status.ok()) count(op->plan->program->traffic);
-  if (op->flow) count(op->flow->traffic());
-  if (op->work.what.point_to_point() && op->work.what.root != rank() && status.ok()) {
-    Traffic t;
-    (op->work.what.kind == kSendKind ? t.messages_sent : t.messages_received) = 1;
-    (op->work.what.kind == kSendKind ? t.bytes_sent : t.bytes_received) = op->work.what.bytes;
-    count(t);
+  const Descriptor& what = op->work.what;
+  if (op->replaying && status.ok()) metrics_.moved(op->plan->program->traffic);
+  if (op->flow) metrics_.moved(op->flow->traffic());
+  if (what.point_to_point() && what.root != rank() && status.ok()) metrics_.moved(what);
+  if (stall_.ended(op)) world_->watch->over(*record_);
+  if (!op->comparison) {
+    if (status.ok()) op->work.conclude(members_);
+    metrics_.ended(what, op->timed_from_ns, !status.ok());
+  } else if (status.ok()) {
+    Comparison::Found found = op->comparison->found(members_, op->work, world_.get());
+    if (!found.why.ok() && found.breaks) break_down(found.why, found.culprit, found.tell);
+    if (op->comparison->frees()) status = std::move(found.why);
   }
-  if (op == stall_.operation) {
-    if (stall_.watched) world_->watch->over(*record_);
-    stall_ = {};
-  }
-  if (!status.ok() && !op->given_up) told_ = true;
-  if (op->checks == Operation::Checks::descriptions) {
-    if (status.ok()) compare_checks(op);
-  } else if (op->checks == Operation::Checks::lengths) {
-    if (status.ok()) compare_lengths(op);
-  } else if (op->checks == Operation::Checks::nothing) {
-    if (status.ok()) conclude(op->work);
-    count(op->work.what, op->timed_from_ns, !status.ok());
-  }
+  if (!status.ok() && !op->given_up) failure_.acknowledge();
   op->flow.reset();
   op->plan.reset();
   op->status = std::move(status);
@@ -193,11 +156,11 @@ void Communicator::begin_transfer(Operation* op) {
   Work& w = op->work;
   if (w.what.dtype >= 1000) w.what.element_bytes = w.elements.bytes;
   if (w.what.root == rank()) {
-    meet_myself(op);
+    begin_to_myself(op);
     return;
   }
   const bool sends = w.what.kind == kSendKind;
-  count_message(sends, w.what.root);
+  record_->messages.count(sends, w.what.root);
   GCCL_Transfer& t = op->transfer;
   t.peer = w.what.root;
   t.channel = kPointToPointChannel;
@@ -212,7 +175,7 @@ void Communicator::begin_transfer(Operation* op) {
   transfers_.push_back(op);
   const int now = sends ? port.backend->send(port.state, &t) : port.backend->receive(port.state, &t);
   if (now == 0) {
-    ++port.under_way;
+    ++port.in_flight;
     op->transferring = true;
     return;
   }
@@ -221,36 +184,34 @@ void Communicator::begin_transfer(Operation* op) {
     transfers_.push_back(op);
     const std::string theirs = t.result == GCCL_ERR_MISMATCH
                                    ? "it sends " + std::to_string(t.bytes_found) + " bytes (" +
-                                         text_of_signature(t.signature_found, {sequence_, size()}) + ")"
+                                         text_of_signature(t.signature_found, {record_->history.last(), size()}) + ")"
                                    : "the transfer failed";
-    return break_down(named(w, Status::error(theirs, t.result)), t.peer, true);
+    return break_down(*op, Status::error(theirs, t.result), t.peer);
   }
   finish(op, {});
 }
 
 // Messages to myself: copied when both sides are there.
-bool Communicator::meet_myself(Operation* op) {
+void Communicator::begin_to_myself(Operation* op) {
   const bool sends = op->work.what.kind == kSendKind;
-  auto& others = sends ? self_recvs_ : self_sends_;
-  if (others.empty()) {
-    (sends ? self_sends_ : self_recvs_).push_back(op);
-    return false;
+  if (to_myself_.empty() || to_myself_.front()->work.what.kind == op->work.what.kind) {
+    to_myself_.push_back(op);
+    return;
   }
-  Operation* const other = others.front();
-  others.pop_front();
+  Operation* const other = to_myself_.front();
   const Work &from = sends ? op->work : other->work, &to = sends ? other->work : op->work;
   if (from.what.signature() != to.what.signature()) {
-    (sends ? self_sends_ : self_recvs_).push_back(op);
-    others.push_front(other);
-    break_down(named(to, Status::error("the message is " + from.what.text(), GCCL_ERR_MISMATCH)), rank(), true);
-    return false;
+    to_myself_.push_back(op);
+    return break_down(
+        members_.in_context(to.what, Status::error("the message is " + from.what.text(), GCCL_ERR_MISMATCH)), rank(),
+        true);
   }
+  to_myself_.pop_front();
   if (from.what.bytes)
     std::memcpy(to.memory.base[std::size_t(Buffer::output)], from.memory.base[std::size_t(Buffer::input)],
                 from.what.bytes);
   finish(other, {});
   finish(op, {});
-  return true;
 }
 
 }  // namespace gccl

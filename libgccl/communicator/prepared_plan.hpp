@@ -4,8 +4,8 @@
 #include <memory>
 #include <vector>
 
-#include "libgccl/communicator/program.hpp"
 #include "libgccl/select/plan.hpp"
+#include "libgccl/transports/fast_path.hpp"
 
 namespace gccl {
 

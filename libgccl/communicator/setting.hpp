@@ -12,11 +12,12 @@ inline constexpr std::uint32_t kPointToPointChannel = kLanesMax;
 inline constexpr std::uint32_t kChannels = kLanesMax + 1;
 
 struct Setting {
-  View view;   // the rank's own
-  View first;  // rank 0's, from which all ranks plan: nodes of different sizes look different from each of them
-  bool shared_memory = false;  // every peer of every rank is reached through it
-  CostModel costs;
-  const Tuning* tuning = nullptr;
+  bool in_memory = false;         // every peer of every rank is reached through this machine's memory
+  std::string_view cost_model{};  // of the transport
+  View view{};                    // the rank's own
+  View first{};  // rank 0's, from which all ranks plan: nodes of different sizes look different from each of them
+  CostModel costs{};
+  Tuning tuning{};  // within the channels that a communicator has
 
   void use(const Layout& layout, Rank rank);
 };

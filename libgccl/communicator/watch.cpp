@@ -20,14 +20,6 @@ constexpr int kPollsPerLook = 64;
 
 }  // namespace
 
-std::string rank_text(Rank rank, const std::vector<Rank>& world_rank, bool of) {
-  std::string text = "rank " + std::to_string(rank);
-  if (of) text += " of " + std::to_string(world_rank.size());
-  if (rank < world_rank.size() && world_rank[rank] != rank)
-    text += " (world rank " + std::to_string(world_rank[rank]) + ")";
-  return text;
-}
-
 std::string Watch::elsewhere_text(const Note& n) {
   const std::string call = n.flags & kCollective
                                ? text_of_signature(n.signature, {std::uint32_t(n.signature >> 36 & 0x1fff), 0})
@@ -168,7 +160,7 @@ void Watch::listen(Link& link) {
       heard(link);
     } else {
       link.listening = true;
-      ++port.under_way;
+      ++port.in_flight;
     }
   }
 }
@@ -186,18 +178,18 @@ void Watch::flush(Link& link) {
     link.outbox.pop_front();
     if (port.backend->send(port.state, &link.outgoing) == 1) continue;
     link.sending = true;
-    ++port.under_way;
+    ++port.in_flight;
   }
 }
 
 void Watch::poll() {
   for (Ports::Port& port : ports_->all()) {
-    for (int i = 0; i < kPollsPerLook && port.under_way > 0 && !failed_; ++i) {
+    for (int i = 0; i < kPollsPerLook && port.in_flight > 0 && !failed_; ++i) {
       GCCL_Transfer* done[16];
       const int n = port.backend->poll(port.state, done, 16);
       if (n < 0) failed_ = true;
       if (n <= 0) break;
-      port.under_way -= std::uint32_t(n);
+      port.in_flight -= std::uint32_t(n);
       for (int k = 0; k < n; ++k) {
         Link& link = *static_cast<Link*>(done[k]->owner);
         if (done[k] == &link.outgoing) {

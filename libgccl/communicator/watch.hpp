@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "libgccl/communicator/history.hpp"
+#include "libgccl/communicator/members.hpp"
 #include "libgccl/communicator/spin_lock.hpp"
 #include "libgccl/transports/wires.hpp"
 
@@ -74,8 +75,7 @@ class Watch {
   class Messages {
    public:
     explicit Messages(std::size_t ranks) : of_(ranks) {}
-    void send(Rank to) { add(of_[to].sent); }
-    void receive(Rank from) { add(of_[from].received); }
+    void count(bool sends, Rank peer) { add(sends ? of_[peer].sent : of_[peer].received); }
     std::uint32_t sent(Rank to) const { return of_[to].sent.load(std::memory_order_relaxed); }
     std::uint32_t received(Rank from) const { return of_[from].received.load(std::memory_order_relaxed); }
 
@@ -171,8 +171,5 @@ class Watch {
   std::atomic<pthread_t> thread_{};              // the first that used a communicator
   std::atomic<bool> many_threads_{false};
 };
-
-// "rank 1", with `of` "rank 1 of 4"; and which rank of the world that is where the numbers differ.
-std::string rank_text(Rank rank, const std::vector<Rank>& world_rank, bool of = false);
 
 }  // namespace gccl

@@ -55,7 +55,7 @@ Status create_world(const GCCL_Config* config, int rank, std::unique_ptr<Communi
   if (!s.ok()) return s;
   if (!gathered.ok()) return gathered;
 
-  Communicator::Members members;
+  Members members;
   members.rank = start.rank;
   members.world = true;
   std::vector<Introduction> ranks(start.size);
@@ -73,7 +73,7 @@ Status create_world(const GCCL_Config* config, int rank, std::unique_ptr<Communi
     members.node.push_back(Rank(it - first.begin()));
   }
   const auto here = std::count(members.node.begin(), members.node.end(), members.node[start.rank]);
-  world->crowded = here > ::sysconf(_SC_NPROCESSORS_ONLN) || flag("GCCL_CROWDED");
+  world->oversubscribed = here > ::sysconf(_SC_NPROCESSORS_ONLN) || flag("GCCL_CROWDED");
   Exchange& exchange = *start.exchange;
   if (s = Watch::open(*world->wires, start.rank, members.node, members.id, exchange, start.start_timeout_ms,
                       &world->watch);

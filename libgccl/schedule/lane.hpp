@@ -66,7 +66,7 @@ class Lane {
           schedule_ = {};
           return;
         }
-        if (idle(*next_)) {
+        if (next_->idle()) {
           next_ = nullptr;
           continue;
         }
@@ -102,12 +102,6 @@ class Lane {
     std::uint32_t waits;  // earlier places it conflicts with
     bool landed;
   };
-
-  static bool idle(const Step& s) {
-    if (s.op == Op::send) return s.from.buffer != Buffer::none && s.from.count == 0;
-    if (s.to.buffer != Buffer::none && s.to.count == 0) return true;
-    return s.op == Op::copy && s.from == s.to;
-  }
 
   std::uint32_t waits_of(const Step& s) const {
     std::uint32_t waits = 0;

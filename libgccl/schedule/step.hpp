@@ -23,6 +23,11 @@ struct Step {
 
   bool receives() const { return op == Op::recv || op == Op::recv_reduce; }
   bool local() const { return op == Op::copy || op == Op::reduce; }
+  // It does nothing: executors drop it.
+  bool idle() const {
+    if (op == Op::send) return from.buffer != Buffer::none && from.count == 0;
+    return (to.buffer != Buffer::none && to.count == 0) || (op == Op::copy && from == to);
+  }
   // The message's or the local work's size, in elements.
   Count count() const { return op == Op::send ? from.count : to.count; }
   // What it reads and what it writes; regions of count 0 where it does not.

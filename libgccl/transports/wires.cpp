@@ -10,12 +10,26 @@
 
 #include "libgccl/base/log.hpp"
 #include "libgccl/transports/shm/shm_backend.hpp"
+#include "libgccl/transports/shm/shm_fast_path.hpp"
 #include "libgccl/transports/tcp/tcp_backend.hpp"
 
 namespace gccl {
 namespace {
 
 constexpr std::uint8_t kNoRoute = 255;
+
+// Those that are part of the library. A new one is a row.
+const Transport kTransports[] = {
+    {.backend = shm_backend(), .cost_model = "shm", .in_memory = true, .fast_path = shm_fast_path},
+    {.backend = tcp_backend(), .cost_model = "tcp"},
+};
+constexpr std::string_view kNetworkModel = "tcp";  // of transports without a cost model of their own
+
+const Transport* built_in(std::string_view name) {
+  for (const Transport& t : kTransports)
+    if (name == t.backend->name) return &t;
+  return nullptr;
+}
 
 std::vector<std::string> split(const std::string& text, char by) {
   std::vector<std::string> parts;
@@ -89,7 +103,8 @@ int code_in(const Report& r) { return is_error(r.code) ? r.code : GCCL_ERR_REMOT
 // No backend has failed, and none reaches the rank.
 std::string text_of_no_route(const Wires& wires, const GCCL_Port_spec& spec, Rank rank) {
   std::string names;
-  for (const Wires::Instance& i : wires.instances()) names += (names.empty() ? "" : ",") + std::string(i.backend->name);
+  for (const Wires::Instance& i : wires.instances())
+    names += (names.empty() ? "" : ",") + std::string(i.transport.backend->name);
   const bool near = spec.node[rank] == spec.node[spec.rank];
   return "no backend of \"" + names + "\" reaches rank " + std::to_string(rank) +
          (near ? "" : " on another node: shm serves one node, tcp without GCCL_SECRET listens on loopback alone") +
@@ -118,15 +133,15 @@ Status Wires::open(const Start& start, std::unique_ptr<Wires>* out) {
                          GCCL_ERR_INVALID_ARGUMENT);
   for (const std::string& name : names) {
     Instance i{};
-    if (name == "shm") {
-      i.backend = shm_backend();
-    } else if (name == "tcp") {
-      i.backend = tcp_backend();
-    } else if (const Status s = load_plugin(name, &i.backend, &i.library); !s.ok()) {
+    if (const Transport* const t = built_in(name)) {
+      i.transport = *t;
+    } else if (const Status s = load_plugin(name, &i.transport.backend, &i.library); !s.ok()) {
       return s;
+    } else if (name == "mpi") {  // the one plug-in that has a cost model
+      i.transport.cost_model = "mpi";
     }
     char text[GCCL_BACKEND_TEXT_BYTES] = "";
-    if (const GCCL_Result r = i.backend->open(&w->environment_, &i.state, text); r != GCCL_SUCCESS)
+    if (const GCCL_Result r = i.transport.backend->open(&w->environment_, &i.state, text); r != GCCL_SUCCESS)
       return Status::error("backend " + name + ": " + text, r);
     w->instances_.push_back(i);
   }
@@ -135,7 +150,7 @@ Status Wires::open(const Start& start, std::unique_ptr<Wires>* out) {
 }
 
 Wires::~Wires() {
-  for (const Instance& i : instances_) i.backend->close(i.state);
+  for (const Instance& i : instances_) i.transport.backend->close(i.state);
 }
 
 Status Ports::connect(const Wires& wires, const GCCL_Port_spec& spec, Exchange& exchange, std::int64_t timeout_ms,
@@ -156,14 +171,14 @@ Status Ports::connect(const Wires& wires, const GCCL_Port_spec& spec, Exchange& 
     char text[GCCL_BACKEND_TEXT_BYTES] = "";
     void* state = nullptr;
     const GCCL_Result r =
-        i.backend->open_port(i.state, &spec, &state, mine.data() + b * GCCL_BACKEND_ADDRESS_BYTES, text);
+        i.transport.backend->open_port(i.state, &spec, &state, mine.data() + b * GCCL_BACKEND_ADDRESS_BYTES, text);
     if (r != GCCL_SUCCESS) {
-      note(i.backend->name, r, text);
+      note(i.transport.backend->name, r, text);
       std::memset(mine.data() + b * GCCL_BACKEND_ADDRESS_BYTES, 0, GCCL_BACKEND_ADDRESS_BYTES);
       report.failed_backends |= 1u << b;
       state = nullptr;
     }
-    p->ports_.push_back({i.backend, state});
+    p->ports_.push_back({i.transport.backend, state, i.transport.in_memory});
   }
   Status s = gather(exchange, mine.data(), each, &all, timeout_ms);
   if (!s.ok()) return s;
@@ -220,21 +235,36 @@ Status Ports::connect(const Wires& wires, const GCCL_Port_spec& spec, Exchange& 
       return Status::error("rank " + std::to_string(r) + ": " + text_in(theirs), code_in(theirs));
   for (Port& port : p->ports_)
     if (port.state) port.backend->port_connected(port.state);
+  p->look_at_routes(wires, spec.size);
   *out = std::move(p);
   return {};
+}
+
+// What follows from who reaches whom.
+void Ports::look_at_routes(const Wires& wires, Rank size) {
+  if (size == 1) fast_path_ = kTransports[0].fast_path(nullptr);  // without messages any will do
+  for (std::size_t b = 0; b < ports_.size(); ++b) {
+    const Transport& t = wires.instances()[b].transport;
+    if (!ports_[b].state || ports_[b].peers != size - 1) continue;
+    if (t.in_memory) {
+      in_memory_ = true;
+      cost_model_ = t.cost_model;
+    }
+    if (t.fast_path) fast_path_ = t.fast_path(ports_[b].state);
+  }
+  // Over a network some ranks may reach all others by one transport where others need two: the list of transports,
+  // which is the same on every rank, decides.
+  for (const Wires::Instance& i : wires.instances())
+    if (cost_model_.empty() && !i.transport.in_memory) cost_model_ = i.transport.cost_model;
+  if (cost_model_.empty()) cost_model_ = kNetworkModel;
 }
 
 std::size_t Ports::report_bytes() { return sizeof(Report); }
 
 Ports::~Ports() {
+  fast_path_.reset();
   for (Port& port : ports_)
     if (port.state) port.backend->close_port(port.state);
-}
-
-Ports::Port* Ports::of(const GCCL_Backend* backend) {
-  for (Port& port : ports_)
-    if (port.backend == backend && port.state) return &port;
-  return nullptr;
 }
 
 }  // namespace gccl

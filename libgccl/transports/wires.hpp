@@ -9,6 +9,7 @@
 #include "libgccl/base/process.hpp"
 #include "libgccl/base/status.hpp"
 #include "libgccl/bootstrap/bootstrap.hpp"
+#include "libgccl/transports/transport.hpp"
 
 namespace gccl {
 
@@ -23,7 +24,7 @@ class Wires {
   Wires& operator=(const Wires&) = delete;
 
   struct Instance {
-    const GCCL_Backend* backend;
+    Transport transport;
     void* state;
     void* library;  // of a plug-in; stays loaded while the process lives
   };
@@ -51,18 +52,33 @@ class Ports {
   struct Port {
     const GCCL_Backend* backend;
     void* state;
-    std::uint32_t under_way = 0;  // transfers that poll will return
+    bool in_memory;               // Transport::in_memory
+    std::uint32_t in_flight = 0;  // transfers that poll will return
     std::uint32_t peers = 0;      // it serves
   };
   std::vector<Port>& all() { return ports_; }
   Port& to(Rank peer) { return ports_[route_[peer]]; }
-  // The port of this backend, or null.
-  Port* of(const GCCL_Backend* backend);
+  // Of the port that reaches all peers; null where none does, or none has one.
+  FastPath* fast_path() const { return fast_path_.get(); }
+  // A transport of this machine's memory reaches all peers. Every rank comes to the same answer about a communicator:
+  // such a transport serves all ranks of a node or none.
+  bool in_memory() const { return in_memory_; }
+  bool waits_for_network() const {
+    for (const Port& p : ports_)
+      if (p.in_flight > 0 && !p.in_memory) return true;
+    return false;
+  }
+  // By which of the planner's cost models calls are planned (transport_model_of()); the same on every rank.
+  std::string_view cost_model() const { return cost_model_; }
 
  private:
   Ports() = default;
+  void look_at_routes(const Wires& wires, Rank size);
   std::vector<Port> ports_;
   std::vector<std::uint8_t> route_;  // by peer: index into ports_
+  std::unique_ptr<FastPath> fast_path_;
+  bool in_memory_ = false;
+  std::string_view cost_model_;
 };
 
 }  // namespace gccl

@@ -4,6 +4,8 @@
 #include <cassert>
 #include <cstring>
 
+#include "libgccl/schedule/replay_order.hpp"
+
 namespace gccl {
 namespace {
 
@@ -12,6 +14,15 @@ constexpr Element kGap = 0x6a09e667f3bcc908;     // an element of no block; no v
 constexpr std::uint64_t kStepsMax = 1ull << 26;  // of one lane; far beyond any schedule of a rank count that fits here
 
 struct Endless {};
+
+Schedule replayed(const Algorithm* algorithm, Call call, View view) {
+  const auto whole = [&] { return sliced(algorithm, call, view, 1, 0, 1); };
+  if (const auto steps = replay_order(whole())) {
+    for (const Step& s : *steps) co_yield s;
+  } else {
+    co_yield whole();
+  }
+}
 
 std::string text(const Region& r) {
   constexpr std::array<const char*, 4> kBuffers = {"none", "input", "output", "scratch"};
@@ -55,7 +66,14 @@ std::string_view name(FaultKind kind) {
 }
 
 Memory::Memory(const Case& c, Rank late)
-    : case_(c), ranks_(c.ranks()), late_(late), lanes_(c.lanes), oracle_(c.call, c.ranks(), c.seed), random_(c.seed) {
+    : case_(c),
+      ranks_(c.ranks()),
+      late_(late),
+      lanes_(c.lanes),
+      slots_(c.replayed ? kReplayMessagesMax : 1),
+      oracle_(c.call, c.ranks(), c.seed),
+      random_(c.seed) {
+  assert(!c.replayed || (c.shares == 1 && c.lanes == 1 && c.window == 1 && c.delivery == Delivery::buffered));
   assert(c.algorithm && c.shares >= 1 && c.lanes >= 1 && Count(ranks_) * lanes_ < kMany);
   place_inputs();
   all_.reserve(std::size_t(ranks_ * lanes_));
@@ -68,7 +86,10 @@ Memory::Memory(const Case& c, Rank late)
       const Count scratch = c.algorithm->scratch_count(c.call, view, c.shares, l, lanes_);
       scratch_[id].values.resize(scratch);
       scratch_[id].written.resize(scratch);
-      all_.emplace_back(*this, id, bounded(sliced(c.algorithm, c.call, view, c.shares, l, lanes_)), c.window);
+      all_.emplace_back(*this, id,
+                        bounded(c.replayed ? replayed(c.algorithm, c.call, view)
+                                           : sliced(c.algorithm, c.call, view, c.shares, l, lanes_)),
+                        c.window);
       if (r != late_) events_.push_back({Event::enter, id});
     }
   }
@@ -180,8 +201,8 @@ bool Memory::start(Lane<Memory>& lane, Token token, const Step& step) {
     return false;
   }
   Channel& ch = channel(id, me, step.peer);
-  if (buffers(step) && !ch.slot && ch.sends.empty() && coin()) {
-    ch.slot = take({id, token});
+  if (buffers(step) && !full(ch) && ch.sends.empty() && coin()) {
+    ch.slots.push_back(take({id, token}));
     schedule(ch);
     return true;
   }
@@ -206,8 +227,9 @@ Memory::Channel& Memory::channel(std::uint32_t lane, Rank from, Rank to) {
 }
 
 bool Memory::movable(const Channel& ch) const {
-  if (ch.slot) return !ch.receives.empty();
-  return !ch.sends.empty() && (!ch.receives.empty() || buffers(step_of(ch.sends.front())));
+  if (!ch.slots.empty() && !ch.receives.empty()) return true;
+  if (ch.sends.empty() || full(ch)) return false;
+  return buffers(step_of(ch.sends.front())) || (ch.slots.empty() && !ch.receives.empty());
 }
 
 void Memory::schedule(Channel& ch) {
@@ -220,14 +242,18 @@ void Memory::schedule(Channel& ch) {
 void Memory::move(Channel& ch) {
   ch.scheduled = false;
   std::optional<Payload> travels;
-  if (ch.slot) {
-    travels = std::move(*ch.slot);
-    ch.slot.reset();
+  if (!ch.slots.empty() && !ch.receives.empty()) {
+    travels = std::move(ch.slots.front());
+    ch.slots.pop_front();
   } else {
     const Posted from = ch.sends.front();
     ch.sends.erase(ch.sends.begin());
     Payload payload = take(from);
-    (buffers(step_of(from)) ? ch.slot : travels) = std::move(payload);
+    if (buffers(step_of(from))) {
+      ch.slots.push_back(std::move(payload));
+    } else {
+      travels = std::move(payload);
+    }
     events_.push_back({Event::sent, from.lane, from.token});
   }
   if (travels) {
@@ -389,11 +415,11 @@ void Memory::check_ended() {
     return;
   }
   for (const auto& [key, ch] : channels_) {
-    if (!ch.slot) continue;
+    if (ch.slots.empty()) continue;
     const Count to = key % ranks_, from = key / ranks_ % ranks_, lane = key / ranks_ / ranks_;
-    fail(FaultKind::unmatched, "lane " + std::to_string(lane) + ": a message of " + std::to_string(ch.slot->size()) +
-                                   " from rank " + std::to_string(from) + " was never received by rank " +
-                                   std::to_string(to));
+    fail(FaultKind::unmatched, "lane " + std::to_string(lane) + ": a message of " +
+                                   std::to_string(ch.slots.front().size()) + " from rank " + std::to_string(from) +
+                                   " was never received by rank " + std::to_string(to));
     return;
   }
 }

@@ -2,6 +2,7 @@
 // an order shuffled by a seed. It trusts no schedule: each step is checked before it may touch an element.
 #pragma once
 
+#include <deque>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -30,6 +31,9 @@ struct Case {
   Count lanes = 1;
   unsigned window = 1;  // steps in flight per lane
   Delivery delivery = Delivery::buffered;
+  // As a fast path carries it out: steps in replay_order(), and slots for the messages that it buffers. Ranks whose
+  // schedule has too many steps or messages for it keep the schedule's order. Requires one share, window 1, buffered.
+  bool replayed = false;
   std::uint64_t seed = 1;             // elements' values and the order of completions
   std::shared_ptr<const void> table;  // keeps call.table alive; may be null
 
@@ -95,8 +99,7 @@ class Memory {
   // Messages of one (lane, from, to), in order.
   struct Channel {
     std::vector<Posted> sends, receives;  // at most a window of each
-    std::optional<Payload> slot;
-    Posted slot_from{};
+    std::deque<Payload> slots;
     bool scheduled = false;  // an event for it is pending
   };
   struct Event {
@@ -110,10 +113,11 @@ class Memory {
   Rank rank_of(std::uint32_t lane) const { return Rank(lane / lanes_); }
   Count lane_of(std::uint32_t lane) const { return lane % lanes_; }
   const Step& step_of(const Posted& p) const { return all_[p.lane].step(p.token); }
-  // True when the message of that send may wait in its channel's slot.
+  // True when the message of that send may wait in a slot of its channel.
   bool buffers(const Step& s) const { return case_.delivery == Delivery::buffered || s.from.buffer == Buffer::none; }
   bool coin() { return random() & 1; }
   std::uint64_t random();
+  bool full(const Channel& ch) const { return ch.slots.size() >= slots_; }
   static Schedule bounded(Schedule s);
 
   void place_inputs();
@@ -144,6 +148,7 @@ class Memory {
   const Case case_;
   Rank ranks_, late_;
   Count lanes_;
+  std::size_t slots_;  // of each channel
   Oracle oracle_;
   std::uint64_t random_;
   std::uint64_t messages_ = 0;

@@ -46,6 +46,9 @@ struct Slicing {
 struct Mode {
   unsigned window;
   Delivery delivery;
+  bool replayed = false;  // whole calls alone
+
+  bool allows(Slicing s) const { return !replayed || s.shares == 1; }
 };
 struct Named {
   std::string name;
@@ -54,8 +57,11 @@ struct Named {
 
 const std::vector<Slicing> kSlicings = {{1, 1}, {2, 2}, {3, 2}, {5, 3}};
 // 16 is what the runtime plans with, 8 the simulator's default.
-const std::vector<Mode> kModes = {
-    {1, Delivery::buffered}, {16, Delivery::buffered}, {2, Delivery::rendezvous}, {8, Delivery::rendezvous}};
+const std::vector<Mode> kModes = {{1, Delivery::buffered},
+                                  {1, Delivery::buffered, true},
+                                  {16, Delivery::buffered},
+                                  {2, Delivery::rendezvous},
+                                  {8, Delivery::rendezvous}};
 
 template <class T>
 std::vector<T> distinct(std::vector<T> v) {
@@ -133,6 +139,7 @@ Case make_case(const Algorithm& a, Count count, Rank root, bool in_place, bool p
   c.lanes = slicing.lanes;
   c.window = mode.window;
   c.delivery = mode.delivery;
+  c.replayed = mode.replayed;
   c.seed = seed;
   return c;
 }
@@ -169,6 +176,7 @@ class Sweep {
               for (const Slicing slicing : kSlicings)
                 for (const Mode mode : kModes) {
                   if (tally_.failure) return;
+                  if (!mode.allows(slicing)) continue;
                   one(make_case(*tally_.algorithm, count, root, in_place, placed, layout, slicing, mode, dice_.roll()));
                 }
   }
@@ -176,11 +184,14 @@ class Sweep {
   // Until so many cases or messages are spent, whichever comes first: wide exchanges on many ranks are dear.
   void sample(const Choices& choices, unsigned cases, std::uint64_t messages) {
     const std::uint64_t end = tally_.messages + messages;
-    for (unsigned i = 0; i < cases && tally_.messages < end && !tally_.failure; ++i)
+    for (unsigned i = 0; i < cases && tally_.messages < end && !tally_.failure; ++i) {
+      const Mode mode = dice_.pick(kModes);
+      const Slicing slicing = dice_.pick(kSlicings);
       one(make_case(*tally_.algorithm, dice_.pick(choices.counts), dice_.pick(choices.roots),
                     choices.in_place[dice_.roll() % choices.in_place.size()],
                     choices.placed[dice_.roll() % choices.placed.size()], dice_.pick(choices.layouts),
-                    dice_.pick(kSlicings), dice_.pick(kModes), dice_.roll()));
+                    mode.allows(slicing) ? slicing : kSlicings.front(), mode, dice_.roll()));
+    }
   }
 
   void one(const Case& c) {
@@ -206,8 +217,8 @@ std::string describe(const Case& c) {
   s += c.call.in_place ? ", in place" : ", out of place";
   if (c.call.places) s += ", blocks apart";
   return s + ", shares " + std::to_string(c.shares) + ", lanes " + std::to_string(c.lanes) + ", window " +
-         std::to_string(c.window) + (c.delivery == Delivery::buffered ? " buffered" : " rendezvous") + ", seed " +
-         std::to_string(c.seed);
+         std::to_string(c.window) + (c.delivery == Delivery::buffered ? " buffered" : " rendezvous") +
+         (c.replayed ? " replayed" : "") + ", seed " + std::to_string(c.seed);
 }
 
 std::optional<Failure> verify(const Case& c, std::uint64_t* messages) {

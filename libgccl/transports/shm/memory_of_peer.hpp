@@ -14,8 +14,4 @@ bool read_memory_of(std::uint32_t pid, std::uint64_t address, void* to, std::siz
 // takes twice as long for a kilobyte.
 void copy(void* to, const void* from, std::size_t bytes);
 
-// Copies with stores that bypass the caches where the processor has them: for what is larger than the caches and not
-// needed soon. `to` and `from` do not overlap.
-void copy_past_caches(void* to, const void* from, std::size_t bytes);
-
 }  // namespace gccl::shm

@@ -97,6 +97,13 @@ struct alignas(2 * kLine) Control {
   std::atomic<std::uint32_t> reserved;   // Reserved; written by the writer
 };
 
+// A field of a peer's cell, read once: whatever writes there at random may change it between two looks, so what has
+// been checked is what is used.
+template <class T>
+T read_once(const T& field) {
+  return *const_cast<const volatile T*>(&field);
+}
+
 // The writer's end. Not shared.
 class Writer {
  public:
@@ -173,26 +180,25 @@ class Reader {
     cells_ = pipe_->cells;
     return peek();
   }
-  // The peeked cell's piece, when `received` of the message's `bytes` have come before. Its data is null where the cell
-  // cannot be what a Writer wrote here: a peer that writes at random must not make this process read or write beyond
-  // the message, nor wait for ever.
-  std::span<const std::byte> piece(const Cell& c, std::uint64_t received, std::uint64_t bytes) {
-    if (c.kind == CellKind::inline_data)
-      return received == 0 && bytes <= kInlineBytes && c.piece_bytes == bytes
-                 ? std::span<const std::byte>(c.data, bytes)
-                 : std::span<const std::byte>();
+  // The peeked cell's piece, when `received` of the message's `bytes` have come before. `kind` is the cell's, as the
+  // caller has read it. Its data is null where the cell cannot be what a Writer wrote here: a peer that writes at
+  // random must not make this process read or write beyond the message, nor wait for ever.
+  std::span<const std::byte> piece(const Cell& c, CellKind kind, std::uint64_t received, std::uint64_t bytes) {
+    const std::uint32_t length = read_once(c.piece_bytes);
+    if (kind == CellKind::inline_data)
+      return received == 0 && bytes <= kInlineBytes && length == bytes ? std::span<const std::byte>(c.data, bytes)
+                                                                       : std::span<const std::byte>();
     const CellKind due = received == 0 ? CellKind::first : CellKind::more;
     const std::uint32_t offset = piece_offset(received);
-    const std::uint32_t length = as_read(c.piece_bytes);
-    if (c.kind != due || bytes <= kInlineBytes || length != piece_bytes(received, bytes) || c.far.place != offset)
-      return {};
+    const std::uint64_t place = read_once(c.far.place);
+    if (kind != due || bytes <= kInlineBytes || length != piece_bytes(received, bytes) || place != offset) return {};
     if (offset + length > chunk_bytes_) {
       chunk_bytes_ = chunk_bytes(control_->reserved.load(std::memory_order_acquire));
       if (offset + length > chunk_bytes_) return {};
     }
     // By the cell's own word for place and length: a processor that knew them beforehand would look into the chunk
     // ahead of time, and take lines from the writer that it is still writing (a kilobyte took a sixth longer).
-    return {pipe_->chunks[chunks_ % kChunks] + c.far.place, as_read(length)};
+    return {pipe_->chunks[chunks_ % kChunks] + as_found(place), as_found(length)};
   }
   // The peeked cell is done with.
   void pop_inline() {
@@ -216,8 +222,9 @@ class Reader {
   }
 
  private:
-  // Neither read again nor replaced by what it has been compared with.
-  static std::uint32_t as_read(std::uint32_t value) {
+  // Not replaced by what it has been compared with.
+  template <class T>
+  static T as_found(T value) {
     asm("" : "+r"(value));
     return value;
   }

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <new>
 
+#include "libgccl/base/copy_past_caches.hpp"
 #include "libgccl/transports/shm/memory_of_peer.hpp"
 
 namespace gccl::shm {
@@ -214,10 +215,14 @@ std::string Port::text_of_no_memory(const End& e) const {
          ": " + trouble(reserve_error_);
 }
 
-std::string Port::text_of_damage(const End& e, const Cell& c) const {
+std::string Port::text_of_damage(End& e) const {
+  const Cell* const c = e.reader.peek();  // the damage may have changed meanwhile
   return "what rank " + std::to_string(e.peer) + " wrote into shared memory for rank " + std::to_string(rank_) +
-         " is damaged: a cell of kind " + std::to_string(unsigned(c.kind)) + " with " + std::to_string(c.piece_bytes) +
-         " bytes where none can come; some code there has written to memory of others";
+         " is damaged" +
+         (c ? ": a cell of kind " + std::to_string(unsigned(c->kind)) + " with " + std::to_string(c->piece_bytes) +
+                  " bytes where none can come"
+            : "") +
+         "; some code there has written to memory of others";
 }
 
 Port::Put Port::put_into_full(End& e, std::uint64_t signature, const void* data, std::uint32_t bytes) {
@@ -301,23 +306,24 @@ bool Port::advance_receive(End& e, GCCL_Transfer* t) {
   for (;;) {
     const Cell* const c = e.reader.peek();
     if (!c) return false;
+    const CellKind kind = read_once(c->kind);
+    const bool in_cell = kind == CellKind::inline_data;
     if (t->backend[0] == 0) {
-      const bool in_cell = c->kind == CellKind::inline_data;
       if (differs(t, c->signature, in_cell ? c->piece_bytes : c->far.message_bytes)) {
         if (in_cell) e.reader.pop_inline();
         return true;
       }
     }
-    if (c->kind == CellKind::address && t->bytes > kInlineBytes && neighbour(e).can_fetch) {
+    if (kind == CellKind::address && t->bytes > kInlineBytes && neighbour(e).can_fetch) {
       for (const std::uint64_t turn = t->backend[0] + kTurnBytes; t->backend[0] < t->bytes;)
         if (t->backend[0] >= turn || !fetch(e, t, *c)) return false;
       e.reader.pop_address();
       return true;
     }
-    const std::span<const std::byte> piece = e.reader.piece(*c, t->backend[0], t->bytes);
-    if (!piece.data()) return fail(GCCL_ERR_SYSTEM, e.peer, text_of_damage(e, *c)), false;
+    const std::span<const std::byte> piece = e.reader.piece(*c, kind, t->backend[0], t->bytes);
+    if (!piece.data()) return fail(GCCL_ERR_SYSTEM, e.peer, text_of_damage(e)), false;
     deliver(t, piece.data(), piece.size());
-    if (c->kind == CellKind::inline_data) {
+    if (in_cell) {
       e.reader.pop_inline();
       return true;
     }
@@ -337,12 +343,12 @@ bool Port::fetch(End& e, GCCL_Transfer* t, const Cell& c) {
   const std::uint64_t rest = t->bytes - t->backend[0];
   const std::uint64_t bytes = std::min(rest, t->consume ? kFetchBytes : kTurnBytes);
   std::byte* const to = static_cast<std::byte*>(t->data) + t->backend[0];
-  const std::uint64_t from = c.far.place + t->backend[0];
+  const std::uint64_t from = read_once(c.far.place) + t->backend[0];
   const std::byte* there = nullptr;
   if (n.file->mine()) {
     there = reinterpret_cast<const std::byte*>(from);
-  } else if (c.far.shared.number != 0) {
-    there = n.mapped.at(n.pid, n.file->name(), c.far.shared, t->bytes);
+  } else if (const Shared_place place = c.far.shared; place.number != 0) {  // a copy: the peer may change it
+    there = n.mapped.at(n.pid, n.file->name(), place, t->bytes);
     if (there) there += t->backend[0];
   }
   if (there) {
@@ -397,8 +403,8 @@ bool Port::advance(End& e, GCCL_Transfer** done, int max, int* count) {
   return e.first || e.lent;
 }
 
+// A port that has failed still hands out what has come: what a peer sent before it gave up may end a call.
 int Port::poll(GCCL_Transfer** done, int max) {
-  if (failed_) return -1;
   int count = 0;
   for (std::size_t i = 0; i < active_.size() && count < max;) {
     End& e = *active_[i];
@@ -415,7 +421,7 @@ int Port::poll(GCCL_Transfer** done, int max) {
   } else if (!failed_ && (active_.empty() || ++idle_polls_ % kPollsBetweenChecks == 0)) {
     healthy();  // who polls without transfers wants to know nothing else
   }
-  return failed_ ? -1 : count;
+  return failed_ && count == 0 ? -1 : count;
 }
 
 void Port::fail(int result, Rank peer, const std::string& text) {

@@ -80,9 +80,11 @@ class Port {
     e.writer.publish(c);
     return Put::done;
   }
-  // After Put::no_memory on this end, and for a cell on it that no Writer can have written: what is wrong.
+  // After Put::no_memory on this end, and where the next cell on it is none that a Writer can have written: what is
+  // wrong.
   std::string text_of_no_memory(const End& e) const;
-  std::string text_of_damage(const End& e, const Cell& c) const;
+  std::string text_of_damage(End& e) const;
+  Rank rank() const { return rank_; }
 
  private:
   static constexpr std::uint32_t kNowhere = ~0u;

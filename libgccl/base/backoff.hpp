@@ -13,23 +13,20 @@
 
 namespace gccl {
 
-inline std::int64_t now_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
-
 // One wait. With more ranks than processors on the machine a spinning rank holds up the very one it waits for: the
 // scheduler would only notice at its next tick, up to 4 ms later.
-class Patience {
+class Backoff {
  public:
-  explicit Patience(bool crowded) : crowded_(crowded) {}
+  explicit Backoff(bool oversubscribed) : oversubscribed_(oversubscribed) {}
 
   // Call after each look that found nothing. True now and then, when the clock may be looked at. `far`: what is waited
   // for comes over a network. Such a look asks the operating system, takes as long as a hundred others and waits for
   // longer: nobody knows who else needs this machine's processors meanwhile.
   bool pause(bool far = false) {
     ++looks_;
-    const bool yields = crowded_ ? looks_ % 3 == 0 : far ? looks_ > kFarLooks : looks_ > kLooks && looks_ % 16 == 0;
+    const bool yields = oversubscribed_ ? looks_ % 3 == 0
+                        : far           ? looks_ > kFarLooks
+                                        : looks_ > kLooks && looks_ % 16 == 0;
     if (yields) {
       ++yields_;
       if (looks_ > (far ? kFarLooksAwake : kLooksAwake)) {
@@ -53,7 +50,7 @@ class Patience {
   // Before the first yield, and before the first sleep: 1 and 20 ms; of far ones 50 us and 10 ms.
   static constexpr std::uint32_t kLooks = 30000, kLooksAwake = 400000, kFarLooks = 100, kFarLooksAwake = 10000;
 
-  bool crowded_;
+  bool oversubscribed_;
   std::uint32_t looks_ = 0;
   std::uint64_t yields_ = 0;
 };

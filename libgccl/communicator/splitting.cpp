@@ -1,12 +1,12 @@
-// Communicators made from communicators.
+#include "libgccl/communicator/splitting.hpp"
+
 #include <algorithm>
 #include <cstring>
 
-#include "libgccl/communicator/communicator.hpp"
-
 namespace gccl {
+namespace {
 
-class Communicator::OverParent : public Exchange {
+class OverParent : public Exchange {
  public:
   OverParent(Communicator& parent, Purpose purpose) : parent_(parent), purpose_(purpose) {}
   // Gathers among all ranks of the parent, and hands on those of `ranks`.
@@ -40,8 +40,6 @@ class Communicator::OverParent : public Exchange {
   const Purpose purpose_;
 };
 
-namespace {
-
 // Two ranks' lists differ, or they agree and another rank's does.
 std::string text_of_lists(Rank a, std::uint64_t listed_a, Rank b, std::uint64_t listed_b, std::uint64_t members) {
   const auto lists = [](Rank r, std::uint64_t n) {
@@ -55,78 +53,79 @@ std::string text_of_lists(Rank a, std::uint64_t listed_a, Rank b, std::uint64_t 
          (members == 1 ? " rank finds itself" : " ranks find themselves") + " in a list" + same;
 }
 
-}  // namespace
-
-Status Communicator::split(int color, int key, std::unique_ptr<Communicator>* out) {
-  return split(Purpose::split, color, key, {}, out);
-}
-
-Status Communicator::split(Purpose purpose, int color, int key, std::span<const int> listed,
-                           std::unique_ptr<Communicator>* out) {
+Status split(Communicator& parent, Purpose purpose, int color, int key, std::span<const int> listed,
+             std::unique_ptr<Communicator>* out) {
   struct Choice {
     std::int32_t color, key;
     std::uint64_t listed, list;  // how many ranks the caller lists, and which
   };
   Choice mine{color < 0 ? -1 : color, key, listed.size(), 0};
   for (const int rank : listed) mine.list = (mine.list ^ std::uint64_t(rank + 1)) * 0x9e3779b97f4a7c15;
-  OverParent exchange(*this, purpose);
+  const Members& members = parent.members();
+  OverParent exchange(parent, purpose);
   std::vector<std::byte> all;
   Status s = exchange.all_gather({reinterpret_cast<const std::byte*>(&mine), sizeof mine}, &all, -1);
   if (!s.ok()) return s;
-  std::vector<Choice> choices(size());
+  std::vector<Choice> choices(parent.size());
   std::memcpy(choices.data(), all.data(), all.size());
   // Every rank sees all lists, and so comes to the same answer.
-  const auto members =
+  const auto callers =
       std::uint64_t(std::count_if(choices.begin(), choices.end(), [](Choice c) { return c.color >= 0; }));
   const auto lister = std::find_if(choices.begin(), choices.end(), [](Choice c) { return c.listed > 0; });
   for (const Choice& c : choices)
     if (lister != choices.end() && (c.color >= 0 || c.listed > 0) &&
-        (c.listed != members || c.listed != lister->listed || c.list != lister->list))
+        (c.listed != callers || c.listed != lister->listed || c.list != lister->list))
       return Status::error("Comm_create: " + text_of_lists(Rank(&c - choices.data()), c.listed,
-                                                           Rank(lister - choices.begin()), lister->listed, members),
+                                                           Rank(lister - choices.begin()), lister->listed, callers),
                            GCCL_ERR_MISMATCH);
 
   std::vector<Rank> ranks;
-  for (Rank r = 0; r < size(); ++r)
+  for (Rank r = 0; r < parent.size(); ++r)
     if (choices[r].color == mine.color) ranks.push_back(r);
   std::stable_sort(ranks.begin(), ranks.end(), [&](Rank a, Rank b) { return choices[a].key < choices[b].key; });
   Members m;
-  m.id = (members_.id + 0x9e3779b97f4a7c15 * ++splits_) ^
+  m.id = (members.id + 0x9e3779b97f4a7c15 * parent.count_split()) ^
          (std::uint64_t(std::uint32_t(mine.color)) + 1) * 0xbf58476d1ce4e5b9;
   std::vector<Rank> numbers;  // new node numbers, by the order in which nodes appear
   for (const Rank r : ranks) {
-    if (r == rank()) m.rank = Rank(m.world_rank.size());
-    m.world_rank.push_back(members_.world_rank[r]);
-    auto it = std::find(numbers.begin(), numbers.end(), members_.node[r]);
-    if (it == numbers.end()) it = numbers.insert(numbers.end(), members_.node[r]);
+    if (r == parent.rank()) m.rank = Rank(m.world_rank.size());
+    m.world_rank.push_back(members.world_rank[r]);
+    auto it = std::find(numbers.begin(), numbers.end(), members.node[r]);
+    if (it == numbers.end()) it = numbers.insert(numbers.end(), members.node[r]);
     m.node.push_back(Rank(it - numbers.begin()));
   }
   if (mine.color < 0) {
     // Takes part in the parent's exchanges, with nothing to say.
-    const std::size_t each = world_->wires->instances().size() * GCCL_BACKEND_ADDRESS_BYTES;
+    const std::size_t each = parent.world().wires->instances().size() * GCCL_BACKEND_ADDRESS_BYTES;
     for (const std::size_t bytes : {each, Ports::report_bytes(), Ports::report_bytes()})
       if (s = exchange.all_gather(std::vector<std::byte>(bytes), &all, -1); !s.ok()) return s;
     out->reset();
     return {};
   }
   exchange.ranks = ranks;
-  return create(world_, std::move(m), exchange, out);
+  return Communicator::create(parent.shared_world(), std::move(m), exchange, out);
 }
 
-Status Communicator::create(std::span<const int> ranks, std::unique_ptr<Communicator>* out) {
+}  // namespace
+
+Status split(Communicator& parent, int color, int key, std::unique_ptr<Communicator>* out) {
+  return split(parent, Purpose::split, color, key, {}, out);
+}
+
+Status create_from(Communicator& parent, std::span<const int> ranks, std::unique_ptr<Communicator>* out) {
   int key = -1;
   for (std::size_t i = 0; i < ranks.size(); ++i) {
-    if (ranks[i] < 0 || Rank(ranks[i]) >= size())
+    if (ranks[i] < 0 || Rank(ranks[i]) >= parent.size())
       return Status::error("ranks[" + std::to_string(i) + "] is " + std::to_string(ranks[i]) + ": expected 0 to " +
-                               std::to_string(size() - 1),
+                               std::to_string(parent.size() - 1),
                            GCCL_ERR_INVALID_ARGUMENT);
     for (std::size_t j = 0; j < i; ++j)
       if (ranks[j] == ranks[i])
         return Status::error("ranks[" + std::to_string(i) + "] repeats rank " + std::to_string(ranks[i]),
                              GCCL_ERR_INVALID_ARGUMENT);
-    if (Rank(ranks[i]) == rank()) key = int(i);
+    if (Rank(ranks[i]) == parent.rank()) key = int(i);
   }
-  return split(Purpose::create, key < 0 ? -1 : 0, key, ranks, out);
+  return split(parent, Purpose::create, key < 0 ? -1 : 0, key, ranks, out);
 }
 
 }  // namespace gccl

@@ -1,0 +1,95 @@
+// The end of a communicator that goes no further: why, who is told, and what becomes of the operations in flight.
+#include <cstring>
+
+#include "libgccl/communicator/communicator.hpp"
+
+namespace gccl {
+
+// What a port's fault means for the call that waits; heard from others it is passed on as it is.
+Status Communicator::reason(const GCCL_Fault& f) const {
+  const Operation* const op = first_pending();
+  if (f.result == GCCL_ERR_TIMEOUT && op) {
+    // The other rank's words have come shortened; these are this rank's own.
+    Rank peer = rank();
+    const std::string what = op->awaited(&peer);
+    const Status mine = members_.in_context(
+        op->work.what,
+        Status::error("waiting for " + members_.name(peer) + ", " + what + world_->watch->report(*record_, now_ns()),
+                      f.result));
+    return Status::error(std::string(f.text) + " ... " + mine.text(), f.result);
+  }
+  if (f.result != GCCL_ERR_PEER_LOST) return Status::error(f.text, f.result);
+  const std::string text =
+      std::strncmp(f.text, "rank ", 5) == 0 ? f.text : "lost " + members_.name(f.peer) + ": " + f.text;
+  return op && text.starts_with("lost") ? members_.in_context(op->work.what, Status::error(text, f.result))
+                                        : Status::error(text, f.result);
+}
+
+// The operation that an exception came from, as far as that is known.
+Status Communicator::blamed(Status why) const noexcept {
+  try {
+    if (!queue_.empty()) return members_.in_context(queue_.front()->work.what, why);
+  } catch (...) {
+  }
+  return why;
+}
+
+// Ends everything in flight. The first reason stays. Goes through when memory is short.
+void Communicator::break_down(Status why, Rank culprit, bool tell_others) noexcept {
+  if (!failure_.none()) return;
+  failure_.set(std::move(why));
+  if (record_) record_->broken.store(true, std::memory_order_relaxed);
+  repeats_ = {};
+  if (tell_others && ports_) {
+    GCCL_Fault f{.result = failure_.why().code(), .peer = culprit, .text = {}};
+    std::snprintf(f.text, sizeof f.text, "%s", failure_.why().text().c_str());
+    tell(f);
+  }
+  const auto end = [this](auto& operations) {
+    for (Operation* op : operations) drop(op);
+    operations.clear();
+  };
+  end(queue_);
+  end(transfers_);
+  end(to_myself_);
+}
+
+void Communicator::tell(const GCCL_Fault& f) noexcept {
+  for (Ports::Port& port : ports_->all()) try {
+      if (port.state) port.backend->abort(port.state, &f);
+    } catch (...) {  // what cannot be said is noticed when this rank leaves
+    }
+}
+
+void Communicator::drop(Operation* op) noexcept {
+  if (op->transferring) {
+    Ports::Port& port = ports_->to(op->transfer.peer);
+    port.backend->cancel(port.state, &op->transfer);
+    --port.in_flight;
+    op->transferring = false;
+  }
+  Status status;
+  try {
+    status = failure_.why();
+  } catch (...) {
+    status = Status::error("out of memory", failure_.why().code());
+  }
+  finish(op, std::move(status));
+}
+
+void Communicator::fail(Status why) noexcept {
+  std::lock_guard lock(lock_);
+  break_down(std::move(why), rank(), true);
+  failure_.acknowledge();
+}
+
+void Communicator::abort(int code) {
+  failure_.ask_abort(code);
+  // The others are told at once; whoever waits here finds out in its next look.
+  GCCL_Fault f{.result = GCCL_ERR_ABORTED, .peer = rank(), .text = {}};
+  std::snprintf(f.text, sizeof f.text, "%s", Failure::abort_text(rank(), code).c_str());
+  tell(f);
+  if (std::unique_lock lock(lock_, std::try_to_lock); lock) make_progress();
+}
+
+}  // namespace gccl

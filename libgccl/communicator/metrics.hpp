@@ -1,0 +1,59 @@
+// What a communicator counts, for GCCL_Get_performance_metrics.
+#pragma once
+
+#include <algorithm>
+
+#include "libgccl/base/clock.hpp"
+#include "libgccl/communicator/descriptor.hpp"
+#include "libgccl/transports/fast_path.hpp"
+
+namespace gccl {
+
+// Calls from here on are all timed; of smaller ones each sixteenth, as a look at the clock takes a tenth of the
+// shortest.
+inline constexpr std::size_t kTimedBytes = 64 * 1024;
+
+// One thread at a time.
+class Metrics {
+ public:
+  bool times(const Descriptor& call) const {
+    return counts_.calls[call.kind].calls % 16 == 0 || call.bytes >= kTimedBytes;
+  }
+  // A call has ended. from_ns: when it began, or 0 where it was not timed.
+  void ended(const Descriptor& call, std::int64_t from_ns, bool failed) {
+    GCCL_Call_metrics& m = counts_.calls[call.kind];
+    ++m.calls;
+    m.failed += failed;
+    m.bytes += call.bytes;
+    if (from_ns == 0) return;
+    const std::uint64_t took = std::uint64_t(now_ns() - from_ns);
+    m.time_ns += took;
+    m.time_ns_min = m.timed == 0 ? took : std::min(m.time_ns_min, took);
+    m.time_ns_max = std::max(m.time_ns_max, took);
+    ++m.timed;
+  }
+  void moved(const Traffic& t) {
+    counts_.messages_sent += t.messages_sent;
+    counts_.messages_received += t.messages_received;
+    counts_.bytes_sent += t.bytes_sent;
+    counts_.bytes_received += t.bytes_received;
+  }
+  // One point-to-point message.
+  void moved(const Descriptor& call) {
+    const bool sends = call.kind == kSendKind;
+    moved(Traffic{.messages_sent = sends,
+                  .messages_received = !sends,
+                  .bytes_sent = sends ? call.bytes : 0,
+                  .bytes_received = sends ? 0 : call.bytes});
+  }
+  void planned(bool again) { ++(again ? counts_.plans_reused : counts_.plans_built); }
+  void waited(const Backoff& backoff) { counts_.waits_yielded += backoff.yields(); }
+
+  // out->struct_bytes says how much of it the caller knows.
+  void read(GCCL_Metrics* out) const;
+
+ private:
+  GCCL_Metrics counts_{};
+};
+
+}  // namespace gccl

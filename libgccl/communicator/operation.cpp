@@ -1,0 +1,47 @@
+#include "libgccl/communicator/operation.hpp"
+
+#include <cstring>
+
+#include "libgccl/elements/combine.hpp"
+
+namespace gccl {
+
+void Work::conclude(const Members& members) {
+  std::byte* const out = memory.base[std::size_t(Buffer::output)];
+  const Region result = reduces(call.kind) || call.kind == Collective::reduce_scatterv
+                            ? output_of(call, members.size(), members.rank)
+                            : Region{};
+  if (what.op == GCCL_AVG && result.count > 0)
+    divide(elements.dtype, out + result.offset * elements.bytes, result.count, members.size());
+  if (to_first_block && result.count > 0)
+    std::memmove(out, out + result.offset * elements.bytes, result.count * elements.bytes);
+}
+
+std::uint64_t Operation::moved() const {
+  if (replaying) return replay.next;
+  return flow ? flow->traffic().messages_sent + flow->traffic().messages_received : 0;
+}
+
+std::string Operation::awaited(Rank* peer) const {
+  if (work.what.point_to_point()) {
+    *peer = work.what.root;
+    return work.what.kind == kSendKind ? "it to take the message" : "its message";
+  }
+  if (replaying) {
+    const Program::Awaited a = replay.awaited();
+    *peer = a.peer;
+    return "its message of " + std::to_string(a.bytes) + " bytes (step " + std::to_string(replay.next + 1) + " of " +
+           std::to_string(a.steps) + ")";
+  }
+  std::string text = "a message";
+  if (flow) flow->awaited(peer, &text);
+  return text;
+}
+
+Status Operation::flow_failure(const Members& members) const {
+  const Status& s = flow->status();
+  return s.code() == GCCL_ERR_MISMATCH ? calls_differ(members, work.what, flow->difference())
+                                       : members.in_context(work.what, s);
+}
+
+}  // namespace gccl

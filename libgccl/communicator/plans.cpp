@@ -1,0 +1,55 @@
+#include "libgccl/communicator/plans.hpp"
+
+#include <algorithm>
+
+namespace gccl {
+
+Plan Plans::planned(const Call& call, std::uint32_t element_bytes) {
+  setting_.costs.element_bytes = element_bytes;
+  return plan(call, setting_.first, setting_.costs, setting_.tuning, overrides_);
+}
+
+std::shared_ptr<PreparedPlan> Plans::prepare(const Work& work) {
+  const Call& call = work.call;
+  const std::uint32_t element_bytes = work.elements.bytes;
+  auto plan = std::make_shared<PreparedPlan>();
+  if (work.algorithm) {
+    plan->algorithm = work.algorithm;
+    plan->slicing = work.slicing;
+    plan->slicing.lanes = std::min({work.slicing.lanes, work.slicing.shares, kLanesMax});
+  } else {
+    static_cast<Plan&>(*plan) = planned(call, element_bytes);
+  }
+  const Slicing& s = plan->slicing;
+  if (s.shares == 1 && fast_) {
+    const Share whole{};
+    plan->scratch.push_back(plan->algorithm->scratch_count(call, view(), whole));
+    plan->program = fast_->compile(plan->algorithm->make(call, view(), whole), element_bytes);
+  } else {
+    for (Count lane = 0; lane < s.lanes; ++lane)
+      plan->scratch.push_back(plan->algorithm->scratch_count(call, view(), s.shares, lane, s.lanes));
+  }
+  return plan;
+}
+
+std::shared_ptr<PreparedPlan> Plans::of(const Work& work, bool* made) {
+  *made = true;
+  if (work.lengths) return prepare(work);  // which may differ in every call
+  const Shape shape{.kind = work.call.kind,
+                    .in_place = work.call.in_place,
+                    .root = work.call.root,
+                    .element_bytes = work.elements.bytes,
+                    .count = work.call.count,
+                    .algorithm = work.algorithm,
+                    .slicing = work.slicing};
+  bool found = false;
+  std::shared_ptr<PreparedPlan>& plan = kept_.place(shape, &found);
+  if (found) {
+    *made = false;
+  } else {
+    plan = prepare(work);
+  }
+  return plan;
+}
+
+}  // namespace gccl

@@ -1,0 +1,47 @@
+// How a communicator's calls are carried out: a plan for each shape of call, made when it first comes, and kept.
+#pragma once
+
+#include <memory>
+
+#include "libgccl/communicator/prepared_plan.hpp"
+#include "libgccl/communicator/setting.hpp"
+#include "libgccl/communicator/work.hpp"
+#include "libgccl/transports/wires.hpp"
+
+namespace gccl {
+
+// One thread at a time.
+class Plans {
+ public:
+  // Both outlive it.
+  Plans(Rank rank, const Ports& ports, const Overrides& overrides)
+      : rank_(rank),
+        fast_(ports.fast_path()),
+        overrides_(overrides),
+        setting_{.in_memory = ports.in_memory(), .cost_model = ports.cost_model()} {}
+
+  // Another opinion on which ranks are near each other. What was planned before is forgotten.
+  void use(Layout layout) {
+    layout_ = std::move(layout);
+    setting_.use(layout_, rank_);
+    kept_ = {};
+  }
+  const Layout& layout() const { return layout_; }
+  const View& view() const { return setting_.view; }
+
+  // *made tells whether it was made just now.
+  std::shared_ptr<PreparedPlan> of(const Work& work, bool* made);
+  Plan planned(const Call& call, std::uint32_t element_bytes);
+
+ private:
+  std::shared_ptr<PreparedPlan> prepare(const Work& work);
+
+  const Rank rank_;
+  FastPath* const fast_;
+  const Overrides& overrides_;
+  Layout layout_;
+  Setting setting_;
+  PlanCache kept_;
+};
+
+}  // namespace gccl

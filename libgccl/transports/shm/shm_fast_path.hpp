@@ -1,0 +1,11 @@
+// The fast path of shared memory: pipes written and read by whoever calls, without a transfer.
+#pragma once
+
+#include "libgccl/transports/fast_path.hpp"
+
+namespace gccl {
+
+// Of an open port of shm_backend(); of no port where the communicator has one rank, which sends nothing.
+std::unique_ptr<FastPath> shm_fast_path(void* port);
+
+}  // namespace gccl

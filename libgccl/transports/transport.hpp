@@ -1,0 +1,24 @@
+// A transport as the library knows it: its GCCL_Backend, and what that interface does not say.
+#pragma once
+
+#include <memory>
+#include <string_view>
+
+#include "gccl/backend.h"
+#include "libgccl/transports/fast_path.hpp"
+
+namespace gccl {
+
+// Of a plug-in only the backend is known.
+struct Transport {
+  const GCCL_Backend* backend = nullptr;
+  // How the planner's cost models call it; empty: as a network of unknown properties, which is planned like tcp.
+  std::string_view cost_model{};
+  // Messages come from another core's cache: whoever waits for one spins.
+  bool in_memory = false;
+  // Of an open port that reaches all peers of its communicator, or of none where the communicator has one rank. May be
+  // null.
+  std::unique_ptr<FastPath> (*fast_path)(void* port) = nullptr;
+};
+
+}  // namespace gccl
