@@ -26,9 +26,11 @@ void abort_under_way(const Operation* op, int code) {
 Group_calls* current_group() { return group.depth > 0 ? &group : nullptr; }
 
 GCCL_Result run_in_group(Group_calls& g, Communicator& c, Work&& work) {
-  g.operations.push_back(nullptr);  // first, as it may throw
-  const Status s = c.start(std::move(work), &g.operations.back());
-  if (!s.ok()) g.operations.pop_back();
+  // First, as either may throw: what has started has a place, and no place is without an operation.
+  if (g.operations.size() == g.operations.capacity()) g.operations.reserve(2 * g.operations.size() + 4);
+  Operation* op = nullptr;
+  const Status s = c.start(std::move(work), &op);
+  if (op) g.operations.push_back(op);
   if (g.first.ok()) g.first = s;
   return failed(s);
 }
@@ -42,7 +44,7 @@ Status wait_in_turns(std::vector<Operation*> operations) {
       Status s;
       if (!Communicator::test(op, &s)) return false;
       moved = true;
-      if (first.ok()) first = s;
+      if (first.ok()) first = std::move(s);
       return true;
     });
     if (moved) {
@@ -83,7 +85,7 @@ GCCL_Result GCCL_Waitall(int n, GCCL_Request* requests) {
       Status s;
       Communicator::wait(operation_of(requests[i]), -1, &s);  // waiting makes progress for all
       requests[i] = GCCL_REQUEST_NULL;
-      if (first.ok()) first = s;
+      if (first.ok()) first = std::move(s);
     }
     return failed(first);
   });
