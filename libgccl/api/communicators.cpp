@@ -153,10 +153,9 @@ std::vector<std::unique_ptr<Communicator>> release_all() {
 
 GCCL_Result failed_in_child() noexcept { return failed(Status::error(kForkedChildText, GCCL_ERR_INVALID_USAGE)); }
 
-Status break_after(GCCL_Comm comm, Status why) noexcept {
+void break_after(GCCL_Comm comm, Status why) noexcept {
   auto* const c = reinterpret_cast<Communicator*>(comm);
-  if (c && c->magic == Communicator::kMagic) c->fail(why);
-  return why;
+  if (c && c->magic == Communicator::kMagic) c->fail(std::move(why));
 }
 
 }  // namespace gccl

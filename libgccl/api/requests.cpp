@@ -31,8 +31,16 @@ GCCL_Result run_in_group(Group_calls& g, Communicator& c, Work&& work) {
   Operation* op = nullptr;
   const Status s = c.start(std::move(work), &op);
   if (op) g.operations.push_back(op);
-  if (g.first.ok()) g.first = s;
   return failed(s);
+}
+
+void note_in_group(GCCL_Result result) noexcept {
+  if (group.depth == 0 || !group.first.ok()) return;
+  try {
+    group.first = Status::error(GCCL_Last_error(), result);
+  } catch (...) {
+    group.first = Status::error("out of memory", result);  // short enough to need none
+  }
 }
 
 Status wait_in_turns(std::vector<Operation*> operations) {
