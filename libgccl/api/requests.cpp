@@ -74,6 +74,7 @@ GCCL_Result GCCL_Wait_for(GCCL_Request* request, int64_t timeout_ms) {
   return guarded([&] {
     if (!request) return failed(wrong("request is null: expected the address of a request"));
     if (*request == GCCL_REQUEST_NULL) return GCCL_SUCCESS;
+    if (timeout_ms < 0 && timeout_ms != GCCL_TIMEOUT_NONE) timeout_ms = 0;  // what is left of a time that is up
     Status s;
     if (!Communicator::wait(operation_of(*request), timeout_ms, &s)) return GCCL_IN_PROGRESS;
     *request = GCCL_REQUEST_NULL;
@@ -81,7 +82,7 @@ GCCL_Result GCCL_Wait_for(GCCL_Request* request, int64_t timeout_ms) {
   });
 }
 
-GCCL_Result GCCL_Wait(GCCL_Request* request) { return GCCL_Wait_for(request, -1); }
+GCCL_Result GCCL_Wait(GCCL_Request* request) { return GCCL_Wait_for(request, GCCL_TIMEOUT_NONE); }
 
 GCCL_Result GCCL_Waitall(int n, GCCL_Request* requests) {
   return guarded([&] {

@@ -250,7 +250,8 @@ GCCL_API GCCL_Result GCCL_Ibarrier(GCCL_Comm comm, GCCL_Request* request);
 
 /* Waits, frees the request and sets it to GCCL_REQUEST_NULL; returns the operation's result. */
 GCCL_API GCCL_Result GCCL_Wait(GCCL_Request* request);
-/* Waits at most timeout_ms: GCCL_IN_PROGRESS when that was not enough; the operation and the request then go on. */
+/* Waits at most timeout_ms: GCCL_IN_PROGRESS when that was not enough; the operation and the request then go on.
+ * GCCL_TIMEOUT_NONE: without a limit, as GCCL_Wait. Below that, as with 0, time is up already. */
 GCCL_API GCCL_Result GCCL_Wait_for(GCCL_Request* request, int64_t timeout_ms);
 /* Waits for all; returns the first error, after all have ended. */
 GCCL_API GCCL_Result GCCL_Waitall(int n, GCCL_Request* requests);
