@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <new>
 #include <optional>
 #include <stdexcept>
@@ -214,10 +215,10 @@ TEST_CASE("one allocation that fails, whichever it is, is an error on every rank
           met = std::exchange(denied, {}).met;
           // Who was done before the other one failed hears at the next call.
           if (result == GCCL_SUCCESS && c) result = GCCL_Barrier(c);
-          if (c) GCCL_Comm_free(&c);
           const int mine[2] = {result, met};
           int all[2][2] = {};
-          RANK_SUCCESS(GCCL_Allgather(mine, all, 2, GCCL_INT32, world));
+          RANK_SUCCESS(GCCL_Allgather(mine, all, 2, GCCL_INT32, world));  // so nobody hears by the end of another
+          if (c) GCCL_Comm_free(&c);
           met = all[0][1];
           failures += all[0][0] != GCCL_SUCCESS;
           if (all[0][0] == all[1][0] && (all[0][0] == GCCL_SUCCESS || (met && all[0][0] == GCCL_ERR_SYSTEM))) continue;
@@ -228,6 +229,53 @@ TEST_CASE("one allocation that fails, whichever it is, is an error on every rank
       }
       RANK_SUCCESS(GCCL_Finalize());
     });
+}
+
+TEST_CASE("one allocation that fails while several ranks of a process start is an error, and no thread stays behind") {
+  for (const char* backends : {"shm", "tcp"})
+    check({.size = 1, .backends = backends}, [](int) {
+      GCCL_Config config = GCCL_CONFIG_INIT;
+      config.size = 3;
+      const int ranks[] = {0, 1, 2};
+      const auto threads = [] {
+        return std::distance(std::filesystem::directory_iterator("/proc/self/task"),
+                             std::filesystem::directory_iterator());
+      };
+      const auto before = threads();
+      int failures = 0;
+      bool met = true;
+      for (int n = 0; met; ++n) {
+        GCCL_Comm worlds[3];
+        denied = {.left = n};
+        const GCCL_Result result = GCCL_Init_ranks(worlds, ranks, 3, &config);
+        met = std::exchange(denied, {}).met;
+        if (result != GCCL_SUCCESS) {
+          RANK_CHECK(met);
+          RANK_CHECK(result == GCCL_ERR_SYSTEM);
+          RANK_CHECK(says("out of memory"));
+          ++failures;
+        }
+        GCCL_Finalize();
+        RANK_CHECK(threads() == before);
+      }
+      RANK_CHECK(failures > 3);  // the threads' own
+    });
+}
+
+TEST_CASE("a start that finds no room for one allocation, whichever it is, is an error and can be tried again") {
+  check({.size = 1}, [](int) {
+    bool met = true;
+    for (int n = 0; met; ++n) {
+      GCCL_Comm world = GCCL_COMM_NULL;
+      denied = {.left = n};
+      const GCCL_Result result = GCCL_Init(&world, nullptr);
+      met = std::exchange(denied, {}).met;
+      if (result != GCCL_SUCCESS && (!met || result != GCCL_ERR_SYSTEM))
+        report("allocation " + std::to_string(n) + ": result " + std::to_string(result) + ": " + GCCL_Last_error());
+      RANK_CHECK((result == GCCL_SUCCESS) == (world != GCCL_COMM_NULL));
+      RANK_SUCCESS(GCCL_Finalize());
+    }
+  });
 }
 
 TEST_CASE("memory that the thread for connections does not find is an error on every rank") {
