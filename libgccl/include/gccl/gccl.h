@@ -13,7 +13,9 @@
  * - In place: pass GCCL_IN_PLACE as sendbuf (for GCCL_Scatter: as recvbuf at the root), or NCCL's own addresses (named
  *   at each call).
  * - Threads: any thread may use any communicator; calls on one communicator are carried out one after the other, in
- *   the order in which they were started. Different communicators do not wait for each other.
+ *   the order in which they were started. Different communicators do not wait for each other. Cancelling a thread
+ *   (pthread_cancel) that is inside a call ends the process: GCCL_Abort, from any thread, ends what it waits for; a
+ *   thread that others may cancel at any time disables that around its calls (pthread_setcancelstate).
  * - After GCCL_ERR_MISMATCH, GCCL_ERR_TIMEOUT, GCCL_ERR_REMOTE, GCCL_ERR_PEER_LOST or GCCL_ERR_ABORTED a communicator
  *   is broken: every later call on it returns the same error until it is freed. A wait for a message that a rank has
  *   not sent, and still could, ends by the timeout alone; GCCL_Last_error() then says what every rank waits for.
@@ -130,7 +132,8 @@ GCCL_API GCCL_Result GCCL_Comm_size(GCCL_Comm comm, int* size);
  * GCCL_UNDEFINED *out becomes GCCL_COMM_NULL. */
 GCCL_API GCCL_Result GCCL_Comm_split(GCCL_Comm comm, int color, int key, GCCL_Comm* out);
 /* Collective over all of `comm`. A communicator of ranks[0 .. n-1] of comm, in that order (the same list on every rank
- * of it); ranks outside the list pass it too, or n = 0, and get GCCL_COMM_NULL. */
+ * of it); ranks outside the list pass it too, or n = 0, and get GCCL_COMM_NULL. Lists
+ * that differ are GCCL_ERR_MISMATCH on every rank, and comm goes on. */
 GCCL_API GCCL_Result GCCL_Comm_create(GCCL_Comm comm, const int* ranks, int n, GCCL_Comm* out);
 /* Collective. Sets *comm to GCCL_COMM_NULL. Operations under way are an error, as in GCCL_Finalize. */
 GCCL_API GCCL_Result GCCL_Comm_free(GCCL_Comm* comm);
