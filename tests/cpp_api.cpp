@@ -271,6 +271,7 @@ TEST_CASE("requests: wait, wait_for, test, callbacks in order, and a destructor 
           if (r == 0) {
             Request late = world.irecv(std::span(&value, 1), 1);
             MUST(!late.wait_for(5ms));
+            for (const auto time : {0ms, -1ms, -5000ms}) MUST(!late.wait_for(time));  // -1 is no word for no limit
             MUST(!late.test());
             Request moved = std::move(late);
             MUST(late.empty());

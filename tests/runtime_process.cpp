@@ -1,11 +1,13 @@
 // What a rank's process does around GCCL: it ends without GCCL_Finalize, in any way, and it forks.
 #include <doctest/doctest.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <thread>
@@ -73,6 +75,38 @@ TEST_CASE("exit handlers may take long, and other ways to end a process are as q
           fail_as_a_program_with_a_bug(rank);
           ::_exit(any_reported() ? 1 : 9);
         }) == "");
+}
+
+TEST_CASE("what GCCL opens never is the standard input or error that a program has closed") {
+  for (const std::string backends : {"shm", "tcp", "shm,tcp"})
+    check({.size = 3, .backends = backends, .nodes = backends == "shm" ? std::vector<int>() : std::vector{0, 0, 1}},
+          [](int rank) {
+            const auto closed = [](const char* when) {
+              for (const int fd : {STDIN_FILENO, STDERR_FILENO})
+                if (fcntl(fd, F_GETFD) >= 0) {
+                  const std::string name = "/proc/self/fd/" + std::to_string(fd);
+                  report(std::string(when) + ": " + name + " is " + std::filesystem::read_symlink(name).string());
+                }
+            };
+            ::close(STDIN_FILENO);
+            ::close(STDERR_FILENO);
+            GCCL_Comm world = GCCL_COMM_NULL, c = GCCL_COMM_NULL;
+            RANK_SUCCESS(GCCL_Init(&world, nullptr));
+            closed("after GCCL_Init");
+            void* memory = nullptr;
+            RANK_SUCCESS(GCCL_Mem_alloc(&memory, 1 << 20));
+            closed("after GCCL_Mem_alloc");
+            std::vector<float> in(1 << 18, float(rank)), out(1 << 18);
+            RANK_SUCCESS(GCCL_Comm_split(world, 0, 0, &c));
+            for (const std::size_t count : {std::size_t(1), in.size()})
+              RANK_SUCCESS(GCCL_Allreduce(in.data(), memory, count, GCCL_FLOAT32, GCCL_SUM, c));
+            RANK_SUCCESS(GCCL_Send(in.data(), 1, GCCL_FLOAT32, (rank + 1) % 3, c));
+            RANK_SUCCESS(GCCL_Recv(out.data(), 1, GCCL_FLOAT32, (rank + 2) % 3, c));
+            RANK_CHECK(static_cast<float*>(memory)[in.size() - 1] == 3);
+            closed("after messages");
+            RANK_SUCCESS(GCCL_Mem_free(memory));
+            RANK_SUCCESS(GCCL_Finalize());
+          });
 }
 
 TEST_CASE("a rank that exits while it dials a stopped one ends at once") {

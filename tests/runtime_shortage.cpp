@@ -7,10 +7,12 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <new>
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gccl/gccl.h"
@@ -32,6 +34,19 @@ namespace {
 std::atomic<bool> starving{false};
 thread_local bool fed = false;
 
+// One allocation of a thread that fails: the one after `left` others, where there is one.
+struct Denied {
+  int left = -1;  // negative: none
+  bool met = false;
+};
+thread_local Denied denied;
+
+bool is_denied() {
+  if (denied.left < 0 || denied.left-- > 0) return false;
+  denied.met = true;
+  return true;
+}
+
 }  // namespace
 
 [[gnu::noinline]] void* operator new(std::size_t bytes) {
@@ -39,7 +54,7 @@ thread_local bool fed = false;
   throw std::bad_alloc();
 }
 [[gnu::noinline]] void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
-  return starving && !fed ? nullptr : std::malloc(bytes ? bytes : 1);
+  return (starving && !fed) || is_denied() ? nullptr : std::malloc(bytes ? bytes : 1);
 }
 [[gnu::noinline]] void operator delete(void* p) noexcept { std::free(p); }
 [[gnu::noinline]] void operator delete(void* p, std::size_t) noexcept { std::free(p); }
@@ -117,6 +132,151 @@ TEST_CASE("a call that finds no memory is an error on every rank") {
       });
 }
 #endif
+
+// Calls of rank r on a communicator of two, in all the ways of making them.
+struct Kind {
+  const char* name;
+  GCCL_Result (*call)(GCCL_Comm* c, int r);
+};
+constexpr std::size_t kMany = 1 << 19;
+float input[kMany], output[kMany];
+std::atomic<int> functions_run{0};
+
+GCCL_Result waited(GCCL_Result started, GCCL_Request* request) { return started ? started : GCCL_Wait(request); }
+
+const std::vector<Kind> kinds = {
+    {"allreduce, short",
+     [](GCCL_Comm* c, int) { return GCCL_Allreduce(input, output, 100, GCCL_FLOAT32, GCCL_SUM, *c); }},
+    {"allreduce, long",
+     [](GCCL_Comm* c, int) { return GCCL_Allreduce(input, output, kMany, GCCL_FLOAT32, GCCL_SUM, *c); }},
+    {"iallreduce",
+     [](GCCL_Comm* c, int) {
+       GCCL_Request q = GCCL_REQUEST_NULL;
+       return waited(GCCL_Iallreduce(input, output, kMany, GCCL_FLOAT32, GCCL_SUM, *c, &q), &q);
+     }},
+    {"alltoallv",
+     [](GCCL_Comm* c, int) {
+       const std::size_t n[2] = {10, 10};
+       return GCCL_Alltoallv(input, n, nullptr, output, n, nullptr, GCCL_FLOAT32, *c);
+     }},
+    {"send and receive",
+     [](GCCL_Comm* c, int r) {
+       return r ? GCCL_Recv(output, kMany, GCCL_FLOAT32, 0, *c) : GCCL_Send(input, kMany, GCCL_FLOAT32, 1, *c);
+     }},
+    {"a message to itself",
+     [](GCCL_Comm* c, int r) {
+       GCCL_Request q = GCCL_REQUEST_NULL;
+       if (const GCCL_Result e = GCCL_Irecv(output, 10, GCCL_FLOAT32, r, *c, &q)) return e;
+       const GCCL_Result sent = GCCL_Send(input, 10, GCCL_FLOAT32, r, *c), received = GCCL_Wait(&q);
+       return sent ? sent : received;
+     }},
+    {"a group of messages",
+     [](GCCL_Comm* c, int r) {
+       GCCL_Group_start();
+       const GCCL_Result a = GCCL_Send(input, 100, GCCL_FLOAT32, 1 - r, *c);
+       const GCCL_Result b = GCCL_Recv(output, 100, GCCL_FLOAT32, 1 - r, *c);
+       const GCCL_Result end = GCCL_Group_end();
+       RANK_CHECK((!a && !b) || end);
+       return end;
+     }},
+    {"a group of collectives",
+     [](GCCL_Comm* c, int) {
+       GCCL_Group_start();
+       GCCL_Allreduce(input, output, 100, GCCL_FLOAT32, GCCL_SUM, *c);
+       GCCL_Broadcast(output, kMany, GCCL_FLOAT32, 0, *c);
+       return GCCL_Group_end();
+     }},
+    {"a request with a function",
+     [](GCCL_Comm* c, int) {
+       GCCL_Request q = GCCL_REQUEST_NULL;
+       if (const GCCL_Result e = GCCL_Iallreduce(input, output, kMany, GCCL_FLOAT32, GCCL_SUM, *c, &q)) return e;
+       functions_run = 0;
+       const GCCL_Result added = GCCL_On_complete(
+           q, [](GCCL_Result, void*) { ++functions_run; }, nullptr);
+       const GCCL_Result ended = GCCL_Wait(&q);
+       RANK_CHECK(added == GCCL_SUCCESS || added == GCCL_ERR_SYSTEM);
+       RANK_CHECK(functions_run == (added ? 0 : 1));
+       return ended;
+     }},
+};
+
+TEST_CASE("one allocation that fails, whichever it is, is an error on every rank or none") {
+  for (const char* backends : {"shm", "tcp"})
+    check({.size = 2, .backends = backends}, [&](int rank) {
+      GCCL_Comm world = GCCL_COMM_NULL;
+      RANK_SUCCESS(GCCL_Init(&world, nullptr));
+      for (const Kind& kind : kinds) {
+        int met = 1, failures = 0;
+        for (int n = 0; met; ++n) {
+          GCCL_Comm c = GCCL_COMM_NULL;
+          RANK_SUCCESS(GCCL_Comm_split(world, 0, 0, &c));
+          if (rank == 0) denied = {.left = n};
+          GCCL_Result result = kind.call(&c, rank);
+          met = std::exchange(denied, {}).met;
+          // Who was done before the other one failed hears at the next call.
+          if (result == GCCL_SUCCESS && c) result = GCCL_Barrier(c);
+          const int mine[2] = {result, met};
+          int all[2][2] = {};
+          RANK_SUCCESS(GCCL_Allgather(mine, all, 2, GCCL_INT32, world));  // so nobody hears by the end of another
+          if (c) GCCL_Comm_free(&c);
+          met = all[0][1];
+          failures += all[0][0] != GCCL_SUCCESS;
+          if (all[0][0] == all[1][0] && (all[0][0] == GCCL_SUCCESS || (met && all[0][0] == GCCL_ERR_SYSTEM))) continue;
+          report(std::string(kind.name) + ", allocation " + std::to_string(n) + (met ? "" : " (of fewer)") +
+                 ": rank 0 has " + std::to_string(all[0][0]) + ", rank 1 has " + std::to_string(all[1][0]));
+        }
+        RANK_CHECK(failures > 0);
+      }
+      RANK_SUCCESS(GCCL_Finalize());
+    });
+}
+
+TEST_CASE("one allocation that fails while several ranks of a process start is an error, and no thread stays behind") {
+  for (const char* backends : {"shm", "tcp"})
+    check({.size = 1, .backends = backends}, [](int) {
+      GCCL_Config config = GCCL_CONFIG_INIT;
+      config.size = 3;
+      const int ranks[] = {0, 1, 2};
+      const auto threads = [] {
+        return std::distance(std::filesystem::directory_iterator("/proc/self/task"),
+                             std::filesystem::directory_iterator());
+      };
+      const auto before = threads();
+      int failures = 0;
+      bool met = true;
+      for (int n = 0; met; ++n) {
+        GCCL_Comm worlds[3];
+        denied = {.left = n};
+        const GCCL_Result result = GCCL_Init_ranks(worlds, ranks, 3, &config);
+        met = std::exchange(denied, {}).met;
+        if (result != GCCL_SUCCESS) {
+          RANK_CHECK(met);
+          RANK_CHECK(result == GCCL_ERR_SYSTEM);
+          RANK_CHECK(says("out of memory"));
+          ++failures;
+        }
+        GCCL_Finalize();
+        RANK_CHECK(threads() == before);
+      }
+      RANK_CHECK(failures > 3);  // the threads' own
+    });
+}
+
+TEST_CASE("a start that finds no room for one allocation, whichever it is, is an error and can be tried again") {
+  check({.size = 1}, [](int) {
+    bool met = true;
+    for (int n = 0; met; ++n) {
+      GCCL_Comm world = GCCL_COMM_NULL;
+      denied = {.left = n};
+      const GCCL_Result result = GCCL_Init(&world, nullptr);
+      met = std::exchange(denied, {}).met;
+      if (result != GCCL_SUCCESS && (!met || result != GCCL_ERR_SYSTEM))
+        report("allocation " + std::to_string(n) + ": result " + std::to_string(result) + ": " + GCCL_Last_error());
+      RANK_CHECK((result == GCCL_SUCCESS) == (world != GCCL_COMM_NULL));
+      RANK_SUCCESS(GCCL_Finalize());
+    }
+  });
+}
 
 TEST_CASE("memory that the thread for connections does not find is an error on every rank") {
   for (const int starved : {0, 1})

@@ -38,6 +38,29 @@ TEST_CASE("the longest limits are long") {
   });
 }
 
+TEST_CASE("a time below 0 is up, and only GCCL_TIMEOUT_NONE is no limit") {
+  check({.size = 2, .limit_s = 60}, [](int rank) {
+    GCCL_Comm world = GCCL_COMM_NULL;
+    RANK_SUCCESS(GCCL_Init(&world, nullptr));
+    int value = 7;
+    if (rank == 0) {
+      GCCL_Request request = GCCL_REQUEST_NULL;
+      RANK_SUCCESS(GCCL_Irecv(&value, 1, GCCL_INT32, 1, world, &request));
+      for (const std::int64_t time : {std::int64_t(0), std::int64_t(-2), std::int64_t(-5000), INT64_MIN})
+        expect(GCCL_Wait_for(&request, time), GCCL_IN_PROGRESS, "wait for " + std::to_string(time) + " ms");
+      RANK_SUCCESS(GCCL_Send(&value, 1, GCCL_INT32, 1, world));
+      RANK_SUCCESS(GCCL_Wait_for(&request, GCCL_TIMEOUT_NONE));
+      RANK_CHECK(value == 42);
+    } else {  // sends only after rank 0 has waited in vain
+      RANK_SUCCESS(GCCL_Recv(&value, 1, GCCL_INT32, 0, world));
+      usleep(100000);
+      value = 42;
+      RANK_SUCCESS(GCCL_Send(&value, 1, GCCL_INT32, 0, world));
+    }
+    RANK_SUCCESS(GCCL_Finalize());
+  });
+}
+
 TEST_CASE("finalize waits as long as calls may take, not as long as a start") {
   for (const char* backends : {"shm", "tcp"})
     check({.size = 3, .backends = backends, .environment = {{"GCCL_START_TIMEOUT_MS", "20000"}}}, [](int rank) {

@@ -149,6 +149,8 @@ TEST_CASE("settings that are none are refused by name") {
                                     {"GCCL_TCP_PEER_TIMEOUT_MS", "1999"},
                                     {"GCCL_TCP_PEER_TIMEOUT_MS", "86400001"},
                                     {"GCCL_TCP_PEER_TIMEOUT_MS", "60s"},
+                                    {"GCCL_TCP_CONGESTION", "nonsense"},
+                                    {"GCCL_TCP_CONGESTION", "renorenorenorenoreno"},
                                     {"GCCL_TCP_ZEROCOPY", "yes"}}) {
     const Variable v(name, value);
     void* instance = nullptr;
@@ -156,6 +158,17 @@ TEST_CASE("settings that are none are refused by name") {
     const GCCL_Backend_environment e{sizeof e, 0, 1, "here", "", "", log};
     CHECK(kTcp->open(&e, &instance, text) == GCCL_ERR_INVALID_ARGUMENT);
     CHECK(std::string(text).find(name) != std::string::npos);
+  }
+}
+
+TEST_CASE("the system's congestion controls are taken, and nothing for its own choice") {
+  for (const char* value : {"", "reno"}) {  // every Linux has the latter
+    const Variable v("GCCL_TCP_CONGESTION", value);
+    void* instance = nullptr;
+    char text[GCCL_BACKEND_TEXT_BYTES] = "";
+    const GCCL_Backend_environment e{sizeof e, 0, 1, "here", "", "", log};
+    CHECK_MESSAGE(kTcp->open(&e, &instance, text) == GCCL_SUCCESS, text);
+    kTcp->close(instance);
   }
 }
 

@@ -87,6 +87,7 @@ Status checked(const GCCL_Config* config, GCCL_Config* out) {
 Status create_worlds(const GCCL_Config& config, std::span<const int> ranks, GCCL_Comm* worlds) {
   std::vector<std::unique_ptr<Communicator>> made(ranks.size());
   std::vector<Status> status(ranks.size());
+  const std::string no_threads = "cannot start a thread for each of " + std::to_string(ranks.size()) + " ranks: ";
   std::vector<std::thread> threads;
   threads.reserve(ranks.size());
   std::promise<bool> all_here;
@@ -102,13 +103,12 @@ Status create_worlds(const GCCL_Config& config, std::span<const int> ranks, GCCL
           status[i] = caught();
         }
       });
-  } catch (const std::system_error& e) {
-    short_of = Status::error(
-        "cannot start a thread for each of " + std::to_string(ranks.size()) + " ranks: " + e.what(), GCCL_ERR_SYSTEM);
+  } catch (...) {
+    short_of = caught();  // nothing here may throw before the threads that did start have ended
   }
   all_here.set_value(short_of.ok());
   for (std::thread& t : threads) t.join();
-  if (!short_of.ok()) return short_of;
+  if (!short_of.ok()) return Status::error(no_threads + short_of.text(), GCCL_ERR_SYSTEM);
   for (const Status& s : status)
     if (!s.ok()) return s;
   for (std::size_t i = 0; i < made.size(); ++i)
@@ -154,10 +154,9 @@ std::vector<std::unique_ptr<Communicator>> release_all() {
 
 GCCL_Result failed_in_child() noexcept { return failed(Status::error(kForkedChildText, GCCL_ERR_INVALID_USAGE)); }
 
-Status break_after(GCCL_Comm comm, Status why) noexcept {
+void break_after(GCCL_Comm comm, Status why) noexcept {
   auto* const c = reinterpret_cast<Communicator*>(comm);
-  if (c && c->magic == Communicator::kMagic) c->fail(why);
-  return why;
+  if (c && c->magic == Communicator::kMagic) c->fail(std::move(why));
 }
 
 }  // namespace gccl

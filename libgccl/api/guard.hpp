@@ -21,15 +21,21 @@ GCCL_Result guarded(F f) noexcept {
   }
 }
 
-// For calls on a communicator. It is broken where f throws, as other ranks would wait for what was not carried out.
+// For calls on a communicator. It is broken where f throws, as other ranks would wait for what was not carried out. A
+// group hears of every failure.
 template <class F>
 GCCL_Result guarded(GCCL_Comm comm, F f) noexcept {
   if (in_forked_child()) return failed_in_child();
+  GCCL_Result result;
   try {
-    return f();
+    result = f();
   } catch (...) {
-    return failed(break_after(comm, caught()));
+    break_after(comm, caught());
+    result = failed(caught());
   }
+  if (result != GCCL_SUCCESS) [[unlikely]]
+    note_in_group(result);
+  return result;
 }
 
 }  // namespace gccl

@@ -27,8 +27,8 @@ Status keep(std::unique_ptr<Communicator> communicator, GCCL_Comm* out);
 std::unique_ptr<Communicator> release(Communicator* communicator);
 std::vector<std::unique_ptr<Communicator>> release_all();
 
-// Ends the communicator, where it is one, on all ranks. Returns `why`.
-Status break_after(GCCL_Comm comm, Status why) noexcept;
+// Ends the communicator, where it is one, on all ranks.
+void break_after(GCCL_Comm comm, Status why) noexcept;
 
 // Waits for operations in turns, as one thread may be several ranks that wait for each other. The first error.
 Status wait_in_turns(std::vector<Operation*> operations);
@@ -36,7 +36,9 @@ Status wait_in_turns(std::vector<Operation*> operations);
 // The calls of this thread between GCCL_Group_start and GCCL_Group_end; null outside.
 struct Group_calls;
 Group_calls* current_group();
-// Begins the work and notes it for GCCL_Group_end.
+// Begins the work, for GCCL_Group_end to wait for.
 GCCL_Result run_in_group(Group_calls& group, Communicator& c, Work&& work);
+// A call has failed with this, and with this thread's last error: inside a group it is GCCL_Group_end's to return.
+[[gnu::cold]] void note_in_group(GCCL_Result result) noexcept;
 
 }  // namespace gccl

@@ -26,11 +26,21 @@ void abort_pending(const Operation* op, int code) {
 Group_calls* current_group() { return group.depth > 0 ? &group : nullptr; }
 
 GCCL_Result run_in_group(Group_calls& g, Communicator& c, Work&& work) {
-  g.operations.push_back(nullptr);  // first, as it may throw
-  const Status s = c.start(std::move(work), &g.operations.back());
-  if (!s.ok()) g.operations.pop_back();
-  if (g.first.ok()) g.first = s;
+  // First, as either may throw: what has started has a place, and no place is without an operation.
+  if (g.operations.size() == g.operations.capacity()) g.operations.reserve(2 * g.operations.size() + 4);
+  Operation* op = nullptr;
+  const Status s = c.start(std::move(work), &op);
+  if (op) g.operations.push_back(op);
   return failed(s);
+}
+
+void note_in_group(GCCL_Result result) noexcept {
+  if (group.depth == 0 || !group.first.ok()) return;
+  try {
+    group.first = Status::error(GCCL_Last_error(), result);
+  } catch (...) {
+    group.first = Status::error("out of memory", result);  // short enough to need none
+  }
 }
 
 Status wait_in_turns(std::vector<Operation*> operations) {
@@ -42,7 +52,7 @@ Status wait_in_turns(std::vector<Operation*> operations) {
       Status s;
       if (!Communicator::test(op, &s)) return false;
       moved = true;
-      if (first.ok()) first = s;
+      if (first.ok()) first = std::move(s);
       return true;
     });
     if (moved) {
@@ -64,6 +74,7 @@ GCCL_Result GCCL_Wait_for(GCCL_Request* request, int64_t timeout_ms) {
   return guarded([&] {
     if (!request) return failed(wrong("request is null: expected the address of a request"));
     if (*request == GCCL_REQUEST_NULL) return GCCL_SUCCESS;
+    if (timeout_ms < 0 && timeout_ms != GCCL_TIMEOUT_NONE) timeout_ms = 0;  // what is left of a time that is up
     Status s;
     if (!Communicator::wait(operation_of(*request), timeout_ms, &s)) return GCCL_IN_PROGRESS;
     *request = GCCL_REQUEST_NULL;
@@ -71,7 +82,7 @@ GCCL_Result GCCL_Wait_for(GCCL_Request* request, int64_t timeout_ms) {
   });
 }
 
-GCCL_Result GCCL_Wait(GCCL_Request* request) { return GCCL_Wait_for(request, -1); }
+GCCL_Result GCCL_Wait(GCCL_Request* request) { return GCCL_Wait_for(request, GCCL_TIMEOUT_NONE); }
 
 GCCL_Result GCCL_Waitall(int n, GCCL_Request* requests) {
   return guarded([&] {
@@ -83,7 +94,7 @@ GCCL_Result GCCL_Waitall(int n, GCCL_Request* requests) {
       Status s;
       Communicator::wait(operation_of(requests[i]), -1, &s);  // waiting makes progress for all
       requests[i] = GCCL_REQUEST_NULL;
-      if (first.ok()) first = s;
+      if (first.ok()) first = std::move(s);
     }
     return failed(first);
   });

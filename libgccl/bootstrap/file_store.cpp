@@ -1,5 +1,6 @@
 #include "libgccl/bootstrap/file_store.hpp"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/random.h>
 #include <unistd.h>
@@ -13,7 +14,9 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <memory>
 #include <set>
+#include <string_view>
 #include <thread>
 
 #include "libgccl/bootstrap/deadline.hpp"
@@ -81,11 +84,12 @@ class Files : public Exchange {
   std::set<std::string> names() const {
     std::set<std::string> found;
     const std::string begin = fs::path(store_.prefix).filename().string() + ".";
-    std::error_code error;
-    for (fs::directory_iterator i(folder_, error), end; !error && i != end; i.increment(error)) {
-      const std::string name = i->path().filename().string();
-      if (name.starts_with(begin)) found.insert(name.substr(begin.size()));
-    }
+    // Not by fs::directory_iterator: libstdc++'s ends the process where increment() finds no memory.
+    const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir(folder_.c_str()), ::closedir);
+    if (!folder) return found;
+    while (const dirent* const entry = ::readdir(folder.get()))
+      if (const std::string_view name = entry->d_name; name.starts_with(begin))
+        found.emplace(name.substr(begin.size()));
     return found;
   }
 

@@ -8,6 +8,7 @@
 #include <cstdio>
 
 #include "gccl/gccl.h"
+#include "libgccl/base/descriptor.hpp"
 #include "libgccl/net/socket.hpp"
 
 namespace gccl {
@@ -15,7 +16,7 @@ namespace gccl {
 Status write_store_file(const std::string& path, std::span<const std::byte> bytes) {
   const std::string draft = path + "~";
   unlink(draft.c_str());  // a killed job's, or somebody's trap
-  const Fd fd(open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+  const Fd fd(above_standard_streams(open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600)));
   if (!fd) return system_error("cannot write " + draft, errno);
   while (!bytes.empty()) {
     const ssize_t n = write(fd.get(), bytes.data(), bytes.size());

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "libgccl/base/descriptor.hpp"
 #include "libgccl/base/process.hpp"
 #include "libgccl/base/status.hpp"
 
@@ -45,11 +46,12 @@ class Fd {
   int fd_ = -1;
 };
 
-// What make() returns, a descriptor or -1 with errno. Children that fork() makes close it (runtime/process.hpp).
+// What make() returns, a descriptor or -1 with errno, above the standard streams (base/descriptor.hpp). Children that
+// fork() makes close it (base/process.hpp).
 template <class Make>
 Fd not_for_children(Make make) {
   const std::lock_guard lock(process_mutex());
-  Fd fd(make());
+  Fd fd(above_standard_streams(make()));
   if (fd) keep_from_children(fd.get());
   return fd;
 }

@@ -13,7 +13,9 @@
  * - In place: pass GCCL_IN_PLACE as sendbuf (for GCCL_Scatter: as recvbuf at the root), or NCCL's own addresses (named
  *   at each call).
  * - Threads: any thread may use any communicator; calls on one communicator are carried out one after the other, in
- *   the order in which they were started. Different communicators do not wait for each other.
+ *   the order in which they were started. Different communicators do not wait for each other. Cancelling a thread
+ *   (pthread_cancel) that is inside a call ends the process: GCCL_Abort, from any thread, ends what it waits for; a
+ *   thread that others may cancel at any time disables that around its calls (pthread_setcancelstate).
  * - After GCCL_ERR_MISMATCH, GCCL_ERR_TIMEOUT, GCCL_ERR_REMOTE, GCCL_ERR_PEER_LOST or GCCL_ERR_ABORTED a communicator
  *   is broken: every later call on it returns the same error until it is freed. A wait for a message that a rank has
  *   not sent, and still could, ends by the timeout alone; GCCL_Last_error() then says what every rank waits for.
@@ -130,7 +132,8 @@ GCCL_API GCCL_Result GCCL_Comm_size(GCCL_Comm comm, int* size);
  * GCCL_UNDEFINED *out becomes GCCL_COMM_NULL. */
 GCCL_API GCCL_Result GCCL_Comm_split(GCCL_Comm comm, int color, int key, GCCL_Comm* out);
 /* Collective over all of `comm`. A communicator of ranks[0 .. n-1] of comm, in that order (the same list on every rank
- * of it); ranks outside the list pass it too, or n = 0, and get GCCL_COMM_NULL. */
+ * of it); ranks outside the list pass it too, or n = 0, and get GCCL_COMM_NULL. Lists
+ * that differ are GCCL_ERR_MISMATCH on every rank, and comm goes on. */
 GCCL_API GCCL_Result GCCL_Comm_create(GCCL_Comm comm, const int* ranks, int n, GCCL_Comm* out);
 /* Collective. Sets *comm to GCCL_COMM_NULL. Operations under way are an error, as in GCCL_Finalize. */
 GCCL_API GCCL_Result GCCL_Comm_free(GCCL_Comm* comm);
@@ -250,7 +253,8 @@ GCCL_API GCCL_Result GCCL_Ibarrier(GCCL_Comm comm, GCCL_Request* request);
 
 /* Waits, frees the request and sets it to GCCL_REQUEST_NULL; returns the operation's result. */
 GCCL_API GCCL_Result GCCL_Wait(GCCL_Request* request);
-/* Waits at most timeout_ms: GCCL_IN_PROGRESS when that was not enough; the operation and the request then go on. */
+/* Waits at most timeout_ms: GCCL_IN_PROGRESS when that was not enough; the operation and the request then go on.
+ * GCCL_TIMEOUT_NONE: without a limit, as GCCL_Wait. Below that, as with 0, time is up already. */
 GCCL_API GCCL_Result GCCL_Wait_for(GCCL_Request* request, int64_t timeout_ms);
 /* Waits for all; returns the first error, after all have ended. */
 GCCL_API GCCL_Result GCCL_Waitall(int n, GCCL_Request* requests);
@@ -274,7 +278,8 @@ GCCL_API GCCL_Result GCCL_Request_abort(GCCL_Request* request, int code);
 GCCL_API GCCL_Result GCCL_Progress(void);
 
 /* Between start and end, blocking calls of this thread only begin; GCCL_Group_end carries all of them out together and
- * returns the first error. For one thread that drives several ranks, and for sends and receives in any order. Nests. */
+ * returns the first error, also that of a call on a communicator in between that was refused or failed by itself. For
+ * one thread that drives several ranks, and for sends and receives in any order. Nests. */
 GCCL_API GCCL_Result GCCL_Group_start(void);
 GCCL_API GCCL_Result GCCL_Group_end(void);
 /* Instead of GCCL_Group_end where not all calls could be made: GCCL_Abort on the communicators of those that have not

@@ -37,9 +37,9 @@ class [[nodiscard]] Request {
 
   // Returns when the operation is complete; throws when it failed.
   void wait() { check(GCCL_Wait(&request_)); }
-  // False when that was not enough time; the operation then goes on.
+  // False when that was not enough time; the operation then goes on. A time below 0 is up already.
   bool wait_for(std::chrono::milliseconds time) {
-    const GCCL_Result result = GCCL_Wait_for(&request_, time.count());
+    const GCCL_Result result = GCCL_Wait_for(&request_, time.count() < 0 ? 0 : time.count());
     if (result == GCCL_IN_PROGRESS) return false;
     check(result);
     return true;

@@ -14,6 +14,7 @@
 #include <ctime>
 #include <map>
 
+#include "libgccl/base/descriptor.hpp"
 #include "libgccl/transports/shm/reserve.hpp"
 #include "libgccl/transports/shm/segment.hpp"
 
@@ -75,7 +76,8 @@ void Rank_file::sweep() {
   while (const dirent* const entry = ::readdir(folder.get())) {
     const std::string name = entry->d_name;
     if (!is_name(name) || own().contains(name)) continue;
-    const int fd = ::openat(::dirfd(folder.get()), entry->d_name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    const int fd = above_standard_streams(
+        ::openat(::dirfd(folder.get()), entry->d_name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
     if (fd < 0) continue;
     struct stat st;
     // The mark first: what carries it has been locked before, and a lock that is gone never comes back. The other way
@@ -100,7 +102,8 @@ Status Rank_file::create(std::shared_ptr<Rank_file>* out) {
     std::lock_guard lock(own_mutex);
     sweep();
     own()[f->name_] = f;
-    f->fd_ = ::shm_open(("/" + f->name_).c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
+    // Before the lock: closing any descriptor of the file would drop it.
+    f->fd_ = above_standard_streams(::shm_open(("/" + f->name_).c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600));
   }
   if (f->fd_ < 0) return refused("cannot create", f->name_, errno);
   f->named_ = true;
@@ -126,7 +129,7 @@ Status Rank_file::open(const std::string& name, std::shared_ptr<Rank_file>* out)
   }
   std::shared_ptr<Rank_file> f(new Rank_file);
   f->name_ = name;
-  f->fd_ = ::shm_open(("/" + name).c_str(), O_RDWR | O_CLOEXEC, 0);
+  f->fd_ = above_standard_streams(::shm_open(("/" + name).c_str(), O_RDWR | O_CLOEXEC, 0));
   if (f->fd_ < 0) return refused("cannot open", name, errno);
   struct stat st;
   if (::fstat(f->fd_, &st) != 0) return refused("cannot look at", name, errno);

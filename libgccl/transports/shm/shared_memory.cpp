@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "gccl/gccl.h"
+#include "libgccl/base/descriptor.hpp"
 #include "libgccl/transports/shm/reserve.hpp"
 
 namespace gccl::shm {
@@ -75,7 +76,7 @@ Status allocate_shared(std::size_t bytes, void** out) {
     return Status::error("cannot reserve " + std::to_string(size) + " bytes of shared memory: the machine has " +
                              std::to_string(left) + " left",
                          GCCL_ERR_SYSTEM);
-  const int file = ::memfd_create("gccl", MFD_CLOEXEC);
+  const int file = above_standard_streams(::memfd_create("gccl", MFD_CLOEXEC));
   if (file < 0) return refused("cannot create", size);
   const auto give_up = [&](const char* what, int error) {
     ::close(file);

@@ -5,7 +5,10 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
+#include <fstream>
+#include <string>
 #include <string_view>
 
 #include "gccl/gccl.h"
@@ -24,7 +27,28 @@ constexpr int kSendBufferBytes = 4 << 20;
 constexpr long kPeerTimeoutMin_ms = 2000, kPeerTimeoutMax_ms = 86400000;
 constexpr int kProbes = 8;
 
+constexpr std::size_t kCongestionNameBytes = 16;  // the system's TCP_CA_NAME_MAX, with the 0 at the end
+
 void set(int fd, int level, int option, int value) { setsockopt(fd, level, option, &value, sizeof value); }
+
+int set_congestion(int fd, const std::string& name) {
+  return setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name.data(), socklen_t(name.size()));
+}
+
+// The system knows it, and lets this user have it.
+Status check_congestion(const std::string& name) {
+  if (name.empty()) return {};
+  const Fd probe = not_for_children([] { return socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0); });
+  if (!probe) return system_error("cannot make a socket", errno);
+  // What is longer the system would cut.
+  if (name.size() < kCongestionNameBytes && set_congestion(probe.get(), name) == 0) return {};
+  std::string known;
+  std::getline(std::ifstream("/proc/sys/net/ipv4/tcp_allowed_congestion_control"), known);
+  return Status::error(
+      "GCCL_TCP_CONGESTION=\"" + name + "\": expected a congestion control that this machine allows (" +
+          (known.empty() ? "sysctl net.ipv4.tcp_allowed_congestion_control" : known) + "), or nothing for the system's",
+      GCCL_ERR_INVALID_ARGUMENT);
+}
 
 }  // namespace
 
@@ -47,7 +71,10 @@ Status read_settings(Settings* out) {
                            GCCL_ERR_INVALID_ARGUMENT);
     out->peer_timeout = std::chrono::milliseconds(n);
   }
-  if (const char* text = std::getenv("GCCL_TCP_CONGESTION")) out->congestion = text;
+  if (const char* text = std::getenv("GCCL_TCP_CONGESTION")) {
+    out->congestion = text;
+    if (Status s = check_congestion(*out->congestion); !s.ok()) return s;
+  }
   if (const char* text = std::getenv("GCCL_TCP_ZEROCOPY"); text && *text) {
     const std::string_view t = text;
     if (t == "0") {
@@ -93,7 +120,7 @@ void set_up(int fd, const Settings& settings) {
   } else {
     set(fd, SOL_SOCKET, SO_SNDBUF, kSendBufferBytes);
   }
-  if (!congestion.empty()) setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, congestion.data(), socklen_t(congestion.size()));
+  if (!congestion.empty()) set_congestion(fd, congestion);
   keep_alive(fd, settings);
 }
 

@@ -1,0 +1,76 @@
+// GCCL_Group_start to GCCL_Group_end: the calls in between are carried out together, and no failure of one is lost.
+#include <doctest/doctest.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tests/support/rank_job.hpp"
+
+using namespace ranks;
+
+namespace {
+
+TEST_CASE("the end of a group returns the first error of the calls in it, and carries out the others") {
+  struct Wrong {
+    const char* text;
+    std::function<GCCL_Result(GCCL_Comm)> call;
+  };
+  static float in[64], out[64];
+  static GCCL_Request request;
+  const size_t none[2] = {0, 0}, uneven[2] = {1, 2};
+  const std::vector<Wrong> wrong = {
+      {"dest is 99", [](GCCL_Comm c) { return GCCL_Send(in, 1, GCCL_FLOAT32, 99, c); }},
+      {"source is -1", [](GCCL_Comm c) { return GCCL_Recv(out, 1, GCCL_FLOAT32, -1, c); }},
+      {"dest is 2", [](GCCL_Comm c) { return GCCL_Isend(in, 1, GCCL_FLOAT32, 2, c, &request); }},
+      {"dtype 77", [](GCCL_Comm c) { return GCCL_Allreduce(in, out, 1, 77, GCCL_SUM, c); }},
+      {"root is 2", [](GCCL_Comm c) { return GCCL_Broadcast(in, 1, GCCL_FLOAT32, 2, c); }},
+      {"recvbuf is null", [](GCCL_Comm c) { return GCCL_Alltoall(in, nullptr, 1, GCCL_FLOAT32, c); }},
+      {"counts is null", [](GCCL_Comm c) { return GCCL_Allgatherv(in, out, nullptr, nullptr, GCCL_FLOAT32, c); }},
+      {"counts is null", [](GCCL_Comm c) { return GCCL_Reduce_scatterv(in, out, nullptr, GCCL_FLOAT32, GCCL_SUM, c); }},
+      {"recvcounts is null",
+       [&](GCCL_Comm c) { return GCCL_Alltoallv(in, none, nullptr, out, nullptr, nullptr, GCCL_FLOAT32, c); }},
+      {"sends itself",
+       [&](GCCL_Comm c) { return GCCL_Alltoallv(in, uneven, nullptr, out, none, nullptr, GCCL_FLOAT32, c); }},
+      {"request is null", [](GCCL_Comm c) { return GCCL_Ibarrier(c, nullptr); }},
+      {"GCCL_COMM_NULL", [](GCCL_Comm) { return GCCL_Barrier(GCCL_COMM_NULL); }},
+  };
+  check({.size = 2}, [&](int) {
+    GCCL_Comm w = GCCL_COMM_NULL;
+    RANK_SUCCESS(GCCL_Init(&w, nullptr));
+    for (const Wrong& first : wrong) {
+      float one = 1, sum = 0;
+      const auto round = [&](const Wrong* second) {
+        sum = 0;
+        RANK_SUCCESS(GCCL_Group_start());
+        RANK_SUCCESS(GCCL_Group_start());
+        RANK_CHECK(first.call(w) == GCCL_ERR_INVALID_ARGUMENT);
+        RANK_SUCCESS(GCCL_Group_end());
+        RANK_SUCCESS(GCCL_Allreduce(&one, &sum, 1, GCCL_FLOAT32, GCCL_SUM, w));
+        if (second) RANK_CHECK(second->call(w) == GCCL_ERR_INVALID_ARGUMENT);
+      };
+      for (const Wrong* second : {static_cast<const Wrong*>(nullptr), &wrong.front(), &wrong.back()}) {
+        round(second);
+        expect(GCCL_Group_end(), GCCL_ERR_INVALID_ARGUMENT, std::string("a group with: ") + first.text);
+        expect_text(first.text, "the end of the group");
+        RANK_CHECK(sum == 2);
+      }
+      // The next group knows nothing of it, nor does one hear of what fails outside.
+      RANK_CHECK(first.call(w) == GCCL_ERR_INVALID_ARGUMENT);
+      RANK_SUCCESS(GCCL_Group_start());
+      RANK_SUCCESS(GCCL_Allreduce(&one, &sum, 1, GCCL_FLOAT32, GCCL_SUM, w));
+      RANK_SUCCESS(GCCL_Group_end());
+    }
+    GCCL_Comm c = GCCL_COMM_NULL;
+    RANK_SUCCESS(GCCL_Comm_split(w, 0, 0, &c));
+    RANK_SUCCESS(GCCL_Group_start());
+    RANK_CHECK(GCCL_Send(in, 1, GCCL_FLOAT32, 99, c) == GCCL_ERR_INVALID_ARGUMENT);
+    RANK_SUCCESS(GCCL_Recv(out, 1, GCCL_FLOAT32, 0, c));
+    expect(GCCL_Group_abort(3), GCCL_ERR_INVALID_ARGUMENT, "the abort of a group");
+    expect_text("dest is 99", "the abort of a group");
+    GCCL_Comm_free(&c);
+    RANK_SUCCESS(GCCL_Finalize());
+  });
+}
+
+}  // namespace
