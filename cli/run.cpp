@@ -19,6 +19,8 @@
 #include "sim/report/html.hpp"
 #include "sim/report/table.hpp"
 #include "sim/report/topology_svg.hpp"
+#include "sim/scenario/judge/evaluate.hpp"
+#include "sim/scenario/result/row.hpp"
 #include "sim/scenario/run/run.hpp"
 
 namespace gccl {
@@ -135,6 +137,7 @@ int run_scenario(const RunArguments& a) {
   const sim::Scenario scenario = sim::read_scenario(find_shipped("scenarios", a.scenario));
   check_files(a, scenario);
   const sim::Plan plan = sim::make_plan(scenario, plan_options);
+  sim::check_expectations(*plan.scenario, sim::row_heads(plan));
   sim::RunOptions options{.jobs = a.jobs, .trace = !a.trace.empty(), .progress = {}, .stop = &stop};
   if (!a.quiet && isatty(STDERR_FILENO)) options.progress = show_progress;
   const sim::Engines engines{sim::run_model, simgrid_engine(plan)};

@@ -58,7 +58,7 @@ TEST_CASE("estimated messages are those of the model engine") {
        {{"collective", "scatter"}, {"bytes", 6400}, {"algorithms", "linear"}}});
   const Json result = result_of(plan, {run_model, run_model});
   for (std::size_t i = 0; i < plan.points.size(); ++i) {
-    CAPTURE(describe(plan, plan.points[i]));
+    CAPTURE(describe(*plan.scenario, row_head(plan, plan.points[i])));
     CHECK(plan.points[i].messages == doctest::Approx(result["runs"][i]["messages"].get<double>()).epsilon(0.5));
   }
   CHECK(plan.points[0].messages == result["runs"][0]["messages"].get<double>());

@@ -11,52 +11,66 @@ namespace {
 
 using Json = nlohmann::json;
 
-std::vector<std::string> differences(const Json& row, const Json& head) {
+// What makes two rows the same point.
+constexpr const char* kIdentity[] = {"cluster", "label",    "world_ranks", "engine", "collective", "algorithm",
+                                     "ranks",   "groups",   "bytes",       "count",  "dtype",      "op",
+                                     "root",    "in_place", "shares",      "lanes",  "window"};
+
+const Json& field(const Json& row, const char* key) {
+  static const Json kNone;
+  const auto at = row.find(key);
+  return at == row.end() ? kNone : *at;
+}
+
+std::vector<std::string> differences(const Json& row, const Json& other) {
   std::vector<std::string> keys;
-  for (const auto& [key, value] : head.items())
-    if (key != "run" && (!row.contains(key) || row[key] != value)) keys.push_back(key);
+  for (const char* key : kIdentity)
+    if (field(row, key) != field(other, key)) keys.emplace_back(key);
   return keys;
 }
 
+bool is_auto(const Json& row) { return field(row, "auto") == true; }
+
 }  // namespace
 
-std::optional<std::size_t> same_point(const Plan& plan, std::size_t run, const Point& point) {
-  const bool single = plan.scenario->runs[run].kind == Run::Kind::collective;
+std::optional<std::size_t> same_point(const ResultRows& rows, std::size_t run, const Json& row) {
   std::optional<std::size_t> chosen;
-  for (std::size_t i = 0; i < plan.points.size(); ++i) {
-    const Point& p = plan.points[i];
-    if (p.run != run || p.world != point.world || p.engine != point.engine) continue;
-    if (!single) return i;
-    if (std::find_first_of(p.asked.begin(), p.asked.end(), point.asked.begin(), point.asked.end()) == p.asked.end())
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const Json& r = rows[i];
+    if (r.at("run") != run) continue;
+    if (r.at("cluster") != row.at("cluster") || r.at("world_ranks") != row.at("world_ranks") ||
+        r.at("engine") != row.at("engine"))
       continue;
-    if (p.part().algorithm == point.part().algorithm) return i;
-    if (p.automatic && point.automatic) chosen = i;
+    if (!is_single(row)) return i;
+    const Json &a = r.at("stated_bytes"), &b = row.at("stated_bytes");
+    if (std::find_first_of(a.begin(), a.end(), b.begin(), b.end()) == a.end()) continue;
+    if (r.at("algorithm") == row.at("algorithm")) return i;
+    if (is_auto(r) && is_auto(row)) chosen = i;
   }
   return chosen;
 }
 
-const Json* same_row(const Json& rows, const Json& head, bool automatic) {
+const Json* same_row(const Json& stored, const Json& row) {
   const Json* chosen = nullptr;
-  for (const Json& row : rows) {
-    const auto differ = differences(row, head);
-    if (differ.empty()) return &row;
-    if (automatic && differ.size() == 1 && differ[0] == "algorithm" && row.value("auto", Json()) == true) chosen = &row;
+  for (const Json& other : stored) {
+    const auto differ = differences(other, row);
+    if (differ.empty()) return &other;
+    if (is_auto(row) && is_auto(other) && differ == std::vector<std::string>{"algorithm"}) chosen = &other;
   }
   return chosen;
 }
 
-std::string nearest_row(const Json& rows, const Json& head) {
+std::string nearest_row(const Json& stored, const Json& row) {
   const Json* nearest = nullptr;
   std::vector<std::string> least;
-  for (const Json& row : rows)
-    if (auto differ = differences(row, head); !nearest || differ.size() < least.size())
-      nearest = &row, least = std::move(differ);
-  if (!nearest) return "";
+  for (const Json& other : stored)
+    if (auto differ = differences(other, row); !nearest || differ.size() < least.size())
+      nearest = &other, least = std::move(differ);
   std::string text;
   for (const std::string& key : least)
     text += fmt::format("{}{} {} instead of {}", text.empty() ? "; the nearest has " : ", ", key,
                         nearest->contains(key) ? json::format_value((*nearest)[key]) : "none",
-                        json::format_value(head[key]));
+                        json::format_value(field(row, key.c_str())));
   return text;
 }
 
