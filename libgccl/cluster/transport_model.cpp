@@ -129,7 +129,6 @@ const TransportModel& transport_model(std::string_view name) {
 }
 
 const TransportModel& transport_model_of(std::string_view backends, bool one_node) {
-  if (backends == "mpi") return transport_model("mpi");
   if (one_node && backends.starts_with("shm")) return transport_model("shared-memory");
   return transport_model(one_node ? "tcp-loopback" : "tcp");
 }
