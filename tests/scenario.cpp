@@ -129,7 +129,7 @@ TEST_CASE("points come by run, world, engine, size and algorithm") {
   std::vector<std::string> found;
   for (const Point& p : plan.points)
     found.push_back(fmt::format("{} {} {} {} {}", p.run, plan.worlds[p.world].ranks(), name(p.engine), p.part().bytes,
-                                p.part().algorithm->name));
+                                p.part().algorithm()));
   std::vector<std::string> expected;
   for (const char* ranks : {"8", "2"})
     for (const char* engine : {"simgrid", "model"})

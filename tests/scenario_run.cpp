@@ -84,7 +84,7 @@ TEST_CASE("results are in the plan's order and fit their schema") {
   for (std::size_t i = 0; i < plan.points.size(); ++i) {
     const Json& row = one["runs"][i];
     CHECK(row["index"] == i);
-    if (row["collective"] != "sequence") CHECK(row["algorithm"] == plan.points[i].part().algorithm->name);
+    if (row["collective"] != "sequence") CHECK(row["algorithm"] == plan.points[i].part().algorithm());
     for (const char* measured : {"wall_s", "peak_rss_MB"}) three["runs"][i][measured] = row[measured];
   }
   CHECK(three == one);

@@ -11,10 +11,11 @@ namespace {
 
 using Json = nlohmann::json;
 
-// What makes two rows the same point.
-constexpr const char* kIdentity[] = {"cluster", "label",    "world_ranks", "engine", "collective", "algorithm",
-                                     "ranks",   "groups",   "bytes",       "count",  "dtype",      "op",
-                                     "root",    "in_place", "shares",      "lanes",  "window"};
+// What makes two rows the same point, but for how the call is cut up.
+constexpr const char* kIdentity[] = {"cluster",   "label", "world_ranks", "engine",  "collective",
+                                     "algorithm", "ranks", "groups",      "bytes",   "count",
+                                     "dtype",     "op",    "root",        "in_place"};
+constexpr const char* kSlicing[] = {"shares", "lanes", "window"};
 
 const Json& field(const Json& row, const char* key) {
   static const Json kNone;
@@ -22,11 +23,26 @@ const Json& field(const Json& row, const char* key) {
   return at == row.end() ? kNone : *at;
 }
 
-std::vector<std::string> differences(const Json& row, const Json& other) {
+// Where the planner decided in both rows how the call is cut up (older results do not say), that is part of
+// what came out.
+bool planned(const Json& stored, const Json& row) {
+  return field(row, "planned") == true && field(stored, "planned") != false;
+}
+
+std::vector<std::string> differences(const Json& stored, const Json& row) {
   std::vector<std::string> keys;
-  for (const char* key : kIdentity)
-    if (field(row, key) != field(other, key)) keys.emplace_back(key);
+  const auto compare = [&](const char* key) {
+    if (field(stored, key) != field(row, key)) keys.emplace_back(key);
+  };
+  for (const char* key : kIdentity) compare(key);
+  if (!planned(stored, row))
+    for (const char* key : kSlicing) compare(key);
   return keys;
+}
+
+bool same_slicing(const Json& stored, const Json& row) {
+  return std::all_of(std::begin(kSlicing), std::end(kSlicing),
+                     [&](const char* key) { return field(stored, key) == field(row, key); });
 }
 
 bool is_auto(const Json& row) { return field(row, "auto") == true; }
@@ -51,13 +67,14 @@ std::optional<std::size_t> same_point(const ResultRows& rows, std::size_t run, c
 }
 
 const Json* same_row(const Json& stored, const Json& row) {
-  const Json* chosen = nullptr;
+  const Json *chosen = nullptr, *cut_otherwise = nullptr;
   for (const Json& other : stored) {
     const auto differ = differences(other, row);
-    if (differ.empty()) return &other;
+    if (differ.empty() && same_slicing(other, row)) return &other;
+    if (differ.empty() && !cut_otherwise) cut_otherwise = &other;
     if (is_auto(row) && is_auto(other) && differ == std::vector<std::string>{"algorithm"}) chosen = &other;
   }
-  return chosen;
+  return cut_otherwise ? cut_otherwise : chosen;
 }
 
 std::string nearest_row(const Json& stored, const Json& row) {

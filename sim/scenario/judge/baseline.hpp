@@ -11,7 +11,8 @@ namespace gccl::sim {
 // and it chose otherwise there, that choice.
 std::optional<std::size_t> same_point(const ResultRows& rows, std::size_t run, const nlohmann::json& row);
 
-// The row among a stored result's that is about the same point; where `row` is the planner's choice and none has its
+// The row among a stored result's that is about the same point: how the call is cut up belongs to it where a run states
+// it, and not where the planner decided. Where `row` is the planner's choice and none has its
 // algorithm, the choice there. Null when there is none.
 const nlohmann::json* same_row(const nlohmann::json& stored, const nlohmann::json& row);
 

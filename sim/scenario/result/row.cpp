@@ -66,7 +66,7 @@ Json operations_of(const Point& point, const Outcome& outcome) {
       const auto end = std::max_element(outcome.end_ns.begin() + first, outcome.end_ns.begin() + last);
       first = last;
       all.push_back({{"collective", name(part.task->kind)},
-                     {"algorithm", part.algorithm->name},
+                     {"algorithm", part.algorithm()},
                      {"ranks", part.largest().ranks()},
                      {"groups", part.communicators->size()},
                      {"stream", s},
@@ -83,7 +83,7 @@ void add_collective(Json& row, const Point& point) {
   const Task& task = *part.task;
   const Rank n = part.largest().ranks();
   row["collective"] = name(task.kind);
-  row["algorithm"] = part.algorithm->name;
+  row["algorithm"] = part.algorithm();
   row["ranks"] = n;
   row["groups"] = part.communicators->size();
   row["bytes"] = bytes_of(part);
@@ -93,9 +93,11 @@ void add_collective(Json& row, const Point& point) {
   if (reduces(task.kind)) row["op"] = name(task.op);
   row["root"] = task.root;
   row["in_place"] = task.in_place;
-  row["shares"] = part.slicing.shares;
-  row["lanes"] = part.slicing.lanes;
-  row["window"] = part.slicing.window;
+  const Slicing& slicing = part.plan().slicing;
+  row["shares"] = slicing.shares;
+  row["lanes"] = slicing.lanes;
+  row["window"] = slicing.window;
+  row["planned"] = part.sliced;
 }
 
 // What describes several collectives: bytes are the sum over them.

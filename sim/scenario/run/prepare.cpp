@@ -25,13 +25,14 @@ PreparedWorkload prepare(const Plan& plan, const Point& point) {
           table = p.tables.back().get();
         }
         stage.push_back(std::uint32_t(w.operations.size()));
-        w.operations.push_back({.algorithm = part.algorithm,
+        const Planned& planned = part.plan(c);
+        w.operations.push_back({.algorithm = planned.algorithm,
                                 .call = call_of(task, part.bytes, c.ranks(), table),
                                 .layout = c.layout,
                                 .members = c.members,
-                                .shares = part.slicing.shares,
-                                .lanes = part.slicing.lanes,
-                                .window = part.slicing.window,
+                                .shares = planned.slicing.shares,
+                                .lanes = planned.slicing.lanes,
+                                .window = planned.slicing.window,
                                 .element_bytes = size_of(task.dtype)});
       }
       stream.push_back(std::move(stage));
