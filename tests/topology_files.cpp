@@ -8,6 +8,7 @@
 #include <regex>
 #include <set>
 
+#include "libgccl/cluster/fabric_kind.hpp"
 #include "libgccl/cluster/load.hpp"
 #include "libgccl/cluster/summary.hpp"
 #include "libgccl/cluster/transport_model.hpp"
@@ -167,6 +168,18 @@ TEST_CASE("the large topologies have the sizes of their systems") {
     const auto c = load_cluster(kRoot / "topologies" / (name + ".json"));
     CHECK(c->cards() == cards);
     CHECK(c->nodes() == nodes);
+  }
+}
+
+TEST_CASE("every kind of fabric is in the schema and in the documentation") {
+  const std::string schema = read(kRoot / "libgccl/cluster/cluster.schema.json").dump();
+  std::ifstream in(kRoot / "docs/formats.md");
+  const std::string formats{std::istreambuf_iterator<char>(in), {}};
+  REQUIRE(fabric_kinds().size() >= 8);
+  for (const FabricKind* kind : fabric_kinds()) {
+    CAPTURE(kind->name);
+    CHECK(schema.find(fmt::format("\"const\":\"{}\"", kind->name)) != std::string::npos);
+    CHECK(formats.find(fmt::format("| `{}` |", kind->name)) != std::string::npos);
   }
 }
 
