@@ -1,4 +1,5 @@
-#include "cli/run.hpp"
+// gccl run: a scenario file, from reading to reports.
+#include "sim/scenario/run/run.hpp"
 
 #include <fmt/format.h>
 #include <signal.h>
@@ -10,6 +11,7 @@
 #include <thread>
 
 #include "cli/catalogue.hpp"
+#include "cli/commands.hpp"
 #include "cli/output.hpp"
 #include "cli/plugin.hpp"
 #include "libgccl/cluster/files.hpp"
@@ -21,7 +23,6 @@
 #include "sim/report/topology_svg.hpp"
 #include "sim/scenario/judge/evaluate.hpp"
 #include "sim/scenario/result/row.hpp"
-#include "sim/scenario/run/run.hpp"
 
 namespace gccl {
 namespace {
@@ -178,6 +179,7 @@ int run_scenario(const RunArguments& a) {
 
 }  // namespace
 
+// Sets exit_code to 0 where every expectation held, 1 where one did not, 130 or 143 when interrupted.
 void add_run(Command& app, int& exit_code) {
   Command* run = app.add_subcommand("run", "Run a scenario and check its expectations");
   const auto a = std::make_shared<RunArguments>();
