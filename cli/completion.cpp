@@ -1,9 +1,9 @@
-#include "cli/completion.hpp"
-
+// What shells and man know of the program, made from its own option tables.
 #include <fmt/format.h>
 
 #include <memory>
 
+#include "cli/commands.hpp"
 #include "cli/output.hpp"
 
 namespace gccl {
@@ -204,7 +204,8 @@ std::string man_page(const Command& app) {
 
 }  // namespace
 
-void add_completion(Command& app) {
+// `gccl completion bash|zsh|fish|man`: a completion script, or the man page gccl(1), on standard output.
+void add_completion(Command& app, int&) {
   const auto what = std::make_shared<std::string>();
   Command* command = app.add_subcommand("completion", "Prints a shell's completion script, or the man page");
   command->add_option("what", *what, "For which shell, or man")->required()->check(OneOf{"bash", "zsh", "fish", "man"});

@@ -1,11 +1,11 @@
-#include "cli/list.hpp"
-
+// gccl list: what there is to name in scenarios and on the command line.
 #include <fmt/format.h>
 
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "cli/catalogue.hpp"
+#include "cli/commands.hpp"
 #include "cli/output.hpp"
 #include "cli/plugin.hpp"
 #include "libgccl/algorithms/algorithm.hpp"
@@ -104,6 +104,7 @@ Json list(const std::string& what) {
 
 }  // namespace
 
+// Algorithms, collectives, engines, topologies or scenarios, as text or as JSON.
 void add_list(Command& app, int& exit_code) {
   Command* command = app.add_subcommand("list", "List algorithms, collectives, engines, topologies or scenarios");
   struct Arguments {

@@ -5,16 +5,9 @@
 #include <cstdio>
 #include <memory>
 
-#include "cli/bench/bench.hpp"
 #include "cli/catalogue.hpp"
-#include "cli/completion.hpp"
-#include "cli/launch/launch.hpp"
-#include "cli/list.hpp"
+#include "cli/commands.hpp"
 #include "cli/output.hpp"
-#include "cli/pmpi.hpp"
-#include "cli/run.hpp"
-#include "cli/topology.hpp"
-#include "cli/verify.hpp"
 #include "libgccl/json/reader.hpp"
 #include "sim/scenario/run/pool.hpp"
 
@@ -36,27 +29,14 @@ std::string one_line(std::string text) {
   return text;
 }
 
-void add_help(Command& app) {
-  const auto verb = std::make_shared<std::string>();
-  Command* help = app.add_subcommand("help", "Prints the help of a command");
-  help->add_option("command", *verb, "The command; without it the list of all");
-  help->callback([verb, &app] { write_stdout(verb->empty() ? app.help_of(app) : app.help_of(app.subcommand(*verb))); });
-}
-
 int run(int argc, char** argv) {
   share_catalogue();
   Command app("General Collective Communications Library: collectives, simulated and real", "gccl");
   app.add_version_flag();
   int exit_code = 0;
-  add_run(app, exit_code);
-  add_list(app, exit_code);
-  add_topology(app, exit_code);
-  add_verify(app, exit_code);
-  add_bench(app, exit_code);
-  add_launch(app, exit_code);
-  add_pmpi(app, exit_code);
-  add_completion(app);
-  add_help(app);
+#define GCCL_ADD(name) add_##name(app, exit_code);
+  GCCL_COMMANDS(GCCL_ADD)
+#undef GCCL_ADD
   if (argc <= 1) {
     write_stdout(app.help());
     return 0;
@@ -72,6 +52,14 @@ int run(int argc, char** argv) {
 }
 
 }  // namespace
+
+void add_help(Command& app, int&) {
+  const auto verb = std::make_shared<std::string>();
+  Command* help = app.add_subcommand("help", "Prints the help of a command");
+  help->add_option("command", *verb, "The command; without it the list of all");
+  help->callback([verb, &app] { write_stdout(verb->empty() ? app.help_of(app) : app.help_of(app.subcommand(*verb))); });
+}
+
 }  // namespace gccl
 
 int main(int argc, char** argv) {

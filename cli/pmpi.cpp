@@ -1,5 +1,4 @@
-#include "cli/pmpi.hpp"
-
+// `gccl pmpi`: runs an MPI program with the drop-in in front of its MPI, or says why that is impossible.
 #include <elf.h>
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -16,6 +15,7 @@
 #include <set>
 #include <sstream>
 
+#include "cli/commands.hpp"
 #include "cli/installation.hpp"
 #include "cli/output.hpp"
 #include "libgccl/json/reader.hpp"
@@ -212,6 +212,8 @@ int run_with_drop_in(const std::vector<std::string>& words) {
 
 }  // namespace
 
+// Parses the words behind its name by itself, and becomes the program, whose exit code is then the process's own; it
+// returns only with --help, or throws json::InputError.
 void add_pmpi(Command& app, int& exit_code) {
   Command* const command = app.add_subcommand("pmpi", "Runs an MPI program with GCCL in front of its MPI");
   command->parses_itself([] {

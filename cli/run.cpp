@@ -1,4 +1,5 @@
-#include "cli/run.hpp"
+// gccl run: a scenario file, from reading to reports.
+#include "sim/scenario/run/run.hpp"
 
 #include <fmt/format.h>
 #include <signal.h>
@@ -10,6 +11,7 @@
 #include <thread>
 
 #include "cli/catalogue.hpp"
+#include "cli/commands.hpp"
 #include "cli/output.hpp"
 #include "cli/plugin.hpp"
 #include "libgccl/cluster/files.hpp"
@@ -19,7 +21,8 @@
 #include "sim/report/html.hpp"
 #include "sim/report/table.hpp"
 #include "sim/report/topology_svg.hpp"
-#include "sim/scenario/run/run.hpp"
+#include "sim/scenario/judge/evaluate.hpp"
+#include "sim/scenario/result/row.hpp"
 
 namespace gccl {
 namespace {
@@ -135,6 +138,7 @@ int run_scenario(const RunArguments& a) {
   const sim::Scenario scenario = sim::read_scenario(find_shipped("scenarios", a.scenario));
   check_files(a, scenario);
   const sim::Plan plan = sim::make_plan(scenario, plan_options);
+  sim::check_expectations(*plan.scenario, sim::row_heads(plan));
   sim::RunOptions options{.jobs = a.jobs, .trace = !a.trace.empty(), .progress = {}, .stop = &stop};
   if (!a.quiet && isatty(STDERR_FILENO)) options.progress = show_progress;
   const sim::Engines engines{sim::run_model, simgrid_engine(plan)};
@@ -175,6 +179,7 @@ int run_scenario(const RunArguments& a) {
 
 }  // namespace
 
+// Sets exit_code to 0 where every expectation held, 1 where one did not, 130 or 143 when interrupted.
 void add_run(Command& app, int& exit_code) {
   Command* run = app.add_subcommand("run", "Run a scenario and check its expectations");
   const auto a = std::make_shared<RunArguments>();

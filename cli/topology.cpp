@@ -1,10 +1,10 @@
-#include "cli/topology.hpp"
-
+// `gccl topology`: what a cluster description amounts to, as a table, as JSON and as a drawing.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 
 #include "cli/catalogue.hpp"
+#include "cli/commands.hpp"
 #include "cli/output.hpp"
 #include "libgccl/cluster/files.hpp"
 #include "libgccl/cluster/load.hpp"
@@ -125,6 +125,7 @@ int topology(const TopologyArguments& a) {
 
 }  // namespace
 
+// Sets exit_code to 2 for wrong input or an output that cannot be written.
 void add_topology(Command& app, int& exit_code) {
   auto a = std::make_shared<TopologyArguments>();
   Command* command = app.add_subcommand("topology", "What a cluster description amounts to: table, JSON, drawing");

@@ -1,4 +1,5 @@
-#include "cli/verify.hpp"
+// `gccl verify`: proves the algorithms right.
+#include "libgccl/verify/verify.hpp"
 
 #include <fmt/format.h>
 
@@ -7,10 +8,10 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "cli/commands.hpp"
 #include "cli/output.hpp"
 #include "libgccl/algorithms/algorithm.hpp"
 #include "libgccl/json/nearest.hpp"
-#include "libgccl/verify/verify.hpp"
 #include "sim/model/cost_check.hpp"
 
 namespace gccl {
@@ -101,6 +102,7 @@ int command_verify(VerifyArguments a) {
 
 }  // namespace
 
+// Sets exit_code to 0 where all is proved, 1 on a failure, 2 for wrong input.
 void add_verify(Command& app, int& exit_code) {
   const auto a = std::make_shared<VerifyArguments>();
   Command* verify = app.add_subcommand(

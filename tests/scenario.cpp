@@ -7,6 +7,7 @@
 
 #include <set>
 
+#include "sim/scenario/judge/check.hpp"
 #include "sim/scenario/read/sizes.hpp"
 #include "tests/support/json_schema.hpp"
 
@@ -129,7 +130,7 @@ TEST_CASE("points come by run, world, engine, size and algorithm") {
   std::vector<std::string> found;
   for (const Point& p : plan.points)
     found.push_back(fmt::format("{} {} {} {} {}", p.run, plan.worlds[p.world].ranks(), name(p.engine), p.part().bytes,
-                                p.part().algorithm->name));
+                                p.part().algorithm()));
   std::vector<std::string> expected;
   for (const char* ranks : {"8", "2"})
     for (const char* engine : {"simgrid", "model"})
@@ -358,6 +359,18 @@ TEST_CASE("schema and reader judge every changed document alike") {
   CHECK(changed > 400);
   CHECK(refused > changed / 2);
   std::filesystem::remove(stored);
+}
+
+TEST_CASE("every kind of check is in the schema and in the documentation") {
+  const std::string schema = read_json(kRoot / "sim/scenario/scenario.schema.json").dump();
+  std::ifstream in(kRoot / "docs/formats.md");
+  const std::string formats{std::istreambuf_iterator<char>(in), {}};
+  REQUIRE(checks().size() >= 6);
+  for (const Check* check : checks()) {
+    CAPTURE(check->key);
+    CHECK(schema.find(fmt::format("\"{}\":", check->key)) != std::string::npos);
+    CHECK(formats.find(fmt::format("`{}`", check->key)) != std::string::npos);
+  }
 }
 
 TEST_CASE("another engine replaces the scenario's, and expectations about others are left out") {

@@ -58,7 +58,7 @@ TEST_CASE("estimated messages are those of the model engine") {
        {{"collective", "scatter"}, {"bytes", 6400}, {"algorithms", "linear"}}});
   const Json result = result_of(plan, {run_model, run_model});
   for (std::size_t i = 0; i < plan.points.size(); ++i) {
-    CAPTURE(describe(plan, plan.points[i]));
+    CAPTURE(describe(*plan.scenario, row_head(plan, plan.points[i])));
     CHECK(plan.points[i].messages == doctest::Approx(result["runs"][i]["messages"].get<double>()).epsilon(0.5));
   }
   CHECK(plan.points[0].messages == result["runs"][0]["messages"].get<double>());
@@ -84,7 +84,7 @@ TEST_CASE("results are in the plan's order and fit their schema") {
   for (std::size_t i = 0; i < plan.points.size(); ++i) {
     const Json& row = one["runs"][i];
     CHECK(row["index"] == i);
-    if (row["collective"] != "sequence") CHECK(row["algorithm"] == plan.points[i].part().algorithm->name);
+    if (row["collective"] != "sequence") CHECK(row["algorithm"] == plan.points[i].part().algorithm());
     for (const char* measured : {"wall_s", "peak_rss_MB"}) three["runs"][i][measured] = row[measured];
   }
   CHECK(three == one);

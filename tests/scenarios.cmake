@@ -1,3 +1,6 @@
+# What real communicators plan by stands beside what scenarios plan.
+target_link_libraries(test_scenario_backends PRIVATE gccl_runtime)
+
 # Every shipped scenario holds on both engines. What takes minutes is left to scripts/long: 512 and 2048 ranks on
 # SimGrid, and under sanitizers the 2048-rank sweep (40 s of CPU without).
 file(GLOB scenarios CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/scenarios/*.json)

@@ -8,6 +8,7 @@
 #include <regex>
 #include <set>
 
+#include "libgccl/cluster/fabric_kind.hpp"
 #include "libgccl/cluster/load.hpp"
 #include "libgccl/cluster/summary.hpp"
 #include "libgccl/cluster/transport_model.hpp"
@@ -96,7 +97,20 @@ TEST_CASE("every transport that is compiled in is a file that fits its schema") 
     CHECK(schema.accepts(v));
     CHECK(v["name"] == file.stem().string());
     const TransportModel& t = transport_model(file.stem().string());
-    CHECK(t.costs.net.alpha_ns == v["net"]["alpha_ns"].get<double>());
+    const auto hop = [&](const Hop& read, const char* key) {
+      CAPTURE(key);
+      CHECK(read.alpha_ns == v[key]["alpha_ns"].get<double>());
+      CHECK(read.beta_ns_per_byte == v[key]["ns_per_byte"].get<double>());
+    };
+    hop(t.costs.node, "node");
+    hop(t.costs.net, "net");
+    hop(t.costs.net_all, "net_all");
+    CHECK(t.net_all_shared == v["net_all"].value("for_each_rank_of_a_node", false));
+    CHECK(t.costs.overhead_ns == v["overhead_ns"].get<double>());
+    CHECK(t.costs.combine_ns_per_byte == v["combine_ns_per_byte"].get<double>());
+    CHECK(t.costs.copy_ns_per_byte == v["copy_ns_per_byte"].get<double>());
+    CHECK(t.tuning.chunks_overlap == v.value("chunks_overlap", true));
+    CHECK(t.tuning.channels_max == v.value("channels_max", Count(1)));
     CHECK(t.tuning.preferences.size() == v.value("algorithms", Json::array()).size());
     CHECK(t.tuning.chunks.size() == v.value("chunks", Json::array()).size());
     CHECK(t.tuning.incast.size() == v.value("incast", Json::array()).size());
@@ -154,6 +168,18 @@ TEST_CASE("the large topologies have the sizes of their systems") {
     const auto c = load_cluster(kRoot / "topologies" / (name + ".json"));
     CHECK(c->cards() == cards);
     CHECK(c->nodes() == nodes);
+  }
+}
+
+TEST_CASE("every kind of fabric is in the schema and in the documentation") {
+  const std::string schema = read(kRoot / "libgccl/cluster/cluster.schema.json").dump();
+  std::ifstream in(kRoot / "docs/formats.md");
+  const std::string formats{std::istreambuf_iterator<char>(in), {}};
+  REQUIRE(fabric_kinds().size() >= 8);
+  for (const FabricKind* kind : fabric_kinds()) {
+    CAPTURE(kind->name);
+    CHECK(schema.find(fmt::format("\"const\":\"{}\"", kind->name)) != std::string::npos);
+    CHECK(formats.find(fmt::format("| `{}` |", kind->name)) != std::string::npos);
   }
 }
 

@@ -1,5 +1,4 @@
-#include "cli/bench/bench.hpp"
-
+// `gccl bench`: times collectives on a real backend and checks what they leave behind.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,6 +7,7 @@
 
 #include "cli/bench/options.hpp"
 #include "cli/bench/run.hpp"
+#include "cli/commands.hpp"
 #include "cli/output.hpp"
 #include "cli/plugin.hpp"
 
@@ -51,6 +51,8 @@ int command_bench(const std::vector<std::string>& args) {
 
 }  // namespace
 
+// Sets exit_code to 1 for wrong elements or a failing backend, 2 for wrong input. It parses its own options once the
+// ranks have met, so that only rank 0 speaks.
 void add_bench(Command& app, int& exit_code) {
   Command* sub = app.add_subcommand("bench", "Times collectives on a real backend (under gccl launch or mpirun)");
   sub->parses_itself(bench::option_table);

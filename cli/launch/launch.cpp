@@ -1,5 +1,4 @@
-#include "cli/launch/launch.hpp"
-
+// `gccl launch`: starts the ranks of a job, here or over ssh, and ends them together.
 #include <fmt/format.h>
 #include <sched.h>
 #include <unistd.h>
@@ -11,6 +10,7 @@
 #include <stdexcept>
 #include <system_error>
 
+#include "cli/commands.hpp"
 #include "cli/launch/job.hpp"
 #include "cli/launch/options.hpp"
 #include "cli/launch/ssh.hpp"
@@ -122,6 +122,9 @@ int launch_job(const launch::Options& o) {
 
 }  // namespace
 
+// Parses the words behind its name by itself. Sets exit_code to 0 where every rank ended well; 2 for wrong usage or an
+// unknown program; 124 when the job took longer than --timeout; 130, 143 when interrupted; else that of the first rank
+// that failed, 128 + N when signal N killed it, whatever the others did afterwards.
 void add_launch(Command& app, int& exit_code) {
   Command* sub = app.add_subcommand("launch", "Starts the ranks of a job, here or over ssh");
   sub->parses_itself(launch::option_table);

@@ -7,6 +7,8 @@
 #include <tuple>
 
 #include "libgccl/base/splitmix.hpp"
+#include "libgccl/cluster/fabric_kind.hpp"
+#include "libgccl/json/nearest.hpp"
 
 namespace gccl {
 CustomFabric::CustomFabric(CustomShape shape) : shape_(std::move(shape)) {
@@ -134,5 +136,113 @@ std::string CustomFabric::describe() const {
   return fmt::format("custom fabric: {} switches, {} cables, {}", shape_.switches.size(), shape_.cables.size(),
                      shape_.hash ? "ways by hash of source and destination" : "ways by destination (d-mod-k)");
 }
+
+namespace {
+
+constexpr std::int64_t kSwitchesMax = 4096, kCablesMax = 1 << 20;
+
+class CustomReader {
+ public:
+  CustomReader(const json::Node& v, const Parameters& p, Composition& c) : v_(v), parameters_(p), c_(c) {}
+
+  void read() {
+    v_.allow({"kind", "switches", "links", "ports", "routing"});
+    for (const json::Node& s : v_.at("switches").items(1, std::size_t(kSwitchesMax))) {
+      const std::string name = s.string();
+      if (name.empty() || !number_.try_emplace(name, std::uint32_t(shape_.switches.size())).second)
+        s.fail(fmt::format("the name \"{}\" is taken or empty, expected one of its own", name));
+      shape_.switches.push_back(name);
+    }
+    if (const auto routing = v_.find("routing")) {
+      static constexpr std::string_view kRouting[] = {"d_mod_k", "hash"};
+      shape_.hash = routing->one_of(kRouting) == 1;
+    }
+    if (const auto links = v_.find("links"))
+      for (const json::Node& l : links->items(0, std::size_t(kCablesMax))) add_cables(l);
+    plug_in_order(c_);
+    shape_.switch_of_port.assign(c_.port_of_nic.size(), ~0u);
+    first_nic_.push_back(0);
+    for (std::size_t n = 0; n < c_.type_of_node.size(); ++n)
+      first_nic_.push_back(first_nic_[n] + node_type(c_, n).graph.nics);
+    for (const json::Node& p : v_.at("ports").items(1, std::size_t(kCablesMax))) plug(p);
+    for (std::size_t n = 0; n + 1 < first_nic_.size(); ++n)
+      for (std::uint64_t i = first_nic_[n]; i < first_nic_[n + 1]; ++i)
+        if (shape_.switch_of_port[i] == ~0u)
+          v_.at("ports").fail(fmt::format("NIC {} of node {} is plugged in nowhere", i - first_nic_[n], n));
+    auto fabric = std::make_unique<CustomFabric>(shape_);
+    if (const auto apart = fabric->unconnected())
+      v_.fail(fmt::format("no way from node {} to node {}: switches \"{}\" and \"{}\" are not connected",
+                          a_node_at(apart->first), a_node_at(apart->second), shape_.switches[apart->first],
+                          shape_.switches[apart->second]));
+    c_.fabric = std::move(fabric);
+  }
+
+ private:
+  std::uint32_t switch_named(const json::Node& v) const {
+    const std::string name = v.string();
+    if (const auto it = number_.find(name); it != number_.end()) return it->second;
+    const std::vector<std::string_view> names(shape_.switches.begin(), shape_.switches.end());
+    v.fail(fmt::format("there is no switch \"{}\"{}", name, suggestion(name, names)));
+  }
+
+  void add_cables(const json::Node& l) {
+    l.allow({"between", "link", "cables", "tier"});
+    const auto ends = l.at("between").items(2, 2);
+    const std::uint32_t a = switch_named(ends[0]), b = switch_named(ends[1]);
+    if (a == b) l.fail("links a switch to itself");
+    static constexpr std::string_view kTiers[] = {"spine", "core", "other"};
+    static constexpr Tier kTier[] = {Tier::spine, Tier::core, Tier::other};
+    const auto tier = l.find("tier");
+    const LinkKind kind = read_link(l.at("link"), parameters_).at(kTier[tier ? tier->one_of(kTiers) : 0]);
+    const auto cables = l.find("cables") ? l.at("cables").integer(1, kSwitchPortsMax) : 1;
+    if (std::int64_t(shape_.cables.size()) + cables > kCablesMax)
+      l.fail(fmt::format("more than {} cables", kCablesMax));
+    shape_.cables.insert(shape_.cables.end(), std::size_t(cables), {a, b, kind});
+  }
+
+  void plug(const json::Node& p) {
+    p.allow({"switch", "nodes", "nics"});
+    const std::uint32_t s = switch_named(p.at("switch"));
+    const auto [first, last] = range(p.at("nodes"), std::int64_t(c_.type_of_node.size()) - 1);
+    for (std::int64_t n = first; n <= last; ++n) {
+      const std::int64_t nics = node_type(c_, std::size_t(n)).graph.nics;
+      if (nics == 0) p.fail(fmt::format("node {} has no NIC", n));
+      std::pair<std::int64_t, std::int64_t> which{0, nics - 1};
+      if (const auto given = p.find("nics")) which = range(*given, nics - 1);
+      for (std::int64_t i = which.first; i <= which.second; ++i) {
+        auto& place = shape_.switch_of_port[first_nic_[std::size_t(n)] + std::uint64_t(i)];
+        if (place != ~0u)
+          p.fail(fmt::format("NIC {} of node {} is already plugged into \"{}\"", i, n, shape_.switches[place]));
+        place = s;
+      }
+    }
+  }
+
+  static std::pair<std::int64_t, std::int64_t> range(const json::Node& v, std::int64_t most) {
+    const auto ends = v.items(2, 2);
+    const std::int64_t first = ends[0].integer(0, most);
+    return {first, ends[1].integer(first, most)};
+  }
+
+  std::size_t a_node_at(std::uint32_t s) const {
+    const auto at =
+        std::find(shape_.switch_of_port.begin(), shape_.switch_of_port.end(), s) - shape_.switch_of_port.begin();
+    return std::size_t(std::upper_bound(first_nic_.begin(), first_nic_.end(), std::uint64_t(at)) - first_nic_.begin() -
+                       1);
+  }
+
+  const json::Node& v_;
+  const Parameters& parameters_;
+  Composition& c_;
+  CustomShape shape_;
+  std::map<std::string, std::uint32_t, std::less<>> number_;
+  std::vector<std::uint64_t> first_nic_;
+};
+
+void read_custom(const json::Node& v, const Parameters& p, Composition& c) { CustomReader(v, p, c).read(); }
+
+}  // namespace
+
+extern const FabricKind custom_fabric{.name = "custom", .read = read_custom};
 
 }  // namespace gccl

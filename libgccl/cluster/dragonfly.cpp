@@ -7,6 +7,8 @@
 #include <limits>
 #include <utility>
 
+#include "libgccl/cluster/fabric_kind.hpp"
+
 namespace gccl {
 namespace {
 
@@ -134,5 +136,39 @@ std::string Dragonfly::describe() const {
   return fmt::format("dragonfly: {} groups of {} routers, {} ports per router, {} global links per group pair",
                      s_.groups, s_.leaves, s_.leaf_ports, s_.global_links);
 }
+
+namespace {
+
+template <bool plus>
+void read_dragonfly(const json::Node& v, const Parameters& p, Composition& c) {
+  if (plus) {
+    v.allow({"kind", "leaves", "spines", "ports", "groups", "global_links", "local_link", "global_link"});
+  } else {
+    v.allow({"kind", "routers", "ports", "groups", "global_links", "local_link", "global_link"});
+  }
+  plug_in_order(c);
+  DragonflyShape s;
+  s.leaves = std::uint32_t(v.at(plus ? "leaves" : "routers").integer(1, kSwitchPortsMax));
+  if (plus) s.spines = std::uint32_t(v.at("spines").integer(1, kSwitchPortsMax));
+  s.leaf_ports = std::uint32_t(v.at("ports").integer(1, kSwitchPortsMax));
+  s.global_links = std::uint32_t(v.at("global_links").integer(1, kSwitchPortsMax));
+  const std::uint64_t per_group = std::uint64_t(s.leaves) * s.leaf_ports, nics = c.port_of_nic.size();
+  s.groups = std::uint32_t((nics + per_group - 1) / per_group);
+  if (const auto groups = v.find("groups")) {
+    const auto given = std::uint32_t(groups->integer(1, kSwitchPortsMax));
+    if (given < s.groups)
+      groups->fail(fmt::format("found {}, but {} NICs need {} groups of {} ports", given, nics, s.groups, per_group));
+    s.groups = given;
+  }
+  s.local = read_link(v.at("local_link"), p);
+  s.global = read_link(v.at("global_link"), p);
+  check_link_count(v, 2.0 * double(s.local_cables()) + 2.0 * double(s.global_cables()));
+  c.fabric = std::make_unique<Dragonfly>(s);
+}
+
+}  // namespace
+
+extern const FabricKind dragonfly_fabric{.name = "dragonfly", .read = read_dragonfly<false>};
+extern const FabricKind dragonfly_plus_fabric{.name = "dragonfly_plus", .read = read_dragonfly<true>};
 
 }  // namespace gccl

@@ -2,7 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
 #include <limits>
+
+#include "libgccl/cluster/fabric_kind.hpp"
 
 namespace gccl {
 namespace {
@@ -75,5 +79,60 @@ std::string FatTree::describe() const {
     text += fmt::format("; pods of {} leaves, {} uplinks per spine", shape_.pod_leaves, shape_.core_uplinks);
   return text;
 }
+
+FatTreeShape read_fat_tree_shape(const json::Node& v, const Parameters& p) {
+  FatTreeShape s;
+  const auto levels = v.find("levels") ? v.at("levels").integer(2, 3) : 2;
+  const auto radix = v.find("radix"), leaf_size = v.find("leaf_size");
+  if (bool(radix) == bool(leaf_size)) v.fail("expected either \"radix\" or \"leaf_size\"");
+  const auto taper = [&](std::string_view key, std::uint32_t down) {
+    const double over = v.find(key) ? v.at(key).number(1, double(kSwitchPortsMax)) : 1;
+    return std::max<std::uint32_t>(1, std::uint32_t(std::lround(down / over)));
+  };
+  s.leaf_size = std::uint32_t(leaf_size ? leaf_size->integer(1, kSwitchPortsMax) : 0);
+  if (radix) {  // ports are shared out between down and up in the ratio of oversubscription to 1
+    const auto ports = std::uint32_t(radix->integer(2, kSwitchPortsMax));
+    const double over = v.find("oversubscription") ? v.at("oversubscription").number(1, double(kSwitchPortsMax)) : 1;
+    s.leaf_size = std::clamp<std::uint32_t>(std::uint32_t(std::lround(ports * over / (1 + over))), 1, ports - 1);
+    s.uplinks = ports - s.leaf_size;
+  } else {
+    s.uplinks = taper("oversubscription", s.leaf_size);
+  }
+  s.spine = s.core = read_link(v.at("link"), p);
+  if (levels == 3) {
+    const auto pod = v.find("pod_leaves");
+    s.pod_leaves = std::uint32_t(pod ? pod->integer(1, kSwitchPortsMax)
+                                     : (radix ? radix->integer(2, kSwitchPortsMax) / 2 : s.leaf_size));
+    s.core_uplinks = taper("core_oversubscription", s.pod_leaves);
+    if (const auto core = v.find("core_link")) s.core = read_link(*core, p);
+  } else {
+    for (const std::string_view key : {"pod_leaves", "core_oversubscription", "core_link"})
+      if (const auto found = v.find(key)) found->fail("is for three levels, and this tree has two");
+  }
+  return s;
+}
+
+std::unique_ptr<Fabric> make_fat_tree(const json::Node& v, const FatTreeShape& s, std::uint64_t ports,
+                                      std::uint64_t ports_per_tree) {
+  if (ports > ~FabricPort(0)) v.fail(fmt::format("makes {} ports, expected at most {}", ports, ~FabricPort(0)));
+  const double leaves = std::ceil(double(ports) / s.leaf_size);
+  const double pods = s.pod_leaves ? std::ceil(leaves / s.pod_leaves) : 0;
+  check_link_count(v, 2 * leaves * s.uplinks + 2 * pods * s.uplinks * s.core_uplinks);
+  return std::make_unique<FatTree>(s, ports, ports_per_tree);
+}
+
+namespace {
+
+void read_fat_tree(const json::Node& v, const Parameters& p, Composition& c) {
+  v.allow({"kind", "levels", "radix", "leaf_size", "oversubscription", "pod_leaves", "core_oversubscription", "link",
+           "core_link"});
+  plug_in_order(c);
+  const std::uint64_t ports = c.port_of_nic.size();
+  c.fabric = make_fat_tree(v, read_fat_tree_shape(v, p), ports, ports);
+}
+
+}  // namespace
+
+extern const FabricKind fat_tree_fabric{.name = "fat_tree", .read = read_fat_tree};
 
 }  // namespace gccl

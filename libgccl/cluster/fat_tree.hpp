@@ -54,4 +54,12 @@ class FatTree final : public Fabric {
   LinkId core_base_ = 0;
 };
 
+constexpr std::uint64_t rounded_up(std::uint64_t n, std::uint64_t unit) { return (n + unit - 1) / unit * unit; }
+
+// For kinds of fabric that are fat trees: the shape that a description gives, and the tree; `ports` may leave leaves
+// partly empty. Throws json::InputError.
+FatTreeShape read_fat_tree_shape(const json::Node& v, const Parameters& parameters);
+std::unique_ptr<Fabric> make_fat_tree(const json::Node& v, const FatTreeShape& shape, std::uint64_t ports,
+                                      std::uint64_t ports_per_tree);
+
 }  // namespace gccl

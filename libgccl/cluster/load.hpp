@@ -13,8 +13,7 @@ std::shared_ptr<const Cluster> load_cluster(const std::filesystem::path& file);
 // The same for text; `file` names it in messages and is where relative references start.
 std::shared_ptr<const Cluster> parse_cluster(std::string_view text, const std::filesystem::path& file);
 
-// Reads "fabric" and fills in everything of the composition that depends on it: fabric, port_of_nic, planes, and for a
-// torus of cards node_of_card and grid_columns. Requires types and type_of_node.
+// Reads "fabric" by its kind (fabric_kind.hpp) and fills in what of the composition depends on it.
 void read_fabric(const json::Node& value, const Parameters& parameters, Composition& parts);
 
 }  // namespace gccl

@@ -15,7 +15,7 @@ using json::Node;
 
 constexpr double kBandwidthMin = 1e-6, kBandwidthMax = 1e6;  // GB/s
 constexpr double kNanosMax = 1e12;
-constexpr std::string_view kBackends[] = {"shm", "shm,tcp", "tcp", "mpi"};
+constexpr std::string_view kBackends[] = {"shm", "shm,tcp", "tcp", "tcp,shm", "mpi", "shm,mpi"};
 
 // A set that is being put together: what no file has given yet is open.
 struct Draft {

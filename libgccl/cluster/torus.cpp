@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "libgccl/cluster/fabric_kind.hpp"
+
 namespace gccl {
 namespace {
 
@@ -87,5 +89,85 @@ std::vector<Layer> Torus::layers() const { return {{"router", routers_, {}, tier
 std::string Torus::describe() const {
   return fmt::format("{} {}", fmt::join(shape_.dims, " x "), shape_.wrap ? "torus" : "mesh");
 }
+
+namespace {
+
+constexpr std::int64_t kDimensionsMax = 6;
+
+// The node of every card of a torus: nodes are boxes of `shape`, numbered like the cards.
+std::vector<Rank> boxes(const std::vector<std::uint32_t>& dims, const std::vector<std::uint32_t>& shape,
+                        std::uint64_t cards) {
+  std::vector<Rank> node(cards);
+  for (std::uint64_t c = 0; c < cards; ++c) {
+    std::uint64_t rest = c, stride = 1, number = 0;
+    for (std::size_t d = 0; d < dims.size(); ++d) {
+      number += rest % dims[d] / shape[d] * stride;
+      stride *= dims[d] / shape[d];
+      rest /= dims[d];
+    }
+    node[c] = Rank(number);
+  }
+  return node;
+}
+
+void read_torus(const json::Node& v, const Parameters& p, Composition& c) {
+  v.allow({"kind", "of", "dims", "wrap", "node_shape", "link"});
+  static constexpr std::string_view kOf[] = {"cards", "nodes"};
+  const bool of_cards = v.at("of").one_of(kOf) == 0;
+  TorusShape s;
+  std::uint64_t routers = 1;
+  for (const json::Node& d : v.at("dims").items(1, kDimensionsMax)) {
+    s.dims.push_back(std::uint32_t(d.integer(1, std::int64_t(kCardsMax))));
+    routers *= s.dims.back();
+    if (routers > kCardsMax) d.fail(fmt::format("makes {} routers, expected at most {}", routers, kCardsMax));
+  }
+  if (const auto wrap = v.find("wrap")) s.wrap = wrap->boolean();
+  s.link = read_link(v.at("link"), p);
+  std::uint64_t cards = 0;
+  for (const auto t : c.type_of_node) cards += c.types[t].graph.cards;
+  const std::uint64_t things = of_cards ? cards : c.type_of_node.size();
+  if (routers != things)
+    v.at("dims").fail(fmt::format("makes {} routers, but there are {} {}", routers, things, kOf[of_cards ? 0 : 1]));
+  check_link_count(v, double(Torus::link_count(s)));
+
+  const auto shape_value = v.find("node_shape");
+  if (!of_cards) {
+    if (shape_value) shape_value->fail("is for a torus of cards");
+    s.router_ports = std::max(1u, most_nics(c));
+    for (std::uint64_t n = 0; n < c.type_of_node.size(); ++n)
+      for (unsigned i = 0; i < node_type(c, n).graph.nics; ++i)
+        c.port_of_nic.push_back(FabricPort(n * s.router_ports + i));
+    const bool alike = c.types.size() == 1;
+    c.grid_columns = alike ? Rank(s.dims[0] * c.types[0].graph.cards) : 0;
+    c.fabric = std::make_unique<Torus>(s, Tier::spine);
+    return;
+  }
+  std::vector<std::uint32_t> shape(s.dims.size(), 1);
+  shape[0] = c.types[0].graph.cards;
+  if (shape_value) {
+    const auto sizes = shape_value->items(s.dims.size(), s.dims.size());
+    for (std::size_t d = 0; d < sizes.size(); ++d) shape[d] = std::uint32_t(sizes[d].integer(1, s.dims[d]));
+  }
+  std::uint64_t box = 1;
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    box *= shape[d];
+    if (s.dims[d] % shape[d])
+      v.fail(
+          fmt::format("nodes of {} cards in dimension {} do not tile its {} cards; \"node_shape\" says how a node lies "
+                      "in the torus",
+                      shape[d], d, s.dims[d]));
+  }
+  for (const NodeType& t : c.types)
+    if (t.graph.cards != box)
+      v.fail(fmt::format("a node has {} cards, but its shape in the torus holds {}", t.graph.cards, box));
+  c.cards_are_ports = true;
+  c.node_of_card = boxes(s.dims, shape, cards);
+  c.grid_columns = s.dims[0];
+  c.fabric = std::make_unique<Torus>(s, Tier::card);
+}
+
+}  // namespace
+
+extern const FabricKind torus_fabric{.name = "torus", .read = read_torus, .joins_nics = false};
 
 }  // namespace gccl

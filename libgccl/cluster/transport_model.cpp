@@ -129,8 +129,8 @@ const TransportModel& transport_model(std::string_view name) {
 }
 
 const TransportModel& transport_model_of(std::string_view backends, bool one_node) {
-  if (backends == "mpi") return transport_model("mpi");
   if (one_node && backends.starts_with("shm")) return transport_model("shared-memory");
+  if (backends.ends_with("mpi")) return transport_model("mpi");
   return transport_model(one_node ? "tcp-loopback" : "tcp");
 }
 

@@ -20,7 +20,8 @@ TransportModel read_transport(const json::Node& file);
 // The one of that name, for as long as the process runs: "shared-memory", "tcp", "tcp-loopback", "mpi". Requires that
 // there is one.
 const TransportModel& transport_model(std::string_view name);
-// What a communicator with these GCCL_BACKENDS ("shm,tcp", "mpi") plans by, where all its ranks are on one node or not.
+// What a communicator with these GCCL_BACKENDS ("shm,tcp", the first that reaches a peer is used) plans by, where all
+// its ranks are on one node or not.
 const TransportModel& transport_model_of(std::string_view backends, bool one_node);
 
 }  // namespace gccl

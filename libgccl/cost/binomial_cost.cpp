@@ -55,12 +55,24 @@ Cost binomial_up(Rank n, Carried bytes, bool combines, const Paths& p) {
 }
 
 Cost binomial_interval(Rank n, double bytes, Cost overhead_ns, const Paths& p) {
-  Cost busy = 0;
-  for (Count d = 1; d < n; d *= 2) {
+  Cost port = 0, busiest = 0, messages = 0;
+  for (Count d = std::bit_ceil(Count(n)) / 2; d > 0; d /= 2) {
     const bool farthest = 2 * d >= n;
-    busy += std::max(overhead_ns, bytes * (farthest ? p.binomial(d).beta_ns_per_byte : p.behind(d)));
+    const double behind = farthest ? 0 : p.behind(d);
+    port = behind > 0 ? port + bytes * behind : bytes * p.binomial(d).beta_ns_per_byte;
+    busiest = std::max(busiest, port);
+    messages += 1;
   }
-  return busy;
+  return std::max(busiest, messages * overhead_ns);
+}
+
+Cost binomial_cycle(Rank n, double bytes, const Paths& p) {
+  Cost slowest = 0, combining = 0;
+  for (Count d = 2; d < n; d *= 2) {
+    combining += p.model().combine(bytes);
+    slowest = std::max(slowest, p.binomial(d)(bytes) + combining);
+  }
+  return slowest;
 }
 
 }  // namespace gccl

@@ -18,8 +18,12 @@ Cost binomial_down(Rank n, Carried bytes, const Paths& p);
 // and adds it to its own.
 Cost binomial_up(Rank n, Carried bytes, bool combines, const Paths& p);
 
-// What the root is busy with for each chunk: a message of so many bytes with each of its children, one after the other
-// where they share a link, each of which keeps the root itself busy for `overhead_ns`.
+// What the root is busy with for each chunk: a message of so many bytes with each of its children. Those that share a
+// link follow each other there; ports of their own (into the node and out of it) are busy at the same time. Each keeps
+// the root itself busy for `overhead_ns`.
 Cost binomial_interval(Rank n, double bytes, Cost overhead_ns, const Paths& p);
+// On the way up, for each chunk: what a rank between the root and the leaves takes to combine its children's messages
+// and send the sum, where the next chunk's sums go to the same scratch. 0 where there is no such rank.
+Cost binomial_cycle(Rank n, double bytes, const Paths& p);
 
 }  // namespace gccl

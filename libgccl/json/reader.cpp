@@ -163,11 +163,11 @@ void Node::fail(std::string_view what) const {
   throw InputError(fmt::format("{}: {}: {}", file().string(), pointer_.empty() ? "/" : pointer_, what));
 }
 
-void Node::allow(std::initializer_list<std::string_view> keys) const {
+void Node::allow(std::span<const std::string_view> keys) const {
   if (!is_object()) fail(fmt::format("found {}, expected an object", shown(*value_)));
   for (const auto& [key, value] : value_->items()) {
     if (std::find(keys.begin(), keys.end(), key) != keys.end()) continue;
-    fail(fmt::format("unknown key \"{}\"{}", escape(key), suggestion(key, std::span(keys.begin(), keys.size()))));
+    fail(fmt::format("unknown key \"{}\"{}", escape(key), suggestion(key, keys)));
   }
 }
 

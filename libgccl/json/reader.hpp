@@ -39,7 +39,8 @@ class Node {
   bool is_number() const;
 
   // Objects. allow: throws on the first key that is not listed, with the nearest listed one.
-  void allow(std::initializer_list<std::string_view> keys) const;
+  void allow(std::span<const std::string_view> keys) const;
+  void allow(std::initializer_list<std::string_view> keys) const { allow(std::span(keys.begin(), keys.size())); }
   Node at(std::string_view key) const;                   // required
   std::optional<Node> find(std::string_view key) const;  // absent is fine; null is not
   bool has(std::string_view key) const { return find(key).has_value(); }

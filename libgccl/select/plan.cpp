@@ -68,8 +68,9 @@ Slicing slicing_of(const Algorithm& algorithm, Rank ranks, double bytes, const T
   return s;
 }
 
-// Chunks follow each other at an algorithm's interval, once the first is through; where it gives none, the next chunk
-// of a channel waits for the one before, and channels share what bytes cost.
+// Chunks follow each other at an algorithm's interval, once the first is through. Where it gives none, the next chunk
+// of a channel waits for the one before; channels wait for their latencies at the same time, and share what bytes cost.
+// That long chunks of several channels pass a port in turns, and so all of them late, no form follows.
 Cost predicted(const Algorithm& algorithm, const Call& call, const View& view, const CostModel& model,
                const Slicing& slicing, const Tuning& tuning) {
   if (!algorithm.cost) return NAN;
@@ -77,19 +78,20 @@ Cost predicted(const Algorithm& algorithm, const Call& call, const View& view, c
     return algorithm.cost(call, view, model);
   Call chunk = call;
   chunk.count = std::max<Count>(1, call.count / slicing.shares);
-  const auto shares = double(std::min(slicing.shares, call.count));
+  const Count shares = std::min(slicing.shares, call.count), lanes = std::min(slicing.lanes, shares);
   const Cost one = algorithm.cost(chunk, view, model);
-  Cost interval = 0;
+  Cost turns = one, interval = 0;
   if (algorithm.interval) {
     interval = algorithm.interval(chunk, view, model, slicing);
   } else {
     Call empty = call;
     empty.count = 1;
-    interval = std::max(one / double(slicing.lanes), one - algorithm.cost(empty, view, model));
+    interval = std::max(0.0, one - algorithm.cost(empty, view, model));
+    turns = double((shares + lanes - 1) / lanes) * one + double(lanes - 1) * model.exchange_gap_ns();
   }
   for (const Tuning::Rate& r : tuning.rates)
     if (same(r.algorithm, algorithm)) interval /= r.share;
-  return one + (shares - 1) * std::min(interval, one);
+  return std::max(turns, one + double(shares - 1) * std::min(interval, one));
 }
 
 Plan plan(const Call& given, const View& view, const CostModel& model, const Tuning& tuning, const Overrides& overrides,

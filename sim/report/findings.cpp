@@ -59,12 +59,19 @@ std::size_t kinds(const Rows& rows, const char* key) {
   return values.size();
 }
 
+// Shares, lanes or window as the run states it; what the planner decided tells no rows apart.
+std::string stated(const Json& row, const char* key) {
+  return row.value("planned", Json()) == true || !row.contains(key) ? "" : json::format_value(row.at(key));
+}
+
 // The rows of one engine that may be compared, by what the x axis of a chart would be.
 class Contest {
  public:
   Contest(const Rows& rows, bool by_ranks) : rows_(rows), by_ranks_(by_ranks) {
     for (const char* key : {"shares", "lanes", "window"})
-      if (kinds(rows, key) > 1) dimensions_.push_back(key);
+      if (std::any_of(rows.begin(), rows.end(),
+                      [&](const Json* r) { return stated(*r, key) != stated(*rows[0], key); }))
+        dimensions_.push_back(key);
     for (const Json* row : rows)
       if (number(*row, "time_us") >= 0) columns_[x(*row)].push_back(row);
     for (auto& [at, column] : columns_)
@@ -78,7 +85,8 @@ class Contest {
   // "ring", or "ring, shares 8" where runs differ in that too.
   std::string name(const Json& row) const {
     std::string name = text(row, "algorithm");
-    for (const char* key : dimensions_) name += fmt::format(", {} {}", key, whole(row, key));
+    for (const char* key : dimensions_)
+      if (!stated(row, key).empty()) name += fmt::format(", {} {}", key, whole(row, key));
     return name;
   }
   const std::map<std::uint64_t, Rows>& columns() const { return columns_; }

@@ -56,19 +56,23 @@ function groupBy(items, key) {
 
 const isSequence = run => run.collective === "sequence" || list(run.operations).length > 0;
 
-// Runs of one series have one x each. A series is an algorithm on one engine; where shares, lanes or the window differ
-// between the runs they are part of its name, and so is whatever else tells runs at the same x apart. Runs that nothing
-// tells apart are one point. base: the name without the engine, which has the colour and the marker.
+// Shares, lanes or the window as the run states it; what the planner decided tells no runs apart.
+const stated = (run, part) => run.planned === true ? undefined : run[part];
+
+// Runs of one series have one x each. A series is an algorithm on one engine; where stated shares, lanes or windows
+// differ between the runs they are part of its name, and so is whatever else tells runs at the same x apart. Runs that
+// nothing tells apart are one point. base: the name without the engine, which has the colour and the marker.
 function seriesOf(runs, x) {
   const names = new Map(), engines = distinct(runs.map(run => text(run.engine)));
-  const varies = part => distinct(runs.map(run => run[part])).length > 1;
+  const varies = part => distinct(runs.map(run => stated(run, part))).length > 1;
   const dimensions = ["shares", "lanes", "window"].filter(varies);
   for (const same of groupBy(runs, run => [run.algorithm])) {
-    const clashes = groupBy(same, run => [run[x], run.engine, ...dimensions.map(part => run[part])]);
+    const clashes = groupBy(same, run => [run[x], run.engine, ...dimensions.map(part => stated(run, part))]);
     const parts =
         [...dimensions, ...["count"].filter(part => clashes.some(g => distinct(g.map(r => r[part])).length > 1))];
     for (const run of same) {
-      const base = [text(run.algorithm), ...parts.map(part => `${part} ${text(run[part])}`)].join(", ");
+      const told = parts.filter(part => part === "count" || stated(run, part) !== undefined);
+      const base = [text(run.algorithm), ...told.map(part => `${part} ${text(run[part])}`)].join(", ");
       const name = engines.length > 1 ? `${base} (${text(run.engine)})` : base;
       if (!names.has(name))
         names.set(name, {name, base, engine: engines.indexOf(text(run.engine)), wins: 0, points: []});

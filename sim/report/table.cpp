@@ -46,15 +46,6 @@ std::string marks(const Json& row) {
 
 std::string size_text(const Json& row) { return json::format_bytes(row["bytes"].get<std::uint64_t>()); }
 
-// The fields among shares, lanes and window in which rows differ.
-std::vector<const char*> dimensions(const std::vector<const Json*>& rows) {
-  std::vector<const char*> all;
-  for (const char* key : {"shares", "lanes", "window"})
-    if (std::any_of(rows.begin(), rows.end(), [&](const Json* r) { return (*r)[key] != (*rows[0])[key]; }))
-      all.push_back(key);
-  return all;
-}
-
 // One line per size: the fastest, then one column per algorithm.
 std::string by_size(const std::vector<const Json*>& rows, std::size_t width) {
   // Sizes that read alike are told in bytes, or one line would hide the other.
@@ -66,15 +57,13 @@ std::string by_size(const std::vector<const Json*>& rows, std::size_t width) {
   };
   std::vector<std::string> sizes, names;
   std::map<std::string, std::string> fastest;
-  const auto differ = dimensions(rows);
   std::map<std::pair<std::string, std::string>, std::string> cells;
   const auto remember = [](std::vector<std::string>& list, const std::string& x) {
     if (std::find(list.begin(), list.end(), x) == list.end()) list.push_back(x);
   };
   for (const Json* row : rows) {
     const std::string size = size_of(*row);
-    std::string algorithm = (*row)["algorithm"];
-    for (const char* key : differ) algorithm += fmt::format(", {} {}", key, (*row)[key].dump());
+    const std::string algorithm = (*row)["algorithm"];
     remember(sizes, size);
     remember(names, algorithm);
     cells[{size, algorithm}] = format_time((*row)["time_us"]) + marks(*row);
@@ -96,13 +85,17 @@ std::string by_algorithm(const std::vector<const Json*>& rows, std::size_t width
   Cells table(1, {"algorithm", "time", "closed form", "algbw GB/s", "busbw GB/s", "messages"});
   const bool checked = std::any_of(rows.begin(), rows.end(), [](const Json* r) { return !(*r)["wrong"].is_null(); });
   if (checked) table[0].push_back("wrong");
-  const auto differ = dimensions(rows);
-  table[0].insert(table[0].begin() + 1, differ.begin(), differ.end());
+  // What the planner decided for each, where it is not the same for all.
+  std::vector<const char*> planned;
+  for (const char* key : {"shares", "lanes", "window"})
+    if (std::any_of(rows.begin(), rows.end(), [&](const Json* r) { return (*r)[key] != (*rows[0])[key]; }))
+      planned.push_back(key);
+  table[0].insert(table[0].begin() + 1, planned.begin(), planned.end());
   for (const Json* row : rows) {
     const Json& predicted = (*row)["predicted_us"];
     auto& line = table.emplace_back();
     line.push_back((*row)["algorithm"].get<std::string>() + " " + marks(*row));
-    for (const char* key : differ) line.push_back((*row)[key].dump());
+    for (const char* key : planned) line.push_back((*row)[key].dump());
     line.push_back(format_time((*row)["time_us"]));
     line.push_back(predicted.is_null() ? "-" : format_time(predicted));
     line.push_back(fmt::format("{:.4g}", (*row)["algbw_GBps"].get<double>()));
@@ -141,7 +134,7 @@ std::string title(const Json& row) {
                       json::format_ranks(row["world_ranks"].get<std::uint64_t>()));
   if (row.value("groups", 1) > 1) text += fmt::format(" in {} groups of {}", row["groups"].dump(), row["ranks"].dump());
   if (row.contains("dtype")) text += fmt::format(", {}", row["dtype"].get<std::string>());
-  if (row.value("shares", 1) > 1)
+  if (row.value("shares", 1) > 1 && !row.value("planned", false))
     text += fmt::format(", {} shares on {} lanes", row["shares"].dump(), row["lanes"].dump());
   return text + fmt::format(", {} engine\n", row["engine"].get<std::string>());
 }

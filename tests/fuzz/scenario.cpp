@@ -3,14 +3,16 @@
 #include <cstdint>
 #include <string_view>
 
-#include "sim/scenario/plan/plan.hpp"
+#include "sim/scenario/judge/evaluate.hpp"
+#include "sim/scenario/result/row.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace gccl;
   try {
     const auto node =
         json::Node::parse({reinterpret_cast<const char*>(data), size}, GCCL_SOURCE_DIR "/scenarios/fuzz.json");
-    sim::make_plan(sim::read_scenario(node), {});
+    const sim::Plan plan = sim::make_plan(sim::read_scenario(node), {});
+    sim::check_expectations(*plan.scenario, sim::row_heads(plan));
   } catch (const json::InputError&) {
   }
   return 0;

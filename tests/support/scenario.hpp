@@ -4,7 +4,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "sim/scenario/plan/plan.hpp"
+#include "sim/scenario/judge/evaluate.hpp"
+#include "sim/scenario/result/row.hpp"
 
 namespace gccl::test {
 
@@ -22,10 +23,17 @@ inline Json whole(const Json& runs) {
   return {{"schema", "gccl/scenario/1"}, {"name", "test"}, {"cluster", "../topologies/pcie-box.json"}, {"runs", runs}};
 }
 
+// As gccl run does before it simulates anything.
+inline sim::Plan plan_and_check(const Json& document) {
+  sim::Plan plan = sim::make_plan(scenario_of(document), {});
+  sim::check_expectations(*plan.scenario, sim::row_heads(plan));
+  return plan;
+}
+
 inline sim::Plan plan_of(const Json& runs, const Json& more = Json::object()) {
   Json document = whole(runs);
   document.update(more);
-  return sim::make_plan(scenario_of(document), {});
+  return plan_and_check(document);
 }
 
 inline const Json kRing = {{"collective", "allreduce"}, {"bytes", 64}, {"algorithms", "ring"}};

@@ -46,7 +46,7 @@ Cost binomial_reduce_cost(const Call& c, const View& v, const CostModel& m) {
 Cost binomial_reduce_interval(const Call& c, const View& v, const CostModel& m, const Slicing& s) {
   const double bytes = m.bytes(double(c.count));
   const Paths p(v, m);
-  const Cost cycle = v.all.size > 2 ? (p.binomial(1)(bytes) + m.combine(bytes)) / double(s.lanes) : 0;
+  const Cost cycle = binomial_cycle(v.all.size, bytes, p) / double(s.lanes);
   return std::max(binomial_interval(v.all.size, bytes, std::max(m.receive_overhead_ns, m.combine(bytes)), p), cycle);
 }
 

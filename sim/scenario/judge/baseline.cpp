@@ -11,52 +11,83 @@ namespace {
 
 using Json = nlohmann::json;
 
-std::vector<std::string> differences(const Json& row, const Json& head) {
+// What makes two rows the same point, but for how the call is cut up.
+constexpr const char* kIdentity[] = {"cluster",   "label", "world_ranks", "engine",  "collective",
+                                     "algorithm", "ranks", "groups",      "bytes",   "count",
+                                     "dtype",     "op",    "root",        "in_place"};
+constexpr const char* kSlicing[] = {"shares", "lanes", "window"};
+
+const Json& field(const Json& row, const char* key) {
+  static const Json kNone;
+  const auto at = row.find(key);
+  return at == row.end() ? kNone : *at;
+}
+
+// Where the planner decided in both rows how the call is cut up (older results do not say), that is part of
+// what came out.
+bool planned(const Json& stored, const Json& row) {
+  return field(row, "planned") == true && field(stored, "planned") != false;
+}
+
+std::vector<std::string> differences(const Json& stored, const Json& row) {
   std::vector<std::string> keys;
-  for (const auto& [key, value] : head.items())
-    if (key != "run" && (!row.contains(key) || row[key] != value)) keys.push_back(key);
+  const auto compare = [&](const char* key) {
+    if (field(stored, key) != field(row, key)) keys.emplace_back(key);
+  };
+  for (const char* key : kIdentity) compare(key);
+  if (!planned(stored, row))
+    for (const char* key : kSlicing) compare(key);
   return keys;
 }
 
+bool same_slicing(const Json& stored, const Json& row) {
+  return std::all_of(std::begin(kSlicing), std::end(kSlicing),
+                     [&](const char* key) { return field(stored, key) == field(row, key); });
+}
+
+bool is_auto(const Json& row) { return field(row, "auto") == true; }
+
 }  // namespace
 
-std::optional<std::size_t> same_point(const Plan& plan, std::size_t run, const Point& point) {
-  const bool single = plan.scenario->runs[run].kind == Run::Kind::collective;
+std::optional<std::size_t> same_point(const ResultRows& rows, std::size_t run, const Json& row) {
   std::optional<std::size_t> chosen;
-  for (std::size_t i = 0; i < plan.points.size(); ++i) {
-    const Point& p = plan.points[i];
-    if (p.run != run || p.world != point.world || p.engine != point.engine) continue;
-    if (!single) return i;
-    if (std::find_first_of(p.asked.begin(), p.asked.end(), point.asked.begin(), point.asked.end()) == p.asked.end())
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const Json& r = rows[i];
+    if (r.at("run") != run) continue;
+    if (r.at("cluster") != row.at("cluster") || r.at("world_ranks") != row.at("world_ranks") ||
+        r.at("engine") != row.at("engine"))
       continue;
-    if (p.part().algorithm == point.part().algorithm) return i;
-    if (p.automatic && point.automatic) chosen = i;
+    if (!is_single(row)) return i;
+    const Json &a = r.at("stated_bytes"), &b = row.at("stated_bytes");
+    if (std::find_first_of(a.begin(), a.end(), b.begin(), b.end()) == a.end()) continue;
+    if (r.at("algorithm") == row.at("algorithm")) return i;
+    if (is_auto(r) && is_auto(row)) chosen = i;
   }
   return chosen;
 }
 
-const Json* same_row(const Json& rows, const Json& head, bool automatic) {
-  const Json* chosen = nullptr;
-  for (const Json& row : rows) {
-    const auto differ = differences(row, head);
-    if (differ.empty()) return &row;
-    if (automatic && differ.size() == 1 && differ[0] == "algorithm" && row.value("auto", Json()) == true) chosen = &row;
+const Json* same_row(const Json& stored, const Json& row) {
+  const Json *chosen = nullptr, *cut_otherwise = nullptr;
+  for (const Json& other : stored) {
+    const auto differ = differences(other, row);
+    if (differ.empty() && same_slicing(other, row)) return &other;
+    if (differ.empty() && !cut_otherwise) cut_otherwise = &other;
+    if (is_auto(row) && is_auto(other) && differ == std::vector<std::string>{"algorithm"}) chosen = &other;
   }
-  return chosen;
+  return cut_otherwise ? cut_otherwise : chosen;
 }
 
-std::string nearest_row(const Json& rows, const Json& head) {
+std::string nearest_row(const Json& stored, const Json& row) {
   const Json* nearest = nullptr;
   std::vector<std::string> least;
-  for (const Json& row : rows)
-    if (auto differ = differences(row, head); !nearest || differ.size() < least.size())
-      nearest = &row, least = std::move(differ);
-  if (!nearest) return "";
+  for (const Json& other : stored)
+    if (auto differ = differences(other, row); !nearest || differ.size() < least.size())
+      nearest = &other, least = std::move(differ);
   std::string text;
   for (const std::string& key : least)
     text += fmt::format("{}{} {} instead of {}", text.empty() ? "; the nearest has " : ", ", key,
                         nearest->contains(key) ? json::format_value((*nearest)[key]) : "none",
-                        json::format_value(head[key]));
+                        json::format_value(field(row, key.c_str())));
   return text;
 }
 

@@ -1,22 +1,23 @@
 // The same point elsewhere: in another run of the scenario, or in a stored result.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <optional>
 
-#include "sim/scenario/plan/plan.hpp"
+#include "sim/scenario/judge/contest.hpp"
 
 namespace gccl::sim {
 
-// The point of run `run` with the same cluster, ranks, engine, size and algorithm; where both are the selector's choice
+// The row of run `run` with the same cluster, ranks, engine, size and algorithm; where both are the planner's choice
 // and it chose otherwise there, that choice.
-std::optional<std::size_t> same_point(const Plan& plan, std::size_t run, const Point& point);
+std::optional<std::size_t> same_point(const ResultRows& rows, std::size_t run, const nlohmann::json& row);
 
-// The row among a stored result's rows that has the same head (play.hpp: row_head), but for the run's position; where
-// the point is the selector's choice and no row has its algorithm, the choice there. Null when there is none.
-const nlohmann::json* same_row(const nlohmann::json& rows, const nlohmann::json& head, bool automatic);
+// The row among a stored result's that is about the same point: how the call is cut up belongs to it where a run states
+// it, and not where the planner decided. Where `row` is the planner's choice and none has its
+// algorithm, the choice there. Null when there is none.
+const nlohmann::json* same_row(const nlohmann::json& stored, const nlohmann::json& row);
 
-// "; the nearest has shares 8 instead of 1": what tells the most similar row from `head`. Empty when there are no rows.
-std::string nearest_row(const nlohmann::json& rows, const nlohmann::json& head);
+// "; the nearest has shares 8 instead of 1": what tells the most similar stored row from `row`. Empty when there are
+// none.
+std::string nearest_row(const nlohmann::json& stored, const nlohmann::json& row);
 
 }  // namespace gccl::sim

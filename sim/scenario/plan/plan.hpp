@@ -20,16 +20,26 @@ struct World {
 
 using Communicators = std::shared_ptr<const std::vector<Communicator>>;
 
+// How one communicator carries out a part.
+struct Planned {
+  const Algorithm* algorithm = nullptr;
+  Slicing slicing{};
+};
+
 // One task as one point plays it.
 struct Part {
   const Task* task = nullptr;
-  const Algorithm* algorithm = nullptr;
-  Slicing slicing{};
   Count bytes = 0;  // as the scenario states it
   Communicators communicators;
+  std::vector<Planned> plans;  // by Communicator::shape: each communicator plans for itself, as real ones do
+  bool sliced = false;         // the slicing is the planner's: the scenario does not state it
 
   // The communicator that stands for all in the results: the first of the largest.
   const Communicator& largest() const;
+  const Planned& plan(const Communicator& c) const { return plans[c.shape]; }
+  const Planned& plan() const { return plan(largest()); }
+  // "ring", or "ring + direct" where communicators of different shapes have different ones; the largest's first.
+  std::string algorithm() const;
 };
 
 // One simulation: independent of all others.
@@ -39,8 +49,9 @@ struct Point {
   std::vector<std::vector<Part>> streams;
   std::vector<Count> asked;  // the sizes that this point answers: several where they round to the same elements
   bool automatic = false;    // the run asks for "auto" and this is the selector's choice
-  std::optional<double> predicted_us;  // closed form, without contention; absent where an algorithm has none
-  double messages = 0, steps = 0;      // estimates, see estimate.hpp
+  // Closed form without contention, by the costs that the choice was made with; absent where an algorithm has none.
+  std::optional<double> predicted_us;
+  double messages = 0, steps = 0;  // estimates, see estimate.hpp
 
   const Part& part() const { return streams[0][0]; }
 };

@@ -8,6 +8,21 @@
 #include "libgccl/cluster/shipped.hpp"
 
 namespace gccl::sim {
+namespace {
+
+// As real ranks: a communicator whose backends do not reach all of them cannot be made.
+void check_backends(const World& world, const json::Node& where) {
+  if (world.cluster->backends() != "shm") return;
+  for (const Card c : world.cards)
+    if (world.cluster->node_of(c) != world.cluster->node_of(world.cards[0]))
+      where.fail(
+          fmt::format("no backend of \"shm\" reaches ranks on another node, and the {} on {} are on several; "
+                      "expected \"backends\": \"shm,tcp\" in its parameters, or ranks on one node",
+                      json::format_ranks(world.ranks()), world.cluster_name));
+}
+
+}  // namespace
+
 std::vector<World> make_worlds(const Scenario& scenario, std::uint64_t seed) {
   std::vector<World> worlds;
   for (const auto& [path, where] : scenario.clusters) {
@@ -21,6 +36,7 @@ std::vector<World> make_worlds(const Scenario& scenario, std::uint64_t seed) {
 
     const auto add = [&](Rank ranks) {
       world.cards = place(scenario.placement, cluster, ranks, seed);
+      check_backends(world, where);
       worlds.push_back(world);
     };
     for (const auto& [ranks, stated] : scenario.ranks) {

@@ -6,12 +6,10 @@
 #include <nlohmann/json.hpp>
 
 #include "libgccl/json/nearest.hpp"
-#include "sim/scenario/scenario.hpp"
+#include "sim/scenario/judge/check.hpp"
 
 namespace gccl::sim {
 namespace {
-
-using Check = Expectation::Check;
 
 // The names of the algorithms that the run certainly runs or may run.
 std::vector<std::string_view> runnable(const Task& task) {
@@ -22,15 +20,6 @@ std::vector<std::string_view> runnable(const Task& task) {
   for (const auto& [algorithm, where] : task.algorithms.named)
     if (std::find(names.begin(), names.end(), algorithm->name) == names.end()) names.push_back(algorithm->name);
   return names;
-}
-
-std::string read_algorithm(const json::Node& node, const Run& run, std::string_view also) {
-  const std::string found = node.string();
-  if (found == also) return found;
-  std::vector<std::string_view> names = runnable(run.task());
-  if (std::find(names.begin(), names.end(), found) != names.end()) return found;
-  if (!also.empty()) names.push_back(also);
-  node.fail(fmt::format("\"{}\" is not among the algorithms of this run{}", found, suggestion(found, names)));
 }
 
 void read_filters(const json::Node& node, const Run& run, Expectation& e) {
@@ -55,78 +44,20 @@ void read_filters(const json::Node& node, const Run& run, Expectation& e) {
     e.algorithm = read_algorithm(*n, run, run.task().algorithms.automatic ? "auto" : "");
 }
 
-// What a result of an earlier `gccl run` holds.
-std::shared_ptr<const nlohmann::json> read_stored(const json::Node& node) {
-  const std::filesystem::path file = node.path();
-  std::error_code error;
-  if (!std::filesystem::exists(file, error)) {
-    std::vector<std::string> found;
-    for (const auto& entry : std::filesystem::directory_iterator(file.parent_path(), error))
-      if (entry.path().extension() == ".json") found.push_back(entry.path().filename().string());
-    std::sort(found.begin(), found.end());
-    const std::vector<std::string_view> names(found.begin(), found.end());
-    node.fail(fmt::format("there is no file {}{}", file.string(), suggestion(file.filename().string(), names)));
-  }
-  const json::Node result = json::Node::load(file);
-  result.schema("gccl/result/1");
-  for (const json::Node& row : result.at("runs").items()) {
-    row.at("time_us").number(0, 1e300);
-    for (const char* key : {"cluster", "engine", "collective", "algorithm", "label"}) row.at(key).string();
-  }
-  return std::make_shared<const nlohmann::json>(result.at("runs").raw());
-}
-
-// "run" or "result" instead of "algorithm". Returns whether there is one; a run's label is looked up later.
-bool read_other(const json::Node& node, Expectation& e) {
-  const auto run = node.find("run"), result = node.find("result");
-  if (int(node.has("algorithm")) + int(run.has_value()) + int(result.has_value()) != 1)
-    node.fail("expected exactly one of \"algorithm\", \"run\" and \"result\" to compare with");
-  if (run) e.subject = run->string();
-  if (result) e.subject = result->string(), e.stored = read_stored(*result);
-  return run || result;
-}
-
-void read_check(const json::Node& node, const Run& run, Expectation& e) {
-  switch (e.check) {
-    case Check::max_time:
-    case Check::min_time: e.limit = double(node.nanos(1e3)) / 1e3; break;
-    case Check::min_busbw: e.limit = node.number(0, 1e9); break;
-    case Check::correct:
-      if (!node.boolean()) node.fail("found false, expected true");
-      if (!run.payload) node.fail("the run does not check its elements; add \"payload\": \"verify\"");
-      break;
-    case Check::fastest:
-      if (e.algorithm) node.fail("\"fastest\" compares all algorithms of the run; leave \"algorithm\" out");
-      e.subject = read_algorithm(node, run, "");
-      break;
-    case Check::within:
-      node.allow({"algorithm", "run", "result", "percent"});
-      e.limit = node.at("percent").number(0, 1e6);
-      if (read_other(node, e)) break;
-      if (run.kind != Run::Kind::collective)
-        node.fail("is about a single collective; a run of several can be compared with a \"run\" or a \"result\"");
-      e.subject = read_algorithm(node.at("algorithm"), run, "best");
-      if (!e.algorithm && !run.task().algorithms.automatic)
-        node.fail("compares the automatic choice, which this run does not ask for; state the \"algorithm\" beside it");
-      if (!e.algorithm) e.algorithm = "auto";
-  }
-}
-
 void read_object(const json::Node& node, const Run& run, std::vector<Expectation>& all) {
-  static constexpr std::pair<std::string_view, Check> kChecks[] = {
-      {"max_time_us", Check::max_time}, {"min_time_us", Check::min_time}, {"min_busbw_GBps", Check::min_busbw},
-      {"correct", Check::correct},      {"fastest", Check::fastest},      {"within_percent_of", Check::within}};
-  node.allow({"cluster", "engine", "ranks", "bytes", "algorithm", "max_time_us", "min_time_us", "min_busbw_GBps",
-              "correct", "fastest", "within_percent_of"});
+  std::vector<std::string_view> keys{"cluster", "engine", "ranks", "bytes", "algorithm"};
+  for (const Check* check : checks()) keys.push_back(check->key);
+  node.allow(keys);
   const std::size_t before = all.size();
-  for (const auto& [key, check] : kChecks) {
-    const auto found = node.find(key);
+  for (const Check* check : checks()) {
+    const auto found = node.find(check->key);
     if (!found) continue;
-    if (run.kind != Run::Kind::collective && (check == Check::min_busbw || check == Check::fastest))
+    if (run.kind != Run::Kind::collective && check->about != Check::About::any)
       found->fail("is about a single collective; a run of several has one time");
     Expectation e{.where = *found,
                   .check = check,
                   .subject = "",
+                  .label = {},
                   .run = {},
                   .stored = nullptr,
                   .cluster = {},
@@ -135,13 +66,22 @@ void read_object(const json::Node& node, const Run& run, std::vector<Expectation
                   .ranks = {},
                   .bytes = {}};
     read_filters(node, run, e);
-    read_check(*found, run, e);
+    check->read(*found, run, e);
     all.push_back(std::move(e));
   }
   if (all.size() == before) node.fail("states no check, expected at least one such as \"max_time_us\"");
 }
 
 }  // namespace
+
+std::string read_algorithm(const json::Node& node, const Run& run, std::string_view also) {
+  const std::string found = node.string();
+  if (found == also) return found;
+  std::vector<std::string_view> names = runnable(run.task());
+  if (std::find(names.begin(), names.end(), found) != names.end()) return found;
+  if (!also.empty()) names.push_back(also);
+  node.fail(fmt::format("\"{}\" is not among the algorithms of this run{}", found, suggestion(found, names)));
+}
 
 std::vector<Expectation> read_expectations(const json::Node& node, const Run& run) {
   std::vector<Expectation> all;
@@ -158,7 +98,7 @@ void resolve_runs(Scenario& scenario) {
     if (!run.label.empty()) labels.push_back(run.label);
   for (std::size_t own = 0; own < scenario.runs.size(); ++own)
     for (Expectation& e : scenario.runs[own].expectations) {
-      const auto where = e.check == Check::within ? e.where.find("run") : std::nullopt;
+      const auto& where = e.label;
       if (!where) continue;
       const auto has_label = [&](const Run& run) { return !run.label.empty() && run.label == e.subject; };
       const auto at = std::find_if(scenario.runs.begin(), scenario.runs.end(), has_label);

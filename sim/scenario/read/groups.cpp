@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <map>
+#include <tuple>
+
 namespace gccl::sim {
 namespace {
 
@@ -45,6 +48,11 @@ std::vector<std::vector<Rank>> cut(const Groups& g, Rank ranks) {
   return lists;
 }
 
+// Of a view all numbers that do not depend on which ranks sit where.
+auto shape_of(const View& v) {
+  return std::tuple(v.all.size, v.nodes, v.rails, v.columns, v.by_node, v.per_node, v.node.size);
+}
+
 }  // namespace
 
 Groups read_groups(const json::Node& node) {
@@ -76,12 +84,14 @@ std::vector<Communicator> communicators(const Groups& groups, const Cluster& clu
     for (std::size_t r = 0; r < cards.size() && in_order; ++r) in_order = cards[r] == r;
     const Rank columns = cluster.grid_columns();
     if (in_order && columns && cards.size() % columns == 0) layout.columns(columns);
-    all.push_back({{}, std::make_shared<const Layout>(std::move(layout))});
+    all.push_back({.members = {}, .layout = std::make_shared<const Layout>(std::move(layout))});
     return all;
   }
+  std::map<decltype(shape_of(View{})), std::size_t> shapes;
   for (auto& members : cut(groups, Rank(cards.size()))) {
     auto layout = std::make_shared<const Layout>(layout_of(members));
-    all.push_back({std::move(members), std::move(layout)});
+    const std::size_t shape = shapes.try_emplace(shape_of(layout->view(0)), shapes.size()).first->second;
+    all.push_back({std::move(members), std::move(layout), shape});
   }
   return all;
 }

@@ -33,6 +33,9 @@ Groups read_groups(const json::Node& node);
 struct Communicator {
   std::vector<Rank> members;  // world ranks by communicator rank; empty: the whole world in order
   std::shared_ptr<const Layout> layout;
+  // Equal for communicators that look alike to the planner: as many ranks, on as many nodes and cut up by them alike.
+  // Numbered from 0.
+  std::size_t shape = 0;
 
   Rank ranks() const { return layout->ranks(); }
   Rank world(Rank r) const { return members.empty() ? r : members[r]; }

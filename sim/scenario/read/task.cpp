@@ -73,7 +73,7 @@ void read_special(const json::Node& node, Task& t) {
 }  // namespace
 
 Task read_task(const json::Node& node, bool in_sequence) {
-  Task t{.where = node, .algorithms = {}, .groups = {}, .counts = {}};
+  Task t{.where = node, .algorithms = {}, .slicing = {}, .groups = {}, .counts = {}};
   t.kind = Collective(node.at("collective").one_of(collective_names()));
   const auto bytes = node.find("bytes");
   if (t.kind == Collective::barrier) {

@@ -1,168 +1,23 @@
 #include "sim/scenario/run/play.hpp"
 
-#include <fmt/format.h>
 #include <sys/resource.h>
 
 #include <algorithm>
 
 #include "sim/engine/trace.hpp"
-#include "sim/engine/workload_error.hpp"
-#include "sim/scenario/read/sizes.hpp"
 
 namespace gccl::sim {
-namespace {
-
-using Json = nlohmann::json;
-
-// Bandwidth in GB/s of `bytes` in `ns`; 0 where no time passed.
-double rate(double bytes, double ns) { return ns > 0 ? bytes / ns : 0; }
-
-// Per tier: how much its links carried, how busy the busiest was, and the mean over those that carried something: links
-// of cards that take no part would dilute it.
-Json tiers_of(const Cluster& cluster, const Outcome& outcome) {
-  struct Sum {
-    std::uint64_t links = 0, used = 0, bytes = 0;
-    double busiest = -1, total = 0;
-    LinkId busiest_link = 0;
-  };
-  std::vector<Sum> sums(std::size_t(Tier::other) + 1);
-  const auto& links = cluster.links();
-  for (LinkId l = 0; l < links.size() && l < outcome.link_bytes.size(); ++l) {
-    Sum& s = sums[std::size_t(links[l].tier)];
-    const double carried = double(outcome.link_bytes[l]);
-    const double busy = outcome.time_ns > 0 ? carried / (links[l].bandwidth_GBps * double(outcome.time_ns)) : 0;
-    ++s.links;
-    s.used += outcome.link_bytes[l] > 0;
-    if (__builtin_add_overflow(s.bytes, outcome.link_bytes[l], &s.bytes)) throw BytesOverflow();
-    s.total += busy;
-    if (busy > s.busiest) s.busiest = busy, s.busiest_link = l;
-  }
-  Json tiers = Json::array();
-  for (std::size_t t = 0; t < sums.size(); ++t) {
-    const Sum& s = sums[t];
-    if (s.links == 0) continue;
-    tiers.push_back({{"tier", name(Tier(t))},
-                     {"links", s.links},
-                     {"bytes", s.bytes},
-                     {"busiest_link", cluster.link_name(s.busiest_link)},
-                     {"busiest_utilisation", s.busiest},
-                     {"mean_utilisation", s.used ? s.total / double(s.used) : 0.0}});
-  }
-  return tiers;
-}
-
-Count bytes_of(const Part& part) {
-  const Rank n = part.largest().ranks();
-  const unsigned size = size_of(part.task->dtype);
-  return total_bytes(part.task->kind, elements(part.task->kind, part.bytes, n, size), n, size);
-}
-
-Json operations_of(const Point& point, const PreparedWorkload& prepared, const Outcome& outcome) {
-  Json all = Json::array();
-  for (std::size_t s = 0; s < point.streams.size(); ++s)
-    for (std::size_t k = 0; k < point.streams[s].size(); ++k) {
-      const Part& part = point.streams[s][k];
-      const auto [first, last] = prepared.parts[s][k];
-      const auto begin = std::min_element(outcome.begin_ns.begin() + first, outcome.begin_ns.begin() + last);
-      const auto end = std::max_element(outcome.end_ns.begin() + first, outcome.end_ns.begin() + last);
-      all.push_back({{"collective", name(part.task->kind)},
-                     {"algorithm", part.algorithm->name},
-                     {"ranks", part.largest().ranks()},
-                     {"groups", part.communicators->size()},
-                     {"stream", s},
-                     {"bytes", bytes_of(part)},
-                     {"begin_us", double(*begin) / 1e3},
-                     {"end_us", double(*end) / 1e3}});
-    }
-  return all;
-}
-
-// What describes a single collective.
-void add_collective(Json& row, const Point& point) {
-  const Part& part = point.part();
-  const Task& task = *part.task;
-  const Rank n = part.largest().ranks();
-  row["collective"] = name(task.kind);
-  row["algorithm"] = part.algorithm->name;
-  row["ranks"] = n;
-  row["groups"] = part.communicators->size();
-  row["bytes"] = bytes_of(part);
-  row["count"] = elements(task.kind, part.bytes, n, size_of(task.dtype));
-  row["dtype"] = name(task.dtype);
-  if (reduces(task.kind)) row["op"] = name(task.op);
-  row["root"] = task.root;
-  row["in_place"] = task.in_place;
-  row["shares"] = part.slicing.shares;
-  row["lanes"] = part.slicing.lanes;
-  row["window"] = part.slicing.window;
-}
-
-// What describes several collectives: bytes are the sum over them.
-void add_streams(Json& row, const Plan& plan, const Point& point) {
-  const Run& run = plan.scenario->runs[point.run];
-  row["collective"] = "sequence";
-  row["algorithm"] = run.label.empty() ? (run.kind == Run::Kind::sequence ? "sequence" : "concurrent") : run.label;
-  row["ranks"] = plan.worlds[point.world].ranks();
-  Count bytes = 0;
-  for (const auto& stream : point.streams)
-    for (const Part& part : stream) bytes += bytes_of(part);
-  row["bytes"] = bytes;
-}
-
-}  // namespace
-
-Json row_head(const Plan& plan, const Point& point) {
-  const World& world = plan.worlds[point.world];
-  const Run& run = plan.scenario->runs[point.run];
-  Json row = {
-      {"run", point.run}, {"cluster", world.cluster_name}, {"label", run.label}, {"world_ranks", world.ranks()}};
-  row["engine"] = name(point.engine);
-  if (run.kind == Run::Kind::collective)
-    add_collective(row, point);
-  else
-    add_streams(row, plan, point);
-  return row;
-}
 
 Played play(const Plan& plan, const Point& point, const Engines& engines, bool trace) {
-  const World& world = plan.worlds[point.world];
-  const Run& run = plan.scenario->runs[point.run];
   PreparedWorkload prepared = prepare(plan, point);
-  if (trace) prepared.workload.trace_ranks = std::min(world.ranks(), kTraceRanks);
-  const Outcome outcome = (point.engine == Engine::model ? engines.model : engines.simgrid)(prepared.workload);
-
-  Json row = row_head(plan, point);
-  if (run.kind != Run::Kind::collective) row["operations"] = operations_of(point, prepared, outcome);
-  const double time_ns = double(outcome.time_ns), algbw = rate(row["bytes"].get<double>(), time_ns);
-  const double factor =
-      run.kind == Run::Kind::collective ? bus_factor(run.task().kind, point.part().largest().ranks()) : 0;
-  row["time_us"] = time_ns / 1e3;
-  row["algbw_GBps"] = algbw;
-  row["busbw_GBps"] = algbw * factor;
-  row["messages"] = outcome.messages;
-  row["message_bytes"] = outcome.bytes;
-  row["wall_s"] = outcome.wall_s;
+  if (trace) prepared.workload.trace_ranks = std::min(plan.worlds[point.world].ranks(), kTraceRanks);
+  Played played{.outcome = (point.engine == Engine::model ? engines.model : engines.simgrid)(prepared.workload),
+                .trace = ""};
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
-  row["peak_rss_MB"] = double(usage.ru_maxrss) * 1024 / 1e6;
-  row["predicted_us"] = point.predicted_us ? Json(*point.predicted_us) : Json();
-  row["auto"] = point.automatic;
-  row["wrong"] = run.payload ? Json(outcome.wrong) : Json();
-  if (outcome.wrong) row["first_wrong"] = outcome.first_wrong;
-  row["tiers"] = tiers_of(*world.cluster, outcome);
-  return {std::move(row), trace ? chrome_trace(prepared.workload, outcome) : ""};
-}
-
-std::string describe(const Plan& plan, const Point& point) {
-  const World& world = plan.worlds[point.world];
-  const Run& run = plan.scenario->runs[point.run];
-  std::string what = fmt::format(
-      "{} of {} collectives", run.kind == Run::Kind::sequence ? "sequence" : "concurrent run", point.streams[0].size());
-  if (run.kind == Run::Kind::collective)
-    what = fmt::format("{} {}, {}", name(run.task().kind), point.part().algorithm->name,
-                       json::format_bytes(bytes_of(point.part())));
-  return fmt::format("{}, {} of {} ({})", what, json::format_ranks(world.ranks()), world.cluster_name,
-                     name(point.engine));
+  played.peak_rss_MB = double(usage.ru_maxrss) * 1024 / 1e6;
+  if (trace) played.trace = chrome_trace(prepared.workload, played.outcome);
+  return played;
 }
 
 }  // namespace gccl::sim

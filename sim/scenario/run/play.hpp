@@ -1,7 +1,5 @@
-// Plays one point of a plan on an engine and tells what came out, as one row of "gccl/result/1".
+// Plays one point of a plan on an engine.
 #pragma once
-
-#include <nlohmann/json.hpp>
 
 #include "sim/scenario/plan/plan.hpp"
 
@@ -17,26 +15,21 @@ struct Engines {
 struct PreparedWorkload {
   Workload workload;
   std::vector<std::unique_ptr<CountTable>> tables;
-  std::vector<std::vector<std::pair<std::uint32_t, std::uint32_t>>>
-      parts;  // per stream and task: its operations, [first, last)
 };
 
+// Operations are numbered stream by stream, part by part, communicator by communicator.
 PreparedWorkload prepare(const Plan& plan, const Point& point);
 
+// What came out of one point.
 struct Played {
-  nlohmann::json row;
-  std::string trace;  // Chrome trace, when asked for
+  Outcome outcome;
+  double peak_rss_MB = 0;  // of the process that played it
+  std::string trace;       // Chrome trace, when asked for
 };
 
 constexpr Rank kTraceRanks = 64;
 
 // Throws std::runtime_error when the schedules cannot make progress. With SimGrid at most once per process.
 Played play(const Plan& plan, const Point& point, const Engines& engines, bool trace);
-
-// The fields of a row that say what the point is; the others say what came out.
-nlohmann::json row_head(const Plan& plan, const Point& point);
-
-// "allreduce ring, 1 MiB, 8 ranks of DGX H100 (model)": for messages.
-std::string describe(const Plan& plan, const Point& point);
 
 }  // namespace gccl::sim

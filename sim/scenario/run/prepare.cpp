@@ -15,10 +15,8 @@ PreparedWorkload prepare(const Plan& plan, const Point& point) {
   for (const auto& [straggler, where] : run.stragglers) w.stragglers.push_back(straggler);
   for (const auto& parts : point.streams) {
     Stream stream;
-    auto& ranges = p.parts.emplace_back();
     for (const Part& part : parts) {
       const Task& task = *part.task;
-      const std::uint32_t first = std::uint32_t(w.operations.size());
       Stage stage;
       for (const Communicator& c : *part.communicators) {
         const CountTable* table = nullptr;
@@ -27,16 +25,16 @@ PreparedWorkload prepare(const Plan& plan, const Point& point) {
           table = p.tables.back().get();
         }
         stage.push_back(std::uint32_t(w.operations.size()));
-        w.operations.push_back({.algorithm = part.algorithm,
+        const Planned& planned = part.plan(c);
+        w.operations.push_back({.algorithm = planned.algorithm,
                                 .call = call_of(task, part.bytes, c.ranks(), table),
                                 .layout = c.layout,
                                 .members = c.members,
-                                .shares = part.slicing.shares,
-                                .lanes = part.slicing.lanes,
-                                .window = part.slicing.window,
+                                .shares = planned.slicing.shares,
+                                .lanes = planned.slicing.lanes,
+                                .window = planned.slicing.window,
                                 .element_bytes = size_of(task.dtype)});
       }
-      ranges.emplace_back(first, std::uint32_t(w.operations.size()));
       stream.push_back(std::move(stage));
     }
     w.streams.push_back(std::move(stream));

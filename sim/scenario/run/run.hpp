@@ -1,4 +1,5 @@
-// Runs a plan: every point in a child process of its own, and one result document from all of them.
+// Runs a plan: every point is played in a child process of its own (play.hpp) and leaves a row (result/row.hpp); the
+// rows are judged (judge/), and all of it makes one result document.
 #pragma once
 
 #include "sim/scenario/run/journal.hpp"

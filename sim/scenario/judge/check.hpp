@@ -1,0 +1,38 @@
+// What an expectation can demand. A kind of check is one file that defines a Check, and its line in checks.cpp; its key
+// also stands in scenario.schema.json and docs/formats.md.
+#pragma once
+
+#include <span>
+
+#include "sim/scenario/judge/contest.hpp"
+#include "sim/scenario/scenario.hpp"
+
+namespace gccl::sim {
+
+// What one row came to.
+struct Judgement {
+  std::string found;
+  bool ok = true;
+  double excess = -1e300;  // how far beyond the limit; of several rows the worst is told
+};
+
+struct Check {
+  std::string_view key;  // in "expect"
+  enum class About : std::uint8_t {
+    any,     // also runs of several collectives, which have one time
+    single,  // a run of one collective
+    rivals   // the same, and all rows that compete at once
+  } about = About::any;
+  // Fills in what the value says. Throws json::InputError where it is wrong, or the run can never break or satisfy it.
+  void (*read)(const json::Node& value, const Run& run, Expectation& e);
+  // What is demanded, after the filters: "time_us <= 5".
+  std::string (*demand)(const Expectation& e);
+  Judgement (*judge)(const Expectation& e, const ResultRows& rows, std::size_t i);
+  // Before anything runs: throws json::InputError where the row could not be judged. May be null.
+  void (*prepare)(const Expectation& e, const Scenario& scenario, const ResultRows& heads, std::size_t i) = nullptr;
+};
+
+// In the order in which the checks of one object are judged.
+std::span<const Check* const> checks();
+
+}  // namespace gccl::sim

@@ -1,0 +1,28 @@
+// "correct": true: no wrong element, of a run whose payload is checked.
+#include <fmt/format.h>
+
+#include "sim/scenario/judge/check.hpp"
+
+namespace gccl::sim {
+namespace {
+
+void read_correct(const json::Node& value, const Run& run, Expectation&) {
+  if (!value.boolean()) value.fail("found false, expected true");
+  if (!run.payload) value.fail("the run does not check its elements; add \"payload\": \"verify\"");
+}
+
+Judgement judge_correct(const Expectation&, const ResultRows& rows, std::size_t i) {
+  const auto wrong = rows[i].at("wrong").get<std::uint64_t>();
+  return {fmt::format("{} for {}", wrong ? fmt::format("{} wrong elements", wrong) : "no wrong element",
+                      point_name(rows, i)),
+          wrong == 0, double(wrong)};
+}
+
+}  // namespace
+
+extern const Check correct_check{.key = "correct",
+                                 .read = read_correct,
+                                 .demand = [](const Expectation&) -> std::string { return "every element right"; },
+                                 .judge = judge_correct};
+
+}  // namespace gccl::sim

@@ -1,0 +1,30 @@
+// "fastest": NAME: at every selected point this algorithm is the fastest, or as fast.
+#include <fmt/format.h>
+
+#include "sim/scenario/judge/check.hpp"
+
+namespace gccl::sim {
+namespace {
+
+void read_fastest(const json::Node& value, const Run& run, Expectation& e) {
+  if (e.algorithm) value.fail("\"fastest\" compares all algorithms of the run; leave \"algorithm\" out");
+  e.subject = read_algorithm(value, run, "");
+}
+
+Judgement judge_fastest(const Expectation& e, const ResultRows& rows, std::size_t i) {
+  const auto [best, subject, end] = rivals(rows, i, e.subject);
+  if (subject == end) return {fmt::format("{} cannot serve this call", e.subject), false, 1e300};
+  const double behind = time_us(rows[subject]) - time_us(rows[best]);
+  if (behind <= 0) return {time_at(rows, subject), true, 0};
+  return {fmt::format("{}, {:.6g} us for {}", time_at(rows, best), time_us(rows[subject]), e.subject), false, behind};
+}
+
+}  // namespace
+
+extern const Check fastest_check{.key = "fastest",
+                                 .about = Check::About::rivals,
+                                 .read = read_fastest,
+                                 .demand = [](const Expectation& e) { return fmt::format("fastest is {}", e.subject); },
+                                 .judge = judge_fastest};
+
+}  // namespace gccl::sim

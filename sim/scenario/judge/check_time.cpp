@@ -1,0 +1,31 @@
+// "max_time_us", "min_time_us": every selected result took at most, at least this long.
+#include <fmt/format.h>
+
+#include "sim/scenario/judge/check.hpp"
+
+namespace gccl::sim {
+namespace {
+
+void read_time(const json::Node& value, const Run&, Expectation& e) { e.limit = double(value.nanos(1e3)) / 1e3; }
+
+Judgement at_most(const Expectation& e, const ResultRows& rows, std::size_t i) {
+  return {time_at(rows, i), time_us(rows[i]) <= e.limit, time_us(rows[i]) - e.limit};
+}
+Judgement at_least(const Expectation& e, const ResultRows& rows, std::size_t i) {
+  return {time_at(rows, i), time_us(rows[i]) >= e.limit, e.limit - time_us(rows[i])};
+}
+
+}  // namespace
+
+extern const Check max_time_check{
+    .key = "max_time_us",
+    .read = read_time,
+    .demand = [](const Expectation& e) { return fmt::format("time_us <= {:.6g}", e.limit); },
+    .judge = at_most};
+extern const Check min_time_check{
+    .key = "min_time_us",
+    .read = read_time,
+    .demand = [](const Expectation& e) { return fmt::format("time_us >= {:.6g}", e.limit); },
+    .judge = at_least};
+
+}  // namespace gccl::sim

@@ -1,0 +1,112 @@
+// "within_percent_of": at most so many percent longer than another algorithm at the same point, than the same point of
+// another run, or of a stored result.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "libgccl/json/nearest.hpp"
+#include "sim/scenario/judge/baseline.hpp"
+#include "sim/scenario/judge/check.hpp"
+#include "sim/scenario/result/row.hpp"
+
+namespace gccl::sim {
+namespace {
+
+// What a result of an earlier `gccl run` holds.
+std::shared_ptr<const nlohmann::json> read_stored(const json::Node& node) {
+  const std::filesystem::path file = node.path();
+  std::error_code error;
+  if (!std::filesystem::exists(file, error)) {
+    std::vector<std::string> found;
+    for (const auto& entry : std::filesystem::directory_iterator(file.parent_path(), error))
+      if (entry.path().extension() == ".json") found.push_back(entry.path().filename().string());
+    std::sort(found.begin(), found.end());
+    const std::vector<std::string_view> names(found.begin(), found.end());
+    node.fail(fmt::format("there is no file {}{}", file.string(), suggestion(file.filename().string(), names)));
+  }
+  const json::Node result = json::Node::load(file);
+  result.schema("gccl/result/1");
+  for (const json::Node& row : result.at("runs").items()) {
+    row.at("time_us").number(0, 1e300);
+    for (const char* key : {"cluster", "engine", "collective", "algorithm", "label"}) row.at(key).string();
+  }
+  return std::make_shared<const nlohmann::json>(result.at("runs").raw());
+}
+
+void read_within(const json::Node& node, const Run& run, Expectation& e) {
+  node.allow({"algorithm", "run", "result", "percent"});
+  e.limit = node.at("percent").number(0, 1e6);
+  const auto result = node.find("result");
+  e.label = node.find("run");
+  if (int(node.has("algorithm")) + int(e.label.has_value()) + int(result.has_value()) != 1)
+    node.fail("expected exactly one of \"algorithm\", \"run\" and \"result\" to compare with");
+  if (e.label) e.subject = e.label->string();
+  if (result) e.subject = result->string(), e.stored = read_stored(*result);
+  if (e.label || result) return;
+  if (run.kind != Run::Kind::collective)
+    node.fail("is about a single collective; a run of several can be compared with a \"run\" or a \"result\"");
+  e.subject = read_algorithm(node.at("algorithm"), run, "best");
+  if (!e.algorithm && !run.task().algorithms.automatic)
+    node.fail("compares the automatic choice, which this run does not ask for; state the \"algorithm\" beside it");
+  if (!e.algorithm) e.algorithm = "auto";
+}
+
+// A row that has another algorithm: both are the planner's choice.
+std::string chosen_there(const nlohmann::json& row, const nlohmann::json& other) {
+  if (!is_single(row) || row.at("algorithm") == other.at("algorithm")) return "";
+  return fmt::format(", where auto chose {}", other.at("algorithm").get<std::string>());
+}
+
+Judgement judge_within(const Expectation& e, const ResultRows& rows, std::size_t i) {
+  const nlohmann::json* base = nullptr;
+  std::string other;
+  if (e.stored) {
+    base = same_row(*e.stored, rows[i]);
+    other = e.subject + chosen_there(rows[i], *base);
+  } else if (e.run) {
+    base = &rows[*same_point(rows, *e.run, rows[i])];
+    other = fmt::format("\"{}\"{}", e.subject, chosen_there(rows[i], *base));
+  } else {
+    const auto [best, named, end] = rivals(rows, i, e.subject);
+    const std::size_t subject = e.subject == "best" ? best : named;
+    if (subject == end) return {fmt::format("{} cannot serve this call", e.subject), false, 1e300};
+    if (subject == i)
+      return {fmt::format("{} is {}", point_name(rows, i), e.subject == "best" ? "the fastest" : "itself"), true,
+              -e.limit};
+    base = &rows[subject];
+    other = base->at("algorithm");
+  }
+  const double own = time_us(rows[i]), than_us = time_us(*base);
+  const double percent = than_us > 0 ? (own / than_us - 1) * 100 : (own > 0 ? 1e9 : 0);
+  const std::string than = std::abs(percent) < 5e-4 ? fmt::format("is as fast as {}", other)
+                                                    : fmt::format("takes {:.3g} % {} than {}", std::abs(percent),
+                                                                  percent < 0 ? "less" : "longer", other);
+  return {fmt::format("{} {} ({:.6g} us, {:.6g} us)", point_name(rows, i), than, own, than_us), percent <= e.limit,
+          percent - e.limit};
+}
+
+// What the point is to be compared with must have that point.
+void prepare_within(const Expectation& e, const Scenario& scenario, const ResultRows& heads, std::size_t i) {
+  const nlohmann::json& head = heads[i];
+  if (e.run && !same_point(heads, *e.run, head))
+    e.where.at("run").fail(fmt::format("the run \"{}\" has no result for {}", e.subject, describe(scenario, head)));
+  if (e.stored && !same_row(*e.stored, head))
+    e.where.at("result").fail(
+        fmt::format("{} has no result for {}{}", e.subject, describe(scenario, head), nearest_row(*e.stored, head)));
+}
+
+std::string demand_within(const Expectation& e) {
+  const char* const quote = e.run ? "\"" : "";
+  return fmt::format("within {:.6g} % of {}{}{}", e.limit, quote, e.subject, quote);
+}
+
+}  // namespace
+
+extern const Check within_check{.key = "within_percent_of",
+                                .read = read_within,
+                                .demand = demand_within,
+                                .judge = judge_within,
+                                .prepare = prepare_within};
+
+}  // namespace gccl::sim

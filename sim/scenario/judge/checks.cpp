@@ -1,0 +1,21 @@
+#include "sim/scenario/judge/check.hpp"
+
+// A line for each check.
+#define GCCL_CHECKS(line)                                                                                 \
+  line(max_time_check) line(min_time_check) line(min_busbw_check) line(correct_check) line(fastest_check) \
+      line(within_check)
+
+namespace gccl::sim {
+
+#define GCCL_DECLARE(check) extern const Check check;
+GCCL_CHECKS(GCCL_DECLARE)
+#undef GCCL_DECLARE
+
+std::span<const Check* const> checks() {
+#define GCCL_ADDRESS(check) &check,
+  static constexpr const Check* kChecks[] = {GCCL_CHECKS(GCCL_ADDRESS)};
+#undef GCCL_ADDRESS
+  return kChecks;
+}
+
+}  // namespace gccl::sim

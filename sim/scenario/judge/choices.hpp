@@ -1,0 +1,12 @@
+// How good the planner's choices were.
+#pragma once
+
+#include "sim/scenario/judge/contest.hpp"
+
+namespace gccl::sim {
+
+// Sets "fastest" of each row: the fastest of those that compete; on a tie the planner's choice, else the earlier one.
+// Returns "choices" of "gccl/result/1": how far each choice was from the fastest.
+nlohmann::json mark_fastest(ResultRows& rows);
+
+}  // namespace gccl::sim

@@ -1,0 +1,22 @@
+// From a point and what came out of it to its row of "gccl/result/1": the one place that writes rows. Judge and reports
+// read rows alone.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include "sim/scenario/run/play.hpp"
+
+namespace gccl::sim {
+
+// The fields of a row that say what the point is; the others say what came out.
+nlohmann::json row_head(const Plan& plan, const Point& point);
+// Of all points: what expectations are checked against before anything runs.
+std::vector<nlohmann::json> row_heads(const Plan& plan);
+
+// Throws BytesOverflow.
+nlohmann::json result_row(const Plan& plan, const Point& point, const Played& played);
+
+// "allreduce ring, 1 MiB, 8 ranks of DGX H100 (model)": the point of a row or head, for messages.
+std::string describe(const Scenario& scenario, const nlohmann::json& head);
+
+}  // namespace gccl::sim
