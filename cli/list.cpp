@@ -22,8 +22,13 @@ constexpr std::string_view kKinds[] = {"algorithms", "collectives", "engines", "
 Json list_algorithms() {
   Json all = Json::array();
   for (const Algorithm& a : algorithms())
-    all.push_back(
-        {{"name", a.name}, {"collective", name(a.kind)}, {"variant", a.variant}, {"closed_form", a.cost != nullptr}});
+    all.push_back({{"name", a.name},
+                   {"collective", name(a.kind)},
+                   {"steps", a.steps},
+                   {"bytes", a.bytes},
+                   {"source", a.source},
+                   {"variant", a.variant},
+                   {"closed_form", a.cost != nullptr}});
   return all;
 }
 
@@ -80,8 +85,12 @@ std::string as_text(const Json& all) {
     if (e.contains("algorithms"))
       for (const Json& a : e["algorithms"]) about += (about.empty() ? "" : ", ") + a.get<std::string>();
     if (e.contains("description")) about = e["description"];
-    if (e.value("variant", false)) about = "named only, not part of \"all\"";
-    if (about.size() > 110) about = about.substr(0, about.rfind(' ', 107)) + " ...";
+    if (e.contains("steps"))
+      about = fmt::format("steps {}, bytes {}{}", e["steps"].get_ref<const std::string&>(),
+                          e["bytes"].get_ref<const std::string&>(),
+                          e["variant"] ? "; named only, not part of \"all\"" : "");
+    else if (about.size() > 110)
+      about = about.substr(0, about.rfind(' ', 107)) + " ...";
     std::string line =
         fmt::format("{}{:<{}}  {}", collective.empty() ? "" : "  ", e["name"].get<std::string>(), width, about);
     text += line.substr(0, line.find_last_not_of(' ') + 1) + '\n';

@@ -7,7 +7,6 @@
 #include <numeric>
 #include <random>
 
-#include "libgccl/algorithms/allgather/pat.hpp"
 #include "libgccl/cluster/star.hpp"
 #include "libgccl/cost/pipelined.hpp"
 #include "libgccl/verify/verify.hpp"
@@ -17,6 +16,8 @@ using namespace gccl;
 using enum Collective;
 
 namespace {
+
+constexpr Count kPatElements = 65536;  // of one message of pat
 
 constexpr Collective kMoving[] = {allgather, allgatherv, gather, scatter, alltoall, alltoallv, barrier, sendrecv};
 
@@ -207,9 +208,10 @@ TEST_CASE("the hierarchical algorithms serve nodes of unlike size, in any placem
     for (const Algorithm& a : algorithms()) {
       if (!moves(a) || has_counts(a.kind) || a.kind == barrier) continue;
       for (const Count count : {0, 1, 2, 19, 40})
-        for (const bool in_place : {false, true})
-          check_proved(a, {.kind = a.kind, .count = count, .root = has_root(a.kind) ? 11u : 0u, .in_place = in_place},
-                       layout);
+        for (const bool in_place : {false, true}) {
+          const Call c{.kind = a.kind, .count = count, .root = has_root(a.kind) ? 11u : 0u, .in_place = in_place};
+          if (a.can(c, layout->view(0))) check_proved(a, c, layout);
+        }
     }
   }
 }

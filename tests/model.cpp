@@ -41,11 +41,11 @@ Schedule head_to_head(Call c, View v, Share) {
   co_yield send(1 - v.all.rank, {Buffer::output, 0, c.count});
 }
 
-const Algorithm kFanOut{"fan_out", Collective::broadcast, fan_out, nullptr, nullptr, nullptr};
-const Algorithm kFanIn{"fan_in", Collective::gather, fan_in, nullptr, nullptr, nullptr};
-const Algorithm kReduce{"reduce_to_zero", Collective::reduce, reduce_to_zero, nullptr, nullptr, nullptr};
-const Algorithm kCopy{"local_copy", Collective::allreduce, local_copy, nullptr, nullptr, nullptr};
-const Algorithm kStuck{"head_to_head", Collective::allreduce, head_to_head, nullptr, nullptr, nullptr};
+const Algorithm kFanOut{.name = "fan_out", .kind = Collective::broadcast, .make = fan_out};
+const Algorithm kFanIn{.name = "fan_in", .kind = Collective::gather, .make = fan_in};
+const Algorithm kReduce{.name = "reduce_to_zero", .kind = Collective::reduce, .make = reduce_to_zero};
+const Algorithm kCopy{.name = "local_copy", .kind = Collective::allreduce, .make = local_copy};
+const Algorithm kStuck{.name = "head_to_head", .kind = Collective::allreduce, .make = head_to_head};
 
 struct Play {
   Workload w;

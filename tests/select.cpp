@@ -20,13 +20,13 @@ Cost by_bytes(const Call& c, const View&, const CostModel& m) { return 10 + m.by
 Cost free_of_charge(const Call&, const View&, const CostModel&) { return 0; }
 
 constexpr Algorithm kTable[] = {
-    {"flat", Collective::allreduce, nothing, nullptr, nullptr, flat},
-    {"by_bytes", Collective::allreduce, nothing, nullptr, nullptr, by_bytes},
-    {"same_as_flat", Collective::allreduce, nothing, nullptr, nullptr, flat},
-    {"even_only", Collective::allreduce, nothing, nullptr, even_ranks, free_of_charge},
-    {"unpriced", Collective::allreduce, nothing, nullptr, nullptr, nullptr},
-    {"variant", Collective::allreduce, nothing, nullptr, nullptr, free_of_charge, true},
-    {"elsewhere", Collective::barrier, nothing, nullptr, nullptr, free_of_charge},
+    {.name = "flat", .kind = Collective::allreduce, .make = nothing, .cost = flat},
+    {.name = "by_bytes", .kind = Collective::allreduce, .make = nothing, .cost = by_bytes},
+    {.name = "same_as_flat", .kind = Collective::allreduce, .make = nothing, .cost = flat},
+    {.name = "even_only", .kind = Collective::allreduce, .make = nothing, .fits = even_ranks, .cost = free_of_charge},
+    {.name = "unpriced", .kind = Collective::allreduce, .make = nothing},
+    {.name = "variant", .kind = Collective::allreduce, .make = nothing, .cost = free_of_charge, .variant = true},
+    {.name = "elsewhere", .kind = Collective::barrier, .make = nothing, .cost = free_of_charge},
 };
 
 std::string_view chosen(Count count, Rank ranks) {

@@ -163,7 +163,8 @@ Count ring_scratch(const Call& c, const View&, Share s) {
 }
 
 template <Bug bug>
-constexpr Algorithm kRing = {"mutant", Collective::allreduce, ring<bug>, ring_scratch, nullptr, nullptr};
+constexpr Algorithm kRing = {
+    .name = "mutant", .kind = Collective::allreduce, .make = ring<bug>, .scratch = ring_scratch};
 
 // A linear reduce in which every rank but the root also writes an output that it does not have.
 template <bool stray>
@@ -346,7 +347,7 @@ Schedule into_the_gap(Call c, View v, Share mine) {
 }
 
 TEST_CASE("a write into a gap between blocks is found, and so is a read of one") {
-  static const Algorithm writes = {"writes", Collective::allgatherv, into_the_gap, nullptr, nullptr, nullptr};
+  static const Algorithm writes = {.name = "writes", .kind = Collective::allgatherv, .make = into_the_gap};
   Case c = case_of(writes, 6, 0);
   c.call.counts = [](const void*, Rank, Rank) -> Count { return 3; };
   c.call.places = [](const void*, Rank, Rank peer, bool) -> Count { return 2 + 4 * peer; };
@@ -354,14 +355,10 @@ TEST_CASE("a write into a gap between blocks is found, and so is a read of one")
   REQUIRE(fault);
   CHECK(fault->kind == FaultKind::outside);
   CHECK(fault->text.find("belongs to no block") != std::string::npos);
-  static const Algorithm reads = {"reads",
-                                  Collective::allgatherv,
-                                  [](Call, View, Share) -> Schedule {
-                                    co_yield copy(Region{Buffer::output, 0, 1}, Region{Buffer::output, 2, 1});
-                                  },
-                                  nullptr,
-                                  nullptr,
-                                  nullptr};
+  static const Algorithm reads = {
+      .name = "reads", .kind = Collective::allgatherv, .make = [](Call, View, Share) -> Schedule {
+        co_yield copy(Region{Buffer::output, 0, 1}, Region{Buffer::output, 2, 1});
+      }};
   c.algorithm = &reads;
   const auto other = Memory(c).run();
   REQUIRE(other);
@@ -380,10 +377,10 @@ TEST_CASE("every algorithm of the table is proved by the quick sweep") {
 TEST_CASE("the algorithms from which the mutants are made are right") {
   const Algorithm right[] = {
       kRing<Bug::none>,
-      {"linear", Collective::reduce, linear_reduce<false>, nullptr, nullptr, nullptr},
-      {"beside", Collective::alltoall, all_to_all<false, false>, nullptr, nullptr, nullptr},
-      {"dissemination", Collective::barrier, dissemination<0>, nullptr, nullptr, nullptr},
-      {"linear", Collective::scatter, linear_scatter<false>, nullptr, nullptr, nullptr},
+      {.name = "linear", .kind = Collective::reduce, .make = linear_reduce<false>},
+      {.name = "beside", .kind = Collective::alltoall, .make = all_to_all<false, false>},
+      {.name = "dissemination", .kind = Collective::barrier, .make = dissemination<0>},
+      {.name = "linear", .kind = Collective::scatter, .make = linear_scatter<false>},
   };
   SweepOptions options{.ranks_max = 16, .quick = true};
   for (const Algorithm& a : right) {
@@ -404,16 +401,14 @@ TEST_CASE("the algorithms from which the mutants are made are right") {
 
 TEST_CASE("every planted bug is found and called by its name") {
   using enum FaultKind;
-  static const Algorithm stray = {"stray", Collective::reduce, linear_reduce<true>, nullptr, nullptr, nullptr};
-  static const Algorithm swapped = {"swapped", Collective::alltoall, all_to_all<false, true>, nullptr, nullptr,
-                                    nullptr};
-  static const Algorithm short_barrier = {"short", Collective::barrier, dissemination<1>, nullptr, nullptr, nullptr};
-  static const Algorithm no_barrier = {"none", Collective::barrier, dissemination<32>, nullptr, nullptr, nullptr};
-  static const Algorithm shifting = {"shifting", Collective::scatter, linear_scatter<true>, nullptr, nullptr, nullptr};
-  static const Algorithm forgetful = {"forgetful", Collective::broadcast, forgetful_broadcast, nullptr, nullptr,
-                                      nullptr};
-  static const Algorithm disagreeing = {"disagreeing", Collective::allreduce, ring<Bug::none>,
-                                        nullptr,       even_ranks_only,       nullptr};
+  static const Algorithm stray = {.name = "stray", .kind = Collective::reduce, .make = linear_reduce<true>};
+  static const Algorithm swapped = {.name = "swapped", .kind = Collective::alltoall, .make = all_to_all<false, true>};
+  static const Algorithm short_barrier = {.name = "short", .kind = Collective::barrier, .make = dissemination<1>};
+  static const Algorithm no_barrier = {.name = "none", .kind = Collective::barrier, .make = dissemination<32>};
+  static const Algorithm shifting = {.name = "shifting", .kind = Collective::scatter, .make = linear_scatter<true>};
+  static const Algorithm forgetful = {.name = "forgetful", .kind = Collective::broadcast, .make = forgetful_broadcast};
+  static const Algorithm disagreeing = {
+      .name = "disagreeing", .kind = Collective::allreduce, .make = ring<Bug::none>, .fits = even_ranks_only};
   const Planted planted[] = {
       {"wrong peer", kRing<Bug::wrong_peer>, deadlock, deadlock},
       {"wrong part of equal size", kRing<Bug::wrong_part>, wrong_value, wrong_value, 10},
@@ -468,7 +463,7 @@ TEST_CASE("every planted bug is found and called by its name") {
 }
 
 TEST_CASE("sends before receives pass one buffered slot and fail rendezvous") {
-  static const Algorithm a = {"sends first", Collective::alltoall, all_to_all<true, false>, nullptr, nullptr, nullptr};
+  static const Algorithm a = {.name = "sends first", .kind = Collective::alltoall, .make = all_to_all<true, false>};
   Case c = case_of(a, 5, 3);
   CHECK_FALSE(verify(c));
   c.delivery = Delivery::rendezvous;

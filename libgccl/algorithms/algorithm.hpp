@@ -1,4 +1,4 @@
-// The table of algorithms: a new one is one file and one line in table.cpp.
+// An algorithm as the rest of GCCL sees it: a row of the table (table.hpp), which the algorithm's own file defines.
 #pragma once
 
 #include <algorithm>
@@ -16,25 +16,36 @@ namespace gccl {
 struct Algorithm {
   std::string_view name;
   Collective kind;
+  std::string_view source{};  // the paper and its section, or the program that it comes from
+  // Formulas as docs/algorithms.md explains them; the tests count the schedule's messages and elements by them.
+  std::string_view steps{};  // exchanges one after the other, where a rank sends and receives one message at a time
+  std::string_view bytes{};  // sent by the rank that sends most
   // The steps of rank view.all.rank for one share. Peers are ranks of the communicator.
   Schedule (*make)(Call, View, Share);
   // Elements of scratch that one lane needs for one share; null means none.
-  Count (*scratch)(const Call&, const View&, Share);
+  Count (*scratch)(const Call&, const View&, Share) = nullptr;
   // False where the algorithm cannot serve the call, or has so many messages on so many ranks that it never should
   // (few_ranks.hpp); speed alone is for `cost`. Null means always true.
-  bool (*fits)(const Call&, const View&);
+  bool (*fits)(const Call&, const View&) = nullptr;
+  std::string_view limit{};  // what `fits` asks for, as the end of a sentence: "it is for at most 32 ranks"
   // Closed form for a call in one chunk, nanoseconds, without contention between lanes or jobs.
-  Cost (*cost)(const Call&, const View&, const CostModel&);
+  Cost (*cost)(const Call&, const View&, const CostModel&) = nullptr;
   // A combination that "all" leaves out and a user may still name, such as hierarchical(pairwise,swing).
   bool variant = false;
   // Closed form for a call that is one of many chunks: nanoseconds from the end of one chunk to the end of the next,
   // where ranks pass on a chunk while the next arrives. Null where each chunk takes its turn.
   Cost (*interval)(const Call&, const View&, const CostModel&, const Slicing&) = nullptr;
 
+  // The same for another collective.
+  constexpr Algorithm of(Collective other) const {
+    Algorithm a = *this;
+    a.kind = other;
+    return a;
+  }
   bool can(const Call& c, const View& v) const { return !fits || fits(c, v); }
   Count scratch_count(const Call& c, const View& v, Share s) const { return scratch ? scratch(c, v, s) : 0; }
   // What one lane of `sliced` needs: the most of its shares. A shorter share may need more than a longer one: it may be
-  // sent by another rule (all_gather_pat.hpp).
+  // sent by another rule (allgather/pat.cpp).
   Count scratch_count(const Call& c, const View& v, Count shares, Count lane, Count lanes) const {
     Count most = 0;
     for (Count s = lane; scratch && s < shares; s += lanes) most = std::max(most, scratch(c, v, Share{s, shares}));
@@ -42,6 +53,7 @@ struct Algorithm {
   }
 };
 
+// The table; its rows stay where they are as long as the process lives.
 std::span<const Algorithm> algorithms();
 const Algorithm* find_algorithm(Collective kind, std::string_view name);
 // Names as users type them: of one collective or of all, each once.

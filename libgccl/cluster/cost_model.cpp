@@ -4,10 +4,9 @@
 #include <bit>
 #include <unordered_map>
 
-#include "libgccl/algorithms/allgather/recursive_doubling.hpp"
-#include "libgccl/algorithms/allreduce/swing.hpp"
 #include "libgccl/algorithms/parts/binary_tree.hpp"
 #include "libgccl/algorithms/parts/numbering.hpp"
+#include "libgccl/algorithms/parts/swing.hpp"
 #include "libgccl/algorithms/parts/turns.hpp"
 #include "libgccl/cost/pipelined.hpp"
 

@@ -96,7 +96,7 @@ void Communicator::announce(const Work& work, const PreparedPlan& plan) {
   if (plan.refused) {
     std::string line("GCCL_ALGORITHM: ");
     line.append(plan.refused->name).append(" cannot serve ").append(what);
-    if (const std::string why = why_not(*plan.refused); !why.empty()) line.append(" (").append(why).append(")");
+    if (const std::string_view why = plan.refused->limit; !why.empty()) line.append(" (").append(why).append(")");
     log_line(kLogWarnings, line.append(": ").append(plan.algorithm->name).append(" is used"));
   }
   if (!tells) return;

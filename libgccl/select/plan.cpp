@@ -4,10 +4,6 @@
 #include <cmath>
 #include <utility>
 
-#include "libgccl/algorithms/allreduce/torus2d.hpp"
-#include "libgccl/algorithms/alltoall/hierarchical.hpp"
-#include "libgccl/algorithms/parts/few_ranks.hpp"
-
 namespace gccl {
 namespace {
 
@@ -106,14 +102,6 @@ Plan plan(const Call& given, const View& view, const CostModel& model, const Tun
   if (!p.algorithm) p.algorithm = cheapest(call, view, model, bytes, tuning, table);
   if (p.algorithm) p.slicing = slicing_of(*p.algorithm, view.all.size, bytes, tuning);
   return p;
-}
-
-std::string why_not(const Algorithm& a) {
-  if (a.fits == few_ranks) return "it is for at most " + std::to_string(kFewRanks) + " ranks";
-  if (a.fits == crossbar_ranks) return "it is for at most " + std::to_string(kCrossbarRanks) + " ranks";
-  if (a.fits == torus2d_all_reduce_fits) return "it needs ranks in full rows and columns, which nothing describes here";
-  if (a.fits == hierarchical_all_to_all_fits) return "it takes blocks side by side, without displacements";
-  return "";
 }
 
 }  // namespace gccl

@@ -30,7 +30,4 @@ Slicing slicing_of(const Algorithm& algorithm, Rank ranks, double bytes, const T
 Cost predicted(const Algorithm& algorithm, const Call& call, const View& view, const CostModel& model,
                const Slicing& slicing, const Tuning& tuning = {});
 
-// Why the algorithm cannot serve every call, as the end of a sentence; empty where that is not known.
-std::string why_not(const Algorithm& algorithm);
-
 }  // namespace gccl

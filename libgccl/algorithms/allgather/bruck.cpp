@@ -1,9 +1,12 @@
-#include "libgccl/algorithms/allgather/bruck.hpp"
-
+// Bruck's all-gather: recursive doubling for any number of ranks, over cyclic distances. One message per step also for
+// slices: blocks collect in scratch in the order rank, rank+1, ..., and those of a step move to the output during the
+// next. Scratch: n blocks.
 #include "libgccl/algorithms/parts/run.hpp"
+#include "libgccl/algorithms/table.hpp"
 #include "libgccl/cost/rounds.hpp"
 
 namespace gccl {
+namespace {
 
 Schedule bruck_all_gather(Call c, View v, Share mine) {
   const Rank n = v.all.size, r = v.all.rank;
@@ -44,5 +47,18 @@ Cost bruck_all_gather_cost(const Call& c, const View& v, const CostModel& m) {
   }
   return copied;
 }
+
+}  // namespace
+
+constexpr Algorithm allgather_bruck = {
+    .name = "bruck",
+    .kind = Collective::allgather,
+    .source = "Bruck, Ho, Kipnis, Upfal, Weathersby, IEEE TPDS 8 (1997), section 4 (concatenation)",
+    .steps = "ceil(log2 n)",
+    .bytes = "(n-1) b",
+    .make = bruck_all_gather,
+    .scratch = bruck_all_gather_scratch,
+    .cost = bruck_all_gather_cost,
+};
 
 }  // namespace gccl

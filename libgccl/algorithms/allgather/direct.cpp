@@ -1,10 +1,12 @@
-#include "libgccl/algorithms/allgather/direct.hpp"
-
+// Direct all-gather: every rank sends its block to each other rank, in the order of turns.hpp. No step depends on an
+// earlier one: bandwidth-optimal, and one latency where messages overlap. For few ranks and for crossbars.
 #include "libgccl/algorithms/parts/displacement.hpp"
 #include "libgccl/algorithms/parts/turns.hpp"
+#include "libgccl/algorithms/table.hpp"
 #include "libgccl/cost/pipelined.hpp"
 
 namespace gccl {
+namespace {
 
 Schedule direct_all_gather(Call c, View v, Share mine) {
   const Rank n = v.all.size, r = v.all.rank;
@@ -23,5 +25,18 @@ Cost direct_all_gather_cost(const Call& c, const View& v, const CostModel& m) {
   const double block = m.bytes(double(largest_block(c, v.all.size)));
   return std::max(all_pairs(v, m, block), m.copy(c.in_place ? 0 : block));
 }
+
+}  // namespace
+
+constexpr Algorithm allgather_direct = {
+    .name = "direct",
+    .kind = Collective::allgather,
+    .source = "Chan, Heimlich, Purkayastha, van de Geijn, Concurrency and Computation 19 (2007), on simple algorithms",
+    .steps = "n-1",
+    .bytes = "(n-1) b",
+    .make = direct_all_gather,
+    .cost = direct_all_gather_cost,
+};
+constexpr Algorithm allgatherv_direct = allgather_direct.of(Collective::allgatherv);
 
 }  // namespace gccl

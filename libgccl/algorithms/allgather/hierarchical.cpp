@@ -1,5 +1,9 @@
-#include "libgccl/algorithms/allgather/hierarchical.hpp"
-
+// Hierarchical all-gather: blocks cross nodes once for each node, along rails, and are handed round inside the node
+// while the next ones come in. Two-level rings as in the source and in Mamidala, Vishnu and Panda, same proceedings;
+// one ring per rail instead of one leader per node. On k nodes of g ranks a rank sends k-1 blocks across and k (g-1)
+// inside. On nodes of different sizes a rail also carries the blocks of places beyond the rails, which fold onto it
+// first.
+#include "libgccl/algorithms/table.hpp"
 #include "libgccl/cost/pipelined.hpp"
 
 namespace gccl {
@@ -34,8 +38,6 @@ Schedule hand_round(View v, Region in, Blocks out, Rank k) {
   }
 }
 
-}  // namespace
-
 Schedule hierarchical_all_gather(Call c, View v, Share mine) {
   const Rank n = v.all.size, r = v.all.rank;
   const Region in = slice(input_of(c, n, r), mine);
@@ -65,5 +67,17 @@ Cost hierarchical_all_gather_cost(const Call& c, const View& v, const CostModel&
   const Cost t = (fold > 1 ? m.node(block) : 0) + (nodes - 1) * step + inside;
   return std::max(t, m.copy(c.in_place ? 0 : block));
 }
+
+}  // namespace
+
+constexpr Algorithm allgather_hierarchical = {
+    .name = "hierarchical",
+    .kind = Collective::allgather,
+    .source = "Traeff, \"Efficient allgather for regular SMP-clusters\", EuroPVM/MPI 2006",
+    .steps = "n-1",
+    .bytes = "(n-1) b",
+    .make = hierarchical_all_gather,
+    .cost = hierarchical_all_gather_cost,
+};
 
 }  // namespace gccl

@@ -1,14 +1,16 @@
-#include "libgccl/algorithms/allgather/neighbor_exchange.hpp"
-
-#include "libgccl/algorithms/allgather/ring.hpp"
+// Neighbour-exchange all-gather: neighbours swap pairs of blocks, to the left and to the right in turns. One block in
+// the first step, two in the others, and each rank talks to two neighbours only. For odd n, where neighbours do not
+// pair up, it is the ring.
 #include "libgccl/algorithms/parts/run.hpp"
+#include "libgccl/algorithms/table.hpp"
 
 namespace gccl {
+namespace {
 
 Schedule neighbor_exchange_all_gather(Call c, View v, Share mine) {
   const Rank n = v.all.size, r = v.all.rank;
   if (n % 2 == 1) {
-    co_yield ring_all_gather(c, v, mine);
+    co_yield allgather_ring.make(c, v, mine);
     co_return;
   }
   const Region in = slice(input_of(c, n, r), mine);
@@ -31,7 +33,7 @@ Schedule neighbor_exchange_all_gather(Call c, View v, Share mine) {
 }
 
 Cost neighbor_exchange_all_gather_cost(const Call& c, const View& v, const CostModel& m) {
-  if (v.all.size % 2 == 1) return ring_all_gather_cost(c, v, m);
+  if (v.all.size % 2 == 1) return allgather_ring.cost(c, v, m);
   const double block = m.bytes(double(c.count));
   // Pairs (0, 1), (2, 3) ... and pairs (1, 2), (3, 4) ... take turns.
   const Hop &even = m.at(v, 1), &odd = m.all.known() ? m.all.odd : m.shift(v, 1);
@@ -39,5 +41,17 @@ Cost neighbor_exchange_all_gather_cost(const Call& c, const View& v, const CostM
   return std::max(even(block), m.copy(c.in_place ? 0 : block)) + (rest - rest / 2) * odd(2 * block) +
          rest / 2 * even(2 * block);
 }
+
+}  // namespace
+
+constexpr Algorithm allgather_neighbor_exchange = {
+    .name = "neighbor_exchange",
+    .kind = Collective::allgather,
+    .source = "Chen, Zhang, Zhang, Yuan, \"Performance evaluation of allgather algorithms\", HPC Asia 2005",
+    .steps = "n/2; odd n: n-1",
+    .bytes = "(n-1) b",
+    .make = neighbor_exchange_all_gather,
+    .cost = neighbor_exchange_all_gather_cost,
+};
 
 }  // namespace gccl

@@ -1,12 +1,19 @@
-#include "libgccl/algorithms/allgather/pat.hpp"
-
+// PAT all-gather: parallel aggregated trees. Every block goes down a binomial tree rooted at its rank, the same tree
+// for all ranks up to a shift, far distances first: so little crosses the far links and most of the data moves between
+// near ranks. Messages of a level are aggregated as far as a bounded buffer allows: a level of distance d carries
+// ceil((n-d) / 2d) blocks, in one message per kPatElements elements, or in one per block where a block is larger than
+// half of that; the steps stated below are those of small blocks. Any number of ranks. Scratch: at most 2 kPatElements
+// elements, and never more than 2 ceil(n/2) blocks; none for large blocks.
 #include <bit>
 
 #include "libgccl/algorithms/parts/run.hpp"
+#include "libgccl/algorithms/table.hpp"
 #include "libgccl/cost/pipelined.hpp"
 
 namespace gccl {
 namespace {
+
+constexpr Count kPatElements = 65536;
 
 // Blocks in one message, at least 1.
 Count aggregated(Rank n, Count block) {
@@ -17,8 +24,6 @@ Count aggregated(Rank n, Count block) {
 // Blocks that a rank passes on over distance d: it holds those of ranks r, r - 2d, r - 4d, ... above r - n, and the
 // receiver at r + d lacks them while it is not yet past their own rank again.
 Count level_blocks(Count n, Count d) { return (n - d + 2 * d - 1) / (2 * d); }
-
-}  // namespace
 
 Schedule pat_all_gather(Call c, View v, Share mine) {
   const Rank n = v.all.size, r = v.all.rank;
@@ -81,5 +86,20 @@ Cost pat_all_gather_cost(const Call& c, const View& v, const CostModel& m) {
   }
   return std::max(t + last, m.copy(c.in_place ? 0 : block));
 }
+
+}  // namespace
+
+constexpr Algorithm allgather_pat = {
+    .name = "pat",
+    .kind = Collective::allgather,
+    .source =
+        "Jeaugey, \"PAT: a new algorithm for all-gather and reduce-scatter operations at scale\", arXiv:2506.20252 "
+        "(2025)",
+    .steps = "ceil(log2 n)",
+    .bytes = "(n-1) b",
+    .make = pat_all_gather,
+    .scratch = pat_all_gather_scratch,
+    .cost = pat_all_gather_cost,
+};
 
 }  // namespace gccl

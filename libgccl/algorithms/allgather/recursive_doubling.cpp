@@ -1,11 +1,15 @@
-#include "libgccl/algorithms/allgather/recursive_doubling.hpp"
-
+// Recursive-doubling all-gather: what a rank holds doubles in every exchange, over doubling distances. With n = 2^k +
+// e, the first 2e ranks act as e pairs: the odd one hands its block to the even one before and gets the rest after, in
+// two messages.
 #include <bit>
 
+#include "libgccl/algorithms/parts/numbering.hpp"
 #include "libgccl/algorithms/parts/run.hpp"
+#include "libgccl/algorithms/table.hpp"
 #include "libgccl/cost/paths.hpp"
 
 namespace gccl {
+namespace {
 
 Schedule recursive_doubling_all_gather(Call c, View v, Share mine) {
   const Rank n = v.all.size, r = v.all.rank;
@@ -55,5 +59,17 @@ Cost recursive_doubling_all_gather_cost(const Call& c, const View& v, const Cost
   if (n != power) t += m.at(v, 1)(block) + m.at(v, 1)((n - 1) * block);
   return std::max(t, m.copy(c.in_place ? 0 : block));
 }
+
+}  // namespace
+
+constexpr Algorithm allgather_recursive_doubling = {
+    .name = "recursive_doubling",
+    .kind = Collective::allgather,
+    .source = "Thakur, Rabenseifner, Gropp, IJHPCA 19 (2005), on all-gather",
+    .steps = "log2 n; other n: floor(log2 n) + 3",
+    .bytes = "(n-1) b; other n: at most 3 (n-1) b",
+    .make = recursive_doubling_all_gather,
+    .cost = recursive_doubling_all_gather_cost,
+};
 
 }  // namespace gccl

@@ -1,10 +1,11 @@
-#include "libgccl/algorithms/allgather/ring.hpp"
-
+// Ring all-gather: every block travels once around the ring. Bandwidth-optimal.
 #include "libgccl/algorithms/parts/displacement.hpp"
+#include "libgccl/algorithms/table.hpp"
 
 namespace gccl {
+namespace {
 
-Schedule ring_all_gather(Call c, View v, Share mine) {
+Schedule ring_all_gather_blocks(Call c, View v, Share mine) {
   const Rank n = v.all.size, r = v.all.rank;
   const Region in = slice(input_of(c, n, r), mine);
   Displacement out = Displacement::received(c, mine, r, output_of(c, n, r));
@@ -20,9 +21,22 @@ Schedule ring_all_gather(Call c, View v, Share mine) {
   if (n == 1) co_yield copy(in, own);
 }
 
-Cost ring_all_gather_cost(const Call& c, const View& v, const CostModel& m) {
+Cost ring_all_gather_blocks_cost(const Call& c, const View& v, const CostModel& m) {
   const double block = m.bytes(double(largest_block(c, v.all.size)));
   return std::max(m.ring(v, v.all.size - 1, block, 0), m.copy(c.in_place ? 0 : block));
 }
+
+}  // namespace
+
+constexpr Algorithm allgather_ring = {
+    .name = "ring",
+    .kind = Collective::allgather,
+    .source = "Chan, Heimlich, Purkayastha, van de Geijn, Concurrency and Computation 19 (2007), on bucket algorithms",
+    .steps = "n-1",
+    .bytes = "(n-1) b",
+    .make = ring_all_gather_blocks,
+    .cost = ring_all_gather_blocks_cost,
+};
+constexpr Algorithm allgatherv_ring = allgather_ring.of(Collective::allgatherv);
 
 }  // namespace gccl

@@ -1,5 +1,10 @@
-#include "libgccl/algorithms/allreduce/direct.hpp"
-
+// Direct all-reduce: every rank sends its whole vector to each other rank and sums what it gets. No vector waits for
+// another: one latency, for small vectors on few ranks. Sums are formed in the order of ranks 0, 1, ..., n-1, so all
+// ranks end with the same bits.
+// Scratch: n-1-r vectors on rank r > 0, which come before their turn, and in place one more on all ranks but rank 1.
+// None with 2 ranks.
+#include "libgccl/algorithms/parts/few_ranks.hpp"
+#include "libgccl/algorithms/table.hpp"
 #include "libgccl/cost/paths.hpp"
 #include "libgccl/cost/pipelined.hpp"
 
@@ -43,8 +48,6 @@ Cost all_reduce_direct_over(Rank n, double bytes, const Paths& p) {
   return pipelined(n - 1, mean, bytes, p.model().exchange_gap_ns(), 2) + (n - 1) * p.model().combine(bytes);
 }
 
-}  // namespace
-
 Schedule direct_all_reduce(Call c, View v, Share mine) {
   const Region in = slice(input_of(c, v.all.size, v.all.rank), mine);
   const Region out = slice(output_of(c, v.all.size, v.all.rank), mine);
@@ -58,8 +61,19 @@ Count direct_all_reduce_scratch(const Call& c, const View& v, Share mine) {
   return (early + sums_apart(c, v.all)) * slice(input_of(c, v.all.size, v.all.rank), mine).count;
 }
 
-Cost direct_all_reduce_cost(const Call& c, const View& v, const CostModel& m) {
-  return vector_cost<all_reduce_direct_over>(c, v, m);
-}
+}  // namespace
+
+constexpr Algorithm allreduce_direct = {
+    .name = "direct",
+    .kind = Collective::allreduce,
+    .source = "the one-shot all-reduce of NVIDIA TensorRT-LLM",
+    .steps = "n-1",
+    .bytes = "(n-1) V",
+    .make = direct_all_reduce,
+    .scratch = direct_all_reduce_scratch,
+    .fits = few_ranks,
+    .limit = kFewRanksLimit,
+    .cost = vector_cost<all_reduce_direct_over>,
+};
 
 }  // namespace gccl

@@ -1,6 +1,9 @@
-#include "libgccl/algorithms/allreduce/double_binary_tree.hpp"
-
+// Double binary tree all-reduce: two binary trees carry half of the vector each, up to their roots and down again; a
+// rank has children in only one of them, so its port is used fully in both directions. Used by NCCL since 2.4. At most
+// 4 floor(log2 n) messages deep; a rank sends one vector up (half of it in each tree) and half a vector to each child.
+#include "libgccl/algorithms/parts/all_reduce.hpp"
 #include "libgccl/algorithms/parts/binary_tree.hpp"
+#include "libgccl/algorithms/table.hpp"
 
 namespace gccl {
 namespace {
@@ -61,5 +64,15 @@ Cost double_binary_tree_all_reduce_cost(Rank n, double bytes, const Paths& p) {
   // Levels' messages may meet on a link.
   return std::max(total, latency + half * p.trees_ns_per_byte(false));
 }
+
+constexpr Algorithm allreduce_double_binary_tree = {
+    .name = "double_binary_tree",
+    .kind = Collective::allreduce,
+    .source = "Sanders, Speck, Traeff, Parallel Computing 35 (2009), sections 2 and 3",
+    .steps = "at most 5 floor(log2 n) + 2",
+    .bytes = "at most 2 V",
+    .make = all_reduce<double_binary_tree_all_reduce>,
+    .cost = vector_cost<double_binary_tree_all_reduce_cost>,
+};
 
 }  // namespace gccl

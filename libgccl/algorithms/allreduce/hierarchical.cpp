@@ -1,6 +1,15 @@
-#include "libgccl/algorithms/allreduce/hierarchical.hpp"
+// Hierarchical all-reduce: reduce-scatter inside the node, all-reduce across the nodes for each place on a node (rail),
+// all-gather inside the node. Each byte crosses the network as often as an all-reduce between the nodes alone needs;
+// the steps and bytes of both parts add up. `hierarchical` is a ring inside and Rabenseifner across, and
+// hierarchical(inner,outer) any other two parts.
+//
+// Nodes of different sizes: with r ranks on the smallest one, the rank at place j >= r of its node first adds its
+// vector to the rank at place j mod r, stays out, and gets the result last.
+#include "libgccl/algorithms/parts/two_level.hpp"
+#include "libgccl/algorithms/table.hpp"
 
 namespace gccl {
+namespace {
 
 Schedule hierarchical_all_reduce_by(const Inner* inner, const Outer* outer, Call c, View v, Share mine) {
   Region in = slice(input_of(c, v.all.size, v.all.rank), mine);
@@ -22,7 +31,7 @@ Schedule hierarchical_all_reduce_by(const Inner* inner, const Outer* outer, Call
     co_yield send(v.node[std::int64_t(guest)], out);
 }
 
-// With unlike nodes as seen from this rank's own node.
+// With nodes of different sizes as seen from this rank's own node.
 Cost hierarchical_all_reduce_by_cost(const Inner& inner, const Outer& outer, const Call& c, const View& v,
                                      const CostModel& m) {
   const double bytes = m.bytes(double(c.count));
@@ -38,5 +47,81 @@ Cost hierarchical_all_reduce_by_cost(const Inner& inner, const Outer& outer, con
                                          (guests - 1) * std::max(bytes * port, m.overhead_ns);
   return hosting + two_level_all_reduce_cost(inner, outer, v.rails, v.nodes, bytes, m);
 }
+
+template <const Inner& inner, const Outer& outer>
+Schedule hierarchical_all_reduce(Call c, View v, Share mine) {
+  return hierarchical_all_reduce_by(&inner, &outer, c, v, mine);
+}
+template <const Inner& inner, const Outer& outer>
+Cost hierarchical_all_reduce_cost(const Call& c, const View& v, const CostModel& m) {
+  return hierarchical_all_reduce_by_cost(inner, outer, c, v, m);
+}
+
+// Texts one after the other, made by the compiler.
+struct Joined {
+  char text[96] = {};
+  std::size_t size = 0;
+  constexpr Joined(std::initializer_list<std::string_view> parts) {
+    for (const std::string_view part : parts)
+      for (const char c : part) text[size++] = c;
+  }
+  constexpr operator std::string_view() const { return {text, size}; }
+};
+
+template <const Inner& inner, const Outer& outer>
+struct Texts {
+  static constexpr std::string_view bound = inner.bound || outer.bound ? "at most " : "";
+  static constexpr Joined name{"hierarchical(", inner.name, ",", outer.name, ")"};
+  static constexpr Joined steps{bound, inner.steps, " + ", outer.steps};
+  static constexpr Joined bytes{bound, inner.bytes, " + ", outer.bytes};
+};
+
+template <const Inner& inner, const Outer& outer>
+constexpr Algorithm combination = {
+    .name = Texts<inner, outer>::name,
+    .kind = Collective::allreduce,
+    .source =
+        "Traeff, Hunold, \"Decomposing MPI collectives for exploiting multi-lane communication\", Cluster 2020, III",
+    .steps = Texts<inner, outer>::steps,
+    .bytes = Texts<inner, outer>::bytes,
+    .make = hierarchical_all_reduce<inner, outer>,
+    .cost = hierarchical_all_reduce_cost<inner, outer>,
+    .variant = true,
+};
+
+constexpr Algorithm usual() {
+  Algorithm a = combination<kInnerRing, kOuterRabenseifner>;
+  a.name = "hierarchical";
+  a.steps = "2 (g-1) + 2 log2 k; other k: at most 2 (g-1) + 4 ceil(log2 k) - 2";
+  a.bytes = "2 (n-1)/n V";
+  a.variant = false;
+  return a;
+}
+
+constexpr Algorithm kHierarchicalRows[] = {
+    usual(),
+    combination<kInnerRing, kOuterRing>,
+    combination<kInnerRing, kOuterRecursiveDoubling>,
+    combination<kInnerRing, kOuterRabenseifner>,
+    combination<kInnerRing, kOuterBinomialTree>,
+    combination<kInnerRing, kOuterDoubleBinaryTree>,
+    combination<kInnerRing, kOuterSwing>,
+    combination<kInnerRecursiveHalving, kOuterRing>,
+    combination<kInnerRecursiveHalving, kOuterRecursiveDoubling>,
+    combination<kInnerRecursiveHalving, kOuterRabenseifner>,
+    combination<kInnerRecursiveHalving, kOuterBinomialTree>,
+    combination<kInnerRecursiveHalving, kOuterDoubleBinaryTree>,
+    combination<kInnerRecursiveHalving, kOuterSwing>,
+    combination<kInnerPairwise, kOuterRing>,
+    combination<kInnerPairwise, kOuterRecursiveDoubling>,
+    combination<kInnerPairwise, kOuterRabenseifner>,
+    combination<kInnerPairwise, kOuterBinomialTree>,
+    combination<kInnerPairwise, kOuterDoubleBinaryTree>,
+    combination<kInnerPairwise, kOuterSwing>,
+};
+
+}  // namespace
+
+constexpr std::span<const Algorithm> allreduce_hierarchical = kHierarchicalRows;
 
 }  // namespace gccl

@@ -1,8 +1,13 @@
-#include "libgccl/algorithms/allreduce/pairwise.hpp"
+// Pairwise all-reduce: every rank gets its part of each other rank's vector directly, sums the parts, and sends the sum
+// to each other rank directly. Only the two halves depend on each other: bandwidth-optimal with two latencies where
+// many messages can be in flight.
+#include "libgccl/algorithms/parts/pairwise.hpp"
 
-#include "libgccl/algorithms/reduce_scatter/pairwise.hpp"
+#include "libgccl/algorithms/parts/few_ranks.hpp"
+#include "libgccl/algorithms/table.hpp"
 
 namespace gccl {
+namespace {
 
 Schedule pairwise_all_reduce(Call c, View v, Share mine) {
   const Region in = slice(input_of(c, v.all.size, v.all.rank), mine);
@@ -10,5 +15,19 @@ Schedule pairwise_all_reduce(Call c, View v, Share mine) {
   co_yield pairwise_reduce_scatter_over(v.all, Turns(v), in, out);
   co_yield pairwise_all_gather_over(v.all, Turns(v), out);
 }
+
+}  // namespace
+
+constexpr Algorithm allreduce_pairwise = {
+    .name = "pairwise",
+    .kind = Collective::allreduce,
+    .source = "Thakur, Rabenseifner, Gropp, IJHPCA 19 (2005), section 4.4, for the first half",
+    .steps = "2 (n-1)",
+    .bytes = "2 (n-1)/n V",
+    .make = pairwise_all_reduce,
+    .fits = crossbar_ranks,
+    .limit = kCrossbarRanksLimit,
+    .cost = vector_cost<pairwise_cost>,
+};
 
 }  // namespace gccl

@@ -1,6 +1,9 @@
-#include "libgccl/algorithms/allreduce/rabenseifner.hpp"
-
+// Rabenseifner's all-reduce: recursive halving reduce-scatter, then recursive doubling all-gather. The largest
+// exchanges are between neighbours when n is a power of two; other n use circulant rounds instead of a fold, of one
+// message or two (halving.hpp).
+#include "libgccl/algorithms/parts/all_reduce.hpp"
 #include "libgccl/algorithms/parts/halving.hpp"
+#include "libgccl/algorithms/table.hpp"
 
 namespace gccl {
 
@@ -13,5 +16,15 @@ Schedule rabenseifner_all_reduce(Group g, Region in, Region out) {
 Cost rabenseifner_all_reduce_cost(Rank n, double bytes, const Paths& p) {
   return halving_reduce_scatter_cost(n, bytes / n, true, p) + doubling_all_gather_cost(n, bytes / n, true, p);
 }
+
+constexpr Algorithm allreduce_rabenseifner = {
+    .name = "rabenseifner",
+    .kind = Collective::allreduce,
+    .source = "Rabenseifner, \"Optimization of collective reduction operations\", ICCS 2004, section 3",
+    .steps = "2 log2 n; other n: at most 4 ceil(log2 n) - 2",
+    .bytes = "2 (n-1)/n V",
+    .make = all_reduce<rabenseifner_all_reduce>,
+    .cost = vector_cost<rabenseifner_all_reduce_cost>,
+};
 
 }  // namespace gccl

@@ -1,6 +1,8 @@
-#include "libgccl/algorithms/allreduce/recursive_doubling.hpp"
-
+// Recursive doubling all-reduce: whole vectors are exchanged with the ranks 1, 2, 4, ... away. The fewest steps, for
+// small vectors. Ranks beyond a power of two are folded (folded.hpp).
+#include "libgccl/algorithms/parts/all_reduce.hpp"
 #include "libgccl/algorithms/parts/folded.hpp"
+#include "libgccl/algorithms/table.hpp"
 
 namespace gccl {
 namespace {
@@ -25,5 +27,15 @@ Cost recursive_doubling_all_reduce_cost(Rank n, double bytes, const Paths& p) {
   for (Rank d = 1; d < std::bit_floor(n); d *= 2) total += p.folded(n, d)(bytes) + p.model().combine(bytes);
   return total;
 }
+
+constexpr Algorithm allreduce_recursive_doubling = {
+    .name = "recursive_doubling",
+    .kind = Collective::allreduce,
+    .source = "Thakur, Rabenseifner, Gropp, IJHPCA 19 (2005), section 4.5",
+    .steps = "log2 n; other n: floor(log2 n) + 2",
+    .bytes = "log2 n V; other n: (floor(log2 n) + 1) V",
+    .make = all_reduce<recursive_doubling_all_reduce>,
+    .cost = vector_cost<recursive_doubling_all_reduce_cost>,
+};
 
 }  // namespace gccl

@@ -1,21 +1,21 @@
-#include "libgccl/algorithms/allreduce/swing.hpp"
+// Swing all-reduce: a reduce-scatter and an all-gather whose partners swing to and fro, +1, -1, +3, -5, +11, ... ranks
+// away (swing.hpp), so that messages stay short-range on rings and tori. Ranks beyond a power of two are folded
+// (folded.hpp).
+#include "libgccl/algorithms/parts/swing.hpp"
 
 #include <cstdlib>
 
+#include "libgccl/algorithms/parts/all_reduce.hpp"
 #include "libgccl/algorithms/parts/folded.hpp"
+#include "libgccl/algorithms/table.hpp"
 
 namespace gccl {
 namespace {
 
-// The distance of step s: sum of (-2)^i for i <= s.
-std::int64_t rho(unsigned s) {
-  const std::int64_t power = std::int64_t(2) << s;
-  return (1 - (s % 2 ? power : -power)) / 3;
-}
-
 // The part that a rank is left with, chosen so that every step's parts lie next to each other: partners of step s must
 // agree in the s highest bits and differ in the one after. All distances from step s on are alike modulo 2^(s+1), so an
-// even rank stays, over those steps, with the even ranks that have its s+1 lowest bits (and the odd ones rho away).
+// even rank stays, over those steps, with the even ranks that have its s+1 lowest bits (and the odd ones swing_distance
+// away).
 Rank part_of(Rank n, Rank rank) {
   const unsigned steps = unsigned(std::countr_zero(n));
   const Rank even = rank % 2 ? swing_partner(n, rank, steps - 1) : rank;
@@ -49,11 +49,6 @@ Schedule swing(Numbering g, Region in, Region out) {
 
 }  // namespace
 
-// Even ranks go rho(s) up, odd ones down.
-Rank swing_partner(Rank n, Rank rank, unsigned s) {
-  return Rank(std::int64_t(rank) + (rank % 2 ? -rho(s) : rho(s))) & (n - 1);
-}
-
 Schedule swing_all_reduce(Group g, Region in, Region out) { return folded_all_reduce(g, in, out, swing); }
 
 Cost swing_all_reduce_cost(Rank n, double bytes, const Paths& p) {
@@ -61,7 +56,7 @@ Cost swing_all_reduce_cost(Rank n, double bytes, const Paths& p) {
   const unsigned steps = unsigned(std::countr_zero(std::bit_floor(n)));
   for (unsigned s = 0; s < steps; ++s) {
     const double part = bytes / double(Count(2) << s);
-    const Count distance = Count(std::abs(rho(s)));
+    const Count distance = Count(std::abs(swing_distance(s)));
     const Hop* known = p.swing(s);
     const Hop hop = known                    ? *known
                     : n != std::bit_floor(n) ? p.survivors(distance)
@@ -71,5 +66,17 @@ Cost swing_all_reduce_cost(Rank n, double bytes, const Paths& p) {
   }
   return total;
 }
+
+constexpr Algorithm allreduce_swing = {
+    .name = "swing",
+    .kind = Collective::allreduce,
+    .source =
+        "De Sensi, Bonato, Saam, Hoefler, \"Swing: short-cutting rings for higher bandwidth allreduce\", NSDI 2024, "
+        "section 3",
+    .steps = "2 log2 n; other n: 2 floor(log2 n) + 2",
+    .bytes = "2 (n-1)/n V; other n: (3 - 2/p) V",
+    .make = all_reduce<swing_all_reduce>,
+    .cost = vector_cost<swing_all_reduce_cost>,
+};
 
 }  // namespace gccl

@@ -1,9 +1,10 @@
-#include "libgccl/algorithms/allreduce/torus2d.hpp"
-
-#include "libgccl/algorithms/allreduce/ring.hpp"
+// 2-D torus all-reduce: ring reduce-scatter along the rows, ring all-reduce along the columns, ring all-gather along
+// the rows of the rank grid (View::columns), which the ranks must fill.
 #include "libgccl/algorithms/parts/two_level.hpp"
+#include "libgccl/algorithms/table.hpp"
 
 namespace gccl {
+namespace {
 
 Schedule torus2d_all_reduce(Call c, View v, Share mine) {
   const Rank n = v.all.size, r = v.all.rank, x = v.columns, y = n / x;
@@ -35,5 +36,19 @@ Cost torus2d_all_reduce_cost(const Call& c, const View& v, const CostModel& m) {
   const double crossings = v.nodes <= 1 || x <= v.rails ? 0 : v.by_node ? x / v.rails : x;
   return m.ring(x, crossings, m.net, 2 * (x - 1), bytes / x, (x - 1) * m.combine(bytes / x)) + column;
 }
+
+}  // namespace
+
+constexpr Algorithm allreduce_torus2d = {
+    .name = "torus2d",
+    .kind = Collective::allreduce,
+    .source = "Mikami et al., \"Massively distributed SGD\", arXiv:1811.05233 (2018), section 3",
+    .steps = "2 (x-1) + 2 (y-1)",
+    .bytes = "2 (n-1)/n V",
+    .make = torus2d_all_reduce,
+    .fits = torus2d_all_reduce_fits,
+    .limit = "it needs ranks in full rows and columns, which nothing describes here",
+    .cost = torus2d_all_reduce_cost,
+};
 
 }  // namespace gccl

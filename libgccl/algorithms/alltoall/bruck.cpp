@@ -1,14 +1,14 @@
-#include "libgccl/algorithms/alltoall/bruck.hpp"
-
+// Bruck's all-to-all: in step k every block whose way has bit k set moves on by 2^k ranks, all in one message: at most
+// floor(n/2) blocks. Latency-optimal, at log2(n)/2 times the bytes of pairwise and two copies of each block per step.
+// Any n. Scratch: n + 2 floor(n/2) blocks.
 #include "libgccl/algorithms/parts/run.hpp"
+#include "libgccl/algorithms/table.hpp"
 
 namespace gccl {
 namespace {
 
 // How many of 0 .. n-1 have the bit of value d set.
 Count with_bit(Count n, Count d) { return n / (2 * d) * d + std::max(n % (2 * d), d) - d; }
-
-}  // namespace
 
 Schedule bruck_all_to_all(Call c, View v, Share mine) {
   const Rank n = v.all.size, r = v.all.rank;
@@ -48,5 +48,18 @@ Cost bruck_all_to_all_cost(const Call& c, const View& v, const CostModel& m) {
   }
   return t;
 }
+
+}  // namespace
+
+constexpr Algorithm alltoall_bruck = {
+    .name = "bruck",
+    .kind = Collective::alltoall,
+    .source = "Bruck, Ho, Kipnis, Upfal, Weathersby, IEEE TPDS 8 (1997), section 3 (index, radix 2)",
+    .steps = "ceil(log2 n)",
+    .bytes = "n/2 log2 n b; other n: at most floor(n/2) ceil(log2 n) b",
+    .make = bruck_all_to_all,
+    .scratch = bruck_all_to_all_scratch,
+    .cost = bruck_all_to_all_cost,
+};
 
 }  // namespace gccl

@@ -1,9 +1,14 @@
-#include "libgccl/algorithms/alltoall/hierarchical.hpp"
-
+// Hierarchical all-to-all and all-to-all-v: inside the node, each rank first hands every block to the member on the
+// rail of its target, so that one message per node pair and rail crosses the network, as in NCCL 2.12 (PXN). On k nodes
+// of g ranks a step inside carries k blocks and one across g: g times fewer messages on the network than pairwise and
+// the same bytes there, for two copies and a hop inside per block. Works on nodes of different sizes: places beyond the
+// rails share the rail of place % rails, whose member hands over what came for them. One node, or one rank on every
+// node: the same as pairwise. Scratch: twice the largest of the rank's input, its rail's load and what its rail brings
+// to the node.
 #include <vector>
 
-#include "libgccl/algorithms/alltoall/pairwise.hpp"
 #include "libgccl/algorithms/parts/displacement.hpp"
+#include "libgccl/algorithms/table.hpp"
 #include "libgccl/cost/pipelined.hpp"
 
 namespace gccl {
@@ -213,12 +218,10 @@ Schedule take_over(BundlePlan plan, Count high) {
   }
 }
 
-}  // namespace
-
 Schedule hierarchical_all_to_all(Call c, View v, Share mine) {
   const BundlePlan plan{c, v, mine};
   if (plan.flat()) {
-    co_yield pairwise_all_to_all(c, v, mine);
+    co_yield alltoall_pairwise.make(c, v, mine);
     co_return;
   }
   const bool straight = mine.of == 1 && v.uniform() && !v.members;
@@ -233,15 +236,16 @@ Schedule hierarchical_all_to_all(Call c, View v, Share mine) {
   if (!straight) co_yield hand_over(plan, high);
 }
 
+// Ranks must know what others send, which a call with places need not tell.
 bool hierarchical_all_to_all_fits(const Call& c, const View&) { return !c.places; }
 
 Count hierarchical_all_to_all_scratch(const Call& c, const View& v, Share mine) {
   const BundlePlan plan{c, v, mine};
-  return plan.flat() ? pairwise_all_to_all_scratch(c, v, mine) : 2 * plan.zone();
+  return plan.flat() ? alltoall_pairwise.scratch(c, v, mine) : 2 * plan.zone();
 }
 
 Cost hierarchical_all_to_all_cost(const Call& c, const View& v, const CostModel& m) {
-  if (v.nodes == 1 || v.nodes == v.all.size) return pairwise_all_to_all_cost(c, v, m);
+  if (v.nodes == 1 || v.nodes == v.all.size) return alltoall_pairwise.cost(c, v, m);
   const double n = v.all.size, nodes = v.nodes, g = n / nodes, block = m.bytes(mean_block(c, v.all.size));
   const double load = n / v.rails;  // targets on one rail
   const auto exchange = [&](double others, const LinkLoads& loads, const Hop& hop, double bytes) {
@@ -253,5 +257,21 @@ Cost hierarchical_all_to_all_cost(const Call& c, const View& v, const CostModel&
   const double copies = v.uniform() ? 2 * n : 3 * n * g / v.rails;
   return inside + over + m.copy(copies * block) + (v.uniform() ? 0 : m.node(n * block));
 }
+
+}  // namespace
+
+constexpr Algorithm alltoall_hierarchical = {
+    .name = "hierarchical",
+    .kind = Collective::alltoall,
+    .source = "Traeff, Rougier, \"MPI collectives and datatypes for hierarchical all-to-all\", EuroMPI/ASIA 2014",
+    .steps = "(g-1) + (k-1)",
+    .bytes = "k (g-1) b + (k-1) g b",
+    .make = hierarchical_all_to_all,
+    .scratch = hierarchical_all_to_all_scratch,
+    .fits = hierarchical_all_to_all_fits,
+    .limit = "it takes blocks side by side, without displacements",
+    .cost = hierarchical_all_to_all_cost,
+};
+constexpr Algorithm alltoallv_hierarchical = alltoall_hierarchical.of(Collective::alltoallv);
 
 }  // namespace gccl

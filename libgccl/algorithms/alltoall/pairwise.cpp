@@ -1,10 +1,14 @@
-#include "libgccl/algorithms/alltoall/pairwise.hpp"
-
+// Pairwise all-to-all and all-to-all-v: in each step every rank sends to one other rank and receives from one, never
+// two from the same (turns.hpp). Every block is sent once, straight to its place: bandwidth-optimal, any n. No rank is
+// asked for another rank's counts. Scratch: the share's whole input, in place only, where it is saved before it is
+// overwritten.
 #include "libgccl/algorithms/parts/displacement.hpp"
 #include "libgccl/algorithms/parts/turns.hpp"
+#include "libgccl/algorithms/table.hpp"
 #include "libgccl/cost/pipelined.hpp"
 
 namespace gccl {
+namespace {
 
 Schedule pairwise_all_to_all(Call c, View v, Share mine) {
   const Rank n = v.all.size, r = v.all.rank;
@@ -40,11 +44,18 @@ Cost pairwise_all_to_all_cost(const Call& c, const View& v, const CostModel& m) 
   return c.in_place ? m.copy(n > 1 ? n * block : 0) + t : std::max(t, m.copy(block));
 }
 
-double mean_block(const Call& c, Rank ranks) {
-  if (c.kind != Collective::alltoallv || c.places) return double(c.count);
-  double total = 0;
-  for (Rank r = 0; r < ranks; ++r) total += double(c.between(r, Rank((2 * Count(r) + 1) % ranks)));
-  return total / ranks;
-}
+}  // namespace
+
+constexpr Algorithm alltoall_pairwise = {
+    .name = "pairwise",
+    .kind = Collective::alltoall,
+    .source = "Thakur, Rabenseifner, Gropp, IJHPCA 19 (2005), on all-to-all of long messages",
+    .steps = "n-1",
+    .bytes = "(n-1) b",
+    .make = pairwise_all_to_all,
+    .scratch = pairwise_all_to_all_scratch,
+    .cost = pairwise_all_to_all_cost,
+};
+constexpr Algorithm alltoallv_pairwise = alltoall_pairwise.of(Collective::alltoallv);
 
 }  // namespace gccl

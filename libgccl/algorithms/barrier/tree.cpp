@@ -1,11 +1,13 @@
-#include "libgccl/algorithms/barrier/tree.hpp"
-
+// Tree barrier: signals rise through a binomial tree to rank 0 and come down again. 2 (n-1) signals in all, against n
+// ceil(log2 n) of dissemination. Any n. Only share 0 has steps.
 #include <bit>
 
 #include "libgccl/algorithms/parts/subtree.hpp"
+#include "libgccl/algorithms/table.hpp"
 #include "libgccl/cost/binomial_cost.hpp"
 
 namespace gccl {
+namespace {
 
 Schedule tree_barrier(Call, View v, Share mine) {
   if (mine.index != 0) co_return;
@@ -21,5 +23,17 @@ Schedule tree_barrier(Call, View v, Share mine) {
 Cost tree_barrier_cost(const Call&, const View& v, const CostModel& m) {
   return binomial_up(v.all.size, {}, false, Paths(v, m)) + binomial_down(v.all.size, {}, Paths(v, m));
 }
+
+}  // namespace
+
+constexpr Algorithm barrier_tree = {
+    .name = "tree",
+    .kind = Collective::barrier,
+    .source = "Mellor-Crummey, Scott, ACM TOCS 9 (1991), section 3.4, with a binomial tree",
+    .steps = "2 ceil(log2 n)",
+    .bytes = "0",
+    .make = tree_barrier,
+    .cost = tree_barrier_cost,
+};
 
 }  // namespace gccl

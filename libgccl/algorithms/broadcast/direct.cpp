@@ -1,8 +1,10 @@
-#include "libgccl/algorithms/broadcast/direct.hpp"
-
+// Direct broadcast: the root sends the vector to each other rank, next neighbour first. One latency where messages
+// overlap, but the root's port carries n-1 vectors.
+#include "libgccl/algorithms/table.hpp"
 #include "libgccl/cost/pipelined.hpp"
 
 namespace gccl {
+namespace {
 
 Schedule direct_broadcast(Call c, View v, Share mine) {
   const Rank n = v.all.size, r = v.all.rank;
@@ -20,5 +22,17 @@ Cost direct_broadcast_cost(const Call& c, const View& v, const CostModel& m) {
   const double bytes = m.bytes(double(c.count));
   return c.count == 0 ? 0 : std::max(fan_out(v, m, bytes), m.copy(c.in_place ? 0 : bytes));
 }
+
+}  // namespace
+
+constexpr Algorithm broadcast_direct = {
+    .name = "direct",
+    .kind = Collective::broadcast,
+    .source = "Chan, Heimlich, Purkayastha, van de Geijn, Concurrency and Computation 19 (2007), on simple algorithms",
+    .steps = "n-1",
+    .bytes = "(n-1) V",
+    .make = direct_broadcast,
+    .cost = direct_broadcast_cost,
+};
 
 }  // namespace gccl

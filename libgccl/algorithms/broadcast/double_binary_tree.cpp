@@ -1,7 +1,9 @@
-#include "libgccl/algorithms/broadcast/double_binary_tree.hpp"
-
+// Double binary tree broadcast: the root hands half of the vector to each of two binary trees of the other ranks; a
+// rank has children in only one of them. At most 2 (1 + floor(log2 (n-1))) messages deep; the root sends one vector,
+// other ranks half a vector to each child.
 #include "libgccl/algorithms/parts/binary_tree.hpp"
 #include "libgccl/algorithms/parts/numbering.hpp"
+#include "libgccl/algorithms/table.hpp"
 #include "libgccl/cost/paths.hpp"
 
 namespace gccl {
@@ -35,8 +37,6 @@ Cost broadcast_double_binary_tree_over(Rank n, double bytes, const Paths& p) {
   return std::max(total, latency + half * p.trees_ns_per_byte(true));
 }
 
-}  // namespace
-
 Schedule double_binary_tree_broadcast(Call c, View v, Share mine) {
   const Numbering u = Numbering::from(v.all, c.root);
   const Rank others = v.all.size - 1;
@@ -52,10 +52,6 @@ Schedule double_binary_tree_broadcast(Call c, View v, Share mine) {
   co_yield down(u, second_tree(u.rank, others), out.part(1, 2));
 }
 
-Cost double_binary_tree_broadcast_cost(const Call& c, const View& v, const CostModel& m) {
-  return broadcast_cost<broadcast_double_binary_tree_over>(c, v, m);
-}
-
 // The root sends both halves of each chunk, and so does a rank with children. A lane goes down one tree after the
 // other, and the ranks' turns in the two differ by their depths: a chunk of next to nothing waits an overhead for each
 // level (fitted to the model engine, 4 to 64 ranks).
@@ -68,5 +64,18 @@ Cost double_binary_tree_broadcast_interval(const Call& c, const View& v, const C
   return std::max({bytes * p.binomial(std::bit_floor(n - 1)).beta_ns_per_byte, half * shared,
                    half * p.trees_ns_per_byte(true), 2 * m.exchange_gap_ns(), turns / double(s.lanes)});
 }
+
+}  // namespace
+
+constexpr Algorithm broadcast_double_binary_tree = {
+    .name = "double_binary_tree",
+    .kind = Collective::broadcast,
+    .source = "Sanders, Speck, Traeff, Parallel Computing 35 (2009), section 3",
+    .steps = "at most 3 floor(log2 n) + 4",
+    .bytes = "V",
+    .make = double_binary_tree_broadcast,
+    .cost = broadcast_cost<broadcast_double_binary_tree_over>,
+    .interval = double_binary_tree_broadcast_interval,
+};
 
 }  // namespace gccl

@@ -1,6 +1,7 @@
-#include "libgccl/algorithms/broadcast/scatter_allgather.hpp"
-
+// Van de Geijn's broadcast for long vectors: a binomial scatter of n parts, then a ring all-gather, which stops before
+// the root: that has everything. Other ranks than the root send at most 3/2 of the vector.
 #include "libgccl/algorithms/parts/numbering.hpp"
+#include "libgccl/algorithms/table.hpp"
 #include "libgccl/cost/paths.hpp"
 
 namespace gccl {
@@ -34,8 +35,6 @@ Cost broadcast_scatter_allgather_over(Rank n, double bytes, const Paths& p) {
   return scatter + p.ring(n - 1, part, 0);
 }
 
-}  // namespace
-
 Schedule scatter_allgather_broadcast(Call c, View v, Share mine) {
   const Numbering u = Numbering::from(v.all, c.root);
   const Region in = slice(input_of(c, v.all.size, v.all.rank), mine);
@@ -45,8 +44,16 @@ Schedule scatter_allgather_broadcast(Call c, View v, Share mine) {
   if (u.rank == 0) co_yield copy(in, out);
 }
 
-Cost scatter_allgather_broadcast_cost(const Call& c, const View& v, const CostModel& m) {
-  return broadcast_cost<broadcast_scatter_allgather_over>(c, v, m);
-}
+}  // namespace
+
+constexpr Algorithm broadcast_scatter_allgather = {
+    .name = "scatter_allgather",
+    .kind = Collective::broadcast,
+    .source = "Barnett et al., \"Interprocessor collective communication library\", SHPCC 1994",
+    .steps = "ceil(log2 n) + n-1",
+    .bytes = "2 (n-1)/n V",
+    .make = scatter_allgather_broadcast,
+    .cost = broadcast_cost<broadcast_scatter_allgather_over>,
+};
 
 }  // namespace gccl

@@ -1,6 +1,9 @@
-#include "libgccl/algorithms/gather_scatter/gather_binomial.hpp"
-
+// Binomial gather: subtrees collect their blocks and pass them on as one message. Positions count from the root,
+// cyclically; the rank at position u sends its subtree's min(lowest bit of u, n - u) blocks. The root receives at the
+// blocks' places: a subtree that passes rank n-1 comes as two messages, slices come one by one.
+// Scratch: the subtree's blocks on ranks between the root and the leaves.
 #include "libgccl/algorithms/parts/subtree.hpp"
+#include "libgccl/algorithms/table.hpp"
 #include "libgccl/cost/binomial_cost.hpp"
 
 namespace gccl {
@@ -8,8 +11,6 @@ namespace {
 
 // Every rank's slices of the n blocks, as they lie at the root.
 Blocks blocks_gathered(const Call& c, Rank n, Share mine) { return slice(output_of(c, n, c.root), n, mine); }
-
-}  // namespace
 
 Schedule binomial_gather(Call c, View v, Share mine) {
   const Rank n = v.all.size, r = v.all.rank;
@@ -45,5 +46,19 @@ Cost binomial_gather_cost(const Call& c, const View& v, const CostModel& m) {
   // An inner member copies its own block beside its first child's message.
   return std::max(binomial_up(Rank(n), {.block = block}, false, Paths(v, m)), m.copy(n > 2 || !c.in_place ? block : 0));
 }
+
+}  // namespace
+
+constexpr Algorithm gather_binomial = {
+    .name = "binomial",
+    .kind = Collective::gather,
+    .source =
+        "Chan, Heimlich, Purkayastha, van de Geijn, Concurrency and Computation 19 (2007), on minimum spanning trees",
+    .steps = "at most ceil(log2 n) + 1",
+    .bytes = "at most n/2 b",
+    .make = binomial_gather,
+    .scratch = binomial_gather_scratch,
+    .cost = binomial_gather_cost,
+};
 
 }  // namespace gccl

@@ -1,8 +1,10 @@
-#include "libgccl/algorithms/gather_scatter/gather_linear.hpp"
-
+// Linear gather: every rank sends its block to the root. Bandwidth-optimal, and latency-optimal where messages to one
+// rank overlap.
+#include "libgccl/algorithms/table.hpp"
 #include "libgccl/cost/pipelined.hpp"
 
 namespace gccl {
+namespace {
 
 Schedule linear_gather(Call c, View v, Share mine) {
   const Rank n = v.all.size, r = v.all.rank;
@@ -23,5 +25,17 @@ Cost linear_gather_cost(const Call& c, const View& v, const CostModel& m) {
   const double block = m.bytes(double(c.count));
   return std::max(fan_in(v, m, block), m.copy(c.in_place ? 0 : block));
 }
+
+}  // namespace
+
+constexpr Algorithm gather_linear = {
+    .name = "linear",
+    .kind = Collective::gather,
+    .source = "Chan, Heimlich, Purkayastha, van de Geijn, Concurrency and Computation 19 (2007), on simple algorithms",
+    .steps = "n-1",
+    .bytes = "b",
+    .make = linear_gather,
+    .cost = linear_gather_cost,
+};
 
 }  // namespace gccl

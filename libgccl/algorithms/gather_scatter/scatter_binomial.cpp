@@ -1,8 +1,11 @@
-#include "libgccl/algorithms/gather_scatter/scatter_binomial.hpp"
-
+// Binomial scatter: a subtree's blocks go down as one message and are divided on the way. Positions count from the
+// root, cyclically; the rank at position u sends one block less than its subtree of min(lowest bit of u, n - u). A
+// subtree that passes rank n-1 leaves the root as two messages, slices one by one. Scratch: the subtree's blocks on
+// ranks between the root and the leaves.
 #include <bit>
 
 #include "libgccl/algorithms/parts/subtree.hpp"
+#include "libgccl/algorithms/table.hpp"
 #include "libgccl/cost/binomial_cost.hpp"
 
 namespace gccl {
@@ -10,8 +13,6 @@ namespace {
 
 // Every rank's slices of the n blocks, as they lie at the root.
 Blocks blocks_scattered(const Call& c, Rank n, Share mine) { return slice(input_of(c, n, c.root), n, mine); }
-
-}  // namespace
 
 Schedule binomial_scatter(Call c, View v, Share mine) {
   const Rank n = v.all.size, r = v.all.rank;
@@ -48,5 +49,18 @@ Cost binomial_scatter_cost(const Call& c, const View& v, const CostModel& m) {
   // An inner member copies its own block, which it has with its subtree's, beside its last child's message.
   return std::max(binomial_down(Rank(n), {.block = block}, Paths(v, m)), m.copy(n > 2 || !c.in_place ? block : 0));
 }
+
+}  // namespace
+
+constexpr Algorithm scatter_binomial = {
+    .name = "binomial",
+    .kind = Collective::scatter,
+    .source = "Thakur, Rabenseifner, Gropp, IJHPCA 19 (2005), on broadcast (van de Geijn's scatter)",
+    .steps = "at most ceil(log2 n) + 1",
+    .bytes = "(n-1) b",
+    .make = binomial_scatter,
+    .scratch = binomial_scatter_scratch,
+    .cost = binomial_scatter_cost,
+};
 
 }  // namespace gccl

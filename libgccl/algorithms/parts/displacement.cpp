@@ -34,4 +34,11 @@ Region Displacement::run(Rank first, Rank length) {
   return {a.buffer, a.offset, b.offset + b.count - a.offset};
 }
 
+double mean_block(const Call& c, Rank ranks) {
+  if (c.kind != Collective::alltoallv || c.places) return double(c.count);
+  double total = 0;
+  for (Rank r = 0; r < ranks; ++r) total += double(c.between(r, Rank((2 * Count(r) + 1) % ranks)));
+  return total / ranks;
+}
+
 }  // namespace gccl

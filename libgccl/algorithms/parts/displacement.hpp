@@ -11,6 +11,11 @@ inline Count block_count(const Call& c, Share s, Rank from, Rank to) {
   return Region{Buffer::none, 0, c.between(from, to)}.part(s.index, s.of).count;
 }
 
+// The size of a block of an all-to-all(-v) for closed forms, elements: count, or in alltoallv without places the mean
+// of n blocks spread over all distances. The same on every rank, as every choice between algorithms must be. O(n) for
+// alltoallv.
+double mean_block(const Call& c, Rank ranks);
+
 // Finds one rank's blocks in a buffer. Moving by k ranks costs k evaluations of the caller's counts (none where all are
 // equal or have places), and so does starting again from rank 0: a walk through all ranks in either direction is O(n),
 // without a table.

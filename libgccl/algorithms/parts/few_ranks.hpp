@@ -12,6 +12,9 @@ constexpr Rank kFewRanks = 32;
 // For parts of vectors: the largest domain behind one crossbar (NVIDIA GH200's NVLink Switch System) has 256 cards.
 constexpr Rank kCrossbarRanks = 256;
 
+constexpr std::string_view kFewRanksLimit = "it is for at most 32 ranks";
+constexpr std::string_view kCrossbarRanksLimit = "it is for at most 256 ranks";
+
 inline bool few_ranks(const Call&, const View& v) { return v.all.size <= kFewRanks; }
 inline bool crossbar_ranks(const Call&, const View& v) { return v.all.size <= kCrossbarRanks; }
 

@@ -53,4 +53,8 @@ struct Numbering {
   }
 };
 
+// Of n = 2^k + e ranks the first 2e act as e pairs: position i of the power of two stands for the ranks
+// doubling_begin(e, i) .. doubling_begin(e, i + 1) - 1, and the first of them speaks for them.
+inline Rank doubling_begin(Rank e, Rank i) { return i < e ? 2 * i : i + e; }
+
 }  // namespace gccl

@@ -2,7 +2,8 @@
 // Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", JPDC 69 (2009).
 #pragma once
 
-#include "libgccl/algorithms/algorithm.hpp"
+#include "libgccl/schedule/group.hpp"
+#include "libgccl/schedule/schedule.hpp"
 
 namespace gccl {
 

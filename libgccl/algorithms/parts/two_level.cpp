@@ -1,42 +1,19 @@
 #include "libgccl/algorithms/parts/two_level.hpp"
 
-#include "libgccl/algorithms/allreduce/binomial_tree.hpp"
-#include "libgccl/algorithms/allreduce/double_binary_tree.hpp"
-#include "libgccl/algorithms/allreduce/rabenseifner.hpp"
-#include "libgccl/algorithms/allreduce/recursive_doubling.hpp"
-#include "libgccl/algorithms/allreduce/ring.hpp"
-#include "libgccl/algorithms/allreduce/swing.hpp"
 #include "libgccl/algorithms/parts/halving.hpp"
-#include "libgccl/algorithms/parts/ring.hpp"
-#include "libgccl/algorithms/reduce_scatter/pairwise.hpp"
 
 namespace gccl {
-namespace {
 
 Schedule halving_over(Group g, Region in, Region out) {
   return halving_reduce_scatter(Numbering::from(g), in, out, out.part(g.rank, g.size));
 }
 Schedule doubling_over(Group g, Region x) { return doubling_all_gather(Numbering::from(g), x); }
-
-Schedule pairwise_over(Group g, Region in, Region out) { return pairwise_reduce_scatter_over(g, Turns(g), in, out); }
-Schedule pairwise_gather(Group g, Region x) { return pairwise_all_gather_over(g, Turns(g), x); }
-
-Cost halving_cost(Rank n, double bytes, const Paths& p) {
+Cost halving_over_cost(Rank n, double bytes, const Paths& p) {
   return halving_reduce_scatter_cost(n, bytes / n, false, p) + doubling_all_gather_cost(n, bytes / n, false, p);
 }
 
-}  // namespace
-
-const Inner kInnerRing{ring_reduce_scatter, ring_all_gather, ring_all_reduce_cost};
-const Inner kInnerRecursiveHalving{halving_over, doubling_over, halving_cost};
-const Inner kInnerPairwise{pairwise_over, pairwise_gather, pairwise_cost};
-
-const Outer kOuterRing{ring_all_reduce, ring_all_reduce_cost};
-const Outer kOuterRecursiveDoubling{recursive_doubling_all_reduce, recursive_doubling_all_reduce_cost};
-const Outer kOuterRabenseifner{rabenseifner_all_reduce, rabenseifner_all_reduce_cost};
-const Outer kOuterBinomialTree{binomial_tree_all_reduce, binomial_tree_all_reduce_cost};
-const Outer kOuterDoubleBinaryTree{double_binary_tree_all_reduce, double_binary_tree_all_reduce_cost};
-const Outer kOuterSwing{swing_all_reduce, swing_all_reduce_cost};
+Schedule pairwise_over(Group g, Region in, Region out) { return pairwise_reduce_scatter_over(g, Turns(g), in, out); }
+Schedule pairwise_gather_over(Group g, Region x) { return pairwise_all_gather_over(g, Turns(g), x); }
 
 Schedule two_level_all_reduce(const Inner* inner_by, const Outer* outer_by, Group inner, Group outer, Region in,
                               Region out) {

@@ -1,7 +1,8 @@
-#include "libgccl/algorithms/reduce/chain.hpp"
-
+// Chain reduce: a vector travels from the last position to the root and is summed on the way. In many chunks it is a
+// pipeline that uses every port fully. Scratch: one vector except at both ends.
 #include "libgccl/algorithms/parts/numbering.hpp"
-#include "libgccl/algorithms/reduce/reduce.hpp"
+#include "libgccl/algorithms/parts/sums.hpp"
+#include "libgccl/algorithms/table.hpp"
 #include "libgccl/cost/paths.hpp"
 
 namespace gccl {
@@ -10,8 +11,6 @@ namespace {
 Cost reduce_chain_over(Rank n, double bytes, const Paths& p) {
   return p.chain(n, bytes) + (n - 1) * p.model().combine(bytes);
 }
-
-}  // namespace
 
 Schedule chain_reduce(Call c, View v, Share mine) {
   const Numbering u = Numbering::from(v.all, c.root);
@@ -27,10 +26,6 @@ Count chain_reduce_scratch(const Call& c, const View& v, Share mine) {
   return u == 0 || u + 1 == v.all.size ? 0 : sums_of(c, v, mine).count;
 }
 
-Cost chain_reduce_cost(const Call& c, const View& v, const CostModel& m) {
-  return vector_cost<reduce_chain_over>(c, v, m);
-}
-
 // A rank in the middle sends a chunk's sums from the lane's scratch, which the next chunk's wait for.
 Cost chain_reduce_interval(const Call& c, const View& v, const CostModel& m, const Slicing& s) {
   const double bytes = m.bytes(double(c.count));
@@ -38,5 +33,19 @@ Cost chain_reduce_interval(const Call& c, const View& v, const CostModel& m, con
   const Cost cycle = v.all.size > 2 ? (hop(bytes) + m.combine(bytes)) / double(s.lanes) : 0;
   return std::max({bytes * hop.beta_ns_per_byte, m.exchange_gap_ns(), m.combine(bytes), cycle});
 }
+
+}  // namespace
+
+constexpr Algorithm reduce_chain = {
+    .name = "chain",
+    .kind = Collective::reduce,
+    .source = "Pjesivac-Grbovic et al., Cluster Computing 10 (2007), section 3 (pipeline)",
+    .steps = "n-1",
+    .bytes = "V",
+    .make = chain_reduce,
+    .scratch = chain_reduce_scratch,
+    .cost = vector_cost<reduce_chain_over>,
+    .interval = chain_reduce_interval,
+};
 
 }  // namespace gccl

@@ -1,9 +1,12 @@
-#include "libgccl/algorithms/reduce/direct.hpp"
-
+// Direct reduce: every rank sends its vector to the root, which sums them in the order of ranks 0, 1, ..., n-1. One
+// latency where messages overlap, but the root's port carries n-1 vectors and the root combines all of them. Scratch:
+// one vector at a root above rank 1, in place only.
+#include "libgccl/algorithms/table.hpp"
 #include "libgccl/cost/paths.hpp"
 #include "libgccl/cost/pipelined.hpp"
 
 namespace gccl {
+namespace {
 
 Schedule direct_reduce(Call c, View v, Share mine) {
   const Rank n = v.all.size, r = v.all.rank;
@@ -39,5 +42,18 @@ Cost direct_reduce_cost(const Call& c, const View& v, const CostModel& m) {
   const Hop& first = CostModel::per_node(v) > 1 ? m.node : m.net;  // the root's neighbours' are there first
   return combine + std::max(fan_in(v, m, bytes), first(bytes) + (v.all.size - 2) * combine);
 }
+
+}  // namespace
+
+constexpr Algorithm reduce_direct = {
+    .name = "direct",
+    .kind = Collective::reduce,
+    .source = "Chan, Heimlich, Purkayastha, van de Geijn, Concurrency and Computation 19 (2007), on simple algorithms",
+    .steps = "n-1",
+    .bytes = "V",
+    .make = direct_reduce,
+    .scratch = direct_reduce_scratch,
+    .cost = direct_reduce_cost,
+};
 
 }  // namespace gccl

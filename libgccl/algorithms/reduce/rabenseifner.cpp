@@ -1,7 +1,9 @@
-#include "libgccl/algorithms/reduce/rabenseifner.hpp"
-
+// Rabenseifner's reduce: recursive halving reduce-scatter, then a binomial gather of the parts to the root. Other n
+// than powers of two use circulant rounds instead of a fold (halving.hpp). Scratch: one vector on every rank but the
+// root.
 #include "libgccl/algorithms/parts/halving.hpp"
-#include "libgccl/algorithms/reduce/reduce.hpp"
+#include "libgccl/algorithms/parts/sums.hpp"
+#include "libgccl/algorithms/table.hpp"
 #include "libgccl/cost/binomial_cost.hpp"
 #include "libgccl/cost/paths.hpp"
 
@@ -33,8 +35,6 @@ Cost reduce_rabenseifner_over(Rank n, double bytes, const Paths& p) {
   return total;
 }
 
-}  // namespace
-
 Schedule rabenseifner_reduce(Call c, View v, Share mine) {
   const Numbering near = Numbering::near_first(v.all, c.root);
   const Region in = slice(input_of(c, v.all.size, v.all.rank), mine), sum = sums_of(c, v, mine);
@@ -46,8 +46,17 @@ Count rabenseifner_reduce_scratch(const Call& c, const View& v, Share mine) {
   return v.all.rank == c.root ? 0 : sums_of(c, v, mine).count;
 }
 
-Cost rabenseifner_reduce_cost(const Call& c, const View& v, const CostModel& m) {
-  return vector_cost<reduce_rabenseifner_over>(c, v, m);
-}
+}  // namespace
+
+constexpr Algorithm reduce_rabenseifner = {
+    .name = "rabenseifner",
+    .kind = Collective::reduce,
+    .source = "Rabenseifner, \"Optimization of collective reduction operations\", ICCS 2004, section 3",
+    .steps = "2 log2 n; other n: at most 3 ceil(log2 n) - 1",
+    .bytes = "(3/2 - 1/n) V; other n: at most 3/2 V",
+    .make = rabenseifner_reduce,
+    .scratch = rabenseifner_reduce_scratch,
+    .cost = vector_cost<reduce_rabenseifner_over>,
+};
 
 }  // namespace gccl

@@ -1,65 +1,29 @@
-#include "libgccl/algorithms/reduce_scatter/pairwise.hpp"
+// Pairwise reduce-scatter: every rank sends each other rank its part directly, in the order of turns.hpp. No step
+// depends on an earlier one: for crossbars such as NVSwitch, where many messages can be in flight.
+#include "libgccl/algorithms/parts/pairwise.hpp"
 
-#include "libgccl/algorithms/parts/displacement.hpp"
-#include "libgccl/cost/pipelined.hpp"
+#include "libgccl/algorithms/table.hpp"
 
 namespace gccl {
 namespace {
 
-struct Parts {
-  Region whole;
-  Count n;
-  Region operator[](Count i) const { return whole.part(i, n); }
-};
-
-// P: Parts of one region, or Displacement.
-template <class P>
-Schedule reduce_parts(Group g, Turns turns, P in, Region mine) {
-  if (g.size == 1) co_yield copy(in[0], mine);
-  for (Rank s = 1; s < g.size; ++s) {
-    const auto [to, from] = turns[s];
-    co_yield send(g[to], in[to]);
-    co_yield recv_reduce(g[from], s == 1 ? in[g.rank] : mine, mine);
-  }
-}
-
-Cost exchange_parts_cost(Rank n, double part, const Paths& p) {
-  return pairs_train(n - 1, p.pairs(), p.pairs_alone(), part, p.model().exchange_gap_ns(), 2);
-}
-
-// The parts arrive one behind the other and are combined in that order.
-Cost reduce_parts_cost(Rank n, double part, const Paths& p) {
-  const double combine = p.model().combine(part);
-  return combine + std::max(exchange_parts_cost(n, part, p), p.pairs_alone()(part) + (n - 2) * combine);
+Schedule pairwise_reduce_scatter(Call c, View v, Share mine) {
+  const Rank n = v.all.size, r = v.all.rank;
+  return pairwise_reduce_scatter_over(v.all, Turns(v), Displacement::sent(c, mine, r, input_of(c, n, r)),
+                                      slice(output_of(c, n, r), mine));
 }
 
 }  // namespace
 
-Schedule pairwise_reduce_scatter_over(Group g, Turns turns, Region in, Region out) {
-  return reduce_parts(g, turns, Parts{in, g.size}, out.part(g.rank, g.size));
-}
-
-Schedule pairwise_all_gather_over(Group g, Turns turns, Region x) {
-  const Region mine = x.part(g.rank, g.size);
-  for (Rank s = 1; s < g.size; ++s) {
-    const auto [to, from] = turns[s];
-    co_yield send(g[to], mine);
-    co_yield recv(g[from], x.part(from, g.size));
-  }
-}
-
-Cost pairwise_cost(Rank n, double bytes, const Paths& p) {
-  return reduce_parts_cost(n, bytes / n, p) + exchange_parts_cost(n, bytes / n, p);
-}
-
-Schedule pairwise_reduce_scatter(Call c, View v, Share mine) {
-  const Rank n = v.all.size, r = v.all.rank;
-  return reduce_parts(v.all, Turns(v), Displacement::sent(c, mine, r, input_of(c, n, r)),
-                      slice(output_of(c, n, r), mine));
-}
-
-Cost pairwise_reduce_scatter_cost(const Call& c, const View& v, const CostModel& m) {
-  return vector_cost<reduce_parts_cost>(c, v, m);
-}
+constexpr Algorithm reduce_scatter_pairwise = {
+    .name = "pairwise",
+    .kind = Collective::reduce_scatter,
+    .source = "Thakur, Rabenseifner, Gropp, IJHPCA 19 (2005), section 4.4",
+    .steps = "n-1",
+    .bytes = "(n-1) b",
+    .make = pairwise_reduce_scatter,
+    .cost = vector_cost<pairwise_reduce_scatter_cost>,
+};
+constexpr Algorithm reduce_scatterv_pairwise = reduce_scatter_pairwise.of(Collective::reduce_scatterv);
 
 }  // namespace gccl

@@ -1,6 +1,7 @@
-#include "libgccl/algorithms/reduce_scatter/recursive_halving.hpp"
-
+// Recursive halving reduce-scatter, for any number of ranks: other n than powers of two by circulant rounds, of one
+// message or two (halving.hpp). Scratch: n blocks. Slices of blocks are first packed side by side.
 #include "libgccl/algorithms/parts/halving.hpp"
+#include "libgccl/algorithms/table.hpp"
 
 namespace gccl {
 namespace {
@@ -8,8 +9,6 @@ namespace {
 Cost reduce_scatter_recursive_halving_over(Rank n, double block, const Paths& p) {
   return halving_reduce_scatter_cost(n, block, false, p);
 }
-
-}  // namespace
 
 Schedule recursive_halving_reduce_scatter(Call c, View v, Share mine) {
   const Rank n = v.all.size;
@@ -27,8 +26,17 @@ Count recursive_halving_reduce_scatter_scratch(const Call& c, const View& v, Sha
   return n > 1 ? n * slice(input_of(c, n, v.all.rank), n, mine).count : 0;
 }
 
-Cost recursive_halving_reduce_scatter_cost(const Call& c, const View& v, const CostModel& m) {
-  return vector_cost<reduce_scatter_recursive_halving_over>(c, v, m);
-}
+}  // namespace
+
+constexpr Algorithm reduce_scatter_recursive_halving = {
+    .name = "recursive_halving",
+    .kind = Collective::reduce_scatter,
+    .source = "Thakur, Rabenseifner, Gropp, IJHPCA 19 (2005), section 4.4",
+    .steps = "log2 n; other n: at most 2 ceil(log2 n) - 1",
+    .bytes = "(n-1) b",
+    .make = recursive_halving_reduce_scatter,
+    .scratch = recursive_halving_reduce_scatter_scratch,
+    .cost = vector_cost<reduce_scatter_recursive_halving_over>,
+};
 
 }  // namespace gccl

@@ -1,6 +1,7 @@
-#include "libgccl/algorithms/reduce_scatter/ring.hpp"
-
+// Ring reduce-scatter: every block's sum travels once around the ring and ends at its rank. Bandwidth-optimal. Scratch:
+// two blocks of the largest size.
 #include "libgccl/algorithms/parts/displacement.hpp"
+#include "libgccl/algorithms/table.hpp"
 #include "libgccl/cost/paths.hpp"
 
 namespace gccl {
@@ -12,8 +13,6 @@ Count place(const Call& c, Rank n, Share mine) { return slice({Buffer::none, 0, 
 Cost reduce_scatter_ring_over(Rank n, double block, const Paths& p) {
   return p.ring(n - 1, block, (n - 1) * p.model().combine(block));
 }
-
-}  // namespace
 
 Schedule ring_reduce_scatter_blocks(Call c, View v, Share mine) {
   const Group g = v.all;
@@ -37,8 +36,18 @@ Count ring_reduce_scatter_blocks_scratch(const Call& c, const View& v, Share min
   return n > 2 ? std::min<Count>(n - 2, 2) * place(c, Rank(n), mine) : 0;
 }
 
-Cost ring_reduce_scatter_blocks_cost(const Call& c, const View& v, const CostModel& m) {
-  return vector_cost<reduce_scatter_ring_over>(c, v, m);
-}
+}  // namespace
+
+constexpr Algorithm reduce_scatter_ring = {
+    .name = "ring",
+    .kind = Collective::reduce_scatter,
+    .source = "Patarasuk, Yuan, JPDC 69 (2009), section 3",
+    .steps = "n-1",
+    .bytes = "(n-1) b",
+    .make = ring_reduce_scatter_blocks,
+    .scratch = ring_reduce_scatter_blocks_scratch,
+    .cost = vector_cost<reduce_scatter_ring_over>,
+};
+constexpr Algorithm reduce_scatterv_ring = reduce_scatter_ring.of(Collective::reduce_scatterv);
 
 }  // namespace gccl

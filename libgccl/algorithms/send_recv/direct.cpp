@@ -1,6 +1,10 @@
-#include "libgccl/algorithms/send_recv/direct.hpp"
+// Send-receive along the ring of ranks: each sends its vector to the next and gets the one of the rank before, the
+// point-to-point pattern of pipeline parallelism. Scratch: the vector, in place only, where it is saved before it is
+// overwritten.
+#include "libgccl/algorithms/table.hpp"
 
 namespace gccl {
+namespace {
 
 Schedule direct_send_recv(Call c, View v, Share mine) {
   const Rank n = v.all.size, r = v.all.rank;
@@ -25,5 +29,18 @@ Cost direct_send_recv_cost(const Call& c, const View& v, const CostModel& m) {
   if (v.all.size == 1) return c.in_place ? 0 : copied;
   return (m.all.known() ? m.all.next_slowest : m.widest(v))(bytes) + (c.in_place ? copied : 0);
 }
+
+}  // namespace
+
+constexpr Algorithm sendrecv_direct = {
+    .name = "direct",
+    .kind = Collective::sendrecv,
+    .source = "nccl-tests, src/sendrecv.cu",
+    .steps = "1",
+    .bytes = "V",
+    .make = direct_send_recv,
+    .scratch = direct_send_recv_scratch,
+    .cost = direct_send_recv_cost,
+};
 
 }  // namespace gccl

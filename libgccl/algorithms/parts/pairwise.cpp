@@ -1,0 +1,58 @@
+#include "libgccl/algorithms/parts/pairwise.hpp"
+
+#include "libgccl/cost/pipelined.hpp"
+
+namespace gccl {
+namespace {
+
+struct Parts {
+  Region whole;
+  Count n;
+  Region operator[](Count i) const { return whole.part(i, n); }
+};
+
+// P: Parts of one region, or Displacement.
+template <class P>
+Schedule reduce_parts(Group g, Turns turns, P in, Region mine) {
+  if (g.size == 1) co_yield copy(in[0], mine);
+  for (Rank s = 1; s < g.size; ++s) {
+    const auto [to, from] = turns[s];
+    co_yield send(g[to], in[to]);
+    co_yield recv_reduce(g[from], s == 1 ? in[g.rank] : mine, mine);
+  }
+}
+
+Cost exchange_parts_cost(Rank n, double part, const Paths& p) {
+  return pairs_train(n - 1, p.pairs(), p.pairs_alone(), part, p.model().exchange_gap_ns(), 2);
+}
+
+}  // namespace
+
+Schedule pairwise_reduce_scatter_over(Group g, Turns turns, Region in, Region out) {
+  return reduce_parts(g, turns, Parts{in, g.size}, out.part(g.rank, g.size));
+}
+
+Schedule pairwise_reduce_scatter_over(Group g, Turns turns, Displacement in, Region mine) {
+  return reduce_parts(g, turns, in, mine);
+}
+
+Schedule pairwise_all_gather_over(Group g, Turns turns, Region x) {
+  const Region mine = x.part(g.rank, g.size);
+  for (Rank s = 1; s < g.size; ++s) {
+    const auto [to, from] = turns[s];
+    co_yield send(g[to], mine);
+    co_yield recv(g[from], x.part(from, g.size));
+  }
+}
+
+// The parts arrive one behind the other and are combined in that order.
+Cost pairwise_reduce_scatter_cost(Rank n, double part, const Paths& p) {
+  const double combine = p.model().combine(part);
+  return combine + std::max(exchange_parts_cost(n, part, p), p.pairs_alone()(part) + (n - 2) * combine);
+}
+
+Cost pairwise_cost(Rank n, double bytes, const Paths& p) {
+  return pairwise_reduce_scatter_cost(n, bytes / n, p) + exchange_parts_cost(n, bytes / n, p);
+}
+
+}  // namespace gccl

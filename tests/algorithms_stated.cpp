@@ -1,0 +1,273 @@
+// The table's rows: each names its source and states steps and bytes, and its schedule takes and sends just that many,
+// counted here step by step. And the worked example of docs/algorithms.md, which is such a row.
+#include <doctest/doctest.h>
+
+#include <bit>
+#include <cmath>
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "examples/algorithm/exchange.cpp"
+#include "libgccl/verify/verify.hpp"
+#include "sim/model/cost_check.hpp"
+
+using namespace gccl;
+using enum Collective;
+
+namespace {
+
+// A formula of a row: sums, products (also of factors side by side), quotients, ceil(), floor(), log2 of a variable,
+// and p, the largest power of two that is at most n.
+class Formula {
+ public:
+  Formula(std::string_view text, const std::map<char, double>& variables) : text_(text), variables_(variables) {}
+
+  double value() {
+    const double v = sum();
+    if (!text_.empty()) throw std::invalid_argument("what is \"" + std::string(text_) + "\"?");
+    return v;
+  }
+
+ private:
+  bool take(std::string_view word) {
+    while (text_.starts_with(' ')) text_.remove_prefix(1);
+    if (!text_.starts_with(word)) return false;
+    text_.remove_prefix(word.size());
+    return true;
+  }
+  double sum() {
+    double v = product();
+    for (;;) {
+      if (take("+"))
+        v += product();
+      else if (take("-"))
+        v -= product();
+      else
+        return v;
+    }
+  }
+  double product() {
+    double v = factor();
+    for (;;) {
+      if (take("/")) {
+        v /= factor();
+        continue;
+      }
+      take("");
+      if (text_.empty() || text_.front() == '+' || text_.front() == '-' || text_.front() == ')') return v;
+      v *= factor();
+    }
+  }
+  double enclosed() {
+    const double v = sum();
+    if (!take(")")) throw std::invalid_argument("no ) before \"" + std::string(text_) + "\"");
+    return v;
+  }
+  double factor() {
+    if (take("ceil(")) return std::ceil(enclosed());
+    if (take("floor(")) return std::floor(enclosed());
+    if (take("log2")) return std::log2(factor());
+    if (take("(")) return enclosed();
+    take("");
+    if (text_.empty()) throw std::invalid_argument("ends too soon");
+    const char c = text_.front();
+    text_.remove_prefix(1);
+    if (c >= '0' && c <= '9') return c - '0';
+    return variables_.at(c);
+  }
+
+  std::string_view text_;
+  const std::map<char, double>& variables_;
+};
+
+struct Stated {
+  double value;
+  bool bound;  // "at most"
+};
+
+// The part of "FORMULA; other n: FORMULA" that holds for these variables: the second one where n is no power of two
+// ("odd n": where it is odd).
+Stated stated(std::string_view text, const std::map<char, double>& variables) {
+  if (const std::size_t at = text.find("; "); at != text.npos) {
+    const std::string_view rest = text.substr(at + 2);
+    const std::size_t colon = rest.find(": ");
+    const auto x = std::uint64_t(variables.at(rest.substr(0, colon).back()));
+    const bool second = rest.starts_with("odd ") ? x % 2 == 1 : !std::has_single_bit(x);
+    text = second ? rest.substr(colon + 2) : text.substr(0, at);
+  }
+  const bool bound = text.starts_with("at most ");
+  if (bound) text.remove_prefix(8);
+  return {Formula(text, variables).value(), bound};
+}
+
+struct Counted {
+  Count steps = 0, elements = 0;
+};
+
+// What a schedule takes where every rank sends one message and receives one at a time, each in the order of its steps,
+// and a message takes one step: the longest way through messages and the conflicts between steps, by going through all
+// ranks again until nothing moves. And what the busiest rank sends.
+Counted count(const Algorithm& a, const Call& c, const Layout& layout) {
+  struct Known {
+    Step step;
+    std::size_t mate = 0;              // of a message: its other end's place in that rank's list
+    std::vector<std::size_t> waits{};  // for earlier steps
+    Count there = 0, done = 0;         // after how many steps the message has arrived, the step is complete
+  };
+  const Rank n = layout.ranks();
+  std::vector<std::vector<Known>> ranks(n);
+  std::map<std::pair<Rank, Rank>, std::vector<std::size_t>> sends, receives;
+  Counted counted;
+  for (Rank r = 0; r < n; ++r) {
+    Schedule s = a.make(c, layout.view(r), {});
+    Count sent = 0;
+    while (const Step* step = s.next()) {
+      const bool signal = !step->local() && step->from.buffer == Buffer::none && step->to.buffer == Buffer::none;
+      if ((step->count() == 0 && !signal) || (step->local() && step->from == step->to)) continue;
+      Known known{*step};
+      for (std::size_t i = 0; i < ranks[r].size(); ++i)
+        if (conflicts(*step, ranks[r][i].step)) known.waits.push_back(i);
+      if (step->op == Op::send) sends[{r, step->peer}].push_back(ranks[r].size());
+      if (step->receives()) receives[{step->peer, r}].push_back(ranks[r].size());
+      if (step->op == Op::send) sent += step->from.count;
+      ranks[r].push_back(std::move(known));
+    }
+    counted.elements = std::max(counted.elements, sent);
+  }
+  for (const auto& [way, list] : sends) {
+    REQUIRE(receives[way].size() == list.size());
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      ranks[way.first][list[i]].mate = receives[way][i];
+      ranks[way.second][receives[way][i]].mate = list[i];
+    }
+  }
+  for (bool moves = true; moves;) {
+    moves = false;
+    for (std::vector<Known>& rank : ranks) {
+      Count out = 0, in = 0;
+      for (Known& k : rank) {
+        Count ready = 0;
+        for (const std::size_t i : k.waits) ready = std::max(ready, rank[i].done);
+        Count there = 0;
+        if (!k.step.local()) {
+          Count& port = k.step.op == Op::send ? out : in;
+          // A recv_reduce's message may come early: only the combining waits.
+          there = std::max(port, k.step.op == Op::recv_reduce ? 0 : ready) + 1;
+          there = std::max(there, ranks[k.step.peer][k.mate].there);
+          port = there;
+        }
+        const Count done = std::max(there, ready);
+        moves = moves || there != k.there || done != k.done;
+        k.there = there;
+        k.done = done;
+        counted.steps = std::max(counted.steps, there);
+      }
+    }
+  }
+  return counted;
+}
+
+// Blocks of the kinds with counts are all alike here: the table is their length itself.
+Count alike(const void* count, Rank, Rank) { return Count(reinterpret_cast<std::uintptr_t>(count)); }
+
+// Holds a row to what is counted on machines of one node and of several. A bound must come close somewhere.
+void check_stated(const Algorithm& a) {
+  CAPTURE(name(a.kind));
+  CAPTURE(a.name);
+  REQUIRE(a.source.size() > 10);
+  REQUIRE(!a.steps.empty());
+  REQUIRE(!a.bytes.empty());
+  struct Machine {
+    Rank ranks, per_node;
+  };
+  std::vector<Machine> machines = {{4, 1},  {4, 2},  {8, 4},  {8, 2},  {12, 2}, {16, 4}, {32, 4},
+                                   {32, 8}, {15, 3}, {15, 5}, {18, 6}, {28, 4}, {28, 7}, {49, 7}};
+  for (const Rank n : {2u, 3u, 4u, 5u, 6u, 7u, 8u, 12u, 13u, 16u, 21u, 31u, 32u, 33u, 64u, 100u})
+    machines.push_back({n, n});
+  double closest_steps = 0, closest_bytes = 0;
+  for (const Machine& machine : machines) {
+    const Layout layout = Layout::regular(machine.ranks, machine.per_node);
+    const Rank n = machine.ranks;
+    // Every part of a part has a whole number of elements.
+    const Count block = 2 * std::bit_floor(n) * (machine.per_node == n ? 1 : machine.per_node);
+    const bool vector =
+        a.kind == allreduce || a.kind == broadcast || a.kind == Collective::reduce || a.kind == sendrecv;
+    const Count length = vector ? n * block : a.kind == barrier ? 0 : block;
+    for (const Rank root : {0u, (n + 1) / 3}) {
+      const Call c{.kind = a.kind,
+                   .count = length,
+                   .root = root,
+                   .counts = alike,
+                   .table = reinterpret_cast<const void*>(std::uintptr_t(length))};
+      const View v = layout.view(0);
+      if (!a.can(c, v) || (root > 0 && !has_root(a.kind))) continue;
+      const std::map<char, double> variables = {{'n', n},
+                                                {'g', machine.per_node},
+                                                {'k', n / machine.per_node},
+                                                {'x', v.columns},
+                                                {'y', n / v.columns},
+                                                {'p', std::bit_floor(n)},
+                                                {'b', double(block)},
+                                                {'V', double(n * block)}};
+      const Counted counted = count(a, c, layout);
+      CAPTURE(n);
+      CAPTURE(machine.per_node);
+      CAPTURE(root);
+      const auto hold = [](double found, const Stated& due, double& closest) {
+        if (due.bound) {
+          CHECK(found <= due.value * 1.000001);
+          if (due.value > 0) closest = std::max(closest, found / due.value);
+        } else {
+          CHECK(found == doctest::Approx(due.value));
+          closest = 1;
+        }
+      };
+      hold(double(counted.steps), stated(a.steps, variables), closest_steps);
+      hold(double(counted.elements), stated(a.bytes, variables), closest_bytes);
+    }
+  }
+  CHECK(closest_steps > 0.8);
+  CHECK(closest_bytes > 0.8);
+}
+
+std::string content(const std::string& file) {
+  std::ifstream in(std::string(GCCL_SOURCE_DIR "/") + file);
+  REQUIRE_MESSAGE(in, file);
+  std::stringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+}  // namespace
+
+TEST_CASE("every row names its source, and its schedule takes the steps and sends the bytes that it states") {
+  for (const Algorithm& a : algorithms()) check_stated(a);
+}
+
+TEST_CASE("what formulas mean") {
+  const std::map<char, double> six = {{'n', 6}, {'V', 100}}, eight = {{'n', 8}, {'V', 100}};
+  CHECK(Formula("2 (n-1)/n V", eight).value() == 175);
+  CHECK(Formula("(floor(log2 n) + 1) V - 3/2", six).value() == 300 - 1.5);
+  CHECK(stated("log2 n; other n: at most ceil(log2 n) + 2", eight).value == 3);
+  CHECK(stated("log2 n; other n: at most ceil(log2 n) + 2", six).value == 5);
+  CHECK(stated("log2 n; other n: at most ceil(log2 n) + 2", six).bound);
+  CHECK(stated("n/2; odd n: n-1", six).value == 3);
+  for (const char* wrong : {"", "2 (n", "n + ", "2 q", "n) 2"}) CHECK_THROWS(Formula(wrong, six).value());
+}
+
+TEST_CASE("the worked example of docs/algorithms.md is an algorithm like any other") {
+  const Algorithm& example = allgather_exchange;
+  check_stated(example);
+  const std::vector<Tally> tallies = sweep({.quick = true}, {&example, 1});
+  REQUIRE(tallies.size() == 1);
+  INFO((tallies[0].failure ? tallies[0].failure->text : std::string()));
+  CHECK(tallies[0].proved());
+  CHECK(tallies[0].unfit > 0);
+  CHECK(sim::wrong_cost(example).value_or("") == "");
+  CHECK(content("docs/algorithms.md").find("```cpp\n" + content("examples/algorithm/exchange.cpp") + "```\n") !=
+        std::string::npos);
+}
