@@ -36,8 +36,11 @@ class Lane {
  public:
   // Requires 1 <= window <= kWindowMax. `id` is the backend's own name for the lane.
   Lane(B& backend, std::uint32_t id, Schedule schedule, unsigned window)
-      : backend_(&backend), schedule_(std::move(schedule)), entries_(std::make_unique_for_overwrite<Entry[]>(window)),
-        full_(window == 32 ? ~0u : (1u << window) - 1), id_(id) {
+      : backend_(&backend),
+        schedule_(std::move(schedule)),
+        entries_(std::make_unique_for_overwrite<Entry[]>(window)),
+        full_(window == 32 ? ~0u : (1u << window) - 1),
+        id_(id) {
     assert(window >= 1 && window <= kWindowMax);
   }
 
