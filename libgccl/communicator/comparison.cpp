@@ -13,7 +13,6 @@ namespace {
 struct Said {
   std::uint64_t signature, count, root, element_bytes;
 };
-constexpr std::size_t kSaidWords = sizeof(Said) / sizeof(std::uint64_t);
 constexpr std::size_t kEntryWords = sizeof(History::Entry) / sizeof(std::uint64_t);
 
 std::string text_of(const Said& s, std::uint32_t sequence) {
