@@ -27,7 +27,7 @@ class NativeCarrier final : public Carrier {
     Work w;
     w.what = {.kind = std::uint8_t(call.kind),
               .dtype = GCCL_Dtype(dtype),
-              .op = reduces(call.kind) || call.kind == Collective::reduce_scatterv ? GCCL_Op(op) : -1,
+              .op = reduces(call.kind) ? GCCL_Op(op) : -1,
               .root = call.root,
               .count = call.count};
     const Status s = elements_of(w.what.dtype, w.what.op == -1 ? std::nullopt : std::optional(w.what.op), &w.elements);

@@ -125,8 +125,7 @@ void Communicator::advance_front() {
 // The end of the work itself.
 void Communicator::conclude(Work& w) {
   std::byte* const out = w.memory.base[std::size_t(Buffer::output)];
-  const Region result =
-      reduces(w.call.kind) || w.call.kind == Collective::reduce_scatterv ? output_of(w.call, size(), rank()) : Region{};
+  const Region result = reduces(w.call.kind) ? output_of(w.call, size(), rank()) : Region{};
   if (w.what.op == GCCL_AVG && result.count > 0)
     divide(w.elements.dtype, out + result.offset * w.elements.bytes, result.count, size());
   if (w.to_first_block && result.count > 0)

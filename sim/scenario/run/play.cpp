@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "libgccl/schedule/definition.hpp"
 #include "sim/engine/trace.hpp"
 #include "sim/engine/workload_error.hpp"
 #include "sim/scenario/read/sizes.hpp"
