@@ -194,9 +194,7 @@ void check_stated(const Algorithm& a) {
     const Rank n = machine.ranks;
     // Every part of a part has a whole number of elements.
     const Count block = 2 * std::bit_floor(n) * (machine.per_node == n ? 1 : machine.per_node);
-    const bool vector =
-        a.kind == allreduce || a.kind == broadcast || a.kind == Collective::reduce || a.kind == sendrecv;
-    const Count length = vector ? n * block : a.kind == barrier ? 0 : block;
+    const Count length = a.kind == barrier ? 0 : counts_blocks(a.kind) ? block : n * block;
     for (const Rank root : {0u, (n + 1) / 3}) {
       const Call c{.kind = a.kind,
                    .count = length,

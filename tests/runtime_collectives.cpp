@@ -72,14 +72,14 @@ TEST_CASE("every collective, type, operation and place, on 1 to 8 ranks") {
         // Elsewhere each seventh: types and operations know nothing of wires and sizes.
         const bool all = job.backends == "shm" && (n <= 3 || n == 5);
         std::uint64_t number = 0;
-        for (int kind = 0; kind < kKinds; ++kind)
+        for (const Kind kind : kKinds)
           for (const GCCL_Dtype dtype : kTypes)
             for (const GCCL_Op op : kOps) {
-              if (!combines(Kind(kind)) && op != GCCL_SUM) continue;
+              if (!gccl::reduces(kind) && op != GCCL_SUM) continue;
               for (int place = 0; place < 4 && !any_reported(); ++place) {
                 if (++number % 7 != 0 && !all) continue;
                 const std::size_t counts[] = {1, 5, 48 / bytes_of(dtype) + 1, 1000};
-                perform({.kind = Kind(kind),
+                perform({.kind = kind,
                          .dtype = dtype,
                          .op = op,
                          .count = counts[number / 4 % 4],
@@ -103,14 +103,13 @@ TEST_CASE("every size around the limits inside") {
       with_world(job, [&](GCCL_Comm world, int rank, int n) {
         std::uint64_t number = 0;
         for (const std::size_t limit : kLimits)
-          for (int kind = 0; kind < kKinds; ++kind)
+          for (const Kind kind : kKinds)
             for (int more = limit == 0 ? 0 : -1; more <= (limit == 0 ? 3 : 1) && !any_reported(); ++more) {
               ++number;
-              const bool one =
-                  Kind(kind) == Kind::broadcast || Kind(kind) == Kind::reduce || Kind(kind) == Kind::allreduce;
-              if (limit * std::size_t(one ? 1 : n) > most || (limit >= 1 << 20 && more == 0)) continue;
+              if (limit * std::size_t(gccl::counts_blocks(kind) ? n : 1) > most || (limit >= 1 << 20 && more == 0))
+                continue;
               const GCCL_Dtype dtype = kTypes[number % std::size(kTypes)];
-              perform({.kind = Kind(kind),
+              perform({.kind = kind,
                        .dtype = dtype,
                        .op = GCCL_SUM,
                        .count = std::size_t(std::ptrdiff_t(limit / bytes_of(dtype)) + more),
@@ -169,9 +168,9 @@ TEST_CASE("split, reversed, partial and nested communicators") {
         RANK_CHECK(nodes[0] == 0);
         for (GCCL_Comm& comm : all) {
           const int me = rank_of(comm), m = size_of(comm);
-          for (int kind = 0; kind < kKinds && !any_reported(); ++kind)
+          for (int kind = 0; kind < int(std::size(kKinds)) && !any_reported(); ++kind)
             for (const std::size_t count : {std::size_t(3), std::size_t(5000)})
-              perform({.kind = Kind(kind),
+              perform({.kind = kKinds[kind],
                        .dtype = GCCL_INT32,
                        .count = count,
                        .root = m - 1,

@@ -7,6 +7,7 @@
 
 #include <set>
 
+#include "libgccl/schedule/definition.hpp"
 #include "sim/scenario/judge/check.hpp"
 #include "sim/scenario/read/sizes.hpp"
 #include "tests/support/json_schema.hpp"

@@ -51,7 +51,7 @@ Count all_equal(const void* count, Rank, Rank) { return *static_cast<const Count
 Count count_of(Collective kind, Rank ranks, Count bytes) {
   using enum Collective;
   if (kind == barrier) return 0;
-  const bool vector = kind == allreduce || kind == broadcast || kind == reduce || kind == sendrecv;
+  const bool vector = !counts_blocks(kind);
   return std::max<Count>(1, bytes / 4 / (vector ? 1 : ranks));
 }
 

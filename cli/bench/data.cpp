@@ -4,6 +4,8 @@
 #include <cstring>
 #include <functional>
 
+#include "libgccl/schedule/definition.hpp"
+
 namespace gccl::bench {
 namespace {
 
@@ -75,72 +77,17 @@ std::vector<std::byte> period_of(Dtype dtype, Count count, const std::function<d
   return period;
 }
 
-// Called for each block of the rank's input or output, in memory order: its length and its repeating content.
-using BlockFn = std::function<void(Count count, const std::vector<std::byte>& period)>;
-
-void input_blocks(const Call& c, Dtype dtype, Reduction op, Rank n, Rank r, const BlockFn& f) {
-  const auto block = [&](Rank to, Count count) {
-    f(count, period_of(dtype, count, [&](Count i) { return element(c.kind, op, n, r, to, i); }));
-  };
-  switch (c.kind) {
-    case Collective::reduce_scatter:
-    case Collective::reduce_scatterv:
-    case Collective::scatter:
-    case Collective::alltoall:
-    case Collective::alltoallv:
-      if (c.kind == Collective::scatter && r != c.root) return;
-      for (Rank to = 0; to < n; ++to) block(to, c.between(r, to));
-      return;
-    case Collective::broadcast:
-      if (r == c.root) block(0, c.count);
-      return;
-    case Collective::barrier: return;
-    case Collective::allgatherv: return block(0, c.between(r, r));
-    default: block(0, c.count);
-  }
-}
-
-void output_blocks(const Call& c, Dtype dtype, Reduction op, Rank n, Rank r, const BlockFn& f) {
-  const auto block = [&](Rank from, Rank to, Count count) {
-    f(count, period_of(dtype, count, [&](Count i) { return element(c.kind, op, n, from, to, i); }));
-  };
-  const auto sum = [&](Rank to) {
-    const Count count = c.between(r, to);
-    f(count, period_of(dtype, count, [&](Count i) { return reduced(c.kind, op, n, to, i); }));
-  };
-  switch (c.kind) {
-    case Collective::allreduce: return sum(0);
-    case Collective::reduce_scatter:
-    case Collective::reduce_scatterv: return sum(r);
-    case Collective::reduce:
-      if (r == c.root) sum(0);
-      return;
-    case Collective::broadcast: return block(c.root, 0, c.count);
-    case Collective::scatter: return block(c.root, r, c.count);
-    case Collective::sendrecv: return block((r + n - 1) % n, 0, c.count);
-    case Collective::allgather:
-    case Collective::gather:
-      for (Rank from = 0; from < n && (c.kind == Collective::allgather || r == c.root); ++from) block(from, 0, c.count);
-      return;
-    case Collective::allgatherv:
-      for (Rank from = 0; from < n; ++from) block(from, 0, c.between(from, r));
-      return;
-    case Collective::alltoall:
-    case Collective::alltoallv:
-      for (Rank from = 0; from < n; ++from) block(from, r, c.between(from, r));
-      return;
-    case Collective::barrier: return;
-  }
-}
-
 }  // namespace
 
 void fill_input(const Call& call, Dtype dtype, Reduction op, Rank ranks, Rank rank, std::byte* at) {
-  input_blocks(call, dtype, op, ranks, rank, [&](Count count, const std::vector<std::byte>& period) {
-    for (std::size_t left = count * size_of(dtype); left;) {
+  each_input(call, ranks, rank, [&](const Piece& p) {
+    const std::vector<std::byte> period =
+        period_of(dtype, p.count, [&](Count i) { return element(call.kind, op, ranks, p.from, p.block, i); });
+    std::byte* to = at + p.begin * size_of(dtype);
+    for (std::size_t left = p.count * size_of(dtype); left;) {
       const std::size_t now = std::min(left, period.size());
-      std::memcpy(at, period.data(), now);
-      at += now;
+      std::memcpy(to, period.data(), now);
+      to += now;
       left -= now;
     }
   });
@@ -149,12 +96,16 @@ void fill_input(const Call& call, Dtype dtype, Reduction op, Rank ranks, Rank ra
 Count count_wrong(const Call& call, Dtype dtype, Reduction op, Rank ranks, Rank rank, const std::byte* at) {
   const std::size_t each = size_of(dtype);
   Count wrong = 0;
-  output_blocks(call, dtype, op, ranks, rank, [&](Count count, const std::vector<std::byte>& period) {
-    for (std::size_t left = count * each; left;) {
+  each_output(call, ranks, rank, [&](const Piece& p) {
+    const std::vector<std::byte> period = period_of(dtype, p.count, [&](Count i) {
+      return p.reduced ? reduced(call.kind, op, ranks, p.block, i) : element(call.kind, op, ranks, p.from, p.block, i);
+    });
+    const std::byte* found = at + p.begin * each;
+    for (std::size_t left = p.count * each; left;) {
       const std::size_t now = std::min(left, period.size());
-      if (std::memcmp(at, period.data(), now) != 0)
-        for (std::size_t i = 0; i < now; i += each) wrong += std::memcmp(at + i, period.data() + i, each) != 0;
-      at += now;
+      if (std::memcmp(found, period.data(), now) != 0)
+        for (std::size_t i = 0; i < now; i += each) wrong += std::memcmp(found + i, period.data() + i, each) != 0;
+      found += now;
       left -= now;
     }
   });

@@ -1,5 +1,5 @@
 // The elements that `gccl bench` sends, and those it must find: whole numbers so small that every type holds every
-// result exactly, whatever the order of reduction. Computed from the collective's definition alone.
+// result exactly, whatever the order of reduction. By the collective's definition (definition.hpp) alone.
 #pragma once
 
 #include <cstddef>

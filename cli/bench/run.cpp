@@ -14,7 +14,7 @@
 #include "cli/bench/job.hpp"
 #include "cli/output.hpp"
 #include "libgccl/json/reader.hpp"
-#include "sim/scenario/read/sizes.hpp"
+#include "libgccl/schedule/definition.hpp"
 
 namespace gccl::bench {
 namespace {
@@ -33,20 +33,6 @@ struct Timing {
 Count skewed(const void* each, Rank from, Rank to) {
   const Count count = *static_cast<const Count*>(each);
   return count * (1 + (Count(from) + to) % 3) / 2;
-}
-
-bool counts_blocks(Collective kind) {
-  switch (kind) {
-    case Collective::allgather:
-    case Collective::reduce_scatter:
-    case Collective::gather:
-    case Collective::scatter:
-    case Collective::alltoall:
-    case Collective::alltoallv:
-    case Collective::allgatherv:
-    case Collective::reduce_scatterv: return true;
-    default: return false;
-  }
 }
 
 class Bench {
@@ -228,7 +214,7 @@ class Bench {
     t.time_us = job_.max_over_ranks(took.count() / o_.iterations);
     t.wrong = job_.sum_over_ranks(mine);
     t.algbw_GBps = double(bytes) / (t.time_us * 1e3);
-    t.busbw_GBps = t.algbw_GBps * sim::bus_factor(call.kind, n);
+    t.busbw_GBps = t.algbw_GBps * bus_factor(call.kind, n);
     return t;
   }
 

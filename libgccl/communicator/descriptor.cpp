@@ -21,10 +21,10 @@ std::uint64_t op_bits(GCCL_Op op) { return op < 0 ? kOpNone : op < 30 ? std::uin
 std::uint64_t fold(Count c) { return (c ^ c >> 32) & 0xffffffffu; }
 
 Collective collective_of(std::uint8_t kind) { return Collective(kind); }
-bool lengths(std::uint8_t kind) {
-  const Collective k = collective_of(kind);
-  return k == Collective::alltoallv || k == Collective::allgatherv || k == Collective::reduce_scatterv;
-}
+// Signatures come from other processes, and so do kinds of no collective.
+bool known(std::uint8_t kind) { return kind < collective_names().size(); }
+bool lengths(std::uint8_t kind) { return known(kind) && has_counts(collective_of(kind)); }
+bool rooted(std::uint8_t kind) { return known(kind) && has_root(collective_of(kind)); }
 
 std::string words(std::uint8_t kind, Purpose purpose, const std::string& sequence, Count count,
                   const std::string& dtype, const std::string& op, const std::string& root) {
@@ -45,7 +45,6 @@ std::string op_of(std::uint64_t signature) {
   const unsigned o = unsigned(signature >> 49 & 31);
   return o == kOpNone ? "" : op_text(o == kOpOwn ? GCCL_Op(kOwn) : GCCL_Op(o));
 }
-bool rooted(std::uint8_t kind) { return kind < kSendKind && has_root(collective_of(kind)); }
 
 std::uint64_t mixed(std::uint64_t h, std::uint64_t value) {
   h = (h ^ value) * 0xbf58476d1ce4e5b9;
@@ -57,8 +56,7 @@ std::uint64_t mixed(std::uint64_t h, std::uint64_t value) {
 std::string_view kind_name(std::uint8_t kind) {
   if (kind == kSendKind) return "send";
   if (kind == kRecvKind) return "recv";
-  // Signatures come from other processes.
-  return kind < collective_names().size() ? name(collective_of(kind)) : "unknown call";
+  return known(kind) ? name(collective_of(kind)) : "unknown call";
 }
 
 std::string dtype_text(GCCL_Dtype d, std::uint32_t element_bytes) {
@@ -95,7 +93,7 @@ std::string Descriptor::text() const {
   std::string where;
   if (point_to_point()) {
     where = (kind == kSendKind ? " to rank " : " from rank ") + std::to_string(root);
-  } else if (has_root(collective_of(kind))) {
+  } else if (rooted(kind)) {
     where = ", root " + std::to_string(root);
   }
   return words(kind, purpose, std::to_string(sequence), count, dtype_text(dtype, element_bytes), op_text(op), where);

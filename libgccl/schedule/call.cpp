@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "libgccl/schedule/definition.hpp"
+
 namespace gccl {
 namespace {
 
@@ -9,12 +11,9 @@ using enum Collective;
 
 // The end of the furthest of the rank's blocks in its input (outgoing) or output.
 Count blocks_end(const Call& c, Rank n, Rank r, bool outgoing) {
-  Count end = 0;
-  for (Rank p = 0; p < n; ++p) {
-    const Count size = outgoing ? c.between(r, p) : c.between(p, r);
-    if (size) end = c.places ? std::max(end, c.places(c.table, r, p, outgoing && !c.in_place) + size) : end + size;
-  }
-  return end;
+  Count furthest = 0;
+  each_block(c, n, r, outgoing, [&](Count begin, Count count, Rank) { furthest = std::max(furthest, begin + count); });
+  return furthest;
 }
 
 // Where the rank's own block begins among all blocks.
@@ -26,39 +25,25 @@ Count own_place(const Call& c, Rank r) {
   return at;
 }
 
-// Elements of input and output by the collective's definition, before in_place folds one into the other.
-Count natural_input(const Call& c, Rank n, Rank r) {
-  switch (c.kind) {
-    case broadcast: return r == c.root ? c.count : 0;
-    case scatter: return r == c.root ? n * c.count : 0;
-    case reduce_scatter:
-    case alltoall: return n * c.count;
-    case alltoallv:
-    case reduce_scatterv: return blocks_end(c, n, r, true);
-    case allgatherv: return c.between(r, r);
-    case barrier: return 0;
-    default: return c.count;
+// Elements of input (outgoing) or output by the collective's definition, before in_place folds one into the other.
+Count natural(const Call& c, Rank n, Rank r, bool outgoing) {
+  const Held& held = outgoing ? definition(c.kind).input : definition(c.kind).output;
+  if (!held.by(r, c.root)) return 0;
+  switch (held.extent) {
+    case Extent::none: return 0;
+    case Extent::vector: return c.count;
+    case Extent::own: return c.between(r, r);
+    case Extent::every: return has_counts(c.kind) ? blocks_end(c, n, r, outgoing) : n * c.count;
   }
+  return 0;
 }
-
-Count natural_output(const Call& c, Rank n, Rank r) {
-  switch (c.kind) {
-    case reduce: return r == c.root ? c.count : 0;
-    case gather: return r == c.root ? n * c.count : 0;
-    case allgather:
-    case alltoall: return n * c.count;
-    case alltoallv:
-    case allgatherv: return blocks_end(c, n, r, false);
-    case reduce_scatterv: return c.between(r, r);
-    case barrier: return 0;
-    default: return c.count;
-  }
-}
+Count natural_input(const Call& c, Rank n, Rank r) { return natural(c, n, r, true); }
+Count natural_output(const Call& c, Rank n, Rank r) { return natural(c, n, r, false); }
 
 // Which buffer an in-place call leaves on this rank.
 bool input_in_output(const Call& c, Rank r) {
   if (!c.in_place) return false;
-  return !(c.kind == gather || c.kind == reduce || c.kind == scatter || c.kind == broadcast) || r == c.root;
+  return !has_root(c.kind) || r == c.root;
 }
 
 }  // namespace

@@ -4,10 +4,16 @@
 
 namespace gccl {
 namespace {
-constexpr std::array<std::string_view, 13> kNames = {
-    "allreduce", "allgather", "reduce_scatter", "broadcast", "reduce",     "gather",         "scatter",
-    "alltoall",  "alltoallv", "barrier",        "sendrecv",  "allgatherv", "reduce_scatterv"};
-}
+
+constexpr auto kNames = [] {
+  std::array<std::string_view, std::size(kDefinitions)> names;
+  for (std::size_t i = 0; i < names.size(); ++i) names[i] = kDefinitions[i].name;
+  return names;
+}();
+static_assert(definition(Collective::barrier).name == "barrier");
+static_assert(definition(Collective::reduce_scatterv).name == "reduce_scatterv" && kNames.size() == 13);
+
+}  // namespace
 
 std::span<const std::string_view> collective_names() { return kNames; }
 

@@ -450,8 +450,7 @@ void Memory::check_output(Rank r) {
 // What a wrong sum lacks or has too often, where one contribution explains it.
 std::string Memory::blame(Rank r, Count i, Element found, Element due) const {
   if (!reduces(case_.call.kind)) return {};
-  const Collective kind = case_.call.kind;
-  const Rank block = kind == Collective::reduce_scatter || kind == Collective::reduce_scatterv ? r : 0;
+  const Rank block = definition(case_.call.kind).output.extent == Extent::own ? r : 0;
   for (Rank p = 0; p < ranks_; ++p) {
     const Element v = oracle_.value(p, block, i);
     const std::string who = "rank " + std::to_string(p) + "'s contribution";

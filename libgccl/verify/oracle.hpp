@@ -1,5 +1,5 @@
-// What a collective must leave behind, element by element, from its definition alone: the reference that both the
-// prover and the simulator's payload check hold a run against.
+// What a collective must leave behind, element by element, from its definition alone (definition.hpp): the reference
+// that both the prover and the simulator's payload check hold a run against.
 #pragma once
 
 #include <vector>
@@ -13,17 +13,6 @@ namespace gccl {
 // contribution changes the result with certainty for all practical purposes (2^-64 per element).
 using Element = std::uint64_t;
 
-// Definitions used, for n ranks; block b of a vector belongs to rank b:
-//   allreduce, reduce   every output (the root's) is the sum of all inputs
-//   reduce_scatter(v)   rank r gets the sum of all blocks r
-//   broadcast           every output is the root's input
-//   allgather(v)        block r of the output is rank r's input
-//   gather              block r of the root's output is rank r's input
-//   scatter             rank r gets block r of the root's input
-//   alltoall(v)         block p of rank r's output is block r of rank p's input
-//   sendrecv            rank r gets the input of rank r-1, cyclically
-//   barrier             no element
-// Blocks lie where Call::places says, or packed in rank order.
 class Oracle {
  public:
   // O(ranks * count) for allreduce and reduce, whose sums are made here once, else O(1).
@@ -43,8 +32,9 @@ class Oracle {
  private:
   static Element at(Element base, Count k) { return splitmix::mix(base + k * splitmix::kGolden); }
   Element base(Rank from, Rank block) const { return at(seed_, (Element(from) << 32) | block); }
+  // What `from` contributes to the block of rank `to`; what all ranks contribute to a block, summed.
   void fill(std::span<Element> block, Rank from, Rank to) const;
-  void blocks(std::span<Element> out, Rank r, bool outgoing) const;
+  std::vector<Element> sum(Rank block, Count count) const;
 
   Call call_;
   Rank ranks_;

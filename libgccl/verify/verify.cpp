@@ -88,10 +88,7 @@ struct Choices {
   std::vector<Named> layouts;
 
   Choices(Collective kind, Rank n, std::uint64_t seed) {
-    const Count blocks = kind == Collective::allreduce || kind == Collective::broadcast || kind == Collective::reduce ||
-                                 kind == Collective::sendrecv
-                             ? 1
-                             : n;
+    const Count blocks = counts_blocks(kind) ? n : 1;
     counts = {0, 1, 2, 3, Count(n) - 1, n, Count(n) + 1, 97, 1009};
     // All ranks' buffers together stay near 2^20 elements, or a wide exchange would take the time of all others.
     for (Count& c : counts) c = std::min(c, std::max<Count>(3, (Count(1) << 20) / (blocks * n)));

@@ -1,5 +1,5 @@
-// What each collective must leave behind, on real data types, by the plainest computation there is: every rank's
-// contribution is a function of (rank, element), so any rank can work out any result alone.
+// What each collective must leave behind, on real data types, by its definition and the plainest arithmetic there is:
+// every rank's contribution is a function of (rank, element), so any rank can work out any result alone.
 #pragma once
 
 #include <cmath>
@@ -8,6 +8,7 @@
 
 #include "libgccl/algorithms/algorithm.hpp"
 #include "libgccl/elements/reduction.hpp"
+#include "libgccl/schedule/definition.hpp"
 
 namespace gccl::test {
 
@@ -102,68 +103,23 @@ inline int element(const Call& c, Reduction op, Rank r, Rank to, Count i) {
 // Rank r's input, as it lies in memory.
 inline Bytes input_bytes(const Call& c, Dtype type, Reduction op, Rank n, Rank r) {
   Bytes out;
-  const auto block = [&](Rank to, Count count) {
-    for (Count i = 0; i < count; ++i) fold(out, type, Reduction::sum, {element(c, op, r, to, i)});
-  };
-  switch (c.kind) {
-    case Collective::barrier: break;
-    case Collective::broadcast:
-      if (r == c.root) block(0, c.count);
-      break;
-    case Collective::scatter:
-      for (Rank to = 0; r == c.root && to < n; ++to) block(to, c.count);
-      break;
-    case Collective::reduce_scatter:
-    case Collective::reduce_scatterv:
-    case Collective::alltoall:
-    case Collective::alltoallv:
-      for (Rank to = 0; to < n; ++to) block(to, c.between(r, to));
-      break;
-    case Collective::allgatherv: block(0, c.counts(c.table, r, 0)); break;
-    default: block(0, c.count);
-  }
+  each_input(c, n, r, [&](const Piece& p) {
+    for (Count i = 0; i < p.count; ++i) fold(out, type, Reduction::sum, {element(c, op, p.from, p.block, i)});
+  });
   return out;
 }
 
 // Rank r's result, as it must lie in memory.
 inline Bytes expected_bytes(const Call& c, Dtype type, Reduction op, Rank n, Rank r) {
   Bytes out;
-  const auto from = [&](Rank source, Rank to, Count count) {
-    for (Count i = 0; i < count; ++i) fold(out, type, Reduction::sum, {element(c, op, source, to, i)});
-  };
-  const auto reduced = [&](Rank to) {
-    const Count count = c.kind == Collective::reduce_scatterv ? c.counts(c.table, 0, to) : c.count;
-    for (Count i = 0; i < count; ++i) {
+  each_output(c, n, r, [&](const Piece& p) {
+    for (Count i = 0; i < p.count; ++i) {
       std::vector<int> xs;
-      for (Rank source = 0; source < n; ++source) xs.push_back(element(c, op, source, to, i));
-      fold(out, type, op, xs);
+      for (Rank source = p.reduced ? 0 : p.from; source < (p.reduced ? n : p.from + 1); ++source)
+        xs.push_back(element(c, op, source, p.block, i));
+      fold(out, type, p.reduced ? op : Reduction::sum, xs);
     }
-  };
-  switch (c.kind) {
-    case Collective::barrier: break;
-    case Collective::allreduce: reduced(0); break;
-    case Collective::reduce_scatter:
-    case Collective::reduce_scatterv: reduced(r); break;
-    case Collective::reduce:
-      if (r == c.root) reduced(0);
-      break;
-    case Collective::broadcast: from(c.root, 0, c.count); break;
-    case Collective::scatter: from(c.root, r, c.count); break;
-    case Collective::sendrecv: from((r + n - 1) % n, 0, c.count); break;
-    case Collective::allgather:
-      for (Rank source = 0; source < n; ++source) from(source, 0, c.count);
-      break;
-    case Collective::allgatherv:
-      for (Rank source = 0; source < n; ++source) from(source, 0, c.counts(c.table, source, 0));
-      break;
-    case Collective::gather:
-      for (Rank source = 0; r == c.root && source < n; ++source) from(source, 0, c.count);
-      break;
-    case Collective::alltoall:
-    case Collective::alltoallv:
-      for (Rank source = 0; source < n; ++source) from(source, r, c.between(source, r));
-      break;
-  }
+  });
   return out;
 }
 

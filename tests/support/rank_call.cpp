@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t kGuardBytes = 64;
 constexpr std::byte kGuard{0xa5}, kInputFiller{0x5c}, kOutputFiller{0xe7};
-constexpr std::size_t kBlockStride = 100003;  // between the indices of two blocks of unlike length
+constexpr std::size_t kBlockStride = 100003;  // between the indices of two blocks
 
 bool is_signed(GCCL_Dtype d) { return d != GCCL_UINT8 && d != GCCL_UINT16 && d != GCCL_UINT32 && d != GCCL_UINT64; }
 bool is_float(GCCL_Dtype d) {
@@ -68,27 +68,7 @@ void write(GCCL_Dtype d, std::byte* to, std::size_t n, F f) {
 
 std::uint64_t mixed_bits(std::uint64_t x) { return Random(x).next(); }
 
-std::size_t furthest(const std::vector<std::size_t>& places, const std::vector<std::size_t>& lengths) {
-  std::size_t end = 0;
-  for (std::size_t i = 0; i < lengths.size(); ++i)
-    if (lengths[i]) end = std::max(end, places[i] + lengths[i]);
-  return end;
-}
-
 }  // namespace
-
-const char* name(Kind kind) {
-  static constexpr const char* kNames[kKinds] = {"broadcast",  "reduce",         "allreduce",       "allgather",
-                                                 "allgatherv", "reduce_scatter", "reduce_scatterv", "alltoall",
-                                                 "alltoallv",  "scatter",        "gather",          "barrier"};
-  return kNames[int(kind)];
-}
-
-bool combines(Kind k) {
-  return k == Kind::reduce || k == Kind::allreduce || k == Kind::reduce_scatter || k == Kind::reduce_scatterv;
-}
-
-bool rooted(Kind k) { return k == Kind::broadcast || k == Kind::reduce || k == Kind::scatter || k == Kind::gather; }
 
 std::size_t bytes_of(GCCL_Dtype d) {
   switch (d) {
@@ -114,16 +94,17 @@ std::uint64_t Random::next() {  // SplitMix64 (Steele, Lea and Flood 2014)
 
 std::string describe(const CallCase& c, int size) {
   static constexpr const char* kPlaces[] = {"apart", "in place", "same addresses", "places differ by rank"};
-  std::string s = std::string(name(c.kind)) + " of " + std::to_string(c.count) + " x type " + std::to_string(c.dtype);
-  if (combines(c.kind)) s += ", op " + std::to_string(c.op);
-  if (rooted(c.kind)) s += ", root " + std::to_string(c.root);
+  std::string s = std::string(gccl::definition(c.kind).name) + " of " + std::to_string(c.count) + " x type " +
+                  std::to_string(c.dtype);
+  if (gccl::reduces(c.kind)) s += ", op " + std::to_string(c.op);
+  if (gccl::has_root(c.kind)) s += ", root " + std::to_string(c.root);
   return s + ", " + kPlaces[int(c.place)] + (c.displaced ? ", displaced" : "") + ", seed " + std::to_string(c.seed) +
          " on " + std::to_string(size) + " ranks";
 }
 
 CallCase random_case(Random& random, int size, std::size_t max_bytes) {
   CallCase c;
-  c.kind = Kind(random.below(kKinds));
+  c.kind = kKinds[random.below(std::size(kKinds))];
   c.dtype = kTypes[random.below(std::size(kTypes))];
   c.op = kOps[random.below(std::size(kOps))];
   c.root = int(random.below(std::uint64_t(size)));
@@ -180,10 +161,10 @@ Place RankCall::place_here() const {
 }
 
 // Before operations small enough that 8 ranks' values combine exactly in every type.
-std::int64_t RankCall::value(int rank, std::size_t index) const {
+std::int64_t RankCall::value(gccl::Rank rank, std::size_t index) const {
   const auto raw = std::int64_t((index * 31 + (index >> 10) * 7 + c_.seed % 101 + std::size_t(rank) * 37) % 101);
   const bool negative = is_signed(c_.dtype);
-  if (!combines(c_.kind)) return negative ? raw - 50 : raw;
+  if (!gccl::reduces(c_.kind)) return negative ? raw - 50 : raw;
   switch (c_.op) {
     case GCCL_PROD: {
       static constexpr std::int64_t kSigned[] = {-2, -1, 1, 2, 1}, kUnsigned[] = {1, 2, 3, 1, 1};
@@ -198,7 +179,7 @@ std::int64_t RankCall::value(int rank, std::size_t index) const {
 
 std::int64_t RankCall::combined(std::size_t index) const {
   std::int64_t x = value(0, index);
-  for (int r = 1; r < size_; ++r) {
+  for (gccl::Rank r = 1; r < gccl::Rank(size_); ++r) {
     const std::int64_t y = value(r, index);
     x = c_.op == GCCL_PROD ? x * y : c_.op == GCCL_MAX ? std::max(x, y) : c_.op == GCCL_MIN ? std::min(x, y) : x + y;
   }
@@ -227,160 +208,78 @@ std::vector<std::size_t> RankCall::places(const std::vector<std::size_t>& length
   return p;
 }
 
-void RankCall::now(Space& s, std::size_t at, int rank, std::size_t index, std::size_t n) const {
-  write(c_.dtype, s.data() + at * element_, n, [&](std::size_t i) { return value(rank, index + i); });
+void RankCall::now(Space& s, std::size_t at, const gccl::Piece& p) const {
+  write(c_.dtype, s.data() + (at + p.begin) * element_, p.count,
+        [&](std::size_t i) { return value(p.from, p.block * kBlockStride + i); });
 }
-void RankCall::then(Space& s, std::size_t at, int rank, std::size_t index, std::size_t n) const {
+void RankCall::then(Space& s, std::size_t at, const gccl::Piece& p) const {
   s.expect_as_is();
-  write(c_.dtype, s.due.data() + s.first + at * element_, n, [&](std::size_t i) { return value(rank, index + i); });
+  write(c_.dtype, s.due.data() + s.first + (at + p.begin) * element_, p.count, [&](std::size_t i) {
+    const std::size_t index = p.block * kBlockStride + i;
+    return p.reduced ? combined(index) : value(p.from, index);
+  });
+  if (!s.any.empty()) std::fill_n(s.any.begin() + std::ptrdiff_t(at + p.begin), p.count, false);
 }
-void RankCall::sums(Space& s, std::size_t at, std::size_t index, std::size_t n) const {
-  s.expect_as_is();
-  write(c_.dtype, s.due.data() + s.first + at * element_, n, [&](std::size_t i) { return combined(index + i); });
-  if (!s.any.empty()) std::fill_n(s.any.begin() + std::ptrdiff_t(at), n, false);
-}
-void RankCall::anything(Space& s) const { s.any.assign(s.count, true); }
 
-// Inputs first (now), then what is due.
+gccl::Call RankCall::defined(bool in_place) const {
+  gccl::Call c{.kind = c_.kind, .count = c_.count, .root = gccl::Rank(c_.root), .in_place = in_place};
+  c.table = this;
+  c.counts = [](const void* call, gccl::Rank from, gccl::Rank to) -> gccl::Count {
+    return static_cast<const RankCall*>(call)->length(int(from), int(to));
+  };
+  if (c_.kind == Kind::allgatherv || c_.kind == Kind::alltoallv)
+    c.places = [](const void* call, gccl::Rank, gccl::Rank peer, bool outgoing) -> gccl::Count {
+      const auto& self = *static_cast<const RankCall*>(call);
+      return (outgoing ? self.send_places_ : self.recv_places_)[peer];
+    };
+  return c;
+}
+
+// Inputs first (now), then what is due. Where a rank both gives and gets, gccl.h lets one buffer serve for both.
 void RankCall::prepare() {
-  const auto n = std::size_t(size_), me = std::size_t(rank_), count = c_.count, root = std::size_t(c_.root);
-  const bool at_root = rank_ == c_.root;
-  const Place place = place_here();
-  const auto make_in = [&](std::size_t elements) {
-    input_.make(elements, element_, kInputFiller);
-    send_ = elements == 0 && c_.seed % 2 ? nullptr : input_.data();
-  };
-  const auto make_out = [&](std::size_t elements) {
-    output_.make(elements, element_, kOutputFiller);
-    recv_ = elements == 0 && c_.seed % 2 ? nullptr : output_.data();
-  };
-  // Where the own part of the output is the input.
-  const auto own_at = [&](std::size_t at, std::size_t index, std::size_t length) {
-    now(output_, at, rank_, index, length);
-    send_ = place == Place::in_place ? GCCL_IN_PLACE : output_.data() + at * element_;
-  };
-  switch (c_.kind) {
-    case Kind::broadcast:
-      make_out(count);
-      if (at_root) now(output_, 0, rank_, 0, count);
-      return then(output_, 0, c_.root, 0, count);
-    case Kind::allgather:
-      make_out(n * count);
-      if (place == Place::apart) {
-        make_in(count);
-        now(input_, 0, rank_, 0, count);
-      } else {
-        own_at(me * count, 0, count);
-      }
-      for (std::size_t r = 0; r < n; ++r) then(output_, r * count, int(r), 0, count);
-      return;
-    case Kind::allgatherv: {
-      for (int r = 0; r < size_; ++r) recv_counts_.push_back(length(r, 0));
-      recv_places_ = places(recv_counts_, rank_ + 1);
-      make_out(furthest(recv_places_, recv_counts_));
-      if (place == Place::apart || recv_counts_[me] == 0) {
-        make_in(recv_counts_[me]);
-        now(input_, 0, rank_, 0, recv_counts_[me]);
-      } else {
-        own_at(recv_places_[me], 0, recv_counts_[me]);
-      }
-      for (std::size_t r = 0; r < n; ++r)
-        then(output_, recv_counts_[r] ? recv_places_[r] : 0, int(r), 0, recv_counts_[r]);
-      return;
-    }
-    case Kind::alltoall:
-      make_out(n * count);
-      if (place == Place::apart) {
-        make_in(n * count);
-        now(input_, 0, rank_, 0, n * count);
-      } else {
-        own_at(0, 0, n * count);
-      }
-      for (std::size_t r = 0; r < n; ++r) then(output_, r * count, int(r), me * count, count);
-      return;
-    case Kind::alltoallv: {
-      for (int r = 0; r < size_; ++r) {
-        send_counts_.push_back(length(rank_, r));
-        recv_counts_.push_back(length(r, rank_));
-      }
-      send_places_ = places(send_counts_, 2 * rank_);
-      recv_places_ = places(recv_counts_, rank_ + 1);
-      make_out(furthest(recv_places_, recv_counts_));
-      const bool apart = place == Place::apart;
-      if (apart) make_in(furthest(send_places_, send_counts_));
-      Space& from = apart ? input_ : output_;
-      const std::vector<std::size_t>& at = apart ? send_places_ : recv_places_;
-      for (std::size_t r = 0; r < n; ++r)
-        now(from, send_counts_[r] ? at[r] : 0, rank_, r * kBlockStride, send_counts_[r]);
-      if (!apart) send_ = GCCL_IN_PLACE;
-      for (std::size_t r = 0; r < n; ++r)
-        then(output_, recv_counts_[r] ? recv_places_[r] : 0, int(r), me * kBlockStride, recv_counts_[r]);
-      return;
-    }
-    case Kind::scatter:
-      if (at_root) {
-        make_in(n * count);
-        now(input_, 0, rank_, 0, n * count);
-      }
-      if (at_root && place != Place::apart) {
-        recv_ = place == Place::in_place ? GCCL_IN_PLACE : input_.data() + root * count * element_;
-      } else {
-        make_out(count);
-        then(output_, 0, c_.root, me * count, count);
-      }
-      return;
-    case Kind::gather:
-      if (at_root) make_out(n * count);
-      if (at_root && place != Place::apart) {
-        own_at(root * count, 0, count);
-      } else {
-        make_in(count);
-        now(input_, 0, rank_, 0, count);
-      }
-      if (at_root)
-        for (std::size_t r = 0; r < n; ++r) then(output_, r * count, int(r), 0, count);
-      return;
-    case Kind::barrier: return;
-    default: return prepare_combining();
-  }
-}
+  const auto n = gccl::Rank(size_), me = gccl::Rank(rank_), root = gccl::Rank(c_.root);
+  const gccl::Definition& d = gccl::definition(c_.kind);
+  const bool gives = d.input.by(me, root), gets = d.output.by(me, root);
+  const bool scatters = d.input.extent == gccl::Extent::every && d.output.extent == gccl::Extent::own;
+  Place place = c_.kind == Kind::broadcast ? Place::same : place_here();  // a broadcast has one buffer
+  if (!gives || !gets || (c_.kind == Kind::allgatherv && length(rank_, 0) == 0)) place = Place::apart;
 
-void RankCall::prepare_combining() {
-  const auto me = std::size_t(rank_), count = c_.count;
-  const Place place = place_here();
-  const bool scatters = c_.kind == Kind::reduce_scatter || c_.kind == Kind::reduce_scatterv;
-  const bool receives = c_.kind != Kind::reduce || rank_ == c_.root;
-  std::size_t all = count, mine = count, before = 0;
-  if (scatters) {
-    for (int r = 0; r < size_; ++r) recv_counts_.push_back(c_.kind == Kind::reduce_scatterv ? length(0, r) : count);
-    all = std::accumulate(recv_counts_.begin(), recv_counts_.end(), std::size_t(0));
-    before = std::accumulate(recv_counts_.begin(), recv_counts_.begin() + rank_, std::size_t(0));
-    mine = recv_counts_[me];
+  const gccl::Call call = defined(place != Place::apart);
+  for (gccl::Rank r = 0; r < n && (d.counts || c_.kind == Kind::reduce_scatter); ++r) {
+    recv_counts_.push_back(scatters ? call.between(me, r) : call.between(r, me));
+    if (c_.kind == Kind::alltoallv) send_counts_.push_back(call.between(me, r));
   }
-  const bool apart = place == Place::apart || !receives;
-  if (apart || (scatters && place == Place::same)) {
-    input_.make(all, element_, kInputFiller);
-    now(input_, 0, rank_, 0, all);
-    send_ = all == 0 && c_.seed % 2 ? nullptr : input_.data();
+  send_places_ = places(send_counts_, 2 * rank_);
+  recv_places_ = places(recv_counts_, rank_ + 1);
+
+  std::size_t in = 0, out = 0, own = 0;  // lengths, and where the rank's own part of the longer buffer lies in it
+  each_input(call, n, me, [&](const gccl::Piece& p) { in = std::max<std::size_t>(in, p.begin + p.count); });
+  each_output(call, n, me, [&](const gccl::Piece& p) {
+    out = std::max<std::size_t>(out, p.begin + p.count);
+    if (d.input.extent == gccl::Extent::own && p.from == me) own = p.begin;
+  });
+  for (gccl::Rank r = 0; r < me && scatters; ++r) own += call.between(me, r);
+
+  // In place the longer buffer holds both; MPI's way of a reduce-scatter takes the output for it.
+  const bool in_input = place != Place::apart && scatters && !(d.reduces && place == Place::in_place);
+  const bool in_output = place != Place::apart && !in_input;
+  if (gives && !in_output) {
+    input_.make(in, element_, kInputFiller);
+    send_ = in == 0 && c_.seed % 2 ? nullptr : input_.data();
   }
-  if (!receives) return;
-  if (apart) {
-    output_.make(mine, element_, kOutputFiller);
-    recv_ = mine == 0 && c_.seed % 2 ? nullptr : output_.data();
-    return sums(output_, 0, before, mine);
+  if (gets && !in_input) {
+    output_.make(in_output ? std::max(in, out) : out, element_, kOutputFiller);
+    recv_ = output_.count == 0 && c_.seed % 2 && !(in_output && d.reduces) ? nullptr : output_.data();
   }
-  if (scatters && place == Place::same) {
-    recv_ = input_.data() + before * element_;
-    if (!send_) send_ = recv_;
-    anything(input_);
-    return sums(input_, before, before, mine);
-  }
-  output_.make(all, element_, kOutputFiller);
-  now(output_, 0, rank_, 0, all);
-  recv_ = output_.data();
-  send_ = place == Place::in_place ? GCCL_IN_PLACE : recv_;
-  if (scatters) anything(output_);
-  sums(output_, 0, before, mine);
+  const std::size_t given_at = in_output && !scatters ? own : 0, got_at = in_input ? own : 0;
+  Space &given = in_output ? output_ : input_, &got = in_input ? input_ : output_;
+  each_input(call, n, me, [&](const gccl::Piece& p) { now(given, given_at, p); });
+  const bool named = place == Place::in_place;
+  if (in_output) send_ = named || c_.kind == Kind::alltoallv ? GCCL_IN_PLACE : output_.data() + given_at * element_;
+  if (in_input) recv_ = named ? GCCL_IN_PLACE : input_.data() + got_at * element_;
+  if (in_input && d.reduces && !send_) send_ = recv_;
+  if (place != Place::apart && scatters && d.reduces) got.any.assign(got.count, true);  // other blocks' sums
+  each_output(call, n, me, [&](const gccl::Piece& p) { then(got, got_at, p); });
 }
 
 GCCL_Result RankCall::call(GCCL_Comm comm, GCCL_Request* q) {
@@ -424,6 +323,7 @@ GCCL_Result RankCall::call(GCCL_Comm comm, GCCL_Request* q) {
       return q ? GCCL_Igather(send_, recv_, count, d, c_.root, comm, q)
                : GCCL_Gather(send_, recv_, count, d, c_.root, comm);
     case Kind::barrier: return q ? GCCL_Ibarrier(comm, q) : GCCL_Barrier(comm);
+    case Kind::sendrecv: break;  // gccl.h has no such function
   }
   return GCCL_ERR_INTERNAL;
 }

@@ -1,5 +1,6 @@
 // One collective call on one rank, with everything that makes it checkable: inputs that every rank can compute, buffers
-// with guards around them, and what the specification says they hold afterwards. Knows gccl.h and nothing behind it.
+// with guards around them, and what they hold afterwards. Knows gccl.h, which says where things lie, and the definition
+// of the collectives, which says what they are (definition.hpp); nothing behind these.
 #pragma once
 
 #include <cstddef>
@@ -9,27 +10,15 @@
 #include <vector>
 
 #include "gccl/gccl.h"
+#include "libgccl/schedule/definition.hpp"
 
 namespace ranks {
 
-enum class Kind : std::uint8_t {
-  broadcast,
-  reduce,
-  allreduce,
-  allgather,
-  allgatherv,
-  reduce_scatter,
-  reduce_scatterv,
-  alltoall,
-  alltoallv,
-  scatter,
-  gather,
-  barrier
-};
-inline constexpr int kKinds = 12;
-const char* name(Kind kind);
-bool combines(Kind kind);
-bool rooted(Kind kind);
+using Kind = gccl::Collective;
+// Those that gccl.h has.
+inline constexpr Kind kKinds[] = {Kind::broadcast,  Kind::reduce,         Kind::allreduce,       Kind::allgather,
+                                  Kind::allgatherv, Kind::reduce_scatter, Kind::reduce_scatterv, Kind::alltoall,
+                                  Kind::alltoallv,  Kind::scatter,        Kind::gather,          Kind::barrier};
 
 // The built-in types and operations.
 inline constexpr GCCL_Dtype kTypes[] = {GCCL_INT8,    GCCL_UINT8,    GCCL_INT32,   GCCL_UINT32,
@@ -98,18 +87,15 @@ class RankCall {
   };
   GCCL_Result call(GCCL_Comm comm, GCCL_Request* request);
   Place place_here() const;
+  gccl::Call defined(bool in_place) const;
   void prepare();
-  void prepare_combining();
   std::size_t length(int from, int to) const;  // of the v-forms' blocks
   std::vector<std::size_t> places(const std::vector<std::size_t>& lengths, int salt) const;
-  std::int64_t value(int rank, std::size_t index) const;
+  std::int64_t value(gccl::Rank rank, std::size_t index) const;
   std::int64_t combined(std::size_t index) const;
-  // Writes rank's elements index .. index+n-1 to place `at` of the space: as they are now, or as they must be in the
-  // end.
-  void now(Space& s, std::size_t at, int rank, std::size_t index, std::size_t n) const;
-  void then(Space& s, std::size_t at, int rank, std::size_t index, std::size_t n) const;
-  void sums(Space& s, std::size_t at, std::size_t index, std::size_t n) const;
-  void anything(Space& s) const;
+  // Writes the piece's elements to the space, `at` elements on: as they are now, or as they must be in the end.
+  void now(Space& s, std::size_t at, const gccl::Piece& p) const;
+  void then(Space& s, std::size_t at, const gccl::Piece& p) const;
 
   CallCase c_;
   int rank_, size_;

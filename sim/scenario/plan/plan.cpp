@@ -275,15 +275,11 @@ class Planner {
     for (const Communicator& c : *part.communicators) {
       const double n = c.ranks(),
                    count = double(elements(part.task->kind, part.bytes, c.ranks(), size_of(part.task->dtype)));
-      switch (part.task->kind) {
-        case Collective::alltoall:
-        case Collective::alltoallv: held += 2 * n * n * count; break;
-        case Collective::allgather:
-        case Collective::allgatherv:
-        case Collective::reduce_scatter:
-        case Collective::reduce_scatterv: held += n * (n + 1) * count; break;
-        default: held += 2 * n * count;
-      }
+      const auto all = [&](const Held& h) {
+        if (h.extent == Extent::none) return 0.0;
+        return (h.at_root ? 1 : n) * (h.extent == Extent::every ? n : 1) * count;
+      };
+      held += all(definition(part.task->kind).input) + all(definition(part.task->kind).output);
     }
     if (held > kPayloadElementsMax)
       part.task->where.fail(

@@ -8,11 +8,6 @@
 namespace gccl::sim {
 namespace {
 
-bool counts_vector(Collective k) {
-  return k == Collective::allreduce || k == Collective::broadcast || k == Collective::reduce ||
-         k == Collective::sendrecv;
-}
-
 std::vector<Count> range(const json::Node& node) {
   node.allow({"from", "to", "factor"});
   const Count from = node.at("from").bytes(), to = node.at("to").bytes();
@@ -46,24 +41,12 @@ std::vector<Count> read_sizes(const json::Node& node) {
 
 Count elements(Collective kind, Count bytes, Rank ranks, unsigned element_bytes) {
   if (kind == Collective::barrier) return 0;
-  const Count unit = counts_vector(kind) ? element_bytes : Count(element_bytes) * ranks;
+  const Count unit = Count(element_bytes) * (counts_blocks(kind) ? ranks : 1);
   return bytes / unit + (bytes % unit != 0);
 }
 
 Count total_bytes(Collective kind, Count count, Rank ranks, unsigned element_bytes) {
-  return count * element_bytes * (counts_vector(kind) ? 1 : ranks);
-}
-
-double bus_factor(Collective kind, Rank ranks) {
-  const double n = ranks;
-  switch (kind) {
-    case Collective::allreduce: return 2 * (n - 1) / n;
-    case Collective::broadcast:
-    case Collective::reduce:
-    case Collective::sendrecv: return 1;
-    case Collective::barrier: return 0;
-    default: return (n - 1) / n;
-  }
+  return count * element_bytes * (counts_blocks(kind) ? ranks : 1);
 }
 
 }  // namespace gccl::sim

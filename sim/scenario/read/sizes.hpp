@@ -14,14 +14,9 @@ constexpr std::size_t kSizesMax = 256;
 // absent). At least one and at most kSizesMax; no size twice.
 std::vector<Count> read_sizes(const json::Node& node);
 
-// How nccl-tests counts: `bytes` is the vector of allreduce, broadcast, reduce and sendrecv, and for the others the
-// bigger of a rank's two buffers, `ranks` blocks. Both functions use Call::count's unit: the vector, or one rank's
-// block. Elements are rounded up, so total_bytes(elements(b)) >= b.
+// How nccl-tests counts: `bytes` is the vector, or where a count is of one rank's block (counts_blocks) that of `ranks`
+// blocks. Both functions use Call::count's unit. Elements are rounded up, so total_bytes(elements(b)) >= b.
 Count elements(Collective kind, Count bytes, Rank ranks, unsigned element_bytes);
 Count total_bytes(Collective kind, Count count, Rank ranks, unsigned element_bytes);
-
-// Bus bandwidth = factor * total_bytes / time: what the busiest port carries, comparable between rank counts.
-// https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md
-double bus_factor(Collective kind, Rank ranks);
 
 }  // namespace gccl::sim

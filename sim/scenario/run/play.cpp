@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "libgccl/schedule/definition.hpp"
 #include "sim/engine/trace.hpp"
 
 namespace gccl::sim {
