@@ -49,19 +49,17 @@ bool is_auto(const Json& row) { return field(row, "auto") == true; }
 
 }  // namespace
 
-std::optional<std::size_t> same_point(const ResultRows& rows, std::size_t run, const Json& row) {
+std::optional<std::size_t> same_point(const ResultRows& rows, std::size_t run, const ResultRow& row) {
   std::optional<std::size_t> chosen;
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    const Json& r = rows[i];
-    if (r.at("run") != run) continue;
-    if (r.at("cluster") != row.at("cluster") || r.at("world_ranks") != row.at("world_ranks") ||
-        r.at("engine") != row.at("engine"))
+    const ResultRow& r = rows[i];
+    if (r.run != run || r.world_ranks != row.world_ranks || r.cluster != row.cluster || r.engine != row.engine)
       continue;
-    if (!is_single(row)) return i;
-    const Json &a = r.at("stated_bytes"), &b = row.at("stated_bytes");
+    if (!row.single) return i;
+    const auto &a = r.stated_bytes, &b = row.stated_bytes;
     if (std::find_first_of(a.begin(), a.end(), b.begin(), b.end()) == a.end()) continue;
-    if (r.at("algorithm") == row.at("algorithm")) return i;
-    if (is_auto(r) && is_auto(row)) chosen = i;
+    if (r.algorithm == row.algorithm) return i;
+    if (r.automatic && row.automatic) chosen = i;
   }
   return chosen;
 }

@@ -9,7 +9,7 @@ namespace gccl::sim {
 
 // The row of run `run` with the same cluster, ranks, engine, size and algorithm; where both are the planner's choice
 // and it chose otherwise there, that choice.
-std::optional<std::size_t> same_point(const ResultRows& rows, std::size_t run, const nlohmann::json& row);
+std::optional<std::size_t> same_point(const ResultRows& rows, std::size_t run, const ResultRow& row);
 
 // The row among a stored result's that is about the same point: how the call is cut up belongs to it where a run states
 // it, and not where the planner decided. Where `row` is the planner's choice and none has its

@@ -9,8 +9,8 @@ namespace {
 void read_busbw(const json::Node& value, const Run&, Expectation& e) { e.limit = value.number(0, 1e9); }
 
 Judgement judge_busbw(const Expectation& e, const ResultRows& rows, std::size_t i) {
-  const double found = rows[i].at("busbw_GBps").get<double>();
-  return {fmt::format("{:.6g} GB/s for {}", found, point_name(rows, i)), found >= e.limit, e.limit - found};
+  const double found = rows[i].json->at("busbw_GBps").get<double>();
+  return {fmt::format("{:.6g} GB/s for {}", found, rows.name(i)), found >= e.limit, e.limit - found};
 }
 
 }  // namespace

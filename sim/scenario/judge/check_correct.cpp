@@ -12,9 +12,8 @@ void read_correct(const json::Node& value, const Run& run, Expectation&) {
 }
 
 Judgement judge_correct(const Expectation&, const ResultRows& rows, std::size_t i) {
-  const auto wrong = rows[i].at("wrong").get<std::uint64_t>();
-  return {fmt::format("{} for {}", wrong ? fmt::format("{} wrong elements", wrong) : "no wrong element",
-                      point_name(rows, i)),
+  const auto wrong = rows[i].json->at("wrong").get<std::uint64_t>();
+  return {fmt::format("{} for {}", wrong ? fmt::format("{} wrong elements", wrong) : "no wrong element", rows.name(i)),
           wrong == 0, double(wrong)};
 }
 

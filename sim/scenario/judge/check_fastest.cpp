@@ -12,11 +12,11 @@ void read_fastest(const json::Node& value, const Run& run, Expectation& e) {
 }
 
 Judgement judge_fastest(const Expectation& e, const ResultRows& rows, std::size_t i) {
-  const auto [best, subject, end] = rivals(rows, i, e.subject);
+  const auto [best, subject, end] = rows.rivals(i, e.subject);
   if (subject == end) return {fmt::format("{} cannot serve this call", e.subject), false, 1e300};
-  const double behind = time_us(rows[subject]) - time_us(rows[best]);
-  if (behind <= 0) return {time_at(rows, subject), true, 0};
-  return {fmt::format("{}, {:.6g} us for {}", time_at(rows, best), time_us(rows[subject]), e.subject), false, behind};
+  const double behind = rows[subject].time_us - rows[best].time_us;
+  if (behind <= 0) return {rows.time(subject), true, 0};
+  return {fmt::format("{}, {:.6g} us for {}", rows.time(best), rows[subject].time_us, e.subject), false, behind};
 }
 
 }  // namespace

@@ -9,10 +9,10 @@ namespace {
 void read_time(const json::Node& value, const Run&, Expectation& e) { e.limit = double(value.nanos(1e3)) / 1e3; }
 
 Judgement at_most(const Expectation& e, const ResultRows& rows, std::size_t i) {
-  return {time_at(rows, i), time_us(rows[i]) <= e.limit, time_us(rows[i]) - e.limit};
+  return {rows.time(i), rows[i].time_us <= e.limit, rows[i].time_us - e.limit};
 }
 Judgement at_least(const Expectation& e, const ResultRows& rows, std::size_t i) {
-  return {time_at(rows, i), time_us(rows[i]) >= e.limit, e.limit - time_us(rows[i])};
+  return {rows.time(i), rows[i].time_us >= e.limit, e.limit - rows[i].time_us};
 }
 
 }  // namespace

@@ -52,44 +52,44 @@ void read_within(const json::Node& node, const Run& run, Expectation& e) {
   if (!e.algorithm) e.algorithm = "auto";
 }
 
-// A row that has another algorithm: both are the planner's choice.
-std::string chosen_there(const nlohmann::json& row, const nlohmann::json& other) {
-  if (!is_single(row) || row.at("algorithm") == other.at("algorithm")) return "";
-  return fmt::format(", where auto chose {}", other.at("algorithm").get<std::string>());
+// The row has another algorithm there: both are the planner's choice.
+std::string chosen_there(const ResultRow& row, std::string_view there) {
+  return row.single && row.algorithm != there ? fmt::format(", where auto chose {}", there) : "";
 }
 
 Judgement judge_within(const Expectation& e, const ResultRows& rows, std::size_t i) {
-  const nlohmann::json* base = nullptr;
+  const ResultRow& row = rows[i];
+  double than_us = 0;
   std::string other;
   if (e.stored) {
-    base = same_row(*e.stored, rows[i]);
-    other = e.subject + chosen_there(rows[i], *base);
+    const nlohmann::json& there = *same_row(*e.stored, *row.json);
+    than_us = there.at("time_us");
+    other = e.subject + chosen_there(row, there.at("algorithm").get_ref<const std::string&>());
   } else if (e.run) {
-    base = &rows[*same_point(rows, *e.run, rows[i])];
-    other = fmt::format("\"{}\"{}", e.subject, chosen_there(rows[i], *base));
+    const ResultRow& there = rows[*same_point(rows, *e.run, row)];
+    than_us = there.time_us;
+    other = fmt::format("\"{}\"{}", e.subject, chosen_there(row, there.algorithm));
   } else {
-    const auto [best, named, end] = rivals(rows, i, e.subject);
+    const auto [best, named, end] = rows.rivals(i, e.subject);
     const std::size_t subject = e.subject == "best" ? best : named;
     if (subject == end) return {fmt::format("{} cannot serve this call", e.subject), false, 1e300};
     if (subject == i)
-      return {fmt::format("{} is {}", point_name(rows, i), e.subject == "best" ? "the fastest" : "itself"), true,
-              -e.limit};
-    base = &rows[subject];
-    other = base->at("algorithm");
+      return {fmt::format("{} is {}", rows.name(i), e.subject == "best" ? "the fastest" : "itself"), true, -e.limit};
+    than_us = rows[subject].time_us;
+    other = rows[subject].algorithm;
   }
-  const double own = time_us(rows[i]), than_us = time_us(*base);
-  const double percent = than_us > 0 ? (own / than_us - 1) * 100 : (own > 0 ? 1e9 : 0);
+  const double own = row.time_us, percent = than_us > 0 ? (own / than_us - 1) * 100 : (own > 0 ? 1e9 : 0);
   const std::string than = std::abs(percent) < 5e-4 ? fmt::format("is as fast as {}", other)
                                                     : fmt::format("takes {:.3g} % {} than {}", std::abs(percent),
                                                                   percent < 0 ? "less" : "longer", other);
-  return {fmt::format("{} {} ({:.6g} us, {:.6g} us)", point_name(rows, i), than, own, than_us), percent <= e.limit,
+  return {fmt::format("{} {} ({:.6g} us, {:.6g} us)", rows.name(i), than, own, than_us), percent <= e.limit,
           percent - e.limit};
 }
 
 // What the point is to be compared with must have that point.
 void prepare_within(const Expectation& e, const Scenario& scenario, const ResultRows& heads, std::size_t i) {
-  const nlohmann::json& head = heads[i];
-  if (e.run && !same_point(heads, *e.run, head))
+  const nlohmann::json& head = *heads[i].json;
+  if (e.run && !same_point(heads, *e.run, heads[i]))
     e.where.at("run").fail(fmt::format("the run \"{}\" has no result for {}", e.subject, describe(scenario, head)));
   if (e.stored && !same_row(*e.stored, head))
     e.where.at("result").fail(

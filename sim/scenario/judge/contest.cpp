@@ -2,59 +2,67 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "libgccl/json/reader.hpp"
 
 namespace gccl::sim {
 namespace {
 
-bool compete(const nlohmann::json& a, const nlohmann::json& b) {
-  for (const char* key : {"run", "cluster", "world_ranks", "engine"})
-    if (a.at(key) != b.at(key)) return false;
-  return is_single(a) && a.at("stated_bytes") == b.at("stated_bytes");
+bool compete(const ResultRow& a, const ResultRow& b) {
+  return a.single && a.run == b.run && a.world_ranks == b.world_ranks && a.cluster == b.cluster &&
+         a.engine == b.engine && a.stated_bytes == b.stated_bytes;
 }
 
 }  // namespace
 
-double time_us(const nlohmann::json& row) { return row.at("time_us").get<double>(); }
-bool is_single(const nlohmann::json& row) { return row.contains("dtype"); }
+ResultRows::ResultRows(const std::vector<nlohmann::json>& rows) {
+  rows_.reserve(rows.size());
+  for (const nlohmann::json& json : rows) {
+    const auto text = [&](const char* key) -> std::string_view { return json.at(key).get_ref<const std::string&>(); };
+    ResultRow row{.json = &json,
+                  .run = json.at("run"),
+                  .cluster = text("cluster"),
+                  .engine = text("engine"),
+                  .algorithm = text("algorithm"),
+                  .world_ranks = json.at("world_ranks"),
+                  .automatic = json.at("auto"),
+                  .single = json.contains("dtype"),
+                  .stated_bytes = {}};
+    if (row.single) json.at("stated_bytes").get_to(row.stated_bytes);
+    if (const auto time = json.find("time_us"); time != json.end()) row.time_us = *time;
+    several_clusters_ = several_clusters_ || (!rows_.empty() && row.cluster != rows_[0].cluster);
+    several_ranks_ = several_ranks_ || (!rows_.empty() && row.world_ranks != rows_[0].world_ranks);
+    rows_.push_back(std::move(row));
+  }
+}
 
-std::size_t competitors_end(const ResultRows& rows, std::size_t first) {
+std::size_t ResultRows::competitors_end(std::size_t first) const {
   std::size_t end = first + 1;
-  while (end < rows.size() && compete(rows[end], rows[first])) ++end;
+  while (end < rows_.size() && compete(rows_[end], rows_[first])) ++end;
   return end;
 }
 
-Rivals rivals(const ResultRows& rows, std::size_t i, std::string_view name) {
+ResultRows::Rivals ResultRows::rivals(std::size_t i, std::string_view name) const {
   std::size_t first = i;
-  while (first > 0 && compete(rows[first - 1], rows[i])) --first;
-  const std::size_t end = competitors_end(rows, first);
+  while (first > 0 && compete(rows_[first - 1], rows_[i])) --first;
+  const std::size_t end = competitors_end(first);
   Rivals r{first, end, end};
   for (std::size_t k = first; k < end; ++k) {
-    if (time_us(rows[k]) < time_us(rows[r.best])) r.best = k;
-    if (rows[k].at("algorithm") == name) r.named = k;
+    if (rows_[k].time_us < rows_[r.best].time_us) r.best = k;
+    if (rows_[k].algorithm == name) r.named = k;
   }
   return r;
 }
 
-std::string point_name(const ResultRows& rows, std::size_t i) {
-  const nlohmann::json& row = rows[i];
-  const auto text = [&](const char* key) { return row.at(key).get<std::string>(); };
-  const auto differs = [&](const char* key) {
-    return std::any_of(rows.begin(), rows.end(), [&](const nlohmann::json& r) { return r.at(key) != row.at(key); });
-  };
+std::string ResultRows::name(std::size_t i) const {
+  const ResultRow& row = rows_[i];
   std::string all = "the whole";
-  if (is_single(row))
-    all = fmt::format("{} at {}", text("algorithm"), json::format_bytes(row.at("bytes").get<std::uint64_t>()));
-  if (differs("world_ranks"))
-    all += fmt::format(", {}", json::format_ranks(row.at("world_ranks").get<std::uint64_t>()));
-  if (differs("cluster")) all += fmt::format(" on {}", text("cluster"));
-  return all + fmt::format(" ({})", text("engine"));
+  if (row.single)
+    all = fmt::format("{} at {}", row.algorithm, json::format_bytes(row.json->at("bytes").get<std::uint64_t>()));
+  if (several_ranks_) all += fmt::format(", {}", json::format_ranks(row.world_ranks));
+  if (several_clusters_) all += fmt::format(" on {}", row.cluster);
+  return all + fmt::format(" ({})", row.engine);
 }
 
-std::string time_at(const ResultRows& rows, std::size_t i) {
-  return fmt::format("{:.6g} us for {}", time_us(rows[i]), point_name(rows, i));
-}
+std::string ResultRows::time(std::size_t i) const { return fmt::format("{:.6g} us for {}", rows_[i].time_us, name(i)); }
 
 }  // namespace gccl::sim

@@ -1,32 +1,55 @@
 // The rows of a scenario as its expectations look at them: which of them compete, and what each is called.
 #pragma once
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace gccl::sim {
 
-// In the plan's order. Before anything runs they are heads (result/row.hpp), without times.
-using ResultRows = std::vector<nlohmann::json>;
-
-double time_us(const nlohmann::json& row);
-// Of a run of one collective.
-bool is_single(const nlohmann::json& row);
-
-// Rows that compete: same run, cluster, ranks, engine and stated sizes; they lie next to each other. Returns the index
-// after the last one that competes with `first`.
-std::size_t competitors_end(const ResultRows& rows, std::size_t first);
-
-// The fastest of the rows that compete with row i, and the one whose algorithm is `name`; none: `end`.
-struct Rivals {
-  std::size_t best, named, end;
+// What judging compares of one row, read once: every row may be compared with all others.
+struct ResultRow {
+  const nlohmann::json* json = nullptr;
+  std::size_t run = 0;
+  std::string_view cluster, engine, algorithm;
+  std::uint64_t world_ranks = 0;
+  bool automatic = false;
+  bool single = false;                      // of a run of one collective
+  std::vector<std::uint64_t> stated_bytes;  // of those alone
+  double time_us = NAN;                     // of a row that has results
 };
-Rivals rivals(const ResultRows& rows, std::size_t i, std::string_view name);
 
-// "ring at 64 B (model)", and where the scenario has several clusters or numbers of ranks, which of them.
-std::string point_name(const ResultRows& rows, std::size_t i);
-// "12 us for ring at 64 B (model)".
-std::string time_at(const ResultRows& rows, std::size_t i);
+// In the plan's order. Before anything runs they are heads (result/row.hpp), without results. Refers to the documents,
+// whose strings must stay.
+class ResultRows {
+ public:
+  explicit ResultRows(const std::vector<nlohmann::json>& rows);
+
+  std::size_t size() const { return rows_.size(); }
+  const ResultRow& operator[](std::size_t i) const { return rows_[i]; }
+  std::vector<ResultRow>::const_iterator begin() const { return rows_.begin(); }
+  std::vector<ResultRow>::const_iterator end() const { return rows_.end(); }
+
+  // Rows that compete: same run, cluster, ranks, engine and stated sizes; they lie next to each other. The index after
+  // the last one that competes with `first`.
+  std::size_t competitors_end(std::size_t first) const;
+
+  // The fastest of the rows that compete with row i, and the one whose algorithm is `name`; none: `end`.
+  struct Rivals {
+    std::size_t best, named, end;
+  };
+  Rivals rivals(std::size_t i, std::string_view name) const;
+
+  // "ring at 64 B (model)", and where the scenario has several clusters or numbers of ranks, which of them.
+  std::string name(std::size_t i) const;
+  // "12 us for ring at 64 B (model)".
+  std::string time(std::size_t i) const;
+
+ private:
+  std::vector<ResultRow> rows_;
+  bool several_clusters_ = false, several_ranks_ = false;
+};
 
 }  // namespace gccl::sim

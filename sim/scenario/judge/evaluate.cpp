@@ -9,17 +9,15 @@
 namespace gccl::sim {
 namespace {
 
-bool selects(const Expectation& e, std::size_t run, const nlohmann::json& row) {
-  if (row.at("run") != run) return false;
-  if (e.cluster && row.at("cluster") != *e.cluster) return false;
-  if (e.engine && row.at("engine") != *e.engine) return false;
-  if (e.ranks && row.at("world_ranks") != *e.ranks) return false;
-  if (e.bytes) {
-    const nlohmann::json& stated = row.at("stated_bytes");
-    if (std::find(stated.begin(), stated.end(), *e.bytes) == stated.end()) return false;
-  }
+bool selects(const Expectation& e, std::size_t run, const ResultRow& row) {
+  if (row.run != run) return false;
+  if (e.cluster && row.cluster != *e.cluster) return false;
+  if (e.engine && row.engine != *e.engine) return false;
+  if (e.ranks && row.world_ranks != std::uint64_t(*e.ranks)) return false;
+  if (e.bytes && std::find(row.stated_bytes.begin(), row.stated_bytes.end(), *e.bytes) == row.stated_bytes.end())
+    return false;
   if (!e.algorithm) return true;
-  return *e.algorithm == "auto" ? row.at("auto").get<bool>() : row.at("algorithm") == *e.algorithm;
+  return *e.algorithm == "auto" ? row.automatic : row.algorithm == *e.algorithm;
 }
 
 Judgement worst_of(const Expectation& e, std::size_t run, const ResultRows& rows) {
@@ -27,7 +25,7 @@ Judgement worst_of(const Expectation& e, std::size_t run, const ResultRows& rows
   std::size_t selected = 0, broken = 0;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (!selects(e, run, rows[i])) continue;
-    if (e.check->about == Check::About::rivals && i > 0 && competitors_end(rows, i - 1) > i) continue;
+    if (e.check->about == Check::About::rivals && i > 0 && rows.competitors_end(i - 1) > i) continue;
     Judgement one = e.check->judge(e, rows, i);
     ++selected;
     broken += !one.ok;
@@ -52,9 +50,8 @@ std::string text_of(const Expectation& e, const Run& run) {
 
 [[noreturn]] void fail_selects_nothing(const Expectation& e, const ResultRows& heads) {
   std::vector<std::string> worlds;
-  for (const nlohmann::json& head : heads) {
-    std::string world = fmt::format("\"{}\" with {}", head.at("cluster").get<std::string>(),
-                                    json::format_ranks(head.at("world_ranks").get<std::uint64_t>()));
+  for (const ResultRow& head : heads) {
+    std::string world = fmt::format("\"{}\" with {}", head.cluster, json::format_ranks(head.world_ranks));
     if (std::find(worlds.begin(), worlds.end(), world) == worlds.end()) worlds.push_back(std::move(world));
   }
   e.where.fail(fmt::format("selects no result; this scenario runs on {}", fmt::join(worlds, ", ")));
@@ -62,7 +59,8 @@ std::string text_of(const Expectation& e, const Run& run) {
 
 }  // namespace
 
-void check_expectations(const Scenario& scenario, const ResultRows& heads) {
+void check_expectations(const Scenario& scenario, const std::vector<nlohmann::json>& documents) {
+  const ResultRows heads(documents);
   for (std::size_t r = 0; r < scenario.runs.size(); ++r)
     for (const Expectation& e : scenario.runs[r].expectations) {
       bool some = false;
@@ -75,7 +73,8 @@ void check_expectations(const Scenario& scenario, const ResultRows& heads) {
     }
 }
 
-nlohmann::json evaluate(const Scenario& scenario, const ResultRows& rows) {
+nlohmann::json evaluate(const Scenario& scenario, const std::vector<nlohmann::json>& documents) {
+  const ResultRows rows(documents);
   nlohmann::json all = nlohmann::json::array();
   for (std::size_t r = 0; r < scenario.runs.size(); ++r)
     for (const Expectation& e : scenario.runs[r].expectations) {
