@@ -127,6 +127,29 @@ TEST_CASE("a slow reader gets everything, also what is read after all ranks have
   CHECK(bytes == 140 * 1004);
 }
 
+TEST_CASE("a reader that does not read holds up neither the limit of time nor a signal") {
+  struct Case {
+    std::string options, redirected, end;
+    int code;
+  };
+  for (const Case& c : {Case{"--tag --timeout 1", "2>err", "", 124}, Case{"--tag", "2>err", "kill $!;", 143},
+                        Case{"--tag", "2>&1", "kill $!;", 143}, Case{"--timeout 1", "2>&1", "", 124}}) {
+    CAPTURE(c.options);
+    CAPTURE(c.redirected);
+    Folder folder;
+    const std::string there = folder.path.string();
+    // The fifo is full after a moment, as each rank writes for ever.
+    const Ended e = launch({"-n", "1", "--", "bash", "-c",
+                            "cd " + there + "; mkfifo fifo; exec 3<>fifo; timeout -s KILL 60 " + GCCL_PROGRAM +
+                                " launch -n 2 --grace 1 " + c.options +
+                                " -- sh -c 'echo $$ > id.$GCCL_RANK; exec yes' 3<&- >fifo " + c.redirected +
+                                " & sleep 2; " + c.end + " wait $!; echo $?"});
+    CHECK_MESSAGE(e.out == std::to_string(c.code) + "\n", e.out << e.err);
+    for (const std::string rank : {"0", "1"})
+      CHECK(all_gone_soon({pid_t(std::stoi("0" + read_text(folder.path / ("id." + rank))))}));
+  }
+}
+
 TEST_CASE("a line that was begun is written, although a process that was left behind keeps the pipe open") {
   const Folder folder;
   const std::string there = (folder.path / "there").string();

@@ -253,6 +253,7 @@ TEST_CASE("one allocation that fails while several ranks of a process start is a
           RANK_CHECK(met);
           RANK_CHECK(result == GCCL_ERR_SYSTEM);
           RANK_CHECK(says("out of memory"));
+          for (const GCCL_Comm w : worlds) RANK_CHECK(w == GCCL_COMM_NULL);
           ++failures;
         }
         GCCL_Finalize();

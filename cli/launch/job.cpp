@@ -18,6 +18,7 @@
 #include <memory>
 #include <optional>
 #include <system_error>
+#include <utility>
 
 #include "cli/launch/guard.hpp"
 #include "cli/launch/output.hpp"
@@ -33,11 +34,8 @@ constexpr int kWrongUsage = 2, kTimedOut = 124, kNotFound = 127;
 // comes later for so long.
 constexpr int kDrainsOfPipe = (1 << 20) / TaggedStream::kReadBytes;  // fs.pipe-max-size
 constexpr std::int64_t kDrainMs = 200;
-
-void say(const std::string& text) {
-  std::fflush(stdout);
-  write_stderr(fmt::format("gccl launch: {}\n", printable(text)));
-}
+// Who asked for the end does not wait for a reader that has taken nothing for so long.
+constexpr std::int64_t kReaderMs = 1000;
 
 struct Stream {
   Fd from;
@@ -99,7 +97,10 @@ class Runner {
   void stop(int signal);
   void look_for_ends();
   void on_signals();
+  void say(const std::string& text) { err_.put(fmt::format("gccl launch: {}\n", printable(text))); }
   void drain(int timeout_ms);
+  bool await_reader();
+  void pass_on_the_rest();
   bool all_ended() const;
 
   const Job& job_;
@@ -107,9 +108,12 @@ class Runner {
   sigset_t old_mask_{};
   Fd signals_;
   std::vector<Running> ranks_;
+  Output out_{STDOUT_FILENO}, err_{STDERR_FILENO};
+  bool out_failed_ = false;  // and that was said
   std::vector<std::unique_ptr<Stream>> streams_;
   std::optional<int> result_;        // of the job, once it is decided that it fails
   std::optional<Deadline> kill_at_;  // while ranks are asked to end
+  bool told_to_end_ = false;         // by a signal, or by the limit of time
 };
 
 // In the child, between fork and exec.
@@ -162,7 +166,7 @@ bool Runner::start(unsigned rank) {
   ranks_.push_back({rank, process.remote, pid, std::move(in_write), false, 0});
   if (job_.tag) {
     const std::string tag = fmt::format("[{}] ", rank);
-    for (auto& [fd, to] : {std::pair<Fd*, int>(&out_read, 1), std::pair<Fd*, int>(&err_read, 2)}) {
+    for (auto& [fd, to] : {std::pair(&out_read, &out_), std::pair(&err_read, &err_)}) {
       fcntl(fd->get(), F_SETFL, O_NONBLOCK);
       streams_.push_back(std::make_unique<Stream>(Stream{std::move(*fd), TaggedStream(tag, to)}));
     }
@@ -244,9 +248,10 @@ void Runner::on_signals() {
     const int signal = int(info.ssi_signo);
     if (signal == SIGCHLD) continue;  // several may have become one: all ranks are looked at anyway
     if (!result_) result_ = 128 + signal;
+    told_to_end_ = true;
     if (kill_at_) {
       signal_all(SIGKILL);
-    } else {
+    } else if (!all_ended()) {
       say(fmt::format("{}: ending all ranks", strsignal(signal)));
       stop(signal);
     }
@@ -257,20 +262,62 @@ bool Runner::all_ended() const {
   return std::all_of(ranks_.begin(), ranks_.end(), [](const Running& r) { return r.ended; });
 }
 
-// Waits for signals and output, and deals with the latter.
+// Waits for signals, output and room for it, and deals with the latter two. While there is no room ranks are not read,
+// and wait as they would on a terminal.
 void Runner::drain(int timeout_ms) {
   std::vector<pollfd> polled{{signals_.get(), POLLIN, 0}};
-  for (const auto& s : streams_) polled.push_back({s->from.get(), POLLIN, 0});
+  for (Output* o : {&out_, &err_}) polled.push_back({o->waits() ? o->descriptor() : -1, POLLOUT, 0});
+  const std::size_t before = polled.size();
+  for (const auto& s : streams_) polled.push_back({s->lines.to().waits() ? -1 : s->from.get(), POLLIN, 0});
   if (poll(polled.data(), polled.size(), timeout_ms) <= 0) return;
+  out_.flush();
+  err_.flush();
   std::size_t kept = 0;
   for (std::size_t i = 0; i < streams_.size(); ++i) {
     TaggedStream& lines = streams_[i]->lines;
-    if (polled[i + 1].revents == 0 || lines.drain(streams_[i]->from.get()))
-      std::swap(streams_[kept++], streams_[i]);
-    else if (lines.error() && lines.error() != EPIPE)
-      say(fmt::format("output cannot be written: {}", std::generic_category().message(lines.error())));
+    const bool reads = polled[before + i].revents != 0 && !lines.to().waits();
+    if (reads ? lines.drain(streams_[i]->from.get()) : !lines.to().error()) std::swap(streams_[kept++], streams_[i]);
   }
   streams_.resize(kept);
+  if (const int error = out_.error(); error && !std::exchange(out_failed_, true) && error != EPIPE)
+    say(fmt::format("output cannot be written: {}", std::generic_category().message(error)));
+}
+
+// Until all that was read is written. False where that is given up.
+bool Runner::await_reader() {
+  const auto left = [this] { return out_.left() + err_.left(); };
+  std::size_t before = left();
+  for (Deadline end = Deadline::in_ms(kReaderMs); before > 0;) {
+    pollfd polled[] = {{signals_.get(), POLLIN, 0},
+                       {out_.waits() ? out_.descriptor() : -1, POLLOUT, 0},
+                       {err_.waits() ? err_.descriptor() : -1, POLLOUT, 0}};
+    poll(polled, 3, told_to_end_ ? end.poll_ms() : -1);
+    const bool was_told = told_to_end_;
+    on_signals();
+    out_.flush();
+    err_.flush();
+    if (std::exchange(before, left()) != left() || was_told != told_to_end_)
+      end = Deadline::in_ms(kReaderMs);
+    else if (told_to_end_ && end.passed())
+      return false;
+  }
+  return true;
+}
+
+// What ranks had written when they ended lies in the pipes, and is passed on however long that takes (a pager), unless
+// the job was told to end.
+void Runner::pass_on_the_rest() {
+  for (int i = 0; i < kDrainsOfPipe; ++i) {
+    if (!await_reader()) return;
+    drain(0);
+  }
+  for (const Deadline end = Deadline::in_ms(kDrainMs); !streams_.empty() && !end.passed();) {
+    drain(end.poll_ms());
+    on_signals();
+    if (!await_reader()) return;
+  }
+  for (const auto& s : streams_) s->lines.finish();
+  await_reader();
 }
 
 int Runner::run() {
@@ -307,15 +354,13 @@ int Runner::run() {
       kill_at_ = Deadline::in_ms(job_.grace_ms + 100);
     } else if (!kill_at_ && limit && limit->passed()) {
       if (!result_) result_ = kTimedOut;
+      told_to_end_ = true;
       say(fmt::format("not done within {} s; ending all ranks", job_.timeout_ms / 1000.0));
       stop(SIGTERM);
     }
   }
   for (const Running& r : ranks_) kill(-r.pid, SIGKILL);  // what ranks have started and left behind
-  // What ranks had written when they ended lies in the pipes, and is passed on however long that takes (a pager).
-  for (int i = 0; i < kDrainsOfPipe; ++i) drain(0);
-  for (const Deadline end = Deadline::in_ms(kDrainMs); !streams_.empty() && !end.passed();) drain(end.poll_ms());
-  for (const auto& s : streams_) s->lines.finish();
+  pass_on_the_rest();
   for (const Running& r : ranks_) waitpid(r.pid, nullptr, 0);
   return result_.value_or(0);
 }

@@ -111,9 +111,16 @@ Status create_worlds(const GCCL_Config& config, std::span<const int> ranks, GCCL
   if (!short_of.ok()) return Status::error(no_threads + short_of.text(), GCCL_ERR_SYSTEM);
   for (const Status& s : status)
     if (!s.ok()) return s;
-  for (std::size_t i = 0; i < made.size(); ++i)
-    if (Status s = keep(std::move(made[i]), &worlds[i]); !s.ok()) return s;
-  return {};
+  Status kept;
+  try {
+    for (std::size_t i = 0; i < made.size() && kept.ok(); ++i) kept = keep(std::move(made[i]), &worlds[i]);
+  } catch (...) {
+    kept = caught();
+  }
+  if (kept.ok()) return {};
+  for (GCCL_Comm& w : std::span(worlds, made.size()))  // all ranks or none
+    if (w) destroy(release(communicator_of(std::exchange(w, GCCL_COMM_NULL))));
+  return kept;
 }
 
 }  // namespace
