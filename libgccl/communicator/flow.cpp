@@ -1,6 +1,7 @@
 #include "libgccl/communicator/flow.hpp"
 
 #include <cstring>
+#include <utility>
 
 #include "libgccl/base/copy_past_caches.hpp"
 
@@ -44,13 +45,19 @@ std::byte* Flow::at(std::uint32_t lane, const Region& r) const {
 
 void Flow::consume(GCCL_Transfer* t, const void* piece, std::uint64_t offset, std::uint64_t bytes) {
   Flow& f = *static_cast<Flow*>(t->owner);
+  if (f.thrown_) return;
   const auto lane = std::uint32_t(t->cookie >> 32);
   const Step& s = f.tracks_[lane]->lane.step(Token(t->cookie));
-  f.work_.elements->combine(f.at(lane, s.to) + offset, f.at(lane, s.from) + offset, piece,
-                            bytes / f.work_.elements->bytes);
+  try {
+    f.work_.elements->combine(f.at(lane, s.to) + offset, f.at(lane, s.from) + offset, piece,
+                              bytes / f.work_.elements->bytes);
+  } catch (...) {
+    f.thrown_ = std::current_exception();
+  }
 }
 
 bool Flow::right(const GCCL_Transfer& t) {
+  if (thrown_) std::rethrow_exception(std::exchange(thrown_, nullptr));
   if (t.result == GCCL_SUCCESS) {
     const bool sent = tracks_[t.cookie >> 32]->lane.step(Token(t.cookie)).op == Op::send;
     (sent ? traffic_.messages_sent : traffic_.messages_received) += 1;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <exception>
 #include <vector>
 
 #include "libgccl/algorithms/algorithm.hpp"
@@ -72,6 +73,7 @@ class Flow {
   Traffic traffic_;
   std::vector<std::unique_ptr<Track>> tracks_;
   std::uint32_t unsettled_ = 0;
+  std::exception_ptr thrown_;  // by the program's reduction, while a transport handed it a piece: no exception for it
 };
 
 }  // namespace gccl

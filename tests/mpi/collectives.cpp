@@ -259,6 +259,22 @@ TEST_CASE("calls that differ between ranks are an error on all of them, short or
   }
 }
 
+TEST_CASE("a long message where short ones are due touches nothing but its own memory") {
+  const std::unique_ptr<Job> comm = meet(MPI_COMM_WORLD);
+  REQUIRE(comm);
+  if (comm->ranks() < 2) return;
+  // Rank 0's chunks are short and several are awaited at a time; rank 1's one message is long.
+  const Algorithm* direct = find_algorithm(Collective::sendrecv, "direct");
+  const Count count = comm->rank() == 0 ? 64 : 200000;
+  std::vector<std::int64_t> in(count), out(count);
+  const Slicing slicing = comm->rank() == 0 ? Slicing{8, 1, 8} : Slicing{1, 1, 8};
+  Status s;
+  for (int again = 0; again < 3 && s.ok(); ++again)
+    s = comm->run(direct, Call{Collective::sendrecv, count}, Dtype::i64, Reduction::sum, in.data(), out.data(),
+                  slicing);
+  CHECK(!s.ok());
+}
+
 TEST_CASE("a rank that gives up ends the others' calls") {
   MPI_Comm parent = MPI_COMM_WORLD;
   const GCCL_Config config = config_of(&parent);

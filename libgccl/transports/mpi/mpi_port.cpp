@@ -91,7 +91,7 @@ bool Port::connect(const GCCL_Port_spec& spec, const void* addresses, std::uint8
     if (r != rank_ && place_[r] >= 0) reaches[r] = 1;
 
   MPI_Request request = MPI_REQUEST_NULL;
-  if (failed(PMPI_Irecv(&heard_, int(sizeof heard_), MPI_BYTE, MPI_ANY_SOURCE, int(channels_), comm_, &request),
+  if (failed(PMPI_Irecv(heard_.get(), int(sizeof *heard_), MPI_BYTE, MPI_ANY_SOURCE, int(channels_), comm_, &request),
              "MPI_Irecv"))
     return false;
   requests_.push_back(request);
@@ -107,9 +107,13 @@ Port::~Port() {
   if (usable) {
     if (to_tell_.load()) tell();
     // First parts may still be on their way.
-    for (const auto until = Clock::now() + kLetGo;
-         requests_.size() > 1 && fault_.result == GCCL_SUCCESS && Clock::now() < until;)
-      test();
+    try {
+      for (const auto until = Clock::now() + kLetGo;
+           requests_.size() > 1 && fault_.result == GCCL_SUCCESS && Clock::now() < until;)
+        test();
+    } catch (const std::exception& error) {
+      fail(GCCL_ERR_SYSTEM, rank_, error.what());
+    }
     for (std::size_t i = 0; i < requests_.size(); ++i) let_go(i);
   }
   // MPI may still read or write what it has not let go of.
@@ -117,9 +121,10 @@ Port::~Port() {
     if (requests_[i] != MPI_REQUEST_NULL) {
       (void)flights_[i].slot.release();
       (void)flights_[i].fragment.release();
+      if (flights_[i].kind == Flight::Kind::fault) (void)heard_.release();
     }
-  // After a fault peers may never come to a collective call.
-  if (usable && fault_.result == GCCL_SUCCESS) PMPI_Comm_free(&comm_);
+  // After a fault, of whichever side, peers may never come to a collective call.
+  if (usable && fault_.result == GCCL_SUCCESS && told_.result == GCCL_SUCCESS) PMPI_Comm_free(&comm_);
 }
 
 bool Port::may_call_mpi() noexcept {
@@ -205,8 +210,10 @@ void Port::post(End& e, void* data, std::uint64_t bytes, Flight flight) {
   if (requests_.size() == requests_.capacity()) requests_.reserve(2 * requests_.size());
   flights_.push_back(std::move(flight));
   MPI_Request request = MPI_REQUEST_NULL;
-  const int code = e.sends ? PMPI_Isend(data, int(bytes), MPI_BYTE, e.peer, e.tag, comm_, &request)
-                           : PMPI_Irecv(data, int(bytes), MPI_BYTE, e.peer, e.tag, comm_, &request);
+  // Fragments have a tag of their own: none ever meets the receive of a first part.
+  const int tag = flights_.back().kind == Flight::Kind::fragment ? int(channels_) + 1 + e.tag : e.tag;
+  const int code = e.sends ? PMPI_Isend(data, int(bytes), MPI_BYTE, e.peer, tag, comm_, &request)
+                           : PMPI_Irecv(data, int(bytes), MPI_BYTE, e.peer, tag, comm_, &request);
   if (failed(code, e.sends ? "MPI_Isend" : "MPI_Irecv")) request = MPI_REQUEST_NULL;
   requests_.push_back(request);
 }
@@ -224,7 +231,9 @@ void Port::completed(Flight& f) {
     case Flight::Kind::fragment:
       if (f.transfer) return fragment_done(f);
       return fragments_.give(std::move(f.fragment));
-    case Flight::Kind::fault: heard_.text[sizeof heard_.text - 1] = 0; fail(heard_.result, heard_.peer, heard_.text);
+    case Flight::Kind::fault:
+      heard_->text[sizeof heard_->text - 1] = 0;
+      fail(heard_->result, heard_->peer, heard_->text);
   }
 }
 
@@ -356,9 +365,10 @@ void Port::fail(int result, std::uint32_t peer, const char* text) noexcept {
 void Port::abort(const GCCL_Fault& fault) noexcept {
   {
     std::lock_guard lock(mutex_);
-    if (told_.result != GCCL_SUCCESS) return;
-    told_ = fault;
-    to_tell_.store(true, std::memory_order_release);
+    if (told_.result == GCCL_SUCCESS) {
+      told_ = fault;
+      to_tell_.store(true, std::memory_order_release);
+    }
   }
   if (may_call_mpi()) tell();
 }

@@ -126,7 +126,8 @@ class Port {
   std::size_t done_first_ = 0;  // of done_, not yet returned
   Pool<Slot> slots_;
   Pool<Fragment> fragments_;
-  GCCL_Fault fault_{}, heard_{};
+  GCCL_Fault fault_{};
+  std::unique_ptr<GCCL_Fault> heard_ = std::make_unique<GCCL_Fault>();  // MPI may outlive the port in it
   // What abort() wants the peers to hear; told by a thread that may call MPI.
   std::mutex mutex_;
   GCCL_Fault told_{};
