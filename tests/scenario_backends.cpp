@@ -199,9 +199,10 @@ TEST_CASE("every rank of a real communicator plans what the scenario plans") {
           const Call call{.kind = Collective(kind), .count = count, .counts = every, .table = &count};
           for (Rank rank = 0; rank < n; ++rank) {
             Setting s;
-            s.shared_memory = backends.starts_with("shm") && layout.view(0).nodes == 1;
+            s.in_memory = backends.starts_with("shm") && layout.view(0).nodes == 1;
+            s.cost_model = s.in_memory ? "shm" : "tcp";
             s.use(layout, rank);
-            const gccl::Plan real = gccl::plan(call, s.first, s.costs, *s.tuning);
+            const gccl::Plan real = gccl::plan(call, s.first, s.costs, s.tuning);
             CAPTURE(collective_names()[kind]);
             CAPTURE(bytes);
             CAPTURE(rank);

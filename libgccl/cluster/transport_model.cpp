@@ -114,7 +114,7 @@ TransportModel read_transport(const Node& v) {
   return t;
 }
 
-const TransportModel& transport_model(std::string_view name) {
+const std::map<std::string, TransportModel, std::less<>>& transport_models() {
   static const auto* const shipped = [] {
     auto* const all = new std::map<std::string, TransportModel, std::less<>>;
     for (const auto& [known, text] :
@@ -123,8 +123,12 @@ const TransportModel& transport_model(std::string_view name) {
       all->emplace(known, read_transport(Node::parse(text, known)));
     return all;
   }();
-  const auto found = shipped->find(name);
-  assert(found != shipped->end());
+  return *shipped;
+}
+
+const TransportModel& transport_model(std::string_view name) {
+  const auto found = transport_models().find(name);
+  assert(found != transport_models().end());
   return found->second;
 }
 

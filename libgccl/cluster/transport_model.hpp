@@ -1,6 +1,9 @@
 // What the planner knows of a transport: cost-models/transports/*.json, compiled in.
 #pragma once
 
+#include <map>
+#include <string>
+
 #include "libgccl/json/reader.hpp"
 #include "libgccl/select/tuning.hpp"
 
@@ -17,6 +20,8 @@ struct TransportModel {
 // "gccl/transport/1". Throws json::InputError.
 TransportModel read_transport(const json::Node& file);
 
+// All that are compiled in, by name.
+const std::map<std::string, TransportModel, std::less<>>& transport_models();
 // The one of that name, for as long as the process runs: "shared-memory", "tcp", "tcp-loopback", "mpi". Requires that
 // there is one.
 const TransportModel& transport_model(std::string_view name);

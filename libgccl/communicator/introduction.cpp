@@ -15,6 +15,9 @@ namespace {
 constexpr const char* kNames[Introduction::kSettings] = {"GCCL_ALGORITHM", "GCCL_CHECK",
                                                          "GCCL_BACKENDS (or GCCL_Config.backends)"};
 
+// Read when the library is loaded, and not when memory may be short: what json does not find then ends the process.
+[[maybe_unused]] const auto& models = transport_models();
+
 constexpr std::uint64_t kPrime = 0x9e3779b97f4a7c15;
 
 void put(Introduction::Value* value, const std::string& text) {
@@ -46,8 +49,7 @@ void Introduction::set_error(const Status& why) {
 void Introduction::set_plans(Rank ranks) {
   const Layout layout = Layout::flat(ranks);
   const View view = layout.view(0);
-  for (const char* transport : {"shared-memory", "tcp"}) {
-    const TransportModel& t = transport_model(transport);
+  for (const auto& [name, t] : transport_models()) {
     const CostModel costs = t.costs_on(view, 4);
     for (const Collective kind :
          {Collective::allreduce, Collective::reduce_scatter, Collective::reduce, Collective::broadcast,

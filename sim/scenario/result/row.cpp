@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "libgccl/schedule/definition.hpp"
 #include "sim/engine/workload_error.hpp"
 #include "sim/scenario/read/sizes.hpp"
 
