@@ -28,6 +28,8 @@ class ShmFastPath final : public FastPath {
     while (!c && !backoff->pause()) c = reader.peek();
     if (!c || c->signature != signature || c->piece_bytes != bytes) return false;
     const CellKind kind = read_once(c->kind);
+    // The first piece of a longer message is none of this length.
+    if (kind != CellKind::inline_data && read_once(c->far.message_bytes) != bytes) return false;
     const std::span<const std::byte> message = reader.piece(*c, kind, 0, bytes);
     if (!message.data()) return false;
     if (kind == CellKind::inline_data) {
