@@ -239,4 +239,66 @@ TEST_CASE("an exception of a function is the request's error") {
     });
 }
 
+// A request is given up before or after its operation has failed; the communicator is freed or released.
+TEST_CASE("the error of a request that was given up is told where its communicator ends") {
+  using End = GCCL_Result (*)(GCCL_Comm*);
+  for (const char* backends : {"shm", "tcp"})
+    for (const bool before : {true, false})
+      for (const End end : {End(GCCL_Comm_free), End(GCCL_Comm_release), End(nullptr)})
+        check({.size = 2, .backends = backends}, [&](int rank) {
+          GCCL_Comm world = GCCL_COMM_NULL, c = GCCL_COMM_NULL;
+          RANK_SUCCESS(GCCL_Init(&world, nullptr));
+          RANK_SUCCESS(GCCL_Comm_split(world, 0, 0, &c));
+          std::vector<float> a(100000, 1), b(100000);
+          GCCL_Request request = GCCL_REQUEST_NULL;
+          RANK_SUCCESS(
+              GCCL_Iallreduce(a.data(), b.data(), a.size(), GCCL_FLOAT32, rank ? GCCL_MAX : GCCL_SUM, c, &request));
+          if (before) RANK_SUCCESS(GCCL_Request_free(&request));
+          // It has failed once the metrics say so; no call that returns an error is made meanwhile.
+          GCCL_Metrics m{};
+          for (m.struct_bytes = sizeof m;;) {
+            RANK_SUCCESS(GCCL_Progress());
+            RANK_SUCCESS(GCCL_Get_performance_metrics(c, &m));
+            bool any = false;
+            for (const GCCL_Call_metrics& k : m.calls) any |= k.failed > 0;
+            if (any) break;
+          }
+          if (!before) RANK_SUCCESS(GCCL_Request_free(&request));
+          const GCCL_Result freed = end ? end(&c) : GCCL_ERR_MISMATCH;
+          const GCCL_Result finalized = GCCL_Finalize();
+          expect(freed, GCCL_ERR_MISMATCH, end ? "the communicator's end" : "");
+          // Without one of its own, GCCL_Finalize is the communicator's end.
+          expect(finalized, end ? GCCL_SUCCESS : GCCL_ERR_MISMATCH, "finalize");
+        });
+}
+
+TEST_CASE("an error that a wait, a test or a function has given out is not told again") {
+  for (int way = 0; way < 3; ++way)
+    check({.size = 2}, [&](int rank) {
+      GCCL_Comm world = GCCL_COMM_NULL, c = GCCL_COMM_NULL;
+      RANK_SUCCESS(GCCL_Init(&world, nullptr));
+      RANK_SUCCESS(GCCL_Comm_split(world, 0, 0, &c));
+      std::vector<float> a(100000, 1), b(100000);
+      GCCL_Request request = GCCL_REQUEST_NULL;
+      RANK_SUCCESS(
+          GCCL_Iallreduce(a.data(), b.data(), a.size(), GCCL_FLOAT32, rank ? GCCL_MAX : GCCL_SUM, c, &request));
+      static std::atomic<int> heard;
+      heard = 0;
+      int done = 0;
+      GCCL_Result result = GCCL_SUCCESS;
+      if (way == 0) result = GCCL_Wait(&request);
+      while (way == 1 && !done) result = GCCL_Test(&request, &done);
+      if (way == 2) {
+        RANK_SUCCESS(GCCL_On_complete(
+            request, [](GCCL_Result r, void*) { heard = int(r); }, nullptr));
+        while (!heard) RANK_SUCCESS(GCCL_Progress());
+        result = GCCL_Result(heard.load());
+        RANK_SUCCESS(GCCL_Request_free(&request));
+      }
+      expect(result, GCCL_ERR_MISMATCH, "the request");
+      RANK_SUCCESS(GCCL_Comm_free(&c));
+      RANK_SUCCESS(GCCL_Finalize());
+    });
+}
+
 }  // namespace

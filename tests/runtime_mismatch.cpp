@@ -522,6 +522,23 @@ TEST_CASE("calls that another thread or a function is about to make are no cross
       other.join();
       RANK_SUCCESS(GCCL_Finalize());
     });
+    // A thread that nobody knows of yet: its first call comes late. Rank 1 makes the calls in the other order.
+    check(job, [](int rank) {
+      const GCCL_Comm world = begin();
+      const GCCL_Comm a = copy_of(world), b = copy_of(world);
+      if (rank == 1) {
+        RANK_SUCCESS(GCCL_Barrier(b));
+        RANK_SUCCESS(GCCL_Barrier(a));
+      } else {
+        std::thread other([&] {
+          usleep(kLateUs);
+          RANK_SUCCESS(GCCL_Barrier(b));
+        });
+        RANK_SUCCESS(GCCL_Barrier(a));
+        other.join();
+      }
+      RANK_SUCCESS(GCCL_Finalize());
+    });
     // One thread begins all calls, another one waits for the first.
     check(job, [&](int rank) {
       const GCCL_Comm world = begin();

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "libgccl/api/guard.hpp"
+#include "libgccl/base/process.hpp"
 #include "libgccl/communicator/completions.hpp"
 #include "libgccl/communicator/splitting.hpp"
 #include "libgccl/communicator/world.hpp"
@@ -28,6 +29,7 @@ class ProgressThread {
     if (more && users_ == 0) {
       stop_ = false;
       thread_ = std::thread([this] {
+        const OwnThread own;
         Backoff backoff(true);
         while (!stop_.load(std::memory_order_relaxed))
           if (progress_all_but(nullptr)) {
@@ -307,9 +309,10 @@ GCCL_Result GCCL_Comm_release(GCCL_Comm* comm) {
     if (const Status s = not_inside("GCCL_Comm_release"); !s.ok()) return failed(s);
     if (c->pending())
       return failed(Status::error("operations are under way: wait for them first", GCCL_ERR_INVALID_USAGE));
+    const Status s = c->unsaid();
     destroy(release(c));
     *comm = GCCL_COMM_NULL;
-    return GCCL_SUCCESS;
+    return failed(s);
   });
 }
 

@@ -1,5 +1,6 @@
 #include "libgccl/base/process.hpp"
 
+#include <dirent.h>
 #include <pthread.h>
 #include <unistd.h>
 
@@ -21,6 +22,11 @@ constexpr std::size_t kDescriptors = std::size_t(1) << 20;
 std::array<std::atomic<std::uint64_t>, kDescriptors / 64> kept;
 std::atomic<std::size_t> words_used{0};
 std::atomic<int> users{0};
+#ifdef __SANITIZE_THREAD__
+std::atomic<int> own_threads{1};  // the sanitizer's
+#else
+std::atomic<int> own_threads{0};
+#endif
 
 std::uint64_t bit(int fd) { return std::uint64_t(1) << (unsigned(fd) % 64); }
 bool in_range(int fd) { return fd >= 0 && std::size_t(fd) < kDescriptors; }
@@ -72,5 +78,17 @@ void close_descriptor(int fd) {
 InUse::InUse() { users.fetch_add(1, std::memory_order_relaxed); }
 
 InUse::~InUse() { users.fetch_sub(1, std::memory_order_relaxed); }
+
+OwnThread::OwnThread() { own_threads.fetch_add(1, std::memory_order_relaxed); }
+OwnThread::~OwnThread() { own_threads.fetch_sub(1, std::memory_order_relaxed); }
+
+bool one_thread() {
+  DIR* const tasks = ::opendir("/proc/self/task");
+  if (!tasks) return false;
+  int threads = 0;
+  while (const dirent* entry = ::readdir(tasks)) threads += entry->d_name[0] != '.';
+  ::closedir(tasks);
+  return threads - own_threads.load(std::memory_order_relaxed) == 1;
+}
 
 }  // namespace gccl

@@ -30,6 +30,17 @@ class InUse {
   InUse& operator=(const InUse&) = delete;
 };
 
+// While one lives on a thread of GCCL's own, which makes no calls of the program's.
+class OwnThread {
+ public:
+  OwnThread();
+  ~OwnThread();
+  OwnThread(const OwnThread&) = delete;
+  OwnThread& operator=(const OwnThread&) = delete;
+};
+// This process has one thread that is not GCCL's own. False where the system does not say.
+bool one_thread();
+
 // This process is a child of one that used GCCL when it forked. Cheap enough for every call.
 [[gnu::visibility("hidden")]] extern std::atomic<bool> forked_child;
 inline bool in_forked_child() { return forked_child.load(std::memory_order_relaxed); }

@@ -18,6 +18,16 @@ class [[nodiscard]] Status {
     return s;
   }
 
+  // Where memory is too short for the text, the code with words that need none.
+  static Status error_or_code(const char* text, int code) noexcept {
+    try {
+      return error(text, code);
+    } catch (...) {
+      return error("out of memory", code);  // within std::string itself
+    }
+  }
+  Status copy_or_code() const noexcept { return ok() ? Status() : error_or_code(text_.c_str(), code_); }
+
   bool ok() const { return code_ == 0; }
   int code() const { return code_; }
   // Empty when ok().

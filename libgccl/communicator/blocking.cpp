@@ -14,7 +14,6 @@ std::shared_ptr<PreparedPlan> Communicator::plan_of(const Work& work) {
 }
 
 bool Communicator::repeat(const Key& key, const void* input, void* output, Status* status) {
-  world_->watch->used_by_this_thread();
   Repeat& r = repeats_[key.kind];
   std::unique_lock lock(lock_);
   // What is in flight, broken or checked goes the long way, and so do functions that are due.
@@ -57,7 +56,6 @@ bool Communicator::quick_transfer(const Descriptor& what, void* data) {
   const bool sends = what.kind == kSendKind;
   const Rank peer = what.root;
   if (!fast_ || what.bytes > kShortBytesMax || peer >= size() || peer == rank()) return false;
-  world_->watch->used_by_this_thread();
   std::lock_guard lock(lock_);
   if (active_.load(std::memory_order_relaxed) != 0 || failure_.abort_asked() || !failure_.none() || completions::due())
     return false;
@@ -90,7 +88,6 @@ Operation* Communicator::continue_later(Work&& work, const Replay& replay, std::
 }
 
 Status Communicator::run(Work&& work, const Key* key) {
-  world_->watch->used_by_this_thread();
   std::unique_lock lock(lock_);
   std::shared_ptr<PreparedPlan> plan;
   Operation* op = nullptr;
@@ -100,7 +97,7 @@ Status Communicator::run(Work&& work, const Key* key) {
       plan = plan_of(work);
       if (plan->program) op = run_program(std::move(work), plan, key);
     } catch (...) {
-      break_down(members_.in_context(work.what, caught()), rank(), true);
+      break_down(in_context(work.what, caught()), rank(), true);
       return failure_.returned();
     }
   }

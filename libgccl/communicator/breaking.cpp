@@ -25,13 +25,19 @@ Status Communicator::reason(const GCCL_Fault& f) const {
                                         : Status::error(text, f.result);
 }
 
+// As far as memory allows.
+Status Communicator::in_context(const Descriptor& what, Status why) const noexcept {
+  try {
+    return members_.in_context(what, why);
+  } catch (...) {
+    return why;
+  }
+}
+
 // The operation that an exception came from, as far as that is known.
 Status Communicator::blamed(Status why) const noexcept {
-  try {
-    if (!queue_.empty()) return members_.in_context(queue_.front()->work.what, why);
-  } catch (...) {
-  }
-  return why;
+  if (queue_.empty()) return why;
+  return in_context(queue_.front()->work.what, std::move(why));
 }
 
 // Ends everything in flight. The first reason stays. Goes through when memory is short.
@@ -68,19 +74,14 @@ void Communicator::drop(Operation* op) noexcept {
     --port.in_flight;
     op->transferring = false;
   }
-  Status status;
-  try {
-    status = failure_.why();
-  } catch (...) {
-    status = Status::error("out of memory", failure_.why().code());
-  }
-  finish(op, std::move(status));
+  finish(op, failure_.why().copy_or_code());
 }
 
 void Communicator::fail(Status why) noexcept {
   std::lock_guard lock(lock_);
+  const bool first = failure_.none();
   break_down(std::move(why), rank(), true);
-  failure_.acknowledge();
+  if (first) failure_.acknowledge();  // the caller returns this one
 }
 
 void Communicator::abort(int code) {

@@ -65,17 +65,20 @@ Communicator::~Communicator() {
     std::lock_guard lock(lock_);
     const Operation* const dropped = first_pending();
     if (dropped && ports_ && failure_.none()) {
-      // The others are told who did it.
-      GCCL_Fault f{.result = GCCL_ERR_REMOTE, .peer = rank(), .text = {}};
-      std::snprintf(f.text, sizeof f.text, "%s freed the communicator while this operation was in flight: %s",
-                    members_.name(rank()).c_str(), dropped->work.what.text().c_str());
+      // The others are told who did it, and where memory allows what he was doing.
+      GCCL_Fault f{.result = GCCL_ERR_REMOTE, .peer = rank(), .text = "a rank freed the communicator"};
+      try {
+        std::snprintf(f.text, sizeof f.text, "%s freed the communicator while this operation was in flight: %s",
+                      members_.name(rank()).c_str(), dropped->work.what.text().c_str());
+      } catch (...) {
+      }
       tell(f);
     }
     if (!left_ || !failure_.none()) world_->uneven = true;
     // Functions that are due find a communicator that takes nothing more.
-    break_down(Status::error(dropped ? "the communicator was freed while operations were in flight"
-                                     : "the communicator was freed",
-                             GCCL_ERR_INVALID_USAGE),
+    break_down(Status::error_or_code(dropped ? "the communicator was freed while operations were in flight"
+                                             : "the communicator was freed",
+                                     GCCL_ERR_INVALID_USAGE),
                rank(), false);
   }
   completions::settle(this);
@@ -91,7 +94,7 @@ Status Communicator::begin_to_leave(Operation** out, const Others* others) {
   completions::run();
   {
     std::lock_guard lock(lock_);
-    if (!failure_.none()) return failure_.unless_acknowledged();
+    if (!failure_.none()) return failure_.unless_said();
   }
   if (pending()) return Status::error("operations are under way: wait for them first", GCCL_ERR_INVALID_USAGE);
   // Nobody has all digests before everybody has come.
@@ -133,7 +136,12 @@ Status Communicator::left() {
                                    " ranks that this rank had not heard of before GCCL_Finalize; its own call tells it",
                                f.code),
                  rank(), false);
-  return failure_.none() ? Status() : failure_.unless_acknowledged();
+  return failure_.unless_said();
+}
+
+Status Communicator::unsaid() {
+  std::lock_guard lock(lock_);
+  return failure_.unless_said();
 }
 
 void Communicator::metrics(GCCL_Metrics* out) {

@@ -121,6 +121,8 @@ class Communicator {
   // GCCL_Finalize begins: there are no more calls here. Afterwards: what went wrong, as in leave().
   void leaving() { world_->watch->leaving(*record_); }
   Status left();
+  // Why it failed, where no call has said so: before it is released.
+  Status unsaid();
 
   const char* const magic = kMagic;
   static const char kMagic[];
@@ -143,7 +145,8 @@ class Communicator {
   void advance_front();
   void begin_transfer(Operation* op);
   void begin_to_myself(Operation* op);
-  void finish(Operation* op, Status status);
+  void finish(Operation* op, Status status) noexcept;
+  Status concluded(Operation* op);
   // Progress and waiting (progress.cpp).
   bool make_progress() noexcept;
   bool advance();
@@ -156,12 +159,13 @@ class Communicator {
   // Failure (breaking.cpp).
   void break_down(Status why, Rank culprit, bool tell_others) noexcept;
   void break_down(const GCCL_Fault& fault) { break_down(reason(fault), fault.peer, true); }
-  void break_down(const Operation& op, const Status& why, Rank culprit) {
-    break_down(members_.in_context(op.work.what, why), culprit, true);
+  void break_down(const Operation& op, Status why, Rank culprit) noexcept {
+    break_down(in_context(op.work.what, std::move(why)), culprit, true);
   }
   void drop(Operation* op) noexcept;
   void tell(const GCCL_Fault& fault) noexcept;
   Status reason(const GCCL_Fault& fault) const;
+  Status in_context(const Descriptor& what, Status why) const noexcept;
   Status blamed(Status why) const noexcept;
 
   std::shared_ptr<World> world_;

@@ -54,6 +54,7 @@ void tell(Operation* op, std::unique_lock<std::mutex>& lock) {
   const Frame frame{op, innermost};
   innermost = &frame;
   const auto result = GCCL_Result(op->status.code());
+  if (op->said) op->said->store(true, std::memory_order_relaxed);  // the functions hear it
   for (std::size_t i = 0; i < op->functions.size(); ++i) {
     const auto function = op->functions[i];
     Status thrown;
@@ -81,12 +82,12 @@ void tell(Operation* op, std::unique_lock<std::mutex>& lock) {
 }  // namespace
 
 void add(Operation* op, GCCL_Completion_function function, void* context) {
-  unreturned.fetch_add(1, std::memory_order_relaxed);
   if (op->stage.load(std::memory_order_acquire) == Stage::pending &&
       op->communicator->on_complete(op, function, context))
     return;
   std::lock_guard lock(mutex);
   op->functions.push_back({function, context});
+  unreturned.fetch_add(1, std::memory_order_relaxed);
   if (op->stage.load(std::memory_order_relaxed) == Stage::complete) append(op);
 }
 

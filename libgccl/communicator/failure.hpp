@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -14,18 +15,23 @@ namespace gccl {
 // The first reason stays. All but the abort with the communicator's lock held.
 class Failure {
  public:
+  // Whether a call has returned it. Operations share it, as they may outlive their communicator.
+  using Said = std::shared_ptr<std::atomic<bool>>;
+
   bool none() const { return why_.ok(); }
   const Status& why() const { return why_; }
   void set(Status why) { why_ = std::move(why); }
 
-  // A call has returned it. An operation's end tells its caller; what nobody has been told is told when the
-  // communicator is freed.
-  void acknowledge() { acknowledged_ = true; }
-  const Status& returned() {
-    acknowledged_ = true;
-    return why_;
+  // What no call has returned is returned when the communicator is freed.
+  const Said& said() const { return said_; }
+  void acknowledge() { said_->store(true, std::memory_order_relaxed); }
+  Status returned() noexcept {
+    acknowledge();
+    return why_.copy_or_code();
   }
-  Status unless_acknowledged() { return std::exchange(acknowledged_, true) ? Status() : why_; }
+  Status unless_said() noexcept {
+    return why_.ok() || said_->exchange(true, std::memory_order_relaxed) ? Status() : why_.copy_or_code();
+  }
 
   // GCCL_Abort, from any thread: whoever makes progress next breaks the communicator.
   void ask_abort(int code) {
@@ -40,7 +46,7 @@ class Failure {
 
  private:
   Status why_;
-  bool acknowledged_ = false;
+  const Said said_ = std::make_shared<std::atomic<bool>>(false);
   std::atomic<bool> asked_{false};
   std::atomic<int> code_{0};
 };

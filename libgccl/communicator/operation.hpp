@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "libgccl/communicator/comparison.hpp"
+#include "libgccl/communicator/failure.hpp"
 #include "libgccl/communicator/flow.hpp"
 #include "libgccl/communicator/prepared_plan.hpp"
 #include "libgccl/transports/fast_path.hpp"
@@ -56,6 +57,12 @@ struct Operation {
   Status flow_failure(const Members& members) const;
 
   Status status;
+  Failure::Said said;  // where it has failed: whether a call has returned why
+  // How it ended, for a caller who learns it so.
+  Status hand_out() noexcept {
+    if (said) said->store(true, std::memory_order_relaxed);
+    return status.copy_or_code();
+  }
   bool given_up = false;  // nobody will wait: deleted instead of becoming complete
   std::vector<std::pair<GCCL_Completion_function, void*>> functions;
   // While telling (completions.cpp):

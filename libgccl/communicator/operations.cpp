@@ -18,7 +18,6 @@ Status Communicator::start(Work&& work, Operation** out, std::shared_ptr<Prepare
 
 Status Communicator::start(std::unique_ptr<Operation> op, Operation** out) {
   *out = nullptr;
-  world_->watch->used_by_this_thread();
   std::lock_guard lock(lock_);
   if (failure_.abort_asked()) make_progress();
   if (!failure_.none()) return failure_.returned();
@@ -27,7 +26,14 @@ Status Communicator::start(std::unique_ptr<Operation> op, Operation** out) {
   try {
     enqueue(op.get());
   } catch (...) {
-    break_down(*op, caught(), rank());  // the queue holds it no longer
+    break_down(*op, caught(), rank());
+    if (op->stage.load(std::memory_order_relaxed) ==
+        Operation::Stage::pending) {  // it was in no list, or broken before
+      std::erase(queue_, op.get());
+      std::erase(transfers_, op.get());
+      std::erase(to_myself_, op.get());
+      active_.fetch_sub(1, std::memory_order_relaxed);
+    }
     return failure_.returned();
   }
   *out = op.release();
@@ -51,8 +57,9 @@ void Communicator::check_first(const Operation& op) {
     check->work.what.sequence = op.work.what.sequence;
     check->started_ns = op.started_ns;
     check->given_up = true;
+    queue_.push_back(check.get());
+    check.release();
     active_.fetch_add(1, std::memory_order_relaxed);
-    queue_.push_back(check.release());
   };
   add(Comparison::of_descriptions(members_, op.work.what));
   if (op.work.call.kind == Collective::alltoallv) add(Comparison::of_lengths(members_, *op.work.lengths));
@@ -123,21 +130,32 @@ void Communicator::advance_front() {
   }
 }
 
-void Communicator::finish(Operation* op, Status status) {
+// What is left to do once all has moved, and how it ended then.
+Status Communicator::concluded(Operation* op) {
+  if (!op->comparison) {
+    op->work.conclude(members_);
+    return {};
+  }
+  Comparison::Found found = op->comparison->found(members_, op->work, world_.get());
+  if (!found.why.ok() && found.breaks) break_down(found.why, found.culprit, found.tell);
+  return op->comparison->frees() ? std::move(found.why) : Status();
+}
+
+// In no list of the communicator's any more.
+void Communicator::finish(Operation* op, Status status) noexcept {
   const Descriptor& what = op->work.what;
+  if (status.ok()) try {
+      status = concluded(op);
+    } catch (...) {
+      status = in_context(what, caught());
+      break_down(status.copy_or_code(), rank(), true);
+    }
   if (op->replaying && status.ok()) metrics_.moved(op->plan->program->traffic);
   if (op->flow) metrics_.moved(op->flow->traffic());
   if (what.point_to_point() && what.root != rank() && status.ok()) metrics_.moved(what);
   if (stall_.ended(op)) world_->watch->over(*record_);
-  if (!op->comparison) {
-    if (status.ok()) op->work.conclude(members_);
-    metrics_.ended(what, op->timed_from_ns, !status.ok());
-  } else if (status.ok()) {
-    Comparison::Found found = op->comparison->found(members_, op->work, world_.get());
-    if (!found.why.ok() && found.breaks) break_down(found.why, found.culprit, found.tell);
-    if (op->comparison->frees()) status = std::move(found.why);
-  }
-  if (!status.ok() && !op->given_up) failure_.acknowledge();
+  if (!op->comparison) metrics_.ended(what, op->timed_from_ns, !status.ok());
+  if (!status.ok()) op->said = failure_.said();
   op->flow.reset();
   op->plan.reset();
   op->status = std::move(status);

@@ -162,7 +162,6 @@ bool Communicator::progress() {
 bool Communicator::progress_until(Operation* op, std::int64_t until_ns) {
   const auto ended = [op] { return op->stage.load(std::memory_order_acquire) != Operation::Stage::pending; };
   // What is first in the queue holds up a collective, and no message.
-  world_->watch->used_by_this_thread();
   bool blocks = until_ns == INT64_MAX && !op->work.what.point_to_point(), counted = false;
   Backoff backoff(world_->oversubscribed);
   while (!ended()) {
@@ -204,7 +203,7 @@ bool Communicator::wait(Operation* op, std::int64_t timeout_ms, Status* status) 
       !op->communicator->progress_until(op, until_ns))
     return false;
   if (!completions::settle(op, until_ns)) return false;
-  *status = op->status;
+  *status = op->hand_out();
   completions::release(op);
   return true;
 }
@@ -213,7 +212,6 @@ bool Communicator::test(Operation* op, Status* status) {
   const auto stage = [op] { return op->stage.load(std::memory_order_acquire); };
   if (stage() == Operation::Stage::pending) {
     Communicator* const c = op->communicator;
-    c->world_->watch->used_by_this_thread();
     c->progress();
     if (stage() == Operation::Stage::pending) progress_all_but(c);
     if (stage() == Operation::Stage::pending) return false;
@@ -221,7 +219,7 @@ bool Communicator::test(Operation* op, Status* status) {
   completions::run();
   // Another thread may be inside its function.
   if (stage() != Operation::Stage::complete && !completions::inside(op)) return false;
-  *status = op->status;
+  *status = op->hand_out();
   completions::release(op);
   return true;
 }
@@ -242,6 +240,7 @@ bool Communicator::on_complete(Operation* op, GCCL_Completion_function function,
   std::lock_guard lock(lock_);
   if (op->stage.load(std::memory_order_acquire) != Operation::Stage::pending) return false;
   op->functions.push_back({function, context});
+  completions::unreturned.fetch_add(1, std::memory_order_relaxed);
   return true;
 }
 

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <mutex>
 
+#include "libgccl/base/process.hpp"
 #include "libgccl/base/splitmix.hpp"
 #include "libgccl/communicator/completions.hpp"
 #include "libgccl/communicator/watch_note.hpp"
@@ -97,12 +98,7 @@ void Watch::exchanges(Record& record, std::uint32_t sequence, const std::size_t*
   record.exchanged_.due.assign(due, due + n);
 }
 
-void Watch::used_by_another_thread() {
-  pthread_t none{};
-  if (!thread_.compare_exchange_strong(none, ::pthread_self())) many_threads_.store(true, std::memory_order_relaxed);
-}
-
-bool Watch::alone() const { return !many_threads_.load(std::memory_order_relaxed) && !completions::to_come(); }
+bool Watch::alone() const { return one_thread() && !completions::to_come(); }
 
 // ---- Ports ----
 

@@ -13,8 +13,6 @@
 // fails the notes end. Nothing is sent before a wait has stalled.
 #pragma once
 
-#include <pthread.h>
-
 #include <atomic>
 #include <deque>
 #include <list>
@@ -127,11 +125,6 @@ class Watch {
   Status found(Record& record);
   // What the other ranks were in when they last said so, in words.
   std::string report(Record& record, std::int64_t now_ns);
-  // This thread uses the rank's communicators: every call on one that does not return at once.
-  void used_by_this_thread() {
-    if (!many_threads_.load(std::memory_order_relaxed) && thread_.load(std::memory_order_relaxed) != ::pthread_self())
-      used_by_another_thread();
-  }
 
  private:
   struct Link;
@@ -157,9 +150,8 @@ class Watch {
   const Peer* crossed(const Record& record, std::int64_t* heard_ns) const;
   void compare_crossed(Record& record, std::int64_t now_ns);
   void differs(Record& record, const std::string& text);
-  // No call comes but from the thread that waits.
+  // No call comes but from the thread that waits: there is no other, not even one that has made no call yet.
   bool alone() const;
-  void used_by_another_thread();
 
   SpinLock lock_;
   Rank rank_ = 0;
@@ -168,8 +160,6 @@ class Watch {
   std::vector<std::shared_ptr<Record>> records_;
   std::map<Rank, std::unique_ptr<Link>> links_;  // by world rank
   std::int64_t now_ns_ = 0;                      // of the latest look
-  std::atomic<pthread_t> thread_{};              // the first that used a communicator
-  std::atomic<bool> many_threads_{false};
 };
 
 }  // namespace gccl

@@ -79,7 +79,6 @@ Status create_world(const GCCL_Config* config, int rank, std::unique_ptr<Communi
                       &world->watch);
       !s.ok())
     return s;
-  world->watch->used_by_this_thread();
   s = Communicator::create(world, std::move(members), exchange, out);
   world->start.exchange.reset();  // nobody needs to meet any more
   if (s.ok()) (*out)->announce();

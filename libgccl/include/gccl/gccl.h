@@ -138,7 +138,8 @@ GCCL_API GCCL_Result GCCL_Comm_create(GCCL_Comm comm, const int* ranks, int n, G
 /* Collective. Sets *comm to GCCL_COMM_NULL. Operations under way are an error, as in GCCL_Finalize. */
 GCCL_API GCCL_Result GCCL_Comm_free(GCCL_Comm* comm);
 /* The same, but waits for nobody, for who cannot wait: legal once no rank will start another call on comm, as after a
- * GCCL_Ibarrier that every rank made its last one. Local. */
+ * GCCL_Ibarrier that every rank made its last one. Local. An error on comm that no call has returned yet is its result;
+ * comm is released all the same. */
 GCCL_API GCCL_Result GCCL_Comm_release(GCCL_Comm* comm);
 /* The time every later call on comm may take, in milliseconds; GCCL_TIMEOUT_NONE for no limit. 0 is not allowed. */
 GCCL_API GCCL_Result GCCL_Comm_set_timeout(GCCL_Comm comm, int64_t timeout_ms);

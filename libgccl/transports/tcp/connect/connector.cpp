@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "libgccl/base/caught.hpp"
+#include "libgccl/base/process.hpp"
 #include "libgccl/net/digest.hpp"
 
 namespace gccl::tcp {
@@ -133,7 +134,10 @@ Status Connector::start() {
   [[maybe_unused]] static const int once = std::atexit(finish_all);
   const std::lock_guard lock(living_mutex());
   try {
-    thread_ = std::thread([this] { run(); });
+    thread_ = std::thread([this] {
+      const OwnThread own;
+      run();
+    });
   } catch (const std::system_error& error) {
     return Status::error(std::string("tcp: cannot start a thread: ") + error.what(), GCCL_ERR_SYSTEM);
   }

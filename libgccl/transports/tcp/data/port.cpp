@@ -300,7 +300,6 @@ void Port::cancel(GCCL_Transfer* t) {
 void Port::abort(const GCCL_Fault& fault) const {
   // Who told us has told everybody.
   if (mailbox_->told()) return;
-  mailbox_->aborted = true;
   std::vector<Call::Target> targets;
   for (std::uint32_t r = 0; r < self_.size; ++r) {
     if (peers_[r].addresses.empty()) continue;
@@ -315,6 +314,7 @@ void Port::abort(const GCCL_Fault& fault) const {
     t.addresses = peers_[r].addresses;
     t.patience = connector_->settings().peer_timeout;
   }
+  mailbox_->aborted = true;
   connector_->call(std::move(targets));
 }
 
