@@ -1,5 +1,5 @@
 # The MPI drop-in, preloaded under mpirun; one ctest per number of ranks. MPI itself, called as PMPI_*, is the oracle.
-if(TARGET gccl_mpi)
+if(TARGET gccl_pmpi)
   # coll/tuned picks algorithms by what each rank calls its types, and hangs in some of the cases; coll/basic does not.
   set(pmpi_environment
       "OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1;OMPI_MCA_mpi_yield_when_idle=1;OMPI_MCA_coll=^tuned")
