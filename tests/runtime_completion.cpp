@@ -239,6 +239,19 @@ TEST_CASE("an exception of a function is the request's error") {
     });
 }
 
+// An all-reduce in flight on a communicator of its own, which the two ranks begin with different operations.
+struct Differing {
+  GCCL_Comm c = GCCL_COMM_NULL;
+  GCCL_Request request = GCCL_REQUEST_NULL;
+  std::vector<float> a = std::vector<float>(100000, 1), b = std::vector<float>(100000);
+  explicit Differing(int rank) {
+    GCCL_Comm world = GCCL_COMM_NULL;
+    RANK_SUCCESS(GCCL_Init(&world, nullptr));
+    RANK_SUCCESS(GCCL_Comm_split(world, 0, 0, &c));
+    RANK_SUCCESS(GCCL_Iallreduce(a.data(), b.data(), a.size(), GCCL_FLOAT32, rank ? GCCL_MAX : GCCL_SUM, c, &request));
+  }
+};
+
 // A request is given up before or after its operation has failed; the communicator is freed or released.
 TEST_CASE("the error of a request that was given up is told where its communicator ends") {
   using End = GCCL_Result (*)(GCCL_Comm*);
@@ -246,13 +259,9 @@ TEST_CASE("the error of a request that was given up is told where its communicat
     for (const bool before : {true, false})
       for (const End end : {End(GCCL_Comm_free), End(GCCL_Comm_release), End(nullptr)})
         check({.size = 2, .backends = backends}, [&](int rank) {
-          GCCL_Comm world = GCCL_COMM_NULL, c = GCCL_COMM_NULL;
-          RANK_SUCCESS(GCCL_Init(&world, nullptr));
-          RANK_SUCCESS(GCCL_Comm_split(world, 0, 0, &c));
-          std::vector<float> a(100000, 1), b(100000);
-          GCCL_Request request = GCCL_REQUEST_NULL;
-          RANK_SUCCESS(
-              GCCL_Iallreduce(a.data(), b.data(), a.size(), GCCL_FLOAT32, rank ? GCCL_MAX : GCCL_SUM, c, &request));
+          Differing call(rank);
+          GCCL_Comm& c = call.c;
+          GCCL_Request& request = call.request;
           if (before) RANK_SUCCESS(GCCL_Request_free(&request));
           // It has failed once the metrics say so; no call that returns an error is made meanwhile.
           GCCL_Metrics m{};
@@ -275,13 +284,9 @@ TEST_CASE("the error of a request that was given up is told where its communicat
 TEST_CASE("an error that a wait, a test or a function has given out is not told again") {
   for (int way = 0; way < 3; ++way)
     check({.size = 2}, [&](int rank) {
-      GCCL_Comm world = GCCL_COMM_NULL, c = GCCL_COMM_NULL;
-      RANK_SUCCESS(GCCL_Init(&world, nullptr));
-      RANK_SUCCESS(GCCL_Comm_split(world, 0, 0, &c));
-      std::vector<float> a(100000, 1), b(100000);
-      GCCL_Request request = GCCL_REQUEST_NULL;
-      RANK_SUCCESS(
-          GCCL_Iallreduce(a.data(), b.data(), a.size(), GCCL_FLOAT32, rank ? GCCL_MAX : GCCL_SUM, c, &request));
+      Differing call(rank);
+      GCCL_Comm& c = call.c;
+      GCCL_Request& request = call.request;
       static std::atomic<int> heard;
       heard = 0;
       int done = 0;

@@ -198,7 +198,7 @@ TEST_CASE("what a peer sent before it gave up is received, also by who has heard
   GCCL_Transfer sent[2], received[3];
   for (GCCL_Transfer& t : sent) {
     t = transfer(1, const_cast<std::byte*>(out.data()), out.size());
-    t.hints = GCCL_HINT_FRESH;  // through chunks: memory that is lent goes with its owner
+    t.hints = GCCL_HINT_FRESH;  // through chunks: what a zero-copy send offers goes with its owner
     REQUIRE(two.port[0]->send(&t) == 1);
   }
   two.port[0]->abort({.result = GCCL_ERR_ABORTED, .peer = 0, .text = "enough"});

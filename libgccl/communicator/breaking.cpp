@@ -86,7 +86,7 @@ void Communicator::fail(Status why) noexcept {
 
 void Communicator::abort(int code) {
   failure_.ask_abort(code);
-  // The others are told at once; whoever waits here finds out in its next look.
+  // The other ranks get it at once; a thread that waits here finds out at its next poll.
   GCCL_Fault f{.result = GCCL_ERR_ABORTED, .peer = rank(), .text = {}};
   std::snprintf(f.text, sizeof f.text, "%s", Failure::abort_text(rank(), code).c_str());
   tell(f);

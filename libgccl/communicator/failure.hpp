@@ -33,7 +33,7 @@ class Failure {
     return why_.ok() || said_->exchange(true, std::memory_order_relaxed) ? Status() : why_.copy_or_code();
   }
 
-  // GCCL_Abort, from any thread: whoever makes progress next breaks the communicator.
+  // GCCL_Abort, from any thread: the thread that makes progress next breaks the communicator.
   void ask_abort(int code) {
     code_.store(code, std::memory_order_relaxed);
     asked_.store(true, std::memory_order_release);

@@ -149,7 +149,7 @@ bool Communicator::progress() {
   if (!lock) return false;
   const bool moved = make_progress();
   if (!moved && active_.load(std::memory_order_relaxed) > 0) {
-    // Whoever polls comes here a million times a second; the check asks the operating system about every peer.
+    // A thread that polls comes here a million times a second; the check asks the operating system about every peer.
     if (const std::int64_t now = now_ns(); now - checked_ns_ >= kCheckNs) {
       checked_ns_ = now;
       check_progress();

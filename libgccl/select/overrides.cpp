@@ -30,7 +30,6 @@ Status Overrides::parse(const std::string& text, Overrides* out) {
   const auto wrong = [&](const std::string& what) {
     return Status::error("GCCL_ALGORITHM \"" + text + "\": " + what, GCCL_ERR_INVALID_ARGUMENT);
   };
-  if (text.empty()) return {};
   for (const std::string& item : split_names(text)) {
     if (item.empty()) continue;
     const std::size_t equals = item.find('=');

@@ -14,7 +14,7 @@ struct Transport {
   const GCCL_Backend* backend = nullptr;
   // How the planner's cost models call it; empty: as a network of unknown properties, which is planned like tcp.
   std::string_view cost_model{};
-  // Messages come from another core's cache: whoever waits for one spins.
+  // Messages come from another core's cache: a thread that waits for one spins.
   bool in_memory = false;
   // Of an open port that reaches all peers of its communicator, or of none where the communicator has one rank. May be
   // null.

@@ -26,7 +26,6 @@ struct Address {
   std::uint64_t job;         // which MPI_COMM_WORLD
   std::uint32_t world_size;  // of that
   std::uint32_t world_rank;
-  friend bool operator==(const Address&, const Address&) = default;
   bool same_world(const Address& other) const { return job == other.job && world_size == other.world_size; }
 };
 static_assert(sizeof(Address) <= GCCL_BACKEND_ADDRESS_BYTES);
@@ -288,15 +287,15 @@ void Port::consume(End& e, GCCL_Transfer* t) {
   finish(t, GCCL_SUCCESS);
 }
 
-// Handles what is complete. False where nothing was.
-bool Port::test() {
+// Handles what is complete.
+void Port::test() {
   indices_.resize(requests_.size());
   statuses_.resize(requests_.size());
   int count = 0;
   const int code = PMPI_Testsome(int(requests_.size()), requests_.data(), &count, indices_.data(), statuses_.data());
   const bool some_failed = code == MPI_ERR_IN_STATUS;
-  if (code != MPI_SUCCESS && !some_failed) return failed(code, "MPI_Testsome");
-  if (count <= 0) return false;
+  if (code != MPI_SUCCESS && !some_failed) return void(failed(code, "MPI_Testsome"));
+  if (count <= 0) return;
   finished_.clear();
   int cause = MPI_SUCCESS;
   for (std::size_t i = 0; i < std::size_t(count); ++i) {
@@ -320,7 +319,6 @@ bool Port::test() {
   for (Flight& f : finished_) completed(f);
   finished_.clear();
   failed(cause, "MPI_Testsome");
-  return true;
 }
 
 int Port::poll(GCCL_Transfer** done, int max) noexcept {

@@ -1,9 +1,10 @@
-// One communicator's messages over MPI, on a communicator of MPI's own: a channel is a tag.
+// One communicator's messages over MPI, on a communicator of MPI's own: a channel has a tag for first parts and one for
+// fragments.
 //
 // A message begins with a first part: a header and, up to kEagerBytes, the data, in a buffer of the port's. Longer data
 // follow in fragments from and to the caller's memory, a few of them posted at a time, so that a receiver combines one
 // while the next arrives. MPI keeps the order of messages with one tag between two ranks; so a transfer posts nothing
-// before all of the one before it is posted.
+// before all parts of the previous one are posted.
 #pragma once
 
 #include <mpi.h>
@@ -109,7 +110,7 @@ class Port {
   void fragment_done(Flight& f);
   void consume(End& e, GCCL_Transfer* t);
   void finish(GCCL_Transfer* t, GCCL_Result result);
-  bool test();
+  void test();
   bool failed(int code, const char* call);
   void fail(int result, std::uint32_t peer, const char* text) noexcept;
   void tell() noexcept;

@@ -1,4 +1,4 @@
-// The fast path of shared memory: pipes written and read by whoever calls, without a transfer.
+// The fast path of shared memory: pipes written and read by the calling thread, without a transfer.
 #pragma once
 
 #include "libgccl/transports/fast_path.hpp"
