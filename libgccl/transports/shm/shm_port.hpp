@@ -61,8 +61,8 @@ class Port {
   // that somebody waits on beside the transfers. Not for every poll.
   bool healthy(End* waiting = nullptr);
 
-  // The ends themselves, for a program that runs a whole schedule over them. Null where the peer is not reached, and for
-  // reading while transfers are under way on them.
+  // The ends themselves, for a program that runs a whole schedule over them. Null where the peer is not reached, and
+  // for reading while transfers are under way on them.
   End* end(Rank peer, std::uint32_t channel, bool receives) {
     const std::uint32_t place = place_[peer];
     return place == kNowhere ? nullptr : &ends_[(place * channels_ + channel) * 2 + receives];
