@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -248,6 +249,29 @@ void allocations_fail(bool lasting) {
 TEST_CASE("one allocation that fails, whichever it is, is an error on every rank or none") { allocations_fail(false); }
 
 TEST_CASE("memory that is short from one allocation on is an error on every rank or none") { allocations_fail(true); }
+
+TEST_CASE("an abort that finds no memory in any thread is heard once there is some") {
+  for (const char* backends : {"shm", "tcp"})
+    check({.size = 2, .backends = backends}, [](int rank) {
+      GCCL_Comm world = GCCL_COMM_NULL, c = GCCL_COMM_NULL;
+      RANK_SUCCESS(GCCL_Init(&world, nullptr));
+      RANK_SUCCESS(GCCL_Comm_split(world, 0, 0, &c));
+      if (rank == 0) {
+        starving = true;
+        const GCCL_Result aborted = GCCL_Abort(c, 3);
+        usleep(100000);
+        starving = false;
+        RANK_SUCCESS(aborted);
+      } else {
+        RANK_SUCCESS(GCCL_Comm_set_timeout(c, 10000));
+        RANK_CHECK(GCCL_Recv(output, 1, GCCL_FLOAT32, 0, c) == GCCL_ERR_ABORTED);
+        RANK_CHECK(std::strstr(GCCL_Last_error(), "with code 3") != nullptr);
+      }
+      RANK_SUCCESS(GCCL_Barrier(world));  // nobody hears by the end of another
+      RANK_SUCCESS(GCCL_Comm_free(&c));
+      RANK_SUCCESS(GCCL_Finalize());
+    });
+}
 
 TEST_CASE("one allocation that fails while several ranks of a process start is an error, and no thread stays behind") {
   for (const char* backends : {"shm", "tcp"})

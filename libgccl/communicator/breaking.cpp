@@ -84,12 +84,10 @@ void Communicator::fail(Status why) noexcept {
   if (first) failure_.acknowledge();  // the caller returns this one
 }
 
-void Communicator::abort(int code) {
+void Communicator::abort(int code) noexcept {
   failure_.ask_abort(code);
   // The other ranks get it at once; a thread that waits here finds out at its next poll.
-  GCCL_Fault f{.result = GCCL_ERR_ABORTED, .peer = rank(), .text = {}};
-  std::snprintf(f.text, sizeof f.text, "%s", Failure::abort_text(rank(), code).c_str());
-  tell(f);
+  tell(Failure::abort_by(rank(), code));
   if (std::unique_lock lock(lock_, std::try_to_lock); lock) make_progress();
 }
 

@@ -108,7 +108,7 @@ class Communicator {
   // Communicators that have been split from this one; each call adds one. For splitting.cpp.
   std::uint32_t count_split() { return ++splits_; }
 
-  void abort(int code);
+  void abort(int code) noexcept;
   // Ends everything in flight, here and on the other ranks. The caller says why.
   void fail(Status why) noexcept;
   // Every rank has come this far, by the same calls; where the communicator is broken, why, unless a call has said so.

@@ -2,11 +2,11 @@
 #pragma once
 
 #include <atomic>
+#include <cstdio>
 #include <memory>
-#include <string>
 #include <utility>
 
-#include "gccl/gccl.h"
+#include "gccl/backend.h"
 #include "libgccl/base/status.hpp"
 #include "libgccl/schedule/types.hpp"
 
@@ -39,9 +39,13 @@ class Failure {
     asked_.store(true, std::memory_order_release);
   }
   bool abort_asked() const { return asked_.load(std::memory_order_relaxed); }
-  Status aborted(Rank rank) const { return Status::error(abort_text(rank, code_.load()), GCCL_ERR_ABORTED); }
-  static std::string abort_text(Rank rank, int code) {
-    return "GCCL_Abort was called on rank " + std::to_string(rank) + " with code " + std::to_string(code);
+  Status aborted(Rank rank) const noexcept {
+    return Status::error_or_code(abort_by(rank, code_.load()).text, GCCL_ERR_ABORTED);
+  }
+  static GCCL_Fault abort_by(Rank rank, int code) noexcept {
+    GCCL_Fault f{.result = GCCL_ERR_ABORTED, .peer = rank, .text = {}};
+    std::snprintf(f.text, sizeof f.text, "GCCL_Abort was called on rank %u with code %d", rank, code);
+    return f;
   }
 
  private:
