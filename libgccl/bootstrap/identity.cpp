@@ -1,5 +1,7 @@
 #include "libgccl/bootstrap/identity.hpp"
 
+#include <fmt/core.h>
+
 #include <climits>
 #include <span>
 #include <string>
@@ -74,21 +76,20 @@ Status ask(const Environment& environment, const Launcher& launcher, Told* told)
   if (const char* nodes = first_set(environment, launcher.nodes))
     if (Status s = read_number(environment, nodes, 1, kRanksMax, &told->nodes, &found); !s.ok()) return s;
   if (told->size >= 0 && told->rank >= told->size)
-    return invalid(std::string(launcher.rank) + " is " + std::to_string(told->rank) + ", expected less than " +
-                   told->size_name + ", which is " + std::to_string(told->size));
+    return invalid(fmt::format("{} is {}, expected less than {}, which is {}", launcher.rank, told->rank,
+                               told->size_name, told->size));
   const std::int64_t local_end = told->local_size >= 0 ? told->local_size : told->size;
   if (local_end >= 0 && told->local_rank >= local_end)
-    return invalid(std::string(launcher.local_rank) + " is " + std::to_string(told->local_rank) +
-                   ", expected less than " + (told->local_size >= 0 ? launcher.local_size : told->size_name) +
-                   ", which is " + std::to_string(local_end));
+    return invalid(fmt::format("{} is {}, expected less than {}, which is {}", launcher.local_rank, told->local_rank,
+                               told->local_size >= 0 ? launcher.local_size : told->size_name, local_end));
   if (told->size >= 0 && told->local_size > told->size)
-    return invalid(std::string(launcher.local_size) + " is " + std::to_string(told->local_size) +
-                   ", expected at most " + told->size_name + ", which is " + std::to_string(told->size));
+    return invalid(fmt::format("{} is {}, expected at most {}, which is {}", launcher.local_size, told->local_size,
+                               told->size_name, told->size));
   return {};
 }
 
 Status half_set(const char* set, const char* missing, const Launcher& launcher) {
-  std::string text = std::string(set) + " is set and " + missing + " is not: expected both or neither";
+  std::string text = fmt::format("{} is set and {} is not: expected both or neither", set, missing);
   if (launcher.kind == Kind::pmix) text += " (or GCCL_RANK and GCCL_SIZE, which come first)";
   return invalid(text);
 }
@@ -104,11 +105,11 @@ Identity::Machines machines_of(const Told& told) {
 
 Status identify(const Environment& environment, int rank, int size, Identity* out) {
   if (size != -1 && (size < 1 || size > kRanksMax))
-    return invalid("the size is " + std::to_string(size) + ", expected 1 to " + std::to_string(kRanksMax) +
-                   ", or -1 to take it from the environment");
+    return invalid(
+        fmt::format("the size is {}, expected 1 to {}, or -1 to take it from the environment", size, kRanksMax));
   if (rank < -1 || (size != -1 && rank >= size))
-    return invalid("the rank is " + std::to_string(rank) + ", expected 0 to " +
-                   (size != -1 ? std::to_string(size - 1) : "size - 1") + ", or -1 to take it from the environment");
+    return invalid(fmt::format("the rank is {}, expected 0 to {}, or -1 to take it from the environment", rank,
+                               size != -1 ? std::to_string(size - 1) : "size - 1"));
   *out = {};
   Told first;                   // of the first launcher that launched this process
   std::int64_t told_size = -1;  // the first size that anybody tells
@@ -133,25 +134,24 @@ Status identify(const Environment& environment, int rank, int size, Identity* ou
 
   if (size == -1) {
     if (told_size < 0)
-      return invalid("the rank is given as " + std::to_string(rank) +
-                     " and the size is not: set GCCL_Config.size or GCCL_SIZE");
+      return invalid(
+          fmt::format("the rank is given as {} and the size is not: set GCCL_Config.size or GCCL_SIZE", rank));
     if (rank >= told_size)
-      return invalid("the rank is given as " + std::to_string(rank) + ", expected less than " + told_size_name +
-                     ", which is " + std::to_string(told_size));
+      return invalid(
+          fmt::format("the rank is given as {}, expected less than {}, which is {}", rank, told_size_name, told_size));
     out->size = Rank(told_size);
   } else {
     if (rank == -1 && out->launcher && told_size >= 0 && told_size != size)
-      return invalid("the size is given as " + std::to_string(size) + ", but " + told_size_name + " is " +
-                     std::to_string(told_size));
+      return invalid(fmt::format("the size is given as {}, but {} is {}", size, told_size_name, told_size));
     out->size = Rank(size);
   }
   if (rank == -1) {
     if (!out->launcher && size > 1)
-      return invalid("the size is given as " + std::to_string(size) +
-                     " and the rank is not: set GCCL_Config.rank or GCCL_RANK");
+      return invalid(
+          fmt::format("the size is given as {} and the rank is not: set GCCL_Config.rank or GCCL_RANK", size));
     if (first.rank >= std::int64_t(out->size))
-      return invalid(std::string(out->launcher->rank) + " is " + std::to_string(first.rank) +
-                     ", expected less than the size, which is given as " + std::to_string(size));
+      return invalid(fmt::format("{} is {}, expected less than the size, which is given as {}", out->launcher->rank,
+                                 first.rank, size));
     out->rank = Rank(std::max<std::int64_t>(first.rank, 0));
   } else {
     out->rank = Rank(rank);

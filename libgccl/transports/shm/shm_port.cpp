@@ -1,5 +1,6 @@
 #include "libgccl/transports/shm/shm_port.hpp"
 
+#include <fmt/core.h>
 #include <sys/random.h>
 #include <unistd.h>
 
@@ -75,7 +76,7 @@ Status Port::open(Rank_files& files, const GCCL_Port_spec& spec, std::unique_ptr
     return {};
   }
   if (::getrandom(&p->probe_value_, sizeof p->probe_value_, 0) != ssize_t(sizeof p->probe_value_))
-    return Status::error("no random numbers: " + std::string(std::strerror(errno)), GCCL_ERR_SYSTEM);
+    return Status::error(fmt::format("no random numbers: {}", std::strerror(errno)), GCCL_ERR_SYSTEM);
   if (const Status s = files.mine(&p->file_); !s.ok()) return s;
   if (const Status s = Segment::create(p->file_, p->node_ranks_ * p->channels_, &p->segment_); !s.ok()) {
     p->connected();  // where another transport serves the ranks, nobody needs the file's name
@@ -211,18 +212,16 @@ bool Port::reserve(End& e, Reserved how_much) {
 }
 
 std::string Port::text_of_no_memory(const End& e) const {
-  return "rank " + std::to_string(rank_) + " has no shared memory for messages to rank " + std::to_string(e.peer) +
-         ": " + trouble(reserve_error_);
+  return fmt::format("rank {} has no shared memory for messages to rank {}: {}", rank_, e.peer,
+                     trouble(reserve_error_));
 }
 
 std::string Port::text_of_damage(End& e) const {
   const Cell* const c = e.reader.peek();  // the damage may have changed meanwhile
-  return "what rank " + std::to_string(e.peer) + " wrote into shared memory for rank " + std::to_string(rank_) +
-         " is damaged" +
-         (c ? ": a cell of kind " + std::to_string(unsigned(c->kind)) + " with " + std::to_string(c->piece_bytes) +
-                  " bytes where none can come"
-            : "") +
-         "; some code there has written to memory of others";
+  return fmt::format(
+      "what rank {} wrote into shared memory for rank {} is damaged{}; some code there has written to memory of others",
+      e.peer, rank_,
+      c ? fmt::format(": a cell of kind {} with {} bytes where none can come", unsigned(c->kind), c->piece_bytes) : "");
 }
 
 Port::Put Port::put_into_full(End& e, std::uint64_t signature, const void* data, std::uint32_t bytes) {
@@ -369,11 +368,10 @@ bool Port::fetch(End& e, GCCL_Transfer* t, const Cell& c) {
       if (!lent_still()) return false;
       // A process that is on its way out has no memory any more, but still a number.
       if (error == ESRCH || !n.file->alive()) {
-        fail(GCCL_ERR_PEER_LOST, e.peer, "its process (" + std::to_string(n.pid) + ") has died");
+        fail(GCCL_ERR_PEER_LOST, e.peer, fmt::format("its process ({}) has died", n.pid));
       } else {
         fail(GCCL_ERR_SYSTEM, e.peer,
-             "rank " + std::to_string(rank_) + " cannot read the memory of rank " + std::to_string(e.peer) + ": " +
-                 std::strerror(error));
+             fmt::format("rank {} cannot read the memory of rank {}: {}", rank_, e.peer, std::strerror(error)));
       }
       return false;
     }
@@ -443,7 +441,7 @@ bool Port::heard_fault(Neighbour& n) {
                        said.result == GCCL_ERR_INVALID_USAGE || said.result == GCCL_ERR_REMOTE ||
                        (said.result >= GCCL_ERR_MISMATCH && said.result <= GCCL_ERR_NOT_SUPPORTED);
   if (!a_fault || said.peer >= size_) {
-    fail(GCCL_ERR_REMOTE, n.rank, "rank " + std::to_string(n.rank) + " has given up; its reason is damaged");
+    fail(GCCL_ERR_REMOTE, n.rank, fmt::format("rank {} has given up; its reason is damaged", n.rank));
     return true;
   }
   if (failed_) return true;
@@ -474,7 +472,7 @@ bool Port::healthy(End* waiting) {
     if (heard_fault(n)) return false;
     if (missed())
       fail(GCCL_ERR_PEER_LOST, n.rank,
-           closed ? "it has freed the communicator or ended" : "its process (" + std::to_string(n.pid) + ") has died");
+           closed ? "it has freed the communicator or ended" : fmt::format("its process ({}) has died", n.pid));
   }
   return !failed_;
 }

@@ -1,5 +1,6 @@
 #include "libgccl/transports/tcp/connect/connector.hpp"
 
+#include <fmt/core.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/stat.h>
@@ -57,14 +58,13 @@ std::list<Connector*>& living() {
 
 Connector::Connector(const GCCL_Backend_environment& environment)
     : environment_(environment),
-      refusals_("rank " + std::to_string(environment.rank) + ", tcp",
+      refusals_(fmt::format("rank {}, tcp", environment.rank),
                 [log = environment.log](const std::string& line) {
                   if (log) log(1, line.c_str());
                 }),
-      farewells_("rank " + std::to_string(environment.rank) + ", tcp",
-                 [log = environment.log](const std::string& line) {
-                   if (log) log(2, line.c_str());
-                 }) {}
+      farewells_(fmt::format("rank {}, tcp", environment.rank), [log = environment.log](const std::string& line) {
+        if (log) log(2, line.c_str());
+      }) {}
 
 void Connector::finish_all() {
   if (in_forked_child()) return;  // the threads are the parent's
