@@ -218,9 +218,9 @@ std::string describe(const Case& c) {
          (c.replayed ? " replayed" : "") + ", seed " + std::to_string(c.seed);
 }
 
-std::optional<Failure> verify(const Case& c, std::uint64_t* messages) {
+std::optional<Counterexample> verify(const Case& c, std::uint64_t* messages) {
   const auto failure = [&](FaultKind kind, const std::string& text) {
-    return Failure{kind, describe(c) + ": " + std::string(name(kind)) + ": " + text};
+    return Counterexample{kind, describe(c) + ": " + std::string(name(kind)) + ": " + text};
   };
   const Rank n = c.ranks();
   for (Rank r = 0; r < n; ++r)

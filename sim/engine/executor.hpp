@@ -52,7 +52,7 @@ class Executor {
     eager_bytes_ = w_.cluster->eager_bytes();
     std::uint32_t lanes = 0;
     for (std::size_t i = 0; i < operations_.size(); ++i) {
-      const Operation& o = w_.operations[i];
+      const SimulatedOperation& o = w_.operations[i];
       operations_[i].first_lane = lanes;
       operations_[i].unfinished.assign(o.ranks(), 0);
       lanes += std::uint32_t(o.ranks() * o.lanes);
@@ -109,7 +109,7 @@ class Executor {
  private:
   // One lane of one rank of one operation.
   struct Worker : Lane<Executor> {
-    Worker(Executor& e, std::uint32_t id, Schedule s, const Operation& o, std::uint32_t op, Rank r, Rank w,
+    Worker(Executor& e, std::uint32_t id, Schedule s, const SimulatedOperation& o, std::uint32_t op, Rank r, Rank w,
            std::uint32_t c)
         : Lane<Executor>(e, id, std::move(s), o.window),
           operation(op),
@@ -339,7 +339,7 @@ class Executor {
 
   void trace(const Worker& w, Token token) {
     const Step& s = w.step(token);
-    const Operation& o = w_.operations[w.operation];
+    const SimulatedOperation& o = w_.operations[w.operation];
     const Rank peer = s.local() ? w.world : o.world(s.peer);
     tracer_.end(w.id(), token,
                 {w.world, w.operation, w.channel, s.op, peer, s.count() * o.element_bytes, 0, network_.now()});
@@ -378,7 +378,7 @@ class Executor {
 
   // False when the rank has nothing to do in the operation.
   bool begin(std::uint32_t operation, Rank rank, Rank world) {
-    const Operation& o = w_.operations[operation];
+    const SimulatedOperation& o = w_.operations[operation];
     OperationState& state = operations_[operation];
     if (state.begin < 0) state.begin = network_.now();
     if (payload_) payload_->enter(operation, rank);
@@ -498,7 +498,7 @@ void Executor<N>::fail_stuck() const {
     const Step* step = lane->blocked();
     if (lane->busy()) step = &lane->step(Token(std::countr_zero(lane->busy())));
     if (!step) continue;
-    const Operation& o = w_.operations[lane->operation];
+    const SimulatedOperation& o = w_.operations[lane->operation];
     const bool held = o.window == 1 && step->op == Op::send && step->count() * o.element_bytes > eager_bytes_;
     if (!held && !text.empty()) continue;
     text = std::string(gccl::name(o.call.kind)) + " " + std::string(o.algorithm->name) + " cannot go on: rank " +

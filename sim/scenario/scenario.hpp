@@ -1,6 +1,6 @@
 // A scenario: what to run, on which clusters, and what must come out. The vocabulary of "gccl/scenario/1"
 // (docs/formats.md) once its mistakes are ruled out; what depends on a cluster's size is checked by
-// sim/scenario/plan/plan.hpp.
+// sim/scenario/plan/campaign.hpp.
 #pragma once
 
 #include <filesystem>
@@ -43,7 +43,7 @@ struct Task {
 };
 
 // One entry of "runs": a single collective, or several in a row and beside each other.
-struct Run {
+struct ScenarioRun {
   enum class Kind : std::uint8_t { collective, sequence, concurrent };
   json::Node where;
   Kind kind = Kind::collective;
@@ -64,7 +64,7 @@ struct Scenario {
   std::vector<std::pair<Rank, json::Node>> ranks;  // empty: as many as there are cards
   Placement placement;
   std::uint64_t seed = 1;
-  std::vector<Run> runs;
+  std::vector<ScenarioRun> runs;
 };
 
 constexpr std::size_t kStagesMax = 256;  // tasks in one sequence

@@ -30,7 +30,7 @@ inline constexpr std::int64_t kRanksMax = 1 << 20;
 
 Groups read_groups(const json::Node& node);
 
-struct Communicator {
+struct SimulatedCommunicator {
   std::vector<Rank> members;  // world ranks by communicator rank; empty: the whole world in order
   std::shared_ptr<const Layout> layout;
   // Equal for communicators that look alike to the planner: as many ranks, on as many nodes and cut up by them alike.
@@ -43,6 +43,7 @@ struct Communicator {
 
 // The communicators of a world in which rank w sits on cards[w]. Throws json::InputError when the world cannot be cut
 // so.
-std::vector<Communicator> communicators(const Groups& groups, const Cluster& cluster, const std::vector<Card>& cards);
+std::vector<SimulatedCommunicator> communicators(const Groups& groups, const Cluster& cluster,
+                                                 const std::vector<Card>& cards);
 
 }  // namespace gccl::sim
