@@ -43,7 +43,7 @@ class Reader {
   Description read() {
     pugi::xml_document document;
     const auto parsed = document.load_buffer(text_.data(), text_.size());
-    if (!parsed) fail(parsed.offset, std::string("is not XML: ") + parsed.description());
+    if (!parsed) fail(parsed.offset, fmt::format("is not XML: {}", parsed.description()));
     const xml_node system = document.document_element();
     if (system.name() != std::string_view("system"))
       fail(system.offset_debug(), fmt::format("found <{}>, expected <system>", system.name()));
