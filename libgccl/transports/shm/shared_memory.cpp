@@ -66,7 +66,12 @@ std::uint64_t memory_left() {
 
 }  // namespace
 
+}  // namespace gccl::shm
+
+namespace gccl {
+
 Status allocate_shared(std::size_t bytes, void** out) {
+  using namespace shm;
   if (bytes == 0 || bytes > std::size_t(PTRDIFF_MAX) / 2)
     return Status::error(fmt::format("bytes is {}: expected 1 to {}", bytes, std::size_t(PTRDIFF_MAX) / 2),
                          GCCL_ERR_INVALID_ARGUMENT);
@@ -101,6 +106,7 @@ Status allocate_shared(std::size_t bytes, void** out) {
 }
 
 Status free_shared(void* data) {
+  using namespace shm;
   Allocations& all = mine();
   std::lock_guard lock(all.mutex);
   const auto it = all.by_address.find(reinterpret_cast<std::uintptr_t>(data));
@@ -112,6 +118,10 @@ Status free_shared(void* data) {
   ++all.freed;
   return {};
 }
+
+}  // namespace gccl
+
+namespace gccl::shm {
 
 Shared_place shared_place(const void* data, std::size_t bytes) {
   const auto at = reinterpret_cast<std::uintptr_t>(data);
