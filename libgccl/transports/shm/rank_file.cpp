@@ -38,7 +38,7 @@ std::map<std::string, std::weak_ptr<Rank_file>>& own() {
 }
 
 Status refused(const std::string& what, const std::string& name, int error) {
-  return Status::error(fmt::format("{} {}{}: {}", what, kFolder, name, trouble(error)), GCCL_ERR_SYSTEM);
+  return Status::error(fmt::format("{} {}{}: {}", what, kFolder, name, text_of_error(error)), GCCL_ERR_SYSTEM);
 }
 
 bool is_name(const std::string& name) {
@@ -62,7 +62,7 @@ bool marked(int fd) {
 
 }  // namespace
 
-std::string trouble(int error) {
+std::string text_of_error(int error) {
   std::string text = std::strerror(error);
   if (error == ENOSPC || error == ENOMEM)
     text += "; /dev/shm is full: free it, or mount it larger (docker run --shm-size)";

@@ -26,7 +26,7 @@ std::map<std::uint64_t, std::weak_ptr<Segment>>& own() {
 }
 
 Status refused(const std::string& what, std::size_t bytes, const Rank_file& file, int error) {
-  return Status::error(fmt::format("{} {} bytes of /dev/shm/{}: {}", what, bytes, file.name(), trouble(error)),
+  return Status::error(fmt::format("{} {} bytes of /dev/shm/{}: {}", what, bytes, file.name(), text_of_error(error)),
                        GCCL_ERR_SYSTEM);
 }
 

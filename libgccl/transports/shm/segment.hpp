@@ -61,6 +61,6 @@ class Segment {
 };
 
 // What the system said, and what to do about it.
-std::string trouble(int error);
+std::string text_of_error(int error);
 
 }  // namespace gccl::shm
