@@ -55,7 +55,7 @@ class Builder {
   void fail(const std::string& text) {
     if (status_.ok()) status_ = wrong(text);
   }
-  // Blocks whose ends can be told in bytes.
+  // Blocks whose ends can be expressed in bytes.
   void blocks(const char* name, const std::size_t* counts, const std::size_t* places) {
     if (!status_.ok()) return;
     const std::size_t most = std::size_t(PTRDIFF_MAX) / work_.elements.bytes;

@@ -116,8 +116,8 @@ Status begin(const GCCL_Config* config, int rank, Start* out) {
   if (!wrong.ok() && !settings.can_meet) return wrong;
   Identity identity;
   if (Status s = identify(environment, rank >= 0 ? rank : c.rank, c.size, &identity); !s.ok()) return s;
-  const bool told = c.rank != -1 || c.size != -1 || rank >= 0 || identity.launcher;
-  if (!told && (!settings.store.empty() || c.allgather))
+  const bool stated = c.rank != -1 || c.size != -1 || rank >= 0 || identity.launcher;
+  if (!stated && (!settings.store.empty() || c.allgather))
     return invalid(fmt::format("{} is given, but not which rank this is and of how many: set GCCL_RANK and GCCL_SIZE",
                                c.allgather ? "an all-gather" : "a store"));
 

@@ -154,7 +154,7 @@ class Server final : public Files {
       if (s.ok() && left_ == 0) s = mismatch_;
       if (s.ok() && left_ > 0 && deadline.passed()) s = Status::error(missing(), GCCL_ERR_TIMEOUT);
       if (!s.ok()) {
-        // The reason for failure is news to the others; failing to tell it is not news to the caller.
+        // The reason for failure is news to the others; failing to report it is not news to the caller.
         (void)write_store_file(path(round_name("all")), error_answer(s));
         return s;
       }
@@ -176,10 +176,10 @@ class Server final : public Files {
       if (!found || bytes.size() != kHelloBytes || !starts_with(bytes, kHello)) continue;
       BytesIn in(std::span<const std::byte>(bytes).subspan(kHello.size()));
       if (const Rank size = in.u32(); size != store_.size) {  // left over, or mistaken: it will be missing
-        unlike_[r] = size;
+        other_sizes_[r] = size;
         continue;
       }
-      unlike_.erase(r);
+      other_sizes_.erase(r);
       const auto token = in.raw(sizeof(Token));
       if (std::equal(token.begin(), token.end(), tokens_[r].begin())) continue;
       std::copy(token.begin(), token.end(), tokens_[r].begin());
@@ -209,7 +209,7 @@ class Server final : public Files {
         mismatch_ = Status::error(
             fmt::format("rank {} contributed {} bytes while rank 0 contributes {} ({}): is it the same release?", r,
                         c.bytes, each, path(name)),
-            GCCL_ERR_MISMATCH);  // told when all have come, so that all hear it
+            GCCL_ERR_MISMATCH);  // reported when all have come, so that all get it
       arrived_[r] = true;
       --left_;
       if (!mismatch_.ok()) continue;
@@ -228,17 +228,17 @@ class Server final : public Files {
     for (Rank r = 1; r < store_.size; ++r)
       if (!arrived_[r]) ranks.push_back(r);
     std::string text = fmt::format("{} (store file://{})", missing_text(ranks, store_.size, limit_ms_), store_.prefix);
-    if (!unlike_.empty())
+    if (!other_sizes_.empty())
       text += fmt::format("; rank {} there belongs to a job of {} ranks: all must give the same size",
-                          unlike_.begin()->first, unlike_.begin()->second);
+                          other_sizes_.begin()->first, other_sizes_.begin()->second);
     return text;
   }
 
   const Token id_ = new_token();
   std::vector<Token> tokens_;  // [r]: of the hello of rank r that the job file knows; zero for none
   bool published_ = false;
-  std::map<Rank, Rank> unlike_;  // ranks whose hellos give another size
-  // Of the round under way.
+  std::map<Rank, Rank> other_sizes_;  // ranks whose hellos give another size
+  // Of the current round.
   std::vector<bool> arrived_;
   Rank left_ = 0;
   Status mismatch_;

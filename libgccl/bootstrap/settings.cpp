@@ -13,7 +13,7 @@ namespace gccl {
 namespace {
 
 constexpr std::int64_t kMsMax = std::int64_t(1000) * 86400 * 365;
-constexpr std::size_t kHostBytesMax = 240;  // fits what ranks tell each other about themselves
+constexpr std::size_t kHostBytesMax = 240;  // fits what ranks exchange about themselves
 
 Status invalid(std::string text) { return Status::error(std::move(text), GCCL_ERR_INVALID_ARGUMENT); }
 

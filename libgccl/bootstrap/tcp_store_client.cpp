@@ -49,18 +49,18 @@ class Client : public Exchange {
     if (!fd_)
       if (Status s = meet(deadline, timeout_ms); !s.ok()) return s;
     const Contribution contribution{timeout_ms, deadline.left_ms(), mine.size()};
-    const Deadline patience = Deadline::in_ms(deadline.left_ms() + kGraceMs);
+    const Deadline limit = Deadline::in_ms(deadline.left_ms() + kGraceMs);
     const auto frame = BytesOut().raw(contribution.head()).raw(mine).take();
-    if (Status s = write_all(frame, patience, timeout_ms); !s.ok()) return s;
+    if (Status s = write_all(frame, limit, timeout_ms); !s.ok()) return s;
     std::vector<std::byte> head(Answer::kHeadBytes);
-    if (Status s = read_all(head, patience, timeout_ms); !s.ok()) return s;
+    if (Status s = read_all(head, limit, timeout_ms); !s.ok()) return s;
     Answer answer;
     if (!Answer::parse(head, std::uint64_t(mine.size()) * store_.size, &answer))
       return Status::error(
           fmt::format("{}: rank 0's answer from {} makes no sense: is it the same release?", me(), text_of(store_.at)),
           GCCL_ERR_REMOTE);
     std::vector<std::byte> data(answer.bytes);
-    if (Status s = read_all(data, patience, timeout_ms); !s.ok()) return s;
+    if (Status s = read_all(data, limit, timeout_ms); !s.ok()) return s;
     if (answer.code != 0) return answer.status(data);
     *all = std::move(data);
     return {};

@@ -74,7 +74,7 @@ class Server : public Exchange {
       doomed_ = {};
       s = answer(Deadline::in_ms(deadline.left_ms() + kGraceMs));
     } else {
-      tell(s);
+      send_reason(s);
     }
     if (!s.ok()) {
       broken_ = s;
@@ -128,7 +128,7 @@ class Server : public Exchange {
     if (calls)
       if (Status s = accept_callers(); !s.ok()) return s;
     if (listener_ && std::all_of(members_.begin() + 1, members_.end(), [](const Member& m) { return bool(m.fd); })) {
-      // Whoever calls now belongs to the next job at this address: it is refused, and calls again.
+      // A caller that comes now belongs to the next job at this address: it is refused, and dials again.
       listener_.reset();
       callers_.clear();
     }
@@ -217,7 +217,7 @@ class Server : public Exchange {
         if (m.head.size() < Contribution::kHeadBytes) continue;
         Contribution c;
         if (!Contribution::parse(m.head, &c) || c.bytes != bytes_) {
-          // Told when all have come, so that all hear it.
+          // Reported when all have come, so that all get it.
           mismatch_ = Status::error(
               fmt::format("rank {} contributed {} bytes while rank 0 contributes {}: is it the same release?", rank,
                           c.bytes, bytes_),
@@ -236,7 +236,7 @@ class Server : public Exchange {
       m.arrived = m.head.size() == Contribution::kHeadBytes && m.data_bytes == bytes_;
       if (m.arrived) ++arrived_;
     }
-    // It has contributed and waits for the answer: only its end can be news now, or the rest of what is unlike.
+    // It has contributed and waits for the answer: only its end can be news now, or the rest of what differs.
     std::byte next;
     const ssize_t n = recv(m.fd.get(), &next, 1, MSG_PEEK);
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) return {};
@@ -294,7 +294,7 @@ class Server : public Exchange {
   }
 
   // The reason of failure to all who are there. They wait for nothing else: it fits the socket's buffer.
-  void tell(const Status& status) const {
+  void send_reason(const Status& status) const {
     for (const Member& m : members_)
       if (m.fd) send_text(m.fd.get(), status);
   }
@@ -313,7 +313,7 @@ class Server : public Exchange {
   std::string refusals_;  // reasons, each once
   Status doomed_;
   Status broken_;
-  // Of the round under way.
+  // Of the current round.
   std::size_t bytes_ = 0;
   std::span<std::byte> all_;
   std::int64_t limit_ms_ = 0;

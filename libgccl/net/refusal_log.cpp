@@ -15,11 +15,11 @@ RefusalLog::RefusalLog(std::string who, std::function<void(const std::string&)> 
 
 void RefusalLog::refused(const SocketAddress& peer, const std::string& reason, Clock::time_point now) {
   if (now - period_begin_ >= kPeriod) {
-    if (untold_ > 0) write_(fmt::format("{}: refused {} more", who_, untold_));
-    period_begin_ = now, lines_ = 0, untold_ = 0;
+    if (unreported_ > 0) write_(fmt::format("{}: refused {} more", who_, unreported_));
+    period_begin_ = now, lines_ = 0, unreported_ = 0;
   }
   if (lines_ == kLinesPerPeriod) {
-    ++untold_;
+    ++unreported_;
     return;
   }
   ++lines_;

@@ -1,4 +1,4 @@
-// What an engine is asked to play, and what it answers. No JSON here: sim/scenario makes workloads from scenarios.
+// What an engine is asked to play, and what it returns. No JSON here: sim/scenario makes workloads from scenarios.
 #pragma once
 
 #include <functional>
@@ -23,7 +23,7 @@ struct SimulatedOperation {
   Rank world(Rank r) const { return members.empty() ? r : members[r]; }
 };
 
-// Operations side by side; a world rank takes part in at most one of them.
+// Concurrent operations; a world rank takes part in at most one of them.
 using Stage = std::vector<std::uint32_t>;  // indices into Workload::operations
 // A rank enters its operation of stage k+1 when its own part of stage k is complete: no global barrier between stages.
 using Stream = std::vector<Stage>;

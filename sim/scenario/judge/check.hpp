@@ -13,7 +13,7 @@ namespace gccl::sim {
 struct Judgement {
   std::string found;
   bool ok = true;
-  double excess = -1e300;  // how far beyond the limit; of several rows the worst is told
+  double excess = -1e300;  // how far beyond the limit; of several rows the worst is reported
 };
 
 struct Check {

@@ -43,7 +43,7 @@ struct Point {
   Engine engine{};
   std::vector<std::vector<Part>> streams;
   std::vector<Count> asked;  // the sizes that this point answers: several where they round to the same elements
-  bool automatic = false;    // the run asks for "auto" and this is the selector's choice
+  bool automatic = false;    // the run asks for "auto" and this is the planner's choice
   // Closed form without contention, by the costs that the choice was made with; absent where an algorithm has none.
   std::optional<double> predicted_us;
   double messages = 0, steps = 0;  // estimates, see estimate.hpp

@@ -12,7 +12,7 @@
 
 namespace gccl::sim {
 
-// "groups". All groups of a task run their collective beside each other.
+// "groups". All groups of a task run their collective concurrently.
 //   {"size": k}               consecutive ranks: 0..k-1, k..2k-1, ...          (tensor parallel)
 //   {"stride": s}             ranks s apart: 0, s, 2s, ...; 1, s+1, ...         (data parallel across)
 //   {"size": k, "stride": s}  k ranks s apart, within blocks of k*s ranks

@@ -69,8 +69,8 @@ class Mailbox {
     return told_;
   }
 
-  // Of the connector's thread: aborts under way, and what a closed port leaves to it until they are over. A peer that
-  // saw its connection end before it hears why would take this rank for lost.
+  // Of the connector's thread: pending aborts, and what a closed port leaves to it until they are over. A peer that
+  // saw its connection end before it learns why would take this rank for lost.
   std::size_t aborts = 0;
   bool closed = false;
   std::vector<std::unique_ptr<Link>> links;
