@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cassert>
 
 #include "libgccl/base/log.hpp"
 #include "libgccl/bootstrap/file_store.hpp"
@@ -146,6 +147,7 @@ Status begin(const GCCL_Config* config, int rank, Start* out) {
       if (Status s = default_store(environment, identity, &url); !s.ok()) return s;
     if (Status s = open_store(url, start, &start.exchange); !s.ok()) return s;
   }
+  assert(start.rank < start.size && start.exchange);
   *out = std::move(start);
   return {};
 }

@@ -350,6 +350,7 @@ std::string file_store_prefix(const std::string& path) {
 }
 
 Status open_file_store(const FileStore& store, std::unique_ptr<Exchange>* out) {
+  assert(store.rank < store.size);
   const fs::path folder = fs::path(store.prefix).parent_path();
   if (access(folder.c_str(), R_OK | W_OK | X_OK) != 0) {
     const Status why =

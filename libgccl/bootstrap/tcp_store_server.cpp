@@ -339,6 +339,7 @@ Status listening_addresses(const TcpStore& store, std::vector<SocketAddress>* ou
 }  // namespace
 
 Status open_tcp_store_server(const TcpStore& store, std::unique_ptr<Exchange>* out) {
+  assert(store.rank == 0 && store.size > 0);
   std::vector<SocketAddress> addresses;
   if (Status s = listening_addresses(store, &addresses); !s.ok()) return s;
   allow_descriptors(std::size_t(store.size) + kStrangers + 256);

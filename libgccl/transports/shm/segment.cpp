@@ -105,6 +105,7 @@ Status Segment::open(const std::shared_ptr<Rank_file>& file, std::uint64_t offse
 }
 
 int Segment::reserve_pipe(std::uint32_t i, Reserved how_much) {
+  assert(owner_ && i < pipes_);
   const int file = file_->descriptor();
   const off_t at = off_t(offset_ + pipes_at(pipes_) + i * sizeof(Pipe)), chunks = at + off_t(offsetof(Pipe, chunks));
   if (how_much == kReservedChunks) return reserve(file, at, off_t(sizeof(Pipe)));

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cassert>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -29,6 +30,7 @@ static_assert(sizeof(Address) <= GCCL_BACKEND_ADDRESS_BYTES);
 }  // namespace
 
 Status Port::open(Rank_files& files, const GCCL_Port_spec& spec, std::unique_ptr<Port>* out, void* address) {
+  assert(spec.rank < spec.size && spec.channels > 0);
   auto p = std::make_unique<Port>();
   p->files_ = &files;
   p->rank_ = spec.rank;
@@ -68,6 +70,8 @@ Status Port::open(Rank_files& files, const GCCL_Port_spec& spec, std::unique_ptr
 }
 
 Status Port::connect(const GCCL_Port_spec& spec, const void* addresses, std::uint8_t* reaches) {
+  assert(spec.rank == rank_ && spec.size == size_ && spec.channels == channels_);  // those of open()
+  assert(ends_.empty());                                                           // once
   // Place of a rank among all ranks of its node: the pipe to it, in any writer's segment, has that place.
   std::uint32_t mine = 0, place = 0;
   for (Rank r = 0; r < spec.rank; ++r) mine += spec.node[r] == spec.node[spec.rank];
@@ -119,6 +123,7 @@ Port::~Port() {
 }
 
 void Port::fail(int result, Rank peer, const std::string& text) {
+  assert(is_error(result) && peer < size_);
   if (failed_) return;
   failed_ = true;
   fault_.result = result;

@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cassert>
 #include <cerrno>
 #include <cstring>
 
@@ -46,6 +47,7 @@ void Port::list(End& e) {
 }
 
 int Port::send(GCCL_Transfer* t) {
+  assert(t->peer < size_ && t->channel < channels_ && place_[t->peer] != kNowhere);
   End& e = *end(t->peer, t->channel, false);
   t->next = nullptr;
   t->result = GCCL_SUCCESS;
@@ -76,6 +78,7 @@ void Port::note_zero_copy(End& e, GCCL_Transfer* t) {
 }
 
 int Port::receive(GCCL_Transfer* t) {
+  assert(t->peer < size_ && t->channel < channels_ && place_[t->peer] != kNowhere);
   End& e = *end(t->peer, t->channel, true);
   t->next = nullptr;
   t->result = GCCL_SUCCESS;

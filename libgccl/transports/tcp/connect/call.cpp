@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <cassert>
 #include <cerrno>
 #include <cstdio>
 #include <system_error>
@@ -28,6 +29,8 @@ Call::Call(Target target, const std::string* secret, const Settings* settings)
       limit_(std::min<Clock::duration>(kConversationLimit, settings->peer_timeout / 2)),
       target_(std::move(target)),
       handshake_(Handshake::dial(*secret, encode(target_.hello))) {
+  assert(target_.mailbox && !target_.addresses.empty());
+  assert(target_.hello.to < target_.mailbox->identity().size);
   mailbox_ = target_.mailbox;
   outlives_port_ = target_.hello.kind == Hello::Kind::abort;
   deadline_ = begun_;
