@@ -34,15 +34,18 @@ namespace {
 std::atomic<bool> starving{false};
 thread_local bool fed = false;
 
-// One allocation of a thread that fails: the one after `left` others, where there is one.
+// One allocation of a thread that fails, the one after `left` others, or that one and all later ones.
 struct Denied {
   int left = -1;  // negative: none
+  bool lasting = false;
   bool met = false;
 };
 thread_local Denied denied;
 
 bool is_denied() {
-  if (denied.left < 0 || denied.left-- > 0) return false;
+  if (denied.left < 0) return false;
+  if (denied.left > 0) return --denied.left, false;
+  if (!denied.lasting) denied.left = -1;
   denied.met = true;
   return true;
 }
@@ -198,9 +201,18 @@ const std::vector<Kind> kinds = {
        RANK_CHECK(functions_run == (added ? 0 : 1));
        return ended;
      }},
+    {"split",
+     [](GCCL_Comm* c, int) {
+       GCCL_Comm d = GCCL_COMM_NULL;
+       if (const GCCL_Result e = GCCL_Comm_split(*c, 0, 0, &d)) return e;
+       const GCCL_Result met = GCCL_Barrier(d), freed = GCCL_Comm_free(&d);
+       return met ? met : freed;
+     }},
+    {"free", [](GCCL_Comm* c, int) { return GCCL_Comm_free(c); }},
 };
 
-TEST_CASE("one allocation that fails, whichever it is, is an error on every rank or none") {
+// With every later one, too: nothing that is carried out for the error may need memory.
+void allocations_fail(bool lasting) {
   for (const char* backends : {"shm", "tcp"})
     check({.size = 2, .backends = backends}, [&](int rank) {
       GCCL_Comm world = GCCL_COMM_NULL;
@@ -210,7 +222,7 @@ TEST_CASE("one allocation that fails, whichever it is, is an error on every rank
         for (int n = 0; met; ++n) {
           GCCL_Comm c = GCCL_COMM_NULL;
           RANK_SUCCESS(GCCL_Comm_split(world, 0, 0, &c));
-          if (rank == 0) denied = {.left = n};
+          if (rank == 0) denied = {.left = n, .lasting = lasting};
           GCCL_Result result = kind.call(&c, rank);
           met = std::exchange(denied, {}).met;
           // Who was done before the other one failed hears at the next call.
@@ -221,7 +233,9 @@ TEST_CASE("one allocation that fails, whichever it is, is an error on every rank
           if (c) GCCL_Comm_free(&c);
           met = all[0][1];
           failures += all[0][0] != GCCL_SUCCESS;
-          if (all[0][0] == all[1][0] && (all[0][0] == GCCL_SUCCESS || (met && all[0][0] == GCCL_ERR_SYSTEM))) continue;
+          if ((all[0][0] == GCCL_SUCCESS) == (all[1][0] == GCCL_SUCCESS) &&
+              (all[0][0] == GCCL_SUCCESS || (met && all[0][0] == GCCL_ERR_SYSTEM)))
+            continue;
           report(std::string(kind.name) + ", allocation " + std::to_string(n) + (met ? "" : " (of fewer)") +
                  ": rank 0 has " + std::to_string(all[0][0]) + ", rank 1 has " + std::to_string(all[1][0]));
         }
@@ -230,6 +244,10 @@ TEST_CASE("one allocation that fails, whichever it is, is an error on every rank
       RANK_SUCCESS(GCCL_Finalize());
     });
 }
+
+TEST_CASE("one allocation that fails, whichever it is, is an error on every rank or none") { allocations_fail(false); }
+
+TEST_CASE("memory that is short from one allocation on is an error on every rank or none") { allocations_fail(true); }
 
 TEST_CASE("one allocation that fails while several ranks of a process start is an error, and no thread stays behind") {
   for (const char* backends : {"shm", "tcp"})

@@ -1,6 +1,7 @@
 #include "libgccl/communicator/communicator.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <list>
 
 #include "libgccl/base/splitmix.hpp"
@@ -29,6 +30,7 @@ bool progress_all_but(Communicator* mine) {
 
 Status Communicator::create(std::shared_ptr<World> world, Members members, Exchange& exchange,
                             std::unique_ptr<Communicator>* out) {
+  assert(members.rank < members.size() && members.world_rank.size() == members.node.size());
   std::unique_ptr<Communicator> c(new Communicator);
   c->world_ = std::move(world);
   c->members_ = std::move(members);
@@ -156,6 +158,7 @@ const Algorithm* Communicator::chosen(const Call& call, std::uint32_t element_by
 
 void Communicator::use_layout(Layout layout) {
   std::lock_guard lock(lock_);
+  assert(layout.ranks() == size() && active_.load(std::memory_order_relaxed) == 0);
   plans_->use(std::move(layout));
   repeats_ = {};
 }

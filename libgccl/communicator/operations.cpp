@@ -1,5 +1,6 @@
 // An operation from its start to its end: collectives in their order, point to point beside them.
 #include <algorithm>
+#include <cassert>
 #include <cstring>
 
 #include "libgccl/base/caught.hpp"
@@ -41,6 +42,7 @@ Status Communicator::start(std::unique_ptr<Operation> op, Operation** out) {
 }
 
 void Communicator::enqueue(Operation* op) {
+  assert(!op->started && failure_.none());
   active_.fetch_add(1, std::memory_order_relaxed);
   if (op->work.what.point_to_point()) return begin_transfer(op);
   number(op->work);
@@ -79,6 +81,7 @@ void Communicator::begin(Operation* op) {
   op->started = true;
   Work& w = op->work;
   if (!op->plan) op->plan = plan_of(w);
+  assert(op->plan->slicing.lanes >= 1 && op->plan->scratch.size() == (op->plan->program ? 1 : op->plan->slicing.lanes));
   scratch_.reserve(op->plan->scratch, w.elements.bytes);
   if (op->plan->program) {
     w.memory.base[std::size_t(Buffer::scratch)] = scratch_.lane(0);
@@ -143,6 +146,8 @@ Status Communicator::concluded(Operation* op) {
 
 // In no list of the communicator's any more.
 void Communicator::finish(Operation* op, Status status) noexcept {
+  assert(op->stage.load(std::memory_order_relaxed) == Operation::Stage::pending && !op->transferring);
+  assert(active_.load(std::memory_order_relaxed) > 0);
   const Descriptor& what = op->work.what;
   if (status.ok()) try {
       status = concluded(op);
@@ -172,6 +177,7 @@ void Communicator::finish(Operation* op, Status status) noexcept {
 void Communicator::begin_transfer(Operation* op) {
   op->started = true;
   Work& w = op->work;
+  assert(w.what.root < size());
   if (w.what.dtype >= 1000) w.what.element_bytes = w.elements.bytes;
   if (w.what.root == rank()) {
     begin_to_myself(op);

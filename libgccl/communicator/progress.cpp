@@ -1,5 +1,6 @@
 // Progress and waiting.
 #include <algorithm>
+#include <cassert>
 
 #include "libgccl/base/caught.hpp"
 #include "libgccl/communicator/communicator.hpp"
@@ -41,11 +42,13 @@ bool Communicator::advance() {
       break_down(f);
       return true;
     }
+    assert(std::uint32_t(n) <= port.in_flight);  // else a transport completes what it was not given, or twice
     port.in_flight -= std::uint32_t(n);
     moved |= n > 0;
     // Whatever happens to their operations below, the port has forgotten them.
     for (int i = 0; i < n; ++i) {
       if (done[i]->cookie == kPointToPointCookie) {
+        assert(static_cast<Operation*>(done[i]->owner)->transferring);
         static_cast<Operation*>(done[i]->owner)->transferring = false;
       } else {
         static_cast<Flow*>(done[i]->owner)->returned(*done[i]);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cassert>
 #include <memory>
 #include <vector>
 
@@ -15,6 +16,7 @@ class Scratch {
 
   // So many elements for each lane, wherever they are then. Requires at most kLanesMax lanes, and that nobody uses it.
   void reserve(const std::vector<Count>& elements, std::uint32_t element_bytes) {
+    assert(elements.size() <= lanes_.size());
     for (std::size_t i = 0; i < elements.size(); ++i) {
       const std::size_t bytes = elements[i] * element_bytes;
       Memory& m = lanes_[i];

@@ -1,5 +1,6 @@
 #include "libgccl/select/overrides.hpp"
 
+#include "gccl/gccl.h"
 #include "libgccl/base/nearest.hpp"
 
 namespace gccl {

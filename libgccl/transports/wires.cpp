@@ -131,6 +131,7 @@ Status Wires::open(const Start& start, std::unique_ptr<Wires>* out) {
   if (names.empty() || names.size() > 8)
     return Status::error("GCCL_BACKENDS \"" + start.backends + "\": expected one to eight names such as \"shm,tcp\"",
                          GCCL_ERR_INVALID_ARGUMENT);
+  w->instances_.reserve(names.size());  // what is open has its place, also when memory is short
   for (const std::string& name : names) {
     Instance i{};
     if (const Transport* const t = built_in(name)) {
@@ -166,6 +167,7 @@ Status Ports::connect(const Wires& wires, const GCCL_Port_spec& spec, Exchange& 
       std::snprintf(report.text, sizeof report.text, "backend %s: %.229s", backend, text);
     }
   };
+  p->ports_.reserve(backends);  // likewise
   for (std::size_t b = 0; b < backends; ++b) {
     const Wires::Instance& i = wires.instances()[b];
     char text[GCCL_BACKEND_TEXT_BYTES] = "";

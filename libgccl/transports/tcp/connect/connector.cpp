@@ -179,15 +179,31 @@ bool Connector::open(const std::shared_ptr<Mailbox>& mailbox) {
   return ports_.emplace(mailbox->identity().communicator, mailbox).second;
 }
 
-void Connector::close(const std::shared_ptr<Mailbox>& mailbox, std::vector<std::unique_ptr<Link>> links) {
+void Connector::close(const std::shared_ptr<Mailbox>& mailbox, std::vector<std::unique_ptr<Link>> links) noexcept {
   {
     const std::lock_guard lock(mutex_);
-    mailbox->links = std::move(links);
     const auto i = ports_.find(mailbox->identity().communicator);
     if (i != ports_.end() && i->second == mailbox) ports_.erase(i);
-    closed_.push_back(mailbox);
+    mailbox->orders.links = std::move(links);
+    mailbox->orders.close = true;
+    order(mailbox);
   }
   wake();
+}
+
+void Connector::abort(const std::shared_ptr<Mailbox>& mailbox, const GCCL_Fault& fault) noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    if (std::exchange(mailbox->orders.abort, true)) return;
+    mailbox->orders.fault = fault;
+    order(mailbox);
+  }
+  wake();
+}
+
+// With mutex_ held.
+void Connector::order(const std::shared_ptr<Mailbox>& mailbox) noexcept {
+  if (!std::exchange(mailbox->listed, true)) orders_.push(mailbox);
 }
 
 void Connector::call(std::vector<Call::Target> targets) {
@@ -232,7 +248,7 @@ void Connector::serve() {
       }
     }
     // These may end other conversations than the one at hand: only once no event points to any.
-    if (orders) take_orders();
+    if (orders || orders_left_) take_orders();
     if (callers) take_callers();
     if (Clock::now() >= next_look_) expire();
     end_left();
@@ -264,13 +280,15 @@ void Connector::put_broken(Mailbox& mailbox) const {
   mailbox.put(fault, false);
 }
 
-bool Connector::over() const { return stopping_ && (aborts_ == 0 || Clock::now() >= stop_deadline_); }
+bool Connector::over() const {
+  return stopping_ && ((aborts_ == 0 && !orders_left_) || Clock::now() >= stop_deadline_);
+}
 
 void Connector::add(std::unique_ptr<Conversation> c) {
   Conversation* const p = c.get();
-  if (p->outlives_port()) ++aborts_, ++p->mailbox()->aborts;
   p->epoll = epoll_.get();
   conversations_.emplace(p, std::move(c));
+  if (p->outlives_port()) ++aborts_, ++p->mailbox()->aborts;
   note_half_open(p);
   watch(p);
 }
@@ -290,7 +308,8 @@ Connector::Conversations::iterator Connector::drop(Conversations::iterator i) {
   if (i->first->outlives_port()) {
     --aborts_;
     const auto& mailbox = i->first->mailbox();
-    if (--mailbox->aborts == 0 && mailbox->closed) left_.push_back(mailbox);
+    --mailbox->aborts;
+    if (mailbox->over()) left_.push(mailbox);
   }
   return conversations_.erase(i);
 }
@@ -321,11 +340,9 @@ void Connector::take_orders() {
   std::uint64_t count;
   [[maybe_unused]] const ssize_t n = read(wakeup_.get(), &count, sizeof count);
   std::vector<Call::Target> calls;
-  std::vector<std::shared_ptr<Mailbox>> closed;
   {
     const std::lock_guard lock(mutex_);
     calls.swap(calls_);
-    closed.swap(closed_);
     if (stop_ && !stopping_) {
       stopping_ = true;
       stop_deadline_ = Clock::now() + kAbortLimit;
@@ -333,18 +350,59 @@ void Connector::take_orders() {
     }
   }
   for (auto& t : calls) add(std::make_unique<Call>(std::move(t), &house_.secret, &house_.settings));
-  for (const auto& mailbox : closed) {
-    mailbox->closed = true;
-    if (mailbox->aborts == 0) left_.push_back(mailbox);
+  orders_left_ = false;
+  while (const auto mailbox = next_order()) {
+    if (!begin_aborts(mailbox)) {
+      const std::lock_guard lock(mutex_);
+      order(mailbox);
+      orders_left_ = true;
+      next_look_ = std::min(next_look_, Clock::now() + kLook);
+      break;
+    }
+    if (mailbox->over()) left_.push(mailbox);
   }
+}
+
+std::shared_ptr<Mailbox> Connector::next_order() {
+  const std::lock_guard lock(mutex_);
+  auto mailbox = orders_.pop();
+  if (mailbox) {
+    mailbox->listed = false;
+    mailbox->aborting = mailbox->orders.abort;
+    mailbox->closed = mailbox->orders.close;
+  }
+  return mailbox;
+}
+
+// False: memory is short, and some peers are left.
+bool Connector::begin_aborts(const std::shared_ptr<Mailbox>& mailbox) try {
+  const PortIdentity& self = mailbox->identity();
+  for (std::uint32_t& to = mailbox->next_to_abort; mailbox->aborting && to < self.size; ++to) {
+    const PortAddress& peer = mailbox->peers[to];
+    if (peer.addresses.empty()) continue;
+    Call::Target t;
+    t.hello.kind = Hello::Kind::abort;
+    t.hello.communicator = self.communicator;
+    t.hello.nonce = peer.nonce;
+    t.hello.from = self.rank;
+    t.hello.to = to;
+    t.hello.fault = mailbox->orders.fault;
+    t.mailbox = mailbox;
+    t.addresses = peer.addresses;
+    t.patience = settings().peer_timeout;
+    add(std::make_unique<Call>(std::move(t), &house_.secret, &house_.settings));
+  }
+  return true;
+} catch (const std::bad_alloc&) {
+  return false;
 }
 
 // What peers see end, now that they know why.
 void Connector::end_left() {
-  for (const auto& mailbox : std::exchange(left_, {})) {
+  while (const auto mailbox = left_.pop()) {
     for (auto i = conversations_.begin(); i != conversations_.end();)
       i = i->first->mailbox() == mailbox ? drop(i) : std::next(i);
-    mailbox->links.clear();
+    mailbox->orders.links.clear();
   }
 }
 
@@ -407,6 +465,7 @@ void Connector::expire() {
   }
   next_look_ = std::min(listen_again_, now + kLookMax);
   if (stopping_) next_look_ = std::min(next_look_, stop_deadline_);
+  if (orders_left_) next_look_ = now;
   for (const auto& [c, owned] : conversations_) next_look_ = std::min(next_look_, c->deadline());
   next_look_ = std::max(next_look_, now + kLook);
 }

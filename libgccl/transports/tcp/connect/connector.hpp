@@ -45,7 +45,9 @@ class Connector {
   bool open(const std::shared_ptr<Mailbox>& mailbox);
   // Nothing will come any more, and the port's pending connections end, aborts apart. The links, and the peers'
   // watches of this rank, end after the aborts.
-  void close(const std::shared_ptr<Mailbox>& mailbox, std::vector<std::unique_ptr<Link>> links);
+  void close(const std::shared_ptr<Mailbox>& mailbox, std::vector<std::unique_ptr<Link>> links) noexcept;
+  // Every peer of the port gets the fault: as soon as there is memory, where it is short. The first abort counts.
+  void abort(const std::shared_ptr<Mailbox>& mailbox, const GCCL_Fault& fault) noexcept;
   void call(std::vector<Call::Target> targets);
 
  private:
@@ -59,6 +61,7 @@ class Connector {
   // With mutex_ held.
   void drop_calls();
   void put_broken(Mailbox& mailbox) const;
+  void order(const std::shared_ptr<Mailbox>& mailbox) noexcept;
   void wake();
 
   // The thread's.
@@ -71,6 +74,8 @@ class Connector {
   void advance(Conversation* c, Conversation::Next (Conversation::*how)());
   void watch(Conversation* c);
   void take_orders();
+  std::shared_ptr<Mailbox> next_order();
+  bool begin_aborts(const std::shared_ptr<Mailbox>& mailbox);
   void take_callers();
   void drop_oldest();
   void end_left();
@@ -92,7 +97,7 @@ class Connector {
   std::mutex mutex_;  // guards the ports and the orders
   std::unordered_map<std::uint64_t, std::shared_ptr<Mailbox>> ports_;
   std::vector<Call::Target> calls_;
-  std::vector<std::shared_ptr<Mailbox>> closed_;
+  MailboxList orders_;
   bool stop_ = false, ended_ = false;
   Status broken_;  // why the thread ended before its time
 
@@ -100,7 +105,8 @@ class Connector {
   Conversations conversations_;
   std::list<Conversation*> half_open_;  // the oldest first
   std::size_t aborts_ = 0;
-  std::vector<std::shared_ptr<Mailbox>> left_;  // closed, and their aborts are over
+  MailboxList left_;          // closed, and their aborts are over
+  bool orders_left_ = false;  // until there is memory
   bool stopping_ = false;
   Clock::time_point stop_deadline_{}, listen_again_ = Clock::time_point::max();
   Clock::time_point next_look_{};  // when a deadline passes, at the earliest

@@ -11,6 +11,7 @@
 
 #include "gccl/backend.h"
 #include "libgccl/net/socket.hpp"
+#include "libgccl/transports/tcp/connect/port_address.hpp"
 #include "libgccl/transports/tcp/data/link.hpp"
 
 namespace gccl::tcp {
@@ -71,13 +72,26 @@ class Mailbox {
     return told_;
   }
 
-  // Of the connector's thread: pending aborts, and what a closed port leaves to it until they are over. A peer that
-  // saw its connection end before it learns why would take this rank for lost.
-  std::size_t aborts = 0;
-  bool closed = false;
-  std::vector<std::unique_ptr<Link>> links;
+  // How the peers are reached, by rank; no addresses where they are not. Set before the port is used.
+  std::vector<PortAddress> peers;
   // The port has aborted. Any thread.
   std::atomic<bool> aborted{false};
+
+  // What the port has ordered, with the connector's mutex held. It takes no memory: an error of this rank must reach
+  // the others also when memory is short.
+  struct Orders {
+    bool abort = false, close = false;
+    GCCL_Fault fault{};                        // of the abort
+    std::vector<std::unique_ptr<Link>> links;  // of a closed port, until its aborts are over: a peer that saw its
+  } orders;                                    // connection end before it hears why would take this rank for lost
+  std::shared_ptr<Mailbox> next;               // of a MailboxList
+  bool listed = false;                         // among those with orders
+
+  // Of the connector's thread: which peer hears of the abort next, and how many are hearing of it.
+  std::uint32_t next_to_abort = 0;
+  std::size_t aborts = 0;
+  bool aborting = false, closed = false;
+  bool over() const { return closed && aborts == 0 && !(aborting && next_to_abort < identity_.size); }
 
  private:
   const PortIdentity identity_;
@@ -85,6 +99,28 @@ class Mailbox {
   Mail mail_;
   bool told_ = false;
   std::atomic<bool> full_{false};
+};
+
+// A list that takes no memory: a mailbox is in one at most.
+class MailboxList {
+ public:
+  void push(std::shared_ptr<Mailbox> m) {
+    m->next = std::move(first_);
+    first_ = std::move(m);
+  }
+  // Null where there is none.
+  std::shared_ptr<Mailbox> pop() {
+    auto m = std::move(first_);
+    if (m) first_ = std::move(m->next);
+    return m;
+  }
+  ~MailboxList() {
+    while (pop()) {
+    }
+  }
+
+ private:
+  std::shared_ptr<Mailbox> first_;
 };
 
 }  // namespace gccl::tcp

@@ -39,9 +39,11 @@ Port::Port(Connector* connector, const GCCL_Port_spec& spec)
     : connector_(connector),
       mailbox_(std::make_shared<Mailbox>(identity_of(spec))),
       self_(mailbox_->identity()),
-      peers_(spec.size),
+      peers_(mailbox_->peers),
       links_(std::size_t(spec.size) * spec.channels),
-      waiting_since_(spec.size) {}
+      waiting_since_(spec.size) {
+  mailbox_->peers.resize(spec.size);
+}
 
 Port::~Port() {
   if (!mailbox_->aborted) links_.clear();
@@ -297,25 +299,11 @@ void Port::cancel(GCCL_Transfer* t) {
   if (const auto& link = links_[std::size_t(t->peer) * self_.channels + t->channel]) link->cancel(t);
 }
 
-void Port::abort(const GCCL_Fault& fault) const {
+void Port::abort(const GCCL_Fault& fault) const noexcept {
   // Who told us has told everybody.
   if (mailbox_->told()) return;
-  std::vector<Call::Target> targets;
-  for (std::uint32_t r = 0; r < self_.size; ++r) {
-    if (peers_[r].addresses.empty()) continue;
-    Call::Target& t = targets.emplace_back();
-    t.hello.kind = Hello::Kind::abort;
-    t.hello.communicator = self_.communicator;
-    t.hello.nonce = peers_[r].nonce;
-    t.hello.from = self_.rank;
-    t.hello.to = r;
-    t.hello.fault = fault;
-    t.mailbox = mailbox_;
-    t.addresses = peers_[r].addresses;
-    t.patience = connector_->settings().peer_timeout;
-  }
   mailbox_->aborted = true;
-  connector_->call(std::move(targets));
+  connector_->abort(mailbox_, fault);
 }
 
 }  // namespace gccl::tcp

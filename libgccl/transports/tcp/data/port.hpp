@@ -28,7 +28,7 @@ class Port {
   int poll(GCCL_Transfer** done, int max);
   const GCCL_Fault& fault() const { return fault_; }
   void cancel(GCCL_Transfer* t);
-  void abort(const GCCL_Fault& fault) const;
+  void abort(const GCCL_Fault& fault) const noexcept;
 
  private:
   Link* link_for(GCCL_Transfer* t);
@@ -47,7 +47,7 @@ class Port {
   Connector* const connector_;
   const std::shared_ptr<Mailbox> mailbox_;
   const PortIdentity& self_;
-  std::vector<PortAddress> peers_;            // by rank; no addresses where none reach
+  std::vector<PortAddress>& peers_;           // the mailbox's
   std::vector<std::unique_ptr<Link>> links_;  // peer * channels + channel; null before its first use
   std::vector<Link*> active_;                 // with transfers under way
   Fd epoll_;                                  // over the links' connections, once there are many
