@@ -18,7 +18,7 @@ int main(int argc, char** argv) {
 
   const Star cluster = sim::ring_star(ranks);
   sim::print_ring_star();
-  sim::Operation operation;
+  sim::SimulatedOperation operation;
   operation.algorithm = find_algorithm(Collective::allreduce, algorithm);
   if (!operation.algorithm) return std::fprintf(stderr, "no algorithm %s\n", algorithm), 2;
   operation.call = {.kind = Collective::allreduce, .count = bytes / 4};

@@ -22,7 +22,7 @@ int main(int argc, char** argv) {
   w.cluster = &star;
   w.cards.resize(ranks);
   std::iota(w.cards.begin(), w.cards.end(), 0);
-  Operation o;
+  SimulatedOperation o;
   o.algorithm = find_algorithm(Collective::allreduce, "ring");
   o.call = {.kind = Collective::allreduce, .count = bytes / 4};
   o.layout = std::make_shared<Layout>(Layout::flat(Rank(ranks)));

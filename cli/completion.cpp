@@ -88,7 +88,7 @@ _gccl() {
 
 std::string zsh_script(const Command& app) {
   // Text in brackets of _arguments.
-  const auto told = [](const std::string& text) {
+  const auto escaped = [](const std::string& text) {
     std::string out;
     for (char c : text) {
       if (c == '[' || c == ']' || c == ':' || c == '\\') out += '\\';
@@ -120,8 +120,8 @@ std::string zsh_script(const Command& app) {
         continue;
       }
       for (const std::string& n : o.names())
-        out += " \\\n        " + shell_quoted(n + "[" + told(o.help()) + "]" +
-                                              (o.is_flag() ? "" : ":" + told(o.placeholder()) + ":" + values));
+        out += " \\\n        " + shell_quoted(n + "[" + escaped(o.help()) + "]" +
+                                              (o.is_flag() ? "" : ":" + escaped(o.placeholder()) + ":" + values));
     }
     if (table.is_prefix()) out += " \\\n        '*::program:_normal'";
     out += "\n      ;;\n";

@@ -71,6 +71,6 @@ int main(int argc, char** argv) {
   } catch (const std::bad_alloc&) {
     return gccl::complain(gccl::kInternalError, "internal error: out of memory");
   } catch (const std::exception& e) {
-    return gccl::complain(gccl::kInternalError, "internal error: " + gccl::one_line(e.what()));
+    return gccl::complain(gccl::kInternalError, fmt::format("internal error: {}", gccl::one_line(e.what())));
   }
 }

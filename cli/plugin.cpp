@@ -4,12 +4,19 @@
 #include <fmt/format.h>
 
 #include "cli/installation.hpp"
+#include "cli/plugin_abi.hpp"
 #include "libgccl/json/reader.hpp"
 
 namespace gccl {
 namespace {
 
 std::string file_of(const std::string& name) { return "libgccl_" + name + ".so"; }
+
+// What a function without arguments of the library says; empty where there is none.
+std::string said_by(void* library, const char* function) {
+  const auto f = reinterpret_cast<const char* (*)()>(dlsym(library, function));
+  return f ? f() : "";
+}
 
 }  // namespace
 
@@ -31,13 +38,15 @@ void* plugin(const std::string& name, const char* entry, const std::string& advi
     // Local: SimGrid defines MPI's functions too, and nobody may get them by chance.
     void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     void* function = library ? dlsym(library, entry) : nullptr;
-    const auto version = library ? reinterpret_cast<const char* (*)()>(dlsym(library, "gccl_plugin_version")) : nullptr;
-    const std::string of = function && version ? version() : "";
-    if (of == GCCL_VERSION_TEXT) return function;
-    if (function)
+    if (!function) throw json::InputError(fmt::format("{} does not load: {}; {}", path.string(), dlerror(), advice));
+    const std::string of = said_by(library, "gccl_plugin_version");
+    if (of != GCCL_VERSION_TEXT)
       throw json::InputError(fmt::format("{} belongs to gccl {}, this is gccl {}: install the whole tree again",
                                          path.string(), of.empty() ? "of another version" : of, GCCL_VERSION_TEXT));
-    throw json::InputError(fmt::format("{} does not load: {}; {}", path.string(), dlerror(), advice));
+    if (said_by(library, "gccl_plugin_abi") != GCCL_PLUGIN_ABI)
+      throw json::InputError(fmt::format(
+          "{} belongs to another build of gccl {}: build or install the whole tree again", path.string(), of));
+    return function;
   }
   throw json::InputError(fmt::format("there is no {} in {}; {}", file, looked, advice));
 }

@@ -7,8 +7,9 @@
 namespace gccl {
 
 // The function `entry` of libgccl_NAME.so, from lib/gccl beside the program (build folder) or beside its bin folder
-// (installed). It stays loaded. Throws json::InputError where it was built for another version of the program, and with
-// where it was looked for and `advice` where there is none, or with what the system said where it does not load.
+// (installed). It stays loaded. Throws json::InputError where it was built for another version of the program or from
+// other headers, and with where it was looked for and `advice` where there is none, or with what the system said where
+// it does not load.
 void* plugin(const std::string& name, const char* entry, const std::string& advice);
 
 // Its file is there; whether it loads is seen when it is used.

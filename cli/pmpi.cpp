@@ -23,7 +23,7 @@
 namespace gccl {
 namespace {
 
-[[noreturn]] void refuse(const std::string& text) { throw json::InputError("pmpi: " + text); }
+[[noreturn]] void refuse(const std::string& text) { throw json::InputError(fmt::format("pmpi: {}", text)); }
 
 bool readable(const std::string& file) { return ::access(file.c_str(), R_OK) == 0; }
 
@@ -62,7 +62,7 @@ std::string started_for(std::string file) {
     std::istringstream words(line);
     if (!(words >> file)) break;
   }
-  refuse(file + ": no interpreter in its first line");
+  refuse(fmt::format("{}: no interpreter in its first line", file));
 }
 
 // The loader that `file` asks for. Without one nothing is loaded into it.
@@ -70,8 +70,10 @@ std::string loader_of(const std::string& file) {
   std::ifstream in(file, std::ios::binary);
   Elf64_Ehdr header{};
   in.read(reinterpret_cast<char*>(&header), sizeof header);
-  if (!in || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) refuse(file + ": neither a program nor a script");
-  if (header.e_ident[EI_CLASS] != ELFCLASS64) refuse(file + ": a 32-bit program; the drop-in has 64 bits");
+  if (!in || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
+    refuse(fmt::format("{}: neither a program nor a script", file));
+  if (header.e_ident[EI_CLASS] != ELFCLASS64)
+    refuse(fmt::format("{}: a 32-bit program; the drop-in has 64 bits", file));
   for (int i = 0; i < header.e_phnum; ++i) {
     Elf64_Phdr part{};
     in.seekg(std::streamoff(header.e_phoff) + i * std::streamoff(header.e_phentsize));
@@ -83,7 +85,8 @@ std::string loader_of(const std::string& file) {
     in.read(loader.data(), std::streamsize(loader.size()));
     return loader.c_str();
   }
-  refuse(file + " is linked statically: nothing can be loaded in front of its MPI. Link it with MPI's shared library");
+  refuse(fmt::format(
+      "{} is linked statically: nothing can be loaded in front of its MPI. Link it with MPI's shared library", file));
 }
 
 // What the loader would load for `program`, as it lists it, errors included.
@@ -131,7 +134,7 @@ void require_in_force(const std::string& program, const std::string& drop_in, co
   const std::string file = started_for(program);
   struct stat what {};
   if (::stat(file.c_str(), &what) == 0 && (what.st_mode & (S_ISUID | S_ISGID)))
-    refuse(file + " changes its user or group: the system loads nothing else into it");
+    refuse(fmt::format("{} changes its user or group: the system loads nothing else into it", file));
   const std::string loader = loader_of(file);
   const std::string list = loaded(loader, file, preload);
   const bool there = list.find(drop_in + " (0x") != list.npos;

@@ -62,7 +62,7 @@ void check_files(const RunArguments& a, const sim::Scenario& scenario) {
   std::vector<std::filesystem::path> inputs{scenario.file};
   for (const auto& [cluster, where] : scenario.clusters)
     for (const auto& file : files_of_cluster(cluster_file(where))) inputs.push_back(file);
-  for (const sim::Run& run : scenario.runs)
+  for (const sim::ScenarioRun& run : scenario.runs)
     for (const sim::Expectation& e : run.expectations)
       if (e.stored) inputs.push_back(e.where.at("result").path());
   check_outputs({a.json, a.csv, a.html, a.trace, a.resume}, inputs);
@@ -80,9 +80,9 @@ std::size_t terminal_columns() {
   return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 20 ? size.ws_col : 120;
 }
 
-std::vector<std::pair<std::string, std::string>> drawings(const sim::Plan& plan) {
+std::vector<std::pair<std::string, std::string>> drawings(const sim::Campaign& campaign) {
   std::vector<std::pair<std::string, std::string>> all;
-  for (const sim::World& w : plan.worlds)
+  for (const sim::SimulatedWorld& w : campaign.worlds)
     if (all.empty() || all.back().first != w.cluster_name)
       all.emplace_back(w.cluster_name, sim::topology_svg(*w.cluster));
   return all;
@@ -92,9 +92,9 @@ using SimGridEntry = void (*)(const sim::Workload&, sim::Outcome*);
 SimGridEntry simgrid_entry = nullptr;
 
 // Loaded before the first point, and only where a point asks for it.
-auto simgrid_engine(const sim::Plan& plan) -> sim::Outcome (*)(const sim::Workload&) {
+auto simgrid_engine(const sim::Campaign& campaign) -> sim::Outcome (*)(const sim::Workload&) {
   const auto asks = [](const sim::Point& p) { return p.engine == sim::Engine::simgrid; };
-  if (std::none_of(plan.points.begin(), plan.points.end(), asks)) return nullptr;
+  if (std::none_of(campaign.points.begin(), campaign.points.end(), asks)) return nullptr;
   simgrid_entry = reinterpret_cast<SimGridEntry>(
       plugin("simgrid_engine", "gccl_simgrid",
              "the simgrid engine needs SimGrid (libsimgrid-dev, then cmake --build FOLDER); --engine model does not"));
@@ -106,9 +106,9 @@ auto simgrid_engine(const sim::Plan& plan) -> sim::Outcome (*)(const sim::Worklo
 }
 
 // Says what the journal spares, and what of it is not used: another scenario, cluster, seed or program wrote it.
-void use_journal(const sim::Plan& plan, sim::Journal& journal, sim::RunOptions& options) {
+void use_journal(const sim::Campaign& campaign, sim::Journal& journal, sim::RunOptions& options) {
   options.journal = &journal;
-  options.keys = sim::point_keys(plan);
+  options.keys = sim::point_keys(campaign);
   std::set<std::string> used;
   std::size_t known = 0;
   for (const std::string& key : options.keys)
@@ -125,28 +125,28 @@ void use_journal(const sim::Plan& plan, sim::Journal& journal, sim::RunOptions& 
 }
 
 int run_scenario(const RunArguments& a) {
-  sim::PlanOptions plan_options{.engine = {}, .seed = {}};
-  if (a.seed) plan_options.seed = std::uint64_t(*a.seed);
+  sim::CampaignOptions campaign_options{.engine = {}, .seed = {}};
+  if (a.seed) campaign_options.seed = std::uint64_t(*a.seed);
   if (!a.engine.empty()) {
     const auto names = sim::engine_names();
     const auto at = std::find(names.begin(), names.end(), a.engine);
     if (at == names.end())
       throw json::InputError(fmt::format("--engine: found \"{}\"{}", a.engine, suggestion(a.engine, names)));
-    plan_options.engine = sim::Engine(at - names.begin());
+    campaign_options.engine = sim::Engine(at - names.begin());
   }
   catch_signals();
   const sim::Scenario scenario = sim::read_scenario(find_shipped("scenarios", a.scenario));
   check_files(a, scenario);
-  const sim::Plan plan = sim::make_plan(scenario, plan_options);
-  sim::check_expectations(*plan.scenario, sim::row_heads(plan));
+  const sim::Campaign campaign = sim::make_campaign(scenario, campaign_options);
+  sim::check_expectations(*campaign.scenario, sim::row_heads(campaign));
   sim::RunOptions options{.jobs = a.jobs, .trace = !a.trace.empty(), .progress = {}, .stop = &stop};
   if (!a.quiet && isatty(STDERR_FILENO)) options.progress = show_progress;
-  const sim::Engines engines{sim::run_model, simgrid_engine(plan)};
+  const sim::Engines engines{sim::run_model, simgrid_engine(campaign)};
   std::optional<sim::Journal> journal;
-  if (!a.resume.empty()) use_journal(plan, journal.emplace(a.resume), options);
+  if (!a.resume.empty()) use_journal(campaign, journal.emplace(a.resume), options);
   sim::ScenarioResult result;
   try {
-    result = sim::run_plan(plan, engines, options);
+    result = sim::run_campaign(campaign, engines, options);
   } catch (const sim::Interrupted&) {
     if (options.progress) write_stderr("\n");
     if (journal) {
@@ -165,7 +165,7 @@ int run_scenario(const RunArguments& a) {
 
   if (!a.json.empty() && a.json != "-") write_output(a.json, result.document.dump(1) + '\n');
   if (!a.csv.empty() && a.csv != "-") write_output(a.csv, printable(sim::result_csv(result.document)));
-  if (!a.html.empty()) write_output(a.html, sim::html_report(result.document, drawings(plan)));
+  if (!a.html.empty()) write_output(a.html, sim::html_report(result.document, drawings(campaign)));
   if (!a.trace.empty()) write_output(a.trace, result.trace);
   if (a.json == "-")
     write_stdout(result.document.dump(1) + '\n');

@@ -140,7 +140,7 @@ void add_topology(Command& app, int& exit_code) {
     try {
       exit_code = topology(*a);
     } catch (const std::runtime_error& e) {
-      write_stderr("gccl topology: " + printable(e.what()) + "\n");
+      write_stderr(fmt::format("gccl topology: {}\n", printable(e.what())));
       exit_code = 2;
     }
   });

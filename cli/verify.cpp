@@ -61,7 +61,7 @@ void print(const Proof& p) {
 }
 
 int bad_input(const std::string& what) {
-  write_stderr("gccl verify: " + printable(what) + "\n");
+  write_stderr(fmt::format("gccl verify: {}\n", printable(what)));
   return 2;
 }
 
@@ -69,12 +69,14 @@ int command_verify(VerifyArguments a) {
   if (!a.collective.empty()) {
     a.sweep.collective = collective_named(a.collective);
     if (!a.sweep.collective)
-      return bad_input("no collective \"" + a.collective + "\"" + suggestion(a.collective, collective_names()));
+      return bad_input(
+          fmt::format("no collective \"{}\"{}", a.collective, suggestion(a.collective, collective_names())));
   }
   const std::vector<std::string_view> names = algorithm_names(a.sweep.collective);
   if (!a.sweep.algorithm.empty() && std::find(names.begin(), names.end(), a.sweep.algorithm) == names.end())
-    return bad_input("no algorithm \"" + a.sweep.algorithm + "\"" +
-                     (a.collective.empty() ? "" : " for " + a.collective) + suggestion(a.sweep.algorithm, names));
+    return bad_input(fmt::format("no algorithm \"{}\"{}{}", a.sweep.algorithm,
+                                 a.collective.empty() ? "" : fmt::format(" for {}", a.collective),
+                                 suggestion(a.sweep.algorithm, names)));
   const bool table = a.json != "-";
   check_outputs({a.json}, {});
   if (table) fmt::print("{:<14} {:<40} {:>8} {:>11} {:>8}\n", "collective", "algorithm", "cases", "messages", "wall_s");

@@ -1,5 +1,6 @@
 #include "cli/whole_file.hpp"
 
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -22,14 +23,14 @@ void write_whole(const std::filesystem::path& file, std::string_view text) {
     if (!out) {
       const std::string why = errno ? std::string(": ") + std::strerror(errno) : "";
       std::filesystem::remove(draft, error);
-      throw std::runtime_error(file.string() + ": cannot be written" + why);
+      throw std::runtime_error(fmt::format("{}: cannot be written{}", file.string(), why));
     }
   }
   std::filesystem::rename(draft, file, error);
   if (!error) return;
   std::error_code ignored;
   std::filesystem::remove(draft, ignored);
-  throw std::runtime_error(file.string() + ": cannot be written: " + error.message());
+  throw std::runtime_error(fmt::format("{}: cannot be written: {}", file.string(), error.message()));
 }
 
 }  // namespace gccl

@@ -3,6 +3,7 @@
 #   gccl_executable     the program alone
 #   gccl_simulator      with the simgrid engine where there is SimGrid: what ./quickstart builds
 #   gccl_program        with all plug-ins
+include(cmake/plugin_abi.cmake)
 file(GLOB sources CONFIGURE_DEPENDS cli/*.cpp cli/*/*.cpp)
 list(FILTER sources EXCLUDE REGEX "/(plugin_[a-z_]*|bench/run|bench/data|bench/job).cpp$")
 add_executable(gccl_executable ${sources})
@@ -13,6 +14,7 @@ cmake_path(RELATIVE_PATH CMAKE_INSTALL_FULL_LIBDIR BASE_DIRECTORY ${CMAKE_INSTAL
 cmake_path(RELATIVE_PATH CMAKE_INSTALL_FULL_DATADIR BASE_DIRECTORY ${CMAKE_INSTALL_FULL_BINDIR} OUTPUT_VARIABLE data)
 target_compile_definitions(gccl_executable PRIVATE GCCL_PLUGINS_FROM_BIN="${libraries}/gccl" GCCL_DATA_FROM_BIN="${data}/gccl")
 target_compile_options(gccl_executable PRIVATE ${GCCL_COLD})  # nothing here runs often
+gccl_plugin_abi(gccl_executable)
 gccl_join(gccl_executable program cli/*.cpp cli/*/*.cpp EXCEPT cli/plugin_*.cpp)
 
 # gccl_plugin(name library...): cli/plugin_NAME.cpp as lib/gccl/libgccl_NAME.so, with all that it needs.
@@ -23,6 +25,7 @@ function(gccl_plugin name)
   set_target_properties(gccl_${name} PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib/gccl)
   target_link_libraries(gccl_${name} PRIVATE ${ARGN})
   target_link_options(gccl_${name} PRIVATE -Wl,--exclude-libs,ALL)
+  gccl_plugin_abi(gccl_${name})
   set(gccl_plugins ${gccl_plugins} gccl_${name} PARENT_SCOPE)
 endfunction()
 

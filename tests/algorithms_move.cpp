@@ -373,7 +373,7 @@ TEST_CASE("closed forms agree with the model engine on one node") {
           m.overhead_ns = 400;
           m.copy_ns_per_byte = 1.0 / 1000;
           m.element_bytes = 4;
-          sim::Operation o;
+          sim::SimulatedOperation o;
           o.algorithm = &a;
           o.call = {.kind = a.kind, .count = count, .in_place = in_place, .counts = equal_counts, .table = &count};
           o.layout = std::make_shared<Layout>(Layout::flat(n));

@@ -251,7 +251,7 @@ TEST_CASE("every algorithm is right on nodes of unlike size in any order") {
           c.window = window;
           c.delivery = delivery;
           c.seed = ++seed;
-          const std::optional<Failure> failure = verify(c);
+          const std::optional<Counterexample> failure = verify(c);
           INFO((failure ? failure->text : std::string()));
           CHECK(!failure);
         }

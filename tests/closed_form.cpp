@@ -38,7 +38,7 @@ Layout layout_of(const Cluster& cluster, Rank ranks) {
 }
 
 double simulated_ns(const Algorithm& a, const Cluster& cluster, Rank ranks, Count count, Slicing slicing) {
-  Operation o;
+  SimulatedOperation o;
   o.algorithm = &a;
   o.call = call_of(a, count);
   o.layout = std::make_shared<Layout>(layout_of(cluster, ranks));

@@ -56,8 +56,8 @@ struct Play {
     add(a, ranks, count);
     w.streams = {{{0}}};
   }
-  Operation& add(const Algorithm& a, Rank ranks, Count count) {
-    Operation o;
+  SimulatedOperation& add(const Algorithm& a, Rank ranks, Count count) {
+    SimulatedOperation o;
     o.algorithm = &a;
     o.call = {.kind = a.kind, .count = count};
     o.layout = std::make_shared<Layout>(Layout::flat(ranks));
@@ -248,7 +248,7 @@ TEST_CASE("spans are recorded for the traced ranks and dropped beyond the bound"
   p.w.trace_ranks = 2;
   Outcome out = p.run();
   REQUIRE(out.spans.size() == 4);  // three sends of rank 0, one receive of rank 1
-  for (const Span& s : out.spans) {
+  for (const TraceSpan& s : out.spans) {
     CHECK(s.rank < 2);
     CHECK(s.begin == 0);
     CHECK(s.end >= 1100);

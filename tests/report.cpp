@@ -66,7 +66,7 @@ struct Fixture {
   explicit Fixture(Rank ranks, std::size_t operations) : cluster(ranks) {
     workload.cluster = &cluster;
     for (Rank r = 0; r < ranks; ++r) workload.cards.push_back(ranks - 1 - r);  // a placement that is not the identity
-    Operation operation;
+    SimulatedOperation operation;
     operation.algorithm = find_algorithm(Collective::allreduce, "ring");
     operation.call.kind = Collective::allreduce;
     operation.layout = std::make_shared<Layout>(Layout::regular(ranks, 2));
@@ -202,10 +202,10 @@ TEST_CASE("every span is one event, exact to the nanosecond, and rows never over
   std::multiset<Key> expected;
   const char* names[] = {"send", "recv", "recv_reduce", "copy", "reduce"};
   for (int i = 0; i < 3000; ++i) {
-    Span s{Rank(random() % 5),          std::uint32_t(random() % 3),
-           std::uint32_t(random() % 2), Op(random() % 5),
-           Rank(random() % 5),          random() % 5000,
-           Nanos(random() % 100000),    0};
+    TraceSpan s{Rank(random() % 5),          std::uint32_t(random() % 3),
+                std::uint32_t(random() % 2), Op(random() % 5),
+                Rank(random() % 5),          random() % 5000,
+                Nanos(random() % 100000),    0};
     if (random() % 50 == 0) s.begin += 3'600'000'000'000;  // an hour: exact in doubles all the same
     s.end = s.begin + Nanos(random() % 4 == 0 ? 0 : random() % 900);
     f.outcome.spans.push_back(s);
@@ -227,7 +227,7 @@ TEST_CASE("every span is one event, exact to the nanosecond, and rows never over
 
   // A lane takes as many threads as it has steps at once, no more.
   std::map<std::tuple<Rank, std::uint32_t, std::uint32_t>, std::vector<std::pair<Nanos, int>>> edges;
-  for (const Span& s : f.outcome.spans) {
+  for (const TraceSpan& s : f.outcome.spans) {
     if (s.begin == s.end) continue;
     auto& lane = edges[{s.rank, s.operation, s.lane}];
     lane.push_back({s.begin, +1});

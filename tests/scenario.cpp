@@ -63,9 +63,9 @@ TEST_CASE("elements are rounded up, and bytes count as nccl-tests counts them") 
 
 TEST_CASE("groups cut the world as they say") {
   const auto members = [](const Json& groups) {
-    const Plan plan = plan_of(with(kRing, {{"groups", groups}}));
+    const Campaign plan = plan_of(with(kRing, {{"groups", groups}}));
     std::vector<std::vector<Rank>> all;
-    for (const Communicator& c : *plan.points[0].part().communicators) all.push_back(c.members);
+    for (const SimulatedCommunicator& c : *plan.points[0].part().communicators) all.push_back(c.members);
     return all;
   };
   using Lists = std::vector<std::vector<Rank>>;
@@ -122,12 +122,12 @@ TEST_CASE("distributions of counts keep the mean, and symmetry in place") {
 }
 
 TEST_CASE("points come by run, world, engine, size and algorithm") {
-  const Plan plan = plan_of({{{"collective", "allreduce"},
-                              {"bytes", {8, 16}},
-                              {"algorithms", {"ring", "binomial_tree"}},
-                              {"engine", {"simgrid", "model"}}},
-                             {{"collective", "barrier"}, {"algorithms", "tree"}}},
-                            {{"ranks", {8, 2}}});
+  const Campaign plan = plan_of({{{"collective", "allreduce"},
+                                  {"bytes", {8, 16}},
+                                  {"algorithms", {"ring", "binomial_tree"}},
+                                  {"engine", {"simgrid", "model"}}},
+                                 {{"collective", "barrier"}, {"algorithms", "tree"}}},
+                                {{"ranks", {8, 2}}});
   std::vector<std::string> found;
   for (const Point& p : plan.points)
     found.push_back(fmt::format("{} {} {} {} {}", p.run, plan.worlds[p.world].ranks(), name(p.engine), p.part().bytes,
@@ -145,7 +145,7 @@ TEST_CASE("points come by run, world, engine, size and algorithm") {
 TEST_CASE("\"all\" takes every fitting algorithm once, \"auto\" marks one of them") {
   std::size_t rows = 0;
   for (const Algorithm& a : algorithms()) rows += a.kind == Collective::allreduce && !a.variant;
-  const Plan plan = plan_of(with(kRing, {{"algorithms", {"auto", "ring", "all"}}}));
+  const Campaign plan = plan_of(with(kRing, {{"algorithms", {"auto", "ring", "all"}}}));
   CHECK(plan.points.size() == rows);
   CHECK(std::count_if(plan.points.begin(), plan.points.end(), [](const Point& p) { return p.automatic; }) == 1);
   CHECK(plan_of(with(kRing, {{"algorithms", "auto"}})).points.size() == 1);
@@ -153,10 +153,10 @@ TEST_CASE("\"all\" takes every fitting algorithm once, \"auto\" marks one of the
 }
 
 TEST_CASE("sizes that round to the same elements are simulated once") {
-  const Plan plan = plan_of({{{"collective", "allgather"},
-                              {"bytes", {1, 32, 33}},
-                              {"algorithms", "ring"},
-                              {"expect", {{"bytes", 32}, {"max_time_us", 1}}}}});
+  const Campaign plan = plan_of({{{"collective", "allgather"},
+                                  {"bytes", {1, 32, 33}},
+                                  {"algorithms", "ring"},
+                                  {"expect", {{"bytes", 32}, {"max_time_us", 1}}}}});
   REQUIRE(plan.points.size() == 2);  // 8 ranks of one f32 are 32 bytes
   CHECK(plan.points[0].asked == std::vector<Count>{1, 32});
   CHECK(plan.points[1].asked == std::vector<Count>{33});
@@ -380,7 +380,7 @@ TEST_CASE("another engine replaces the scenario's, and expectations about others
                                  {{{"engine", "model"}, {"max_time_us", 1}},
                                   {{"engine", "simgrid"}, {"max_time_us", 1}},
                                   {{"max_time_us", 1}}}}});
-  const Plan plan = make_plan(scenario_of(whole(run)), {.engine = Engine::simgrid, .seed = 9});
+  const Campaign plan = make_campaign(scenario_of(whole(run)), {.engine = Engine::simgrid, .seed = 9});
   REQUIRE(plan.points.size() == 1);
   CHECK(plan.points[0].engine == Engine::simgrid);
   CHECK(plan.scenario->runs[0].expectations.size() == 2);
@@ -393,7 +393,7 @@ TEST_CASE("every shipped scenario fits the schema and can be planned") {
   for (const auto& entry : std::filesystem::directory_iterator(kRoot / "scenarios")) {
     CAPTURE(entry.path().string());
     CHECK(schema.accepts(read_json(entry.path())));
-    const Plan plan = make_plan(read_scenario(entry.path()), {});
+    const Campaign plan = make_campaign(read_scenario(entry.path()), {});
     CHECK(!plan.points.empty());
     double messages = 0;
     for (const Point& p : plan.points) messages += p.messages;

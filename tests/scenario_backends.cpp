@@ -59,8 +59,8 @@ Outcome letters(const Workload& w) {
   return o;
 }
 
-Json result_of(const sim::Plan& plan) {
-  return run_plan(plan, {letters, letters}, {.jobs = 2, .progress = {}}).document;
+Json result_of(const sim::Campaign& plan) {
+  return run_campaign(plan, {letters, letters}, {.jobs = 2, .progress = {}}).document;
 }
 
 std::string complaint(const Json& runs, const Json& more) {
@@ -138,15 +138,15 @@ TEST_CASE("each group is planned for itself, as a communicator of its ranks woul
     for (const char* kind : {"allreduce", "broadcast", "allgather", "reduce_scatter", "alltoall", "reduce"})
       for (const int bytes : {480, 480'000}) {
         const Json run = {{"collective", kind}, {"bytes", bytes}, {"groups", groups}};
-        const sim::Plan plan = plan_of(Json::array({run}), two.more(12));
+        const sim::Campaign plan = plan_of(Json::array({run}), two.more(12));
         const PreparedWorkload prepared = prepare(plan, plan.points.at(0));
         std::set<std::string_view> names;
         for (std::size_t g = 0; g < groups.size(); ++g) {
           Json alone = run;
           alone["groups"] = Json::array({groups[g]});
-          const sim::Plan own = plan_of(Json::array({alone}), two.more(12));
-          const Planned& expected = own.points.at(0).part().plan();
-          const Operation& o = prepared.workload.operations.at(g);
+          const sim::Campaign own = plan_of(Json::array({alone}), two.more(12));
+          const gccl::Plan& expected = own.points.at(0).part().plan();
+          const SimulatedOperation& o = prepared.workload.operations.at(g);
           CAPTURE(kind);
           CAPTURE(g);
           CHECK(o.algorithm == expected.algorithm);
@@ -163,12 +163,12 @@ TEST_CASE("each group is planned for itself, as a communicator of its ranks woul
 }
 
 TEST_CASE("a prediction is by the costs that the choice was made with") {
-  const sim::Plan plan = plan_of(Json::array({kBroadcasts}), kHost);
+  const sim::Campaign plan = plan_of(Json::array({kBroadcasts}), kHost);
   const TransportModel& memory = transport_model("shared-memory");
   const View view = Layout::flat(12).view(0);
   for (const Point& p : plan.points) {
     const Call call{.kind = Collective::broadcast, .count = p.part().bytes / 4};
-    const Planned& planned = p.part().plan();
+    const gccl::Plan& planned = p.part().plan();
     const CostModel costs = memory.costs_on(view, 4);
     CHECK(*p.predicted_us ==
           doctest::Approx(predicted(*planned.algorithm, call, view, costs, planned.slicing, memory.tuning) / 1e3));
@@ -190,8 +190,8 @@ TEST_CASE("every rank of a real communicator plans what the scenario plans") {
         for (const Count bytes : {Count(600), Count(600'000), Count(60'000'000)}) {
           Json run = {{"collective", collective_names()[kind]}, {"dtype", "u8"}, {"groups", groups}};
           if (Collective(kind) != Collective::barrier) run["bytes"] = bytes;
-          const sim::Plan plan = plan_of(Json::array({run}), two.more(12));
-          const Planned& planned = plan.points.at(0).part().plan();
+          const sim::Campaign plan = plan_of(Json::array({run}), two.more(12));
+          const gccl::Plan& planned = plan.points.at(0).part().plan();
           CHECK(plan.points[0].part().sliced);
           const bool blocks = total_bytes(Collective(kind), 1, n, 1) > 1;
           const Count count = Collective(kind) == Collective::barrier ? 0 : blocks ? bytes / n : bytes;

@@ -19,7 +19,7 @@ namespace {
 // Takes as many nanoseconds as the algorithm's name has letters, times the rank count of the first operation.
 Outcome by_name(const Workload& w) {
   Outcome o;
-  const Operation& first = w.operations[0];
+  const SimulatedOperation& first = w.operations[0];
   o.time_ns = Nanos(first.algorithm->name.size() * first.ranks());
   o.begin_ns.assign(w.operations.size(), 0);
   o.end_ns.assign(w.operations.size(), o.time_ns);
@@ -45,14 +45,14 @@ Outcome endless(const Workload&) {
 
 constexpr Engines kByName{by_name, by_name};
 
-Json result_of(const Plan& plan, const Engines& engines = kByName, unsigned jobs = 3) {
-  return run_plan(plan, engines, {.jobs = jobs, .progress = {}}).document;
+Json result_of(const Campaign& plan, const Engines& engines = kByName, unsigned jobs = 3) {
+  return run_campaign(plan, engines, {.jobs = jobs, .progress = {}}).document;
 }
 
 }  // namespace
 
 TEST_CASE("estimated messages are those of the model engine") {
-  const Plan plan = plan_of(
+  const Campaign plan = plan_of(
       {{{"collective", "allreduce"}, {"bytes", 6400}, {"algorithms", {"ring", "recursive_doubling"}}, {"shares", 3}},
        {{"collective", "gather"}, {"bytes", 6400}, {"algorithms", "linear"}},
        {{"collective", "scatter"}, {"bytes", 6400}, {"algorithms", "linear"}}});
@@ -66,7 +66,7 @@ TEST_CASE("estimated messages are those of the model engine") {
 
 TEST_CASE("results are in the plan's order and fit their schema") {
   const test::JsonSchema schema(read_json(kRoot / "sim/scenario/result.schema.json"));
-  const Plan plan =
+  const Campaign plan =
       plan_of({{{"collective", "allreduce"},
                 {"bytes", {8, "1KiB", "64KiB"}},
                 {"algorithms", {"all", "auto"}},
@@ -216,7 +216,7 @@ TEST_CASE("each kind of expectation holds and breaks") {
     CHECK(result["expectations"][0]["ok"] == holds);
     CHECK(result["expectations"][0]["found"] == found);
   }
-  const Plan checked = plan_of(with(kRing, {{"payload", "verify"}, {"expect", {{"correct", true}}}}));
+  const Campaign checked = plan_of(with(kRing, {{"payload", "verify"}, {"expect", {{"correct", true}}}}));
   CHECK(result_of(checked)["ok"] == true);
   const Json wrong = result_of(checked, {with_wrong, with_wrong});
   CHECK(wrong["ok"] == false);
@@ -334,7 +334,7 @@ TEST_CASE("the automatic choice is held against the automatic choice where it wa
 }
 
 TEST_CASE("a job that crashes, throws or runs out of memory is named") {
-  const Plan plan = plan_of(with(kRing, {{"algorithms", {"ring", "swing"}}}));
+  const Campaign plan = plan_of(with(kRing, {{"algorithms", {"ring", "swing"}}}));
   const auto failure = [&](Outcome (*engine)(const Workload&)) -> std::string {
     try {
       result_of(plan, {engine, engine});
@@ -354,8 +354,8 @@ TEST_CASE("a stopped pool leaves no child") {
   stop = false;
   signal(SIGALRM, [](int) { stop = true; });
   alarm(1);
-  const Plan plan = plan_of(with(kRing, {{"algorithms", {"ring", "swing"}}}));
-  CHECK_THROWS_AS(run_plan(plan, {endless, endless}, {.jobs = 2, .progress = {}, .stop = &stop}), Interrupted);
+  const Campaign plan = plan_of(with(kRing, {{"algorithms", {"ring", "swing"}}}));
+  CHECK_THROWS_AS(run_campaign(plan, {endless, endless}, {.jobs = 2, .progress = {}, .stop = &stop}), Interrupted);
   CHECK(waitpid(-1, nullptr, WNOHANG) == -1);  // no child left, not even a dead one
 }
 

@@ -25,7 +25,7 @@ struct Play {
     w.cluster = &cluster;
     w.cards.resize(ranks);
     std::iota(w.cards.begin(), w.cards.end(), 0);
-    Operation o;
+    SimulatedOperation o;
     o.algorithm = &a;
     o.call = {.kind = a.kind, .count = count};
     if (has_counts(a.kind))

@@ -390,7 +390,7 @@ TEST_CASE("the algorithms from which the mutants are made are right") {
       for (const Delivery d : {Delivery::buffered, Delivery::rendezvous}) {
         c.delivery = d;
         c.window = d == Delivery::buffered ? 1 : 8;
-        const std::optional<Failure> failure = verify(c);
+        const std::optional<Counterexample> failure = verify(c);
         CHECK_MESSAGE(!failure, failure->text);
       }
     }
@@ -449,7 +449,7 @@ TEST_CASE("every planted bug is found and called by its name") {
       const FaultKind due = d == Delivery::buffered ? p.buffered : p.rendezvous;
       CAPTURE(p.what);
       for (c.seed = 1; c.seed <= (due == endless ? 1 : 5); ++c.seed) {
-        const std::optional<Failure> failure = verify(c);
+        const std::optional<Counterexample> failure = verify(c);
         REQUIRE(failure);
         CHECK_MESSAGE(failure->kind == due, failure->text);
         CHECK(failure->text.find(name(due)) != std::string::npos);
@@ -488,7 +488,7 @@ TEST_CASE("a failure names its case and what is wrong") {
   c.window = 8;
   c.delivery = Delivery::rendezvous;
   c.seed = 9;
-  const std::optional<Failure> failure = verify(c);
+  const std::optional<Counterexample> failure = verify(c);
   REQUIRE(failure);
   const std::string head =
       "allreduce mutant: ranks 5 (flat), count 11, out of place, shares 3, lanes 2, window 8 rendezvous, seed 9: "
@@ -501,7 +501,7 @@ TEST_CASE("a receive before the send it should follow needs a window, and the de
   for (const Delivery d : {Delivery::buffered, Delivery::rendezvous}) {
     c.delivery = d;
     c.window = 1;
-    const std::optional<Failure> failure = verify(c);
+    const std::optional<Counterexample> failure = verify(c);
     REQUIRE(failure);
     CHECK(failure->kind == FaultKind::deadlock);
     CHECK(

@@ -110,8 +110,8 @@ Command table(Options& o, Typed& t) {
       ->capture_default_str();
   app.add_option("--warmup", o.warmup, "Untimed, before them")->check(Range{0, 1000000000})->capture_default_str();
   app.add_option("--shares", o.shares, "Slices a call is cut into")->check(Range{1, 1u << 20})->capture_default_str();
-  app.add_option("--lanes", o.lanes, "Slices under way at once")->check(Range{1, 1u << 15})->capture_default_str();
-  app.add_option("--window", o.window, "Steps under way in a lane")->check(Range{2, kWindowMax})->capture_default_str();
+  app.add_option("--lanes", o.lanes, "Slices in flight at once")->check(Range{1, 1u << 15})->capture_default_str();
+  app.add_option("--window", o.window, "Steps in flight in a lane")->check(Range{2, kWindowMax})->capture_default_str();
   app.add_flag("--in-place", t.in_place, "Only in place (both by default)");
   app.add_flag("--out-of-place", t.out_of_place, "Only out of place (both by default)");
   app.add_option("--ranks-per-node", o.ranks_per_node,

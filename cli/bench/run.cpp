@@ -28,8 +28,8 @@ struct Timing {
   Count wrong = 0;
 };
 
-// Counts of blocks of unlike length: half, one and one and a half times the call's, symmetric as an alltoallv in place
-// demands.
+// Counts of blocks of different lengths: half, one and one and a half times the call's, symmetric as an alltoallv in
+// place demands.
 Count skewed(const void* each, Rank from, Rank to) {
   const Count count = *static_cast<const Count*>(each);
   return count * (1 + (Count(from) + to) % 3) / 2;
@@ -66,7 +66,7 @@ class Bench {
   }
 
  private:
-  // A rank's buffers; with blocks of unlike length up to one and a half times as much.
+  // A rank's buffers; with blocks of different lengths up to one and a half times as much.
   bool allocate(Count bytes) {
     bool ok = true;
     try {

@@ -7,7 +7,7 @@
 
 namespace gccl::launch {
 
-// A process that waits at a pipe for the launcher's end, and then kills the process groups that it was told of. The
+// A process that waits at a pipe for the launcher's end, and then kills the process groups that it knows. The
 // kernel's own means, PR_SET_PDEATHSIG, reaches children and not what they started.
 class Guard {
  public:

@@ -92,7 +92,7 @@ class Runner {
 
  private:
   bool start(unsigned rank);
-  [[noreturn]] void become(const Process& process, unsigned rank, pid_t launcher, Fd in, Fd out, Fd err, int trouble);
+  [[noreturn]] void become(const Process& process, unsigned rank, pid_t launcher, Fd in, Fd out, Fd err, int errors);
   void signal_all(int signal);
   void stop(int signal);
   void look_for_ends();
@@ -117,7 +117,7 @@ class Runner {
 };
 
 // In the child, between fork and exec.
-void Runner::become(const Process& process, unsigned rank, pid_t launcher, Fd in, Fd out, Fd err, int trouble) {
+void Runner::become(const Process& process, unsigned rank, pid_t launcher, Fd in, Fd out, Fd err, int errors) {
   setpgid(0, 0);  // so that signals reach what the program starts, too
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != launcher) _exit(1);  // it has died already
@@ -141,7 +141,7 @@ void Runner::become(const Process& process, unsigned rank, pid_t launcher, Fd in
   sigprocmask(SIG_SETMASK, &old_mask_, nullptr);
   execvp(argv[0], argv.data());
   const int error = errno;
-  [[maybe_unused]] const ssize_t n = write(trouble, &error, sizeof error);
+  [[maybe_unused]] const ssize_t n = write(errors, &error, sizeof error);
   _exit(kNotFound);
 }
 
@@ -305,7 +305,7 @@ bool Runner::await_reader() {
 }
 
 // What ranks had written when they ended lies in the pipes, and is passed on however long that takes (a pager), unless
-// the job was told to end.
+// the job was asked to end.
 void Runner::pass_on_the_rest() {
   for (int i = 0; i < kDrainsOfPipe; ++i) {
     if (!await_reader()) return;

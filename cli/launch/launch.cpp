@@ -22,7 +22,7 @@
 namespace gccl {
 namespace {
 
-[[noreturn]] void wrong(const std::string& text) { throw json::InputError("launch: " + text); }
+[[noreturn]] void wrong(const std::string& text) { throw json::InputError(fmt::format("launch: {}", text)); }
 
 // The cores that this process may use, in order.
 std::vector<int> allowed_cores() {
@@ -46,7 +46,8 @@ Fd reserve_port(std::uint16_t* port) {
   const SocketAddress any = SocketAddress::loopback(0);
   if (!fd || setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) != 0 ||
       bind(fd.get(), any.data(), any.bytes()) != 0)
-    throw std::runtime_error("launch: cannot reserve a loopback port: " + std::generic_category().message(errno));
+    throw std::runtime_error(
+        fmt::format("launch: cannot reserve a loopback port: {}", std::generic_category().message(errno)));
   *port = SocketAddress::local_end(fd.get()).port();
   return fd;
 }
@@ -72,7 +73,8 @@ void add_own_settings(std::vector<std::pair<std::string, std::string>>* all) {
 int launch_job(const launch::Options& o) {
   std::string secret = random_secret();
   if (!o.secret_file.empty())
-    if (const Status s = read_secret_file(o.secret_file, &secret); !s.ok()) wrong("--secret-file: " + s.text());
+    if (const Status s = read_secret_file(o.secret_file, &secret); !s.ok())
+      wrong(fmt::format("--secret-file: {}", s.text()));
   if (secret.find('\n') != secret.npos) wrong("--secret-file: expected a secret of one line");
   Fd reservation;
   std::string store = o.store;

@@ -39,7 +39,7 @@ class TaggedStream {
 
   TaggedStream(std::string tag, Output* to) : tag_(std::move(tag)), to_(to) {}
   // Reads what there is; false at the end of the stream, when the line that was begun is written as well, and where
-  // lines cannot be written. Closing `from` then tells the rank what it would see if it wrote there by itself.
+  // lines cannot be written. Closing `from` then shows the rank what it would see if it wrote there by itself.
   bool drain(int from);
   // Writes the line that was begun, where the end of the stream does not come.
   void finish() { put_lines(true); }

@@ -60,7 +60,7 @@ const Algorithm* find_algorithm(Collective kind, std::string_view name);
 std::vector<std::string_view> algorithm_names(std::optional<Collective> kind = std::nullopt);
 
 // The combinator behind pipelining and channels: shares lane, lane+lanes, lane+2*lanes, ... of `shares`, one after the
-// other. Lanes run beside each other, so `lanes` of them keep that many shares in flight.
+// other. Lanes run concurrently, so `lanes` of them keep that many shares in flight.
 Schedule sliced(const Algorithm* algorithm, Call call, View view, Count shares, Count lane, Count lanes);
 
 }  // namespace gccl

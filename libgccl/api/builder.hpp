@@ -1,6 +1,8 @@
 // The arguments of a call, checked and turned into work. For calls.cpp, where small calls are a matter of nanoseconds.
 #pragma once
 
+#include <fmt/core.h>
+
 #include <optional>
 
 #include "libgccl/api/handles.hpp"
@@ -17,7 +19,7 @@ inline std::uintptr_t address(const void* base, std::size_t elements = 0, std::s
 }
 
 inline Status null_buffer(const char* name, Count count) {
-  return wrong(std::string(name) + " is null: expected a buffer of " + std::to_string(count) + " elements");
+  return wrong(fmt::format("{} is null: expected a buffer of {} elements", name, count));
 }
 
 inline constexpr GCCL_Op kNoOp = -1;  // in a Descriptor or a Key: the call reduces nothing
@@ -34,11 +36,10 @@ class Builder {
     work_.call.root = Rank(root);
     status_ = elements_of(dtype, op, &work_.elements);
     if (status_.ok() && (root < 0 || Rank(root) >= c.size()))
-      status_ = wrong("root is " + std::to_string(root) + ": expected 0 to " + std::to_string(c.size() - 1));
+      status_ = wrong(fmt::format("root is {}: expected 0 to {}", root, c.size() - 1));
     if (!status_.ok()) return;  // an element of an unknown type has no length
     const std::size_t most = std::size_t(PTRDIFF_MAX) / work_.elements.bytes / c.size();
-    if (count > most)
-      status_ = wrong("count is " + std::to_string(count) + ": expected at most " + std::to_string(most));
+    if (count > most) status_ = wrong(fmt::format("count is {}: expected at most {}", count, most));
   }
 
   bool at_root() const { return c_.rank() == Rank(root_); }
@@ -54,7 +55,7 @@ class Builder {
   void fail(const std::string& text) {
     if (status_.ok()) status_ = wrong(text);
   }
-  // Blocks whose ends can be told in bytes.
+  // Blocks whose ends can be expressed in bytes.
   void blocks(const char* name, const std::size_t* counts, const std::size_t* places) {
     if (!status_.ok()) return;
     const std::size_t most = std::size_t(PTRDIFF_MAX) / work_.elements.bytes;
@@ -62,8 +63,8 @@ class Builder {
     for (Rank r = 0; r < c_.size() && status_.ok(); ++r) {
       if (places && counts[r]) end = places[r];
       if (end > most || counts[r] > most - end)
-        status_ = wrong(std::string(name) + "[" + std::to_string(r) + "] is " + std::to_string(counts[r]) +
-                        ", at element " + std::to_string(end) + ": expected an end of at most " + std::to_string(most));
+        status_ = wrong(
+            fmt::format("{}[{}] is {}, at element {}: expected an end of at most {}", name, r, counts[r], end, most));
       end += counts[r];
     }
   }
@@ -84,7 +85,7 @@ class Builder {
   GCCL_Result go(GCCL_Request* request, bool non_blocking) {
     if (non_blocking && !request) fail("request is null: expected where to store the request");
     if (!status_.ok())
-      return failed(Status::error(std::string(kind_name(work_.what.kind)) + ": " + status_.text(), status_.code()));
+      return failed(Status::error(fmt::format("{}: {}", kind_name(work_.what.kind), status_.text()), status_.code()));
     if (non_blocking) {
       Operation* op = nullptr;
       const Status s = c_.start(std::move(work_), &op);
@@ -100,7 +101,7 @@ class Builder {
   void place(Buffer which, const void* buffer, const char* name, Count count) {
     if (!buffer && count > 0 && status_.ok()) status_ = null_buffer(name, count);
     if (buffer == GCCL_IN_PLACE && status_.ok())
-      status_ = wrong(std::string(name) + " is GCCL_IN_PLACE, which this call does not take there");
+      status_ = wrong(fmt::format("{} is GCCL_IN_PLACE, which this call does not take there", name));
     work_.memory.base[std::size_t(which)] = bytes_of(buffer);
   }
 

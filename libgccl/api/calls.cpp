@@ -1,4 +1,6 @@
 // The communication calls: arguments checked and turned into work.
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cstring>
 #include <numeric>
@@ -128,7 +130,7 @@ GCCL_Result allgatherv(const void* sendbuf, void* recvbuf, const size_t* counts,
                        GCCL_Comm comm, GCCL_Request* request, bool non_blocking) {
   Communicator* const c = communicator_of(comm);
   if (!c) return GCCL_ERR_INVALID_ARGUMENT;
-  if (!counts) return failed(wrong("allgatherv: counts is null: expected " + std::to_string(c->size()) + " lengths"));
+  if (!counts) return failed(wrong(fmt::format("allgatherv: counts is null: expected {} lengths", c->size())));
   Builder b(*c, Collective::allgatherv, 0, dtype, kNone, 0);
   Work& w = b.work();
   w.lengths = std::make_unique<Lengths>();
@@ -215,8 +217,8 @@ GCCL_Result alltoallv(const void* sendbuf, const size_t* sendcounts, const size_
   Builder b(*c, Collective::alltoallv, 0, dtype, kNone, 0);
   const bool in_place = b.in_place(sendbuf, recvbuf);
   if (!recvcounts || (!in_place && !sendcounts))
-    return failed(wrong(std::string("alltoallv: ") + (recvcounts ? "sendcounts" : "recvcounts") +
-                        " is null: expected " + std::to_string(c->size()) + " lengths"));
+    return failed(wrong(fmt::format("alltoallv: {} is null: expected {} lengths",
+                                    recvcounts ? "sendcounts" : "recvcounts", c->size())));
   Work& w = b.work();
   w.lengths = std::make_unique<Lengths>();
   Lengths& l = *w.lengths;
@@ -237,8 +239,8 @@ GCCL_Result alltoallv(const void* sendbuf, const size_t* sendcounts, const size_
   if (!in_place) b.blocks("sendcounts", sendcounts, sdispls);
   b.blocks("recvcounts", recvcounts, rdispls);
   if (l.send_counts[b.me()] != recvcounts[b.me()])
-    b.fail("rank " + std::to_string(b.me()) + " sends itself " + std::to_string(l.send_counts[b.me()]) +
-           " elements and expects " + std::to_string(recvcounts[b.me()]));
+    b.fail(fmt::format("rank {} sends itself {} elements and expects {}", b.me(), l.send_counts[b.me()],
+                       recvcounts[b.me()]));
   if (!in_place) b.input(sendbuf, "sendbuf", furthest(l.send_counts, l.send_places, b.n()));
   b.output(recvbuf, "recvbuf", furthest(recvcounts, l.recv_places, b.n()));
   b.counted(total(recvcounts, b.n()));
@@ -298,8 +300,8 @@ GCCL_Result point_to_point(bool sends, const void* buf, size_t count, GCCL_Dtype
   Communicator* const c = communicator_of(comm);
   if (!c) return GCCL_ERR_INVALID_ARGUMENT;
   if (peer < 0 || Rank(peer) >= c->size())
-    return failed(wrong(std::string(sends ? "send: dest" : "recv: source") + " is " + std::to_string(peer) +
-                        ": expected 0 to " + std::to_string(c->size() - 1)));
+    return failed(
+        wrong(fmt::format("{} is {}: expected 0 to {}", sends ? "send: dest" : "recv: source", peer, c->size() - 1)));
   const std::uint32_t element_bytes = built_in_bytes(dtype);
   if (!non_blocking && element_bytes != 0 && count <= kShortBytesMax && buf && buf != GCCL_IN_PLACE &&
       !current_group()) {

@@ -22,7 +22,7 @@ GCCL_Result guarded(F f) noexcept {
 }
 
 // For calls on a communicator. It is broken where f throws, as other ranks would wait for what was not carried out. A
-// group hears of every failure.
+// group learns of every failure.
 template <class F>
 GCCL_Result guarded(GCCL_Comm comm, F f) noexcept {
   if (in_forked_child()) return failed_in_child();

@@ -1,6 +1,6 @@
 // Memory that ranks of one machine reach in each other.
 #include "libgccl/api/guard.hpp"
-#include "libgccl/transports/shm/shared_memory.hpp"
+#include "libgccl/transports/shared_memory.hpp"
 
 extern "C" {
 
@@ -10,12 +10,12 @@ GCCL_Result GCCL_Mem_alloc(void** ptr, size_t bytes) {
       return gccl::failed(
           gccl::Status::error("ptr is null: expected where to store the address", GCCL_ERR_INVALID_ARGUMENT));
     *ptr = nullptr;
-    return gccl::failed(gccl::shm::allocate_shared(bytes, ptr));
+    return gccl::failed(gccl::allocate_shared(bytes, ptr));
   });
 }
 
 GCCL_Result GCCL_Mem_free(void* ptr) {
-  return gccl::guarded([&] { return ptr ? gccl::failed(gccl::shm::free_shared(ptr)) : GCCL_SUCCESS; });
+  return gccl::guarded([&] { return ptr ? gccl::failed(gccl::free_shared(ptr)) : GCCL_SUCCESS; });
 }
 
 }  // extern "C"

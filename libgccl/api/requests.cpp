@@ -1,4 +1,6 @@
 // Waiting for operations, and groups of them.
+#include <fmt/core.h>
+
 #include "libgccl/api/guard.hpp"
 #include "libgccl/communicator/completions.hpp"
 
@@ -87,7 +89,7 @@ GCCL_Result GCCL_Wait(GCCL_Request* request) { return GCCL_Wait_for(request, GCC
 GCCL_Result GCCL_Waitall(int n, GCCL_Request* requests) {
   return guarded([&] {
     if (n < 0 || (n > 0 && !requests))
-      return failed(wrong(n < 0 ? "n is " + std::to_string(n) + ": expected 0 or more" : "requests is null"));
+      return failed(wrong(n < 0 ? fmt::format("n is {}: expected 0 or more", n) : "requests is null"));
     Status first;
     for (int i = 0; i < n; ++i) {
       if (requests[i] == GCCL_REQUEST_NULL) continue;
@@ -102,7 +104,7 @@ GCCL_Result GCCL_Waitall(int n, GCCL_Request* requests) {
 
 GCCL_Result GCCL_Test(GCCL_Request* request, int* done) {
   return guarded([&] {
-    if (!request || !done) return failed(wrong(std::string(request ? "done" : "request") + " is null"));
+    if (!request || !done) return failed(wrong(fmt::format("{} is null", request ? "done" : "request")));
     *done = 1;
     if (*request == GCCL_REQUEST_NULL) return GCCL_SUCCESS;
     Status s;

@@ -1,4 +1,6 @@
 // GCCL_Device_* and GCCL_Topology_*.
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cstring>
 #include <new>
@@ -19,14 +21,14 @@ using gccl::Status;
 using gccl::topology::Machine;
 
 Status invalid(const char* function, const std::string& what) {
-  return Status::error(std::string(function) + ": " + what, GCCL_ERR_INVALID_ARGUMENT);
+  return Status::error(fmt::format("{}: {}", function, what), GCCL_ERR_INVALID_ARGUMENT);
 }
 
 Status check_index(const char* function, const char* what, int index, std::size_t count) {
   if (index >= 0 && std::size_t(index) < count) return {};
   const std::string expected =
-      count == 0 ? std::string(", but there is none") : ", expected 0 to " + std::to_string(count - 1);
-  return invalid(function, std::string(what) + " is " + std::to_string(index) + expected);
+      count == 0 ? std::string(", but there is none") : fmt::format(", expected 0 to {}", count - 1);
+  return invalid(function, fmt::format("{} is {}{}", what, index, expected));
 }
 
 // Fills in the caller's struct, which may be a newer and longer one: then its further fields stay as they are.
@@ -35,8 +37,8 @@ Status give(const char* function, const Info& info, Info* out) {
   if (!out) return invalid(function, "info is null");
   const std::size_t known = out->struct_bytes;
   if (known < sizeof info)
-    return invalid(function, "struct_bytes is " + std::to_string(known) + ", expected at least " +
-                                 std::to_string(sizeof info) + " (sizeof, set by the caller)");
+    return invalid(function, fmt::format("struct_bytes is {}, expected at least {} (sizeof, set by the caller)", known,
+                                         sizeof info));
   *out = info;
   out->struct_bytes = known;
   return {};
@@ -63,9 +65,9 @@ GCCL_Result make(const char* function, GCCL_Topology* out, F read) {
     if (status.ok()) *out = state.release();
     return failed(status);
   } catch (const std::bad_alloc&) {
-    return failed(Status::error(std::string(function) + ": out of memory", GCCL_ERR_SYSTEM));
+    return failed(Status::error(fmt::format("{}: out of memory", function), GCCL_ERR_SYSTEM));
   } catch (const std::exception& e) {
-    return failed(Status::error(std::string(function) + ": " + e.what()));
+    return failed(Status::error(fmt::format("{}: {}", function, e.what())));
   }
 }
 

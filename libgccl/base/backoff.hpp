@@ -1,4 +1,4 @@
-// How to wait: spinning while an answer may be microseconds away, giving up the processor to those who need it.
+// How to wait: spinning while what it waits for may be microseconds away, giving up the processor to those who need it.
 #pragma once
 
 #include <sched.h>

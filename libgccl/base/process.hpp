@@ -10,7 +10,7 @@
 
 namespace gccl {
 
-// fork() waits for whoever holds it. For steps that a child must not see half done: while a descriptor comes into
+// fork() waits for its holder. For steps that a child must not see half done: while a descriptor comes into
 // being, and while another library's locks are held.
 std::mutex& process_mutex();
 

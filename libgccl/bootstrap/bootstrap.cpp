@@ -1,8 +1,10 @@
 #include "libgccl/bootstrap/bootstrap.hpp"
 
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cassert>
 
 #include "libgccl/base/log.hpp"
 #include "libgccl/bootstrap/file_store.hpp"
@@ -38,7 +40,7 @@ class Callers : public Exchange {
     all->assign(mine.size() * size_, std::byte());
     const int result = function_(mine.data(), all->data(), mine.size(), context_);
     if (result == 0) return {};
-    return Status::error("the all-gather in GCCL_Config.allgather returned " + std::to_string(result) + ", expected 0",
+    return Status::error(fmt::format("the all-gather in GCCL_Config.allgather returned {}, expected 0", result),
                          GCCL_ERR_SYSTEM);
   }
 
@@ -53,7 +55,7 @@ Status torchrun_store(const Environment& environment, Machines machines, HostPor
   const char* address = environment("MASTER_ADDR");
   for (const char* name : {"MASTER_ADDR", "MASTER_PORT"})
     if (!environment(name) || !*environment(name))
-      return invalid(std::string(name) + " is not set although RANK and WORLD_SIZE are: set it, or GCCL_STORE");
+      return invalid(fmt::format("{} is not set although RANK and WORLD_SIZE are: set it, or GCCL_STORE", name));
   std::int64_t port = 0;
   bool found = false;
   if (Status s = read_number(environment, "MASTER_PORT", 1, 65534, &port, &found); !s.ok()) return s;
@@ -65,11 +67,11 @@ Status torchrun_store(const Environment& environment, Machines machines, HostPor
 // Where to meet when no store is named.
 Status default_store(const Environment& environment, const Identity& identity, std::string* url) {
   const Launcher* launcher = identity.launcher;
-  const std::string ranks = "the job has " + std::to_string(identity.size) + " ranks";
+  const std::string ranks = fmt::format("the job has {} ranks", identity.size);
   if (!launcher || launcher->kind == Launcher::Kind::gccl)
-    return invalid(
-        ranks +
-        " and no place to meet: set GCCL_STORE to \"tcp://HOST:PORT\" (rank 0 listens there) or \"file:///PATH\"");
+    return invalid(fmt::format(
+        "{} and no place to meet: set GCCL_STORE to \"tcp://HOST:PORT\" (rank 0 listens there) or \"file:///PATH\"",
+        ranks));
   if (launcher->kind == Launcher::Kind::torchrun) {
     HostPort at;
     if (Status s = torchrun_store(environment, identity.machines, &at); !s.ok()) return s;
@@ -77,8 +79,10 @@ Status default_store(const Environment& environment, const Identity& identity, s
     return {};
   }
   if (identity.machines == Machines::several)
-    return invalid(ranks + " on several machines, started by " + launcher->name +
-                   ": set GCCL_STORE to \"tcp://HOST:PORT\" with the host of rank 0, and GCCL_SECRET");
+    return invalid(
+        fmt::format("{} on several machines, started by {}: set GCCL_STORE to \"tcp://HOST:PORT\" with the host of "
+                    "rank 0, and GCCL_SECRET",
+                    ranks, launcher->name));
   std::string prefix;
   if (Status s = job_prefix(environment, *launcher, &prefix); !s.ok()) return s;
   *url = "file://" + prefix;
@@ -87,17 +91,17 @@ Status default_store(const Environment& environment, const Identity& identity, s
 
 Status open_store(const std::string& url, const Start& start, std::unique_ptr<Exchange>* out) {
   constexpr std::string_view kTcp = "tcp://", kFile = "file://";
-  const std::string wrong = "the store is \"" + url + "\", expected \"tcp://HOST:PORT\" or \"file:///PATH\"";
+  const std::string wrong = fmt::format("the store is \"{}\", expected \"tcp://HOST:PORT\" or \"file:///PATH\"", url);
   if (url.starts_with(kTcp)) {
     HostPort at;
     if (Status s = parse_host_port(std::string_view(url).substr(kTcp.size()), &at); !s.ok())
-      return invalid(wrong + ": " + s.text());
-    if (at.port == 0) return invalid(wrong + ": all ranks must know the port, 1 to 65535");
+      return invalid(fmt::format("{}: {}", wrong, s.text()));
+    if (at.port == 0) return invalid(fmt::format("{}: all ranks must know the port, 1 to 65535", wrong));
     return open_tcp_store({at, start.rank, start.size, start.secret, start.start_timeout_ms}, out);
   }
   if (!url.starts_with(kFile)) return invalid(wrong);
   const std::string path = url.substr(kFile.size());
-  if (!path.starts_with("/") || path == "/") return invalid(wrong + ": the path must be absolute");
+  if (!path.starts_with("/") || path == "/") return invalid(fmt::format("{}: the path must be absolute", wrong));
   return open_file_store({file_store_prefix(path), start.rank, start.size}, out);
 }
 
@@ -113,10 +117,10 @@ Status begin(const GCCL_Config* config, int rank, Start* out) {
   if (!wrong.ok() && !settings.can_meet) return wrong;
   Identity identity;
   if (Status s = identify(environment, rank >= 0 ? rank : c.rank, c.size, &identity); !s.ok()) return s;
-  const bool told = c.rank != -1 || c.size != -1 || rank >= 0 || identity.launcher;
-  if (!told && (!settings.store.empty() || c.allgather))
-    return invalid(std::string(c.allgather ? "an all-gather" : "a store") +
-                   " is given, but not which rank this is and of how many: set GCCL_RANK and GCCL_SIZE");
+  const bool stated = c.rank != -1 || c.size != -1 || rank >= 0 || identity.launcher;
+  if (!stated && (!settings.store.empty() || c.allgather))
+    return invalid(fmt::format("{} is given, but not which rank this is and of how many: set GCCL_RANK and GCCL_SIZE",
+                               c.allgather ? "an all-gather" : "a store"));
 
   static std::atomic<bool> warned{false};
   if (identity.rank == 0 && !warned.exchange(true))
@@ -143,6 +147,7 @@ Status begin(const GCCL_Config* config, int rank, Start* out) {
       if (Status s = default_store(environment, identity, &url); !s.ok()) return s;
     if (Status s = open_store(url, start, &start.exchange); !s.ok()) return s;
   }
+  assert(start.rank < start.size && start.exchange);
   *out = std::move(start);
   return {};
 }

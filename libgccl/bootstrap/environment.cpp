@@ -1,5 +1,7 @@
 #include "libgccl/bootstrap/environment.hpp"
 
+#include <fmt/core.h>
+
 #include <charconv>
 #include <system_error>
 
@@ -13,8 +15,7 @@ Status parse_number(const std::string& name, const std::string& text, std::int64
   const char* last = text.data() + text.size();
   const auto [end, error] = std::from_chars(text.data(), last, number);
   if (text.empty() || error != std::errc() || end != last || number < min || number > max)
-    return Status::error(name + " is \"" + text + "\", expected a whole number from " + std::to_string(min) + " to " +
-                             std::to_string(max),
+    return Status::error(fmt::format("{} is \"{}\", expected a whole number from {} to {}", name, text, min, max),
                          GCCL_ERR_INVALID_ARGUMENT);
   *out = number;
   return {};

@@ -1,7 +1,7 @@
-// What ranks and rank 0 tell each other in one all-gather, over connections and in files alike.
+// What ranks and rank 0 exchange in one all-gather, over connections and in files alike.
 //
 // Rank 0 collects everybody's contribution and answers everybody with all of them, or with an error. A contribution
-// says how long its rank is going to wait: rank 0 gives up in time to tell it who is missing.
+// says how long its rank is going to wait: rank 0 gives up in time to report to it who is missing.
 #pragma once
 
 #include <cstddef>

@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <sys/random.h>
 #include <unistd.h>
 
@@ -153,7 +154,7 @@ class Server final : public Files {
       if (s.ok() && left_ == 0) s = mismatch_;
       if (s.ok() && left_ > 0 && deadline.passed()) s = Status::error(missing(), GCCL_ERR_TIMEOUT);
       if (!s.ok()) {
-        // The reason for failure is news to the others; failing to tell it is not news to the caller.
+        // The reason for failure is news to the others; failing to report it is not news to the caller.
         (void)write_store_file(path(round_name("all")), error_answer(s));
         return s;
       }
@@ -175,10 +176,10 @@ class Server final : public Files {
       if (!found || bytes.size() != kHelloBytes || !starts_with(bytes, kHello)) continue;
       BytesIn in(std::span<const std::byte>(bytes).subspan(kHello.size()));
       if (const Rank size = in.u32(); size != store_.size) {  // left over, or mistaken: it will be missing
-        unlike_[r] = size;
+        other_sizes_[r] = size;
         continue;
       }
-      unlike_.erase(r);
+      other_sizes_.erase(r);
       const auto token = in.raw(sizeof(Token));
       if (std::equal(token.begin(), token.end(), tokens_[r].begin())) continue;
       std::copy(token.begin(), token.end(), tokens_[r].begin());
@@ -205,10 +206,10 @@ class Server final : public Files {
       Contribution c;
       if (frame.size() < Contribution::kHeadBytes || !Contribution::parse(frame.first(Contribution::kHeadBytes), &c) ||
           c.bytes != each || frame.size() != Contribution::kHeadBytes + each)
-        mismatch_ = Status::error("rank " + std::to_string(r) + " contributed " + std::to_string(c.bytes) +
-                                      " bytes while rank 0 contributes " + std::to_string(each) + " (" + path(name) +
-                                      "): is it the same release?",
-                                  GCCL_ERR_MISMATCH);  // told when all have come, so that all hear it
+        mismatch_ = Status::error(
+            fmt::format("rank {} contributed {} bytes while rank 0 contributes {} ({}): is it the same release?", r,
+                        c.bytes, each, path(name)),
+            GCCL_ERR_MISMATCH);  // reported when all have come, so that all get it
       arrived_[r] = true;
       --left_;
       if (!mismatch_.ok()) continue;
@@ -226,18 +227,18 @@ class Server final : public Files {
     std::vector<Rank> ranks;
     for (Rank r = 1; r < store_.size; ++r)
       if (!arrived_[r]) ranks.push_back(r);
-    std::string text = missing_text(ranks, store_.size, limit_ms_) + " (store file://" + store_.prefix + ")";
-    if (!unlike_.empty())
-      text += "; rank " + std::to_string(unlike_.begin()->first) + " there belongs to a job of " +
-              std::to_string(unlike_.begin()->second) + " ranks: all must give the same size";
+    std::string text = fmt::format("{} (store file://{})", missing_text(ranks, store_.size, limit_ms_), store_.prefix);
+    if (!other_sizes_.empty())
+      text += fmt::format("; rank {} there belongs to a job of {} ranks: all must give the same size",
+                          other_sizes_.begin()->first, other_sizes_.begin()->second);
     return text;
   }
 
   const Token id_ = new_token();
   std::vector<Token> tokens_;  // [r]: of the hello of rank r that the job file knows; zero for none
   bool published_ = false;
-  std::map<Rank, Rank> unlike_;  // ranks whose hellos give another size
-  // Of the round under way.
+  std::map<Rank, Rank> other_sizes_;  // ranks whose hellos give another size
+  // Of the current round.
   std::vector<bool> arrived_;
   Rank left_ = 0;
   Status mismatch_;
@@ -276,8 +277,9 @@ class Client final : public Files {
     Answer answer;
     if (frame.size() < Answer::kHeadBytes || !Answer::parse(frame.first(Answer::kHeadBytes), data_bytes, &answer) ||
         frame.size() != Answer::kHeadBytes + answer.bytes)
-      return Status::error("rank 0's answer in " + path(round_name("all")) + " makes no sense: is it the same release?",
-                           GCCL_ERR_REMOTE);
+      return Status::error(
+          fmt::format("rank 0's answer in {} makes no sense: is it the same release?", path(round_name("all"))),
+          GCCL_ERR_REMOTE);
     const auto data = frame.subspan(Answer::kHeadBytes);
     if (answer.code != 0) return answer.status(data);
     all->assign(data.begin(), data.end());
@@ -330,8 +332,8 @@ class Client final : public Files {
     std::vector<Rank> absent{0};
     for (Rank r = 1; job_.empty() && r < store_.size; ++r)
       if (r != store_.rank && !there.contains(hello_name(r))) absent.push_back(r);
-    return Status::error("rank " + std::to_string(store_.rank) + ": " + missing_text(absent, store_.size, timeout_ms) +
-                             " (store file://" + store_.prefix + "): does every rank see this folder?",
+    return Status::error(fmt::format("rank {}: {} (store file://{}): does every rank see this folder?", store_.rank,
+                                     missing_text(absent, store_.size, timeout_ms), store_.prefix),
                          GCCL_ERR_TIMEOUT);
   }
 
@@ -348,10 +350,13 @@ std::string file_store_prefix(const std::string& path) {
 }
 
 Status open_file_store(const FileStore& store, std::unique_ptr<Exchange>* out) {
+  assert(store.rank < store.size);
   const fs::path folder = fs::path(store.prefix).parent_path();
   if (access(folder.c_str(), R_OK | W_OK | X_OK) != 0) {
-    const Status why = system_error("store file://" + store.prefix + ": the folder " + folder.string(), errno);
-    return Status::error(why.text() + ": expected one in which all ranks can make files", GCCL_ERR_INVALID_ARGUMENT);
+    const Status why =
+        system_error(fmt::format("store file://{}: the folder {}", store.prefix, folder.string()), errno);
+    return Status::error(fmt::format("{}: expected one in which all ranks can make files", why.text()),
+                         GCCL_ERR_INVALID_ARGUMENT);
   }
   if (store.rank == 0)
     *out = std::make_unique<Server>(store);

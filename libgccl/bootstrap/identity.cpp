@@ -1,5 +1,7 @@
 #include "libgccl/bootstrap/identity.hpp"
 
+#include <fmt/core.h>
+
 #include <climits>
 #include <span>
 #include <string>
@@ -52,51 +54,51 @@ const char* first_set(const Environment& environment, std::span<const char* cons
 }
 
 // What one launcher's variables say.
-struct Told {
-  std::int64_t rank = -1, size = -1;  // -1: not told
+struct Stated {
+  std::int64_t rank = -1, size = -1;  // -1: not stated
   const char* size_name = nullptr;
   std::int64_t local_rank = -1, local_size = -1, nodes = -1;
 };
 
-Status ask(const Environment& environment, const Launcher& launcher, Told* told) {
+Status ask(const Environment& environment, const Launcher& launcher, Stated* stated) {
   bool found = false;
-  told->size_name = first_set(environment, launcher.sizes);
-  if (Status s = read_number(environment, launcher.rank, 0, kRanksMax - 1, &told->rank, &found); !s.ok()) return s;
-  if (told->size_name)
-    if (Status s = read_number(environment, told->size_name, 1, kRanksMax, &told->size, &found); !s.ok()) return s;
-  if (told->rank < 0) return {};
+  stated->size_name = first_set(environment, launcher.sizes);
+  if (Status s = read_number(environment, launcher.rank, 0, kRanksMax - 1, &stated->rank, &found); !s.ok()) return s;
+  if (stated->size_name)
+    if (Status s = read_number(environment, stated->size_name, 1, kRanksMax, &stated->size, &found); !s.ok()) return s;
+  if (stated->rank < 0) return {};
   if (launcher.local_rank)
-    if (Status s = read_number(environment, launcher.local_rank, 0, kRanksMax - 1, &told->local_rank, &found); !s.ok())
+    if (Status s = read_number(environment, launcher.local_rank, 0, kRanksMax - 1, &stated->local_rank, &found);
+        !s.ok())
       return s;
   if (launcher.local_size)
-    if (Status s = read_number(environment, launcher.local_size, 1, kRanksMax, &told->local_size, &found); !s.ok())
+    if (Status s = read_number(environment, launcher.local_size, 1, kRanksMax, &stated->local_size, &found); !s.ok())
       return s;
   if (const char* nodes = first_set(environment, launcher.nodes))
-    if (Status s = read_number(environment, nodes, 1, kRanksMax, &told->nodes, &found); !s.ok()) return s;
-  if (told->size >= 0 && told->rank >= told->size)
-    return invalid(std::string(launcher.rank) + " is " + std::to_string(told->rank) + ", expected less than " +
-                   told->size_name + ", which is " + std::to_string(told->size));
-  const std::int64_t local_end = told->local_size >= 0 ? told->local_size : told->size;
-  if (local_end >= 0 && told->local_rank >= local_end)
-    return invalid(std::string(launcher.local_rank) + " is " + std::to_string(told->local_rank) +
-                   ", expected less than " + (told->local_size >= 0 ? launcher.local_size : told->size_name) +
-                   ", which is " + std::to_string(local_end));
-  if (told->size >= 0 && told->local_size > told->size)
-    return invalid(std::string(launcher.local_size) + " is " + std::to_string(told->local_size) +
-                   ", expected at most " + told->size_name + ", which is " + std::to_string(told->size));
+    if (Status s = read_number(environment, nodes, 1, kRanksMax, &stated->nodes, &found); !s.ok()) return s;
+  if (stated->size >= 0 && stated->rank >= stated->size)
+    return invalid(fmt::format("{} is {}, expected less than {}, which is {}", launcher.rank, stated->rank,
+                               stated->size_name, stated->size));
+  const std::int64_t local_end = stated->local_size >= 0 ? stated->local_size : stated->size;
+  if (local_end >= 0 && stated->local_rank >= local_end)
+    return invalid(fmt::format("{} is {}, expected less than {}, which is {}", launcher.local_rank, stated->local_rank,
+                               stated->local_size >= 0 ? launcher.local_size : stated->size_name, local_end));
+  if (stated->size >= 0 && stated->local_size > stated->size)
+    return invalid(fmt::format("{} is {}, expected at most {}, which is {}", launcher.local_size, stated->local_size,
+                               stated->size_name, stated->size));
   return {};
 }
 
 Status half_set(const char* set, const char* missing, const Launcher& launcher) {
-  std::string text = std::string(set) + " is set and " + missing + " is not: expected both or neither";
+  std::string text = fmt::format("{} is set and {} is not: expected both or neither", set, missing);
   if (launcher.kind == Kind::pmix) text += " (or GCCL_RANK and GCCL_SIZE, which come first)";
   return invalid(text);
 }
 
-Identity::Machines machines_of(const Told& told) {
+Identity::Machines machines_of(const Stated& stated) {
   using enum Identity::Machines;
-  if (told.nodes >= 0) return told.nodes == 1 ? one : several;
-  if (told.local_size >= 0 && told.size >= 0) return told.local_size == told.size ? one : several;
+  if (stated.nodes >= 0) return stated.nodes == 1 ? one : several;
+  if (stated.local_size >= 0 && stated.size >= 0) return stated.local_size == stated.size ? one : several;
   return unknown;
 }
 
@@ -104,54 +106,53 @@ Identity::Machines machines_of(const Told& told) {
 
 Status identify(const Environment& environment, int rank, int size, Identity* out) {
   if (size != -1 && (size < 1 || size > kRanksMax))
-    return invalid("the size is " + std::to_string(size) + ", expected 1 to " + std::to_string(kRanksMax) +
-                   ", or -1 to take it from the environment");
+    return invalid(
+        fmt::format("the size is {}, expected 1 to {}, or -1 to take it from the environment", size, kRanksMax));
   if (rank < -1 || (size != -1 && rank >= size))
-    return invalid("the rank is " + std::to_string(rank) + ", expected 0 to " +
-                   (size != -1 ? std::to_string(size - 1) : "size - 1") + ", or -1 to take it from the environment");
+    return invalid(fmt::format("the rank is {}, expected 0 to {}, or -1 to take it from the environment", rank,
+                               size != -1 ? std::to_string(size - 1) : "size - 1"));
   *out = {};
-  Told first;                   // of the first launcher that launched this process
-  std::int64_t told_size = -1;  // the first size that anybody tells
-  const char* told_size_name = nullptr;
+  Stated first;                   // of the first launcher that launched this process
+  std::int64_t stated_size = -1;  // the first size that any launcher states
+  const char* stated_size_name = nullptr;
   for (const Launcher& launcher : kLaunchers) {
-    Told told;
-    if (Status s = ask(environment, launcher, &told); !s.ok()) return s;
-    if (told.size >= 0 && told_size < 0 && (told.rank >= 0 || !launcher.size_alone))
-      told_size = told.size, told_size_name = told.size_name;
+    Stated stated;
+    if (Status s = ask(environment, launcher, &stated); !s.ok()) return s;
+    if (stated.size >= 0 && stated_size < 0 && (stated.rank >= 0 || !launcher.size_alone))
+      stated_size = stated.size, stated_size_name = stated.size_name;
     // Half of a pair will do where the caller gives the other half.
-    if (told.rank >= 0 && told.size < 0 && size == -1 && rank == -1)
+    if (stated.rank >= 0 && stated.size < 0 && size == -1 && rank == -1)
       return half_set(launcher.rank, launcher.sizes[0], launcher);
-    if (told.rank < 0 && told.size >= 0 && rank == -1 && !launcher.size_alone)
-      return half_set(told.size_name, launcher.rank, launcher);
-    if (told.rank < 0) continue;
-    first = told;
+    if (stated.rank < 0 && stated.size >= 0 && rank == -1 && !launcher.size_alone)
+      return half_set(stated.size_name, launcher.rank, launcher);
+    if (stated.rank < 0) continue;
+    first = stated;
     out->launcher = &launcher;
-    out->machines = machines_of(told);
+    out->machines = machines_of(stated);
     break;
   }
   if (rank == -1 && size == -1 && !out->launcher) return {};  // a job of one
 
   if (size == -1) {
-    if (told_size < 0)
-      return invalid("the rank is given as " + std::to_string(rank) +
-                     " and the size is not: set GCCL_Config.size or GCCL_SIZE");
-    if (rank >= told_size)
-      return invalid("the rank is given as " + std::to_string(rank) + ", expected less than " + told_size_name +
-                     ", which is " + std::to_string(told_size));
-    out->size = Rank(told_size);
+    if (stated_size < 0)
+      return invalid(
+          fmt::format("the rank is given as {} and the size is not: set GCCL_Config.size or GCCL_SIZE", rank));
+    if (rank >= stated_size)
+      return invalid(fmt::format("the rank is given as {}, expected less than {}, which is {}", rank, stated_size_name,
+                                 stated_size));
+    out->size = Rank(stated_size);
   } else {
-    if (rank == -1 && out->launcher && told_size >= 0 && told_size != size)
-      return invalid("the size is given as " + std::to_string(size) + ", but " + told_size_name + " is " +
-                     std::to_string(told_size));
+    if (rank == -1 && out->launcher && stated_size >= 0 && stated_size != size)
+      return invalid(fmt::format("the size is given as {}, but {} is {}", size, stated_size_name, stated_size));
     out->size = Rank(size);
   }
   if (rank == -1) {
     if (!out->launcher && size > 1)
-      return invalid("the size is given as " + std::to_string(size) +
-                     " and the rank is not: set GCCL_Config.rank or GCCL_RANK");
+      return invalid(
+          fmt::format("the size is given as {} and the rank is not: set GCCL_Config.rank or GCCL_RANK", size));
     if (first.rank >= std::int64_t(out->size))
-      return invalid(std::string(out->launcher->rank) + " is " + std::to_string(first.rank) +
-                     ", expected less than the size, which is given as " + std::to_string(size));
+      return invalid(fmt::format("{} is {}, expected less than the size, which is given as {}", out->launcher->rank,
+                                 first.rank, size));
     out->rank = Rank(std::max<std::int64_t>(first.rank, 0));
   } else {
     out->rank = Rank(rank);

@@ -1,4 +1,4 @@
-// Which rank is this process, and of how many? Told by the caller, or by the variables that a launcher sets.
+// Which rank is this process, and of how many? Stated by the caller, or by the variables that a launcher sets.
 #pragma once
 
 #include <array>

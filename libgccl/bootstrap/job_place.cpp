@@ -1,5 +1,6 @@
 #include "libgccl/bootstrap/job_place.hpp"
 
+#include <fmt/core.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -83,13 +84,15 @@ std::string job_name(const Environment& environment, const Launcher& launcher) {
 
 // A folder of this user's alone, made if need be.
 Status private_folder(const std::string& path) {
-  if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return system_error("cannot make the folder " + path, errno);
+  if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST)
+    return system_error(fmt::format("cannot make the folder {}", path), errno);
   struct stat about {};
   if (lstat(path.c_str(), &about) != 0) return system_error(path, errno);
   if (!S_ISDIR(about.st_mode) || about.st_uid != geteuid() || (about.st_mode & 077))
-    return Status::error(path + ": expected a folder of user " + std::to_string(geteuid()) +
-                             " that nobody else can enter (chmod 700), or set GCCL_STORE",
-                         GCCL_ERR_INVALID_ARGUMENT);
+    return Status::error(
+        fmt::format("{}: expected a folder of user {} that nobody else can enter (chmod 700), or set GCCL_STORE", path,
+                    geteuid()),
+        GCCL_ERR_INVALID_ARGUMENT);
   return {};
 }
 

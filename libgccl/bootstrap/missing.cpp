@@ -1,5 +1,7 @@
 #include "libgccl/bootstrap/missing.hpp"
 
+#include <fmt/core.h>
+
 #include <cassert>
 
 namespace gccl {
@@ -11,7 +13,7 @@ std::string ranks_text(const std::vector<Rank>& ranks, Rank size) {
   int ranges = 0;
   for (std::size_t i = 0, end; i < ranks.size(); i = end) {
     if (++ranges > kRangesMax) {
-      text += " and " + std::to_string(ranks.size() - i) + " more";
+      text += fmt::format(" and {} more", ranks.size() - i);
       break;
     }
     for (end = i + 1; end < ranks.size() && ranks[end] == ranks[end - 1] + 1;) ++end;
@@ -19,17 +21,17 @@ std::string ranks_text(const std::vector<Rank>& ranks, Rank size) {
     text += std::to_string(ranks[i]);
     if (end - i > 1) text += (end - i == 2 ? ", " : "-") + std::to_string(ranks[end - 1]);
   }
-  return text + " of " + std::to_string(size);
+  return fmt::format("{} of {}", text, size);
 }
 
 std::string duration_text(std::int64_t ms) {
-  if (ms < 1000) return std::to_string(ms) + " ms";
+  if (ms < 1000) return fmt::format("{} ms", ms);
   const std::int64_t tenths = ms % 1000 / 100;
-  return std::to_string(ms / 1000) + (tenths ? "." + std::to_string(tenths) : "") + " s";
+  return fmt::format("{}{} s", ms / 1000, tenths ? fmt::format(".{}", tenths) : "");
 }
 
 std::string missing_text(const std::vector<Rank>& ranks, Rank size, std::int64_t ms) {
-  return ranks_text(ranks, size) + " did not come within " + duration_text(ms);
+  return fmt::format("{} did not come within {}", ranks_text(ranks, size), duration_text(ms));
 }
 
 }  // namespace gccl

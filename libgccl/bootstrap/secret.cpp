@@ -1,6 +1,7 @@
 #include "libgccl/bootstrap/secret.hpp"
 
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -20,7 +21,7 @@ constexpr std::size_t kSecretBytesMax = 4096;
 
 Status read_secret_file(const std::string& path, std::string* secret) {
   const auto invalid = [&](const std::string& why) {
-    return Status::error("secret file " + path + ": " + why, GCCL_ERR_INVALID_ARGUMENT);
+    return Status::error(fmt::format("secret file {}: {}", path, why), GCCL_ERR_INVALID_ARGUMENT);
   };
   const Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // not blocking: it may be a pipe
   if (!fd) return invalid(std::generic_category().message(errno));
@@ -28,9 +29,8 @@ Status read_secret_file(const std::string& path, std::string* secret) {
   if (fstat(fd.get(), &about) != 0) return invalid(std::generic_category().message(errno));
   if (!S_ISREG(about.st_mode)) return invalid("expected a regular file");
   if (about.st_uid != geteuid() && about.st_uid != 0)
-    return invalid("belongs to user " + std::to_string(about.st_uid) + ", expected " + std::to_string(geteuid()) +
-                   " or root");
-  if (about.st_mode & 077) return invalid("others than its owner have access to it: chmod 600 " + path);
+    return invalid(fmt::format("belongs to user {}, expected {} or root", about.st_uid, geteuid()));
+  if (about.st_mode & 077) return invalid(fmt::format("others than its owner have access to it: chmod 600 {}", path));
   char buffer[kSecretBytesMax + 3];
   std::size_t bytes = 0;
   for (ssize_t n; bytes < sizeof buffer; bytes += std::size_t(n)) {
@@ -42,7 +42,7 @@ Status read_secret_file(const std::string& path, std::string* secret) {
   if (text.ends_with('\n')) text.remove_suffix(1);
   if (text.ends_with('\r')) text.remove_suffix(1);
   if (text.empty()) return invalid("is empty, expected a secret");
-  if (text.size() > kSecretBytesMax) return invalid("expected at most " + std::to_string(kSecretBytesMax) + " bytes");
+  if (text.size() > kSecretBytesMax) return invalid(fmt::format("expected at most {} bytes", kSecretBytesMax));
   *secret = text;
   return {};
 }

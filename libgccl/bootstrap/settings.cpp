@@ -1,5 +1,7 @@
 #include "libgccl/bootstrap/settings.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <string_view>
 #include <vector>
@@ -11,7 +13,7 @@ namespace gccl {
 namespace {
 
 constexpr std::int64_t kMsMax = std::int64_t(1000) * 86400 * 365;
-constexpr std::size_t kHostBytesMax = 240;  // fits what ranks tell each other about themselves
+constexpr std::size_t kHostBytesMax = 240;  // fits what ranks exchange about themselves
 
 Status invalid(std::string text) { return Status::error(std::move(text), GCCL_ERR_INVALID_ARGUMENT); }
 
@@ -38,7 +40,7 @@ Status read_secret(const GCCL_Config& config, const Environment& environment, st
   const char* path = environment("GCCL_SECRET_FILE");
   if (!path) return {};
   const Status s = read_secret_file(path, secret);
-  return s.ok() ? s : Status::error("GCCL_SECRET_FILE: " + s.text(), s.code());
+  return s.ok() ? s : Status::error(fmt::format("GCCL_SECRET_FILE: {}", s.text()), s.code());
 }
 
 Status check_backends(const Text& backends) {
@@ -50,8 +52,9 @@ Status check_backends(const Text& backends) {
       return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
     });
     if (!plain || std::count(names.begin(), names.end(), name) || (comma != rest.npos && comma + 1 == rest.size()))
-      return invalid(backends.name + " is \"" + backends.value +
-                     "\", expected different names of backends with commas between them, such as \"shm,tcp\"");
+      return invalid(fmt::format(
+          "{} is \"{}\", expected different names of backends with commas between them, such as \"shm,tcp\"",
+          backends.name, backends.value));
     names.push_back(name);
     rest = comma == rest.npos ? std::string_view() : rest.substr(comma + 1);
   }
@@ -66,7 +69,7 @@ Status read_timeout(std::int64_t configured, const Environment& environment, std
   const std::string name = configured == -2 ? "GCCL_TIMEOUT_MS" : "GCCL_Config.timeout_ms";
   const std::string value = configured == -2 ? text : std::to_string(std::min(configured, kMsMax));
   if (!parse_number(name, value, -1, kMsMax, out).ok() || *out == 0)
-    return invalid(name + " is \"" + value + "\"" + expected);
+    return invalid(fmt::format("{} is \"{}\"{}", name, value, expected));
   return {};
 }
 
@@ -77,7 +80,7 @@ Status read_settings(const GCCL_Config& config, const Environment& environment, 
   const Text store = text_of(config.store, "store", environment, "GCCL_STORE");
   out->store = store.value;
   if (out->store.empty() && (config.store || environment("GCCL_STORE")))
-    return invalid(store.name + " is empty, expected \"tcp://HOST:PORT\" or \"file:///PATH\"");
+    return invalid(fmt::format("{} is empty, expected \"tcp://HOST:PORT\" or \"file:///PATH\"", store.name));
 
   if (Status s = read_secret(config, environment, &out->secret); !s.ok()) return s;
   out->can_meet = true;
@@ -85,15 +88,15 @@ Status read_settings(const GCCL_Config& config, const Environment& environment, 
   const Text host = text_of(config.host, "host", environment, "GCCL_HOST");
   out->host = host.value;
   if (out->host.size() > kHostBytesMax)
-    return invalid(host.name + " has " + std::to_string(out->host.size()) + " characters, expected at most " +
-                   std::to_string(kHostBytesMax));
+    return invalid(
+        fmt::format("{} has {} characters, expected at most {}", host.name, out->host.size(), kHostBytesMax));
 
   const Text address = text_of(config.address, "address", environment, "GCCL_ADDRESS");
   out->address = address.value;
   if (!out->address.empty()) {
     SocketAddress ignored;
     if (Status s = listening_address(out->address, !out->secret.empty(), &ignored); !s.ok())
-      return invalid(address.name + ": " + s.text());
+      return invalid(fmt::format("{}: {}", address.name, s.text()));
   }
 
   Text backends = text_of(config.backends, "backends", environment, "GCCL_BACKENDS");
@@ -107,8 +110,7 @@ Status read_settings(const GCCL_Config& config, const Environment& environment, 
     return s;
   std::int64_t progress_thread = 0;
   if (config.progress_thread < -1 || config.progress_thread > 1)
-    return invalid("GCCL_Config.progress_thread is " + std::to_string(config.progress_thread) +
-                   ", expected 0, 1 or -1");
+    return invalid(fmt::format("GCCL_Config.progress_thread is {}, expected 0, 1 or -1", config.progress_thread));
   if (Status s = read_number(environment, "GCCL_PROGRESS_THREAD", 0, 1, &progress_thread, &found); !s.ok()) return s;
   out->progress_thread = config.progress_thread == -1 ? progress_thread == 1 : config.progress_thread == 1;
   return {};

@@ -1,6 +1,7 @@
 #include "libgccl/bootstrap/store_file.hpp"
 
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -17,42 +18,43 @@ Status write_store_file(const std::string& path, std::span<const std::byte> byte
   const std::string draft = path + "~";
   unlink(draft.c_str());  // a killed job's, or somebody's trap
   const Fd fd(above_standard_streams(open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600)));
-  if (!fd) return system_error("cannot write " + draft, errno);
+  if (!fd) return system_error(fmt::format("cannot write {}", draft), errno);
   while (!bytes.empty()) {
     const ssize_t n = write(fd.get(), bytes.data(), bytes.size());
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) {
-      const Status s = system_error("cannot write " + draft, errno);
+      const Status s = system_error(fmt::format("cannot write {}", draft), errno);
       unlink(draft.c_str());
       return s;
     }
     bytes = bytes.subspan(std::size_t(n));
   }
-  if (rename(draft.c_str(), path.c_str()) != 0) return system_error("cannot rename " + draft + " to " + path, errno);
+  if (rename(draft.c_str(), path.c_str()) != 0)
+    return system_error(fmt::format("cannot rename {} to {}", draft, path), errno);
   return {};
 }
 
 Status read_store_file(const std::string& path, std::size_t bytes_max, std::vector<std::byte>* bytes, bool* found) {
   *found = false;
   const Fd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-  if (!fd) return errno == ENOENT || errno == ESTALE ? Status() : system_error("cannot read " + path, errno);
+  if (!fd)
+    return errno == ENOENT || errno == ESTALE ? Status() : system_error(fmt::format("cannot read {}", path), errno);
   struct stat about {};
-  if (fstat(fd.get(), &about) != 0) return errno == ESTALE ? Status() : system_error("cannot read " + path, errno);
-  if (!S_ISREG(about.st_mode)) return Status::error(path + ": expected a regular file", GCCL_ERR_SYSTEM);
+  if (fstat(fd.get(), &about) != 0)
+    return errno == ESTALE ? Status() : system_error(fmt::format("cannot read {}", path), errno);
+  if (!S_ISREG(about.st_mode)) return Status::error(fmt::format("{}: expected a regular file", path), GCCL_ERR_SYSTEM);
   if (about.st_uid != geteuid())
-    return Status::error(
-        path + " belongs to user " + std::to_string(about.st_uid) + ", expected " + std::to_string(geteuid()),
-        GCCL_ERR_SYSTEM);
+    return Status::error(fmt::format("{} belongs to user {}, expected {}", path, about.st_uid, geteuid()),
+                         GCCL_ERR_SYSTEM);
   if (std::size_t(about.st_size) > bytes_max)
-    return Status::error(
-        path + " has " + std::to_string(about.st_size) + " bytes, expected at most " + std::to_string(bytes_max),
-        GCCL_ERR_SYSTEM);
+    return Status::error(fmt::format("{} has {} bytes, expected at most {}", path, about.st_size, bytes_max),
+                         GCCL_ERR_SYSTEM);
   bytes->resize(std::size_t(about.st_size));
   for (std::size_t done = 0; done < bytes->size();) {
     const ssize_t n = read(fd.get(), bytes->data() + done, bytes->size() - done);
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return errno == ESTALE ? Status() : system_error("cannot read " + path, errno);
-    if (n == 0) return Status::error(path + " became shorter while it was read", GCCL_ERR_SYSTEM);
+    if (n < 0) return errno == ESTALE ? Status() : system_error(fmt::format("cannot read {}", path), errno);
+    if (n == 0) return Status::error(fmt::format("{} became shorter while it was read", path), GCCL_ERR_SYSTEM);
     done += std::size_t(n);
   }
   *found = true;

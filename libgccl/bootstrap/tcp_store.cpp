@@ -1,5 +1,7 @@
 #include "libgccl/bootstrap/tcp_store.hpp"
 
+#include <fmt/core.h>
+
 #include "libgccl/net/bytes.hpp"
 
 namespace gccl {
@@ -23,10 +25,10 @@ Status parse_tcp_store_hello(std::span<const std::byte> hello, Rank size, Rank* 
   BytesIn in(hello.subspan(kHello.size()));
   const Rank found_size = in.u32(), found_rank = in.u32();
   if (found_size != size)
-    return wrong("rank " + std::to_string(found_rank) + " of a job of " + std::to_string(found_size) +
-                 " ranks called the store of a job of " + std::to_string(size));
+    return wrong(
+        fmt::format("rank {} of a job of {} ranks called the store of a job of {}", found_rank, found_size, size));
   if (found_rank == 0 || found_rank >= size)
-    return wrong("rank " + std::to_string(found_rank) + " called, expected 1 to " + std::to_string(size - 1));
+    return wrong(fmt::format("rank {} called, expected 1 to {}", found_rank, size - 1));
   *rank = found_rank;
   return {};
 }
@@ -34,9 +36,9 @@ Status parse_tcp_store_hello(std::span<const std::byte> hello, Rank size, Rank* 
 Status check_reach(const TcpStore& store, const SocketAddress& address) {
   if (!store.secret.empty() || address.is_loopback()) return {};
   return Status::error(
-      "the store " + text_of(store.at) + " (" + address.host() +
-          ") is reached from other machines, which takes a secret: set GCCL_SECRET or GCCL_SECRET_FILE "
-          "for every rank, or use 127.0.0.1 when all ranks are on one machine",
+      fmt::format("the store {} ({}) is reached from other machines, which takes a secret: set GCCL_SECRET or "
+                  "GCCL_SECRET_FILE for every rank, or use 127.0.0.1 when all ranks are on one machine",
+                  text_of(store.at), address.host()),
       GCCL_ERR_INVALID_ARGUMENT);
 }
 

@@ -1,3 +1,4 @@
+#include <fmt/core.h>
 #include <poll.h>
 
 #include <algorithm>
@@ -41,25 +42,25 @@ class Client : public Exchange {
   }
 
  private:
-  std::string me() const { return "rank " + std::to_string(store_.rank); }
+  std::string me() const { return fmt::format("rank {}", store_.rank); }
 
   Status exchange(std::span<const std::byte> mine, std::vector<std::byte>* all, std::int64_t timeout_ms) {
     const Deadline deadline = Deadline::in_ms(timeout_ms);
     if (!fd_)
       if (Status s = meet(deadline, timeout_ms); !s.ok()) return s;
     const Contribution contribution{timeout_ms, deadline.left_ms(), mine.size()};
-    const Deadline patience = Deadline::in_ms(deadline.left_ms() + kGraceMs);
+    const Deadline limit = Deadline::in_ms(deadline.left_ms() + kGraceMs);
     const auto frame = BytesOut().raw(contribution.head()).raw(mine).take();
-    if (Status s = write_all(frame, patience, timeout_ms); !s.ok()) return s;
+    if (Status s = write_all(frame, limit, timeout_ms); !s.ok()) return s;
     std::vector<std::byte> head(Answer::kHeadBytes);
-    if (Status s = read_all(head, patience, timeout_ms); !s.ok()) return s;
+    if (Status s = read_all(head, limit, timeout_ms); !s.ok()) return s;
     Answer answer;
     if (!Answer::parse(head, std::uint64_t(mine.size()) * store_.size, &answer))
       return Status::error(
-          me() + ": rank 0's answer from " + text_of(store_.at) + " makes no sense: is it the same release?",
+          fmt::format("{}: rank 0's answer from {} makes no sense: is it the same release?", me(), text_of(store_.at)),
           GCCL_ERR_REMOTE);
     std::vector<std::byte> data(answer.bytes);
-    if (Status s = read_all(data, patience, timeout_ms); !s.ok()) return s;
+    if (Status s = read_all(data, limit, timeout_ms); !s.ok()) return s;
     if (answer.code != 0) return answer.status(data);
     *all = std::move(data);
     return {};
@@ -81,9 +82,9 @@ class Client : public Exchange {
       }
       std::this_thread::sleep_for(std::chrono::milliseconds(std::min<std::int64_t>(pause_ms, deadline.left_ms())));
     }
-    return Status::error(me() + ": rank 0 of " + std::to_string(store_.size) + " did not answer at " +
-                             text_of(store_.at) + " within " + duration_text(timeout_ms) + " (" + last +
-                             "): has it started, is this its address, and does nothing block the port?",
+    return Status::error(fmt::format("{}: rank 0 of {} did not answer at {} within {} ({}): has it started, is this "
+                                     "its address, and does nothing block the port?",
+                                     me(), store_.size, text_of(store_.at), duration_text(timeout_ms), last),
                          GCCL_ERR_TIMEOUT);
   }
 
@@ -93,7 +94,7 @@ class Client : public Exchange {
     Fd fd;
     if (Status s = dial(address, &fd); !s.ok()) return s;
     if (!wait_for(fd.get(), POLLOUT, deadline.earlier(Deadline::in_ms(kConnectMs))))
-      return Status::error(address.text() + ": no connection yet", GCCL_ERR_TIMEOUT);
+      return Status::error(fmt::format("{}: no connection yet", address.text()), GCCL_ERR_TIMEOUT);
     if (Status s = dialled(fd.get(), address); !s.ok()) return s;
     Handshake handshake = Handshake::dial(store_.secret, tcp_store_hello(store_.rank, store_.size));
     for (;;) {
@@ -101,13 +102,13 @@ class Client : public Exchange {
       if (state == Handshake::State::done) break;
       if (state == Handshake::State::failed) {
         *again = handshake.disconnected();
-        std::string text = me() + ": the store at " + address.text() + ": " + handshake.error();
+        std::string text = fmt::format("{}: the store at {}: {}", me(), address.text(), handshake.error());
         if (!handshake.unauthenticated()) return Status::error(text, *again ? GCCL_ERR_PEER_LOST : GCCL_ERR_REMOTE);
-        return Status::error(text + ": set the same GCCL_SECRET or GCCL_SECRET_FILE for every rank",
+        return Status::error(fmt::format("{}: set the same GCCL_SECRET or GCCL_SECRET_FILE for every rank", text),
                              GCCL_ERR_AUTHENTICATION);
       }
       if (!wait_for(fd.get(), state == Handshake::State::wants_read ? POLLIN : POLLOUT, deadline))
-        return Status::error(address.text() + ": connected, but it does not answer", GCCL_ERR_TIMEOUT);
+        return Status::error(fmt::format("{}: connected, but it does not answer", address.text()), GCCL_ERR_TIMEOUT);
     }
     *again = false;
     fd_ = std::move(fd);
@@ -115,13 +116,14 @@ class Client : public Exchange {
   }
 
   Status lost(const std::string& why) const {
-    return Status::error(me() + ": lost rank 0 at " + text_of(store_.at) + " while the ranks met (" + why +
-                             "): it failed or ended; its own messages say why",
-                         GCCL_ERR_PEER_LOST);
+    return Status::error(
+        fmt::format("{}: lost rank 0 at {} while the ranks met ({}): it failed or ended; its own messages say why",
+                    me(), text_of(store_.at), why),
+        GCCL_ERR_PEER_LOST);
   }
   Status late(std::int64_t timeout_ms) const {
-    return Status::error(me() + ": rank 0 of " + std::to_string(store_.size) + " at " + text_of(store_.at) +
-                             " has not heard from all ranks within " + duration_text(timeout_ms),
+    return Status::error(fmt::format("{}: rank 0 of {} at {} has not heard from all ranks within {}", me(), store_.size,
+                                     text_of(store_.at), duration_text(timeout_ms)),
                          GCCL_ERR_TIMEOUT);
   }
 

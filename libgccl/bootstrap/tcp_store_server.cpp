@@ -1,3 +1,4 @@
+#include <fmt/core.h>
 #include <poll.h>
 #include <sys/uio.h>
 
@@ -49,7 +50,7 @@ class Server : public Exchange {
   Server(const TcpStore& store, Fd listener)
       : store_(store),
         listener_(std::move(listener)),
-        log_("rank 0, store " + text_of(store.at)),
+        log_(fmt::format("rank 0, store {}", text_of(store.at))),
         members_(store.size) {}
 
   Status all_gather(std::span<const std::byte> mine, std::vector<std::byte>* all, std::int64_t timeout_ms) override {
@@ -73,7 +74,7 @@ class Server : public Exchange {
       doomed_ = {};
       s = answer(Deadline::in_ms(deadline.left_ms() + kGraceMs));
     } else {
-      tell(s);
+      send_reason(s);
     }
     if (!s.ok()) {
       broken_ = s;
@@ -89,13 +90,13 @@ class Server : public Exchange {
     std::vector<Rank> ranks;
     for (Rank r = 1; r < store_.size; ++r)
       if (!members_[r].arrived) ranks.push_back(r);
-    return missing_text(ranks, store_.size, limit_ms_) + " (store " + text_of(store_.at) + ")" + refusals_;
+    return fmt::format("{} (store {}){}", missing_text(ranks, store_.size, limit_ms_), text_of(store_.at), refusals_);
   }
 
   // Who was refused may be the one that is missing: all ranks get to read why.
   void refuse(const SocketAddress& who, const std::string& why) {
     log_.refused(who, why);
-    const std::string text = "; refused " + who.host() + ": " + why;
+    const std::string text = fmt::format("; refused {}: {}", who.host(), why);
     if (refusals_.find(text) == std::string::npos && refusals_.size() + text.size() <= kRefusalBytesMax)
       refusals_ += text;
   }
@@ -127,7 +128,7 @@ class Server : public Exchange {
     if (calls)
       if (Status s = accept_callers(); !s.ok()) return s;
     if (listener_ && std::all_of(members_.begin() + 1, members_.end(), [](const Member& m) { return bool(m.fd); })) {
-      // Whoever calls now belongs to the next job at this address: it is refused, and calls again.
+      // A caller that comes now belongs to the next job at this address: it is refused, and dials again.
       listener_.reset();
       callers_.clear();
     }
@@ -139,7 +140,7 @@ class Server : public Exchange {
       Fd fd;
       SocketAddress peer;
       if (Status s = accept_from(listener_.get(), &fd, &peer); !s.ok())
-        return Status::error("rank 0, store " + text_of(store_.at) + ": " + s.text(), s.code());
+        return Status::error(fmt::format("rank 0, store {}: {}", text_of(store_.at), s.text()), s.code());
       if (!fd) return {};
       if (callers_.size() >= store_.size + kStrangers) {
         log_.refused(callers_.front().peer, "too many connections that do not introduce themselves");
@@ -152,7 +153,7 @@ class Server : public Exchange {
   std::list<Caller>::iterator introduce(std::list<Caller>::iterator c, bool ready) {
     if (!ready) {
       if (!c->deadline.passed()) return std::next(c);
-      log_.refused(c->peer, "did not introduce itself within " + duration_text(kHandshakeMs));
+      log_.refused(c->peer, fmt::format("did not introduce itself within {}", duration_text(kHandshakeMs)));
       return callers_.erase(c);
     }
     const Handshake::State state = c->handshake.advance(c->fd.get());
@@ -169,10 +170,11 @@ class Server : public Exchange {
     Status s = parse_tcp_store_hello(c.handshake.hello(), store_.size, &rank);
     // It knows the secret and counts other ranks: this job cannot become complete.
     if (!s.ok())
-      doomed_ = Status::error(s.text() + " (" + c.peer.text() + "): all ranks must give the same size", s.code());
+      doomed_ =
+          Status::error(fmt::format("{} ({}): all ranks must give the same size", s.text(), c.peer.text()), s.code());
     if (s.ok() && members_[rank].fd)
-      s = Status::error("rank " + std::to_string(rank) + " is here already, from " + members_[rank].peer.text() +
-                            ": expected one process for each rank",
+      s = Status::error(fmt::format("rank {} is here already, from {}: expected one process for each rank", rank,
+                                    members_[rank].peer.text()),
                         GCCL_ERR_INVALID_ARGUMENT);
     if (!s.ok()) {
       refuse(c.peer, s.text());
@@ -184,15 +186,15 @@ class Server : public Exchange {
   }
 
   Status lost(const Member& m, const std::string& why) const {
-    return Status::error("rank " + std::to_string(&m - members_.data()) + " of " + std::to_string(store_.size) +
-                             " was lost while the ranks met (" + m.peer.text() + ": " + why + ")",
+    return Status::error(fmt::format("rank {} of {} was lost while the ranks met ({}: {})", &m - members_.data(),
+                                     store_.size, m.peer.text(), why),
                          GCCL_ERR_PEER_LOST);
   }
 
   // A rank that goes away before all have come may come again: its process may have been started anew.
   Status went(Member& m, const std::string& why) {
     if (!first_ || !listener_) return lost(m, why);
-    log_.refused(m.peer, "rank " + std::to_string(&m - members_.data()) + " went away again (" + why + ")");
+    log_.refused(m.peer, fmt::format("rank {} went away again ({})", &m - members_.data(), why));
     if (m.arrived) --arrived_;
     m = {};
     return {};
@@ -215,11 +217,11 @@ class Server : public Exchange {
         if (m.head.size() < Contribution::kHeadBytes) continue;
         Contribution c;
         if (!Contribution::parse(m.head, &c) || c.bytes != bytes_) {
-          // Told when all have come, so that all hear it.
-          mismatch_ = Status::error("rank " + std::to_string(rank) + " contributed " + std::to_string(c.bytes) +
-                                        " bytes while rank 0 contributes " + std::to_string(bytes_) +
-                                        ": is it the same release?",
-                                    GCCL_ERR_MISMATCH);
+          // Reported when all have come, so that all get it.
+          mismatch_ = Status::error(
+              fmt::format("rank {} contributed {} bytes while rank 0 contributes {}: is it the same release?", rank,
+                          c.bytes, bytes_),
+              GCCL_ERR_MISMATCH);
           m.arrived = true;
           ++arrived_;
           return {};
@@ -234,7 +236,7 @@ class Server : public Exchange {
       m.arrived = m.head.size() == Contribution::kHeadBytes && m.data_bytes == bytes_;
       if (m.arrived) ++arrived_;
     }
-    // It has contributed and waits for the answer: only its end can be news now, or the rest of what is unlike.
+    // It has contributed and waits for the answer: only its end can be news now, or the rest of what differs.
     std::byte next;
     const ssize_t n = recv(m.fd.get(), &next, 1, MSG_PEEK);
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) return {};
@@ -292,7 +294,7 @@ class Server : public Exchange {
   }
 
   // The reason of failure to all who are there. They wait for nothing else: it fits the socket's buffer.
-  void tell(const Status& status) const {
+  void send_reason(const Status& status) const {
     for (const Member& m : members_)
       if (m.fd) send_text(m.fd.get(), status);
   }
@@ -311,7 +313,7 @@ class Server : public Exchange {
   std::string refusals_;  // reasons, each once
   Status doomed_;
   Status broken_;
-  // Of the round under way.
+  // Of the current round.
   std::size_t bytes_ = 0;
   std::span<std::byte> all_;
   std::int64_t limit_ms_ = 0;
@@ -337,6 +339,7 @@ Status listening_addresses(const TcpStore& store, std::vector<SocketAddress>* ou
 }  // namespace
 
 Status open_tcp_store_server(const TcpStore& store, std::unique_ptr<Exchange>* out) {
+  assert(store.rank == 0 && store.size > 0);
   std::vector<SocketAddress> addresses;
   if (Status s = listening_addresses(store, &addresses); !s.ok()) return s;
   allow_descriptors(std::size_t(store.size) + kStrangers + 256);
@@ -351,7 +354,8 @@ Status open_tcp_store_server(const TcpStore& store, std::unique_ptr<Exchange>* o
       return {};
     }
     if (deadline.passed())
-      return Status::error("rank 0, store " + text_of(store.at) + ": " + s.text() + ": choose another port", s.code());
+      return Status::error(fmt::format("rank 0, store {}: {}: choose another port", text_of(store.at), s.text()),
+                           s.code());
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
 }

@@ -1,5 +1,7 @@
 #include "libgccl/bootstrap/variables.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 
 #include "gccl/gccl.h"
@@ -69,7 +71,7 @@ Status check_values(const Environment& environment) {
     if (v.min != v.max)
       if (Status s = parse_number(name, value, v.min, v.max, &number); !s.ok()) return s;
     if (!v.words.empty() && !is_word(v.words, value))
-      return Status::error(name + " is \"" + value + "\", expected " + expected_words(v.words),
+      return Status::error(fmt::format("{} is \"{}\", expected {}", name, value, expected_words(v.words)),
                            GCCL_ERR_INVALID_ARGUMENT);
   }
   return {};
@@ -87,8 +89,8 @@ std::vector<std::string> unknown_variables(const char* const* environment) {
     std::string shown(name.substr(0, 100));
     for (char& c : shown)
       if (c < ' ' || c > '~') c = '?';
-    all.push_back(shown + " is no variable of GCCL" +
-                  (near.empty() ? " (docs/start.md lists them)" : ": did you mean " + std::string(near) + "?"));
+    all.push_back(fmt::format("{} is no variable of GCCL{}", shown,
+                              near.empty() ? " (docs/start.md lists them)" : fmt::format(": did you mean {}?", near)));
   }
   return all;
 }

@@ -88,7 +88,7 @@ void ComposedCluster::route(Card from, Card to, std::vector<LinkId>& out) const 
   tb.routes.append(tb.graph.nic(y), b, there.link, out);
 }
 
-// Cards that are alike in the planes they use and reach need not be told apart.
+// Cards that are alike in the planes they use and reach need not be distinguished.
 void ComposedCluster::check_connected() const {
   struct Kind {
     Rank node;

@@ -146,8 +146,8 @@ MeanStep mean_step(const Cluster& cluster, const Groups& groups, Rank nodes, boo
   return {{slowest, messages.busiest_ns() / double(samples)}, {slowest, messages.mean(false).beta_ns_per_byte}};
 }
 
-// Every member sends to each other one in the order of Turns over that many nodes. What stays on a node passes beside
-// what does not, and whichever takes longer keeps the members waiting.
+// Every member sends to each other one in the order of Turns over that many nodes. What stays on a node passes
+// concurrently with what does not, and whichever takes longer keeps the members waiting.
 void add_pairs(const Cluster& cluster, const Groups& groups, Rank nodes, LinkLoads& t) {
   const std::size_t most = largest(groups);
   const double near = double(most / nodes - 1), far = double(most - most / nodes);

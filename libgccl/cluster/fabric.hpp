@@ -51,7 +51,7 @@ class Fabric {
   virtual std::vector<Bundle> bundles() const { return {}; }
   // Whether every cable joins one layer to the next, so that the bandwidths of layers can be compared.
   virtual bool layered() const { return true; }
-  // One line that tells kind and sizes.
+  // One line that says kind and sizes.
   virtual std::string describe() const = 0;
 
  protected:

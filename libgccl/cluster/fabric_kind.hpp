@@ -14,7 +14,9 @@ struct FabricKind {
   // planes, and for a torus of cards node_of_card and grid_columns. Requires types and type_of_node. Throws
   // json::InputError.
   void (*read)(const json::Node& value, const Parameters& parameters, Composition& parts);
-  bool joins_nics = true;  // else it can do without
+  // Whether the fabric joins the cards themselves, so that nodes may do without links and NICs; null: never. Before the
+  // description is checked.
+  bool (*joins_cards)(const json::Node& value) = nullptr;
 };
 
 std::span<const FabricKind* const> fabric_kinds();

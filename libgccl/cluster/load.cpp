@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "libgccl/cluster/fabric_kind.hpp"
+
 namespace gccl {
 namespace {
 
@@ -9,9 +11,12 @@ using json::Node;
 
 constexpr std::size_t kNodeKindsMax = 256;
 
-bool is_torus_of_cards(const Node& fabric) {
-  const auto kind = fabric.find("kind"), of = fabric.find("of");
-  return kind && kind->is_string() && kind->string() == "torus" && of && of->is_string() && of->string() == "cards";
+bool joins_cards(const Node& fabric) {
+  const auto name = fabric.find("kind");
+  for (const FabricKind* kind : fabric_kinds())
+    if (name && name->is_string() && name->string() == kind->name)
+      return kind->joins_cards && kind->joins_cards(fabric);
+  return false;
 }
 
 void read_nodes(const Node& v, const Parameters& defaults, bool bare, Composition& parts) {
@@ -42,7 +47,7 @@ std::shared_ptr<const Cluster> read_cluster(const Node& v) {
 
   const auto fabric = v.find("fabric");
   const Node nodes = v.at("nodes");
-  read_nodes(nodes, parameters, fabric && is_torus_of_cards(*fabric), parts);
+  read_nodes(nodes, parameters, fabric && joins_cards(*fabric), parts);
   if (fabric) {
     read_fabric(*fabric, parameters, parts);
   } else if (parts.type_of_node.size() > 1) {

@@ -36,7 +36,7 @@ void read_fabric(const json::Node& v, const Parameters& p, Composition& c) {
   std::vector<std::string_view> names;
   for (const FabricKind* kind : fabric_kinds()) names.push_back(kind->name);
   const FabricKind& kind = *fabric_kinds()[v.at("kind").one_of(names)];
-  if (kind.joins_nics && count_nics(c) == 0) v.fail("a fabric, but no node has a NIC");
+  if (!(kind.joins_cards && kind.joins_cards(v)) && count_nics(c) == 0) v.fail("a fabric, but no node has a NIC");
   kind.read(v, p, c);
 }
 

@@ -110,6 +110,11 @@ std::vector<Rank> boxes(const std::vector<std::uint32_t>& dims, const std::vecto
   return node;
 }
 
+bool joins_cards(const json::Node& v) {
+  const auto of = v.find("of");
+  return of && of->is_string() && of->string() == "cards";
+}
+
 void read_torus(const json::Node& v, const Parameters& p, Composition& c) {
   v.allow({"kind", "of", "dims", "wrap", "node_shape", "link"});
   static constexpr std::string_view kOf[] = {"cards", "nodes"};
@@ -168,6 +173,6 @@ void read_torus(const json::Node& v, const Parameters& p, Composition& c) {
 
 }  // namespace
 
-extern const FabricKind torus_fabric{.name = "torus", .read = read_torus, .joins_nics = false};
+extern const FabricKind torus_fabric{.name = "torus", .read = read_torus, .joins_cards = joins_cards};
 
 }  // namespace gccl

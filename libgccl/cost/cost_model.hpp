@@ -64,7 +64,7 @@ struct LinkLoads {
   static const H& over(const std::vector<H>& hops, Count distance) {
     return hops[std::min<std::size_t>(std::bit_width(std::max<Count>(distance, 1)) - 1, hops.size() - 1)];
   }
-  // `steps` steps of a ring. What arrives goes on at once, so a message's way takes the mean of unlike hops; but the
+  // `steps` steps of a ring. What arrives goes on at once, so a message's way takes the mean of different hops; but the
   // slowest hop is never done before it has carried every step's bytes.
   Cost ring(double steps, double bytes, Cost combining) const {
     return std::max(steps * next(bytes) + combining, shift[0].alpha_ns + steps * bytes * shift[0].beta_ns_per_byte);
@@ -123,7 +123,8 @@ struct CostModel {
   }
   // `steps` steps of a ring of n ranks, `crossings` of whose hops lead `across` to another node; `combining` is the
   // time each message's way spends in reductions. What arrives goes on at once, so a message's way takes the sum of
-  // unlike hops, not n times the slowest; but the slowest hop is never done before it has carried every step's bytes.
+  // different hops, not n times the slowest; but the slowest hop is never done before it has carried every step's
+  // bytes.
   Cost ring(double n, double crossings, const Hop& across, double steps, double bytes, Cost combining) const {
     const Cost way = steps * (crossings * across(bytes) + (n - crossings) * node(bytes)) / n + combining;
     return crossings > 0 ? std::max(way, across.alpha_ns + steps * bytes * across.beta_ns_per_byte) : way;

@@ -107,7 +107,7 @@ Cost vector_cost(const Call& c, const View& v, const CostModel& m) {
   return over(v.all.size, bytes, Paths(v, m));
 }
 
-// The same for a broadcast, whose root copies its vector beside the messages: where memory is slower than the links,
+// The same for a broadcast, whose root copies its vector while the messages go: where memory is slower than the links,
 // that takes longest.
 template <GroupCost over>
 Cost broadcast_cost(const Call& c, const View& v, const CostModel& m) {

@@ -28,7 +28,7 @@ Cost pairs_train(double messages, const Hop& pairs, const Hop& alone, double byt
 
 Cost fan_out(const View& v, const CostModel& m, double bytes) {
   if (const LinkLoads& l = m.all; l.known()) {
-    // The slowest message may pass beside the others, so what the busiest link carries ends without it.
+    // The slowest message may pass concurrently with the others, so what the busiest link carries ends without it.
     const Hop share{l.fan_out_mean.alpha_ns, l.fan_out_ns_per_byte};
     return std::max({train(v.all.size - 1, share, bytes, std::max(m.overhead_ns, bytes * share.beta_ns_per_byte), 1),
                      train(v.all.size - 1, l.fan_out_mean, bytes, m.overhead_ns, 1),

@@ -83,7 +83,7 @@ struct Extreme {
   }
 };
 
-// The same loop for each set of vector instructions; the compiler widens it. `kTarget` tells the copies apart.
+// The same loop for each set of vector instructions; the compiler widens it. `kTarget` distinguishes the copies.
 enum class Target { baseline, avx2, avx512 };
 
 #define GCCL_LOOP(target, attribute)                                                                              \

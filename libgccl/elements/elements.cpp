@@ -1,5 +1,7 @@
 #include "libgccl/elements/elements.hpp"
 
+#include <fmt/core.h>
+
 #include <cstring>
 #include <mutex>
 #include <vector>
@@ -68,7 +70,7 @@ void Elements::combine(void* to, const void* from, const void* message, Count co
   try {
     function(message, to, count, code, context);
   } catch (...) {
-    throw CallersException("a function of GCCL_Op_create threw an exception: " + caught_text());
+    throw CallersException(fmt::format("a function of GCCL_Op_create threw an exception: {}", caught_text()));
   }
 }
 
@@ -94,13 +96,13 @@ Status elements_of(GCCL_Dtype code, std::optional<GCCL_Op> wanted, Elements* out
   out->code = code;
   const bool own_type = code >= kOwn;
   if (own_type) {
-    if (!types.find(code, &out->bytes))
-      return wrong("dtype " + std::to_string(code) + " was never created, or is freed");
+    if (!types.find(code, &out->bytes)) return wrong(fmt::format("dtype {} was never created, or is freed", code));
   } else {
     out->bytes = built_in_bytes(code);
     if (out->bytes == 0)
-      return wrong("dtype " + std::to_string(code) +
-                   " is unknown: expected 0 to 9, 100 or 101 (GCCL_INT8 ... GCCL_UINT16), or one of GCCL_Type_create");
+      return wrong(fmt::format(
+          "dtype {} is unknown: expected 0 to 9, 100 or 101 (GCCL_INT8 ... GCCL_UINT16), or one of GCCL_Type_create",
+          code));
     out->dtype = Dtype(code);
   }
   out->function = nullptr;
@@ -108,29 +110,29 @@ Status elements_of(GCCL_Dtype code, std::optional<GCCL_Op> wanted, Elements* out
   const GCCL_Op op = *wanted;
   if (op >= kOwn) {
     OwnOp own;
-    if (!ops.find(op, &own)) return wrong("op " + std::to_string(op) + " was never created, or is freed");
+    if (!ops.find(op, &own)) return wrong(fmt::format("op {} was never created, or is freed", op));
     out->function = own.function;
     out->context = own.context;
     return {};
   }
   if (op < GCCL_SUM || op > GCCL_AVG)
-    return wrong("op " + std::to_string(op) +
-                 " is unknown: expected 0 to 4 (GCCL_SUM ... GCCL_AVG), or one of GCCL_Op_create");
+    return wrong(
+        fmt::format("op {} is unknown: expected 0 to 4 (GCCL_SUM ... GCCL_AVG), or one of GCCL_Op_create", op));
   if (own_type)
-    return wrong("op " + std::string(name(Reduction(op))) +
-                 " cannot combine a type of GCCL_Type_create: use one of GCCL_Op_create");
+    return wrong(
+        fmt::format("op {} cannot combine a type of GCCL_Type_create: use one of GCCL_Op_create", name(Reduction(op))));
   out->op = Reduction(op);
   return {};
 }
 
 Status create_type(std::size_t bytes, GCCL_Dtype* out) {
-  if (bytes < 1 || bytes > 65536) return wrong("a type of " + std::to_string(bytes) + " bytes: expected 1 to 65536");
+  if (bytes < 1 || bytes > 65536) return wrong(fmt::format("a type of {} bytes: expected 1 to 65536", bytes));
   *out = types.add(std::uint32_t(bytes));
   return {};
 }
 
 Status free_type(GCCL_Dtype code) {
-  return types.remove(code) ? Status() : wrong("dtype " + std::to_string(code) + " was never created, or is freed");
+  return types.remove(code) ? Status() : wrong(fmt::format("dtype {} was never created, or is freed", code));
 }
 
 Status create_op(GCCL_Op_function function, void* context, GCCL_Op* out) {
@@ -140,7 +142,7 @@ Status create_op(GCCL_Op_function function, void* context, GCCL_Op* out) {
 }
 
 Status free_op(GCCL_Op code) {
-  return ops.remove(code) ? Status() : wrong("op " + std::to_string(code) + " was never created, or is freed");
+  return ops.remove(code) ? Status() : wrong(fmt::format("op {} was never created, or is freed", code));
 }
 
 }  // namespace gccl

@@ -1,4 +1,4 @@
-// Numbers and strings as bytes on a wire, big-endian; and back, from bytes that may be anything.
+// Numbers and strings as bytes in a message, big-endian; and back, from bytes that may be anything.
 #pragma once
 
 #include <algorithm>

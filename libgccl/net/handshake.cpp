@@ -1,5 +1,6 @@
 #include "libgccl/net/handshake.hpp"
 
+#include <fmt/core.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 
@@ -62,7 +63,7 @@ Handshake::State Handshake::Impl::advance(int fd) {
       if (errno == EINTR) continue;
       if (protocol.failed()) return fail_as_protocol();  // telling the peer why was a courtesy
       if (would_wait(errno)) return State::wants_write;
-      return lose("the connection broke during the handshake: " + std::generic_category().message(errno));
+      return lose(fmt::format("the connection broke during the handshake: {}", std::generic_category().message(errno)));
     }
     if (protocol.done()) return end(State::done);
     if (protocol.failed()) return fail_as_protocol();
@@ -75,7 +76,7 @@ Handshake::State Handshake::Impl::advance(int fd) {
     if (n == 0) return lose("the peer closed the connection during the handshake");
     if (errno == EINTR) continue;
     if (would_wait(errno)) return State::wants_read;
-    return lose("the connection broke during the handshake: " + std::generic_category().message(errno));
+    return lose(fmt::format("the connection broke during the handshake: {}", std::generic_category().message(errno)));
   }
 }
 

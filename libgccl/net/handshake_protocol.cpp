@@ -1,5 +1,6 @@
 #include "libgccl/net/handshake_protocol.hpp"
 
+#include <fmt/core.h>
 #include <openssl/crypto.h>
 
 #include <cassert>
@@ -90,8 +91,8 @@ bool HandshakeProtocol::check_opening(std::uint8_t kind) {
   BytesIn in(std::span<const std::byte>(input_).subspan(kMagic.size()));
   const unsigned version = in.u8(), found = in.u8();
   if (version != kVersion)
-    fail("the peer speaks version " + std::to_string(version) + " of GCCL's handshake, expected " +
-         std::to_string(kVersion) + ": are both sides the same release?");
+    fail(fmt::format("the peer speaks version {} of GCCL's handshake, expected {}: are both sides the same release?",
+                     version, kVersion));
   else if (found != kind)
     fail("not a GCCL handshake: its frames come in the wrong order");
   return !failed();
@@ -121,7 +122,7 @@ void HandshakeProtocol::on_proof() {
   const std::size_t hello_bytes = BytesIn(input_).u16();
   if (stage_ == Stage::proof_length) {
     if (hello_bytes > kHelloBytesMax)
-      return fail("not a GCCL handshake: a hello of " + std::to_string(hello_bytes) + " bytes");
+      return fail(fmt::format("not a GCCL handshake: a hello of {} bytes", hello_bytes));
     stage_ = Stage::proof;
     frame_bytes_ += hello_bytes + kMacBytes;
     return;

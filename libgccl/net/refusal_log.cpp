@@ -1,5 +1,7 @@
 #include "libgccl/net/refusal_log.hpp"
 
+#include <fmt/core.h>
+
 #include <utility>
 
 #include "libgccl/base/log.hpp"
@@ -13,15 +15,15 @@ RefusalLog::RefusalLog(std::string who, std::function<void(const std::string&)> 
 
 void RefusalLog::refused(const SocketAddress& peer, const std::string& reason, Clock::time_point now) {
   if (now - period_begin_ >= kPeriod) {
-    if (untold_ > 0) write_(who_ + ": refused " + std::to_string(untold_) + " more");
-    period_begin_ = now, lines_ = 0, untold_ = 0;
+    if (unreported_ > 0) write_(fmt::format("{}: refused {} more", who_, unreported_));
+    period_begin_ = now, lines_ = 0, unreported_ = 0;
   }
   if (lines_ == kLinesPerPeriod) {
-    ++untold_;
+    ++unreported_;
     return;
   }
   ++lines_;
-  write_(who_ + ": refused " + peer.text() + ": " + reason);
+  write_(fmt::format("{}: refused {}: {}", who_, peer.text(), reason));
 }
 
 }  // namespace gccl

@@ -1,4 +1,4 @@
-// Connections that were refused, told on standard error without letting a flood of them fill it.
+// Connections that were refused, reported on standard error without letting a flood of them fill it.
 #pragma once
 
 #include <chrono>
@@ -21,7 +21,7 @@ class RefusalLog {
   // (log.hpp).
   explicit RefusalLog(std::string who, std::function<void(const std::string&)> write = {});
 
-  // One line "WHO: refused ADDRESS: REASON", or a count of what was not told.
+  // One line "WHO: refused ADDRESS: REASON", or a count of what was not reported.
   void refused(const SocketAddress& peer, const std::string& reason, Clock::time_point now = Clock::now());
 
  private:
@@ -29,7 +29,7 @@ class RefusalLog {
   std::function<void(const std::string&)> write_;
   Clock::time_point period_begin_{};
   unsigned lines_ = 0;
-  std::uint64_t untold_ = 0;
+  std::uint64_t unreported_ = 0;
 };
 
 }  // namespace gccl

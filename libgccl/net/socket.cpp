@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netdb.h>
@@ -48,29 +49,29 @@ int Fd::release() {
 }
 
 Status system_error(const std::string& what, int error) {
-  return Status::error(what + ": " + std::generic_category().message(error), GCCL_ERR_SYSTEM);
+  return Status::error(fmt::format("{}: {}", what, std::generic_category().message(error)), GCCL_ERR_SYSTEM);
 }
 
 Status parse_host_port(std::string_view text, HostPort* out) {
-  const std::string found = "\"" + std::string(text) + "\": ";
+  const std::string found = fmt::format("\"{}\"", text);
   std::string_view host, port;
   if (text.starts_with("[")) {
     const std::size_t end = text.find(']');
     if (end == text.npos || !text.substr(end + 1).starts_with(":"))
-      return invalid(found + "expected \"[IPv6 address]:PORT\"");
+      return invalid(fmt::format("{}: expected \"[IPv6 address]:PORT\"", found));
     host = text.substr(1, end - 1), port = text.substr(end + 2);
   } else {
     const std::size_t colon = text.rfind(':');
-    if (colon == text.npos) return invalid(found + "expected \"HOST:PORT\", the port is missing");
+    if (colon == text.npos) return invalid(fmt::format("{}: expected \"HOST:PORT\", the port is missing", found));
     host = text.substr(0, colon), port = text.substr(colon + 1);
     if (host.find(':') != host.npos)
-      return invalid(found + "expected an IPv6 address in brackets, as in \"[::1]:29500\"");
+      return invalid(fmt::format("{}: expected an IPv6 address in brackets, as in \"[::1]:29500\"", found));
   }
-  if (host.empty()) return invalid(found + "expected \"HOST:PORT\", the host is missing");
+  if (host.empty()) return invalid(fmt::format("{}: expected \"HOST:PORT\", the host is missing", found));
   std::uint16_t number = 0;
   const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), number);
   if (port.empty() || error != std::errc() || end != port.data() + port.size())
-    return invalid(found + "expected a port from 0 to 65535 behind the last colon");
+    return invalid(fmt::format("{}: expected a port from 0 to 65535 behind the last colon", found));
   out->host = host, out->port = number;
   return {};
 }
@@ -214,14 +215,15 @@ Status resolve(const std::string& host, std::uint16_t port, std::vector<SocketAd
   hints.ai_socktype = SOCK_STREAM;
   const int error = getaddrinfo(host.c_str(), nullptr, &hints, &list);
   if (error != 0)
-    return Status::error("host \"" + host + "\": " +
-                             (error == EAI_SYSTEM ? std::generic_category().message(errno) : gai_strerror(error)),
-                         GCCL_ERR_SYSTEM);
+    return Status::error(
+        fmt::format("host \"{}\": {}", host,
+                    error == EAI_SYSTEM ? std::generic_category().message(errno) : gai_strerror(error)),
+        GCCL_ERR_SYSTEM);
   out->clear();
   for (const addrinfo* i = list; i; i = i->ai_next)
     if (const SocketAddress a(i->ai_addr, i->ai_addrlen); a.valid()) out->push_back(a.with_port(port));
   freeaddrinfo(list);
-  return out->empty() ? Status::error("host \"" + host + "\": no IP address", GCCL_ERR_SYSTEM) : Status();
+  return out->empty() ? Status::error(fmt::format("host \"{}\": no IP address", host), GCCL_ERR_SYSTEM) : Status();
 }
 
 std::vector<SocketAddress> interface_addresses(const std::string& name) {
@@ -249,14 +251,15 @@ Status listening_address(const std::string& wanted, bool have_secret, SocketAddr
   if (!out->valid()) {
     const auto of_interface = interface_addresses(wanted);
     if (of_interface.empty())
-      return invalid("\"" + wanted +
-                     "\": expected an IP address, or the name of a network interface that is up and has one");
+      return invalid(fmt::format(
+          "\"{}\": expected an IP address, or the name of a network interface that is up and has one", wanted));
     *out = of_interface[0];
   }
   if (!have_secret && !out->is_loopback())
-    return invalid("\"" + wanted +
-                   "\" is reached from other machines, which takes a secret: set GCCL_SECRET or "
-                   "GCCL_SECRET_FILE, or use 127.0.0.1");
+    return invalid(
+        fmt::format("\"{}\" is reached from other machines, which takes a secret: set GCCL_SECRET or GCCL_SECRET_FILE, "
+                    "or use 127.0.0.1",
+                    wanted));
   return {};
 }
 
@@ -267,7 +270,7 @@ Status listen_on(const SocketAddress& address, Fd* out) {
   setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
   if (address.family() == AF_INET6 && address.is_any()) setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no);
   if (bind(fd.get(), address.data(), address.bytes()) != 0 || listen(fd.get(), 65535) != 0)
-    return system_error("cannot listen on " + address.text(), errno);
+    return system_error(fmt::format("cannot listen on {}", address.text()), errno);
   *out = std::move(fd);
   return {};
 }
@@ -309,7 +312,8 @@ Status dial(const SocketAddress& address, Fd* out) {
   if (Status s = new_socket(address.family(), &fd); !s.ok()) return s;
   if (Status s = set_nodelay(fd.get()); !s.ok()) return s;
   if (connect(fd.get(), address.data(), address.bytes()) != 0 && errno != EINPROGRESS && errno != EINTR)
-    return Status::error(address.text() + ": " + std::generic_category().message(errno), GCCL_ERR_PEER_LOST);
+    return Status::error(fmt::format("{}: {}", address.text(), std::generic_category().message(errno)),
+                         GCCL_ERR_PEER_LOST);
   *out = std::move(fd);
   return {};
 }
@@ -322,7 +326,8 @@ Status dialled(int fd, const SocketAddress& address) {
   if (error == 0 && !remote.valid()) error = ENOTCONN;
   if (error == 0 && remote == SocketAddress::local_end(fd)) error = ECONNREFUSED;
   if (error == 0) return {};
-  return Status::error(address.text() + ": " + std::generic_category().message(error), GCCL_ERR_PEER_LOST);
+  return Status::error(fmt::format("{}: {}", address.text(), std::generic_category().message(error)),
+                       GCCL_ERR_PEER_LOST);
 }
 
 Status set_nodelay(int fd) {

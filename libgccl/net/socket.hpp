@@ -117,7 +117,7 @@ std::vector<SocketAddress> interface_addresses(const std::string& name = {});
 // loopback is GCCL_ERR_INVALID_ARGUMENT, as is a text that is neither an address nor an interface with one.
 Status listening_address(const std::string& wanted, bool have_secret, SocketAddress* out);
 
-// Listens on the address (port 0: any free one; local_end() tells which) with SO_REUSEADDR. `any(port, AF_INET6)` takes
+// Listens on the address (port 0: any free one; local_end() says which) with SO_REUSEADDR. `any(port, AF_INET6)` takes
 // IPv4 too. The queue is as long as the system allows: a whole job may call at once.
 Status listen_on(const SocketAddress& address, Fd* out);
 

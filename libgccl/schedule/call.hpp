@@ -60,7 +60,8 @@ Count output_count(const Call&, Rank ranks, Rank rank);
 
 // The region that holds this rank's input / gets this rank's output, resolved for in_place; count 0 where the rank has
 // none. Algorithms use these instead of naming buffers, so no step ever touches aliased memory under two names. With
-// places a region begins at element 0 and includes the gaps between blocks. O(ranks) where blocks are of unlike length.
+// places a region begins at element 0 and includes the gaps between blocks. O(ranks) where blocks have different
+// lengths.
 Region input_of(const Call&, Rank ranks, Rank rank);
 Region output_of(const Call&, Rank ranks, Rank rank);
 

@@ -32,14 +32,14 @@ struct Group {
 // - all:  every rank of the communicator, all[i] == i
 // - node: the ranks of my node, by rank; node.rank is my place on it
 // - rail: the ranks with my place on their nodes, one for each node, rail.rank is my node. Only the places that every
-//   node has make a rail: on nodes of unlike size rail.size is 0 for ranks with node.rank >= rails.
+//   node has make a rail: on nodes of different sizes rail.size is 0 for ranks with node.rank >= rails.
 // - columns: row length of the rank grid (all.size is a multiple of it); row r holds ranks r*columns ...
 struct View {
   Group all, node, rail;
   Rank nodes = 1;       // nodes that hold ranks of this communicator
   Rank rails = 1;       // the smallest node's number of ranks
   Rank columns = 1;     // 2-D grid
-  bool by_node = true;  // the ranks of each node follow each other, so distances in rank tell which hops cross nodes
+  bool by_node = true;  // the ranks of each node follow each other, so distances in rank say which hops cross nodes
   // Where the other nodes' ranks are, for node_at: node k begins at rank k * per_node, or, with tables that outlive the
   // schedule, holds members[begin[k]] .. members[begin[k + 1] - 1].
   Rank per_node = 0;

@@ -15,7 +15,7 @@ class Layout {
   static Layout flat(Rank ranks) { return regular(ranks, ranks); }
   // Rank r on node r / per_node; the last node may hold fewer. Requires per_node > 0 when ranks > 0.
   static Layout regular(Rank ranks, Rank per_node);
-  // node_of[r]: any number that tells rank r's node. Nodes are ordered by their lowest rank.
+  // node_of[r]: any number that identifies rank r's node. Nodes are ordered by their lowest rank.
   static Layout of(std::span<const Rank> node_of);
 
   // Sets the rank grid's row length (see View::columns); without it ranks divided by its largest divisor up to

@@ -45,7 +45,7 @@ inline Step signal(Rank peer) { return {Op::send, peer, {}, {}}; }
 inline Step await(Rank peer) { return {Op::recv, peer, {}, {}}; }
 
 // True when `later` must wait for `earlier` of the same lane: it touches what that writes, or writes what that reads. A
-// signal waits for every earlier await: it tells others that what was awaited has happened.
+// signal waits for every earlier await: it says to others that what was awaited has happened.
 inline bool conflicts(const Step& later, const Step& earlier) {
   const bool later_reads = later.op != Op::recv, later_writes = later.op != Op::send;
   const bool earlier_reads = earlier.op != Op::recv, earlier_writes = earlier.op != Op::send;

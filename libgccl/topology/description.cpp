@@ -1,5 +1,7 @@
 #include "libgccl/topology/description.hpp"
 
+#include <fmt/core.h>
+
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -13,7 +15,7 @@ namespace {
 constexpr std::size_t kFileBytesMax = 64u << 20;
 
 Status wrong(const std::string& file, const std::string& what) {
-  return Status::error(file + ": " + what, GCCL_ERR_INVALID_ARGUMENT);
+  return Status::error(fmt::format("{}: {}", file, what), GCCL_ERR_INVALID_ARGUMENT);
 }
 
 struct Close {

@@ -39,7 +39,7 @@ Status read_cluster_json(std::string_view text, const std::string& file, Descrip
 // NCCL's topology XML, as NCCL_TOPO_DUMP_FILE writes it; RCCL's <xgmi> counts as <nvlink>.
 Status read_nccl_xml(std::string_view text, const std::string& file, Description* out);
 
-// Either of the two, told from the first character that is not white space.
+// Either of the two, recognized by the first character that is not white space.
 Status read_description(std::string_view text, const std::string& file, Description* out);
 Status load_description(const std::string& file, Description* out);
 

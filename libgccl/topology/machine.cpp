@@ -1,5 +1,7 @@
 #include "libgccl/topology/machine.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -15,7 +17,9 @@ struct FreeSet {
 };
 using Set = std::unique_ptr<hwloc_bitmap_s, FreeSet>;
 
-Status refused(const std::string& what) { return Status::error(what + ": " + std::strerror(errno), GCCL_ERR_SYSTEM); }
+Status refused(const std::string& what) {
+  return Status::error(fmt::format("{}: {}", what, std::strerror(errno)), GCCL_ERR_SYSTEM);
+}
 
 // The first word of a file as a number; 0 where there is none.
 double number_in(const std::string& file) {
@@ -109,7 +113,7 @@ void Machine::read_interfaces() {
 
 Status Machine::bind(std::size_t device) const {
   if (hwloc_set_cpubind(topology_.get(), cpus_[device].cpuset, HWLOC_CPUBIND_THREAD) == 0) return {};
-  return refused("the thread cannot be bound to NUMA node " + std::to_string(cpus_[device].numa));
+  return refused(fmt::format("the thread cannot be bound to NUMA node {}", cpus_[device].numa));
 }
 
 int Machine::current() const {

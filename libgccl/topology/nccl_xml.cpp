@@ -1,5 +1,7 @@
 // NCCL's topology XML (NCCL, src/graph/xml.cc and topo.cc): <system> holds a <cpu> for each NUMA node, that holds
 // nested <pci> devices, and those a <gpu> with its <nvlink>s, or a <nic> with a <net> for each port.
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cctype>
 #include <charconv>
@@ -41,10 +43,10 @@ class Reader {
   Description read() {
     pugi::xml_document document;
     const auto parsed = document.load_buffer(text_.data(), text_.size());
-    if (!parsed) fail(parsed.offset, std::string("is not XML: ") + parsed.description());
+    if (!parsed) fail(parsed.offset, fmt::format("is not XML: {}", parsed.description()));
     const xml_node system = document.document_element();
     if (system.name() != std::string_view("system"))
-      fail(system.offset_debug(), std::string("found <") + system.name() + ">, expected <system>");
+      fail(system.offset_debug(), fmt::format("found <{}>, expected <system>", system.name()));
     for (const xml_node cpu : system.children("cpu")) read_cpu(cpu);
     if (gpus_.empty() && d_.nics.empty()) fail(system.offset_debug(), "<system> has neither a <gpu> nor a <net>");
     sort_by_node();
@@ -68,7 +70,7 @@ class Reader {
 
   [[noreturn]] void fail(std::ptrdiff_t offset, const std::string& what) const {
     const auto end = text_.begin() + std::clamp<std::ptrdiff_t>(offset, 0, std::ptrdiff_t(text_.size()));
-    throw Wrong{file_ + ":" + std::to_string(1 + std::count(text_.begin(), end, '\n')) + ": " + what};
+    throw Wrong{fmt::format("{}:{}: {}", file_, 1 + std::count(text_.begin(), end, '\n'), what)};
   }
 
   // A whole number; `otherwise` where the attribute is absent.
@@ -79,8 +81,7 @@ class Reader {
     int number = 0;
     const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
     if (error != std::errc() || end != value.data() + value.size())
-      fail(e.offset_debug(),
-           std::string("<") + e.name() + "> has " + name + "=\"" + a.value() + "\", expected a whole number");
+      fail(e.offset_debug(), fmt::format("<{}> has {}=\"{}\", expected a whole number", e.name(), name, a.value()));
     return number;
   }
 
@@ -108,10 +109,9 @@ class Reader {
         read_inside(e, node, numa, path);
       } else if (name == "gpu") {
         const std::string busid = lower(parent.attribute("busid").value());
-        if (busid.empty())
-          fail(parent.offset_debug(), std::string("<") + parent.name() + "> around <gpu> has no busid");
+        if (busid.empty()) fail(parent.offset_debug(), fmt::format("<{}> around <gpu> has no busid", parent.name()));
         if (!gpu_at_.try_emplace({node, busid}, 0).second)
-          fail(e.offset_debug(), "a second <gpu> at busid \"" + busid + "\" of one host");
+          fail(e.offset_debug(), fmt::format("a second <gpu> at busid \"{}\" of one host", busid));
         Gpu& g = gpus_.emplace_back();
         g.device.kind = GCCL_DEVICE_GPU;
         g.device.node = node;

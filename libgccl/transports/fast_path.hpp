@@ -1,5 +1,5 @@
-// What a built-in transport may offer beside its GCCL_Backend where it reaches every peer of a communicator: short
-// messages, and whole schedules of them, carried out in the caller's thread without a transfer for each message.
+// What a built-in transport may offer in addition to its GCCL_Backend where it reaches every peer of a communicator:
+// short messages, and whole schedules of them, carried out in the caller's thread without a transfer for each message.
 //
 // The communicator asks for a whole attempt with one call, never for a step: that keeps a call of 8 bytes at a tenth of
 // a microsecond. Where there is no fast path, where it declines, or where an attempt takes longer than the caller

@@ -49,7 +49,7 @@ enum class FaultKind : std::uint8_t {
   input_written,   // a write to input that the in-place rules do not allow
   lane_overlap,    // two lanes touch the same element and one of them writes it
   unwritten_read,  // reads what nobody wrote
-  count_mismatch,  // a send and its receive are of unlike size
+  count_mismatch,  // a send and its receive have different sizes
   deadlock,        // lanes wait for each other
   unmatched,       // a send without its receive or the other way round
   not_written,     // an output element that nobody wrote

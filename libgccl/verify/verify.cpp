@@ -16,7 +16,7 @@ struct Dice {
   }
 };
 
-// Block sizes: a quarter empty, the others unlike; symmetric ones for all-to-all-v in place.
+// Block sizes: a quarter empty, the others different; symmetric ones for all-to-all-v in place.
 struct Skew {
   Count base;
   bool symmetric;
@@ -178,7 +178,7 @@ class Sweep {
                 }
   }
 
-  // Until so many cases or messages are spent, whichever comes first: wide exchanges on many ranks are dear.
+  // Until so many cases or messages are spent, whichever comes first: wide exchanges on many ranks are expensive.
   void sample(const Choices& choices, unsigned cases, std::uint64_t messages) {
     const std::uint64_t end = tally_.messages + messages;
     for (unsigned i = 0; i < cases && tally_.messages < end && !tally_.failure; ++i) {
@@ -218,9 +218,9 @@ std::string describe(const Case& c) {
          (c.replayed ? " replayed" : "") + ", seed " + std::to_string(c.seed);
 }
 
-std::optional<Failure> verify(const Case& c, std::uint64_t* messages) {
+std::optional<Counterexample> verify(const Case& c, std::uint64_t* messages) {
   const auto failure = [&](FaultKind kind, const std::string& text) {
-    return Failure{kind, describe(c) + ": " + std::string(name(kind)) + ": " + text};
+    return Counterexample{kind, describe(c) + ": " + std::string(name(kind)) + ": " + text};
   };
   const Rank n = c.ranks();
   for (Rank r = 0; r < n; ++r)

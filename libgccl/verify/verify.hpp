@@ -8,7 +8,7 @@
 
 namespace gccl {
 
-struct Failure {
+struct Counterexample {
   FaultKind kind;
   std::string text;  // the whole case, then what is wrong
 };
@@ -16,7 +16,7 @@ struct Failure {
 // Runs one case; null when it is proved. A barrier is run once for each of up to 32 ranks that enter last. `messages`,
 // when given, grows by the messages that travelled. Requires layout->ranks() >= 1, shares, lanes and window >= 1, and
 // an algorithm that can serve the call on this layout.
-std::optional<Failure> verify(const Case& c, std::uint64_t* messages = nullptr);
+std::optional<Counterexample> verify(const Case& c, std::uint64_t* messages = nullptr);
 
 // A case in one line: collective, algorithm, ranks, layout, count, root, in place, shares, lanes, window, delivery,
 // seed.
@@ -36,7 +36,7 @@ struct Tally {
   std::uint64_t cases = 0;  // run
   std::uint64_t unfit = 0;  // left out because the algorithm cannot serve them
   std::uint64_t messages = 0;
-  std::optional<Failure> failure;  // the first; the algorithm's sweep ends there
+  std::optional<Counterexample> failure;  // the first; the algorithm's sweep ends there
 
   bool proved() const { return cases > 0 && !failure; }
 };

@@ -41,7 +41,8 @@ void finish(MPI_Request request) {
 }
 
 // All ranks go through rounds of one small all-gather, in which each says what it needs next: an all-gather of n bytes
-// for GCCL_Init, or nothing more, because it is connected or has failed. So they part in agreement, whoever fails.
+// for GCCL_Init, or nothing more, because it is connected or has failed. So they part in agreement, even where some
+// fail.
 class Rounds {
  public:
   Rounds(MPI_Comm comm, int size) : comm_(comm), size_(size), heard_(static_cast<std::size_t>(size)) {}

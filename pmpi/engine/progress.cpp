@@ -135,7 +135,7 @@ void look_for_crowd(const Communicator& k) {
   std::vector<int> nodes(static_cast<std::size_t>(k.me.size));
   if (GCCL_Comm_nodes(k.gccl, nodes.data()) != GCCL_SUCCESS) return;
   const auto here = std::count(nodes.begin(), nodes.end(), nodes[std::size_t(k.me.rank)]);
-  if (here > background::processors()) set_crowded(true);
+  if (here > background::processors()) set_oversubscribed(true);
 }
 
 // Size 1 needs nobody else.

@@ -1,4 +1,4 @@
-// Everything that is in flight, and how it moves on: whoever waits for anything carries on everything.
+// Everything that is in flight, and its progress: a wait for anything makes progress on everything.
 #pragma once
 
 #include <atomic>
@@ -61,7 +61,7 @@ class Wait {
   unsigned looks_ = 0, yields_ = 0;
 };
 // More ranks on this machine than processors for them.
-void set_crowded(bool crowded);
+void set_oversubscribed(bool oversubscribed);
 
 // Waits for something at MPI while GCCL's calls move on: test() is called until it says it is over.
 template <class Test>

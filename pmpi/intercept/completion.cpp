@@ -1,5 +1,5 @@
 // MPI's ways to wait for requests. A request of ours is completed by progress(), so each waits by looking at MPI's
-// answer in turn with that. While nothing of ours is under way, MPI's own functions wait.
+// answer in turn with that. While nothing of ours is in flight, MPI's own functions wait.
 #include "pmpi/engine/progress.hpp"
 
 using namespace gccl::pmpi;

@@ -43,7 +43,7 @@ void end_once() {
   });
 }
 
-// MPI_Finalize frees MPI_COMM_SELF first of all: so we hear of the end even where another language's MPI_Finalize is
+// MPI_Finalize frees MPI_COMM_SELF first of all: so we learn of the end even where another language's MPI_Finalize is
 // called.
 int when_self_is_freed(MPI_Comm, int, void*, void*) {
   end_once();

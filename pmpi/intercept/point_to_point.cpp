@@ -1,6 +1,6 @@
-// Blocking messages while collectives of ours are under way: a peer may need us to move those on before it comes to
-// send or to receive. So they become non-blocking ones that are waited for. The rarer ones are left to the background
-// thread.
+// Blocking messages while collectives of ours are in flight: a peer may need us to make progress on those before it
+// comes to send or to receive. So they become non-blocking ones that are waited for. The rarer ones are left to the
+// background thread.
 #include "pmpi/engine/progress.hpp"
 
 using namespace gccl::pmpi;

@@ -11,7 +11,7 @@
 namespace gccl::pmpi {
 namespace {
 
-std::atomic<bool> crowded{false};
+std::atomic<bool> oversubscribed{false};
 
 // A peer may be in the middle of an MPI message to us: MPI's own progress happens inside MPI calls only. Nothing is
 // ever sent to own_self().
@@ -22,11 +22,11 @@ void move_mpi() {
 
 }  // namespace
 
-void set_crowded(bool yes) { crowded = yes; }
+void set_oversubscribed(bool yes) { oversubscribed = yes; }
 
 void Wait::pause() {
   ++looks_;
-  if (crowded.load(std::memory_order_relaxed)) {
+  if (oversubscribed.load(std::memory_order_relaxed)) {
     if (looks_ % 4 != 0) return;
     sched_yield();
     if (++yields_ % 16 == 0 && !mpi_moves_) move_mpi();

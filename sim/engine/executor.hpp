@@ -1,6 +1,8 @@
 // Plays a workload's schedules on a network in virtual time: the Backend of both simulation engines.
 #pragma once
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <chrono>
 #include <stdexcept>
@@ -9,6 +11,7 @@
 #include "sim/engine/channels.hpp"
 #include "sim/engine/network.hpp"
 #include "sim/engine/payload.hpp"
+#include "sim/engine/stream_places.hpp"
 #include "sim/engine/tracer.hpp"
 #include "sim/engine/workload.hpp"
 
@@ -32,7 +35,8 @@ class Executor {
         network_(network),
         tracer_(workload),
         cards_(workload.cards.size()),
-        operations_(workload.operations.size()) {
+        operations_(workload.operations.size()),
+        streams_(workload) {
     if (w_.payload) payload_ = std::make_unique<Payload>(w_);
     for (std::size_t r = 0; r < cards_.size(); ++r) {
       const CardCosts& c = w_.cluster->costs(w_.cards[r]);
@@ -52,7 +56,7 @@ class Executor {
     eager_bytes_ = w_.cluster->eager_bytes();
     std::uint32_t lanes = 0;
     for (std::size_t i = 0; i < operations_.size(); ++i) {
-      const Operation& o = w_.operations[i];
+      const SimulatedOperation& o = w_.operations[i];
       operations_[i].first_lane = lanes;
       operations_[i].unfinished.assign(o.ranks(), 0);
       lanes += std::uint32_t(o.ranks() * o.lanes);
@@ -62,7 +66,7 @@ class Executor {
 
   Outcome run() {
     const auto wall = std::chrono::steady_clock::now();
-    prepare_streams();
+    enter_all();
     std::vector<EventId> due;
     while (network_.next(due)) {
       if (!std::is_sorted(due.begin(), due.end())) std::sort(due.begin(), due.end());
@@ -109,7 +113,7 @@ class Executor {
  private:
   // One lane of one rank of one operation.
   struct Worker : Lane<Executor> {
-    Worker(Executor& e, std::uint32_t id, Schedule s, const Operation& o, std::uint32_t op, Rank r, Rank w,
+    Worker(Executor& e, std::uint32_t id, Schedule s, const SimulatedOperation& o, std::uint32_t op, Rank r, Rank w,
            std::uint32_t c)
         : Lane<Executor>(e, id, std::move(s), o.window),
           operation(op),
@@ -141,7 +145,7 @@ class Executor {
     Nanos begin = -1, end = 0;
   };
   // A message from its send to its delivery or, if later, its receive; also a posted receive without message, and
-  // combining or copying under way.
+  // combining or copying in flight.
   struct Item {
     std::uint32_t sender, receiver;  // lane ids
     std::uint8_t sender_token, receiver_token;
@@ -151,14 +155,6 @@ class Executor {
     Rank to;              // world
     Count bytes;
   };
-  struct StreamState {
-    std::vector<std::uint32_t> cursor;  // per world rank: the stage it is in
-    std::vector<std::vector<std::uint32_t>>
-        part;                             // per stage, per world rank: operation, kAbsent; empty: operation is whole
-    std::vector<std::vector<Rank>> rank;  // per stage, per world rank: its rank in the operation
-  };
-
-  static constexpr std::uint32_t kAbsent = ~0u;
   static constexpr EventId kMessage = 0, kWork = 1u << 30, kLanded = 2u << 30, kEnter = 3u << 30, kKind = 3u << 30;
 
   void handle(EventId id) {
@@ -339,7 +335,7 @@ class Executor {
 
   void trace(const Worker& w, Token token) {
     const Step& s = w.step(token);
-    const Operation& o = w_.operations[w.operation];
+    const SimulatedOperation& o = w_.operations[w.operation];
     const Rank peer = s.local() ? w.world : o.world(s.peer);
     tracer_.end(w.id(), token,
                 {w.world, w.operation, w.channel, s.op, peer, s.count() * o.element_bytes, 0, network_.now()});
@@ -352,8 +348,8 @@ class Executor {
     lanes_[w.id()].reset();
     if (--operations_[operation].unfinished[rank] > 0) return;
     end(operation, rank);
-    const std::uint32_t stream = stream_of_[operation];
-    ++streams_[stream].cursor[world];
+    const std::uint32_t stream = streams_.of(operation);
+    streams_.advance(stream, world);
     enter(stream, world);
   }
 
@@ -364,21 +360,16 @@ class Executor {
 
   // The rank starts its next operation in the stream; stages without it, and empty schedules, pass at once.
   void enter(std::uint32_t stream, Rank world) {
-    StreamState& s = streams_[stream];
-    const Stream& stages = w_.streams[stream];
-    for (std::uint32_t& stage = s.cursor[world]; stage < stages.size(); ++stage) {
-      const std::uint32_t operation = s.part[stage].empty() ? stages[stage][0] : s.part[stage][world];
-      if (operation == kAbsent) continue;
-      const Rank rank = s.part[stage].empty() ? world : s.rank[stage][world];
-      if (begin(operation, rank, world)) return;
-      end(operation, rank);
+    for (; const auto part = streams_.part(stream, world); streams_.advance(stream, world)) {
+      if (begin(part->operation, part->rank, world)) return;
+      end(part->operation, part->rank);
     }
     --ranks_left_;
   }
 
   // False when the rank has nothing to do in the operation.
   bool begin(std::uint32_t operation, Rank rank, Rank world) {
-    const Operation& o = w_.operations[operation];
+    const SimulatedOperation& o = w_.operations[operation];
     OperationState& state = operations_[operation];
     if (state.begin < 0) state.begin = network_.now();
     if (payload_) payload_->enter(operation, rank);
@@ -398,29 +389,10 @@ class Executor {
     return state.unfinished[rank] > 0;
   }
 
-  void prepare_streams() {
+  // The seed turns the order in which ranks are started; events of one instant are sorted, so times do not change.
+  void enter_all() {
     const std::size_t world = cards_.size();
-    stream_of_.assign(operations_.size(), 0);
-    streams_.resize(w_.streams.size());
-    for (std::uint32_t i = 0; i < streams_.size(); ++i) {
-      StreamState& s = streams_[i];
-      s.cursor.assign(world, 0);
-      s.part.resize(w_.streams[i].size());
-      s.rank.resize(w_.streams[i].size());
-      for (std::size_t k = 0; k < w_.streams[i].size(); ++k) {
-        const Stage& stage = w_.streams[i][k];
-        for (std::uint32_t operation : stage) stream_of_[operation] = i;
-        if (stage.size() == 1 && w_.operations[stage[0]].members.empty()) continue;
-        s.part[k].assign(world, kAbsent);
-        s.rank[k].assign(world, 0);
-        for (std::uint32_t operation : stage)
-          for (Rank r = 0; r < w_.operations[operation].ranks(); ++r) {
-            const Rank m = w_.operations[operation].world(r);
-            s.part[k][m] = operation;
-            s.rank[k][m] = r;
-          }
-      }
-      // The seed turns the order in which ranks are started; events of one instant are sorted, so times do not change.
+    for (std::uint32_t i = 0; i < w_.streams.size(); ++i) {
       for (std::size_t r = 0; r < world; ++r) {
         const std::size_t turned = (r + w_.seed) % world;
         network_.wake(EventId(i * world + turned) | kEnter, cards_[turned].enters);
@@ -472,8 +444,7 @@ class Executor {
   std::vector<CardState> cards_;  // by world rank
   std::vector<OperationState> operations_;
   std::vector<std::unique_ptr<Worker>> lanes_;
-  std::vector<StreamState> streams_;
-  std::vector<std::uint32_t> stream_of_;
+  StreamPlaces streams_;
   std::vector<Item> items_;
   std::uint32_t free_ = Channels::kNone;
   Channels channels_;
@@ -498,17 +469,17 @@ void Executor<N>::fail_stuck() const {
     const Step* step = lane->blocked();
     if (lane->busy()) step = &lane->step(Token(std::countr_zero(lane->busy())));
     if (!step) continue;
-    const Operation& o = w_.operations[lane->operation];
+    const SimulatedOperation& o = w_.operations[lane->operation];
     const bool held = o.window == 1 && step->op == Op::send && step->count() * o.element_bytes > eager_bytes_;
     if (!held && !text.empty()) continue;
-    text = std::string(gccl::name(o.call.kind)) + " " + std::string(o.algorithm->name) + " cannot go on: rank " +
-           std::to_string(lane->rank) + ", lane " + std::to_string(lane->channel) + " waits in " + kOps[int(step->op)] +
-           " rank " + std::to_string(step->peer) + " (" + std::to_string(step->count()) + " elements) at " +
-           std::to_string(network_.now()) + " ns";
+    text = fmt::format("{} {} cannot go on: rank {}, lane {} waits in {} rank {} ({} elements) at {} ns",
+                       gccl::name(o.call.kind), o.algorithm->name, lane->rank, lane->channel, kOps[int(step->op)],
+                       step->peer, step->count(), network_.now());
     if (held)
-      throw WorkloadError(text + "; messages above the cluster's eager_bytes, " + std::to_string(eager_bytes_) +
-                          ", wait for their receive, and with a window of 1 that comes after the send: take a window "
-                          "of 2 or more");
+      throw WorkloadError(
+          fmt::format("{}; messages above the cluster's eager_bytes, {}, wait for their receive, and with a window of "
+                      "1 that comes after the send: take a window of 2 or more",
+                      text, eager_bytes_));
   }
   throw std::runtime_error(text.empty() ? "the simulation ended before all ranks had finished" : text);
 }

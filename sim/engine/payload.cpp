@@ -8,7 +8,7 @@
 namespace gccl::sim {
 
 void Payload::enter(std::uint32_t operation, Rank rank) {
-  const Operation& o = workload_.operations[operation];
+  const SimulatedOperation& o = workload_.operations[operation];
   State& state = operations_[operation];
   const Rank n = o.ranks();
   if (!state.oracle) state.oracle = std::make_unique<Oracle>(o.call, n, workload_.seed + operation);
@@ -26,7 +26,7 @@ void Payload::enter(std::uint32_t operation, Rank rank) {
 }
 
 void Payload::leave(std::uint32_t operation, Rank rank) {
-  const Operation& o = workload_.operations[operation];
+  const SimulatedOperation& o = workload_.operations[operation];
   State& state = operations_[operation];
   const Region due = output_of(o.call, o.ranks(), rank);
   std::vector<Element> expected(due.count);

@@ -80,7 +80,7 @@ class Writer {
 };
 
 std::string label(const Workload& w, std::uint32_t operation) {
-  const Operation& o = w.operations.at(operation);
+  const SimulatedOperation& o = w.operations.at(operation);
   return fmt::format("{} {} #{}", gccl::name(o.call.kind), o.algorithm ? o.algorithm->name : "?", operation);
 }
 
@@ -103,7 +103,7 @@ void write_operations(Writer& out, const Workload& w, const Outcome& outcome, st
   for (const std::uint32_t i : order) {
     const std::size_t tid = rows.place(outcome.begin_ns[i], outcome.end_ns[i]) + 1;
     if (tid > named) out.thread(pid, named = tid, fmt::format("operations, row {}", tid));
-    const Operation& o = w.operations[i];
+    const SimulatedOperation& o = w.operations[i];
     out.complete(pid, tid, label(w, i), outcome.begin_ns[i], outcome.end_ns[i],
                  fmt::format(R"("ranks":{},"count":{},"shares":{},"lanes":{})", o.layout ? o.ranks() : 0, o.call.count,
                              o.shares, o.lanes));
@@ -111,11 +111,11 @@ void write_operations(Writer& out, const Workload& w, const Outcome& outcome, st
 }
 
 // One lane of one rank; its threads are numbered from `tid`. Returns the next free number.
-std::size_t write_lane(Writer& out, const Workload& w, std::span<const Span* const> lane, std::uint64_t pid,
+std::size_t write_lane(Writer& out, const Workload& w, std::span<const TraceSpan* const> lane, std::uint64_t pid,
                        std::size_t tid) {
   ThreadRows rows;
   std::size_t named = 0;
-  for (const Span* s : lane) {
+  for (const TraceSpan* s : lane) {
     const std::size_t row = rows.place(s->begin, s->end);
     if (row == named) {
       const std::string more = row ? fmt::format(" (row {})", row + 1) : "";
@@ -134,11 +134,11 @@ std::size_t write_lane(Writer& out, const Workload& w, std::span<const Span* con
 }  // namespace
 
 std::string chrome_trace(const Workload& w, const Outcome& outcome) {
-  std::vector<const Span*> spans;
+  std::vector<const TraceSpan*> spans;
   spans.reserve(outcome.spans.size());
-  for (const Span& s : outcome.spans) spans.push_back(&s);
-  const auto lane_of = [](const Span* s) { return std::tuple(s->rank, s->operation, s->lane); };
-  std::stable_sort(spans.begin(), spans.end(), [&](const Span* a, const Span* b) {
+  for (const TraceSpan& s : outcome.spans) spans.push_back(&s);
+  const auto lane_of = [](const TraceSpan* s) { return std::tuple(s->rank, s->operation, s->lane); };
+  std::stable_sort(spans.begin(), spans.end(), [&](const TraceSpan* a, const TraceSpan* b) {
     return std::tuple(lane_of(a), a->begin, a->end) < std::tuple(lane_of(b), b->begin, b->end);
   });
 

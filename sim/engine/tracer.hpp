@@ -16,7 +16,7 @@ class Tracer {
   void begin(std::uint32_t lane, std::uint32_t token, Nanos now) { begun_[key(lane, token)] = now; }
 
   // `span` is complete but for its begin.
-  void end(std::uint32_t lane, std::uint32_t token, Span span) {
+  void end(std::uint32_t lane, std::uint32_t token, TraceSpan span) {
     const auto it = begun_.find(key(lane, token));
     if (it == begun_.end()) return;
     span.begin = it->second;
@@ -39,7 +39,7 @@ class Tracer {
   Rank ranks_;
   std::size_t spans_max_;
   std::unordered_map<std::uint64_t, Nanos> begun_;
-  std::vector<Span> spans_;
+  std::vector<TraceSpan> spans_;
   std::uint64_t dropped_ = 0;
 };
 

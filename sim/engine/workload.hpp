@@ -1,4 +1,4 @@
-// What an engine is asked to play, and what it answers. No JSON here: sim/scenario makes workloads from scenarios.
+// What an engine is asked to play, and what it returns. No JSON here: sim/scenario makes workloads from scenarios.
 #pragma once
 
 #include <functional>
@@ -9,7 +9,7 @@
 namespace gccl::sim {
 
 // One collective on one communicator. Ranks of the communicator are positions in `members`.
-struct Operation {
+struct SimulatedOperation {
   const Algorithm* algorithm = nullptr;
   Call call{};
   std::shared_ptr<const Layout> layout;  // of the communicator
@@ -23,7 +23,7 @@ struct Operation {
   Rank world(Rank r) const { return members.empty() ? r : members[r]; }
 };
 
-// Operations side by side; a world rank takes part in at most one of them.
+// Concurrent operations; a world rank takes part in at most one of them.
 using Stage = std::vector<std::uint32_t>;  // indices into Workload::operations
 // A rank enters its operation of stage k+1 when its own part of stage k is complete: no global barrier between stages.
 using Stream = std::vector<Stage>;
@@ -37,7 +37,7 @@ struct Straggler {
 struct Workload {
   const Cluster* cluster = nullptr;
   std::vector<Card> cards;  // cards[w]: the card of world rank w, each card at most once
-  std::vector<Operation> operations;
+  std::vector<SimulatedOperation> operations;
   std::vector<Stream> streams;  // streams run concurrently; every operation is in exactly one stage
   std::vector<Straggler> stragglers;
   bool payload = false;    // carry real elements and check the result
@@ -46,8 +46,8 @@ struct Workload {
   std::size_t trace_spans_max = 200000;
 };
 
-struct Span {  // one step of one lane of one rank
-  Rank rank;   // world
+struct TraceSpan {  // one step of one lane of one rank
+  Rank rank;        // world
   std::uint32_t operation;
   std::uint32_t lane;  // within the operation and rank
   Op op;
@@ -64,7 +64,7 @@ struct Outcome {
   std::vector<std::uint64_t> link_bytes;  // per link of the cluster
   std::uint64_t wrong = 0;                // payload only: elements that are not what the collective must leave
   std::string first_wrong;                // where the first one is
-  std::vector<Span> spans;
+  std::vector<TraceSpan> spans;
   double wall_s = 0;
   std::uint64_t spans_dropped = 0;
 };

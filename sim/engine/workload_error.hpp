@@ -10,7 +10,7 @@ struct WorkloadError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Its messages carry more than a 64-bit number of bytes tells, such as 1 PiB for each of 16384 ranks.
+// Its messages carry more than a 64-bit number of bytes can say, such as 1 PiB for each of 16384 ranks.
 struct BytesOverflow : WorkloadError {
   BytesOverflow() : WorkloadError("its messages would carry more than 2^64 bytes; take smaller sizes or fewer ranks") {}
 };

@@ -1,5 +1,7 @@
 #include "sim/model/cost_check.hpp"
 
+#include <fmt/core.h>
+
 #include <cmath>
 #include <numeric>
 
@@ -63,10 +65,9 @@ std::optional<std::string> wrong_cost(const Algorithm& a) {
       const double off = p->error(2.0 * ranks) / tolerance;  // each message rounds to a nanosecond
       if (off <= worst) continue;
       worst = off;
-      text = "its closed form says " + std::to_string(std::llround(p->predicted_ns)) + " ns for " +
-             std::to_string(ranks) + " ranks of " + std::to_string(nodes) +
-             (nodes == 1 ? " node and " : " nodes and ") + std::to_string(4 * count) + " bytes, the model engine " +
-             std::to_string(std::llround(p->simulated_ns)) + " ns";
+      text = fmt::format("its closed form says {} ns for {} ranks of {} node{} and {} bytes, the model engine {} ns",
+                         std::llround(p->predicted_ns), ranks, nodes, nodes == 1 ? "" : "s", 4 * count,
+                         std::llround(p->simulated_ns));
     }
   };
   for (const Rank ranks : {2u, 4u, 8u, 16u, 64u}) hold(Star(ranks, 50, 900, kCosts), ranks, kCostTolerance);

@@ -15,7 +15,7 @@ namespace gccl::sim {
 //   A alone   AAAAAAAAAAAAAAAAAAA        B comes    AAAAAAbbaabbaabbaabbAAAA
 //
 // What its lane sends after it over the same narrowest link waits here for its end; but while other messages keep it
-// waiting further on, the next one to another card goes beside it.
+// waiting further on, the next one to another card goes concurrently.
 class LongMessages {
  public:
   // Messages of more bytes are long.

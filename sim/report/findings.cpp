@@ -59,7 +59,7 @@ std::size_t kinds(const Rows& rows, const char* key) {
   return values.size();
 }
 
-// Shares, lanes or window as the run states it; what the planner decided tells no rows apart.
+// Shares, lanes or window as the run states it; what the planner decided does not distinguish rows.
 std::string stated(const Json& row, const char* key) {
   return row.value("planned", Json()) == true || !row.contains(key) ? "" : json::format_value(row.at(key));
 }

@@ -14,7 +14,7 @@ constexpr double kPredictionErrorMax = 25;  // percent; beyond this a finding sa
 // A list of {cluster, subject, headline, notes}: one for each group of rows that may be compared with each other (same
 // cluster, collective, label, element type and root; every engine, algorithm, share and lane). The headline says which
 // algorithm to use where, what it reaches at the largest size, and which links limit it there. Notes: how good the
-// selector's choices were, where closed forms are far from the simulation, where engines differ. Never throws: missing
+// planner's choices were, where closed forms are far from the simulation, where engines differ. Never throws: missing
 // or strange fields of the result are left out.
 nlohmann::json findings(const nlohmann::json& result);
 

@@ -48,7 +48,7 @@ std::string size_text(const Json& row) { return json::format_bytes(row["bytes"].
 
 // One line per size: the fastest, then one column per algorithm.
 std::string by_size(const std::vector<const Json*>& rows, std::size_t width) {
-  // Sizes that read alike are told in bytes, or one line would hide the other.
+  // Sizes that read alike are shown in bytes, or one line would hide the other.
   std::map<std::string, std::set<std::uint64_t>> alike;
   for (const Json* row : rows) alike[size_text(*row)].insert((*row)["bytes"].get<std::uint64_t>());
   const auto size_of = [&](const Json& row) {

@@ -7,9 +7,9 @@
 namespace gccl::sim {
 
 // Tables of "gccl/result/1": for each run, cluster and engine one line per size and one column per algorithm, or one
-// line per algorithm where there is a single size; then how good the selector's choices were, and the findings
+// line per algorithm where there is a single size; then how good the planner's choices were, and the findings
 // (sim/report/findings.hpp). `columns`: the terminal's width; wider tables continue below. The fastest is marked *, the
-// selector's choice @.
+// planner's choice @.
 std::string result_tables(const nlohmann::json& result, std::size_t columns);
 
 // The expectations with what was found; only the broken ones when `broken_only`.

@@ -1,6 +1,6 @@
 // A scenario: what to run, on which clusters, and what must come out. The vocabulary of "gccl/scenario/1"
 // (docs/formats.md) once its mistakes are ruled out; what depends on a cluster's size is checked by
-// sim/scenario/plan/plan.hpp.
+// sim/scenario/plan/campaign.hpp.
 #pragma once
 
 #include <filesystem>
@@ -23,7 +23,7 @@ std::string_view name(Engine);
 // Which algorithms a task is run with.
 struct Candidates {
   bool all = false;                                            // every one that fits, variants excepted
-  bool automatic = false;                                      // the selector's choice
+  bool automatic = false;                                      // the planner's choice
   std::vector<std::pair<const Algorithm*, json::Node>> named;  // and where each is named
 };
 
@@ -42,13 +42,13 @@ struct Task {
   Distribution counts;  // alltoallv, allgatherv, reduce_scatterv
 };
 
-// One entry of "runs": a single collective, or several in a row and beside each other.
-struct Run {
+// One entry of "runs": a single collective, or several in a row and concurrently.
+struct ScenarioRun {
   enum class Kind : std::uint8_t { collective, sequence, concurrent };
   json::Node where;
   Kind kind = Kind::collective;
   std::string label;
-  std::vector<std::vector<Task>> streams;  // beside each other; each a sequence
+  std::vector<std::vector<Task>> streams;  // concurrent; each a sequence
   std::vector<Engine> engines{Engine::model};
   bool payload = false;
   std::vector<std::pair<Straggler, json::Node>> stragglers;
@@ -64,11 +64,11 @@ struct Scenario {
   std::vector<std::pair<Rank, json::Node>> ranks;  // empty: as many as there are cards
   Placement placement;
   std::uint64_t seed = 1;
-  std::vector<Run> runs;
+  std::vector<ScenarioRun> runs;
 };
 
 constexpr std::size_t kStagesMax = 256;  // tasks in one sequence
-constexpr std::size_t kStreamsMax = 64;  // sequences beside each other
+constexpr std::size_t kStreamsMax = 64;  // concurrent sequences
 constexpr Count kSharesMax = 4096;
 constexpr Count kLanesMax = 64;
 

@@ -92,7 +92,7 @@ struct Flows::Platform : SimGridPlatform {
 
   // Advances the clock to the next event or to a date, whichever is earlier. Always true.
   bool solve(double date) const {
-    if (solver.solve(date) < 0) throw std::runtime_error("SimGrid sees no end of the flows under way");
+    if (solver.solve(date) < 0) throw std::runtime_error("SimGrid sees no end of the flows in flight");
     return true;
   }
   double seconds() const { return simgrid::s4u::Engine::get_clock() - epoch_s; }

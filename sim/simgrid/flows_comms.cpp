@@ -47,7 +47,7 @@ struct Flows::Platform : SimGridPlatform {
   // Advances the clock to the next event of the network or to a date (< 0: none), whichever is earlier.
   void run(double date) {
     const double now = s4u::Engine::get_clock(), wait = model.next_occurring_event(now);
-    if (wait < 0 && date < 0) throw std::runtime_error("SimGrid sees no end of the flows under way");
+    if (wait < 0 && date < 0) throw std::runtime_error("SimGrid sees no end of the flows in flight");
     engine->run_until(wait < 0 || (date >= 0 && date < now + wait) ? date : now + wait);
   }
 

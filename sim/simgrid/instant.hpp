@@ -14,7 +14,7 @@ constexpr Nanos kClockMax = (Nanos(1) << 22) * 1'000'000'000;
 struct ClockOverflow : WorkloadError {
   ClockOverflow()
       : WorkloadError(
-            "it would take more than 2^22 s (48 days), the most for which SimGrid's clock tells nanoseconds apart; "
+            "it would take more than 2^22 s (48 days), the most for which SimGrid's clock resolves nanoseconds; "
             "take smaller sizes, faster links or the model engine") {}
 };
 

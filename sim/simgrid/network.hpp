@@ -14,7 +14,7 @@ namespace gccl::sim {
 // LIP RR 2002-40, 2002, with equal weights.) So a lone message takes the sum of the latencies plus bytes over the
 // narrowest bandwidth; one without bytes takes the latencies alone. A lane's messages enter their narrowest link in
 // order, each after the end of the one before, while its own latencies pass. Only where other traffic holds that one up
-// on another link, and it goes to somebody else, the next one enters beside it and uses what is left: a busy receiver
+// on another link, and it goes to another card, the next one enters concurrently and uses what is left: a busy receiver
 // must not stop what is meant for others.
 //
 // next throws ClockOverflow (instant.hpp) where time would pass kClockMax.

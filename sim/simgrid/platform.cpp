@@ -1,5 +1,6 @@
 #include "sim/simgrid/platform.hpp"
 
+#include <fmt/core.h>
 #include <simgrid/version.h>
 #include <xbt/log.h>
 
@@ -36,9 +37,8 @@ void require_first_use_and_version() {
   int major = 0, minor = 0, patch = 0;
   sg_version_get(&major, &minor, &patch);
   if (major != SIMGRID_VERSION_MAJOR || minor != SIMGRID_VERSION_MINOR)
-    throw std::runtime_error("built for SimGrid " + std::to_string(SIMGRID_VERSION_MAJOR) + '.' +
-                             std::to_string(SIMGRID_VERSION_MINOR) + ", found " + std::to_string(major) + '.' +
-                             std::to_string(minor));
+    throw std::runtime_error(fmt::format("built for SimGrid {}.{}, found {}.{}", SIMGRID_VERSION_MAJOR,
+                                         SIMGRID_VERSION_MINOR, major, minor));
 }
 
 #if SIMGRID_VERSION < 33400

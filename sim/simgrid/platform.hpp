@@ -11,8 +11,8 @@
 
 namespace gccl::sim {
 
-// A network model asks the zone for the route between two hosts whenever a flow starts. Whoever starts a flow knows the
-// route already and leaves it in `route`. So two hosts stand for all cards, and nothing grows with cards^2.
+// A network model asks the zone for the route between two hosts whenever a flow starts. The code that starts a flow
+// knows the route already and leaves it in `route`. So two hosts stand for all cards, and nothing grows with cards^2.
 class HandedRoute final : public simgrid::kernel::routing::NetZoneImpl {
  public:
   HandedRoute() : NetZoneImpl("cluster") {}
@@ -26,7 +26,7 @@ class HandedRoute final : public simgrid::kernel::routing::NetZoneImpl {
 };
 
 // SimGrid's engine is a singleton that cannot be started twice: at most one of these in the life of a process.
-// Its settings: CM02 without correction factors, cross-traffic and TCP windows; times told apart down to 0.1 ns; no
+// Its settings: CM02 without correction factors, cross-traffic and TCP windows; times resolved down to 0.1 ns; no
 // word on standard output or error; the process keeps its own signal handlers. Its links have no latency: see Flows.
 class SimGridPlatform {
  public:

@@ -100,6 +100,11 @@ mkdir -p bare/lib/gccl
 echo 'const char* gccl_plugin_version(void) { return "0.0.1"; } void gccl_simgrid(void) { __builtin_trap(); }' >old.c
 cc -shared -fPIC -o bare/lib/gccl/libgccl_simgrid_engine.so old.c
 says "libgccl_simgrid_engine.so belongs to gccl 0.0.1, this is gccl " 2 run by_name.json --engine simgrid
+version=$("$gccl" --version)
+sed "s/0\.0\.1/${version#gccl }/" old.c >other.c
+cc -shared -fPIC -o bare/lib/gccl/libgccl_simgrid_engine.so other.c
+says "libgccl_simgrid_engine.so belongs to another build of $version: build or install the whole tree again" 2 \
+  run by_name.json --engine simgrid
 says "simgrid" 0 list engines
 rm -r bare/lib
 

@@ -11,7 +11,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   try {
     const auto node =
         json::Node::parse({reinterpret_cast<const char*>(data), size}, GCCL_SOURCE_DIR "/scenarios/fuzz.json");
-    const sim::Plan plan = sim::make_plan(sim::read_scenario(node), {});
+    const sim::Campaign plan = sim::make_campaign(sim::read_scenario(node), {});
     sim::check_expectations(*plan.scenario, sim::row_heads(plan));
   } catch (const json::InputError&) {
   }

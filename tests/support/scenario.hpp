@@ -24,13 +24,13 @@ inline Json whole(const Json& runs) {
 }
 
 // As gccl run does before it simulates anything.
-inline sim::Plan plan_and_check(const Json& document) {
-  sim::Plan plan = sim::make_plan(scenario_of(document), {});
+inline sim::Campaign plan_and_check(const Json& document) {
+  sim::Campaign plan = sim::make_campaign(scenario_of(document), {});
   sim::check_expectations(*plan.scenario, sim::row_heads(plan));
   return plan;
 }
 
-inline sim::Plan plan_of(const Json& runs, const Json& more = Json::object()) {
+inline sim::Campaign plan_of(const Json& runs, const Json& more = Json::object()) {
   Json document = whole(runs);
   document.update(more);
   return plan_and_check(document);

@@ -36,7 +36,7 @@ Schedule recursive_doubling_all_gather(Call c, View v, Share mine) {
   const Rank position = paired ? r / 2 : r - pairs;
   for (Rank d = 1; d < power; d *= 2) {
     const Rank other = position ^ d, have = position & ~(d - 1), want = other & ~(d - 1);
-    const bool own = d == 1 && !paired;  // straight from the input, while its copy is under way
+    const bool own = d == 1 && !paired;  // straight from the input, while its copy is in flight
     co_yield exchange(begin(other), own ? run_of(in) : held(have, d), begin(other), held(want, d));
     if (own) co_yield copy(in, out[r]);
   }

@@ -236,7 +236,7 @@ Schedule hierarchical_all_to_all(Call c, View v, Share mine) {
   if (!straight) co_yield hand_over(plan, high);
 }
 
-// Ranks must know what others send, which a call with places need not tell.
+// Ranks must know what others send, which a call with places need not say.
 bool hierarchical_all_to_all_fits(const Call& c, const View&) { return !c.places; }
 
 Count hierarchical_all_to_all_scratch(const Call& c, const View& v, Share mine) {

@@ -43,7 +43,7 @@ Count binomial_gather_scratch(const Call& c, const View& v, Share mine) {
 Cost binomial_gather_cost(const Call& c, const View& v, const CostModel& m) {
   const Count n = v.all.size;
   const double block = m.bytes(double(c.count));
-  // An inner member copies its own block beside its first child's message.
+  // An inner member copies its own block concurrently with its first child's message.
   return std::max(binomial_up(Rank(n), {.block = block}, false, Paths(v, m)), m.copy(n > 2 || !c.in_place ? block : 0));
 }
 

@@ -46,7 +46,7 @@ Count binomial_scatter_scratch(const Call& c, const View& v, Share mine) {
 Cost binomial_scatter_cost(const Call& c, const View& v, const CostModel& m) {
   const Count n = v.all.size;
   const double block = m.bytes(double(c.count));
-  // An inner member copies its own block, which it has with its subtree's, beside its last child's message.
+  // An inner member copies its own block, which it has with its subtree's, concurrently with its last child's message.
   return std::max(binomial_down(Rank(n), {.block = block}, Paths(v, m)), m.copy(n > 2 || !c.in_place ? block : 0));
 }
 

@@ -1,5 +1,5 @@
-// Where the blocks of a call lie whose blocks may be of unlike length: side by side in rank order, each as long as
-// Call::between says, or where Call::places says.
+// Where the blocks of a call lie whose blocks may have different lengths: next to each other in rank order, each as
+// long as Call::between says, or where Call::places says.
 #pragma once
 
 #include "libgccl/schedule/call.hpp"

@@ -18,7 +18,7 @@ inline namespace api {
 // n is size(), r is rank(). Every call that fails throws Error.
 //
 // The destructor frees the communicator, which is collective. Where an exception leaves its scope, or operations are
-// still under way, it aborts the communicator first: the other ranks then get GCCL_ERR_ABORTED and do not wait for this
+// still pending, it aborts the communicator first: the other ranks then get GCCL_ERR_ABORTED and do not wait for this
 // one. So do Request and grouped(). Requests are best destroyed before it.
 class Communicator {
  public:

@@ -1,6 +1,6 @@
 // GCCL's C++ interface (C++20). Header-only over gccl.h: link libgccl alone. One name per header:
 //   communicator.hpp         Communicator: start, groups of ranks, every operation among them
-//   request.hpp              Request: an operation under way; grouped()
+//   request.hpp              Request: a pending operation; grouped()
 //   element.hpp              what can be sent and reduced: dtype_of, ReduceOp, CustomOp, float16, bfloat16
 //   memory.hpp               Allocator: memory that ranks of one machine reach in each other
 //   error.hpp, config.hpp    Error: every failure; Config: how to start

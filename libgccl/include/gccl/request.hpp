@@ -1,4 +1,4 @@
-// An operation under way.
+// A pending operation.
 #pragma once
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// Asynchronous queues with priorities: to run collectives on several communicators beside each other.
+// Asynchronous queues with priorities: to run collectives on several communicators concurrently.
 #pragma once
 
 #include <condition_variable>

@@ -104,7 +104,7 @@ Port::~Port() {
   if (comm_ == MPI_COMM_NULL) return;
   const bool usable = !finalized && may_call_mpi();
   if (usable) {
-    if (to_tell_.load()) tell();
+    if (fault_to_send_.load()) send_fault();
     // First parts may still be on their way.
     try {
       for (const auto until = Clock::now() + kLetGo;
@@ -323,7 +323,7 @@ void Port::test() {
 
 int Port::poll(GCCL_Transfer** done, int max) noexcept {
   if (fault_.result == GCCL_SUCCESS && may_call_mpi()) {
-    if (to_tell_.load(std::memory_order_acquire)) tell();
+    if (fault_to_send_.load(std::memory_order_acquire)) send_fault();
     try {
       test();
     } catch (const std::exception& error) {
@@ -365,16 +365,16 @@ void Port::abort(const GCCL_Fault& fault) noexcept {
     std::lock_guard lock(mutex_);
     if (told_.result == GCCL_SUCCESS) {
       told_ = fault;
-      to_tell_.store(true, std::memory_order_release);
+      fault_to_send_.store(true, std::memory_order_release);
     }
   }
-  if (may_call_mpi()) tell();
+  if (may_call_mpi()) send_fault();
 }
 
 // Nobody waits for these messages to be sent, so their memory lives as long as the process. Where it is short, the
 // peers notice when this rank leaves.
-void Port::tell() noexcept {
-  if (!to_tell_.exchange(false) || comm_ == MPI_COMM_NULL) return;
+void Port::send_fault() noexcept {
+  if (!fault_to_send_.exchange(false) || comm_ == MPI_COMM_NULL) return;
   static std::mutex mutex;
   static std::deque<GCCL_Fault> kept;
   try {

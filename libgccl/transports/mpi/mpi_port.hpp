@@ -113,7 +113,7 @@ class Port {
   void test();
   bool failed(int code, const char* call);
   void fail(int result, std::uint32_t peer, const char* text) noexcept;
-  void tell() noexcept;
+  void send_fault() noexcept;
   void let_go(std::size_t i) noexcept;
 
   const Instance& instance_;
@@ -129,10 +129,10 @@ class Port {
   Pool<Fragment> fragments_;
   GCCL_Fault fault_{};
   std::unique_ptr<GCCL_Fault> heard_ = std::make_unique<GCCL_Fault>();  // MPI may outlive the port in it
-  // What abort() wants the peers to hear; told by a thread that may call MPI.
+  // What abort() has for the peers; sent by a thread that may call MPI.
   std::mutex mutex_;
   GCCL_Fault told_{};
-  std::atomic<bool> to_tell_{false};
+  std::atomic<bool> fault_to_send_{false};
   // test()'s own, kept to spare allocations.
   std::vector<int> indices_;
   std::vector<MPI_Status> statuses_;

@@ -10,7 +10,7 @@ namespace gccl::shm {
 // without the right, Yama's ptrace_scope).
 bool read_memory_of(std::uint32_t pid, std::uint64_t address, void* to, std::size_t bytes);
 
-// The C library's memcpy, never inlined: where GCC can tell that a copy is below 8 KiB it makes `rep movs` of it, which
+// The C library's memcpy, never inlined: where GCC knows that a copy is below 8 KiB it makes `rep movs` of it, which
 // takes twice as long for a kilobyte.
 void copy(void* to, const void* from, std::size_t bytes);
 

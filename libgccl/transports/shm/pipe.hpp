@@ -5,12 +5,11 @@
 //   cell k of 32:  | sequence k+1 | kind | signature | 48 bytes |
 //     inline_data   the whole message
 //     first, more   a piece of the message lies in the current chunk of the pipe; a long one comes in several, so that
-//     the
-//                   reader copies while the writer does
+//                   the reader copies while the writer does
 //     address       the message lies in the writer's memory, at this address; the reader fetches it from there
 //
-// The reader tells how far it has read in one line of its own, which the writer looks at only when it runs out of cells
-// or chunks, or has lent its memory.
+// The reader says how far it has read in one line of its own, which the writer looks at only when it runs out of cells
+// or chunks, or while the reader reads the sender's own buffer.
 //
 // Cells and chunks take memory from the first message on that needs them: the writer reserves them, then says so in the
 // pipe's control, and the reader looks at neither before (reading a hole of a full /dev/shm ends a process by SIGBUS).
@@ -30,7 +29,8 @@
 namespace gccl::shm {
 
 inline constexpr std::uint32_t kCells = 32;
-inline constexpr std::uint32_t kCellsUntold = kCells / 4;  // below so many the reader has not told of what it has read
+// Fewer than so many cells are read and not acknowledged.
+inline constexpr std::uint32_t kCellsUnacknowledged = kCells / 4;
 inline constexpr std::uint32_t kInlineBytes = 48;
 inline constexpr std::uint32_t kChunks = 8;
 inline constexpr std::uint32_t kChunkBytes = 32 * 1024;
@@ -203,7 +203,7 @@ class Reader {
   // The peeked cell is done with.
   void pop_inline() {
     // The writer only needs to know before it runs out of cells.
-    if (++read_ - told_ >= kCellsUntold) tell();
+    if (++read_ - acknowledged_ >= kCellsUnacknowledged) acknowledge();
   }
   // `received`: with this piece.
   void pop_piece(std::uint64_t received, std::uint64_t bytes) {
@@ -213,12 +213,12 @@ class Reader {
   }
   void pop_address() {
     ++read_;
-    tell();
+    acknowledge();
   }
   // For tests: as Writer::skip().
   void skip(std::uint64_t rounds) {
     read_ += rounds * kCells;
-    tell();
+    acknowledge();
   }
 
  private:
@@ -228,8 +228,8 @@ class Reader {
     asm("" : "+r"(value));
     return value;
   }
-  void tell() {
-    told_ = read_;
+  void acknowledge() {
+    acknowledged_ = read_;
     control_->read.store(read_, std::memory_order_release);
   }
   static inline constinit const Cell kNoCells[1] = {};  // looked at until the writer has opened the pipe
@@ -237,7 +237,7 @@ class Reader {
   Control* control_ = nullptr;
   const Pipe* pipe_ = nullptr;
   const Cell* cells_ = kNoCells;
-  std::uint64_t read_ = 0, told_ = 0;
+  std::uint64_t read_ = 0, acknowledged_ = 0;
   std::uint64_t chunks_ = 0;
   std::uint32_t chunk_bytes_ = 0;  // of each chunk, that are known to be reserved
 };

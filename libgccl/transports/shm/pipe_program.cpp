@@ -8,7 +8,7 @@
 
 namespace gccl::shm {
 
-static_assert(kReplayMessagesMax <= kCells - kCellsUntold);
+static_assert(kReplayMessagesMax <= kCells - kCellsUnacknowledged);
 
 std::unique_ptr<PipeProgram> PipeProgram::compile(Schedule schedule, std::uint32_t element_bytes, Port* port) {
   auto program = std::make_unique<PipeProgram>();
@@ -43,7 +43,7 @@ std::unique_ptr<PipeProgram> PipeProgram::compile(Schedule schedule, std::uint32
         load.cells += pieces(x.bytes);
         load.chunks += bytes > kInlineBytes;
         // All of a call's messages fit into the pipe: who sends never waits for a later step of its reader.
-        if (load.cells > kCells - kCellsUntold || load.chunks > kChunks) return nullptr;
+        if (load.cells > kCells - kCellsUnacknowledged || load.chunks > kChunks) return nullptr;
       }
     }
     program->steps_.push_back(x);

@@ -11,7 +11,7 @@
 
 namespace gccl::shm {
 
-static_assert(kShortBytesMax < kLendBytes && kShortBytesMax <= kChunkBytes);
+static_assert(kShortBytesMax < kZeroCopyBytes && kShortBytesMax <= kChunkBytes);
 
 class PipeProgram final : public Program {
  public:

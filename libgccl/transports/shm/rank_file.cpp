@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -37,7 +38,7 @@ std::map<std::string, std::weak_ptr<Rank_file>>& own() {
 }
 
 Status refused(const std::string& what, const std::string& name, int error) {
-  return Status::error(what + " " + kFolder + name + ": " + trouble(error), GCCL_ERR_SYSTEM);
+  return Status::error(fmt::format("{} {}{}: {}", what, kFolder, name, text_of_error(error)), GCCL_ERR_SYSTEM);
 }
 
 bool is_name(const std::string& name) {
@@ -61,7 +62,7 @@ bool marked(int fd) {
 
 }  // namespace
 
-std::string trouble(int error) {
+std::string text_of_error(int error) {
   std::string text = std::strerror(error);
   if (error == ENOSPC || error == ENOMEM)
     text += "; /dev/shm is full: free it, or mount it larger (docker run --shm-size)";
@@ -121,7 +122,7 @@ Status Rank_file::create(std::shared_ptr<Rank_file>* out) {
 }
 
 Status Rank_file::open(const std::string& name, std::shared_ptr<Rank_file>* out) {
-  if (!is_name(name)) return Status::error("\"" + name + "\" is no name of a rank's file", GCCL_ERR_SYSTEM);
+  if (!is_name(name)) return Status::error(fmt::format("\"{}\" is no name of a rank's file", name), GCCL_ERR_SYSTEM);
   {
     std::lock_guard lock(own_mutex);
     if (const auto it = own().find(name); it != own().end())
@@ -134,14 +135,14 @@ Status Rank_file::open(const std::string& name, std::shared_ptr<Rank_file>* out)
   struct stat st;
   if (::fstat(f->fd_, &st) != 0) return refused("cannot look at", name, errno);
   if (st.st_uid != ::geteuid())
-    return Status::error(kFolder + name + " belongs to user " + std::to_string(st.st_uid) + ", this rank to " +
-                             std::to_string(::geteuid()),
+    return Status::error(fmt::format("{}{} belongs to user {}, this rank to {}", kFolder, name, st.st_uid, ::geteuid()),
                          GCCL_ERR_SYSTEM);
   if (!marked(f->fd_))
-    return Status::error(kFolder + name + " comes from another version of the library", GCCL_ERR_SYSTEM);
+    return Status::error(fmt::format("{}{} comes from another version of the library", kFolder, name), GCCL_ERR_SYSTEM);
   if (!f->alive())
-    return Status::error(kFolder + name + ": the process that made it has ended (or its locks do not reach here)",
-                         GCCL_ERR_SYSTEM);
+    return Status::error(
+        fmt::format("{}{}: the process that made it has ended (or its locks do not reach here)", kFolder, name),
+        GCCL_ERR_SYSTEM);
   *out = std::move(f);
   return {};
 }

@@ -1,5 +1,5 @@
 // The file in /dev/shm that belongs to one rank of a job for as long as it takes part: the segments of its
-// communicators lie in it, and its lock tells whether the rank's process lives.
+// communicators lie in it, and its lock says whether the rank's process lives.
 //
 //   create, lock, mark  ->  named  ->  every neighbour has it open  ->  without a name until the end
 //

@@ -1,5 +1,6 @@
 #include "libgccl/transports/shm/segment.hpp"
 
+#include <fmt/core.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -25,7 +26,7 @@ std::map<std::uint64_t, std::weak_ptr<Segment>>& own() {
 }
 
 Status refused(const std::string& what, std::size_t bytes, const Rank_file& file, int error) {
-  return Status::error(what + " " + std::to_string(bytes) + " bytes of /dev/shm/" + file.name() + ": " + trouble(error),
+  return Status::error(fmt::format("{} {} bytes of /dev/shm/{}: {}", what, bytes, file.name(), text_of_error(error)),
                        GCCL_ERR_SYSTEM);
 }
 
@@ -80,8 +81,8 @@ Status Segment::open(const std::shared_ptr<Rank_file>& file, std::uint64_t offse
       if ((*out = it->second.lock())) return {};
     return Status::error("a rank of this process has left the communicator already", GCCL_ERR_PEER_LOST);
   }
-  const Status ended =
-      Status::error("/dev/shm/" + file->name() + " does not hold the segment that its rank announced", GCCL_ERR_SYSTEM);
+  const Status ended = Status::error(
+      fmt::format("/dev/shm/{} does not hold the segment that its rank announced", file->name()), GCCL_ERR_SYSTEM);
   struct stat st;
   if (::fstat(file->descriptor(), &st) != 0 || std::uint64_t(st.st_size) < bytes_of(pipes) ||
       offset > std::uint64_t(st.st_size) - bytes_of(pipes) || !used(file->descriptor(), offset))
@@ -104,6 +105,7 @@ Status Segment::open(const std::shared_ptr<Rank_file>& file, std::uint64_t offse
 }
 
 int Segment::reserve_pipe(std::uint32_t i, Reserved how_much) {
+  assert(owner_ && i < pipes_);
   const int file = file_->descriptor();
   const off_t at = off_t(offset_ + pipes_at(pipes_) + i * sizeof(Pipe)), chunks = at + off_t(offsetof(Pipe, chunks));
   if (how_much == kReservedChunks) return reserve(file, at, off_t(sizeof(Pipe)));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <cassert>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -38,8 +39,14 @@ class Segment {
   std::uint64_t offset() const { return offset_; }
   std::uint64_t id() const { return id_; }
   Header& header() { return *reinterpret_cast<Header*>(base_); }
-  Control* control(std::uint32_t i) { return reinterpret_cast<Control*>(base_ + kHeaderBytes) + i; }
-  Pipe* pipe(std::uint32_t i) { return reinterpret_cast<Pipe*>(base_ + pipes_at(pipes_)) + i; }
+  Control* control(std::uint32_t i) {
+    assert(i < pipes_);
+    return reinterpret_cast<Control*>(base_ + kHeaderBytes) + i;
+  }
+  Pipe* pipe(std::uint32_t i) {
+    assert(i < pipes_);
+    return reinterpret_cast<Pipe*>(base_ + pipes_at(pipes_)) + i;
+  }
   // Owner: makes sure that so much of the pipe can be written to; 0, or the error's number.
   int reserve_pipe(std::uint32_t i, Reserved how_much);
 
@@ -61,6 +68,6 @@ class Segment {
 };
 
 // What the system said, and what to do about it.
-std::string trouble(int error);
+std::string text_of_error(int error);
 
 }  // namespace gccl::shm

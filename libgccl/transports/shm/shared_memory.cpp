@@ -1,6 +1,7 @@
 #include "libgccl/transports/shm/shared_memory.hpp"
 
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -40,8 +41,8 @@ Allocations& mine() {
 }
 
 Status refused(const char* what, std::size_t bytes) {
-  return Status::error(std::string(what) + " " + std::to_string(bytes) +
-                           " bytes of shared memory: " + std::strerror(errno) + (errno == EFBIG ? kLimitText : ""),
+  return Status::error(fmt::format("{} {} bytes of shared memory: {}{}", what, bytes, std::strerror(errno),
+                                   errno == EFBIG ? kLimitText : ""),
                        GCCL_ERR_SYSTEM);
 }
 
@@ -65,16 +66,19 @@ std::uint64_t memory_left() {
 
 }  // namespace
 
+}  // namespace gccl::shm
+
+namespace gccl {
+
 Status allocate_shared(std::size_t bytes, void** out) {
+  using namespace shm;
   if (bytes == 0 || bytes > std::size_t(PTRDIFF_MAX) / 2)
-    return Status::error(
-        "bytes is " + std::to_string(bytes) + ": expected 1 to " + std::to_string(std::size_t(PTRDIFF_MAX) / 2),
-        GCCL_ERR_INVALID_ARGUMENT);
+    return Status::error(fmt::format("bytes is {}: expected 1 to {}", bytes, std::size_t(PTRDIFF_MAX) / 2),
+                         GCCL_ERR_INVALID_ARGUMENT);
   const std::size_t size = whole_pages(bytes);
   // Such files know no limit of their own: the system would look for the memory until it ends some process for it.
   if (const std::uint64_t left = memory_left(); size > left)
-    return Status::error("cannot reserve " + std::to_string(size) + " bytes of shared memory: the machine has " +
-                             std::to_string(left) + " left",
+    return Status::error(fmt::format("cannot reserve {} bytes of shared memory: the machine has {} left", size, left),
                          GCCL_ERR_SYSTEM);
   const int file = above_standard_streams(::memfd_create("gccl", MFD_CLOEXEC));
   if (file < 0) return refused("cannot create", size);
@@ -102,6 +106,7 @@ Status allocate_shared(std::size_t bytes, void** out) {
 }
 
 Status free_shared(void* data) {
+  using namespace shm;
   Allocations& all = mine();
   std::lock_guard lock(all.mutex);
   const auto it = all.by_address.find(reinterpret_cast<std::uintptr_t>(data));
@@ -113,6 +118,10 @@ Status free_shared(void* data) {
   ++all.freed;
   return {};
 }
+
+}  // namespace gccl
+
+namespace gccl::shm {
 
 Shared_place shared_place(const void* data, std::size_t bytes) {
   const auto at = reinterpret_cast<std::uintptr_t>(data);

@@ -1,5 +1,5 @@
-// Memory of GCCL_Mem_alloc: files without a name, which the machine's other ranks map, so that they read what this
-// process lends them as they read their own memory.
+// Memory of GCCL_Mem_alloc is files without a name. The machine's other ranks map them, and so read a zero-copy send as
+// they read their own memory.
 #pragma once
 
 #include <cstddef>
@@ -8,14 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "libgccl/base/status.hpp"
+#include "libgccl/transports/shared_memory.hpp"
 
 namespace gccl::shm {
-
-// Zeroed, at the beginning of a page. Errors when the machine has not as much.
-Status allocate_shared(std::size_t bytes, void** out);
-// `data` must be what allocate_shared() gave.
-Status free_shared(void* data);
 
 // Where other processes find a piece of memory.
 struct Shared_place {
@@ -32,7 +27,7 @@ Shared_place shared_place(const void* data, std::size_t bytes);
 class Mapped_peer {
  public:
   // Where the piece is in this process; null where it cannot be mapped. Stays until the owner has freed an allocation,
-  // or this object ends. `pid` must be known to be the owner's here; `owner` tells the machine's processes apart.
+  // or this object ends. `pid` must be known to be the owner's here; `owner` distinguishes the machine's processes.
   const std::byte* at(std::uint32_t pid, const std::string& owner, const Shared_place& place, std::size_t bytes);
 
  private:

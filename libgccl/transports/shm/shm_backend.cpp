@@ -12,7 +12,7 @@ using shm::Port;
 
 Port* port_of(void* port) { return static_cast<Port*>(port); }
 
-GCCL_Result told(const Status& s, char* text) {
+GCCL_Result result_of(const Status& s, char* text) {
   if (!s.ok()) std::snprintf(text, GCCL_BACKEND_TEXT_BYTES, "%s", s.text().c_str());
   return GCCL_Result(s.code());
 }
@@ -21,7 +21,7 @@ GCCL_Result told(const Status& s, char* text) {
 template <class F>
 GCCL_Result guarded(char* text, F f) {
   try {
-    return told(f(), text);
+    return result_of(f(), text);
   } catch (const std::bad_alloc&) {
     std::snprintf(text, GCCL_BACKEND_TEXT_BYTES, "out of memory");
     return GCCL_ERR_SYSTEM;

@@ -1,4 +1,4 @@
-// One communicator's use of shared memory: who is reached, and the transfers under way.
+// One communicator's use of shared memory: who is reached, and the transfers in flight.
 #pragma once
 
 #include <sys/types.h>
@@ -14,8 +14,9 @@
 
 namespace gccl::shm {
 
-// Messages from here on may be lent: one copy by the system instead of two through chunks.
-inline constexpr std::uint32_t kLendBytes = 32 * 1024;
+// Messages from here on may be zero-copy sends: the receiver reads the sender's buffer, one copy by the system and not
+// two through chunks.
+inline constexpr std::uint32_t kZeroCopyBytes = 32 * 1024;
 
 // Copies without a call for the commonest lengths.
 inline void copy_short(void* to, const void* from, std::uint32_t bytes) {
@@ -35,12 +36,13 @@ struct End {
   std::uint32_t index = 0;  // of the pipe in its segment
   Writer writer;
   Reader reader;
-  GCCL_Transfer* first = nullptr;  // the one under way; its progress is in backend[0]
+  GCCL_Transfer* first = nullptr;  // the one in flight; its progress is in backend[0]
   GCCL_Transfer* last = nullptr;
-  GCCL_Transfer* lent = nullptr;  // sends whose memory the peer reads; ends when backend[1] cells are read
-  GCCL_Transfer* lent_last = nullptr;
+  GCCL_Transfer* zero_copy = nullptr;  // sends whose memory the peer reads; ends when backend[1] cells are read
+  GCCL_Transfer* zero_copy_last = nullptr;
 };
 
+// shm_port.cpp: opening, connecting, and what becomes of peers; shm_transfers.cpp: how messages move.
 class Port {
  public:
   // `files` must outlive the port.
@@ -58,16 +60,16 @@ class Port {
   void abort(const GCCL_Fault& fault);
   const GCCL_Fault& fault() const { return fault_; }
   // Looks whether a peer has failed or aborted, or one that is waited for has left; false then. `waiting` is an end
-  // that somebody waits on beside the transfers. Not for every poll.
+  // that somebody waits on in addition to the transfers. Not for every poll.
   bool healthy(End* waiting = nullptr);
 
   // The ends themselves, for a program that runs a whole schedule over them. Null where the peer is not reached, and
-  // for reading while transfers are under way on them.
+  // for reading while transfers are in flight on them.
   End* end(Rank peer, std::uint32_t channel, bool receives) {
     const std::uint32_t place = place_[peer];
     return place == kNowhere ? nullptr : &ends_[(place * channels_ + channel) * 2 + receives];
   }
-  // Writes a whole message of at most a chunk, when no transfer is under way on the end.
+  // Writes a whole message of at most a chunk, when no transfer is in flight on the end.
   enum class Put { done, pipe_full, no_memory };
   Put put(End& e, std::uint64_t signature, const void* data, std::uint32_t bytes) {
     if (bytes > kInlineBytes) return put_pieces(e, signature, static_cast<const std::byte*>(data), bytes);
@@ -101,12 +103,12 @@ class Port {
   Put put_pieces(End& e, std::uint64_t signature, const std::byte* data, std::uint32_t bytes);
   bool advance(End& e, GCCL_Transfer** done, int max, int* count);
   bool advance_send(End& e, GCCL_Transfer* t);
-  bool lends(End& e, const GCCL_Transfer& t, Shared_place* shared);
+  bool is_zero_copy(End& e, const GCCL_Transfer& t, Shared_place* shared);
   bool advance_receive(End& e, GCCL_Transfer* t);
   bool fetch(End& e, GCCL_Transfer* t, const Cell& c);
   void list(End& e);
   bool reserve(End& e, Reserved how_much);
-  void note_lent(End& e, GCCL_Transfer* t);
+  void note_zero_copy(End& e, GCCL_Transfer* t);
   void fail(int result, Rank peer, const std::string& text);
   bool heard_fault(Neighbour& n);
   Neighbour& neighbour(const End& e) { return neighbours_[place_[e.peer]]; }
@@ -123,6 +125,7 @@ class Port {
   pid_t pid_ = 0;                     // who opened it
   std::uint64_t probe_value_ = 0;     // what peers must find when they read this process's memory
   int reserve_error_ = 0;
+  static constexpr std::uint64_t kFetchBytes = 128 * 1024;  // at a time when combined: less than a level-2 cache
   static constexpr std::align_val_t kPieceAlignment{4096};
   struct FreePiece {
     void operator()(std::byte* p) const { ::operator delete(p, kPieceAlignment); }

@@ -1,5 +1,6 @@
 #include "libgccl/transports/tcp/settings.hpp"
 
+#include <fmt/core.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
@@ -44,10 +45,10 @@ Status check_congestion(const std::string& name) {
   if (name.size() < kCongestionNameBytes && set_congestion(probe.get(), name) == 0) return {};
   std::string known;
   std::getline(std::ifstream("/proc/sys/net/ipv4/tcp_allowed_congestion_control"), known);
-  return Status::error(
-      "GCCL_TCP_CONGESTION=\"" + name + "\": expected a congestion control that this machine allows (" +
-          (known.empty() ? "sysctl net.ipv4.tcp_allowed_congestion_control" : known) + "), or nothing for the system's",
-      GCCL_ERR_INVALID_ARGUMENT);
+  return Status::error(fmt::format("GCCL_TCP_CONGESTION=\"{}\": expected a congestion control that this machine allows "
+                                   "({}), or nothing for the system's",
+                                   name, known.empty() ? "sysctl net.ipv4.tcp_allowed_congestion_control" : known),
+                       GCCL_ERR_INVALID_ARGUMENT);
 }
 
 }  // namespace
@@ -57,17 +58,17 @@ Status read_settings(Settings* out) {
     char* end = nullptr;
     const long n = std::strtol(text, &end, 10);
     if (*end || n < 1 || n > long(Settings::kStreamsMax))
-      return Status::error("GCCL_TCP_STREAMS=\"" + std::string(text) + "\": expected a number from 1 to " +
-                               std::to_string(Settings::kStreamsMax),
-                           GCCL_ERR_INVALID_ARGUMENT);
+      return Status::error(
+          fmt::format("GCCL_TCP_STREAMS=\"{}\": expected a number from 1 to {}", text, Settings::kStreamsMax),
+          GCCL_ERR_INVALID_ARGUMENT);
     out->streams = unsigned(n);
   }
   if (const char* text = std::getenv("GCCL_TCP_PEER_TIMEOUT_MS"); text && *text) {
     char* end = nullptr;
     const long n = std::strtol(text, &end, 10);
     if (*end || n < kPeerTimeoutMin_ms || n > kPeerTimeoutMax_ms)
-      return Status::error("GCCL_TCP_PEER_TIMEOUT_MS=\"" + std::string(text) + "\": expected a number from " +
-                               std::to_string(kPeerTimeoutMin_ms) + " to " + std::to_string(kPeerTimeoutMax_ms),
+      return Status::error(fmt::format("GCCL_TCP_PEER_TIMEOUT_MS=\"{}\": expected a number from {} to {}", text,
+                                       kPeerTimeoutMin_ms, kPeerTimeoutMax_ms),
                            GCCL_ERR_INVALID_ARGUMENT);
     out->peer_timeout = std::chrono::milliseconds(n);
   }
@@ -82,7 +83,7 @@ Status read_settings(Settings* out) {
     } else if (t == "1") {
       out->zero_copy = Settings::ZeroCopyUse::always;
     } else if (t != "auto") {
-      return Status::error("GCCL_TCP_ZEROCOPY=\"" + std::string(text) + "\": expected 0, 1 or auto",
+      return Status::error(fmt::format("GCCL_TCP_ZEROCOPY=\"{}\": expected 0, 1 or auto", text),
                            GCCL_ERR_INVALID_ARGUMENT);
     }
   }

@@ -22,7 +22,7 @@ struct Settings {
   // and cubic within one, where BBR takes the processor's pauses for the network's (16 MiB take half as long again).
   std::optional<std::string> congestion;
   ZeroCopyUse zero_copy = ZeroCopyUse::automatic;  // GCCL_TCP_ZEROCOPY: 0, 1, auto
-  // GCCL_TCP_PEER_TIMEOUT_MS: a machine that answers nothing for so long is lost.
+  // GCCL_TCP_PEER_TIMEOUT_MS: a machine that acknowledges nothing for so long is lost.
   std::chrono::milliseconds peer_timeout{60000};
 };
 

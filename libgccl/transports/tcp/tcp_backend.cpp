@@ -1,5 +1,7 @@
 #include "libgccl/transports/tcp/tcp_backend.hpp"
 
+#include <fmt/core.h>
+
 #include <cstdio>
 #include <exception>
 
@@ -13,7 +15,7 @@ using tcp::Port;
 
 Port& port_of(void* port) { return *static_cast<Port*>(port); }
 
-GCCL_Result tell(const Status& s, char* text) {
+GCCL_Result result_of(const Status& s, char* text) {
   if (!s.ok()) std::snprintf(text, GCCL_BACKEND_TEXT_BYTES, "%s", s.text().c_str());
   return GCCL_Result(s.code());
 }
@@ -22,9 +24,9 @@ GCCL_Result tell(const Status& s, char* text) {
 template <class F>
 GCCL_Result guarded(char* text, F f) {
   try {
-    return tell(f(), text);
+    return result_of(f(), text);
   } catch (const std::exception& e) {
-    return tell(Status::error(std::string("tcp: ") + e.what(), GCCL_ERR_SYSTEM), text);
+    return result_of(Status::error(fmt::format("tcp: {}", e.what()), GCCL_ERR_SYSTEM), text);
   }
 }
 

@@ -16,7 +16,7 @@ std::optional<std::size_t> same_point(const ResultRows& rows, std::size_t run, c
 // algorithm, the choice there. Null when there is none.
 const nlohmann::json* same_row(const nlohmann::json& stored, const nlohmann::json& row);
 
-// "; the nearest has shares 8 instead of 1": what tells the most similar stored row from `row`. Empty when there are
+// "; the nearest has shares 8 instead of 1": how the most similar stored row differs from `row`. Empty when there are
 // none.
 std::string nearest_row(const nlohmann::json& stored, const nlohmann::json& row);
 

@@ -13,7 +13,7 @@ namespace gccl::sim {
 struct Judgement {
   std::string found;
   bool ok = true;
-  double excess = -1e300;  // how far beyond the limit; of several rows the worst is told
+  double excess = -1e300;  // how far beyond the limit; of several rows the worst is reported
 };
 
 struct Check {
@@ -24,7 +24,7 @@ struct Check {
     rivals   // the same, and all rows that compete at once
   } about = About::any;
   // Fills in what the value says. Throws json::InputError where it is wrong, or the run can never break or satisfy it.
-  void (*read)(const json::Node& value, const Run& run, Expectation& e);
+  void (*read)(const json::Node& value, const ScenarioRun& run, Expectation& e);
   // What is demanded, after the filters: "time_us <= 5".
   std::string (*demand)(const Expectation& e);
   Judgement (*judge)(const Expectation& e, const ResultRows& rows, std::size_t i);

@@ -6,7 +6,7 @@
 namespace gccl::sim {
 namespace {
 
-void read_busbw(const json::Node& value, const Run&, Expectation& e) { e.limit = value.number(0, 1e9); }
+void read_busbw(const json::Node& value, const ScenarioRun&, Expectation& e) { e.limit = value.number(0, 1e9); }
 
 Judgement judge_busbw(const Expectation& e, const ResultRows& rows, std::size_t i) {
   const double found = rows[i].json->at("busbw_GBps").get<double>();

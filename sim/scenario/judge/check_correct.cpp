@@ -6,7 +6,7 @@
 namespace gccl::sim {
 namespace {
 
-void read_correct(const json::Node& value, const Run& run, Expectation&) {
+void read_correct(const json::Node& value, const ScenarioRun& run, Expectation&) {
   if (!value.boolean()) value.fail("found false, expected true");
   if (!run.payload) value.fail("the run does not check its elements; add \"payload\": \"verify\"");
 }

@@ -6,7 +6,7 @@
 namespace gccl::sim {
 namespace {
 
-void read_fastest(const json::Node& value, const Run& run, Expectation& e) {
+void read_fastest(const json::Node& value, const ScenarioRun& run, Expectation& e) {
   if (e.algorithm) value.fail("\"fastest\" compares all algorithms of the run; leave \"algorithm\" out");
   e.subject = read_algorithm(value, run, "");
 }

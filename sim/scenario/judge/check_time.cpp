@@ -6,7 +6,9 @@
 namespace gccl::sim {
 namespace {
 
-void read_time(const json::Node& value, const Run&, Expectation& e) { e.limit = double(value.nanos(1e3)) / 1e3; }
+void read_time(const json::Node& value, const ScenarioRun&, Expectation& e) {
+  e.limit = double(value.nanos(1e3)) / 1e3;
+}
 
 Judgement at_most(const Expectation& e, const ResultRows& rows, std::size_t i) {
   return {rows.time(i), rows[i].time_us <= e.limit, rows[i].time_us - e.limit};

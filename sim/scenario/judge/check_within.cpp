@@ -34,7 +34,7 @@ std::shared_ptr<const nlohmann::json> read_stored(const json::Node& node) {
   return std::make_shared<const nlohmann::json>(result.at("runs").raw());
 }
 
-void read_within(const json::Node& node, const Run& run, Expectation& e) {
+void read_within(const json::Node& node, const ScenarioRun& run, Expectation& e) {
   node.allow({"algorithm", "run", "result", "percent"});
   e.limit = node.at("percent").number(0, 1e6);
   const auto result = node.find("result");
@@ -44,7 +44,7 @@ void read_within(const json::Node& node, const Run& run, Expectation& e) {
   if (e.label) e.subject = e.label->string();
   if (result) e.subject = result->string(), e.stored = read_stored(*result);
   if (e.label || result) return;
-  if (run.kind != Run::Kind::collective)
+  if (run.kind != ScenarioRun::Kind::collective)
     node.fail("is about a single collective; a run of several can be compared with a \"run\" or a \"result\"");
   e.subject = read_algorithm(node.at("algorithm"), run, "best");
   if (!e.algorithm && !run.task().algorithms.automatic)

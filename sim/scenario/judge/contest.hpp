@@ -21,8 +21,8 @@ struct ResultRow {
   double time_us = NAN;                     // of a row that has results
 };
 
-// In the plan's order. Before anything runs they are heads (result/row.hpp), without results. Refers to the documents,
-// whose strings must stay.
+// In the campaign's order. Before anything runs they are heads (result/row.hpp), without results. Refers to the
+// documents, whose strings must stay.
 class ResultRows {
  public:
   explicit ResultRows(const std::vector<nlohmann::json>& rows);

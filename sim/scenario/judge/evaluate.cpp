@@ -37,9 +37,9 @@ Judgement worst_of(const Expectation& e, std::size_t run, const ResultRows& rows
   return worst;
 }
 
-std::string text_of(const Expectation& e, const Run& run) {
+std::string text_of(const Expectation& e, const ScenarioRun& run) {
   std::string text = run.label;
-  if (text.empty()) text = run.kind == Run::Kind::collective ? std::string(name(run.task().kind)) : "sequence";
+  if (text.empty()) text = run.kind == ScenarioRun::Kind::collective ? std::string(name(run.task().kind)) : "sequence";
   if (e.cluster) text += fmt::format(" on {}", *e.cluster);
   if (e.engine) text += fmt::format(" ({})", *e.engine);
   if (e.ranks) text += fmt::format(" {}", json::format_ranks(std::uint64_t(*e.ranks)));

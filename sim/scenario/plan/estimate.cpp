@@ -5,7 +5,7 @@
 
 namespace gccl::sim {
 
-Work estimated_work(const Algorithm& algorithm, const Call& call, const Layout& layout, Count shares) {
+EstimatedWork estimated_work(const Algorithm& algorithm, const Call& call, const Layout& layout, Count shares) {
   const Rank n = layout.ranks();
   double sends = 0, receives = 0, local = 0;
   const std::set<Rank> sample{0, std::min<Rank>(1, n - 1), n / 2, n - 1};

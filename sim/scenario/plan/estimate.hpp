@@ -8,10 +8,10 @@ namespace gccl::sim {
 
 // Of one call, from the schedules of at most four ranks. Exact for algorithms in which all ranks do alike; for rooted
 // ones the lower of what the sampled ranks' sends and receives suggest. Takes as long as pulling four schedules.
-struct Work {
+struct EstimatedWork {
   double messages = 0;
   double steps = 0;  // sends, receives, copies and reductions: what an engine's time is proportional to
 };
-Work estimated_work(const Algorithm& algorithm, const Call& call, const Layout& layout, Count shares);
+EstimatedWork estimated_work(const Algorithm& algorithm, const Call& call, const Layout& layout, Count shares);
 
 }  // namespace gccl::sim

@@ -74,21 +74,21 @@ Json parts_of(const Point& point) {
 
 }  // namespace
 
-std::vector<std::string> point_keys(const Plan& plan) {
+std::vector<std::string> point_keys(const Campaign& campaign) {
   const std::string by = program();
   std::vector<std::string> worlds, runs, keys;
-  for (const World& w : plan.worlds) {
+  for (const SimulatedWorld& w : campaign.worlds) {
     std::string all = contents(w.cluster_file);
     for (const Card c : w.cards) all += fmt::format(" {}", c);
     worlds.push_back(w.cluster_name + ' ' + digest(all));
   }
-  for (const Run& run : plan.scenario->runs) {
+  for (const ScenarioRun& run : campaign.scenario->runs) {
     Json stated = run.where.raw();
     for (const char* key : {"expect", "engine", "bytes", "algorithms"}) stated.erase(key);
     runs.push_back(json::format_value(stated));
   }
-  for (const Point& p : plan.points) {
-    const Json all = {by, worlds[p.world], runs[p.run], name(p.engine), parts_of(p), p.automatic, plan.seed};
+  for (const Point& p : campaign.points) {
+    const Json all = {by, worlds[p.world], runs[p.run], name(p.engine), parts_of(p), p.automatic, campaign.seed};
     keys.push_back(digest(json::format_value(all)));
   }
   return keys;

@@ -11,7 +11,7 @@ namespace gccl::sim {
 namespace {
 
 // As real ranks: a communicator whose backends do not reach all of them cannot be made.
-void check_backends(const World& world, const json::Node& where) {
+void check_backends(const SimulatedWorld& world, const json::Node& where) {
   if (world.cluster->backends() != "shm") return;
   for (const Card c : world.cards)
     if (world.cluster->node_of(c) != world.cluster->node_of(world.cards[0]))
@@ -23,14 +23,14 @@ void check_backends(const World& world, const json::Node& where) {
 
 }  // namespace
 
-std::vector<World> make_worlds(const Scenario& scenario, std::uint64_t seed) {
-  std::vector<World> worlds;
+std::vector<SimulatedWorld> make_worlds(const Scenario& scenario, std::uint64_t seed) {
+  std::vector<SimulatedWorld> worlds;
   for (const auto& [path, where] : scenario.clusters) {
     const std::filesystem::path file = cluster_file(where);
-    World world{.cluster = load_cluster(file), .cluster_name = "", .cluster_file = file, .cards = {}};
+    SimulatedWorld world{.cluster = load_cluster(file), .cluster_name = "", .cluster_file = file, .cards = {}};
     const Cluster& cluster = *world.cluster;
     world.cluster_name = cluster.name();
-    const auto same = [&](const World& w) { return w.cluster_name == world.cluster_name; };
+    const auto same = [&](const SimulatedWorld& w) { return w.cluster_name == world.cluster_name; };
     if (std::any_of(worlds.begin(), worlds.end(), same))
       world.cluster_name += fmt::format(" ({})", json::valid_text(file.string()));
 

@@ -1,12 +1,12 @@
 // The clusters of a scenario with ranks on their cards.
 #pragma once
 
-#include "sim/scenario/plan/plan.hpp"
+#include "sim/scenario/plan/campaign.hpp"
 
 namespace gccl::sim {
 
 // One world for each cluster and number of ranks. Throws json::InputError: a file that does not exist, more ranks than
 // cards.
-std::vector<World> make_worlds(const Scenario& scenario, std::uint64_t seed);
+std::vector<SimulatedWorld> make_worlds(const Scenario& scenario, std::uint64_t seed);
 
 }  // namespace gccl::sim

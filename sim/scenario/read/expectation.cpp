@@ -22,7 +22,7 @@ std::vector<std::string_view> runnable(const Task& task) {
   return names;
 }
 
-void read_filters(const json::Node& node, const Run& run, Expectation& e) {
+void read_filters(const json::Node& node, const ScenarioRun& run, Expectation& e) {
   if (const auto n = node.find("cluster")) e.cluster = n->string();
   if (const auto n = node.find("engine")) {
     e.engine = engine_names()[n->one_of(engine_names())];
@@ -32,7 +32,7 @@ void read_filters(const json::Node& node, const Run& run, Expectation& e) {
   }
   if (const auto n = node.find("ranks")) e.ranks = n->integer(1, 1 << 20);
   for (const std::string_view key : {"bytes", "algorithm"})
-    if (run.kind != Run::Kind::collective && node.has(key))
+    if (run.kind != ScenarioRun::Kind::collective && node.has(key))
       node.at(key).fail("a run of several collectives has one result, which has no bytes and no algorithm of its own");
   if (const auto n = node.find("bytes")) {
     e.bytes = n->bytes();
@@ -44,7 +44,7 @@ void read_filters(const json::Node& node, const Run& run, Expectation& e) {
     e.algorithm = read_algorithm(*n, run, run.task().algorithms.automatic ? "auto" : "");
 }
 
-void read_object(const json::Node& node, const Run& run, std::vector<Expectation>& all) {
+void read_object(const json::Node& node, const ScenarioRun& run, std::vector<Expectation>& all) {
   std::vector<std::string_view> keys{"cluster", "engine", "ranks", "bytes", "algorithm"};
   for (const Check* check : checks()) keys.push_back(check->key);
   node.allow(keys);
@@ -52,7 +52,7 @@ void read_object(const json::Node& node, const Run& run, std::vector<Expectation
   for (const Check* check : checks()) {
     const auto found = node.find(check->key);
     if (!found) continue;
-    if (run.kind != Run::Kind::collective && check->about != Check::About::any)
+    if (run.kind != ScenarioRun::Kind::collective && check->about != Check::About::any)
       found->fail("is about a single collective; a run of several has one time");
     Expectation e{.where = *found,
                   .check = check,
@@ -74,7 +74,7 @@ void read_object(const json::Node& node, const Run& run, std::vector<Expectation
 
 }  // namespace
 
-std::string read_algorithm(const json::Node& node, const Run& run, std::string_view also) {
+std::string read_algorithm(const json::Node& node, const ScenarioRun& run, std::string_view also) {
   const std::string found = node.string();
   if (found == also) return found;
   std::vector<std::string_view> names = runnable(run.task());
@@ -83,7 +83,7 @@ std::string read_algorithm(const json::Node& node, const Run& run, std::string_v
   node.fail(fmt::format("\"{}\" is not among the algorithms of this run{}", found, suggestion(found, names)));
 }
 
-std::vector<Expectation> read_expectations(const json::Node& node, const Run& run) {
+std::vector<Expectation> read_expectations(const json::Node& node, const ScenarioRun& run) {
   std::vector<Expectation> all;
   if (node.is_array())
     for (const json::Node& item : node.items(1, 1000)) read_object(item, run, all);
@@ -94,13 +94,13 @@ std::vector<Expectation> read_expectations(const json::Node& node, const Run& ru
 
 void resolve_runs(Scenario& scenario) {
   std::vector<std::string_view> labels;
-  for (const Run& run : scenario.runs)
+  for (const ScenarioRun& run : scenario.runs)
     if (!run.label.empty()) labels.push_back(run.label);
   for (std::size_t own = 0; own < scenario.runs.size(); ++own)
     for (Expectation& e : scenario.runs[own].expectations) {
       const auto& where = e.label;
       if (!where) continue;
-      const auto has_label = [&](const Run& run) { return !run.label.empty() && run.label == e.subject; };
+      const auto has_label = [&](const ScenarioRun& run) { return !run.label.empty() && run.label == e.subject; };
       const auto at = std::find_if(scenario.runs.begin(), scenario.runs.end(), has_label);
       if (at == scenario.runs.end())
         where->fail(
@@ -109,8 +109,8 @@ void resolve_runs(Scenario& scenario) {
         where->fail(fmt::format("several runs have the label \"{}\"", e.subject.substr(0, 60)));
       e.run = std::size_t(at - scenario.runs.begin());
       if (e.run == own) where->fail("is the label of this run itself");
-      const Run& run = scenario.runs[own];
-      const bool single = run.kind == Run::Kind::collective, also = at->kind == Run::Kind::collective;
+      const ScenarioRun& run = scenario.runs[own];
+      const bool single = run.kind == ScenarioRun::Kind::collective, also = at->kind == ScenarioRun::Kind::collective;
       if (single != also || (single && run.task().kind != at->task().kind))
         where->fail(fmt::format("found a run of {}, expected one of {} as here",
                                 also ? name(at->task().kind) : "several collectives",

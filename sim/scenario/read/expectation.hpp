@@ -11,7 +11,7 @@
 namespace gccl::sim {
 
 struct Check;
-struct Run;
+struct ScenarioRun;
 struct Scenario;
 
 // One check and the results that it is about. "expect" is an object, or a list of objects; each has checks (judge/) and
@@ -31,10 +31,10 @@ struct Expectation {
 
 // Throws json::InputError also where the run can never satisfy or violate it: an algorithm that is not run, a check on
 // bandwidth of a sequence, a filter that names no size of the run.
-std::vector<Expectation> read_expectations(const json::Node& node, const Run& run);
+std::vector<Expectation> read_expectations(const json::Node& node, const ScenarioRun& run);
 
 // The name of an algorithm that the run may run, or `also`. For checks that compare with one.
-std::string read_algorithm(const json::Node& node, const Run& run, std::string_view also);
+std::string read_algorithm(const json::Node& node, const ScenarioRun& run, std::string_view also);
 
 // Looks up the labels that expectations name, once all runs are read. Throws json::InputError: no run or several have
 // the label, or the run is another collective.

@@ -69,14 +69,15 @@ Groups read_groups(const json::Node& node) {
   return g;
 }
 
-std::vector<Communicator> communicators(const Groups& groups, const Cluster& cluster, const std::vector<Card>& cards) {
+std::vector<SimulatedCommunicator> communicators(const Groups& groups, const Cluster& cluster,
+                                                 const std::vector<Card>& cards) {
   const auto layout_of = [&](const std::vector<Rank>& members) {
     std::vector<Rank> node_of(members.empty() ? cards.size() : members.size());
     for (std::size_t i = 0; i < node_of.size(); ++i)
       node_of[i] = cluster.node_of(cards[members.empty() ? i : members[i]]);
     return Layout::of(node_of);
   };
-  std::vector<Communicator> all;
+  std::vector<SimulatedCommunicator> all;
   if (groups.whole()) {
     Layout layout = layout_of({});
     // A torus' rows are rows of the rank grid only while rank r sits on card r.

@@ -12,7 +12,7 @@
 
 namespace gccl::sim {
 
-// "groups". All groups of a task run their collective beside each other.
+// "groups". All groups of a task run their collective concurrently.
 //   {"size": k}               consecutive ranks: 0..k-1, k..2k-1, ...          (tensor parallel)
 //   {"stride": s}             ranks s apart: 0, s, 2s, ...; 1, s+1, ...         (data parallel across)
 //   {"size": k, "stride": s}  k ranks s apart, within blocks of k*s ranks
@@ -30,7 +30,7 @@ inline constexpr std::int64_t kRanksMax = 1 << 20;
 
 Groups read_groups(const json::Node& node);
 
-struct Communicator {
+struct SimulatedCommunicator {
   std::vector<Rank> members;  // world ranks by communicator rank; empty: the whole world in order
   std::shared_ptr<const Layout> layout;
   // Equal for communicators that look alike to the planner: as many ranks, on as many nodes and cut up by them alike.
@@ -43,6 +43,7 @@ struct Communicator {
 
 // The communicators of a world in which rank w sits on cards[w]. Throws json::InputError when the world cannot be cut
 // so.
-std::vector<Communicator> communicators(const Groups& groups, const Cluster& cluster, const std::vector<Card>& cards);
+std::vector<SimulatedCommunicator> communicators(const Groups& groups, const Cluster& cluster,
+                                                 const std::vector<Card>& cards);
 
 }  // namespace gccl::sim

@@ -65,13 +65,13 @@ std::vector<Task> read_sequence(const json::Node& node) {
   return tasks;
 }
 
-Run read_run(const json::Node& node) {
-  Run run{.where = node, .label = "", .streams = {}, .stragglers = {}, .expectations = {}};
+ScenarioRun read_run(const json::Node& node) {
+  ScenarioRun run{.where = node, .label = "", .streams = {}, .stragglers = {}, .expectations = {}};
   const auto sequence = node.find("sequence"), concurrent = node.find("concurrent");
   if (sequence && concurrent) node.fail("has both \"sequence\" and \"concurrent\", expected one");
   if (sequence || concurrent) {
     node.allow({"label", "sequence", "concurrent", "engine", "payload", "stragglers", "expect"});
-    run.kind = sequence ? Run::Kind::sequence : Run::Kind::concurrent;
+    run.kind = sequence ? ScenarioRun::Kind::sequence : ScenarioRun::Kind::concurrent;
     if (sequence)
       run.streams.push_back(read_sequence(*sequence));
     else

@@ -102,11 +102,12 @@ void add_collective(Json& row, const Point& point) {
 }
 
 // What describes several collectives: bytes are the sum over them.
-void add_streams(Json& row, const Plan& plan, const Point& point) {
-  const Run& run = plan.scenario->runs[point.run];
+void add_streams(Json& row, const Campaign& campaign, const Point& point) {
+  const ScenarioRun& run = campaign.scenario->runs[point.run];
   row["collective"] = "sequence";
-  row["algorithm"] = run.label.empty() ? (run.kind == Run::Kind::sequence ? "sequence" : "concurrent") : run.label;
-  row["ranks"] = plan.worlds[point.world].ranks();
+  row["algorithm"] =
+      run.label.empty() ? (run.kind == ScenarioRun::Kind::sequence ? "sequence" : "concurrent") : run.label;
+  row["ranks"] = campaign.worlds[point.world].ranks();
   Count bytes = 0;
   for (const auto& stream : point.streams)
     for (const Part& part : stream) bytes += bytes_of(part);
@@ -115,34 +116,34 @@ void add_streams(Json& row, const Plan& plan, const Point& point) {
 
 }  // namespace
 
-Json row_head(const Plan& plan, const Point& point) {
-  const World& world = plan.worlds[point.world];
-  const Run& run = plan.scenario->runs[point.run];
+Json row_head(const Campaign& campaign, const Point& point) {
+  const SimulatedWorld& world = campaign.worlds[point.world];
+  const ScenarioRun& run = campaign.scenario->runs[point.run];
   Json row = {
       {"run", point.run}, {"cluster", world.cluster_name}, {"label", run.label}, {"world_ranks", world.ranks()}};
   row["engine"] = name(point.engine);
   row["auto"] = point.automatic;
-  if (run.kind == Run::Kind::collective)
+  if (run.kind == ScenarioRun::Kind::collective)
     add_collective(row, point);
   else
-    add_streams(row, plan, point);
+    add_streams(row, campaign, point);
   return row;
 }
 
-std::vector<Json> row_heads(const Plan& plan) {
+std::vector<Json> row_heads(const Campaign& campaign) {
   std::vector<Json> heads;
-  for (const Point& point : plan.points) heads.push_back(row_head(plan, point));
+  for (const Point& point : campaign.points) heads.push_back(row_head(campaign, point));
   return heads;
 }
 
-Json result_row(const Plan& plan, const Point& point, const Played& played) {
-  const Run& run = plan.scenario->runs[point.run];
+Json result_row(const Campaign& campaign, const Point& point, const Played& played) {
+  const ScenarioRun& run = campaign.scenario->runs[point.run];
   const Outcome& outcome = played.outcome;
-  Json row = row_head(plan, point);
-  if (run.kind != Run::Kind::collective) row["operations"] = operations_of(point, outcome);
+  Json row = row_head(campaign, point);
+  if (run.kind != ScenarioRun::Kind::collective) row["operations"] = operations_of(point, outcome);
   const double time_ns = double(outcome.time_ns), algbw = rate(row["bytes"].get<double>(), time_ns);
   const double factor =
-      run.kind == Run::Kind::collective ? bus_factor(run.task().kind, point.part().largest().ranks()) : 0;
+      run.kind == ScenarioRun::Kind::collective ? bus_factor(run.task().kind, point.part().largest().ranks()) : 0;
   row["time_us"] = time_ns / 1e3;
   row["algbw_GBps"] = algbw;
   row["busbw_GBps"] = algbw * factor;
@@ -153,15 +154,16 @@ Json result_row(const Plan& plan, const Point& point, const Played& played) {
   row["predicted_us"] = point.predicted_us ? Json(*point.predicted_us) : Json();
   row["wrong"] = run.payload ? Json(outcome.wrong) : Json();
   if (outcome.wrong) row["first_wrong"] = outcome.first_wrong;
-  row["tiers"] = tiers_of(*plan.worlds[point.world].cluster, outcome);
+  row["tiers"] = tiers_of(*campaign.worlds[point.world].cluster, outcome);
   return row;
 }
 
 std::string describe(const Scenario& scenario, const Json& head) {
-  const Run& run = scenario.runs[head.at("run").get<std::size_t>()];
-  std::string what = fmt::format(
-      "{} of {} collectives", run.kind == Run::Kind::sequence ? "sequence" : "concurrent run", run.streams[0].size());
-  if (run.kind == Run::Kind::collective)
+  const ScenarioRun& run = scenario.runs[head.at("run").get<std::size_t>()];
+  std::string what =
+      fmt::format("{} of {} collectives", run.kind == ScenarioRun::Kind::sequence ? "sequence" : "concurrent run",
+                  run.streams[0].size());
+  if (run.kind == ScenarioRun::Kind::collective)
     what = fmt::format("{} {}, {}", name(run.task().kind), head.at("algorithm").get_ref<const std::string&>(),
                        json::format_bytes(head.at("bytes").get<std::uint64_t>()));
   return fmt::format("{}, {} of {} ({})", what, json::format_ranks(head.at("world_ranks").get<std::uint64_t>()),

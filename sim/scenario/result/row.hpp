@@ -9,12 +9,12 @@
 namespace gccl::sim {
 
 // The fields of a row that say what the point is; the others say what came out.
-nlohmann::json row_head(const Plan& plan, const Point& point);
+nlohmann::json row_head(const Campaign& campaign, const Point& point);
 // Of all points: what expectations are checked against before anything runs.
-std::vector<nlohmann::json> row_heads(const Plan& plan);
+std::vector<nlohmann::json> row_heads(const Campaign& campaign);
 
 // Throws BytesOverflow.
-nlohmann::json result_row(const Plan& plan, const Point& point, const Played& played);
+nlohmann::json result_row(const Campaign& campaign, const Point& point, const Played& played);
 
 // "allreduce ring, 1 MiB, 8 ranks of DGX H100 (model)": the point of a row or head, for messages.
 std::string describe(const Scenario& scenario, const nlohmann::json& head);

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "sim/scenario/plan/plan.hpp"
+#include "sim/scenario/plan/campaign.hpp"
 
 namespace gccl::sim {
 
@@ -48,9 +48,9 @@ class Journal {
   std::string error_;
 };
 
-// For each point of the plan a text that is equal only where everything that its row depends on is: the run as the
+// For each point of the campaign a text that is equal only where everything that its row depends on is: the run as the
 // scenario states it (but for what it expects), the cluster's files with those that they name, the ranks' cards, the
 // seed, the engine, the point's sizes and algorithms, and the program with the libraries that it has loaded.
-std::vector<std::string> point_keys(const Plan& plan);
+std::vector<std::string> point_keys(const Campaign& campaign);
 
 }  // namespace gccl::sim

@@ -9,9 +9,9 @@
 
 namespace gccl::sim {
 
-Played play(const Plan& plan, const Point& point, const Engines& engines, bool trace) {
-  PreparedWorkload prepared = prepare(plan, point);
-  if (trace) prepared.workload.trace_ranks = std::min(plan.worlds[point.world].ranks(), kTraceRanks);
+Played play(const Campaign& campaign, const Point& point, const Engines& engines, bool trace) {
+  PreparedWorkload prepared = prepare(campaign, point);
+  if (trace) prepared.workload.trace_ranks = std::min(campaign.worlds[point.world].ranks(), kTraceRanks);
   Played played{.outcome = (point.engine == Engine::model ? engines.model : engines.simgrid)(prepared.workload),
                 .trace = ""};
   rusage usage{};

@@ -1,7 +1,7 @@
-// Plays one point of a plan on an engine.
+// Plays one point of a campaign on an engine.
 #pragma once
 
-#include "sim/scenario/plan/plan.hpp"
+#include "sim/scenario/plan/campaign.hpp"
 
 namespace gccl::sim {
 
@@ -18,7 +18,7 @@ struct PreparedWorkload {
 };
 
 // Operations are numbered stream by stream, part by part, communicator by communicator.
-PreparedWorkload prepare(const Plan& plan, const Point& point);
+PreparedWorkload prepare(const Campaign& campaign, const Point& point);
 
 // What came out of one point.
 struct Played {
@@ -30,6 +30,6 @@ struct Played {
 constexpr Rank kTraceRanks = 64;
 
 // Throws std::runtime_error when the schedules cannot make progress. With SimGrid at most once per process.
-Played play(const Plan& plan, const Point& point, const Engines& engines, bool trace);
+Played play(const Campaign& campaign, const Point& point, const Engines& engines, bool trace);
 
 }  // namespace gccl::sim

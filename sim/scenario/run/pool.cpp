@@ -18,7 +18,7 @@
 namespace gccl::sim {
 namespace {
 
-// The first byte a child sends tells what follows.
+// The first byte a child sends says what follows.
 constexpr char kResult = 'r', kError = 'e', kWrongInput = 'i';
 
 bool write_all(int fd, std::string_view text) {
@@ -52,7 +52,7 @@ bool write_all(int fd, std::string_view text) {
   _exit(sent ? 0 : 1);  // no destructors, no buffers of the parent's
 }
 
-// The children under way.
+// The running children.
 class Children {
  public:
   ~Children() {

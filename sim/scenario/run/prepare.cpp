@@ -3,29 +3,29 @@
 
 namespace gccl::sim {
 
-PreparedWorkload prepare(const Plan& plan, const Point& point) {
-  const World& world = plan.worlds[point.world];
-  const Run& run = plan.scenario->runs[point.run];
+PreparedWorkload prepare(const Campaign& campaign, const Point& point) {
+  const SimulatedWorld& world = campaign.worlds[point.world];
+  const ScenarioRun& run = campaign.scenario->runs[point.run];
   PreparedWorkload p;
   Workload& w = p.workload;
   w.cluster = world.cluster.get();
   w.cards = world.cards;
   w.payload = run.payload;
-  w.seed = plan.seed;
+  w.seed = campaign.seed;
   for (const auto& [straggler, where] : run.stragglers) w.stragglers.push_back(straggler);
   for (const auto& parts : point.streams) {
     Stream stream;
     for (const Part& part : parts) {
       const Task& task = *part.task;
       Stage stage;
-      for (const Communicator& c : *part.communicators) {
+      for (const SimulatedCommunicator& c : *part.communicators) {
         const CountTable* table = nullptr;
         if (has_counts(task.kind)) {
-          p.tables.push_back(std::make_unique<CountTable>(count_table(task, part.bytes, c.ranks(), plan.seed)));
+          p.tables.push_back(std::make_unique<CountTable>(count_table(task, part.bytes, c.ranks(), campaign.seed)));
           table = p.tables.back().get();
         }
         stage.push_back(std::uint32_t(w.operations.size()));
-        const Planned& planned = part.plan(c);
+        const Plan& planned = part.plan(c);
         w.operations.push_back({.algorithm = planned.algorithm,
                                 .call = call_of(task, part.bytes, c.ranks(), table),
                                 .layout = c.layout,

@@ -14,11 +14,11 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Positions in `points` (indices of the plan's points), the most steps first.
-std::vector<std::size_t> expensive_first(const Plan& plan, const std::vector<std::size_t>& points) {
+// Positions in `points` (indices of the campaign's points), the most steps first.
+std::vector<std::size_t> expensive_first(const Campaign& campaign, const std::vector<std::size_t>& points) {
   std::vector<std::size_t> order(points.size());
   std::iota(order.begin(), order.end(), 0);
-  const auto steps = [&](std::size_t at) { return plan.points[points[at]].steps; };
+  const auto steps = [&](std::size_t at) { return campaign.points[points[at]].steps; };
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return steps(a) > steps(b); });
   return order;
 }
@@ -30,8 +30,9 @@ Json row_in(const std::string& text) {
 }
 
 // The rows of all points: from the journal, and by simulating the others.
-std::vector<Json> play_all(const Plan& plan, const Engines& engines, const RunOptions& options, std::string& trace) {
-  std::vector<Json> rows(plan.points.size());
+std::vector<Json> play_all(const Campaign& campaign, const Engines& engines, const RunOptions& options,
+                           std::string& trace) {
+  std::vector<Json> rows(campaign.points.size());
   std::vector<std::size_t> left;  // to simulate
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const Json* known = options.journal ? options.journal->find(options.keys[i]) : nullptr;
@@ -50,32 +51,32 @@ std::vector<Json> play_all(const Plan& plan, const Engines& engines, const RunOp
     if (options.progress) options.progress(before + done, rows.size());
   };
   const auto job = [&](std::size_t k) {
-    const Point& point = plan.points[left[k]];
-    const Played played = play(plan, point, engines, options.trace && left[k] == 0);
-    return packed(result_row(plan, point, played), played.trace);
+    const Point& point = campaign.points[left[k]];
+    const Played played = play(campaign, point, engines, options.trace && left[k] == 0);
+    return packed(result_row(campaign, point, played), played.trace);
   };
   try {
-    run_pool(expensive_first(plan, left), job, pool);
+    run_pool(expensive_first(campaign, left), job, pool);
   } catch (const JobFailed& e) {
-    const Point& point = plan.points[left[e.job]];
-    const std::string text = fmt::format("{}: {}", describe(*plan.scenario, row_head(plan, point)), e.what());
-    if (e.input) plan.scenario->runs[point.run].where.fail(text);
+    const Point& point = campaign.points[left[e.job]];
+    const std::string text = fmt::format("{}: {}", describe(*campaign.scenario, row_head(campaign, point)), e.what());
+    if (e.input) campaign.scenario->runs[point.run].where.fail(text);
     throw JobFailed(left[e.job], text);
   }
   for (std::size_t i = 0; i < rows.size(); ++i) {
     rows[i]["index"] = i;
     // A journal may know the point from another place of the scenario.
-    const Json head = row_head(plan, plan.points[i]);
+    const Json head = row_head(campaign, campaign.points[i]);
     for (const char* key : {"run", "stated_bytes"})
       if (head.contains(key)) rows[i][key] = head[key];
   }
   return rows;
 }
 
-Json clusters_of(const Plan& plan) {
+Json clusters_of(const Campaign& campaign) {
   Json all = Json::array();
   std::string last;
-  for (const World& w : plan.worlds) {
+  for (const SimulatedWorld& w : campaign.worlds) {
     if (w.cluster_name == last) continue;
     last = w.cluster_name;
     all.push_back({{"name", w.cluster_name},
@@ -88,20 +89,20 @@ Json clusters_of(const Plan& plan) {
 
 }  // namespace
 
-ScenarioResult run_plan(const Plan& plan, const Engines& engines, const RunOptions& options) {
+ScenarioResult run_campaign(const Campaign& campaign, const Engines& engines, const RunOptions& options) {
   ScenarioResult result;
-  std::vector<Json> rows = play_all(plan, engines, options, result.trace);
-  Json choices = mark_fastest(rows), expectations = evaluate(*plan.scenario, rows);
+  std::vector<Json> rows = play_all(campaign, engines, options, result.trace);
+  Json choices = mark_fastest(rows), expectations = evaluate(*campaign.scenario, rows);
   const bool ok =
       std::all_of(expectations.begin(), expectations.end(), [](const Json& e) { return e["ok"].get<bool>(); });
-  const Scenario& s = *plan.scenario;
+  const Scenario& s = *campaign.scenario;
   result.document = {
       {"schema", "gccl/result/1"},
       {"version", GCCL_VERSION_TEXT},
       {"ok", ok},
       {"scenario", {{"name", s.name}, {"description", s.description}, {"file", json::valid_text(s.file.string())}}},
-      {"seed", plan.seed},
-      {"clusters", clusters_of(plan)},
+      {"seed", campaign.seed},
+      {"clusters", clusters_of(campaign)},
       {"runs", std::move(rows)},
       {"choices", std::move(choices)},
       {"expectations", std::move(expectations)}};

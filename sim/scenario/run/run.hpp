@@ -1,5 +1,5 @@
-// Runs a plan: every point is played in a child process of its own (play.hpp) and leaves a row (result/row.hpp); the
-// rows are judged (judge/), and all of it makes one result document.
+// Runs a campaign: every point is played in a child process of its own (play.hpp) and leaves a row (result/row.hpp);
+// the rows are judged (judge/), and all of it makes one result document.
 #pragma once
 
 #include "sim/scenario/run/journal.hpp"
@@ -14,7 +14,7 @@ struct RunOptions {
   std::function<void(std::size_t done, std::size_t of)> progress;  // may be empty
   const StopFlag* stop = nullptr;
   Journal* journal = nullptr;          // points that it holds are not simulated again, others are added as they finish
-  std::vector<std::string> keys = {};  // with a journal: point_keys(plan)
+  std::vector<std::string> keys = {};  // with a journal: point_keys(campaign)
 };
 
 struct ScenarioResult {
@@ -24,8 +24,8 @@ struct ScenarioResult {
   bool ok() const { return document.at("ok").get<bool>(); }
 };
 
-// The rows are in the plan's order whatever finishes first; the points with the most steps start first. Throws
+// The rows are in the campaign's order whatever finishes first; the points with the most steps start first. Throws
 // JobFailed (its text names the point) and Interrupted.
-ScenarioResult run_plan(const Plan& plan, const Engines& engines, const RunOptions& options);
+ScenarioResult run_campaign(const Campaign& campaign, const Engines& engines, const RunOptions& options);
 
 }  // namespace gccl::sim

@@ -51,7 +51,7 @@ Conversation::Next Answer::ready() {
   if (hello.nonce != house_->nonce) return refuse("it means a listener that was here before");
   mailbox_ = house_->find(hello.communicator);
   // Peers learn where to call from the address of the very port, so none can be earlier than it: this rank has left,
-  // and the peer hears it at once.
+  // and the peer learns it at once.
   if (!mailbox_) return turn_away("its communicator is not open here any more");
   if (const char* why = objection(hello, mailbox_->identity())) return refuse(why);
   return welcome(hello);

@@ -1,8 +1,10 @@
 #include "libgccl/transports/tcp/connect/call.hpp"
 
+#include <fmt/core.h>
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <cassert>
 #include <cerrno>
 #include <cstdio>
 #include <system_error>
@@ -27,6 +29,8 @@ Call::Call(Target target, const std::string* secret, const Settings* settings)
       limit_(std::min<Clock::duration>(kConversationLimit, settings->peer_timeout / 2)),
       target_(std::move(target)),
       handshake_(Handshake::dial(*secret, encode(target_.hello))) {
+  assert(target_.mailbox && !target_.addresses.empty());
+  assert(target_.hello.to < target_.mailbox->identity().size);
   mailbox_ = target_.mailbox;
   outlives_port_ = target_.hello.kind == Hello::Kind::abort;
   deadline_ = begun_;
@@ -107,13 +111,14 @@ void Call::tell(const Target& target, int result, const char* why) {
 }
 
 Conversation::Next Call::shake() {
-  const std::string where = target_.addresses[address_].text() + ": ";
+  const std::string where = target_.addresses[address_].text();
   switch (handshake_.advance(fd_.get())) {
     case Handshake::State::wants_read: events_ = EPOLLIN; return Next::go_on;
     case Handshake::State::wants_write: events_ = EPOLLOUT; return Next::go_on;
     case Handshake::State::failed:
       unauthenticated_ |= handshake_.unauthenticated();
-      return failed(handshake_.disconnected() ? Failure::unanswered : Failure::refused, where + handshake_.error());
+      return failed(handshake_.disconnected() ? Failure::unanswered : Failure::refused,
+                    fmt::format("{}: {}", where, handshake_.error()));
     case Handshake::State::done: break;
   }
   stage_ = Stage::awaiting_welcome;
@@ -137,17 +142,18 @@ Conversation::Next Call::ready() {
       const ssize_t n = recv(fd_.get(), &answer, 1, MSG_DONTWAIT);
       if (n < 0 && (errno == EAGAIN || errno == EINTR)) return Next::go_on;
       if (n == 1 && answer == kWelcome) return welcomed();
-      return failed(Failure::refused, to.text() + ": " +
-                                          (n < 0 ? std::generic_category().message(errno)
-                                                 : "it has left the communicator, or is another"));
+      return failed(Failure::refused, fmt::format("{}: {}", to.text(),
+                                                  n < 0 ? std::generic_category().message(errno)
+                                                        : "it has left the communicator, or is another"));
     }
     case Stage::watching: {
       // Nothing is ever said on this one: it has ended.
       std::byte answer{};
       const ssize_t n = recv(fd_.get(), &answer, 1, MSG_DONTWAIT);
       if (n < 0 && (errno == EAGAIN || errno == EINTR)) return Next::go_on;
-      return give_up(GCCL_ERR_PEER_LOST,
-                     to.text() + ": " + (n < 0 ? std::generic_category().message(errno) : "connection closed"));
+      return give_up(
+          GCCL_ERR_PEER_LOST,
+          fmt::format("{}: {}", to.text(), n < 0 ? std::generic_category().message(errno) : "connection closed"));
     }
   }
   return Next::over;
@@ -170,17 +176,17 @@ Conversation::Next Call::welcomed() {
 }
 
 Conversation::Next Call::expired() {
-  const std::string where = target_.addresses[address_].text() + ": ";
+  const std::string where = target_.addresses[address_].text();
   switch (stage_) {
     case Stage::pausing: return dial_next();
-    case Stage::connecting: return failed(Failure::unanswered, where + "no answer");
+    case Stage::connecting: return failed(Failure::unanswered, fmt::format("{}: no answer", where));
     default: break;
   }
-  if (vanished(fd_.get(), *settings_)) return failed(Failure::unanswered, where + "no answer any more");
+  if (vanished(fd_.get(), *settings_)) return failed(Failure::unanswered, fmt::format("{}: no answer any more", where));
   // Another address may lead to the peer, and this one to somebody else. Where there is none, the connection is kept:
   // dialling again would fill the listener's queue.
   if (target_.addresses.size() > 1 || target_.hello.kind == Hello::Kind::abort)
-    return failed(Failure::silent, where + "connected, but it says nothing");
+    return failed(Failure::silent, fmt::format("{}: connected, but it says nothing", where));
   deadline_ = Clock::now() + limit_;
   return Next::go_on;
 }

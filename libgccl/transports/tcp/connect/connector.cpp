@@ -1,5 +1,6 @@
 #include "libgccl/transports/tcp/connect/connector.hpp"
 
+#include <fmt/core.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/stat.h>
@@ -22,7 +23,7 @@ namespace {
 // Deadlines are looked at no more often than this.
 constexpr std::chrono::milliseconds kLook{10}, kLookMax{60000};
 // Who looks at a deadline so much later than it meant to has not run (it was stopped, or got no processor): deadlines
-// move by that and a little more, in which what has arrived meanwhile is heard.
+// move by that and a little more, in which what has arrived meanwhile is read.
 constexpr std::chrono::milliseconds kLate{250}, kChance{1000};
 // Then those who have something to say have their turn.
 constexpr int kCallersPerTurn = 1024;
@@ -34,7 +35,7 @@ std::uint64_t random_number() {
   return std::uint64_t(device()) << 32 | device();
 }
 
-// Ranks with the same text are on one machine, but those in unlike network namespaces do not share its loopback.
+// Ranks with the same text are on one machine, but those in different network namespaces do not share its loopback.
 std::uint64_t host_number(const char* host) {
   std::uint64_t h = 0xcbf29ce484222325;  // FNV-1a
   for (const char* c = host; *c; ++c) h = (h ^ std::uint8_t(*c)) * 0x100000001b3;
@@ -57,14 +58,13 @@ std::list<Connector*>& living() {
 
 Connector::Connector(const GCCL_Backend_environment& environment)
     : environment_(environment),
-      refusals_("rank " + std::to_string(environment.rank) + ", tcp",
+      refusals_(fmt::format("rank {}, tcp", environment.rank),
                 [log = environment.log](const std::string& line) {
                   if (log) log(1, line.c_str());
                 }),
-      farewells_("rank " + std::to_string(environment.rank) + ", tcp",
-                 [log = environment.log](const std::string& line) {
-                   if (log) log(2, line.c_str());
-                 }) {}
+      farewells_(fmt::format("rank {}, tcp", environment.rank), [log = environment.log](const std::string& line) {
+        if (log) log(2, line.c_str());
+      }) {}
 
 void Connector::finish_all() {
   if (in_forked_child()) return;  // the threads are the parent's
@@ -87,7 +87,7 @@ Status Connector::listen() {
   } else {
     SocketAddress at;
     if (Status s = listening_address(environment_.address, have_secret, &at); !s.ok())
-      return Status::error("GCCL_ADDRESS=" + s.text(), s.code());
+      return Status::error(fmt::format("GCCL_ADDRESS={}", s.text()), s.code());
     Status s = listen_on(at, &listener_);
     if (!s.ok() && !environment_.address[0]) {
       at = SocketAddress::loopback(0, AF_INET6);
@@ -139,7 +139,7 @@ Status Connector::start() {
       run();
     });
   } catch (const std::system_error& error) {
-    return Status::error(std::string("tcp: cannot start a thread: ") + error.what(), GCCL_ERR_SYSTEM);
+    return Status::error(fmt::format("tcp: cannot start a thread: {}", error.what()), GCCL_ERR_SYSTEM);
   }
   living().push_back(this);
   return {};
@@ -255,7 +255,7 @@ void Connector::serve() {
   }
 }
 
-// Who waits for a connection hears that none will come. False: once more.
+// Ports that wait for a connection learn that none will come. False: once more.
 bool Connector::end() try {
   listener_.reset();
   const std::lock_guard lock(mutex_);

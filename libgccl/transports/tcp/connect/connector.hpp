@@ -24,12 +24,12 @@ class Connector {
   // Callers that have not proved themselves yet, at most: of more the oldest are dropped. Honest ones are done in a few
   // milliseconds, and dial again when they are dropped.
   static constexpr std::size_t kHalfOpenMax = 1024;
-  // How long the end waits for aborts that are still under way.
+  // How long the end waits for pending aborts.
   static constexpr std::chrono::milliseconds kAbortLimit{1000};
 
   explicit Connector(const GCCL_Backend_environment& environment);
   ~Connector();
-  // Ends the thread, after the aborts that are under way and as long as they may take. Nothing is dialled or accepted
+  // Ends the thread, after the pending aborts and as long as they may take. Nothing is dialled or accepted
   // any more: ports whose connections exist go on, others fail once they need one. Any thread, any number of times.
   // exit() does it for every connector, while the program's later exit handlers may still be to come.
   void finish();
@@ -43,7 +43,7 @@ class Connector {
 
   // Any thread. False when the communicator's number is taken.
   bool open(const std::shared_ptr<Mailbox>& mailbox);
-  // Nothing will come any more, and what is under way for the port ends, aborts apart. The links, and the peers'
+  // Nothing will come any more, and the port's pending connections end, aborts apart. The links, and the peers'
   // watches of this rank, end after the aborts.
   void close(const std::shared_ptr<Mailbox>& mailbox, std::vector<std::unique_ptr<Link>> links) noexcept;
   // Every peer of the port gets the fault: as soon as there is memory, where it is short. The first abort counts.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <cassert>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -48,6 +49,7 @@ class Mailbox {
   }
   // The first fault counts. `told`: the peer that brought it has told every rank.
   void put(const GCCL_Fault& fault, bool told) {
+    assert(fault.result != GCCL_SUCCESS && fault.peer < identity_.size);
     const std::lock_guard lock(mutex_);
     if (mail_.fault.result == GCCL_SUCCESS) mail_.fault = fault, told_ = told;
     full_.store(true, std::memory_order_release);

@@ -1,4 +1,4 @@
-// How a port is reached, as its 256 bytes tell the other ranks.
+// How a port is reached, as its 256 bytes say to the other ranks.
 #pragma once
 
 #include <cstdint>

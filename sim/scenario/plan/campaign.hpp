@@ -4,51 +4,46 @@
 #include <map>
 #include <memory>
 
+#include "libgccl/select/plan.hpp"
 #include "sim/scenario/scenario.hpp"
 
 namespace gccl::sim {
 
 // Ranks on the cards of one cluster.
-struct World {
+struct SimulatedWorld {
   std::shared_ptr<const Cluster> cluster;
-  std::string cluster_name;  // unique within the plan
+  std::string cluster_name;  // unique within the campaign
   std::filesystem::path cluster_file;
   std::vector<Card> cards;  // cards[w]: of world rank w
 
   Rank ranks() const { return Rank(cards.size()); }
 };
 
-using Communicators = std::shared_ptr<const std::vector<Communicator>>;
-
-// How one communicator carries out a part.
-struct Planned {
-  const Algorithm* algorithm = nullptr;
-  Slicing slicing{};
-};
+using Communicators = std::shared_ptr<const std::vector<SimulatedCommunicator>>;
 
 // One task as one point plays it.
 struct Part {
   const Task* task = nullptr;
   Count bytes = 0;  // as the scenario states it
   Communicators communicators;
-  std::vector<Planned> plans;  // by Communicator::shape: each communicator plans for itself, as real ones do
-  bool sliced = false;         // the slicing is the planner's: the scenario does not state it
+  std::vector<Plan> plans;  // by SimulatedCommunicator::shape: each communicator plans for itself, as real ones do
+  bool sliced = false;      // the slicing is the planner's: the scenario does not state it
 
   // The communicator that stands for all in the results: the first of the largest.
-  const Communicator& largest() const;
-  const Planned& plan(const Communicator& c) const { return plans[c.shape]; }
-  const Planned& plan() const { return plan(largest()); }
+  const SimulatedCommunicator& largest() const;
+  const Plan& plan(const SimulatedCommunicator& c) const { return plans[c.shape]; }
+  const Plan& plan() const { return plan(largest()); }
   // "ring", or "ring + direct" where communicators of different shapes have different ones; the largest's first.
   std::string algorithm() const;
 };
 
-// One simulation: independent of all others.
+// One simulation, independent of all others.
 struct Point {
   std::size_t run = 0, world = 0;  // indices
   Engine engine{};
   std::vector<std::vector<Part>> streams;
   std::vector<Count> asked;  // the sizes that this point answers: several where they round to the same elements
-  bool automatic = false;    // the run asks for "auto" and this is the selector's choice
+  bool automatic = false;    // the run asks for "auto" and this is the planner's choice
   // Closed form without contention, by the costs that the choice was made with; absent where an algorithm has none.
   std::optional<double> predicted_us;
   double messages = 0, steps = 0;  // estimates, see estimate.hpp
@@ -56,9 +51,10 @@ struct Point {
   const Part& part() const { return streams[0][0]; }
 };
 
-struct Plan {
+// All simulations that a scenario asks for.
+struct Campaign {
   std::shared_ptr<const Scenario> scenario;  // what the points refer to
-  std::vector<World> worlds;                 // by cluster, then by ranks
+  std::vector<SimulatedWorld> worlds;        // by cluster, then by ranks
   std::vector<Point> points;                 // by run, world, engine, size, algorithm
   std::uint64_t seed = 1;
 };
@@ -70,14 +66,14 @@ constexpr double kMessagesTotalMax = 2e10;
 constexpr double kPayloadElementsMax = 1 << 26;
 constexpr double kLanesTotalMax = 1 << 28;  // of all ranks and collectives of one point
 
-struct PlanOptions {
+struct CampaignOptions {
   std::optional<Engine> engine;       // instead of the scenario's; expectations about other engines are left out
   std::optional<std::uint64_t> seed;  // instead of the scenario's
 };
 
 // Loads the clusters. Throws json::InputError: more ranks than cards, a root or straggler that is no rank, an algorithm
 // that is named but cannot serve the call, more work than the limits above.
-Plan make_plan(Scenario scenario, const PlanOptions& options);
+Campaign make_campaign(Scenario scenario, const CampaignOptions& options);
 
 // The call of one task on a communicator of `ranks` ranks; `table` is for calls with counts and must outlive the call.
 Call call_of(const Task& task, Count bytes, Rank ranks, const CountTable* table);

@@ -1,4 +1,4 @@
-#include "sim/scenario/plan/plan.hpp"
+#include "sim/scenario/plan/campaign.hpp"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,6 @@
 
 #include "libgccl/cluster/cost_model.hpp"
 #include "libgccl/cluster/transport_model.hpp"
-#include "libgccl/select/plan.hpp"
 #include "sim/scenario/plan/estimate.hpp"
 #include "sim/scenario/plan/worlds.hpp"
 #include "sim/scenario/read/sizes.hpp"
@@ -19,21 +18,21 @@ namespace {
 // Builds the points of one scenario.
 class Planner {
  public:
-  explicit Planner(Plan& plan) : plan_(plan) {}
+  explicit Planner(Campaign& campaign) : campaign_(campaign) {}
 
   void add(std::size_t run_index) {
-    const Run& run = plan_.scenario->runs[run_index];
-    const std::size_t before = plan_.points.size();
-    for (std::size_t w = 0; w < plan_.worlds.size(); ++w) {
+    const ScenarioRun& run = campaign_.scenario->runs[run_index];
+    const std::size_t before = campaign_.points.size();
+    for (std::size_t w = 0; w < campaign_.worlds.size(); ++w) {
       check_stragglers(run, w);
       for (const Engine engine : run.engines) {
-        if (run.kind == Run::Kind::collective)
+        if (run.kind == ScenarioRun::Kind::collective)
           add_collective(run, run_index, w, engine);
         else
           add_streams(run, run_index, w, engine);
       }
     }
-    for (std::size_t i = before; i < plan_.points.size(); ++i) messages_ += plan_.points[i].messages;
+    for (std::size_t i = before; i < campaign_.points.size(); ++i) messages_ += campaign_.points[i].messages;
     if (messages_ > kMessagesTotalMax)
       run.where.fail(
           fmt::format("the scenario would send about {:.2g} messages by this run, more than {:.0g}; leave out "
@@ -42,9 +41,9 @@ class Planner {
   }
 
  private:
-  const World& world(std::size_t w) const { return plan_.worlds[w]; }
+  const SimulatedWorld& world(std::size_t w) const { return campaign_.worlds[w]; }
 
-  void check_stragglers(const Run& run, std::size_t w) const {
+  void check_stragglers(const ScenarioRun& run, std::size_t w) const {
     for (const auto& [s, where] : run.stragglers)
       if (s.rank >= world(w).ranks())
         where.fail(fmt::format("found rank {}, expected one below {}", s.rank, world(w).ranks()));
@@ -54,17 +53,17 @@ class Planner {
     Communicators& all = communicators_[{&task, w}];
     if (all) return all;
     auto cut = communicators(task.groups, *world(w).cluster, world(w).cards);
-    for (const Communicator& c : cut)
+    for (const SimulatedCommunicator& c : cut)
       if (task.root >= c.ranks())
         task.where.at("root").fail(
             fmt::format("found rank {}, but the communicator has only {}", task.root, json::format_ranks(c.ranks())));
-    return all = std::make_shared<const std::vector<Communicator>>(std::move(cut));
+    return all = std::make_shared<const std::vector<SimulatedCommunicator>>(std::move(cut));
   }
 
   // The first communicator of each shape.
-  static std::vector<const Communicator*> firsts(const Part& part) {
-    std::vector<const Communicator*> all;
-    for (const Communicator& c : *part.communicators)
+  static std::vector<const SimulatedCommunicator*> firsts(const Part& part) {
+    std::vector<const SimulatedCommunicator*> all;
+    for (const SimulatedCommunicator& c : *part.communicators)
       if (c.shape == all.size()) all.push_back(&c);
     return all;
   }
@@ -74,7 +73,7 @@ class Planner {
     CountTable table;
     Call call;
     View view;
-    Asked(const Part& part, const Communicator& c, std::uint64_t seed)
+    Asked(const Part& part, const SimulatedCommunicator& c, std::uint64_t seed)
         : table(count_table(*part.task, part.bytes, c.ranks(), seed)),
           call(call_of(*part.task, part.bytes, c.ranks(), &table)),
           view(c.layout->view(0)) {}
@@ -88,7 +87,7 @@ class Planner {
     Tuning tuning;
     bool transport = false;
   };
-  const Basis& basis_of(const Part& part, const Communicator& c, std::size_t w) {
+  const Basis& basis_of(const Part& part, const SimulatedCommunicator& c, std::size_t w) {
     const auto [at, fresh] = bases_.try_emplace({part.task, w, c.shape});
     Basis& basis = at->second;
     if (!fresh) return basis;
@@ -106,7 +105,7 @@ class Planner {
   }
 
   // As stated, or as the transports have it.
-  Slicing slicing_for(const Part& part, const Algorithm& a, const Communicator& c, const Basis& basis) const {
+  Slicing slicing_for(const Part& part, const Algorithm& a, const SimulatedCommunicator& c, const Basis& basis) const {
     if (part.task->slicing) return *part.task->slicing;
     if (!basis.transport) return {};
     const double count = double(elements(part.task->kind, part.bytes, c.ranks(), size_of(part.task->dtype)));
@@ -114,8 +113,8 @@ class Planner {
   }
 
   bool fits(const Part& part, const Algorithm& a) const {
-    return std::all_of(part.communicators->begin(), part.communicators->end(), [&](const Communicator& c) {
-      const CountTable table = count_table(*part.task, part.bytes, c.ranks(), plan_.seed);
+    return std::all_of(part.communicators->begin(), part.communicators->end(), [&](const SimulatedCommunicator& c) {
+      const CountTable table = count_table(*part.task, part.bytes, c.ranks(), campaign_.seed);
       return a.can(call_of(*part.task, part.bytes, c.ranks(), &table), c.layout->view(0));
     });
   }
@@ -126,8 +125,8 @@ class Planner {
   // The planner's choice for each.
   Algorithms choose(const Part& part, std::size_t w) {
     Algorithms chosen;
-    for (const Communicator* c : firsts(part)) {
-      const Asked asked(part, *c, plan_.seed);
+    for (const SimulatedCommunicator* c : firsts(part)) {
+      const Asked asked(part, *c, campaign_.seed);
       const Basis& basis = basis_of(part, *c, w);
       chosen.push_back(gccl::plan(asked.call, asked.view, basis.costs, basis.tuning).algorithm);
       if (!chosen.back())
@@ -163,14 +162,14 @@ class Planner {
   // Fills in how each shape of communicator carries the part out.
   void set_plans(Part& part, const Algorithms& by_shape, std::size_t w) {
     part.plans.clear();
-    for (const Communicator* c : firsts(part)) {
+    for (const SimulatedCommunicator* c : firsts(part)) {
       const Algorithm* const a = by_shape[part.plans.size()];
-      part.plans.push_back({a, slicing_for(part, *a, *c, basis_of(part, *c, w))});
+      part.plans.push_back({.algorithm = a, .slicing = slicing_for(part, *a, *c, basis_of(part, *c, w))});
     }
     part.sliced = !part.task->slicing && !world(w).cluster->backends().empty();
   }
 
-  void add_collective(const Run& run, std::size_t run_index, std::size_t w, Engine engine) {
+  void add_collective(const ScenarioRun& run, std::size_t run_index, std::size_t w, Engine engine) {
     const Task& task = run.task();
     Part part{.task = &task, .communicators = communicators_of(task, w), .plans = {}};
     // Elements on each communicator -> the points of that size, [first, end).
@@ -178,11 +177,12 @@ class Planner {
     for (const Count bytes : task.bytes) {
       part.bytes = bytes;
       std::vector<Count> counts;
-      for (const Communicator& c : *part.communicators)
+      for (const SimulatedCommunicator& c : *part.communicators)
         counts.push_back(elements(task.kind, bytes, c.ranks(), size_of(task.dtype)));
-      const auto [same, fresh] = seen.try_emplace(std::move(counts), plan_.points.size(), plan_.points.size());
+      const auto [same, fresh] = seen.try_emplace(std::move(counts), campaign_.points.size(), campaign_.points.size());
       if (!fresh) {  // rounds to the same elements
-        for (std::size_t i = same->second.first; i < same->second.second; ++i) plan_.points[i].asked.push_back(bytes);
+        for (std::size_t i = same->second.first; i < same->second.second; ++i)
+          campaign_.points[i].asked.push_back(bytes);
         continue;
       }
       const auto [list, chosen] = candidates(part, w);
@@ -196,11 +196,11 @@ class Planner {
                 .automatic = a == chosen,
                 .predicted_us = {}});
       }
-      same->second.second = plan_.points.size();
+      same->second.second = campaign_.points.size();
     }
   }
 
-  void add_streams(const Run& run, std::size_t run_index, std::size_t w, Engine engine) {
+  void add_streams(const ScenarioRun& run, std::size_t run_index, std::size_t w, Engine engine) {
     Point point{.run = run_index, .world = w, .engine = engine, .streams = {}, .asked = {}, .predicted_us = {}};
     for (const auto& tasks : run.streams) {
       auto& stream = point.streams.emplace_back();
@@ -217,10 +217,10 @@ class Planner {
   // Without elements no block is sent, which forms do not look at.
   double predicted_us(const Part& part, std::size_t w) {
     double longest = 0;
-    for (const Communicator* c : firsts(part)) {
-      const Asked asked(part, *c, plan_.seed);
+    for (const SimulatedCommunicator* c : firsts(part)) {
+      const Asked asked(part, *c, campaign_.seed);
       if (asked.call.count == 0 && asked.call.kind != Collective::barrier) continue;
-      const Planned& plan = part.plan(*c);
+      const Plan& plan = part.plan(*c);
       const Basis& basis = basis_of(part, *c, w);
       const double us =
           predicted(*plan.algorithm, asked.call, asked.view, basis.costs, plan.slicing, basis.tuning) / 1e3;
@@ -233,10 +233,11 @@ class Planner {
   static void add_work(const Part& part, Point& point, double& lanes, std::uint64_t seed) {
     const auto first = firsts(part);
     std::vector<double> count(first.size(), 0);
-    for (const Communicator& c : *part.communicators) ++count[c.shape];
-    for (const Communicator* c : first) {
-      const Planned& plan = part.plan(*c);
-      const Work work = estimated_work(*plan.algorithm, Asked(part, *c, seed).call, *c->layout, plan.slicing.shares);
+    for (const SimulatedCommunicator& c : *part.communicators) ++count[c.shape];
+    for (const SimulatedCommunicator* c : first) {
+      const Plan& plan = part.plan(*c);
+      const EstimatedWork work =
+          estimated_work(*plan.algorithm, Asked(part, *c, seed).call, *c->layout, plan.slicing.shares);
       point.messages += work.messages * count[c->shape];
       point.steps += work.steps * count[c->shape];
       lanes += count[c->shape] * c->ranks() * double(plan.slicing.lanes);
@@ -244,15 +245,15 @@ class Planner {
   }
 
   void append(Point point) {
-    const Run& run = plan_.scenario->runs[point.run];
-    if (plan_.points.size() == kPointsMax)
+    const ScenarioRun& run = campaign_.scenario->runs[point.run];
+    if (campaign_.points.size() == kPointsMax)
       run.where.fail(fmt::format("the scenario has more than {} points to simulate", kPointsMax));
     double lanes = 0, longest_us = 0;
     for (const auto& stream : point.streams) {
       double stream_us = 0;
       for (const Part& part : stream) {
         stream_us += predicted_us(part, point.world);
-        add_work(part, point, lanes, plan_.seed);
+        add_work(part, point, lanes, campaign_.seed);
         if (run.payload) check_payload(part);
       }
       longest_us = stream_us > longest_us || std::isnan(stream_us) ? stream_us : longest_us;
@@ -267,12 +268,12 @@ class Planner {
                                  json::format_bytes(point.part().bytes), point.steps, kStepsMax));
     if (lanes > kLanesTotalMax)
       run.where.fail(fmt::format("would need {:.2g} lanes, more than {:.2g}", lanes, kLanesTotalMax));
-    plan_.points.push_back(std::move(point));
+    campaign_.points.push_back(std::move(point));
   }
 
   void check_payload(const Part& part) const {
     double held = 0;
-    for (const Communicator& c : *part.communicators) {
+    for (const SimulatedCommunicator& c : *part.communicators) {
       const double n = c.ranks(),
                    count = double(elements(part.task->kind, part.bytes, c.ranks(), size_of(part.task->dtype)));
       const auto all = [&](const Held& h) {
@@ -288,7 +289,7 @@ class Planner {
                       json::format_bytes(part.bytes), held, kPayloadElementsMax));
   }
 
-  Plan& plan_;
+  Campaign& campaign_;
   double messages_ = 0;
   std::map<std::pair<const Task*, std::size_t>, Communicators> communicators_;
   std::map<std::tuple<const Task*, std::size_t, std::size_t>, Basis> bases_;  // by task, world and shape
@@ -296,14 +297,15 @@ class Planner {
 
 }  // namespace
 
-const Communicator& Part::largest() const {
-  return *std::max_element(communicators->begin(), communicators->end(),
-                           [](const Communicator& a, const Communicator& b) { return a.ranks() < b.ranks(); });
+const SimulatedCommunicator& Part::largest() const {
+  return *std::max_element(
+      communicators->begin(), communicators->end(),
+      [](const SimulatedCommunicator& a, const SimulatedCommunicator& b) { return a.ranks() < b.ranks(); });
 }
 
 std::string Part::algorithm() const {
   std::vector<std::string_view> names{plan().algorithm->name};
-  for (const Planned& p : plans)
+  for (const Plan& p : plans)
     if (std::find(names.begin(), names.end(), p.algorithm->name) == names.end()) names.push_back(p.algorithm->name);
   return fmt::format("{}", fmt::join(names, " + "));
 }
@@ -323,20 +325,20 @@ Call call_of(const Task& task, Count bytes, Rank ranks, const CountTable* table)
   return call;
 }
 
-Plan make_plan(Scenario scenario, const PlanOptions& options) {
+Campaign make_campaign(Scenario scenario, const CampaignOptions& options) {
   if (options.engine)
-    for (Run& run : scenario.runs) {
+    for (ScenarioRun& run : scenario.runs) {
       run.engines = {*options.engine};
       std::erase_if(run.expectations,
                     [&](const Expectation& e) { return e.engine && *e.engine != name(*options.engine); });
     }
-  Plan plan;
-  plan.seed = options.seed.value_or(scenario.seed);
-  plan.worlds = make_worlds(scenario, plan.seed);
-  plan.scenario = std::make_shared<const Scenario>(std::move(scenario));
-  Planner planner(plan);
-  for (std::size_t i = 0; i < plan.scenario->runs.size(); ++i) planner.add(i);
-  return plan;
+  Campaign campaign;
+  campaign.seed = options.seed.value_or(scenario.seed);
+  campaign.worlds = make_worlds(scenario, campaign.seed);
+  campaign.scenario = std::make_shared<const Scenario>(std::move(scenario));
+  Planner planner(campaign);
+  for (std::size_t i = 0; i < campaign.scenario->runs.size(); ++i) planner.add(i);
+  return campaign;
 }
 
 }  // namespace gccl::sim

@@ -1,0 +1,336 @@
+// How messages move through the pipes of a port.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cerrno>
+#include <cstring>
+
+#include "libgccl/base/copy_past_caches.hpp"
+#include "libgccl/transports/shm/memory_of_peer.hpp"
+#include "libgccl/transports/shm/shm_port.hpp"
+
+namespace gccl::shm {
+namespace {
+
+constexpr std::uint64_t kTurnBytes = 8 * 1024 * 1024;  // read for one transfer before it is the others' turn
+// The system reads what another core has just written at half the speed at which programs do.
+constexpr std::uint64_t kFreshBytes = 4 * 1024 * 1024;
+// Through chunks both sides copy at once, where the sender has nothing else to do; that pays where the system's single
+// copy has to go to memory.
+constexpr std::uint64_t kCachedBytes = 32 * 1024 * 1024;
+constexpr std::uint64_t kPastCaches = 4 * 1024 * 1024;  // messages from here on that need no system call to be copied
+constexpr std::uint32_t kPollsBetweenChecks = 20000;
+
+// The next piece of a message of which `before` bytes are written: into the chunk that the writer is at, and the cell.
+// Its length.
+std::uint32_t write_piece(End& e, Cell* c, std::uint64_t signature, const std::byte* message, std::uint64_t before,
+                          std::uint64_t message_bytes) {
+  const std::uint32_t bytes = piece_bytes(before, message_bytes);
+  copy(e.writer.next_chunk() + piece_offset(before), message + before, bytes);
+  c->kind = before == 0 ? CellKind::first : CellKind::more;
+  c->piece_bytes = std::uint16_t(bytes);
+  c->signature = signature;
+  c->far.message_bytes = message_bytes;
+  c->far.place = piece_offset(before);
+  if (ends_chunk(before + bytes, message_bytes)) e.writer.use_chunk();
+  e.writer.publish(c);
+  return bytes;
+}
+
+}  // namespace
+
+void Port::list(End& e) {
+  if (e.listed) return;
+  e.listed = true;
+  active_.push_back(&e);
+}
+
+int Port::send(GCCL_Transfer* t) {
+  assert(t->peer < size_ && t->channel < channels_ && place_[t->peer] != kNowhere);
+  End& e = *end(t->peer, t->channel, false);
+  t->next = nullptr;
+  t->result = GCCL_SUCCESS;
+  t->backend[0] = 0;
+  if (e.first) {
+    e.last->next = t;
+    e.last = t;
+    return 0;
+  }
+  e.first = e.last = t;
+  if (advance_send(e, t)) {
+    e.first = nullptr;
+    if (t->backend[1] == 0) return 1;
+    note_zero_copy(e, t);
+  }
+  list(e);
+  return 0;
+}
+
+// Its memory is the peer's to read until so many cells are read.
+void Port::note_zero_copy(End& e, GCCL_Transfer* t) {
+  t->next = nullptr;
+  if (e.zero_copy)
+    e.zero_copy_last->next = t;
+  else
+    e.zero_copy = t;
+  e.zero_copy_last = t;
+}
+
+int Port::receive(GCCL_Transfer* t) {
+  assert(t->peer < size_ && t->channel < channels_ && place_[t->peer] != kNowhere);
+  End& e = *end(t->peer, t->channel, true);
+  t->next = nullptr;
+  t->result = GCCL_SUCCESS;
+  t->backend[0] = 0;
+  t->backend[1] = 0;
+  if (e.first) {
+    e.last->next = t;
+    e.last = t;
+    return 0;
+  }
+  e.first = e.last = t;
+  if (t->bytes < kZeroCopyBytes && advance_receive(e, t)) {
+    e.first = nullptr;
+    return 1;
+  }
+  list(e);
+  return 0;
+}
+
+// So much of the end's pipe can be written to.
+bool Port::reserve(End& e, Reserved how_much) {
+  if (e.writer.reserved() >= how_much) return true;
+  reserve_error_ = segment_->reserve_pipe(e.index, how_much);
+  if (reserve_error_ != 0) return false;
+  e.writer.opened(how_much);
+  return true;
+}
+
+std::string Port::text_of_no_memory(const End& e) const {
+  return fmt::format("rank {} has no shared memory for messages to rank {}: {}", rank_, e.peer,
+                     text_of_error(reserve_error_));
+}
+
+std::string Port::text_of_damage(End& e) const {
+  const Cell* const c = e.reader.peek();  // the damage may have changed meanwhile
+  return fmt::format(
+      "what rank {} wrote into shared memory for rank {} is damaged{}; some code there has written to memory of others",
+      e.peer, rank_,
+      c ? fmt::format(": a cell of kind {} with {} bytes where none can come", unsigned(c->kind), c->piece_bytes) : "");
+}
+
+Port::Put Port::put_into_full(End& e, std::uint64_t signature, const void* data, std::uint32_t bytes) {
+  if (e.writer.reserved() != kReservedNothing) return Put::pipe_full;
+  return reserve(e, kReservedCells) ? put(e, signature, data, bytes) : Put::no_memory;
+}
+
+Port::Put Port::put_pieces(End& e, std::uint64_t signature, const std::byte* data, std::uint32_t bytes) {
+  if (!reserve(e, needed(bytes))) return Put::no_memory;
+  if (!e.writer.room(pieces(bytes)) || !e.writer.next_chunk()) return Put::pipe_full;
+  for (std::uint32_t at = 0; at < bytes; at += kPieceBytes) write_piece(e, e.writer.next(), signature, data, at, bytes);
+  return Put::done;
+}
+
+// Whether the peer is to read the message where it is.
+bool Port::is_zero_copy(End& e, const GCCL_Transfer& t, Shared_place* shared) {
+  if (t.bytes < kZeroCopyBytes || !e.writer.peer_can_fetch()) return false;
+  if ((t.hints & GCCL_HINT_FRESH) && t.bytes < kFreshBytes) return false;
+  *shared = shared_place(t.data, t.bytes);
+  return !(t.hints & GCCL_HINT_ONE_WAY) || t.bytes <= kCachedBytes || shared->number != 0;
+}
+
+// True once nothing is left to write. backend[0]: bytes written; backend[1]: cells to be read before the memory is
+// free.
+bool Port::advance_send(End& e, GCCL_Transfer* t) {
+  t->backend[1] = 0;
+  if (!reserve(e, kReservedCells)) return fail(GCCL_ERR_SYSTEM, rank_, text_of_no_memory(e)), false;
+  do {
+    Cell* c = e.writer.next();
+    if (!c) return false;
+    if (t->bytes <= kInlineBytes) {
+      c->signature = t->signature;
+      c->kind = CellKind::inline_data;
+      c->piece_bytes = std::uint16_t(t->bytes);
+      if (t->bytes) std::memcpy(c->data, t->data, t->bytes);
+      e.writer.publish(c);
+      return true;
+    }
+    if (Shared_place shared{}; t->backend[0] == 0 && is_zero_copy(e, *t, &shared)) {
+      c->signature = t->signature;
+      c->kind = CellKind::address;
+      c->piece_bytes = 0;
+      c->far.message_bytes = t->bytes;
+      c->far.place = reinterpret_cast<std::uint64_t>(t->data);
+      c->far.shared = shared;
+      e.writer.publish(c);
+      t->backend[1] = e.writer.written();
+      return true;
+    }
+    if (!reserve(e, needed(t->bytes))) return fail(GCCL_ERR_SYSTEM, rank_, text_of_no_memory(e)), false;
+    if (!e.writer.next_chunk()) return false;
+    t->backend[0] += write_piece(e, c, t->signature, static_cast<const std::byte*>(t->data), t->backend[0], t->bytes);
+  } while (t->backend[0] < t->bytes);
+  return true;
+}
+
+namespace {
+
+void deliver(GCCL_Transfer* t, const std::byte* piece, std::uint64_t bytes) {
+  if (t->consume) {
+    t->consume(t, piece, t->backend[0], bytes);
+  } else if (bytes >= 1) {
+    std::memcpy(static_cast<std::byte*>(t->data) + t->backend[0], piece, bytes);
+  }
+  t->backend[0] += bytes;
+}
+
+// Notes the difference; true when there is one.
+bool differs(GCCL_Transfer* t, std::uint64_t signature, std::uint64_t bytes) {
+  if (t->signature == signature && t->bytes == bytes) return false;
+  t->signature_found = signature;
+  t->bytes_found = bytes;
+  t->result = GCCL_ERR_MISMATCH;
+  return true;
+}
+
+}  // namespace
+
+// True once the transfer is complete. backend[0]: bytes received.
+bool Port::advance_receive(End& e, GCCL_Transfer* t) {
+  for (;;) {
+    const Cell* const c = e.reader.peek();
+    if (!c) return false;
+    const CellKind kind = read_once(c->kind);
+    const bool in_cell = kind == CellKind::inline_data;
+    if (t->backend[0] == 0) {
+      if (differs(t, c->signature, in_cell ? c->piece_bytes : c->far.message_bytes)) {
+        if (in_cell) e.reader.pop_inline();
+        return true;
+      }
+    }
+    if (kind == CellKind::address && t->bytes > kInlineBytes && neighbour(e).can_fetch) {
+      for (const std::uint64_t turn = t->backend[0] + kTurnBytes; t->backend[0] < t->bytes;)
+        if (t->backend[0] >= turn || !fetch(e, t, *c)) return false;
+      e.reader.pop_address();
+      return true;
+    }
+    const std::span<const std::byte> piece = e.reader.piece(*c, kind, t->backend[0], t->bytes);
+    if (!piece.data()) return fail(GCCL_ERR_SYSTEM, e.peer, text_of_damage(e)), false;
+    deliver(t, piece.data(), piece.size());
+    if (in_cell) {
+      e.reader.pop_inline();
+      return true;
+    }
+    e.reader.pop_piece(t->backend[0], t->bytes);
+    if (t->backend[0] == t->bytes) return true;
+  }
+}
+
+bool Port::fetch(End& e, GCCL_Transfer* t, const Cell& c) {
+  Neighbour& n = neighbour(e);
+  // A peer that gives up takes its buffers back, and says so before: what is read until then is good.
+  const auto still_readable = [&] {
+    std::atomic_thread_fence(std::memory_order_acquire);
+    return n.segment->header().fault_state.load(std::memory_order_relaxed) == 0 || (heard_fault(n), false);
+  };
+  if (!still_readable()) return false;
+  const std::uint64_t rest = t->bytes - t->backend[0];
+  const std::uint64_t bytes = std::min(rest, t->consume ? kFetchBytes : kTurnBytes);
+  std::byte* const to = static_cast<std::byte*>(t->data) + t->backend[0];
+  const std::uint64_t from = read_once(c.far.place) + t->backend[0];
+  const std::byte* there = nullptr;
+  if (n.file->mine()) {
+    there = reinterpret_cast<const std::byte*>(from);
+  } else if (const Shared_place place = c.far.shared; place.number != 0) {  // a copy: the peer may change it
+    there = n.mapped.at(n.pid, n.file->name(), place, t->bytes);
+    if (there) there += t->backend[0];
+  }
+  if (there) {
+    if (t->consume && reinterpret_cast<std::uintptr_t>(there) % kLine != 0) {
+      std::memcpy(piece_.get(), there, bytes);
+      t->consume(t, piece_.get(), t->backend[0], bytes);
+    } else if (t->consume) {
+      t->consume(t, there, t->backend[0], bytes);
+    } else if (t->bytes >= kPastCaches) {
+      copy_past_caches(to, there, bytes);
+    } else {
+      std::memcpy(to, there, bytes);
+    }
+    if (!still_readable()) return false;
+  } else {
+    if (!read_memory_of(n.pid, from, t->consume ? piece_.get() : to, bytes)) {
+      const int error = errno;
+      if (!still_readable()) return false;
+      // A process that is on its way out has no memory any more, but still a number.
+      if (error == ESRCH || !n.file->alive()) {
+        fail(GCCL_ERR_PEER_LOST, e.peer, fmt::format("its process ({}) has died", n.pid));
+      } else {
+        fail(GCCL_ERR_SYSTEM, e.peer,
+             fmt::format("rank {} cannot read the memory of rank {}: {}", rank_, e.peer, std::strerror(error)));
+      }
+      return false;
+    }
+    if (!still_readable()) return false;
+    if (t->consume) t->consume(t, piece_.get(), t->backend[0], bytes);
+  }
+  t->backend[0] += bytes;
+  return true;
+}
+
+// Moves the end's transfers on; false when none is left.
+bool Port::advance(End& e, GCCL_Transfer** done, int max, int* count) {
+  while (e.zero_copy && *count < max && e.writer.read_up_to(e.zero_copy->backend[1])) {
+    done[(*count)++] = e.zero_copy;
+    e.zero_copy = e.zero_copy->next;
+  }
+  while (e.first && *count < max) {
+    GCCL_Transfer* const t = e.first;
+    if (!(e.receives ? advance_receive(e, t) : advance_send(e, t))) break;
+    e.first = t->next;
+    if (!e.receives && t->backend[1] != 0) {
+      note_zero_copy(e, t);
+    } else {
+      done[(*count)++] = t;
+    }
+  }
+  return e.first || e.zero_copy;
+}
+
+// A port that has failed still hands out what has come: what a peer sent before it gave up may end a call.
+int Port::poll(GCCL_Transfer** done, int max) {
+  int count = 0;
+  for (std::size_t i = 0; i < active_.size() && count < max;) {
+    End& e = *active_[i];
+    if (advance(e, done, max, &count)) {
+      ++i;
+    } else {
+      e.listed = false;
+      active_[i] = active_.back();
+      active_.pop_back();
+    }
+  }
+  if (count > 0) {
+    idle_polls_ = 0;
+  } else if (!failed_ && (active_.empty() || ++idle_polls_ % kPollsBetweenChecks == 0)) {
+    healthy();  // who polls without transfers wants to know nothing else
+  }
+  return failed_ && count == 0 ? -1 : count;
+}
+
+void Port::cancel(GCCL_Transfer* t) {
+  for (End* e : active_) {
+    for (GCCL_Transfer** list : {&e->first, &e->zero_copy}) {
+      GCCL_Transfer* before = nullptr;
+      for (GCCL_Transfer* x = *list; x; before = x, x = x->next) {
+        if (x != t) continue;
+        (before ? before->next : *list) = x->next;
+        GCCL_Transfer*& last = list == &e->first ? e->last : e->zero_copy_last;
+        if (last == x) last = before;
+        return;
+      }
+    }
+  }
+}
+
+}  // namespace gccl::shm
