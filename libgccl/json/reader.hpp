@@ -1,4 +1,4 @@
-// Reading JSON files so that every mistake is told with its file, its JSON pointer and what was expected.
+// Reading JSON files so that every mistake is reported with its file, its JSON pointer and what was expected.
 #pragma once
 
 #include <filesystem>
