@@ -1,5 +1,5 @@
 // The table's rows: each names its source and states steps and bytes, and its schedule takes and sends just that many,
-// counted here step by step. And the worked example of docs/algorithms.md, which is such a row.
+// counted here step by step. And the algorithms that README and docs/algorithms.md show.
 #include <doctest/doctest.h>
 
 #include <bit>
@@ -255,6 +255,13 @@ TEST_CASE("what formulas mean") {
   CHECK(stated("log2 n; other n: at most ceil(log2 n) + 2", six).bound);
   CHECK(stated("n/2; odd n: n-1", six).value == 3);
   for (const char* wrong : {"", "2 (n", "n + ", "2 q", "n) 2"}) CHECK_THROWS(Formula(wrong, six).value());
+}
+
+TEST_CASE("the algorithm that README shows is the library's") {
+  const std::string page = content("README.md");
+  const std::size_t begin = page.find("```cpp\nSchedule") + 7, end = page.find("```\n", begin);
+  REQUIRE(begin < end);
+  CHECK(content("libgccl/algorithms/parts/ring.cpp").find(page.substr(begin, end - begin)) != std::string::npos);
 }
 
 TEST_CASE("the worked example of docs/algorithms.md is an algorithm like any other") {

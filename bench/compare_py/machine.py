@@ -63,6 +63,24 @@ class Machine:
             self._process = None
 
 
+def provenance():
+    """When, of what and where: "" where it is not known."""
+    folder = os.path.dirname(os.path.abspath(__file__))
+    try:
+        commit = subprocess.run(
+            ["git", "-C", folder, "describe", "--always", "--dirty"], capture_output=True, text=True, check=True
+        ).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        commit = ""
+    with open("/proc/cpuinfo") as info:
+        names = [line.split(":", 1)[1].strip() for line in info if line.startswith("model name")]
+    return {
+        "date": time.strftime("%Y-%m-%d"),
+        "commit": commit and f"commit {commit}",
+        "processor": names[0] if names else "",
+    }
+
+
 def busy_share(seconds):
     """The share of all processors' time that was used during that many seconds."""
 

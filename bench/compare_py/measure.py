@@ -5,7 +5,7 @@ import sys
 import time
 
 from . import peers
-from .machine import Machine, wait_until_quiet
+from .machine import Machine, provenance, wait_until_quiet
 from .network import Network
 from .session import Failed, Session
 from .settings import points
@@ -183,6 +183,7 @@ def run(s):
         "sync": s.sync,
         "network": {"ports": s.namespaces, "mbit": s.mbit, "delay_us": s.delay_us} if s.namespaces else None,
         "machine": {
+            **provenance(),
             "cores": len(os.sched_getaffinity(0)),
             "clock_us": out.clock_us,
             "load_before": load_before,

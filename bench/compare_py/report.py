@@ -1,34 +1,7 @@
-"""What bench/compare prints: tables and findings, as plain text or as Markdown, and the rows as CSV."""
-
-import csv
-import io
+"""What bench/compare prints: tables and findings, as plain text or as Markdown."""
 
 from . import network, peers, summary
 from .units import human_bytes, human_us
-
-CSV_COLUMNS = (
-    "peer",
-    "collective",
-    "ranks",
-    "bytes",
-    "time_us",
-    "time_us_min",
-    "time_us_max",
-    "stalls",
-    "algbw_GBps",
-    "busbw_GBps",
-    "samples",
-    "rounds",
-)
-
-
-def csv_text(data):
-    text = io.StringIO()
-    writer = csv.DictWriter(text, CSV_COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(data["rows"])
-    return text.getvalue()
-
 
 class Plain:
     """Aligned columns."""
@@ -96,19 +69,27 @@ def render(data, style):
         )
         ratios = [p.ratio for p in summary.headline(points) if p.ratio]
         lines += style.items([f"points below 0.9: {sum(r < 0.9 for r in ratios)} of {len(ratios)} (goal: 0)"])
-    for heading, items in (
+    for heading, items in notes(data):
+        lines += style.heading(heading) + style.items(items)
+    if style is Plain:
+        lines.append(summary.last_line(points))
+    return lines
+
+
+def notes(data):
+    """[(heading, sentences)]: what is no table. Results that were read from CSV have them as they were written."""
+    if "notes" in data:
+        return data["notes"]
+    points = summary.points_of(data)
+    found = [
         ("The limits of memory", _memory(data, points)),
         ("The limits of a cache line", _lines(data, points)),
         ("More ranks than cores", _stalls(data)),
         ("The network's bounds", _network(data)),
         ("How it was measured", _conditions(data)),
         ("Problems", _problems(data)),
-    ):
-        if items:
-            lines += style.heading(heading) + style.items(items)
-    if style is Plain:
-        lines.append(summary.last_line(points))
-    return lines
+    ]
+    return [(heading, items) for heading, items in found if items]
 
 
 def _times(data, points, transport):
@@ -215,13 +196,13 @@ def _network(data):
 
 def _conditions(data):
     machine = data["machine"]
-    found = [
+    found = [", ".join(machine[key] for key in ("date", "commit", "processor") if machine.get(key))] + [
         f"{machine['cores']} cores; {data['rounds']} rounds, the lowest median of each point kept; {data['budget_ms']:g} "
         f"ms of samples each; {data['sync']} sync; TCP congestion control {machine['congestion_control']}; load "
         f"{machine['load_before']:.2f} before; {data['wall_s']:.0f} s in all",
         f"a sample holds one reading of the clock, {machine['clock_us'] * 1e3:.0f} ns",
     ]
-    return found + [f"not there: {who}: {why}" for who, why in data["skipped"].items()]
+    return [f for f in found if f] + [f"not there: {who}: {why}" for who, why in data["skipped"].items()]
 
 
 def _problems(data):

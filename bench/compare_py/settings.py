@@ -9,7 +9,7 @@ from .units import COLLECTIVES, Usage, nearest, parse_bytes, parse_list
 DESCRIPTION = """Measures GCCL beside the libraries people run today, interleaved: at each point one peer after the
 other, the order turning from round to round, and of all rounds the lowest median is kept. Points over shared memory are
 compared with every peer, points over TCP with the TCP peers. Exit status: 0 done; 1 GCCL failed or computed a wrong
-result; 2 wrong usage. docs/performance.md tells the method."""
+result; 2 wrong usage. docs/performance.md has the method."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -69,10 +69,13 @@ def _parser(root):
     p.add_argument("--mbit", metavar="M", type=_positive(float, 1), help="rate of each port of it (default 1000)")
     p.add_argument("--delay-us", metavar="D", type=_positive(float, 0), help="its delay, one way (default 1000)")
     p.add_argument("--json", metavar="FILE", help="results as JSON; - for standard output, alone")
-    p.add_argument("--csv", metavar="FILE", help="medians as CSV; - for standard output, alone")
-    p.add_argument("--markdown", metavar="FILE", help="tables for docs/performance.md; - for standard output, alone")
+    p.add_argument("--csv", metavar="FILE", help="medians and conditions as CSV; - for standard output, alone")
+    p.add_argument("--markdown", metavar="FILE", help="the report as Markdown; - for standard output, alone")
     p.add_argument(
-        "--from", metavar="FILE", dest="source", help="report on an earlier --json FILE instead of measuring"
+        "--from",
+        metavar="FILE",
+        dest="source",
+        help="report on an earlier --json or --csv FILE instead of measuring, such as those in bench/results",
     )
     p.add_argument(
         "--build-dir", metavar="DIR", default=os.path.join(root, "build", "release"), help="(default build/release)"

@@ -21,7 +21,8 @@ class Backoff {
 
   // Call after each look that found nothing. True now and then, when the clock may be looked at. `far`: what is waited
   // for comes over a network. Such a look asks the operating system, takes as long as a hundred others and waits for
-  // longer: nobody knows who else needs this machine's processors meanwhile.
+  // longer: nobody knows who else needs this machine's processors meanwhile. Spinning on was as fast on an idle
+  // machine, and took three times as long where others needed the processors (four network namespaces on two cores).
   bool pause(bool far = false) {
     ++looks_;
     const bool yields = oversubscribed_ ? looks_ % 3 == 0

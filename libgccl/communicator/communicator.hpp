@@ -1,4 +1,6 @@
 // A communicator: ranks, the wires between them, and the calls in flight, carried out in the order of their start.
+// Collectives of one communicator do not overlap, as in NCCL: that keeps one set of lanes for each communicator, and
+// the order of messages obvious. A program that wants overlap makes another communicator.
 //
 // Beside it stand, each by itself: members.hpp (who the ranks are), plans.hpp (how calls are carried out), failure.hpp
 // (why nothing is any more), metrics.hpp, comparison.hpp (do the ranks make the same calls?), watch.hpp (the same of

@@ -1,4 +1,5 @@
-// Why a communicator carries nothing out any more.
+// Why a communicator carries nothing out any more. It stays so: after a mismatch, a lost peer or a timeout the ranks no
+// longer agree on where they are.
 #pragma once
 
 #include <atomic>

@@ -19,6 +19,9 @@ struct Group {
     if (i < 0 || i >= std::int64_t(size)) i = wrap(i);
     return table ? table[i] : first + Rank(i) * stride;
   }
+  // The position k after this rank's, and the one k before it, cyclically. Require k <= size.
+  Rank ahead(Rank k) const { return k < size - rank ? rank + k : rank + k - size; }
+  Rank behind(Rank k) const { return k <= rank ? rank - k : rank + size - k; }
   // i reduced to 0 .. size-1.
   std::int64_t wrap(std::int64_t i) const {
     const std::int64_t n = size;

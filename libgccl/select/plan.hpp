@@ -18,8 +18,9 @@ struct Plan {
 
 // The plan of a call, from what every rank knows, so that all ranks make the same one: `view` is rank 0's. An override
 // decides, then a preference of the transport, then the lowest prediction among the rows of `table` that can serve the
-// call, have a closed form and are no variants; on a tie the earlier row. The algorithm is null where there is none.
-// Whether the rank works in place does not matter.
+// call, have a closed form and are no variants; on a tie the earlier row. Chunks are part of a prediction: an algorithm
+// whose ranks pass on a chunk while the next arrives has an interval, the others take turns. The algorithm is null
+// where there is none. Whether the rank works in place does not matter.
 Plan plan(const Call& call, const View& view, const CostModel& model, const Tuning& tuning = {},
           const Overrides& overrides = {}, std::span<const Algorithm> table = algorithms());
 

@@ -1,4 +1,5 @@
 // What measurements of a transport say beyond its cost model: which algorithms it favours, and how calls are cut up.
+// It is data: cost-models/transports/*.json, compiled in, or a cluster's own.
 #pragma once
 
 #include <limits>

@@ -4,6 +4,8 @@
 // The communicator asks for a whole attempt with one call, never for a step: that keeps a call of 8 bytes at a tenth of
 // a microsecond. Where there is no fast path, where it declines, or where an attempt takes longer than the caller
 // waits, everything goes on by transfers or by later attempts; results are the same.
+//
+// It is C++ inside the library and no part of the plug-in interface: it hands over steps, regions and kernels.
 #pragma once
 
 #include <memory>

@@ -17,7 +17,8 @@
 
 namespace gccl::sim {
 
-// What costs time:
+// What costs time (LogGP, Alexandrov et al., SPAA 1995, with g = o, without a rendezvous' round trip; the sums of an
+// arrived message begin once it is there as a whole):
 // - a send keeps its card busy for overhead_ns before the message leaves; a card starts one message at a time;
 // - an arrived message keeps its receiving card busy for receive_overhead_ns, one message at a time (the network's
 // part);

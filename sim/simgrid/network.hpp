@@ -15,7 +15,9 @@ namespace gccl::sim {
 // narrowest bandwidth; one without bytes takes the latencies alone. A lane's messages enter their narrowest link in
 // order, each after the end of the one before, while its own latencies pass. Only where other traffic holds that one up
 // on another link, and it goes to another card, the next one enters concurrently and uses what is left: a busy receiver
-// must not stop what is meant for others.
+// must not stop what is meant for others. Two that share a receiver evenly do not count as held up, and move on to the
+// next one together: ranks that enter an all-to-all of long blocks at slightly different times stay in such convoys (8
+// ranks on one switch, 16 MiB blocks, after a 1 KiB broadcast: 13.8 ms, and 5.2 ms on the model engine).
 //
 // next throws ClockOverflow (instant.hpp) where time would pass kClockMax.
 class SimGridNetwork {

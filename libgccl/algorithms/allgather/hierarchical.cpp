@@ -14,7 +14,7 @@ namespace {
 // Along the rail: those of node `give` to the next node, those of node `take` from the one before.
 Schedule cross(View v, Region in, Blocks out, Rank give, Rank take) {
   const Group giving = v.node_at(give), taking = v.node_at(take);
-  const Rank next = v.rail[std::int64_t(v.rail.rank) + 1], before = v.rail[std::int64_t(v.rail.rank) - 1];
+  const Rank next = v.rail[v.rail.ahead(1)], before = v.rail[v.rail.behind(1)];
   for (Rank place = v.node.rank; place < std::max(giving.size, taking.size); place += v.rails) {
     if (place < giving.size) co_yield send(next, giving[place] == v.all.rank ? in : out[giving[place]]);
     if (place < taking.size) co_yield recv(before, out[taking[place]]);
@@ -25,10 +25,9 @@ Schedule cross(View v, Region in, Blocks out, Rank give, Rank take) {
 Schedule hand_round(View v, Region in, Blocks out, Rank k) {
   const Group owners = v.node_at(k);
   const Rank g = v.node.size, r = v.all.rank;
-  const Rank next = v.node[std::int64_t(v.node.rank) + 1], before = v.node[std::int64_t(v.node.rank) - 1];
+  const Rank next = v.node[v.node.ahead(1)], before = v.node[v.node.behind(1)];
   for (Rank s = 0; s + 1 < g; ++s) {
-    Rank give = Rank(v.node.wrap(std::int64_t(v.node.rank) - s));
-    Rank take = Rank(v.node.wrap(std::int64_t(v.node.rank) - s - 1));
+    Rank give = v.node.behind(s), take = v.node.behind(s + 1);
     if (give >= v.rails) give = owners.size;
     if (take >= v.rails) take = owners.size;
     for (; give < owners.size || take < owners.size; give += v.rails, take += v.rails) {

@@ -10,11 +10,11 @@ Schedule ring_all_gather_blocks(Call c, View v, Share mine) {
   const Region in = slice(input_of(c, n, r), mine);
   Displacement out = Displacement::received(c, mine, r, output_of(c, n, r));
   const Region own = out[r];
-  const Rank next = v.all[std::int64_t(r) + 1], before = v.all[std::int64_t(r) - 1];
+  const Rank next = v.all[v.all.ahead(1)], before = v.all[v.all.behind(1)];
   Region have = in;
   for (Rank s = 1; s < n; ++s) {
     co_yield send(next, have);
-    have = out[v.all[std::int64_t(r) - s]];
+    have = out[v.all[v.all.behind(s)]];
     co_yield recv(before, have);
     if (s == 1) co_yield copy(in, own);
   }

@@ -21,8 +21,8 @@ Schedule exchange_all(Group g, Region in, Region sum, Region early, Region out) 
   const auto kept = [=](Rank p) { return early.sub((p - r - 1) * in.count, in.count); };
   if (n == 1) co_yield copy(in, out);
   for (Rank s = 1; s < n; ++s) {
-    co_yield send(g[std::int64_t(r) - s], in);
-    const Rank p = Rank(g.wrap(std::int64_t(r) + s));
+    co_yield send(g[g.behind(s)], in);
+    const Rank p = g.ahead(s);
     if (r == 0) {
       co_yield recv_reduce(g[p], p == 1 ? in : sum, s + 1 == n ? out : sum);
     } else if (p > r) {

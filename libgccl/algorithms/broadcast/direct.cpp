@@ -14,7 +14,7 @@ Schedule direct_broadcast(Call c, View v, Share mine) {
     co_return;
   }
   const Region in = slice(input_of(c, n, r), mine);
-  for (Rank s = 1; s < n; ++s) co_yield send(v.all[std::int64_t(r) + s], in);
+  for (Rank s = 1; s < n; ++s) co_yield send(v.all[v.all.ahead(s)], in);
   co_yield copy(in, out);
 }
 

@@ -15,7 +15,7 @@ Schedule linear_gather(Call c, View v, Share mine) {
   }
   const Blocks out = slice(output_of(c, n, r), n, mine);
   for (Rank s = 1; s < n; ++s) {
-    const Rank from = v.all[std::int64_t(r) + s];
+    const Rank from = v.all[v.all.ahead(s)];
     co_yield recv(from, out[from]);
   }
   co_yield copy(in, out[r]);

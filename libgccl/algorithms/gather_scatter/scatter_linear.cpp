@@ -14,7 +14,7 @@ Schedule linear_scatter(Call c, View v, Share mine) {
   }
   const Blocks in = slice(input_of(c, n, r), n, mine);
   for (Rank s = 1; s < n; ++s) {
-    const Rank to = v.all[std::int64_t(r) + s];
+    const Rank to = v.all[v.all.ahead(s)];
     co_yield send(to, in[to]);
   }
   co_yield copy(in[r], out);

@@ -12,7 +12,8 @@ namespace gccl {
 // place on that node `place` further on, both cyclically. So all ranks stay on their node in the same steps, one of
 // each `nodes`, while their messages to other nodes are on the way. Were the peer s ranks further on, the last ranks of
 // each node would cross to the next one in steps in which the first ones stay on theirs and are done at once, and all
-// ranks of a node would soon send to the same rank of the next one.
+// ranks of a node would soon send to the same rank of the next one (64 ranks, 1 MiB blocks, model engine: leonardo 7.7
+// ms instead of 5.8, marenostrum5 3.8 instead of 2.6). NCCL's point-to-point schedule turns likewise.
 class Turns {
  public:
   struct Turn {

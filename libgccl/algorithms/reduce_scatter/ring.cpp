@@ -16,7 +16,7 @@ Cost reduce_scatter_ring_over(Rank n, double block, const Paths& p) {
 
 Schedule ring_reduce_scatter_blocks(Call c, View v, Share mine) {
   const Group g = v.all;
-  const Rank n = g.size, next = g[std::int64_t(g.rank) + 1], before = g[std::int64_t(g.rank) - 1];
+  const Rank n = g.size, next = g[g.ahead(1)], before = g[g.behind(1)];
   Displacement in = Displacement::sent(c, mine, g.rank, input_of(c, n, g.rank));
   const Region out = slice(output_of(c, n, g.rank), mine);
   if (n == 1) co_yield copy(in[0], out);
@@ -25,7 +25,7 @@ Schedule ring_reduce_scatter_blocks(Call c, View v, Share mine) {
   Region have = in[before];
   for (Rank s = 1; s < n; ++s) {
     co_yield send(next, have);
-    const Region add = in[g[std::int64_t(g.rank) - s - 1]];
+    const Region add = in[g[g.behind(s + 1)]];
     have = s + 1 == n ? out : Region{Buffer::scratch, (s + 1) % 2 * apart, add.count};
     co_yield recv_reduce(before, add, have);
   }

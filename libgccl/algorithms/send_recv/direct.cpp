@@ -15,8 +15,8 @@ Schedule direct_send_recv(Call c, View v, Share mine) {
   }
   const Region from = c.in_place ? Region{Buffer::scratch, 0, in.count} : in;
   if (c.in_place) co_yield copy(in, from);
-  co_yield send(v.all[std::int64_t(r) + 1], from);
-  co_yield recv(v.all[std::int64_t(r) - 1], out);
+  co_yield send(v.all[v.all.ahead(1)], from);
+  co_yield recv(v.all[v.all.behind(1)], out);
 }
 
 Count direct_send_recv_scratch(const Call& c, const View& v, Share mine) {

@@ -1,4 +1,6 @@
-// Reading another process's memory in one copy, without its help.
+// Reading another process's memory in one copy, without its help. The other direction, a sender that writes into its
+// receiver's memory, is not used, though two processors could then share a copy: a receiver that gives up could not
+// take its buffer back from a sender that was stopped halfway.
 #pragma once
 
 #include <cstddef>

@@ -15,6 +15,9 @@
 // pipe's control, and the reader looks at neither before (reading a hole of a full /dev/shm ends a process by SIGBUS).
 // Most pairs of ranks never meet on most channels.
 //
+// The peer's program may write at random into what is shared: the reader works out which kind and length the next piece
+// has, and takes anything else for a failure of that peer (Reader::piece).
+//
 // Counts have 64 bits: a pipe carries 2^32 messages within the hour.
 #pragma once
 

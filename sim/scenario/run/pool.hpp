@@ -1,4 +1,5 @@
-// Runs independent jobs in forked children, several at once.
+// Runs independent jobs in forked children, several at once: SimGrid allows one platform in a process, memory is
+// measured for each job, and a crash costs one job. The simulator itself has no thread and no lock.
 #pragma once
 
 #include <atomic>
