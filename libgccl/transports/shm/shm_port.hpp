@@ -1,7 +1,7 @@
 // One communicator's use of shared memory: who is reached, and the transfers in flight.
 //
-// How a message of more than a cell travels was decided by measurements (constants in shm_transfers.cpp). Below 32 KiB it
-// goes through a chunk, in pieces, so that the reader copies while the writer does. A longer one the reader fetches
+// How a message of more than a cell travels was decided by measurements (constants in shm_transfers.cpp). Below 32 KiB
+// it goes through a chunk, in pieces, so that the reader copies while the writer does. A longer one the reader fetches
 // from the sender's memory, in one copy, except in two cases: below 4 MiB where the data may be fresh in the sender's
 // caches, which the system reads at half speed; and above 32 MiB of ordinary memory where the sender has nothing else
 // to do, as two processors copy faster than one.
