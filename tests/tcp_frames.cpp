@@ -1,6 +1,6 @@
 // What travels between ranks over TCP, as bytes: frames, hellos, addresses.
 #include "libgccl/communicator/descriptor.hpp"
-#include "libgccl/transports/tcp/connect/answer.hpp"
+#include "libgccl/transports/tcp/connect/accept.hpp"
 #include "tests/support/tcp_ranks.hpp"
 
 using namespace tcp_test;

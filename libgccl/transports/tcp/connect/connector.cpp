@@ -107,17 +107,19 @@ Status Connector::listen() {
 }
 
 Status Connector::start() {
-  if (Status s = read_settings(&house_.settings); !s.ok()) return s;
+  if (Status s = read_settings(&accept_context_.settings); !s.ok()) return s;
   if (Status s = listen(); !s.ok()) return s;
-  house_.secret = environment_.secret;
-  house_.nonce = address_.nonce;
-  house_.find = [this](std::uint64_t communicator) {
+  accept_context_.secret = environment_.secret;
+  accept_context_.nonce = address_.nonce;
+  accept_context_.find = [this](std::uint64_t communicator) {
     const std::lock_guard lock(mutex_);
     const auto i = ports_.find(communicator);
     return i == ports_.end() ? nullptr : i->second;
   };
-  house_.refused = [this](const SocketAddress& who, const std::string& why) { refusals_.refused(who, why); };
-  house_.turned_away = [this](const SocketAddress& who, const std::string& why) { farewells_.refused(who, why); };
+  accept_context_.refused = [this](const SocketAddress& who, const std::string& why) { refusals_.refused(who, why); };
+  accept_context_.turned_away = [this](const SocketAddress& who, const std::string& why) {
+    farewells_.refused(who, why);
+  };
   allow_descriptors(environment_.size + kHalfOpenMax + 256);
   epoll_ = not_for_children([] { return epoll_create1(EPOLL_CLOEXEC); });
   wakeup_ = not_for_children([] { return eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC); });
@@ -206,17 +208,17 @@ void Connector::order(const std::shared_ptr<Mailbox>& mailbox) noexcept {
   if (!std::exchange(mailbox->listed, true)) orders_.push(mailbox);
 }
 
-void Connector::call(std::vector<Call::Target> targets) {
+void Connector::dial(std::vector<Dial::Target> targets) {
   {
     const std::lock_guard lock(mutex_);
-    for (auto& t : targets) calls_.push_back(std::move(t));
-    if (ended_) return drop_calls();
+    for (auto& t : targets) dials_.push_back(std::move(t));
+    if (ended_) return drop_dials();
   }
   wake();
 }
 
-void Connector::drop_calls() {
-  for (; !calls_.empty(); calls_.pop_back()) Call::dropped(calls_.back());
+void Connector::drop_dials() {
+  for (; !dials_.empty(); dials_.pop_back()) Dial::dropped(dials_.back());
 }
 
 void Connector::run() {
@@ -244,10 +246,10 @@ void Connector::serve() {
       } else if (events[i].data.ptr == &listener_) {
         callers = true;
       } else {
-        advance(static_cast<Conversation*>(events[i].data.ptr), &Conversation::ready);
+        advance(static_cast<PendingConnection*>(events[i].data.ptr), &PendingConnection::ready);
       }
     }
-    // These may end other conversations than the one at hand: only once no event points to any.
+    // These may end other pending connections than the one at hand: only once no event points to any.
     if (orders || orders_left_) take_orders();
     if (callers) take_callers();
     if (Clock::now() >= next_look_) expire();
@@ -262,10 +264,9 @@ bool Connector::end() try {
   if (!broken_.ok())
     for (const auto& [communicator, mailbox] : ports_) put_broken(*mailbox);
   half_open_.clear();
-  for (; !conversations_.empty(); conversations_.erase(conversations_.begin()))
-    conversations_.begin()->first->dropped();
+  for (; !pending_.empty(); pending_.erase(pending_.begin())) pending_.begin()->first->dropped();
   ended_ = true;
-  drop_calls();
+  drop_dials();
   return true;
 } catch (const std::bad_alloc&) {
   return false;
@@ -284,16 +285,16 @@ bool Connector::over() const {
   return stopping_ && ((aborts_ == 0 && !orders_left_) || Clock::now() >= stop_deadline_);
 }
 
-void Connector::add(std::unique_ptr<Conversation> c) {
-  Conversation* const p = c.get();
+void Connector::add(std::unique_ptr<PendingConnection> c) {
+  PendingConnection* const p = c.get();
   p->epoll = epoll_.get();
-  conversations_.emplace(p, std::move(c));
+  pending_.emplace(p, std::move(c));
   if (p->outlives_port()) ++aborts_, ++p->mailbox()->aborts;
   note_half_open(p);
   watch(p);
 }
 
-void Connector::note_half_open(Conversation* c) {
+void Connector::note_half_open(PendingConnection* c) {
   if (c->half_open() == c->among_half_open) return;
   c->among_half_open = c->half_open();
   if (c->among_half_open) {
@@ -303,7 +304,7 @@ void Connector::note_half_open(Conversation* c) {
   }
 }
 
-Connector::Conversations::iterator Connector::drop(Conversations::iterator i) {
+Connector::PendingConnections::iterator Connector::drop(PendingConnections::iterator i) {
   if (i->first->among_half_open) half_open_.erase(i->first->half_open_place);
   if (i->first->outlives_port()) {
     --aborts_;
@@ -311,20 +312,20 @@ Connector::Conversations::iterator Connector::drop(Conversations::iterator i) {
     --mailbox->aborts;
     if (mailbox->over()) left_.push(mailbox);
   }
-  return conversations_.erase(i);
+  return pending_.erase(i);
 }
 
-void Connector::advance(Conversation* c, Conversation::Next (Conversation::*how)()) {
-  if ((c->*how)() == Conversation::Next::over) {
-    drop(conversations_.find(c));
+void Connector::advance(PendingConnection* c, PendingConnection::Next (PendingConnection::*how)()) {
+  if ((c->*how)() == PendingConnection::Next::over) {
+    drop(pending_.find(c));
     return;
   }
   note_half_open(c);
   watch(c);
 }
 
-// Tells epoll and the clock what the conversation waits for now.
-void Connector::watch(Conversation* c) {
+// Registers with epoll and the clock what the pending connection waits for now.
+void Connector::watch(PendingConnection* c) {
   if (c->fd() >= 0 && (c->registered_fd != c->fd() || c->registered_events != c->events())) {
     epoll_event e{};
     e.events = c->events();
@@ -339,17 +340,17 @@ void Connector::watch(Conversation* c) {
 void Connector::take_orders() {
   std::uint64_t count;
   [[maybe_unused]] const ssize_t n = read(wakeup_.get(), &count, sizeof count);
-  std::vector<Call::Target> calls;
+  std::vector<Dial::Target> dials;
   {
     const std::lock_guard lock(mutex_);
-    calls.swap(calls_);
+    dials.swap(dials_);
     if (stop_ && !stopping_) {
       stopping_ = true;
       stop_deadline_ = Clock::now() + kAbortLimit;
       next_look_ = std::min(next_look_, stop_deadline_);
     }
   }
-  for (auto& t : calls) add(std::make_unique<Call>(std::move(t), &house_.secret, &house_.settings));
+  for (auto& t : dials) add(std::make_unique<Dial>(std::move(t), &accept_context_.secret, &accept_context_.settings));
   orders_left_ = false;
   while (const auto mailbox = next_order()) {
     if (!begin_aborts(mailbox)) {
@@ -380,7 +381,7 @@ bool Connector::begin_aborts(const std::shared_ptr<Mailbox>& mailbox) try {
   for (std::uint32_t& to = mailbox->next_to_abort; mailbox->aborting && to < self.size; ++to) {
     const PortAddress& peer = mailbox->peers[to];
     if (peer.addresses.empty()) continue;
-    Call::Target t;
+    Dial::Target t;
     t.hello.kind = Hello::Kind::abort;
     t.hello.communicator = self.communicator;
     t.hello.nonce = peer.nonce;
@@ -390,7 +391,7 @@ bool Connector::begin_aborts(const std::shared_ptr<Mailbox>& mailbox) try {
     t.mailbox = mailbox;
     t.addresses = peer.addresses;
     t.patience = settings().peer_timeout;
-    add(std::make_unique<Call>(std::move(t), &house_.secret, &house_.settings));
+    add(std::make_unique<Dial>(std::move(t), &accept_context_.secret, &accept_context_.settings));
   }
   return true;
 } catch (const std::bad_alloc&) {
@@ -400,8 +401,7 @@ bool Connector::begin_aborts(const std::shared_ptr<Mailbox>& mailbox) try {
 // What peers see end, now that they know why.
 void Connector::end_left() {
   while (const auto mailbox = left_.pop()) {
-    for (auto i = conversations_.begin(); i != conversations_.end();)
-      i = i->first->mailbox() == mailbox ? drop(i) : std::next(i);
+    for (auto i = pending_.begin(); i != pending_.end();) i = i->first->mailbox() == mailbox ? drop(i) : std::next(i);
     mailbox->orders.links.clear();
   }
 }
@@ -422,26 +422,26 @@ void Connector::take_callers() {
     }
     if (!fd) return;
     if (half_open_.size() >= kHalfOpenMax) drop_oldest();
-    auto answer = std::make_unique<Answer>(std::move(fd), who, &house_);
-    Conversation* const c = answer.get();
-    add(std::move(answer));
-    advance(c, &Conversation::ready);  // honest callers begin at once
+    auto accepted = std::make_unique<Accept>(std::move(fd), who, &accept_context_);
+    PendingConnection* const c = accepted.get();
+    add(std::move(accepted));
+    advance(c, &PendingConnection::ready);  // honest callers begin at once
   }
 }
 
 void Connector::drop_oldest() {
-  Conversation* const oldest = half_open_.front();
-  static_cast<Answer*>(oldest)->make_room();
-  drop(conversations_.find(oldest));
+  PendingConnection* const oldest = half_open_.front();
+  static_cast<Accept*>(oldest)->make_room();
+  drop(pending_.find(oldest));
 }
 
 void Connector::pause_listening(std::chrono::milliseconds pause) {
   listen_again_ = Clock::now() + pause;
   next_look_ = std::min(next_look_, listen_again_);
-  hear(0);
+  listen_for(0);
 }
 
-void Connector::hear(std::uint32_t events) {
+void Connector::listen_for(std::uint32_t events) {
   epoll_event e{};
   e.events = events;
   e.data.ptr = &listener_;
@@ -449,24 +449,24 @@ void Connector::hear(std::uint32_t events) {
 }
 
 void Connector::postpone(Clock::duration by) {
-  for (const auto& [c, owned] : conversations_) c->postpone(by);
+  for (const auto& [c, owned] : pending_) c->postpone(by);
   stop_deadline_ += by;
 }
 
 void Connector::expire() {
   const Clock::time_point now = Clock::now();
-  std::vector<Conversation*> late;
-  for (const auto& [c, owned] : conversations_)
+  std::vector<PendingConnection*> late;
+  for (const auto& [c, owned] : pending_)
     if (c->deadline() <= now) late.push_back(c);
-  for (Conversation* c : late) advance(c, &Conversation::expired);
+  for (PendingConnection* c : late) advance(c, &PendingConnection::expired);
   if (listen_again_ <= now) {
     listen_again_ = Clock::time_point::max();
-    hear(EPOLLIN);
+    listen_for(EPOLLIN);
   }
   next_look_ = std::min(listen_again_, now + kLookMax);
   if (stopping_) next_look_ = std::min(next_look_, stop_deadline_);
   if (orders_left_) next_look_ = now;
-  for (const auto& [c, owned] : conversations_) next_look_ = std::min(next_look_, c->deadline());
+  for (const auto& [c, owned] : pending_) next_look_ = std::min(next_look_, c->deadline());
   next_look_ = std::max(next_look_, now + kLook);
 }
 

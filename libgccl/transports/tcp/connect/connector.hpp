@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "libgccl/net/refusal_log.hpp"
-#include "libgccl/transports/tcp/connect/answer.hpp"
-#include "libgccl/transports/tcp/connect/call.hpp"
+#include "libgccl/transports/tcp/connect/accept.hpp"
+#include "libgccl/transports/tcp/connect/dial.hpp"
 #include "libgccl/transports/tcp/connect/port_address.hpp"
 #include "libgccl/transports/tcp/settings.hpp"
 
@@ -36,7 +36,7 @@ class Connector {
   // Listens and begins the thread.
   Status start();
 
-  const Settings& settings() const { return house_.settings; }
+  const Settings& settings() const { return accept_context_.settings; }
   // How peers reach this rank.
   const PortAddress& address() const { return address_; }
   const GCCL_Backend_environment& environment() const { return environment_; }
@@ -48,18 +48,18 @@ class Connector {
   void close(const std::shared_ptr<Mailbox>& mailbox, std::vector<std::unique_ptr<Link>> links) noexcept;
   // Every peer of the port gets the fault: as soon as there is memory, where it is short. The first abort counts.
   void abort(const std::shared_ptr<Mailbox>& mailbox, const GCCL_Fault& fault) noexcept;
-  void call(std::vector<Call::Target> targets);
+  void dial(std::vector<Dial::Target> targets);
 
  private:
-  using Clock = Conversation::Clock;
+  using Clock = PendingConnection::Clock;
 
-  using Conversations = std::unordered_map<Conversation*, std::unique_ptr<Conversation>>;
+  using PendingConnections = std::unordered_map<PendingConnection*, std::unique_ptr<PendingConnection>>;
 
   static void finish_all();
   Status listen();
   void ask_to_stop();
   // With mutex_ held.
-  void drop_calls();
+  void drop_dials();
   void put_broken(Mailbox& mailbox) const;
   void order(const std::shared_ptr<Mailbox>& mailbox) noexcept;
   void wake();
@@ -68,11 +68,11 @@ class Connector {
   void run();
   void serve();
   bool over() const;
-  void add(std::unique_ptr<Conversation> c);
-  Conversations::iterator drop(Conversations::iterator i);
-  void note_half_open(Conversation* c);
-  void advance(Conversation* c, Conversation::Next (Conversation::*how)());
-  void watch(Conversation* c);
+  void add(std::unique_ptr<PendingConnection> c);
+  PendingConnections::iterator drop(PendingConnections::iterator i);
+  void note_half_open(PendingConnection* c);
+  void advance(PendingConnection* c, PendingConnection::Next (PendingConnection::*how)());
+  void watch(PendingConnection* c);
   void take_orders();
   std::shared_ptr<Mailbox> next_order();
   bool begin_aborts(const std::shared_ptr<Mailbox>& mailbox);
@@ -81,13 +81,13 @@ class Connector {
   void end_left();
   bool end();
   void pause_listening(std::chrono::milliseconds pause);
-  void hear(std::uint32_t events);
+  void listen_for(std::uint32_t events);
   void postpone(Clock::duration by);
   void expire();
 
   const GCCL_Backend_environment environment_;
   PortAddress address_;
-  Answer::House house_;
+  Accept::Context accept_context_;
   RefusalLog refusals_, farewells_;
   Fd listener_, epoll_, wakeup_;
   std::mutex join_mutex_;
@@ -96,14 +96,14 @@ class Connector {
 
   std::mutex mutex_;  // guards the ports and the orders
   std::unordered_map<std::uint64_t, std::shared_ptr<Mailbox>> ports_;
-  std::vector<Call::Target> calls_;
+  std::vector<Dial::Target> dials_;
   MailboxList orders_;
   bool stop_ = false, ended_ = false;
   Status broken_;  // why the thread ended before its time
 
   // The thread's.
-  Conversations conversations_;
-  std::list<Conversation*> half_open_;  // the oldest first
+  PendingConnections pending_;
+  std::list<PendingConnection*> half_open_;  // the oldest first
   std::size_t aborts_ = 0;
   MailboxList left_;          // closed, and their aborts are over
   bool orders_left_ = false;  // until there is memory

@@ -47,11 +47,11 @@ class Mailbox {
     mail_.arrivals.push_back(std::move(arrival));
     full_.store(true, std::memory_order_release);
   }
-  // The first fault counts. `told`: the peer that brought it has told every rank.
-  void put(const GCCL_Fault& fault, bool told) {
+  // The first fault counts. `announced`: the peer that brought it has sent it to every rank.
+  void put(const GCCL_Fault& fault, bool announced) {
     assert(fault.result != GCCL_SUCCESS && fault.peer < identity_.size);
     const std::lock_guard lock(mutex_);
-    if (mail_.fault.result == GCCL_SUCCESS) mail_.fault = fault, told_ = told;
+    if (mail_.fault.result == GCCL_SUCCESS) mail_.fault = fault, announced_ = announced;
     full_.store(true, std::memory_order_release);
   }
   void put_trouble(const GCCL_Fault& trouble) {
@@ -67,9 +67,9 @@ class Mailbox {
     full_.store(false, std::memory_order_relaxed);
     return std::exchange(mail_, Mail{.arrivals = {}, .troubles = {}, .fault = mail_.fault});
   }
-  bool told() const {
+  bool announced() const {
     const std::lock_guard lock(mutex_);
-    return told_;
+    return announced_;
   }
 
   // How the peers are reached, by rank; no addresses where they are not. Set before the port is used.
@@ -97,7 +97,7 @@ class Mailbox {
   const PortIdentity identity_;
   mutable std::mutex mutex_;
   Mail mail_;
-  bool told_ = false;
+  bool announced_ = false;
   std::atomic<bool> full_{false};
 };
 

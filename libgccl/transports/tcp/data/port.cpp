@@ -14,7 +14,7 @@
 namespace gccl::tcp {
 namespace {
 
-using Clock = Conversation::Clock;
+using Clock = PendingConnection::Clock;
 
 // How long a peer may take to dial before it is looked after.
 constexpr std::chrono::milliseconds kDialLimit{500};
@@ -131,7 +131,7 @@ void Port::activate(Link* link) {
 void Port::dial(const Link& link, Clock::duration patience) {
   const std::uint32_t peer = link.peer();
   const unsigned streams = connector_->settings().streams;
-  std::vector<Call::Target> targets(streams);
+  std::vector<Dial::Target> targets(streams);
   for (unsigned i = 0; i < streams; ++i) {
     Hello& h = targets[i].hello;
     h.communicator = self_.communicator;
@@ -145,7 +145,7 @@ void Port::dial(const Link& link, Clock::duration patience) {
     targets[i].addresses = peers_[peer].addresses;
     targets[i].patience = patience;
   }
-  connector_->call(std::move(targets));
+  connector_->dial(std::move(targets));
 }
 
 // A peer that should dial and does not: is it there? The watch is a connection of its own that ends when the peer does.
@@ -157,14 +157,14 @@ void Port::look_after_peers() {
   }
   if (++polls_unconnected_ % kPollsPerLook != 0) return;
   const Clock::time_point now = Clock::now();
-  std::vector<Call::Target> targets;
+  std::vector<Dial::Target> targets;
   for (const Link* link : active_) {
     if (link->connected()) continue;
     const std::uint32_t peer = link->peer();
     Clock::time_point& since = waiting_since_[peer];
     if (since == Clock::time_point() || since == Clock::time_point::max() || now - since < kDialLimit) continue;
     since = Clock::time_point::max();
-    Call::Target& t = targets.emplace_back();
+    Dial::Target& t = targets.emplace_back();
     t.hello.kind = Hello::Kind::watch;
     t.hello.communicator = self_.communicator;
     t.hello.nonce = peers_[peer].nonce;
@@ -174,7 +174,7 @@ void Port::look_after_peers() {
     t.addresses = peers_[peer].addresses;
     t.patience = connector_->settings().peer_timeout;
   }
-  if (!targets.empty()) connector_->call(std::move(targets));
+  if (!targets.empty()) connector_->dial(std::move(targets));
 }
 
 // The kernel takes a quarter of an hour to give up data that nobody acknowledges.
@@ -300,8 +300,8 @@ void Port::cancel(GCCL_Transfer* t) {
 }
 
 void Port::abort(const GCCL_Fault& fault) const noexcept {
-  // Who told us has told everybody.
-  if (mailbox_->told()) return;
+  // The rank that sent the fault has sent it to all.
+  if (mailbox_->announced()) return;
   mailbox_->aborted = true;
   connector_->abort(mailbox_, fault);
 }

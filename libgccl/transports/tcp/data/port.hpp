@@ -37,8 +37,8 @@ class Port {
   void suspect(const GCCL_Fault& fault);
   void take_mail();
   bool dials(std::uint32_t peer) const { return self_.world_rank[self_.rank] < self_.world_rank[peer]; }
-  void dial(const Link& link, Conversation::Clock::duration patience);
-  Status await(const std::vector<const Link*>& dialled, Conversation::Clock::duration limit);
+  void dial(const Link& link, PendingConnection::Clock::duration patience);
+  Status await(const std::vector<const Link*>& dialled, PendingConnection::Clock::duration limit);
   void look_after_peers();
   void look_for_vanished();
   bool advance(Link* link);
@@ -58,16 +58,16 @@ class Port {
   // A connection ended, or the watch of a peer. Who aborts and leaves, or hears of an abort and leaves, is noticed
   // twice: what was said, which takes a moment longer, counts.
   GCCL_Fault suspicion_{};
-  Conversation::Clock::time_point last_listened_{};
-  Conversation::Clock::duration listened_{};  // since then
+  PendingConnection::Clock::time_point last_listened_{};
+  PendingConnection::Clock::duration listened_{};  // since then
 
   std::uint32_t polls_ = 0;
-  Conversation::Clock::time_point next_look_{};  // for machines that have vanished
+  PendingConnection::Clock::time_point next_look_{};  // for machines that have vanished
 
   // Links that wait for a peer to dial: should it be dead, nothing would ever tell.
   std::size_t unconnected_ = 0;
   std::uint32_t polls_unconnected_ = 0, yields_left_ = 0;
-  std::vector<Conversation::Clock::time_point> waiting_since_;  // by rank; zero: not waiting, max: being watched
+  std::vector<PendingConnection::Clock::time_point> waiting_since_;  // by rank; zero: not waiting, max: being watched
 };
 
 }  // namespace gccl::tcp

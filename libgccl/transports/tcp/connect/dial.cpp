@@ -1,4 +1,4 @@
-#include "libgccl/transports/tcp/connect/call.hpp"
+#include "libgccl/transports/tcp/connect/dial.hpp"
 
 #include <fmt/core.h>
 #include <sys/socket.h>
@@ -23,10 +23,10 @@ constexpr std::chrono::milliseconds kAttemptMin{200};
 
 }  // namespace
 
-Call::Call(Target target, const std::string* secret, const Settings* settings)
+Dial::Dial(Target target, const std::string* secret, const Settings* settings)
     : secret_(secret),
       settings_(settings),
-      limit_(std::min<Clock::duration>(kConversationLimit, settings->peer_timeout / 2)),
+      limit_(std::min<Clock::duration>(kPendingLimit, settings->peer_timeout / 2)),
       target_(std::move(target)),
       handshake_(Handshake::dial(*secret, encode(target_.hello))) {
   assert(target_.mailbox && !target_.addresses.empty());
@@ -36,7 +36,7 @@ Call::Call(Target target, const std::string* secret, const Settings* settings)
   deadline_ = begun_;
 }
 
-Conversation::Next Call::dial_next() {
+PendingConnection::Next Dial::dial_next() {
   const SocketAddress& to = target_.addresses[address_];
   if (const Status s = dial(to, &fd_); !s.ok()) return failed(Failure::refused, s.text());
   handshake_ = Handshake::dial(*secret_, encode(target_.hello));
@@ -47,7 +47,7 @@ Conversation::Next Call::dial_next() {
   return Next::go_on;
 }
 
-Conversation::Next Call::failed(Failure how, const std::string& why) {
+PendingConnection::Next Dial::failed(Failure how, const std::string& why) {
   fd_.reset();
   unanswered_ |= how == Failure::unanswered;
   silent_ |= how == Failure::silent;
@@ -62,7 +62,7 @@ Conversation::Next Call::failed(Failure how, const std::string& why) {
 // All addresses have been tried. A peer that refuses has ended. One whose machine does not answer may be cut off for a
 // moment, or strangers keep its listener busy. One that is silent is stopped (by a debugger, or with its machine): it
 // lives, and the caller's time limit alone decides how long it is waited for.
-Conversation::Next Call::end_round() {
+PendingConnection::Next Dial::end_round() {
   if (unauthenticated_) return give_up(GCCL_ERR_AUTHENTICATION, failures_);
   const bool patient = Clock::now() - begun_ < target_.patience;
   const bool aborts = target_.hello.kind == Hello::Kind::abort;
@@ -82,18 +82,18 @@ Conversation::Next Call::end_round() {
   return Next::go_on;
 }
 
-void Call::dropped() { dropped(target_); }
+void Dial::dropped() { dropped(target_); }
 
-void Call::dropped(const Target& target) {
-  tell(target, GCCL_ERR_PEER_LOST, "this process is ending, and makes no connections any more");
+void Dial::dropped(const Target& target) {
+  report(target, GCCL_ERR_PEER_LOST, "this process is ending, and makes no connections any more");
 }
 
-Conversation::Next Call::give_up(int result, const std::string& why) {
-  tell(target_, result, why.c_str());
+PendingConnection::Next Dial::give_up(int result, const std::string& why) {
+  report(target_, result, why.c_str());
   return Next::over;
 }
 
-void Call::tell(const Target& target, int result, const char* why) {
+void Dial::report(const Target& target, int result, const char* why) {
   if (target.hello.kind == Hello::Kind::abort) return;
   GCCL_Fault fault{};
   fault.result = result;
@@ -110,7 +110,7 @@ void Call::tell(const Target& target, int result, const char* why) {
   }
 }
 
-Conversation::Next Call::shake() {
+PendingConnection::Next Dial::shake() {
   const std::string where = target_.addresses[address_].text();
   switch (handshake_.advance(fd_.get())) {
     case Handshake::State::wants_read: events_ = EPOLLIN; return Next::go_on;
@@ -126,7 +126,7 @@ Conversation::Next Call::shake() {
   return Next::go_on;
 }
 
-Conversation::Next Call::ready() {
+PendingConnection::Next Dial::ready() {
   const SocketAddress& to = target_.addresses[address_];
   switch (stage_) {
     case Stage::pausing: return Next::go_on;
@@ -159,7 +159,7 @@ Conversation::Next Call::ready() {
   return Next::over;
 }
 
-Conversation::Next Call::welcomed() {
+PendingConnection::Next Dial::welcomed() {
   const Hello& h = target_.hello;
   switch (h.kind) {
     case Hello::Kind::abort: return Next::over;
@@ -175,7 +175,7 @@ Conversation::Next Call::welcomed() {
   return Next::over;
 }
 
-Conversation::Next Call::expired() {
+PendingConnection::Next Dial::expired() {
   const std::string where = target_.addresses[address_].text();
   switch (stage_) {
     case Stage::pausing: return dial_next();

@@ -13,12 +13,12 @@
 
 namespace gccl::tcp {
 
-class Conversation {
+class PendingConnection {
  public:
   using Clock = std::chrono::steady_clock;
   enum class Next { go_on, over };
 
-  virtual ~Conversation() = default;
+  virtual ~PendingConnection() = default;
   // The socket is ready for events(), or has failed.
   virtual Next ready() = 0;
   // deadline() has passed.
@@ -42,11 +42,11 @@ class Conversation {
   // Goes on when its port is closed.
   bool outlives_port() const { return outlives_port_; }
 
-  // The connector's: what epoll knows, and where the conversation is among those that are half open.
+  // The connector's: what epoll knows, and where the pending connection is among those that are half open.
   int epoll = -1, registered_fd = -1;
   std::uint32_t registered_events = 0;
   bool among_half_open = false;
-  std::list<Conversation*>::iterator half_open_place;
+  std::list<PendingConnection*>::iterator half_open_place;
 
  protected:
   // The socket, for somebody else: epoll forgets only closed ones by itself.
@@ -64,6 +64,6 @@ class Conversation {
 };
 
 // The time a peer has to prove itself once a connection exists, and a connection has to come about.
-constexpr std::chrono::seconds kConversationLimit{5};
+constexpr std::chrono::seconds kPendingLimit{5};
 
 }  // namespace gccl::tcp

@@ -4,12 +4,12 @@
 #include <string>
 #include <vector>
 
-#include "libgccl/transports/tcp/connect/conversation.hpp"
+#include "libgccl/transports/tcp/connect/pending_connection.hpp"
 #include "libgccl/transports/tcp/settings.hpp"
 
 namespace gccl::tcp {
 
-class Call : public Conversation {
+class Dial : public PendingConnection {
  public:
   struct Target {
     std::shared_ptr<Mailbox> mailbox;  // where the connection goes, or the fault
@@ -19,7 +19,7 @@ class Call : public Conversation {
   };
 
   // Both outlive it.
-  Call(Target target, const std::string* secret, const Settings* settings);
+  Dial(Target target, const std::string* secret, const Settings* settings);
   Next ready() override;
   Next expired() override;
   void dropped() override;
@@ -37,7 +37,7 @@ class Call : public Conversation {
   Next shake();
   Next welcomed();
   Next give_up(int result, const std::string& why);
-  static void tell(const Target& target, int result, const char* why);
+  static void report(const Target& target, int result, const char* why);
 
   const std::string* secret_;
   const Settings* settings_;

@@ -1,4 +1,4 @@
-#include "libgccl/transports/tcp/connect/answer.hpp"
+#include "libgccl/transports/tcp/connect/accept.hpp"
 
 #include <sys/socket.h>
 
@@ -18,24 +18,24 @@ const char* objection(const Hello& h, const PortIdentity& port) {
   return nullptr;
 }
 
-Answer::Answer(Fd fd, const SocketAddress& who, const House* house)
-    : house_(house), who_(who), handshake_(Handshake::accept(house->secret)) {
+Accept::Accept(Fd fd, const SocketAddress& who, const Context* context)
+    : context_(context), who_(who), handshake_(Handshake::accept(context->secret)) {
   fd_ = std::move(fd);
   events_ = EPOLLIN;
-  deadline_ = begun_ + kConversationLimit;
+  deadline_ = begun_ + kPendingLimit;
 }
 
-Conversation::Next Answer::refuse(const std::string& why) {
-  house_->refused(who_, why);
+PendingConnection::Next Accept::refuse(const std::string& why) {
+  context_->refused(who_, why);
   return Next::over;
 }
 
-Conversation::Next Answer::turn_away(const std::string& why) {
-  house_->turned_away(who_, why);
+PendingConnection::Next Accept::turn_away(const std::string& why) {
+  context_->turned_away(who_, why);
   return Next::over;
 }
 
-Conversation::Next Answer::ready() {
+PendingConnection::Next Accept::ready() {
   // A watcher never says anything: it has left.
   if (watched_) return Next::over;
   switch (handshake_.advance(fd_.get())) {
@@ -48,8 +48,8 @@ Conversation::Next Answer::ready() {
   }
   Hello hello;
   if (!decode(handshake_.hello(), &hello)) return refuse("its hello is none of this protocol");
-  if (hello.nonce != house_->nonce) return refuse("it means a listener that was here before");
-  mailbox_ = house_->find(hello.communicator);
+  if (hello.nonce != context_->nonce) return refuse("it means a listener that was here before");
+  mailbox_ = context_->find(hello.communicator);
   // Peers learn where to call from the address of the very port, so none can be earlier than it: this rank has left,
   // and the peer learns it at once.
   if (!mailbox_) return turn_away("its communicator is not open here any more");
@@ -57,11 +57,11 @@ Conversation::Next Answer::ready() {
   return welcome(hello);
 }
 
-Conversation::Next Answer::welcome(const Hello& hello) {
+PendingConnection::Next Accept::welcome(const Hello& hello) {
   if (send(fd_.get(), &kWelcome, 1, MSG_DONTWAIT | MSG_NOSIGNAL) != 1) return turn_away("it left");
   switch (hello.kind) {
     case Hello::Kind::stream:
-      set_up(fd_.get(), house_->settings);
+      set_up(fd_.get(), context_->settings);
       mailbox_->put({hand_over(), hello.from, hello.channel, hello.stream, hello.streams});
       return Next::over;
     case Hello::Kind::abort: mailbox_->put(hello.fault, true); return Next::over;
@@ -73,6 +73,6 @@ Conversation::Next Answer::welcome(const Hello& hello) {
   return Next::go_on;
 }
 
-Conversation::Next Answer::expired() { return refuse("it did not prove itself within 5 s"); }
+PendingConnection::Next Accept::expired() { return refuse("it did not prove itself within 5 s"); }
 
 }  // namespace gccl::tcp

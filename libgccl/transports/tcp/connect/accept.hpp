@@ -4,15 +4,15 @@
 #include <functional>
 #include <string>
 
-#include "libgccl/transports/tcp/connect/conversation.hpp"
+#include "libgccl/transports/tcp/connect/pending_connection.hpp"
 #include "libgccl/transports/tcp/settings.hpp"
 
 namespace gccl::tcp {
 
-class Answer : public Conversation {
+class Accept : public PendingConnection {
  public:
-  // What answers need of the connector.
-  struct House {
+  // What it needs of the connector.
+  struct Context {
     std::string secret;
     std::uint64_t nonce = 0;
     Settings settings;
@@ -21,19 +21,19 @@ class Answer : public Conversation {
     std::function<void(const SocketAddress&who, const std::string&why)> refused, turned_away;
   };
 
-  Answer(Fd fd, const SocketAddress& who, const House* house);
+  Accept(Fd fd, const SocketAddress& who, const Context* context);
   Next ready() override;
   Next expired() override;
   bool half_open() const override { return !watched_; }
   // Says that it is dropped in favour of younger ones.
-  void make_room() const { house_->refused(who_, "too many connections that do not introduce themselves"); }
+  void make_room() const { context_->refused(who_, "too many connections that do not introduce themselves"); }
 
  private:
   Next welcome(const Hello& hello);
   Next refuse(const std::string& why);
   Next turn_away(const std::string& why);
 
-  const House* house_;
+  const Context* context_;
   SocketAddress who_;
   Handshake handshake_;
   bool watched_ = false;
