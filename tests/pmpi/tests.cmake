@@ -27,14 +27,14 @@ if(TARGET gccl_pmpi)
 
   add_executable(test_pmpi_endings pmpi/endings.cpp)
   target_link_libraries(test_pmpi_endings PRIVATE MPI::MPI_CXX)
-  add_test(NAME pmpi_endings COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/pmpi/endings.sh ${MPIEXEC_EXECUTABLE}
+  add_test(NAME pmpi_endings COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/endings.sh ${MPIEXEC_EXECUTABLE}
                                      $<TARGET_FILE:gccl_pmpi> $<TARGET_FILE:test_pmpi_endings>)
   set_tests_properties(pmpi_endings PROPERTIES TIMEOUT 500 PROCESSORS 2 ENVIRONMENT "${pmpi_environment}")
 
   add_executable(test_pmpi_both_ways pmpi/both_ways.cpp pmpi/support.cpp)
   target_include_directories(test_pmpi_both_ways PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(test_pmpi_both_ways PRIVATE MPI::MPI_CXX ${CMAKE_DL_LIBS})
-  add_test(NAME pmpi_both_ways COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/pmpi/both_ways.sh ${MPIEXEC_EXECUTABLE}
+  add_test(NAME pmpi_both_ways COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/both_ways.sh ${MPIEXEC_EXECUTABLE}
                                        $<TARGET_FILE:gccl_pmpi> $<TARGET_FILE:test_pmpi_both_ways>)
   set_tests_properties(pmpi_both_ways PROPERTIES TIMEOUT 900 PROCESSORS 2 ENVIRONMENT "${pmpi_environment}")
 
@@ -44,7 +44,7 @@ if(TARGET gccl_pmpi)
   add_executable(program_of_other_mpi pmpi/other_mpi.cpp)
   target_link_libraries(program_of_other_mpi PRIVATE other_mpi)
   add_test(NAME pmpi_wrapper
-           COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/pmpi/wrapper.sh ${MPIEXEC_EXECUTABLE} $<TARGET_FILE:gccl_executable>
+           COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/wrapper.sh ${MPIEXEC_EXECUTABLE} $<TARGET_FILE:gccl_executable>
                    $<TARGET_FILE:test_pmpi_endings> $<TARGET_FILE:program_of_other_mpi>)
   set_tests_properties(pmpi_wrapper PROPERTIES TIMEOUT 500 PROCESSORS 2 ENVIRONMENT "${pmpi_environment}")
 

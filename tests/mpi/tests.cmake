@@ -18,7 +18,7 @@ if(TARGET gccl_backend_mpi)
                          "${mpi_environment};GCCL_BACKEND_PATH=$<TARGET_FILE_DIR:gccl_backend_mpi>${threads}")
   endforeach()
 
-  add_test(NAME mpi_bench COMMAND sh ${CMAKE_CURRENT_LIST_DIR}/mpi/bench.sh ${MPIEXEC_EXECUTABLE}
+  add_test(NAME mpi_bench COMMAND sh ${CMAKE_CURRENT_LIST_DIR}/bench.sh ${MPIEXEC_EXECUTABLE}
                                   $<TARGET_FILE:gccl_executable>)
   set_tests_properties(mpi_bench PROPERTIES TIMEOUT 300 PROCESSORS 2 ENVIRONMENT "${mpi_environment}")
 endif()

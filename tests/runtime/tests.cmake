@@ -1,20 +1,8 @@
-# Tests of the runtime: real processes, through what libgccl.so exports.
-add_library(gccl_test_ranks STATIC support/rank_job.cpp support/rank_call.cpp)
-target_link_libraries(gccl_test_ranks PUBLIC doctest::doctest gccl::gccl)
-target_include_directories(gccl_test_ranks PUBLIC ${PROJECT_SOURCE_DIR})
-target_compile_definitions(gccl_test_ranks PRIVATE GCCL_TEST_SLOWDOWN=${GCCL_TEST_SLOWDOWN})
-file(GLOB runtime_subjects CONFIGURE_DEPENDS runtime_*.cpp)
-foreach(source IN LISTS runtime_subjects)
-  get_filename_component(subject ${source} NAME_WE)
-  target_link_libraries(test_${subject} PRIVATE gccl_test_ranks)
-  set_tests_properties(${subject} PROPERTIES PROCESSORS 2)
-endforeach()
-
 # Plug-ins, right and wrong, in one folder.
 set(plugins ${CMAKE_CURRENT_BINARY_DIR}/plugins)
 add_subdirectory(${PROJECT_SOURCE_DIR}/examples/backend_sample ${CMAKE_CURRENT_BINARY_DIR}/backend_sample)
 foreach(name wrong_abi no_entry refuses)
-  add_library(gccl_backend_${name} MODULE plugins/${name}.cpp)
+  add_library(gccl_backend_${name} MODULE runtime/plugins/${name}.cpp)
   target_include_directories(gccl_backend_${name} PRIVATE ${PROJECT_SOURCE_DIR}/libgccl/include)
   set_target_properties(gccl_backend_${name} PROPERTIES CXX_VISIBILITY_PRESET hidden)
 endforeach()

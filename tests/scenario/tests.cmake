@@ -1,5 +1,7 @@
-# What real communicators plan by stands beside what scenarios plan.
+# What a scenario plans is what real ranks do: what communicators plan by stands beside it.
 target_link_libraries(test_scenario_backends PRIVATE gccl_runtime)
+add_test(NAME planner COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/planner.sh $<TARGET_FILE:gccl_executable> ${PROJECT_SOURCE_DIR})
+set_tests_properties(planner PROPERTIES TIMEOUT 300)
 
 # Every shipped scenario holds on both engines. What takes minutes is left to scripts/long: 512 and 2048 ranks on
 # SimGrid, and under sanitizers the 2048-rank sweep (40 s of CPU without).

@@ -1,9 +1,9 @@
-# Subjects that look inside the runtime: how ranks find each other.
-foreach(subject net handshake store bootstrap introduction launch variables)
-  if(TARGET test_${subject})
-    target_link_libraries(test_${subject} PRIVATE gccl_runtime OpenSSL::Crypto)
-  endif()
-endforeach()
+target_link_libraries(test_launch PRIVATE gccl_runtime OpenSSL::Crypto)
+
+# The way in: what a newcomer types.
+add_test(NAME front_door COMMAND ${CMAKE_CURRENT_LIST_DIR}/front_door.sh $<TARGET_FILE:gccl_executable>
+                                 ${PROJECT_SOURCE_DIR})
+set_tests_properties(front_door PROPERTIES TIMEOUT 300)
 
 # `gccl bench` plays every algorithm in shares over the runtime and checks each element. At these sizes an all-gather's
 # shares have two lengths, of which pat sends the longer ones one by one and the shorter ones together.

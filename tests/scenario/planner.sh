@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # planner.sh GCCL SOURCE_FOLDER: what a scenario plans on a cluster with "backends" is what real communicators do there.
-# Rank 0 of real ranks says its plans by GCCL_LOG=2 (tests/scenario_backends.cpp has the other ranks' ones; where they
+# Rank 0 of real ranks says its plans by GCCL_LOG=2 (tests/scenario/scenario_backends.cpp has the other ranks' ones; where they
 # differed, the bench would find wrong elements or hang); nodes are names that ranks of one machine are given.
 set -euo pipefail
 gccl=$1 source=$2
