@@ -13,7 +13,7 @@
 #include "libgccl/bootstrap/missing.hpp"
 #include "libgccl/bootstrap/secret.hpp"
 #include "libgccl/bootstrap/settings.hpp"
-#include "tests/support/fork.hpp"
+#include "tests/support/child.hpp"
 #include "tests/support/meeting.hpp"
 
 using namespace gccl;

@@ -3,15 +3,13 @@
 #include <fcntl.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <signal.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <random>
 #include <thread>
 #include <utility>
@@ -20,6 +18,7 @@
 #include "libgccl/net/bytes.hpp"
 #include "libgccl/net/refusal_log.hpp"
 #include "libgccl/net/socket.hpp"
+#include "tests/support/child.hpp"
 
 using namespace gccl;
 
@@ -71,15 +70,10 @@ TEST_CASE("a child that is forked while a descriptor closes does not keep it ope
   const Fd reader(ends[0]);
   Fd writer = not_for_children([&] { return ends[1]; });
   std::atomic<bool> closes{false}, forked{false};
-  pid_t child = -1;
+  std::optional<test::Child> child;
   std::thread other([&] {
     while (!closes) std::this_thread::yield();
-    child = fork();
-    if (child == 0) {
-      prctl(PR_SET_PDEATHSIG, SIGKILL);
-      pause();
-      _exit(0);
-    }
+    child.emplace([] { pause(); });
     forked = true;
     while (closes) usleep(1000);  // the child dies with this thread
   });
@@ -92,9 +86,9 @@ TEST_CASE("a child that is forked while a descriptor closes does not keep it ope
   CHECK_FALSE(before_close);
   closes = false;
   other.join();
-  REQUIRE(child > 0);
-  kill(child, SIGKILL);
-  CHECK(waitpid(child, nullptr, 0) == child);
+  REQUIRE(child);
+  child->kill();
+  CHECK(child->wait() == SIGKILL);
 }
 
 TEST_CASE("HOST:PORT is taken apart, and what is none is explained") {

@@ -13,6 +13,7 @@
 #include "libgccl/cluster/summary.hpp"
 #include "libgccl/cluster/transport_model.hpp"
 #include "sim/report/topology_svg.hpp"
+#include "tests/support/folder.hpp"
 #include "tests/support/json_schema.hpp"
 
 using namespace gccl;
@@ -46,22 +47,6 @@ void unsourced(const Json& v, const std::string& pointer, bool covered, const Js
   for (const auto& [key, value] : v.items())
     if (pointer != "" || key != "sources") unsourced(value, pointer + "/" + key, covered, sources, out);
 }
-
-class Folder {  // for files that refer to each other
- public:
-  Folder() {
-    char name[] = "/tmp/gccl-topology-XXXXXX";
-    path_ = ::mkdtemp(name);
-  }
-  ~Folder() { std::filesystem::remove_all(path_); }
-  std::filesystem::path write(const std::string& name, const std::string& text) const {
-    std::ofstream(path_ / name) << text;
-    return path_ / name;
-  }
-
- private:
-  std::filesystem::path path_;
-};
 
 }  // namespace
 
@@ -251,7 +236,7 @@ TEST_CASE("schema and reader judge every changed document alike") {
 
 TEST_CASE("schema and reader judge every changed parameter set alike") {
   const test::JsonSchema schema(read(kRoot / "libgccl/cluster/parameters.schema.json"));
-  const Folder folder;
+  const test::Folder folder;
   const Json whole = {
       {"schema", "gccl/parameters/1"},
       {"name", "p"},
@@ -307,7 +292,7 @@ TEST_CASE("schema and reader judge every changed parameter set alike") {
 }
 
 TEST_CASE("parameter sets that refer to themselves or to nothing are told apart") {
-  const Folder folder;
+  const test::Folder folder;
   const auto message = [](const std::filesystem::path& file) -> std::string {
     try {
       load_parameters(file);

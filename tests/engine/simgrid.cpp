@@ -13,7 +13,7 @@
 
 #include "libgccl/cluster/star.hpp"
 #include "sim/simgrid/network.hpp"
-#include "tests/support/fork.hpp"
+#include "tests/support/child.hpp"
 
 using namespace gccl;
 using namespace gccl::sim;
@@ -70,7 +70,7 @@ std::vector<Nanos> play(const Cluster& cluster, const std::vector<Sent>& message
     order.resize(messages.size());
     std::iota(order.begin(), order.end(), 0);
   }
-  return in_child([&] {
+  return test::in_child([&] {
     SimGridNetwork network(cluster);
     for (EventId id : order) {
       const Sent& m = messages[id];
@@ -330,7 +330,7 @@ TEST_CASE("the order of sends within one instant changes no nanosecond") {
 }
 
 TEST_CASE("what happens at one instant is handed over together, timers included") {
-  const auto out = in_child([] {
+  const auto out = test::in_child([] {
     const Star star(4, 10, 0);
     SimGridNetwork network(star);
     std::vector<Nanos> log;
@@ -354,7 +354,7 @@ TEST_CASE("what happens at one instant is handed over together, timers included"
 }
 
 TEST_CASE("sends from what has just arrived go on in lockstep") {
-  const auto out = in_child([] {
+  const auto out = test::in_child([] {
     const Card n = 9;
     const Star star(n, 30, 333);  // 1000 bytes take 33.3 ns
     SimGridNetwork network(star);
@@ -380,7 +380,7 @@ TEST_CASE("nothing to play is no trouble: no message, one card, no link") {
 }
 
 TEST_CASE("a process gets one SimGrid, and a second one is refused") {
-  const auto refused = in_child([] {
+  const auto refused = test::in_child([] {
     const Star star(2, 10, 100);
     std::vector<int> out;
     for (int i = 0; i < 3; ++i) {
@@ -398,7 +398,7 @@ TEST_CASE("a process gets one SimGrid, and a second one is refused") {
 }
 
 TEST_CASE("SimGrid prints nothing and leaves the signal handlers alone") {
-  const auto seen = in_child([] {
+  const auto seen = test::in_child([] {
     std::FILE* file = std::tmpfile();
     const int out = dup(1), err = dup(2);
     dup2(fileno(file), 1);

@@ -9,7 +9,7 @@
 
 #include "libgccl/cluster/load.hpp"
 #include "sim/engine/workload.hpp"
-#include "tests/support/fork.hpp"
+#include "tests/support/child.hpp"
 
 using namespace gccl;
 using namespace gccl::sim;
@@ -91,7 +91,7 @@ TEST_CASE("model and SimGrid agree on shipped clusters, within what sharing a li
           w.operations.push_back({.algorithm = &a, .call = call, .layout = layout, .members = {}});
           w.streams = {{{0}}};
           const Nanos model = run_model(w).time_ns;
-          const Nanos simgrid = in_child([&] { return std::vector<Nanos>{run_simgrid(w).time_ns}; })[0];
+          const Nanos simgrid = test::in_child([&] { return std::vector<Nanos>{run_simgrid(w).time_ns}; })[0];
           const auto [shorter, longer] = std::minmax(model, simgrid);
           REQUIRE(shorter > 0);
           const double apart = double(longer) / double(shorter) - 1;

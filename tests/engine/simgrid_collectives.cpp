@@ -6,7 +6,7 @@
 
 #include "libgccl/cluster/star.hpp"
 #include "sim/engine/workload.hpp"
-#include "tests/support/fork.hpp"
+#include "tests/support/child.hpp"
 
 using namespace gccl;
 using namespace gccl::sim;
@@ -42,7 +42,7 @@ struct Play {
   }
   Played model() const { return summary(run_model(w)); }
   Played simgrid() const {
-    return in_child([&] { return std::vector<Played>{summary(run_simgrid(w))}; })[0];
+    return test::in_child([&] { return std::vector<Played>{summary(run_simgrid(w))}; })[0];
   }
 };
 

@@ -3,9 +3,6 @@
 // GCCL_HOST.
 #include <doctest/doctest.h>
 #include <sched.h>
-#include <signal.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -31,29 +28,19 @@ bool in_namespace(const std::function<void()>& f) {
     std::ofstream("/proc/self/uid_map") << user << " " << user << " 1";
     std::ofstream("/proc/self/gid_map") << group << " " << group << " 1";
   }
-  std::fflush(nullptr);
-  const pid_t child = ::fork();
-  if (child < 0) return false;
-  if (child == 0) {
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    RANK_CHECK(::getpid() == 1);
-    f();
-    std::fflush(nullptr);
-    ::_exit(any_reported() ? 1 : 0);
-  }
-  int status = 0;
-  ::waitpid(child, &status, 0);
+  const int status = gccl::test::Child([&] {
+                       RANK_CHECK(::getpid() == 1);
+                       f();
+                       return any_reported() ? 1 : 0;
+                     }).wait();
   if (status != 0) report("in the namespace: wait status " + std::to_string(status));
   return true;
 }
 
 bool allowed() {
-  const pid_t child = ::fork();
-  if (child == 0) ::_exit(in_namespace([] {}) ? 0 : 1);
-  int status = 1;
-  ::waitpid(child, &status, 0);
-  if (status != 0) MESSAGE("skipped: this system allows no process-id namespaces here");
-  return status == 0;
+  const bool is = gccl::test::Child([] { return in_namespace([] {}) ? 0 : 1; }).wait() == 0;
+  if (!is) MESSAGE("skipped: this system allows no process-id namespaces here");
+  return is;
 }
 
 // All-reduces of every way through shared memory, in ordinary memory and GCCL_Mem_alloc's, checked.

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "gccl/gccl.h"
-#include "tests/support/fork.hpp"
+#include "tests/support/child.hpp"
 #include "tests/support/own_network.hpp"
 #include "tests/support/rank_job.hpp"
 
@@ -21,7 +21,7 @@ namespace {
 // Runs the piece in a process with a network of its own, and returns what it returns; "no network" where the system
 // does not give it one.
 std::string in_own_network(const std::function<std::string()>& piece) {
-  const auto text = in_child([&] {
+  const auto text = gccl::test::in_child([&] {
     const std::string s = own_network() && set_loopback(true) ? piece() : "no network";
     return std::vector<char>(s.begin(), s.end());
   });

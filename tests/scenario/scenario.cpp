@@ -3,7 +3,6 @@
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <set>
 
@@ -300,9 +299,8 @@ TEST_CASE("schema and reader judge every changed document alike") {
                       "lanes": 1, "window": 2, "groups": {"stride": 2}, "counts": {"distribution": "random", "seed": 4}}],
         "engine": "model", "payload": "none" },
       { "concurrent": [[{"collective": "broadcast", "bytes": 64, "root": 1}], [{"collective": "barrier"}]] } ] })");
-  const std::filesystem::path stored =
-      std::filesystem::temp_directory_path() / ("gccl-stored-" + std::to_string(getpid()) + ".json");
-  std::ofstream(stored) << R"({"schema":"gccl/result/1","runs":[]})";
+  const Folder folder;
+  const std::filesystem::path stored = folder.write("stored.json", R"({"schema":"gccl/result/1","runs":[]})");
   original["runs"][0]["expect"][2]["within_percent_of"]["result"] = stored.string();
   std::size_t changed = 0, refused = 0;
   const auto judge = [&](const Json& document) {
@@ -359,7 +357,6 @@ TEST_CASE("schema and reader judge every changed document alike") {
   visit(visit, Json::json_pointer());
   CHECK(changed > 400);
   CHECK(refused > changed / 2);
-  std::filesystem::remove(stored);
 }
 
 TEST_CASE("every kind of check is in the schema and in the documentation") {

@@ -1,8 +1,6 @@
 // Scenarios on clusters whose parameters name "backends": plans are those of real communicators, and what the planner
 // decides tells no results apart.
 #include <doctest/doctest.h>
-#include <fmt/format.h>
-#include <unistd.h>
 
 #include <set>
 
@@ -39,13 +37,13 @@ class TwoNodes {
                              {"inside", {{"kind", "switch"}, {"link", "memory"}}},
                              {"nics", {{"count", 1}, {"bus", "memory"}, {"port", "nic"}}}}}},
                           {"fabric", {{"kind", "switch"}}}};
-    std::ofstream(file_) << cluster.dump();
+    file_ = folder_.write("two.json", cluster.dump());
   }
-  ~TwoNodes() { std::filesystem::remove(file_); }
   Json more(int ranks) const { return {{"cluster", file_.string()}, {"ranks", ranks}}; }
 
  private:
-  std::filesystem::path file_ = std::filesystem::temp_directory_path() / fmt::format("gccl-two-{}.json", getpid());
+  Folder folder_;
+  std::filesystem::path file_;
 };
 
 // Takes as many nanoseconds as the algorithm's name has letters.
@@ -100,8 +98,8 @@ TEST_CASE("tables and findings have a column for each algorithm, however the pla
 }
 
 TEST_CASE("a stored result is about the same point however the planner cut it up then") {
-  const std::filesystem::path file =
-      std::filesystem::temp_directory_path() / fmt::format("gccl-planned-{}.json", getpid());
+  const Folder folder;
+  const std::filesystem::path file = folder.path / "planned.json";
   Json expecting = kBroadcasts;
   expecting["expect"] = {{"within_percent_of", {{"result", file.string()}, {"percent", 0}}}};
   const auto told = [&](const Json& stored, const Json& run) {
@@ -126,7 +124,6 @@ TEST_CASE("a stored result is about the same point however the planner cut it up
   std::ofstream(file) << both.dump();
   const Json judged = result_of(plan_of(Json::array({expecting}), kHost));
   CHECK(judged["ok"] == false);
-  std::filesystem::remove(file);
 }
 
 TEST_CASE("each group is planned for itself, as a communicator of its ranks would be") {

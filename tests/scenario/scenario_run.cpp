@@ -264,8 +264,8 @@ TEST_CASE("a run is held against another run of the scenario, point by point") {
 }
 
 TEST_CASE("a run is held against a stored result, and a point that it lacks is named before anything runs") {
-  const std::filesystem::path file =
-      std::filesystem::temp_directory_path() / fmt::format("gccl-baseline-{}.json", getpid());
+  const Folder folder;
+  const std::filesystem::path file = folder.path / "baseline.json";
   const auto expecting = [&](double percent, const Json& more = Json::object()) {
     return with(
         with(kRing, {{"label", "x"},
@@ -319,15 +319,13 @@ TEST_CASE("a run is held against a stored result, and a point that it lacks is n
 }
 
 TEST_CASE("the automatic choice is held against the automatic choice where it was another one") {
-  const std::filesystem::path file =
-      std::filesystem::temp_directory_path() / fmt::format("gccl-auto-{}.json", getpid());
+  const Folder folder;
   const Json run = {{"collective", "allreduce"}, {"bytes", 64}};
   Json stored = result_of(plan_of(Json::array({run})));
   stored["runs"][0]["algorithm"] = "another";
-  std::ofstream(file) << stored.dump();
+  const std::filesystem::path file = folder.write("auto.json", stored.dump());
   const Json expect = {{"within_percent_of", {{"result", file.string()}, {"percent", 0}}}};
   const Json result = result_of(plan_of(with(run, {{"expect", expect}})));
-  std::filesystem::remove(file);
   CHECK(result["ok"] == true);
   CHECK(result["expectations"][0]["found"].get<std::string>().find(", where auto chose another (") !=
         std::string::npos);

@@ -3,12 +3,9 @@
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <signal.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -30,6 +27,7 @@
 #include "libgccl/transports/shm/reserve.hpp"
 #include "libgccl/transports/shm/segment.hpp"
 #include "libgccl/transports/shm/shm_port.hpp"
+#include "tests/support/child.hpp"
 
 // ---- The system's answer to reserving memory, as a test wants it ----
 
@@ -320,17 +318,12 @@ void with_peer(const std::function<void(Port&, Header& own)>& rank1, const std::
     rank1(*port, *own);
     ::_exit(0);
   };
-  const pid_t child = ::fork();
-  REQUIRE(child >= 0);
-  if (child == 0) {
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  const test::Child child([&] {
     std::fprintf(stderr, "%s\n", live(1, back[1], there[0]).c_str());
-    ::_exit(1);
-  }
+    return 1;
+  });
   const std::string wrong = live(0, there[1], back[0]);
   CHECK_MESSAGE(wrong.empty(), wrong);
-  ::kill(child, SIGKILL);
-  ::waitpid(child, nullptr, 0);
   for (const int fd : {there[0], there[1], back[0], back[1]}) ::close(fd);
 }
 

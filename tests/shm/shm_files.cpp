@@ -2,11 +2,8 @@
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <signal.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,12 +14,14 @@
 #include <fstream>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "libgccl/transports/shm/rank_file.hpp"
 #include "libgccl/transports/shm/segment.hpp"
+#include "tests/support/child.hpp"
 
 using namespace gccl;
 using namespace gccl::shm;
@@ -34,22 +33,19 @@ bool exists(const std::string& name) { return ::access(path_of(name).c_str(), F_
 
 // A process that has a rank's file, does as it is told and then waits to be killed.
 struct Owner {
-  pid_t pid = -1;
+  std::optional<test::Child> process;
   std::string name;
   explicit Owner(const std::function<void(Rank_file&)>& then) {
     int ends[2];
     REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
-    pid = ::fork();
-    REQUIRE(pid >= 0);
-    if (pid == 0) {
-      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    process.emplace([&] {
       std::shared_ptr<Rank_file> file;
       if (!Rank_file::create(&file).ok()) ::_exit(1);
       if (::write(ends[1], file->name().data(), file->name().size()) < 0) ::_exit(1);
       ::close(ends[1]);
       then(*file);
       for (;;) ::pause();
-    }
+    });
     ::close(ends[1]);
     char text[64];
     const ssize_t n = ::read(ends[0], text, sizeof text);
@@ -59,13 +55,9 @@ struct Owner {
   }
   // The process ends, as a zombie at first.
   void kill() {
-    ::kill(pid, SIGKILL);
+    process->kill();
     siginfo_t info;
-    ::waitid(P_PID, id_t(pid), &info, WEXITED | WNOWAIT);
-  }
-  ~Owner() {
-    ::kill(pid, SIGKILL);
-    ::waitpid(pid, nullptr, 0);
+    ::waitid(P_PID, id_t(process->pid()), &info, WEXITED | WNOWAIT);
   }
 };
 
@@ -121,7 +113,7 @@ TEST_CASE("a rank whose main thread has ended lives on in the others") {
   REQUIRE(Rank_file::open(owner.name, &file).ok());
   // Until /proc calls it a zombie, which it is not.
   for (char state = 0; state != 'Z';) {
-    std::ifstream stat("/proc/" + std::to_string(owner.pid) + "/stat");
+    std::ifstream stat("/proc/" + std::to_string(owner.process->pid()) + "/stat");
     std::string text;
     REQUIRE(std::getline(stat, text));
     state = text[text.rfind(')') + 2];
@@ -158,17 +150,14 @@ TEST_CASE("files that killed processes left are removed by the next one; nobody 
   CHECK(exists(strange));
   ::unlink(path_of(strange).c_str());
   // The first one's lock is still there after the second has looked around.
-  const pid_t child = ::fork();
-  if (child == 0) {
+  test::Child child([&] {
     const int file = ::open(path_of(mine->name()).c_str(), O_RDWR);
     struct flock l {};
     l.l_type = F_WRLCK;
     l.l_len = 1;
-    ::_exit(::fcntl(file, F_GETLK, &l) == 0 && l.l_type != F_UNLCK && l.l_pid == ::getppid() ? 0 : 1);
-  }
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  CHECK(status == 0);
+    return ::fcntl(file, F_GETLK, &l) == 0 && l.l_type != F_UNLCK && l.l_pid == ::getppid() ? 0 : 1;
+  });
+  CHECK(child.wait() == 0);
 }
 
 // What happens between two steps of this process: set, it is called once.
@@ -187,10 +176,7 @@ TEST_CASE("a file that another process is just making is not removed, whatever i
     char byte;
     if (::read(from[0], &byte, 1) != 1) ::abort();
   };
-  const pid_t maker = ::fork();
-  REQUIRE(maker >= 0);
-  if (maker == 0) {
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  test::Child maker([&] {
     after_shm_open = [&] {
       tell(made);
       wait(go_on);
@@ -199,8 +185,8 @@ TEST_CASE("a file that another process is just making is not removed, whatever i
     const bool good = Rank_file::create(&file).ok();
     tell(done);
     if (good) wait(go_on);
-    ::_exit(good && exists(file->name()) ? 0 : 1);
-  }
+    return good && exists(file->name()) ? 0 : 1;
+  });
   wait(made);  // and neither locked nor marked
   before_pread = [&] {
     tell(go_on);
@@ -210,9 +196,7 @@ TEST_CASE("a file that another process is just making is not removed, whatever i
   CHECK(Rank_file::create(&mine).ok());
   CHECK_FALSE(before_pread);  // it has looked
   tell(go_on);
-  int status = 0;
-  REQUIRE(::waitpid(maker, &status, 0) == maker);
-  CHECK(status == 0);
+  CHECK(maker.wait() == 0);
 }
 
 // A process that opens a neighbour's segment, looks into it, and has it until it is told to let go.
@@ -221,15 +205,13 @@ struct Neighbour_process {
     char name[40];
     std::uint64_t offset, id;
   };
-  pid_t pid = -1;
+  std::optional<test::Child> process;
   int to = -1, from = -1;
   Neighbour_process() {
     int there[2], back[2];
     REQUIRE(::pipe2(there, O_CLOEXEC) == 0);
     REQUIRE(::pipe2(back, O_CLOEXEC) == 0);
-    pid = ::fork();
-    REQUIRE(pid >= 0);
-    if (pid == 0) {
+    process.emplace([&] {
       ::close(there[1]);
       Place p{};
       if (::read(there[0], &p, sizeof p) != ssize_t(sizeof p)) ::_exit(1);
@@ -244,7 +226,7 @@ struct Neighbour_process {
       if (::read(there[0], &wait, 1) < 0) ::_exit(1);
       segment.reset();
       ::_exit(0);
-    }
+    });
     ::close(there[0]);
     ::close(back[1]);
     to = there[1];
@@ -260,8 +242,7 @@ struct Neighbour_process {
   int let_go() {
     REQUIRE(::write(to, "", 1) == 1);
     ::close(to);
-    int status = 0;
-    ::waitpid(pid, &status, 0);
+    const int status = process->wait();
     ::close(from);
     return status;
   }

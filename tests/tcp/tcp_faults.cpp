@@ -14,10 +14,7 @@ TEST_CASE("a killed peer is named, whether or not it ever connected") {
     CAPTURE(connect_first);
     auto* const shared =
         static_cast<Shared*>(mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
-    pid_t pids[3];
-    for (std::uint32_t r = 0; r < 3; ++r) {
-      pids[r] = fork();
-      if (pids[r] != 0) continue;
+    const auto live = [&](std::uint32_t r) {
       alarm(30);
       Rank self;
       self.rank = r;
@@ -47,18 +44,13 @@ TEST_CASE("a killed peer is named, whether or not it ever connected") {
                          text.find("world rank 1)") != std::string::npos && text.size() < 150;
       if (!named) std::fprintf(stderr, "rank %u: %d %u %s\n", r, self.fault.result, self.fault.peer, self.fault.text);
       _exit(named ? 0 : 101);
-    }
+    };
+    std::vector<test::Child> ranks;
+    for (std::uint32_t r = 0; r < 3; ++r) ranks.emplace_back([&] { live(r); });
     while (shared->ready < 3) usleep(100);
-    kill(pids[1], SIGKILL);
+    ranks[1].kill();
     ++shared->ready;
-    for (const std::uint32_t r : {0, 1, 2}) {
-      int status = 0;
-      waitpid(pids[r], &status, 0);
-      if (r == 1)
-        CHECK(WIFSIGNALED(status));
-      else
-        CHECK(status == 0);
-    }
+    for (const std::uint32_t r : {0, 1, 2}) CHECK(ranks[r].wait() == (r == 1 ? SIGKILL : 0));
     munmap(shared, sizeof(Shared));
   }
 }
@@ -224,9 +216,7 @@ TEST_CASE("a process that is stopped while it dials goes on afterwards") {
     if (poll(&p, 1, timeout_ms) == 1) (void)accept_from(listener.get(), &fd, &who);
     return fd;
   };
-  const pid_t dialler = fork();
-  REQUIRE(dialler >= 0);
-  if (dialler == 0) {
+  test::Child dialler([&] {
     alarm(120);
     setenv("GCCL_TCP_PEER_TIMEOUT_MS", "4000", 1);
     std::byte addresses[2][GCCL_BACKEND_ADDRESS_BYTES];
@@ -239,20 +229,19 @@ TEST_CASE("a process that is stopped while it dials goes on afterwards") {
     self.connect(2, 1, addresses);
     self.send(1, "a", 1);
     while (self.fault.result == GCCL_SUCCESS) self.poll(), usleep(1000);
-    _exit(1);
-  }
+  });
   Fd first = taken(20000);
   REQUIRE(first);
   pollfd said{first.get(), POLLIN, 0};
   CHECK(poll(&said, 1, 20000) == 1);
   std::this_thread::sleep_for(500ms);  // its thread waits for an answer now
-  kill(dialler, SIGSTOP);
+  dialler.kill(SIGSTOP);
   std::this_thread::sleep_for(5s);
   first.reset();  // somebody who waits for its next word no longer
-  kill(dialler, SIGCONT);
+  dialler.kill(SIGCONT);
   CHECK(taken(20000));
-  kill(dialler, SIGKILL);
-  CHECK(waitpid(dialler, nullptr, 0) == dialler);
+  dialler.kill();
+  CHECK(dialler.wait() == SIGKILL);
 }
 
 TEST_CASE("a peer that cannot be reached is found while ports connect; one that is silent is not waited for") {
