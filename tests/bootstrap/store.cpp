@@ -1,44 +1,20 @@
-// Stores: real ranks that meet over TCP and through files, and real nuisances.
+// The TCP store: real ranks that meet over it, and real nuisances.
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
-#include <chrono>
 #include <fstream>
 
 #include "libgccl/bootstrap/exchange_frame.hpp"
-#include "libgccl/bootstrap/file_store.hpp"
-#include "libgccl/bootstrap/tcp_store.hpp"
 #include "libgccl/net/handshake.hpp"
-#include "tests/support/meeting.hpp"
+#include "tests/bootstrap/stores.hpp"
 
 using namespace gccl;
 using namespace gccl::test;
-namespace fs = std::filesystem;
-using Clock = std::chrono::steady_clock;
 
 namespace {
-
-double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
-
-std::size_t open_descriptors() {
-  const fs::directory_iterator all("/proc/self/fd");
-  return std::size_t(std::distance(begin(all), end(all)));
-}
-
-auto tcp(std::uint16_t port, Rank size, std::string secret = "s") {
-  return [=](Rank r, std::unique_ptr<Exchange>* out) {
-    return open_tcp_store({{"127.0.0.1", port}, r, size, secret, 20000}, out);
-  };
-}
-auto files(std::string prefix, Rank size) {
-  return [=](Rank r, std::unique_ptr<Exchange>* out) { return open_file_store({prefix, r, size}, out); };
-}
 
 // Collects what this process writes to standard error while it lives.
 class CapturedErrors {
@@ -75,8 +51,6 @@ Fd connected_to(std::uint16_t port) {
   }
   return {};
 }
-
-void pause_ms(int ms) { std::this_thread::sleep_for(std::chrono::milliseconds(ms)); }
 
 }  // namespace
 
@@ -167,22 +141,13 @@ TEST_CASE("TCP store: once all are there, nobody listens any more") {
 }
 
 TEST_CASE("TCP store: who is missing is named on every rank, in the time of the least patient") {
-  const std::uint16_t port = free_port();
   const auto begin = Clock::now();
-  std::vector<Status> results(8);
-  std::vector<std::thread> threads;
-  for (Rank r : {0, 1, 2, 4})
-    threads.emplace_back([&, r] {
-      std::unique_ptr<Exchange> e;
-      results[r] = tcp(port, 8)(r, &e);
-      if (results[r].ok()) results[r] = meet(*e, r, 8, 1, r == 2 ? 600 : 20000);
-    });
-  for (std::thread& t : threads) t.join();
-  for (Rank r : {0, 1, 2, 4}) {
-    CHECK(results[r].code() == GCCL_ERR_TIMEOUT);
-    CHECK_MESSAGE(has(results[r].text(), "ranks 3, 5-7 of 8 did not come within 600 ms"), results[r].text());
-  }
+  check_missing_are_named(tcp(free_port(), 8));
   CHECK(seconds_since(begin) < 1.6);
+}
+
+TEST_CASE("TCP store: unlike lengths are a mismatch on every rank, the late ones too") {
+  check_unlike_lengths(tcp(free_port(), 3));
 }
 
 TEST_CASE("TCP store: a rank that rank 0 never answers says so") {
@@ -205,15 +170,9 @@ TEST_CASE("TCP store: a wrong secret is refused and logged, and the others are t
     setenv("GCCL_LOG", level, 1);
     CapturedErrors errors;
     const std::uint16_t port = free_port();
-    std::vector<Status> results(3);
-    std::vector<std::thread> threads;
-    for (Rank r : {0, 1, 2})
-      threads.emplace_back([&, r] {
-        std::unique_ptr<Exchange> e;
-        results[r] = tcp(port, 3, r == 1 ? "wrong" : "right")(r, &e);
-        if (results[r].ok()) results[r] = meet(*e, r, 3, 1, 600);
-      });
-    for (std::thread& t : threads) t.join();
+    const auto results = in_threads(3, [&](Rank r, std::unique_ptr<Exchange>*) {
+      return open_and_meet(tcp(port, 3, r == 1 ? "wrong" : "right"), r, 3, 1, 600);
+    });
     const std::string log = errors.text();
     CHECK(results[1].code() == GCCL_ERR_AUTHENTICATION);
     CHECK(has(results[1].text(), "GCCL_SECRET"));
@@ -237,16 +196,10 @@ TEST_CASE("TCP store: a wrong secret is refused and logged, and the others are t
 TEST_CASE("TCP store: a rank that gives another size ends the start at once, on every rank") {
   CapturedErrors errors;
   const std::uint16_t port = free_port();
-  std::vector<Status> results(3);
-  std::vector<std::thread> threads;
-  for (Rank r : {0, 1, 2})
-    threads.emplace_back([&, r] {
-      std::unique_ptr<Exchange> e;
-      const Rank size = r == 2 ? 4 : 3;
-      results[r] = tcp(port, size)(r, &e);
-      if (results[r].ok()) results[r] = meet(*e, r, size, 1, 20000);
-    });
-  for (std::thread& t : threads) t.join();
+  const auto results = in_threads(3, [&](Rank r, std::unique_ptr<Exchange>*) {
+    const Rank size = r == 2 ? 4 : 3;
+    return open_and_meet(tcp(port, size), r, size, 1);
+  });
   // At the limit the text would be about a rank that did not come. Rank 1 hears the same, if it was there in time.
   for (const Rank r : {0, 2})
     CHECK_MESSAGE(has(results[r].text(), "rank 2 of a job of 4 ranks called the store of a job of 3"),
@@ -257,18 +210,14 @@ TEST_CASE("TCP store: a rank that gives another size ends the start at once, on 
 TEST_CASE("TCP store: the second of two processes with one rank is told so") {
   CapturedErrors errors;
   const std::uint16_t port = free_port();
-  const auto rank = [&](Rank r, Rank size, std::int64_t timeout_ms) {
-    std::unique_ptr<Exchange> e;
-    Status s = tcp(port, size)(r, &e);
-    return s.ok() ? meet(*e, r, size, 1, timeout_ms) : s;
-  };
+  const auto rank = [&](Rank r, std::int64_t timeout_ms) { return open_and_meet(tcp(port, 3), r, 3, 1, timeout_ms); };
   Status zero;
-  std::thread server([&] { zero = rank(0, 3, 20000); });
-  std::thread first([&] { CHECK(rank(1, 3, 20000).ok()); });
+  std::thread server([&] { zero = rank(0, 20000); });
+  std::thread first([&] { CHECK(rank(1, 20000).ok()); });
   pause_ms(300);
-  const Status twin = rank(1, 3, 5000);
+  const Status twin = rank(1, 5000);
   CHECK(has(twin.text(), "rank 1 is here already, from 127.0.0.1:"));
-  CHECK(rank(2, 3, 20000).ok());
+  CHECK(rank(2, 20000).ok());
   server.join();
   first.join();
   CHECK(zero.ok());
@@ -278,72 +227,33 @@ TEST_CASE("TCP store: the second of two processes with one rank is told so") {
 TEST_CASE("TCP store: a rank that dies before the others have come may come again") {
   CapturedErrors errors;
   const std::uint16_t port = free_port();
-  Status results[3];
-  const auto rank = [&](Rank r, std::int64_t timeout_ms) {
-    std::unique_ptr<Exchange> e;
-    Status s = tcp(port, 3)(r, &e);
-    return s.ok() ? meet(*e, r, 3, 2, timeout_ms) : s;
-  };
-  std::thread server([&] { results[0] = rank(0, 20000); });
-  const pid_t child = fork();
-  if (child == 0) {
-    (void)rank(1, 20000);
-    _exit(0);
+  const auto rank = [&](Rank r) { return open_and_meet(tcp(port, 3), r, 3, 2); };
+  Status zero;
+  std::thread server([&] { zero = rank(0); });
+  {
+    const Child killed([&] { (void)rank(1); });
+    pause_ms(200);
   }
-  pause_ms(200);
-  kill(child, SIGKILL);
-  waitpid(child, nullptr, 0);
-  std::thread one([&] { results[1] = rank(1, 20000); });
-  std::thread two([&] { results[2] = rank(2, 20000); });
+  check_all_ok(in_threads(3, [&](Rank r, std::unique_ptr<Exchange>*) { return r == 0 ? Status() : rank(r); }));
   server.join();
-  one.join();
-  two.join();
-  for (const Status& s : results) CHECK_MESSAGE(s.ok(), s.text());
+  CHECK_MESSAGE(zero.ok(), zero.text());
 }
 
 TEST_CASE("TCP store: a rank that is killed between rounds is named at once") {
   const std::uint16_t port = free_port();
-  Status results[3];
   const auto begin = Clock::now();
-  const pid_t child = fork();
-  if (child == 0) {
+  Child child([&] {
     std::unique_ptr<Exchange> e;
     if (tcp(port, 3)(2, &e).ok() && meet(*e, 2, 3, 1).ok()) kill(getpid(), SIGKILL);
-    _exit(1);
-  }
-  std::vector<std::thread> threads;
-  for (Rank r : {0, 1})
-    threads.emplace_back([&, r] {
-      std::unique_ptr<Exchange> e;
-      results[r] = tcp(port, 3)(r, &e);
-      if (results[r].ok()) results[r] = meet(*e, r, 3, 2);
-    });
-  for (std::thread& t : threads) t.join();
-  waitpid(child, nullptr, 0);
+  });
+  const auto results =
+      in_threads(2, [&](Rank r, std::unique_ptr<Exchange>*) { return open_and_meet(tcp(port, 3), r, 3, 2); });
+  CHECK(child.wait() == SIGKILL);
   for (Rank r : {0, 1}) {
     CHECK(results[r].code() == GCCL_ERR_PEER_LOST);
     CHECK_MESSAGE(has(results[r].text(), "rank 2 of 3 was lost"), results[r].text());
   }
   CHECK(seconds_since(begin) < 5);
-}
-
-TEST_CASE("unlike lengths are a mismatch on every rank, the late ones too") {
-  const auto run = [](auto open) {
-    const auto results = in_threads(3, [&](Rank r, std::unique_ptr<Exchange>*) {
-      if (r == 1) pause_ms(100);
-      std::unique_ptr<Exchange> e;
-      if (Status s = open(r, &e); !s.ok()) return s;
-      Bytes all;
-      return e->all_gather(Bytes(r == 2 ? 9 : 8), &all, 20000);
-    });
-    for (const Status& s : results) {
-      CHECK(s.code() == GCCL_ERR_MISMATCH);
-      CHECK_MESSAGE(has(s.text(), "rank 2 contributed 9 bytes while rank 0 contributes 8"), s.text());
-    }
-  };
-  run(tcp(free_port(), 3));
-  Folder folder;
-  run(files(folder.path / "store", 3));
 }
 
 TEST_CASE("TCP store: strangers who are silent, slow, rude or repeat others do not keep honest ranks apart") {
@@ -367,11 +277,7 @@ TEST_CASE("TCP store: strangers who are silent, slow, rude or repeat others do n
   }
   Status zero;
   std::atomic<bool> over = false;
-  std::thread server([&] {
-    std::unique_ptr<Exchange> e;
-    zero = tcp(port, 6)(0, &e);
-    if (zero.ok()) zero = meet(*e, 0, 6);
-  });
+  std::thread server([&] { zero = open_and_meet(tcp(port, 6), 0, 6); });
   std::vector<Fd> silent;
   for (int i = 0; i < 100; ++i) silent.push_back(connected_to(port));  // more than rank 0 keeps
   const Fd rude = connected_to(port), replay = connected_to(port), slow = connected_to(port);
@@ -398,11 +304,7 @@ TEST_CASE("TCP store: garbage and replays are refused with a reason, silence wit
   CapturedErrors errors;
   const std::uint16_t port = free_port();
   Status zero;
-  std::thread server([&] {
-    std::unique_ptr<Exchange> e;
-    zero = tcp(port, 2)(0, &e);
-    if (zero.ok()) zero = meet(*e, 0, 2, 1, 6500);
-  });
+  std::thread server([&] { zero = open_and_meet(tcp(port, 2), 0, 2, 1, 6500); });
   const Fd silent = connected_to(port), rude = connected_to(port), gone = connected_to(port);
   (void)!send(rude.get(), "GET / HTTP/1.1\r\n\r\n", 18, MSG_NOSIGNAL);
   shutdown(gone.get(), SHUT_RDWR);
@@ -439,146 +341,4 @@ TEST_CASE("TCP store: a port that is in use is waited for, and then told") {
   });
   CHECK(open_tcp_store({{"127.0.0.1", port}, 0, 2, "", 5000}, &e).ok());
   leaves.join();
-}
-
-TEST_CASE("file store: ranks of every number meet, and leave nothing behind") {
-  Folder folder;
-  for (Rank size : {1, 2, 3, 7, 32}) {
-    check_all_ok(in_threads(size, files(folder.path / "store", size)));
-    CHECK(folder.empty());
-  }
-  for (int i = 0; i < 50; ++i) {
-    check_all_ok(in_threads(3, files(folder.path / "again", 3), 2));
-    REQUIRE(folder.empty());
-  }
-}
-
-TEST_CASE("file store: rounds at one path that overlap, and no descriptor stays open") {
-  Folder folder;
-  const std::size_t before = open_descriptors();
-  check_all_ok(in_threads(3, [&](Rank r, std::unique_ptr<Exchange>*) {
-    for (int i = 0; i < 100; ++i) {
-      std::unique_ptr<Exchange> e;
-      if (Status s = files(folder.path / "store", 3)(r, &e); !s.ok()) return s;
-      if (Status s = meet(*e, r, 3, 1); !s.ok()) return s;
-    }
-    return Status();
-  }));
-  CHECK(open_descriptors() == before);
-  CHECK(folder.empty());
-}
-
-TEST_CASE("file store: what killed jobs left behind confuses nobody") {
-  Folder folder;
-  const std::string prefix = folder.path / "store";
-  for (int round = 0; round < 4; ++round) {
-    // Four ranks of which some die before they meet, while they do, or afterwards.
-    std::vector<pid_t> children;
-    for (Rank r = 0; r < 4; ++r) {
-      const pid_t child = fork();
-      if (child == 0) {
-        std::unique_ptr<Exchange> e;
-        if (files(prefix, 4)(r, &e).ok() && !(round == 0 && r == 3)) (void)meet(*e, r, 4, 100000);
-        pause_ms(10000);
-        _exit(0);
-      }
-      children.push_back(child);
-    }
-    while (folder.empty()) pause_ms(1);
-    pause_ms(round == 0 ? 100 : 3 * round);
-    for (const pid_t c : children) kill(c, SIGKILL), waitpid(c, nullptr, 0);
-    if (round == 3) break;
-    check_all_ok(in_threads(4, files(prefix, 4)));
-  }
-  check_all_ok(in_threads(3, files(prefix, 3)));  // and a job of another size
-}
-
-TEST_CASE("file store: a rank that is stopped when the others have met still learns of it") {
-  Folder folder;
-  const std::string prefix = folder.path / "store";
-  const pid_t stopped = fork();
-  REQUIRE(stopped >= 0);
-  if (stopped == 0) {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    bool good = false;
-    {
-      std::unique_ptr<Exchange> e;
-      good = files(prefix, 3)(1, &e).ok() && meet(*e, 1, 3, 1).ok();
-    }
-    _exit(good ? 0 : 1);
-  }
-  const auto contributed = [&] {
-    for (const auto& entry : fs::directory_iterator(folder.path))
-      if (entry.path().string().ends_with(".0.1")) return true;
-    return false;
-  };
-  check_all_ok(in_threads(3, [&](Rank r, std::unique_ptr<Exchange>*) {
-    if (r == 1) return Status();
-    if (r == 2) {
-      for (int i = 0; i < 20000 && !contributed(); ++i) pause_ms(1);
-      kill(stopped, SIGSTOP);
-    }
-    std::unique_ptr<Exchange> e;
-    if (Status s = files(prefix, 3)(r, &e); !s.ok()) return s;
-    return meet(*e, r, 3, 1);
-  }));
-  kill(stopped, SIGCONT);
-  int status = 0;
-  REQUIRE(waitpid(stopped, &status, 0) == stopped);
-  CHECK(status == 0);
-  CHECK(folder.empty());
-}
-
-TEST_CASE("file store: who is missing is named") {
-  Folder folder;
-  std::vector<Status> results(8);
-  std::vector<std::thread> threads;
-  for (Rank r : {0, 1, 2, 4})
-    threads.emplace_back([&, r] {
-      std::unique_ptr<Exchange> e;
-      results[r] = files(folder.path / "store", 8)(r, &e);
-      if (results[r].ok()) results[r] = meet(*e, r, 8, 1, r == 2 ? 600 : 20000);
-    });
-  for (std::thread& t : threads) t.join();
-  for (Rank r : {0, 1, 2, 4}) {
-    CHECK(results[r].code() == GCCL_ERR_TIMEOUT);
-    CHECK_MESSAGE(has(results[r].text(), "ranks 3, 5-7 of 8 did not come within 600 ms"), results[r].text());
-  }
-  CHECK(folder.empty());
-  std::unique_ptr<Exchange> e;
-  REQUIRE(files(folder.path / "store", 4)(2, &e).ok());
-  CHECK(has(meet(*e, 2, 4, 1, 200).text(), "rank 2: ranks 0, 1, 3 of 4 did not come within 200 ms"));
-}
-
-TEST_CASE("file store: who gives another size is missing, and the text says so") {
-  const std::string folder = "/tmp/gccl-store-size-" + std::to_string(getpid());
-  REQUIRE(fs::create_directory(folder));
-  Status zero;
-  std::thread server([&] {
-    std::unique_ptr<Exchange> e;
-    zero = files(folder + "/s", 2)(0, &e);
-    if (zero.ok()) zero = meet(*e, 0, 2, 1, 1500);
-  });
-  std::thread other([&] {
-    std::unique_ptr<Exchange> e;
-    if (files(folder + "/s", 5)(1, &e).ok()) (void)meet(*e, 1, 5, 1, 2500);
-  });
-  server.join();
-  other.join();
-  CHECK_MESSAGE(has(zero.text(), "rank 1 there belongs to a job of 5 ranks"), zero.text());
-  std::error_code ignored;
-  fs::remove_all(folder, ignored);
-}
-
-TEST_CASE("file store: no folder, no rights, foreign things in the way") {
-  Folder folder;
-  std::unique_ptr<Exchange> e;
-  const Status s = open_file_store({folder.path / "none" / "store", 0, 2}, &e);
-  CHECK(s.code() == GCCL_ERR_INVALID_ARGUMENT);
-  CHECK(has(s.text(), "No such file or directory"));
-  CHECK(file_store_prefix(folder.path) == (folder.path / "gccl").string());
-  CHECK(file_store_prefix(folder.path / "x") == (folder.path / "x").string());
-  fs::create_directory(folder.path / "gccl.job");
-  REQUIRE(open_file_store({folder.path / "gccl", 1, 2}, &e).ok());
-  CHECK(has(meet(*e, 1, 2, 1, 300).text(), "expected a regular file"));
 }
