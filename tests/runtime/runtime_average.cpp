@@ -69,8 +69,7 @@ TEST_CASE("the average of integers is their wrapped sum divided toward zero") {
   CHECK(mean<std::uint8_t>({200, 200}) == 72);
   for (const Job& job : jobs())
     check(job, [&](int rank) {
-      GCCL_Comm world = GCCL_COMM_NULL;
-      RANK_SUCCESS(GCCL_Init(&world, nullptr));
+      GCCL_Comm world = begin();
       check_integers<std::int8_t>(world, job.size, rank, GCCL_INT8);
       check_integers<std::uint8_t>(world, job.size, rank, GCCL_UINT8);
       check_integers<std::int16_t>(world, job.size, rank, GCCL_INT16);
@@ -86,8 +85,7 @@ TEST_CASE("the average of integers is their wrapped sum divided toward zero") {
 TEST_CASE("the average of floats is one division of their sum, which may overflow") {
   for (const Job& job : jobs())
     check(job, [&](int rank) {
-      GCCL_Comm world = GCCL_COMM_NULL;
-      RANK_SUCCESS(GCCL_Init(&world, nullptr));
+      GCCL_Comm world = begin();
       // 60000, 1, 1.001 in float16.
       const std::uint16_t in[3] = {0x7b53, 0x3c00, 0x3c01};
       std::uint16_t out[3] = {};
@@ -112,8 +110,7 @@ TEST_CASE("where a result is a NaN it is one on every rank; everything else has 
   for (const Job& job : jobs())
     for (const GCCL_Op op : {GCCL_SUM, GCCL_PROD, GCCL_MAX, GCCL_MIN})
       check(job, [&](int rank) {
-        GCCL_Comm world = GCCL_COMM_NULL;
-        RANK_SUCCESS(GCCL_Init(&world, nullptr));
+        GCCL_Comm world = begin();
         std::vector<float> in(kCount), out(kCount), all(kCount * std::size_t(job.size));
         for (std::size_t i = 0; i < kCount; ++i) {
           in[i] = float(std::sin(double(i) * (rank + 1))) * 1.1f;

@@ -45,8 +45,7 @@ void perform(const CallCase& c, GCCL_Comm comm, int rank, int size, bool non_blo
 template <class Body>
 void with_world(const Job& job, Body body) {
   check(job, [&](int rank) {
-    GCCL_Comm world = GCCL_COMM_NULL;
-    RANK_SUCCESS(GCCL_Init(&world, nullptr));
+    GCCL_Comm world = begin();
     if (!world) return;
     body(world, rank, job.size);
     RANK_SUCCESS(GCCL_Finalize());

@@ -69,8 +69,7 @@ const std::vector<Way>& ways() {
 
 void every_way(const Job& job, bool own_thread) {
   check(job, [&](int) {
-    GCCL_Comm world = GCCL_COMM_NULL;
-    RANK_SUCCESS(GCCL_Init(&world, nullptr));
+    GCCL_Comm world = begin();
     std::atomic<bool> stop{false};
     std::thread progress;
     if (own_thread)
@@ -119,8 +118,7 @@ TEST_CASE("a wait, test or free returns after the function that another thread o
 
 TEST_CASE("functions of a broken communicator have returned, with its error, when the wait returns") {
   check({.size = 2, .backends = "shm", .environment = {{"GCCL_PROGRESS_THREAD", "1"}}}, [](int rank) {
-    GCCL_Comm world = GCCL_COMM_NULL;
-    RANK_SUCCESS(GCCL_Init(&world, nullptr));
+    GCCL_Comm world = begin();
     int x = 0;
     GCCL_Request request = GCCL_REQUEST_NULL;
     auto slow = std::make_unique<Slow>();
@@ -153,8 +151,7 @@ struct Inside {
 TEST_CASE("inside a function its own request is complete, and communicators stay") {
   for (const bool threaded : {false, true})
     check({.size = 2, .backends = "shm", .environment = {{"GCCL_PROGRESS_THREAD", threaded ? "1" : "0"}}}, [](int) {
-      GCCL_Comm world = GCCL_COMM_NULL;
-      RANK_SUCCESS(GCCL_Init(&world, nullptr));
+      GCCL_Comm world = begin();
       const std::function<void(Inside&)> acts[] = {
           [](Inside& i) { RANK_SUCCESS(GCCL_Wait(&i.request)); },
           [](Inside& i) {
@@ -194,8 +191,7 @@ TEST_CASE("inside a function its own request is complete, and communicators stay
 
 TEST_CASE("a function for a request that outlives its communicator runs before the wait returns") {
   check({.size = 2, .backends = "shm"}, [](int) {
-    GCCL_Comm world = GCCL_COMM_NULL, c = GCCL_COMM_NULL;
-    RANK_SUCCESS(GCCL_Init(&world, nullptr));
+    GCCL_Comm world = begin(), c = GCCL_COMM_NULL;
     for (const bool dropped : {false, true}) {
       RANK_SUCCESS(GCCL_Comm_split(world, 0, 0, &c));
       float a = 1, b = 0;
@@ -222,8 +218,7 @@ TEST_CASE("a function for a request that outlives its communicator runs before t
 TEST_CASE("an exception of a function is the request's error") {
   for (const bool threaded : {false, true})
     check({.size = 2, .backends = "shm", .environment = {{"GCCL_PROGRESS_THREAD", threaded ? "1" : "0"}}}, [](int) {
-      GCCL_Comm world = GCCL_COMM_NULL;
-      RANK_SUCCESS(GCCL_Init(&world, nullptr));
+      GCCL_Comm world = begin();
       GCCL_Request request = GCCL_REQUEST_NULL;
       RANK_SUCCESS(GCCL_Ibarrier(world, &request));
       int later = 0;
@@ -245,8 +240,7 @@ struct Differing {
   GCCL_Request request = GCCL_REQUEST_NULL;
   std::vector<float> a = std::vector<float>(100000, 1), b = std::vector<float>(100000);
   explicit Differing(int rank) {
-    GCCL_Comm world = GCCL_COMM_NULL;
-    RANK_SUCCESS(GCCL_Init(&world, nullptr));
+    GCCL_Comm world = begin();
     RANK_SUCCESS(GCCL_Comm_split(world, 0, 0, &c));
     RANK_SUCCESS(GCCL_Iallreduce(a.data(), b.data(), a.size(), GCCL_FLOAT32, rank ? GCCL_MAX : GCCL_SUM, c, &request));
   }

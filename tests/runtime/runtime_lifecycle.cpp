@@ -124,8 +124,7 @@ TEST_CASE(
     "shared memory has no name once a job has begun, whatever communicators come and go: nothing is left if it is "
     "killed") {
   check({.size = 3}, [](int rank) {
-    GCCL_Comm world = GCCL_COMM_NULL;
-    RANK_SUCCESS(GCCL_Init(&world, nullptr));
+    GCCL_Comm world = begin();
     if (!world) return;
     RANK_SUCCESS(GCCL_Barrier(world));  // the others have begun too
     std::atomic<bool> ended{false};
@@ -222,8 +221,7 @@ TEST_CASE("one process is several ranks, which one thread drives in groups") {
 TEST_CASE("with the progress thread an operation completes without any call") {
   for (const char* backends : {"shm", "tcp"})
     check({.size = 2, .backends = backends, .environment = {{"GCCL_PROGRESS_THREAD", "1"}}}, [](int rank) {
-      GCCL_Comm world = GCCL_COMM_NULL;
-      RANK_SUCCESS(GCCL_Init(&world, nullptr));
+      GCCL_Comm world = begin();
       for (const std::size_t count : {std::size_t(1), std::size_t(1) << 18}) {
         std::vector<double> x(count, rank + 1), y(count);
         GCCL_Request request = GCCL_REQUEST_NULL;
@@ -245,8 +243,7 @@ TEST_CASE("with the progress thread an operation completes without any call") {
 TEST_CASE("releasing a communicator waits for nobody, after a last barrier that everybody began") {
   for (const char* backends : {"shm", "tcp"})
     check({.size = 3, .backends = backends}, [](int rank) {
-      GCCL_Comm world = GCCL_COMM_NULL;
-      RANK_SUCCESS(GCCL_Init(&world, nullptr));
+      GCCL_Comm world = begin();
       for (int round = 0; round < 10; ++round) {
         GCCL_Comm c[2] = {};
         GCCL_Request last[2] = {};
@@ -295,8 +292,7 @@ void start_another(GCCL_Result result, void* context) {
 TEST_CASE("a callback runs once, never inside the call that starts, at the latest when the communicator is freed") {
   for (const int size : {1, 2})
     check({.size = size, .backends = "shm"}, [size](int) {
-      GCCL_Comm world = GCCL_COMM_NULL, c = GCCL_COMM_NULL;
-      RANK_SUCCESS(GCCL_Init(&world, nullptr));
+      GCCL_Comm world = begin(), c = GCCL_COMM_NULL;
       GCCL_Request request = GCCL_REQUEST_NULL;
       {
         // Complete before the callback is there, or not yet: it makes no difference.
@@ -363,8 +359,7 @@ const GCCL_Call_metrics& of(const GCCL_Metrics& m, const std::string& name) {
 TEST_CASE("metrics count calls, bytes, messages and failures") {
   for (const char* backends : {"shm", "tcp"})
     check({.size = 2, .backends = backends}, [](int rank) {
-      GCCL_Comm world = GCCL_COMM_NULL;
-      RANK_SUCCESS(GCCL_Init(&world, nullptr));
+      GCCL_Comm world = begin();
       std::vector<float> x(1 << 20), y(2 << 20);
       for (int i = 0; i < 100; ++i) RANK_SUCCESS(GCCL_Allreduce(x.data(), y.data(), 10, GCCL_FLOAT32, GCCL_SUM, world));
       for (int i = 0; i < 5; ++i) RANK_SUCCESS(GCCL_Allgather(x.data(), y.data(), 1 << 20, GCCL_FLOAT32, world));

@@ -36,8 +36,7 @@ TEST_CASE("every collective in shared memory, in ordinary memory, and in one on 
   for (const char* lend : {"1", "0"})
     for (const int size : {1, 2, 3, 5})
       check({.size = size, .environment = {{"GCCL_SHM_LEND", lend}}}, [&](int rank) {
-        GCCL_Comm world = GCCL_COMM_NULL;
-        RANK_SUCCESS(GCCL_Init(&world, nullptr));
+        GCCL_Comm world = begin();
         if (!world) return;
         Shared_memory shared_memory;
         Random shared(std::uint64_t(size) + 40);
@@ -62,8 +61,7 @@ TEST_CASE("every collective in shared memory, in ordinary memory, and in one on 
 
 TEST_CASE("memory that is freed and allocated again is read as it is now, and mappings do not pile up") {
   check({.size = 3}, [](int rank) {
-    GCCL_Comm world = GCCL_COMM_NULL;
-    RANK_SUCCESS(GCCL_Init(&world, nullptr));
+    GCCL_Comm world = begin();
     if (!world) return;
     constexpr std::size_t count = 200000;
     std::vector<std::int32_t> all(3 * count);
@@ -96,8 +94,7 @@ TEST_CASE("memory that is freed and allocated again is read as it is now, and ma
 
 TEST_CASE("communicators share what they have mapped, and let go of it") {
   check({.size = 2}, [](int rank) {
-    GCCL_Comm world = GCCL_COMM_NULL, other = GCCL_COMM_NULL;
-    RANK_SUCCESS(GCCL_Init(&world, nullptr));
+    GCCL_Comm world = begin(), other = GCCL_COMM_NULL;
     if (!world) return;
     RANK_SUCCESS(GCCL_Comm_split(world, 0, rank, &other));
     constexpr std::size_t count = 100000;

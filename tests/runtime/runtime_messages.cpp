@@ -72,8 +72,7 @@ TEST_CASE("a message that a rank which has left does not send is an error on eve
       for (const std::size_t n : {std::size_t(4), std::size_t(1) << 18})
         for (const bool freed : {false, true})
           check(job, [&](int rank) {
-            GCCL_Comm world = GCCL_COMM_NULL, c = GCCL_COMM_NULL;
-            RANK_SUCCESS(GCCL_Init(&world, nullptr));
+            GCCL_Comm world = begin(), c = GCCL_COMM_NULL;
             RANK_SUCCESS(GCCL_Comm_split(world, 0, -rank, &c));
             int mine = -1;
             RANK_SUCCESS(GCCL_Comm_rank(c, &mine));
@@ -104,8 +103,7 @@ TEST_CASE("a message that a rank which has left does not receive is an error whe
   // Over shared memory long messages wait for their receiver.
   for (const bool freed : {false, true})
     check({.size = 3, .backends = "shm"}, [&](int rank) {
-      GCCL_Comm world = GCCL_COMM_NULL, c = GCCL_COMM_NULL;
-      RANK_SUCCESS(GCCL_Init(&world, nullptr));
+      GCCL_Comm world = begin(), c = GCCL_COMM_NULL;
       RANK_SUCCESS(GCCL_Comm_split(world, 0, 0, &c));
       std::vector<float> data(1 << 20);
       if (rank == 2) {
@@ -124,8 +122,7 @@ TEST_CASE("messages that a rank has sent before it left are received") {
     check(job, [&](int rank) {
       for (const std::size_t n : {std::size_t(1), std::size_t(4000)})
         for (const bool freed : {false, true}) {
-          GCCL_Comm world = GCCL_COMM_NULL, c = GCCL_COMM_NULL;
-          RANK_SUCCESS(GCCL_Init(&world, nullptr));
+          GCCL_Comm world = begin(), c = GCCL_COMM_NULL;
           RANK_SUCCESS(GCCL_Comm_split(world, 0, 0, &c));
           std::vector<float> out(n, 3), in(n);
           constexpr int kMessages = 5;

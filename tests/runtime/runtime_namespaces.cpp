@@ -45,8 +45,7 @@ bool allowed() {
 
 // All-reduces of every way through shared memory, in ordinary memory and GCCL_Mem_alloc's, checked.
 void reduce_all(int rank, int size) {
-  GCCL_Comm world = GCCL_COMM_NULL, half = GCCL_COMM_NULL;
-  RANK_SUCCESS(GCCL_Init(&world, nullptr));
+  GCCL_Comm world = begin(), half = GCCL_COMM_NULL;
   if (!world) return;
   RANK_SUCCESS(GCCL_Comm_set_timeout(world, 60000));
   RANK_SUCCESS(GCCL_Comm_split(world, 0, -rank, &half));  // a communicator made when the files have no names any more
@@ -83,8 +82,7 @@ TEST_CASE("a rank that ends in another process-id namespace is lost; one that li
   check({.size = 3, .environment = {{"GCCL_HOST", "one machine"}}}, [](int rank) {
     // Rank 2 ends; rank 1 is late by more than any look around.
     const auto body = [rank] {
-      GCCL_Comm world = GCCL_COMM_NULL;
-      RANK_SUCCESS(GCCL_Init(&world, nullptr));
+      GCCL_Comm world = begin();
       if (!world) return;
       RANK_SUCCESS(GCCL_Comm_set_timeout(world, 60000));
       RANK_SUCCESS(GCCL_Barrier(world));

@@ -51,8 +51,7 @@ TEST_CASE("a machine that vanishes with data in flight, or without, is missed af
       Job job = over_tcp(2);
       job.environment["GCCL_TCP_PEER_TIMEOUT_MS"] = "3000";
       Running running(job, [&](int rank) {
-        GCCL_Comm world = GCCL_COMM_NULL;
-        RANK_SUCCESS(GCCL_Init(&world, nullptr));
+        GCCL_Comm world = begin();
         std::vector<float> in(count), out(count);
         GCCL_Result result = GCCL_SUCCESS;
         for (int i = 0; result == GCCL_SUCCESS; ++i) {
@@ -81,8 +80,7 @@ TEST_CASE("a rank that is stopped for longer than that, or computes, with messag
   Job job = over_tcp(2);
   job.environment["GCCL_TCP_PEER_TIMEOUT_MS"] = "2000";
   Running running(job, [&](int rank) {
-    GCCL_Comm world = GCCL_COMM_NULL;
-    RANK_SUCCESS(GCCL_Init(&world, nullptr));
+    GCCL_Comm world = begin();
     std::vector<int> x(1 << 24, rank);
     RANK_SUCCESS(GCCL_Barrier(world));
     say("here");
@@ -111,8 +109,7 @@ TEST_CASE("a rank that is stopped before the first connection is waited for, who
     Job job = over_tcp(2);
     job.environment["GCCL_TCP_PEER_TIMEOUT_MS"] = "2000";  // an attempt takes 1 s
     Running running(job, [&](int rank) {
-      GCCL_Comm world = GCCL_COMM_NULL;
-      RANK_SUCCESS(GCCL_Init(&world, nullptr));
+      GCCL_Comm world = begin();
       say("here");
       ::usleep(500000);
       int in = 1, out = 0;

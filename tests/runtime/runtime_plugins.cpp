@@ -26,8 +26,7 @@ TEST_CASE("the sample plug-in carries every collective, beside and instead of th
   jobs.back().nodes = {0, 1, 0, 1};
   for (const Job& job : jobs)
     check(job, [&](int rank) {
-      GCCL_Comm world = GCCL_COMM_NULL, c = GCCL_COMM_NULL;
-      RANK_SUCCESS(GCCL_Init(&world, nullptr));
+      GCCL_Comm world = begin(), c = GCCL_COMM_NULL;
       if (!world) return;
       RANK_SUCCESS(GCCL_Comm_split(world, 0, -rank, &c));
       Random shared(std::uint64_t(job.size));
@@ -61,8 +60,7 @@ TEST_CASE("the sample plug-in carries every collective, beside and instead of th
 
 TEST_CASE("over the sample plug-in, unlike calls, aborts and deaths are everybody's errors") {
   Running running(over("sample", 3), [](int rank) {
-    GCCL_Comm world = GCCL_COMM_NULL, c = GCCL_COMM_NULL;
-    RANK_SUCCESS(GCCL_Init(&world, nullptr));
+    GCCL_Comm world = begin(), c = GCCL_COMM_NULL;
     float x[8] = {}, y[8] = {};
     RANK_SUCCESS(GCCL_Comm_split(world, 0, 0, &c));
     GCCL_Result result = GCCL_Allreduce(x, y, rank == 1 ? 5 : 4, GCCL_FLOAT32, GCCL_SUM, c);

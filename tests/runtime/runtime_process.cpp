@@ -22,8 +22,7 @@ namespace {
 
 // All-reduces that differ in their lengths: afterwards every rank has an error, and aborts are in flight between all.
 void fail_as_a_program_with_a_bug(int rank) {
-  GCCL_Comm world = GCCL_COMM_NULL;
-  RANK_SUCCESS(GCCL_Init(&world, nullptr));
+  GCCL_Comm world = begin();
   float in[4] = {}, out[4] = {};
   GCCL_Result result = GCCL_Barrier(world);  // who is late may hear of the others' error here
   if (result == GCCL_SUCCESS) result = GCCL_Allreduce(in, out, rank == 1 ? 3 : 4, GCCL_FLOAT32, GCCL_SUM, world);
@@ -90,8 +89,7 @@ TEST_CASE("what GCCL opens never is the standard input or error that a program h
             };
             ::close(STDIN_FILENO);
             ::close(STDERR_FILENO);
-            GCCL_Comm world = GCCL_COMM_NULL, c = GCCL_COMM_NULL;
-            RANK_SUCCESS(GCCL_Init(&world, nullptr));
+            GCCL_Comm world = begin(), c = GCCL_COMM_NULL;
             closed("after GCCL_Init");
             void* memory = nullptr;
             RANK_SUCCESS(GCCL_Mem_alloc(&memory, 1 << 20));
@@ -113,8 +111,7 @@ TEST_CASE("a rank that exits while it dials a stopped one ends at once") {
   Job soon = quiet("tcp", 2);
   soon.limit_s = 20;
   Running job(soon, [](int rank) {
-    GCCL_Comm world = GCCL_COMM_NULL;
-    RANK_SUCCESS(GCCL_Init(&world, nullptr));
+    GCCL_Comm world = begin();
     std::printf("here\n");
     std::fflush(stdout);
     if (rank == 1) ::pause();
@@ -147,8 +144,7 @@ TEST_CASE("an exit handler from before GCCL_Init may finalize: over what is conn
                 ::_exit(1);
               }
             });
-            GCCL_Comm world = GCCL_COMM_NULL;
-            RANK_SUCCESS(GCCL_Init(&world, nullptr));
+            GCCL_Comm world = begin();
             // All pairs, in both directions.
             int in[3] = {}, out[3] = {};
             for (int i = 0; was_connected && i < 3; ++i) RANK_SUCCESS(GCCL_Alltoall(in, out, 1, GCCL_INT32, world));
@@ -162,8 +158,7 @@ TEST_CASE("a killed rank is missed although a child that it forked lives on") {
   for (const char* backends : {"tcp", "shm,tcp"}) {
     CAPTURE(backends);
     Running job({.size = 3, .backends = backends, .nodes = {0, 1, 2}, .limit_s = 100}, [](int rank) {
-      GCCL_Comm world = GCCL_COMM_NULL;
-      RANK_SUCCESS(GCCL_Init(&world, nullptr));
+      GCCL_Comm world = begin();
       float in[4] = {}, out[4];
       GCCL_Result result = GCCL_SUCCESS;
       for (int i = 0; result == GCCL_SUCCESS; ++i) {
@@ -199,8 +194,7 @@ TEST_CASE("a child may call nothing, and whatever it tries and however it ends, 
       Job job{.size = 3, .backends = backends, .limit_s = 100};
       if (progress_thread) job.environment["GCCL_PROGRESS_THREAD"] = "1";
       check(job, [](int rank) {
-        GCCL_Comm world = GCCL_COMM_NULL;
-        RANK_SUCCESS(GCCL_Init(&world, nullptr));
+        GCCL_Comm world = begin();
         int in[4] = {1, 2, 3, 4}, out[4] = {};
         RANK_SUCCESS(GCCL_Allreduce(in, out, 4, GCCL_INT32, GCCL_SUM, world));
         GCCL_Request request = GCCL_REQUEST_NULL;
@@ -261,8 +255,7 @@ TEST_CASE("a fork handler from before GCCL_Init may wait for GCCL") {
                 RANK_SUCCESS(GCCL_Comm_free(&c));
               },
               nullptr, nullptr);
-          GCCL_Comm world = GCCL_COMM_NULL;
-          RANK_SUCCESS(GCCL_Init(&world, nullptr));
+          GCCL_Comm world = begin();
           const pid_t child = ::fork();
           if (child == 0) ::_exit(0);
           ::waitpid(child, nullptr, 0);
@@ -274,8 +267,7 @@ TEST_CASE("a fork handler from before GCCL_Init may wait for GCCL") {
 
 TEST_CASE("a process that has finalized may have children that use GCCL themselves") {
   check({.size = 2, .backends = "tcp", .limit_s = 100}, [](int) {
-    GCCL_Comm world = GCCL_COMM_NULL;
-    RANK_SUCCESS(GCCL_Init(&world, nullptr));
+    GCCL_Comm world = begin();
     RANK_SUCCESS(GCCL_Barrier(world));
     RANK_SUCCESS(GCCL_Finalize());
     const pid_t child = ::fork();

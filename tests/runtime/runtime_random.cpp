@@ -251,8 +251,7 @@ TEST_CASE("random sequences of operations do what the specification says") {
     Job job = jobs[j];
     job.limit_s = 240 + int(total / 20);
     check(job, [&](int rank) {
-      GCCL_Comm world = GCCL_COMM_NULL;
-      RANK_SUCCESS(GCCL_Init(&world, nullptr));
+      GCCL_Comm world = begin();
       if (!world) return;
       for (std::uint64_t i = j; i < total && !any_reported(); i += jobs.size()) {
         Sequence(first + i, world, rank, job.size).run();

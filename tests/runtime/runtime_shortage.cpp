@@ -103,8 +103,7 @@ TEST_CASE("a call that finds no memory is an error on every rank") {
     for (const char* backends : {"shm", "tcp"})
       // Which keeps as much as it sends in memory of its own.
       check({.size = 2, .backends = backends, .environment = {{"GCCL_ALGORITHM", "alltoall=bruck"}}}, [&](int rank) {
-        GCCL_Comm world = GCCL_COMM_NULL, c = GCCL_COMM_NULL;
-        RANK_SUCCESS(GCCL_Init(&world, nullptr));
+        GCCL_Comm world = begin(), c = GCCL_COMM_NULL;
         RANK_SUCCESS(GCCL_Comm_split(world, 0, 0, &c));
         std::vector<float> a(kCount, 1), b(kCount);
         std::optional<MemoryLimit> limit;
@@ -203,8 +202,7 @@ const std::vector<Kind> kinds = {
 TEST_CASE("one allocation that fails, whichever it is, is an error on every rank or none") {
   for (const char* backends : {"shm", "tcp"})
     check({.size = 2, .backends = backends}, [&](int rank) {
-      GCCL_Comm world = GCCL_COMM_NULL;
-      RANK_SUCCESS(GCCL_Init(&world, nullptr));
+      GCCL_Comm world = begin();
       for (const Kind& kind : kinds) {
         int met = 1, failures = 0;
         for (int n = 0; met; ++n) {
@@ -285,8 +283,7 @@ TEST_CASE("memory that the thread for connections does not find is an error on e
       check({.size = 3, .backends = "tcp", .environment = {{"GCCL_PROGRESS_THREAD", threaded ? "1" : "0"}}},
             [&](int rank) {
               fed = true;
-              GCCL_Comm world = GCCL_COMM_NULL, c = GCCL_COMM_NULL;
-              RANK_SUCCESS(GCCL_Init(&world, nullptr));
+              GCCL_Comm world = begin(), c = GCCL_COMM_NULL;
               RANK_SUCCESS(GCCL_Comm_split(world, 0, 0, &c));
               if (rank == starved) starving = true;
               float one = 1, sum = 0;
@@ -365,8 +362,7 @@ TEST_CASE("an exception of a reduction of the program's own is an error on every
         check({.size = 2, .backends = backends, .environment = {{"GCCL_PROGRESS_THREAD", threaded ? "1" : "0"}}},
               [&](int rank) {
                 static bool throws = false;
-                GCCL_Comm world = GCCL_COMM_NULL, c = GCCL_COMM_NULL;
-                RANK_SUCCESS(GCCL_Init(&world, nullptr));
+                GCCL_Comm world = begin(), c = GCCL_COMM_NULL;
                 RANK_SUCCESS(GCCL_Comm_split(world, 0, 0, &c));
                 GCCL_Op op = -1;
                 RANK_SUCCESS(GCCL_Op_create(

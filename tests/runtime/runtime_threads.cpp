@@ -48,8 +48,7 @@ TEST_CASE("threads on different communicators do not disturb each other") {
   for (const Job& job : {Job{.size = 2, .backends = "shm"}, Job{.size = 3, .backends = "tcp"},
                          Job{.size = 2, .backends = "shm", .environment = {{"GCCL_PROGRESS_THREAD", "1"}}}})
     check(job, [&](int rank) {
-      GCCL_Comm world = GCCL_COMM_NULL;
-      RANK_SUCCESS(GCCL_Init(&world, nullptr));
+      GCCL_Comm world = begin();
       std::vector<GCCL_Comm> comms(3);
       for (GCCL_Comm& c : comms) RANK_SUCCESS(GCCL_Comm_split(world, 0, 0, &c));
       std::vector<std::thread> threads;
@@ -65,8 +64,7 @@ TEST_CASE("threads on different communicators do not disturb each other") {
 TEST_CASE("threads share one communicator: calls are carried out one after the other") {
   for (const char* backends : {"shm", "tcp"})
     check({.size = 2, .backends = backends}, [](int) {
-      GCCL_Comm world = GCCL_COMM_NULL;
-      RANK_SUCCESS(GCCL_Init(&world, nullptr));
+      GCCL_Comm world = begin();
       // Which thread's call meets which is open, so all calls are alike.
       std::vector<std::thread> threads;
       for (int t = 0; t < 3; ++t)

@@ -1,4 +1,4 @@
-// Limits of time: the longest, and the one of GCCL_Finalize.
+// Limits of time: the longest, the one of GCCL_Finalize, and what is said when one is reached.
 #include <doctest/doctest.h>
 #include <unistd.h>
 
@@ -40,8 +40,7 @@ TEST_CASE("the longest limits are long") {
 
 TEST_CASE("a time below 0 is up, and only GCCL_TIMEOUT_NONE is no limit") {
   check({.size = 2, .limit_s = 60}, [](int rank) {
-    GCCL_Comm world = GCCL_COMM_NULL;
-    RANK_SUCCESS(GCCL_Init(&world, nullptr));
+    GCCL_Comm world = begin();
     int value = 7;
     if (rank == 0) {
       GCCL_Request request = GCCL_REQUEST_NULL;
@@ -64,8 +63,7 @@ TEST_CASE("a time below 0 is up, and only GCCL_TIMEOUT_NONE is no limit") {
 TEST_CASE("finalize waits as long as calls may take, not as long as a start") {
   for (const char* backends : {"shm", "tcp"})
     check({.size = 3, .backends = backends, .environment = {{"GCCL_START_TIMEOUT_MS", "20000"}}}, [](int rank) {
-      GCCL_Comm world = GCCL_COMM_NULL;
-      RANK_SUCCESS(GCCL_Init(&world, nullptr));
+      GCCL_Comm world = begin();
       RANK_SUCCESS(GCCL_Comm_set_timeout(world, 300));
       RANK_SUCCESS(GCCL_Barrier(world));
       if (rank == 1) usleep(3000000);
@@ -85,6 +83,36 @@ TEST_CASE("finalize waits as long as calls may take, not as long as a start") {
     if (rank == 1) usleep(2500000);
     RANK_SUCCESS(GCCL_Finalize());
   });
+}
+
+TEST_CASE("a timeout says what each rank waits for") {
+  for (const Job& job : transports(4))
+    check(job, [](int rank) {
+      const GCCL_Comm world = begin();
+      const GCCL_Comm c = copy_of(world), other = copy_of(world);
+      RANK_SUCCESS(GCCL_Comm_set_timeout(c, 8000));
+      float x = 0;
+      // Rank 0 waits for what nobody sends, rank 1 for rank 0, rank 2 for rank 0 on another communicator; rank 3
+      // computes.
+      GCCL_Result result = GCCL_SUCCESS;
+      if (rank == 0) result = GCCL_Recv(&x, 1, GCCL_FLOAT32, 3, c);
+      if (rank == 1) result = GCCL_Recv(&x, 1, GCCL_FLOAT32, 0, c);
+      if (rank == 0) {
+        expect(result, GCCL_ERR_TIMEOUT, "recv");
+        expect_text("waiting for rank 3", "recv");
+        expect_text("rank 1 is in a recv from rank 0", "recv");
+        expect_text("rank 2 is in barrier #1 on another communicator", "recv");
+        expect_text("nothing heard from rank 3", "recv");
+      }
+      if (rank == 1) {
+        expect(result, GCCL_ERR_TIMEOUT, "recv");
+        expect_text("waiting for rank 0", "recv");
+        expect_text("rank 0 is in a recv from rank 3", "recv");
+      }
+      if (rank == 3) sleep(10);
+      RANK_SUCCESS(GCCL_Barrier(other));
+      GCCL_Finalize();
+    });
 }
 
 }  // namespace

@@ -138,6 +138,14 @@ std::vector<End> Running::wait() {
 
 std::vector<End> run(const Job& job, const std::function<void(int)>& body) { return Running(job, body).wait(); }
 
+std::vector<Job> transports(int size) {
+  std::vector<Job> all = {{.size = size, .backends = "shm"}, {.size = size, .backends = "tcp"}};
+  if (size < 3) return all;
+  all.push_back({.size = size, .backends = "shm,tcp"});
+  for (int r = 0; r < size; ++r) all.back().nodes.push_back(r % 2);
+  return all;
+}
+
 std::string describe(const Job& job) {
   std::string s = std::to_string(job.size) + " ranks over " + job.backends;
   if (!job.nodes.empty()) {
@@ -167,6 +175,18 @@ void check(const Job& job, const std::function<void(int)>& body) {
   for (const End& e : ends) good &= e.good();
   const std::string what = describe(job) + "\n" + (good ? "" : texts(ends));
   CHECK_MESSAGE(good, what);
+}
+
+GCCL_Comm begin() {
+  GCCL_Comm world = GCCL_COMM_NULL;
+  RANK_SUCCESS(GCCL_Init(&world, nullptr));
+  return world;
+}
+
+GCCL_Comm copy_of(GCCL_Comm comm) {
+  GCCL_Comm c = GCCL_COMM_NULL;
+  RANK_SUCCESS(GCCL_Comm_split(comm, 0, 0, &c));
+  return c;
 }
 
 bool says(const std::string& text) { return std::string(GCCL_Last_error()).find(text) != std::string::npos; }

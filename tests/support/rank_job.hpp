@@ -67,6 +67,9 @@ class Running {
   long long until_ms_;
 };
 
+// Over shared memory, over TCP, and from 3 ranks on over both at once, on two machines by turns.
+std::vector<Job> transports(int size);
+
 // Runs the job to its end.
 std::vector<End> run(const Job& job, const std::function<void(int rank)>& body);
 // The same, as a doctest check that all ranks did well; otherwise shows what each printed.
@@ -75,6 +78,9 @@ void check(const Job& job, const std::function<void(int rank)>& body);
 std::string texts(const std::vector<End>& ends);
 std::string describe(const Job& job);
 
+// Called by a rank: the world after GCCL_Init, and another communicator of the same ranks. Null after a failure, noted.
+GCCL_Comm begin();
+GCCL_Comm copy_of(GCCL_Comm comm);
 // Called by a rank: notes a failure, which makes the process end with code 1. The first ten are printed.
 void report(const std::string& failure);
 bool any_reported();
