@@ -176,7 +176,9 @@ TEST_CASE("reduces send at most one vector, Rabenseifner's at most 2 (n-1)/n of 
   }
 }
 
-TEST_CASE("broadcasts send what their headers say") {
+TEST_CASE(
+    "broadcasts send n-1 vectors by a tree, one from rank to rank by a chain, and two from the root by "
+    "scatter_allgather") {
   for (const Rank n : kSizes) {
     const Count part = 4, whole = part * n;
     const Rank root = n - 1;
@@ -287,7 +289,7 @@ TEST_CASE("both binary trees span all places, are shallow, and no place has chil
   }
 }
 
-TEST_CASE("closed forms add the levels of a machine") {
+TEST_CASE("closed forms are the sums of what their steps cost inside nodes and across") {
   const Layout layout = Layout::regular(32, 4);
   const View v = layout.view(0);
   CostModel m;
@@ -357,7 +359,7 @@ TEST_CASE("the table names each algorithm once and finds it") {
   CHECK(find_algorithm(allreduce, "") == nullptr);
 }
 
-TEST_CASE("direct and pairwise algorithms send what their headers state") {
+TEST_CASE("direct algorithms send the whole vector to each peer, pairwise all-reduces a part of it twice") {
   for (const Rank n : kSizes) {
     const Count whole = 6 * n;
     if (n <= 32)
@@ -451,7 +453,7 @@ TEST_CASE("direct sums are formed in the order of the ranks, so every rank has t
   }
 }
 
-TEST_CASE("algorithms for few ranks say so") {
+TEST_CASE("algorithms for few ranks fit their largest number of ranks and not one more") {
   for (const auto& [kind, name, most] :
        {std::tuple{allreduce, "direct", 32u}, {allreduce, "pairwise", 256u}, {barrier, "direct", 32u}}) {
     CHECK(algorithm(kind, name).can(call_of(kind, 1), Layout::flat(most).view(0)));
