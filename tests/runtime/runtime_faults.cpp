@@ -117,6 +117,27 @@ TEST_CASE("messages that differ from their receives are an error on both sides")
     });
 }
 
+// The receive has the length of the message's first piece.
+TEST_CASE("one element of a longer user-defined type is received as no element of a shorter one") {
+  for (const Job& job : transports(2))
+    check(job, [](int rank) {
+      const GCCL_Comm world = begin();
+      GCCL_Dtype type;
+      RANK_SUCCESS(GCCL_Type_create(rank == 0 ? 16384 : 8192, &type));
+      std::vector<std::byte> x(16384);
+      for (const int late : {0, 1}) {
+        GCCL_Comm c = copy_of(world);
+        if (rank == late) ::usleep(20000);
+        GCCL_Result result = rank == 0 ? GCCL_Send(x.data(), 1, type, 1, c) : GCCL_Recv(x.data(), 1, type, 0, c);
+        if (rank == 1) expect(result, GCCL_ERR_MISMATCH, "recv");
+        for (int more = 0; more < 3 && result == GCCL_SUCCESS; ++more) result = GCCL_Barrier(c);
+        expect(result, GCCL_ERR_MISMATCH, "rank " + std::to_string(rank));
+        GCCL_Comm_free(&c);
+      }
+      RANK_SUCCESS(GCCL_Finalize());
+    });
+}
+
 TEST_CASE("lists that differ make no communicator, on any rank, and leave the parent usable") {
   check({.size = 3, .backends = "shm"}, [](int rank) {
     GCCL_Comm world = begin(), c = GCCL_COMM_NULL;
