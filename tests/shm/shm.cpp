@@ -26,6 +26,7 @@
 #include "libgccl/transports/shm/rank_file.hpp"
 #include "libgccl/transports/shm/reserve.hpp"
 #include "libgccl/transports/shm/segment.hpp"
+#include "libgccl/transports/shm/shm_fast_path.hpp"
 #include "libgccl/transports/shm/shm_port.hpp"
 #include "tests/support/child.hpp"
 
@@ -270,6 +271,18 @@ TEST_CASE("no shared memory left for a message is an error that names both ranks
     CHECK(seen == value++);
   }
   memory_is_full = false;
+}
+
+TEST_CASE("the fast path receives no first piece of a longer message") {
+  Two_ranks two;
+  std::vector<std::byte> data(2 * kPieceBytes, std::byte(1)), in(kPieceBytes);
+  GCCL_Transfer sent = transfer(1, data.data(), data.size()), received = transfer(0, in.data(), in.size());
+  REQUIRE(two.port[0]->send(&sent) == 1);
+  Backoff backoff(false);
+  CHECK_FALSE(shm_fast_path(two.port[1].get())->receive(0, 0, received.signature, in.data(), kPieceBytes, &backoff));
+  CHECK(two.port[1]->receive(&received) == 1);  // and as a transfer it is told
+  CHECK(received.result == GCCL_ERR_MISMATCH);
+  CHECK(received.bytes_found == data.size());
 }
 
 // ---- Two processes ----
