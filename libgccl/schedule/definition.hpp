@@ -1,6 +1,6 @@
 // What each collective means, element by element: which blocks a rank puts in and which it must get. The prover, the
-// simulator's payload check, `gccl bench` and the tests of the runtimes all go by this; tests/verify.cpp writes the
-// definitions out once more and holds this to them.
+// simulator's payload check, `gccl bench` and the tests of the runtimes all go by this; tests/verify/verify_oracle.cpp
+// writes the definitions out once more and holds this to them.
 #pragma once
 
 #include "libgccl/schedule/call.hpp"

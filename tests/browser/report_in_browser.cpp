@@ -13,6 +13,7 @@
 
 #include "sim/report/csv.hpp"
 #include "sim/report/html.hpp"
+#include "tests/support/folder.hpp"
 
 using nlohmann::json;
 
@@ -376,24 +377,18 @@ int main() {
     std::cout << "SKIPPED: no Chromium on this machine (Debian: apt-get install chromium)\n";
     return 77;
   }
-  std::string pattern = (std::filesystem::temp_directory_path() / "gccl-browser-XXXXXX").string();
-  if (!::mkdtemp(pattern.data())) {
-    std::cerr << "cannot make a folder like " << pattern << "\n";
-    return 1;
-  }
+  gccl::test::Folder folder;
   const auto open = [&](const std::string& name, const json& result) {
     const std::string drawing = "<svg xmlns=\"http://www.w3.org/2000/svg\"><script>window.hostile=1</script></svg>";
     const std::string page = gccl::sim::html_report(result, {{"c", drawing}, {"first", drawing}});
-    probe(pattern, browser, name + "-phone", page, 390);
-    return probe(pattern, browser, name, page, 1300);
+    probe(folder.path, browser, name + "-phone", page, 390);
+    return probe(folder.path, browser, name, page, 1300);
   };
   test_sweep(open);
   test_edges(open);
   test_engines(open);
   test_empty(open);
-  if (failures == 0)
-    std::filesystem::remove_all(pattern);
-  else
-    std::cerr << failures << " failures; pages are in " << pattern << "\n";
+  folder.kept = failures > 0;
+  if (folder.kept) std::cerr << failures << " failures; pages are in " << folder.path << "\n";
   return failures == 0 ? 0 : 1;
 }

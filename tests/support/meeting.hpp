@@ -1,10 +1,9 @@
-// Ranks that meet and say what became of it: for tests of stores and of what is built on them.
+// Ranks that meet over a store, as threads of the test, and say what became of it: below the C interface, whose ranks
+// are processes (rank_job.hpp).
 #pragma once
 
 #include <doctest/doctest.h>
 
-#include <cstdlib>
-#include <filesystem>
 #include <memory>
 #include <string>
 #include <thread>
@@ -12,22 +11,12 @@
 
 #include "libgccl/bootstrap/bootstrap.hpp"
 #include "libgccl/net/socket.hpp"
+#include "tests/support/child.hpp"
+#include "tests/support/folder.hpp"
 
 namespace gccl::test {
 
 using Bytes = std::vector<std::byte>;
-
-// A folder that goes with the test.
-struct Folder {
-  std::filesystem::path path;
-  Folder() {
-    std::string name = (std::filesystem::temp_directory_path() / "gccl-bootstrap-XXXXXX").string();
-    REQUIRE(mkdtemp(name.data()));
-    path = name;
-  }
-  ~Folder() { std::filesystem::remove_all(path); }
-  bool empty() const { return std::filesystem::is_empty(path); }
-};
 
 // A loopback port that is this process's to listen on until it ends: bound, not listening, and so given to nobody else.
 inline std::uint16_t free_port() {
@@ -63,17 +52,21 @@ inline Status meet(Exchange& exchange, Rank rank, Rank size, unsigned rounds = 3
   return {};
 }
 
+// Opens a store with open(rank, &exchange) and meets the others there.
+template <class Open>
+Status open_and_meet(Open open, Rank rank, Rank size, unsigned rounds = 3, std::int64_t timeout_ms = 20000) {
+  std::unique_ptr<Exchange> exchange;
+  Status s = open(rank, &exchange);
+  return s.ok() && exchange ? meet(*exchange, rank, size, rounds, timeout_ms) : s;
+}
+
 // Each rank in a thread of its own: what became of it.
 template <class Open>
 std::vector<Status> in_threads(Rank size, Open open, unsigned rounds = 3, std::int64_t timeout_ms = 20000) {
   std::vector<Status> results(size);
   std::vector<std::thread> threads;
   for (Rank r = 0; r < size; ++r)
-    threads.emplace_back([&, r] {
-      std::unique_ptr<Exchange> exchange;
-      results[r] = open(r, &exchange);
-      if (results[r].ok() && exchange) results[r] = meet(*exchange, r, size, rounds, timeout_ms);
-    });
+    threads.emplace_back([&, r] { results[r] = open_and_meet(open, r, size, rounds, timeout_ms); });
   for (std::thread& t : threads) t.join();
   return results;
 }

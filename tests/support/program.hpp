@@ -1,12 +1,10 @@
-// The built program as a user starts it, and a folder for its files.
+// The built program as a user starts it.
 #pragma once
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -18,32 +16,14 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/child.hpp"
+#include "tests/support/folder.hpp"
+
 namespace gccl::test {
 
 namespace fs = std::filesystem;
 
 inline const fs::path kRoot = GCCL_SOURCE_DIR;
-
-// A folder that goes with the test.
-struct Folder {
-  fs::path path;
-  Folder() {
-    std::string name = (fs::temp_directory_path() / "gccl-test-XXXXXX").string();
-    REQUIRE(mkdtemp(name.data()));
-    path = name;
-  }
-  ~Folder() { fs::remove_all(path); }
-  fs::path write(const std::string& name, std::string_view text, fs::perms mode = fs::perms(0644)) const {
-    std::ofstream(path / name, std::ios::binary) << text;
-    fs::permissions(path / name, mode);
-    return path / name;
-  }
-  std::set<std::string> files() const {
-    std::set<std::string> all;
-    for (const auto& e : fs::directory_iterator(path)) all.insert(e.path().filename().string());
-    return all;
-  }
-};
 
 // The engines that this build has.
 inline const std::vector<std::string> kEngines = {
@@ -76,52 +56,51 @@ struct Surroundings {
   rlim_t file_bytes_max = 0;                  // no file of it grows beyond, as on a full disk; 0: no limit
 };
 
-// The program while it runs, in a process group of its own. It is killed when the test dies.
+// The program while it runs, in a process group of its own.
 class Program {
  public:
-  explicit Program(std::vector<std::string> arguments, Surroundings around = {}) {
-    arguments.insert(arguments.begin(), GCCL_PROGRAM);
-    std::vector<char*> argv;
-    for (std::string& a : arguments) argv.push_back(a.data());
-    argv.push_back(nullptr);
-    pid_ = fork();
-    REQUIRE(pid_ >= 0);
-    if (pid_ == 0) {
-      setpgid(0, 0);
-      prctl(PR_SET_PDEATHSIG, SIGKILL);
-      const auto redirect = [](const fs::path& file, int fd) {
-        dup2(open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600), fd);
-      };
-      redirect(out_file(), 1);
-      redirect(streams_.path / "err", 2);
-      for (std::string& e : around.environment) putenv(e.data());
-      const rlimit limit{around.file_bytes_max, around.file_bytes_max};
-      if (limit.rlim_cur && (signal(SIGXFSZ, SIG_IGN) == SIG_ERR || setrlimit(RLIMIT_FSIZE, &limit) != 0)) _exit(126);
-      if (chdir(around.folder.c_str()) == 0) execv(argv[0], argv.data());
-      _exit(127);
-    }
-    setpgid(pid_, pid_);
+  explicit Program(std::vector<std::string> arguments, Surroundings around = {})
+      : child_([&] { start(std::move(arguments), std::move(around)); }), group_(child_.pid()) {
+    setpgid(group_, group_);
   }
-  pid_t pid() const { return pid_; }
+  pid_t pid() const { return group_; }
   fs::path out_file() const { return streams_.path / "out"; }
   Ended wait() {
-    int status = 0;
-    waitpid(pid_, &status, 0);
+    const int status = child_.wait();
     return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), read_text(out_file()),
             read_text(streams_.path / "err")};
   }
   // True once no process of the group is left.
   bool group_ends(std::chrono::seconds limit) const {
     for (const auto end = std::chrono::steady_clock::now() + limit; std::chrono::steady_clock::now() < end;) {
-      if (kill(-pid_, 0) != 0) return true;
+      if (kill(-group_, 0) != 0) return true;
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
     }
     return false;
   }
 
  private:
+  void start(std::vector<std::string> arguments, Surroundings around) const {
+    arguments.insert(arguments.begin(), GCCL_PROGRAM);
+    std::vector<char*> argv;
+    for (std::string& a : arguments) argv.push_back(a.data());
+    argv.push_back(nullptr);
+    setpgid(0, 0);
+    const auto redirect = [](const fs::path& file, int fd) {
+      dup2(open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600), fd);
+    };
+    redirect(out_file(), 1);
+    redirect(streams_.path / "err", 2);
+    for (std::string& e : around.environment) putenv(e.data());
+    const rlimit limit{around.file_bytes_max, around.file_bytes_max};
+    if (limit.rlim_cur && (signal(SIGXFSZ, SIG_IGN) == SIG_ERR || setrlimit(RLIMIT_FSIZE, &limit) != 0)) _exit(126);
+    if (chdir(around.folder.c_str()) == 0) execv(argv[0], argv.data());
+    _exit(127);
+  }
+
   Folder streams_;
-  pid_t pid_;
+  Child child_;
+  pid_t group_;
 };
 
 inline Ended run_gccl(const std::vector<std::string>& arguments, const fs::path& folder = kRoot) {

@@ -2,16 +2,12 @@
 
 #include <doctest/doctest.h>
 #include <poll.h>
-#include <signal.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 
 extern "C" __attribute__((weak)) int __lsan_do_recoverable_leak_check();
 
@@ -26,9 +22,8 @@ long long now_ms() {
       .count();
 }
 
-// The rank's whole life. Never returns.
-[[noreturn]] void live(const Job& job, int rank, const std::string& store, const std::function<void(int)>& body) {
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // a test that is killed leaves nobody behind
+// The rank's whole life; its exit code.
+int live(const Job& job, int rank, const std::string& store, const std::function<void(int)>& body) {
   for (const char* name : {"GCCL_SECRET", "GCCL_CHECK", "GCCL_ALGORITHM", "GCCL_TIMEOUT_MS", "GCCL_PROGRESS_THREAD"})
     ::unsetenv(name);
   ::setenv("GCCL_RANK", std::to_string(rank).c_str(), 1);
@@ -46,8 +41,7 @@ long long now_ms() {
     report(std::string("exception: ") + e.what());
   }
   if (leak_check && __lsan_do_recoverable_leak_check && __lsan_do_recoverable_leak_check()) report("memory was leaked");
-  std::fflush(nullptr);
-  ::_exit(any_reported() ? 1 : 0);
+  return any_reported() ? 1 : 0;
 }
 
 }  // namespace
@@ -63,48 +57,33 @@ bool any_reported() { return reports.load() > 0; }
 void without_leak_check() { leak_check = false; }
 
 Running::Running(const Job& job, const std::function<void(int)>& body)
-    : until_ms_(now_ms() + job.limit_s * 1000LL * GCCL_TEST_SLOWDOWN) {
-  char folder[] = "/tmp/gccl-test-XXXXXX";
-  REQUIRE(::mkdtemp(folder) != nullptr);
-  folder_ = folder;
-  std::fflush(nullptr);
-  processes_.resize(std::size_t(job.size));
+    : processes_(std::size_t(job.size)), until_ms_(now_ms() + job.limit_s * 1000LL * GCCL_TEST_SLOWDOWN) {
   for (int r = 0; r < job.size; ++r) {
     int ends[2];
     REQUIRE(::pipe(ends) == 0);
-    const pid_t child = ::fork();
-    REQUIRE(child >= 0);
-    if (child == 0) {
+    processes_[std::size_t(r)].child.emplace([&] {
       for (int before = 0; before < r; ++before) ::close(processes_[std::size_t(before)].output);
       ::dup2(ends[1], STDOUT_FILENO);
       ::dup2(ends[1], STDERR_FILENO);
       ::close(ends[0]);
       ::close(ends[1]);
-      live(job, r, folder_ + "/store", body);
-    }
+      return live(job, r, folder_.path / "store", body);
+    });
     ::close(ends[1]);
-    processes_[std::size_t(r)].pid = child;
     processes_[std::size_t(r)].output = ends[0];
   }
 }
 
-Running::~Running() {
-  for (Process& p : processes_)
-    if (p.pid > 0) ::kill(p.pid, SIGKILL);
-  for (Process& p : processes_) reap(p);
-  std::error_code ignored;
-  std::filesystem::remove_all(folder_, ignored);
+Running::Process::~Process() {
+  if (output >= 0) ::close(output);
 }
-
-void Running::kill(int rank, int signal) { ::kill(pid(rank), signal); }
 
 void Running::reap(Process& p) {
   if (p.output >= 0) ::close(p.output);
   p.output = -1;
-  if (p.pid < 0) return;
-  int status = 0;
-  ::waitpid(p.pid, &status, 0);
-  p.pid = -1;
+  if (!p.child) return;
+  const int status = p.child->wait();
+  p.child.reset();
   if (WIFEXITED(status)) p.end.exit_code = WEXITSTATUS(status);
   if (WIFSIGNALED(status)) p.end.signal = WTERMSIG(status);
 }
@@ -147,9 +126,9 @@ std::vector<End> Running::wait() {
   }
   std::vector<End> ends;
   for (Process& p : processes_) {
-    if (p.pid > 0) {
+    if (p.child) {
       p.end.late = true;
-      ::kill(p.pid, SIGKILL);
+      p.child->kill();
       reap(p);
     }
     ends.push_back(p.end);
@@ -158,6 +137,14 @@ std::vector<End> Running::wait() {
 }
 
 std::vector<End> run(const Job& job, const std::function<void(int)>& body) { return Running(job, body).wait(); }
+
+std::vector<Job> transports(int size) {
+  std::vector<Job> all = {{.size = size, .backends = "shm"}, {.size = size, .backends = "tcp"}};
+  if (size < 3) return all;
+  all.push_back({.size = size, .backends = "shm,tcp"});
+  for (int r = 0; r < size; ++r) all.back().nodes.push_back(r % 2);
+  return all;
+}
 
 std::string describe(const Job& job) {
   std::string s = std::to_string(job.size) + " ranks over " + job.backends;
@@ -188,6 +175,18 @@ void check(const Job& job, const std::function<void(int)>& body) {
   for (const End& e : ends) good &= e.good();
   const std::string what = describe(job) + "\n" + (good ? "" : texts(ends));
   CHECK_MESSAGE(good, what);
+}
+
+GCCL_Comm begin() {
+  GCCL_Comm world = GCCL_COMM_NULL;
+  RANK_SUCCESS(GCCL_Init(&world, nullptr));
+  return world;
+}
+
+GCCL_Comm copy_of(GCCL_Comm comm) {
+  GCCL_Comm c = GCCL_COMM_NULL;
+  RANK_SUCCESS(GCCL_Comm_split(comm, 0, 0, &c));
+  return c;
 }
 
 bool says(const std::string& text) { return std::string(GCCL_Last_error()).find(text) != std::string::npos; }

@@ -1,15 +1,18 @@
-// Ranks as real processes, for tests of the runtime: started together, watched, and never left behind.
+// Ranks over the C interface: check(job, f) runs f on so many ranks, real processes, over such transports. They are
+// started together, watched, and never left behind. Ranks on a transport's own ports are in tcp_ranks.hpp and the tests
+// of shared memory, ranks of stores in meeting.hpp.
 #pragma once
-
-#include <sys/types.h>
 
 #include <chrono>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "gccl/gccl.h"
+#include "tests/support/child.hpp"
+#include "tests/support/folder.hpp"
 
 namespace ranks {
 
@@ -38,12 +41,10 @@ class Running {
  public:
   // Forks size processes; each sets its environment, calls body(rank) and ends: code 0 when nothing was reported.
   Running(const Job& job, const std::function<void(int rank)>& body);
-  ~Running();
   Running(const Running&) = delete;
   Running& operator=(const Running&) = delete;
 
-  pid_t pid(int rank) const { return processes_[std::size_t(rank)].pid; }
-  void kill(int rank, int signal);
+  void kill(int rank, int signal) const { processes_[std::size_t(rank)].child->kill(signal); }
   // Reads until the rank has printed this; false when it ended or the limit came first.
   bool await(int rank, const std::string& printed);
   // Until all have ended, or the limit.
@@ -51,17 +52,23 @@ class Running {
 
  private:
   struct Process {
-    pid_t pid = -1;
+    std::optional<gccl::test::Child> child;  // until it has ended
     int output = -1;
     End end;
+    Process() = default;
+    Process(const Process&) = delete;
+    ~Process();
   };
   bool read_some(int timeout_ms);
   void reap(Process& p);
 
+  gccl::test::Folder folder_;  // the store's; outlives the ranks
   std::vector<Process> processes_;
   long long until_ms_;
-  std::string folder_;  // the store's
 };
+
+// Over shared memory, over TCP, and from 3 ranks on over both at once, on two machines by turns.
+std::vector<Job> transports(int size);
 
 // Runs the job to its end.
 std::vector<End> run(const Job& job, const std::function<void(int rank)>& body);
@@ -71,6 +78,9 @@ void check(const Job& job, const std::function<void(int rank)>& body);
 std::string texts(const std::vector<End>& ends);
 std::string describe(const Job& job);
 
+// Called by a rank: the world after GCCL_Init, and another communicator of the same ranks. Null after a failure, noted.
+GCCL_Comm begin();
+GCCL_Comm copy_of(GCCL_Comm comm);
 // Called by a rank: notes a failure, which makes the process end with code 1. The first ten are printed.
 void report(const std::string& failure);
 bool any_reported();

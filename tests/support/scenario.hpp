@@ -6,6 +6,7 @@
 
 #include "sim/scenario/judge/evaluate.hpp"
 #include "sim/scenario/result/row.hpp"
+#include "tests/support/folder.hpp"
 
 namespace gccl::test {
 

@@ -1,4 +1,5 @@
-// Ranks of this process on the TCP backend itself, without the library above it.
+// Ranks of this process on the TCP backend's own ports, without the library above it: what ranks over the C interface
+// (rank_job.hpp) cannot show.
 #pragma once
 
 #include <dirent.h>
@@ -6,7 +7,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -29,6 +29,7 @@
 #include "libgccl/transports/tcp/connect/port_address.hpp"
 #include "libgccl/transports/tcp/data/frame.hpp"
 #include "libgccl/transports/tcp/tcp_backend.hpp"
+#include "tests/support/child.hpp"
 
 namespace tcp_test {
 

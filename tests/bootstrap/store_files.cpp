@@ -1,0 +1,114 @@
+// The file store: real ranks that meet through files, some of which are stopped or killed on the way.
+#include <doctest/doctest.h>
+#include <signal.h>
+
+#include "tests/bootstrap/stores.hpp"
+
+using namespace gccl;
+using namespace gccl::test;
+
+TEST_CASE("file store: ranks of every number meet, and leave nothing behind") {
+  Folder folder;
+  for (Rank size : {1, 2, 3, 7, 32}) {
+    check_all_ok(in_threads(size, files(folder.path / "store", size)));
+    CHECK(folder.empty());
+  }
+  for (int i = 0; i < 50; ++i) {
+    check_all_ok(in_threads(3, files(folder.path / "again", 3), 2));
+    REQUIRE(folder.empty());
+  }
+}
+
+TEST_CASE("file store: rounds at one path that overlap, and no descriptor stays open") {
+  Folder folder;
+  const std::size_t before = open_descriptors();
+  check_all_ok(in_threads(3, [&](Rank r, std::unique_ptr<Exchange>*) {
+    for (int i = 0; i < 100; ++i) {
+      std::unique_ptr<Exchange> e;
+      if (Status s = files(folder.path / "store", 3)(r, &e); !s.ok()) return s;
+      if (Status s = meet(*e, r, 3, 1); !s.ok()) return s;
+    }
+    return Status();
+  }));
+  CHECK(open_descriptors() == before);
+  CHECK(folder.empty());
+}
+
+TEST_CASE("file store: what killed jobs left behind confuses nobody") {
+  Folder folder;
+  const std::string prefix = folder.path / "store";
+  for (int round = 0; round < 4; ++round) {
+    // Four ranks of which some die before they meet, while they do, or afterwards.
+    std::vector<Child> killed;
+    for (Rank r = 0; r < 4; ++r)
+      killed.emplace_back([&] {
+        std::unique_ptr<Exchange> e;
+        if (files(prefix, 4)(r, &e).ok() && !(round == 0 && r == 3)) (void)meet(*e, r, 4, 100000);
+        pause_ms(10000);
+      });
+    while (folder.empty()) pause_ms(1);
+    pause_ms(round == 0 ? 100 : 3 * round);
+    killed.clear();
+    if (round == 3) break;
+    check_all_ok(in_threads(4, files(prefix, 4)));
+  }
+  check_all_ok(in_threads(3, files(prefix, 3)));  // and a job of another size
+}
+
+TEST_CASE("file store: a rank that is stopped when the others have met still learns of it") {
+  Folder folder;
+  const std::string prefix = folder.path / "store";
+  Child stopped([&] { return open_and_meet(files(prefix, 3), 1, 3, 1).ok() ? 0 : 1; });
+  const auto contributed = [&] {
+    for (const auto& entry : std::filesystem::directory_iterator(folder.path))
+      if (entry.path().string().ends_with(".0.1")) return true;
+    return false;
+  };
+  check_all_ok(in_threads(3, [&](Rank r, std::unique_ptr<Exchange>*) {
+    if (r == 1) return Status();
+    if (r == 2) {
+      for (int i = 0; i < 20000 && !contributed(); ++i) pause_ms(1);
+      stopped.kill(SIGSTOP);
+    }
+    return open_and_meet(files(prefix, 3), r, 3, 1);
+  }));
+  stopped.kill(SIGCONT);
+  CHECK(stopped.wait() == 0);
+  CHECK(folder.empty());
+}
+
+TEST_CASE("file store: unlike lengths are a mismatch on every rank, the late ones too") {
+  const Folder folder;
+  check_unlike_lengths(files(folder.path / "store", 3));
+}
+
+TEST_CASE("file store: who is missing is named") {
+  Folder folder;
+  check_missing_are_named(files(folder.path / "store", 8));
+  CHECK(folder.empty());
+  std::unique_ptr<Exchange> e;
+  REQUIRE(files(folder.path / "store", 4)(2, &e).ok());
+  CHECK(has(meet(*e, 2, 4, 1, 200).text(), "rank 2: ranks 0, 1, 3 of 4 did not come within 200 ms"));
+}
+
+TEST_CASE("file store: who gives another size is missing, and the text says so") {
+  const Folder folder;
+  const auto results = in_threads(2, [&](Rank r, std::unique_ptr<Exchange>*) {
+    const Rank size = r == 0 ? 2 : 5;
+    return open_and_meet(files(folder.path / "s", size), r, size, 1, r == 0 ? 1500 : 2500);
+  });
+  CHECK_MESSAGE(has(results[0].text(), "rank 1 there belongs to a job of 5 ranks"), results[0].text());
+}
+
+TEST_CASE("file store: no folder, no rights, foreign things in the way") {
+  Folder folder;
+  std::unique_ptr<Exchange> e;
+  const Status s = open_file_store({folder.path / "none" / "store", 0, 2}, &e);
+  CHECK(s.code() == GCCL_ERR_INVALID_ARGUMENT);
+  CHECK(has(s.text(), "No such file or directory"));
+  CHECK(file_store_prefix(folder.path) == (folder.path / "gccl").string());
+  CHECK(file_store_prefix(folder.path / "x") == (folder.path / "x").string());
+  std::filesystem::create_directory(folder.path / "gccl.job");
+  REQUIRE(open_file_store({folder.path / "gccl", 1, 2}, &e).ok());
+  CHECK(has(meet(*e, 1, 2, 1, 300).text(), "expected a regular file"));
+}

@@ -1,6 +1,0 @@
-# Opens reports in headless Chromium. Skipped where there is none.
-add_executable(test_browser browser/report_in_browser.cpp)
-target_link_libraries(test_browser PRIVATE gccl_sim)
-target_compile_definitions(test_browser PRIVATE GCCL_PROBE="${CMAKE_CURRENT_SOURCE_DIR}/browser/probe.js")
-add_test(NAME browser COMMAND test_browser)
-set_tests_properties(browser PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 300)

@@ -1,0 +1,358 @@
+// The program as a user meets it: exit codes, whole output files, interrupts. Wrong input is in cli_wrong_input.cpp.
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+#include <thread>
+
+#include "tests/cli/scenario_text.hpp"
+#include "tests/support/json_schema.hpp"
+#include "tests/support/program.hpp"
+
+using namespace gccl::test;
+using Json = nlohmann::json;
+
+namespace {
+
+// Takes minutes on the model engine: a ring over 2048 ranks, many times.
+std::string long_scenario() {
+  std::string bytes;
+  for (int i = 1; i <= 100; ++i) bytes += fmt::format("{}{}", i > 1 ? "," : "", i * 1000000);
+  return fmt::format(
+      R"({{"schema":"gccl/scenario/1","name":"long","cluster":"{}","runs":[{{"collective":"allreduce","bytes":[{}],"algorithms":"ring"}}]}})",
+      (kRoot / "topologies/dgx-h100-superpod-2048.json").string(), bytes);
+}
+
+}  // namespace
+
+TEST_CASE("the program alone prints help, and its version when asked") {
+  const Ended help = run_gccl({});
+  CHECK(help.code == 0);
+  for (const char* word : {"run", "list", "topology", "verify"}) CHECK(help.out.find(word) != std::string::npos);
+  const Ended version = run_gccl({"--version"});
+  CHECK(version.code == 0);
+  CHECK(version.out.starts_with("gccl "));
+  CHECK(run_gccl({"run", "--help"}).code == 0);
+}
+
+TEST_CASE("outputs that cannot be written are told before anything runs") {
+  const Folder folder;
+  const fs::path file = folder.write("long.json", long_scenario());
+  fs::create_symlink("long.json", folder.path / "link.json");
+  const std::pair<std::vector<std::string>, std::string> kCases[] = {
+      {{"--json", "/no/such/folder/x.json"}, "/no/such/folder/x.json: cannot be written: No such file or directory"},
+      {{"--html", "/no/such/folder/x.html"}, "cannot be written"},
+      {{"--trace", folder.path.string()}, "cannot be written: Is a directory"},
+      {{"--json", "long.json/x"}, "cannot be written: Not a directory"},
+      {{"--json", "x", "--html", "./x"}, "named for two outputs"},
+      {{"--json", "x", "--html", (folder.path / "x").string()}, "named for two outputs"},
+      {{"--json", "long.json"}, "long.json: is read, and cannot be an output too"},
+      {{"--json", "link.json"}, "link.json: is read, and cannot be an output too"},
+      {{"--html", "-"}, "--html: found \"-\", expected a file"},
+  };
+  for (const auto& [more, expected] : kCases) {
+    std::vector<std::string> arguments{"run", file.string()};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Ended e = run_gccl(arguments, folder.path);
+    CAPTURE(e.err);
+    CHECK(e.code == 2);
+    CHECK(one_line(e.err));
+    CHECK(e.err.find(expected) != std::string::npos);
+  }
+  CHECK(folder.files() == std::set<std::string>{"link.json", "long.json"});
+  // A drawing and numbers as well.
+  const fs::path shipped = kRoot / "topologies/pcie-box.json";
+  fs::copy_file(shipped, folder.path / "box.json");
+  for (const auto& [svg, json, expected] : {std::tuple("x", "./x", "./x: named for two outputs"),
+                                            {"box.json", "y", "box.json: is read, and cannot be an output too"},
+                                            {"y", "./box.json", "./box.json: is read, and cannot be an output too"}}) {
+    const Ended e = run_gccl({"topology", "box.json", "--svg", svg, "--json", json}, folder.path);
+    CHECK(e.code == 2);
+    CHECK(e.err == std::string("gccl topology: ") + expected + "\n");
+  }
+  CHECK(folder.files() == std::set<std::string>{"box.json", "link.json", "long.json"});
+  CHECK(read_text(folder.path / "box.json") == read_text(shipped));
+  CHECK(read_text(file) == long_scenario());
+  Json cluster = Json::parse(read_text(kRoot / "topologies/pcie-box.json"));
+  cluster["parameters"] = (kRoot / "cost-models/pcie-gpu.json").string();
+  folder.write("c.json", cluster.dump());
+  folder.write("s.json",
+               R"({"schema":"gccl/scenario/1","name":"t","cluster":"c.json","runs":[{"collective":"barrier"}]})");
+  const Ended e = run_gccl({"run", "s.json", "--csv", "./c.json"}, folder.path);
+  CHECK(e.code == 2);
+  CHECK(e.err == "gccl: ./c.json: is read, and cannot be an output too\n");
+  CHECK(read_text(folder.path / "c.json") == cluster.dump());
+}
+
+TEST_CASE("a full disk is told") {
+  const Folder folder;
+  const fs::path file = folder.write("s.json", scenario());
+  const Ended e = run_gccl({"run", file.string(), "--json", "/dev/full"});
+  CHECK(e.code == 2);
+  CHECK(e.err == "gccl: /dev/full: cannot be written: No space left on device\n");
+  CHECK(run_gccl({"run", file.string(), "--json", "/dev/null"}).code == 0);
+}
+
+TEST_CASE("results go to the terminal, to JSON alone, and to files") {
+  const Folder folder;
+  const fs::path file = folder.write(
+      "s.json",
+      scenario(
+          R"("runs":[{"collective":"allreduce","bytes":[64,"1MiB"],"algorithms":["all","auto"],"expect":{"max_time_us":"1s"}}])"));
+  const Ended table = run_gccl({"run", file.string()});
+  CHECK(table.code == 0);
+  CHECK(table.err.empty());
+  for (const char* word : {"allreduce on pcie-box, 8 ranks", "64 B", "1 MiB", "ring", "held"})
+    CHECK(table.out.find(word) != std::string::npos);
+  const Ended json = run_gccl({"run", file.string(), "--json", "-"});
+  CHECK(json.code == 0);
+  const gccl::test::JsonSchema schema(Json::parse(read_text(kRoot / "sim/scenario/result.schema.json")));
+  CHECK(schema.accepts(Json::parse(json.out)));
+  const Ended files = run_gccl(
+      {"run", file.string(), "--json", "r.json", "--html", "r.html", "--trace", "t.json", "--quiet"}, folder.path);
+  CHECK(files.code == 0);
+  CHECK(files.out.empty());
+  CHECK(folder.files() == std::set<std::string>{"r.html", "r.json", "s.json", "t.json"});
+  CHECK(Json::parse(read_text(folder.path / "r.json"))["runs"].size() == Json::parse(json.out)["runs"].size());
+  CHECK(read_text(folder.path / "r.html").find("</html>") != std::string::npos);
+  CHECK(!Json::parse(read_text(folder.path / "t.json")).empty());
+}
+
+TEST_CASE("rows go to CSV, alone on standard output or into a file, with the names of the result's fields") {
+  const Folder folder;
+  const fs::path file = folder.write(
+      "s.json",
+      scenario(R"("runs":[{"label":"a, \"b\"","collective":"allreduce","bytes":[64,4096],"algorithms":"all"}])"));
+  const Ended both = run_gccl({"run", file.string(), "--csv", "r.csv", "--json", "-"}, folder.path);
+  REQUIRE(both.code == 0);
+  const Json rows = Json::parse(both.out)["runs"];
+  const std::string text = read_text(folder.path / "r.csv");
+  std::istringstream lines(text);
+  std::string line;
+  std::getline(lines, line);
+  std::vector<std::string> names;
+  std::istringstream head(line);
+  for (std::string name; std::getline(head, name, ',');) names.push_back(name);
+  for (const auto& [key, value] : rows[0].items())
+    CHECK((value.is_structured() || std::find(names.begin(), names.end(), key) != names.end()));
+  std::size_t n = 0;
+  for (; std::getline(lines, line); ++n) {
+    const std::string label = R"("a, ""b""")";
+    const std::size_t at = line.find(label);
+    REQUIRE(at != std::string::npos);
+    line.replace(at, label.size(), "L");
+    std::vector<std::string> cells;
+    std::istringstream parts(line + ",");
+    for (std::string cell; std::getline(parts, cell, ',');) cells.push_back(cell);
+    REQUIRE(cells.size() == names.size());
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      if (names[i] == "label" || names[i] == "wall_s" || names[i] == "peak_rss_MB") continue;
+      const Json value = rows[n].value(names[i], Json());
+      CHECK(cells[i] == (value.is_null() ? "" : value.is_string() ? value.get<std::string>() : value.dump()));
+    }
+  }
+  CHECK(n == rows.size());
+  const Ended alone = run_gccl({"run", file.string(), "--csv", "-"});
+  CHECK(alone.code == 0);
+  CHECK(alone.out.starts_with(text.substr(0, text.find('\n') + 1)));
+  CHECK(std::count(alone.out.begin(), alone.out.end(), '\n') == std::count(text.begin(), text.end(), '\n'));
+  const Ended two = run_gccl({"run", file.string(), "--csv", "-", "--json", "-"});
+  CHECK(two.code == 2);
+  CHECK(two.err == "gccl: only one of --json and --csv can be written to standard output\n");
+  CHECK(run_gccl({"run", file.string(), "--csv", "/dev/full"}).code == 2);
+}
+
+TEST_CASE("the table names the winner, shares and lanes, and says what to use") {
+  const Folder folder;
+  const fs::path file = folder.write("s.json", scenario(R"("runs":[
+      {"label":"whole","collective":"allreduce","bytes":[64,"64MiB"],"algorithms":["ring","recursive_doubling","auto"]},
+      {"label":"cut","collective":"allreduce","bytes":["64MiB"],"algorithms":"ring","shares":8,"lanes":4}])"));
+  const Ended e = run_gccl({"run", file.string()});
+  CHECK(e.code == 0);
+  for (const char* words :
+       {"fastest", "allreduce \"cut\" on pcie-box, 8 ranks, f32, 8 shares on 4 lanes, model engine",
+        "  allreduce \"whole\" on pcie-box (model): the fastest at", "allreduce \"whole\" on pcie-box: use "})
+    CHECK_MESSAGE(e.out.find(words) != std::string::npos, words);
+  const Ended help = run_gccl({"run", "--help"});
+  CHECK(help.out.find("ui.perfetto.dev") != std::string::npos);
+}
+
+TEST_CASE("a broken expectation gives exit code 1 and says what was found") {
+  const Folder folder;
+  const fs::path file = folder.write(
+      "s.json",
+      scenario(R"("runs":[{"collective":"allreduce","bytes":64,"algorithms":"ring","expect":{"max_time_us":0}}])"));
+  const Ended e = run_gccl({"run", file.string(), "--quiet"});
+  CHECK(e.code == 1);
+  CHECK(e.out.starts_with("BROKEN  allreduce: time_us <= 0; found "));
+  CHECK(e.out.find("[/runs/0/expect/max_time_us]") != std::string::npos);
+}
+
+TEST_CASE("the same seed gives the same result, whatever the number of jobs") {
+  const Folder folder;
+  const fs::path file = folder.write(
+      "s.json",
+      scenario(
+          R"("placement":"random","runs":[{"collective":"alltoallv","bytes":4096,"counts":{"distribution":"random"},"algorithms":"all"}])"));
+  const auto times = [&](const char* seed, const char* jobs) {
+    const Json result =
+        Json::parse(run_gccl({"run", file.string(), "--json", "-", "--seed", seed, "--jobs", jobs}).out);
+    Json all;
+    for (const Json& row : result["runs"]) all.push_back({row["time_us"], row["messages"], row["tiers"]});
+    return all;
+  };
+  CHECK(times("1", "1") == times("1", "4"));
+  CHECK(times("1", "1") != times("2", "1"));
+}
+
+TEST_CASE("an interrupt ends the program and its children at once, without a trace in the file system") {
+  const Folder folder;
+  const fs::path file = folder.write("long.json", long_scenario());
+  for (const auto& [sig, code] : {std::pair(SIGINT, 130), std::pair(SIGTERM, 143)}) {
+    Program p({"run", file.string(), "--json", "r.json", "--html", "r.html", "--jobs", "2"}, {.folder = folder.path});
+    std::this_thread::sleep_for(std::chrono::milliseconds(700));
+    kill(p.pid(), sig);
+    const Ended e = p.wait();
+    CHECK(e.code == code);
+    CHECK(e.err == "gccl: interrupted\n");
+    CHECK(p.group_ends(std::chrono::seconds(5)));
+    CHECK(folder.files() == std::set<std::string>{"long.json"});
+  }
+}
+
+TEST_CASE("children end when the program is killed") {
+  const Folder folder;
+  Program p({"run", folder.write("long.json", long_scenario()).string(), "--jobs", "2"}, {.folder = folder.path});
+  std::this_thread::sleep_for(std::chrono::milliseconds(700));
+  kill(p.pid(), SIGKILL);
+  CHECK(p.wait().code == 128 + SIGKILL);
+  CHECK(p.group_ends(std::chrono::seconds(5)));
+}
+
+TEST_CASE("list tells what there is, as text and as JSON") {
+  for (const char* what : {"algorithms", "collectives", "engines", "topologies", "scenarios"}) {
+    CAPTURE(what);
+    const Ended text = run_gccl({"list", what});
+    CHECK(text.code == 0);
+    const Ended json = run_gccl({"list", what, "--json"});
+    CHECK(json.code == 0);
+    const Json all = Json::parse(json.out)[what];
+    CHECK(all.size() >= (what == std::string("engines") ? kEngines.size() : 2));
+    for (const Json& entry : all) CHECK(text.out.find(entry["name"].get<std::string>()) != std::string::npos);
+  }
+  const Folder empty;
+  CHECK(run_gccl({"list", "collectives"}, empty.path).code == 0);
+}
+
+#ifndef GCCL_TEST_SIMGRID
+TEST_CASE("without SimGrid its engine is wrong input, and what would help is said") {
+  const Ended e = run_gccl({"run", "barrier-latency", "--engine", "simgrid"});
+  CHECK(e.code == 2);
+  CHECK(one_line(e.err));
+  CHECK(e.err.find("the simgrid engine needs SimGrid (libsimgrid-dev") != std::string::npos);
+}
+#endif
+
+TEST_CASE("a folder with a shipped file's name does not hide it") {
+  const Folder folder;
+  for (const char* name : {"barrier-latency", "pcie-box", "other"}) fs::create_directory(folder.path / name);
+  CHECK(run_gccl({"run", "barrier-latency", "--quiet"}, folder.path).code == 0);
+  CHECK(run_gccl({"topology", "pcie-box"}, folder.path).out.starts_with("pcie-box\n"));
+  CHECK(run_gccl({"run", "other"}, folder.path).err == "gccl: other: is a folder, expected a file\n");
+}
+
+TEST_CASE("control characters in names reach neither the terminal nor the drawing") {
+  const Folder folder;
+  Json cluster = Json::parse(std::ifstream(kRoot / "topologies/pcie-box.json"));
+  cluster["parameters"] = (kRoot / "topologies" / cluster["parameters"].get<std::string>()).string();
+  cluster["name"] = "box\x1b[2J\x07\u009b<b>";
+  cluster["description"] = "d\x1b]0;title\x07";
+  std::ofstream(folder.path / "c.json") << cluster.dump();
+  std::ofstream(folder.path / "s.json")
+      << R"({"schema":"gccl/scenario/1","name":"n\u001b[31m","cluster":"c.json","runs":[{"collective":"allreduce","bytes":64}]})";
+  const auto clean = [](const std::string& text) {
+    return !text.empty() && std::none_of(text.begin(), text.end(), [](unsigned char c) {
+      return (c < 0x20 && c != '\n' && c != '\t') || c == 0x7f;
+    }) && text.find("\u009b") == std::string::npos;
+  };
+  const std::string file = (folder.path / "c.json").string();
+  for (const Ended& e : {run_gccl({"topology", file}), run_gccl({"run", (folder.path / "s.json").string()})}) {
+    CHECK(e.code == 0);
+    CHECK(clean(e.out));
+    CHECK(e.out.find("box?[2J?\?<b>") != std::string::npos);
+  }
+  const Ended svg = run_gccl({"topology", file, "--svg", "-"});
+  CHECK(svg.code == 0);
+  CHECK(clean(svg.out));
+  CHECK(svg.out.find("<b>") == std::string::npos);
+
+  const auto written = [&](const char* option, const std::string& scenario) {
+    const Ended e = run_gccl({"run", scenario, option, (folder.path / "out").string(), "--quiet"});
+    CHECK(e.code == 0);
+    return read_text(folder.path / "out");
+  };
+  const std::string label = R"("label":"l\u001b[1m\u009bm")";
+  const auto run_with = [&](const std::string& keys) {
+    return folder
+        .write("l.json", R"({"schema":"gccl/scenario/1","name":"n","cluster":"c.json","runs":[{)" + keys +
+                             R"(,"collective":"allreduce","bytes":64}]})")
+        .string();
+  };
+  for (const char* option : {"--csv", "--html"}) CHECK(clean(written(option, run_with(label))));
+  CHECK(clean(run_gccl({"run", run_with(label), "--csv", "-"}).out));
+  // Complaints name what they found.
+  for (const Ended& e :
+       {run_gccl({"run", run_with(R"("al\u001b[1mgo":1)")}),
+        run_gccl({"run", run_with(R"("algorithms":"\u001b[1mring")")}),
+        run_gccl({"run", run_with(label + R"(,"expect":{"within_percent_of":{"run":"\u001b\u009b","percent":1}})")}),
+        run_gccl({"run", "no\x1b[1msuch"}), run_gccl({"topology", "no\x1b[1msuch"}), run_gccl({"list", "\x1b[1m"}),
+        run_gccl({"run", file, "--engine", "\x1b[1m"}), run_gccl({"verify", "--algorithm", "\x1b[1mring"}),
+        run_gccl({"verify", "--collective", "\x1b[1m"}), run_gccl({"\x1b[1m"}), run_gccl({"run", "--\x1b[1m"})}) {
+    CAPTURE(e.err);
+    CHECK(e.code == 2);
+    CHECK(clean(e.err));
+  }
+}
+
+TEST_CASE("a prediction that is more than 25 % off is told, on either engine") {
+  const Folder folder;
+  const auto run = [&](const std::string& engine, const std::string& more) {
+    const std::string text =
+        scenario(R"("runs":[{"collective":"allreduce","bytes":64,"algorithms":"ring")" + more + "}]");
+    return run_gccl({"run", folder.write("s.json", text).string(), "--engine", engine});
+  };
+  for (const std::string& engine : kEngines) {
+    const Ended late = run(engine, R"(,"stragglers":[{"rank":3,"slowdown":20}])"), even = run(engine, "");
+    CHECK(late.code == 0);
+    CHECK_MESSAGE(
+        late.out.find("prediction (closed form, what auto compares) and simulation differ by more than 25 % at "
+                      "1 of 1 points, most for ring at 64 B (" +
+                      engine + "): predicted ") != std::string::npos,
+        late.out);
+    CHECK_MESSAGE(even.out.find("differ by more than 25 %") == std::string::npos, even.out);
+  }
+}
+
+TEST_CASE("every quick shipped scenario holds its expectations") {
+  for (const auto& entry : fs::directory_iterator(kRoot / "scenarios")) {
+    const std::string name = entry.path().stem().string();
+    if (name == "allreduce-2048") continue;  // half a minute; read and planned by the test of scenarios
+    std::vector<std::string> arguments{"run", name, "--quiet"};
+    if (kEngines.size() == 1) arguments.insert(arguments.end(), {"--engine", kEngines[0]});
+    const Ended e = run_gccl(arguments);
+    CAPTURE(name);
+    CAPTURE(e.out);
+    CAPTURE(e.err);
+    CHECK(e.code == 0);
+  }
+}

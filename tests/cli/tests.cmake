@@ -1,0 +1,20 @@
+target_link_libraries(test_launch PRIVATE gccl_runtime OpenSSL::Crypto)
+
+# The way in: what a newcomer types.
+add_test(NAME front_door COMMAND ${CMAKE_CURRENT_LIST_DIR}/front_door.sh $<TARGET_FILE:gccl_executable>
+                                 ${PROJECT_SOURCE_DIR})
+set_tests_properties(front_door PROPERTIES TIMEOUT 300)
+
+# `gccl bench` plays every algorithm in shares over the runtime and checks each element. At these sizes an all-gather's
+# shares have two lengths, of which pat sends the longer ones one by one and the shorter ones together.
+foreach(slicing "2 1" "5 2")
+  separate_arguments(numbers UNIX_COMMAND "${slicing}")
+  list(GET numbers 0 shares)
+  list(GET numbers 1 lanes)
+  math(EXPR bytes "(32768 * ${shares} + 1) * 16")
+  add_test(NAME bench_${shares}_shares
+           COMMAND gccl_executable launch -n 4 -- $<TARGET_FILE:gccl_executable> bench --collective all --algorithm all
+                   --shares ${shares} --lanes ${lanes} --min-bytes ${bytes} --max-bytes ${bytes} --iterations 1)
+  set_tests_properties(bench_${shares}_shares PROPERTIES PROCESSORS 2 TIMEOUT 300
+                       PASS_REGULAR_EXPRESSION "wrong elements: 0")
+endforeach()

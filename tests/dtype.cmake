@@ -1,2 +1,0 @@
-# With the loops themselves.
-target_link_libraries(test_dtype PRIVATE gccl_combine)

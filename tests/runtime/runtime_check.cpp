@@ -1,0 +1,116 @@
+// What is compared before anything moves: every argument under GCCL_CHECK, and the settings of all ranks at the start.
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "gccl/gccl.h"
+#include "tests/support/rank_job.hpp"
+
+using namespace ranks;
+
+TEST_CASE("GCCL_CHECK compares every argument before the call, and nothing that may differ") {
+  for (Job job : transports(3)) {
+    job.environment["GCCL_CHECK"] = "1";
+    check(job, [](int rank) {
+      const GCCL_Comm world = begin();
+      GCCL_Op extra, op;
+      const auto add = [](const void* in, void* inout, size_t n, GCCL_Dtype, void*) {
+        for (size_t i = 0; i < n; ++i) static_cast<long*>(inout)[i] += static_cast<const long*>(in)[i];
+      };
+      if (rank == 0) RANK_SUCCESS(GCCL_Op_create(add, nullptr, &extra));
+      RANK_SUCCESS(GCCL_Op_create(add, nullptr, &op));
+      GCCL_Dtype type, odd_type;
+      RANK_SUCCESS(GCCL_Type_create(8, &type));
+      RANK_SUCCESS(GCCL_Type_create(rank == 1 ? 4 : 8, &odd_type));
+      long v = rank + 1, sum = 0;
+      RANK_SUCCESS(GCCL_Allreduce(&v, &sum, 1, type, op, world));
+      RANK_CHECK(sum == 6);
+      // Lengths that fit, with nothing for some.
+      const std::size_t sent[] = {std::size_t(rank), 0, 2}, due[] = {rank == 0   ? std::size_t(0)
+                                                                     : rank == 1 ? std::size_t(0)
+                                                                                 : std::size_t(2),
+                                                                     rank == 0   ? std::size_t(1)
+                                                                     : rank == 1 ? std::size_t(0)
+                                                                                 : std::size_t(2),
+                                                                     rank == 1 ? std::size_t(0) : std::size_t(2)};
+      long x[8] = {}, y[8] = {};
+      RANK_SUCCESS(GCCL_Alltoallv(x, sent, nullptr, y, due, nullptr, GCCL_INT64, world));
+      const auto each = [&](const std::string& what, const std::vector<std::string>& texts, const auto& call) {
+        GCCL_Comm c = copy_of(world);
+        expect(call(c), GCCL_ERR_MISMATCH, what);
+        for (const std::string& text : texts) expect_text(text, what);
+        RANK_SUCCESS(GCCL_Comm_free(&c));
+      };
+      const bool odd = rank == 1;
+      each("root", {"rank 0 calls", "root 0", "rank 1 calls", "root 1"},
+           [&](GCCL_Comm c) { return GCCL_Broadcast(x, 1, GCCL_INT64, odd, c); });
+      each("count", {"of 1 x i64", "of 2 x i64"},
+           [&](GCCL_Comm c) { return GCCL_Allgather(x, y, odd ? 2 : 1, GCCL_INT64, c); });
+      each("size", {"user-defined type (8 bytes)", "user-defined type (4 bytes)"},
+           [&](GCCL_Comm c) { return GCCL_Broadcast(x, 1, odd_type, 0, c); });
+      each("operation", {"sum", "user-defined operation"},
+           [&](GCCL_Comm c) { return GCCL_Allreduce(x, y, 1, GCCL_INT64, odd ? op : GCCL_SUM, c); });
+      const std::size_t ones[] = {1, 1, 1}, zero[] = {0, 1, 1};
+      each("alltoallv", {"alltoallv #1", "rank 1", "0 elements where its recvcounts[1] is 1"},
+           [&](GCCL_Comm c) { return GCCL_Alltoallv(x, odd ? zero : ones, nullptr, y, ones, nullptr, GCCL_INT64, c); });
+      each("allgatherv", {"allgatherv #1", "other lengths"},
+           [&](GCCL_Comm c) { return GCCL_Allgatherv(x, y, odd ? zero : ones, nullptr, GCCL_INT64, c); });
+      RANK_SUCCESS(GCCL_Finalize());
+    });
+  }
+}
+
+TEST_CASE("settings that must be the same are compared at the start, on every rank") {
+  struct Setting {
+    const char *name, *usual, *odd;
+    std::vector<std::string> texts;
+  };
+  const std::vector<Setting> settings = {
+      {"GCCL_ALGORITHM",
+       "allreduce=direct",
+       "allreduce=ring",
+       {"GCCL_ALGORITHM", "rank 0 has \"allreduce=direct\"", "rank 1 has \"allreduce=ring\""}},
+      {"GCCL_ALGORITHM",
+       "",
+       "allreduce=ring",
+       {"GCCL_ALGORITHM", "rank 0 has nothing", "rank 1 has \"allreduce=ring\""}},
+      {"GCCL_CHECK", "0", "1", {"GCCL_CHECK", "rank 0 has \"0\"", "rank 1 has \"1\""}},
+      {"GCCL_BACKENDS", "shm,tcp", "tcp,shm", {"GCCL_BACKENDS", "rank 0 has \"shm,tcp\"", "rank 1 has \"tcp,shm\""}},
+      {"GCCL_BACKENDS", "tcp", "shm", {"GCCL_BACKENDS", "rank 0 has \"tcp\"", "rank 1 has \"shm\""}},
+      // What one rank cannot use is everybody's error.
+      {"GCCL_ALGORITHM", "", "allreduce=rink", {"GCCL_ALGORITHM", "no algorithm \"rink\""}},
+      {"GCCL_BACKENDS", "shm", "shn", {"backend \"shn\""}},
+      {"GCCL_BACKENDS", "shm", "shm,,tcp", {"GCCL_BACKENDS is \"shm,,tcp\", expected"}},
+      {"GCCL_CHECK", "0", "true", {"GCCL_CHECK is \"true\", expected"}},
+      {"GCCL_CHECK", "true", "0", {"GCCL_CHECK is \"true\", expected"}},  // rank 0, where the others meet
+      {"GCCL_ADDRESS", "127.0.0.1", "999.0.0.1", {"GCCL_ADDRESS: "}},
+      {"GCCL_START_TIMEOUT_MS", "60000", "soon", {"GCCL_START_TIMEOUT_MS is \"soon\", expected"}},
+  };
+  for (const Setting& s : settings)
+    check({.size = 3, .backends = "shm"}, [&s](int rank) {
+      setenv(s.name, rank == 1 ? s.odd : s.usual, 1);
+      GCCL_Comm world = GCCL_COMM_NULL;
+      const auto began = Clock::now();
+      const GCCL_Result result = GCCL_Init(&world, nullptr);
+      RANK_CHECK((result == GCCL_ERR_INVALID_USAGE || result == GCCL_ERR_INVALID_ARGUMENT));
+      for (const std::string& text : s.texts) expect_text(text, s.name);
+      RANK_CHECK(seconds_since(began) < 30);
+    });
+  // Tables that mean the same, and backends that come from the configuration.
+  check({.size = 2, .backends = "tcp"}, [](int rank) {
+    setenv("GCCL_ALGORITHM", rank ? "allreduce=ring,broadcast=binomial" : "broadcast=binomial,allreduce=ring", 1);
+    setenv("GCCL_BACKENDS", "tcp", 1);
+    GCCL_Config config = GCCL_CONFIG_INIT;
+    config.backends = rank ? "shm" : nullptr;
+    GCCL_Comm world = GCCL_COMM_NULL;
+    RANK_CHECK(GCCL_Init(&world, &config) == GCCL_ERR_INVALID_USAGE);
+    expect_text("GCCL_Config.backends", "backends");
+  });
+  check({.size = 2, .backends = "shm"}, [](int rank) {
+    setenv("GCCL_ALGORITHM", rank ? "allreduce=ring,broadcast=binomial" : "broadcast=binomial,allreduce=ring", 1);
+    begin();
+    RANK_SUCCESS(GCCL_Finalize());
+  });
+}

@@ -1,0 +1,329 @@
+// Every collective of gccl.h, over shared memory, TCP and both, with real processes, against what gccl.h says.
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <cstring>
+#include <ctime>
+#include <memory>
+#include <vector>
+
+#include "tests/support/rank_call.hpp"
+#include "tests/support/rank_job.hpp"
+
+using namespace ranks;
+
+namespace {
+
+// The wires under test, for this many ranks.
+std::vector<Job> jobs(int size) {
+  std::vector<Job> all;
+  all.push_back({.size = size, .backends = "shm"});
+  if (size == 2 || size == 3 || size == 8) all.push_back({.size = size, .backends = "tcp"});
+  if (size == 3) all.push_back({.size = size, .backends = "shm,tcp", .nodes = {0, 1, 0}});
+  if (size == 4) all.push_back({.size = size, .backends = "tcp", .nodes = {0, 1, 2, 3}});
+  if (size == 6) all.push_back({.size = size, .backends = "tcp", .nodes = {0, 1, 2, 3, 4, 5}});
+  if (size == 5) all.push_back({.size = size, .backends = "shm,tcp", .nodes = {0, 0, 1, 1, 1}});
+  if (size == 7) all.push_back({.size = size, .backends = "shm,tcp", .nodes = {0, 1, 0, 2, 2, 2, 1}});
+  return all;
+}
+
+void perform(const CallCase& c, GCCL_Comm comm, int rank, int size, bool non_blocking) {
+  RankCall call(c, rank, size);
+  GCCL_Result result;
+  if (non_blocking) {
+    GCCL_Request request = GCCL_REQUEST_NULL;
+    result = call.start(comm, &request);
+    if (result == GCCL_SUCCESS) result = GCCL_Wait(&request);
+  } else {
+    result = call.run(comm);
+  }
+  const std::string wrong = result == GCCL_SUCCESS ? call.verify() : describe(c, size) + ": " + GCCL_Last_error();
+  if (!wrong.empty()) report(wrong + (non_blocking ? " (non-blocking)" : ""));
+}
+
+// Runs body with the world of the job, between GCCL_Init and GCCL_Finalize, on every rank.
+template <class Body>
+void with_world(const Job& job, Body body) {
+  check(job, [&](int rank) {
+    GCCL_Comm world = begin();
+    if (!world) return;
+    body(world, rank, job.size);
+    RANK_SUCCESS(GCCL_Finalize());
+  });
+}
+
+// A communicator's own numbers.
+int rank_of(GCCL_Comm c) {
+  int r = -1;
+  RANK_SUCCESS(GCCL_Comm_rank(c, &r));
+  return r;
+}
+int size_of(GCCL_Comm c) {
+  int n = -1;
+  RANK_SUCCESS(GCCL_Comm_size(c, &n));
+  return n;
+}
+
+TEST_CASE("every collective, type, operation and place, on 1 to 8 ranks") {
+  for (int size = 1; size <= 8; ++size)
+    for (const Job& job : jobs(size))
+      with_world(job, [&](GCCL_Comm world, int rank, int n) {
+        // Elsewhere each seventh: types and operations know nothing of wires and sizes.
+        const bool all = job.backends == "shm" && (n <= 3 || n == 5);
+        std::uint64_t number = 0;
+        for (const Kind kind : kKinds)
+          for (const GCCL_Dtype dtype : kTypes)
+            for (const GCCL_Op op : kOps) {
+              if (!gccl::reduces(kind) && op != GCCL_SUM) continue;
+              for (int place = 0; place < 4 && !any_reported(); ++place) {
+                if (++number % 7 != 0 && !all) continue;
+                const std::size_t counts[] = {1, 5, 48 / bytes_of(dtype) + 1, 1000};
+                perform({.kind = kind,
+                         .dtype = dtype,
+                         .op = op,
+                         .count = counts[number / 4 % 4],
+                         .root = int(number % std::uint64_t(n)),
+                         .place = Place(place),
+                         .displaced = number % 8 >= 4,
+                         .seed = number},
+                        world, rank, n, number % 3 == 0);
+              }
+            }
+      });
+}
+
+TEST_CASE("every size around the limits inside") {
+  // Inline cells, lent memory, chunks, shares, caches: each limit, and one element to either side.
+  static constexpr std::size_t kLimits[] = {0, 48, 16 << 10, 32 << 10, 128 << 10, 256 << 10, 1 << 20, 4 << 20};
+  for (const int size : {1, 2, 3, 5, 8})
+    for (const Job& job : jobs(size)) {
+      // As much as two cores can move in seconds; whole buffers, of all blocks.
+      const std::size_t most = size > 3 ? 1 << 20 : job.backends == "shm" ? 8 << 20 : 2 << 20;
+      with_world(job, [&](GCCL_Comm world, int rank, int n) {
+        std::uint64_t number = 0;
+        for (const std::size_t limit : kLimits)
+          for (const Kind kind : kKinds)
+            for (int more = limit == 0 ? 0 : -1; more <= (limit == 0 ? 3 : 1) && !any_reported(); ++more) {
+              ++number;
+              if (limit * std::size_t(gccl::counts_blocks(kind) ? n : 1) > most || (limit >= 1 << 20 && more == 0))
+                continue;
+              const GCCL_Dtype dtype = kTypes[number % std::size(kTypes)];
+              perform({.kind = kind,
+                       .dtype = dtype,
+                       .op = GCCL_SUM,
+                       .count = std::size_t(std::ptrdiff_t(limit / bytes_of(dtype)) + more),
+                       .root = int(number % std::uint64_t(n)),
+                       .place = Place(number % 4),
+                       .displaced = number % 8 >= 4,
+                       .seed = number},
+                      world, rank, n, number % 2 == 0);
+            }
+      });
+    }
+}
+
+TEST_CASE("64 MiB") {
+  for (const char* backends : {"shm", "tcp"})
+    with_world({.size = 2, .backends = backends}, [](GCCL_Comm world, int rank, int n) {
+      for (const Kind kind : {Kind::allreduce, Kind::broadcast, Kind::allgather})
+        perform({.kind = kind,
+                 .dtype = GCCL_FLOAT32,
+                 .count = (16u << 20) + 1,
+                 .root = 1,
+                 .place = kind == Kind::allgather ? Place::in_place : Place::apart},
+                world, rank, n, false);
+    });
+}
+
+TEST_CASE("split, reversed, partial and nested communicators") {
+  for (const int size : {2, 3, 5, 7, 8})
+    for (const Job& job : jobs(size))
+      with_world(job, [](GCCL_Comm world, int rank, int n) {
+        std::vector<GCCL_Comm> all;
+        GCCL_Comm c = GCCL_COMM_NULL;
+        RANK_SUCCESS(GCCL_Comm_split(world, 0, -rank, &c));  // reversed
+        RANK_CHECK(rank_of(c) == n - 1 - rank);
+        all.push_back(c);
+        RANK_SUCCESS(GCCL_Comm_split(world, rank % 2, 0, &c));
+        RANK_CHECK(rank_of(c) == rank / 2);
+        RANK_CHECK(size_of(c) == (n + 1 - rank % 2) / 2);
+        all.push_back(c);
+        RANK_SUCCESS(GCCL_Comm_split(all[0], rank == 0 ? GCCL_UNDEFINED : 7, 0, &c));
+        RANK_CHECK((c == GCCL_COMM_NULL) == (rank == 0));
+        if (c) RANK_CHECK(rank_of(c) == n - 1 - rank);
+        if (c) all.push_back(c);
+        // The last, the first and, where there is one, the second.
+        const int listed[] = {n - 1, 0, 1};
+        const int length = n > 2 ? 3 : 2;
+        const int place = rank == n - 1 ? 0 : rank == 0 ? 1 : rank == 1 ? 2 : -1;
+        RANK_SUCCESS(
+            GCCL_Comm_create(world, place < 0 && rank % 2 ? nullptr : listed, place < 0 && rank % 2 ? 0 : length, &c));
+        RANK_CHECK((c == GCCL_COMM_NULL) == (place < 0));
+        if (c) RANK_CHECK(rank_of(c) == place);
+        if (c) RANK_CHECK(size_of(c) == length);
+        if (c) all.push_back(c);
+        std::vector<int> nodes(std::size_t(n), -1);
+        RANK_SUCCESS(GCCL_Comm_nodes(world, nodes.data()));
+        RANK_CHECK(nodes[0] == 0);
+        for (GCCL_Comm& comm : all) {
+          const int me = rank_of(comm), m = size_of(comm);
+          for (int kind = 0; kind < int(std::size(kKinds)) && !any_reported(); ++kind)
+            for (const std::size_t count : {std::size_t(3), std::size_t(5000)})
+              perform({.kind = kKinds[kind],
+                       .dtype = GCCL_INT32,
+                       .count = count,
+                       .root = m - 1,
+                       .place = Place(kind % 4),
+                       .displaced = true,
+                       .seed = count},
+                      comm, me, m, kind % 2 == 0);
+          RANK_SUCCESS(GCCL_Comm_free(&comm));
+          RANK_CHECK(comm == GCCL_COMM_NULL);
+        }
+      });
+}
+
+TEST_CASE("many operations under way on many communicators at once, waited for in another order on each rank") {
+  for (const int size : {2, 3, 5})
+    for (const Job& job : jobs(size))
+      with_world(job, [](GCCL_Comm world, int rank, int n) {
+        GCCL_Comm comms[3] = {world, GCCL_COMM_NULL, GCCL_COMM_NULL};
+        RANK_SUCCESS(GCCL_Comm_split(world, 0, -rank, &comms[1]));
+        RANK_SUCCESS(GCCL_Comm_split(world, rank % 2, rank, &comms[2]));
+        Random shared{std::uint64_t(n)}, mine{std::uint64_t(rank) + 99};
+        for (int round = 0; round < 20 && !any_reported(); ++round) {
+          std::vector<std::unique_ptr<RankCall>> calls;
+          std::vector<GCCL_Request> requests;
+          for (int i = 0; i < 12; ++i) {
+            GCCL_Comm comm = comms[shared.below(3)];
+            const int m = size_of(comm);
+            CallCase c = random_case(shared, n, 200000);
+            c.root %= m;
+            // The two halves draw alike, whatever their sizes: nothing else keeps the ranks in step.
+            calls.push_back(std::make_unique<RankCall>(c, rank_of(comm), m));
+            requests.push_back(GCCL_REQUEST_NULL);
+            RANK_SUCCESS(calls.back()->start(comm, &requests.back()));
+          }
+          for (std::size_t left = requests.size(); left > 0;) {
+            const std::size_t i = mine.below(requests.size());
+            if (!requests[i]) continue;
+            int done = 1;
+            if (mine.below(2)) {
+              RANK_SUCCESS(GCCL_Test(&requests[i], &done));
+            } else {
+              RANK_SUCCESS(GCCL_Wait(&requests[i]));
+            }
+            left -= done == 1;
+          }
+          for (const auto& call : calls)
+            if (const std::string wrong = call->verify(); !wrong.empty()) report(wrong);
+        }
+        RANK_SUCCESS(GCCL_Comm_free(&comms[2]));
+        RANK_SUCCESS(GCCL_Comm_free(&comms[1]));
+      });
+}
+
+TEST_CASE("an all-reduce of any floats gives every rank the same bits") {
+  for (const int size : {2, 3, 4, 5, 7, 8})
+    for (const Job& job : jobs(size))
+      with_world(job, [](GCCL_Comm world, int rank, int n) {
+        for (const GCCL_Dtype dtype : {GCCL_FLOAT16, GCCL_FLOAT32, GCCL_FLOAT64, GCCL_BFLOAT16})
+          for (const std::size_t count : {std::size_t(1), std::size_t(7), std::size_t(4099), std::size_t(300007)}) {
+            if (count > 5000 && n > 4) continue;
+            const std::size_t bytes = count * bytes_of(dtype);
+            std::vector<std::byte> in(bytes), out(bytes), all(bytes * std::size_t(n));
+            Random random(std::uint64_t(rank) * 1000 + count);
+            for (std::size_t i = 0; i < bytes; ++i) in[i] = std::byte(random.next());
+            // Exponents in the middle: sums that round, and neither infinities nor NaNs.
+            for (std::size_t i = 0; i < count; ++i) {
+              std::byte& high = in[(i + 1) * bytes_of(dtype) - 1];
+              high = (high & std::byte{0x83}) | std::byte{0x38};
+            }
+            for (const GCCL_Op op : {GCCL_SUM, GCCL_AVG}) {
+              RANK_SUCCESS(GCCL_Allreduce(in.data(), out.data(), count, dtype, op, world));
+              RANK_SUCCESS(GCCL_Allgather(out.data(), all.data(), count, dtype, world));
+              for (int r = 0; r < n; ++r)
+                if (std::memcmp(all.data() + std::size_t(r) * bytes, out.data(), bytes) != 0)
+                  report("ranks " + std::to_string(rank) + " and " + std::to_string(r) + " have unlike sums of " +
+                         std::to_string(count) + " elements of type " + std::to_string(dtype));
+            }
+          }
+      });
+}
+
+// Elements of the caller's own: `bytes` bytes that combine byte by byte.
+void add_bytes(const void* in, void* inout, std::size_t count, GCCL_Dtype, void* context) {
+  const std::size_t bytes = count * *static_cast<const std::size_t*>(context);
+  for (std::size_t i = 0; i < bytes; ++i)
+    static_cast<std::uint8_t*>(inout)[i] =
+        std::uint8_t(static_cast<std::uint8_t*>(inout)[i] + static_cast<const std::uint8_t*>(in)[i]);
+}
+
+TEST_CASE("types and operations of the caller's own, of every size, freed and made anew") {
+  for (const int size : {1, 2, 3, 5})
+    for (const Job& job : jobs(size))
+      with_world(job, [](GCCL_Comm world, int rank, int n) {
+        for (std::size_t element : {std::size_t(1), std::size_t(3), std::size_t(24), std::size_t(64), std::size_t(5000),
+                                    std::size_t(65536)}) {
+          GCCL_Dtype dtype = -1;
+          GCCL_Op op = -1;
+          RANK_SUCCESS(GCCL_Type_create(element, &dtype));
+          RANK_SUCCESS(GCCL_Op_create(add_bytes, &element, &op));
+          for (const std::size_t count : {std::size_t(1), std::size_t(2), std::size_t(17), std::size_t(1000)}) {
+            if (count * element > 2 << 20) continue;
+            const std::size_t bytes = count * element;
+            std::vector<std::uint8_t> in(bytes * std::size_t(n)), out(bytes * std::size_t(n));
+            const auto value = [](int r, std::size_t i) { return std::uint8_t(i * 7 + i / 251 + std::size_t(r) * 13); };
+            for (std::size_t i = 0; i < in.size(); ++i) in[i] = value(rank, i);
+            const auto sum = [&](std::size_t i) {
+              unsigned s = 0;
+              for (int r = 0; r < n; ++r) s += value(r, i);
+              return std::uint8_t(s);
+            };
+            for (int twice = 0; twice < 2; ++twice) {
+              RANK_SUCCESS(GCCL_Allreduce(in.data(), out.data(), count, dtype, op, world));
+              for (std::size_t i = 0; i < bytes; ++i)
+                if (out[i] != sum(i))
+                  return report("allreduce of own elements of " + std::to_string(element) + " bytes is wrong");
+            }
+            RANK_SUCCESS(GCCL_Reduce_scatter(in.data(), out.data(), count, dtype, op, world));
+            for (std::size_t i = 0; i < bytes; ++i)
+              if (out[i] != sum(std::size_t(rank) * bytes + i))
+                return report("reduce_scatter of own elements is wrong");
+            RANK_SUCCESS(GCCL_Alltoall(in.data(), out.data(), count, dtype, world));
+            for (std::size_t i = 0; i < out.size(); ++i)
+              if (out[i] != value(int(i / bytes), std::size_t(rank) * bytes + i % bytes))
+                return report("alltoall of own elements is wrong");
+          }
+          RANK_SUCCESS(GCCL_Op_free(&op));
+          RANK_SUCCESS(GCCL_Type_free(&dtype));
+          RANK_CHECK(op == -1);
+          RANK_CHECK(dtype == -1);
+        }
+      });
+}
+
+TEST_CASE("a barrier lets nobody go before all have come") {
+  for (const int size : {2, 3, 8})
+    with_world({.size = size, .backends = "shm"}, [](GCCL_Comm world, int rank, int n) {
+      for (int late = 0; late < n; ++late) {
+        std::int64_t entered = 0, left = 0, last = 0;
+        const auto now = [] {
+          timespec t;
+          clock_gettime(CLOCK_MONOTONIC, &t);
+          return std::int64_t(t.tv_sec) * 1000000000 + t.tv_nsec;
+        };
+        if (rank == late) {
+          const timespec pause{0, 3000000};
+          nanosleep(&pause, nullptr);
+        }
+        entered = now();
+        RANK_SUCCESS(GCCL_Barrier(world));
+        left = now();
+        RANK_SUCCESS(GCCL_Allreduce(&entered, &last, 1, GCCL_INT64, GCCL_MAX, world));
+        RANK_CHECK(left >= last);
+      }
+    });
+}
+
+}  // namespace

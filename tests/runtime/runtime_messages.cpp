@@ -1,0 +1,149 @@
+// Messages that never come: where the other rank has left the communicator, nobody sends or receives them any more, and
+// every rank must be told without a timeout. Messages that are only late must not be taken for missing.
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "gccl/gccl.h"
+#include "tests/support/rank_job.hpp"
+
+using namespace ranks;
+
+namespace {
+
+constexpr double kSoon = 30;  // a hang is for ever; an idle machine needs some 0.1 s
+
+struct Scene {
+  GCCL_Comm c;
+  int rank;
+  std::vector<float>& data;
+  std::size_t n;
+};
+
+struct Scenario {
+  const char* name;
+  std::function<GCCL_Result(const Scene&)> call;
+  const char* text;  // what rank 1 is told
+};
+
+GCCL_Result then(GCCL_Result before, const std::function<GCCL_Result()>& next) { return before ? before : next(); }
+
+// Rank 1 is the one that waits; rank 0 leaves.
+const std::vector<Scenario>& scenarios() {
+  static const std::vector<Scenario> all = {
+      {"a receive that nobody sends",
+       [](const Scene& s) { return s.rank == 1 ? GCCL_Recv(s.data.data(), s.n, GCCL_FLOAT32, 0, s.c) : GCCL_SUCCESS; },
+       "has sent 0 messages where this rank receives 1"},
+      {"one message too few",
+       [](const Scene& s) {
+         if (s.rank > 1) return GCCL_SUCCESS;
+         if (s.rank == 0) return GCCL_Send(s.data.data(), s.n, GCCL_FLOAT32, 1, s.c);
+         return then(GCCL_Recv(s.data.data(), s.n, GCCL_FLOAT32, 0, s.c),
+                     [&] { return GCCL_Recv(s.data.data(), s.n, GCCL_FLOAT32, 0, s.c); });
+       },
+       "has sent 1 message where this rank receives 2"},
+      {"a request",
+       [](const Scene& s) {
+         if (s.rank != 1) return GCCL_SUCCESS;
+         GCCL_Request r = GCCL_REQUEST_NULL;
+         return then(GCCL_Irecv(s.data.data(), s.n, GCCL_FLOAT32, 0, s.c, &r), [&] { return GCCL_Wait(&r); });
+       },
+       "has sent 0 messages where this rank receives 1"},
+  };
+  return all;
+}
+
+void each_job(const std::function<void(const Job&)>& run) {
+  for (const int size : {2, 3}) {
+    run({.size = size, .backends = "shm"});
+    run({.size = size, .backends = "tcp"});
+    run({.size = size, .backends = "shm,tcp", .nodes = size == 2 ? std::vector<int>{0, 1} : std::vector<int>{0, 1, 0}});
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a message that a rank which has left does not send is an error on every rank") {
+  each_job([](const Job& job) {
+    for (const Scenario& scenario : scenarios())
+      for (const std::size_t n : {std::size_t(4), std::size_t(1) << 18})
+        for (const bool freed : {false, true})
+          check(job, [&](int rank) {
+            GCCL_Comm world = begin(), c = GCCL_COMM_NULL;
+            RANK_SUCCESS(GCCL_Comm_split(world, 0, -rank, &c));
+            int mine = -1;
+            RANK_SUCCESS(GCCL_Comm_rank(c, &mine));
+            std::vector<float> data(n);
+            const auto began = Clock::now();
+            const GCCL_Result result = scenario.call({c, mine, data, n});
+            if (mine == 1) {
+              expect(result, GCCL_ERR_MISMATCH, scenario.name);
+              expect_text(scenario.text, scenario.name);
+              expect_text(freed ? "it calls Comm_free" : "it calls Finalize", scenario.name);
+            } else {
+              expect(result, GCCL_SUCCESS, scenario.name);
+            }
+            if (freed) {
+              const GCCL_Result left = GCCL_Comm_free(&c);
+              expect(left, mine == 1 ? GCCL_SUCCESS : GCCL_ERR_MISMATCH, "Comm_free");
+              RANK_SUCCESS(GCCL_Barrier(world));
+              RANK_SUCCESS(GCCL_Finalize());
+            } else {
+              expect(GCCL_Finalize(), mine == 1 ? GCCL_SUCCESS : GCCL_ERR_MISMATCH, "Finalize");
+            }
+            RANK_CHECK(seconds_since(began) < kSoon);
+          });
+  });
+}
+
+TEST_CASE("a message that a rank which has left does not receive is an error where the sender waits") {
+  // Over shared memory long messages wait for their receiver.
+  for (const bool freed : {false, true})
+    check({.size = 3, .backends = "shm"}, [&](int rank) {
+      GCCL_Comm world = begin(), c = GCCL_COMM_NULL;
+      RANK_SUCCESS(GCCL_Comm_split(world, 0, 0, &c));
+      std::vector<float> data(1 << 20);
+      if (rank == 2) {
+        expect(GCCL_Send(data.data(), data.size(), GCCL_FLOAT32, 0, c), GCCL_ERR_MISMATCH, "send");
+        expect_text("has received 0 messages where this rank has sent 1", "send");
+      }
+      const GCCL_Result left = freed ? GCCL_Comm_free(&c) : GCCL_Finalize();
+      expect(left, rank == 2 ? GCCL_SUCCESS : GCCL_ERR_MISMATCH, "leaving");
+      if (freed) RANK_SUCCESS(GCCL_Finalize());
+    });
+}
+
+TEST_CASE("messages that a rank has sent before it left are received") {
+  each_job([](const Job& job) {
+    if (job.size < 3) return;
+    check(job, [&](int rank) {
+      for (const std::size_t n : {std::size_t(1), std::size_t(4000)})
+        for (const bool freed : {false, true}) {
+          GCCL_Comm world = begin(), c = GCCL_COMM_NULL;
+          RANK_SUCCESS(GCCL_Comm_split(world, 0, 0, &c));
+          std::vector<float> out(n, 3), in(n);
+          constexpr int kMessages = 5;
+          if (rank == 0)
+            for (int k = 0; k < kMessages; ++k) RANK_SUCCESS(GCCL_Send(out.data(), n, GCCL_FLOAT32, 1, c));
+          if (rank == 2) {
+            usleep(500000);
+            RANK_SUCCESS(GCCL_Send(out.data(), n, GCCL_FLOAT32, 1, c));
+          }
+          if (rank == 1) {
+            // Waits for rank 2, and hears from rank 0 meanwhile that it has left.
+            RANK_SUCCESS(GCCL_Recv(in.data(), n, GCCL_FLOAT32, 2, c));
+            for (int k = 0; k < kMessages; ++k) {
+              in.assign(n, 0);
+              RANK_SUCCESS(GCCL_Recv(in.data(), n, GCCL_FLOAT32, 0, c));
+              RANK_CHECK(in.back() == 3);
+            }
+          }
+          if (freed) RANK_SUCCESS(GCCL_Comm_free(&c));
+          RANK_SUCCESS(GCCL_Finalize());
+        }
+    });
+  });
+}

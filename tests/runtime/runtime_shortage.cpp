@@ -1,0 +1,441 @@
+// Memory or threads run short: an error on every rank, nothing ends the process, nothing hangs.
+#include <doctest/doctest.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <new>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gccl/gccl.h"
+#include "tests/support/rank_job.hpp"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define GCCL_TEST_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define GCCL_TEST_SANITIZED 1
+#endif
+#endif
+
+using namespace ranks;
+
+namespace {
+
+// While it is true, threads find no memory, those apart that have said that they do.
+std::atomic<bool> starving{false};
+thread_local bool fed = false;
+
+// One allocation of a thread that fails, the one after `left` others, or that one and all later ones.
+struct Denied {
+  int left = -1;  // negative: none
+  bool lasting = false;
+  bool met = false;
+};
+thread_local Denied denied;
+
+bool is_denied() {
+  if (denied.left < 0) return false;
+  if (denied.left > 0) return --denied.left, false;
+  if (!denied.lasting) denied.left = -1;
+  denied.met = true;
+  return true;
+}
+
+}  // namespace
+
+[[gnu::noinline]] void* operator new(std::size_t bytes) {
+  if (void* const p = operator new(bytes, std::nothrow)) return p;
+  throw std::bad_alloc();
+}
+[[gnu::noinline]] void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+  return (starving && !fed) || is_denied() ? nullptr : std::malloc(bytes ? bytes : 1);
+}
+[[gnu::noinline]] void operator delete(void* p) noexcept { std::free(p); }
+[[gnu::noinline]] void operator delete(void* p, std::size_t) noexcept { std::free(p); }
+
+namespace {
+
+// While it lives the process may map `bytes` more than now.
+class MemoryLimit {
+ public:
+  explicit MemoryLimit(std::size_t bytes) {
+    std::ifstream statm("/proc/self/statm");
+    std::size_t pages = 0;
+    statm >> pages;
+    getrlimit(RLIMIT_AS, &before_);
+    rlimit l = before_;
+    l.rlim_cur = pages * std::size_t(sysconf(_SC_PAGESIZE)) + bytes;
+    RANK_CHECK(setrlimit(RLIMIT_AS, &l) == 0);
+  }
+  ~MemoryLimit() { setrlimit(RLIMIT_AS, &before_); }
+
+ private:
+  rlimit before_{};
+};
+
+// Of this process's open files in /dev/shm.
+bool any_has_a_name() {
+  for (const auto& fd : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code gone;
+    const std::string file = std::filesystem::read_symlink(fd, gone).string();
+    if (file.starts_with("/dev/shm/gccl-") && !file.ends_with("(deleted)")) return true;
+  }
+  return false;
+}
+
+void no_more_threads() {
+  without_leak_check();
+  if (getuid() == 0 && setuid(65534) != 0) report("setuid");  // the limit is not for root
+  const rlimit l{1, 1};
+  RANK_CHECK(setrlimit(RLIMIT_NPROC, &l) == 0);
+}
+
+#ifndef GCCL_TEST_SANITIZED  // the sanitizers' own memory has no room under such a limit
+TEST_CASE("a call that finds no memory is an error on every rank") {
+  constexpr std::size_t kCount = 16000000;
+  for (const bool blocking : {true, false})
+    for (const char* backends : {"shm", "tcp"})
+      // Which keeps as much as it sends in memory of its own.
+      check({.size = 2, .backends = backends, .environment = {{"GCCL_ALGORITHM", "alltoall=bruck"}}}, [&](int rank) {
+        GCCL_Comm world = begin(), c = GCCL_COMM_NULL;
+        RANK_SUCCESS(GCCL_Comm_split(world, 0, 0, &c));
+        std::vector<float> a(kCount, 1), b(kCount);
+        std::optional<MemoryLimit> limit;
+        if (rank == 0) limit.emplace(8 << 20);
+        GCCL_Result result = GCCL_SUCCESS;
+        GCCL_Request request = GCCL_REQUEST_NULL;
+        if (blocking) {
+          result = GCCL_Alltoall(a.data(), b.data(), kCount / 2, GCCL_FLOAT32, c);
+        } else {
+          result = GCCL_Ialltoall(a.data(), b.data(), kCount / 2, GCCL_FLOAT32, c, &request);
+          if (result == GCCL_SUCCESS) result = GCCL_Wait(&request);
+        }
+        RANK_CHECK(request == GCCL_REQUEST_NULL);
+        if (result == GCCL_SUCCESS) result = GCCL_Barrier(c);  // who has sent all hears at the next call
+        RANK_CHECK(result == GCCL_ERR_SYSTEM);
+        if (!says("out of memory")) report(std::string("the text is: ") + GCCL_Last_error());
+        RANK_CHECK(says("rank 0"));
+        RANK_CHECK(GCCL_Barrier(c) == GCCL_ERR_SYSTEM);
+        GCCL_Comm_free(&c);
+        limit.reset();
+        float one = 1, sum = 0;
+        RANK_SUCCESS(GCCL_Allreduce(&one, &sum, 1, GCCL_FLOAT32, GCCL_SUM, world));
+        RANK_CHECK(sum == 2);
+        RANK_SUCCESS(GCCL_Finalize());
+      });
+}
+#endif
+
+// Calls of rank r on a communicator of two, in all the ways of making them.
+struct Kind {
+  const char* name;
+  GCCL_Result (*call)(GCCL_Comm* c, int r);
+};
+constexpr std::size_t kMany = 1 << 19;
+float input[kMany], output[kMany];
+std::atomic<int> functions_run{0};
+
+GCCL_Result waited(GCCL_Result started, GCCL_Request* request) { return started ? started : GCCL_Wait(request); }
+
+const std::vector<Kind> kinds = {
+    {"allreduce, short",
+     [](GCCL_Comm* c, int) { return GCCL_Allreduce(input, output, 100, GCCL_FLOAT32, GCCL_SUM, *c); }},
+    {"allreduce, long",
+     [](GCCL_Comm* c, int) { return GCCL_Allreduce(input, output, kMany, GCCL_FLOAT32, GCCL_SUM, *c); }},
+    {"iallreduce",
+     [](GCCL_Comm* c, int) {
+       GCCL_Request q = GCCL_REQUEST_NULL;
+       return waited(GCCL_Iallreduce(input, output, kMany, GCCL_FLOAT32, GCCL_SUM, *c, &q), &q);
+     }},
+    {"alltoallv",
+     [](GCCL_Comm* c, int) {
+       const std::size_t n[2] = {10, 10};
+       return GCCL_Alltoallv(input, n, nullptr, output, n, nullptr, GCCL_FLOAT32, *c);
+     }},
+    {"send and receive",
+     [](GCCL_Comm* c, int r) {
+       return r ? GCCL_Recv(output, kMany, GCCL_FLOAT32, 0, *c) : GCCL_Send(input, kMany, GCCL_FLOAT32, 1, *c);
+     }},
+    {"a message to itself",
+     [](GCCL_Comm* c, int r) {
+       GCCL_Request q = GCCL_REQUEST_NULL;
+       if (const GCCL_Result e = GCCL_Irecv(output, 10, GCCL_FLOAT32, r, *c, &q)) return e;
+       const GCCL_Result sent = GCCL_Send(input, 10, GCCL_FLOAT32, r, *c), received = GCCL_Wait(&q);
+       return sent ? sent : received;
+     }},
+    {"a group of messages",
+     [](GCCL_Comm* c, int r) {
+       GCCL_Group_start();
+       const GCCL_Result a = GCCL_Send(input, 100, GCCL_FLOAT32, 1 - r, *c);
+       const GCCL_Result b = GCCL_Recv(output, 100, GCCL_FLOAT32, 1 - r, *c);
+       const GCCL_Result end = GCCL_Group_end();
+       RANK_CHECK((!a && !b) || end);
+       return end;
+     }},
+    {"a group of collectives",
+     [](GCCL_Comm* c, int) {
+       GCCL_Group_start();
+       GCCL_Allreduce(input, output, 100, GCCL_FLOAT32, GCCL_SUM, *c);
+       GCCL_Broadcast(output, kMany, GCCL_FLOAT32, 0, *c);
+       return GCCL_Group_end();
+     }},
+    {"a request with a function",
+     [](GCCL_Comm* c, int) {
+       GCCL_Request q = GCCL_REQUEST_NULL;
+       if (const GCCL_Result e = GCCL_Iallreduce(input, output, kMany, GCCL_FLOAT32, GCCL_SUM, *c, &q)) return e;
+       functions_run = 0;
+       const GCCL_Result added = GCCL_On_complete(
+           q, [](GCCL_Result, void*) { ++functions_run; }, nullptr);
+       const GCCL_Result ended = GCCL_Wait(&q);
+       RANK_CHECK(added == GCCL_SUCCESS || added == GCCL_ERR_SYSTEM);
+       RANK_CHECK(functions_run == (added ? 0 : 1));
+       return ended;
+     }},
+    {"split",
+     [](GCCL_Comm* c, int) {
+       GCCL_Comm d = GCCL_COMM_NULL;
+       if (const GCCL_Result e = GCCL_Comm_split(*c, 0, 0, &d)) return e;
+       const GCCL_Result met = GCCL_Barrier(d), freed = GCCL_Comm_free(&d);
+       return met ? met : freed;
+     }},
+    {"free", [](GCCL_Comm* c, int) { return GCCL_Comm_free(c); }},
+};
+
+// With every later one, too: nothing that is carried out for the error may need memory.
+void allocations_fail(bool lasting) {
+  for (const char* backends : {"shm", "tcp"})
+    check({.size = 2, .backends = backends}, [&](int rank) {
+      GCCL_Comm world = begin();
+      for (const Kind& kind : kinds) {
+        int met = 1, failures = 0;
+        for (int n = 0; met; ++n) {
+          GCCL_Comm c = GCCL_COMM_NULL;
+          RANK_SUCCESS(GCCL_Comm_split(world, 0, 0, &c));
+          if (rank == 0) denied = {.left = n, .lasting = lasting};
+          GCCL_Result result = kind.call(&c, rank);
+          met = std::exchange(denied, {}).met;
+          // Who was done before the other one failed hears at the next call.
+          if (result == GCCL_SUCCESS && c) result = GCCL_Barrier(c);
+          const int mine[2] = {result, met};
+          int all[2][2] = {};
+          RANK_SUCCESS(GCCL_Allgather(mine, all, 2, GCCL_INT32, world));  // so nobody hears by the end of another
+          if (c) GCCL_Comm_free(&c);
+          met = all[0][1];
+          failures += all[0][0] != GCCL_SUCCESS;
+          if ((all[0][0] == GCCL_SUCCESS) == (all[1][0] == GCCL_SUCCESS) &&
+              (all[0][0] == GCCL_SUCCESS || (met && all[0][0] == GCCL_ERR_SYSTEM)))
+            continue;
+          report(std::string(kind.name) + ", allocation " + std::to_string(n) + (met ? "" : " (of fewer)") +
+                 ": rank 0 has " + std::to_string(all[0][0]) + ", rank 1 has " + std::to_string(all[1][0]));
+        }
+        RANK_CHECK(failures > 0);
+      }
+      RANK_SUCCESS(GCCL_Finalize());
+    });
+}
+
+TEST_CASE("one allocation that fails, whichever it is, is an error on every rank or none") { allocations_fail(false); }
+
+TEST_CASE("memory that is short from one allocation on is an error on every rank or none") { allocations_fail(true); }
+
+TEST_CASE("an abort that finds no memory in any thread is heard once there is some") {
+  for (const char* backends : {"shm", "tcp"})
+    check({.size = 2, .backends = backends}, [](int rank) {
+      GCCL_Comm world = GCCL_COMM_NULL, c = GCCL_COMM_NULL;
+      RANK_SUCCESS(GCCL_Init(&world, nullptr));
+      RANK_SUCCESS(GCCL_Comm_split(world, 0, 0, &c));
+      if (rank == 0) {
+        starving = true;
+        const GCCL_Result aborted = GCCL_Abort(c, 3);
+        usleep(100000);
+        starving = false;
+        RANK_SUCCESS(aborted);
+      } else {
+        RANK_SUCCESS(GCCL_Comm_set_timeout(c, 10000));
+        RANK_CHECK(GCCL_Recv(output, 1, GCCL_FLOAT32, 0, c) == GCCL_ERR_ABORTED);
+        RANK_CHECK(std::strstr(GCCL_Last_error(), "with code 3") != nullptr);
+      }
+      RANK_SUCCESS(GCCL_Barrier(world));  // nobody hears by the end of another
+      RANK_SUCCESS(GCCL_Comm_free(&c));
+      RANK_SUCCESS(GCCL_Finalize());
+    });
+}
+
+TEST_CASE("one allocation that fails while several ranks of a process start is an error, and no thread stays behind") {
+  for (const char* backends : {"shm", "tcp"})
+    check({.size = 1, .backends = backends}, [](int) {
+      GCCL_Config config = GCCL_CONFIG_INIT;
+      config.size = 3;
+      const int ranks[] = {0, 1, 2};
+      const auto threads = [] {
+        return std::distance(std::filesystem::directory_iterator("/proc/self/task"),
+                             std::filesystem::directory_iterator());
+      };
+      const auto before = threads();
+      int failures = 0;
+      bool met = true;
+      for (int n = 0; met; ++n) {
+        GCCL_Comm worlds[3];
+        denied = {.left = n};
+        const GCCL_Result result = GCCL_Init_ranks(worlds, ranks, 3, &config);
+        met = std::exchange(denied, {}).met;
+        if (result != GCCL_SUCCESS) {
+          RANK_CHECK(met);
+          RANK_CHECK(result == GCCL_ERR_SYSTEM);
+          RANK_CHECK(says("out of memory"));
+          for (const GCCL_Comm w : worlds) RANK_CHECK(w == GCCL_COMM_NULL);
+          ++failures;
+        }
+        GCCL_Finalize();
+        RANK_CHECK(threads() == before);
+      }
+      RANK_CHECK(failures > 3);  // the threads' own
+    });
+}
+
+TEST_CASE("a start that finds no room for one allocation, whichever it is, is an error and can be tried again") {
+  check({.size = 1}, [](int) {
+    bool met = true;
+    for (int n = 0; met; ++n) {
+      GCCL_Comm world = GCCL_COMM_NULL;
+      denied = {.left = n};
+      const GCCL_Result result = GCCL_Init(&world, nullptr);
+      met = std::exchange(denied, {}).met;
+      if (result != GCCL_SUCCESS && (!met || result != GCCL_ERR_SYSTEM))
+        report("allocation " + std::to_string(n) + ": result " + std::to_string(result) + ": " + GCCL_Last_error());
+      RANK_CHECK((result == GCCL_SUCCESS) == (world != GCCL_COMM_NULL));
+      RANK_SUCCESS(GCCL_Finalize());
+    }
+  });
+}
+
+TEST_CASE("memory that the thread for connections does not find is an error on every rank") {
+  for (const int starved : {0, 1})
+    for (const bool threaded : {false, true})
+      check({.size = 3, .backends = "tcp", .environment = {{"GCCL_PROGRESS_THREAD", threaded ? "1" : "0"}}},
+            [&](int rank) {
+              fed = true;
+              GCCL_Comm world = begin(), c = GCCL_COMM_NULL;
+              RANK_SUCCESS(GCCL_Comm_split(world, 0, 0, &c));
+              if (rank == starved) starving = true;
+              float one = 1, sum = 0;
+              RANK_CHECK(GCCL_Allreduce(&one, &sum, 1, GCCL_FLOAT32, GCCL_SUM, c) != GCCL_SUCCESS);
+              if (rank == starved && !threaded) {
+                RANK_CHECK(says("out of memory"));
+                RANK_CHECK(says("rank " + std::to_string(starved)));
+              }
+              starving = false;
+              GCCL_Comm_free(&c);
+              GCCL_Finalize();
+            });
+}
+
+TEST_CASE("a limit for the length of files is an error where shared memory needs longer ones, and no signal") {
+  for (const rlim_t limit : {8192, 100000, 1000000})  // the store's own files are shorter
+    for (const std::string backends : {"shm", "shm,tcp"})
+      check({.size = 2, .backends = backends}, [&](int) {
+        rlimit before{};
+        getrlimit(RLIMIT_FSIZE, &before);
+        const rlimit l{limit, before.rlim_max};
+        RANK_CHECK(setrlimit(RLIMIT_FSIZE, &l) == 0);
+        GCCL_Comm world = GCCL_COMM_NULL;
+        const GCCL_Result result = GCCL_Init(&world, nullptr);
+        void* memory = nullptr;
+        const GCCL_Result allocated = GCCL_Mem_alloc(&memory, 4 << 20);
+        const bool told = says("ulimit -f");
+        // What is reported is written to a file.
+        setrlimit(RLIMIT_FSIZE, &before);
+        expect(allocated, GCCL_ERR_SYSTEM, "Mem_alloc");
+        RANK_CHECK(told);
+        if (backends == "shm") {
+          RANK_CHECK(result == GCCL_ERR_SYSTEM);
+          return;
+        }
+        RANK_SUCCESS(result);
+        RANK_CHECK(!any_has_a_name());
+        std::vector<float> a(1 << 18, 1), b(a.size());
+        RANK_SUCCESS(GCCL_Allreduce(a.data(), b.data(), a.size(), GCCL_FLOAT32, GCCL_SUM, world));
+        RANK_CHECK(b.back() == 2);
+        RANK_SUCCESS(GCCL_Finalize());
+      });
+}
+
+TEST_CASE("without threads to be had, starting is an error, and no thread stays behind") {
+  check({.size = 1, .backends = "shm"}, [](int) {
+    no_more_threads();
+    GCCL_Comm world = GCCL_COMM_NULL;
+    GCCL_Config config = GCCL_CONFIG_INIT;
+    config.progress_thread = 1;
+    RANK_CHECK(GCCL_Init(&world, &config) == GCCL_ERR_SYSTEM);
+    RANK_CHECK(says("progress thread"));
+    RANK_CHECK(world == GCCL_COMM_NULL);
+    config.backends = "tcp";
+    config.progress_thread = 0;
+    RANK_CHECK(GCCL_Init(&world, &config) == GCCL_ERR_SYSTEM);
+    RANK_CHECK(says("thread"));
+    config.backends = "shm";
+    config.size = 3;
+    GCCL_Comm worlds[3];
+    const int ranks[] = {0, 1, 2};
+    RANK_CHECK(GCCL_Init_ranks(worlds, ranks, 3, &config) == GCCL_ERR_SYSTEM);
+    RANK_CHECK(says("3 ranks"));
+    // Nothing of all that stands in the way.
+    config.size = 1;
+    RANK_SUCCESS(GCCL_Init(&world, &config));
+    RANK_SUCCESS(GCCL_Barrier(world));
+    RANK_SUCCESS(GCCL_Finalize());
+  });
+}
+
+TEST_CASE("an exception of a reduction of the program's own is an error on every rank") {
+  for (const bool threaded : {false, true})
+    for (const char* backends : {"shm", "tcp"})
+      for (const std::size_t count : {std::size_t(1), std::size_t(1) << 18})
+        check({.size = 2, .backends = backends, .environment = {{"GCCL_PROGRESS_THREAD", threaded ? "1" : "0"}}},
+              [&](int rank) {
+                static bool throws = false;
+                GCCL_Comm world = begin(), c = GCCL_COMM_NULL;
+                RANK_SUCCESS(GCCL_Comm_split(world, 0, 0, &c));
+                GCCL_Op op = -1;
+                RANK_SUCCESS(GCCL_Op_create(
+                    [](const void* in, void* inout, std::size_t n, GCCL_Dtype, void*) {
+                      if (throws) throw std::runtime_error("of the program's own");
+                      for (std::size_t i = 0; i < n; ++i) static_cast<int*>(inout)[i] += static_cast<const int*>(in)[i];
+                    },
+                    nullptr, &op));
+                std::vector<int> in(count, 1), out(count);
+                for (int i = 0; i < 3; ++i)  // the short way of repeated calls too
+                  RANK_SUCCESS(GCCL_Allreduce(in.data(), out.data(), count, GCCL_INT32, op, c));
+                throws = rank == 1;
+                GCCL_Result result = GCCL_Allreduce(in.data(), out.data(), count, GCCL_INT32, op, c);
+                for (int more = 0; more < 3 && result == GCCL_SUCCESS; ++more) result = GCCL_Barrier(c);
+                RANK_CHECK(result == GCCL_ERR_INVALID_USAGE);
+                if (!says("of the program's own")) report(std::string("the text is: ") + GCCL_Last_error());
+                RANK_SUCCESS(GCCL_Comm_free(&c));
+                RANK_CHECK(c == GCCL_COMM_NULL);
+                // A rank that has not been told yet, as it has only sent, is told when it frees the communicator.
+                throws = false;
+                RANK_SUCCESS(GCCL_Comm_split(world, 0, 0, &c));
+                throws = true;
+                result = GCCL_Reduce(in.data(), out.data(), count, GCCL_INT32, op, 1, c);
+                if (rank == 1) RANK_CHECK(result == GCCL_ERR_INVALID_USAGE);
+                const GCCL_Result freed = GCCL_Comm_free(&c);
+                RANK_CHECK(freed == (result ? GCCL_SUCCESS : GCCL_ERR_INVALID_USAGE));
+                RANK_CHECK(c == GCCL_COMM_NULL);
+                RANK_SUCCESS(GCCL_Barrier(world));
+                RANK_SUCCESS(GCCL_Op_free(&op));
+                RANK_SUCCESS(GCCL_Finalize());
+              });
+}
+
+}  // namespace

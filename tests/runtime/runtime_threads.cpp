@@ -1,0 +1,123 @@
+// Threads: on communicators of their own, on one together, and as ranks of one process. Meant for ThreadSanitizer,
+// which sees what ranks of one process share; the other builds run it too.
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "tests/support/rank_call.hpp"
+#include "tests/support/rank_job.hpp"
+
+using namespace ranks;
+
+namespace {
+
+// Random operations of one thread on a communicator of its own, blocking and not.
+void work(GCCL_Comm comm, std::uint64_t seed, int rank, int size, int operations) {
+  Random shared(seed);
+  std::vector<std::unique_ptr<RankCall>> calls;
+  std::vector<GCCL_Request> requests;
+  for (int i = 0; i < operations; ++i) {
+    const CallCase c = random_case(shared, size, 1 << 16);
+    calls.push_back(std::make_unique<RankCall>(c, rank, size));
+    if (shared.below(2)) {
+      RANK_SUCCESS(calls.back()->run(comm));
+    } else {
+      requests.push_back(GCCL_REQUEST_NULL);
+      RANK_SUCCESS(calls.back()->start(comm, &requests.back()));
+    }
+    if (shared.below(4) == 0) RANK_SUCCESS(GCCL_Progress());
+  }
+  RANK_SUCCESS(GCCL_Waitall(int(requests.size()), requests.data()));
+  for (const auto& call : calls)
+    if (const std::string wrong = call->verify(); !wrong.empty()) report(wrong);
+}
+
+// Long enough to be lent rather than copied.
+void work_on_much(GCCL_Comm comm, int rank, int size) {
+  for (const Kind kind : {Kind::allreduce, Kind::alltoall, Kind::reduce_scatter}) {
+    RankCall call({.kind = kind, .count = 150000}, rank, size);
+    RANK_SUCCESS(call.run(comm));
+    if (const std::string wrong = call.verify(); !wrong.empty()) report(wrong);
+  }
+}
+
+TEST_CASE("threads on different communicators do not disturb each other") {
+  for (const Job& job : {Job{.size = 2, .backends = "shm"}, Job{.size = 3, .backends = "tcp"},
+                         Job{.size = 2, .backends = "shm", .environment = {{"GCCL_PROGRESS_THREAD", "1"}}}})
+    check(job, [&](int rank) {
+      GCCL_Comm world = begin();
+      std::vector<GCCL_Comm> comms(3);
+      for (GCCL_Comm& c : comms) RANK_SUCCESS(GCCL_Comm_split(world, 0, 0, &c));
+      std::vector<std::thread> threads;
+      for (std::size_t t = 0; t < comms.size(); ++t)
+        threads.emplace_back([&, t] { work(comms[t], t + 1, rank, job.size, 60); });
+      work(world, 99, rank, job.size, 60);
+      for (std::thread& t : threads) t.join();
+      for (GCCL_Comm& c : comms) RANK_SUCCESS(GCCL_Comm_free(&c));
+      RANK_SUCCESS(GCCL_Finalize());
+    });
+}
+
+TEST_CASE("threads share one communicator: calls are carried out one after the other") {
+  for (const char* backends : {"shm", "tcp"})
+    check({.size = 2, .backends = backends}, [](int) {
+      GCCL_Comm world = begin();
+      // Which thread's call meets which is open, so all calls are alike.
+      std::vector<std::thread> threads;
+      for (int t = 0; t < 3; ++t)
+        threads.emplace_back([world, t] {
+          for (int i = 0; i < 150; ++i) {
+            const double in[3] = {1, 2, 3};
+            double out[3] = {};
+            if ((i + t) % 3 == 0) {
+              GCCL_Request request = GCCL_REQUEST_NULL;
+              RANK_SUCCESS(GCCL_Iallreduce(in, out, 3, GCCL_FLOAT64, GCCL_SUM, world, &request));
+              for (int done = 0; !done;) RANK_SUCCESS(GCCL_Test(&request, &done));
+            } else {
+              RANK_SUCCESS(GCCL_Allreduce(in, out, 3, GCCL_FLOAT64, GCCL_SUM, world));
+            }
+            RANK_CHECK(out[0] == 2);
+            RANK_CHECK(out[2] == 6);
+          }
+        });
+      for (std::thread& t : threads) t.join();
+      GCCL_Metrics m{};
+      m.struct_bytes = sizeof m;
+      RANK_SUCCESS(GCCL_Get_performance_metrics(world, &m));
+      RANK_CHECK(m.calls[0].calls == 450);
+      RANK_SUCCESS(GCCL_Finalize());
+    });
+}
+
+TEST_CASE("threads are the ranks of one process") {
+  for (const char* backends : {"shm", "tcp"})
+    check({.size = 1, .backends = backends}, [](int) {
+      constexpr int kSize = 3;
+      std::vector<std::thread> threads;
+      std::atomic<int> finished{0};
+      for (int rank = 0; rank < kSize; ++rank)
+        threads.emplace_back([rank, &finished] {
+          GCCL_Config config = GCCL_CONFIG_INIT;
+          config.rank = rank;
+          config.size = kSize;
+          GCCL_Comm world = GCCL_COMM_NULL, c = GCCL_COMM_NULL;
+          RANK_SUCCESS(GCCL_Init(&world, &config));
+          if (!world) return;
+          work(world, 7, rank, kSize, 80);
+          RANK_SUCCESS(GCCL_Comm_split(world, 0, -rank, &c));
+          work(c, 8, kSize - 1 - rank, kSize, 20);
+          work_on_much(world, rank, kSize);
+          RANK_SUCCESS(GCCL_Comm_free(&c));
+          RANK_SUCCESS(GCCL_Comm_free(&world));
+          ++finished;
+        });
+      for (std::thread& t : threads) t.join();
+      RANK_CHECK(finished == kSize);
+      RANK_SUCCESS(GCCL_Finalize());
+    });
+}
+
+}  // namespace

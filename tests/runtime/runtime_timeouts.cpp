@@ -1,0 +1,118 @@
+// Limits of time: the longest, the one of GCCL_Finalize, and what is said when one is reached.
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <string>
+
+#include "gccl/gccl.h"
+#include "tests/support/rank_job.hpp"
+
+using namespace ranks;
+
+namespace {
+
+TEST_CASE("the longest limits are long") {
+  check({.size = 2, .backends = "shm"}, [](int rank) {
+    for (const std::int64_t limit : {INT64_MAX, INT64_MAX / 1000000, std::int64_t(100000000000000)}) {
+      GCCL_Config config = GCCL_CONFIG_INIT;
+      config.timeout_ms = limit;
+      GCCL_Comm world = GCCL_COMM_NULL;
+      RANK_SUCCESS(GCCL_Init(&world, &config));
+      RANK_SUCCESS(GCCL_Barrier(world));
+      if (rank == 1) usleep(100000);
+      RANK_SUCCESS(GCCL_Barrier(world));
+      RANK_SUCCESS(GCCL_Comm_set_timeout(world, limit));
+      RANK_SUCCESS(GCCL_Barrier(world));
+      if (rank == 1) usleep(100000);
+      float in = 1, out = 0;
+      RANK_SUCCESS(GCCL_Allreduce(&in, &out, 1, GCCL_FLOAT32, GCCL_SUM, world));
+      RANK_SUCCESS(GCCL_Barrier(world));
+      if (rank == 1) usleep(100000);
+      GCCL_Request request = GCCL_REQUEST_NULL;
+      RANK_SUCCESS(GCCL_Iallreduce(&in, &out, 1, GCCL_FLOAT32, GCCL_SUM, world, &request));
+      RANK_SUCCESS(GCCL_Wait_for(&request, limit));
+      RANK_CHECK(request == GCCL_REQUEST_NULL);
+      RANK_SUCCESS(GCCL_Finalize());
+    }
+  });
+}
+
+TEST_CASE("a time below 0 is up, and only GCCL_TIMEOUT_NONE is no limit") {
+  check({.size = 2, .limit_s = 60}, [](int rank) {
+    GCCL_Comm world = begin();
+    int value = 7;
+    if (rank == 0) {
+      GCCL_Request request = GCCL_REQUEST_NULL;
+      RANK_SUCCESS(GCCL_Irecv(&value, 1, GCCL_INT32, 1, world, &request));
+      for (const std::int64_t time : {std::int64_t(0), std::int64_t(-2), std::int64_t(-5000), INT64_MIN})
+        expect(GCCL_Wait_for(&request, time), GCCL_IN_PROGRESS, "wait for " + std::to_string(time) + " ms");
+      RANK_SUCCESS(GCCL_Send(&value, 1, GCCL_INT32, 1, world));
+      RANK_SUCCESS(GCCL_Wait_for(&request, GCCL_TIMEOUT_NONE));
+      RANK_CHECK(value == 42);
+    } else {  // sends only after rank 0 has waited in vain
+      RANK_SUCCESS(GCCL_Recv(&value, 1, GCCL_INT32, 0, world));
+      usleep(100000);
+      value = 42;
+      RANK_SUCCESS(GCCL_Send(&value, 1, GCCL_INT32, 0, world));
+    }
+    RANK_SUCCESS(GCCL_Finalize());
+  });
+}
+
+TEST_CASE("finalize waits as long as calls may take, not as long as a start") {
+  for (const char* backends : {"shm", "tcp"})
+    check({.size = 3, .backends = backends, .environment = {{"GCCL_START_TIMEOUT_MS", "20000"}}}, [](int rank) {
+      GCCL_Comm world = begin();
+      RANK_SUCCESS(GCCL_Comm_set_timeout(world, 300));
+      RANK_SUCCESS(GCCL_Barrier(world));
+      if (rank == 1) usleep(3000000);
+      const GCCL_Result result = GCCL_Finalize();
+      if (rank != 1) {
+        RANK_CHECK(result == GCCL_ERR_TIMEOUT);
+        RANK_CHECK(std::string(GCCL_Last_error()).find("300 ms") != std::string::npos);
+      }
+    });
+  check({.size = 2, .backends = "shm"}, [](int rank) {
+    GCCL_Comm world = GCCL_COMM_NULL;
+    setenv("GCCL_START_TIMEOUT_MS", "1000", 1);
+    GCCL_Result result = GCCL_Init(&world, nullptr);
+    for (int i = 0; i < 20 && result != GCCL_SUCCESS; ++i) result = GCCL_Init(&world, nullptr);  // a busy machine
+    RANK_SUCCESS(result);
+    RANK_SUCCESS(GCCL_Barrier(world));
+    if (rank == 1) usleep(2500000);
+    RANK_SUCCESS(GCCL_Finalize());
+  });
+}
+
+TEST_CASE("a timeout says what each rank waits for") {
+  for (const Job& job : transports(4))
+    check(job, [](int rank) {
+      const GCCL_Comm world = begin();
+      const GCCL_Comm c = copy_of(world), other = copy_of(world);
+      RANK_SUCCESS(GCCL_Comm_set_timeout(c, 8000));
+      float x = 0;
+      // Rank 0 waits for what nobody sends, rank 1 for rank 0, rank 2 for rank 0 on another communicator; rank 3
+      // computes.
+      GCCL_Result result = GCCL_SUCCESS;
+      if (rank == 0) result = GCCL_Recv(&x, 1, GCCL_FLOAT32, 3, c);
+      if (rank == 1) result = GCCL_Recv(&x, 1, GCCL_FLOAT32, 0, c);
+      if (rank == 0) {
+        expect(result, GCCL_ERR_TIMEOUT, "recv");
+        expect_text("waiting for rank 3", "recv");
+        expect_text("rank 1 is in a recv from rank 0", "recv");
+        expect_text("rank 2 is in barrier #1 on another communicator", "recv");
+        expect_text("nothing heard from rank 3", "recv");
+      }
+      if (rank == 1) {
+        expect(result, GCCL_ERR_TIMEOUT, "recv");
+        expect_text("waiting for rank 0", "recv");
+        expect_text("rank 0 is in a recv from rank 3", "recv");
+      }
+      if (rank == 3) sleep(10);
+      RANK_SUCCESS(GCCL_Barrier(other));
+      GCCL_Finalize();
+    });
+}
+
+}  // namespace

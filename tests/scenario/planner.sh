@@ -1,0 +1,73 @@
+#!/usr/bin/env bash
+# planner.sh GCCL SOURCE_FOLDER: what a scenario plans on a cluster with "backends" is what real communicators do there.
+# Rank 0 of real ranks says its plans by GCCL_LOG=2 (tests/scenario/scenario_backends.cpp has the other ranks' ones; where they
+# differed, the bench would find wrong elements or hang); nodes are names that ranks of one machine are given.
+set -euo pipefail
+gccl=$1 source=$2
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+collectives="allreduce reduce broadcast allgather reduce_scatter alltoall gather scatter sendrecv barrier"
+# The bench gives blocks of different lengths, whose plans are named without a size: the algorithm alone is compared.
+lengths="alltoallv"
+
+# planned RANKS NODES BACKENDS: a line for each plan, as a scenario has it.
+planned() {
+  local per_node=$(($1 / $2)) runs="" c bytes
+  for c in $collectives $lengths; do
+    bytes=',"dtype":"u8","bytes":{"from":240,"to":7864320,"factor":8}'
+    [ "$c" != barrier ] || bytes=""
+    runs+="${runs:+,}{\"collective\":\"$c\"$bytes,\"algorithms\":[\"auto\"]}"
+  done
+  local fabric=""
+  [ "$2" = 1 ] || fabric=',"fabric":{"kind":"switch"}'
+  cat >"$folder/cluster.json" <<JSON
+{"schema":"gccl/cluster/1","name":"here","parameters":{"base":"$source/cost-models/host.json","backends":"$3",
+ "links":{"nic":{"bandwidth_GBps":1.25,"latency_ns":7000}}},
+ "nodes":[{"count":$2,"cards":$per_node,"inside":{"kind":"switch","link":"memory"},
+           "nics":{"count":1,"bus":"memory","port":"nic"}}]$fabric}
+JSON
+  echo "{\"schema\":\"gccl/scenario/1\",\"name\":\"here\",\"cluster\":\"cluster.json\",\"ranks\":[$1],\"runs\":[$runs]}" \
+    >"$folder/scenario.json"
+  "$gccl" run "$folder/scenario.json" --quiet --csv "$folder/rows.csv"
+  awk -F, 'NR == 1 { for (i = 1; i <= NF; ++i) at[$i] = i; next }
+    { kind = $at["collective"]; count = kind ~ /^(barrier|alltoallv)$/ ? "-" : $at["count"]
+      print kind, count, $at["algorithm"], $at["shares"], $at["lanes"], $at["window"] }' "$folder/rows.csv" | sort -u
+}
+
+# real RANKS NODES BACKENDS: the same from real ranks; a plan that is compiled keeps no window.
+real() {
+  local per_node=$(($1 / $2)) all
+  all=$(tr ' ' ',' <<<"$collectives $lengths")
+  # shellcheck disable=SC2016  # the ranks' shells expand them
+  "$gccl" launch -n "$1" -- sh -c 'GCCL_HOST=node$((GCCL_RANK / $1)); export GCCL_HOST; shift; exec "$@"' sh "$per_node" \
+    env GCCL_LOG=2 GCCL_BACKENDS="$3" "$gccl" bench --collective "$all" --dtype u8 --min-bytes 240 --max-bytes 7864320 \
+    --factor 8 --iterations 1 --warmup 0 --out-of-place >"$folder/log" 2>&1 || { cat "$folder/log" >&2; return 1; }
+  sed -nE 's/ of ([0-9]+) elements? of 1 bytes? on / \1 on /; s/plan: ([a-z_]+) on /plan: \1 - on /
+    s/.*plan: ([a-z_]+) ([0-9-]+) on [0-9]+ ranks?: ([^,]+), ([0-9]+) chunks? [^,]*, ([0-9]+) channels?[^,]*, (window )?([a-z0-9]+).*/\1 \2 \3 \4 \5 \7/p' \
+    "$folder/log" | sort -u
+}
+
+# Planned, and not what ranks do. What the bench itself exchanges is among the real ones.
+missing() {
+  awk 'NR == FNR { real[$0]; next }
+    { compiled = $0; sub(/[0-9]+$/, "compiled", compiled); if (!($0 in real) && !(compiled in real)) print }' \
+    "$folder/real" "$folder/planned"
+}
+
+# Ranks that share memory are planned so, whatever nodes a layout makes of them.
+"$gccl" launch -n 4 -- env GCCL_LOG=2 "$gccl" bench --ranks-per-node 2 --dtype u8 --min-bytes 1000 --max-bytes 1000 \
+  --iterations 1 --warmup 0 --out-of-place >"$folder/log" 2>&1
+grep -qE 'plan: allreduce of 1000 elements .*: direct, 1 chunk' "$folder/log" || { grep plan: "$folder/log"; exit 1; }
+
+for job in "2 1 shm,tcp" "5 1 shm,tcp" "12 1 shm,tcp" "4 1 tcp" "4 4 tcp" "4 2 shm,tcp" "6 2 shm,tcp" "8 8 shm,tcp" "3 1 tcp,shm"; do
+  # shellcheck disable=SC2086  # three words
+  planned $job >"$folder/planned"
+  # shellcheck disable=SC2086
+  real $job >"$folder/real"
+  plans=$(wc -l <"$folder/planned")
+  [ "$plans" -ge 40 ] || { echo "$job: only $plans plans"; exit 1; }
+  missing=$(missing)
+  [ -z "$missing" ] || { printf '%s (ranks, nodes, backends): planned, and not what ranks do\n%s\nranks do\n' "$job" "$missing"
+    cut -d' ' -f1,2 <<<"$missing" | while read -r plan; do grep "^$plan " "$folder/real" || true; done; exit 1; }
+  echo "$job: $plans plans agree"
+done

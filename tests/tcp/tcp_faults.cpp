@@ -1,0 +1,323 @@
+// Peers that die, leave, stop or are cut off, seen by the TCP backend.
+#include "libgccl/transports/tcp/connect/first_peers.hpp"
+#include "tests/support/tcp_ranks.hpp"
+
+using namespace tcp_test;
+
+TEST_CASE("a killed peer is named, whether or not it ever connected") {
+  // Three processes; 1 is killed. 0 dials it, 2 waits for it to dial.
+  struct Shared {
+    std::atomic<int> opened, ready;
+    std::byte addresses[3][GCCL_BACKEND_ADDRESS_BYTES];
+  };
+  for (const bool connect_first : {false, true}) {
+    CAPTURE(connect_first);
+    auto* const shared =
+        static_cast<Shared*>(mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+    const auto live = [&](std::uint32_t r) {
+      alarm(30);
+      Rank self;
+      self.rank = r;
+      self.open(3);
+      self.open_port(3, 1, shared->addresses[r]);
+      for (++shared->opened; shared->opened < 3;) usleep(100);
+      self.connect(3, 1, shared->addresses);
+      char x[2] = {};
+      if (connect_first) {
+        std::vector<GCCL_Transfer*> ts;
+        for (std::uint32_t p = 0; p < 3; ++p)
+          if (p != r) ts.insert(ts.end(), {self.send(p, &x[0], 1), self.receive(p, &x[1], 1)});
+        for (bool all = false; !all;) {
+          if (!self.poll()) _exit(100);
+          all = true;
+          for (auto* t : ts) all = all && t->result == GCCL_SUCCESS;
+        }
+      }
+      ++shared->ready;
+      if (r == 1) pause();
+      while (shared->ready < 4) usleep(100);
+      self.receive(1, &x[1], 1);
+      while (self.poll()) usleep(10);
+      // Short enough to be passed on behind the names of a rank and its call.
+      const std::string text = self.fault.text;
+      const bool named = self.fault.result == GCCL_ERR_PEER_LOST && self.fault.peer == 1 &&
+                         text.find("world rank 1)") != std::string::npos && text.size() < 150;
+      if (!named) std::fprintf(stderr, "rank %u: %d %u %s\n", r, self.fault.result, self.fault.peer, self.fault.text);
+      _exit(named ? 0 : 101);
+    };
+    std::vector<test::Child> ranks;
+    for (std::uint32_t r = 0; r < 3; ++r) ranks.emplace_back([&] { live(r); });
+    while (shared->ready < 3) usleep(100);
+    ranks[1].kill();
+    ++shared->ready;
+    for (const std::uint32_t r : {0, 1, 2}) CHECK(ranks[r].wait() == (r == 1 ? SIGKILL : 0));
+    munmap(shared, sizeof(Shared));
+  }
+}
+
+TEST_CASE("a peer that came late, and has left in order, is not lost to those who want nothing more of it") {
+  World w(3);
+  char x[4] = {};
+  // Rank 1 waits so long for 0, on its own node, to dial that it watches it.
+  auto* from0 = w[1].receive(0, &x[0], 1);
+  auto* from2 = w[1].receive(2, &x[1], 1);
+  CHECK_FALSE(w.until([&] { return from0->result != GCCL_IN_PROGRESS; }, 1500ms));
+  auto* s0 = w[0].send(1, "a", 1);
+  REQUIRE(w.until_done({s0, from0}));
+  w[0].close();
+  CHECK_FALSE(w.until([&] { return w[1].fault.result != GCCL_SUCCESS; }, 500ms));
+  auto* s2 = w[2].send(1, "b", 1);
+  REQUIRE(w.until([&] { return from2->result != GCCL_IN_PROGRESS || w[1].fault.result != GCCL_SUCCESS; }));
+  CHECK(from2->result == GCCL_SUCCESS);
+  CHECK(s2->result == GCCL_SUCCESS);
+  // More is wanted of one that has left: it is missed.
+  w[1].receive(0, &x[2], 1);
+  REQUIRE(w.until([&] { return w[1].fault.result != GCCL_SUCCESS; }));
+  CHECK(w[1].fault.result == GCCL_ERR_PEER_LOST);
+  CHECK(w[1].fault.peer == 0);
+}
+
+TEST_CASE("a peer that leaves without having come is missed, even where another link with it waited before") {
+  World w(2, 2);
+  char x[3] = {};
+  auto* r0 = w[1].receive(0, &x[0], 1);
+  CHECK_FALSE(w.until([&] { return r0->result != GCCL_IN_PROGRESS; }, 1500ms));
+  auto* s0 = w[0].send(1, "a", 1);
+  REQUIRE(w.until_done({s0, r0}));
+  w[0].close();
+  CHECK_FALSE(w.until([&] { return w[1].fault.result != GCCL_SUCCESS; }, 300ms));
+  w[1].receive(0, &x[1], 1, 0, 1);  // over a channel that was never connected
+  REQUIRE(w.until([&] { return w[1].fault.result != GCCL_SUCCESS; }));
+  CHECK(w[1].fault.result == GCCL_ERR_PEER_LOST);
+}
+
+TEST_CASE("an abort reaches every rank, connected or not, even when its caller leaves at once") {
+  for (const bool leave : {false, true}) {
+    CAPTURE(leave);
+    World w(4);
+    char x[4] = {}, y = 0;
+    auto* s = w[2].send(0, &x[2], 1);
+    auto* r = w[0].receive(2, &y, 1);
+    REQUIRE(w.until_done({s, r}));
+    for (std::uint32_t i : {0u, 1u, 3u}) w[i].receive(2, &x[i], 1);
+    GCCL_Fault f{GCCL_ERR_ABORTED, 2, "rank 2 called GCCL_Abort with code 5"};
+    std::thread([&] { kTcp->abort(w[2].port, &f); }).join();
+    if (leave) w[2].close();
+    REQUIRE(w.until([&] {
+      return w[0].fault.result != GCCL_SUCCESS && w[1].fault.result != GCCL_SUCCESS &&
+             w[3].fault.result != GCCL_SUCCESS;
+    }));
+    for (std::uint32_t i : {0u, 1u, 3u}) {
+      CHECK(w[i].fault.result == GCCL_ERR_ABORTED);
+      CHECK(w[i].fault.peer == 2);
+      CHECK(std::string(w[i].fault.text) == f.text);
+    }
+  }
+}
+
+TEST_CASE("who aborts and leaves is lost to nobody, however long its abort is on the way") {
+  const Variable quick("GCCL_TCP_PEER_TIMEOUT_MS", "2000");
+  Fd full;
+  REQUIRE(listen_on(SocketAddress::loopback(0), &full).ok());
+  REQUIRE(::listen(full.get(), 0) == 0);
+  const SocketAddress deaf = SocketAddress::local_end(full.get());
+  std::vector<Fd> fill(4);
+  for (Fd& fd : fill) REQUIRE(dial(deaf, &fd).ok());
+
+  for (const std::uint32_t leaver : {0u, 1u}) {  // watched by the other, or connected to it
+    CAPTURE(leaver);
+    const std::uint32_t stayer = 1 - leaver;
+    tcp_test::Rank ranks[2];
+    std::byte addresses[2][GCCL_BACKEND_ADDRESS_BYTES], detour[2][GCCL_BACKEND_ADDRESS_BYTES];
+    for (std::uint32_t r = 0; r < 2; ++r) {
+      ranks[r].rank = r;
+      ranks[r].open(2);
+      ranks[r].open_port(2, 1, addresses[r]);
+    }
+    // The leaver tries for a second where nobody answers before it comes to the stayer.
+    std::memcpy(detour, addresses, sizeof detour);
+    tcp::PortAddress a;
+    REQUIRE(tcp::decode(addresses[stayer], &a));
+    a.addresses.insert(a.addresses.begin(), deaf);
+    tcp::encode(a, detour[stayer]);
+    ranks[stayer].connect(2, 1, addresses);
+    ranks[leaver].connect(2, 1, detour);
+    char x[3] = {};
+    ranks[stayer].receive(leaver, &x[0], 1);
+    const auto poll_for = [&](Clock::duration limit) {
+      for (const auto end = Clock::now() + limit; !ranks[stayer].fault.result && Clock::now() < end;) {
+        ranks[stayer].poll();
+        std::this_thread::yield();
+      }
+    };
+    if (leaver == 1) {  // dialled by the other
+      ranks[leaver].send(stayer, "a", 1);
+      for (const auto end = Clock::now() + 20s; ranks[stayer].transfers.back().result && Clock::now() < end;) {
+        ranks[leaver].poll();
+        ranks[stayer].poll();
+      }
+      REQUIRE(ranks[stayer].transfers.back().result == GCCL_SUCCESS);
+      ranks[stayer].receive(leaver, &x[1], 1);
+    }
+    poll_for(1500ms);
+    REQUIRE(ranks[stayer].fault.result == GCCL_SUCCESS);
+    GCCL_Fault f{GCCL_ERR_MISMATCH, leaver, "it calls something else"};
+    kTcp->abort(ranks[leaver].port, &f);
+    kTcp->close_port(ranks[leaver].port);
+    ranks[leaver].port = nullptr;
+    poll_for(20s);
+    CHECK(ranks[stayer].fault.result == GCCL_ERR_MISMATCH);
+    CHECK(std::string(ranks[stayer].fault.text) == f.text);
+  }
+}
+
+TEST_CASE("what a peer that left had to say counts, also where this process has been stopped meanwhile") {
+  World w(3);
+  char x = 0, y = 0;
+  auto* s = w[1].send(2, "a", 1);
+  auto* r = w[2].receive(1, &x, 1);
+  REQUIRE(w.until_done({s, r}));
+  w[2].receive(1, &y, 1);
+  w[1].close();
+  std::this_thread::sleep_for(50ms);  // the end of its connection arrives
+  w[2].poll();
+  std::this_thread::sleep_for(500ms);  // stopped: no thread of it runs, and nobody hears anything
+  w[2].poll();
+  CHECK(w[2].fault.result == GCCL_SUCCESS);
+  GCCL_Fault f{GCCL_ERR_MISMATCH, 1, "rank 1 calls something else"};
+  kTcp->abort(w[0].port, &f);
+  REQUIRE(w.until([&] { return w[2].fault.result != GCCL_SUCCESS; }));
+  CHECK(std::string(w[2].fault.text) == f.text);
+}
+
+TEST_CASE("what a peer that left had to say counts where it was only watched, too") {
+  World w(3);
+  char x = 0;
+  w[1].receive(0, &x, 1);  // and 0 does not dial
+  CHECK_FALSE(w.until([&] { return w[1].fault.result != GCCL_SUCCESS; }, 1500ms));
+  w[0].close();                       // it has heard of the abort before
+  std::this_thread::sleep_for(50ms);  // its end arrives
+  w[1].poll();
+  CHECK(w[1].fault.result == GCCL_SUCCESS);
+  GCCL_Fault f{GCCL_ERR_MISMATCH, 2, "rank 2 calls something else"};
+  kTcp->abort(w[2].port, &f);
+  REQUIRE(w.until([&] { return w[1].fault.result != GCCL_SUCCESS; }));
+  CHECK(std::string(w[1].fault.text) == f.text);
+}
+
+TEST_CASE("a process that is stopped while it dials goes on afterwards") {
+  Fd listener;
+  REQUIRE(listen_on(SocketAddress::loopback(0), &listener).ok());
+  const SocketAddress at = SocketAddress::local_end(listener.get());
+  const auto taken = [&](int timeout_ms) {
+    pollfd p{listener.get(), POLLIN, 0};
+    Fd fd;
+    SocketAddress who;
+    if (poll(&p, 1, timeout_ms) == 1) (void)accept_from(listener.get(), &fd, &who);
+    return fd;
+  };
+  test::Child dialler([&] {
+    alarm(120);
+    setenv("GCCL_TCP_PEER_TIMEOUT_MS", "4000", 1);
+    std::byte addresses[2][GCCL_BACKEND_ADDRESS_BYTES];
+    Rank self;
+    tcp::PortAddress peer = address_of(0, &self);
+    encode(peer, addresses[0]);
+    peer.world_rank = 1;
+    peer.addresses = {at};  // whose listener children close
+    encode(peer, addresses[1]);
+    self.connect(2, 1, addresses);
+    self.send(1, "a", 1);
+    while (self.fault.result == GCCL_SUCCESS) self.poll(), usleep(1000);
+  });
+  Fd first = taken(20000);
+  REQUIRE(first);
+  pollfd said{first.get(), POLLIN, 0};
+  CHECK(poll(&said, 1, 20000) == 1);
+  std::this_thread::sleep_for(500ms);  // its thread waits for an answer now
+  dialler.kill(SIGSTOP);
+  std::this_thread::sleep_for(5s);
+  first.reset();  // somebody who waits for its next word no longer
+  dialler.kill(SIGCONT);
+  CHECK(taken(20000));
+  dialler.kill();
+  CHECK(dialler.wait() == SIGKILL);
+}
+
+TEST_CASE("a peer that cannot be reached is found while ports connect; one that is silent is not waited for") {
+  // Ranks 0 and 2 are on different nodes, 0 dials. Somebody else is where rank 2's address leads.
+  const SocketAddress loopback = SocketAddress::loopback(0);
+  Fd listener;
+  REQUIRE(listen_on(loopback, &listener).ok());
+  const SocketAddress silent = SocketAddress::local_end(listener.get());
+  Fd full;
+  REQUIRE(listen_on(loopback, &full).ok());
+  REQUIRE(::listen(full.get(), 0) == 0);
+  const SocketAddress deaf = SocketAddress::local_end(full.get());
+  std::vector<Fd> fill(4);
+  for (Fd& fd : fill) REQUIRE(dial(deaf, &fd).ok());
+  Fd gone;
+  REQUIRE(listen_on(loopback, &gone).ok());
+  const SocketAddress closed = SocketAddress::local_end(gone.get());
+  gone.reset();
+
+  struct Case {
+    SocketAddress at;
+    const char* said;  // null: it connects
+  };
+  for (const Case& c : {Case{deaf, "no answer"}, Case{closed, "Connection refused"}, Case{silent, nullptr}}) {
+    std::vector<std::byte> addresses(3 * GCCL_BACKEND_ADDRESS_BYTES);
+    std::deque<tcp_test::Rank> ranks(3);
+    for (std::uint32_t r = 0; r < 3; ++r) {
+      ranks[r].rank = r;
+      ranks[r].open(3);
+      ranks[r].open_port(3, 1, &addresses[r * GCCL_BACKEND_ADDRESS_BYTES]);
+    }
+    tcp::PortAddress a;
+    std::byte* const second = &addresses[2 * GCCL_BACKEND_ADDRESS_BYTES];
+    REQUIRE(decode(second, &a));
+    a.addresses = {c.at};
+    encode(a, second);
+    const std::uint32_t node[3] = {0, 0, 1}, world[3] = {0, 1, 2};
+    const GCCL_Port_spec spec{sizeof spec, 0, 3, 1, 1, node, world, 1500};
+    std::uint8_t reaches[3] = {};
+    char text[GCCL_BACKEND_TEXT_BYTES] = "";
+    const auto begin = Clock::now();
+    const GCCL_Result result = kTcp->connect_port(ranks[0].port, &spec, addresses.data(), reaches, text);
+    CHECK(Clock::now() - begin < 10s);
+    if (!c.said) {
+      CHECK(result == GCCL_SUCCESS);
+      continue;
+    }
+    CHECK(result == GCCL_ERR_PEER_LOST);
+    for (const std::string& part :
+         {std::string("rank 0 at 127.0.0.1 cannot reach rank 2"), c.at.text(), std::string(c.said)})
+      CHECK_MESSAGE(std::string(text).find(part) != std::string::npos, text);
+  }
+}
+
+TEST_CASE("the first peers are few, on other nodes, and agreed upon") {
+  for (const std::uint32_t size : {1u, 2u, 5u, 16u, 17u, 40u, 100u, 1000u})
+    for (const std::uint32_t per_node : {1u, 3u, 8u}) {
+      CAPTURE(size);
+      CAPTURE(per_node);
+      std::vector<std::uint32_t> node(size), world(size);
+      for (std::uint32_t r = 0; r < size; ++r) node[r] = r / per_node, world[r] = r;
+      std::vector<std::vector<std::uint32_t>> peers;
+      for (std::uint32_t r = 0; r < size; ++r)
+        peers.push_back(tcp::first_peers({sizeof(GCCL_Port_spec), r, size, 1, 1, node.data(), world.data(), 0}));
+      bool agreed = true, near = true;
+      std::size_t most = 0;
+      for (std::uint32_t r = 0; r < size; ++r) {
+        for (const std::uint32_t p : peers[r]) {
+          agreed = agreed && node[p] != node[r] && std::ranges::binary_search(peers[p], r);
+        }
+        const std::uint32_t next = (r + 1) % size;
+        near = near && (node[next] == node[r] || std::ranges::binary_search(peers[r], next));
+        most = std::max(most, peers[r].size());
+      }
+      CHECK(agreed);
+      CHECK(near);
+      if (size > 16) CHECK(most <= 60);
+    }
+}
