@@ -224,11 +224,14 @@ void Communicator::begin_to_myself(Operation* op) {
   }
   Operation* const other = to_myself_.front();
   const Work &from = sends ? op->work : other->work, &to = sends ? other->work : op->work;
-  if (from.what.signature() != to.what.signature()) {
+  // User-defined types have one signature, and counts are folded into it.
+  if (from.what.signature() != to.what.signature() || from.what.bytes != to.what.bytes) {
     to_myself_.push_back(op);
+    const std::string sizes =
+        " of " + std::to_string(from.what.bytes) + " bytes, and " + std::to_string(to.what.bytes) + " are due";
     return break_down(
-        members_.in_context(to.what, Status::error("the message is " + from.what.text(), GCCL_ERR_MISMATCH)), rank(),
-        true);
+        members_.in_context(to.what, Status::error("the message is " + from.what.text() + sizes, GCCL_ERR_MISMATCH)),
+        rank(), true);
   }
   to_myself_.pop_front();
   if (from.what.bytes)

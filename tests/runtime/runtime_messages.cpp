@@ -3,6 +3,8 @@
 #include <doctest/doctest.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstring>
 #include <functional>
 #include <string>
 #include <vector>
@@ -146,4 +148,28 @@ TEST_CASE("messages that a rank has sent before it left are received") {
         }
     });
   });
+}
+
+// Their signatures are the same: user-defined types have one, and counts are folded into it.
+TEST_CASE("a message to oneself of another length is a mismatch, and writes nothing") {
+  for (const bool types : {true, false})
+    check({.size = 1}, [types](int) {
+      GCCL_Comm world = GCCL_COMM_NULL;
+      RANK_SUCCESS(GCCL_Init(&world, nullptr));
+      GCCL_Dtype small = GCCL_UINT8, large = GCCL_UINT8;
+      if (types) {
+        RANK_SUCCESS(GCCL_Type_create(8, &small));
+        RANK_SUCCESS(GCCL_Type_create(65536, &large));
+      }
+      const std::vector<char> in(65536, 'x');
+      std::vector<char> out(65536, 0);
+      GCCL_Request request = GCCL_REQUEST_NULL;
+      RANK_SUCCESS(GCCL_Irecv(out.data(), 1, small, 0, world, &request));
+      RANK_CHECK(GCCL_Send(in.data(), types ? 1 : std::size_t(1) << 32, large, 0, world) == GCCL_ERR_MISMATCH);
+      RANK_CHECK(
+          std::strstr(GCCL_Last_error(), types ? "of 65536 bytes, and 8 are due" : "of 4294967296 bytes, and 1"));
+      RANK_CHECK(GCCL_Wait(&request) == GCCL_ERR_MISMATCH);
+      RANK_CHECK(std::count(out.begin(), out.end(), 'x') == 0);
+      RANK_SUCCESS(GCCL_Finalize());
+    });
 }
