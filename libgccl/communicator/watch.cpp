@@ -130,9 +130,9 @@ Watch::~Watch() {
 }
 
 Watch::Link& Watch::link_to(Rank world) {
-  auto& link = links_[world];
-  if (!link) {
-    link = std::make_unique<Link>();
+  const auto found = links_.find(world);
+  if (found == links_.end()) {
+    auto link = std::make_unique<Link>();
     link->world = world;
     for (GCCL_Transfer* t : {&link->outgoing, &link->incoming}) {
       t->peer = world;
@@ -144,9 +144,9 @@ Watch::Link& Watch::link_to(Rank world) {
     }
     link->outgoing.data = &link->sent;
     link->incoming.data = &link->received;
-    listen(*link);
+    return *links_.emplace(world, std::move(link)).first->second;  // poll() listens, and this rank's answer comes there
   }
-  return *link;
+  return *found->second;
 }
 
 void Watch::listen(Link& link) {
@@ -186,13 +186,16 @@ void Watch::poll() {
       if (n < 0) failed_ = true;
       if (n <= 0) break;
       port.in_flight -= std::uint32_t(n);
+      // Whatever fails below, the port has forgotten them.
+      for (int k = 0; k < n; ++k) {
+        Link& link = *static_cast<Link*>(done[k]->owner);
+        (done[k] == &link.outgoing ? link.sending : link.listening) = false;
+      }
       for (int k = 0; k < n; ++k) {
         Link& link = *static_cast<Link*>(done[k]->owner);
         if (done[k] == &link.outgoing) {
-          link.sending = false;
           flush(link);
         } else {
-          link.listening = false;
           heard(link);
         }
       }

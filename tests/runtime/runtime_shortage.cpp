@@ -438,4 +438,31 @@ TEST_CASE("an exception of a reduction of the program's own is an error on every
               });
 }
 
+// The watch asks the other rank after a tenth of a second.
+TEST_CASE("one allocation that fails while a wait stalls, whichever it is, leaves the other communicators whole") {
+  check({.size = 2}, [&](int rank) {
+    GCCL_Comm world = GCCL_COMM_NULL;
+    RANK_SUCCESS(GCCL_Init(&world, nullptr));
+    int met = 1, failures = 0;
+    for (int n = 0; met; ++n) {
+      GCCL_Comm c = GCCL_COMM_NULL;
+      RANK_SUCCESS(GCCL_Comm_split(world, 0, 0, &c));
+      if (rank == 0) {
+        denied = {.left = n};
+        failures += GCCL_Recv(output, 1, GCCL_FLOAT32, 1, c) != GCCL_SUCCESS;
+        met = std::exchange(denied, {}).met;
+      } else {
+        usleep(250000);
+        GCCL_Send(input, 1, GCCL_FLOAT32, 0, c);
+      }
+      if (rank == 1) usleep(250000);  // a wait on another communicator stalls, too
+      const int mine = rank == 0 && met;
+      RANK_SUCCESS(GCCL_Allreduce(&mine, &met, 1, GCCL_INT32, GCCL_MAX, world));
+      GCCL_Comm_free(&c);
+    }
+    RANK_CHECK(failures > 0 || rank);
+    RANK_SUCCESS(GCCL_Finalize());
+  });
+}
+
 }  // namespace
