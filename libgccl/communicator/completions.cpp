@@ -16,6 +16,7 @@ using Stage = Operation::Stage;
 // Guards the list of operations that are telling, and of each of them functions, running and given_up.
 std::mutex mutex;
 Operation* first = nullptr;
+Operation** end_of_list = &first;
 
 // The functions that this thread is inside, the innermost first.
 struct Frame {
@@ -23,12 +24,18 @@ struct Frame {
   const Frame* outer;
 };
 thread_local const Frame* innermost = nullptr;
+// A function that tests a request runs others inside of it, which may do the same: the stack is no list.
+constexpr int kDepthMax = 8;
+int depth_of_this_thread() {
+  int depth = 0;
+  for (const Frame* f = innermost; f; f = f->outer) ++depth;
+  return depth;
+}
 
 void append(Operation* op) {
-  Operation** end = &first;
-  while (*end) end = &(*end)->next_telling;
-  *end = op;
   op->next_telling = nullptr;
+  *end_of_list = op;
+  end_of_list = &op->next_telling;
   op->stage.store(Stage::telling, std::memory_order_release);
   waiting.fetch_add(1, std::memory_order_relaxed);
 }
@@ -37,6 +44,7 @@ void remove(Operation* op) {
   Operation** at = &first;
   while (*at != op) at = &(*at)->next_telling;
   *at = op->next_telling;
+  if (end_of_list == &op->next_telling) end_of_list = at;
 }
 
 void call(const std::pair<GCCL_Completion_function, void*>& f, GCCL_Result result) {
@@ -97,6 +105,7 @@ void ended(Operation* op) noexcept {
 }
 
 bool run_due() {
+  if (depth_of_this_thread() >= kDepthMax) return false;  // further out they are run all the same
   std::unique_lock lock(mutex);
   bool ran = false;
   for (;;) {
@@ -107,6 +116,18 @@ bool run_due() {
     ran = true;
   }
 }
+
+namespace {
+
+// However deep this thread is inside functions already.
+bool run_those_of(Operation* op) {
+  std::unique_lock lock(mutex);
+  if (op->running || op->stage.load(std::memory_order_relaxed) != Stage::telling) return false;
+  tell(op, lock);
+  return true;
+}
+
+}  // namespace
 
 bool inside() { return innermost != nullptr; }
 
@@ -119,7 +140,7 @@ bool inside(const Operation* op) {
 bool settle(Operation* op, std::int64_t until_ns) {
   Backoff backoff(true);
   while (op->stage.load(std::memory_order_acquire) != Stage::complete && !inside(op)) {
-    if (run()) continue;
+    if (run() || run_those_of(op)) continue;
     // Another thread is inside one of them; what that thread would do for the others is done here meanwhile.
     progress_all_but(nullptr);
     if (backoff.pause() && until_ns != INT64_MAX && now_ns() >= until_ns)

@@ -300,4 +300,70 @@ TEST_CASE("an error that a wait, a test or a function has given out is not told 
     });
 }
 
+// Functions that are due when a function tests a request run inside of it, some deep: the stack is no list.
+TEST_CASE("functions that test requests run, however many are due at once") {
+  check({.size = 1}, [](int) {
+    constexpr int kMany = 30000;
+    static int ran, depth, deepest;
+    static GCCL_Request never;
+    GCCL_Comm world = GCCL_COMM_NULL, other = GCCL_COMM_NULL;
+    RANK_SUCCESS(GCCL_Init(&world, nullptr));
+    RANK_SUCCESS(GCCL_Comm_split(world, 0, 0, &other));
+    int late = 0;
+    RANK_SUCCESS(GCCL_Irecv(&late, 1, GCCL_INT32, 0, other, &never));
+    std::vector<int> in(kMany, 1), out(kMany);
+    std::vector<GCCL_Request> received(kMany, GCCL_REQUEST_NULL), sent(kMany, GCCL_REQUEST_NULL);
+    for (int i = 0; i < kMany; ++i) {
+      RANK_SUCCESS(GCCL_Irecv(&out[i], 1, GCCL_INT32, 0, world, &received[i]));
+      RANK_SUCCESS(GCCL_On_complete(
+          received[i],
+          [](GCCL_Result, void*) {
+            ++ran;
+            deepest = std::max(deepest, ++depth);
+            int done = 0;
+            RANK_SUCCESS(GCCL_Test(&never, &done));
+            --depth;
+          },
+          nullptr));
+    }
+    for (int i = 0; i < kMany; ++i) RANK_SUCCESS(GCCL_Isend(&in[i], 1, GCCL_INT32, 0, world, &sent[i]));
+    RANK_SUCCESS(GCCL_Waitall(kMany, received.data()));
+    RANK_SUCCESS(GCCL_Waitall(kMany, sent.data()));
+    RANK_CHECK(ran == kMany);
+    RANK_CHECK(deepest > 1);
+    RANK_CHECK(deepest < 100);
+    RANK_SUCCESS(GCCL_Send(&late, 1, GCCL_INT32, 0, other));
+    RANK_SUCCESS(GCCL_Wait(&never));
+    RANK_SUCCESS(GCCL_Finalize());
+  });
+}
+
+// Each gives up the request of the next, which then is due: nobody waits for a function that only this thread can run.
+TEST_CASE("functions give up requests whose functions are due, in a long row") {
+  check({.size = 1}, [](int) {
+    constexpr int kMany = 40;
+    static int ran;
+    static std::vector<GCCL_Request> received(kMany, GCCL_REQUEST_NULL);
+    GCCL_Comm world = GCCL_COMM_NULL;
+    RANK_SUCCESS(GCCL_Init(&world, nullptr));
+    std::vector<int> in(kMany, 1), out(kMany);
+    for (int i = 0; i < kMany; ++i) {
+      RANK_SUCCESS(GCCL_Irecv(&out[i], 1, GCCL_INT32, 0, world, &received[i]));
+      RANK_SUCCESS(GCCL_On_complete(
+          received[i],
+          [](GCCL_Result, void*) {
+            if (const int next = ++ran; next < kMany && received[next])
+              RANK_SUCCESS(GCCL_Request_free(&received[next]));
+          },
+          nullptr));
+    }
+    GCCL_Group_start();
+    for (int i = 0; i < kMany; ++i) GCCL_Send(&in[i], 1, GCCL_INT32, 0, world);
+    RANK_SUCCESS(GCCL_Group_end());
+    RANK_SUCCESS(GCCL_Wait(&received[0]));
+    while (ran < kMany) RANK_SUCCESS(GCCL_Progress());
+    RANK_SUCCESS(GCCL_Finalize());
+  });
+}
+
 }  // namespace
