@@ -46,7 +46,8 @@ void Communicator::break_down(Status why, Rank culprit, bool tell_others) noexce
   failure_.set(std::move(why));
   if (record_) record_->broken.store(true, std::memory_order_relaxed);
   repeats_ = {};
-  if (tell_others && ports_) {
+  // Also where all have found the same: a peer that still reads what this rank sends must stop before it is taken back.
+  if ((tell_others || !transfers_.empty()) && ports_) {
     GCCL_Fault f{.result = failure_.why().code(), .peer = culprit, .text = {}};
     std::snprintf(f.text, sizeof f.text, "%s", failure_.why().text().c_str());
     tell(f);

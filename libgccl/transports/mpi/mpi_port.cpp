@@ -137,6 +137,8 @@ bool Port::may_call_mpi() noexcept {
 }
 
 int Port::begin(GCCL_Transfer* t, bool sends) noexcept {
+  t->next = nullptr;  // whatever another transport has left there: cancel() reads it
+  t->backend[0] = t->backend[1] = t->backend[2] = t->backend[3] = 0;
   if (fault_.result != GCCL_SUCCESS) return 0;
   if (!may_call_mpi()) {
     fail(GCCL_ERR_NOT_SUPPORTED, rank_, kSecondThread);
@@ -144,8 +146,6 @@ int Port::begin(GCCL_Transfer* t, bool sends) noexcept {
   }
   try {
     End& e = ends_[(std::size_t(place_[t->peer]) * channels_ + t->channel) * 2 + (sends ? 0 : 1)];
-    t->next = nullptr;
-    t->backend[0] = t->backend[1] = t->backend[2] = t->backend[3] = 0;
     (e.first ? e.last->next : e.first) = t;
     e.last = t;
     if (e.first == t) go_on(e);

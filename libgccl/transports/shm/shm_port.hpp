@@ -94,6 +94,7 @@ class Port {
   // After Put::no_memory on this end, and where the next cell on it is none that a Writer can have written: what is
   // wrong.
   std::string text_of_no_memory(const End& e) const;
+  void fail_for_memory(const End& e) noexcept;
   std::string text_of_damage(End& e) const;
   Rank rank() const { return rank_; }
 

@@ -112,6 +112,15 @@ std::string Port::text_of_no_memory(const End& e) const {
                      text_of_error(reserve_error_));
 }
 
+// Throws nothing: the caller's transfer is in the pipe's list.
+void Port::fail_for_memory(const End& e) noexcept {
+  try {
+    fail(GCCL_ERR_SYSTEM, rank_, text_of_no_memory(e));
+  } catch (const std::bad_alloc&) {
+    fail(GCCL_ERR_SYSTEM, rank_, "out of memory");  // within std::string itself
+  }
+}
+
 std::string Port::text_of_damage(End& e) const {
   const Cell* const c = e.reader.peek();  // the damage may have changed meanwhile
   return fmt::format(
@@ -144,7 +153,7 @@ bool Port::is_zero_copy(End& e, const GCCL_Transfer& t, Shared_place* shared) {
 // free.
 bool Port::advance_send(End& e, GCCL_Transfer* t) {
   t->backend[1] = 0;
-  if (!reserve(e, kReservedCells)) return fail(GCCL_ERR_SYSTEM, rank_, text_of_no_memory(e)), false;
+  if (!reserve(e, kReservedCells)) return fail_for_memory(e), false;
   do {
     Cell* c = e.writer.next();
     if (!c) return false;
@@ -167,7 +176,7 @@ bool Port::advance_send(End& e, GCCL_Transfer* t) {
       t->backend[1] = e.writer.written();
       return true;
     }
-    if (!reserve(e, needed(t->bytes))) return fail(GCCL_ERR_SYSTEM, rank_, text_of_no_memory(e)), false;
+    if (!reserve(e, needed(t->bytes))) return fail_for_memory(e), false;
     if (!e.writer.next_chunk()) return false;
     t->backend[0] += write_piece(e, c, t->signature, static_cast<const std::byte*>(t->data), t->backend[0], t->bytes);
   } while (t->backend[0] < t->bytes);
