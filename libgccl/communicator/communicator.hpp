@@ -156,6 +156,7 @@ class Communicator {
   const Operation* first_pending() const;
   void check_progress() noexcept;
   void check_peers_and_time();
+  void ask_after_peers();
   bool timed_out(const Operation& op, std::int64_t now);
   void watch_stall();
   // Failure (breaking.cpp).
@@ -197,6 +198,7 @@ class Communicator {
   Stall stall_;
   std::uint32_t blocked_ = 0;    // threads that wait for a collective, without a limit, and do nothing else
   std::int64_t checked_ns_ = 0;  // when polls last did
+  std::int64_t asked_after_peers_ns_ = 0;
   Failure failure_;
   bool left_ = false;  // every rank has come to the end of it
   Metrics metrics_;

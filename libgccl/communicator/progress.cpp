@@ -11,6 +11,7 @@ namespace {
 
 constexpr int kDoneAtOnce = 32;
 constexpr std::int64_t kCheckNs = 1000000;
+constexpr std::int64_t kAskAfterPeersNs = 10000000;
 constexpr std::int64_t kNsPerMs = 1000000;
 
 }  // namespace
@@ -94,6 +95,16 @@ void Communicator::check_progress() noexcept {
   }
 }
 
+// In memory a fault is looked for once in thousands of polls, which take seconds where other processes need the
+// processor: let the next poll do it.
+void Communicator::ask_after_peers() {
+  const std::int64_t now = now_ns();
+  if (now - asked_after_peers_ns_ < kAskAfterPeersNs) return;
+  asked_after_peers_ns_ = now;
+  for (Ports::Port& port : ports_->all())
+    if (port.in_memory && port.in_flight > 0) port.backend->poll(port.state, nullptr, 0);
+}
+
 void Communicator::check_peers_and_time() {
   if (!failure_.none()) return;
   GCCL_Fault lost{};
@@ -101,6 +112,7 @@ void Communicator::check_peers_and_time() {
     advance_front();  // what came before the fault may end the call
     return break_down(lost);
   }
+  ask_after_peers();
   // What peers say on ports where nothing is due.
   for (Ports::Port& port : ports_->all()) {
     if (port.in_flight > 0 || !port.state || port.backend->poll(port.state, nullptr, 0) >= 0) continue;
@@ -131,7 +143,13 @@ void Communicator::watch_stall() {
          : op->work.what.kind == kSendKind ? Watch::In::send
                                            : Watch::In::recv;
   op->awaited(&w.peer);
-  if (const Status s = world_->watch->look(*record_, w, now); !s.ok()) break_down(s, rank(), true);
+  if (const Status s = world_->watch->look(*record_, w, now); !s.ok()) {
+    // A peer that has failed makes other calls now; what it said of its failure comes first.
+    asked_after_peers_ns_ = 0;
+    ask_after_peers();
+    advance();
+    break_down(s, rank(), true);
+  }
 }
 
 bool Communicator::timed_out(const Operation& op, std::int64_t now) {

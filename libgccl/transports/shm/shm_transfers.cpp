@@ -308,6 +308,10 @@ bool Port::advance(End& e, GCCL_Transfer** done, int max, int* count) {
 
 // A port that has failed still hands out what has come: what a peer sent before it gave up may end a call.
 int Port::poll(GCCL_Transfer** done, int max) {
+  if (max == 0 && !active_.empty()) {  // the next poll that finds nothing looks after the peers
+    idle_polls_ = kPollsBetweenChecks - 1;
+    return 0;
+  }
   int count = 0;
   for (std::size_t i = 0; i < active_.size() && count < max;) {
     End& e = *active_[i];
