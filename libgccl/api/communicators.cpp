@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "libgccl/api/guard.hpp"
+#include "libgccl/base/no_destructor.hpp"
 #include "libgccl/base/process.hpp"
 #include "libgccl/communicator/completions.hpp"
 #include "libgccl/communicator/splitting.hpp"
@@ -16,7 +17,7 @@ namespace {
 
 std::mutex owned_mutex;
 std::vector<std::unique_ptr<Communicator>>& owned() {
-  static auto* const list = new std::vector<std::unique_ptr<Communicator>>;  // threads may still look at exit
+  static NoDestructor<std::vector<std::unique_ptr<Communicator>>> list;
   return *list;
 }
 
@@ -52,7 +53,7 @@ class ProgressThread {
   std::thread thread_;
 };
 ProgressThread& progress_thread() {
-  static auto* const thread = new ProgressThread;
+  static NoDestructor<ProgressThread> thread;
   return *thread;
 }
 

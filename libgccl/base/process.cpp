@@ -10,6 +10,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "libgccl/base/no_destructor.hpp"
+
 namespace gccl {
 
 std::atomic<bool> forked_child{false};
@@ -49,7 +51,7 @@ void in_child() {
 }  // namespace
 
 std::mutex& process_mutex() {
-  static auto* const mutex = new std::mutex;  // threads may still use it at exit
+  static NoDestructor<std::mutex> mutex;
   return *mutex;
 }
 

@@ -122,10 +122,14 @@ class Server final : public Files {
   }
 
   ~Server() override {
-    const Deadline deadline = Deadline::in_ms(kLeaveMs);
-    for (Pause pause(5000); !all_have_read() && !deadline.passed();) pause.wait();
-    remove_store_file(path("job"));  // before the last look: who reads later sees that nobody else clears up
-    if (all_have_read()) remove_answers();
+    try {
+      const Deadline deadline = Deadline::in_ms(kLeaveMs);
+      for (Pause pause(5000); !all_have_read() && !deadline.passed();) pause.wait();
+      remove_store_file(path("job"));  // before the last look: who reads later sees that nobody else clears up
+      if (all_have_read()) remove_answers();
+    } catch (const std::bad_alloc&) {
+      // The files stay, as those of a killed job do.
+    }
   }
 
  private:
@@ -249,10 +253,13 @@ class Client final : public Files {
  public:
   explicit Client(const FileStore& store) : Files(store) {}
   ~Client() override {
-    if (said_hello_) remove_store_file(path(hello_name(store_.rank)));
+    if (!hello_.empty()) remove_store_file(hello_);
     if (!contribution_.empty()) remove_store_file(contribution_);
-    std::error_code error;
-    if (!job_.empty() && !fs::exists(path("job"), error) && all_have_read()) remove_answers();
+    try {
+      std::error_code error;
+      if (!job_.empty() && !fs::exists(path("job"), error) && all_have_read()) remove_answers();
+    } catch (const std::bad_alloc&) {
+    }
   }
 
  private:
@@ -289,10 +296,8 @@ class Client final : public Files {
   // Waits for a job file that knows this rank's token.
   Status meet(Deadline deadline, std::int64_t timeout_ms) {
     const Token token = new_token();
-    said_hello_ = true;
-    if (Status s =
-            write_store_file(path(hello_name(store_.rank)), BytesOut().raw(kHello).u32(store_.size).raw(token).take());
-        !s.ok())
+    hello_ = path(hello_name(store_.rank));
+    if (Status s = write_store_file(hello_, BytesOut().raw(kHello).u32(store_.size).raw(token).take()); !s.ok())
       return s;
     const std::size_t job_bytes = kJob.size() + 4 + sizeof(Token) * (1 + std::size_t(store_.size));
     const auto knows_me = [&](const std::vector<std::byte>& bytes) {
@@ -337,8 +342,7 @@ class Client final : public Files {
                          GCCL_ERR_TIMEOUT);
   }
 
-  bool said_hello_ = false;
-  std::string contribution_;  // not yet removed
+  std::string hello_, contribution_;  // paths of its files that are not yet removed
 };
 
 }  // namespace

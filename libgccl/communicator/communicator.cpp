@@ -4,6 +4,7 @@
 #include <cassert>
 #include <list>
 
+#include "libgccl/base/no_destructor.hpp"
 #include "libgccl/base/splitmix.hpp"
 #include "libgccl/communicator/completions.hpp"
 
@@ -12,7 +13,7 @@ namespace {
 
 std::mutex registry_mutex;
 std::list<Communicator*>& registry() {
-  static auto* const list = new std::list<Communicator*>;
+  static NoDestructor<std::list<Communicator*>> list;
   return *list;
 }
 

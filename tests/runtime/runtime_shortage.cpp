@@ -8,8 +8,6 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
-#include <new>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -18,6 +16,7 @@
 
 #include "gccl/gccl.h"
 #include "tests/support/rank_job.hpp"
+#include "tests/support/short_memory.hpp"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define GCCL_TEST_SANITIZED 1
@@ -28,40 +27,6 @@
 #endif
 
 using namespace ranks;
-
-namespace {
-
-// While it is true, threads find no memory, those apart that have said that they do.
-std::atomic<bool> starving{false};
-thread_local bool fed = false;
-
-// One allocation of a thread that fails, the one after `left` others, or that one and all later ones.
-struct Denied {
-  int left = -1;  // negative: none
-  bool lasting = false;
-  bool met = false;
-};
-thread_local Denied denied;
-
-bool is_denied() {
-  if (denied.left < 0) return false;
-  if (denied.left > 0) return --denied.left, false;
-  if (!denied.lasting) denied.left = -1;
-  denied.met = true;
-  return true;
-}
-
-}  // namespace
-
-[[gnu::noinline]] void* operator new(std::size_t bytes) {
-  if (void* const p = operator new(bytes, std::nothrow)) return p;
-  throw std::bad_alloc();
-}
-[[gnu::noinline]] void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
-  return (starving && !fed) || is_denied() ? nullptr : std::malloc(bytes ? bytes : 1);
-}
-[[gnu::noinline]] void operator delete(void* p) noexcept { std::free(p); }
-[[gnu::noinline]] void operator delete(void* p, std::size_t) noexcept { std::free(p); }
 
 namespace {
 
@@ -270,54 +235,6 @@ TEST_CASE("an abort that finds no memory in any thread is heard once there is so
       RANK_SUCCESS(GCCL_Comm_free(&c));
       RANK_SUCCESS(GCCL_Finalize());
     });
-}
-
-TEST_CASE("one allocation that fails while several ranks of a process start is an error, and no thread stays behind") {
-  for (const char* backends : {"shm", "tcp"})
-    check({.size = 1, .backends = backends}, [](int) {
-      GCCL_Config config = GCCL_CONFIG_INIT;
-      config.size = 3;
-      const int ranks[] = {0, 1, 2};
-      const auto threads = [] {
-        return std::distance(std::filesystem::directory_iterator("/proc/self/task"),
-                             std::filesystem::directory_iterator());
-      };
-      const auto before = threads();
-      int failures = 0;
-      bool met = true;
-      for (int n = 0; met; ++n) {
-        GCCL_Comm worlds[3];
-        denied = {.left = n};
-        const GCCL_Result result = GCCL_Init_ranks(worlds, ranks, 3, &config);
-        met = std::exchange(denied, {}).met;
-        if (result != GCCL_SUCCESS) {
-          RANK_CHECK(met);
-          RANK_CHECK(result == GCCL_ERR_SYSTEM);
-          RANK_CHECK(says("out of memory"));
-          for (const GCCL_Comm w : worlds) RANK_CHECK(w == GCCL_COMM_NULL);
-          ++failures;
-        }
-        GCCL_Finalize();
-        RANK_CHECK(threads() == before);
-      }
-      RANK_CHECK(failures > 3);  // the threads' own
-    });
-}
-
-TEST_CASE("a start that finds no room for one allocation, whichever it is, is an error and can be tried again") {
-  check({.size = 1}, [](int) {
-    bool met = true;
-    for (int n = 0; met; ++n) {
-      GCCL_Comm world = GCCL_COMM_NULL;
-      denied = {.left = n};
-      const GCCL_Result result = GCCL_Init(&world, nullptr);
-      met = std::exchange(denied, {}).met;
-      if (result != GCCL_SUCCESS && (!met || result != GCCL_ERR_SYSTEM))
-        report("allocation " + std::to_string(n) + ": result " + std::to_string(result) + ": " + GCCL_Last_error());
-      RANK_CHECK((result == GCCL_SUCCESS) == (world != GCCL_COMM_NULL));
-      RANK_SUCCESS(GCCL_Finalize());
-    }
-  });
 }
 
 TEST_CASE("memory that the thread for connections does not find is an error on every rank") {

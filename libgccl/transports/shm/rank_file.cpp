@@ -16,6 +16,7 @@
 #include <map>
 
 #include "libgccl/base/descriptor.hpp"
+#include "libgccl/base/no_destructor.hpp"
 #include "libgccl/transports/shm/reserve.hpp"
 #include "libgccl/transports/shm/segment.hpp"
 
@@ -33,7 +34,7 @@ constexpr std::time_t kOldSeconds = 600;             // longer than any rank tak
 // it is listed here.
 std::mutex own_mutex;
 std::map<std::string, std::weak_ptr<Rank_file>>& own() {
-  static auto* const map = new std::map<std::string, std::weak_ptr<Rank_file>>;  // outlives every static
+  static NoDestructor<std::map<std::string, std::weak_ptr<Rank_file>>> map;
   return *map;
 }
 
@@ -98,13 +99,14 @@ Status Rank_file::create(std::shared_ptr<Rank_file>* out) {
   std::snprintf(name, sizeof name, "%s%016llx%016llx", kPrefix, static_cast<unsigned long long>(tag[0]),
                 static_cast<unsigned long long>(tag[1]));
   f->name_ = name;
+  f->path_ = "/" + f->name_;
   f->mine_ = true;
   {
     std::lock_guard lock(own_mutex);
     sweep();
     own()[f->name_] = f;
     // Before the lock: closing any descriptor of the file would drop it.
-    f->fd_ = above_standard_streams(::shm_open(("/" + f->name_).c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600));
+    f->fd_ = above_standard_streams(::shm_open(f->path_.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600));
   }
   if (f->fd_ < 0) return refused("cannot create", f->name_, errno);
   f->named_ = true;
@@ -130,7 +132,8 @@ Status Rank_file::open(const std::string& name, std::shared_ptr<Rank_file>* out)
   }
   std::shared_ptr<Rank_file> f(new Rank_file);
   f->name_ = name;
-  f->fd_ = above_standard_streams(::shm_open(("/" + name).c_str(), O_RDWR | O_CLOEXEC, 0));
+  f->path_ = "/" + f->name_;
+  f->fd_ = above_standard_streams(::shm_open(f->path_.c_str(), O_RDWR | O_CLOEXEC, 0));
   if (f->fd_ < 0) return refused("cannot open", name, errno);
   struct stat st;
   if (::fstat(f->fd_, &st) != 0) return refused("cannot look at", name, errno);
@@ -153,7 +156,7 @@ void Rank_file::unlink() {
   std::lock_guard lock(mutex_);
   if (!named_) return;
   named_ = false;
-  ::shm_unlink(("/" + name_).c_str());
+  ::shm_unlink(path_.c_str());
 }
 
 Rank_file::~Rank_file() {

@@ -58,7 +58,7 @@ class Rank_file {
   Rank_file() = default;
   static void sweep();
 
-  std::string name_;
+  std::string name_, path_;  // the latter for shm_open: its destructor may not need memory
   int fd_ = -1;
   bool mine_ = false, named_ = false;
   std::mutex mutex_;

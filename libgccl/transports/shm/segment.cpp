@@ -11,6 +11,7 @@
 #include <map>
 #include <mutex>
 
+#include "libgccl/base/no_destructor.hpp"
 #include "libgccl/transports/shm/reserve.hpp"
 
 namespace gccl::shm {
@@ -21,7 +22,7 @@ constexpr std::uint32_t kClearing = 0x80000000;  // in Header::users: the last o
 // Segments of this process by id.
 std::mutex own_mutex;
 std::map<std::uint64_t, std::weak_ptr<Segment>>& own() {
-  static auto* const map = new std::map<std::uint64_t, std::weak_ptr<Segment>>;  // outlives every static
+  static NoDestructor<std::map<std::uint64_t, std::weak_ptr<Segment>>> map;
   return *map;
 }
 

@@ -17,6 +17,7 @@
 
 #include "gccl/gccl.h"
 #include "libgccl/base/descriptor.hpp"
+#include "libgccl/base/no_destructor.hpp"
 #include "libgccl/transports/shm/reserve.hpp"
 
 namespace gccl::shm {
@@ -36,7 +37,7 @@ struct Allocations {
   std::uint64_t last = 0, freed = 0;
 };
 Allocations& mine() {
-  static auto* const all = new Allocations;  // outlives every static
+  static NoDestructor<Allocations> all;
   return *all;
 }
 
@@ -182,7 +183,7 @@ const std::byte* Mapped_peer::at(std::uint32_t pid, const std::string& owner, co
     if (m->number == place.number) return found(*m);
 
   static std::mutex mutex;
-  static auto* const known = new std::map<std::pair<std::string, std::uint64_t>, std::weak_ptr<Mapping>>;
+  static NoDestructor<std::map<std::pair<std::string, std::uint64_t>, std::weak_ptr<Mapping>>> known;
   std::lock_guard lock(mutex);
   try {
     std::erase_if(*known, [](const auto& entry) { return entry.second.expired(); });

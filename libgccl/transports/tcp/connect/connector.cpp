@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "libgccl/base/caught.hpp"
+#include "libgccl/base/no_destructor.hpp"
 #include "libgccl/base/process.hpp"
 #include "libgccl/net/digest.hpp"
 
@@ -46,11 +47,11 @@ std::uint64_t host_number(const char* host) {
 
 // Those that exit() has to finish.
 std::mutex& living_mutex() {
-  static auto* const mutex = new std::mutex;
+  static NoDestructor<std::mutex> mutex;
   return *mutex;
 }
 std::list<Connector*>& living() {
-  static auto* const list = new std::list<Connector*>;
+  static NoDestructor<std::list<Connector*>> list;
   return *list;
 }
 
