@@ -7,10 +7,10 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
 #include <cstdio>
 #include <cstring>
 
-#include "cli/whole_file.hpp"
 #include "libgccl/json/reader.hpp"
 
 namespace gccl {
@@ -20,9 +20,60 @@ namespace {
   throw json::InputError(fmt::format("{}: cannot be written: {}", file.string(), std::strerror(error)));
 }
 
-bool is_special(const std::filesystem::path& file) {
-  struct stat s {};
-  return stat(file.c_str(), &s) == 0 && !S_ISREG(s.st_mode) && !S_ISDIR(s.st_mode);
+// What an output's name leads to. A device, a pipe or an open descriptor (/dev/stdout, /proc/self/fd/N) is written as
+// it is, and never replaced; every other file is replaced as a whole, where the links to it end.
+struct Target {
+  std::filesystem::path file;
+  bool replaced = true;
+  int descriptor = -1;  // of this process, where the name stands for one: its position in the file is shared
+};
+
+Target target_of(const std::filesystem::path& name) {
+  namespace fs = std::filesystem;
+  Target t{name};
+  std::error_code error;
+  for (int links = 0;; ++links) {
+    const fs::path folder = fs::canonical(t.file.has_parent_path() ? t.file.parent_path() : ".", error);
+    if (error) return t;  // what is missing is said when it is written
+    if ((folder / "").string().starts_with("/proc/")) {
+      t.replaced = false;
+      const std::string number = t.file.filename();
+      if (folder == fmt::format("/proc/{}/fd", getpid()) && number.find_first_not_of("0123456789") == number.npos)
+        std::from_chars(number.data(), number.data() + number.size(), t.descriptor);
+      return t;
+    }
+    if (!fs::is_symlink(t.file, error)) break;
+    if (links == 40) fail(name, ELOOP);
+    t.file = folder / fs::read_symlink(t.file, error);
+  }
+  const fs::file_status status = fs::status(t.file, error);
+  t.replaced = !fs::exists(status) || fs::is_regular_file(status) || fs::is_directory(status);
+  return t;
+}
+
+// Writes beside the file under a temporary name, then renames: the file is there whole or as it was before, with the
+// mode that it had. Returns errno or 0.
+int replace(const std::filesystem::path& file, std::string_view text) {
+  auto draft = file;
+  draft += ".part" + std::to_string(getpid());
+  const int fd = open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (fd < 0) return errno;
+  struct stat before {};
+  int error = stat(file.c_str(), &before) == 0 && fchmod(fd, before.st_mode & 07777) != 0 ? errno : 0;
+  if (!error) error = write_all(fd, text);
+  if (close(fd) != 0 && !error) error = errno;
+  if (!error && rename(draft.c_str(), file.c_str()) != 0) error = errno;
+  if (error) unlink(draft.c_str());
+  return error;
+}
+
+int write_through(const Target& target, std::string_view text) {
+  const int fd = target.descriptor >= 0 ? fcntl(target.descriptor, F_DUPFD_CLOEXEC, 0)
+                                        : open(target.file.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
+  if (fd < 0) return errno;
+  int error = write_all(fd, text);
+  if (close(fd) != 0 && !error) error = errno;
+  return error;
 }
 
 }  // namespace
@@ -33,12 +84,18 @@ void reserve_standard_streams() noexcept {
 }
 
 void check_writable(const std::filesystem::path& file) {
-  const std::filesystem::path folder = file.has_parent_path() ? file.parent_path() : ".";
+  const Target target = target_of(file);
+  const std::filesystem::path folder = target.file.has_parent_path() ? target.file.parent_path() : ".";
   std::error_code error;
   if (file.filename().empty() || std::filesystem::is_directory(file, error)) fail(file, EISDIR);
   if (!std::filesystem::exists(folder, error)) fail(file, ENOENT);
   if (!std::filesystem::is_directory(folder, error)) fail(file, ENOTDIR);
-  if (access((is_special(file) ? file : folder).c_str(), W_OK) != 0) fail(file, errno);
+  if (target.descriptor >= 0) {
+    const int flags = fcntl(target.descriptor, F_GETFL);
+    if (flags < 0 || (flags & O_ACCMODE) == O_RDONLY) fail(file, EBADF);
+  } else if (access((target.replaced ? folder : target.file).c_str(), W_OK) != 0) {
+    fail(file, errno);
+  }
 }
 
 void check_outputs(const std::vector<std::string>& outputs, const std::vector<std::filesystem::path>& inputs) {
@@ -50,7 +107,7 @@ void check_outputs(const std::vector<std::string>& outputs, const std::vector<st
   };
   const auto same = [&](const fs::path& a, const fs::path& b) {
     std::error_code error;
-    return (fs::equivalent(a, b, error) || real(a) == real(b)) && !is_special(a);
+    return (fs::equivalent(a, b, error) || real(a) == real(b)) && (target_of(a).replaced || target_of(b).replaced);
   };
   for (auto file = outputs.begin(); file != outputs.end(); ++file) {
     if (file->empty() || *file == "-") continue;
@@ -65,17 +122,8 @@ void check_outputs(const std::vector<std::string>& outputs, const std::vector<st
 
 void write_output(const std::filesystem::path& file, std::string_view text) {
   if (file == "-") return write_stdout(text);
-  if (!is_special(file)) {
-    try {
-      return write_whole(file, text);
-    } catch (const std::runtime_error& e) {
-      throw json::InputError(e.what());
-    }
-  }
-  const int fd = open(file.c_str(), O_WRONLY | O_CLOEXEC);
-  if (fd < 0) fail(file, errno);
-  int error = write_all(fd, text);
-  if (close(fd) != 0 && !error) error = errno;
+  const Target target = target_of(file);
+  const int error = target.replaced ? replace(target.file, text) : write_through(target, text);
   if (error) fail(file, error);
 }
 

@@ -20,8 +20,9 @@ void check_writable(const std::filesystem::path& file);
 // may be one file, whatever they are called. Devices may.
 void check_outputs(const std::vector<std::string>& outputs, const std::vector<std::filesystem::path>& inputs);
 
-// The target is the old or the new file, never a part of it. A target that is no regular file (a pipe, /dev/null) is
-// written directly, and "-" is standard output. Throws json::InputError when writing fails.
+// The target is the old or the new file, never a part of it, and links to it stay. What is no regular file (a pipe,
+// /dev/null) or is open already (/dev/stdout) is written directly, and "-" is standard output. Throws json::InputError
+// when writing fails.
 void write_output(const std::filesystem::path& file, std::string_view text);
 
 // Text for a terminal: control characters, which names from files may hold, become '?'. Line ends and tabs stay.

@@ -29,7 +29,7 @@ function(gccl_plugin name)
   set(gccl_plugins ${gccl_plugins} gccl_${name} PARENT_SCOPE)
 endfunction()
 
-add_library(gccl_bench_loop STATIC cli/bench/run.cpp cli/bench/data.cpp cli/bench/job.cpp cli/output.cpp cli/whole_file.cpp)
+add_library(gccl_bench_loop STATIC cli/bench/run.cpp cli/bench/data.cpp cli/bench/job.cpp cli/output.cpp)
 target_link_libraries(gccl_bench_loop PUBLIC gccl_sim gccl_runtime)
 target_precompile_headers(gccl_bench_loop PRIVATE <nlohmann/json.hpp> <fmt/format.h>)
 gccl_plugin(bench_native gccl_bench_loop)

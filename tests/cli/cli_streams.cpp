@@ -73,6 +73,50 @@ TEST_CASE("where standard output is closed it is told, and no file gets what was
   CHECK(Json::parse(read_text(folder.path / "r.json"))["ok"] == true);
 }
 
+TEST_CASE("what leads to an open descriptor is written through it and stays what it is") {
+  const Folder folder;
+  folder.write("c.json", cluster(parameters()).dump());
+  folder.write("s.json", scenario("c.json").dump());
+  fs::create_symlink("/dev/stdout", folder.path / "link");
+  for (const char* name : {"/dev/stdout", "/proc/self/fd/1", "/dev/fd/1", "link"}) {
+    CAPTURE(name);
+    const auto arguments = [&](const char* option) {
+      return fmt::format("run s.json {} {} 2>/dev/null >out", option, name);
+    };
+    CHECK(shell(folder.path, "run s.json >tables") == 0);
+    CHECK(shell(folder.path, arguments("--quiet --json")) == 0);
+    CHECK(Json::parse(read_text(folder.path / "out"))["ok"] == true);
+    CHECK(shell(folder.path, arguments("--csv")) == 0);  // and the tables come after it
+    CHECK(read_text(folder.path / "out").starts_with("index,"));
+    CHECK(read_text(folder.path / "out").ends_with(read_text(folder.path / "tables")));
+  }
+  CHECK(fs::read_symlink(folder.path / "link") == "/dev/stdout");
+  CHECK(shell(folder.path, "run s.json --json /dev/fd/7 7<s.json 2>err") == 2);
+  CHECK(read_text(folder.path / "err") == "gccl: /dev/fd/7: cannot be written: Bad file descriptor\n");
+}
+
+TEST_CASE("an output that is a link is written where the link ends, with the mode that the file had") {
+  const Folder folder;
+  folder.write("c.json", cluster(parameters()).dump());
+  folder.write("s.json", scenario("c.json").dump());
+  fs::create_directory(folder.path / "there");
+  const fs::path file = folder.write("there/r.json", "old");
+  fs::permissions(file, fs::perms::owner_read | fs::perms::owner_write | fs::perms::group_read);
+  fs::create_symlink("there/r.json", folder.path / "a");
+  fs::create_symlink("a", folder.path / "b");
+  fs::create_symlink("there/new.json", folder.path / "n");
+  for (const char* name : {"a", "b", "n"})
+    CHECK(run_gccl({"run", "s.json", "--quiet", "--json", name}, folder.path).code == 0);
+  CHECK(fs::read_symlink(folder.path / "b") == "a");
+  CHECK(Json::parse(read_text(file))["ok"] == true);
+  CHECK(Json::parse(read_text(folder.path / "there/new.json"))["ok"] == true);
+  CHECK(fs::status(file).permissions() == (fs::perms::owner_read | fs::perms::owner_write | fs::perms::group_read));
+  fs::create_symlink("round", folder.path / "round");
+  CHECK(run_gccl({"run", "s.json", "--json", "round"}, folder.path).err ==
+        "gccl: round: cannot be written: Too many levels of symbolic links\n");
+  CHECK(std::distance(fs::directory_iterator(folder.path / "there"), fs::directory_iterator()) == 2);
+}
+
 TEST_CASE("no output overwrites a file that is read, parameter sets and stored results among them") {
   const Folder folder;
   const auto write = [&](const char* name, const Json& document) { folder.write(name, document.dump()); };
