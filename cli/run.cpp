@@ -137,6 +137,9 @@ int run_scenario(const RunArguments& a) {
   catch_signals();
   const sim::Scenario scenario = sim::read_scenario(find_shipped("scenarios", a.scenario));
   check_files(a, scenario);
+  if (const std::size_t n = campaign.unchecked)
+    write_stderr(fmt::format("gccl: {} expectation{} not checked: about another engine than --engine {}\n", n,
+                             n == 1 ? " is" : "s are", a.engine));
   const sim::Campaign campaign = sim::make_campaign(scenario, campaign_options);
   sim::check_expectations(*campaign.scenario, sim::row_heads(campaign));
   sim::RunOptions options{.jobs = a.jobs, .trace = !a.trace.empty(), .progress = {}, .stop = &stop};
