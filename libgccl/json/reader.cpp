@@ -6,7 +6,6 @@
 #include <charconv>
 #include <cmath>
 #include <fstream>
-#include <functional>
 #include <nlohmann/json.hpp>
 #include <unordered_set>
 
@@ -38,63 +37,76 @@ std::string shown(const json& v) {
   return text;
 }
 
-// Refuses what json::parse lets pass: deep nesting and repeated keys.
-class Strict {
- public:
-  explicit Strict(std::string file) : file_(std::move(file)) {}
-  bool operator()(int, json::parse_event_t event, json& parsed) {
-    using Event = json::parse_event_t;
-    if (event == Event::object_start || event == Event::array_start) {
-      keys_.emplace_back();
-      if (keys_.size() > std::size_t(kDepthMax))
-        throw InputError(fmt::format("{}: nested deeper than {} levels", file_, kDepthMax));
-    } else if (event == Event::object_end || event == Event::array_end) {
-      keys_.pop_back();
-    } else if (event == Event::key) {
-      const auto& name = parsed.get_ref<const std::string&>();
-      if (!keys_.back().insert(name).second)
-        throw InputError(fmt::format("{}: key \"{}\" appears twice in one object", file_, escape(name)));
-    }
-    return true;
-  }
-
- private:
-  std::string file_;
-  std::vector<std::unordered_set<std::string>> keys_;  // one set for each open object or array
-};
-
-// Where the parser gives up; for what its exceptions do not say.
-struct Failure : json::json_sax_t {
-  static std::size_t in(std::string_view text) {
-    Failure failure;
-    json::sax_parse(text.begin(), text.end(), &failure);
-    return failure.at;
-  }
-  bool null() override { return true; }
-  bool boolean(bool) override { return true; }
-  bool number_integer(std::int64_t) override { return true; }
-  bool number_unsigned(std::uint64_t) override { return true; }
-  bool number_float(double, const std::string&) override { return true; }
-  bool string(std::string&) override { return true; }
-  bool binary(json::binary_t&) override { return true; }
-  bool start_object(std::size_t) override { return true; }
-  bool key(std::string&) override { return true; }
-  bool end_object() override { return true; }
-  bool start_array(std::size_t) override { return true; }
-  bool end_array() override { return true; }
-  bool parse_error(std::size_t position, const std::string&, const json::exception&) override {
-    at = position;
-    return false;
-  }
-  std::size_t at = 0;
-};
-
 std::string line_and_column(std::string_view text, std::size_t at) {
   at = std::min(at ? at - 1 : 0, text.size());
   const auto line = std::count(text.begin(), text.begin() + std::ptrdiff_t(at), '\n') + 1;
   const auto start = at ? text.rfind('\n', at - 1) : std::string_view::npos;
   return fmt::format("line {}, column {}", line, at - (start == std::string_view::npos ? 0 : start + 1) + 1);
 }
+
+// Refuses what json::parse lets pass, deep nesting and repeated keys, and says where a text is no JSON. A pass of its
+// own: json::parse with a callback takes a time that grows with the square of an array's length.
+class Strict : public json::json_sax_t {
+ public:
+  Strict(std::string_view text, std::string file) : text_(text), file_(std::move(file)) {}
+
+  bool null() override { return value(); }
+  bool boolean(bool) override { return value(); }
+  bool number_integer(std::int64_t) override { return value(); }
+  bool number_unsigned(std::uint64_t) override { return value(); }
+  bool number_float(double, const std::string&) override { return value(); }
+  bool string(std::string&) override { return value(); }
+  bool binary(json::binary_t&) override { return value(); }
+  bool start_object(std::size_t) override { return open(true); }
+  bool start_array(std::size_t) override { return open(false); }
+  bool end_object() override { return close(); }
+  bool end_array() override { return close(); }
+  bool key(std::string& name) override {
+    if (!open_.back().keys.insert(name).second) {
+      open_.pop_back();
+      fail(fmt::format("key \"{}\" appears twice in one object", escape(name)));
+    }
+    open_.back().key = name;
+    return true;
+  }
+  bool parse_error(std::size_t at, const std::string&, const json::exception& e) override {
+    const bool number = dynamic_cast<const json::out_of_range*>(&e) != nullptr;
+    throw InputError(fmt::format("{}: {} at {}", file_, number ? "a number is out of range" : "not valid JSON",
+                                 line_and_column(text_, at)));
+  }
+
+ private:
+  struct Level {
+    bool object;
+    std::string key;     // of an object: the last one
+    std::size_t values;  // of an array: so far
+    std::unordered_set<std::string> keys;
+  };
+
+  bool value() {
+    if (!open_.empty()) ++open_.back().values;
+    return true;
+  }
+  bool open(bool object) {
+    value();
+    if (open_.size() == std::size_t(kDepthMax)) fail(fmt::format("nested deeper than {} levels", kDepthMax));
+    open_.push_back({object, "", 0, {}});
+    return true;
+  }
+  bool close() {
+    open_.pop_back();
+    return true;
+  }
+  [[noreturn]] void fail(const std::string& what) const {
+    std::string pointer;
+    for (const Level& l : open_) pointer += "/" + (l.object ? escape(l.key) : std::to_string(l.values - 1));
+    throw InputError(fmt::format("{}: {}: {}", file_, pointer.empty() ? "/" : pointer, what));
+  }
+
+  std::string_view text_;
+  std::string file_;
+  std::vector<Level> open_;
+};
 
 std::optional<std::pair<double, std::string_view>> number_and_unit(std::string_view t) {
   while (!t.empty() && t.front() == ' ') t.remove_prefix(1);
@@ -139,15 +151,9 @@ Node Node::parse(std::string_view text, const std::filesystem::path& file) {
   document->file = file;
   if (text.find_first_not_of(" \t\r\n") == std::string_view::npos)
     throw InputError(fmt::format("{}: is empty, expected JSON", file.string()));
-  try {
-    Strict strict(file.string());
-    document->root = json::parse(text.begin(), text.end(), std::ref(strict));
-  } catch (const json::parse_error& e) {
-    throw InputError(fmt::format("{}: not valid JSON at {}", file.string(), line_and_column(text, e.byte)));
-  } catch (const json::exception&) {
-    throw InputError(
-        fmt::format("{}: a number is out of range at {}", file.string(), line_and_column(text, Failure::in(text))));
-  }
+  Strict strict(text, file.string());
+  json::sax_parse(text.begin(), text.end(), &strict);
+  document->root = json::parse(text.begin(), text.end());
   const json* root = &document->root;
   return Node(std::move(document), root, "");
 }
