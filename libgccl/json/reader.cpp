@@ -108,7 +108,32 @@ class Strict : public json::json_sax_t {
   std::vector<Level> open_;
 };
 
-std::optional<std::pair<double, std::string_view>> number_and_unit(std::string_view t) {
+using Units = std::span<const std::pair<std::string_view, double>>;
+
+constexpr std::pair<std::string_view, double> kSizes[] = {{"", 1},
+                                                          {"B", 1},
+                                                          {"K", 1024},
+                                                          {"M", 1048576},
+                                                          {"G", 1073741824.0},
+                                                          {"KiB", 1024},
+                                                          {"MiB", 1048576},
+                                                          {"GiB", 1073741824.0},
+                                                          {"TiB", 1099511627776.0},
+                                                          {"PiB", 1125899906842624.0},
+                                                          {"EiB", 1152921504606846976.0},
+                                                          {"kB", 1e3},
+                                                          {"KB", 1e3},
+                                                          {"MB", 1e6},
+                                                          {"GB", 1e9},
+                                                          {"TB", 1e12},
+                                                          {"PB", 1e15},
+                                                          {"EB", 1e18}};
+constexpr std::pair<std::string_view, double> kTimes[] = {
+    {"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"min", 6e10}};
+constexpr double kSizesEnd = 9.2e18, kTimesEnd = 9e18;  // what fits an integer
+
+// A number of at least 0 with a unit, in the unit whose factor is 1.
+std::optional<double> scaled(std::string_view t, Units units) {
   while (!t.empty() && t.front() == ' ') t.remove_prefix(1);
   double v = 0;
   const auto [end, error] = std::from_chars(t.data(), t.data() + t.size(), v);
@@ -116,7 +141,9 @@ std::optional<std::pair<double, std::string_view>> number_and_unit(std::string_v
   t.remove_prefix(std::size_t(end - t.data()));
   while (!t.empty() && t.front() == ' ') t.remove_prefix(1);
   while (!t.empty() && t.back() == ' ') t.remove_suffix(1);
-  return std::pair(v, t);
+  for (const auto& [unit, factor] : units)
+    if (unit == t) return v * factor;
+  return std::nullopt;
 }
 
 }  // namespace
@@ -259,24 +286,29 @@ double Node::number(double least, double most) const {
 }
 
 std::uint64_t Node::bytes(std::uint64_t most) const {
-  std::optional<std::uint64_t> v;
+  std::optional<double> v;
   if (is_string())
-    v = parse_bytes(value_->get_ref<const std::string&>());
-  else if (value_->is_number_unsigned())
-    v = value_->get<std::uint64_t>();
+    v = scaled(value_->get_ref<const std::string&>(), kSizes);
+  else if (value_->is_number_unsigned() || (value_->is_number() && value_->get<double>() >= kSizesEnd))
+    v = value_->get<double>();
   if (!v) fail(fmt::format("found {}, expected a size in bytes such as 1048576 or \"1MiB\"", shown(*value_)));
-  if (*v > most) fail(fmt::format("found {}, expected at most {}", shown(*value_), format_bytes(most)));
-  return *v;
+  const std::uint64_t bytes = *v >= kSizesEnd                ? UINT64_MAX
+                              : value_->is_number_unsigned() ? value_->get<std::uint64_t>()
+                                                             : std::uint64_t(std::llround(*v));
+  if (bytes > most) fail(fmt::format("found {}, expected at most {}", shown(*value_), format_bytes(most)));
+  return bytes;
 }
 
 std::int64_t Node::nanos(double unit_ns) const {
-  std::optional<std::int64_t> v;
+  std::optional<double> ns;
   if (is_string())
-    v = parse_nanos(value_->get_ref<const std::string&>());
+    ns = scaled(value_->get_ref<const std::string&>(), kTimes);
   else if (is_number())
-    if (const double ns = value_->get<double>() * unit_ns; ns >= 0 && ns < 9e18) v = std::llround(ns);
-  if (!v) fail(fmt::format("found {}, expected a time of at least 0 such as 5 or \"5ms\"", shown(*value_)));
-  return *v;
+    ns = value_->get<double>() * unit_ns;
+  if (!ns || !(*ns >= 0))
+    fail(fmt::format("found {}, expected a time of at least 0 such as 5 or \"5ms\"", shown(*value_)));
+  if (*ns >= kTimesEnd) fail(fmt::format("found {}, expected a time below 9e9 s (285 years)", shown(*value_)));
+  return std::llround(*ns);
 }
 
 std::size_t Node::one_of(std::span<const std::string_view> names) const {
@@ -294,38 +326,13 @@ std::filesystem::path Node::path() const {
 }
 
 std::optional<std::uint64_t> parse_bytes(std::string_view text) {
-  const auto split = number_and_unit(text);
-  if (!split) return std::nullopt;
-  static constexpr std::pair<std::string_view, double> kUnits[] = {{"", 1},
-                                                                   {"B", 1},
-                                                                   {"K", 1024},
-                                                                   {"M", 1048576},
-                                                                   {"G", 1073741824.0},
-                                                                   {"KiB", 1024},
-                                                                   {"MiB", 1048576},
-                                                                   {"GiB", 1073741824.0},
-                                                                   {"TiB", 1099511627776.0},
-                                                                   {"PiB", 1125899906842624.0},
-                                                                   {"kB", 1e3},
-                                                                   {"KB", 1e3},
-                                                                   {"MB", 1e6},
-                                                                   {"GB", 1e9},
-                                                                   {"TB", 1e12},
-                                                                   {"PB", 1e15}};
-  for (const auto& [unit, factor] : kUnits)
-    if (unit == split->second && split->first * factor < 9.2e18)
-      return std::uint64_t(std::llround(split->first * factor));
-  return std::nullopt;
+  const auto v = scaled(text, kSizes);
+  return v && *v < kSizesEnd ? std::optional(std::uint64_t(std::llround(*v))) : std::nullopt;
 }
 
 std::optional<std::int64_t> parse_nanos(std::string_view text) {
-  const auto split = number_and_unit(text);
-  if (!split) return std::nullopt;
-  static constexpr std::pair<std::string_view, double> kUnits[] = {
-      {"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"min", 6e10}};
-  for (const auto& [unit, factor] : kUnits)
-    if (unit == split->second && split->first * factor < 9e18) return std::llround(split->first * factor);
-  return std::nullopt;
+  const auto v = scaled(text, kTimes);
+  return v && *v < kTimesEnd ? std::optional(std::int64_t(std::llround(*v))) : std::nullopt;
 }
 
 std::string format_bytes(std::uint64_t bytes) {

@@ -325,6 +325,10 @@ TEST_CASE("control characters in names reach neither the terminal nor the drawin
   };
   for (const char* option : {"--csv", "--html"}) CHECK(clean(written(option, run_with(label))));
   CHECK(clean(run_gccl({"run", run_with(label), "--csv", "-"}).out));
+  const std::string torn = run_gccl({"run", run_with(R"("label":"l\nm","expect":{"max_time_us":"1s"})")}).out;
+  CHECK(torn.find("l\nm") == std::string::npos);
+  CHECK(torn.find("\"l?m\" on ") != std::string::npos);
+  CHECK(torn.find("l?m: time_us <= 1e+06") != std::string::npos);
   // Complaints name what they found.
   for (const Ended& e :
        {run_gccl({"run", run_with(R"("al\u001b[1mgo":1)")}),
