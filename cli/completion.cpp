@@ -72,6 +72,8 @@ _gccl() {
               "      [[ $current != */* ]] && COMPREPLY=($(compgen -W \"$(\"$program\" list {} 2>/dev/null | cut -d' ' "
               "-f1)\" -- \"$current\") $(compgen -f -- \"$current\"))\n",
               kind);
+        else if (last_word(c.name()) == "help")
+          positional += "      " + reply(fmt::format("{}", fmt::join(commands_of(app), " "))) + "\n";
         else if (!o.words().empty())
           positional += "      " + reply(words_of(o)) + "\n";
       } else if (!o.is_flag()) {

@@ -1,6 +1,7 @@
 // gccl: the one program. Exit codes: 0 all held, 1 an expectation or a check failed, 2 wrong input, 3 an internal
 // error, 130 interrupted.
 #include <fmt/format.h>
+#include <signal.h>
 
 #include <cstdio>
 #include <memory>
@@ -51,6 +52,16 @@ int run(int argc, char** argv) {
   return exit_code;
 }
 
+// A limit on the size of files makes a write fail, as a full disk does. By a handler, as programs that this one starts
+// or becomes then have the default again.
+void outlive_file_size_limit() {
+  struct sigaction action {};
+  if (sigaction(SIGXFSZ, nullptr, &action) != 0 || action.sa_handler != SIG_DFL) return;
+  action.sa_handler = [](int) {};
+  action.sa_flags = SA_RESTART;
+  sigaction(SIGXFSZ, &action, nullptr);
+}
+
 }  // namespace
 
 void add_help(Command& app, int&) {
@@ -64,6 +75,7 @@ void add_help(Command& app, int&) {
 
 int main(int argc, char** argv) {
   gccl::reserve_standard_streams();
+  gccl::outlive_file_size_limit();
   try {
     return gccl::run(argc, argv);
   } catch (const gccl::json::InputError& e) {

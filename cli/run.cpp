@@ -47,7 +47,6 @@ void catch_signals() {
   action.sa_handler = request_stop;
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
-  ::signal(SIGPIPE, SIG_IGN);
 }
 
 void check_files(const RunArguments& a, const sim::Scenario& scenario) {
@@ -134,16 +133,20 @@ int run_scenario(const RunArguments& a) {
       throw json::InputError(fmt::format("--engine: found \"{}\"{}", a.engine, suggestion(a.engine, names)));
     campaign_options.engine = sim::Engine(at - names.begin());
   }
-  catch_signals();
+  ::signal(SIGPIPE, SIG_IGN);
   const sim::Scenario scenario = sim::read_scenario(find_shipped("scenarios", a.scenario));
   check_files(a, scenario);
   const sim::Campaign campaign = sim::make_campaign(scenario, campaign_options);
+  if (const std::size_t n = campaign.unchecked)
+    write_stderr(fmt::format("gccl: {} expectation{} not checked: about another engine than --engine {}\n", n,
+                             n == 1 ? " is" : "s are", a.engine));
   sim::check_expectations(*campaign.scenario, sim::row_heads(campaign));
   sim::RunOptions options{.jobs = a.jobs, .trace = !a.trace.empty(), .progress = {}, .stop = &stop};
   if (!a.quiet && isatty(STDERR_FILENO)) options.progress = show_progress;
   const sim::Engines engines{sim::run_model, simgrid_engine(campaign)};
   std::optional<sim::Journal> journal;
   if (!a.resume.empty()) use_journal(campaign, journal.emplace(a.resume), options);
+  catch_signals();  // until here a signal ends the program at once
   sim::ScenarioResult result;
   try {
     result = sim::run_campaign(campaign, engines, options);

@@ -62,6 +62,11 @@ std::string resolve(const Typed& t, Rank ranks, Options& o) {
   }
   if (o.bytes_min > o.bytes_max)
     return fmt::format("--min-bytes {} is more than --max-bytes {}", t.bytes_min, t.bytes_max);
+  if (o.lanes > o.shares)
+    return fmt::format("--lanes {}: every lane needs a share, but --shares is {}", o.lanes, o.shares);
+  const bool planned = std::all_of(o.algorithms.begin(), o.algorithms.end(), [](auto& n) { return n == "auto"; });
+  if (const Options d; planned && (o.shares != d.shares || o.lanes != d.lanes || o.window != d.window))
+    return "--shares, --lanes and --window have no effect on auto, which plans them itself; name an algorithm";
   if (o.root >= ranks) return fmt::format("--root {}: expected a rank below {}", o.root, ranks);
   if (t.in_place || t.out_of_place) {
     o.in_place = t.in_place;

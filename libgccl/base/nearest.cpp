@@ -37,8 +37,10 @@ std::vector<std::pair<std::size_t, std::string_view>> sorted(std::string_view ty
   return near;
 }
 
+// A few letters off, but not all of them.
 bool close(const std::pair<std::size_t, std::string_view>& candidate) {
-  return candidate.first <= std::max<std::size_t>(2, candidate.second.size() / 3);
+  return candidate.first <= std::max<std::size_t>(2, candidate.second.size() / 3) &&
+         candidate.first < candidate.second.size();
 }
 
 }  // namespace

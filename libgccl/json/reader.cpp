@@ -6,7 +6,6 @@
 #include <charconv>
 #include <cmath>
 #include <fstream>
-#include <functional>
 #include <nlohmann/json.hpp>
 #include <unordered_set>
 
@@ -38,57 +37,6 @@ std::string shown(const json& v) {
   return text;
 }
 
-// Refuses what json::parse lets pass: deep nesting and repeated keys.
-class Strict {
- public:
-  explicit Strict(std::string file) : file_(std::move(file)) {}
-  bool operator()(int, json::parse_event_t event, json& parsed) {
-    using Event = json::parse_event_t;
-    if (event == Event::object_start || event == Event::array_start) {
-      keys_.emplace_back();
-      if (keys_.size() > std::size_t(kDepthMax))
-        throw InputError(fmt::format("{}: nested deeper than {} levels", file_, kDepthMax));
-    } else if (event == Event::object_end || event == Event::array_end) {
-      keys_.pop_back();
-    } else if (event == Event::key) {
-      const auto& name = parsed.get_ref<const std::string&>();
-      if (!keys_.back().insert(name).second)
-        throw InputError(fmt::format("{}: key \"{}\" appears twice in one object", file_, escape(name)));
-    }
-    return true;
-  }
-
- private:
-  std::string file_;
-  std::vector<std::unordered_set<std::string>> keys_;  // one set for each open object or array
-};
-
-// Where the parser gives up; for what its exceptions do not say.
-struct Failure : json::json_sax_t {
-  static std::size_t in(std::string_view text) {
-    Failure failure;
-    json::sax_parse(text.begin(), text.end(), &failure);
-    return failure.at;
-  }
-  bool null() override { return true; }
-  bool boolean(bool) override { return true; }
-  bool number_integer(std::int64_t) override { return true; }
-  bool number_unsigned(std::uint64_t) override { return true; }
-  bool number_float(double, const std::string&) override { return true; }
-  bool string(std::string&) override { return true; }
-  bool binary(json::binary_t&) override { return true; }
-  bool start_object(std::size_t) override { return true; }
-  bool key(std::string&) override { return true; }
-  bool end_object() override { return true; }
-  bool start_array(std::size_t) override { return true; }
-  bool end_array() override { return true; }
-  bool parse_error(std::size_t position, const std::string&, const json::exception&) override {
-    at = position;
-    return false;
-  }
-  std::size_t at = 0;
-};
-
 std::string line_and_column(std::string_view text, std::size_t at) {
   at = std::min(at ? at - 1 : 0, text.size());
   const auto line = std::count(text.begin(), text.begin() + std::ptrdiff_t(at), '\n') + 1;
@@ -96,7 +44,96 @@ std::string line_and_column(std::string_view text, std::size_t at) {
   return fmt::format("line {}, column {}", line, at - (start == std::string_view::npos ? 0 : start + 1) + 1);
 }
 
-std::optional<std::pair<double, std::string_view>> number_and_unit(std::string_view t) {
+// Refuses what json::parse lets pass, deep nesting and repeated keys, and says where a text is no JSON. A pass of its
+// own: json::parse with a callback takes a time that grows with the square of an array's length.
+class Strict : public json::json_sax_t {
+ public:
+  Strict(std::string_view text, std::string file) : text_(text), file_(std::move(file)) {}
+
+  bool null() override { return value(); }
+  bool boolean(bool) override { return value(); }
+  bool number_integer(std::int64_t) override { return value(); }
+  bool number_unsigned(std::uint64_t) override { return value(); }
+  bool number_float(double, const std::string&) override { return value(); }
+  bool string(std::string&) override { return value(); }
+  bool binary(json::binary_t&) override { return value(); }
+  bool start_object(std::size_t) override { return open(true); }
+  bool start_array(std::size_t) override { return open(false); }
+  bool end_object() override { return close(); }
+  bool end_array() override { return close(); }
+  bool key(std::string& name) override {
+    if (!open_.back().keys.insert(name).second) {
+      open_.pop_back();
+      fail(fmt::format("key \"{}\" appears twice in one object", escape(name)));
+    }
+    open_.back().key = name;
+    return true;
+  }
+  bool parse_error(std::size_t at, const std::string&, const json::exception& e) override {
+    const bool number = dynamic_cast<const json::out_of_range*>(&e) != nullptr;
+    throw InputError(fmt::format("{}: {} at {}", file_, number ? "a number is out of range" : "not valid JSON",
+                                 line_and_column(text_, at)));
+  }
+
+ private:
+  struct Level {
+    bool object;
+    std::string key;     // of an object: the last one
+    std::size_t values;  // of an array: so far
+    std::unordered_set<std::string> keys;
+  };
+
+  bool value() {
+    if (!open_.empty()) ++open_.back().values;
+    return true;
+  }
+  bool open(bool object) {
+    value();
+    if (open_.size() == std::size_t(kDepthMax)) fail(fmt::format("nested deeper than {} levels", kDepthMax));
+    open_.push_back({object, "", 0, {}});
+    return true;
+  }
+  bool close() {
+    open_.pop_back();
+    return true;
+  }
+  [[noreturn]] void fail(const std::string& what) const {
+    std::string pointer;
+    for (const Level& l : open_) pointer += "/" + (l.object ? escape(l.key) : std::to_string(l.values - 1));
+    throw InputError(fmt::format("{}: {}: {}", file_, pointer.empty() ? "/" : pointer, what));
+  }
+
+  std::string_view text_;
+  std::string file_;
+  std::vector<Level> open_;
+};
+
+using Units = std::span<const std::pair<std::string_view, double>>;
+
+constexpr std::pair<std::string_view, double> kSizes[] = {{"", 1},
+                                                          {"B", 1},
+                                                          {"K", 1024},
+                                                          {"M", 1048576},
+                                                          {"G", 1073741824.0},
+                                                          {"KiB", 1024},
+                                                          {"MiB", 1048576},
+                                                          {"GiB", 1073741824.0},
+                                                          {"TiB", 1099511627776.0},
+                                                          {"PiB", 1125899906842624.0},
+                                                          {"EiB", 1152921504606846976.0},
+                                                          {"kB", 1e3},
+                                                          {"KB", 1e3},
+                                                          {"MB", 1e6},
+                                                          {"GB", 1e9},
+                                                          {"TB", 1e12},
+                                                          {"PB", 1e15},
+                                                          {"EB", 1e18}};
+constexpr std::pair<std::string_view, double> kTimes[] = {
+    {"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"min", 6e10}};
+constexpr double kSizesEnd = 9.2e18, kTimesEnd = 9e18;  // what fits an integer
+
+// A number of at least 0 with a unit, in the unit whose factor is 1.
+std::optional<double> scaled(std::string_view t, Units units) {
   while (!t.empty() && t.front() == ' ') t.remove_prefix(1);
   double v = 0;
   const auto [end, error] = std::from_chars(t.data(), t.data() + t.size(), v);
@@ -104,7 +141,9 @@ std::optional<std::pair<double, std::string_view>> number_and_unit(std::string_v
   t.remove_prefix(std::size_t(end - t.data()));
   while (!t.empty() && t.front() == ' ') t.remove_prefix(1);
   while (!t.empty() && t.back() == ' ') t.remove_suffix(1);
-  return std::pair(v, t);
+  for (const auto& [unit, factor] : units)
+    if (unit == t) return v * factor;
+  return std::nullopt;
 }
 
 }  // namespace
@@ -139,15 +178,9 @@ Node Node::parse(std::string_view text, const std::filesystem::path& file) {
   document->file = file;
   if (text.find_first_not_of(" \t\r\n") == std::string_view::npos)
     throw InputError(fmt::format("{}: is empty, expected JSON", file.string()));
-  try {
-    Strict strict(file.string());
-    document->root = json::parse(text.begin(), text.end(), std::ref(strict));
-  } catch (const json::parse_error& e) {
-    throw InputError(fmt::format("{}: not valid JSON at {}", file.string(), line_and_column(text, e.byte)));
-  } catch (const json::exception&) {
-    throw InputError(
-        fmt::format("{}: a number is out of range at {}", file.string(), line_and_column(text, Failure::in(text))));
-  }
+  Strict strict(text, file.string());
+  json::sax_parse(text.begin(), text.end(), &strict);
+  document->root = json::parse(text.begin(), text.end());
   const json* root = &document->root;
   return Node(std::move(document), root, "");
 }
@@ -253,24 +286,29 @@ double Node::number(double least, double most) const {
 }
 
 std::uint64_t Node::bytes(std::uint64_t most) const {
-  std::optional<std::uint64_t> v;
+  std::optional<double> v;
   if (is_string())
-    v = parse_bytes(value_->get_ref<const std::string&>());
-  else if (value_->is_number_unsigned())
-    v = value_->get<std::uint64_t>();
+    v = scaled(value_->get_ref<const std::string&>(), kSizes);
+  else if (value_->is_number_unsigned() || (value_->is_number() && value_->get<double>() >= kSizesEnd))
+    v = value_->get<double>();
   if (!v) fail(fmt::format("found {}, expected a size in bytes such as 1048576 or \"1MiB\"", shown(*value_)));
-  if (*v > most) fail(fmt::format("found {}, expected at most {}", shown(*value_), format_bytes(most)));
-  return *v;
+  const std::uint64_t bytes = *v >= kSizesEnd                ? UINT64_MAX
+                              : value_->is_number_unsigned() ? value_->get<std::uint64_t>()
+                                                             : std::uint64_t(std::llround(*v));
+  if (bytes > most) fail(fmt::format("found {}, expected at most {}", shown(*value_), format_bytes(most)));
+  return bytes;
 }
 
 std::int64_t Node::nanos(double unit_ns) const {
-  std::optional<std::int64_t> v;
+  std::optional<double> ns;
   if (is_string())
-    v = parse_nanos(value_->get_ref<const std::string&>());
+    ns = scaled(value_->get_ref<const std::string&>(), kTimes);
   else if (is_number())
-    if (const double ns = value_->get<double>() * unit_ns; ns >= 0 && ns < 9e18) v = std::llround(ns);
-  if (!v) fail(fmt::format("found {}, expected a time of at least 0 such as 5 or \"5ms\"", shown(*value_)));
-  return *v;
+    ns = value_->get<double>() * unit_ns;
+  if (!ns || !(*ns >= 0))
+    fail(fmt::format("found {}, expected a time of at least 0 such as 5 or \"5ms\"", shown(*value_)));
+  if (*ns >= kTimesEnd) fail(fmt::format("found {}, expected a time below 9e9 s (285 years)", shown(*value_)));
+  return std::llround(*ns);
 }
 
 std::size_t Node::one_of(std::span<const std::string_view> names) const {
@@ -288,38 +326,13 @@ std::filesystem::path Node::path() const {
 }
 
 std::optional<std::uint64_t> parse_bytes(std::string_view text) {
-  const auto split = number_and_unit(text);
-  if (!split) return std::nullopt;
-  static constexpr std::pair<std::string_view, double> kUnits[] = {{"", 1},
-                                                                   {"B", 1},
-                                                                   {"K", 1024},
-                                                                   {"M", 1048576},
-                                                                   {"G", 1073741824.0},
-                                                                   {"KiB", 1024},
-                                                                   {"MiB", 1048576},
-                                                                   {"GiB", 1073741824.0},
-                                                                   {"TiB", 1099511627776.0},
-                                                                   {"PiB", 1125899906842624.0},
-                                                                   {"kB", 1e3},
-                                                                   {"KB", 1e3},
-                                                                   {"MB", 1e6},
-                                                                   {"GB", 1e9},
-                                                                   {"TB", 1e12},
-                                                                   {"PB", 1e15}};
-  for (const auto& [unit, factor] : kUnits)
-    if (unit == split->second && split->first * factor < 9.2e18)
-      return std::uint64_t(std::llround(split->first * factor));
-  return std::nullopt;
+  const auto v = scaled(text, kSizes);
+  return v && *v < kSizesEnd ? std::optional(std::uint64_t(std::llround(*v))) : std::nullopt;
 }
 
 std::optional<std::int64_t> parse_nanos(std::string_view text) {
-  const auto split = number_and_unit(text);
-  if (!split) return std::nullopt;
-  static constexpr std::pair<std::string_view, double> kUnits[] = {
-      {"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"min", 6e10}};
-  for (const auto& [unit, factor] : kUnits)
-    if (unit == split->second && split->first * factor < 9e18) return std::llround(split->first * factor);
-  return std::nullopt;
+  const auto v = scaled(text, kTimes);
+  return v && *v < kTimesEnd ? std::optional(std::int64_t(std::llround(*v))) : std::nullopt;
 }
 
 std::string format_bytes(std::uint64_t bytes) {

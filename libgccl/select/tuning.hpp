@@ -33,7 +33,8 @@ struct Tuning {
     const Algorithm* fallback = nullptr;
     double bytes_max = kNoLimit;  // -1: also a call without bytes
   };
-  // Chunks of at most so many bytes; 0: one chunk. The first that matches decides, and without one there is one chunk.
+  // As many chunks as so many bytes fit into the call, so none is shorter; 0: one chunk. The first that matches
+  // decides, and without one there is one chunk.
   struct Chunks {
     Collective kind{};
     const Algorithm* algorithm = nullptr;  // null: any

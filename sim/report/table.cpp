@@ -18,6 +18,15 @@ namespace {
 using Json = nlohmann::json;
 using Cells = std::vector<std::vector<std::string>>;
 
+// Labels and names may hold line ends, which would tear a table apart.
+void make_printable(Json& value) {
+  if (value.is_string())
+    for (char& c : value.get_ref<std::string&>())
+      if (static_cast<unsigned char>(c) < 0x20) c = '?';
+  if (value.is_structured())
+    for (Json& part : value) make_printable(part);
+}
+
 // Columns as wide as their widest cell; the first is flush left, the others right. Splits into blocks of columns that
 // fit the width, each beginning with the first column.
 std::string aligned(const Cells& rows, std::size_t width) {
@@ -198,7 +207,8 @@ std::string format_time(double us) {
   return "";
 }
 
-std::string result_tables(const Json& result, std::size_t columns) {
+std::string result_tables(Json result, std::size_t columns) {
+  make_printable(result);
   std::string text;
   bool fastest = false, chosen = false;  // are marked
   const Json& rows = result["runs"];
@@ -229,7 +239,8 @@ std::string result_tables(const Json& result, std::size_t columns) {
 
 std::string expectation_lines(const Json& result, bool broken_only) {
   std::string text;
-  for (const Json& e : result["expectations"]) {
+  for (Json e : result["expectations"]) {
+    make_printable(e);
     if (broken_only && e["ok"].get<bool>()) continue;
     text += fmt::format("{}  {}; found {}  [{}]\n", e["ok"].get<bool>() ? "held  " : "BROKEN",
                         e["text"].get<std::string>(), e["found"].get<std::string>(), e["pointer"].get<std::string>());

@@ -10,7 +10,7 @@ namespace gccl::sim {
 // line per algorithm where there is a single size; then how good the planner's choices were, and the findings
 // (sim/report/findings.hpp). `columns`: the terminal's width; wider tables continue below. The fastest is marked *, the
 // planner's choice @.
-std::string result_tables(const nlohmann::json& result, std::size_t columns);
+std::string result_tables(nlohmann::json result, std::size_t columns);
 
 // The expectations with what was found; only the broken ones when `broken_only`.
 std::string expectation_lines(const nlohmann::json& result, bool broken_only);

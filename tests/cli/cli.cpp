@@ -254,6 +254,21 @@ TEST_CASE("list tells what there is, as text and as JSON") {
   CHECK(run_gccl({"list", "collectives"}, empty.path).code == 0);
 }
 
+TEST_CASE("expectations about an engine that --engine leaves out are told to be unchecked") {
+  const Folder folder;
+  const auto run = [&](const std::string& expect) {
+    const std::string text = R"({"schema":"gccl/scenario/1","name":"t","cluster":"pcie-box","runs":[{"collective":)"
+                             R"("barrier","engine":["model","simgrid"],"expect":[{"max_time_us":"1s"})" +
+                             expect + "]}]}";
+    return run_gccl({"run", folder.write("s.json", text).string(), "--quiet", "--engine", "model"});
+  };
+  const std::string one = R"(,{"engine":"simgrid","max_time_us":0})";
+  CHECK(run("").err == "");
+  CHECK(run(one).err == "gccl: 1 expectation is not checked: about another engine than --engine model\n");
+  CHECK(run(one + one).err == "gccl: 2 expectations are not checked: about another engine than --engine model\n");
+  CHECK(run(one).code == 0);
+}
+
 #ifndef GCCL_TEST_SIMGRID
 TEST_CASE("without SimGrid its engine is wrong input, and what would help is said") {
   const Ended e = run_gccl({"run", "barrier-latency", "--engine", "simgrid"});
@@ -310,6 +325,10 @@ TEST_CASE("control characters in names reach neither the terminal nor the drawin
   };
   for (const char* option : {"--csv", "--html"}) CHECK(clean(written(option, run_with(label))));
   CHECK(clean(run_gccl({"run", run_with(label), "--csv", "-"}).out));
+  const std::string torn = run_gccl({"run", run_with(R"("label":"l\nm","expect":{"max_time_us":"1s"})")}).out;
+  CHECK(torn.find("l\nm") == std::string::npos);
+  CHECK(torn.find("\"l?m\" on ") != std::string::npos);
+  CHECK(torn.find("l?m: time_us <= 1e+06") != std::string::npos);
   // Complaints name what they found.
   for (const Ended& e :
        {run_gccl({"run", run_with(R"("al\u001b[1mgo":1)")}),

@@ -117,6 +117,23 @@ TEST_CASE("an output that is a link is written where the link ends, with the mod
   CHECK(std::distance(fs::directory_iterator(folder.path / "there"), fs::directory_iterator()) == 2);
 }
 
+TEST_CASE("a limit on the size of files is an error like a full disk, and what is started has it as ever") {
+  const Folder folder;
+  folder.write("c.json", cluster(parameters()).dump());
+  folder.write("s.json", scenario("c.json").dump());
+  folder.write("r.json", "old");
+  const auto limited = [&](std::vector<std::string> arguments) {
+    return Program(std::move(arguments), {.folder = folder.path, .file_bytes_max = 1024}).wait();
+  };
+  const Ended e = limited({"run", "s.json", "--quiet", "--json", "r.json"});
+  CHECK(e.code == 2);
+  CHECK(e.err == "gccl: r.json: cannot be written: File too large\n");
+  CHECK(read_text(folder.path / "r.json") == "old");
+  CHECK(folder.files() == std::set<std::string>{"c.json", "r.json", "s.json"});
+  CHECK(limited({"launch", "-n", "1", "--", "dd", "if=/dev/zero", "of=zeros", "bs=2048", "count=2"}).code ==
+        128 + SIGXFSZ);
+}
+
 TEST_CASE("no output overwrites a file that is read, parameter sets and stored results among them") {
   const Folder folder;
   const auto write = [&](const char* name, const Json& document) { folder.write(name, document.dump()); };

@@ -71,7 +71,9 @@ TEST_CASE("wrong scenarios give one line with file and pointer and exit code 2")
       {scenario(R"("runs":[],"runss":1)"), "/: unknown key \"runss\"; did you mean \"runs\"?"},
       {run(R"(,"byte":1)"), "/runs/0: unknown key \"byte\"; did you mean \"bytes\"?"},
       {run(R"(,"faults":[])"), "/runs/0: unknown key \"faults\"; expected one of "},
-      {run(R"(,"bytes":1)"), "key \"bytes\" appears twice"},
+      {run(R"(,"bytes":1)"), "scenario.json: /runs/0: key \"bytes\" appears twice in one object"},
+      {R"({"a":[{},[1,{"b/c":{"d":1,"d":2}}]]})", "scenario.json: /a/1/1/b~1c: key \"d\" appears twice"},
+      {R"({"a":1,"a":2})", "scenario.json: /: key \"a\" appears twice"},
       {run(R"(,"in_place":1)"), "/runs/0/in_place: found 1, expected true or false"},
       {run(R"(,"algorithms":"rings")"),
        "/runs/0/algorithms: allreduce has no algorithm \"rings\"; did you mean \"ring\"?"},
@@ -85,6 +87,10 @@ TEST_CASE("wrong scenarios give one line with file and pointer and exit code 2")
       {scenario(R"("runs":[{"collective":"allreduce","bytes":"1.5PiB"}])"), "found \"1.5PiB\", expected at most 1 PiB"},
       {scenario(R"("runs":[{"collective":"allreduce","bytes":"2PB"}])"), "found \"2PB\", expected at most 1 PiB"},
       {scenario(R"("runs":[{"collective":"allreduce","bytes":"8PiB"}])"), "found \"8PiB\", expected at most 1 PiB"},
+      {scenario(R"("runs":[{"collective":"allreduce","bytes":"8EiB"}])"), "found \"8EiB\", expected at most 1 PiB"},
+      {scenario(R"("runs":[{"collective":"allreduce","bytes":18446744073709551616}])"),
+       "found 1.8446744073709552e+19, expected at most 1 PiB"},
+      {scenario(R"("runs":[{"collective":"allreduce","bytes":1.5}])"), "found 1.5, expected a size in bytes such as"},
       {scenario("\n \"seed\": 1e400"), "a number is out of range at line 2, column 14"},
       {scenario(R"("runs":[])"), "/runs: has 0 elements"},
       {scenario(R"("runs":[{"collective":"broadcast","bytes":8,"root":8}])"), "/runs/0/root: found rank 8"},
@@ -93,7 +99,8 @@ TEST_CASE("wrong scenarios give one line with file and pointer and exit code 2")
       {on("cyclic.json"), "/base: parameter set"},
       {on("dangling.json"), "missing.json"},
       {on("scenario.json"), "/schema: found \"gccl/scenario/1\""},
-      {std::string(200000, '['), "nested deeper than 64 levels"},
+      {std::string(200000, '['), "/0/0/0: nested deeper than 64 levels"},
+      {R"({"a":{"b":)" + std::string(64, '['), "scenario.json: /a/b/0/0"},
   };
   for (const auto& row : kCases) {
     const auto &text = row.first, &expected = row.second;

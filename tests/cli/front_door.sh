@@ -114,6 +114,7 @@ complete_words() {  # the words on the line, the last one being typed
   env -i PATH="$work/bare:$PATH" bash -c '. ./gccl.bash; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _gccl; echo "${COMPREPLY[*]}"' - "$@"
 }
 [ "$(complete_words gccl to)" = topology ] || fail "bash completes no command"
+[ "$(complete_words gccl help to)" = topology ] || fail "bash completes no command to be helped with"
 [ "$(complete_words gccl run --eng)" = --engine ] || fail "bash completes no option"
 [ "$(complete_words gccl run --engine sim)" = simgrid ] || fail "bash completes no value"
 [ "$(complete_words gccl topology polar)" = polaris ] || fail "bash completes no shipped name"

@@ -33,7 +33,7 @@ wrong() {
 run 0 3 --collective all --algorithm all --min-bytes 0 --max-bytes 4KiB --factor 64 --iterations 2 --warmup 1 --dtype bf16 --op avg
 grep -q '^# wrong elements: 0$' "$work/out" || fail "no verdict"
 [ "$(grep -c '^# [a-z_]*$' "$work/out")" -eq 13 ] || fail "not all collectives"
-run 0 4 --collective reduce,scatter --root 2 --algorithm auto --dtype int8 --op prod --shares 3 --lanes 2 --max-bytes 100 --ranks-per-node 2
+run 0 4 --collective reduce,scatter --root 2 --algorithm auto,all --dtype int8 --op prod --shares 3 --lanes 2 --max-bytes 100 --ranks-per-node 2
 run 0 1 --max-bytes 64 --json -
 grep -q '"schema": "gccl/bench/1"' "$work/out" || fail "no JSON"
 head -c 1 "$work/out" | grep -q '{' || fail "something before the JSON"
@@ -50,6 +50,8 @@ wrong '--root 3: expected a rank below 3' --root 3
 wrong '--min-bytes: "lots" is no size' --min-bytes lots
 wrong '--min-bytes 2KiB is more than --max-bytes 1KiB' --min-bytes 2KiB --max-bytes 1KiB
 wrong '--window' --window 1
+wrong '--lanes 4: every lane needs a share, but --shares is 1' --algorithm ring --lanes 4
+wrong 'have no effect on auto' --shares 2
 wrong 'cannot be written' --json /nonexistent/rows.json
 # The address sanitizer ends a program that asks for so much.
 [ -n "${GCCL_TEST_SANITIZED:-}" ] || wrong 'not enough memory' --max-bytes 1000TiB

@@ -53,7 +53,7 @@ struct Ended {
 struct Surroundings {
   fs::path folder = kRoot;                    // its current folder
   std::vector<std::string> environment = {};  // NAME=value, added to the test's own
-  rlim_t file_bytes_max = 0;                  // no file of it grows beyond, as on a full disk; 0: no limit
+  rlim_t file_bytes_max = 0;                  // no file of it grows beyond (RLIMIT_FSIZE); 0: no limit
 };
 
 // The program while it runs, in a process group of its own.
@@ -93,7 +93,7 @@ class Program {
     redirect(streams_.path / "err", 2);
     for (std::string& e : around.environment) putenv(e.data());
     const rlimit limit{around.file_bytes_max, around.file_bytes_max};
-    if (limit.rlim_cur && (signal(SIGXFSZ, SIG_IGN) == SIG_ERR || setrlimit(RLIMIT_FSIZE, &limit) != 0)) _exit(126);
+    if (limit.rlim_cur && setrlimit(RLIMIT_FSIZE, &limit) != 0) _exit(126);
     if (chdir(around.folder.c_str()) == 0) execv(argv[0], argv.data());
     _exit(127);
   }

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
+#include "libgccl/json/nearest.hpp"
 #include "sim/scenario/judge/check.hpp"
 
 namespace gccl::sim {
@@ -48,7 +50,17 @@ std::string text_of(const Expectation& e, const ScenarioRun& run) {
   return fmt::format("{}: {}", text, e.check->demand(e));
 }
 
-[[noreturn]] void fail_selects_nothing(const Expectation& e, const ResultRows& heads) {
+[[noreturn]] void fail_selects_nothing(const Expectation& e, std::size_t run, const ResultRows& heads) {
+  std::set<std::string> clusters, ranks;
+  for (const ResultRow& head : heads)
+    if (head.run == run) clusters.emplace(head.cluster), ranks.insert(std::to_string(head.world_ranks));
+  const auto demand_one_of = [&](const char* key, const std::string& found, const std::set<std::string>& all) {
+    const std::vector<std::string_view> names(all.begin(), all.end());
+    if (!all.count(found))
+      e.filters.at(key).fail(fmt::format("found {}{}", e.filters.at(key).text(), suggestion(found, names)));
+  };
+  if (e.cluster) demand_one_of("cluster", *e.cluster, clusters);
+  if (e.ranks) demand_one_of("ranks", std::to_string(*e.ranks), ranks);
   std::vector<std::string> worlds;
   for (const ResultRow& head : heads) {
     std::string world = fmt::format("\"{}\" with {}", head.cluster, json::format_ranks(head.world_ranks));
@@ -69,7 +81,7 @@ void check_expectations(const Scenario& scenario, const std::vector<nlohmann::js
         some = true;
         if (e.check->prepare) e.check->prepare(e, scenario, heads, i);
       }
-      if (!some) fail_selects_nothing(e, heads);
+      if (!some) fail_selects_nothing(e, r, heads);
     }
 }
 

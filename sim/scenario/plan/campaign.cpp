@@ -326,13 +326,13 @@ Call call_of(const Task& task, Count bytes, Rank ranks, const CountTable* table)
 }
 
 Campaign make_campaign(Scenario scenario, const CampaignOptions& options) {
+  Campaign campaign;
   if (options.engine)
     for (ScenarioRun& run : scenario.runs) {
       run.engines = {*options.engine};
-      std::erase_if(run.expectations,
-                    [&](const Expectation& e) { return e.engine && *e.engine != name(*options.engine); });
+      campaign.unchecked += std::erase_if(
+          run.expectations, [&](const Expectation& e) { return e.engine && *e.engine != name(*options.engine); });
     }
-  Campaign campaign;
   campaign.seed = options.seed.value_or(scenario.seed);
   campaign.worlds = make_worlds(scenario, campaign.seed);
   campaign.scenario = std::make_shared<const Scenario>(std::move(scenario));

@@ -55,6 +55,7 @@ void read_object(const json::Node& node, const ScenarioRun& run, std::vector<Exp
     if (run.kind != ScenarioRun::Kind::collective && check->about != Check::About::any)
       found->fail("is about a single collective; a run of several has one time");
     Expectation e{.where = *found,
+                  .filters = node,
                   .check = check,
                   .subject = "",
                   .label = {},

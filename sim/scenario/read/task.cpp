@@ -13,10 +13,14 @@ namespace {
 
 void read_algorithm(const json::Node& node, Collective kind, bool in_sequence, Candidates& to) {
   const std::string found = node.string();
+  const auto ask = [&](bool& flag) {
+    if (flag) node.fail(fmt::format("\"{}\" appears twice", found));
+    flag = true;
+  };
   if (found == "auto") {
-    to.automatic = true;
+    ask(to.automatic);
   } else if (found == "all" && !in_sequence) {
-    to.all = true;
+    ask(to.all);
   } else if (const Algorithm* a = find_algorithm(kind, found)) {
     for (const auto& [other, where] : to.named)
       if (other == a) node.fail(fmt::format("algorithm \"{}\" appears twice", found));
