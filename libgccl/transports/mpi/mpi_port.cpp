@@ -376,8 +376,8 @@ void Port::abort(const GCCL_Fault& fault) noexcept {
 void Port::send_fault() noexcept {
   if (!fault_to_send_.exchange(false) || comm_ == MPI_COMM_NULL) return;
   static std::mutex mutex;
-  static std::deque<GCCL_Fault> kept;
   try {
+    static std::deque<GCCL_Fault> kept;
     std::lock_guard lock(mutex);
     const GCCL_Fault& words = kept.emplace_back(told_);
     for (const int place : place_)
