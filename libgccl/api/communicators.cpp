@@ -1,4 +1,6 @@
 // GCCL_Init ... GCCL_Finalize, and communicators made from communicators.
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cstring>
 #include <future>
@@ -69,7 +71,7 @@ void destroy(std::unique_ptr<Communicator> c) {
 // Functions of GCCL_On_complete must not wait, and their operations must not end under them.
 Status not_inside(const char* function) {
   if (!completions::inside()) return {};
-  return Status::error(std::string(function) + " was called from inside a function of GCCL_On_complete",
+  return Status::error(fmt::format("{} was called from inside a function of GCCL_On_complete", function),
                        GCCL_ERR_INVALID_USAGE);
 }
 
@@ -78,8 +80,8 @@ Status checked(const GCCL_Config* config, GCCL_Config* out) {
   *out = defaults;
   if (!config) return {};
   if (config->struct_bytes < offsetof(GCCL_Config, store) || config->struct_bytes > 4096)
-    return wrong("config.struct_bytes is " + std::to_string(config->struct_bytes) +
-                 ": expected sizeof(GCCL_Config); begin with GCCL_CONFIG_INIT");
+    return wrong(fmt::format("config.struct_bytes is {}: expected sizeof(GCCL_Config); begin with GCCL_CONFIG_INIT",
+                             config->struct_bytes));
   std::memcpy(out, config,
               std::min(config->struct_bytes, sizeof *out));  // a caller built with an older header has fewer fields
   out->struct_bytes = sizeof *out;
@@ -90,7 +92,7 @@ Status checked(const GCCL_Config* config, GCCL_Config* out) {
 Status create_worlds(const GCCL_Config& config, std::span<const int> ranks, GCCL_Comm* worlds) {
   std::vector<std::unique_ptr<Communicator>> made(ranks.size());
   std::vector<Status> status(ranks.size());
-  const std::string no_threads = "cannot start a thread for each of " + std::to_string(ranks.size()) + " ranks: ";
+  const std::string no_threads = fmt::format("cannot start a thread for each of {} ranks: ", ranks.size());
   std::vector<std::thread> threads;
   threads.reserve(ranks.size());
   std::promise<bool> all_here;
@@ -189,18 +191,16 @@ GCCL_Result GCCL_Init(GCCL_Comm* world, const GCCL_Config* config) {
 
 GCCL_Result GCCL_Init_ranks(GCCL_Comm* worlds, const int* ranks, int n, const GCCL_Config* config) {
   return guarded([&] {
-    if (n < 1) return failed(wrong("n is " + std::to_string(n) + ": expected at least 1"));
-    if (!worlds || !ranks) return failed(wrong(std::string(worlds ? "ranks" : "worlds") + " is null"));
+    if (n < 1) return failed(wrong(fmt::format("n is {}: expected at least 1", n)));
+    if (!worlds || !ranks) return failed(wrong(fmt::format("{} is null", worlds ? "ranks" : "worlds")));
     for (int i = 0; i < n; ++i) {
       worlds[i] = GCCL_COMM_NULL;
-      if (ranks[i] < 0)
-        return failed(
-            wrong("ranks[" + std::to_string(i) + "] is " + std::to_string(ranks[i]) + ": expected 0 or more"));
+      if (ranks[i] < 0) return failed(wrong(fmt::format("ranks[{}] is {}: expected 0 or more", i, ranks[i])));
     }
     std::vector<int> in_order(ranks, ranks + n);
     std::ranges::sort(in_order);
     if (const auto twice = std::ranges::adjacent_find(in_order); twice != in_order.end())
-      return failed(wrong("ranks names rank " + std::to_string(*twice) + " twice: expected each rank once"));
+      return failed(wrong(fmt::format("ranks names rank {} twice: expected each rank once", *twice)));
     GCCL_Config c;
     if (const Status s = checked(config, &c); !s.ok()) return failed(s);
     if (c.allgather) return failed(wrong("config.allgather serves one rank: use a store to be several"));
@@ -215,7 +215,7 @@ GCCL_Result GCCL_Finalize(void) {
     Status first;
     for (auto& c : all)
       if (first.ok() && c->pending())
-        first = Status::error("GCCL_Finalize: operations are under way: wait for them first", GCCL_ERR_INVALID_USAGE);
+        first = Status::error("GCCL_Finalize: operations are in flight: wait for them first", GCCL_ERR_INVALID_USAGE);
     for (auto& c : all)
       if (!c->members().world) c->leaving();
     // The worlds' ranks wait for each other, so that nobody's last messages are lost. Who has failed is not waited for.
@@ -267,7 +267,7 @@ GCCL_Result GCCL_Comm_split(GCCL_Comm comm, int color, int key, GCCL_Comm* out) 
     if (!out) return failed(wrong("out is null"));
     *out = GCCL_COMM_NULL;
     if (color < GCCL_UNDEFINED)
-      return failed(wrong("color is " + std::to_string(color) + ": expected 0 or more, or GCCL_UNDEFINED (-1)"));
+      return failed(wrong(fmt::format("color is {}: expected 0 or more, or GCCL_UNDEFINED (-1)", color)));
     std::unique_ptr<Communicator> made;
     if (const Status s = split(*c, color, key, &made); !s.ok()) return failed(s);
     return made ? failed(keep(std::move(made), out)) : GCCL_SUCCESS;
@@ -281,7 +281,7 @@ GCCL_Result GCCL_Comm_create(GCCL_Comm comm, const int* ranks, int n, GCCL_Comm*
     if (!out) return failed(wrong("out is null"));
     *out = GCCL_COMM_NULL;
     if (n < 0 || (n > 0 && !ranks))
-      return failed(wrong(n < 0 ? "n is " + std::to_string(n) + ": expected 0 or more" : "ranks is null"));
+      return failed(wrong(n < 0 ? fmt::format("n is {}: expected 0 or more", n) : "ranks is null"));
     std::unique_ptr<Communicator> made;
     if (const Status s = create_from(*c, std::span<const int>(ranks, std::size_t(n)), &made); !s.ok()) return failed(s);
     return made ? failed(keep(std::move(made), out)) : GCCL_SUCCESS;
@@ -309,7 +309,7 @@ GCCL_Result GCCL_Comm_release(GCCL_Comm* comm) {
     if (!c) return GCCL_ERR_INVALID_ARGUMENT;
     if (const Status s = not_inside("GCCL_Comm_release"); !s.ok()) return failed(s);
     if (c->pending())
-      return failed(Status::error("operations are under way: wait for them first", GCCL_ERR_INVALID_USAGE));
+      return failed(Status::error("operations are in flight: wait for them first", GCCL_ERR_INVALID_USAGE));
     const Status s = c->unsaid();
     destroy(release(c));
     *comm = GCCL_COMM_NULL;
@@ -322,8 +322,7 @@ GCCL_Result GCCL_Comm_set_timeout(GCCL_Comm comm, int64_t timeout_ms) {
     Communicator* const c = communicator_of(comm);
     if (!c) return GCCL_ERR_INVALID_ARGUMENT;
     if (timeout_ms < 1 && timeout_ms != GCCL_TIMEOUT_NONE)
-      return failed(
-          wrong("timeout_ms is " + std::to_string(timeout_ms) + ": expected 1 or more, or GCCL_TIMEOUT_NONE (-1)"));
+      return failed(wrong(fmt::format("timeout_ms is {}: expected 1 or more, or GCCL_TIMEOUT_NONE (-1)", timeout_ms)));
     c->set_timeout(timeout_ms);
     return GCCL_SUCCESS;
   });
@@ -333,7 +332,7 @@ GCCL_Result GCCL_Comm_nodes(GCCL_Comm comm, int* nodes) {
   return guarded([&] {
     const Communicator* const c = communicator_of(comm);
     if (!c) return GCCL_ERR_INVALID_ARGUMENT;
-    if (!nodes) return failed(wrong("nodes is null: expected room for " + std::to_string(c->size()) + " integers"));
+    if (!nodes) return failed(wrong(fmt::format("nodes is null: expected room for {} integers", c->size())));
     for (std::size_t r = 0; r < c->size(); ++r) nodes[r] = int(c->members().node[r]);
     return GCCL_SUCCESS;
   });
@@ -353,9 +352,9 @@ GCCL_Result GCCL_Get_performance_metrics(GCCL_Comm comm, GCCL_Metrics* metrics) 
     Communicator* const c = communicator_of(comm);
     if (!c) return GCCL_ERR_INVALID_ARGUMENT;
     if (!metrics || metrics->struct_bytes < offsetof(GCCL_Metrics, messages_sent))
-      return failed(wrong(metrics ? "metrics->struct_bytes is " + std::to_string(metrics->struct_bytes) +
-                                        ": set it to sizeof(GCCL_Metrics)"
-                                  : "metrics is null"));
+      return failed(wrong(
+          metrics ? fmt::format("metrics->struct_bytes is {}: set it to sizeof(GCCL_Metrics)", metrics->struct_bytes)
+                  : "metrics is null"));
     c->metrics(metrics);
     return GCCL_SUCCESS;
   });

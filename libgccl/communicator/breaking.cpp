@@ -1,4 +1,6 @@
 // The end of a communicator that goes no further: why, who is told, and what becomes of the operations in flight.
+#include <fmt/core.h>
+
 #include <cstring>
 
 #include "libgccl/communicator/communicator.hpp"
@@ -12,15 +14,15 @@ Status Communicator::reason(const GCCL_Fault& f) const {
     // The other rank's words have come shortened; these are this rank's own.
     Rank peer = rank();
     const std::string what = op->awaited(&peer);
-    const Status mine = members_.in_context(
-        op->work.what,
-        Status::error("waiting for " + members_.name(peer) + ", " + what + world_->watch->report(*record_, now_ns()),
-                      f.result));
-    return Status::error(std::string(f.text) + " ... " + mine.text(), f.result);
+    const Status mine =
+        members_.in_context(op->work.what, Status::error(fmt::format("waiting for {}, {}{}", members_.name(peer), what,
+                                                                     world_->watch->report(*record_, now_ns())),
+                                                         f.result));
+    return Status::error(fmt::format("{} ... {}", f.text, mine.text()), f.result);
   }
   if (f.result != GCCL_ERR_PEER_LOST) return Status::error(f.text, f.result);
   const std::string text =
-      std::strncmp(f.text, "rank ", 5) == 0 ? f.text : "lost " + members_.name(f.peer) + ": " + f.text;
+      std::strncmp(f.text, "rank ", 5) == 0 ? f.text : fmt::format("lost {}: {}", members_.name(f.peer), f.text);
   return op && text.starts_with("lost") ? members_.in_context(op->work.what, Status::error(text, f.result))
                                         : Status::error(text, f.result);
 }

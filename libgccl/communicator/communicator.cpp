@@ -1,5 +1,7 @@
 #include "libgccl/communicator/communicator.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cassert>
 #include <list>
@@ -99,7 +101,7 @@ Status Communicator::begin_to_leave(Operation** out, const Others* others) {
     std::lock_guard lock(lock_);
     if (!failure_.none()) return failure_.unless_said();
   }
-  if (pending()) return Status::error("operations are under way: wait for them first", GCCL_ERR_INVALID_USAGE);
+  if (pending()) return Status::error("operations are in flight: wait for them first", GCCL_ERR_INVALID_USAGE);
   // Nobody has all digests before everybody has come.
   auto op = std::make_unique<Operation>(*this);
   op->compare(Comparison::of_digests(members_, record_->history.digest(), record_->lengths_sum, others, world_->uneven),
@@ -134,9 +136,9 @@ Status Communicator::left() {
   if (const Status s = world_->watch->found(*record_); !s.ok()) break_down(s, rank(), true);
   for (const World::Failed& f : world_->failed)
     if (f.communicator == members_.id)
-      break_down(Status::error("world rank " + std::to_string(f.rank) + " had an error on a communicator of " +
-                                   std::to_string(size()) +
-                                   " ranks that this rank had not heard of before GCCL_Finalize; its own call tells it",
+      break_down(Status::error(fmt::format("world rank {} had an error on a communicator of {} ranks that this rank "
+                                           "had not heard of before GCCL_Finalize; its own call tells it",
+                                           f.rank, size()),
                                f.code),
                  rank(), false);
   return failure_.unless_said();

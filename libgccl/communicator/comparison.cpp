@@ -1,5 +1,7 @@
 #include "libgccl/communicator/comparison.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -100,8 +102,8 @@ Comparison::Found Comparison::in_descriptions(const Members& members, const Work
     const Said other = said_by(r);
     if (std::memcmp(&first, &other, sizeof first) == 0) continue;
     const std::string mine = text_of(first, work.what.sequence), theirs = text_of(other, work.what.sequence);
-    return {.why = Status::error(members.name(r) + " calls " + theirs + ", " + members.name(0) + " calls " +
-                                     (mine == theirs ? "the same with other lengths" : mine),
+    return {.why = Status::error(fmt::format("{} calls {}, {} calls {}", members.name(r), theirs, members.name(0),
+                                             mine == theirs ? "the same with other lengths" : mine),
                                  GCCL_ERR_MISMATCH),
             .culprit = r};
   }
@@ -112,11 +114,10 @@ Comparison::Found Comparison::in_descriptions(const Members& members, const Work
 Comparison::Found Comparison::in_lengths(const Members& members, const Work& work) const {
   for (Rank r = 0; r < members.size(); ++r)
     if (all_[r] != due_[r])
-      return {.why = Status::error(members.name(members.rank) + ", alltoallv #" + std::to_string(work.what.sequence) +
-                                       ": " + members.name(r) + " sends it " + std::to_string(all_[r]) +
-                                       " elements where its recvcounts[" + std::to_string(r) + "] is " +
-                                       std::to_string(due_[r]),
-                                   GCCL_ERR_MISMATCH),
+      return {.why = Status::error(
+                  fmt::format("{}, alltoallv #{}: {} sends it {} elements where its recvcounts[{}] is {}",
+                              members.name(members.rank), work.what.sequence, members.name(r), all_[r], r, due_[r]),
+                  GCCL_ERR_MISMATCH),
               .culprit = r,
               .tell = true};
   return {};
@@ -161,21 +162,21 @@ Comparison::Found Comparison::in_histories(const Members& members, const Work& w
   const std::uint32_t kept = std::min(last, History::kKept - 2);
   Rank other = 1;
   while (other + 1 < members.size() && entry(other, 0).digest == entry(0, 0).digest) ++other;
-  std::string text = "more than " + std::to_string(kept) + " calls ago";
+  std::string text = fmt::format("more than {} calls ago", kept);
   for (std::uint32_t i = kept; i-- > 0;) {
     const History::Entry a = entry(0, i), b = entry(other, i);
     if (a.digest == b.digest) continue;
     const std::string first = text_of_signature(a.signature, last - i, a.root, a.count, a.element_bytes);
     const std::string second = text_of_signature(b.signature, last - i, b.root, b.count, b.element_bytes);
     if (first != second) {
-      text = members.name(0) + " called " + first + ", " + members.name(other) + " called " + second;
+      text = fmt::format("{} called {}, {} called {}", members.name(0), first, members.name(other), second);
     } else if (i + 1 < kept || last == i + 1) {
-      text = members.name(0) + " and " + members.name(other) + " called " + first + " with other lengths";
+      text = fmt::format("{} and {} called {} with other lengths", members.name(0), members.name(other), first);
     }
     break;
   }
-  return {.why = members.in_context(work.what,
-                                    Status::error("the ranks' earlier calls differ: " + text, GCCL_ERR_MISMATCH)),
+  return {.why = members.in_context(
+              work.what, Status::error(fmt::format("the ranks' earlier calls differ: {}", text), GCCL_ERR_MISMATCH)),
           .culprit = other};
 }
 
@@ -185,9 +186,9 @@ Status calls_differ(const Members& members, const Descriptor& call, const Differ
   std::string theirs = text_of_signature(found.signature, near);
   if (found.signature != mine && theirs == text_of_signature(mine, near)) theirs += " with other lengths";
   if (found.signature == mine)
-    theirs += " (a message of " + std::to_string(found.bytes) + " bytes where " + std::to_string(found.bytes_due) +
-              " are due)";
-  return members.in_context(call, Status::error(members.name(found.peer) + " calls " + theirs, GCCL_ERR_MISMATCH));
+    theirs += fmt::format(" (a message of {} bytes where {} are due)", found.bytes, found.bytes_due);
+  return members.in_context(
+      call, Status::error(fmt::format("{} calls {}", members.name(found.peer), theirs), GCCL_ERR_MISMATCH));
 }
 
 }  // namespace gccl

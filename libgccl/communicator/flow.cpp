@@ -1,5 +1,7 @@
 #include "libgccl/communicator/flow.hpp"
 
+#include <fmt/core.h>
+
 #include <cstring>
 #include <utility>
 
@@ -69,7 +71,7 @@ bool Flow::right(const GCCL_Transfer& t) {
     difference_ = {.peer = t.peer, .signature = t.signature_found, .bytes = t.bytes_found, .bytes_due = t.bytes};
     status_ = Status::error("the ranks' calls differ", GCCL_ERR_MISMATCH);
   } else {
-    status_ = Status::error("the transfer with rank " + std::to_string(t.peer) + " failed", t.result);
+    status_ = Status::error(fmt::format("the transfer with rank {} failed", t.peer), t.result);
   }
   return false;
 }
@@ -184,8 +186,8 @@ bool Flow::awaited(Rank* peer, std::string* what) const {
     const auto token = Token(std::countr_zero(receives ? receives : track->in_flight));
     const GCCL_Transfer& t = track->transfers[token];
     *peer = t.peer;
-    *what = (receives ? "a message of " : "the taking of a message of ") + std::to_string(t.bytes) + " bytes (lane " +
-            std::to_string(track->lane.id()) + ")";
+    *what = fmt::format("{}{} bytes (lane {})", receives ? "a message of " : "the taking of a message of ", t.bytes,
+                        track->lane.id());
     return true;
   }
   return false;

@@ -1,5 +1,7 @@
 #include "libgccl/communicator/introduction.hpp"
 
+#include <fmt/core.h>
+
 #include <cstdio>
 #include <cstring>
 
@@ -71,26 +73,24 @@ void Introduction::set_settings(const Overrides& algorithms, bool check, const s
 Status compare(const std::vector<Introduction>& all, Rank me) {
   for (Rank r = 0; r < all.size(); ++r)
     if (all[r].version != all[me].version)
-      return Status::error("rank " + std::to_string(r) + " runs GCCL " + std::to_string(all[r].version) + ", rank " +
-                               std::to_string(me) + " runs " + std::to_string(all[me].version) +
-                               ": all ranks need the same",
+      return Status::error(fmt::format("rank {} runs GCCL {}, rank {} runs {}: all ranks need the same", r,
+                                       all[r].version, me, all[me].version),
                            GCCL_ERR_INVALID_USAGE);
   for (Rank r = 0; r < all.size(); ++r)
-    if (all[r].code)
-      return Status::error("rank " + std::to_string(r) + " could not start: " + all[r].text, all[r].code);
+    if (all[r].code) return Status::error(fmt::format("rank {} could not start: {}", r, all[r].text), all[r].code);
   for (Rank r = 1; r < all.size(); ++r)
     if (all[r].plans != all[0].plans)
       return Status::error(
-          "rank 0 and rank " + std::to_string(r) +
-              " would run different algorithms for the same call: their libraries are different builds "
-              "of one version; install one build on all machines",
+          fmt::format("rank 0 and rank {} would run different algorithms for the same call: their libraries are "
+                      "different builds of one version; install one build on all machines",
+                      r),
           GCCL_ERR_INVALID_USAGE);
   for (std::size_t i = 0; i < Introduction::kSettings; ++i)
     for (Rank r = 1; r < all.size(); ++r) {
       const Introduction::Value &first = all[0].settings[i], &other = all[r].settings[i];
       if (first.digest == other.digest && std::memcmp(first.text, other.text, sizeof first.text) == 0) continue;
-      return Status::error(std::string(kNames[i]) + " differs: rank 0 has " + quoted(first) + ", rank " +
-                               std::to_string(r) + " has " + quoted(other) + "; set the same on every rank",
+      return Status::error(fmt::format("{} differs: rank 0 has {}, rank {} has {}; set the same on every rank",
+                                       kNames[i], quoted(first), r, quoted(other)),
                            GCCL_ERR_INVALID_USAGE);
     }
   return {};

@@ -1,4 +1,6 @@
 // An operation from its start to its end: collectives in their order, point to point beside them.
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cassert>
 #include <cstring>
@@ -206,10 +208,11 @@ void Communicator::begin_transfer(Operation* op) {
   std::erase(transfers_, op);
   if (t.result != GCCL_SUCCESS) {
     transfers_.push_back(op);
-    const std::string theirs = t.result == GCCL_ERR_MISMATCH
-                                   ? "it sends " + std::to_string(t.bytes_found) + " bytes (" +
-                                         text_of_signature(t.signature_found, {record_->history.last(), size()}) + ")"
-                                   : "the transfer failed";
+    const std::string theirs =
+        t.result == GCCL_ERR_MISMATCH
+            ? fmt::format("it sends {} bytes ({})", t.bytes_found,
+                          text_of_signature(t.signature_found, {record_->history.last(), size()}))
+            : "the transfer failed";
     return break_down(*op, Status::error(theirs, t.result), t.peer);
   }
   finish(op, {});
@@ -227,10 +230,10 @@ void Communicator::begin_to_myself(Operation* op) {
   // User-defined types have one signature, and counts are folded into it.
   if (from.what.signature() != to.what.signature() || from.what.bytes != to.what.bytes) {
     to_myself_.push_back(op);
-    const std::string sizes =
-        " of " + std::to_string(from.what.bytes) + " bytes, and " + std::to_string(to.what.bytes) + " are due";
+    const std::string sizes = fmt::format(" of {} bytes, and {} are due", from.what.bytes, to.what.bytes);
     return break_down(
-        members_.in_context(to.what, Status::error("the message is " + from.what.text() + sizes, GCCL_ERR_MISMATCH)),
+        members_.in_context(
+            to.what, Status::error(fmt::format("the message is {}{}", from.what.text(), sizes), GCCL_ERR_MISMATCH)),
         rank(), true);
   }
   to_myself_.pop_front();

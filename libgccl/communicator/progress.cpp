@@ -1,4 +1,6 @@
 // Progress and waiting.
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cassert>
 
@@ -65,8 +67,8 @@ bool Communicator::advance() {
       if (done[i]->result != GCCL_SUCCESS) {
         break_down(
             *op,
-            Status::error("it sends " + std::to_string(done[i]->bytes_found) + " bytes (" +
-                              text_of_signature(done[i]->signature_found, {record_->history.last(), size()}) + ")",
+            Status::error(fmt::format("it sends {} bytes ({})", done[i]->bytes_found,
+                                      text_of_signature(done[i]->signature_found, {record_->history.last(), size()})),
                           done[i]->result),
             done[i]->peer);
         continue;
@@ -158,8 +160,8 @@ bool Communicator::timed_out(const Operation& op, std::int64_t now) {
   Rank peer = rank();
   const std::string what = op.awaited(&peer);
   break_down(op,
-             Status::error("not complete after " + std::to_string(limit) + " ms; waiting for " + members_.name(peer) +
-                               ", " + what + world_->watch->report(*record_, now),
+             Status::error(fmt::format("not complete after {} ms; waiting for {}, {}{}", limit, members_.name(peer),
+                                       what, world_->watch->report(*record_, now)),
                            GCCL_ERR_TIMEOUT),
              peer);
   return true;

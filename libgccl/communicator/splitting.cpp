@@ -1,5 +1,7 @@
 #include "libgccl/communicator/splitting.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -43,14 +45,13 @@ class OverParent : public Exchange {
 // Two ranks' lists differ, or they agree and another rank's does.
 std::string text_of_lists(Rank a, std::uint64_t listed_a, Rank b, std::uint64_t listed_b, std::uint64_t members) {
   const auto lists = [](Rank r, std::uint64_t n) {
-    return "rank " + std::to_string(r) + " lists " + std::to_string(n) + (n == 1 ? " rank" : " ranks");
+    return fmt::format("rank {} lists {}{}", r, n, n == 1 ? " rank" : " ranks");
   };
   const std::string same = ": expected the same list, in the same order, on each rank that is in it";
   if (listed_a == listed_b && listed_a == members)
-    return "ranks " + std::to_string(a) + " and " + std::to_string(b) + " list " + std::to_string(listed_a) +
-           " ranks each, but others or in another order" + same;
-  return lists(a, listed_a) + ", " + lists(b, listed_b) + ", and " + std::to_string(members) +
-         (members == 1 ? " rank finds itself" : " ranks find themselves") + " in a list" + same;
+    return fmt::format("ranks {} and {} list {} ranks each, but others or in another order{}", a, b, listed_a, same);
+  return fmt::format("{}, {}, and {}{} in a list{}", lists(a, listed_a), lists(b, listed_b), members,
+                     members == 1 ? " rank finds itself" : " ranks find themselves", same);
 }
 
 Status split(Communicator& parent, Purpose purpose, int color, int key, std::span<const int> listed,
@@ -75,9 +76,10 @@ Status split(Communicator& parent, Purpose purpose, int color, int key, std::spa
   for (const Choice& c : choices)
     if (lister != choices.end() && (c.color >= 0 || c.listed > 0) &&
         (c.listed != callers || c.listed != lister->listed || c.list != lister->list))
-      return Status::error("Comm_create: " + text_of_lists(Rank(&c - choices.data()), c.listed,
-                                                           Rank(lister - choices.begin()), lister->listed, callers),
-                           GCCL_ERR_MISMATCH);
+      return Status::error(
+          fmt::format("Comm_create: {}", text_of_lists(Rank(&c - choices.data()), c.listed,
+                                                       Rank(lister - choices.begin()), lister->listed, callers)),
+          GCCL_ERR_MISMATCH);
 
   std::vector<Rank> ranks;
   for (Rank r = 0; r < parent.size(); ++r)
@@ -116,13 +118,11 @@ Status create_from(Communicator& parent, std::span<const int> ranks, std::unique
   int key = -1;
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     if (ranks[i] < 0 || Rank(ranks[i]) >= parent.size())
-      return Status::error("ranks[" + std::to_string(i) + "] is " + std::to_string(ranks[i]) + ": expected 0 to " +
-                               std::to_string(parent.size() - 1),
+      return Status::error(fmt::format("ranks[{}] is {}: expected 0 to {}", i, ranks[i], parent.size() - 1),
                            GCCL_ERR_INVALID_ARGUMENT);
     for (std::size_t j = 0; j < i; ++j)
       if (ranks[j] == ranks[i])
-        return Status::error("ranks[" + std::to_string(i) + "] repeats rank " + std::to_string(ranks[i]),
-                             GCCL_ERR_INVALID_ARGUMENT);
+        return Status::error(fmt::format("ranks[{}] repeats rank {}", i, ranks[i]), GCCL_ERR_INVALID_ARGUMENT);
     if (Rank(ranks[i]) == parent.rank()) key = int(i);
   }
   return split(parent, Purpose::create, key < 0 ? -1 : 0, key, ranks, out);

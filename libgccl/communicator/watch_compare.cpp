@@ -1,4 +1,6 @@
 // What a watch concludes from the notes that it has heard.
+#include <fmt/core.h>
+
 #include <algorithm>
 
 #include "libgccl/communicator/watch_note.hpp"
@@ -12,7 +14,8 @@ constexpr std::int64_t kCrossedNs = 500'000'000;  // two communicators' calls in
 
 void Watch::differs(Record& record, const std::string& text) {
   if (!record.differs_.ok()) return;
-  record.differs_ = Status::error(rank_text(record.rank_, record.world_rank_, true) + ", " + text, GCCL_ERR_MISMATCH);
+  record.differs_ =
+      Status::error(fmt::format("{}, {}", rank_text(record.rank_, record.world_rank_, true), text), GCCL_ERR_MISMATCH);
 }
 
 void Watch::compare(Record& record, Peer& peer, const Note& note) {
@@ -23,7 +26,7 @@ void Watch::compare(Record& record, Peer& peer, const Note& note) {
       of_call ? text_of_signature(note.signature, note.sequence, note.peer, note.count, note.element_bytes) : "";
   if (std::int32_t(record.history.last() - note.sequence) < 0) {
     if (record.leaving_) {
-      differs(record, "Finalize: " + who + " calls " + (of_call ? theirs : "one more collective"));
+      differs(record, fmt::format("Finalize: {} calls {}", who, of_call ? theirs : "one more collective"));
     } else if (of_call && peer.ahead.size() < kAheadMax) {
       peer.ahead.push_back(note);
     }
@@ -38,20 +41,20 @@ void Watch::compare(Record& record, Peer& peer, const Note& note) {
   }
   if (!of_call) return;  // the call itself follows, or has come before
   const std::string here = text_of_signature(mine.signature, note.sequence, mine.root, mine.count, mine.element_bytes);
-  if (here != theirs) return differs(record, here + ": " + who + " calls " + theirs);
+  if (here != theirs) return differs(record, fmt::format("{}: {} calls {}", here, who, theirs));
   const bool first = note.sequence == 1 || peer.confirmed + 1 == note.sequence;
-  differs(record, here + ": " + who +
-                      (first ? " calls the same with other lengths"
-                             : " made other calls before its call #" + std::to_string(note.sequence)));
+  differs(record, fmt::format("{}: {}{}", here, who,
+                              first ? " calls the same with other lengths"
+                                    : fmt::format(" made other calls before its call #{}", note.sequence)));
 }
 
 void Watch::compare_lengths(Record& record, const Peer& peer, const Note& note) {
   const Exchanged& e = record.exchanged_;
   if (e.sequence != note.sequence) return;
   const auto say = [&](const char* theirs, std::uint64_t there, const char* ours, std::size_t here) {
-    differs(record, "alltoallv #" + std::to_string(e.sequence) + ": " + rank_text(peer.rank, record.world_rank_) +
-                        " calls it with " + theirs + "[" + std::to_string(record.rank_) + "] " + std::to_string(there) +
-                        " where " + ours + "[" + std::to_string(peer.rank) + "] here is " + std::to_string(here));
+    differs(record,
+            fmt::format("alltoallv #{}: {} calls it with {}[{}] {} where {}[{}] here is {}", e.sequence,
+                        rank_text(peer.rank, record.world_rank_), theirs, record.rank_, there, ours, peer.rank, here));
   };
   if (note.digest != e.due[peer.rank]) say("sendcounts", note.digest, "recvcounts", e.due[peer.rank]);
   if (note.count != e.sent[peer.rank]) say("recvcounts", note.count, "sendcounts", e.sent[peer.rank]);
@@ -64,8 +67,9 @@ void Watch::compare_left(Record& record, const Peer& peer) {
   if (!peer.state || peer.state->in != In::finalize || w.in != In::collective ||
       std::int32_t(w.sequence - peer.state->sequence) <= 0)
     return;
-  differs(record, text_of_signature(w.signature, {w.sequence, Rank(record.world_rank_.size())}) + ": " +
-                      rank_text(peer.rank, record.world_rank_) + " calls Finalize");
+  differs(record, fmt::format("{}: {} calls Finalize",
+                              text_of_signature(w.signature, {w.sequence, Rank(record.world_rank_.size())}),
+                              rank_text(peer.rank, record.world_rank_)));
 }
 
 // All messages that have been begun are counted, wherever they are on their way: so none is taken for missing.
@@ -79,9 +83,8 @@ void Watch::compare_messages(Record& record, const Peer& peer) {
     const std::string leaves = n.in == In::finalize
                                    ? "Finalize"
                                    : text_of_signature(n.signature, {n.sequence, Rank(record.world_rank_.size())});
-    differs(record, call + who + ": it calls " + leaves + " and has " + theirs + " " + std::to_string(there) +
-                        (there == 1 ? " message" : " messages") + " where this rank " + ours + " " +
-                        std::to_string(here));
+    differs(record, fmt::format("{}{}: it calls {} and has {} {}{} where this rank {} {}", call, who, leaves, theirs,
+                                there, there == 1 ? " message" : " messages", ours, here));
   };
   const std::uint32_t received = record.messages.received(peer.rank), sent = record.messages.sent(peer.rank);
   if (std::int32_t(received - std::uint32_t(n.count)) > 0)
@@ -145,10 +148,9 @@ void Watch::compare_crossed(Record& record, std::int64_t now_ns) {
     record.crossed_.since_ns = now_ns;
   }
   if (heard_ns < record.crossed_.since_ns + kCrossedNs) return;
-  differs(record, text_of_signature(w.signature, {w.sequence, Rank(record.world_rank_.size())}) + ": " +
-                      rank_text(p->rank, record.world_rank_) + " waits in " + elsewhere_text(*p->state) +
-                      " for world rank " + std::to_string(p->state->peer) +
-                      ": the calls on the two are in crossed order");
+  differs(record, fmt::format("{}: {} waits in {} for world rank {}: the calls on the two are in crossed order",
+                              text_of_signature(w.signature, {w.sequence, Rank(record.world_rank_.size())}),
+                              rank_text(p->rank, record.world_rank_), elsewhere_text(*p->state), p->state->peer));
 }
 
 }  // namespace gccl

@@ -1,5 +1,6 @@
 #include "libgccl/communicator/world.hpp"
 
+#include <fmt/core.h>
 #include <sched.h>
 #include <sys/random.h>
 #include <unistd.h>
@@ -37,9 +38,9 @@ Status create_world(const GCCL_Config* config, int rank, std::unique_ptr<Communi
   mine.version = GCCL_VERSION_CODE;
   if (::getrandom(&mine.id, sizeof mine.id, 0) != ssize_t(sizeof mine.id)) mine.id = std::uint64_t(now_ns());
   if (s.ok() && start.host.size() >= sizeof mine.host)
-    s = Status::error("the host's name has " + std::to_string(start.host.size()) + " characters: expected at most " +
-                          std::to_string(sizeof mine.host - 1),
-                      GCCL_ERR_INVALID_ARGUMENT);
+    s = Status::error(
+        fmt::format("the host's name has {} characters: expected at most {}", start.host.size(), sizeof mine.host - 1),
+        GCCL_ERR_INVALID_ARGUMENT);
   if (s.ok()) s = Wires::open(start, &world->wires);
   if (s.ok()) {
     std::memcpy(mine.host, start.host.data(), start.host.size());

@@ -1,6 +1,7 @@
 #include "libgccl/transports/wires.hpp"
 
 #include <dlfcn.h>
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -69,14 +70,14 @@ Status load_plugin(const std::string& name, const GCCL_Backend** backend, void**
       continue;
     }
     void* const handle = ::dlopen(full.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (!handle) return Status::error("cannot load backend " + name + ": " + ::dlerror(), GCCL_ERR_SYSTEM);
+    if (!handle) return Status::error(fmt::format("cannot load backend {}: {}", name, ::dlerror()), GCCL_ERR_SYSTEM);
     const auto entry = reinterpret_cast<GCCL_Backend_entry>(::dlsym(handle, GCCL_BACKEND_ENTRY));
     const GCCL_Backend* const found = entry ? entry() : nullptr;
     if (!found || found->abi != GCCL_BACKEND_ABI) {
-      const std::string why = !entry   ? " does not export " GCCL_BACKEND_ENTRY
-                              : !found ? " has no backend to offer"
-                                       : " was built for interface " + std::to_string(found->abi) +
-                                             ", this library has " + std::to_string(GCCL_BACKEND_ABI);
+      const std::string why =
+          !entry   ? " does not export " GCCL_BACKEND_ENTRY
+          : !found ? " has no backend to offer"
+                   : fmt::format(" was built for interface {}, this library has {}", found->abi, GCCL_BACKEND_ABI);
       ::dlclose(handle);  // what it said is gone now
       return Status::error(full + why, GCCL_ERR_NOT_SUPPORTED);
     }
@@ -84,8 +85,9 @@ Status load_plugin(const std::string& name, const GCCL_Backend** backend, void**
     *library = handle;
     return {};
   }
-  return Status::error("backend \"" + name + "\" is not built in (shm, tcp), and there is no " + file + " in " + tried +
-                           "; GCCL_BACKEND_PATH may name other folders",
+  return Status::error(fmt::format("backend \"{}\" is not built in (shm, tcp), and there is no {} in {}; "
+                                   "GCCL_BACKEND_PATH may name other folders",
+                                   name, file, tried),
                        GCCL_ERR_INVALID_ARGUMENT);
 }
 
@@ -106,9 +108,10 @@ std::string text_of_no_route(const Wires& wires, const GCCL_Port_spec& spec, Ran
   for (const Wires::Instance& i : wires.instances())
     names += (names.empty() ? "" : ",") + std::string(i.transport.backend->name);
   const bool near = spec.node[rank] == spec.node[spec.rank];
-  return "no backend of \"" + names + "\" reaches rank " + std::to_string(rank) +
-         (near ? "" : " on another node: shm serves one node, tcp without GCCL_SECRET listens on loopback alone") +
-         "; check GCCL_BACKENDS, GCCL_ADDRESS" + (near ? "" : ", GCCL_HOST") + " on both machines";
+  return fmt::format(
+      "no backend of \"{}\" reaches rank {}{}; check GCCL_BACKENDS, GCCL_ADDRESS{} on both machines", names, rank,
+      near ? "" : " on another node: shm serves one node, tcp without GCCL_SECRET listens on loopback alone",
+      near ? "" : ", GCCL_HOST");
 }
 
 Status gather(Exchange& exchange, const void* mine, std::size_t bytes, std::vector<std::byte>* all,
@@ -129,8 +132,9 @@ Status Wires::open(const Start& start, std::unique_ptr<Wires>* out) {
                      .log = log_line};
   const std::vector<std::string> names = split(start.backends, ',');
   if (names.empty() || names.size() > 8)
-    return Status::error("GCCL_BACKENDS \"" + start.backends + "\": expected one to eight names such as \"shm,tcp\"",
-                         GCCL_ERR_INVALID_ARGUMENT);
+    return Status::error(
+        fmt::format("GCCL_BACKENDS \"{}\": expected one to eight names such as \"shm,tcp\"", start.backends),
+        GCCL_ERR_INVALID_ARGUMENT);
   w->instances_.reserve(names.size());  // what is open has its place, also when memory is short
   for (const std::string& name : names) {
     Instance i{};
@@ -143,7 +147,7 @@ Status Wires::open(const Start& start, std::unique_ptr<Wires>* out) {
     }
     char text[GCCL_BACKEND_TEXT_BYTES] = "";
     if (const GCCL_Result r = i.transport.backend->open(&w->environment_, &i.state, text); r != GCCL_SUCCESS)
-      return Status::error("backend " + name + ": " + text, r);
+      return Status::error(fmt::format("backend {}: {}", name, text), r);
     w->instances_.push_back(i);
   }
   *out = std::move(w);
@@ -223,7 +227,7 @@ Status Ports::connect(const Wires& wires, const GCCL_Port_spec& spec, Exchange& 
       continue;
     }
     unreached = report.code   ? Status::error(report.text, report.code)
-                : theirs.code ? Status::error("rank " + std::to_string(r) + ": " + text_in(theirs), code_in(theirs))
+                : theirs.code ? Status::error(fmt::format("rank {}: {}", r, text_in(theirs)), code_in(theirs))
                               : Status::error(text_of_no_route(wires, spec, r), GCCL_ERR_SYSTEM);
   }
   // All agree whether it worked, and nobody's names are needed any more.
@@ -234,7 +238,7 @@ Status Ports::connect(const Wires& wires, const GCCL_Port_spec& spec, Exchange& 
   if (!unreached.ok()) return unreached;
   for (Rank r = 0; r < spec.size; ++r)
     if (const Report theirs = report_of(r); theirs.code)
-      return Status::error("rank " + std::to_string(r) + ": " + text_in(theirs), code_in(theirs));
+      return Status::error(fmt::format("rank {}: {}", r, text_in(theirs)), code_in(theirs));
   for (Port& port : p->ports_)
     if (port.state) port.backend->port_connected(port.state);
   p->look_at_routes(wires, spec.size);

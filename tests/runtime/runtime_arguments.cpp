@@ -160,7 +160,7 @@ TEST_CASE("every wrong argument is an error that says which, and leaves the comm
   });
 }
 
-TEST_CASE("what is freed or finalized with operations under way says so, and requests may be waited for afterwards") {
+TEST_CASE("what is freed or finalized with operations in flight says so, and requests may be waited for afterwards") {
   for (const Job& job : {Job{.size = 2, .backends = "shm"}, Job{.size = 2, .backends = "tcp"}})
     check(job, [](int) {
       GCCL_Comm world = begin(), c = GCCL_COMM_NULL;
@@ -171,7 +171,7 @@ TEST_CASE("what is freed or finalized with operations under way says so, and req
       RANK_SUCCESS(GCCL_Irecv(&x, 1, GCCL_INT32, 1 - me, c, &request));
       RANK_SUCCESS(GCCL_Irecv(&x, 1, GCCL_INT32, me, c, &other));
       expect(GCCL_Comm_free(&c), GCCL_ERR_INVALID_USAGE, "free");
-      expect_text("under way", "free");
+      expect_text("in flight", "free");
       RANK_CHECK(c != GCCL_COMM_NULL);
       expect(GCCL_Finalize(), GCCL_ERR_INVALID_USAGE, "finalize");
       expect(GCCL_Wait(&request), GCCL_ERR_INVALID_USAGE, "wait");

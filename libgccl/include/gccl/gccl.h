@@ -116,7 +116,7 @@ GCCL_API GCCL_Result GCCL_Init(GCCL_Comm* world, const GCCL_Config* config);
 /* Makes this process the `n` ranks in ranks[0 .. n-1] at once; worlds[i] is the communicator of ranks[i]. */
 GCCL_API GCCL_Result GCCL_Init_ranks(GCCL_Comm* worlds, const int* ranks, int n, const GCCL_Config* config);
 /* Frees every communicator of this process. Waits until every rank has called it, for as long as the communicators of all
- * ranks allow a call (GCCL_Comm_set_timeout), so that peers have what was sent to them. Operations still under way are an
+ * ranks allow a call (GCCL_Comm_set_timeout), so that peers have what was sent to them. Operations still in flight are an
  * error (GCCL_ERR_INVALID_USAGE), and are dropped. */
 GCCL_API GCCL_Result GCCL_Finalize(void);
 
@@ -135,7 +135,7 @@ GCCL_API GCCL_Result GCCL_Comm_split(GCCL_Comm comm, int color, int key, GCCL_Co
  * of it); ranks outside the list pass it too, or n = 0, and get GCCL_COMM_NULL. Lists
  * that differ are GCCL_ERR_MISMATCH on every rank, and comm goes on. */
 GCCL_API GCCL_Result GCCL_Comm_create(GCCL_Comm comm, const int* ranks, int n, GCCL_Comm* out);
-/* Collective. Sets *comm to GCCL_COMM_NULL. Operations under way are an error, as in GCCL_Finalize. */
+/* Collective. Sets *comm to GCCL_COMM_NULL. Operations in flight are an error, as in GCCL_Finalize. */
 GCCL_API GCCL_Result GCCL_Comm_free(GCCL_Comm* comm);
 /* The same, but waits for nobody, for who cannot wait: legal once no rank will start another call on comm, as after a
  * GCCL_Ibarrier that every rank made its last one. Local. An error on comm that no call has returned yet is its result;
@@ -157,7 +157,7 @@ GCCL_API GCCL_Result GCCL_Abort(GCCL_Comm comm, int code);
  * with its parent, where it would have got a copy. Before or after GCCL_Init; any thread.
  * Errors: GCCL_ERR_SYSTEM when the machine has not as much available (/proc/meminfo: MemAvailable and SwapFree). */
 GCCL_API GCCL_Result GCCL_Mem_alloc(void** ptr, size_t bytes);
-/* What GCCL_Mem_alloc gave, or null. No operation on it may be under way. Other ranks let go of it with the next large
+/* What GCCL_Mem_alloc gave, or null. No operation on it may be in flight. Other ranks let go of it with the next large
  * message that this rank sends them. */
 GCCL_API GCCL_Result GCCL_Mem_free(void* ptr);
 
@@ -171,7 +171,7 @@ GCCL_API GCCL_Result GCCL_Type_free(GCCL_Dtype* dtype);
  * progress, never concurrently for one call. It must not call GCCL. */
 typedef void (*GCCL_Op_function)(const void* in, void* inout, size_t count, GCCL_Dtype dtype, void* context);
 GCCL_API GCCL_Result GCCL_Op_create(GCCL_Op_function function, void* context, GCCL_Op* op);
-/* No call that uses it may be under way. */
+/* No call that uses it may be in flight. */
 GCCL_API GCCL_Result GCCL_Op_free(GCCL_Op* op);
 
 /* ---- Point to point. The k-th send from a to b on a communicator meets the k-th receive at b from a. ---- */

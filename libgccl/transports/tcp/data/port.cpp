@@ -1,5 +1,6 @@
 #include "libgccl/transports/tcp/data/port.hpp"
 
+#include <fmt/core.h>
 #include <sched.h>
 #include <sys/epoll.h>
 
@@ -52,7 +53,7 @@ Port::~Port() {
 
 Status Port::open() {
   if (connector_->open(mailbox_)) return {};
-  return Status::error("tcp: communicator number " + std::to_string(self_.communicator) + " is open already",
+  return Status::error(fmt::format("tcp: communicator number {} is open already", self_.communicator),
                        GCCL_ERR_INVALID_USAGE);
 }
 
@@ -62,8 +63,8 @@ Status Port::connect(const GCCL_Port_spec& spec, const void* addresses, std::uin
     PortAddress peer;
     if (r == self_.rank || !decode(at, &peer) || !connector_->address().reaches(peer)) continue;
     if (peer.world_rank != self_.world_rank[r])
-      return Status::error("tcp: the address of rank " + std::to_string(r) + " is that of world rank " +
-                               std::to_string(peer.world_rank) + ", expected " + std::to_string(self_.world_rank[r]),
+      return Status::error(fmt::format("tcp: the address of rank {} is that of world rank {}, expected {}", r,
+                                       peer.world_rank, self_.world_rank[r]),
                            GCCL_ERR_INTERNAL);
     peer.addresses = connector_->address().candidates(peer);
     peers_[r] = std::move(peer);
@@ -85,9 +86,8 @@ Status Port::connect(const GCCL_Port_spec& spec, const void* addresses, std::uin
 // Where a machine took the connection and nobody says anything yet, the way is free: the process is slow, or stopped.
 Status Port::await(const std::vector<const Link*>& dialled, Clock::duration limit) {
   const auto unreached = [&](const GCCL_Fault& f) {
-    return Status::error(
-        "rank " + std::to_string(self_.rank) + " at " + connector_->address().addresses[0].host() + " " + f.text,
-        f.result);
+    return Status::error(fmt::format("rank {} at {} {}", self_.rank, connector_->address().addresses[0].host(), f.text),
+                         f.result);
   };
   auto pause = std::chrono::microseconds(20);
   for (const auto until = Clock::now() + limit + kLastAttempt; Clock::now() < until;) {
@@ -185,7 +185,7 @@ void Port::look_for_vanished() {
   next_look_ = now + limit / 16;
   for (const Link* link : active_)
     if (link->vanished(connector_->settings()))
-      return fail(*link, "its machine has not answered for " + std::to_string(limit / std::chrono::seconds(1)) + " s");
+      return fail(*link, fmt::format("its machine has not answered for {} s", limit / std::chrono::seconds(1)));
 }
 
 bool Port::send(GCCL_Transfer* t) {
