@@ -22,15 +22,11 @@ Operation** end_of_list = &first;
 struct Frame {
   const Operation* op;
   const Frame* outer;
+  int depth;
 };
 thread_local const Frame* innermost = nullptr;
 // A function that tests a request runs others inside of it, which may do the same: the stack is no list.
 constexpr int kDepthMax = 8;
-int depth_of_this_thread() {
-  int depth = 0;
-  for (const Frame* f = innermost; f; f = f->outer) ++depth;
-  return depth;
-}
 
 void append(Operation* op) {
   op->next_telling = nullptr;
@@ -59,7 +55,7 @@ void call(const std::pair<GCCL_Completion_function, void*>& f, GCCL_Result resul
 void tell(Operation* op, std::unique_lock<std::mutex>& lock) {
   op->running = true;
   waiting.fetch_sub(1, std::memory_order_relaxed);
-  const Frame frame{op, innermost};
+  const Frame frame{op, innermost, innermost ? innermost->depth + 1 : 1};
   innermost = &frame;
   const auto result = GCCL_Result(op->status.code());
   if (op->said) op->said->store(true, std::memory_order_relaxed);  // the functions hear it
@@ -105,7 +101,7 @@ void ended(Operation* op) noexcept {
 }
 
 bool run_due() {
-  if (depth_of_this_thread() >= kDepthMax) return false;  // further out they are run all the same
+  if (innermost && innermost->depth >= kDepthMax) return false;  // further out they are run all the same
   std::unique_lock lock(mutex);
   bool ran = false;
   for (;;) {
