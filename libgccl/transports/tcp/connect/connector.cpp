@@ -378,20 +378,10 @@ std::shared_ptr<Mailbox> Connector::next_order() {
 
 // False: memory is short, and some peers are left.
 bool Connector::begin_aborts(const std::shared_ptr<Mailbox>& mailbox) try {
-  const PortIdentity& self = mailbox->identity();
-  for (std::uint32_t& to = mailbox->next_to_abort; mailbox->aborting && to < self.size; ++to) {
-    const PortAddress& peer = mailbox->peers[to];
-    if (peer.addresses.empty()) continue;
-    Dial::Target t;
-    t.hello.kind = Hello::Kind::abort;
-    t.hello.communicator = self.communicator;
-    t.hello.nonce = peer.nonce;
-    t.hello.from = self.rank;
-    t.hello.to = to;
+  for (std::uint32_t& to = mailbox->next_to_abort; mailbox->aborting && to < mailbox->identity().size; ++to) {
+    if (mailbox->peers[to].addresses.empty()) continue;
+    Dial::Target t(Hello::Kind::abort, mailbox, to, settings().peer_timeout);
     t.hello.fault = mailbox->orders.fault;
-    t.mailbox = mailbox;
-    t.addresses = peer.addresses;
-    t.patience = settings().peer_timeout;
     add(std::make_unique<Dial>(std::move(t), &accept_context_.secret, &accept_context_.settings));
   }
   return true;

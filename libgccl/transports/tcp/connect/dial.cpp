@@ -18,10 +18,19 @@ constexpr std::chrono::milliseconds kPause{200};
 // A listener that many strangers call drops whom it can: then it is tried often.
 constexpr std::chrono::milliseconds kShortPause{20};
 constexpr std::chrono::seconds kSilenceMax{60};
-// Where the patience is over, other addresses still have this long.
+// Where the time limit has passed, other addresses still have this long.
 constexpr std::chrono::milliseconds kAttemptMin{200};
 
 }  // namespace
+
+Dial::Target::Target(Hello::Kind kind, std::shared_ptr<Mailbox> from, std::uint32_t to, Clock::duration time_limit)
+    : mailbox(std::move(from)), addresses(mailbox->peers[to].addresses), time_limit(time_limit) {
+  hello.kind = kind;
+  hello.communicator = mailbox->identity().communicator;
+  hello.nonce = mailbox->peers[to].nonce;
+  hello.from = mailbox->identity().rank;
+  hello.to = to;
+}
 
 Dial::Dial(Target target, const std::string* secret, const Settings* settings)
     : secret_(secret),
@@ -43,7 +52,7 @@ PendingConnection::Next Dial::dial_next() {
   stage_ = Stage::connecting;
   events_ = EPOLLOUT;
   const Clock::time_point now = Clock::now();
-  deadline_ = std::max(std::min(now + limit_, begun_ + target_.patience), now + kAttemptMin);
+  deadline_ = std::max(std::min(now + limit_, begun_ + target_.time_limit), now + kAttemptMin);
   return Next::go_on;
 }
 
@@ -64,7 +73,7 @@ PendingConnection::Next Dial::failed(Failure how, const std::string& why) {
 // lives, and the caller's time limit alone decides how long it is waited for.
 PendingConnection::Next Dial::end_round() {
   if (unauthenticated_) return give_up(GCCL_ERR_AUTHENTICATION, failures_);
-  const bool patient = Clock::now() - begun_ < target_.patience;
+  const bool patient = Clock::now() - begun_ < target_.time_limit;
   const bool aborts = target_.hello.kind == Hello::Kind::abort;
   Clock::duration pause = kPause;
   if (silent_ && (patient || !aborts)) {

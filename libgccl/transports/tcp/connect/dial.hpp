@@ -12,10 +12,13 @@ namespace gccl::tcp {
 class Dial : public PendingConnection {
  public:
   struct Target {
+    // That rank of the mailbox's communicator, where its port is reached.
+    Target(Hello::Kind kind, std::shared_ptr<Mailbox> from, std::uint32_t to, Clock::duration time_limit);
+
     std::shared_ptr<Mailbox> mailbox;  // where the connection goes, or the fault
     std::vector<SocketAddress> addresses;
     Hello hello;
-    Clock::duration patience;  // with a peer whose machine does not answer
+    Clock::duration time_limit;  // with a peer whose machine does not answer
   };
 
   // Both outlive it.

@@ -24,7 +24,7 @@ constexpr std::size_t kTriedMax = 16;
 constexpr std::uint32_t kPollsPerLook = 1024;
 // Processors given up while a link connects.
 constexpr std::uint32_t kYields = 2000;
-// What a connection attempt may take beyond its patience.
+// What a connection attempt may take beyond its time limit.
 constexpr std::chrono::seconds kLastAttempt{1};
 // How long after its connection ended a peer's abort may still arrive: of the time in which this process runs, so a
 // pause between two polls counts little. A process that was stopped, or got no processor, has had no chance to hear it.
@@ -128,22 +128,14 @@ void Port::activate(Link* link) {
   if (since == Clock::time_point()) since = Clock::now();
 }
 
-void Port::dial(const Link& link, Clock::duration patience) {
-  const std::uint32_t peer = link.peer();
+void Port::dial(const Link& link, Clock::duration time_limit) {
   const unsigned streams = connector_->settings().streams;
-  std::vector<Dial::Target> targets(streams);
+  std::vector<Dial::Target> targets;
   for (unsigned i = 0; i < streams; ++i) {
-    Hello& h = targets[i].hello;
-    h.communicator = self_.communicator;
-    h.nonce = peers_[peer].nonce;
-    h.from = self_.rank;
-    h.to = peer;
+    Hello& h = targets.emplace_back(Hello::Kind::stream, mailbox_, link.peer(), time_limit).hello;
     h.channel = link.channel();
     h.stream = i;
     h.streams = streams;
-    targets[i].mailbox = mailbox_;
-    targets[i].addresses = peers_[peer].addresses;
-    targets[i].patience = patience;
   }
   connector_->dial(std::move(targets));
 }
@@ -164,15 +156,7 @@ void Port::look_after_peers() {
     Clock::time_point& since = waiting_since_[peer];
     if (since == Clock::time_point() || since == Clock::time_point::max() || now - since < kDialLimit) continue;
     since = Clock::time_point::max();
-    Dial::Target& t = targets.emplace_back();
-    t.hello.kind = Hello::Kind::watch;
-    t.hello.communicator = self_.communicator;
-    t.hello.nonce = peers_[peer].nonce;
-    t.hello.from = self_.rank;
-    t.hello.to = peer;
-    t.mailbox = mailbox_;
-    t.addresses = peers_[peer].addresses;
-    t.patience = connector_->settings().peer_timeout;
+    targets.emplace_back(Hello::Kind::watch, mailbox_, peer, connector_->settings().peer_timeout);
   }
   if (!targets.empty()) connector_->dial(std::move(targets));
 }

@@ -37,7 +37,7 @@ class Port {
   void suspect(const GCCL_Fault& fault);
   void take_mail();
   bool dials(std::uint32_t peer) const { return self_.world_rank[self_.rank] < self_.world_rank[peer]; }
-  void dial(const Link& link, PendingConnection::Clock::duration patience);
+  void dial(const Link& link, PendingConnection::Clock::duration time_limit);
   Status await(const std::vector<const Link*>& dialled, PendingConnection::Clock::duration limit);
   void look_after_peers();
   void look_for_vanished();
