@@ -146,7 +146,7 @@ TEST_CASE("TCP store: who is missing is named on every rank, in the time of the 
   CHECK(seconds_since(begin) < 1.6);
 }
 
-TEST_CASE("TCP store: unlike lengths are a mismatch on every rank, the late ones too") {
+TEST_CASE("TCP store: different lengths are a mismatch on every rank, the late ones too") {
   check_unlike_lengths(tcp(free_port(), 3));
 }
 

@@ -77,7 +77,7 @@ TEST_CASE("file store: a rank that is stopped when the others have met still lea
   CHECK(folder.empty());
 }
 
-TEST_CASE("file store: unlike lengths are a mismatch on every rank, the late ones too") {
+TEST_CASE("file store: different lengths are a mismatch on every rank, the late ones too") {
   const Folder folder;
   check_unlike_lengths(files(folder.path / "store", 3));
 }

@@ -97,7 +97,7 @@ std::string free_port() {
   return std::to_string(ntohs(a.sin_port));
 }
 
-// Many starts are under way at once, as most of the time of one is waiting for a rank that does not come.
+// Many starts are in flight at once, as most of the time of one is waiting for a rank that does not come.
 TEST_CASE("ranks that meet while one of them finds no room from one allocation on end with an error, if any") {
   constexpr int kApart = 4, kStarts = 80;
   for (const bool tcp : {false, true})
