@@ -24,11 +24,7 @@ constexpr std::size_t kDescriptors = std::size_t(1) << 20;
 std::array<std::atomic<std::uint64_t>, kDescriptors / 64> kept;
 std::atomic<std::size_t> words_used{0};
 std::atomic<int> users{0};
-#ifdef __SANITIZE_THREAD__
-std::atomic<int> own_threads{1};  // the sanitizer's
-#else
 std::atomic<int> own_threads{0};
-#endif
 
 std::uint64_t bit(int fd) { return std::uint64_t(1) << (unsigned(fd) % 64); }
 bool in_range(int fd) { return fd >= 0 && std::size_t(fd) < kDescriptors; }

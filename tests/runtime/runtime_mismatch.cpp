@@ -349,7 +349,7 @@ TEST_CASE("one rank is in Finalize, another in a collective") {
         });
 }
 
-#ifndef __SANITIZE_THREAD__  // which has a thread of its own: the report is for processes of one
+#ifndef __SANITIZE_THREAD__  // which starts threads of its own: the report is for processes of one
 TEST_CASE("collectives on two communicators in crossed order") {
   for (int size = 2; size <= 4; ++size)
     for (const Job& job : transports(size))
