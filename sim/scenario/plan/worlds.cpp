@@ -34,9 +34,9 @@ std::vector<SimulatedWorld> make_worlds(const Scenario& scenario, std::uint64_t 
     if (std::any_of(worlds.begin(), worlds.end(), same))
       world.cluster_name += fmt::format(" ({})", json::valid_text(file.string()));
 
-    const auto add = [&](Rank ranks) {
+    const auto add = [&, &stated_cluster = where](Rank ranks) {
       world.cards = place(scenario.placement, cluster, ranks, seed);
-      check_backends(world, where);
+      check_backends(world, stated_cluster);
       worlds.push_back(world);
     };
     for (const auto& [ranks, stated] : scenario.ranks) {
