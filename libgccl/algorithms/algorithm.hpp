@@ -30,11 +30,26 @@ struct Algorithm {
   std::string_view limit{};  // what `fits` asks for, as the end of a sentence: "it is for at most 32 ranks"
   // Closed form for a call in one chunk, nanoseconds, without contention between lanes or jobs.
   Cost (*cost)(const Call&, const View&, const CostModel&) = nullptr;
+  // For algorithms that use links of several kinds one after the other: how long the busiest of them, or the unit that
+  // combines, is needed for the call, without latencies. Chunks in different phases use them at the same time.
+  Cost (*busiest)(const Call&, const View&, const CostModel&) = nullptr;
   // A combination that "all" leaves out and a user may still name, such as hierarchical(pairwise,swing).
   bool variant = false;
+  // Its channels have orders of their own (channel.hpp), and `cost` takes view.channels of them at once, each of which
+  // carries the call.
+  bool channels = false;
   // Closed form for a call that is one of many chunks: nanoseconds from the end of one chunk to the end of the next,
   // where ranks pass on a chunk while the next arrives. Null where each chunk takes its turn.
   Cost (*interval)(const Call&, const View&, const CostModel&, const Slicing&) = nullptr;
+  // For algorithms whose phases use links of different kinds: each channel begins with a chunk of another length, so
+  // that they are in different phases from the start and use all links at the same time.
+  bool staggered = false;
+  // For algorithms that gather at a root and come back: the two halves of `make`, and how many shares of a lane are on
+  // their way from this rank to the root and back. A rank that waited for each share to come back before it began the
+  // next would leave its links idle, so sliced() lets the second halves follow that many shares later.
+  Schedule (*first_half)(Call, View, Share) = nullptr;
+  Schedule (*second_half)(Call, View, Share) = nullptr;
+  Count (*trail)(const View&) = nullptr;
 
   // The same for another collective.
   constexpr Algorithm of(Collective other) const {
@@ -44,11 +59,17 @@ struct Algorithm {
   }
   bool can(const Call& c, const View& v) const { return !fits || fits(c, v); }
   Count scratch_count(const Call& c, const View& v, Share s) const { return scratch ? scratch(c, v, s) : 0; }
+  bool staggers(Count shares, Count lanes) const { return staggered && shares % lanes == 0 && shares / lanes > 1; }
+  // How many shares the lane of `sliced` has, and the i-th of them.
+  Count shares_of(Count shares, Count lane, Count lanes) const;
+  Share share(Count i, Count shares, Count lane, Count lanes) const;
   // What one lane of `sliced` needs: the most of its shares. A shorter share may need more than a longer one: it may be
   // sent by another rule (allgather/pat.cpp).
-  Count scratch_count(const Call& c, const View& v, Count shares, Count lane, Count lanes) const {
+  Count scratch_count(const Call& c, View v, Count shares, Count lane, Count lanes) const {
     Count most = 0;
-    for (Count s = lane; scratch && s < shares; s += lanes) most = std::max(most, scratch(c, v, Share{s, shares}));
+    v.channel = Rank(lane);
+    for (Count i = 0; scratch && i < shares_of(shares, lane, lanes); ++i)
+      most = std::max(most, scratch(c, v, share(i, shares, lane, lanes)));
     return most;
   }
 };
@@ -60,7 +81,8 @@ const Algorithm* find_algorithm(Collective kind, std::string_view name);
 std::vector<std::string_view> algorithm_names(std::optional<Collective> kind = std::nullopt);
 
 // The combinator behind pipelining and channels: shares lane, lane+lanes, lane+2*lanes, ... of `shares`, one after the
-// other. Lanes run concurrently, so `lanes` of them keep that many shares in flight.
+// other. Lanes run concurrently, so `lanes` of them keep that many shares in flight, each as a channel with an order of
+// its own (channel.hpp) where the algorithm asks for one.
 Schedule sliced(const Algorithm* algorithm, Call call, View view, Count shares, Count lane, Count lanes);
 
 }  // namespace gccl

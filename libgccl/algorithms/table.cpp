@@ -34,8 +34,33 @@ std::vector<std::string_view> algorithm_names(std::optional<Collective> kind) {
   return names;
 }
 
+Count Algorithm::shares_of(Count shares, Count lane, Count lanes) const {
+  const Count own = lane < shares ? (shares - lane - 1) / lanes + 1 : 0;
+  return own + (staggers(shares, lanes) && lane + 1 < lanes);
+}
+
+// In step, lane l has shares l, l + lanes, ...; staggered, with a length of `lanes` each, shares that follow each
+// other, of which the first has length l + 1 and the last what is left.
+Share Algorithm::share(Count i, Count shares, Count lane, Count lanes) const {
+  const Count own = shares / lanes;
+  if (!staggers(shares, lanes)) return {lane + i * lanes, shares};
+  const Count first = lane + 1, begin = lane * own * lanes;
+  const Count from = i == 0 ? 0 : first + (i - 1) * lanes, to = std::min(first + i * lanes, own * lanes);
+  return {begin + from, shares * lanes, to - from};
+}
+
 Schedule sliced(const Algorithm* algorithm, Call call, View view, Count shares, Count lane, Count lanes) {
-  for (Count s = lane; s < shares; s += lanes) co_yield algorithm->make(call, view, Share{s, shares});
+  view.channel = Rank(lane);
+  const Count own = algorithm->shares_of(shares, lane, lanes);
+  if (!algorithm->trail || own < 2) {
+    for (Count i = 0; i < own; ++i) co_yield algorithm->make(call, view, algorithm->share(i, shares, lane, lanes));
+    co_return;
+  }
+  const Count trail = std::min(algorithm->trail(view), own);
+  for (Count i = 0; i < own + trail; ++i) {
+    if (i < own) co_yield algorithm->first_half(call, view, algorithm->share(i, shares, lane, lanes));
+    if (i >= trail) co_yield algorithm->second_half(call, view, algorithm->share(i - trail, shares, lane, lanes));
+  }
 }
 
 }  // namespace gccl

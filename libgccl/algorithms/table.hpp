@@ -12,6 +12,7 @@
   row(allreduce_rabenseifner) \
   row(allreduce_binomial_tree) \
   row(allreduce_double_binary_tree) \
+  row(allreduce_tree) \
   row(allreduce_swing) \
   row(allreduce_pairwise) \
   row(allreduce_direct) \

@@ -10,6 +10,13 @@ namespace {
 
 constexpr std::uint16_t kNoNic = 0xffff;
 
+bool mesh(const NodeType& t) {
+  for (unsigned a = 0; a < t.graph.cards; ++a)
+    for (unsigned b = 0; b < t.graph.cards; ++b)
+      if (a != b && (!t.routes.reaches(a, b) || t.routes.distance(a, b) != 1)) return false;
+  return t.graph.cards > 1;
+}
+
 }  // namespace
 
 ComposedCluster::ComposedCluster(Composition parts) : c_(std::move(parts)) {
@@ -54,6 +61,7 @@ ComposedCluster::ComposedCluster(Composition parts) : c_(std::move(parts)) {
         }
     }
   }
+  wiring_ = std::all_of(c_.types.begin(), c_.types.end(), mesh) ? View::Wiring::mesh : View::Wiring::crossbar;
   check_connected();
 }
 

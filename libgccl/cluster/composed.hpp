@@ -53,6 +53,7 @@ class ComposedCluster final : public Cluster {
   const CardCosts& costs(Card card) const override { return type_of(node_of_[card]).costs; }
   Count eager_bytes() const override { return c_.eager_bytes; }
   std::string_view backends() const override { return c_.backends; }
+  View::Wiring wiring() const override { return wiring_; }
   Rank grid_columns() const override { return c_.grid_columns; }
 
   // For reports.
@@ -81,6 +82,7 @@ class ComposedCluster final : public Cluster {
       crossing_;  // crossing_[type][card * planes + plane]: NIC; kNoNic: out of reach
   std::vector<Link> links_;
   LinkId fabric_base_ = 0;
+  View::Wiring wiring_ = View::Wiring::unknown;
 };
 
 }  // namespace gccl

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <limits>
 #include <unordered_map>
 
 #include "libgccl/algorithms/parts/binary_tree.hpp"
@@ -9,6 +10,7 @@
 #include "libgccl/algorithms/parts/swing.hpp"
 #include "libgccl/algorithms/parts/turns.hpp"
 #include "libgccl/cost/pipelined.hpp"
+#include "libgccl/schedule/channel.hpp"
 
 namespace gccl {
 namespace {
@@ -112,6 +114,9 @@ constexpr std::size_t kSteps = 16;
 // Member i of each group sends to member i + d. After a far message comes a near one: one after the other, shifts take
 // the mean latency, while the narrowest link keeps all waiting.
 Hop shift_of(const Messages& shift) { return {shift.mean(false).alpha_ns, shift.busiest_ns()}; }
+RingLoads ring_of(const Messages& m, Rank channels = 1) {
+  return {.channels = channels, .next = m.mean(true), .next_alone = m.mean(false), .busiest = shift_of(m)};
+}
 Messages shifted(const Cluster& cluster, const Groups& groups, std::size_t d) {
   Messages shift(cluster);
   for (const auto& g : groups)
@@ -297,8 +302,7 @@ LinkLoads loads_of(const Cluster& cluster, const Groups& groups, Rank nodes) {
           cluster, groups, [&](Rank n, Rank i) { return swing_partner(n, i, unsigned(std::countr_zero(d))); }));
     }
     t.behind_ns_per_byte.push_back(shared_ns_per_byte(cluster, groups, d));
-    if (d == 1) t.next_slowest = shift.slowest();
-    if (d == 1) t.next = shift.mean(true), t.next_alone = shift.mean(false);
+    if (d == 1) t.next_slowest = shift.slowest(), t.next = ring_of(shift);
   }
   Messages out(cluster), in(cluster);
   for (const auto& g : groups) {
@@ -390,6 +394,27 @@ Groups rails_of(const Groups& nodes) {
   return rails;
 }
 
+// How many channels have different orders (channel.hpp).
+Rank orders(const View& v) {
+  if (v.nodes > 1) return v.rails;
+  return v.wiring == View::Wiring::mesh && v.all.size > 2 ? (v.all.size % 2 ? 1 : 2) * (v.all.size - 1) : 1;
+}
+
+void add_rings(const Cluster& cluster, const std::vector<Card>& cards, CostModel& m) {
+  std::vector<Rank> node_of;
+  for (const Card c : cards) node_of.push_back(cluster.node_of(c));
+  const Layout layout = Layout::of(node_of).wiring(cluster.wiring());
+  View v = layout.view(0);
+  Messages messages(cluster);
+  for (const Rank most = orders(v); v.channel < most;) {
+    const ChannelOrder order(v);
+    for (Rank i = 0; i < order.size; ++i) messages.add(cards[order[i]], cards[order[i + 1]]);
+    if (++v.channel != most && !std::has_single_bit(v.channel)) continue;
+    m.rings.push_back(ring_of(messages, v.channel));
+    m.rings.back().next = m.rings[0].next;  // channels drift apart, and then share links without meeting on them
+  }
+}
+
 void add_loads(const Cluster& cluster, const std::vector<Card>& cards, const Groups& nodes, CostModel& m) {
   if (cards.size() < 2 || cards.size() > kTrafficCardsMax) return;
   bool regular = true;  // ranks follow each other node by node, as many on each
@@ -398,6 +423,7 @@ void add_loads(const Cluster& cluster, const std::vector<Card>& cards, const Gro
     for (const Card c : nodes[k]) regular = regular && cards[r++] == c;
   }
   m.all = loads_of(cluster, {cards}, regular ? Rank(nodes.size()) : 1);
+  add_rings(cluster, cards, m);
   m.doubling = doubling_way(cluster, cards);
   m.inside = loads_of(cluster, nodes, 1);
   const Groups rails = rails_of(nodes);
@@ -410,6 +436,45 @@ void add_loads(const Cluster& cluster, const std::vector<Card>& cards, const Gro
     for (std::size_t i = 0; i < g.size(); ++i) rings.add(g[i], g[(i + 1) % g.size()]);
   m.rings_ns_per_byte = rings.busiest_ns();
 }
+
+// The same cluster where only some things take time.
+class Part final : public Cluster {
+ public:
+  struct Kept {
+    bool handling = false, memory = false, inside = false, network = false;
+  };
+  Part(const Cluster& whole, Kept kept) : whole_(whole), kept_(kept), links_(whole.links()) {
+    for (Link& l : links_) {
+      l.latency_ns = 0;
+      const bool inside = l.tier == Tier::card || l.tier == Tier::node;
+      if (!(inside ? kept.inside : kept.network)) l.bandwidth_GBps = std::numeric_limits<double>::infinity();
+    }
+  }
+  std::string_view name() const override { return whole_.name(); }
+  Card cards() const override { return whole_.cards(); }
+  Rank nodes() const override { return whole_.nodes(); }
+  Rank node_of(Card c) const override { return whole_.node_of(c); }
+  const std::vector<Link>& links() const override { return links_; }
+  std::string link_name(LinkId l) const override { return whole_.link_name(l); }
+  void route(Card from, Card to, std::vector<LinkId>& out) const override { whole_.route(from, to, out); }
+  const CardCosts& costs(Card card) const override {
+    const CardCosts& c = whole_.costs(card);
+    costs_ = {};
+    // A rank sends and receives at the same time.
+    if (kept_.handling) costs_.overhead_ns = std::max(c.overhead_ns, c.receive_overhead_ns);
+    if (kept_.memory) costs_.combine_GBps = c.combine_GBps, costs_.copy_GBps = c.copy_GBps;
+    return costs_;
+  }
+  Count eager_bytes() const override { return whole_.eager_bytes(); }
+  Rank grid_columns() const override { return whole_.grid_columns(); }
+  View::Wiring wiring() const override { return whole_.wiring(); }
+
+ private:
+  const Cluster& whole_;
+  Kept kept_;
+  std::vector<Link> links_;
+  mutable CardCosts costs_;
+};
 
 double inverse(double GBps) { return GBps > 0 ? 1 / GBps : 0; }
 
@@ -475,7 +540,17 @@ CostModel cost_without_loads(const Cluster& cluster, const std::vector<Card>& ca
 
 CostModel cost_model(const Cluster& cluster, const std::vector<Card>& cards, unsigned element_bytes) {
   CostModel m = cost_without_loads(cluster, cards, element_bytes);
-  add_loads(cluster, cards, by_node(cluster, cards), m);
+  const Groups nodes = by_node(cluster, cards);
+  add_loads(cluster, cards, nodes, m);
+  if (m.rings.empty()) return m;
+  m.parts.push_back(cost_without_loads(Part(cluster, {.handling = true}), cards, element_bytes));
+  m.parts.push_back(cost_without_loads(Part(cluster, {.memory = true}), cards, element_bytes));
+  if (nodes.size() == 1) return m;
+  for (const Part::Kept kept : {Part::Kept{.inside = true}, Part::Kept{.network = true}}) {
+    const Part part(cluster, kept);
+    m.parts.push_back(cost_without_loads(part, cards, element_bytes));
+    add_loads(part, cards, nodes, m.parts.back());
+  }
   return m;
 }
 

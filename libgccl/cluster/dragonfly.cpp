@@ -58,7 +58,13 @@ void Dragonfly::route(FabricPort from, FabricPort to, LinkId base, std::vector<L
       out.push_back(base + up(g, leaf, to % s_.spines));
       out.push_back(base + up(g, end, to % s_.spines) + 1);
     } else {
-      out.push_back(base + local(g, leaf, end));
+      const std::uint32_t over = s_.spread ? (end + from % s_.leaf_ports) % s_.leaves : end;
+      if (over != end && over != leaf) {
+        out.push_back(base + local(g, leaf, over));
+        out.push_back(base + local(g, over, end));
+      } else {
+        out.push_back(base + local(g, leaf, end));
+      }
     }
     return;
   }
@@ -133,18 +139,20 @@ std::string Dragonfly::describe() const {
     return fmt::format(
         "dragonfly+: {} groups of {} leaves and {} spines, {} ports per leaf, {} global links per group pair",
         s_.groups, s_.leaves, s_.spines, s_.leaf_ports, s_.global_links);
-  return fmt::format("dragonfly: {} groups of {} routers, {} ports per router, {} global links per group pair",
-                     s_.groups, s_.leaves, s_.leaf_ports, s_.global_links);
+  return fmt::format("dragonfly: {} groups of {} routers, {} ports per router, {} global links per group pair{}",
+                     s_.groups, s_.leaves, s_.leaf_ports, s_.global_links, s_.spread ? ", spread routes" : "");
 }
 
 namespace {
+
+constexpr std::string_view kRouting[] = {"minimal", "spread"};
 
 template <bool plus>
 void read_dragonfly(const json::Node& v, const Parameters& p, Composition& c) {
   if (plus) {
     v.allow({"kind", "leaves", "spines", "ports", "groups", "global_links", "local_link", "global_link"});
   } else {
-    v.allow({"kind", "routers", "ports", "groups", "global_links", "local_link", "global_link"});
+    v.allow({"kind", "routers", "ports", "groups", "global_links", "local_link", "global_link", "routing"});
   }
   plug_in_order(c);
   DragonflyShape s;
@@ -160,6 +168,7 @@ void read_dragonfly(const json::Node& v, const Parameters& p, Composition& c) {
       groups->fail(fmt::format("found {}, but {} NICs need {} groups of {} ports", given, nics, s.groups, per_group));
     s.groups = given;
   }
+  if (const auto routing = v.find("routing")) s.spread = routing->one_of(kRouting) == 1;
   s.local = read_link(v.at("local_link"), p);
   s.global = read_link(v.at("global_link"), p);
   check_link_count(v, 2.0 * double(s.local_cables()) + 2.0 * double(s.global_cables()));

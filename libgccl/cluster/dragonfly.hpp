@@ -14,6 +14,7 @@ struct DragonflyShape {
   std::uint32_t spines = 0;        // 0: dragonfly, its routers joined pairwise; else dragonfly+, a leaf-spine tree
   std::uint32_t leaf_ports = 1;    // ports of a router
   std::uint32_t global_links = 1;  // cables between every two groups
+  bool spread = false;             // routes inside a group of a dragonfly: see Dragonfly
   LinkKind local, global;          // local forward: leaf to spine
 
   std::uint64_t local_cables() const {
@@ -25,6 +26,12 @@ struct DragonflyShape {
 // Minimal routes, at most one global cable. Of the cables between two groups a message takes number (to mod
 // global_links); where a group's cables start is spread over its routers (dragonfly) or spines (dragonfly+) in turn.
 // Inside a group of a dragonfly+ a message climbs to spine (to mod spines).
+//
+// With `spread`, what a router's ports send to another router of the group goes different ways: from port 0 over their
+// own cable, from port k over a router k further on than the receiver's, where that is neither of the two. So ranks
+// that follow each other do not all share one cable, as adaptive routing sees to (Slingshot: De Sensi et al., "An
+// in-depth analysis of the Slingshot interconnect", SC 2020, section II); a group has twice as many cables as ports for
+// that.
 class Dragonfly final : public Fabric {
  public:
   explicit Dragonfly(const DragonflyShape& shape);

@@ -29,6 +29,22 @@ struct TreeLevel {
   }
 };
 
+// The hops of a ring, or of several at once, in the orders of so many channels, of which each carries as many bytes.
+struct RingLoads {
+  Rank channels = 0;
+  Hop next;        // the mean message, with what the others of its ring take of its links
+  Hop next_alone;  // the same, one message at a time
+  Hop busiest;     // the mean latency, and the busiest link
+
+  // `steps` steps of each of the rings, of messages of so many bytes. What arrives goes on at once, so a message's way
+  // takes the mean of different hops; but the slowest hop is never done before it has carried every step's bytes, and a
+  // rank handles the messages of all rings one after the other.
+  Cost operator()(double steps, double bytes, Cost combining, Cost gap_ns) const {
+    return std::max({steps * next(bytes) + combining, busiest.alpha_ns + steps * bytes * busiest.beta_ns_per_byte,
+                     steps * double(channels) * gap_ns});
+  }
+};
+
 // The hops among the members of a group while all of them send at once, where the machine's routes are known: what is
 // shared (a node's bus, a NIC, a leaf's way up to the spine) is counted in each. Empty where they are not.
 struct LinkLoads {
@@ -48,8 +64,7 @@ struct LinkLoads {
   std::vector<TreeLevel> trees, fed_trees;
   double trees_ns_per_byte = 0, fed_trees_ns_per_byte = 0;
   Hop odd;              // members 1 and 2, 3 and 4, ..., the last and 0 exchange; the slowest message
-  Hop next;             // each sends to the next one: the mean message
-  Hop next_alone;       // the same, one message at a time
+  RingLoads next;       // each sends to the next one
   Hop next_slowest;     // the same, the slowest message
   Hop fan_out, fan_in;  // member 0's messages to all others, and theirs to it: the slowest message alone
   Hop fan_out_mean;     // the mean message to another alone
@@ -64,18 +79,17 @@ struct LinkLoads {
   static const H& over(const std::vector<H>& hops, Count distance) {
     return hops[std::min<std::size_t>(std::bit_width(std::max<Count>(distance, 1)) - 1, hops.size() - 1)];
   }
-  // `steps` steps of a ring. What arrives goes on at once, so a message's way takes the mean of different hops; but the
-  // slowest hop is never done before it has carried every step's bytes.
-  Cost ring(double steps, double bytes, Cost combining) const {
-    return std::max(steps * next(bytes) + combining, shift[0].alpha_ns + steps * bytes * shift[0].beta_ns_per_byte);
-  }
+  Cost ring(double steps, double bytes, Cost combining) const { return next(steps, bytes, combining, 0); }
 };
 
 struct CostModel {
-  Hop node;          // between two ranks of a node
-  Hop net;           // between nodes, while one rank of each node sends
-  Hop net_all;       // between nodes, while every rank of each node sends
-  LinkLoads all;     // of all ranks in order
+  Hop node;       // between two ranks of a node
+  Hop net;        // between nodes, while one rank of each node sends
+  Hop net_all;    // between nodes, while every rank of each node sends
+  LinkLoads all;  // of all ranks in order
+  // Of all ranks in the orders of 1, 2, 4, ... channels and of as many as have different orders; empty where routes are
+  // not known.
+  std::vector<RingLoads> rings;
   LinkLoads inside;  // of the ranks of each node, on every node at once
   LinkLoads rail;    // of the ranks with one place on their nodes, on every place at once
   Hop doubling;      // the longest way through all_gather_recursive_doubling.hpp: empty, and for a byte of
@@ -88,6 +102,11 @@ struct CostModel {
   double combine_ns_per_byte = 0;  // gamma: reduction of one incoming byte
   double copy_ns_per_byte = 0;
   double element_bytes = 1;
+
+  // The same machine where only one kind of thing takes time: handling messages; combining and copying; links inside
+  // nodes; the network. Empty where routes are not known. What takes longest in them bounds how fast chunks follow each
+  // other when several channels are in different phases of an algorithm.
+  std::vector<CostModel> parts;
 
   double bytes(double count) const { return count * element_bytes; }
   // The least time between two messages of a rank that sends and receives as many.
@@ -129,11 +148,26 @@ struct CostModel {
     const Cost way = steps * (crossings * across(bytes) + (n - crossings) * node(bytes)) / n + combining;
     return crossings > 0 ? std::max(way, across.alpha_ns + steps * bytes * across.beta_ns_per_byte) : way;
   }
-  // Over all ranks in order.
+  // The rings of v.channels channels over all ranks at once, each with messages of so many bytes.
   Cost ring(const View& v, double steps, double bytes, Cost combining) const {
-    if (all.known()) return all.ring(steps, bytes, combining);
-    const double n = v.all.size, crossings = v.nodes > 1 ? (v.by_node ? v.nodes : n) : 0;
-    return ring(n, crossings, net, steps, bytes, combining);
+    if (!rings.empty()) return channels(v)(steps, bytes, combining, exchange_gap_ns());
+    const double n = v.all.size, crossings = v.nodes > 1 ? v.nodes : 0, at_once = v.channels;
+    // Each crosses on a rail of its own while there are rails, and passes nearly every rank.
+    CostModel shared;
+    shared.node = {node.alpha_ns,
+                   node.beta_ns_per_byte * std::max(1.0, v.nodes > 1 ? at_once - at_once / v.rails : at_once)};
+    const Hop across{net.alpha_ns, std::max(net.beta_ns_per_byte, net_all.beta_ns_per_byte * at_once / v.rails)};
+    return std::max(shared.ring(n, crossings, across, steps, bytes, combining), steps * at_once * exchange_gap_ns());
+  }
+  // Requires that routes are known.
+  RingLoads channels(const View& v) const {
+    for (const RingLoads& r : rings)
+      if (r.channels >= v.channels) return r;
+    RingLoads more = rings.back();  // orders come round again
+    const double times = double(v.channels) / more.channels;
+    more.channels = v.channels;
+    more.busiest.beta_ns_per_byte *= times;
+    return more;
   }
 };
 

@@ -70,12 +70,18 @@ class Paths {
   const Hop* swing(unsigned step) const { return step < traffic_->swing.size() ? &traffic_->swing[step] : nullptr; }
   // `steps` steps of a ring of n members; see CostModel::ring.
   Cost ring(double steps, double bytes, Cost combining) const {
+    if (!every_) return model_->ring(*view_, steps, bytes, combining);
     if (traffic_->known()) return traffic_->ring(steps, bytes, combining);
-    return every_ ? steps * (*every_)(bytes) + combining : model_->ring(*view_, steps, bytes, combining);
+    return steps * (*every_)(bytes) + combining;
+  }
+  // The busiest link's share of a byte of each message while all ranks send to the next one of v.channels rings.
+  double ring_ns_per_byte() const {
+    return model_->rings.empty() ? shift(1).beta_ns_per_byte : model_->channels(*view_).busiest.beta_ns_per_byte;
   }
   // Hops one after the other from the first to the last of n members.
   Cost chain(Rank n, double bytes) const {
-    if (traffic_->known()) return (n - 1) * traffic_->next_alone(bytes);
+    if (!every_ && !model_->rings.empty()) return (n - 1) * model_->rings[0].next_alone(bytes);
+    if (traffic_->known()) return (n - 1) * traffic_->next.next_alone(bytes);
     if (every_) return (n - 1) * (*every_)(bytes);
     const Rank across = view_->nodes - 1;
     return across * model_->net(bytes) + (n - 1 - across) * model_->node(bytes);

@@ -41,9 +41,11 @@ struct Call {
   }
 };
 
-// One slice of the work: the unit of pipelining and of lanes. Slices of a call are independent of each other.
+// One slice of the work: the unit of pipelining and of lanes. Slices of a call are independent of each other. `length`
+// of `of` parts from `index` on.
 struct Share {
-  Count index = 0, of = 1;
+  Count index = 0, of = 1, length = 1;
+  Region in(Region whole) const { return length == 1 ? whole.part(index, of) : whole.parts(index, length, of); }
 };
 
 // Sizes of the caller's two buffers on one rank, in elements; with places up to the end of the furthest block. Without
@@ -70,10 +72,10 @@ Region output_of(const Call&, Rank ranks, Rank rank);
 Count largest_block(const Call&, Rank ranks);
 
 // The share's slice of a vector; the share's slice of each of n equal blocks that lie side by side in `whole`.
-inline Region slice(Region whole, Share s) { return whole.part(s.index, s.of); }
+inline Region slice(Region whole, Share s) { return s.in(whole); }
 inline Blocks slice(Region whole, Count n, Share s) {
   const Count each = n ? whole.count / n : 0;
-  const Region first = Region{whole.buffer, whole.offset, each}.part(s.index, s.of);
+  const Region first = s.in({whole.buffer, whole.offset, each});
   return {first.buffer, first.offset, each, first.count};
 }
 

@@ -48,6 +48,14 @@ struct View {
   Rank per_node = 0;
   const Rank* members = nullptr;
   const Rank* begin = nullptr;
+  const Rank* index = nullptr;         // where rank r is among members
+  const Rank* rail_members = nullptr;  // the rank at place j of node k, j < rails: [j * nodes + k]
+  // How the ranks of a node are joined, as far as channels turn their order by it (channel.hpp): in a way that says
+  // nothing about orders, such as a torus; all to all through a switch; or each pair by links of its own.
+  enum class Wiring : std::uint8_t { unknown, crossbar, mesh };
+  Wiring wiring = Wiring::crossbar;
+  Rank channel = 0;   // for which a schedule is made, one of its lanes
+  Rank channels = 1;  // of which a closed form is asked, at once
 
   // The ranks of node k by rank, k < nodes; the group's own `rank` has a meaning only when k is my node (rail.rank).
   Group node_at(Rank k) const {

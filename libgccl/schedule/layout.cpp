@@ -69,6 +69,7 @@ View Layout::view(Rank rank) const {
   v.columns = columns_;
   v.per_node = per_node_;
   v.by_node = by_node_;
+  v.wiring = wiring_;
   if (members_.empty()) {
     const Rank node = rank / per_node_, place = rank % per_node_, first = node * per_node_;
     v.node = {.size = std::min(per_node_, ranks_ - first), .rank = place, .first = first};
@@ -77,6 +78,8 @@ View Layout::view(Rank rank) const {
     const Rank node = node_[rank], place = place_[rank] - begin_[node];
     v.members = members_.data();
     v.begin = begin_.data();
+    v.index = place_.data();
+    v.rail_members = rail_.data();
     v.node = {.size = begin_[node + 1] - begin_[node], .rank = place, .table = &members_[begin_[node]]};
     v.rail = {.size = place < rails_ ? nodes_ : 0, .rank = node};
     if (v.rail.size) v.rail.table = &rail_[std::size_t(place) * nodes_];

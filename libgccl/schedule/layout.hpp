@@ -25,12 +25,18 @@ class Layout {
     return *this;
   }
 
+  Layout& wiring(View::Wiring w) {
+    wiring_ = w;
+    return *this;
+  }
+
   Rank ranks() const { return ranks_; }
   View view(Rank rank) const;
 
  private:
   Rank ranks_ = 0, per_node_ = 1, nodes_ = 0, rails_ = 0, columns_ = 1;
   bool by_node_ = true;
+  View::Wiring wiring_ = View::Wiring::crossbar;
   // Irregular placements only:
   std::vector<Rank> place_;    // place_[r]: position of rank r in members_
   std::vector<Rank> members_;  // the ranks, node by node

@@ -7,7 +7,11 @@
 namespace gccl {
 namespace {
 
-constexpr double kChunksMax = 4096;
+// Chunks of fewer bytes are not looked for: latencies and overheads are all they are.
+constexpr double kChunkBytesMin = 32 << 10;
+// Of two ways to cut a call up whose predictions differ by less the one with fewer chunks is taken: it is simulated
+// sooner, and its prediction depends less on how well chunks overlap.
+constexpr double kNearly = 1.03;
 // Predictions that differ by less are equal. Many are, by their formulas, and rounding must not decide between them: it
 // would decide otherwise in a library of another compiler, whose rank would then run another algorithm.
 constexpr double kTie = 1e-9;
@@ -35,13 +39,126 @@ const Algorithm* without_incast(const Algorithm* best, const Call& call, const V
   return best;
 }
 
+Slicing measured_slicing(const Algorithm& algorithm, Rank ranks, double bytes, const Tuning& tuning) {
+  Slicing s{.shares = 1, .lanes = 1, .window = tuning.window};
+  if (ranks <= 1) return s;
+  for (const Tuning::Chunks& c : tuning.chunks) {
+    if (c.kind != algorithm.kind || (c.algorithm && !same(c.algorithm, algorithm)) || ranks < c.ranks_min) continue;
+    if (c.bytes > 0) s.shares = Count(std::clamp(bytes / c.bytes, 1.0, double(kChunksMax)));
+    break;
+  }
+  s.lanes = std::min(tuning.channels_max, s.shares);
+  return s;
+}
+
+// How much of the rest of a chunk's time is not hidden behind the busiest thing. Channels begin in step, all in one
+// phase of an algorithm at a time, and drift apart chunk by chunk; two of them do not. Staggered ones are apart from
+// the start. Both fitted to the model engine's times of the hierarchical all-reduce (the first without stagger) on 64
+// ranks of dgx-h100-superpod-2048 (1 GiB, 2 to 64 channels of 1 to 64 chunks).
+double in_step(Count chunks_each, Count channels, bool staggered) {
+  if (channels > 1 && staggered) return 0.05 + 0.4 / double(channels);
+  return 1 / (1 + double(chunks_each - 1) * (double(channels) - std::min(2.0, double(channels))) / 24);
+}
+
+// From the end of one chunk to the end of the next where several channels are on their way.
+Cost interval_between(const Algorithm& algorithm, const Call& chunk, const View& view, const CostModel& model,
+                      const Slicing& s) {
+  Call empty = chunk;
+  empty.count = 1;
+  const Cost serial = std::max(0.0, algorithm.cost(chunk, view, model) - algorithm.cost(empty, view, model));
+  if (model.parts.empty()) return serial;
+  Cost busiest = 0;
+  for (std::size_t i = 1; i < model.parts.size(); ++i)
+    busiest = std::max(busiest, algorithm.cost(chunk, view, model.parts[i]));
+  return busiest + std::max(0.0, serial - busiest) *
+                       in_step((s.shares + s.lanes - 1) / s.lanes, s.lanes, algorithm.staggers(s.shares, s.lanes));
+}
+
+}  // namespace
+
+// Chunks follow each other at an algorithm's interval, once the first is through. Where it gives none, the next chunk
+// of a channel waits for the one before; channels wait for their latencies at the same time, and share what bytes cost,
+// unless they have orders, and so links, of their own.
+// That long chunks of several channels pass a port in turns, and so all of them late, no form follows.
+Cost predicted(const Algorithm& algorithm, const Call& call, const View& given, const CostModel& model,
+               const Slicing& slicing, const Tuning& tuning) {
+  if (!algorithm.cost) return NAN;
+  View view = given;
+  if (slicing.shares == 1 || call.count <= 1 || !tuning.chunks_overlap || has_counts(call.kind))
+    return algorithm.cost(call, view, model);
+  Call chunk = call;
+  chunk.count = std::max<Count>(1, call.count / slicing.shares);
+  const Count shares = std::min(slicing.shares, call.count), lanes = std::min(slicing.lanes, shares);
+  const Count each = (shares + lanes - 1) / lanes;
+  if (algorithm.channels) view.channels = Rank(lanes);
+  const Cost one = algorithm.cost(chunk, view, model);
+  if (algorithm.channels && !algorithm.interval) return double(each) * one;
+  Cost turns = one, interval = 0, handling = 0;
+  if (algorithm.interval) {
+    interval = algorithm.interval(chunk, view, model, slicing);
+  } else {
+    interval = interval_between(algorithm, chunk, view, model, {shares, lanes});
+    turns = double(each) * one + double(lanes - 1) * model.exchange_gap_ns();
+    double messages = double(shares);                      // times those of a share
+    if (lanes > 1 && algorithm.staggers(shares, lanes)) {  // a share more in all lanes but one
+      Call empty = call;
+      empty.count = 1;
+      turns += algorithm.cost(empty, view, model);
+      messages += double(lanes - 1);
+    }
+    // All ranks do alike, and none is done before it has handled all its messages.
+    if (!model.parts.empty()) handling = messages * algorithm.cost(chunk, view, model.parts[0]);
+  }
+  for (const Tuning::Rate& r : tuning.rates)
+    if (same(r.algorithm, algorithm)) interval /= r.share;
+  return std::max({turns, handling, one + double(shares - 1) * std::min(interval, one)});
+}
+
+namespace {
+
+Slicing searched_slicing(const Algorithm& algorithm, const Call& call, const View& view, const CostModel& model,
+                         const Tuning& tuning, Count most) {
+  const Slicing whole{.shares = 1, .lanes = 1, .window = tuning.window};
+  if (!algorithm.cost || view.all.size <= 1 || has_counts(call.kind)) return whole;
+  // A block is cut up no finer than a vector of all blocks.
+  const double bytes = model.bytes(double(call.count)) * (counts_blocks(call.kind) ? view.all.size : 1);
+  most = std::min({most, kChunksMax, Count(std::max(1.0, bytes / kChunkBytesMin))});
+  struct Candidate {
+    Slicing slicing;
+    Cost cost;
+  };
+  std::vector<Candidate> all;
+  Cost best = 0;
+  for (Count lanes = 1; lanes <= std::min(most, tuning.channels_max); lanes *= 2)
+    for (Count shares = lanes; shares <= most; shares *= 2) {
+      const Slicing s{.shares = shares, .lanes = lanes, .window = tuning.window};
+      all.push_back({s, predicted(algorithm, call, view, model, s, tuning)});
+      best = all.size() == 1 ? all[0].cost : std::min(best, all.back().cost);
+    }
+  const Candidate* chosen = &all[0];
+  for (const Candidate& c : all)
+    if (c.cost <= best * kNearly && (chosen->cost > best * kNearly || c.slicing.shares < chosen->slicing.shares))
+      chosen = &c;
+  return chosen->slicing;
+}
+
+}  // namespace
+
+Slicing slicing_of(const Algorithm& algorithm, const Call& call, const View& view, const CostModel& model,
+                   const Tuning& tuning, Count most) {
+  if (tuning.search) return searched_slicing(algorithm, call, view, model, tuning, most);
+  return measured_slicing(algorithm, view.all.size, model.bytes(double(call.count)), tuning);
+}
+
+namespace {
+
 const Algorithm* cheapest(const Call& call, const View& view, const CostModel& model, double bytes,
-                          const Tuning& tuning, std::span<const Algorithm> table) {
+                          const Tuning& tuning, std::span<const Algorithm> table, const ChunksMax& most) {
   const Algorithm* best = nullptr;
   Cost best_cost = 0;
   for (const Algorithm& a : table) {
     if (a.kind != call.kind || a.variant || !a.cost || !a.can(call, view)) continue;
-    const Slicing slicing = slicing_of(a, view.all.size, bytes, tuning);
+    const Slicing slicing = slicing_of(a, call, view, model, tuning, most ? most(a) : kChunksMax);
     const Cost cost = predicted(a, call, view, model, slicing, tuning);
     if (best && !(cost < best_cost * (1 - kTie))) continue;
     best = &a;
@@ -52,46 +169,8 @@ const Algorithm* cheapest(const Call& call, const View& view, const CostModel& m
 
 }  // namespace
 
-Slicing slicing_of(const Algorithm& algorithm, Rank ranks, double bytes, const Tuning& tuning) {
-  Slicing s{.shares = 1, .lanes = 1, .window = tuning.window};
-  if (ranks <= 1) return s;
-  for (const Tuning::Chunks& c : tuning.chunks) {
-    if (c.kind != algorithm.kind || (c.algorithm && !same(c.algorithm, algorithm)) || ranks < c.ranks_min) continue;
-    if (c.bytes > 0) s.shares = Count(std::clamp(bytes / c.bytes, 1.0, kChunksMax));
-    break;
-  }
-  s.lanes = std::min(tuning.channels_max, s.shares);
-  return s;
-}
-
-// Chunks follow each other at an algorithm's interval, once the first is through. Where it gives none, the next chunk
-// of a channel waits for the one before; channels wait for their latencies at the same time, and share what bytes cost.
-// That long chunks of several channels pass a port in turns, and so all of them late, no form follows.
-Cost predicted(const Algorithm& algorithm, const Call& call, const View& view, const CostModel& model,
-               const Slicing& slicing, const Tuning& tuning) {
-  if (!algorithm.cost) return NAN;
-  if (slicing.shares == 1 || call.count <= 1 || !tuning.chunks_overlap || has_counts(call.kind))
-    return algorithm.cost(call, view, model);
-  Call chunk = call;
-  chunk.count = std::max<Count>(1, call.count / slicing.shares);
-  const Count shares = std::min(slicing.shares, call.count), lanes = std::min(slicing.lanes, shares);
-  const Cost one = algorithm.cost(chunk, view, model);
-  Cost turns = one, interval = 0;
-  if (algorithm.interval) {
-    interval = algorithm.interval(chunk, view, model, slicing);
-  } else {
-    Call empty = call;
-    empty.count = 1;
-    interval = std::max(0.0, one - algorithm.cost(empty, view, model));
-    turns = double((shares + lanes - 1) / lanes) * one + double(lanes - 1) * model.exchange_gap_ns();
-  }
-  for (const Tuning::Rate& r : tuning.rates)
-    if (same(r.algorithm, algorithm)) interval /= r.share;
-  return std::max(turns, one + double(shares - 1) * std::min(interval, one));
-}
-
 Plan plan(const Call& given, const View& view, const CostModel& model, const Tuning& tuning, const Overrides& overrides,
-          std::span<const Algorithm> table) {
+          std::span<const Algorithm> table, const ChunksMax& most) {
   Call call = given;
   call.in_place = false;
   const double bytes = model.bytes(double(call.count));
@@ -99,8 +178,9 @@ Plan plan(const Call& given, const View& view, const CostModel& model, const Tun
   p.algorithm = overrides.of(call.kind);
   if (p.algorithm && !p.algorithm->can(call, view)) p.refused = std::exchange(p.algorithm, nullptr);
   if (!p.algorithm) p.algorithm = preferred(call, view, bytes, tuning);
-  if (!p.algorithm) p.algorithm = cheapest(call, view, model, bytes, tuning, table);
-  if (p.algorithm) p.slicing = slicing_of(*p.algorithm, view.all.size, bytes, tuning);
+  if (!p.algorithm) p.algorithm = cheapest(call, view, model, bytes, tuning, table, most);
+  if (p.algorithm)
+    p.slicing = slicing_of(*p.algorithm, call, view, model, tuning, most ? most(*p.algorithm) : kChunksMax);
   return p;
 }
 

@@ -1,6 +1,7 @@
 // The planner: how a call is carried out. Real communicators, scenarios and the bench ask this one.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
 
@@ -16,16 +17,23 @@ struct Plan {
   Slicing slicing;
 };
 
+// How an algorithm is cut up for a call: as the tuning says or, where it lets search, in the fewest of at most `most`
+// chunks whose prediction is within 3 % of the best.
+constexpr Count kChunksMax = 4096;
+Slicing slicing_of(const Algorithm& algorithm, const Call& call, const View& view, const CostModel& model,
+                   const Tuning& tuning, Count most = kChunksMax);
+
+// The most chunks that an algorithm may be cut up into; null: kChunksMax.
+using ChunksMax = std::function<Count(const Algorithm&)>;
+
 // The plan of a call, from what every rank knows, so that all ranks make the same one: `view` is rank 0's. An override
 // decides, then a preference of the transport, then the lowest prediction among the rows of `table` that can serve the
 // call, have a closed form and are no variants; on a tie the earlier row. Chunks are part of a prediction: an algorithm
 // whose ranks pass on a chunk while the next arrives has an interval, the others take turns. The algorithm is null
 // where there is none. Whether the rank works in place does not matter.
 Plan plan(const Call& call, const View& view, const CostModel& model, const Tuning& tuning = {},
-          const Overrides& overrides = {}, std::span<const Algorithm> table = algorithms());
-
-// How an algorithm is cut up for a call on so many ranks.
-Slicing slicing_of(const Algorithm& algorithm, Rank ranks, double bytes, const Tuning& tuning);
+          const Overrides& overrides = {}, std::span<const Algorithm> table = algorithms(),
+          const ChunksMax& most = nullptr);
 
 // Nanoseconds for the whole call with that slicing; NaN where the algorithm has no closed form.
 Cost predicted(const Algorithm& algorithm, const Call& call, const View& view, const CostModel& model,

@@ -51,6 +51,8 @@ struct Tuning {
   std::vector<Incast> incast;
   std::vector<Chunks> chunks;
   std::vector<Rate> rates;
+  // Nothing is measured: a call is cut up as is predicted to be fastest, in at most channels_max channels.
+  bool search = false;
   bool chunks_overlap = true;  // a call's chunks pass each other's ranks at the same time
   Count channels_max = 1;
   unsigned window = 8;

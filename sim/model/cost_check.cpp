@@ -43,7 +43,7 @@ std::optional<CostPoint> cost_point(const Algorithm& a, const Cluster& cluster, 
                                     Count count) {
   std::vector<Rank> node_of;
   for (const Card c : cards) node_of.push_back(cluster.node_of(c));
-  const auto layout = std::make_shared<Layout>(Layout::of(node_of));
+  const auto layout = std::make_shared<Layout>(Layout::of(node_of).wiring(cluster.wiring()));
   const Call call{.kind = a.kind, .count = count, .counts = all_equal, .table = &count};
   if (!a.cost || !a.can(call, layout->view(0))) return std::nullopt;
   Workload w;

@@ -220,7 +220,7 @@ TEST_CASE("an interrupt ends the program and its children at once, without a tra
   const fs::path file = folder.write("long.json", long_scenario());
   for (const auto& [sig, code] : {std::pair(SIGINT, 130), std::pair(SIGTERM, 143)}) {
     Program p({"run", file.string(), "--json", "r.json", "--html", "r.html", "--jobs", "2"}, {.folder = folder.path});
-    std::this_thread::sleep_for(std::chrono::milliseconds(700));
+    REQUIRE(p.has_children(std::chrono::seconds(60)));
     kill(p.pid(), sig);
     const Ended e = p.wait();
     CHECK(e.code == code);
@@ -233,7 +233,7 @@ TEST_CASE("an interrupt ends the program and its children at once, without a tra
 TEST_CASE("children end when the program is killed") {
   const Folder folder;
   Program p({"run", folder.write("long.json", long_scenario()).string(), "--jobs", "2"}, {.folder = folder.path});
-  std::this_thread::sleep_for(std::chrono::milliseconds(700));
+  REQUIRE(p.has_children(std::chrono::seconds(60)));
   kill(p.pid(), SIGKILL);
   CHECK(p.wait().code == 128 + SIGKILL);
   CHECK(p.group_ends(std::chrono::seconds(5)));

@@ -70,6 +70,15 @@ class Program {
     return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), read_text(out_file()),
             read_text(streams_.path / "err")};
   }
+  // True once the program has started a process of its own: it has installed its signal handlers by then.
+  bool has_children(std::chrono::seconds limit) const {
+    const std::string id = std::to_string(group_);
+    for (const auto end = std::chrono::steady_clock::now() + limit; std::chrono::steady_clock::now() < end;) {
+      if (!read_text("/proc/" + id + "/task/" + id + "/children").empty()) return true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    return false;
+  }
   // True once no process of the group is left.
   bool group_ends(std::chrono::seconds limit) const {
     for (const auto end = std::chrono::steady_clock::now() + limit; std::chrono::steady_clock::now() < end;) {

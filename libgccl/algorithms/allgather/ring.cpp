@@ -1,4 +1,6 @@
 // Ring all-gather: every block travels once around the ring. Bandwidth-optimal.
+#include "libgccl/algorithms/parts/ring.hpp"
+
 #include "libgccl/algorithms/parts/displacement.hpp"
 #include "libgccl/algorithms/table.hpp"
 
@@ -10,12 +12,13 @@ Schedule ring_all_gather_blocks(Call c, View v, Share mine) {
   const Region in = slice(input_of(c, n, r), mine);
   Displacement out = Displacement::received(c, mine, r, output_of(c, n, r));
   const Region own = out[r];
-  const Rank next = v.all[v.all.ahead(1)], before = v.all[v.all.behind(1)];
+  const ChannelOrder order(v);
+  const Ring ring = order;
   Region have = in;
   for (Rank s = 1; s < n; ++s) {
-    co_yield send(next, have);
-    have = out[v.all[v.all.behind(s)]];
-    co_yield recv(before, have);
+    co_yield send(ring.next, have);
+    have = out[order[order.behind(s)]];
+    co_yield recv(ring.before, have);
     if (s == 1) co_yield copy(in, own);
   }
   if (n == 1) co_yield copy(in, own);
@@ -36,6 +39,7 @@ constexpr Algorithm allgather_ring = {
     .bytes = "(n-1) b",
     .make = ring_all_gather_blocks,
     .cost = ring_all_gather_blocks_cost,
+    .channels = true,
 };
 constexpr Algorithm allgatherv_ring = allgather_ring.of(Collective::allgatherv);
 

@@ -6,10 +6,8 @@
 #include "libgccl/algorithms/table.hpp"
 
 namespace gccl {
-namespace {
-
 // Equal subtrees send at the same time. Where ranks act in order, the lower rank's message is through the port first.
-Schedule up(Group g, TreePlace t, Region in, Region out) {
+Schedule tree_up(Group g, TreePlace t, Region in, Region out) {
   Region have = in;
   const Rank first = std::min(t.left, t.right), second = std::max(t.left, t.right);
   if (first) {
@@ -23,28 +21,26 @@ Schedule up(Group g, TreePlace t, Region in, Region out) {
   if (t.parent) co_yield send(g[t.parent - 1], have);
 }
 
-Schedule down(Group g, TreePlace t, Region out) {
+Schedule tree_down(Group g, TreePlace t, Region out) {
   if (t.parent) co_yield recv(g[t.parent - 1], out);
   if (t.left) co_yield send(g[t.left - 1], out);
   if (t.right) co_yield send(g[t.right - 1], out);
 }
-
-}  // namespace
 
 Schedule double_binary_tree_all_reduce(Group g, Region in, Region out) {
   if (g.size == 1) co_yield copy(in, out);
   const TreePlace first = first_tree(g.rank + 1, g.size), second = second_tree(g.rank + 1, g.size);
   // A leaf's message waits for nobody, so it goes before the sums of the other tree: both trees rise together.
   if (second.leaf() && !first.leaf()) {
-    co_yield up(g, second, in.part(1, 2), out.part(1, 2));
-    co_yield up(g, first, in.part(0, 2), out.part(0, 2));
+    co_yield tree_up(g, second, in.part(1, 2), out.part(1, 2));
+    co_yield tree_up(g, first, in.part(0, 2), out.part(0, 2));
   } else {
-    co_yield up(g, first, in.part(0, 2), out.part(0, 2));
-    co_yield up(g, second, in.part(1, 2), out.part(1, 2));
+    co_yield tree_up(g, first, in.part(0, 2), out.part(0, 2));
+    co_yield tree_up(g, second, in.part(1, 2), out.part(1, 2));
   }
   // Every rank goes down the first tree first, so no two ranks can wait for each other.
-  co_yield down(g, first, out.part(0, 2));
-  co_yield down(g, second, out.part(1, 2));
+  co_yield tree_down(g, first, out.part(0, 2));
+  co_yield tree_down(g, second, out.part(1, 2));
 }
 
 // An inner rank's two children send at the same time: the second half-vector follows the first through the port while

@@ -11,6 +11,18 @@ Schedule ring_all_reduce(Group g, Region in, Region out) {
   co_yield ring_all_gather(g, out);
 }
 
+namespace {
+
+Schedule ring_of_channel(Call c, View v, Share mine) {
+  const Ring g = ChannelOrder(v);
+  const Region in = slice(input_of(c, v.all.size, v.all.rank), mine);
+  const Region out = slice(output_of(c, v.all.size, v.all.rank), mine);
+  co_yield ring_reduce_scatter(g, in, out);
+  co_yield ring_all_gather(g, out);
+}
+
+}  // namespace
+
 Cost ring_all_reduce_cost(Rank n, double bytes, const Paths& p) {
   const double part = bytes / n;
   return p.ring(2.0 * (n - 1), part, (n - 1) * p.model().combine(part));
@@ -22,8 +34,9 @@ constexpr Algorithm allreduce_ring = {
     .source = "Patarasuk, Yuan, JPDC 69 (2009), section 3",
     .steps = "2 (n-1)",
     .bytes = "2 (n-1)/n V",
-    .make = all_reduce<ring_all_reduce>,
+    .make = ring_of_channel,
     .cost = vector_cost<ring_all_reduce_cost>,
+    .channels = true,
 };
 
 }  // namespace gccl

@@ -1,6 +1,7 @@
 // Chain broadcast: the vector travels from the root through all positions. In many chunks it is a pipeline that uses
 // every port fully.
-#include "libgccl/algorithms/parts/numbering.hpp"
+#include "libgccl/algorithms/parts/chain.hpp"
+
 #include "libgccl/algorithms/table.hpp"
 #include "libgccl/cost/paths.hpp"
 
@@ -10,16 +11,17 @@ namespace {
 Cost broadcast_chain_over(Rank n, double bytes, const Paths& p) { return p.chain(n, bytes); }
 
 Schedule chain_broadcast(Call c, View v, Share mine) {
-  const Numbering u = Numbering::from(v.all, c.root);
+  const Chain chain(v, c.root);
   const Region in = slice(input_of(c, v.all.size, v.all.rank), mine);
   const Region out = slice(output_of(c, v.all.size, v.all.rank), mine);
-  if (u.rank > 0) co_yield recv(u[u.rank - 1], out);
-  if (u.rank + 1 < u.size) co_yield send(u[u.rank + 1], u.rank == 0 ? in : out);
-  if (u.rank == 0) co_yield copy(in, out);
+  if (!chain.head()) co_yield recv(chain.before, out);
+  if (!chain.tail()) co_yield send(chain.next, chain.head() ? in : out);
+  if (chain.head()) co_yield copy(in, out);
 }
 
 Cost chain_broadcast_interval(const Call& c, const View& v, const CostModel& m, const Slicing&) {
-  return std::max(m.bytes(double(c.count)) * Paths(v, m).shift(1).beta_ns_per_byte, m.exchange_gap_ns());
+  const double link = m.bytes(double(c.count)) * Paths(v, m).ring_ns_per_byte() / v.channels;
+  return std::max(link, m.exchange_gap_ns());
 }
 
 }  // namespace
@@ -32,6 +34,7 @@ constexpr Algorithm broadcast_chain = {
     .bytes = "V",
     .make = chain_broadcast,
     .cost = broadcast_cost<broadcast_chain_over>,
+    .channels = true,
     .interval = chain_broadcast_interval,
 };
 

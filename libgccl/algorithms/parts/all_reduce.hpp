@@ -1,6 +1,7 @@
 // The all-reduces that serve as a collective and as a part of a hierarchy; each is defined in allreduce/.
 #pragma once
 
+#include "libgccl/algorithms/parts/binary_tree.hpp"
 #include "libgccl/cost/paths.hpp"
 #include "libgccl/schedule/schedule.hpp"
 
@@ -25,6 +26,9 @@ Cost rabenseifner_all_reduce_cost(Rank n, double bytes, const Paths& p);
 Schedule binomial_tree_all_reduce(Group g, Region in, Region out);
 Cost binomial_tree_all_reduce_cost(Rank n, double bytes, const Paths& p);
 Schedule double_binary_tree_all_reduce(Group g, Region in, Region out);
+// Its halves in one tree: up to the root, with the sums in `out`, and down again.
+Schedule tree_up(Group g, TreePlace place, Region in, Region out);
+Schedule tree_down(Group g, TreePlace place, Region out);
 Cost double_binary_tree_all_reduce_cost(Rank n, double bytes, const Paths& p);
 Schedule swing_all_reduce(Group g, Region in, Region out);
 Cost swing_all_reduce_cost(Rank n, double bytes, const Paths& p);

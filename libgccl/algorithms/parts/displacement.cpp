@@ -26,7 +26,7 @@ void Displacement::seek(Rank peer) {
 Region Displacement::operator[](Rank peer) {
   seek(peer);
   const Region block{at_.buffer, at_.offset + offset_, extent(peer)};
-  return packed_ ? block : block.part(share_.index, share_.of);
+  return packed_ ? block : share_.in(block);
 }
 
 Region Displacement::run(Rank first, Rank length) {

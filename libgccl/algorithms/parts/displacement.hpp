@@ -8,7 +8,7 @@ namespace gccl {
 
 // The share's slice of the block that goes from one rank to another.
 inline Count block_count(const Call& c, Share s, Rank from, Rank to) {
-  return Region{Buffer::none, 0, c.between(from, to)}.part(s.index, s.of).count;
+  return s.in({Buffer::none, 0, c.between(from, to)}).count;
 }
 
 // The size of a block of an all-to-all(-v) for closed forms, elements: count, or in alltoallv without places the mean

@@ -1,6 +1,7 @@
 // Chain reduce: a vector travels from the last position to the root and is summed on the way. In many chunks it is a
 // pipeline that uses every port fully. Scratch: one vector except at both ends.
-#include "libgccl/algorithms/parts/numbering.hpp"
+#include "libgccl/algorithms/parts/chain.hpp"
+
 #include "libgccl/algorithms/parts/sums.hpp"
 #include "libgccl/algorithms/table.hpp"
 #include "libgccl/cost/paths.hpp"
@@ -13,25 +14,24 @@ Cost reduce_chain_over(Rank n, double bytes, const Paths& p) {
 }
 
 Schedule chain_reduce(Call c, View v, Share mine) {
-  const Numbering u = Numbering::from(v.all, c.root);
+  const Chain chain(v, c.root);
   const Region in = slice(input_of(c, v.all.size, v.all.rank), mine), sum = sums_of(c, v, mine);
-  if (u.size == 1) co_yield copy(in, sum);
-  const bool tail = u.rank + 1 == u.size;
-  if (!tail) co_yield recv_reduce(u[u.rank + 1], in, sum);
-  if (u.rank > 0) co_yield send(u[u.rank - 1], tail ? in : sum);
+  if (chain.size == 1) co_yield copy(in, sum);
+  if (!chain.tail()) co_yield recv_reduce(chain.next, in, sum);
+  if (!chain.head()) co_yield send(chain.before, chain.tail() ? in : sum);
 }
 
 Count chain_reduce_scratch(const Call& c, const View& v, Share mine) {
-  const Rank u = Numbering::from(v.all, c.root).rank;
-  return u == 0 || u + 1 == v.all.size ? 0 : sums_of(c, v, mine).count;
+  const Chain chain(v, c.root);
+  return chain.head() || chain.tail() ? 0 : sums_of(c, v, mine).count;
 }
 
 // A rank in the middle sends a chunk's sums from the lane's scratch, which the next chunk's wait for.
 Cost chain_reduce_interval(const Call& c, const View& v, const CostModel& m, const Slicing& s) {
   const double bytes = m.bytes(double(c.count));
-  const Hop& hop = Paths(v, m).shift(1);
+  const Hop hop{Paths(v, m).shift(1).alpha_ns, Paths(v, m).ring_ns_per_byte()};
   const Cost cycle = v.all.size > 2 ? (hop(bytes) + m.combine(bytes)) / double(s.lanes) : 0;
-  return std::max({bytes * hop.beta_ns_per_byte, m.exchange_gap_ns(), m.combine(bytes), cycle});
+  return std::max({bytes * hop.beta_ns_per_byte / v.channels, m.exchange_gap_ns(), m.combine(bytes), cycle});
 }
 
 }  // namespace
@@ -45,6 +45,7 @@ constexpr Algorithm reduce_chain = {
     .make = chain_reduce,
     .scratch = chain_reduce_scratch,
     .cost = vector_cost<reduce_chain_over>,
+    .channels = true,
     .interval = chain_reduce_interval,
 };
 

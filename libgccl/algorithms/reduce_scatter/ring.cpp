@@ -1,11 +1,16 @@
 // Ring reduce-scatter: every block's sum travels once around the ring and ends at its rank. Bandwidth-optimal. Scratch:
-// two blocks of the largest size.
+// up to four blocks of the largest size.
+#include "libgccl/algorithms/parts/ring.hpp"
+
 #include "libgccl/algorithms/parts/displacement.hpp"
 #include "libgccl/algorithms/table.hpp"
 #include "libgccl/cost/paths.hpp"
 
 namespace gccl {
 namespace {
+
+// So that a sum that is long on its way to another node does not keep the next ones waiting.
+constexpr Count kPlaces = 4;
 
 // A place for the sum of any block's slice.
 Count place(const Call& c, Rank n, Share mine) { return slice({Buffer::none, 0, largest_block(c, n)}, mine).count; }
@@ -15,25 +20,26 @@ Cost reduce_scatter_ring_over(Rank n, double block, const Paths& p) {
 }
 
 Schedule ring_reduce_scatter_blocks(Call c, View v, Share mine) {
-  const Group g = v.all;
-  const Rank n = g.size, next = g[g.ahead(1)], before = g[g.behind(1)];
-  Displacement in = Displacement::sent(c, mine, g.rank, input_of(c, n, g.rank));
-  const Region out = slice(output_of(c, n, g.rank), mine);
+  const ChannelOrder order(v);
+  const Ring ring = order;
+  const Rank n = v.all.size, r = v.all.rank;
+  Displacement in = Displacement::sent(c, mine, r, input_of(c, n, r));
+  const Region out = slice(output_of(c, n, r), mine);
   if (n == 1) co_yield copy(in[0], out);
-  // One sum is sent while the next one is received: two places in turns.
+  // Sums are sent while the next ones are received: places in turns.
   const Count apart = place(c, n, mine);
-  Region have = in[before];
+  Region have = in[ring.before];
   for (Rank s = 1; s < n; ++s) {
-    co_yield send(next, have);
-    const Region add = in[g[g.behind(s + 1)]];
-    have = s + 1 == n ? out : Region{Buffer::scratch, (s + 1) % 2 * apart, add.count};
-    co_yield recv_reduce(before, add, have);
+    co_yield send(ring.next, have);
+    const Region add = in[order[order.behind(s + 1)]];
+    have = s + 1 == n ? out : Region{Buffer::scratch, (s - 1) % kPlaces * apart, add.count};
+    co_yield recv_reduce(ring.before, add, have);
   }
 }
 
 Count ring_reduce_scatter_blocks_scratch(const Call& c, const View& v, Share mine) {
   const Count n = v.all.size;
-  return n > 2 ? std::min<Count>(n - 2, 2) * place(c, Rank(n), mine) : 0;
+  return n > 2 ? std::min(n - 2, kPlaces) * place(c, Rank(n), mine) : 0;
 }
 
 }  // namespace
@@ -47,6 +53,7 @@ constexpr Algorithm reduce_scatter_ring = {
     .make = ring_reduce_scatter_blocks,
     .scratch = ring_reduce_scatter_blocks_scratch,
     .cost = vector_cost<reduce_scatter_ring_over>,
+    .channels = true,
 };
 constexpr Algorithm reduce_scatterv_ring = reduce_scatter_ring.of(Collective::reduce_scatterv);
 

@@ -15,6 +15,9 @@
 namespace gccl::sim {
 namespace {
 
+constexpr Count kPlannedLanesMax = 32;  // NCCL's channels
+constexpr double kPlannedMessagesMax = 1 << 23;
+
 // Builds the points of one scenario.
 class Planner {
  public:
@@ -85,7 +88,6 @@ class Planner {
   struct Basis {
     CostModel costs;
     Tuning tuning;
-    bool transport = false;
   };
   const Basis& basis_of(const Part& part, const SimulatedCommunicator& c, std::size_t w) {
     const auto [at, fresh] = bases_.try_emplace({part.task, w, c.shape});
@@ -96,20 +98,26 @@ class Planner {
     if (!cluster.backends().empty()) {
       const View view = c.layout->view(0);
       const TransportModel& t = transport_model_of(cluster.backends(), view.nodes == 1);
-      return basis = {.costs = t.costs_on(view, each), .tuning = t.tuning, .transport = true};
+      return basis = {.costs = t.costs_on(view, each), .tuning = t.tuning};
     }
     std::vector<Card> cards(c.ranks());
     for (Rank r = 0; r < c.ranks(); ++r) cards[r] = world(w).cards[c.world(r)];
     basis.costs = cost_model(cluster, cards, each);
+    basis.tuning.search = true;
+    basis.tuning.channels_max = kPlannedLanesMax;
     return basis;
   }
 
-  // As stated, or as the transports have it.
+  // As stated, or as the planner has it. What would send more than kPlannedMessagesMax messages is not planned so
+  // finely.
   Slicing slicing_for(const Part& part, const Algorithm& a, const SimulatedCommunicator& c, const Basis& basis) const {
     if (part.task->slicing) return *part.task->slicing;
-    if (!basis.transport) return {};
-    const double count = double(elements(part.task->kind, part.bytes, c.ranks(), size_of(part.task->dtype)));
-    return slicing_of(a, c.ranks(), basis.costs.bytes(count), basis.tuning);
+    const Asked asked(part, c, campaign_.seed);
+    return slicing_of(a, asked.call, asked.view, basis.costs, basis.tuning, chunks_max(part, asked, c, a));
+  }
+  static Count chunks_max(const Part& part, const Asked& asked, const SimulatedCommunicator& c, const Algorithm& a) {
+    const double each = estimated_work(a, asked.call, *c.layout, 1).messages * double(part.communicators->size());
+    return Count(std::clamp(kPlannedMessagesMax / std::max(each, 1.0), 1.0, double(kChunksMax)));
   }
 
   bool fits(const Part& part, const Algorithm& a) const {
@@ -128,7 +136,8 @@ class Planner {
     for (const SimulatedCommunicator* c : firsts(part)) {
       const Asked asked(part, *c, campaign_.seed);
       const Basis& basis = basis_of(part, *c, w);
-      chosen.push_back(gccl::plan(asked.call, asked.view, basis.costs, basis.tuning).algorithm);
+      const ChunksMax most = [&](const Algorithm& a) { return chunks_max(part, asked, *c, a); };
+      chosen.push_back(gccl::plan(asked.call, asked.view, basis.costs, basis.tuning, {}, algorithms(), most).algorithm);
       if (!chosen.back())
         part.task->where.fail(
             fmt::format("no algorithm can serve this {} on {}", name(part.task->kind), json::format_ranks(c->ranks())));
@@ -166,7 +175,7 @@ class Planner {
       const Algorithm* const a = by_shape[part.plans.size()];
       part.plans.push_back({.algorithm = a, .slicing = slicing_for(part, *a, *c, basis_of(part, *c, w))});
     }
-    part.sliced = !part.task->slicing && !world(w).cluster->backends().empty();
+    part.sliced = !part.task->slicing;
   }
 
   void add_collective(const ScenarioRun& run, std::size_t run_index, std::size_t w, Engine engine) {

@@ -75,7 +75,7 @@ std::vector<SimulatedCommunicator> communicators(const Groups& groups, const Clu
     std::vector<Rank> node_of(members.empty() ? cards.size() : members.size());
     for (std::size_t i = 0; i < node_of.size(); ++i)
       node_of[i] = cluster.node_of(cards[members.empty() ? i : members[i]]);
-    return Layout::of(node_of);
+    return Layout::of(node_of).wiring(cluster.wiring());
   };
   std::vector<SimulatedCommunicator> all;
   if (groups.whole()) {

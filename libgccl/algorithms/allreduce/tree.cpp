@@ -1,0 +1,119 @@
+// NCCL's tree: a chain inside each node, and a binary tree over the first members of the chains. Channels begin their
+// chains at different places, so each uses another rail, and when all rails have a channel the next ones take the
+// second of the two trees of a double binary tree, whose inner places are the first one's leaves. A vector goes up the
+// chain and the tree and down again; in many chunks both directions of every link are busy.
+#include <cmath>
+
+#include "libgccl/algorithms/parts/all_reduce.hpp"
+#include "libgccl/algorithms/table.hpp"
+#include "libgccl/schedule/channel.hpp"
+
+namespace gccl {
+namespace {
+
+TreePlace place_in_tree(const View& v, const Group& heads) {
+  return v.channel / v.rails % 2 ? second_tree(heads.rank + 1, heads.size) : first_tree(heads.rank + 1, heads.size);
+}
+
+Schedule chain_and_tree_up(Call c, View v, Share mine) {
+  const ChannelChain chain(v);
+  Region in = slice(input_of(c, v.all.size, v.all.rank), mine);
+  const Region out = slice(output_of(c, v.all.size, v.all.rank), mine);
+  if (!chain.tail()) {
+    co_yield recv_reduce(chain.next, in, out);
+    in = out;
+  }
+  if (!chain.head()) {
+    co_yield send(chain.before, in);
+  } else {
+    if (v.all.size == 1) co_yield copy(in, out);
+    co_yield tree_up(chain.heads, place_in_tree(v, chain.heads), in, out);
+  }
+}
+
+Schedule chain_and_tree_down(Call c, View v, Share mine) {
+  const ChannelChain chain(v);
+  const Region out = slice(output_of(c, v.all.size, v.all.rank), mine);
+  if (chain.head())
+    co_yield tree_down(chain.heads, place_in_tree(v, chain.heads), out);
+  else
+    co_yield recv(chain.before, out);
+  if (!chain.tail()) co_yield send(chain.next, out);
+}
+
+Schedule tree_all_reduce(Call c, View v, Share mine) {
+  co_yield chain_and_tree_up(c, v, mine);
+  co_yield chain_and_tree_down(c, v, mine);
+}
+
+// As many as there are messages between this rank and the root, there and back.
+Count tree_trail(const View& v) {
+  const ChannelChain chain(v);
+  TreePlace place = place_in_tree(v, chain.heads);
+  Count away = chain.rank;
+  for (Group up = chain.heads; place.parent; ++away) {
+    up.rank = place.parent - 1;
+    place = place_in_tree(v, up);
+  }
+  return 2 * away;
+}
+
+// Between the first members of chains, which of several channels are on different rails.
+const Hop& across(const CostModel& m) { return m.rail.known() ? m.rail.fan_out : m.net; }
+const Hop& along(const CostModel& m) { return m.inside.known() ? m.inside.next.next_alone : m.node; }
+
+// The chains of all nodes act at once; the two children of a place share its port, up and down again.
+Cost tree_all_reduce_cost(const Call& c, const View& v, const CostModel& m) {
+  const double bytes = m.bytes(double(c.count)), links = CostModel::per_node(v) - 1, combine = m.combine(bytes);
+  if (c.count == 0) return 0;
+  if (v.all.size == 1) return c.in_place ? 0 : m.copy(bytes);
+  Cost total = links * (2 * along(m)(bytes) + combine);
+  for (Count d = 1; d < v.nodes; d *= 2) {
+    const Hop& hop = across(m);
+    total += 2 * hop(bytes) + combine;
+    if (2 * d < v.nodes)
+      total += std::max({combine, bytes * hop.beta_ns_per_byte, m.receive_overhead_ns}) +
+               std::max(bytes * hop.beta_ns_per_byte, m.overhead_ns);
+  }
+  return total;
+}
+
+// What the first members of chains, which wait for their two children and their chain in turn, reach of their port's
+// rate: by the model engine, 64 to 2048 ranks of dgx-h100-superpod-2048, 128 MiB to 4 GiB, 0.81 to 0.98.
+constexpr double kReached = 0.88;
+
+// While every rail's two trees carry a byte in each message, up and down, the busiest link needs trees_ns_per_byte:
+// four times a port's where nothing else is shared, three of them in the tree in which it has children (of three and of
+// two nodes, two of three and one of two). Channels of the first tree alone leave the rest.
+Cost tree_all_reduce_interval(const Call& c, const View& v, const CostModel& m, const Slicing& s) {
+  const double bytes = m.bytes(double(c.count)), rails = std::min<double>(double(s.lanes), v.rails);
+  const double g = CostModel::per_node(v), links = g < 3 ? g - 1 : s.lanes < g ? 2 : 2 * (g - 1) / g;
+  const bool both = s.lanes > v.rails;
+  const double trees = m.rail.known() ? m.rail.trees_ns_per_byte : 4 * m.net_all.beta_ns_per_byte;
+  const double share = both ? 1.0 / 2 : v.nodes == 2 ? 1.0 / 2 : v.nodes == 3 ? 2.0 / 3 : 3.0 / 4;
+  const double port = v.nodes > 1 ? bytes * trees * share / rails / kReached : 0;
+  const double inside = bytes * links * along(m).beta_ns_per_byte;
+  const double combining = m.combine(bytes) * (v.nodes > 1 ? std::max(1.0, (both ? 2 : 3) / rails) : 1);
+  // Of each channel as many chunks are on their way as there are messages to the root and back, and in the window.
+  const double away = g - 1 + std::floor(std::log2(double(v.nodes)));
+  const Cost cycle = tree_all_reduce_cost(c, v, m) / (2 * away + s.window / 2) / double(s.lanes);
+  return std::max({port, inside, combining, cycle, (links + (v.nodes > 1 ? 3 / rails : 0)) * m.exchange_gap_ns()});
+}
+
+}  // namespace
+
+constexpr Algorithm allreduce_tree = {
+    .name = "tree",
+    .kind = Collective::allreduce,
+    .source = "NCCL 2.4 (Jeaugey, \"Massively scale your deep learning training with NCCL 2.4\", NVIDIA blog, 2019)",
+    .steps = "at most 2 (g-1) + 4 floor(log2 k)",
+    .bytes = "at most 4 V",
+    .make = tree_all_reduce,
+    .cost = tree_all_reduce_cost,
+    .interval = tree_all_reduce_interval,
+    .first_half = chain_and_tree_up,
+    .second_half = chain_and_tree_down,
+    .trail = tree_trail,
+};
+
+}  // namespace gccl
