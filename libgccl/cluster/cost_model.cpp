@@ -545,8 +545,9 @@ CostModel cost_model(const Cluster& cluster, const std::vector<Card>& cards, uns
   if (m.rings.empty()) return m;
   m.parts.push_back(cost_without_loads(Part(cluster, {.handling = true}), cards, element_bytes));
   m.parts.push_back(cost_without_loads(Part(cluster, {.memory = true}), cards, element_bytes));
-  if (nodes.size() == 1) return m;
-  for (const Part::Kept kept : {Part::Kept{.inside = true}, Part::Kept{.network = true}}) {
+  std::vector<Part::Kept> links{{.inside = true}, {.network = true}};
+  if (nodes.size() == 1) links = {{.inside = true, .network = true}};
+  for (const Part::Kept kept : links) {
     const Part part(cluster, kept);
     m.parts.push_back(cost_without_loads(part, cards, element_bytes));
     add_loads(part, cards, nodes, m.parts.back());

@@ -362,7 +362,7 @@ TEST_CASE("a prediction with chunks on channels follows the engine on one switch
           for (const Count count : {Count(1) << 8, Count(1) << 14, Count(1) << 18}) {
             // Longer chunks of several channels pass ports in turns.
             if (!a.interval || (s.lanes > 1 && 4 * count / s.shares > Count(128 << 10))) continue;
-            hold(a, *c, ranks, count, s, a.name.ends_with("tree") ? 0.6 : 0.4);
+            hold(a, *c, ranks, count, s, a.name.ends_with("tree") ? 0.7 : 0.4);
           }
       // Channels of a short call wait at the same time.
       for (const char* const algorithm : {"ring", "rabenseifner", "recursive_doubling"})

@@ -58,7 +58,7 @@ done
 
 # By name from anywhere.
 says "pcie-box" 0 topology pcie-box
-says "all cards of all send   alpha    3.537 us" 0 topology polaris  # rounded
+says "all cards of all send   alpha    3.765 us" 0 topology polaris  # rounded
 says "did you mean \"pcie-box\"?" 2 topology pcie-bx
 says "topologies)" 2 topology pcie-bx  # where it looked
 "$gccl" run barrier-latency --quiet || fail "gccl run barrier-latency"
