@@ -62,7 +62,7 @@ Judgement judge_within(const Expectation& e, const ResultRows& rows, std::size_t
   double than_us = 0;
   std::string other;
   if (e.stored) {
-    const nlohmann::json& there = *same_row(*e.stored, *row.json);
+    const nlohmann::json& there = *same_rows(*e.stored, *row.json).front();
     than_us = there.at("time_us");
     other = e.subject + chosen_there(row, there.at("algorithm").get_ref<const std::string&>());
   } else if (e.run) {
@@ -86,14 +86,23 @@ Judgement judge_within(const Expectation& e, const ResultRows& rows, std::size_t
           percent - e.limit};
 }
 
-// What the point is to be compared with must have that point.
+// What the point is to be compared with must have that point, with one time.
 void prepare_within(const Expectation& e, const Scenario& scenario, const ResultRows& heads, std::size_t i) {
   const nlohmann::json& head = *heads[i].json;
   if (e.run && !same_point(heads, *e.run, heads[i]))
     e.where.at("run").fail(fmt::format("the run \"{}\" has no result for {}", e.subject, describe(scenario, head)));
-  if (e.stored && !same_row(*e.stored, head))
+  if (!e.stored) return;
+  const std::vector<const nlohmann::json*> there = same_rows(*e.stored, head);
+  if (there.empty())
     e.where.at("result").fail(
         fmt::format("{} has no result for {}{}", e.subject, describe(scenario, head), nearest_row(*e.stored, head)));
+  for (const nlohmann::json* other : there)
+    if (other->at("time_us") != there[0]->at("time_us"))
+      e.where.at("result").fail(
+          fmt::format("{} has several results for {}: {} us at /runs/{} and {} us at /runs/{}; expected one, or a "
+                      "\"label\" for each run, there and here",
+                      e.subject, describe(scenario, head), json::format_value(there[0]->at("time_us")),
+                      there[0] - &(*e.stored)[0], json::format_value(other->at("time_us")), other - &(*e.stored)[0]));
 }
 
 std::string demand_within(const Expectation& e) {
