@@ -254,6 +254,21 @@ TEST_CASE("list tells what there is, as text and as JSON") {
   CHECK(run_gccl({"list", "collectives"}, empty.path).code == 0);
 }
 
+TEST_CASE("a file of another kind is neither listed nor offered nor in the way; one with a mistake is") {
+  const Folder folder;
+  fs::create_directory(folder.path / "topologies");
+  folder.write("topologies/a-result.json", R"({"runs": [], "schema": "gccl/result/1"})");
+  folder.write("topologies/pcie-box.json", R"({"schema": "gccl/parameters/1"})");
+  folder.write("topologies/broken.json", "{");
+  const std::string listed = run_gccl({"list", "topologies"}, folder.path).out;
+  CHECK(listed.find("a-result") == std::string::npos);
+  CHECK(listed.find("\nbroken ") != std::string::npos);
+  CHECK(run_gccl({"topology", "pcie-box"}, folder.path).out.starts_with("pcie-box\n"));
+  const std::string err = run_gccl({"topology", "zzzzzzzzzzzzzzzzzz"}, folder.path).err;
+  CHECK_MESSAGE(err.find("a-result") == std::string::npos, err);
+  CHECK_MESSAGE(err.find("broken, ") != std::string::npos, err);
+}
+
 TEST_CASE("expectations about an engine that --engine leaves out are told to be unchecked") {
   const Folder folder;
   const auto run = [&](const std::string& expect) {

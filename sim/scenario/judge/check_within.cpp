@@ -6,12 +6,15 @@
 #include <cmath>
 
 #include "libgccl/json/nearest.hpp"
+#include "libgccl/json/schema_of.hpp"
 #include "sim/scenario/judge/baseline.hpp"
 #include "sim/scenario/judge/check.hpp"
 #include "sim/scenario/result/row.hpp"
 
 namespace gccl::sim {
 namespace {
+
+constexpr const char* kSchema = "gccl/result/1";
 
 // What a result of an earlier `gccl run` holds.
 std::shared_ptr<const nlohmann::json> read_stored(const json::Node& node) {
@@ -20,13 +23,14 @@ std::shared_ptr<const nlohmann::json> read_stored(const json::Node& node) {
   if (!std::filesystem::exists(file, error)) {
     std::vector<std::string> found;
     for (const auto& entry : std::filesystem::directory_iterator(file.parent_path(), error))
-      if (entry.path().extension() == ".json") found.push_back(entry.path().filename().string());
+      if (entry.path().extension() == ".json" && json::schema_of(entry.path()) == kSchema)
+        found.push_back(entry.path().filename().string());
     std::sort(found.begin(), found.end());
     const std::vector<std::string_view> names(found.begin(), found.end());
     node.fail(fmt::format("there is no file {}{}", file.string(), suggestion(file.filename().string(), names)));
   }
   const json::Node result = json::Node::load(file);
-  result.schema("gccl/result/1");
+  result.schema(kSchema);
   for (const json::Node& row : result.at("runs").items()) {
     row.at("time_us").number(0, 1e300);
     for (const char* key : {"cluster", "engine", "collective", "algorithm", "label"}) row.at(key).string();
