@@ -8,10 +8,24 @@
 #include "libgccl/cluster/shipped.hpp"
 #include "libgccl/json/nearest.hpp"
 #include "libgccl/json/reader.hpp"
+#include "libgccl/json/schema_of.hpp"
 
 namespace gccl {
 
 namespace fs = std::filesystem;
+
+namespace {
+
+// A result, say, that was written into the folder. What says nothing stays: a user's file with a mistake in it.
+bool is_of_another_kind(const fs::path& file, std::string_view kind) {
+  const std::string_view wanted = kind == "topologies"  ? "gccl/cluster/1"
+                                  : kind == "scenarios" ? "gccl/scenario/1"
+                                                        : "gccl/parameters/1";
+  const auto schema = json::schema_of(file);
+  return schema && schema != wanted;
+}
+
+}  // namespace
 
 std::vector<fs::path> catalogue_folders(std::string_view kind) {
   std::vector<fs::path> folders{fs::path(kind)};
@@ -28,7 +42,7 @@ std::vector<CatalogueEntry> catalogue(std::string_view kind) {
   std::vector<CatalogueEntry> all;
   for (const fs::path& folder : catalogue_folders(kind))
     for (const auto& entry : fs::directory_iterator(folder, error)) {
-      if (entry.path().extension() != ".json") continue;
+      if (entry.path().extension() != ".json" || is_of_another_kind(entry.path(), kind)) continue;
       const std::string name = entry.path().stem().string();
       const auto same = [&](const CatalogueEntry& e) { return e.name == name; };
       if (std::none_of(all.begin(), all.end(), same)) all.push_back({name, entry.path()});

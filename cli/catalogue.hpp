@@ -16,7 +16,7 @@ struct CatalogueEntry {
 // Where files of a kind ("scenarios", "topologies", "cost-models") are looked for: ./KIND, then those that were built
 // or installed with the program.
 std::vector<std::filesystem::path> catalogue_folders(std::string_view kind);
-// Files of one kind by name; of two with one name the first.
+// Files of one kind, or that do not say theirs, by name; of two with one name the first.
 std::vector<CatalogueEntry> catalogue(std::string_view kind);
 // The file that a user means: the one that there is, else the shipped one of this name. Throws json::InputError, with
 // the nearest names and where it looked.

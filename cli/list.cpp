@@ -73,8 +73,9 @@ Json list_files(std::string_view kind) {
 }
 
 std::string as_text(const Json& all) {
+  const auto name_of = [](const Json& e) { return printable_line(e["name"].get<std::string>()); };
   std::size_t width = 0;
-  for (const Json& e : all) width = std::max(width, e["name"].get_ref<const std::string&>().size());
+  for (const Json& e : all) width = std::max(width, name_of(e).size());
   std::string text, collective;
   for (const Json& e : all) {
     if (e.contains("collective") && e["collective"] != collective) {
@@ -84,15 +85,14 @@ std::string as_text(const Json& all) {
     std::string about;
     if (e.contains("algorithms"))
       for (const Json& a : e["algorithms"]) about += (about.empty() ? "" : ", ") + a.get<std::string>();
-    if (e.contains("description")) about = e["description"];
+    if (e.contains("description")) about = printable_line(e["description"].get<std::string>());
     if (e.contains("steps"))
       about = fmt::format("steps {}, bytes {}{}", e["steps"].get_ref<const std::string&>(),
                           e["bytes"].get_ref<const std::string&>(),
                           e["variant"] ? "; named only, not part of \"all\"" : "");
     else if (about.size() > 110)
       about = about.substr(0, about.rfind(' ', 107)) + " ...";
-    std::string line =
-        fmt::format("{}{:<{}}  {}", collective.empty() ? "" : "  ", e["name"].get<std::string>(), width, about);
+    std::string line = fmt::format("{}{:<{}}  {}", collective.empty() ? "" : "  ", name_of(e), width, about);
     text += line.substr(0, line.find_last_not_of(' ') + 1) + '\n';
   }
   return text;

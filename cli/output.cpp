@@ -10,6 +10,7 @@
 #include <charconv>
 #include <cstdio>
 #include <cstring>
+#include <utility>
 
 #include "libgccl/json/reader.hpp"
 
@@ -134,6 +135,12 @@ std::string printable(std::string text) {
     if (at(i) == 0xc2 && at(i + 1) >= 0x80 && at(i + 1) < 0xa0) text.replace(i, 2, "?");  // C1, in UTF-8
   }
   return text;
+}
+
+std::string printable_line(std::string text) {
+  for (char& c : text)
+    if (c == '\n' || c == '\t') c = '?';
+  return printable(std::move(text));
 }
 
 int write_all(int fd, std::string_view text) noexcept {

@@ -120,7 +120,7 @@ void use_journal(const sim::Campaign& campaign, sim::Journal& journal, sim::RunO
                         other == 1 ? "y" : "ies", other == 1 ? "is" : "are");
   if (journal.damaged())
     text += fmt::format("; {} damaged line{} left out", journal.damaged(), journal.damaged() == 1 ? " is" : "s are");
-  write_stderr(fmt::format("gccl: {}\n", printable(text)));
+  write_stderr(fmt::format("gccl: {}\n", printable_line(text)));
 }
 
 int run_scenario(const RunArguments& a) {
@@ -156,7 +156,7 @@ int run_scenario(const RunArguments& a) {
       const auto kept = std::count_if(options.keys.begin(), options.keys.end(),
                                       [&](const std::string& key) { return journal->find(key); });
       write_stderr(fmt::format("gccl: interrupted; {} of {} points are in {}: the same command goes on from there\n",
-                               kept, options.keys.size(), printable(a.resume)));
+                               kept, options.keys.size(), printable_line(a.resume)));
     } else {
       write_stderr("gccl: interrupted\n");
     }
@@ -164,7 +164,7 @@ int run_scenario(const RunArguments& a) {
   }
   if (journal && !journal->error().empty())
     write_stderr(fmt::format("gccl: {}: cannot be written: {}; the points finished since are not in it\n",
-                             printable(a.resume), journal->error()));
+                             printable_line(a.resume), journal->error()));
 
   if (!a.json.empty() && a.json != "-") write_output(a.json, result.document.dump(1) + '\n');
   if (!a.csv.empty() && a.csv != "-") write_output(a.csv, printable(sim::result_csv(result.document)));

@@ -75,7 +75,7 @@ void print_hop(std::string_view what, const Hop& h) {
 }
 
 void print(const Summary& s) {
-  fmt::print("{}\n", printable(s.name));
+  fmt::print("{}\n", printable_line(s.name));
   if (!s.description.empty()) fmt::print("{}\n", printable(s.description));
   fmt::print("\n  {:<22} {}\n", "cards", s.cards);
   fmt::print("  {:<22} {}\n", "nodes", s.nodes);
@@ -140,7 +140,7 @@ void add_topology(Command& app, int& exit_code) {
     try {
       exit_code = topology(*a);
     } catch (const std::runtime_error& e) {
-      write_stderr(fmt::format("gccl topology: {}\n", printable(e.what())));
+      write_stderr(fmt::format("gccl topology: {}\n", printable_line(e.what())));
       exit_code = 2;
     }
   });

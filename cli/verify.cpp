@@ -61,7 +61,7 @@ void print(const Proof& p) {
 }
 
 int bad_input(const std::string& what) {
-  write_stderr(fmt::format("gccl verify: {}\n", printable(what)));
+  write_stderr(fmt::format("gccl verify: {}\n", printable_line(what)));
   return 2;
 }
 

@@ -24,7 +24,7 @@ class Job {
   const Layout& layout() const { return comm_->layout(); }
   void use_layout(Layout layout) { comm_->use_layout(std::move(layout)); }
   // What "auto" stands for.
-  const Algorithm* planned(const Call& call, Dtype dtype) { return comm_->chosen(call, size_of(dtype)); }
+  Plan planned(const Call& call, Dtype dtype) { return comm_->planned(call, size_of(dtype)); }
   // Carries the call out. Without an algorithm: as planned, with its own slicing.
   Status run(const Algorithm* algorithm, const Call& call, Dtype dtype, Reduction op, const void* input, void* output,
              const Slicing& slicing);

@@ -129,14 +129,17 @@ class Bench {
     Call call{kind, count, has_root(kind) ? o_.root : 0};
     call.counts = skewed;
     call.table = &count;
+    // As a communicator has them: no channel without a chunk.
+    const Slicing stated{o_.shares, std::min({o_.lanes, o_.shares, kLanesMax}), o_.window};
     for (const std::string& asked : o_.algorithms) {
       if (asked == "auto") {
-        if (const Algorithm* best = job_.planned(call, o_.dtype)) row(*best, call, true);
+        if (const Plan best = job_.planned(call, o_.dtype); best.algorithm)
+          row(*best.algorithm, best.slicing, call, true);
       } else if (asked == "all") {
         for (const Algorithm& a : algorithms())
-          if (a.kind == kind && !a.variant) row(a, call, false);
+          if (a.kind == kind && !a.variant) row(a, stated, call, false);
       } else if (const Algorithm* a = find_algorithm(kind, asked)) {
-        row(*a, call, false);
+        row(*a, stated, call, false);
       }
     }
   }
@@ -149,7 +152,8 @@ class Bench {
     return most;
   }
 
-  void row(const Algorithm& a, Call call, bool by_auto) {
+  // `slicing`: how the calls are cut up.
+  void row(const Algorithm& a, const Slicing& slicing, Call call, bool by_auto) {
     const Count bytes = size_of_call(call) * each_;
     std::string line =
         fmt::format(kLeft, bytes, call.count, call.kind == Collective::barrier ? "-" : name(o_.dtype),
@@ -179,6 +183,9 @@ class Bench {
                          {"op", reduces(call.kind) ? nlohmann::ordered_json(name(o_.op)) : nullptr},
                          {"root", has_root(call.kind) ? nlohmann::ordered_json(call.root) : nullptr},
                          {"in_place", in_place},
+                         {"shares", slicing.shares},
+                         {"lanes", slicing.lanes},
+                         {"window", slicing.window},
                          {"time_us", t.time_us},
                          {"algbw_GBps", t.algbw_GBps},
                          {"busbw_GBps", t.busbw_GBps},

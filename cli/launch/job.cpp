@@ -97,7 +97,7 @@ class Runner {
   void stop(int signal);
   void look_for_ends();
   void on_signals();
-  void say(const std::string& text) { err_.put(fmt::format("gccl launch: {}\n", printable(text))); }
+  void say(const std::string& text) { err_.put(fmt::format("gccl launch: {}\n", printable_line(text))); }
   void drain(int timeout_ms);
   bool await_reader();
   void pass_on_the_rest();

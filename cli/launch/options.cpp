@@ -67,6 +67,8 @@ std::string resolve(const Typed& t, Options* o) {
   if (std::size_t(t.ranks) > o->hosts.size())
     return fmt::format("-n {}: --hosts has room for {} (HOST:RANKS gives a host more)", t.ranks, o->hosts.size());
   if (t.ranks > 0) o->hosts.resize(std::size_t(t.ranks));
+  if (o->port != 0 && !o->store.empty())
+    return fmt::format("--port {}: only without --store, which says where the ranks meet", o->port);
   if (!o->local && o->bind == "core") return "--bind core: only without --hosts";
   if (o->program.empty() || o->program[0].empty())
     return "expected a program: gccl launch -n 4 -- PROGRAM [ARGUMENTS...]";
@@ -86,7 +88,8 @@ Command table(Options& o, Typed& t) {
       ->check(OneOf{"core", "none"});
   app.add_option("--store", o.store, "Where the ranks meet, as in GCCL_STORE, instead of a port of rank 0's host")
       ->value("URL");
-  app.add_option("--port", o.port, "That port, instead of a free or random one")->check(Range{1, 65535});
+  app.add_option("--port", o.port, "That port, instead of a free or random one; without --store")
+      ->check(Range{1, 65535});
   app.add_option("--timeout", o.timeout_s, "Seconds the job may take")->check(Range{0.001L, 1e9L});
   app.add_option("--grace", o.grace_s, "Seconds from SIGTERM to SIGKILL")->check(Range{0, 1e6L})->capture_default_str();
   app.add_flag("--tag", o.tag, "Begin each line of output with [RANK]");

@@ -10,6 +10,12 @@ struct Group_calls {
   int depth = 0;
   std::vector<Operation*> operations;
   Status first;
+
+  // What is left when the thread ends inside a group, where nobody will wait for it.
+  ~Group_calls() {
+    if (in_forked_child()) return;  // they are the parent's
+    for (Operation* op : operations) Communicator::give_up(op);
+  }
 };
 
 namespace {

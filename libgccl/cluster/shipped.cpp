@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
 
 #include "libgccl/json/nearest.hpp"
+#include "libgccl/json/schema_of.hpp"
 
 namespace gccl {
 namespace {
@@ -16,10 +18,11 @@ ShippedFolders& shipped() {
   return folders;
 }
 
-void add_names(const fs::path& folder, std::vector<std::string>& names, bool with_extension) {
+// Those of the files that are of the kind.
+void add_names(const fs::path& folder, std::string_view schema, std::vector<std::string>& names, bool with_extension) {
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(folder, error))
-    if (entry.path().extension() == ".json")
+    if (entry.path().extension() == ".json" && json::schema_of(entry.path()) == schema)
       names.push_back((with_extension ? entry.path().filename() : entry.path().stem()).string());
 }
 
@@ -36,7 +39,7 @@ fs::path existing(const fs::path& file, const std::string& name, const std::vect
   return {};
 }
 
-fs::path find(const json::Node& node, const std::vector<fs::path>& folders) {
+fs::path find(const json::Node& node, std::string_view schema, const std::vector<fs::path>& folders) {
   const fs::path file = node.path();
   const std::string name = node.string();
   if (const fs::path there = existing(file, name, folders); !there.empty()) return there;
@@ -46,12 +49,12 @@ fs::path find(const json::Node& node, const std::vector<fs::path>& folders) {
   std::vector<std::string> names;
   const fs::path here = file.has_parent_path() ? file.parent_path() : ".";
   std::string looked = here.string();
-  add_names(here, names, true);
+  add_names(here, schema, names, true);
   if (bare)
     for (const fs::path& folder : folders) {
       if (!fs::is_directory(folder, error)) continue;
       looked += ", " + folder.string();
-      add_names(folder, names, false);
+      add_names(folder, schema, names, false);
     }
   std::sort(names.begin(), names.end());
   names.erase(std::unique(names.begin(), names.end()), names.end());
@@ -64,8 +67,8 @@ fs::path find(const json::Node& node, const std::vector<fs::path>& folders) {
 }  // namespace
 
 void set_shipped_folders(ShippedFolders folders) { shipped() = std::move(folders); }
-fs::path cluster_file(const json::Node& name) { return find(name, shipped().clusters); }
-fs::path parameters_file(const json::Node& name) { return find(name, shipped().parameters); }
+fs::path cluster_file(const json::Node& name) { return find(name, "gccl/cluster/1", shipped().clusters); }
+fs::path parameters_file(const json::Node& name) { return find(name, "gccl/parameters/1", shipped().parameters); }
 fs::path parameters_file(const fs::path& folder, const std::string& name) {
   return existing(folder / name, name, shipped().parameters);
 }

@@ -154,9 +154,9 @@ void Communicator::metrics(GCCL_Metrics* out) {
   metrics_.read(out);
 }
 
-const Algorithm* Communicator::chosen(const Call& call, std::uint32_t element_bytes) {
+Plan Communicator::planned(const Call& call, std::uint32_t element_bytes) {
   std::lock_guard lock(lock_);
-  return plans_->planned(call, element_bytes).algorithm;
+  return plans_->planned(call, element_bytes);
 }
 
 void Communicator::use_layout(Layout layout) {

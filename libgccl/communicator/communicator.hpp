@@ -99,7 +99,7 @@ class Communicator {
   bool busy() { return active_.load(std::memory_order_relaxed) > 0; }
 
   // What run() would use; element_bytes of the call's type.
-  const Algorithm* chosen(const Call& call, std::uint32_t element_bytes);
+  Plan planned(const Call& call, std::uint32_t element_bytes);
   // Another opinion on which ranks are near each other, for the algorithms. Requires layout.ranks() == size(), the same
   // on every rank, and no operation in flight.
   void use_layout(Layout layout);

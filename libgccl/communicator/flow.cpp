@@ -186,8 +186,8 @@ bool Flow::awaited(Rank* peer, std::string* what) const {
     const auto token = Token(std::countr_zero(receives ? receives : track->in_flight));
     const GCCL_Transfer& t = track->transfers[token];
     *peer = t.peer;
-    *what = fmt::format("{}{} bytes (lane {})", receives ? "a message of " : "the taking of a message of ", t.bytes,
-                        track->lane.id());
+    *what = fmt::format("{}{} bytes{}", receives ? "a message of " : "the taking of a message of ", t.bytes,
+                        tracks_.size() > 1 ? fmt::format(" (channel {})", track->lane.id()) : "");
     return true;
   }
   return false;

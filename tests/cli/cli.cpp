@@ -254,6 +254,21 @@ TEST_CASE("list tells what there is, as text and as JSON") {
   CHECK(run_gccl({"list", "collectives"}, empty.path).code == 0);
 }
 
+TEST_CASE("a file of another kind is neither listed nor offered nor in the way; one with a mistake is") {
+  const Folder folder;
+  fs::create_directory(folder.path / "topologies");
+  folder.write("topologies/a-result.json", R"({"runs": [], "schema": "gccl/result/1"})");
+  folder.write("topologies/pcie-box.json", R"({"schema": "gccl/parameters/1"})");
+  folder.write("topologies/broken.json", "{");
+  const std::string listed = run_gccl({"list", "topologies"}, folder.path).out;
+  CHECK(listed.find("a-result") == std::string::npos);
+  CHECK(listed.find("\nbroken ") != std::string::npos);
+  CHECK(run_gccl({"topology", "pcie-box"}, folder.path).out.starts_with("pcie-box\n"));
+  const std::string err = run_gccl({"topology", "zzzzzzzzzzzzzzzzzz"}, folder.path).err;
+  CHECK_MESSAGE(err.find("a-result") == std::string::npos, err);
+  CHECK_MESSAGE(err.find("broken, ") != std::string::npos, err);
+}
+
 TEST_CASE("expectations about an engine that --engine leaves out are told to be unchecked") {
   const Folder folder;
   const auto run = [&](const std::string& expect) {
@@ -329,6 +344,21 @@ TEST_CASE("control characters in names reach neither the terminal nor the drawin
   CHECK(torn.find("l\nm") == std::string::npos);
   CHECK(torn.find("\"l?m\" on ") != std::string::npos);
   CHECK(torn.find("l?m: time_us <= 1e+06") != std::string::npos);
+  // A line end in a name ends no line; a description may have several.
+  cluster["name"] = "a\nb\tc";
+  cluster["description"] = "of\ntwo lines";
+  fs::create_directory(folder.path / "topologies");
+  folder.write("topologies/t\nu.json", cluster.dump());
+  CHECK(run_gccl({"topology", "t\nu"}, folder.path).out.starts_with("a?b?c\nof\ntwo lines\n\n"));
+  const std::string listed = run_gccl({"list", "topologies"}, folder.path).out;
+  CHECK_MESSAGE(listed.find("\nt?u ") != std::string::npos, listed);
+  CHECK_MESSAGE(listed.find(" of?two lines\n") != std::string::npos, listed);
+  for (const std::vector<std::string>& words :
+       std::vector<std::vector<std::string>>{{"topology", "no\nsuch"},
+                                             {"run", "no\nsuch"},
+                                             {"verify", "--algorithm", "no\nsuch"},
+                                             {"launch", "-n", "1", "no\nsuch"}})
+    CHECK_MESSAGE(one_line(run_gccl(words).err), run_gccl(words).err);
   // Complaints name what they found.
   for (const Ended& e :
        {run_gccl({"run", run_with(R"("al\u001b[1mgo":1)")}),

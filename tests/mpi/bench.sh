@@ -40,6 +40,13 @@ head -c 1 "$work/out" | grep -q '{' || fail "something before the JSON"
 run 0 2 --algorithm 'ring,hierarchical(ring,swing)' --max-bytes 8 --in-place --json "$work/rows.json"
 [ "$(grep -c '"in_place": true' "$work/rows.json")" -eq 2 ] || fail "rows missing from the file"
 
+# Each row has the chunks, channels and window that it was measured with: auto's are the planner's.
+run 0 2 --backend native --algorithm auto,ring --min-bytes 8MiB --max-bytes 8MiB --iterations 1 --warmup 0 --in-place --window 5 --json -
+[ "$(grep -A12 '"auto": true' "$work/out" | grep -c '"shares": 4\|"window": 16')" -eq 2 ] || fail "auto's row lacks its plan"
+[ "$(grep -A12 '"auto": false' "$work/out" | grep -c '"shares": 1,\|"window": 5')" -eq 2 ] || fail "ring's row lacks what was asked for"
+run 0 2 --backend native --algorithm ring --max-bytes 8 --shares 7 --lanes 6 --json -
+{ [ "$(grep -c '"lanes": 6' "$work/out")" -eq 1 ] && [ "$(grep -c '"lanes": 4' "$work/out")" -eq 2 ]; } || fail "a row has channels that no communicator has"
+
 wrong 'unknown collective "allredcue"; did you mean "allreduce"?' --collective allredcue
 wrong 'unknown algorithm for allreduce "rign"; did you mean "ring"?' --algorithm rign
 wrong 'unknown dtype "f33"' --dtype f33

@@ -1,8 +1,12 @@
 // GCCL_Group_start to GCCL_Group_end: the calls in between are carried out together, and no failure of one is lost.
 #include <doctest/doctest.h>
+#include <malloc.h>
 
+#include <atomic>
+#include <cstdint>
 #include <functional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/support/rank_job.hpp"
@@ -69,6 +73,35 @@ TEST_CASE("the end of a group returns the first error of the calls in it, and ca
     expect(GCCL_Group_abort(3), GCCL_ERR_INVALID_ARGUMENT, "the abort of a group");
     expect_text("dest is 99", "the abort of a group");
     GCCL_Comm_free(&c);
+    RANK_SUCCESS(GCCL_Finalize());
+  });
+}
+
+TEST_CASE("a thread that ends inside a group gives its calls up: they are carried out, and leave no memory behind") {
+  check({.size = 2}, [](int) {
+    const GCCL_Comm world = begin();
+    constexpr int kRounds = 1000;
+    std::size_t heap = 0;
+    for (int i = 0; i < kRounds; ++i) {
+      if (i == kRounds / 5) heap = ::mallinfo2().uordblks;  // by then whatever is kept for good has been made
+      float one = 1, sum = 0;
+      std::atomic<bool> over = i % 2 == 0, begun = false;  // the thread ends before its call does, or after
+      std::thread thread([&] {
+        RANK_SUCCESS(GCCL_Group_start());
+        RANK_SUCCESS(GCCL_Group_start());
+        RANK_SUCCESS(GCCL_Allreduce(&one, &sum, 1, GCCL_FLOAT32, GCCL_SUM, world));
+        begun = true;
+        while (!over) std::this_thread::yield();
+      });
+      while (!begun) std::this_thread::yield();
+      if (over) thread.join();
+      RANK_SUCCESS(GCCL_Barrier(world));  // comes after it
+      over = true;
+      if (thread.joinable()) thread.join();
+      RANK_CHECK(sum == 2);
+    }
+    const std::size_t grown = ::mallinfo2().uordblks - heap;
+    if (grown < SIZE_MAX / 2 && grown > 65536) report("the heap grew by " + std::to_string(grown) + " bytes");
     RANK_SUCCESS(GCCL_Finalize());
   });
 }

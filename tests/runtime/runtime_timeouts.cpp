@@ -115,4 +115,33 @@ TEST_CASE("a timeout says what each rank waits for") {
     });
 }
 
+TEST_CASE("a timeout names the channel where a call has several, and none where it has one") {
+  int over[2];
+  REQUIRE(pipe(over) == 0);
+  check({.size = 2, .backends = "tcp"}, [&](int rank) {
+    const GCCL_Comm world = begin();
+    std::vector<float> data(4 << 20);
+    const std::pair<std::size_t, bool> calls[] = {{1000, false}, {data.size(), true}};
+    for (const auto& [count, several] : calls) {
+      const GCCL_Comm c = copy_of(world);
+      RANK_SUCCESS(GCCL_Comm_set_timeout(c, 500));
+      char byte = 0;
+      if (rank == 0) {
+        expect(GCCL_Broadcast(data.data(), count, GCCL_FLOAT32, 1, c), GCCL_ERR_TIMEOUT, "broadcast");
+        expect_text("waiting for rank 1", "broadcast");
+        expect_text(several ? " bytes (channel 0)" : "a message of 4000 bytes", "broadcast");
+        RANK_CHECK(says("channel") == several);
+        RANK_CHECK(!says("lane"));
+        RANK_CHECK(write(over[1], &byte, 1) == 1);
+      } else {  // in no call of GCCL's: that would be known to be another one
+        RANK_CHECK(read(over[0], &byte, 1) == 1);
+      }
+      RANK_SUCCESS(GCCL_Barrier(world));
+    }
+    GCCL_Finalize();
+  });
+  close(over[0]);
+  close(over[1]);
+}
+
 }  // namespace

@@ -276,6 +276,32 @@ TEST_CASE("mistakes are told with their place") {
             .starts_with("/schema: found \"gccl/scenario/2\""));
 }
 
+TEST_CASE("of the files beside one that is missing, those of its kind are offered") {
+  const Folder folder;
+  folder.write("parameters.json", R"({"name": "p", "schema": "gccl/parameters/1"})");
+  folder.write("cluster.json", R"({"of": {"schema": "gccl/result/1"}, "all": [{}, []], "schema": "gccl/cluster/1")");
+  folder.write("result.json", R"({"runs": [{"schema": "gccl/cluster/1"}], "schema": "gccl/result/1"})");
+  folder.write("scenario.json", R"({"schema": "gccl/scenario/1"})");
+  folder.write("number.json", R"({"schema": 1})");
+  folder.write("array.json", R"([{"schema": "gccl/cluster/1"}, "schema", "gccl/cluster/1"])");
+  folder.write("text.json", "schema gccl/cluster/1");
+  folder.write("empty.json", "");
+  std::filesystem::create_directory(folder.path / "folder.json");
+  const std::string missing = (folder.path / "zzzzzzzzzzzzzzzz.json").string();
+  CHECK(complaint(Json::array({kRing}), {{"cluster", missing}}) ==
+        "/cluster: there is no file " + missing + "; expected one of cluster.json");
+  const Json expect = {{"within_percent_of", {{"result", missing}, {"percent", 1}}}};
+  CHECK(complaint(with(kRing, {{"expect", expect}})) ==
+        "/runs/0/expect/within_percent_of/result: there is no file " + missing + "; expected one of result.json");
+  const std::filesystem::path mine = folder.write(
+      "mine.json", R"({"schema": "gccl/cluster/1", "name": "c", "parameters": "zzzzzzzz/zzzzzzzz.json", "nodes": []})");
+  std::filesystem::create_directory(folder.path / "zzzzzzzz");
+  folder.write("zzzzzzzz/p.json", R"({"schema": "gccl/parameters/1"})");
+  folder.write("zzzzzzzz/c.json", R"({"schema": "gccl/cluster/1"})");
+  const std::string found = complaint(Json::array({kRing}), {{"cluster", mine.string()}});
+  CHECK_MESSAGE(found.ends_with("; expected one of p.json"), found);
+}
+
 TEST_CASE("absurd work is refused with its size") {
   const Json big = {{"cluster", "../topologies/dgx-h100-superpod-2048.json"}};
   CHECK(complaint({{{"collective", "allreduce"}, {"bytes", "4GiB"}, {"algorithms", "ring"}, {"shares", 4096}}}, big)

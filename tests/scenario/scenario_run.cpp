@@ -304,6 +304,18 @@ TEST_CASE("a run is held against a stored result, and a point that it lacks is n
   CHECK(complaint(expecting(5, {{"shares", 2}})) ==
         at + "ring, 64 B, 8 ranks of pcie-box (model); the nearest has shares 1 instead of 2");
   CHECK(complaint(expecting(5, {{"label", "y"}})).ends_with("the nearest has label \"x\" instead of \"y\""));
+  // A point may stand there twice with one time, and one that is not asked for with several.
+  stored["runs"].push_back(stored["runs"][1]);
+  store();
+  CHECK(result_of(plan_of(expecting(6.1)))["ok"] == true);
+  stored["runs"][4]["time_us"] = 1e9;
+  store();
+  const std::string twice = complaint(expecting(6.1));
+  CHECK_MESSAGE(twice.starts_with("/runs/0/expect/within_percent_of/result: " + file.string() +
+                                  " has several results for allreduce swing, 64 B, 8 ranks of pcie-box (model): "),
+                twice);
+  CHECK_MESSAGE(twice.find(" us at /runs/1 and 1000000000.0 us at /runs/4; expected one") != std::string::npos, twice);
+  CHECK(complaint(expecting(6.1, {{"algorithms", "ring"}})) == "none");
   stored["runs"] = Json::array();
   store();
   CHECK(complaint(expecting(5)) == at + "ring, 64 B, 8 ranks of pcie-box (model)");

@@ -18,6 +18,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "libgccl/algorithms/algorithm.hpp"
@@ -29,6 +30,7 @@
 #include "libgccl/transports/shm/shm_fast_path.hpp"
 #include "libgccl/transports/shm/shm_port.hpp"
 #include "tests/support/child.hpp"
+#include "tests/support/short_memory.hpp"
 
 // ---- The system's answer to reserving memory, as a test wants it ----
 
@@ -260,6 +262,21 @@ TEST_CASE("no shared memory left for a message is an error that names both ranks
     CHECK(two.port[0]->fault().result == GCCL_ERR_SYSTEM);
     CHECK_MESSAGE(has(text, "rank 0 has no shared memory for messages to rank 1: No space left"), text);
     CHECK_MESSAGE(has(text, "/dev/shm is full"), text);
+  }
+  {  // nor any memory to say so in
+    Two_ranks two;
+    std::uint64_t value = 5;
+    GCCL_Transfer t = transfer(1, &value, 8), *done[4];
+    memory_is_full = true;
+    denied = {.left = 0, .lasting = true};
+    const int now = two.port[0]->send(&t), polled = two.port[0]->poll(done, 4);
+    const bool met = std::exchange(denied, {}).met;
+    memory_is_full = false;
+    CHECK(met);
+    CHECK(now == 0);
+    REQUIRE(polled == -1);
+    CHECK(two.port[0]->fault().result == GCCL_ERR_SYSTEM);
+    CHECK(std::string(two.port[0]->fault().text) == "out of memory");
   }
   Two_ranks two;
   std::uint64_t value = 5, seen = 0;

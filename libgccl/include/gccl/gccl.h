@@ -280,7 +280,8 @@ GCCL_API GCCL_Result GCCL_Progress(void);
 
 /* Between start and end, blocking calls of this thread only begin; GCCL_Group_end carries all of them out together and
  * returns the first error, also that of a call on a communicator in between that was refused or failed by itself. For
- * one thread that drives several ranks, and for sends and receives in any order. Nests. */
+ * one thread that drives several ranks, and for sends and receives in any order. Nests. A thread that ends in between
+ * gives its calls up, as by GCCL_Request_free: they go on, and use their buffers. */
 GCCL_API GCCL_Result GCCL_Group_start(void);
 GCCL_API GCCL_Result GCCL_Group_end(void);
 /* Instead of GCCL_Group_end where not all calls could be made: GCCL_Abort on the communicators of those that have not

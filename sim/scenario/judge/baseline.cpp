@@ -64,15 +64,17 @@ std::optional<std::size_t> same_point(const ResultRows& rows, std::size_t run, c
   return chosen;
 }
 
-const Json* same_row(const Json& stored, const Json& row) {
-  const Json *chosen = nullptr, *cut_otherwise = nullptr;
+std::vector<const Json*> same_rows(const Json& stored, const Json& row) {
+  std::vector<const Json*> alike, cut_otherwise, chosen;
   for (const Json& other : stored) {
     const auto differ = differences(other, row);
-    if (differ.empty() && same_slicing(other, row)) return &other;
-    if (differ.empty() && !cut_otherwise) cut_otherwise = &other;
-    if (is_auto(row) && is_auto(other) && differ == std::vector<std::string>{"algorithm"}) chosen = &other;
+    if (differ.empty()) {
+      (same_slicing(other, row) ? alike : cut_otherwise).push_back(&other);
+    } else if (is_auto(row) && is_auto(other) && differ == std::vector<std::string>{"algorithm"}) {
+      chosen.push_back(&other);
+    }
   }
-  return cut_otherwise ? cut_otherwise : chosen;
+  return !alike.empty() ? alike : !cut_otherwise.empty() ? cut_otherwise : chosen;
 }
 
 std::string nearest_row(const Json& stored, const Json& row) {

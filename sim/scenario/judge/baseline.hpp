@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "sim/scenario/judge/contest.hpp"
 
@@ -11,10 +12,10 @@ namespace gccl::sim {
 // and it chose otherwise there, that choice.
 std::optional<std::size_t> same_point(const ResultRows& rows, std::size_t run, const ResultRow& row);
 
-// The row among a stored result's that is about the same point: how the call is cut up belongs to it where a run states
-// it, and not where the planner decided. Where `row` is the planner's choice and none has its
-// algorithm, the choice there. Null when there is none.
-const nlohmann::json* same_row(const nlohmann::json& stored, const nlohmann::json& row);
+// The rows among a stored result's that are about the same point: how the call is cut up belongs to it where a run
+// states it, and not where the planner decided, unless some are cut up alike. Where `row` is the planner's choice and
+// none has its algorithm, the choice there. Mostly one; several where the runs differ in what a row does not show.
+std::vector<const nlohmann::json*> same_rows(const nlohmann::json& stored, const nlohmann::json& row);
 
 // "; the nearest has shares 8 instead of 1": how the most similar stored row differs from `row`. Empty when there are
 // none.

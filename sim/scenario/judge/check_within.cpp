@@ -6,12 +6,15 @@
 #include <cmath>
 
 #include "libgccl/json/nearest.hpp"
+#include "libgccl/json/schema_of.hpp"
 #include "sim/scenario/judge/baseline.hpp"
 #include "sim/scenario/judge/check.hpp"
 #include "sim/scenario/result/row.hpp"
 
 namespace gccl::sim {
 namespace {
+
+constexpr const char* kSchema = "gccl/result/1";
 
 // What a result of an earlier `gccl run` holds.
 std::shared_ptr<const nlohmann::json> read_stored(const json::Node& node) {
@@ -20,13 +23,14 @@ std::shared_ptr<const nlohmann::json> read_stored(const json::Node& node) {
   if (!std::filesystem::exists(file, error)) {
     std::vector<std::string> found;
     for (const auto& entry : std::filesystem::directory_iterator(file.parent_path(), error))
-      if (entry.path().extension() == ".json") found.push_back(entry.path().filename().string());
+      if (entry.path().extension() == ".json" && json::schema_of(entry.path()) == kSchema)
+        found.push_back(entry.path().filename().string());
     std::sort(found.begin(), found.end());
     const std::vector<std::string_view> names(found.begin(), found.end());
     node.fail(fmt::format("there is no file {}{}", file.string(), suggestion(file.filename().string(), names)));
   }
   const json::Node result = json::Node::load(file);
-  result.schema("gccl/result/1");
+  result.schema(kSchema);
   for (const json::Node& row : result.at("runs").items()) {
     row.at("time_us").number(0, 1e300);
     for (const char* key : {"cluster", "engine", "collective", "algorithm", "label"}) row.at(key).string();
@@ -62,7 +66,7 @@ Judgement judge_within(const Expectation& e, const ResultRows& rows, std::size_t
   double than_us = 0;
   std::string other;
   if (e.stored) {
-    const nlohmann::json& there = *same_row(*e.stored, *row.json);
+    const nlohmann::json& there = *same_rows(*e.stored, *row.json).front();
     than_us = there.at("time_us");
     other = e.subject + chosen_there(row, there.at("algorithm").get_ref<const std::string&>());
   } else if (e.run) {
@@ -86,14 +90,23 @@ Judgement judge_within(const Expectation& e, const ResultRows& rows, std::size_t
           percent - e.limit};
 }
 
-// What the point is to be compared with must have that point.
+// What the point is to be compared with must have that point, with one time.
 void prepare_within(const Expectation& e, const Scenario& scenario, const ResultRows& heads, std::size_t i) {
   const nlohmann::json& head = *heads[i].json;
   if (e.run && !same_point(heads, *e.run, heads[i]))
     e.where.at("run").fail(fmt::format("the run \"{}\" has no result for {}", e.subject, describe(scenario, head)));
-  if (e.stored && !same_row(*e.stored, head))
+  if (!e.stored) return;
+  const std::vector<const nlohmann::json*> there = same_rows(*e.stored, head);
+  if (there.empty())
     e.where.at("result").fail(
         fmt::format("{} has no result for {}{}", e.subject, describe(scenario, head), nearest_row(*e.stored, head)));
+  for (const nlohmann::json* other : there)
+    if (other->at("time_us") != there[0]->at("time_us"))
+      e.where.at("result").fail(
+          fmt::format("{} has several results for {}: {} us at /runs/{} and {} us at /runs/{}; expected one, or a "
+                      "\"label\" for each run, there and here",
+                      e.subject, describe(scenario, head), json::format_value(there[0]->at("time_us")),
+                      there[0] - &(*e.stored)[0], json::format_value(other->at("time_us")), other - &(*e.stored)[0]));
 }
 
 std::string demand_within(const Expectation& e) {
