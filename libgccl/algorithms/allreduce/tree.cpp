@@ -78,8 +78,8 @@ Cost tree_all_reduce_cost(const Call& c, const View& v, const CostModel& m) {
   return total;
 }
 
-// What the first members of chains, which wait for their two children and their chain in turn, reach of their port's
-// rate: by the model engine, 64 to 2048 ranks of dgx-h100-superpod-2048, 128 MiB to 4 GiB, 0.81 to 0.98.
+// What the first members of chains, which wait for their two children and their chain in turn, reach of their ports'
+// rates: by the model engine, 64 to 2048 ranks of dgx-h100-superpod-2048, 128 MiB to 4 GiB, 0.81 to 0.98.
 constexpr double kReached = 0.88;
 
 // While every rail's two trees carry a byte in each message, up and down, the busiest link needs trees_ns_per_byte:
@@ -92,7 +92,7 @@ Cost tree_all_reduce_interval(const Call& c, const View& v, const CostModel& m, 
   const double trees = m.rail.known() ? m.rail.trees_ns_per_byte : 4 * m.net_all.beta_ns_per_byte;
   const double share = both ? 1.0 / 2 : v.nodes == 2 ? 1.0 / 2 : v.nodes == 3 ? 2.0 / 3 : 3.0 / 4;
   const double port = v.nodes > 1 ? bytes * trees * share / rails / kReached : 0;
-  const double inside = bytes * links * along(m).beta_ns_per_byte;
+  const double inside = bytes * links * along(m).beta_ns_per_byte / kReached;
   const double combining = m.combine(bytes) * (v.nodes > 1 ? std::max(1.0, (both ? 2 : 3) / rails) : 1);
   // Of each channel as many chunks are on their way as there are messages to the root and back, and in the window.
   const double away = g - 1 + std::floor(std::log2(double(v.nodes)));
