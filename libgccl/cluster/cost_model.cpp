@@ -394,6 +394,9 @@ Groups rails_of(const Groups& nodes) {
   return rails;
 }
 
+// Channels whose rings are looked at: a scenario's most.
+constexpr Rank kChannelsLookedAt = 64;
+
 // How many channels have different orders (channel.hpp).
 Rank orders(const View& v) {
   if (v.nodes > 1) return v.rails;
@@ -406,7 +409,7 @@ void add_rings(const Cluster& cluster, const std::vector<Card>& cards, CostModel
   const Layout layout = Layout::of(node_of).wiring(cluster.wiring());
   View v = layout.view(0);
   Messages messages(cluster);
-  for (const Rank most = orders(v); v.channel < most;) {
+  for (const Rank most = std::min(orders(v), kChannelsLookedAt); v.channel < most;) {
     const ChannelOrder order(v);
     for (Rank i = 0; i < order.size; ++i) messages.add(cards[order[i]], cards[order[i + 1]]);
     if (++v.channel != most && !std::has_single_bit(v.channel)) continue;
@@ -443,7 +446,13 @@ class Part final : public Cluster {
   struct Kept {
     bool handling = false, memory = false, inside = false, network = false;
   };
-  Part(const Cluster& whole, Kept kept) : whole_(whole), kept_(kept), links_(whole.links()) {
+  Part(const Cluster& whole, Kept kept) : whole_(whole), links_(whole.links()), costs_(whole.cards()) {
+    for (Card card = 0; card < whole.cards(); ++card) {
+      const CardCosts& c = whole.costs(card);
+      // A rank sends and receives at the same time.
+      if (kept.handling) costs_[card].overhead_ns = std::max(c.overhead_ns, c.receive_overhead_ns);
+      if (kept.memory) costs_[card].combine_GBps = c.combine_GBps, costs_[card].copy_GBps = c.copy_GBps;
+    }
     for (Link& l : links_) {
       l.latency_ns = 0;
       const bool inside = l.tier == Tier::card || l.tier == Tier::node;
@@ -457,23 +466,15 @@ class Part final : public Cluster {
   const std::vector<Link>& links() const override { return links_; }
   std::string link_name(LinkId l) const override { return whole_.link_name(l); }
   void route(Card from, Card to, std::vector<LinkId>& out) const override { whole_.route(from, to, out); }
-  const CardCosts& costs(Card card) const override {
-    const CardCosts& c = whole_.costs(card);
-    costs_ = {};
-    // A rank sends and receives at the same time.
-    if (kept_.handling) costs_.overhead_ns = std::max(c.overhead_ns, c.receive_overhead_ns);
-    if (kept_.memory) costs_.combine_GBps = c.combine_GBps, costs_.copy_GBps = c.copy_GBps;
-    return costs_;
-  }
+  const CardCosts& costs(Card card) const override { return costs_[card]; }
   Count eager_bytes() const override { return whole_.eager_bytes(); }
   Rank grid_columns() const override { return whole_.grid_columns(); }
   View::Wiring wiring() const override { return whole_.wiring(); }
 
  private:
   const Cluster& whole_;
-  Kept kept_;
   std::vector<Link> links_;
-  mutable CardCosts costs_;
+  std::vector<CardCosts> costs_;  // by card
 };
 
 double inverse(double GBps) { return GBps > 0 ? 1 / GBps : 0; }

@@ -38,10 +38,10 @@ struct RingLoads {
 
   // `steps` steps of each of the rings, of messages of so many bytes. What arrives goes on at once, so a message's way
   // takes the mean of different hops; but the slowest hop is never done before it has carried every step's bytes, and a
-  // rank handles the messages of all rings one after the other.
+  // rank handles and combines the messages of all rings one after the other.
   Cost operator()(double steps, double bytes, Cost combining, Cost gap_ns) const {
     return std::max({steps * next(bytes) + combining, busiest.alpha_ns + steps * bytes * busiest.beta_ns_per_byte,
-                     steps * double(channels) * gap_ns});
+                     double(channels) * std::max(steps * gap_ns, combining)});
   }
 };
 
@@ -157,7 +157,8 @@ struct CostModel {
     shared.node = {node.alpha_ns,
                    node.beta_ns_per_byte * std::max(1.0, v.nodes > 1 ? at_once - at_once / v.rails : at_once)};
     const Hop across{net.alpha_ns, std::max(net.beta_ns_per_byte, net_all.beta_ns_per_byte * at_once / v.rails)};
-    return std::max(shared.ring(n, crossings, across, steps, bytes, combining), steps * at_once * exchange_gap_ns());
+    return std::max(shared.ring(n, crossings, across, steps, bytes, combining),
+                    at_once * std::max(steps * exchange_gap_ns(), combining));
   }
   // Requires that routes are known.
   RingLoads channels(const View& v) const {

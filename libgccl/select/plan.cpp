@@ -84,7 +84,7 @@ Cost predicted(const Algorithm& algorithm, const Call& call, const View& given, 
                const Slicing& slicing, const Tuning& tuning) {
   if (!algorithm.cost) return NAN;
   View view = given;
-  if (slicing.shares == 1 || call.count <= 1 || !tuning.chunks_overlap || has_counts(call.kind))
+  if (slicing.shares == 1 || call.count <= 1 || view.all.size == 1 || !tuning.chunks_overlap || has_counts(call.kind))
     return algorithm.cost(call, view, model);
   Call chunk = call;
   chunk.count = std::max<Count>(1, call.count / slicing.shares);

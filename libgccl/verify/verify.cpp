@@ -56,6 +56,10 @@ struct Named {
 };
 
 const std::vector<Slicing> kSlicings = {{1, 1}, {2, 2}, {3, 2}, {5, 3}};
+// Where a lane's shares depend on each other's order, as many as are on their way to a root.
+const std::vector<Slicing> kLongSlicings = {{1, 1}, {3, 2}, {6, 3}, {24, 1}, {40, 2}};
+
+const std::vector<Slicing>& slicings(const Algorithm& a) { return a.trail || a.staggered ? kLongSlicings : kSlicings; }
 // 16 is what the runtime plans with, 8 the simulator's default.
 const std::vector<Mode> kModes = {{1, Delivery::buffered},
                                   {1, Delivery::buffered, true},
@@ -107,7 +111,7 @@ struct Choices {
     flat.columns(n / flat.view(0).columns);  // the others' rows are at least as long as their columns
     add("flat", std::move(flat));
     if (n > 1) add("4 per node", Layout::regular(n, 4));
-    if (n > 4) add("8 per node", Layout::regular(n, 8));
+    if (n > 4) add("8 per node, joined pairwise", Layout::regular(n, 8).wiring(View::Wiring::mesh));
     if (n > 2) {
       Dice dice{seed + n};
       std::vector<Rank> node_of(n);
@@ -170,7 +174,7 @@ class Sweep {
         for (const bool in_place : choices.in_place)
           for (const bool placed : choices.placed)
             for (const Named& layout : choices.layouts)
-              for (const Slicing slicing : kSlicings)
+              for (const Slicing slicing : slicings(*tally_.algorithm))
                 for (const Mode mode : kModes) {
                   if (tally_.failure) return;
                   if (!mode.allows(slicing)) continue;
@@ -183,7 +187,7 @@ class Sweep {
     const std::uint64_t end = tally_.messages + messages;
     for (unsigned i = 0; i < cases && tally_.messages < end && !tally_.failure; ++i) {
       const Mode mode = dice_.pick(kModes);
-      const Slicing slicing = dice_.pick(kSlicings);
+      const Slicing slicing = dice_.pick(slicings(*tally_.algorithm));
       one(make_case(*tally_.algorithm, dice_.pick(choices.counts), dice_.pick(choices.roots),
                     choices.in_place[dice_.roll() % choices.in_place.size()],
                     choices.placed[dice_.roll() % choices.placed.size()], dice_.pick(choices.layouts),

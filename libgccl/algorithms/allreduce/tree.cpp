@@ -46,7 +46,8 @@ Schedule tree_all_reduce(Call c, View v, Share mine) {
   co_yield chain_and_tree_down(c, v, mine);
 }
 
-// As many as there are messages between this rank and the root, there and back.
+// As many as there are messages between this rank and the root. With twice as many, there and back, a window of 2 may
+// be full of a share on its way down that the rank below asks for two shares later, behind two on their way up.
 Count tree_trail(const View& v) {
   const ChannelChain chain(v);
   TreePlace place = place_in_tree(v, chain.heads);
@@ -55,7 +56,7 @@ Count tree_trail(const View& v) {
     up.rank = place.parent - 1;
     place = place_in_tree(v, up);
   }
-  return 2 * away;
+  return away;
 }
 
 // Between the first members of chains, which of several channels are on different rails.
@@ -79,8 +80,8 @@ Cost tree_all_reduce_cost(const Call& c, const View& v, const CostModel& m) {
 }
 
 // What the first members of chains, which wait for their two children and their chain in turn, reach of their ports'
-// rates: by the model engine, 64 to 2048 ranks of dgx-h100-superpod-2048, 128 MiB to 4 GiB, 0.81 to 0.98.
-constexpr double kReached = 0.88;
+// rates: by the model engine, 64 ranks of dgx-h100-superpod-2048, 1 GiB, 0.76 with 16 channels and 0.92 with 32.
+constexpr double kReached = 0.8;
 
 // While every rail's two trees carry a byte in each message, up and down, the busiest link needs trees_ns_per_byte:
 // four times a port's where nothing else is shared, three of them in the tree in which it has children (of three and of
@@ -96,7 +97,7 @@ Cost tree_all_reduce_interval(const Call& c, const View& v, const CostModel& m, 
   const double combining = m.combine(bytes) * (v.nodes > 1 ? std::max(1.0, (both ? 2 : 3) / rails) : 1);
   // Of each channel as many chunks are on their way as there are messages to the root and back, and in the window.
   const double away = g - 1 + std::floor(std::log2(double(v.nodes)));
-  const Cost cycle = tree_all_reduce_cost(c, v, m) / (2 * away + s.window / 2) / double(s.lanes);
+  const Cost cycle = tree_all_reduce_cost(c, v, m) / (away + s.window / 2) / double(s.lanes);
   return std::max({port, inside, combining, cycle, (links + (v.nodes > 1 ? 3 / rails : 0)) * m.exchange_gap_ns()});
 }
 

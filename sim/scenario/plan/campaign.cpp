@@ -16,7 +16,7 @@ namespace gccl::sim {
 namespace {
 
 constexpr Count kPlannedLanesMax = 32;  // NCCL's channels
-constexpr double kPlannedMessagesMax = 1 << 23;
+constexpr double kPlannedMessagesMax = 6e6;
 
 // Builds the points of one scenario.
 class Planner {
@@ -116,7 +116,8 @@ class Planner {
     return slicing_of(a, asked.call, asked.view, basis.costs, basis.tuning, chunks_max(part, asked, c, a));
   }
   static Count chunks_max(const Part& part, const Asked& asked, const SimulatedCommunicator& c, const Algorithm& a) {
-    const double each = estimated_work(a, asked.call, *c.layout, 1).messages * double(part.communicators->size());
+    double each = estimated_work(a, asked.call, *c.layout, 1).messages * double(part.communicators->size());
+    if (a.staggered) each *= 1.5;  // two shares in a channel become three
     return Count(std::clamp(kPlannedMessagesMax / std::max(each, 1.0), 1.0, double(kChunksMax)));
   }
 
@@ -245,8 +246,8 @@ class Planner {
     for (const SimulatedCommunicator& c : *part.communicators) ++count[c.shape];
     for (const SimulatedCommunicator* c : first) {
       const Plan& plan = part.plan(*c);
-      const EstimatedWork work =
-          estimated_work(*plan.algorithm, Asked(part, *c, seed).call, *c->layout, plan.slicing.shares);
+      const EstimatedWork work = estimated_work(*plan.algorithm, Asked(part, *c, seed).call, *c->layout,
+                                                plan.slicing.shares, plan.slicing.lanes);
       point.messages += work.messages * count[c->shape];
       point.steps += work.steps * count[c->shape];
       lanes += count[c->shape] * c->ranks() * double(plan.slicing.lanes);

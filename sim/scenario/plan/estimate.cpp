@@ -5,7 +5,8 @@
 
 namespace gccl::sim {
 
-EstimatedWork estimated_work(const Algorithm& algorithm, const Call& call, const Layout& layout, Count shares) {
+EstimatedWork estimated_work(const Algorithm& algorithm, const Call& call, const Layout& layout, Count shares,
+                             Count lanes) {
   const Rank n = layout.ranks();
   double sends = 0, receives = 0, local = 0;
   const std::set<Rank> sample{0, std::min<Rank>(1, n - 1), n / 2, n - 1};
@@ -19,7 +20,8 @@ EstimatedWork estimated_work(const Algorithm& algorithm, const Call& call, const
   }
   const double of_share = std::min(sends, receives) / double(sample.size()) * n;
   // Shares beyond the elements are empty and send nothing.
-  const Count full = call.count ? std::min(shares, call.count) : shares;
+  const Count all = shares + (algorithm.staggers(shares, lanes) ? lanes - 1 : 0);
+  const Count full = call.count ? std::min(all, call.count) : all;
   return {of_share * double(full), (2 * of_share + local / double(sample.size()) * n) * double(full)};
 }
 

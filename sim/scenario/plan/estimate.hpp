@@ -12,6 +12,7 @@ struct EstimatedWork {
   double messages = 0;
   double steps = 0;  // sends, receives, copies and reductions: what an engine's time is proportional to
 };
-EstimatedWork estimated_work(const Algorithm& algorithm, const Call& call, const Layout& layout, Count shares);
+EstimatedWork estimated_work(const Algorithm& algorithm, const Call& call, const Layout& layout, Count shares,
+                             Count lanes = 1);
 
 }  // namespace gccl::sim
