@@ -77,9 +77,9 @@ class Files : public Exchange {
  protected:
   virtual Status round(std::span<const std::byte> mine, std::vector<std::byte>* all, std::int64_t timeout_ms) = 0;
 
-  std::string path(const std::string& name) const { return store_.prefix + "." + name; }
-  std::string hello_name(Rank r) const { return "hello." + std::to_string(r); }
-  std::string round_name(const std::string& last) const { return job_ + "." + std::to_string(round_) + "." + last; }
+  std::string path(const std::string& name) const { return fmt::format("{}.{}", store_.prefix, name); }
+  std::string hello_name(Rank r) const { return fmt::format("hello.{}", r); }
+  std::string round_name(const std::string& last) const { return fmt::format("{}.{}.{}", job_, round_, last); }
 
   // The names of the store's files, without "PREFIX.", drafts among them.
   std::set<std::string> names() const {
@@ -164,7 +164,7 @@ class Server final : public Files {
       }
       if (left_ > 0) pause.wait();
     }
-    if (round_ > 0) remove_store_file(path(job_ + "." + std::to_string(round_ - 1) + ".all"));  // all have read it
+    if (round_ > 0) remove_store_file(path(fmt::format("{}.{}.all", job_, round_ - 1)));  // all have read it
     const auto answer = BytesOut().raw(Answer{0, all->size()}.head()).raw(*all).take();
     return write_store_file(path(round_name("all")), answer);
   }

@@ -1,6 +1,7 @@
 #include "libgccl/bootstrap/host.hpp"
 
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -12,7 +13,7 @@ namespace {
 std::string file_identity(const char* path) {
   struct stat about {};
   if (stat(path, &about) != 0) return "none";
-  return std::to_string(about.st_dev) + "." + std::to_string(about.st_ino);
+  return fmt::format("{}.{}", about.st_dev, about.st_ino);
 }
 
 std::string boot_identity() {
@@ -28,7 +29,7 @@ std::string boot_identity() {
 }  // namespace
 
 std::string host_identity() {
-  return boot_identity() + "/" + file_identity("/dev/shm") + "/" + file_identity("/proc/self/ns/pid");
+  return fmt::format("{}/{}/{}", boot_identity(), file_identity("/dev/shm"), file_identity("/proc/self/ns/pid"));
 }
 
 }  // namespace gccl

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
@@ -28,7 +27,7 @@ bool read_whole(const std::string& path, std::string* text) {
 // parentheses, may hold anything.
 bool read_stat(long pid, long* parent, std::string* start) {
   std::string text;
-  if (!read_whole("/proc/" + std::to_string(pid) + "/stat", &text)) return false;
+  if (!read_whole(fmt::format("/proc/{}/stat", pid), &text)) return false;
   const std::size_t end = text.rfind(')');
   if (end == text.npos) return false;
   std::size_t at = end + 1;
@@ -45,18 +44,18 @@ bool read_stat(long pid, long* parent, std::string* start) {
 // The nearest ancestor that was not itself launched as a rank: every rank of the job on this machine has it, whatever
 // shells and wrappers stand between. Another user's environment cannot be read: it is the launcher's, too.
 std::string launching_process(const char* rank_variable) {
-  const std::string wanted = std::string(rank_variable) + "=";
+  const std::string wanted = fmt::format("{}=", rank_variable);
   long pid = getpid(), parent = 0;
   std::string start;
   while (read_stat(pid, &parent, &start)) {
     std::string variables;
-    if (pid != getpid() && !(read_whole("/proc/" + std::to_string(pid) + "/environ", &variables) &&
+    if (pid != getpid() && !(read_whole(fmt::format("/proc/{}/environ", pid), &variables) &&
                              (variables.starts_with(wanted) || variables.find('\0' + wanted) != variables.npos)))
-      return std::to_string(pid) + "@" + start;
+      return fmt::format("{}@{}", pid, start);
     if (parent <= 1) break;
     pid = parent;
   }
-  return std::to_string(pid) + "@" + start;
+  return fmt::format("{}@{}", pid, start);
 }
 
 std::string job_name(const Environment& environment, const Launcher& launcher) {
@@ -65,7 +64,7 @@ std::string job_name(const Environment& environment, const Launcher& launcher) {
     for (const char* name : names) {
       const char* value = environment(name);
       if (!value) return std::string();
-      text += std::string(name) + "=" + value + "\n";
+      text += fmt::format("{}={}\n", name, value);
     }
     return text;
   };
@@ -107,13 +106,11 @@ Status job_prefix(const Environment& environment, const Launcher& launcher, std:
         "no folder for the ranks to meet in: neither XDG_RUNTIME_DIR nor /dev/shm nor /tmp can be written "
         "to; set GCCL_STORE",
         GCCL_ERR_INVALID_ARGUMENT);
-  const std::string folder = base + "/gccl-" + std::to_string(geteuid());
+  const std::string folder = fmt::format("{}/gccl-{}", base, geteuid());
   if (Status s = private_folder(folder); !s.ok()) return s;
   std::uint64_t hash = 0;
   for (const unsigned char c : job_name(environment, launcher)) hash = splitmix::hash(hash ^ c);
-  char name[32];
-  std::snprintf(name, sizeof name, "/job-%016llx", static_cast<unsigned long long>(hash));
-  *out = folder + name;
+  *out = fmt::format("{}/job-{:016x}", folder, hash);
   return {};
 }
 

@@ -17,9 +17,8 @@ std::string ranks_text(const std::vector<Rank>& ranks, Rank size) {
       break;
     }
     for (end = i + 1; end < ranks.size() && ranks[end] == ranks[end - 1] + 1;) ++end;
-    if (i > 0) text += ", ";
-    text += std::to_string(ranks[i]);
-    if (end - i > 1) text += (end - i == 2 ? ", " : "-") + std::to_string(ranks[end - 1]);
+    text += fmt::format("{}{}", i > 0 ? ", " : "", ranks[i]);
+    if (end - i > 1) text += fmt::format("{}{}", end - i == 2 ? ", " : "-", ranks[end - 1]);
   }
   return fmt::format("{} of {}", text, size);
 }

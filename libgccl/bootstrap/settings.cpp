@@ -22,7 +22,7 @@ struct Text {
   std::string value, name;
 };
 Text text_of(const char* configured, const char* field, const Environment& environment, const char* variable) {
-  if (configured) return {configured, std::string("GCCL_Config.") + field};
+  if (configured) return {configured, fmt::format("GCCL_Config.{}", field)};
   const char* value = environment(variable);
   return {value ? value : "", variable};
 }

@@ -11,7 +11,7 @@ constexpr std::string_view kHello = "gccl-store/1";
 
 std::string text_of(const HostPort& at) {
   const bool v6 = at.host.find(':') != at.host.npos;
-  return "tcp://" + (v6 ? "[" + at.host + "]" : at.host) + ":" + std::to_string(at.port);
+  return v6 ? fmt::format("tcp://[{}]:{}", at.host, at.port) : fmt::format("tcp://{}:{}", at.host, at.port);
 }
 
 std::vector<std::byte> tcp_store_hello(Rank rank, Rank size) {

@@ -55,7 +55,7 @@ std::string expected_words(std::string_view words) {
 }
 
 bool is_word(std::string_view words, std::string_view value) {
-  return ("|" + std::string(words) + "|").find("|" + std::string(value) + "|") != std::string::npos;
+  return fmt::format("|{}|", words).find(fmt::format("|{}|", value)) != std::string::npos;
 }
 
 }  // namespace

@@ -61,7 +61,7 @@ fs::path find(const json::Node& node, std::string_view schema, const std::vector
   const std::vector<std::string_view> views(names.begin(), names.end());
   node.fail(fmt::format("there is no file {}{}{}", file.string(),
                         suggestion(bare ? name : file.filename().string(), views),
-                        bare ? " (looked in " + looked + ")" : ""));
+                        bare ? fmt::format(" (looked in {})", looked) : ""));
 }
 
 }  // namespace

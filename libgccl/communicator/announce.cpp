@@ -1,5 +1,6 @@
 // What the log tells of a communicator: who is where and reaches whom (GCCL_LOG=2), and how calls are carried out, once
 // for each shape of call. Rank 0 speaks for all where all say the same.
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -13,10 +14,10 @@ namespace gccl {
 namespace {
 
 std::string many(Count n, const char* one, const char* several, const char* same_as) {
-  return std::to_string(n) + " " + (n == 1 ? one : several) + " (" + same_as + (n == 1 ? ")" : "s)");
+  return fmt::format("{} {} ({}{})", n, n == 1 ? one : several, same_as, n == 1 ? "" : "s");
 }
 
-std::string limit_text(std::int64_t ms) { return ms < 0 ? "none" : std::to_string(ms) + " ms"; }
+std::string limit_text(std::int64_t ms) { return ms < 0 ? "none" : fmt::format("{} ms", ms); }
 
 std::string host_name() {
   char name[256] = {};
@@ -32,13 +33,10 @@ std::string nodes_text(const std::vector<Rank>& nodes) {
     if (nodes[r] >= ranks.size()) ranks.resize(nodes[r] + 1);
     ranks[nodes[r]].push_back(r);
   }
-  std::string text = std::to_string(ranks.size()) + (ranks.size() == 1 ? " node" : " nodes");
+  std::string text = fmt::format("{} {}", ranks.size(), ranks.size() == 1 ? "node" : "nodes");
   for (Rank n = 0; n < ranks.size() && n < kNodesMax; ++n)
-    text.append(n == 0 ? ": node " : "; node ")
-        .append(std::to_string(n))
-        .append(" has ")
-        .append(ranks_text(ranks[n], Rank(nodes.size())));
-  if (ranks.size() > kNodesMax) text += " and " + std::to_string(ranks.size() - kNodesMax) + " nodes more";
+    text += fmt::format("{} node {} has {}", n == 0 ? ":" : ";", n, ranks_text(ranks[n], Rank(nodes.size())));
+  if (ranks.size() > kNodesMax) text += fmt::format(" and {} nodes more", ranks.size() - kNodesMax);
   return text;
 }
 
@@ -48,7 +46,7 @@ std::string set_variables() {
   for (const Variable& v : variables()) {
     if (v.fallback == "a launcher's" || v.name.starts_with("GCCL_SECRET")) continue;
     const char* const value = std::getenv(std::string(v.name).c_str());
-    if (value) text.append(" ").append(v.name).append("=").append(value);
+    if (value) text += fmt::format(" {}={}", v.name, value);
   }
   return text.empty() ? " nothing" : text;
 }
@@ -57,24 +55,24 @@ std::string set_variables() {
 
 void Communicator::announce() {
   if (log_level() < kLogInfo) return;
-  std::string line = "rank " + std::to_string(rank()) + " of " + std::to_string(size()) + ": GCCL " +
-                     GCCL_Version_string() + ", process " + std::to_string(::getpid()) + " on " + host_name() +
-                     " (node " + std::to_string(members_.node[rank()]) + ")";
+  std::string line = fmt::format("rank {} of {}: GCCL {}, process {} on {} (node {})", rank(), size(),
+                                 GCCL_Version_string(), ::getpid(), host_name(), members_.node[rank()]);
   for (const Ports::Port& port : ports_->all()) {
     std::vector<Rank> peers;
     for (Rank r = 0; r < size(); ++r)
       if (r != rank() && &ports_->to(r) == &port) peers.push_back(r);
-    if (!peers.empty()) line += std::string(", ") + port.backend->name + " to " + ranks_text(peers, size());
+    if (!peers.empty()) line += fmt::format(", {} to {}", port.backend->name, ranks_text(peers, size()));
   }
   log_line(kLogInfo, line);
   if (rank() != 0) return;
-  log_line(kLogInfo, "topology: " + nodes_text(members_.node));
+  log_line(kLogInfo, fmt::format("topology: {}", nodes_text(members_.node)));
   const Start& start = world_->start;
-  log_line(kLogInfo, "settings: backends " + start.backends + ", timeout " + limit_text(start.timeout_ms) +
-                         ", start timeout " + limit_text(start.start_timeout_ms) + ", progress thread " +
-                         (start.progress_thread ? "yes" : "no") + ", check " + (world_->check ? "yes" : "no") +
-                         ", more ranks than processors " + (world_->oversubscribed ? "yes" : "no") +
-                         "; the environment sets" + set_variables());
+  const auto yes_no = [](bool yes) { return yes ? "yes" : "no"; };
+  log_line(kLogInfo, fmt::format("settings: backends {}, timeout {}, start timeout {}, progress thread {}, check {}, "
+                                 "more ranks than processors {}; the environment sets{}",
+                                 start.backends, limit_text(start.timeout_ms), limit_text(start.start_timeout_ms),
+                                 yes_no(start.progress_thread), yes_no(world_->check), yes_no(world_->oversubscribed),
+                                 set_variables()));
 }
 
 void Communicator::announce(const Work& work, const PreparedPlan& plan) {
@@ -89,25 +87,24 @@ void Communicator::announce(const Work& work, const PreparedPlan& plan) {
     return;
   std::string what(name(call.kind));
   if (!lengths && call.kind != Collective::barrier)
-    what += " of " + std::to_string(call.count) + " elements of " + std::to_string(work.elements.bytes) +
-            (work.elements.bytes == 1 ? " byte" : " bytes");
-  what += " on " + std::to_string(size()) + (size() == 1 ? " rank" : " ranks");
+    what += fmt::format(" of {} elements of {} {}", call.count, work.elements.bytes,
+                        work.elements.bytes == 1 ? "byte" : "bytes");
+  what += fmt::format(" on {} {}", size(), size() == 1 ? "rank" : "ranks");
   if (work.what.purpose != Purpose::itself) what += ", for GCCL's own use";
   if (plan.refused) {
-    std::string line("GCCL_ALGORITHM: ");
-    line.append(plan.refused->name).append(" cannot serve ").append(what);
-    if (const std::string_view why = plan.refused->limit; !why.empty()) line.append(" (").append(why).append(")");
-    log_line(kLogWarnings, line.append(": ").append(plan.algorithm->name).append(" is used"));
+    const std::string_view why = plan.refused->limit;
+    log_line(kLogWarnings, fmt::format("GCCL_ALGORITHM: {} cannot serve {}{}: {} is used", plan.refused->name, what,
+                                       why.empty() ? "" : fmt::format(" ({})", why), plan.algorithm->name));
   }
   if (!tells) return;
   std::string over;
   for (const Ports::Port& port : ports_->all())
     if (port.peers > 0) over.append(over.empty() ? "" : " and ").append(port.backend->name);
-  log_line(kLogInfo, "plan: " + what + ": " + std::string(plan.algorithm->name) + ", " +
-                         many(plan.slicing.shares, "chunk", "chunks", "share") + ", " +
-                         many(plan.slicing.lanes, "channel", "channels", "lane") +
-                         (plan.program ? ", compiled" : ", window " + std::to_string(plan.slicing.window)) +
-                         (over.empty() ? "" : ", over " + over));
+  log_line(kLogInfo, fmt::format("plan: {}: {}, {}, {}, {}{}", what, plan.algorithm->name,
+                                 many(plan.slicing.shares, "chunk", "chunks", "share"),
+                                 many(plan.slicing.lanes, "channel", "channels", "lane"),
+                                 plan.program ? "compiled" : fmt::format("window {}", plan.slicing.window),
+                                 over.empty() ? "" : fmt::format(", over {}", over)));
 }
 
 }  // namespace gccl

@@ -1,5 +1,7 @@
 #include "libgccl/communicator/completions.hpp"
 
+#include <fmt/core.h>
+
 #include <mutex>
 
 #include "libgccl/base/caught.hpp"
@@ -47,7 +49,7 @@ void call(const std::pair<GCCL_Completion_function, void*>& f, GCCL_Result resul
   try {
     f.first(result, f.second);
   } catch (...) {
-    throw CallersException("a function of GCCL_On_complete threw an exception: " + caught_text());
+    throw CallersException(fmt::format("a function of GCCL_On_complete threw an exception: {}", caught_text()));
   }
 }
 

@@ -1,5 +1,7 @@
 #include "libgccl/communicator/descriptor.hpp"
 
+#include <fmt/core.h>
+
 #include "libgccl/elements/reduction.hpp"
 
 namespace gccl {
@@ -26,18 +28,19 @@ bool known(std::uint8_t kind) { return kind < collective_names().size(); }
 bool lengths(std::uint8_t kind) { return known(kind) && has_counts(collective_of(kind)); }
 bool rooted(std::uint8_t kind) { return known(kind) && has_root(collective_of(kind)); }
 
-std::string words(std::uint8_t kind, Purpose purpose, const std::string& sequence, Count count,
-                  const std::string& dtype, const std::string& op, const std::string& root) {
+std::string words(std::uint8_t kind, Purpose purpose, std::uint32_t sequence, Count count, const std::string& dtype,
+                  const std::string& op, const std::string& root) {
   static constexpr const char* kPurposes[] = {
       "", "Comm_split", "Comm_create", "Comm_free", "Finalize or Comm_free", "GCCL_CHECK"};
   if (purpose != Purpose::itself)
-    return std::string(std::size_t(purpose) < std::size(kPurposes) ? kPurposes[std::size_t(purpose)] : "a call") +
-           " (collective #" + sequence + ")";
+    return fmt::format("{} (collective #{})",
+                       std::size_t(purpose) < std::size(kPurposes) ? kPurposes[std::size_t(purpose)] : "a call",
+                       sequence);
   std::string s(kind_name(kind));
-  if (kind < kSendKind) s += " #" + sequence;
+  if (kind < kSendKind) s += fmt::format(" #{}", sequence);
   if (collective_of(kind) == Collective::barrier) return s;
-  s += lengths(kind) ? " of " + dtype : " of " + std::to_string(count) + " x " + dtype;
-  if (!op.empty()) s += ", " + op;
+  s += lengths(kind) ? fmt::format(" of {}", dtype) : fmt::format(" of {} x {}", count, dtype);
+  if (!op.empty()) s += fmt::format(", {}", op);
   return s + root;
 }
 
@@ -61,16 +64,16 @@ std::string_view kind_name(std::uint8_t kind) {
 
 std::string dtype_text(GCCL_Dtype d, std::uint32_t element_bytes) {
   if (d >= kOwn)
-    return "user-defined type" + (element_bytes ? " (" + std::to_string(element_bytes) + " bytes)" : std::string());
+    return element_bytes ? fmt::format("user-defined type ({} bytes)", element_bytes) : "user-defined type";
   for (const Dtype t : dtypes())
     if (GCCL_Dtype(t) == d) return std::string(name(t));
-  return "unknown type " + std::to_string(d);
+  return fmt::format("unknown type {}", d);
 }
 
 std::string op_text(GCCL_Op op) {
   if (op < 0) return "";
   if (op <= GCCL_AVG) return std::string(name(Reduction(op)));
-  return op >= kOwn ? "user-defined operation" : "unknown operation " + std::to_string(op);
+  return op >= kOwn ? "user-defined operation" : fmt::format("unknown operation {}", op);
 }
 
 std::uint64_t Descriptor::signature() const {
@@ -92,11 +95,11 @@ std::uint64_t Descriptor::digest() const {
 std::string Descriptor::text() const {
   std::string where;
   if (point_to_point()) {
-    where = (kind == kSendKind ? " to rank " : " from rank ") + std::to_string(root);
+    where = fmt::format(" {} rank {}", kind == kSendKind ? "to" : "from", root);
   } else if (rooted(kind)) {
-    where = ", root " + std::to_string(root);
+    where = fmt::format(", root {}", root);
   }
-  return words(kind, purpose, std::to_string(sequence), count, dtype_text(dtype, element_bytes), op_text(op), where);
+  return words(kind, purpose, sequence, count, dtype_text(dtype, element_bytes), op_text(op), where);
 }
 
 Purpose Descriptor::purpose_of(std::uint64_t signature) {
@@ -113,16 +116,16 @@ std::string text_of_signature(std::uint64_t s, const Near& near) {
   const auto kind = std::uint8_t(s >> 60);
   const std::uint32_t ahead = std::uint32_t(Descriptor::calls_ahead(s, near.sequence));
   const std::string root =
-      !rooted(kind) ? "" : ", root " + std::to_string(s >> 32 & 0xf) + (near.ranks > 16 ? " (modulo 16)" : "");
-  return words(kind, Descriptor::purpose_of(s), std::to_string(near.sequence + ahead), s & 0xffffffffu,
-               dtype_text(dtype_of(s), 0), op_of(s), root);
+      rooted(kind) ? fmt::format(", root {}{}", s >> 32 & 0xf, near.ranks > 16 ? " (modulo 16)" : "") : "";
+  return words(kind, Descriptor::purpose_of(s), near.sequence + ahead, s & 0xffffffffu, dtype_text(dtype_of(s), 0),
+               op_of(s), root);
 }
 
 std::string text_of_signature(std::uint64_t s, std::uint32_t sequence, Rank root, Count count,
                               std::uint32_t element_bytes) {
   const auto kind = std::uint8_t(s >> 60);
-  return words(kind, Descriptor::purpose_of(s), std::to_string(sequence), count, dtype_text(dtype_of(s), element_bytes),
-               op_of(s), rooted(kind) ? ", root " + std::to_string(root) : "");
+  return words(kind, Descriptor::purpose_of(s), sequence, count, dtype_text(dtype_of(s), element_bytes), op_of(s),
+               rooted(kind) ? fmt::format(", root {}", root) : "");
 }
 
 }  // namespace gccl

@@ -1,6 +1,8 @@
 // Who the ranks of a communicator are, and what sentences call them.
 #pragma once
 
+#include <fmt/core.h>
+
 #include <string>
 #include <vector>
 
@@ -23,7 +25,8 @@ struct Members {
   std::string name(Rank r) const { return rank_text(r, world_rank); }
   // "rank 1 of 4, allreduce #17 of 1024 x f32, sum: " and why.
   Status in_context(const Descriptor& call, const Status& why) const {
-    return Status::error(rank_text(rank, world_rank, true) + ", " + call.text() + ": " + why.text(), why.code());
+    return Status::error(fmt::format("{}, {}: {}", rank_text(rank, world_rank, true), call.text(), why.text()),
+                         why.code());
   }
 };
 

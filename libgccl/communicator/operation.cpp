@@ -1,5 +1,7 @@
 #include "libgccl/communicator/operation.hpp"
 
+#include <fmt/core.h>
+
 #include <cstring>
 
 #include "libgccl/elements/combine.hpp"
@@ -28,8 +30,7 @@ std::string Operation::awaited(Rank* peer) const {
   if (replaying) {
     const Program::Awaited a = replay.awaited();
     *peer = a.peer;
-    return "its message of " + std::to_string(a.bytes) + " bytes (step " + std::to_string(replay.next + 1) + " of " +
-           std::to_string(a.steps) + ")";
+    return fmt::format("its message of {} bytes (step {} of {})", a.bytes, replay.next + 1, a.steps);
   }
   std::string text = "a message";
   if (flow) flow->awaited(peer, &text);

@@ -1,5 +1,7 @@
 #include "libgccl/communicator/watch.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cstring>
 #include <mutex>
@@ -25,7 +27,7 @@ std::string Watch::elsewhere_text(const Note& n) {
   const std::string call = n.flags & kCollective
                                ? text_of_signature(n.signature, {std::uint32_t(n.signature >> 36 & 0x1fff), 0})
                                : "a send or recv";
-  return call + " on another communicator (of " + std::to_string(n.element_bytes) + " ranks)";
+  return fmt::format("{} on another communicator (of {} ranks)", call, n.element_bytes);
 }
 
 // ---- Records ----
@@ -363,23 +365,21 @@ std::string Watch::report(Record& record, std::int64_t now_ns) {
     std::string in;
     switch (n.in) {
       case In::collective:
-        in = " is in " + text_of_signature(n.signature, near) + " and waits for " +
-             rank_text(n.peer, record.world_rank_);
+        in = fmt::format("is in {} and waits for {}", text_of_signature(n.signature, near),
+                         rank_text(n.peer, record.world_rank_));
         break;
       case In::send:
       case In::recv:
-        in = std::string(n.in == In::send ? " is in a send to " : " is in a recv from ") +
-             rank_text(n.peer, record.world_rank_);
+        in = fmt::format("is in a {} {}", n.in == In::send ? "send to" : "recv from",
+                         rank_text(n.peer, record.world_rank_));
         break;
-      case In::elsewhere:
-        in = " is in " + elsewhere_text(n) + " and waits for world rank " + std::to_string(n.peer);
-        break;
-      case In::finalize: in = " is in Finalize"; break;
-      default: in = " waits for nothing here; it has begun " + std::to_string(n.sequence) + " collectives";
+      case In::elsewhere: in = fmt::format("is in {} and waits for world rank {}", elsewhere_text(n), n.peer); break;
+      case In::finalize: in = "is in Finalize"; break;
+      default: in = fmt::format("waits for nothing here; it has begun {} collectives", n.sequence);
     }
-    text += "; " + who + in;
+    text += fmt::format("; {} {}", who, in);
   }
-  if (!silent.empty()) text += "; nothing heard from " + silent + ", which may be computing";
+  if (!silent.empty()) text += fmt::format("; nothing heard from {}, which may be computing", silent);
   return text;
 }
 

@@ -99,7 +99,8 @@ class Strict : public json::json_sax_t {
   }
   [[noreturn]] void fail(const std::string& what) const {
     std::string pointer;
-    for (const Level& l : open_) pointer += "/" + (l.object ? escape(l.key) : std::to_string(l.values - 1));
+    for (const Level& l : open_)
+      pointer += l.object ? fmt::format("/{}", escape(l.key)) : fmt::format("/{}", l.values - 1);
     throw InputError(fmt::format("{}: {}: {}", file_, pointer.empty() ? "/" : pointer, what));
   }
 
@@ -208,7 +209,7 @@ std::optional<Node> Node::find(std::string_view key) const {
   if (!is_object()) fail(fmt::format("found {}, expected an object", shown(*value_)));
   const auto it = value_->find(std::string(key));
   if (it == value_->end()) return std::nullopt;
-  return Node(document_, &*it, pointer_ + "/" + escape(key));
+  return Node(document_, &*it, fmt::format("{}/{}", pointer_, escape(key)));
 }
 
 Node Node::at(std::string_view key) const {
@@ -220,7 +221,7 @@ std::vector<std::pair<std::string, Node>> Node::members() const {
   if (!is_object()) fail(fmt::format("found {}, expected an object", shown(*value_)));
   std::vector<std::pair<std::string, Node>> all;
   for (const auto& [key, value] : value_->items())
-    all.emplace_back(key, Node(document_, &value, pointer_ + "/" + escape(key)));
+    all.emplace_back(key, Node(document_, &value, fmt::format("{}/{}", pointer_, escape(key))));
   return all;
 }
 

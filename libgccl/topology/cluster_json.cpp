@@ -1,4 +1,6 @@
 // From a cluster description, the one that the simulator plays, to nodes, devices and rails.
+#include <fmt/core.h>
+
 #include "gccl/gccl.h"
 #include "libgccl/cluster/load.hpp"
 #include "libgccl/topology/description.hpp"
@@ -35,7 +37,7 @@ Description describe(const ComposedCluster& cluster) {
       d.nics.push_back({.node = int(n),
                         .index = int(i),
                         .bandwidth_GBps = parts.types[t].ports[i].forward.bandwidth_GBps,
-                        .name = "nic" + std::to_string(i)});
+                        .name = fmt::format("nic{}", i)});
   }
   std::vector<unsigned> next(cluster.nodes());  // the next card's place on its node
   d.devices.resize(cluster.cards());
@@ -49,7 +51,7 @@ Description describe(const ComposedCluster& cluster) {
                     .node = int(n),
                     .island = parts.cards_are_ports ? 0 : island_first[n] + inside[t][place],
                     .nic = own.empty() ? -1 : nic_first[n] + int(own.front()),
-                    .name = "card" + std::to_string(place)};
+                    .name = fmt::format("card{}", place)};
   }
   return d;
 }

@@ -32,8 +32,8 @@ double number_in(const std::string& file) {
 double bandwidth_of(hwloc_obj_t nic) {
   const std::string name = nic->name;
   const double gbps = nic->attr->osdev.type == HWLOC_OBJ_OSDEV_OPENFABRICS
-                          ? number_in("/sys/class/infiniband/" + name + "/ports/1/rate")
-                          : number_in("/sys/class/net/" + name + "/speed") / 1000;
+                          ? number_in(fmt::format("/sys/class/infiniband/{}/ports/1/rate", name))
+                          : number_in(fmt::format("/sys/class/net/{}/speed", name)) / 1000;
   return std::max(gbps / 8, 0.0);  // -1 where the interface is down
 }
 

@@ -61,10 +61,10 @@ std::vector<std::string> plugin_folders() {
 }
 
 Status load_plugin(const std::string& name, const GCCL_Backend** backend, void** library) {
-  const std::string file = "libgccl_backend_" + name + ".so";
+  const std::string file = fmt::format("libgccl_backend_{}.so", name);
   std::string tried;
   for (const std::string& folder : plugin_folders()) {
-    const std::string full = folder + "/" + file;
+    const std::string full = fmt::format("{}/{}", folder, file);
     if (::access(full.c_str(), F_OK) != 0) {
       tried += (tried.empty() ? "" : ", ") + folder;
       continue;
@@ -75,11 +75,11 @@ Status load_plugin(const std::string& name, const GCCL_Backend** backend, void**
     const GCCL_Backend* const found = entry ? entry() : nullptr;
     if (!found || found->abi != GCCL_BACKEND_ABI) {
       const std::string why =
-          !entry   ? " does not export " GCCL_BACKEND_ENTRY
-          : !found ? " has no backend to offer"
-                   : fmt::format(" was built for interface {}, this library has {}", found->abi, GCCL_BACKEND_ABI);
+          !entry   ? "does not export " GCCL_BACKEND_ENTRY
+          : !found ? "has no backend to offer"
+                   : fmt::format("was built for interface {}, this library has {}", found->abi, GCCL_BACKEND_ABI);
       ::dlclose(handle);  // what it said is gone now
-      return Status::error(full + why, GCCL_ERR_NOT_SUPPORTED);
+      return Status::error(fmt::format("{} {}", full, why), GCCL_ERR_NOT_SUPPORTED);
     }
     *backend = found;
     *library = handle;

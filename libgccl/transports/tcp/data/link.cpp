@@ -1,5 +1,6 @@
 #include "libgccl/transports/tcp/data/link.hpp"
 
+#include <fmt/core.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
@@ -68,7 +69,7 @@ std::uint64_t Link::moved_bytes() const {
 
 std::string Link::doing() const {
   const GCCL_Transfer* const t = incoming_.empty() ? outgoing_.front() : incoming_.front();
-  return std::string(incoming_.empty() ? "sending " : "receiving ") + std::to_string(t ? t->bytes : 0) + " bytes";
+  return fmt::format("{} {} bytes", incoming_.empty() ? "sending" : "receiving", t ? t->bytes : 0);
 }
 
 Link::~Link() {
