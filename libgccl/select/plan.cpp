@@ -60,12 +60,10 @@ double in_step(Count chunks_each, Count channels, bool staggered) {
   return 1 / (1 + double(chunks_each - 1) * (double(channels) - std::min(2.0, double(channels))) / 24);
 }
 
-// From the end of one chunk to the end of the next where several channels are on their way.
+// From the end of one chunk to the end of the next where several channels are on their way. `serial`: what a chunk's
+// bytes take alone.
 Cost interval_between(const Algorithm& algorithm, const Call& chunk, const View& view, const CostModel& model,
-                      const Slicing& s) {
-  Call empty = chunk;
-  empty.count = 1;
-  const Cost serial = std::max(0.0, algorithm.cost(chunk, view, model) - algorithm.cost(empty, view, model));
+                      const Slicing& s, Cost serial) {
   if (model.parts.empty()) return serial;
   Cost busiest = 0;
   for (std::size_t i = 1; i < model.parts.size(); ++i)
@@ -97,13 +95,14 @@ Cost predicted(const Algorithm& algorithm, const Call& call, const View& given, 
   if (algorithm.interval) {
     interval = algorithm.interval(chunk, view, model, slicing);
   } else {
-    interval = interval_between(algorithm, chunk, view, model, {shares, lanes});
+    Call empty = call;
+    empty.count = 1;
+    const Cost latency = algorithm.cost(empty, view, model);
+    interval = interval_between(algorithm, chunk, view, model, {shares, lanes}, std::max(0.0, one - latency));
     turns = double(each) * one + double(lanes - 1) * model.exchange_gap_ns();
     double messages = double(shares);                      // times those of a share
     if (lanes > 1 && algorithm.staggers(shares, lanes)) {  // a share more in all lanes but one
-      Call empty = call;
-      empty.count = 1;
-      turns += algorithm.cost(empty, view, model);
+      turns += latency;
       messages += double(lanes - 1);
     }
     // All ranks do alike, and none is done before it has handled all its messages.
@@ -117,12 +116,14 @@ Cost predicted(const Algorithm& algorithm, const Call& call, const View& given, 
 namespace {
 
 Slicing searched_slicing(const Algorithm& algorithm, const Call& call, const View& view, const CostModel& model,
-                         const Tuning& tuning, Count most) {
+                         const Tuning& tuning, const ChunksMax& most_of) {
   const Slicing whole{.shares = 1, .lanes = 1, .window = tuning.window};
   if (!algorithm.cost || view.all.size <= 1 || has_counts(call.kind)) return whole;
   // A block is cut up no finer than a vector of all blocks.
   const double bytes = model.bytes(double(call.count)) * (counts_blocks(call.kind) ? view.all.size : 1);
-  most = std::min({most, kChunksMax, Count(std::max(1.0, bytes / kChunkBytesMin))});
+  Count most = std::min(kChunksMax, Count(std::max(1.0, bytes / kChunkBytesMin)));
+  if (most > 1 && most_of) most = std::min(most, most_of(algorithm));
+  if (most == 1) return whole;
   struct Candidate {
     Slicing slicing;
     Cost cost;
@@ -145,7 +146,7 @@ Slicing searched_slicing(const Algorithm& algorithm, const Call& call, const Vie
 }  // namespace
 
 Slicing slicing_of(const Algorithm& algorithm, const Call& call, const View& view, const CostModel& model,
-                   const Tuning& tuning, Count most) {
+                   const Tuning& tuning, const ChunksMax& most) {
   if (tuning.search) return searched_slicing(algorithm, call, view, model, tuning, most);
   return measured_slicing(algorithm, view.all.size, model.bytes(double(call.count)), tuning);
 }
@@ -158,7 +159,7 @@ const Algorithm* cheapest(const Call& call, const View& view, const CostModel& m
   Cost best_cost = 0;
   for (const Algorithm& a : table) {
     if (a.kind != call.kind || a.variant || !a.cost || !a.can(call, view)) continue;
-    const Slicing slicing = slicing_of(a, call, view, model, tuning, most ? most(a) : kChunksMax);
+    const Slicing slicing = slicing_of(a, call, view, model, tuning, most);
     const Cost cost = predicted(a, call, view, model, slicing, tuning);
     if (best && !(cost < best_cost * (1 - kTie))) continue;
     best = &a;
@@ -179,8 +180,7 @@ Plan plan(const Call& given, const View& view, const CostModel& model, const Tun
   if (p.algorithm && !p.algorithm->can(call, view)) p.refused = std::exchange(p.algorithm, nullptr);
   if (!p.algorithm) p.algorithm = preferred(call, view, bytes, tuning);
   if (!p.algorithm) p.algorithm = cheapest(call, view, model, bytes, tuning, table, most);
-  if (p.algorithm)
-    p.slicing = slicing_of(*p.algorithm, call, view, model, tuning, most ? most(*p.algorithm) : kChunksMax);
+  if (p.algorithm) p.slicing = slicing_of(*p.algorithm, call, view, model, tuning, most);
   return p;
 }
 

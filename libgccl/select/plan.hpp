@@ -17,14 +17,14 @@ struct Plan {
   Slicing slicing;
 };
 
+// The most chunks that an algorithm may be cut up into; null: kChunksMax.
+constexpr Count kChunksMax = 4096;
+using ChunksMax = std::function<Count(const Algorithm&)>;
+
 // How an algorithm is cut up for a call: as the tuning says or, where it lets search, in the fewest of at most `most`
 // chunks whose prediction is within 3 % of the best.
-constexpr Count kChunksMax = 4096;
 Slicing slicing_of(const Algorithm& algorithm, const Call& call, const View& view, const CostModel& model,
-                   const Tuning& tuning, Count most = kChunksMax);
-
-// The most chunks that an algorithm may be cut up into; null: kChunksMax.
-using ChunksMax = std::function<Count(const Algorithm&)>;
+                   const Tuning& tuning, const ChunksMax& most = nullptr);
 
 // The plan of a call, from what every rank knows, so that all ranks make the same one: `view` is rank 0's. An override
 // decides, then a preference of the transport, then the lowest prediction among the rows of `table` that can serve the

@@ -90,18 +90,21 @@ class Planner {
     Tuning tuning;
   };
   const Basis& basis_of(const Part& part, const SimulatedCommunicator& c, std::size_t w) {
-    const auto [at, fresh] = bases_.try_emplace({part.task, w, c.shape});
-    Basis& basis = at->second;
-    if (!fresh) return basis;
+    const Basis*& known = basis_of_shape_[{part.task, w, c.shape}];
+    if (known) return *known;
     const unsigned each = size_of(part.task->dtype);
     const Cluster& cluster = *world(w).cluster;
+    std::vector<Card> cards(c.ranks());
+    for (Rank r = 0; r < c.ranks(); ++r) cards[r] = world(w).cards[c.world(r)];
+    const auto [at, fresh] = bases_.try_emplace({w, each, cards});
+    Basis& basis = at->second;
+    known = &basis;
+    if (!fresh) return basis;
     if (!cluster.backends().empty()) {
       const View view = c.layout->view(0);
       const TransportModel& t = transport_model_of(cluster.backends(), view.nodes == 1);
       return basis = {.costs = t.costs_on(view, each), .tuning = t.tuning};
     }
-    std::vector<Card> cards(c.ranks());
-    for (Rank r = 0; r < c.ranks(); ++r) cards[r] = world(w).cards[c.world(r)];
     basis.costs = cost_model(cluster, cards, each);
     basis.tuning.search = true;
     basis.tuning.channels_max = kPlannedLanesMax;
@@ -113,12 +116,14 @@ class Planner {
   Slicing slicing_for(const Part& part, const Algorithm& a, const SimulatedCommunicator& c, const Basis& basis) const {
     if (part.task->slicing) return *part.task->slicing;
     const Asked asked(part, c, campaign_.seed);
-    return slicing_of(a, asked.call, asked.view, basis.costs, basis.tuning, chunks_max(part, asked, c, a));
+    return slicing_of(a, asked.call, asked.view, basis.costs, basis.tuning, chunks_max(part, asked, c));
   }
-  static Count chunks_max(const Part& part, const Asked& asked, const SimulatedCommunicator& c, const Algorithm& a) {
-    double each = estimated_work(a, asked.call, *c.layout, 1).messages * double(part.communicators->size());
-    if (a.staggered) each *= 1.5;  // two shares in a channel become three
-    return Count(std::clamp(kPlannedMessagesMax / std::max(each, 1.0), 1.0, double(kChunksMax)));
+  static ChunksMax chunks_max(const Part& part, const Asked& asked, const SimulatedCommunicator& c) {
+    return [&](const Algorithm& a) {
+      double each = estimated_work(a, asked.call, *c.layout, 1).messages * double(part.communicators->size());
+      if (a.staggered) each *= 1.5;  // two shares in a channel become three
+      return Count(std::clamp(kPlannedMessagesMax / std::max(each, 1.0), 1.0, double(kChunksMax)));
+    };
   }
 
   bool fits(const Part& part, const Algorithm& a) const {
@@ -137,7 +142,7 @@ class Planner {
     for (const SimulatedCommunicator* c : firsts(part)) {
       const Asked asked(part, *c, campaign_.seed);
       const Basis& basis = basis_of(part, *c, w);
-      const ChunksMax most = [&](const Algorithm& a) { return chunks_max(part, asked, *c, a); };
+      const ChunksMax most = chunks_max(part, asked, *c);
       chosen.push_back(gccl::plan(asked.call, asked.view, basis.costs, basis.tuning, {}, algorithms(), most).algorithm);
       if (!chosen.back())
         part.task->where.fail(
@@ -302,7 +307,9 @@ class Planner {
   Campaign& campaign_;
   double messages_ = 0;
   std::map<std::pair<const Task*, std::size_t>, Communicators> communicators_;
-  std::map<std::tuple<const Task*, std::size_t, std::size_t>, Basis> bases_;  // by task, world and shape
+  // By world, bytes of an element and cards: tasks that are alike share a cost model, which may take a second to make.
+  std::map<std::tuple<std::size_t, unsigned, std::vector<Card>>, Basis> bases_;
+  std::map<std::tuple<const Task*, std::size_t, std::size_t>, const Basis*> basis_of_shape_;  // task, world, shape
 };
 
 }  // namespace
