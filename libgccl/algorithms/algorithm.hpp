@@ -30,9 +30,6 @@ struct Algorithm {
   std::string_view limit{};  // what `fits` asks for, as the end of a sentence: "it is for at most 32 ranks"
   // Closed form for a call in one chunk, nanoseconds, without contention between lanes or jobs.
   Cost (*cost)(const Call&, const View&, const CostModel&) = nullptr;
-  // For algorithms that use links of several kinds one after the other: how long the busiest of them, or the unit that
-  // combines, is needed for the call, without latencies. Chunks in different phases use them at the same time.
-  Cost (*busiest)(const Call&, const View&, const CostModel&) = nullptr;
   // A combination that "all" leaves out and a user may still name, such as hierarchical(pairwise,swing).
   bool variant = false;
   // Its channels have orders of their own (channel.hpp), and `cost` takes view.channels of them at once, each of which
@@ -45,7 +42,7 @@ struct Algorithm {
   // that they are in different phases from the start and use all links at the same time.
   bool staggered = false;
   // For algorithms that gather at a root and come back: the two halves of `make`, and how many shares of a lane are on
-  // their way from this rank to the root and back. A rank that waited for each share to come back before it began the
+  // their way between this rank and the root. A rank that waited for each share to come back before it began the
   // next would leave its links idle, so sliced() lets the second halves follow that many shares later.
   Schedule (*first_half)(Call, View, Share) = nullptr;
   Schedule (*second_half)(Call, View, Share) = nullptr;

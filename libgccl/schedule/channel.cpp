@@ -48,6 +48,11 @@ ChannelOrder::Kind ChannelOrder::kind_of(const View& v) {
   return v.channel / cycles(v.all.size) % 2 ? Kind::cycle_back : Kind::cycle;
 }
 
+Rank ChannelOrder::different(const View& v) {
+  if (kind_of(v) == Kind::ranks) return 1;
+  return v.nodes > 1 ? v.rails : 2 * cycles(v.all.size);
+}
+
 ChannelOrder::ChannelOrder(const View& v)
     : size(v.all.size),
       rank(v.all.rank),

@@ -18,22 +18,25 @@ class ChannelOrder {
   Rank size, rank;  // `rank` is this rank's position
 
   explicit ChannelOrder(const View& v);
+  // How many channels have different orders, before they come round again.
+  static Rank different(const View& v);
 
   // The rank at that position, cyclically: any position from -2^62 to 2^62.
   Rank operator[](std::int64_t position) const {
-    const Rank i = Rank(position >= 0 && position < size ? position : Group{.size = size}.wrap(position));
+    const Rank i = Rank(position >= 0 && position < size ? position : positions().wrap(position));
     return kind_ == Kind::ranks ? i : at(i);
   }
   // Where a rank stands. O(log nodes) on nodes of different sizes.
   Rank position(Rank r) const { return kind_ == Kind::ranks ? r : place_of(r); }
-  Rank ahead(Rank k) const { return k < size - rank ? rank + k : rank + k - size; }
-  Rank behind(Rank k) const { return k <= rank ? rank - k : rank + size - k; }
+  Rank ahead(Rank k) const { return positions().ahead(k); }
+  Rank behind(Rank k) const { return positions().behind(k); }
 
  private:
   enum class Kind : std::uint8_t { ranks, turned, zigzag, cycle, cycle_back };
   struct Node {
     Rank index, begin, size;
   };
+  Group positions() const { return {.size = size, .rank = rank}; }
   static Kind kind_of(const View&);
   Node node_with(Rank member) const;
   Rank at(Rank position) const;

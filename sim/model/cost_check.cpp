@@ -41,9 +41,7 @@ double CostPoint::error(double slack_ns) const {
 
 std::optional<CostPoint> cost_point(const Algorithm& a, const Cluster& cluster, const std::vector<Card>& cards,
                                     Count count) {
-  std::vector<Rank> node_of;
-  for (const Card c : cards) node_of.push_back(cluster.node_of(c));
-  const auto layout = std::make_shared<Layout>(Layout::of(node_of).wiring(cluster.wiring()));
+  const auto layout = std::make_shared<Layout>(layout_of(cluster, cards));
   const Call call{.kind = a.kind, .count = count, .counts = all_equal, .table = &count};
   if (!a.cost || !a.can(call, layout->view(0))) return std::nullopt;
   Workload w;

@@ -56,6 +56,9 @@ TEST_CASE("every channel's order is a permutation, the same on all ranks, and kn
   for (Layout& layout : layouts)
     for (const auto wiring : {View::Wiring::unknown, View::Wiring::crossbar, View::Wiring::mesh}) {
       layout.wiring(wiring);
+      const Rank different = ChannelOrder::different(layout.view(0));
+      CHECK(order_of(layout, different) == order_of(layout, 0));
+      for (Rank channel = 1; channel < different; ++channel) CHECK(order_of(layout, channel) != order_of(layout, 0));
       for (const Rank channel : {0, 1, 2, 3, 5, 13, 31, 100}) {
         CAPTURE(layout.ranks());
         CAPTURE(int(wiring));

@@ -6,22 +6,21 @@
 
 namespace gccl {
 
-Schedule ring_all_reduce(Group g, Region in, Region out) {
+namespace {
+
+Schedule ring_all_reduce_over(Ring g, Region in, Region out) {
   co_yield ring_reduce_scatter(g, in, out);
   co_yield ring_all_gather(g, out);
 }
 
-namespace {
-
 Schedule ring_of_channel(Call c, View v, Share mine) {
-  const Ring g = ChannelOrder(v);
-  const Region in = slice(input_of(c, v.all.size, v.all.rank), mine);
-  const Region out = slice(output_of(c, v.all.size, v.all.rank), mine);
-  co_yield ring_reduce_scatter(g, in, out);
-  co_yield ring_all_gather(g, out);
+  return ring_all_reduce_over(ChannelOrder(v), slice(input_of(c, v.all.size, v.all.rank), mine),
+                              slice(output_of(c, v.all.size, v.all.rank), mine));
 }
 
 }  // namespace
+
+Schedule ring_all_reduce(Group g, Region in, Region out) { return ring_all_reduce_over(g, in, out); }
 
 Cost ring_all_reduce_cost(Rank n, double bytes, const Paths& p) {
   const double part = bytes / n;

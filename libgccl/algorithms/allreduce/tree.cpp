@@ -95,7 +95,7 @@ Cost tree_all_reduce_interval(const Call& c, const View& v, const CostModel& m, 
   const double port = v.nodes > 1 ? bytes * trees * share / rails / kReached : 0;
   const double inside = bytes * links * along(m).beta_ns_per_byte / kReached;
   const double combining = m.combine(bytes) * (v.nodes > 1 ? std::max(1.0, (both ? 2 : 3) / rails) : 1);
-  // Of each channel as many chunks are on their way as there are messages to the root and back, and in the window.
+  // Of each channel as many chunks are on their way as there are messages to the root, and in the window.
   const double away = g - 1 + std::floor(std::log2(double(v.nodes)));
   const Cost cycle = tree_all_reduce_cost(c, v, m) / (away + s.window / 2) / double(s.lanes);
   return std::max({port, inside, combining, cycle, (links + (v.nodes > 1 ? 3 / rails : 0)) * m.exchange_gap_ns()});

@@ -13,7 +13,7 @@ struct Ring {
   Rank next, before;
   template <class Order>  // a Group or a ChannelOrder
   Ring(const Order& g) : size(g.size), rank(g.rank), next(g[g.ahead(1)]), before(g[g.behind(1)]) {}
-  Rank behind(Rank k) const { return k <= rank ? rank - k : rank + size - k; }
+  Rank behind(Rank k) const { return Group{.size = size, .rank = rank}.behind(k); }
 };
 
 // Reduces each of n near-equal parts of a vector: afterwards the member at position i has part i of `out`

@@ -71,15 +71,9 @@ Groups read_groups(const json::Node& node) {
 
 std::vector<SimulatedCommunicator> communicators(const Groups& groups, const Cluster& cluster,
                                                  const std::vector<Card>& cards) {
-  const auto layout_of = [&](const std::vector<Rank>& members) {
-    std::vector<Rank> node_of(members.empty() ? cards.size() : members.size());
-    for (std::size_t i = 0; i < node_of.size(); ++i)
-      node_of[i] = cluster.node_of(cards[members.empty() ? i : members[i]]);
-    return Layout::of(node_of).wiring(cluster.wiring());
-  };
   std::vector<SimulatedCommunicator> all;
   if (groups.whole()) {
-    Layout layout = layout_of({});
+    Layout layout = layout_of(cluster, cards);
     // A torus' rows are rows of the rank grid only while rank r sits on card r.
     bool in_order = true;
     for (std::size_t r = 0; r < cards.size() && in_order; ++r) in_order = cards[r] == r;
@@ -90,7 +84,9 @@ std::vector<SimulatedCommunicator> communicators(const Groups& groups, const Clu
   }
   std::map<decltype(shape_of(View{})), std::size_t> shapes;
   for (auto& members : cut(groups, Rank(cards.size()))) {
-    auto layout = std::make_shared<const Layout>(layout_of(members));
+    std::vector<Card> theirs;
+    for (const Rank r : members) theirs.push_back(cards[r]);
+    auto layout = std::make_shared<const Layout>(layout_of(cluster, theirs));
     const std::size_t shape = shapes.try_emplace(shape_of(layout->view(0)), shapes.size()).first->second;
     all.push_back({std::move(members), std::move(layout), shape});
   }

@@ -1,0 +1,295 @@
+#include "libgccl/cluster/link_loads.hpp"
+
+#include <algorithm>
+#include <bit>
+
+#include "libgccl/algorithms/parts/binary_tree.hpp"
+#include "libgccl/algorithms/parts/numbering.hpp"
+#include "libgccl/algorithms/parts/swing.hpp"
+#include "libgccl/algorithms/parts/turns.hpp"
+#include "libgccl/cost/pipelined.hpp"
+
+namespace gccl {
+
+Hop hop_over(const Cluster& cluster, Card from, Card to, const std::vector<LinkId>& route) {
+  Hop hop{.alpha_ns = double(cluster.costs(from).overhead_ns + cluster.costs(to).receive_overhead_ns),
+          .beta_ns_per_byte = 0};
+  for (const LinkId l : route) {
+    const Link& link = cluster.links()[l];
+    hop.alpha_ns += double(link.latency_ns);
+    hop.beta_ns_per_byte = std::max(hop.beta_ns_per_byte, 1 / link.bandwidth_GBps);
+  }
+  return hop;
+}
+
+namespace {
+
+std::size_t largest(const Groups& groups) {
+  std::size_t most = 0;
+  for (const auto& g : groups) most = std::max(most, g.size());
+  return most;
+}
+
+constexpr std::size_t kWindow = std::size_t(kStepsInFlight);
+
+// Steps looked at for what every member sends to every other one.
+constexpr std::size_t kSteps = 16;
+
+}  // namespace
+
+Messages shifted(const Cluster& cluster, const Groups& groups, std::size_t d) {
+  Messages shift(cluster);
+  for (const auto& g : groups)
+    for (std::size_t i = 0; i < g.size(); ++i) shift.add(g[i], g[(i + d) % g.size()]);
+  return shift;
+}
+
+namespace {
+
+// The mean, for the member with the slowest messages, over some of those steps of Turns that stay on a node, or over
+// some of those that do not.
+struct MeanStep {
+  Hop all;    // while every member's are on their way
+  Hop alone;  // one at a time
+};
+MeanStep mean_step(const Cluster& cluster, const Groups& groups, Rank nodes, bool stay) {
+  const std::size_t most = largest(groups);
+  const std::size_t per_node = most / nodes, all = stay ? per_node - 1 : most - per_node;
+  const std::size_t samples = std::min(all, kSteps);
+  if (samples == 0) return {};
+  Messages messages(cluster);
+  std::vector<double> alpha;  // of each member's messages in all
+  for (std::size_t k = 0; k < samples; ++k) {
+    const std::size_t i = (2 * k + 1) * all / (2 * samples);
+    const Rank step = Rank(stay ? (i + 1) * nodes : i / (nodes - 1) * nodes + i % (nodes - 1) + 1);
+    std::size_t member = 0;
+    for (const auto& g : groups)
+      for (Rank r = 0; r < g.size(); ++r, ++member) {
+        alpha.resize(std::max(alpha.size(), member + 1));
+        alpha[member] += messages.add(g[r], g[Turns(nodes, Rank(g.size()), r)[Rank(step % g.size())].to]);
+      }
+  }
+  const double slowest = *std::max_element(alpha.begin(), alpha.end()) / double(samples);
+  return {{slowest, messages.busiest_ns() / double(samples)}, {slowest, messages.mean(false).beta_ns_per_byte}};
+}
+
+// Every member sends to each other one in the order of Turns over that many nodes. What stays on a node passes
+// concurrently with what does not, and whichever takes longer keeps the members waiting.
+void add_pairs(const Cluster& cluster, const Groups& groups, Rank nodes, LinkLoads& t) {
+  const std::size_t most = largest(groups);
+  const double near = double(most / nodes - 1), far = double(most - most / nodes);
+  const MeanStep stays = mean_step(cluster, groups, nodes, true), leaves = mean_step(cluster, groups, nodes, false);
+  const auto mean = [&](double stay, double leave) { return (near * stay + far * leave) / (near + far); };
+  const double alpha = mean(stays.all.alpha_ns, leaves.all.alpha_ns);
+  t.pairs = {alpha, std::max(near * stays.all.beta_ns_per_byte, far * leaves.all.beta_ns_per_byte) / (near + far)};
+  t.pairs_alone = {alpha, mean(stays.alone.beta_ns_per_byte, leaves.alone.beta_ns_per_byte)};
+}
+
+// Those that are left when each group folds to a power of two exchange with the ones at `partner` of their numbers.
+template <class Partner>
+Hop among_survivors(const Cluster& cluster, const Groups& groups, Partner partner) {
+  Messages exchange(cluster);
+  for (const auto& g : groups) {
+    const Numbering left = Numbering::survivors({.size = Rank(g.size())});
+    for (Rank i = 0; i < left.size; ++i)
+      if (const Rank to = partner(left.size, i); to < left.size) exchange.add(g[left[i]], g[left[to]]);
+  }
+  return exchange.slowest();
+}
+
+// The narrowest link that member 0's messages to members d and 2d of a group share, inverse; 0 where there is none.
+double shared_ns_per_byte(const Cluster& cluster, const Groups& groups, std::size_t d) {
+  double most = 0;
+  std::vector<LinkId> near, far;
+  for (const auto& g : groups) {
+    if (2 * d >= g.size()) continue;
+    cluster.route(g[0], g[d], near);
+    cluster.route(g[0], g[2 * d], far);
+    for (const LinkId l : near)
+      if (std::find(far.begin(), far.end(), l) != far.end())
+        most = std::max(most, 1 / cluster.links()[l].bandwidth_GBps);
+  }
+  return most;
+}
+
+// The longest way of empty messages through shifts by 1, 2, 4, ..., each of which waits for what came in the one
+// before, and for its own message if `turns`.
+class LongestWay {
+ public:
+  LongestWay(const Groups& groups, bool turns) : turns_(turns) {
+    for (const auto& g : groups) reached_.emplace_back(g.size(), 0.0);
+  }
+  // What the next step, by d, adds to it; `shift` are its messages.
+  double step(const Messages& shift, const Groups& groups, std::size_t d) {
+    const double before = end_;
+    std::size_t message = 0;
+    for (std::size_t k = 0; k < groups.size(); ++k) {
+      const auto& g = groups[k];
+      std::vector<double> next = reached_[k];
+      for (std::size_t i = 0; i < g.size(); ++i) {
+        const std::size_t to = (i + d) % g.size();
+        if (g[to] == g[i]) continue;
+        const double arrives = reached_[k][i] + shift.at(message++, false).alpha_ns;
+        next[to] = std::max(next[to], arrives);
+        if (turns_) next[i] = std::max(next[i], arrives);
+        end_ = std::max(end_, arrives);
+      }
+      reached_[k] = std::move(next);
+    }
+    return end_ - before;
+  }
+
+ private:
+  std::vector<std::vector<double>> reached_;  // by group and member
+  double end_ = 0;
+  bool turns_;
+};
+
+// The in-order trees' messages by level, counted from the leaves. A left child is as far away as its level says. Each
+// level is what it adds to the longest way from a leaf: in latencies, and in time for a byte.
+std::vector<TreeLevel> tree_levels(const Cluster& cluster, const Groups& groups, Rank first, double& busiest_ns) {
+  struct Edge {
+    std::size_t child, parent;  // of all members of both trees
+  };
+  Messages whole(cluster);
+  std::vector<Messages> levels;
+  std::vector<std::vector<Edge>> edges;
+  std::size_t base = 0;
+  for (const auto& g : groups) {
+    const Rank places = Rank(g.size()) - std::min(first, Rank(g.size()));
+    for (const auto tree : {first_tree, second_tree}) {
+      for (Rank x = 1; x <= places; ++x) {
+        const TreePlace t = tree(x, places);
+        if (t.leaf()) continue;
+        const auto level = std::size_t(std::bit_width(x > t.left ? x - t.left : t.left - x) - 1);
+        while (levels.size() <= level) levels.emplace_back(cluster), edges.emplace_back();
+        for (const Rank child : {t.left, t.right}) {
+          if (!child) continue;
+          levels[level].add(g[child - 1 + first], g[x - 1 + first]);
+          whole.add(g[x - 1 + first], g[child - 1 + first]);
+          if (first == 0) whole.add(g[child - 1], g[x - 1]);
+          edges[level].push_back({base + child, base + x});
+        }
+      }
+      base += places + 1;
+    }
+  }
+  busiest_ns = whole.busiest_ns();
+  struct Way {
+    double alpha = 0, alone = 0, shared = 0;
+  };
+  std::vector<Way> ways(base);
+  std::vector<TreeLevel> result;
+  Way before;
+  for (std::size_t k = 0; k < levels.size(); ++k) {
+    Way most = before;
+    for (std::size_t i = 0; i < edges[k].size(); ++i) {
+      const Way& child = ways[edges[k][i].child];
+      const Hop alone = levels[k].at(i, false);
+      Way& way = ways[edges[k][i].parent];
+      way.alpha = std::max(way.alpha, child.alpha + alone.alpha_ns);
+      way.alone = std::max(way.alone, child.alone + alone.beta_ns_per_byte);
+      way.shared = std::max(way.shared, child.shared + levels[k].at(i, true).beta_ns_per_byte);
+      most = {std::max(most.alpha, way.alpha), std::max(most.alone, way.alone), std::max(most.shared, way.shared)};
+    }
+    result.push_back({{most.alpha - before.alpha, most.alone - before.alone}, most.shared - before.shared});
+    before = most;
+  }
+  return result;
+}
+
+}  // namespace
+
+LinkLoads loads_of(const Cluster& cluster, const Groups& groups, Rank nodes) {
+  const std::size_t most = largest(groups);
+  LinkLoads t;
+  if (most < 2) return t;
+  LongestWay rounds(groups, false), turns(groups, true);
+  for (std::size_t d = 1; d < most; d *= 2) {
+    const Messages shift = shifted(cluster, groups, d);
+    Messages exchange(cluster);
+    for (const auto& g : groups)
+      for (std::size_t i = 0; i < g.size(); ++i)
+        if ((i ^ d) < g.size()) exchange.add(g[i], g[i ^ d]);
+    t.shift.push_back(shift_of(shift));
+    t.rounds.push_back({rounds.step(shift, groups, d), shift.busiest_ns()});
+    t.turns.push_back({turns.step(shift, groups, d), shift.busiest_ns()});
+    t.exchange.push_back(exchange.empty() ? t.shift.back() : exchange.slowest());
+    Messages tree(cluster);
+    for (const auto& g : groups)
+      for (std::size_t i = 0; i + d < g.size(); i += 2 * d) tree.add(g[i], g[i + d]);
+    t.binomial.push_back(tree.slowest());
+    if (2 * d <= most) {
+      t.survivors.push_back(among_survivors(cluster, groups, [&](Rank, Rank i) { return Rank(i ^ d); }));
+      t.swing.push_back(among_survivors(
+          cluster, groups, [&](Rank n, Rank i) { return swing_partner(n, i, unsigned(std::countr_zero(d))); }));
+    }
+    t.behind_ns_per_byte.push_back(shared_ns_per_byte(cluster, groups, d));
+    if (d == 1) t.next_slowest = shift.slowest(), t.next = ring_of(shift);
+  }
+  Messages out(cluster), in(cluster);
+  for (const auto& g : groups) {
+    std::vector<double> arrive, arrived;  // at member 0; from it
+    double leaves = 0;
+    for (std::size_t i = 1; i < g.size(); ++i) {
+      arrive.push_back(in.add(g[i], g[0]));
+      if (arrived.size() >= kWindow) leaves = std::max(leaves, arrived[arrived.size() - kWindow]);
+      arrived.push_back(leaves + out.add(g[0], g[i]));
+      t.fan_out_ns = std::max(t.fan_out_ns, arrived.back());
+      leaves += double(cluster.costs(g[0]).overhead_ns);
+    }
+    std::sort(arrive.begin(), arrive.end());
+    double taken = 0;
+    for (const double a : arrive) taken = std::max(a, taken + double(cluster.costs(g[0]).receive_overhead_ns));
+    t.fan_in_ns = std::max(t.fan_in_ns, taken);
+  }
+  t.fan_out_mean = out.mean(false);
+  t.fan_out = out.alone(), t.fan_in = in.alone();
+  t.fan_out_ns_per_byte = out.busiest_ns() / double(most - 1);
+  t.fan_in_ns_per_byte = in.busiest_ns() / double(most - 1);
+  t.trees = tree_levels(cluster, groups, 0, t.trees_ns_per_byte);
+  t.fed_trees = tree_levels(cluster, groups, 1, t.fed_trees_ns_per_byte);
+  Messages odd(cluster);
+  for (const auto& g : groups)
+    for (std::size_t i = 1; i < g.size(); i += 2) {
+      odd.add(g[i], g[(i + 1) % g.size()]);
+      odd.add(g[(i + 1) % g.size()], g[i]);
+    }
+  t.odd = odd.slowest();
+  add_pairs(cluster, groups, nodes, t);
+  return t;
+}
+
+Hop doubling_way(const Cluster& cluster, const std::vector<Card>& cards) {
+  const Rank n = Rank(cards.size()), power = std::bit_floor(n), pairs = n - power;
+  const auto begin = [pairs](Rank i) { return doubling_begin(pairs, i); };
+  std::vector<Hop> way(power);
+  const auto later = [](Hop& a, const Hop& from, const Hop& hop, double blocks) {
+    a.alpha_ns = std::max(a.alpha_ns, from.alpha_ns + hop.alpha_ns);
+    a.beta_ns_per_byte = std::max(a.beta_ns_per_byte, from.beta_ns_per_byte + blocks * hop.beta_ns_per_byte);
+  };
+  Messages fold(cluster), back(cluster);
+  for (Rank i = 0; i < pairs; ++i) {
+    fold.add(cards[2 * i + 1], cards[2 * i]);
+    back.add(cards[2 * i], cards[2 * i + 1]);
+  }
+  for (Rank i = 0; i < pairs; ++i) later(way[i], {}, fold.at(i, true), 1);
+  for (Rank d = 1; d < power; d *= 2) {
+    Messages exchange(cluster);
+    for (Rank i = 0; i < power; ++i) exchange.add(cards[begin(i)], cards[begin(i ^ d)]);
+    const std::vector<Hop> before = way;
+    for (Rank i = 0; i < power; ++i) {
+      const Rank first = i & ~(d - 1);
+      const double blocks = begin(first + d) - begin(first);
+      const Hop hop = exchange.at(i, true);
+      later(way[i ^ d], before[i], hop, blocks);
+      later(way[i], before[i], {0, hop.beta_ns_per_byte}, blocks);  // its port is free for the next message
+    }
+  }
+  Hop end;
+  for (const Hop& w : way) later(end, w, {}, 0);
+  for (Rank i = 0; i < pairs; ++i) later(end, way[i], back.at(i, true), n - 1);
+  return end;
+}
+
+}  // namespace gccl

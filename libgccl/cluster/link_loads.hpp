@@ -1,0 +1,97 @@
+// What messages that are all on their way at once take of a cluster's links, for the closed forms' cost models.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "libgccl/cluster/cluster.hpp"
+
+namespace gccl {
+
+// One message alone.
+Hop hop_over(const Cluster& cluster, Card from, Card to, const std::vector<LinkId>& route);
+
+// Messages that are all on their way at once.
+class Messages {
+ public:
+  explicit Messages(const Cluster& cluster) : cluster_(cluster), load_(cluster.links().size(), 0) {}
+
+  // The message's alpha.
+  double add(Card from, Card to) {
+    if (from == to) return 0;
+    cluster_.route(from, to, route_);
+    hops_.push_back(hop_over(cluster_, from, to, route_));
+    for (const LinkId l : route_) {
+      if (load_[l]++ == 0) used_.push_back(l);
+      links_.push_back(l);
+    }
+    ends_.push_back(links_.size());
+    return hops_.back().alpha_ns;
+  }
+  bool empty() const { return hops_.empty(); }
+
+  // The most a link has to carry when each message has one byte.
+  double busiest_ns() const {
+    double most = 0;
+    for (const LinkId l : used_) most = std::max(most, time(l));
+    return most;
+  }
+  Hop slowest() const { return {alone().alpha_ns, busiest_ns()}; }
+  // The i-th message, alone or `shared` with what the others take of its links.
+  Hop at(std::size_t i, bool shared) const {
+    Hop hop = hops_[i];
+    for (std::size_t l = i ? ends_[i - 1] : 0; shared && l < ends_[i]; ++l)
+      hop.beta_ns_per_byte = std::max(hop.beta_ns_per_byte, time(links_[l]));
+    return hop;
+  }
+  // As if each were alone.
+  Hop alone() const {
+    Hop worst{};
+    for (const Hop& h : hops_) {
+      worst.alpha_ns = std::max(worst.alpha_ns, h.alpha_ns);
+      worst.beta_ns_per_byte = std::max(worst.beta_ns_per_byte, h.beta_ns_per_byte);
+    }
+    return worst;
+  }
+  // Shared: with what the other messages take of its links.
+  Hop mean(bool shared) const {
+    Hop sum{};
+    for (std::size_t i = 0; i < hops_.size(); ++i) {
+      const Hop hop = at(i, shared);
+      sum.alpha_ns += hop.alpha_ns;
+      sum.beta_ns_per_byte += hop.beta_ns_per_byte;
+    }
+    const double n = double(std::max<std::size_t>(hops_.size(), 1));
+    return {sum.alpha_ns / n, sum.beta_ns_per_byte / n};
+  }
+
+ private:
+  double time(LinkId l) const { return load_[l] / cluster_.links()[l].bandwidth_GBps; }
+
+  const Cluster& cluster_;
+  std::vector<std::uint32_t> load_;
+  std::vector<LinkId> used_, route_, links_;
+  std::vector<std::size_t> ends_;
+  std::vector<Hop> hops_;
+};
+
+// Groups of members by card; each at once.
+using Groups = std::vector<std::vector<Card>>;
+
+// After a far message comes a near one: one after the other, shifts take the mean latency, while the narrowest link
+// keeps all waiting.
+inline Hop shift_of(const Messages& shift) { return {shift.mean(false).alpha_ns, shift.busiest_ns()}; }
+inline RingLoads ring_of(const Messages& m, Rank channels = 1) {
+  return {.channels = channels, .next = m.mean(true), .next_alone = m.mean(false), .busiest = shift_of(m)};
+}
+
+// Member i of each group sends to member i + d.
+Messages shifted(const Cluster& cluster, const Groups& groups, std::size_t d);
+
+// Nodes: whose members follow each other in equal numbers, else 1.
+LinkLoads loads_of(const Cluster& cluster, const Groups& groups, Rank nodes);
+
+// Recursive doubling's all-gather: each position of the power of two waits for what it has and for its partner's.
+Hop doubling_way(const Cluster& cluster, const std::vector<Card>& cards);
+
+}  // namespace gccl
