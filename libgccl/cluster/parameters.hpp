@@ -4,6 +4,7 @@
 #include <map>
 
 #include "libgccl/cluster/cluster.hpp"
+#include "libgccl/cluster/nccl_settings.hpp"
 #include "libgccl/json/reader.hpp"
 
 namespace gccl {
@@ -20,6 +21,7 @@ struct Parameters {
   CardCosts card;
   Count eager_bytes = 0;
   std::string backends;  // as Cluster::backends()
+  NcclSettings nccl;
   std::map<std::string, LinkKind, std::less<>> links;
 };
 
