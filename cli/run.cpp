@@ -28,7 +28,7 @@ namespace gccl {
 namespace {
 
 struct RunArguments {
-  std::string scenario, engine, json, csv, html, trace, resume;
+  std::string scenario, engine, planner, json, csv, html, trace, resume;
   std::optional<std::int64_t> seed;
   unsigned jobs = std::max(1u, std::thread::hardware_concurrency());
   bool quiet = false;
@@ -133,6 +133,12 @@ int run_scenario(const RunArguments& a) {
       throw json::InputError(fmt::format("--engine: found \"{}\"{}", a.engine, suggestion(a.engine, names)));
     campaign_options.engine = sim::Engine(at - names.begin());
   }
+  if (!a.planner.empty()) {
+    const auto at = std::find(kPlanners.begin(), kPlanners.end(), a.planner);
+    if (at == kPlanners.end())
+      throw json::InputError(fmt::format("--planner: found \"{}\"{}", a.planner, suggestion(a.planner, kPlanners)));
+    campaign_options.planner = PlannerKind(at - kPlanners.begin());
+  }
   ::signal(SIGPIPE, SIG_IGN);
   const sim::Scenario scenario = sim::read_scenario(find_shipped("scenarios", a.scenario));
   check_files(a, scenario);
@@ -191,6 +197,9 @@ void add_run(Command& app, int& exit_code) {
   run->add_option("--engine", a->engine, "model or simgrid, instead of the scenario's")
       ->value("NAME")
       ->suggest({"model", "simgrid"});
+  run->add_option("--planner", a->planner, "gccl, nccl or openmpi: who chooses for \"auto\", instead of the scenario's")
+      ->value("NAME")
+      ->suggest({"gccl", "nccl", "openmpi"});
   run->add_option("--json", a->json, "Write the result as JSON; - for standard output, which then holds nothing else")
       ->value("FILE");
   run->add_option("--csv", a->csv, "Write the rows as CSV, columns named as in the JSON; - for standard output alone")

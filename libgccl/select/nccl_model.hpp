@@ -1,6 +1,6 @@
 // NCCL's own cost model, version 2.30.7: what NCCL believes that a call takes, and so which algorithm and protocol it
 // chooses. Agreement with it is compatibility, not accuracy: its latencies of large rings are too high, and its
-// bandwidths are off by up to 1.7 times in places (docs/cost-models.md). Source: NVIDIA/nccl src/graph/tuning.cc.
+// bandwidths are off by up to 1.7 times in places (docs/algorithms.md). Source: NVIDIA/nccl src/graph/tuning.cc.
 #pragma once
 
 #include <array>

@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "libgccl/cluster/cost_model.hpp"
+#include "libgccl/cluster/nccl_settings.hpp"
 #include "libgccl/cluster/transport_model.hpp"
 #include "sim/scenario/plan/estimate.hpp"
 #include "sim/scenario/plan/worlds.hpp"
@@ -89,13 +90,17 @@ class Planner {
     CostModel costs;
     Tuning tuning;
   };
+  std::vector<Card> cards_of(const SimulatedCommunicator& c, std::size_t w) const {
+    std::vector<Card> cards(c.ranks());
+    for (Rank r = 0; r < c.ranks(); ++r) cards[r] = world(w).cards[c.world(r)];
+    return cards;
+  }
   const Basis& basis_of(const Part& part, const SimulatedCommunicator& c, std::size_t w) {
     const Basis*& known = basis_of_shape_[{part.task, w, c.shape}];
     if (known) return *known;
     const unsigned each = size_of(part.task->dtype);
     const Cluster& cluster = *world(w).cluster;
-    std::vector<Card> cards(c.ranks());
-    for (Rank r = 0; r < c.ranks(); ++r) cards[r] = world(w).cards[c.world(r)];
+    const std::vector<Card> cards = cards_of(c, w);
     const auto [at, fresh] = bases_.try_emplace({w, each, cards});
     Basis& basis = at->second;
     known = &basis;
@@ -115,6 +120,7 @@ class Planner {
   // finely.
   Slicing slicing_for(const Part& part, const Algorithm& a, const SimulatedCommunicator& c, const Basis& basis) const {
     if (part.task->slicing) return *part.task->slicing;
+    if (part.task->planner == PlannerKind::openmpi) return {};  // the fixed rules ask for no segments
     const Asked asked(part, c, campaign_.seed);
     return slicing_of(a, asked.call, asked.view, basis.costs, basis.tuning, chunks_max(part, asked, c));
   }
@@ -136,11 +142,36 @@ class Planner {
   // An algorithm for each shape of communicator.
   using Algorithms = std::vector<const Algorithm*>;
 
+  struct Chosen {
+    Algorithms algorithms;
+    std::vector<OtherChoice> others;  // see Part
+  };
+
+  OtherChoice other_choice(const Part& part, const SimulatedCommunicator& c, const Asked& asked, std::size_t w) const {
+    const double each = size_of(part.task->dtype);
+    if (part.task->planner == PlannerKind::openmpi) return openmpi_choice(asked.call, asked.view, each);
+    const auto machine = nccl_machine(*world(w).cluster, cards_of(c, w));
+    if (!machine)
+      part.task->where.fail(
+          fmt::format("planner \"nccl\": the parameters of {} have no \"nccl\" object that says "
+                      "which architecture its cards are of",
+                      world(w).cluster_name));
+    return nccl_choice(asked.call, asked.view, each, *machine);
+  }
+
   // The planner's choice for each.
-  Algorithms choose(const Part& part, std::size_t w) {
-    Algorithms chosen;
+  Chosen choose(const Part& part, std::size_t w) {
+    Chosen all;
+    Algorithms& chosen = all.algorithms;
     for (const SimulatedCommunicator* c : firsts(part)) {
       const Asked asked(part, *c, campaign_.seed);
+      if (part.task->planner != PlannerKind::gccl) {
+        all.others.push_back(other_choice(part, *c, asked, w));
+        if (all.others.back().algorithm) {
+          chosen.push_back(all.others.back().algorithm);
+          continue;
+        }
+      }
       const Basis& basis = basis_of(part, *c, w);
       const ChunksMax most = chunks_max(part, asked, *c);
       chosen.push_back(gccl::plan(asked.call, asked.view, basis.costs, basis.tuning, {}, algorithms(), most).algorithm);
@@ -148,11 +179,11 @@ class Planner {
         part.task->where.fail(
             fmt::format("no algorithm can serve this {} on {}", name(part.task->kind), json::format_ranks(c->ranks())));
     }
-    return chosen;
+    return all;
   }
 
   // The algorithms of a single collective in the order of the results, and the planner's choice among them.
-  std::pair<std::vector<Algorithms>, Algorithms> candidates(const Part& part, std::size_t w) {
+  std::pair<std::vector<Algorithms>, Chosen> candidates(const Part& part, std::size_t w) {
     const Candidates& asked = part.task->algorithms;
     const std::size_t shapes = firsts(part).size();
     std::vector<Algorithms> list;
@@ -168,8 +199,8 @@ class Planner {
                                json::format_ranks(part.largest().ranks()), world(w).cluster_name));
       append(Algorithms(shapes, a));
     }
-    Algorithms chosen;
-    if (asked.automatic) append(chosen = choose(part, w));
+    Chosen chosen;
+    if (asked.automatic) append((chosen = choose(part, w)).algorithms);
     if (list.empty()) part.task->where.fail(fmt::format("no algorithm can serve this {}", name(part.task->kind)));
     return {std::move(list), std::move(chosen)};
   }
@@ -203,12 +234,13 @@ class Planner {
       const auto [list, chosen] = candidates(part, w);
       for (const Algorithms& a : list) {
         set_plans(part, a, w);
+        part.others = a == chosen.algorithms ? chosen.others : std::vector<OtherChoice>{};
         append({.run = run_index,
                 .world = w,
                 .engine = engine,
                 .streams = {{part}},
                 .asked = {bytes},
-                .automatic = a == chosen,
+                .automatic = a == chosen.algorithms,
                 .predicted_us = {}});
       }
       same->second.second = campaign_.points.size();
@@ -220,8 +252,14 @@ class Planner {
     for (const auto& tasks : run.streams) {
       auto& stream = point.streams.emplace_back();
       for (const Task& task : tasks) {
-        Part part{.task = &task, .bytes = task.bytes[0], .communicators = communicators_of(task, w), .plans = {}};
-        set_plans(part, candidates(part, w).first[0], w);
+        Part part{.task = &task,
+                  .bytes = task.bytes[0],
+                  .communicators = communicators_of(task, w),
+                  .plans = {},
+                  .others = {}};
+        auto [list, chosen] = candidates(part, w);
+        set_plans(part, list[0], w);
+        part.others = std::move(chosen.others);
         stream.push_back(std::move(part));
       }
     }
@@ -350,6 +388,10 @@ Campaign make_campaign(Scenario scenario, const CampaignOptions& options) {
       campaign.unchecked += std::erase_if(
           run.expectations, [&](const Expectation& e) { return e.engine && *e.engine != name(*options.engine); });
     }
+  if (options.planner)
+    for (ScenarioRun& run : scenario.runs)
+      for (std::vector<Task>& stream : run.streams)
+        for (Task& task : stream) task.planner = *options.planner;
   campaign.seed = options.seed.value_or(scenario.seed);
   campaign.worlds = make_worlds(scenario, campaign.seed);
   campaign.scenario = std::make_shared<const Scenario>(std::move(scenario));
