@@ -24,6 +24,7 @@ struct Composition {
   Count eager_bytes = 0;
   std::string backends;
   NcclSettings nccl;
+  Protocols protocols;
   std::vector<NodeType> types;
   std::vector<std::uint32_t> type_of_node;
   std::unique_ptr<Fabric> fabric;       // null: one node
@@ -54,6 +55,7 @@ class ComposedCluster final : public Cluster {
   const CardCosts& costs(Card card) const override { return type_of(node_of_[card]).costs; }
   Count eager_bytes() const override { return c_.eager_bytes; }
   std::string_view backends() const override { return c_.backends; }
+  const Protocols& protocols() const override { return c_.protocols; }
   View::Wiring wiring() const override { return wiring_; }
   Rank grid_columns() const override { return c_.grid_columns; }
 

@@ -45,6 +45,7 @@ std::shared_ptr<const Cluster> read_cluster(const Node& v) {
   parts.eager_bytes = parameters.eager_bytes;
   parts.backends = parameters.backends;
   parts.nccl = parameters.nccl;
+  parts.protocols = parameters.protocols;
 
   const auto fabric = v.find("fabric");
   const Node nodes = v.at("nodes");

@@ -22,6 +22,7 @@ struct Parameters {
   Count eager_bytes = 0;
   std::string backends;  // as Cluster::backends()
   NcclSettings nccl;
+  Protocols protocols;  // by name; one that adds nothing where no set gives any
   std::map<std::string, LinkKind, std::less<>> links;
 };
 

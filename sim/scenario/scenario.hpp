@@ -40,6 +40,7 @@ struct Task {
   Candidates algorithms;           // exactly one inside a sequence
   PlannerKind planner{};           // who chooses for "auto"
   std::optional<Slicing> slicing;  // as stated; absent: the planner's
+  std::string protocol;            // as stated; empty: the planner's
   Groups groups;
   Distribution counts;  // alltoallv, allgatherv, reduce_scatterv
 };

@@ -66,6 +66,30 @@ TEST_CASE("other rows than the planner's say nothing of it, and a run without on
   CHECK(of_rows(plan_of(allreduce({{"planner", "gccl"}}), kH100), "planner") == std::vector<std::string>(3, ""));
 }
 
+TEST_CASE("where the cluster has NCCL's protocols the plan has the one that NCCL chose") {
+  const Folder folder;
+  const Json protocols = {
+      {"LL", {{"operation_ns", 100000}}}, {"LL128", {{"operation_ns", 50000}}}, {"Simple", Json::object()}};
+  const Json cluster = {
+      {"schema", "gccl/cluster/1"},
+      {"name", "protocols"},
+      {"parameters", {{"base", (kRoot / "cost-models/nvidia-h100.json").string()}, {"protocols", protocols}}},
+      {"nodes",
+       {{{"count", 2},
+         {"cards", 8},
+         {"inside", {{"kind", "switch"}, {"link", "nvlink"}}},
+         {"nics", {{"count", 8}, {"bus", "nic_bus"}, {"port", "nic"}}}}}},
+      {"fabric", {{"kind", "switch"}}}};
+  const std::string file = folder.write("c.json", cluster.dump()).string();
+  const auto protocols_of = [&](const char* planner) {
+    return of_rows(plan_of(allreduce({{"planner", planner}}), {{"cluster", file}}), "protocol");
+  };
+  CHECK(protocols_of("nccl") == std::vector<std::string>{"LL", "LL128", "Simple"});
+  CHECK(protocols_of("gccl") == std::vector<std::string>(3, "Simple"));  // the others start later
+  CHECK(of_rows(plan_of(allreduce({{"planner", "nccl"}, {"protocol", "Simple"}}), {{"cluster", file}}), "protocol") ==
+        std::vector<std::string>(3, "Simple"));
+}
+
 TEST_CASE("a collective without rules is planned by GCCL, and the row says so") {
   const Json alltoall = {{"collective", "alltoall"}, {"bytes", 65536}, {"planner", "nccl"}};
   const Campaign plan = plan_of(Json::array({alltoall}), kH100);
