@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <numeric>
 
 #include "libgccl/algorithms/parts/binary_tree.hpp"
 #include "libgccl/algorithms/parts/numbering.hpp"
@@ -107,6 +108,8 @@ void set_swing_ways(const Part& cluster, const Groups& groups, std::vector<Hop>&
   };
   std::vector<Messages> messages(swing.size(), Messages(cluster));
   std::vector<std::vector<Exchange>> exchanges(swing.size());
+  Messages whole(cluster);
+  const auto share = [](std::size_t s) { return 1 / double(Count(2) << s); };
   std::size_t base = 0;
   for (const auto& g : groups) {
     const Numbering left = Numbering::survivors({.size = Rank(g.size())});
@@ -114,6 +117,7 @@ void set_swing_ways(const Part& cluster, const Groups& groups, std::vector<Hop>&
       for (Rank i = 0; i < left.size; ++i) {
         const Rank to = swing_partner(left.size, i, s);
         messages[s].add(g[left[i]], g[left[to]]);
+        whole.add(g[left[i]], g[left[to]], share(s));
         exchanges[s].push_back({base + i, base + to});
       }
     base += left.size;
@@ -135,11 +139,13 @@ void set_swing_ways(const Part& cluster, const Groups& groups, std::vector<Hop>&
     for (std::size_t s = swing.size(); s-- > 0;) step(s);
     return sum;
   };
-  const auto share = [](std::size_t s) { return 1 / double(Count(2) << s); };
   const auto alpha = added([&](std::size_t s, std::size_t i) { return messages[s].at(i, false).alpha_ns; });
   const auto beta =
       added([&](std::size_t s, std::size_t i) { return share(s) * messages[s].at(i, true).beta_ns_per_byte; });
-  for (std::size_t s = 0; s < swing.size(); ++s) swing[s] = {alpha[s], beta[s] / share(s)};
+  // But the busiest link carries all steps' messages.
+  const double ways = std::accumulate(beta.begin(), beta.end(), 0.0);
+  const double late = ways > 0 ? std::max(1.0, whole.busiest_ns() / ways) : 1;
+  for (std::size_t s = 0; s < swing.size(); ++s) swing[s] = {alpha[s], late * beta[s] / share(s)};
 }
 
 // The narrowest link that member 0's messages to members d and 2d of a group share, inverse; 0 where there is none.
