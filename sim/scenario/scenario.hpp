@@ -17,7 +17,7 @@
 
 namespace gccl::sim {
 
-enum class Engine : std::uint8_t { model, simgrid };
+enum class Engine : std::uint8_t { model, flow, simgrid };
 std::span<const std::string_view> engine_names();
 std::string_view name(Engine);
 

@@ -7,7 +7,7 @@
 namespace gccl::sim {
 namespace {
 
-constexpr std::string_view kEngines[] = {"model", "simgrid"};
+constexpr std::string_view kEngines[] = {"model", "flow", "simgrid"};
 constexpr std::size_t kTextMax = 4096;
 
 std::string read_text(const json::Node& node) {
