@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "libgccl/cluster/cost_model.hpp"
+#include "libgccl/cluster/load.hpp"
 #include "libgccl/cluster/transport_model.hpp"
 #include "sim/scenario/plan/estimate.hpp"
 #include "sim/scenario/plan/worlds.hpp"
@@ -351,7 +352,7 @@ Campaign make_campaign(Scenario scenario, const CampaignOptions& options) {
           run.expectations, [&](const Expectation& e) { return e.engine && *e.engine != name(*options.engine); });
     }
   campaign.seed = options.seed.value_or(scenario.seed);
-  campaign.worlds = make_worlds(scenario, campaign.seed);
+  campaign.worlds = make_worlds(scenario, campaign.seed, options.load ? options.load : load_cluster);
   campaign.scenario = std::make_shared<const Scenario>(std::move(scenario));
   Planner planner(campaign);
   for (std::size_t i = 0; i < campaign.scenario->runs.size(); ++i) planner.add(i);
