@@ -1,0 +1,26 @@
+// The values of a parameter set that measurements may change.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "libgccl/cluster/parameters.hpp"
+
+namespace gccl::sim {
+
+// One value and the bounds within which it may be fitted. The way back of a link keeps its ratio to the way forward.
+struct Adjustable {
+  enum class What : std::uint8_t { overhead, receive_overhead, combine, copy, latency, bandwidth };
+  What what{};
+  std::string link;  // of latency and bandwidth
+  double least = 0, most = 0;
+
+  std::string name() const;  // "card/overhead_ns", "links/nic/latency_ns"
+  double value(const Parameters& p) const;
+  void set(Parameters& p, double value) const;
+};
+
+// Of a set: those that cost something (a rate of 0 is free, and stays so).
+std::vector<Adjustable> adjustables_of(const Parameters& p);
+
+}  // namespace gccl::sim
