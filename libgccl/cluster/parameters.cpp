@@ -15,6 +15,7 @@ using json::Node;
 
 constexpr double kBandwidthMin = 1e-6, kBandwidthMax = 1e6;  // GB/s
 constexpr double kNanosMax = 1e12;
+constexpr double kEfficiencyMin = 1e-3;
 constexpr std::string_view kBackends[] = {"shm", "shm,tcp", "tcp", "tcp,shm", "mpi", "shm,mpi"};
 
 // A set that is being put together: what no file has given yet is open.
@@ -25,6 +26,7 @@ struct Draft {
   std::optional<Count> eager_bytes;
   std::string backends;
   std::map<std::string, LinkKind, std::less<>> links;
+  std::map<std::string, Protocol, std::less<>> protocols;
 };
 
 Nanos read_nanos(const Node& v) {
@@ -47,6 +49,29 @@ LinkKind read_link_object(const Node& v) {
   return kind;
 }
 
+Protocol::Way read_way(const Node& v) {
+  v.allow({"latency_ns", "efficiency", "source"});
+  if (const auto source = v.find("source")) source->string();
+  Protocol::Way way;
+  if (const auto found = v.find("latency_ns")) way.latency_ns = double(read_nanos(*found));
+  if (const auto found = v.find("efficiency")) way.efficiency = found->number(kEfficiencyMin, 1);
+  return way;
+}
+
+Protocol read_protocol(const std::string& name, const Node& v) {
+  v.allow({"operation_ns", "inside", "network", "channel_GBps", "bytes_max", "source"});
+  if (const auto source = v.find("source")) source->string();
+  if (name.empty() || name == "auto") v.fail(fmt::format("\"{}\" cannot be a protocol's name", name));
+  Protocol p;
+  p.name = name;
+  if (const auto found = v.find("operation_ns")) p.operation_ns = double(read_nanos(*found));
+  if (const auto found = v.find("inside")) p.inside = read_way(*found);
+  if (const auto found = v.find("network")) p.network = read_way(*found);
+  if (const auto found = v.find("channel_GBps")) p.channel_GBps = read_bandwidth(*found);
+  if (const auto found = v.find("bytes_max")) p.bytes_max = found->bytes();
+  return p;
+}
+
 void read_set(const Node& v, Draft& draft, std::vector<std::filesystem::path>& open);
 
 // Reads the set in a file over the draft; `reference` is the value that names the file.
@@ -66,7 +91,8 @@ void read_file(const Node& reference, Draft& draft, std::vector<std::filesystem:
 }
 
 void read_set(const Node& v, Draft& draft, std::vector<std::filesystem::path>& open) {
-  v.allow({"$schema", "schema", "name", "description", "sources", "base", "card", "eager_bytes", "backends", "links"});
+  v.allow({"$schema", "schema", "name", "description", "sources", "base", "card", "eager_bytes", "backends", "links",
+           "protocols"});
   for (const std::string_view text : {"$schema", "schema", "name", "description"})
     if (const auto found = v.find(text)) found->string();
   if (const auto base = v.find("base")) read_file(*base, draft, open);
@@ -82,6 +108,8 @@ void read_set(const Node& v, Draft& draft, std::vector<std::filesystem::path>& o
   if (const auto backends = v.find("backends")) draft.backends = kBackends[backends->one_of(kBackends)];
   if (const auto links = v.find("links"))
     for (const auto& [name, link] : links->members()) draft.links[name] = read_link_object(link);
+  if (const auto protocols = v.find("protocols"))
+    for (const auto& [name, protocol] : protocols->members()) draft.protocols[name] = read_protocol(name, protocol);
 }
 
 Parameters complete(const Node& v, Draft draft) {
@@ -97,6 +125,13 @@ Parameters complete(const Node& v, Draft draft) {
   p.eager_bytes = required(draft.eager_bytes, "eager_bytes");
   p.backends = std::move(draft.backends);
   p.links = std::move(draft.links);
+  for (auto& [name, protocol] : draft.protocols) p.protocols.push_back(std::move(protocol));
+  if (p.protocols.empty()) p.protocols.emplace_back();
+  if (std::none_of(p.protocols.begin(), p.protocols.end(),
+                   [](const Protocol& q) { return q.bytes_max == Protocol{}.bytes_max; }))
+    v.fail("every one of \"protocols\" has \"bytes_max\", so none is there for longer calls");
+  if (!p.backends.empty() && !p.protocols[0].name.empty())
+    v.fail("there are \"backends\" and \"protocols\": GCCL's own transports know no protocols");
   return p;
 }
 

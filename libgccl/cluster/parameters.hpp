@@ -20,6 +20,7 @@ struct Parameters {
   CardCosts card;
   Count eager_bytes = 0;
   std::string backends;  // as Cluster::backends()
+  Protocols protocols;   // by name; one that adds nothing where no set gives any
   std::map<std::string, LinkKind, std::less<>> links;
 };
 

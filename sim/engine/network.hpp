@@ -16,9 +16,10 @@ struct Message {
   EventId id;
   Card from, to;
   std::uint32_t lane;  // of the sender; no other lane of the run has this number
-  Count bytes;
-  Nanos at;          // leaves then, >= now
-  Nanos receive_ns;  // how long the receiving card is busy with it
+  Count bytes;         // on the links
+  Nanos at;            // leaves then, >= now
+  Nanos receive_ns;    // how long the receiving card is busy with it
+  Nanos least_ns;      // its last byte follows its first one no sooner
 };
 
 // A network plays messages and timers in virtual time and hands over everything that happens at one instant together.

@@ -18,6 +18,7 @@ struct SimulatedOperation {
   Count lanes = 1;
   unsigned window = 8;  // steps in flight per lane
   unsigned element_bytes = 4;
+  const Protocol* protocol = nullptr;  // null: one that adds nothing
 
   Rank ranks() const { return layout->ranks(); }
   Rank world(Rank r) const { return members.empty() ? r : members[r]; }

@@ -38,6 +38,7 @@ struct Task {
   bool in_place = false;
   Candidates algorithms;           // exactly one inside a sequence
   std::optional<Slicing> slicing;  // as stated; absent: the planner's
+  std::string protocol;            // as stated; empty: the planner's
   Groups groups;
   Distribution counts;  // alltoallv, allgatherv, reduce_scatterv
 };

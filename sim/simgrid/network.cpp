@@ -126,7 +126,7 @@ void SimGridNetwork::take_due(std::vector<EventId>& due) {
     std::sort(starting_.begin(), starting_.end(), before);
   for (const std::uint32_t slot : starting_) {
     const Message& m = slots_[slot].message;
-    flows_.start(slot, route(m.from, m.to).route, m.bytes, now_);
+    flows_.start(slot, route(m.from, m.to).route, m.bytes, m.least_ns, now_);
   }
   starting_.clear();
 }

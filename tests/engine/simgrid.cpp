@@ -30,7 +30,7 @@ struct Sent {
 };
 
 Message message(EventId id, const Sent& s) {
-  return {id, s.from, s.to, s.lane == ~0u ? 1000 + id : s.lane, s.bytes, s.at, s.receive_ns};
+  return {id, s.from, s.to, s.lane == ~0u ? 1000 + id : s.lane, s.bytes, s.at, s.receive_ns, 0};
 }
 
 // Any links and any routes.
