@@ -22,6 +22,7 @@ namespace fs = std::filesystem;
 struct FitArguments {
   MeasuredArguments measured;
   std::string output, name, hold_out = "scales";
+  int evaluations = 1000;
   unsigned jobs = std::max(1u, std::thread::hardware_concurrency());
 };
 
@@ -71,7 +72,8 @@ int fit_parameters(const FitArguments& a) {
   const sim::FitOptions options{.hold_out = a.hold_out == "scales"  ? sim::HoldOut::scales
                                             : a.hold_out == "sizes" ? sim::HoldOut::sizes
                                                                     : sim::HoldOut::none,
-                                .jobs = a.jobs};
+                                .jobs = a.jobs,
+                                .evaluations_max = a.evaluations};
   const sim::FitReport report = sim::fit(problem, minimise, options, measured.skipped);
   const fs::path base = base_file(a, cluster);
   const std::string name = !a.name.empty() ? a.name : (base.empty() ? file.stem() : base.stem()).string() + "-fitted";
@@ -104,6 +106,9 @@ void add_fit(Command& app, int& exit_code) {
           "What is not fitted, to see how far the fit holds: the larger half of the scales, every second size, nothing")
       ->value("WHAT")
       ->check(OneOf{"scales", "sizes", "none"})
+      ->capture_default_str();
+  command->add_option("--evaluations", a->evaluations, "How often one fit looks at all of its points, at most")
+      ->check(Range{10, 1000000})
       ->capture_default_str();
   command->add_option("--name", a->name, "The set's name (default: that of the set it changes, and -fitted)")
       ->value("TEXT");

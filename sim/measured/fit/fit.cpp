@@ -22,6 +22,7 @@ constexpr double kHuber = 0.2;
 constexpr double kPrior = 1e-4;
 // A parameter that changes no prediction by so much when it is doubled is not determined.
 constexpr double kSensitive = 2e-3;
+constexpr double kAtLimit = 1e-3;
 
 double huber(double r) {
   const double a = std::abs(r);
@@ -68,7 +69,9 @@ std::vector<Adjustable> sensitive(const Evaluated& points, const Parameters& sta
     double most = 0;
     for (const double factor : {0.5, 2.0}) {
       Parameters p = start;
-      a.set(p, std::clamp(std::max(a.value(start), 1.0) * factor, a.least, a.most));
+      // A time of 0 becomes a microsecond.
+      const double now = a.value(start), changed = now > 0 ? now * factor : 1000 * (factor - 1);
+      a.set(p, std::clamp(changed, a.least, a.most));
       const std::vector<double> after = points.residuals(p);
       for (std::size_t i = 0; i < std::min(before.size(), after.size()); ++i)
         most = std::max(most, std::abs(after[i] - before[i]));
@@ -90,11 +93,13 @@ struct Search {
   // x: the parameters' logarithms.
   Parameters at(const double* x) const {
     Parameters p = start;
-    for (std::size_t i = 0; i < adjustables.size(); ++i) adjustables[i].set(p, std::exp(x[i]));
+    for (std::size_t i = 0; i < adjustables.size(); ++i)
+      adjustables[i].set(p, std::max(0.0, std::exp(x[i]) - adjustables[i].offset));
     return p;
   }
   double origin(std::size_t i) const {
-    return std::log(std::clamp(adjustables[i].value(start), adjustables[i].least, adjustables[i].most));
+    const Adjustable& a = adjustables[i];
+    return std::log(std::clamp(a.value(start), a.least, a.most) + a.offset);
   }
   static double loss(const double* x, void* self) {
     auto& s = *static_cast<Search*>(self);
@@ -120,8 +125,8 @@ Parameters fitted(const Evaluated& points, const Parameters& start, const std::v
   std::vector<double> x, least, most;
   for (std::size_t i = 0; i < adjustables.size(); ++i) {
     x.push_back(search.origin(i));
-    least.push_back(std::log(adjustables[i].least));
-    most.push_back(std::log(adjustables[i].most));
+    least.push_back(std::log(adjustables[i].least + adjustables[i].offset));
+    most.push_back(std::log(adjustables[i].most + adjustables[i].offset));
   }
   minimise(unsigned(x.size()), least.data(), most.data(), x.data(), Search::loss, &search, evaluations_max);
   if (search.error) std::rethrow_exception(search.error);
@@ -220,6 +225,8 @@ std::vector<FitReport::Errors> leave_one_out(const FitProblem& problem, const Ro
 FitReport fit(FitProblem& problem, Minimise minimise, const FitOptions& options, std::vector<SkippedRow>& skipped) {
   const std::vector<Measurement>& rows = *problem.rows;
   FitReport report;
+  if (problem.parameters.protocols[0].name.empty() && problem.parameters.backends.empty())
+    problem.parameters.protocols[0].name = "default";
   // What can be compared at all, and is no outlier.
   const auto cluster = read_cluster(problem.cluster, problem.parameters);
   const MeasuredPoints points(rows, *cluster, problem.cluster_file, skipped);
@@ -245,7 +252,11 @@ FitReport fit(FitProblem& problem, Minimise minimise, const FitOptions& options,
   const Evaluated evaluated(problem, fit_rows);
   const std::vector<Adjustable> adjustables = sensitive(evaluated, before, report.undetermined);
   const Parameters after = fitted(evaluated, before, adjustables, minimise, options.evaluations_max);
-  for (const Adjustable& a : adjustables) report.fitted.push_back({a.name(), a.value(before), a.value(after)});
+  for (const Adjustable& a : adjustables) {
+    const double value = a.value(after);
+    report.fitted.push_back({a.name(), a.value(before), value,
+                             value >= a.most * (1 - kAtLimit) || (value > 0 && value <= a.least * (1 + kAtLimit))});
+  }
   report.used = compared_by_scale(problem, fit_rows, before, after);
   report.all_used = compared(problem, "fitted", fit_rows, before, after);
   report.held_out = compared_by_scale(problem, held_out, before, after);

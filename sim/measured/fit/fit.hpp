@@ -24,13 +24,14 @@ enum class HoldOut : std::uint8_t {
 struct FitOptions {
   HoldOut hold_out = HoldOut::scales;
   unsigned jobs = 1;  // fits at once, for leave-one-scale-out
-  int evaluations_max = 1500;
+  int evaluations_max = 1000;
 };
 
 struct FitReport {
   struct Value {
     std::string name;
     double before = 0, after = 0;
+    bool at_limit = false;  // the points ask for more than its bounds allow
   };
   struct Errors {
     std::string what;  // "4 x 4 cards"
@@ -53,9 +54,10 @@ struct FitProblem {
   Parameters parameters;
 };
 
-// Changes problem.parameters. The sum of Huber's loss of log(predicted / measured) over the rows that are no outliers,
-// and a little for each parameter's distance from where it was, so that those which points do not tell apart stay near.
-// Throws json::InputError where no row can be compared.
+// Changes problem.parameters. A set without protocols gets one, "default", whose fixed cost of a call is fitted too,
+// unless its ranks are connected by GCCL's own transports. The sum of Huber's loss of log(predicted / measured) over
+// the rows that are no outliers, and a little for each parameter's distance from where it was, so that those which
+// points do not tell apart stay near. Throws json::InputError where no row can be compared.
 FitReport fit(FitProblem& problem, Minimise minimise, const FitOptions& options, std::vector<SkippedRow>& skipped);
 
 // "gccl/parameters/1": what differs from `before`, on the `base` of that name, or the whole set where it is empty.

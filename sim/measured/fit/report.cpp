@@ -1,6 +1,7 @@
 // What a fit leaves: a parameter set, and a table.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "sim/measured/fit/fit.hpp"
@@ -20,6 +21,16 @@ Json link_json(const LinkKind& kind) {
     link["reverse_bandwidth_GBps"] = rounded(kind.reverse.bandwidth_GBps);
   if (kind.reverse.latency_ns != kind.forward.latency_ns) link["reverse_latency_ns"] = kind.reverse.latency_ns;
   return link;
+}
+
+Json protocol_json(const Protocol& p) {
+  const auto way = [](const Protocol::Way& w) {
+    return Json{{"latency_ns", w.latency_ns}, {"efficiency", rounded(w.efficiency)}};
+  };
+  Json protocol = {{"operation_ns", p.operation_ns}, {"inside", way(p.inside)}, {"network", way(p.network)}};
+  if (p.channel_GBps > 0) protocol["channel_GBps"] = rounded(p.channel_GBps);
+  if (p.bytes_max != Protocol{}.bytes_max) protocol["bytes_max"] = p.bytes_max;
+  return protocol;
 }
 
 bool same(const LinkKind& a, const LinkKind& b) { return link_json(a) == link_json(b); }
@@ -66,13 +77,25 @@ Json parameter_set(const std::string& name, const std::string& description, cons
     if (changed) links[link]["source"] = source;
   }
   if (!links.empty()) set["links"] = std::move(links);
+  Json protocols = Json::object();
+  for (const Protocol& p : after.protocols) {
+    if (p.name.empty()) continue;
+    const auto was = std::find_if(before.protocols.begin(), before.protocols.end(),
+                                  [&](const Protocol& q) { return q.name == p.name; });
+    const bool changed = was == before.protocols.end() || protocol_json(*was) != protocol_json(p);
+    if (!whole && !changed) continue;
+    protocols[p.name] = protocol_json(p);
+    if (changed) protocols[p.name]["source"] = source;
+  }
+  if (!protocols.empty()) set["protocols"] = std::move(protocols);
   return set;
 }
 
 std::string fit_text(const FitReport& r, std::size_t columns) {
-  std::vector<std::vector<std::string>> lines{{"parameter", "was", "is"}};
+  std::vector<std::vector<std::string>> lines{{"parameter", "was", "is", ""}};
   for (const FitReport::Value& v : r.fitted)
-    lines.push_back({v.name, fmt::format("{:.5g}", v.before), fmt::format("{:.5g}", v.after)});
+    lines.push_back({v.name, fmt::format("{:.5g}", v.before), fmt::format("{:.5g}", v.after),
+                     v.at_limit ? "as far as it may" : ""});
   std::string text = aligned(lines, columns) + '\n';
   lines = {error_head("fitted")};
   for (const FitReport::Errors& e : r.used) add_errors(lines, e);

@@ -62,14 +62,24 @@ class MeasuredNodes {
 };
 
 // What makes one run of a scenario.
-using RunKey = std::tuple<Collective, Dtype, bool, std::string>;
+using RunKey = std::tuple<Collective, Dtype, bool, std::string, std::string>;
 
 Json run_of(const RunKey& key) {
-  const auto& [kind, dtype, in_place, algorithm] = key;
+  const auto& [kind, dtype, in_place, algorithm, protocol] = key;
   Json run = {{"collective", name(kind)}, {"dtype", name(dtype)}, {"algorithms", algorithm}};
   if (in_place) run["in_place"] = true;
+  if (!protocol.empty()) run["protocol"] = protocol;
   if (kind != Collective::barrier) run["bytes"] = Json::array();
   return run;
+}
+
+// NCCL's protocol that a row states.
+std::optional<std::string_view> stated_protocol(const Measurement& m) {
+  for (const std::string_view known : {"LL", "LL128", "Simple"})
+    if (std::equal(known.begin(), known.end(), m.protocol.begin(), m.protocol.end(),
+                   [](char a, char b) { return std::tolower(a) == std::tolower(static_cast<unsigned char>(b)); }))
+      return known;
+  return std::nullopt;
 }
 
 }  // namespace
@@ -103,9 +113,19 @@ MeasuredPoints::MeasuredPoints(const std::vector<Measurement>& rows, const Clust
         continue;
       }
     }
+    // Where the cluster names no protocols, a row's does not matter.
+    std::string protocol;
+    if (const auto stated = stated_protocol(m); stated && !cluster.protocols()[0].name.empty()) {
+      const auto same = [&](const Protocol& p) { return p.name == *stated; };
+      if (std::none_of(cluster.protocols().begin(), cluster.protocols().end(), same)) {
+        skipped.push_back({m.at, fmt::format("the cluster has no protocol \"{}\"", *stated)});
+        continue;
+      }
+      protocol = *stated;
+    }
     if (nodes.packed(m)) packed_[i] = true;
     const std::string asked(algorithm.automatic ? "auto" : algorithm.algorithm->name);
-    found[std::move(cards)][{m.kind, m.dtype, m.in_place, asked}].push_back(i);
+    found[std::move(cards)][{m.kind, m.dtype, m.in_place, asked, protocol}].push_back(i);
   }
   for (auto& [cards, runs] : found) {
     World& world = worlds_.emplace_back();
@@ -160,7 +180,8 @@ void MeasuredPoints::add(const Campaign& campaign, const World& world, const std
       const Count bytes = rows_[row].kind == Collective::barrier ? 0 : rows_[row].bytes;
       const std::size_t p = at.at({run, bytes});
       const Part& part = campaign.points[p].part();
-      to.push_back({row, us[p], part.algorithm(), part.plan().slicing});
+      to.push_back({row, us[p], part.algorithm(), part.plan().slicing,
+                    campaign.worlds[campaign.points[p].world].cluster->protocols()[part.plan().protocol].name});
     }
 }
 

@@ -14,6 +14,7 @@ struct Predicted {
   double us = 0;
   std::string algorithm;
   Slicing slicing;
+  std::string protocol;  // of the cluster's; empty where it names none
 };
 
 // Rows on the cards of a cluster, sorted by the cards that they need: what is the same for every set of parameters.

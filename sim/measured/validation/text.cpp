@@ -64,9 +64,10 @@ std::string statistics_text(const Json& d, std::size_t columns) {
 }
 
 std::string times_text(const Json& row) {
-  return fmt::format("measured {}, predicted {} ({}), {:+.0f} %", format_time(row["measured_us"]),
+  const std::string protocol = row["predicted_protocol"];
+  return fmt::format("measured {}, predicted {} ({}{}), {:+.0f} %", format_time(row["measured_us"]),
                      format_time(row["predicted_us"]), row["predicted_algorithm"].get_ref<const std::string&>(),
-                     row["error_percent"].get<double>());
+                     protocol.empty() ? "" : ", " + protocol, row["error_percent"].get<double>());
 }
 
 std::string points_text(const Json& rows) {
@@ -140,6 +141,7 @@ std::string validation_csv(const Json& document) {
                                                  "size_class",
                                                  "dtype",
                                                  "predicted_algorithm",
+                                                 "predicted_protocol",
                                                  "shares",
                                                  "lanes",
                                                  "derived",

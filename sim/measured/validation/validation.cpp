@@ -107,6 +107,7 @@ Json validation(const Measured& measured, const std::vector<Predicted>& predicte
                 {"size_class", size_class(m.bytes)},
                 {"dtype", name(m.dtype)},
                 {"predicted_algorithm", p.algorithm},
+                {"predicted_protocol", p.protocol},
                 {"shares", p.slicing.shares},
                 {"lanes", p.slicing.lanes},
                 {"derived", m.derived},
