@@ -16,6 +16,7 @@
 #include "cli/output.hpp"
 #include "libgccl/cluster/files.hpp"
 #include "libgccl/cluster/shipped.hpp"
+#include "libgccl/json/nearest.hpp"
 #include "sim/report/csv.hpp"
 #include "sim/report/html.hpp"
 #include "sim/report/table.hpp"
@@ -27,7 +28,7 @@ namespace gccl {
 namespace {
 
 struct RunArguments {
-  std::string scenario, engine, json, csv, html, trace, resume;
+  std::string scenario, engine, planner, json, csv, html, trace, resume;
   std::optional<std::int64_t> seed;
   unsigned jobs = std::max(1u, std::thread::hardware_concurrency());
   bool quiet = false;
@@ -102,6 +103,12 @@ int run_scenario(const RunArguments& a) {
   sim::CampaignOptions campaign_options{.engine = {}, .seed = {}};
   if (a.seed) campaign_options.seed = std::uint64_t(*a.seed);
   if (!a.engine.empty()) campaign_options.engine = engine_named(a.engine);
+  if (!a.planner.empty()) {
+    const auto at = std::find(kPlanners.begin(), kPlanners.end(), a.planner);
+    if (at == kPlanners.end())
+      throw json::InputError(fmt::format("--planner: found \"{}\"{}", a.planner, suggestion(a.planner, kPlanners)));
+    campaign_options.planner = PlannerKind(at - kPlanners.begin());
+  }
   ::signal(SIGPIPE, SIG_IGN);
   const sim::Scenario scenario = sim::read_scenario(find_shipped("scenarios", a.scenario));
   check_files(a, scenario);
@@ -157,9 +164,12 @@ void add_run(Command& app, int& exit_code) {
   const auto a = std::make_shared<RunArguments>();
   run->add_option("scenario", a->scenario, "Scenario file, or the name of a shipped one (gccl list scenarios)")
       ->required();
-  run->add_option("--engine", a->engine, "model or simgrid, instead of the scenario's")
+  run->add_option("--engine", a->engine, "model, flow or simgrid, instead of the scenario's")
       ->value("NAME")
-      ->suggest({"model", "simgrid"});
+      ->suggest({"model", "flow", "simgrid"});
+  run->add_option("--planner", a->planner, "gccl, nccl or openmpi: who chooses for \"auto\", instead of the scenario's")
+      ->value("NAME")
+      ->suggest({"gccl", "nccl", "openmpi"});
   run->add_option("--json", a->json, "Write the result as JSON; - for standard output, which then holds nothing else")
       ->value("FILE");
   run->add_option("--csv", a->csv, "Write the rows as CSV, columns named as in the JSON; - for standard output alone")

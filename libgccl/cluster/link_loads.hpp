@@ -18,12 +18,12 @@ class Messages {
   Messages(Messages&&) = default;
   ~Messages();
 
-  // The message's alpha.
-  double add(Card from, Card to) {
+  // The message's alpha. It has so many bytes, where others have one.
+  double add(Card from, Card to, double bytes = 1) {
     if (from == to) return 0;
     cluster_.route(from, to, route_);
     hops_.push_back(hop_over(cluster_, from, to, route_));
-    const double weight = 1 / cluster_.way(from, to).efficiency;
+    const double weight = bytes / cluster_.way(from, to).efficiency;
     for (const LinkId l : route_) {
       if (load_[l] == 0) used_.push_back(l);
       load_[l] += weight;

@@ -44,6 +44,7 @@ std::shared_ptr<const Cluster> compose(const Node& v, const Parameters* instead)
   const Parameters parameters = instead ? *instead : read_parameters(v.at("parameters"));
   parts.eager_bytes = parameters.eager_bytes;
   parts.backends = parameters.backends;
+  parts.nccl = parameters.nccl;
   parts.protocols = parameters.protocols;
 
   const auto fabric = v.find("fabric");

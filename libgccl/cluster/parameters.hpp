@@ -4,6 +4,7 @@
 #include <map>
 
 #include "libgccl/cluster/cluster.hpp"
+#include "libgccl/cluster/nccl_settings.hpp"
 #include "libgccl/json/reader.hpp"
 
 namespace gccl {
@@ -20,7 +21,8 @@ struct Parameters {
   CardCosts card;
   Count eager_bytes = 0;
   std::string backends;  // as Cluster::backends()
-  Protocols protocols;   // by name; one that adds nothing where no set gives any
+  NcclSettings nccl;
+  Protocols protocols;  // by name; one that adds nothing where no set gives any
   std::map<std::string, LinkKind, std::less<>> links;
 };
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "sim/engine/network.hpp"
+#include "sim/simgrid/instant.hpp"
 
 namespace gccl::sim {
 
@@ -17,6 +18,9 @@ namespace gccl::sim {
 // SimGrid allows one platform in the life of a process: constructing a second Flows throws std::logic_error.
 class Flows {
  public:
+  static constexpr Nanos kTimeMax = kClockMax;
+  using Overflow = ClockOverflow;
+
   // Throws std::logic_error the second time, std::runtime_error when SimGrid does not behave as it was checked to.
   explicit Flows(const std::vector<Link>& links);
   ~Flows();

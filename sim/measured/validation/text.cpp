@@ -143,6 +143,7 @@ std::string validation_csv(const Json& document) {
                                                  "dtype",
                                                  "predicted_algorithm",
                                                  "predicted_protocol",
+                                                 "planner",
                                                  "shares",
                                                  "lanes",
                                                  "derived",
