@@ -33,7 +33,7 @@ sim::Engine engine_named(const std::string& name) {
 }
 
 sim::Engines simulation_engines(bool with_simgrid) {
-  if (!with_simgrid) return {sim::run_model, nullptr};
+  if (!with_simgrid) return {sim::run_model, sim::run_flow, nullptr};
   simgrid_entry = reinterpret_cast<SimGridEntry>(
       plugin("simgrid_engine", "gccl_simgrid",
              "the simgrid engine needs SimGrid (libsimgrid-dev, then cmake --build FOLDER); --engine flow does not"));

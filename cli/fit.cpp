@@ -35,7 +35,6 @@ fs::path base_file(const FitArguments& a, const json::Node& cluster) {
 
 // How the output names it: by its name where it is a shipped set, else relative to the output's folder.
 std::string base_name(const fs::path& base, const fs::path& output) {
-  if (base.empty()) return {};
   std::error_code error;
   for (const CatalogueEntry& e : catalogue("cost-models"))
     if (fs::equivalent(e.file, base, error)) return e.name;
@@ -81,7 +80,8 @@ int fit_parameters(const FitArguments& a) {
       json::valid_text(name),
       fmt::format("{} of {}, fitted to measurements.", base.empty() ? "The parameters" : base.stem().string(),
                   cluster.at("name").string()),
-      base_name(base, a.output), before, problem.parameters, source_of(a, report));
+      base.empty() ? cluster.at("parameters").raw() : nlohmann::json{{"base", base_name(base, a.output)}}, before,
+      problem.parameters, source_of(a, report));
   write_output(a.output, json::format_value(set, 2) + '\n');
   if (a.output != "-") write_stdout(sim::fit_text(report, terminal_columns()));
   return 0;

@@ -16,6 +16,7 @@
 #include "cli/output.hpp"
 #include "libgccl/cluster/files.hpp"
 #include "libgccl/cluster/shipped.hpp"
+#include "libgccl/json/nearest.hpp"
 #include "sim/report/csv.hpp"
 #include "sim/report/html.hpp"
 #include "sim/report/table.hpp"

@@ -17,7 +17,7 @@ namespace {
 
 struct ValidateArguments {
   MeasuredArguments measured;
-  std::string engine = "closed", json, csv, html;
+  std::string engine = "closed", planner = "library", json, csv, html;
   unsigned jobs = std::max(1u, std::thread::hardware_concurrency());
 };
 
@@ -41,7 +41,7 @@ int validate(const ValidateArguments& a) {
   const std::filesystem::path file = cluster_file_of(a.measured), parameters = parameters_file_of(a.measured);
   check_outputs({a.json, a.csv, a.html}, inputs_of(a.measured));
   sim::Measured measured = read_measured(a.measured);
-  const sim::MeasuredPoints points(measured.rows, *cluster, file, measured.skipped);
+  const sim::MeasuredPoints points(measured.rows, *cluster, file, measured.skipped, a.planner);
   const std::vector<sim::Predicted> predicted = predict(a, cluster, points, measured);
   const nlohmann::json document = sim::validation(
       measured, predicted, points,
@@ -74,6 +74,13 @@ void add_validate(Command& app, int& exit_code) {
   command->add_option("--engine", a->engine, "closed forms, or simulation by model, flow or simgrid")
       ->value("NAME")
       ->check(OneOf{"closed", "model", "flow", "simgrid"})
+      ->capture_default_str();
+  command
+      ->add_option(
+          "--planner", a->planner,
+          "Whose rules stand for a library's own choice: its own where they are known, or gccl's, nccl's, openmpi's")
+      ->value("NAME")
+      ->check(OneOf{"library", "gccl", "nccl", "openmpi"})
       ->capture_default_str();
   command
       ->add_option("--json", a->json,

@@ -127,7 +127,7 @@ void set_swing_ways(const Part& cluster, const Groups& groups, std::vector<Hop>&
     std::size_t from, to;  // among all groups' survivors
   };
   std::vector<Messages> messages;
-  for (std::size_t i = 0; i < swing.size(); ++i) messages.emplace_back(cluster);
+  for (std::size_t s = 0; s < swing.size(); ++s) messages.emplace_back(cluster);
   std::vector<std::vector<Exchange>> exchanges(swing.size());
   Messages whole(cluster);
   const auto share = [](std::size_t s) { return 1 / double(Count(2) << s); };

@@ -68,7 +68,7 @@ TEST_CASE("a set is written with what changed, its source, and on its base") {
   for (const sim::Adjustable& a : sim::adjustables_of(after))
     if (a.name() == "links/b/bandwidth_GBps" || a.name() == "protocols/LL/operation_ns") a.set(after, 12);
   CHECK(after.links["b"].reverse.bandwidth_GBps == 6);  // half of the way forward, as before
-  const Json set = sim::parameter_set("fitted", "text", "base-set", before, after, "why");
+  const Json set = sim::parameter_set("fitted", "text", {{"base", "base-set"}}, before, after, "why");
   CHECK(set["base"] == "base-set");
   CHECK(!set.contains("card"));
   CHECK(set["links"] == Json({{"b",
@@ -79,11 +79,13 @@ TEST_CASE("a set is written with what changed, its source, and on its base") {
                                 {"source", "why"}}}}));
   CHECK(set["protocols"].size() == 1);
   CHECK(set["protocols"]["LL"]["operation_ns"] == 12);
-  const Json whole = sim::parameter_set("fitted", "text", "", before, after, "why");
+  // What a cluster has in itself stays as it stands.
+  const Json own = {{"eager_bytes", "64"}, {"links", {{"a", {{"bandwidth_GBps", 5}, {"latency_ns", "50ns"}}}}}};
+  const Json whole = sim::parameter_set("fitted", "text", own, before, after, "why");
   CHECK(!whole.contains("base"));
   CHECK(whole["links"].size() == 2);
-  CHECK(!whole["links"]["a"].contains("source"));
-  CHECK(whole["eager_bytes"] == 64);
+  CHECK(whole["links"]["a"]["latency_ns"] == "50ns");
+  CHECK(whole["eager_bytes"] == "64");
   const JsonSchema schema(Json::parse(read_text(kRoot / "libgccl/cluster/parameters.schema.json")));
   CHECK(schema.accepts(set));
   CHECK(schema.accepts(whole));
@@ -153,7 +155,7 @@ TEST_CASE("gccl fit: parameters that a cluster has in itself become a whole set"
   REQUIRE(e.code == 0);
   const Json set = Json::parse(e.out);
   CHECK(!set.contains("base"));
-  CHECK(set["eager_bytes"] == 1 << 20);
+  CHECK(set["eager_bytes"] == "1MiB");
   CHECK(set["links"].size() == 2);
   CHECK(std::abs(set["protocols"]["default"]["operation_ns"].get<double>() / 6000 - 1) < 0.05);
 }

@@ -80,6 +80,9 @@ TEST_CASE("a point several times slower than those beside it is an outlier, a st
   CHECK(planted({{27, 2.5}}) == std::vector<std::size_t>{27});
   CHECK(planted({{5, 4}, {12, 6}}) == std::vector<std::size_t>{5, 12});
   CHECK(planted({{5, 1.8}}).empty());
+  CHECK(planted({{0, 0.01}}) == std::vector<std::size_t>{0});  // nothing was sent, and the next is not slow beside it
+  CHECK(planted({{9, 0.2}}) == std::vector<std::size_t>{9});
+  CHECK(planted({{9, 0.3}}).empty());
   // Another protocol from 64 KiB on: three times as slow, and it stays.
   std::vector<std::pair<std::size_t, double>> step;
   for (std::size_t i = 13; i < 28; ++i) step.emplace_back(i, 3.0);

@@ -60,8 +60,9 @@ struct FitProblem {
 // points do not tell apart stay near. Throws json::InputError where no row can be compared.
 FitReport fit(FitProblem& problem, Minimise minimise, const FitOptions& options, std::vector<SkippedRow>& skipped);
 
-// "gccl/parameters/1": what differs from `before`, on the `base` of that name, or the whole set where it is empty.
-nlohmann::json parameter_set(const std::string& name, const std::string& description, const std::string& base,
+// "gccl/parameters/1": `base` with what differs from `before`; {"base": NAME}, or the parameters that a cluster has in
+// itself.
+nlohmann::json parameter_set(const std::string& name, const std::string& description, const nlohmann::json& base,
                              const Parameters& before, const Parameters& after, const std::string& source);
 
 std::string fit_text(const FitReport& report, std::size_t columns);

@@ -47,45 +47,43 @@ std::vector<std::string> error_head(std::string what) {
 
 }  // namespace
 
-Json parameter_set(const std::string& name, const std::string& description, const std::string& base,
-                   const Parameters& before, const Parameters& after, const std::string& source) {
-  const bool whole = base.empty();
-  Json set = {{"schema", "gccl/parameters/1"}, {"name", name}, {"description", description}};
-  if (!whole) set["base"] = base;
-  Json card = Json::object();
+Json parameter_set(const std::string& name, const std::string& description, const Json& base, const Parameters& before,
+                   const Parameters& after, const std::string& source) {
+  Json set = base;
+  set["schema"] = "gccl/parameters/1";
+  set["name"] = name;
+  set["description"] = description;
+  Json card = base.value("card", Json::object());
+  bool other = false;
   const auto add = [&](const char* key, auto was, auto is) {
-    if (whole || was != is) card[key] = is;
+    if (was == is) return;
+    card[key] = is;
+    other = true;
   };
   add("overhead_ns", before.card.overhead_ns, after.card.overhead_ns);
   add("receive_overhead_ns", before.card.receive_overhead_ns, after.card.receive_overhead_ns);
   add("combine_GBps", rounded(before.card.combine_GBps), rounded(after.card.combine_GBps));
   add("copy_GBps", rounded(before.card.copy_GBps), rounded(after.card.copy_GBps));
-  if (!card.empty()) {
+  if (other) {
     card["source"] = source;
     set["card"] = std::move(card);
   }
-  if (whole) {
-    set["eager_bytes"] = after.eager_bytes;
-    if (!after.backends.empty()) set["backends"] = after.backends;
-  }
-  Json links = Json::object();
+  Json links = base.value("links", Json::object());
   for (const auto& [link, kind] : after.links) {
     const auto was = before.links.find(link);
-    const bool changed = was == before.links.end() || !same(was->second, kind);
-    if (!whole && !changed) continue;
+    if (was != before.links.end() && same(was->second, kind)) continue;
     links[link] = link_json(kind);
-    if (changed) links[link]["source"] = source;
+    links[link]["source"] = source;
   }
   if (!links.empty()) set["links"] = std::move(links);
-  Json protocols = Json::object();
+  Json protocols = base.value("protocols", Json::object());
   for (const Protocol& p : after.protocols) {
     if (p.name.empty()) continue;
     const auto was = std::find_if(before.protocols.begin(), before.protocols.end(),
                                   [&](const Protocol& q) { return q.name == p.name; });
-    const bool changed = was == before.protocols.end() || protocol_json(*was) != protocol_json(p);
-    if (!whole && !changed) continue;
+    if (was != before.protocols.end() && protocol_json(*was) == protocol_json(p)) continue;
     protocols[p.name] = protocol_json(p);
-    if (changed) protocols[p.name]["source"] = source;
+    protocols[p.name]["source"] = source;
   }
   if (!protocols.empty()) set["protocols"] = std::move(protocols);
   return set;

@@ -45,19 +45,25 @@ bool is_choice(std::string_view name) {
   return false;
 }
 
+PlannerKind library_of(std::string_view name) {
+  if (name.starts_with("nccl")) return PlannerKind::nccl;
+  return name.ends_with("_ompi") || name == "open mpi" ? PlannerKind::openmpi : PlannerKind::gccl;
+}
+
 }  // namespace
 
 MeasuredAlgorithm measured_algorithm(Collective kind, const std::string& text) {
   if (const Algorithm* own = find_algorithm(kind, text)) return {.algorithm = own};
   std::string name;
   for (const char c : text) name += char(std::tolower(static_cast<unsigned char>(c)));
-  if (is_choice(name)) return {.automatic = true};
+  const PlannerKind library = library_of(name);
+  if (is_choice(name)) return {.automatic = true, .library = library};
   for (const std::string_view p : kPrefixes)
     if (name.starts_with(p)) name.erase(0, p.size());
   if (const std::size_t more = name.find(" ("); more != name.npos) name.resize(more);  // "Ring (tuner)"
   for (const std::string_view s : kSuffixes)
     if (name.ends_with(s)) name.resize(name.size() - s.size());
-  if (is_choice(name)) return {.automatic = true};
+  if (is_choice(name)) return {.automatic = true, .library = library};
   const auto wrong = [&] {
     return MeasuredAlgorithm{.wrong = fmt::format("GCCL has no {} like \"{}\"", gccl::name(kind), text)};
   };

@@ -4,13 +4,15 @@
 #include <string>
 
 #include "libgccl/algorithms/algorithm.hpp"
+#include "libgccl/select/other_planners.hpp"
 
 namespace gccl::sim {
 
 struct MeasuredAlgorithm {
   const Algorithm* algorithm = nullptr;
-  bool automatic = false;  // the library's own choice, which the planner's stands for
-  std::string wrong = {};  // neither: why not
+  bool automatic = false;                   // the library's own choice, which a planner's stands for
+  PlannerKind library = PlannerKind::gccl;  // whose choice, where its rules are known
+  std::string wrong = {};                   // neither: why not
 };
 
 // "NCCL_ALGO=ring", "Tree", "recursive_doubling_ompi", "NCCL default (auto)", or a name of GCCL's own.

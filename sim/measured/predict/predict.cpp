@@ -8,6 +8,7 @@
 #include <set>
 #include <tuple>
 
+#include "libgccl/cluster/nccl_settings.hpp"
 #include "sim/measured/predict/algorithm_names.hpp"
 #include "sim/scenario/read/sizes.hpp"
 
@@ -62,13 +63,14 @@ class MeasuredNodes {
 };
 
 // What makes one run of a scenario.
-using RunKey = std::tuple<Collective, Dtype, bool, std::string, std::string>;
+using RunKey = std::tuple<Collective, Dtype, bool, std::string, std::string, std::string>;
 
 Json run_of(const RunKey& key) {
-  const auto& [kind, dtype, in_place, algorithm, protocol] = key;
+  const auto& [kind, dtype, in_place, algorithm, protocol, planner] = key;
   Json run = {{"collective", name(kind)}, {"dtype", name(dtype)}, {"algorithms", algorithm}};
   if (in_place) run["in_place"] = true;
   if (!protocol.empty()) run["protocol"] = protocol;
+  if (!planner.empty()) run["planner"] = planner;
   if (kind != Collective::barrier) run["bytes"] = Json::array();
   return run;
 }
@@ -85,7 +87,8 @@ std::optional<std::string_view> stated_protocol(const Measurement& m) {
 }  // namespace
 
 MeasuredPoints::MeasuredPoints(const std::vector<Measurement>& rows, const Cluster& cluster,
-                               const std::filesystem::path& file, std::vector<SkippedRow>& skipped)
+                               const std::filesystem::path& file, std::vector<SkippedRow>& skipped,
+                               std::string_view planner)
     : rows_(rows) {
   const MeasuredNodes nodes(rows, cluster);
   std::map<std::vector<Card>, std::map<RunKey, std::vector<std::size_t>>> found;
@@ -124,8 +127,13 @@ MeasuredPoints::MeasuredPoints(const std::vector<Measurement>& rows, const Clust
       protocol = *stated;
     }
     if (nodes.packed(m)) packed_[i] = true;
+    std::string chooses;
+    if (algorithm.automatic) {
+      chooses = planner == "library" ? kPlanners[std::size_t(algorithm.library)] : planner;
+      if (planner == "library" && chooses == "nccl" && !nccl_machine(cluster, cards)) chooses = "gccl";
+    }
     const std::string asked(algorithm.automatic ? "auto" : algorithm.algorithm->name);
-    found[std::move(cards)][{m.kind, m.dtype, m.in_place, asked, protocol}].push_back(i);
+    found[std::move(cards)][{m.kind, m.dtype, m.in_place, asked, protocol, chooses}].push_back(i);
   }
   for (auto& [cards, runs] : found) {
     World& world = worlds_.emplace_back();
@@ -181,7 +189,8 @@ void MeasuredPoints::add(const Campaign& campaign, const World& world, const std
       const std::size_t p = at.at({run, bytes});
       const Part& part = campaign.points[p].part();
       to.push_back({row, us[p], part.algorithm(), part.plan().slicing,
-                    campaign.worlds[campaign.points[p].world].cluster->protocols()[part.plan().protocol].name});
+                    campaign.worlds[campaign.points[p].world].cluster->protocols()[part.plan().protocol].name,
+                    part.task->algorithms.automatic ? std::string(kPlanners[std::size_t(part.task->planner)]) : ""});
     }
 }
 

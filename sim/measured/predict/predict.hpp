@@ -15,6 +15,7 @@ struct Predicted {
   std::string algorithm;
   Slicing slicing;
   std::string protocol;  // of the cluster's; empty where it names none
+  std::string planner;   // that chose the algorithm; empty where it was stated
 };
 
 // Rows on the cards of a cluster, sorted by the cards that they need: what is the same for every set of parameters.
@@ -23,9 +24,10 @@ struct Predicted {
 class MeasuredPoints {
  public:
   // `cluster`: as read from `file`. Rows that it has no cards for, whose algorithm GCCL has not, or whose algorithm
-  // cannot serve the call are added to `skipped`.
+  // cannot serve the call are added to `skipped`. `planner`: whose rules stand for a library's own choice; "library":
+  // its own where they are known, and for NCCL's where the cluster's parameters say what they go by.
   MeasuredPoints(const std::vector<Measurement>& rows, const Cluster& cluster, const std::filesystem::path& file,
-                 std::vector<SkippedRow>& skipped);
+                 std::vector<SkippedRow>& skipped, std::string_view planner = "library");
 
   // Closed forms. Rows without one are left out, and added to `skipped` where that is given.
   std::vector<Predicted> closed(const std::shared_ptr<const Cluster>& cluster,

@@ -36,17 +36,24 @@ std::string kind_of_note(const std::string& note) {
   return out;
 }
 
-// What is expected at a point, from those beside it.
-double expected_at(const Curve& curve, std::size_t i) {
+// How many times what is expected a point took: 1 where it took what may be.
+double times_expected(const Curve& curve, std::size_t i) {
   const CurvePoint& p = curve[i];
-  if (curve.size() < 2) return p.time;
-  if (i == 0) return curve[1].time;
-  const CurvePoint& before = curve[i - 1];
-  if (i + 1 == curve.size()) return before.time * std::max(1.0, p.x / before.x);
-  const CurvePoint& after = curve[i + 1];
-  const double part = std::log(p.x / before.x) / std::log(after.x / before.x);
-  return before.time * std::pow(after.time / before.time, part);
+  double least = 0, most = 0;
+  if (i == 0 || i + 1 == curve.size()) {
+    const CurvePoint& beside = i == 0 ? curve[1] : curve[i - 1];
+    const double scaled = beside.time * p.x / beside.x;
+    least = std::min(beside.time, scaled), most = std::max(beside.time, scaled);
+  } else {
+    const CurvePoint &before = curve[i - 1], &after = curve[i + 1];
+    const double part = std::log(p.x / before.x) / std::log(after.x / before.x);
+    least = most = before.time * std::pow(after.time / before.time, part);
+  }
+  return p.time > most ? p.time / most : p.time < least ? p.time / least : 1;
 }
+
+// Above 1: beyond what is taken for noise.
+double oddity(double times) { return times >= 1 ? times / kSlowFactor : 1 / times / kFastFactor; }
 
 // Calls found(row, times) for each outlier of a curve.
 template <class F>
@@ -56,9 +63,9 @@ void judge_curve(Curve curve, F found) {
     std::size_t worst = 0;
     double most = 0;
     for (std::size_t i = 0; i < curve.size(); ++i)
-      if (const double times = curve[i].time / expected_at(curve, i); times > most) worst = i, most = times;
-    if (most <= kOutlierFactor) return;
-    found(curve[worst].row, most);
+      if (const double odd = oddity(times_expected(curve, i)); odd > most) worst = i, most = odd;
+    if (most <= 1) return;
+    found(curve[worst].row, times_expected(curve, worst));
     curve.erase(curve.begin() + std::ptrdiff_t(worst));
   }
 }
@@ -107,7 +114,7 @@ std::vector<std::string> outliers_of(const std::vector<Measurement>& rows) {
   std::vector<std::string> why(rows.size());
   const auto say = [&](std::string_view beside) {
     return [&why, beside](std::size_t row, double times) {
-      if (why[row].empty()) why[row] = fmt::format("{:.1f} times what the {} beside it suggest", times, beside);
+      if (why[row].empty()) why[row] = fmt::format("{:.2g} times what the {} beside it suggest", times, beside);
     };
   };
   by_size.judge(say("sizes"));

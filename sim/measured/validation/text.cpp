@@ -15,7 +15,7 @@ namespace {
 using Json = nlohmann::json;
 using Lines = std::vector<std::vector<std::string>>;
 
-constexpr std::size_t kOutliersShown = 20, kWorstShown = 10;
+constexpr std::size_t kOutliersShown = 20, kWorstShown = 10, kReasonsShown = 12;
 
 std::vector<std::string> figures(const Json& s) {
   std::vector<std::string> cells{s["points"].dump()};
@@ -95,12 +95,13 @@ std::string skipped_text(const Json& skipped) {
   for (const Json& s : skipped) rows += s["rows"].get<std::size_t>();
   if (rows == 0) return {};
   std::string text = fmt::format("Skipped {} row{}:\n", rows, rows == 1 ? "" : "s");
-  for (const Json& s : skipped) {
-    std::string places;
-    for (const Json& at : s["first"]) places += (places.empty() ? "" : ", ") + at.get<std::string>();
+  for (std::size_t i = 0; i < std::min(skipped.size(), kReasonsShown); ++i) {
+    const Json& s = skipped[i];
     text += fmt::format("  {:>5}  {} ({}{})\n", s["rows"].get<std::size_t>(), s["reason"].get_ref<const std::string&>(),
-                        places, s["rows"] > s["first"].size() ? ", ..." : "");
+                        s["first"][0].get_ref<const std::string&>(), s["rows"] > 1 ? ", ..." : "");
+    rows -= s["rows"].get<std::size_t>();
   }
+  if (rows) text += fmt::format("  {:>5}  for {} other reasons: see --json\n", rows, skipped.size() - kReasonsShown);
   return text;
 }
 
@@ -142,6 +143,7 @@ std::string validation_csv(const Json& document) {
                                                  "dtype",
                                                  "predicted_algorithm",
                                                  "predicted_protocol",
+                                                 "planner",
                                                  "shares",
                                                  "lanes",
                                                  "derived",

@@ -108,6 +108,7 @@ Json validation(const Measured& measured, const std::vector<Predicted>& predicte
                 {"dtype", name(m.dtype)},
                 {"predicted_algorithm", p.algorithm},
                 {"predicted_protocol", p.protocol},
+                {"planner", p.planner},
                 {"shares", p.slicing.shares},
                 {"lanes", p.slicing.lanes},
                 {"derived", m.derived},

@@ -70,7 +70,7 @@ constexpr double kPayloadElementsMax = 1 << 26;
 constexpr double kLanesTotalMax = 1 << 28;  // of all ranks and collectives of one point
 
 struct CampaignOptions {
-  std::optional<Engine> engine;             // instead of the scenario's; expectations about others are left out
+  std::optional<Engine> engine;             // instead of the scenario's; expectations about other engines are left out
   std::optional<std::uint64_t> seed;        // instead of the scenario's
   std::optional<PlannerKind> planner = {};  // instead of the scenario's
   // How a cluster's file is read; empty: load_cluster().
