@@ -104,7 +104,8 @@ TEST_CASE("rows that cannot be used are skipped, each with its reason") {
                           "s,,4,all_gather,x,,64,1,,,,\n"
                           "s,2,4,alltoall,x,,64,1,,,,bytes = per-destination message size (OSU convention)\n"
                           "s,2,4,all_gather,x,,64,1,,,,dtype=fp8_e4m3\n"
-                          "s,2,4,all_gather,x,,31,0.03,,,,\n");
+                          "s,2,4,all_gather,x,,31,0.03,,,,\n"
+                          "s,1,1,all_reduce,x,,64,1,,,,\n");
   REQUIRE(m.rows.size() == 1);
   CHECK(m.rows[0].bytes == 64 * 8);
   CHECK(has_reason(m, "no counterpart of the collective \"moe_dispatch\""));
@@ -114,7 +115,8 @@ TEST_CASE("rows that cannot be used are skipped, each with its reason") {
   CHECK(has_reason(m, "state --nodes"));
   CHECK(has_reason(m, "element type \"fp8_e4m3\""));
   CHECK(has_reason(m, "less than one element for each rank"));
-  CHECK(m.skipped.size() == 7);
+  CHECK(has_reason(m, "on one rank"));
+  CHECK(m.skipped.size() == 8);
 }
 
 TEST_CASE("what the caller states fills in what is missing, and chooses among what is there") {

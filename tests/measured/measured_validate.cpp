@@ -197,6 +197,36 @@ TEST_CASE("gccl validate: errors, statistics and outliers of a table, on every e
   }
 }
 
+TEST_CASE("a row's protocol is the cluster's of that name, a choice is by the rules of its library") {
+  const Folder folder;
+  Json description = Json::parse(kCluster);
+  description["parameters"]["protocols"] = {{"LL", {{"operation_ns", 1000}, {"inside", {{"efficiency", 0.5}}}}},
+                                            {"Simple", {{"operation_ns", 9000}}}};
+  description["parameters"]["nccl"] = {{"architecture", "ampere"}};
+  const auto file = folder.write("two.json", description.dump());
+  const auto cluster = load_cluster(file);
+  std::vector<Measurement> rows(6, row(1, 2, 64, 1));
+  rows[0].protocol = "ll";
+  rows[1].protocol = "Simple";
+  rows[2].protocol = "LL128";
+  rows[3].protocol = "QP interleave ON";
+  rows[4].algorithm = "NCCL default (auto)";
+  rows[5].algorithm = "default_ompi";
+  std::vector<SkippedRow> skipped;
+  const MeasuredPoints points(rows, *cluster, file, skipped);
+  const std::vector<Predicted> p = points.closed(cluster);
+  REQUIRE(skipped.size() == 1);
+  CHECK(skipped[0].reason == "the cluster has no protocol \"LL128\"");
+  REQUIRE(p.size() == 5);
+  CHECK(p[0].protocol == "LL");
+  CHECK(p[1].protocol == "Simple");
+  CHECK(p[1].us - p[0].us == doctest::Approx(8).epsilon(0.01));  // 8 us of launch; of 64 bytes none matters
+  CHECK(p[2].protocol == "LL");                                  // none is stated: the faster one
+  CHECK(p[2].planner == "");
+  CHECK(p[3].planner == "nccl");
+  CHECK(p[4].planner == "openmpi");
+}
+
 TEST_CASE("gccl validate: --parameters replaces those of the cluster") {
   const Folder folder;
   folder.write("two.json", kCluster);

@@ -23,6 +23,7 @@ constexpr double kPrior = 1e-4;
 // A parameter that changes no prediction by so much when it is doubled is not determined.
 constexpr double kSensitive = 2e-3;
 constexpr double kAtLimit = 1e-3;
+constexpr double kLeastUs = 1e-6;  // of a prediction, as its logarithm is looked at
 
 double huber(double r) {
   const double a = std::abs(r);
@@ -44,7 +45,7 @@ class Evaluated {
   // log(predicted / measured).
   std::vector<double> residuals(const Parameters& p) const {
     std::vector<double> all;
-    for (const Predicted& at : predict(p)) all.push_back(std::log(at.us / rows_[at.row].time_us));
+    for (const Predicted& at : predict(p)) all.push_back(std::log(std::max(at.us, kLeastUs) / rows_[at.row].time_us));
     return all;
   }
   ErrorStatistics errors(const Parameters& p) const {

@@ -118,6 +118,7 @@ std::string RowCollector::why_not(Measurement& row) const {
   };
   if (std::string why = fill(row.nodes, stated_.nodes, "nodes"); !why.empty()) return why;
   if (std::string why = fill(row.cards, stated_.cards, "cards of a node"); !why.empty()) return why;
+  if (row.nodes * row.cards == 1) return "on one rank, where nothing is sent";
   if (Count(row.nodes) * row.cards > kRanksMax) return fmt::format("on more than {} ranks", kRanksMax);
   if (row.bytes == 0 && row.kind != Collective::barrier) return "of 0 bytes, or of a size that is not given";
   if (row.bytes > kMeasuredBytesMax) return "of more than 1 PiB";
