@@ -32,12 +32,32 @@ std::size_t largest(const Groups& groups) {
   return most;
 }
 
+// Arrays of zeros that nobody uses.
+constexpr std::size_t kSpareArrays = 8, kSpareLinks = 1 << 20;
+thread_local std::vector<std::vector<double>> spare_loads;
+
 constexpr std::size_t kWindow = std::size_t(kStepsInFlight);
 
 // Steps looked at for what every member sends to every other one.
 constexpr std::size_t kSteps = 16;
 
 }  // namespace
+
+std::vector<double> Messages::zeros(std::size_t links) {
+  std::vector<double> load;
+  if (!spare_loads.empty()) {
+    load = std::move(spare_loads.back());
+    spare_loads.pop_back();
+  }
+  load.resize(links);
+  return load;
+}
+
+Messages::~Messages() {
+  if (load_.empty() || load_.capacity() > kSpareLinks || spare_loads.size() == kSpareArrays) return;
+  for (const LinkId l : used_) load_[l] = 0;
+  spare_loads.push_back(std::move(load_));
+}
 
 Messages shifted(const Part& cluster, const Groups& groups, std::size_t d) {
   Messages shift(cluster);
@@ -106,7 +126,8 @@ void set_swing_ways(const Part& cluster, const Groups& groups, std::vector<Hop>&
   struct Exchange {
     std::size_t from, to;  // among all groups' survivors
   };
-  std::vector<Messages> messages(swing.size(), Messages(cluster));
+  std::vector<Messages> messages;
+  for (std::size_t i = 0; i < swing.size(); ++i) messages.emplace_back(cluster);
   std::vector<std::vector<Exchange>> exchanges(swing.size());
   Messages whole(cluster);
   const auto share = [](std::size_t s) { return 1 / double(Count(2) << s); };

@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "libgccl/cluster/cost_model.hpp"
+#include "libgccl/cluster/load.hpp"
 #include "libgccl/cluster/nccl_settings.hpp"
 #include "libgccl/cluster/transport_model.hpp"
 #include "libgccl/json/nearest.hpp"
@@ -421,7 +422,7 @@ Campaign make_campaign(Scenario scenario, const CampaignOptions& options) {
       for (std::vector<Task>& stream : run.streams)
         for (Task& task : stream) task.planner = *options.planner;
   campaign.seed = options.seed.value_or(scenario.seed);
-  campaign.worlds = make_worlds(scenario, campaign.seed);
+  campaign.worlds = make_worlds(scenario, campaign.seed, options.load ? options.load : load_cluster);
   campaign.scenario = std::make_shared<const Scenario>(std::move(scenario));
   Planner planner(campaign);
   for (std::size_t i = 0; i < campaign.scenario->runs.size(); ++i) planner.add(i);

@@ -1,6 +1,7 @@
 // From a scenario to the points to simulate: every cluster, rank count, engine, size and algorithm that it asks for.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 
@@ -69,9 +70,11 @@ constexpr double kPayloadElementsMax = 1 << 26;
 constexpr double kLanesTotalMax = 1 << 28;  // of all ranks and collectives of one point
 
 struct CampaignOptions {
-  std::optional<Engine> engine;             // instead of the scenario's; expectations about other engines are left out
+  std::optional<Engine> engine;             // instead of the scenario's; expectations about others are left out
   std::optional<std::uint64_t> seed;        // instead of the scenario's
   std::optional<PlannerKind> planner = {};  // instead of the scenario's
+  // How a cluster's file is read; empty: load_cluster().
+  std::function<std::shared_ptr<const Cluster>(const std::filesystem::path&)> load = {};
 };
 
 // Loads the clusters. Throws json::InputError: more ranks than cards, a root or straggler that is no rank, an algorithm
