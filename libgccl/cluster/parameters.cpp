@@ -15,6 +15,7 @@ using json::Node;
 
 constexpr double kBandwidthMin = 1e-6, kBandwidthMax = 1e6;  // GB/s
 constexpr double kNanosMax = 1e12;
+constexpr int kChannelsMax = 64;
 constexpr double kEfficiencyMin = 1e-3;
 constexpr std::string_view kBackends[] = {"shm", "shm,tcp", "tcp", "tcp,shm", "mpi", "shm,mpi"};
 
@@ -60,7 +61,7 @@ Protocol::Way read_way(const Node& v) {
 }
 
 Protocol read_protocol(const std::string& name, const Node& v) {
-  v.allow({"operation_ns", "inside", "network", "channel_GBps", "bytes_max", "source"});
+  v.allow({"operation_ns", "inside", "network", "channel_GBps", "channels_max", "bytes_max", "source"});
   if (const auto source = v.find("source")) source->string();
   if (name.empty() || name == "auto") v.fail(fmt::format("\"{}\" cannot be a protocol's name", name));
   Protocol p;
@@ -69,6 +70,7 @@ Protocol read_protocol(const std::string& name, const Node& v) {
   if (const auto found = v.find("inside")) p.inside = read_way(*found);
   if (const auto found = v.find("network")) p.network = read_way(*found);
   if (const auto found = v.find("channel_GBps")) p.channel_GBps = read_bandwidth(*found);
+  if (const auto found = v.find("channels_max")) p.channels_max = Count(found->integer(1, kChannelsMax));
   if (const auto found = v.find("bytes_max")) p.bytes_max = found->bytes();
   return p;
 }
