@@ -37,7 +37,7 @@ sim::Engines simulation_engines(bool with_simgrid) {
   simgrid_entry = reinterpret_cast<SimGridEntry>(
       plugin("simgrid_engine", "gccl_simgrid",
              "the simgrid engine needs SimGrid (libsimgrid-dev, then cmake --build FOLDER); --engine flow does not"));
-  return {sim::run_model, sim::run_flow, run_by_simgrid};
+  return {sim::run_model, run_by_simgrid};
 }
 
 void show_progress(std::size_t done, std::size_t of) {

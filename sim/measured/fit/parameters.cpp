@@ -12,6 +12,7 @@ namespace {
 // far more than a link's bandwidth, which is effective already.
 constexpr double kLatencyLess = 20, kLatencyMore = 50, kBandwidthLess = 20, kBandwidthMore = 2, kRateLess = 50,
                  kRateMore = 10;
+constexpr double kEfficiencyLeast = 1e-3;
 constexpr double kNanosMore = 10'000;  // a cost of 0 may become as much
 constexpr double kNanosOffset = 100;
 
@@ -29,11 +30,10 @@ Nanos nanos(double value) { return std::llround(value); }
 }  // namespace
 
 std::string Adjustable::name() const {
-  static constexpr std::string_view kNames[] = {"card/overhead_ns",   "card/receive_overhead_ns",
-                                                "card/combine_GBps",  "card/copy_GBps",
-                                                "latency_ns",         "bandwidth_GBps",
-                                                "operation_ns",       "inside/latency_ns",
-                                                "network/latency_ns", "channel_GBps"};
+  static constexpr std::string_view kNames[] = {
+      "card/overhead_ns",   "card/receive_overhead_ns", "card/combine_GBps",  "card/copy_GBps",
+      "latency_ns",         "bandwidth_GBps",           "operation_ns",       "inside/latency_ns",
+      "network/latency_ns", "inside/efficiency",        "network/efficiency", "channel_GBps"};
   const std::string_view key = kNames[std::size_t(what)];
   if (of.empty()) return std::string(key);
   return fmt::format("{}/{}/{}", what <= What::bandwidth ? "links" : "protocols", of, key);
@@ -50,6 +50,8 @@ double Adjustable::value(const Parameters& p) const {
     case What::operation: return protocol_of(p, of).operation_ns;
     case What::inside_latency: return protocol_of(p, of).inside.latency_ns;
     case What::network_latency: return protocol_of(p, of).network.latency_ns;
+    case What::inside_efficiency: return protocol_of(p, of).inside.efficiency;
+    case What::network_efficiency: return protocol_of(p, of).network.efficiency;
     case What::channel: return protocol_of(p, of).channel_GBps;
   }
   return 0;
@@ -77,6 +79,8 @@ void Adjustable::set(Parameters& p, double value) const {
     case What::operation: protocol_of(p, of).operation_ns = std::round(value); return;
     case What::inside_latency: protocol_of(p, of).inside.latency_ns = std::round(value); return;
     case What::network_latency: protocol_of(p, of).network.latency_ns = std::round(value); return;
+    case What::inside_efficiency: protocol_of(p, of).inside.efficiency = std::min(value, 1.0); return;
+    case What::network_efficiency: protocol_of(p, of).network.efficiency = std::min(value, 1.0); return;
     case What::channel: protocol_of(p, of).channel_GBps = value;
   }
 }
@@ -87,6 +91,9 @@ std::vector<Adjustable> adjustables_of(const Parameters& p) {
   const auto add_rate = [&](What what, std::string of, double rate, double less, double more) {
     if (rate > 0 && std::isfinite(rate)) all.push_back({what, std::move(of), rate / less, rate * more, 0});
   };
+  const auto add_efficiency = [&](What what, const std::string& of, double now) {
+    all.push_back({what, of, std::max(kEfficiencyLeast, now / kBandwidthLess), 1, 0});
+  };
   const bool several = p.protocols.size() > 1;
   for (const Protocol& q : p.protocols) {
     if (q.name.empty()) continue;
@@ -94,6 +101,9 @@ std::vector<Adjustable> adjustables_of(const Parameters& p) {
     if (several) {
       all.push_back(of_time(What::inside_latency, q.name, q.inside.latency_ns));
       all.push_back(of_time(What::network_latency, q.name, q.network.latency_ns));
+      // Of a protocol that reaches all, the links' bandwidths say how much that is.
+      if (q.inside.efficiency < 1) add_efficiency(What::inside_efficiency, q.name, q.inside.efficiency);
+      if (q.network.efficiency < 1) add_efficiency(What::network_efficiency, q.name, q.network.efficiency);
     }
     add_rate(What::channel, q.name, q.channel_GBps, kRateLess, kRateMore);
   }

@@ -20,6 +20,8 @@ struct Adjustable {
     operation,
     inside_latency,
     network_latency,
+    inside_efficiency,
+    network_efficiency,
     channel
   };
   What what{};
