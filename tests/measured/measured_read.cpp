@@ -258,8 +258,8 @@ TEST_CASE("NCCL Inspector: the median over calls of the slowest rank") {
   };
   // Calls of 40, 60 (the slower of two ranks) and 50 us; a reduce-scatter's size is that of a rank's block.
   const Measured m =
-      read(line(0, 1, 40, "AllReduce", 4096, 4096 / 40e3) + line(0, 2, 45, "AllReduce", 4096, 4096 / 45e3) +
-           line(3, 2, 60, "AllReduce", 4096, 4096 / 60e3) + line(0, 3, 50, "AllReduce", 4096, 4096 / 50e3) +
+      read(line(0, 1, 40, "AllReduce", 4096, 4096 / 40e3) + line(0, 2, 60, "AllReduce", 4096, 4096 / 60e3) +
+           line(3, 2, 45, "AllReduce", 4096, 4096 / 45e3) + line(0, 3, 50, "AllReduce", 4096, 4096 / 50e3) +
            line(0, 4, 70, "ReduceScatter", 65536, 8 * 65536 / 70e3) +
            R"({"header":{"id":"0xab","rank":0,"n_ranks":8,"nnodes":2},"p2p_perf":{"p2p":"Send"}})" + "\n" +
            R"({"header":{"id":"0xab","rank":0,"n_r)");

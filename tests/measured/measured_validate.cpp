@@ -257,6 +257,8 @@ TEST_CASE("gccl validate: wrong input is one line and exit code 2, and nothing i
         std::string::npos);
   CHECK(error({"none.csv", "--cluster", "two.json"}).find("none of the rows") != std::string::npos);
   CHECK(error({"good.csv", "--cluster", "tow.json"}).find("no such file") != std::string::npos);
+  CHECK(error({"good.csv", "--cluster", "two.json", "--parameters", "nvidia-h10"})
+            .find("no shipped parameter set of this name; did you mean \"nvidia-h100\"?") != std::string::npos);
   CHECK(error({"good.csv"}).find("--cluster is required") != std::string::npos);
   CHECK(error({"missing.csv", "--cluster", "two.json"}).find("missing.csv: no such file") != std::string::npos);
   CHECK(error({"good.csv", "--cluster", "two.json", "--engine", "modle"}).find("did you mean \"model\"?") !=

@@ -57,7 +57,7 @@ class Plot {
         "<text class=\"axis-title\" x=\"{4:.0f}\" y=\"{5:.0f}\" text-anchor=\"middle\">measured</text>"
         "<text class=\"axis-title\" transform=\"translate(14 {6:.0f}) rotate(-90)\" text-anchor=\"middle\">predicted"
         "</text></svg>",
-        kLeft + kSide + 16, kTop + kSide + kBelow, axes, dots_, kLeft + kSide / 2, kTop + kSide + 42, kTop + kSide / 2);
+        kLeft + kSide + 40, kTop + kSide + kBelow, axes, dots_, kLeft + kSide / 2, kTop + kSide + 42, kTop + kSide / 2);
   }
 
   std::string legend() const {
@@ -79,7 +79,7 @@ class Plot {
     const double shift = std::log10(factor);  // predicted = factor * measured
     const double from = std::max(low_, low_ - shift), to = std::min(high_, high_ - shift);
     return fmt::format(R"(<line class="{}" x1="{:.1f}" y1="{:.1f}" x2="{:.1f}" y2="{:.1f}"/>)",
-                       factor == 1 ? "axis" : "cross", x(std::pow(10, from)), y(std::pow(10, from + shift)),
+                       factor == 1 ? "even" : "cross", x(std::pow(10, from)), y(std::pow(10, from + shift)),
                        x(std::pow(10, to)), y(std::pow(10, to + shift)));
   }
 
@@ -176,7 +176,8 @@ std::string validation_html(const Json& given) {
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
       "<meta name=\"color-scheme\" content=\"light dark\">\n<meta name=\"generator\" content=\"gccl\">\n"
       "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
-      "<title>{} - GCCL validation</title>\n<style>\n{}\n</style>\n</head>\n<body>\n<header><h1>{}</h1>"
+      "<title>{} - GCCL validation</title>\n<style>\n{}\n.even {{ stroke: var(--faint); "
+      "}}\n</style>\n</head>\n<body>\n<header><h1>{}</h1>"
       "<p class=\"facts\">{} measured points, predicted by {}{}</p></header>\n<main>\n",
       name, embedded::report_css, name, d["rows"].size(),
       d["engine"] == "closed" ? "closed forms" : "the engine " + text_of(d["engine"]),
