@@ -28,6 +28,7 @@ inline const fs::path kRoot = GCCL_SOURCE_DIR;
 // The engines that this build has.
 inline const std::vector<std::string> kEngines = {
     "model",
+    "flow",
 #ifdef GCCL_TEST_SIMGRID
     "simgrid",
 #endif
