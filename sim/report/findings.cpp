@@ -59,16 +59,18 @@ std::size_t kinds(const Rows& rows, const char* key) {
   return values.size();
 }
 
-// Shares, lanes or window as the run states it; what the planner decided does not distinguish rows.
+// Shares, lanes, window or protocol as the run states it; what the planner decided does not distinguish rows.
 std::string stated(const Json& row, const char* key) {
-  return row.value("planned", Json()) == true || !row.contains(key) ? "" : json::format_value(row.at(key));
+  const bool protocol = key == std::string_view("protocol");
+  if (row.value(protocol ? "protocol_planned" : "planned", Json(protocol)) == true || !row.contains(key)) return "";
+  return protocol ? text(row, key) : json::format_value(row.at(key));
 }
 
 // The rows of one engine that may be compared, by what the x axis of a chart would be.
 class Contest {
  public:
   Contest(const Rows& rows, bool by_ranks) : rows_(rows), by_ranks_(by_ranks) {
-    for (const char* key : {"shares", "lanes", "window"})
+    for (const char* key : {"shares", "lanes", "window", "protocol"})
       if (std::any_of(rows.begin(), rows.end(),
                       [&](const Json* r) { return stated(*r, key) != stated(*rows[0], key); }))
         dimensions_.push_back(key);
@@ -86,7 +88,7 @@ class Contest {
   std::string name(const Json& row) const {
     std::string name = text(row, "algorithm");
     for (const char* key : dimensions_)
-      if (!stated(row, key).empty()) name += fmt::format(", {} {}", key, whole(row, key));
+      if (!stated(row, key).empty()) name += fmt::format(", {} {}", key, stated(row, key));
     return name;
   }
   const std::map<std::uint64_t, Rows>& columns() const { return columns_; }
@@ -222,10 +224,10 @@ std::string choice_note(const Json& result, const Rows& rows) {
 }
 
 // What another library's rules chose, by size, and where a row stands for something else.
-std::string planner_note(const Rows& rows) {
+std::string planner_note(const Rows& rows, std::string_view planner) {
   std::map<std::uint64_t, const Json*> by_bytes;
   for (const Json* row : rows)
-    if (!text(*row, "planner").empty()) by_bytes.emplace(whole(*row, "bytes"), row);
+    if (text(*row, "planner") == planner) by_bytes.emplace(whole(*row, "bytes"), row);
   if (by_bytes.empty()) return "";
   std::string words, last, notes;
   std::uint64_t to = 0;
@@ -246,7 +248,7 @@ std::string planner_note(const Rows& rows) {
       notes += fmt::format("; {} is simulated as {} ({})", choice, text(*row, "algorithm"), note);
   }
   close(true);
-  return fmt::format("planned as {} would:{}{}", text(*by_bytes.begin()->second, "planner"), words, notes);
+  return fmt::format("planned as {} would:{}{}", planner, words, notes);
 }
 
 std::string prediction_note(const Rows& rows) {
@@ -317,7 +319,7 @@ Json finding_of(const Json& result, const Rows& rows, bool several_ranks) {
   const auto add = [&](const std::string& note) {
     if (!note.empty()) notes.push_back(note + ".");
   };
-  add(planner_note(rows));
+  for (const std::string_view planner : {"nccl", "openmpi"}) add(planner_note(rows, planner));
   add(choice_note(result, rows));
   add(prediction_note(rows));
   for (std::size_t i = 1; i < engines.size(); ++i)

@@ -65,7 +65,7 @@ function sectionCard(section, id, columns) {
     section.columns.length === 1 || section.x === "ranks" ? common("bytes", exactBytes) : null, common("dtype", text),
     first.in_place === true ? "in place" : null, number(first.root) ? `root ${first.root}` : null,
     common("shares", n => plural(number(n) ?? 0, "share")), common("lanes", n => plural(number(n) ?? 0, "lane")),
-    common("window", n => `window ${text(n)}`)
+    common("window", n => `window ${text(n)}`), common("protocol", name => `protocol ${text(name)}`)
   ].filter(x => x);
   const by = section.columns.length < 2 ? "" : section.x === "bytes" ? " against size" : " against ranks";
   const time = chart(

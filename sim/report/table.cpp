@@ -33,6 +33,14 @@ std::string marks(const Json& row) {
 
 std::string size_text(const Json& row) { return json::format_bytes(row["bytes"].get<std::uint64_t>()); }
 
+std::size_t kinds_of(const std::vector<const Json*>& rows, const char* key) {
+  std::set<std::string> values;
+  for (const Json* row : rows) values.insert(row->contains(key) ? row->at(key).dump() : "");
+  return values.size();
+}
+
+std::string protocol_of(const Json& row) { return row.value("protocol", "-"); }
+
 // One line per size: the fastest, then one column per algorithm.
 std::string by_size(const std::vector<const Json*>& rows, std::size_t width) {
   // Sizes that read alike are shown in bytes, or one line would hide the other.
@@ -45,6 +53,9 @@ std::string by_size(const std::vector<const Json*>& rows, std::size_t width) {
   std::vector<std::string> sizes, names;
   std::map<std::string, std::string> fastest;
   std::map<std::pair<std::string, std::string>, std::string> cells;
+  // Of the fastest: the others' are in the document.
+  std::map<std::string, std::string> protocol;
+  const bool several = kinds_of(rows, "protocol") > 1;
   const auto remember = [](std::vector<std::string>& list, const std::string& x) {
     if (std::find(list.begin(), list.end(), x) == list.end()) list.push_back(x);
   };
@@ -54,14 +65,18 @@ std::string by_size(const std::vector<const Json*>& rows, std::size_t width) {
     remember(sizes, size);
     remember(names, algorithm);
     cells[{size, algorithm}] = format_time((*row)["time_us"]) + marks(*row);
-    if ((*row)["fastest"].get<bool>()) fastest[size] = algorithm;
+    const bool best = (*row)["fastest"].get<bool>();
+    if (best) fastest[size] = algorithm;
+    if (best || !protocol.count(size)) protocol[size] = protocol_of(*row);
   }
   Cells table(1, {"bytes"});
   if (names.size() > 1) table[0].push_back("fastest");
+  if (several) table[0].push_back("protocol");
   for (const std::string& n : names) table[0].push_back(n + "  ");
   for (const std::string& size : sizes) {
     auto& line = table.emplace_back(1, size);
     if (names.size() > 1) line.push_back(fastest[size]);
+    if (several) line.push_back(protocol[size]);
     for (const std::string& n : names) line.push_back(cells.count({size, n}) ? cells[{size, n}] : "-  ");
   }
   return aligned(table, width);
@@ -74,15 +89,15 @@ std::string by_algorithm(const std::vector<const Json*>& rows, std::size_t width
   if (checked) table[0].push_back("wrong");
   // What the planner decided for each, where it is not the same for all.
   std::vector<const char*> planned;
-  for (const char* key : {"shares", "lanes", "window"})
-    if (std::any_of(rows.begin(), rows.end(), [&](const Json* r) { return (*r)[key] != (*rows[0])[key]; }))
-      planned.push_back(key);
+  for (const char* key : {"shares", "lanes", "window", "protocol"})
+    if (kinds_of(rows, key) > 1) planned.push_back(key);
   table[0].insert(table[0].begin() + 1, planned.begin(), planned.end());
   for (const Json* row : rows) {
     const Json& predicted = (*row)["predicted_us"];
     auto& line = table.emplace_back();
     line.push_back((*row)["algorithm"].get<std::string>() + " " + marks(*row));
-    for (const char* key : planned) line.push_back((*row)[key].dump());
+    for (const char* key : planned)
+      line.push_back(key == std::string_view("protocol") ? protocol_of(*row) : (*row)[key].dump());
     line.push_back(format_time((*row)["time_us"]));
     line.push_back(predicted.is_null() ? "-" : format_time(predicted));
     line.push_back(fmt::format("{:.4g}", (*row)["algbw_GBps"].get<double>()));
@@ -123,6 +138,7 @@ std::string title(const Json& row) {
   if (row.contains("dtype")) text += fmt::format(", {}", row["dtype"].get<std::string>());
   if (row.value("shares", 1) > 1 && !row.value("planned", false))
     text += fmt::format(", {} shares on {} lanes", row["shares"].dump(), row["lanes"].dump());
+  if (!row.value("protocol_planned", true)) text += fmt::format(", protocol {}", protocol_of(row));
   return text + fmt::format(", {} engine\n", row["engine"].get<std::string>());
 }
 

@@ -100,6 +100,40 @@ TEST_CASE("runs that differ in shares, lanes, label or ranks are told apart") {
   CHECK(found[1]["subject"] == "allreduce \"one NIC down\"");
 }
 
+TEST_CASE("stated protocols tell runs apart, planned ones are shown where they differ") {
+  const auto by = [](const char* protocol, bool planned, std::uint64_t bytes, double us) {
+    json one = row("ring", bytes, us);
+    for (const char* key : {"run", "window", "messages"}) one[key] = 1;
+    one.update({{"protocol", protocol}, {"protocol_planned", planned}, {"planned", true}, {"world_ranks", 8}});
+    one.update({{"algbw_GBps", 1}, {"wrong", nullptr}, {"fastest", true}, {"auto", planned}});
+    return one;
+  };
+  const auto tables = [](json rows) {
+    return result_tables({{"runs", std::move(rows)}, {"choices", json::array()}, {"name", "n"}}, 120);
+  };
+  CHECK(headline({by("LL", false, 1024, 1), by("Simple", false, 1024, 10)})
+            .starts_with("use ring, protocol LL (ring, protocol Simple takes 900 % longer): "));
+  CHECK(headline({by("LL", true, 1024, 1), by("Simple", true, 4096, 10)}).starts_with("ring: "));
+  CHECK(has(tables({by("LL", false, 1024, 1)}), "8 ranks, f32, protocol LL, model engine\n"));
+  const std::string planned = tables({by("LL", true, 1024, 1), by("Simple", true, 4096, 10)});
+  CHECK(has(planned, "8 ranks, f32, model engine\n  bytes  protocol "));
+  CHECK(has(planned, "  1 KiB        LL "));
+  CHECK(has(planned, "  4 KiB    Simple "));
+  const std::string one_size = tables({by("LL", true, 1024, 1), by("Simple", true, 1024, 10)});
+  CHECK(has(one_size, "  algorithm  protocol "));
+  CHECK(has(one_size, "  ring @*          LL "));
+  CHECK(!has(tables({by("LL", true, 1024, 1), by("LL", true, 4096, 10)}), "protocol"));
+}
+
+TEST_CASE("each of several planners is told about") {
+  json nccl = row("ring", 1024, 1), openmpi = row("swing", 1024, 2);
+  nccl["planner"] = "nccl", nccl["planner_choice"] = "ring, LL";
+  openmpi["planner"] = "openmpi", openmpi["planner_choice"] = "rabenseifner";
+  const std::string notes = findings(result({nccl, openmpi})).at(0).at("notes").dump();
+  CHECK(has(notes, "planned as nccl would: ring, LL."));
+  CHECK(has(notes, "planned as openmpi would: rabenseifner."));
+}
+
 TEST_CASE("predictions far from the simulation are found, near ones are not") {
   json near = row("a", 1024, 100), far = row("b", 1024, 318), farther = row("c", 2048, 10);
   near["predicted_us"] = 124;

@@ -330,6 +330,50 @@ TEST_CASE("a run is held against a stored result, and a point that it lacks is n
   CHECK(complaint(expecting(5)).starts_with("/runs/0/expect/within_percent_of/result: there is no file "));
 }
 
+TEST_CASE("a stated protocol and a planner are part of what a stored result must have") {
+  const Folder folder;
+  const Engines kModel{.model = run_model, .simgrid = run_model};
+  Json cluster = Json::parse(std::ifstream(kRoot / "topologies/pcie-box.json"));
+  cluster["parameters"] = "p.json";
+  const Json protocols = {{"LL", {{"inside", {{"efficiency", 0.5}}}}},
+                          {"Simple", {{"operation_ns", 5000}, {"inside", {{"latency_ns", 2000}}}}}};
+  folder.write("p.json", Json{{"schema", "gccl/parameters/1"},
+                              {"name", "p"},
+                              {"base", (kRoot / "cost-models/pcie-gpu.json").string()},
+                              {"protocols", protocols}}
+                             .dump());
+  const Json more = {{"cluster", folder.write("c.json", cluster.dump()).string()}};
+  const auto by = [](const Json& what, const Json& expect = {}) {
+    Json run = {{"collective", "allreduce"}, {"bytes", 4096}, {"algorithms", "ring"}};
+    run.update(what);
+    if (!expect.is_null()) run["expect"] = expect;
+    return run;
+  };
+  const Json ll = {{"protocol", "LL"}}, simple = {{"protocol", "Simple"}};
+  const auto hold = [&](const Json& stored, const Json& run) {
+    const Json expect = {
+        {"within_percent_of", {{"result", folder.write("r.json", stored.dump()).string()}, {"percent", 0}}}};
+    return result_of(plan_of(Json::array({by(run, expect)}), more), kModel)["ok"] == true;
+  };
+  const Json both = result_of(plan_of(Json::array({by(ll), by(simple)}), more), kModel);
+  CHECK(both["runs"][0]["time_us"] != both["runs"][1]["time_us"]);
+  CHECK(both["runs"][0]["protocol_planned"] == false);
+  CHECK(hold(both, ll));
+  CHECK(hold(both, simple));
+  CHECK(hold(both, Json::object()));  // the planner's own
+  const Json one = result_of(plan_of(Json::array({by(ll)}), more), kModel);
+  CHECK_THROWS_WITH_AS(hold(one, simple), doctest::Contains("the nearest has protocol \"LL\" instead of \"Simple\""),
+                       json::InputError);
+  const Json automatic = {{"algorithms", "auto"}, {"planner", "openmpi"}};
+  CHECK_THROWS_WITH_AS(hold(result_of(plan_of(Json::array({by({{"algorithms", "auto"}})}), more), kModel), automatic),
+                       doctest::Contains("planner none instead of \"openmpi\""), json::InputError);
+  // Without elements a call's own cost is left.
+  const Json empty =
+      result_of(plan_of(Json::array({by({{"protocol", "Simple"}, {"bytes", 0}})}), more), kModel)["runs"][0];
+  CHECK(empty["time_us"] == 5.0);
+  CHECK(empty["predicted_us"] == 5.0);
+}
+
 TEST_CASE("the automatic choice is held against the automatic choice where it was another one") {
   const Folder folder;
   const Json run = {{"collective", "allreduce"}, {"bytes", 64}};

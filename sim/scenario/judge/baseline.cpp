@@ -11,10 +11,10 @@ namespace {
 
 using Json = nlohmann::json;
 
-// What makes two rows the same point, but for how the call is cut up.
-constexpr const char* kIdentity[] = {"cluster",   "label", "world_ranks", "engine",  "collective",
-                                     "algorithm", "ranks", "groups",      "bytes",   "count",
-                                     "dtype",     "op",    "root",        "in_place"};
+// What makes two rows the same point, but for how the call is cut up and its protocol.
+constexpr const char* kIdentity[] = {"cluster",   "label", "world_ranks", "engine",   "collective",
+                                     "algorithm", "ranks", "groups",      "bytes",    "count",
+                                     "dtype",     "op",    "root",        "in_place", "planner"};
 constexpr const char* kSlicing[] = {"shares", "lanes", "window"};
 
 const Json& field(const Json& row, const char* key) {
@@ -29,6 +29,8 @@ bool planned(const Json& stored, const Json& row) {
   return field(row, "planned") == true && field(stored, "planned") != false;
 }
 
+bool stated_protocol(const Json& row) { return field(row, "protocol_planned") == false; }
+
 std::vector<std::string> differences(const Json& stored, const Json& row) {
   std::vector<std::string> keys;
   const auto compare = [&](const char* key) {
@@ -37,12 +39,13 @@ std::vector<std::string> differences(const Json& stored, const Json& row) {
   for (const char* key : kIdentity) compare(key);
   if (!planned(stored, row))
     for (const char* key : kSlicing) compare(key);
+  if (stated_protocol(row) || stated_protocol(stored)) compare("protocol");
   return keys;
 }
 
-bool same_slicing(const Json& stored, const Json& row) {
-  return std::all_of(std::begin(kSlicing), std::end(kSlicing),
-                     [&](const char* key) { return field(stored, key) == field(row, key); });
+bool carried_out_alike(const Json& stored, const Json& row) {
+  const auto same = [&](const char* key) { return field(stored, key) == field(row, key); };
+  return same("protocol") && std::all_of(std::begin(kSlicing), std::end(kSlicing), same);
 }
 
 bool is_auto(const Json& row) { return field(row, "auto") == true; }
@@ -65,16 +68,16 @@ std::optional<std::size_t> same_point(const ResultRows& rows, std::size_t run, c
 }
 
 std::vector<const Json*> same_rows(const Json& stored, const Json& row) {
-  std::vector<const Json*> alike, cut_otherwise, chosen;
+  std::vector<const Json*> alike, otherwise, chosen;
   for (const Json& other : stored) {
     const auto differ = differences(other, row);
     if (differ.empty()) {
-      (same_slicing(other, row) ? alike : cut_otherwise).push_back(&other);
+      (carried_out_alike(other, row) ? alike : otherwise).push_back(&other);
     } else if (is_auto(row) && is_auto(other) && differ == std::vector<std::string>{"algorithm"}) {
       chosen.push_back(&other);
     }
   }
-  return !alike.empty() ? alike : !cut_otherwise.empty() ? cut_otherwise : chosen;
+  return !alike.empty() ? alike : !otherwise.empty() ? otherwise : chosen;
 }
 
 std::string nearest_row(const Json& stored, const Json& row) {

@@ -295,16 +295,18 @@ class Planner {
   }
 
   // The closed form of one part with its chunks: the longest of its communicators; NaN where an algorithm has none.
-  // Without elements no block is sent, which forms do not look at.
+  // Without elements no block is sent, which forms do not look at; the call's own cost is left.
   double predicted_us(const Part& part, std::size_t w) {
     double longest = 0;
     for (const SimulatedCommunicator* c : firsts(part)) {
       const Asked asked(part, *c, campaign_.seed);
-      if (asked.call.count == 0 && asked.call.kind != Collective::barrier) continue;
       const Plan& plan = part.plan(*c);
       const Basis& basis = basis_of(part, *c, w);
+      const CostModel& costs = basis.costs[plan.protocol];
+      const bool empty = asked.call.count == 0 && asked.call.kind != Collective::barrier;
       const double us =
-          predicted(*plan.algorithm, asked.call, asked.view, basis.costs[plan.protocol], plan.slicing, basis.tuning) /
+          (empty ? costs.protocol.operation_ns
+                 : predicted(*plan.algorithm, asked.call, asked.view, costs, plan.slicing, basis.tuning)) /
           1e3;
       if (us > longest || std::isnan(us)) longest = us;
     }

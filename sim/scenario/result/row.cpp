@@ -111,7 +111,9 @@ void add_collective(Json& row, const Point& point, const Cluster& cluster) {
   row["window"] = slicing.window;
   row["planned"] = part.sliced;
   add_planner(row, part);
-  if (!protocol.empty()) row["protocol"] = protocol;
+  if (protocol.empty()) return;
+  row["protocol"] = protocol;
+  row["protocol_planned"] = task.protocol.empty();
 }
 
 // What describes several collectives: bytes are the sum over them.
