@@ -119,6 +119,30 @@ TEST_CASE("rows that cannot be used are skipped, each with its reason") {
   CHECK(m.skipped.size() == 8);
 }
 
+TEST_CASE("notes and lines of any length are read") {
+  const std::string spaces(1 << 20, ' ');
+  const auto row = [](const std::string& collective, const std::string& bytes, const std::string& note) {
+    return "s,2,4," + collective + ",x,," + bytes + ",1,,,," + note + "\n";
+  };
+  std::string keys, perfs;
+  for (int i = 0; i < 200000; ++i) keys += "dtype bytes = ", perfs += "_perf";
+  const Measured m = read(kHead + row("all_reduce", "64", "dtype" + spaces + "x") +
+                          row("all_reduce", "64", "dtype" + spaces + "=" + spaces + "half; bytes = per-block") +
+                          row("alltoall", "64", keys + "dtype=; dtype=int;bytes=per peer") +
+                          row("alltoall", "64", "bytes = perblock; bytes = per-") +
+                          row("alltoall", "281474976710656", "bytes = per-rank"));
+  REQUIRE(m.rows.size() == 4);
+  CHECK(m.rows[0].dtype == Dtype::f32);
+  CHECK(m.rows[1].dtype == Dtype::f16);
+  CHECK(m.rows[1].bytes == 64);  // a vector has no blocks
+  CHECK(m.rows[2].dtype == Dtype::i32);
+  CHECK(m.rows[2].bytes == 8 * 64);
+  CHECK(m.rows[3].bytes == 64);
+  REQUIRE(m.skipped.size() == 1);
+  CHECK(m.skipped[0].reason == "of more than 1 PiB");  // 8 times 256 TiB
+  CHECK(read("# nThread 1\n# " + perfs + "\n").rows.empty());
+}
+
 TEST_CASE("what the caller states fills in what is missing, and chooses among what is there") {
   const std::string text =
       kHead + "Alpha,4,8,all_reduce,x,,64,1,,,,\nBeta,2,8,all_gather,x,,64,1,,,,\n,,,all_reduce,x,,64,1,,,,\n";

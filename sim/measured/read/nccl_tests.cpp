@@ -9,6 +9,8 @@
 namespace gccl::sim {
 namespace {
 
+constexpr std::size_t kNameMax = 64;  // of a collective
+
 class NcclTestsReader {
  public:
   NcclTestsReader(std::string_view text, const std::string& file, RowCollector& to) : file_(file), to_(to) {
@@ -29,7 +31,8 @@ class NcclTestsReader {
   void name_collective(std::string_view line) {
     for (std::size_t at = line.find("_perf"); at != line.npos; at = line.find("_perf", at + 5)) {
       std::size_t begin = at;
-      while (begin > 0 && (std::islower(static_cast<unsigned char>(line[begin - 1])) || line[begin - 1] == '_'))
+      while (begin > 0 && at - begin < kNameMax &&
+             (std::islower(static_cast<unsigned char>(line[begin - 1])) || line[begin - 1] == '_'))
         --begin;
       if (begin < at && measured_collective(line.substr(begin, at - begin)))
         collective_ = std::string(line.substr(begin, at - begin));

@@ -129,7 +129,10 @@ std::string RowCollector::why_not(Measurement& row) const {
 void RowCollector::add(Measurement row, bool per_block) {
   std::string why = why_not(row);
   if (!why.empty()) return skip(row.at, std::move(why));
-  if (per_block && counts_blocks(row.kind)) row.bytes *= row.ranks();
+  if (per_block && counts_blocks(row.kind)) {
+    if (row.bytes > kMeasuredBytesMax / row.ranks()) return skip(row.at, "of more than 1 PiB");
+    row.bytes *= row.ranks();
+  }
   // As benchmarks round sizes down, nothing was sent.
   if (!per_block && counts_blocks(row.kind) && row.bytes < Count(row.ranks()) * size_of(row.dtype))
     return skip(row.at, "of less than one element for each rank");

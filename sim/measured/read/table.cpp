@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <regex>
 
 #include "libgccl/base/nearest.hpp"
 #include "libgccl/json/reader.hpp"
@@ -43,6 +42,35 @@ double rounding_of(const std::string& number, double value) {
                           ? number.size() - point - 1
                           : 17;  // with an exponent: as exact as it can be
   return 0.5 * std::pow(10.0, -double(digits)) / value;
+}
+
+// What follows "KEY =" in a note, with or without spaces; each time it does.
+std::vector<std::string_view> values_in(std::string_view note, std::string_view key) {
+  std::vector<std::string_view> all;
+  const auto without_spaces = [](std::string_view s) { return s.substr(std::min(s.find_first_not_of(' '), s.size())); };
+  for (std::size_t at = note.find(key); at != note.npos; at = note.find(key, at + key.size())) {
+    const std::string_view rest = without_spaces(note.substr(at + key.size()));
+    if (rest.starts_with('=')) all.push_back(without_spaces(rest.substr(1)));
+  }
+  return all;
+}
+
+// The element type that a note names; empty where it names none.
+std::string_view dtype_in(std::string_view note) {
+  constexpr std::string_view kWord = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_";
+  for (const std::string_view value : values_in(note, "dtype"))
+    if (const std::string_view word = value.substr(0, std::min(value.find_first_not_of(kWord), value.size()));
+        !word.empty())
+      return word;
+  return {};
+}
+
+// Whether a note says that sizes are those of a block: "bytes = per-destination", "bytes=per rank".
+bool per_block(std::string_view note) {
+  for (const std::string_view value : values_in(note, "bytes"))
+    for (const std::string_view what : {"destination", "message", "rank", "block", "peer"})
+      if ((value.starts_with("per-") || value.starts_with("per ")) && value.substr(4).starts_with(what)) return true;
+  return false;
 }
 
 class TableReader {
@@ -114,15 +142,16 @@ class TableReader {
     m.source = text(r, in_source);
     m.note = text(r, in_note);
     m.time_us = measure(r, in_time);
-    if (std::smatch found; std::regex_search(m.note, found, std::regex("dtype *= *([A-Za-z0-9_]+)"))) {
-      const auto type = measured_dtype(found[1].str());
-      if (!type) return to_.skip(m.at, fmt::format("GCCL has no element type \"{}\"", found[1].str()));
+    if (const std::string_view named = dtype_in(m.note); !named.empty()) {
+      const auto type = measured_dtype(named);
+      if (!type) return to_.skip(m.at, fmt::format("GCCL has no element type \"{}\"", named));
       m.dtype = *type;
     }
     m.in_place = m.note.find("place=in_place") != m.note.npos;
     if (m.time_us == 0)
       if (std::string why = derive(r, m); !why.empty()) return to_.skip(m.at, std::move(why));
-    to_.add(std::move(m), std::regex_search(m.note, kPerBlock));
+    const bool blocks = per_block(m.note);
+    to_.add(std::move(m), blocks);
   }
 
   Rank ranks(const CsvRecord& r, Column c) const {
@@ -137,7 +166,7 @@ class TableReader {
     if (algbw == 0 && busbw == 0) return "no time and no bandwidth";
     const auto kind = measured_collective(m.collective);
     if (!kind || m.bytes == 0) return {};  // said later
-    if (std::regex_search(m.note, kPerBlock)) return "a bandwidth of sizes per rank: no time can be derived from it";
+    if (per_block(m.note)) return "a bandwidth of sizes per rank: no time can be derived from it";
     const Rank nodes = m.nodes ? m.nodes : to_.stated().nodes.value_or(0);
     const Rank cards = m.cards ? m.cards : to_.stated().cards.value_or(0);
     if (nodes * cards == 0) return {};
@@ -155,7 +184,6 @@ class TableReader {
     return {};
   }
 
-  inline static const std::regex kPerBlock{"bytes *= *per[- ](destination|message|rank|block|peer)"};
   const std::string& file_;
   RowCollector& to_;
   const CsvRecord& first_;
