@@ -85,9 +85,15 @@ void FairFlows::take_earliest(std::vector<EventId>& ended) {
     finish(id);
     ended.push_back(id);
   }
+  // Only flows that a full link held back can go faster now. Once for all that have left it: thousands may at once.
+  for (const LinkId l : freed_) {
+    links_[l].freed = false;
+    for (const Place& p : links_[l].flows)
+      if (flows_[p.flow].bottleneck == l) change(p.flow);
+  }
+  freed_.clear();
 }
 
-// Only flows that a full link held back can go faster now.
 void FairFlows::finish(EventId id) {
   Flow& f = flows_[id];
   f.instant = -1;
@@ -98,8 +104,7 @@ void FairFlows::finish(EventId id) {
     flows[hop.place] = last;
     flows_[last.flow].route[last.hop].place = hop.place;
     flows.pop_back();
-    for (const Place& p : flows)
-      if (flows_[p.flow].bottleneck == hop.link) change(p.flow);
+    if (!std::exchange(links_[hop.link].freed, true)) freed_.push_back(hop.link);
   }
 }
 

@@ -37,7 +37,7 @@ class FairFlows {
   struct SharedLink {
     double capacity;  // bytes/ns
     std::vector<Place> flows;
-    bool touched = false;
+    bool touched = false, freed = false;
     // While rates are found: what flows that keep theirs leave, and how many still wait for one.
     double free = 0;
     std::uint32_t waiting = 0;
@@ -79,6 +79,7 @@ class FairFlows {
   std::vector<EventId> changing_;  // flows that need a new rate
   std::vector<double> before_;     // their rates until now
   std::vector<LinkId> touched_;    // the links of these
+  std::vector<LinkId> freed_;      // those whose flows have ended
   std::vector<Share> shares_;      // a heap, the least first
 };
 
