@@ -13,10 +13,7 @@ namespace {
 using json::InputError;
 using json::Node;
 
-constexpr double kBandwidthMin = 1e-6, kBandwidthMax = 1e6;  // GB/s
-constexpr double kNanosMax = 1e12;
 constexpr int kChannelsMax = 64;
-constexpr double kEfficiencyMin = 1e-3;
 constexpr std::string_view kBackends[] = {"shm", "shm,tcp", "tcp", "tcp,shm", "mpi", "shm,mpi"};
 
 // A set that is being put together: what no file has given yet is open.
@@ -33,12 +30,12 @@ struct Draft {
 
 Nanos read_nanos(const Node& v) {
   const Nanos ns = v.nanos(1);
-  if (double(ns) > kNanosMax) v.fail(fmt::format("found {} ns, expected at most {:.0f} ns", ns, kNanosMax));
+  if (double(ns) > kCostNanosMax) v.fail(fmt::format("found {} ns, expected at most {:.0f} ns", ns, kCostNanosMax));
   return ns;
 }
 
-double read_bandwidth(const Node& v) { return v.number(kBandwidthMin, kBandwidthMax); }
-double read_rate(const Node& v) { return v.number(0, kBandwidthMax); }
+double read_bandwidth(const Node& v) { return v.number(kLinkGBpsMin, kLinkGBpsMax); }
+double read_rate(const Node& v) { return v.number(0, kLinkGBpsMax); }
 
 LinkKind read_link_object(const Node& v) {
   v.allow({"bandwidth_GBps", "latency_ns", "reverse_bandwidth_GBps", "reverse_latency_ns", "source"});

@@ -17,6 +17,11 @@ struct LinkKind {
   LinkKind at(Tier tier) const;
 };
 
+// What a set may hold.
+constexpr double kLinkGBpsMin = 1e-6, kLinkGBpsMax = 1e6;
+constexpr double kCostNanosMax = 1e12;
+constexpr double kEfficiencyMin = 1e-3;
+
 struct Parameters {
   CardCosts card;
   Count eager_bytes = 0;

@@ -145,6 +145,26 @@ TEST_CASE("gccl fit says where a value ends at its limit") {
   CHECK(e.out.find("links/wire/bandwidth_GBps        2     4  as far as it may") != std::string::npos);
 }
 
+TEST_CASE("gccl fit writes nothing that a set may not hold") {
+  const Folder folder;
+  Json set = Json::parse(kWrongSet);
+  set["card"]["overhead_ns"] = 900'000'000'000;
+  set["links"]["wire"] = {{"bandwidth_GBps", 2e-6}, {"latency_ns", 1}, {"reverse_latency_ns", 999'999'999'999}};
+  set["protocols"]["plain"] = {{"operation_ns", 999'999'999'999}, {"channel_GBps", 5e5}};
+  folder.write("eight.json", cluster("\"guess.json\""));
+  folder.write("guess.json", set.dump());
+  folder.write("slow.csv", kHead + "box,1,8,all_reduce,ring,auto,64,1e14,,,src,n\n");
+  folder.write("fast.csv", kHead + "box,1,8,all_reduce,ring,auto,1073741824,1e-9,,,src,n\n");
+  for (const char* file : {"slow.csv", "fast.csv"}) {
+    const Ended e = run_gccl({"fit", file, "--cluster", "eight.json", "-o", "fitted.json"}, folder.path);
+    CAPTURE(e.err);
+    REQUIRE(e.code == 0);
+    const Ended v = run_gccl({"validate", file, "--cluster", "eight.json", "--parameters", "fitted.json"}, folder.path);
+    CAPTURE(v.err);
+    CHECK(v.code == 0);
+  }
+}
+
 TEST_CASE("gccl fit: parameters that a cluster has in itself become a whole set") {
   const Folder folder;
   Json inside = Json::parse(kWrongSet);

@@ -12,12 +12,12 @@ namespace {
 // far more than a link's bandwidth, which is effective already.
 constexpr double kLatencyLess = 20, kLatencyMore = 50, kBandwidthLess = 20, kBandwidthMore = 2, kRateLess = 50,
                  kRateMore = 10;
-constexpr double kEfficiencyLeast = 1e-3;
 constexpr double kNanosMore = 10'000;  // a cost of 0 may become as much
 constexpr double kNanosOffset = 100;
 
 Adjustable of_time(Adjustable::What what, std::string of, double now) {
-  return {what, std::move(of), now / kLatencyLess, std::max(kNanosMore, now * kLatencyMore), kNanosOffset};
+  return {what, std::move(of), now / kLatencyLess, std::min(std::max(kNanosMore, now * kLatencyMore), kCostNanosMax),
+          kNanosOffset};
 }
 
 template <class P>
@@ -67,12 +67,14 @@ void Adjustable::set(Parameters& p, double value) const {
       LinkKind& kind = p.links.find(of)->second;
       const auto before = double(kind.forward.latency_ns), back = double(kind.reverse.latency_ns);
       kind.forward.latency_ns = nanos(value);
-      kind.reverse.latency_ns = before == back || before == 0 ? nanos(value) : nanos(value * back / before);
+      kind.reverse.latency_ns =
+          nanos(before == back || before == 0 ? value : std::min(value * back / before, kCostNanosMax));
       return;
     }
     case What::bandwidth: {
       LinkKind& kind = p.links.find(of)->second;
-      kind.reverse.bandwidth_GBps *= value / kind.forward.bandwidth_GBps;
+      kind.reverse.bandwidth_GBps =
+          std::clamp(kind.reverse.bandwidth_GBps * value / kind.forward.bandwidth_GBps, kLinkGBpsMin, kLinkGBpsMax);
       kind.forward.bandwidth_GBps = value;
       return;
     }
@@ -89,10 +91,11 @@ std::vector<Adjustable> adjustables_of(const Parameters& p) {
   using What = Adjustable::What;
   std::vector<Adjustable> all;
   const auto add_rate = [&](What what, std::string of, double rate, double less, double more) {
-    if (rate > 0 && std::isfinite(rate)) all.push_back({what, std::move(of), rate / less, rate * more, 0});
+    if (rate > 0 && std::isfinite(rate))
+      all.push_back({what, std::move(of), std::max(rate / less, kLinkGBpsMin), std::min(rate * more, kLinkGBpsMax), 0});
   };
   const auto add_efficiency = [&](What what, const std::string& of, double now) {
-    all.push_back({what, of, std::max(kEfficiencyLeast, now / kBandwidthLess), 1, 0});
+    all.push_back({what, of, std::max(kEfficiencyMin, now / kBandwidthLess), 1, 0});
   };
   const bool several = p.protocols.size() > 1;
   for (const Protocol& q : p.protocols) {

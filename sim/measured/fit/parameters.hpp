@@ -35,8 +35,7 @@ struct Adjustable {
 };
 
 // Of a set: those that cost something (a rate of 0 is free, and stays so). Where it names protocols, their latencies
-// stand for those of links, which messages have beside them. How many bytes on a link a protocol takes for
-// one of a message is its design, and no measurement's to change.
+// stand for those of links, which messages have beside them. No bound is beyond what a set may hold.
 std::vector<Adjustable> adjustables_of(const Parameters& p);
 
 }  // namespace gccl::sim
