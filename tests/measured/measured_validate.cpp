@@ -256,6 +256,9 @@ TEST_CASE("gccl validate: wrong input is one line and exit code 2, and nothing i
   CHECK(error({"bad.csv", "--cluster", "two.json", "--json", "out.json"}).find("bad.csv:2: has 4 fields") !=
         std::string::npos);
   CHECK(error({"none.csv", "--cluster", "two.json"}).find("none of the rows") != std::string::npos);
+  folder.write("auto.csv", kHead + "box,1,2,all_reduce,,auto,1048576,100,,,src,n\n");
+  CHECK(error({"auto.csv", "--cluster", "two.json", "--planner", "nccl"})
+            .starts_with("gccl: --planner nccl: the parameters of two have no \"nccl\" object"));
   CHECK(error({"good.csv", "--cluster", "tow.json"}).find("no such file") != std::string::npos);
   CHECK(error({"good.csv", "--cluster", "two.json", "--parameters", "nvidia-h10"})
             .find("no shipped parameter set of this name; did you mean \"nvidia-h100\"?") != std::string::npos);

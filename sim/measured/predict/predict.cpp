@@ -130,7 +130,14 @@ MeasuredPoints::MeasuredPoints(const std::vector<Measurement>& rows, const Clust
     std::string chooses;
     if (algorithm.automatic) {
       chooses = planner == "library" ? kPlanners[std::size_t(algorithm.library)] : planner;
-      if (planner == "library" && chooses == "nccl" && !nccl_machine(cluster, cards)) chooses = "gccl";
+      if (chooses == "nccl" && !nccl_machine(cluster, cards)) {
+        if (planner != "library")
+          throw json::InputError(
+              fmt::format("--planner nccl: the parameters of {} have no \"nccl\" object that says which architecture "
+                          "its cards are of",
+                          cluster.name()));
+        chooses = "gccl";
+      }
     }
     const std::string asked(algorithm.automatic ? "auto" : algorithm.algorithm->name);
     found[std::move(cards)][{m.kind, m.dtype, m.in_place, asked, protocol, chooses}].push_back(i);
