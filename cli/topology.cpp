@@ -54,6 +54,7 @@ Json to_json(const Summary& s) {
           {"cards_per_node_max", s.cards_per_node_max},
           {"nics", s.nics},
           {"fabric", s.fabric},
+          {"in_switch", s.costs.node_switch ? hop_json(*s.costs.node_switch) : Json(nullptr)},
           {"tiers", std::move(tiers)},
           {"bisection_GBps", s.bisection_GBps ? Json(*s.bisection_GBps) : Json(nullptr)},
           {"paired_GBps", s.paired_GBps},
@@ -100,6 +101,7 @@ void print(const Summary& s) {
   fmt::print("  {:<42} {} links{}\n", "longest route", s.diameter,
              s.diameter_sources < s.cards ? fmt::format(" (from {} of the cards)", s.diameter_sources) : "");
   print_hop("inside a node", s.costs.node);
+  if (s.costs.node_switch) print_hop("by its switch to all, from all (NVLS)", *s.costs.node_switch);
   if (s.nodes > 1) {
     print_hop("between far nodes, one card sends", s.costs.net);
     print_hop("between far nodes, all cards of one send", s.costs.net_all);

@@ -19,7 +19,8 @@ struct LinkKind {
 struct Parameters {
   CardCosts card;
   Count eager_bytes = 0;
-  std::string backends;  // as Cluster::backends()
+  std::string backends;             // as Cluster::backends()
+  double in_switch_efficiency = 1;  // of a node's switch that multicasts and reduces
   std::map<std::string, LinkKind, std::less<>> links;
 };
 

@@ -89,10 +89,11 @@ Cost predicted(const Algorithm& algorithm, const Call& call, const View& given, 
   const Count shares = std::min(slicing.shares, call.count), lanes = std::min(slicing.lanes, shares);
   const Count each = (shares + lanes - 1) / lanes;
   if (algorithm.channels) view.channels = Rank(lanes);
+  const bool passed_on = algorithm.interval && (!algorithm.in_switch || model.node_switch);
   const Cost one = algorithm.cost(chunk, view, model);
-  if (algorithm.channels && !algorithm.interval) return double(each) * one;
+  if (algorithm.channels && !passed_on) return double(each) * one;
   Cost turns = one, interval = 0, handling = 0;
-  if (algorithm.interval) {
+  if (passed_on) {
     interval = algorithm.interval(chunk, view, model, slicing);
   } else {
     Call empty = call;
@@ -158,7 +159,8 @@ const Algorithm* cheapest(const Call& call, const View& view, const CostModel& m
   const Algorithm* best = nullptr;
   Cost best_cost = 0;
   for (const Algorithm& a : table) {
-    if (a.kind != call.kind || a.variant || !a.cost || !a.can(call, view)) continue;
+    if (a.kind != call.kind || a.variant || !a.cost || !a.can(call, view) || (a.in_switch && !model.node_switch))
+      continue;
     const Slicing slicing = slicing_of(a, call, view, model, tuning, most);
     const Cost cost = predicted(a, call, view, model, slicing, tuning);
     if (best && !(cost < best_cost * (1 - kTie))) continue;

@@ -33,9 +33,19 @@ const SimGridNetwork::Cached& SimGridNetwork::route(Card from, Card to) {
   return cached;
 }
 
+std::span<const LinkId> SimGridNetwork::links_of(const Message& m) {
+  if (!m.set) return route(m.from, m.to).route;
+  std::vector<LinkId>& links = set_links_[m.set];
+  if (links.empty())
+    for (const LinkSet::Leg& leg : m.set->legs) links.push_back(leg.link);
+  return links;
+}
+
 void SimGridNetwork::send(const Message& m) {
-  const Cached& way = route(m.from, m.to);
-  for (LinkId l : way.route) link_bytes_[l] += m.bytes;
+  const std::span<const LinkId> links = links_of(m);
+  for (LinkId l : links) link_bytes_[l] += m.bytes;
+  const Nanos latency_ns = m.set ? m.set->latency : route(m.from, m.to).latency_ns;
+  const LinkId narrowest = m.set ? m.set->narrowest : route(m.from, m.to).narrowest;
   std::uint32_t slot = free_;
   if (slot == kNone) {
     slot = std::uint32_t(slots_.size());
@@ -43,13 +53,13 @@ void SimGridNetwork::send(const Message& m) {
   } else {
     free_ = slots_[slot].next;
   }
-  const std::uint32_t queue = queue_of(m.lane, way.narrowest);
+  const std::uint32_t queue = queue_of(m.lane, narrowest);
   slots_[slot] = {m, queue, kNone, false};
-  if (way.route.empty()) slots_[slot].message.bytes = 0;
+  if (links.empty()) slots_[slot].message.bytes = 0;
   Queue& q = queues_[queue];
   (q.first == kNone ? q.first : slots_[q.last].next) = slot;
   q.last = slot;
-  agenda_.add(m.at + way.latency_ns, {Kind::message, slot});
+  agenda_.add(m.at + latency_ns, {Kind::message, slot});
 }
 
 // The last byte is there: the next one of the queue follows, and the receiving card takes this one.
@@ -63,7 +73,7 @@ void SimGridNetwork::end(std::uint32_t slot, std::vector<EventId>& due) {
   } else {
     due.push_back(m.id);
   }
-  for (const LinkId l : route(m.from, m.to).route) --flows_on_[l];
+  for (const LinkId l : links_of(m)) --flows_on_[l];
   Queue& q = queues_[slots_[slot].queue];
   std::erase(q.flowing, slot);
   slots_[slot].next = free_;
@@ -86,7 +96,7 @@ void SimGridNetwork::go_on(Queue& q) {
       if (slots_[f].message.to == m.to || !held_up_elsewhere(slots_[f].message, q.narrowest)) return;
     q.first = slots_[slot].next;
     q.flowing.push_back(slot);
-    for (const LinkId l : route(m.from, m.to).route) ++flows_on_[l];
+    for (const LinkId l : links_of(m)) ++flows_on_[l];
     (m.bytes == 0 ? ended_ : starting_).push_back(slot);
   }
 }
@@ -95,7 +105,7 @@ void SimGridNetwork::go_on(Queue& q) {
 // for a moment are no reason to spread the sender over several, four that would go on to meet at the next one are.
 bool SimGridNetwork::held_up_elsewhere(const Message& m, LinkId narrowest) {
   const auto rate = [&](LinkId l) { return cluster_.links()[l].bandwidth_GBps / flows_on_[l]; };
-  for (const LinkId l : route(m.from, m.to).route)
+  for (const LinkId l : links_of(m))
     if (rate(l) < rate(narrowest) * kHeldUp) return true;
   return false;
 }
@@ -126,7 +136,7 @@ void SimGridNetwork::take_due(std::vector<EventId>& due) {
     std::sort(starting_.begin(), starting_.end(), before);
   for (const std::uint32_t slot : starting_) {
     const Message& m = slots_[slot].message;
-    flows_.start(slot, route(m.from, m.to).route, m.bytes, now_);
+    flows_.start(slot, links_of(m), m.bytes, now_);
   }
   starting_.clear();
 }

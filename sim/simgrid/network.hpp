@@ -1,6 +1,7 @@
 // The SimGrid engine's network: messages that share links fairly (max-min), with latencies paid in advance.
 #pragma once
 
+#include <span>
 #include <unordered_map>
 
 #include "sim/engine/network.hpp"
@@ -18,6 +19,9 @@ namespace gccl::sim {
 // must not stop what is meant for others. Two that share a receiver evenly do not count as held up, and move on to the
 // next one together: ranks that enter an all-to-all of long blocks at slightly different times stay in such convoys (8
 // ranks on one switch, 16 MiB blocks, after a 1 KiB broadcast: 13.8 ms, and 5.2 ms on the model engine).
+//
+// A message over a LinkSet is one flow over all of its links: a switch that multicasts, or waits for all summands, goes
+// at the pace of the slowest.
 //
 // next throws ClockOverflow (instant.hpp) where time would pass kClockMax.
 class SimGridNetwork {
@@ -56,6 +60,7 @@ class SimGridNetwork {
     std::vector<LinkId> route;
   };
   const Cached& route(Card from, Card to);
+  std::span<const LinkId> links_of(const Message& m);
   void take_due(std::vector<EventId>& due);
   std::uint32_t queue_of(std::uint32_t lane, LinkId narrowest);
   void go_on(Queue& queue);
@@ -73,6 +78,7 @@ class SimGridNetwork {
   std::vector<std::uint32_t> flows_on_;                        // by link
   std::vector<Nanos> receives_free_;                           // by card: when it can take its next message
   std::vector<Cached> routes_;
+  std::unordered_map<const LinkSet*, std::vector<LinkId>> set_links_;
   std::vector<std::uint64_t> link_bytes_;
   std::vector<Entry> batch_;  // of the instant at hand, as are these slots
   std::vector<std::uint32_t> starting_, ended_;
