@@ -96,7 +96,7 @@ auto simgrid_engine(const sim::Campaign& campaign) -> sim::Outcome (*)(const sim
   if (std::none_of(campaign.points.begin(), campaign.points.end(), asks)) return nullptr;
   simgrid_entry = reinterpret_cast<SimGridEntry>(
       plugin("simgrid_engine", "gccl_simgrid",
-             "the simgrid engine needs SimGrid (libsimgrid-dev, then cmake --build FOLDER); --engine model does not"));
+             "the simgrid engine needs SimGrid (libsimgrid-dev, then cmake --build FOLDER); --engine flow does not"));
   return [](const sim::Workload& workload) {
     sim::Outcome outcome;
     simgrid_entry(workload, &outcome);
@@ -143,7 +143,7 @@ int run_scenario(const RunArguments& a) {
   sim::check_expectations(*campaign.scenario, sim::row_heads(campaign));
   sim::RunOptions options{.jobs = a.jobs, .trace = !a.trace.empty(), .progress = {}, .stop = &stop};
   if (!a.quiet && isatty(STDERR_FILENO)) options.progress = show_progress;
-  const sim::Engines engines{sim::run_model, simgrid_engine(campaign)};
+  const sim::Engines engines{sim::run_model, sim::run_flow, simgrid_engine(campaign)};
   std::optional<sim::Journal> journal;
   if (!a.resume.empty()) use_journal(campaign, journal.emplace(a.resume), options);
   catch_signals();  // until here a signal ends the program at once
@@ -188,9 +188,9 @@ void add_run(Command& app, int& exit_code) {
   const auto a = std::make_shared<RunArguments>();
   run->add_option("scenario", a->scenario, "Scenario file, or the name of a shipped one (gccl list scenarios)")
       ->required();
-  run->add_option("--engine", a->engine, "model or simgrid, instead of the scenario's")
+  run->add_option("--engine", a->engine, "model, flow or simgrid, instead of the scenario's")
       ->value("NAME")
-      ->suggest({"model", "simgrid"});
+      ->suggest({"model", "flow", "simgrid"});
   run->add_option("--json", a->json, "Write the result as JSON; - for standard output, which then holds nothing else")
       ->value("FILE");
   run->add_option("--csv", a->csv, "Write the rows as CSV, columns named as in the JSON; - for standard output alone")

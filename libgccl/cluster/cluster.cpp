@@ -5,4 +5,8 @@ std::string_view name(Tier t) {
   static constexpr std::string_view kNames[] = {"card", "node", "nic", "leaf", "spine", "core", "other"};
   return kNames[std::size_t(t)];
 }
+const Protocols& Cluster::protocols() const {
+  static const Protocols plain(1);
+  return plain;
+}
 }  // namespace gccl

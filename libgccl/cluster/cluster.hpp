@@ -52,6 +52,8 @@ class Cluster {
   // Where ranks are processes that GCCL connects by itself: what GCCL_BACKENDS would say. Calls are planned for these
   // transports then; empty: by the cluster's routes alone.
   virtual std::string_view backends() const { return {}; }
+  // What a call can be carried out by; the planner chooses. One that adds nothing where the description names none.
+  virtual const Protocols& protocols() const;
   // How the cards of a node are joined, for the orders of channels.
   virtual View::Wiring wiring() const { return View::Wiring::crossbar; }
   // What multicasts and reductions of a switch that joins all of these cards reach of the links' bandwidths; 0 where no

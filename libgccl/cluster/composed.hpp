@@ -23,6 +23,7 @@ struct Composition {
   std::string name, description;
   Count eager_bytes = 0;
   std::string backends;
+  Protocols protocols;
   std::vector<NodeType> types;
   std::vector<std::uint32_t> type_of_node;
   std::unique_ptr<Fabric> fabric;       // null: one node
@@ -54,6 +55,7 @@ class ComposedCluster final : public Cluster {
   Count eager_bytes() const override { return c_.eager_bytes; }
   std::string_view backends() const override { return c_.backends; }
   double in_switch(std::span<const Card> cards) const override;
+  const Protocols& protocols() const override { return c_.protocols; }
   View::Wiring wiring() const override { return wiring_; }
   Rank grid_columns() const override { return c_.grid_columns; }
 

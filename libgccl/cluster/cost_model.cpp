@@ -45,7 +45,7 @@ Groups rails_of(const Groups& nodes) {
 // Channels whose rings are looked at: a scenario's most.
 constexpr Rank kChannelsLookedAt = 64;
 
-void add_rings(const Cluster& cluster, const std::vector<Card>& cards, CostModel& m) {
+void add_rings(const Part& cluster, const std::vector<Card>& cards, CostModel& m) {
   const Layout layout = layout_of(cluster, cards);
   View v = layout.view(0);
   Messages messages(cluster);
@@ -58,7 +58,7 @@ void add_rings(const Cluster& cluster, const std::vector<Card>& cards, CostModel
   }
 }
 
-void add_loads(const Cluster& cluster, const std::vector<Card>& cards, const Groups& nodes, CostModel& m) {
+void add_loads(const Part& cluster, const std::vector<Card>& cards, const Groups& nodes, CostModel& m) {
   if (cards.size() < 2 || cards.size() > kTrafficCardsMax) return;
   bool regular = true;  // ranks follow each other node by node, as many on each
   for (std::size_t k = 0, r = 0; k < nodes.size(); ++k) {
@@ -82,9 +82,7 @@ void add_loads(const Cluster& cluster, const std::vector<Card>& cards, const Gro
 
 double inverse(double GBps) { return GBps > 0 ? 1 / GBps : 0; }
 
-}  // namespace
-
-CostModel cost_without_loads(const Cluster& cluster, const std::vector<Card>& cards, unsigned element_bytes) {
+CostModel without_loads(const Part& cluster, const std::vector<Card>& cards, unsigned element_bytes) {
   CostModel m;
   m.element_bytes = element_bytes;
   if (cards.empty()) return m;
@@ -128,11 +126,11 @@ CostModel cost_without_loads(const Cluster& cluster, const std::vector<Card>& ca
   cluster.route(near[0], nodes[far][0], route);
   m.net = hop_over(cluster, near[0], nodes[far][0], route);
 
-  std::unordered_map<LinkId, unsigned> load;
+  std::unordered_map<LinkId, double> load;
   std::vector<std::vector<LinkId>> routes;
   for (std::size_t i = 0; i < near.size(); ++i) {
     cluster.route(near[i], nodes[far][i % nodes[far].size()], route);
-    for (const LinkId l : route) ++load[l];
+    for (const LinkId l : route) load[l] += 1 / cluster.way(near[i], nodes[far][i % nodes[far].size()]).efficiency;
     routes.push_back(route);
   }
   m.net_all = m.net;
@@ -146,18 +144,30 @@ CostModel cost_without_loads(const Cluster& cluster, const std::vector<Card>& ca
   return m;
 }
 
-CostModel cost_model(const Cluster& cluster, const std::vector<Card>& cards, unsigned element_bytes) {
-  CostModel m = cost_without_loads(cluster, cards, element_bytes);
+}  // namespace
+
+CostModel cost_without_loads(const Cluster& cluster, const std::vector<Card>& cards, unsigned element_bytes,
+                             const Protocol& protocol) {
+  CostModel m = without_loads(Part(cluster, protocol), cards, element_bytes);
+  m.protocol = protocol;
+  return m;
+}
+
+CostModel cost_model(const Cluster& cluster, const std::vector<Card>& cards, unsigned element_bytes,
+                     const Protocol& protocol) {
+  const Part whole(cluster, protocol);
+  CostModel m = without_loads(whole, cards, element_bytes);
+  m.protocol = protocol;
   const Groups nodes = by_node(cluster, cards);
-  add_loads(cluster, cards, nodes, m);
+  add_loads(whole, cards, nodes, m);
   if (m.rings.empty()) return m;
-  m.parts.push_back(cost_without_loads(Part(cluster, {.handling = true}), cards, element_bytes));
-  m.parts.push_back(cost_without_loads(Part(cluster, {.memory = true}), cards, element_bytes));
+  m.parts.push_back(without_loads(Part(cluster, protocol, {.handling = true}), cards, element_bytes));
+  m.parts.push_back(without_loads(Part(cluster, protocol, {.memory = true}), cards, element_bytes));
   std::vector<Part::Kept> links{{.inside = true}, {.network = true}};
   if (nodes.size() == 1) links = {{.inside = true, .network = true}};
   for (const Part::Kept kept : links) {
-    const Part part(cluster, kept);
-    m.parts.push_back(cost_without_loads(part, cards, element_bytes));
+    const Part part(cluster, protocol, kept);
+    m.parts.push_back(without_loads(part, cards, element_bytes));
     add_loads(part, cards, nodes, m.parts.back());
   }
   return m;
@@ -166,7 +176,7 @@ CostModel cost_model(const Cluster& cluster, const std::vector<Card>& cards, uns
 std::optional<Hop> net_loaded(const Cluster& cluster, const std::vector<Card>& cards) {
   const Groups nodes = by_node(cluster, cards);
   if (nodes.size() < 2 || cards.size() > kTrafficCardsMax) return std::nullopt;
-  return shift_of(shifted(cluster, rails_of(nodes), std::bit_floor(nodes.size() - 1)));
+  return shift_of(shifted(Part(cluster, {}), rails_of(nodes), std::bit_floor(nodes.size() - 1)));
 }
 
 }  // namespace gccl

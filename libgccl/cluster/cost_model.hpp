@@ -16,11 +16,14 @@ namespace gccl {
 // - all, inside, rail, doubling, rings: the same count for every rank's messages at once, as routed, so that the taper
 //   of a fat tree and what a placement spoils are known. Not on more than kTrafficCardsMax cards, where it would take
 //   seconds: closed forms then use the three above;
+// - all of them with what the protocol adds to a message, channel_GBps excepted (predicted() in select/plan.hpp);
 // - overhead, combine and copy: of the slowest of the cards.
 constexpr std::size_t kTrafficCardsMax = 1 << 15;
-CostModel cost_model(const Cluster& cluster, const std::vector<Card>& cards, unsigned element_bytes);
+CostModel cost_model(const Cluster& cluster, const std::vector<Card>& cards, unsigned element_bytes,
+                     const Protocol& protocol = {});
 // The same without those loads, which take a thousand times as many routes.
-CostModel cost_without_loads(const Cluster& cluster, const std::vector<Card>& cards, unsigned element_bytes);
+CostModel cost_without_loads(const Cluster& cluster, const std::vector<Card>& cards, unsigned element_bytes,
+                             const Protocol& protocol = {});
 // Every card at once sends to its counterpart about half of the nodes away: cost_model().rail.shift.back(). Nothing on
 // one node, nor on more than kTrafficCardsMax cards.
 std::optional<Hop> net_loaded(const Cluster& cluster, const std::vector<Card>& cards);

@@ -11,13 +11,14 @@
 
 namespace gccl {
 
-Hop hop_over(const Cluster& cluster, Card from, Card to, const std::vector<LinkId>& route) {
-  Hop hop{.alpha_ns = double(cluster.costs(from).overhead_ns + cluster.costs(to).receive_overhead_ns),
-          .beta_ns_per_byte = 0};
+Hop hop_over(const Part& cluster, Card from, Card to, const std::vector<LinkId>& route) {
+  const Protocol::Way& way = cluster.way(from, to);
+  const Nanos overheads = cluster.costs(from).overhead_ns + cluster.costs(to).receive_overhead_ns;
+  Hop hop{.alpha_ns = double(overheads) + way.latency_ns, .beta_ns_per_byte = 0};
   for (const LinkId l : route) {
     const Link& link = cluster.links()[l];
     hop.alpha_ns += double(link.latency_ns);
-    hop.beta_ns_per_byte = std::max(hop.beta_ns_per_byte, 1 / link.bandwidth_GBps);
+    hop.beta_ns_per_byte = std::max(hop.beta_ns_per_byte, 1 / (link.bandwidth_GBps * way.efficiency));
   }
   return hop;
 }
@@ -37,7 +38,7 @@ constexpr std::size_t kSteps = 16;
 
 }  // namespace
 
-Messages shifted(const Cluster& cluster, const Groups& groups, std::size_t d) {
+Messages shifted(const Part& cluster, const Groups& groups, std::size_t d) {
   Messages shift(cluster);
   for (const auto& g : groups)
     for (std::size_t i = 0; i < g.size(); ++i) shift.add(g[i], g[(i + d) % g.size()]);
@@ -52,7 +53,7 @@ struct MeanStep {
   Hop all;    // while every member's are on their way
   Hop alone;  // one at a time
 };
-MeanStep mean_step(const Cluster& cluster, const Groups& groups, Rank nodes, bool stay) {
+MeanStep mean_step(const Part& cluster, const Groups& groups, Rank nodes, bool stay) {
   const std::size_t most = largest(groups);
   const std::size_t per_node = most / nodes, all = stay ? per_node - 1 : most - per_node;
   const std::size_t samples = std::min(all, kSteps);
@@ -75,7 +76,7 @@ MeanStep mean_step(const Cluster& cluster, const Groups& groups, Rank nodes, boo
 
 // Every member sends to each other one in the order of Turns over that many nodes. What stays on a node passes
 // concurrently with what does not, and whichever takes longer keeps the members waiting.
-void add_pairs(const Cluster& cluster, const Groups& groups, Rank nodes, LinkLoads& t) {
+void add_pairs(const Part& cluster, const Groups& groups, Rank nodes, LinkLoads& t) {
   const std::size_t most = largest(groups);
   const double near = double(most / nodes - 1), far = double(most - most / nodes);
   const MeanStep stays = mean_step(cluster, groups, nodes, true), leaves = mean_step(cluster, groups, nodes, false);
@@ -87,7 +88,7 @@ void add_pairs(const Cluster& cluster, const Groups& groups, Rank nodes, LinkLoa
 
 // Those that are left when each group folds to a power of two exchange with the ones at `partner` of their numbers.
 template <class Partner>
-Hop among_survivors(const Cluster& cluster, const Groups& groups, Partner partner) {
+Hop among_survivors(const Part& cluster, const Groups& groups, Partner partner) {
   Messages exchange(cluster);
   for (const auto& g : groups) {
     const Numbering left = Numbering::survivors({.size = Rank(g.size())});
@@ -98,16 +99,17 @@ Hop among_survivors(const Cluster& cluster, const Groups& groups, Partner partne
 }
 
 // The narrowest link that member 0's messages to members d and 2d of a group share, inverse; 0 where there is none.
-double shared_ns_per_byte(const Cluster& cluster, const Groups& groups, std::size_t d) {
+double shared_ns_per_byte(const Part& cluster, const Groups& groups, std::size_t d) {
   double most = 0;
   std::vector<LinkId> near, far;
   for (const auto& g : groups) {
     if (2 * d >= g.size()) continue;
     cluster.route(g[0], g[d], near);
     cluster.route(g[0], g[2 * d], far);
+    const double efficiency = cluster.way(g[0], g[d]).efficiency;
     for (const LinkId l : near)
       if (std::find(far.begin(), far.end(), l) != far.end())
-        most = std::max(most, 1 / cluster.links()[l].bandwidth_GBps);
+        most = std::max(most, 1 / (cluster.links()[l].bandwidth_GBps * efficiency));
   }
   return most;
 }
@@ -147,7 +149,7 @@ class LongestWay {
 
 // The in-order trees' messages by level, counted from the leaves. A left child is as far away as its level says. Each
 // level is what it adds to the longest way from a leaf: in latencies, and in time for a byte.
-std::vector<TreeLevel> tree_levels(const Cluster& cluster, const Groups& groups, Rank first, double& busiest_ns) {
+std::vector<TreeLevel> tree_levels(const Part& cluster, const Groups& groups, Rank first, double& busiest_ns) {
   struct Edge {
     std::size_t child, parent;  // of all members of both trees
   };
@@ -200,7 +202,7 @@ std::vector<TreeLevel> tree_levels(const Cluster& cluster, const Groups& groups,
 
 }  // namespace
 
-LinkLoads loads_of(const Cluster& cluster, const Groups& groups, Rank nodes) {
+LinkLoads loads_of(const Part& cluster, const Groups& groups, Rank nodes) {
   const std::size_t most = largest(groups);
   LinkLoads t;
   if (most < 2) return t;
@@ -260,7 +262,7 @@ LinkLoads loads_of(const Cluster& cluster, const Groups& groups, Rank nodes) {
   return t;
 }
 
-Hop doubling_way(const Cluster& cluster, const std::vector<Card>& cards) {
+Hop doubling_way(const Part& cluster, const std::vector<Card>& cards) {
   const Rank n = Rank(cards.size()), power = std::bit_floor(n), pairs = n - power;
   const auto begin = [pairs](Rank i) { return doubling_begin(pairs, i); };
   std::vector<Hop> way(power);

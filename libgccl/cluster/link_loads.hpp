@@ -4,25 +4,27 @@
 #include <algorithm>
 #include <vector>
 
-#include "libgccl/cluster/cluster.hpp"
+#include "libgccl/cluster/part.hpp"
 
 namespace gccl {
 
 // One message alone.
-Hop hop_over(const Cluster& cluster, Card from, Card to, const std::vector<LinkId>& route);
+Hop hop_over(const Part& cluster, Card from, Card to, const std::vector<LinkId>& route);
 
 // Messages that are all on their way at once.
 class Messages {
  public:
-  explicit Messages(const Cluster& cluster) : cluster_(cluster), load_(cluster.links().size(), 0) {}
+  explicit Messages(const Part& cluster) : cluster_(cluster), load_(cluster.links().size(), 0) {}
 
   // The message's alpha.
   double add(Card from, Card to) {
     if (from == to) return 0;
     cluster_.route(from, to, route_);
     hops_.push_back(hop_over(cluster_, from, to, route_));
+    const double weight = 1 / cluster_.way(from, to).efficiency;
     for (const LinkId l : route_) {
-      if (load_[l]++ == 0) used_.push_back(l);
+      if (load_[l] == 0) used_.push_back(l);
+      load_[l] += weight;
       links_.push_back(l);
     }
     ends_.push_back(links_.size());
@@ -68,8 +70,8 @@ class Messages {
  private:
   double time(LinkId l) const { return load_[l] / cluster_.links()[l].bandwidth_GBps; }
 
-  const Cluster& cluster_;
-  std::vector<std::uint32_t> load_;
+  const Part& cluster_;
+  std::vector<double> load_;  // by link: bytes on it when each message has one
   std::vector<LinkId> used_, route_, links_;
   std::vector<std::size_t> ends_;
   std::vector<Hop> hops_;
@@ -86,12 +88,12 @@ inline RingLoads ring_of(const Messages& m, Rank channels = 1) {
 }
 
 // Member i of each group sends to member i + d.
-Messages shifted(const Cluster& cluster, const Groups& groups, std::size_t d);
+Messages shifted(const Part& cluster, const Groups& groups, std::size_t d);
 
 // Nodes: whose members follow each other in equal numbers, else 1.
-LinkLoads loads_of(const Cluster& cluster, const Groups& groups, Rank nodes);
+LinkLoads loads_of(const Part& cluster, const Groups& groups, Rank nodes);
 
 // Recursive doubling's all-gather: each position of the power of two waits for what it has and for its partner's.
-Hop doubling_way(const Cluster& cluster, const std::vector<Card>& cards);
+Hop doubling_way(const Part& cluster, const std::vector<Card>& cards);
 
 }  // namespace gccl

@@ -44,6 +44,7 @@ std::shared_ptr<const Cluster> read_cluster(const Node& v) {
   const Parameters parameters = read_parameters(v.at("parameters"));
   parts.eager_bytes = parameters.eager_bytes;
   parts.backends = parameters.backends;
+  parts.protocols = parameters.protocols;
 
   const auto fabric = v.find("fabric");
   const Node nodes = v.at("nodes");

@@ -15,6 +15,7 @@ using json::Node;
 
 constexpr double kBandwidthMin = 1e-6, kBandwidthMax = 1e6;  // GB/s
 constexpr double kNanosMax = 1e12;
+constexpr double kEfficiencyMin = 1e-3;
 constexpr std::string_view kBackends[] = {"shm", "shm,tcp", "tcp", "tcp,shm", "mpi", "shm,mpi"};
 
 // A set that is being put together: what no file has given yet is open.
@@ -26,6 +27,7 @@ struct Draft {
   std::string backends;
   std::optional<double> in_switch_efficiency;
   std::map<std::string, LinkKind, std::less<>> links;
+  std::map<std::string, Protocol, std::less<>> protocols;
 };
 
 Nanos read_nanos(const Node& v) {
@@ -48,6 +50,29 @@ LinkKind read_link_object(const Node& v) {
   return kind;
 }
 
+Protocol::Way read_way(const Node& v) {
+  v.allow({"latency_ns", "efficiency", "source"});
+  if (const auto source = v.find("source")) source->string();
+  Protocol::Way way;
+  if (const auto found = v.find("latency_ns")) way.latency_ns = double(read_nanos(*found));
+  if (const auto found = v.find("efficiency")) way.efficiency = found->number(kEfficiencyMin, 1);
+  return way;
+}
+
+Protocol read_protocol(const std::string& name, const Node& v) {
+  v.allow({"operation_ns", "inside", "network", "channel_GBps", "bytes_max", "source"});
+  if (const auto source = v.find("source")) source->string();
+  if (name.empty() || name == "auto") v.fail(fmt::format("\"{}\" cannot be a protocol's name", name));
+  Protocol p;
+  p.name = name;
+  if (const auto found = v.find("operation_ns")) p.operation_ns = double(read_nanos(*found));
+  if (const auto found = v.find("inside")) p.inside = read_way(*found);
+  if (const auto found = v.find("network")) p.network = read_way(*found);
+  if (const auto found = v.find("channel_GBps")) p.channel_GBps = read_bandwidth(*found);
+  if (const auto found = v.find("bytes_max")) p.bytes_max = found->bytes();
+  return p;
+}
+
 void read_set(const Node& v, Draft& draft, std::vector<std::filesystem::path>& open);
 
 // Reads the set in a file over the draft; `reference` is the value that names the file.
@@ -68,7 +93,7 @@ void read_file(const Node& reference, Draft& draft, std::vector<std::filesystem:
 
 void read_set(const Node& v, Draft& draft, std::vector<std::filesystem::path>& open) {
   v.allow({"$schema", "schema", "name", "description", "sources", "base", "card", "eager_bytes", "backends",
-           "in_switch_efficiency", "links"});
+           "in_switch_efficiency", "links", "protocols"});
   for (const std::string_view text : {"$schema", "schema", "name", "description"})
     if (const auto found = v.find(text)) found->string();
   if (const auto base = v.find("base")) read_file(*base, draft, open);
@@ -85,6 +110,8 @@ void read_set(const Node& v, Draft& draft, std::vector<std::filesystem::path>& o
   if (const auto share = v.find("in_switch_efficiency")) draft.in_switch_efficiency = share->number(0.01, 1);
   if (const auto links = v.find("links"))
     for (const auto& [name, link] : links->members()) draft.links[name] = read_link_object(link);
+  if (const auto protocols = v.find("protocols"))
+    for (const auto& [name, protocol] : protocols->members()) draft.protocols[name] = read_protocol(name, protocol);
 }
 
 Parameters complete(const Node& v, Draft draft) {
@@ -101,6 +128,13 @@ Parameters complete(const Node& v, Draft draft) {
   p.backends = std::move(draft.backends);
   p.in_switch_efficiency = draft.in_switch_efficiency.value_or(1);
   p.links = std::move(draft.links);
+  for (auto& [name, protocol] : draft.protocols) p.protocols.push_back(std::move(protocol));
+  if (p.protocols.empty()) p.protocols.emplace_back();
+  if (std::none_of(p.protocols.begin(), p.protocols.end(),
+                   [](const Protocol& q) { return q.bytes_max == Protocol{}.bytes_max; }))
+    v.fail("every one of \"protocols\" has \"bytes_max\", so none is there for longer calls");
+  if (!p.backends.empty() && !p.protocols[0].name.empty())
+    v.fail("there are \"backends\" and \"protocols\": GCCL's own transports know no protocols");
   return p;
 }
 

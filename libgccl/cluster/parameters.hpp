@@ -21,6 +21,7 @@ struct Parameters {
   Count eager_bytes = 0;
   std::string backends;             // as Cluster::backends()
   double in_switch_efficiency = 1;  // of a node's switch that multicasts and reduces
+  Protocols protocols;              // by name; one that adds nothing where no set gives any
   std::map<std::string, LinkKind, std::less<>> links;
 };
 

@@ -1,4 +1,4 @@
-// A cluster of which only a part takes time: what is busiest with a call shows there.
+// A cluster as closed forms see it: under one protocol; or where only a part takes time, to see what is busiest.
 #pragma once
 
 #include <algorithm>
@@ -9,18 +9,25 @@
 
 namespace gccl {
 
-// The same cluster where only some things take time.
 class Part final : public Cluster {
  public:
+  // What takes time.
   struct Kept {
     bool handling = false, memory = false, inside = false, network = false;
   };
-  Part(const Cluster& whole, Kept kept) : whole_(whole), links_(whole.links()), costs_(whole.cards()) {
-    for (Card card = 0; card < whole.cards(); ++card) {
-      const CardCosts& c = whole.costs(card);
+  // Everything.
+  Part(const Cluster& whole, const Protocol& protocol)
+      : whole_(whole), inside_(protocol.inside), network_(protocol.network), links_(whole.links()) {
+    for (Card card = 0; card < whole.cards(); ++card) costs_.push_back(whole.costs(card));
+  }
+  // Without latencies.
+  Part(const Cluster& whole, const Protocol& protocol, Kept kept) : Part(whole, protocol) {
+    inside_.latency_ns = network_.latency_ns = 0;
+    for (CardCosts& c : costs_) {
       // A rank sends and receives at the same time.
-      if (kept.handling) costs_[card].overhead_ns = std::max(c.overhead_ns, c.receive_overhead_ns);
-      if (kept.memory) costs_[card].combine_GBps = c.combine_GBps, costs_[card].copy_GBps = c.copy_GBps;
+      c.overhead_ns = kept.handling ? std::max(c.overhead_ns, c.receive_overhead_ns) : 0;
+      c.receive_overhead_ns = 0;
+      if (!kept.memory) c.combine_GBps = c.copy_GBps = 0;
     }
     for (Link& l : links_) {
       l.latency_ns = 0;
@@ -28,6 +35,9 @@ class Part final : public Cluster {
       if (!(inside ? kept.inside : kept.network)) l.bandwidth_GBps = std::numeric_limits<double>::infinity();
     }
   }
+  // What the protocol adds to a message.
+  const Protocol::Way& way(Card from, Card to) const { return node_of(from) == node_of(to) ? inside_ : network_; }
+
   std::string_view name() const override { return whole_.name(); }
   Card cards() const override { return whole_.cards(); }
   Rank nodes() const override { return whole_.nodes(); }
@@ -43,6 +53,7 @@ class Part final : public Cluster {
 
  private:
   const Cluster& whole_;
+  Protocol::Way inside_, network_;
   std::vector<Link> links_;
   std::vector<CardCosts> costs_;  // by card
 };

@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "libgccl/cost/protocol.hpp"
 #include "libgccl/schedule/call.hpp"
 
 namespace gccl {
@@ -106,6 +107,7 @@ struct CostModel {
   double combine_ns_per_byte = 0;  // gamma: reduction of one incoming byte
   double copy_ns_per_byte = 0;
   double element_bytes = 1;
+  Protocol protocol;  // whose latencies and efficiencies the hops hold; the rest is counted in predicted()
 
   // The same machine where only one kind of thing takes time: handling messages; combining and copying; links inside
   // nodes; the network. Empty where routes are not known. What takes longest in them bounds how fast chunks follow each

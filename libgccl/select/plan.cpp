@@ -72,34 +72,58 @@ Cost interval_between(const Algorithm& algorithm, const Call& chunk, const View&
                        in_step((s.shares + s.lanes - 1) / s.lanes, s.lanes, algorithm.staggers(s.shares, s.lanes));
 }
 
-}  // namespace
+// A machine where a channel's own rate is all that takes time.
+CostModel channel_alone(const CostModel& model) {
+  CostModel m;
+  m.node = m.net = m.net_all = {.alpha_ns = 0, .beta_ns_per_byte = 1 / model.protocol.channel_GBps};
+  m.element_bytes = model.element_bytes;
+  return m;
+}
 
+// A call without bytes: its latencies.
+Cost latency_of(const Algorithm& algorithm, const Call& call, const View& view, const CostModel& model) {
+  Call empty = call;
+  empty.count = 1;
+  return algorithm.cost(empty, view, model);
+}
+
+// Without what the protocol takes for each operation.
+//
 // Chunks follow each other at an algorithm's interval, once the first is through. Where it gives none, the next chunk
 // of a channel waits for the one before; channels wait for their latencies at the same time, and share what bytes cost,
-// unless they have orders, and so links, of their own.
+// unless they have orders, and so links, of their own. No channel is faster than its protocol lets it be.
 // That long chunks of several channels pass a port in turns, and so all of them late, no form follows.
-Cost predicted(const Algorithm& algorithm, const Call& call, const View& given, const CostModel& model,
-               const Slicing& slicing, const Tuning& tuning) {
-  if (!algorithm.cost) return NAN;
+Cost predicted_work(const Algorithm& algorithm, const Call& call, const View& given, const CostModel& model,
+                    const Slicing& slicing, const Tuning& tuning) {
   View view = given;
-  if (slicing.shares == 1 || call.count <= 1 || view.all.size == 1 || !tuning.chunks_overlap || has_counts(call.kind))
-    return algorithm.cost(call, view, model);
+  const bool by_switch = algorithm.in_switch && model.node_switch;  // it takes what its links carry
+  const bool limited = model.protocol.channel_GBps > 0 && view.all.size > 1 && call.count > 1 && !by_switch;
+  const CostModel channel = limited ? channel_alone(model) : CostModel{};
+  const bool whole =
+      slicing.shares == 1 || call.count <= 1 || view.all.size == 1 || !tuning.chunks_overlap || has_counts(call.kind);
+  if (whole) {
+    const Cost one = algorithm.cost(call, view, model);
+    if (!limited) return one;
+    return std::max(one, latency_of(algorithm, call, view, model) + algorithm.cost(call, view, channel));
+  }
   Call chunk = call;
   chunk.count = std::max<Count>(1, call.count / slicing.shares);
   const Count shares = std::min(slicing.shares, call.count), lanes = std::min(slicing.lanes, shares);
   const Count each = (shares + lanes - 1) / lanes;
   if (algorithm.channels) view.channels = Rank(lanes);
-  const bool passed_on = algorithm.interval && (!algorithm.in_switch || model.node_switch);
-  const Cost one = algorithm.cost(chunk, view, model);
+  const bool passed_on = algorithm.interval && (!algorithm.in_switch || by_switch);
+  Cost one = algorithm.cost(chunk, view, model);
+  const Cost latency = latency_of(algorithm, call, view, model), serial = std::max(0.0, one - latency);
+  if (limited) one = std::max(one, latency + algorithm.cost(chunk, given, channel));
   if (algorithm.channels && !passed_on) return double(each) * one;
   Cost turns = one, interval = 0, handling = 0;
   if (passed_on) {
     interval = algorithm.interval(chunk, view, model, slicing);
+    if (limited)
+      interval =
+          std::max(interval, algorithm.interval(chunk, given, channel, {shares, 1, slicing.window}) / double(lanes));
   } else {
-    Call empty = call;
-    empty.count = 1;
-    const Cost latency = algorithm.cost(empty, view, model);
-    interval = interval_between(algorithm, chunk, view, model, {shares, lanes}, std::max(0.0, one - latency));
+    interval = interval_between(algorithm, chunk, view, model, {shares, lanes}, serial);
     turns = double(each) * one + double(lanes - 1) * model.exchange_gap_ns();
     double messages = double(shares);                      // times those of a share
     if (lanes > 1 && algorithm.staggers(shares, lanes)) {  // a share more in all lanes but one
@@ -114,14 +138,27 @@ Cost predicted(const Algorithm& algorithm, const Call& call, const View& given, 
   return std::max({turns, handling, one + double(shares - 1) * std::min(interval, one)});
 }
 
+}  // namespace
+
+Cost predicted(const Algorithm& algorithm, const Call& call, const View& view, const CostModel& model,
+               const Slicing& slicing, const Tuning& tuning) {
+  if (!algorithm.cost) return NAN;
+  return model.protocol.operation_ns + predicted_work(algorithm, call, view, model, slicing, tuning);
+}
+
 namespace {
+
+// As scenarios and nccl-tests count: a rank's bigger buffer.
+double vector_bytes(const Call& call, const View& view, const CostModel& model) {
+  return model.bytes(double(call.count)) * (counts_blocks(call.kind) ? view.all.size : 1);
+}
 
 Slicing searched_slicing(const Algorithm& algorithm, const Call& call, const View& view, const CostModel& model,
                          const Tuning& tuning, const ChunksMax& most_of) {
   const Slicing whole{.shares = 1, .lanes = 1, .window = tuning.window};
   if (!algorithm.cost || view.all.size <= 1 || has_counts(call.kind)) return whole;
   // A block is cut up no finer than a vector of all blocks.
-  const double bytes = model.bytes(double(call.count)) * (counts_blocks(call.kind) ? view.all.size : 1);
+  const double bytes = vector_bytes(call, view, model);
   Count most = std::min(kChunksMax, Count(std::max(1.0, bytes / kChunkBytesMin)));
   if (most > 1 && most_of) most = std::min(most, most_of(algorithm));
   if (most == 1) return whole;
@@ -144,45 +181,63 @@ Slicing searched_slicing(const Algorithm& algorithm, const Call& call, const Vie
   return chosen->slicing;
 }
 
-}  // namespace
-
 Slicing slicing_of(const Algorithm& algorithm, const Call& call, const View& view, const CostModel& model,
                    const Tuning& tuning, const ChunksMax& most) {
   if (tuning.search) return searched_slicing(algorithm, call, view, model, tuning, most);
   return measured_slicing(algorithm, view.all.size, model.bytes(double(call.count)), tuning);
 }
 
-namespace {
+struct Costed {
+  Plan plan;
+  Cost cost = NAN;  // where the algorithm has no closed form
+};
 
-const Algorithm* cheapest(const Call& call, const View& view, const CostModel& model, double bytes,
-                          const Tuning& tuning, std::span<const Algorithm> table, const ChunksMax& most) {
-  const Algorithm* best = nullptr;
-  Cost best_cost = 0;
-  for (const Algorithm& a : table) {
-    if (a.kind != call.kind || a.variant || !a.cost || !a.can(call, view) || (a.in_switch && !model.node_switch))
-      continue;
-    const Slicing slicing = slicing_of(a, call, view, model, tuning, most);
-    const Cost cost = predicted(a, call, view, model, slicing, tuning);
-    if (best && !(cost < best_cost * (1 - kTie))) continue;
-    best = &a;
-    best_cost = cost;
+Costed best_protocol(const Algorithm& algorithm, const Call& call, const View& view, CostModels models,
+                     const Tuning& tuning, const ChunksMax& most, const std::optional<Slicing>& stated) {
+  Costed best;
+  for (std::size_t p = 0; p < models.size(); ++p) {
+    if (models.size() > 1 && vector_bytes(call, view, models[p]) > double(models[p].protocol.bytes_max)) continue;
+    const Slicing slicing = stated ? *stated : slicing_of(algorithm, call, view, models[p], tuning, most);
+    const Cost cost = predicted(algorithm, call, view, models[p], slicing, tuning);
+    if (best.plan.algorithm && !(cost < best.cost * (1 - kTie))) continue;
+    best = {{.algorithm = &algorithm, .slicing = slicing, .protocol = p}, cost};
   }
-  return best ? without_incast(best, call, view, bytes, tuning) : nullptr;
+  return best;
+}
+
+Plan cheapest(const Call& call, const View& view, CostModels models, double bytes, const Tuning& tuning,
+              std::span<const Algorithm> table, const ChunksMax& most) {
+  Costed best;
+  for (const Algorithm& a : table) {
+    if (a.kind != call.kind || a.variant || !a.cost || !a.can(call, view)) continue;
+    if (a.in_switch && !models[0].node_switch) continue;
+    const Costed found = best_protocol(a, call, view, models, tuning, most, {});
+    if (!best.plan.algorithm || found.cost < best.cost * (1 - kTie)) best = found;
+  }
+  if (!best.plan.algorithm) return {};
+  const Algorithm* const chosen = without_incast(best.plan.algorithm, call, view, bytes, tuning);
+  return chosen == best.plan.algorithm ? best.plan : plan_of(*chosen, call, view, models, tuning, most);
 }
 
 }  // namespace
 
-Plan plan(const Call& given, const View& view, const CostModel& model, const Tuning& tuning, const Overrides& overrides,
+Plan plan_of(const Algorithm& algorithm, const Call& call, const View& view, CostModels models, const Tuning& tuning,
+             const ChunksMax& most, const std::optional<Slicing>& stated) {
+  return best_protocol(algorithm, call, view, models, tuning, most, stated).plan;
+}
+
+Plan plan(const Call& given, const View& view, CostModels models, const Tuning& tuning, const Overrides& overrides,
           std::span<const Algorithm> table, const ChunksMax& most) {
   Call call = given;
   call.in_place = false;
-  const double bytes = model.bytes(double(call.count));
-  Plan p;
-  p.algorithm = overrides.of(call.kind);
-  if (p.algorithm && !p.algorithm->can(call, view)) p.refused = std::exchange(p.algorithm, nullptr);
-  if (!p.algorithm) p.algorithm = preferred(call, view, bytes, tuning);
-  if (!p.algorithm) p.algorithm = cheapest(call, view, model, bytes, tuning, table, most);
-  if (p.algorithm) p.slicing = slicing_of(*p.algorithm, call, view, model, tuning, most);
+  const double bytes = models[0].bytes(double(call.count));
+  const Algorithm* asked = overrides.of(call.kind);
+  const Algorithm* refused = nullptr;
+  if (asked && !asked->can(call, view)) refused = std::exchange(asked, nullptr);
+  if (!asked) asked = preferred(call, view, bytes, tuning);
+  Plan p = asked ? plan_of(*asked, call, view, models, tuning, most)
+                 : cheapest(call, view, models, bytes, tuning, table, most);
+  p.refused = refused;
   return p;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -15,25 +16,34 @@ struct Plan {
   const Algorithm* algorithm = nullptr;
   const Algorithm* refused = nullptr;  // asked for by an override, and unable to serve the call
   Slicing slicing;
+  std::size_t protocol = 0;  // index of the model it was planned with
 };
 
 // The most chunks that an algorithm may be cut up into; null: kChunksMax.
 constexpr Count kChunksMax = 4096;
 using ChunksMax = std::function<Count(const Algorithm&)>;
 
-// How an algorithm is cut up for a call: as the tuning says or, where it lets search, in the fewest of at most `most`
-// chunks whose prediction is within 3 % of the best.
-Slicing slicing_of(const Algorithm& algorithm, const Call& call, const View& view, const CostModel& model,
-                   const Tuning& tuning, const ChunksMax& most = nullptr);
+// What a call may cost: a model for each protocol that it can be carried out by.
+using CostModels = std::span<const CostModel>;
+
+// How a given algorithm carries a call out. The slicing is the stated one or as the tuning says or, where it lets
+// search, the fewest of at most `most` chunks whose prediction is within 3 % of the best; the protocol that with the
+// lowest prediction, of those for calls of that length, on a tie the earlier one.
+Plan plan_of(const Algorithm& algorithm, const Call& call, const View& view, CostModels models, const Tuning& tuning,
+             const ChunksMax& most = nullptr, const std::optional<Slicing>& stated = {});
 
 // The plan of a call, from what every rank knows, so that all ranks make the same one: `view` is rank 0's. An override
 // decides, then a preference of the transport, then the lowest prediction among the rows of `table` that can serve the
 // call, have a closed form and are no variants; on a tie the earlier row. Chunks are part of a prediction: an algorithm
 // whose ranks pass on a chunk while the next arrives has an interval, the others take turns. The algorithm is null
 // where there is none. Whether the rank works in place does not matter.
-Plan plan(const Call& call, const View& view, const CostModel& model, const Tuning& tuning = {},
+Plan plan(const Call& call, const View& view, CostModels models, const Tuning& tuning = {},
           const Overrides& overrides = {}, std::span<const Algorithm> table = algorithms(),
           const ChunksMax& most = nullptr);
+inline Plan plan(const Call& call, const View& view, const CostModel& model, const Tuning& tuning = {},
+                 const Overrides& overrides = {}, std::span<const Algorithm> table = algorithms()) {
+  return plan(call, view, CostModels(&model, 1), tuning, overrides, table);
+}
 
 // Nanoseconds for the whole call with that slicing; NaN where the algorithm has no closed form.
 Cost predicted(const Algorithm& algorithm, const Call& call, const View& view, const CostModel& model,

@@ -26,6 +26,8 @@ namespace gccl::sim {
 // - a send keeps its card busy for overhead_ns before the message leaves; a card starts one message at a time;
 // - an arrived message keeps its receiving card busy for receive_overhead_ns, one message at a time (the network's
 // part);
+// - a protocol delays a rank's first message of an operation and every message, makes messages longer on the links, and
+//   lets a channel of a rank send no faster than channel_GBps;
 // - the message takes what the network says, and is complete at both ends when its last byte has arrived. Above
 //   eager_bytes it leaves only once its receive is posted; of those that may leave at one instant, first the one that
 //   was sent first;
@@ -49,6 +51,7 @@ class Executor {
     if (w_.payload) payload_ = std::make_unique<Payload>(w_);
     for (std::size_t r = 0; r < cards_.size(); ++r) {
       const CardCosts& c = w_.cluster->costs(w_.cards[r]);
+      cards_[r].node = w_.cluster->node_of(w_.cards[r]);
       cards_[r].overhead = c.overhead_ns;
       cards_[r].receive_overhead = c.receive_overhead_ns;
       cards_[r].combine_ns_per_byte = c.combine_GBps > 0 ? 1 / c.combine_GBps : 0;
@@ -67,6 +70,7 @@ class Executor {
     for (std::size_t i = 0; i < operations_.size(); ++i) {
       const SimulatedOperation& o = w_.operations[i];
       operations_[i].first_lane = lanes;
+      if (o.protocol) operations_[i].protocol = *o.protocol;
       operations_[i].unfinished.assign(o.ranks(), 0);
       lanes += std::uint32_t(o.ranks() * o.lanes);
     }
@@ -145,8 +149,29 @@ class Executor {
     const Rank* members;            // of the operation; null: all ranks
     std::uint32_t met[2] = {0, 0};  // steps to the node and to the rail so far
     std::uint32_t held = 0;         // sends that have not left: later ones must not overtake them within an instant
+    Nanos sends_free = 0;           // when it can send its next message, by its protocol's channel_GBps
+  };
+  // A protocol in the engine's units.
+  struct ProtocolCosts {
+    struct Way {
+      Nanos latency = 0;
+      double bytes_on_links = 1;  // for each byte of a message
+    };
+    ProtocolCosts() = default;
+    ProtocolCosts(const Protocol& p)
+        : none(false),
+          operation(duration(p.operation_ns)),
+          inside(way(p.inside)),
+          network(way(p.network)),
+          channel_ns_per_byte(p.channel_GBps > 0 ? 1 / p.channel_GBps : 0) {}
+    static Way way(const Protocol::Way& w) { return {duration(w.latency_ns), 1 / w.efficiency}; }
+    bool none = true;
+    Nanos operation = 0;
+    Way inside, network;
+    double channel_ns_per_byte = 0;
   };
   struct CardState {
+    Rank node = 0;
     Nanos enters = 0, overhead = 0, receive_overhead = 0;
     double combine_ns_per_byte = 0, copy_ns_per_byte = 0;
     Nanos sends_free = 0, unit_free = 0;  // when the card can start its next message, its next combine or copy
@@ -154,6 +179,7 @@ class Executor {
   struct OperationState {
     std::uint32_t first_lane = 0;
     std::vector<std::uint32_t> unfinished;  // lanes per rank
+    ProtocolCosts protocol;
     Nanos begin = -1, end = 0;
   };
   // A message from its send to its delivery or, if later, its receive; also a posted receive without message, and
@@ -241,18 +267,30 @@ class Executor {
   void leave(std::uint32_t i) {
     Item& m = items_[i];
     m.started = true;
-    const Worker& from = *lanes_[m.sender];
+    Worker& from = *lanes_[m.sender];
     CardState& c = cards_[from.world];
-    const Nanos at = std::max(network_.now(), c.sends_free) + c.overhead;
+    Nanos at = std::max(network_.now(), c.sends_free) + c.overhead, least = 0;
     if (at > kTimeMax) throw TimeOverflow();
     c.sends_free = at;
+    Count bytes = m.bytes;
+    if (const ProtocolCosts& p = operations_[from.operation].protocol; !p.none) {
+      const auto& way = c.node == cards_[m.to].node ? p.inside : p.network;
+      if (p.channel_ns_per_byte > 0) {
+        least = duration(double(bytes) * p.channel_ns_per_byte);
+        at = std::max(at, from.sends_free);
+        from.sends_free = at + least;
+      }
+      at += way.latency;
+      bytes = Count(double(bytes) * way.bytes_on_links + 0.5);
+    }
     network_.send({.id = i | kMessage,
                    .from = from.card,
                    .to = w_.cards[m.to],
                    .lane = m.sender,
-                   .bytes = m.bytes,
+                   .bytes = bytes,
                    .at = at,
-                   .receive_ns = cards_[m.to].receive_overhead});
+                   .receive_ns = cards_[m.to].receive_overhead,
+                   .least_ns = least});
   }
 
   void leave_in_order() {
@@ -344,9 +382,15 @@ class Executor {
     items_[i].sender = w.id();
     items_[i].bytes = count * w.element_bytes;
     CardState& c = cards_[w.world];
-    const Nanos at = std::max(network_.now(), c.sends_free) + c.overhead;
+    Nanos at = std::max(network_.now(), c.sends_free) + c.overhead;
     if (at > kTimeMax) throw TimeOverflow();
     c.sends_free = at;
+    double on_links = 1 / set.efficiency;
+    if (const ProtocolCosts& p = operations_[w.operation].protocol; !p.none) {
+      const auto& way = step.scope == Scope::node ? p.inside : p.network;
+      at += way.latency;
+      on_links *= way.bytes_on_links;
+    }
     // Distinct ends, as messages of one instant are told apart by them.
     const Card next = members[(root + 1) % g.size];
     const bool reduces = step.op == Op::recv_reduce_all;
@@ -354,9 +398,10 @@ class Executor {
                    .from = reduces ? next : w.card,
                    .to = reduces ? w.card : next,
                    .lane = w.id(),
-                   .bytes = Count(std::ceil(double(items_[i].bytes) / set.efficiency)),
+                   .bytes = Count(std::ceil(double(items_[i].bytes) * on_links)),
                    .at = at,
                    .receive_ns = c.receive_overhead,
+                   .least_ns = 0,
                    .set = &set});
   }
 
@@ -471,7 +516,7 @@ class Executor {
   // The rank starts its next operation in the stream; stages without it, and empty schedules, pass at once.
   void enter(std::uint32_t stream, Rank world) {
     for (; const auto part = streams_.part(stream, world); streams_.advance(stream, world)) {
-      if (begin(part->operation, part->rank, world)) return;
+      if (launch(stream, part->operation, world) || begin(part->operation, part->rank, world)) return;
       end(part->operation, part->rank);
     }
     --ranks_left_;
@@ -482,6 +527,21 @@ class Executor {
     std::vector<Card> members;
     for (Rank k = 0; k < g.size; ++k) members.push_back(w_.cards[o.world(g[k])]);
     return w_.cluster->in_switch(members) > 0;
+  }
+
+  // True when the operation's protocol makes the rank wait before its first message: it enters again then.
+  bool launch(std::uint32_t stream, std::uint32_t operation, Rank world) {
+    OperationState& state = operations_[operation];
+    if (state.protocol.operation == 0) return false;
+    const std::size_t place = stream * cards_.size() + world;
+    if (launching_.empty()) launching_.resize(w_.streams.size() * cards_.size());
+    if ((launching_[place] = !launching_[place])) {
+      if (state.begin < 0) state.begin = network_.now();
+      const Nanos at = network_.now() + state.protocol.operation;
+      if (at > kTimeMax) throw TimeOverflow();
+      network_.wake(EventId(place) | kEnter, at);
+    }
+    return launching_[place];
   }
 
   // False when the rank has nothing to do in the operation.
@@ -568,6 +628,7 @@ class Executor {
   std::vector<OperationState> operations_;
   std::vector<std::unique_ptr<Worker>> lanes_;
   StreamPlaces streams_;
+  std::vector<bool> launching_;  // by stream and world rank: it waits for its operation's start; empty until needed
   std::vector<Item> items_;
   std::uint32_t free_ = Channels::kNone;
   Channels channels_;

@@ -30,10 +30,11 @@ struct LinkSet {
 struct Message {
   EventId id;
   Card from, to;
-  std::uint32_t lane;  // of the sender; no other lane of the run has this number
-  Count bytes;
+  std::uint32_t lane;            // of the sender; no other lane of the run has this number
+  Count bytes;                   // on the links
   Nanos at;                      // leaves then, >= now
   Nanos receive_ns;              // how long the receiving card is busy with it
+  Nanos least_ns;                // its last byte follows its first one no sooner
   const LinkSet* set = nullptr;  // takes these links instead of the route; lives as long as the network
 };
 

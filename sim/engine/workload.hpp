@@ -18,6 +18,7 @@ struct SimulatedOperation {
   Count lanes = 1;
   unsigned window = 8;  // steps in flight per lane
   unsigned element_bytes = 4;
+  const Protocol* protocol = nullptr;  // null: one that adds nothing
 
   Rank ranks() const { return layout->ranks(); }
   Rank world(Rank r) const { return members.empty() ? r : members[r]; }
@@ -69,8 +70,9 @@ struct Outcome {
   std::uint64_t spans_dropped = 0;
 };
 
-// Both throw std::runtime_error when the schedules cannot make progress, naming rank, operation and step.
+// All throw std::runtime_error when the schedules cannot make progress, naming rank, operation and step.
 Outcome run_model(const Workload&);
+Outcome run_flow(const Workload&);
 Outcome run_simgrid(const Workload&);  // at most once per process: SimGrid's engine is a singleton
 
 }  // namespace gccl::sim

@@ -42,7 +42,8 @@ class LongMessages {
   template <class F>
   void handle(EventId slot, F arrives) {
     if (!ended(slot)) return;
-    arrives(trains_[slot].message, calendar_.now() + trains_[slot].latency);
+    const Message& m = trains_[slot].message;
+    arrives(m, std::max(calendar_.now(), m.at + m.least_ns) + trains_[slot].latency);
     leave(slot);
   }
 

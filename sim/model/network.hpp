@@ -36,7 +36,7 @@ class ModelNetwork {
     const LinkId* ids = way.length <= kInline ? way.links : far_[m.from].data();
     if (way.length > 0 && (m.bytes > LongMessages::kAbove || (!long_.idle() && long_.queues(m.lane, way.narrowest))))
       return long_.send(m, {ids, way.length}, way.narrowest);
-    Nanos head = m.at, tail = m.at;
+    Nanos head = m.at, tail = m.at + m.least_ns;
     for (std::uint32_t i = 0; i < way.length; ++i) {
       BookedLink& link = links_[ids[i]];
       const BookedLink::Passage passage = link.book(head, m.bytes, calendar_.now());

@@ -16,7 +16,7 @@
 
 namespace gccl::sim {
 
-enum class Engine : std::uint8_t { model, simgrid };
+enum class Engine : std::uint8_t { model, flow, simgrid };
 std::span<const std::string_view> engine_names();
 std::string_view name(Engine);
 
@@ -38,6 +38,7 @@ struct Task {
   bool in_place = false;
   Candidates algorithms;           // exactly one inside a sequence
   std::optional<Slicing> slicing;  // as stated; absent: the planner's
+  std::string protocol;            // as stated; empty: the planner's
   Groups groups;
   Distribution counts;  // alltoallv, allgatherv, reduce_scatterv
 };

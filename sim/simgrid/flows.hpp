@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "sim/engine/network.hpp"
+#include "sim/simgrid/instant.hpp"
 
 namespace gccl::sim {
 
@@ -17,6 +18,9 @@ namespace gccl::sim {
 // SimGrid allows one platform in the life of a process: constructing a second Flows throws std::logic_error.
 class Flows {
  public:
+  static constexpr Nanos kTimeMax = kClockMax;
+  using Overflow = ClockOverflow;
+
   // Throws std::logic_error the second time, std::runtime_error when SimGrid does not behave as it was checked to.
   explicit Flows(const std::vector<Link>& links);
   ~Flows();
@@ -25,9 +29,9 @@ class Flows {
 
   bool idle() const { return active_ == 0; }
 
-  // A flow begins at `now` or, when SimGrid's clock is past that by a rounding error, at once. Requires route and bytes
-  // not empty, and `now` not before the last instant that advance() returned.
-  void start(EventId id, std::span<const LinkId> route, Count bytes, Nanos now);
+  // A flow begins at `now` or, when SimGrid's clock is past that by a rounding error, at once, and takes at least
+  // least_ns. Requires route and bytes not empty, and `now` not before the last instant that advance() returned.
+  void start(EventId id, std::span<const LinkId> route, Count bytes, Nanos least_ns, Nanos now);
 
   // Plays until the first instant in which flows end, or until `limit` (< 0: no limit), whichever is earlier. Appends
   // the ids of the flows that ended, and returns the instant. Requires !idle(). Throws std::runtime_error when no flow

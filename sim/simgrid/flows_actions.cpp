@@ -69,16 +69,16 @@ struct Flows::Platform : SimGridPlatform {
     for (auto& started = *model.get_started_action_set(); !started.empty();) started.front().unref();
   }
 
-  void start(EventId id, std::span<const LinkId> route, double bytes) {
+  void start(EventId id, std::span<const LinkId> route, double bytes, double rate) {
     hand_over(route);
-    Action* action = model.communicate(from, to, bytes, -1);
+    Action* action = model.communicate(from, to, bytes, rate);
     set_id(*action, id);
   }
 
   // Two equal flows must halve a link and end together after 2^20 bytes / 2^40 bytes/s.
   void check() {
     const LinkId link = LinkId(links.size() - 1);
-    for (EventId id : {7, 9}) start(id, {&link, 1}, 0x1p19);
+    for (EventId id : {7, 9}) start(id, {&link, 1}, 0x1p19, -1);
     const double took = solver.solve(-1);
     EventId ids = 0;
     while (Action* action = model.extract_done_action()) {
@@ -105,13 +105,13 @@ struct Flows::Platform : SimGridPlatform {
 Flows::Flows(const std::vector<Link>& links) : platform_(std::make_unique<Platform>(links)) {}
 Flows::~Flows() = default;
 
-void Flows::start(EventId id, std::span<const LinkId> route, Count bytes, Nanos now) {
+void Flows::start(EventId id, std::span<const LinkId> route, Count bytes, Nanos least_ns, Nanos now) {
   Platform& p = *platform_;
   if (active_ == 0) {  // nobody has moved the clock
     const double date = p.epoch_s + double(now) * 1e-9;
     if (date > simgrid::s4u::Engine::get_clock()) p.solve(date);
   }
-  p.start(id, route, double(bytes));
+  p.start(id, route, double(bytes), least_ns > 0 ? double(bytes) / (double(least_ns) * 1e-9) : -1);
   ++active_;
 }
 

@@ -37,10 +37,11 @@ struct Flows::Platform : SimGridPlatform {
     return EventId(reinterpret_cast<std::uintptr_t>(comm.get_data<void>()));
   }
 
-  void start(EventId id, std::span<const LinkId> route, Count bytes) {
+  void start(EventId id, std::span<const LinkId> route, Count bytes, Nanos least_ns) {
     hand_over(route);
     s4u::CommPtr comm = s4u::Comm::sendto_init(from, to);
     comm->set_data(reinterpret_cast<void*>(std::uintptr_t(id)));
+    if (least_ns > 0) comm->set_rate(double(bytes) / (double(least_ns) * 1e-9));
     comm->set_payload_size(bytes)->start();
     under_way.emplace(id, std::move(comm));
   }
@@ -55,7 +56,7 @@ struct Flows::Platform : SimGridPlatform {
   // Two equal flows must halve a link and end together after 2^20 bytes / 2^40 bytes/s.
   void check() {
     const LinkId link = LinkId(links.size() - 1);
-    for (EventId id : {7, 9}) start(id, {&link, 1}, 1 << 19);
+    for (EventId id : {7, 9}) start(id, {&link, 1}, 1 << 19, 0);
     for (int events = 0; events < 9 && ended.size() < 2; ++events) run(-1);
     epoch_s = s4u::Engine::get_clock();
     if (ended.size() != 2 || ended[0] + ended[1] != 7 + 9 || std::abs(epoch_s - 0x1p-20) > 0x1p-50)
@@ -79,13 +80,13 @@ struct Flows::Platform : SimGridPlatform {
 Flows::Flows(const std::vector<Link>& links) : platform_(std::make_unique<Platform>(links)) {}
 Flows::~Flows() = default;
 
-void Flows::start(EventId id, std::span<const LinkId> route, Count bytes, Nanos now) {
+void Flows::start(EventId id, std::span<const LinkId> route, Count bytes, Nanos least_ns, Nanos now) {
   Platform& p = *platform_;
   if (active_ == 0) {  // nobody has moved the clock
     const double date = p.epoch_s + double(now) * 1e-9;
     if (date > s4u::Engine::get_clock()) p.run(date);
   }
-  p.start(id, route, bytes);
+  p.start(id, route, bytes, least_ns);
   ++active_;
 }
 

@@ -37,8 +37,10 @@ Layout layout_of(const Cluster& cluster, Rank ranks) {
   return Layout::of(node_of);
 }
 
-double simulated_ns(const Algorithm& a, const Cluster& cluster, Rank ranks, Count count, Slicing slicing) {
+double simulated_ns(const Algorithm& a, const Cluster& cluster, Rank ranks, Count count, Slicing slicing,
+                    const Protocol* protocol = nullptr) {
   SimulatedOperation o;
+  o.protocol = protocol;
   o.algorithm = &a;
   o.call = call_of(a, count);
   o.layout = std::make_shared<Layout>(layout_of(cluster, ranks));
@@ -401,4 +403,35 @@ TEST_CASE("predictions follow the engine where switches multicast and reduce, wh
         }
   }
   CHECK(held > 100);
+}
+
+TEST_CASE("a prediction under a protocol follows the engine, with one channel and with several") {
+  const auto nodes = parse_cluster(
+      R"({"schema": "gccl/cluster/1", "name": "nodes", "parameters": {"card": {"overhead_ns": 200,
+      "receive_overhead_ns": 200, "combine_GBps": 1000, "copy_GBps": 1500}, "eager_bytes": "4MiB",
+      "links": {"fast": {"bandwidth_GBps": 350, "latency_ns": 100}, "port": {"bandwidth_GBps": 50, "latency_ns": 800}},
+      "protocols": {"LL": {"operation_ns": 6600, "inside": {"efficiency": 0.4}, "network": {"efficiency": 0.1}},
+        "LL128": {"operation_ns": 9000, "inside": {"latency_ns": 1300, "efficiency": 0.9},
+          "network": {"latency_ns": 1300, "efficiency": 0.9}, "channel_GBps": 37},
+        "Simple": {"operation_ns": 8400, "inside": {"latency_ns": 2800}, "network": {"latency_ns": 11300},
+          "channel_GBps": 20}}},
+      "nodes": [{"count": 4, "cards": 4, "inside": {"kind": "switch", "link": "fast"},
+      "nics": {"count": 4, "bus": "fast", "port": "port"}}], "fabric": {"kind": "switch"}})",
+      "nodes");
+  for (const Protocol& protocol : nodes->protocols())
+    for (const Rank ranks : {4u, 16u}) {
+      const CostModel m = cost_model(*nodes, first_cards(ranks), 4, protocol);
+      const Layout layout = layout_of(*nodes, ranks);
+      for (const char* const name : {"ring", "recursive_doubling", "rabenseifner", "tree", "hierarchical"})
+        for (const Slicing s : {Slicing{1, 1, 8}, {4, 4, 8}, {16, 4, 8}})
+          for (const Count count : {Count(1) << 8, Count(1) << 14, Count(1) << 18, Count(1) << 22}) {
+            const Algorithm& a = *find_algorithm(Collective::allreduce, name);
+            if (!a.can(call_of(a, count), layout.view(0))) continue;
+            const double p = predicted(a, call_of(a, count), layout.view(0), m, s),
+                         t = simulated_ns(a, *nodes, ranks, count, s, &protocol);
+            INFO(protocol.name, ": ", a.name, " on ", ranks, " ranks, ", count, " elements in ", s.shares,
+                 " chunks on ", s.lanes, " channels: predicted ", p, " ns, simulated ", t, " ns");
+            CHECK(std::abs(p - t) <= (s.shares == 1 ? 0.1 : a.name == "tree" ? 0.85 : 0.4) * t);
+          }
+    }
 }

@@ -250,7 +250,15 @@ TEST_CASE("schema and reader judge every changed parameter set alike") {
           {"latency_ns", "1us"},
           {"reverse_bandwidth_GBps", 2},
           {"reverse_latency_ns", 3},
-          {"source", "s"}}}}}};
+          {"source", "s"}}}}},
+      {"protocols",
+       {{"a",
+         {{"operation_ns", 1},
+          {"inside", {{"latency_ns", 1}, {"efficiency", 1}, {"source", "s"}}},
+          {"network", {{"latency_ns", 1}, {"efficiency", 0.5}}},
+          {"channel_GBps", 1},
+          {"source", "s"}}},
+        {"b", {{"bytes_max", "2MiB"}}}}}};
   // The base gives what a changed set leaves out, so that only the change decides.
   folder.write("base.json", whole.dump());
   const auto judge = [&](const Json& document) {
@@ -270,14 +278,15 @@ TEST_CASE("schema and reader judge every changed parameter set alike") {
   document["base"] = "base.json";
   judge(document);
   const Json kValues[] = {nullptr, true, -1, 0, 0.5, 1e300, "1.5us", "2MiB", "-3", Json::array(), Json::object()};
-  for (const std::string_view place : {"", "/card", "/links", "/links/a"}) {
+  for (const std::string_view place :
+       {"", "/card", "/links", "/links/a", "/protocols", "/protocols/a", "/protocols/a/inside", "/protocols/b"}) {
     const Json::json_pointer at{std::string(place)};
     const Json part = document[at];
     for (const auto& [key, original] : part.items()) {
       Json copy = document;
       copy[at].erase(key);
       judge(copy);
-      if (place != "/links") {
+      if (place != "/links" && place != "/protocols") {
         copy[at][key + "z"] = original;
         judge(copy);
         copy[at].erase(key + "z");
@@ -312,6 +321,20 @@ TEST_CASE("parameter sets that refer to themselves or to nothing are told apart"
             .find("\"card/combine_GBps\" is missing") != std::string::npos);
   CHECK(message(folder.write("e.json", R"({"schema": "gccl/parameters/1", "name": "p", "sources": {"/links/x": "s"}})"))
             .find("points to nothing") != std::string::npos);
+  // Protocols: one must serve every call, and GCCL's own transports have none.
+  const auto protocols = [&](std::string_view text) {
+    return message(
+        folder.write("f.json", fmt::format(R"({{"schema": "gccl/parameters/1", "name": "p", "card": {{"overhead_ns": 1,
+        "combine_GBps": 1, "copy_GBps": 1}}, "eager_bytes": 1, {}}})",
+                                           text)));
+  };
+  CHECK(protocols(R"("protocols": {"a": {}, "b": {"bytes_max": 8}})") == "accepted");
+  CHECK(protocols(R"("protocols": {"b": {"bytes_max": 8}})").find("none is there for longer calls") !=
+        std::string::npos);
+  CHECK(protocols(R"("protocols": {"a": {}}, "backends": "shm")").find("know no protocols") != std::string::npos);
+  CHECK(protocols(R"("protocols": {"auto": {}})").find("\"auto\" cannot be a protocol's name") != std::string::npos);
+  CHECK(protocols(R"("protocols": {"a": {"inside": {"efficiency": 0}}})").find("/protocols/a/inside/efficiency") !=
+        std::string::npos);
   // What a set leaves open comes from its base, value by value.
   const auto h800 = load_parameters(kRoot / "cost-models/nvidia-h800.json"),
              h100 = load_parameters(kRoot / "cost-models/nvidia-h100.json");

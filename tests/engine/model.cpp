@@ -4,6 +4,7 @@
 #include <numeric>
 #include <random>
 
+#include "libgccl/cluster/load.hpp"
 #include "libgccl/cluster/star.hpp"
 #include "sim/engine/workload.hpp"
 #include "sim/model/calendar.hpp"
@@ -117,6 +118,56 @@ TEST_CASE("a short message passes a long one, and long ones take turns") {
   const auto unlike = beside(100'000'000, 1'000'000);  // 10 ms, 0.1 ms
   CHECK(unlike[1] <= 260'000);
   CHECK(unlike[0] == doctest::Approx(10'101'000).epsilon(0.001));
+}
+
+// By hand, for rank 0 that sends 1000 bytes to each other rank over ports of 10 GB/s: overhead 200, two links of 500.
+TEST_CASE("a protocol adds a launch and latencies, makes messages longer and bounds what a channel sends") {
+  const Star star(3, 10, 500, {.overhead_ns = 200});
+  const auto took = [&](const Protocol& p, Count count, Count lanes) {
+    Play play(star, kFanOut, 3, count);
+    play.w.operations[0].protocol = &p;
+    play.w.operations[0].shares = play.w.operations[0].lanes = lanes;
+    return play.run();
+  };
+  const Nanos plain = 200 + 2 * 500 + 2 * 100;  // the second message behind the first one's overhead and bytes
+  CHECK(took({.name = "none"}, 1000, 1).time_ns == plain + 100);
+  CHECK(took({.operation_ns = 5000}, 1000, 1).time_ns == 5000 + plain + 100);
+  CHECK(took({.inside = {.latency_ns = 700}, .network = {.latency_ns = 9999}}, 1000, 1).time_ns == plain + 100 + 700);
+  const Outcome half = took({.inside = {.efficiency = 0.5}}, 1000, 1);
+  CHECK(half.time_ns == 200 + 2 * 500 + 2 * 200);
+  CHECK(half.bytes == 2000);
+  CHECK(half.link_bytes[0] == 4000);
+  // 2 GB/s: 500 ns each, one after the other in one channel. In two, the second one begins behind three overheads.
+  CHECK(took({.channel_GBps = 2}, 1000, 1).time_ns == 200 + 2 * 500 + 2 * 500);
+  CHECK(took({.channel_GBps = 2}, 2000, 2).time_ns == 3 * 200 + 500 + 2 * 500 + 500);
+  // Long messages pass a port in turns: 1 MiB at 2 GB/s.
+  CHECK(took({.channel_GBps = 2}, 1 << 20, 1).time_ns == 200 + 2 * 500 + 2 * (1 << 19));
+}
+
+TEST_CASE("a protocol tells messages inside a node from those between nodes, and every operation is launched") {
+  const auto nodes = parse_cluster(
+      R"({"schema": "gccl/cluster/1", "name": "n", "parameters": {"card": {"overhead_ns": 10, "combine_GBps": 0,
+      "copy_GBps": 0}, "eager_bytes": "1GiB", "links": {"l": {"bandwidth_GBps": 1, "latency_ns": 100}},
+      "protocols": {"slow": {"operation_ns": "4us", "inside": {"latency_ns": 7}, "network": {"latency_ns": "50us",
+      "efficiency": 0.25}}}},
+      "nodes": [{"count": 2, "cards": 2, "inside": {"kind": "switch", "link": "l"}, "nics": {"count": 2, "bus": "l", "port": "l"}}],
+      "fabric": {"kind": "switch"}})",
+      "n");
+  Play play(*nodes, kFanOut, 4, 40);
+  play.w.cards = {0, 2};  // on two nodes
+  play.w.operations[0].layout = std::make_shared<Layout>(Layout::flat(2));
+  play.w.operations[0].members.clear();
+  play.w.operations[0].protocol = &nodes->protocols()[0];
+  CHECK(nodes->protocols()[0].name == "slow");
+  CHECK(play.run().time_ns == 4000 + 10 + 50000 + 4 * 100 + 160);
+  play.w.cards = {0, 1};
+  CHECK(play.run().time_ns == 4000 + 10 + 7 + 2 * 100 + 40);
+  // The second operation is launched where the first one ends for a rank; the sender is through when it has arrived.
+  play.w.operations.push_back(play.w.operations[0]);
+  play.w.streams = {{{0}, {1}}};
+  const Outcome both = play.run();
+  CHECK(both.time_ns == 2 * (4000 + 10 + 7 + 2 * 100 + 40));
+  CHECK(both.begin_ns[1] == both.end_ns[0]);
 }
 
 TEST_CASE("time that does not fit is an error") {

@@ -45,6 +45,43 @@ double tolerance(const Algorithm& a, Count bytes) {
   return many_to_one(a) ? kManyToOne : kShared;
 }
 
+// Flow and SimGrid have the same rates. Where a message's turn depends on which of two came a nanosecond sooner, each
+// one's own time moves by some percent when all overheads grow by a few nanoseconds, and the times that they take then
+// meet.
+constexpr double kSameRates = 0.01;
+constexpr Nanos kNudges[] = {8, 21};
+
+// The same cluster, all of whose overheads are so much longer.
+class Nudged final : public Cluster {
+ public:
+  Nudged(const Cluster& c, Nanos by) : c_(c) {
+    for (Card card = 0; card < c.cards(); ++card) {
+      costs_.push_back(c.costs(card));
+      costs_.back().overhead_ns += by;
+    }
+  }
+  std::string_view name() const override { return c_.name(); }
+  Card cards() const override { return c_.cards(); }
+  Rank nodes() const override { return c_.nodes(); }
+  Rank node_of(Card c) const override { return c_.node_of(c); }
+  const std::vector<Link>& links() const override { return c_.links(); }
+  std::string link_name(LinkId l) const override { return c_.link_name(l); }
+  void route(Card from, Card to, std::vector<LinkId>& out) const override { c_.route(from, to, out); }
+  const CardCosts& costs(Card c) const override { return costs_[c]; }
+  Count eager_bytes() const override { return c_.eager_bytes(); }
+  Rank grid_columns() const override { return c_.grid_columns(); }
+
+ private:
+  const Cluster& c_;
+  std::vector<CardCosts> costs_;
+};
+
+double apart(Nanos a, Nanos b) { return double(std::max(a, b)) / double(std::min(a, b)) - 1; }
+
+Nanos simgrid_ns(const Workload& w) {
+  return test::in_child([&] { return std::vector<Nanos>{run_simgrid(w).time_ns}; })[0];
+}
+
 Count all_equal(const void* count, Rank, Rank) { return *static_cast<const Count*>(count); }
 
 // Bytes: of the vector, or of all blocks of a rank.
@@ -66,20 +103,18 @@ std::vector<std::string> clusters(bool wide) {
 
 }  // namespace
 
-TEST_CASE("model and SimGrid agree on shipped clusters, within what sharing a link means to each") {
+TEST_CASE("the engines agree on shipped clusters, within what sharing a link means to each") {
   const bool wide = std::getenv("GCCL_WIDE") != nullptr;
   std::vector<Rank> sizes{8, 16};
   if (wide) sizes.push_back(64);
-  std::size_t points = 0, usual = 0;
+  std::size_t points = 0, usual = 0, unlike = 0;
   for (const std::string& name : clusters(wide)) {
     const auto cluster = load_cluster(GCCL_SOURCE_DIR "/topologies/" + name + ".json");
     for (const Rank ranks : sizes) {
       if (ranks > cluster->cards()) continue;
       std::vector<Card> cards(ranks);
       std::iota(cards.begin(), cards.end(), 0);
-      std::vector<Rank> node_of;
-      for (const Card c : cards) node_of.push_back(cluster->node_of(c));
-      const auto layout = std::make_shared<Layout>(Layout::of(node_of));
+      const auto layout = std::make_shared<Layout>(layout_of(*cluster, cards));
       for (const Algorithm& a : algorithms())
         for (const Count bytes : {Count(64), Count(64) << 10, Count(64) << 20}) {
           const Count count = count_of(a.kind, ranks, bytes);
@@ -91,10 +126,25 @@ TEST_CASE("model and SimGrid agree on shipped clusters, within what sharing a li
           w.operations.push_back({.algorithm = &a, .call = call, .layout = layout, .members = {}});
           w.streams = {{{0}}};
           const Nanos model = run_model(w).time_ns;
-          const Nanos simgrid = test::in_child([&] { return std::vector<Nanos>{run_simgrid(w).time_ns}; })[0];
-          const auto [shorter, longer] = std::minmax(model, simgrid);
-          REQUIRE(shorter > 0);
-          const double apart = double(longer) / double(shorter) - 1;
+          const Nanos simgrid = simgrid_ns(w), flow = run_flow(w).time_ns;
+          REQUIRE(std::min(model, simgrid) > 0);
+          if (apart(flow, simgrid) > kSameRates) {
+            ++unlike;
+            std::vector<Nanos> flows{flow}, simgrids{simgrid};
+            for (const Nanos by : kNudges) {
+              const Nudged nudged(*cluster, by);
+              w.cluster = &nudged;
+              flows.push_back(run_flow(w).time_ns);
+              simgrids.push_back(simgrid_ns(w));
+            }
+            double nearest = apart(flow, simgrid);
+            for (const Nanos f : flows)
+              for (const Nanos s : simgrids) nearest = std::min(nearest, ::apart(f, s));
+            INFO(gccl::name(a.kind), " ", a.name, ", ", bytes, " bytes, ", ranks, " ranks of ", name, ": flow ", flow,
+                 " ns, SimGrid ", simgrid, " ns");
+            CHECK(nearest <= kSameRates);
+          }
+          const double apart = ::apart(model, simgrid);
           ++points;
           usual += apart <= kUsual;
           if (apart <= tolerance(a, bytes)) continue;
@@ -103,6 +153,7 @@ TEST_CASE("model and SimGrid agree on shipped clusters, within what sharing a li
         }
     }
   }
-  MESSAGE(points, " points, ", usual, " of them within ", 100 * kUsual, " %");
+  MESSAGE(points, " points, ", usual, " of them within ", 100 * kUsual, " %; flow and SimGrid differ by more than ",
+          100 * kSameRates, " % at ", unlike);
   CHECK(double(usual) >= kUsualPart * double(points));
 }

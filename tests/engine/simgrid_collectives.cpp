@@ -89,6 +89,23 @@ TEST_CASE("without contention both engines agree within 2% on every algorithm") 
 }
 
 // Several children of one rank must not share its link: the first would get its part as late as the last.
+TEST_CASE("without contention both engines agree within 2% under a protocol") {
+  const Protocol protocols[] = {{.operation_ns = 6600, .inside = {.latency_ns = 600, .efficiency = 0.4}},
+                                {.operation_ns = 9000, .inside = {.latency_ns = 3000}, .channel_GBps = 20}};
+  for (const char* const algorithm : {"ring", "recursive_doubling", "rabenseifner"})
+    for (const Protocol& protocol : protocols)
+      for (const Count count : {Count(64), Count(1) << 14, Count(1) << 22}) {
+        const Star star(8, 100, 500, {.overhead_ns = 250, .receive_overhead_ns = 100});
+        Play play(star, *find_algorithm(Collective::allreduce, algorithm), 8, count, 2);
+        play.w.operations[0].protocol = &protocol;
+        const Played model = play.model(), simgrid = play.simgrid();
+        CAPTURE(algorithm);
+        CAPTURE(count);
+        CHECK(std::abs(double(model.time_ns - simgrid.time_ns)) <= 0.02 * double(model.time_ns));
+        CHECK(model.link_bytes == simgrid.link_bytes);
+      }
+}
+
 TEST_CASE("a larger window makes no broadcast or scatter notably slower, on either engine") {
   const Star star(16, 25, 1000,
                   {.overhead_ns = 500, .receive_overhead_ns = 500, .combine_GBps = 100, .copy_GBps = 200});

@@ -1,4 +1,4 @@
-// Steps to a group on both engines, against times worked out by hand from what a link carries, the definitions of the
+// Steps to a group on all engines, against times worked out by hand from what a link carries, the definitions of the
 // collectives, and a measured machine.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -52,15 +52,17 @@ struct Play {
     w.operations[0].lanes = lanes;
     return *this;
   }
-  Played run(bool simgrid) const {
+  Played run(Outcome (*engine)(const Workload&)) const {
     const auto numbers = test::in_child([&] {
-      const Outcome out = simgrid ? run_simgrid(w) : run_model(w);
+      const Outcome out = engine(w);
       return std::vector<std::uint64_t>{std::uint64_t(out.time_ns), out.messages, out.wrong,
                                         *std::max_element(out.link_bytes.begin(), out.link_bytes.end())};
     });
     return {Nanos(numbers[0]), numbers[1], numbers[2], numbers[3]};
   }
 };
+
+constexpr Outcome (*kEngines[])(const Workload&) = {run_model, run_flow, run_simgrid};
 
 std::vector<Card> first(Rank n) {
   std::vector<Card> cards(n);
@@ -74,37 +76,36 @@ TEST_CASE("a vector passes each member's link once, at the switch's efficiency, 
   const auto cluster = parse_cluster(cluster_text(1, 8, true), "t");
   constexpr Count kBytes = 64'000'000;
   constexpr double kAlpha = 40 + 2 * 250 + 60, kNsPerByte = 1 / (100 * 0.5);
-  for (const bool simgrid : {false, true}) {
-    CAPTURE(simgrid);
+  for (const auto engine : kEngines) {
     // Every member's way up carries the whole input, every way down the whole output.
-    const Played scatter = Play(cluster, "nvls", Collective::reduce_scatter, first(8), kBytes / 8).run(simgrid);
+    const Played scatter = Play(cluster, "nvls", Collective::reduce_scatter, first(8), kBytes / 8).run(engine);
     CHECK(double(scatter.time_ns) == doctest::Approx(kAlpha + kBytes * kNsPerByte).epsilon(0.001));
     CHECK(scatter.messages == 8);
     CHECK(scatter.link_bytes_max == 2 * kBytes);
-    const Played gather = Play(cluster, "nvls", Collective::allgather, first(8), kBytes / 8).run(simgrid);
+    const Played gather = Play(cluster, "nvls", Collective::allgather, first(8), kBytes / 8).run(engine);
     CHECK(double(gather.time_ns) == doctest::Approx(kAlpha + kBytes * kNsPerByte).epsilon(0.001));
     CHECK(gather.messages == 8);
     // One after the other, and overlapped in chunks: (1 + 1/g) V.
-    const Played whole = Play(cluster, "nvls", Collective::allreduce, first(8), kBytes).run(simgrid);
+    const Played whole = Play(cluster, "nvls", Collective::allreduce, first(8), kBytes).run(engine);
     CHECK(double(whole.time_ns) == doctest::Approx(2 * (kAlpha + kBytes * kNsPerByte)).epsilon(0.001));
     CHECK(whole.link_bytes_max == 2 * (kBytes + kBytes / 8));
-    const Played cut = Play(cluster, "nvls", Collective::allreduce, first(8), kBytes).cut(64, 2).run(simgrid);
+    const Played cut = Play(cluster, "nvls", Collective::allreduce, first(8), kBytes).cut(64, 2).run(engine);
     CHECK(double(cut.time_ns) == doctest::Approx(9.0 / 8 * kBytes * kNsPerByte).epsilon(0.04));
     CHECK(cut.link_bytes_max == 2 * (kBytes + kBytes / 8));
     // A short message: latencies, and what each card handles.
-    const Played small = Play(cluster, "nvls", Collective::allreduce, first(8), 8).run(simgrid);
+    const Played small = Play(cluster, "nvls", Collective::allreduce, first(8), 8).run(engine);
     CHECK(double(small.time_ns) == doctest::Approx(2 * kAlpha).epsilon(0.01));
   }
 }
 
 TEST_CASE("without such a switch the steps are plain messages") {
   const auto plain = parse_cluster(cluster_text(1, 8, false), "t");
-  for (const bool simgrid : {false, true}) {
-    const Played gather = Play(plain, "nvls", Collective::allgather, first(8), 1'000'000).run(simgrid);
+  for (const auto engine : kEngines) {
+    const Played gather = Play(plain, "nvls", Collective::allgather, first(8), 1'000'000).run(engine);
     CHECK(gather.messages == 8 * 7);
-    CHECK(gather.time_ns == Play(plain, "direct", Collective::allgather, first(8), 1'000'000).run(simgrid).time_ns);
-    CHECK(Play(plain, "nvls", Collective::allreduce, first(8), 1'000'000).run(simgrid).time_ns ==
-          Play(plain, "pairwise", Collective::allreduce, first(8), 1'000'000).run(simgrid).time_ns);
+    CHECK(gather.time_ns == Play(plain, "direct", Collective::allgather, first(8), 1'000'000).run(engine).time_ns);
+    CHECK(Play(plain, "nvls", Collective::allreduce, first(8), 1'000'000).run(engine).time_ns ==
+          Play(plain, "pairwise", Collective::allreduce, first(8), 1'000'000).run(engine).time_ns);
   }
 }
 
@@ -122,7 +123,7 @@ TEST_CASE("every element is right, on any members of nodes of any size, in chunk
           CAPTURE(play.w.cards.size());
           CAPTURE(shares);
           CHECK(run_model(play.w).wrong == 0);
-          if (in_place && window == 8) CHECK(play.run(true).wrong == 0);
+          if (in_place && window == 8) CHECK(play.run(run_simgrid).wrong == 0);
         }
   };
   for (const Count count : {1u, 5u, 1000u}) {
@@ -146,11 +147,10 @@ TEST_CASE("an H100 node reaches what NVLS was measured to, within 10 %") {
     double GBps;
   } kMeasured[] = {{8, 512, 445}, {4, 256, 359}, {4, 1024, 371}};
   for (const auto& m : kMeasured)
-    for (const bool simgrid : {false, true}) {
+    for (const auto engine : kEngines) {
       const Count bytes = m.mebibytes << 20;
-      const Played played = Play(cluster, "nvls", Collective::allreduce, first(m.cards), bytes).cut(32, 2).run(simgrid);
+      const Played played = Play(cluster, "nvls", Collective::allreduce, first(m.cards), bytes).cut(32, 2).run(engine);
       const double bus = 2.0 * (m.cards - 1) / m.cards * double(bytes) / double(played.time_ns);
-      CAPTURE(simgrid);
       CHECK(bus == doctest::Approx(m.GBps).epsilon(0.1));
       MESSAGE(m.cards, " cards, ", m.mebibytes, " MiB: ", bus, " GB/s");
     }

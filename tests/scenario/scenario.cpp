@@ -179,6 +179,7 @@ TEST_CASE("mistakes are told with their place") {
       {with(kRing, {{"counts", {{"distribution", "random"}}}}), "/runs/0/counts: allreduce has no \"counts\""},
       {with(kRing, {{"lanes", 4}, {"shares", 2}}), "/runs/0/lanes: 4 lanes for 2 shares"},
       {with(kRing, {{"window", 33}}), "/runs/0/window: found 33"},
+      {with(kRing, {{"protocol", "LL"}}), "/runs/0/protocol: pcie-box has no protocol \"LL\"; expected one of auto"},
       {with(kRing, {{"engine", "simgrd"}}), "/runs/0/engine: found \"simgrd\"; did you mean \"simgrid\"?"},
       {with(kRing, {{"engine", {"model", "model"}}}), "/runs/0/engine/1: \"model\" appears twice"},
       {with(kRing, {{"algorithm", "ring"}}), "/runs/0: unknown key \"algorithm\"; did you mean \"algorithms\"?"},
@@ -324,7 +325,7 @@ TEST_CASE("schema and reader judge every changed document alike") {
     "placement": "packed", "seed": 1,
     "runs": [
       { "label": "l", "collective": "allreduce", "bytes": {"from": 8, "to": 64, "factor": 2}, "dtype": "f32", "op": "sum",
-        "in_place": false, "algorithms": ["all", "auto"], "shares": 4, "lanes": 1, "window": 8, "groups": {"size": 4, "stride": 2},
+        "in_place": false, "algorithms": ["all", "auto"], "shares": 4, "lanes": 1, "window": 8, "protocol": "auto", "groups": {"size": 4, "stride": 2},
         "engine": ["model"], "payload": "verify", "stragglers": [{"rank": 1, "start_us": 5, "slowdown": 2}],
         "expect": [{"bytes": 8, "engine": "model", "ranks": 8, "algorithm": "auto", "max_time_us": 1, "min_time_us": 1, "min_busbw_GBps": 1,
                     "correct": true, "within_percent_of": {"algorithm": "best", "percent": 3}},
@@ -332,7 +333,7 @@ TEST_CASE("schema and reader judge every changed document alike") {
                    {"bytes": 8, "within_percent_of": {"result": "FILE", "percent": 3}}] },
       { "label": "m", "collective": "allreduce", "bytes": 8 },
       { "sequence": [{"collective": "alltoallv", "bytes": 64, "dtype": "f32", "in_place": false, "algorithm": "auto", "shares": 2,
-                      "lanes": 1, "window": 2, "groups": {"stride": 2}, "counts": {"distribution": "random", "seed": 4}}],
+                      "lanes": 1, "window": 2, "protocol": "auto", "groups": {"stride": 2}, "counts": {"distribution": "random", "seed": 4}}],
         "engine": "model", "payload": "none" },
       { "concurrent": [[{"collective": "broadcast", "bytes": 64, "root": 1}], [{"collective": "barrier"}]] } ] })");
   const Folder folder;

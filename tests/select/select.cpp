@@ -57,7 +57,8 @@ TEST_CASE("what cannot serve the call, has no closed form or is a variant is nev
 
 TEST_CASE("without any row there is no choice") {
   const Layout layout = Layout::flat(2);
-  CHECK(plan({.kind = Collective::scatter, .count = 1}, layout.view(0), {}, {}, {}, kTable).algorithm == nullptr);
+  CHECK(plan({.kind = Collective::scatter, .count = 1}, layout.view(0), CostModel{}, {}, {}, kTable).algorithm ==
+        nullptr);
 }
 
 TEST_CASE("from the real table the choice is the minimum over all rows, for every collective") {
@@ -164,6 +165,34 @@ TEST_CASE("a chain's prediction is its pipeline's") {
   tuning.chunks_overlap = false;
   CHECK(predicted(chain, call, v, model, {8, 1, 8}, tuning) == predicted(chain, call, v, model, {1, 1, 8}));
   CHECK(std::isnan(predicted(kTable[4], call, v, model, {1, 1, 8})));
+}
+
+// By hand: 4 hops of 10 + 2 ns a byte plus a launch of 100; or 4 hops of 1000 + 0.5 ns a byte plus one of 300.
+TEST_CASE("the protocol with the lowest prediction is taken, of those for calls of that length") {
+  CostModel models[2];
+  models[0].net = models[0].net_all = models[0].node = {10, 2};
+  models[0].protocol = {.name = "short", .operation_ns = 100};
+  models[1].net = models[1].net_all = models[1].node = {1000, 0.5};
+  models[1].protocol = {.name = "long", .operation_ns = 300};
+  const Algorithm& chain = *named(Collective::broadcast, "chain");
+  const Layout layout = Layout::regular(5, 1);
+  const auto planned = [&](Count count) {
+    return plan_of(chain, {.kind = Collective::broadcast, .count = count}, layout.view(0), models, {});
+  };
+  CHECK(predicted(chain, {.kind = Collective::broadcast, .count = 50}, layout.view(0), models[0], {1, 1, 8}) ==
+        100 + 4 * (10 + 2 * 50));
+  // 4 x 990 + 200 = 4 x 1.5 x count at 693.3 bytes.
+  CHECK(planned(693).protocol == 0);
+  CHECK(planned(694).protocol == 1);
+  models[0].protocol.bytes_max = 600;
+  CHECK(planned(600).protocol == 0);
+  CHECK(planned(601).protocol == 1);
+  CHECK(plan({.kind = Collective::broadcast, .count = 8}, layout.view(0), models).protocol == 0);
+  CHECK(plan({.kind = Collective::broadcast, .count = 1 << 20}, layout.view(0), models).protocol == 1);
+  // What one channel sends at most: 4 hops of 1000 + 10 ns a byte.
+  models[1].protocol.channel_GBps = 0.1;
+  CHECK(predicted(chain, {.kind = Collective::broadcast, .count = 1000}, layout.view(0), models[1], {1, 1, 8}) ==
+        doctest::Approx(300 + 4 * (1000 + 0.5 + 10 * 1000)));
 }
 
 // Each row's prediction, off by up to two units in the last place: what another compiler's rounding may do to it.

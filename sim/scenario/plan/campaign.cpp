@@ -8,6 +8,7 @@
 
 #include "libgccl/cluster/cost_model.hpp"
 #include "libgccl/cluster/transport_model.hpp"
+#include "libgccl/json/nearest.hpp"
 #include "sim/scenario/plan/estimate.hpp"
 #include "sim/scenario/plan/worlds.hpp"
 #include "sim/scenario/read/sizes.hpp"
@@ -86,7 +87,7 @@ class Planner {
   // What plans are made from: what real communicators on that cluster plan by, where it says which transports they
   // have, else the cluster's routes.
   struct Basis {
-    CostModel costs;
+    std::vector<CostModel> costs;  // by protocol of the cluster
     Tuning tuning;
   };
   const Basis& basis_of(const Part& part, const SimulatedCommunicator& c, std::size_t w) {
@@ -103,20 +104,39 @@ class Planner {
     if (!cluster.backends().empty()) {
       const View view = c.layout->view(0);
       const TransportModel& t = transport_model_of(cluster.backends(), view.nodes == 1);
-      return basis = {.costs = t.costs_on(view, each), .tuning = t.tuning};
+      return basis = {.costs = {t.costs_on(view, each)}, .tuning = t.tuning};
     }
-    basis.costs = cost_model(cluster, cards, each);
+    for (const Protocol& p : cluster.protocols()) basis.costs.push_back(cost_model(cluster, cards, each, p));
     basis.tuning.search = true;
     basis.tuning.channels_max = kPlannedLanesMax;
     return basis;
   }
 
+  // Of the cluster's protocols those that a task may use: [first, first + number).
+  std::pair<std::size_t, std::size_t> protocols_of(const Part& part, std::size_t w) const {
+    const Protocols& all = world(w).cluster->protocols();
+    const std::string& asked = part.task->protocol;
+    if (asked.empty()) return {0, all.size()};
+    std::vector<std::string_view> names{"auto"};
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (all[i].name == asked) return {i, 1};
+      if (!all[i].name.empty()) names.push_back(all[i].name);
+    }
+    part.task->where.at("protocol")
+        .fail(fmt::format("{} has no protocol \"{}\"{}", world(w).cluster_name, asked.substr(0, 60),
+                          suggestion(asked, names)));
+  }
+
   // As stated, or as the planner has it. What would send more than kPlannedMessagesMax messages is not planned so
   // finely.
-  Slicing slicing_for(const Part& part, const Algorithm& a, const SimulatedCommunicator& c, const Basis& basis) const {
-    if (part.task->slicing) return *part.task->slicing;
+  Plan plan_for(const Part& part, const Algorithm& a, const SimulatedCommunicator& c, std::size_t w) {
+    const Basis& basis = basis_of(part, c, w);
+    const auto [first, number] = protocols_of(part, w);
     const Asked asked(part, c, campaign_.seed);
-    return slicing_of(a, asked.call, asked.view, basis.costs, basis.tuning, chunks_max(part, asked, c));
+    Plan p = plan_of(a, asked.call, asked.view, CostModels(basis.costs).subspan(first, number), basis.tuning,
+                     chunks_max(part, asked, c), part.task->slicing);
+    p.protocol += first;
+    return p;
   }
   static ChunksMax chunks_max(const Part& part, const Asked& asked, const SimulatedCommunicator& c) {
     return [&](const Algorithm& a) {
@@ -136,7 +156,7 @@ class Planner {
   // An algorithm with steps for switches is part of "all" where there are such switches.
   bool suits(const Part& part, const Algorithm& a, std::size_t w) {
     return !a.in_switch || std::ranges::all_of(firsts(part), [&](const SimulatedCommunicator* c) {
-      return basis_of(part, *c, w).costs.node_switch.has_value();
+      return basis_of(part, *c, w).costs[0].node_switch.has_value();
     });
   }
 
@@ -149,8 +169,10 @@ class Planner {
     for (const SimulatedCommunicator* c : firsts(part)) {
       const Asked asked(part, *c, campaign_.seed);
       const Basis& basis = basis_of(part, *c, w);
-      const ChunksMax most = chunks_max(part, asked, *c);
-      chosen.push_back(gccl::plan(asked.call, asked.view, basis.costs, basis.tuning, {}, algorithms(), most).algorithm);
+      const auto [first, number] = protocols_of(part, w);
+      chosen.push_back(gccl::plan(asked.call, asked.view, CostModels(basis.costs).subspan(first, number), basis.tuning,
+                                  {}, algorithms(), chunks_max(part, asked, *c))
+                           .algorithm);
       if (!chosen.back())
         part.task->where.fail(
             fmt::format("no algorithm can serve this {} on {}", name(part.task->kind), json::format_ranks(c->ranks())));
@@ -185,10 +207,8 @@ class Planner {
   // Fills in how each shape of communicator carries the part out.
   void set_plans(Part& part, const Algorithms& by_shape, std::size_t w) {
     part.plans.clear();
-    for (const SimulatedCommunicator* c : firsts(part)) {
-      const Algorithm* const a = by_shape[part.plans.size()];
-      part.plans.push_back({.algorithm = a, .slicing = slicing_for(part, *a, *c, basis_of(part, *c, w))});
-    }
+    for (const SimulatedCommunicator* c : firsts(part))
+      part.plans.push_back(plan_for(part, *by_shape[part.plans.size()], *c, w));
     part.sliced = !part.task->slicing;
   }
 
@@ -246,7 +266,8 @@ class Planner {
       const Plan& plan = part.plan(*c);
       const Basis& basis = basis_of(part, *c, w);
       const double us =
-          predicted(*plan.algorithm, asked.call, asked.view, basis.costs, plan.slicing, basis.tuning) / 1e3;
+          predicted(*plan.algorithm, asked.call, asked.view, basis.costs[plan.protocol], plan.slicing, basis.tuning) /
+          1e3;
       if (us > longest || std::isnan(us)) longest = us;
     }
     return longest;

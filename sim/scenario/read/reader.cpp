@@ -7,7 +7,7 @@
 namespace gccl::sim {
 namespace {
 
-constexpr std::string_view kEngines[] = {"model", "simgrid"};
+constexpr std::string_view kEngines[] = {"model", "flow", "simgrid"};
 constexpr std::size_t kTextMax = 4096;
 
 std::string read_text(const json::Node& node) {
@@ -59,7 +59,7 @@ std::vector<Task> read_sequence(const json::Node& node) {
   std::vector<Task> tasks;
   for (const json::Node& item : node.items(1, kStagesMax)) {
     item.allow({"collective", "bytes", "dtype", "op", "root", "in_place", "algorithm", "shares", "lanes", "window",
-                "groups", "counts"});
+                "protocol", "groups", "counts"});
     tasks.push_back(read_task(item, true));
   }
   return tasks;
@@ -77,8 +77,9 @@ ScenarioRun read_run(const json::Node& node) {
     else
       for (const json::Node& stream : concurrent->items(1, kStreamsMax)) run.streams.push_back(read_sequence(stream));
   } else {
-    node.allow({"label", "collective", "bytes", "dtype", "op", "root", "in_place", "algorithms", "shares", "lanes",
-                "window", "groups", "counts", "engine", "payload", "stragglers", "expect", "sequence", "concurrent"});
+    node.allow({"label",      "collective", "bytes",      "dtype",  "op",       "root",      "in_place",
+                "algorithms", "shares",     "lanes",      "window", "protocol", "groups",    "counts",
+                "engine",     "payload",    "stragglers", "expect", "sequence", "concurrent"});
     run.streams.push_back({read_task(node, false)});
   }
   if (const auto n = node.find("label")) run.label = read_text(*n);

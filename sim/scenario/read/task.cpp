@@ -77,7 +77,7 @@ void read_special(const json::Node& node, Task& t) {
 }  // namespace
 
 Task read_task(const json::Node& node, bool in_sequence) {
-  Task t{.where = node, .algorithms = {}, .slicing = {}, .groups = {}, .counts = {}};
+  Task t{.where = node, .algorithms = {}, .slicing = {}, .protocol = {}, .groups = {}, .counts = {}};
   t.kind = Collective(node.at("collective").one_of(collective_names()));
   const auto bytes = node.find("bytes");
   if (t.kind == Collective::barrier) {
@@ -102,6 +102,7 @@ Task read_task(const json::Node& node, bool in_sequence) {
     node.at("lanes").fail(fmt::format("{} lanes for {} shares: every lane needs a share", s.lanes, s.shares));
   if (const auto n = node.find("window")) s.window = unsigned(n->integer(1, kWindowMax));
   if (node.has("lanes") || node.has("shares") || node.has("window")) t.slicing = s;
+  if (const auto n = node.find("protocol"); n && n->string() != "auto") t.protocol = n->string();
   if (const auto n = node.find("groups")) t.groups = read_groups(*n);
   return t;
 }

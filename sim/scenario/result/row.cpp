@@ -79,7 +79,7 @@ Json operations_of(const Point& point, const Outcome& outcome) {
 }
 
 // What describes a single collective.
-void add_collective(Json& row, const Point& point) {
+void add_collective(Json& row, const Point& point, const Cluster& cluster) {
   const Part& part = point.part();
   const Task& task = *part.task;
   const Rank n = part.largest().ranks();
@@ -95,10 +95,12 @@ void add_collective(Json& row, const Point& point) {
   row["root"] = task.root;
   row["in_place"] = task.in_place;
   const Slicing& slicing = part.plan().slicing;
+  const std::string& protocol = cluster.protocols()[part.plan().protocol].name;
   row["shares"] = slicing.shares;
   row["lanes"] = slicing.lanes;
   row["window"] = slicing.window;
   row["planned"] = part.sliced;
+  if (!protocol.empty()) row["protocol"] = protocol;
 }
 
 // What describes several collectives: bytes are the sum over them.
@@ -124,7 +126,7 @@ Json row_head(const Campaign& campaign, const Point& point) {
   row["engine"] = name(point.engine);
   row["auto"] = point.automatic;
   if (run.kind == ScenarioRun::Kind::collective)
-    add_collective(row, point);
+    add_collective(row, point, *world.cluster);
   else
     add_streams(row, campaign, point);
   return row;

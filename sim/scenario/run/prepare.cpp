@@ -33,7 +33,8 @@ PreparedWorkload prepare(const Campaign& campaign, const Point& point) {
                                 .shares = planned.slicing.shares,
                                 .lanes = planned.slicing.lanes,
                                 .window = planned.slicing.window,
-                                .element_bytes = size_of(task.dtype)});
+                                .element_bytes = size_of(task.dtype),
+                                .protocol = &world.cluster->protocols()[planned.protocol]});
       }
       stream.push_back(std::move(stage));
     }

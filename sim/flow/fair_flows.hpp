@@ -1,0 +1,85 @@
+// Flows of bytes over shared links at max-min fair rates: the flow engine's solver, with SimGrid's results.
+#pragma once
+
+#include <span>
+#include <stdexcept>
+#include <vector>
+
+#include "sim/engine/agenda.hpp"
+#include "sim/engine/network.hpp"
+#include "sim/engine/time.hpp"
+
+namespace gccl::sim {
+
+// Rates are max-min fair when each flow has a bottleneck: its own bound, or a link that is full and on which no flow is
+// faster (Bertsekas and Gallager, "Data Networks", 2nd edition, section 6.5.2); there is one such set of rates. So
+// after a change only some flows are given new rates, by progressive filling beside the others, whose rates stay; and
+// if every flow whose links that has touched has a bottleneck then, these are the rates. Where one has not, it is given
+// a new rate too, and so on. A flow that shares no link, as in rings, costs no more than a look at its links.
+class FairFlows {
+ public:
+  static constexpr Nanos kTimeMax = sim::kTimeMax;
+  using Overflow = TimeOverflow;
+
+  explicit FairFlows(const std::vector<Link>& links);
+
+  bool idle() const { return active_ == 0; }
+  // Ids are small numbers: there is a place for each up to the largest.
+  void start(EventId id, std::span<const LinkId> route, Count bytes, Nanos least_ns, Nanos now);
+  Nanos advance(Nanos limit, std::vector<EventId>& ended);
+
+ private:
+  static constexpr std::uint32_t kOwn = ~0u;  // a bottleneck that is no link: the flow's own bound
+  struct Place {
+    EventId flow;
+    std::uint32_t hop;  // the link's place in its route
+  };
+  struct SharedLink {
+    double capacity;  // bytes/ns
+    std::vector<Place> flows;
+    bool touched = false;
+    // While rates are found: what flows that keep theirs leave, and how many still wait for one.
+    double free = 0;
+    std::uint32_t waiting = 0;
+  };
+  struct Hop {
+    LinkId link;
+    std::uint32_t place;  // in the link's flows
+  };
+  struct Flow {
+    std::vector<Hop> route;
+    double left = 0, rate = 0, bound = 0;  // bytes, bytes/ns
+    double since = 0;                      // `left` is of then
+    double ends = 0;                       // at that rate
+    Nanos instant = -1;                    // in which it ends; -1: it is not under way
+    std::uint32_t bottleneck = kOwn;
+    bool changing = false;  // it is being given a rate
+    bool fixed = false;     // and has it
+  };
+  struct Share {
+    double rate;
+    std::uint32_t link, flow;  // flow: whose bound it is, where link is kOwn
+  };
+
+  void take_earliest(std::vector<EventId>& ended);
+  void set_rates();
+  void fill();
+  bool add_unfair();
+  void change(EventId id);
+  void fix(EventId id, double rate, std::uint32_t bottleneck);
+  void schedule(EventId id, double rate);
+  void finish(EventId id);
+
+  std::vector<SharedLink> links_;
+  std::vector<Flow> flows_;  // by id
+  std::size_t active_ = 0;
+  double clock_ = 0;               // ns; flows end between two nanoseconds, or trees would drift
+  Agenda<EventId> ends_;           // by instant; entries whose flow ends in another one are stale
+  std::vector<EventId> batch_;     // of it
+  std::vector<EventId> changing_;  // flows that need a new rate
+  std::vector<double> before_;     // their rates until now
+  std::vector<LinkId> touched_;    // the links of these
+  std::vector<Share> shares_;      // a heap, the least first
+};
+
+}  // namespace gccl::sim
