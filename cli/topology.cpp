@@ -6,6 +6,7 @@
 #include "cli/catalogue.hpp"
 #include "cli/commands.hpp"
 #include "cli/output.hpp"
+#include "cli/topology_channels.hpp"
 #include "libgccl/cluster/files.hpp"
 #include "libgccl/cluster/load.hpp"
 #include "libgccl/cluster/summary.hpp"
@@ -19,6 +20,7 @@ using Json = nlohmann::json;
 
 struct TopologyArguments {
   std::string file, svg, json;
+  std::optional<std::int64_t> channels;  // the rings on so many ranks
 };
 
 // "48.5" or "23.5 - 48.5".
@@ -31,6 +33,9 @@ std::string range(T least, T most) {
 std::string bandwidth(double GBps) {
   return GBps >= 1000 ? fmt::format("{:.4g} TB/s", GBps / 1000) : fmt::format("{:.4g} GB/s", GBps);
 }
+
+constexpr std::size_t kNodesPrinted = 4;  // of each channel's ring; the JSON has all
+constexpr std::int64_t kChannelRanksMax = 4096;
 
 Json hop_json(const Hop& h) { return {{"alpha_ns", h.alpha_ns}, {"beta_ns_per_byte", h.beta_ns_per_byte}}; }
 
@@ -116,10 +121,27 @@ int topology(const TopologyArguments& a) {
   check_outputs({a.svg, a.json}, files_of_cluster(file));
   const auto cluster = load_cluster(file);
   if (!a.svg.empty()) write_output(a.svg, sim::topology_svg(*cluster));
+  if (a.channels && *a.channels > cluster->cards())
+    throw json::InputError(fmt::format("--channels: found {} ranks, expected at most {}, the cards of {}", *a.channels,
+                                       cluster->cards(), a.file));
   const Summary s = summarize(*cluster);
-  if (!a.json.empty()) write_output(a.json, json::format_value(to_json(s), 1) + '\n');
+  const auto rings = a.channels ? rings_of_channels(*cluster, Rank(*a.channels)) : std::vector<std::vector<RingStop>>{};
+  if (!a.json.empty()) {
+    Json out = to_json(s);
+    for (const auto& ring : rings) {
+      Json stops = Json::array();
+      for (const RingStop& r : ring) {
+        stops.push_back({{"rank", r.rank}, {"node", r.node}});
+        if (!r.in.empty()) stops.back()["in"] = r.in;
+        if (!r.out.empty()) stops.back()["out"] = r.out;
+      }
+      out["channels"].push_back(std::move(stops));
+    }
+    write_output(a.json, json::format_value(out, 1) + '\n');
+  }
   if (a.svg != "-" && a.json != "-") {
     print(s);
+    if (a.channels) fmt::print("\n  rings of {} ranks by channel\n{}", *a.channels, ring_lines(rings, kNodesPrinted));
     flush_stdout();
   }
   return 0;
@@ -137,7 +159,14 @@ void add_topology(Command& app, int& exit_code) {
       ->value("FILE");
   command->add_option("--json", a->json, "Write the numbers as JSON to this file, or to standard output when it is -")
       ->value("FILE");
-  command->examples({"gccl topology dgx-h100-superpod-2048", "gccl topology my-cluster.json --svg cluster.svg"});
+  command
+      ->add_option(
+          "--channels", a->channels,
+          "The ring of each channel on so many ranks: their order, and the NICs by which it enters and leaves nodes")
+      ->value("RANKS")
+      ->check(Range{2, kChannelRanksMax});
+  command->examples({"gccl topology dgx-h100-superpod-2048", "gccl topology polaris --channels 8",
+                     "gccl topology my-cluster.json --svg cluster.svg"});
   command->callback([a, &exit_code] {
     try {
       exit_code = topology(*a);
