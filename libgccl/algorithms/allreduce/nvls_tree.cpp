@@ -75,7 +75,9 @@ Cost nvls_tree_all_reduce_cost(const Call& c, const View& v, const CostModel& m)
   Cost total = inside_nodes(bytes, v, m);
   const Hop hop = between_nodes(v, m);
   for (Count d = 1; 2 * d <= v.nodes; d *= 2) {
-    total += 2 * hop(part) + combine;
+    // Low levels stay near.
+    const double alpha_ns = m.rail.trees.empty() ? hop.alpha_ns : LinkLoads::over(m.rail.trees, d).one.alpha_ns;
+    total += 2 * (alpha_ns + part * hop.beta_ns_per_byte) + combine;
     if (2 * d < v.nodes)  // the second child
       total += std::max({combine, part * hop.beta_ns_per_byte, m.receive_overhead_ns}) +
                std::max(part * hop.beta_ns_per_byte, m.overhead_ns);
@@ -86,7 +88,7 @@ Cost nvls_tree_all_reduce_cost(const Call& c, const View& v, const CostModel& m)
 // What the ports reach of their rates; how much of a chunk's own way through a node its channel waits for, and how much
 // of that all channels' first chunks, which are in one phase at a time, add in bytes. Fitted to both engines' times on
 // 64 ranks of dgx-h100-superpod-2048 (1 GiB, 1 to 32 channels of 2 to 64 chunks), within 15 % of their mean.
-constexpr double kPortsReached = 0.95, kWayInChannel = 0.4, kWayInStep = 0.4;
+constexpr double kPortsReached = 0.95, kWayInChannel = 0.4, kWayInStep = 0.4, kLatenciesInChannel = 0.2;
 
 // The ports as in allreduce/tree.cpp, where both trees together need trees_ns_per_byte: a channel uses all rails. A
 // lane begins to reduce a chunk when the one before it is on its way to the next node.
@@ -101,9 +103,10 @@ Cost nvls_tree_all_reduce_interval(const Call& c, const View& v, const CostModel
   const Cost latencies = inside_nodes(0, v, m) + 2 * hop.alpha_ns;
   const Cost way = inside_nodes(bytes, v, m) - inside_nodes(0, v, m) +
                    (v.nodes == 2 ? 2 : 4) * part * hop.beta_ns_per_byte + m.combine(part);
-  const Cost channel = kWayInChannel * (latencies + way) / double(s.lanes);
+  const Cost channel = (kLatenciesInChannel * latencies + kWayInChannel * way) / double(s.lanes);
   const Cost step = kWayInStep * way * double(s.lanes) / double(s.shares);
-  return std::max({inside, combining, (v.nodes == 2 ? 3 : 5) * m.exchange_gap_ns(), port + channel + step});
+  const Cost gaps = (v.nodes == 2 ? 3 : 5) * m.exchange_gap_ns();
+  return std::max({combining, gaps, std::max(inside, port) + channel + step});
 }
 
 bool crossbar_nodes(const Call&, const View& v) { return v.all.size <= Count(v.nodes) * 256; }
