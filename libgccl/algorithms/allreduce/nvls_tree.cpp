@@ -88,7 +88,7 @@ Cost nvls_tree_all_reduce_cost(const Call& c, const View& v, const CostModel& m)
 // What the ports reach of their rates; how much of a chunk's own way through a node its channel waits for, and how much
 // of that all channels' first chunks, which are in one phase at a time, add in bytes. Fitted to both engines' times on
 // 64 ranks of dgx-h100-superpod-2048 (1 GiB, 1 to 32 channels of 2 to 64 chunks), within 15 % of their mean.
-constexpr double kPortsReached = 0.95, kWayInChannel = 0.4, kWayInStep = 0.4, kLatenciesInChannel = 0.2;
+constexpr double kPortsReached = 0.95, kWayInChannel = 0.4, kWayInStep = 0.4, kLatenciesInChannel = 0.1;
 
 // The ports as in allreduce/tree.cpp, where both trees together need trees_ns_per_byte: a channel uses all rails. A
 // lane begins to reduce a chunk when the one before it is on its way to the next node.
