@@ -66,8 +66,10 @@ fs::path find_shipped(std::string_view kind, const std::string& name) {
     if (fs::is_directory(folder, error)) looked += (looked.empty() ? "" : ", ") + folder.string();
   const std::vector<std::string_view> names(known.begin(), known.end());
   throw json::InputError(fmt::format("{}: no such file, and no shipped {} of this name{}{}", name,
-                                     kind == "topologies" ? "topology" : "scenario", suggestion(name, names),
-                                     looked.empty() ? "" : " (looked in " + looked + ")"));
+                                     kind == "topologies"  ? "topology"
+                                     : kind == "scenarios" ? "scenario"
+                                                           : "parameter set",
+                                     suggestion(name, names), looked.empty() ? "" : " (looked in " + looked + ")"));
 }
 
 void share_catalogue() { set_shipped_folders({catalogue_folders("topologies"), catalogue_folders("cost-models")}); }

@@ -240,7 +240,7 @@ std::size_t Command::parse_option(const std::vector<std::string>& words, std::si
 
 void Command::take_positional(const std::string& word) {
   for (Option& option : options_)
-    if (option.is_positional() && !option.given_) return option.take(word);
+    if (option.is_positional() && (!option.given_ || option.repeats_)) return option.take(word);
   throw UsageError(fmt::format("unknown argument \"{}\"", word));
 }
 

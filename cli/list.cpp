@@ -47,8 +47,9 @@ Json list_engines() {
   Json all = Json::array();
   all.push_back({{"name", "model"},
                  {"description", "discrete events: messages occupy each link in turn; millions of messages a second"}});
-  all.push_back({{"name", "flow"},
-                 {"description", "messages share each link at the same time (max-min fairness), as in SimGrid, sooner"}});
+  all.push_back(
+      {{"name", "flow"},
+       {"description", "messages share each link at the same time (max-min fairness), as in SimGrid, sooner"}});
   if (has_plugin("simgrid_engine"))
     all.push_back({{"name", "simgrid"},
                    {"description", "SimGrid: messages share each link at the same time (max-min fairness)"}});

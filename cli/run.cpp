@@ -12,8 +12,8 @@
 
 #include "cli/catalogue.hpp"
 #include "cli/commands.hpp"
+#include "cli/engines.hpp"
 #include "cli/output.hpp"
-#include "cli/plugin.hpp"
 #include "libgccl/cluster/files.hpp"
 #include "libgccl/cluster/shipped.hpp"
 #include "libgccl/json/nearest.hpp"
@@ -28,7 +28,7 @@ namespace gccl {
 namespace {
 
 struct RunArguments {
-  std::string scenario, engine, json, csv, html, trace, resume;
+  std::string scenario, engine, planner, json, csv, html, trace, resume;
   std::optional<std::int64_t> seed;
   unsigned jobs = std::max(1u, std::thread::hardware_concurrency());
   bool quiet = false;
@@ -67,18 +67,6 @@ void check_files(const RunArguments& a, const sim::Scenario& scenario) {
   check_outputs({a.json, a.csv, a.html, a.trace, a.resume}, inputs);
 }
 
-void show_progress(std::size_t done, std::size_t of) {
-  const std::size_t width = 40, filled = done * width / of;
-  std::string text = fmt::format("\r[{:<{}}] {}/{} ", std::string(filled, '#'), width, done, of);
-  if (done == of) text += fmt::format("\r{:{}}\r", "", width + 30);
-  write_stderr(text);
-}
-
-std::size_t terminal_columns() {
-  winsize size{};
-  return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 20 ? size.ws_col : 120;
-}
-
 std::vector<std::pair<std::string, std::string>> drawings(const sim::Campaign& campaign) {
   std::vector<std::pair<std::string, std::string>> all;
   for (const sim::SimulatedWorld& w : campaign.worlds)
@@ -87,21 +75,9 @@ std::vector<std::pair<std::string, std::string>> drawings(const sim::Campaign& c
   return all;
 }
 
-using SimGridEntry = void (*)(const sim::Workload&, sim::Outcome*);
-SimGridEntry simgrid_entry = nullptr;
-
-// Loaded before the first point, and only where a point asks for it.
-auto simgrid_engine(const sim::Campaign& campaign) -> sim::Outcome (*)(const sim::Workload&) {
-  const auto asks = [](const sim::Point& p) { return p.engine == sim::Engine::simgrid; };
-  if (std::none_of(campaign.points.begin(), campaign.points.end(), asks)) return nullptr;
-  simgrid_entry = reinterpret_cast<SimGridEntry>(
-      plugin("simgrid_engine", "gccl_simgrid",
-             "the simgrid engine needs SimGrid (libsimgrid-dev, then cmake --build FOLDER); --engine flow does not"));
-  return [](const sim::Workload& workload) {
-    sim::Outcome outcome;
-    simgrid_entry(workload, &outcome);
-    return outcome;
-  };
+bool asks_for_simgrid(const sim::Campaign& campaign) {
+  return std::any_of(campaign.points.begin(), campaign.points.end(),
+                     [](const sim::Point& p) { return p.engine == sim::Engine::simgrid; });
 }
 
 // Says what the journal spares, and what of it is not used: another scenario, cluster, seed or program wrote it.
@@ -126,12 +102,12 @@ void use_journal(const sim::Campaign& campaign, sim::Journal& journal, sim::RunO
 int run_scenario(const RunArguments& a) {
   sim::CampaignOptions campaign_options{.engine = {}, .seed = {}};
   if (a.seed) campaign_options.seed = std::uint64_t(*a.seed);
-  if (!a.engine.empty()) {
-    const auto names = sim::engine_names();
-    const auto at = std::find(names.begin(), names.end(), a.engine);
-    if (at == names.end())
-      throw json::InputError(fmt::format("--engine: found \"{}\"{}", a.engine, suggestion(a.engine, names)));
-    campaign_options.engine = sim::Engine(at - names.begin());
+  if (!a.engine.empty()) campaign_options.engine = engine_named(a.engine);
+  if (!a.planner.empty()) {
+    const auto at = std::find(kPlanners.begin(), kPlanners.end(), a.planner);
+    if (at == kPlanners.end())
+      throw json::InputError(fmt::format("--planner: found \"{}\"{}", a.planner, suggestion(a.planner, kPlanners)));
+    campaign_options.planner = PlannerKind(at - kPlanners.begin());
   }
   ::signal(SIGPIPE, SIG_IGN);
   const sim::Scenario scenario = sim::read_scenario(find_shipped("scenarios", a.scenario));
@@ -143,7 +119,7 @@ int run_scenario(const RunArguments& a) {
   sim::check_expectations(*campaign.scenario, sim::row_heads(campaign));
   sim::RunOptions options{.jobs = a.jobs, .trace = !a.trace.empty(), .progress = {}, .stop = &stop};
   if (!a.quiet && isatty(STDERR_FILENO)) options.progress = show_progress;
-  const sim::Engines engines{sim::run_model, sim::run_flow, simgrid_engine(campaign)};
+  const sim::Engines engines = simulation_engines(asks_for_simgrid(campaign));
   std::optional<sim::Journal> journal;
   if (!a.resume.empty()) use_journal(campaign, journal.emplace(a.resume), options);
   catch_signals();  // until here a signal ends the program at once
@@ -191,6 +167,9 @@ void add_run(Command& app, int& exit_code) {
   run->add_option("--engine", a->engine, "model, flow or simgrid, instead of the scenario's")
       ->value("NAME")
       ->suggest({"model", "flow", "simgrid"});
+  run->add_option("--planner", a->planner, "gccl, nccl or openmpi: who chooses for \"auto\", instead of the scenario's")
+      ->value("NAME")
+      ->suggest({"gccl", "nccl", "openmpi"});
   run->add_option("--json", a->json, "Write the result as JSON; - for standard output, which then holds nothing else")
       ->value("FILE");
   run->add_option("--csv", a->csv, "Write the rows as CSV, columns named as in the JSON; - for standard output alone")

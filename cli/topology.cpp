@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "cli/catalogue.hpp"
 #include "cli/commands.hpp"
@@ -9,6 +10,7 @@
 #include "cli/topology_channels.hpp"
 #include "libgccl/cluster/files.hpp"
 #include "libgccl/cluster/load.hpp"
+#include "libgccl/cluster/nccl_settings.hpp"
 #include "libgccl/cluster/summary.hpp"
 #include "libgccl/json/reader.hpp"
 #include "sim/report/topology_svg.hpp"
@@ -114,6 +116,21 @@ void print(const Summary& s) {
   }
 }
 
+// What "planner": "nccl" goes by.
+void print_nccl(const Cluster& cluster) {
+  std::vector<Card> cards(cluster.cards());
+  std::iota(cards.begin(), cards.end(), 0);
+  const auto m = nccl_machine(cluster, cards);
+  if (!m) return;
+  std::string text = fmt::format("{} of {:.4g} GB/s", m->graph.channels, m->graph.inside_GBps);
+  if (m->graph.between_GBps != m->graph.inside_GBps)
+    text += fmt::format(", {:.4g} between nodes", m->graph.between_GBps);
+  if (m->nvls.channels > 0)
+    text += fmt::format("; of multicast {} of {:.4g} GB/s", m->nvls.channels, m->nvls.inside_GBps);
+  fmt::print("  {:<42} {} ({})\n", "NCCL's channels, as its model has them", text,
+             kNcclArchitectures[std::size_t(m->architecture)]);
+}
+
 int topology(const TopologyArguments& a) {
   if (a.svg == "-" && a.json == "-")
     throw json::InputError("only one of --svg and --json can be written to standard output");
@@ -142,6 +159,7 @@ int topology(const TopologyArguments& a) {
   if (a.svg != "-" && a.json != "-") {
     print(s);
     if (a.channels) fmt::print("\n  rings of {} ranks by channel\n{}", *a.channels, ring_lines(rings, kNodesPrinted));
+    print_nccl(*cluster);
     flush_stdout();
   }
   return 0;

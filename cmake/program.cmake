@@ -1,7 +1,7 @@
 # The program, `gccl`, and the plug-ins that it loads when a command needs them: so it starts at once, and `gccl launch`
 # needs neither SimGrid nor MPI. SimGrid's library defines MPI's functions too: the two plug-ins never meet in a process.
 #   gccl_executable     the program alone
-#   gccl_simulator      with the simgrid engine where there is SimGrid: what ./quickstart builds
+#   gccl_simulator      with the simgrid engine where there is SimGrid, and the optimiser where there is NLopt: what ./quickstart builds
 #   gccl_program        with all plug-ins
 include(cmake/plugin_abi.cmake)
 file(GLOB sources CONFIGURE_DEPENDS cli/*.cpp cli/*/*.cpp)
@@ -37,6 +37,10 @@ if(TARGET gccl_backend_mpi)
   gccl_plugin(bench_mpi gccl_bench_loop MPI::MPI_CXX)
 endif()
 add_custom_target(gccl_simulator DEPENDS gccl_executable)
+if(TARGET PkgConfig::NLOPT)
+  gccl_plugin(optimiser PkgConfig::NLOPT)
+  add_dependencies(gccl_simulator gccl_optimiser)
+endif()
 if(TARGET gccl_simgrid)
   gccl_plugin(simgrid_engine gccl_simgrid)
   add_dependencies(gccl_simulator gccl_simgrid_engine)

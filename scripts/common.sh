@@ -2,8 +2,9 @@
 
 # Names of Debian 12; not tried on Ubuntu 24.04.
 PACKAGES=(g++ cmake ninja-build pkg-config nlohmann-json3-dev doctest-dev libfmt-dev libssl-dev libhwloc-dev libpugixml-dev)
-# Without the first two there is no simgrid engine, without the others no MPI: the build says so and leaves them out.
-OPTIONAL_PACKAGES=(libsimgrid-dev libboost-dev libopenmpi-dev openmpi-bin)
+# Without the first two there is no simgrid engine, without the third no gccl fit, without the others no MPI: the build says so and
+# leaves them out.
+OPTIONAL_PACKAGES=(libsimgrid-dev libboost-dev libnlopt-dev libopenmpi-dev openmpi-bin)
 
 # Escape codes are for terminals, not for files and logs.
 say() { if [ -t 2 ]; then printf '\033[1m== %s\033[0m\n' "$*" >&2; else printf '== %s\n' "$*" >&2; fi; }

@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$1"
 rooms="libgccl/include libgccl/base libgccl/schedule libgccl/cost libgccl/algorithms libgccl/select libgccl/verify
   libgccl/elements libgccl/json libgccl/cluster libgccl/net libgccl/bootstrap libgccl/transports libgccl/communicator
-  libgccl/topology libgccl/api sim/engine sim/model sim/flow sim/simgrid sim/scenario sim/report cli pmpi bench"
+  libgccl/topology libgccl/api sim/engine sim/model sim/flow sim/simgrid sim/scenario sim/report sim/measured cli pmpi bench"
 
 grep -rnE '^[[:space:]]*#[[:space:]]*include[[:space:]]*"[^"]*/' --include='*.cpp' --include='*.hpp' --include='*.h' \
   libgccl sim cli pmpi bench | awk -v rooms="$rooms" '

@@ -23,6 +23,7 @@ struct Composition {
   std::string name, description;
   Count eager_bytes = 0;
   std::string backends;
+  NcclSettings nccl;
   Protocols protocols;
   std::vector<NodeType> types;
   std::vector<std::uint32_t> type_of_node;
@@ -62,6 +63,7 @@ class ComposedCluster final : public Cluster {
   // For reports.
   const Composition& parts() const { return c_; }
   const NodeType& type_of(Rank node) const { return c_.types[c_.type_of_node[node]]; }
+  Card first_card(Rank node) const { return places_[node].card; }
   std::uint64_t nics() const { return c_.port_of_nic.size(); }
   // The number, in the fabric's lowest layer, of the switch that a NIC is plugged into.
   std::uint64_t nic_switch(Rank node, unsigned nic) const {

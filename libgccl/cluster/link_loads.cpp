@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <numeric>
 
 #include "libgccl/algorithms/parts/binary_tree.hpp"
 #include "libgccl/algorithms/parts/numbering.hpp"
@@ -31,12 +32,32 @@ std::size_t largest(const Groups& groups) {
   return most;
 }
 
+// Arrays of zeros that nobody uses.
+constexpr std::size_t kSpareArrays = 8, kSpareLinks = 1 << 20;
+thread_local std::vector<std::vector<double>> spare_loads;
+
 constexpr std::size_t kWindow = std::size_t(kStepsInFlight);
 
 // Steps looked at for what every member sends to every other one.
 constexpr std::size_t kSteps = 16;
 
 }  // namespace
+
+std::vector<double> Messages::zeros(std::size_t links) {
+  std::vector<double> load;
+  if (!spare_loads.empty()) {
+    load = std::move(spare_loads.back());
+    spare_loads.pop_back();
+  }
+  load.resize(links);
+  return load;
+}
+
+Messages::~Messages() {
+  if (load_.empty() || load_.capacity() > kSpareLinks || spare_loads.size() == kSpareArrays) return;
+  for (const LinkId l : used_) load_[l] = 0;
+  spare_loads.push_back(std::move(load_));
+}
 
 Messages shifted(const Part& cluster, const Groups& groups, std::size_t d) {
   Messages shift(cluster);
@@ -96,6 +117,56 @@ Hop among_survivors(const Part& cluster, const Groups& groups, Partner partner) 
       if (const Rank to = partner(left.size, i); to < left.size) exchange.add(g[left[i]], g[left[to]]);
   }
   return exchange.slowest();
+}
+
+// Swing's steps there and back: each hop is what the two times of a step add, on average, to the longest way of empty
+// messages, and of messages that take only time for their bytes, half as many with every step. Slow messages of
+// different steps mostly belong to different ranks.
+void set_swing_ways(const Part& cluster, const Groups& groups, std::vector<Hop>& swing) {
+  struct Exchange {
+    std::size_t from, to;  // among all groups' survivors
+  };
+  std::vector<Messages> messages;
+  for (std::size_t s = 0; s < swing.size(); ++s) messages.emplace_back(cluster);
+  std::vector<std::vector<Exchange>> exchanges(swing.size());
+  Messages whole(cluster);
+  const auto share = [](std::size_t s) { return 1 / double(Count(2) << s); };
+  std::size_t base = 0;
+  for (const auto& g : groups) {
+    const Numbering left = Numbering::survivors({.size = Rank(g.size())});
+    for (unsigned s = 0; s < swing.size() && (Count(1) << s) < left.size; ++s)
+      for (Rank i = 0; i < left.size; ++i) {
+        const Rank to = swing_partner(left.size, i, s);
+        messages[s].add(g[left[i]], g[left[to]]);
+        whole.add(g[left[i]], g[left[to]], share(s));
+        exchanges[s].push_back({base + i, base + to});
+      }
+    base += left.size;
+  }
+  const auto added = [&](auto time) {
+    std::vector<double> reached(base, 0), sum(swing.size(), 0);
+    double end = 0;
+    const auto step = [&](std::size_t s) {
+      const std::vector<double> was = reached;
+      const double before = end;
+      for (std::size_t i = 0; i < exchanges[s].size(); ++i) {
+        double& to = reached[exchanges[s][i].to];
+        to = std::max(to, was[exchanges[s][i].from] + time(s, i));
+        end = std::max(end, to);
+      }
+      sum[s] += (end - before) / 2;
+    };
+    for (std::size_t s = 0; s < swing.size(); ++s) step(s);
+    for (std::size_t s = swing.size(); s-- > 0;) step(s);
+    return sum;
+  };
+  const auto alpha = added([&](std::size_t s, std::size_t i) { return messages[s].at(i, false).alpha_ns; });
+  const auto beta =
+      added([&](std::size_t s, std::size_t i) { return share(s) * messages[s].at(i, true).beta_ns_per_byte; });
+  // But the busiest link carries all steps' messages.
+  const double ways = std::accumulate(beta.begin(), beta.end(), 0.0);
+  const double late = ways > 0 ? std::max(1.0, whole.busiest_ns() / ways) : 1;
+  for (std::size_t s = 0; s < swing.size(); ++s) swing[s] = {alpha[s], late * beta[s] / share(s)};
 }
 
 // The narrowest link that member 0's messages to members d and 2d of a group share, inverse; 0 where there is none.
@@ -229,6 +300,7 @@ LinkLoads loads_of(const Part& cluster, const Groups& groups, Rank nodes) {
     t.behind_ns_per_byte.push_back(shared_ns_per_byte(cluster, groups, d));
     if (d == 1) t.next_slowest = shift.slowest(), t.next = ring_of(shift);
   }
+  set_swing_ways(cluster, groups, t.swing);
   Messages out(cluster), in(cluster);
   for (const auto& g : groups) {
     std::vector<double> arrive, arrived;  // at member 0; from it

@@ -14,14 +14,16 @@ Hop hop_over(const Part& cluster, Card from, Card to, const std::vector<LinkId>&
 // Messages that are all on their way at once.
 class Messages {
  public:
-  explicit Messages(const Part& cluster) : cluster_(cluster), load_(cluster.links().size(), 0) {}
+  explicit Messages(const Part& cluster) : cluster_(cluster), load_(zeros(cluster.links().size())) {}
+  Messages(Messages&&) = default;
+  ~Messages();
 
-  // The message's alpha.
-  double add(Card from, Card to) {
+  // The message's alpha. It has so many bytes, where others have one.
+  double add(Card from, Card to, double bytes = 1) {
     if (from == to) return 0;
     cluster_.route(from, to, route_);
     hops_.push_back(hop_over(cluster_, from, to, route_));
-    const double weight = 1 / cluster_.way(from, to).efficiency;
+    const double weight = bytes / cluster_.way(from, to).efficiency;
     for (const LinkId l : route_) {
       if (load_[l] == 0) used_.push_back(l);
       load_[l] += weight;
@@ -68,6 +70,10 @@ class Messages {
   }
 
  private:
+  // Arrays are used again, as a cost model makes hundreds of them: on the few cards of a big cluster clearing them took
+  // longer than all else. Kept are those that are short enough.
+  static std::vector<double> zeros(std::size_t links);
+
   double time(LinkId l) const { return load_[l] / cluster_.links()[l].bandwidth_GBps; }
 
   const Part& cluster_;

@@ -33,7 +33,7 @@ void read_nodes(const Node& v, const Parameters& defaults, bool bare, Compositio
   }
 }
 
-std::shared_ptr<const Cluster> read_cluster(const Node& v) {
+std::shared_ptr<const Cluster> compose(const Node& v, const Parameters* instead) {
   v.schema("gccl/cluster/1");
   v.allow({"$schema", "schema", "name", "description", "sources", "parameters", "nodes", "fabric"});
   Composition parts;
@@ -41,9 +41,10 @@ std::shared_ptr<const Cluster> read_cluster(const Node& v) {
   if (parts.name.empty()) v.at("name").fail("found an empty string, expected a name");
   if (const auto text = v.find("description")) parts.description = text->string();
   check_sources(v);
-  const Parameters parameters = read_parameters(v.at("parameters"));
+  const Parameters parameters = instead ? *instead : read_parameters(v.at("parameters"));
   parts.eager_bytes = parameters.eager_bytes;
   parts.backends = parameters.backends;
+  parts.nccl = parameters.nccl;
   parts.protocols = parameters.protocols;
 
   const auto fabric = v.find("fabric");
@@ -66,11 +67,15 @@ std::shared_ptr<const Cluster> read_cluster(const Node& v) {
 }  // namespace
 
 std::shared_ptr<const Cluster> load_cluster(const std::filesystem::path& file) {
-  return read_cluster(Node::load(file));
+  return compose(Node::load(file), nullptr);
 }
 
 std::shared_ptr<const Cluster> parse_cluster(std::string_view text, const std::filesystem::path& file) {
-  return read_cluster(Node::parse(text, file));
+  return compose(Node::parse(text, file), nullptr);
+}
+
+std::shared_ptr<const Cluster> read_cluster(const Node& description, const Parameters& parameters) {
+  return compose(description, &parameters);
 }
 
 }  // namespace gccl

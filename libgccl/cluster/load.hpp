@@ -13,6 +13,10 @@ std::shared_ptr<const Cluster> load_cluster(const std::filesystem::path& file);
 // The same for text; `file` names it in messages and is where relative references start.
 std::shared_ptr<const Cluster> parse_cluster(std::string_view text, const std::filesystem::path& file);
 
+// The same with other parameters than those that the description names. Kinds of nodes with their own parameters keep
+// them.
+std::shared_ptr<const Cluster> read_cluster(const json::Node& description, const Parameters& parameters);
+
 // Reads "fabric" by its kind (fabric_kind.hpp) and fills in what of the composition depends on it.
 void read_fabric(const json::Node& value, const Parameters& parameters, Composition& parts);
 

@@ -15,6 +15,7 @@ using json::Node;
 
 constexpr double kBandwidthMin = 1e-6, kBandwidthMax = 1e6;  // GB/s
 constexpr double kNanosMax = 1e12;
+constexpr int kChannelsMax = 64;
 constexpr double kEfficiencyMin = 1e-3;
 constexpr std::string_view kBackends[] = {"shm", "shm,tcp", "tcp", "tcp,shm", "mpi", "shm,mpi"};
 
@@ -26,6 +27,7 @@ struct Draft {
   std::optional<Count> eager_bytes;
   std::string backends;
   std::optional<double> in_switch_efficiency;
+  NcclSettings nccl;
   std::map<std::string, LinkKind, std::less<>> links;
   std::map<std::string, Protocol, std::less<>> protocols;
 };
@@ -60,7 +62,7 @@ Protocol::Way read_way(const Node& v) {
 }
 
 Protocol read_protocol(const std::string& name, const Node& v) {
-  v.allow({"operation_ns", "inside", "network", "channel_GBps", "bytes_max", "source"});
+  v.allow({"operation_ns", "inside", "network", "channel_GBps", "channels_max", "bytes_max", "source"});
   if (const auto source = v.find("source")) source->string();
   if (name.empty() || name == "auto") v.fail(fmt::format("\"{}\" cannot be a protocol's name", name));
   Protocol p;
@@ -69,6 +71,7 @@ Protocol read_protocol(const std::string& name, const Node& v) {
   if (const auto found = v.find("inside")) p.inside = read_way(*found);
   if (const auto found = v.find("network")) p.network = read_way(*found);
   if (const auto found = v.find("channel_GBps")) p.channel_GBps = read_bandwidth(*found);
+  if (const auto found = v.find("channels_max")) p.channels_max = Count(found->integer(1, kChannelsMax));
   if (const auto found = v.find("bytes_max")) p.bytes_max = found->bytes();
   return p;
 }
@@ -93,7 +96,7 @@ void read_file(const Node& reference, Draft& draft, std::vector<std::filesystem:
 
 void read_set(const Node& v, Draft& draft, std::vector<std::filesystem::path>& open) {
   v.allow({"$schema", "schema", "name", "description", "sources", "base", "card", "eager_bytes", "backends",
-           "in_switch_efficiency", "links", "protocols"});
+           "in_switch_efficiency", "nccl", "links", "protocols"});
   for (const std::string_view text : {"$schema", "schema", "name", "description"})
     if (const auto found = v.find(text)) found->string();
   if (const auto base = v.find("base")) read_file(*base, draft, open);
@@ -108,6 +111,7 @@ void read_set(const Node& v, Draft& draft, std::vector<std::filesystem::path>& o
   if (const auto eager = v.find("eager_bytes")) draft.eager_bytes = eager->bytes();
   if (const auto backends = v.find("backends")) draft.backends = kBackends[backends->one_of(kBackends)];
   if (const auto share = v.find("in_switch_efficiency")) draft.in_switch_efficiency = share->number(0.01, 1);
+  if (const auto nccl = v.find("nccl")) read_nccl(*nccl, draft.nccl);
   if (const auto links = v.find("links"))
     for (const auto& [name, link] : links->members()) draft.links[name] = read_link_object(link);
   if (const auto protocols = v.find("protocols"))
@@ -127,6 +131,7 @@ Parameters complete(const Node& v, Draft draft) {
   p.eager_bytes = required(draft.eager_bytes, "eager_bytes");
   p.backends = std::move(draft.backends);
   p.in_switch_efficiency = draft.in_switch_efficiency.value_or(1);
+  p.nccl = draft.nccl;
   p.links = std::move(draft.links);
   for (auto& [name, protocol] : draft.protocols) p.protocols.push_back(std::move(protocol));
   if (p.protocols.empty()) p.protocols.emplace_back();

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "libgccl/cluster/cluster.hpp"
+#include "libgccl/cluster/nccl_settings.hpp"
 #include "libgccl/json/reader.hpp"
 
 namespace gccl {
@@ -21,7 +22,8 @@ struct Parameters {
   Count eager_bytes = 0;
   std::string backends;             // as Cluster::backends()
   double in_switch_efficiency = 1;  // of a node's switch that multicasts and reduces
-  Protocols protocols;              // by name; one that adds nothing where no set gives any
+  NcclSettings nccl;
+  Protocols protocols;  // by name; one that adds nothing where no set gives any
   std::map<std::string, LinkKind, std::less<>> links;
 };
 

@@ -56,7 +56,7 @@ struct LinkLoads {
   std::vector<Hop> turns;   // [k]: the same where each waits for its own message to have arrived, too
   std::vector<Hop> exchange;  // [k]: each member exchanges with the one at its place xor 2^k; the slowest message
   // [k]: as `exchange`, of those that are left when pairs fold to a power of two (folded.hpp); and of those in step k
-  // of swing (all_reduce_swing.hpp).
+  // of swing (swing.hpp), what the step adds to the longest way.
   std::vector<Hop> survivors, swing;
   std::vector<Hop> binomial;  // [k]: each multiple of 2^(k+1) sends to the one 2^k further on; the slowest message
   // [k]: how long such a message waits for each byte of its sender's message of level k + 1, whose links it shares.

@@ -26,6 +26,21 @@ Cost pairs_train(double messages, const Hop& pairs, const Hop& alone, double byt
   return train(messages, one, bytes, std::max(gap_ns, bytes * pairs.beta_ns_per_byte), steps_each);
 }
 
+Cost meeting(Cost whole, Cost busiest, double in_flight) {
+  constexpr double kExponent = 1.5;
+  if (in_flight <= 1) return whole;
+  return std::pow(std::pow(whole / in_flight, kExponent) + std::pow(busiest, kExponent), 1 / kExponent);
+}
+
+Cost after_in_step(Cost interval, Cost one, Cost block, const Slicing& s) {
+  if (s.shares <= 1) return interval;
+  return (block - one + double(s.shares - s.lanes) * interval) / double(s.shares - 1);
+}
+
+double chunks_in_flight(const Slicing& s, double steps) {
+  return double(s.lanes) * std::max(1.0, double(s.window) / steps);
+}
+
 Cost fan_out(const View& v, const CostModel& m, double bytes) {
   if (const LinkLoads& l = m.all; l.known()) {
     // The slowest message may pass concurrently with the others, so what the busiest link carries ends without it.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "libgccl/cost/cost_model.hpp"
+#include "libgccl/cost/slicing.hpp"
 
 namespace gccl {
 
@@ -19,6 +20,17 @@ Cost pipelined(double messages, const Hop& hop, double bytes, double overhead_ns
 
 // The same where each message has a way of its own (`alone`) of which all together take the share that `pairs` says.
 Cost pairs_train(double messages, const Hop& pairs, const Hop& alone, double bytes, double gap_ns, double steps_each);
+
+// From the end of a chunk to the end of the next where so many are on their way, each of which takes `whole` alone and
+// keeps what they meet at busy for `busiest`. One alone meets nothing; of many `busiest` is all that counts; between,
+// they wait for each other now and then. The exponent is fitted to the model engine's trees (64 ranks of four shipped
+// clusters, 1 and 64 MiB, 1 to 16 channels of 4 to 64 chunks).
+Cost meeting(Cost whole, Cost busiest, double in_flight);
+// The mean over all chunks of a call: the first of all channels begin in step, so they take as long as one chunk of all
+// their bytes, `block`, where one of them takes `one`; the others follow at that interval.
+Cost after_in_step(Cost interval, Cost one, Cost block, const Slicing& s);
+// Of a rank that takes so many steps for a chunk, in all channels: as many as the windows hold, and at least one each.
+double chunks_in_flight(const Slicing& s, double steps);
 
 // A message of `bytes` from one rank to each other one; from each other rank to one; from each rank to each other one.
 Cost fan_out(const View& v, const CostModel& m, double bytes);

@@ -17,11 +17,12 @@ struct Protocol {
     double efficiency = 1;  // bytes of the message for each byte on the links, above 0, at most 1
   };
 
-  std::string name{};                                   // empty: the cluster names none
-  double operation_ns = 0;                              // from a rank's call to its first message: launching a kernel
-  Way inside{}, network{};                              // of messages between cards of a node; of the others
-  double channel_GBps = 0;                              // what one channel of a rank sends at most; 0: no limit
-  Count bytes_max = std::numeric_limits<Count>::max();  // longer calls (bytes as in nccl-tests) do not use it
+  std::string name{};       // empty: the cluster names none
+  double operation_ns = 0;  // from a rank's call to its first message: launching a kernel
+  Way inside{}, network{};  // of messages between cards of a node; of the others
+  double channel_GBps = 0;  // what one channel of a rank sends at most; 0: no limit
+  Count channels_max = std::numeric_limits<Count>::max();  // the planner cuts no call up into more channels
+  Count bytes_max = std::numeric_limits<Count>::max();     // longer calls (bytes as in nccl-tests) do not use it
 
   const Way& way(bool same_node) const { return same_node ? inside : network; }
 };

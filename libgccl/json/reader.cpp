@@ -154,7 +154,7 @@ struct Node::Document {
   json root;
 };
 
-Node Node::load(const std::filesystem::path& file) {
+std::string read_text(const std::filesystem::path& file) {
   std::error_code error;
   const auto status = std::filesystem::status(file, error);
   if (!std::filesystem::exists(status)) throw InputError(fmt::format("{}: no such file", file.string()));
@@ -171,8 +171,10 @@ Node Node::load(const std::filesystem::path& file) {
           fmt::format("{}: larger than {} MiB, the most a file may have", file.string(), kFileBytesMax >> 20));
   }
   if (in.bad()) throw InputError(fmt::format("{}: reading failed", file.string()));
-  return parse(text, file);
+  return text;
 }
+
+Node Node::load(const std::filesystem::path& file) { return parse(read_text(file), file); }
 
 Node Node::parse(std::string_view text, const std::filesystem::path& file) {
   auto document = std::make_shared<Document>();

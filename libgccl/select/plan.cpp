@@ -168,7 +168,8 @@ Slicing searched_slicing(const Algorithm& algorithm, const Call& call, const Vie
   };
   std::vector<Candidate> all;
   Cost best = 0;
-  for (Count lanes = 1; lanes <= std::min(most, tuning.channels_max); lanes *= 2)
+  const Count channels_max = std::min({most, tuning.channels_max, model.protocol.channels_max});
+  for (Count lanes = 1; lanes <= channels_max; lanes *= 2)
     for (Count shares = lanes; shares <= most; shares *= 2) {
       const Slicing s{.shares = shares, .lanes = lanes, .window = tuning.window};
       all.push_back({s, predicted(algorithm, call, view, model, s, tuning)});

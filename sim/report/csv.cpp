@@ -19,27 +19,30 @@ std::string cell(const nlohmann::json& value) {
 
 const std::vector<std::string>& csv_columns() {
   static const std::vector<std::string> kColumns{
-      "index",   "run",         "cluster",     "label",    "engine",        "collective",   "algorithm",
-      "ranks",   "world_ranks", "groups",      "bytes",    "count",         "dtype",        "op",
-      "root",    "in_place",    "shares",      "lanes",    "window",        "protocol",     "planned",
-      "time_us", "algbw_GBps",  "busbw_GBps",  "messages", "message_bytes", "predicted_us", "auto",
-      "fastest", "wrong",       "first_wrong", "wall_s",   "peak_rss_MB"};
+      "index",     "run",        "cluster",     "label",       "engine",         "collective",
+      "algorithm", "ranks",      "world_ranks", "groups",      "bytes",          "count",
+      "dtype",     "op",         "root",        "in_place",    "shares",         "lanes",
+      "window",    "protocol",   "planned",     "planner",     "planner_choice", "planner_note",
+      "time_us",   "algbw_GBps", "busbw_GBps",  "messages",    "message_bytes",  "predicted_us",
+      "auto",      "fastest",    "wrong",       "first_wrong", "wall_s",         "peak_rss_MB"};
   return kColumns;
 }
 
-std::string result_csv(const nlohmann::json& result) {
+std::string csv_of(const nlohmann::json& rows, const std::vector<std::string>& columns) {
   std::string text;
   const auto add_line = [&](auto&& value_of) {
-    for (const std::string& name : csv_columns()) {
+    for (const std::string& name : columns) {
       text += value_of(name);
       text += ',';
     }
     text.back() = '\n';
   };
   add_line([](const std::string& name) { return name; });
-  for (const nlohmann::json& row : result.at("runs"))
+  for (const nlohmann::json& row : rows)
     add_line([&](const std::string& name) { return row.contains(name) ? cell(row.at(name)) : ""; });
   return text;
 }
+
+std::string result_csv(const nlohmann::json& result) { return csv_of(result.at("runs"), csv_columns()); }
 
 }  // namespace gccl::sim

@@ -13,4 +13,7 @@ const std::vector<std::string>& csv_columns();
 // A line of names, then one line for each row of the result. Absent and null fields are empty.
 std::string result_csv(const nlohmann::json& result);
 
+// The same of any list of objects, with those columns.
+std::string csv_of(const nlohmann::json& rows, const std::vector<std::string>& columns);
+
 }  // namespace gccl::sim

@@ -221,6 +221,34 @@ std::string choice_note(const Json& result, const Rows& rows) {
       text(*at, "chosen"), text(*at, "fastest"));
 }
 
+// What another library's rules chose, by size, and where a row stands for something else.
+std::string planner_note(const Rows& rows) {
+  std::map<std::uint64_t, const Json*> by_bytes;
+  for (const Json* row : rows)
+    if (!text(*row, "planner").empty()) by_bytes.emplace(whole(*row, "bytes"), row);
+  if (by_bytes.empty()) return "";
+  std::string words, last, notes;
+  std::uint64_t to = 0;
+  const auto close = [&](bool end) {
+    if (last.empty()) return;
+    words += words.empty() ? " " : "; ";
+    words += last + (end ? (by_bytes.size() == 1 ? "" : " to the largest size") : " to " + json::format_bytes(to));
+  };
+  std::set<std::string> seen;
+  for (const auto& [bytes, row] : by_bytes) {
+    const std::string choice = text(*row, "planner_choice").empty() ? "no rule" : text(*row, "planner_choice");
+    if (choice != last) {
+      close(false);
+      last = choice;
+    }
+    to = bytes;
+    if (const std::string note = text(*row, "planner_note"); !note.empty() && seen.insert(choice + note).second)
+      notes += fmt::format("; {} is simulated as {} ({})", choice, text(*row, "algorithm"), note);
+  }
+  close(true);
+  return fmt::format("planned as {} would:{}{}", text(*by_bytes.begin()->second, "planner"), words, notes);
+}
+
 std::string prediction_note(const Rows& rows) {
   std::size_t predicted = 0, far = 0;
   const Json* worst = nullptr;
@@ -289,6 +317,7 @@ Json finding_of(const Json& result, const Rows& rows, bool several_ranks) {
   const auto add = [&](const std::string& note) {
     if (!note.empty()) notes.push_back(note + ".");
   };
+  add(planner_note(rows));
   add(choice_note(result, rows));
   add(prediction_note(rows));
   for (std::size_t i = 1; i < engines.size(); ++i)

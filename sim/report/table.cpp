@@ -27,28 +27,6 @@ void make_printable(Json& value) {
     for (Json& part : value) make_printable(part);
 }
 
-// Columns as wide as their widest cell; the first is flush left, the others right. Splits into blocks of columns that
-// fit the width, each beginning with the first column.
-std::string aligned(const Cells& rows, std::size_t width) {
-  std::vector<std::size_t> widths(rows[0].size(), 0);
-  for (const auto& row : rows)
-    for (std::size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], row[c].size());
-  std::string text;
-  std::size_t first = 1;
-  do {
-    std::size_t end = first, used = 2 + widths[0];
-    while (end < widths.size() && (end == first || used + 2 + widths[end] <= width)) used += 2 + widths[end++];
-    for (const auto& row : rows) {
-      std::string line = fmt::format("  {:<{}}", row[0], widths[0]);
-      for (std::size_t c = first; c < end; ++c) line += fmt::format("  {:>{}}", row[c], widths[c]);
-      text += line.substr(0, line.find_last_not_of(' ') + 1) + '\n';
-    }
-    if (end < widths.size()) text += '\n';
-    first = end;
-  } while (first < widths.size());
-  return text;
-}
-
 std::string marks(const Json& row) {
   return fmt::format("{}{}", row["auto"].get<bool>() ? "@" : " ", row["fastest"].get<bool>() ? "*" : " ");
 }
@@ -198,6 +176,26 @@ std::string in_short(const Json& result) {
 }
 
 }  // namespace
+
+std::string aligned(const std::vector<std::vector<std::string>>& rows, std::size_t width) {
+  std::vector<std::size_t> widths(rows[0].size(), 0);
+  for (const auto& row : rows)
+    for (std::size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], row[c].size());
+  std::string text;
+  std::size_t first = 1;
+  do {
+    std::size_t end = first, used = 2 + widths[0];
+    while (end < widths.size() && (end == first || used + 2 + widths[end] <= width)) used += 2 + widths[end++];
+    for (const auto& row : rows) {
+      std::string line = fmt::format("  {:<{}}", row[0], widths[0]);
+      for (std::size_t c = first; c < end; ++c) line += fmt::format("  {:>{}}", row[c], widths[c]);
+      text += line.substr(0, line.find_last_not_of(' ') + 1) + '\n';
+    }
+    if (end < widths.size()) text += '\n';
+    first = end;
+  } while (first < widths.size());
+  return text;
+}
 
 std::string format_time(double us) {
   static constexpr std::pair<double, std::string_view> kUnits[] = {{1e6, "s"}, {1e3, "ms"}, {1, "us"}, {1e-3, "ns"}};

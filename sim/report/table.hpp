@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 namespace gccl::sim {
 
@@ -14,6 +15,10 @@ std::string result_tables(nlohmann::json result, std::size_t columns);
 
 // The expectations with what was found; only the broken ones when `broken_only`.
 std::string expectation_lines(const nlohmann::json& result, bool broken_only);
+
+// Columns as wide as their widest cell; the first is flush left, the others right. Splits into blocks of columns that
+// fit the width, each beginning with the first column.
+std::string aligned(const std::vector<std::vector<std::string>>& rows, std::size_t width);
 
 // 12.34 us, 1.234 ms: four significant digits.
 std::string format_time(double us);

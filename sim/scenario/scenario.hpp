@@ -8,6 +8,7 @@
 #include "libgccl/cost/slicing.hpp"
 #include "libgccl/elements/dtype.hpp"
 #include "libgccl/elements/reduction.hpp"
+#include "libgccl/select/other_planners.hpp"
 #include "sim/engine/workload.hpp"
 #include "sim/scenario/read/counts.hpp"
 #include "sim/scenario/read/expectation.hpp"
@@ -37,6 +38,7 @@ struct Task {
   Rank root = 0;  // a rank of each group
   bool in_place = false;
   Candidates algorithms;           // exactly one inside a sequence
+  PlannerKind planner{};           // who chooses for "auto"
   std::optional<Slicing> slicing;  // as stated; absent: the planner's
   std::string protocol;            // as stated; empty: the planner's
   Groups groups;

@@ -284,6 +284,35 @@ TEST_CASE("an all-to-all over nodes of four cards keeps its NICs busy, and its c
   }
 }
 
+// Receiver r gets a block proportional to 1 / (r + 1) from each rank.
+TEST_CASE("the closed forms of an all-to-all-v know that its most popular receiver gets most") {
+  static constexpr auto popular = [](const void* first, Rank, Rank to) {
+    return *static_cast<const Count*>(first) / (to + 1);
+  };
+  const Star star(32, kGBps, kLatency, kCosts);
+  const auto c = load_cluster(GCCL_SOURCE_DIR "/topologies/dgx-h100-superpod-2048.json");
+  for (const Cluster* cluster : {static_cast<const Cluster*>(&star), c.get()})
+    for (const Count first : {Count(1) << 18, Count(1) << 22}) {
+      const Algorithm& a = *find_algorithm(Collective::alltoallv, "pairwise");
+      SimulatedOperation o;
+      o.algorithm = &a;
+      o.call = {.kind = a.kind, .count = first / 8, .counts = popular, .table = &first};
+      o.layout = std::make_shared<Layout>(layout_of(*cluster, 32));
+      Workload w;
+      w.cluster = cluster;
+      w.cards = first_cards(32);
+      w.operations.push_back(o);
+      w.streams = {{{0}}};
+      const double s = double(run_model(w).time_ns),
+                   p = a.cost(o.call, o.layout->view(0), cost_model(*cluster, w.cards, 4));
+      CAPTURE(cluster->name());
+      CAPTURE(first);
+      CAPTURE(p);
+      CAPTURE(s);
+      CHECK(std::abs(p - s) <= 0.35 * s);
+    }
+}
+
 TEST_CASE("on a dragonfly the choice for a reduce-scatter knows the exchanges that share global cables") {
   const auto c = load_cluster(GCCL_SOURCE_DIR "/topologies/alps-gh200-2048.json");
   const std::vector<Card> cards = first_cards(256);

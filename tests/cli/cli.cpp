@@ -269,6 +269,18 @@ TEST_CASE("a file of another kind is neither listed nor offered nor in the way; 
   CHECK_MESSAGE(err.find("broken, ") != std::string::npos, err);
 }
 
+TEST_CASE("--planner replaces the scenario's, and names that do not exist are wrong input") {
+  const Ended wrong = run_gccl({"run", "barrier-latency", "--planner", "ncl"});
+  CHECK(wrong.code == 2);
+  CHECK(wrong.err == "gccl: --planner: found \"ncl\"; did you mean \"nccl\"?\n");
+  const Folder folder;
+  const std::string text = R"({"schema":"gccl/scenario/1","name":"p","cluster":"dgx-h100-superpod-2048","ranks":16,)"
+                           R"("runs":[{"collective":"allreduce","bytes":1024}]})";
+  const Ended e = run_gccl({"run", folder.write("s.json", text).string(), "--planner", "nccl"});
+  CHECK(e.code == 0);
+  CHECK(e.out.find("planned as nccl would: tree, LL.") != std::string::npos);
+}
+
 TEST_CASE("expectations about an engine that --engine leaves out are told to be unchecked") {
   const Folder folder;
   const auto run = [&](const std::string& expect) {

@@ -117,8 +117,9 @@ TEST_CASE("wrong scenarios give one line with file and pointer and exit code 2")
   }
   // All keys are named, the one that is needed among them.
   const std::string err = run_gccl({"run", folder.write("scenario.json", run(R"(,"faults":[])")).string()}).err;
-  for (const char* key : {"stragglers", "label", "collective", "bytes", "dtype", "op", "root", "in_place", "algorithms",
-                          "shares", "lanes", "window", "groups", "counts", "engine", "payload", "expect", "sequence"})
+  for (const char* key :
+       {"stragglers", "label", "collective", "bytes", "dtype", "op", "root", "in_place", "algorithms", "planner",
+        "shares", "lanes", "window", "groups", "counts", "engine", "payload", "expect", "sequence"})
     CHECK_MESSAGE(err.find(key) != std::string::npos, key);
   CHECK(err.find("more") == std::string::npos);
   folder.write("big.json", "");

@@ -92,7 +92,7 @@ says "there is no libgccl_bench_mpi.so" 2 bench --backend mpi
 "$gccl" launch -n 2 -- sh -c 'test $GCCL_SIZE = 2' || fail "gccl launch without plug-ins"
 cp -r "$source/topologies" "$source/cost-models" .
 sed 's/NAME/pcie-box/' first.json >by_name.json
-says "--engine model does not" 2 run by_name.json --engine simgrid
+says "--engine flow does not" 2 run by_name.json --engine simgrid
 says "allreduce on pcie-box" 0 run by_name.json
 says "model" 0 list engines
 ! grep -q simgrid out || fail "gccl list engines names an engine whose plug-in is not there"

@@ -257,6 +257,7 @@ TEST_CASE("schema and reader judge every changed parameter set alike") {
           {"inside", {{"latency_ns", 1}, {"efficiency", 1}, {"source", "s"}}},
           {"network", {{"latency_ns", 1}, {"efficiency", 0.5}}},
           {"channel_GBps", 1},
+          {"channels_max", 4},
           {"source", "s"}}},
         {"b", {{"bytes_max", "2MiB"}}}}}};
   // The base gives what a changed set leaves out, so that only the change decides.

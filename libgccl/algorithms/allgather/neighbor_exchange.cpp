@@ -38,8 +38,12 @@ Cost neighbor_exchange_all_gather_cost(const Call& c, const View& v, const CostM
   // Pairs (0, 1), (2, 3) ... and pairs (1, 2), (3, 4) ... take turns.
   const Hop &even = m.at(v, 1), &odd = m.all.known() ? m.all.odd : m.shift(v, 1);
   const unsigned rest = v.all.size / 2 - 1;
-  return std::max(even(block), m.copy(c.in_place ? 0 : block)) + (rest - rest / 2) * odd(2 * block) +
-         rest / 2 * even(2 * block);
+  Cost both = even(2 * block) + odd(2 * block);
+  // Of nodes with more than two ranks only the last and the first meet ranks of other nodes. Their partners are faster:
+  // what they send has come when the slow message has, after which a rank starts two messages in a row.
+  if (v.nodes > 1 && CostModel::per_node(v) > 2)
+    both = std::max(2 * even(2 * block), odd(2 * block) + m.exchange_gap_ns());
+  return std::max(even(block), m.copy(c.in_place ? 0 : block)) + rest / 2 * both + rest % 2 * odd(2 * block);
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 #include "libgccl/algorithms/parts/all_reduce.hpp"
 #include "libgccl/algorithms/parts/binomial.hpp"
 #include "libgccl/algorithms/table.hpp"
+#include "libgccl/cost/binomial_cost.hpp"
+#include "libgccl/cost/pipelined.hpp"
 
 namespace gccl {
 
@@ -15,6 +17,22 @@ Cost binomial_tree_all_reduce_cost(Rank n, double bytes, const Paths& p) {
   return binomial_reduce_to_cost(n, bytes, p) + binomial_broadcast_from_cost(n, bytes, p);
 }
 
+namespace {
+
+// The first rank has a message from, and later to, each of its children, and combines those that come. Of two ranks
+// each goes on with its sends while its receives wait, so both windows hold chunks.
+Cost binomial_tree_all_reduce_interval(const Call& c, const View& v, const CostModel& m, const Slicing& s) {
+  const Paths p(v, m);
+  const double bytes = m.bytes(double(c.count));
+  const Cost one = binomial_tree_all_reduce_cost(v.all.size, bytes, p),
+             block = binomial_tree_all_reduce_cost(v.all.size, bytes * double(s.lanes), p);
+  const Cost busiest = binomial_interval(v.all.size, bytes, std::max(m.exchange_gap_ns(), m.combine(bytes)), p);
+  const double steps = v.all.size == 2 ? 1 : 2 * std::bit_width(v.all.size - 1);
+  return after_in_step(meeting(one, busiest, chunks_in_flight(s, steps)), one, block, s);
+}
+
+}  // namespace
+
 constexpr Algorithm allreduce_binomial_tree = {
     .name = "binomial_tree",
     .kind = Collective::allreduce,
@@ -23,6 +41,7 @@ constexpr Algorithm allreduce_binomial_tree = {
     .bytes = "ceil(log2 n) V",
     .make = all_reduce<binomial_tree_all_reduce>,
     .cost = vector_cost<binomial_tree_all_reduce_cost>,
+    .interval = binomial_tree_all_reduce_interval,
 };
 
 }  // namespace gccl

@@ -4,6 +4,7 @@
 #include "libgccl/algorithms/parts/all_reduce.hpp"
 #include "libgccl/algorithms/parts/binary_tree.hpp"
 #include "libgccl/algorithms/table.hpp"
+#include "libgccl/cost/pipelined.hpp"
 
 namespace gccl {
 // Equal subtrees send at the same time. Where ranks act in order, the lower rank's message is through the port first.
@@ -61,6 +62,23 @@ Cost double_binary_tree_all_reduce_cost(Rank n, double bytes, const Paths& p) {
   return std::max(total, latency + half * p.trees_ns_per_byte(false));
 }
 
+namespace {
+
+// A rank with two children in one tree is a leaf of the other, so it sends and receives four halves of each chunk,
+// in eight steps.
+Cost double_binary_tree_all_reduce_interval(const Call& c, const View& v, const CostModel& m, const Slicing& s) {
+  const Paths p(v, m);
+  const double bytes = m.bytes(double(c.count)), half = bytes / 2;
+  const double known = p.trees_ns_per_byte(false),
+               link = known > 0 ? known : 2 * p.trees(v.all.size / 2, false).shared_ns_per_byte;
+  const Cost one = double_binary_tree_all_reduce_cost(v.all.size, bytes, p),
+             block = double_binary_tree_all_reduce_cost(v.all.size, bytes * double(s.lanes), p);
+  const Cost busiest = std::max({half * link, m.combine(bytes), 4 * m.exchange_gap_ns()});
+  return after_in_step(meeting(one, busiest, chunks_in_flight(s, v.all.size == 2 ? 4 : 8)), one, block, s);
+}
+
+}  // namespace
+
 constexpr Algorithm allreduce_double_binary_tree = {
     .name = "double_binary_tree",
     .kind = Collective::allreduce,
@@ -69,6 +87,7 @@ constexpr Algorithm allreduce_double_binary_tree = {
     .bytes = "at most 2 V",
     .make = all_reduce<double_binary_tree_all_reduce>,
     .cost = vector_cost<double_binary_tree_all_reduce_cost>,
+    .interval = double_binary_tree_all_reduce_interval,
 };
 
 }  // namespace gccl

@@ -98,7 +98,9 @@ Cost tree_all_reduce_interval(const Call& c, const View& v, const CostModel& m, 
   // Of each channel as many chunks are on their way as there are messages to the root, and in the window.
   const double away = g - 1 + std::floor(std::log2(double(v.nodes)));
   const Cost cycle = tree_all_reduce_cost(c, v, m) / (away + s.window / 2) / double(s.lanes);
-  return std::max({port, inside, combining, cycle, (links + (v.nodes > 1 ? 3 / rails : 0)) * m.exchange_gap_ns()});
+  // On a torus of cards chains and trees share the links.
+  const double links_busy = v.wiring == View::Wiring::unknown ? port + inside : std::max(port, inside);
+  return std::max({links_busy, combining, cycle, (links + (v.nodes > 1 ? 3 / rails : 0)) * m.exchange_gap_ns()});
 }
 
 }  // namespace

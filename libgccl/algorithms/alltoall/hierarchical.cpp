@@ -255,7 +255,8 @@ Cost hierarchical_all_to_all_cost(const Call& c, const View& v, const CostModel&
   const Cost inside = exchange(g - 1, m.inside, m.node, load * block);
   const Cost over = exchange(nodes - 1, m.rail, v.rails > 1 ? m.net_all : m.net, g * load / nodes * block);
   const double copies = v.uniform() ? 2 * n : 3 * n * g / v.rails;
-  return inside + over + m.copy(copies * block) + (v.uniform() ? 0 : m.node(n * block));
+  return std::max(inside + over + m.copy(copies * block) + (v.uniform() ? 0 : m.node(n * block)),
+                  busiest_rank_cost(c, v, m, true));
 }
 
 }  // namespace

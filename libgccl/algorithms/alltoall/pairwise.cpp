@@ -40,7 +40,8 @@ Count pairwise_all_to_all_scratch(const Call& c, const View& v, Share mine) {
 
 Cost pairwise_all_to_all_cost(const Call& c, const View& v, const CostModel& m) {
   const double n = v.all.size, block = m.bytes(mean_block(c, v.all.size));
-  const Cost t = all_pairs(v, m, block);
+  // What comes to, or from, the rank with most of it.
+  const Cost t = std::max(all_pairs(v, m, block), busiest_rank_cost(c, v, m, false));
   return c.in_place ? m.copy(n > 1 ? n * block : 0) + t : std::max(t, m.copy(block));
 }
 

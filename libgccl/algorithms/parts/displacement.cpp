@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "libgccl/cost/pipelined.hpp"
+
 namespace gccl {
 
 void Displacement::seek(Rank peer) {
@@ -39,6 +41,31 @@ double mean_block(const Call& c, Rank ranks) {
   double total = 0;
   for (Rank r = 0; r < ranks; ++r) total += double(c.between(r, Rank((2 * Count(r) + 1) % ranks)));
   return total / ranks;
+}
+
+double heaviest_block(const Call& c, Rank ranks, bool incoming) {
+  if (c.kind != Collective::alltoallv || c.places || ranks < 2) return double(c.count);
+  const auto block = [&](Rank r, Rank peer) { return double(incoming ? c.between(peer, r) : c.between(r, peer)); };
+  constexpr Rank kLookedAt = 4;
+  Rank heaviest = 0;
+  double most = 0;
+  for (Rank r = 0; r < ranks; ++r) {
+    double some = 0;
+    for (Count k = 0; k < kLookedAt; ++k) some += block(r, Rank((r + 1 + k * ranks / kLookedAt) % ranks));
+    if (some > most) most = some, heaviest = r;
+  }
+  double total = 0;
+  for (Rank peer = 0; peer < ranks; ++peer)
+    if (peer != heaviest) total += block(heaviest, peer);
+  return total / (ranks - 1);
+}
+
+Cost busiest_rank_cost(const Call& c, const View& v, const CostModel& m, bool bundled) {
+  const Rank n = v.all.size;
+  if (c.kind != Collective::alltoallv || c.places || n < 2) return 0;
+  const Cost in = fan_in(v, m, m.bytes(heaviest_block(c, n, true))),
+             out = fan_out(v, m, m.bytes(heaviest_block(c, n, false)));
+  return bundled ? std::max(in - fan_in(v, m, 0), out - fan_out(v, m, 0)) : std::max(in, out);
 }
 
 }  // namespace gccl

@@ -2,6 +2,7 @@
 // long as Call::between says, or where Call::places says.
 #pragma once
 
+#include "libgccl/cost/cost_model.hpp"
 #include "libgccl/schedule/call.hpp"
 
 namespace gccl {
@@ -15,6 +16,13 @@ inline Count block_count(const Call& c, Share s, Rank from, Rank to) {
 // of n blocks spread over all distances. The same on every rank, as every choice between algorithms must be. O(n) for
 // alltoallv.
 double mean_block(const Call& c, Rank ranks);
+// The same of the rank that gets most (`incoming`) or sends most, among those whose blocks with a few others say so:
+// the mean of its blocks.
+double heaviest_block(const Call& c, Rank ranks, bool incoming);
+
+// Until the rank with most of an all-to-all-v has got, or sent, its blocks; 0 where all are equal. `bundled`: what
+// their bytes alone take, as few messages bring them.
+Cost busiest_rank_cost(const Call& c, const View& v, const CostModel& m, bool bundled);
 
 // Finds one rank's blocks in a buffer. Moving by k ranks costs k evaluations of the caller's counts (none where all are
 // equal or have places), and so does starting again from rank 0: a walk through all ranks in either direction is O(n),

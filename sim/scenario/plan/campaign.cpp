@@ -7,6 +7,8 @@
 #include <tuple>
 
 #include "libgccl/cluster/cost_model.hpp"
+#include "libgccl/cluster/load.hpp"
+#include "libgccl/cluster/nccl_settings.hpp"
 #include "libgccl/cluster/transport_model.hpp"
 #include "libgccl/json/nearest.hpp"
 #include "sim/scenario/plan/estimate.hpp"
@@ -90,13 +92,17 @@ class Planner {
     std::vector<CostModel> costs;  // by protocol of the cluster
     Tuning tuning;
   };
+  std::vector<Card> cards_of(const SimulatedCommunicator& c, std::size_t w) const {
+    std::vector<Card> cards(c.ranks());
+    for (Rank r = 0; r < c.ranks(); ++r) cards[r] = world(w).cards[c.world(r)];
+    return cards;
+  }
   const Basis& basis_of(const Part& part, const SimulatedCommunicator& c, std::size_t w) {
     const Basis*& known = basis_of_shape_[{part.task, w, c.shape}];
     if (known) return *known;
     const unsigned each = size_of(part.task->dtype);
     const Cluster& cluster = *world(w).cluster;
-    std::vector<Card> cards(c.ranks());
-    for (Rank r = 0; r < c.ranks(); ++r) cards[r] = world(w).cards[c.world(r)];
+    const std::vector<Card> cards = cards_of(c, w);
     const auto [at, fresh] = bases_.try_emplace({w, each, cards});
     Basis& basis = at->second;
     known = &basis;
@@ -112,10 +118,15 @@ class Planner {
     return basis;
   }
 
-  // Of the cluster's protocols those that a task may use: [first, first + number).
-  std::pair<std::size_t, std::size_t> protocols_of(const Part& part, std::size_t w) const {
+  // Of the cluster's protocols those that a task may use: [first, first + number). Where NCCL's model chose one that
+  // the cluster has, it is that.
+  std::pair<std::size_t, std::size_t> protocols_of(const Part& part, const SimulatedCommunicator& c,
+                                                   std::size_t w) const {
     const Protocols& all = world(w).cluster->protocols();
     const std::string& asked = part.task->protocol;
+    if (asked.empty() && !part.others.empty())
+      for (std::size_t i = 0; i < all.size(); ++i)
+        if (const auto& chosen = part.others[c.shape].protocol; !chosen.empty() && all[i].name == chosen) return {i, 1};
     if (asked.empty()) return {0, all.size()};
     std::vector<std::string_view> names{"auto"};
     for (std::size_t i = 0; i < all.size(); ++i) {
@@ -131,10 +142,12 @@ class Planner {
   // finely.
   Plan plan_for(const Part& part, const Algorithm& a, const SimulatedCommunicator& c, std::size_t w) {
     const Basis& basis = basis_of(part, c, w);
-    const auto [first, number] = protocols_of(part, w);
+    const auto [first, number] = protocols_of(part, c, w);
     const Asked asked(part, c, campaign_.seed);
+    std::optional<Slicing> stated = part.task->slicing;
+    if (!stated && part.task->planner == PlannerKind::openmpi) stated = Slicing{};  // its rules ask for no segments
     Plan p = plan_of(a, asked.call, asked.view, CostModels(basis.costs).subspan(first, number), basis.tuning,
-                     chunks_max(part, asked, c), part.task->slicing);
+                     chunks_max(part, asked, c), stated);
     p.protocol += first;
     return p;
   }
@@ -163,13 +176,38 @@ class Planner {
   // An algorithm for each shape of communicator.
   using Algorithms = std::vector<const Algorithm*>;
 
+  struct Chosen {
+    Algorithms algorithms;
+    std::vector<OtherChoice> others;  // see Part
+  };
+
+  OtherChoice other_choice(const Part& part, const SimulatedCommunicator& c, const Asked& asked, std::size_t w) const {
+    const double each = size_of(part.task->dtype);
+    if (part.task->planner == PlannerKind::openmpi) return openmpi_choice(asked.call, asked.view, each);
+    const auto machine = nccl_machine(*world(w).cluster, cards_of(c, w));
+    if (!machine)
+      part.task->where.fail(
+          fmt::format("planner \"nccl\": the parameters of {} have no \"nccl\" object that says "
+                      "which architecture its cards are of",
+                      world(w).cluster_name));
+    return nccl_choice(asked.call, asked.view, each, *machine);
+  }
+
   // The planner's choice for each.
-  Algorithms choose(const Part& part, std::size_t w) {
-    Algorithms chosen;
+  Chosen choose(const Part& part, std::size_t w) {
+    Chosen all;
+    Algorithms& chosen = all.algorithms;
     for (const SimulatedCommunicator* c : firsts(part)) {
       const Asked asked(part, *c, campaign_.seed);
+      if (part.task->planner != PlannerKind::gccl) {
+        all.others.push_back(other_choice(part, *c, asked, w));
+        if (all.others.back().algorithm) {
+          chosen.push_back(all.others.back().algorithm);
+          continue;
+        }
+      }
       const Basis& basis = basis_of(part, *c, w);
-      const auto [first, number] = protocols_of(part, w);
+      const auto [first, number] = protocols_of(part, *c, w);
       chosen.push_back(gccl::plan(asked.call, asked.view, CostModels(basis.costs).subspan(first, number), basis.tuning,
                                   {}, algorithms(), chunks_max(part, asked, *c))
                            .algorithm);
@@ -177,11 +215,11 @@ class Planner {
         part.task->where.fail(
             fmt::format("no algorithm can serve this {} on {}", name(part.task->kind), json::format_ranks(c->ranks())));
     }
-    return chosen;
+    return all;
   }
 
   // The algorithms of a single collective in the order of the results, and the planner's choice among them.
-  std::pair<std::vector<Algorithms>, Algorithms> candidates(const Part& part, std::size_t w) {
+  std::pair<std::vector<Algorithms>, Chosen> candidates(const Part& part, std::size_t w) {
     const Candidates& asked = part.task->algorithms;
     const std::size_t shapes = firsts(part).size();
     std::vector<Algorithms> list;
@@ -198,8 +236,8 @@ class Planner {
                                json::format_ranks(part.largest().ranks()), world(w).cluster_name));
       append(Algorithms(shapes, a));
     }
-    Algorithms chosen;
-    if (asked.automatic) append(chosen = choose(part, w));
+    Chosen chosen;
+    if (asked.automatic) append((chosen = choose(part, w)).algorithms);
     if (list.empty()) part.task->where.fail(fmt::format("no algorithm can serve this {}", name(part.task->kind)));
     return {std::move(list), std::move(chosen)};
   }
@@ -228,15 +266,17 @@ class Planner {
           campaign_.points[i].asked.push_back(bytes);
         continue;
       }
+      part.others.clear();
       const auto [list, chosen] = candidates(part, w);
       for (const Algorithms& a : list) {
+        part.others = a == chosen.algorithms ? chosen.others : std::vector<OtherChoice>{};
         set_plans(part, a, w);
         append({.run = run_index,
                 .world = w,
                 .engine = engine,
                 .streams = {{part}},
                 .asked = {bytes},
-                .automatic = a == chosen,
+                .automatic = a == chosen.algorithms,
                 .predicted_us = {}});
       }
       same->second.second = campaign_.points.size();
@@ -248,8 +288,14 @@ class Planner {
     for (const auto& tasks : run.streams) {
       auto& stream = point.streams.emplace_back();
       for (const Task& task : tasks) {
-        Part part{.task = &task, .bytes = task.bytes[0], .communicators = communicators_of(task, w), .plans = {}};
-        set_plans(part, candidates(part, w).first[0], w);
+        Part part{.task = &task,
+                  .bytes = task.bytes[0],
+                  .communicators = communicators_of(task, w),
+                  .plans = {},
+                  .others = {}};
+        auto [list, chosen] = candidates(part, w);
+        part.others = std::move(chosen.others);
+        set_plans(part, list[0], w);
         stream.push_back(std::move(part));
       }
     }
@@ -379,8 +425,12 @@ Campaign make_campaign(Scenario scenario, const CampaignOptions& options) {
       campaign.unchecked += std::erase_if(
           run.expectations, [&](const Expectation& e) { return e.engine && *e.engine != name(*options.engine); });
     }
+  if (options.planner)
+    for (ScenarioRun& run : scenario.runs)
+      for (std::vector<Task>& stream : run.streams)
+        for (Task& task : stream) task.planner = *options.planner;
   campaign.seed = options.seed.value_or(scenario.seed);
-  campaign.worlds = make_worlds(scenario, campaign.seed);
+  campaign.worlds = make_worlds(scenario, campaign.seed, options.load ? options.load : load_cluster);
   campaign.scenario = std::make_shared<const Scenario>(std::move(scenario));
   Planner planner(campaign);
   for (std::size_t i = 0; i < campaign.scenario->runs.size(); ++i) planner.add(i);

@@ -1,6 +1,7 @@
 // From a scenario to the points to simulate: every cluster, rank count, engine, size and algorithm that it asks for.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 
@@ -27,7 +28,8 @@ struct Part {
   Count bytes = 0;  // as the scenario states it
   Communicators communicators;
   std::vector<Plan> plans;  // by SimulatedCommunicator::shape: each communicator plans for itself, as real ones do
-  bool sliced = false;      // the slicing is the planner's: the scenario does not state it
+  std::vector<OtherChoice> others = {};  // by shape, where another library's rules chose; else empty
+  bool sliced = false;                   // the slicing is the planner's: the scenario does not state it
 
   // The communicator that stands for all in the results: the first of the largest.
   const SimulatedCommunicator& largest() const;
@@ -68,12 +70,16 @@ constexpr double kPayloadElementsMax = 1 << 26;
 constexpr double kLanesTotalMax = 1 << 28;  // of all ranks and collectives of one point
 
 struct CampaignOptions {
-  std::optional<Engine> engine;       // instead of the scenario's; expectations about other engines are left out
-  std::optional<std::uint64_t> seed;  // instead of the scenario's
+  std::optional<Engine> engine;             // instead of the scenario's; expectations about other engines are left out
+  std::optional<std::uint64_t> seed;        // instead of the scenario's
+  std::optional<PlannerKind> planner = {};  // instead of the scenario's
+  // How a cluster's file is read; empty: load_cluster().
+  std::function<std::shared_ptr<const Cluster>(const std::filesystem::path&)> load = {};
 };
 
 // Loads the clusters. Throws json::InputError: more ranks than cards, a root or straggler that is no rank, an algorithm
-// that is named but cannot serve the call, more work than the limits above.
+// that is named but cannot serve the call, a planner that knows nothing of the cluster, more work than the limits
+// above.
 Campaign make_campaign(Scenario scenario, const CampaignOptions& options);
 
 // The call of one task on a communicator of `ranks` ranks; `table` is for calls with counts and must outlive the call.

@@ -66,7 +66,8 @@ Json parts_of(const Point& point) {
   Json streams = Json::array();
   for (const auto& stream : point.streams) {
     Json parts = Json::array();
-    for (const Part& part : stream) parts.push_back({part.algorithm(), part.bytes});
+    for (const Part& part : stream)
+      parts.push_back({part.algorithm(), part.bytes, kPlanners[std::size_t(part.task->planner)]});
     streams.push_back(std::move(parts));
   }
   return streams;

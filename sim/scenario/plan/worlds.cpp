@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "libgccl/cluster/load.hpp"
 #include "libgccl/cluster/shipped.hpp"
 
 namespace gccl::sim {
@@ -23,11 +22,11 @@ void check_backends(const SimulatedWorld& world, const json::Node& where) {
 
 }  // namespace
 
-std::vector<SimulatedWorld> make_worlds(const Scenario& scenario, std::uint64_t seed) {
+std::vector<SimulatedWorld> make_worlds(const Scenario& scenario, std::uint64_t seed, const LoadCluster& load) {
   std::vector<SimulatedWorld> worlds;
   for (const auto& [path, where] : scenario.clusters) {
     const std::filesystem::path file = cluster_file(where);
-    SimulatedWorld world{.cluster = load_cluster(file), .cluster_name = "", .cluster_file = file, .cards = {}};
+    SimulatedWorld world{.cluster = load(file), .cluster_name = "", .cluster_file = file, .cards = {}};
     const Cluster& cluster = *world.cluster;
     world.cluster_name = cluster.name();
     const auto same = [&](const SimulatedWorld& w) { return w.cluster_name == world.cluster_name; };

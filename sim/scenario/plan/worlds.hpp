@@ -7,6 +7,7 @@ namespace gccl::sim {
 
 // One world for each cluster and number of ranks. Throws json::InputError: a file that does not exist, more ranks than
 // cards.
-std::vector<SimulatedWorld> make_worlds(const Scenario& scenario, std::uint64_t seed);
+using LoadCluster = std::function<std::shared_ptr<const Cluster>(const std::filesystem::path&)>;
+std::vector<SimulatedWorld> make_worlds(const Scenario& scenario, std::uint64_t seed, const LoadCluster& load);
 
 }  // namespace gccl::sim

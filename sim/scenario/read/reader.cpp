@@ -58,8 +58,8 @@ std::vector<std::pair<Straggler, json::Node>> read_stragglers(const json::Node& 
 std::vector<Task> read_sequence(const json::Node& node) {
   std::vector<Task> tasks;
   for (const json::Node& item : node.items(1, kStagesMax)) {
-    item.allow({"collective", "bytes", "dtype", "op", "root", "in_place", "algorithm", "shares", "lanes", "window",
-                "protocol", "groups", "counts"});
+    item.allow({"collective", "bytes", "dtype", "op", "root", "in_place", "algorithm", "planner", "shares", "lanes",
+                "window", "protocol", "groups", "counts"});
     tasks.push_back(read_task(item, true));
   }
   return tasks;
@@ -77,9 +77,9 @@ ScenarioRun read_run(const json::Node& node) {
     else
       for (const json::Node& stream : concurrent->items(1, kStreamsMax)) run.streams.push_back(read_sequence(stream));
   } else {
-    node.allow({"label",      "collective", "bytes",      "dtype",  "op",       "root",      "in_place",
-                "algorithms", "shares",     "lanes",      "window", "protocol", "groups",    "counts",
-                "engine",     "payload",    "stragglers", "expect", "sequence", "concurrent"});
+    node.allow({"label",      "collective", "bytes",   "dtype",      "op",     "root",     "in_place",
+                "algorithms", "planner",    "shares",  "lanes",      "window", "protocol", "groups",
+                "counts",     "engine",     "payload", "stragglers", "expect", "sequence", "concurrent"});
     run.streams.push_back({read_task(node, false)});
   }
   if (const auto n = node.find("label")) run.label = read_text(*n);

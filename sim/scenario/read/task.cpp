@@ -94,6 +94,7 @@ Task read_task(const json::Node& node, bool in_sequence) {
     t.algorithms = read_algorithms(*algorithms, t.kind, in_sequence);
   else
     t.algorithms.automatic = true;
+  if (const auto n = node.find("planner")) t.planner = PlannerKind(n->one_of(kPlanners));
   Slicing s;
   if (const auto n = node.find("lanes")) s.lanes = Count(n->integer(1, kLanesMax));
   s.shares = s.lanes;

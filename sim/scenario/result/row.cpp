@@ -50,6 +50,15 @@ Json tiers_of(const Cluster& cluster, const Outcome& outcome) {
   return tiers;
 }
 
+// How another library's rules came to the algorithm.
+void add_planner(Json& row, const Part& part) {
+  if (part.others.empty()) return;
+  const OtherChoice& other = part.others[part.largest().shape];
+  row["planner"] = kPlanners[std::size_t(part.task->planner)];
+  row["planner_choice"] = other.theirs;
+  if (!other.note.empty()) row["planner_note"] = other.note;
+}
+
 Count bytes_of(const Part& part) {
   const Rank n = part.largest().ranks();
   const unsigned size = size_of(part.task->dtype);
@@ -74,6 +83,7 @@ Json operations_of(const Point& point, const Outcome& outcome) {
                      {"bytes", bytes_of(part)},
                      {"begin_us", double(*begin) / 1e3},
                      {"end_us", double(*end) / 1e3}});
+      add_planner(all.back(), part);
     }
   return all;
 }
@@ -100,6 +110,7 @@ void add_collective(Json& row, const Point& point, const Cluster& cluster) {
   row["lanes"] = slicing.lanes;
   row["window"] = slicing.window;
   row["planned"] = part.sliced;
+  add_planner(row, part);
   if (!protocol.empty()) row["protocol"] = protocol;
 }
 

@@ -8,8 +8,8 @@ namespace gccl::sim {
 // What plays workloads; by value so that the simulator's library does not depend on SimGrid.
 struct Engines {
   Outcome (*model)(const Workload&);
-  Outcome (*flow)(const Workload&);
   Outcome (*simgrid)(const Workload&);
+  Outcome (*flow)(const Workload&) = run_flow;
 };
 
 // A workload and what its calls point to.

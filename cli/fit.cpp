@@ -1,0 +1,122 @@
+// gccl fit: a parameter set from measurements.
+#include "sim/measured/fit/fit.hpp"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <thread>
+
+#include "cli/catalogue.hpp"
+#include "cli/commands.hpp"
+#include "cli/engines.hpp"
+#include "cli/measured.hpp"
+#include "cli/output.hpp"
+#include "cli/plugin.hpp"
+#include "libgccl/cluster/shipped.hpp"
+
+namespace gccl {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct FitArguments {
+  MeasuredArguments measured;
+  std::string output, name, hold_out = "scales";
+  int evaluations = 1000;
+  unsigned jobs = std::max(1u, std::thread::hardware_concurrency());
+};
+
+// The file of the set that is changed; empty where the cluster has its parameters in itself.
+fs::path base_file(const FitArguments& a, const json::Node& cluster) {
+  if (!a.measured.parameters.empty()) return parameters_file_of(a.measured);
+  const json::Node value = cluster.at("parameters");
+  return value.is_string() ? parameters_file(value) : fs::path();
+}
+
+// How the output names it: by its name where it is a shipped set, else relative to the output's folder.
+std::string base_name(const fs::path& base, const fs::path& output) {
+  std::error_code error;
+  for (const CatalogueEntry& e : catalogue("cost-models"))
+    if (fs::equivalent(e.file, base, error)) return e.name;
+  if (output == "-") return fs::absolute(base).lexically_normal().string();
+  const fs::path folder = output.has_parent_path() ? output.parent_path() : ".";
+  return fs::proximate(fs::weakly_canonical(base, error), fs::weakly_canonical(folder, error), error).string();
+}
+
+sim::Minimise optimiser() {
+  return reinterpret_cast<sim::Minimise>(
+      plugin("optimiser", "gccl_minimise",
+             "gccl fit needs NLopt (libnlopt-dev, then cmake --build FOLDER); gccl validate does not"));
+}
+
+std::string source_of(const FitArguments& a, const sim::FitReport& report) {
+  std::string files, scales;
+  for (const std::string& f : a.measured.files)
+    files += (files.empty() ? "" : ", ") + json::valid_text(fs::path(f).filename().string());
+  for (const sim::FitReport::Errors& e : report.used) scales += (scales.empty() ? "" : ", ") + e.what;
+  return fmt::format("fitted by gccl fit to {} points of {} ({}); their mean error is {:.1f} %, it was {:.1f} %",
+                     report.all_used.after.points, files, scales, report.all_used.after.mape,
+                     report.all_used.before.mape);
+}
+
+int fit_parameters(const FitArguments& a) {
+  const fs::path file = cluster_file_of(a.measured);
+  check_outputs({a.output}, inputs_of(a.measured));
+  const sim::Minimise minimise = optimiser();
+  const json::Node cluster = json::Node::load(file);
+  const Parameters before = a.measured.parameters.empty() ? read_parameters(cluster.at("parameters"))
+                                                          : load_parameters(parameters_file_of(a.measured));
+  sim::Measured measured = read_measured(a.measured);
+  sim::FitProblem problem{&measured.rows, file, cluster, before};
+  const sim::FitOptions options{.hold_out = a.hold_out == "scales"  ? sim::HoldOut::scales
+                                            : a.hold_out == "sizes" ? sim::HoldOut::sizes
+                                                                    : sim::HoldOut::none,
+                                .jobs = a.jobs,
+                                .evaluations_max = a.evaluations};
+  const sim::FitReport report = sim::fit(problem, minimise, options, measured.skipped);
+  const fs::path base = base_file(a, cluster);
+  const std::string name = !a.name.empty() ? a.name : (base.empty() ? file.stem() : base.stem()).string() + "-fitted";
+  const nlohmann::json set = sim::parameter_set(
+      json::valid_text(name),
+      fmt::format("{} of {}, fitted to measurements.", base.empty() ? "The parameters" : base.stem().string(),
+                  cluster.at("name").string()),
+      base.empty() ? cluster.at("parameters").raw() : nlohmann::json{{"base", base_name(base, a.output)}}, before,
+      problem.parameters, source_of(a, report));
+  write_output(a.output, json::format_value(set, 2) + '\n');
+  if (a.output != "-") write_stdout(sim::fit_text(report, terminal_columns()));
+  return 0;
+}
+
+}  // namespace
+
+void add_fit(Command& app, int& exit_code) {
+  Command* command = app.add_subcommand("fit", "Fit a cluster's parameters to measured times");
+  const auto a = std::make_shared<FitArguments>();
+  add_measured_options(*command, a->measured);
+  command
+      ->add_option("-o,--output", a->output,
+                   "The parameter set to write; - for standard output, which then holds nothing else")
+      ->required()
+      ->value("FILE");
+  command->add_option("--parameters", a->measured.parameters, "Begin with this parameter set instead of the cluster's")
+      ->value("FILE");
+  command
+      ->add_option(
+          "--hold-out", a->hold_out,
+          "What is not fitted, to see how far the fit holds: the larger half of the scales, every second size, nothing")
+      ->value("WHAT")
+      ->check(OneOf{"scales", "sizes", "none"})
+      ->capture_default_str();
+  command->add_option("--evaluations", a->evaluations, "How often one fit looks at all of its points, at most")
+      ->check(Range{10, 1000000})
+      ->capture_default_str();
+  command->add_option("--name", a->name, "The set's name (default: that of the set it changes, and -fitted)")
+      ->value("TEXT");
+  command->add_option("--jobs", a->jobs, "Fits at once, of those that each leave out one scale (default: one per core)")
+      ->check(Range{1, 1024});
+  command->examples({"gccl fit measured.csv --cluster marenostrum5-acc -o fitted.json",
+                     "gccl validate other.csv --cluster marenostrum5-acc --parameters fitted.json"});
+  command->callback([a, &exit_code] { exit_code = fit_parameters(*a); });
+}
+
+}  // namespace gccl

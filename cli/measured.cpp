@@ -1,0 +1,71 @@
+#include "cli/measured.hpp"
+
+#include <fmt/format.h>
+
+#include "cli/catalogue.hpp"
+#include "libgccl/cluster/files.hpp"
+#include "libgccl/cluster/shipped.hpp"
+#include "libgccl/json/nearest.hpp"
+
+namespace gccl {
+
+void add_measured_options(Command& command, MeasuredArguments& a) {
+  command
+      .add_option(
+          "measured", a.files,
+          "Measurements: CSV, what nccl-tests, rccl-tests or an OSU benchmark printed, or NCCL Inspector's JSON lines")
+      ->required()
+      ->value("MEASURED...");
+  command
+      .add_option("--cluster", a.cluster, "Cluster description, or the name of a shipped one (gccl list topologies)")
+      ->required()
+      ->value("CLUSTER");
+  command
+      .add_option("--system", a.system, "Only rows of systems with this in their name; the name where a file has none")
+      ->value("TEXT");
+  command
+      .add_option("--collective", a.collective, "Only rows of this collective; the collective where a file says none")
+      ->value("NAME");
+  command.add_option("--nodes", a.nodes, "Only rows on so many nodes; their number where a file does not say it")
+      ->check(Range{1, 1 << 20});
+  command
+      .add_option("--cards-per-node", a.cards,
+                  "Only rows with so many cards on a node; their number where a file does not say it")
+      ->check(Range{1, 1 << 20});
+}
+
+std::filesystem::path cluster_file_of(const MeasuredArguments& a) { return find_shipped("topologies", a.cluster); }
+
+std::filesystem::path parameters_file_of(const MeasuredArguments& a) {
+  return a.parameters.empty() ? std::filesystem::path() : find_shipped("cost-models", a.parameters);
+}
+
+std::vector<std::filesystem::path> inputs_of(const MeasuredArguments& a) {
+  std::vector<std::filesystem::path> all(a.files.begin(), a.files.end());
+  for (const auto& file : files_of_cluster(cluster_file_of(a))) all.push_back(file);
+  if (!a.parameters.empty())
+    for (const auto& file : files_of_cluster(parameters_file_of(a))) all.push_back(file);
+  return all;
+}
+
+sim::Measured read_measured(const MeasuredArguments& a) {
+  sim::StatedOfRows stated;
+  stated.system = a.system;
+  if (a.nodes) stated.nodes = Rank(*a.nodes);
+  if (a.cards) stated.cards = Rank(*a.cards);
+  if (!a.collective.empty()) {
+    stated.collective = sim::measured_collective(a.collective);
+    if (!stated.collective)
+      throw json::InputError(
+          fmt::format("--collective: found \"{}\"{}", a.collective, suggestion(a.collective, collective_names())));
+  }
+  return sim::read_measurements({a.files.begin(), a.files.end()}, stated);
+}
+
+std::shared_ptr<const Cluster> load_measured_cluster(const MeasuredArguments& a) {
+  const std::filesystem::path file = cluster_file_of(a);
+  if (a.parameters.empty()) return load_cluster(file);
+  return read_cluster(json::Node::load(file), load_parameters(parameters_file_of(a)));
+}
+
+}  // namespace gccl

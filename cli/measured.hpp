@@ -1,0 +1,30 @@
+// What `gccl validate` and `gccl fit` share: the measurements, the cluster and its parameters.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/command.hpp"
+#include "libgccl/cluster/load.hpp"
+#include "sim/measured/read/read.hpp"
+
+namespace gccl {
+
+struct MeasuredArguments {
+  std::vector<std::string> files;
+  std::string cluster, parameters, collective, system;
+  std::optional<std::int64_t> nodes, cards;
+};
+
+void add_measured_options(Command& command, MeasuredArguments& a);
+
+// The files that are read: measurements, cluster, parameters.
+std::vector<std::filesystem::path> inputs_of(const MeasuredArguments& a);
+// These throw json::InputError.
+sim::Measured read_measured(const MeasuredArguments& a);
+std::filesystem::path cluster_file_of(const MeasuredArguments& a);
+std::filesystem::path parameters_file_of(const MeasuredArguments& a);  // empty where none is stated
+std::shared_ptr<const Cluster> load_measured_cluster(const MeasuredArguments& a);
+
+}  // namespace gccl

@@ -1,0 +1,269 @@
+#include "sim/measured/fit/fit.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <set>
+
+#include "libgccl/cluster/load.hpp"
+#include "sim/measured/validation/outliers.hpp"
+
+namespace gccl::sim {
+namespace {
+
+using RowIndices = std::vector<std::size_t>;
+
+// Errors beyond this (of the logarithm, about 20 %) count by their size, not by its square: what no parameter explains
+// shall not pull at all of them.
+constexpr double kHuber = 0.2;
+// What it costs to change a parameter by a factor of e, beside the mean loss of the points.
+constexpr double kPrior = 1e-4;
+// A parameter that changes no prediction by so much when it is doubled is not determined.
+constexpr double kSensitive = 2e-3;
+constexpr double kAtLimit = 1e-3;
+constexpr double kLeastUs = 1e-6;  // of a prediction, as its logarithm is looked at
+
+double huber(double r) {
+  const double a = std::abs(r);
+  return a <= kHuber ? r * r / 2 : kHuber * (a - kHuber / 2);
+}
+
+// Some rows of the measurements, and their predictions under any parameters.
+class Evaluated {
+ public:
+  Evaluated(const FitProblem& problem, const RowIndices& used) : problem_(problem) {
+    for (const std::size_t i : used) rows_.push_back((*problem.rows)[i]);
+    points_.emplace(rows_, *read_cluster(problem.cluster, problem.parameters), problem.cluster_file, skipped_);
+  }
+  Evaluated(const Evaluated&) = delete;
+
+  std::vector<Predicted> predict(const Parameters& p) const {
+    return points_->closed(read_cluster(problem_.cluster, p));
+  }
+  // log(predicted / measured).
+  std::vector<double> residuals(const Parameters& p) const {
+    std::vector<double> all;
+    for (const Predicted& at : predict(p)) all.push_back(std::log(std::max(at.us, kLeastUs) / rows_[at.row].time_us));
+    return all;
+  }
+  ErrorStatistics errors(const Parameters& p) const {
+    std::vector<double> all;
+    for (const double r : residuals(p)) all.push_back((std::exp(r) - 1) * 100);
+    return statistics_of(std::move(all));
+  }
+
+ private:
+  const FitProblem& problem_;
+  std::vector<Measurement> rows_;
+  std::vector<SkippedRow> skipped_;
+  std::optional<MeasuredPoints> points_;
+};
+
+// Those of the adjustables that some prediction depends on; the others' names go to `undetermined`.
+std::vector<Adjustable> sensitive(const Evaluated& points, const Parameters& start,
+                                  std::vector<std::string>& undetermined) {
+  const std::vector<double> before = points.residuals(start);
+  std::vector<Adjustable> all;
+  for (const Adjustable& a : adjustables_of(start)) {
+    double most = 0;
+    for (const double factor : {0.5, 2.0}) {
+      Parameters p = start;
+      // A time of 0 becomes a microsecond.
+      const double now = a.value(start), changed = now > 0 ? now * factor : 1000 * (factor - 1);
+      a.set(p, std::clamp(changed, a.least, a.most));
+      const std::vector<double> after = points.residuals(p);
+      for (std::size_t i = 0; i < std::min(before.size(), after.size()); ++i)
+        most = std::max(most, std::abs(after[i] - before[i]));
+    }
+    if (most > kSensitive)
+      all.push_back(a);
+    else
+      undetermined.push_back(a.name());
+  }
+  return all;
+}
+
+struct Search {
+  const Evaluated& points;
+  const Parameters& start;
+  const std::vector<Adjustable>& adjustables;
+  std::exception_ptr error = nullptr;
+
+  // x: the parameters' logarithms.
+  Parameters at(const double* x) const {
+    Parameters p = start;
+    for (std::size_t i = 0; i < adjustables.size(); ++i)
+      adjustables[i].set(p, std::max(0.0, std::exp(x[i]) - adjustables[i].offset));
+    return p;
+  }
+  double origin(std::size_t i) const {
+    const Adjustable& a = adjustables[i];
+    return std::log(std::clamp(a.value(start), a.least, a.most) + a.offset);
+  }
+  static double loss(const double* x, void* self) {
+    auto& s = *static_cast<Search*>(self);
+    if (s.error) return 1e300;
+    try {
+      const std::vector<double> residuals = s.points.residuals(s.at(x));
+      double sum = 0;
+      for (const double r : residuals) sum += huber(r);
+      sum /= double(std::max<std::size_t>(1, residuals.size()));
+      for (std::size_t i = 0; i < s.adjustables.size(); ++i) sum += kPrior * std::pow(x[i] - s.origin(i), 2);
+      return sum;
+    } catch (...) {  // must not pass through a C library
+      s.error = std::current_exception();
+      return 1e300;
+    }
+  }
+};
+
+Parameters fitted(const Evaluated& points, const Parameters& start, const std::vector<Adjustable>& adjustables,
+                  Minimise minimise, int evaluations_max) {
+  if (adjustables.empty()) return start;
+  Search search{points, start, adjustables};
+  std::vector<double> x, least, most;
+  for (std::size_t i = 0; i < adjustables.size(); ++i) {
+    x.push_back(search.origin(i));
+    least.push_back(std::log(adjustables[i].least + adjustables[i].offset));
+    most.push_back(std::log(adjustables[i].most + adjustables[i].offset));
+  }
+  minimise(unsigned(x.size()), least.data(), most.data(), x.data(), Search::loss, &search, evaluations_max);
+  if (search.error) std::rethrow_exception(search.error);
+  return search.at(x.data());
+}
+
+// Nodes and cards of each.
+using Scale = std::pair<Rank, Rank>;
+std::string scale_name(const Scale& s) { return fmt::format("{} x {} cards", s.first, s.second); }
+
+// By number of ranks, then of nodes.
+struct FewerRanks {
+  bool operator()(const Scale& a, const Scale& b) const {
+    return std::pair(a.first * a.second, a.first) < std::pair(b.first * b.second, b.first);
+  }
+};
+using Scales = std::map<Scale, RowIndices, FewerRanks>;
+
+Scales by_scale(const std::vector<Measurement>& rows, const RowIndices& some) {
+  Scales all;
+  for (const std::size_t i : some) all[{rows[i].nodes, rows[i].cards}].push_back(i);
+  return all;
+}
+
+// The rows that are fitted; the others are held out.
+std::set<std::size_t> chosen(const std::vector<Measurement>& rows, const RowIndices& usable, HoldOut hold_out) {
+  std::set<std::size_t> used(usable.begin(), usable.end());
+  if (hold_out == HoldOut::scales) {
+    const Scales scales = by_scale(rows, usable);
+    std::size_t left = (scales.size() + 1) / 2;
+    for (const auto& [scale, members] : scales)
+      if (left == 0)
+        for (const std::size_t i : members) used.erase(i);
+      else
+        --left;
+  } else if (hold_out == HoldOut::sizes) {
+    std::set<Count> sizes;
+    for (const std::size_t i : usable) sizes.insert(rows[i].bytes);
+    for (const std::size_t i : usable)
+      if (std::distance(sizes.begin(), sizes.find(rows[i].bytes)) % 2) used.erase(i);
+  }
+  return used;
+}
+
+FitReport::Errors compared(const FitProblem& problem, std::string what, const RowIndices& rows,
+                           const Parameters& before, const Parameters& after) {
+  const Evaluated points(problem, rows);
+  return {std::move(what), points.errors(before), points.errors(after)};
+}
+
+std::vector<FitReport::Errors> compared_by_scale(const FitProblem& problem, const RowIndices& rows,
+                                                 const Parameters& before, const Parameters& after) {
+  std::vector<FitReport::Errors> all;
+  for (const auto& [scale, members] : by_scale(*problem.rows, rows))
+    all.push_back(compared(problem, scale_name(scale), members, before, after));
+  return all;
+}
+
+// Each scale by what is fitted to all others, each in a process of its own.
+std::vector<FitReport::Errors> leave_one_out(const FitProblem& problem, const RowIndices& usable, Minimise minimise,
+                                             const FitOptions& options) {
+  const Scales scales = by_scale(*problem.rows, usable);
+  if (scales.size() < 2) return {};
+  const std::vector<std::pair<Scale, RowIndices>> list(scales.begin(), scales.end());
+  std::vector<std::size_t> order(list.size());
+  std::iota(order.begin(), order.end(), 0);
+  const auto job = [&](std::size_t k) {
+    RowIndices others;
+    for (std::size_t j = 0; j < list.size(); ++j)
+      if (j != k) others.insert(others.end(), list[j].second.begin(), list[j].second.end());
+    const Evaluated points(problem, others);
+    std::vector<std::string> undetermined;
+    const auto adjustables = sensitive(points, problem.parameters, undetermined);
+    const Parameters after = fitted(points, problem.parameters, adjustables, minimise, options.evaluations_max);
+    const Evaluated left(problem, list[k].second);
+    nlohmann::json out = nlohmann::json::array();
+    for (const ErrorStatistics& e : {left.errors(problem.parameters), left.errors(after)})
+      out.push_back({e.points, e.mape, e.median, e.p90, e.worst, e.bias});
+    return out.dump();
+  };
+  std::vector<FitReport::Errors> all;
+  const std::vector<std::string> results = run_pool(order, job, {.children = options.jobs, .finished = {}});
+  for (std::size_t k = 0; k < list.size(); ++k) {
+    const auto read = [](const nlohmann::json& e) {
+      return ErrorStatistics{e[0].get<std::size_t>(), e[1].get<double>(), e[2].get<double>(),
+                             e[3].get<double>(),      e[4].get<double>(), e[5].get<double>()};
+    };
+    const auto both = nlohmann::json::parse(results[k]);
+    all.push_back({scale_name(list[k].first), read(both[0]), read(both[1])});
+  }
+  return all;
+}
+
+}  // namespace
+
+FitReport fit(FitProblem& problem, Minimise minimise, const FitOptions& options, std::vector<SkippedRow>& skipped) {
+  const std::vector<Measurement>& rows = *problem.rows;
+  FitReport report;
+  if (problem.parameters.protocols[0].name.empty() && problem.parameters.backends.empty())
+    problem.parameters.protocols[0].name = "default";
+  // What can be compared at all, and is no outlier.
+  const auto cluster = read_cluster(problem.cluster, problem.parameters);
+  const MeasuredPoints points(rows, *cluster, problem.cluster_file, skipped);
+  const std::vector<std::string> outliers = outliers_of(rows);
+  RowIndices usable;
+  for (const Predicted& p : points.closed(cluster, &skipped))
+    if (outliers[p.row].empty())
+      usable.push_back(p.row);
+    else
+      ++report.outliers;
+  if (usable.empty())
+    throw json::InputError(
+        fmt::format("{}: none of the {} measured rows can be compared with this cluster; gccl "
+                    "validate says why",
+                    problem.cluster_file.string(), rows.size() + skipped.size()));
+  const std::set<std::size_t> used = chosen(rows, usable, options.hold_out);
+  RowIndices fit_rows(used.begin(), used.end()), held_out;
+  for (const std::size_t i : usable)
+    if (!used.count(i)) held_out.push_back(i);
+
+  report.left_out = leave_one_out(problem, usable, minimise, options);
+  const Parameters before = problem.parameters;
+  const Evaluated evaluated(problem, fit_rows);
+  const std::vector<Adjustable> adjustables = sensitive(evaluated, before, report.undetermined);
+  const Parameters after = fitted(evaluated, before, adjustables, minimise, options.evaluations_max);
+  for (const Adjustable& a : adjustables) {
+    const double value = a.value(after);
+    report.fitted.push_back({a.name(), a.value(before), value,
+                             value >= a.most * (1 - kAtLimit) || (value > 0 && value <= a.least * (1 + kAtLimit))});
+  }
+  report.used = compared_by_scale(problem, fit_rows, before, after);
+  report.all_used = compared(problem, "fitted", fit_rows, before, after);
+  report.held_out = compared_by_scale(problem, held_out, before, after);
+  if (!held_out.empty()) report.all_held_out = compared(problem, "held out", held_out, before, after);
+  problem.parameters = after;
+  return report;
+}
+
+}  // namespace gccl::sim

@@ -1,0 +1,42 @@
+// The values of a parameter set that measurements may change.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "libgccl/cluster/parameters.hpp"
+
+namespace gccl::sim {
+
+// One value and the bounds within which it may be fitted. The way back of a link keeps its ratio to the way forward.
+struct Adjustable {
+  enum class What : std::uint8_t {
+    overhead,
+    receive_overhead,
+    combine,
+    copy,
+    latency,
+    bandwidth,
+    operation,
+    inside_latency,
+    network_latency,
+    inside_efficiency,
+    network_efficiency,
+    channel
+  };
+  What what{};
+  std::string of;  // the link of latency and bandwidth, the protocol of those behind them
+  double least = 0, most = 0;
+  double offset = 0;  // a search goes by log(value + offset): times may begin at 0
+
+  std::string name() const;  // "card/overhead_ns", "links/nic/latency_ns", "protocols/LL/operation_ns"
+  double value(const Parameters& p) const;
+  void set(Parameters& p, double value) const;
+};
+
+// Of a set: those that cost something (a rate of 0 is free, and stays so). Where it names protocols, their latencies
+// stand for those of links, which messages have beside them. How many bytes on a link a protocol takes for
+// one of a message is its design, and no measurement's to change.
+std::vector<Adjustable> adjustables_of(const Parameters& p);
+
+}  // namespace gccl::sim

@@ -1,0 +1,81 @@
+#include "sim/measured/predict/algorithm_names.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace gccl::sim {
+namespace {
+
+// The same algorithm under other names: NCCL's (NCCL_ALGO), Open MPI's and MPICH's (coll_tuned, MPIR_CVAR), PICO's.
+// What differs in messages or bytes is not here: linear exchanges of MPI in all-to-all, segmented trees, bine.
+struct OtherName {
+  Collective kind;
+  std::string_view other, ours;
+};
+constexpr OtherName kOtherNames[] = {
+    {Collective::allreduce, "segmented_ring", "ring"},
+    {Collective::allreduce, "ring_segmented", "ring"},
+    {Collective::allreduce, "nvlstree", "nvls_tree"},
+    {Collective::allgather, "neighbor", "neighbor_exchange"},
+    {Collective::allgather, "brucks", "bruck"},
+    {Collective::allgather, "linear", "direct"},
+    {Collective::broadcast, "ring", "chain"},
+    {Collective::broadcast, "pipeline", "chain"},
+    {Collective::broadcast, "linear", "direct"},
+    {Collective::broadcast, "scatter_allgather_ring", "scatter_allgather"},
+    {Collective::reduce, "ring", "chain"},
+    {Collective::reduce, "pipeline", "chain"},
+    {Collective::reduce, "linear", "direct"},
+    {Collective::scatter, "linear_nb", "linear"},
+    {Collective::alltoall, "modified_bruck", "bruck"},
+    {Collective::alltoall, "brucks", "bruck"},
+};
+// Open MPI's and MPICH's scatter_allgather is by recursive doubling, GCCL's by a ring.
+constexpr OtherName kFalseFriends[] = {{Collective::broadcast, "scatter_allgather", ""}};
+constexpr std::string_view kSuffixes[] = {"_ompi", "_mpich", "_over"};
+constexpr std::string_view kPrefixes[] = {"nccl_algo=", "ctran ct"};
+
+bool is_choice(std::string_view name) {
+  for (const std::string_view whole : {"", "auto", "nccl", "rccl", "open mpi", "mpich", "default"})
+    if (name == whole) return true;
+  for (const std::string_view begin :
+       {"nccl default", "rccl default", "nccl tuned", "auto:", "auto ", "default_", "default "})
+    if (name.starts_with(begin)) return true;
+  return false;
+}
+
+PlannerKind library_of(std::string_view name) {
+  if (name.starts_with("nccl")) return PlannerKind::nccl;
+  return name.ends_with("_ompi") || name == "open mpi" ? PlannerKind::openmpi : PlannerKind::gccl;
+}
+
+}  // namespace
+
+MeasuredAlgorithm measured_algorithm(Collective kind, const std::string& text) {
+  if (const Algorithm* own = find_algorithm(kind, text)) return {.algorithm = own};
+  std::string name;
+  for (const char c : text) name += char(std::tolower(static_cast<unsigned char>(c)));
+  const PlannerKind library = library_of(name);
+  if (is_choice(name)) return {.automatic = true, .library = library};
+  for (const std::string_view p : kPrefixes)
+    if (name.starts_with(p)) name.erase(0, p.size());
+  if (const std::size_t more = name.find(" ("); more != name.npos) name.resize(more);  // "Ring (tuner)"
+  for (const std::string_view s : kSuffixes)
+    if (name.ends_with(s)) name.resize(name.size() - s.size());
+  if (is_choice(name)) return {.automatic = true, .library = library};
+  const auto wrong = [&] {
+    return MeasuredAlgorithm{.wrong = fmt::format("GCCL has no {} like \"{}\"", gccl::name(kind), text)};
+  };
+  for (const OtherName& f : kFalseFriends)
+    if (f.kind == kind && f.other == name) return wrong();
+  for (const OtherName& o : kOtherNames)
+    if (o.kind == kind && o.other == name) {
+      name = o.ours;
+      break;
+    }
+  if (const Algorithm* found = find_algorithm(kind, name)) return {.algorithm = found};
+  return wrong();
+}
+
+}  // namespace gccl::sim

@@ -1,0 +1,21 @@
+// What other libraries call their algorithms, as GCCL's.
+#pragma once
+
+#include <string>
+
+#include "libgccl/algorithms/algorithm.hpp"
+#include "libgccl/select/other_planners.hpp"
+
+namespace gccl::sim {
+
+struct MeasuredAlgorithm {
+  const Algorithm* algorithm = nullptr;
+  bool automatic = false;                   // the library's own choice, which a planner's stands for
+  PlannerKind library = PlannerKind::gccl;  // whose choice, where its rules are known
+  std::string wrong = {};                   // neither: why not
+};
+
+// "NCCL_ALGO=ring", "Tree", "recursive_doubling_ompi", "NCCL default (auto)", or a name of GCCL's own.
+MeasuredAlgorithm measured_algorithm(Collective kind, const std::string& name);
+
+}  // namespace gccl::sim

@@ -1,0 +1,234 @@
+#include "sim/measured/predict/predict.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <tuple>
+
+#include "libgccl/cluster/nccl_settings.hpp"
+#include "sim/measured/predict/algorithm_names.hpp"
+#include "sim/scenario/read/sizes.hpp"
+
+namespace gccl::sim {
+namespace {
+
+using Json = nlohmann::json;
+
+// Which cards of a cluster measured nodes stand for.
+class MeasuredNodes {
+ public:
+  MeasuredNodes(const std::vector<Measurement>& rows, const Cluster& cluster) : cards_(cluster.nodes()) {
+    for (Card c = 0; c < cluster.cards(); ++c) cards_[cluster.node_of(c)].push_back(c);
+    for (const Measurement& m : rows)
+      if (m.nodes > cards_.size() && slots(m.cards) >= m.nodes) packed_.insert({m.system, m.cards});
+  }
+
+  bool packed(const Measurement& m) const { return packed_.count({m.system, m.cards}) > 0; }
+
+  std::vector<Card> cards_of(const Measurement& m) const {
+    std::vector<Card> all;
+    Rank left = m.nodes;
+    const bool several = packed(m);
+    for (std::size_t k = 0; k < cards_.size() && left > 0; ++k) {
+      const std::size_t here = several ? std::min<std::size_t>(left, cards_[k].size() / m.cards) : 1;
+      left -= Rank(here);
+      all.insert(all.end(), cards_[k].begin(), cards_[k].begin() + std::ptrdiff_t(here * m.cards));
+    }
+    return all;
+  }
+
+  std::string why_not(const Measurement& m) const {
+    if (packed(m)) return {};
+    if (m.nodes > cards_.size()) return fmt::format("on {} nodes; the cluster has {}", m.nodes, cards_.size());
+    std::size_t least = SIZE_MAX;
+    for (Rank k = 0; k < m.nodes; ++k) least = std::min(least, cards_[k].size());
+    if (m.cards > least)
+      return fmt::format("with {} ranks on a node; the cluster's nodes have {} cards", m.cards, least);
+    return {};
+  }
+
+ private:
+  // Measured nodes of that many cards that fit, several into each.
+  Rank slots(Rank cards) const {
+    Rank all = 0;
+    for (const auto& node : cards_) all += Rank(node.size() / cards);
+    return all;
+  }
+
+  std::vector<std::vector<Card>> cards_;
+  std::set<std::pair<std::string, Rank>> packed_;
+};
+
+// What makes one run of a scenario.
+using RunKey = std::tuple<Collective, Dtype, bool, std::string, std::string, std::string>;
+
+Json run_of(const RunKey& key) {
+  const auto& [kind, dtype, in_place, algorithm, protocol, planner] = key;
+  Json run = {{"collective", name(kind)}, {"dtype", name(dtype)}, {"algorithms", algorithm}};
+  if (in_place) run["in_place"] = true;
+  if (!protocol.empty()) run["protocol"] = protocol;
+  if (!planner.empty()) run["planner"] = planner;
+  if (kind != Collective::barrier) run["bytes"] = Json::array();
+  return run;
+}
+
+// NCCL's protocol that a row states.
+std::optional<std::string_view> stated_protocol(const Measurement& m) {
+  for (const std::string_view known : {"LL", "LL128", "Simple"})
+    if (std::equal(known.begin(), known.end(), m.protocol.begin(), m.protocol.end(),
+                   [](char a, char b) { return std::tolower(a) == std::tolower(static_cast<unsigned char>(b)); }))
+      return known;
+  return std::nullopt;
+}
+
+}  // namespace
+
+MeasuredPoints::MeasuredPoints(const std::vector<Measurement>& rows, const Cluster& cluster,
+                               const std::filesystem::path& file, std::vector<SkippedRow>& skipped,
+                               std::string_view planner)
+    : rows_(rows) {
+  const MeasuredNodes nodes(rows, cluster);
+  std::map<std::vector<Card>, std::map<RunKey, std::vector<std::size_t>>> found;
+  std::map<std::vector<Card>, Layout> layouts;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const Measurement& m = rows[i];
+    if (std::string why = nodes.why_not(m); !why.empty()) {
+      skipped.push_back({m.at, std::move(why)});
+      continue;
+    }
+    const MeasuredAlgorithm algorithm = measured_algorithm(m.kind, m.algorithm);
+    if (!algorithm.wrong.empty()) {
+      skipped.push_back({m.at, algorithm.wrong});
+      continue;
+    }
+    std::vector<Card> cards = nodes.cards_of(m);
+    if (algorithm.algorithm) {
+      const auto [layout, fresh] = layouts.try_emplace(cards);
+      if (fresh) layout->second = layout_of(cluster, cards);
+      const Call call{
+          .kind = m.kind, .count = elements(m.kind, m.bytes, m.ranks(), size_of(m.dtype)), .in_place = m.in_place};
+      if (!has_counts(m.kind) && !algorithm.algorithm->can(call, layout->second.view(0))) {
+        skipped.push_back({m.at, fmt::format("\"{}\" cannot serve this {} on {} in GCCL", algorithm.algorithm->name,
+                                             name(m.kind), json::format_ranks(m.ranks()))});
+        continue;
+      }
+    }
+    // Where the cluster names no protocols, a row's does not matter.
+    std::string protocol;
+    if (const auto stated = stated_protocol(m); stated && !cluster.protocols()[0].name.empty()) {
+      const auto same = [&](const Protocol& p) { return p.name == *stated; };
+      if (std::none_of(cluster.protocols().begin(), cluster.protocols().end(), same)) {
+        skipped.push_back({m.at, fmt::format("the cluster has no protocol \"{}\"", *stated)});
+        continue;
+      }
+      protocol = *stated;
+    }
+    if (nodes.packed(m)) packed_[i] = true;
+    std::string chooses;
+    if (algorithm.automatic) {
+      chooses = planner == "library" ? kPlanners[std::size_t(algorithm.library)] : planner;
+      if (planner == "library" && chooses == "nccl" && !nccl_machine(cluster, cards)) chooses = "gccl";
+    }
+    const std::string asked(algorithm.automatic ? "auto" : algorithm.algorithm->name);
+    found[std::move(cards)][{m.kind, m.dtype, m.in_place, asked, protocol, chooses}].push_back(i);
+  }
+  for (auto& [cards, runs] : found) {
+    World& world = worlds_.emplace_back();
+    Json list = Json::array();
+    for (const auto& [key, members] : runs) {
+      std::set<Count> sizes;
+      const auto begin = [&] {
+        list.push_back(run_of(key));
+        world.rows.emplace_back();
+        sizes.clear();
+      };
+      begin();
+      for (const std::size_t i : members) {
+        if (sizes.size() == kSizesMax && !sizes.count(rows[i].bytes)) begin();
+        if (sizes.insert(rows[i].bytes).second && list.back().contains("bytes"))
+          list.back()["bytes"].push_back(rows[i].bytes);
+        world.rows.back().push_back(i);
+      }
+    }
+    const Json document = {{"schema", "gccl/scenario/1"},
+                           {"name", "measured"},
+                           {"cluster", std::filesystem::absolute(file).string()},
+                           {"placement", {{"cards", cards}}},
+                           {"runs", list}};
+    world.cards = cards;
+    world.scenario = read_scenario(json::Node::parse(document.dump(), file));
+  }
+}
+
+std::size_t MeasuredPoints::points() const {
+  std::size_t all = 0;
+  for (const World& w : worlds_)
+    for (const auto& rows : w.rows) all += rows.size();
+  return all;
+}
+
+Campaign MeasuredPoints::campaign(const World& world, const std::shared_ptr<const Cluster>& cluster,
+                                  Engine engine) const {
+  CampaignOptions options{.engine = engine, .seed = {}};
+  options.load = [&](const std::filesystem::path&) { return cluster; };
+  return make_campaign(world.scenario, options);
+}
+
+// us[p]: of the campaign's point p, NaN where there is none.
+void MeasuredPoints::add(const Campaign& campaign, const World& world, const std::vector<double>& us,
+                         std::vector<Predicted>& to) const {
+  std::map<std::pair<std::size_t, Count>, std::size_t> at;  // run and bytes
+  for (std::size_t p = 0; p < campaign.points.size(); ++p)
+    for (const Count bytes : campaign.points[p].asked) at[{campaign.points[p].run, bytes}] = p;
+  for (std::size_t run = 0; run < world.rows.size(); ++run)
+    for (const std::size_t row : world.rows[run]) {
+      const Count bytes = rows_[row].kind == Collective::barrier ? 0 : rows_[row].bytes;
+      const std::size_t p = at.at({run, bytes});
+      const Part& part = campaign.points[p].part();
+      to.push_back({row, us[p], part.algorithm(), part.plan().slicing,
+                    campaign.worlds[campaign.points[p].world].cluster->protocols()[part.plan().protocol].name,
+                    part.task->algorithms.automatic ? std::string(kPlanners[std::size_t(part.task->planner)]) : ""});
+    }
+}
+
+std::vector<Predicted> MeasuredPoints::closed(const std::shared_ptr<const Cluster>& cluster,
+                                              std::vector<SkippedRow>* skipped) const {
+  std::vector<Predicted> all;
+  for (const World& world : worlds_) {
+    const Campaign c = campaign(world, cluster, Engine::model);
+    std::vector<double> us;
+    for (const Point& p : c.points) us.push_back(p.predicted_us.value_or(NAN));
+    add(c, world, us, all);
+  }
+  std::erase_if(all, [&](const Predicted& p) {
+    if (!std::isnan(p.us)) return false;
+    if (skipped) skipped->push_back({rows_[p.row].at, fmt::format("\"{}\" has no closed form", p.algorithm)});
+    return true;
+  });
+  std::sort(all.begin(), all.end(), [](const Predicted& a, const Predicted& b) { return a.row < b.row; });
+  return all;
+}
+
+std::vector<Predicted> MeasuredPoints::simulated(const std::shared_ptr<const Cluster>& cluster, Engine engine,
+                                                 const Engines& engines, const RunOptions& options) const {
+  std::vector<Predicted> all;
+  std::size_t before = 0;
+  for (const World& world : worlds_) {
+    const Campaign c = campaign(world, cluster, engine);
+    RunOptions each = options;
+    if (options.progress)
+      each.progress = [&](std::size_t done, std::size_t) { options.progress(before + done, points()); };
+    const ScenarioResult result = run_campaign(c, engines, each);
+    std::vector<double> us;
+    for (const Json& row : result.document.at("runs")) us.push_back(row.at("time_us").get<double>());
+    add(c, world, us, all);
+    for (const auto& rows : world.rows) before += rows.size();
+  }
+  std::sort(all.begin(), all.end(), [](const Predicted& a, const Predicted& b) { return a.row < b.row; });
+  return all;
+}
+
+}  // namespace gccl::sim

@@ -1,0 +1,57 @@
+// What GCCL says of measured points on a cluster. Points are those of a scenario, so that they are planned and played
+// as `gccl run` would.
+#pragma once
+
+#include <map>
+
+#include "sim/measured/measurement.hpp"
+#include "sim/scenario/run/run.hpp"
+
+namespace gccl::sim {
+
+struct Predicted {
+  std::size_t row = 0;  // of the measurements
+  double us = 0;
+  std::string algorithm;
+  Slicing slicing;
+  std::string protocol;  // of the cluster's; empty where it names none
+  std::string planner;   // that chose the algorithm; empty where it was stated
+};
+
+// Rows on the cards of a cluster, sorted by the cards that they need: what is the same for every set of parameters.
+// The measured nodes are the first nodes of the cluster, with the first so many cards of each. Where a system's nodes
+// are more than the cluster has, and smaller, several of them are packed into each (trays into a rack).
+class MeasuredPoints {
+ public:
+  // `cluster`: as read from `file`. Rows that it has no cards for, whose algorithm GCCL has not, or whose algorithm
+  // cannot serve the call are added to `skipped`. `planner`: whose rules stand for a library's own choice; "library":
+  // its own where they are known, and for NCCL's where the cluster's parameters say what they go by.
+  MeasuredPoints(const std::vector<Measurement>& rows, const Cluster& cluster, const std::filesystem::path& file,
+                 std::vector<SkippedRow>& skipped, std::string_view planner = "library");
+
+  // Closed forms. Rows without one are left out, and added to `skipped` where that is given.
+  std::vector<Predicted> closed(const std::shared_ptr<const Cluster>& cluster,
+                                std::vector<SkippedRow>* skipped = nullptr) const;
+  // By simulation, `jobs` at once. `progress` may be empty.
+  std::vector<Predicted> simulated(const std::shared_ptr<const Cluster>& cluster, Engine engine, const Engines& engines,
+                                   const RunOptions& options) const;
+
+  std::size_t points() const;
+  bool packed(std::size_t row) const { return packed_.count(row) > 0; }
+
+ private:
+  struct World {
+    std::vector<Card> cards;
+    Scenario scenario;
+    std::vector<std::vector<std::size_t>> rows;  // of each run
+  };
+  Campaign campaign(const World& world, const std::shared_ptr<const Cluster>& cluster, Engine engine) const;
+  void add(const Campaign& campaign, const World& world, const std::vector<double>& us,
+           std::vector<Predicted>& to) const;
+
+  const std::vector<Measurement>& rows_;
+  std::vector<World> worlds_;
+  std::map<std::size_t, bool> packed_;
+};
+
+}  // namespace gccl::sim

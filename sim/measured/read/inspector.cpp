@@ -1,0 +1,94 @@
+// JSON lines of NCCL's Inspector plugin (NVIDIA/nccl, plugins/profiler/inspector): one for each call of each rank.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <tuple>
+
+#include "libgccl/json/reader.hpp"
+#include "sim/measured/read/readers.hpp"
+
+namespace gccl::sim {
+
+struct InspectorRecords::Calls {
+  // What is one point: nodes, ranks, collective and the size that the plugin gives.
+  using Point = std::tuple<Rank, Rank, std::string, Count>;
+  struct Found {
+    FilePlace at;
+    bool per_block = false;
+    std::map<std::pair<std::string, Count>, double> slowest_us;  // of a call: its communicator and number in it
+  };
+  std::map<Point, Found> points;
+  std::vector<Point> order;
+};
+
+InspectorRecords::InspectorRecords() : calls_(std::make_unique<Calls>()) {}
+InspectorRecords::~InspectorRecords() = default;
+
+void InspectorRecords::read(std::string_view text, const std::string& file, RowCollector& to) {
+  const std::vector<TextLine> lines = lines_of(text);
+  for (const TextLine& line : lines) {
+    if (words_of(line.text).empty()) continue;
+    const FilePlace at{file, line.number};
+    const auto record = [&]() -> std::optional<json::Node> {
+      try {
+        return json::Node::parse(line.text, at.text());
+      } catch (const json::InputError&) {
+        if (line.number != lines.size()) throw;
+        to.skip(at, "the last line is cut short");
+        return std::nullopt;
+      }
+    }();
+    if (!record) continue;
+    const auto call = record->find("coll_perf");
+    if (!call) {
+      if (record->has("p2p_perf")) to.skip(at, "point to point, no collective");
+      continue;
+    }
+    const json::Node header = record->at("header");
+    const Rank ranks = Rank(header.at("n_ranks").integer(1, 1 << 20)),
+               nodes = Rank(header.at("nnodes").integer(1, ranks));
+    const auto bytes = Count(call->at("coll_msg_size_bytes").integer(0, INT64_MAX));
+    const double us = call->at("coll_exec_time_us").number(0, 1e15);
+    const Calls::Point point{nodes, ranks, call->at("coll").string(), bytes};
+    const auto [found, fresh] = calls_->points.try_emplace(point, Calls::Found{at, false, {}});
+    if (fresh) calls_->order.push_back(point);
+    // The plugin's size is that of a rank's block where its bandwidth says so, and that of all of them otherwise.
+    if (const auto algbw = call->find("coll_algobw_gbs"); algbw && bytes > 0)
+      found->second.per_block =
+          algbw->number(0, 1e9) * us * 1e3 / double(bytes) > std::sqrt(double(ranks)) && ranks > 1;
+    else if (const auto kind = measured_collective(std::get<2>(point)))
+      found->second.per_block = counts_blocks(*kind);
+    double& slowest =
+        found->second.slowest_us[{header.at("id").string(), Count(call->at("coll_sn").integer(0, INT64_MAX))}];
+    slowest = std::max(slowest, us);
+  }
+}
+
+void InspectorRecords::finish(RowCollector& to) {
+  for (const Calls::Point& point : calls_->order) {
+    const Calls::Found& found = calls_->points.at(point);
+    const auto& [nodes, ranks, collective, bytes] = point;
+    if (ranks % nodes != 0) {
+      to.skip(found.at, "nodes with different numbers of ranks");
+      continue;
+    }
+    std::vector<double> times;
+    for (const auto& [call, us] : found.slowest_us) times.push_back(us);
+    std::sort(times.begin(), times.end());
+    const std::size_t n = times.size();
+    Measurement m;
+    m.at = found.at;
+    m.nodes = nodes;
+    m.cards = ranks / nodes;
+    m.collective = collective;
+    m.bytes = bytes;
+    m.time_us = n % 2 ? times[n / 2] : (times[n / 2 - 1] + times[n / 2]) / 2;
+    m.source = found.at.file;
+    m.note = fmt::format("median of {} call{}", n, n == 1 ? "" : "s");
+    to.add(std::move(m), found.per_block);
+  }
+}
+
+}  // namespace gccl::sim

@@ -1,0 +1,98 @@
+// What the OSU micro-benchmarks print for blocking collectives.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "sim/measured/read/readers.hpp"
+
+namespace gccl::sim {
+namespace {
+
+// Longer titles before those that they begin with.
+constexpr std::pair<std::string_view, std::string_view> kTitles[] = {
+    {"All-to-All Personalized Exchange", "alltoall"},
+    {"All-to-Allv Personalized Exchange", "alltoallv"},
+    {"Allgatherv", "allgatherv"},
+    {"Allgather", "allgather"},
+    {"Allreduce", "allreduce"},
+    {"Alltoallv", "alltoallv"},
+    {"Alltoall", "alltoall"},
+    {"Barrier", "barrier"},
+    {"Broadcast", "broadcast"},
+    {"Gatherv", "gatherv"},
+    {"Gather", "gather"},
+    {"Scatterv", "scatterv"},
+    {"Scatter", "scatter"},
+    {"Reduce_scatter", "reduce_scatter"},
+    {"Reduce-Scatter", "reduce_scatter"},
+    {"Reduce", "reduce"},
+};
+
+class OsuReader {
+ public:
+  OsuReader(std::string_view text, const std::string& file, RowCollector& to) : file_(file), to_(to) {
+    for (const TextLine& line : lines_of(text)) {
+      const std::vector<std::string_view> words = words_of(line.text);
+      if (words.empty()) continue;
+      if (words[0].starts_with('#'))
+        read_comment(line.text, words);
+      else if (!test_.empty())
+        add_row({file_, line.number}, words);
+    }
+  }
+
+ private:
+  void read_comment(std::string_view line, const std::vector<std::string_view>& words) {
+    const auto find = [&](std::string_view word) { return std::find(words.begin(), words.end(), word); };
+    if (const std::size_t osu = line.find("OSU "); osu != line.npos) {  // "# OSU MPI-CUDA Allreduce Latency Test v7.5"
+      test_ = std::string(line.substr(osu));
+      const std::size_t version = test_.rfind(" v");
+      if (version != test_.npos) test_.resize(version);
+      while (!test_.empty() && (test_.back() == '\r' || test_.back() == ' ')) test_.pop_back();
+      collective_ = test_;
+      type_ = Dtype::f32;
+      const bool blocking = test_.find("on-blocking") == test_.npos && test_.find("ersistent") == test_.npos;
+      for (const auto& [title, name] : kTitles)
+        if (blocking && test_.find(title) != test_.npos && test_.find("Latency") != test_.npos) {
+          collective_ = name;
+          break;
+        }
+      return;
+    }
+    if (const auto type = find("Datatype:"); type != words.end() && type + 1 != words.end()) {
+      std::string name(type[1]);
+      if (name.ends_with('.')) name.pop_back();
+      if (const auto known = measured_dtype(name)) type_ = *known;
+    }
+  }
+
+  void add_row(FilePlace at, const std::vector<std::string_view>& words) {
+    const bool sizes = collective_ != "barrier";
+    const std::size_t time = sizes ? 1 : 0;
+    if (!number_in(words[0])) return;  // what a launcher says
+    Measurement m;
+    m.at = at;
+    m.collective = collective_;
+    m.dtype = type_;
+    m.source = file_;
+    m.note = test_;
+    const auto us = time < words.size() ? number_in(words[time]) : std::nullopt;
+    const auto bytes = sizes ? count_in(words[0]) : 0;
+    if (!us || !bytes || *us < 0) return to_.skip(at, "not a line of OSU's table: expected a size and a latency");
+    m.bytes = *bytes;
+    m.time_us = *us;
+    // A reduce-scatter's size is that of the vector; other sizes are those of what a rank sends to one other.
+    to_.add(std::move(m), collective_ != "reduce_scatter");
+  }
+
+  const std::string& file_;
+  RowCollector& to_;
+  std::string test_, collective_;
+  Dtype type_ = Dtype::f32;
+};
+
+}  // namespace
+
+void read_osu(std::string_view text, const std::string& file, RowCollector& to) { OsuReader(text, file, to); }
+
+}  // namespace gccl::sim

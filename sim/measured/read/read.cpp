@@ -1,0 +1,60 @@
+#include "sim/measured/read/read.hpp"
+
+#include <fmt/format.h>
+
+#include "libgccl/json/reader.hpp"
+#include "sim/measured/read/csv.hpp"
+#include "sim/measured/read/readers.hpp"
+
+namespace gccl::sim {
+namespace {
+
+enum class Format : std::uint8_t { table, nccl_tests, osu, inspector };
+
+// By what is in the file, whatever its name.
+std::optional<Format> format_of(std::string_view text) {
+  const std::vector<TextLine> lines = lines_of(text);
+  bool first = true;
+  for (const TextLine& line : lines) {
+    if (words_of(line.text).empty()) continue;
+    if (first && line.text.starts_with('{')) return Format::inspector;
+    if (first && line.text.find(',') != line.text.npos) {
+      const auto has = [&](std::string_view name) { return line.text.find(name) != line.text.npos; };
+      if (has("bytes") && (has("collective") || has("time_us") || has("busbw_GBps"))) return Format::table;
+    }
+    first = false;
+    if (!line.text.starts_with('#')) continue;
+    const auto has = [&](std::string_view word) { return line.text.find(word) != line.text.npos; };
+    if (has("OSU ")) return Format::osu;
+    if ((has("time") && has("busbw")) || has("nThread")) return Format::nccl_tests;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Measured read_measurements(const std::vector<std::filesystem::path>& files, const StatedOfRows& stated) {
+  Measured all;
+  RowCollector to(all, stated);
+  InspectorRecords inspector;
+  for (const std::filesystem::path& path : files) {
+    const std::string text = json::read_text(path), file = path.string();
+    const auto format = format_of(text);
+    if (!format)
+      throw json::InputError(fmt::format(
+          "{}: no measurements found; expected CSV with a first line that names its columns (\"collective\", "
+          "\"bytes\", \"time_us\"), what nccl-tests, rccl-tests or an OSU benchmark prints, or JSON lines of "
+          "NCCL's Inspector",
+          file));
+    switch (*format) {
+      case Format::table: read_table(text, file, to); break;
+      case Format::nccl_tests: read_nccl_tests(text, file, to); break;
+      case Format::osu: read_osu(text, file, to); break;
+      case Format::inspector: inspector.read(text, file, to); break;
+    }
+  }
+  inspector.finish(to);
+  return all;
+}
+
+}  // namespace gccl::sim

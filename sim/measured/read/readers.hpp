@@ -1,0 +1,63 @@
+// What the readers of the formats share.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string_view>
+
+#include "sim/measured/read/read.hpp"
+
+namespace gccl::sim {
+
+// Takes rows as a file has them, fills in what the caller states, and keeps those that can be used.
+class RowCollector {
+ public:
+  RowCollector(Measured& to, const StatedOfRows& stated) : to_(to), stated_(stated) {}
+
+  // `row`: what the file says; 0 and "" where it does not. The collective is known by row.collective alone.
+  // `per_block`: its bytes are those of one rank's block where the collective has blocks.
+  void add(Measurement row, bool per_block = false);
+  void skip(const FilePlace& at, std::string reason) { to_.skipped.push_back({at, std::move(reason)}); }
+  void remark(std::string text) { to_.remarks.push_back(std::move(text)); }
+  const StatedOfRows& stated() const { return stated_; }
+
+ private:
+  std::string why_not(Measurement& row) const;  // empty where it can be used
+
+  Measured& to_;
+  const StatedOfRows& stated_;
+};
+
+// The lines of a text without their ends, with their numbers; what job starters put before a line ("[1,0]<stdout>:",
+// "3: ") is taken away.
+struct TextLine {
+  std::size_t number;
+  std::string_view text;
+};
+std::vector<TextLine> lines_of(std::string_view text);
+std::vector<std::string_view> words_of(std::string_view line);
+// A number that is the whole word; nothing where it is none.
+std::optional<double> number_in(std::string_view word);
+std::optional<Count> count_in(std::string_view word);
+
+// "half", "float", "MPI_INT", "bf16": an element type of a benchmark's own name.
+std::optional<Dtype> measured_dtype(std::string_view name);
+
+void read_table(std::string_view text, const std::string& file, RowCollector& to);
+void read_nccl_tests(std::string_view text, const std::string& file, RowCollector& to);
+void read_osu(std::string_view text, const std::string& file, RowCollector& to);
+
+// Every rank writes a file of its own, so calls are put together once all files are read.
+class InspectorRecords {
+ public:
+  InspectorRecords();
+  ~InspectorRecords();
+  void read(std::string_view text, const std::string& file, RowCollector& to);
+  void finish(RowCollector& to);
+
+ private:
+  struct Calls;
+  std::unique_ptr<Calls> calls_;
+};
+
+}  // namespace gccl::sim

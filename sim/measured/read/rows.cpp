@@ -1,0 +1,140 @@
+// What becomes of a row, whatever its format.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "libgccl/algorithms/algorithm.hpp"
+#include "sim/measured/read/readers.hpp"
+
+namespace gccl::sim {
+namespace {
+
+std::string lower_case(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) c = char(std::tolower(static_cast<unsigned char>(c)));
+  return out;
+}
+
+constexpr Count kMeasuredBytesMax = Count(1) << 50;
+
+}  // namespace
+
+std::optional<Collective> measured_collective(std::string_view text) {
+  std::string plain;
+  for (const char c : lower_case(text))
+    if (c != '_' && c != '-' && c != ' ') plain += c;
+  for (const std::string_view before : {"osui", "osu"})
+    if (plain.starts_with(before) && plain != before) {
+      if (before == "osui") return std::nullopt;  // overlaps with computing
+      plain.erase(0, before.size());
+    }
+  if (plain.ends_with("perf")) plain.resize(plain.size() - 4);
+  static constexpr std::pair<std::string_view, Collective> kOthers[] = {
+      {"bcast", Collective::broadcast}, {"reducescatterblock", Collective::reduce_scatter}};
+  for (const auto& [other, kind] : kOthers)
+    if (plain == other) return kind;
+  for (const std::string_view known : collective_names()) {
+    std::string name;
+    for (const char c : known)
+      if (c != '_') name += c;
+    if (name == plain) return collective_named(known);
+  }
+  return std::nullopt;
+}
+
+std::optional<Dtype> measured_dtype(std::string_view text) {
+  const std::string name = lower_case(text);
+  static constexpr std::pair<std::string_view, Dtype> kOthers[] = {
+      {"half", Dtype::f16},      {"float", Dtype::f32},   {"double", Dtype::f64},     {"bfloat16", Dtype::bf16},
+      {"char", Dtype::i8},       {"int", Dtype::i32},     {"mpi_char", Dtype::i8},    {"mpi_int", Dtype::i32},
+      {"mpi_float", Dtype::f32}, {"mpi_byte", Dtype::u8}, {"mpi_double", Dtype::f64}, {"mpi_int8_t", Dtype::i8}};
+  for (const auto& [other, type] : kOthers)
+    if (name == other) return type;
+  return dtype_named(name);
+}
+
+std::optional<double> number_in(std::string_view word) {
+  double v = 0;
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), v);
+  if (error != std::errc() || end != word.data() + word.size() || !std::isfinite(v)) return std::nullopt;
+  return v;
+}
+
+std::optional<Count> count_in(std::string_view word) {
+  Count v = 0;
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), v);
+  if (error != std::errc() || end != word.data() + word.size()) return std::nullopt;
+  return v;
+}
+
+std::vector<std::string_view> words_of(std::string_view line) {
+  std::vector<std::string_view> words;
+  constexpr std::string_view kBlank = " \t\r";
+  for (std::size_t at = line.find_first_not_of(kBlank); at != line.npos;) {
+    const std::size_t end = std::min(line.find_first_of(kBlank, at), line.size());
+    words.push_back(line.substr(at, end - at));
+    at = line.find_first_not_of(kBlank, end);
+  }
+  return words;
+}
+
+std::vector<TextLine> lines_of(std::string_view text) {
+  std::vector<TextLine> lines;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    std::string_view line = text.substr(at, end - at);
+    if (line.starts_with('[')) {  // mpirun --tag-output
+      const std::size_t tag = line.find(">:");
+      if (tag != line.npos && line.substr(0, tag).find("]<std") != line.npos) line.remove_prefix(tag + 2);
+    }
+    const std::size_t digits = line.find_first_not_of("0123456789");  // srun --label
+    if (digits != 0 && digits != line.npos && line[digits] == ':') line.remove_prefix(digits + 1);
+    lines.push_back({lines.size() + 1, line});
+    at = end + 1;
+  }
+  return lines;
+}
+
+std::string RowCollector::why_not(Measurement& row) const {
+  const auto kind = measured_collective(row.collective);
+  if (!kind && !row.collective.empty())
+    return fmt::format("GCCL has no counterpart of the collective \"{}\"", row.collective);
+  if (!kind && !stated_.collective) return "the file does not say which collective; state --collective";
+  if (kind && stated_.collective && *kind != *stated_.collective)
+    return fmt::format("another collective than --collective {}", name(*stated_.collective));
+  row.kind = kind ? *kind : *stated_.collective;
+  if (row.collective.empty()) row.collective = name(row.kind);
+  if (!stated_.system.empty() && row.system.empty()) row.system = stated_.system;
+  if (lower_case(row.system).find(lower_case(stated_.system)) == std::string::npos)
+    return fmt::format("another system than --system {}", stated_.system);
+  const auto fill = [&](Rank& have, const std::optional<Rank>& given, std::string_view what) -> std::string {
+    const std::string option = what == "nodes" ? "--nodes" : "--cards-per-node";
+    if (have == 0 && !given) return fmt::format("the file does not say on how many {}; state {}", what, option);
+    if (have != 0 && given && have != *given) return fmt::format("on other than {} {} ({})", *given, what, option);
+    if (have == 0) have = *given;
+    return {};
+  };
+  if (std::string why = fill(row.nodes, stated_.nodes, "nodes"); !why.empty()) return why;
+  if (std::string why = fill(row.cards, stated_.cards, "cards of a node"); !why.empty()) return why;
+  if (row.nodes * row.cards == 1) return "on one rank, where nothing is sent";
+  if (Count(row.nodes) * row.cards > kRanksMax) return fmt::format("on more than {} ranks", kRanksMax);
+  if (row.bytes == 0 && row.kind != Collective::barrier) return "of 0 bytes, or of a size that is not given";
+  if (row.bytes > kMeasuredBytesMax) return "of more than 1 PiB";
+  if (!(row.time_us > 0)) return "its time is 0";
+  return {};
+}
+
+void RowCollector::add(Measurement row, bool per_block) {
+  std::string why = why_not(row);
+  if (!why.empty()) return skip(row.at, std::move(why));
+  if (per_block && counts_blocks(row.kind)) row.bytes *= row.ranks();
+  // As benchmarks round sizes down, nothing was sent.
+  if (!per_block && counts_blocks(row.kind) && row.bytes < Count(row.ranks()) * size_of(row.dtype))
+    return skip(row.at, "of less than one element for each rank");
+  if (row.algorithm.empty()) row.algorithm = "auto";
+  to_.rows.push_back(std::move(row));
+}
+
+}  // namespace gccl::sim

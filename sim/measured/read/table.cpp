@@ -1,0 +1,171 @@
+// CSV tables of measurements.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <regex>
+
+#include "libgccl/base/nearest.hpp"
+#include "libgccl/json/reader.hpp"
+#include "libgccl/schedule/definition.hpp"
+#include "sim/measured/read/csv.hpp"
+#include "sim/measured/read/readers.hpp"
+
+namespace gccl::sim {
+namespace {
+
+enum Column : std::size_t {
+  in_system,
+  in_nodes,
+  in_cards,
+  in_collective,
+  in_algorithm,
+  in_protocol,
+  in_bytes,
+  in_time,
+  in_algbw,
+  in_busbw,
+  in_source,
+  in_note
+};
+constexpr std::array<std::string_view, 12> kColumns = {"system",     "nodes",      "gpus_per_node", "collective",
+                                                       "algorithm",  "protocol",   "bytes",         "time_us",
+                                                       "algbw_GBps", "busbw_GBps", "source",        "note"};
+// A bandwidth that is rounded more coarsely than this says too little about a time.
+constexpr double kRoundingMax = 0.05;
+
+// Half of the last digit's unit over the value.
+double rounding_of(const std::string& number, double value) {
+  const auto point = number.find('.');
+  const auto digits = point == number.npos ? 0
+                      : number.find_first_not_of("0123456789", point + 1) == number.npos
+                          ? number.size() - point - 1
+                          : 17;  // with an exponent: as exact as it can be
+  return 0.5 * std::pow(10.0, -double(digits)) / value;
+}
+
+class TableReader {
+ public:
+  TableReader(const std::vector<CsvRecord>& records, const std::string& file, RowCollector& to)
+      : file_(file), to_(to), first_(records.at(0)) {
+    find_columns();
+    for (std::size_t i = 1; i < records.size(); ++i) add(records[i]);
+  }
+
+ private:
+  [[noreturn]] void fail(std::size_t line, const std::string& what) const {
+    throw json::InputError(fmt::format("{}:{}: {}", file_, line, what));
+  }
+
+  void find_columns() {
+    place_.fill(first_.fields.size());
+    for (std::size_t i = 0; i < first_.fields.size(); ++i) {
+      const std::string& name = first_.fields[i];
+      const auto known = std::find(kColumns.begin(), kColumns.end(), name);
+      if (known == kColumns.end()) continue;
+      std::size_t& place = place_[std::size_t(known - kColumns.begin())];
+      if (place != first_.fields.size()) fail(first_.line, fmt::format("column \"{}\" appears twice", name));
+      place = i;
+    }
+    for (const std::string& name : first_.fields) {
+      if (std::find(kColumns.begin(), kColumns.end(), name) != kColumns.end()) continue;
+      const std::string_view meant = nearest(name, kColumns);
+      const auto at = std::find(kColumns.begin(), kColumns.end(), meant);
+      if (at != kColumns.end() && !has(Column(at - kColumns.begin())))
+        fail(first_.line, fmt::format("unknown column \"{}\"; did you mean \"{}\"?", name, meant));
+      to_.remark(fmt::format("{}:{}: column \"{}\" is not used", file_, first_.line, name));
+    }
+    for (const Column needed : {in_collective, in_bytes})
+      if (!has(needed)) fail(first_.line, fmt::format("there is no column \"{}\"", kColumns[needed]));
+    if (!has(in_time) && !has(in_algbw) && !has(in_busbw))
+      fail(first_.line, "there is no column \"time_us\", \"algbw_GBps\" or \"busbw_GBps\"");
+  }
+  bool has(Column c) const { return place_[c] < first_.fields.size(); }
+
+  std::string text(const CsvRecord& r, Column c) const { return has(c) ? r.fields[place_[c]] : std::string(); }
+  // 0 where the cell is empty.
+  Count count(const CsvRecord& r, Column c) const {
+    const std::string word = text(r, c);
+    if (word.empty()) return 0;
+    if (const auto n = count_in(word)) return *n;
+    fail(r.line, fmt::format("{}: found \"{}\", expected a whole number", kColumns[c], word));
+  }
+  double measure(const CsvRecord& r, Column c) const {
+    const std::string word = text(r, c);
+    if (word.empty()) return 0;
+    if (const auto n = number_in(word); n && *n >= 0 && *n < 1e15) return *n;
+    fail(r.line, fmt::format("{}: found \"{}\", expected a number from 0 to 1e15", kColumns[c], word));
+  }
+
+  void add(const CsvRecord& r) {
+    if (r.fields.size() != first_.fields.size())
+      fail(r.line,
+           fmt::format("has {} fields, expected {} as in the first line", r.fields.size(), first_.fields.size()));
+    Measurement m;
+    m.at = {file_, r.line};
+    m.system = text(r, in_system);
+    m.nodes = ranks(r, in_nodes);
+    m.cards = ranks(r, in_cards);
+    m.collective = text(r, in_collective);
+    m.algorithm = text(r, in_algorithm);
+    m.protocol = text(r, in_protocol);
+    m.bytes = count(r, in_bytes);
+    m.source = text(r, in_source);
+    m.note = text(r, in_note);
+    m.time_us = measure(r, in_time);
+    if (std::smatch found; std::regex_search(m.note, found, std::regex("dtype *= *([A-Za-z0-9_]+)"))) {
+      const auto type = measured_dtype(found[1].str());
+      if (!type) return to_.skip(m.at, fmt::format("GCCL has no element type \"{}\"", found[1].str()));
+      m.dtype = *type;
+    }
+    m.in_place = m.note.find("place=in_place") != m.note.npos;
+    if (m.time_us == 0)
+      if (std::string why = derive(r, m); !why.empty()) return to_.skip(m.at, std::move(why));
+    to_.add(std::move(m), std::regex_search(m.note, kPerBlock));
+  }
+
+  Rank ranks(const CsvRecord& r, Column c) const {
+    const Count n = count(r, c);
+    if (n > 1u << 20) fail(r.line, fmt::format("{}: found {}, expected at most {}", kColumns[c], n, 1u << 20));
+    return Rank(n);
+  }
+
+  // The time from a bandwidth, by nccl-tests' formulas. What is wrong with it, or nothing.
+  std::string derive(const CsvRecord& r, Measurement& m) const {
+    const double algbw = measure(r, in_algbw), busbw = measure(r, in_busbw);
+    if (algbw == 0 && busbw == 0) return "no time and no bandwidth";
+    const auto kind = measured_collective(m.collective);
+    if (!kind || m.bytes == 0) return {};  // said later
+    if (std::regex_search(m.note, kPerBlock)) return "a bandwidth of sizes per rank: no time can be derived from it";
+    const Rank nodes = m.nodes ? m.nodes : to_.stated().nodes.value_or(0);
+    const Rank cards = m.cards ? m.cards : to_.stated().cards.value_or(0);
+    if (nodes * cards == 0) return {};
+    // Old nccl-tests gave all-gather's and reduce-scatter's bus bandwidth under both names.
+    const bool old = m.note.find("old nccl-tests") != m.note.npos &&
+                     (*kind == Collective::allgather || *kind == Collective::reduce_scatter);
+    const double factor = bus_factor(*kind, nodes * cards);
+    const bool by_bus = busbw > 0 && factor > 0 &&
+                        (algbw == 0 || rounding_of(text(r, in_busbw), busbw) <= rounding_of(text(r, in_algbw), algbw));
+    const double rounding = by_bus ? rounding_of(text(r, in_busbw), busbw) : rounding_of(text(r, in_algbw), algbw);
+    if (!by_bus && algbw == 0) return "no time and no bandwidth";
+    if (rounding > kRoundingMax) return "no time, and a bandwidth of too few digits";
+    m.time_us = double(m.bytes) * (by_bus || old ? factor : 1) / (by_bus ? busbw : algbw) / 1e3;
+    m.derived = true;
+    return {};
+  }
+
+  inline static const std::regex kPerBlock{"bytes *= *per[- ](destination|message|rank|block|peer)"};
+  const std::string& file_;
+  RowCollector& to_;
+  const CsvRecord& first_;
+  std::array<std::size_t, kColumns.size()> place_{};
+};
+
+}  // namespace
+
+void read_table(std::string_view text, const std::string& file, RowCollector& to) {
+  TableReader(read_csv(text, file), file, to);
+}
+
+}  // namespace gccl::sim

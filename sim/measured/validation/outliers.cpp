@@ -1,0 +1,125 @@
+#include "sim/measured/validation/outliers.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <tuple>
+
+namespace gccl::sim {
+namespace {
+
+struct CurvePoint {
+  double x, time;
+  std::size_t row;
+};
+using Curve = std::vector<CurvePoint>;
+
+// A note without its numbers: what a file says of every point of a run differs in those.
+std::string kind_of_note(const std::string& note) {
+  std::string out;
+  for (std::size_t i = 0; i < note.size(); ++i) {
+    const auto digit = [&](std::size_t k) {
+      return k < note.size() && std::isdigit(static_cast<unsigned char>(note[k]));
+    };
+    const bool inside_word = i > 0 && std::isalpha(static_cast<unsigned char>(note[i - 1])) && note[i - 1] != 'e';
+    if (!digit(i) || inside_word) {
+      out += note[i];
+      continue;
+    }
+    while (i + 1 < note.size() &&
+           (digit(i + 1) || std::string_view(".eE+-").find(note[i + 1]) != std::string_view::npos))
+      ++i;
+    out += '#';
+  }
+  return out;
+}
+
+// How many times what is expected a point took: 1 where it took what may be.
+double times_expected(const Curve& curve, std::size_t i) {
+  const CurvePoint& p = curve[i];
+  double least = 0, most = 0;
+  if (i == 0 || i + 1 == curve.size()) {
+    const CurvePoint& beside = i == 0 ? curve[1] : curve[i - 1];
+    const double scaled = beside.time * p.x / beside.x;
+    least = std::min(beside.time, scaled), most = std::max(beside.time, scaled);
+  } else {
+    const CurvePoint &before = curve[i - 1], &after = curve[i + 1];
+    const double part = std::log(p.x / before.x) / std::log(after.x / before.x);
+    least = most = before.time * std::pow(after.time / before.time, part);
+  }
+  return p.time > most ? p.time / most : p.time < least ? p.time / least : 1;
+}
+
+// Above 1: beyond what is taken for noise.
+double oddity(double times) { return times >= 1 ? times / kSlowFactor : 1 / times / kFastFactor; }
+
+// Calls found(row, times) for each outlier of a curve.
+template <class F>
+void judge_curve(Curve curve, F found) {
+  std::sort(curve.begin(), curve.end(), [](const CurvePoint& a, const CurvePoint& b) { return a.x < b.x; });
+  while (curve.size() > 2) {
+    std::size_t worst = 0;
+    double most = 0;
+    for (std::size_t i = 0; i < curve.size(); ++i)
+      if (const double odd = oddity(times_expected(curve, i)); odd > most) worst = i, most = odd;
+    if (most <= 1) return;
+    found(curve[worst].row, times_expected(curve, worst));
+    curve.erase(curve.begin() + std::ptrdiff_t(worst));
+  }
+}
+
+// Curves of rows with the same key; where a size comes several times, the k-th of each size are one curve.
+template <class Key>
+class Curves {
+ public:
+  void add(Key key, const CurvePoint& p) {
+    auto& runs = runs_[std::move(key)];
+    for (Curve& run : runs) {
+      const auto same = [&](const CurvePoint& q) { return q.x == p.x; };
+      if (std::any_of(run.begin(), run.end(), same)) continue;
+      run.push_back(p);
+      return;
+    }
+    runs.push_back({p});
+  }
+  template <class F>
+  void judge(F found) const {
+    for (const auto& [key, runs] : runs_)
+      for (const Curve& run : runs) judge_curve(run, found);
+  }
+
+ private:
+  std::map<Key, std::vector<Curve>> runs_;
+};
+
+}  // namespace
+
+std::vector<std::string> outliers_of(const std::vector<Measurement>& rows) {
+  Curves<
+      std::tuple<std::string, std::string, Rank, Rank, Collective, std::string, std::string, std::string, std::string>>
+      by_size;
+  Curves<std::tuple<std::string, std::string, Rank, Collective, std::string, std::string, Count, std::string>> by_nodes;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const Measurement& m = rows[i];
+    const std::string note = kind_of_note(m.note);
+    if (m.bytes > 0)
+      by_size.add({m.at.file, m.system, m.nodes, m.cards, m.kind, m.algorithm, m.protocol, m.source, note},
+                  {double(m.bytes), m.time_us, i});
+    if (m.nodes > 1)
+      by_nodes.add({m.at.file, m.system, m.cards, m.kind, m.algorithm, m.protocol, m.bytes, note},
+                   {double(m.nodes), m.time_us, i});
+  }
+  std::vector<std::string> why(rows.size());
+  const auto say = [&](std::string_view beside) {
+    return [&why, beside](std::size_t row, double times) {
+      if (why[row].empty()) why[row] = fmt::format("{:.2g} times what the {} beside it suggest", times, beside);
+    };
+  };
+  by_size.judge(say("sizes"));
+  by_nodes.judge(say("numbers of nodes"));
+  return why;
+}
+
+}  // namespace gccl::sim

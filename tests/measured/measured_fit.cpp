@@ -1,0 +1,183 @@
+// `gccl fit` finds the parameters that measurements were made from.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "libgccl/base/splitmix.hpp"
+#include "sim/measured/fit/fit.hpp"
+#include "tests/support/json_schema.hpp"
+#include "tests/support/program.hpp"
+
+using namespace gccl;
+using namespace gccl::test;
+using Json = nlohmann::json;
+
+namespace {
+
+const std::string kHead =
+    "system,nodes,gpus_per_node,collective,algorithm,protocol,bytes,time_us,algbw_GBps,busbw_GBps,source,note\n";
+
+// A rank busy for o ns with each message, two links of l ns and B GB/s, and a fixed cost of c ns.
+struct Truth {
+  double o, l, B, c;
+};
+
+// 2 (n-1) steps of V/n: "Optimization of Collective Communication Operations in MPICH" (Thakur, Rabenseifner, Gropp),
+// 4.5, with the latencies of two links and a launch. Short vectors in few chunks.
+double ring_us(const Truth& t, int n, double bytes) {
+  return (t.c + 2 * (n - 1) * (t.o + 2 * t.l + bytes / n / t.B)) / 1e3;
+}
+
+// Every value of -1 to 1, the same ones each time.
+double noise(std::uint64_t i) { return double(splitmix::hash(i) >> 11) / double(1ull << 52) - 1; }
+
+std::string table(const Truth& t, double relative_noise, bool outlier) {
+  std::string text = kHead;
+  std::uint64_t i = 0;
+  for (const int n : {2, 3, 4, 6, 8})
+    for (Count bytes = 64; bytes <= 32768; bytes *= 2) {
+      double us = ring_us(t, n, double(bytes)) * (1 + relative_noise * noise(++i));
+      if (outlier && n == 4 && bytes == 2048) us *= 5;
+      text += fmt::format("box,1,{},all_reduce,ring,auto,{},{:.6f},,,src,n\n", n, bytes, us);
+    }
+  return text;
+}
+
+std::string cluster(const std::string& parameters) {
+  return R"({"schema":"gccl/cluster/1","name":"eight","parameters":)" + parameters +
+         R"(,"nodes":[{"count":1,"cards":8,"inside":{"kind":"switch","link":"wire"}}]})";
+}
+
+const std::string kWrongSet = R"({"schema":"gccl/parameters/1","name":"guess",
+  "card":{"overhead_ns":1000,"combine_GBps":0,"copy_GBps":0},"eager_bytes":"1MiB",
+  "links":{"wire":{"bandwidth_GBps":7,"latency_ns":100}, "other":{"bandwidth_GBps":9,"latency_ns":70}},
+  "protocols":{"plain":{"operation_ns":1000}}})";
+
+}  // namespace
+
+TEST_CASE("a set is written with what changed, its source, and on its base") {
+  Parameters before;
+  before.card = {.overhead_ns = 10, .receive_overhead_ns = 0, .combine_GBps = 100, .copy_GBps = 0};
+  before.eager_bytes = 64;
+  before.protocols = {{.name = "LL"}, {.name = "Simple"}};
+  before.links["a"] = {{5, 50, Tier::other}, {5, 50, Tier::other}};
+  before.links["b"] = {{6, 60, Tier::other}, {3, 30, Tier::other}};
+  Parameters after = before;
+  for (const sim::Adjustable& a : sim::adjustables_of(after))
+    if (a.name() == "links/b/bandwidth_GBps" || a.name() == "protocols/LL/operation_ns") a.set(after, 12);
+  CHECK(after.links["b"].reverse.bandwidth_GBps == 6);  // half of the way forward, as before
+  const Json set = sim::parameter_set("fitted", "text", {{"base", "base-set"}}, before, after, "why");
+  CHECK(set["base"] == "base-set");
+  CHECK(!set.contains("card"));
+  CHECK(set["links"] == Json({{"b",
+                               {{"bandwidth_GBps", 12.0},
+                                {"latency_ns", 60},
+                                {"reverse_bandwidth_GBps", 6.0},
+                                {"reverse_latency_ns", 30},
+                                {"source", "why"}}}}));
+  CHECK(set["protocols"].size() == 1);
+  CHECK(set["protocols"]["LL"]["operation_ns"] == 12);
+  // What a cluster has in itself stays as it stands.
+  const Json own = {{"eager_bytes", "64"}, {"links", {{"a", {{"bandwidth_GBps", 5}, {"latency_ns", "50ns"}}}}}};
+  const Json whole = sim::parameter_set("fitted", "text", own, before, after, "why");
+  CHECK(!whole.contains("base"));
+  CHECK(whole["links"].size() == 2);
+  CHECK(whole["links"]["a"]["latency_ns"] == "50ns");
+  CHECK(whole["eager_bytes"] == "64");
+  const JsonSchema schema(Json::parse(read_text(kRoot / "libgccl/cluster/parameters.schema.json")));
+  CHECK(schema.accepts(set));
+  CHECK(schema.accepts(whole));
+}
+
+#ifdef GCCL_TEST_NLOPT
+
+TEST_CASE("gccl fit recovers the parameters that measurements were made from, noise and outliers aside") {
+  const Truth truth{.o = 400, .l = 300, .B = 10, .c = 6000};
+  for (const double relative_noise : {0.0, 0.03}) {
+    CAPTURE(relative_noise);
+    const Folder folder;
+    folder.write("guess.json", kWrongSet);
+    folder.write("eight.json", cluster("\"guess.json\""));
+    folder.write("m.csv", table(truth, relative_noise, true));
+    const Ended e = run_gccl({"fit", "m.csv", "--cluster", "eight.json", "-o", "fitted.json"}, folder.path);
+    CAPTURE(e.out);
+    REQUIRE(e.code == 0);
+    CHECK(e.err == "");
+    CHECK(e.out.find("1 outlier was not fitted") != std::string::npos);
+    CHECK(e.out.find("links/other/latency_ns") != std::string::npos);  // undetermined
+    const Json set = Json::parse(read_text(folder.path / "fitted.json"));
+    CHECK(set["base"] == "guess.json");
+    CHECK(set["name"] == "guess-fitted");
+    const JsonSchema schema(Json::parse(read_text(kRoot / "libgccl/cluster/parameters.schema.json")));
+    CHECK(schema.accepts(set));
+    const double tolerance = relative_noise > 0 ? 0.08 : 0.02;
+    const auto near = [&](double found, double true_value) { return std::abs(found / true_value - 1) <= tolerance; };
+    const Json& wire = set["links"]["wire"];
+    CHECK(near(wire["bandwidth_GBps"].get<double>(), truth.B));
+    CHECK(near(set["protocols"]["plain"]["operation_ns"].get<double>(), truth.c));
+    // Overheads and latencies cannot be told apart by a ring; what a step takes is.
+    const Json card = set.value("card", Json::object());
+    const double step = card.value("overhead_ns", 1000.0) + card.value("receive_overhead_ns", 0.0) +
+                        2 * wire["latency_ns"].get<double>();
+    CHECK(near(step, truth.o + 2 * truth.l));
+    CHECK(wire["source"].get<std::string>().find("m.csv") != std::string::npos);
+    // What it says of itself is what gccl validate finds: scales that were not fitted are predicted as well.
+    const Ended v = run_gccl(
+        {"validate", "m.csv", "--cluster", "eight.json", "--parameters", "fitted.json", "--json", "-"}, folder.path);
+    REQUIRE(v.code == 0);
+    const Json overall = Json::parse(v.out)["statistics"]["without_outliers"]["overall"];
+    CHECK(overall["points"] == 5 * 10 - 1);
+    CHECK(overall["mape_percent"].get<double>() < (relative_noise > 0 ? 3 : 1));
+  }
+}
+
+TEST_CASE("gccl fit says where a value ends at its limit") {
+  const Folder folder;
+  Json set = Json::parse(kWrongSet);
+  set["links"]["wire"]["bandwidth_GBps"] = 2;  // and 10 GB/s are out of its reach
+  folder.write("eight.json", cluster("\"guess.json\""));
+  folder.write("guess.json", set.dump());
+  folder.write("m.csv", table({.o = 400, .l = 300, .B = 10, .c = 6000}, 0, false));
+  const Ended e = run_gccl({"fit", "m.csv", "--cluster", "eight.json", "-o", "fitted.json"}, folder.path);
+  REQUIRE(e.code == 0);
+  CHECK(e.out.find("links/wire/bandwidth_GBps        2     4  as far as it may") != std::string::npos);
+}
+
+TEST_CASE("gccl fit: parameters that a cluster has in itself become a whole set") {
+  const Folder folder;
+  Json inside = Json::parse(kWrongSet);
+  for (const char* key : {"schema", "name", "protocols"}) inside.erase(key);
+  folder.write("eight.json", cluster(inside.dump()));
+  folder.write("m.csv", table({.o = 400, .l = 300, .B = 10, .c = 6000}, 0, false));
+  const Ended e = run_gccl({"fit", "m.csv", "--cluster", "eight.json", "-o", "-", "--hold-out", "sizes"}, folder.path);
+  REQUIRE(e.code == 0);
+  const Json set = Json::parse(e.out);
+  CHECK(!set.contains("base"));
+  CHECK(set["eager_bytes"] == "1MiB");
+  CHECK(set["links"].size() == 2);
+  CHECK(std::abs(set["protocols"]["default"]["operation_ns"].get<double>() / 6000 - 1) < 0.05);
+}
+
+TEST_CASE("gccl fit: wrong input is one line and exit code 2, and nothing is written") {
+  const Folder folder;
+  folder.write("guess.json", kWrongSet);
+  folder.write("eight.json", cluster("\"guess.json\""));
+  folder.write("m.csv", kHead + "box,2,8,all_reduce,ring,auto,64,1,,,src,n\n");
+  const auto error = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), "fit");
+    const Ended e = run_gccl(words, folder.path);
+    CHECK(e.code == 2);
+    return e.err;
+  };
+  CHECK(error({"m.csv", "--cluster", "eight.json", "-o", "out.json"}).find("can be compared") != std::string::npos);
+  CHECK(error({"m.csv", "--cluster", "eight.json"}).find("--output is required") != std::string::npos);
+  CHECK(error({"m.csv", "--cluster", "eight.json", "-o", "guess.json"}).find("is read, and cannot be an output too") !=
+        std::string::npos);
+  CHECK(error({"m.csv", "--cluster", "eight.json", "-o", "out.json", "--hold-out", "size"})
+            .find("did you mean \"sizes\"?") != std::string::npos);
+  CHECK(!std::filesystem::exists(folder.path / "out.json"));
+}
+
+#endif

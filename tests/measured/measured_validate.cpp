@@ -1,0 +1,272 @@
+// Statistics, outliers and predictions of `gccl validate`.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "libgccl/cluster/load.hpp"
+#include "sim/measured/predict/algorithm_names.hpp"
+#include "sim/measured/predict/predict.hpp"
+#include "sim/measured/validation/outliers.hpp"
+#include "sim/measured/validation/statistics.hpp"
+#include "tests/support/json_schema.hpp"
+#include "tests/support/program.hpp"
+
+using namespace gccl;
+using namespace gccl::sim;
+using namespace gccl::test;
+using Json = nlohmann::json;
+
+namespace {
+
+Measurement row(Rank nodes, Rank cards, Count bytes, double us, std::string algorithm = "ring") {
+  Measurement m;
+  m.at = {"f", 1};
+  m.system = "s";
+  m.nodes = nodes;
+  m.cards = cards;
+  m.kind = Collective::allreduce;
+  m.collective = "all_reduce";
+  m.algorithm = std::move(algorithm);
+  m.bytes = bytes;
+  m.time_us = us;
+  return m;
+}
+
+const std::string kHead =
+    "system,nodes,gpus_per_node,collective,algorithm,protocol,bytes,time_us,algbw_GBps,busbw_GBps,source,note\n";
+
+// A ring's closed form on two cards of a switch: 2 (n-1) steps of V/n, each the overheads of both ends, two links and
+// the bytes of a step; and the combining of each incoming block.
+constexpr const char* kCluster = R"({"schema":"gccl/cluster/1","name":"two","parameters":{
+  "card":{"overhead_ns":1000,"combine_GBps":0,"copy_GBps":0},"eager_bytes":"64KiB",
+  "links":{"wire":{"bandwidth_GBps":10,"latency_ns":500}}},
+  "nodes":[{"count":1,"cards":4,"inside":{"kind":"switch","link":"wire"}}]})";
+
+}  // namespace
+
+TEST_CASE("error statistics are those of a calculation by hand") {
+  const ErrorStatistics s = statistics_of({-10, 20, -30, 40});
+  CHECK(s.points == 4);
+  CHECK(s.mape == doctest::Approx(25));
+  CHECK(s.median == doctest::Approx(25));  // between 20 and 30
+  CHECK(s.p90 == doctest::Approx(37));     // 0.9 x 3 = 2.7: 30 + 0.7 x 10
+  CHECK(s.worst == doctest::Approx(40));
+  CHECK(s.bias == doctest::Approx(5));  // between -10 and 20
+  CHECK(statistics_of({}).points == 0);
+  CHECK(statistics_of({-7}).p90 == doctest::Approx(7));
+  CHECK(size_class(32767) == "< 32 KiB");
+  CHECK(size_class(32768) == "< 1 MiB");
+  CHECK(size_class(1 << 20) == "< 64 MiB");
+  CHECK(size_class(64 << 20) == ">= 64 MiB");
+}
+
+TEST_CASE("a point several times slower than those beside it is an outlier, a step up is none") {
+  std::vector<Measurement> curve;
+  for (int k = 3; k <= 30; ++k) curve.push_back(row(2, 4, Count(1) << k, 20 + double(Count(1) << k) / 20e3));
+  for (const std::string& why : outliers_of(curve)) CHECK(why.empty());
+  const auto planted = [&](std::vector<std::pair<std::size_t, double>> factors) {
+    std::vector<Measurement> rows = curve;
+    for (const auto& [i, f] : factors) rows[i].time_us *= f;
+    std::vector<std::size_t> found;
+    const auto why = outliers_of(rows);
+    for (std::size_t i = 0; i < why.size(); ++i)
+      if (!why[i].empty()) found.push_back(i);
+    return found;
+  };
+  CHECK(planted({{5, 3}}) == std::vector<std::size_t>{5});
+  CHECK(planted({{24, 3}}) == std::vector<std::size_t>{24});  // where time grows with size
+  CHECK(planted({{0, 2.5}}) == std::vector<std::size_t>{0});
+  CHECK(planted({{27, 2.5}}) == std::vector<std::size_t>{27});
+  CHECK(planted({{5, 4}, {12, 6}}) == std::vector<std::size_t>{5, 12});
+  CHECK(planted({{5, 1.8}}).empty());
+  CHECK(planted({{0, 0.01}}) == std::vector<std::size_t>{0});  // nothing was sent, and the next is not slow beside it
+  CHECK(planted({{9, 0.2}}) == std::vector<std::size_t>{9});
+  CHECK(planted({{9, 0.3}}).empty());
+  // Another protocol from 64 KiB on: three times as slow, and it stays.
+  std::vector<std::pair<std::size_t, double>> step;
+  for (std::size_t i = 13; i < 28; ++i) step.emplace_back(i, 3.0);
+  CHECK(planted(step).empty());
+}
+
+TEST_CASE("outliers are also found between neighbouring numbers of nodes, one node aside") {
+  std::vector<Measurement> rows;
+  for (const Rank nodes : {1u, 2u, 4u, 8u, 16u}) rows.push_back(row(nodes, 4, 1 << 20, nodes == 1 ? 10 : 100 + nodes));
+  for (const std::string& why : outliers_of(rows)) CHECK(why.empty());
+  rows[3].time_us *= 3;
+  const auto why = outliers_of(rows);
+  CHECK(why[3].find("numbers of nodes") != std::string::npos);
+  for (const std::size_t i : {0, 1, 2, 4}) CHECK(why[i].empty());
+}
+
+TEST_CASE("repeated runs of a curve are judged each for itself") {
+  std::vector<Measurement> rows;
+  for (const double slow : {1.0, 8.0})
+    for (int k = 3; k <= 20; ++k) rows.push_back(row(2, 4, Count(1) << k, slow * (20 + double(Count(1) << k) / 20e3)));
+  for (const std::string& why : outliers_of(rows)) CHECK(why.empty());
+}
+
+TEST_CASE("algorithms of other libraries are known by their names, others are not guessed") {
+  const auto name_of = [](Collective kind, const std::string& text) -> std::string {
+    const MeasuredAlgorithm a = measured_algorithm(kind, text);
+    return a.automatic ? "auto" : a.algorithm ? std::string(a.algorithm->name) : "none";
+  };
+  using enum Collective;
+  CHECK(name_of(allreduce, "NCCL_ALGO=ring") == "ring");
+  CHECK(name_of(allreduce, "Ring (tuner)") == "ring");
+  CHECK(name_of(allreduce, "NCCL_ALGO=tree") == "tree");
+  CHECK(name_of(allreduce, "rabenseifner_ompi") == "rabenseifner");
+  CHECK(name_of(allreduce, "recursive_doubling_over") == "recursive_doubling");
+  CHECK(name_of(allreduce, "hierarchical(ring,swing)") == "hierarchical(ring,swing)");
+  CHECK(name_of(allgather, "CTRAN ctring") == "ring");
+  CHECK(name_of(allgather, "neighbor_ompi") == "neighbor_exchange");
+  CHECK(name_of(broadcast, "scatter_allgather_ring_ompi") == "scatter_allgather");
+  for (const char* choice :
+       {"", "auto", "NCCL default (auto)", "default_ompi", "default_mpich", "RCCL default (auto)", "NCCL"})
+    CHECK(name_of(allreduce, choice) == "auto");
+  for (const char* other : {"bine_lat_over", "MSCCL", "symmetric kernels", "NCCL_ALGO=collnet", "non_blocking_mpich"})
+    CHECK(name_of(allreduce, other) == "none");
+  CHECK(name_of(broadcast, "scatter_allgather_ompi") == "none");  // by recursive doubling there
+}
+
+TEST_CASE("a prediction is the closed form on the measured nodes' cards") {
+  const Folder folder;
+  const auto file = folder.write("two.json", kCluster);
+  const auto cluster = load_cluster(file);
+  const std::vector<Measurement> rows = {
+      row(1, 2, 4096, 100), row(1, 4, 4096, 100),         row(2, 2, 64, 1),
+      row(1, 8, 64, 1),     row(1, 2, 4096, 100, "bine"), row(1, 2, 4096, 100, "auto")};
+  std::vector<SkippedRow> skipped;
+  const MeasuredPoints points(rows, *cluster, file, skipped);
+  const std::vector<Predicted> predicted = points.closed(cluster);
+  // Four cards in one node of the cluster hold two measured nodes of two.
+  REQUIRE(predicted.size() == 4);
+  CHECK(points.packed(2));
+  REQUIRE(skipped.size() == 2);
+  CHECK(skipped[0].reason == "with 8 ranks on a node; the cluster's nodes have 4 cards");
+  CHECK(skipped[1].reason.find("\"bine\"") != std::string::npos);
+  const auto ring = [](int n, double bytes) { return 2 * (n - 1) * (1000 + 2 * 500 + bytes / n / 10) / 1e3; };
+  CHECK(predicted[0].us == doctest::Approx(ring(2, 4096)).epsilon(1e-6));
+  CHECK(predicted[1].us == doctest::Approx(ring(4, 4096)).epsilon(1e-6));
+  CHECK(predicted[3].us <= predicted[0].us * 1.001);
+}
+
+TEST_CASE("gccl validate: errors, statistics and outliers of a table, on every engine") {
+  const Folder folder;
+  folder.write("two.json", kCluster);
+  // 2 ranks, 1 MiB: 2 x (2 us + 52.4288 us) = 108.86 us. Measured: exactly that, and twice that.
+  folder.write("m.csv", kHead +
+                            "box,1,2,all_reduce,ring,auto,1048576,108.8576,,,src,n\n"
+                            "box,1,2,all_reduce,ring,auto,2097152,427.4304,,,src,n\n"
+                            "box,1,2,moe_combine,x,auto,64,1,,,src,n\n");
+  std::vector<std::string> engines = kEngines;
+  engines.push_back("closed");
+  for (const std::string& engine : engines) {
+    CAPTURE(engine);
+    const Ended e = run_gccl({"validate", "m.csv", "--cluster", "two.json", "--engine", engine, "--json", "v.json",
+                              "--csv", "v.csv", "--html", "v.html"},
+                             folder.path);
+    CHECK(e.err == "");
+    REQUIRE(e.code == 0);
+    const Json d = Json::parse(read_text(folder.path / "v.json"));
+    const JsonSchema schema(Json::parse(read_text(kRoot / "sim/measured/validation.schema.json")));
+    CHECK(schema.accepts(d));
+    REQUIRE(d["rows"].size() == 2);
+    const Json& first = d["rows"][0];
+    CHECK(first["system"] == "box");
+    CHECK(first["gpus_per_node"] == 2);
+    CHECK(first["measured_us"] == 108.8576);
+    CHECK(std::abs(first["error_percent"].get<double>()) < 2);
+    CHECK(std::abs(d["rows"][1]["error_percent"].get<double>() + 50) < 2);
+    const double a = std::abs(first["error_percent"].get<double>()),
+                 b = std::abs(d["rows"][1]["error_percent"].get<double>());
+    const Json& overall = d["statistics"]["all"]["overall"];
+    CHECK(overall["points"] == 2);
+    CHECK(overall["mape_percent"].get<double>() == doctest::Approx((a + b) / 2));
+    CHECK(overall["worst_percent"].get<double>() == doctest::Approx(b));
+    CHECK(d["skipped"][0]["rows"] == 1);
+    CHECK(d["skipped"][0]["first"][0] == "m.csv:4");
+    CHECK(e.out.find("all_reduce < 64 MiB") != std::string::npos);
+    CHECK(e.out.find("m.csv:3") != std::string::npos);
+    CHECK(read_text(folder.path / "v.csv")
+              .starts_with("system,nodes,gpus_per_node,collective,algorithm,protocol,bytes,measured_us,"));
+    const std::string page = read_text(folder.path / "v.html");
+    CHECK(page.find("<svg") != std::string::npos);
+    for (const char* outside : {"http://", "https://", "src=", "<script"})
+      CHECK(page.find(outside) == std::string::npos);
+  }
+}
+
+TEST_CASE("a row's protocol is the cluster's of that name, a choice is by the rules of its library") {
+  const Folder folder;
+  Json description = Json::parse(kCluster);
+  description["parameters"]["protocols"] = {{"LL", {{"operation_ns", 1000}, {"inside", {{"efficiency", 0.5}}}}},
+                                            {"Simple", {{"operation_ns", 9000}}}};
+  description["parameters"]["nccl"] = {{"architecture", "ampere"}};
+  const auto file = folder.write("two.json", description.dump());
+  const auto cluster = load_cluster(file);
+  std::vector<Measurement> rows(6, row(1, 2, 64, 1));
+  rows[0].protocol = "ll";
+  rows[1].protocol = "Simple";
+  rows[2].protocol = "LL128";
+  rows[3].protocol = "QP interleave ON";
+  rows[4].algorithm = "NCCL default (auto)";
+  rows[5].algorithm = "default_ompi";
+  std::vector<SkippedRow> skipped;
+  const MeasuredPoints points(rows, *cluster, file, skipped);
+  const std::vector<Predicted> p = points.closed(cluster);
+  REQUIRE(skipped.size() == 1);
+  CHECK(skipped[0].reason == "the cluster has no protocol \"LL128\"");
+  REQUIRE(p.size() == 5);
+  CHECK(p[0].protocol == "LL");
+  CHECK(p[1].protocol == "Simple");
+  CHECK(p[1].us - p[0].us == doctest::Approx(8).epsilon(0.01));  // 8 us of launch; of 64 bytes none matters
+  CHECK(p[2].protocol == "LL");                                  // none is stated: the faster one
+  CHECK(p[2].planner == "");
+  CHECK(p[3].planner == "nccl");
+  CHECK(p[4].planner == "openmpi");
+}
+
+TEST_CASE("gccl validate: --parameters replaces those of the cluster") {
+  const Folder folder;
+  folder.write("two.json", kCluster);
+  folder.write("m.csv", kHead + "box,1,2,all_reduce,ring,auto,1048576,100,,,src,n\n");
+  folder.write("fast.json", R"({"schema":"gccl/parameters/1","name":"fast","card":{"overhead_ns":0,"combine_GBps":0,
+    "copy_GBps":0},"eager_bytes":0,"links":{"wire":{"bandwidth_GBps":100,"latency_ns":0}}})");
+  const Ended e =
+      run_gccl({"validate", "m.csv", "--cluster", "two.json", "--parameters", "fast.json", "--json", "-"}, folder.path);
+  REQUIRE(e.code == 0);
+  const Json d = Json::parse(e.out);
+  CHECK(d["parameters"] == "fast.json");
+  CHECK(d["rows"][0]["predicted_us"].get<double>() == doctest::Approx(10.48576).epsilon(0.02));  // 1 MiB at 100 GB/s
+}
+
+TEST_CASE("gccl validate: wrong input is one line and exit code 2, and nothing is written") {
+  const Folder folder;
+  folder.write("two.json", kCluster);
+  folder.write("good.csv", kHead + "box,1,2,all_reduce,ring,auto,64,1,,,src,n\n");
+  folder.write("bad.csv", kHead + "box,1,2,all_reduce\n");
+  folder.write("none.csv", kHead + "box,1,2,moe_combine,x,auto,64,1,,,src,n\n");
+  const auto error = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), "validate");
+    const Ended e = run_gccl(words, folder.path);
+    CHECK(e.code == 2);
+    return e.err;
+  };
+  CHECK(error({"bad.csv", "--cluster", "two.json", "--json", "out.json"}).find("bad.csv:2: has 4 fields") !=
+        std::string::npos);
+  CHECK(error({"none.csv", "--cluster", "two.json"}).find("none of the rows") != std::string::npos);
+  CHECK(error({"good.csv", "--cluster", "tow.json"}).find("no such file") != std::string::npos);
+  CHECK(error({"good.csv", "--cluster", "two.json", "--parameters", "nvidia-h10"})
+            .find("no shipped parameter set of this name; did you mean \"nvidia-h100\"?") != std::string::npos);
+  CHECK(error({"good.csv"}).find("--cluster is required") != std::string::npos);
+  CHECK(error({"missing.csv", "--cluster", "two.json"}).find("missing.csv: no such file") != std::string::npos);
+  CHECK(error({"good.csv", "--cluster", "two.json", "--engine", "modle"}).find("did you mean \"model\"?") !=
+        std::string::npos);
+  CHECK(
+      error({"good.csv", "--cluster", "two.json", "--json", "good.csv"}).find("is read, and cannot be an output too") !=
+      std::string::npos);
+  CHECK(error({"good.csv", "--cluster", "two.json", "--collective", "allreduse"}).find("did you mean \"allreduce\"?") !=
+        std::string::npos);
+  CHECK(!std::filesystem::exists(folder.path / "out.json"));
+}
