@@ -49,11 +49,12 @@ std::vector<Predictions> predict_all(const std::vector<Hypothesis>& hypotheses, 
     Predictions& p = all.emplace_back(Predictions{&h, {}});
     for (const Variant& v : h.variants) {
       std::vector<SkippedRow> ignored;
-      p.variants.push_back(predicted(rows, v, file, all.size() == 1 ? skipped : ignored));
+      const bool first = all.size() == 1 && p.variants.empty();
+      p.variants.push_back(predicted(rows, v, file, first ? skipped : ignored));
       // What the variant does not reach is as on a healthy cluster.
       if (all.size() > 1)
         for (std::size_t i = 0; i < rows.size(); ++i)
-          if (std::isnan(p.variants.back()[i])) p.variants.back()[i] = all[0].variants[0][i];
+          if (std::isnan(p.variants.back()[i])) p.variants.back()[i] = all[0].variants[v.model][i];
     }
   }
   return all;
@@ -92,6 +93,7 @@ Group group_of(std::vector<std::size_t> members, const std::vector<Measurement>&
 struct Ranked {
   const Hypothesis* hypothesis;
   std::string detail;
+  std::size_t model;  // of the healthy cluster
   Explained best;
   double log_evidence, probability;
 };
@@ -110,28 +112,34 @@ const Hypothesis& unknown_cause() {
 // The most likely first.
 std::vector<Ranked> ranked(const Group& group, const std::vector<Predictions>& predictions) {
   std::vector<Ranked> all;
-  const auto add = [&](const Hypothesis* h, const std::vector<Explained>& tried,
-                       const std::vector<std::string>& details) {
-    std::vector<double> log_likelihoods;
-    for (const Explained& e : tried) log_likelihoods.push_back(e.log_likelihood);
-    const auto best =
-        std::size_t(std::max_element(log_likelihoods.begin(), log_likelihoods.end()) - log_likelihoods.begin());
-    all.push_back({h, details[best], tried[best], log_mean(log_likelihoods), 0});
+  struct Tried {
+    std::string detail;
+    std::size_t model;
+    Explained explained;
   };
-  const Times healthy = group.of(predictions[0].variants[0]);
+  const auto add = [&](const Hypothesis* h, const std::vector<Tried>& tried) {
+    std::vector<double> log_likelihoods;
+    for (const Tried& t : tried) log_likelihoods.push_back(t.explained.log_likelihood);
+    const Tried& best =
+        tried[std::size_t(std::max_element(log_likelihoods.begin(), log_likelihoods.end()) - log_likelihoods.begin())];
+    all.push_back({h, best.detail, best.model, best.explained, log_mean(log_likelihoods), 0});
+  };
+  std::vector<Times> healthy;
+  for (const Times& us : predictions[0].variants) healthy.push_back(group.of(us));
   for (const Predictions& p : predictions) {
-    std::vector<Explained> tried;
-    std::vector<std::string> details;
+    std::vector<Tried> tried;
     for (std::size_t v = 0; v < p.variants.size(); ++v) {
+      const Variant& variant = p.hypothesis->variants[v];
       const Times us = group.of(p.variants[v]);
-      if (&p != &predictions[0] && !visible(healthy, us)) continue;
-      tried.push_back(explain(group.points, us));
-      details.push_back(p.hypothesis->variants[v].detail);
+      if (&p != &predictions[0] && !visible(healthy[variant.model], us)) continue;
+      tried.push_back({variant.detail, variant.model, explain(group.points, us)});
     }
-    if (!tried.empty()) add(p.hypothesis, tried, details);
+    if (!tried.empty()) add(p.hypothesis, tried);
   }
-  const std::vector<Explained> freely = explain_freely(group.points, healthy);
-  add(&unknown_cause(), freely, std::vector<std::string>(freely.size()));
+  std::vector<Tried> freely;
+  for (std::size_t model = 0; model < healthy.size(); ++model)
+    for (const Explained& e : explain_freely(group.points, healthy[model])) freely.push_back({"", model, e});
+  add(&unknown_cause(), freely);
   std::vector<double> evidence;
   for (const Ranked& r : all) evidence.push_back(r.log_evidence);
   const std::vector<double> probability = probabilities(evidence);
@@ -179,7 +187,7 @@ Json diagnosed(const Group& group, const std::vector<Measurement>& rows, const s
   // What calls cost beside the network is taken from the best explanation, so that a shortfall does not hide in it.
   Explained expectation = first.best;
   if (first.hypothesis->name == "unknown") expectation = {};
-  const auto expected_us = [&](std::size_t row) { return expectation.us(predictions[0].variants[0][row]); };
+  const auto expected_us = [&](std::size_t row) { return expectation.us(predictions[0].variants[first.model][row]); };
   Times expected;
   for (const std::size_t i : group.used) expected.push_back(expected_us(i));
   const Shortfall found = shortfall(group, expected);

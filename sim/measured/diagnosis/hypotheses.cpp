@@ -260,18 +260,33 @@ void add_choices(const Changes& changes, const Parameters& parameters, const std
   if (!protocol.variants.empty()) to.push_back(std::move(protocol));
 }
 
-}  // namespace
-
-std::vector<Hypothesis> hypotheses_of(const json::Node& description, const Parameters& given,
-                                      const std::vector<Measurement>& rows) {
-  Parameters parameters = given;
-  if (parameters.protocols[0].name.empty() && parameters.nccl.architecture) parameters.protocols = nccl_protocols();
+std::vector<Hypothesis> hypotheses_with(const json::Node& description, const Parameters& parameters,
+                                        const std::vector<Measurement>& rows) {
   const Changes changes(description, parameters);
   std::vector<Hypothesis> all{{"healthy", "healthy", "", {{"", changes.same(parameters)}}}};
   if (changes.joined_by_nics()) add_network_causes(changes, all);
   add_pcie(changes, all);
   add_one_channel(changes, parameters, all);
   add_choices(changes, parameters, rows, all);
+  return all;
+}
+
+}  // namespace
+
+std::vector<Hypothesis> hypotheses_of(const json::Node& description, const Parameters& parameters,
+                                      const std::vector<Measurement>& rows) {
+  std::vector<Hypothesis> all = hypotheses_with(description, parameters, rows);
+  if (!parameters.protocols[0].name.empty() || !parameters.nccl.architecture) return all;
+  Parameters with_protocols = parameters;
+  with_protocols.protocols = nccl_protocols();
+  for (Hypothesis& h : hypotheses_with(description, with_protocols, rows)) {
+    for (Variant& v : h.variants) v.model = 1;
+    const auto same = std::find_if(all.begin(), all.end(), [&](const Hypothesis& o) { return o.name == h.name; });
+    if (same == all.end())
+      all.push_back(std::move(h));
+    else
+      same->variants.insert(same->variants.end(), h.variants.begin(), h.variants.end());
+  }
   return all;
 }
 

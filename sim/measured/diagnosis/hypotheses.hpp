@@ -15,6 +15,7 @@ struct Variant {
   std::string detail;
   std::shared_ptr<const Cluster> cluster;
   std::string algorithm = {};  // for calls of all sizes whose rows leave it to the library
+  std::size_t model = 0;       // of the healthy cluster: its own variant of that index
 };
 
 struct Hypothesis {
@@ -25,7 +26,7 @@ struct Hypothesis {
 };
 
 // The first one is a healthy cluster. `description`: of the cluster; `parameters`: which it has. Where these name no
-// protocols and go by NCCL, NCCL's three are added to all of them.
+// protocols and go by NCCL, each variant comes twice: as the set has it, and with NCCL's three protocols added.
 std::vector<Hypothesis> hypotheses_of(const json::Node& description, const Parameters& parameters,
                                       const std::vector<Measurement>& rows);
 
