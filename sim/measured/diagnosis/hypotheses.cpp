@@ -275,18 +275,31 @@ std::vector<Hypothesis> hypotheses_with(const json::Node& description, const Par
 
 std::vector<Hypothesis> hypotheses_of(const json::Node& description, const Parameters& parameters,
                                       const std::vector<Measurement>& rows) {
-  std::vector<Hypothesis> all = hypotheses_with(description, parameters, rows);
-  if (!parameters.protocols[0].name.empty() || !parameters.nccl.architecture) return all;
-  Parameters with_protocols = parameters;
-  with_protocols.protocols = nccl_protocols();
-  for (Hypothesis& h : hypotheses_with(description, with_protocols, rows)) {
-    for (Variant& v : h.variants) v.model = 1;
-    const auto same = std::find_if(all.begin(), all.end(), [&](const Hypothesis& o) { return o.name == h.name; });
-    if (same == all.end())
-      all.push_back(std::move(h));
-    else
-      same->variants.insert(same->variants.end(), h.variants.begin(), h.variants.end());
+  std::vector<Parameters> sets{parameters};
+  std::vector<std::string> planners{"library"};
+  const bool mpi = std::any_of(rows.begin(), rows.end(), [](const Measurement& m) {
+    return measured_algorithm(m.kind, m.algorithm).library == PlannerKind::openmpi;
+  });
+  if (parameters.nccl.architecture && !mpi) {
+    planners = {"nccl", "gccl"};
+    if (parameters.protocols[0].name.empty()) {
+      sets.push_back(parameters);
+      sets.back().protocols = nccl_protocols();
+    }
   }
+  std::vector<Hypothesis> all;
+  for (std::size_t set = 0; set < sets.size(); ++set)
+    for (const Hypothesis& h : hypotheses_with(description, sets[set], rows)) {
+      auto to = std::find_if(all.begin(), all.end(), [&](const Hypothesis& o) { return o.name == h.name; });
+      if (to == all.end()) to = all.insert(all.end(), {h.name, h.title, h.check, {}});
+      for (std::size_t planner = 0; planner < planners.size(); ++planner)
+        for (Variant v : h.variants) {
+          if (!v.algorithm.empty() && planner > 0) continue;  // no planner is asked
+          v.planner = planners[planner];
+          v.model = set * planners.size() + planner;
+          to->variants.push_back(std::move(v));
+        }
+    }
   return all;
 }
 

@@ -14,8 +14,9 @@ namespace gccl::sim {
 struct Variant {
   std::string detail;
   std::shared_ptr<const Cluster> cluster;
-  std::string algorithm = {};  // for calls of all sizes whose rows leave it to the library
-  std::size_t model = 0;       // of the healthy cluster: its own variant of that index
+  std::string algorithm = {};       // for calls of all sizes whose rows leave it to the library
+  std::string planner = "library";  // whose rules stand for the library's, as for MeasuredPoints
+  std::size_t model = 0;            // of the healthy cluster: its own variant of that index
 };
 
 struct Hypothesis {
@@ -25,8 +26,9 @@ struct Hypothesis {
   std::vector<Variant> variants;
 };
 
-// The first one is a healthy cluster. `description`: of the cluster; `parameters`: which it has. Where these name no
-// protocols and go by NCCL, each variant comes twice: as the set has it, and with NCCL's three protocols added.
+// The first one is a healthy cluster. `description`: of the cluster; `parameters`: which it has. Where these go by
+// NCCL, each variant comes by several models: planned by NCCL's rules and by GCCL's, and where no protocols are named
+// as the set has it and with NCCL's three added.
 std::vector<Hypothesis> hypotheses_of(const json::Node& description, const Parameters& parameters,
                                       const std::vector<Measurement>& rows);
 
