@@ -33,11 +33,11 @@ sim::Engine engine_named(const std::string& name) {
 }
 
 sim::Engines simulation_engines(bool with_simgrid) {
-  if (!with_simgrid) return {sim::run_model, sim::run_flow, nullptr};
+  if (!with_simgrid) return {.model = sim::run_model, .simgrid = nullptr};
   simgrid_entry = reinterpret_cast<SimGridEntry>(
       plugin("simgrid_engine", "gccl_simgrid",
              "the simgrid engine needs SimGrid (libsimgrid-dev, then cmake --build FOLDER); --engine flow does not"));
-  return {sim::run_model, run_by_simgrid};
+  return {.model = sim::run_model, .simgrid = run_by_simgrid};
 }
 
 void show_progress(std::size_t done, std::size_t of) {

@@ -7,6 +7,7 @@
 #include "cli/catalogue.hpp"
 #include "cli/commands.hpp"
 #include "cli/output.hpp"
+#include "cli/topology_channels.hpp"
 #include "libgccl/cluster/files.hpp"
 #include "libgccl/cluster/load.hpp"
 #include "libgccl/cluster/nccl_settings.hpp"
@@ -21,6 +22,7 @@ using Json = nlohmann::json;
 
 struct TopologyArguments {
   std::string file, svg, json;
+  std::optional<std::int64_t> channels;  // the rings on so many ranks
 };
 
 // "48.5" or "23.5 - 48.5".
@@ -33,6 +35,9 @@ std::string range(T least, T most) {
 std::string bandwidth(double GBps) {
   return GBps >= 1000 ? fmt::format("{:.4g} TB/s", GBps / 1000) : fmt::format("{:.4g} GB/s", GBps);
 }
+
+constexpr std::size_t kNodesPrinted = 4;  // of each channel's ring; the JSON has all
+constexpr std::int64_t kChannelRanksMax = 4096;
 
 Json hop_json(const Hop& h) { return {{"alpha_ns", h.alpha_ns}, {"beta_ns_per_byte", h.beta_ns_per_byte}}; }
 
@@ -56,6 +61,7 @@ Json to_json(const Summary& s) {
           {"cards_per_node_max", s.cards_per_node_max},
           {"nics", s.nics},
           {"fabric", s.fabric},
+          {"in_switch", s.costs.node_switch ? hop_json(*s.costs.node_switch) : Json(nullptr)},
           {"tiers", std::move(tiers)},
           {"bisection_GBps", s.bisection_GBps ? Json(*s.bisection_GBps) : Json(nullptr)},
           {"paired_GBps", s.paired_GBps},
@@ -102,6 +108,7 @@ void print(const Summary& s) {
   fmt::print("  {:<42} {} links{}\n", "longest route", s.diameter,
              s.diameter_sources < s.cards ? fmt::format(" (from {} of the cards)", s.diameter_sources) : "");
   print_hop("inside a node", s.costs.node);
+  if (s.costs.node_switch) print_hop("by its switch to all, from all (NVLS)", *s.costs.node_switch);
   if (s.nodes > 1) {
     print_hop("between far nodes, one card sends", s.costs.net);
     print_hop("between far nodes, all cards of one send", s.costs.net_all);
@@ -131,10 +138,27 @@ int topology(const TopologyArguments& a) {
   check_outputs({a.svg, a.json}, files_of_cluster(file));
   const auto cluster = load_cluster(file);
   if (!a.svg.empty()) write_output(a.svg, sim::topology_svg(*cluster));
+  if (a.channels && *a.channels > cluster->cards())
+    throw json::InputError(fmt::format("--channels: found {} ranks, expected at most {}, the cards of {}", *a.channels,
+                                       cluster->cards(), a.file));
   const Summary s = summarize(*cluster);
-  if (!a.json.empty()) write_output(a.json, json::format_value(to_json(s), 1) + '\n');
+  const auto rings = a.channels ? rings_of_channels(*cluster, Rank(*a.channels)) : std::vector<std::vector<RingStop>>{};
+  if (!a.json.empty()) {
+    Json out = to_json(s);
+    for (const auto& ring : rings) {
+      Json stops = Json::array();
+      for (const RingStop& r : ring) {
+        stops.push_back({{"rank", r.rank}, {"node", r.node}});
+        if (!r.in.empty()) stops.back()["in"] = r.in;
+        if (!r.out.empty()) stops.back()["out"] = r.out;
+      }
+      out["channels"].push_back(std::move(stops));
+    }
+    write_output(a.json, json::format_value(out, 1) + '\n');
+  }
   if (a.svg != "-" && a.json != "-") {
     print(s);
+    if (a.channels) fmt::print("\n  rings of {} ranks by channel\n{}", *a.channels, ring_lines(rings, kNodesPrinted));
     print_nccl(*cluster);
     flush_stdout();
   }
@@ -153,7 +177,14 @@ void add_topology(Command& app, int& exit_code) {
       ->value("FILE");
   command->add_option("--json", a->json, "Write the numbers as JSON to this file, or to standard output when it is -")
       ->value("FILE");
-  command->examples({"gccl topology dgx-h100-superpod-2048", "gccl topology my-cluster.json --svg cluster.svg"});
+  command
+      ->add_option(
+          "--channels", a->channels,
+          "The ring of each channel on so many ranks: their order, and the NICs by which it enters and leaves nodes")
+      ->value("RANKS")
+      ->check(Range{2, kChannelRanksMax});
+  command->examples({"gccl topology dgx-h100-superpod-2048", "gccl topology polaris --channels 8",
+                     "gccl topology my-cluster.json --svg cluster.svg"});
   command->callback([a, &exit_code] {
     try {
       exit_code = topology(*a);

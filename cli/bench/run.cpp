@@ -137,7 +137,7 @@ class Bench {
           row(*best.algorithm, best.slicing, call, true);
       } else if (asked == "all") {
         for (const Algorithm& a : algorithms())
-          if (a.kind == kind && !a.variant) row(a, stated, call, false);
+          if (a.kind == kind && !a.variant && !a.in_switch) row(a, stated, call, false);
       } else if (const Algorithm* a = find_algorithm(kind, asked)) {
         row(*a, stated, call, false);
       }

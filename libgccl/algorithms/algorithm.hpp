@@ -36,11 +36,15 @@ struct Algorithm {
   // carries the call.
   bool channels = false;
   // Closed form for a call that is one of many chunks: nanoseconds from the end of one chunk to the end of the next,
-  // where ranks pass on a chunk while the next arrives. Null where each chunk takes its turn.
+  // where ranks pass on a chunk while the next arrives. Null where each chunk takes its turn. With in_switch asked for
+  // only where the switches are.
   Cost (*interval)(const Call&, const View&, const CostModel&, const Slicing&) = nullptr;
   // For algorithms whose phases use links of different kinds: each channel begins with a chunk of another length, so
   // that they are in different phases from the start and use all links at the same time.
   bool staggered = false;
+  // It has steps to groups (group_step.hpp), made for switches that multicast and reduce. "auto" and "all" take it
+  // where the cluster has such switches; a user may name it anywhere.
+  bool in_switch = false;
   // For algorithms that gather at a root and come back: the two halves of `make`, and how many shares of a lane are on
   // their way between this rank and the root. A rank that waited for each share to come back before it began the
   // next would leave its links idle, so sliced() lets the second halves follow that many shares later.

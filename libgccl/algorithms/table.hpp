@@ -18,9 +18,12 @@
   row(allreduce_direct) \
   row(allreduce_torus2d) \
   family(allreduce_hierarchical) \
+  row(allreduce_nvls) \
+  row(allreduce_nvls_tree) \
   row(reduce_scatter_ring) \
   row(reduce_scatter_recursive_halving) \
   row(reduce_scatter_pairwise) \
+  row(reduce_scatter_nvls) \
   row(reduce_scatterv_ring) \
   row(reduce_scatterv_pairwise) \
   row(reduce_binomial) \
@@ -38,6 +41,7 @@
   row(allgather_neighbor_exchange) \
   row(allgather_pat) \
   row(allgather_hierarchical) \
+  row(allgather_nvls) \
   row(allgather_direct) \
   row(allgatherv_ring) \
   row(allgatherv_direct) \

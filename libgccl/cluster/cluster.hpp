@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -55,6 +56,9 @@ class Cluster {
   virtual const Protocols& protocols() const;
   // How the cards of a node are joined, for the orders of channels.
   virtual View::Wiring wiring() const { return View::Wiring::crossbar; }
+  // What multicasts and reductions of a switch that joins all of these cards reach of the links' bandwidths; 0 where no
+  // switch can do either.
+  virtual double in_switch(std::span<const Card>) const { return 0; }
   // Row length of the card grid on a torus, else 0 (see View::columns).
   virtual Rank grid_columns() const = 0;
 };

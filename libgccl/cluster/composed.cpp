@@ -96,6 +96,14 @@ void ComposedCluster::route(Card from, Card to, std::vector<LinkId>& out) const 
   tb.routes.append(tb.graph.nic(y), b, there.link, out);
 }
 
+double ComposedCluster::in_switch(std::span<const Card> cards) const {
+  if (cards.empty() || c_.cards_are_ports) return 0;
+  const Rank node = node_of_[cards[0]];
+  for (const Card c : cards)
+    if (node_of_[c] != node) return 0;
+  return type_of(node).in_switch;
+}
+
 // Cards that are alike in the planes they use and reach need not be distinguished.
 void ComposedCluster::check_connected() const {
   struct Kind {

@@ -55,6 +55,7 @@ class ComposedCluster final : public Cluster {
   const CardCosts& costs(Card card) const override { return type_of(node_of_[card]).costs; }
   Count eager_bytes() const override { return c_.eager_bytes; }
   std::string_view backends() const override { return c_.backends; }
+  double in_switch(std::span<const Card> cards) const override;
   const Protocols& protocols() const override { return c_.protocols; }
   View::Wiring wiring() const override { return wiring_; }
   Rank grid_columns() const override { return c_.grid_columns; }

@@ -105,6 +105,10 @@ CostModel without_loads(const Part& cluster, const std::vector<Card>& cards, uns
     cluster.route(full[0], full[i], route);
     m.node = slower(m.node, hop_over(cluster, full[0], full[i], route));
   }
+  double efficiency = full.size() > 1 ? 1 : 0;
+  for (const auto& n : nodes)
+    if (n.size() > 1) efficiency = std::min(efficiency, cluster.in_switch(n));
+  if (efficiency > 0) m.node_switch = {m.node.alpha_ns, m.node.beta_ns_per_byte / efficiency};
   if (nodes.size() == 1) {
     m.net = m.net_all = m.node;
     return m;

@@ -69,6 +69,7 @@ struct NodeType {
   std::vector<LinkKind> ports;             // ports[nic]: to the fabric; forward leaves the node
   std::vector<std::vector<unsigned>> own;  // own[card]: the NICs it uses; several share the load by destination
   std::string inside;                      // for reports, such as "switch"
+  double in_switch = 0;                    // as Cluster::in_switch of the node's cards
   double card_GBps = 0;                    // what leaves a card at once towards the others of its node, for reports
 
   // The NIC of a plane (NIC i is in plane i % planes) for a card: its own, else the nearest; graph.nics when none is

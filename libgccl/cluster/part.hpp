@@ -48,6 +48,7 @@ class Part final : public Cluster {
   const CardCosts& costs(Card card) const override { return costs_[card]; }
   Count eager_bytes() const override { return whole_.eager_bytes(); }
   Rank grid_columns() const override { return whole_.grid_columns(); }
+  double in_switch(std::span<const Card> cards) const override { return whole_.in_switch(cards); }
   View::Wiring wiring() const override { return whole_.wiring(); }
 
  private:

@@ -41,7 +41,9 @@ class Inside {
 
  private:
   void add_switch(const Node& v) {
-    v.allow({"kind", "link"});
+    v.allow({"kind", "link", "in_switch"});
+    if (const auto in_switch = v.find("in_switch"); in_switch && in_switch->boolean())
+      type_.in_switch = parameters_.in_switch_efficiency;
     const LinkKind link = read_link(v.at("link"), parameters_).at(Tier::card);
     const Vertex hub = graph_.add_switch(unused_name("switch"));
     for (Vertex c = 0; c < graph_.cards; ++c) graph_.connect(c, hub, link);
@@ -246,6 +248,9 @@ NodeType read_node(const Node& v, const Parameters& defaults, bool bare) {
   if (nics) read_nics(*nics, type, parameters, inside, serves);
   type.routes = NodeRoutes(type.graph);
   assign_nics(type, serves);
+  if (type.in_switch > 0 && type.graph.cards > 1 && type.routes.distance(0, 1) != 2)
+    inside_value->fail(
+        "\"in_switch\" is for cards that reach each other through that switch, and they have shorter ways");
   for (const auto& e : type.graph.edges)
     if (e.from == 0 && e.link.tier == Tier::card) type.card_GBps += e.link.bandwidth_GBps;
   if (nics)

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <optional>
 #include <vector>
 
 #include "libgccl/cost/protocol.hpp"
@@ -98,6 +99,9 @@ struct CostModel {
   // A byte's share of the busiest link while every node's ring hands a node's blocks round and every rail's ring one
   // on; 0 where routes are not known.
   double rings_ns_per_byte = 0;
+  // Where each node's ranks are behind a switch that multicasts and reduces: a message of such a step (group_step.hpp),
+  // which takes a byte's share of each of its links. Of no meaning elsewhere.
+  std::optional<Hop> node_switch;
   double overhead_ns = 0;          // part of alpha: how long a rank is busy starting one message
   double receive_overhead_ns = 0;  // part of alpha: and taking one that has arrived
   double combine_ns_per_byte = 0;  // gamma: reduction of one incoming byte

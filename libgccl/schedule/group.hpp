@@ -54,6 +54,8 @@ struct View {
   // nothing about orders, such as a torus; all to all through a switch; or each pair by links of its own.
   enum class Wiring : std::uint8_t { unknown, crossbar, mesh };
   Wiring wiring = Wiring::crossbar;
+  // Whether the switch that joins my node, or my rail, takes steps to that group whole (group_step.hpp).
+  bool node_switch = false, rail_switch = false;
   Rank channel = 0;   // for which a schedule is made, one of its lanes
   Rank channels = 1;  // of which a closed form is asked, at once
 

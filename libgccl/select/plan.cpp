@@ -96,7 +96,8 @@ Cost latency_of(const Algorithm& algorithm, const Call& call, const View& view, 
 Cost predicted_work(const Algorithm& algorithm, const Call& call, const View& given, const CostModel& model,
                     const Slicing& slicing, const Tuning& tuning) {
   View view = given;
-  const bool limited = model.protocol.channel_GBps > 0 && view.all.size > 1 && call.count > 1;
+  const bool by_switch = algorithm.in_switch && model.node_switch;  // it takes what its links carry
+  const bool limited = model.protocol.channel_GBps > 0 && view.all.size > 1 && call.count > 1 && !by_switch;
   const CostModel channel = limited ? channel_alone(model) : CostModel{};
   const bool whole =
       slicing.shares == 1 || call.count <= 1 || view.all.size == 1 || !tuning.chunks_overlap || has_counts(call.kind);
@@ -110,12 +111,13 @@ Cost predicted_work(const Algorithm& algorithm, const Call& call, const View& gi
   const Count shares = std::min(slicing.shares, call.count), lanes = std::min(slicing.lanes, shares);
   const Count each = (shares + lanes - 1) / lanes;
   if (algorithm.channels) view.channels = Rank(lanes);
+  const bool passed_on = algorithm.interval && (!algorithm.in_switch || by_switch);
   Cost one = algorithm.cost(chunk, view, model);
   const Cost latency = latency_of(algorithm, call, view, model), serial = std::max(0.0, one - latency);
   if (limited) one = std::max(one, latency + algorithm.cost(chunk, given, channel));
-  if (algorithm.channels && !algorithm.interval) return double(each) * one;
+  if (algorithm.channels && !passed_on) return double(each) * one;
   Cost turns = one, interval = 0, handling = 0;
-  if (algorithm.interval) {
+  if (passed_on) {
     interval = algorithm.interval(chunk, view, model, slicing);
     if (limited)
       interval =
@@ -209,6 +211,7 @@ Plan cheapest(const Call& call, const View& view, CostModels models, double byte
   Costed best;
   for (const Algorithm& a : table) {
     if (a.kind != call.kind || a.variant || !a.cost || !a.can(call, view)) continue;
+    if (a.in_switch && !models[0].node_switch) continue;
     const Costed found = best_protocol(a, call, view, models, tuning, most, {});
     if (!best.plan.algorithm || found.cost < best.cost * (1 - kTie)) best = found;
   }

@@ -39,6 +39,8 @@ std::string text(const Step& s) {
     case Op::recv_reduce: return "recv_reduce " + text(s.from) + " into " + text(s.to) + " from " + peer;
     case Op::copy: return "copy " + text(s.from) + " to " + text(s.to);
     case Op::reduce: return "reduce " + text(s.from) + " into " + text(s.to);
+    case Op::send_all:
+    case Op::recv_reduce_all: break;
   }
   return "unknown step";
 }
@@ -289,7 +291,9 @@ void Memory::apply(std::uint32_t lane, const Step& step, const Payload* incoming
     case Op::reduce:
       for (Count i = 0; i < n; ++i) to[i] += from[i];
       break;
-    case Op::send: break;
+    case Op::send:
+    case Op::send_all:
+    case Op::recv_reduce_all: break;
   }
   std::memset(store(lane, step.to.buffer).written.data() + step.to.offset, 1, step.to.count);
 }
@@ -309,6 +313,7 @@ bool Memory::fail(FaultKind kind, std::string text) {
 }
 
 bool Memory::well_formed(std::uint32_t lane, const Step& step) {
+  if (step.to_group()) return fail(FaultKind::malformed, where(lane, step) + ": a step to a group must be plain");
   if (!step.local() && step.peer == rank_of(lane)) return fail(FaultKind::self_message, where(lane, step));
   if (!step.local() && step.peer >= ranks_)
     return fail(FaultKind::no_such_peer, where(lane, step) + ", of " + std::to_string(ranks_) + " ranks");

@@ -5,10 +5,14 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <stdexcept>
 
+#include "libgccl/schedule/group_step.hpp"
 #include "libgccl/schedule/lane.hpp"
 #include "sim/engine/channels.hpp"
+#include "sim/engine/group_steps.hpp"
+#include "sim/engine/link_sets.hpp"
 #include "sim/engine/network.hpp"
 #include "sim/engine/payload.hpp"
 #include "sim/engine/stream_places.hpp"
@@ -27,6 +31,9 @@ namespace gccl::sim {
 // - the message takes what the network says, and is complete at both ends when its last byte has arrived. Above
 //   eager_bytes it leaves only once its receive is posted; of those that may leave at one instant, first the one that
 //   was sent first;
+// - a step to a group that its switch carries out is a message of each root over the links of all members (LinkSets). A
+//   multicast leaves when its root comes to the step, a reduction once all members have; the step ends for all of them
+//   when the last message is there. The switch sums: no card's unit does, and each card handles its own message alone;
 // - combining and copying keep the card's one reduction unit busy for bytes / combine_GBps and bytes / copy_GBps.
 // Everything due at one instant is handled in the order of event ids, which do not depend on the order in which the
 // network reports it: same input, same nanoseconds.
@@ -36,6 +43,7 @@ class Executor {
   Executor(const Workload& workload, N& network)
       : w_(workload),
         network_(network),
+        link_sets_(*workload.cluster),
         tracer_(workload),
         cards_(workload.cards.size()),
         operations_(workload.operations.size()),
@@ -106,6 +114,8 @@ class Executor {
       case Op::recv_reduce: return start_receive(w, token, step);
       case Op::copy: return work(w, token, step, cards_[w.world].copy_ns_per_byte);
       case Op::reduce: return work(w, token, step, cards_[w.world].combine_ns_per_byte);
+      case Op::send_all:
+      case Op::recv_reduce_all: return meet(w, token, step), false;
     }
     return false;
   }
@@ -136,9 +146,10 @@ class Executor {
     std::uint32_t channel;               // which lane of the rank this is
     std::uint32_t lanes, element_bytes;  // of the operation
     Card card;
-    const Rank* members;     // of the operation; null: all ranks
-    std::uint32_t held = 0;  // sends that have not left: later ones must not overtake them within an instant
-    Nanos sends_free = 0;    // when it can send its next message, by its protocol's channel_GBps
+    const Rank* members;            // of the operation; null: all ranks
+    std::uint32_t met[2] = {0, 0};  // steps to the node and to the rail so far
+    std::uint32_t held = 0;         // sends that have not left: later ones must not overtake them within an instant
+    Nanos sends_free = 0;           // when it can send its next message, by its protocol's channel_GBps
   };
   // A protocol in the engine's units.
   struct ProtocolCosts {
@@ -182,6 +193,7 @@ class Executor {
     Rank to;              // world
     Count bytes;
   };
+  static constexpr std::uint8_t kToGroup = 0xff;  // the sender's token of a message in a step to a group
   static constexpr EventId kMessage = 0, kWork = 1u << 30, kLanded = 2u << 30, kEnter = 3u << 30, kKind = 3u << 30;
 
   void handle(EventId id) {
@@ -294,6 +306,7 @@ class Executor {
 
   void deliver(std::uint32_t i) {
     Item& m = items_[i];
+    if (m.sender_token == kToGroup) return deliver_to_group(i);
     ++messages_;
     if (__builtin_add_overflow(bytes_, m.bytes, &bytes_)) throw BytesOverflow();
     m.delivered = true;
@@ -327,6 +340,109 @@ class Executor {
       in_transit_.erase(i);
     }
     release(i);
+  }
+
+  // --- steps to a group
+
+  void meet(Worker& w, Token token, const Step& step) {
+    const View view = w_.operations[w.operation].layout->view(w.rank);
+    const Group& g = group_of(view, step.scope);
+    const std::uint32_t k = w.met[std::size_t(step.scope)]++;
+    const std::uint32_t i = group_steps_.arrive(w.lane_of(g[0]), step.scope, k, g.rank, g.size, {w.id(), token});
+    if (step.op == Op::send_all) {
+      if (g.rank < step.roots) launch(i, g.rank, step.from.count);
+    } else if (group_steps_[i].all_here()) {
+      for (Rank root = 0; root < step.roots; ++root) launch(i, root, part_of(step, root).count);
+    }
+    if (!group_steps_[i].over()) return;
+    const std::uint32_t nothing = of_group(i);  // all of a multicast is there, and who came last sends nothing
+    items_[nothing].delivered = true;
+    network_.wake(nothing | kMessage, network_.now());
+  }
+
+  std::uint32_t of_group(std::uint32_t meeting) {
+    ++group_steps_[meeting].in_flight;
+    const std::uint32_t i = acquire();
+    items_[i].sender_token = kToGroup;
+    items_[i].receiver = meeting;
+    return i;
+  }
+
+  void launch(std::uint32_t meeting, Rank root, Count count) {
+    if (count == 0) return;
+    const std::uint32_t i = of_group(meeting);
+    const GroupSteps::Meeting& m = group_steps_[meeting];
+    const Worker& w = *lanes_[m.members[root].lane];
+    const Step& step = w.step(m.members[root].token);
+    const View view = w_.operations[w.operation].layout->view(w.rank);
+    const Group& g = group_of(view, step.scope);
+    std::vector<Card> members;
+    for (Rank k = 0; k < g.size; ++k) members.push_back(w_.cards[w_.operations[w.operation].world(g[k])]);
+    const LinkSet& set = link_sets_.of(members, root, step.op == Op::recv_reduce_all);
+    items_[i].sender = w.id();
+    items_[i].bytes = count * w.element_bytes;
+    CardState& c = cards_[w.world];
+    Nanos at = std::max(network_.now(), c.sends_free) + c.overhead;
+    if (at > kTimeMax) throw TimeOverflow();
+    c.sends_free = at;
+    double on_links = 1 / set.efficiency;
+    if (const ProtocolCosts& p = operations_[w.operation].protocol; !p.none) {
+      const auto& way = step.scope == Scope::node ? p.inside : p.network;
+      at += way.latency;
+      on_links *= way.bytes_on_links;
+    }
+    // Distinct ends, as messages of one instant are told apart by them.
+    const Card next = members[(root + 1) % g.size];
+    const bool reduces = step.op == Op::recv_reduce_all;
+    network_.send({.id = i | kMessage,
+                   .from = reduces ? next : w.card,
+                   .to = reduces ? w.card : next,
+                   .lane = w.id(),
+                   .bytes = Count(std::ceil(double(items_[i].bytes) * on_links)),
+                   .at = at,
+                   .receive_ns = c.receive_overhead,
+                   .least_ns = 0,
+                   .set = &set});
+  }
+
+  void deliver_to_group(std::uint32_t i) {
+    const std::uint32_t meeting = items_[i].receiver;
+    if (!items_[i].delivered) {
+      ++messages_;
+      if (__builtin_add_overflow(bytes_, items_[i].bytes, &bytes_)) throw BytesOverflow();
+    }
+    release(i);
+    --group_steps_[meeting].in_flight;
+    if (!group_steps_[meeting].over()) return;
+    const std::vector<GroupSteps::Member> members = group_steps_.end(meeting);
+    if (payload_) carry_out(members);
+    for (const GroupSteps::Member& m : members) finish(*lanes_[m.lane], m.token);
+  }
+
+  void carry_out(const std::vector<GroupSteps::Member>& members) {
+    const auto worker = [&](Rank i) -> Worker& { return *lanes_[members[i].lane]; };
+    const auto step = [&](Rank i) -> const Step& { return worker(i).step(members[i].token); };
+    const auto read = [&](Rank i, const Region& r) {
+      return payload_->read(worker(i).operation, worker(i).rank, worker(i).channel, r);
+    };
+    const auto write = [&](Rank i, const Region& r, const Payload::Message& m) {
+      payload_->write(worker(i).operation, worker(i).rank, worker(i).channel, r, m);
+    };
+    const Rank n = Rank(members.size());
+    for (Rank root = 0; root < step(0).roots; ++root) {
+      Payload::Message message;
+      if (step(root).op == Op::send_all) {
+        message = read(root, step(root).from);
+        for (Rank i = 0; i < n; ++i) write(i, part_of(step(i), root), message);
+      } else {
+        for (Rank i = 0; i < n; ++i) {
+          const Payload::Message summand = read(i, part_of(step(i), root));
+          message.resize(summand.size());
+          for (std::size_t e = 0; e < summand.size(); ++e) message[e] += summand[e];
+        }
+        write(root, step(root).to, message);
+      }
+    }
   }
 
   // --- local work
@@ -375,7 +491,7 @@ class Executor {
   void trace(const Worker& w, Token token) {
     const Step& s = w.step(token);
     const SimulatedOperation& o = w_.operations[w.operation];
-    const Rank peer = s.local() ? w.world : o.world(s.peer);
+    const Rank peer = s.local() || s.to_group() ? w.world : o.world(s.peer);
     tracer_.end(w.id(), token,
                 {w.world, w.operation, w.channel, s.op, peer, s.count() * o.element_bytes, 0, network_.now()});
   }
@@ -406,6 +522,13 @@ class Executor {
     --ranks_left_;
   }
 
+  bool behind_switch(const SimulatedOperation& o, const Group& g) const {
+    if (g.size < 2) return false;
+    std::vector<Card> members;
+    for (Rank k = 0; k < g.size; ++k) members.push_back(w_.cards[o.world(g[k])]);
+    return w_.cluster->in_switch(members) > 0;
+  }
+
   // True when the operation's protocol makes the rank wait before its first message: it enters again then.
   bool launch(std::uint32_t stream, std::uint32_t operation, Rank world) {
     OperationState& state = operations_[operation];
@@ -427,7 +550,11 @@ class Executor {
     OperationState& state = operations_[operation];
     if (state.begin < 0) state.begin = network_.now();
     if (payload_) payload_->enter(operation, rank);
-    const View view = o.layout->view(rank);
+    View view = o.layout->view(rank);
+    if (o.algorithm->in_switch) {
+      view.node_switch = behind_switch(o, view.node);
+      view.rail_switch = behind_switch(o, view.rail);
+    }
     state.unfinished[rank] = std::uint32_t(o.lanes);
     const std::uint32_t first = state.first_lane + std::uint32_t(rank * o.lanes);
     for (std::uint32_t l = 0; l < o.lanes; ++l)
@@ -493,6 +620,8 @@ class Executor {
 
   const Workload& w_;
   N& network_;
+  LinkSets link_sets_;
+  GroupSteps group_steps_;
   Tracer tracer_;
   std::unique_ptr<Payload> payload_;
   std::vector<CardState> cards_;  // by world rank
@@ -517,7 +646,8 @@ class Executor {
 // with a window of 1 where each message leaves before its receive is posted, and with larger ones whatever waits.
 template <Network N>
 void Executor<N>::fail_stuck() const {
-  static constexpr const char* kOps[] = {"send to", "recv from", "recv_reduce from", "copy beside", "reduce beside"};
+  static constexpr const char* kOps[] = {"send to",       "recv from",     "recv_reduce from",    "copy beside",
+                                         "reduce beside", "send_all with", "recv_reduce_all with"};
   std::string text;
   for (const auto& lane : lanes_) {
     if (!lane) continue;

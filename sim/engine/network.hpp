@@ -12,14 +12,30 @@ namespace gccl::sim {
 
 using EventId = std::uint32_t;
 
+// The links that a message to or from a whole group takes at once, through switches that multicast or reduce: a tree,
+// in the order in which the message comes to them. Those of one stage come side by side: the members' ways up, then the
+// root's way down, or the other way round.
+struct LinkSet {
+  struct Leg {
+    LinkId link;
+    std::uint32_t stage;
+    Nanos before;  // the latencies of the stages before
+  };
+  std::vector<Leg> legs;
+  Nanos latency = 0;      // of all stages
+  LinkId narrowest = 0;   // the root's own link, of links of one bandwidth
+  double efficiency = 1;  // what such messages reach of their links' bandwidths
+};
+
 struct Message {
   EventId id;
   Card from, to;
-  std::uint32_t lane;  // of the sender; no other lane of the run has this number
-  Count bytes;         // on the links
-  Nanos at;            // leaves then, >= now
-  Nanos receive_ns;    // how long the receiving card is busy with it
-  Nanos least_ns;      // its last byte follows its first one no sooner
+  std::uint32_t lane;            // of the sender; no other lane of the run has this number
+  Count bytes;                   // on the links
+  Nanos at;                      // leaves then, >= now
+  Nanos receive_ns;              // how long the receiving card is busy with it
+  Nanos least_ns;                // its last byte follows its first one no sooner
+  const LinkSet* set = nullptr;  // takes these links instead of the route; lives as long as the network
 };
 
 // A network plays messages and timers in virtual time and hands over everything that happens at one instant together.
@@ -31,7 +47,7 @@ struct Message {
 //   byte of the one before: a schedule's steps are served in the order of the schedule, and a larger window hides
 //   latencies without spreading one link over several peers (16 ranks, 64 MiB, broadcast scatter_allgather: 5.1 ms;
 //   with a shared link 17.1 ms at window 8). Other lanes, operations and ranks share links with it, as NCCL's channels
-//   do.
+//   do. A message over a LinkSet passes all of its links, each once, and is complete when it has passed the last.
 // - wake: a timer; comes back as `id` at time `at` (>= now).
 // - next: advances to the next instant at which something happens and appends the ids due then, deliveries and timers
 //   alike, in any order; false when nothing is left to happen. Ids are the executor's own; it never reuses one in

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <span>
 #include <tuple>
 #include <unordered_map>
 
@@ -20,6 +21,9 @@ namespace gccl::sim {
 // must not stop what is meant for others. Two that share a receiver evenly do not count as held up, and move on to the
 // next one together: ranks that enter an all-to-all of long blocks at slightly different times stay in such convoys (8
 // ranks on one switch, 16 MiB blocks, after a 1 KiB broadcast: 13.8 ms, and 5.2 ms on the model engine).
+//
+// A message over a LinkSet is one flow over all of its links: a switch that multicasts, or waits for all summands, goes
+// at the pace of the slowest.
 //
 // `Flows` finds the rates:
 // - start(id, route, bytes, least_ns, now): a flow begins that takes at least least_ns. Route and bytes are not empty,
@@ -64,6 +68,7 @@ class SharedNetwork {
     std::vector<LinkId> route;
   };
   const Cached& route(Card from, Card to);
+  std::span<const LinkId> links_of(const Message& m);
   void take_due(std::vector<EventId>& due);
   std::uint32_t queue_of(std::uint32_t lane, LinkId narrowest);
   void go_on(Queue& queue);
@@ -81,6 +86,7 @@ class SharedNetwork {
   std::vector<std::uint32_t> flows_on_;                        // by link
   std::vector<Nanos> receives_free_;                           // by card: when it can take its next message
   std::vector<Cached> routes_;
+  std::unordered_map<const LinkSet*, std::vector<LinkId>> set_links_;
   std::vector<std::uint64_t> link_bytes_;
   std::vector<Entry> batch_;  // of the instant at hand, as are these slots
   std::vector<std::uint32_t> starting_, ended_;
@@ -109,9 +115,20 @@ const typename SharedNetwork<Flows>::Cached& SharedNetwork<Flows>::route(Card fr
 }
 
 template <class Flows>
+std::span<const LinkId> SharedNetwork<Flows>::links_of(const Message& m) {
+  if (!m.set) return route(m.from, m.to).route;
+  std::vector<LinkId>& links = set_links_[m.set];
+  if (links.empty())
+    for (const LinkSet::Leg& leg : m.set->legs) links.push_back(leg.link);
+  return links;
+}
+
+template <class Flows>
 void SharedNetwork<Flows>::send(const Message& m) {
-  const Cached& way = route(m.from, m.to);
-  for (LinkId l : way.route) link_bytes_[l] += m.bytes;
+  const std::span<const LinkId> links = links_of(m);
+  for (LinkId l : links) link_bytes_[l] += m.bytes;
+  const Nanos latency_ns = m.set ? m.set->latency : route(m.from, m.to).latency_ns;
+  const LinkId narrowest = m.set ? m.set->narrowest : route(m.from, m.to).narrowest;
   std::uint32_t slot = free_;
   if (slot == kNone) {
     slot = std::uint32_t(slots_.size());
@@ -119,13 +136,13 @@ void SharedNetwork<Flows>::send(const Message& m) {
   } else {
     free_ = slots_[slot].next;
   }
-  const std::uint32_t queue = queue_of(m.lane, way.narrowest);
+  const std::uint32_t queue = queue_of(m.lane, narrowest);
   slots_[slot] = {m, queue, kNone, false};
-  if (way.route.empty()) slots_[slot].message.bytes = 0;
+  if (links.empty()) slots_[slot].message.bytes = 0;
   Queue& q = queues_[queue];
   (q.first == kNone ? q.first : slots_[q.last].next) = slot;
   q.last = slot;
-  agenda_.add(m.at + way.latency_ns, {Kind::message, slot});
+  agenda_.add(m.at + latency_ns, {Kind::message, slot});
 }
 
 // The last byte is there: the next one of the queue follows, and the receiving card takes this one.
@@ -140,7 +157,7 @@ void SharedNetwork<Flows>::end(std::uint32_t slot, std::vector<EventId>& due) {
   } else {
     due.push_back(m.id);
   }
-  for (const LinkId l : route(m.from, m.to).route) --flows_on_[l];
+  for (const LinkId l : links_of(m)) --flows_on_[l];
   Queue& q = queues_[slots_[slot].queue];
   std::erase(q.flowing, slot);
   slots_[slot].next = free_;
@@ -165,7 +182,7 @@ void SharedNetwork<Flows>::go_on(Queue& q) {
       if (slots_[f].message.to == m.to || !held_up_elsewhere(slots_[f].message, q.narrowest)) return;
     q.first = slots_[slot].next;
     q.flowing.push_back(slot);
-    for (const LinkId l : route(m.from, m.to).route) ++flows_on_[l];
+    for (const LinkId l : links_of(m)) ++flows_on_[l];
     (m.bytes == 0 ? ended_ : starting_).push_back(slot);
   }
 }
@@ -175,7 +192,7 @@ void SharedNetwork<Flows>::go_on(Queue& q) {
 template <class Flows>
 bool SharedNetwork<Flows>::held_up_elsewhere(const Message& m, LinkId narrowest) {
   const auto rate = [&](LinkId l) { return cluster_.links()[l].bandwidth_GBps / flows_on_[l]; };
-  for (const LinkId l : route(m.from, m.to).route)
+  for (const LinkId l : links_of(m))
     if (rate(l) < rate(narrowest) * kHeldUp) return true;
   return false;
 }
@@ -207,7 +224,7 @@ void SharedNetwork<Flows>::take_due(std::vector<EventId>& due) {
     std::sort(starting_.begin(), starting_.end(), before);
   for (const std::uint32_t slot : starting_) {
     const Message& m = slots_[slot].message;
-    flows_.start(slot, route(m.from, m.to).route, m.bytes, m.least_ns, now_);
+    flows_.start(slot, links_of(m), m.bytes, m.least_ns, now_);
   }
   starting_.clear();
 }

@@ -20,6 +20,8 @@ std::string_view name(Op op) {
     case Op::recv_reduce: return "recv_reduce";
     case Op::copy: return "copy";
     case Op::reduce: return "reduce";
+    case Op::send_all: return "send_all";
+    case Op::recv_reduce_all: return "recv_reduce_all";
   }
   return "step";
 }
@@ -121,7 +123,7 @@ std::size_t write_lane(Writer& out, const Workload& w, std::span<const TraceSpan
       const std::string more = row ? fmt::format(" (row {})", row + 1) : "";
       out.thread(pid, tid + named++, fmt::format("{} lane {}{}", label(w, s->operation), s->lane, more));
     }
-    const bool local = s->op == Op::copy || s->op == Op::reduce;
+    const bool local = s->op != Op::send && s->op != Op::recv && s->op != Op::recv_reduce;  // or to a group
     const std::string step = local ? std::string(name(s->op))
                                    : fmt::format("{} {} {}", name(s->op), s->op == Op::send ? "to" : "from", s->peer);
     const std::string peer = local ? "" : fmt::format(R"("peer":{},)", s->peer);

@@ -68,4 +68,29 @@ class BookedLink {
   std::unique_ptr<Long> long_;
 };
 
+// A message's way through links in stages: its head comes to the links of a stage together, once it has passed all of
+// the stage before.
+class StagedPassage {
+ public:
+  explicit StagedPassage(Nanos at) : head_(at), tail_(at), next_head_(at), next_tail_(at) {}
+  // Before a link of that stage. Stages count up from 0.
+  void enter(std::uint32_t stage) {
+    if (stage == stage_) return;
+    stage_ = stage;
+    head_ = next_head_;
+    tail_ = next_tail_;
+  }
+  Nanos head() const { return head_; }
+  void pass(const BookedLink::Passage& p, Nanos latency) {
+    next_head_ = std::max(next_head_, p.head + latency);
+    next_tail_ = std::max(next_tail_, std::max(tail_, p.tail) + latency);
+  }
+  // When the last byte is there.
+  Nanos end() const { return next_tail_; }
+
+ private:
+  std::uint32_t stage_ = 0;
+  Nanos head_, tail_, next_head_, next_tail_;
+};
+
 }  // namespace gccl::sim

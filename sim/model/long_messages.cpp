@@ -14,20 +14,37 @@ std::uint32_t LongMessages::acquire() {
   return slot;
 }
 
-void LongMessages::send(const Message& message, const LinkId* route, std::uint32_t length, LinkId narrowest) {
-  const std::uint32_t slot = acquire();
-  Train& t = trains_[slot];
+LongMessages::Train& LongMessages::fresh(const Message& message, LinkId narrowest) {
+  Train& t = trains_[acquire()];
   t.message = message;
-  t.route.assign(route, route + length);
+  t.route.clear();
   t.latency = 0;
   t.next = kNone;
-  for (const LinkId l : t.route) {
-    t.latency += links_[l].latency();
-    links_[l].count(message.bytes);
-  }
   t.narrowest = narrowest;
   t.started = t.held_up = false;
   t.queue = Channels::key(message.lane, narrowest);
+  return t;
+}
+
+void LongMessages::send(const Message& message, std::span<const LinkId> route, LinkId narrowest) {
+  Train& t = fresh(message, narrowest);
+  for (const LinkId l : route) {
+    t.route.push_back({l, std::uint32_t(t.route.size()), t.latency});
+    t.latency += links_[l].latency();
+  }
+  enqueue(std::uint32_t(&t - trains_.data()));
+}
+
+void LongMessages::send(const Message& message, const LinkSet& set) {
+  Train& t = fresh(message, set.narrowest);
+  t.route = set.legs;
+  t.latency = set.latency;
+  enqueue(std::uint32_t(&t - trains_.data()));
+}
+
+void LongMessages::enqueue(std::uint32_t slot) {
+  const Train& t = trains_[slot];
+  for (const LinkSet::Leg& leg : t.route) links_[leg.link].count(t.message.bytes);
   if (Channels::Queue* q = queues_.find(t.queue)) {
     trains_[q->tail].next = slot;
     q->tail = slot;
@@ -64,30 +81,29 @@ void LongMessages::offer(std::uint32_t slot, Nanos at) {
   const Count own_turn = std::clamp(t.message.bytes / 16, kPieceMin, kPieceMax);
   Count piece = t.left;
   bool alone = true;
-  Nanos head = at;
-  for (const LinkId l : t.route) {
-    BookedLink::Long& p = links_[l].for_long();
+  for (const LinkSet::Leg& leg : t.route) {
+    const Nanos head = at + leg.before;
+    BookedLink::Long& p = links_[leg.link].for_long();
     if (p.owner != BookedLink::Long::kNobody && p.owner_end > head) interrupt(p, head);
     const bool free = p.line.end() <= head;
     p.turn = free ? own_turn : std::min(p.turn, own_turn);
     if (!free) piece = std::min(piece, p.turn), alone = false;
-    head += links_[l].latency();
   }
   if (t.left < piece + kPieceMin) piece = t.left;  // no crumbs
-  head = at;
-  Nanos tail = at, before = 0, own_way = 0, own_end = 0;
-  for (const LinkId l : t.route) {
-    BookedLink& link = links_[l];
-    const BookedLink::Passage passage = link.book_long(head, piece, calendar_.now());
+  StagedPassage way(at);
+  Nanos own_way = 0, own_end = 0;
+  for (const LinkSet::Leg& leg : t.route) {
+    BookedLink& link = links_[leg.link];
+    way.enter(leg.stage);
+    const BookedLink::Passage passage = link.book_long(way.head(), piece, calendar_.now());
     BookedLink::Long& p = link.for_long();
     p.owner = alone ? slot : BookedLink::Long::kNobody;
     p.owner_begin = passage.head;
     p.owner_end = passage.tail;
-    if (l == t.narrowest) own_way = passage.tail - passage.head, own_end = passage.tail + t.latency - before;
-    head = passage.head + link.latency();
-    tail = std::max(tail, passage.tail) + link.latency();
-    before += link.latency();
+    if (leg.link == t.narrowest) own_way = passage.tail - passage.head, own_end = passage.tail + t.latency - leg.before;
+    way.pass(passage, link.latency());
   }
+  const Nanos tail = way.end();
   if (tail > kTimeMax) throw TimeOverflow();
   t.piece = piece;
   t.left -= piece;
@@ -107,16 +123,15 @@ void LongMessages::interrupt(BookedLink::Long& where, Nanos at) {
     return;
   }
   const double kept = double(passed) / double(t.piece);
-  Nanos due = calendar_.now(), before = 0;
-  for (const LinkId l : t.route) {
-    BookedLink::Long& p = links_[l].for_long();
+  Nanos due = calendar_.now();
+  for (const LinkSet::Leg& leg : t.route) {
+    BookedLink::Long& p = links_[leg.link].for_long();
     if (p.owner == slot) {
       p.owner = BookedLink::Long::kNobody;
       const Nanos end = p.owner_begin + Nanos(double(p.owner_end - p.owner_begin) * kept);
       p.line.end_at(end);
-      due = std::max(due, end - before);
+      due = std::max(due, end - leg.before);
     }
-    before += links_[l].latency();
   }
   t.left += t.piece - passed;
   t.piece = passed;
@@ -128,8 +143,8 @@ bool LongMessages::ended(std::uint32_t slot) {
   Train& t = trains_[slot];
   if (t.due != calendar_.now()) return false;  // it was interrupted
   Nanos late = 0;                              // short messages have passed meanwhile
-  for (const LinkId l : t.route) {
-    BookedLink::Long& p = links_[l].for_long();
+  for (const LinkSet::Leg& leg : t.route) {
+    BookedLink::Long& p = links_[leg.link].for_long();
     if (p.owner != slot || p.owed == 0) continue;
     late = std::max(late, p.owed);
     p.owner_end += p.owed;
@@ -150,8 +165,8 @@ bool LongMessages::ended(std::uint32_t slot) {
 
 void LongMessages::leave(std::uint32_t slot) {
   Train& t = trains_[slot];
-  for (const LinkId l : t.route)
-    if (BookedLink::Long& p = links_[l].for_long(); p.owner == slot) p.owner = BookedLink::Long::kNobody;
+  for (const LinkSet::Leg& leg : t.route)
+    if (BookedLink::Long& p = links_[leg.link].for_long(); p.owner == slot) p.owner = BookedLink::Long::kNobody;
   Channels::Queue* q = queues_.find(t.queue);
   std::uint32_t before = kNone;
   for (std::uint32_t i = q->head; i != slot; i = trains_[i].next) before = i;

@@ -1,6 +1,8 @@
 // Long messages of the model engine: they share links in turns, so that none is held up by the whole of another.
 #pragma once
 
+#include <span>
+
 #include "sim/engine/channels.hpp"
 #include "sim/model/booked_link.hpp"
 #include "sim/model/calendar.hpp"
@@ -33,7 +35,8 @@ class LongMessages {
   // True when a lane's next message over that narrowest link must be sent through here, however short it is.
   bool queues(std::uint32_t lane, LinkId narrowest) { return queues_.find(Channels::key(lane, narrowest)) != nullptr; }
   // Requires that the route is not empty.
-  void send(const Message& message, const LinkId* route, std::uint32_t length, LinkId narrowest);
+  void send(const Message& message, std::span<const LinkId> route, LinkId narrowest);
+  void send(const Message& message, const LinkSet& set);
   // Handles an event of its own. When that was the end of a message, calls arrives(message, when its last byte is
   // there).
   template <class F>
@@ -52,7 +55,7 @@ class LongMessages {
     LinkId narrowest = 0;
     bool started = false;
     bool held_up = false;  // its latest piece waits for other links
-    std::vector<LinkId> route;
+    std::vector<LinkSet::Leg> route;
     Nanos latency = 0;  // of the whole route
     Count left = 0;     // bytes that are not booked
     Count piece = 0;    // bytes of the latest booking
@@ -61,6 +64,8 @@ class LongMessages {
   };
 
   std::uint32_t acquire();
+  Train& fresh(const Message& message, LinkId narrowest);
+  void enqueue(std::uint32_t slot);
   void go_on(std::uint64_t queue);
   void start(std::uint32_t slot);
   void offer(std::uint32_t slot, Nanos at);

@@ -21,6 +21,18 @@ void ModelNetwork::look_up(Cached& way, Card from, Card to) {
   }
 }
 
+void ModelNetwork::send_over(const LinkSet& set, const Message& m) {
+  if (m.bytes > LongMessages::kAbove || (!long_.idle() && long_.queues(m.lane, set.narrowest)))
+    return long_.send(m, set);
+  StagedPassage way(m.at);
+  for (const LinkSet::Leg& leg : set.legs) {
+    BookedLink& link = links_[leg.link];
+    way.enter(leg.stage);
+    way.pass(link.book(way.head(), m.bytes, calendar_.now()), link.latency());
+  }
+  arrive(m, way.end());
+}
+
 std::vector<std::uint64_t> ModelNetwork::link_bytes() const {
   std::vector<std::uint64_t> bytes;
   bytes.reserve(links_.size());

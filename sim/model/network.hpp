@@ -30,11 +30,12 @@ class ModelNetwork {
   }
 
   void send(const Message& m) {
+    if (m.set) return send_over(*m.set, m);
     Cached& way = cached_[m.from];
     if (way.to != m.to) look_up(way, m.from, m.to);
     const LinkId* ids = way.length <= kInline ? way.links : far_[m.from].data();
     if (way.length > 0 && (m.bytes > LongMessages::kAbove || (!long_.idle() && long_.queues(m.lane, way.narrowest))))
-      return long_.send(m, ids, way.length, way.narrowest);
+      return long_.send(m, {ids, way.length}, way.narrowest);
     Nanos head = m.at, tail = m.at + m.least_ns;
     for (std::uint32_t i = 0; i < way.length; ++i) {
       BookedLink& link = links_[ids[i]];
@@ -60,6 +61,7 @@ class ModelNetwork {
     LinkId links[kInline];
   };
   void look_up(Cached& way, Card from, Card to);
+  void send_over(const LinkSet& set, const Message& m);
 
   const Cluster& cluster_;
   Calendar calendar_;

@@ -338,7 +338,7 @@ TEST_CASE("where memory is slower than the links, closed forms know the copies b
 // held to this.
 TEST_CASE("a prediction with chunks follows the engine, where ranks pass on a chunk while the next arrives") {
   for (const Algorithm& a : algorithms()) {
-    if (!a.interval) continue;
+    if (!a.interval || a.in_switch) continue;
     const bool tree = a.name.ends_with("tree");
     for (const Rank ranks : {2u, 4u, 8u, 16u, 32u, 64u})
       for (const Count shares : {Count(4), Count(16), Count(64)})
@@ -392,7 +392,7 @@ TEST_CASE("a prediction with chunks on channels follows the engine on one switch
         for (const Slicing s : {Slicing{4, 1, 8}, {4, 2, 8}, {4, 4, 8}, {16, 1, 8}, {16, 2, 8}, {16, 4, 8}})
           for (const Count count : {Count(1) << 8, Count(1) << 14, Count(1) << 18}) {
             // Longer chunks of several channels pass ports in turns.
-            if (!a.interval || (s.lanes > 1 && 4 * count / s.shares > Count(128 << 10))) continue;
+            if (!a.interval || a.in_switch || (s.lanes > 1 && 4 * count / s.shares > Count(128 << 10))) continue;
             hold(a, *c, ranks, count, s, a.name.ends_with("tree") ? 0.7 : 0.4);
           }
       // Channels of a short call wait at the same time.
@@ -401,6 +401,37 @@ TEST_CASE("a prediction with chunks on channels follows the engine on one switch
           for (const Count count : {Count(1) << 8, Count(1) << 12})
             hold(*find_algorithm(Collective::allreduce, algorithm), *c, ranks, count, s, 0.35);
     }
+}
+
+TEST_CASE("predictions follow the engine where switches multicast and reduce, whole and in chunks") {
+  const auto cluster = parse_cluster(
+      R"({"schema": "gccl/cluster/1", "name": "nvls", "parameters": {"card": {"overhead_ns": 200,
+      "receive_overhead_ns": 200, "combine_GBps": 1000, "copy_GBps": 1500}, "eager_bytes": "4MiB", "in_switch_efficiency": 0.8,
+      "links": {"fast": {"bandwidth_GBps": 400, "latency_ns": 100}, "port": {"bandwidth_GBps": 50, "latency_ns": 900}}},
+      "nodes": [{"count": 16, "cards": 8, "inside": {"kind": "switch", "link": "fast", "in_switch": true},
+      "nics": {"count": 8, "bus": "port", "port": "port"}}], "fabric": {"kind": "switch"}})",
+      "nvls");
+  std::size_t held = 0;
+  for (const Algorithm& a : algorithms()) {
+    if (!a.in_switch) continue;
+    const bool tree = a.name.ends_with("tree");
+    for (const Rank ranks : {2u, 8u, 16u, 64u, 128u})
+      for (const Slicing s : {Slicing{}, {16, 2, 8}, {64, 4, 8}, {64, 16, 8}})
+        for (const Count count : {Count(1) << 10, Count(1) << 18, Count(1) << 24}) {
+          const Layout layout = layout_of(*cluster, ranks);
+          const Call call = call_of(a, count);
+          if (!a.can(call, layout.view(0))) continue;
+          const double simulated = simulated_ns(a, *cluster, ranks, count, s);
+          const CostModel m = cost_model(*cluster, first_cards(ranks), 4);
+          const double p = predicted(a, call, layout.view(0), m, s);
+          INFO(name(a.kind), " ", a.name, " on ", ranks, " ranks, ", count, " elements in ", s.shares, " chunks on ",
+               s.lanes, " channels: predicted ", p, " ns, simulated ", simulated, " ns");
+          const bool whole = s.shares == 1;
+          CHECK(std::abs(p - simulated) <= (whole ? tree ? 0.15 : 0.02 : tree ? 0.7 : 0.45) * simulated);
+          ++held;
+        }
+  }
+  CHECK(held > 100);
 }
 
 TEST_CASE("a prediction under a protocol follows the engine, with one channel and with several") {

@@ -417,3 +417,31 @@ TEST_CASE("every quick shipped scenario holds its expectations") {
     CHECK(e.code == 0);
   }
 }
+
+TEST_CASE("topology --channels shows rings that cross nodes on a rail of their own") {
+  const Ended e = run_gccl({"topology", "dgx-h100-superpod-2048", "--channels", "16", "--json", "-"});
+  REQUIRE(e.code == 0);
+  const auto channels = nlohmann::json::parse(e.out).at("channels");
+  REQUIRE(channels.size() == 8);  // as many as a node has NICs
+  std::set<std::string> nics;
+  for (const auto& ring : channels) {
+    std::set<int> ranks;
+    for (std::size_t i = 0; i < ring.size(); ++i) {
+      const auto &here = ring[i], &next = ring[(i + 1) % ring.size()];
+      ranks.insert(here.at("rank").get<int>());
+      CHECK(here.contains("out") == (here.at("node") != next.at("node")));
+      if (!here.contains("out")) continue;
+      CHECK(here.at("out") == next.at("in"));
+      // A card of such a node has a NIC of its own, of its number.
+      CHECK(here.at("out") == "nic" + std::to_string(here.at("rank").get<int>() % 8));
+      if (here.at("node") == 0) nics.insert(here.at("out"));
+    }
+    CHECK(ranks.size() == 16);
+  }
+  CHECK(nics.size() == 8);
+  const Ended text = run_gccl({"topology", "dgx-h100-superpod-2048", "--channels", "16"});
+  CHECK(text.out.find("channel 7") != std::string::npos);
+  const Ended many = run_gccl({"topology", "pcie-box", "--channels", "9"});
+  CHECK(many.code == 2);
+  CHECK(many.err.find("--channels: found 9 ranks, expected at most 8") != std::string::npos);
+}

@@ -308,6 +308,25 @@ TEST_CASE("the closed form's parameters are what the routes say") {
   CHECK(cost_model(*c, {}, 1).net.alpha_ns == 0);
 }
 
+TEST_CASE("a switch that multicasts and reduces serves cards of its node alone") {
+  constexpr std::string_view kNodes = R"([
+    {"count": 2, "cards": 4, "inside": {"kind": "switch", "link": "fast", "in_switch": true}, "nics": {"count": 1, "bus": "bus", "port": "port"}},
+    {"count": 1, "cards": 4, "inside": {"kind": "switch", "link": "fast", "in_switch": false}, "nics": {"count": 1, "bus": "bus", "port": "port"}}])";
+  std::string all = text(kNodes, R"({"kind": "switch"})");
+  all.replace(all.find("\"eager_bytes\""), 0, R"("in_switch_efficiency": 0.75, )");
+  const auto c = parse_cluster(all, "t.json");
+  const auto of = [&](std::vector<Card> cards) { return c->in_switch(cards); };
+  CHECK(of({0, 1, 2, 3}) == 0.75);
+  CHECK(of({6, 4}) == 0.75);
+  CHECK(of({3, 4}) == 0);
+  CHECK(of({8, 9}) == 0);
+  // What closed forms know: a byte's share of a link, where each node has such a switch.
+  CHECK(cost_model(*c, {0, 1, 2, 4, 5}, 1).node_switch->beta_ns_per_byte == doctest::Approx(1 / 300.0 / 0.75));
+  CHECK(cost_model(*c, {0, 1, 4, 8}, 1).node_switch);  // the other nodes hold one card each
+  CHECK(!cost_model(*c, {0, 1, 8, 9}, 1).node_switch);
+  CHECK(!cost_model(*c, {0, 4}, 1).node_switch);
+}
+
 TEST_CASE("unlike nodes keep their own cards, links and NICs") {
   const auto c = make(
       R"([{"count": 2, "cards": 2, "inside": {"kind": "switch", "link": "fast"}, "nics": {"count": 2, "bus": "bus", "port": "port"}},
@@ -377,6 +396,12 @@ TEST_CASE("every mistake is told with its place") {
       {R"([{"count": 1, "cards": 2, "insde": {}}])", "", "unknown key \"insde\"; did you mean \"inside\"?"},
       {R"([{"count": 1, "cards": 2, "inside": {"kind": "swich", "link": "fast"}}])", "", "did you mean \"switch\"?"},
       {R"([{"count": 1, "cards": 2, "inside": {"kind": "switch", "link": "fastt"}}])", "", "did you mean \"fast\"?"},
+      {R"([{"count": 1, "cards": 2, "inside": {"kind": "switch", "link": "fast", "in_switch": 1}}])", "",
+       "/nodes/0/inside/in_switch: "},
+      {R"([{"count": 1, "cards": 2, "inside": {"kind": "ring", "link": "fast", "in_switch": true}}])", "",
+       "unknown key \"in_switch\""},
+      {R"([{"count": 1, "cards": 2, "inside": [{"kind": "switch", "link": "fast", "in_switch": true}, {"kind": "full_mesh", "link": "fast"}]}])",
+       "", "they have shorter ways"},
       {R"([{"count": 1, "cards": 2}])", "", "no way from card 0 to card 1"},
       {R"([{"count": 2, "cards": 2, "inside": {"kind": "switch", "link": "fast"}}])", R"({"kind": "switch"})",
        "no node has a NIC"},

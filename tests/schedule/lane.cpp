@@ -239,7 +239,9 @@ void apply(std::vector<std::uint64_t>& memory, const Step& s, std::uint64_t mess
       case Op::recv_reduce: to = from * 31 + message; break;  // unlike a sum, this shows the order
       case Op::copy: to = from; break;
       case Op::reduce: to = to * 31 + from; break;
-      case Op::send: break;
+      case Op::send:
+      case Op::send_all:
+      case Op::recv_reduce_all: break;
     }
   }
 }

@@ -110,6 +110,8 @@ inline PipeProgram::Outcome PipeProgram::attempt(Replay& replay) const {
       }
       case Op::copy: std::memmove(to, from, s.bytes); break;
       case Op::reduce: replay.elements->combine(to, to, from, s.count); break;
+      case Op::send_all:
+      case Op::recv_reduce_all: return Outcome::failed;  // no view of a real rank makes them
     }
   }
   return Outcome::done;

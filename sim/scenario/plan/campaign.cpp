@@ -166,6 +166,13 @@ class Planner {
     });
   }
 
+  // An algorithm with steps for switches is part of "all" where there are such switches.
+  bool suits(const Part& part, const Algorithm& a, std::size_t w) {
+    return !a.in_switch || std::ranges::all_of(firsts(part), [&](const SimulatedCommunicator* c) {
+      return basis_of(part, *c, w).costs[0].node_switch.has_value();
+    });
+  }
+
   // An algorithm for each shape of communicator.
   using Algorithms = std::vector<const Algorithm*>;
 
@@ -221,7 +228,8 @@ class Planner {
     };
     if (asked.all)
       for (const Algorithm& a : algorithms())
-        if (a.kind == part.task->kind && !a.variant && fits(part, a)) append(Algorithms(shapes, &a));
+        if (a.kind == part.task->kind && !a.variant && fits(part, a) && suits(part, a, w))
+          append(Algorithms(shapes, &a));
     for (const auto& [a, where] : asked.named) {
       if (!fits(part, *a))
         where.fail(fmt::format("\"{}\" cannot serve this {} on {} of {}", a->name, name(part.task->kind),

@@ -1,0 +1,76 @@
+#include "cli/topology_channels.hpp"
+
+#include <fmt/format.h>
+
+#include <numeric>
+#include <tuple>
+
+#include "libgccl/schedule/channel.hpp"
+
+namespace gccl {
+namespace {
+
+// "nic3" of "node1/nic3".
+std::string nic_of(const std::string& end) {
+  const auto at = end.find("/nic");
+  return at == std::string::npos ? "" : end.substr(at + 1);
+}
+
+// The NICs by which a message leaves the sender's node and comes into the receiver's.
+std::pair<std::string, std::string> nics_between(const Cluster& cluster, Card from, Card to) {
+  std::vector<LinkId> route;
+  cluster.route(from, to, route);
+  std::pair<std::string, std::string> nics;
+  for (const LinkId l : route) {
+    if (cluster.links()[l].tier != Tier::leaf) continue;
+    const std::string name = cluster.link_name(l);
+    const auto arrow = name.find("->");
+    if (const std::string nic = nic_of(name.substr(0, arrow)); !nic.empty()) nics.first = nic;
+    if (const std::string nic = nic_of(name.substr(arrow + 2)); !nic.empty()) nics.second = nic;
+  }
+  return nics;
+}
+
+}  // namespace
+
+std::vector<std::vector<RingStop>> rings_of_channels(const Cluster& cluster, Rank ranks) {
+  std::vector<Card> cards(ranks);
+  std::iota(cards.begin(), cards.end(), 0);
+  const Layout layout = layout_of(cluster, cards);
+  View view = layout.view(0);
+  std::vector<std::vector<RingStop>> rings;
+  for (const Rank channels = ChannelOrder::different(view); view.channel < channels; ++view.channel) {
+    const ChannelOrder order(view);
+    std::vector<RingStop>& ring = rings.emplace_back();
+    for (Rank i = 0; i < ranks; ++i) ring.push_back({order[i], cluster.node_of(order[i]), {}, {}});
+    for (Rank i = 0; i < ranks; ++i) {
+      RingStop &here = ring[i], &next = ring[(i + 1) % ranks];
+      if (here.node != next.node) std::tie(here.out, next.in) = nics_between(cluster, here.rank, next.rank);
+    }
+  }
+  return rings;
+}
+
+std::string ring_lines(const std::vector<std::vector<RingStop>>& rings, std::size_t nodes_max) {
+  std::string text;
+  for (std::size_t c = 0; c < rings.size(); ++c) {
+    text += fmt::format("  channel {:<3}", c);
+    std::size_t nodes = 0;
+    for (std::size_t i = 0; i < rings[c].size(); ++i) {
+      const RingStop& stop = rings[c][i];
+      if (i == 0 || stop.node != rings[c][i - 1].node) {
+        if (nodes++ == nodes_max) {
+          text += "  ...";
+          break;
+        }
+        text += fmt::format("  node {}:{}", stop.node, stop.in.empty() ? "" : " " + stop.in + " >");
+      }
+      text += fmt::format(" {}", stop.rank);
+      if (!stop.out.empty()) text += " > " + stop.out;
+    }
+    text += "\n";
+  }
+  return text;
+}
+
+}  // namespace gccl
