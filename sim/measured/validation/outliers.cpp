@@ -16,26 +16,6 @@ struct CurvePoint {
 };
 using Curve = std::vector<CurvePoint>;
 
-// A note without its numbers: what a file says of every point of a run differs in those.
-std::string kind_of_note(const std::string& note) {
-  std::string out;
-  for (std::size_t i = 0; i < note.size(); ++i) {
-    const auto digit = [&](std::size_t k) {
-      return k < note.size() && std::isdigit(static_cast<unsigned char>(note[k]));
-    };
-    const bool inside_word = i > 0 && std::isalpha(static_cast<unsigned char>(note[i - 1])) && note[i - 1] != 'e';
-    if (!digit(i) || inside_word) {
-      out += note[i];
-      continue;
-    }
-    while (i + 1 < note.size() &&
-           (digit(i + 1) || std::string_view(".eE+-").find(note[i + 1]) != std::string_view::npos))
-      ++i;
-    out += '#';
-  }
-  return out;
-}
-
 // How many times what is expected a point took: 1 where it took what may be.
 double times_expected(const Curve& curve, std::size_t i) {
   const CurvePoint& p = curve[i];
@@ -95,6 +75,25 @@ class Curves {
 };
 
 }  // namespace
+
+std::string kind_of_note(const std::string& note) {
+  std::string out;
+  for (std::size_t i = 0; i < note.size(); ++i) {
+    const auto digit = [&](std::size_t k) {
+      return k < note.size() && std::isdigit(static_cast<unsigned char>(note[k]));
+    };
+    const bool inside_word = i > 0 && std::isalpha(static_cast<unsigned char>(note[i - 1])) && note[i - 1] != 'e';
+    if (!digit(i) || inside_word) {
+      out += note[i];
+      continue;
+    }
+    while (i + 1 < note.size() &&
+           (digit(i + 1) || std::string_view(".eE+-").find(note[i + 1]) != std::string_view::npos))
+      ++i;
+    out += '#';
+  }
+  return out;
+}
 
 std::vector<std::string> outliers_of(const std::vector<Measurement>& rows) {
   Curves<

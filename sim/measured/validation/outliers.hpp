@@ -15,6 +15,9 @@ namespace gccl::sim {
 // the rest judged anew. A single node is no neighbour of several: the network begins there.
 constexpr double kSlowFactor = 2, kFastFactor = 4;
 
+// A note without its numbers: what a file says of every point of a run differs in those.
+std::string kind_of_note(const std::string& note);
+
 // why[i]: of row i, "3.1 times what the sizes beside it suggest"; empty where it is none.
 std::vector<std::string> outliers_of(const std::vector<Measurement>& rows);
 

@@ -90,6 +90,17 @@ std::string points_text(const Json& rows) {
   return text + (others.empty() ? "" : "\n");
 }
 
+// Names and notes may hold line ends, which would tear lines apart.
+void make_one_line(Json& value) {
+  if (value.is_string())
+    for (char& c : value.get_ref<std::string&>())
+      if (static_cast<unsigned char>(c) < 0x20) c = '?';
+  if (value.is_structured())
+    for (Json& part : value) make_one_line(part);
+}
+
+}  // namespace
+
 std::string skipped_text(const Json& skipped) {
   std::size_t rows = 0;
   for (const Json& s : skipped) rows += s["rows"].get<std::size_t>();
@@ -104,17 +115,6 @@ std::string skipped_text(const Json& skipped) {
   if (rows) text += fmt::format("  {:>5}  for {} other reasons: see --json\n", rows, skipped.size() - kReasonsShown);
   return text;
 }
-
-// Names and notes may hold line ends, which would tear lines apart.
-void make_one_line(Json& value) {
-  if (value.is_string())
-    for (char& c : value.get_ref<std::string&>())
-      if (static_cast<unsigned char>(c) < 0x20) c = '?';
-  if (value.is_structured())
-    for (Json& part : value) make_one_line(part);
-}
-
-}  // namespace
 
 std::string validation_text(Json d, std::size_t columns) {
   make_one_line(d);

@@ -68,6 +68,8 @@ Json statistics_of_rows(const Json& rows, bool with_outliers) {
            })}};
 }
 
+}  // namespace
+
 Json skipped_json(const std::vector<SkippedRow>& skipped) {
   std::vector<std::pair<std::string, std::vector<const SkippedRow*>>> reasons;
   for (const SkippedRow& s : skipped) {
@@ -85,8 +87,6 @@ Json skipped_json(const std::vector<SkippedRow>& skipped) {
   }
   return all;
 }
-
-}  // namespace
 
 Json validation(const Measured& measured, const std::vector<Predicted>& predicted, const MeasuredPoints& points,
                 const ValidatedWith& with) {

@@ -16,6 +16,11 @@ struct ValidatedWith {
 nlohmann::json validation(const Measured& measured, const std::vector<Predicted>& predicted,
                           const MeasuredPoints& points, const ValidatedWith& with);
 
+// {"reason", "rows", "first"} for each reason, that of most rows first; a document's "skipped".
+nlohmann::json skipped_json(const std::vector<SkippedRow>& skipped);
+// The same for a terminal.
+std::string skipped_text(const nlohmann::json& skipped);
+
 // Statistics first, then outliers, the worst points and what was skipped. `columns`: the width of the terminal.
 std::string validation_text(nlohmann::json document, std::size_t columns);
 // The rows; columns as in the document.

@@ -1,0 +1,306 @@
+#include "sim/measured/diagnosis/hypotheses.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "libgccl/algorithms/algorithm.hpp"
+#include "libgccl/cluster/load.hpp"
+#include "sim/measured/predict/algorithm_names.hpp"
+
+namespace gccl::sim {
+namespace {
+
+using Json = nlohmann::json;
+
+// Sockets: a message between nodes takes 20 to 40 us longer (kernel, copies through host memory), and a NIC carries
+// 1 to 3 GB/s; or all of a node goes through one Ethernet port of 10 or 25 Gb/s. Assumed, not fitted to any table.
+constexpr double kSocketGBps[] = {1, 2, 3}, kEthernetGBps[] = {1.2, 2.9}, kSocketNanos[] = {20'000, 40'000};
+// What a card gets of PCIe: 5.0 and 4.0 x16 (cost-models/nvidia-h100.json, nvidia-a100.json), and less than half of
+// the latter where cards cannot reach each other and go through host memory (cost-models/pcie-gpu.json).
+constexpr double kPcieGBps[] = {51.2, 25.6, 12};
+constexpr Nanos kPcieNanos = 300;  // with both overheads NCCL's 1.0 us (NVIDIA/nccl src/graph/tuning.cc)
+constexpr double kSlowFactors[] = {1.5, 2, 3, 4, 6, 8};
+// Of a channel where the set has none: the most that NCCL's model lets one carry (LL128 on Hopper, tuning.cc).
+constexpr double kChannelGBps = 36.7;
+
+// NCCL's protocols by the hop latencies of its rings over NVLink and the network, as far as they are above those of LL
+// (.6, 1.9, 3.4 us and 2.7, 4, 14 us), its base latencies (6.6, 14, 8.4 us) and the share of the bus that is payload
+// (NVIDIA/nccl src/graph/tuning.cc).
+Protocols nccl_protocols() {
+  return {{.name = "LL", .operation_ns = 6600, .inside = {0, 0.5}, .network = {0, 0.5}},
+          {.name = "LL128", .operation_ns = 14'000, .inside = {1300, 0.92}, .network = {1300, 0.92}},
+          {.name = "Simple", .operation_ns = 8400, .inside = {2800, 1}, .network = {11'300, 1}}};
+}
+
+Json json_of(const LinkKind& link) {
+  return {{"bandwidth_GBps", link.forward.bandwidth_GBps},
+          {"latency_ns", link.forward.latency_ns},
+          {"reverse_bandwidth_GBps", link.reverse.bandwidth_GBps},
+          {"reverse_latency_ns", link.reverse.latency_ns}};
+}
+
+LinkKind scaled(LinkKind link, double bandwidth) {
+  link.forward.bandwidth_GBps *= bandwidth;
+  link.reverse.bandwidth_GBps *= bandwidth;
+  return link;
+}
+
+// Descriptions that differ from the cluster's in one thing.
+class Changes {
+ public:
+  Changes(const json::Node& description, const Parameters& parameters)
+      : description_(description), parameters_(parameters) {
+    for (const json::Node& kind : description.at("nodes").items()) {
+      const auto own = kind.find("parameters");
+      const auto nics = kind.find("nics");
+      nics_.push_back(nics ? unsigned(nics->at("count").integer(1, 1 << 20)) : 0);
+      ports_.push_back(nics ? read_link(nics->at("port"), own ? read_parameters(*own) : parameters) : LinkKind{});
+    }
+  }
+
+  unsigned most_nics() const { return *std::max_element(nics_.begin(), nics_.end()); }
+  double port_GBps() const {
+    double most = 0;
+    for (const LinkKind& port : ports_) most = std::max(most, port.forward.bandwidth_GBps);
+    return most;
+  }
+  bool joined_by_nics() const {
+    return description_.has("fabric") && std::all_of(nics_.begin(), nics_.end(), [](unsigned n) { return n > 0; });
+  }
+
+  std::shared_ptr<const Cluster> same(const Parameters& parameters) const {
+    return read_cluster(description_, parameters);
+  }
+  std::shared_ptr<const Cluster> ports(const std::function<LinkKind(LinkKind, unsigned nics)>& change) const {
+    Json d = copy();
+    for (std::size_t k = 0; k < nics_.size(); ++k) d["nodes"][k]["nics"]["port"] = json_of(change(ports_[k], nics_[k]));
+    return read(d);
+  }
+  // So many NICs of each node; where the description does not let them be taken away, the others' ports are as narrow.
+  std::shared_ptr<const Cluster> nics(unsigned left) const {
+    Json d = copy();
+    for (std::size_t k = 0; k < nics_.size(); ++k) {
+      if (nics_[k] <= left) continue;
+      Json& nics = d["nodes"][k]["nics"];
+      nics["count"] = left;
+      if (nics.contains("cards")) nics["cards"] = joined(nics["cards"], left);
+    }
+    try {
+      return read(d);
+    } catch (const json::InputError&) {
+      return ports([&](const LinkKind& port, unsigned n) { return scaled(port, std::min(1.0, double(left) / n)); });
+    }
+  }
+  std::shared_ptr<const Cluster> slow_first_node(double factor) const {
+    Json d = copy();
+    Json slow = d["nodes"][0];
+    slow["count"] = 1;
+    slow["nics"]["port"] = json_of(scaled(ports_[0], 1 / factor));
+    if (const std::int64_t others = d["nodes"][0]["count"].get<std::int64_t>() - 1; others > 0)
+      d["nodes"][0]["count"] = others;
+    else
+      d["nodes"].erase(0);
+    d["nodes"].insert(d["nodes"].begin(), slow);
+    return read(d);
+  }
+  // Cards of a node that reach each other over PCIe alone; null where they do already, or it is not known how they do.
+  std::shared_ptr<const Cluster> pcie(double GBps) const {
+    Json d = copy();
+    bool changed = false;
+    for (Json& kind : d["nodes"]) {
+      if (!kind.contains("inside")) continue;
+      Json& inside = kind["inside"];
+      if (!inside.is_array()) inside = Json::array({inside});
+      Json trees = Json::array();
+      std::size_t direct = 0;
+      for (const Json& one : inside) {
+        const std::string what = one["kind"];
+        if (what == "pcie_tree") trees.push_back(one);
+        direct += what == "switch" || what == "full_mesh" || what == "ring";
+      }
+      if (direct == 0) continue;
+      if (direct + trees.size() != inside.size()) return nullptr;
+      const Json link = {{"bandwidth_GBps", GBps}, {"latency_ns", kPcieNanos}};
+      if (!trees.empty())
+        for (Json& tree : trees) tree["card_link"] = link;
+      else
+        trees.push_back({{"kind", "switch"}, {"link", link}});
+      inside = trees;
+      changed = true;
+    }
+    return changed ? read(d) : nullptr;
+  }
+
+ private:
+  Json copy() const {
+    Json d = description_.raw();
+    d.erase("sources");  // they may point to what is not there any more
+    return d;
+  }
+  std::shared_ptr<const Cluster> read(const Json& d) const {
+    return read_cluster(json::Node::parse(d.dump(), description_.file()), parameters_);
+  }
+  static Json joined(const Json& lists, unsigned left) {
+    std::vector<std::set<unsigned>> cards(left);
+    for (std::size_t i = 0; i < lists.size(); ++i)
+      for (const Json& card : lists[i]) cards[i % left].insert(card.get<unsigned>());
+    return cards;
+  }
+
+  const json::Node& description_;
+  const Parameters& parameters_;
+  std::vector<unsigned> nics_;   // of each kind of node
+  std::vector<LinkKind> ports_;  // likewise
+};
+
+void add_network_causes(const Changes& changes, std::vector<Hypothesis>& to) {
+  const unsigned nics = changes.most_nics();
+  Hypothesis few{"nics",
+                 "not all NICs of a node used",
+                 "NCCL_DEBUG=INFO: how many NICs does \"NET/IB : Using\" list? NCCL_IB_HCA, NCCL_CROSS_NIC, links that "
+                 "are down (ibstat), NCCL_TOPO_DUMP_FILE",
+                 {}};
+  for (unsigned left = 1; left < nics; left *= 2)
+    few.variants.push_back({fmt::format("{} of {} NICs", left, nics), changes.nics(left)});
+  if (!few.variants.empty()) to.push_back(std::move(few));
+
+  Hypothesis tcp{
+      "tcp",
+      "TCP instead of RDMA",
+      "NCCL_DEBUG=INFO: \"NET/Socket\" where \"NET/IB\" or \"NET/OFI\" should stand; the network plug-in and "
+      "its library path, NCCL_IB_DISABLE, NCCL_NET, /dev/infiniband in the container",
+      {}};
+  const auto add_tcp = [&](double GBps, bool one_port, double latency) {
+    if (GBps >= changes.port_GBps()) return;
+    const auto port = [&](LinkKind p, unsigned n) {
+      p.forward.bandwidth_GBps = p.reverse.bandwidth_GBps = one_port ? GBps / n : GBps;
+      p.forward.latency_ns += Nanos(latency / 2);  // a message passes two ports
+      p.reverse.latency_ns += Nanos(latency / 2);
+      return p;
+    };
+    tcp.variants.push_back(
+        {fmt::format("{} GB/s a {}, {:.0f} us more a message", GBps, one_port ? "node" : "NIC", latency / 1e3),
+         changes.ports(port)});
+  };
+  for (const double latency : kSocketNanos) {
+    for (const double GBps : kSocketGBps) add_tcp(GBps, false, latency);
+    for (const double GBps : kEthernetGBps) add_tcp(GBps, true, latency);
+  }
+  if (!tcp.variants.empty()) to.push_back(std::move(tcp));
+
+  Hypothesis slow{"slow_node",
+                  "one slow node",
+                  "run on halves of the nodes until one is left; its NICs' rate and width (ibstat, lspci -vv: LnkSta), "
+                  "error counters",
+                  {}};
+  for (const double factor : kSlowFactors)
+    slow.variants.push_back({fmt::format("its ports {} times slower", factor), changes.slow_first_node(factor)});
+  to.push_back(std::move(slow));
+}
+
+void add_pcie(const Changes& changes, std::vector<Hypothesis>& to) {
+  Hypothesis h{"pcie",
+               "PCIe instead of NVLink",
+               "nvidia-smi topo -m and nvlink --status; NCCL_DEBUG=INFO: \"via P2P\" or \"via SHM\"; NCCL_P2P_DISABLE, "
+               "NCCL_P2P_LEVEL, access control (ACS), fabric manager",
+               {}};
+  for (const double GBps : kPcieGBps)
+    if (auto cluster = changes.pcie(GBps)) h.variants.push_back({fmt::format("{} GB/s a card", GBps), cluster});
+  if (!h.variants.empty()) to.push_back(std::move(h));
+}
+
+void add_one_channel(const Changes& changes, Parameters parameters, std::vector<Hypothesis>& to) {
+  for (Protocol& p : parameters.protocols) {
+    p.channels_max = 1;
+    if (p.channel_GBps == 0) p.channel_GBps = kChannelGBps;
+  }
+  to.push_back({"channels",
+                "no channel parallelism",
+                "NCCL_DEBUG=INFO: number of channels (\"coll channels\"); NCCL_MAX_NCHANNELS, NCCL_MAX_CTAS, "
+                "NCCL_MIN_NCHANNELS",
+                {{"one channel", changes.same(parameters)}}});
+}
+
+// Each algorithm and each protocol that all sizes might be served by, where rows leave the choice to the library.
+void add_choices(const Changes& changes, const Parameters& parameters, const std::vector<Measurement>& rows,
+                 std::vector<Hypothesis>& to) {
+  const auto cluster = changes.same(parameters);
+  std::set<Collective> kinds;
+  for (const Measurement& m : rows)
+    if (measured_algorithm(m.kind, m.algorithm).automatic) kinds.insert(m.kind);
+  Hypothesis algorithm{"algorithm",
+                       "wrong algorithm for the size",
+                       "NCCL_ALGO, a tuner plug-in or its file, OMPI_MCA_coll_tuned_*: NCCL_DEBUG=INFO with "
+                       "NCCL_DEBUG_SUBSYS=TUNING says what was chosen",
+                       {}};
+  std::set<std::string_view> seen;
+  for (const Algorithm& a : algorithms())
+    if (kinds.count(a.kind) && !a.variant && a.cost && seen.insert(a.name).second)
+      algorithm.variants.push_back({fmt::format("{} for all sizes", a.name), cluster, std::string(a.name)});
+  if (algorithm.variants.size() > 1) to.push_back(std::move(algorithm));
+
+  Hypothesis protocol{"protocol",
+                      "wrong protocol for the size",
+                      "NCCL_PROTO, NCCL_LL_THRESHOLD, a tuner plug-in: NCCL_DEBUG=INFO with NCCL_DEBUG_SUBSYS=TUNING "
+                      "says what was chosen",
+                      {}};
+  const bool stated = std::any_of(rows.begin(), rows.end(),
+                                  [](const Measurement& m) { return !m.protocol.empty() && m.protocol != "auto"; });
+  if (parameters.protocols.size() > 1 && !stated)
+    for (Protocol p : parameters.protocols) {
+      Parameters alone = parameters;
+      p.bytes_max = Protocol().bytes_max;
+      alone.protocols = {p};
+      protocol.variants.push_back({fmt::format("{} for all sizes", p.name), changes.same(alone)});
+    }
+  if (!protocol.variants.empty()) to.push_back(std::move(protocol));
+}
+
+std::vector<Hypothesis> hypotheses_with(const json::Node& description, const Parameters& parameters,
+                                        const std::vector<Measurement>& rows) {
+  const Changes changes(description, parameters);
+  std::vector<Hypothesis> all{{"healthy", "healthy", "", {{"", changes.same(parameters)}}}};
+  if (changes.joined_by_nics()) add_network_causes(changes, all);
+  add_pcie(changes, all);
+  add_one_channel(changes, parameters, all);
+  add_choices(changes, parameters, rows, all);
+  return all;
+}
+
+}  // namespace
+
+std::vector<Hypothesis> hypotheses_of(const json::Node& description, const Parameters& parameters,
+                                      const std::vector<Measurement>& rows) {
+  std::vector<Parameters> sets{parameters};
+  std::vector<std::string> planners{"library"};
+  const bool mpi = std::any_of(rows.begin(), rows.end(), [](const Measurement& m) {
+    return measured_algorithm(m.kind, m.algorithm).library == PlannerKind::openmpi;
+  });
+  if (parameters.nccl.architecture && !mpi) {
+    planners = {"nccl", "gccl"};
+    if (parameters.protocols[0].name.empty()) {
+      sets.push_back(parameters);
+      sets.back().protocols = nccl_protocols();
+    }
+  }
+  std::vector<Hypothesis> all;
+  for (std::size_t set = 0; set < sets.size(); ++set)
+    for (const Hypothesis& h : hypotheses_with(description, sets[set], rows)) {
+      auto to = std::find_if(all.begin(), all.end(), [&](const Hypothesis& o) { return o.name == h.name; });
+      if (to == all.end()) to = all.insert(all.end(), {h.name, h.title, h.check, {}});
+      for (std::size_t planner = 0; planner < planners.size(); ++planner)
+        for (Variant v : h.variants) {
+          if (!v.algorithm.empty() && planner > 0) continue;  // no planner is asked
+          v.planner = planners[planner];
+          v.model = set * planners.size() + planner;
+          to->variants.push_back(std::move(v));
+        }
+    }
+  return all;
+}
+
+}  // namespace gccl::sim

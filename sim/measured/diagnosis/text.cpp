@@ -1,0 +1,94 @@
+// A diagnosis on a terminal.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "libgccl/json/reader.hpp"
+#include "sim/measured/diagnosis/diagnosis.hpp"
+#include "sim/measured/validation/validation.hpp"
+#include "sim/report/table.hpp"
+
+namespace gccl::sim {
+namespace {
+
+using Json = nlohmann::json;
+
+std::string text_in(const Json& value) { return value.get<std::string>(); }
+
+std::string rows_text(const Json& rows, std::size_t columns) {
+  std::vector<std::vector<std::string>> lines{
+      {"call", "found", "expected", "busbw found", "expected", "found/expected"}};
+  for (const Json& r : rows)
+    lines.push_back({fmt::format("{} {} x {}, {}", text_in(r["collective"]), r["nodes"].get<Rank>(),
+                                 r["gpus_per_node"].get<Rank>(), json::format_bytes(r["bytes"].get<Count>())),
+                     format_time(r["found_us"]), format_time(r["expected_us"]),
+                     fmt::format("{:.4g} GB/s", r["found_busbw_GBps"].get<double>()),
+                     fmt::format("{:.4g} GB/s", r["expected_busbw_GBps"].get<double>()),
+                     fmt::format("{:.2f}{}", r["ratio"].get<double>(), r["outlier"].get<bool>() ? " outlier" : "")});
+  return aligned(lines, columns);
+}
+
+const Json& of_cause(const Json& d, std::string_view cause) {
+  return *std::find_if(d["hypotheses"].begin(), d["hypotheses"].end(),
+                       [&](const Json& h) { return h["cause"] == cause; });
+}
+
+std::string verdict_text(const Json& d) {
+  const double share = d["short_share"].get<double>() * 100, healthy = of_cause(d, "healthy")["error_percent"];
+  const Json& first = d["hypotheses"][0];
+  if (d["verdict"] == "healthy")
+    return fmt::format(
+        "As expected. {:.0f} % of the sizes are more than a quarter below what the cluster should reach.\n", share);
+  std::string text = fmt::format(
+      "Shortfall: {:.0f} % of the sizes are more than a quarter below what the cluster should reach.\n", share);
+  if (d["verdict"] == "unexplained")
+    return text + fmt::format(
+                      "No cause that is known here explains it; predictions of a healthy cluster are "
+                      "off by {:.0f} %.\n",
+                      healthy);
+  const std::string detail = text_in(first["detail"]);
+  text += fmt::format(
+      "Most likely {}{} ({:.0f} %): predictions are off by {:.0f} % then, and by {:.0f} % on a healthy cluster.\n",
+      text_in(first["title"]), detail.empty() ? "" : ", " + detail, first["probability"].get<double>() * 100,
+      first["error_percent"].get<double>(), healthy);
+  for (const Json& h : d["hypotheses"])
+    if (&h != &first && h["probability"].get<double>() * 3 > first["probability"].get<double>())
+      text += fmt::format("These times hardly tell it from {}.\n", text_in(h["title"]));
+  return text + fmt::format("Look at: {}.\n", text_in(first["check"]));
+}
+
+std::string causes_text(const Json& hypotheses, std::size_t columns) {
+  std::vector<std::vector<std::string>> lines{{"cause", "likely", "error", "at best as"}};
+  for (const Json& h : hypotheses)
+    lines.push_back({text_in(h["title"]), fmt::format("{:.1f} %", h["probability"].get<double>() * 100),
+                     fmt::format("{:.1f} %", h["error_percent"].get<double>()), text_in(h["detail"])});
+  return aligned(lines, columns);
+}
+
+// Names and notes may hold line ends, which would tear lines apart.
+void keep_lines(Json& value) {
+  if (value.is_string())
+    for (char& c : value.get_ref<std::string&>())
+      if (static_cast<unsigned char>(c) < 0x20) c = '?';
+  if (value.is_structured())
+    for (Json& part : value) keep_lines(part);
+}
+
+}  // namespace
+
+std::string diagnosis_text(Json document, std::size_t columns) {
+  keep_lines(document);
+  std::string text;
+  for (const Json& d : document["diagnoses"]) {
+    if (!text.empty()) text += '\n';
+    std::string what = text_in(d["system"]);
+    if (const std::string note = text_in(d["note"]); !note.empty()) what += (what.empty() ? "" : ": ") + note;
+    text += fmt::format("{}{}{}\n\n", text_in(document["cluster"]["name"]), what.empty() ? "" : ": ", what);
+    text += rows_text(d["rows"], columns) + '\n' + verdict_text(d) + '\n' + causes_text(d["hypotheses"], columns);
+  }
+  if (!document["skipped"].empty()) text += '\n' + skipped_text(document["skipped"]);
+  for (const Json& remark : document["remarks"]) text += text_in(remark) + "\n";
+  return text;
+}
+
+}  // namespace gccl::sim

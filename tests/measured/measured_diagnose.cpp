@@ -1,0 +1,230 @@
+// `gccl diagnose` names what is wrong with a cluster. Each cause is planted in a cluster description of its own, which
+// the model engine plays step by step; times get noise, and are diagnosed on the healthy description by closed forms.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <cmath>
+#include <functional>
+#include <nlohmann/json.hpp>
+
+#include "libgccl/base/splitmix.hpp"
+#include "libgccl/schedule/types.hpp"
+#include "sim/measured/diagnosis/evidence.hpp"
+#include "tests/support/json_schema.hpp"
+#include "tests/support/program.hpp"
+
+using namespace gccl;
+using namespace gccl::test;
+using Json = nlohmann::json;
+
+namespace {
+
+const std::string kHead = "system,nodes,gpus_per_node,collective,algorithm,protocol,bytes,time_us\n";
+
+// 4 nodes of 8 cards and 8 NICs, with protocols like NCCL's.
+Json healthy_cluster() {
+  return Json::parse(R"({"schema":"gccl/cluster/1","name":"four","parameters":{
+    "card":{"overhead_ns":200,"receive_overhead_ns":200,"combine_GBps":1100,"copy_GBps":1600},"eager_bytes":"4MiB",
+    "links":{"wire":{"bandwidth_GBps":370,"latency_ns":100},"bus":{"bandwidth_GBps":51,"latency_ns":300},
+             "port":{"bandwidth_GBps":48,"latency_ns":850}},
+    "protocols":{
+      "LL":{"operation_ns":6600,"inside":{"efficiency":0.5},"network":{"efficiency":0.5},"channel_GBps":12},
+      "LL128":{"operation_ns":9000,"inside":{"latency_ns":1300,"efficiency":0.92},
+               "network":{"latency_ns":1300,"efficiency":0.92},"channel_GBps":24},
+      "Simple":{"operation_ns":8400,"inside":{"latency_ns":2800},"network":{"latency_ns":11300},"channel_GBps":26}}},
+    "nodes":[{"count":4,"cards":8,"inside":{"kind":"switch","link":"wire"},
+              "nics":{"count":8,"bus":"bus","port":"port"}}],
+    "fabric":{"kind":"switch"}})");
+}
+
+double noise(std::uint64_t i) { return 0.05 * (double(splitmix::hash(i) >> 11) / double(1ull << 52) - 1); }
+
+struct Planted {
+  Json cluster = healthy_cluster();
+  int nodes = 4;
+  std::vector<std::string> collectives = {"all_reduce"};
+  std::string algorithm = "auto", protocol = "auto";
+  double factor = 1;  // on all times
+};
+
+constexpr Count kShortest = 1 << 10, kLongest = 1 << 28;
+
+std::string table(const Planted& p, const std::function<double(std::size_t)>& us, bool choices) {
+  std::string text = kHead;
+  std::size_t i = 0;
+  for (const std::string& collective : p.collectives)
+    for (Count bytes = kShortest; bytes <= kLongest; bytes *= 4)
+      text += fmt::format("box,{},8,{},{},{},{},{:.3f}\n", p.nodes, collective, choices ? p.algorithm : "auto",
+                          choices ? p.protocol : "auto", bytes, us(i++));
+  return text;
+}
+
+struct Found {
+  int code;
+  Json diagnosis;
+  std::string cause() const { return diagnosis["cause"].is_null() ? "" : diagnosis["cause"].get<std::string>(); }
+};
+
+Found diagnosed(const Planted& p, std::uint64_t seed) {
+  const Folder folder;
+  folder.write("healthy.json", healthy_cluster().dump());
+  folder.write("planted.json", p.cluster.dump());
+  folder.write("asked.csv", table(
+                                p, [](std::size_t) { return 1; }, true));
+  const Ended v = run_gccl(
+      {"validate", "asked.csv", "--cluster", "planted.json", "--planner", "gccl", "--engine", "model", "--json", "-"},
+      folder.path);
+  CAPTURE(v.err);
+  REQUIRE(v.code == 0);
+  const Json rows = Json::parse(v.out)["rows"];
+  const auto played = [&](std::size_t i) {
+    return rows[i]["predicted_us"].get<double>() * p.factor * (1 + noise(1000 * seed + i));
+  };
+  folder.write("m.csv", table(p, played, false));
+  const Ended d = run_gccl({"diagnose", "m.csv", "--cluster", "healthy.json", "--json", "-"}, folder.path);
+  CAPTURE(d.err);
+  CHECK(d.code <= 1);
+  const Json document = Json::parse(d.out);
+  const JsonSchema schema(Json::parse(read_text(kRoot / "sim/measured/diagnosis.schema.json")));
+  CHECK(schema.accepts(document));
+  REQUIRE(document["diagnoses"].size() == 1);
+  return {d.code, document["diagnoses"][0]};
+}
+
+void check_named(const Planted& p, const std::string& cause) {
+  for (const std::uint64_t seed : {1, 2, 3}) {
+    CAPTURE(seed);
+    const Found found = diagnosed(p, seed);
+    std::string list;
+    for (const Json& h : found.diagnosis["hypotheses"])
+      list += fmt::format("{} {} {:.4f} {:.1f} %\n", h["cause"].get<std::string>(), h["detail"].get<std::string>(),
+                          h["probability"].get<double>(), h["error_percent"].get<double>());
+    CAPTURE(list);
+    CHECK(found.code == 1);
+    CHECK(found.cause() == cause);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a healthy cluster is healthy, also where its parameters are a little too good") {
+  for (const double factor : {1.0, 1.15})
+    for (const std::uint64_t seed : {1, 2, 3}) {
+      const Found found = diagnosed({.factor = factor}, seed);
+      CAPTURE(found.diagnosis["hypotheses"][0].dump());
+      CHECK(found.diagnosis["verdict"] == "healthy");
+      CHECK(found.code == 0);
+    }
+}
+
+TEST_CASE("one of eight NICs is named") {
+  Planted p;
+  p.cluster["nodes"][0]["nics"]["count"] = 1;
+  check_named(p, "nics");
+}
+
+TEST_CASE("TCP is named, at rates that are none of those tried") {
+  Planted p;
+  p.cluster["parameters"]["links"]["port"] = {{"bandwidth_GBps", 1.7}, {"latency_ns", 14000}};
+  check_named(p, "tcp");
+}
+
+TEST_CASE("PCIe instead of NVLink is named on one node and on several") {
+  Planted p;
+  p.cluster["parameters"]["links"]["wire"] = {{"bandwidth_GBps", 11}, {"latency_ns", 500}};
+  for (const int nodes : {1, 4}) {
+    p.nodes = nodes;
+    check_named(p, "pcie");
+  }
+}
+
+TEST_CASE("calls in a single channel are named") {
+  Planted p;
+  for (const char* protocol : {"LL", "LL128", "Simple"})
+    p.cluster["parameters"]["protocols"][protocol]["channels_max"] = 1;
+  check_named(p, "channels");
+}
+
+TEST_CASE("one slow node among others is named, wherever it is") {
+  Planted p;
+  Json slow = p.cluster["nodes"][0];
+  slow["count"] = 1;
+  slow["nics"]["port"] = {{"bandwidth_GBps", 17}, {"latency_ns", 850}};
+  p.cluster["nodes"][0]["count"] = 3;
+  p.cluster["nodes"].push_back(slow);
+  p.collectives.push_back("reduce_scatter");
+  check_named(p, "slow_node");
+  // A single curve does not tell 17 of 48 GB/s on one node from two of eight NICs on all.
+  p.collectives.pop_back();
+  const Json hypotheses = diagnosed(p, 1).diagnosis["hypotheses"];
+  for (const char* cause : {"slow_node", "nics"})
+    CHECK((hypotheses[0]["cause"] == cause || hypotheses[1]["cause"] == cause));
+  CHECK(hypotheses[1]["probability"].get<double>() > 0.2);
+}
+
+TEST_CASE("an algorithm for the wrong sizes is named") {
+  check_named({.algorithm = "recursive_doubling"}, "algorithm");
+  // All-reduces alone hardly tell a ring for all sizes from NCCL's Simple for all sizes, for which rings are chosen.
+  check_named({.collectives = {"all_reduce", "reduce_scatter"}, .algorithm = "ring"}, "algorithm");
+}
+
+TEST_CASE("a protocol for the wrong sizes is named") {
+  for (const std::string protocol : {"LL", "Simple"}) {
+    CAPTURE(protocol);
+    check_named({.protocol = protocol}, "protocol");
+  }
+}
+
+TEST_CASE("what no cause explains is said to be unexplained") {
+  Planted p;
+  p.factor = 7;  // everything, from the shortest call on
+  const Found found = diagnosed(p, 1);
+  CAPTURE(found.diagnosis["hypotheses"].dump(1));
+  CHECK(found.diagnosis["verdict"] == "unexplained");
+  CHECK(found.code == 1);
+}
+
+TEST_CASE("fits find the fixed cost and the factor, and more variants are no evidence by themselves") {
+  std::vector<sim::Observed> points;
+  std::vector<double> predicted;
+  for (std::size_t i = 0; i < 10; ++i) {
+    predicted.push_back(double(1 << i));
+    points.push_back({7 + 1.12 * predicted.back(), i});
+  }
+  const sim::Explained e = sim::explain(points, predicted);
+  CHECK(e.fixed_us == 7);
+  CHECK(e.factor == 1.12);
+  CHECK(e.error < 1e-12);
+  CHECK(e.log_likelihood == doctest::Approx(-10 * std::log(0.1)));  // Laplace's density 1 / (2 x 0.05) at 0, ten times
+  CHECK(sim::log_mean({-5, -5, -5}) == doctest::Approx(-5));
+  CHECK(sim::log_mean({-5, -1000}) == doctest::Approx(-5 - std::log(2)));
+  CHECK(sim::probabilities({0, std::log(3)})[1] == doctest::Approx(0.75));
+}
+
+TEST_CASE("gccl diagnose: a table, a sentence, what to look at; wrong input is one line and exit code 2") {
+  const Folder folder;
+  folder.write("healthy.json", healthy_cluster().dump());
+  std::string text = kHead;
+  for (Count bytes = 1 << 20; bytes <= kLongest; bytes *= 4)  // 2 GB/s of bus bandwidth
+    text += fmt::format("box,4,8,all_reduce,auto,auto,{},{}\n", bytes, double(bytes) * 2 * 31 / 32 / 2e3);
+  folder.write("m.csv", text);
+  const Ended e = run_gccl({"diagnose", "m.csv", "--cluster", "healthy.json"}, folder.path);
+  CAPTURE(e.out);
+  CHECK(e.code == 1);
+  CHECK(e.err == "");
+  CHECK(e.out.find("all_reduce 4 x 8, 256 MiB") != std::string::npos);
+  CHECK(e.out.find("2 GB/s") != std::string::npos);
+  CHECK(e.out.find("Shortfall: 100 % of the sizes") != std::string::npos);
+  CHECK(e.out.find("TCP instead of RDMA") != std::string::npos);
+  const auto error = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), "diagnose");
+    const Ended wrong = run_gccl(words, folder.path);
+    CHECK(wrong.code == 2);
+    return wrong.err;
+  };
+  CHECK(error({"m.csv"}).find("--cluster is required") != std::string::npos);
+  CHECK(error({"no.csv", "--cluster", "healthy.json"}).find("no.csv: no such file") != std::string::npos);
+  CHECK(error({"m.csv", "--cluster", "healthy.json", "--json", "m.csv"}).find("cannot be an output too") !=
+        std::string::npos);
+  CHECK(error({"m.csv", "--cluster", "healthy.json", "--nodes", "2"}).find("can be compared") != std::string::npos);
+}
