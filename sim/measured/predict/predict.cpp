@@ -147,8 +147,8 @@ MeasuredPoints::MeasuredPoints(const std::vector<Measurement>& rows, const Clust
     Json list = Json::array();
     for (const auto& [key, members] : runs) {
       std::set<Count> sizes;
-      const auto begin = [&] {
-        list.push_back(run_of(key));
+      const auto begin = [&, &run = key] {
+        list.push_back(run_of(run));
         world.rows.emplace_back();
         sizes.clear();
       };

@@ -7,6 +7,7 @@
 
 #include "libgccl/algorithms/algorithm.hpp"
 #include "sim/measured/read/readers.hpp"
+#include "sim/scenario/read/groups.hpp"
 
 namespace gccl::sim {
 namespace {
