@@ -1,6 +1,8 @@
 // The range of virtual time.
 #pragma once
 
+#include <cmath>
+
 #include "libgccl/schedule/types.hpp"
 #include "sim/engine/workload_error.hpp"
 
@@ -18,6 +20,15 @@ struct TimeOverflow : WorkloadError {
 inline Nanos duration(double ns) {
   if (!(ns < double(kTimeMax))) throw TimeOverflow();
   return Nanos(ns + 0.5);
+}
+
+// The nearest nanosecond of a flow's end. The limit between two of them lies 0.001 ns below the half: times of a
+// simulation often are halves of nanoseconds, and the last bits of a double must not decide to which side such a time
+// goes.
+inline Nanos nearest_ns(double ns) {
+  const double whole = std::floor(ns + 0.501);
+  if (!(whole < double(kTimeMax))) throw TimeOverflow();
+  return Nanos(whole);
 }
 
 }  // namespace gccl::sim

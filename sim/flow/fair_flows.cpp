@@ -13,13 +13,6 @@ constexpr double kEqual = 1e-9;
 // Flows that end within so many nanoseconds end together. (SimGrid's precision as set in simgrid/platform.cpp.)
 constexpr double kTogether = 0.1;
 
-// As simgrid/instant.hpp: the last bits of a double must not decide to which side the half of a nanosecond goes.
-Nanos nearest_ns(double ns) {
-  const double whole = std::floor(ns + 0.501);
-  if (!(whole < double(kTimeMax))) throw TimeOverflow();
-  return Nanos(whole);
-}
-
 }  // namespace
 
 FairFlows::FairFlows(const std::vector<Link>& links) {

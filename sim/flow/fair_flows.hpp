@@ -51,7 +51,7 @@ class FairFlows {
     double left = 0, rate = 0, bound = 0;  // bytes, bytes/ns
     double since = 0;                      // `left` is of then
     double ends = 0;                       // at that rate
-    Nanos instant = -1;                    // in which it ends; -1: it is not under way
+    Nanos instant = -1;                    // in which it ends; -1: it is not in flight
     std::uint32_t bottleneck = kOwn;
     bool changing = false;  // it is being given a rate
     bool fixed = false;     // and has it
