@@ -112,8 +112,10 @@ Cost predicted_work(const Algorithm& algorithm, const Call& call, const View& gi
   const Count each = (shares + lanes - 1) / lanes;
   if (algorithm.channels) view.channels = Rank(lanes);
   const bool passed_on = algorithm.interval && (!algorithm.in_switch || by_switch);
+  const bool takes_turns = !passed_on && !algorithm.channels;
+  const Cost latency = limited || takes_turns ? latency_of(algorithm, call, view, model) : 0;
   Cost one = algorithm.cost(chunk, view, model);
-  const Cost latency = latency_of(algorithm, call, view, model), serial = std::max(0.0, one - latency);
+  const Cost serial = std::max(0.0, one - latency);
   if (limited) one = std::max(one, latency + algorithm.cost(chunk, given, channel));
   if (algorithm.channels && !passed_on) return double(each) * one;
   Cost turns = one, interval = 0, handling = 0;
