@@ -61,14 +61,15 @@ class SharedNetwork {
     std::uint32_t first = kNone, last = kNone;  // those that have not entered
     std::vector<std::uint32_t> flowing;
   };
-  struct Cached {  // the last route from a card: rings and trees keep their peers
-    Card to = ~Card(0);
+  struct Way {
     Nanos latency_ns = 0;
     LinkId narrowest = 0;
-    std::vector<LinkId> route;
+    std::vector<LinkId> links;
   };
-  const Cached& route(Card from, Card to);
-  std::span<const LinkId> links_of(const Message& m);
+  struct Cached : Way {  // the last route from a card: rings and trees keep their peers
+    Card to = ~Card(0);
+  };
+  const Way& way_of(const Message& m);
   void take_due(std::vector<EventId>& due);
   std::uint32_t queue_of(std::uint32_t lane, LinkId narrowest);
   void go_on(Queue& queue);
@@ -86,7 +87,7 @@ class SharedNetwork {
   std::vector<std::uint32_t> flows_on_;                        // by link
   std::vector<Nanos> receives_free_;                           // by card: when it can take its next message
   std::vector<Cached> routes_;
-  std::unordered_map<const LinkSet*, std::vector<LinkId>> set_links_;
+  std::unordered_map<const LinkSet*, Way> set_ways_;
   std::vector<std::uint64_t> link_bytes_;
   std::vector<Entry> batch_;  // of the instant at hand, as are these slots
   std::vector<std::uint32_t> starting_, ended_;
@@ -102,33 +103,30 @@ SharedNetwork<Flows>::SharedNetwork(const Cluster& cluster)
       link_bytes_(cluster.links().size()) {}
 
 template <class Flows>
-const typename SharedNetwork<Flows>::Cached& SharedNetwork<Flows>::route(Card from, Card to) {
-  Cached& cached = routes_[from];
-  if (cached.to != to) {
-    cluster_.route(from, to, cached.route);
-    cached.to = to;
+const typename SharedNetwork<Flows>::Way& SharedNetwork<Flows>::way_of(const Message& m) {
+  if (m.set) {
+    Way& way = set_ways_[m.set];
+    if (!way.links.empty()) return way;
+    way.latency_ns = m.set->latency;
+    way.narrowest = m.set->narrowest;
+    for (const LinkSet::Leg& leg : m.set->legs) way.links.push_back(leg.link);
+    return way;
+  }
+  Cached& cached = routes_[m.from];
+  if (cached.to != m.to) {
+    cluster_.route(m.from, m.to, cached.links);
+    cached.to = m.to;
     cached.latency_ns = 0;
-    cached.narrowest = cached.route.empty() ? kNone : narrowest(cluster_, cached.route);
-    for (LinkId l : cached.route) cached.latency_ns += cluster_.links()[l].latency_ns;
+    cached.narrowest = cached.links.empty() ? kNone : narrowest(cluster_, cached.links);
+    for (LinkId l : cached.links) cached.latency_ns += cluster_.links()[l].latency_ns;
   }
   return cached;
 }
 
 template <class Flows>
-std::span<const LinkId> SharedNetwork<Flows>::links_of(const Message& m) {
-  if (!m.set) return route(m.from, m.to).route;
-  std::vector<LinkId>& links = set_links_[m.set];
-  if (links.empty())
-    for (const LinkSet::Leg& leg : m.set->legs) links.push_back(leg.link);
-  return links;
-}
-
-template <class Flows>
 void SharedNetwork<Flows>::send(const Message& m) {
-  const std::span<const LinkId> links = links_of(m);
-  for (LinkId l : links) link_bytes_[l] += m.bytes;
-  const Nanos latency_ns = m.set ? m.set->latency : route(m.from, m.to).latency_ns;
-  const LinkId narrowest = m.set ? m.set->narrowest : route(m.from, m.to).narrowest;
+  const Way& way = way_of(m);
+  for (LinkId l : way.links) link_bytes_[l] += m.bytes;
   std::uint32_t slot = free_;
   if (slot == kNone) {
     slot = std::uint32_t(slots_.size());
@@ -136,13 +134,13 @@ void SharedNetwork<Flows>::send(const Message& m) {
   } else {
     free_ = slots_[slot].next;
   }
-  const std::uint32_t queue = queue_of(m.lane, narrowest);
+  const std::uint32_t queue = queue_of(m.lane, way.narrowest);
   slots_[slot] = {m, queue, kNone, false};
-  if (links.empty()) slots_[slot].message.bytes = 0;
+  if (way.links.empty()) slots_[slot].message.bytes = 0;
   Queue& q = queues_[queue];
   (q.first == kNone ? q.first : slots_[q.last].next) = slot;
   q.last = slot;
-  agenda_.add(m.at + latency_ns, {Kind::message, slot});
+  agenda_.add(m.at + way.latency_ns, {Kind::message, slot});
 }
 
 // The last byte is there: the next one of the queue follows, and the receiving card takes this one.
@@ -157,7 +155,7 @@ void SharedNetwork<Flows>::end(std::uint32_t slot, std::vector<EventId>& due) {
   } else {
     due.push_back(m.id);
   }
-  for (const LinkId l : links_of(m)) --flows_on_[l];
+  for (const LinkId l : way_of(m).links) --flows_on_[l];
   Queue& q = queues_[slots_[slot].queue];
   std::erase(q.flowing, slot);
   slots_[slot].next = free_;
@@ -182,7 +180,7 @@ void SharedNetwork<Flows>::go_on(Queue& q) {
       if (slots_[f].message.to == m.to || !held_up_elsewhere(slots_[f].message, q.narrowest)) return;
     q.first = slots_[slot].next;
     q.flowing.push_back(slot);
-    for (const LinkId l : links_of(m)) ++flows_on_[l];
+    for (const LinkId l : way_of(m).links) ++flows_on_[l];
     (m.bytes == 0 ? ended_ : starting_).push_back(slot);
   }
 }
@@ -192,7 +190,7 @@ void SharedNetwork<Flows>::go_on(Queue& q) {
 template <class Flows>
 bool SharedNetwork<Flows>::held_up_elsewhere(const Message& m, LinkId narrowest) {
   const auto rate = [&](LinkId l) { return cluster_.links()[l].bandwidth_GBps / flows_on_[l]; };
-  for (const LinkId l : links_of(m))
+  for (const LinkId l : way_of(m).links)
     if (rate(l) < rate(narrowest) * kHeldUp) return true;
   return false;
 }
@@ -224,7 +222,7 @@ void SharedNetwork<Flows>::take_due(std::vector<EventId>& due) {
     std::sort(starting_.begin(), starting_.end(), before);
   for (const std::uint32_t slot : starting_) {
     const Message& m = slots_[slot].message;
-    flows_.start(slot, links_of(m), m.bytes, m.least_ns, now_);
+    flows_.start(slot, way_of(m).links, m.bytes, m.least_ns, now_);
   }
   starting_.clear();
 }
