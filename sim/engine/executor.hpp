@@ -264,14 +264,19 @@ class Executor {
     return true;
   }
 
+  // When a card's next message can leave: it is busy with one at a time.
+  Nanos handled(CardState& c) const {
+    c.sends_free = std::max(network_.now(), c.sends_free) + c.overhead;
+    if (c.sends_free > kTimeMax) throw TimeOverflow();
+    return c.sends_free;
+  }
+
   void leave(std::uint32_t i) {
     Item& m = items_[i];
     m.started = true;
     Worker& from = *lanes_[m.sender];
     CardState& c = cards_[from.world];
-    Nanos at = std::max(network_.now(), c.sends_free) + c.overhead, least = 0;
-    if (at > kTimeMax) throw TimeOverflow();
-    c.sends_free = at;
+    Nanos at = handled(c), least = 0;
     Count bytes = m.bytes;
     if (const ProtocolCosts& p = operations_[from.operation].protocol; !p.none) {
       const auto& way = c.node == cards_[m.to].node ? p.inside : p.network;
@@ -350,9 +355,9 @@ class Executor {
     const std::uint32_t k = w.met[std::size_t(step.scope)]++;
     const std::uint32_t i = group_steps_.arrive(w.lane_of(g[0]), step.scope, k, g.rank, g.size, {w.id(), token});
     if (step.op == Op::send_all) {
-      if (g.rank < step.roots) launch(i, g.rank, step.from.count);
+      if (g.rank < step.roots) send_to_group(i, g.rank, step.from.count);
     } else if (group_steps_[i].all_here()) {
-      for (Rank root = 0; root < step.roots; ++root) launch(i, root, part_of(step, root).count);
+      for (Rank root = 0; root < step.roots; ++root) send_to_group(i, root, part_of(step, root).count);
     }
     if (!group_steps_[i].over()) return;
     const std::uint32_t nothing = of_group(i);  // all of a multicast is there, and who came last sends nothing
@@ -368,7 +373,7 @@ class Executor {
     return i;
   }
 
-  void launch(std::uint32_t meeting, Rank root, Count count) {
+  void send_to_group(std::uint32_t meeting, Rank root, Count count) {
     if (count == 0) return;
     const std::uint32_t i = of_group(meeting);
     const GroupSteps::Meeting& m = group_steps_[meeting];
@@ -376,15 +381,12 @@ class Executor {
     const Step& step = w.step(m.members[root].token);
     const View view = w_.operations[w.operation].layout->view(w.rank);
     const Group& g = group_of(view, step.scope);
-    std::vector<Card> members;
-    for (Rank k = 0; k < g.size; ++k) members.push_back(w_.cards[w_.operations[w.operation].world(g[k])]);
+    const std::vector<Card> members = cards_of(w_.operations[w.operation], g);
     const LinkSet& set = link_sets_.of(members, root, step.op == Op::recv_reduce_all);
     items_[i].sender = w.id();
     items_[i].bytes = count * w.element_bytes;
     CardState& c = cards_[w.world];
-    Nanos at = std::max(network_.now(), c.sends_free) + c.overhead;
-    if (at > kTimeMax) throw TimeOverflow();
-    c.sends_free = at;
+    Nanos at = handled(c);
     double on_links = 1 / set.efficiency;
     if (const ProtocolCosts& p = operations_[w.operation].protocol; !p.none) {
       const auto& way = step.scope == Scope::node ? p.inside : p.network;
@@ -523,10 +525,12 @@ class Executor {
   }
 
   bool behind_switch(const SimulatedOperation& o, const Group& g) const {
-    if (g.size < 2) return false;
+    return g.size >= 2 && w_.cluster->in_switch(cards_of(o, g)) > 0;
+  }
+  std::vector<Card> cards_of(const SimulatedOperation& o, const Group& g) const {
     std::vector<Card> members;
     for (Rank k = 0; k < g.size; ++k) members.push_back(w_.cards[o.world(g[k])]);
-    return w_.cluster->in_switch(members) > 0;
+    return members;
   }
 
   // True when the operation's protocol makes the rank wait before its first message: it enters again then.
