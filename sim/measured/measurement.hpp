@@ -2,14 +2,23 @@
 // predict/ makes times from rows and a cluster, validation/ compares both, fit/ changes parameters until they agree.
 #pragma once
 
+#include <cctype>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "libgccl/elements/dtype.hpp"
 #include "libgccl/schedule/types.hpp"
 
 namespace gccl::sim {
+
+// Names that files give are compared so.
+inline std::string lower_case(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) c = char(std::tolower(static_cast<unsigned char>(c)));
+  return out;
+}
 
 // Where a row stands.
 struct FilePlace {

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "sim/measured/measurement.hpp"
+
 namespace gccl::sim {
 namespace {
 
@@ -54,8 +56,7 @@ PlannerKind library_of(std::string_view name) {
 
 MeasuredAlgorithm measured_algorithm(Collective kind, const std::string& text) {
   if (const Algorithm* own = find_algorithm(kind, text)) return {.algorithm = own};
-  std::string name;
-  for (const char c : text) name += char(std::tolower(static_cast<unsigned char>(c)));
+  std::string name = lower_case(text);
   const PlannerKind library = library_of(name);
   if (is_choice(name)) return {.automatic = true, .library = library};
   for (const std::string_view p : kPrefixes)

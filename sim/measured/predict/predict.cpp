@@ -78,9 +78,7 @@ Json run_of(const RunKey& key) {
 // NCCL's protocol that a row states.
 std::optional<std::string_view> stated_protocol(const Measurement& m) {
   for (const std::string_view known : {"LL", "LL128", "Simple"})
-    if (std::equal(known.begin(), known.end(), m.protocol.begin(), m.protocol.end(),
-                   [](char a, char b) { return std::tolower(a) == std::tolower(static_cast<unsigned char>(b)); }))
-      return known;
+    if (lower_case(known) == lower_case(m.protocol)) return known;
   return std::nullopt;
 }
 

@@ -12,12 +12,6 @@
 namespace gccl::sim {
 namespace {
 
-std::string lower_case(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) c = char(std::tolower(static_cast<unsigned char>(c)));
-  return out;
-}
-
 constexpr Count kMeasuredBytesMax = Count(1) << 50;
 
 }  // namespace
