@@ -9,8 +9,6 @@
 
 namespace gccl {
 
-inline Status wrong(const std::string& text) { return Status::error(text, GCCL_ERR_INVALID_ARGUMENT); }
-
 inline std::byte* bytes_of(const void* p) { return static_cast<std::byte*>(const_cast<void*>(p)); }
 
 // The address so many elements behind one that a caller gave, to compare with another: it may be no buffer's at all.
@@ -19,7 +17,7 @@ inline std::uintptr_t address(const void* base, std::size_t elements = 0, std::s
 }
 
 inline Status null_buffer(const char* name, Count count) {
-  return wrong(fmt::format("{} is null: expected a buffer of {} elements", name, count));
+  return invalid(fmt::format("{} is null: expected a buffer of {} elements", name, count));
 }
 
 inline constexpr GCCL_Op kNoOp = -1;  // in a Descriptor or a Key: the call reduces nothing
@@ -36,10 +34,10 @@ class Builder {
     work_.call.root = Rank(root);
     status_ = elements_of(dtype, op, &work_.elements);
     if (status_.ok() && (root < 0 || Rank(root) >= c.size()))
-      status_ = wrong(fmt::format("root is {}: expected 0 to {}", root, c.size() - 1));
+      status_ = invalid(fmt::format("root is {}: expected 0 to {}", root, c.size() - 1));
     if (!status_.ok()) return;  // an element of an unknown type has no length
     const std::size_t most = std::size_t(PTRDIFF_MAX) / work_.elements.bytes / c.size();
-    if (count > most) status_ = wrong(fmt::format("count is {}: expected at most {}", count, most));
+    if (count > most) status_ = invalid(fmt::format("count is {}: expected at most {}", count, most));
   }
 
   bool at_root() const { return c_.rank() == Rank(root_); }
@@ -53,7 +51,7 @@ class Builder {
   void input(const void* buffer, const char* name, Count count) { place(Buffer::input, buffer, name, count); }
   void output(void* buffer, const char* name, Count count) { place(Buffer::output, buffer, name, count); }
   void fail(const std::string& text) {
-    if (status_.ok()) status_ = wrong(text);
+    if (status_.ok()) status_ = invalid(text);
   }
   // Blocks whose ends can be expressed in bytes.
   void blocks(const char* name, const std::size_t* counts, const std::size_t* places) {
@@ -63,7 +61,7 @@ class Builder {
     for (Rank r = 0; r < c_.size() && status_.ok(); ++r) {
       if (places && counts[r]) end = places[r];
       if (end > most || counts[r] > most - end)
-        status_ = wrong(
+        status_ = invalid(
             fmt::format("{}[{}] is {}, at element {}: expected an end of at most {}", name, r, counts[r], end, most));
       end += counts[r];
     }
@@ -101,7 +99,7 @@ class Builder {
   void place(Buffer which, const void* buffer, const char* name, Count count) {
     if (!buffer && count > 0 && status_.ok()) status_ = null_buffer(name, count);
     if (buffer == GCCL_IN_PLACE && status_.ok())
-      status_ = wrong(fmt::format("{} is GCCL_IN_PLACE, which this call does not take there", name));
+      status_ = invalid(fmt::format("{} is GCCL_IN_PLACE, which this call does not take there", name));
     work_.memory.base[std::size_t(which)] = bytes_of(buffer);
   }
 

@@ -130,7 +130,7 @@ GCCL_Result allgatherv(const void* sendbuf, void* recvbuf, const size_t* counts,
                        GCCL_Comm comm, GCCL_Request* request, bool non_blocking) {
   Communicator* const c = communicator_of(comm);
   if (!c) return GCCL_ERR_INVALID_ARGUMENT;
-  if (!counts) return failed(wrong(fmt::format("allgatherv: counts is null: expected {} lengths", c->size())));
+  if (!counts) return failed(invalid(fmt::format("allgatherv: counts is null: expected {} lengths", c->size())));
   Builder b(*c, Collective::allgatherv, 0, dtype, kNone, 0);
   Work& w = b.work();
   w.lengths = std::make_unique<Lengths>();
@@ -185,7 +185,7 @@ GCCL_Result reduce_scatter(const void* sendbuf, void* recvbuf, size_t count, con
 
 GCCL_Result reduce_scatterv(const void* sendbuf, void* recvbuf, const size_t* counts, GCCL_Dtype dtype, GCCL_Op op,
                             GCCL_Comm comm, GCCL_Request* request, bool non_blocking) {
-  if (!counts) return failed(wrong("reduce_scatterv: counts is null: expected one length for each rank"));
+  if (!counts) return failed(invalid("reduce_scatterv: counts is null: expected one length for each rank"));
   return reduce_scatter(sendbuf, recvbuf, 0, counts, dtype, op, comm, request, non_blocking);
 }
 
@@ -217,8 +217,8 @@ GCCL_Result alltoallv(const void* sendbuf, const size_t* sendcounts, const size_
   Builder b(*c, Collective::alltoallv, 0, dtype, kNone, 0);
   const bool in_place = b.in_place(sendbuf, recvbuf);
   if (!recvcounts || (!in_place && !sendcounts))
-    return failed(wrong(fmt::format("alltoallv: {} is null: expected {} lengths",
-                                    recvcounts ? "sendcounts" : "recvcounts", c->size())));
+    return failed(invalid(fmt::format("alltoallv: {} is null: expected {} lengths",
+                                      recvcounts ? "sendcounts" : "recvcounts", c->size())));
   Work& w = b.work();
   w.lengths = std::make_unique<Lengths>();
   Lengths& l = *w.lengths;
@@ -301,7 +301,7 @@ GCCL_Result point_to_point(bool sends, const void* buf, size_t count, GCCL_Dtype
   if (!c) return GCCL_ERR_INVALID_ARGUMENT;
   if (peer < 0 || Rank(peer) >= c->size())
     return failed(
-        wrong(fmt::format("{} is {}: expected 0 to {}", sends ? "send: dest" : "recv: source", peer, c->size() - 1)));
+        invalid(fmt::format("{} is {}: expected 0 to {}", sends ? "send: dest" : "recv: source", peer, c->size() - 1)));
   const std::uint32_t element_bytes = built_in_bytes(dtype);
   if (!non_blocking && element_bytes != 0 && count <= kShortBytesMax && buf && buf != GCCL_IN_PLACE &&
       !current_group()) {

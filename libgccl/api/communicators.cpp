@@ -59,8 +59,6 @@ ProgressThread& progress_thread() {
   return *thread;
 }
 
-Status wrong(const std::string& text) { return Status::error(text, GCCL_ERR_INVALID_ARGUMENT); }
-
 void destroy(std::unique_ptr<Communicator> c) {
   if (!c) return;
   const bool threaded = c->world().start.progress_thread;
@@ -80,8 +78,8 @@ Status checked(const GCCL_Config* config, GCCL_Config* out) {
   *out = defaults;
   if (!config) return {};
   if (config->struct_bytes < offsetof(GCCL_Config, store) || config->struct_bytes > 4096)
-    return wrong(fmt::format("config.struct_bytes is {}: expected sizeof(GCCL_Config); begin with GCCL_CONFIG_INIT",
-                             config->struct_bytes));
+    return invalid(fmt::format("config.struct_bytes is {}: expected sizeof(GCCL_Config); begin with GCCL_CONFIG_INIT",
+                               config->struct_bytes));
   std::memcpy(out, config,
               std::min(config->struct_bytes, sizeof *out));  // a caller built with an older header has fewer fields
   out->struct_bytes = sizeof *out;
@@ -179,7 +177,7 @@ extern "C" {
 
 GCCL_Result GCCL_Init(GCCL_Comm* world, const GCCL_Config* config) {
   return guarded([&] {
-    if (!world) return failed(wrong("world is null: expected where to store the communicator"));
+    if (!world) return failed(invalid("world is null: expected where to store the communicator"));
     *world = GCCL_COMM_NULL;
     GCCL_Config c;
     if (const Status s = checked(config, &c); !s.ok()) return failed(s);
@@ -191,19 +189,19 @@ GCCL_Result GCCL_Init(GCCL_Comm* world, const GCCL_Config* config) {
 
 GCCL_Result GCCL_Init_ranks(GCCL_Comm* worlds, const int* ranks, int n, const GCCL_Config* config) {
   return guarded([&] {
-    if (n < 1) return failed(wrong(fmt::format("n is {}: expected at least 1", n)));
-    if (!worlds || !ranks) return failed(wrong(fmt::format("{} is null", worlds ? "ranks" : "worlds")));
+    if (n < 1) return failed(invalid(fmt::format("n is {}: expected at least 1", n)));
+    if (!worlds || !ranks) return failed(invalid(fmt::format("{} is null", worlds ? "ranks" : "worlds")));
     for (int i = 0; i < n; ++i) {
       worlds[i] = GCCL_COMM_NULL;
-      if (ranks[i] < 0) return failed(wrong(fmt::format("ranks[{}] is {}: expected 0 or more", i, ranks[i])));
+      if (ranks[i] < 0) return failed(invalid(fmt::format("ranks[{}] is {}: expected 0 or more", i, ranks[i])));
     }
     std::vector<int> in_order(ranks, ranks + n);
     std::ranges::sort(in_order);
     if (const auto twice = std::ranges::adjacent_find(in_order); twice != in_order.end())
-      return failed(wrong(fmt::format("ranks names rank {} twice: expected each rank once", *twice)));
+      return failed(invalid(fmt::format("ranks names rank {} twice: expected each rank once", *twice)));
     GCCL_Config c;
     if (const Status s = checked(config, &c); !s.ok()) return failed(s);
-    if (c.allgather) return failed(wrong("config.allgather serves one rank: use a store to be several"));
+    if (c.allgather) return failed(invalid("config.allgather serves one rank: use a store to be several"));
     return failed(create_worlds(c, std::span(ranks, std::size_t(n)), worlds));
   });
 }
@@ -244,7 +242,7 @@ GCCL_Result GCCL_Comm_rank(GCCL_Comm comm, int* rank) {
   return guarded([&] {
     const Communicator* const c = communicator_of(comm);
     if (!c) return GCCL_ERR_INVALID_ARGUMENT;
-    if (!rank) return failed(wrong("rank is null"));
+    if (!rank) return failed(invalid("rank is null"));
     *rank = int(c->rank());
     return GCCL_SUCCESS;
   });
@@ -254,7 +252,7 @@ GCCL_Result GCCL_Comm_size(GCCL_Comm comm, int* size) {
   return guarded([&] {
     const Communicator* const c = communicator_of(comm);
     if (!c) return GCCL_ERR_INVALID_ARGUMENT;
-    if (!size) return failed(wrong("size is null"));
+    if (!size) return failed(invalid("size is null"));
     *size = int(c->size());
     return GCCL_SUCCESS;
   });
@@ -264,10 +262,10 @@ GCCL_Result GCCL_Comm_split(GCCL_Comm comm, int color, int key, GCCL_Comm* out) 
   return guarded(comm, [&] {
     Communicator* const c = communicator_of(comm);
     if (!c) return GCCL_ERR_INVALID_ARGUMENT;
-    if (!out) return failed(wrong("out is null"));
+    if (!out) return failed(invalid("out is null"));
     *out = GCCL_COMM_NULL;
     if (color < GCCL_UNDEFINED)
-      return failed(wrong(fmt::format("color is {}: expected 0 or more, or GCCL_UNDEFINED (-1)", color)));
+      return failed(invalid(fmt::format("color is {}: expected 0 or more, or GCCL_UNDEFINED (-1)", color)));
     std::unique_ptr<Communicator> made;
     if (const Status s = split(*c, color, key, &made); !s.ok()) return failed(s);
     return made ? failed(keep(std::move(made), out)) : GCCL_SUCCESS;
@@ -278,10 +276,10 @@ GCCL_Result GCCL_Comm_create(GCCL_Comm comm, const int* ranks, int n, GCCL_Comm*
   return guarded(comm, [&] {
     Communicator* const c = communicator_of(comm);
     if (!c) return GCCL_ERR_INVALID_ARGUMENT;
-    if (!out) return failed(wrong("out is null"));
+    if (!out) return failed(invalid("out is null"));
     *out = GCCL_COMM_NULL;
     if (n < 0 || (n > 0 && !ranks))
-      return failed(wrong(n < 0 ? fmt::format("n is {}: expected 0 or more", n) : "ranks is null"));
+      return failed(invalid(n < 0 ? fmt::format("n is {}: expected 0 or more", n) : "ranks is null"));
     std::unique_ptr<Communicator> made;
     if (const Status s = create_from(*c, std::span<const int>(ranks, std::size_t(n)), &made); !s.ok()) return failed(s);
     return made ? failed(keep(std::move(made), out)) : GCCL_SUCCESS;
@@ -289,7 +287,7 @@ GCCL_Result GCCL_Comm_create(GCCL_Comm comm, const int* ranks, int n, GCCL_Comm*
 }
 
 GCCL_Result GCCL_Comm_free(GCCL_Comm* comm) {
-  if (!comm) return guarded([&] { return failed(wrong("comm is null")); });
+  if (!comm) return guarded([&] { return failed(invalid("comm is null")); });
   return guarded(*comm, [&] {
     Communicator* const c = communicator_of(*comm);
     if (!c) return GCCL_ERR_INVALID_ARGUMENT;
@@ -303,7 +301,7 @@ GCCL_Result GCCL_Comm_free(GCCL_Comm* comm) {
 }
 
 GCCL_Result GCCL_Comm_release(GCCL_Comm* comm) {
-  if (!comm) return guarded([&] { return failed(wrong("comm is null")); });
+  if (!comm) return guarded([&] { return failed(invalid("comm is null")); });
   return guarded(*comm, [&] {
     Communicator* const c = communicator_of(*comm);
     if (!c) return GCCL_ERR_INVALID_ARGUMENT;
@@ -322,7 +320,8 @@ GCCL_Result GCCL_Comm_set_timeout(GCCL_Comm comm, int64_t timeout_ms) {
     Communicator* const c = communicator_of(comm);
     if (!c) return GCCL_ERR_INVALID_ARGUMENT;
     if (timeout_ms < 1 && timeout_ms != GCCL_TIMEOUT_NONE)
-      return failed(wrong(fmt::format("timeout_ms is {}: expected 1 or more, or GCCL_TIMEOUT_NONE (-1)", timeout_ms)));
+      return failed(
+          invalid(fmt::format("timeout_ms is {}: expected 1 or more, or GCCL_TIMEOUT_NONE (-1)", timeout_ms)));
     c->set_timeout(timeout_ms);
     return GCCL_SUCCESS;
   });
@@ -332,7 +331,7 @@ GCCL_Result GCCL_Comm_nodes(GCCL_Comm comm, int* nodes) {
   return guarded([&] {
     const Communicator* const c = communicator_of(comm);
     if (!c) return GCCL_ERR_INVALID_ARGUMENT;
-    if (!nodes) return failed(wrong(fmt::format("nodes is null: expected room for {} integers", c->size())));
+    if (!nodes) return failed(invalid(fmt::format("nodes is null: expected room for {} integers", c->size())));
     for (std::size_t r = 0; r < c->size(); ++r) nodes[r] = int(c->members().node[r]);
     return GCCL_SUCCESS;
   });
@@ -352,7 +351,7 @@ GCCL_Result GCCL_Get_performance_metrics(GCCL_Comm comm, GCCL_Metrics* metrics) 
     Communicator* const c = communicator_of(comm);
     if (!c) return GCCL_ERR_INVALID_ARGUMENT;
     if (!metrics || metrics->struct_bytes < offsetof(GCCL_Metrics, messages_sent))
-      return failed(wrong(
+      return failed(invalid(
           metrics ? fmt::format("metrics->struct_bytes is {}: set it to sizeof(GCCL_Metrics)", metrics->struct_bytes)
                   : "metrics is null"));
     c->metrics(metrics);
@@ -361,12 +360,12 @@ GCCL_Result GCCL_Get_performance_metrics(GCCL_Comm comm, GCCL_Metrics* metrics) 
 }
 
 GCCL_Result GCCL_Type_create(size_t bytes, GCCL_Dtype* dtype) {
-  return guarded([&] { return failed(dtype ? create_type(bytes, dtype) : wrong("dtype is null")); });
+  return guarded([&] { return failed(dtype ? create_type(bytes, dtype) : invalid("dtype is null")); });
 }
 
 GCCL_Result GCCL_Type_free(GCCL_Dtype* dtype) {
   return guarded([&] {
-    if (!dtype) return failed(wrong("dtype is null"));
+    if (!dtype) return failed(invalid("dtype is null"));
     const Status s = free_type(*dtype);
     if (s.ok()) *dtype = -1;
     return failed(s);
@@ -374,12 +373,12 @@ GCCL_Result GCCL_Type_free(GCCL_Dtype* dtype) {
 }
 
 GCCL_Result GCCL_Op_create(GCCL_Op_function function, void* context, GCCL_Op* op) {
-  return guarded([&] { return failed(op ? create_op(function, context, op) : wrong("op is null")); });
+  return guarded([&] { return failed(op ? create_op(function, context, op) : invalid("op is null")); });
 }
 
 GCCL_Result GCCL_Op_free(GCCL_Op* op) {
   return guarded([&] {
-    if (!op) return failed(wrong("op is null"));
+    if (!op) return failed(invalid("op is null"));
     const Status s = free_op(*op);
     if (s.ok()) *op = -1;
     return failed(s);

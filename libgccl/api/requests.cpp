@@ -22,8 +22,6 @@ namespace {
 
 thread_local Group_calls group;
 
-Status wrong(const std::string& text) { return Status::error(text, GCCL_ERR_INVALID_ARGUMENT); }
-
 // What has ended needs no abort, and its communicator may be gone.
 void abort_pending(const Operation* op, int code) {
   if (op->stage.load(std::memory_order_acquire) == Operation::Stage::pending) op->communicator->abort(code);
@@ -80,7 +78,7 @@ extern "C" {
 
 GCCL_Result GCCL_Wait_for(GCCL_Request* request, int64_t timeout_ms) {
   return guarded([&] {
-    if (!request) return failed(wrong("request is null: expected the address of a request"));
+    if (!request) return failed(invalid("request is null: expected the address of a request"));
     if (*request == GCCL_REQUEST_NULL) return GCCL_SUCCESS;
     if (timeout_ms < 0 && timeout_ms != GCCL_TIMEOUT_NONE) timeout_ms = 0;  // what is left of a time that is up
     Status s;
@@ -95,7 +93,7 @@ GCCL_Result GCCL_Wait(GCCL_Request* request) { return GCCL_Wait_for(request, GCC
 GCCL_Result GCCL_Waitall(int n, GCCL_Request* requests) {
   return guarded([&] {
     if (n < 0 || (n > 0 && !requests))
-      return failed(wrong(n < 0 ? fmt::format("n is {}: expected 0 or more", n) : "requests is null"));
+      return failed(invalid(n < 0 ? fmt::format("n is {}: expected 0 or more", n) : "requests is null"));
     Status first;
     for (int i = 0; i < n; ++i) {
       if (requests[i] == GCCL_REQUEST_NULL) continue;
@@ -110,7 +108,7 @@ GCCL_Result GCCL_Waitall(int n, GCCL_Request* requests) {
 
 GCCL_Result GCCL_Test(GCCL_Request* request, int* done) {
   return guarded([&] {
-    if (!request || !done) return failed(wrong(fmt::format("{} is null", request ? "done" : "request")));
+    if (!request || !done) return failed(invalid(fmt::format("{} is null", request ? "done" : "request")));
     *done = 1;
     if (*request == GCCL_REQUEST_NULL) return GCCL_SUCCESS;
     Status s;
@@ -126,7 +124,7 @@ GCCL_Result GCCL_Test(GCCL_Request* request, int* done) {
 GCCL_Result GCCL_On_complete(GCCL_Request request, GCCL_Completion_function function, void* context) {
   return guarded([&] {
     if (request == GCCL_REQUEST_NULL || !function)
-      return failed(wrong(function ? "request is GCCL_REQUEST_NULL: nothing will complete" : "function is null"));
+      return failed(invalid(function ? "request is GCCL_REQUEST_NULL: nothing will complete" : "function is null"));
     completions::add(operation_of(request), function, context);
     return GCCL_SUCCESS;
   });
@@ -134,7 +132,7 @@ GCCL_Result GCCL_On_complete(GCCL_Request request, GCCL_Completion_function func
 
 GCCL_Result GCCL_Request_free(GCCL_Request* request) {
   return guarded([&] {
-    if (!request) return failed(wrong("request is null: expected the address of a request"));
+    if (!request) return failed(invalid("request is null: expected the address of a request"));
     if (*request == GCCL_REQUEST_NULL) return GCCL_SUCCESS;
     Communicator::give_up(operation_of(*request));
     *request = GCCL_REQUEST_NULL;
@@ -144,7 +142,7 @@ GCCL_Result GCCL_Request_free(GCCL_Request* request) {
 
 GCCL_Result GCCL_Request_abort(GCCL_Request* request, int code) {
   return guarded([&] {
-    if (!request) return failed(wrong("request is null: expected the address of a request"));
+    if (!request) return failed(invalid("request is null: expected the address of a request"));
     if (*request == GCCL_REQUEST_NULL) return GCCL_SUCCESS;
     abort_pending(operation_of(*request), code);
     return GCCL_Wait(request);

@@ -38,6 +38,9 @@ class [[nodiscard]] Status {
   int code_ = 0;
 };
 
+// An argument or a setting is wrong, and nothing was started: GCCL_ERR_INVALID_ARGUMENT.
+inline Status invalid(std::string text) { return Status::error(std::move(text), 4); }
+
 // Whether a number that came from elsewhere is a GCCL_Result for a failure.
 constexpr bool is_error(int code) { return (code >= 1 && code <= 6) || (code >= 100 && code <= 105); }
 

@@ -20,8 +20,6 @@ namespace {
 
 using Machines = Identity::Machines;
 
-Status invalid(std::string text) { return Status::error(std::move(text), GCCL_ERR_INVALID_ARGUMENT); }
-
 // A job of one rank.
 class Alone : public Exchange {
  public:

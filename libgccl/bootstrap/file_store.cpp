@@ -112,16 +112,16 @@ class Files : public Exchange {
   Status broken_;
 };
 
-class Server final : public Files {
+class FileServer final : public Files {
  public:
-  explicit Server(const FileStore& store) : Files(store), tokens_(store.size) {
+  explicit FileServer(const FileStore& store) : Files(store), tokens_(store.size) {
     job_ = hex(id_);
     // Only one job at a time uses this place, so that what has another id is left over.
     for (const std::string& name : names())
       if (is_of_a_job(name)) remove_store_file(path(name));
   }
 
-  ~Server() override {
+  ~FileServer() override {
     try {
       const Deadline deadline = Deadline::in_ms(kLeaveMs);
       for (Pause pause(5000); !all_have_read() && !deadline.passed();) pause.wait();
@@ -249,10 +249,10 @@ class Server final : public Files {
   std::int64_t limit_ms_ = 0;
 };
 
-class Client final : public Files {
+class FileClient final : public Files {
  public:
-  explicit Client(const FileStore& store) : Files(store) {}
-  ~Client() override {
+  explicit FileClient(const FileStore& store) : Files(store) {}
+  ~FileClient() override {
     if (!hello_.empty()) remove_store_file(hello_);
     if (!contribution_.empty()) remove_store_file(contribution_);
     try {
@@ -363,9 +363,9 @@ Status open_file_store(const FileStore& store, std::unique_ptr<Exchange>* out) {
                          GCCL_ERR_INVALID_ARGUMENT);
   }
   if (store.rank == 0)
-    *out = std::make_unique<Server>(store);
+    *out = std::make_unique<FileServer>(store);
   else
-    *out = std::make_unique<Client>(store);
+    *out = std::make_unique<FileClient>(store);
   return {};
 }
 

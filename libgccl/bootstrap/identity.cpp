@@ -45,8 +45,6 @@ constexpr Launcher kLaunchers[] = {
     {Kind::pmi, "PMI", "PMI_RANK", {"PMI_SIZE"}, "MPI_LOCALRANKID", "MPI_LOCALNRANKS", {}, false},
 };
 
-Status invalid(std::string text) { return Status::error(std::move(text), GCCL_ERR_INVALID_ARGUMENT); }
-
 const char* first_set(const Environment& environment, std::span<const char* const> names) {
   for (const char* name : names)
     if (name && environment(name)) return name;

@@ -15,8 +15,6 @@ namespace {
 constexpr std::int64_t kMsMax = std::int64_t(1000) * 86400 * 365;
 constexpr std::size_t kHostBytesMax = 240;  // fits what ranks exchange about themselves
 
-Status invalid(std::string text) { return Status::error(std::move(text), GCCL_ERR_INVALID_ARGUMENT); }
-
 // A text of the configuration or the environment, and where it is from.
 struct Text {
   std::string value, name;

@@ -6,7 +6,7 @@
 
 namespace gccl {
 namespace {
-constexpr std::string_view kHello = "gccl-store/1";
+constexpr std::string_view kStoreHello = "gccl-store/1";
 }
 
 std::string text_of(const HostPort& at) {
@@ -15,14 +15,14 @@ std::string text_of(const HostPort& at) {
 }
 
 std::vector<std::byte> tcp_store_hello(Rank rank, Rank size) {
-  return BytesOut().raw(kHello).u32(size).u32(rank).take();
+  return BytesOut().raw(kStoreHello).u32(size).u32(rank).take();
 }
 
 Status parse_tcp_store_hello(std::span<const std::byte> hello, Rank size, Rank* rank) {
   const auto wrong = [](std::string text) { return Status::error(std::move(text), GCCL_ERR_INVALID_ARGUMENT); };
-  if (hello.size() != kHello.size() + 8 || !starts_with(hello, kHello))
+  if (hello.size() != kStoreHello.size() + 8 || !starts_with(hello, kStoreHello))
     return wrong("the connection is not meant for a store");
-  BytesIn in(hello.subspan(kHello.size()));
+  BytesIn in(hello.subspan(kStoreHello.size()));
   const Rank found_size = in.u32(), found_rank = in.u32();
   if (found_size != size)
     return wrong(

@@ -27,9 +27,9 @@ bool wait_for(int fd, short events, Deadline deadline) {
   }
 }
 
-class Client : public Exchange {
+class TcpStoreClient : public Exchange {
  public:
-  explicit Client(const TcpStore& store) : store_(store) {}
+  explicit TcpStoreClient(const TcpStore& store) : store_(store) {}
 
   Status all_gather(std::span<const std::byte> mine, std::vector<std::byte>* all, std::int64_t timeout_ms) override {
     if (!broken_.ok()) return broken_;
@@ -164,6 +164,8 @@ class Client : public Exchange {
 
 }  // namespace
 
-std::unique_ptr<Exchange> make_tcp_store_client(const TcpStore& store) { return std::make_unique<Client>(store); }
+std::unique_ptr<Exchange> make_tcp_store_client(const TcpStore& store) {
+  return std::make_unique<TcpStoreClient>(store);
+}
 
 }  // namespace gccl

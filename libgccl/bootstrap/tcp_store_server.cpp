@@ -45,9 +45,9 @@ struct Member {
   std::size_t answered_bytes = 0;
 };
 
-class Server : public Exchange {
+class TcpStoreServer : public Exchange {
  public:
-  Server(const TcpStore& store, Fd listener)
+  TcpStoreServer(const TcpStore& store, Fd listener)
       : store_(store),
         listener_(std::move(listener)),
         log_(fmt::format("rank 0, store {}", text_of(store.at))),
@@ -350,7 +350,7 @@ Status open_tcp_store_server(const TcpStore& store, std::unique_ptr<Exchange>* o
       Fd listener;
       s = listen_on(a, &listener);
       if (!s.ok()) continue;
-      *out = std::make_unique<Server>(store, std::move(listener));
+      *out = std::make_unique<TcpStoreServer>(store, std::move(listener));
       return {};
     }
     if (deadline.passed())

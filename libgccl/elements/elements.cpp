@@ -60,8 +60,6 @@ class Codes {
 Codes<std::uint32_t> types;
 Codes<OwnOp> ops;
 
-Status wrong(const std::string& text) { return Status::error(text, GCCL_ERR_INVALID_ARGUMENT); }
-
 }  // namespace
 
 void Elements::combine(void* to, const void* from, const void* message, Count count) const {
@@ -96,11 +94,11 @@ Status elements_of(GCCL_Dtype code, std::optional<GCCL_Op> wanted, Elements* out
   out->code = code;
   const bool own_type = code >= kOwn;
   if (own_type) {
-    if (!types.find(code, &out->bytes)) return wrong(fmt::format("dtype {} was never created, or is freed", code));
+    if (!types.find(code, &out->bytes)) return invalid(fmt::format("dtype {} was never created, or is freed", code));
   } else {
     out->bytes = built_in_bytes(code);
     if (out->bytes == 0)
-      return wrong(fmt::format(
+      return invalid(fmt::format(
           "dtype {} is unknown: expected 0 to 9, 100 or 101 (GCCL_INT8 ... GCCL_UINT16), or one of GCCL_Type_create",
           code));
     out->dtype = Dtype(code);
@@ -110,39 +108,39 @@ Status elements_of(GCCL_Dtype code, std::optional<GCCL_Op> wanted, Elements* out
   const GCCL_Op op = *wanted;
   if (op >= kOwn) {
     OwnOp own;
-    if (!ops.find(op, &own)) return wrong(fmt::format("op {} was never created, or is freed", op));
+    if (!ops.find(op, &own)) return invalid(fmt::format("op {} was never created, or is freed", op));
     out->function = own.function;
     out->context = own.context;
     return {};
   }
   if (op < GCCL_SUM || op > GCCL_AVG)
-    return wrong(
+    return invalid(
         fmt::format("op {} is unknown: expected 0 to 4 (GCCL_SUM ... GCCL_AVG), or one of GCCL_Op_create", op));
   if (own_type)
-    return wrong(
+    return invalid(
         fmt::format("op {} cannot combine a type of GCCL_Type_create: use one of GCCL_Op_create", name(Reduction(op))));
   out->op = Reduction(op);
   return {};
 }
 
 Status create_type(std::size_t bytes, GCCL_Dtype* out) {
-  if (bytes < 1 || bytes > 65536) return wrong(fmt::format("a type of {} bytes: expected 1 to 65536", bytes));
+  if (bytes < 1 || bytes > 65536) return invalid(fmt::format("a type of {} bytes: expected 1 to 65536", bytes));
   *out = types.add(std::uint32_t(bytes));
   return {};
 }
 
 Status free_type(GCCL_Dtype code) {
-  return types.remove(code) ? Status() : wrong(fmt::format("dtype {} was never created, or is freed", code));
+  return types.remove(code) ? Status() : invalid(fmt::format("dtype {} was never created, or is freed", code));
 }
 
 Status create_op(GCCL_Op_function function, void* context, GCCL_Op* out) {
-  if (!function) return wrong("function is null");
+  if (!function) return invalid("function is null");
   *out = ops.add({function, context});
   return {};
 }
 
 Status free_op(GCCL_Op code) {
-  return ops.remove(code) ? Status() : wrong(fmt::format("op {} was never created, or is freed", code));
+  return ops.remove(code) ? Status() : invalid(fmt::format("op {} was never created, or is freed", code));
 }
 
 }  // namespace gccl

@@ -35,8 +35,6 @@ Status new_socket(int family, Fd* out) {
   return *out ? Status() : system_error("cannot make a socket", errno);
 }
 
-Status invalid(std::string text) { return Status::error(std::move(text), GCCL_ERR_INVALID_ARGUMENT); }
-
 }  // namespace
 
 void Fd::reset() {

@@ -9,7 +9,7 @@ namespace gccl::tcp {
 namespace {
 
 // Little endian, without gaps; the fault's text, as long as it is, comes last.
-struct [[gnu::packed]] Wire {
+struct [[gnu::packed]] HelloWire {
   char magic[4] = {'G', 'h', 'i', 1};
   std::uint8_t kind;
   std::uint64_t communicator, nonce;
@@ -21,7 +21,7 @@ struct [[gnu::packed]] Wire {
 }  // namespace
 
 std::vector<std::byte> encode(const Hello& h) {
-  Wire w;
+  HelloWire w;
   w.kind = std::uint8_t(h.kind);
   w.communicator = h.communicator;
   w.nonce = h.nonce;
@@ -35,10 +35,10 @@ std::vector<std::byte> encode(const Hello& h) {
 }
 
 bool decode(std::span<const std::byte> bytes, Hello* h) {
-  Wire w;
+  HelloWire w;
   if (bytes.size() < sizeof w || bytes.size() - sizeof w >= sizeof h->fault.text) return false;
   std::memcpy(static_cast<void*>(&w), bytes.data(), sizeof w);
-  if (std::memcmp(w.magic, Wire{}.magic, sizeof w.magic) != 0) return false;
+  if (std::memcmp(w.magic, HelloWire{}.magic, sizeof w.magic) != 0) return false;
   if (w.kind < std::uint8_t(Hello::Kind::stream) || w.kind > std::uint8_t(Hello::Kind::abort)) return false;
   if (w.streams < 1 || w.streams > Settings::kStreamsMax || w.stream >= w.streams) return false;
   *h = {};

@@ -6,14 +6,14 @@
 namespace gccl::tcp {
 namespace {
 
-struct Wire {
+struct AddressWire {
   char magic[4] = {'G', 't', 'c', 1};
   std::uint32_t world_rank;
   std::uint64_t nonce, host;
   std::uint32_t loopback_only, count;
   SocketAddress::Wire addresses[PortAddress::kAddressesMax];
 };
-static_assert(sizeof(Wire) <= GCCL_BACKEND_ADDRESS_BYTES);
+static_assert(sizeof(AddressWire) <= GCCL_BACKEND_ADDRESS_BYTES);
 
 }  // namespace
 
@@ -27,7 +27,7 @@ std::vector<SocketAddress> PortAddress::candidates(const PortAddress& other) con
 }
 
 void encode(const PortAddress& address, void* bytes) {
-  Wire w{};
+  AddressWire w{};
   w.world_rank = address.world_rank;
   w.nonce = address.nonce;
   w.host = address.host;
@@ -39,9 +39,9 @@ void encode(const PortAddress& address, void* bytes) {
 }
 
 bool decode(const void* bytes, PortAddress* address) {
-  Wire w;
+  AddressWire w;
   std::memcpy(static_cast<void*>(&w), bytes, sizeof w);
-  if (std::memcmp(w.magic, Wire{}.magic, sizeof w.magic) != 0 || w.count > PortAddress::kAddressesMax ||
+  if (std::memcmp(w.magic, AddressWire{}.magic, sizeof w.magic) != 0 || w.count > PortAddress::kAddressesMax ||
       w.loopback_only > 1)
     return false;
   *address = {};
