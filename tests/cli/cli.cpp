@@ -404,20 +404,6 @@ TEST_CASE("a prediction that is more than 25 % off is told, on each engine") {
   }
 }
 
-TEST_CASE("every quick shipped scenario holds its expectations") {
-  for (const auto& entry : fs::directory_iterator(kRoot / "scenarios")) {
-    const std::string name = entry.path().stem().string();
-    if (name == "allreduce-2048") continue;  // half a minute; read and planned by the test of scenarios
-    std::vector<std::string> arguments{"run", name, "--quiet"};
-    if (kEngines.back() != "simgrid") arguments.insert(arguments.end(), {"--engine", kEngines[0]});
-    const Ended e = run_gccl(arguments);
-    CAPTURE(name);
-    CAPTURE(e.out);
-    CAPTURE(e.err);
-    CHECK(e.code == 0);
-  }
-}
-
 TEST_CASE("topology --channels shows rings that cross nodes on a rail of their own") {
   const Ended e = run_gccl({"topology", "dgx-h100-superpod-2048", "--channels", "16", "--json", "-"});
   REQUIRE(e.code == 0);

@@ -14,15 +14,18 @@ namespace {
 
 constexpr int kPoints = 40;
 
-// Forty points of some tens of milliseconds each.
-std::string scenario(const fs::path& cluster = kRoot / "topologies/dgx-h100-superpod-2048.json",
-                     const std::string& more = "", const std::string& top = "", const std::string& before = "") {
+const fs::path kCluster = kRoot / "topologies/dgx-h100-superpod-2048.json";
+
+// Forty points: at 256 ranks some tens of milliseconds each.
+std::string scenario(const fs::path& cluster = kCluster, const std::string& more = "", const std::string& top = "",
+                     const std::string& before = "", int ranks = 16) {
   std::string bytes;
   for (int i = 1; i <= kPoints; ++i) bytes += fmt::format("{}{}", i > 1 ? "," : "", i * 100000);
   return fmt::format(
-      R"({{"schema":"gccl/scenario/1","name":"t","cluster":"{}","ranks":256{},"runs":[{}{{"collective":"allreduce","bytes":[{}],"algorithms":"ring"{}}}]}})",
-      cluster.string(), top, before, bytes, more);
+      R"({{"schema":"gccl/scenario/1","name":"t","cluster":"{}","ranks":{}{},"runs":[{}{{"collective":"allreduce","bytes":[{}],"algorithms":"ring"{}}}]}})",
+      cluster.string(), ranks, top, before, bytes, more);
 }
+std::string long_scenario() { return scenario(kCluster, "", "", "", 256); }
 
 std::size_t lines(const fs::path& file) {
   const std::string text = fs::exists(file) ? read_text(file) : "";
@@ -81,7 +84,7 @@ std::pair<std::size_t, std::string> said(const Ended& e) {
 
 TEST_CASE("an interrupted or killed run goes on where it stopped, with the same result") {
   const Folder folder;
-  const std::string file = folder.write("s.json", scenario()).string();
+  const std::string file = folder.write("s.json", long_scenario()).string();
   const Json whole = Json::parse(run_gccl({"run", file, "--json", "-"}, folder.path).out);
   for (const auto& kind :
        {std::pair(SIGINT, "1"), std::pair(SIGTERM, "3"), std::pair(SIGKILL, "1"), std::pair(SIGKILL, "3")}) {
