@@ -31,7 +31,7 @@ Json cluster(const Json& parameters) {
   return {{"schema", "gccl/cluster/1"}, {"name", "c"}, {"parameters", parameters}, {"nodes", {node}}};
 }
 
-Json scenario(const Json& cluster, const Json& expect = Json::array({{{"max_time_us", "1s"}}})) {
+Json small_scenario(const Json& cluster, const Json& expect = Json::array({{{"max_time_us", "1s"}}})) {
   const Json run = {{"collective", "allreduce"}, {"bytes", 64}, {"algorithms", "ring"}, {"expect", expect}};
   return {{"schema", "gccl/scenario/1"}, {"name", "t"}, {"cluster", cluster}, {"runs", {run}}};
 }
@@ -41,7 +41,7 @@ Json scenario(const Json& cluster, const Json& expect = Json::array({{{"max_time
 TEST_CASE("an error keeps its exit code where standard error is closed or full") {
   const Folder folder;
   folder.write("c.json", cluster(parameters()).dump());
-  folder.write("s.json", scenario("c.json").dump());
+  folder.write("s.json", small_scenario("c.json").dump());
   for (const auto& [arguments, code] : {std::pair("run nope", 2),
                                         {"rnu", 2},
                                         {"topology nope", 2},
@@ -60,7 +60,7 @@ TEST_CASE("an error keeps its exit code where standard error is closed or full")
 TEST_CASE("where standard output is closed it is told, and no file gets what was meant for it") {
   const Folder folder;
   folder.write("c.json", cluster(parameters()).dump());
-  folder.write("s.json", scenario("c.json").dump());
+  folder.write("s.json", small_scenario("c.json").dump());
   CHECK(shell(folder.path, "run s.json --resume j >&- 2>err") == 2);
   CHECK(read_text(folder.path / "err") == "gccl: standard output: cannot be written: Bad file descriptor\n");
   CHECK(shell(folder.path, "run s.json --resume k --json r.json <&- >&- 2>&-") == 2);
@@ -76,7 +76,7 @@ TEST_CASE("where standard output is closed it is told, and no file gets what was
 TEST_CASE("what leads to an open descriptor is written through it and stays what it is") {
   const Folder folder;
   folder.write("c.json", cluster(parameters()).dump());
-  folder.write("s.json", scenario("c.json").dump());
+  folder.write("s.json", small_scenario("c.json").dump());
   fs::create_symlink("/dev/stdout", folder.path / "link");
   for (const char* name : {"/dev/stdout", "/proc/self/fd/1", "/dev/fd/1", "link"}) {
     CAPTURE(name);
@@ -98,7 +98,7 @@ TEST_CASE("what leads to an open descriptor is written through it and stays what
 TEST_CASE("an output that is a link is written where the link ends, with the mode that the file had") {
   const Folder folder;
   folder.write("c.json", cluster(parameters()).dump());
-  folder.write("s.json", scenario("c.json").dump());
+  folder.write("s.json", small_scenario("c.json").dump());
   fs::create_directory(folder.path / "there");
   const fs::path file = folder.write("there/r.json", "old");
   fs::permissions(file, fs::perms::owner_read | fs::perms::owner_write | fs::perms::group_read);
@@ -120,7 +120,7 @@ TEST_CASE("an output that is a link is written where the link ends, with the mod
 TEST_CASE("a limit on the size of files is an error like a full disk, and what is started has it as ever") {
   const Folder folder;
   folder.write("c.json", cluster(parameters()).dump());
-  folder.write("s.json", scenario("c.json").dump());
+  folder.write("s.json", small_scenario("c.json").dump());
   folder.write("r.json", "old");
   const auto limited = [&](std::vector<std::string> arguments) {
     return Program(std::move(arguments), {.folder = folder.path, .file_bytes_max = 1024}).wait();
@@ -147,10 +147,10 @@ TEST_CASE("no output overwrites a file that is read, parameter sets and stored r
   two["nodes"][0]["parameters"] = {{"base", "other.json"}};
   write("other.json", parameters());
   write("own.json", two);
-  write("first.json", scenario({"c.json", "own.json"}));
+  write("first.json", small_scenario({"c.json", "own.json"}));
   REQUIRE(run_gccl({"run", "first.json", "--json", "stored.json", "--quiet"}, folder.path).code == 0);
   write("s.json",
-        scenario({"c.json", "own.json"}, {{"within_percent_of", {{"result", "stored.json"}, {"percent", 5}}}}));
+        small_scenario({"c.json", "own.json"}, {{"within_percent_of", {{"result", "stored.json"}, {"percent", 5}}}}));
   const auto contents = [&] {
     std::string all;
     for (const std::string& name : folder.files()) all += name + read_text(folder.path / name);
@@ -173,7 +173,7 @@ TEST_CASE("no output overwrites a file that is read, parameter sets and stored r
   // A shipped cluster that is named without its file.
   fs::create_directory(folder.path / "topologies");
   const fs::path shipped = folder.write("topologies/mine.json", cluster(parameters()).dump());
-  write("named.json", scenario("mine"));
+  write("named.json", small_scenario("mine"));
   const Ended e = run_gccl({"run", "named.json", "--csv", "topologies/mine.json"}, folder.path);
   CHECK(e.err == "gccl: topologies/mine.json: is read, and cannot be an output too\n");
   CHECK(read_text(shipped) == cluster(parameters()).dump());
@@ -182,7 +182,7 @@ TEST_CASE("no output overwrites a file that is read, parameter sets and stored r
 TEST_CASE("a current folder that was removed is no internal error") {
   const Folder folder;
   folder.write("c.json", cluster(parameters()).dump());
-  const std::string file = folder.write("s.json", scenario("c.json").dump()).string();
+  const std::string file = folder.write("s.json", small_scenario("c.json").dump()).string();
   fs::create_directory(folder.path / "gone");
   const auto in_it = [&](const std::string& more) {
     return shell(folder.path / "gone", fmt::format("--version >/dev/null && rmdir ../gone && '{}' run '{}' --quiet {}",
@@ -202,7 +202,7 @@ TEST_CASE("a file name that is no UTF-8 spoils no result") {
   fs::create_directory(folder.path / "n\xff");
   folder.write("n\xff/c.json", cluster(parameters()).dump());
   fs::create_symlink(folder.path / "c\xfe.json", folder.path / "n\xff/d.json");
-  const fs::path file = folder.write("n\xff/s.json", scenario({"c.json", "d.json"}).dump());
+  const fs::path file = folder.write("n\xff/s.json", small_scenario({"c.json", "d.json"}).dump());
   const Ended e =
       run_gccl({"run", file.string(), "--json", "r.json", "--csv", "r.csv", "--html", "r.html"}, folder.path);
   CHECK(e.code == 0);

@@ -1,4 +1,4 @@
-target_link_libraries(test_launch PRIVATE gccl_runtime OpenSSL::Crypto)
+target_link_libraries(test_cli PRIVATE gccl_runtime OpenSSL::Crypto)
 
 # The way in: what a newcomer types.
 add_test(NAME front_door COMMAND ${CMAKE_CURRENT_LIST_DIR}/front_door.sh $<TARGET_FILE:gccl_executable>

@@ -15,6 +15,7 @@
 #include "sim/report/topology_svg.hpp"
 #include "tests/support/folder.hpp"
 #include "tests/support/json_schema.hpp"
+#include "tests/support/project.hpp"
 
 using namespace gccl;
 using namespace gccl::sim;
@@ -22,12 +23,9 @@ using Json = nlohmann::json;
 
 namespace {
 
-const std::filesystem::path kRoot = GCCL_SOURCE_DIR;
+using test::kRoot;
 
-Json read(const std::filesystem::path& file) {
-  std::ifstream in(file);
-  return Json::parse(in);
-}
+Json read(const std::filesystem::path& file) { return Json::parse(test::read_text(file)); }
 
 std::vector<std::filesystem::path> files(std::string_view folder) {
   std::vector<std::filesystem::path> all;

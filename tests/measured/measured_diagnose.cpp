@@ -7,9 +7,9 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
-#include "libgccl/base/splitmix.hpp"
 #include "libgccl/schedule/types.hpp"
 #include "sim/measured/diagnosis/evidence.hpp"
+#include "tests/measured/table_text.hpp"
 #include "tests/support/json_schema.hpp"
 #include "tests/support/program.hpp"
 
@@ -19,7 +19,7 @@ using Json = nlohmann::json;
 
 namespace {
 
-const std::string kHead = "system,nodes,gpus_per_node,collective,algorithm,protocol,bytes,time_us\n";
+const std::string kStatedColumns = "system,nodes,gpus_per_node,collective,algorithm,protocol,bytes,time_us\n";
 
 // 4 nodes of 8 cards and 8 NICs, with protocols like NCCL's.
 Json healthy_cluster() {
@@ -37,8 +37,6 @@ Json healthy_cluster() {
     "fabric":{"kind":"switch"}})");
 }
 
-double noise(std::uint64_t i) { return 0.05 * (double(splitmix::hash(i) >> 11) / double(1ull << 52) - 1); }
-
 struct Planted {
   Json cluster = healthy_cluster();
   int nodes = 4;
@@ -50,7 +48,7 @@ struct Planted {
 constexpr Count kShortest = 1 << 10, kLongest = 1 << 28;
 
 std::string table(const Planted& p, const std::function<double(std::size_t)>& us, bool choices) {
-  std::string text = kHead;
+  std::string text = kStatedColumns;
   std::size_t i = 0;
   for (const std::string& collective : p.collectives)
     for (Count bytes = kShortest; bytes <= kLongest; bytes *= 4)
@@ -78,7 +76,7 @@ Found diagnosed(const Planted& p, std::uint64_t seed) {
   REQUIRE(v.code == 0);
   const Json rows = Json::parse(v.out)["rows"];
   const auto played = [&](std::size_t i) {
-    return rows[i]["predicted_us"].get<double>() * p.factor * (1 + noise(1000 * seed + i));
+    return rows[i]["predicted_us"].get<double>() * p.factor * (1 + 0.05 * noise(1000 * seed + i));
   };
   folder.write("m.csv", table(p, played, false));
   const Ended d = run_gccl({"diagnose", "m.csv", "--cluster", "healthy.json", "--json", "-"}, folder.path);
@@ -204,7 +202,7 @@ TEST_CASE("fits find the fixed cost and the factor, and more variants are no evi
 TEST_CASE("gccl diagnose: a table, a sentence, what to look at; wrong input is one line and exit code 2") {
   const Folder folder;
   folder.write("healthy.json", healthy_cluster().dump());
-  std::string text = kHead;
+  std::string text = kStatedColumns;
   for (Count bytes = 1 << 20; bytes <= kLongest; bytes *= 4)  // 2 GB/s of bus bandwidth
     text += fmt::format("box,4,8,all_reduce,auto,auto,{},{}\n", bytes, double(bytes) * 2 * 31 / 32 / 2e3);
   folder.write("m.csv", text);

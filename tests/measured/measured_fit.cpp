@@ -5,8 +5,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "libgccl/base/splitmix.hpp"
 #include "sim/measured/fit/fit.hpp"
+#include "tests/measured/table_text.hpp"
 #include "tests/support/json_schema.hpp"
 #include "tests/support/program.hpp"
 
@@ -15,9 +15,6 @@ using namespace gccl::test;
 using Json = nlohmann::json;
 
 namespace {
-
-const std::string kHead =
-    "system,nodes,gpus_per_node,collective,algorithm,protocol,bytes,time_us,algbw_GBps,busbw_GBps,source,note\n";
 
 // A rank busy for o ns with each message, two links of l ns and B GB/s, and a fixed cost of c ns.
 struct Truth {
@@ -30,11 +27,8 @@ double ring_us(const Truth& t, int n, double bytes) {
   return (t.c + 2 * (n - 1) * (t.o + 2 * t.l + bytes / n / t.B)) / 1e3;
 }
 
-// Every value of -1 to 1, the same ones each time.
-double noise(std::uint64_t i) { return double(splitmix::hash(i) >> 11) / double(1ull << 52) - 1; }
-
 std::string table(const Truth& t, double relative_noise, bool outlier) {
-  std::string text = kHead;
+  std::string text = kColumns;
   std::uint64_t i = 0;
   for (const int n : {2, 3, 4, 6, 8})
     for (Count bytes = 64; bytes <= 32768; bytes *= 2) {
@@ -153,8 +147,8 @@ TEST_CASE("gccl fit writes nothing that a set may not hold") {
   set["protocols"]["plain"] = {{"operation_ns", 999'999'999'999}, {"channel_GBps", 5e5}};
   folder.write("eight.json", cluster("\"guess.json\""));
   folder.write("guess.json", set.dump());
-  folder.write("slow.csv", kHead + "box,1,8,all_reduce,ring,auto,64,1e14,,,src,n\n");
-  folder.write("fast.csv", kHead + "box,1,8,all_reduce,ring,auto,1073741824,1e-9,,,src,n\n");
+  folder.write("slow.csv", kColumns + "box,1,8,all_reduce,ring,auto,64,1e14,,,src,n\n");
+  folder.write("fast.csv", kColumns + "box,1,8,all_reduce,ring,auto,1073741824,1e-9,,,src,n\n");
   for (const char* file : {"slow.csv", "fast.csv"}) {
     const Ended e = run_gccl({"fit", file, "--cluster", "eight.json", "-o", "fitted.json"}, folder.path);
     CAPTURE(e.err);
@@ -184,7 +178,7 @@ TEST_CASE("gccl fit: wrong input is one line and exit code 2, and nothing is wri
   const Folder folder;
   folder.write("guess.json", kWrongSet);
   folder.write("eight.json", cluster("\"guess.json\""));
-  folder.write("m.csv", kHead + "box,2,8,all_reduce,ring,auto,64,1,,,src,n\n");
+  folder.write("m.csv", kColumns + "box,2,8,all_reduce,ring,auto,64,1,,,src,n\n");
   const auto error = [&](std::vector<std::string> words) {
     words.insert(words.begin(), "fit");
     const Ended e = run_gccl(words, folder.path);

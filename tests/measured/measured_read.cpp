@@ -6,11 +6,12 @@
 #include "libgccl/json/reader.hpp"
 #include "sim/measured/read/csv.hpp"
 #include "sim/measured/read/read.hpp"
+#include "tests/measured/table_text.hpp"
 #include "tests/support/folder.hpp"
 
 using namespace gccl;
 using namespace gccl::sim;
-using gccl::test::Folder;
+using namespace gccl::test;
 
 namespace {
 
@@ -33,9 +34,6 @@ bool has_reason(const Measured& m, std::string_view part) {
                      [&](const SkippedRow& s) { return s.reason.find(part) != s.reason.npos; });
 }
 
-const std::string kHead =
-    "system,nodes,gpus_per_node,collective,algorithm,protocol,bytes,time_us,algbw_GBps,busbw_GBps,source,note\n";
-
 }  // namespace
 
 TEST_CASE("CSV is read as RFC 4180 has it, and its lines are counted") {
@@ -57,7 +55,7 @@ TEST_CASE("CSV is read as RFC 4180 has it, and its lines are counted") {
 
 TEST_CASE("a table's rows keep their texts and say where they stand") {
   const Measured m =
-      read(kHead + "\"Box, large\",4,8,all_reduce,NCCL_ALGO=ring,LL128,1024,12.5,0.08,0.15,here,dtype=half; x\n");
+      read(kColumns + "\"Box, large\",4,8,all_reduce,NCCL_ALGO=ring,LL128,1024,12.5,0.08,0.15,here,dtype=half; x\n");
   REQUIRE(m.rows.size() == 1);
   const Measurement& r = m.rows[0];
   CHECK(r.system == "Box, large");
@@ -75,7 +73,7 @@ TEST_CASE("a table's rows keep their texts and say where they stand") {
 
 TEST_CASE("a time that is missing follows from a bandwidth by nccl-tests' formulas") {
   // 8 ranks: busbw of an all-reduce is 2 * 7/8 of bytes / time, of an all-gather 7/8 of it.
-  const Measured m = read(kHead +
+  const Measured m = read(kColumns +
                           "s,1,8,all_reduce,auto,,8000000,,,175.00,,\n"  // algbw 100 GB/s: 80 us
                           "s,1,8,all_gather,auto,,8000000,,,87.50,,\n"   // the same
                           "s,1,8,all_gather,auto,,8000000,,40.00,,,\n"   // 200 us
@@ -96,7 +94,7 @@ TEST_CASE("a time that is missing follows from a bandwidth by nccl-tests' formul
 }
 
 TEST_CASE("rows that cannot be used are skipped, each with its reason") {
-  const Measured m = read(kHead +
+  const Measured m = read(kColumns +
                           "s,2,4,moe_dispatch,x,,64,1,,,,\n"
                           "s,2,4,pt2pt_bw,x,,64,1,,,,\n"
                           "s,2,4,all_gather,x,,0,9.05,,,,\n"
@@ -126,7 +124,7 @@ TEST_CASE("notes and lines of any length are read") {
   };
   std::string keys, perfs;
   for (int i = 0; i < 200000; ++i) keys += "dtype bytes = ", perfs += "_perf";
-  const Measured m = read(kHead + row("all_reduce", "64", "dtype" + spaces + "x") +
+  const Measured m = read(kColumns + row("all_reduce", "64", "dtype" + spaces + "x") +
                           row("all_reduce", "64", "dtype" + spaces + "=" + spaces + "half; bytes = per-block") +
                           row("alltoall", "64", keys + "dtype=; dtype=int;bytes=per peer") +
                           row("alltoall", "64", "bytes = perblock; bytes = per-") +
@@ -145,7 +143,7 @@ TEST_CASE("notes and lines of any length are read") {
 
 TEST_CASE("what the caller states fills in what is missing, and chooses among what is there") {
   const std::string text =
-      kHead + "Alpha,4,8,all_reduce,x,,64,1,,,,\nBeta,2,8,all_gather,x,,64,1,,,,\n,,,all_reduce,x,,64,1,,,,\n";
+      kColumns + "Alpha,4,8,all_reduce,x,,64,1,,,,\nBeta,2,8,all_gather,x,,64,1,,,,\n,,,all_reduce,x,,64,1,,,,\n";
   const Measured m = read(text, {.collective = Collective::allreduce, .nodes = 4, .cards = 8, .system = "alpha"});
   REQUIRE(m.rows.size() == 2);
   CHECK(m.rows[1].system == "alpha");
@@ -156,10 +154,11 @@ TEST_CASE("what the caller states fills in what is missing, and chooses among wh
 }
 
 TEST_CASE("tables with mistakes are refused with file, line and what was expected") {
-  CHECK(wrong(kHead + "a,b\n").find(":2: has 2 fields, expected 12 as in the first line") != std::string::npos);
-  CHECK(wrong(kHead + "s,2,4,all_reduce,x,,many,1,,,,\n").find(":2: bytes: found \"many\", expected a whole number") !=
-        std::string::npos);
-  CHECK(wrong(kHead + "s,2,4,all_reduce,x,,64,-1,,,,\n").find(":2: time_us: found \"-1\"") != std::string::npos);
+  CHECK(wrong(kColumns + "a,b\n").find(":2: has 2 fields, expected 12 as in the first line") != std::string::npos);
+  CHECK(
+      wrong(kColumns + "s,2,4,all_reduce,x,,many,1,,,,\n").find(":2: bytes: found \"many\", expected a whole number") !=
+      std::string::npos);
+  CHECK(wrong(kColumns + "s,2,4,all_reduce,x,,64,-1,,,,\n").find(":2: time_us: found \"-1\"") != std::string::npos);
   CHECK(wrong("collective,bytes,time_uss\n").find("unknown column \"time_uss\"; did you mean \"time_us\"?") !=
         std::string::npos);
   CHECK(wrong("collective,bytes,note\n").find("there is no column \"time_us\"") != std::string::npos);

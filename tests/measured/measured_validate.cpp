@@ -9,6 +9,7 @@
 #include "sim/measured/predict/predict.hpp"
 #include "sim/measured/validation/outliers.hpp"
 #include "sim/measured/validation/statistics.hpp"
+#include "tests/measured/table_text.hpp"
 #include "tests/support/json_schema.hpp"
 #include "tests/support/program.hpp"
 
@@ -32,9 +33,6 @@ Measurement row(Rank nodes, Rank cards, Count bytes, double us, std::string algo
   m.time_us = us;
   return m;
 }
-
-const std::string kHead =
-    "system,nodes,gpus_per_node,collective,algorithm,protocol,bytes,time_us,algbw_GBps,busbw_GBps,source,note\n";
 
 // A ring's closed form on two cards of a switch: 2 (n-1) steps of V/n, each the overheads of both ends, two links and
 // the bytes of a step; and the combining of each incoming block.
@@ -155,7 +153,7 @@ TEST_CASE("gccl validate: errors, statistics and outliers of a table, on every e
   const Folder folder;
   folder.write("two.json", kCluster);
   // 2 ranks, 1 MiB: 2 x (2 us + 52.4288 us) = 108.86 us. Measured: exactly that, and twice that.
-  folder.write("m.csv", kHead +
+  folder.write("m.csv", kColumns +
                             "box,1,2,all_reduce,ring,auto,1048576,108.8576,,,src,n\n"
                             "box,1,2,all_reduce,ring,auto,2097152,427.4304,,,src,n\n"
                             "box,1,2,moe_combine,x,auto,64,1,,,src,n\n");
@@ -230,7 +228,7 @@ TEST_CASE("a row's protocol is the cluster's of that name, a choice is by the ru
 TEST_CASE("gccl validate: --parameters replaces those of the cluster") {
   const Folder folder;
   folder.write("two.json", kCluster);
-  folder.write("m.csv", kHead + "box,1,2,all_reduce,ring,auto,1048576,100,,,src,n\n");
+  folder.write("m.csv", kColumns + "box,1,2,all_reduce,ring,auto,1048576,100,,,src,n\n");
   folder.write("fast.json", R"({"schema":"gccl/parameters/1","name":"fast","card":{"overhead_ns":0,"combine_GBps":0,
     "copy_GBps":0},"eager_bytes":0,"links":{"wire":{"bandwidth_GBps":100,"latency_ns":0}}})");
   const Ended e =
@@ -244,9 +242,9 @@ TEST_CASE("gccl validate: --parameters replaces those of the cluster") {
 TEST_CASE("gccl validate: wrong input is one line and exit code 2, and nothing is written") {
   const Folder folder;
   folder.write("two.json", kCluster);
-  folder.write("good.csv", kHead + "box,1,2,all_reduce,ring,auto,64,1,,,src,n\n");
-  folder.write("bad.csv", kHead + "box,1,2,all_reduce\n");
-  folder.write("none.csv", kHead + "box,1,2,moe_combine,x,auto,64,1,,,src,n\n");
+  folder.write("good.csv", kColumns + "box,1,2,all_reduce,ring,auto,64,1,,,src,n\n");
+  folder.write("bad.csv", kColumns + "box,1,2,all_reduce\n");
+  folder.write("none.csv", kColumns + "box,1,2,moe_combine,x,auto,64,1,,,src,n\n");
   const auto error = [&](std::vector<std::string> words) {
     words.insert(words.begin(), "validate");
     const Ended e = run_gccl(words, folder.path);
@@ -256,7 +254,7 @@ TEST_CASE("gccl validate: wrong input is one line and exit code 2, and nothing i
   CHECK(error({"bad.csv", "--cluster", "two.json", "--json", "out.json"}).find("bad.csv:2: has 4 fields") !=
         std::string::npos);
   CHECK(error({"none.csv", "--cluster", "two.json"}).find("none of the rows") != std::string::npos);
-  folder.write("auto.csv", kHead + "box,1,2,all_reduce,,auto,1048576,100,,,src,n\n");
+  folder.write("auto.csv", kColumns + "box,1,2,all_reduce,,auto,1048576,100,,,src,n\n");
   CHECK(error({"auto.csv", "--cluster", "two.json", "--planner", "nccl"})
             .starts_with("gccl: --planner nccl: the parameters of two have no \"nccl\" object"));
   CHECK(error({"good.csv", "--cluster", "tow.json"}).find("no such file") != std::string::npos);

@@ -24,14 +24,6 @@ std::vector<std::string> of_rows(const Campaign& plan, const char* key) {
   for (const Json& head : row_heads(plan)) all.push_back(head.value(key, ""));
   return all;
 }
-std::string refusal(const Json& runs, const Json& more) {
-  try {
-    plan_of(runs, more);
-  } catch (const json::InputError& e) {
-    return e.what();
-  }
-  return "";
-}
 
 }  // namespace
 

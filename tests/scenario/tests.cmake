@@ -1,5 +1,5 @@
 # What a scenario plans is what real ranks do: what communicators plan by stands beside it.
-target_link_libraries(test_scenario_backends PRIVATE gccl_runtime)
+target_link_libraries(test_scenario PRIVATE gccl_runtime)
 add_test(NAME planner COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/planner.sh $<TARGET_FILE:gccl_executable> ${PROJECT_SOURCE_DIR})
 set_tests_properties(planner PROPERTIES TIMEOUT 300)
 

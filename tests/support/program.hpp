@@ -18,12 +18,11 @@
 
 #include "tests/support/child.hpp"
 #include "tests/support/folder.hpp"
+#include "tests/support/project.hpp"
 
 namespace gccl::test {
 
 namespace fs = std::filesystem;
-
-inline const fs::path kRoot = GCCL_SOURCE_DIR;
 
 // The engines that this build has.
 inline const std::vector<std::string> kEngines = {
@@ -33,11 +32,6 @@ inline const std::vector<std::string> kEngines = {
     "simgrid",
 #endif
 };
-
-inline std::string read_text(const fs::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
 
 struct Ended {
   int code;  // 128 + signal when it was killed

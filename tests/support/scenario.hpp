@@ -7,14 +7,13 @@
 #include "sim/scenario/judge/evaluate.hpp"
 #include "sim/scenario/result/row.hpp"
 #include "tests/support/folder.hpp"
+#include "tests/support/project.hpp"
 
 namespace gccl::test {
 
 using Json = nlohmann::json;
 
-inline const std::filesystem::path kRoot = GCCL_SOURCE_DIR;
-
-inline Json read_json(const std::filesystem::path& file) { return Json::parse(std::ifstream(file)); }
+inline Json read_json(const std::filesystem::path& file) { return Json::parse(read_text(file)); }
 
 inline sim::Scenario scenario_of(const Json& document) {
   return sim::read_scenario(json::Node::parse(document.dump(), kRoot / "scenarios/test.json"));
@@ -35,6 +34,16 @@ inline sim::Campaign plan_of(const Json& runs, const Json& more = Json::object()
   Json document = whole(runs);
   document.update(more);
   return plan_and_check(document);
+}
+
+// The message of the InputError that planning these runs gives; "accepted" when there is none.
+inline std::string refusal(const Json& runs, const Json& more = Json::object()) {
+  try {
+    plan_of(runs, more);
+  } catch (const json::InputError& e) {
+    return e.what();
+  }
+  return "accepted";
 }
 
 inline const Json kRing = {{"collective", "allreduce"}, {"bytes", 64}, {"algorithms", "ring"}};
