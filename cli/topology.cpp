@@ -7,12 +7,12 @@
 #include "cli/catalogue.hpp"
 #include "cli/commands.hpp"
 #include "cli/output.hpp"
-#include "cli/topology_channels.hpp"
 #include "libgccl/cluster/files.hpp"
 #include "libgccl/cluster/load.hpp"
 #include "libgccl/cluster/nccl_settings.hpp"
 #include "libgccl/cluster/summary.hpp"
 #include "libgccl/json/reader.hpp"
+#include "sim/report/channel_rings.hpp"
 #include "sim/report/topology_svg.hpp"
 
 namespace gccl {
@@ -137,17 +137,18 @@ int topology(const TopologyArguments& a) {
   const std::filesystem::path file = find_shipped("topologies", a.file);
   check_outputs({a.svg, a.json}, files_of_cluster(file));
   const auto cluster = load_cluster(file);
-  if (!a.svg.empty()) write_output(a.svg, sim::topology_svg(*cluster));
   if (a.channels && *a.channels > cluster->cards())
     throw json::InputError(fmt::format("--channels: found {} ranks, expected at most {}, the cards of {}", *a.channels,
                                        cluster->cards(), a.file));
   const Summary s = summarize(*cluster);
-  const auto rings = a.channels ? rings_of_channels(*cluster, Rank(*a.channels)) : std::vector<std::vector<RingStop>>{};
+  std::vector<sim::ChannelRing> rings;
+  if (a.channels) rings = sim::rings_of_channels(*cluster, Rank(*a.channels));
+  if (!a.svg.empty()) write_output(a.svg, sim::topology_svg(*cluster, rings));
   if (!a.json.empty()) {
     Json out = to_json(s);
     for (const auto& ring : rings) {
       Json stops = Json::array();
-      for (const RingStop& r : ring) {
+      for (const sim::RingStop& r : ring) {
         stops.push_back({{"rank", r.rank}, {"node", r.node}});
         if (!r.in.empty()) stops.back()["in"] = r.in;
         if (!r.out.empty()) stops.back()["out"] = r.out;
@@ -158,7 +159,8 @@ int topology(const TopologyArguments& a) {
   }
   if (a.svg != "-" && a.json != "-") {
     print(s);
-    if (a.channels) fmt::print("\n  rings of {} ranks by channel\n{}", *a.channels, ring_lines(rings, kNodesPrinted));
+    if (a.channels)
+      fmt::print("\n  rings of {} ranks by channel\n{}", *a.channels, sim::ring_lines(rings, kNodesPrinted));
     print_nccl(*cluster);
     flush_stdout();
   }
@@ -180,11 +182,12 @@ void add_topology(Command& app, int& exit_code) {
   command
       ->add_option(
           "--channels", a->channels,
-          "The ring of each channel on so many ranks: their order, and the NICs by which it enters and leaves nodes")
+          "The ring of each channel on so many ranks, here, in JSON and drawing: their order, and the NICs by which it "
+          "enters and leaves nodes")
       ->value("RANKS")
       ->check(Range{2, kChannelRanksMax});
   command->examples({"gccl topology dgx-h100-superpod-2048", "gccl topology polaris --channels 8",
-                     "gccl topology my-cluster.json --svg cluster.svg"});
+                     "gccl topology my-cluster.json --channels 16 --svg cluster.svg"});
   command->callback([a, &exit_code] {
     try {
       exit_code = topology(*a);

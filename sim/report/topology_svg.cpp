@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "libgccl/cluster/composed.hpp"
@@ -19,6 +20,7 @@ constexpr double kMargin = 28, kWidthMin = 880;
 constexpr unsigned kShownPerNode = 8, kShownPerLayer = 8, kShownNamed = 64, kShownTypes = 3, kShownGrid = 4;
 constexpr double kCell = 46, kBox = 36, kRow = 24, kGap = 34;  // inside a node
 constexpr double kLayerGap = 64, kLayerHeight = 28, kNamedBox = 72;
+constexpr double kStop = 24, kRingNic = 34, kStopGap = 4;  // ranks and NICs in a channel's ring
 constexpr std::string_view kMuted = "#607d8b";
 
 std::string_view color(Tier t) {
@@ -150,8 +152,8 @@ class NodePicture {
 
 class Drawing {
  public:
-  explicit Drawing(const Cluster& cluster)
-      : summary_(summarize(cluster)), composed_(dynamic_cast<const ComposedCluster*>(&cluster)) {}
+  Drawing(const Cluster& cluster, const std::vector<ChannelRing>& rings)
+      : summary_(summarize(cluster)), composed_(dynamic_cast<const ComposedCluster*>(&cluster)), rings_(rings) {}
 
   std::string draw() {
     const bool torus = composed_ && composed_->parts().cards_are_ports;
@@ -165,6 +167,7 @@ class Drawing {
     heading();
     if (torus) draw_grid();
     if (composed_ && !torus) draw_nodes_and_fabric();
+    if (!rings_.empty()) draw_rings();
     legend();
     return canvas_.document(width_, y_ + 10, summary_.name);
   }
@@ -393,6 +396,58 @@ class Drawing {
     y_ += 10;
   }
 
+  // A row for each channel: the nodes in its order, as many as there is room for.
+  void draw_rings() {
+    canvas_.text(kMargin, y_, fmt::format("Channels: rings of {} ranks", rings_[0].size()), 12, Anchor::start,
+                 "#263238", true);
+    y_ += 14;
+    for (std::size_t c = 0; c < rings_.size(); ++c) {
+      canvas_.text(kMargin, y_ + kStop / 2 + 18, fmt::format("channel {}", c), 11, Anchor::start, kMuted);
+      draw_ring(rings_[c], kMargin + 76);
+      y_ += kStop + 26;
+    }
+    y_ += 18;
+  }
+
+  void draw_ring(const ChannelRing& ring, double x) {
+    const double top = y_ + 14, middle = top + kStop / 2, right = width_ - kMargin - 110;
+    double from = -1;  // where the line to the next node begins
+    for (std::size_t begin = 0, end = 0; begin < ring.size(); begin = end) {
+      const auto on_node = [&](const RingStop& s) { return s.node == ring[begin].node; };
+      end = std::size_t(std::find_if_not(ring.begin() + std::ptrdiff_t(begin), ring.end(), on_node) - ring.begin());
+      const std::string &in = ring[begin].in, &out = ring[end - 1].out;
+      const auto room_of = [](const std::string& nic) { return nic.empty() ? 0 : kRingNic + kStopGap; };
+      // A node that has room is drawn whole; of the first one, what has room.
+      const double most = std::floor((right - x - room_of(in) - room_of(out)) / (kStop + kStopGap));
+      const std::size_t shown = double(end - begin) <= most ? end - begin : begin > 0 ? 0 : std::size_t(most);
+      if (from >= 0) canvas_.line(from, middle, x, middle, color(out.empty() ? Tier::card : Tier::leaf));
+      if (shown > 0) {
+        canvas_.text(x, top - 4, fmt::format("node {}", ring[begin].node), 9, Anchor::start, kMuted);
+        const double width =
+            room_of(in) + double(shown) * (kStop + kStopGap) + (begin + shown < end ? 0 : room_of(out));
+        canvas_.line(x + kStopGap, middle, x + width - 2 * kStopGap, middle, color(Tier::card));
+      }
+      if (shown > 0 && !in.empty()) x = draw_stop(x, top, kRingNic, in, Tier::nic);
+      for (std::size_t i = begin; i < begin + shown; ++i)
+        x = draw_stop(x, top, kStop, std::to_string(ring[i].rank), Tier::card);
+      if (const std::size_t left = ring.size() - begin - shown; begin + shown < end) {
+        canvas_.text(x, middle + 4, fmt::format("... {} more ranks", left), 11, Anchor::start, kMuted);
+        return;
+      }
+      if (!out.empty()) x = draw_stop(x, top, kRingNic, out, Tier::nic);
+      from = x - kStopGap;
+      x += 18;
+    }
+    canvas_.text(x - 8, middle + 4, "and to its start", 11, Anchor::start, kMuted);
+  }
+
+  // Returns where the next box begins.
+  double draw_stop(double x, double top, double width, std::string_view label, Tier tier) {
+    canvas_.box(x, top, width, kStop, tier == Tier::nic ? "#f3e5f5" : "#e8f5e9", color(tier));
+    canvas_.text(x + width / 2, top + kStop / 2 + 4, label, 9, Anchor::middle);
+    return x + width + kStopGap;
+  }
+
   void legend() {
     static constexpr std::string_view kMeaning[] = {
         "between cards",    "PCIe and processors", "to the NICs", "NIC to its switch",
@@ -416,6 +471,7 @@ class Drawing {
 
   const Summary summary_;
   const ComposedCluster* composed_;
+  const std::vector<ChannelRing>& rings_;
   Canvas canvas_;
   std::vector<Spot> spots_;
   std::vector<Layer> layers_;  // the lowest first
@@ -426,6 +482,8 @@ class Drawing {
 
 }  // namespace
 
-std::string topology_svg(const Cluster& cluster) { return Drawing(cluster).draw(); }
+std::string topology_svg(const Cluster& cluster, const std::vector<ChannelRing>& rings) {
+  return Drawing(cluster, rings).draw();
+}
 
 }  // namespace gccl::sim

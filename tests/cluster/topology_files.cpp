@@ -12,6 +12,7 @@
 #include "libgccl/cluster/load.hpp"
 #include "libgccl/cluster/summary.hpp"
 #include "libgccl/cluster/transport_model.hpp"
+#include "sim/report/channel_rings.hpp"
 #include "sim/report/topology_svg.hpp"
 #include "tests/support/folder.hpp"
 #include "tests/support/json_schema.hpp"
@@ -351,8 +352,10 @@ TEST_CASE("drawings are well formed and no text lies on another") {
   };
   for (const auto& file : files("topologies")) {
     CAPTURE(file);
-    const std::string svg = topology_svg(*load_cluster(file));
-    CHECK(svg == topology_svg(*load_cluster(file)));
+    const auto cluster = load_cluster(file);
+    const std::vector<ChannelRing> rings = rings_of_channels(*cluster, std::min<Rank>(cluster->cards(), 144));
+    const std::string svg = topology_svg(*cluster, rings);
+    CHECK(svg == topology_svg(*load_cluster(file), rings));
     CHECK(svg.starts_with("<svg "));
     CHECK(svg.ends_with("</svg>\n"));
     CHECK(svg.find("nan") == std::string::npos);
@@ -420,6 +423,25 @@ Drawn stated(const nlohmann::json& cluster) {
 }
 
 }  // namespace
+
+TEST_CASE("a drawing's channels pass every rank once, and every NIC both ways") {
+  const auto cluster = load_cluster(kRoot / "topologies/dgx-h100-superpod-2048.json");
+  const std::string bare = topology_svg(*cluster), svg = topology_svg(*cluster, rings_of_channels(*cluster, 16));
+  const auto more = [&](const std::string& label) {
+    const auto count = [&](const std::string& text) {
+      std::size_t n = 0;
+      for (auto at = text.find('>' + label + '<'); at != text.npos; at = text.find('>' + label + '<', at + 1)) ++n;
+      return n;
+    };
+    return count(svg) - count(bare);
+  };
+  // Two nodes of eight cards and eight NICs: eight rings, and on each node each NIC is one ring's way in, one's way
+  // out.
+  for (int rank = 0; rank < 16; ++rank) CHECK(more(std::to_string(rank)) == 8);
+  for (int nic = 0; nic < 8; ++nic) CHECK(more("nic" + std::to_string(nic)) == 4);
+  for (int channel = 0; channel < 8; ++channel) CHECK(more("channel " + std::to_string(channel)) == 1);
+  CHECK(more("channel 8") == 0);
+}
 
 TEST_CASE("the drawing of a custom fabric has every cable of its description") {
   nlohmann::json custom = nlohmann::json::parse(std::ifstream(kRoot / "topologies/custom-fabric.json"));

@@ -1,4 +1,4 @@
-#include "cli/topology_channels.hpp"
+#include "sim/report/channel_rings.hpp"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 
 #include "libgccl/schedule/channel.hpp"
 
-namespace gccl {
+namespace gccl::sim {
 namespace {
 
 // "nic3" of "node1/nic3".
@@ -33,15 +33,15 @@ std::pair<std::string, std::string> nics_between(const Cluster& cluster, Card fr
 
 }  // namespace
 
-std::vector<std::vector<RingStop>> rings_of_channels(const Cluster& cluster, Rank ranks) {
+std::vector<ChannelRing> rings_of_channels(const Cluster& cluster, Rank ranks) {
   std::vector<Card> cards(ranks);
   std::iota(cards.begin(), cards.end(), 0);
   const Layout layout = layout_of(cluster, cards);
   View view = layout.view(0);
-  std::vector<std::vector<RingStop>> rings;
+  std::vector<ChannelRing> rings;
   for (const Rank channels = ChannelOrder::different(view); view.channel < channels; ++view.channel) {
     const ChannelOrder order(view);
-    std::vector<RingStop>& ring = rings.emplace_back();
+    ChannelRing& ring = rings.emplace_back();
     for (Rank i = 0; i < ranks; ++i) ring.push_back({order[i], cluster.node_of(order[i]), {}, {}});
     for (Rank i = 0; i < ranks; ++i) {
       RingStop &here = ring[i], &next = ring[(i + 1) % ranks];
@@ -51,7 +51,7 @@ std::vector<std::vector<RingStop>> rings_of_channels(const Cluster& cluster, Ran
   return rings;
 }
 
-std::string ring_lines(const std::vector<std::vector<RingStop>>& rings, std::size_t nodes_max) {
+std::string ring_lines(const std::vector<ChannelRing>& rings, std::size_t nodes_max) {
   std::string text;
   for (std::size_t c = 0; c < rings.size(); ++c) {
     text += fmt::format("  channel {:<3}", c);
@@ -73,4 +73,4 @@ std::string ring_lines(const std::vector<std::vector<RingStop>>& rings, std::siz
   return text;
 }
 
-}  // namespace gccl
+}  // namespace gccl::sim

@@ -7,7 +7,7 @@
 
 #include "libgccl/cluster/cluster.hpp"
 
-namespace gccl {
+namespace gccl::sim {
 
 struct RingStop {  // a rank in the order of a channel
   Rank rank, node;
@@ -16,11 +16,13 @@ struct RingStop {  // a rank in the order of a channel
   std::string in, out;
 };
 
+using ChannelRing = std::vector<RingStop>;
+
 // Of ranks on cards 0 .. ranks-1: one ring for each channel that has an order of its own.
-std::vector<std::vector<RingStop>> rings_of_channels(const Cluster& cluster, Rank ranks);
+std::vector<ChannelRing> rings_of_channels(const Cluster& cluster, Rank ranks);
 
 // A line for each channel: node by node, the NIC by which it comes, the ranks, the NIC by which it leaves. At most so
 // many nodes of each.
-std::string ring_lines(const std::vector<std::vector<RingStop>>& rings, std::size_t nodes_max);
+std::string ring_lines(const std::vector<ChannelRing>& rings, std::size_t nodes_max);
 
-}  // namespace gccl
+}  // namespace gccl::sim
