@@ -3,6 +3,7 @@
 
 #include <sched.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <thread>
@@ -31,7 +32,7 @@ class Backoff {
     if (yields) {
       ++yields_;
       if (looks_ > (far ? kFarLooksAwake : kLooksAwake)) {
-        std::this_thread::sleep_for(std::chrono::microseconds(20));
+        sleep();
         return true;
       }
       ::sched_yield();
@@ -44,15 +45,23 @@ class Backoff {
     return looks_ % 4096 == 0;
   }
   // Something moved.
-  void reset() { looks_ = 0; }
+  void reset() { looks_ = slept_us_ = 0; }
   std::uint64_t yields() const { return yields_; }
 
  private:
+  // The longer the wait so far, the longer, up to half a millisecond: its end is seen late by a thousandth of
+  // it, and a rank that waits for one that computes leaves it the processor.
+  void sleep() {
+    const std::uint32_t us = std::min<std::uint32_t>(20 + slept_us_ / 1000, 500);
+    std::this_thread::sleep_for(std::chrono::microseconds(us));
+    if (us < 500) slept_us_ += us;
+  }
+
   // Before the first yield, and before the first sleep: 1 and 20 ms; of far ones 50 us and 10 ms.
   static constexpr std::uint32_t kLooks = 30000, kLooksAwake = 400000, kFarLooks = 100, kFarLooksAwake = 10000;
 
   bool oversubscribed_;
-  std::uint32_t looks_ = 0;
+  std::uint32_t looks_ = 0, slept_us_ = 0;
   std::uint64_t yields_ = 0;
 };
 
