@@ -24,12 +24,17 @@ std::string_view row_name(Collective kind, NcclAlgorithm a) {
   return kNcclAlgorithms[std::size_t(a)];
 }
 
-// A row that stands for one of Open MPI's algorithms; `note` where it is another one.
+// The longest message that goes by LL: NCCL_P2P_LL_THRESHOLD bytes for each channel of a message, which has a second
+// channel from 64 KiB on only (NVIDIA/nccl src/enqueue.cc).
+constexpr double kLlMessageMax = 16384;
+
+// A row that stands for another library's algorithm; `note` where it is another one.
 struct Stand {
   Collective kind;
   std::string_view theirs, row, note = {};
 };
 
+constexpr std::string_view kNoRow = "no row does that: planned by GCCL";
 constexpr std::string_view kAllAtOnce = "messages to all ranks at once; here in turns";
 constexpr std::string_view kNoSegments = "in one segment, as the fixed rules ask for it: the same as ring";
 constexpr std::string_view kChainNote = "in one segment, as the fixed rules ask for it: a chain";
@@ -91,11 +96,29 @@ constexpr Stand kStands[] = {
     {Collective::reduce_scatterv, "butterfly", "ring", "fewer rounds of longer messages"},
 };
 
+// What NCCL makes of grouped sends and receives.
+constexpr Stand kGrouped[] = {
+    {Collective::alltoall, "send/recv", "pairwise", kAllAtOnce},
+    {Collective::alltoallv, "send/recv", "pairwise", kAllAtOnce},
+    {Collective::gather, "send/recv", "linear"},
+    {Collective::scatter, "send/recv", "linear"},
+    {Collective::sendrecv, "send/recv", "direct"},
+};
+
 }  // namespace
 
 OtherChoice nccl_choice(const Call& call, const View& view, double element_bytes, const NcclMachine& machine) {
   const double bytes = double(call.count) * element_bytes * (counts_blocks(call.kind) ? view.all.size : 1);
   OtherChoice choice;
+  for (const Stand& s : kGrouped) {
+    if (s.kind != call.kind) continue;
+    const bool ll = double(call.count) * element_bytes <= kLlMessageMax;
+    choice.protocol = kNcclProtocols[std::size_t(ll ? NcclProtocol::LL : NcclProtocol::Simple)];
+    choice.theirs = std::string(s.theirs) + ", " + std::string(choice.protocol);
+    choice.algorithm = row_for(call, view, s.row);
+    choice.note = choice.algorithm ? s.note : kNoRow;
+    return choice;
+  }
   const std::vector<NcclChoice> ranking = nccl_ranking(call.kind, machine, bytes);
   if (ranking.empty()) {
     choice.note = "NCCL has no algorithms to choose from here: planned by GCCL";
@@ -110,7 +133,7 @@ OtherChoice nccl_choice(const Call& call, const View& view, double element_bytes
       choice.note = "no such row: the next that NCCL would choose and GCCL has is " + text_of(c);
     return choice;
   }
-  choice.note = "no row does that: planned by GCCL";
+  choice.note = kNoRow;
   return choice;
 }
 

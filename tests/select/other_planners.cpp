@@ -148,10 +148,28 @@ TEST_CASE("NCCL's choice is a row and a protocol, or the next that GCCL has") {
     CHECK(multicast.algorithm->name == "ring");
     CHECK(multicast.note == "no such row: the next that NCCL would choose and GCCL has is ring, Simple");
   }
-  const OtherChoice none = nccl(Collective::alltoall, 2, 1024);
+  const OtherChoice none = nccl(Collective::barrier, 2, 0);
   CHECK(none.algorithm == nullptr);
   CHECK(none.theirs.empty());
   CHECK(none.note == "NCCL has no algorithms to choose from here: planned by GCCL");
+}
+
+// NVIDIA/nccl src/enqueue.cc: LL up to NCCL_P2P_LL_THRESHOLD = 16384 bytes for each channel of a message.
+TEST_CASE("NCCL's all-to-all, gather and scatter are grouped sends and receives, by LL up to 16 KiB a message") {
+  for (const auto& [kind, name] : {std::pair(Collective::alltoall, "pairwise"),
+                                   {Collective::alltoallv, "pairwise"},
+                                   {Collective::gather, "linear"},
+                                   {Collective::scatter, "linear"}}) {
+    CHECK(row(nccl(kind, 2, 1024)) == name);
+    const Layout layout = Layout::regular(16, 8);
+    const auto of = [&](Count block) {
+      return nccl_choice({.kind = kind, .count = block}, layout.view(0), 4, h100(2));
+    };
+    CHECK(of(4096).theirs == "send/recv, LL");
+    CHECK(of(4096).protocol == "LL");
+    CHECK(of(4097).theirs == "send/recv, Simple");
+    CHECK(of(4097).protocol == "Simple");
+  }
 }
 
 // All-gathers count one rank's block, NCCL the whole.
