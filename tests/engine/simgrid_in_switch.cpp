@@ -114,10 +114,11 @@ TEST_CASE("every element is right, on any members of nodes of any size, in chunk
   const auto check = [](Play play) {
     play.w.payload = true;
     for (const bool in_place : {false, true})
-      for (const auto& [shares, lanes] : {std::pair{1, 1}, {3, 2}, {12, 1}, {7, 3}})
+      for (const auto& slicing : {std::pair{1, 1}, {3, 2}, {12, 1}, {7, 3}})
         for (const unsigned window : {2u, 8u}) {
           play.w.operations[0].call.in_place = in_place;
           play.w.operations[0].window = window;
+          const int shares = slicing.first, lanes = slicing.second;
           play.cut(Count(shares), Count(lanes));
           CAPTURE(play.w.operations[0].call.count);
           CAPTURE(play.w.cards.size());
