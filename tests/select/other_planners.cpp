@@ -156,14 +156,15 @@ TEST_CASE("NCCL's choice is a row and a protocol, or the next that GCCL has") {
 
 // NVIDIA/nccl src/enqueue.cc: LL up to NCCL_P2P_LL_THRESHOLD = 16384 bytes for each channel of a message.
 TEST_CASE("NCCL's all-to-all, gather and scatter are grouped sends and receives, by LL up to 16 KiB a message") {
-  for (const auto& [kind, name] : {std::pair(Collective::alltoall, "pairwise"),
-                                   {Collective::alltoallv, "pairwise"},
-                                   {Collective::gather, "linear"},
-                                   {Collective::scatter, "linear"}}) {
-    CHECK(row(nccl(kind, 2, 1024)) == name);
-    const Layout layout = Layout::regular(16, 8);
+  const Layout layout = Layout::regular(16, 8);
+  const std::pair<Collective, std::string_view> rows[] = {{Collective::alltoall, "pairwise"},
+                                                          {Collective::alltoallv, "pairwise"},
+                                                          {Collective::gather, "linear"},
+                                                          {Collective::scatter, "linear"}};
+  for (const auto& r : rows) {
+    CHECK(row(nccl(r.first, 2, 1024)) == r.second);
     const auto of = [&](Count block) {
-      return nccl_choice({.kind = kind, .count = block}, layout.view(0), 4, h100(2));
+      return nccl_choice({.kind = r.first, .count = block}, layout.view(0), 4, h100(2));
     };
     CHECK(of(4096).theirs == "send/recv, LL");
     CHECK(of(4096).protocol == "LL");
