@@ -40,6 +40,11 @@ Option* Option::required() {
   return this;
 }
 
+Option* Option::required_unless(const bool& flag) {
+  unless_ = &flag;
+  return required();
+}
+
 Option* Option::check(Range range) {
   range_ = range;
   return this;
@@ -246,7 +251,7 @@ void Command::take_positional(const std::string& word) {
 
 void Command::check_complete() const {
   for (const Option& option : options_) {
-    if (!option.required_ || option.given_) continue;
+    if (!option.required_ || option.given_ || (option.unless_ && *option.unless_)) continue;
     const std::string name = option.is_positional() ? option.placeholder_ : option.long_name();
     const std::string what =
         option.words_.empty() ? option.help_ : fmt::format("one of {}", fmt::join(option.words_, ", "));

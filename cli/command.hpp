@@ -35,6 +35,7 @@ class Option {
   Option(std::string names, std::string help, Store store);
 
   Option* required();
+  Option* required_unless(const bool& flag);
   Option* check(Range range);
   Option* check(OneOf words);
   Option* suggest(OneOf words);            // for completion alone: other words are taken too
@@ -43,7 +44,7 @@ class Option {
 
   bool is_positional() const { return names_[0][0] != '-'; }
   bool is_flag() const { return flag_; }
-  bool is_required() const { return required_; }
+  bool is_required() const { return required_ && !unless_; }
   const std::vector<std::string>& names() const { return names_; }  // as typed: "-n", "--ranks"
   const std::string& long_name() const { return names_.back(); }
   const std::string& help() const { return help_; }
@@ -61,6 +62,7 @@ class Option {
   std::function<std::string()> show_;
   std::optional<Range> range_;
   OneOf words_;
+  const bool* unless_ = nullptr;
   bool words_only_ = false, flag_ = false, required_ = false, repeats_ = false, given_ = false;
 };
 

@@ -5,14 +5,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Follows links: the program may be one in a folder of links.
-fs::path program_folder() {
-  std::error_code error;
-  const fs::path program = fs::read_symlink("/proc/self/exe", error);
-  return error ? fs::path() : program.parent_path();
-}
+fs::path program_folder() { return this_program().parent_path(); }
 
 }  // namespace
+
+// Follows links: the program may be one in a folder of links.
+fs::path this_program() {
+  std::error_code error;
+  const fs::path program = fs::read_symlink("/proc/self/exe", error);
+  return error ? fs::path() : program;
+}
 
 // A build folder holds the program itself, an installation holds it in its bin folder. GCCL_PLUGINS_FROM_BIN and
 // GCCL_DATA_FROM_BIN are relative, so that an installed tree can be moved.

@@ -7,6 +7,8 @@
 
 namespace gccl {
 
+// This program's own file, or an empty path.
+std::filesystem::path this_program();
 // Folders that may hold the program's plug-ins.
 std::vector<std::filesystem::path> plugin_folders();
 // Where the MPI drop-in may be: of a build folder, of an installation.

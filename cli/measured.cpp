@@ -2,23 +2,32 @@
 
 #include <fmt/format.h>
 
+#include <thread>
+
 #include "cli/catalogue.hpp"
+#include "cli/live.hpp"
 #include "libgccl/cluster/files.hpp"
 #include "libgccl/cluster/shipped.hpp"
 #include "libgccl/json/nearest.hpp"
 
 namespace gccl {
 
-void add_measured_options(Command& command, MeasuredArguments& a) {
+void add_measured_options(Command& command, MeasuredArguments& a, bool live) {
   command
-      .add_option(
-          "measured", a.files,
-          "Measurements: CSV, what nccl-tests, rccl-tests or an OSU benchmark printed, or NCCL Inspector's JSON lines")
-      ->required()
+      .add_option("measured", a.files,
+                  "Measurements: CSV, what nccl-tests, rccl-tests or an OSU benchmark printed, JSON of gccl bench, or "
+                  "NCCL Inspector's JSON lines")
+      ->required_unless(a.live)
       ->value("MEASURED...");
+  if (live)
+    command.add_flag("--live", a.live,
+                     "Instead measure this machine now, with gccl bench on --cards-per-node ranks (default: one per "
+                     "core); --collective names what, by default all");
   command
-      .add_option("--cluster", a.cluster, "Cluster description, or the name of a shipped one (gccl list topologies)")
-      ->required()
+      .add_option("--cluster", a.cluster,
+                  fmt::format("Cluster description, or the name of a shipped one (gccl list topologies){}",
+                              live ? "; with --live by default host" : ""))
+      ->required_unless(a.live)
       ->value("CLUSTER");
   command
       .add_option("--system", a.system, "Only rows of systems with this in their name; the name where a file has none")
@@ -34,7 +43,9 @@ void add_measured_options(Command& command, MeasuredArguments& a) {
       ->check(Range{1, 1 << 20});
 }
 
-std::filesystem::path cluster_file_of(const MeasuredArguments& a) { return find_shipped("topologies", a.cluster); }
+std::filesystem::path cluster_file_of(const MeasuredArguments& a) {
+  return find_shipped("topologies", a.live && a.cluster.empty() ? "host" : a.cluster);
+}
 
 std::filesystem::path parameters_file_of(const MeasuredArguments& a) {
   return a.parameters.empty() ? std::filesystem::path() : find_shipped("cost-models", a.parameters);
@@ -48,6 +59,21 @@ std::vector<std::filesystem::path> inputs_of(const MeasuredArguments& a) {
   return all;
 }
 
+namespace {
+
+sim::Measured measured_now(const MeasuredArguments& a, const sim::StatedOfRows& stated) {
+  if (!a.files.empty()) throw json::InputError(fmt::format("--live: found {} too, expected no files", a.files[0]));
+  if (a.nodes.value_or(1) != 1)
+    throw json::InputError(fmt::format("--nodes: found {}, expected 1: --live measures this machine", *a.nodes));
+  const Rank ranks = a.cards ? Rank(*a.cards) : std::max(2u, std::thread::hardware_concurrency());
+  if (ranks < 2) throw json::InputError("--cards-per-node: found 1, expected 2 or more: one rank sends nothing");
+  const std::string what = stated.collective ? std::string(name(*stated.collective)) : "all";
+  const std::vector<sim::MeasuredText> texts = {{fmt::format("gccl bench -n {}", ranks), measure_live(ranks, what)}};
+  return sim::read_measurements(texts, stated);
+}
+
+}  // namespace
+
 sim::Measured read_measured(const MeasuredArguments& a) {
   sim::StatedOfRows stated;
   stated.system = a.system;
@@ -59,7 +85,8 @@ sim::Measured read_measured(const MeasuredArguments& a) {
       throw json::InputError(
           fmt::format("--collective: found \"{}\"{}", a.collective, suggestion(a.collective, collective_names())));
   }
-  return sim::read_measurements({a.files.begin(), a.files.end()}, stated);
+  if (a.live) return measured_now(a, stated);
+  return sim::read_measurements(std::vector<std::filesystem::path>(a.files.begin(), a.files.end()), stated);
 }
 
 std::shared_ptr<const Cluster> load_measured_cluster(const MeasuredArguments& a) {

@@ -15,9 +15,11 @@ struct MeasuredArguments {
   std::vector<std::string> files;
   std::string cluster, parameters, collective, system;
   std::optional<std::int64_t> nodes, cards;
+  bool live = false;  // this machine is measured, no file is read
 };
 
-void add_measured_options(Command& command, MeasuredArguments& a);
+// `live`: with the option --live, in place of files.
+void add_measured_options(Command& command, MeasuredArguments& a, bool live = false);
 
 // The files that are read: measurements, cluster, parameters.
 std::vector<std::filesystem::path> inputs_of(const MeasuredArguments& a);

@@ -15,6 +15,7 @@
 #include <set>
 #include <sstream>
 
+#include "cli/child_output.hpp"
 #include "cli/commands.hpp"
 #include "cli/installation.hpp"
 #include "cli/output.hpp"
@@ -91,28 +92,16 @@ std::string loader_of(const std::string& file) {
 
 // What the loader would load for `program`, as it lists it, errors included.
 std::string loaded(const std::string& loader, const std::string& program, const std::string& preload) {
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) refuse(fmt::format("pipe: {}", std::strerror(errno)));
-  const pid_t child = ::fork();
-  if (child < 0) refuse(fmt::format("fork: {}", std::strerror(errno)));
-  if (child == 0) {
-    ::dup2(ends[1], 1);
-    ::dup2(ends[1], 2);
-    ::setenv("LD_PRELOAD", preload.c_str(), 1);
-    ::execl(loader.c_str(), loader.c_str(), "--list", program.c_str(), nullptr);
-    ::_exit(127);
+  try {
+    return output_of([&] {
+             ::dup2(1, 2);
+             ::setenv("LD_PRELOAD", preload.c_str(), 1);
+             ::execl(loader.c_str(), loader.c_str(), "--list", program.c_str(), nullptr);
+           })
+        .text;
+  } catch (const std::runtime_error& e) {
+    refuse(e.what());
   }
-  ::close(ends[1]);
-  std::string text;
-  std::array<char, 4096> piece{};
-  for (ssize_t n; (n = ::read(ends[0], piece.data(), piece.size())) != 0;) {
-    if (n > 0) text.append(piece.data(), std::size_t(n));
-    if (n < 0 && errno != EINTR) break;
-  }
-  ::close(ends[0]);
-  while (::waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
-  }
-  return text;
 }
 
 // The MPI libraries in such a list, without their folders: libmpi.so.40 (Open MPI), libmpich.so.12, libmpi.so.12.

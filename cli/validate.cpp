@@ -66,7 +66,7 @@ int validate(const ValidateArguments& a) {
 void add_validate(Command& app, int& exit_code) {
   Command* command = app.add_subcommand("validate", "Compare predicted times with measured ones");
   const auto a = std::make_shared<ValidateArguments>();
-  add_measured_options(*command, a->measured);
+  add_measured_options(*command, a->measured, true);
   command
       ->add_option("--parameters", a->measured.parameters,
                    "Parameter set instead of the cluster's, or a shipped one's name")
@@ -91,7 +91,8 @@ void add_validate(Command& app, int& exit_code) {
       ->value("FILE");
   command->add_option("--jobs", a->jobs, "Points simulated at once (default: one per core)")->check(Range{1, 1024});
   command->examples({"gccl validate all_reduce.log --cluster dgx-h100-superpod-2048 --html validation.html",
-                     "gccl validate measured.csv --cluster marenostrum5-acc --engine model --json -"});
+                     "gccl validate measured.csv --cluster marenostrum5-acc --engine model --json -",
+                     "gccl validate --live --cards-per-node 2"});
   command->callback([a, &exit_code] { exit_code = validate(*a); });
 }
 

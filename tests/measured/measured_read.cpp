@@ -271,6 +271,36 @@ TEST_CASE("OSU: titles name the collective, sizes per rank become nccl-tests'") 
   CHECK(has_reason(osu("MPI Non-blocking Allreduce Latency Test v7.5", full), "Non-blocking"));
 }
 
+TEST_CASE("gccl bench: its choice is auto, its wrong results are none") {
+  const auto run = [](const char* more) {
+    return std::string(R"({"collective":"allreduce","algorithm":"direct","bytes":64,"dtype":"f16","in_place":true,
+  "time_us":1.5,)") +
+           more + "}";
+  };
+  const std::string text = R"({"schema":"gccl/bench/1","engine":"shm,tcp","ranks":6,"nodes":2,"runs":[)" +
+                           run(R"("auto":true,"wrong":0)") + ",\n" + run(R"("auto":false,"wrong":0)") + ",\n" +
+                           run(R"("auto":true,"wrong":3)") + "]}\n";
+  const Measured m = read(text);
+  REQUIRE(m.rows.size() == 2);
+  const Measurement& first = m.rows[0];
+  CHECK(first.algorithm == "auto");
+  CHECK(first.nodes == 2);
+  CHECK(first.cards == 3);
+  CHECK(first.kind == Collective::allreduce);
+  CHECK(first.bytes == 64);
+  CHECK(first.time_us == 1.5);
+  CHECK(first.dtype == Dtype::f16);
+  CHECK(first.in_place);
+  CHECK(first.at.line == 2);
+  CHECK(first.note == "direct by shm,tcp; dtype=f16");
+  CHECK(m.rows[1].algorithm == "direct");
+  CHECK(m.rows[1].at.line == 4);
+  CHECK(has_reason(m, "with wrong elements"));
+  CHECK(wrong(R"({"schema":"gccl/bench/2","runs":[]})").find("expected \"gccl/bench/1\"") != std::string::npos);
+  CHECK(wrong(R"({"schema":"gccl/bench/1","ranks":2,"nodes":1,"runs":[{"wrong":0}]})").find("/runs/0") !=
+        std::string::npos);
+}
+
 TEST_CASE("NCCL Inspector: the median over calls of the slowest rank") {
   const auto line = [](int rank, int call, double us, const std::string& coll, std::size_t bytes, double algbw) {
     return R"({"header":{"id":"0xab","rank":)" + std::to_string(rank) +

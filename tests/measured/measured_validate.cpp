@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "libgccl/cluster/load.hpp"
 #include "sim/measured/predict/algorithm_names.hpp"
@@ -237,6 +238,35 @@ TEST_CASE("gccl validate: --parameters replaces those of the cluster") {
   const Json d = Json::parse(e.out);
   CHECK(d["parameters"] == "fast.json");
   CHECK(d["rows"][0]["predicted_us"].get<double>() == doctest::Approx(10.48576).epsilon(0.02));  // 1 MiB at 100 GB/s
+}
+
+TEST_CASE("gccl validate --live measures this machine, beside what gccl bench says is measured") {
+  const Ended live =
+      run_gccl({"validate", "--live", "--cards-per-node", "3", "--collective", "allreduce", "--json", "-"});
+  CAPTURE(live.err);
+  REQUIRE(live.code == 0);
+  const Json document = Json::parse(live.out);
+  CHECK(document["cluster"]["name"] == "host");
+  std::set<Count> sizes;
+  for (const Json& row : document["rows"]) {
+    CHECK(row["collective"] == "allreduce");
+    CHECK(row["gpus_per_node"] == 3);
+    CHECK(row["measured_us"].get<double>() > 0);
+    CHECK(row["predicted_us"].get<double>() > 0);
+    sizes.insert(row["bytes"].get<Count>());
+  }
+  CHECK(*sizes.begin() == 8);
+  CHECK(*sizes.rbegin() == 8 << 20);  // by factors of 4 from 8 B to at most 16 MiB
+  CHECK(sizes.size() == 11);
+  const auto error = [](std::vector<std::string> words) {
+    words.insert(words.begin(), {"validate", "--live"});
+    const Ended e = run_gccl(words);
+    CHECK(e.code == 2);
+    return e.err;
+  };
+  CHECK(error({"m.csv"}).find("--live: found m.csv too, expected no files") != std::string::npos);
+  CHECK(error({"--nodes", "2"}).find("--nodes: found 2, expected 1") != std::string::npos);
+  CHECK(error({"--cards-per-node", "1"}).find("expected 2 or more") != std::string::npos);
 }
 
 TEST_CASE("gccl validate: wrong input is one line and exit code 2, and nothing is written") {

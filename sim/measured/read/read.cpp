@@ -9,7 +9,7 @@
 namespace gccl::sim {
 namespace {
 
-enum class Format : std::uint8_t { table, nccl_tests, osu, inspector };
+enum class Format : std::uint8_t { table, nccl_tests, osu, json };
 
 // By what is in the file, whatever its name.
 std::optional<Format> format_of(std::string_view text) {
@@ -17,7 +17,7 @@ std::optional<Format> format_of(std::string_view text) {
   bool first = true;
   for (const TextLine& line : lines) {
     if (words_of(line.text).empty()) continue;
-    if (first && line.text.starts_with('{')) return Format::inspector;
+    if (first && line.text.starts_with('{')) return Format::json;
     if (first && line.text.find(',') != line.text.npos) {
       const auto has = [&](std::string_view name) { return line.text.find(name) != line.text.npos; };
       if (has("bytes") && (has("collective") || has("time_us") || has("busbw_GBps"))) return Format::table;
@@ -31,26 +31,45 @@ std::optional<Format> format_of(std::string_view text) {
   return std::nullopt;
 }
 
+// Nothing where it is none, or several: JSON lines.
+std::optional<json::Node> one_document(std::string_view text, const std::string& file) {
+  try {
+    return json::Node::parse(text, file);
+  } catch (const json::InputError&) {
+    return std::nullopt;
+  }
+}
+
 }  // namespace
 
 Measured read_measurements(const std::vector<std::filesystem::path>& files, const StatedOfRows& stated) {
+  std::vector<MeasuredText> texts;
+  for (const std::filesystem::path& path : files) texts.push_back({path.string(), json::read_text(path)});
+  return read_measurements(texts, stated);
+}
+
+Measured read_measurements(const std::vector<MeasuredText>& texts, const StatedOfRows& stated) {
   Measured all;
   RowCollector to(all, stated);
   InspectorRecords inspector;
-  for (const std::filesystem::path& path : files) {
-    const std::string text = json::read_text(path), file = path.string();
+  for (const auto& [file, text] : texts) {
     const auto format = format_of(text);
     if (!format)
       throw json::InputError(fmt::format(
           "{}: no measurements found; expected CSV with a first line that names its columns (\"collective\", "
-          "\"bytes\", \"time_us\"), what nccl-tests, rccl-tests or an OSU benchmark prints, or JSON lines of "
-          "NCCL's Inspector",
+          "\"bytes\", \"time_us\"), what nccl-tests, rccl-tests or an OSU benchmark prints, JSON of gccl bench, or "
+          "JSON lines of NCCL's Inspector",
           file));
     switch (*format) {
       case Format::table: read_table(text, file, to); break;
       case Format::nccl_tests: read_nccl_tests(text, file, to); break;
       case Format::osu: read_osu(text, file, to); break;
-      case Format::inspector: inspector.read(text, file, to); break;
+      case Format::json:
+        if (const auto whole = one_document(text, file); whole && is_bench(*whole))
+          read_bench(*whole, text, file, to);
+        else
+          inspector.read(text, file, to);
+        break;
     }
   }
   inspector.finish(to);

@@ -20,9 +20,16 @@ struct StatedOfRows {
 //   algbw_GBps, busbw_GBps, source, note, of which collective, bytes and one of the three measures are required;
 // - what nccl-tests and rccl-tests print (the out-of-place columns);
 // - what the OSU micro-benchmarks print for collectives;
+// - what gccl bench --json writes;
 // - JSON lines of NCCL's Inspector plugin: of each collective and size the median over its calls of the slowest rank.
 // Throws json::InputError: a file that cannot be read, is none of these, or is not what it seems to be.
 Measured read_measurements(const std::vector<std::filesystem::path>& files, const StatedOfRows& stated);
+
+// The same of texts that are at hand; `file` is how messages name them.
+struct MeasuredText {
+  std::string file, text;
+};
+Measured read_measurements(const std::vector<MeasuredText>& texts, const StatedOfRows& stated);
 
 // "all_reduce", "AllReduce", "osu_allreduce", "all_reduce_perf"; nothing where GCCL has no such collective.
 std::optional<Collective> measured_collective(std::string_view name);

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string_view>
 
+#include "libgccl/json/reader.hpp"
 #include "sim/measured/read/read.hpp"
 
 namespace gccl::sim {
@@ -46,6 +47,9 @@ std::optional<Dtype> measured_dtype(std::string_view name);
 void read_table(std::string_view text, const std::string& file, RowCollector& to);
 void read_nccl_tests(std::string_view text, const std::string& file, RowCollector& to);
 void read_osu(std::string_view text, const std::string& file, RowCollector& to);
+
+bool is_bench(const json::Node& document);
+void read_bench(const json::Node& document, std::string_view text, const std::string& file, RowCollector& to);
 
 // Every rank writes a file of its own, so calls are put together once all files are read.
 class InspectorRecords {

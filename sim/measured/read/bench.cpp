@@ -1,0 +1,59 @@
+// What `gccl bench --json` writes.
+#include <fmt/format.h>
+
+#include "libgccl/json/reader.hpp"
+#include "sim/measured/read/readers.hpp"
+
+namespace gccl::sim {
+namespace {
+
+// The line of each run: of its time.
+std::vector<std::size_t> lines_of_runs(std::string_view text) {
+  std::vector<std::size_t> all;
+  for (const TextLine& line : lines_of(text))
+    if (line.text.find("\"time_us\"") != line.text.npos) all.push_back(line.number);
+  return all;
+}
+
+}  // namespace
+
+bool is_bench(const json::Node& document) {
+  const auto schema = document.is_object() ? document.find("schema") : std::nullopt;
+  return schema && schema->is_string() && schema->string().starts_with("gccl/bench/");
+}
+
+void read_bench(const json::Node& document, std::string_view text, const std::string& file, RowCollector& to) {
+  document.schema("gccl/bench/1");
+  const Rank ranks = Rank(document.at("ranks").integer(1, kRanksMax)),
+             nodes = Rank(document.at("nodes").integer(1, ranks));
+  const std::vector<std::size_t> lines = lines_of_runs(text);
+  const std::vector<json::Node> runs = document.at("runs").items();
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const json::Node& run = runs[i];
+    const FilePlace at{file, i < lines.size() ? lines[i] : 1};
+    if (run.at("wrong").integer(0, INT64_MAX) > 0) {
+      to.skip(at, "with wrong elements");
+      continue;
+    }
+    if (ranks % nodes != 0) {
+      to.skip(at, "nodes with different numbers of ranks");
+      continue;
+    }
+    const std::string dtype = run.at("dtype").string();
+    Measurement m;
+    m.at = at;
+    m.nodes = nodes;
+    m.cards = ranks / nodes;
+    m.collective = run.at("collective").string();
+    m.algorithm = run.at("auto").boolean() ? "auto" : run.at("algorithm").string();
+    m.bytes = Count(run.at("bytes").integer(0, INT64_MAX));
+    m.time_us = run.at("time_us").number(0, 1e15);
+    m.dtype = dtype_named(dtype).value_or(Dtype::f32);
+    m.in_place = run.at("in_place").boolean();
+    m.source = file;
+    m.note = fmt::format("{} by {}; dtype={}", run.at("algorithm").string(), document.at("engine").string(), dtype);
+    to.add(std::move(m));
+  }
+}
+
+}  // namespace gccl::sim
