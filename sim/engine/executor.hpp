@@ -5,10 +5,8 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <stdexcept>
 
-#include "libgccl/schedule/group_step.hpp"
 #include "libgccl/schedule/lane.hpp"
 #include "sim/engine/channels.hpp"
 #include "sim/engine/group_steps.hpp"
@@ -347,105 +345,15 @@ class Executor {
     release(i);
   }
 
-  // --- steps to a group
+  // --- steps to a group (executor_groups.hpp)
 
-  void meet(Worker& w, Token token, const Step& step) {
-    const View view = w_.operations[w.operation].layout->view(w.rank);
-    const Group& g = group_of(view, step.scope);
-    const std::uint32_t k = w.met[std::size_t(step.scope)]++;
-    const std::uint32_t i = group_steps_.arrive(w.lane_of(g[0]), step.scope, k, g.rank, g.size, {w.id(), token});
-    if (step.op == Op::send_all) {
-      if (g.rank < step.roots) send_to_group(i, g.rank, step.from.count);
-    } else if (group_steps_[i].all_here()) {
-      for (Rank root = 0; root < step.roots; ++root) send_to_group(i, root, part_of(step, root).count);
-    }
-    if (!group_steps_[i].over()) return;
-    const std::uint32_t nothing = of_group(i);  // all of a multicast is there, and who came last sends nothing
-    items_[nothing].delivered = true;
-    network_.wake(nothing | kMessage, network_.now());
-  }
-
-  std::uint32_t of_group(std::uint32_t meeting) {
-    ++group_steps_[meeting].in_flight;
-    const std::uint32_t i = acquire();
-    items_[i].sender_token = kToGroup;
-    items_[i].receiver = meeting;
-    return i;
-  }
-
-  void send_to_group(std::uint32_t meeting, Rank root, Count count) {
-    if (count == 0) return;
-    const std::uint32_t i = of_group(meeting);
-    const GroupSteps::Meeting& m = group_steps_[meeting];
-    const Worker& w = *lanes_[m.members[root].lane];
-    const Step& step = w.step(m.members[root].token);
-    const View view = w_.operations[w.operation].layout->view(w.rank);
-    const Group& g = group_of(view, step.scope);
-    const std::vector<Card> members = cards_of(w_.operations[w.operation], g);
-    const LinkSet& set = link_sets_.of(members, root, step.op == Op::recv_reduce_all);
-    items_[i].sender = w.id();
-    items_[i].bytes = count * w.element_bytes;
-    CardState& c = cards_[w.world];
-    Nanos at = handled(c);
-    double on_links = 1 / set.efficiency;
-    if (const ProtocolCosts& p = operations_[w.operation].protocol; !p.none) {
-      const auto& way = step.scope == Scope::node ? p.inside : p.network;
-      at += way.latency;
-      on_links *= way.bytes_on_links;
-    }
-    // Distinct ends, as messages of one instant are told apart by them.
-    const Card next = members[(root + 1) % g.size];
-    const bool reduces = step.op == Op::recv_reduce_all;
-    network_.send({.id = i | kMessage,
-                   .from = reduces ? next : w.card,
-                   .to = reduces ? w.card : next,
-                   .lane = w.id(),
-                   .bytes = Count(std::ceil(double(items_[i].bytes) * on_links)),
-                   .at = at,
-                   .receive_ns = c.receive_overhead,
-                   .least_ns = 0,
-                   .set = &set});
-  }
-
-  void deliver_to_group(std::uint32_t i) {
-    const std::uint32_t meeting = items_[i].receiver;
-    if (!items_[i].delivered) {
-      ++messages_;
-      if (__builtin_add_overflow(bytes_, items_[i].bytes, &bytes_)) throw BytesOverflow();
-    }
-    release(i);
-    --group_steps_[meeting].in_flight;
-    if (!group_steps_[meeting].over()) return;
-    const std::vector<GroupSteps::Member> members = group_steps_.end(meeting);
-    if (payload_) carry_out(members);
-    for (const GroupSteps::Member& m : members) finish(*lanes_[m.lane], m.token);
-  }
-
-  void carry_out(const std::vector<GroupSteps::Member>& members) {
-    const auto worker = [&](Rank i) -> Worker& { return *lanes_[members[i].lane]; };
-    const auto step = [&](Rank i) -> const Step& { return worker(i).step(members[i].token); };
-    const auto read = [&](Rank i, const Region& r) {
-      return payload_->read(worker(i).operation, worker(i).rank, worker(i).channel, r);
-    };
-    const auto write = [&](Rank i, const Region& r, const Payload::Message& m) {
-      payload_->write(worker(i).operation, worker(i).rank, worker(i).channel, r, m);
-    };
-    const Rank n = Rank(members.size());
-    for (Rank root = 0; root < step(0).roots; ++root) {
-      Payload::Message message;
-      if (step(root).op == Op::send_all) {
-        message = read(root, step(root).from);
-        for (Rank i = 0; i < n; ++i) write(i, part_of(step(i), root), message);
-      } else {
-        for (Rank i = 0; i < n; ++i) {
-          const Payload::Message summand = read(i, part_of(step(i), root));
-          message.resize(summand.size());
-          for (std::size_t e = 0; e < summand.size(); ++e) message[e] += summand[e];
-        }
-        write(root, step(root).to, message);
-      }
-    }
-  }
+  void meet(Worker& w, Token token, const Step& step);
+  std::uint32_t of_group(std::uint32_t meeting);
+  void send_to_group(std::uint32_t meeting, Rank root, Count count);
+  void deliver_to_group(std::uint32_t i);
+  void carry_out(const std::vector<GroupSteps::Member>& members);
+  std::vector<Card> cards_of(const SimulatedOperation& o, const Group& g) const;
+  bool behind_switch(const SimulatedOperation& o, const Group& g) const;
 
   // --- local work
 
@@ -522,15 +430,6 @@ class Executor {
       end(part->operation, part->rank);
     }
     --ranks_left_;
-  }
-
-  bool behind_switch(const SimulatedOperation& o, const Group& g) const {
-    return g.size >= 2 && w_.cluster->in_switch(cards_of(o, g)) > 0;
-  }
-  std::vector<Card> cards_of(const SimulatedOperation& o, const Group& g) const {
-    std::vector<Card> members;
-    for (Rank k = 0; k < g.size; ++k) members.push_back(w_.cards[o.world(g[k])]);
-    return members;
   }
 
   // True when the operation's protocol makes the rank wait before its first message: it enters again then.
@@ -674,3 +573,5 @@ void Executor<N>::fail_stuck() const {
 }
 
 }  // namespace gccl::sim
+
+#include "sim/engine/executor_groups.hpp"
