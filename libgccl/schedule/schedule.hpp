@@ -24,20 +24,20 @@ class Schedule {
   using Handle = std::coroutine_handle<promise_type>;
 
   struct promise_type {
-    promise_type* root = this;  // of the outermost schedule
-    promise_type* parent = nullptr;
-    promise_type* leaf = this;   // root only: the innermost running schedule
-    const Step* step = nullptr;  // root only: what was yielded; null while a nested schedule starts or ends
+    promise_type* parent = nullptr;  // of the schedule that yielded this one
+    // What was yielded last: a step, or a schedule that next() has not begun with. Both null once it has ended.
+    const Step* step = nullptr;
+    promise_type* nested = nullptr;
     std::exception_ptr error;
 
     Schedule get_return_object() { return Schedule(Handle::from_promise(*this)); }
     std::suspend_always initial_suspend() noexcept { return {}; }
     std::suspend_always final_suspend() noexcept { return {}; }
-    void unhandled_exception() { root->error = std::current_exception(); }
+    void unhandled_exception() { error = std::current_exception(); }
     void return_void() {}
 
     std::suspend_always yield_value(const Step& s) {
-      root->step = &s;
+      step = &s;
       return {};
     }
     // The nested schedule lives in the awaiter, that is in the yielding coroutine's frame, until it has ended.
@@ -46,9 +46,10 @@ class Schedule {
   };
 
   Schedule() = default;
-  Schedule(Schedule&& o) noexcept : handle_(std::exchange(o.handle_, nullptr)) {}
+  Schedule(Schedule&& o) noexcept : handle_(std::exchange(o.handle_, nullptr)), leaf_(o.leaf_) {}
   Schedule& operator=(Schedule&& o) noexcept {
     std::swap(handle_, o.handle_);
+    std::swap(leaf_, o.leaf_);
     return *this;
   }
   ~Schedule() {
@@ -58,25 +59,28 @@ class Schedule {
   // The next step, or null at the end. The step stays valid until the next call.
   const Step* next() {
     if (!handle_) return nullptr;
-    promise_type& root = handle_.promise();
-    root.step = nullptr;
-    while (!root.step) {  // a loop rather than symmetric transfer: compilers without tail calls keep a flat stack
-      promise_type* leaf = root.leaf;
-      const Handle h = Handle::from_promise(*leaf);
-      if (!h.done()) h.resume();
-      if (root.error) std::rethrow_exception(std::exchange(root.error, nullptr));
-      if (root.step) break;
-      if (Handle::from_promise(*root.leaf).done()) {
-        if (root.leaf == &root) return nullptr;
-        root.leaf = root.leaf->parent;
+    for (;;) {  // rather than symmetric transfer: compilers without tail calls keep a flat stack
+      promise_type& leaf = *leaf_;
+      if (const Handle h = Handle::from_promise(leaf); !h.done()) {
+        leaf.step = nullptr;
+        h.resume();
+        if (leaf.step) return leaf.step;
+        if (leaf.nested) {
+          leaf_ = std::exchange(leaf.nested, nullptr);
+          continue;
+        }
+        if (leaf.error) std::rethrow_exception(std::exchange(leaf.error, nullptr));
       }
+      if (!leaf.parent) return nullptr;
+      leaf_ = leaf.parent;
     }
-    return root.step;
   }
 
  private:
-  explicit Schedule(Handle h) : handle_(h) {}
+  explicit Schedule(Handle h) : handle_(h), leaf_(&h.promise()) {}
+
   Handle handle_ = nullptr;
+  promise_type* leaf_ = nullptr;  // the innermost running schedule: a step touches its frame and no other
 };
 
 struct Schedule::promise_type::Nested {
@@ -84,9 +88,8 @@ struct Schedule::promise_type::Nested {
   bool await_ready() const noexcept { return !schedule.handle_; }
   void await_suspend(Handle outer) noexcept {
     promise_type& inner = schedule.handle_.promise();
-    inner.root = outer.promise().root;
     inner.parent = &outer.promise();
-    inner.root->leaf = &inner;
+    outer.promise().nested = &inner;
   }
   void await_resume() const noexcept {}
 };
