@@ -13,6 +13,20 @@ std::vector<Algorithm> table() {
   return all;
 }
 
+// The shares of a lane, one after the other or half by half.
+Schedule in_turn(const Algorithm* algorithm, Call call, View view, Count shares, Count lane, Count lanes) {
+  const Count own = algorithm->shares_of(shares, lane, lanes);
+  if (!algorithm->trail) {
+    for (Count i = 0; i < own; ++i) co_yield algorithm->make(call, view, algorithm->share(i, shares, lane, lanes));
+    co_return;
+  }
+  const Count trail = std::min(algorithm->trail(view), own);
+  for (Count i = 0; i < own + trail; ++i) {
+    if (i < own) co_yield algorithm->first_half(call, view, algorithm->share(i, shares, lane, lanes));
+    if (i >= trail) co_yield algorithm->second_half(call, view, algorithm->share(i - trail, shares, lane, lanes));
+  }
+}
+
 }  // namespace
 
 std::span<const Algorithm> algorithms() {
@@ -51,16 +65,10 @@ Share Algorithm::share(Count i, Count shares, Count lane, Count lanes) const {
 
 Schedule sliced(const Algorithm* algorithm, Call call, View view, Count shares, Count lane, Count lanes) {
   view.channel = Rank(lane);
-  const Count own = algorithm->shares_of(shares, lane, lanes);
-  if (!algorithm->trail || own < 2) {
-    for (Count i = 0; i < own; ++i) co_yield algorithm->make(call, view, algorithm->share(i, shares, lane, lanes));
-    co_return;
-  }
-  const Count trail = std::min(algorithm->trail(view), own);
-  for (Count i = 0; i < own + trail; ++i) {
-    if (i < own) co_yield algorithm->first_half(call, view, algorithm->share(i, shares, lane, lanes));
-    if (i >= trail) co_yield algorithm->second_half(call, view, algorithm->share(i - trail, shares, lane, lanes));
-  }
+  // A lane of one share is that share's schedule: a frame around it would be 1 KiB for nothing.
+  if (algorithm->shares_of(shares, lane, lanes) == 1)
+    return algorithm->make(call, view, algorithm->share(0, shares, lane, lanes));
+  return in_turn(algorithm, call, view, shares, lane, lanes);
 }
 
 }  // namespace gccl
