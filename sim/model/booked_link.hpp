@@ -6,15 +6,15 @@
 
 namespace gccl::sim {
 
-// Short messages pass one after the other and whole. Long ones (see long_messages.hpp) have a timeline of their own,
-// made for the first of them. While both are there, each side has half of the link: a short message's way takes twice
-// as long, and what it took from the long one is owed to that.
-class BookedLink {
+// Short messages pass one after the other and whole. Long ones (see long_messages.hpp) have a timeline of their own.
+// While both are there, each side has half of the link: a short message's way takes twice as long, and what it took
+// from the long one is owed to that.
+class alignas(64) BookedLink {
  public:
   using Passage = Timeline::Passage;
 
   // The bookings of long messages.
-  struct Long {
+  struct alignas(64) Long {
     static constexpr std::uint32_t kNobody = ~0u;
     Timeline line;
     Nanos owed = 0;                 // time that short messages have taken since the last booking
@@ -33,31 +33,27 @@ class BookedLink {
   Passage book(Nanos head, Count bytes, Nanos now) {
     Nanos length = duration(double(bytes) * ns_per_byte_);
     bytes_ += bytes;
-    if (long_ && head < long_->line.end()) length += beside(head, length);
+    if (head < long_.line.end()) length += beside(head, length);
     return short_.book(head, length, now);
   }
 
-  Long& for_long() {
-    if (!long_) long_ = std::make_unique<Long>();
-    return *long_;
-  }
+  Long& for_long() { return long_; }
   // Books a piece of a long message, behind the short ones that are before it and after what it is owed.
   Passage book_long(Nanos head, Count bytes, Nanos now) {
-    Long& l = *long_;
     if (head >= short_.begin()) head = std::max(head, short_.end());
-    const Nanos length = duration(double(bytes) * ns_per_byte_) + l.owed;
-    l.owed = 0;
-    return l.line.book(head, length, now);
+    const Nanos length = duration(double(bytes) * ns_per_byte_) + long_.owed;
+    long_.owed = 0;
+    return long_.line.book(head, length, now);
   }
 
  private:
   // What a short message loses to a long one that passes at the same time.
   Nanos beside(Nanos head, Nanos length) {
     const Nanos start = head >= short_.begin() ? std::max(head, short_.end()) : head;
-    const Timeline& line = long_->line;
+    const Timeline& line = long_.line;
     if (start < line.begin() || start >= line.end()) return 0;
     const Nanos lost = std::min(length, (line.end() - start) / 2);
-    long_->owed += lost;
+    long_.owed += lost;
     return lost;
   }
 
@@ -65,7 +61,7 @@ class BookedLink {
   Nanos latency_;
   std::uint64_t bytes_ = 0;
   Timeline short_;
-  std::unique_ptr<Long> long_;
+  Long long_;  // a cache line of its own, which short messages do not write
 };
 
 // A message's way through links in stages: its head comes to the links of a stage together, once it has passed all of

@@ -14,45 +14,31 @@ std::uint32_t LongMessages::acquire() {
   return slot;
 }
 
-LongMessages::Train& LongMessages::fresh(const Message& message, LinkId narrowest) {
-  Train& t = trains_[acquire()];
+void LongMessages::send(const Message& message, std::uint32_t way) {
+  ways_.hold(way);
+  enqueue(message, way);
+}
+
+void LongMessages::send(const Message& message) { enqueue(message, kNone); }
+
+void LongMessages::enqueue(const Message& message, std::uint32_t way) {
+  const std::uint32_t slot = acquire();
+  Train& t = trains_[slot];
   t.message = message;
-  t.route.clear();
-  t.latency = 0;
+  t.way = way;
   t.next = kNone;
-  t.narrowest = narrowest;
+  t.due = -1;
   t.started = t.held_up = false;
-  t.queue = Channels::key(message.lane, narrowest);
-  return t;
-}
-
-void LongMessages::send(const Message& message, std::span<const LinkId> route, LinkId narrowest) {
-  Train& t = fresh(message, narrowest);
-  for (const LinkId l : route) {
-    t.route.push_back({l, std::uint32_t(t.route.size()), t.latency});
-    t.latency += links_[l].latency();
-  }
-  enqueue(std::uint32_t(&t - trains_.data()));
-}
-
-void LongMessages::send(const Message& message, const LinkSet& set) {
-  Train& t = fresh(message, set.narrowest);
-  t.route = set.legs;
-  t.latency = set.latency;
-  enqueue(std::uint32_t(&t - trains_.data()));
-}
-
-void LongMessages::enqueue(std::uint32_t slot) {
-  const Train& t = trains_[slot];
-  for (const LinkSet::Leg& leg : t.route) links_[leg.link].count(t.message.bytes);
-  if (Channels::Queue* q = queues_.find(t.queue)) {
+  const std::uint64_t key = queue(t);
+  if (Channels::Queue* q = queues_.find(key)) {
     trains_[q->tail].next = slot;
     q->tail = slot;
+    go_on(key);
   } else {
-    q = &queues_.insert(t.queue);
+    q = &queues_.insert(key);
     q->head = q->tail = slot;
+    start(slot);
   }
-  go_on(t.queue);
 }
 
 // Starts the messages whose turn it is: the first, and behind those that are held up the next one to somebody else.
@@ -81,34 +67,35 @@ void LongMessages::offer(std::uint32_t slot, Nanos at) {
   const Count own_turn = std::clamp(t.message.bytes / 16, kPieceMin, kPieceMax);
   Count piece = t.left;
   bool alone = true;
-  for (const LinkSet::Leg& leg : t.route) {
+  each_link(t, [&](BookedLink& link, const LinkSet::Leg& leg) {
     const Nanos head = at + leg.before;
-    BookedLink::Long& p = links_[leg.link].for_long();
+    BookedLink::Long& p = link.for_long();
     if (p.owner != BookedLink::Long::kNobody && p.owner_end > head) interrupt(p, head);
     const bool free = p.line.end() <= head;
     p.turn = free ? own_turn : std::min(p.turn, own_turn);
     if (!free) piece = std::min(piece, p.turn), alone = false;
-  }
+  });
   if (t.left < piece + kPieceMin) piece = t.left;  // no crumbs
   StagedPassage way(at);
+  const LinkId narrow = narrowest(t);
+  const Nanos total = latency(t);
   Nanos own_way = 0, own_end = 0;
-  for (const LinkSet::Leg& leg : t.route) {
-    BookedLink& link = links_[leg.link];
+  each_link(t, [&](BookedLink& link, const LinkSet::Leg& leg) {
     way.enter(leg.stage);
     const BookedLink::Passage passage = link.book_long(way.head(), piece, calendar_.now());
     BookedLink::Long& p = link.for_long();
     p.owner = alone ? slot : BookedLink::Long::kNobody;
     p.owner_begin = passage.head;
     p.owner_end = passage.tail;
-    if (leg.link == t.narrowest) own_way = passage.tail - passage.head, own_end = passage.tail + t.latency - leg.before;
+    if (leg.link == narrow) own_way = passage.tail - passage.head, own_end = passage.tail + total - leg.before;
     way.pass(passage, link.latency());
-  }
+  });
   const Nanos tail = way.end();
   if (tail > kTimeMax) throw TimeOverflow();
   t.piece = piece;
   t.left -= piece;
   t.held_up = double(tail - own_end) > double(own_way) * kHeldUp;
-  await(slot, tail - t.latency);
+  await(slot, tail - total);
 }
 
 // The owner of a link's end gives up what has not passed it by then, and offers that anew.
@@ -124,15 +111,14 @@ void LongMessages::interrupt(BookedLink::Long& where, Nanos at) {
   }
   const double kept = double(passed) / double(t.piece);
   Nanos due = calendar_.now();
-  for (const LinkSet::Leg& leg : t.route) {
-    BookedLink::Long& p = links_[leg.link].for_long();
-    if (p.owner == slot) {
-      p.owner = BookedLink::Long::kNobody;
-      const Nanos end = p.owner_begin + Nanos(double(p.owner_end - p.owner_begin) * kept);
-      p.line.end_at(end);
-      due = std::max(due, end - leg.before);
-    }
-  }
+  each_link(t, [&](BookedLink& link, const LinkSet::Leg& leg) {
+    BookedLink::Long& p = link.for_long();
+    if (p.owner != slot) return;
+    p.owner = BookedLink::Long::kNobody;
+    const Nanos end = p.owner_begin + Nanos(double(p.owner_end - p.owner_begin) * kept);
+    p.line.end_at(end);
+    due = std::max(due, end - leg.before);
+  });
   t.left += t.piece - passed;
   t.piece = passed;
   await(slot, due);
@@ -143,14 +129,14 @@ bool LongMessages::ended(std::uint32_t slot) {
   Train& t = trains_[slot];
   if (t.due != calendar_.now()) return false;  // it was interrupted
   Nanos late = 0;                              // short messages have passed meanwhile
-  for (const LinkSet::Leg& leg : t.route) {
-    BookedLink::Long& p = links_[leg.link].for_long();
-    if (p.owner != slot || p.owed == 0) continue;
+  each_link(t, [&](BookedLink& link, const LinkSet::Leg&) {
+    BookedLink::Long& p = link.for_long();
+    if (p.owner != slot || p.owed == 0) return;
     late = std::max(late, p.owed);
     p.owner_end += p.owed;
     p.line.end_at(p.owner_end);
     p.owed = 0;
-  }
+  });
   if (late > 0) {
     await(slot, t.due + late);
     return false;
@@ -158,16 +144,20 @@ bool LongMessages::ended(std::uint32_t slot) {
   t.due = -1;
   if (t.left > 0) {
     offer(slot, calendar_.now());
-    if (t.held_up) go_on(trains_[slot].queue);
+    if (t.held_up) go_on(queue(t));
   }
   return trains_[slot].left == 0 && trains_[slot].due < 0;
 }
 
 void LongMessages::leave(std::uint32_t slot) {
   Train& t = trains_[slot];
-  for (const LinkSet::Leg& leg : t.route)
-    if (BookedLink::Long& p = links_[leg.link].for_long(); p.owner == slot) p.owner = BookedLink::Long::kNobody;
-  Channels::Queue* q = queues_.find(t.queue);
+  each_link(t, [&](BookedLink& link, const LinkSet::Leg&) {
+    link.count(t.message.bytes);
+    if (BookedLink::Long& p = link.for_long(); p.owner == slot) p.owner = BookedLink::Long::kNobody;
+  });
+  const std::uint64_t key = queue(t);
+  if (!t.message.set) ways_.release(t.way);
+  Channels::Queue* q = queues_.find(key);
   std::uint32_t before = kNone;
   for (std::uint32_t i = q->head; i != slot; i = trains_[i].next) before = i;
   (before == kNone ? q->head : trains_[before].next) = t.next;
@@ -176,7 +166,7 @@ void LongMessages::leave(std::uint32_t slot) {
   if (!more) queues_.erase(q);
   t.next = free_;
   free_ = slot;
-  if (more) go_on(t.queue);
+  if (more) go_on(key);
 }
 
 }  // namespace gccl::sim

@@ -1,11 +1,10 @@
 // Long messages of the model engine: they share links in turns, so that none is held up by the whole of another.
 #pragma once
 
-#include <span>
-
 #include "sim/engine/channels.hpp"
 #include "sim/model/booked_link.hpp"
 #include "sim/model/calendar.hpp"
+#include "sim/model/ways.hpp"
 
 namespace gccl::sim {
 
@@ -29,43 +28,57 @@ class LongMessages {
   // the third to arrive at a card. (SimGridNetwork: less than 0.4 of the rate.)
   static constexpr double kHeldUp = 1.5;
 
-  LongMessages(std::vector<BookedLink>& links, Calendar& calendar) : links_(links), calendar_(calendar) {}
+  LongMessages(std::vector<BookedLink>& links, Ways& ways, Calendar& calendar)
+      : links_(links), ways_(ways), calendar_(calendar) {}
 
   bool idle() const { return queues_.empty(); }
   // True when a lane's next message over that narrowest link must be sent through here, however short it is.
   bool queues(std::uint32_t lane, LinkId narrowest) { return queues_.find(Channels::key(lane, narrowest)) != nullptr; }
-  // Requires that the route is not empty.
-  void send(const Message& message, std::span<const LinkId> route, LinkId narrowest);
-  void send(const Message& message, const LinkSet& set);
+  // Over that way, which is not empty; or over the message's LinkSet.
+  void send(const Message& message, std::uint32_t way);
+  void send(const Message& message);
   // Handles an event of its own. When that was the end of a message, calls arrives(message, when its last byte is
   // there).
   template <class F>
   void handle(EventId slot, F arrives) {
     if (!ended(slot)) return;
     const Message& m = trains_[slot].message;
-    arrives(m, std::max(calendar_.now(), m.at + m.least_ns) + trains_[slot].latency);
+    arrives(m, std::max(calendar_.now(), m.at + m.least_ns) + latency(trains_[slot]));
     leave(slot);
   }
 
  private:
   static constexpr std::uint32_t kNone = Channels::kNone;
   struct Train {
-    Message message{};
-    std::uint64_t queue = 0;  // its lane and narrowest link
-    LinkId narrowest = 0;
-    bool started = false;
-    bool held_up = false;  // its latest piece waits for other links
-    std::vector<LinkSet::Leg> route;
-    Nanos latency = 0;  // of the whole route
-    Count left = 0;     // bytes that are not booked
-    Count piece = 0;    // bytes of the latest booking
-    Nanos due = -1;     // its event, when the booking's end has passed as seen from the first link; others are stale
-    std::uint32_t next = kNone;  // in its queue, or in the free list
+    Message message;
+    std::uint32_t way;   // kNone: the message has a LinkSet
+    std::uint32_t next;  // in its queue, or in the free list
+    Nanos due;           // its event, when the booking's end has passed as seen from the first link; others are stale
+    Count left;          // bytes that are not booked
+    Count piece;         // bytes of the latest booking
+    bool started, held_up;  // held up: its latest piece waits for other links
   };
 
   std::uint32_t acquire();
-  Train& fresh(const Message& message, LinkId narrowest);
-  void enqueue(std::uint32_t slot);
+  LinkId narrowest(const Train& t) const { return t.message.set ? t.message.set->narrowest : ways_[t.way].narrowest; }
+  Nanos latency(const Train& t) const { return t.message.set ? t.message.set->latency : ways_[t.way].latency; }
+  std::uint64_t queue(const Train& t) const { return Channels::key(t.message.lane, narrowest(t)); }
+  // Calls f(link, leg) for each link on its way, in order.
+  template <class F>
+  void each_link(const Train& t, F f) {
+    if (t.message.set) {
+      for (const LinkSet::Leg& leg : t.message.set->legs) f(links_[leg.link], leg);
+      return;
+    }
+    LinkSet::Leg leg{0, 0, 0};
+    for (const LinkId l : ways_[t.way].links()) {
+      BookedLink& link = links_[leg.link = l];
+      f(link, leg);
+      ++leg.stage;
+      leg.before += link.latency();
+    }
+  }
+  void enqueue(const Message& message, std::uint32_t way);
   void go_on(std::uint64_t queue);
   void start(std::uint32_t slot);
   void offer(std::uint32_t slot, Nanos at);
@@ -78,6 +91,7 @@ class LongMessages {
   }
 
   std::vector<BookedLink>& links_;
+  Ways& ways_;
   Calendar& calendar_;
   std::vector<Train> trains_;
   std::uint32_t free_ = kNone;

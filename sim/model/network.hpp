@@ -31,14 +31,13 @@ class ModelNetwork {
 
   void send(const Message& m) {
     if (m.set) return send_over(*m.set, m);
-    Cached& way = cached_[m.from];
-    if (way.to != m.to) look_up(way, m.from, m.to);
-    const LinkId* ids = way.length <= kInline ? way.links : far_[m.from].data();
+    const std::uint32_t w = ways_.of(m.from, m.to);
+    const Way& way = ways_[w];
     if (way.length > 0 && (m.bytes > LongMessages::kAbove || (!long_.idle() && long_.queues(m.lane, way.narrowest))))
-      return long_.send(m, {ids, way.length}, way.narrowest);
+      return long_.send(m, w);
     Nanos head = m.at, tail = m.at + m.least_ns;
-    for (std::uint32_t i = 0; i < way.length; ++i) {
-      BookedLink& link = links_[ids[i]];
+    for (const LinkId l : way.links()) {
+      BookedLink& link = links_[l];
       const BookedLink::Passage passage = link.book(head, m.bytes, calendar_.now());
       head = passage.head + link.latency();
       tail = std::max(tail, passage.tail) + link.latency();
@@ -53,25 +52,14 @@ class ModelNetwork {
     calendar_.push(tail, m.id);
   }
 
-  static constexpr std::uint32_t kInline = 10;
-  struct Cached {  // the last route from a card: rings and trees keep their peers
-    Card to = ~Card(0);
-    std::uint32_t length = 0;
-    LinkId narrowest = 0;
-    LinkId links[kInline];
-  };
-  void look_up(Cached& way, Card from, Card to);
   void send_over(const LinkSet& set, const Message& m);
 
-  const Cluster& cluster_;
   Calendar calendar_;
   std::vector<BookedLink> links_;
+  Ways ways_;
   std::vector<Timeline> receivers_;  // by card
   LongMessages long_;
   std::vector<EventId> own_;
-  std::vector<Cached> cached_;
-  std::vector<std::vector<LinkId>> far_;  // far_[card]: its last route when longer than kInline; empty until needed
-  std::vector<LinkId> route_;
 };
 
 static_assert(Network<ModelNetwork>);
