@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "libgccl/base/prefetch.hpp"
 #include "libgccl/schedule/schedule.hpp"
 
 namespace gccl {
@@ -55,6 +56,12 @@ class Lane {
   bool waits(Token t) const { return entries_[t].waits != 0; }
   // The step that waits to be issued, or null.
   const Step* blocked() const { return next_; }
+
+  // What the next step will touch.
+  [[gnu::always_inline]] void fetch() const {
+    prefetch(entries_.get(), 3 * sizeof(Entry));
+    schedule_.fetch();
+  }
 
   // Issues what can be issued. Call once to begin.
   void pump() {

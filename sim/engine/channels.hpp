@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "libgccl/base/prefetch.hpp"
+
 namespace gccl::sim {
 
 // A queue for each (lane of the receiver, sender) that has something unmet: a first-in-first-out list of either sends
@@ -65,6 +67,9 @@ class Channels {
     }
     slots_[hole] = Queue{};
   }
+
+  // What finding a queue of that lane will touch.
+  [[gnu::always_inline]] void fetch(std::uint32_t lane) const { prefetch(first_.data() + lane); }
 
  private:
   static constexpr std::uint64_t kEmpty = ~std::uint64_t(0);

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <stdexcept>
 
+#include "libgccl/base/prefetch.hpp"
 #include "libgccl/schedule/lane.hpp"
 #include "sim/engine/channels.hpp"
 #include "sim/engine/group_steps.hpp"
@@ -43,15 +44,15 @@ class Executor {
         network_(network),
         link_sets_(*workload.cluster),
         tracer_(workload),
+        places_(workload.cards.size()),
         cards_(workload.cards.size()),
         operations_(workload.operations.size()),
         streams_(workload) {
     if (w_.payload) payload_ = std::make_unique<Payload>(w_);
     for (std::size_t r = 0; r < cards_.size(); ++r) {
       const CardCosts& c = w_.cluster->costs(w_.cards[r]);
-      cards_[r].node = w_.cluster->node_of(w_.cards[r]);
+      places_[r] = {w_.cards[r], w_.cluster->node_of(w_.cards[r]), c.receive_overhead_ns};
       cards_[r].overhead = c.overhead_ns;
-      cards_[r].receive_overhead = c.receive_overhead_ns;
       cards_[r].combine_ns_per_byte = c.combine_GBps > 0 ? 1 / c.combine_GBps : 0;
       cards_[r].copy_ns_per_byte = c.copy_GBps > 0 ? 1 / c.copy_GBps : 0;
     }
@@ -59,7 +60,7 @@ class Executor {
       CardState& c = cards_[s.rank];
       c.enters = s.start_ns;
       c.overhead = duration(double(c.overhead) * s.slowdown);
-      c.receive_overhead = duration(double(c.receive_overhead) * s.slowdown);
+      places_[s.rank].receive_overhead = duration(double(places_[s.rank].receive_overhead) * s.slowdown);
       c.combine_ns_per_byte *= s.slowdown;
       c.copy_ns_per_byte *= s.slowdown;
     }
@@ -81,7 +82,10 @@ class Executor {
     std::vector<EventId> due;
     while (network_.next(due)) {
       if (!std::is_sorted(due.begin(), due.end())) std::sort(due.begin(), due.end());
-      for (EventId id : due) handle(id);
+      for (std::size_t k = 0; k < due.size(); ++k) {
+        fetch_ahead(due, k);
+        handle(due[k]);
+      }
       due.clear();
       leave_in_order();
     }
@@ -125,7 +129,7 @@ class Executor {
 
  private:
   // One lane of one rank of one operation.
-  struct Worker : Lane<Executor> {
+  struct alignas(64) Worker : Lane<Executor> {
     Worker(Executor& e, std::uint32_t id, Schedule s, const SimulatedOperation& o, std::uint32_t op, Rank r, Rank w,
            std::uint32_t c)
         : Lane<Executor>(e, id, std::move(s), o.window),
@@ -168,9 +172,14 @@ class Executor {
     Way inside, network;
     double channel_ns_per_byte = 0;
   };
-  struct CardState {
-    Rank node = 0;
-    Nanos enters = 0, overhead = 0, receive_overhead = 0;
+  // What a message asks of the rank that it goes to.
+  struct Place {
+    Card card;
+    Rank node;
+    Nanos receive_overhead;
+  };
+  struct alignas(64) CardState {
+    Nanos enters = 0, overhead = 0;
     double combine_ns_per_byte = 0, copy_ns_per_byte = 0;
     Nanos sends_free = 0, unit_free = 0;  // when the card can start its next message, its next combine or copy
   };
@@ -182,10 +191,10 @@ class Executor {
   };
   // A message from its send to its delivery or, if later, its receive; also a posted receive without message, and
   // combining or copying in flight.
-  struct Item {
+  struct alignas(32) Item {
     std::uint32_t sender, receiver;  // lane ids
     std::uint8_t sender_token, receiver_token;
-    bool started, delivered, met;
+    bool started : 1, delivered : 1, met : 1;
     std::uint32_t next;   // in the channel's queue, or in the free list
     std::uint32_t order;  // of sending, to compare messages that leave at one instant
     Rank to;              // world
@@ -193,6 +202,32 @@ class Executor {
   };
   static constexpr std::uint8_t kToGroup = 0xff;  // the sender's token of a message in a step to a group
   static constexpr EventId kMessage = 0, kWork = 1u << 30, kLanded = 2u << 30, kEnter = 3u << 30, kKind = 3u << 30;
+
+  // What due[k + 1] and those after it will touch, in the order in which one thing leads to the next: hundreds of lanes
+  // may have their turn at one instant, and they lie anywhere in megabytes.
+  [[gnu::always_inline]] void fetch_ahead(const std::vector<EventId>& due, std::size_t k) const {
+    const auto item = [&](std::size_t ahead) { return items_.data() + (due[k + ahead] & ~kKind); };
+    const auto lanes = [&](std::size_t ahead, auto fetch) __attribute__((always_inline)) {
+      if (k + ahead >= due.size() || (due[k + ahead] & kKind) == kEnter) return;
+      if (item(ahead)->sender_token == kToGroup) return;
+      fetch(item(ahead)->sender);
+      fetch(item(ahead)->receiver);
+    };
+    if (k + 16 < due.size()) prefetch(item(16));
+    lanes(
+        12, [&](std::uint32_t lane) __attribute__((always_inline)) {
+          prefetch(&lanes_[lane]);
+          channels_.fetch(lane);
+        });
+    lanes(
+        8, [&](std::uint32_t lane) __attribute__((always_inline)) { prefetch(lanes_[lane].get(), sizeof(Worker)); });
+    lanes(
+        4, [&](std::uint32_t lane) __attribute__((always_inline)) {
+          if (!lanes_[lane]) return;
+          lanes_[lane]->fetch();
+          prefetch(&cards_[lanes_[lane]->world]);
+        });
+  }
 
   void handle(EventId id) {
     const std::uint32_t i = id & ~kKind;
@@ -273,11 +308,11 @@ class Executor {
     Item& m = items_[i];
     m.started = true;
     Worker& from = *lanes_[m.sender];
-    CardState& c = cards_[from.world];
-    Nanos at = handled(c), least = 0;
+    const Place& to = places_[m.to];
+    Nanos at = handled(cards_[from.world]), least = 0;
     Count bytes = m.bytes;
     if (const ProtocolCosts& p = operations_[from.operation].protocol; !p.none) {
-      const auto& way = c.node == cards_[m.to].node ? p.inside : p.network;
+      const auto& way = places_[from.world].node == to.node ? p.inside : p.network;
       if (p.channel_ns_per_byte > 0) {
         least = duration(double(bytes) * p.channel_ns_per_byte);
         at = std::max(at, from.sends_free);
@@ -288,11 +323,11 @@ class Executor {
     }
     network_.send({.id = i | kMessage,
                    .from = from.card,
-                   .to = w_.cards[m.to],
+                   .to = to.card,
                    .lane = m.sender,
                    .bytes = bytes,
                    .at = at,
-                   .receive_ns = cards_[m.to].receive_overhead,
+                   .receive_ns = to.receive_overhead,
                    .least_ns = least});
   }
 
@@ -527,6 +562,7 @@ class Executor {
   GroupSteps group_steps_;
   Tracer tracer_;
   std::unique_ptr<Payload> payload_;
+  std::vector<Place> places_;     // by world rank
   std::vector<CardState> cards_;  // by world rank
   std::vector<OperationState> operations_;
   std::vector<std::unique_ptr<Worker>> lanes_;

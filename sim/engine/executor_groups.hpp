@@ -49,8 +49,7 @@ void Executor<N>::send_to_group(std::uint32_t meeting, Rank root, Count count) {
   const LinkSet& set = link_sets_.of(members, root, step.op == Op::recv_reduce_all);
   items_[i].sender = w.id();
   items_[i].bytes = count * w.element_bytes;
-  CardState& c = cards_[w.world];
-  Nanos at = handled(c);
+  Nanos at = handled(cards_[w.world]);
   double on_links = 1 / set.efficiency;
   if (const ProtocolCosts& p = operations_[w.operation].protocol; !p.none) {
     const auto& way = step.scope == Scope::node ? p.inside : p.network;
@@ -66,7 +65,7 @@ void Executor<N>::send_to_group(std::uint32_t meeting, Rank root, Count count) {
                  .lane = w.id(),
                  .bytes = Count(std::ceil(double(items_[i].bytes) * on_links)),
                  .at = at,
-                 .receive_ns = c.receive_overhead,
+                 .receive_ns = places_[w.world].receive_overhead,
                  .least_ns = 0,
                  .set = &set});
 }

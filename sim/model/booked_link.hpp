@@ -1,6 +1,7 @@
 // One directed link of the model engine: what is booked on it, and when the next message can pass.
 #pragma once
 
+#include "libgccl/base/prefetch.hpp"
 #include "sim/engine/network.hpp"
 #include "sim/model/timeline.hpp"
 
@@ -12,6 +13,8 @@ namespace gccl::sim {
 class alignas(64) BookedLink {
  public:
   using Passage = Timeline::Passage;
+
+  [[gnu::always_inline]] void fetch() const { prefetch(this, sizeof *this); }
 
   // The bookings of long messages.
   struct alignas(64) Long {

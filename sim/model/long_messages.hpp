@@ -37,6 +37,15 @@ class LongMessages {
   // Over that way, which is not empty; or over the message's LinkSet.
   void send(const Message& message, std::uint32_t way);
   void send(const Message& message);
+  // What events[k + 1] and those after it will touch, in the order in which one thing leads to the next.
+  [[gnu::always_inline]] void fetch_ahead(const std::vector<EventId>& events, std::size_t k) const {
+    if (k + 12 < events.size()) prefetch(&trains_[events[k + 12]], sizeof(Train));
+    if (k + 8 < events.size())
+      if (const Train& t = trains_[events[k + 8]]; t.way != kNone) ways_.fetch(t.way);
+    if (k + 4 < events.size())
+      if (const Train& t = trains_[events[k + 4]]; t.way != kNone)
+        for (const LinkId l : ways_[t.way].links()) links_[l].fetch();
+  }
   // Handles an event of its own. When that was the end of a message, calls arrives(message, when its last byte is
   // there).
   template <class F>

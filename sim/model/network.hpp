@@ -23,7 +23,10 @@ class ModelNetwork {
     do {
       own_.clear();
       if (!calendar_.pop(due, own_)) return false;
-      for (const EventId e : own_) long_.handle(e, [&](const Message& m, Nanos tail) { arrive(m, tail); });
+      for (std::size_t k = 0; k < own_.size(); ++k) {
+        long_.fetch_ahead(own_, k);
+        long_.handle(own_[k], [&](const Message& m, Nanos tail) { arrive(m, tail); });
+      }
     } while (due.empty());
     if (now() > kTimeMax) throw TimeOverflow();
     return true;

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "libgccl/base/prefetch.hpp"
 #include "sim/engine/network.hpp"
 
 namespace gccl::sim {
@@ -35,6 +36,7 @@ class Ways {
     const std::uint32_t i = last_[from];
     return i != kNone && ways_[i].to == to ? i : look_up(from, to);
   }
+  [[gnu::always_inline]] void fetch(std::uint32_t i) const { prefetch(&ways_[i], sizeof(Way)); }
   void hold(std::uint32_t i) { ++ways_[i].users; }
   void release(std::uint32_t i) {
     if (--ways_[i].users == 0) free_.push_back(i);
