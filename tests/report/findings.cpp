@@ -114,7 +114,7 @@ TEST_CASE("stated protocols tell runs apart, planned ones are shown where they d
   CHECK(headline({by("LL", false, 1024, 1), by("Simple", false, 1024, 10)})
             .starts_with("use ring, protocol LL (ring, protocol Simple takes 900 % longer): "));
   CHECK(headline({by("LL", true, 1024, 1), by("Simple", true, 4096, 10)}).starts_with("ring: "));
-  CHECK(has(tables({by("LL", false, 1024, 1)}), "8 ranks, f32, protocol LL, model engine\n"));
+  CHECK(has(tables(json::array({by("LL", false, 1024, 1)})), "8 ranks, f32, protocol LL, model engine\n"));
   const std::string planned = tables({by("LL", true, 1024, 1), by("Simple", true, 4096, 10)});
   CHECK(has(planned, "8 ranks, f32, model engine\n  bytes  protocol "));
   CHECK(has(planned, "  1 KiB        LL "));
