@@ -22,6 +22,7 @@ namespace fs = std::filesystem;
 struct FitArguments {
   MeasuredArguments measured;
   std::string output, name, hold_out = "scales";
+  std::vector<std::string> keep;
   int evaluations = 1000;
   unsigned jobs = std::max(1u, std::thread::hardware_concurrency());
 };
@@ -72,7 +73,8 @@ int fit_parameters(const FitArguments& a) {
                                             : a.hold_out == "sizes" ? sim::HoldOut::sizes
                                                                     : sim::HoldOut::none,
                                 .jobs = a.jobs,
-                                .evaluations_max = a.evaluations};
+                                .evaluations_max = a.evaluations,
+                                .keep = a.keep};
   const sim::FitReport report = sim::fit(problem, minimise, options, measured.skipped);
   const fs::path base = base_file(a, cluster);
   const std::string name = !a.name.empty() ? a.name : (base.empty() ? file.stem() : base.stem()).string() + "-fitted";
@@ -107,6 +109,11 @@ void add_fit(Command& app, int& exit_code) {
       ->value("WHAT")
       ->check(OneOf{"scales", "sizes", "none"})
       ->capture_default_str();
+  command
+      ->add_option("--keep", a->keep,
+                   "Parameters with this in their names (links/nvlink/bandwidth_GBps, card, network) stay as they are; "
+                   "may be given several times")
+      ->value("TEXT");
   command->add_option("--evaluations", a->evaluations, "How often one fit looks at all of its points, at most")
       ->check(Range{10, 1000000})
       ->capture_default_str();

@@ -127,6 +127,31 @@ TEST_CASE("gccl fit recovers the parameters that measurements were made from, no
   }
 }
 
+TEST_CASE("gccl fit leaves what is kept as it was, and fits the rest") {
+  const Folder folder;
+  folder.write("guess.json", kWrongSet);
+  folder.write("eight.json", cluster("\"guess.json\""));
+  folder.write("m.csv", table({.o = 400, .l = 300, .B = 10, .c = 6000}, 0, false));
+  const auto fit = [&](std::vector<std::string> keep) {
+    keep.insert(keep.begin(), {"fit", "m.csv", "--cluster", "eight.json", "-o", "-"});
+    const Ended e = run_gccl(keep, folder.path);
+    CAPTURE(e.err);
+    REQUIRE(e.code == 0);
+    return Json::parse(e.out);
+  };
+  CHECK(fit({})["links"].contains("wire"));
+  const Json links = fit({"--keep", "links"}), all_but_one = fit({"--keep", "links", "--keep", "card/"});
+  CHECK(!links.contains("links"));
+  CHECK(links.contains("card"));
+  CHECK(!all_but_one.contains("card"));
+  CHECK(all_but_one["protocols"].contains("plain"));
+  const Ended wrong =
+      run_gccl({"fit", "m.csv", "--cluster", "eight.json", "-o", "out.json", "--keep", "link/"}, folder.path);
+  CHECK(wrong.code == 2);
+  CHECK(wrong.err.find("no parameter has \"link/\" in its name; there are protocols/plain/operation_ns") !=
+        std::string::npos);
+}
+
 TEST_CASE("gccl fit says where a value ends at its limit") {
   const Folder folder;
   Json set = Json::parse(kWrongSet);

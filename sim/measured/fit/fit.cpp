@@ -61,12 +61,26 @@ class Evaluated {
   std::optional<MeasuredPoints> points_;
 };
 
+bool kept(const std::string& name, const std::vector<std::string>& keep) {
+  return std::any_of(keep.begin(), keep.end(), [&](const std::string& part) { return name.find(part) != name.npos; });
+}
+
+void check_keep(const std::vector<std::string>& keep, const Parameters& start) {
+  std::vector<std::string> names;
+  for (const Adjustable& a : adjustables_of(start)) names.push_back(a.name());
+  for (const std::string& part : keep)
+    if (std::none_of(names.begin(), names.end(), [&](const std::string& name) { return kept(name, {part}); }))
+      throw json::InputError(fmt::format("--keep: no parameter has \"{}\" in its name; there are {}",
+                                         json::valid_text(part), fmt::join(names, ", ")));
+}
+
 // Those of the adjustables that some prediction depends on; the others' names go to `undetermined`.
 std::vector<Adjustable> sensitive(const Evaluated& points, const Parameters& start,
-                                  std::vector<std::string>& undetermined) {
+                                  const std::vector<std::string>& keep, std::vector<std::string>& undetermined) {
   const std::vector<double> before = points.residuals(start);
   std::vector<Adjustable> all;
   for (const Adjustable& a : adjustables_of(start)) {
+    if (kept(a.name(), keep)) continue;
     double most = 0;
     for (const double factor : {0.5, 2.0}) {
       Parameters p = start;
@@ -200,7 +214,7 @@ std::vector<FitReport::Errors> leave_one_out(const FitProblem& problem, const Ro
       if (j != k) others.insert(others.end(), list[j].second.begin(), list[j].second.end());
     const Evaluated points(problem, others);
     std::vector<std::string> undetermined;
-    const auto adjustables = sensitive(points, problem.parameters, undetermined);
+    const auto adjustables = sensitive(points, problem.parameters, options.keep, undetermined);
     const Parameters after = fitted(points, problem.parameters, adjustables, minimise, options.evaluations_max);
     const Evaluated left(problem, list[k].second);
     nlohmann::json out = nlohmann::json::array();
@@ -228,6 +242,7 @@ FitReport fit(FitProblem& problem, Minimise minimise, const FitOptions& options,
   FitReport report;
   if (problem.parameters.protocols[0].name.empty() && problem.parameters.backends.empty())
     problem.parameters.protocols[0].name = "default";
+  check_keep(options.keep, problem.parameters);
   // What can be compared at all, and is no outlier.
   const auto cluster = read_cluster(problem.cluster, problem.parameters);
   const MeasuredPoints points(rows, *cluster, problem.cluster_file, skipped);
@@ -251,7 +266,7 @@ FitReport fit(FitProblem& problem, Minimise minimise, const FitOptions& options,
   report.left_out = leave_one_out(problem, usable, minimise, options);
   const Parameters before = problem.parameters;
   const Evaluated evaluated(problem, fit_rows);
-  const std::vector<Adjustable> adjustables = sensitive(evaluated, before, report.undetermined);
+  const std::vector<Adjustable> adjustables = sensitive(evaluated, before, options.keep, report.undetermined);
   const Parameters after = fitted(evaluated, before, adjustables, minimise, options.evaluations_max);
   for (const Adjustable& a : adjustables) {
     const double value = a.value(after);

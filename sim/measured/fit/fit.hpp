@@ -25,6 +25,7 @@ struct FitOptions {
   HoldOut hold_out = HoldOut::scales;
   unsigned jobs = 1;  // fits at once, for leave-one-scale-out
   int evaluations_max = 1000;
+  std::vector<std::string> keep{};  // parts of names of parameters that stay as they are
 };
 
 struct FitReport {
@@ -57,7 +58,8 @@ struct FitProblem {
 // Changes problem.parameters. A set without protocols gets one, "default", whose fixed cost of a call is fitted too,
 // unless its ranks are connected by GCCL's own transports. The sum of Huber's loss of log(predicted / measured) over
 // the rows that are no outliers, and a little for each parameter's distance from where it was, so that those which
-// points do not tell apart stay near. Throws json::InputError where no row can be compared.
+// points do not tell apart stay near. Throws json::InputError where no row can be compared, and where one of `keep` is
+// in no parameter's name.
 FitReport fit(FitProblem& problem, Minimise minimise, const FitOptions& options, std::vector<SkippedRow>& skipped);
 
 // "gccl/parameters/1": `base` with what differs from `before`; {"base": NAME}, or the parameters that a cluster has in
