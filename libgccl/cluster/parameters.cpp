@@ -59,7 +59,7 @@ Protocol::Way read_way(const Node& v) {
 }
 
 Protocol read_protocol(const std::string& name, const Node& v) {
-  v.allow({"operation_ns", "inside", "network", "channel_GBps", "channels_max", "bytes_max", "source"});
+  v.allow({"operation_ns", "inside", "network", "channel_GBps", "channels_max", "bytes_max", "in_switch", "source"});
   if (const auto source = v.find("source")) source->string();
   if (name.empty() || name == "auto") v.fail(fmt::format("\"{}\" cannot be a protocol's name", name));
   Protocol p;
@@ -70,6 +70,7 @@ Protocol read_protocol(const std::string& name, const Node& v) {
   if (const auto found = v.find("channel_GBps")) p.channel_GBps = read_bandwidth(*found);
   if (const auto found = v.find("channels_max")) p.channels_max = Count(found->integer(1, kChannelsMax));
   if (const auto found = v.find("bytes_max")) p.bytes_max = found->bytes();
+  if (const auto found = v.find("in_switch")) p.in_switch = found->boolean();
   return p;
 }
 
@@ -133,8 +134,8 @@ Parameters complete(const Node& v, Draft draft) {
   for (auto& [name, protocol] : draft.protocols) p.protocols.push_back(std::move(protocol));
   if (p.protocols.empty()) p.protocols.emplace_back();
   if (std::none_of(p.protocols.begin(), p.protocols.end(),
-                   [](const Protocol& q) { return q.bytes_max == Protocol{}.bytes_max; }))
-    v.fail("every one of \"protocols\" has \"bytes_max\", so none is there for longer calls");
+                   [](const Protocol& q) { return q.bytes_max == Protocol{}.bytes_max && q.in_switch; }))
+    v.fail("none of \"protocols\" serves every call: each has \"bytes_max\", or \"in_switch\": false");
   if (!p.backends.empty() && !p.protocols[0].name.empty())
     v.fail("there are \"backends\" and \"protocols\": GCCL's own transports know no protocols");
   return p;

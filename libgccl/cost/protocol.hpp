@@ -23,6 +23,8 @@ struct Protocol {
   double channel_GBps = 0;  // what one channel of a rank sends at most; 0: no limit
   Count channels_max = std::numeric_limits<Count>::max();  // the planner cuts no call up into more channels
   Count bytes_max = std::numeric_limits<Count>::max();     // longer calls (bytes as in nccl-tests) do not use it
+  bool in_switch =
+      true;  // switches that multicast and reduce can carry its messages: they take no flags beside the data
 
   const Way& way(bool same_node) const { return same_node ? inside : network; }
 };

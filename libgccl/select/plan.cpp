@@ -195,11 +195,17 @@ struct Costed {
   Cost cost = NAN;  // where the algorithm has no closed form
 };
 
+// Where there are others to choose from.
+bool serves(const CostModel& model, const Algorithm& algorithm, double bytes) {
+  const bool by_switch = algorithm.in_switch && model.node_switch;
+  return bytes <= double(model.protocol.bytes_max) && (model.protocol.in_switch || !by_switch);
+}
+
 Costed best_protocol(const Algorithm& algorithm, const Call& call, const View& view, CostModels models,
                      const Tuning& tuning, const ChunksMax& most, const std::optional<Slicing>& stated) {
   Costed best;
   for (std::size_t p = 0; p < models.size(); ++p) {
-    if (models.size() > 1 && vector_bytes(call, view, models[p]) > double(models[p].protocol.bytes_max)) continue;
+    if (models.size() > 1 && !serves(models[p], algorithm, vector_bytes(call, view, models[p]))) continue;
     const Slicing slicing = stated ? *stated : slicing_of(algorithm, call, view, models[p], tuning, most);
     const Cost cost = predicted(algorithm, call, view, models[p], slicing, tuning);
     if (best.plan.algorithm && !(cost < best.cost * (1 - kTie))) continue;

@@ -329,7 +329,8 @@ TEST_CASE("parameter sets that refer to themselves or to nothing are told apart"
                                            text)));
   };
   CHECK(protocols(R"("protocols": {"a": {}, "b": {"bytes_max": 8}})") == "accepted");
-  CHECK(protocols(R"("protocols": {"b": {"bytes_max": 8}})").find("none is there for longer calls") !=
+  CHECK(protocols(R"("protocols": {"a": {}, "b": {"in_switch": false}})") == "accepted");
+  CHECK(protocols(R"("protocols": {"a": {"in_switch": false}, "b": {"bytes_max": 8}})").find("serves every call") !=
         std::string::npos);
   CHECK(protocols(R"("protocols": {"a": {}}, "backends": "shm")").find("know no protocols") != std::string::npos);
   CHECK(protocols(R"("protocols": {"auto": {}})").find("\"auto\" cannot be a protocol's name") != std::string::npos);

@@ -195,6 +195,28 @@ TEST_CASE("the protocol with the lowest prediction is taken, of those for calls 
         doctest::Approx(300 + 4 * (1000 + 0.5 + 10 * 1000)));
 }
 
+// Four cards behind a switch that multicasts and reduces.
+TEST_CASE("an algorithm of steps for a switch has a protocol whose messages the switch can carry") {
+  CostModel models[2];
+  for (CostModel& m : models) m.net = m.net_all = m.node = {1000, 1}, m.node_switch = {1000, 1};
+  models[0].protocol = {.name = "flags", .in_switch = false};
+  models[1].protocol = {.name = "plain", .operation_ns = 5000};
+  const Layout layout = Layout::regular(4, 4);
+  const Call call{.kind = Collective::allreduce, .count = 64};
+  const auto protocol = [&](std::string_view algorithm) {
+    return plan_of(*named(Collective::allreduce, algorithm), call, layout.view(0), models, {}).protocol;
+  };
+  CHECK(protocol("ring") == 0);
+  CHECK(protocol("nvls") == 1);
+  models[0].protocol.in_switch = true;
+  CHECK(protocol("nvls") == 0);
+  models[0].protocol.in_switch = false;
+  for (CostModel& m : models) m.node_switch.reset();  // plain messages
+  CHECK(protocol("nvls") == 0);
+  // Where it is stated, there is no choice.
+  CHECK(plan_of(*named(Collective::allreduce, "nvls"), call, layout.view(0), CostModels(models, 1), {}).protocol == 0);
+}
+
 // Each row's prediction, off by up to two units in the last place: what another compiler's rounding may do to it.
 template <std::size_t I>
 Cost rounded_otherwise(const Call& c, const View& v, const CostModel& m) {

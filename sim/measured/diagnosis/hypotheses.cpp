@@ -31,9 +31,10 @@ constexpr double kChannelGBps = 36.7;
 // (.6, 1.9, 3.4 us and 2.7, 4, 14 us), its base latencies (6.6, 14, 8.4 us) and the share of the bus that is payload
 // (NVIDIA/nccl src/graph/tuning.cc).
 Protocols nccl_protocols() {
-  return {{.name = "LL", .operation_ns = 6600, .inside = {0, 0.5}, .network = {0, 0.5}},
-          {.name = "LL128", .operation_ns = 14'000, .inside = {1300, 0.92}, .network = {1300, 0.92}},
-          {.name = "Simple", .operation_ns = 8400, .inside = {2800, 1}, .network = {11'300, 1}}};
+  return {
+      {.name = "LL", .operation_ns = 6600, .inside = {0, 0.5}, .network = {0, 0.5}, .in_switch = false},
+      {.name = "LL128", .operation_ns = 14'000, .inside = {1300, 0.92}, .network = {1300, 0.92}, .in_switch = false},
+      {.name = "Simple", .operation_ns = 8400, .inside = {2800, 1}, .network = {11'300, 1}}};
 }
 
 Json json_of(const LinkKind& link) {

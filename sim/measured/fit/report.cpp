@@ -31,6 +31,7 @@ Json protocol_json(const Protocol& p) {
   if (p.channel_GBps > 0) protocol["channel_GBps"] = rounded(p.channel_GBps);
   if (p.channels_max != Protocol{}.channels_max) protocol["channels_max"] = p.channels_max;
   if (p.bytes_max != Protocol{}.bytes_max) protocol["bytes_max"] = p.bytes_max;
+  if (!p.in_switch) protocol["in_switch"] = false;
   return protocol;
 }
 
