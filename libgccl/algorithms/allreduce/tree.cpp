@@ -2,7 +2,8 @@
 // chains at different places, so each uses another rail, and when all rails have a channel the next ones take the
 // second of the two trees of a double binary tree, whose inner places are the first one's leaves. A vector goes up the
 // chain and the tree and down again; in many chunks both directions of every link are busy.
-#include <cmath>
+#include <algorithm>
+#include <bit>
 
 #include "libgccl/algorithms/parts/all_reduce.hpp"
 #include "libgccl/algorithms/table.hpp"
@@ -63,20 +64,41 @@ Count tree_trail(const View& v) {
 const Hop& across(const CostModel& m) { return m.rail.known() ? m.rail.fan_out : m.net; }
 const Hop& along(const CostModel& m) { return m.inside.known() ? m.inside.next.next_alone : m.node; }
 
-// The chains of all nodes act at once; the two children of a place share its port, up and down again.
-Cost tree_all_reduce_cost(const Call& c, const View& v, const CostModel& m) {
-  const double bytes = m.bytes(double(c.count)), links = CostModel::per_node(v) - 1, combine = m.combine(bytes);
-  if (c.count == 0) return 0;
-  if (v.all.size == 1) return c.in_place ? 0 : m.copy(bytes);
-  Cost total = links * (2 * along(m)(bytes) + combine);
-  for (Count d = 1; d < v.nodes; d *= 2) {
+// There and back between a chain's first member and one so many links behind it. The chains of all nodes act at once.
+Cost along_chain(double links, const CostModel& m, double bytes) {
+  return links * (2 * along(m)(bytes) + m.combine(bytes));
+}
+
+// The same between a tree's root and its farthest place; the two children of a place share its port, up and down again.
+Cost along_tree(Rank nodes, const CostModel& m, double bytes) {
+  Cost total = 0;
+  for (Count d = 1; d < nodes; d *= 2) {
     const Hop& hop = across(m);
-    total += 2 * hop(bytes) + combine;
-    if (2 * d < v.nodes)
-      total += std::max({combine, bytes * hop.beta_ns_per_byte, m.receive_overhead_ns}) +
+    total += 2 * hop(bytes) + m.combine(bytes);
+    if (2 * d < nodes)
+      total += std::max({m.combine(bytes), bytes * hop.beta_ns_per_byte, m.receive_overhead_ns}) +
                std::max(bytes * hop.beta_ns_per_byte, m.overhead_ns);
   }
   return total;
+}
+
+Cost tree_all_reduce_cost(const Call& c, const View& v, const CostModel& m) {
+  const double bytes = m.bytes(double(c.count));
+  if (c.count == 0) return 0;
+  if (v.all.size == 1) return c.in_place ? 0 : m.copy(bytes);
+  return along_chain(CostModel::per_node(v) - 1, m, bytes) + along_tree(v.nodes, m, bytes);
+}
+
+// From one chunk of a channel to the next. A place between others waits for a chunk on its way down before it passes
+// the next but `away` up, where the root is so many messages away (tree_trail): whatever the window, away + 1 are on
+// their way there and back. The last place of a chain, or of a tree without chains, has those in its window beside.
+Cost tree_cycle(const View& v, const CostModel& m, double bytes, Count window) {
+  const double g = CostModel::per_node(v), levels = std::bit_width(v.nodes - 1u);
+  const Cost tree = along_tree(v.nodes, m, bytes), whole = along_chain(g - 1, m, bytes) + tree;
+  const Cost last = whole / (levels + g - 1 + double(window / 2));
+  const Cost head = g > 1 ? tree / (levels + 1) : levels > 1 ? along_tree(v.nodes / 2, m, bytes) / levels : 0;
+  const Cost link = g > 2 ? (along_chain(g - 2, m, bytes) + tree) / (levels + g - 1) : 0;
+  return std::max({last, head, link});
 }
 
 // What the first members of chains, which wait for their two children and their chain in turn, reach of their ports'
@@ -95,9 +117,7 @@ Cost tree_all_reduce_interval(const Call& c, const View& v, const CostModel& m, 
   const double port = v.nodes > 1 ? bytes * trees * share / rails / kReached : 0;
   const double inside = bytes * links * along(m).beta_ns_per_byte / kReached;
   const double combining = m.combine(bytes) * (v.nodes > 1 ? std::max(1.0, (both ? 2 : 3) / rails) : 1);
-  // Of each channel as many chunks are on their way as there are messages to the root, and in the window.
-  const double away = g - 1 + std::floor(std::log2(double(v.nodes)));
-  const Cost cycle = tree_all_reduce_cost(c, v, m) / (away + s.window / 2) / double(s.lanes);
+  const Cost cycle = tree_cycle(v, m, bytes, s.window) / double(s.lanes);
   // On a torus of cards chains and trees share the links.
   const double links_busy = v.wiring == View::Wiring::unknown ? port + inside : std::max(port, inside);
   return std::max({links_busy, combining, cycle, (links + (v.nodes > 1 ? 3 / rails : 0)) * m.exchange_gap_ns()});

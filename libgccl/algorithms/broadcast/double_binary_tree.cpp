@@ -52,17 +52,27 @@ Schedule double_binary_tree_broadcast(Call c, View v, Share mine) {
   co_yield down(u, second_tree(u.rank, others), out.part(1, 2));
 }
 
-// The root sends both halves of each chunk, and so does a rank with children. A lane goes down one tree after the
-// other, and the ranks' turns in the two differ by their depths: a chunk of next to nothing waits an overhead for each
-// level (fitted to the model engine, 4 to 64 ranks).
+// Of half a chunk, from the root to the last rank of a tree.
+Cost way_down(Rank n, double half, const Paths& p) {
+  Cost way = p.binomial(std::bit_floor(n - 1))(half);
+  for (Count d = 1; 2 * d <= n - 1; d *= 2) way += p.trees(d, true).one(half);
+  return way;
+}
+
+// The share of that way that a lane's next chunk waits for: a lane goes down one tree after the other, and the ranks'
+// depths in the two differ. Fitted to the model engine's times of 8 and 64 ranks of dgx-h100-superpod-2048,
+// gb200-nvl72-576 and alps-gh200-2048, with and without protocols.
+constexpr double kOfWayDown = 1.0 / 6;
+
+// The root sends both halves of each chunk, and so does a rank with children.
 Cost double_binary_tree_broadcast_interval(const Call& c, const View& v, const CostModel& m, const Slicing& s) {
   const Paths p(v, m);
   const Rank n = std::max<Rank>(v.all.size, 2);
   const double bytes = m.bytes(double(c.count)), half = bytes / 2;
   const double shared = n > 2 ? p.trees(1, true).shared_ns_per_byte : 0;
-  const Cost turns = std::bit_width(n - 1) * m.overhead_ns + m.receive_overhead_ns;
   return std::max({bytes * p.binomial(std::bit_floor(n - 1)).beta_ns_per_byte, half * shared,
-                   half * p.trees_ns_per_byte(true), 2 * m.exchange_gap_ns(), turns / double(s.lanes)});
+                   half * p.trees_ns_per_byte(true), 2 * m.exchange_gap_ns(),
+                   kOfWayDown * way_down(n, half, p) / double(s.lanes)});
 }
 
 }  // namespace
