@@ -27,6 +27,7 @@ constexpr Variable kVariables[] = {
     {"GCCL_START_TIMEOUT_MS", "60000", 1, kYearMs},
     {"GCCL_PROGRESS_THREAD", "0", 0, 1},
     {"GCCL_ALGORITHM", "chosen"},
+    {"GCCL_PARAMETERS", "compiled in"},
     {"GCCL_CHECK", "0", 0, 1},
     {"GCCL_CROWDED", "found out", 0, 1},
     {"GCCL_SHM_LEND", "1", 0, 1},

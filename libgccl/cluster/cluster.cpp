@@ -1,5 +1,7 @@
 #include "libgccl/cluster/cluster.hpp"
 
+#include "libgccl/cluster/transport_model.hpp"
+
 namespace gccl {
 std::string_view name(Tier t) {
   static constexpr std::string_view kNames[] = {"card", "node", "nic", "leaf", "spine", "core", "other"};
@@ -9,4 +11,5 @@ const Protocols& Cluster::protocols() const {
   static const Protocols plain(1);
   return plain;
 }
+const TransportModels& Cluster::transports() const { return transport_models(); }
 }  // namespace gccl

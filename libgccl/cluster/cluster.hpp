@@ -1,6 +1,7 @@
 // A cluster as the engines see it: cards, directed links, and a route between any two cards, computed on demand.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -10,6 +11,9 @@
 #include "libgccl/schedule/layout.hpp"
 
 namespace gccl {
+
+struct TransportModel;  // transport_model.hpp
+using TransportModels = std::map<std::string, TransportModel, std::less<>>;
 
 using Card = std::uint32_t;
 using LinkId = std::uint32_t;
@@ -52,6 +56,8 @@ class Cluster {
   // Where ranks are processes that GCCL connects by itself: what GCCL_BACKENDS would say. Calls are planned for these
   // transports then; empty: by the cluster's routes alone.
   virtual std::string_view backends() const { return {}; }
+  // The models of these transports; those that are compiled in where the description says nothing of them.
+  virtual const TransportModels& transports() const;
   // What a call can be carried out by; the planner chooses. One that adds nothing where the description names none.
   virtual const Protocols& protocols() const;
   // How the cards of a node are joined, for the orders of channels.

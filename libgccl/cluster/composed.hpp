@@ -23,6 +23,7 @@ struct Composition {
   std::string name, description;
   Count eager_bytes = 0;
   std::string backends;
+  std::shared_ptr<const TransportModels> transports;  // null: those that are compiled in
   NcclSettings nccl;
   Protocols protocols;
   std::vector<NodeType> types;
@@ -55,6 +56,7 @@ class ComposedCluster final : public Cluster {
   const CardCosts& costs(Card card) const override { return type_of(node_of_[card]).costs; }
   Count eager_bytes() const override { return c_.eager_bytes; }
   std::string_view backends() const override { return c_.backends; }
+  const TransportModels& transports() const override { return c_.transports ? *c_.transports : Cluster::transports(); }
   double in_switch(std::span<const Card> cards) const override;
   const Protocols& protocols() const override { return c_.protocols; }
   View::Wiring wiring() const override { return wiring_; }

@@ -44,6 +44,7 @@ std::shared_ptr<const Cluster> compose(const Node& v, const Parameters* instead)
   const Parameters parameters = instead ? *instead : read_parameters(v.at("parameters"));
   parts.eager_bytes = parameters.eager_bytes;
   parts.backends = parameters.backends;
+  if (!parameters.transports.empty()) parts.transports = std::make_shared<const TransportModels>(parameters.transports);
   parts.nccl = parameters.nccl;
   parts.protocols = parameters.protocols;
 

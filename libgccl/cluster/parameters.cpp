@@ -23,6 +23,7 @@ struct Draft {
   std::optional<double> combine_GBps, copy_GBps;
   std::optional<Count> eager_bytes;
   std::string backends;
+  TransportModels transports;
   std::optional<double> in_switch_efficiency;
   NcclSettings nccl;
   std::map<std::string, LinkKind, std::less<>> links;
@@ -94,7 +95,7 @@ void read_file(const Node& reference, Draft& draft, std::vector<std::filesystem:
 
 void read_set(const Node& v, Draft& draft, std::vector<std::filesystem::path>& open) {
   v.allow({"$schema", "schema", "name", "description", "sources", "base", "card", "eager_bytes", "backends",
-           "in_switch_efficiency", "nccl", "links", "protocols"});
+           "transports", "in_switch_efficiency", "nccl", "links", "protocols"});
   for (const std::string_view text : {"$schema", "schema", "name", "description"})
     if (const auto found = v.find(text)) found->string();
   if (const auto base = v.find("base")) read_file(*base, draft, open);
@@ -108,6 +109,10 @@ void read_set(const Node& v, Draft& draft, std::vector<std::filesystem::path>& o
   }
   if (const auto eager = v.find("eager_bytes")) draft.eager_bytes = eager->bytes();
   if (const auto backends = v.find("backends")) draft.backends = kBackends[backends->one_of(kBackends)];
+  if (const auto transports = v.find("transports")) {
+    if (draft.transports.empty()) draft.transports = transport_models();
+    replace_costs(*transports, draft.transports);
+  }
   if (const auto share = v.find("in_switch_efficiency")) draft.in_switch_efficiency = share->number(0.01, 1);
   if (const auto nccl = v.find("nccl")) read_nccl(*nccl, draft.nccl);
   if (const auto links = v.find("links"))
@@ -128,6 +133,7 @@ Parameters complete(const Node& v, Draft draft) {
   p.card.copy_GBps = required(draft.copy_GBps, "card/copy_GBps");
   p.eager_bytes = required(draft.eager_bytes, "eager_bytes");
   p.backends = std::move(draft.backends);
+  p.transports = std::move(draft.transports);
   p.in_switch_efficiency = draft.in_switch_efficiency.value_or(1);
   p.nccl = draft.nccl;
   p.links = std::move(draft.links);

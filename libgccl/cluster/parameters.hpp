@@ -5,6 +5,7 @@
 
 #include "libgccl/cluster/cluster.hpp"
 #include "libgccl/cluster/nccl_settings.hpp"
+#include "libgccl/cluster/transport_model.hpp"
 #include "libgccl/json/reader.hpp"
 
 namespace gccl {
@@ -26,6 +27,7 @@ struct Parameters {
   CardCosts card;
   Count eager_bytes = 0;
   std::string backends;             // as Cluster::backends()
+  TransportModels transports;       // those that are compiled in, with costs of the set; empty where it has none
   double in_switch_efficiency = 1;  // of a node's switch that multicasts and reduces
   NcclSettings nccl;
   Protocols protocols;  // by name; one that adds nothing where no set gives any

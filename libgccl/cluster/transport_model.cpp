@@ -5,7 +5,9 @@
 #include <cassert>
 #include <map>
 
+#include "gccl/gccl.h"
 #include "libgccl/cluster/embedded.hpp"
+#include "libgccl/cluster/parameters.hpp"
 #include "libgccl/json/nearest.hpp"
 #include "libgccl/schedule/lane.hpp"
 
@@ -16,8 +18,15 @@ using json::Node;
 
 constexpr double kCostMax = 1e12;
 
+bool read_shared(const Node& hop) {
+  const auto shared = hop.find("for_each_rank_of_a_node");
+  return shared && shared->boolean();
+}
+
 Hop read_hop(const Node& v) {
   v.allow({"alpha_ns", "ns_per_byte", "for_each_rank_of_a_node", "source"});
+  if (const auto source = v.find("source")) source->string();
+  read_shared(v);
   return {.alpha_ns = v.at("alpha_ns").number(0, kCostMax),
           .beta_ns_per_byte = v.at("ns_per_byte").number(0, kCostMax)};
 }
@@ -100,7 +109,7 @@ TransportModel read_transport(const Node& v) {
   t.costs.node = read_hop(v.at("node"));
   t.costs.net = read_hop(v.at("net"));
   t.costs.net_all = read_hop(v.at("net_all"));
-  if (const auto shared = v.at("net_all").find("for_each_rank_of_a_node")) t.net_all_shared = shared->boolean();
+  t.net_all_shared = read_shared(v.at("net_all"));
   t.costs.overhead_ns = v.at("overhead_ns").number(0, kCostMax);
   t.costs.combine_ns_per_byte = v.at("combine_ns_per_byte").number(0, kCostMax);
   t.costs.copy_ns_per_byte = v.at("copy_ns_per_byte").number(0, kCostMax);
@@ -114,9 +123,52 @@ TransportModel read_transport(const Node& v) {
   return t;
 }
 
-const std::map<std::string, TransportModel, std::less<>>& transport_models() {
+void replace_costs(const Node& transports, TransportModels& models) {
+  std::vector<std::string_view> names;
+  for (const auto& [name, model] : models) names.push_back(name);
+  for (const auto& [name, v] : transports.members()) {
+    const auto known = models.find(name);
+    if (known == models.end())
+      v.fail(fmt::format("GCCL has no transport model \"{}\"{}", name, suggestion(name, names)));
+    v.allow({"node", "net", "net_all", "overhead_ns", "combine_ns_per_byte", "copy_ns_per_byte", "source"});
+    if (const auto source = v.find("source")) source->string();
+    TransportModel& t = known->second;
+    for (const auto& [key, hop] :
+         {std::pair("node", &t.costs.node), std::pair("net", &t.costs.net), std::pair("net_all", &t.costs.net_all)})
+      if (const auto found = v.find(key)) *hop = read_hop(*found);
+    if (const auto all = v.find("net_all")) t.net_all_shared = read_shared(*all);
+    for (const auto& [key, cost] : {std::pair("overhead_ns", &t.costs.overhead_ns),
+                                    std::pair("combine_ns_per_byte", &t.costs.combine_ns_per_byte),
+                                    std::pair("copy_ns_per_byte", &t.costs.copy_ns_per_byte)})
+      if (const auto found = v.find(key)) *cost = found->number(0, kCostMax);
+  }
+}
+
+Status load_transports(const std::string& file, std::shared_ptr<const TransportModels>* out, std::string* costs) try {
+  Parameters set = load_parameters(file);
+  if (set.transports.empty())
+    return Status::error(
+        fmt::format("{}: \"transports\" is missing: the set says nothing of GCCL's own transports; gccl "
+                    "calibrate writes one that does",
+                    file),
+        GCCL_ERR_INVALID_ARGUMENT);
+  costs->clear();
+  for (const auto& [name, t] : set.transports) {
+    *costs += name;
+    for (const Hop& hop : {t.costs.node, t.costs.net, t.costs.net_all})
+      *costs += fmt::format(" {:a} {:a}", hop.alpha_ns, hop.beta_ns_per_byte);
+    *costs += fmt::format(" {} {:a} {:a} {:a};", t.net_all_shared, t.costs.overhead_ns, t.costs.combine_ns_per_byte,
+                          t.costs.copy_ns_per_byte);
+  }
+  *out = std::make_shared<const TransportModels>(std::move(set.transports));
+  return {};
+} catch (const json::InputError& e) {
+  return Status::error(e.what(), GCCL_ERR_INVALID_ARGUMENT);
+}
+
+const TransportModels& transport_models() {
   static const auto* const shipped = [] {
-    auto* const all = new std::map<std::string, TransportModel, std::less<>>;
+    auto* const all = new TransportModels;
     for (const auto& [known, text] :
          {std::pair("shared-memory", embedded::shared_memory_json), std::pair("tcp", embedded::tcp_json),
           std::pair("tcp-loopback", embedded::tcp_loopback_json), std::pair("mpi", embedded::mpi_json)})
@@ -132,10 +184,15 @@ const TransportModel& transport_model(std::string_view name) {
   return found->second;
 }
 
-const TransportModel& transport_model_of(std::string_view backends, bool one_node) {
-  if (one_node && backends.starts_with("shm")) return transport_model("shared-memory");
-  if (backends.ends_with("mpi")) return transport_model("mpi");
-  return transport_model(one_node ? "tcp-loopback" : "tcp");
+const TransportModel& transport_model_of(const TransportModels& models, std::string_view backends, bool one_node) {
+  const auto named = [&](std::string_view name) -> const TransportModel& {
+    const auto found = models.find(name);
+    assert(found != models.end());
+    return found->second;
+  };
+  if (one_node && backends.starts_with("shm")) return named("shared-memory");
+  if (backends.ends_with("mpi")) return named("mpi");
+  return named(one_node ? "tcp-loopback" : "tcp");
 }
 
 }  // namespace gccl

@@ -30,6 +30,8 @@ struct World {
   std::unique_ptr<Wires> wires;
   std::unique_ptr<Watch> watch;
   Overrides overrides;
+  std::shared_ptr<const TransportModels> measured;  // GCCL_PARAMETERS; null: plans go by what is compiled in
+  const TransportModels& models() const { return measured ? *measured : transport_models(); }
   bool check = false;           // GCCL_CHECK: compare all ranks' calls before each
   bool oversubscribed = false;  // more ranks than processors on this machine
   // Some communicator ended here without the others' word, so that they may still have it.

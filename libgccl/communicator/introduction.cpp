@@ -15,16 +15,21 @@ namespace {
 
 // Each of these makes plans or adds messages, so a rank that has another one waits for what nobody sends.
 constexpr const char* kNames[Introduction::kSettings] = {"GCCL_ALGORITHM", "GCCL_CHECK",
-                                                         "GCCL_BACKENDS (or GCCL_Config.backends)"};
+                                                         "GCCL_BACKENDS (or GCCL_Config.backends)", "GCCL_PARAMETERS"};
 
 // Read when the library is loaded, and not when memory may be short: what json does not find then ends the process.
 [[maybe_unused]] const auto& models = transport_models();
 
 constexpr std::uint64_t kPrime = 0x9e3779b97f4a7c15;
 
+std::uint64_t digest_of(const std::string& text) {
+  std::uint64_t digest = text.size();
+  for (const char c : text) digest = (digest ^ std::uint8_t(c)) * kPrime;
+  return digest;
+}
+
 void put(Introduction::Value* value, const std::string& text) {
-  value->digest = text.size();
-  for (const char c : text) value->digest = (value->digest ^ std::uint8_t(c)) * kPrime;
+  value->digest = digest_of(text);
   const bool fits = text.size() < sizeof value->text;
   std::snprintf(value->text, sizeof value->text, "%.*s%s", fits ? int(text.size()) : int(sizeof value->text) - 4,
                 text.c_str(), fits ? "" : "...");
@@ -64,10 +69,17 @@ void Introduction::set_plans(Rank ranks) {
   }
 }
 
-void Introduction::set_settings(const Overrides& algorithms, bool check, const std::string& backends) {
+void Introduction::set_settings(const Overrides& algorithms, bool check, const std::string& backends,
+                                const std::string& parameters, const std::string& costs) {
   put(&settings[0], algorithms.text());
   put(&settings[1], check ? "1" : "0");
   put(&settings[2], backends);
+  if (parameters.empty()) return;
+  // Files of one name may differ, and those of several names may be the same: the costs count.
+  const std::uint64_t digest = digest_of(costs);
+  const std::string name = parameters.size() > 80 ? "..." + parameters.substr(parameters.size() - 80) : parameters;
+  put(&settings[3], fmt::format("{}, digest {:08x}", name, digest >> 32));
+  settings[3].digest = digest;
 }
 
 Status compare(const std::vector<Introduction>& all, Rank me) {
@@ -88,7 +100,7 @@ Status compare(const std::vector<Introduction>& all, Rank me) {
   for (std::size_t i = 0; i < Introduction::kSettings; ++i)
     for (Rank r = 1; r < all.size(); ++r) {
       const Introduction::Value &first = all[0].settings[i], &other = all[r].settings[i];
-      if (first.digest == other.digest && std::memcmp(first.text, other.text, sizeof first.text) == 0) continue;
+      if (first.digest == other.digest) continue;
       return Status::error(fmt::format("{} differs: rank 0 has {}, rank {} has {}; set the same on every rank",
                                        kNames[i], quoted(first), r, quoted(other)),
                            GCCL_ERR_INVALID_USAGE);

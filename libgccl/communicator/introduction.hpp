@@ -11,7 +11,7 @@ namespace gccl {
 
 // Of fixed size; sent as it is between ranks of one release.
 struct Introduction {
-  static constexpr std::size_t kSettings = 3;
+  static constexpr std::size_t kSettings = 4;
 
   std::uint64_t id = 0;  // rank 0's names the communicator
   std::uint32_t version = 0;
@@ -29,7 +29,9 @@ struct Introduction {
   // Also shortens what does not fit.
   void set_error(const Status& why);
   void set_plans(Rank ranks);
-  void set_settings(const Overrides& algorithms, bool check, const std::string& backends);
+  // `parameters`: the file of GCCL_PARAMETERS, whose name may differ between ranks; `costs`: what is in it.
+  void set_settings(const Overrides& algorithms, bool check, const std::string& backends, const std::string& parameters,
+                    const std::string& costs);
 };
 
 // The same on every rank: which ranks have failed, or which two differ in what.

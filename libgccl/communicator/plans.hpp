@@ -13,12 +13,12 @@ namespace gccl {
 // One thread at a time.
 class Plans {
  public:
-  // Both outlive it.
-  Plans(Rank rank, const Ports& ports, const Overrides& overrides)
+  // All of them outlive it.
+  Plans(Rank rank, const Ports& ports, const TransportModels& models, const Overrides& overrides)
       : rank_(rank),
         fast_(ports.fast_path()),
         overrides_(overrides),
-        setting_{.in_memory = ports.in_memory(), .cost_model = ports.cost_model()} {}
+        setting_{.models = &models, .in_memory = ports.in_memory(), .cost_model = ports.cost_model()} {}
 
   // Another opinion on which ranks are near each other. What was planned before is forgotten.
   void use(Layout layout) {

@@ -12,6 +12,7 @@ inline constexpr std::uint32_t kPointToPointChannel = kLanesMax;
 inline constexpr std::uint32_t kChannels = kLanesMax + 1;
 
 struct Setting {
+  const TransportModels* models = &transport_models();
   bool in_memory = false;         // every peer of every rank is reached through this machine's memory
   std::string_view cost_model{};  // of the transport
   View view{};                    // the rank's own

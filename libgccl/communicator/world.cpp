@@ -33,6 +33,13 @@ Status create_world(const GCCL_Config* config, int rank, std::unique_ptr<Communi
   const char* const algorithms = std::getenv("GCCL_ALGORITHM");
   s = start.wrong;
   if (s.ok()) s = Overrides::parse(algorithms ? algorithms : "", &world->overrides);
+  const char* const file = std::getenv("GCCL_PARAMETERS");
+  const std::string parameters = file ? file : "";
+  std::string costs;
+  if (s.ok() && !parameters.empty()) {
+    s = load_transports(parameters, &world->measured, &costs);
+    if (!s.ok()) s = Status::error(fmt::format("GCCL_PARAMETERS: {}", s.text()), s.code());
+  }
   world->check = flag("GCCL_CHECK");
   Introduction mine;
   mine.version = GCCL_VERSION_CODE;
@@ -45,7 +52,7 @@ Status create_world(const GCCL_Config* config, int rank, std::unique_ptr<Communi
   if (s.ok()) {
     std::memcpy(mine.host, start.host.data(), start.host.size());
     mine.set_plans(start.size);
-    mine.set_settings(world->overrides, world->check, start.backends);
+    mine.set_settings(world->overrides, world->check, start.backends, parameters, costs);
   } else {
     mine.set_error(s);
   }

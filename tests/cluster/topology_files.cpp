@@ -243,6 +243,16 @@ TEST_CASE("schema and reader judge every changed parameter set alike") {
       {"card",
        {{"overhead_ns", 1}, {"receive_overhead_ns", 1}, {"combine_GBps", 1}, {"copy_GBps", 0}, {"source", "s"}}},
       {"eager_bytes", "64KiB"},
+      {"transports",
+       {{"tcp",
+         {{"node", {{"alpha_ns", 1}, {"ns_per_byte", 0.5}, {"source", "s"}}},
+          {"net", {{"alpha_ns", 1}, {"ns_per_byte", 0.5}}},
+          {"net_all", {{"alpha_ns", 1}, {"ns_per_byte", 0.5}, {"for_each_rank_of_a_node", true}}},
+          {"overhead_ns", 1},
+          {"combine_ns_per_byte", 1},
+          {"copy_ns_per_byte", 1},
+          {"source", "s"}}},
+        {"shared-memory", {{"overhead_ns", 1}}}}},
       {"links",
        {{"a",
          {{"bandwidth_GBps", 1},
@@ -279,7 +289,8 @@ TEST_CASE("schema and reader judge every changed parameter set alike") {
   judge(document);
   const Json kValues[] = {nullptr, true, -1, 0, 0.5, 1e300, "1.5us", "2MiB", "-3", Json::array(), Json::object()};
   for (const std::string_view place :
-       {"", "/card", "/links", "/links/a", "/protocols", "/protocols/a", "/protocols/a/inside", "/protocols/b"}) {
+       {"", "/card", "/transports", "/transports/tcp", "/transports/tcp/node", "/transports/tcp/net_all", "/links",
+        "/links/a", "/protocols", "/protocols/a", "/protocols/a/inside", "/protocols/b"}) {
     const Json::json_pointer at{std::string(place)};
     const Json part = document[at];
     for (const auto& [key, original] : part.items()) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "gccl/gccl.h"
+#include "tests/support/folder.hpp"
 #include "tests/support/rank_job.hpp"
 
 using namespace ranks;
@@ -97,6 +98,40 @@ TEST_CASE("settings that must be the same are compared at the start, on every ra
       RANK_CHECK((result == GCCL_ERR_INVALID_USAGE || result == GCCL_ERR_INVALID_ARGUMENT));
       for (const std::string& text : s.texts) expect_text(text, s.name);
       RANK_CHECK(seconds_since(began) < 30);
+    });
+  // Measured parameters: what is in the files counts, whatever they are called.
+  const gccl::test::Folder folder;
+  const auto set = [&](const char* name, const char* transports) {
+    return folder
+        .write(name,
+               std::string(R"({"schema":"gccl/parameters/1","name":"p","card":{"overhead_ns":1,"combine_GBps":1,)") +
+                   R"("copy_GBps":1},"eager_bytes":1,"transports":)" + transports + "}")
+        .string();
+  };
+  const std::string fast = set("fast.json", R"({"tcp":{"overhead_ns":1}})"),
+                    same = set("same.json", R"({"tcp":{"overhead_ns":1.0,"source":"s"}})"),
+                    slow = set("slow.json", R"({"tcp":{"overhead_ns":2}})"),
+                    wrong = set("wrong.json", R"({"tcp":{"overhead_ns":-2}})");
+  struct Sets {
+    std::string usual, odd;
+    std::vector<std::string> texts;  // none: they fit
+  };
+  const std::vector<Sets> sets = {
+      {fast, same, {}},
+      {fast, slow, {"GCCL_PARAMETERS differs", "rank 0 has", "fast.json", "rank 1 has", "slow.json"}},
+      {"", slow, {"GCCL_PARAMETERS differs: rank 0 has nothing", "slow.json"}},
+      {fast, wrong, {"rank 1 could not start: GCCL_PARAMETERS: ", "wrong.json: /transports/tcp/overhead_ns"}},
+      {fast, fast + "x", {"GCCL_PARAMETERS: ", "fast.jsonx"}},
+  };
+  for (const Sets& s : sets)
+    check({.size = 2, .backends = "shm"}, [&s](int rank) {
+      setenv("GCCL_PARAMETERS", (rank == 1 ? s.odd : s.usual).c_str(), 1);
+      GCCL_Comm world = GCCL_COMM_NULL;
+      const GCCL_Result result = GCCL_Init(&world, nullptr);
+      RANK_CHECK((result == GCCL_SUCCESS) == s.texts.empty());
+      for (const std::string& text : s.texts)
+        if (rank == 0 || text.find("could not") == text.npos) expect_text(text, "GCCL_PARAMETERS");
+      if (result == GCCL_SUCCESS) RANK_SUCCESS(GCCL_Finalize());
     });
   // Tables that mean the same, and backends that come from the configuration.
   check({.size = 2, .backends = "tcp"}, [](int rank) {

@@ -10,37 +10,42 @@ collectives="allreduce reduce broadcast allgather reduce_scatter alltoall gather
 # The bench gives blocks of different lengths, whose plans are named without a size: the algorithm alone is compared.
 lengths="alltoallv"
 
-# planned RANKS NODES BACKENDS: a line for each plan, as a scenario has it.
+runs=""
+for c in $collectives $lengths; do
+  bytes=',"dtype":"u8","bytes":{"from":240,"to":7864320,"factor":8}'
+  [ "$c" != barrier ] || bytes=""
+  runs+="${runs:+,}{\"collective\":\"$c\"$bytes,\"algorithms\":[\"auto\"]}"
+done
+
+# planned RANKS NODES BACKENDS [PARAMETERS]: a line for each plan, as a scenario has it.
 planned() {
-  local per_node=$(($1 / $2)) runs="" c bytes
-  for c in $collectives $lengths; do
-    bytes=',"dtype":"u8","bytes":{"from":240,"to":7864320,"factor":8}'
-    [ "$c" != barrier ] || bytes=""
-    runs+="${runs:+,}{\"collective\":\"$c\"$bytes,\"algorithms\":[\"auto\"]}"
-  done
-  local fabric=""
+  local per_node=$(($1 / $2)) fabric=""
   [ "$2" = 1 ] || fabric=',"fabric":{"kind":"switch"}'
   cat >"$folder/cluster.json" <<JSON
-{"schema":"gccl/cluster/1","name":"here","parameters":{"base":"$source/cost-models/host.json","backends":"$3",
+{"schema":"gccl/cluster/1","name":"here","parameters":{"base":"${4:-$source/cost-models/host.json}","backends":"$3",
  "links":{"nic":{"bandwidth_GBps":1.25,"latency_ns":7000}}},
  "nodes":[{"count":$2,"cards":$per_node,"inside":{"kind":"switch","link":"memory"},
            "nics":{"count":1,"bus":"memory","port":"nic"}}]$fabric}
 JSON
-  echo "{\"schema\":\"gccl/scenario/1\",\"name\":\"here\",\"cluster\":\"cluster.json\",\"ranks\":[$1],\"runs\":[$runs]}" \
-    >"$folder/scenario.json"
+  play cluster.json "$1" "$runs"
+}
+
+# play CLUSTER RANKS RUNS: what is planned there.
+play() {
+  echo "{\"schema\":\"gccl/scenario/1\",\"name\":\"here\",\"cluster\":\"$1\",\"ranks\":[$2],\"runs\":[$3]}" >"$folder/scenario.json"
   "$gccl" run "$folder/scenario.json" --quiet --csv "$folder/rows.csv"
   awk -F, 'NR == 1 { for (i = 1; i <= NF; ++i) at[$i] = i; next }
     { kind = $at["collective"]; count = kind ~ /^(barrier|alltoallv)$/ ? "-" : $at["count"]
       print kind, count, $at["algorithm"], $at["shares"], $at["lanes"], $at["window"] }' "$folder/rows.csv" | sort -u
 }
 
-# real RANKS NODES BACKENDS: the same from real ranks; a plan that is compiled keeps no window.
+# real RANKS NODES BACKENDS [PARAMETERS]: the same from real ranks; a plan that is compiled keeps no window.
 real() {
   local per_node=$(($1 / $2)) all
   all=$(tr ' ' ',' <<<"$collectives $lengths")
   # shellcheck disable=SC2016  # the ranks' shells expand them
   "$gccl" launch -n "$1" -- sh -c 'GCCL_HOST=node$((GCCL_RANK / $1)); export GCCL_HOST; shift; exec "$@"' sh "$per_node" \
-    env GCCL_LOG=2 GCCL_BACKENDS="$3" "$gccl" bench --collective "$all" --dtype u8 --min-bytes 240 --max-bytes 7864320 \
+    env GCCL_LOG=2 GCCL_BACKENDS="$3" GCCL_PARAMETERS="${4:-}" "$gccl" bench --collective "$all" --dtype u8 --min-bytes 240 --max-bytes 7864320 \
     --factor 8 --iterations 1 --warmup 0 --out-of-place >"$folder/log" 2>&1 || { cat "$folder/log" >&2; return 1; }
   sed -nE 's/ of ([0-9]+) elements? of 1 bytes? on / \1 on /; s/plan: ([a-z_]+) on /plan: \1 - on /
     s/.*plan: ([a-z_]+) ([0-9-]+) on [0-9]+ ranks?: ([^,]+), ([0-9]+) chunks? [^,]*, ([0-9]+) channels?[^,]*, (window )?([a-z0-9]+).*/\1 \2 \3 \4 \5 \7/p' \
@@ -59,15 +64,40 @@ missing() {
   --iterations 1 --warmup 0 --out-of-place >"$folder/log" 2>&1
 grep -qE 'plan: allreduce of 1000 elements .*: direct, 1 chunk' "$folder/log" || { grep plan: "$folder/log"; exit 1; }
 
+# compare JOB: the plans in two files.
+compare() {
+  local plans missing
+  plans=$(wc -l <"$folder/planned")
+  [ "$plans" -ge 40 ] || { echo "$1: only $plans plans"; exit 1; }
+  missing=$(missing)
+  [ -z "$missing" ] || { printf '%s (ranks, nodes, backends): planned, and not what ranks do\n%s\nranks do\n' "$1" "$missing"
+    cut -d' ' -f1,2 <<<"$missing" | while read -r plan; do grep "^$plan " "$folder/real" || true; done; exit 1; }
+  echo "$1: $plans plans agree"
+}
+
 for job in "2 1 shm,tcp" "5 1 shm,tcp" "12 1 shm,tcp" "4 1 tcp" "4 4 tcp" "4 2 shm,tcp" "6 2 shm,tcp" "8 8 shm,tcp" "3 1 tcp,shm"; do
   # shellcheck disable=SC2086  # three words
   planned $job >"$folder/planned"
   # shellcheck disable=SC2086
   real $job >"$folder/real"
-  plans=$(wc -l <"$folder/planned")
-  [ "$plans" -ge 40 ] || { echo "$job: only $plans plans"; exit 1; }
-  missing=$(missing)
-  [ -z "$missing" ] || { printf '%s (ranks, nodes, backends): planned, and not what ranks do\n%s\nranks do\n' "$job" "$missing"
-    cut -d' ' -f1,2 <<<"$missing" | while read -r plan; do grep "^$plan " "$folder/real" || true; done; exit 1; }
-  echo "$job: $plans plans agree"
+  compare "$job"
+done
+
+# Costs in place of the compiled-in ones (GCCL_PARAMETERS): plans are other ones, and the same in scenarios and on ranks.
+cat >"$folder/other.json" <<JSON
+{"schema":"gccl/parameters/1","name":"other","base":"$source/cost-models/host.json","transports":{
+  "tcp":{"net":{"alpha_ns":400000,"ns_per_byte":0.1},"net_all":{"alpha_ns":900000,"ns_per_byte":0.3},"overhead_ns":200},
+  "tcp-loopback":{"node":{"alpha_ns":90000,"ns_per_byte":0.1},"overhead_ns":80000},
+  "shared-memory":{"node":{"alpha_ns":70000,"ns_per_byte":0.1},"overhead_ns":60000}}}
+JSON
+for job in "12 1 shm,tcp" "4 1 tcp" "6 2 shm,tcp"; do
+  # shellcheck disable=SC2086
+  planned $job >"$folder/usual"
+  # shellcheck disable=SC2086
+  planned $job "$folder/other.json" >"$folder/planned"
+  others=$(comm -13 "$folder/usual" "$folder/planned" | wc -l)
+  [ "$others" -ge 3 ] || { echo "$job: other costs, but only $others other plans"; exit 1; }
+  # shellcheck disable=SC2086
+  real $job "$folder/other.json" >"$folder/real"
+  compare "$job with other costs, $others other plans"
 done

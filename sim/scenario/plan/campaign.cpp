@@ -109,7 +109,7 @@ class Planner {
     if (!fresh) return basis;
     if (!cluster.backends().empty()) {
       const View view = c.layout->view(0);
-      const TransportModel& t = transport_model_of(cluster.backends(), view.nodes == 1);
+      const TransportModel& t = transport_model_of(cluster.transports(), cluster.backends(), view.nodes == 1);
       return basis = {.costs = {t.costs_on(view, each)}, .tuning = t.tuning};
     }
     for (const Protocol& p : cluster.protocols()) basis.costs.push_back(cost_model(cluster, cards, each, p));
