@@ -271,4 +271,13 @@ std::string Command::read_number(const std::string& word, double& into) {
 }
 std::string Command::show_number(long double value) { return fmt::format("{}", double(value)); }
 
+std::string word_after(std::string_view option, const std::vector<std::string>& words) {
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (words[i] == option && i + 1 < words.size()) return words[i + 1];
+    if (words[i].starts_with(option) && words[i].substr(option.size()).starts_with("="))
+      return words[i].substr(option.size() + 1);
+  }
+  return {};
+}
+
 }  // namespace gccl

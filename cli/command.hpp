@@ -150,4 +150,8 @@ Option* Command::add_option(const std::string& names, T& into, const std::string
   return option;
 }
 
+// The value of an option among words that nobody has parsed, "--backend shm" or "--backend=shm"; empty where it is not
+// there.
+std::string word_after(std::string_view option, const std::vector<std::string>& words);
+
 }  // namespace gccl

@@ -5,7 +5,7 @@
 #   gccl_program        with all plug-ins
 include(cmake/plugin_abi.cmake)
 file(GLOB sources CONFIGURE_DEPENDS cli/*.cpp cli/*/*.cpp)
-list(FILTER sources EXCLUDE REGEX "/(plugin_[a-z_]*|bench/run|bench/data|bench/job).cpp$")
+list(FILTER sources EXCLUDE REGEX "/(plugin_[a-z_]*|bench/run|bench/data|bench/job|calibrate/run|calibrate/measure).cpp$")
 add_executable(gccl_executable ${sources})
 set_target_properties(gccl_executable PROPERTIES OUTPUT_NAME gccl RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
 target_link_libraries(gccl_executable PRIVATE gccl_net gccl_sim fmt::fmt ${CMAKE_DL_LIBS})
@@ -29,7 +29,8 @@ function(gccl_plugin name)
   set(gccl_plugins ${gccl_plugins} gccl_${name} PARENT_SCOPE)
 endfunction()
 
-add_library(gccl_bench_loop STATIC cli/bench/run.cpp cli/bench/data.cpp cli/bench/job.cpp cli/output.cpp)
+add_library(gccl_bench_loop STATIC cli/bench/run.cpp cli/bench/data.cpp cli/bench/job.cpp cli/calibrate/run.cpp
+            cli/calibrate/measure.cpp cli/output.cpp)
 target_link_libraries(gccl_bench_loop PUBLIC gccl_sim gccl_runtime)
 target_precompile_headers(gccl_bench_loop PRIVATE <nlohmann/json.hpp> <fmt/format.h>)
 gccl_plugin(bench_native gccl_bench_loop)

@@ -16,10 +16,7 @@ namespace {
 
 // The word after --backend; where there is none, what the process was started by.
 std::string backend_asked(const std::vector<std::string>& args) {
-  for (std::size_t i = 0; i < args.size(); ++i) {
-    if (args[i] == "--backend" && i + 1 < args.size()) return args[i + 1];
-    if (args[i].starts_with("--backend=")) return args[i].substr(10);
-  }
+  if (const std::string stated = word_after("--backend", args); !stated.empty()) return stated;
   for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"})
     if (std::getenv(name)) return "mpi";
   return "native";

@@ -1,21 +1,24 @@
 #include "cli/bench/job.hpp"
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <thread>
 
+#include "libgccl/communicator/splitting.hpp"
 #include "libgccl/communicator/world.hpp"
 
 namespace gccl::bench {
 
-Status Job::meet(const GCCL_Config& config, std::unique_ptr<Job>* out) {
+Status Job::meet(const GCCL_Config& config, const char* command, std::unique_ptr<Job>* out) {
   std::unique_ptr<Communicator> comm;
   if (Status s = create_world(&config, -1, &comm); !s.ok()) return s;
-  out->reset(new Job(std::move(comm)));
+  out->reset(new Job(std::move(comm), command));
   return {};
 }
 
 Job::~Job() {
-  if (const Status s = comm_->leave(); !s.ok()) std::fprintf(stderr, "gccl bench: %s\n", s.text().c_str());
+  if (const Status s = comm_->leave(); !s.ok()) std::fprintf(stderr, "%s: %s\n", command_, s.text().c_str());
 }
 
 Status Job::run(const Algorithm* algorithm, const Call& call, Dtype dtype, Reduction op, const void* input,
@@ -57,6 +60,28 @@ void Job::barrier() {
   hold(comm_->run(std::move(w)));
 }
 
+void Job::barrier_asleep() {
+  Work w;
+  w.what.kind = std::uint8_t(Collective::barrier);
+  w.call.kind = Collective::barrier;
+  Operation* op = nullptr;
+  Status s = comm_->start(std::move(w), &op);
+  while (s.ok() && op && !Communicator::test(op, &s)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  hold(s);
+}
+
+std::unique_ptr<Job> Job::part(const std::vector<int>& ranks) {
+  std::unique_ptr<Communicator> comm;
+  hold(create_from(*comm_, ranks, &comm));
+  return comm ? std::unique_ptr<Job>(new Job(std::move(comm), command_)) : nullptr;
+}
+
+void Job::share(std::vector<double>& values, Rank from) {
+  values.resize(over_ranks(std::uint64_t(rank() == from ? values.size() : 0), GCCL_UINT64, GCCL_MAX));
+  hold(run(nullptr, {.kind = Collective::broadcast, .count = values.size(), .root = from, .in_place = true}, Dtype::f64,
+           Reduction::sum, values.data(), values.data(), {}));
+}
+
 template <class T>
 T Job::over_ranks(T value, GCCL_Dtype dtype, GCCL_Op op) {
   T result{};
@@ -74,7 +99,7 @@ template std::uint64_t Job::over_ranks(std::uint64_t, GCCL_Dtype, GCCL_Op);
 
 void Job::hold(const Status& s) {
   if (s.ok()) return;
-  std::fprintf(stderr, "gccl bench: %s\n", s.text().c_str());
+  std::fprintf(stderr, "%s: %s\n", command_, s.text().c_str());
   abort();
 }
 

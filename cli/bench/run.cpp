@@ -247,7 +247,7 @@ class Bench {
 
 int run(const GCCL_Config& config, const std::vector<std::string>& args, Parse parse, std::string* error) {
   std::unique_ptr<Job> met;
-  if (const Status s = Job::meet(config, &met); !s.ok()) return *error = s.text(), 2;
+  if (const Status s = Job::meet(config, "gccl bench", &met); !s.ok()) return *error = s.text(), 2;
   Job& job = *met;
   // Every rank parses the same words and comes to the same end; rank 0 speaks.
   const auto parsed = parse(args, job.ranks());

@@ -101,3 +101,11 @@ for job in "12 1 shm,tcp" "4 1 tcp" "6 2 shm,tcp"; do
   real $job "$folder/other.json" >"$folder/real"
   compare "$job with other costs, $others other plans"
 done
+
+# What gccl calibrate writes: the cluster's plans are those of its ranks.
+# shellcheck disable=SC2016
+"$gccl" launch -n 4 -- sh -c 'GCCL_HOST=node$((GCCL_RANK / 2)); export GCCL_HOST; exec "$@"' sh "$gccl" calibrate \
+  -o "$folder/measured.json" --cluster-out "$folder/measured-cluster.json" --seconds 1 --max-bytes 256KiB --factor 8 >/dev/null
+play measured-cluster.json 4 "$runs" >"$folder/planned"
+real 4 2 shm,tcp "$folder/measured.json" >"$folder/real"
+compare "4 2 shm,tcp as calibrated"

@@ -1,0 +1,34 @@
+// What a user may ask of `gccl calibrate`.
+#pragma once
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "cli/command.hpp"
+#include "libgccl/schedule/types.hpp"
+
+namespace gccl::calibrate {
+
+struct Options {
+  std::string output, cluster_output, json, name;
+  std::uint64_t bytes_min = 8, bytes_max = 16 << 20, factor = 2;
+  double seconds = 15;
+  Rank pairs = 4;  // of each class, the one that is measured in full among them
+};
+
+// Instead of options: the help text, or in one line what is wrong.
+struct Help {
+  std::string text;
+};
+struct Wrong {
+  std::string text;
+};
+
+// For the help of others.
+Command option_table();
+
+// `args` without program and subcommand.
+std::variant<Options, Help, Wrong> parse_options(std::vector<std::string> args);
+
+}  // namespace gccl::calibrate

@@ -1,0 +1,57 @@
+#include "sim/measured/calibration/calibration.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace gccl::sim {
+namespace {
+
+// Where no break between short and long messages is found, and bounds within which one is that of eager messages.
+constexpr double kEagerDefault = 32768, kEagerLeast = 512, kEagerMost = 1 << 20;
+
+Estimate at_most(Estimate e, double most) {
+  return {std::min(e.value, most), std::min(e.least, most), std::min(e.most, most)};
+}
+
+ClassFit fit_class(const PairClass& c) {
+  ClassFit fit{.ping_pong = fit_curve(c.ping_pong)};
+  if (!c.at_once.empty()) fit.at_once = fit_curve(c.at_once);
+  const double fixed = fit.ping_pong.line.fixed_ns;
+  if (c.fan_out.amounts.size() >= 2) {
+    fit.overhead_known = true;
+    fit.overhead_ns = at_most(fit_curve(c.fan_out).ns_each, fixed);
+    fit.receive_overhead_ns = at_most(fit_curve(c.fan_in).ns_each, fixed - fit.overhead_ns.value);
+  } else if (!c.fan_out.empty()) {
+    fit.overhead_ns = at_most(median_of(c.fan_out.ns[0]), fixed);
+  }
+  return fit;
+}
+
+}  // namespace
+
+Rank Calibration::nodes() const { return node.empty() ? 0 : *std::max_element(node.begin(), node.end()) + 1; }
+
+CalibrationFit fit_calibration(const Calibration& c) {
+  CalibrationFit fit{.combine = fit_curve(c.combine), .copy = fit_curve(c.copy)};
+  if (c.inside) fit.inside = fit_class(*c.inside);
+  if (c.between) fit.between = fit_class(*c.between);
+  fit.eager_bytes = Count(kEagerDefault);
+  for (const auto* found : {&fit.between, &fit.inside}) {  // the second, ranks of one node, is preferred
+    if (!*found) continue;
+    const auto& last = (*found)->ping_pong.pieces.last_below;
+    if (!last || *last < kEagerLeast || *last > kEagerMost) continue;
+    fit.eager_bytes = Count(*last);
+    fit.eager_known = true;
+  }
+  return fit;
+}
+
+std::vector<Replaced> replaced_models(const Calibration& c, const CalibrationFit& fit) {
+  std::vector<Replaced> all;
+  const ClassFit* inside = fit.inside ? &*fit.inside : nullptr;
+  if (inside) all.push_back({c.inside->in_memory ? "shared-memory" : "tcp-loopback", inside, inside});
+  if (fit.between) all.push_back({"tcp", inside, &*fit.between});
+  return all;
+}
+
+}  // namespace gccl::sim

@@ -1,0 +1,79 @@
+// What `gccl calibrate` measures of a job's transports, and what parameters follow.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "libgccl/cluster/parameters.hpp"
+#include "libgccl/schedule/types.hpp"
+#include "sim/measured/calibration/curve.hpp"
+
+namespace gccl::sim {
+
+// Two ranks of one node, or of different ones, and what stands for all such pairs.
+struct PairClass {
+  bool in_memory = false;  // they share memory; else TCP
+  Rank a = 0, b = 0;       // the pair of `ping_pong`
+  Curve ping_pong{};       // half a round trip by bytes
+  Curve at_once{};         // the same of one of several pairs of two nodes that do this at once; may be empty
+  Rank pairs_at_once = 0;
+  // From one call to the next by the number of peers: one rank sends to each of them, each of them sends to one.
+  Curve fan_out{}, fan_in{};
+  Curve fan_out_long{}, fan_in_long{};  // the same with messages of `long_bytes`
+  double long_bytes = 0;
+  // How much longer other pairs took than the first, by size.
+  struct Other {
+    Rank a = 0, b = 0;
+    std::vector<double> bytes{}, ratio{};
+  };
+  std::vector<Other> others{};
+};
+
+struct Calibration {
+  std::string backends;  // as in GCCL_BACKENDS
+  std::string date, processor;
+  std::vector<Rank> node;  // by rank
+  std::optional<PairClass> inside{}, between{};
+  Curve combine{}, copy{};  // of 32-bit floats, by bytes
+  Rank computing = 1;       // ranks that did so at once
+  bool oversubscribed = false;
+  Rank ranks() const { return Rank(node.size()); }
+  Rank nodes() const;
+};
+
+struct ClassFit {
+  CurveFit ping_pong;
+  std::optional<CurveFit> at_once{};
+  Estimate overhead_ns{}, receive_overhead_ns{};  // together at most the fixed time
+  bool overhead_known = false;                    // else what is there is a bound, and the receiver's 0
+};
+
+struct CalibrationFit {
+  std::optional<ClassFit> inside{}, between{};
+  CurveFit combine, copy;
+  Count eager_bytes = 0;
+  bool eager_known = false;
+};
+
+CalibrationFit fit_calibration(const Calibration& c);
+
+// "gccl/parameters/1" and "gccl/cluster/1". `parameters`: how the cluster names the set.
+nlohmann::ordered_json calibrated_parameters(const Calibration& c, const CalibrationFit& fit, const std::string& name);
+nlohmann::ordered_json calibrated_cluster(const Calibration& c, const CalibrationFit& fit, const std::string& name,
+                                          const std::string& parameters);
+// "gccl/calibration/1": all that is in the text, for programs.
+nlohmann::ordered_json calibration_json(const Calibration& c, const CalibrationFit& fit);
+// Tables of what was measured and what was fitted, the parameters, and what does not fit.
+std::string calibration_text(const Calibration& c, const CalibrationFit& fit, std::size_t columns);
+
+// The names of the transport models that the set replaces costs of, and which class their `node` and `net` are from.
+struct Replaced {
+  std::string model;
+  const ClassFit* node = nullptr;
+  const ClassFit* net = nullptr;
+};
+std::vector<Replaced> replaced_models(const Calibration& c, const CalibrationFit& fit);
+
+}  // namespace gccl::sim

@@ -1,0 +1,182 @@
+// `gccl calibrate` on real ranks: its files are read, and say what other measurements of the same ranks say.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "libgccl/cluster/load.hpp"
+#include "libgccl/cluster/parameters.hpp"
+#include "tests/support/json_schema.hpp"
+#include "tests/support/program.hpp"
+
+namespace {
+
+using namespace gccl::test;
+using Words = std::vector<std::string>;
+
+// gccl launch -n RANKS -- gccl WORDS, in a folder; nodes: so many names of machines are pretended.
+Ended on_ranks(int ranks, int nodes, Words words, const Surroundings& around) {
+  Words all = {"launch", "-n", std::to_string(ranks), "--"};
+  if (nodes > 1)
+    for (const std::string& word :
+         {std::string("sh"), std::string("-c"),
+          fmt::format("GCCL_HOST=node$((GCCL_RANK / {})); export GCCL_HOST; exec \"$@\"", ranks / nodes),
+          std::string("sh")})
+      all.push_back(word);
+  all.emplace_back(GCCL_PROGRAM);
+  all.insert(all.end(), words.begin(), words.end());
+  return Program(all, around).wait();
+}
+
+Words quickly(Words words) {
+  for (const char* word : {"calibrate", "--seconds", "0.6", "--max-bytes", "256KiB", "--factor", "8"})
+    words.emplace_back(word);
+  std::rotate(words.begin(), words.end() - 7, words.end());
+  return words;
+}
+
+nlohmann::json json_of(const fs::path& file) { return nlohmann::json::parse(read_text(file)); }
+
+void check_sources_of(const nlohmann::json& v) {
+  if (!v.is_object()) return;
+  bool numbers = false;
+  for (const auto& [key, value] : v.items()) {
+    numbers = numbers || value.is_number();
+    check_sources_of(value);
+  }
+  CAPTURE(v.dump());
+  CHECK((!numbers || v.contains("source") || v.contains("sources")));
+}
+
+// What an exchange of two ranks takes: by the cluster, and as gccl bench measures it, the best of a few.
+double predicted_us(const Folder& folder, const std::string& cluster, int bytes) {
+  folder.write(
+      "exchange.json",
+      fmt::format(
+          R"({{"schema":"gccl/scenario/1","name":"x","cluster":"{}","ranks":2,"runs":[{{"collective":"sendrecv",)"
+          R"("bytes":{},"algorithms":["direct"]}}]}})",
+          cluster, bytes));
+  const Ended ended = run_gccl({"run", "exchange.json", "--json", "-"}, folder.path);
+  REQUIRE_MESSAGE(ended.code == 0, ended.err);
+  return nlohmann::json::parse(ended.out)["runs"][0]["time_us"];
+}
+
+double benched_us(const Folder& folder, const std::string& backend, int bytes) {
+  double best = 1e12;
+  for (int i = 0; i < 5; ++i) {
+    const std::string size = std::to_string(bytes);
+    const Ended ended = on_ranks(2, 1,
+                                 {"bench", "--backend", backend, "--collective", "sendrecv", "--algorithm", "direct",
+                                  "--min-bytes", size, "--max-bytes", size, "--out-of-place", "--json", "bench.json"},
+                                 {.folder = folder.path});
+    REQUIRE_MESSAGE(ended.code == 0, ended.err);
+    best = std::min(best, json_of(folder.path / "bench.json")["runs"][0]["time_us"].get<double>());
+  }
+  return best;
+}
+
+}  // namespace
+
+TEST_CASE("calibrated parameters and clusters of real ranks are read, and each number has a source") {
+  struct Ranks {
+    int ranks, nodes;
+    const char* backends;
+    std::vector<std::string> links, transports;
+  };
+  const JsonSchema parameters(json_of(kRoot / "libgccl/cluster/parameters.schema.json"));
+  const JsonSchema clusters(json_of(kRoot / "libgccl/cluster/cluster.schema.json"));
+  for (const Ranks& r :
+       {Ranks{2, 1, "shm,tcp", {"memory"}, {"shared-memory"}}, Ranks{4, 1, "tcp", {"memory"}, {"tcp-loopback"}},
+        Ranks{2, 2, "shm,tcp", {"bus", "nic"}, {"tcp"}},
+        Ranks{4, 2, "shm,tcp", {"bus", "memory", "nic"}, {"shared-memory", "tcp"}}}) {
+    CAPTURE(r.ranks);
+    CAPTURE(r.nodes);
+    CAPTURE(r.backends);
+    const Folder folder;
+    fs::create_directory(folder.path / "sub");
+    const Ended ended = on_ranks(r.ranks, r.nodes,
+                                 quickly({"-o", "p.json", "--cluster-out", "sub/c.json", "--json", "all.json", "--name",
+                                          "mine", "--backend", r.backends}),
+                                 {.folder = folder.path});
+    REQUIRE_MESSAGE(ended.code == 0, ended.err);
+    for (const char* text : {"half a round trip", "one to many", "combining", "compiled in", "GCCL_PARAMETERS=p.json"})
+      CHECK_MESSAGE(ended.out.find(text) != std::string::npos, text);
+    const nlohmann::json set = json_of(folder.path / "p.json"), cluster = json_of(folder.path / "sub/c.json");
+    CHECK(parameters.accepts(set));
+    CHECK(clusters.accepts(cluster));
+    CHECK(set["name"] == "mine");
+    check_sources_of(set);
+    std::vector<std::string> links, transports;
+    for (const auto& [name, link] : set["links"].items()) links.push_back(name);
+    for (const auto& [name, costs] : set["transports"].items()) transports.push_back(name);
+    CHECK(links == r.links);
+    CHECK(transports == r.transports);
+    CHECK(gccl::load_parameters(folder.path / "p.json").backends == r.backends);
+    const auto loaded = gccl::load_cluster(folder.path / "sub/c.json");
+    CHECK(loaded->cards() == unsigned(r.ranks));
+    CHECK(loaded->nodes() == unsigned(r.nodes));
+    CHECK(json_of(folder.path / "all.json")["schema"] == "gccl/calibration/1");
+    CHECK(run_gccl({"topology", "sub/c.json"}, folder.path).code == 0);
+    const Ended bench = on_ranks(r.ranks, r.nodes, {"bench", "--max-bytes", "4KiB", "--backend", r.backends},
+                                 {.folder = folder.path, .environment = {"GCCL_PARAMETERS=p.json"}});
+    CHECK_MESSAGE(bench.code == 0, bench.err);
+  }
+}
+
+// Machines with other work may be slow for one of the two, so they get some tries; a wrong unit fails all of them.
+TEST_CASE("an exchange on the calibrated cluster takes about as long as real ranks take") {
+  for (const char* backend : {"shm", "tcp"})
+    for (const int bytes : {64, 262144}) {
+      CAPTURE(backend);
+      CAPTURE(bytes);
+      std::string tries;
+      bool agree = false;
+      for (int i = 0; i < 5 && !agree; ++i) {
+        const Folder folder;
+        const Ended ended = on_ranks(2, 1, quickly({"-o", "p.json", "--cluster-out", "c.json", "--backend", backend}),
+                                     {.folder = folder.path});
+        REQUIRE_MESSAGE(ended.code == 0, ended.err);
+        const double predicted = predicted_us(folder, "c.json", bytes), benched = benched_us(folder, backend, bytes);
+        tries += fmt::format("{:.3f} us predicted, {:.3f} us measured; ", predicted, benched);
+        agree = predicted < 3 * benched && benched < 3 * predicted;
+      }
+      CHECK_MESSAGE(agree, tries);
+    }
+}
+
+TEST_CASE("what gccl calibrate cannot do is said once, with what to type, and nothing is written") {
+  const Folder folder;
+  folder.write("used.json", R"({"schema":"gccl/parameters/1","name":"u","card":{"overhead_ns":1,"combine_GBps":1,)"
+                            R"("copy_GBps":1},"eager_bytes":1,"transports":{"tcp":{"overhead_ns":1}}})");
+  const std::set<std::string> before = folder.files();
+  struct Case {
+    int ranks;
+    Words words;
+    std::string text;
+    Words environment = {};
+  };
+  const Case kCases[] = {
+      {1, {"-o", "p.json"}, "gccl launch -n 2 -- gccl calibrate -o PARAMS.json"},
+      {2, {}, "--output is required"},
+      {2, {"-o", "p.json", "--secnds", "1"}, "--seconds"},
+      {2, {"-o", "p.json", "--max-bytes", "much"}, "--max-bytes: \"much\" is no size"},
+      {2, {"-o", "p.json", "--min-bytes", "0"}, "--min-bytes: \"0\" is no size"},
+      {2, {"-o", "p.json", "--min-bytes", "1MiB", "--max-bytes", "1MiB"}, "expected two sizes at least"},
+      {2, {"-o", "-", "--cluster-out", "c.json"}, "give -o a file's name"},
+      {2, {"-o", "p.json", "--cluster-out", "./p.json"}, "named for two outputs"},
+      {2, {"-o", "no/p.json"}, "no/p.json: cannot be written: No such file or directory"},
+      {2, {"-o", "used.json"}, "used.json: is read, and cannot be an output too", {"GCCL_PARAMETERS=used.json"}},
+  };
+  for (const Case& c : kCases) {
+    CAPTURE(c.text);
+    Words words = c.words;
+    words.insert(words.begin(), "calibrate");
+    const Ended ended = on_ranks(c.ranks, 1, words, {.folder = folder.path, .environment = c.environment});
+    CHECK(ended.code == 2);
+    CHECK(ended.out.empty());
+    const std::size_t at = ended.err.find(c.text);
+    CHECK_MESSAGE(at != std::string::npos, ended.err);
+    CHECK(ended.err.find(c.text, at + 1) == std::string::npos);
+    CHECK(folder.files() == before);
+  }
+}
