@@ -41,7 +41,7 @@ GCCL_Config config_of(MPI_Comm* parent) {
 
 std::unique_ptr<Job> meet(MPI_Comm parent) {
   std::unique_ptr<Job> job;
-  const Status s = Job::meet(config_of(&parent), &job);
+  const Status s = Job::meet(config_of(&parent), "the test", &job);
   if (!s.ok()) MESSAGE(s.text());
   return job;
 }
@@ -238,7 +238,7 @@ TEST_CASE("shared memory first, MPI where it does not reach") {
   GCCL_Config config = config_of(&parent);
   config.backends = "shm,mpi";
   std::unique_ptr<Job> comm;
-  REQUIRE(Job::meet(config, &comm).ok());
+  REQUIRE(Job::meet(config, "the test", &comm).ok());
   CHECK(check(*comm, {find_algorithm(Collective::allreduce, "ring"), Call{Collective::allreduce, 100}}));
 }
 
