@@ -14,7 +14,8 @@ std::string measure_live(Rank ranks, const std::string& collectives) {
   const std::string program = this_program().string(), number = std::to_string(ranks);
   const ChildOutput job = output_of([&] {
     ::execl(program.c_str(), program.c_str(), "launch", "-n", number.c_str(), "--", program.c_str(), "bench",
-            "--backend", "native", "--collective", collectives.c_str(), "--max-bytes", "16MiB", "--json", "-", nullptr);
+            "--backend", "native", "--collective", collectives.c_str(), "--max-bytes", "16MiB", "--out-of-place",
+            "--json", "-", nullptr);
   });
   if (!WIFEXITED(job.status) || WEXITSTATUS(job.status) != 0)
     throw json::InputError(fmt::format("--live: gccl bench on {} ranks failed", ranks));

@@ -65,8 +65,13 @@ sim::Measured measured_now(const MeasuredArguments& a, const sim::StatedOfRows& 
   if (!a.files.empty()) throw json::InputError(fmt::format("--live: found {} too, expected no files", a.files[0]));
   if (a.nodes.value_or(1) != 1)
     throw json::InputError(fmt::format("--nodes: found {}, expected 1: --live measures this machine", *a.nodes));
-  const Rank ranks = a.cards ? Rank(*a.cards) : std::max(2u, std::thread::hardware_concurrency());
-  if (ranks < 2) throw json::InputError("--cards-per-node: found 1, expected 2 or more: one rank sends nothing");
+  const auto cluster = load_measured_cluster(a);
+  Rank cards = 0;
+  while (cards < cluster->cards() && cluster->node_of(cards) == 0) ++cards;
+  const Rank ranks = a.cards ? Rank(*a.cards) : std::min(cards, std::max(2u, std::thread::hardware_concurrency()));
+  if (ranks < 2 || ranks > cards)
+    throw json::InputError(fmt::format("--cards-per-node: found {}, expected 2 to {}: the cards of a node of {}", ranks,
+                                       cards, cluster->name()));
   const std::string what = stated.collective ? std::string(name(*stated.collective)) : "all";
   const std::vector<sim::MeasuredText> texts = {{fmt::format("gccl bench -n {}", ranks), measure_live(ranks, what)}};
   return sim::read_measurements(texts, stated);

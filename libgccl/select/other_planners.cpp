@@ -24,10 +24,6 @@ std::string_view row_name(Collective kind, NcclAlgorithm a) {
   return kNcclAlgorithms[std::size_t(a)];
 }
 
-// The longest message that goes by LL: NCCL_P2P_LL_THRESHOLD bytes for each channel of a message, which has a second
-// channel from 64 KiB on only (NVIDIA/nccl src/enqueue.cc).
-constexpr double kLlMessageMax = 16384;
-
 // A row that stands for another library's algorithm; `note` where it is another one.
 struct Stand {
   Collective kind;
@@ -96,7 +92,9 @@ constexpr Stand kStands[] = {
     {Collective::reduce_scatterv, "butterfly", "ring", "fewer rounds of longer messages"},
 };
 
-// What NCCL makes of grouped sends and receives.
+// What NCCL makes of grouped sends and receives. It sends by LL up to 16 KiB and by Simple above (NVIDIA/nccl
+// src/enqueue.cc), but measured all-to-alls show no step there, and none of the latencies that Simple has in rings
+// (docs/accuracy.md), so the protocol is the cheapest one's.
 constexpr Stand kGrouped[] = {
     {Collective::alltoall, "send/recv", "pairwise", kAllAtOnce},
     {Collective::alltoallv, "send/recv", "pairwise", kAllAtOnce},
@@ -112,9 +110,7 @@ OtherChoice nccl_choice(const Call& call, const View& view, double element_bytes
   OtherChoice choice;
   for (const Stand& s : kGrouped) {
     if (s.kind != call.kind) continue;
-    const bool ll = double(call.count) * element_bytes <= kLlMessageMax;
-    choice.protocol = kNcclProtocols[std::size_t(ll ? NcclProtocol::LL : NcclProtocol::Simple)];
-    choice.theirs = std::string(s.theirs) + ", " + std::string(choice.protocol);
+    choice.theirs = std::string(s.theirs);
     choice.algorithm = row_for(call, view, s.row);
     choice.note = choice.algorithm ? s.note : kNoRow;
     return choice;

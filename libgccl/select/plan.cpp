@@ -219,7 +219,8 @@ Plan cheapest(const Call& call, const View& view, CostModels models, double byte
   Costed best;
   for (const Algorithm& a : table) {
     if (a.kind != call.kind || a.variant || !a.cost || !a.can(call, view)) continue;
-    if (a.in_switch && !models[0].node_switch) continue;
+    const auto switches = [](const CostModel& m) { return m.node_switch && m.protocol.in_switch; };
+    if (a.in_switch && std::none_of(models.begin(), models.end(), switches)) continue;
     const Costed found = best_protocol(a, call, view, models, tuning, most, {});
     if (!best.plan.algorithm || found.cost < best.cost * (1 - kTie)) best = found;
   }

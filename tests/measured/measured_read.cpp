@@ -297,6 +297,7 @@ TEST_CASE("gccl bench: its choice is auto, its wrong results are none") {
   CHECK(m.rows[1].at.line == 4);
   CHECK(has_reason(m, "with wrong elements"));
   CHECK(wrong("{\n \"schema\": \"gccl/bench/1\",\n \"runs\": [").find("not valid JSON at line 3") != std::string::npos);
+  CHECK(wrong("{\"schema\":\"gccl/scenario/1\",\n\"runs\":[]}").find("no measurements found") != std::string::npos);
   CHECK(wrong(R"({"schema":"gccl/bench/2","runs":[]})").find("expected \"gccl/bench/1\"") != std::string::npos);
   CHECK(wrong(R"({"schema":"gccl/bench/1","ranks":2,"nodes":1,"runs":[{"wrong":0}]})").find("/runs/0") !=
         std::string::npos);

@@ -266,7 +266,9 @@ TEST_CASE("gccl validate --live measures this machine, beside what gccl bench sa
   };
   CHECK(error({"m.csv"}).find("--live: found m.csv too, expected no files") != std::string::npos);
   CHECK(error({"--nodes", "2"}).find("--nodes: found 2, expected 1") != std::string::npos);
-  CHECK(error({"--cards-per-node", "1"}).find("expected 2 or more") != std::string::npos);
+  CHECK(error({"--cards-per-node", "1"}).find("found 1, expected 2 to 64: the cards of a node of host") !=
+        std::string::npos);
+  CHECK(error({"--cards-per-node", "65"}).find("found 65, expected 2 to 64") != std::string::npos);
 }
 
 TEST_CASE("gccl validate: wrong input is one line and exit code 2, and nothing is written") {

@@ -154,23 +154,18 @@ TEST_CASE("NCCL's choice is a row and a protocol, or the next that GCCL has") {
   CHECK(none.note == "NCCL has no algorithms to choose from here: planned by GCCL");
 }
 
-// NVIDIA/nccl src/enqueue.cc: LL up to NCCL_P2P_LL_THRESHOLD = 16384 bytes for each channel of a message.
-TEST_CASE("NCCL's all-to-all, gather and scatter are grouped sends and receives, by LL up to 16 KiB a message") {
-  const Layout layout = Layout::regular(16, 8);
+TEST_CASE("NCCL's all-to-all, gather and scatter are grouped sends and receives, whatever their size") {
   const std::pair<Collective, std::string_view> rows[] = {{Collective::alltoall, "pairwise"},
                                                           {Collective::alltoallv, "pairwise"},
                                                           {Collective::gather, "linear"},
                                                           {Collective::scatter, "linear"}};
-  for (const auto& r : rows) {
-    CHECK(row(nccl(r.first, 2, 1024)) == r.second);
-    const auto of = [&](Count block) {
-      return nccl_choice({.kind = r.first, .count = block}, layout.view(0), 4, h100(2));
-    };
-    CHECK(of(4096).theirs == "send/recv, LL");
-    CHECK(of(4096).protocol == "LL");
-    CHECK(of(4097).theirs == "send/recv, Simple");
-    CHECK(of(4097).protocol == "Simple");
-  }
+  for (const auto& r : rows)
+    for (const Count bytes : {64u, 1000000u, 1000000000u}) {
+      const OtherChoice c = nccl(r.first, 2, bytes);
+      CHECK(row(c) == r.second);
+      CHECK(c.theirs == "send/recv");
+      CHECK(c.protocol.empty());
+    }
 }
 
 // All-gathers count one rank's block, NCCL the whole.

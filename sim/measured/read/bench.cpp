@@ -1,8 +1,11 @@
 // What `gccl bench --json` writes.
 #include <fmt/format.h>
 
+#include <cstdint>
+
 #include "libgccl/json/reader.hpp"
 #include "sim/measured/read/readers.hpp"
+#include "sim/scenario/read/groups.hpp"
 
 namespace gccl::sim {
 namespace {

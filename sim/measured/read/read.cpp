@@ -31,6 +31,14 @@ std::optional<Format> format_of(std::string_view text) {
   return std::nullopt;
 }
 
+[[noreturn]] void no_measurements(const std::string& file) {
+  throw json::InputError(
+      fmt::format("{}: no measurements found; expected CSV with a first line that names its columns (\"collective\", "
+                  "\"bytes\", \"time_us\"), what nccl-tests, rccl-tests or an OSU benchmark prints, JSON of gccl "
+                  "bench, or JSON lines of NCCL's Inspector",
+                  file));
+}
+
 // Nothing where there are several: JSON lines, each of which is whole.
 std::optional<json::Node> one_document(std::string_view text, const std::string& file) {
   try {
@@ -55,12 +63,7 @@ Measured read_measurements(const std::vector<MeasuredText>& texts, const StatedO
   InspectorRecords inspector;
   for (const auto& [file, text] : texts) {
     const auto format = format_of(text);
-    if (!format)
-      throw json::InputError(fmt::format(
-          "{}: no measurements found; expected CSV with a first line that names its columns (\"collective\", "
-          "\"bytes\", \"time_us\"), what nccl-tests, rccl-tests or an OSU benchmark prints, JSON of gccl bench, or "
-          "JSON lines of NCCL's Inspector",
-          file));
+    if (!format) no_measurements(file);
     switch (*format) {
       case Format::table: read_table(text, file, to); break;
       case Format::nccl_tests: read_nccl_tests(text, file, to); break;
@@ -68,6 +71,8 @@ Measured read_measurements(const std::vector<MeasuredText>& texts, const StatedO
       case Format::json:
         if (const auto whole = one_document(text, file); whole && is_bench(*whole))
           read_bench(*whole, text, file, to);
+        else if (whole && !(whole->is_object() && whole->has("header")))
+          no_measurements(file);
         else
           inspector.read(text, file, to);
         break;
