@@ -59,7 +59,7 @@ void rounds(Job& group, double seconds, F round) {
       else if (done > 0 && took > seconds / 10)
         verdict = fewer;
     }
-    const auto agreed = Verdict(int(group.max_over_ranks(double(verdict))));
+    const int agreed = int(group.max_over_ranks(double(int(verdict))));
     if (agreed == stop) return;
     if (agreed == more) most = std::min(2 * most, kBatchMost);
     if (agreed == fewer) most = std::max(most / 4, 1);

@@ -170,7 +170,7 @@ class Measurement {
       for (const std::size_t k : at) other.bytes.push_back(sizes_[k]);
       const sim::Curve curve = pair(s.pairs[i], other.bytes, kOtherShare);
       for (std::size_t k = 0; k < at.size(); ++k)
-        other.ratio.push_back(sim::median_of(curve.ns[k]).value / sim::median_of(c.ping_pong.ns[at[k]]).value);
+        other.ratio.push_back(sim::time_of(curve.ns[k]) / sim::time_of(c.ping_pong.ns[at[k]]));
       c.others.push_back(std::move(other));
     }
     return c;
@@ -205,8 +205,10 @@ class Measurement {
     job_.barrier_asleep();
     c.long_bytes = long_bytes_;
     for (const auto& [to, from] : {std::pair(&c.fan_out, &f.out), std::pair(&c.fan_in, &f.in),
-                                   std::pair(&c.fan_out_long, &f.out_long), std::pair(&c.fan_in_long, &f.in_long)})
+                                   std::pair(&c.fan_out_long, &f.out_long), std::pair(&c.fan_in_long, &f.in_long)}) {
       *to = shared(std::move(*from), ranks[0]);
+      to->differences = true;
+    }
   }
 
   // By all ranks of the first one's node at once, as in a collective; by one alone where they share processors.

@@ -6,9 +6,6 @@
 namespace gccl::sim {
 namespace {
 
-// Where no break between short and long messages is found, and bounds within which one is that of eager messages.
-constexpr double kEagerDefault = 32768, kEagerLeast = 512, kEagerMost = 1 << 20;
-
 Estimate at_most(Estimate e, double most) {
   return {std::min(e.value, most), std::min(e.least, most), std::min(e.most, most)};
 }
@@ -35,14 +32,6 @@ CalibrationFit fit_calibration(const Calibration& c) {
   CalibrationFit fit{.combine = fit_curve(c.combine), .copy = fit_curve(c.copy)};
   if (c.inside) fit.inside = fit_class(*c.inside);
   if (c.between) fit.between = fit_class(*c.between);
-  fit.eager_bytes = Count(kEagerDefault);
-  for (const auto* found : {&fit.between, &fit.inside}) {  // the second, ranks of one node, is preferred
-    if (!*found) continue;
-    const auto& last = (*found)->ping_pong.pieces.last_below;
-    if (!last || *last < kEagerLeast || *last > kEagerMost) continue;
-    fit.eager_bytes = Count(*last);
-    fit.eager_known = true;
-  }
   return fit;
 }
 

@@ -53,9 +53,11 @@ struct ClassFit {
 struct CalibrationFit {
   std::optional<ClassFit> inside{}, between{};
   CurveFit combine, copy;
-  Count eager_bytes = 0;
-  bool eager_known = false;
 };
+
+// Beyond this the receiver of GCCL's shared memory reads the sender's. Times do not show it: where two lines meet may
+// be the end of a cache line or of a copy as well.
+constexpr Count kEagerBytes = 32768;
 
 CalibrationFit fit_calibration(const Calibration& c);
 

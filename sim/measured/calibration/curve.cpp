@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
+#include <limits>
 #include <random>
 
 namespace gccl::sim {
@@ -52,13 +53,18 @@ Estimate median_of(std::vector<double> samples) {
   return e;
 }
 
+double time_of(const std::vector<double>& samples) {
+  return median_of(up_to(kTurn * *std::min_element(samples.begin(), samples.end()), samples)).value;
+}
+
 CurveFit fit_curve(const Curve& curve) {
   assert(!curve.empty());
   CurveFit fit;
   std::vector<Timed> medians;
   std::vector<double> most;  // by amount
   for (std::size_t s = 0; s < curve.amounts.size(); ++s) {
-    most.push_back(kTurn * *std::min_element(curve.ns[s].begin(), curve.ns[s].end()));
+    const double fastest = *std::min_element(curve.ns[s].begin(), curve.ns[s].end());
+    most.push_back(curve.differences ? std::numeric_limits<double>::infinity() : kTurn * fastest);
     CurveFit::Row row{.amount = curve.amounts[s], .median_ns = median_of(up_to(most[s], curve.ns[s]))};
     const auto far =
         std::count_if(curve.ns[s].begin(), curve.ns[s].end(), [&](double ns) { return ns > 2 * row.median_ns.value; });

@@ -22,6 +22,7 @@ Estimate median_of(std::vector<double> samples);
 struct Curve {
   std::vector<double> amounts;          // bytes, or peers; rising
   std::vector<std::vector<double>> ns;  // [amount][round], as many rounds of each
+  bool differences = false;             // of two times, so that noise makes some too short
   bool empty() const { return ns.empty() || ns[0].empty(); }
 };
 
@@ -39,7 +40,11 @@ struct CurveFit {
   double line_error = 0, pieces_error = 0;  // in the mean, of the medians
 };
 
-// Medians of the samples that are no scheduler's turn, and the lines through them. The same curve gives the same fit. Requires that it is not empty.
+// The median of the samples that are no scheduler's turn. Requires a sample.
+double time_of(const std::vector<double>& samples);
+
+// Medians of the samples that are no scheduler's turn, and the lines through them. The same curve gives the same fit.
+// Requires that it is not empty.
 CurveFit fit_curve(const Curve& curve);
 
 }  // namespace gccl::sim

@@ -122,13 +122,12 @@ Ordered calibrated_parameters(const Calibration& c, const CalibrationFit& fit, c
             {"combine_GBps", gbps(fit.combine.line.ns_each)},
             {"copy_GBps", gbps(fit.copy.line.ns_each)},
             {"source", card_source}}},
-          {"eager_bytes", fit.eager_bytes},
+          {"eager_bytes", kEagerBytes},
           {"backends", c.backends},
           {"links", std::move(links)},
           {"transports", transports_json(c, fit, source)},
           {"sources",
-           {{"/eager_bytes", fit.eager_known ? source + ": up to here one line fits, beyond it another one"
-                                             : "assumed, as in the set host: one line fits all sizes"}}}};
+           {{"/eager_bytes", "not measured: as in the set host, longer messages are read from the sender's memory"}}}};
 }
 
 Ordered calibrated_cluster(const Calibration& c, const CalibrationFit& fit, const std::string& name,

@@ -95,8 +95,6 @@ std::string parameter_table(const Calibration& c, const CalibrationFit& fit, std
     table.push_back({p.name, fmt::format("{:.4g}", p.found.value), fmt::format("{:.4g}", p.found.least),
                      fmt::format("{:.4g}", p.found.most), p.compiled ? fmt::format("{:.4g}", *p.compiled) : "-",
                      p.note});
-  table.push_back({"eager_bytes", fmt::format("{}", fit.eager_bytes), "", "", "32768",
-                   fit.eager_known ? "" : "assumed: no break was found"});
   return "\nparameters\n" + aligned(table, columns);
 }
 
@@ -237,7 +235,6 @@ Ordered calibration_json(const Calibration& c, const CalibrationFit& fit) {
           {"classes", std::move(classes)},
           {"combine", curve_json("sums of f32", fit.combine)},
           {"copy", curve_json("copies", fit.copy)},
-          {"eager_bytes", fit.eager_bytes},
           {"parameters", std::move(parameters)},
           {"remarks", remarks_of(c, fit)}};
 }
