@@ -150,6 +150,11 @@ TEST_CASE("gccl fit leaves what is kept as it was, and fits the rest") {
   CHECK(wrong.code == 2);
   CHECK(wrong.err.find("no parameter has \"link/\" in its name; there are protocols/plain/operation_ns") !=
         std::string::npos);
+  const Ended all =
+      run_gccl({"fit", "m.csv", "--cluster", "eight.json", "-o", "none.json", "--keep", "/"}, folder.path);
+  CHECK(all.code == 2);
+  CHECK(all.err.find("--keep: nothing is left to fit of protocols/plain/operation_ns") != std::string::npos);
+  CHECK(!fs::exists(folder.path / "none.json"));
 }
 
 TEST_CASE("gccl fit says where a value ends at its limit") {

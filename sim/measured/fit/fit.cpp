@@ -72,6 +72,8 @@ void check_keep(const std::vector<std::string>& keep, const Parameters& start) {
     if (std::none_of(names.begin(), names.end(), [&](const std::string& name) { return kept(name, {part}); }))
       throw json::InputError(fmt::format("--keep: no parameter has \"{}\" in its name; there are {}",
                                          json::valid_text(part), fmt::join(names, ", ")));
+  if (std::all_of(names.begin(), names.end(), [&](const std::string& name) { return kept(name, keep); }))
+    throw json::InputError(fmt::format("--keep: nothing is left to fit of {}", fmt::join(names, ", ")));
 }
 
 // Those of the adjustables that some prediction depends on; the others' names go to `undetermined`.
