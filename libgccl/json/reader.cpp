@@ -348,6 +348,14 @@ std::string format_bytes(std::uint64_t bytes) {
 
 std::string valid_text(const std::string& text) { return json::parse(format_value(text)).get<std::string>(); }
 
+void replace_control(nlohmann::json& value) {
+  if (value.is_string())
+    for (char& c : value.get_ref<std::string&>())
+      if (static_cast<unsigned char>(c) < 0x20) c = '?';
+  if (value.is_structured())
+    for (nlohmann::json& part : value) replace_control(part);
+}
+
 std::string format_value(const nlohmann::json& value, int indent) {
   return value.dump(indent, ' ', false, nlohmann::json::error_handler_t::replace);
 }

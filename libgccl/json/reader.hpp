@@ -87,6 +87,8 @@ std::string format_bytes(std::uint64_t bytes);
 std::string format_ranks(std::uint64_t ranks);  // "1 rank", "2 ranks"
 // A text with what is no UTF-8 in it replaced: the name of a file, say, which a document shall hold.
 std::string valid_text(const std::string& text);
+// Replaces control characters in all its texts: a label or a note with a line end would tear a table apart.
+void replace_control(nlohmann::json& value);
 // On one line, or indented by so much a level; what is no UTF-8 is replaced.
 std::string format_value(const nlohmann::json& value, int indent = -1);
 

@@ -18,15 +18,6 @@ namespace {
 using Json = nlohmann::json;
 using Cells = std::vector<std::vector<std::string>>;
 
-// Labels and names may hold line ends, which would tear a table apart.
-void make_printable(Json& value) {
-  if (value.is_string())
-    for (char& c : value.get_ref<std::string&>())
-      if (static_cast<unsigned char>(c) < 0x20) c = '?';
-  if (value.is_structured())
-    for (Json& part : value) make_printable(part);
-}
-
 std::string marks(const Json& row) {
   return fmt::format("{}{}", row["auto"].get<bool>() ? "@" : " ", row["fastest"].get<bool>() ? "*" : " ");
 }
@@ -222,7 +213,7 @@ std::string format_time(double us) {
 }
 
 std::string result_tables(Json result, std::size_t columns) {
-  make_printable(result);
+  json::replace_control(result);
   std::string text;
   bool fastest = false, chosen = false;  // are marked
   const Json& rows = result["runs"];
@@ -254,7 +245,7 @@ std::string result_tables(Json result, std::size_t columns) {
 std::string expectation_lines(const Json& result, bool broken_only) {
   std::string text;
   for (Json e : result["expectations"]) {
-    make_printable(e);
+    json::replace_control(e);
     if (broken_only && e["ok"].get<bool>()) continue;
     text += fmt::format("{}  {}; found {}  [{}]\n", e["ok"].get<bool>() ? "held  " : "BROKEN",
                         e["text"].get<std::string>(), e["found"].get<std::string>(), e["pointer"].get<std::string>());

@@ -65,19 +65,10 @@ std::string causes_text(const Json& hypotheses, std::size_t columns) {
   return aligned(lines, columns);
 }
 
-// Names and notes may hold line ends, which would tear lines apart.
-void keep_lines(Json& value) {
-  if (value.is_string())
-    for (char& c : value.get_ref<std::string&>())
-      if (static_cast<unsigned char>(c) < 0x20) c = '?';
-  if (value.is_structured())
-    for (Json& part : value) keep_lines(part);
-}
-
 }  // namespace
 
 std::string diagnosis_text(Json document, std::size_t columns) {
-  keep_lines(document);
+  json::replace_control(document);
   std::string text;
   for (const Json& d : document["diagnoses"]) {
     if (!text.empty()) text += '\n';

@@ -90,15 +90,6 @@ std::string points_text(const Json& rows) {
   return text + (others.empty() ? "" : "\n");
 }
 
-// Names and notes may hold line ends, which would tear lines apart.
-void make_one_line(Json& value) {
-  if (value.is_string())
-    for (char& c : value.get_ref<std::string&>())
-      if (static_cast<unsigned char>(c) < 0x20) c = '?';
-  if (value.is_structured())
-    for (Json& part : value) make_one_line(part);
-}
-
 }  // namespace
 
 std::string skipped_text(const Json& skipped) {
@@ -117,7 +108,7 @@ std::string skipped_text(const Json& skipped) {
 }
 
 std::string validation_text(Json d, std::size_t columns) {
-  make_one_line(d);
+  json::replace_control(d);
   std::string text =
       fmt::format("{}: {} points by {}{}\n\n", d["cluster"]["name"].get_ref<const std::string&>(), d["rows"].size(),
                   d["engine"] == "closed" ? "closed forms" : d["engine"].get<std::string>(),
