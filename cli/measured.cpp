@@ -61,25 +61,7 @@ std::vector<std::filesystem::path> inputs_of(const MeasuredArguments& a) {
 
 namespace {
 
-sim::Measured measured_now(const MeasuredArguments& a, const sim::StatedOfRows& stated) {
-  if (!a.files.empty()) throw json::InputError(fmt::format("--live: found {} too, expected no files", a.files[0]));
-  if (a.nodes.value_or(1) != 1)
-    throw json::InputError(fmt::format("--nodes: found {}, expected 1: --live measures this machine", *a.nodes));
-  const auto cluster = load_measured_cluster(a);
-  Rank cards = 0;
-  while (cards < cluster->cards() && cluster->node_of(cards) == 0) ++cards;
-  const Rank ranks = a.cards ? Rank(*a.cards) : std::min(cards, std::max(2u, std::thread::hardware_concurrency()));
-  if (ranks < 2 || ranks > cards)
-    throw json::InputError(fmt::format("--cards-per-node: found {}, expected 2 to {}: the cards of a node of {}", ranks,
-                                       cards, cluster->name()));
-  const std::string what = stated.collective ? std::string(name(*stated.collective)) : "all";
-  const std::vector<sim::MeasuredText> texts = {{fmt::format("gccl bench -n {}", ranks), measure_live(ranks, what)}};
-  return sim::read_measurements(texts, stated);
-}
-
-}  // namespace
-
-sim::Measured read_measured(const MeasuredArguments& a) {
+sim::StatedOfRows stated_by(const MeasuredArguments& a) {
   sim::StatedOfRows stated;
   stated.system = a.system;
   if (a.nodes) stated.nodes = Rank(*a.nodes);
@@ -90,8 +72,29 @@ sim::Measured read_measured(const MeasuredArguments& a) {
       throw json::InputError(
           fmt::format("--collective: found \"{}\"{}", a.collective, suggestion(a.collective, collective_names())));
   }
-  if (a.live) return measured_now(a, stated);
-  return sim::read_measurements(std::vector<std::filesystem::path>(a.files.begin(), a.files.end()), stated);
+  return stated;
+}
+
+}  // namespace
+
+sim::Measured read_measured(const MeasuredArguments& a) {
+  return sim::read_measurements(std::vector<std::filesystem::path>(a.files.begin(), a.files.end()), stated_by(a));
+}
+
+sim::Measured measured_now(const MeasuredArguments& a, const Cluster& cluster) {
+  const sim::StatedOfRows stated = stated_by(a);
+  if (!a.files.empty()) throw json::InputError(fmt::format("--live: found {} too, expected no files", a.files[0]));
+  if (a.nodes.value_or(1) != 1)
+    throw json::InputError(fmt::format("--nodes: found {}, expected 1: --live measures this machine", *a.nodes));
+  Rank cards = 0;
+  while (cards < cluster.cards() && cluster.node_of(cards) == 0) ++cards;
+  const Rank ranks = a.cards ? Rank(*a.cards) : std::min(cards, std::max(2u, std::thread::hardware_concurrency()));
+  if (ranks < 2 || ranks > cards)
+    throw json::InputError(fmt::format("--cards-per-node: found {}, expected 2 to {}: the cards of a node of {}", ranks,
+                                       cards, cluster.name()));
+  const std::string what = stated.collective ? std::string(name(*stated.collective)) : "all";
+  const std::vector<sim::MeasuredText> texts = {{fmt::format("gccl bench -n {}", ranks), measure_live(ranks, what)}};
+  return sim::read_measurements(texts, stated);
 }
 
 std::shared_ptr<const Cluster> load_measured_cluster(const MeasuredArguments& a) {

@@ -25,6 +25,7 @@ void add_measured_options(Command& command, MeasuredArguments& a, bool live = fa
 std::vector<std::filesystem::path> inputs_of(const MeasuredArguments& a);
 // These throw json::InputError.
 sim::Measured read_measured(const MeasuredArguments& a);
+sim::Measured measured_now(const MeasuredArguments& a, const Cluster& cluster);  // --live
 std::filesystem::path cluster_file_of(const MeasuredArguments& a);
 std::filesystem::path parameters_file_of(const MeasuredArguments& a);  // empty where none is stated
 std::shared_ptr<const Cluster> load_measured_cluster(const MeasuredArguments& a);
