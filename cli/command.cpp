@@ -271,6 +271,10 @@ std::string Command::read_number(const std::string& word, double& into) {
 }
 std::string Command::show_number(long double value) { return fmt::format("{}", double(value)); }
 
+bool asks_for_help(const std::vector<std::string>& words) {
+  return std::any_of(words.begin(), words.end(), [](const std::string& w) { return w == "--help" || w == "-h"; });
+}
+
 std::string word_after(std::string_view option, const std::vector<std::string>& words) {
   for (std::size_t i = 0; i < words.size(); ++i) {
     if (words[i] == option && i + 1 < words.size()) return words[i + 1];

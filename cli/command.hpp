@@ -10,6 +10,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 namespace gccl {
@@ -150,6 +151,32 @@ Option* Command::add_option(const std::string& names, T& into, const std::string
   return option;
 }
 
+// What comes of words for a command: its options, or instead of them the help text, or in one line what is wrong.
+struct Help {
+  std::string text;
+};
+struct Wrong {
+  std::string text;
+};
+template <class Options>
+using Parsed = std::variant<Options, Help, Wrong>;
+
+// By a table that writes to `options`. `resolve` then makes every check that is not the table's own; what is wrong, or
+// empty.
+template <class Options, class Resolve>
+Parsed<Options> parse_with(Command& table, const std::vector<std::string>& words, Options& options, Resolve resolve) {
+  try {
+    table.parse(words);
+  } catch (const UsageError& e) {
+    return Wrong{e.what()};
+  }
+  if (table.asked() == Command::Asked::help) return Help{table.help()};
+  if (std::string wrong = resolve(); !wrong.empty()) return Wrong{std::move(wrong)};
+  return std::move(options);
+}
+
+// Whether words that nobody has parsed ask for help.
+bool asks_for_help(const std::vector<std::string>& words);
 // The value of an option among words that nobody has parsed, "--backend shm" or "--backend=shm"; empty where it is not
 // there.
 std::string word_after(std::string_view option, const std::vector<std::string>& words);

@@ -1,7 +1,6 @@
 // `gccl bench`: times collectives on a real backend and checks what they leave behind.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 
@@ -33,9 +32,8 @@ bench::Entry entry_of(const std::string& backend) {
 
 int command_bench(const std::vector<std::string>& args) {
   // Help needs no ranks, and before they meet only they could say what is wrong: so the words are looked at first.
-  if (std::find(args.begin(), args.end(), "--help") != args.end() ||
-      std::find(args.begin(), args.end(), "-h") != args.end()) {
-    write_stdout(std::get<bench::Help>(bench::parse_options({"--help"}, 1)).text);
+  if (asks_for_help(args)) {
+    write_stdout(std::get<Help>(bench::parse_options({"--help"}, 1)).text);
     return 0;
   }
   const std::string backend = backend_asked(args);

@@ -136,18 +136,11 @@ Command option_table() {
   return table(o, t);  // to be looked at, not to be parsed with
 }
 
-std::variant<Options, Help, Wrong> parse_options(std::vector<std::string> args, Rank ranks) {
+Parsed<Options> parse_options(std::vector<std::string> args, Rank ranks) {
   Options o;
   Typed t;
   Command app = table(o, t);
-  try {
-    app.parse(args);
-  } catch (const UsageError& e) {
-    return Wrong{e.what()};
-  }
-  if (app.asked() == Command::Asked::help) return Help{app.help()};
-  if (const std::string wrong = resolve(t, ranks, o); !wrong.empty()) return Wrong{wrong};
-  return o;
+  return parse_with(app, args, o, [&] { return resolve(t, ranks, o); });
 }
 
 }  // namespace gccl::bench

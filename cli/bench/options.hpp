@@ -2,7 +2,6 @@
 #pragma once
 
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "cli/command.hpp"
@@ -26,18 +25,10 @@ struct Options {
   std::string json;         // a file, "-" for standard output, or empty
 };
 
-// Instead of options: the help text, or in one line what is wrong.
-struct Help {
-  std::string text;
-};
-struct Wrong {
-  std::string text;
-};
-
 // For the help of others.
 Command option_table();
 
 // `args` without program and subcommand; `ranks` of the communicator.
-std::variant<Options, Help, Wrong> parse_options(std::vector<std::string> args, Rank ranks);
+Parsed<Options> parse_options(std::vector<std::string> args, Rank ranks);
 
 }  // namespace gccl::bench

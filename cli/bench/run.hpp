@@ -10,7 +10,7 @@
 namespace gccl::bench {
 
 // parse_options, handed over so that plug-ins need no option table.
-using Parse = std::variant<Options, Help, Wrong> (*)(std::vector<std::string> args, Rank ranks);
+using Parse = Parsed<Options> (*)(std::vector<std::string> args, Rank ranks);
 
 // The ranks meet as `config` says, and rank 0 reports what was measured. 0 all right, 1 wrong elements or a failing
 // backend, 2 bad input, or with `error` where the ranks do not meet.

@@ -1,8 +1,6 @@
 // `gccl calibrate`: a parameter set from what this job's ranks measure.
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "cli/calibrate/options.hpp"
 #include "cli/calibrate/run.hpp"
 #include "cli/commands.hpp"
@@ -15,9 +13,8 @@ namespace {
 
 int command_calibrate(const std::vector<std::string>& args) {
   // Help needs no ranks, and before they meet only they could say what is wrong: so the words are looked at first.
-  if (std::find(args.begin(), args.end(), "--help") != args.end() ||
-      std::find(args.begin(), args.end(), "-h") != args.end()) {
-    write_stdout(std::get<calibrate::Help>(calibrate::parse_options({"--help"})).text);
+  if (asks_for_help(args)) {
+    write_stdout(std::get<Help>(calibrate::parse_options({"--help"})).text);
     return 0;
   }
   const auto entry = reinterpret_cast<calibrate::Entry>(

@@ -68,18 +68,11 @@ Command option_table() {
   return calibrate_table(o, t);  // to be looked at, not to be parsed with
 }
 
-std::variant<Options, Help, Wrong> parse_options(std::vector<std::string> args) {
+Parsed<Options> parse_options(std::vector<std::string> args) {
   Options o;
   Typed t;
   Command app = calibrate_table(o, t);
-  try {
-    app.parse(args);
-  } catch (const UsageError& e) {
-    return Wrong{e.what()};
-  }
-  if (app.asked() == Command::Asked::help) return Help{app.help()};
-  if (const std::string wrong = resolve_options(t, o); !wrong.empty()) return Wrong{wrong};
-  return o;
+  return parse_with(app, args, o, [&] { return resolve_options(t, o); });
 }
 
 }  // namespace gccl::calibrate

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "cli/command.hpp"
@@ -17,18 +16,10 @@ struct Options {
   Rank pairs = 4;  // of each class, the one that is measured in full among them
 };
 
-// Instead of options: the help text, or in one line what is wrong.
-struct Help {
-  std::string text;
-};
-struct Wrong {
-  std::string text;
-};
-
 // For the help of others.
 Command option_table();
 
 // `args` without program and subcommand.
-std::variant<Options, Help, Wrong> parse_options(std::vector<std::string> args);
+Parsed<Options> parse_options(std::vector<std::string> args);
 
 }  // namespace gccl::calibrate

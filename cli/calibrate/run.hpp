@@ -10,7 +10,7 @@
 namespace gccl::calibrate {
 
 // parse_options, handed over so that the plug-in needs no option table.
-using Parse = std::variant<Options, Help, Wrong> (*)(std::vector<std::string> args);
+using Parse = Parsed<Options> (*)(std::vector<std::string> args);
 
 // The ranks meet as `config` says, measure, and rank 0 writes. `columns`: the terminal's width. 0 all right, 1 a
 // failing backend, 2 wrong input, or with `error` where the ranks do not meet.

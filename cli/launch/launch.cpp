@@ -132,8 +132,8 @@ void add_launch(Command& app, int& exit_code) {
   sub->parses_itself(launch::option_table);
   sub->callback([sub, &exit_code] {
     const auto parsed = launch::parse_options(sub->remaining());
-    if (const auto* help = std::get_if<launch::Help>(&parsed)) return write_stdout(help->text);
-    if (const auto* bad = std::get_if<launch::Wrong>(&parsed)) wrong(bad->text);
+    if (const auto* help = std::get_if<Help>(&parsed)) return write_stdout(help->text);
+    if (const auto* bad = std::get_if<Wrong>(&parsed)) wrong(bad->text);
     exit_code = launch_job(std::get<launch::Options>(parsed));
   });
 }

@@ -107,24 +107,19 @@ Command option_table() {
   return table(o, t);  // to be looked at, not to be parsed with
 }
 
-std::variant<Options, Help, Wrong> parse_options(std::vector<std::string> args) {
+Parsed<Options> parse_options(std::vector<std::string> args) {
   Options o;
   Typed t;
   Command app = table(o, t);
 
   // With a program before it, "--" is the program's.
   const auto end = std::find(args.begin(), args.end(), "--");
-  try {
-    app.parse({args.begin(), end});
-  } catch (const UsageError& e) {
-    return Wrong{e.what()};
-  }
-  if (app.asked() == Command::Asked::help) return Help{app.help()};
-  o.program = app.remaining();
-  if (!o.program.empty() && o.program[0].starts_with("-")) return Wrong{app.unknown_option(o.program[0])};
-  o.program.insert(o.program.end(), end == args.end() || !o.program.empty() ? end : end + 1, args.end());
-  if (std::string bad = resolve(t, &o); !bad.empty()) return Wrong{bad};
-  return o;
+  return parse_with(app, {args.begin(), end}, o, [&] {
+    o.program = app.remaining();
+    if (!o.program.empty() && o.program[0].starts_with("-")) return app.unknown_option(o.program[0]);
+    o.program.insert(o.program.end(), end == args.end() || !o.program.empty() ? end : end + 1, args.end());
+    return resolve(t, &o);
+  });
 }
 
 }  // namespace gccl::launch

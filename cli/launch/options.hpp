@@ -3,7 +3,6 @@
 
 #include <string>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "cli/command.hpp"
@@ -24,18 +23,10 @@ struct Options {
   bool tag = false, keep_going = false;
 };
 
-// Instead of options: the help text, or in one line what is wrong.
-struct Help {
-  std::string text;
-};
-struct Wrong {
-  std::string text;
-};
-
 // For the help of others.
 Command option_table();
 
 // `args` without program and subcommand. Options end at "--", or at the first word that is none.
-std::variant<Options, Help, Wrong> parse_options(std::vector<std::string> args);
+Parsed<Options> parse_options(std::vector<std::string> args);
 
 }  // namespace gccl::launch
