@@ -130,11 +130,12 @@ Fans fans(const std::vector<Job*>& groups, Job& widest, Buffers& buffers, double
     for (std::size_t i = 0; i < groups.size(); ++i) {
       if (!groups[i]) continue;
       Job& g = *groups[i];
-      for (const auto& [bytes, out, in] :
-           {std::tuple(bytes_short, &f.out, &f.in), std::tuple(bytes_long, &f.out_long, &f.in_long)}) {
-        add_sample(*out, i, gap_ns(g, most, [&] { send_to_all(g, bytes, 0, buffers); }));
-        add_sample(*in, i, gap_ns(g, most, [&] { take_from_all(g, bytes, buffers); }));
-      }
+      const auto add = [&](double bytes, sim::Curve& out, sim::Curve& in) {
+        add_sample(out, i, gap_ns(g, most, [&] { send_to_all(g, bytes, 0, buffers); }));
+        add_sample(in, i, gap_ns(g, most, [&] { take_from_all(g, bytes, buffers); }));
+      };
+      add(bytes_short, f.out, f.in);
+      add(bytes_long, f.out_long, f.in_long);
     }
   });
   return f;
