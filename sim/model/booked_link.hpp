@@ -14,16 +14,16 @@ class alignas(64) BookedLink {
  public:
   using Passage = Timeline::Passage;
 
-  [[gnu::always_inline]] void fetch() const { prefetch(this, sizeof *this); }
+  [[gnu::always_inline]] void fetch() const { prefetch(this, kUsual); }
 
   // The bookings of long messages.
   struct alignas(64) Long {
     static constexpr std::uint32_t kNobody = ~0u;
-    Timeline line;
-    Nanos owed = 0;                 // time that short messages have taken since the last booking
-    Count turn = 0;                 // bytes of a piece while several messages take turns
     std::uint32_t owner = kNobody;  // who has booked the end of `line` and gives up what is left when asked
     Nanos owner_begin = 0, owner_end = 0;
+    Nanos owed = 0;  // time that short messages have taken since the last booking
+    Count turn = 0;  // bytes of a piece while several messages take turns
+    Timeline line;
   };
 
   BookedLink(double bandwidth_GBps, Nanos latency_ns) : ns_per_byte_(1 / bandwidth_GBps), latency_(latency_ns) {}
@@ -59,6 +59,8 @@ class alignas(64) BookedLink {
     long_.owed += lost;
     return lost;
   }
+
+  static constexpr std::size_t kUsual = 128;  // without what `line` has before its latest stretch
 
   double ns_per_byte_;
   Nanos latency_;

@@ -5,48 +5,40 @@
 namespace gccl::sim {
 
 void Timeline::remember(Booking b, Nanos now) {
-  if (!earlier_) earlier_ = std::make_unique<std::vector<Booking>>();
-  const auto past = std::find_if(earlier_->begin(), earlier_->end(), [&](const Booking& e) { return e.end > now; });
-  earlier_->erase(earlier_->begin(), past);
-  earlier_->push_back(b);
+  std::vector<Booking>& all = earlier_;
+  if (all.size() == all.capacity()) {  // only now is it read, which would cost a cache miss every time
+    all.erase(all.begin(), std::ranges::find_if(all, [&](const Booking& e) { return e.end > now; }));
+    if (2 * all.size() > all.capacity()) all.reserve(2 * all.capacity());
+  }
+  all.push_back(b);
 }
 
+// The message fills each gap from where it begins to where it ends, so it and what it touches become one stretch.
 Timeline::Passage Timeline::squeeze_in(Nanos head, Nanos length, Nanos now) {
-  // All stretches, the new message's pieces among them, then merged where they touch.
-  std::vector<Booking> all;
-  if (earlier_) all.swap(*earlier_);
-  all.push_back(last_);
-  std::vector<Booking> merged;
-  const auto add = [&](Booking b) {
-    if (b.end <= now || b.begin == b.end) return;
-    if (!merged.empty() && merged.back().end == b.begin)
-      merged.back().end = b.end;
+  remember(last_, now);
+  std::vector<Booking>& all = earlier_;
+  const auto touched = std::ranges::lower_bound(all, head, {}, &Booking::end);
+  auto next = touched;
+  Booking whole{head, head};
+  if (next->begin <= head) whole = *next++;  // there is one: head < last_.begin
+  const Nanos first = whole.end;
+  Nanos left = length;
+  while (next != all.end() && left >= next->begin - whole.end && left > 0) {
+    left -= next->begin - whole.end;
+    whole.end = next++->end;
+  }
+  // Where nothing is left, the message has ended at the beginning of the last stretch that it touched.
+  const Nanos tail = left > 0 || length == 0 ? whole.end + left : std::prev(next)->begin;
+  whole.end += left;
+  if (length > 0) {
+    if (next == touched)
+      all.insert(touched, whole);
     else
-      merged.push_back(b);
-  };
-  Nanos at = head, left = length, first = -1;
-  for (const Booking& b : all) {
-    if (at < b.begin && (left > 0 || first < 0)) {
-      if (first < 0) first = at;
-      const Nanos piece = std::min(left, b.begin - at);
-      add({at, at + piece});
-      left -= piece;
-      if (left == 0) at += piece;
-    }
-    add(b);
-    if (left > 0 || first < 0) at = std::max(at, b.end);
+      all.erase(touched + 1, next), *touched = whole;
   }
-  if (first < 0) first = at;
-  if (left > 0) {
-    add({at, at + left});
-    at += left;
-  }
-  if (merged.empty()) return {first, at};  // nothing is booked from now on: only a message without length gets here
-  last_ = merged.back();
-  merged.pop_back();
-  if (!merged.empty() && !earlier_) earlier_ = std::make_unique<std::vector<Booking>>();
-  if (earlier_) *earlier_ = std::move(merged);
-  return {first, at};
+  last_ = all.back();
+  all.pop_back();
+  return {first, tail};
 }
 
 }  // namespace gccl::sim

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <memory>
 #include <vector>
 
 #include "sim/engine/time.hpp"
@@ -47,7 +46,7 @@ class Timeline {
   Passage squeeze_in(Nanos head, Nanos length, Nanos now);
 
   Booking last_;
-  std::unique_ptr<std::vector<Booking>> earlier_;  // those before it that are not over, in order, with gaps between
+  std::vector<Booking> earlier_;  // those before it, in order, with gaps between; some may be over
 };
 
 }  // namespace gccl::sim
