@@ -65,14 +65,19 @@ Nanos FairFlows::advance(Nanos limit, std::vector<EventId>& ended) {
 void FairFlows::take_earliest(std::vector<EventId>& ended) {
   const Nanos instant = ends_.next();
   ends_.take(batch_);
-  std::erase_if(batch_, [&](EventId id) { return flows_[id].instant != instant; });
+  std::erase_if(batch_, [&](EventId id) {
+    Flow& f = flows_[id];
+    if (f.noted != instant) return true;
+    f.noted = -1;
+    if (f.instant > instant) note(id);  // it has become slower since
+    return f.instant != instant;
+  });
   double first = std::numeric_limits<double>::infinity();
   for (const EventId id : batch_) first = std::min(first, flows_[id].ends);
   if (!batch_.empty()) clock_ = std::max(clock_, first);
   for (const EventId id : batch_) {
-    if (flows_[id].instant != instant) continue;  // it was there twice
     if (flows_[id].ends > first + kTogether) {
-      ends_.add(instant, id);
+      note(id);
       continue;
     }
     finish(id);
@@ -114,9 +119,14 @@ void FairFlows::schedule(EventId id, double rate) {
   f.since = clock_;
   f.rate = rate;
   f.ends = clock_ + f.left / rate;
-  const Nanos instant = nearest_ns(f.ends);
-  f.instant = instant;
-  ends_.add(instant, id);
+  f.instant = nearest_ns(f.ends);
+  if (f.noted < 0 || f.noted > f.instant) note(id);
+}
+
+void FairFlows::note(EventId id) {
+  Flow& f = flows_[id];
+  f.noted = f.instant;
+  ends_.add(f.instant, id);
 }
 
 void FairFlows::set_rates() {
@@ -212,12 +222,15 @@ bool FairFlows::add_unfair() {
   for (const LinkId l : touched_) {
     const SharedLink& link = links_[l];
     double used = 0, fastest = 0, held = std::numeric_limits<double>::infinity();
+    bool all_change = true;
     for (const Place& p : link.flows) {
       const Flow& f = flows_[p.flow];
       used += f.rate;
       fastest = std::max(fastest, f.rate);
       if (f.changing && f.bottleneck == l) held = std::min(held, f.rate);
+      all_change = all_change && f.changing;
     }
+    if (all_change) continue;
     const bool full = used >= link.capacity * (1 - kEqual);
     for (const Place& p : link.flows) {
       const Flow& f = flows_[p.flow];

@@ -52,6 +52,7 @@ class FairFlows {
     double since = 0;                      // `left` is of then
     double ends = 0;                       // at that rate
     Nanos instant = -1;                    // in which it ends; -1: it is not in flight
+    Nanos noted = -1;                      // its first entry in the agenda, which may be earlier than that; -1: none
     std::uint32_t bottleneck = kOwn;
     bool changing = false;  // it is being given a rate
     bool fixed = false;     // and has it
@@ -68,13 +69,14 @@ class FairFlows {
   void change(EventId id);
   void fix(EventId id, double rate, std::uint32_t bottleneck);
   void schedule(EventId id, double rate);
+  void note(EventId id);
   void finish(EventId id);
 
   std::vector<SharedLink> links_;
   std::vector<Flow> flows_;  // by id
   std::size_t active_ = 0;
   double clock_ = 0;               // ns; flows end between two nanoseconds, or trees would drift
-  Agenda<EventId> ends_;           // by instant; entries whose flow ends in another one are stale
+  Agenda<EventId> ends_;           // by instant; entries that are not their flow's first one are stale
   std::vector<EventId> batch_;     // of it
   std::vector<EventId> changing_;  // flows that need a new rate
   std::vector<double> before_;     // their rates until now
