@@ -15,7 +15,7 @@
 using namespace gccl;
 using enum Collective;
 
-namespace {
+namespace algorithms_move {
 
 constexpr Count kPatElements = 65536;  // of one message of pat
 
@@ -88,8 +88,6 @@ void check_proved(const Algorithm& a, Call call, std::shared_ptr<const Layout> l
       CHECK_MESSAGE(!failure, text);
     }
 }
-
-}  // namespace
 
 TEST_CASE("all-gathers take the steps and bytes that their headers state") {
   for (const Rank n : {1u, 2u, 3u, 5u, 6u, 8u, 12u, 16u, 17u, 31u, 32u}) {
@@ -424,3 +422,5 @@ TEST_CASE("closed forms are the same on every rank, or ranks would choose differ
     for (Rank r = 1; r < layout->ranks(); ++r) CHECK(a.cost(c, layout->view(r), m) == a.cost(c, layout->view(0), m));
   }
 }
+
+}  // namespace algorithms_move

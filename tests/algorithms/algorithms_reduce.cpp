@@ -18,7 +18,7 @@
 using namespace gccl;
 using enum Collective;
 
-namespace {
+namespace algorithms_reduce {
 
 bool mine(const Algorithm& a) { return reduces(a.kind) || a.kind == broadcast; }
 
@@ -71,8 +71,6 @@ void for_each_rank(Collective kind, std::string_view name, Rank n, Count count, 
 }
 
 constexpr Rank kSizes[] = {2, 3, 4, 5, 6, 7, 8, 12, 16, 21, 31, 32, 33, 64, 100};
-
-}  // namespace
 
 TEST_CASE("bandwidth-optimal all-reduces send 2 (n-1)/n of the vector from every rank, for every n") {
   for (const Rank n : kSizes) {
@@ -476,3 +474,5 @@ TEST_CASE("the torus wants a full grid") {
     CHECK(!a.can(call_of(allreduce, 10), v));
   }
 }
+
+}  // namespace algorithms_reduce

@@ -18,7 +18,7 @@
 using namespace gccl;
 using enum Collective;
 
-namespace {
+namespace algorithms_stated {
 
 // A formula of a row: sums, products (also of factors side by side), quotients, ceil(), floor(), log2 of a variable,
 // and p, the largest power of two that is at most n.
@@ -240,8 +240,6 @@ std::string content(const std::string& file) {
   return text.str();
 }
 
-}  // namespace
-
 TEST_CASE("every row names its source, and its schedule takes the steps and sends the bytes that it states") {
   for (const Algorithm& a : algorithms()) check_stated(a);
 }
@@ -276,3 +274,5 @@ TEST_CASE("the worked example of docs/algorithms.md is an algorithm like any oth
   CHECK(content("docs/algorithms.md").find("```cpp\n" + content("examples/algorithm/exchange.cpp") + "```\n") !=
         std::string::npos);
 }
+
+}  // namespace algorithms_stated

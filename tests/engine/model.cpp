@@ -9,10 +9,10 @@
 #include "sim/engine/workload.hpp"
 #include "sim/model/calendar.hpp"
 
+namespace model {
+
 using namespace gccl;
 using namespace gccl::sim;
-
-namespace {
 
 // Rank 0 sends `count` elements to every other rank, in rank order.
 Schedule fan_out(Call c, View v, Share s) {
@@ -70,8 +70,6 @@ struct Play {
   }
   Outcome run() { return run_model(w); }
 };
-
-}  // namespace
 
 TEST_CASE("a lone message takes overhead, latencies and bytes over bandwidth") {
   const Star star(2, 10, 500, {.overhead_ns = 200});
@@ -336,3 +334,5 @@ TEST_CASE("the calendar yields every event once, by time and then by order of ar
   while (due.clear(), calendar.pop(due, own)) popped += due.size();
   CHECK(popped == id);
 }
+
+}  // namespace model

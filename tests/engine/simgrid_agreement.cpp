@@ -11,10 +11,10 @@
 #include "sim/engine/workload.hpp"
 #include "tests/support/child.hpp"
 
+namespace simgrid_agreement {
+
 using namespace gccl;
 using namespace gccl::sim;
-
-namespace {
 
 // The two times differ by at most this part of the shorter one.
 // - Where no two ranks' messages are on one link at the same time there is nothing to share, and times are equal, to
@@ -102,8 +102,6 @@ std::vector<std::string> clusters(bool wide) {
   return all;
 }
 
-}  // namespace
-
 TEST_CASE("the engines agree on shipped clusters, within what sharing a link means to each") {
   const bool wide = std::getenv("GCCL_WIDE") != nullptr;
   std::vector<Rank> sizes{8, 16};
@@ -140,12 +138,12 @@ TEST_CASE("the engines agree on shipped clusters, within what sharing a link mea
             }
             double nearest = apart(flow, simgrid);
             for (const Nanos f : flows)
-              for (const Nanos s : simgrids) nearest = std::min(nearest, ::apart(f, s));
+              for (const Nanos s : simgrids) nearest = std::min(nearest, simgrid_agreement::apart(f, s));
             INFO(gccl::name(a.kind), " ", a.name, ", ", bytes, " bytes, ", ranks, " ranks of ", name, ": flow ", flow,
                  " ns, SimGrid ", simgrid, " ns");
             CHECK(nearest <= kSameRates);
           }
-          const double apart = ::apart(model, simgrid);
+          const double apart = simgrid_agreement::apart(model, simgrid);
           ++points;
           usual += apart <= kUsual;
           if (apart <= tolerance(a, bytes)) continue;
@@ -158,3 +156,5 @@ TEST_CASE("the engines agree on shipped clusters, within what sharing a link mea
           100 * kSameRates, " % at ", unlike);
   CHECK(double(usual) >= kUsualPart * double(points));
 }
+
+}  // namespace simgrid_agreement

@@ -8,10 +8,10 @@
 #include "sim/engine/workload.hpp"
 #include "tests/support/child.hpp"
 
+namespace simgrid_collectives {
+
 using namespace gccl;
 using namespace gccl::sim;
-
-namespace {
 
 struct Played {
   Nanos time_ns;
@@ -50,8 +50,6 @@ bool fits(const Algorithm& a, Rank ranks, Count count) {
   const Layout layout = Layout::flat(ranks);
   return a.can({.kind = a.kind, .count = count}, layout.view(0));
 }
-
-}  // namespace
 
 TEST_CASE("a ring all-reduce takes 2(n-1) times overhead, latencies and one part's bytes") {
   const Star star(16, 50, 1000, {.overhead_ns = 250});
@@ -149,3 +147,5 @@ TEST_CASE("every algorithm leaves the right elements behind") {
     }
   }
 }
+
+}  // namespace simgrid_collectives

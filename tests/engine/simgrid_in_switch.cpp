@@ -10,10 +10,10 @@
 #include "sim/engine/workload.hpp"
 #include "tests/support/child.hpp"
 
+namespace simgrid_in_switch {
+
 using namespace gccl;
 using namespace gccl::sim;
-
-namespace {
 
 // 100 GB/s up and down, 250 ns each way, 40 ns to start a message and 60 ns to take one; half of it in the switch.
 std::string cluster_text(unsigned nodes, unsigned cards, bool in_switch) {
@@ -69,8 +69,6 @@ std::vector<Card> first(Rank n) {
   std::iota(cards.begin(), cards.end(), 0);
   return cards;
 }
-
-}  // namespace
 
 TEST_CASE("a vector passes each member's link once, at the switch's efficiency, and no card sums") {
   const auto cluster = parse_cluster(cluster_text(1, 8, true), "t");
@@ -156,3 +154,5 @@ TEST_CASE("an H100 node reaches what NVLS was measured to, within 10 %") {
       MESSAGE(m.cards, " cards, ", m.mebibytes, " MiB: ", bus, " GB/s");
     }
 }
+
+}  // namespace simgrid_in_switch

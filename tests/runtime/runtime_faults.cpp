@@ -14,7 +14,7 @@
 
 using namespace ranks;
 
-namespace {
+namespace runtime_faults {
 
 // Told at once, not by a limit or by keep-alives; generous to a busy machine.
 constexpr double kSoon = 10;
@@ -325,4 +325,4 @@ TEST_CASE("an abort in a loop of small calls is heard by all") {
     });
 }
 
-}  // namespace
+}  // namespace runtime_faults

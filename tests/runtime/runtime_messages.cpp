@@ -14,7 +14,7 @@
 
 using namespace ranks;
 
-namespace {
+namespace runtime_messages {
 
 constexpr double kSoon = 30;  // a hang is for ever; an idle machine needs some 0.1 s
 
@@ -65,8 +65,6 @@ void each_job(const std::function<void(const Job&)>& run) {
     run({.size = size, .backends = "shm,tcp", .nodes = size == 2 ? std::vector<int>{0, 1} : std::vector<int>{0, 1, 0}});
   }
 }
-
-}  // namespace
 
 TEST_CASE("a message that a rank which has left does not send is an error on every rank") {
   each_job([](const Job& job) {
@@ -173,3 +171,5 @@ TEST_CASE("a message to oneself of another length is a mismatch, and writes noth
       RANK_SUCCESS(GCCL_Finalize());
     });
 }
+
+}  // namespace runtime_messages

@@ -13,7 +13,7 @@
 
 using namespace ranks;
 
-namespace {
+namespace runtime_mismatch {
 
 // A hang is for ever; an idle machine needs some 0.15 s, or 0.7 s where two communicators are concerned. On a busy one
 // the soonest of several is still within a second.
@@ -140,8 +140,6 @@ const std::vector<Scenario>& scenarios() {
   };
   return all;
 }
-
-}  // namespace
 
 TEST_CASE("calls that differ are an error on every rank, at the latest where the communicator is freed") {
   for (int size = 2; size <= 4; ++size)
@@ -371,3 +369,5 @@ TEST_CASE("collectives on two communicators in crossed order") {
         });
 }
 #endif
+
+}  // namespace runtime_mismatch

@@ -35,7 +35,7 @@ void consume(GCCL_Transfer* t, const void* piece, std::uint64_t offset, std::uin
 }
 
 // One rank's part: all its messages, begun in a random order that keeps each queue's own. Returns what went wrong.
-std::string traffic(Rank& self, std::uint32_t size, std::uint32_t channels, std::uint32_t messages,
+std::string traffic(tcp_test::Rank& self, std::uint32_t size, std::uint32_t channels, std::uint32_t messages,
                     std::uint64_t seed) {
   struct Queue {
     bool sends;
@@ -128,7 +128,7 @@ TEST_CASE("random messages in random posting order arrive whole, in order, on ev
 TEST_CASE("several ports of one instance, each used by a thread of its own") {
   constexpr std::uint32_t kPorts = 3;
   World w(2);
-  std::deque<Rank> more(2 * kPorts);
+  std::deque<tcp_test::Rank> more(2 * kPorts);
   std::byte addresses[kPorts][2][GCCL_BACKEND_ADDRESS_BYTES];
   for (std::uint32_t i = 0; i < 2 * kPorts; ++i) {
     more[i].borrow(w[i % 2]);
