@@ -1,0 +1,92 @@
+#include "libgccl/select/tuning_table.hpp"
+
+#include <algorithm>
+
+#include "gccl/gccl.h"
+#include "libgccl/base/nearest.hpp"
+
+namespace gccl {
+namespace {
+
+using Entry = TuningTable::Entry;
+
+bool overlap(const Entry& a, const Entry& b) {
+  return a.algorithm->kind == b.algorithm->kind && a.from_bytes < b.to_bytes && b.from_bytes < a.to_bytes &&
+         a.ranks_min <= b.ranks_max && b.ranks_min <= a.ranks_max && a.nodes_min <= b.nodes_max &&
+         b.nodes_min <= a.nodes_max;
+}
+
+Status other_machine(const TuningTable& table, const char* pointer, const std::string& what) {
+  return Status::error(table.file + ": /machine/" + pointer + ": " + what, GCCL_ERR_INVALID_ARGUMENT);
+}
+
+std::string quoted(std::string_view text) { return std::string("\"").append(text).append("\""); }
+
+}  // namespace
+
+std::string TuningTable::place(const Entry& entry) const {
+  return file + ": /entries/" + std::to_string(&entry - entries.data());
+}
+
+std::pair<const Entry*, const Entry*> overlapping(std::span<const Entry> all) {
+  // Only those of a collective that begin before an entry's last byte can meet it.
+  std::vector<const Entry*> sorted;
+  for (const Entry& e : all) sorted.push_back(&e);
+  const auto order = [](const Entry* e) { return std::pair(e->algorithm->kind, e->from_bytes); };
+  std::stable_sort(sorted.begin(), sorted.end(), [&](const Entry* a, const Entry* b) { return order(a) < order(b); });
+  for (std::size_t i = 0; i < sorted.size(); ++i)
+    for (std::size_t j = i + 1; j < sorted.size() && sorted[j]->algorithm->kind == sorted[i]->algorithm->kind &&
+                                sorted[j]->from_bytes < sorted[i]->to_bytes;
+         ++j)
+      if (overlap(*sorted[i], *sorted[j])) return {std::max(sorted[i], sorted[j]), std::min(sorted[i], sorted[j])};
+  return {};
+}
+
+Status check_machine(const TuningTable& table, const TunedMachine& here) {
+  const TuningTable::Machine& m = table.machine;
+  if (!here.cluster.empty() && here.cluster != m.cluster)
+    return other_machine(table, "cluster",
+                         "the table is for " + quoted(m.cluster) + ", this is " + quoted(here.cluster));
+  if (here.nodes > m.nodes)
+    return other_machine(table, "nodes",
+                         "found " + std::to_string(m.nodes) + ", but this job has " + std::to_string(here.nodes) +
+                             ": the table is for another machine");
+  if (here.ranks_per_node > m.cards_per_node)
+    return other_machine(table, "cards_per_node",
+                         "found " + std::to_string(m.cards_per_node) + ", but a node of this job has " +
+                             std::to_string(here.ranks_per_node) + " ranks: the table is for another machine");
+  if (!m.backends.empty() && m.backends != here.backends)
+    return other_machine(table, "backends",
+                         "the table is for " + quoted(m.backends) + ", this machine has " +
+                             (here.backends.empty() ? "no transports of GCCL's" : quoted(here.backends)));
+  for (const Entry& e : table.entries) {
+    if (e.protocol.empty() || std::ranges::count(here.protocols, e.protocol)) continue;
+    const std::string what = table.place(e) + "/protocol: found " + quoted(e.protocol);
+    if (here.protocols.empty())
+      return Status::error(what + ", but here calls have no protocols to choose from: leave it out",
+                           GCCL_ERR_INVALID_ARGUMENT);
+    return Status::error(what + suggestion(e.protocol, here.protocols), GCCL_ERR_INVALID_ARGUMENT);
+  }
+  return {};
+}
+
+PreparedTable::PreparedTable(const TuningTable& table, Rank ranks, Rank nodes) : table_(&table) {
+  for (std::size_t kind = 0; kind < kKinds; ++kind) {
+    begin_[kind] = std::uint32_t(rows_.size());
+    for (const Entry& e : table.entries)
+      if (e.algorithm->kind == Collective(kind) && e.covers(ranks, nodes))
+        rows_.push_back({e.from_bytes, e.to_bytes, &e});
+    std::sort(rows_.begin() + begin_[kind], rows_.end(), [](const Row& a, const Row& b) { return a.from < b.from; });
+  }
+  begin_[kKinds] = std::uint32_t(rows_.size());
+}
+
+const Entry* PreparedTable::find(Collective kind, Count bytes) const {
+  const auto first = rows_.begin() + begin_[std::size_t(kind)], last = rows_.begin() + begin_[std::size_t(kind) + 1];
+  const auto after = std::upper_bound(first, last, bytes, [](Count b, const Row& r) { return b < r.from; });
+  if (after == first) return nullptr;
+  const Row& row = *std::prev(after);
+  return bytes < row.to || row.to == Entry::kNoEnd ? row.entry : nullptr;
+}
+
+}  // namespace gccl
