@@ -8,9 +8,12 @@
 namespace gccl {
 
 int log_level() {
+  // Other values are errors of GCCL_Init.
   const char* const text = std::getenv("GCCL_LOG");
-  // Anything else is an error of GCCL_Init.
-  return text && std::strlen(text) == 1 && *text >= '0' && *text <= '2' ? *text - '0' : int(kLogWarnings);
+  if (text && std::strlen(text) == 1 && *text >= '0' && *text <= '2') return *text - '0';
+  const char* const as_nccl = std::getenv("GCCL_DEBUG");
+  const bool info = as_nccl && (std::strcmp(as_nccl, "INFO") == 0 || std::strcmp(as_nccl, "TRACE") == 0);
+  return info ? int(kLogInfo) : int(kLogWarnings);
 }
 
 void log_line(int level, const char* text) {

@@ -7,7 +7,7 @@ namespace gccl {
 
 enum LogLevel : int { kLogErrors = 0, kLogWarnings = 1, kLogInfo = 2 };
 
-// GCCL_LOG; kLogWarnings by default.
+// GCCL_LOG, else GCCL_DEBUG with NCCL's words: INFO and TRACE are kLogInfo; kLogWarnings by default.
 int log_level();
 // One line, "gccl warning: TEXT", where the level is asked for. Any thread.
 void log_line(int level, const char* text);

@@ -27,6 +27,8 @@ constexpr Variable kVariables[] = {
     {"GCCL_START_TIMEOUT_MS", "60000", 1, kYearMs},
     {"GCCL_PROGRESS_THREAD", "0", 0, 1},
     {"GCCL_ALGORITHM", "chosen"},
+    {"GCCL_ALGO", "any"},
+    {"GCCL_TUNING_FILE", "none"},
     {"GCCL_PARAMETERS", "compiled in"},
     {"GCCL_CHECK", "0", 0, 1},
     {"GCCL_CROWDED", "found out", 0, 1},
@@ -37,6 +39,7 @@ constexpr Variable kVariables[] = {
     {"GCCL_TCP_ZEROCOPY", "auto", 0, 0, "0|1|auto"},
     {"GCCL_BACKEND_PATH", "none"},
     {"GCCL_LOG", "1", 0, 2},
+    {"GCCL_DEBUG", "none", 0, 0, "VERSION|WARN|INFO|TRACE"},
     {"GCCL_PMPI_STATS", "0", 0, 1},
     {"GCCL_LAUNCH_SSH", "ssh"},
 };

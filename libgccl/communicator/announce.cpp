@@ -9,6 +9,7 @@
 #include "libgccl/bootstrap/missing.hpp"
 #include "libgccl/bootstrap/variables.hpp"
 #include "libgccl/communicator/communicator.hpp"
+#include "libgccl/select/reason.hpp"
 
 namespace gccl {
 namespace {
@@ -93,18 +94,21 @@ void Communicator::announce(const Work& work, const PreparedPlan& plan) {
   if (work.what.purpose != Purpose::itself) what += ", for GCCL's own use";
   if (plan.refused) {
     const std::string_view why = plan.refused->limit;
-    log_line(kLogWarnings, fmt::format("GCCL_ALGORITHM: {} cannot serve {}{}: {} is used", plan.refused->name, what,
-                                       why.empty() ? "" : fmt::format(" ({})", why), plan.algorithm->name));
+    const bool listed = plan.refused_by == Authority::lists;
+    log_line(kLogWarnings, fmt::format("{}: {} cannot serve {}{}: {} is used", name(plan.refused_by),
+                                       listed ? "what it allows" : plan.refused->name, what,
+                                       listed || why.empty() ? "" : fmt::format(" ({})", why), plan.algorithm->name));
   }
   if (!tells) return;
   std::string over;
   for (const Ports::Port& port : ports_->all())
     if (port.peers > 0) over.append(over.empty() ? "" : " and ").append(port.backend->name);
-  log_line(kLogInfo, fmt::format("plan: {}: {}, {}, {}, {}{}", what, plan.algorithm->name,
-                                 many(plan.slicing.shares, "chunk", "chunks", "share"),
-                                 many(plan.slicing.lanes, "channel", "channels", "lane"),
-                                 plan.program ? "compiled" : fmt::format("window {}", plan.slicing.window),
-                                 over.empty() ? "" : fmt::format(", over {}", over)));
+  log_line(kLogInfo,
+           fmt::format("plan: {}: {}, {}, {}, {}{}; {}", what, plan.algorithm->name,
+                       many(plan.slicing.shares, "chunk", "chunks", "share"),
+                       many(plan.slicing.lanes, "channel", "channels", "lane"),
+                       plan.program ? "compiled" : fmt::format("window {}", plan.slicing.window),
+                       over.empty() ? "" : fmt::format(", over {}", over), reason_of(plan, plans_->authorities())));
 }
 
 }  // namespace gccl

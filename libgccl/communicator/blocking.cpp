@@ -8,8 +8,12 @@ namespace gccl {
 std::shared_ptr<PreparedPlan> Communicator::plan_of(const Work& work) {
   bool made = false;
   std::shared_ptr<PreparedPlan> plan = plans_->of(work, &made);
-  metrics_.planned(!made);
-  if (made) announce(work, *plan);
+  if (made) {
+    metrics_.planned(work.call.kind, *plan);
+    announce(work, *plan);
+  } else {
+    metrics_.planned(true);
+  }
   return plan;
 }
 

@@ -52,7 +52,7 @@ Status Communicator::create(std::shared_ptr<World> world, Members members, Excha
   const Status s = Ports::connect(*c->world_->wires, spec, exchange, c->world_->start.start_timeout_ms, &c->ports_);
   if (!s.ok()) return s;
   c->fast_ = c->ports_->fast_path();
-  c->plans_.emplace(c->rank(), *c->ports_, c->world_->models(), c->world_->overrides);
+  c->plans_.emplace(c->rank(), *c->ports_, c->world_->models(), c->world_->authorities);
   c->plans_->use(Layout::of(c->members_.node));
   std::lock_guard lock(registry_mutex);
   registry().push_back(c.get());

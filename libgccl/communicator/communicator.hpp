@@ -29,7 +29,7 @@ struct World {
   Start start;
   std::unique_ptr<Wires> wires;
   std::unique_ptr<Watch> watch;
-  Overrides overrides;
+  Authorities authorities;                          // GCCL_ALGORITHM, GCCL_ALGO, GCCL_TUNING_FILE
   std::shared_ptr<const TransportModels> measured;  // GCCL_PARAMETERS; null: plans go by what is compiled in
   const TransportModels& models() const { return measured ? *measured : transport_models(); }
   bool check = false;           // GCCL_CHECK: compare all ranks' calls before each

@@ -7,6 +7,7 @@
 
 #include "gccl/gccl.h"
 #include "libgccl/cluster/transport_model.hpp"
+#include "libgccl/cluster/tuning_file.hpp"
 #include "libgccl/schedule/layout.hpp"
 #include "libgccl/select/plan.hpp"
 
@@ -14,8 +15,13 @@ namespace gccl {
 namespace {
 
 // Each of these makes plans or adds messages, so a rank that has another one waits for what nobody sends.
-constexpr const char* kNames[Introduction::kSettings] = {"GCCL_ALGORITHM", "GCCL_CHECK",
-                                                         "GCCL_BACKENDS (or GCCL_Config.backends)", "GCCL_PARAMETERS"};
+constexpr const char* kNames[Introduction::kSettings] = {"GCCL_ALGORITHM",
+                                                         "GCCL_CHECK",
+                                                         "GCCL_BACKENDS (or GCCL_Config.backends)",
+                                                         "GCCL_PARAMETERS",
+                                                         "GCCL_ALGO",
+                                                         "the machine in GCCL_TUNING_FILE",
+                                                         "what GCCL_TUNING_FILE says"};
 
 // Read when the library is loaded, and not when memory may be short: what json does not find then ends the process.
 [[maybe_unused]] const auto& models = transport_models();
@@ -69,17 +75,29 @@ void Introduction::set_plans(Rank ranks) {
   }
 }
 
-void Introduction::set_settings(const Overrides& algorithms, bool check, const std::string& backends,
+void Introduction::set_settings(const Authorities& authorities, bool check, const std::string& backends,
                                 const std::string& parameters, const std::string& costs) {
-  put(&settings[0], algorithms.text());
+  put(&settings[0], authorities.named.text());
   put(&settings[1], check ? "1" : "0");
   put(&settings[2], backends);
-  if (parameters.empty()) return;
-  // Files of one name may differ, and those of several names may be the same: the costs count.
-  const std::uint64_t digest = digest_of(costs);
-  const std::string name = parameters.size() > 80 ? "..." + parameters.substr(parameters.size() - 80) : parameters;
-  put(&settings[3], fmt::format("{}, digest {:08x}", name, digest >> 32));
-  settings[3].digest = digest;
+  // Files of one name may differ, and those of several names may be the same: what is in them counts.
+  const auto put_file = [](Value* value, const std::string& file, const std::string& more, const std::string& content) {
+    const std::uint64_t digest = digest_of(content);
+    const std::string name = file.size() > 60 ? "..." + file.substr(file.size() - 60) : file;
+    put(value, fmt::format("{}{}, digest {:08x}", name, more, digest >> 32));
+    value->digest = digest;
+  };
+  if (!parameters.empty()) put_file(&settings[3], parameters, "", costs);
+  put(&settings[4], authorities.lists.text());
+  if (!authorities.table) return;
+  TuningTable decisions = *authorities.table;
+  const TuningTable::Machine& m = decisions.machine;
+  put(&settings[5], fmt::format("{} of {} nodes of {} cards{}{}", m.cluster, m.nodes, m.cards_per_node,
+                                m.backends.empty() ? "" : " over ", m.backends));
+  decisions.name = decisions.description = "";
+  for (TuningTable::Entry& e : decisions.entries) e.predicted_us.reset();
+  put_file(&settings[6], decisions.file, fmt::format(", {} entries", decisions.entries.size()),
+           write_tuning_table(decisions));
 }
 
 Status compare(const std::vector<Introduction>& all, Rank me) {

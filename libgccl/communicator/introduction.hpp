@@ -5,13 +5,13 @@
 #include <string>
 #include <vector>
 
-#include "libgccl/select/overrides.hpp"
+#include "libgccl/select/authorities.hpp"
 
 namespace gccl {
 
 // Of fixed size; sent as it is between ranks of one release.
 struct Introduction {
-  static constexpr std::size_t kSettings = 4;
+  static constexpr std::size_t kSettings = 7;
 
   std::uint64_t id = 0;  // rank 0's names the communicator
   std::uint32_t version = 0;
@@ -30,8 +30,8 @@ struct Introduction {
   void set_error(const Status& why);
   void set_plans(Rank ranks);
   // `parameters`: the file of GCCL_PARAMETERS, whose name may differ between ranks; `costs`: what is in it.
-  void set_settings(const Overrides& algorithms, bool check, const std::string& backends, const std::string& parameters,
-                    const std::string& costs);
+  void set_settings(const Authorities& authorities, bool check, const std::string& backends,
+                    const std::string& parameters, const std::string& costs);
 };
 
 // The same on every rank: which ranks have failed, or which two differ in what.

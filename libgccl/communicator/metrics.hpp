@@ -5,6 +5,7 @@
 
 #include "libgccl/base/clock.hpp"
 #include "libgccl/communicator/descriptor.hpp"
+#include "libgccl/select/plan.hpp"
 #include "libgccl/transports/fast_path.hpp"
 
 namespace gccl {
@@ -47,6 +48,12 @@ class Metrics {
                   .bytes_received = sends ? 0 : call.bytes});
   }
   void planned(bool again) { ++(again ? counts_.plans_reused : counts_.plans_built); }
+  // A plan was made.
+  void planned(Collective kind, const Plan& plan) {
+    planned(false);
+    counts_.algorithm[std::size_t(kind)] = plan.algorithm->name.data();
+    counts_.decided_by[std::size_t(kind)] = name(plan.by).data();
+  }
   void waited(const Backoff& backoff) { counts_.waits_yielded += backoff.yields(); }
 
   // out->struct_bytes says how much of it the caller knows.

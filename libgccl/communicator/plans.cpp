@@ -6,7 +6,9 @@ namespace gccl {
 
 Plan Plans::planned(const Call& call, std::uint32_t element_bytes) {
   setting_.costs.element_bytes = element_bytes;
-  return plan(call, setting_.first, setting_.costs, setting_.tuning, overrides_);
+  Plan p = plan(call, setting_.first, setting_.costs, setting_.tuning, authorities_);
+  p.slicing.lanes = std::min(p.slicing.lanes, kLanesMax);  // a table may have more
+  return p;
 }
 
 std::shared_ptr<PreparedPlan> Plans::prepare(const Work& work) {
@@ -17,6 +19,7 @@ std::shared_ptr<PreparedPlan> Plans::prepare(const Work& work) {
     plan->algorithm = work.algorithm;
     plan->slicing = work.slicing;
     plan->slicing.lanes = std::min({work.slicing.lanes, work.slicing.shares, kLanesMax});
+    plan->by = Authority::call;
   } else {
     static_cast<Plan&>(*plan) = planned(call, element_bytes);
   }

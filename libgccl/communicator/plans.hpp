@@ -14,20 +14,22 @@ namespace gccl {
 class Plans {
  public:
   // All of them outlive it.
-  Plans(Rank rank, const Ports& ports, const TransportModels& models, const Overrides& overrides)
+  Plans(Rank rank, const Ports& ports, const TransportModels& models, const Authorities& authorities)
       : rank_(rank),
         fast_(ports.fast_path()),
-        overrides_(overrides),
+        asked_(authorities),
         setting_{.models = &models, .in_memory = ports.in_memory(), .cost_model = ports.cost_model()} {}
 
   // Another opinion on which ranks are near each other. What was planned before is forgotten.
   void use(Layout layout) {
     layout_ = std::move(layout);
     setting_.use(layout_, rank_);
+    authorities_ = asked_.on(setting_.first.all.size, setting_.first.nodes);
     kept_ = {};
   }
   const Layout& layout() const { return layout_; }
   const View& view() const { return setting_.view; }
+  const Authorities& authorities() const { return authorities_; }
 
   // *made tells whether it was made just now.
   std::shared_ptr<PreparedPlan> of(const Work& work, bool* made);
@@ -38,7 +40,8 @@ class Plans {
 
   const Rank rank_;
   FastPath* const fast_;
-  const Overrides& overrides_;
+  const Authorities& asked_;
+  Authorities authorities_;  // the same, for this communicator
   Layout layout_;
   Setting setting_;
   PlanCache kept_;

@@ -9,6 +9,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "libgccl/bootstrap/environment.hpp"
+#include "libgccl/cluster/load_authorities.hpp"
 #include "libgccl/communicator/introduction.hpp"
 
 namespace gccl {
@@ -21,6 +23,20 @@ bool flag(const char* name) {
   return value && *value && std::strcmp(value, "0") != 0;
 }
 
+// The same on every rank, as the table is.
+Status fits_table(const World& world, const std::vector<Rank>& node) {
+  if (!world.authorities.table) return {};
+  std::vector<Rank> ranks;  // by node
+  for (const Rank n : node) {
+    ranks.resize(std::max<std::size_t>(ranks.size(), n + 1));
+    ++ranks[n];
+  }
+  const Status s = check_machine(*world.authorities.table, {.nodes = Rank(ranks.size()),
+                                                            .ranks_per_node = *std::ranges::max_element(ranks),
+                                                            .backends = world.start.backends});
+  return s.ok() ? s : Status::error(fmt::format("GCCL_TUNING_FILE: {}", s.text()), s.code());
+}
+
 }  // namespace
 
 Status create_world(const GCCL_Config* config, int rank, std::unique_ptr<Communicator>* out) {
@@ -30,9 +46,8 @@ Status create_world(const GCCL_Config* config, int rank, std::unique_ptr<Communi
   Start& start = world->start;
 
   // A rank that cannot start says so to the others, instead of letting them wait.
-  const char* const algorithms = std::getenv("GCCL_ALGORITHM");
   s = start.wrong;
-  if (s.ok()) s = Overrides::parse(algorithms ? algorithms : "", &world->overrides);
+  if (s.ok()) s = load_authorities(process_environment(), &world->authorities);
   const char* const file = std::getenv("GCCL_PARAMETERS");
   const std::string parameters = file ? file : "";
   std::string costs;
@@ -52,7 +67,7 @@ Status create_world(const GCCL_Config* config, int rank, std::unique_ptr<Communi
   if (s.ok()) {
     std::memcpy(mine.host, start.host.data(), start.host.size());
     mine.set_plans(start.size);
-    mine.set_settings(world->overrides, world->check, start.backends, parameters, costs);
+    mine.set_settings(world->authorities, world->check, start.backends, parameters, costs);
   } else {
     mine.set_error(s);
   }
@@ -80,6 +95,7 @@ Status create_world(const GCCL_Config* config, int rank, std::unique_ptr<Communi
     members.world_rank.push_back(r);
     members.node.push_back(Rank(it - first.begin()));
   }
+  if (s = fits_table(*world, members.node); !s.ok()) return s;
   const auto here = std::count(members.node.begin(), members.node.end(), members.node[start.rank]);
   world->oversubscribed = here > ::sysconf(_SC_NPROCESSORS_ONLN) || flag("GCCL_CROWDED");
   Exchange& exchange = *start.exchange;

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -108,44 +107,6 @@ class Strict : public json::json_sax_t {
   std::string file_;
   std::vector<Level> open_;
 };
-
-using Units = std::span<const std::pair<std::string_view, double>>;
-
-constexpr std::pair<std::string_view, double> kSizes[] = {{"", 1},
-                                                          {"B", 1},
-                                                          {"K", 1024},
-                                                          {"M", 1048576},
-                                                          {"G", 1073741824.0},
-                                                          {"KiB", 1024},
-                                                          {"MiB", 1048576},
-                                                          {"GiB", 1073741824.0},
-                                                          {"TiB", 1099511627776.0},
-                                                          {"PiB", 1125899906842624.0},
-                                                          {"EiB", 1152921504606846976.0},
-                                                          {"kB", 1e3},
-                                                          {"KB", 1e3},
-                                                          {"MB", 1e6},
-                                                          {"GB", 1e9},
-                                                          {"TB", 1e12},
-                                                          {"PB", 1e15},
-                                                          {"EB", 1e18}};
-constexpr std::pair<std::string_view, double> kTimes[] = {
-    {"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"min", 6e10}};
-constexpr double kSizesEnd = 9.2e18, kTimesEnd = 9e18;  // what fits an integer
-
-// A number of at least 0 with a unit, in the unit whose factor is 1.
-std::optional<double> scaled(std::string_view t, Units units) {
-  while (!t.empty() && t.front() == ' ') t.remove_prefix(1);
-  double v = 0;
-  const auto [end, error] = std::from_chars(t.data(), t.data() + t.size(), v);
-  if (error != std::errc() || !std::isfinite(v) || v < 0) return std::nullopt;
-  t.remove_prefix(std::size_t(end - t.data()));
-  while (!t.empty() && t.front() == ' ') t.remove_prefix(1);
-  while (!t.empty() && t.back() == ' ') t.remove_suffix(1);
-  for (const auto& [unit, factor] : units)
-    if (unit == t) return v * factor;
-  return std::nullopt;
-}
 
 }  // namespace
 
@@ -291,7 +252,7 @@ double Node::number(double least, double most) const {
 std::uint64_t Node::bytes(std::uint64_t most) const {
   std::optional<double> v;
   if (is_string())
-    v = scaled(value_->get_ref<const std::string&>(), kSizes);
+    v = size_of_text(value_->get_ref<const std::string&>());
   else if (value_->is_number_unsigned() || (value_->is_number() && value_->get<double>() >= kSizesEnd))
     v = value_->get<double>();
   if (!v) fail(fmt::format("found {}, expected a size in bytes such as 1048576 or \"1MiB\"", shown(*value_)));
@@ -305,7 +266,7 @@ std::uint64_t Node::bytes(std::uint64_t most) const {
 std::int64_t Node::nanos(double unit_ns) const {
   std::optional<double> ns;
   if (is_string())
-    ns = scaled(value_->get_ref<const std::string&>(), kTimes);
+    ns = time_of_text(value_->get_ref<const std::string&>());
   else if (is_number())
     ns = value_->get<double>() * unit_ns;
   if (!ns || !(*ns >= 0))
@@ -326,16 +287,6 @@ std::filesystem::path Node::path() const {
   if (name.empty()) fail("found an empty string, expected a file name");
   if (name.find('\0') != std::string::npos) fail("a file name cannot hold a zero byte");
   return (file().parent_path() / name).lexically_normal();
-}
-
-std::optional<std::uint64_t> parse_bytes(std::string_view text) {
-  const auto v = scaled(text, kSizes);
-  return v && *v < kSizesEnd ? std::optional(std::uint64_t(std::llround(*v))) : std::nullopt;
-}
-
-std::optional<std::int64_t> parse_nanos(std::string_view text) {
-  const auto v = scaled(text, kTimes);
-  return v && *v < kTimesEnd ? std::optional(std::int64_t(std::llround(*v))) : std::nullopt;
 }
 
 std::string format_bytes(std::uint64_t bytes) {

@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "libgccl/base/units.hpp"
+
 namespace gccl::json {
 
 // Wrong input: exit code 2. what() is one line: "FILE: /json/pointer: found, expected".
@@ -79,9 +81,8 @@ class Node {
   std::string pointer_;
 };
 
-// "64MiB", "8", "1.5 GB" to bytes, "5ms", "10us" to nanoseconds; nullopt when it is neither.
-std::optional<std::uint64_t> parse_bytes(std::string_view text);
-std::optional<std::int64_t> parse_nanos(std::string_view text);
+using gccl::parse_bytes;
+using gccl::parse_nanos;
 // 1048576 to "1 MiB", exact where it is whole, else with three digits.
 std::string format_bytes(std::uint64_t bytes);
 std::string format_ranks(std::uint64_t ranks);  // "1 rank", "2 ranks"

@@ -19,9 +19,14 @@ constexpr double kTie = 1e-9;
 // Of the table, or of a copy of some of its rows.
 bool same(const Algorithm* a, const Algorithm& b) { return a == &b || (a->kind == b.kind && a->name == b.name); }
 
-const Algorithm* preferred(const Call& call, const View& view, double bytes, const Tuning& tuning) {
+using Rule = AlgorithmLists::Rule;  // null: anything goes
+
+bool may(const Rule* rule, const Algorithm& a) { return !rule || !rule->forbids(a); }
+
+const Algorithm* preferred(const Call& call, const View& view, double bytes, const Tuning& tuning, const Rule* rule) {
   for (const Tuning::Preference& p : tuning.preferences)
-    if (p.holds(call, view.all.size, bytes) && p.algorithm->can(call, view)) return p.algorithm;
+    if (p.holds(call, view.all.size, bytes) && may(rule, *p.algorithm) && p.algorithm->can(call, view))
+      return p.algorithm;
   return nullptr;
 }
 
@@ -31,9 +36,9 @@ double incast_bytes(const Call& call, Rank ranks, double bytes) {
 }
 
 const Algorithm* without_incast(const Algorithm* best, const Call& call, const View& view, double bytes,
-                                const Tuning& tuning) {
+                                const Tuning& tuning, const Rule* rule) {
   for (const Tuning::Incast& i : tuning.incast)
-    if (same(i.algorithm, *best) && incast_bytes(call, view.all.size, bytes) > i.bytes_max &&
+    if (same(i.algorithm, *best) && incast_bytes(call, view.all.size, bytes) > i.bytes_max && may(rule, *i.fallback) &&
         i.fallback->can(call, view))
       return i.fallback;
   return best;
@@ -190,64 +195,141 @@ Slicing slicing_of(const Algorithm& algorithm, const Call& call, const View& vie
   return measured_slicing(algorithm, view.all.size, model.bytes(double(call.count)), tuning);
 }
 
-struct Costed {
-  Plan plan;
-  Cost cost = NAN;  // where the algorithm has no closed form
-};
-
 // Where there are others to choose from.
 bool serves(const CostModel& model, const Algorithm& algorithm, double bytes) {
   const bool by_switch = algorithm.in_switch && model.node_switch;
   return bytes <= double(model.protocol.bytes_max) && (model.protocol.in_switch || !by_switch);
 }
 
-Costed best_protocol(const Algorithm& algorithm, const Call& call, const View& view, CostModels models,
-                     const Tuning& tuning, const ChunksMax& most, const std::optional<Slicing>& stated) {
-  Costed best;
-  for (std::size_t p = 0; p < models.size(); ++p) {
-    if (models.size() > 1 && !serves(models[p], algorithm, vector_bytes(call, view, models[p]))) continue;
-    const Slicing slicing = stated ? *stated : slicing_of(algorithm, call, view, models[p], tuning, most);
-    const Cost cost = predicted(algorithm, call, view, models[p], slicing, tuning);
-    if (best.plan.algorithm && !(cost < best.cost * (1 - kTie))) continue;
-    best = {{.algorithm = &algorithm, .slicing = slicing, .protocol = p}, cost};
-  }
-  return best;
-}
-
-Plan cheapest(const Call& call, const View& view, CostModels models, double bytes, const Tuning& tuning,
-              std::span<const Algorithm> table, const ChunksMax& most) {
-  Costed best;
-  for (const Algorithm& a : table) {
-    if (a.kind != call.kind || a.variant || !a.cost || !a.can(call, view)) continue;
-    const auto switches = [](const CostModel& m) { return m.node_switch && m.protocol.in_switch; };
-    if (a.in_switch && std::none_of(models.begin(), models.end(), switches)) continue;
-    const Costed found = best_protocol(a, call, view, models, tuning, most, {});
-    if (!best.plan.algorithm || found.cost < best.cost * (1 - kTie)) best = found;
-  }
-  if (!best.plan.algorithm) return {};
-  const Algorithm* const chosen = without_incast(best.plan.algorithm, call, view, bytes, tuning);
-  return chosen == best.plan.algorithm ? best.plan : plan_of(*chosen, call, view, models, tuning, most);
-}
-
 }  // namespace
 
 Plan plan_of(const Algorithm& algorithm, const Call& call, const View& view, CostModels models, const Tuning& tuning,
              const ChunksMax& most, const std::optional<Slicing>& stated) {
-  return best_protocol(algorithm, call, view, models, tuning, most, stated).plan;
+  Plan best;
+  for (std::size_t p = 0; p < models.size(); ++p) {
+    if (models.size() > 1 && !serves(models[p], algorithm, vector_bytes(call, view, models[p]))) continue;
+    const Slicing slicing = stated ? *stated : slicing_of(algorithm, call, view, models[p], tuning, most);
+    const Cost cost = predicted(algorithm, call, view, models[p], slicing, tuning);
+    if (best.algorithm && !(cost < best.predicted_ns * (1 - kTie))) continue;
+    best = {.algorithm = &algorithm, .slicing = slicing, .protocol = p, .predicted_ns = cost};
+  }
+  return best;
 }
 
-Plan plan(const Call& given, const View& view, CostModels models, const Tuning& tuning, const Overrides& overrides,
+namespace {
+
+// What goes into every plan of one call.
+struct Planning {
+  const Call& call;
+  const View& view;
+  CostModels models;
+  const Tuning& tuning;
+  std::span<const Algorithm> table;
+  const ChunksMax& most;
+
+  double bytes() const { return models[0].bytes(double(call.count)); }
+  bool can(const Algorithm& a) const { return a.can(call, view); }
+  Plan of(const Algorithm& a, Authority by) const {
+    Plan p = plan_of(a, call, view, models, tuning, most);
+    p.by = by;
+    return p;
+  }
+  // Null: no closed form, and so nothing to compare.
+  Plan cheapest(const Rule* rule) const;
+  Plan by_entry(const TuningTable::Entry& entry) const;
+  Plan within(const Rule* rule, const TuningTable::Entry* entry) const;
+};
+
+Plan Planning::cheapest(const Rule* rule) const {
+  Plan best;
+  const Algorithm* second = nullptr;
+  Cost second_ns = NAN;
+  for (const Algorithm& a : table) {
+    if (a.kind != call.kind || (rule ? !rule->offers(a) : a.variant) || !a.cost || !can(a)) continue;
+    const auto switches = [](const CostModel& m) { return m.node_switch && m.protocol.in_switch; };
+    if (a.in_switch && std::none_of(models.begin(), models.end(), switches)) continue;
+    const Plan found = of(a, Authority::model);
+    const bool better = !best.algorithm || found.predicted_ns < best.predicted_ns * (1 - kTie);
+    if (better || !second || found.predicted_ns < second_ns * (1 - kTie)) {
+      const Plan& beaten = better ? best : found;
+      second = beaten.algorithm;
+      second_ns = beaten.predicted_ns;
+    }
+    if (better) best = found;
+  }
+  if (!best.algorithm) return {};
+  const Algorithm* const chosen = without_incast(best.algorithm, call, view, bytes(), tuning, rule);
+  if (chosen != best.algorithm) return of(*chosen, Authority::measured);
+  best.second = second;
+  best.second_ns = second_ns;
+  return best;
+}
+
+// No algorithm: the entry's cannot serve the call, or its protocol is none of those asked for. What it states in full
+// needs no prediction.
+Plan Planning::by_entry(const TuningTable::Entry& e) const {
+  if (!can(*e.algorithm)) return {};
+  std::size_t first = 0, number = models.size();
+  if (!e.protocol.empty()) {
+    while (first < models.size() && models[first].protocol.name != e.protocol) ++first;
+    if (first == models.size()) return {};
+    number = 1;
+  }
+  const std::optional<Slicing> stated =
+      e.chunks == 0 ? std::nullopt
+                    : std::optional(Slicing{e.chunks, e.channels, e.window > 0 ? e.window : tuning.window});
+  Plan p;
+  if (stated && number == 1) {
+    p = {.algorithm = e.algorithm, .slicing = *stated};
+  } else {
+    p = plan_of(*e.algorithm, call, view, models.subspan(first, number), tuning, most, stated);
+    if (e.window > 0) p.slicing.window = e.window;
+  }
+  p.protocol += first;
+  p.by = Authority::table;
+  p.entry = &e;
+  return p;
+}
+
+Plan Planning::within(const Rule* rule, const TuningTable::Entry* entry) const {
+  const Algorithm* refused = nullptr;
+  Plan p;
+  if (entry && may(rule, *entry->algorithm)) {
+    p = by_entry(*entry);
+    if (!p.algorithm && !can(*entry->algorithm)) refused = entry->algorithm;
+  }
+  if (!p.algorithm)
+    if (const Algorithm* const a = preferred(call, view, bytes(), tuning, rule)) p = of(*a, Authority::measured);
+  if (!p.algorithm) p = cheapest(rule);
+  if (!p.algorithm && rule && !rule->excludes)  // named, and without a closed form or for switches that are not there
+    for (const Algorithm* const row : rule->rows)
+      if (!p.algorithm && can(*row)) p = of(*row, Authority::lists);
+  if (!p.algorithm) return p;
+  p.limited = rule != nullptr;
+  if (rule && !rule->excludes && rule->rows.size() == 1) p.by = Authority::lists;
+  if (refused) p.refused = refused, p.refused_by = Authority::table;
+  return p;
+}
+
+}  // namespace
+
+Plan plan(const Call& given, const View& view, CostModels models, const Tuning& tuning, const Authorities& authorities,
           std::span<const Algorithm> table, const ChunksMax& most) {
   Call call = given;
   call.in_place = false;
-  const double bytes = models[0].bytes(double(call.count));
-  const Algorithm* asked = overrides.of(call.kind);
-  const Algorithm* refused = nullptr;
-  if (asked && !asked->can(call, view)) refused = std::exchange(asked, nullptr);
-  if (!asked) asked = preferred(call, view, bytes, tuning);
-  Plan p = asked ? plan_of(*asked, call, view, models, tuning, most)
-                 : cheapest(call, view, models, bytes, tuning, table, most);
-  p.refused = refused;
+  const Planning planning{call, view, models, tuning, table, most};
+  const auto size = Count(vector_bytes(call, view, models[0]));
+  const Algorithm* refused = authorities.named.of(call.kind);
+  if (refused && planning.can(*refused)) return planning.of(*refused, Authority::named);
+  Authority refused_by = Authority::named;
+  const Rule* const rule = authorities.lists.of(call.kind, size);
+  const TuningTable::Entry* const entry = authorities.entries.find(call.kind, size);
+  Plan p = planning.within(rule, entry);
+  if (!p.algorithm && rule) {
+    p = planning.within(nullptr, entry);
+    if (!refused) refused = rule->rows[0], refused_by = Authority::lists;
+  }
+  if (refused) p.refused = refused, p.refused_by = refused_by;
   return p;
 }
 

@@ -1,22 +1,31 @@
 // The planner: how a call is carried out. Real communicators, scenarios and the bench ask this one.
 #pragma once
 
+#include <cmath>
 #include <functional>
 #include <optional>
 #include <span>
 #include <string>
 
 #include "libgccl/cost/slicing.hpp"
-#include "libgccl/select/overrides.hpp"
+#include "libgccl/select/authorities.hpp"
 #include "libgccl/select/tuning.hpp"
 
 namespace gccl {
 
 struct Plan {
   const Algorithm* algorithm = nullptr;
-  const Algorithm* refused = nullptr;  // asked for by an override, and unable to serve the call
   Slicing slicing;
   std::size_t protocol = 0;  // index of the model it was planned with
+  Cost predicted_ns = NAN;   // NaN: there is no closed form, or nobody needed it
+  Authority by = Authority::model;
+  bool limited = false;                       // GCCL_ALGO left out some candidates
+  const TuningTable::Entry* entry = nullptr;  // of the table, where that decided
+  const Algorithm* second = nullptr;          // what the model would have taken instead
+  Cost second_ns = NAN;
+  // What was asked for first and cannot serve the call: by whom, and for GCCL_ALGO the first of its list.
+  const Algorithm* refused = nullptr;
+  Authority refused_by = Authority::model;
 };
 
 // The most chunks that an algorithm may be cut up into; null: kChunksMax.
@@ -32,17 +41,17 @@ using CostModels = std::span<const CostModel>;
 Plan plan_of(const Algorithm& algorithm, const Call& call, const View& view, CostModels models, const Tuning& tuning,
              const ChunksMax& most = nullptr, const std::optional<Slicing>& stated = {});
 
-// The plan of a call, from what every rank knows, so that all ranks make the same one: `view` is rank 0's. An override
-// decides, then a preference of the transport, then the lowest prediction among the rows of `table` that can serve the
-// call, have a closed form and are no variants; on a tie the earlier row. Chunks are part of a prediction: an algorithm
-// whose ranks pass on a chunk while the next arrives has an interval, the others take turns. The algorithm is null
-// where there is none. Whether the rank works in place does not matter.
+// The plan of a call, from what every rank knows, so that all ranks make the same one: `view` is rank 0's. What the
+// authorities ask for decides, in their order, then a preference of the transport, then the lowest prediction among the
+// rows of `table` that can serve the call, have a closed form and are no variants; on a tie the earlier row. Chunks are
+// part of a prediction: an algorithm whose ranks pass on a chunk while the next arrives has an interval, the others
+// take turns. The algorithm is null where there is none. Whether the rank works in place does not matter.
 Plan plan(const Call& call, const View& view, CostModels models, const Tuning& tuning = {},
-          const Overrides& overrides = {}, std::span<const Algorithm> table = algorithms(),
+          const Authorities& authorities = {}, std::span<const Algorithm> table = algorithms(),
           const ChunksMax& most = nullptr);
 inline Plan plan(const Call& call, const View& view, const CostModel& model, const Tuning& tuning = {},
-                 const Overrides& overrides = {}, std::span<const Algorithm> table = algorithms()) {
-  return plan(call, view, CostModels(&model, 1), tuning, overrides, table);
+                 const Authorities& authorities = {}, std::span<const Algorithm> table = algorithms()) {
+  return plan(call, view, CostModels(&model, 1), tuning, authorities, table);
 }
 
 // Nanoseconds for the whole call with that slicing; NaN where the algorithm has no closed form.

@@ -4,6 +4,7 @@
 
 #include "gccl/gccl.h"
 #include "libgccl/base/nearest.hpp"
+#include "libgccl/base/quoted.hpp"
 
 namespace gccl {
 namespace {
@@ -19,8 +20,6 @@ bool overlap(const Entry& a, const Entry& b) {
 Status other_machine(const TuningTable& table, const char* pointer, const std::string& what) {
   return Status::error(table.file + ": /machine/" + pointer + ": " + what, GCCL_ERR_INVALID_ARGUMENT);
 }
-
-std::string quoted(std::string_view text) { return std::string("\"").append(text).append("\""); }
 
 }  // namespace
 

@@ -73,14 +73,14 @@ TEST_CASE("GCCL_LOG=2 tells who is where, the nodes, the settings, and each plan
   CHECK(count(text, "known to these ranks alone") == 0);  // the secret
   CHECK_MESSAGE(count(text, "gccl info: plan: allreduce of 1000 elements of 4 bytes on 4 ranks: ") == 1, text);
   CHECK_MESSAGE(count(text, "gccl info: plan: allreduce of 10 elements of 4 bytes on 4 ranks: ") == 1, text);
-  CHECK_MESSAGE(count(text, "over shm and tcp\n") >= 2, text);
+  CHECK_MESSAGE(count(text, "over shm and tcp; by ") >= 2, text);
   // What the program did not call (Finalize's comparison) is named as that.
   CHECK_MESSAGE(count(text, "plan: allgather of ") == count(text, " of 1 byte on 4 ranks, for GCCL's own use: "), text);
   CHECK_MESSAGE(count(text, "for GCCL's own use: ") > 0, text);
   text = said({.size = 2, .environment = {{"GCCL_LOG", "2"}, {"GCCL_ALGORITHM", "allreduce=ring"}}});
   CHECK_MESSAGE(count(text,
                       "allreduce of 1000 elements of 4 bytes on 2 ranks: ring, 1 chunk (share), 1 channel (lane), "
-                      "compiled, over shm\n") == 1,
+                      "compiled, over shm; by GCCL_ALGORITHM\n") == 1,
                 text);
   CHECK_MESSAGE(count(text, "gccl info: plan: alltoallv on 2 ranks: pairwise") == 1, text);
 }

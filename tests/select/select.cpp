@@ -91,7 +91,7 @@ Plan planned(Count bytes, Rank ranks, const Tuning& tuning, const Overrides& ove
   static constexpr auto kind = Collective::allreduce;
   CostModel model;
   model.node = {1000, 0.1}, model.net = {5000, 1}, model.net_all = {5000, 1};
-  return plan({.kind = kind, .count = bytes}, Layout::regular(ranks, 1).view(0), model, tuning, overrides);
+  return plan({.kind = kind, .count = bytes}, Layout::regular(ranks, 1).view(0), model, tuning, {.named = overrides});
 }
 
 }  // namespace

@@ -24,8 +24,8 @@ long long now_ms() {
 
 // The rank's whole life; its exit code.
 int live(const Job& job, int rank, const std::string& store, const std::function<void(int)>& body) {
-  for (const char* name :
-       {"GCCL_SECRET", "GCCL_CHECK", "GCCL_ALGORITHM", "GCCL_PARAMETERS", "GCCL_TIMEOUT_MS", "GCCL_PROGRESS_THREAD"})
+  for (const char* name : {"GCCL_SECRET", "GCCL_CHECK", "GCCL_ALGORITHM", "GCCL_ALGO", "GCCL_TUNING_FILE",
+                           "GCCL_PARAMETERS", "GCCL_TIMEOUT_MS", "GCCL_PROGRESS_THREAD"})
     ::unsetenv(name);
   ::setenv("GCCL_RANK", std::to_string(rank).c_str(), 1);
   ::setenv("GCCL_SIZE", std::to_string(job.size).c_str(), 1);

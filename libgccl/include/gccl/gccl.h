@@ -371,6 +371,8 @@ typedef struct GCCL_Metrics {
   uint64_t bytes_sent, bytes_received; /* on all backends */
   uint64_t plans_built, plans_reused;  /* schedules compiled, and calls that found theirs */
   uint64_t waits_yielded;              /* times a wait gave up the processor */
+  const char* algorithm[GCCL_METRICS_KINDS];  /* of the newest plan of each kind, as gccl list algorithms names it; null: none */
+  const char* decided_by[GCCL_METRICS_KINDS]; /* and who chose it: "the model", "GCCL_TUNING_FILE", ... (docs/start.md) */
 } GCCL_Metrics;
 /* Figures of comm since it was made. */
 GCCL_API GCCL_Result GCCL_Get_performance_metrics(GCCL_Comm comm, GCCL_Metrics* metrics);

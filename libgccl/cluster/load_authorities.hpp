@@ -1,0 +1,15 @@
+// What the environment says of the choice of algorithms.
+#pragma once
+
+#include <functional>
+
+#include "libgccl/base/status.hpp"
+#include "libgccl/select/authorities.hpp"
+
+namespace gccl {
+
+// GCCL_ALGORITHM, GCCL_ALGO and GCCL_TUNING_FILE; what is empty or not set asks for nothing. GCCL_ERR_INVALID_ARGUMENT
+// says which variable is wrong in what, for a file with its name and the place in it.
+Status load_authorities(const std::function<const char*(const char* name)>& environment, Authorities* out);
+
+}  // namespace gccl

@@ -1,0 +1,34 @@
+// What decides on the algorithm of a call before the planner's own rules do: whoever makes the call, then the
+// environment, then a tuning table.
+#pragma once
+
+#include <memory>
+
+#include "libgccl/select/algorithm_lists.hpp"
+#include "libgccl/select/overrides.hpp"
+#include "libgccl/select/tuning_table.hpp"
+
+namespace gccl {
+
+// In the order in which they are asked.
+enum class Authority : std::uint8_t { call, named, lists, table, measured, model };
+// As users know them.
+constexpr std::string_view kAuthorities[] = {
+    "the call", "GCCL_ALGORITHM", "GCCL_ALGO", "GCCL_TUNING_FILE", "the transport's own rules", "the model"};
+constexpr std::string_view name(Authority a) { return kAuthorities[std::size_t(a)]; }
+
+struct Authorities {
+  Overrides named{};                           // GCCL_ALGORITHM
+  AlgorithmLists lists{};                      // GCCL_ALGO
+  std::shared_ptr<const TuningTable> table{};  // GCCL_TUNING_FILE; null: none
+  PreparedTable entries{};                     // of the table, for one communicator
+
+  // For a communicator of so many ranks on so many nodes.
+  Authorities on(Rank ranks, Rank nodes) const {
+    Authorities a = *this;
+    if (table) a.entries = PreparedTable(*table, ranks, nodes);
+    return a;
+  }
+};
+
+}  // namespace gccl

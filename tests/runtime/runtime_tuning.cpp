@@ -1,0 +1,158 @@
+// What real ranks make of GCCL_TUNING_FILE and GCCL_ALGO: the algorithm that a table says is the one that runs, and
+// what is wrong with a table is an error of the start.
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "gccl/gccl.h"
+#include "tests/support/folder.hpp"
+#include "tests/support/rank_job.hpp"
+
+using namespace ranks;
+
+namespace {
+
+std::string table(const std::string& entries, const std::string& machine = R"("nodes": 2, "cards_per_node": 4)") {
+  return R"({"schema": "gccl/table/1", "name": "t", "machine": {"cluster": "c", )" + machine + R"(}, "entries": [)" +
+         entries + "]}";
+}
+
+const std::string kEntries = R"(
+  {"collective": "allreduce", "to_bytes": 4096, "algorithm": "binomial_tree"},
+  {"collective": "allreduce", "from_bytes": 4096, "algorithm": "ring", "chunks": 6, "channels": 3, "window": 4},
+  {"collective": "allgather", "ranks_min": 3, "algorithm": "bruck"})";
+
+// The result is right, and the metrics have the algorithm and who chose it.
+void check_allreduce(GCCL_Comm world, std::size_t count, const std::string& algorithm, const std::string& by) {
+  int size = 0;
+  RANK_SUCCESS(GCCL_Comm_size(world, &size));
+  std::vector<std::int32_t> x(count, 3), y(count);
+  RANK_SUCCESS(GCCL_Allreduce(x.data(), y.data(), count, GCCL_INT32, GCCL_SUM, world));
+  RANK_CHECK(y == std::vector<std::int32_t>(count, 3 * size));
+  GCCL_Metrics m{};
+  m.struct_bytes = sizeof m;
+  RANK_SUCCESS(GCCL_Get_performance_metrics(world, &m));
+  if (!m.algorithm[0] || m.algorithm[0] != algorithm || m.decided_by[0] != by)
+    report("allreduce of " + std::to_string(count) + ": " + (m.algorithm[0] ? m.algorithm[0] : "nothing") + " by " +
+           (m.decided_by[0] ? m.decided_by[0] : "nobody") + ", expected " + algorithm + " by " + by);
+  RANK_CHECK(m.algorithm[1] == nullptr);  // no all-gather of the program's so far
+}
+
+}  // namespace
+
+TEST_CASE("ranks run the algorithms of their table, and metrics say so") {
+  const gccl::test::Folder folder;
+  const std::string file = folder.write("t.json", table(kEntries)).string();
+  for (const int size : {1, 2, 3, 5})
+    for (Job job : transports(size)) {
+      job.environment["GCCL_TUNING_FILE"] = file;
+      if (job.nodes.size() > 0 && size > 4) job.nodes = {0, 0, 0, 1, 1};
+      if (job.nodes.empty() && size > 4) continue;  // more than the machine has on a node
+      check(job, [](int) {
+        GCCL_Comm world = begin();
+        check_allreduce(world, 10, "binomial_tree", "GCCL_TUNING_FILE");
+        check_allreduce(world, 1023, "binomial_tree", "GCCL_TUNING_FILE");
+        check_allreduce(world, 1024, "ring", "GCCL_TUNING_FILE");
+        check_allreduce(world, 300001, "ring", "GCCL_TUNING_FILE");
+        RANK_SUCCESS(GCCL_Finalize());
+      });
+    }
+}
+
+TEST_CASE("the environment goes before the table, and a communicator has the entries of its own ranks") {
+  const gccl::test::Folder folder;
+  const std::string file = folder.write("t.json", table(kEntries)).string();
+  check({.size = 3, .environment = {{"GCCL_TUNING_FILE", file}, {"GCCL_ALGO", "allreduce:0-1KiB:ring"}}}, [](int rank) {
+    GCCL_Comm world = begin();
+    check_allreduce(world, 10, "ring", "GCCL_ALGO");
+    check_allreduce(world, 300, "binomial_tree", "GCCL_TUNING_FILE");
+    const auto gathered = [](GCCL_Comm comm) -> std::string {
+      int size = 0;
+      RANK_SUCCESS(GCCL_Comm_size(comm, &size));
+      std::vector<double> x(4), y(4 * std::size_t(size));
+      RANK_SUCCESS(GCCL_Allgather(x.data(), y.data(), 4, GCCL_FLOAT64, comm));
+      GCCL_Metrics m{};
+      m.struct_bytes = sizeof m;
+      RANK_SUCCESS(GCCL_Get_performance_metrics(comm, &m));
+      return m.decided_by[1];
+    };
+    GCCL_Comm pair = GCCL_COMM_NULL;
+    RANK_SUCCESS(GCCL_Comm_split(world, rank == 0 ? GCCL_UNDEFINED : 0, rank, &pair));
+    RANK_CHECK(gathered(world) == "GCCL_TUNING_FILE");
+    if (rank > 0) RANK_CHECK(gathered(pair) != "GCCL_TUNING_FILE");
+    RANK_SUCCESS(GCCL_Finalize());
+  });
+}
+
+TEST_CASE("what is wrong with a table or a list is an error of the start on every rank, with its place") {
+  const gccl::test::Folder folder;
+  const auto file = [&](const char* name, const std::string& text) { return folder.write(name, text).string(); };
+  const struct {
+    const char *variable, *what;
+    std::string value;
+  } kCases[] = {
+      {"GCCL_TUNING_FILE", "gone.json: no such file", (folder.path / "gone.json").string()},
+      {"GCCL_TUNING_FILE", "broken.json: not valid JSON at line 2, column ", file("broken.json", "{\n  nonsense")},
+      {"GCCL_TUNING_FILE", R"(/entries/0/algorithm: found "rink", expected an algorithm of allreduce; did you mean)",
+       file("name.json", table(R"({"collective": "allreduce", "algorithm": "rink"})"))},
+      {"GCCL_TUNING_FILE", "small.json: /machine/cards_per_node: found 1, but a node of this job has 3 ranks",
+       file("small.json",
+            table(R"({"collective": "barrier", "algorithm": "tree"})", R"("nodes": 2, "cards_per_node": 1)"))},
+      {"GCCL_TUNING_FILE", R"(/machine/backends: the table is for "tcp", this machine has "shm")",
+       file("backends.json", table(R"({"collective": "barrier", "algorithm": "tree"})",
+                                   R"("nodes": 2, "cards_per_node": 4, "backends": "tcp")"))},
+      {"GCCL_TUNING_FILE", R"(/entries/0/protocol: found "LL", but here calls have no protocols)",
+       file("protocol.json", table(R"({"collective": "allreduce", "algorithm": "ring", "protocol": "LL"})"))},
+      {"GCCL_ALGO", R"(GCCL_ALGO "allreduce:rink": there is no algorithm "rink" for allreduce; did you mean "ring"?)",
+       "allreduce:rink"},
+  };
+  for (const auto& c : kCases)
+    check({.size = 3, .environment = {{c.variable, c.value}}}, [&c](int) {
+      GCCL_Comm world = GCCL_COMM_NULL;
+      RANK_CHECK(GCCL_Init(&world, nullptr) == GCCL_ERR_INVALID_ARGUMENT);
+      expect_text(c.what, c.variable);
+      RANK_CHECK(world == GCCL_COMM_NULL);
+    });
+}
+
+TEST_CASE("tables that differ are an error on every rank that names the ranks and what differs") {
+  const gccl::test::Folder folder;
+  const std::string usual = folder.write("usual.json", table(kEntries)).string();
+  const std::string entries =
+      folder.write("entries.json", table(R"({"collective": "allreduce", "algorithm": "swing"})")).string();
+  const std::string machine =
+      folder.write("machine.json", table(kEntries, R"("nodes": 3, "cards_per_node": 4)")).string();
+  const struct {
+    std::string variable, first, other;
+    std::vector<std::string> texts;
+  } kCases[] = {
+      {"GCCL_TUNING_FILE",
+       usual,
+       entries,
+       {"what GCCL_TUNING_FILE says differs: rank 0 has ", "3 entries", "rank 1 has", "1 entries"}},
+      {"GCCL_TUNING_FILE",
+       usual,
+       machine,
+       {"the machine in GCCL_TUNING_FILE differs: rank 0 has \"c of 2 nodes of 4 cards\", rank 1 has \"c of 3 nodes"}},
+      {"GCCL_TUNING_FILE", "", usual, {"the machine in GCCL_TUNING_FILE differs: rank 0 has nothing, rank 1 has"}},
+      {"GCCL_ALGO", "ring", "allreduce:ring", {"GCCL_ALGO differs: rank 0 has \"allreduce:ring;", "rank 1 has"}},
+  };
+  for (const auto& c : kCases)
+    check({.size = 2}, [&c](int rank) {
+      setenv(c.variable.c_str(), (rank == 1 ? c.other : c.first).c_str(), 1);
+      GCCL_Comm world = GCCL_COMM_NULL;
+      RANK_CHECK(GCCL_Init(&world, nullptr) == GCCL_ERR_INVALID_USAGE);
+      for (const std::string& text : c.texts) expect_text(text, c.variable);
+    });
+  // Another file of the same content is no difference, nor are other words for the same.
+  const std::string copy = folder.write("copy.json", table(kEntries + "  ")).string();
+  check({.size = 2}, [&](int rank) {
+    setenv("GCCL_TUNING_FILE", (rank ? usual : copy).c_str(), 1);
+    setenv("GCCL_ALGO", rank ? "AllReduce:Ring,swing" : "allreduce:swing,ring", 1);
+    GCCL_Comm world = begin();
+    check_allreduce(world, 300001, "ring", "GCCL_TUNING_FILE");
+    RANK_SUCCESS(GCCL_Finalize());
+  });
+}
