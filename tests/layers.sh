@@ -6,10 +6,10 @@ set -euo pipefail
 cd "$1"
 rooms="libgccl/include libgccl/base libgccl/schedule libgccl/cost libgccl/algorithms libgccl/select libgccl/verify
   libgccl/elements libgccl/json libgccl/cluster libgccl/net libgccl/bootstrap libgccl/transports libgccl/communicator
-  libgccl/topology libgccl/api sim/engine sim/model sim/flow sim/simgrid sim/scenario sim/report sim/measured cli pmpi bench"
+  libgccl/topology libgccl/api sim/engine sim/model sim/flow sim/simgrid sim/scenario sim/report sim/measured cli pmpi nccl_tuner bench"
 
 grep -rnE '^[[:space:]]*#[[:space:]]*include[[:space:]]*"[^"]*/' --include='*.cpp' --include='*.hpp' --include='*.h' \
-  libgccl sim cli pmpi bench | awk -v rooms="$rooms" '
+  libgccl sim cli pmpi nccl_tuner bench | awk -v rooms="$rooms" '
   function room(path, part) {
     split(path, part, "/")
     return part[1] == "libgccl" || part[1] == "sim" ? part[1] "/" part[2] : part[1]

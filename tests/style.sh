@@ -7,7 +7,7 @@ for tool in clang-format-14 shellcheck; do
   command -v $tool >/dev/null || { echo "no $tool"; exit 77; }
 done
 
-mapfile -t sources < <(find libgccl sim cli pmpi tests bench examples scripts -name build -prune -o \
+mapfile -t sources < <(find libgccl sim cli pmpi nccl_tuner tests bench examples scripts -name build -prune -o \
                          \( -name '*.cpp' -o -name '*.hpp' -o -name '*.h' -o -name '*.c' \) -print)
 [ ${#sources[@]} -gt 400 ] || { echo "only ${#sources[@]} sources found"; exit 1; }
 mapfile -t scripts < <(grep -lIrE '^#!.*[/ ](ba)?sh$' check quickstart .ci scripts tests bench examples --exclude-dir=build)

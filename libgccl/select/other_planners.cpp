@@ -105,6 +105,15 @@ constexpr Stand kGrouped[] = {
 
 }  // namespace
 
+std::optional<NcclAlgorithm> nccl_algorithm(const Algorithm& row) {
+  if (row.kind != Collective::allreduce && row.kind != Collective::allgather &&
+      row.kind != Collective::reduce_scatter && row.kind != Collective::broadcast && row.kind != Collective::reduce)
+    return std::nullopt;
+  for (std::size_t a = 0; a < kNcclAlgorithms.size(); ++a)
+    if (row.name == row_name(row.kind, NcclAlgorithm(a))) return NcclAlgorithm(a);
+  return std::nullopt;
+}
+
 OtherChoice nccl_choice(const Call& call, const View& view, double element_bytes, const NcclMachine& machine) {
   const double bytes = double(call.count) * element_bytes * (counts_blocks(call.kind) ? view.all.size : 1);
   OtherChoice choice;

@@ -1,6 +1,7 @@
 // What NCCL and Open MPI would choose for a call, and which of GCCL's rows does that.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "libgccl/algorithms/algorithm.hpp"
@@ -17,6 +18,9 @@ struct OtherChoice {
   const Algorithm* algorithm = nullptr;  // null: no row can stand for it, GCCL's own planner has to choose
   std::string note;                      // how the row differs from theirs; empty: it does not
 };
+
+// NCCL's algorithm that a row stands for, where NCCL has it for that collective.
+std::optional<NcclAlgorithm> nccl_algorithm(const Algorithm& row);
 
 // `call` as plan() takes it; blocks of different lengths count as the mean one.
 OtherChoice nccl_choice(const Call& call, const View& view, double element_bytes, const NcclMachine& machine);

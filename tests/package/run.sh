@@ -97,6 +97,8 @@ for file in gccl/schemas/cluster.schema.json man/man1/gccl.1 bash-completion/com
   [ -s "$folder/usr/share/$file" ] || fail "share/$file is missing"
 done
 
+[ -s "$libdir/libnccl-tuner-gccl.so" ] || fail "the tuner for NCCL is missing"
+
 # Uninstalling leaves nothing behind but folders that others share.
 again="$folder/a[b] again"  # a name that programs may take for a pattern
 DESTDIR="" cmake --install "$build" --prefix "$again" >/dev/null

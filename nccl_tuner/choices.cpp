@@ -1,0 +1,175 @@
+#include "nccl_tuner/choices.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "libgccl/cluster/cost_model.hpp"
+#include "libgccl/cluster/load.hpp"
+#include "libgccl/cluster/shipped.hpp"
+#include "libgccl/cluster/tuning_file.hpp"
+#include "libgccl/select/other_planners.hpp"
+#include "libgccl/select/plan.hpp"
+
+namespace gccl::nccl {
+namespace {
+
+// NCCL does not say of which type a call is.
+constexpr unsigned kElementBytes = 4;
+constexpr Count kBytesMax = Count(1) << 36;  // what is longer is as this is
+constexpr Count kChannelsMax = 32;
+
+std::optional<NcclProtocol> protocol_named(std::string_view name) {
+  const auto found = std::ranges::find(kNcclProtocols, name);
+  if (found == kNcclProtocols.end()) return std::nullopt;
+  return NcclProtocol(found - kNcclProtocols.begin());
+}
+
+Rank largest_node(Rank ranks, Rank nodes) { return (ranks + nodes - 1) / nodes; }
+
+// The first cards of the first nodes, on each as many as on the others or one less.
+std::vector<Card> cards_of(const Cluster& cluster, Rank ranks, Rank nodes) {
+  std::vector<Card> cards;
+  Rank node = ~Rank(0), seen = 0, taken = 0;
+  for (Card c = 0; c < cluster.cards() && cards.size() < ranks; ++c) {
+    if (node != cluster.node_of(c)) {
+      node = cluster.node_of(c);
+      ++seen;
+      taken = 0;
+    }
+    if (seen > nodes) break;
+    const Rank due = ranks / nodes + (seen <= ranks % nodes);
+    if (taken++ < due) cards.push_back(c);
+  }
+  if (cards.size() < ranks)
+    throw json::InputError(
+        fmt::format("{} has not {} cards on its first {} nodes: it is another machine", cluster.name(), ranks, nodes));
+  return cards;
+}
+
+// The rows that NCCL has.
+const std::vector<Algorithm>& nccl_rows() {
+  static const std::vector<Algorithm> rows = [] {
+    std::vector<Algorithm> all;
+    for (const Algorithm& a : algorithms())
+      if (nccl_algorithm(a)) all.push_back(a);
+    return all;
+  }();
+  return rows;
+}
+
+}  // namespace
+
+Choices::Choices(const Sources& sources, std::size_t ranks, std::size_t nodes, std::vector<std::string>* warnings) {
+  constexpr std::size_t kRanksMax = 1 << 20;
+  if (ranks == 0 || nodes == 0 || nodes > ranks || ranks > kRanksMax) {
+    warnings->push_back(
+        fmt::format("a communicator of {} ranks on {} nodes: expected 1 to {} ranks on as many nodes at "
+                    "most",
+                    ranks, nodes, kRanksMax));
+    return;
+  }
+  if (sources.table.empty() && sources.cluster.empty())
+    warnings->push_back("neither GCCL_TUNING_FILE, a tuning table, nor GCCL_CLUSTER, a cluster description, is set");
+  std::string cluster;
+  if (!sources.cluster.empty()) try {
+      plan(sources.cluster, Rank(ranks), Rank(nodes), &cluster);
+    } catch (const json::InputError& e) {
+      for (auto& planned : planned_) planned.clear();
+      const std::string_view why = e.what();
+      warnings->push_back(fmt::format("{}{}", why.starts_with("GCCL_CLUSTER") ? "" : "GCCL_CLUSTER: ", why));
+    }
+  if (!sources.table.empty()) try {
+      read_table(sources.table, cluster, Rank(ranks), Rank(nodes), warnings);
+    } catch (const json::InputError& e) {
+      entries_ = {};
+      warnings->push_back(fmt::format("GCCL_TUNING_FILE: {}", e.what()));
+    }
+}
+
+void Choices::read_table(const std::string& file, const std::string& cluster, Rank ranks, Rank nodes,
+                         std::vector<std::string>* warnings) {
+  table_ = load_tuning_table(file);
+  const TunedMachine here{.cluster = cluster,
+                          .nodes = nodes,
+                          .ranks_per_node = largest_node(ranks, nodes),
+                          .protocols = {kNcclProtocols.begin(), kNcclProtocols.end()}};
+  if (const Status s = check_machine(table_, here); !s.ok()) throw json::InputError(s.text());
+  const TuningTable::Entry* foreign = nullptr;
+  std::size_t unknown = 0;
+  for (const TuningTable::Entry& e : table_.entries) {
+    const auto algorithm = nccl_algorithm(*e.algorithm);
+    of_entry_.emplace_back();
+    if (algorithm) {
+      of_entry_.back() = {
+          .algorithm = *algorithm, .protocol = protocol_named(e.protocol), .channels = unsigned(e.channels)};
+    } else if (std::ranges::count(kCollectives, e.algorithm->kind)) {
+      if (++unknown == 1) foreign = &e;
+    }
+  }
+  if (foreign)
+    warnings->push_back(fmt::format(
+        "GCCL_TUNING_FILE: {}: NCCL has no {} for {}: it chooses by itself there ({} such {})", table_.place(*foreign),
+        foreign->algorithm->name, name(foreign->algorithm->kind), unknown, unknown == 1 ? "entry" : "entries"));
+  entries_ = PreparedTable(table_, ranks, nodes);
+  text_ += fmt::format("{}the table {}, {} entries", text_.empty() ? "" : "; ", file, table_.entries.size());
+}
+
+void Choices::plan(const std::string& file, Rank ranks, Rank nodes, std::string* cluster_name) {
+  const auto named = json::Node::parse(nlohmann::json(file).dump(), "GCCL_CLUSTER");
+  const std::shared_ptr<const Cluster> cluster = load_cluster(cluster_file(named));
+  *cluster_name = cluster->name();
+  const std::vector<Card> cards = cards_of(*cluster, ranks, nodes);
+  const Layout layout = layout_of(*cluster, cards);
+  const View view = layout.view(0);
+  std::vector<CostModel> models;
+  for (const Protocol& p : cluster->protocols()) models.push_back(cost_model(*cluster, cards, kElementBytes, p));
+  Tuning tuning;
+  tuning.search = true;
+  tuning.channels_max = kChannelsMax;
+  for (std::size_t f = 0; f < kCollectives.size(); ++f) {
+    const Collective kind = kCollectives[f];
+    const Count unit = Count(kElementBytes) * (counts_blocks(kind) ? ranks : 1);
+    const auto chosen = [&](Count bytes) -> std::optional<Choice> {
+      const Plan p =
+          gccl::plan({.kind = kind, .count = std::max<Count>(1, bytes / unit)}, view, models, tuning, {}, nccl_rows());
+      if (!p.algorithm) return std::nullopt;
+      return Choice{.algorithm = *nccl_algorithm(*p.algorithm),
+                    .protocol = protocol_named(models[p.protocol].protocol.name)};
+    };
+    // Sizes twice as long as the one before; where the choice changes between two, at which size it does.
+    std::optional<Choice> last = chosen(0);
+    if (!last) continue;
+    planned_[f].push_back({0, *last});
+    for (Count bytes = kElementBytes; bytes <= kBytesMax; bytes *= 2) {
+      const std::optional<Choice> here = chosen(bytes);
+      if (!here) continue;
+      for (Count low = bytes / 2; here != last; low = planned_[f].back().from) {
+        Count high = bytes;
+        while (high - low > std::max<Count>(unit, low / 64)) {
+          const Count middle = low + (high - low) / 2;
+          (chosen(middle) == last ? low : high) = middle;
+        }
+        last = chosen(high);
+        planned_[f].push_back({high, *last});
+      }
+    }
+  }
+  text_ = fmt::format("plans for {}", cluster->name());
+}
+
+const Choice* Choices::find(std::size_t function, Count bytes) const {
+  if (const TuningTable::Entry* const e = entries_.find(kCollectives[function], bytes)) {
+    const auto& choice = of_entry_[std::size_t(e - table_.entries.data())];
+    return choice ? &*choice : nullptr;
+  }
+  const auto& planned = planned_[function];
+  const auto after =
+      std::upper_bound(planned.begin(), planned.end(), bytes, [](Count b, const Planned& p) { return b < p.from; });
+  return after == planned.begin() ? nullptr : &std::prev(after)->choice;
+}
+
+std::string Choices::text() const { return text_.empty() ? "nothing to go by: NCCL chooses by itself" : text_; }
+
+}  // namespace gccl::nccl
