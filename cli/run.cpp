@@ -6,6 +6,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <memory>
 #include <set>
 #include <thread>
@@ -15,6 +16,7 @@
 #include "cli/engines.hpp"
 #include "cli/output.hpp"
 #include "libgccl/cluster/files.hpp"
+#include "libgccl/cluster/load_authorities.hpp"
 #include "libgccl/cluster/shipped.hpp"
 #include "libgccl/json/nearest.hpp"
 #include "sim/report/csv.hpp"
@@ -64,6 +66,7 @@ void check_files(const RunArguments& a, const sim::Scenario& scenario) {
   for (const sim::ScenarioRun& run : scenario.runs)
     for (const sim::Expectation& e : run.expectations)
       if (e.stored) inputs.push_back(e.where.at("result").path());
+  if (const char* const table = std::getenv("GCCL_TUNING_FILE"); table && *table) inputs.emplace_back(table);
   check_outputs({a.json, a.csv, a.html, a.trace, a.resume}, inputs);
 }
 
@@ -101,6 +104,10 @@ void use_journal(const sim::Campaign& campaign, sim::Journal& journal, sim::RunO
 
 int run_scenario(const RunArguments& a) {
   sim::CampaignOptions campaign_options{.engine = {}, .seed = {}};
+  if (const Status s =
+          load_authorities([](const char* name) { return std::getenv(name); }, &campaign_options.authorities);
+      !s.ok())
+    throw json::InputError(s.text());
   if (a.seed) campaign_options.seed = std::uint64_t(*a.seed);
   if (!a.engine.empty()) campaign_options.engine = engine_named(a.engine);
   if (!a.planner.empty()) {

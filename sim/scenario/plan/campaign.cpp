@@ -10,6 +10,7 @@
 #include "libgccl/cluster/load.hpp"
 #include "libgccl/cluster/nccl_settings.hpp"
 #include "libgccl/cluster/transport_model.hpp"
+#include "libgccl/communicator/setting.hpp"
 #include "libgccl/json/nearest.hpp"
 #include "sim/scenario/plan/estimate.hpp"
 #include "sim/scenario/plan/worlds.hpp"
@@ -91,6 +92,8 @@ class Planner {
   struct Basis {
     std::vector<CostModel> costs;  // by protocol of the cluster
     Tuning tuning;
+    Authorities authorities;
+    Count channels_max;  // of a communicator
   };
   std::vector<Card> cards_of(const SimulatedCommunicator& c, std::size_t w) const {
     std::vector<Card> cards(c.ranks());
@@ -107,14 +110,19 @@ class Planner {
     Basis& basis = at->second;
     known = &basis;
     if (!fresh) return basis;
+    const View view = c.layout->view(0);
+    basis.authorities = campaign_.authorities.on(c.ranks(), view.nodes);
     if (!cluster.backends().empty()) {
-      const View view = c.layout->view(0);
       const TransportModel& t = transport_model_of(cluster.transports(), cluster.backends(), view.nodes == 1);
-      return basis = {.costs = {t.costs_on(view, each)}, .tuning = t.tuning};
+      basis.costs = {t.costs_on(view, each)};
+      basis.tuning = t.tuning;
+      basis.channels_max = gccl::kLanesMax;
+      return basis;
     }
     for (const Protocol& p : cluster.protocols()) basis.costs.push_back(cost_model(cluster, cards, each, p));
     basis.tuning.search = true;
     basis.tuning.channels_max = kPlannedLanesMax;
+    basis.channels_max = kLanesMax;
     return basis;
   }
 
@@ -179,6 +187,7 @@ class Planner {
   struct Chosen {
     Algorithms algorithms;
     std::vector<OtherChoice> others;  // see Part
+    std::vector<Plan> plans;          // GCCL's planner's; none where another library's rules chose
   };
 
   OtherChoice other_choice(const Part& part, const SimulatedCommunicator& c, const Asked& asked, std::size_t w) const {
@@ -203,14 +212,18 @@ class Planner {
         all.others.push_back(other_choice(part, *c, asked, w));
         if (all.others.back().algorithm) {
           chosen.push_back(all.others.back().algorithm);
+          all.plans.emplace_back();
           continue;
         }
       }
       const Basis& basis = basis_of(part, *c, w);
       const auto [first, number] = protocols_of(part, *c, w);
-      chosen.push_back(gccl::plan(asked.call, asked.view, CostModels(basis.costs).subspan(first, number), basis.tuning,
-                                  {}, algorithms(), chunks_max(part, asked, *c))
-                           .algorithm);
+      all.plans.push_back(gccl::plan(asked.call, asked.view, CostModels(basis.costs).subspan(first, number),
+                                     basis.tuning, basis.authorities, algorithms(), chunks_max(part, asked, *c)));
+      Plan& plan = all.plans.back();
+      plan.protocol += first;
+      plan.slicing.lanes = std::min(plan.slicing.lanes, basis.channels_max);
+      chosen.push_back(plan.algorithm);
       if (!chosen.back())
         part.task->where.fail(
             fmt::format("no algorithm can serve this {} on {}", name(part.task->kind), json::format_ranks(c->ranks())));
@@ -242,11 +255,19 @@ class Planner {
     return {std::move(list), std::move(chosen)};
   }
 
-  // Fills in how each shape of communicator carries the part out.
-  void set_plans(Part& part, const Algorithms& by_shape, std::size_t w) {
+  // Fills in how each shape of communicator carries the part out. A table also says how calls are cut up.
+  void set_plans(Part& part, const Algorithms& by_shape, const Chosen& chosen, std::size_t w) {
     part.plans.clear();
-    for (const SimulatedCommunicator* c : firsts(part))
-      part.plans.push_back(plan_for(part, *by_shape[part.plans.size()], *c, w));
+    for (const SimulatedCommunicator* c : firsts(part)) {
+      const std::size_t shape = part.plans.size();
+      const Plan* const planned = by_shape == chosen.algorithms ? &chosen.plans[shape] : nullptr;
+      if (planned && planned->entry && !part.task->slicing) {
+        part.plans.push_back(*planned);
+        continue;
+      }
+      part.plans.push_back(plan_for(part, *by_shape[shape], *c, w));
+      if (planned) part.plans.back().by = planned->by;
+    }
     part.sliced = !part.task->slicing;
   }
 
@@ -270,7 +291,7 @@ class Planner {
       const auto [list, chosen] = candidates(part, w);
       for (const Algorithms& a : list) {
         part.others = a == chosen.algorithms ? chosen.others : std::vector<OtherChoice>{};
-        set_plans(part, a, w);
+        set_plans(part, a, chosen, w);
         append({.run = run_index,
                 .world = w,
                 .engine = engine,
@@ -293,9 +314,9 @@ class Planner {
                   .communicators = communicators_of(task, w),
                   .plans = {},
                   .others = {}};
-        auto [list, chosen] = candidates(part, w);
-        part.others = std::move(chosen.others);
-        set_plans(part, list[0], w);
+        const auto [list, chosen] = candidates(part, w);
+        part.others = chosen.others;
+        set_plans(part, list[0], chosen, w);
         stream.push_back(std::move(part));
       }
     }
@@ -419,6 +440,31 @@ Call call_of(const Task& task, Count bytes, Rank ranks, const CountTable* table)
   return call;
 }
 
+namespace {
+
+Rank largest_node(const Cluster& cluster, const std::vector<Card>& cards) {
+  std::map<Rank, Rank> ranks;  // by node
+  Rank most = 0;
+  for (const Card c : cards) most = std::max(most, ++ranks[cluster.node_of(c)]);
+  return most;
+}
+
+void check_table(const TuningTable& table, const SimulatedWorld& world) {
+  const Cluster& cluster = *world.cluster;
+  const Layout layout = layout_of(cluster, world.cards);
+  const View view = layout.view(0);
+  TunedMachine here{.cluster = cluster.name(),
+                    .nodes = view.nodes,
+                    .ranks_per_node = largest_node(cluster, world.cards),
+                    .backends = cluster.backends()};
+  for (const Protocol& p : cluster.protocols())
+    if (!p.name.empty()) here.protocols.push_back(p.name);
+  if (const Status s = check_machine(table, here); !s.ok())
+    throw json::InputError(fmt::format("GCCL_TUNING_FILE: {}", s.text()));
+}
+
+}  // namespace
+
 Campaign make_campaign(Scenario scenario, const CampaignOptions& options) {
   Campaign campaign;
   if (options.engine)
@@ -433,6 +479,9 @@ Campaign make_campaign(Scenario scenario, const CampaignOptions& options) {
         for (Task& task : stream) task.planner = *options.planner;
   campaign.seed = options.seed.value_or(scenario.seed);
   campaign.worlds = make_worlds(scenario, campaign.seed, options.load ? options.load : load_cluster);
+  campaign.authorities = options.authorities;
+  if (options.authorities.table)
+    for (const SimulatedWorld& world : campaign.worlds) check_table(*options.authorities.table, world);
   campaign.scenario = std::make_shared<const Scenario>(std::move(scenario));
   Planner planner(campaign);
   for (std::size_t i = 0; i < campaign.scenario->runs.size(); ++i) planner.add(i);

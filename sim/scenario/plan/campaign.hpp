@@ -59,6 +59,7 @@ struct Campaign {
   std::vector<SimulatedWorld> worlds;        // by cluster, then by ranks
   std::vector<Point> points;                 // by run, world, engine, size, algorithm
   std::uint64_t seed = 1;
+  Authorities authorities;    // what decides before the planner's own rules where a run asks for "auto"
   std::size_t unchecked = 0;  // expectations left out: they are about engines that are not run
 };
 
@@ -73,13 +74,15 @@ struct CampaignOptions {
   std::optional<Engine> engine;             // instead of the scenario's; expectations about other engines are left out
   std::optional<std::uint64_t> seed;        // instead of the scenario's
   std::optional<PlannerKind> planner = {};  // instead of the scenario's
+  // What decides for "auto" before GCCL's planner does; in real jobs the environment says it.
+  Authorities authorities = {};
   // How a cluster's file is read; empty: load_cluster().
   std::function<std::shared_ptr<const Cluster>(const std::filesystem::path&)> load = {};
 };
 
 // Loads the clusters. Throws json::InputError: more ranks than cards, a root or straggler that is no rank, an algorithm
 // that is named but cannot serve the call, a planner that knows nothing of the cluster, more work than the limits
-// above.
+// above, a tuning table that is for another machine than one of the clusters.
 Campaign make_campaign(Scenario scenario, const CampaignOptions& options);
 
 // The call of one task on a communicator of `ranks` ranks; `table` is for calls with counts and must outlive the call.

@@ -66,8 +66,12 @@ Json parts_of(const Point& point) {
   Json streams = Json::array();
   for (const auto& stream : point.streams) {
     Json parts = Json::array();
-    for (const Part& part : stream)
-      parts.push_back({part.algorithm(), part.bytes, kPlanners[std::size_t(part.task->planner)]});
+    for (const Part& part : stream) {
+      Json plans = Json::array();  // which a tuning table may have changed
+      for (const Plan& p : part.plans)
+        plans.push_back({p.slicing.shares, p.slicing.lanes, p.slicing.window, p.protocol, std::size_t(p.by)});
+      parts.push_back({part.algorithm(), part.bytes, kPlanners[std::size_t(part.task->planner)], std::move(plans)});
+    }
     streams.push_back(std::move(parts));
   }
   return streams;

@@ -52,6 +52,8 @@ Json tiers_of(const Cluster& cluster, const Outcome& outcome) {
 
 // How another library's rules came to the algorithm.
 void add_planner(Json& row, const Part& part) {
+  const Authority by = part.plan().by;
+  if (by == Authority::named || by == Authority::lists || by == Authority::table) row["decided_by"] = name(by);
   if (part.others.empty()) return;
   const OtherChoice& other = part.others[part.largest().shape];
   row["planner"] = kPlanners[std::size_t(part.task->planner)];

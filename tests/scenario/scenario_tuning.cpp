@@ -1,0 +1,103 @@
+// What decides for "auto" before GCCL's planner: what the environment of real ranks says decides in scenarios, too.
+#include <doctest/doctest.h>
+
+#include "tests/support/scenario.hpp"
+
+using namespace gccl;
+using namespace gccl::test;
+
+namespace {
+
+Authorities table_of(std::vector<TuningTable::Entry> entries, const TuningTable::Machine& machine) {
+  Authorities a;
+  a.table = std::make_shared<const TuningTable>(
+      TuningTable{.file = "t.json", .name = "t", .machine = machine, .entries = std::move(entries)});
+  return a;
+}
+
+const Algorithm* row_of(std::string_view name) { return find_algorithm(Collective::allreduce, name); }
+
+std::vector<Json> rows(const Json& runs, const Authorities& authorities, const char* cluster = "pcie-box") {
+  Json document = whole(runs);
+  document["cluster"] = std::string("../topologies/") + cluster + ".json";
+  document["ranks"] = 8;
+  return sim::row_heads(
+      sim::make_campaign(scenario_of(document), {.engine = {}, .seed = {}, .authorities = authorities}));
+}
+
+const TuningTable::Machine kBox{.cluster = "pcie-box", .nodes = 1, .cards_per_node = 8};
+
+}  // namespace
+
+TEST_CASE("a table decides for auto how a call is carried out, and the row says so") {
+  const Json run = {{"collective", "allreduce"}, {"bytes", {1024, 65536}}, {"algorithms", "auto"}};
+  const Authorities a = table_of(
+      {{.from_bytes = 65536, .algorithm = row_of("binomial_tree"), .chunks = 6, .channels = 3, .window = 5}}, kBox);
+  const std::vector<Json> free = rows({run}, {}), tuned = rows({run}, a);
+  REQUIRE(tuned.size() == 2);
+  CHECK(tuned[0] == free[0]);
+  CHECK(!tuned[0].contains("decided_by"));
+  CHECK(tuned[1]["algorithm"] == "binomial_tree");
+  CHECK(tuned[1]["shares"] == 6);
+  CHECK(tuned[1]["lanes"] == 3);
+  CHECK(tuned[1]["window"] == 5);
+  CHECK(tuned[1]["decided_by"] == "GCCL_TUNING_FILE");
+  CHECK(tuned[1]["auto"] == true);
+  // What the run names goes before it, and so does how it says that calls are cut up.
+  Json named = run;
+  named["algorithms"] = "ring";
+  CHECK(rows({named}, a) == rows({named}, {}));
+  Json cut = run;
+  cut["shares"] = 2;
+  CHECK(rows({cut}, a)[1]["algorithm"] == "binomial_tree");
+  CHECK(rows({cut}, a)[1]["shares"] == 2);
+}
+
+TEST_CASE("GCCL_ALGORITHM and GCCL_ALGO decide for auto") {
+  const Json run = {{"collective", "allreduce"}, {"bytes", 65536}, {"algorithms", "auto"}};
+  Authorities a;
+  REQUIRE(Overrides::parse("allreduce=swing", &a.named).ok());
+  CHECK(rows({run}, a)[0]["algorithm"] == "swing");
+  CHECK(rows({run}, a)[0]["decided_by"] == "GCCL_ALGORITHM");
+  a = {};
+  REQUIRE(AlgorithmLists::parse("allreduce:binomial_tree", &a.lists).ok());
+  CHECK(rows({run}, a)[0]["algorithm"] == "binomial_tree");
+  CHECK(rows({run}, a)[0]["decided_by"] == "GCCL_ALGO");
+  const Json sequence = {{"sequence",
+                          {{{"collective", "allreduce"}, {"bytes", 65536}, {"algorithm", "auto"}},
+                           {{"collective", "barrier"}, {"algorithm", "auto"}}}}};
+  CHECK(rows({sequence}, a).size() == 1);
+}
+
+TEST_CASE("a cluster that simulates GCCL's ranks obeys a table as they do: at most four channels") {
+  const Json run = {{"collective", "allreduce"}, {"bytes", 65536}, {"algorithms", "auto"}};
+  const std::vector<Json> all =
+      rows({run},
+           table_of({{.algorithm = row_of("ring"), .chunks = 16, .channels = 16}},
+                    {.cluster = "host", .nodes = 1, .cards_per_node = 32, .backends = "shm,tcp"}),
+           "host");
+  CHECK(all[0]["lanes"] == 4);
+  CHECK(all[0]["shares"] == 16);
+}
+
+TEST_CASE("a table of another machine, or of protocols that a cluster does not have, is wrong input") {
+  const Json run = {{"collective", "allreduce"}, {"bytes", 64}, {"algorithms", "auto"}};
+  const auto refused = [&](const Authorities& a) -> std::string {
+    try {
+      rows({run}, a);
+      return "accepted";
+    } catch (const json::InputError& e) {
+      return e.what();
+    }
+  };
+  TuningTable::Machine other = kBox;
+  other.cluster = "elsewhere";
+  CHECK(refused(table_of({{.algorithm = row_of("ring")}}, other)) ==
+        "GCCL_TUNING_FILE: t.json: /machine/cluster: the table is for \"elsewhere\", this is \"pcie-box\"");
+  other = kBox;
+  other.cards_per_node = 4;
+  CHECK(refused(table_of({{.algorithm = row_of("ring")}}, other)).find("/machine/cards_per_node: found 4") !=
+        std::string::npos);
+  CHECK(refused(table_of({{.algorithm = row_of("ring"), .protocol = "LLL"}}, kBox)).find("/entries/0/protocol") !=
+        std::string::npos);
+}
