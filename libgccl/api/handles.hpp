@@ -38,6 +38,9 @@ struct Group_calls;
 Group_calls* current_group();
 // Begins the work, for GCCL_Group_end to wait for.
 GCCL_Result run_in_group(Group_calls& group, Communicator& c, Work&& work);
+// Nanoseconds for all calls of the group that were asked about, this one on that communicator included; outside a group
+// those of this call.
+double estimated_in_group(const Communicator& c, double ns);
 // A call has failed with this, and with this thread's last error: inside a group it is GCCL_Group_end's to return.
 [[gnu::cold]] void note_in_group(GCCL_Result result) noexcept;
 

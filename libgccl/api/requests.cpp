@@ -1,6 +1,9 @@
 // Waiting for operations, and groups of them.
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "libgccl/api/guard.hpp"
 #include "libgccl/communicator/completions.hpp"
 
@@ -10,6 +13,7 @@ struct Group_calls {
   int depth = 0;
   std::vector<Operation*> operations;
   Status first;
+  std::vector<std::pair<std::uint64_t, double>> estimated_ns;  // by communicator
 
   // What is left when the thread ends inside a group, where nobody will wait for it.
   ~Group_calls() {
@@ -38,6 +42,21 @@ GCCL_Result run_in_group(Group_calls& g, Communicator& c, Work&& work) {
   const Status s = c.start(std::move(work), &op);
   if (op) g.operations.push_back(op);
   return failed(s);
+}
+
+double estimated_in_group(const Communicator& c, double ns) {
+  if (group.depth == 0) return ns;
+  auto& all = group.estimated_ns;
+  const auto found = std::ranges::find(all, c.members().id, &std::pair<std::uint64_t, double>::first);
+  if (found == all.end()) {
+    all.emplace_back(c.members().id, ns);
+  } else {
+    found->second += ns;
+  }
+  double longest = 0;
+  for (const auto& [id, sum] : all)
+    if (sum > longest || std::isnan(sum)) longest = sum;
+  return longest;
 }
 
 void note_in_group(GCCL_Result result) noexcept {
@@ -159,6 +178,7 @@ GCCL_Result GCCL_Group_end(void) {
     if (group.depth == 0)
       return failed(Status::error("GCCL_Group_end without GCCL_Group_start", GCCL_ERR_INVALID_USAGE));
     if (--group.depth > 0) return GCCL_SUCCESS;
+    group.estimated_ns.clear();
     const Status started = std::exchange(group.first, {});
     const Status ended = wait_in_turns(std::exchange(group.operations, {}));
     return failed(started.ok() ? ended : started);

@@ -9,6 +9,7 @@
 #include "libgccl/base/no_destructor.hpp"
 #include "libgccl/base/splitmix.hpp"
 #include "libgccl/communicator/completions.hpp"
+#include "libgccl/select/reason.hpp"
 
 namespace gccl {
 namespace {
@@ -157,6 +158,13 @@ void Communicator::metrics(GCCL_Metrics* out) {
 Plan Communicator::planned(const Call& call, std::uint32_t element_bytes) {
   std::lock_guard lock(lock_);
   return plans_->planned(call, element_bytes);
+}
+
+Communicator::Estimate Communicator::estimate(Collective kind, Count count, std::uint32_t element_bytes) {
+  std::lock_guard lock(lock_);
+  Estimate e{.plan = plans_->estimated(kind, count, element_bytes), .why = {}};
+  e.why = reason_of(e.plan, plans_->authorities());
+  return e;
 }
 
 void Communicator::use_layout(Layout layout) {

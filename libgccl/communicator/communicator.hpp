@@ -102,6 +102,12 @@ class Communicator {
 
   // What run() would use; element_bytes of the call's type.
   Plan planned(const Call& call, std::uint32_t element_bytes);
+  // How a call that is not made would be carried out; predicted_ns is filled in where there is a closed form.
+  struct Estimate {
+    Plan plan;
+    std::string why;
+  };
+  Estimate estimate(Collective kind, Count count, std::uint32_t element_bytes);
   // Another opinion on which ranks are near each other, for the algorithms. Requires layout.ranks() == size(), the same
   // on every rank, and no operation in flight.
   void use_layout(Layout layout);

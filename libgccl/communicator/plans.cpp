@@ -11,6 +11,24 @@ Plan Plans::planned(const Call& call, std::uint32_t element_bytes) {
   return p;
 }
 
+Plan Plans::estimated(Collective kind, Count count, std::uint32_t element_bytes) {
+  Call call{.kind = kind, .count = count};
+  if (has_counts(kind)) {
+    // As ranks make it: planned without a length, as each knows its own alone. All blocks are as long as the mean one.
+    call.counts = [](const void* table, Rank, Rank) { return *static_cast<const Count*>(table); };
+    call.table = &count;
+    if (kind == Collective::alltoallv)
+      call.places = [](const void* table, Rank, Rank peer, bool) { return peer * *static_cast<const Count*>(table); };
+    call.count = 0;
+  }
+  Plan p = planned(call, element_bytes);
+  call.count = count;
+  const bool empty = count == 0 && kind != Collective::barrier;  // no block is sent, which forms do not look at
+  p.predicted_ns = empty ? setting_.costs.protocol.operation_ns
+                         : predicted(*p.algorithm, call, setting_.first, setting_.costs, p.slicing, setting_.tuning);
+  return p;
+}
+
 std::shared_ptr<PreparedPlan> Plans::prepare(const Work& work) {
   const Call& call = work.call;
   const std::uint32_t element_bytes = work.elements.bytes;

@@ -34,6 +34,8 @@ class Plans {
   // *made tells whether it was made just now.
   std::shared_ptr<PreparedPlan> of(const Work& work, bool* made);
   Plan planned(const Call& call, std::uint32_t element_bytes);
+  // With what it would take, where the algorithm has a closed form.
+  Plan estimated(Collective kind, Count count, std::uint32_t element_bytes);
 
  private:
   std::shared_ptr<PreparedPlan> prepare(const Work& work);

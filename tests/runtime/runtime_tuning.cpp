@@ -1,5 +1,5 @@
-// What real ranks make of GCCL_TUNING_FILE and GCCL_ALGO: the algorithm that a table says is the one that runs, and
-// what is wrong with a table is an error of the start.
+// What real ranks make of GCCL_TUNING_FILE, GCCL_ALGO and GCCL_Estimate: the algorithm that a table says is the one
+// that runs, and what is wrong with a table is an error of the start.
 #include <doctest/doctest.h>
 
 #include <cstdlib>
@@ -155,4 +155,80 @@ TEST_CASE("tables that differ are an error on every rank that names the ranks an
     check_allreduce(world, 300001, "ring", "GCCL_TUNING_FILE");
     RANK_SUCCESS(GCCL_Finalize());
   });
+}
+
+TEST_CASE("an estimate is the closed form of what the call would do, and sends nothing") {
+  const gccl::test::Folder folder;
+  // Costs by hand, so that a broadcast's formula can be: one message of a node, 1000 ns and half a ns for each byte.
+  const std::string costs = R"({"node": {"alpha_ns": 1000, "ns_per_byte": 0.5}, "overhead_ns": 0})";
+  const std::string parameters =
+      folder
+          .write("p.json", R"({"schema": "gccl/parameters/1", "name": "p", "card": {"overhead_ns": 0, "combine_GBps": 0,
+                "copy_GBps": 0}, "eager_bytes": 0, "transports": {"shared-memory": )" +
+                               costs + "}}")
+          .string();
+  check(
+      {.size = 2, .environment = {{"GCCL_PARAMETERS", parameters}, {"GCCL_ALGORITHM", "broadcast=binomial"}}}, [](int) {
+        GCCL_Comm world = begin(), copy = copy_of(world);
+        const auto counters = [&] {
+          GCCL_Metrics m{};
+          m.struct_bytes = sizeof m;
+          RANK_SUCCESS(GCCL_Get_performance_metrics(world, &m));
+          return m;
+        };
+        const GCCL_Metrics before = counters();
+        const auto estimate = [](GCCL_Comm comm, const char* collective, std::size_t count) {
+          GCCL_Prediction p{};
+          const auto wrong = [](GCCL_Result result, const std::string& text) {
+            expect(result, GCCL_ERR_INVALID_ARGUMENT, text);
+            expect_text(text, "GCCL_Estimate");
+          };
+          p.struct_bytes = sizeof p;
+          RANK_SUCCESS(GCCL_Estimate(comm, collective, count, GCCL_FLOAT32, &p));
+          return p;
+        };
+        const auto near = [](double us, double due) { return us > due * .999999 && us < due * 1.000001; };
+        const GCCL_Prediction one = estimate(world, "broadcast", 1000);
+        RANK_CHECK(near(one.time_us, 1 + 4000 * .5e-3));
+        RANK_CHECK(one.group_time_us == one.time_us);
+        RANK_CHECK(std::string(one.algorithm) == "binomial");
+        RANK_CHECK(std::string(one.decided_by) == "GCCL_ALGORITHM");
+        RANK_CHECK(std::string(one.why) == "by GCCL_ALGORITHM");
+        RANK_CHECK(estimate(world, "broadcast", 0).time_us == 0);
+
+        // Calls of a group: on one communicator one after the other, on two at the same time.
+        RANK_SUCCESS(GCCL_Group_start());
+        RANK_CHECK(near(estimate(world, "broadcast", 1000).group_time_us, 3));
+        RANK_CHECK(near(estimate(world, "broadcast", 2000).group_time_us, 3 + 5));
+        RANK_CHECK(near(estimate(copy, "broadcast", 2000).group_time_us, 8));
+        RANK_CHECK(near(estimate(copy, "broadcast", 2000).group_time_us, 10));
+        RANK_SUCCESS(GCCL_Group_end());
+        RANK_CHECK(near(estimate(world, "broadcast", 1000).group_time_us, 3));
+
+        for (const char* const collective :
+             {"allreduce", "allgather", "reduce_scatter", "reduce", "gather", "scatter", "alltoall", "alltoallv",
+              "barrier", "sendrecv", "allgatherv", "reduce_scatterv"})
+          for (const std::size_t count : {0, 1, 1 << 20}) {
+            const GCCL_Prediction p = estimate(world, collective, count);
+            if (!(p.time_us >= 0 && p.time_us < 1e6 && p.algorithm && p.why[0]))
+              report(std::string(collective) + " of " + std::to_string(count) + " takes " + std::to_string(p.time_us));
+          }
+        RANK_CHECK(counters().messages_sent == before.messages_sent);
+        RANK_CHECK(counters().plans_built == before.plans_built);
+        std::vector<float> x(300);
+        const std::string planned = estimate(world, "allreduce", 300).algorithm;
+        RANK_SUCCESS(GCCL_Allreduce(x.data(), x.data(), 300, GCCL_FLOAT32, GCCL_SUM, world));
+        RANK_CHECK(counters().algorithm[0] == planned);
+
+        GCCL_Prediction p{};
+        wrong(GCCL_Estimate(world, "broadcast", 1, GCCL_INT8, &p), "struct_bytes is 0");
+        wrong(GCCL_Estimate(world, "broadcast", 1, GCCL_INT8, nullptr), "is null");
+        p.struct_bytes = sizeof p;
+        wrong(GCCL_Estimate(world, "brodcast", 1, GCCL_INT8, &p), "did you mean \"broadcast\"?");
+        wrong(GCCL_Estimate(world, nullptr, 1, GCCL_INT8, &p), "no collective");
+        wrong(GCCL_Estimate(world, "broadcast", 1, 77, &p), "77");
+        wrong(GCCL_Estimate(world, "broadcast", ~std::size_t(0), GCCL_INT32, &p), "expected at most");
+        wrong(GCCL_Estimate(GCCL_COMM_NULL, "broadcast", 1, GCCL_INT8, &p), "comm");
+        RANK_SUCCESS(GCCL_Finalize());
+      });
 }

@@ -3,6 +3,7 @@
 
 #include <exception>
 #include <initializer_list>
+#include <string>
 #include <vector>
 
 #include "gccl/buffer.hpp"
@@ -95,6 +96,16 @@ class Communicator {
     m.struct_bytes = sizeof m;
     check(GCCL_Get_performance_metrics(comm_, &m));
     return m;
+  }
+
+  // What a collective of so many elements of T would take, and how it would be carried out, without making it:
+  // GCCL_Estimate. "allreduce", ...
+  template <Element T>
+  GCCL_Prediction estimate(const std::string& collective, std::size_t count) const {
+    GCCL_Prediction p{};
+    p.struct_bytes = sizeof p;
+    check(GCCL_Estimate(comm_, collective.c_str(), count, dtype_of<T>(), &p));
+    return p;
   }
 
   // ---- Point to point: the k-th send from a to b meets the k-th receive at b from a. ----

@@ -377,6 +377,22 @@ typedef struct GCCL_Metrics {
 /* Figures of comm since it was made. */
 GCCL_API GCCL_Result GCCL_Get_performance_metrics(GCCL_Comm comm, GCCL_Metrics* metrics);
 
+/* What a call would take, and how it would be carried out. */
+typedef struct GCCL_Prediction {
+  size_t struct_bytes;    /* set by the caller to sizeof(GCCL_Prediction) */
+  double time_us;         /* by the model, of a call that runs alone; NaN where the algorithm has no closed form */
+  double group_time_us;   /* the same of all calls that were asked about since GCCL_Group_start; outside a group time_us */
+  const char* algorithm;  /* as gccl list algorithms names it; constant */
+  const char* decided_by; /* "the model", "GCCL_TUNING_FILE", ... (docs/start.md); constant */
+  char why[256];          /* how and why, in words; shortened where it is longer */
+} GCCL_Prediction;
+/* The prediction for a collective that is not made: nothing is sent, and no other rank needs to ask. `collective` is its
+ * name, such as "allreduce"; `count` is what its function takes, of v-collectives the mean block. Between
+ * GCCL_Group_start and GCCL_Group_end the calls asked about count as one group: those on one communicator run one after
+ * the other, those on several at the same time. Any thread; needs no operation to end. */
+GCCL_API GCCL_Result GCCL_Estimate(GCCL_Comm comm, const char* collective, size_t count, GCCL_Dtype dtype,
+                                   GCCL_Prediction* prediction);
+
 #ifdef __cplusplus
 }
 #endif
