@@ -12,9 +12,6 @@ constexpr double kChunkBytesMin = 32 << 10;
 // Of two ways to cut a call up whose predictions differ by less the one with fewer chunks is taken: it is simulated
 // sooner, and its prediction depends less on how well chunks overlap.
 constexpr double kNearly = 1.03;
-// Predictions that differ by less are equal. Many are, by their formulas, and rounding must not decide between them: it
-// would decide otherwise in a library of another compiler, whose rank would then run another algorithm.
-constexpr double kTie = 1e-9;
 
 // Of the table, or of a copy of some of its rows.
 bool same(const Algorithm* a, const Algorithm& b) { return a == &b || (a->kind == b.kind && a->name == b.name); }
@@ -195,19 +192,19 @@ Slicing slicing_of(const Algorithm& algorithm, const Call& call, const View& vie
   return measured_slicing(algorithm, view.all.size, model.bytes(double(call.count)), tuning);
 }
 
-// Where there are others to choose from.
-bool serves(const CostModel& model, const Algorithm& algorithm, double bytes) {
-  const bool by_switch = algorithm.in_switch && model.node_switch;
-  return bytes <= double(model.protocol.bytes_max) && (model.protocol.in_switch || !by_switch);
-}
-
 }  // namespace
+
+bool protocol_serves(const CostModel& model, const Algorithm& algorithm, const Call& call, const View& view) {
+  const bool by_switch = algorithm.in_switch && model.node_switch;
+  return vector_bytes(call, view, model) <= double(model.protocol.bytes_max) &&
+         (model.protocol.in_switch || !by_switch);
+}
 
 Plan plan_of(const Algorithm& algorithm, const Call& call, const View& view, CostModels models, const Tuning& tuning,
              const ChunksMax& most, const std::optional<Slicing>& stated) {
   Plan best;
   for (std::size_t p = 0; p < models.size(); ++p) {
-    if (models.size() > 1 && !serves(models[p], algorithm, vector_bytes(call, view, models[p]))) continue;
+    if (models.size() > 1 && !protocol_serves(models[p], algorithm, call, view)) continue;
     const Slicing slicing = stated ? *stated : slicing_of(algorithm, call, view, models[p], tuning, most);
     const Cost cost = predicted(algorithm, call, view, models[p], slicing, tuning);
     if (best.algorithm && !(cost < best.predicted_ns * (1 - kTie))) continue;

@@ -32,8 +32,16 @@ struct Plan {
 constexpr Count kChunksMax = 4096;
 using ChunksMax = std::function<Count(const Algorithm&)>;
 
+// Predictions that differ by less are equal. Many are, by their formulas, and rounding must not decide between them: it
+// would decide otherwise in a library of another compiler, whose rank would then run another algorithm.
+constexpr double kTie = 1e-9;
+
 // What a call may cost: a model for each protocol that it can be carried out by.
 using CostModels = std::span<const CostModel>;
+
+// Whether the protocol of that model is for such calls, where there are others to choose from: long ones are not for
+// all, and a switch does not carry the flags of some.
+bool protocol_serves(const CostModel& model, const Algorithm& algorithm, const Call& call, const View& view);
 
 // How a given algorithm carries a call out. The slicing is the stated one or as the tuning says or, where it lets
 // search, the fewest of at most `most` chunks whose prediction is within 3 % of the best; the protocol that with the

@@ -6,10 +6,9 @@
 #include <cmath>
 #include <tuple>
 
-#include "libgccl/cluster/cost_model.hpp"
+#include "libgccl/cluster/cost_stairs.hpp"
 #include "libgccl/cluster/load.hpp"
 #include "libgccl/cluster/nccl_settings.hpp"
-#include "libgccl/cluster/transport_model.hpp"
 #include "libgccl/communicator/setting.hpp"
 #include "libgccl/json/nearest.hpp"
 #include "sim/scenario/plan/estimate.hpp"
@@ -19,7 +18,6 @@
 namespace gccl::sim {
 namespace {
 
-constexpr Count kPlannedLanesMax = 32;  // NCCL's channels
 constexpr double kPlannedMessagesMax = 6e6;
 
 // Builds the points of one scenario.
@@ -87,11 +85,7 @@ class Planner {
     Asked(const Asked&) = delete;
   };
 
-  // What plans are made from: what real communicators on that cluster plan by, where it says which transports they
-  // have, else the cluster's routes.
-  struct Basis {
-    std::vector<CostModel> costs;  // by protocol of the cluster
-    Tuning tuning;
+  struct Basis : PlannedBy {
     Authorities authorities;
     Count channels_max;  // of a communicator
   };
@@ -104,25 +98,15 @@ class Planner {
     const Basis*& known = basis_of_shape_[{part.task, w, c.shape}];
     if (known) return *known;
     const unsigned each = size_of(part.task->dtype);
-    const Cluster& cluster = *world(w).cluster;
     const std::vector<Card> cards = cards_of(c, w);
     const auto [at, fresh] = bases_.try_emplace({w, each, cards});
     Basis& basis = at->second;
     known = &basis;
     if (!fresh) return basis;
-    const View view = c.layout->view(0);
-    basis.authorities = campaign_.authorities.on(c.ranks(), view.nodes);
-    if (!cluster.backends().empty()) {
-      const TransportModel& t = transport_model_of(cluster.transports(), cluster.backends(), view.nodes == 1);
-      basis.costs = {t.costs_on(view, each)};
-      basis.tuning = t.tuning;
-      basis.channels_max = gccl::kLanesMax;
-      return basis;
-    }
-    for (const Protocol& p : cluster.protocols()) basis.costs.push_back(cost_model(cluster, cards, each, p));
-    basis.tuning.search = true;
-    basis.tuning.channels_max = kPlannedLanesMax;
-    basis.channels_max = kLanesMax;
+    const Cluster& cluster = *world(w).cluster;
+    static_cast<PlannedBy&>(basis) = planned_by(cluster, cards, each);
+    basis.authorities = campaign_.authorities.on(c.ranks(), c.layout->view(0).nodes);
+    basis.channels_max = cluster.backends().empty() ? kLanesMax : gccl::kLanesMax;
     return basis;
   }
 
@@ -154,7 +138,7 @@ class Planner {
     const Asked asked(part, c, campaign_.seed);
     std::optional<Slicing> stated = part.task->slicing;
     if (!stated && part.task->planner == PlannerKind::openmpi) stated = Slicing{};  // its rules ask for no segments
-    Plan p = plan_of(a, asked.call, asked.view, CostModels(basis.costs).subspan(first, number), basis.tuning,
+    Plan p = plan_of(a, asked.call, asked.view, CostModels(basis.models).subspan(first, number), basis.tuning,
                      chunks_max(part, asked, c), stated);
     p.protocol += first;
     return p;
@@ -177,7 +161,7 @@ class Planner {
   // An algorithm with steps for switches is part of "all" where there are such switches.
   bool suits(const Part& part, const Algorithm& a, std::size_t w) {
     return !a.in_switch || std::ranges::all_of(firsts(part), [&](const SimulatedCommunicator* c) {
-      return basis_of(part, *c, w).costs[0].node_switch.has_value();
+      return basis_of(part, *c, w).models[0].node_switch.has_value();
     });
   }
 
@@ -218,7 +202,7 @@ class Planner {
       }
       const Basis& basis = basis_of(part, *c, w);
       const auto [first, number] = protocols_of(part, *c, w);
-      all.plans.push_back(gccl::plan(asked.call, asked.view, CostModels(basis.costs).subspan(first, number),
+      all.plans.push_back(gccl::plan(asked.call, asked.view, CostModels(basis.models).subspan(first, number),
                                      basis.tuning, basis.authorities, algorithms(), chunks_max(part, asked, *c)));
       Plan& plan = all.plans.back();
       plan.protocol += first;
@@ -331,7 +315,7 @@ class Planner {
       const Asked asked(part, *c, campaign_.seed);
       const Plan& plan = part.plan(*c);
       const Basis& basis = basis_of(part, *c, w);
-      const CostModel& costs = basis.costs[plan.protocol];
+      const CostModel& costs = basis.models[plan.protocol];
       const bool empty = asked.call.count == 0 && asked.call.kind != Collective::barrier;
       const double us =
           (empty ? costs.protocol.operation_ns

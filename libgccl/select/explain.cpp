@@ -1,0 +1,267 @@
+#include "libgccl/select/explain.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+namespace gccl {
+namespace {
+
+using What = CostKind::What;
+
+// A kind of cost is worth a word where it is at least so much of the difference.
+constexpr double kMentioned = 0.25;
+
+std::string number(double x, int digits = 4) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.*g", digits, x);
+  return text;
+}
+
+std::string duration(Cost ns) {
+  if (ns >= 1e9) return number(ns / 1e9) + " s";
+  if (ns >= 1e6) return number(ns / 1e6) + " ms";
+  if (ns >= 1e3) return number(ns / 1e3) + " us";
+  return number(ns) + " ns";
+}
+
+// A machine on which a message takes `alpha_ns` and each of its bytes `beta_ns`, and nothing else takes time.
+CostModel bare(double alpha_ns, double beta_ns, double element_bytes) {
+  CostModel m;
+  m.node = m.net = m.net_all = {.alpha_ns = alpha_ns, .beta_ns_per_byte = beta_ns};
+  m.element_bytes = element_bytes;
+  return m;
+}
+
+CriticalPath critical_path(const Algorithm& a, const Call& call, const View& view, double element_bytes) {
+  return {a.cost(call, view, bare(1, 0, element_bytes)), a.cost(call, view, bare(0, 1, element_bytes))};
+}
+
+// "tree", and where the machine has several protocols "tree with LL".
+std::string named(const Plan& p, CostModels models) {
+  std::string text(p.algorithm->name);
+  if (const std::string& protocol = models[p.protocol].protocol.name; !protocol.empty()) text += " with " + protocol;
+  return text;
+}
+
+std::string protocol_name(const CostModel& m) { return m.protocol.name.empty() ? "this transport" : m.protocol.name; }
+
+double bytes_sent(const Candidate& c, double call_bytes) { return call_bytes > 0 ? c.path.bytes / call_bytes : 0; }
+
+// Why more of the loser's time goes to one kind of cost than of the winner's.
+std::string because(const CostKind& kind, std::size_t i, const Candidate& loser, const Candidate& winner,
+                    CostModels models, double call_bytes) {
+  std::string text = kind.text() + " takes " + duration(loser.parts_ns[i]) + " against " + duration(winner.parts_ns[i]);
+  const bool same_row = loser.plan.algorithm == winner.plan.algorithm;
+  const auto cut = [](const Candidate& c) {
+    return c.plan.slicing.shares > 1 ? " for each of " + std::to_string(c.plan.slicing.shares) + " chunks" : "";
+  };
+  if (kind.what == What::latency && !same_row && loser.path.messages > winner.path.messages * 1.001)
+    return text + " (" + number(loser.path.messages) + " messages one after the other" + cut(loser) + ", " +
+           number(winner.path.messages) + cut(winner) + ")";
+  if (kind.what == What::latency && same_row && loser.plan.protocol == winner.plan.protocol) return text;
+  if (kind.what == What::latency && same_row)
+    return text + " (a message of " + protocol_name(models[loser.plan.protocol]) + " takes longer than one of " +
+           protocol_name(models[winner.plan.protocol]) + ")";
+  if (kind.what == What::bandwidth && !same_row && loser.path.bytes > winner.path.bytes * 1.001)
+    return text + " (it sends " + number(bytes_sent(loser, call_bytes), 3) +
+           " times the call's bytes one after the other, " + std::string(winner.plan.algorithm->name) + " " +
+           number(bytes_sent(winner, call_bytes), 3) + " times)";
+  if (kind.what == What::bandwidth && same_row && loser.plan.protocol != winner.plan.protocol)
+    return text + " (" + protocol_name(models[loser.plan.protocol]) + " sends more bytes for those of the call)";
+  return text;
+}
+
+std::string why_lost(const Candidate& loser, const Candidate& winner, const CostStairs& stairs, double call_bytes,
+                     bool by_prediction) {
+  const CostModels models = stairs.machine();
+  const Cost behind = loser.predicted_ns - winner.predicted_ns;
+  if (std::abs(behind) <= kTie * winner.predicted_ns)
+    return by_prediction ? "predicted to be equally fast; of equals the one that is listed first is taken"
+                         : "predicted to be equally fast";
+  if (behind < 0) return "predicted to be faster by " + duration(-behind) + ", but prediction did not decide";
+  std::vector<std::size_t> order(stairs.kinds.size());
+  std::iota(order.begin(), order.end(), 0);
+  const auto more = [&](std::size_t i) { return loser.parts_ns[i] - winner.parts_ns[i]; };
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return more(a) > more(b); });
+  std::string text = duration(behind) + " slower: ";
+  for (std::size_t k = 0; k < order.size(); ++k) {
+    if (k > 0 && more(order[k]) < kMentioned * behind) break;
+    text += (k ? "; " : "") + because(stairs.kinds[order[k]], order[k], loser, winner, models, call_bytes);
+  }
+  if (const std::size_t least = order.back(); more(least) < -kMentioned * behind)
+    text += "; its " + stairs.kinds[least].text() + " is " + duration(-more(least)) + " less, which is not enough";
+  return text;
+}
+
+std::string why_not(const Algorithm& a) {
+  std::string text = "cannot serve this call";
+  if (!a.limit.empty()) text += ": " + std::string(a.limit);
+  return text;
+}
+
+std::string why_not(const CostModel& m, double bytes) {
+  if (bytes > double(m.protocol.bytes_max))
+    return m.protocol.name + " is for calls of at most " + number(double(m.protocol.bytes_max), 12) + " bytes";
+  return "switches cannot combine what " + m.protocol.name + " sends: flags stand beside the data";
+}
+
+double call_bytes(const Call& call, const View& view, double element_bytes) {
+  return double(call.count) * element_bytes * (counts_blocks(call.kind) ? view.all.size : 1);
+}
+
+// What the choice rests on where it is not the prediction; empty where it is.
+std::string decided_otherwise(const Explanation& e, const Call& call, const View& view, const Tuning& tuning,
+                              const Overrides& overrides, double element_bytes) {
+  if (const Algorithm* asked = overrides.of(call.kind); asked && asked == e.plan.algorithm)
+    return "asked for: " + std::string(asked->name);
+  for (const Tuning::Preference& p : tuning.preferences)
+    if (p.algorithm == e.plan.algorithm && p.holds(call, view.all.size, double(call.count) * element_bytes))
+      return "measurements of the transport prefer " + std::string(p.algorithm->name) +
+             " for calls of this length on so many ranks";
+  const auto cheapest =
+      std::min_element(e.candidates.begin(), e.candidates.end(),
+                       [](const Candidate& a, const Candidate& b) { return a.predicted_ns < b.predicted_ns; });
+  if (cheapest == e.candidates.end() || cheapest->plan.algorithm == e.plan.algorithm) return {};
+  for (const Tuning::Incast& i : tuning.incast)
+    if (i.algorithm == cheapest->plan.algorithm && i.fallback == e.plan.algorithm)
+      return "predicted fastest is " + std::string(i.algorithm->name) +
+             ", but the transport loses messages where more than " + number(std::max(0.0, i.bytes_max), 12) +
+             " bytes are sent to one rank at once: " + std::string(i.fallback->name) + " takes its place";
+  return {};
+}
+
+Candidate candidate_of(const Plan& plan, const Call& call, const View& view, const CostStairs& stairs,
+                       const Tuning& tuning) {
+  Candidate c;
+  c.plan = plan;
+  const auto by = [&](std::size_t stair) {
+    return predicted(*plan.algorithm, call, view, stairs.models[stair][plan.protocol], plan.slicing, tuning);
+  };
+  Cost before = c.predicted_ns = by(0);
+  for (std::size_t i = 0; i < stairs.kinds.size(); ++i) {
+    const Cost after = by(i + 1);
+    c.parts_ns.push_back((before - after) / CostStairs::kLighter);
+    before = after;
+  }
+  // Forms of chunks take off the latency that other chunks hide, and where a longer message hides some of it already
+  // take off more than they have counted: what is missing then belongs to what hides it, the largest part.
+  const auto largest = std::max_element(c.parts_ns.begin(), c.parts_ns.end());
+  for (Cost& part : c.parts_ns)
+    if (part < 0) *largest += std::exchange(part, 0);
+  c.path = critical_path(*plan.algorithm, call, view, stairs.machine()[0].element_bytes);
+  return c;
+}
+
+}  // namespace
+
+std::string CostKind::text() const {
+  switch (what) {
+    case What::start_up: return "start-up";
+    case What::latency: return "latency";
+    case What::bandwidth: return "bandwidth (" + std::string(tier) + ")";
+    case What::channel: return "the channels' own rate";
+    case What::reduction: return "reduction and copying";
+  }
+  return {};
+}
+
+Explanation explain(const Call& given, const View& view, const CostStairs& stairs, const Tuning& tuning,
+                    const Overrides& overrides, const ChunksMax& most) {
+  Call call = given;
+  call.in_place = false;  // as plan() has it
+  const CostModels models = stairs.machine();
+  const double each = models[0].element_bytes, bytes = call_bytes(call, view, each);
+  Explanation e;
+  e.plan = plan(call, view, models, tuning, overrides, algorithms(), most);
+  const auto add = [&](const Plan& p) { e.candidates.push_back(candidate_of(p, call, view, stairs, tuning)); };
+  for (const Algorithm& a : algorithms()) {
+    const bool chosen = e.plan.algorithm == &a;
+    if (a.kind != call.kind || !a.cost || (a.variant && !chosen)) continue;
+    const bool switches =
+        std::ranges::any_of(models, [](const CostModel& m) { return m.node_switch && m.protocol.in_switch; });
+    if (!a.can(call, view)) {
+      e.excluded.push_back({&a, {}, why_not(a)});
+      continue;
+    }
+    if (a.in_switch && !switches && !chosen) {
+      e.excluded.push_back(
+          {&a, {}, "needs switches that multicast and reduce between the cards of a node; there are none"});
+      continue;
+    }
+    for (std::size_t p = 0; p < models.size(); ++p) {
+      const bool only = models.size() == 1;
+      if (chosen && e.plan.protocol == p) {
+        add(e.plan);
+      } else if (!only && !protocol_serves(models[p], a, call, view)) {
+        e.excluded.push_back({&a, p, why_not(models[p], bytes)});
+      } else {
+        Plan other = plan_of(a, call, view, models.subspan(p, 1), tuning, most);
+        other.protocol = p;
+        add(other);
+      }
+    }
+  }
+  if (!e.plan.algorithm) return e;
+  const std::string other = decided_otherwise(e, call, view, tuning, overrides, each);
+  std::stable_sort(e.candidates.begin(), e.candidates.end(), [&](const Candidate& a, const Candidate& b) {
+    const auto chosen = [&](const Candidate& c) {
+      return c.plan.algorithm == e.plan.algorithm && c.plan.protocol == e.plan.protocol;
+    };
+    return chosen(a) != chosen(b) ? chosen(a) : a.predicted_ns < b.predicted_ns;
+  });
+  const Candidate& winner = e.candidates[0];
+  e.decided = !other.empty() ? other
+              : e.candidates.size() == 1
+                  ? "nothing else can serve this call"
+                  : "the lowest predicted time of " + std::to_string(e.candidates.size()) + " candidates";
+  for (std::size_t i = 1; i < e.candidates.size(); ++i)
+    e.candidates[i].why = why_lost(e.candidates[i], winner, stairs, bytes, other.empty());
+  e.candidates[0].why = e.decided;
+  if (other.empty() && e.candidates.size() > 1)
+    e.candidates[0].why += "; next is " + named(e.candidates[1].plan, models) + ", " +
+                           duration(e.candidates[1].predicted_ns - winner.predicted_ns) + " behind";
+  return e;
+}
+
+std::vector<Crossover> crossovers(Call call, const View& view, CostModels models, const Tuning& tuning, Count most,
+                                  const Overrides& overrides, const ChunksMax& chunks) {
+  call.in_place = false;
+  const auto at = [&](Count count) {
+    call.count = count;
+    Crossover c{.count = count, .plan = plan(call, view, models, tuning, overrides, algorithms(), chunks)};
+    if (c.plan.algorithm)
+      c.predicted_ns = predicted(*c.plan.algorithm, call, view, models[c.plan.protocol], c.plan.slicing, tuning);
+    return c;
+  };
+  const auto same = [](const Plan& a, const Plan& b) { return a.algorithm == b.algorithm && a.protocol == b.protocol; };
+  std::vector<Crossover> all{at(1)};
+  if (call.kind == Collective::barrier || most == 0) return all;
+  for (Count last = 1; last < most;) {
+    const Count next = last > most / 2 ? most : last * 2;
+    const Crossover far = at(next);
+    // One cross-over at a time: the first that leads away from what holds so far.
+    for (Count from = last; !same(all.back().plan, far.plan);) {
+      Count low = from, high = next;
+      Crossover found = far;
+      while (high - low > 1) {
+        const Count middle = low + (high - low) / 2;
+        Crossover c = at(middle);
+        if (same(c.plan, all.back().plan))
+          low = middle;
+        else
+          high = middle, found = std::move(c);
+      }
+      found.count = high;
+      all.push_back(std::move(found));
+      from = high;
+    }
+    last = next;
+  }
+  return all;
+}
+
+}  // namespace gccl
