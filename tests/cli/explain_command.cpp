@@ -1,0 +1,102 @@
+// gccl explain: its text, JSON and picture, beside what gccl run says of the same call, and wrong input.
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "tests/support/program.hpp"
+
+using namespace gccl::test;
+using Json = nlohmann::json;
+
+namespace {
+
+Json explained(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), {"explain", "--json", "-"});
+  const Ended e = run_gccl(arguments);
+  CAPTURE(e.err);
+  REQUIRE(e.code == 0);
+  return Json::parse(e.out);
+}
+
+// The row of gccl run that its planner chose.
+Json chosen_by_run(const Folder& folder, const std::string& planner) {
+  folder.write("s.json", R"({"schema":"gccl/scenario/1","name":"s","cluster":"dgx-h100-superpod-2048","ranks":16,
+    "runs":[{"collective":"allgather","bytes":"64KiB","dtype":"f32","algorithms":"auto"}]})");
+  const Ended e = run_gccl({"run", (folder.path / "s.json").string(), "--planner", planner, "--json", "-"});
+  CAPTURE(e.err);
+  REQUIRE(e.code == 0);
+  return Json::parse(e.out)["runs"][0];
+}
+
+}  // namespace
+
+TEST_CASE("explain and run agree on what is chosen and how long it is predicted to take") {
+  const Folder folder;
+  const std::vector<std::string> call{
+      "dgx-h100-superpod-2048", "--ranks", "16", "--collective", "allgather", "--bytes", "64KiB"};
+  const Json own = explained(call), run = chosen_by_run(folder, "gccl");
+  CHECK(own["schema"] == "gccl/explanation/1");
+  CHECK(own["choice"]["algorithm"] == run["algorithm"]);
+  CHECK(own["choice"]["protocol"] == run["protocol"]);
+  CHECK(own["choice"]["chunks"] == run["shares"]);
+  CHECK(own["choice"]["predicted_us"].get<double>() == doctest::Approx(run["predicted_us"].get<double>()));
+  double sum = 0;
+  for (const Json& part : own["candidates"][0]["parts"]) sum += part["us"].get<double>();
+  CHECK(sum == doctest::Approx(run["predicted_us"].get<double>()).epsilon(1e-6));
+  for (const char* planner : {"nccl", "openmpi"}) {
+    CAPTURE(planner);
+    std::vector<std::string> other = call;
+    other.insert(other.end(), {"--as", planner});
+    const Json theirs = explained(other), row = chosen_by_run(folder, planner);
+    CHECK(theirs["choice"]["theirs"] == row["planner_choice"]);
+    CHECK(theirs["choice"]["algorithm"] == row["algorithm"]);
+    CHECK(theirs["choice"]["predicted_us"].get<double>() == doctest::Approx(row["predicted_us"].get<double>()));
+  }
+}
+
+TEST_CASE("the text names the choice, the reasons, the cross-overs and what would change it; the picture is SVG") {
+  const Folder folder;
+  const std::string svg = (folder.path / "why.svg").string();
+  const Ended e = run_gccl({"explain", "dgx-h100-superpod-2048", "--bytes", "256", "--ranks", "64", "--svg", svg});
+  REQUIRE(e.code == 0);
+  for (const char* text : {"GCCL takes recursive_doubling, LL", "where the predicted time goes", "why the others lost",
+                           "126 messages one after the other, 6", "where the choice changes with the size",
+                           "half the latency of messages"})
+    CHECK_MESSAGE(e.out.find(text) != std::string::npos, text);
+  const std::string picture = read_text(svg);
+  CHECK(picture.starts_with("<svg"));
+  CHECK(picture.find("recursive_doubling LL") != std::string::npos);
+  CHECK(run_gccl({"explain", "pcie-box", "--ranks", "1", "--bytes", "8"}).code == 0);
+  CHECK(run_gccl({"explain", "host", "--collective", "barrier"}).code == 0);
+  CHECK(run_gccl({"explain", "host", "--bytes", "0"}).code == 0);
+}
+
+TEST_CASE("explain says what is wrong with a question, and what was expected") {
+  const std::pair<std::vector<std::string>, std::string> kCases[] = {
+      {{"no-such-cluster", "--bytes", "8"}, "no-such-cluster"},
+      {{"host"}, "--bytes is missing: expected a size such as 64KiB"},
+      {{"host", "--bytes", "8x"}, "--bytes: found \"8x\", expected a size such as 64KiB"},
+      {{"host", "--bytes", "8", "--collective", "allredue"},
+       "--collective: found \"allredue\"; did you mean \"allreduce\"?"},
+      {{"host", "--bytes", "8", "--collective", "alltoallv"}, "such as \"alltoall\""},
+      {{"host", "--bytes", "8", "--ranks", "65"}, "--ranks: found 65, but host has only 64 cards"},
+      {{"host", "--bytes", "8", "--ranks", "0"}, "--ranks"},
+      {{"host", "--bytes", "8", "--dtype", "f33"}, "--dtype: found \"f33\""},
+      {{"host", "--bytes", "8", "--root", "64", "--collective", "reduce"},
+       "--root: found 64, expected a rank below 64"},
+      {{"host", "--bytes", "8", "--as", "mpich"}, "--as: found \"mpich\""},
+      {{"host", "--bytes", "8", "--as", "nccl"}, "--as nccl: the parameters of host have no \"nccl\" object"},
+      {{"host", "--bytes", "8", "--json", "-", "--svg", "-"}, "only one of --json and --svg"},
+  };
+  for (const auto& [arguments, expected] : kCases) {
+    std::vector<std::string> all{"explain"};
+    all.insert(all.end(), arguments.begin(), arguments.end());
+    const Ended e = run_gccl(all);
+    CAPTURE(expected);
+    CAPTURE(e.err);
+    CHECK(e.code == 2);
+    CHECK(e.err.find(expected) != std::string::npos);
+    CHECK(e.out.empty());
+  }
+}
