@@ -115,9 +115,9 @@ double call_bytes(const Call& call, const View& view, double element_bytes) {
 
 // What the choice rests on where it is not the prediction; empty where it is.
 std::string decided_otherwise(const Explanation& e, const Call& call, const View& view, const Tuning& tuning,
-                              const Overrides& overrides, double element_bytes) {
-  if (const Algorithm* asked = overrides.of(call.kind); asked && asked == e.plan.algorithm)
-    return "asked for: " + std::string(asked->name);
+                              double element_bytes) {
+  const std::string chosen(e.plan.algorithm->name);
+  if (e.plan.by < Authority::measured) return std::string(name(e.plan.by)) + " asks for " + chosen;
   for (const Tuning::Preference& p : tuning.preferences)
     if (p.algorithm == e.plan.algorithm && p.holds(call, view.all.size, double(call.count) * element_bytes))
       return "measurements of the transport prefer " + std::string(p.algorithm->name) +
@@ -170,13 +170,13 @@ std::string CostKind::text() const {
 }
 
 Explanation explain(const Call& given, const View& view, const CostStairs& stairs, const Tuning& tuning,
-                    const Overrides& overrides, const ChunksMax& most) {
+                    const Authorities& authorities, const ChunksMax& most) {
   Call call = given;
   call.in_place = false;  // as plan() has it
   const CostModels models = stairs.machine();
   const double each = models[0].element_bytes, bytes = call_bytes(call, view, each);
   Explanation e;
-  e.plan = plan(call, view, models, tuning, overrides, algorithms(), most);
+  e.plan = plan(call, view, models, tuning, authorities, algorithms(), most);
   const auto add = [&](const Plan& p) { e.candidates.push_back(candidate_of(p, call, view, stairs, tuning)); };
   for (const Algorithm& a : algorithms()) {
     const bool chosen = e.plan.algorithm == &a;
@@ -206,7 +206,7 @@ Explanation explain(const Call& given, const View& view, const CostStairs& stair
     }
   }
   if (!e.plan.algorithm) return e;
-  const std::string other = decided_otherwise(e, call, view, tuning, overrides, each);
+  const std::string other = decided_otherwise(e, call, view, tuning, each);
   std::stable_sort(e.candidates.begin(), e.candidates.end(), [&](const Candidate& a, const Candidate& b) {
     const auto chosen = [&](const Candidate& c) {
       return c.plan.algorithm == e.plan.algorithm && c.plan.protocol == e.plan.protocol;
@@ -228,11 +228,11 @@ Explanation explain(const Call& given, const View& view, const CostStairs& stair
 }
 
 std::vector<Crossover> crossovers(Call call, const View& view, CostModels models, const Tuning& tuning, Count most,
-                                  const Overrides& overrides, const ChunksMax& chunks) {
+                                  const Authorities& authorities, const ChunksMax& chunks) {
   call.in_place = false;
   const auto at = [&](Count count) {
     call.count = count;
-    Crossover c{.count = count, .plan = plan(call, view, models, tuning, overrides, algorithms(), chunks)};
+    Crossover c{.count = count, .plan = plan(call, view, models, tuning, authorities, algorithms(), chunks)};
     if (c.plan.algorithm)
       c.predicted_ns = predicted(*c.plan.algorithm, call, view, models[c.plan.protocol], c.plan.slicing, tuning);
     return c;

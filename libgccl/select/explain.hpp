@@ -61,9 +61,9 @@ struct Explanation {
   std::vector<Excluded> excluded;
 };
 
-// Of what plan(call, view, stairs.machine(), tuning, overrides, algorithms(), most) chooses from.
+// Of what plan(call, view, stairs.machine(), tuning, authorities, algorithms(), most) chooses from.
 Explanation explain(const Call& call, const View& view, const CostStairs& stairs, const Tuning& tuning,
-                    const Overrides& overrides = {}, const ChunksMax& most = nullptr);
+                    const Authorities& authorities = {}, const ChunksMax& most = nullptr);
 
 // From so many elements on, up to the next one, calls are planned so.
 struct Crossover {
@@ -74,6 +74,6 @@ struct Crossover {
 // By algorithm and protocol, for calls of 1 to `most` elements: looked for between powers of two, where the choices
 // differ, by bisection. The first is that of 1.
 std::vector<Crossover> crossovers(Call call, const View& view, CostModels models, const Tuning& tuning, Count most,
-                                  const Overrides& overrides = {}, const ChunksMax& chunks = nullptr);
+                                  const Authorities& authorities = {}, const ChunksMax& chunks = nullptr);
 
 }  // namespace gccl

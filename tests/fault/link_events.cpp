@@ -11,7 +11,7 @@
 using namespace gccl;
 using namespace gccl::fault;
 
-namespace {
+namespace link_events {
 
 constexpr Nanos kMs = 1'000'000;
 
@@ -69,8 +69,6 @@ LinkSettings small() {
   s.rto_first = 10 * kMs;
   return s;
 }
-
-}  // namespace
 
 TEST_CASE("a message goes as frames, and is acknowledged at once where its sender asks for it") {
   End a(small()), b(small());
@@ -326,3 +324,5 @@ TEST_CASE("a wire that stays broken for too long is lost, at the very time") {
   a.link.connected(46 * kMs);
   CHECK(a.frames(46 * kMs).empty());
 }
+
+}  // namespace link_events

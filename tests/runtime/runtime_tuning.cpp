@@ -179,10 +179,6 @@ TEST_CASE("an estimate is the closed form of what the call would do, and sends n
         const GCCL_Metrics before = counters();
         const auto estimate = [](GCCL_Comm comm, const char* collective, std::size_t count) {
           GCCL_Prediction p{};
-          const auto wrong = [](GCCL_Result result, const std::string& text) {
-            expect(result, GCCL_ERR_INVALID_ARGUMENT, text);
-            expect_text(text, "GCCL_Estimate");
-          };
           p.struct_bytes = sizeof p;
           RANK_SUCCESS(GCCL_Estimate(comm, collective, count, GCCL_FLOAT32, &p));
           return p;
@@ -220,6 +216,10 @@ TEST_CASE("an estimate is the closed form of what the call would do, and sends n
         RANK_SUCCESS(GCCL_Allreduce(x.data(), x.data(), 300, GCCL_FLOAT32, GCCL_SUM, world));
         RANK_CHECK(counters().algorithm[0] == planned);
 
+        const auto wrong = [](GCCL_Result result, const std::string& text) {
+          expect(result, GCCL_ERR_INVALID_ARGUMENT, text);
+          expect_text(text, "GCCL_Estimate");
+        };
         GCCL_Prediction p{};
         wrong(GCCL_Estimate(world, "broadcast", 1, GCCL_INT8, &p), "struct_bytes is 0");
         wrong(GCCL_Estimate(world, "broadcast", 1, GCCL_INT8, nullptr), "is null");

@@ -33,7 +33,7 @@ TEST_CASE("a table decides for auto how a call is carried out, and the row says 
   const Json run = {{"collective", "allreduce"}, {"bytes", {1024, 65536}}, {"algorithms", "auto"}};
   const Authorities a = table_of(
       {{.from_bytes = 65536, .algorithm = row_of("binomial_tree"), .chunks = 6, .channels = 3, .window = 5}}, kBox);
-  const std::vector<Json> free = rows({run}, {}), tuned = rows({run}, a);
+  const std::vector<Json> free = rows(Json::array({run}), {}), tuned = rows(Json::array({run}), a);
   REQUIRE(tuned.size() == 2);
   CHECK(tuned[0] == free[0]);
   CHECK(!tuned[0].contains("decided_by"));
@@ -46,33 +46,33 @@ TEST_CASE("a table decides for auto how a call is carried out, and the row says 
   // What the run names goes before it, and so does how it says that calls are cut up.
   Json named = run;
   named["algorithms"] = "ring";
-  CHECK(rows({named}, a) == rows({named}, {}));
+  CHECK(rows(Json::array({named}), a) == rows(Json::array({named}), {}));
   Json cut = run;
   cut["shares"] = 2;
-  CHECK(rows({cut}, a)[1]["algorithm"] == "binomial_tree");
-  CHECK(rows({cut}, a)[1]["shares"] == 2);
+  CHECK(rows(Json::array({cut}), a)[1]["algorithm"] == "binomial_tree");
+  CHECK(rows(Json::array({cut}), a)[1]["shares"] == 2);
 }
 
 TEST_CASE("GCCL_ALGORITHM and GCCL_ALGO decide for auto") {
   const Json run = {{"collective", "allreduce"}, {"bytes", 65536}, {"algorithms", "auto"}};
   Authorities a;
   REQUIRE(Overrides::parse("allreduce=swing", &a.named).ok());
-  CHECK(rows({run}, a)[0]["algorithm"] == "swing");
-  CHECK(rows({run}, a)[0]["decided_by"] == "GCCL_ALGORITHM");
+  CHECK(rows(Json::array({run}), a)[0]["algorithm"] == "swing");
+  CHECK(rows(Json::array({run}), a)[0]["decided_by"] == "GCCL_ALGORITHM");
   a = {};
   REQUIRE(AlgorithmLists::parse("allreduce:binomial_tree", &a.lists).ok());
-  CHECK(rows({run}, a)[0]["algorithm"] == "binomial_tree");
-  CHECK(rows({run}, a)[0]["decided_by"] == "GCCL_ALGO");
+  CHECK(rows(Json::array({run}), a)[0]["algorithm"] == "binomial_tree");
+  CHECK(rows(Json::array({run}), a)[0]["decided_by"] == "GCCL_ALGO");
   const Json sequence = {{"sequence",
                           {{{"collective", "allreduce"}, {"bytes", 65536}, {"algorithm", "auto"}},
                            {{"collective", "barrier"}, {"algorithm", "auto"}}}}};
-  CHECK(rows({sequence}, a).size() == 1);
+  CHECK(rows(Json::array({sequence}), a).size() == 1);
 }
 
 TEST_CASE("a cluster that simulates GCCL's ranks obeys a table as they do: at most four channels") {
   const Json run = {{"collective", "allreduce"}, {"bytes", 65536}, {"algorithms", "auto"}};
   const std::vector<Json> all =
-      rows({run},
+      rows(Json::array({run}),
            table_of({{.algorithm = row_of("ring"), .chunks = 16, .channels = 16}},
                     {.cluster = "host", .nodes = 1, .cards_per_node = 32, .backends = "shm,tcp"}),
            "host");
@@ -84,7 +84,7 @@ TEST_CASE("a table of another machine, or of protocols that a cluster does not h
   const Json run = {{"collective", "allreduce"}, {"bytes", 64}, {"algorithms", "auto"}};
   const auto refused = [&](const Authorities& a) -> std::string {
     try {
-      rows({run}, a);
+      rows(Json::array({run}), a);
       return "accepted";
     } catch (const json::InputError& e) {
       return e.what();
