@@ -5,7 +5,7 @@
 set -euo pipefail
 cd "$1"
 rooms="libgccl/include libgccl/base libgccl/schedule libgccl/cost libgccl/algorithms libgccl/select libgccl/verify
-  libgccl/elements libgccl/json libgccl/cluster libgccl/net libgccl/fault libgccl/bootstrap libgccl/transports
+  libgccl/elements libgccl/json libgccl/cluster libgccl/net libgccl/bootstrap libgccl/fault libgccl/transports
   libgccl/communicator libgccl/topology libgccl/api sim/fault sim/engine sim/model sim/flow sim/simgrid sim/scenario sim/report
   sim/measured cli pmpi nccl_tuner bench"
 

@@ -60,6 +60,8 @@ class Machines {
   struct Agreed {
     std::map<Rank, std::uint64_t> said;
     std::optional<Decision> decision;
+    RankSet by;       // heard so far
+    RankSet without;  // all of these count as failed
   };
 
   Rank machines() const { return timeline_.ranks + timeline_.spares; }
@@ -82,6 +84,7 @@ class Machines {
   void send_tokens(Rank r);
   bool interrupted(const Machine& m) const;
   void contribute(Rank r, std::uint64_t flags);
+  bool forgotten(const Agreed& agreed, Rank r) const;
   void heed(Rank r, const Decision& d);
   void note_failures(Rank r);
   void check_end();
@@ -334,8 +337,13 @@ void Machines::step(Rank r) {
     if (s.epoch() < m.epoch) violation(fmt::format("rank {} goes from epoch {} back to {}", r, m.epoch, s.epoch()));
     m.epoch = s.epoch();
     const auto [known, first] = members_of_.try_emplace(m.epoch, s.members());
-    if (!first && known->second != s.members())
-      violation(fmt::format("rank {} is in another epoch {} than others", r, m.epoch));
+    const bool peopled = std::any_of(machine_.begin(), machine_.end(),
+                                     [&](const Machine& o) { return &o != &m && o.alive && o.epoch == m.epoch; });
+    if (!first && !peopled && known->second != s.members()) {  // all that were in it have crashed: see forgotten()
+      known->second = s.members();
+      std::erase_if(agreements_, [&](const auto& a) { return a.first.first == m.epoch; });
+    }
+    if (known->second != s.members()) violation(fmt::format("rank {} is in another epoch {} than others", r, m.epoch));
     m.doing = Doing::working;
     m.round = 1;
     m.agreement = 0;
@@ -368,9 +376,22 @@ void Machines::step(Rank r) {
   step(r);
 }
 
+// What all that heard it took along when they crashed, and what one decides now that they had called failed: the case
+// in which survivors may decide otherwise.
+bool Machines::forgotten(const Agreed& agreed, Rank r) const {
+  return agreed.decision && agreed.without.contains(r) &&
+         std::none_of(agreed.by.begin(), agreed.by.end(),
+                      [this](Rank q) { return machine_[q].alive && machine_[q].life == 0; });
+}
+
 void Machines::heed(Rank r, const Decision& d) {
   Machine& m = at(r);
   Agreed& agreed = agreements_[{m.epoch, m.agreement}];
+  if (forgotten(agreed, r)) agreed.decision.reset(), agreed.by = {};
+  RankSet failed = d.failed;
+  for (const auto& [f, when] : m.knew) failed.insert(f);
+  agreed.without = agreed.by.empty() ? failed : agreed.without & failed;
+  agreed.by.insert(r);
   mix(d.flags);
   mix(d.failed.size());
   if (!agreed.decision) {
@@ -409,7 +430,7 @@ void Machines::note_failures(Rank r) {
   for (const Rank f : m.member->membership().failures().failed) {
     if (!m.knew.try_emplace(f, now()).second) continue;
     mix(std::uint64_t(now()) + f);
-    if (f >= machines() || (at(f).crashed_at < 0 && !at(f).hurt))
+    if (f >= machines() || (at(f).crashed_at < 0 && !at(f).hurt && !at(f).told_out))
       violation(fmt::format("rank {} calls rank {} failed, to which nothing was done", r, f));
   }
 }
