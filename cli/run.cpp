@@ -14,6 +14,7 @@
 #include "cli/catalogue.hpp"
 #include "cli/commands.hpp"
 #include "cli/engines.hpp"
+#include "cli/interrupt.hpp"
 #include "cli/output.hpp"
 #include "libgccl/cluster/files.hpp"
 #include "libgccl/cluster/load_authorities.hpp"
@@ -35,21 +36,6 @@ struct RunArguments {
   unsigned jobs = std::max(1u, std::thread::hardware_concurrency());
   bool quiet = false;
 };
-
-sim::StopFlag stop{false};
-std::atomic<int> stop_signal{0};
-
-void request_stop(int signal) {
-  stop_signal = signal;
-  stop = true;
-}
-
-void catch_signals() {
-  struct sigaction action {};
-  action.sa_handler = request_stop;
-  sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGTERM, &action, nullptr);
-}
 
 void check_files(const RunArguments& a, const sim::Scenario& scenario) {
   if (a.json == "-" && a.csv == "-")
@@ -124,12 +110,12 @@ int run_scenario(const RunArguments& a) {
     write_stderr(fmt::format("gccl: {} expectation{} not checked: about another engine than --engine {}\n", n,
                              n == 1 ? " is" : "s are", a.engine));
   sim::check_expectations(*campaign.scenario, sim::row_heads(campaign));
-  sim::RunOptions options{.jobs = a.jobs, .trace = !a.trace.empty(), .progress = {}, .stop = &stop};
+  sim::RunOptions options{.jobs = a.jobs, .trace = !a.trace.empty(), .progress = {}, .stop = nullptr};
   if (!a.quiet && isatty(STDERR_FILENO)) options.progress = show_progress;
   const sim::Engines engines = simulation_engines(asks_for_simgrid(campaign));
   std::optional<sim::Journal> journal;
   if (!a.resume.empty()) use_journal(campaign, journal.emplace(a.resume), options);
-  catch_signals();  // until here a signal ends the program at once
+  options.stop = &catch_interrupts();  // until here a signal ends the program at once
   sim::ScenarioResult result;
   try {
     result = sim::run_campaign(campaign, engines, options);
@@ -143,7 +129,7 @@ int run_scenario(const RunArguments& a) {
     } else {
       write_stderr("gccl: interrupted\n");
     }
-    return 128 + stop_signal;
+    return interrupted_code();
   }
   if (journal && !journal->error().empty())
     write_stderr(fmt::format("gccl: {}: cannot be written: {}; the points finished since are not in it\n",

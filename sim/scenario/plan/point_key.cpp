@@ -44,24 +44,6 @@ std::string build_id(const dl_phdr_info& object) {
   return "";
 }
 
-// The program and its libraries as they were built: another build may give other times under the same version.
-std::string program() {
-  std::string all = GCCL_VERSION_TEXT;
-  dl_iterate_phdr(
-      [](dl_phdr_info* object, std::size_t, void* to) {
-        const std::string_view name = object->dlpi_name;
-        if (name.find("vdso") != std::string_view::npos) return 0;
-        std::string id = build_id(*object);
-        struct stat s {};
-        if (id.empty() && stat(name.empty() ? "/proc/self/exe" : object->dlpi_name, &s) == 0)
-          id = fmt::format("{} {}.{}", s.st_size, s.st_mtim.tv_sec, s.st_mtim.tv_nsec);
-        *static_cast<std::string*>(to) += fmt::format("\n{}", id);
-        return 0;
-      },
-      &all);
-  return digest(all);
-}
-
 Json parts_of(const Point& point) {
   Json streams = Json::array();
   for (const auto& stream : point.streams) {
@@ -79,8 +61,28 @@ Json parts_of(const Point& point) {
 
 }  // namespace
 
+// The program and its libraries as they were built: another build may give other times under the same version.
+std::string program_digest() {
+  std::string all = GCCL_VERSION_TEXT;
+  dl_iterate_phdr(
+      [](dl_phdr_info* object, std::size_t, void* to) {
+        const std::string_view name = object->dlpi_name;
+        if (name.find("vdso") != std::string_view::npos) return 0;
+        std::string id = build_id(*object);
+        struct stat s {};
+        if (id.empty() && stat(name.empty() ? "/proc/self/exe" : object->dlpi_name, &s) == 0)
+          id = fmt::format("{} {}.{}", s.st_size, s.st_mtim.tv_sec, s.st_mtim.tv_nsec);
+        *static_cast<std::string*>(to) += fmt::format("\n{}", id);
+        return 0;
+      },
+      &all);
+  return digest(all);
+}
+
+std::string cluster_digest(const std::filesystem::path& cluster) { return digest(contents(cluster)); }
+
 std::vector<std::string> point_keys(const Campaign& campaign) {
-  const std::string by = program();
+  const std::string by = program_digest();
   std::vector<std::string> worlds, runs, keys;
   for (const SimulatedWorld& w : campaign.worlds) {
     std::string all = contents(w.cluster_file);

@@ -11,6 +11,10 @@
 
 namespace gccl::sim {
 
+// Of the program with the libraries that it has loaded, and of the files that a cluster is read from.
+std::string program_digest();
+std::string cluster_digest(const std::filesystem::path& cluster);
+
 // 128 bits of a text, in hexadecimal digits; not for secrets.
 std::string digest(std::string_view text);
 

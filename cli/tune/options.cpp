@@ -1,0 +1,177 @@
+#include "cli/tune/options.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "cli/catalogue.hpp"
+#include "cli/engines.hpp"
+#include "libgccl/cluster/load.hpp"
+#include "libgccl/json/nearest.hpp"
+#include "libgccl/json/reader.hpp"
+#include "libgccl/select/overrides.hpp"
+
+namespace gccl {
+namespace {
+
+constexpr std::size_t kNumbersMax = 64;
+
+// "8..1GiB", each so many times the one before; "8..1GiB*2"; or "64KiB,1MiB".
+template <class Read>
+std::vector<Count> numbers(std::string_view option, const std::string& text, double factor, std::string_view example,
+                           Read read) {
+  const auto wrong = [&](const std::string& found) {
+    throw json::InputError(
+        fmt::format("{}: found \"{}\", expected a list or a range such as {}", option, found, example));
+  };
+  const auto one = [&](const std::string& word) {
+    const std::optional<Count> n = read(word);
+    if (!n) wrong(word);
+    return *n;
+  };
+  std::set<Count> all;
+  if (const std::size_t dots = text.find(".."); dots != std::string::npos) {
+    std::string last = text.substr(dots + 2);
+    if (const std::size_t star = last.find('*'); star != std::string::npos) {
+      char* end = nullptr;
+      factor = std::strtod(last.c_str() + star + 1, &end);
+      if (*end != 0 || !(factor >= 1.1) || factor > 1e9) wrong(text);
+      last.resize(star);
+    }
+    const Count from = one(text.substr(0, dots)), to = one(last);
+    if (from > to) wrong(text);
+    for (double n = double(from); n <= double(to) * (1 + 1e-9); n *= factor) {
+      all.insert(std::min<Count>(to, Count(std::llround(n))));
+      if (all.size() > kNumbersMax) wrong(text);
+    }
+    all.insert(to);
+  } else {
+    for (const std::string& word : split_names(text)) all.insert(one(word));
+  }
+  if (all.size() > kNumbersMax)
+    throw json::InputError(fmt::format("{}: gives more than {} values", option, kNumbersMax));
+  return {all.begin(), all.end()};
+}
+
+// From one node on by doubling, or from two ranks on where there is one node.
+std::vector<Rank> usual_ranks(const Cluster& cluster) {
+  Rank first = 0;
+  while (first < cluster.cards() && cluster.node_of(first) == 0) ++first;
+  if (cluster.nodes() == 1 || first == 1) first = 2;
+  std::vector<Rank> all;
+  for (std::uint64_t n = first; n <= cluster.cards() && all.size() < 4; n *= 2) all.push_back(Rank(n));
+  if (all.empty()) all.push_back(cluster.cards());
+  return all;
+}
+
+std::vector<Collective> collectives_of(const std::string& text) {
+  std::vector<Collective> all;
+  for (const std::string& word : split_names(text)) {
+    const auto kind = collective_named(word);
+    if (!kind)
+      throw json::InputError(fmt::format("--collectives: found \"{}\"{}", word, suggestion(word, collective_names())));
+    if (has_counts(*kind))
+      throw json::InputError(fmt::format(
+          "--collectives: found \"{}\", whose blocks have lengths of their own; expected one with blocks of one length",
+          word));
+    if (std::find(all.begin(), all.end(), *kind) == all.end()) all.push_back(*kind);
+  }
+  return all;
+}
+
+}  // namespace
+
+sim::SweepQuestion sweep_question(const TuneArguments& a) {
+  sim::SweepQuestion q;
+  q.file = find_shipped("topologies", a.cluster);
+  q.cluster = load_cluster(q.file);
+  q.collectives = collectives_of(a.collectives);
+  q.engine = engine_named(a.engine);
+  const auto dtype = dtype_named(a.dtype);
+  if (!dtype)
+    throw json::InputError(fmt::format("--dtype: found \"{}\"{}", a.dtype, suggestion(a.dtype, dtype_names())));
+  q.search = {.dtype = *dtype, .run = {}, .steps_max = a.steps, .margin = a.margin, .refined = a.refined};
+  q.bisections = a.bisections;
+  q.bytes = numbers("--bytes", a.bytes, 8, "64KiB,1MiB or 8..1GiB", [](const std::string& word) {
+    const auto n = json::parse_bytes(word);
+    return n && *n > 0 && *n <= Count(1) << 40 ? std::optional<Count>(*n) : std::nullopt;
+  });
+  if (a.ranks.empty()) {
+    q.ranks = usual_ranks(*q.cluster);
+  } else {
+    const auto all = numbers("--ranks", a.ranks, 2, "8,64 or 2..64", [](const std::string& word) {
+      const bool digits =
+          !word.empty() && word.size() < 9 && std::ranges::all_of(word, [](char c) { return c >= '0' && c <= '9'; });
+      const Count n = digits ? std::stoull(word) : 0;
+      return n >= 1 ? std::optional<Count>(n) : std::nullopt;
+    });
+    q.ranks.assign(all.begin(), all.end());
+  }
+  if (q.ranks.back() > q.cluster->cards())
+    throw json::InputError(fmt::format("--ranks: found {}, but {} has only {} cards", q.ranks.back(), q.cluster->name(),
+                                       q.cluster->cards()));
+  if (q.cluster->backends() == "shm")
+    for (const Rank n : q.ranks)
+      if (q.cluster->node_of(n - 1) != q.cluster->node_of(0))
+        throw json::InputError(fmt::format(
+            "--ranks: found {}, but no backend of \"shm\" reaches ranks on another node of {}", n, q.cluster->name()));
+  return q;
+}
+
+void add_tune_options(Command& command, TuneArguments& a) {
+  const auto file = [&](const char* option, std::string& into, const char* help) {
+    command.add_option(option, into, help)->value("FILE");
+  };
+  command.add_option("cluster", a.cluster, "Cluster description, or the name of a shipped one (gccl list topologies)")
+      ->required();
+  command.add_option("--collectives", a.collectives, "What is called")->value("NAMES")->capture_default_str();
+  command
+      .add_option("--bytes", a.bytes,
+                  "Sizes as nccl-tests counts: a list, or a range by a factor of 8 (8..1GiB*2: of 2)")
+      ->value("SIZES")
+      ->capture_default_str();
+  command
+      .add_option("--ranks", a.ranks,
+                  "On the cluster's first so many cards: a list, or a range by doubling (default: one node and up to "
+                  "three doublings)")
+      ->value("NUMBERS");
+  command.add_option("--engine", a.engine, "model, flow or simgrid")
+      ->value("NAME")
+      ->suggest({"model", "flow", "simgrid"})
+      ->capture_default_str();
+  command.add_option("--dtype", a.dtype, "Type of the elements")->value("NAME")->capture_default_str();
+  command
+      .add_option("--steps", a.steps,
+                  "Leave out simulations of more steps, and cut no call up more finely than that allows")
+      ->check(Range{1e3, 4e9})
+      ->capture_default_str();
+  command
+      .add_option("--margin", a.margin,
+                  "Leave out what is predicted to take more than so many times the best prediction")
+      ->check(Range{1, 1e9})
+      ->capture_default_str();
+  command
+      .add_option("--refine", a.refined,
+                  "Of so many of the fastest of each call double and halve chunks and channels as long as that helps")
+      ->check(Range{0, 64})
+      ->capture_default_str();
+  command
+      .add_option("--bisections", a.bisections,
+                  "How often the way between neighbouring sizes with different winners is halved")
+      ->check(Range{0, 20})
+      ->capture_default_str();
+  file("--json", a.json, "Write all that was found as JSON; - for standard output, which then holds nothing else");
+  file("--html", a.html, "Write a self-contained HTML page");
+  file("--table", a.table, "Write a tuning table for GCCL_TUNING_FILE and GCCL's tuner of NCCL");
+  file("--export-nccl", a.nccl, "Write a file for the tuner plug-in that comes with NCCL as an example");
+  file("--export-openmpi", a.openmpi, "Write a rules file for Open MPI (coll_tuned_dynamic_rules_filename)");
+  file("--export-openmpi-json", a.openmpi_json, "Write the same as JSON, which Open MPI 6 reads");
+  file("--export-mpich", a.mpich, "Write a selection file for MPICH (MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE)");
+  file("--resume", a.resume, "Keep what is found in this file, and take from it what an interrupted sweep left there");
+  command.add_option("--jobs", a.jobs, "Searches at once (default: one per core)")->check(Range{1, 1024});
+  command.add_flag("--quiet", a.quiet, "No progress");
+}
+
+}  // namespace gccl

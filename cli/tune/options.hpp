@@ -1,0 +1,26 @@
+// The options of gccl tune.
+#pragma once
+
+#include <thread>
+
+#include "cli/command.hpp"
+#include "sim/tuning/sweep.hpp"
+
+namespace gccl {
+
+struct TuneArguments {
+  std::string cluster, collectives = "allreduce,allgather,reduce_scatter,alltoall", bytes = "8..1GiB", ranks,
+                       engine = "flow", dtype = "bf16";
+  std::string json, html, table, nccl, openmpi, openmpi_json, mpich, resume;
+  double steps = 2e5, margin = 2;
+  unsigned bisections = 1, refined = 2;
+  unsigned jobs = std::max(1u, std::thread::hardware_concurrency());
+  bool quiet = false;
+};
+
+void add_tune_options(Command& command, TuneArguments& a);
+
+// Throws json::InputError with the option, what was found and what was expected.
+sim::SweepQuestion sweep_question(const TuneArguments& a);
+
+}  // namespace gccl

@@ -1,0 +1,120 @@
+// gccl tune: the fastest way to carry out each call on a cluster, and files that carry that to where people run.
+#include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <memory>
+
+#include "cli/commands.hpp"
+#include "cli/engines.hpp"
+#include "cli/interrupt.hpp"
+#include "cli/output.hpp"
+#include "cli/tune/options.hpp"
+#include "libgccl/cluster/files.hpp"
+#include "libgccl/cluster/nccl_settings.hpp"
+#include "libgccl/cluster/tuning_file.hpp"
+#include "libgccl/json/reader.hpp"
+#include "sim/tuning/exports.hpp"
+#include "sim/tuning/page.hpp"
+#include "sim/tuning/summary.hpp"
+
+namespace gccl {
+namespace {
+
+bool has_nccl(const sim::SweepQuestion& question) {
+  return nccl_machine(*question.cluster, {0, Card(question.cluster->cards() > 1)}).has_value();
+}
+
+// The outputs but JSON, and the page that shows them.
+void write_files(const TuneArguments& a, const sim::SweepQuestion& question, const nlohmann::json& document) {
+  std::vector<sim::ShownFile> shown;
+  const auto file = [&](const std::string& to, std::string title, std::string use, std::string text) {
+    if (!to.empty()) write_output(to, text);
+    shown.push_back({std::move(title), std::move(use), std::move(text)});
+  };
+  const TuningTable table = sim::tuning_table(document, *question.cluster);
+  if (!table.entries.empty())
+    file(a.table, "GCCL: tuning table", "GCCL_TUNING_FILE=table.json", write_tuning_table(table));
+  if (has_nccl(question))
+    file(a.nccl, "NCCL: for its example tuner plug-in", "NCCL_TUNER_CONFIG_FILE=tuner.csv", sim::nccl_csv(document));
+  file(a.openmpi, "Open MPI: rules",
+       "mpirun --mca coll_tuned_use_dynamic_rules 1 --mca coll_tuned_dynamic_rules_filename rules.txt",
+       sim::openmpi_rules(document));
+  file(a.openmpi_json, "Open MPI 6: rules", "mpirun --mca coll_tuned_dynamic_rules_filename rules.json",
+       sim::openmpi_json(document));
+  file(a.mpich, "MPICH: selection",
+       "MPIR_CVAR_DEVICE_COLLECTIVES=none MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE=mpich.json",
+       sim::mpich_json(document));
+  if (!a.html.empty()) write_output(a.html, sim::tuning_page(document, shown));
+}
+
+// Says how often a library cannot be told the fastest algorithm.
+void report_exports(const TuneArguments& a, const nlohmann::json& document) {
+  for (const auto& [file, library] : {std::pair(&a.nccl, sim::Library::nccl),
+                                      {&a.openmpi, sim::Library::openmpi},
+                                      {&a.openmpi_json, sim::Library::openmpi},
+                                      {&a.mpich, sim::Library::mpich}}) {
+    if (file->empty()) continue;
+    const std::size_t otherwise = sim::exported_otherwise(document, library).size();
+    if (otherwise > 0)
+      write_stderr(fmt::format(
+          "gccl: {}: at {} of {} places the fastest is nothing that {} has; the file names the fastest of its own\n",
+          printable_line(*file), otherwise, document["cells"].size(), sim::kLibraryNames[std::size_t(library)]));
+  }
+}
+
+int tune(const TuneArguments& a) {
+  ::signal(SIGPIPE, SIG_IGN);
+  const sim::SweepQuestion question = sweep_question(a);
+  for (const auto& [option, f] : {std::pair("--html", &a.html), {"--resume", &a.resume}})
+    if (*f == "-") throw json::InputError(fmt::format("{}: found \"-\", expected a file", option));
+  check_outputs({a.json, a.html, a.table, a.nccl, a.openmpi, a.openmpi_json, a.mpich, a.resume},
+                files_of_cluster(question.file));
+  if (!a.nccl.empty() && !has_nccl(question))
+    throw json::InputError(fmt::format(
+        "--export-nccl: the parameters of {} have no \"nccl\" object that says which architecture its cards "
+        "are of",
+        question.cluster->name()));
+  sim::SweepOptions options{.jobs = a.jobs, .progress = {}, .stop = nullptr, .journal = nullptr};
+  if (!a.quiet && isatty(STDERR_FILENO)) options.progress = show_progress;
+  const sim::Engines engines = simulation_engines(question.engine == sim::Engine::simgrid);
+  std::optional<sim::Journal> journal;
+  if (!a.resume.empty()) {
+    options.journal = &journal.emplace(a.resume);
+    if (journal->entries() > 0)
+      write_stderr(fmt::format("gccl: {}: {} of the grid's places were finished before\n", printable_line(a.resume),
+                               sim::known_cells(question, *journal)));
+  }
+  options.stop = &catch_interrupts();  // until here a signal ends the program at once
+  nlohmann::json document = sim::sweep(question, engines, options);
+  const bool complete = document["complete"].get<bool>();
+  if (!complete)
+    write_stderr(fmt::format(
+        "{}gccl: interrupted; the outputs hold what was found until then{}\n", options.progress ? "\n" : "",
+        journal ? fmt::format(", and so does {}: the same command goes on from there", printable_line(a.resume)) : ""));
+  if (journal && !journal->error().empty())
+    write_stderr(fmt::format("gccl: {}: cannot be written: {}; what was found since is not in it\n",
+                             printable_line(a.resume), journal->error()));
+  nlohmann::json& exported = document["exported_otherwise"];
+  for (std::size_t l = 0; l < sim::kLibraries; ++l)
+    exported[std::string(sim::kLibraryNames[l])] = sim::exported_otherwise(document, sim::Library(l));
+  write_files(a, question, document);
+  report_exports(a, document);
+  if (!a.json.empty()) write_output(a.json, json::format_value(document, 1) + '\n');
+  if (a.json != "-") write_stdout(sim::tuning_text(document));
+  return complete ? 0 : interrupted_code();
+}
+
+}  // namespace
+
+void add_tune(Command& app, int& exit_code) {
+  Command* command = app.add_subcommand(
+      "tune", "Find the fastest algorithm for each call by simulation, and export that to NCCL and MPI");
+  const auto a = std::make_shared<TuneArguments>();
+  add_tune_options(*command, *a);
+  command->examples({"gccl tune my-cluster.json --html tuning.html --table table.json",
+                     "gccl tune polaris --collectives allreduce --ranks 64..512 --steps 1e7 --resume sweep.journal"});
+  command->callback([a, &exit_code] { exit_code = tune(*a); });
+}
+
+}  // namespace gccl

@@ -1,0 +1,32 @@
+// Which of GCCL's algorithms other libraries have too: what may be said in their tuning files. Only where theirs sends
+// the same messages; a row that merely resembles theirs has no counterpart.
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include "libgccl/algorithms/algorithm.hpp"
+
+namespace gccl::sim {
+
+enum class Library : std::uint8_t { nccl, openmpi, mpich };
+constexpr std::size_t kLibraries = 3;
+constexpr std::string_view kLibraryNames[kLibraries] = {"NCCL", "Open MPI", "MPICH"};
+
+struct Counterpart {
+  std::string_view name;  // as the library names it
+  int id = 0;             // as Open MPI numbers it
+};
+
+// Of a plan with that algorithm for `view`: MPI libraries send a call whole, so no other slicing has one with them.
+std::optional<Counterpart> counterpart(Library library, const Algorithm& algorithm, const View& view, Count chunks);
+
+// Open MPI's number of a collective in coll_tuned_dynamic_rules_filename (ompi/mca/coll/base/coll_base_functions.h),
+// and the name in its JSON; nothing where its rules know none.
+struct OpenMpiCollective {
+  int id;
+  std::string_view name;
+};
+std::optional<OpenMpiCollective> openmpi_collective(Collective kind);
+
+}  // namespace gccl::sim

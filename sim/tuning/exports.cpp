@@ -1,0 +1,163 @@
+#include "sim/tuning/exports.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "libgccl/json/reader.hpp"
+#include "sim/tuning/regret.hpp"
+#include "sim/tuning/segments.hpp"
+
+namespace gccl::sim {
+namespace {
+
+using Json = nlohmann::json;
+
+std::string lower(std::string text) {
+  std::ranges::transform(text, text.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? char(c - 'A' + 'a') : c; });
+  return text;
+}
+
+// A comment for each cell whose fastest algorithm the library does not have.
+std::string comments(const Json& document, Library library) {
+  const Json all = exported_otherwise(document, library);
+  std::string text =
+      fmt::format("# By gccl tune for {} ({} engine). Made for the numbers of ranks and up to the sizes below.\n",
+                  lower(document["cluster"]["name"].get<std::string>()), document["engine"].get<std::string>());
+  std::ranges::replace(text, '\r', ' ');
+  if (!all.empty())
+    text += fmt::format("# At {} of the {} places simulated GCCL has a faster algorithm that {} does not have.\n",
+                        all.size(), document["cells"].size(), kLibraryNames[std::size_t(library)]);
+  return text;
+}
+
+std::string_view nccl_collective(Collective kind) {
+  return kind == Collective::reduce_scatter ? "reducescatter" : name(kind);
+}
+
+// Segments of one library, by collective.
+std::map<Collective, std::vector<TunedCalls>> by_collective(const Json& document, Library library) {
+  std::map<Collective, std::vector<TunedCalls>> all;
+  for (TunedCalls& t : tuned_calls(document, library))
+    if (std::ranges::any_of(t.segments, [](const Segment& s) { return s.tried != nullptr; }))
+      all[t.kind].push_back(std::move(t));
+  return all;
+}
+
+}  // namespace
+
+Json exported_otherwise(const Json& document, Library library) {
+  Json all = Json::array();
+  for (const Json& cell : document["cells"]) {
+    if (cell["tried"].empty()) continue;
+    const Json &best = cell["tried"][0], *exported = fastest(cell, library);
+    if (exported && (*exported)["time_us"] == best["time_us"]) continue;
+    all.push_back({{"at", place_text(cell)},
+                   {"best", best["algorithm"]},
+                   {"best_us", best["time_us"]},
+                   {"exported", exported ? (*exported)["algorithm"] : Json()},
+                   {"exported_us", exported ? (*exported)["time_us"] : Json()}});
+  }
+  return all;
+}
+
+TuningTable tuning_table(const Json& document, const Cluster& cluster) {
+  std::vector<Rank> on_node(cluster.nodes(), 0);
+  for (Card c = 0; c < cluster.cards(); ++c) ++on_node[cluster.node_of(c)];
+  TuningTable t{.name = document["cluster"]["name"].get<std::string>() + "-tuned",
+                .description = fmt::format("By gccl tune, {} engine, {}: the fastest of what was simulated.",
+                                           document["engine"].get<std::string>(), document["dtype"].get<std::string>()),
+                .machine = {.cluster = std::string(cluster.name()),
+                            .nodes = cluster.nodes(),
+                            .cards_per_node = *std::ranges::max_element(on_node),
+                            .backends = std::string(cluster.backends())}};
+  for (const TunedCalls& calls : tuned_calls(document, std::nullopt))
+    for (const Segment& s : calls.segments) {
+      const Json& tried = *s.tried;
+      t.entries.push_back({.ranks_min = calls.ranks,
+                           .ranks_max = calls.ranks,
+                           .nodes_min = calls.nodes,
+                           .nodes_max = calls.nodes,
+                           .from_bytes = s.from,
+                           .to_bytes = s.to,
+                           .algorithm = find_algorithm(calls.kind, tried["algorithm"].get<std::string>()),
+                           .protocol = tried["protocol"].is_string() ? tried["protocol"].get<std::string>() : "",
+                           .chunks = tried["chunks"],
+                           .channels = tried["channels"],
+                           .predicted_us = tried["time_us"].get<double>()});
+    }
+  return t;
+}
+
+std::string nccl_csv(const Json& document) {
+  std::string text = comments(document, Library::nccl) +
+                     "# collective,min_bytes,max_bytes,algorithm,protocol,channels,nNodes,nRanks,numPipeOps,regBuff\n"
+                     "# channels -1: NCCL's own number, where the call is not cut up\n";
+  for (const auto& [kind, list] : by_collective(document, Library::nccl))
+    for (const TunedCalls& calls : list)
+      for (const Segment& s : calls.segments) {
+        if (!s.tried || !(*s.tried)["protocol"].is_string()) continue;
+        const bool whole = (*s.tried)["chunks"] == 1;
+        text += fmt::format("{},{},{},{},{},{},{},{},-1,-1\n", nccl_collective(kind), s.from, s.to - 1,
+                            counterpart_of(*s.cell, *s.tried, Library::nccl).name,
+                            lower((*s.tried)["protocol"].get<std::string>()),
+                            whole ? -1 : (*s.tried)["channels"].get<int>(), calls.nodes, calls.ranks);
+      }
+  return text;
+}
+
+// A rule for a number of ranks holds up to the next one, and the first for all below it: so numbers between and beyond
+// those simulated get algorithm 0, which is Open MPI's own choice. So do sizes beyond the largest.
+std::string openmpi_rules(const Json& document) {
+  const auto all = by_collective(document, Library::openmpi);
+  std::string text = comments(document, Library::openmpi);
+  text += fmt::format("{}  # collectives\n", all.size());
+  for (const auto& [kind, list] : all) {
+    std::vector<std::pair<Rank, const TunedCalls*>> ranks;
+    if (list[0].ranks > 1) ranks.emplace_back(1, nullptr);
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      ranks.emplace_back(list[i].ranks, &list[i]);
+      if (i + 1 == list.size() || list[i + 1].ranks > list[i].ranks + 1) ranks.emplace_back(list[i].ranks + 1, nullptr);
+    }
+    const OpenMpiCollective their = *openmpi_collective(kind);
+    text += fmt::format("{}  # {}\n{}  # numbers of ranks\n", their.id, their.name, ranks.size());
+    for (const auto& [n, calls] : ranks) {
+      if (!calls) {
+        text += fmt::format("{} 1  # ranks, rules\n0 0 0 0  # Open MPI's own choice\n", n);
+        continue;
+      }
+      const bool sizes = kind != Collective::barrier;
+      text += fmt::format("{} {}  # ranks, rules: bytes, algorithm, fan in or out, segment\n", n,
+                          calls->segments.size() + (sizes ? 1 : 0));
+      for (const Segment& s : calls->segments) {
+        const Counterpart c =
+            s.tried ? counterpart_of(*s.cell, *s.tried, Library::openmpi) : Counterpart{"its own choice"};
+        text += fmt::format("{} {} 0 0  # {}\n", s.from, c.id, c.name);
+      }
+      if (sizes) text += fmt::format("{} 0 0 0  # not simulated\n", calls->segments.back().to);
+    }
+  }
+  return text;
+}
+
+std::string openmpi_json(const Json& document) {
+  Json collectives = Json::object();
+  for (const auto& [kind, list] : by_collective(document, Library::openmpi)) {
+    Json& sizes = collectives[std::string(openmpi_collective(kind)->name)] = Json::array();
+    for (const TunedCalls& calls : list) {
+      Json rules = Json::array();
+      for (const Segment& s : calls.segments)
+        if (s.tried)
+          rules.push_back({{"msg_size_min", s.from},
+                           {"msg_size_max", s.to - 1},
+                           {"alg", counterpart_of(*s.cell, *s.tried, Library::openmpi).id},
+                           {"faninout", 0},
+                           {"segsize", 0}});
+      sizes.push_back({{"comm_size_min", calls.ranks}, {"comm_size_max", calls.ranks}, {"rules", std::move(rules)}});
+    }
+  }
+  const Json all = {{"rule_file_version", 3}, {"module", "tuned"}, {"collectives", std::move(collectives)}};
+  return json::format_value(all, 1) + '\n';
+}
+
+}  // namespace gccl::sim

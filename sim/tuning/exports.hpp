@@ -1,0 +1,34 @@
+// What a sweep found, as the tuning files of others: GCCL's own table, NCCL's example tuner, Open MPI, MPICH.
+//
+// Each file is for the numbers of ranks and up to the sizes that were simulated; elsewhere the library decides as
+// ever. Where the fastest algorithm is one that the library does not have, the file names the fastest of those that it
+// has, by simulation as well, and exported_otherwise() says what that costs.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "libgccl/cluster/cluster.hpp"
+#include "libgccl/select/tuning_table.hpp"
+#include "sim/tuning/counterparts.hpp"
+
+namespace gccl::sim {
+
+// All take a "gccl/tuning/1" document. A sweep that has nothing for a library gives a file that changes nothing.
+TuningTable tuning_table(const nlohmann::json& document, const Cluster& cluster);
+
+// The CSV of NCCL's example tuner plug-in (NVIDIA/nccl plugins/tuner/example).
+std::string nccl_csv(const nlohmann::json& document);
+// Classic rules, which every Open MPI with coll/tuned reads: version 1, without a header.
+std::string openmpi_rules(const nlohmann::json& document);
+// Rules of version 3, as JSON: Open MPI 6.
+std::string openmpi_json(const nlohmann::json& document);
+// MPICH's selection tree, complete, since MPICH has no other once it is given one: calls that were not simulated get
+// what MPICH 4.0 does by default (src/mpi/coll/src/coll_impl.c and maint/tuning/coll/mpir/generic.json).
+std::string mpich_json(const nlohmann::json& document);
+
+// A list of {"at", "best", "best_us", "exported" or null, "exported_us"}: the cells whose fastest algorithm the library
+// does not have.
+nlohmann::json exported_otherwise(const nlohmann::json& document, Library library);
+
+}  // namespace gccl::sim

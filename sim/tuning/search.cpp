@@ -1,0 +1,273 @@
+#include "sim/tuning/search.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "libgccl/cluster/nccl_settings.hpp"
+#include "libgccl/select/plan.hpp"
+#include "sim/scenario/plan/estimate.hpp"
+#include "sim/scenario/read/sizes.hpp"
+#include "sim/tuning/bound.hpp"
+#include "sim/tuning/counterparts.hpp"
+
+namespace gccl::sim {
+namespace {
+
+using Json = nlohmann::json;
+
+// Shorter chunks are latencies and overheads alone.
+constexpr double kRefinedChunkBytesMin = 4 << 10;
+// Refining goes on while it gains more than this.
+constexpr double kWorthwhile = 0.999;
+
+// Of all candidates, and of those that each library has too.
+constexpr std::size_t kFamilies = 1 + kLibraries;
+using Families = std::array<bool, kFamilies>;
+
+bool same(const Plan& a, const Plan& b) {
+  return a.algorithm == b.algorithm && a.protocol == b.protocol && a.slicing == b.slicing;
+}
+
+struct Tried {
+  Plan plan;
+  double predicted_us = NAN, time_us = NAN;
+};
+
+class Search {
+ public:
+  Search(const TunedRanks& ranks, Collective kind, Count bytes, const SearchOptions& options)
+      : r_(ranks),
+        o_(options),
+        view_(ranks.layout->view(0)),
+        each_(size_of(options.dtype)),
+        call_{.kind = kind, .count = elements(kind, bytes, ranks.ranks(), each_)} {
+    best_us_.fill(std::numeric_limits<double>::infinity());
+    predicted_us_.fill(std::numeric_limits<double>::infinity());
+  }
+
+  Json cell() {
+    const CostModels models = r_.by.models;
+    const Plan own = plan(call_, view_, models, r_.by.tuning, {}, algorithms(), affordable());
+    std::vector<Plan> all = candidates();
+    for (const Plan& p : all)
+      for (std::size_t f = 0; f < kFamilies; ++f)
+        if (families(p)[f]) predicted_us_[f] = std::min(predicted_us_[f], predicted_us(p));
+    std::stable_sort(all.begin(), all.end(),
+                     [&](const Plan& a, const Plan& b) { return predicted_us(a) < predicted_us(b); });
+    if (own.algorithm) try_plan(own, false);
+    OtherChoice nccl, openmpi = openmpi_choice(call_, view_, each_);
+    if (r_.nccl) nccl = nccl_choice(call_, view_, each_, *r_.nccl);
+    const Plan as_nccl = other_plan(nccl, false), as_openmpi = other_plan(openmpi, true);
+    for (const Plan& p : {as_nccl, as_openmpi})
+      if (p.algorithm) try_plan(p, false);
+    for (const Plan& p : all) try_plan(p, true);
+    refine();
+    std::stable_sort(tried_.begin(), tried_.end(),
+                     [](const Tried& a, const Tried& b) { return a.time_us < b.time_us; });
+    Json out = {{"collective", name(call_.kind)},
+                {"ranks", view_.all.size},
+                {"nodes", view_.nodes},
+                {"bytes", total_bytes(call_.kind, call_.count, view_.all.size, each_)},
+                {"tried", Json::array()},
+                {"left_out", {{"bound", bound_}, {"prediction", prediction_}, {"work", work_}}}};
+    for (const Tried& t : tried_) out["tried"].push_back(tried_json(t));
+    out["planner"] = own.algorithm ? place(own) : Json();
+    out["nccl"] = r_.nccl ? other_json(nccl, as_nccl) : Json();
+    out["openmpi"] = other_json(openmpi, as_openmpi);
+    return out;
+  }
+
+ private:
+  double predicted_us(const Plan& p) const {
+    if (call_.count == 0 && call_.kind != Collective::barrier) return 0;
+    return predicted(*p.algorithm, call_, view_, r_.by.models[p.protocol], p.slicing, r_.by.tuning) / 1e3;
+  }
+  Families families(const Plan& p) const {
+    Families f{true};
+    for (std::size_t l = 0; l < kLibraries; ++l)
+      f[1 + l] = counterpart(Library(l), *p.algorithm, view_, p.slicing.shares).has_value();
+    return f;
+  }
+  double steps(const Algorithm& a, const Slicing& s) const {
+    return estimated_work(a, call_, *r_.layout, s.shares, s.lanes).steps;
+  }
+  ChunksMax affordable() const {
+    return [this](const Algorithm& a) {
+      const double each = steps(a, {}) * (a.staggered ? 1.5 : 1);  // two shares in a channel become three
+      return Count(std::clamp(o_.steps_max / std::max(each, 1.0), 1.0, double(kChunksMax)));
+    };
+  }
+
+  // Each algorithm with each protocol as the planner would cut it up, and whole, as MPI libraries send it.
+  std::vector<Plan> candidates() const {
+    std::vector<Plan> all;
+    const CostModels models = r_.by.models;
+    const auto add = [&](const Plan& p) {
+      if (std::ranges::none_of(all, [&](const Plan& q) { return same(p, q); })) all.push_back(p);
+    };
+    for (const Algorithm& a : algorithms()) {
+      if (a.kind != call_.kind || a.variant || !a.cost || !a.can(call_, view_)) continue;
+      if (a.in_switch && !models[0].node_switch) continue;
+      for (std::size_t p = 0; p < models.size(); ++p) {
+        if (models.size() > 1 && !protocol_serves(models[p], a, call_, view_)) continue;
+        Plan found = plan_of(a, call_, view_, models.subspan(p, 1), r_.by.tuning, affordable());
+        found.protocol = p;
+        add(found);
+      }
+      add(plan_of(a, call_, view_, models, r_.by.tuning, nullptr, Slicing{.window = r_.by.tuning.window}));
+    }
+    std::erase_if(all, [](const Plan& p) { return !p.algorithm; });
+    return all;
+  }
+
+  // What another library's choice is here; as scenarios have it.
+  Plan other_plan(const OtherChoice& choice, bool whole) const {
+    if (!choice.algorithm) return {};
+    CostModels models = r_.by.models;
+    std::size_t first = 0;
+    for (std::size_t p = 0; p < models.size(); ++p)
+      if (!choice.protocol.empty() && models[p].protocol.name == choice.protocol)
+        first = p, models = models.subspan(p, 1);
+    std::optional<Slicing> stated;
+    if (whole) stated = Slicing{};
+    Plan p = plan_of(*choice.algorithm, call_, view_, models, r_.by.tuning, affordable(), stated);
+    p.protocol += first;
+    return p;
+  }
+
+  const Tried* found(const Plan& p) const {
+    const auto at = std::ranges::find_if(tried_, [&](const Tried& t) { return same(t.plan, p); });
+    return at == tried_.end() ? nullptr : &*at;
+  }
+
+  // Simulates the plan unless it was, or is left out. `prune`: where it cannot be the best, or hardly.
+  void try_plan(const Plan& p, bool prune) {
+    if (found(p)) return;
+    const Families f = families(p);
+    const double predicted = predicted_us(p);
+    if (prune) {
+      bool near = false, below = false;
+      for (std::size_t i = 0; i < kFamilies; ++i) near = near || (f[i] && !(predicted > o_.margin * predicted_us_[i]));
+      if (!near) return void(++prediction_);
+      const double least = least_us(p);
+      for (std::size_t i = 0; i < kFamilies; ++i) below = below || (f[i] && least < best_us_[i]);
+      if (!below) return void(++bound_);
+    }
+    if (steps(*p.algorithm, p.slicing) > o_.steps_max) return void(++work_);
+    const double us = simulated_us(p);
+    tried_.push_back({p, predicted, us});
+    for (std::size_t i = 0; i < kFamilies; ++i)
+      if (f[i]) best_us_[i] = std::min(best_us_[i], us);
+  }
+
+  double least_us(const Plan& p) const {
+    return least_ns(*r_.cluster, r_.cards, *p.algorithm, call_, *r_.layout, each_, protocol(p)) / 1e3;
+  }
+  const Protocol& protocol(const Plan& p) const { return r_.cluster->protocols()[p.protocol]; }
+
+  double simulated_us(const Plan& p) const {
+    Workload w;
+    w.cluster = r_.cluster.get();
+    w.cards = r_.cards;
+    w.operations = {{.algorithm = p.algorithm,
+                     .call = call_,
+                     .layout = r_.layout,
+                     .members = {},
+                     .shares = p.slicing.shares,
+                     .lanes = p.slicing.lanes,
+                     .window = p.slicing.window,
+                     .element_bytes = each_,
+                     .protocol = &protocol(p)}};
+    w.streams = {{{0}}};
+    return double(o_.run(w).time_ns) / 1e3;
+  }
+
+  // From the fastest on, chunks and channels doubled and halved.
+  void refine() {
+    std::vector<std::size_t> order(tried_.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::size_t a, std::size_t b) { return tried_[a].time_us < tried_[b].time_us; });
+    std::vector<Tried> starts;
+    for (const std::size_t i : order) {
+      const auto alike = [&](const Tried& t) {
+        return t.plan.algorithm == tried_[i].plan.algorithm && t.plan.protocol == tried_[i].plan.protocol;
+      };
+      if (starts.size() < o_.refined && std::ranges::none_of(starts, alike)) starts.push_back(tried_[i]);
+    }
+    for (Tried now : starts)
+      for (bool better = true; better;) {
+        better = false;
+        for (const Slicing& s : neighbours(now.plan)) {
+          Plan next = now.plan;
+          next.slicing = s;
+          try_plan(next, false);
+          const Tried* t = found(next);
+          if (t && t->time_us < now.time_us * kWorthwhile) now = *t, better = true;
+        }
+      }
+  }
+  std::vector<Slicing> neighbours(const Plan& p) const {
+    const Slicing s = p.slicing;
+    const CostModel& m = r_.by.models[p.protocol];
+    const double bytes = double(total_bytes(call_.kind, call_.count, view_.all.size, each_));
+    const Count most = Count(std::clamp(bytes / kRefinedChunkBytesMin, 1.0, double(kChunksMax)));
+    const Count lanes_max = std::min(r_.by.tuning.channels_max, m.protocol.channels_max);
+    std::vector<Slicing> all;
+    const auto add = [&](Count shares, Count lanes) {
+      if (shares >= 1 && lanes >= 1 && lanes <= shares && shares <= most && lanes <= lanes_max)
+        all.push_back({shares, lanes, s.window});
+    };
+    add(s.shares * 2, s.lanes);
+    add(s.shares / 2, s.lanes);
+    add(s.shares, s.lanes * 2);
+    add(s.shares, s.lanes / 2);
+    add(s.shares * 2, s.lanes * 2);
+    add(s.shares / 2, s.lanes / 2);
+    return all;
+  }
+
+  Json tried_json(const Tried& t) const {
+    const std::string& p = protocol(t.plan).name;
+    return {{"algorithm", t.plan.algorithm->name}, {"protocol", p.empty() ? Json() : Json(p)},
+            {"chunks", t.plan.slicing.shares},     {"channels", t.plan.slicing.lanes},
+            {"predicted_us", t.predicted_us},      {"time_us", t.time_us}};
+  }
+  // The index in `tried`; null where it was too much work.
+  Json place(const Plan& p) const {
+    const Tried* t = found(p);
+    return t ? Json(t - tried_.data()) : Json();
+  }
+  Json other_json(const OtherChoice& choice, const Plan& p) const {
+    return {{"theirs", choice.theirs.empty() ? Json() : Json(choice.theirs)},
+            {"note", choice.note},
+            {"tried", p.algorithm ? place(p) : Json()}};
+  }
+
+  const TunedRanks& r_;
+  const SearchOptions& o_;
+  View view_;
+  unsigned each_;
+  Call call_;
+  std::vector<Tried> tried_;
+  std::array<double, kFamilies> best_us_{}, predicted_us_{};
+  std::size_t bound_ = 0, prediction_ = 0, work_ = 0;
+};
+
+}  // namespace
+
+TunedRanks::TunedRanks(std::shared_ptr<const Cluster> of, Rank ranks, Dtype dtype)
+    : cluster(std::move(of)), cards(ranks) {
+  std::iota(cards.begin(), cards.end(), 0);
+  layout = std::make_shared<const Layout>(layout_of(*cluster, cards));
+  by = planned_by(*cluster, cards, size_of(dtype));
+  nccl = nccl_machine(*cluster, cards);
+}
+
+Json search(const TunedRanks& ranks, Collective kind, Count bytes, const SearchOptions& options) {
+  return Search(ranks, kind, bytes, options).cell();
+}
+
+}  // namespace gccl::sim

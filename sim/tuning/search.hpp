@@ -1,0 +1,46 @@
+// The fastest way to carry out one call on one number of ranks, found by simulating those that may be it.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "libgccl/cluster/cost_stairs.hpp"
+#include "libgccl/elements/dtype.hpp"
+#include "libgccl/select/other_planners.hpp"
+#include "sim/engine/workload.hpp"
+
+namespace gccl::sim {
+
+// Ranks on the first cards of a cluster, and what they are planned by.
+struct TunedRanks {
+  std::shared_ptr<const Cluster> cluster;
+  std::vector<Card> cards;
+  std::shared_ptr<const Layout> layout;
+  PlannedBy by;
+  std::optional<NcclMachine> nccl;  // where the cluster says which architecture its cards are of
+
+  TunedRanks(std::shared_ptr<const Cluster> cluster, Rank ranks, Dtype dtype);
+  Rank ranks() const { return layout->ranks(); }
+};
+
+struct SearchOptions {
+  Dtype dtype = Dtype::f32;
+  // Simulates a workload; may be asked often in one process.
+  std::function<Outcome(const Workload&)> run;
+  // What would take more steps than this is left out, and no plan is cut up so finely that it would.
+  double steps_max = 4e5;
+  // Nor is simulated what is predicted to take more than so many times the best prediction.
+  double margin = 2;
+  // From how many of the fastest on chunks and channels are doubled and halved, as long as that helps.
+  unsigned refined = 2;
+};
+
+// One place of a sweep, "cells" of "gccl/tuning/1" (docs/formats.md): what was simulated, the fastest first; what the
+// planners of GCCL, NCCL and Open MPI choose; how many candidates were left out, and why.
+//
+// A candidate is left out where a bound below its time is above the best time, or its prediction is beyond the margin:
+// in both cases of all candidates, and of those that another library has too (counterparts.hpp), since that library's
+// tuning file wants the best of these.
+nlohmann::json search(const TunedRanks& ranks, Collective kind, Count bytes, const SearchOptions& options);
+
+}  // namespace gccl::sim

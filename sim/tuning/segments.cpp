@@ -1,0 +1,76 @@
+#include "sim/tuning/segments.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+
+#include "libgccl/schedule/layout.hpp"
+
+namespace gccl::sim {
+namespace {
+
+using Json = nlohmann::json;
+
+Collective kind_of(const Json& cell) { return *collective_named(cell.at("collective").get<std::string>()); }
+
+std::optional<Counterpart> find_counterpart(const Json& cell, const Json& tried, Library library) {
+  const Algorithm* a = find_algorithm(kind_of(cell), tried.at("algorithm").get<std::string>());
+  if (!a) return std::nullopt;
+  const Layout layout = Layout::flat(cell.at("ranks").get<Rank>());
+  return counterpart(library, *a, layout.view(0), tried.at("chunks").get<Count>());
+}
+
+// What of a plan a file says.
+Json said(const Json* tried, std::optional<Library> library) {
+  if (!tried) return nullptr;
+  Json all = {tried->at("algorithm")};
+  if (!library || library == Library::nccl) {
+    all.push_back(tried->at("protocol"));
+    all.push_back(tried->at("channels"));
+  }
+  if (!library || tried->at("chunks") == 1) all.push_back(tried->at("chunks"));
+  return all;
+}
+
+}  // namespace
+
+const Json* fastest(const Json& cell, std::optional<Library> library) {
+  for (const Json& t : cell.at("tried"))
+    if (!library || find_counterpart(cell, t, *library)) return &t;
+  return nullptr;
+}
+
+Counterpart counterpart_of(const Json& cell, const Json& tried, Library library) {
+  return find_counterpart(cell, tried, library).value();
+}
+
+std::vector<TunedCalls> tuned_calls(const Json& document, std::optional<Library> library) {
+  std::map<std::pair<Collective, Rank>, std::map<Count, const Json*>> cells;
+  for (const Json& cell : document.at("cells"))
+    if (!cell.at("tried").empty())
+      cells[{kind_of(cell), cell.at("ranks").get<Rank>()}][cell.at("bytes").get<Count>()] = &cell;
+  std::vector<TunedCalls> all;
+  for (const auto& [call, by_size] : cells) {
+    TunedCalls t{.kind = call.first,
+                 .ranks = call.second,
+                 .nodes = by_size.begin()->second->at("nodes").get<Rank>(),
+                 .segments = {}};
+    for (auto at = by_size.begin(); at != by_size.end(); ++at) {
+      const auto next = std::next(at);
+      Segment s{.from = t.segments.empty() ? 0 : t.segments.back().to,
+                .to = next == by_size.end() ? at->first + 1
+                                            : Count(std::ceil(std::sqrt(double(at->first) * double(next->first)))),
+                .tried = fastest(*at->second, library),
+                .cell = at->second};
+      if (next != by_size.end()) s.to = std::clamp(s.to, at->first + 1, next->first);
+      if (!t.segments.empty() && said(t.segments.back().tried, library) == said(s.tried, library))
+        t.segments.back().to = s.to;
+      else
+        t.segments.push_back(s);
+    }
+    all.push_back(std::move(t));
+  }
+  return all;
+}
+
+}  // namespace gccl::sim

@@ -1,0 +1,36 @@
+// From the sizes that were simulated to ranges of sizes.
+#pragma once
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <vector>
+
+#include "sim/tuning/counterparts.hpp"
+
+namespace gccl::sim {
+
+// What serves calls of `from` bytes or more and less than `to`.
+struct Segment {
+  Count from = 0, to = 0;
+  const nlohmann::json* tried =
+      nullptr;  // of the smallest size simulated in it; null: the library has no such algorithm
+  const nlohmann::json* cell = nullptr;  // of that size
+};
+
+// One collective on one number of ranks.
+struct TunedCalls {
+  Collective kind{};
+  Rank ranks = 0, nodes = 0;
+  std::vector<Segment> segments;  // side by side, from 0 to the largest size simulated
+};
+
+// Between two sizes the middle of the way on a logarithmic scale is the border. Neighbours that are carried out alike
+// are one segment; `library`: what it has alone, and chunks do not matter where it cannot cut up calls as GCCL does.
+std::vector<TunedCalls> tuned_calls(const nlohmann::json& document, std::optional<Library> library);
+
+// The fastest in the cell that the library has, null where there is none; without a library the fastest.
+const nlohmann::json* fastest(const nlohmann::json& cell, std::optional<Library> library);
+Counterpart counterpart_of(const nlohmann::json& cell, const nlohmann::json& tried, Library library);
+
+}  // namespace gccl::sim

@@ -1,0 +1,108 @@
+#include "sim/tuning/summary.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "libgccl/json/reader.hpp"
+#include "sim/report/table.hpp"
+#include "sim/tuning/regret.hpp"
+
+namespace gccl::sim {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr double kWorthSaying = 1;  // percent
+
+std::string plan_text(const Json& tried) {
+  std::string text = tried["algorithm"];
+  if (tried["protocol"].is_string()) text += " " + tried["protocol"].get<std::string>();
+  if (const auto chunks = tried["chunks"].get<std::uint64_t>(); chunks > 1)
+    text += fmt::format(" {}/{}", chunks, tried["channels"].get<std::uint64_t>());
+  return text;
+}
+
+// The winners of one collective: a line for each size, a column for each number of ranks.
+std::string winners(const std::vector<const Json*>& cells) {
+  std::map<std::uint64_t, std::map<std::uint64_t, std::string>> rows;
+  std::map<std::uint64_t, std::size_t> width;
+  for (const Json* c : cells) {
+    if ((*c)["tried"].empty()) continue;
+    const auto ranks = (*c)["ranks"].get<std::uint64_t>();
+    std::string text = plan_text((*c)["tried"][0]);
+    width[ranks] = std::max({width[ranks], text.size(), std::size_t(8)});
+    rows[(*c)["bytes"].get<std::uint64_t>()][ranks] = std::move(text);
+  }
+  std::string text = fmt::format("  {:<12}", "bytes");
+  for (const auto& [ranks, w] : width) text += fmt::format("  {:<{}}", json::format_ranks(ranks), w);
+  text += '\n';
+  for (auto& [bytes, row] : rows) {
+    std::string line = fmt::format("  {:<12}", json::format_bytes(bytes));
+    for (const auto& [ranks, w] : width) line += fmt::format("  {:<{}}", row[ranks], w);
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += line + '\n';
+  }
+  return text;
+}
+
+std::string regret_line(std::string_view who, const Json& r) {
+  if (r.is_null()) return fmt::format("  {:<18} nothing to compare\n", who);
+  return fmt::format(
+      "  {:<18} mean {:.3g} %, 95th percentile {:.3g} %, worst {:.3g} % ({}); the best at {} of {}{}\n", who,
+      r["mean_percent"].get<double>(), r["p95_percent"].get<double>(), r["worst_percent"].get<double>(),
+      place_text(r["worst_at"]), r["best_chosen"].get<std::size_t>(), r["cells"].get<std::size_t>(),
+      r["not_simulated"].get<std::size_t>() ? fmt::format("; {} not simulated", r["not_simulated"].get<std::size_t>())
+                                            : "");
+}
+
+}  // namespace
+
+Json improvements(const Json& document, const std::string& whose, std::size_t most) {
+  std::vector<Json> all;
+  for (const Json& cell : document["cells"]) {
+    const double percent = regret_percent(cell, whose);
+    if (!(percent >= kWorthSaying)) continue;
+    const Json& at = cell[whose].is_object() ? cell[whose]["tried"] : cell[whose];
+    const Json& now = cell["tried"][at.get<std::size_t>()];
+    all.push_back({{"at", place_text(cell)},
+                   {"now", plan_text(now)},
+                   {"now_us", now["time_us"]},
+                   {"best", plan_text(cell["tried"][0])},
+                   {"best_us", cell["tried"][0]["time_us"]},
+                   {"percent", percent}});
+  }
+  std::stable_sort(all.begin(), all.end(), [](const Json& a, const Json& b) {
+    return a["percent"].get<double>() > b["percent"].get<double>();
+  });
+  if (all.size() > most) all.resize(most);
+  return all;
+}
+
+std::string tuning_text(const Json& d) {
+  std::map<std::string, std::vector<const Json*>> by_collective;
+  for (const Json& c : d["cells"]) by_collective[c["collective"]].push_back(&c);
+  std::string text = fmt::format("{} ({} engine, {})\n", d["cluster"]["name"].get<std::string>(),
+                                 d["engine"].get<std::string>(), d["dtype"].get<std::string>());
+  if (!d["complete"].get<bool>()) text += "interrupted: what follows was found until then\n";
+  for (const auto& [kind, cells] : by_collective)
+    text += fmt::format("\n{}: the fastest (chunks/channels)\n{}", kind, winners(cells));
+  text += "\nlonger than the fastest\n" + regret_line("GCCL's planner", d["regret"]) +
+          regret_line("NCCL's rules", d["others"]["nccl"]) + regret_line("Open MPI's rules", d["others"]["openmpi"]);
+  const Json better = improvements(d, "planner", 8);
+  if (!better.empty()) text += "\nwhat a table would change\n";
+  for (const Json& b : better)
+    text += fmt::format("  {}: {} ({}) instead of {} ({}): {:.3g} % longer now\n", b["at"].get<std::string>(),
+                        b["best"].get<std::string>(), format_time(b["best_us"]), b["now"].get<std::string>(),
+                        format_time(b["now_us"]), b["percent"].get<double>());
+  const Json& out = d["left_out"];
+  text += fmt::format(
+      "\n{} simulations; left out: {} whose bound is above the best, {} by prediction (--margin), {} too much work "
+      "(--steps)\n",
+      d["simulated"].get<std::size_t>(), out["bound"].get<std::size_t>(), out["prediction"].get<std::size_t>(),
+      out["work"].get<std::size_t>());
+  return text;
+}
+
+}  // namespace gccl::sim

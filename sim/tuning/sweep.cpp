@@ -1,0 +1,191 @@
+#include "sim/tuning/sweep.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+
+#include "libgccl/json/reader.hpp"
+#include "sim/scenario/read/sizes.hpp"
+#include "sim/tuning/regret.hpp"
+
+namespace gccl::sim {
+namespace {
+
+using Json = nlohmann::json;
+
+// Where sizes are closer than this no cross-over is looked for between them.
+constexpr double kClose = 1.3;
+
+// One number of ranks with one size.
+struct Place {
+  Collective kind{};
+  Rank ranks = 0;
+  Count bytes = 0;  // of whole elements
+  bool bisection = false;
+  auto key() const { return std::tuple(kind, ranks, bytes); }
+};
+
+class Sweep {
+ public:
+  Sweep(const SweepQuestion& q, const Engines& engines, const SweepOptions& options)
+      : q_(q), options_(options), search_(q.search) {
+    if (options_.journal) journal_key_ = sweep_key(q);
+    const auto run = q.engine == Engine::model  ? engines.model
+                     : q.engine == Engine::flow ? engines.flow
+                                                : engines.simgrid;
+    search_.run = run;
+    // SimGrid plays once in a process.
+    if (q.engine == Engine::simgrid)
+      search_.run = [run](const Workload& w) {
+        const auto job = [&](std::size_t) { return std::to_string(run(w).time_ns); };
+        Outcome o;
+        o.time_ns = std::stoll(run_pool({0}, job, {})[0]);
+        return o;
+      };
+  }
+
+  Json document() {
+    bool complete = true;
+    try {
+      play(grid(q_));
+      for (unsigned i = 0; i < q_.bisections; ++i) play(between());
+    } catch (const Interrupted&) {
+      complete = false;
+    }
+    Json cells = Json::array();
+    for (const auto& [key, cell] : done_) cells.push_back(cell);
+    Json out = {{"schema", "gccl/tuning/1"},
+                {"version", GCCL_VERSION_TEXT},
+                {"complete", complete},
+                {"cluster",
+                 {{"name", q_.cluster->name()},
+                  {"file", json::valid_text(q_.file.string())},
+                  {"cards", q_.cluster->cards()},
+                  {"nodes", q_.cluster->nodes()},
+                  {"backends", q_.cluster->backends()}}},
+                {"engine", name(q_.engine)},
+                {"dtype", name(q_.search.dtype)},
+                {"steps_max", q_.search.steps_max},
+                {"margin", q_.search.margin},
+                {"cells", std::move(cells)}};
+    add_regret(out);
+    return out;
+  }
+
+  static std::vector<Place> grid(const SweepQuestion& q) {
+    std::map<std::tuple<Collective, Rank, Count>, Place> all;
+    for (const Collective kind : q.collectives)
+      for (const Rank n : q.ranks)
+        for (const Count asked : q.bytes) {
+          const Place p{kind, n, whole(q, kind, n, asked)};
+          all.emplace(p.key(), p);
+        }
+    std::vector<Place> list;
+    for (const auto& [key, p] : all) list.push_back(p);
+    return list;
+  }
+
+  // Everything that a cell depends on beside its place.
+  static std::string sweep_key(const SweepQuestion& q) {
+    return digest(fmt::format("{} {} {} {} {} {} {}", program_digest(), cluster_digest(q.file), name(q.engine),
+                              name(q.search.dtype), q.search.steps_max, q.search.margin, q.search.refined));
+  }
+  static std::string cell_key(const std::string& sweep, const Place& p) {
+    return digest(fmt::format("{} {} {} {}", sweep, name(p.kind), p.ranks, p.bytes));
+  }
+
+ private:
+  static Count whole(const SweepQuestion& q, Collective kind, Rank n, Count bytes) {
+    const unsigned each = size_of(q.search.dtype);
+    return total_bytes(kind, elements(kind, bytes, n, each), n, each);
+  }
+
+  const TunedRanks& tuned(Rank n) {
+    auto& known = ranks_[n];
+    if (!known) known = std::make_unique<TunedRanks>(q_.cluster, n, q_.search.dtype);
+    return *known;
+  }
+
+  void keep(const Place& p, Json cell) {
+    cell["bisection"] = p.bisection;
+    done_[p.key()] = std::move(cell);
+  }
+
+  // Searches all that is not in the journal; the most expensive first.
+  void play(const std::vector<Place>& places) {
+    std::vector<Place> left;
+    for (const Place& p : places) {
+      const Json* known = options_.journal ? options_.journal->find(cell_key(journal_key_, p)) : nullptr;
+      if (known)
+        keep(p, *known);
+      else
+        left.push_back(p);
+    }
+    for (const Place& p : left) tuned(p.ranks);  // before the children, which all see it
+    std::vector<std::size_t> order(left.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+      return std::pair(left[a].ranks, left[a].bytes) > std::pair(left[b].ranks, left[b].bytes);
+    });
+    const std::size_t before = done_.size();
+    PoolOptions pool{.children = options_.jobs, .finished = {}, .stop = options_.stop};
+    pool.finished = [&](std::size_t job, const std::string& text, std::size_t done) {
+      Json cell = Json::parse(text);
+      if (options_.journal) options_.journal->add(cell_key(journal_key_, left[job]), cell);
+      keep(left[job], std::move(cell));
+      if (options_.progress) options_.progress(before + done, before + left.size());
+    };
+    const auto job = [&](std::size_t i) {
+      return search(tuned(left[i].ranks), left[i].kind, left[i].bytes, search_).dump();
+    };
+    try {
+      run_pool(order, job, pool);
+    } catch (const JobFailed& e) {
+      const Place& p = left[e.job];
+      throw JobFailed(e.job, fmt::format("{} of {} on {}: {}", name(p.kind), json::format_bytes(p.bytes),
+                                         json::format_ranks(p.ranks), e.what()));
+    }
+  }
+
+  // The middles of neighbours with different winners.
+  std::vector<Place> between() const {
+    std::vector<Place> all;
+    for (auto next = done_.begin(), at = next; at != done_.end(); at = next) {
+      if (++next == done_.end()) break;
+      const auto& [kind, ranks, low] = at->first;
+      const auto& [kind2, ranks2, high] = next->first;
+      if (kind != kind2 || ranks != ranks2 || double(high) < kClose * double(low)) continue;
+      const Json &a = at->second["tried"], &b = next->second["tried"];
+      if (a.empty() || b.empty()) continue;
+      if (a[0]["algorithm"] == b[0]["algorithm"] && a[0]["protocol"] == b[0]["protocol"]) continue;
+      const Count middle = whole(q_, kind, ranks, Count(std::sqrt(double(low) * double(high))));
+      if (middle > low && middle < high) all.push_back({kind, ranks, middle, true});
+    }
+    return all;
+  }
+
+  const SweepQuestion& q_;
+  const SweepOptions& options_;
+  SearchOptions search_;
+  std::string journal_key_;
+  std::map<Rank, std::unique_ptr<TunedRanks>> ranks_;
+  std::map<std::tuple<Collective, Rank, Count>, Json> done_;
+};
+
+}  // namespace
+
+Json sweep(const SweepQuestion& question, const Engines& engines, const SweepOptions& options) {
+  return Sweep(question, engines, options).document();
+}
+
+std::size_t known_cells(const SweepQuestion& q, const Journal& journal) {
+  const std::string key = Sweep::sweep_key(q);
+  const auto places = Sweep::grid(q);
+  return std::size_t(
+      std::ranges::count_if(places, [&](const Place& p) { return journal.find(Sweep::cell_key(key, p)) != nullptr; }));
+}
+
+}  // namespace gccl::sim

@@ -1,0 +1,262 @@
+// The exported files as their readers understand them: an independent parser of NCCL's example, GCCL's own reader, and
+// Open MPI and MPICH themselves, where they are installed.
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <sstream>
+
+#include "libgccl/cluster/tuning_file.hpp"
+#include "tests/support/program.hpp"
+
+using namespace gccl::test;
+using Json = nlohmann::json;
+using Ordered = nlohmann::ordered_json;
+
+namespace {
+
+constexpr const char* kMpiCollectives = "allreduce,allgather,reduce_scatter,alltoall,broadcast,reduce,gather,scatter";
+
+int shell(const std::string& command) {
+  const int status = std::system(command.c_str());
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+bool installed(const std::string& program) { return shell("command -v " + program + " >/dev/null 2>&1") == 0; }
+
+// A sweep over what four ranks of one node call, with its exports.
+struct Exported {
+  Folder folder;
+  Json document;
+  std::string file(const char* name) const { return (folder.path / name).string(); }
+
+  Exported(const std::string& cluster, const std::string& ranks, const std::string& bytes, const std::string& kinds,
+           const std::vector<std::string>& exports) {
+    std::vector<std::string> all{"tune",          cluster, "--quiet", "--ranks", ranks,    "--bytes",         bytes,
+                                 "--collectives", kinds,   "--steps", "2e4",     "--json", file("sweep.json")};
+    for (std::size_t i = 0; i < exports.size(); i += 2) {
+      all.push_back(exports[i]);
+      all.push_back(file(exports[i + 1].c_str()));
+    }
+    const Ended e = run_gccl(all);
+    CAPTURE(e.err);
+    REQUIRE(e.code == 0);
+    document = Json::parse(read_text(file("sweep.json")));
+  }
+
+  // The fastest of a cell that a library has: by its own name, from a table of (collective, ours) -> theirs.
+  using Names = std::map<std::pair<std::string, std::string>, std::string>;
+  static std::string fastest(const Json& cell, const Names& names, bool whole) {
+    for (const Json& t : cell["tried"]) {
+      const auto at = names.find({cell["collective"], t["algorithm"]});
+      if (at != names.end() && (!whole || t["chunks"] == 1)) return at->second;
+    }
+    return {};
+  }
+};
+
+// What NCCL's example tuner takes: the first line whose conditions hold.
+struct NcclLine {
+  std::string collective, algorithm, protocol;
+  long min_bytes, max_bytes, channels, nodes, ranks;
+};
+
+std::vector<NcclLine> parse_nccl(const std::string& text) {
+  std::vector<NcclLine> all;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) {
+    CHECK(line.size() < 256);
+    if (line.empty() || line[0] == '#') continue;
+    std::vector<std::string> f;
+    std::istringstream fields(line);
+    for (std::string one; std::getline(fields, one, ',');) f.push_back(one);
+    REQUIRE(f.size() == 10);
+    all.push_back(
+        {f[0], f[3], f[4], std::stol(f[1]), std::stol(f[2]), std::stol(f[5]), std::stol(f[6]), std::stol(f[7])});
+    CHECK(f[8] == "-1");
+    CHECK(f[9] == "-1");
+  }
+  return all;
+}
+
+// The size of each "call" line in the spy's file with the first algorithm below it.
+std::map<std::pair<std::string, long>, std::string> picked(const std::string& file) {
+  std::map<std::pair<std::string, long>, std::string> all;
+  std::istringstream in(read_text(file));
+  std::pair<std::string, long> call;
+  for (std::string word, what; in >> word >> what;) {
+    long bytes = 0;
+    if (word == "call")
+      in >> bytes, call = {what, bytes};
+    else if (call.first != "end")
+      all.emplace(call, what);
+  }
+  return all;
+}
+
+const std::string kSources = (kRoot / "tests/tuning").string();
+
+}  // namespace
+
+TEST_CASE("NCCL's example grammar gets the fastest that NCCL has, for every place of the sweep") {
+  const Exported x("dgx-h100-superpod-2048", "8,16", "64KiB,4MiB",
+                   "allreduce,allgather,reduce_scatter,broadcast,alltoall", {"--export-nccl", "tuner.csv"});
+  const auto lines = parse_nccl(read_text(x.file("tuner.csv")));
+  REQUIRE(!lines.empty());
+  Exported::Names names{{{"broadcast", "chain"}, "ring"}};
+  for (const char* kind : {"allreduce", "allgather", "reduce_scatter"})
+    for (const char* a : {"ring", "tree", "nvls", "nvls_tree", "pat"}) names[{kind, a}] = a;
+  std::size_t matched = 0;
+  for (const Json& cell : x.document["cells"]) {
+    const std::string kind = cell["collective"] == "reduce_scatter" ? "reducescatter" : cell["collective"];
+    const long bytes = cell["bytes"];
+    const auto line = std::ranges::find_if(lines, [&](const NcclLine& l) {
+      return l.collective == kind && l.min_bytes <= bytes && bytes <= l.max_bytes && l.nodes == cell["nodes"] &&
+             l.ranks == cell["ranks"];
+    });
+    const std::string expected = Exported::fastest(cell, names, false);
+    CAPTURE(cell["collective"]);
+    CAPTURE(bytes);
+    CHECK((line == lines.end()) == expected.empty());
+    if (line == lines.end()) continue;
+    CHECK(line->algorithm == expected);
+    CHECK((line->protocol == "ll" || line->protocol == "ll128" || line->protocol == "simple"));
+    CHECK((line->channels == -1 || (line->channels >= 1 && line->channels <= 64)));
+    ++matched;
+  }
+  CHECK(matched >= 8);
+}
+
+TEST_CASE("GCCL's table reads back, and says the fastest for every place of the sweep and nothing elsewhere") {
+  const Exported x("dgx-h100-superpod-2048", "8,16", "64KiB,4MiB", "allreduce,alltoall", {"--table", "table.json"});
+  const gccl::TuningTable table = gccl::load_tuning_table(x.file("table.json"));
+  CHECK(table.machine.cluster == "dgx-h100-superpod-2048");
+  for (const Json& cell : x.document["cells"]) {
+    const gccl::PreparedTable prepared(table, cell["ranks"], cell["nodes"]);
+    const auto* entry = prepared.find(*gccl::collective_named(cell["collective"].get<std::string>()), cell["bytes"]);
+    REQUIRE(entry);
+    CHECK(entry->algorithm->name == cell["tried"][0]["algorithm"].get<std::string>());
+    CHECK(entry->protocol == cell["tried"][0]["protocol"].get<std::string>());
+    CHECK(entry->chunks == cell["tried"][0]["chunks"]);
+  }
+  CHECK(!gccl::PreparedTable(table, 12, 2).find(gccl::Collective::allreduce, 65536));
+  CHECK(!gccl::PreparedTable(table, 8, 1).find(gccl::Collective::allreduce, Json::number_unsigned_t(65) << 20));
+}
+
+TEST_CASE("Open MPI loads the rules, and each call runs the algorithm that they name") {
+  if (!installed("mpirun.openmpi") || !installed("mpicc.openmpi")) {
+    MESSAGE("no Open MPI: not tried");
+    return;
+  }
+  const Exported x("ethernet-cpu", "4", "64..1MiB", kMpiCollectives,
+                   {"--export-openmpi", "rules", "--export-openmpi-json", "j"});
+  // The functions of libmpi, as its own symbols name them.
+  const Exported::Names names{{{"allreduce", "recursive_doubling"}, "allreduce_intra_recursivedoubling"},
+                              {{"allreduce", "ring"}, "allreduce_intra_ring"},
+                              {{"allreduce", "rabenseifner"}, "allreduce_intra_redscat_allgather"},
+                              {{"allgather", "bruck"}, "allgather_intra_bruck"},
+                              {{"allgather", "recursive_doubling"}, "allgather_intra_recursivedoubling"},
+                              {{"allgather", "ring"}, "allgather_intra_ring"},
+                              {{"allgather", "neighbor_exchange"}, "allgather_intra_neighborexchange"},
+                              {{"reduce_scatter", "recursive_halving"}, "reduce_scatter_block_intra_recursivehalving"},
+                              {{"broadcast", "direct"}, "bcast_intra_basic_linear"},
+                              {{"broadcast", "chain"}, "bcast_intra_pipeline"},
+                              {{"broadcast", "binomial"}, "bcast_intra_binomial"},
+                              {{"reduce", "direct"}, "reduce_intra_basic_linear"},
+                              {{"reduce", "chain"}, "reduce_intra_pipeline"},
+                              {{"reduce", "binomial"}, "reduce_intra_binomial"},
+                              {{"reduce", "rabenseifner"}, "reduce_intra_redscat_gather"},
+                              {{"gather", "linear"}, "gather_intra_basic_linear"},
+                              {{"gather", "binomial"}, "gather_intra_binomial"},
+                              {{"scatter", "linear"}, "scatter_intra_basic_linear"},
+                              {{"scatter", "binomial"}, "scatter_intra_binomial"},
+                              {{"alltoall", "pairwise"}, "alltoall_intra_pairwise"},
+                              {{"alltoall", "bruck"}, "alltoall_intra_bruck"}};
+  REQUIRE(shell("mpicc.openmpi " + kSources + "/mpi_calls.c -o " + x.file("calls")) == 0);
+  REQUIRE(shell("cc -shared -fPIC " + kSources + "/openmpi_spy.c -o " + x.file("spy.so") + " -ldl") == 0);
+  std::string calls;
+  for (const Json& c : x.document["cells"])
+    calls += " " + c["collective"].get<std::string>() + " " + std::to_string(c["bytes"].get<long>());
+  const std::string run =
+      "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_mpi_yield_when_idle=1 "
+      "timeout 60 mpirun.openmpi --oversubscribe -n 4 -x LD_PRELOAD=" +
+      x.file("spy.so") + " -x SPY_FILE=" + x.file("log") +
+      " --mca coll_tuned_use_dynamic_rules 1 "
+      "--mca coll_tuned_dynamic_rules_filename " +
+      x.file("rules") + " " + x.file("calls") + calls;
+  REQUIRE(shell(run) == 0);
+  const auto seen = picked(x.file("log"));
+  std::set<std::string> algorithms;
+  for (const Json& c : x.document["cells"]) {
+    const std::string expected = Exported::fastest(c, names, true);
+    REQUIRE(!expected.empty());
+    const auto at = seen.find({c["collective"], c["bytes"].get<long>()});
+    CAPTURE(c["collective"]);
+    CAPTURE(c["bytes"]);
+    REQUIRE(at != seen.end());
+    CHECK(at->second == "ompi_coll_base_" + expected);
+    algorithms.insert(expected);
+  }
+  CHECK(algorithms.size() > 8);
+  // The same rules in Open MPI 6's form: ranges side by side, numbers of the same algorithms.
+  const Json j = Json::parse(read_text(x.file("j")));
+  CHECK(j["rule_file_version"] == 3);
+  CHECK(j["module"] == "tuned");
+  CHECK(j["collectives"].size() == 8);
+  for (const Json& sizes : j["collectives"]) {
+    CHECK(sizes[0]["comm_size_min"] == 4);
+    CHECK(sizes[0]["comm_size_max"] == 4);
+    long next = 0;
+    for (const Json& r : sizes[0]["rules"]) {
+      CHECK(r["msg_size_min"] == next);
+      next = r["msg_size_max"].get<long>() + 1;
+    }
+    CHECK(next == (1 << 20) + 1);
+  }
+}
+
+TEST_CASE("MPICH loads the selection tree, and each call takes the way that it says") {
+  if (!installed("mpirun.mpich") || !installed("mpicc.mpich")) {
+    MESSAGE("no MPICH: not tried");
+    return;
+  }
+  const Exported x("ethernet-cpu", "4", "64..1MiB", kMpiCollectives, {"--export-mpich", "tree.json"});
+  REQUIRE(shell("mpicc.mpich " + kSources + "/mpi_calls.c -o " + x.file("calls") + " >/dev/null 2>&1") == 0);
+  const auto run = [&](const std::string& tree, const std::string& calls) {
+    return shell("MPIR_CVAR_DEVICE_COLLECTIVES=none MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE=" + tree +
+                 " timeout 60 mpirun.mpich -n 4 " + x.file("calls") + calls + " >/dev/null 2>&1");
+  };
+  const auto call = [](const Json& c) {
+    return " " + c["collective"].get<std::string>() + " " + std::to_string(c["bytes"].get<long>());
+  };
+  std::string all;
+  for (const Json& c : x.document["cells"]) all += call(c);
+  CHECK(run(x.file("tree.json"), all) == 0);
+  // An algorithm of another collective in the place of one ends the program where that is picked, and nowhere else.
+  const Exported::Names names{{{"allreduce", "recursive_doubling"}, "MPIR_Allreduce_intra_recursive_doubling"},
+                              {{"allreduce", "rabenseifner"}, "MPIR_Allreduce_intra_reduce_scatter_allgather"}};
+  const Ordered tree = Ordered::parse(read_text(x.file("tree.json")));
+  std::map<std::string, std::string> by_algorithm;  // calls
+  for (const Json& c : x.document["cells"])
+    if (c["collective"] == "allreduce") by_algorithm[Exported::fastest(c, names, true)] += call(c);
+  CHECK(by_algorithm.size() == 2);
+  for (const auto& [algorithm, calls] : by_algorithm) {
+    Ordered marked = tree;
+    Ordered& here = marked["collective=allreduce"]["comm_type=intra"]["comm_size<=4"];
+    std::string text = here.dump();
+    for (std::size_t at; (at = text.find("algorithm=" + algorithm + "\"")) != std::string::npos;)
+      text.replace(at, 10 + algorithm.size(), "algorithm=MPIR_Barrier_intra_dissemination");
+    here = Ordered::parse(text);
+    std::ofstream(x.file("marked.json")) << marked.dump();
+    std::istringstream in(calls);
+    std::string first, bytes;
+    in >> first >> bytes;
+    CAPTURE(algorithm);
+    CHECK(run(x.file("marked.json"), " " + first + " " + bytes) != 0);
+    for (const auto& [other, others] : by_algorithm)
+      if (other != algorithm) CHECK(run(x.file("marked.json"), others) == 0);
+  }
+}

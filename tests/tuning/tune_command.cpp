@@ -1,0 +1,138 @@
+// gccl tune, as a user meets it.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "tests/support/program.hpp"
+
+using namespace gccl::test;
+using Json = nlohmann::json;
+
+namespace {
+
+Json tuned(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), {"tune", "--quiet", "--json", "-"});
+  const Ended e = run_gccl(arguments);
+  CAPTURE(e.err);
+  REQUIRE(e.code == 0);
+  return Json::parse(e.out);
+}
+
+const std::vector<std::string> kSmall{"ethernet-cpu",       "--ranks", "4,8", "--bytes", "8,64KiB", "--collectives",
+                                      "allreduce,broadcast"};
+
+}  // namespace
+
+TEST_CASE("what tune finds is never slower than any algorithm that run plays, and its planner's time is run's") {
+  const Folder folder;
+  folder.write("s.json", R"({"schema":"gccl/scenario/1","name":"s","cluster":"ethernet-cpu","ranks":8,
+    "runs":[{"collective":"allreduce","bytes":["8","64KiB"],"dtype":"bf16","algorithms":["auto","all"],"engine":"flow"}]})");
+  const Ended run = run_gccl({"run", (folder.path / "s.json").string(), "--json", "-"});
+  REQUIRE(run.code == 0);
+  const Json rows = Json::parse(run.out)["runs"], document = tuned(kSmall);
+  CHECK(document["schema"] == "gccl/tuning/1");
+  CHECK(document["complete"] == true);
+  std::size_t compared = 0;
+  for (const Json& cell : document["cells"]) {
+    CHECK(std::ranges::is_sorted(cell["tried"],
+                                 [](const Json& a, const Json& b) { return a["time_us"] < b["time_us"]; }));
+    if (cell["collective"] != "allreduce" || cell["ranks"] != 8) continue;
+    for (const Json& row : rows) {
+      if (row["bytes"] != cell["bytes"]) continue;
+      ++compared;
+      CHECK(cell["tried"][0]["time_us"].get<double>() <= row["time_us"].get<double>());
+      if (row["auto"] == true) CHECK(cell["tried"][cell["planner"].get<std::size_t>()]["time_us"] == row["time_us"]);
+    }
+  }
+  CHECK(compared > 10);
+}
+
+TEST_CASE("regret is what the planner takes longer than the best of each cell: mean, nearest-rank percentile, worst") {
+  const Json d = tuned(kSmall);
+  std::vector<double> all;
+  double worst = -1;
+  Json at;
+  for (const Json& c : d["cells"]) {
+    if (c["bisection"] == true) continue;
+    const double best = c["tried"][0]["time_us"], own = c["tried"][c["planner"].get<std::size_t>()]["time_us"];
+    all.push_back((own / best - 1) * 100);
+    if (all.back() > worst) worst = all.back(), at = c;
+  }
+  REQUIRE(all.size() == 8);
+  double sum = 0;
+  for (const double r : all) sum += r;
+  const Json& r = d["regret"];
+  CHECK(r["mean_percent"].get<double>() == doctest::Approx(sum / 8));
+  CHECK(r["worst_percent"].get<double>() == doctest::Approx(worst));
+  CHECK(r["p95_percent"].get<double>() == doctest::Approx(worst));  // of 8 the 8th
+  for (const char* key : {"collective", "bytes", "ranks"}) CHECK(r["worst_at"][key] == at[key]);
+}
+
+TEST_CASE("an interrupted sweep leaves what it found, and goes on from its journal to the same result") {
+  const Folder folder;
+  const std::string journal = (folder.path / "j").string(), json = (folder.path / "o.json").string();
+  const std::vector<std::string> sweep{"tune",   "polaris", "--quiet",  "--ranks", "4..64",  "--bytes", "8..64MiB",
+                                       "--jobs", "1",       "--resume", journal,   "--json", json};
+  Program program(sweep);
+  REQUIRE(program.has_children(std::chrono::seconds(60)));
+  kill(program.pid(), SIGINT);
+  const Ended ended = program.wait();
+  CHECK(ended.code == 130);
+  CHECK(ended.err.find("interrupted") != std::string::npos);
+  const Json half = Json::parse(read_text(json));
+  CHECK(half["complete"] == false);
+
+  std::vector<std::string> small = kSmall;
+  small.insert(small.end(), {"--resume", (folder.path / "k").string()});
+  Json first = tuned(small), second = tuned(small);
+  CHECK(first == second);
+  small.pop_back();
+  small.pop_back();
+  CHECK(first == tuned(small));
+}
+
+TEST_CASE("the page holds maps, curves, what to change and the files; nothing is fetched") {
+  const Folder folder;
+  const std::string page = (folder.path / "p.html").string();
+  std::vector<std::string> arguments = kSmall;
+  arguments.insert(arguments.begin(), {"tune", "--quiet", "--html", page});
+  REQUIRE(run_gccl(arguments).code == 0);
+  const std::string html = read_text(page);
+  CHECK(html.starts_with("<!DOCTYPE html>"));
+  for (const char* text :
+       {"Tuning ethernet-cpu", "The fastest algorithm", "How much longer GCCL", "<svg", "What to change",
+        "coll_tuned_dynamic_rules_filename", "GCCL_TUNING_FILE", "MPIR_CVAR_COLL_SELECTION"})
+    CHECK_MESSAGE(html.find(text) != std::string::npos, text);
+  for (const char* outside : {"src=\"http", "href=\"http", "@import"}) CHECK(html.find(outside) == std::string::npos);
+}
+
+TEST_CASE("tune says what is wrong with what it is asked, before it works") {
+  const std::pair<std::vector<std::string>, std::string> kCases[] = {
+      {{"no-such"}, "no-such"},
+      {{"host", "--collectives", "allredue"}, "--collectives: found \"allredue\"; did you mean \"allreduce\"?"},
+      {{"host", "--collectives", "alltoallv"}, "whose blocks have lengths of their own"},
+      {{"host", "--bytes", "1GiB..8"}, "--bytes: found \"1GiB..8\", expected a list or a range"},
+      {{"host", "--bytes", "0"}, "--bytes: found \"0\""},
+      {{"host", "--bytes", "8..1GiB*x"}, "--bytes"},
+      {{"host", "--bytes", "8..1GiB*1.1"}, "--bytes"},
+      {{"host", "--ranks", "0"}, "--ranks: found \"0\""},
+      {{"host", "--ranks", "2,x"}, "--ranks: found \"x\""},
+      {{"host", "--ranks", "128"}, "--ranks: found 128, but host has only 64 cards"},
+      {{"host", "--dtype", "f33"}, "--dtype: found \"f33\""},
+      {{"host", "--engine", "flo"}, "--engine: found \"flo\""},
+      {{"host", "--html", "-"}, "--html: found \"-\", expected a file"},
+      {{"host", "--export-nccl", "/tmp/x.csv"}, "--export-nccl: the parameters of host have no \"nccl\" object"},
+      {{"host", "--table", "/no/such/x"}, "cannot be written"},
+  };
+  for (const auto& [arguments, expected] : kCases) {
+    std::vector<std::string> all{"tune"};
+    all.insert(all.end(), arguments.begin(), arguments.end());
+    const Ended e = run_gccl(all);
+    CAPTURE(expected);
+    CAPTURE(e.err);
+    CHECK(e.code == 2);
+    CHECK(e.err.find(expected) != std::string::npos);
+  }
+}
