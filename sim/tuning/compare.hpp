@@ -1,0 +1,18 @@
+// Two results or two sweeps beside each other, before and after an upgrade: gccl compare.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "libgccl/json/reader.hpp"
+
+namespace gccl::sim {
+
+// "gccl/comparison/1" (docs/formats.md) of two "gccl/result/1" or two "gccl/tuning/1" documents: what both have. Slower
+// is what takes more than `threshold_percent` longer in the second. Throws json::InputError: another kind of document,
+// two kinds, nothing that both have.
+nlohmann::json compare(const json::Node& before, const json::Node& after, double threshold_percent);
+
+std::string comparison_text(const nlohmann::json& comparison);
+
+}  // namespace gccl::sim

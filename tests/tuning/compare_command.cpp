@@ -1,0 +1,69 @@
+// gccl compare, as a user meets it.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "tests/support/program.hpp"
+
+using namespace gccl::test;
+using Json = nlohmann::json;
+
+TEST_CASE(
+    "compare says what got slower, by how much and where the winner changed, and ends with 1 beyond the threshold") {
+  const Folder folder;
+  const auto result = [&](const char* name, double ring_us, double tree_us) {
+    Json rows = Json::array();
+    for (const auto& [algorithm, us] : {std::pair("ring", ring_us), {"tree", tree_us}})
+      rows.push_back({{"collective", "allreduce"},
+                      {"algorithm", algorithm},
+                      {"cluster", "c"},
+                      {"engine", "flow"},
+                      {"label", ""},
+                      {"dtype", "f32"},
+                      {"ranks", 8},
+                      {"bytes", 1024},
+                      {"time_us", us},
+                      {"fastest", us == std::min(ring_us, tree_us)}});
+    return folder.write(name, Json{{"schema", "gccl/result/1"}, {"runs", rows}}.dump()).string();
+  };
+  const std::string a = result("a.json", 100, 110), b = result("b.json", 112, 110);
+  const Ended e = run_gccl({"compare", a, b, "--json", (folder.path / "c.json").string()});
+  CHECK(e.code == 1);
+  CHECK(e.out.find("ring: 100 us -> 112 us, +12 %") != std::string::npos);
+  CHECK(e.out.find("ring -> tree") != std::string::npos);
+  const Json c = Json::parse(read_text(folder.path / "c.json"));
+  CHECK(c["ok"] == false);
+  CHECK(c["slower"].size() == 1);
+  CHECK(c["winner_changed"][0]["after"] == "tree");
+  CHECK(run_gccl({"compare", a, b, "--threshold", "12.5"}).code == 0);
+  CHECK(run_gccl({"compare", b, a}).code == 0);
+  CHECK(run_gccl({"compare", a, a, "--threshold", "0"}).code == 0);
+
+  const std::string empty = folder.write("e.json", R"({"schema":"gccl/result/1","runs":[]})").string();
+  const std::string tuning = folder.write("t.json", R"({"schema":"gccl/tuning/1","cells":[]})").string();
+  const std::string odd =
+      folder
+          .write(
+              "o.json",
+              R"({"schema":"gccl/tuning/1","cells":[{"collective":"x","ranks":1,"bytes":1,"tried":[{"algorithm":"r","protocol":null,"time_us":"soon"}]}]})")
+          .string();
+  const std::pair<std::vector<std::string>, std::string> kWrong[] = {
+      {{a, "/no/such"}, "/no/such"},
+      {{a, empty}, "nothing to compare"},
+      {{a, tuning}, "expected \"gccl/result/1\", as the other file has"},
+      {{odd, odd}, "/cells/0/tried/0/time_us"},
+      {{folder.write("s.json", R"({"schema":"gccl/scenario/1"})").string(), a}, "found \"gccl/scenario/1\""},
+      {{folder.write("n.json", "{").string(), a}, "n.json"},
+      {{a}, "AFTER"},
+  };
+  for (const auto& [files, expected] : kWrong) {
+    std::vector<std::string> all{"compare"};
+    all.insert(all.end(), files.begin(), files.end());
+    const Ended wrong = run_gccl(all);
+    CAPTURE(wrong.err);
+    CAPTURE(expected);
+    CHECK(wrong.code == 2);
+    CHECK(wrong.err.find(expected) != std::string::npos);
+  }
+}
