@@ -66,8 +66,16 @@ void report_exports(const TuneArguments& a, const nlohmann::json& document) {
 int tune(const TuneArguments& a) {
   ::signal(SIGPIPE, SIG_IGN);
   const sim::SweepQuestion question = sweep_question(a);
-  for (const auto& [option, f] : {std::pair("--html", &a.html), {"--resume", &a.resume}})
-    if (*f == "-") throw json::InputError(fmt::format("{}: found \"-\", expected a file", option));
+  for (const auto& [option, f] : {std::pair("--html", &a.html),
+                                  {"--resume", &a.resume},
+                                  {"--table", &a.table},
+                                  {"--export-nccl", &a.nccl},
+                                  {"--export-openmpi", &a.openmpi},
+                                  {"--export-openmpi-json", &a.openmpi_json},
+                                  {"--export-mpich", &a.mpich}})
+    if (*f == "-")
+      throw json::InputError(
+          fmt::format("{}: found \"-\", expected a file; --json alone can be written to standard output", option));
   check_outputs({a.json, a.html, a.table, a.nccl, a.openmpi, a.openmpi_json, a.mpich, a.resume},
                 files_of_cluster(question.file));
   if (!a.nccl.empty() && !has_nccl(question))

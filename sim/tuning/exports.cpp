@@ -21,10 +21,13 @@ std::string lower(std::string text) {
 // A comment for each cell whose fastest algorithm the library does not have.
 std::string comments(const Json& document, Library library) {
   const Json all = exported_otherwise(document, library);
+  // One line, and a short one: NCCL's example takes none of 256 characters.
+  std::string cluster = document["cluster"]["name"].get<std::string>().substr(0, 80);
+  std::ranges::replace_if(
+      cluster, [](char c) { return std::uint8_t(c) < ' ' || c == 127; }, '?');
   std::string text =
       fmt::format("# By gccl tune for {} ({} engine). Made for the numbers of ranks and up to the sizes below.\n",
-                  lower(document["cluster"]["name"].get<std::string>()), document["engine"].get<std::string>());
-  std::ranges::replace(text, '\r', ' ');
+                  cluster, document["engine"].get<std::string>());
   if (!all.empty())
     text += fmt::format("# At {} of the {} places simulated GCCL has a faster algorithm that {} does not have.\n",
                         all.size(), document["cells"].size(), kLibraryNames[std::size_t(library)]);
