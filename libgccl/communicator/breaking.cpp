@@ -45,7 +45,7 @@ Status Communicator::blamed(Status why) const noexcept {
 // Ends everything in flight. The first reason stays. Goes through when memory is short.
 void Communicator::break_down(Status why, Rank culprit, bool tell_others) noexcept {
   if (!failure_.none()) return;
-  failure_.set(std::move(why));
+  failure_.set(std::move(why), culprit);
   if (record_) record_->broken.store(true, std::memory_order_relaxed);
   repeats_ = {};
   // Also where all have found the same: a peer that still reads what this rank sends must stop before it is taken back.
@@ -78,6 +78,12 @@ void Communicator::drop(Operation* op) noexcept {
     op->transferring = false;
   }
   finish(op, failure_.why().copy_or_code());
+}
+
+std::vector<Rank> Communicator::lost() {
+  std::lock_guard lock(lock_);
+  if (failure_.why().code() == GCCL_ERR_PEER_LOST && failure_.culprit() < size()) return {failure_.culprit()};
+  return {};
 }
 
 void Communicator::fail(Status why) noexcept {

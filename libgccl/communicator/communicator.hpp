@@ -16,6 +16,7 @@
 #include "libgccl/communicator/metrics.hpp"
 #include "libgccl/communicator/operation.hpp"
 #include "libgccl/communicator/plans.hpp"
+#include "libgccl/communicator/recovery.hpp"
 #include "libgccl/communicator/scratch.hpp"
 #include "libgccl/communicator/spin_lock.hpp"
 #include "libgccl/communicator/stall.hpp"
@@ -29,6 +30,7 @@ struct World {
   Start start;
   std::unique_ptr<Wires> wires;
   std::unique_ptr<Watch> watch;
+  std::unique_ptr<Recovery> recovery;
   Authorities authorities;                          // GCCL_ALGORITHM, GCCL_ALGO, GCCL_TUNING_FILE
   std::shared_ptr<const TransportModels> measured;  // GCCL_PARAMETERS; null: plans go by what is compiled in
   const TransportModels& models() const { return measured ? *measured : transport_models(); }
@@ -112,6 +114,7 @@ class Communicator {
   // on every rank, and no operation in flight.
   void use_layout(Layout layout);
   void set_timeout(std::int64_t ms) { timeout_ms_.store(std::min(ms, kTimeoutMsMax), std::memory_order_relaxed); }
+  std::int64_t timeout_ms() const { return timeout_ms_.load(std::memory_order_relaxed); }
   void metrics(GCCL_Metrics* out);
   // For GCCL_LOG=2: who this rank is and how it reaches the others; on rank 0 also nodes, and the settings in force.
   void announce();
@@ -121,6 +124,8 @@ class Communicator {
   void abort(int code) noexcept;
   // Ends everything in flight, here and on the other ranks. The caller says why.
   void fail(Status why) noexcept;
+  // Whom its transports have lost.
+  std::vector<Rank> lost();
   // Every rank has come this far, by the same calls; where the communicator is broken, why, unless a call has said so.
   // Before it is freed.
   Status leave();

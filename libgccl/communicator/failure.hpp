@@ -21,7 +21,11 @@ class Failure {
 
   bool none() const { return why_.ok(); }
   const Status& why() const { return why_; }
-  void set(Status why) { why_ = std::move(why); }
+  void set(Status why, Rank culprit) {
+    why_ = std::move(why);
+    culprit_ = culprit;
+  }
+  Rank culprit() const { return culprit_; }
 
   // What no call has returned is returned when the communicator is freed.
   const Said& said() const { return said_; }
@@ -51,6 +55,7 @@ class Failure {
 
  private:
   Status why_;
+  Rank culprit_ = 0;
   const Said said_ = std::make_shared<std::atomic<bool>>(false);
   std::atomic<bool> asked_{false};
   std::atomic<int> code_{0};

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "libgccl/communicator/contact.hpp"
 #include "libgccl/select/authorities.hpp"
 
 namespace gccl {
@@ -17,6 +18,7 @@ struct Introduction {
   std::uint32_t version = 0;
   std::int32_t code = 0;    // of what went wrong on this rank
   std::uint64_t plans = 0;  // digest of what this rank's library would do with many calls
+  Contact contact;
   char host[240] = {};
   char text[240] = {};  // why
   struct Value {

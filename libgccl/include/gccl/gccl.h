@@ -58,7 +58,8 @@ typedef enum GCCL_Result {
   GCCL_ERR_PEER_LOST = 102,      /* a peer's process or connection is gone */
   GCCL_ERR_ABORTED = 103,        /* GCCL_Abort was called, here or elsewhere */
   GCCL_ERR_AUTHENTICATION = 104, /* a peer could not prove that it knows the secret */
-  GCCL_ERR_NOT_SUPPORTED = 105   /* a right call that this build or backend cannot serve */
+  GCCL_ERR_NOT_SUPPORTED = 105,  /* a right call that this build or backend cannot serve */
+  GCCL_ERR_REVOKED = 106         /* GCCL_Comm_revoke was called, here or elsewhere */
 } GCCL_Result;
 
 typedef int32_t GCCL_Dtype;
@@ -148,6 +149,30 @@ GCCL_API GCCL_Result GCCL_Comm_nodes(GCCL_Comm comm, int* nodes);
 /* Ends all operations of comm on every rank with GCCL_ERR_ABORTED; `code` appears in their messages. Local and
  * immediate: may be called from any thread while others wait. The process goes on. */
 GCCL_API GCCL_Result GCCL_Abort(GCCL_Comm comm, int code);
+
+/* ---- Going on without ranks that have failed: the semantics of MPI's ULFM ----
+ *
+ * A rank that fails ends its communicators with GCCL_ERR_PEER_LOST on all ranks. Those that are left then call
+ * GCCL_Comm_shrink, and go on with the communicator that it makes. The calls below work on communicators that have failed,
+ * or were revoked, for as long as they are not freed. Failed is a rank whose process has ended, where it is or was on this
+ * machine; one on another machine, where its transport has lost it. The others go on where they are more than half of
+ * comm, or half with its first rank, or where every other process is known to have ended; else the calls return
+ * GCCL_ERR_PEER_LOST, since the others might go on, too. The first of these calls starts a thread. */
+
+/* Ends all operations of comm on every rank with GCCL_ERR_REVOKED, also those of ranks that wait for others than the
+ * failed ones. Local; one rank suffices. */
+GCCL_API GCCL_Result GCCL_Comm_revoke(GCCL_Comm comm);
+/* How many ranks of comm are known here to have failed, and which: at most `capacity` of them go to ranks, which may be
+ * null when that is 0. Local. */
+GCCL_API GCCL_Result GCCL_Comm_get_failed(GCCL_Comm comm, int* ranks, int capacity, int* count);
+/* This rank knows of all failures that GCCL_Comm_get_failed tells now. Local. */
+GCCL_API GCCL_Result GCCL_Comm_ack_failed(GCCL_Comm comm);
+/* Collective over the ranks that have not failed. *flags becomes the bitwise AND of theirs, the same on all of them; so is
+ * the result: GCCL_ERR_PEER_LOST, with *flags set, where a rank has failed that not all had acknowledged. */
+GCCL_API GCCL_Result GCCL_Comm_agree(GCCL_Comm comm, uint64_t* flags);
+/* Collective over the ranks that have not failed: stores a communicator of them, in the order of their ranks, in *out. Who
+ * fails meanwhile is left out as well. */
+GCCL_API GCCL_Result GCCL_Comm_shrink(GCCL_Comm comm, GCCL_Comm* out);
 
 /* ---- Memory that ranks of one machine reach in each other ---- */
 

@@ -1,0 +1,73 @@
+// Going on without ranks that have failed.
+#include <fmt/core.h>
+
+#include <algorithm>
+
+#include "libgccl/api/guard.hpp"
+
+using namespace gccl;
+
+namespace {
+
+Recovery& recovery_of(Communicator& c) { return *c.world().recovery; }
+
+}  // namespace
+
+extern "C" {
+
+GCCL_Result GCCL_Comm_revoke(GCCL_Comm comm) {
+  return guarded(comm, [&] {
+    Communicator* const c = communicator_of(comm);
+    if (!c) return GCCL_ERR_INVALID_ARGUMENT;
+    c->fail(Status::error(fmt::format("{} revoked the communicator", c->members().name(c->rank())), GCCL_ERR_REVOKED));
+    return GCCL_SUCCESS;
+  });
+}
+
+GCCL_Result GCCL_Comm_get_failed(GCCL_Comm comm, int* ranks, int capacity, int* count) {
+  return guarded([&] {
+    Communicator* const c = communicator_of(comm);
+    if (!c) return GCCL_ERR_INVALID_ARGUMENT;
+    if (!count) return failed(invalid("count is null"));
+    if (capacity < 0 || (capacity > 0 && !ranks))
+      return failed(
+          invalid(capacity < 0 ? fmt::format("capacity is {}: expected 0 or more", capacity) : "ranks is null"));
+    const std::vector<Rank> all = recovery_of(*c).failed(c->members(), c->lost());
+    *count = int(all.size());
+    std::copy_n(all.begin(), std::min<std::size_t>(all.size(), std::size_t(capacity)), ranks);
+    return GCCL_SUCCESS;
+  });
+}
+
+GCCL_Result GCCL_Comm_ack_failed(GCCL_Comm comm) {
+  return guarded([&] {
+    Communicator* const c = communicator_of(comm);
+    if (!c) return GCCL_ERR_INVALID_ARGUMENT;
+    (void)recovery_of(*c).failed(c->members(), c->lost());
+    recovery_of(*c).acknowledge(c->members());
+    return GCCL_SUCCESS;
+  });
+}
+
+GCCL_Result GCCL_Comm_agree(GCCL_Comm comm, uint64_t* flags) {
+  return guarded([&] {
+    Communicator* const c = communicator_of(comm);
+    if (!c) return GCCL_ERR_INVALID_ARGUMENT;
+    if (!flags) return failed(invalid("flags is null"));
+    return failed(recovery_of(*c).agree(c->members(), c->lost(), flags, c->timeout_ms()));
+  });
+}
+
+GCCL_Result GCCL_Comm_shrink(GCCL_Comm comm, GCCL_Comm* out) {
+  return guarded([&] {
+    Communicator* const c = communicator_of(comm);
+    if (!c) return GCCL_ERR_INVALID_ARGUMENT;
+    if (!out) return failed(invalid("out is null"));
+    *out = GCCL_COMM_NULL;
+    std::unique_ptr<Communicator> made;
+    if (const Status s = recovery_of(*c).shrink(*c, c->lost(), c->timeout_ms(), &made); !s.ok()) return failed(s);
+    return failed(keep(std::move(made), out));
+  });
+}
+
+}  // extern "C"

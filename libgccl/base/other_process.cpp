@@ -1,0 +1,63 @@
+#include "libgccl/base/other_process.hpp"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "libgccl/base/descriptor.hpp"
+
+namespace gccl {
+namespace {
+
+// Its state and when it began, from /proc/PID/stat: fields 3 and 22; the name between them and the number may hold
+// anything, and ends at the last parenthesis.
+bool read_stat(std::int32_t pid, char* state, std::uint64_t* began) {
+  char path[64], text[1024];
+  std::snprintf(path, sizeof path, "/proc/%d/stat", int(pid));
+  const int fd = ::open(path, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  const ssize_t size = ::read(fd, text, sizeof text - 1);
+  ::close(fd);
+  if (size <= 0) return false;
+  text[size] = 0;
+  const char* at = std::strrchr(text, ')');
+  if (!at || at[1] != ' ') return false;
+  *state = at[2];
+  for (int field = 2; field < 22 && at; ++field) at = std::strchr(at + 1, ' ');
+  if (!at) return false;
+  *began = std::strtoull(at + 1, nullptr, 10);
+  return true;
+}
+
+}  // namespace
+
+OtherProcess OtherProcess::me() {
+  OtherProcess p{.pid = std::int32_t(::getpid()), .began = 0};
+  char state;
+  if (!read_stat(p.pid, &state, &p.began)) p.began = 0;
+  return p;
+}
+
+OtherProcess::State OtherProcess::state() const {
+  char how = 'R';
+  std::uint64_t its_begin = 0;
+  if (!read_stat(pid, &how, &its_begin)) return ::kill(pid, 0) != 0 && errno == ESRCH ? State::ended : State::runs;
+  if (how == 'Z' || how == 'X' || (began != 0 && its_begin != began)) return State::ended;
+  return how == 'T' || how == 't' ? State::stopped : State::runs;
+}
+
+int OtherProcess::open_watch() const {
+  const int fd = above_standard_streams(int(::syscall(SYS_pidfd_open, pid, 0)));
+  if (fd >= 0 && state() == State::ended) {
+    ::close(fd);
+    return -1;
+  }
+  return fd;
+}
+
+}  // namespace gccl

@@ -1,0 +1,383 @@
+#include "libgccl/communicator/recovery.hpp"
+
+#include <fmt/core.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cassert>
+
+#include "libgccl/base/clock.hpp"
+#include "libgccl/base/process.hpp"
+#include "libgccl/base/splitmix.hpp"
+#include "libgccl/communicator/communicator.hpp"
+
+namespace gccl {
+namespace {
+
+constexpr std::int64_t kMs = 1'000'000;
+constexpr std::int64_t kRetryNs = 20 * kMs;
+constexpr fault::MembershipSettings kSettings = {.retry = kRetryNs, .patience = 5000 * kMs};
+
+std::string ranks_text(const fault::RankSet& ranks, const Members& members) {
+  std::string text;
+  for (const Rank r : ranks) text += (text.empty() ? "" : ", ") + members.name(r);
+  return text;
+}
+
+std::int64_t until(std::int64_t timeout_ms) {
+  return timeout_ms < 0 ? std::numeric_limits<std::int64_t>::max() : now_ns() + timeout_ms * kMs;
+}
+
+}  // namespace
+
+Status Recovery::open(const Start& start, std::unique_ptr<Recovery>* out) {
+  auto r = std::make_unique<Recovery>();
+  if (Status s = Datagrams::open(start.address, !start.secret.empty(), &r->datagrams_); !s.ok()) return s;
+  *out = std::move(r);
+  return {};
+}
+
+Recovery::~Recovery() {
+  {
+    std::lock_guard lock(mutex_);
+    stop_ = true;
+    wake();
+  }
+  if (thread_.joinable()) thread_.join();
+}
+
+Contact Recovery::contact() const { return {.process = OtherProcess::me(), .address = datagrams_->address().wire()}; }
+
+void Recovery::meet(Rank rank, std::vector<Contact> contacts, std::vector<Rank> nodes, std::uint64_t job,
+                    const std::string& secret) {
+  rank_ = rank;
+  contacts_ = std::move(contacts);
+  nodes_ = std::move(nodes);
+  gone_.assign(contacts_.size(), false);
+  // The job's number is drawn by its first rank and told to no one else.
+  BytesOut material;
+  material.raw("gccl datagrams").u64(job).raw(secret);
+  Digest key{};
+  if (sha256(material.bytes(), &key)) datagrams_->use_key(key);
+}
+
+// ---- Failures ----
+
+void Recovery::look_at_processes() {
+  for (Rank r = 0; r < contacts_.size(); ++r) {
+    if (r == rank_ || gone_[r] || nodes_[r] != nodes_[rank_] || contacts_[r].process.pid == 0) continue;
+    if (contacts_[r].process.state() == OtherProcess::State::ended) note_gone(r);
+  }
+}
+
+void Recovery::note_gone(Rank world) {
+  if (gone_[world]) return;
+  gone_[world] = true;
+  for (auto& [id, g] : groups_) learn(g, {});
+}
+
+void Recovery::learn(Group& g, const std::vector<Rank>& lost) {
+  fault::Failures f;
+  for (Rank r = 0; r < g.members.size(); ++r)
+    if (gone_[g.members.world_rank[r]] && g.membership->members().contains(r)) f.insert_gone(r);
+  for (const Rank r : lost) {
+    const Rank world = g.members.world_rank[r];
+    // What a transport says of a process of this node, the system knows better.
+    if (r != g.members.rank && nodes_[world] != nodes_[rank_] && g.membership->members().contains(r))
+      f.failed.insert(r);
+  }
+  g.membership->learn(now_ns(), f);
+  flush(g);
+}
+
+std::vector<Rank> Recovery::failed(const Members& members, const std::vector<Rank>& lost) {
+  std::lock_guard lock(mutex_);
+  Group& g = group_of(members);
+  look_at_processes();
+  learn(g, lost);
+  // Also those that earlier shrinking has left behind.
+  std::vector<Rank> all;
+  for (Rank r = 0; r < members.size(); ++r)
+    if (!g.membership->members().contains(r) || g.membership->failures().failed.contains(r)) all.push_back(r);
+  return all;
+}
+
+void Recovery::acknowledge(const Members& members) {
+  std::lock_guard lock(mutex_);
+  Group& g = group_of(members);
+  g.membership->acknowledge(g.membership->failures().failed);
+}
+
+// ---- The thread ----
+
+void Recovery::wake() {
+  const std::uint64_t one = 1;
+  if (wake_) (void)!::write(wake_.get(), &one, sizeof one);
+}
+
+void Recovery::start_thread() {
+  if (thread_.joinable()) return;
+  wake_ = not_for_children([] { return ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC); });
+  for (Rank r = 0; r < contacts_.size(); ++r) {
+    if (r == rank_ || gone_[r] || nodes_[r] != nodes_[rank_] || contacts_[r].process.pid == ::getpid()) continue;
+    Fd fd = not_for_children([&] { return contacts_[r].process.open_watch(); });
+    if (fd)
+      watches_.emplace_back(r, std::move(fd));
+    else
+      all_watched_ = false;
+  }
+  thread_ = std::thread([this] {
+    const OwnThread own;
+    serve();
+  });
+}
+
+void Recovery::serve() {
+  std::unique_lock lock(mutex_);
+  while (!stop_) {
+    std::int64_t due = now_ns() + (all_watched_ ? 1000 * kMs : kRetryNs);
+    for (auto& [id, g] : groups_) {
+      due = std::min(due, g.membership->deadline());
+      if (g.wanted != 0) due = std::min(due, now_ns() + kRetryNs);
+    }
+    std::vector<pollfd> fds = {{wake_.get(), POLLIN, 0}, {datagrams_->fd(), POLLIN, 0}};
+    for (auto& [r, fd] : watches_) fds.push_back({fd.get(), POLLIN, 0});
+    const std::int64_t wait_ns = std::max<std::int64_t>(due - now_ns(), 0);
+    lock.unlock();
+    ::poll(fds.data(), fds.size(), int(std::min<std::int64_t>((wait_ns + kMs - 1) / kMs, 1000)));
+    lock.lock();
+    std::uint64_t ignored;
+    if (fds[0].revents) (void)!::read(wake_.get(), &ignored, sizeof ignored);
+    for (std::size_t i = 2; i < fds.size(); ++i)
+      if (fds[i].revents) note_gone(watches_[i - 2].first);
+    std::erase_if(watches_, [this](const auto& w) { return gone_[w.first]; });
+    if (!all_watched_ && now_ns() - looked_ns_ >= kRetryNs) {
+      looked_ns_ = now_ns();
+      look_at_processes();
+    }
+    read_all();
+    for (auto& [id, g] : groups_) {
+      g.membership->time_passed(now_ns());
+      if (g.wanted != 0)
+        for (const Rank r : g.membership->members())
+          if (r != g.members.rank && !g.heard[g.wanted].contains(r)) want(g, r);
+      flush(g);
+    }
+    changed_.notify_all();
+  }
+}
+
+void Recovery::read_all() {
+  std::vector<std::byte> bytes;
+  while (datagrams_->receive(&bytes)) dispatch(bytes);
+}
+
+// ---- Datagrams ----
+
+void Recovery::send(const Group& g, Rank to, Kind kind, std::span<const std::byte> bytes) const {
+  BytesOut out;
+  out.u64(g.members.id).u32(g.members.rank).u8(std::uint8_t(kind)).raw(bytes);
+  if (out.bytes().size() <= Datagrams::kBytesMax)
+    datagrams_->send(SocketAddress::from_wire(contacts_[g.members.world_rank[to]].address), out.bytes());
+}
+
+void Recovery::flush(Group& g) {
+  for (const fault::Packet& p : g.membership->take_packets()) send(g, p.to, Kind::membership, p.bytes);
+  for (fault::Decision& d : g.membership->take_decisions()) g.decisions.push_back(std::move(d));
+}
+
+void Recovery::want(Group& g, Rank from) {
+  BytesOut out;
+  out.u64(g.wanted);
+  send(g, from, Kind::want, out.bytes());
+}
+
+// A rank that has made none of the calls on the communicator yet is asked again.
+void Recovery::dispatch(std::span<const std::byte> bytes) {
+  BytesIn in(bytes);
+  const std::uint64_t id = in.u64();
+  const Rank from = in.u32();
+  const Kind kind = Kind(in.u8());
+  const auto found = groups_.find(id);
+  if (!in.ok() || found == groups_.end() || from >= found->second.members.size()) return;
+  Group& g = found->second;
+  if (kind == Kind::membership) {
+    if (const auto m = fault::MembershipMessage::decoded(in.rest())) g.membership->received(now_ns(), from, *m);
+    return flush(g);
+  }
+  const std::uint64_t number = in.u64();
+  if (!in.ok()) return;
+  if (kind == Kind::said) g.heard[number][from].assign(in.rest().begin(), in.rest().end());
+  if (kind != Kind::want) return;
+  const auto mine = g.said.find(number);
+  if (mine == g.said.end()) return;
+  BytesOut out;
+  out.u64(number).raw(mine->second);
+  send(g, from, Kind::said, out.bytes());
+}
+
+// ---- Calls ----
+
+Recovery::Group& Recovery::group_of(const Members& members) {
+  const auto [at, is_new] = groups_.try_emplace(members.id);
+  Group& g = at->second;
+  if (is_new) {
+    g.members = members;
+    g.membership =
+        std::make_unique<fault::Membership>(now_ns(), kSettings, members.rank, fault::RankSet::below(members.size()));
+    start_thread();
+  }
+  return g;
+}
+
+Status Recovery::out_of(const Group& g) const {
+  const auto& m = *g.membership;
+  const std::string failed = ranks_text(m.failures().failed, g.members);
+  return Status::error(
+      m.out() == fault::Membership::Out::expelled
+          ? fmt::format("the other ranks have gone on without {}", g.members.name(g.members.rank))
+          : fmt::format("{} of {} ranks are not heard ({}), and nobody knows that they have ended: they "
+                        "may go on without this rank, so it cannot without them",
+                        m.failures().failed.size(), m.members().size(), failed),
+      GCCL_ERR_PEER_LOST);
+}
+
+Status Recovery::await_decision(std::unique_lock<std::mutex>& lock, Group& g, std::int64_t until_ns,
+                                fault::Decision* out) {
+  flush(g);
+  wake();
+  const auto over = [&] { return !g.decisions.empty() || g.membership->out() != fault::Membership::Out::no; };
+  while (!over() && now_ns() < until_ns) changed_.wait_for(lock, std::chrono::milliseconds(50));
+  if (!g.decisions.empty()) {
+    *out = g.decisions.front();
+    g.decisions.erase(g.decisions.begin());
+    return {};
+  }
+  if (over()) return g.broken = out_of(g);
+  const fault::RankSet awaited = g.membership->awaited();
+  return g.broken = Status::error(fmt::format("{}: agreement took too long{}", g.members.name(g.members.rank),
+                                              awaited.empty() ? "" : ", waiting for " + ranks_text(awaited, g.members)),
+                                  GCCL_ERR_TIMEOUT);
+}
+
+Status Recovery::agree(const Members& members, const std::vector<Rank>& lost, std::uint64_t* flags,
+                       std::int64_t timeout_ms) {
+  std::unique_lock lock(mutex_);
+  Group& g = group_of(members);
+  if (!g.broken.ok()) return g.broken.copy_or_code();
+  look_at_processes();
+  learn(g, lost);
+  if (g.membership->in_call())
+    return Status::error("another thread agrees on this communicator", GCCL_ERR_INVALID_USAGE);
+  if (g.membership->out() != fault::Membership::Out::no) return out_of(g);
+  g.membership->agree(now_ns(), *flags);
+  fault::Decision d;
+  if (Status s = await_decision(lock, g, until(timeout_ms), &d); !s.ok()) return s;
+  if (d.mixed) return Status::error("some ranks agree, others shrink", GCCL_ERR_MISMATCH);
+  *flags = d.flags;
+  if (d.acknowledged) return {};
+  return Status::error(fmt::format("lost {}; GCCL_Comm_ack_failed acknowledges it", ranks_text(d.failed, members)),
+                       GCCL_ERR_PEER_LOST);
+}
+
+// Exchanges among the members of the epoch, for the ports of the new communicator.
+class Recovery::Over : public Exchange {
+ public:
+  Over(Recovery& recovery, Group& group) : recovery_(recovery), group_(group), epoch_(group.membership->epoch()) {}
+  Status all_gather(std::span<const std::byte> mine, std::vector<std::byte>* all, std::int64_t timeout_ms) override {
+    std::unique_lock lock(recovery_.mutex_);
+    Group& g = group_;
+    const std::uint64_t number = ++g.exchanges | std::uint64_t(epoch_) << 32;
+    g.said[number].assign(mine.begin(), mine.end());
+    g.heard[number][g.members.rank].assign(mine.begin(), mine.end());
+    g.wanted = number;
+    const fault::RankSet& members = g.membership->members();
+    BytesOut out;
+    out.u64(number).raw(mine);
+    for (const Rank r : members)
+      if (r != g.members.rank) recovery_.send(g, r, Kind::said, out.bytes());
+    recovery_.wake();
+    const std::int64_t until_ns = until(timeout_ms);
+    Status s;
+    for (;;) {
+      if (g.heard[number].size() == members.size()) break;
+      const fault::RankSet& failed = g.membership->failures().failed;
+      if (!failed.empty() || g.membership->out() != fault::Membership::Out::no || now_ns() >= until_ns) {
+        s = failed.empty() ? Status::error("the ranks did not meet in time", GCCL_ERR_TIMEOUT)
+                           : Status::error("lost " + ranks_text(failed, g.members), GCCL_ERR_PEER_LOST);
+        break;
+      }
+      recovery_.changed_.wait_for(lock, std::chrono::milliseconds(50));
+    }
+    g.wanted = 0;
+    if (!s.ok()) return s;
+    all->clear();
+    for (const auto& [r, bytes] : g.heard[number]) {
+      if (bytes.size() != mine.size()) return Status::error("ranks exchange different lengths", GCCL_ERR_MISMATCH);
+      all->insert(all->end(), bytes.begin(), bytes.end());
+    }
+    g.heard.erase(number);
+    return {};
+  }
+
+ private:
+  Recovery& recovery_;
+  Group& group_;
+  const fault::Epoch epoch_;
+};
+
+Status Recovery::shrink(Communicator& parent, const std::vector<Rank>& lost, std::int64_t timeout_ms,
+                        std::unique_ptr<Communicator>* out) {
+  const std::int64_t until_ns = until(timeout_ms);
+  std::unique_lock lock(mutex_);
+  Group& g = group_of(parent.members());
+  if (!g.broken.ok()) return g.broken.copy_or_code();
+  look_at_processes();
+  learn(g, lost);
+  for (;;) {
+    if (g.membership->in_call())
+      return Status::error("another thread shrinks this communicator", GCCL_ERR_INVALID_USAGE);
+    if (g.membership->out() != fault::Membership::Out::no) return out_of(g);
+    g.membership->shrink(now_ns());
+    fault::Decision d;
+    if (Status s = await_decision(lock, g, until_ns, &d); !s.ok()) return s;
+    if (d.mixed) return Status::error("some ranks shrink, others agree", GCCL_ERR_MISMATCH);
+    g.exchanges = 0;
+    const auto earlier = [&](const auto& x) { return x.first >> 32 < g.membership->epoch(); };
+    std::erase_if(g.said, earlier);
+    std::erase_if(g.heard, earlier);
+    const Members& from = g.members;
+    Members m;
+    m.id = splitmix::hash(from.id ^ std::uint64_t(g.membership->epoch()) * splitmix::kGolden);
+    std::vector<Rank> numbers;  // new node numbers, by the order in which nodes appear
+    for (const Rank r : g.membership->members()) {
+      if (r == from.rank) m.rank = m.size();
+      m.world_rank.push_back(from.world_rank[r]);
+      auto it = std::find(numbers.begin(), numbers.end(), from.node[r]);
+      if (it == numbers.end()) it = numbers.insert(numbers.end(), from.node[r]);
+      m.node.push_back(Rank(it - numbers.begin()));
+    }
+    lock.unlock();
+    Over exchange(*this, g);
+    std::unique_ptr<Communicator> made;
+    Status s = Communicator::create(parent.shared_world(), std::move(m), exchange, &made);
+    lock.lock();
+    // All have it, or none.
+    if (g.membership->out() != fault::Membership::Out::no) return out_of(g);
+    g.membership->agree(now_ns(), s.ok());
+    if (Status t = await_decision(lock, g, until_ns, &d); !t.ok()) return t;
+    if ((d.flags & 1) && d.failed.empty()) {
+      *out = std::move(made);
+      return {};
+    }
+    lock.unlock();
+    made.reset();
+    lock.lock();
+    if (d.failed.empty())
+      return s.ok() ? Status::error("another rank could not be connected", GCCL_ERR_REMOTE) : std::move(s);
+  }
+}
+
+}  // namespace gccl

@@ -1,0 +1,100 @@
+// What ranks do together when some of them have failed: agree, and make a smaller communicator. One rank's side, for
+// all of its communicators.
+//
+// It carries out the fault protocol (fault/membership.hpp) over datagrams of its own, since the ports of a communicator
+// end with the first peer. Failures are known from the system, for ranks of this node: a process that has ended is
+// gone for certain; from a transport that has lost a peer of another node; and from the other ranks. Nobody is called
+// failed because it is silent: without a thread of GCCL's, a rank that computes is.
+//
+// The first of these calls starts a thread, which lives until the job ends: who has returned from a call answers those
+// that have not.
+#pragma once
+
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "libgccl/bootstrap/bootstrap.hpp"
+#include "libgccl/communicator/contact.hpp"
+#include "libgccl/communicator/members.hpp"
+#include "libgccl/fault/membership.hpp"
+#include "libgccl/net/datagrams.hpp"
+
+namespace gccl {
+
+class Communicator;
+
+class Recovery {
+ public:
+  static Status open(const Start& start, std::unique_ptr<Recovery>* out);
+  ~Recovery();
+  Contact contact() const;
+  // By rank of the world, the node of each among them. Before any of the functions below.
+  void meet(Rank rank, std::vector<Contact> contacts, std::vector<Rank> nodes, std::uint64_t job,
+            const std::string& secret);
+
+  // ---- Calls on a communicator, from any thread ----
+
+  // Ranks of `members` that are known to have failed, `lost` of them by their transport. Local.
+  std::vector<Rank> failed(const Members& members, const std::vector<Rank>& lost);
+  void acknowledge(const Members& members);
+  // Collective over those that have not failed. *flags becomes the AND of theirs; not ok where a rank has failed that
+  // not all callers had acknowledged. A negative timeout is none.
+  Status agree(const Members& members, const std::vector<Rank>& lost, std::uint64_t* flags, std::int64_t timeout_ms);
+  // Collective over those that have not failed: they make a communicator of all of them, in the order of their ranks.
+  Status shrink(Communicator& parent, const std::vector<Rank>& lost, std::int64_t timeout_ms,
+                std::unique_ptr<Communicator>* out);
+
+ private:
+  class Over;
+  // A communicator on which one of the calls was made.
+  struct Group {
+    Members members;
+    std::unique_ptr<fault::Membership> membership;  // its ranks are the communicator's
+    std::vector<fault::Decision> decisions;
+    Status broken;  // a call gave up; the ranks no longer agree on where they are
+    // Of exchanges: by number, and by rank.
+    std::map<std::uint64_t, std::vector<std::byte>> said;
+    std::map<std::uint64_t, std::map<Rank, std::vector<std::byte>>> heard;
+    std::uint64_t exchanges = 0;
+    std::uint64_t wanted = 0;  // 0: none
+  };
+  enum class Kind : std::uint8_t { membership = 1, said, want };
+
+  // With the lock held.
+  Group& group_of(const Members& members);
+  void serve();
+  void start_thread();
+  void read_all();
+  void dispatch(std::span<const std::byte> bytes);
+  void look_at_processes();
+  void note_gone(Rank world);
+  void learn(Group& g, const std::vector<Rank>& lost);
+  void flush(Group& g);
+  void send(const Group& g, Rank to, Kind kind, std::span<const std::byte> bytes) const;
+  void want(Group& g, Rank from);
+  void wake();
+  Status await_decision(std::unique_lock<std::mutex>& lock, Group& g, std::int64_t until_ns, fault::Decision* out);
+  Status out_of(const Group& g) const;
+
+  Rank rank_ = 0;
+  std::vector<Contact> contacts_;
+  std::vector<Rank> nodes_;
+  std::unique_ptr<Datagrams> datagrams_;
+  Fd wake_;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<std::uint64_t, Group> groups_;  // by communicator
+  std::vector<bool> gone_;                 // by world rank
+  std::vector<std::pair<Rank, Fd>> watches_;
+  bool all_watched_ = true;  // those of this node, by descriptors
+  std::int64_t looked_ns_ = 0;
+  bool stop_ = false;
+  std::thread thread_;
+};
+
+}  // namespace gccl

@@ -1,0 +1,37 @@
+// Authenticated datagrams between the ranks of a job: what the fault protocol needs when connections have failed.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "libgccl/base/status.hpp"
+#include "libgccl/net/digest.hpp"
+#include "libgccl/net/socket.hpp"
+
+namespace gccl {
+
+// Each ends in an HMAC by the key, which only the job's ranks know; others are dropped. One may come twice, late, or
+// from an earlier run of the same job: its reader must not mind. Several threads may send, one may receive.
+class Datagrams {
+ public:
+  static constexpr std::size_t kBytesMax = 60000;
+
+  // Where the job's transports would listen, too (net/socket.hpp).
+  static Status open(const std::string& address, bool have_secret, std::unique_ptr<Datagrams>* out);
+  void use_key(const Digest& key) { key_ = key; }
+
+  const SocketAddress& address() const { return address_; }
+  int fd() const { return fd_.get(); }
+  // As far as the system takes it now. Requires bytes.size() <= kBytesMax.
+  void send(const SocketAddress& to, std::span<const std::byte> bytes) const;
+  // The next one that is a rank's. False: none for now.
+  bool receive(std::vector<std::byte>* bytes);
+
+ private:
+  Fd fd_;
+  SocketAddress address_;
+  Digest key_{};
+};
+
+}  // namespace gccl

@@ -1,0 +1,152 @@
+// Ranks are killed; those that are left make a smaller communicator and go on.
+#include <doctest/doctest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <set>
+#include <vector>
+
+#include "gccl/gccl.h"
+#include "tests/support/rank_job.hpp"
+
+using namespace ranks;
+
+namespace {
+
+constexpr double kSoon = 10;  // not after a limit; generous to a busy machine
+
+// All-reduces of `count` doubles until one fails; then the rest shrink and all-reduce again, with the right sum.
+void kill_and_go_on(const Job& job, const std::set<int>& victims, std::size_t count) {
+  Running running(job, [&](int rank) {
+    GCCL_Comm world = begin();
+    std::vector<double> x(count, rank + 1.0), y(count);
+    RANK_SUCCESS(GCCL_Barrier(world));
+    if (victims.contains(rank)) {
+      std::printf("ready\n");
+      std::fflush(stdout);
+    }
+    GCCL_Result result = GCCL_SUCCESS;
+    const auto began = Clock::now();
+    while (result == GCCL_SUCCESS && seconds_since(began) < 60)
+      result = GCCL_Allreduce(x.data(), y.data(), count, GCCL_FLOAT64, GCCL_SUM, world);
+    expect(result, GCCL_ERR_PEER_LOST, "allreduce");
+    const auto lost = Clock::now();
+    GCCL_Comm comm = world;
+    // With two victims the second may be alive when the first is missed, and die in the shrinking or after it.
+    for (int round = 0; round < 4; ++round) {
+      GCCL_Comm smaller = GCCL_COMM_NULL;
+      RANK_SUCCESS(GCCL_Comm_shrink(comm, &smaller));
+      if (!smaller) return;
+      comm = smaller;
+      result = GCCL_Allreduce(x.data(), y.data(), count, GCCL_FLOAT64, GCCL_SUM, comm);
+      std::uint64_t ok = result == GCCL_SUCCESS;
+      if (GCCL_Comm_agree(comm, &ok) == GCCL_SUCCESS && ok) break;
+    }
+    RANK_SUCCESS(result);
+    RANK_CHECK(seconds_since(lost) < kSoon);
+    int size = 0, mine = -1, failed = 0, who[8];
+    double sum = 0;
+    int before = 0;
+    for (int r = 0; r < job.size; ++r)
+      if (!victims.contains(r)) {
+        sum += r + 1.0;
+        before += r < rank;
+      }
+    RANK_SUCCESS(GCCL_Comm_size(comm, &size));
+    RANK_SUCCESS(GCCL_Comm_rank(comm, &mine));
+    RANK_CHECK(size == job.size - int(victims.size()));
+    RANK_CHECK(mine == before);
+    for (const double v : y) RANK_CHECK(v == sum);
+    RANK_SUCCESS(GCCL_Comm_get_failed(world, who, 8, &failed));
+    RANK_CHECK(std::set<int>(who, who + failed) == victims);
+    for (int i = 0; i < 3; ++i) RANK_SUCCESS(GCCL_Barrier(comm));
+    RANK_SUCCESS(GCCL_Comm_free(&comm));
+    GCCL_Finalize();
+  });
+  for (const int v : victims) CHECK(running.await(v, "ready\n"));
+  usleep(20000);
+  for (const int v : victims) running.kill(v, SIGKILL);
+  const std::vector<End> ends = running.wait();
+  for (std::size_t r = 0; r < ends.size(); ++r)
+    if (!victims.contains(int(r)))
+      CHECK_MESSAGE(ends[r].good(), describe(job) << ", " << count << " doubles\n" << texts(ends));
+}
+
+}  // namespace
+
+TEST_CASE("one of four ranks is killed, and three go on") {
+  for (const Job& job : transports(4))
+    for (const int victim : {0, 2})
+      for (const std::size_t count : {std::size_t(1), std::size_t(1) << 18}) kill_and_go_on(job, {victim}, count);
+}
+
+TEST_CASE("two of four ranks are killed at once") {
+  for (const char* backends : {"shm", "tcp"})
+    for (const std::set<int>& victims : {std::set<int>{0, 1}, std::set<int>{1, 3}})
+      kill_and_go_on({.size = 4, .backends = backends}, victims, 1000);
+}
+
+TEST_CASE("the last rank goes on alone") {
+  for (const char* backends : {"shm", "tcp"})
+    for (const int victim : {0, 1}) kill_and_go_on({.size = 2, .backends = backends}, {victim}, 1000);
+}
+
+TEST_CASE("ranks that agree without a failure get the AND of their flags") {
+  for (const Job& job : transports(3))
+    check(job, [](int rank) {
+      GCCL_Comm world = begin();
+      for (int i = 0; i < 20; ++i) {
+        std::uint64_t flags = ~(std::uint64_t(1) << rank);
+        RANK_SUCCESS(GCCL_Comm_agree(world, &flags));
+        RANK_CHECK(flags == ~std::uint64_t(7));
+      }
+      int failed = -1;
+      RANK_SUCCESS(GCCL_Comm_get_failed(world, nullptr, 0, &failed));
+      RANK_CHECK(failed == 0);
+      GCCL_Comm same = GCCL_COMM_NULL;
+      RANK_SUCCESS(GCCL_Comm_shrink(world, &same));
+      int size = 0;
+      RANK_SUCCESS(GCCL_Comm_size(same, &size));
+      RANK_CHECK(size == 3);
+      RANK_SUCCESS(GCCL_Barrier(same));
+      RANK_SUCCESS(GCCL_Finalize());
+    });
+}
+
+TEST_CASE("who revokes a communicator ends the calls of all, and they go on with another") {
+  for (const Job& job : transports(3))
+    check(job, [](int rank) {
+      GCCL_Comm world = begin(), c = copy_of(world);
+      if (rank == 1)
+        RANK_SUCCESS(GCCL_Comm_revoke(c));
+      else
+        expect(GCCL_Barrier(c), GCCL_ERR_REVOKED, "barrier");
+      expect(GCCL_Barrier(c), GCCL_ERR_REVOKED, "afterwards");
+      expect_text("revoked the communicator", "who");
+      GCCL_Comm again = GCCL_COMM_NULL;
+      RANK_SUCCESS(GCCL_Comm_shrink(c, &again));
+      RANK_SUCCESS(GCCL_Barrier(again));
+      GCCL_Comm_free(&c);
+      RANK_SUCCESS(GCCL_Comm_free(&again));
+      GCCL_Finalize();
+    });
+}
+
+TEST_CASE("wrong arguments are told") {
+  check({.size = 1, .backends = "shm"}, [](int) {
+    GCCL_Comm world = begin();
+    int count = 0;
+    expect(GCCL_Comm_agree(world, nullptr), GCCL_ERR_INVALID_ARGUMENT, "agree");
+    expect(GCCL_Comm_shrink(world, nullptr), GCCL_ERR_INVALID_ARGUMENT, "shrink");
+    expect(GCCL_Comm_get_failed(world, nullptr, 1, &count), GCCL_ERR_INVALID_ARGUMENT, "ranks");
+    expect(GCCL_Comm_get_failed(world, nullptr, -1, &count), GCCL_ERR_INVALID_ARGUMENT, "capacity");
+    expect(GCCL_Comm_get_failed(world, nullptr, 0, nullptr), GCCL_ERR_INVALID_ARGUMENT, "count");
+    expect(GCCL_Comm_revoke(GCCL_COMM_NULL), GCCL_ERR_INVALID_ARGUMENT, "revoke");
+    GCCL_Comm alone = GCCL_COMM_NULL;
+    std::uint64_t flags = 5;
+    RANK_SUCCESS(GCCL_Comm_agree(world, &flags));
+    RANK_CHECK(flags == 5);
+    RANK_SUCCESS(GCCL_Comm_shrink(world, &alone));
+    RANK_SUCCESS(GCCL_Finalize());
+  });
+}
