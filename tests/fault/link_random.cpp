@@ -27,7 +27,7 @@ std::uint64_t found(const std::string& what, const LinkRules& planted) {
 
 }  // namespace
 
-// GCCL_LINK_SEEDS=100000 GCCL_LINK_SEED=1 test_link_random
+// GCCL_LINK_SEEDS=100000 GCCL_LINK_SEED=1 ctest --preset release -R link_random
 TEST_CASE("every message arrives once, in order and unchanged, whatever the wire does") {
   const std::uint64_t first = variable("GCCL_LINK_SEED", 1), seeds = variable("GCCL_LINK_SEEDS", 400);
   fault::Link::Counters sum{};

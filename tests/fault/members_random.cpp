@@ -55,7 +55,7 @@ TEST_CASE("whatever happens to machines, survivors decide alike and go on") {
     if (o.violations.empty()) continue;
     ++failures;
     FAIL_CHECK(
-        fmt::format("{}\n  {}\n  replay: GCCL_FAULT_SEED={} GCCL_FAULT_SEEDS=1 build/release/tests/test_members_random",
+        fmt::format("{}\n  {}\n  replay: GCCL_FAULT_SEED={} GCCL_FAULT_SEEDS=1 ctest --preset release -R members_random",
                     o.violations[0], text(t), seed));
   }
   MESSAGE(fmt::format(

@@ -1,6 +1,7 @@
 // Ranks are killed; those that are left make a smaller communicator and go on.
 #include <doctest/doctest.h>
 #include <signal.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <set>
@@ -15,8 +16,17 @@ namespace {
 
 constexpr double kSoon = 10;  // not after a limit; generous to a busy machine
 
-// All-reduces of `count` doubles until one fails; then the rest shrink and all-reduce again, with the right sum.
-void kill_and_go_on(const Job& job, const std::set<int>& victims, std::size_t count) {
+// Kills this process so much later, whatever it does then.
+void die_in(int microseconds) {
+  ::signal(SIGALRM, [](int) { ::kill(::getpid(), SIGKILL); });
+  const itimerval after = {{0, 0}, {0, microseconds}};
+  RANK_CHECK(::setitimer(ITIMER_REAL, &after, nullptr) == 0);
+}
+
+// All-reduces of `count` doubles until one fails; then the rest shrink and all-reduce again, with the right sum. The
+// last of the victims is killed so much after it has missed the others, where `late_us` is not 0: while all shrink.
+void kill_and_go_on(const Job& job, const std::set<int>& victims, std::size_t count, int late_us = 0) {
+  const int late = late_us > 0 ? *victims.rbegin() : -1;
   Running running(job, [&](int rank) {
     GCCL_Comm world = begin();
     std::vector<double> x(count, rank + 1.0), y(count);
@@ -31,6 +41,7 @@ void kill_and_go_on(const Job& job, const std::set<int>& victims, std::size_t co
       result = GCCL_Allreduce(x.data(), y.data(), count, GCCL_FLOAT64, GCCL_SUM, world);
     expect(result, GCCL_ERR_PEER_LOST, "allreduce");
     const auto lost = Clock::now();
+    if (rank == late) die_in(late_us);
     GCCL_Comm comm = world;
     // With two victims the second may be alive when the first is missed, and die in the shrinking or after it.
     for (int round = 0; round < 4; ++round) {
@@ -38,7 +49,11 @@ void kill_and_go_on(const Job& job, const std::set<int>& victims, std::size_t co
       RANK_SUCCESS(GCCL_Comm_shrink(comm, &smaller));
       if (!smaller) return;
       comm = smaller;
-      result = GCCL_Allreduce(x.data(), y.data(), count, GCCL_FLOAT64, GCCL_SUM, comm);
+      int size = 0;  // until the late one has died
+      RANK_SUCCESS(GCCL_Comm_size(comm, &size));
+      do {
+        result = GCCL_Allreduce(x.data(), y.data(), count, GCCL_FLOAT64, GCCL_SUM, comm);
+      } while (result == GCCL_SUCCESS && size > job.size - int(victims.size()) && seconds_since(lost) < 60);
       std::uint64_t ok = result == GCCL_SUCCESS;
       if (GCCL_Comm_agree(comm, &ok) == GCCL_SUCCESS && ok) break;
     }
@@ -65,7 +80,8 @@ void kill_and_go_on(const Job& job, const std::set<int>& victims, std::size_t co
   });
   for (const int v : victims) CHECK(running.await(v, "ready\n"));
   usleep(20000);
-  for (const int v : victims) running.kill(v, SIGKILL);
+  for (const int v : victims)
+    if (v != late) running.kill(v, SIGKILL);
   const std::vector<End> ends = running.wait();
   for (std::size_t r = 0; r < ends.size(); ++r)
     if (!victims.contains(int(r)))
@@ -84,6 +100,12 @@ TEST_CASE("two of four ranks are killed at once") {
   for (const char* backends : {"shm", "tcp"})
     for (const std::set<int>& victims : {std::set<int>{0, 1}, std::set<int>{1, 3}})
       kill_and_go_on({.size = 4, .backends = backends}, victims, 1000);
+}
+
+TEST_CASE("another rank is killed while they shrink") {
+  for (const char* backends : {"shm", "tcp"})
+    for (int late_us = 100; late_us < 20000; late_us = late_us * 7 / 4)
+      kill_and_go_on({.size = 4, .backends = backends}, {0, 2}, 1000, late_us);
 }
 
 TEST_CASE("the last rank goes on alone") {

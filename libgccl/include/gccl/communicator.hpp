@@ -91,6 +91,32 @@ class Communicator {
   }
   // Ends all operations on every rank with GCCL_ERR_ABORTED. From any thread, while others wait.
   void abort(int code = 1) const { check(GCCL_Abort(comm_, code)); }
+
+  // ---- Going on without ranks that have failed (gccl.h) ----
+
+  // Ends all operations on every rank with GCCL_ERR_REVOKED.
+  void revoke() const { check(GCCL_Comm_revoke(comm_)); }
+  // Ranks that are known here to have failed.
+  std::vector<int> failed() const {
+    int count = 0;
+    std::vector<int> ranks(n());
+    check(GCCL_Comm_get_failed(comm_, ranks.data(), int(ranks.size()), &count));
+    ranks.resize(std::size_t(count));
+    return ranks;
+  }
+  void acknowledge_failed() const { check(GCCL_Comm_ack_failed(comm_)); }
+  // The AND of all flags; throws GCCL_ERR_PEER_LOST where a rank has failed that not all had acknowledged.
+  std::uint64_t agree(std::uint64_t flags) const {
+    check(GCCL_Comm_agree(comm_, &flags));
+    return flags;
+  }
+  // A communicator of the ranks that have not failed, in this one's order.
+  Communicator shrink() const {
+    GCCL_Comm out = GCCL_COMM_NULL;
+    check(GCCL_Comm_shrink(comm_, &out));
+    return Communicator(out);
+  }
+
   GCCL_Metrics metrics() const {
     GCCL_Metrics m{};
     m.struct_bytes = sizeof m;
