@@ -54,9 +54,9 @@ TEST_CASE("whatever happens to machines, survivors decide alike and go on") {
     without_quorum += o.without_quorum;
     if (o.violations.empty()) continue;
     ++failures;
-    FAIL_CHECK(
-        fmt::format("{}\n  {}\n  replay: GCCL_FAULT_SEED={} GCCL_FAULT_SEEDS=1 ctest --preset release -R members_random",
-                    o.violations[0], text(t), seed));
+    FAIL_CHECK(fmt::format(
+        "{}\n  {}\n  replay: GCCL_FAULT_SEED={} GCCL_FAULT_SEEDS=1 ctest --preset release -R members_random",
+        o.violations[0], text(t), seed));
   }
   MESSAGE(fmt::format(
       "seeds {} to {}: {} machines, {} packets; {} done, {} expelled, {} without quorum, the others crashed", first,
