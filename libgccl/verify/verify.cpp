@@ -158,7 +158,7 @@ class Sweep {
       if (n <= (options_.quick ? 4u : 7u)) {
         every(choices);
       } else if (n <= 33) {
-        sample(choices, options_.quick ? 8 : 100, options_.quick ? 10'000 : 60'000);
+        sample(choices, options_.quick ? 5 : 100, options_.quick ? 10'000 : 60'000);
       } else if (!options_.quick || n <= 129) {
         sample(choices, options_.quick ? 1 : 12, 250'000);
       }

@@ -15,6 +15,6 @@ foreach(slicing "2 1" "5 2")
   add_test(NAME bench_${shares}_shares
            COMMAND gccl_executable launch -n 4 -- $<TARGET_FILE:gccl_executable> bench --collective all --algorithm all
                    --shares ${shares} --lanes ${lanes} --min-bytes ${bytes} --max-bytes ${bytes} --iterations 1)
-  set_tests_properties(bench_${shares}_shares PROPERTIES PROCESSORS 2 TIMEOUT 300
+  set_tests_properties(bench_${shares}_shares PROPERTIES PROCESSORS 3 TIMEOUT 300
                        PASS_REGULAR_EXPRESSION "wrong elements: 0")
 endforeach()

@@ -14,11 +14,11 @@ if(TARGET gccl_backend_mpi)
     add_test(NAME mpi_collectives_${ranks}
              COMMAND ${MPIEXEC_EXECUTABLE} --oversubscribe ${MPIEXEC_NUMPROC_FLAG} ${ranks}
                      $<TARGET_FILE:test_mpi_collectives>)
-    set_tests_properties(mpi_collectives_${ranks} PROPERTIES TIMEOUT 300 PROCESSORS 2 ENVIRONMENT
+    set_tests_properties(mpi_collectives_${ranks} PROPERTIES TIMEOUT 300 PROCESSORS 3 ENVIRONMENT
                          "${mpi_environment};GCCL_BACKEND_PATH=$<TARGET_FILE_DIR:gccl_backend_mpi>${threads}")
   endforeach()
 
   add_test(NAME mpi_bench COMMAND sh ${CMAKE_CURRENT_LIST_DIR}/bench.sh ${MPIEXEC_EXECUTABLE}
                                   $<TARGET_FILE:gccl_executable>)
-  set_tests_properties(mpi_bench PROPERTIES TIMEOUT 300 PROCESSORS 2 ENVIRONMENT "${mpi_environment}")
+  set_tests_properties(mpi_bench PROPERTIES TIMEOUT 300 PROCESSORS 3 ENVIRONMENT "${mpi_environment}")
 endif()

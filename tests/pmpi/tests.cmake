@@ -12,7 +12,7 @@ if(TARGET gccl_pmpi)
     add_test(NAME pmpi_${ranks}
              COMMAND ${MPIEXEC_EXECUTABLE} --oversubscribe ${MPIEXEC_NUMPROC_FLAG} ${ranks}
                      -x LD_PRELOAD=$<TARGET_FILE:gccl_pmpi> $<TARGET_FILE:test_pmpi>)
-    set_tests_properties(pmpi_${ranks} PROPERTIES TIMEOUT 300 PROCESSORS 2 ENVIRONMENT "${pmpi_environment}")
+    set_tests_properties(pmpi_${ranks} PROPERTIES TIMEOUT 300 PROCESSORS 3 ENVIRONMENT "${pmpi_environment}")
   endforeach()
 
   add_executable(test_pmpi_threads pmpi/threads.cpp pmpi/support.cpp)
@@ -22,7 +22,7 @@ if(TARGET gccl_pmpi)
     add_test(NAME pmpi_threads_${ranks}
              COMMAND ${MPIEXEC_EXECUTABLE} --oversubscribe ${MPIEXEC_NUMPROC_FLAG} ${ranks}
                      -x LD_PRELOAD=$<TARGET_FILE:gccl_pmpi> $<TARGET_FILE:test_pmpi_threads>)
-    set_tests_properties(pmpi_threads_${ranks} PROPERTIES TIMEOUT 300 PROCESSORS 2 SKIP_RETURN_CODE 77
+    set_tests_properties(pmpi_threads_${ranks} PROPERTIES TIMEOUT 300 PROCESSORS 3 SKIP_RETURN_CODE 77
                                                           ENVIRONMENT "${pmpi_environment}")
   endforeach()
 
@@ -30,14 +30,14 @@ if(TARGET gccl_pmpi)
   target_link_libraries(test_pmpi_endings PRIVATE MPI::MPI_CXX)
   add_test(NAME pmpi_endings COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/endings.sh ${MPIEXEC_EXECUTABLE}
                                      $<TARGET_FILE:gccl_pmpi> $<TARGET_FILE:test_pmpi_endings>)
-  set_tests_properties(pmpi_endings PROPERTIES TIMEOUT 500 PROCESSORS 2 ENVIRONMENT "${pmpi_environment}")
+  set_tests_properties(pmpi_endings PROPERTIES TIMEOUT 500 PROCESSORS 3 ENVIRONMENT "${pmpi_environment}")
 
   add_executable(test_pmpi_both_ways pmpi/both_ways.cpp pmpi/support.cpp)
   target_include_directories(test_pmpi_both_ways PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(test_pmpi_both_ways PRIVATE MPI::MPI_CXX ${CMAKE_DL_LIBS})
   add_test(NAME pmpi_both_ways COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/both_ways.sh ${MPIEXEC_EXECUTABLE}
                                        $<TARGET_FILE:gccl_pmpi> $<TARGET_FILE:test_pmpi_both_ways>)
-  set_tests_properties(pmpi_both_ways PROPERTIES TIMEOUT 900 PROCESSORS 2 ENVIRONMENT "${pmpi_environment}")
+  set_tests_properties(pmpi_both_ways PROPERTIES TIMEOUT 900 PROCESSORS 3 ENVIRONMENT "${pmpi_environment}")
 
   add_library(other_mpi SHARED pmpi/other_mpi.cpp)
   target_compile_definitions(other_mpi PRIVATE LIBRARY=1)
@@ -47,12 +47,12 @@ if(TARGET gccl_pmpi)
   add_test(NAME pmpi_wrapper
            COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/wrapper.sh ${MPIEXEC_EXECUTABLE} $<TARGET_FILE:gccl_executable>
                    $<TARGET_FILE:test_pmpi_endings> $<TARGET_FILE:program_of_other_mpi>)
-  set_tests_properties(pmpi_wrapper PROPERTIES TIMEOUT 500 PROCESSORS 2 ENVIRONMENT "${pmpi_environment}")
+  set_tests_properties(pmpi_wrapper PROPERTIES TIMEOUT 500 PROCESSORS 3 ENVIRONMENT "${pmpi_environment}")
 
   # The table of scripts/suites; it needs no suite. Its programs are not instrumented, and so cannot load a drop-in that is.
   if(NOT GCCL_SANITIZE)
     add_test(NAME suites_table COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/suites_table.sh ${PROJECT_SOURCE_DIR}
                                        $<TARGET_FILE:gccl_executable> ${MPIEXEC_EXECUTABLE})
-    set_tests_properties(suites_table PROPERTIES TIMEOUT 300 PROCESSORS 2)
+    set_tests_properties(suites_table PROPERTIES TIMEOUT 300 PROCESSORS 3)
   endif()
 endif()
