@@ -5,11 +5,11 @@
 #include <limits>
 #include <vector>
 
-#include "libgccl/cluster/cluster.hpp"
+#include "libgccl/cluster/changed.hpp"
 
 namespace gccl {
 
-class Part final : public Cluster {
+class Part final : public ChangedCluster {
  public:
   // What takes time.
   struct Kept {
@@ -17,7 +17,7 @@ class Part final : public Cluster {
   };
   // Everything.
   Part(const Cluster& whole, const Protocol& protocol)
-      : whole_(whole), inside_(protocol.inside), network_(protocol.network), links_(whole.links()) {
+      : ChangedCluster(whole), inside_(protocol.inside), network_(protocol.network) {
     for (Card card = 0; card < whole.cards(); ++card) costs_.push_back(whole.costs(card));
   }
   // Without latencies.
@@ -38,23 +38,10 @@ class Part final : public Cluster {
   // What the protocol adds to a message.
   const Protocol::Way& way(Card from, Card to) const { return node_of(from) == node_of(to) ? inside_ : network_; }
 
-  std::string_view name() const override { return whole_.name(); }
-  Card cards() const override { return whole_.cards(); }
-  Rank nodes() const override { return whole_.nodes(); }
-  Rank node_of(Card c) const override { return whole_.node_of(c); }
-  const std::vector<Link>& links() const override { return links_; }
-  std::string link_name(LinkId l) const override { return whole_.link_name(l); }
-  void route(Card from, Card to, std::vector<LinkId>& out) const override { whole_.route(from, to, out); }
   const CardCosts& costs(Card card) const override { return costs_[card]; }
-  Count eager_bytes() const override { return whole_.eager_bytes(); }
-  Rank grid_columns() const override { return whole_.grid_columns(); }
-  double in_switch(std::span<const Card> cards) const override { return whole_.in_switch(cards); }
-  View::Wiring wiring() const override { return whole_.wiring(); }
 
  private:
-  const Cluster& whole_;
   Protocol::Way inside_, network_;
-  std::vector<Link> links_;
   std::vector<CardCosts> costs_;  // by card
 };
 

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <numeric>
 
+#include "libgccl/cluster/changed.hpp"
 #include "libgccl/cluster/load.hpp"
 #include "sim/engine/workload.hpp"
 #include "tests/support/child.hpp"
@@ -53,27 +54,17 @@ constexpr double kSameRates = 0.01;
 constexpr Nanos kNudges[] = {8, 21};
 
 // The same cluster, all of whose overheads are so much longer.
-class Nudged final : public Cluster {
+class Nudged final : public ChangedCluster {
  public:
-  Nudged(const Cluster& c, Nanos by) : c_(c) {
+  Nudged(const Cluster& c, Nanos by) : ChangedCluster(c) {
     for (Card card = 0; card < c.cards(); ++card) {
       costs_.push_back(c.costs(card));
       costs_.back().overhead_ns += by;
     }
   }
-  std::string_view name() const override { return c_.name(); }
-  Card cards() const override { return c_.cards(); }
-  Rank nodes() const override { return c_.nodes(); }
-  Rank node_of(Card c) const override { return c_.node_of(c); }
-  const std::vector<Link>& links() const override { return c_.links(); }
-  std::string link_name(LinkId l) const override { return c_.link_name(l); }
-  void route(Card from, Card to, std::vector<LinkId>& out) const override { c_.route(from, to, out); }
   const CardCosts& costs(Card c) const override { return costs_[c]; }
-  Count eager_bytes() const override { return c_.eager_bytes(); }
-  Rank grid_columns() const override { return c_.grid_columns(); }
 
  private:
-  const Cluster& c_;
   std::vector<CardCosts> costs_;
 };
 
