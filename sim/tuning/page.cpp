@@ -216,7 +216,8 @@ std::string tuning_page(const Json& d, const std::vector<ShownFile>& files) {
       d["simulated"].get<std::size_t>(), d["cells"].size(),
       d["complete"].get<bool>() ? "" : "; <span class=\"badge bad\">interrupted</span>");
   body +=
-      "<div class=\"card headlines\"><h3>How much longer than the fastest</h3><table class=\"list\"><tr><th>who "
+      "<div class=\"card headlines\"><h3>How much longer than the fastest of all algorithms</h3><table "
+      "class=\"list\"><tr><th>who "
       "chooses</th><th>mean</th><th>95th percentile</th><th>worst</th><th>the fastest chosen</th></tr>\n" +
       regret_row("GCCL's planner", d["regret"]) + regret_row("NCCL's default rules", d["others"]["nccl"]) +
       regret_row("Open MPI's default rules", d["others"]["openmpi"]) + "</table></div>\n";

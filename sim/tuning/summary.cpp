@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
+#include <optional>
 
 #include "libgccl/json/reader.hpp"
 #include "sim/report/table.hpp"
 #include "sim/tuning/regret.hpp"
+#include "sim/tuning/segments.hpp"
 
 namespace gccl::sim {
 namespace {
@@ -60,17 +63,24 @@ std::string regret_line(std::string_view who, const Json& r) {
 }  // namespace
 
 Json improvements(const Json& document, const std::string& whose, std::size_t most) {
+  const auto library = whose == "nccl"      ? std::optional(Library::nccl)
+                       : whose == "openmpi" ? std::optional(Library::openmpi)
+                                            : std::nullopt;
   std::vector<Json> all;
   for (const Json& cell : document["cells"]) {
-    const double percent = regret_percent(cell, whose);
-    if (!(percent >= kWorthSaying)) continue;
+    if (std::isnan(regret_percent(cell, whose))) continue;
     const Json& at = cell[whose].is_object() ? cell[whose]["tried"] : cell[whose];
     const Json& now = cell["tried"][at.get<std::size_t>()];
+    const Json* const better = fastest(cell, library);
+    if (!better) continue;
+    const double now_us = now["time_us"], better_us = (*better)["time_us"];
+    const double percent = better_us > 0 ? (now_us / better_us - 1) * 100 : 0;
+    if (percent < kWorthSaying) continue;
     all.push_back({{"at", place_text(cell)},
                    {"now", plan_text(now)},
-                   {"now_us", now["time_us"]},
-                   {"best", plan_text(cell["tried"][0])},
-                   {"best_us", cell["tried"][0]["time_us"]},
+                   {"now_us", now_us},
+                   {"best", plan_text(*better)},
+                   {"best_us", better_us},
                    {"percent", percent}});
   }
   std::stable_sort(all.begin(), all.end(), [](const Json& a, const Json& b) {

@@ -9,8 +9,8 @@ namespace gccl::sim {
 
 std::string tuning_text(const nlohmann::json& document);
 
-// Where a planner's choice takes at least 1 % longer than the best, the most first: {"at", "whose", "now", "best",
-// "percent"}; of GCCL's planner, or "nccl", "openmpi".
+// Where a choice takes at least 1 % longer than the best that its library has, the most first: {"at", "now", "now_us",
+// "best", "best_us", "percent"}. Whose it is: "planner" for GCCL's, "nccl", "openmpi".
 nlohmann::json improvements(const nlohmann::json& document, const std::string& whose, std::size_t most);
 
 }  // namespace gccl::sim

@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "libgccl/cluster/tuning_file.hpp"
+#include "sim/tuning/summary.hpp"
 #include "tests/support/program.hpp"
 
 using namespace gccl::test;
@@ -128,6 +129,15 @@ TEST_CASE("NCCL's example grammar gets the fastest that NCCL has, for every plac
     ++matched;
   }
   CHECK(matched >= 8);
+  // Nor does the page advise what NCCL does not have.
+  const Json advice = sim::improvements(x.document, "nccl", 1000);
+  CHECK(!advice.empty());
+  for (const Json& a : advice) {
+    const std::string best = a["best"], algorithm = best.substr(0, best.find(' '));
+    CAPTURE(a.dump());
+    CHECK(std::ranges::any_of(names, [&](const auto& n) { return n.first.second == algorithm; }));
+    CHECK(a["now_us"].get<double>() > a["best_us"].get<double>());
+  }
 }
 
 TEST_CASE("GCCL's table reads back, and says the fastest for every place of the sweep and nothing elsewhere") {
