@@ -170,10 +170,14 @@ struct CostModel {
   RingLoads channels(const View& v) const {
     for (const RingLoads& r : rings)
       if (r.channels >= v.channels) return r;
-    RingLoads more = rings.back();  // orders come round again
-    const double times = double(v.channels) / more.channels;
+    // Orders come round again, and the rest of a round loads its links beside the whole ones.
+    RingLoads more = rings.back();
+    const Rank rest = v.channels % more.channels;
+    more.busiest.beta_ns_per_byte *= v.channels / more.channels;
+    if (rest > 0)
+      more.busiest.beta_ns_per_byte +=
+          std::ranges::find_if(rings, [&](const RingLoads& r) { return r.channels >= rest; })->busiest.beta_ns_per_byte;
     more.channels = v.channels;
-    more.busiest.beta_ns_per_byte *= times;
     return more;
   }
 };
