@@ -25,14 +25,20 @@ bool has_nccl(const sim::SweepQuestion& question) {
   return nccl_machine(*question.cluster, {0, Card(question.cluster->cards() > 1)}).has_value();
 }
 
-// The outputs but JSON, and the page that shows them.
-void write_files(const TuneArguments& a, const sim::SweepQuestion& question, const nlohmann::json& document) {
+// The outputs but JSON, and the page that shows them. Whether there was something for each of them.
+bool write_files(const TuneArguments& a, const sim::SweepQuestion& question, const nlohmann::json& document) {
   std::vector<sim::ShownFile> shown;
   const auto file = [&](const std::string& to, std::string title, std::string use, std::string text) {
     if (!to.empty()) write_output(to, text);
     shown.push_back({std::move(title), std::move(use), std::move(text)});
   };
   const TuningTable table = sim::tuning_table(document, *question.cluster);
+  const bool no_table = table.entries.empty() && !a.table.empty();
+  if (no_table)
+    write_stderr(
+        fmt::format("gccl: {}: not written: nothing was simulated, and a table has at least one entry; more "
+                    "--steps may help\n",
+                    printable_line(a.table)));
   if (!table.entries.empty())
     file(a.table, "GCCL: tuning table", "GCCL_TUNING_FILE=table.json", write_tuning_table(table));
   if (has_nccl(question))
@@ -46,6 +52,7 @@ void write_files(const TuneArguments& a, const sim::SweepQuestion& question, con
        "MPIR_CVAR_DEVICE_COLLECTIVES=none MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE=mpich.json",
        sim::mpich_json(document));
   if (!a.html.empty()) write_output(a.html, sim::tuning_page(document, shown));
+  return !no_table;
 }
 
 // Says how often a library cannot be told the fastest algorithm.
@@ -106,11 +113,11 @@ int tune(const TuneArguments& a) {
   nlohmann::json& exported = document["exported_otherwise"];
   for (std::size_t l = 0; l < sim::kLibraries; ++l)
     exported[std::string(sim::kLibraryNames[l])] = sim::exported_otherwise(document, sim::Library(l));
-  write_files(a, question, document);
+  const bool written = write_files(a, question, document);
   report_exports(a, document);
   if (!a.json.empty()) write_output(a.json, json::format_value(document, 1) + '\n');
   if (a.json != "-") write_stdout(sim::tuning_text(document));
-  return complete ? 0 : interrupted_code();
+  return !complete ? interrupted_code() : written ? 0 : 2;
 }
 
 }  // namespace

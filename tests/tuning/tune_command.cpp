@@ -136,3 +136,13 @@ TEST_CASE("tune says what is wrong with what it is asked, before it works") {
     CHECK(e.err.find(expected) != std::string::npos);
   }
 }
+
+TEST_CASE("a table that cannot be written, as nothing was simulated, is said and no success") {
+  const Folder folder;
+  const std::string table = folder.write("t.json", "an older one").string();
+  const Ended e = run_gccl({"tune", "host", "--quiet", "--ranks", "64", "--bytes", "1TiB", "--collectives", "alltoall",
+                            "--steps", "1000", "--table", table});
+  CHECK(e.code == 2);
+  CHECK(e.err.find("t.json: not written: nothing was simulated") != std::string::npos);
+  CHECK(read_text(table) == "an older one");
+}
