@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <vector>
 
@@ -57,8 +58,10 @@ Measured of_result(const Node& document) {
 
 Measured of_tuning(const Node& document) {
   Measured m;
+  const std::string where = fmt::format("{} on {} ({})", document.at("dtype").string(),
+                                        document.at("cluster").at("name").string(), document.at("engine").string());
   for (const Node& cell : document.at("cells").items(0, kRowsMax)) {
-    const std::string call = fmt::format("{} {}", cell.at("collective").string(), size_and_ranks(cell));
+    const std::string call = fmt::format("{} {} {}", cell.at("collective").string(), size_and_ranks(cell), where);
     const std::vector<Node> tried = cell.at("tried").items(0, kRowsMax);
     if (tried.empty()) continue;
     add(m.times, call + ": fastest", tried[0].at("time_us").number(0, kTimeMax));

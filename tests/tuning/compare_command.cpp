@@ -41,12 +41,16 @@ TEST_CASE(
   CHECK(run_gccl({"compare", a, a, "--threshold", "0"}).code == 0);
 
   const std::string empty = folder.write("e.json", R"({"schema":"gccl/result/1","runs":[]})").string();
-  const std::string tuning = folder.write("t.json", R"({"schema":"gccl/tuning/1","cells":[]})").string();
+  const std::string tuning =
+      folder
+          .write("t.json",
+                 R"({"schema":"gccl/tuning/1","cluster":{"name":"c"},"engine":"flow","dtype":"f32","cells":[]})")
+          .string();
   const std::string odd =
       folder
           .write(
               "o.json",
-              R"({"schema":"gccl/tuning/1","cells":[{"collective":"x","ranks":1,"bytes":1,"tried":[{"algorithm":"r","protocol":null,"time_us":"soon"}]}]})")
+              R"({"schema":"gccl/tuning/1","cluster":{"name":"c"},"engine":"flow","dtype":"f32","cells":[{"collective":"x","ranks":1,"bytes":1,"tried":[{"algorithm":"r","protocol":null,"time_us":"soon"}]}]})")
           .string();
   const std::pair<std::vector<std::string>, std::string> kWrong[] = {
       {{a, "/no/such"}, "/no/such"},
@@ -65,5 +69,29 @@ TEST_CASE(
     CAPTURE(expected);
     CHECK(wrong.code == 2);
     CHECK(wrong.err.find(expected) != std::string::npos);
+  }
+}
+
+TEST_CASE("compare takes sweeps of another cluster, engine or type for nothing to compare, as it does results") {
+  const Folder folder;
+  const auto sweep = [&](const char* cluster, const char* engine, const char* dtype) {
+    const Json tried = Json::array({{{"algorithm", "ring"}, {"protocol", nullptr}, {"time_us", 5}}});
+    const Json cell = {{"collective", "allreduce"}, {"ranks", 4}, {"bytes", 8}, {"tried", tried}, {"planner", 0}};
+    return folder
+        .write(std::string(cluster) + engine + dtype, Json{{"schema", "gccl/tuning/1"},
+                                                           {"cluster", {{"name", cluster}}},
+                                                           {"engine", engine},
+                                                           {"dtype", dtype},
+                                                           {"cells", Json::array({cell})}}
+                                                          .dump())
+        .string();
+  };
+  const std::string one = sweep("a", "flow", "f32");
+  CHECK(run_gccl({"compare", one, one}).code == 0);
+  for (const std::string& other : {sweep("b", "flow", "f32"), sweep("a", "model", "f32"), sweep("a", "flow", "bf16")}) {
+    const Ended e = run_gccl({"compare", one, other});
+    CAPTURE(other);
+    CHECK(e.code == 2);
+    CHECK(e.err.find("nothing to compare") != std::string::npos);
   }
 }
