@@ -6,6 +6,11 @@
 
 namespace gccl {
 
-inline std::string quoted(std::string_view text) { return std::string("\"").append(text).append("\""); }
+// On one line, whatever the name holds.
+inline std::string quoted(std::string_view text) {
+  std::string s = "\"";
+  for (const char c : text) s += static_cast<unsigned char>(c) < ' ' || c == 127 ? '?' : c;
+  return s += '"';
+}
 
 }  // namespace gccl

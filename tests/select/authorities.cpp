@@ -80,6 +80,7 @@ TEST_CASE("GCCL_ALGO is read as NCCL's documentation describes NCCL_ALGO") {
 
 TEST_CASE("what cannot be right in GCCL_ALGO says what, where and the nearest name") {
   const std::pair<const char*, const char*> kCases[] = {
+      {"rink\n\x1b[2J", "GCCL_ALGO \"rink??[2J\": there is no algorithm \"rink??[2J\""},
       {"rink", "GCCL_ALGO \"rink\": there is no algorithm \"rink\"; did you mean \"ring\"?"},
       {"allreduce:rink", "there is no algorithm \"rink\" for allreduce; did you mean \"ring\"?"},
       {"alreduce:ring", "there is no collective \"alreduce\"; did you mean \"allreduce\"?"},
