@@ -72,7 +72,7 @@ constexpr Row kRows[] = {
 
 // NCCL's tuner is asked for five collectives, and knows rings, trees, switches and PAT by their names; a ring of one
 // with a root is GCCL's chain.
-std::optional<Counterpart> nccl_counterpart(const Algorithm& a) {
+std::optional<Counterpart> nccl_counterpart(const Algorithm& a, const PlannedCall& call) {
   switch (a.kind) {
     case Collective::allreduce:
     case Collective::allgather:
@@ -81,16 +81,20 @@ std::optional<Counterpart> nccl_counterpart(const Algorithm& a) {
     case Collective::reduce: return a.name == "chain" ? std::optional(Counterpart{"ring"}) : std::nullopt;
     default: return std::nullopt;
   }
+  if (a.name == "pat" && call.ranks != call.nodes) return std::nullopt;
+  if (a.name == "nvls_tree" && call.nodes == 1) return std::nullopt;
+  const bool any_protocol = a.name == "ring" || a.name == "tree" || call.protocol.empty();
+  if (!any_protocol && call.protocol != "Simple") return std::nullopt;
   const auto at = std::find(kNcclAlgorithms.begin(), kNcclAlgorithms.end(), a.name);
   return at == kNcclAlgorithms.end() ? std::nullopt : std::optional(Counterpart{*at});
 }
 
 }  // namespace
 
-std::optional<Counterpart> counterpart(Library library, const Algorithm& a, const View& view, Count chunks) {
-  if (library == Library::nccl) return nccl_counterpart(a);
-  if (chunks > 1) return std::nullopt;
-  const Rank n = view.all.size;
+std::optional<Counterpart> counterpart(Library library, const Algorithm& a, const PlannedCall& call) {
+  if (library == Library::nccl) return nccl_counterpart(a, call);
+  if (call.chunks > 1) return std::nullopt;
+  const Rank n = call.ranks;
   for (const Row& r : kRows) {
     if (r.library != library || r.kind != a.kind || r.ours != a.name) continue;
     if (r.holds == Holds::powers_of_two && !std::has_single_bit(n)) return std::nullopt;

@@ -18,8 +18,16 @@ struct Counterpart {
   int id = 0;             // as Open MPI numbers it
 };
 
-// Of a plan with that algorithm for `view`: MPI libraries send a call whole, so no other slicing has one with them.
-std::optional<Counterpart> counterpart(Library library, const Algorithm& algorithm, const View& view, Count chunks);
+// What a counterpart depends on beside the algorithm.
+struct PlannedCall {
+  Rank ranks = 1, nodes = 1;
+  std::string_view protocol;  // empty: the cluster has none
+  Count chunks = 1;
+};
+
+// MPI libraries send a call whole, so no other slicing has one with them. NCCL has PAT only with one rank on each node,
+// trees of switches only across nodes, and all but its rings and trees only with Simple (src/graph/tuning.cc).
+std::optional<Counterpart> counterpart(Library library, const Algorithm& algorithm, const PlannedCall& call);
 
 // Open MPI's number of a collective in coll_tuned_dynamic_rules_filename (ompi/mca/coll/base/coll_base_functions.h),
 // and the name in its JSON; nothing where its rules know none.

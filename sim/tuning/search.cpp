@@ -86,8 +86,8 @@ class Search {
   }
   Families families(const Plan& p) const {
     Families f{true};
-    for (std::size_t l = 0; l < kLibraries; ++l)
-      f[1 + l] = counterpart(Library(l), *p.algorithm, view_, p.slicing.shares).has_value();
+    const PlannedCall call{view_.all.size, view_.nodes, protocol(p).name, p.slicing.shares};
+    for (std::size_t l = 0; l < kLibraries; ++l) f[1 + l] = counterpart(Library(l), *p.algorithm, call).has_value();
     return f;
   }
   double steps(const Algorithm& a, const Slicing& s) const {

@@ -4,8 +4,6 @@
 #include <cmath>
 #include <tuple>
 
-#include "libgccl/schedule/layout.hpp"
-
 namespace gccl::sim {
 namespace {
 
@@ -16,8 +14,12 @@ Collective kind_of(const Json& cell) { return *collective_named(cell.at("collect
 std::optional<Counterpart> find_counterpart(const Json& cell, const Json& tried, Library library) {
   const Algorithm* a = find_algorithm(kind_of(cell), tried.at("algorithm").get<std::string>());
   if (!a) return std::nullopt;
-  const Layout layout = Layout::flat(cell.at("ranks").get<Rank>());
-  return counterpart(library, *a, layout.view(0), tried.at("chunks").get<Count>());
+  const Json& protocol = tried.at("protocol");
+  return counterpart(library, *a,
+                     {.ranks = cell.at("ranks"),
+                      .nodes = cell.at("nodes"),
+                      .protocol = protocol.is_string() ? protocol.get_ref<const std::string&>() : std::string_view(),
+                      .chunks = tried.at("chunks")});
 }
 
 // What of a plan a file says.
