@@ -48,15 +48,16 @@ std::vector<Card> cards_of(const Cluster& cluster, Rank ranks, Rank nodes) {
   return cards;
 }
 
-// The rows that NCCL has.
-const std::vector<Algorithm>& nccl_rows() {
-  static const std::vector<Algorithm> rows = [] {
-    std::vector<Algorithm> all;
-    for (const Algorithm& a : algorithms())
-      if (nccl_algorithm(a)) all.push_back(a);
-    return all;
-  }();
-  return rows;
+// The rows that NCCL has: PAT only with one rank on each node, trees of switches only across nodes.
+std::vector<Algorithm> nccl_rows(Rank ranks, Rank nodes) {
+  std::vector<Algorithm> all;
+  for (const Algorithm& a : algorithms()) {
+    const auto their = nccl_algorithm(a);
+    if (!their || (*their == NcclAlgorithm::pat && ranks != nodes)) continue;
+    if (*their == NcclAlgorithm::nvls_tree && nodes == 1) continue;
+    all.push_back(a);
+  }
+  return all;
 }
 
 }  // namespace
@@ -125,6 +126,7 @@ void Choices::plan(const std::string& file, Rank ranks, Rank nodes, std::string*
   const View view = layout.view(0);
   std::vector<CostModel> models;
   for (const Protocol& p : cluster->protocols()) models.push_back(cost_model(*cluster, cards, kElementBytes, p));
+  const std::vector<Algorithm> rows = nccl_rows(ranks, nodes);
   Tuning tuning;
   tuning.search = true;
   tuning.channels_max = kChannelsMax;
@@ -133,7 +135,7 @@ void Choices::plan(const std::string& file, Rank ranks, Rank nodes, std::string*
     const Count unit = Count(kElementBytes) * (counts_blocks(kind) ? ranks : 1);
     const auto chosen = [&](Count bytes) -> std::optional<Choice> {
       const Plan p =
-          gccl::plan({.kind = kind, .count = std::max<Count>(1, bytes / unit)}, view, models, tuning, {}, nccl_rows());
+          gccl::plan({.kind = kind, .count = std::max<Count>(1, bytes / unit)}, view, models, tuning, {}, rows);
       if (!p.algorithm) return std::nullopt;
       return Choice{.algorithm = *nccl_algorithm(*p.algorithm),
                     .protocol = protocol_named(models[p.protocol].protocol.name)};

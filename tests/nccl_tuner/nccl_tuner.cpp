@@ -330,6 +330,10 @@ TEST_CASE("with a cluster's description the planner answers as it plans, for eac
     CHECK(ask(comm, kAllReduce, 8).channels == 0);
     for (const int function : {kBroadcast, kReduce, kReduceScatter, kAllGather})
       CHECK(ask(comm, function, 4096).forced.size() == 1);
+    if (ranks != nodes)  // PAT is only for one rank on each node
+      for (const int function : {kReduceScatter, kAllGather})
+        for (std::size_t bytes = 8; bytes < std::size_t(1) << 33; bytes *= 4)
+          for (const auto& [algorithm, protocol] : ask(comm, function, bytes).forced) CHECK(algorithm != kPat);
   }
   CHECK(warnings.empty());
 }
