@@ -59,8 +59,8 @@ Slicing measured_slicing(const Algorithm& algorithm, Rank ranks, double bytes, c
 // the start. Both fitted to the model engine's times of the hierarchical all-reduce (the first without stagger) on 64
 // ranks of dgx-h100-superpod-2048 (1 GiB, 2 to 64 channels of 1 to 64 chunks). Channels of one chunk are apart, too, as
 // their messages pass ports one after the other: rabenseifner, hierarchical and swing (4 and 64 MiB, LL128; 32 ranks of
-// that cluster and of alps-gh200-2048, 16 of polaris) take on the flow engine with 4, 8 and 16 of them 0.88, 0.84 and 0.83 of the
-// time of one in the mean, and by this 0.90, 0.86 and 0.85; apart by 9 % in the median, 31 % at worst.
+// that cluster and of alps-gh200-2048, 16 of polaris) take on the flow engine with 4, 8 and 16 of them 0.88, 0.84 and
+// 0.83 of the time of one in the mean, and by this 0.90, 0.86 and 0.85; apart by 9 % in the median, 31 % at worst.
 double in_step(Count chunks_each, Count channels, bool staggered) {
   if (channels > 1 && staggered) return 0.05 + 0.4 / double(channels);
   if (chunks_each == 1 && channels > 2) return std::max(0.35, 2 / double(channels));
