@@ -32,6 +32,7 @@ GCCL_Result GCCL_Comm_get_failed(GCCL_Comm comm, int* ranks, int capacity, int* 
     if (capacity < 0 || (capacity > 0 && !ranks))
       return failed(
           invalid(capacity < 0 ? fmt::format("capacity is {}: expected 0 or more", capacity) : "ranks is null"));
+    if (const Status& s = recovery_of(*c).usable(); !s.ok()) return failed(s);
     const std::vector<Rank> all = recovery_of(*c).failed(c->members(), c->lost());
     *count = int(all.size());
     std::copy_n(all.begin(), std::min<std::size_t>(all.size(), std::size_t(capacity)), ranks);
@@ -43,6 +44,7 @@ GCCL_Result GCCL_Comm_ack_failed(GCCL_Comm comm) {
   return guarded([&] {
     Communicator* const c = communicator_of(comm);
     if (!c) return GCCL_ERR_INVALID_ARGUMENT;
+    if (const Status& s = recovery_of(*c).usable(); !s.ok()) return failed(s);
     (void)recovery_of(*c).failed(c->members(), c->lost());
     recovery_of(*c).acknowledge(c->members());
     return GCCL_SUCCESS;
@@ -54,6 +56,7 @@ GCCL_Result GCCL_Comm_agree(GCCL_Comm comm, uint64_t* flags) {
     Communicator* const c = communicator_of(comm);
     if (!c) return GCCL_ERR_INVALID_ARGUMENT;
     if (!flags) return failed(invalid("flags is null"));
+    if (const Status& s = recovery_of(*c).usable(); !s.ok()) return failed(s);
     return failed(recovery_of(*c).agree(c->members(), c->lost(), flags, c->timeout_ms()));
   });
 }
@@ -64,6 +67,7 @@ GCCL_Result GCCL_Comm_shrink(GCCL_Comm comm, GCCL_Comm* out) {
     if (!c) return GCCL_ERR_INVALID_ARGUMENT;
     if (!out) return failed(invalid("out is null"));
     *out = GCCL_COMM_NULL;
+    if (const Status& s = recovery_of(*c).usable(); !s.ok()) return failed(s);
     std::unique_ptr<Communicator> made;
     if (const Status s = recovery_of(*c).shrink(*c, c->lost(), c->timeout_ms(), &made); !s.ok()) return failed(s);
     return failed(keep(std::move(made), out));

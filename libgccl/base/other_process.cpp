@@ -2,21 +2,24 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
 #include "libgccl/base/descriptor.hpp"
+#include "libgccl/base/splitmix.hpp"
 
 namespace gccl {
 namespace {
 
-// Its state and when it began, from /proc/PID/stat: fields 3 and 22; the name between them and the number may hold
+// Its state and when it began, from /proc/PID/stat: fields 3 and 22, and how many threads it has, field 20; the name between them and the number may hold
 // anything, and ends at the last parenthesis.
-bool read_stat(std::int32_t pid, char* state, std::uint64_t* began) {
+bool read_stat(std::int32_t pid, char* state, std::uint64_t* began, long* threads) {
   char path[64], text[1024];
   std::snprintf(path, sizeof path, "/proc/%d/stat", int(pid));
   const int fd = ::open(path, O_RDONLY | O_CLOEXEC);
@@ -28,26 +31,46 @@ bool read_stat(std::int32_t pid, char* state, std::uint64_t* began) {
   const char* at = std::strrchr(text, ')');
   if (!at || at[1] != ' ') return false;
   *state = at[2];
-  for (int field = 2; field < 22 && at; ++field) at = std::strchr(at + 1, ' ');
+  for (int field = 2; field < 22 && at; ++field) {
+    at = std::strchr(at + 1, ' ');
+    if (at && field == 19) *threads = std::strtol(at + 1, nullptr, 10);
+  }
   if (!at) return false;
   *began = std::strtoull(at + 1, nullptr, 10);
   return true;
 }
 
+std::uint64_t here() {
+  struct stat names{};
+  char boot[64];
+  const int fd = ::open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return 0;
+  const ssize_t size = ::read(fd, boot, sizeof boot);
+  ::close(fd);
+  if (size <= 0 || ::stat("/proc/self/ns/pid", &names) != 0) return 0;
+  std::uint64_t h = splitmix::hash(names.st_ino);
+  for (ssize_t i = 0; i < size; ++i) h = splitmix::hash(h ^ std::uint64_t(boot[i]));
+  return h;
+}
+
 }  // namespace
 
 OtherProcess OtherProcess::me() {
-  OtherProcess p{.pid = std::int32_t(::getpid()), .began = 0};
+  OtherProcess p{.pid = std::int32_t(::getpid()), .began = 0, .place = here()};
   char state;
-  if (!read_stat(p.pid, &state, &p.began)) p.began = 0;
+  long threads;
+  if (!read_stat(p.pid, &state, &p.began, &threads)) p.began = 0;
   return p;
 }
 
 OtherProcess::State OtherProcess::state() const {
   char how = 'R';
   std::uint64_t its_begin = 0;
-  if (!read_stat(pid, &how, &its_begin)) return ::kill(pid, 0) != 0 && errno == ESRCH ? State::ended : State::runs;
-  if (how == 'Z' || how == 'X' || (began != 0 && its_begin != began)) return State::ended;
+  long threads = 1;
+  if (!read_stat(pid, &how, &its_begin, &threads)) return ::kill(pid, 0) != 0 && errno == ESRCH ? State::ended : State::runs;
+  if (began != 0 && its_begin != began) return State::ended;
+  // A main thread that has ended before the others looks like a process that has.
+  if (how == 'X' || (how == 'Z' && threads <= 1)) return State::ended;
   return how == 'T' || how == 't' ? State::stopped : State::runs;
 }
 

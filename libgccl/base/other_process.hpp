@@ -9,10 +9,14 @@ namespace gccl {
 struct OtherProcess {
   std::int32_t pid = 0;
   std::uint64_t began = 0;  // in ticks since the machine did; 0: the system does not say
+  // Of the running machine and the process-id namespace, in which pid is its number; 0: the system does not say.
+  std::uint64_t place = 0;
 
   static OtherProcess me();
+  // Whether the functions below mean anything here. Two containers may give themselves the same host name.
+  bool seen_from(const OtherProcess& here) const { return pid != 0 && place != 0 && place == here.place; }
   enum class State : std::uint8_t { runs, stopped, ended };
-  // Of one of the same process-id namespace. As `ended` counts one that nobody has waited for yet.
+  // As `ended` counts one that nobody has waited for yet.
   State state() const;
   // A descriptor that becomes readable when it ends, or -1 (it has ended, or the system has none).
   int open_watch() const;

@@ -9,6 +9,7 @@ namespace gccl {
 struct Contact {
   OtherProcess process;
   SocketAddress::Wire address{};  // for datagrams
+  char none[80] = {};             // why it has no such address, shortened; empty where it has one
 };
 
 }  // namespace gccl

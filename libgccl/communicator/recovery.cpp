@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cassert>
 
+#include "libgccl/base/caught.hpp"
 #include "libgccl/base/clock.hpp"
 #include "libgccl/base/process.hpp"
 #include "libgccl/base/splitmix.hpp"
@@ -32,11 +33,10 @@ std::int64_t until(std::int64_t timeout_ms) {
 
 }  // namespace
 
-Status Recovery::open(const Start& start, std::unique_ptr<Recovery>* out) {
+std::unique_ptr<Recovery> Recovery::open(const Start& start) {
   auto r = std::make_unique<Recovery>();
-  if (Status s = Datagrams::open(start.address, !start.secret.empty(), &r->datagrams_); !s.ok()) return s;
-  *out = std::move(r);
-  return {};
+  r->usable_ = Datagrams::open(start.address, !start.secret.empty(), &r->datagrams_);
+  return r;
 }
 
 Recovery::~Recovery() {
@@ -48,14 +48,28 @@ Recovery::~Recovery() {
   if (thread_.joinable()) thread_.join();
 }
 
-Contact Recovery::contact() const { return {.process = OtherProcess::me(), .address = datagrams_->address().wire()}; }
+Contact Recovery::contact() const {
+  Contact c;
+  c.process = OtherProcess::me();
+  if (datagrams_) c.address = datagrams_->address().wire();
+  std::snprintf(c.none, sizeof c.none, "%s", usable_.text().c_str());
+  return c;
+}
 
-void Recovery::meet(Rank rank, std::vector<Contact> contacts, std::vector<Rank> nodes, std::uint64_t job,
-                    const std::string& secret) {
+void Recovery::meet(Rank rank, std::vector<Contact> contacts, std::uint64_t job, const std::string& secret) {
   rank_ = rank;
   contacts_ = std::move(contacts);
-  nodes_ = std::move(nodes);
   gone_.assign(contacts_.size(), false);
+  usable_ = {};
+  for (Rank r = 0; r < contacts_.size() && usable_.ok(); ++r) {
+    contacts_[r].none[sizeof contacts_[r].none - 1] = 0;
+    if (contacts_[r].none[0])
+      usable_ = Status::error(
+          fmt::format("ranks cannot go on without others: rank {} could receive no datagrams when the job started ({})",
+                      r, contacts_[r].none),
+          GCCL_ERR_NOT_SUPPORTED);
+  }
+  if (!usable_.ok()) return datagrams_.reset();
   // The job's number is drawn by its first rank and told to no one else.
   BytesOut material;
   material.raw("gccl datagrams").u64(job).raw(secret);
@@ -67,7 +81,7 @@ void Recovery::meet(Rank rank, std::vector<Contact> contacts, std::vector<Rank> 
 
 void Recovery::look_at_processes() {
   for (Rank r = 0; r < contacts_.size(); ++r) {
-    if (r == rank_ || gone_[r] || nodes_[r] != nodes_[rank_] || contacts_[r].process.pid == 0) continue;
+    if (r == rank_ || gone_[r] || !seen(r)) continue;
     if (contacts_[r].process.state() == OtherProcess::State::ended) note_gone(r);
   }
 }
@@ -84,8 +98,8 @@ void Recovery::learn(Group& g, const std::vector<Rank>& lost) {
     if (gone_[g.members.world_rank[r]] && g.membership->members().contains(r)) f.insert_gone(r);
   for (const Rank r : lost) {
     const Rank world = g.members.world_rank[r];
-    // What a transport says of a process of this node, the system knows better.
-    if (r != g.members.rank && nodes_[world] != nodes_[rank_] && g.membership->members().contains(r))
+    // What a transport says of a process that the system shows here, that knows better.
+    if (r != g.members.rank && !seen(world) && g.membership->members().contains(r))
       f.failed.insert(r);
   }
   g.membership->learn(now_ns(), f);
@@ -119,9 +133,11 @@ void Recovery::wake() {
 
 void Recovery::start_thread() {
   if (thread_.joinable()) return;
-  wake_ = not_for_children([] { return ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC); });
+  if (!wake_) wake_ = not_for_children([] { return ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC); });
+  all_watched_ = bool(wake_);  // a thread that nobody can wake looks more often
+  watches_.clear();
   for (Rank r = 0; r < contacts_.size(); ++r) {
-    if (r == rank_ || gone_[r] || nodes_[r] != nodes_[rank_] || contacts_[r].process.pid == ::getpid()) continue;
+    if (r == rank_ || gone_[r] || !seen(r) || contacts_[r].process.pid == ::getpid()) continue;
     Fd fd = not_for_children([&] { return contacts_[r].process.open_watch(); });
     if (fd)
       watches_.emplace_back(r, std::move(fd));
@@ -134,44 +150,70 @@ void Recovery::start_thread() {
   });
 }
 
-void Recovery::serve() {
+// What runs short of memory half way is not known any more: then no call goes on, and none waits.
+void Recovery::serve() noexcept {
   std::unique_lock lock(mutex_);
-  while (!stop_) {
-    std::int64_t due = now_ns() + (all_watched_ ? 1000 * kMs : kRetryNs);
-    for (auto& [id, g] : groups_) {
-      due = std::min(due, g.membership->deadline());
-      if (g.wanted != 0) due = std::min(due, now_ns() + kRetryNs);
-    }
-    std::vector<pollfd> fds = {{wake_.get(), POLLIN, 0}, {datagrams_->fd(), POLLIN, 0}};
-    for (auto& [r, fd] : watches_) fds.push_back({fd.get(), POLLIN, 0});
-    const std::int64_t wait_ns = std::max<std::int64_t>(due - now_ns(), 0);
-    lock.unlock();
-    ::poll(fds.data(), fds.size(), int(std::min<std::int64_t>((wait_ns + kMs - 1) / kMs, 1000)));
-    lock.lock();
-    std::uint64_t ignored;
-    if (fds[0].revents) (void)!::read(wake_.get(), &ignored, sizeof ignored);
-    for (std::size_t i = 2; i < fds.size(); ++i)
-      if (fds[i].revents) note_gone(watches_[i - 2].first);
-    std::erase_if(watches_, [this](const auto& w) { return gone_[w.first]; });
-    if (!all_watched_ && now_ns() - looked_ns_ >= kRetryNs) {
-      looked_ns_ = now_ns();
-      look_at_processes();
-    }
-    read_all();
-    for (auto& [id, g] : groups_) {
-      g.membership->time_passed(now_ns());
-      if (g.wanted != 0)
-        for (const Rank r : g.membership->members())
-          if (r != g.members.rank && !g.heard[g.wanted].contains(r)) want(g, r);
-      flush(g);
-    }
-    changed_.notify_all();
+  try {
+    while (!stop_) serve_once(lock);
+  } catch (...) {
+    if (!lock.owns_lock()) lock.lock();
+    ended_ = caught();
   }
+  changed_.notify_all();
 }
 
-void Recovery::read_all() {
+void Recovery::serve_once(std::unique_lock<std::mutex>& lock) {
+  std::int64_t due = now_ns() + (all_watched_ ? 1000 * kMs : kRetryNs);
+  for (auto& [id, g] : groups_) {
+    due = std::min(due, g.membership->deadline());
+    if (g.wanted != 0) due = std::min(due, now_ns() + kRetryNs);
+  }
+  std::vector<pollfd> fds = {{wake_.get(), POLLIN, 0}, {datagrams_->fd(), POLLIN, 0}};
+  for (auto& [r, fd] : watches_) fds.push_back({fd.get(), POLLIN, 0});
+  const std::int64_t wait_ns = std::max<std::int64_t>(due - now_ns(), 0);
+  lock.unlock();
+  ::poll(fds.data(), fds.size(), int(std::min<std::int64_t>((wait_ns + kMs - 1) / kMs, 1000)));
+  lock.lock();
+  std::uint64_t ignored;
+  if (fds[0].revents) (void)!::read(wake_.get(), &ignored, sizeof ignored);
+  for (std::size_t i = 2; i < fds.size(); ++i) {
+    if (fds[i].revents & POLLIN) {
+      note_gone(watches_[i - 2].first);
+    } else if (fds[i].revents) {  // the program has closed what is not its own: that says nothing of the other rank
+      watches_[i - 2].second.release();
+      all_watched_ = false;
+    }
+  }
+  std::erase_if(watches_, [this](const auto& w) { return gone_[w.first] || !w.second; });
+  if (!all_watched_ && now_ns() - looked_ns_ >= kRetryNs) {
+    looked_ns_ = now_ns();
+    look_at_processes();
+  }
+  read_some();
+  for (auto& [id, g] : groups_) {
+    g.membership->time_passed(now_ns());
+    if (g.wanted != 0)
+      for (const Rank r : g.membership->members())
+        if (r != g.members.rank && !g.heard[g.wanted].contains(r)) want(g, r);
+    flush(g);
+  }
+  changed_.notify_all();
+}
+
+// Whoever floods the port does not keep the lock.
+void Recovery::read_some() {
   std::vector<std::byte> bytes;
-  while (datagrams_->receive(&bytes)) dispatch(bytes);
+  for (int i = 0; i < 256; ++i) {
+    if (datagrams_->receive(&bytes)) {
+      dispatch(bytes);
+      continue;
+    }
+    // Who has left has said all: what came before its port was closed has been read.
+    for (SocketAddress left = datagrams_->refused(); left.valid(); left = datagrams_->refused())
+      for (Rank r = 0; r < contacts_.size(); ++r)
+        if (r != rank_ && seen(r) && contacts_[r].address == left.wire()) note_gone(r);
+    return;
+  }
 }
 
 // ---- Datagrams ----
@@ -221,15 +263,13 @@ void Recovery::dispatch(std::span<const std::byte> bytes) {
 // ---- Calls ----
 
 Recovery::Group& Recovery::group_of(const Members& members) {
-  const auto [at, is_new] = groups_.try_emplace(members.id);
-  Group& g = at->second;
-  if (is_new) {
-    g.members = members;
-    g.membership =
-        std::make_unique<fault::Membership>(now_ns(), kSettings, members.rank, fault::RankSet::below(members.size()));
-    start_thread();
-  }
-  return g;
+  start_thread();
+  if (const auto found = groups_.find(members.id); found != groups_.end()) return found->second;
+  Group g;
+  g.members = members;
+  g.membership =
+      std::make_unique<fault::Membership>(now_ns(), kSettings, members.rank, fault::RankSet::below(members.size()));
+  return groups_.emplace(members.id, std::move(g)).first->second;
 }
 
 Status Recovery::out_of(const Group& g) const {
@@ -248,13 +288,16 @@ Status Recovery::await_decision(std::unique_lock<std::mutex>& lock, Group& g, st
                                 fault::Decision* out) {
   flush(g);
   wake();
-  const auto over = [&] { return !g.decisions.empty() || g.membership->out() != fault::Membership::Out::no; };
+  const auto over = [&] {
+    return !g.decisions.empty() || g.membership->out() != fault::Membership::Out::no || !ended_.ok();
+  };
   while (!over() && now_ns() < until_ns) changed_.wait_for(lock, std::chrono::milliseconds(50));
   if (!g.decisions.empty()) {
     *out = g.decisions.front();
     g.decisions.erase(g.decisions.begin());
     return {};
   }
+  if (!ended_.ok()) return ended_.copy_or_code();
   if (over()) return g.broken = out_of(g);
   const fault::RankSet awaited = g.membership->awaited();
   return g.broken = Status::error(fmt::format("{}: agreement took too long{}", g.members.name(g.members.rank),
@@ -266,7 +309,7 @@ Status Recovery::agree(const Members& members, const std::vector<Rank>& lost, st
                        std::int64_t timeout_ms) {
   std::unique_lock lock(mutex_);
   Group& g = group_of(members);
-  if (!g.broken.ok()) return g.broken.copy_or_code();
+  if (const Status& s = ended_.ok() ? g.broken : ended_; !s.ok()) return s.copy_or_code();
   look_at_processes();
   learn(g, lost);
   if (g.membership->in_call())
@@ -304,6 +347,10 @@ class Recovery::Over : public Exchange {
     for (;;) {
       if (g.heard[number].size() == members.size()) break;
       const fault::RankSet& failed = g.membership->failures().failed;
+      if (!recovery_.ended_.ok()) {
+        s = recovery_.ended_.copy_or_code();
+        break;
+      }
       if (!failed.empty() || g.membership->out() != fault::Membership::Out::no || now_ns() >= until_ns) {
         s = failed.empty() ? Status::error("the ranks did not meet in time", GCCL_ERR_TIMEOUT)
                            : Status::error("lost " + ranks_text(failed, g.members), GCCL_ERR_PEER_LOST);
@@ -333,7 +380,7 @@ Status Recovery::shrink(Communicator& parent, const std::vector<Rank>& lost, std
   const std::int64_t until_ns = until(timeout_ms);
   std::unique_lock lock(mutex_);
   Group& g = group_of(parent.members());
-  if (!g.broken.ok()) return g.broken.copy_or_code();
+  if (const Status& s = ended_.ok() ? g.broken : ended_; !s.ok()) return s.copy_or_code();
   look_at_processes();
   learn(g, lost);
   for (;;) {

@@ -2,8 +2,9 @@
 // all of its communicators.
 //
 // It carries out the fault protocol (fault/membership.hpp) over datagrams of its own, since the ports of a communicator
-// end with the first peer. Failures are known from the system, for ranks of this node: a process that has ended is
-// gone for certain; from a transport that has lost a peer of another node; and from the other ranks. Nobody is called
+// end with the first peer. Failures are known from the system, where it sees the other's process: one that has ended is
+// gone for certain, and so is one that has closed its port: it has called GCCL_Finalize; from a transport that has lost
+// a peer elsewhere; and from the other ranks. Nobody is called
 // failed because it is silent: without a thread of GCCL's, a rank that computes is.
 //
 // The first of these calls starts a thread, which lives until the job ends: who has returned from a call answers those
@@ -29,15 +30,17 @@ class Communicator;
 
 class Recovery {
  public:
-  static Status open(const Start& start, std::unique_ptr<Recovery>* out);
+  // Also where this rank can receive no datagrams: that is no reason not to start.
+  static std::unique_ptr<Recovery> open(const Start& start);
   ~Recovery();
   Contact contact() const;
-  // By rank of the world, the node of each among them. Before any of the functions below.
-  void meet(Rank rank, std::vector<Contact> contacts, std::vector<Rank> nodes, std::uint64_t job,
-            const std::string& secret);
+  // By rank of the world. Before any of the functions below.
+  void meet(Rank rank, std::vector<Contact> contacts, std::uint64_t job, const std::string& secret);
 
   // ---- Calls on a communicator, from any thread ----
 
+  // Not ok, on all ranks alike, where one of the job's can receive no datagrams: then nothing else may be called here.
+  const Status& usable() const { return usable_; }
   // Ranks of `members` that are known to have failed, `lost` of them by their transport. Local.
   std::vector<Rank> failed(const Members& members, const std::vector<Rank>& lost);
   void acknowledge(const Members& members);
@@ -66,10 +69,13 @@ class Recovery {
 
   // With the lock held.
   Group& group_of(const Members& members);
-  void serve();
+  void serve() noexcept;
+  void serve_once(std::unique_lock<std::mutex>& lock);
   void start_thread();
-  void read_all();
+  void read_some();
   void dispatch(std::span<const std::byte> bytes);
+  // Whether the system says here when that rank's process ends.
+  bool seen(Rank world) const { return contacts_[world].process.seen_from(contacts_[rank_].process); }
   void look_at_processes();
   void note_gone(Rank world);
   void learn(Group& g, const std::vector<Rank>& lost);
@@ -82,8 +88,8 @@ class Recovery {
 
   Rank rank_ = 0;
   std::vector<Contact> contacts_;
-  std::vector<Rank> nodes_;
   std::unique_ptr<Datagrams> datagrams_;
+  Status usable_;
   Fd wake_;
 
   std::mutex mutex_;
@@ -91,9 +97,10 @@ class Recovery {
   std::map<std::uint64_t, Group> groups_;  // by communicator
   std::vector<bool> gone_;                 // by world rank
   std::vector<std::pair<Rank, Fd>> watches_;
-  bool all_watched_ = true;  // those of this node, by descriptors
+  bool all_watched_ = true;  // those that are seen, by descriptors
   std::int64_t looked_ns_ = 0;
   bool stop_ = false;
+  Status ended_;  // the thread has, for this reason
   std::thread thread_;
 };
 

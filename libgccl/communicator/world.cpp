@@ -64,8 +64,8 @@ Status create_world(const GCCL_Config* config, int rank, std::unique_ptr<Communi
         fmt::format("the host's name has {} characters: expected at most {}", start.host.size(), sizeof mine.host - 1),
         GCCL_ERR_INVALID_ARGUMENT);
   if (s.ok()) s = Wires::open(start, &world->wires);
-  if (s.ok()) s = Recovery::open(start, &world->recovery);
   if (s.ok()) {
+    world->recovery = Recovery::open(start);
     std::memcpy(mine.host, start.host.data(), start.host.size());
     mine.contact = world->recovery->contact();
     mine.set_plans(start.size);
@@ -100,7 +100,7 @@ Status create_world(const GCCL_Config* config, int rank, std::unique_ptr<Communi
   if (s = fits_table(*world, members.node); !s.ok()) return s;
   std::vector<Contact> contacts;
   for (const Introduction& i : ranks) contacts.push_back(i.contact);
-  world->recovery->meet(start.rank, std::move(contacts), members.node, members.id, start.secret);
+  world->recovery->meet(start.rank, std::move(contacts), members.id, start.secret);
   const auto here = std::count(members.node.begin(), members.node.end(), members.node[start.rank]);
   world->oversubscribed = here > ::sysconf(_SC_NPROCESSORS_ONLN) || flag("GCCL_CROWDED");
   Exchange& exchange = *start.exchange;

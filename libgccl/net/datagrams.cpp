@@ -1,10 +1,15 @@
 #include "libgccl/net/datagrams.hpp"
 
+#include <netinet/in.h>
 #include <sys/socket.h>
+#include <time.h>
+
+#include <linux/errqueue.h>
 
 #include <algorithm>
 #include <cassert>
 #include <cerrno>
+#include <cstring>
 
 namespace gccl {
 
@@ -14,6 +19,11 @@ Status Datagrams::open(const std::string& address, bool have_secret, std::unique
   if (Status s = listening_address(address, have_secret, &where); !s.ok()) return s;
   d->fd_ = not_for_children([&] { return ::socket(where.family(), SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0); });
   if (!d->fd_) return system_error("a datagram socket", errno);
+  const int yes = 1;  // where the system has it: as far as it goes
+  if (where.family() == AF_INET6)
+    (void)::setsockopt(d->fd_.get(), IPPROTO_IPV6, IPV6_RECVERR, &yes, sizeof yes);
+  else
+    (void)::setsockopt(d->fd_.get(), IPPROTO_IP, IP_RECVERR, &yes, sizeof yes);
   if (::bind(d->fd_.get(), where.data(), where.bytes()) != 0) return system_error("bind to " + where.text(), errno);
   d->address_ = SocketAddress::local_end(d->fd_.get());
   *out = std::move(d);
@@ -26,16 +36,39 @@ void Datagrams::send(const SocketAddress& to, std::span<const std::byte> bytes) 
   if (!to.valid() || !hmac_sha256(key_, bytes, &mac)) return;
   std::vector<std::byte> all(bytes.begin(), bytes.end());
   all.insert(all.end(), mac.begin(), mac.end());
-  // What does not leave is sent again, as what is lost is.
-  (void)::sendto(fd_.get(), all.data(), all.size(), MSG_NOSIGNAL, to.data(), to.bytes());
+  // What does not leave is sent again, as what is lost is. The first error may be that of an earlier one.
+  for (int i = 0; i < 2; ++i)
+    if (::sendto(fd_.get(), all.data(), all.size(), MSG_NOSIGNAL, to.data(), to.bytes()) >= 0) return;
+}
+
+SocketAddress Datagrams::refused() {
+  for (;;) {
+    sockaddr_storage to{};
+    alignas(cmsghdr) char control[512];
+    msghdr m{};
+    m.msg_name = &to;
+    m.msg_namelen = sizeof to;
+    m.msg_control = control;
+    m.msg_controllen = sizeof control;
+    if (::recvmsg(fd_.get(), &m, MSG_ERRQUEUE | MSG_DONTWAIT) < 0) return {};
+    for (cmsghdr* c = CMSG_FIRSTHDR(&m); c; c = CMSG_NXTHDR(&m, c)) {
+      if (!(c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_RECVERR) &&
+          !(c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_RECVERR))
+        continue;
+      sock_extended_err e;
+      std::memcpy(&e, CMSG_DATA(c), sizeof e);
+      if (e.ee_errno == ECONNREFUSED) return {reinterpret_cast<const sockaddr*>(&to), m.msg_namelen};
+    }
+  }
 }
 
 bool Datagrams::receive(std::vector<std::byte>* bytes) {
-  for (;;) {
+  for (int forged = 0; forged < 64;) {
     bytes->resize(kBytesMax + sizeof(Digest));
     const ssize_t size = ::recv(fd_.get(), bytes->data(), bytes->size(), 0);
     if (size < 0 && errno == EINTR) continue;
     if (size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return false;
+    ++forged;
     if (size < ssize_t(sizeof(Digest))) continue;  // an error is another datagram's, of which ICMP has told
     bytes->resize(std::size_t(size));
     Digest mac;
@@ -47,6 +80,7 @@ bool Datagrams::receive(std::vector<std::byte>* bytes) {
     bytes->resize(content);
     return true;
   }
+  return false;
 }
 
 }  // namespace gccl

@@ -25,8 +25,11 @@ class Datagrams {
   int fd() const { return fd_.get(); }
   // As far as the system takes it now. Requires bytes.size() <= kBytesMax.
   void send(const SocketAddress& to, std::span<const std::byte> bytes) const;
-  // The next one that is a rank's. False: none for now.
+  // The next one that is a rank's. False: none for now, or not soon.
   bool receive(std::vector<std::byte>* bytes);
+  // Where one went to a port of this machine or another that nobody has open; one at a time, invalid: no more. Nobody
+  // authenticates this: only of this machine does it say something. Call it when fd() is readable or in error.
+  SocketAddress refused();
 
  private:
   Fd fd_;
