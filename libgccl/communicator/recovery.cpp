@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <exception>
 
 #include "libgccl/base/caught.hpp"
 #include "libgccl/base/clock.hpp"
@@ -77,6 +78,22 @@ void Recovery::meet(Rank rank, std::vector<Contact> contacts, std::uint64_t job,
   if (sha256(material.bytes(), &key)) datagrams_->use_key(key);
 }
 
+// With the lock held: what an exception has left half done is not used again.
+class Recovery::Whole {
+ public:
+  explicit Whole(Recovery& recovery) : recovery_(recovery) {}
+  ~Whole() {
+    if (std::uncaught_exceptions() == before_) return;
+    recovery_.ended_ = Status::error_or_code("out of memory", GCCL_ERR_SYSTEM);
+    recovery_.wake();
+  }
+  Whole(const Whole&) = delete;
+
+ private:
+  Recovery& recovery_;
+  const int before_ = std::uncaught_exceptions();
+};
+
 // ---- Failures ----
 
 void Recovery::look_at_processes() {
@@ -109,6 +126,7 @@ void Recovery::learn(Group& g, const std::vector<Rank>& lost) {
 std::vector<Rank> Recovery::failed(const Members& members, const std::vector<Rank>& lost) {
   std::lock_guard lock(mutex_);
   Group& g = group_of(members);
+  const Whole whole(*this);
   look_at_processes();
   learn(g, lost);
   // Also those that earlier shrinking has left behind.
@@ -154,7 +172,7 @@ void Recovery::start_thread() {
 void Recovery::serve() noexcept {
   std::unique_lock lock(mutex_);
   try {
-    while (!stop_) serve_once(lock);
+    while (!stop_ && ended_.ok()) serve_once(lock);
   } catch (...) {
     if (!lock.owns_lock()) lock.lock();
     ended_ = caught();
@@ -254,9 +272,10 @@ void Recovery::dispatch(std::span<const std::byte> bytes) {
   if (kind == Kind::said) g.heard[number][from].assign(in.rest().begin(), in.rest().end());
   if (kind != Kind::want) return;
   const auto mine = g.said.find(number);
-  if (mine == g.said.end()) return;
+  if (mine == g.said.end() && number >> 32 != g.abandoned) return;
   BytesOut out;
-  out.u64(number).raw(mine->second);
+  out.u64(number);
+  if (mine != g.said.end()) out.raw(mine->second);
   send(g, from, Kind::said, out.bytes());
 }
 
@@ -309,6 +328,7 @@ Status Recovery::agree(const Members& members, const std::vector<Rank>& lost, st
                        std::int64_t timeout_ms) {
   std::unique_lock lock(mutex_);
   Group& g = group_of(members);
+  const Whole whole(*this);
   if (const Status& s = ended_.ok() ? g.broken : ended_; !s.ok()) return s.copy_or_code();
   look_at_processes();
   learn(g, lost);
@@ -362,6 +382,8 @@ class Recovery::Over : public Exchange {
     if (!s.ok()) return s;
     all->clear();
     for (const auto& [r, bytes] : g.heard[number]) {
+      if (bytes.empty() && !mine.empty())
+        return Status::error(g.members.name(r) + " could not be connected", GCCL_ERR_REMOTE);
       if (bytes.size() != mine.size()) return Status::error("ranks exchange different lengths", GCCL_ERR_MISMATCH);
       all->insert(all->end(), bytes.begin(), bytes.end());
     }
@@ -380,6 +402,7 @@ Status Recovery::shrink(Communicator& parent, const std::vector<Rank>& lost, std
   const std::int64_t until_ns = until(timeout_ms);
   std::unique_lock lock(mutex_);
   Group& g = group_of(parent.members());
+  const Whole whole(*this);
   if (const Status& s = ended_.ok() ? g.broken : ended_; !s.ok()) return s.copy_or_code();
   look_at_processes();
   learn(g, lost);
@@ -409,8 +432,18 @@ Status Recovery::shrink(Communicator& parent, const std::vector<Rank>& lost, std
     lock.unlock();
     Over exchange(*this, g);
     std::unique_ptr<Communicator> made;
-    Status s = Communicator::create(parent.shared_world(), std::move(m), exchange, &made);
+    Status s;
+    try {
+      s = Communicator::create(parent.shared_world(), std::move(m), exchange, &made);
+    } catch (...) {
+      s = caught();
+    }
     lock.lock();
+    if (!s.ok()) {  // others may wait for what it did not come to say
+      g.abandoned = g.membership->epoch();
+      g.wanted = 0;
+    }
+    if (!ended_.ok()) return ended_.copy_or_code();
     // All have it, or none.
     if (g.membership->out() != fault::Membership::Out::no) return out_of(g);
     g.membership->agree(now_ns(), s.ok());

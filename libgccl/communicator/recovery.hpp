@@ -53,6 +53,7 @@ class Recovery {
 
  private:
   class Over;
+  class Whole;
   // A communicator on which one of the calls was made.
   struct Group {
     Members members;
@@ -63,7 +64,8 @@ class Recovery {
     std::map<std::uint64_t, std::vector<std::byte>> said;
     std::map<std::uint64_t, std::map<Rank, std::vector<std::byte>>> heard;
     std::uint64_t exchanges = 0;
-    std::uint64_t wanted = 0;  // 0: none
+    std::uint64_t wanted = 0;     // 0: none
+    std::uint64_t abandoned = 0;  // epoch in whose exchanges this rank takes no more part
   };
   enum class Kind : std::uint8_t { membership = 1, said, want };
 
@@ -100,7 +102,7 @@ class Recovery {
   bool all_watched_ = true;  // those that are seen, by descriptors
   std::int64_t looked_ns_ = 0;
   bool stop_ = false;
-  Status ended_;  // the thread has, for this reason
+  Status ended_;  // no call goes on, for this reason
   std::thread thread_;
 };
 
