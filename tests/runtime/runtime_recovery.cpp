@@ -25,6 +25,7 @@ namespace {
 // there is one.
 bool in_own_namespace(const std::function<void()>& f) {
   if (::unshare(CLONE_NEWPID | CLONE_NEWNS) != 0) return false;
+  without_leak_check();  // it starts a process, which goes into that namespace
   const pid_t child = ::fork();
   if (child == 0) {
     ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr);
