@@ -195,6 +195,35 @@ TEST_CASE("a smaller communicator is made smaller, and copies and parts are, too
     });
 }
 
+TEST_CASE("a rank that is stopped for a while, and one that was killed and has a child, hold nobody for good") {
+  for (const char* backends : {"shm", "tcp"}) {
+    Running running({.size = 4, .backends = backends}, [&](int rank) {
+      GCCL_Comm world = begin();
+      std::uint64_t flags = 1;
+      RANK_SUCCESS(GCCL_Comm_agree(world, &flags));  // its thread runs
+      RANK_SUCCESS(GCCL_Barrier(world));
+      if (rank == 1 && ::fork() == 0) {
+        usleep(1500000);
+        ::_exit(0);
+      }
+      if (rank < 2) {
+        std::printf("ready\n");
+        std::fflush(stdout);
+      }
+      go_on_until(3, world);
+      GCCL_Finalize();
+    });
+    CHECK(running.await(0, "ready\n"));
+    CHECK(running.await(1, "ready\n"));
+    running.kill(0, SIGSTOP);
+    running.kill(1, SIGKILL);
+    usleep(300000);
+    running.kill(0, SIGCONT);
+    const std::vector<End> ends = running.wait();
+    for (const std::size_t r : {0, 2, 3}) CHECK_MESSAGE(ends[r].good(), backends << "\n" << texts(ends));
+  }
+}
+
 TEST_CASE("any of the ranks are killed at any moments") {
   const char* const many = std::getenv("GCCL_TEST_KILLS");
   const char* const first = std::getenv("GCCL_TEST_SEED");
