@@ -17,8 +17,8 @@
 namespace gccl {
 namespace {
 
-// Its state and when it began, from /proc/PID/stat: fields 3 and 22, and how many threads it has, field 20; the name between them and the number may hold
-// anything, and ends at the last parenthesis.
+// Its state and when it began, from /proc/PID/stat: fields 3 and 22, and how many threads it has, field 20; the name
+// between them and the number may hold anything, and ends at the last parenthesis.
 bool read_stat(std::int32_t pid, char* state, std::uint64_t* began, long* threads) {
   char path[64], text[1024];
   std::snprintf(path, sizeof path, "/proc/%d/stat", int(pid));
@@ -41,7 +41,7 @@ bool read_stat(std::int32_t pid, char* state, std::uint64_t* began, long* thread
 }
 
 std::uint64_t here() {
-  struct stat names{};
+  struct stat names {};
   char boot[64];
   const int fd = ::open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
   if (fd < 0) return 0;
@@ -67,7 +67,8 @@ OtherProcess::State OtherProcess::state() const {
   char how = 'R';
   std::uint64_t its_begin = 0;
   long threads = 1;
-  if (!read_stat(pid, &how, &its_begin, &threads)) return ::kill(pid, 0) != 0 && errno == ESRCH ? State::ended : State::runs;
+  if (!read_stat(pid, &how, &its_begin, &threads))
+    return ::kill(pid, 0) != 0 && errno == ESRCH ? State::ended : State::runs;
   if (began != 0 && its_begin != began) return State::ended;
   // A main thread that has ended before the others looks like a process that has.
   if (how == 'X' || (how == 'Z' && threads <= 1)) return State::ended;

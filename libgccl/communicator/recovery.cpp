@@ -116,8 +116,7 @@ void Recovery::learn(Group& g, const std::vector<Rank>& lost) {
   for (const Rank r : lost) {
     const Rank world = g.members.world_rank[r];
     // What a transport says of a process that the system shows here, that knows better.
-    if (r != g.members.rank && !seen(world) && g.membership->members().contains(r))
-      f.failed.insert(r);
+    if (r != g.members.rank && !seen(world) && g.membership->members().contains(r)) f.failed.insert(r);
   }
   g.membership->learn(now_ns(), f);
   flush(g);

@@ -1,10 +1,8 @@
 #include "libgccl/net/datagrams.hpp"
 
+#include <linux/errqueue.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
-#include <time.h>
-
-#include <linux/errqueue.h>
 
 #include <algorithm>
 #include <cassert>

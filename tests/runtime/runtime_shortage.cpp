@@ -82,7 +82,8 @@ TEST_CASE("any allocation of a rank that shrinks may fail") {
           RANK_CHECK((result == GCCL_ERR_SYSTEM || result == GCCL_ERR_PEER_LOST));
           ::_exit(any_reported());
         }
-        if (rank != 1 && (result == GCCL_ERR_REMOTE || result == GCCL_ERR_SYSTEM)) result = GCCL_Comm_shrink(world, &smaller);
+        if (rank != 1 && (result == GCCL_ERR_REMOTE || result == GCCL_ERR_SYSTEM))
+          result = GCCL_Comm_shrink(world, &smaller);
         if (result != GCCL_SUCCESS) return report(std::to_string(result) + ": " + GCCL_Last_error());
         if (GCCL_Barrier(smaller) != GCCL_SUCCESS) RANK_CHECK(rank != 1);
         ::_exit(any_reported());
