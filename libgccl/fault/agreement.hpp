@@ -109,7 +109,7 @@ class Agreement {
     AgreementMessage message;
   };
   std::vector<Outgoing> take_outgoing() { return std::exchange(outgoing_, {}); }
-  Nanos deadline() const { return decision_ || !mine_ ? kNoDeadline : retry_at_; }
+  Nanos deadline() const { return decision_ || !mine_ ? kNever : retry_at_; }
 
   // ---- State ----
 
@@ -156,7 +156,7 @@ class Agreement {
   Ballot best_;
   std::optional<Decision> proposal_;  // the best of the promises; then what is proposed
 
-  Nanos retry_at_ = kNoDeadline, interval_;
+  Nanos retry_at_ = kNever, interval_;
   std::vector<Outgoing> outgoing_;
 };
 

@@ -1,15 +1,12 @@
 // Which members of an epoch have failed, as far as a rank knows, and whether the others may go on without them.
 #pragma once
 
-#include <limits>
-
+#include "libgccl/fault/never.hpp"
 #include "libgccl/fault/rank_set.hpp"
 
 namespace gccl::fault {
 
 using Epoch = std::uint32_t;
-
-constexpr Nanos kNoDeadline = std::numeric_limits<Nanos>::max();
 
 // Only grows within an epoch: a rank that counted as failed once stays out until the next.
 struct Failures {

@@ -2,14 +2,11 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 
 #include "libgccl/fault/link_frame.hpp"
-#include "libgccl/schedule/types.hpp"
+#include "libgccl/fault/never.hpp"
 
 namespace gccl::fault {
-
-constexpr Nanos kNever = std::numeric_limits<Nanos>::max();
 
 // The same on both sides.
 struct LinkSettings {

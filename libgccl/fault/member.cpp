@@ -95,8 +95,8 @@ void Member::time_passed(Nanos now) {
 }
 
 Nanos Member::deadline() const {
-  if (membership_.out() != Membership::Out::no) return kNoDeadline;
-  return std::min(membership_.deadline(), detector_ ? detector_->deadline() : kNoDeadline);
+  if (membership_.out() != Membership::Out::no) return kNever;
+  return std::min(membership_.deadline(), detector_ ? detector_->deadline() : kNever);
 }
 
 std::vector<Packet> Member::take_packets() {

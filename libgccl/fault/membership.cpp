@@ -39,7 +39,7 @@ void Membership::enter(Nanos now, Epoch epoch, const std::map<Rank, std::uint64_
   }
   revoked_ = false;
   know_revoked_ = acknowledged_ = {};
-  retry_at_ = give_up_at_ = kNoDeadline;
+  retry_at_ = give_up_at_ = kNever;
   instance_ = 0;
   agreement_ = std::make_unique<Agreement>(self_, members_, failures_, settings_.retry, *rules_);
   watch_quorum(now);
@@ -47,8 +47,8 @@ void Membership::enter(Nanos now, Epoch epoch, const std::map<Rank, std::uint64_
 
 void Membership::watch_quorum(Nanos now) {
   if (has_quorum(members_, failures_))
-    give_up_at_ = kNoDeadline;
-  else if (give_up_at_ == kNoDeadline)
+    give_up_at_ = kNever;
+  else if (give_up_at_ == kNever)
     give_up_at_ = now + settings_.patience;
 }
 
@@ -219,8 +219,8 @@ void Membership::received(Nanos now, Rank from, const MembershipMessage& m) {
 // ---- Time ----
 
 Nanos Membership::deadline() const {
-  if (out_ != Out::no) return kNoDeadline;
-  return std::min({retry_at_, give_up_at_, agreement_ ? agreement_->deadline() : kNoDeadline});
+  if (out_ != Out::no) return kNever;
+  return std::min({retry_at_, give_up_at_, agreement_ ? agreement_->deadline() : kNever});
 }
 
 void Membership::time_passed(Nanos now) {
@@ -237,7 +237,7 @@ void Membership::time_passed(Nanos now) {
     RankSet untold = members_ - failures_.failed - know_revoked_;
     untold = untold - RankSet{self_};
     for (const Rank r : untold) send(r, message(Kind::revoke));
-    if (untold.empty()) retry_at_ = kNoDeadline;
+    if (untold.empty()) retry_at_ = kNever;
   }
   agreement_->time_passed(now);
   advance(now);

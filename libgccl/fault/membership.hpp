@@ -148,8 +148,8 @@ class Membership {
   };
   std::optional<Last> last_;  // a member that missed it cannot be further behind: the next one needs it
 
-  Nanos retry_at_ = kNoDeadline;    // of joining and of revoking
-  Nanos give_up_at_ = kNoDeadline;  // without a quorum
+  Nanos retry_at_ = kNever;    // of joining and of revoking
+  Nanos give_up_at_ = kNever;  // without a quorum
   std::vector<Packet> packets_;
   std::vector<Decision> decisions_;
 };

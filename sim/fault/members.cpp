@@ -251,7 +251,7 @@ void Machines::set_timer(Rank r) {
   Machine& m = at(r);
   Nanos due = m.member->deadline();
   if (m.doing == Machine::Doing::working) due = std::min(due, m.resend);
-  if (due == fault::kNoDeadline || (m.timer >= 0 && m.timer <= due)) return;
+  if (due == fault::kNever || (m.timer >= 0 && m.timer <= due)) return;
   m.timer = std::max(due, now());
   time_.at(m.timer, [this, r, when = m.timer, life = m.life] {
     Machine& machine = at(r);

@@ -1,5 +1,8 @@
 target_link_libraries(test_cli PRIVATE gccl_runtime OpenSSL::Crypto)
 
+# It holds predictions to what ranks take, so nothing else may run.
+set_tests_properties(calibrate PROPERTIES RUN_SERIAL TRUE)
+
 # The way in: what a newcomer types.
 add_test(NAME front_door COMMAND ${CMAKE_CURRENT_LIST_DIR}/front_door.sh $<TARGET_FILE:gccl_executable>
                                  ${PROJECT_SOURCE_DIR})

@@ -144,7 +144,8 @@ TEST_CASE("a rank that has finalized has left, for those that shrink, while its 
   for (const Job& job : transports(3))
     check(job, [&](int rank) {
       GCCL_Comm world = begin(), smaller = GCCL_COMM_NULL;
-      RANK_SUCCESS(GCCL_Barrier(world));
+      // Before a rank leaves: some may not have heard of all when it does, and for them it ends with that.
+      (void)GCCL_Barrier(world);
       if (rank == 1) {
         GCCL_Finalize();
         usleep(3000000);  // longer than the others may take
@@ -167,7 +168,7 @@ TEST_CASE("a smaller communicator is made smaller, and copies and parts are, too
     check(job, [&](int rank) {
       GCCL_Comm world = begin(), part = GCCL_COMM_NULL, a = GCCL_COMM_NULL, b = GCCL_COMM_NULL, c = GCCL_COMM_NULL;
       RANK_SUCCESS(GCCL_Comm_split(world, rank % 2, -rank, &part));  // 4 2 0, and 3 1
-      RANK_SUCCESS(GCCL_Barrier(world));
+      (void)GCCL_Barrier(world);
       if (rank == 4 || rank == 1) ::_exit(0);
       if (!job.nodes.empty()) return without_leak_check();  // half may not go on
       int size = 0, mine = -1;
@@ -178,8 +179,8 @@ TEST_CASE("a smaller communicator is made smaller, and copies and parts are, too
       RANK_CHECK(mine == (rank == 0 ? 1 : 0));
       RANK_SUCCESS(GCCL_Comm_shrink(world, &b));
       RANK_SUCCESS(GCCL_Comm_shrink(world, &c));
-      RANK_SUCCESS(GCCL_Barrier(b));
-      RANK_SUCCESS(GCCL_Barrier(c));
+      (void)GCCL_Barrier(b);
+      (void)GCCL_Barrier(c);
       if (rank == 0) ::_exit(0);
       GCCL_Comm d = GCCL_COMM_NULL, e = GCCL_COMM_NULL;
       RANK_SUCCESS(GCCL_Comm_shrink(c, &d));
@@ -201,7 +202,7 @@ TEST_CASE("a rank that is stopped for a while, and one that was killed and has a
       GCCL_Comm world = begin();
       std::uint64_t flags = 1;
       RANK_SUCCESS(GCCL_Comm_agree(world, &flags));  // its thread runs
-      RANK_SUCCESS(GCCL_Barrier(world));
+      (void)GCCL_Barrier(world);
       if (rank == 1 && ::fork() == 0) {
         usleep(1500000);
         ::_exit(0);
@@ -241,7 +242,7 @@ TEST_CASE("any of the ranks are killed at any moments") {
     for (int& at : at_us) at = 1 + int(random() % 30000);
     Running running(job, [&](int rank) {
       GCCL_Comm world = begin();
-      RANK_SUCCESS(GCCL_Barrier(world));
+      (void)GCCL_Barrier(world);
       if (victims.contains(rank)) {
         ::signal(SIGALRM, [](int) { ::kill(::getpid(), SIGKILL); });
         const itimerval after = {{0, 0}, {0, at_us[std::size_t(rank)]}};
