@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::int64_t kMs = 1'000'000;
 constexpr std::int64_t kRetryNs = 20 * kMs;
-constexpr fault::MembershipSettings kSettings = {.retry = kRetryNs, .patience = 5000 * kMs};
+constexpr fault::MembershipSettings kSettings = {.retry = kRetryNs, .quorum_timeout = 5000 * kMs};
 
 std::string ranks_text(const fault::RankSet& ranks, const Members& members) {
   std::string text;
@@ -217,7 +217,7 @@ void Recovery::serve_once(std::unique_lock<std::mutex>& lock) {
   changed_.notify_all();
 }
 
-// Whoever floods the port does not keep the lock.
+// A flood on the port does not keep the lock.
 void Recovery::read_some() {
   std::vector<std::byte> bytes;
   for (int i = 0; i < 256; ++i) {

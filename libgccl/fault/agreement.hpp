@@ -1,5 +1,5 @@
-// One agreement among the members of an epoch, without I/O: all that survive come to the same decision, whoever fails
-// in the middle of it, coordinators included.
+// One agreement among the members of an epoch, without I/O: all that survive come to the same decision, also when
+// members, coordinators included, fail in the middle of it.
 //
 // The coordinator is the first member that has not failed. Ballots are Paxos's (Lamport, "The Part-Time Parliament",
 // 1998), with two differences. A ballot needs the promises, and then the acceptances, of all members that have not
@@ -29,6 +29,7 @@
 #include <optional>
 
 #include "libgccl/fault/failures.hpp"
+#include "libgccl/fault/lives.hpp"
 
 namespace gccl::fault {
 
@@ -46,7 +47,7 @@ struct Contribution {
   Call call = Call::agree;
   std::uint64_t flags = 0;
   RankSet acknowledged;  // failures that the caller knows of
-  std::map<Rank, std::uint64_t> joiners;
+  Lives joiners;
 };
 
 struct Decision {
@@ -55,7 +56,7 @@ struct Decision {
   std::uint64_t flags = 0;    // AND over all members that are not in `failed`
   RankSet failed;             // at least those that a member knew of when it called
   bool acknowledged = false;  // each caller knew of all of them
-  std::map<Rank, std::uint64_t> joiners;
+  Lives joiners;
   friend bool operator==(const Decision&, const Decision&) = default;
 };
 

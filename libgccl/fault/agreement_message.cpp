@@ -4,19 +4,7 @@
 namespace gccl::fault {
 namespace {
 
-void write(BytesOut& out, const std::map<Rank, std::uint64_t>& joiners) {
-  out.u32(std::uint32_t(joiners.size()));
-  for (const auto& [rank, life] : joiners) out.u32(rank).u64(life);
-}
-
-bool read(BytesIn& in, std::map<Rank, std::uint64_t>* joiners) {
-  const std::uint32_t size = in.u32();
-  for (std::uint32_t i = 0; i < size && in.ok(); ++i) {
-    const Rank rank = in.u32();
-    (*joiners)[rank] = in.u64();
-  }
-  return in.ok() && joiners->size() == size;
-}
+using fault::read;  // also those of parts
 
 bool read(BytesIn& in, Call* call) {
   *call = Call(in.u8());

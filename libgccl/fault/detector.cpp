@@ -148,7 +148,7 @@ void Detector::time_passed(Nanos now) {
   if (const Nanos late = now - deadline(); late > settings_.period() / 2) excuse(late);
   Failures news;
   for (Probe& p : probes_) {
-    if (!p.asked && now >= p.begun + patience()) ask_helpers(p);
+    if (!p.asked && now >= p.begun + reply_timeout()) ask_helpers(p);
     if (now >= p.begun + settings_.period() && round_over(now, p)) news.failed.insert(p.target);
   }
   fail(news);
@@ -172,7 +172,7 @@ void Detector::excuse(Nanos late) {
 
 Nanos Detector::deadline() const {
   Nanos first = next_period_;
-  for (const Probe& p : probes_) first = std::min(first, p.begun + (p.asked ? settings_.period() : patience()));
+  for (const Probe& p : probes_) first = std::min(first, p.begun + (p.asked ? settings_.period() : reply_timeout()));
   for (const Duty& d : duties_) first = std::min(first, d.until);
   return first;
 }
@@ -204,7 +204,7 @@ void Detector::received(Nanos now, Rank from, const DetectorMessage& m) {
       const auto same = [&](const Duty& d) { return d.asker == from && d.target == m.target; };
       std::erase_if(duties_, same);
       if (!members_.contains(m.target)) return;
-      duties_.push_back({from, m.target, m.sequence, now + patience()});
+      duties_.push_back({from, m.target, m.sequence, now + reply_timeout()});
       return send(m.target, Kind::ping, m.sequence, m.target);
     }
     case Kind::alive:

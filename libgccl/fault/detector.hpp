@@ -7,7 +7,7 @@
 // answer within a third of the period is pinged by `helpers` others too, so that a link that is down, in one direction
 // or both, accuses nobody. After a round without a sign of life a rank is suspected, and probed in every period, with
 // other helpers each time. After three more it has failed, if at least one helper has said that it heard nothing
-// either: whoever cannot receive must not accuse. Nothing is spread of suspicions, so nobody has to refute any.
+// either: a rank that cannot receive must not accuse. Suspicions are not spread, so no rank has to refute any.
 //
 // Failures are told in every message, and at once to a few when they are news.
 //
@@ -114,7 +114,7 @@ class Detector {
     Nanos until;
   };
 
-  Nanos patience() const { return settings_.period() / 3; }
+  Nanos reply_timeout() const { return settings_.period() / 3; }
   bool others(Rank r) const { return r != self_ && members_.contains(r) && !failures_.failed.contains(r); }
   Probe* probe_of(Rank target);
   bool suspects(Rank r) const;

@@ -7,8 +7,8 @@
 namespace gccl::fault {
 namespace {
 
-std::map<Rank, std::uint64_t> first_lives(const RankSet& members) {
-  std::map<Rank, std::uint64_t> lives;
+Lives first_lives(const RankSet& members) {
+  Lives lives;
   for (const Rank r : members) lives[r] = 0;
   return lives;
 }
@@ -29,7 +29,7 @@ Membership::Membership(Nanos now, const MembershipSettings& settings, Rank self,
   retry_at_ = now;
 }
 
-void Membership::enter(Nanos now, Epoch epoch, const std::map<Rank, std::uint64_t>& lives) {
+void Membership::enter(Nanos now, Epoch epoch, const Lives& lives) {
   epoch_ = epoch;
   lives_ = lives;
   members_ = {};
@@ -49,7 +49,7 @@ void Membership::watch_quorum(Nanos now) {
   if (has_quorum(members_, failures_))
     give_up_at_ = kNever;
   else if (give_up_at_ == kNever)
-    give_up_at_ = now + settings_.patience;
+    give_up_at_ = now + settings_.quorum_timeout;
 }
 
 void Membership::leave(Out why) {
@@ -99,7 +99,7 @@ void Membership::advance(Nanos now) {
     agreement_ = std::make_unique<Agreement>(self_, members_, failures_, settings_.retry, *rules_);
     return;
   }
-  std::map<Rank, std::uint64_t> lives = lives_;
+  Lives lives = lives_;
   for (const Rank r : d.failed) lives.erase(r);
   for (const auto& [rank, life] : d.joiners) lives[rank] = life;
   RankSet stay;

@@ -24,8 +24,8 @@ namespace gccl::fault {
 
 struct MembershipSettings {
   Nanos retry = 20'000'000;  // a message without an answer is sent again
-  Nanos patience =
-      5'000'000'000;  // so long a rank waits, without a quorum, for word that the others are gone for certain
+  // So long a rank waits, without a quorum, for word that the others are gone for certain.
+  Nanos quorum_timeout = 5'000'000'000;
 };
 
 struct MembershipMessage {
@@ -43,9 +43,9 @@ struct MembershipMessage {
   std::uint32_t instance = 0;  // of the epoch's agreements
   bool revoked = false;
   Failures failures;
-  AgreementMessage agreement;             // agreement
-  std::uint64_t life = 0;                 // join
-  std::map<Rank, std::uint64_t> members;  // welcome: with their lives
+  AgreementMessage agreement;  // agreement
+  std::uint64_t life = 0;      // join
+  Lives members;               // welcome: with their lives
 
   std::vector<std::byte> encoded() const;
   // Any bytes will do; nothing where they are no such message.
@@ -111,7 +111,7 @@ class Membership {
   using Kind = MembershipMessage::Kind;
 
   void begin(Nanos now, Call call, std::uint64_t flags);
-  void enter(Nanos now, Epoch epoch, const std::map<Rank, std::uint64_t>& lives);
+  void enter(Nanos now, Epoch epoch, const Lives& lives);
   void leave(Out why);
   void advance(Nanos now);
   void watch_quorum(Nanos now);
@@ -133,10 +133,10 @@ class Membership {
   Out out_ = Out::no;
   Epoch epoch_ = 0;
   RankSet members_;
-  std::map<Rank, std::uint64_t> lives_;  // of the members
+  Lives lives_;  // of the members
   Failures failures_;
   RankSet acknowledged_;
-  std::map<Rank, std::uint64_t> joiners_;
+  Lives joiners_;
   bool revoked_ = false;
   RankSet know_revoked_;
   std::uint32_t instance_ = 0;

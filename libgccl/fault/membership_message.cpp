@@ -9,10 +9,7 @@ std::vector<std::byte> MembershipMessage::encoded() const {
   write(out, failures);
   if (kind == Kind::agreement) write(out, agreement);
   if (kind == Kind::join) out.u64(life);
-  if (kind == Kind::welcome) {
-    out.u32(std::uint32_t(members.size()));
-    for (const auto& [rank, its_life] : members) out.u32(rank).u64(its_life);
-  }
+  if (kind == Kind::welcome) write(out, members);
   return out.take();
 }
 
@@ -27,13 +24,7 @@ std::optional<MembershipMessage> MembershipMessage::decoded(std::span<const std:
   if (!read(in, &m.failures) || m.kind < Kind::agreement || m.kind > Kind::last || revoked > 1) return {};
   if (m.kind == Kind::agreement && !read(in, &m.agreement)) return {};
   if (m.kind == Kind::join) m.life = in.u64();
-  if (m.kind == Kind::welcome) {
-    const std::uint32_t size = in.u32();
-    for (std::uint32_t i = 0; i < size && in.ok(); ++i) {
-      const Rank rank = in.u32();
-      m.members[rank] = in.u64();
-    }
-  }
+  if (m.kind == Kind::welcome && !read(in, &m.members)) return {};
   if (!in.ok() || !in.rest().empty()) return {};
   return m;
 }

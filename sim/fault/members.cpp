@@ -110,7 +110,7 @@ class Machines {
 Machines::Machines(const FaultTimeline& timeline, std::uint64_t seed, const fault::MemberRules& rules)
     : timeline_(timeline), seed_(seed), rules_(rules), machine_(timeline.ranks + timeline.spares) {
   settings_.detector = {.detection = timeline.detection, .helpers = timeline.helpers};
-  settings_.membership = {.retry = 5 * kMillisecond, .patience = timeline.detection / 2};
+  settings_.membership = {.retry = 5 * kMillisecond, .quorum_timeout = timeline.detection / 2};
   for (Rank a = 0; a < machines(); ++a)
     for (Rank b = a + 1; b < machines(); ++b) {
       auto& wire = wires_.emplace_back(std::make_unique<DatagramWire>(&time_, seed_ * 131071 + a * 1021 + b));

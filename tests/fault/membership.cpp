@@ -11,7 +11,7 @@ using namespace gccl::fault;
 
 namespace {
 
-constexpr MembershipSettings kSettings = {.retry = 1000, .patience = 100'000};
+constexpr MembershipSettings kSettings = {.retry = 1000, .quorum_timeout = 100'000};
 
 // Carries packets to and fro until there are none.
 void carry(std::vector<Membership*> all) {
