@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -10,8 +9,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <string>
 
 #include "libgccl/base/descriptor.hpp"
+#include "libgccl/base/machine.hpp"
 #include "libgccl/base/splitmix.hpp"
 
 namespace gccl {
@@ -41,15 +42,10 @@ bool read_stat(std::int32_t pid, char* state, std::uint64_t* began, long* thread
 }
 
 std::uint64_t here() {
-  struct stat names {};
-  char boot[64];
-  const int fd = ::open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return 0;
-  const ssize_t size = ::read(fd, boot, sizeof boot);
-  ::close(fd);
-  if (size <= 0 || ::stat("/proc/self/ns/pid", &names) != 0) return 0;
-  std::uint64_t h = splitmix::hash(names.st_ino);
-  for (ssize_t i = 0; i < size; ++i) h = splitmix::hash(h ^ std::uint64_t(boot[i]));
+  const std::string boot = boot_id(), names = file_identity(kProcessNamespace);
+  if (boot.empty() || names.empty()) return 0;
+  std::uint64_t h = 0;
+  for (const char c : boot + names) h = splitmix::hash(h ^ std::uint64_t(std::uint8_t(c)));
   return h;
 }
 

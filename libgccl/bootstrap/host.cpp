@@ -1,26 +1,20 @@
 #include "libgccl/bootstrap/host.hpp"
 
-#include <fcntl.h>
 #include <fmt/core.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include "libgccl/net/socket.hpp"
+#include "libgccl/base/machine.hpp"
 
 namespace gccl {
 namespace {
 
-std::string file_identity(const char* path) {
-  struct stat about {};
-  if (stat(path, &about) != 0) return "none";
-  return fmt::format("{}.{}", about.st_dev, about.st_ino);
+std::string file_or_none(const char* path) {
+  const std::string file = file_identity(path);
+  return file.empty() ? "none" : file;
 }
 
-std::string boot_identity() {
-  char text[64] = {};
-  const Fd fd(open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC));
-  const ssize_t n = fd ? read(fd.get(), text, sizeof text - 1) : 0;
-  if (n >= 36) return std::string(text, 36);
+std::string boot_or_name() {
+  if (std::string id = boot_id(); !id.empty()) return id;
   char name[65] = {};
   gethostname(name, sizeof name - 1);
   return name;
@@ -29,7 +23,7 @@ std::string boot_identity() {
 }  // namespace
 
 std::string host_identity() {
-  return fmt::format("{}/{}/{}", boot_identity(), file_identity("/dev/shm"), file_identity("/proc/self/ns/pid"));
+  return fmt::format("{}/{}/{}", boot_or_name(), file_or_none("/dev/shm"), file_or_none(kProcessNamespace));
 }
 
 }  // namespace gccl
