@@ -1,4 +1,4 @@
-// gccl compare: two results or sweeps beside each other.
+// gccl compare: what differs between two results or two sweeps.
 #include "sim/tuning/compare.hpp"
 
 #include <memory>

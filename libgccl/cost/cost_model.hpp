@@ -85,6 +85,15 @@ struct LinkLoads {
 };
 
 struct CostModel {
+  // A machine on which a message takes `alpha_ns` and each of its bytes `beta_ns_per_byte`, and nothing else takes
+  // time.
+  static CostModel bare(double alpha_ns, double beta_ns_per_byte, double element_bytes) {
+    CostModel m;
+    m.node = m.net = m.net_all = {.alpha_ns = alpha_ns, .beta_ns_per_byte = beta_ns_per_byte};
+    m.element_bytes = element_bytes;
+    return m;
+  }
+
   Hop node;       // between two ranks of a node
   Hop net;        // between nodes, while one rank of each node sends
   Hop net_all;    // between nodes, while every rank of each node sends

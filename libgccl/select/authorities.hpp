@@ -1,5 +1,5 @@
-// What decides on the algorithm of a call before the planner's own rules do: whoever makes the call, then the
-// environment, then a tuning table.
+// What decides on the algorithm of a call before the planner's own rules do: the call itself, then the environment,
+// then a tuning table.
 #pragma once
 
 #include <memory>

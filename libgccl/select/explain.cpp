@@ -28,16 +28,9 @@ std::string duration(Cost ns) {
   return number(ns) + " ns";
 }
 
-// A machine on which a message takes `alpha_ns` and each of its bytes `beta_ns`, and nothing else takes time.
-CostModel bare(double alpha_ns, double beta_ns, double element_bytes) {
-  CostModel m;
-  m.node = m.net = m.net_all = {.alpha_ns = alpha_ns, .beta_ns_per_byte = beta_ns};
-  m.element_bytes = element_bytes;
-  return m;
-}
-
 CriticalPath critical_path(const Algorithm& a, const Call& call, const View& view, double element_bytes) {
-  return {a.cost(call, view, bare(1, 0, element_bytes)), a.cost(call, view, bare(0, 1, element_bytes))};
+  return {a.cost(call, view, CostModel::bare(1, 0, element_bytes)),
+          a.cost(call, view, CostModel::bare(0, 1, element_bytes))};
 }
 
 // "tree", and where the machine has several protocols "tree with LL".

@@ -81,10 +81,7 @@ Cost interval_between(const Algorithm& algorithm, const Call& chunk, const View&
 
 // A machine where a channel's own rate is all that takes time.
 CostModel channel_alone(const CostModel& model) {
-  CostModel m;
-  m.node = m.net = m.net_all = {.alpha_ns = 0, .beta_ns_per_byte = 1 / model.protocol.channel_GBps};
-  m.element_bytes = model.element_bytes;
-  return m;
+  return CostModel::bare(0, 1 / model.protocol.channel_GBps, model.element_bytes);
 }
 
 // A call without bytes: its latencies.

@@ -1,4 +1,4 @@
-// Two results or two sweeps beside each other, before and after an upgrade: gccl compare.
+// Compares two results or two sweeps, before and after an upgrade: gccl compare.
 #pragma once
 
 #include <nlohmann/json.hpp>
