@@ -111,4 +111,15 @@ inline Ended run_gccl(const std::vector<std::string>& arguments, const fs::path&
   return Program(arguments, {.folder = folder}).wait();
 }
 
+// Wrong input: exit code 2, nothing on standard output, and an error that says `expected`.
+inline Ended check_refused(const std::vector<std::string>& arguments, const std::string& expected) {
+  Ended e = run_gccl(arguments);
+  CAPTURE(expected);
+  CAPTURE(e.err);
+  CHECK(e.code == 2);
+  CHECK(e.err.find(expected) != std::string::npos);
+  CHECK(e.out.empty());
+  return e;
+}
+
 }  // namespace gccl::test
