@@ -31,11 +31,12 @@ class Backoff {
                                         : looks_ > kLooks && looks_ % 16 == 0;
     if (yields) {
       ++yields_;
-      if (looks_ > (far ? kFarLooksAwake : kLooksAwake)) {
+      if (!awake_) {
         sleep();
         return true;
       }
       ::sched_yield();
+      if (yields_ % kYieldsPerClock == 0) awake_ = !waited_long(far);
       return yields_ % 64 == 0;
     }
 #if defined(__x86_64__)
@@ -45,10 +46,25 @@ class Backoff {
     return looks_ % 4096 == 0;
   }
   // Something moved.
-  void reset() { looks_ = slept_us_ = 0; }
+  void reset() {
+    looks_ = slept_us_ = 0;
+    awake_ = true;
+    began_ = {};
+  }
   std::uint64_t yields() const { return yields_; }
 
  private:
+  using Clock = std::chrono::steady_clock;
+
+  // By the clock, since where others need the processors a yield takes milliseconds, and thousands of them as long as
+  // the wait: ranks that waited for one another and for a failure to be noticed took two thirds of the processors from
+  // those that worked.
+  bool waited_long(bool far) {
+    const Clock::time_point now = Clock::now();
+    if (began_ == Clock::time_point()) began_ = now;
+    return now - began_ > (far ? kFarAwake : kAwake);
+  }
+
   // The longer the wait so far, the longer, up to half a millisecond: its end is seen late by a thousandth of
   // it, and a rank that waits for one that computes leaves it the processor.
   void sleep() {
@@ -57,12 +73,14 @@ class Backoff {
     if (us < 500) slept_us_ += us;
   }
 
-  // Before the first yield, and before the first sleep: 1 and 20 ms; of far ones 50 us and 10 ms.
-  static constexpr std::uint32_t kLooks = 30000, kLooksAwake = 400000, kFarLooks = 100, kFarLooksAwake = 10000;
+  // Before the first yield: 1 ms, of far ones 50 us. From there to the first sleep: 20 and 10 ms.
+  static constexpr std::uint32_t kLooks = 30000, kFarLooks = 100, kYieldsPerClock = 8;
+  static constexpr std::chrono::milliseconds kAwake{20}, kFarAwake{10};
 
-  bool oversubscribed_;
+  bool oversubscribed_, awake_ = true;
   std::uint32_t looks_ = 0, slept_us_ = 0;
   std::uint64_t yields_ = 0;
+  Clock::time_point began_;  // when the clock was first looked at; zero before
 };
 
 }  // namespace gccl
