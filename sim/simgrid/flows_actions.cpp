@@ -77,7 +77,7 @@ struct Flows::Platform : SimGridPlatform {
 
   // Two equal flows must halve a link and end together after 2^20 bytes / 2^40 bytes/s.
   void check() {
-    const LinkId link = LinkId(links.size() - 1);
+    const LinkId link = spare();
     for (EventId id : {7, 9}) start(id, {&link, 1}, 0x1p19, -1);
     const double took = solver.solve(-1);
     EventId ids = 0;

@@ -55,7 +55,7 @@ struct Flows::Platform : SimGridPlatform {
 
   // Two equal flows must halve a link and end together after 2^20 bytes / 2^40 bytes/s.
   void check() {
-    const LinkId link = LinkId(links.size() - 1);
+    const LinkId link = spare();
     for (EventId id : {7, 9}) start(id, {&link, 1}, 1 << 19, 0);
     for (int events = 0; events < 9 && ended.size() < 2; ++events) run(-1);
     epoch_s = s4u::Engine::get_clock();

@@ -73,20 +73,24 @@ SimGridPlatform::SimGridPlatform(const std::vector<Link>& cluster) : engine(star
   if (s4u::NetZone* root = engine->get_netzone_root(); root != &z) zone->set_parent(root->get_impl());
 #if SIMGRID_VERSION < 40000
   const auto add_host = [&](const char* name) { return z.create_host(name, 1.0)->seal(); };
-  const auto add_link = [&](const std::string& name, double bytes_per_s) { return z.create_link(name, bytes_per_s); };
 #else
   const auto add_host = [&](const char* name) { return z.add_host(name, 1.0)->seal(); };
-  const auto add_link = [&](const std::string& name, double bytes_per_s) { return z.add_link(name, bytes_per_s); };
 #endif
   from = add_host("from");
   to = add_host("to");
-  links.reserve(cluster.size() + 1);
-  const auto add = [&](double bytes_per_s) {
-    links.push_back(add_link(std::to_string(links.size()), bytes_per_s)->set_latency(0.0)->seal()->get_impl());
-  };
-  for (const Link& l : cluster) add(l.bandwidth_GBps * 1e9);
-  add(0x1p40);
-  z.seal();
+  for (const Link& l : cluster) bandwidths_.push_back(l.bandwidth_GBps * 1e9);
+  bandwidths_.push_back(0x1p40);
+  links_.resize(bandwidths_.size());
+}
+
+SimGridPlatform::LinkImpl* SimGridPlatform::make_link(LinkId l) {
+  s4u::NetZone& z = *zone->get_iface();
+#if SIMGRID_VERSION < 40000
+  s4u::Link* made = z.create_link(std::to_string(l), bandwidths_[l]);
+#else
+  s4u::Link* made = z.add_link(std::to_string(l), bandwidths_[l]);
+#endif
+  return made->set_latency(0.0)->seal()->get_impl();
 }
 
 }  // namespace gccl::sim

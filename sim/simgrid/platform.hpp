@@ -30,20 +30,33 @@ class HandedRoute final : public simgrid::kernel::routing::NetZoneImpl {
 // word on standard output or error; the process keeps its own signal handlers. Its links have no latency: see Flows.
 class SimGridPlatform {
  public:
-  // One more link, the last, is left to the self-check: 2^40 bytes/s. Throws std::logic_error the second time, and
-  // std::runtime_error when the library at run time is another version than the headers.
+  // Throws std::logic_error the second time, and std::runtime_error when the library at run time is another version
+  // than the headers.
   explicit SimGridPlatform(const std::vector<Link>& links);
 
   // Makes the next flow from `from` to `to` take this route.
   void hand_over(std::span<const LinkId> route) {
     zone->route.clear();
-    for (LinkId l : route) zone->route.push_back(links[l]);
+    for (LinkId l : route) zone->route.push_back(link(l));
   }
+
+  // One more link than those of the cluster, left to the self-check: 2^40 bytes/s.
+  LinkId spare() const { return LinkId(bandwidths_.size() - 1); }
 
   std::unique_ptr<simgrid::s4u::Engine> engine;
   HandedRoute* zone = nullptr;  // owned by SimGrid, as are the hosts and links
   simgrid::s4u::Host *from = nullptr, *to = nullptr;
-  std::vector<simgrid::kernel::resource::StandardLinkImpl*> links;
+
+ private:
+  using LinkImpl = simgrid::kernel::resource::StandardLinkImpl;
+
+  // SimGrid's, made when a route first needs it: 16 ranks use some hundred of the 20,000 links of a cluster, and each
+  // takes SimGrid a microsecond and a kilobyte.
+  LinkImpl* link(LinkId l) { return links_[l] ? links_[l] : links_[l] = make_link(l); }
+  LinkImpl* make_link(LinkId l);
+
+  std::vector<double> bandwidths_;  // bytes/s
+  std::vector<LinkImpl*> links_;    // null until needed
 };
 
 }  // namespace gccl::sim
