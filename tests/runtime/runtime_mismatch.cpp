@@ -142,7 +142,7 @@ const std::vector<Scenario>& scenarios() {
 }
 
 TEST_CASE("calls that differ are an error on every rank, at the latest where the communicator is freed") {
-  for (int size = 2; size <= 4; ++size)
+  for (const int size : {2, 4})
     for (const Job& job : transports(size))
       check(job, [size](int rank) {
         const GCCL_Comm world = begin();
@@ -180,7 +180,7 @@ TEST_CASE("calls that differ are an error on every rank, at the latest where the
 }
 
 TEST_CASE("an alltoallv whose lengths one pair of ranks sees differently is an error on every rank") {
-  for (int size = 2; size <= 4; ++size)
+  for (const int size : {2, 3})
     for (const Job& job : transports(size))
       check(job, [size](int rank) {
         const GCCL_Comm world = begin();
@@ -328,7 +328,7 @@ TEST_CASE("roots beyond 15 and sizes of user-defined types are told apart") {
 }
 
 TEST_CASE("one rank is in Finalize, another in a collective") {
-  for (int size = 2; size <= 4; ++size)
+  for (const int size : {2, 4})
     for (const Job& job : transports(size))
       for (const bool of_world : {false, true})
         check(job, [of_world](int rank) {
@@ -349,7 +349,7 @@ TEST_CASE("one rank is in Finalize, another in a collective") {
 
 #ifndef __SANITIZE_THREAD__  // which starts threads of its own: the report is for processes of one
 TEST_CASE("collectives on two communicators in crossed order") {
-  for (int size = 2; size <= 4; ++size)
+  for (const int size : {2, 4})
     for (const Job& job : transports(size))
       for (const auto& [n, threaded] : {std::pair(std::size_t(4), 0), {std::size_t(1) << 20, 0}, {std::size_t(4), 1}})
         check(job, [n = n, threaded = threaded](int rank) {
