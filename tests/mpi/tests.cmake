@@ -20,5 +20,5 @@ if(TARGET gccl_backend_mpi)
 
   add_test(NAME mpi_bench COMMAND sh ${CMAKE_CURRENT_LIST_DIR}/bench.sh ${MPIEXEC_EXECUTABLE}
                                   $<TARGET_FILE:gccl_executable>)
-  set_tests_properties(mpi_bench PROPERTIES TIMEOUT 300 PROCESSORS 3 ENVIRONMENT "${mpi_environment}")
+  set_tests_properties(mpi_bench PROPERTIES TIMEOUT 300 ENVIRONMENT "${mpi_environment}")
 endif()

@@ -30,14 +30,14 @@ if(TARGET gccl_pmpi)
   target_link_libraries(test_pmpi_endings PRIVATE MPI::MPI_CXX)
   add_test(NAME pmpi_endings COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/endings.sh ${MPIEXEC_EXECUTABLE}
                                      $<TARGET_FILE:gccl_pmpi> $<TARGET_FILE:test_pmpi_endings>)
-  set_tests_properties(pmpi_endings PROPERTIES TIMEOUT 500 PROCESSORS 3 ENVIRONMENT "${pmpi_environment}")
+  set_tests_properties(pmpi_endings PROPERTIES TIMEOUT 500 ENVIRONMENT "${pmpi_environment}")
 
   add_executable(test_pmpi_both_ways pmpi/both_ways.cpp pmpi/support.cpp)
   target_include_directories(test_pmpi_both_ways PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(test_pmpi_both_ways PRIVATE MPI::MPI_CXX ${CMAKE_DL_LIBS})
   add_test(NAME pmpi_both_ways COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/both_ways.sh ${MPIEXEC_EXECUTABLE}
                                        $<TARGET_FILE:gccl_pmpi> $<TARGET_FILE:test_pmpi_both_ways>)
-  set_tests_properties(pmpi_both_ways PROPERTIES TIMEOUT 900 PROCESSORS 3 ENVIRONMENT "${pmpi_environment}")
+  set_tests_properties(pmpi_both_ways PROPERTIES TIMEOUT 900 ENVIRONMENT "${pmpi_environment}")
 
   add_library(other_mpi SHARED pmpi/other_mpi.cpp)
   target_compile_definitions(other_mpi PRIVATE LIBRARY=1)
@@ -47,12 +47,12 @@ if(TARGET gccl_pmpi)
   add_test(NAME pmpi_wrapper
            COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/wrapper.sh ${MPIEXEC_EXECUTABLE} $<TARGET_FILE:gccl_executable>
                    $<TARGET_FILE:test_pmpi_endings> $<TARGET_FILE:program_of_other_mpi>)
-  set_tests_properties(pmpi_wrapper PROPERTIES TIMEOUT 500 PROCESSORS 3 ENVIRONMENT "${pmpi_environment}")
+  set_tests_properties(pmpi_wrapper PROPERTIES TIMEOUT 500 ENVIRONMENT "${pmpi_environment}")
 
   # The table of scripts/suites; it needs no suite. Its programs are not instrumented, and so cannot load a drop-in that is.
   if(NOT GCCL_SANITIZE)
     add_test(NAME suites_table COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/suites_table.sh ${PROJECT_SOURCE_DIR}
                                        $<TARGET_FILE:gccl_executable> ${MPIEXEC_EXECUTABLE})
-    set_tests_properties(suites_table PROPERTIES TIMEOUT 300 PROCESSORS 3)
+    set_tests_properties(suites_table PROPERTIES TIMEOUT 300)
   endif()
 endif()
