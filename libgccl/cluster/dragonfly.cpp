@@ -49,37 +49,57 @@ std::uint32_t Dragonfly::gateway(std::uint32_t g, std::uint32_t h, std::uint32_t
   return std::uint32_t(cable % (s_.spines ? s_.spines : s_.leaves));
 }
 
+void Dragonfly::inside(FabricPort from, FabricPort to, LinkId base, std::vector<LinkId>& out) const {
+  const std::uint32_t g = from / s_.leaf_ports / s_.leaves;
+  const std::uint32_t leaf = from / s_.leaf_ports % s_.leaves, end = to / s_.leaf_ports % s_.leaves;
+  if (s_.spines) {
+    out.push_back(base + up(g, leaf, to % s_.spines));
+    out.push_back(base + up(g, end, to % s_.spines) + 1);
+    return;
+  }
+  const bool spread = s_.routing != DragonflyRouting::minimal;
+  const std::uint32_t over = spread ? (end + from % s_.leaf_ports) % s_.leaves : end;
+  if (over != end && over != leaf) {
+    out.push_back(base + local(g, leaf, over));
+    out.push_back(base + local(g, over, end));
+  } else {
+    out.push_back(base + local(g, leaf, end));
+  }
+}
+
+void Dragonfly::cross(std::uint32_t g, std::uint32_t a, std::uint32_t c, std::uint32_t h, std::uint32_t b, LinkId base,
+                      std::vector<LinkId>& out) const {
+  const std::uint32_t exit = gateway(g, h, c), entry = gateway(h, g, c);
+  if (s_.spines) {
+    out.push_back(base + up(g, a, exit));
+  } else if (a != exit) {
+    out.push_back(base + local(g, a, exit));
+  }
+  out.push_back(base + global(g, h, c));
+  if (s_.spines) {
+    out.push_back(base + up(h, b, entry) + 1);
+  } else if (entry != b) {
+    out.push_back(base + local(h, entry, b));
+  }
+}
+
 void Dragonfly::route(FabricPort from, FabricPort to, LinkId base, std::vector<LinkId>& out) const {
   const std::uint32_t a = from / s_.leaf_ports, b = to / s_.leaf_ports;
   if (a == b) return;
   const std::uint32_t g = a / s_.leaves, h = b / s_.leaves, leaf = a % s_.leaves, end = b % s_.leaves;
-  if (g == h) {
-    if (s_.spines) {
-      out.push_back(base + up(g, leaf, to % s_.spines));
-      out.push_back(base + up(g, end, to % s_.spines) + 1);
-    } else {
-      const std::uint32_t over = s_.spread ? (end + from % s_.leaf_ports) % s_.leaves : end;
-      if (over != end && over != leaf) {
-        out.push_back(base + local(g, leaf, over));
-        out.push_back(base + local(g, over, end));
-      } else {
-        out.push_back(base + local(g, leaf, end));
-      }
+  if (g == h) return inside(from, to, base, out);
+  if (s_.routing == DragonflyRouting::valiant) {
+    const std::uint32_t per_group = s_.leaves * s_.leaf_ports, p = from % per_group, q = to % per_group;
+    const auto over = std::uint32_t((p + 2ull * q) % s_.groups);
+    if (over != g && over != h) {
+      const std::uint32_t first = (p + q) / s_.groups % s_.global_links, second = q / s_.groups % s_.global_links;
+      const std::uint32_t middle = s_.spines ? (p + q) / s_.groups % s_.leaves : gateway(over, h, second);
+      cross(g, leaf, first, over, middle, base, out);
+      cross(over, middle, second, h, end, base, out);
+      return;
     }
-    return;
   }
-  const std::uint32_t c = to % s_.global_links, exit = gateway(g, h, c), entry = gateway(h, g, c);
-  if (s_.spines) {
-    out.push_back(base + up(g, leaf, exit));
-  } else if (leaf != exit) {
-    out.push_back(base + local(g, leaf, exit));
-  }
-  out.push_back(base + global(g, h, c));
-  if (s_.spines) {
-    out.push_back(base + up(h, end, entry) + 1);
-  } else if (entry != end) {
-    out.push_back(base + local(h, entry, end));
-  }
+  cross(g, leaf, to % s_.global_links, h, end, base, out);
 }
 
 std::string Dragonfly::link_name(LinkId link) const {
@@ -135,22 +155,25 @@ std::vector<Layer> Dragonfly::layers() const {
 }
 
 std::string Dragonfly::describe() const {
+  const std::string_view routes = s_.routing == DragonflyRouting::minimal  ? ""
+                                  : s_.routing == DragonflyRouting::spread ? ", spread routes"
+                                                                           : ", routes over a third group";
   if (s_.spines)
     return fmt::format(
-        "dragonfly+: {} groups of {} leaves and {} spines, {} ports per leaf, {} global links per group pair",
-        s_.groups, s_.leaves, s_.spines, s_.leaf_ports, s_.global_links);
+        "dragonfly+: {} groups of {} leaves and {} spines, {} ports per leaf, {} global links per group pair{}",
+        s_.groups, s_.leaves, s_.spines, s_.leaf_ports, s_.global_links, routes);
   return fmt::format("dragonfly: {} groups of {} routers, {} ports per router, {} global links per group pair{}",
-                     s_.groups, s_.leaves, s_.leaf_ports, s_.global_links, s_.spread ? ", spread routes" : "");
+                     s_.groups, s_.leaves, s_.leaf_ports, s_.global_links, routes);
 }
 
 namespace {
 
-constexpr std::string_view kRouting[] = {"minimal", "spread"};
+constexpr std::string_view kRouting[] = {"minimal", "spread", "valiant"}, kRoutingPlus[] = {"minimal", "valiant"};
 
 template <bool plus>
 void read_dragonfly(const json::Node& v, const Parameters& p, Composition& c) {
   if (plus) {
-    v.allow({"kind", "leaves", "spines", "ports", "groups", "global_links", "local_link", "global_link"});
+    v.allow({"kind", "leaves", "spines", "ports", "groups", "global_links", "local_link", "global_link", "routing"});
   } else {
     v.allow({"kind", "routers", "ports", "groups", "global_links", "local_link", "global_link", "routing"});
   }
@@ -168,7 +191,13 @@ void read_dragonfly(const json::Node& v, const Parameters& p, Composition& c) {
       groups->fail(fmt::format("found {}, but {} NICs need {} groups of {} ports", given, nics, s.groups, per_group));
     s.groups = given;
   }
-  if (const auto routing = v.find("routing")) s.spread = routing->one_of(kRouting) == 1;
+  if (const auto routing = v.find("routing")) {
+    if (plus) {
+      if (routing->one_of(kRoutingPlus) == 1) s.routing = DragonflyRouting::valiant;
+    } else {
+      s.routing = DragonflyRouting(routing->one_of(kRouting));
+    }
+  }
   s.local = read_link(v.at("local_link"), p);
   s.global = read_link(v.at("global_link"), p);
   check_link_count(v, 2.0 * double(s.local_cables()) + 2.0 * double(s.global_cables()));

@@ -8,14 +8,16 @@
 
 namespace gccl {
 
+enum class DragonflyRouting { minimal, spread, valiant };  // see Dragonfly
+
 struct DragonflyShape {
   std::uint32_t groups = 1;
   std::uint32_t leaves = 1;        // routers of a group that have ports
   std::uint32_t spines = 0;        // 0: dragonfly, its routers joined pairwise; else dragonfly+, a leaf-spine tree
   std::uint32_t leaf_ports = 1;    // ports of a router
   std::uint32_t global_links = 1;  // cables between every two groups
-  bool spread = false;             // routes inside a group of a dragonfly: see Dragonfly
-  LinkKind local, global;          // local forward: leaf to spine
+  DragonflyRouting routing = DragonflyRouting::minimal;
+  LinkKind local, global;  // local forward: leaf to spine
 
   std::uint64_t local_cables() const {
     return groups * (spines ? std::uint64_t(leaves) * spines : std::uint64_t(leaves) * (leaves - 1) / 2);
@@ -32,6 +34,12 @@ struct DragonflyShape {
 // that follow each other do not all share one cable, as adaptive routing sees to (Slingshot: De Sensi et al., "An
 // in-depth analysis of the Slingshot interconnect", SC 2020, section II); a group has twice as many cables as ports for
 // that.
+//
+// `valiant` spreads what is inside a group likewise, and leads messages between two groups over a third one, another
+// for each pair of ports in turn (Valiant, "A scheme for fast parallel communication", SIAM J. Comput. 11, 1982; Kim et
+// al., section 4.1). So all of one group can send to all of another, where minimal routes have the cables of these two
+// alone; what is even between all groups anyway loads global cables twice. It stands for adaptive routing (UGAL) in a
+// job that has a part of the machine.
 class Dragonfly final : public Fabric {
  public:
   explicit Dragonfly(const DragonflyShape& shape);
@@ -49,6 +57,11 @@ class Dragonfly final : public Fabric {
   // (dragonfly+).
   LinkId local(std::uint32_t group, std::uint32_t a, std::uint32_t b) const;
   LinkId up(std::uint32_t group, std::uint32_t leaf, std::uint32_t spine) const;
+  // The ways of the three routings, for ports of different routers.
+  void inside(FabricPort from, FabricPort to, LinkId base, std::vector<LinkId>& out) const;
+  // From router or leaf a of group g over cable c to router or leaf b of group h.
+  void cross(std::uint32_t g, std::uint32_t a, std::uint32_t c, std::uint32_t h, std::uint32_t b, LinkId base,
+             std::vector<LinkId>& out) const;
   // Cable `c` from group g to group h, and the router or spine of g at its end.
   LinkId global(std::uint32_t g, std::uint32_t h, std::uint32_t c) const;
   std::uint32_t gateway(std::uint32_t g, std::uint32_t h, std::uint32_t c) const;

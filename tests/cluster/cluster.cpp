@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <deque>
 #include <map>
 #include <numeric>
@@ -126,6 +127,10 @@ TEST_CASE("every kind of fabric gives chains of cables between any two cards, th
        R"({"kind": "dragonfly", "routers": 3, "ports": 2, "global_links": 2, "local_link": "trunk", "global_link": "long"})"},
       {switched(20, 2, 2),
        R"({"kind": "dragonfly_plus", "leaves": 2, "spines": 3, "ports": 3, "global_links": 2, "local_link": "trunk", "global_link": "long"})"},
+      {switched(40, 2, 2),
+       R"({"kind": "dragonfly", "routers": 3, "ports": 2, "global_links": 2, "routing": "valiant", "local_link": "trunk", "global_link": "long"})"},
+      {switched(40, 2, 2),
+       R"({"kind": "dragonfly_plus", "leaves": 2, "spines": 3, "ports": 3, "global_links": 2, "routing": "valiant", "local_link": "trunk", "global_link": "long"})"},
       {switched(12, 2, 1), R"({"kind": "torus", "of": "nodes", "dims": [3, 2, 2], "link": "trunk"})"},
       {R"([{"count": 30, "cards": 2}])", R"({"kind": "torus", "of": "cards", "dims": [4, 5, 3], "link": "trunk"})"},
       {R"([{"count": 30, "cards": 1}])",
@@ -206,6 +211,32 @@ TEST_CASE("dragonfly routes are minimal, and every global cable of a pair of gro
       }
     CHECK(cables == 2 * 10 * 3);
   }
+}
+
+// All of one group send to all of another: minimal routes have its 2 cables for 40 messages, Valiant's those of 9
+// groups.
+TEST_CASE("over third groups a dragonfly carries a shift by whole groups on the cables of all groups") {
+  for (const std::string_view kind :
+       {"\"dragonfly\", \"routers\": 10", "\"dragonfly_plus\", \"leaves\": 10, \"spines\": 9"})
+    for (const bool valiant : {false, true}) {
+      const auto c = make(
+          switched(10 * 10 * 4, 1, 1),
+          fmt::format(
+              R"({{"kind": {}, "ports": 4, "global_links": 2, "local_link": "trunk", "global_link": "long", "routing": "{}"}})",
+              kind, valiant ? "valiant" : "minimal"));
+      std::vector<unsigned> used(c->links().size(), 0);
+      std::vector<LinkId> route;
+      for (Card a = 0; a < 40; ++a) {
+        c->route(a, a + 40, route);
+        unsigned global = 0;
+        for (const LinkId l : route)
+          if (c->links()[l].tier == Tier::core) ++used[l], ++global;
+        CHECK(global <= (valiant ? 2 : 1));
+      }
+      const unsigned most = *std::max_element(used.begin(), used.end());
+      CHECK(most >= (valiant ? 3 : 20));
+      CHECK(most <= (valiant ? 8 : 20));
+    }
 }
 
 TEST_CASE("a torus of cards knows its nodes, its rows and the shorter way round") {
