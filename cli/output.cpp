@@ -52,11 +52,12 @@ Target target_of(const std::filesystem::path& name) {
   return t;
 }
 
+std::filesystem::path draft_of(std::filesystem::path file) { return file += ".part" + std::to_string(getpid()); }
+
 // Writes beside the file under a temporary name, then renames: the file is there whole or as it was before, with the
 // mode that it had. Returns errno or 0.
 int replace(const std::filesystem::path& file, std::string_view text) {
-  auto draft = file;
-  draft += ".part" + std::to_string(getpid());
+  const std::filesystem::path draft = draft_of(file);
   const int fd = open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (fd < 0) return errno;
   struct stat before {};
@@ -96,6 +97,12 @@ void check_writable(const std::filesystem::path& file) {
     if (flags < 0 || (flags & O_ACCMODE) == O_RDONLY) fail(file, EBADF);
   } else if (access((target.replaced ? folder : target.file).c_str(), W_OK) != 0) {
     fail(file, errno);
+  } else if (target.replaced) {  // permissions alone do not say it: names may be too long, folders the kernel's own
+    const std::filesystem::path draft = draft_of(target.file);
+    const int fd = open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd < 0) fail(file, errno);
+    close(fd);
+    unlink(draft.c_str());
   }
 }
 

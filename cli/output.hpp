@@ -12,8 +12,8 @@ namespace gccl {
 // reading and writing them fails as on a closed one. For the start of main().
 void reserve_standard_streams() noexcept;
 
-// Throws json::InputError when the file certainly cannot be written: its folder does not exist or is not writable, or
-// it is a folder itself. For use before long work.
+// Throws json::InputError when the file certainly cannot be written: its folder does not exist or takes no file of such
+// a name, or it is a folder itself. For use before long work.
 void check_writable(const std::filesystem::path& file);
 
 // check_writable for each, as far as it is not empty or "-"; and no two of them, nor one of the files that are read,

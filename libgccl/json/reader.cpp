@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <unordered_set>
 
+#include "libgccl/base/regular_file.hpp"
 #include "libgccl/json/nearest.hpp"
 
 namespace gccl::json {
@@ -116,22 +116,8 @@ struct Node::Document {
 };
 
 std::string read_text(const std::filesystem::path& file) {
-  std::error_code error;
-  const auto status = std::filesystem::status(file, error);
-  if (!std::filesystem::exists(status)) throw InputError(fmt::format("{}: no such file", file.string()));
-  if (std::filesystem::is_directory(status))
-    throw InputError(fmt::format("{}: is a folder, expected a file", file.string()));
-  std::ifstream in(file, std::ios::binary);
-  if (!in) throw InputError(fmt::format("{}: cannot be opened for reading", file.string()));
   std::string text;
-  char chunk[1 << 16];
-  while (in.read(chunk, sizeof chunk) || in.gcount()) {
-    text.append(chunk, std::size_t(in.gcount()));
-    if (text.size() > kFileBytesMax)
-      throw InputError(
-          fmt::format("{}: larger than {} MiB, the most a file may have", file.string(), kFileBytesMax >> 20));
-  }
-  if (in.bad()) throw InputError(fmt::format("{}: reading failed", file.string()));
+  if (const Status s = read_regular_file(file.string(), kFileBytesMax, &text); !s.ok()) throw InputError(s.text());
   return text;
 }
 

@@ -2,12 +2,8 @@
 
 #include <fmt/core.h>
 
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
-#include <memory>
-
 #include "gccl/gccl.h"
+#include "libgccl/base/regular_file.hpp"
 
 namespace gccl::topology {
 namespace {
@@ -17,10 +13,6 @@ constexpr std::size_t kFileBytesMax = 64u << 20;
 Status wrong(const std::string& file, const std::string& what) {
   return Status::error(fmt::format("{}: {}", file, what), GCCL_ERR_INVALID_ARGUMENT);
 }
-
-struct Close {
-  void operator()(std::FILE* f) const { std::fclose(f); }
-};
 
 }  // namespace
 
@@ -35,15 +27,8 @@ Status read_description(std::string_view text, const std::string& file, Descript
 }
 
 Status load_description(const std::string& file, Description* out) {
-  const std::unique_ptr<std::FILE, Close> f(std::fopen(file.c_str(), "rbe"));
-  if (!f) return wrong(file, std::strerror(errno));
   std::string text;
-  char piece[65536];
-  for (std::size_t n; (n = std::fread(piece, 1, sizeof piece, f.get())) > 0;) {
-    text.append(piece, n);
-    if (text.size() > kFileBytesMax) return wrong(file, "has more than 64 MiB, too much for a topology");
-  }
-  if (std::ferror(f.get())) return wrong(file, std::strerror(errno));
+  if (Status s = read_regular_file(file, kFileBytesMax, &text); !s.ok()) return s;
   return read_description(text, file, out);
 }
 

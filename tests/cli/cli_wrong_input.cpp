@@ -1,6 +1,7 @@
 // Wrong command lines and scenarios: one line that names the place, exit code 2, and nothing left half-written.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <nlohmann/json.hpp>
 #include <string>
@@ -30,6 +31,7 @@ TEST_CASE("wrong command lines give one line with the nearest valid word and exi
       {{"run", "allreduce-2047"}, "did you mean \"allreduce-2048\"?"},
       {{"run", "no/such/file.json"}, "no/such/file.json: no such file"},
       {{"run", "/"}, "is a folder"},
+      {{"run", "/dev/zero"}, "/dev/zero: is a device, expected a file"},
       {{"list", "algoritms"}, "did you mean \"algorithms\"?"},
   };
   for (const auto& row : kCases) {
@@ -38,6 +40,16 @@ TEST_CASE("wrong command lines give one line with the nearest valid word and exi
     CHECK(one_line(e.err));
     CHECK(e.err.starts_with("gccl: "));
   }
+}
+
+TEST_CASE("what is no regular file is not waited for, and an output that cannot be is told before the work") {
+  const Folder folder;
+  const std::string fifo = (folder.path / "fifo").string();
+  REQUIRE(mkfifo(fifo.c_str(), 0600) == 0);
+  check_refused({"topology", fifo}, "fifo: is a pipe, expected a file");
+  check_refused({"validate", fifo, "--cluster", "host"}, "fifo: is a pipe, expected a file");
+  check_refused({"tune", "host", "--json", "/proc/x"}, "/proc/x: cannot be written");
+  check_refused({"tune", "host", "--html", (folder.path / std::string(250, 'x')).string()}, "File name too long");
 }
 
 TEST_CASE("wrong scenarios give one line with file and pointer and exit code 2") {

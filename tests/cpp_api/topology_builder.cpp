@@ -204,7 +204,7 @@ TEST_CASE("a wrong XML is refused with file and line") {
   CHECK(contains(error_of([] { parse(" "); }), "t.xml: is empty"));
   CHECK(contains(error_of([] { parse("[]"); }), "begins with neither '{' nor '<'"));
   CHECK(contains(error_of([] { parse("{}"); }), "schema"));
-  CHECK(contains(error_of([] { TopologyBuilder().add_file("/nowhere.xml"); }), "/nowhere.xml: No such file"));
+  CHECK(contains(error_of([] { TopologyBuilder().add_file("/nowhere.xml"); }), "/nowhere.xml: no such file"));
   CHECK(contains(error_of([] { TopologyBuilder().add_file("/"); }), "/: "));
   const Topology twice = parse("<system><cpu>" + one + pci("0000:02:00.0", gpu(1, 0)) + "</cpu></system>");
   CHECK(contains(error_of([&] { twice.groups(Locality::node); }), "rank 0 of device 1 appears twice"));

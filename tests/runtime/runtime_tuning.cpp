@@ -1,6 +1,7 @@
 // What real ranks make of GCCL_TUNING_FILE, GCCL_ALGO and GCCL_Estimate: the algorithm that a table says is the one
 // that runs, and what is wrong with a table is an error of the start.
 #include <doctest/doctest.h>
+#include <sys/stat.h>
 
 #include <cstdlib>
 #include <string>
@@ -89,11 +90,14 @@ TEST_CASE("the environment goes before the table, and a communicator has the ent
 TEST_CASE("what is wrong with a table or a list is an error of the start on every rank, with its place") {
   const gccl::test::Folder folder;
   const auto file = [&](const char* name, const std::string& text) { return folder.write(name, text).string(); };
+  REQUIRE(::mkfifo((folder.path / "fifo").c_str(), 0600) == 0);
   const struct {
     const char *variable, *what;
     std::string value;
   } kCases[] = {
       {"GCCL_TUNING_FILE", "gone.json: no such file", (folder.path / "gone.json").string()},
+      {"GCCL_TUNING_FILE", "fifo: is a pipe, expected a file", (folder.path / "fifo").string()},
+      {"GCCL_PARAMETERS", "fifo: is a pipe, expected a file", (folder.path / "fifo").string()},
       {"GCCL_TUNING_FILE", "broken.json: not valid JSON at line 2, column ", file("broken.json", "{\n  nonsense")},
       {"GCCL_TUNING_FILE", R"(/entries/0/algorithm: found "rink", expected an algorithm of allreduce; did you mean)",
        file("name.json", table(R"({"collective": "allreduce", "algorithm": "rink"})"))},
