@@ -92,8 +92,9 @@ void Introduction::set_settings(const Authorities& authorities, bool check, cons
   if (!authorities.table) return;
   TuningTable decisions = *authorities.table;
   const TuningTable::Machine& m = decisions.machine;
-  put(&settings[5], fmt::format("{} of {} nodes of {} cards{}{}", m.cluster, m.nodes, m.cards_per_node,
-                                m.backends.empty() ? "" : " over ", m.backends));
+  const auto counted = [](Rank n, const char* what) { return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s"); };
+  put(&settings[5], fmt::format("{} of {} of {}{}{}", m.cluster, counted(m.nodes, "node"),
+                                counted(m.cards_per_node, "card"), m.backends.empty() ? "" : " over ", m.backends));
   decisions.name = decisions.description = "";
   for (TuningTable::Entry& e : decisions.entries) e.predicted_us.reset();
   put_file(&settings[6], decisions.file, fmt::format(", {} entries", decisions.entries.size()),
