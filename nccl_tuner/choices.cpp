@@ -20,12 +20,6 @@ constexpr unsigned kElementBytes = 4;
 constexpr Count kBytesMax = Count(1) << 36;  // what is longer is as this is
 constexpr Count kChannelsMax = 32;
 
-std::optional<NcclProtocol> protocol_named(std::string_view name) {
-  const auto found = std::ranges::find(kNcclProtocols, name);
-  if (found == kNcclProtocols.end()) return std::nullopt;
-  return NcclProtocol(found - kNcclProtocols.begin());
-}
-
 Rank largest_node(Rank ranks, Rank nodes) { return (ranks + nodes - 1) / nodes; }
 
 // The first cards of the first nodes, on each as many as on the others or one less.
@@ -48,16 +42,31 @@ std::vector<Card> cards_of(const Cluster& cluster, Rank ranks, Rank nodes) {
   return cards;
 }
 
-// The rows that NCCL has: PAT only with one rank on each node, trees of switches only across nodes.
-std::vector<Algorithm> nccl_rows(Rank ranks, Rank nodes) {
-  std::vector<Algorithm> all;
-  for (const Algorithm& a : algorithms()) {
-    const auto their = nccl_algorithm(a);
-    if (!their || (*their == NcclAlgorithm::pat && ranks != nodes)) continue;
-    if (*their == NcclAlgorithm::nvls_tree && nodes == 1) continue;
-    all.push_back(a);
+// The rows that NCCL runs by any protocol, and those that it runs by Simple alone. Protocols that are none of NCCL's
+// serve them all.
+struct NcclRows {
+  std::vector<Algorithm> any, simple;
+  std::size_t at = 0;  // Simple, of the models
+
+  NcclRows(Rank ranks, Rank nodes, CostModels models) {
+    while (at < models.size() && nccl_protocol(models[at].protocol.name) != NcclProtocol::Simple) ++at;
+    for (const Algorithm& a : algorithms()) {
+      const auto their = nccl_algorithm(a);
+      if (!their || !nccl_runs(*their, ranks, nodes)) continue;
+      (at == models.size() || nccl_sends(*their, NcclProtocol::LL) ? any : simple).push_back(a);
+    }
   }
-  return all;
+};
+
+Plan nccl_plan(const Call& call, const View& view, CostModels models, const NcclRows& rows) {
+  Tuning tuning;
+  tuning.search = true;
+  tuning.channels_max = kChannelsMax;
+  const Plan best = plan(call, view, models, tuning, {}, rows.any);
+  if (rows.simple.empty()) return best;
+  Plan other = plan(call, view, models.subspan(rows.at, 1), tuning, {}, rows.simple);
+  other.protocol += rows.at;
+  return other.algorithm && !(best.predicted_ns <= other.predicted_ns) ? other : best;
 }
 
 }  // namespace
@@ -102,17 +111,19 @@ void Choices::read_table(const std::string& file, const std::string& cluster, Ra
   for (const TuningTable::Entry& e : table_.entries) {
     const auto algorithm = nccl_algorithm(*e.algorithm);
     of_entry_.emplace_back();
-    if (algorithm) {
-      of_entry_.back() = {
-          .algorithm = *algorithm, .protocol = protocol_named(e.protocol), .channels = unsigned(e.channels)};
+    const auto protocol = nccl_protocol(e.protocol);
+    if (algorithm && (!protocol || nccl_sends(*algorithm, *protocol))) {
+      of_entry_.back() = {.algorithm = *algorithm, .protocol = protocol, .channels = unsigned(e.channels)};
     } else if (std::ranges::count(kCollectives, e.algorithm->kind)) {
       if (++unknown == 1) foreign = &e;
     }
   }
   if (foreign)
-    warnings->push_back(fmt::format(
-        "GCCL_TUNING_FILE: {}: NCCL has no {} for {}: it chooses by itself there ({} such {})", table_.place(*foreign),
-        foreign->algorithm->name, name(foreign->algorithm->kind), unknown, unknown == 1 ? "entry" : "entries"));
+    warnings->push_back(
+        fmt::format("GCCL_TUNING_FILE: {}: NCCL has no {}{} for {}: it chooses by itself there ({} such {})",
+                    table_.place(*foreign), foreign->algorithm->name,
+                    nccl_algorithm(*foreign->algorithm) ? fmt::format(" by {}", foreign->protocol) : "",
+                    name(foreign->algorithm->kind), unknown, unknown == 1 ? "entry" : "entries"));
   entries_ = PreparedTable(table_, ranks, nodes);
   text_ += fmt::format("{}the table {}, {} entries", text_.empty() ? "" : "; ", file, table_.entries.size());
 }
@@ -126,19 +137,15 @@ void Choices::plan(const std::string& file, Rank ranks, Rank nodes, std::string*
   const View view = layout.view(0);
   std::vector<CostModel> models;
   for (const Protocol& p : cluster->protocols()) models.push_back(cost_model(*cluster, cards, kElementBytes, p));
-  const std::vector<Algorithm> rows = nccl_rows(ranks, nodes);
-  Tuning tuning;
-  tuning.search = true;
-  tuning.channels_max = kChannelsMax;
+  const NcclRows rows(ranks, nodes, models);
   for (std::size_t f = 0; f < kCollectives.size(); ++f) {
     const Collective kind = kCollectives[f];
     const Count unit = Count(kElementBytes) * (counts_blocks(kind) ? ranks : 1);
     const auto chosen = [&](Count bytes) -> std::optional<Choice> {
-      const Plan p =
-          gccl::plan({.kind = kind, .count = std::max<Count>(1, bytes / unit)}, view, models, tuning, {}, rows);
+      const Plan p = nccl_plan({.kind = kind, .count = std::max<Count>(1, bytes / unit)}, view, models, rows);
       if (!p.algorithm) return std::nullopt;
       return Choice{.algorithm = *nccl_algorithm(*p.algorithm),
-                    .protocol = protocol_named(models[p.protocol].protocol.name)};
+                    .protocol = nccl_protocol(models[p.protocol].protocol.name)};
     };
     // Sizes twice as long as the one before; where the choice changes between two, at which size it does.
     std::optional<Choice> last = chosen(0);

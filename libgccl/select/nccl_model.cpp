@@ -42,17 +42,11 @@ constexpr std::array<std::array<double, 23>, 3> kTreeCorrection{
 
 double log2_floor(unsigned x) { return double(std::bit_width(x) - 1); }
 
-bool knows(Collective c) {
-  return c == Collective::allreduce || c == Collective::allgather || c == Collective::reduce_scatter ||
-         c == Collective::broadcast || c == Collective::reduce;
-}
 bool of_blocks(Collective c) { return c == Collective::allgather || c == Collective::reduce_scatter; }
 
 bool uses(Collective c, A a, P p, const NcclMachine& m) {
-  if (!knows(c) || m.ranks < 2) return false;
-  if (c == Collective::allreduce ? a == A::pat : a != A::ring && !of_blocks(c)) return false;
-  if (of_blocks(c) && (a == A::tree || a == A::collnet_chain || a == A::nvls_tree)) return false;
-  if (a != A::tree && a != A::ring && p != P::Simple) return false;
+  if (!nccl_offers(c, a) || m.ranks < 2) return false;
+  if (!nccl_sends(a, p) || !nccl_runs(a, m.ranks, m.nodes)) return false;
   if (p == P::LL128 && !m.nvlink) return false;
   const bool nodes = m.nodes > 1;
   switch (a) {
@@ -61,8 +55,8 @@ bool uses(Collective c, A a, P p, const NcclMachine& m) {
     case A::collnet_direct: return nodes && m.collnet && m.nvls.channels > 0;
     case A::collnet_chain: return nodes && m.collnet;
     case A::nvls: return m.nvls.channels > 1 && (!nodes || m.collnet);
-    case A::nvls_tree: return m.nvls.channels > 1 && nodes;
-    case A::pat: return nodes && m.ranks == m.nodes;
+    case A::nvls_tree: return m.nvls.channels > 1;
+    case A::pat: return true;
   }
   return false;
 }
@@ -134,6 +128,12 @@ double latency_us(Collective c, A a, P p, const NcclMachine& m) {
 }
 
 }  // namespace
+
+bool nccl_offers(Collective c, A a) {
+  if (c == Collective::allreduce) return a != A::pat;
+  if (of_blocks(c)) return a != A::tree && a != A::collnet_chain && a != A::nvls_tree;
+  return a == A::ring && (c == Collective::broadcast || c == Collective::reduce);
+}
 
 NcclEstimate nccl_estimate(Collective c, NcclAlgorithm a, NcclProtocol p, const NcclMachine& m) {
   if (!uses(c, a, p, m)) return {};

@@ -19,6 +19,18 @@ constexpr std::array<std::string_view, 7> kNcclAlgorithms{
 constexpr std::array<std::string_view, 3> kNcclProtocols{"LL", "LL128", "Simple"};
 constexpr std::array<std::string_view, 4> kNcclArchitectures{"volta", "ampere", "hopper", "blackwell"};
 
+// Whether NCCL has the algorithm for that collective.
+bool nccl_offers(Collective kind, NcclAlgorithm algorithm);
+// What NCCL's tuning rules out wherever it runs: all but its rings and trees send by Simple alone, PAT runs with one
+// rank on each node only, and trees of switches only across nodes.
+constexpr bool nccl_sends(NcclAlgorithm a, NcclProtocol p) {
+  return a == NcclAlgorithm::tree || a == NcclAlgorithm::ring || p == NcclProtocol::Simple;
+}
+constexpr bool nccl_runs(NcclAlgorithm a, unsigned ranks, unsigned nodes) {
+  if (a == NcclAlgorithm::pat) return nodes > 1 && ranks == nodes;
+  return a != NcclAlgorithm::nvls_tree || nodes > 1;
+}
+
 // What NCCL found when it looked for channels: their number, and what each carries inside a node and between nodes.
 struct NcclGraph {
   unsigned channels = 0;

@@ -1,5 +1,6 @@
 #include "libgccl/select/other_planners.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <span>
 
@@ -106,12 +107,15 @@ constexpr Stand kGrouped[] = {
 }  // namespace
 
 std::optional<NcclAlgorithm> nccl_algorithm(const Algorithm& row) {
-  if (row.kind != Collective::allreduce && row.kind != Collective::allgather &&
-      row.kind != Collective::reduce_scatter && row.kind != Collective::broadcast && row.kind != Collective::reduce)
-    return std::nullopt;
   for (std::size_t a = 0; a < kNcclAlgorithms.size(); ++a)
-    if (row.name == row_name(row.kind, NcclAlgorithm(a))) return NcclAlgorithm(a);
+    if (nccl_offers(row.kind, NcclAlgorithm(a)) && row.name == row_name(row.kind, NcclAlgorithm(a)))
+      return NcclAlgorithm(a);
   return std::nullopt;
+}
+
+std::optional<NcclProtocol> nccl_protocol(std::string_view name) {
+  const auto found = std::ranges::find(kNcclProtocols, name);
+  return found == kNcclProtocols.end() ? std::nullopt : std::optional(NcclProtocol(found - kNcclProtocols.begin()));
 }
 
 OtherChoice nccl_choice(const Call& call, const View& view, double element_bytes, const NcclMachine& machine) {

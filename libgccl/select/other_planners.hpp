@@ -21,6 +21,7 @@ struct OtherChoice {
 
 // NCCL's algorithm that a row stands for, where NCCL has it for that collective.
 std::optional<NcclAlgorithm> nccl_algorithm(const Algorithm& row);
+std::optional<NcclProtocol> nccl_protocol(std::string_view name);
 
 // `call` as plan() takes it; blocks of different lengths count as the mean one.
 OtherChoice nccl_choice(const Call& call, const View& view, double element_bytes, const NcclMachine& machine);

@@ -1,9 +1,8 @@
 #include "sim/tuning/counterparts.hpp"
 
-#include <algorithm>
 #include <bit>
 
-#include "libgccl/select/nccl_model.hpp"
+#include "libgccl/select/other_planners.hpp"
 
 namespace gccl::sim {
 namespace {
@@ -70,23 +69,14 @@ constexpr Row kRows[] = {
     {Library::mpich, Collective::barrier, "dissemination", {"MPIR_Barrier_intra_dissemination"}},
 };
 
-// NCCL's tuner is asked for five collectives, and knows rings, trees, switches and PAT by their names; a ring of one
-// with a root is GCCL's chain.
 std::optional<Counterpart> nccl_counterpart(const Algorithm& a, const PlannedCall& call) {
-  switch (a.kind) {
-    case Collective::allreduce:
-    case Collective::allgather:
-    case Collective::reduce_scatter: break;
-    case Collective::broadcast:
-    case Collective::reduce: return a.name == "chain" ? std::optional(Counterpart{"ring"}) : std::nullopt;
-    default: return std::nullopt;
+  const auto their = nccl_algorithm(a);
+  if (!their || !nccl_runs(*their, call.ranks, call.nodes)) return std::nullopt;
+  if (!call.protocol.empty()) {
+    const auto p = nccl_protocol(call.protocol);
+    if (!p || !nccl_sends(*their, *p)) return std::nullopt;
   }
-  if (a.name == "pat" && call.ranks != call.nodes) return std::nullopt;
-  if (a.name == "nvls_tree" && call.nodes == 1) return std::nullopt;
-  const bool any_protocol = a.name == "ring" || a.name == "tree" || call.protocol.empty();
-  if (!any_protocol && call.protocol != "Simple") return std::nullopt;
-  const auto at = std::find(kNcclAlgorithms.begin(), kNcclAlgorithms.end(), a.name);
-  return at == kNcclAlgorithms.end() ? std::nullopt : std::optional(Counterpart{*at});
+  return Counterpart{kNcclAlgorithms[std::size_t(*their)]};
 }
 
 }  // namespace

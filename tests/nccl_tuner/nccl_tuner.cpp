@@ -271,6 +271,9 @@ TEST_CASE("what cannot be used is warned about once, and NCCL starts and chooses
        "", 16, 2, R"(/entries/0/protocol: found "ll"; did you mean "LL"?)"},
       {folder.write("small.json", table(kEntries)).string(), "", 40, 5, "found 4, but this job has 5"},
       {folder.write("thin.json", table(kEntries)).string(), "", 36, 4, "found 8, but a node of this job has 9 ranks"},
+      {folder.write("pair.json", table(R"({"collective": "allgather", "algorithm": "pat", "protocol": "LL"})"))
+           .string(),
+       "", 4, 4, "/entries/0: NCCL has no pat by LL for allgather"},
       {folder.write("ours.json", table(R"({"collective": "allreduce", "algorithm": "swing"})")).string(), "", 16, 2,
        "/entries/0: NCCL has no swing for allreduce"},
       {"", (kRoot / "topologies/dgx-h100-superpod-2048.json").string(), 4096, 512, "it is another machine"},
