@@ -28,10 +28,11 @@ class Answer {
         each_(size_of(q.dtype)),
         call_{.kind = q.kind, .count = sim::elements(q.kind, q.bytes, view_.all.size, each_), .root = q.root},
         stairs_(cost_stairs(*q.cluster, q.cards, each_)),
-        tuning_(planned_by(*q.cluster, q.cards, each_).tuning) {}
+        tuning_(planned_by(*q.cluster, q.cards, each_).tuning),
+        authorities_(q.authorities.on(view_.all.size, view_.nodes)) {}
 
   Json document() const {
-    const Explanation e = explain(call_, view_, stairs_, tuning_);
+    const Explanation e = explain(call_, view_, stairs_, tuning_, authorities_);
     Json out = {{"schema", "gccl/explanation/1"}, {"version", GCCL_VERSION_TEXT},
                 {"cluster", q_.cluster->name()},  {"ranks", view_.all.size},
                 {"nodes", view_.nodes},           {"collective", name(q_.kind)},
@@ -73,7 +74,9 @@ class Answer {
   Json own_choice(const Explanation& e) const {
     Json out = plan_json(e.plan);
     out["decided"] = e.plan.algorithm ? e.decided : "no algorithm can serve this call";
-    if (e.plan.algorithm) out["predicted_us"] = predicted_ns(e.plan, stairs_.machine()) / 1e3;
+    if (!e.plan.algorithm) return out;
+    out["authority"] = name(e.plan.by);
+    out["predicted_us"] = predicted_ns(e.plan, stairs_.machine()) / 1e3;
     return out;
   }
 
@@ -144,7 +147,7 @@ class Answer {
 
   Json own_crossovers() const {
     Json all = Json::array();
-    for (const Crossover& c : crossovers(call_, view_, stairs_.machine(), tuning_, most())) {
+    for (const Crossover& c : crossovers(call_, view_, stairs_.machine(), tuning_, most(), authorities_)) {
       Json entry = {{"from_bytes", bytes_of(c.count)}};
       entry.update(plan_json(c.plan));
       entry["predicted_us"] = c.predicted_ns / 1e3;
@@ -187,7 +190,7 @@ class Answer {
     if (!now.algorithm) return all;
     const Cost before = predicted_ns(now, stairs_.machine());
     for (const Better& b : better_machines(*q_.cluster, q_.cards, each_)) {
-      const Plan p = plan(call_, view_, b.models, tuning_);
+      const Plan p = plan(call_, view_, b.models, tuning_, authorities_);
       Json entry = {{"what", b.what}};
       entry.update(plan_json(p));
       const Cost after = predicted_ns(p, b.models);
@@ -206,6 +209,7 @@ class Answer {
   Call call_;
   CostStairs stairs_;
   Tuning tuning_;
+  Authorities authorities_;
 };
 
 }  // namespace

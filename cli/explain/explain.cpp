@@ -1,6 +1,7 @@
 // gccl explain: why a call is carried out as it is.
 #include <fmt/format.h>
 
+#include <cstdlib>
 #include <memory>
 #include <numeric>
 
@@ -10,6 +11,7 @@
 #include "cli/output.hpp"
 #include "libgccl/cluster/files.hpp"
 #include "libgccl/cluster/load.hpp"
+#include "libgccl/cluster/load_authorities.hpp"
 #include "libgccl/json/nearest.hpp"
 #include "libgccl/json/reader.hpp"
 #include "sim/report/explanation.hpp"
@@ -67,6 +69,9 @@ Question question_of(const ExplainArguments& a, const std::filesystem::path& fil
   const auto as = std::find(kPlanners.begin(), kPlanners.end(), a.as);
   if (as == kPlanners.end()) unknown("--as", a.as, kPlanners);
   q.as = PlannerKind(as - kPlanners.begin());
+  Status s = load_authorities([](const char* name) { return std::getenv(name); }, &q.authorities);
+  if (s.ok()) s = check_table(q.authorities, *q.cluster, q.cards);
+  if (!s.ok()) throw json::InputError(s.text());
   return q;
 }
 

@@ -8,6 +8,7 @@
 
 #include "libgccl/cluster/cluster.hpp"
 #include "libgccl/elements/dtype.hpp"
+#include "libgccl/select/authorities.hpp"
 #include "libgccl/select/other_planners.hpp"
 
 namespace gccl {
@@ -20,6 +21,7 @@ struct Question {
   Dtype dtype = Dtype::f32;
   Rank root = 0;
   PlannerKind as = PlannerKind::gccl;
+  Authorities authorities{};  // of the environment; they decide before GCCL's planner
 };
 
 // "gccl/explanation/1" (docs/formats.md). Throws json::InputError where NCCL's rules are asked for and the cluster's

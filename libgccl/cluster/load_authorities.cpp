@@ -1,5 +1,8 @@
 #include "libgccl/cluster/load_authorities.hpp"
 
+#include <algorithm>
+#include <map>
+
 #include "gccl/gccl.h"
 #include "libgccl/cluster/tuning_file.hpp"
 
@@ -17,6 +20,18 @@ Status load_authorities(const std::function<const char*(const char* name)>& envi
   return {};
 } catch (const json::InputError& e) {
   return Status::error(std::string("GCCL_TUNING_FILE: ") + e.what(), GCCL_ERR_INVALID_ARGUMENT);
+}
+
+Status check_table(const Authorities& authorities, const Cluster& cluster, const std::vector<Card>& cards) {
+  if (!authorities.table) return {};
+  std::map<Rank, Rank> ranks;  // by node
+  for (const Card c : cards) ++ranks[cluster.node_of(c)];
+  TunedMachine here{.cluster = cluster.name(), .nodes = Rank(ranks.size()), .backends = cluster.backends()};
+  for (const auto& [node, n] : ranks) here.ranks_per_node = std::max(here.ranks_per_node, n);
+  for (const Protocol& p : cluster.protocols())
+    if (!p.name.empty()) here.protocols.push_back(p.name);
+  const Status s = check_machine(*authorities.table, here);
+  return s.ok() ? s : Status::error("GCCL_TUNING_FILE: " + s.text(), s.code());
 }
 
 }  // namespace gccl

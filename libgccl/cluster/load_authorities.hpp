@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "libgccl/base/status.hpp"
+#include "libgccl/cluster/cluster.hpp"
 #include "libgccl/select/authorities.hpp"
 
 namespace gccl {
@@ -11,5 +12,9 @@ namespace gccl {
 // GCCL_ALGORITHM, GCCL_ALGO and GCCL_TUNING_FILE; what is empty or not set asks for nothing. GCCL_ERR_INVALID_ARGUMENT
 // says which variable is wrong in what, for a file with its name and the place in it.
 Status load_authorities(const std::function<const char*(const char* name)>& environment, Authorities* out);
+
+// GCCL_ERR_INVALID_ARGUMENT where there is a table and it is for another machine than ranks on these cards have
+// (check_machine).
+Status check_table(const Authorities& authorities, const Cluster& cluster, const std::vector<Card>& cards);
 
 }  // namespace gccl

@@ -106,10 +106,20 @@ double call_bytes(const Call& call, const View& view, double element_bytes) {
   return double(call.count) * element_bytes * (counts_blocks(call.kind) ? view.all.size : 1);
 }
 
+// What was asked for and cannot be had; empty where nothing was.
+std::string refused_text(const Plan& p) {
+  if (!p.refused) return {};
+  return std::string(name(p.refused_by)) + " asks for " + std::string(p.refused->name) +
+         ", which cannot serve this call" +
+         (p.refused->limit.empty() ? "" : " (" + std::string(p.refused->limit) + ")");
+}
+
 // What the choice rests on where it is not the prediction; empty where it is.
 std::string decided_otherwise(const Explanation& e, const Call& call, const View& view, const Tuning& tuning,
-                              double element_bytes) {
+                              const Authorities& authorities, double element_bytes) {
   const std::string chosen(e.plan.algorithm->name);
+  if (e.plan.by == Authority::table)
+    return std::string(name(e.plan.by)) + " asks for " + chosen + " (" + authorities.table->place(*e.plan.entry) + ")";
   if (e.plan.by < Authority::measured) return std::string(name(e.plan.by)) + " asks for " + chosen;
   for (const Tuning::Preference& p : tuning.preferences)
     if (p.algorithm == e.plan.algorithm && p.holds(call, view.all.size, double(call.count) * element_bytes))
@@ -171,9 +181,14 @@ Explanation explain(const Call& given, const View& view, const CostStairs& stair
   Explanation e;
   e.plan = plan(call, view, models, tuning, authorities, algorithms(), most);
   const auto add = [&](const Plan& p) { e.candidates.push_back(candidate_of(p, call, view, stairs, tuning)); };
+  const AlgorithmLists::Rule* const rule = e.plan.limited ? authorities.lists.of(call.kind, Count(bytes)) : nullptr;
   for (const Algorithm& a : algorithms()) {
     const bool chosen = e.plan.algorithm == &a;
-    if (a.kind != call.kind || !a.cost || (a.variant && !chosen)) continue;
+    if (a.kind != call.kind || !a.cost) continue;
+    if (!chosen && !(rule ? rule->offers(a) : !a.variant)) {
+      if (!a.variant) e.excluded.push_back({&a, {}, std::string(name(Authority::lists)) + " leaves it out"});
+      continue;
+    }
     const bool switches =
         std::ranges::any_of(models, [](const CostModel& m) { return m.node_switch && m.protocol.in_switch; });
     if (!a.can(call, view)) {
@@ -199,7 +214,7 @@ Explanation explain(const Call& given, const View& view, const CostStairs& stair
     }
   }
   if (!e.plan.algorithm) return e;
-  const std::string other = decided_otherwise(e, call, view, tuning, each);
+  const std::string other = decided_otherwise(e, call, view, tuning, authorities, each);
   std::stable_sort(e.candidates.begin(), e.candidates.end(), [&](const Candidate& a, const Candidate& b) {
     const auto chosen = [&](const Candidate& c) {
       return c.plan.algorithm == e.plan.algorithm && c.plan.protocol == e.plan.protocol;
@@ -211,6 +226,9 @@ Explanation explain(const Call& given, const View& view, const CostStairs& stair
               : e.candidates.size() == 1
                   ? "nothing else can serve this call"
                   : "the lowest predicted time of " + std::to_string(e.candidates.size()) + " candidates";
+  if (e.plan.limited && e.plan.by != Authority::lists)
+    e.decided += ", among what " + std::string(name(Authority::lists)) + " allows";
+  if (const std::string refused = refused_text(e.plan); !refused.empty()) e.decided = refused + "; " + e.decided;
   for (std::size_t i = 1; i < e.candidates.size(); ++i)
     e.candidates[i].why = why_lost(e.candidates[i], winner, stairs, bytes, other.empty());
   e.candidates[0].why = e.decided;

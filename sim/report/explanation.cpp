@@ -177,7 +177,8 @@ constexpr std::string_view kColors[] = {"#999999", "#0072b2", "#cc79a7", "#d55e0
 
 }  // namespace
 
-std::string explanation_text(const Json& e, bool all) {
+std::string explanation_text(Json e, bool all) {
+  json::replace_control(e);
   std::string text =
       fmt::format("{}\n{}\n  {}\n", call_text(e), headline(e), e["choice"]["decided"].get<std::string>());
   if (const Json& c = e["choice"]; c.contains("note") && !c["note"].get<std::string>().empty())
@@ -187,7 +188,8 @@ std::string explanation_text(const Json& e, bool all) {
   return text + reasons(e, all) + crossover_table(e) + what_if_table(e);
 }
 
-std::string explanation_svg(const Json& e) {
+std::string explanation_svg(Json e) {
+  json::replace_control(e);
   constexpr double kLeft = 250, kWidth = 560, kRow = 22, kTop = 96;
   const Json& candidates = e["candidates"];
   const auto shown = parts_shown(candidates);

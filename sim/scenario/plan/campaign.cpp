@@ -8,6 +8,7 @@
 
 #include "libgccl/cluster/cost_stairs.hpp"
 #include "libgccl/cluster/load.hpp"
+#include "libgccl/cluster/load_authorities.hpp"
 #include "libgccl/cluster/nccl_settings.hpp"
 #include "libgccl/communicator/setting.hpp"
 #include "libgccl/json/nearest.hpp"
@@ -424,31 +425,6 @@ Call call_of(const Task& task, Count bytes, Rank ranks, const CountTable* table)
   return call;
 }
 
-namespace {
-
-Rank largest_node(const Cluster& cluster, const std::vector<Card>& cards) {
-  std::map<Rank, Rank> ranks;  // by node
-  Rank most = 0;
-  for (const Card c : cards) most = std::max(most, ++ranks[cluster.node_of(c)]);
-  return most;
-}
-
-void check_table(const TuningTable& table, const SimulatedWorld& world) {
-  const Cluster& cluster = *world.cluster;
-  const Layout layout = layout_of(cluster, world.cards);
-  const View view = layout.view(0);
-  TunedMachine here{.cluster = cluster.name(),
-                    .nodes = view.nodes,
-                    .ranks_per_node = largest_node(cluster, world.cards),
-                    .backends = cluster.backends()};
-  for (const Protocol& p : cluster.protocols())
-    if (!p.name.empty()) here.protocols.push_back(p.name);
-  if (const Status s = check_machine(table, here); !s.ok())
-    throw json::InputError(fmt::format("GCCL_TUNING_FILE: {}", s.text()));
-}
-
-}  // namespace
-
 Campaign make_campaign(Scenario scenario, const CampaignOptions& options) {
   Campaign campaign;
   if (options.engine)
@@ -464,8 +440,9 @@ Campaign make_campaign(Scenario scenario, const CampaignOptions& options) {
   campaign.seed = options.seed.value_or(scenario.seed);
   campaign.worlds = make_worlds(scenario, campaign.seed, options.load ? options.load : load_cluster);
   campaign.authorities = options.authorities;
-  if (options.authorities.table)
-    for (const SimulatedWorld& world : campaign.worlds) check_table(*options.authorities.table, world);
+  for (const SimulatedWorld& world : campaign.worlds)
+    if (const Status s = check_table(options.authorities, *world.cluster, world.cards); !s.ok())
+      throw json::InputError(s.text());
   campaign.scenario = std::make_shared<const Scenario>(std::move(scenario));
   Planner planner(campaign);
   for (std::size_t i = 0; i < campaign.scenario->runs.size(); ++i) planner.add(i);
