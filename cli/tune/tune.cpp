@@ -25,20 +25,31 @@ bool has_nccl(const sim::SweepQuestion& question) {
   return nccl_machine(*question.cluster, {0, Card(question.cluster->cards() > 1)}).has_value();
 }
 
-// The outputs but JSON, and the page that shows them. Whether there was something for each of them.
+// Writes one output; where that fails the others still are written.
+bool written(const std::string& to, const std::string& text) try {
+  if (!to.empty()) write_output(to, text);
+  return true;
+} catch (const json::InputError& e) {
+  write_stderr(fmt::format("gccl: {}\n", printable_line(e.what())));
+  return false;
+}
+
+// Every output. Whether there was something for each of them, and all were written.
 bool write_files(const TuneArguments& a, const sim::SweepQuestion& question, const nlohmann::json& document) {
+  bool all = written(a.json, json::format_value(document, 1) + '\n');
   std::vector<sim::ShownFile> shown;
   const auto file = [&](const std::string& to, std::string title, std::string use, std::string text) {
-    if (!to.empty()) write_output(to, text);
+    all &= written(to, text);
     shown.push_back({std::move(title), std::move(use), std::move(text)});
   };
   const TuningTable table = sim::tuning_table(document, *question.cluster);
-  const bool no_table = table.entries.empty() && !a.table.empty();
-  if (no_table)
+  if (table.entries.empty() && !a.table.empty()) {
+    all = false;
     write_stderr(
         fmt::format("gccl: {}: not written: nothing was simulated, and a table has at least one entry; more "
                     "--steps may help\n",
                     printable_line(a.table)));
+  }
   if (!table.entries.empty())
     file(a.table, "GCCL: tuning table", "GCCL_TUNING_FILE=table.json", write_tuning_table(table));
   if (has_nccl(question))
@@ -51,8 +62,20 @@ bool write_files(const TuneArguments& a, const sim::SweepQuestion& question, con
   file(a.mpich, "MPICH: selection",
        "MPIR_CVAR_DEVICE_COLLECTIVES=none MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE=mpich.json",
        sim::mpich_json(document));
-  if (!a.html.empty()) write_output(a.html, sim::tuning_page(document, shown));
-  return !no_table;
+  if (!a.html.empty()) all &= written(a.html, sim::tuning_page(document, shown));
+  return all;
+}
+
+// Says what went wrong on the way. Whether nothing did.
+bool report_failed(const nlohmann::json& document, bool journal) {
+  for (const nlohmann::json& f : document["failed"])
+    write_stderr(fmt::format("gccl: {}: {}; left out\n", f["at"].get<std::string>(),
+                             printable_line(f["why"].get<std::string>())));
+  if (document["failed"].empty()) return true;
+  write_stderr(journal ? "gccl: the same command searches what was left out again; fewer --jobs and --steps need less "
+                         "memory\n"
+                       : "gccl: fewer --jobs and --steps need less memory; with --resume nothing is searched twice\n");
+  return false;
 }
 
 // Says how often a library cannot be told the fastest algorithm.
@@ -102,22 +125,22 @@ int tune(const TuneArguments& a) {
   }
   options.stop = &catch_interrupts();  // until here a signal ends the program at once
   nlohmann::json document = sim::sweep(question, engines, options);
-  const bool complete = document["complete"].get<bool>();
-  if (!complete)
+  const bool interrupted = *options.stop && !document["complete"].get<bool>();
+  if (interrupted)
     write_stderr(fmt::format(
         "{}gccl: interrupted; the outputs hold what was found until then{}\n", options.progress ? "\n" : "",
         journal ? fmt::format(", and so does {}: the same command goes on from there", printable_line(a.resume)) : ""));
+  const bool found = report_failed(document, journal.has_value());
   if (journal && !journal->error().empty())
     write_stderr(fmt::format("gccl: {}: cannot be written: {}; what was found since is not in it\n",
                              printable_line(a.resume), journal->error()));
   nlohmann::json& exported = document["exported_otherwise"];
   for (std::size_t l = 0; l < sim::kLibraries; ++l)
     exported[std::string(sim::kLibraryNames[l])] = sim::exported_otherwise(document, sim::Library(l));
-  const bool written = write_files(a, question, document);
+  const bool all = write_files(a, question, document);
   report_exports(a, document);
-  if (!a.json.empty()) write_output(a.json, json::format_value(document, 1) + '\n');
   if (a.json != "-") write_stdout(sim::tuning_text(document));
-  return !complete ? interrupted_code() : written ? 0 : 2;
+  return interrupted ? interrupted_code() : !found ? 3 : all ? 0 : 2;
 }
 
 }  // namespace

@@ -90,12 +90,17 @@ Json improvements(const Json& document, const std::string& whose, std::size_t mo
   return all;
 }
 
-std::string tuning_text(const Json& d) {
+std::string tuning_text(Json d) {
+  json::replace_control(d);
   std::map<std::string, std::vector<const Json*>> by_collective;
   for (const Json& c : d["cells"]) by_collective[c["collective"]].push_back(&c);
   std::string text = fmt::format("{} ({} engine, {})\n", d["cluster"]["name"].get<std::string>(),
                                  d["engine"].get<std::string>(), d["dtype"].get<std::string>());
-  if (!d["complete"].get<bool>()) text += "interrupted: what follows was found until then\n";
+  if (const std::size_t failed = d["failed"].size(); failed > 0)
+    text +=
+        fmt::format("{} place{} failed, and {} left out\n", failed, failed == 1 ? "" : "s", failed == 1 ? "is" : "are");
+  else if (!d["complete"].get<bool>())
+    text += "interrupted: what follows was found until then\n";
   for (const auto& [kind, cells] : by_collective)
     text += fmt::format("\n{}: the fastest (chunks/channels)\n{}", kind, winners(cells));
   text += "\nlonger than the fastest\n" + regret_line("GCCL's planner", d["regret"]) +

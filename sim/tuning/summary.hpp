@@ -7,7 +7,8 @@
 
 namespace gccl::sim {
 
-std::string tuning_text(const nlohmann::json& document);
+// Without the control characters that names from files may hold.
+std::string tuning_text(nlohmann::json document);
 
 // Where a choice takes at least 1 % longer than the best that its library has, the most first: {"at", "now", "now_us",
 // "best", "best_us", "percent"}. Whose it is: "planner" for GCCL's, "nccl", "openmpi".

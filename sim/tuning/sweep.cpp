@@ -59,7 +59,8 @@ class Sweep {
     for (const auto& [key, cell] : done_) cells.push_back(cell);
     Json out = {{"schema", "gccl/tuning/1"},
                 {"version", GCCL_VERSION_TEXT},
-                {"complete", complete},
+                {"complete", complete && failed_.empty()},
+                {"failed", failed_},
                 {"cluster",
                  {{"name", q_.cluster->name()},
                   {"file", json::valid_text(q_.file.string())},
@@ -131,23 +132,39 @@ class Sweep {
       return std::pair(left[a].ranks, left[a].bytes) > std::pair(left[b].ranks, left[b].bytes);
     });
     const std::size_t before = done_.size();
-    PoolOptions pool{.children = options_.jobs, .finished = {}, .stop = options_.stop};
-    pool.finished = [&](std::size_t job, const std::string& text, std::size_t done) {
-      Json cell = Json::parse(text);
-      if (options_.journal) options_.journal->add(cell_key(journal_key_, left[job]), cell);
-      keep(left[job], std::move(cell));
-      if (options_.progress) options_.progress(before + done, before + left.size());
+    std::size_t finished = 0;
+    const auto search_all = [&](const std::vector<std::size_t>& which, unsigned children, const auto& failed) {
+      PoolOptions pool{.children = children, .finished = {}, .stop = options_.stop};
+      pool.finished = [&](std::size_t job, const std::string& text, std::size_t) {
+        const Place& p = left[which[job]];
+        Json cell = Json::parse(text);
+        if (options_.journal) options_.journal->add(cell_key(journal_key_, p), cell);
+        keep(p, std::move(cell));
+        if (options_.progress) options_.progress(before + ++finished, before + left.size());
+      };
+      pool.failed = [&](const JobFailed& e) { failed(which[e.job], e); };
+      const auto job = [&](std::size_t i) {
+        const Place& p = left[which[i]];
+        return search(tuned(p.ranks), p.kind, p.bytes, search_).dump();
+      };
+      std::vector<std::size_t> jobs(which.size());
+      std::iota(jobs.begin(), jobs.end(), 0);
+      try {
+        run_pool(jobs, job, pool);
+      } catch (const JobFailed& e) {
+        throw JobFailed(e.job, fmt::format("{}: {}", place_text(left[which[e.job]]), e.what()));
+      }
     };
-    const auto job = [&](std::size_t i) {
-      return search(tuned(left[i].ranks), left[i].kind, left[i].bytes, search_).dump();
-    };
-    try {
-      run_pool(order, job, pool);
-    } catch (const JobFailed& e) {
-      const Place& p = left[e.job];
-      throw JobFailed(e.job, fmt::format("{} of {} on {}: {}", name(p.kind), json::format_bytes(p.bytes),
-                                         json::format_ranks(p.ranks), e.what()));
-    }
+    // Several at once may need more memory than there is where one alone does not.
+    std::vector<std::size_t> again;
+    search_all(order, options_.jobs, [&](std::size_t i, const JobFailed&) { again.push_back(i); });
+    search_all(again, 1, [&](std::size_t i, const JobFailed& e) {
+      failed_.push_back({{"at", place_text(left[i])}, {"why", json::valid_text(e.what())}});
+    });
+  }
+
+  static std::string place_text(const Place& p) {
+    return fmt::format("{} of {} on {}", name(p.kind), json::format_bytes(p.bytes), json::format_ranks(p.ranks));
   }
 
   // The middles of neighbours with different winners.
@@ -173,6 +190,7 @@ class Sweep {
   std::string journal_key_;
   std::map<Rank, std::unique_ptr<TunedRanks>> ranks_;
   std::map<std::tuple<Collective, Rank, Count>, Json> done_;
+  Json failed_ = Json::array();
 };
 
 }  // namespace

@@ -26,7 +26,9 @@ struct SweepOptions {
   Journal* journal = nullptr;
 };
 
-// "gccl/tuning/1" (docs/formats.md). Where the stop flag is set it holds what was found until then, and says so.
+// "gccl/tuning/1" (docs/formats.md). Where the stop flag is set it holds what was found until then, and says so. A
+// place whose process ends without a result (it was killed, as memory was short) is searched once more when no other
+// runs; one that fails again stands in "failed".
 nlohmann::json sweep(const SweepQuestion& question, const Engines& engines, const SweepOptions& options);
 
 // How many cells of the sweep's grid the journal holds already.

@@ -409,6 +409,21 @@ TEST_CASE("a stopped pool leaves no child") {
   CHECK(waitpid(-1, nullptr, WNOHANG) == -1);  // no child left, not even a dead one
 }
 
+TEST_CASE("where somebody takes failed jobs the others go on") {
+  std::vector<std::size_t> failed;
+  const auto results = run_pool({0, 1, 2},
+                                [](std::size_t j) {
+                                  if (j == 1) raise(SIGKILL);
+                                  return std::to_string(j);
+                                },
+                                {.children = 2, .finished = {}, .failed = [&](const JobFailed& e) {
+                                   failed.push_back(e.job);
+                                   CHECK(std::string(e.what()).find("signal 9") != std::string::npos);
+                                 }});
+  CHECK(results == std::vector<std::string>{"0", "", "2"});
+  CHECK(failed == std::vector<std::size_t>{1});
+}
+
 TEST_CASE("jobs run in the order asked for and answer in theirs, whatever they send") {
   const std::string large(3 << 20, 'x');
   const auto results = run_pool({2, 0, 1},

@@ -80,8 +80,9 @@ class Children {
     all_.push_back({pid, ends[0], index, {}});
   }
 
-  // Waits until something arrives, and returns the jobs that ended with what they sent.
-  std::vector<std::pair<std::size_t, std::string>> wait() {
+  // Waits until something arrives, and returns the jobs that ended with what they sent; those that failed go to
+  // `failed`, where it is not empty.
+  std::vector<std::pair<std::size_t, std::string>> wait(const PoolOptions& options, std::size_t* done) {
     std::vector<pollfd> polls;
     for (const Child& c : all_) polls.push_back({c.fd, POLLIN, 0});
     std::vector<std::pair<std::size_t, std::string>> ended;
@@ -93,7 +94,13 @@ class Children {
       if (n > 0) all_[i].received.append(chunk, std::size_t(n));
       if (n != 0) continue;
       const std::size_t job = all_[i].job;
-      ended.emplace_back(job, reap(i));
+      try {
+        ended.emplace_back(job, reap(i));
+      } catch (const JobFailed& e) {
+        if (!options.failed || e.input) throw;
+        ++*done;
+        options.failed(e);
+      }
     }
     return ended;
   }
@@ -135,9 +142,14 @@ std::vector<std::string> run_pool(const std::vector<std::size_t>& order,
   std::size_t started = 0, done = 0;
   while (done < order.size()) {
     if (options.stop && *options.stop) throw Interrupted();
-    while (started < order.size() && children.size() < std::max(1u, options.children))
-      children.start(order[started++], job);
-    for (auto& [index, text] : children.wait()) {
+    while (started < order.size() && children.size() < std::max(1u, options.children)) try {
+        children.start(order[started++], job);
+      } catch (const JobFailed& e) {
+        if (!options.failed) throw;
+        ++done;
+        options.failed(e);
+      }
+    for (auto& [index, text] : children.wait(options, &done)) {
       results[index] = std::move(text);
       ++done;
       if (options.finished) options.finished(index, results[index], done);

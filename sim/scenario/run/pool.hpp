@@ -28,13 +28,16 @@ struct PoolOptions {
   unsigned children = 1;  // at once
   // Called in the parent after each job with its result and the number done; may be empty.
   std::function<void(std::size_t job, const std::string& result, std::size_t done)> finished;
+  // Called for a job that fails where its input is not to blame: it has no result, and the others go on. Empty: they
+  // do not.
+  std::function<void(const JobFailed& why)> failed = {};
   const StopFlag* stop = nullptr;
 };
 
 // results[j] = job(j) for each j in `order`, which holds 0 .. order.size()-1 in any order; jobs start in this order.
 // Each job runs in a child of its own: it sees memory as it is now, changes to it are lost, and it may crash. Children
-// end with their parent. Throws JobFailed at the first job that fails and Interrupted, in both cases without any child
-// left. Needs a process without other threads.
+// end with their parent. Throws JobFailed at the first job that fails, unless options.failed takes it, and Interrupted,
+// in both cases without any child left. Needs a process without other threads.
 std::vector<std::string> run_pool(const std::vector<std::size_t>& order,
                                   const std::function<std::string(std::size_t)>& job, const PoolOptions& options);
 
