@@ -1,4 +1,4 @@
-// gccl compare: what differs between two results or two sweeps.
+// gccl compare: what differs between two results, two sweeps or two tuning tables.
 #include "sim/tuning/compare.hpp"
 
 #include <memory>
@@ -26,9 +26,11 @@ int compare_files(const CompareArguments& a) {
 
 // Sets exit_code to 1 where something is slower by more than the threshold.
 void add_compare(Command& app, int& exit_code) {
-  Command* command = app.add_subcommand("compare", "What got slower between two results or two sweeps");
+  Command* command = app.add_subcommand("compare", "What got slower between two results, sweeps or tuning tables");
   const auto a = std::make_shared<CompareArguments>();
-  command->add_option("before", a->before, "JSON of gccl run or gccl tune")->required()->value("BEFORE");
+  command->add_option("before", a->before, "JSON of gccl run or gccl tune, or a tuning table")
+      ->required()
+      ->value("BEFORE");
   command->add_option("after", a->after, "The same, later")->required()->value("AFTER");
   command->add_option("--threshold", a->threshold, "Exit with 1 where something takes more than so many percent longer")
       ->check(Range{0, 1e6})

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <tuple>
 #include <vector>
 
+#include "libgccl/cluster/tuning_file.hpp"
 #include "sim/report/table.hpp"
 
 namespace gccl::sim {
@@ -77,11 +79,79 @@ Measured of_tuning(const Node& document) {
   return m;
 }
 
+// What two documents say of the same, and how much only one of them speaks of.
+struct Both {
+  Measured before, after;
+  std::size_t compared = 0, only_before = 0, only_after = 0;
+};
+
+Both of_rows(Measured before, Measured after) {
+  Both both{std::move(before), std::move(after)};
+  for (const auto& [what, us] : both.before.times) both.compared += both.after.times.count(what);
+  both.only_before = both.before.times.size() - both.compared;
+  both.only_after = both.after.times.size() - both.compared;
+  return both;
+}
+
+// "8 to 16 ranks".
+std::string range_text(Rank from, Rank to, std::string_view what) {
+  if (from == to) return fmt::format("{} {}{}", from, what, from == 1 ? "" : "s");
+  return fmt::format("{} to {} {}s", from, to, what);
+}
+
+std::string decision(const TuningTable::Entry& e) {
+  std::string text(e.algorithm->name);
+  if (!e.protocol.empty()) text += " " + e.protocol;
+  if (e.chunks > 0) text += fmt::format(", {}/{}", e.chunks, e.channels);
+  if (e.window > 0) text += fmt::format(", window {}", e.window);
+  return text;
+}
+
+// Of two tables the ranges of calls that an entry of each is about. Their times are those of the smallest call, so only
+// entries that begin with the same one have times to compare.
+Both of_tables(const Node& before, const Node& after) {
+  using Entry = TuningTable::Entry;
+  const TuningTable a = read_tuning_table(before), b = read_tuning_table(after);
+  if (a.machine.cluster != b.machine.cluster)
+    after.at("machine").at("cluster").fail(
+        fmt::format("found \"{}\", expected \"{}\", as the other file has", b.machine.cluster, a.machine.cluster));
+  const auto start = [](const Entry& e) { return std::tuple(e.from_bytes, e.ranks_min, e.nodes_min); };
+  Both both;
+  std::vector<bool> met(b.entries.size());
+  for (const Entry& x : a.entries) {
+    bool any = false;
+    for (const Entry& y : b.entries) {
+      if (x.algorithm->kind != y.algorithm->kind) continue;
+      const Count from = std::max(x.from_bytes, y.from_bytes), to = std::min(x.to_bytes, y.to_bytes);
+      const Rank ranks_min = std::max(x.ranks_min, y.ranks_min), ranks_max = std::min(x.ranks_max, y.ranks_max);
+      const Rank nodes_min = std::max(x.nodes_min, y.nodes_min), nodes_max = std::min(x.nodes_max, y.nodes_max);
+      if (from >= to || ranks_min > ranks_max || nodes_min > nodes_max) continue;
+      any = met[std::size_t(&y - b.entries.data())] = true;
+      ++both.compared;
+      const std::string call = fmt::format(
+          "{} from {}{}, {} on {} of {}", name(x.algorithm->kind), json::format_bytes(from),
+          to == Entry::kNoEnd ? "" : " to less than " + json::format_bytes(to),
+          range_text(ranks_min, ranks_max, "rank"), range_text(nodes_min, nodes_max, "node"), a.machine.cluster);
+      both.before.winners[call] = decision(x);
+      both.after.winners[call] = decision(y);
+      if (!x.predicted_us || !y.predicted_us || start(x) != start(y)) continue;
+      add(both.before.times, call, *x.predicted_us);
+      add(both.after.times, call, *y.predicted_us);
+    }
+    both.only_before += !any;
+  }
+  both.only_after = std::size_t(std::ranges::count(met, false));
+  return both;
+}
+
 std::string kind_of(const Node& document) {
+  constexpr std::string_view kKinds[] = {"gccl/result/1", "gccl/tuning/1", "gccl/table/1"};
   const std::string schema = document.at("schema").string();
-  if (schema != "gccl/result/1" && schema != "gccl/tuning/1")
-    document.at("schema").fail(fmt::format(
-        "found \"{}\", expected \"gccl/result/1\" (gccl run --json) or \"gccl/tuning/1\" (gccl tune --json)", schema));
+  if (std::ranges::find(kKinds, schema) == std::end(kKinds))
+    document.at("schema").fail(
+        fmt::format("found \"{}\", expected \"gccl/result/1\" (gccl run --json), \"gccl/tuning/1\" (gccl tune --json) "
+                    "or \"gccl/table/1\" (gccl tune --table)",
+                    schema));
   return schema;
 }
 
@@ -91,14 +161,13 @@ Json compare(const Node& before, const Node& after, double threshold_percent) {
   const std::string kind = kind_of(before);
   if (kind_of(after) != kind)
     after.at("schema").fail(fmt::format("found \"{}\", expected \"{}\", as the other file has", kind_of(after), kind));
-  const auto read = kind == "gccl/result/1" ? of_result : of_tuning;
-  const Measured a = read(before), b = read(after);
+  const Both both = kind == "gccl/table/1"    ? of_tables(before, after)
+                    : kind == "gccl/tuning/1" ? of_rows(of_tuning(before), of_tuning(after))
+                                              : of_rows(of_result(before), of_result(after));
   Json slower = Json::array(), faster = Json::array(), changed = Json::array();
-  std::size_t both = 0;
-  for (const auto& [what, us] : a.times) {
-    const auto at = b.times.find(what);
-    if (at == b.times.end()) continue;
-    ++both;
+  for (const auto& [what, us] : both.before.times) {
+    const auto at = both.after.times.find(what);
+    if (at == both.after.times.end()) continue;
     const double percent = us > 0 ? (at->second / us - 1) * 100 : at->second > 0 ? 1e9 : 0;
     Json row = {{"what", what}, {"before_us", us}, {"after_us", at->second}, {"percent", percent}};
     if (percent > threshold_percent)
@@ -106,11 +175,11 @@ Json compare(const Node& before, const Node& after, double threshold_percent) {
     else if (percent < -threshold_percent)
       faster.push_back(std::move(row));
   }
-  if (both == 0)
+  if (both.compared == 0)
     throw json::InputError(fmt::format("{} and {}: they have no row in common: nothing to compare",
                                        before.file().string(), after.file().string()));
-  for (const auto& [what, winner] : a.winners)
-    if (const auto at = b.winners.find(what); at != b.winners.end() && at->second != winner)
+  for (const auto& [what, winner] : both.before.winners)
+    if (const auto at = both.after.winners.find(what); at != both.after.winners.end() && at->second != winner)
       changed.push_back({{"what", what}, {"before", winner}, {"after", at->second}});
   const auto by_size = [](const Json& x, const Json& y) {
     return std::abs(x["percent"].get<double>()) > std::abs(y["percent"].get<double>());
@@ -122,19 +191,22 @@ Json compare(const Node& before, const Node& after, double threshold_percent) {
           {"before", json::valid_text(before.file().string())},
           {"after", json::valid_text(after.file().string())},
           {"threshold_percent", threshold_percent},
-          {"compared", both},
-          {"only_before", a.times.size() - both},
-          {"only_after", b.times.size() - both},
+          {"of", kind},
+          {"compared", both.compared},
+          {"only_before", both.only_before},
+          {"only_after", both.only_after},
           {"ok", slower.empty()},
           {"slower", std::move(slower)},
           {"faster", std::move(faster)},
           {"winner_changed", std::move(changed)}};
 }
 
-std::string comparison_text(const Json& c) {
-  std::string text = fmt::format("{} times in both; {} only before, {} only after; threshold {:.4g} %\n",
-                                 c["compared"].get<std::size_t>(), c["only_before"].get<std::size_t>(),
-                                 c["only_after"].get<std::size_t>(), c["threshold_percent"].get<double>());
+std::string comparison_text(Json c) {
+  json::replace_control(c);
+  std::string text = fmt::format(
+      "{} {} in both; {} only before, {} only after; threshold {:.4g} %\n", c["compared"].get<std::size_t>(),
+      c["of"] == "gccl/table/1" ? "ranges of calls" : "times", c["only_before"].get<std::size_t>(),
+      c["only_after"].get<std::size_t>(), c["threshold_percent"].get<double>());
   const auto list = [&](const char* key, std::string_view title, auto line) {
     const Json& rows = c[key];
     text += fmt::format("\n{}: {}\n", title, rows.size());

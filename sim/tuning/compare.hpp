@@ -1,4 +1,4 @@
-// Compares two results or two sweeps, before and after an upgrade: gccl compare.
+// Compares two results, sweeps or tuning tables, before and after an upgrade: gccl compare.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -8,11 +8,12 @@
 
 namespace gccl::sim {
 
-// "gccl/comparison/1" (docs/formats.md) of two "gccl/result/1" or two "gccl/tuning/1" documents: what both have. Slower
-// is what takes more than `threshold_percent` longer in the second. Throws json::InputError: another kind of document,
-// two kinds, nothing that both have.
+// "gccl/comparison/1" (docs/formats.md) of two "gccl/result/1", "gccl/tuning/1" or "gccl/table/1" documents: what both
+// have. Slower is what takes more than `threshold_percent` longer in the second. Throws json::InputError: another kind
+// of document, two kinds, nothing that both have.
 nlohmann::json compare(const json::Node& before, const json::Node& after, double threshold_percent);
 
-std::string comparison_text(const nlohmann::json& comparison);
+// Without the control characters that names from files may hold.
+std::string comparison_text(nlohmann::json comparison);
 
 }  // namespace gccl::sim

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "tests/support/json_schema.hpp"
 #include "tests/support/program.hpp"
 
 using namespace gccl::test;
@@ -70,6 +71,73 @@ TEST_CASE("the text names the choice, the reasons, the cross-overs and what woul
   CHECK(run_gccl({"explain", "pcie-box", "--ranks", "1", "--bytes", "8"}).code == 0);
   CHECK(run_gccl({"explain", "host", "--collective", "barrier"}).code == 0);
   CHECK(run_gccl({"explain", "host", "--bytes", "0"}).code == 0);
+}
+
+TEST_CASE("explain says who decides, as run does: GCCL_ALGORITHM, GCCL_ALGO, a table, the model") {
+  const Folder folder;
+  const std::string table = folder
+                                .write("t.json", R"({"schema":"gccl/table/1","name":"t",
+            "machine":{"cluster":"dgx-h100-superpod-2048","nodes":256,"cards_per_node":8},
+            "entries":[{"collective":"allgather","algorithm":"bruck","protocol":"LL","chunks":1}]})")
+                                .string();
+  const struct {
+    std::string setting, algorithm, authority, decided;
+  } kCases[] = {
+      {"GCCL_ALGORITHM=allgather=ring", "ring", "GCCL_ALGORITHM", "GCCL_ALGORITHM asks for ring"},
+      {"GCCL_ALGO=allgather:bruck,ring", "ring", "the model", "candidates, among what GCCL_ALGO allows"},
+      {"GCCL_ALGO=pat", "pat", "GCCL_ALGO", "GCCL_ALGO asks for pat"},
+      {"GCCL_TUNING_FILE=" + table, "bruck", "GCCL_TUNING_FILE", "asks for bruck (" + table + ": /entries/0)"},
+      {"GCCL_ALGO=allreduce:ring", "", "the model", "the lowest predicted time of"},
+  };
+  const std::vector<std::string> call{
+      "explain", "dgx-h100-superpod-2048", "--ranks", "16", "--collective", "allgather", "--bytes", "64KiB", "--json",
+      "-"};
+  for (const auto& c : kCases) {
+    CAPTURE(c.setting);
+    const Ended e = Program(call, {.environment = {c.setting}}).wait();
+    REQUIRE(e.code == 0);
+    const Json choice = Json::parse(e.out)["choice"];
+    if (!c.algorithm.empty()) CHECK(choice["algorithm"] == c.algorithm);
+    CHECK(choice["authority"] == c.authority);
+    CHECK(choice["decided"].get<std::string>().find(c.decided) != std::string::npos);
+  }
+  const auto refused = [&](const std::string& setting, const std::string& cluster) {
+    const Ended e = Program({"explain", cluster, "--bytes", "8", "--ranks", "2"}, {.environment = {setting}}).wait();
+    CHECK(e.code == 2);
+    return e.err;
+  };
+  CHECK(refused("GCCL_TUNING_FILE=" + table, "polaris").find("/machine/cluster: the table is for") !=
+        std::string::npos);
+  CHECK(refused("GCCL_ALGO=rink", "polaris").find("there is no algorithm \"rink\"") != std::string::npos);
+}
+
+TEST_CASE("control characters in a cluster's name tear no text apart, and the documents fit their schemas") {
+  const Folder folder;
+  Json cluster = Json::parse(read_text(kRoot / "topologies/ethernet-cpu.json"));
+  cluster["name"] = "two\nlines\x01\x1b[31m";
+  if (cluster["parameters"].is_string())
+    cluster["parameters"] = (kRoot / "cost-models" / cluster["parameters"].get<std::string>()).string();
+  const std::string file = folder.write("c.json", cluster.dump()).string();
+  const auto schema = [](const char* of) { return JsonSchema(Json::parse(read_text(kRoot / of))); };
+  for (const char* as : {"gccl", "openmpi"}) {
+    const Ended e = run_gccl({"explain", file, "--bytes", "1KiB", "--ranks", "4", "--as", as});
+    CAPTURE(e.err);
+    REQUIRE(e.code == 0);
+    CHECK(e.out.find("on 4 ranks of two?lines??[31m\n") != std::string::npos);
+    CHECK(schema("sim/report/explanation.schema.json")
+              .accepts(explained({file, "--bytes", "1KiB", "--ranks", "4", "--as", as})));
+  }
+  CHECK(schema("sim/report/explanation.schema.json")
+            .accepts(explained({"polaris", "--bytes", "1KiB", "--ranks", "8", "--as", "nccl"})));
+  const std::string json = (folder.path / "t.json").string();
+  const std::vector<std::string> sweep{"tune",          file,        "--quiet", "--ranks", "2", "--bytes", "64",
+                                       "--collectives", "allgather", "--json",  json};
+  const Ended tune = run_gccl(sweep);
+  CHECK(tune.code == 0);
+  CHECK(tune.out.starts_with("two?lines??[31m (flow engine"));
+  CHECK(schema("sim/tuning/tuning.schema.json").accepts(Json::parse(read_text(json))));
+  const Ended compare = run_gccl({"compare", json, json, "--json", "-"});
+  CHECK(schema("sim/tuning/comparison.schema.json").accepts(Json::parse(compare.out)));
 }
 
 TEST_CASE("explain says what is wrong with a question, and what was expected") {

@@ -68,6 +68,43 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("compare puts two tables side by side: ranges that both are about, and times of entries that begin alike") {
+  const Folder folder;
+  const auto table = [&](const char* name, const std::string& cluster, const std::string& entries) {
+    return folder
+        .write(name, R"({"schema":"gccl/table/1","name":"t","machine":{"cluster":")" + cluster +
+                         R"(","nodes":2,"cards_per_node":4},"entries":[)" + entries + "]}")
+        .string();
+  };
+  const std::string a = table("a.json", "c", R"(
+    {"collective":"allreduce","to_bytes":"1KiB","algorithm":"tree","predicted_us":10},
+    {"collective":"allreduce","from_bytes":"1KiB","algorithm":"ring","chunks":4,"channels":2,"predicted_us":50},
+    {"collective":"barrier","algorithm":"tree"})");
+  const std::string b = table("b.json", "c", R"(
+    {"collective":"allreduce","to_bytes":"4KiB","algorithm":"tree","predicted_us":11},
+    {"collective":"allreduce","from_bytes":"4KiB","algorithm":"ring","chunks":8,"channels":2,"predicted_us":40},
+    {"collective":"alltoall","algorithm":"pairwise"})");
+  const Ended e = run_gccl({"compare", a, b, "--json", "-"});
+  CHECK(e.code == 1);
+  const Json c = Json::parse(e.out);
+  CHECK(c["of"] == "gccl/table/1");
+  CHECK(c["compared"] == 3);
+  CHECK(c["only_before"] == 1);
+  CHECK(c["only_after"] == 1);
+  REQUIRE(c["slower"].size() == 1);
+  CHECK(c["slower"][0]["what"] == "allreduce from 0 B to less than 1 KiB, 1 to 8 ranks on 1 to 2 nodes of c");
+  CHECK(c["slower"][0]["percent"].get<double>() == doctest::Approx(10));
+  REQUIRE(c["winner_changed"].size() == 2);
+  CHECK(c["winner_changed"][0]["before"] == "ring, 4/2");
+  CHECK(c["winner_changed"][0]["after"] == "tree");
+  CHECK(c["winner_changed"][1]["what"] == "allreduce from 4 KiB, 1 to 8 ranks on 1 to 2 nodes of c");
+  CHECK(run_gccl({"compare", a, b, "--threshold", "12"}).code == 0);
+  check_refused({"compare", a, table("d.json", "d", R"({"collective":"barrier","algorithm":"tree"})")},
+                "/machine/cluster: found \"d\", expected \"c\"");
+  check_refused({"compare", a, table("e.json", "c", R"({"collective":"alltoall","algorithm":"bruck"})")},
+                "nothing to compare");
+}
+
 TEST_CASE("compare takes sweeps of another cluster, engine or type for nothing to compare, as it does results") {
   const Folder folder;
   const auto sweep = [&](const char* cluster, const char* engine, const char* dtype) {
