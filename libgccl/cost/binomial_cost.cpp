@@ -5,53 +5,84 @@
 namespace gccl {
 namespace {
 
-// [k]: the time of a whole subtree of 2^k members.
-using Whole = std::array<Cost, 32>;
+constexpr std::size_t kLevels = 32;
 
-Cost tree_down(Count members, Carried bytes, const Paths& p, const Whole& whole) {
+// [k]: of the message to or from a whole subtree of 2^k members, which is 2^k members away.
+struct Levels {
+  std::array<Cost, kLevels> hop;     // the message alone
+  std::array<Cost, kLevels> behind;  // how long the next nearer one waits for it on the links that they share
+  std::array<Cost, kLevels> whole;   // the subtree's own time
+};
+
+// The last member's end; `levels` has all whole subtrees that are smaller.
+Cost tree_down(Count members, Carried bytes, const Paths& p, const Levels& levels) {
   Cost end = 0, card = 0, leaves = 0;  // the last member's, until when this card is busy, the message's start
-  double before = 0;                   // bytes of the message before it
-  for (Count d = std::bit_ceil(members) / 2; d > 0; d /= 2) {
-    const Count child = std::min(d, members - d);
-    const Hop& hop = p.binomial(d);
-    const double size = bytes(child);
-    leaves = std::max(card, before > 0 ? leaves + before * p.behind(d) : 0);
-    const Cost below = child == d ? whole[std::size_t(std::countr_zero(d))] : tree_down(child, bytes, p, whole);
-    end = std::max(end, leaves + hop(size) + below);
+  Cost before = 0;                     // what the message before it keeps the links busy for
+  for (auto k = std::size_t(std::bit_width(members - 1)); k-- > 0;) {
+    const Count d = Count(1) << k, child = std::min(d, members - d);
+    leaves = std::max(card, leaves + before);
+    const bool cut = child < d;
+    const Cost below = cut ? tree_down(child, bytes, p, levels) : levels.whole[k];
+    end = std::max(end, leaves + (cut ? p.binomial(d)(bytes(child)) : levels.hop[k]) + below);
     card += p.model().overhead_ns;
-    before = size;
+    before = k == 0 ? 0 : cut ? bytes(child) * p.behind(d / 2) : levels.behind[k];
   }
   return end;
 }
 
-Cost tree_up(Count members, Carried bytes, bool combines, const Paths& p, const Whole& whole) {
+// One message after the other, from the nearest position on.
+struct Arrivals {
   Cost end = 0, arrived = 0;
+
+  void add(bool first, Cost alone, Cost gap, Cost combining) {
+    // A cut off subtree is done early; whichever message is the later one waits for the other.
+    arrived = first ? alone : std::max(std::max(alone, arrived), std::min(alone, arrived) + gap);
+    end = std::max(end, arrived) + combining;
+  }
+};
+
+Cost tree_up(Count members, Carried bytes, bool combines, const Paths& p, const Levels& levels) {
+  Arrivals at;
   for (Count d = 1; d < members; d *= 2) {
     const Count child = std::min(d, members - d);
-    const Hop& hop = p.binomial(d);
     const double size = bytes(child);
-    const Cost above = child == d ? whole[std::size_t(std::countr_zero(d))] : tree_up(child, bytes, combines, p, whole);
-    const Cost gap = std::max(p.model().receive_overhead_ns, d > 1 ? size * p.behind(d / 2) : 0);
-    const Cost alone = above + hop(size);
-    // A cut off subtree is done early; whichever message is the later one waits for the other.
-    arrived = d == 1 ? alone : std::max(std::max(alone, arrived), std::min(alone, arrived) + gap);
-    end = std::max(end, arrived) + (combines ? p.model().combine(size) : 0);
+    const Cost above =
+        child == d ? levels.whole[std::size_t(std::countr_zero(d))] : tree_up(child, bytes, combines, p, levels);
+    at.add(d == 1, above + p.binomial(d)(size),
+           std::max(p.model().receive_overhead_ns, d > 1 ? size * p.behind(d / 2) : 0),
+           combines ? p.model().combine(size) : 0);
   }
-  return end;
+  return at.end;
 }
 
 }  // namespace
 
 Cost binomial_down(Rank n, Carried bytes, const Paths& p) {
-  Whole whole{};
-  for (std::size_t k = 1; Count(1) << k < n; ++k) whole[k] = tree_down(Count(1) << k, bytes, p, whole);
-  return tree_down(n, bytes, p, whole);
+  Levels levels;
+  levels.whole[0] = 0;
+  for (std::size_t k = 0; Count(1) << k < n; ++k) {
+    const Count d = Count(1) << k;
+    levels.hop[k] = p.binomial(d)(bytes(d));
+    levels.behind[k] = k > 0 ? bytes(d) * p.behind(d / 2) : 0;
+    if (2 * d < n) levels.whole[k + 1] = tree_down(2 * d, bytes, p, levels);
+  }
+  return tree_down(n, bytes, p, levels);
 }
 
 Cost binomial_up(Rank n, Carried bytes, bool combines, const Paths& p) {
-  Whole whole{};
-  for (std::size_t k = 1; Count(1) << k < n; ++k) whole[k] = tree_up(Count(1) << k, bytes, combines, p, whole);
-  return tree_up(n, bytes, combines, p, whole);
+  // A whole subtree has the messages of the next smaller one and one more.
+  Levels levels;
+  levels.whole[0] = 0;
+  Arrivals at;
+  for (std::size_t k = 0; Count(2) << k < n; ++k) {
+    const Count d = Count(1) << k;
+    const double size = bytes(d);
+    at.add(k == 0, levels.whole[k] + p.binomial(d)(size),
+           std::max(p.model().receive_overhead_ns, k > 0 ? size * p.behind(d / 2) : 0),
+           combines ? p.model().combine(size) : 0);
+    levels.whole[k + 1] = at.end;
+  }
+  return tree_up(n, bytes, combines, p, levels);
 }
 
 Cost binomial_interval(Rank n, double bytes, Cost overhead_ns, const Paths& p) {

@@ -12,7 +12,7 @@ struct Carried {
 };
 
 // Position 0 of n has what all get. Each member passes on to the farthest position of its subtree first; subtrees whose
-// end is cut off are smaller, not slower. O(log^2 n).
+// end is cut off are smaller, not slower. O(log^2 n), of a few additions each.
 Cost binomial_down(Rank n, Carried bytes, const Paths& p);
 // Every position has what position 0 gets. Each member takes what comes from the nearest position first; `combines`:
 // and adds it to its own.

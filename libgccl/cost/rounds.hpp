@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 
 #include "libgccl/cost/cost_model.hpp"
 
@@ -17,12 +18,13 @@ struct Span {
 // has not touched wait for nobody (never so for a power of two).
 class Rounds {
  public:
-  Rounds(Cost overhead_ns, bool reduces) : overhead_ns_(overhead_ns), reduces_(reduces) {}
+  Rounds(Rank ranks, Cost overhead_ns, bool reduces)
+      : overhead_ns_(overhead_ns), reduces_(reduces), each_waits_(std::has_single_bit(ranks)) {}
 
   // The next round, over that hop; `combining` is what it takes to add what it brings. When that is done.
   Cost add(Span s, double bytes, const Hop& hop, Cost combining = 0) {
-    Cost begin = left_;
-    for (std::size_t i = 0; i < count_; ++i) {
+    Cost begin = each_waits_ ? std::max(left_, end_) : left_;
+    for (std::size_t i = 0; i < count_ && !each_waits_; ++i) {
       const Span &touched = reduces_ ? done_[i].span : s, &other = reduces_ ? s : done_[i].span;
       if (other.distance < touched.length) begin = std::max(begin, done_[i].end);
     }
@@ -41,7 +43,7 @@ class Rounds {
     Cost end;
   };
   Cost overhead_ns_;
-  bool reduces_;
+  bool reduces_, each_waits_;
   std::array<Done, 32> done_;
   std::size_t count_ = 0;
   Cost left_ = 0, end_ = 0;

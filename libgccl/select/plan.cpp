@@ -1,9 +1,12 @@
 #include "libgccl/select/plan.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <utility>
+
+#include "libgccl/select/prediction.hpp"
 
 namespace gccl {
 namespace {
@@ -13,6 +16,10 @@ constexpr double kChunkBytesMin = 32 << 10;
 // Of two ways to cut a call up whose predictions differ by less the one with fewer chunks is taken: it is simulated
 // sooner, and its prediction depends less on how well chunks overlap.
 constexpr double kNearly = 1.03;
+// What is above the lowest prediction by no more than rounding may still be it.
+constexpr double kSurely = 1 + 1e-6;
+// By powers of two, of as many chunks in as many channels at most, and once more from another number of channels on.
+constexpr std::size_t kSlicingsMax = 2 * std::bit_width(kChunksMax) * (std::bit_width(kChunksMax) + 1) / 2;
 
 // Of the table, or of a copy of some of its rows.
 bool same(const Algorithm* a, const Algorithm& b) { return a == &b || (a->kind == b.kind && a->name == b.name); }
@@ -54,150 +61,62 @@ Slicing measured_slicing(const Algorithm& algorithm, Rank ranks, double bytes, c
   return s;
 }
 
-// How much of the rest of a chunk's time is not hidden behind the busiest thing. Channels begin in step, all in one
-// phase of an algorithm at a time, and drift apart chunk by chunk; two of them do not. Staggered ones are apart from
-// the start. Both fitted to the model engine's times of the hierarchical all-reduce (the first without stagger) on 64
-// ranks of dgx-h100-superpod-2048 (1 GiB, 2 to 64 channels of 1 to 64 chunks). Channels of one chunk are apart, too, as
-// their messages pass ports one after the other: rabenseifner, hierarchical and swing (4 and 64 MiB, LL128; 32 ranks of
-// that cluster and of alps-gh200-2048, 16 of polaris) take on the flow engine with 4, 8 and 16 of them 0.88, 0.84 and
-// 0.83 of the time of one in the mean, and by this 0.90, 0.86 and 0.85; apart by 9 % in the median, 31 % at worst.
-double in_step(Count chunks_each, Count channels, bool staggered) {
-  if (channels > 1 && staggered) return 0.05 + 0.4 / double(channels);
-  if (chunks_each == 1 && channels > 2) return std::max(0.35, 2 / double(channels));
-  return 1 / (1 + double(chunks_each - 1) * (double(channels) - std::min(2.0, double(channels))) / 24);
-}
-
-// From the end of one chunk to the end of the next where several channels are on their way. `serial`: what a chunk's
-// bytes take alone.
-Cost interval_between(const Algorithm& algorithm, const Call& chunk, const View& view, const CostModel& model,
-                      const Slicing& s, Cost serial) {
-  if (model.parts.empty()) return serial;
-  Cost busiest = 0;
-  for (std::size_t i = 1; i < model.parts.size(); ++i)
-    busiest = std::max(busiest, algorithm.cost(chunk, view, model.parts[i]));
-  return busiest + std::max(0.0, serial - busiest) *
-                       in_step((s.shares + s.lanes - 1) / s.lanes, s.lanes, algorithm.staggers(s.shares, s.lanes));
-}
-
-// A machine where a channel's own rate is all that takes time.
-CostModel channel_alone(const CostModel& model) {
-  return CostModel::bare(0, 1 / model.protocol.channel_GBps, model.element_bytes);
-}
-
-// A call without bytes: its latencies.
-Cost latency_of(const Algorithm& algorithm, const Call& call, const View& view, const CostModel& model) {
-  Call empty = call;
-  empty.count = 1;
-  return algorithm.cost(empty, view, model);
-}
-
-// Without what the protocol takes for each operation.
-//
-// Chunks follow each other at an algorithm's interval, once the first is through. Where it gives none, the next chunk
-// of a channel waits for the one before; channels wait for their latencies at the same time, and share what bytes cost,
-// unless they have orders, and so links, of their own. No channel is faster than its protocol lets it be.
-// That long chunks of several channels pass a port in turns, and so all of them late, no form follows.
-Cost predicted_work(const Algorithm& algorithm, const Call& call, const View& given, const CostModel& model,
-                    const Slicing& slicing, const Tuning& tuning) {
-  View view = given;
-  const bool by_switch = algorithm.in_switch && model.node_switch;  // it takes what its links carry
-  const bool limited = model.protocol.channel_GBps > 0 && view.all.size > 1 && call.count > 1 && !by_switch;
-  const CostModel channel = limited ? channel_alone(model) : CostModel{};
-  const bool whole =
-      slicing.shares == 1 || call.count <= 1 || view.all.size == 1 || !tuning.chunks_overlap || has_counts(call.kind);
-  if (whole) {
-    const Cost one = algorithm.cost(call, view, model);
-    if (!limited) return one;
-    return std::max(one, latency_of(algorithm, call, view, model) + algorithm.cost(call, view, channel));
-  }
-  Call chunk = call;
-  chunk.count = std::max<Count>(1, call.count / slicing.shares);
-  const Count shares = std::min(slicing.shares, call.count), lanes = std::min(slicing.lanes, shares);
-  const Count each = (shares + lanes - 1) / lanes;
-  if (algorithm.channels) view.channels = Rank(lanes);
-  const bool passed_on = algorithm.interval && (!algorithm.in_switch || by_switch);
-  const bool takes_turns = !passed_on && !algorithm.channels;
-  const Cost latency = limited || takes_turns ? latency_of(algorithm, call, view, model) : 0;
-  Cost one = algorithm.cost(chunk, view, model);
-  const Cost serial = std::max(0.0, one - latency);
-  if (limited) one = std::max(one, latency + algorithm.cost(chunk, given, channel));
-  if (algorithm.channels && !passed_on) return double(each) * one;
-  Cost turns = one, interval = 0, handling = 0;
-  if (passed_on) {
-    interval = algorithm.interval(chunk, view, model, slicing);
-    if (limited)
-      interval =
-          std::max(interval, algorithm.interval(chunk, given, channel, {shares, 1, slicing.window}) / double(lanes));
-  } else {
-    interval = interval_between(algorithm, chunk, view, model, {shares, lanes}, serial);
-    turns = double(each) * one + double(lanes - 1) * model.exchange_gap_ns();
-    double messages = double(shares);                      // times those of a share
-    if (lanes > 1 && algorithm.staggers(shares, lanes)) {  // a share more in all lanes but one
-      turns += latency;
-      messages += double(lanes - 1);
-    }
-    // All ranks do alike, and none is done before it has handled all its messages.
-    if (!model.parts.empty()) handling = messages * algorithm.cost(chunk, view, model.parts[0]);
-  }
-  for (const Tuning::Rate& r : tuning.rates)
-    if (same(r.algorithm, algorithm)) interval /= r.share;
-  return std::max({turns, handling, one + double(shares - 1) * std::min(interval, one)});
-}
-
-}  // namespace
-
-Cost predicted(const Algorithm& algorithm, const Call& call, const View& view, const CostModel& model,
-               const Slicing& slicing, const Tuning& tuning) {
-  if (!algorithm.cost) return NAN;
-  return model.protocol.operation_ns + predicted_work(algorithm, call, view, model, slicing, tuning);
-}
-
-namespace {
-
 // As scenarios and nccl-tests count: a rank's bigger buffer.
 double vector_bytes(const Call& call, const View& view, const CostModel& model) {
   return model.bytes(double(call.count)) * (counts_blocks(call.kind) ? view.all.size : 1);
 }
 
-Slicing searched_slicing(const Algorithm& algorithm, const Call& call, const View& view, const CostModel& model,
-                         const Tuning& tuning, const ChunksMax& most_of) {
+// No search goes beyond.
+Slicing finest(const CostModel& model, const Tuning& tuning) {
+  return {kChunksMax, std::min({tuning.channels_max, model.protocol.channels_max, kChunksMax}), tuning.window};
+}
+
+struct Sliced {
+  Slicing slicing;
+  Cost predicted_ns = NAN;
+};
+
+Sliced searched(Prediction& prediction, const Algorithm& algorithm, const Call& call, const View& view,
+                const CostModel& model, const Tuning& tuning, const ChunksMax& most_of, Cost most_ns) {
   const Slicing whole{.shares = 1, .lanes = 1, .window = tuning.window};
-  if (!algorithm.cost || view.all.size <= 1 || has_counts(call.kind)) return whole;
+  const Cost at_once = prediction.of(whole);
+  if (!algorithm.cost || view.all.size <= 1 || has_counts(call.kind)) return {whole, at_once};
   // A block is cut up no finer than a vector of all blocks.
   const double bytes = vector_bytes(call, view, model);
   Count most = std::min(kChunksMax, Count(std::max(1.0, bytes / kChunkBytesMin)));
   if (most > 1 && most_of) most = std::min(most, most_of(algorithm));
-  if (most == 1) return whole;
-  struct Candidate {
-    Slicing slicing;
-    Cost cost;
-  };
-  std::vector<Candidate> all;
-  Cost best = 0;
+  std::array<Sliced, kSlicingsMax> all;
+  std::size_t number = 0;
+  Cost best = at_once;
   const Count channels_max = std::min({most, tuning.channels_max, model.protocol.channels_max});
   const auto add_doubled = [&](Count first) {
     for (Count lanes = first; lanes <= channels_max; lanes *= 2)
       for (Count shares = lanes; shares <= most; shares *= 2) {
         const Slicing s{.shares = shares, .lanes = lanes, .window = tuning.window};
-        all.push_back({s, predicted(algorithm, call, view, model, s, tuning)});
-        best = all.size() == 1 ? all[0].cost : std::min(best, all.back().cost);
+        if (prediction.beyond(std::min(best, most_ns) * kNearly, s)) continue;
+        all[number] = {s, shares == 1 ? at_once : prediction.of(s)};
+        best = std::min(best, all[number++].predicted_ns);
       }
   };
   add_doubled(1);
   // As many as have different orders load all links of a node alike.
   if (algorithm.channels && !model.rings.empty() && !std::has_single_bit(model.rings.back().channels))
     add_doubled(model.rings.back().channels);
-  const Candidate* chosen = &all[0];
-  for (const Candidate& c : all)
-    if (c.cost <= best * kNearly && (chosen->cost > best * kNearly || c.slicing.shares < chosen->slicing.shares))
+  const Sliced* chosen = all.data();
+  for (const Sliced& c : std::span(all.data(), number))
+    if (c.predicted_ns <= best * kNearly &&
+        (chosen->predicted_ns > best * kNearly || c.slicing.shares < chosen->slicing.shares))
       chosen = &c;
-  return chosen->slicing;
+  return *chosen;
 }
 
-Slicing slicing_of(const Algorithm& algorithm, const Call& call, const View& view, const CostModel& model,
-                   const Tuning& tuning, const ChunksMax& most) {
-  if (tuning.search) return searched_slicing(algorithm, call, view, model, tuning, most);
-  return measured_slicing(algorithm, view.all.size, model.bytes(double(call.count)), tuning);
+Sliced sliced_by(Prediction& prediction, const Algorithm& algorithm, const Call& call, const View& view,
+                 const CostModel& model, const Tuning& tuning, const ChunksMax& most,
+                 const std::optional<Slicing>& stated, Cost most_ns) {
+  if (!stated && tuning.search) return searched(prediction, algorithm, call, view, model, tuning, most, most_ns);
+  const Slicing s =
+      stated ? *stated : measured_slicing(algorithm, view.all.size, model.bytes(double(call.count)), tuning);
+  return {s, prediction.of(s)};
 }
 
 }  // namespace
@@ -208,17 +127,29 @@ bool protocol_serves(const CostModel& model, const Algorithm& algorithm, const C
          (model.protocol.in_switch || !by_switch);
 }
 
-Plan plan_of(const Algorithm& algorithm, const Call& call, const View& view, CostModels models, const Tuning& tuning,
-             const ChunksMax& most, const std::optional<Slicing>& stated) {
+namespace {
+
+// Protocols by which no slicing takes less than `most_ns` are left out.
+Plan fastest_plan(const Algorithm& algorithm, const Call& call, const View& view, CostModels models,
+                  const Tuning& tuning, const ChunksMax& most, const std::optional<Slicing>& stated, Cost most_ns) {
   Plan best;
   for (std::size_t p = 0; p < models.size(); ++p) {
     if (models.size() > 1 && !protocol_serves(models[p], algorithm, call, view)) continue;
-    const Slicing slicing = stated ? *stated : slicing_of(algorithm, call, view, models[p], tuning, most);
-    const Cost cost = predicted(algorithm, call, view, models[p], slicing, tuning);
+    Prediction prediction(algorithm, call, view, models[p], tuning);
+    if (tuning.search && most_ns < INFINITY && prediction.always_beyond(most_ns, finest(models[p], tuning))) continue;
+    const auto [slicing, cost] = sliced_by(prediction, algorithm, call, view, models[p], tuning, most, stated, most_ns);
     if (best.algorithm && !(cost < best.predicted_ns * (1 - kTie))) continue;
     best = {.algorithm = &algorithm, .slicing = slicing, .protocol = p, .predicted_ns = cost};
+    most_ns = std::min(most_ns, cost * kSurely);
   }
   return best;
+}
+
+}  // namespace
+
+Plan plan_of(const Algorithm& algorithm, const Call& call, const View& view, CostModels models, const Tuning& tuning,
+             const ChunksMax& most, const std::optional<Slicing>& stated) {
+  return fastest_plan(algorithm, call, view, models, tuning, most, stated, INFINITY);
 }
 
 namespace {
@@ -239,21 +170,60 @@ struct Planning {
     p.by = by;
     return p;
   }
+  bool compared(const Algorithm& a, const Rule* rule) const;
+  bool serves(const Algorithm& a, std::size_t protocol) const {
+    return models.size() == 1 || protocol_serves(models[protocol], a, call, view);
+  }
+  // Without the protocols by which it surely takes longer; no algorithm where it does by all of them.
+  Plan plan_below(Cost most_ns, const Algorithm& a) const {
+    return fastest_plan(a, call, view, models, tuning, most, {}, most_ns);
+  }
   // Null: no closed form, and so nothing to compare.
   Plan cheapest(const Rule* rule) const;
   Plan by_entry(const TuningTable::Entry& entry) const;
   Plan within(const Rule* rule, const TuningTable::Entry* entry) const;
 };
 
+// The two lowest predictions so far, of two algorithms.
+struct LowestTwo {
+  const Algorithm* first = nullptr;
+  const Algorithm* second = nullptr;
+  Cost first_ns = INFINITY, second_ns = INFINITY;
+
+  void add(const Algorithm& a, Cost ns) {
+    if (ns < first_ns) {
+      if (first != &a) second = first, second_ns = first_ns;
+      first = &a, first_ns = ns;
+    } else if (&a != first && ns < second_ns) {
+      second = &a, second_ns = ns;
+    }
+  }
+};
+
+bool Planning::compared(const Algorithm& a, const Rule* rule) const {
+  if (a.kind != call.kind || (rule ? !rule->offers(a) : a.variant) || !a.cost || !can(a)) return false;
+  const auto switches = [](const CostModel& m) { return m.node_switch && m.protocol.in_switch; };
+  return !a.in_switch || std::any_of(models.begin(), models.end(), switches);
+}
+
 Plan Planning::cheapest(const Rule* rule) const {
+  // Nothing that takes longer than the two lowest of these, whatever the slicing, is looked at more closely: a chosen
+  // slicing takes no longer than any that was looked at, and what is not chosen for few chunks no 3 % longer.
+  LowestTwo reached;
+  if (tuning.search)
+    for (const Algorithm& a : table)
+      if (compared(a, rule))
+        for (std::size_t p = 0; p < models.size(); ++p)
+          if (serves(a, p) && a.cost(call, view, models[p]) < reached.second_ns)
+            reached.add(a, predicted(a, call, view, models[p], {}, tuning));
   Plan best;
   const Algorithm* second = nullptr;
   Cost second_ns = NAN;
   for (const Algorithm& a : table) {
-    if (a.kind != call.kind || (rule ? !rule->offers(a) : a.variant) || !a.cost || !can(a)) continue;
-    const auto switches = [](const CostModel& m) { return m.node_switch && m.protocol.in_switch; };
-    if (a.in_switch && std::none_of(models.begin(), models.end(), switches)) continue;
-    const Plan found = of(a, Authority::model);
+    if (!compared(a, rule)) continue;
+    const Plan found = plan_below(reached.second_ns * kSurely, a);
+    if (!found.algorithm) continue;
+    reached.add(a, found.predicted_ns);
     const bool better = !best.algorithm || found.predicted_ns < best.predicted_ns * (1 - kTie);
     if (better || !second || found.predicted_ns < second_ns * (1 - kTie)) {
       const Plan& beaten = better ? best : found;

@@ -1,0 +1,185 @@
+#include "libgccl/select/prediction.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "libgccl/select/plan.hpp"
+
+namespace gccl {
+namespace {
+
+// How much of the rest of a chunk's time is not hidden behind the busiest thing. Channels begin in step, all in one
+// phase of an algorithm at a time, and drift apart chunk by chunk; two of them do not. Staggered ones are apart from
+// the start. Both fitted to the model engine's times of the hierarchical all-reduce (the first without stagger) on 64
+// ranks of dgx-h100-superpod-2048 (1 GiB, 2 to 64 channels of 1 to 64 chunks). Channels of one chunk are apart, too, as
+// their messages pass ports one after the other: rabenseifner, hierarchical and swing (4 and 64 MiB, LL128; 32 ranks of
+// that cluster and of alps-gh200-2048, 16 of polaris) take on the flow engine with 4, 8 and 16 of them 0.88, 0.84 and
+// 0.83 of the time of one in the mean, and by this 0.90, 0.86 and 0.85; apart by 9 % in the median, 31 % at worst.
+double in_step(Count chunks_each, Count channels, bool staggered) {
+  if (channels > 1 && staggered) return 0.05 + 0.4 / double(channels);
+  if (chunks_each == 1 && channels > 2) return std::max(0.35, 2 / double(channels));
+  return 1 / (1 + double(chunks_each - 1) * (double(channels) - std::min(2.0, double(channels))) / 24);
+}
+
+// Chunks of one call may be short of an element each, and forms round parts of them.
+constexpr double kRounding = 1 - 1e-3;
+
+}  // namespace
+
+Prediction::Prediction(const Algorithm& algorithm, const Call& call, const View& view, const CostModel& model,
+                       const Tuning& tuning)
+    : algorithm_(algorithm),
+      call_(call),
+      view_(view),
+      model_(model),
+      tuning_(tuning),
+      by_switch_(algorithm.in_switch && model.node_switch),
+      limited_(model.protocol.channel_GBps > 0 && view.all.size > 1 && call.count > 1 && !by_switch_),
+      passed_on_(algorithm.interval && (!algorithm.in_switch || by_switch_)) {}
+
+Cost Prediction::of(const Slicing& slicing) {
+  return algorithm_.cost ? model_.protocol.operation_ns + work(slicing) : NAN;
+}
+
+// A machine where a channel's own rate is all that takes time.
+const CostModel& Prediction::channel_alone() {
+  if (!channel_) channel_ = CostModel::bare(0, 1 / model_.protocol.channel_GBps, model_.element_bytes);
+  return *channel_;
+}
+
+// A call without bytes: its latencies.
+Cost Prediction::latency() {
+  if (!latency_) {
+    Call empty = call_;
+    empty.count = 1;
+    latency_ = algorithm_.cost(empty, view_, model_);
+  }
+  return *latency_;
+}
+
+Call Prediction::chunk_call(Count shares) const {
+  Call chunk = call_;
+  chunk.count = std::max<Count>(1, call_.count / shares);
+  return chunk;
+}
+
+Prediction::Chunk Prediction::chunk_of(const Call& chunk, const View& view) {
+  Chunk c{};
+  c.one = algorithm_.cost(chunk, view, model_);
+  if (limited_) c.channel = algorithm_.cost(chunk, view_, channel_alone());
+  return c;
+}
+
+void Prediction::add_parts(Chunk& c, const Call& chunk) const {
+  for (std::size_t i = 1; i < model_.parts.size(); ++i)
+    c.busiest = std::max(c.busiest, algorithm_.cost(chunk, view_, model_.parts[i]));
+  if (!model_.parts.empty()) c.handling = algorithm_.cost(chunk, view_, model_.parts[0]);
+  c.by_parts = true;
+}
+
+Prediction::Chunk& Prediction::known(Count shares) {
+  for (std::size_t i = 0; i < lengths_; ++i)
+    if (chunks_[i].shares == shares) return chunks_[i];
+  if (lengths_ == chunks_.size()) lengths_ = 0;
+  Chunk& c = chunks_[lengths_++];
+  c = chunk_of(chunk_call(shares), view_);
+  c.shares = shares;
+  return c;
+}
+
+// From the end of one chunk to the end of the next where several channels are on their way. `serial`: what a chunk's
+// bytes take alone.
+Cost Prediction::interval_between(const Chunk& chunk, const Slicing& s, Cost serial) const {
+  if (model_.parts.empty()) return serial;
+  return chunk.busiest + std::max(0.0, serial - chunk.busiest) * in_step((s.shares + s.lanes - 1) / s.lanes, s.lanes,
+                                                                         algorithm_.staggers(s.shares, s.lanes));
+}
+
+// Without what the protocol takes for each operation.
+//
+// Chunks follow each other at an algorithm's interval, once the first is through. Where it gives none, the next chunk
+// of a channel waits for the one before; channels wait for their latencies at the same time, and share what bytes cost,
+// unless they have orders, and so links, of their own. No channel is faster than its protocol lets it be.
+// That long chunks of several channels pass a port in turns, and so all of them late, no form follows.
+Cost Prediction::work(const Slicing& slicing) {
+  const bool whole = slicing.shares == 1 || call_.count <= 1 || view_.all.size == 1 || !tuning_.chunks_overlap ||
+                     has_counts(call_.kind);
+  if (whole) {
+    const Cost one = algorithm_.cost(call_, view_, model_);
+    if (!limited_) return one;
+    return std::max(one, latency() + algorithm_.cost(call_, view_, channel_alone()));
+  }
+  const Count shares = std::min(slicing.shares, call_.count), lanes = std::min(slicing.lanes, shares);
+  const Count each = (shares + lanes - 1) / lanes;
+  Chunk chunk{};
+  if (algorithm_.channels) {
+    View view = view_;
+    view.channels = Rank(lanes);
+    chunk = chunk_of(chunk_call(slicing.shares), view);
+  } else {
+    Chunk& before = known(slicing.shares);
+    if (!passed_on_ && !before.by_parts) add_parts(before, chunk_call(slicing.shares));
+    chunk = before;
+  }
+  const bool takes_turns = !passed_on_ && !algorithm_.channels;
+  Cost one = chunk.one;
+  const Cost serial = takes_turns ? std::max(0.0, one - latency()) : 0;
+  if (limited_) one = std::max(one, latency() + chunk.channel);
+  if (algorithm_.channels && !passed_on_) return double(each) * one;
+  Cost turns = one, interval = 0, handling = 0;
+  if (passed_on_) {
+    const Call part = chunk_call(slicing.shares);
+    View view = view_;
+    if (algorithm_.channels) view.channels = Rank(lanes);
+    interval = algorithm_.interval(part, view, model_, slicing);
+    if (limited_)
+      interval = std::max(
+          interval, algorithm_.interval(part, view_, channel_alone(), {shares, 1, slicing.window}) / double(lanes));
+  } else {
+    interval = interval_between(chunk, {shares, lanes}, serial);
+    turns = double(each) * one + double(lanes - 1) * model_.exchange_gap_ns();
+    double messages = double(shares);                       // times those of a share
+    if (lanes > 1 && algorithm_.staggers(shares, lanes)) {  // a share more in all lanes but one
+      turns += latency();
+      messages += double(lanes - 1);
+    }
+    // All ranks do alike, and none is done before it has handled all its messages.
+    if (!model_.parts.empty()) handling = messages * chunk.handling;
+  }
+  for (const Tuning::Rate& r : tuning_.rates)
+    if (r.algorithm == &algorithm_ || (r.algorithm->kind == algorithm_.kind && r.algorithm->name == algorithm_.name))
+      interval /= r.share;
+  return std::max({turns, handling, one + double(shares - 1) * std::min(interval, one)});
+}
+
+// Forms are sums and maxima of what a message takes and what its bytes take, so that chunks together take no less than
+// one chunk of all bytes would.
+bool Prediction::always_beyond(Cost ns, const Slicing& finest) {
+  if (call_.count == 0) return false;  // it has no latencies either
+  ns -= model_.protocol.operation_ns;
+  if (latency() > ns) return true;
+  if (algorithm_.channels || !tuning_.rates.empty()) return false;
+  const auto above = [ns](Cost all) { return all * kRounding > ns; };
+  if (!passed_on_)
+    return std::ranges::any_of(model_.parts,
+                               [&](const CostModel& part) { return above(algorithm_.cost(call_, view_, part)); });
+  if (!above(algorithm_.cost(call_, view_, model_))) return false;
+  for (const Count lanes : {Count(1), finest.lanes})  // some forms gain by many channels, others by few
+    if (!above(algorithm_.interval(call_, view_, model_, {finest.shares, lanes, finest.window}))) return false;
+  return true;
+}
+
+bool Prediction::beyond(Cost ns, const Slicing& slicing) {
+  if (slicing.shares == 1 || !tuning_.chunks_overlap) return false;
+  const Count shares = std::min(slicing.shares, call_.count), lanes = std::min(slicing.lanes, shares);
+  const double each = passed_on_ ? 1 : double((shares + lanes - 1) / lanes);
+  if (each * latency() * kRounding > ns) return true;
+  return !algorithm_.channels && each * known(slicing.shares).one * kRounding > ns;
+}
+
+Cost predicted(const Algorithm& algorithm, const Call& call, const View& view, const CostModel& model,
+               const Slicing& slicing, const Tuning& tuning) {
+  return Prediction(algorithm, call, view, model, tuning).of(slicing);
+}
+
+}  // namespace gccl

@@ -1,0 +1,63 @@
+// How long a call takes, by an algorithm's closed form, in however many chunks and channels.
+#pragma once
+
+#include <array>
+#include <optional>
+
+#include "libgccl/cost/slicing.hpp"
+#include "libgccl/select/tuning.hpp"
+
+namespace gccl {
+
+// The predictions of one call by one algorithm on one machine. What they have in common is worked out once: the
+// planner asks for sixty slicings of a long call, and most of what they cost depends on the length of a chunk alone.
+// All that it is made of outlives it.
+class Prediction {
+ public:
+  Prediction(const Algorithm& algorithm, const Call& call, const View& view, const CostModel& model,
+             const Tuning& tuning);
+
+  // Nanoseconds for the whole call; NaN where the algorithm has no closed form.
+  Cost of(const Slicing& slicing);
+  // Whether every slicing of at most so many chunks in so many channels surely takes more than so long: by latencies,
+  // which no chunk escapes, and what chunks pass through one after the other takes for all the call's bytes. Needs a
+  // closed form.
+  bool always_beyond(Cost ns, const Slicing& finest);
+  // Whether that slicing surely takes more than so long, by what of it is soon worked out.
+  bool beyond(Cost ns, const Slicing& slicing);
+
+ private:
+  // What the chunks of one length take, each alone.
+  struct Chunk {
+    Count shares;
+    Cost one;
+    Cost channel;  // where nothing but the channel's own rate takes time
+    bool by_parts;
+    Cost busiest;   // of the machine's parts
+    Cost handling;  // the same of its messages alone
+  };
+
+  Cost work(const Slicing& slicing);
+  Cost interval_between(const Chunk& chunk, const Slicing& slicing, Cost serial) const;
+  Chunk chunk_of(const Call& chunk, const View& view);
+  void add_parts(Chunk& chunk, const Call& call) const;
+  Chunk& known(Count shares);
+  Call chunk_call(Count shares) const;
+  Cost latency();
+  const CostModel& channel_alone();
+
+  const Algorithm& algorithm_;
+  const Call& call_;
+  const View& view_;
+  const CostModel& model_;
+  const Tuning& tuning_;
+  bool by_switch_;  // it takes what the switch's links carry
+  bool limited_;    // a channel is no faster than its protocol lets it be
+  bool passed_on_;
+  std::optional<Cost> latency_;
+  std::optional<CostModel> channel_;
+  std::array<Chunk, 32> chunks_;  // the lengths asked for so far
+  std::size_t lengths_ = 0;
+};
+
+}  // namespace gccl

@@ -1,0 +1,123 @@
+// What the planner leaves out to be quick changes nothing, and needs no memory.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <numeric>
+#include <vector>
+
+#include "libgccl/cluster/cost_stairs.hpp"
+#include "libgccl/cluster/load.hpp"
+#include "libgccl/select/plan.hpp"
+#include "tests/support/project.hpp"
+#include "tests/support/short_memory.hpp"
+
+using namespace gccl;
+
+namespace {
+
+struct Machine {
+  std::shared_ptr<const Cluster> cluster;
+  std::vector<Card> cards;
+  Layout layout;
+  PlannedBy by;
+
+  Machine(const char* name, Rank ranks)
+      : cluster(load_cluster(test::kRoot / "topologies" / (std::string(name) + ".json"))),
+        cards(ranks),
+        layout((std::iota(cards.begin(), cards.end(), 0), layout_of(*cluster, cards))),
+        by(planned_by(*cluster, cards, 4)) {}
+};
+
+// The fewest chunks within 3 % of the best of all powers of two, each predicted on its own: plan.hpp.
+Plan searched_all(const Algorithm& a, const Call& call, const View& view, const CostModel& m, const Tuning& tuning) {
+  const double bytes = m.bytes(double(call.count)) * (counts_blocks(call.kind) ? view.all.size : 1);
+  const Count most = std::min(kChunksMax, Count(std::max(1.0, bytes / (32 << 10))));
+  std::vector<Slicing> all;
+  const auto add = [&](Count first) {
+    for (Count lanes = first; lanes <= std::min({most, tuning.channels_max, m.protocol.channels_max}); lanes *= 2)
+      for (Count shares = lanes; shares <= most; shares *= 2) all.push_back({shares, lanes, tuning.window});
+  };
+  add(1);
+  if (a.channels && !m.rings.empty() && !std::has_single_bit(m.rings.back().channels)) add(m.rings.back().channels);
+  Cost best = INFINITY;
+  for (const Slicing& s : all) best = std::min(best, predicted(a, call, view, m, s, tuning));
+  Plan p;
+  for (const Slicing& s : all)
+    if (const Cost ns = predicted(a, call, view, m, s, tuning);
+        ns <= best * 1.03 && (!p.algorithm || s.shares < p.slicing.shares))
+      p = {.algorithm = &a, .slicing = s, .predicted_ns = ns};
+  return p;
+}
+
+}  // namespace
+
+TEST_CASE("what bounds leave out would not have been chosen: the plan is that of all slicings of all algorithms") {
+  std::size_t cut_up = 0;
+  for (const auto& [name, ranks] :
+       {std::pair("polaris", 24u), {"dgx-h100-superpod-2048", 64u}, {"gb200-nvl72-576", 100u}}) {
+    const Machine machine(name, ranks);
+    const View view = machine.layout.view(0);
+    for (const Collective kind :
+         {Collective::allreduce, Collective::allgather, Collective::reduce, Collective::broadcast})
+      for (const Count count : {Count(0), Count(1), Count(3000), Count(1) << 17, Count(5) << 20, Count(1) << 28}) {
+        const Call call{.kind = kind, .count = counts_blocks(kind) ? std::max<Count>(1, count / ranks) : count};
+        Cost best = INFINITY, second = INFINITY;
+        Plan due;
+        for (const Algorithm& a : algorithms()) {
+          if (a.kind != kind || a.variant || !a.can(call, view)) continue;
+          if (a.in_switch && !machine.by.models[0].node_switch) continue;
+          Plan own{.predicted_ns = INFINITY};
+          for (const CostModel& m : machine.by.models)
+            if (protocol_serves(m, a, call, view)) {
+              const Plan p = searched_all(a, call, view, m, machine.by.tuning);
+              if (p.predicted_ns < own.predicted_ns * (1 - kTie)) own = p;
+            }
+          second = std::min(second, std::max(best, own.predicted_ns));
+          if (own.predicted_ns < best * (1 - kTie)) due = own;
+          best = std::min(best, own.predicted_ns);
+        }
+        CAPTURE(name);
+        CAPTURE(gccl::name(kind));
+        CAPTURE(count);
+        const Plan p = plan(call, view, machine.by.models, machine.by.tuning);
+        CHECK(p.algorithm == due.algorithm);
+        CHECK(p.slicing == due.slicing);
+        CHECK(p.predicted_ns == due.predicted_ns);
+        CHECK(p.second_ns == doctest::Approx(second).epsilon(1e-8));
+        cut_up += p.slicing.shares > 1;
+      }
+  }
+  CHECK(cut_up > 20);
+}
+
+TEST_CASE("a lookup, a plan by a table and a plan by the model ask for no memory") {
+  const Machine machine("polaris", 16);
+  const View view = machine.layout.view(0);
+  TuningTable table{.file = "t.json",
+                    .name = "t",
+                    .machine = {.cluster = "polaris", .nodes = 4, .cards_per_node = 4},
+                    .entries = {{.to_bytes = 4096, .algorithm = find_algorithm(Collective::allreduce, "ring")},
+                                {.from_bytes = 4096,
+                                 .algorithm = find_algorithm(Collective::allreduce, "swing"),
+                                 .protocol = "LL",
+                                 .chunks = 4,
+                                 .channels = 2}}};
+  Authorities authorities;
+  authorities.table = std::make_shared<const TuningTable>(table);
+  authorities = authorities.on(16, view.nodes);
+  std::size_t plans = 0;
+  denied = {.left = 0, .lasting = true};
+  for (std::size_t kind = 0; kind < std::size(kDefinitions); ++kind)
+    for (Count count = 1; !has_counts(Collective(kind)) && count <= Count(1) << 24; count *= 16) {
+      const Call call{.kind = Collective(kind), .count = count};
+      plans += plan(call, view, machine.by.models, machine.by.tuning).algorithm != nullptr;
+      plans += plan(call, view, machine.by.models, machine.by.tuning, authorities).algorithm != nullptr;
+      plans += authorities.entries.find(Collective(kind), count) != nullptr;
+    }
+  const bool asked = denied.met;
+  denied = {};
+  CHECK_FALSE(asked);
+  CHECK(plans > 100);
+}
