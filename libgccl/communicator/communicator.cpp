@@ -20,6 +20,14 @@ std::list<Communicator*>& registry() {
   return *list;
 }
 
+// The others wait for this rank's word on it no longer than the start may take. Later all have long been there: one
+// that does not answer has no descriptors left, or is cut off, and who shrinks must hear that.
+std::int64_t connect_timeout_ms(const World& world, const Members& members) {
+  constexpr std::int64_t kLaterMs = 5000;
+  const std::int64_t limit = world.start.start_timeout_ms / 4 * 3;
+  return members.world ? limit : std::min(limit, kLaterMs);
+}
+
 }  // namespace
 
 const char Communicator::kMagic[] = "gccl communicator";
@@ -46,8 +54,7 @@ Status Communicator::create(std::shared_ptr<World> world, Members members, Excha
                             .communicator = c->members_.id,
                             .node = c->members_.node.data(),
                             .world_rank = c->members_.world_rank.data(),
-                            // The others wait for this rank's word on it no longer than the start may take.
-                            .connect_timeout_ms = c->world_->start.start_timeout_ms / 4 * 3};
+                            .connect_timeout_ms = connect_timeout_ms(*c->world_, c->members_)};
   // Before the ranks exchange anything: who has come out of it may ask one that has not.
   c->record_ = c->world_->watch->join(c->members_.id, c->rank(), c->members_.world_rank);
   const Status s = Ports::connect(*c->world_->wires, spec, exchange, c->world_->start.start_timeout_ms, &c->ports_);

@@ -90,7 +90,9 @@ Status Port::await(const std::vector<const Link*>& dialled, Clock::duration limi
                          f.result);
   };
   auto pause = std::chrono::microseconds(20);
-  for (const auto until = Clock::now() + limit + kLastAttempt; Clock::now() < until;) {
+  // Of what the start may take a quarter is left for the ranks' words on it.
+  for (const auto until = Clock::now() + limit + std::min<Clock::duration>(kLastAttempt, limit / 6);
+       Clock::now() < until;) {
     if (mailbox_->full()) take_mail();
     if (fault_.result != GCCL_SUCCESS) return unreached(fault_);
     if (!troubles_.empty()) return unreached(troubles_[0]);
