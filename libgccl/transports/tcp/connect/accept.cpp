@@ -58,13 +58,15 @@ PendingConnection::Next Accept::ready() {
 }
 
 PendingConnection::Next Accept::welcome(const Hello& hello) {
+  // Before the caller knows that it was heard, and may end.
+  if (hello.kind == Hello::Kind::abort) mailbox_->put(hello.fault, true);
   if (send(fd_.get(), &kWelcome, 1, MSG_DONTWAIT | MSG_NOSIGNAL) != 1) return turn_away("it left");
   switch (hello.kind) {
     case Hello::Kind::stream:
       set_up(fd_.get(), context_->settings);
       mailbox_->put({hand_over(), hello.from, hello.channel, hello.stream, hello.streams});
       return Next::over;
-    case Hello::Kind::abort: mailbox_->put(hello.fault, true); return Next::over;
+    case Hello::Kind::abort: return Next::over;
     case Hello::Kind::watch: break;
   }
   watched_ = true;

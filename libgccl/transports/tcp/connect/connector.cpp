@@ -218,6 +218,12 @@ void Connector::dial(std::vector<Dial::Target> targets) {
   wake();
 }
 
+bool Connector::heard_all(Clock::time_point then) {
+  if (quiet_.load(std::memory_order_acquire) >= then) return true;
+  if (Clock::now() >= then && !asked_.exchange(true)) wake();
+  return false;
+}
+
 void Connector::drop_dials() {
   for (; !dials_.empty(); dials_.pop_back()) Dial::dropped(dials_.back());
 }
@@ -252,7 +258,12 @@ void Connector::serve() {
     }
     // These may end other pending connections than the one at hand: only once no event points to any.
     if (orders || orders_left_) take_orders();
-    if (callers) take_callers();
+    const Clock::time_point looked = Clock::now();
+    if (callers || (asked_.exchange(false) && listen_again_ == Clock::time_point::max())) {
+      take_callers();
+      if (listen_again_ == Clock::time_point::max()) queue_empty_ = looked;
+    }
+    if (half_open_.empty()) quiet_.store(queue_empty_, std::memory_order_release);
     if (Clock::now() >= next_look_) expire();
     end_left();
   }

@@ -2,6 +2,7 @@
 // what is ready from their mailboxes and never wait for a connection.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <list>
 #include <memory>
@@ -49,6 +50,9 @@ class Connector {
   // Every peer of the port gets the fault: as soon as there is memory, where it is short. The first abort counts.
   void abort(const std::shared_ptr<Mailbox>& mailbox, const GCCL_Fault& fault) noexcept;
   void dial(std::vector<Dial::Target> targets);
+  // Whether everybody who had called this rank by `then` has been heard to the end. Where it is not known yet, the
+  // thread looks; the caller asks again.
+  bool heard_all(PendingConnection::Clock::time_point then);
 
  private:
   using Clock = PendingConnection::Clock;
@@ -101,6 +105,10 @@ class Connector {
   bool stop_ = false, ended_ = false;
   Status broken_;  // why the thread ended before its time
 
+  // Nobody was in the listener's queue then, nor half open. And whether somebody asks for that.
+  std::atomic<Clock::time_point> quiet_{};
+  std::atomic<bool> asked_{false};
+
   // The thread's.
   PendingConnections pending_;
   std::list<PendingConnection*> half_open_;  // the oldest first
@@ -109,7 +117,8 @@ class Connector {
   bool orders_left_ = false;  // until there is memory
   bool stopping_ = false;
   Clock::time_point stop_deadline_{}, listen_again_ = Clock::time_point::max();
-  Clock::time_point next_look_{};  // when a deadline passes, at the earliest
+  Clock::time_point next_look_{};    // when a deadline passes, at the earliest
+  Clock::time_point queue_empty_{};  // the listener's, when this was last seen
 };
 
 }  // namespace gccl::tcp

@@ -29,6 +29,11 @@ constexpr std::chrono::seconds kLastAttempt{1};
 // How long after its connection ended a peer's abort may still arrive: of the time in which this process runs, so a
 // pause between two polls counts little. A process that was stopped, or got no processor, has had no chance to hear it.
 constexpr std::chrono::milliseconds kLastWords{200}, kPauseMax{5};
+// Who aborts dials all before any of them has heard it, and ends no connection before all have. So who ends because it
+// has heard an abort has done so after this rank was dialled: once all who had called by then, and a little later, have
+// been heard, there is no abort. (Where an abort goes to some through memory, its sender's connector needs a moment
+// more.)
+constexpr std::chrono::milliseconds kSettles{10};
 
 PortIdentity identity_of(const GCCL_Port_spec& spec) {
   return {spec.communicator, spec.rank, spec.size, spec.channels, {spec.world_rank, spec.world_rank + spec.size}};
@@ -210,7 +215,10 @@ int Port::poll(GCCL_Transfer** done, int max) {
     const Clock::time_point now = Clock::now();
     listened_ += std::min<Clock::duration>(now - last_listened_, kPauseMax);
     last_listened_ = now;
-    if (fault_.result == GCCL_SUCCESS && listened_ > kLastWords) fault_ = suspicion_;
+    if (fault_.result == GCCL_SUCCESS && (listened_ > kLastWords || connector_->heard_all(suspected_ + kSettles))) {
+      if (mailbox_->full()) take_mail();
+      if (fault_.result == GCCL_SUCCESS) fault_ = suspicion_;
+    }
   } else if (fault_.result == GCCL_SUCCESS) {
     const bool many = active_.size() > kTriedMax;
     if (many) find_ready();
@@ -268,7 +276,7 @@ void Port::take_mail() {
 void Port::suspect(const GCCL_Fault& fault) {
   if (suspicion_.result != GCCL_SUCCESS) return;
   suspicion_ = fault;
-  last_listened_ = Clock::now();
+  suspected_ = last_listened_ = Clock::now();
 }
 
 void Port::fail(const Link& link, const std::string& problem) {

@@ -58,7 +58,7 @@ class Port {
   // A connection ended, or the watch of a peer. Who aborts and leaves, or hears of an abort and leaves, is noticed
   // twice: what was said, which takes a moment longer, counts.
   GCCL_Fault suspicion_{};
-  PendingConnection::Clock::time_point last_listened_{};
+  PendingConnection::Clock::time_point suspected_{}, last_listened_{};
   PendingConnection::Clock::duration listened_{};  // since then
 
   std::uint32_t polls_ = 0;
