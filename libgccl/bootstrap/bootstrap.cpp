@@ -133,6 +133,7 @@ Status begin(const GCCL_Config* config, int rank, Start* out) {
   start.backends = settings.backends;
   start.timeout_ms = settings.timeout_ms;
   start.start_timeout_ms = settings.start_timeout_ms;
+  start.detection_ms = settings.detection_ms;
   start.progress_thread = settings.progress_thread;
   start.wrong = wrong;
   if (c.allgather) {

@@ -31,6 +31,7 @@ struct Start {
   std::string backends;  // "shm,tcp"
   std::int64_t timeout_ms = GCCL_TIMEOUT_NONE;
   std::int64_t start_timeout_ms = 60000;  // GCCL_START_TIMEOUT_MS
+  std::int64_t detection_ms = 5000;       // GCCL_DETECTION_MS
   bool progress_thread = false;
   Status wrong;  // why this rank cannot take part: for the other ranks, which would wait for it
   std::unique_ptr<Exchange> exchange;

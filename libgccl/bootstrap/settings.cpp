@@ -13,6 +13,7 @@ namespace gccl {
 namespace {
 
 constexpr std::int64_t kMsMax = std::int64_t(1000) * 86400 * 365;
+constexpr std::int64_t kDetectionMsMin = 200;
 constexpr std::size_t kHostBytesMax = 240;  // fits what ranks exchange about themselves
 
 // A text of the configuration or the environment, and where it is from.
@@ -106,6 +107,11 @@ Status read_settings(const GCCL_Config& config, const Environment& environment, 
   bool found = false;
   if (Status s = read_number(environment, "GCCL_START_TIMEOUT_MS", 1, kMsMax, &out->start_timeout_ms, &found); !s.ok())
     return s;
+  if (Status s = read_number(environment, "GCCL_DETECTION_MS", 0, kMsMax, &out->detection_ms, &found); !s.ok())
+    return s;
+  if (out->detection_ms > 0 && out->detection_ms < kDetectionMsMin)
+    return invalid(fmt::format("GCCL_DETECTION_MS is {}, expected {} milliseconds or more, or 0 for none",
+                               out->detection_ms, kDetectionMsMin));
   std::int64_t progress_thread = 0;
   if (config.progress_thread < -1 || config.progress_thread > 1)
     return invalid(fmt::format("GCCL_Config.progress_thread is {}, expected 0, 1 or -1", config.progress_thread));

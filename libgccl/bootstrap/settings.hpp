@@ -17,6 +17,7 @@ struct Settings {
   std::string backends;
   std::int64_t timeout_ms = GCCL_TIMEOUT_NONE;
   std::int64_t start_timeout_ms = 60000;
+  std::int64_t detection_ms = 5000;
   bool progress_thread = false;
   bool can_meet = false;  // store and secret have been read, and are not wrong
 };

@@ -212,6 +212,7 @@ class Communicator {
   std::uint32_t blocked_ = 0;    // threads that wait for a collective, without a limit, and do nothing else
   std::int64_t checked_ns_ = 0;  // when polls last did
   std::int64_t asked_after_peers_ns_ = 0;
+  std::uint32_t news_ = 0;  // the detector's that were looked at
   Failure failure_;
   bool left_ = false;  // every rank has come to the end of it
   Metrics metrics_;

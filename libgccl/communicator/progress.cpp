@@ -122,6 +122,12 @@ void Communicator::check_peers_and_time() {
     port.backend->fault(port.state, &f);
     return break_down(f);
   }
+  if (const std::uint32_t news = world_->recovery->news(); news != news_) {
+    news_ = news;
+    Rank who = rank();
+    if (Status s = world_->recovery->silence(members_, &who); !s.ok())
+      return break_down(blamed(std::move(s)), who, true);
+  }
   const std::int64_t now = now_ns();
   if (!queue_.empty() && timed_out(*queue_.front(), now)) return;
   for (Operation* op : transfers_)

@@ -8,9 +8,13 @@
 #include <algorithm>
 #include <cassert>
 #include <exception>
+#include <functional>
+#include <system_error>
+#include <utility>
 
 #include "libgccl/base/caught.hpp"
 #include "libgccl/base/clock.hpp"
+#include "libgccl/base/machine.hpp"
 #include "libgccl/base/process.hpp"
 #include "libgccl/base/splitmix.hpp"
 #include "libgccl/communicator/communicator.hpp"
@@ -20,6 +24,7 @@ namespace {
 
 constexpr std::int64_t kMs = 1'000'000;
 constexpr std::int64_t kRetryNs = 20 * kMs;
+constexpr std::int64_t kDetectionMsMax = std::int64_t(1000) * 86400 * 365;
 constexpr fault::MembershipSettings kSettings = {.retry = kRetryNs, .quorum_timeout = 5000 * kMs};
 
 std::string ranks_text(const fault::RankSet& ranks, const Members& members) {
@@ -37,6 +42,7 @@ std::int64_t until(std::int64_t timeout_ms) {
 std::unique_ptr<Recovery> Recovery::open(const Start& start) {
   auto r = std::make_unique<Recovery>();
   r->usable_ = Datagrams::open(start.address, !start.secret.empty(), &r->datagrams_);
+  r->detection_ms_ = start.detection_ms;
   return r;
 }
 
@@ -52,6 +58,8 @@ Recovery::~Recovery() {
 Contact Recovery::contact() const {
   Contact c;
   c.process = OtherProcess::me();
+  c.network = splitmix::hash(std::hash<std::string>()(file_identity("/proc/self/ns/net")));
+  c.detection_ms = detection_ms_;
   if (datagrams_) c.address = datagrams_->address().wire();
   std::snprintf(c.none, sizeof c.none, "%s", usable_.text().c_str());
   return c;
@@ -76,6 +84,34 @@ void Recovery::meet(Rank rank, std::vector<Contact> contacts, std::uint64_t job,
   material.raw("gccl datagrams").u64(job).raw(secret);
   Digest key{};
   if (sha256(material.bytes(), &key)) datagrams_->use_key(key);
+  job_ = job;
+  start_detector();
+}
+
+// On all ranks or none, and with one limit: who does not answer pings is silent.
+void Recovery::start_detector() {
+  bool all_near = true;
+  for (const Contact& c : contacts_) {
+    if (c.detection_ms <= 0) return;
+    detection_ms_ = std::max(detection_ms_, std::min(c.detection_ms, kDetectionMsMax));
+    all_near = all_near && c.near(contacts_[0]);
+  }
+  if (all_near) return;
+  std::lock_guard lock(mutex_);
+  rules_.recovery = this;
+  const fault::DetectorSettings settings = {.detection = detection_ms_ * kMs, .heard_first = true};
+  detector_ = std::make_unique<fault::Detector>(now_ns(), settings, rank_, fault::Epoch{1},
+                                                fault::RankSet::below(Rank(contacts_.size())), job_ + rank_, rules_);
+  try {
+    start_thread();
+  } catch (const std::system_error&) {  // nobody answers for this rank, and whom nobody has heard is not accused
+    detector_.reset();
+  }
+}
+
+bool Recovery::Rules::lives(Rank r) const {
+  return recovery->contacts_[r].near(recovery->contacts_[recovery->rank_]) && !recovery->gone_[r] &&
+         recovery->contacts_[r].process.state() != OtherProcess::State::ended;
 }
 
 // With the lock held: what an exception has left half done is not used again.
@@ -106,13 +142,62 @@ void Recovery::look_at_processes() {
 void Recovery::note_gone(Rank world) {
   if (gone_[world]) return;
   gone_[world] = true;
+  if (detector_) {
+    detector_->gone(world);
+    ended_at_.emplace_back(world, now_ns());
+  }
   for (auto& [id, g] : groups_) learn(g, {});
+}
+
+// Packets out, verdicts in.
+void Recovery::drive_detector() {
+  if (!detector_) return;
+  if (now_ns() >= detector_->deadline()) detector_->time_passed(now_ns());
+  for (const fault::Packet& p : detector_->take_packets()) send(job_, rank_, p.to, Kind::detector, p.bytes);
+  const bool alone = detector_->isolated() && !std::exchange(isolated_, true);
+  for (const Rank r : detector_->failures().gone) note_gone(r);  // as others saw
+  fault::Failures found = {.failed = detector_->failures().failed, .gone = {}};
+  // Transports know better when one that has ended has said all.
+  for (const auto& [r, at] : ended_at_)
+    if (now_ns() - at < detection_ms_ * kMs) found.failed = found.failed - fault::RankSet{r};
+  if (!silent_.insert(found) && !alone) return;
+  news_.fetch_add(1, std::memory_order_relaxed);
+  for (auto& [id, g] : groups_) {
+    learn(g, {});
+    if (alone) g.membership->isolated();
+  }
+}
+
+Status Recovery::silence(const Members& members, Rank* who) {
+  std::lock_guard lock(mutex_);
+  const std::string limit = fmt::format("for {} ms (GCCL_DETECTION_MS)", detection_ms_);
+  for (Rank r = 0; r < members.size(); ++r) {
+    const Rank world = members.world_rank[r];
+    if (!silent_.failed.contains(world)) continue;
+    *who = r;
+    if (gone_[world])
+      return Status::error(fmt::format("lost {}: its process has ended", members.name(r)), GCCL_ERR_PEER_LOST);
+    if (r == members.rank)
+      return Status::error(fmt::format("the others have not heard {} {}, and go on without it", members.name(r), limit),
+                           GCCL_ERR_PEER_LOST);
+    return Status::error(fmt::format("lost {}: nothing heard of it {}: its machine or the network has failed, or it is "
+                                     "stopped",
+                                     members.name(r), limit),
+                         GCCL_ERR_PEER_LOST);
+  }
+  if (!isolated_ || members.size() == 1) return {};
+  *who = members.rank;
+  return Status::error(fmt::format("{} has heard no other rank {}: it is cut off", members.name(members.rank), limit),
+                       GCCL_ERR_PEER_LOST);
 }
 
 void Recovery::learn(Group& g, const std::vector<Rank>& lost) {
   fault::Failures f;
   for (Rank r = 0; r < g.members.size(); ++r)
-    if (gone_[g.members.world_rank[r]] && g.membership->members().contains(r)) f.insert_gone(r);
+    if (gone_[g.members.world_rank[r]] && g.membership->members().contains(r))
+      f.insert_gone(r);
+    else if (silent_.failed.contains(g.members.world_rank[r]) && g.membership->members().contains(r))
+      f.failed.insert(r);
   for (const Rank r : lost) {
     const Rank world = g.members.world_rank[r];
     // What a transport says of a process that the system shows here, that knows better.
@@ -185,6 +270,7 @@ void Recovery::serve_once(std::unique_lock<std::mutex>& lock) {
     due = std::min(due, g.membership->deadline());
     if (g.wanted != 0) due = std::min(due, now_ns() + kRetryNs);
   }
+  if (detector_) due = std::min(due, detector_->deadline());
   std::vector<pollfd> fds = {{wake_.get(), POLLIN, 0}, {datagrams_->fd(), POLLIN, 0}};
   for (auto& [r, fd] : watches_) fds.push_back({fd.get(), POLLIN, 0});
   const std::int64_t wait_ns = std::max<std::int64_t>(due - now_ns(), 0);
@@ -207,6 +293,7 @@ void Recovery::serve_once(std::unique_lock<std::mutex>& lock) {
     look_at_processes();
   }
   read_some();
+  drive_detector();
   for (auto& [id, g] : groups_) {
     g.membership->time_passed(now_ns());
     if (g.wanted != 0)
@@ -235,11 +322,11 @@ void Recovery::read_some() {
 
 // ---- Datagrams ----
 
-void Recovery::send(const Group& g, Rank to, Kind kind, std::span<const std::byte> bytes) const {
+void Recovery::send(std::uint64_t id, Rank from, Rank to_world, Kind kind, std::span<const std::byte> bytes) const {
   BytesOut out;
-  out.u64(g.members.id).u32(g.members.rank).u8(std::uint8_t(kind)).raw(bytes);
+  out.u64(id).u32(from).u8(std::uint8_t(kind)).raw(bytes);
   if (out.bytes().size() <= Datagrams::kBytesMax)
-    datagrams_->send(SocketAddress::from_wire(contacts_[g.members.world_rank[to]].address), out.bytes());
+    datagrams_->send(SocketAddress::from_wire(contacts_[to_world].address), out.bytes());
 }
 
 void Recovery::flush(Group& g) {
@@ -259,6 +346,10 @@ void Recovery::dispatch(std::span<const std::byte> bytes) {
   const std::uint64_t id = in.u64();
   const Rank from = in.u32();
   const Kind kind = Kind(in.u8());
+  if (in.ok() && kind == Kind::detector && detector_ && id == job_ && from < contacts_.size()) {
+    if (const auto m = fault::DetectorMessage::decoded(in.rest())) detector_->received(now_ns(), from, *m);
+    return;
+  }
   const auto found = groups_.find(id);
   if (!in.ok() || found == groups_.end() || from >= found->second.members.size()) return;
   Group& g = found->second;
@@ -287,6 +378,7 @@ Recovery::Group& Recovery::group_of(const Members& members) {
   g.members = members;
   g.membership =
       std::make_unique<fault::Membership>(now_ns(), kSettings, members.rank, fault::RankSet::below(members.size()));
+  if (isolated_) g.membership->isolated();
   return groups_.emplace(members.id, std::move(g)).first->second;
 }
 

@@ -4,13 +4,14 @@
 // It carries out the fault protocol (fault/membership.hpp) over datagrams of its own, since the ports of a communicator
 // end with the first peer. Failures are known from the system, where it sees the other's process: one that has ended is
 // gone for certain, and so is one that has closed its port: it has called GCCL_Finalize; from a transport that has lost
-// a peer elsewhere; and from the other ranks. Nobody is called
-// failed because it is silent: without a thread of GCCL's, a rank that computes is.
+// a peer elsewhere; from the other ranks; and, in jobs on several machines or networks, from the detector
+// (fault/detector.hpp): who is silent for GCCL_DETECTION_MS has failed.
 //
-// The first of these calls starts a thread, which lives until the job ends: who has returned from a call answers those
-// that have not.
+// A thread answers the others, whatever this rank computes. It begins with the job where there is a detector, else with
+// the first of these calls, and lives until the job ends: who has returned from a call answers those that have not.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <map>
 #include <memory>
@@ -21,6 +22,7 @@
 #include "libgccl/bootstrap/bootstrap.hpp"
 #include "libgccl/communicator/contact.hpp"
 #include "libgccl/communicator/members.hpp"
+#include "libgccl/fault/detector.hpp"
 #include "libgccl/fault/membership.hpp"
 #include "libgccl/net/datagrams.hpp"
 
@@ -44,6 +46,10 @@ class Recovery {
   // Ranks of `members` that are known to have failed, `lost` of them by their transport. Local.
   std::vector<Rank> failed(const Members& members, const std::vector<Rank>& lost);
   void acknowledge(const Members& members);
+  // Changes when the detector has found something. Any thread, cheap.
+  std::uint32_t news() const { return news_.load(std::memory_order_relaxed); }
+  // Not ok where one of these ranks is silent, or this rank hears nobody: why, and who.
+  Status silence(const Members& members, Rank* who);
   // Collective over those that have not failed. *flags becomes the AND of theirs; not ok where a rank has failed that
   // not all callers had acknowledged. A negative timeout is none.
   Status agree(const Members& members, const std::vector<Rank>& lost, std::uint64_t* flags, std::int64_t timeout_ms);
@@ -67,7 +73,11 @@ class Recovery {
     std::uint64_t wanted = 0;     // 0: none
     std::uint64_t abandoned = 0;  // epoch in whose exchanges this rank takes no more part
   };
-  enum class Kind : std::uint8_t { membership = 1, said, want };
+  enum class Kind : std::uint8_t { membership = 1, said, want, detector };
+  struct Rules : fault::DetectorRules {
+    const Recovery* recovery = nullptr;
+    bool lives(Rank r) const override;
+  };
 
   // With the lock held.
   Group& group_of(const Members& members);
@@ -82,8 +92,13 @@ class Recovery {
   void note_gone(Rank world);
   void learn(Group& g, const std::vector<Rank>& lost);
   void flush(Group& g);
-  void send(const Group& g, Rank to, Kind kind, std::span<const std::byte> bytes) const;
+  void send(std::uint64_t id, Rank from, Rank to_world, Kind kind, std::span<const std::byte> bytes) const;
+  void send(const Group& g, Rank to, Kind kind, std::span<const std::byte> bytes) const {
+    send(g.members.id, g.members.rank, g.members.world_rank[to], kind, bytes);
+  }
   void want(Group& g, Rank from);
+  void start_detector();
+  void drive_detector();
   void wake();
   Status await_decision(std::unique_lock<std::mutex>& lock, Group& g, std::int64_t until_ns, fault::Decision* out);
   Status out_of(const Group& g) const;
@@ -98,6 +113,15 @@ class Recovery {
   std::condition_variable changed_;
   std::map<std::uint64_t, Group> groups_;  // by communicator
   std::vector<bool> gone_;                 // by world rank
+  // Over all ranks of the world; null: none is needed, or wanted.
+  Rules rules_;
+  std::unique_ptr<fault::Detector> detector_;
+  fault::Failures silent_;                               // what it has found
+  std::vector<std::pair<Rank, std::int64_t>> ended_at_;  // as the system said
+  bool isolated_ = false;
+  std::int64_t detection_ms_ = 0;
+  std::uint64_t job_ = 0;
+  std::atomic<std::uint32_t> news_{0};
   std::vector<std::pair<Rank, Fd>> watches_;
   bool all_watched_ = true;  // those that are seen, by descriptors
   std::int64_t looked_ns_ = 0;

@@ -115,10 +115,8 @@ void Detector::send(Rank to, Kind kind, std::uint32_t sequence, Rank target) {
 
 void Detector::begin_period(Nanos now) {
   next_period_ = now + settings_.period();
-  if (const auto next = successor()) {
-    const auto place = std::lower_bound(members_.begin(), members_.end(), *next) - members_.begin();
-    if (now - heard_[std::size_t(place)] >= settings_.period()) begin_probe(now, *next);
-  }
+  if (const auto next = successor(); next && now - heard_[place_of(*next)] >= settings_.period())
+    begin_probe(now, *next);
   if (const auto next = next_of_round()) begin_probe(now, *next);
 }
 
@@ -136,7 +134,12 @@ void Detector::ask_helpers(Probe& p) {
 // True: the target has failed.
 bool Detector::round_over(Nanos now, Probe& p) {
   const bool alone = members_.size() - failures_.failed.size() == 2;
-  if (++p.rounds_over >= kRounds && rules_->accuses(p.witnessed, alone)) return true;
+  const bool unheard = settings_.heard_first && heard_[place_of(p.target)] == kLongAgo;
+  if (++p.rounds_over >= kRounds) {
+    p.over = unheard || rules_->lives(p.target);
+    if (p.over) return false;
+    if (rules_->accuses(p.witnessed, alone)) return true;
+  }
   p.begun = now;
   p.sequence = ++sequence_;
   send(p.target, Kind::ping, p.sequence, p.target);
@@ -151,16 +154,17 @@ void Detector::time_passed(Nanos now) {
     if (!p.asked && now >= p.begun + reply_timeout()) ask_helpers(p);
     if (now >= p.begun + settings_.period() && round_over(now, p)) news.failed.insert(p.target);
   }
+  std::erase_if(probes_, [](const Probe& p) { return p.over; });
   fail(news);
   for (const Rank r : news.failed) send(r, Kind::notice, 0, r);  // it may hear, and not be heard
   std::erase_if(duties_, [&](const Duty& d) {
     if (now < d.until) return false;
-    send(d.asker, Kind::silent, d.sequence, d.target);
+    send(d.asker, rules_->lives(d.target) ? Kind::alive : Kind::silent, d.sequence, d.target);
     return true;
   });
   if (now >= next_period_) begin_period(now);
   if (members_.size() - failures_.failed.size() < 2) heard_any_ = now;
-  isolated_ = isolated_ || now - heard_any_ > settings_.detection;
+  isolated_ = isolated_ || (now - heard_any_ > settings_.detection && (heard_once_ || !settings_.heard_first));
 }
 
 // Answers that came meanwhile may still wait to be read.
@@ -181,8 +185,9 @@ Nanos Detector::deadline() const {
 
 void Detector::heard(Nanos now, Rank from) {
   if (!others(from)) return;
-  heard_[std::size_t(std::lower_bound(members_.begin(), members_.end(), from) - members_.begin())] = now;
+  heard_[place_of(from)] = now;
   heard_any_ = now;
+  heard_once_ = true;
   std::erase_if(probes_, [&](const Probe& p) { return p.target == from; });
   std::erase_if(duties_, [&](const Duty& d) {
     if (d.target != from) return false;

@@ -15,6 +15,7 @@
 //   time
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <span>
 #include <vector>
@@ -27,6 +28,8 @@ struct DetectorSettings {
   // A rank that crashes has failed for all others within this, as far as an answer takes less than a thirtieth of it.
   Nanos detection = 5'000'000'000;
   std::uint32_t helpers = 3;
+  // A rank that this one has never heard has not failed by silence: a firewall may stand between them.
+  bool heard_first = false;
 
   Nanos period() const { return detection / 10; }
 };
@@ -37,6 +40,9 @@ struct DetectorRules {
   // Whether a rank that was silent for all rounds has failed. `witnessed`: a helper heard nothing of it either;
   // `alone`: there is nobody else who could tell.
   virtual bool accuses(bool witnessed, bool alone) const { return witnessed || alone; }
+  // The system shows that rank's process here, and it has not ended: it is slow, or stopped. It is not accused, and a
+  // helper answers for it.
+  virtual bool lives(Rank) const { return false; }
   static const DetectorRules& standard();
 };
 
@@ -107,6 +113,7 @@ class Detector {
     unsigned rounds_over = 0;
     bool asked = false;  // helpers, in this round
     bool witnessed = false;
+    bool over = false;  // without a verdict
   };
   struct Duty {  // a helper's
     Rank asker, target;
@@ -118,6 +125,9 @@ class Detector {
   bool others(Rank r) const { return r != self_ && members_.contains(r) && !failures_.failed.contains(r); }
   Probe* probe_of(Rank target);
   bool suspects(Rank r) const;
+  std::size_t place_of(Rank r) const {
+    return std::size_t(std::lower_bound(members_.begin(), members_.end(), r) - members_.begin());
+  }
   void send(Rank to, Kind kind, std::uint32_t sequence, Rank target);
   void begin_period(Nanos now);
   void begin_probe(Nanos now, Rank target);
@@ -141,7 +151,7 @@ class Detector {
   RankSet stopped_;
   std::vector<Nanos> heard_;  // by place in members_
   Nanos heard_any_;
-  bool isolated_ = false;
+  bool heard_once_ = false, isolated_ = false;
 
   std::vector<Probe> probes_;
   std::vector<Duty> duties_;

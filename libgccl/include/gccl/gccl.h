@@ -155,7 +155,7 @@ GCCL_API GCCL_Result GCCL_Abort(GCCL_Comm comm, int code);
  * A rank that fails ends its communicators with GCCL_ERR_PEER_LOST on all ranks. Those that are left then call
  * GCCL_Comm_shrink, and go on with the communicator that it makes. The calls below work on communicators that have failed,
  * or were revoked, for as long as they are not freed. Failed is a rank whose process has ended, where it is or was on this
- * machine; one on another machine, where its transport has lost it. The others go on where they are more than half of
+ * machine; one on another machine, where its transport has lost it, or it was silent for GCCL_DETECTION_MS. The others go on where they are more than half of
  * comm, or half with its first rank, or where every other process is known to have ended; else the calls return
  * GCCL_ERR_PEER_LOST, since the others might go on, too. The first of these calls starts a thread. */
 

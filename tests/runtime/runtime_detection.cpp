@@ -1,0 +1,111 @@
+// Ranks on networks of their own, each behind a cable: one is cut off, and nobody is told.
+#include <doctest/doctest.h>
+#include <fmt/core.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "gccl/gccl.h"
+#include "tests/support/child.hpp"
+#include "tests/support/own_network.hpp"
+#include "tests/support/rank_job.hpp"
+
+using namespace ranks;
+
+namespace {
+
+bool shell(const std::string& command) { return std::system(("(" + command + ") >/dev/null 2>&1").c_str()) == 0; }
+
+// Of ranks whose parent has the bridge "middle": this rank's machine, with the address 10.98.0.(rank + 1).
+bool plug_in(int rank) {
+  return own_network() &&
+         shell(fmt::format("ip link set lo up && ip link add cable type veth peer name v{0} netns {1} && "
+                           "ip addr add 10.98.0.{2}/24 dev cable && ip link set cable up && "
+                           "nsenter -t {1} -n ip link set v{0} master middle up",
+                           rank, ::getppid(), rank + 1));
+}
+
+double now_ms() { return std::chrono::duration<double, std::milli>(Clock::now().time_since_epoch()).count(); }
+
+// On machines of their own, ranks all-reduce until that fails; `hurt` is done to the last of them once all are here.
+// The others shrink and go on. What went wrong, or "good", or "no network".
+std::string without_the_last(int size, const std::function<void(const Running&)>& hurt, bool last_returns) {
+  const auto piece = [&]() -> std::string {
+    if (!own_network() || !shell("ip link add middle type bridge && ip link set middle up")) return "no network";
+    Job job = {.size = size, .backends = "tcp", .limit_s = 60};
+    for (int r = 0; r < size; ++r) job.nodes.push_back(r);
+    job.environment["GCCL_DETECTION_MS"] = "500";
+    Running running(job, [&](int rank) {
+      if (!plug_in(rank)) return report("no network");
+      ::setenv("GCCL_ADDRESS", fmt::format("10.98.0.{}", rank + 1).c_str(), 1);
+      GCCL_Comm world = begin(), smaller = GCCL_COMM_NULL;
+      double x = 1, sum = 0;
+      GCCL_Result result = GCCL_SUCCESS;
+      for (int i = 0; result == GCCL_SUCCESS; ++i) {
+        if (i == 10) std::printf("here\n"), std::fflush(stdout);
+        if (i > 10) ::usleep(5000);
+        result = GCCL_Allreduce(&x, &sum, 1, GCCL_FLOAT64, GCCL_SUM, world);
+      }
+      std::printf("noticed %.1f: %s\n", now_ms(), GCCL_Last_error());
+      expect(result, GCCL_ERR_PEER_LOST, "allreduce");
+      expect_text("(GCCL_DETECTION_MS)", "why");
+      result = GCCL_Comm_shrink(world, &smaller);
+      if (rank == size - 1) {
+        RANK_CHECK(result == GCCL_ERR_PEER_LOST);
+      } else {
+        RANK_SUCCESS(result);
+        RANK_SUCCESS(GCCL_Allreduce(&x, &sum, 1, GCCL_FLOAT64, GCCL_SUM, smaller));
+        RANK_CHECK(sum == size - 1);
+      }
+      std::printf("done %.1f\n", now_ms());
+      std::fflush(stdout);
+      ::usleep(700000);  // on machines of their own none sees another's process end
+      ::_exit(any_reported());
+    });
+    for (int r = 0; r < size; ++r)
+      if (!running.await(r, "here\n")) {
+        const std::string all = texts(running.wait());
+        return all.find("no network") != std::string::npos ? "no network" : "not begun: " + all;
+      }
+    ::usleep(300000);  // all have been heard once
+    const double cut = now_ms();
+    hurt(running);
+    if (!last_returns) ::usleep(1000000), running.kill(size - 1, SIGKILL);
+    const std::vector<End> ends = running.wait();
+    if (std::getenv("GCCL_TEST_SHOW")) std::fprintf(stderr, "cut %.1f\n%s\n", cut, texts(ends).c_str());
+    for (int r = 0; r < size; ++r)
+      if (!ends[std::size_t(r)].good() && (last_returns || r < size - 1)) return texts(ends);
+    return "good";
+  };
+  const auto text = gccl::test::in_child([&] {
+    const std::string s = piece();
+    return std::vector<char>(s.begin(), s.end());
+  });
+  return {text.begin(), text.end()};
+}
+
+bool skipped_without_cables(const std::string& text) {
+  if (text != "no network") return false;
+  MESSAGE("skipped: this system lets this user make no networks and cables");
+  return true;
+}
+
+}  // namespace
+
+TEST_CASE("a rank whose cable is cut is missed after the time that was set, and knows that it is cut off") {
+  const std::string text = without_the_last(
+      3, [](const Running&) { shell("ip link set v2 down"); }, true);
+  if (skipped_without_cables(text)) return;
+  CHECK(text == "good");
+}
+
+TEST_CASE("a machine that stands still is missed after the time that was set") {
+  const std::string text = without_the_last(
+      3, [](const Running& r) { r.kill(2, SIGSTOP); }, false);
+  if (skipped_without_cables(text)) return;
+  CHECK(text == "good");
+}
