@@ -1,0 +1,163 @@
+#include "sim/llm/arithmetic.hpp"
+
+#include <numeric>
+
+namespace gccl::sim::llm {
+namespace {
+
+struct Widths {  // of a token's queries, and of its keys and values as they are kept
+  double query, key_value;
+};
+Widths widths(const Model& m) {
+  if (m.latent)
+    return {double(m.heads * (m.latent->nope_dim + m.latent->rope_dim)),
+            double(m.latent->kv_rank + m.latent->rope_dim)};
+  return {double(m.heads * m.head_dim), 2.0 * double(m.kv_heads * m.head_dim)};
+}
+
+double attention_parameters(const Model& m) {
+  const double h = double(m.hidden), heads = double(m.heads);
+  if (!m.latent) return h * (2 * heads + 2 * double(m.kv_heads)) * double(m.head_dim);
+  const Latent& l = *m.latent;
+  const double q = double(l.q_rank) * (h + heads * double(l.nope_dim + l.rope_dim));
+  const double kv = h * double(l.kv_rank + l.rope_dim) + double(l.kv_rank) * heads * double(l.nope_dim + l.value_dim);
+  return q + kv + heads * double(l.value_dim) * h;
+}
+
+double block_parameters(const Model& m, Count ffn) { return (m.gated ? 3.0 : 2.0) * double(m.hidden) * double(ffn); }
+
+// Of one feed-forward block of this width: its input, what its matrices leave, a mask.
+double block_activation(const Model& m, Count ffn) {
+  return 2.0 * double(m.hidden) + (m.gated ? 6.0 : 4.0) * double(ffn);
+}
+
+}  // namespace
+
+LayerParameters layer_parameters(const Model& m, bool moe) {
+  LayerParameters p;
+  p.attention = attention_parameters(m);
+  const double norms = 2 * double(m.hidden);
+  if (!moe) {
+    const double block = block_parameters(m, m.ffn);
+    p.dense = p.attention + block + norms;
+    p.active = p.attention + block;
+    return p;
+  }
+  const Experts& e = m.experts;
+  const double expert = block_parameters(m, e.ffn), router = double(m.hidden) * double(e.count);
+  p.dense = p.attention + router + double(e.shared) * expert + norms;
+  p.experts = double(e.count) * expert;
+  p.active = p.attention + router + double(e.shared + e.top_k) * expert;
+  return p;
+}
+
+double all_parameters(const Model& m) {
+  double sum = embedding_parameters(m) * (m.tied ? 1 : 2) + double(m.hidden);
+  for (Count l = 0; l < m.layers; ++l) {
+    const LayerParameters p = layer_parameters(m, m.moe(l));
+    sum += p.dense + p.experts;
+  }
+  return sum;
+}
+
+double active_parameters(const Model& m) {
+  double sum = embedding_parameters(m);
+  for (Count l = 0; l < m.layers; ++l) sum += layer_parameters(m, m.moe(l)).active;
+  return sum;
+}
+
+double attention_core_flops(const Model& m, double context, bool causal) {
+  const double heads = double(m.heads);
+  const double scores = m.latent ? double(m.latent->nope_dim + m.latent->rope_dim) : double(m.head_dim);
+  const double values = m.latent ? double(m.latent->value_dim) : double(m.head_dim);
+  return 2 * context * heads * (scores + values) * (causal ? 0.5 : 1);
+}
+
+double step_flops(const LlmWorkload& w, bool causal) {
+  const bool decode = w.phase == Phase::decode;
+  const double tokens = double(w.global_batch) * (decode ? 1 : double(w.sequence));
+  const double core = attention_core_flops(w.model, double(w.sequence), causal && !decode) * double(w.model.layers);
+  return tokens * (2 * active_parameters(w.model) + core) * (w.phase == Phase::training ? 3 : 1);
+}
+
+Count first_layer(const LlmWorkload& w, Count chunk) {
+  const auto layers = w.chunk_layers();
+  return std::accumulate(layers.begin(), layers.begin() + std::ptrdiff_t(chunk), Count(0));
+}
+
+RankParameters chunk_parameters(const LlmWorkload& w, Count chunk) {
+  const Parallel& p = w.parallel;
+  RankParameters all;
+  const Count first = first_layer(w, chunk), layers = w.chunk_layers()[chunk];
+  for (Count l = first; l < first + layers; ++l) {
+    const LayerParameters one = layer_parameters(w.model, w.model.moe(l));
+    all.dense += one.dense / p.tensor;
+    all.experts += one.experts / p.expert;
+  }
+  const double embedding = embedding_parameters(w.model) / p.tensor;
+  if (chunk == 0) all.dense += embedding;
+  if (chunk + 1 == w.chunks() && !(w.model.tied && w.chunks() == 1)) all.dense += embedding;
+  return all;
+}
+
+RankParameters rank_parameters(const LlmWorkload& w, Rank stage) {
+  RankParameters all;
+  for (Count c = stage; c < w.chunks(); c += w.parallel.pipeline) {
+    const RankParameters one = chunk_parameters(w, c);
+    all.dense += one.dense;
+    all.experts += one.experts;
+  }
+  return all;
+}
+
+double activation_bytes(const LlmWorkload& w, bool moe) {
+  const Model& m = w.model;
+  const double h = double(m.hidden);
+  if (w.recompute == Recompute::full) return 2 * h;
+  const Widths width = widths(m);
+  const double values = m.latent ? double(m.heads * m.latent->value_dim) : width.query;
+  // Input, queries, keys and values, what the core leaves, a mask; 11 h for plain attention.
+  double sum = 2 * h + 2 * (width.query + width.key_value) + 2 * values + h;
+  if (w.recompute == Recompute::none) sum += 5 * double(m.heads) * double(w.sequence);
+  sum += 4 * h;  // two normalisations
+  if (!moe) return sum + block_activation(m, m.ffn) + h;
+  const Experts& e = m.experts;
+  return sum + double(e.top_k + e.shared) * block_activation(m, e.ffn) + h;
+}
+
+Memory memory_of(const LlmWorkload& w, Rank stage) {
+  const Parallel& p = w.parallel;
+  const RankParameters own = rank_parameters(w, stage);
+  const double each = size_of(w.dtype), gradient = size_of(w.gradient_dtype);
+  const auto cut = [&](unsigned from, double bytes) {
+    if (p.zero < from) return bytes * (own.dense + own.experts);
+    return bytes * (own.dense / p.dense_data() + own.experts / p.expert_data());
+  };
+  Memory all;
+  all.weights = w.phase == Phase::training ? cut(3, each) : each * (own.dense + own.experts);
+  if (w.phase != Phase::training) {
+    double layers = 0;
+    for (Count c = stage; c < w.chunks(); c += p.pipeline) layers += double(w.chunk_layers()[c]);
+    const Widths width = widths(w.model);
+    const double share = w.model.latent ? 1 : p.tensor;  // a latent cache is on every tensor rank
+    all.cache = layers * double(w.micro_batch) * double(w.sequence) / p.context * width.key_value * each / share;
+    return all;
+  }
+  all.gradients = cut(2, gradient);
+  all.optimizer = cut(1, 12);
+  // Micro-batches in flight on this stage, as many for each of its chunks (schedule.cpp).
+  const Count m = w.micro_batches();
+  const Count ahead =
+      p.interleave == 1 ? p.pipeline - stage - 1 : (p.pipeline - stage - 1) * 2 + (p.interleave - 1) * p.pipeline;
+  const double in_flight = double(std::min<Count>(ahead + 1, m * p.interleave)) / p.interleave;
+  for (Count c = stage; c < w.chunks(); c += p.pipeline) {
+    const Count first = first_layer(w, c), layers = w.chunk_layers()[c];
+    // Without sequence parallelism what lies between the blocks is whole on every tensor rank.
+    const double whole = p.sequence ? 0 : (w.recompute == Recompute::full ? 2 : 10) * double(w.model.hidden);
+    for (Count l = first; l < first + layers; ++l)
+      all.activations += (whole + (activation_bytes(w, w.model.moe(l)) - whole) / p.tensor) * w.tokens() * in_flight;
+  }
+  return all;
+}
+
+}  // namespace gccl::sim::llm

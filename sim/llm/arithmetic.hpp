@@ -1,0 +1,42 @@
+// What a model's layers have, compute and keep: parameters, floating-point operations, memory. docs/parallelism.md
+// derives the formulas; none of them knows how a model is cut up but where a function says so.
+#pragma once
+
+#include "sim/llm/workload.hpp"
+
+namespace gccl::sim::llm {
+
+// Parameters of one layer. `dense`: all but the routed experts.
+struct LayerParameters {
+  double attention = 0, dense = 0, experts = 0;
+  double active = 0;  // those that a token meets in matrix products
+};
+LayerParameters layer_parameters(const Model& m, bool moe);
+// Of input and output embedding, each vocabulary x hidden.
+inline double embedding_parameters(const Model& m) { return double(m.vocabulary) * double(m.hidden); }
+double all_parameters(const Model& m);
+double active_parameters(const Model& m);  // of a token in matrix products, the output embedding too
+
+// Operations for one token forward; a product of matrices has 2 for each parameter.
+double attention_core_flops(const Model& m, double context, bool causal);  // scores and their values
+// Of a step for all sequences: forward and twice that backward in training (Narayanan et al. 2021, appendix).
+double step_flops(const LlmWorkload& w, bool causal);
+
+// Bytes of memory on a card of `stage`, the formulas of ZeRO (Rajbhandari et al. 2020, section 3) and of Korthikanti et
+// al. 2022, section 4.
+struct Memory {
+  double weights = 0, gradients = 0, optimizer = 0, activations = 0, cache = 0;
+  double sum() const { return weights + gradients + optimizer + activations + cache; }
+};
+Memory memory_of(const LlmWorkload& w, Rank stage);
+// Dense and expert parameters that a rank of `stage` holds, before ZeRO cuts them.
+struct RankParameters {
+  double dense = 0, experts = 0;
+};
+RankParameters rank_parameters(const LlmWorkload& w, Rank stage);
+RankParameters chunk_parameters(const LlmWorkload& w, Count chunk);
+// Bytes that a token leaves in one layer for its backward pass, on all ranks that share it together.
+double activation_bytes(const LlmWorkload& w, bool moe);
+Count first_layer(const LlmWorkload& w, Count chunk);
+
+}  // namespace gccl::sim::llm

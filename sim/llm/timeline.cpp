@@ -1,0 +1,216 @@
+#include "sim/llm/timeline.hpp"
+
+#include <algorithm>
+#include <queue>
+#include <stdexcept>
+
+namespace gccl::sim::llm {
+namespace {
+
+// Lists of task numbers, one for each task.
+class Lists {
+ public:
+  Lists(std::size_t tasks, const std::vector<std::pair<std::uint32_t, std::uint32_t>>& edges, bool backwards)
+      : first_(tasks + 1, 0), all_(edges.size()) {
+    const auto from = [&](const auto& e) { return backwards ? e.second : e.first; };
+    for (const auto& e : edges) ++first_[from(e) + 1];
+    for (std::size_t i = 0; i < tasks; ++i) first_[i + 1] += first_[i];
+    std::vector<std::uint32_t> at(first_.begin(), first_.end() - 1);
+    for (const auto& e : edges) all_[at[from(e)]++] = backwards ? e.first : e.second;
+  }
+  std::span<const std::uint32_t> of(std::uint32_t task) const {
+    return {all_.data() + first_[task], first_[task + 1] - first_[task]};
+  }
+
+ private:
+  std::vector<std::uint32_t> first_, all_;
+};
+
+class Player {
+ public:
+  Player(const StepGraph& graph, const Expansion& e, const StepCosts& costs)
+      : g_(graph),
+        e_(e),
+        costs_(costs),
+        after_(graph.tasks.size(), graph.edges, false),
+        before_(graph.tasks.size(), graph.edges, true),
+        left_(graph.tasks.size()),
+        waits_(graph.tasks.size()),
+        stages_(graph.stages) {
+    out_.begin.assign(g_.tasks.size(), -1);
+    out_.end.assign(g_.tasks.size(), -1);
+    out_.stages.resize(g_.stages);
+    for (const auto& [from, to] : g_.edges) ++waits_[to];
+    for (std::uint32_t t = 0; t < g_.tasks.size(); ++t) {
+      const StepTask& task = g_.tasks[t];
+      left_[t] = task.computes() ? task.us : costs_.us[task.traffic];
+      if (task.queue == Queue::compute) stages_[task.stage].computes.push_back(t);
+    }
+  }
+
+  Timeline timeline() {
+    std::vector<std::uint32_t> ready;
+    for (std::uint32_t t = 0; t < g_.tasks.size(); ++t)
+      if (waits_[t] == 0) ready.push_back(t);
+    start(ready, 0);
+    while (!events_.empty()) {
+      const Event e = events_.top();
+      events_.pop();
+      if (e.version != stages_[e.stage].version) continue;
+      advance(e.stage, e.time);
+      std::vector<std::uint32_t> done;
+      auto& active = stages_[e.stage].active;
+      for (const std::uint32_t t : active)
+        if (left_[t] <= kTiny) done.push_back(t);
+      std::erase_if(active, [&](std::uint32_t t) { return left_[t] <= kTiny; });
+      ready.clear();
+      for (const std::uint32_t t : done) finish(t, e.time, ready);
+      touched_.push_back(e.stage);
+      start(ready, e.time);
+    }
+    if (finished_ != g_.tasks.size()) throw std::runtime_error("the tasks of the step wait for each other");
+    for (const double end : out_.end) out_.step_us = std::max(out_.step_us, end);
+    for (Rank s = 0; s < g_.stages; ++s) advance(s, out_.step_us);
+    return std::move(out_);
+  }
+
+ private:
+  static constexpr double kTiny = 1e-7;  // us
+  static constexpr double kLeastPace = 0.05;
+
+  struct Stage {
+    std::vector<std::uint32_t> active, computes;  // in flight; all compute tasks in order
+    std::size_t next = 0;                         // of computes: the first that is not over
+    double now = 0;
+    std::uint64_t version = 0;
+  };
+  struct Event {
+    double time;
+    Rank stage;
+    std::uint64_t version;
+    bool operator<(const Event& o) const { return std::tie(time, stage) > std::tie(o.time, o.stage); }
+  };
+
+  Kind kind(std::uint32_t t) const { return e_.traffic[g_.tasks[t].traffic].kind; }
+
+  double pace(const Stage& s, std::uint32_t t) const {
+    double sum = 0;
+    if (g_.tasks[t].computes()) {
+      for (const std::uint32_t o : s.active)
+        if (!g_.tasks[o].computes()) sum += costs_.sm_share[std::size_t(kind(o))];
+      return std::max(kLeastPace, 1 - sum);
+    }
+    for (const std::uint32_t o : s.active)
+      if (o != t && !g_.tasks[o].computes()) sum += costs_.slower[std::size_t(kind(t))][std::size_t(kind(o))] - 1;
+    return 1 / (1 + sum);
+  }
+
+  // Lets a stage's tasks go on until then, and books what the time was spent on.
+  void advance(Rank stage, double time) {
+    Stage& s = stages_[stage];
+    const double dt = time - s.now;
+    if (dt <= 0) return;
+    StageTime& spent = out_.stages[stage];
+    bool computing = false;
+    std::vector<double> paces;
+    for (const std::uint32_t t : s.active) paces.push_back(pace(s, t));
+    for (std::size_t i = 0; i < s.active.size(); ++i) {
+      const std::uint32_t t = s.active[i];
+      left_[t] -= dt * paces[i];
+      if (g_.tasks[t].computes()) {
+        computing = true;
+        spent.compute += dt * paces[i];
+        spent.slowed += dt * (1 - paces[i]);
+        continue;
+      }
+      spent.busy[std::size_t(kind(t))] += dt;
+      for (std::size_t j = 0; j < i; ++j)
+        if (!g_.tasks[s.active[j]].computes()) {
+          const auto a = std::size_t(kind(t)), b = std::size_t(kind(s.active[j]));
+          out_.together[a][b] += dt;
+          if (a != b) out_.together[b][a] += dt;
+        }
+    }
+    if (!computing) {
+      if (const auto k = awaited(s, stage))
+        spent.exposed[std::size_t(*k)] += dt;
+      else
+        spent.bubble += dt;
+    }
+    s.now = time;
+  }
+
+  // The kind of communication that the stage's next compute waits for; nothing where it waits for compute elsewhere.
+  std::optional<Kind> awaited(Stage& s, Rank stage) const {
+    while (s.next < s.computes.size() && out_.end[s.computes[s.next]] >= 0) ++s.next;
+    if (s.next < s.computes.size()) return cause(s.computes[s.next], stage);
+    for (const std::uint32_t t : s.active)
+      if (!g_.tasks[t].computes()) return kind(t);
+    return {};
+  }
+  std::optional<Kind> cause(std::uint32_t task, Rank stage) const {
+    for (const std::uint32_t b : before_.of(task)) {
+      if (out_.end[b] >= 0 || g_.tasks[b].queue == Queue::compute) continue;
+      const bool communicates = g_.tasks[b].queue != Queue::none;
+      if (out_.begin[b] >= 0 && communicates) return kind(b);
+      if (const auto k = cause(b, stage)) return k;
+    }
+    return {};
+  }
+
+  void finish(std::uint32_t t, double time, std::vector<std::uint32_t>& ready) {
+    out_.end[t] = time;
+    ++finished_;
+    for (const std::uint32_t next : after_.of(t))
+      if (--waits_[next] == 0) ready.push_back(next);
+  }
+
+  void start(std::vector<std::uint32_t> ready, double time) {
+    while (!ready.empty()) {
+      const std::uint32_t t = ready.back();
+      ready.pop_back();
+      out_.begin[t] = time;
+      if (g_.tasks[t].queue == Queue::none || left_[t] <= kTiny) {
+        finish(t, time, ready);
+        continue;
+      }
+      const Rank stage = g_.tasks[t].stage;
+      advance(stage, time);
+      stages_[stage].active.push_back(t);
+      touched_.push_back(stage);
+    }
+    std::sort(touched_.begin(), touched_.end());
+    touched_.erase(std::unique(touched_.begin(), touched_.end()), touched_.end());
+    for (const Rank stage : touched_) {
+      Stage& s = stages_[stage];
+      ++s.version;
+      double soonest = -1;
+      for (const std::uint32_t t : s.active) {
+        const double at = time + left_[t] / pace(s, t);
+        if (soonest < 0 || at < soonest) soonest = at;
+      }
+      if (soonest >= 0) events_.push({soonest, stage, s.version});
+    }
+    touched_.clear();
+  }
+
+  const StepGraph& g_;
+  const Expansion& e_;
+  const StepCosts& costs_;
+  Lists after_, before_;
+  std::vector<double> left_;
+  std::vector<std::uint32_t> waits_;
+  std::vector<Stage> stages_;
+  std::priority_queue<Event> events_;
+  std::vector<Rank> touched_;
+  std::size_t finished_ = 0;
+  Timeline out_;
+};
+
+}  // namespace
+
+Timeline play(const StepGraph& graph, const Expansion& e, const StepCosts& costs) {
+  return Player(graph, e, costs).timeline();
+}
+
+}  // namespace gccl::sim::llm

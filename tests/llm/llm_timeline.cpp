@@ -1,0 +1,138 @@
+// When a step's tasks run, against the closed forms of pipelines.
+#include "tests/llm/llm_support.hpp"
+
+using namespace gccl;
+using namespace gccl::sim::llm;
+using namespace gccl::test;
+using doctest::Approx;
+
+namespace {
+
+struct PlayedStep {
+  LlmWorkload w;
+  Expansion e;
+  StepGraph g;
+  Timeline t;
+};
+// All communications of a kind take the same time.
+void played(const nlohmann::json& document, const ByKind<double>& us, PlayedStep& s,
+            const std::function<void(StepCosts&)>& change = {}) {
+  s.w = workload_of(document);
+  s.e = expand(s.w, 8);
+  s.g = schedule(s.e);
+  StepCosts costs;
+  costs.sm_share = s.w.sm_share;
+  for (const Traffic& t : s.e.traffic) costs.us.push_back(us[std::size_t(t.kind)]);
+  if (change) change(costs);
+  s.t = play(s.g, s.e, costs);
+  for (const StageTime& one : s.t.stages)  // every microsecond is booked once
+    CHECK(one.compute + one.slowed + one.idle(true) == Approx(s.t.step_us));
+}
+double step_us(const nlohmann::json& document, const ByKind<double>& us = {}) {
+  PlayedStep s{workload_of(document), {}, {}, {}};
+  played(document, us, s);
+  return s.t.step_us;
+}
+
+}  // namespace
+
+TEST_CASE("1F1B idles (p-1)/m of its compute, interleaved (p-1)/(vm), as Narayanan et al. derive") {
+  for (const auto& [p, v, m] :
+       {std::tuple{2, 1, 16}, {4, 1, 16}, {8, 1, 16}, {8, 1, 4}, {4, 2, 16}, {2, 4, 8}, {4, 2, 4}}) {
+    CAPTURE(p);
+    CAPTURE(v);
+    CAPTURE(m);
+    const nlohmann::json d =
+        patched(plain_workload(), fmt::format(R"({{"parallel": {{"pipeline": {}, "interleave": {}}},
+      "batch": {{"sequences": {}}}}})",
+                                              p, v, m)
+                                      .c_str());
+    const double ideal = m * 8 * 3000. / p;
+    CHECK(step_us(d) == Approx(ideal * (1 + double(p - 1) / (v * m))));
+    PlayedStep s{workload_of(d), {}, {}, {}};
+    played(d, {}, s);
+    for (const StageTime& one : s.t.stages) CHECK(one.bubble == Approx(ideal * double(p - 1) / (v * m)));
+    // No stage holds more micro-batches than 1F1B promises: min(p - stage, m) of each chunk.
+    if (v > 1) continue;
+    for (Rank stage = 0; stage < Rank(p); ++stage) {
+      int held = 0, most = 0;
+      for (const Pass& pass : passes_of(s.w, stage)) most = std::max(most, held += pass.backward ? -1 : 1);
+      CHECK(most == std::min(p - int(stage), m));
+    }
+  }
+}
+
+TEST_CASE(
+    "without overlap a step is the sum of compute and communication; with it the longer of the two and the ends") {
+  // 61 layers of 10 ms with 3 ms of communication each, 2 ms of it forward... as four all-to-alls of 0.75 ms.
+  const auto layers = [](bool overlap) {
+    return patched(plain_workload(),
+                   fmt::format(R"({{"model": {{"layers": 61, "experts": {{"count": 64, "top_k": 8, "ffn": 512}}}},
+      "parallel": {{"data": 64, "expert": 64}}, "batch": {{"sequences": 64}}, "overlap": {{"expert": {}, "data": true}},
+      "compute": {{"layer_us": {{"forward": 4000, "backward": 6000}}}}}})",
+                               overlap)
+                       .c_str());
+  };
+  ByKind<double> us{};
+  us[std::size_t(Kind::expert)] = 750;
+  CHECK(step_us(layers(false), us) == Approx(61 * 13000.));
+  us[std::size_t(Kind::expert)] = 375;  // of a half
+  const double overlapped = step_us(layers(true), us);
+  CHECK(overlapped >= 61 * 10000.);
+  CHECK(overlapped < 61 * 10000. * 1.06);  // where one half waits for its own all-to-all
+}
+
+TEST_CASE("what gradients' reductions cost beyond the backward pass is what they last after it") {
+  const char* two = R"({"parallel": {"data": 8, "zero": 0}, "batch": {"sequences": 16}, "bucket_bytes": "1GiB"})";
+  nlohmann::json d = patched(plain_workload(), two);
+  ByKind<double> us{};
+  us[std::size_t(Kind::data)] = 5000;
+  CHECK(step_us(d, us) == Approx(2 * 24000 + 5000));  // one bucket, full when the backward pass is over
+  d["bucket_bytes"] = Count((8 * (12 * 1024 * 1024 + 2048.) + 2 * 8192 * 1024) * 2 / 8 + 1);  // one for each layer
+  CHECK(step_us(d, us) == Approx(2 * 24000 - 8 * 2000 + 2000 + 8 * 5000));  // reductions take longer than layers
+  us[std::size_t(Kind::data)] = 1500;
+  CHECK(step_us(d, us) == Approx(2 * 24000 + 1500));  // all but the last are hidden
+  d["overlap"] = {{"data", false}};
+  CHECK(step_us(d, us) == Approx(2 * 24000 + 8 * 1500));
+}
+
+TEST_CASE("ZeRO 3 gathers the next layer while one is computed") {
+  const nlohmann::json d = patched(plain_workload(), R"({"parallel": {"data": 16, "zero": 3}})");
+  ByKind<double> us{};
+  us[std::size_t(Kind::data)] = 100;  // embeddings and the first layer before anything else, their gradients at the end
+  const double hidden = step_us(d, us);
+  CHECK(hidden > 24000 + 300);
+  CHECK(hidden < 24000 + 700);
+  nlohmann::json serial = d;
+  serial["overlap"] = false;
+  CHECK(step_us(serial, us) == Approx(24000 + 100 * (8 * 3 + 2)));
+}
+
+TEST_CASE("communication that has part of the card slows compute down; kinds that share links slow each other down") {
+  const nlohmann::json d =
+      patched(plain_workload(), R"({"parallel": {"data": 8, "zero": 0, "tensor": 2}, "batch": {"sequences": 8},
+    "overlap": {"data": true}, "sm_share": {"data": 0.25}, "bucket_bytes": 14000000})");
+  ByKind<double> us{};
+  us[std::size_t(Kind::data)] = 2000;
+  us[std::size_t(Kind::tensor)] = 100;
+  PlayedStep alone{workload_of(d), {}, {}, {}}, shared{workload_of(d), {}, {}, {}};
+  played(d, us, alone);
+  CHECK(alone.t.stages[0].compute == Approx(24000));
+  CHECK(alone.t.stages[0].slowed > 0);
+  CHECK(alone.t.together[std::size_t(Kind::data)][std::size_t(Kind::tensor)] > 0);
+  played(d, us, shared, [](StepCosts& c) {
+    c.slower[std::size_t(Kind::data)][std::size_t(Kind::tensor)] = 2;
+    c.slower[std::size_t(Kind::tensor)][std::size_t(Kind::data)] = 2;
+  });
+  CHECK(shared.t.step_us > alone.t.step_us);
+  CHECK(shared.t.stages[0].exposed[std::size_t(Kind::tensor)] > alone.t.stages[0].exposed[std::size_t(Kind::tensor)]);
+}
+
+TEST_CASE("decoding adds up its layers and their all-reduces") {
+  const nlohmann::json d = patched(
+      plain_workload(), R"({"phase": "decode", "parallel": {"tensor": 8}, "batch": {"sequences": null, "micro": 4},
+    "compute": {"layer_us": {"forward": 50}}})");
+  ByKind<double> us{};
+  us[std::size_t(Kind::tensor)] = 10;
+  CHECK(step_us(d, us) == Approx(8 * (50 + 2 * 10) + 10));  // the embedding's, too
+}

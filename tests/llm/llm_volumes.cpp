@@ -1,0 +1,142 @@
+// What a step sends, computes and keeps, against the closed forms of docs/parallelism.md, which are the papers'.
+#include "tests/llm/llm_support.hpp"
+
+using namespace gccl;
+using namespace gccl::sim::llm;
+using namespace gccl::test;
+using doctest::Approx;
+
+namespace {
+
+double sent(const nlohmann::json& document, Kind kind, Rank stage = 0) {
+  return sent_by(workload_of(document), stage)[std::size_t(kind)];
+}
+constexpr double kH = 1024, kS = 512, kL = 8, kV = 8192;
+constexpr double kPsi = kL * (12 * kH * kH + 2 * kH) + 2 * kV * kH;  // parameters
+
+}  // namespace
+
+TEST_CASE("tensor parallelism sends four all-reduces of b s h for each layer, as Korthikanti et al. count") {
+  for (const double t : {2., 8.}) {
+    const auto at = [&](const char* sequence) {
+      return patched(patched(plain_workload(), sequence),
+                     fmt::format(R"({{"parallel": {{"tensor": {}}}}})", t).c_str());
+    };
+    const double reduce = 2 * (t - 1) / t * kS * kH * 2;  // of one micro-batch, a ring's
+    const double batches = 16;
+    // Without sequence parallelism the embedding's and the output's all-reduce, forward and backward, come to it.
+    CHECK(sent(at(R"({"parallel": {"sequence": false}})"), Kind::tensor) == Approx(batches * (kL * 4 + 2) * reduce));
+    // With it as much, in halves of all-gather and reduce-scatter, and two gathers for the weights' gradients.
+    CHECK(sent(at("{}"), Kind::tensor) == Approx(batches * (kL * (4 + 2 * 0.5) + 4 * 0.5) * reduce));
+    CHECK(sent(at(R"({"recompute": "full"})"), Kind::tensor) ==
+          Approx(batches * (kL * (6 + 2 * 0.5) + 4 * 0.5) * reduce));
+  }
+}
+
+TEST_CASE("data parallelism sends 2 Psi for each step up to ZeRO 1, 3 Psi a micro-batch with ZeRO 3") {
+  for (const double d : {2., 16.}) {
+    const double m = 16 / d, ring = (d - 1) / d * kPsi * 2;
+    const auto at = [&](int zero, const char* bucket) {
+      return sent(
+          patched(plain_workload(),
+                  fmt::format(R"({{"parallel": {{"data": {}, "zero": {}}}, "bucket_bytes": "{}"}})", d, zero, bucket)
+                      .c_str()),
+          Kind::data);
+    };
+    for (const char* bucket : {"1MiB", "40MiB", "10GiB"}) {
+      CHECK(at(0, bucket) == Approx(2 * ring).epsilon(1e-6));
+      CHECK(at(1, bucket) == Approx(2 * ring).epsilon(1e-6));
+      CHECK(at(2, bucket) == Approx((m + 1) * ring).epsilon(1e-6));  // gradients of each micro-batch
+    }
+    // The embeddings stay gathered between forward and backward.
+    CHECK(at(3, "40MiB") == Approx(m * (3 * ring - ring * 2 * kV * kH / kPsi)).epsilon(1e-6));
+  }
+}
+
+TEST_CASE("a pipeline sends b s h forward and as much back for each micro-batch, over tensor ranks a part each") {
+  const auto at = [&](const char* parallel, Rank stage) {
+    return sent(patched(plain_workload(), parallel), Kind::pipeline, stage);
+  };
+  const double one = kS * kH * 2;
+  CHECK(at(R"({"parallel": {"pipeline": 4}})", 0) == Approx(16 * one));
+  CHECK(at(R"({"parallel": {"pipeline": 4}})", 1) == Approx(16 * 2 * one));
+  CHECK(at(R"({"parallel": {"pipeline": 4}})", 3) == Approx(16 * one));
+  CHECK(at(R"({"parallel": {"pipeline": 4, "tensor": 8}})", 1) == Approx(16 * 2 * one / 8));
+  // Interleaved: v times as much (Narayanan et al. 2021, section 2.2.2); the two ends of the model send once less.
+  CHECK(at(R"({"parallel": {"pipeline": 4, "interleave": 2}})", 1) == Approx(16 * 4 * one));
+  CHECK(at(R"({"parallel": {"pipeline": 4, "interleave": 2}})", 0) == Approx(16 * 3 * one));
+}
+
+TEST_CASE("experts are sent four all-to-alls of top-k tokens for each layer, fewer where a token goes to few nodes") {
+  const char* moe = R"({"model": {"experts": {"count": 64, "top_k": 8, "ffn": 512, "shared": 1, "dense_first": 2}},
+                        "parallel": {"data": 16, "expert": 16}})";
+  const double layers = kL - 2, token = kH * 2;
+  CHECK(sent(patched(plain_workload(), moe), Kind::expert) == Approx(layers * 4 * 15. / 16 * kS * 8 * token));
+  // Dispatch and its like in the backward pass with one byte an element, combine with two.
+  CHECK(sent(patched(patched(plain_workload(), moe), R"({"dispatch_bytes": 1})"), Kind::expert) ==
+        Approx(layers * (2 + 2 * 0.5) * 15. / 16 * kS * 8 * token));
+  // On two nodes of 8, each token once to each: 1/2 of that over the network, 7/8 of top-k inside a node.
+  CHECK(sent(patched(patched(plain_workload(), moe), R"({"model": {"experts": {"nodes_max": 2}}})"), Kind::expert) ==
+        Approx(layers * 4 * kS * token * (2 * 1. / 2 + 8 * 7. / 8)));
+  // Experts' gradients go to the ranks with the same experts: none here, all of a stage's experts on each rank else.
+  const double dense = (kL * (4 * kH * kH + 2 * kH) + 2 * 8 * kH * kH + 6 * (64 * kH + 2 * kH * 512) + 2 * kV * kH) * 2;
+  CHECK(sent(patched(plain_workload(), moe), Kind::data) == Approx(2 * 15. / 16 * dense).epsilon(1e-6));
+  const double experts = 6 * 64 * 2 * kH * 512 * 2;
+  CHECK(sent(patched(patched(plain_workload(), moe), R"({"parallel": {"expert": 1}})"), Kind::data) ==
+        Approx(2 * 15. / 16 * (dense + experts)).epsilon(1e-6));
+}
+
+TEST_CASE("context parallelism gathers keys and values forward and scatters their gradients back") {
+  const char* grouped = R"({"model": {"kv_heads": 4}, "parallel": {"context": 4, "tensor": 2}})";
+  const double kv = 2 * 4 * 64;  // two of four heads of 64
+  CHECK(sent(patched(plain_workload(), grouped), Kind::context) == Approx(16 * kL * 2 * 3. / 4 * kS * kv / 2 * 2));
+}
+
+TEST_CASE(
+    "operations are those of Narayanan et al. 2021, section 5.1, and parameters those that models are named for") {
+  const LlmWorkload w = workload_of(plain_workload());
+  const double B = 16;
+  CHECK(step_flops(w, false) == Approx(72 * B * kS * kL * kH * kH * (1 + kS / (6 * kH) + kV / (12 * kL * kH))));
+  CHECK(all_parameters(w.model) == Approx(kPsi + kH));
+  const LlmWorkload llama =
+      workload_of(patched(plain_workload(), R"({"model": {"layers": 126, "hidden": 16384, "ffn": 53248,
+    "heads": 128, "kv_heads": 8, "vocabulary": 128256, "gated": true}})"));
+  CHECK(all_parameters(llama.model) == Approx(405.85e9).epsilon(0.001));  // "405B"
+  const LlmWorkload deepseek =
+      workload_of(patched(plain_workload(), R"({"model": {"layers": 61, "hidden": 7168, "ffn": 18432,
+    "heads": 128, "vocabulary": 129280, "gated": true,
+    "latent": {"q_rank": 1536, "kv_rank": 512, "rope_dim": 64, "nope_dim": 128, "value_dim": 128},
+    "experts": {"count": 256, "top_k": 8, "shared": 1, "ffn": 2048, "dense_first": 3}}})"));
+  CHECK(all_parameters(deepseek.model) == Approx(671e9).epsilon(0.002));  // arXiv 2412.19437
+  CHECK(active_parameters(deepseek.model) == Approx(37e9).epsilon(0.02));
+}
+
+TEST_CASE("activations are those of Korthikanti et al. 2022, table 2") {
+  const auto bytes = [&](const char* patch) {
+    const LlmWorkload w = workload_of(patched(plain_workload(), patch));
+    return memory_of(w, 0).activations / (kL * kS);  // of a token in a layer
+  };
+  const double a = 16;
+  CHECK(bytes("{}") == Approx(34 * kH + 5 * a * kS));
+  CHECK(bytes(R"({"parallel": {"tensor": 4}})") == Approx((34 * kH + 5 * a * kS) / 4));
+  CHECK(bytes(R"({"parallel": {"tensor": 4, "sequence": false}})") == Approx(10 * kH + (24 * kH + 5 * a * kS) / 4));
+  CHECK(bytes(R"({"parallel": {"tensor": 4}, "recompute": "selective"})") == Approx(34 * kH / 4));
+  CHECK(bytes(R"({"recompute": "full"})") == Approx(2 * kH));
+  // The first stage holds p micro-batches of L/p layers; interleaved (1 + (p-1)/(pv)) as much (section 4.2.3).
+  CHECK(bytes(R"({"parallel": {"pipeline": 4}})") == Approx(34 * kH + 5 * a * kS));
+  CHECK(bytes(R"({"parallel": {"pipeline": 4, "interleave": 2}})") == Approx((34 * kH + 5 * a * kS) * (1 + 3. / 8)));
+}
+
+TEST_CASE("weights, gradients and the optimiser's state are ZeRO's 2 + 2 + 12 bytes, cut by its stages") {
+  const auto bytes = [&](int zero) {
+    const Memory m =
+        memory_of(workload_of(patched(plain_workload(),
+                                      fmt::format(R"({{"parallel": {{"data": 16, "zero": {}}}}})", zero).c_str())),
+                  0);
+    return (m.weights + m.gradients + m.optimizer) / kPsi;
+  };
+  CHECK(bytes(0) == Approx(16));
+  CHECK(bytes(1) == Approx(4 + 12. / 16));
+  CHECK(bytes(2) == Approx(2 + 14. / 16));
+  CHECK(bytes(3) == Approx(16. / 16));
+}
