@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 
 #include "cli/installation.hpp"
 #include "libgccl/cluster/shipped.hpp"
@@ -20,6 +21,7 @@ namespace {
 bool is_of_another_kind(const fs::path& file, std::string_view kind) {
   const std::string_view wanted = kind == "topologies"  ? "gccl/cluster/1"
                                   : kind == "scenarios" ? "gccl/scenario/1"
+                                  : kind == "workloads" ? "gccl/workload/1"
                                                         : "gccl/parameters/1";
   const auto schema = json::schema_of(file);
   return schema && schema != wanted;
@@ -51,25 +53,43 @@ std::vector<CatalogueEntry> catalogue(std::string_view kind) {
   return all;
 }
 
-fs::path find_shipped(std::string_view kind, const std::string& name) {
+namespace {
+
+std::string_view singular(std::string_view kind) {
+  return kind == "topologies"  ? "topology"
+         : kind == "scenarios" ? "scenario"
+         : kind == "workloads" ? "workload"
+                               : "parameter set";
+}
+
+fs::path find_among(std::span<const std::string_view> kinds, const std::string& name) {
   std::error_code error;
   if (fs::exists(name, error) && !fs::is_directory(name, error)) return name;
   std::vector<std::string> known;
-  for (const CatalogueEntry& e : catalogue(kind)) {
-    if (e.name == name || e.name + ".json" == name) return e.file;
-    known.push_back(e.name);
+  std::string what, looked;
+  for (const std::string_view kind : kinds) {
+    for (const CatalogueEntry& e : catalogue(kind)) {
+      if (e.name == name || e.name + ".json" == name) return e.file;
+      known.push_back(e.name);
+    }
+    what += fmt::format("{}{}", what.empty() ? "" : " or ", singular(kind));
+    for (const fs::path& folder : catalogue_folders(kind))
+      if (fs::is_directory(folder, error)) looked += (looked.empty() ? "" : ", ") + folder.string();
   }
   if (fs::is_directory(name, error)) throw json::InputError(fmt::format("{}: is a folder, expected a file", name));
   if (name.find('/') != std::string::npos) throw json::InputError(fmt::format("{}: no such file", name));
-  std::string looked;
-  for (const fs::path& folder : catalogue_folders(kind))
-    if (fs::is_directory(folder, error)) looked += (looked.empty() ? "" : ", ") + folder.string();
   const std::vector<std::string_view> names(known.begin(), known.end());
-  throw json::InputError(fmt::format("{}: no such file, and no shipped {} of this name{}{}", name,
-                                     kind == "topologies"  ? "topology"
-                                     : kind == "scenarios" ? "scenario"
-                                                           : "parameter set",
+  throw json::InputError(fmt::format("{}: no such file, and no shipped {} of this name{}{}", name, what,
                                      suggestion(name, names), looked.empty() ? "" : " (looked in " + looked + ")"));
+}
+
+}  // namespace
+
+fs::path find_shipped(std::string_view kind, const std::string& name) { return find_among(std::span(&kind, 1), name); }
+
+fs::path find_shipped_to_run(const std::string& name) {
+  static constexpr std::string_view kKinds[] = {"scenarios", "workloads"};
+  return find_among(kKinds, name);
 }
 
 void share_catalogue() { set_shipped_folders({catalogue_folders("topologies"), catalogue_folders("cost-models")}); }

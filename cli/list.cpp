@@ -17,7 +17,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::string_view kKinds[] = {"algorithms", "collectives", "engines", "topologies", "scenarios"};
+constexpr std::string_view kKinds[] = {"algorithms", "collectives", "engines", "topologies", "scenarios", "workloads"};
 
 Json list_algorithms() {
   Json all = Json::array();
@@ -116,9 +116,10 @@ Json list(const std::string& what) {
 
 }  // namespace
 
-// Algorithms, collectives, engines, topologies or scenarios, as text or as JSON.
+// Algorithms, collectives, engines, topologies, scenarios or workloads, as text or as JSON.
 void add_list(Command& app, int& exit_code) {
-  Command* command = app.add_subcommand("list", "List algorithms, collectives, engines, topologies or scenarios");
+  Command* command =
+      app.add_subcommand("list", "List algorithms, collectives, engines, topologies, scenarios or workloads");
   struct Arguments {
     std::string what;
     bool json = false;

@@ -16,10 +16,13 @@
 #include "cli/engines.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/output.hpp"
+#include "cli/run.hpp"
+#include "cli/step.hpp"
 #include "libgccl/cluster/files.hpp"
 #include "libgccl/cluster/load_authorities.hpp"
 #include "libgccl/cluster/shipped.hpp"
 #include "libgccl/json/nearest.hpp"
+#include "libgccl/json/schema_of.hpp"
 #include "sim/report/csv.hpp"
 #include "sim/report/html.hpp"
 #include "sim/report/table.hpp"
@@ -29,13 +32,6 @@
 
 namespace gccl {
 namespace {
-
-struct RunArguments {
-  std::string scenario, engine, planner, json, csv, html, trace, resume;
-  std::optional<std::int64_t> seed;
-  unsigned jobs = std::max(1u, std::thread::hardware_concurrency());
-  bool quiet = false;
-};
 
 void check_files(const RunArguments& a, const sim::Scenario& scenario) {
   if (a.json == "-" && a.csv == "-")
@@ -88,7 +84,7 @@ void use_journal(const sim::Campaign& campaign, sim::Journal& journal, sim::RunO
   write_stderr(fmt::format("gccl: {}\n", printable_line(text)));
 }
 
-int run_scenario(const RunArguments& a) {
+int run_scenario(const RunArguments& a, const std::filesystem::path& file) {
   sim::CampaignOptions campaign_options{.engine = {}, .seed = {}};
   if (const Status s =
           load_authorities([](const char* name) { return std::getenv(name); }, &campaign_options.authorities);
@@ -103,7 +99,11 @@ int run_scenario(const RunArguments& a) {
     campaign_options.planner = PlannerKind(at - kPlanners.begin());
   }
   ::signal(SIGPIPE, SIG_IGN);
-  const sim::Scenario scenario = sim::read_scenario(find_shipped("scenarios", a.scenario));
+  for (const auto& [option, given] :
+       {std::pair("--what-if", !a.what_if.empty()), {"--scenario-out", !a.scenario_out.empty()}})
+    if (given)
+      throw json::InputError(fmt::format("{}: for workloads (gccl list workloads); this is a scenario", option));
+  const sim::Scenario scenario = sim::read_scenario(file);
   check_files(a, scenario);
   const sim::Campaign campaign = sim::make_campaign(scenario, campaign_options);
   if (const std::size_t n = campaign.unchecked)
@@ -151,11 +151,22 @@ int run_scenario(const RunArguments& a) {
 
 }  // namespace
 
+namespace {
+
+int run_file(const RunArguments& a) {
+  const std::filesystem::path file = find_shipped_to_run(a.scenario);
+  return json::schema_of(file) == "gccl/workload/1" ? run_step(a, file) : run_scenario(a, file);
+}
+
+}  // namespace
+
 // Sets exit_code to 0 where every expectation held, 1 where one did not, 130 or 143 when interrupted.
 void add_run(Command& app, int& exit_code) {
-  Command* run = app.add_subcommand("run", "Run a scenario and check its expectations");
+  Command* run = app.add_subcommand("run", "Run a scenario or the step of an LLM, and check its expectations");
   const auto a = std::make_shared<RunArguments>();
-  run->add_option("scenario", a->scenario, "Scenario file, or the name of a shipped one (gccl list scenarios)")
+  run->add_option(
+         "scenario", a->scenario,
+         "File of a scenario or of an LLM's step, or the name of a shipped one (gccl list scenarios, workloads)")
       ->required();
   run->add_option("--engine", a->engine, "model, flow or simgrid, instead of the scenario's")
       ->value("NAME")
@@ -173,14 +184,21 @@ void add_run(Command& app, int& exit_code) {
                               "chrome://tracing",
                               sim::kTraceRanks))
       ->value("FILE");
+  run->add_option(
+         "--what-if", a->what_if,
+         "Play an LLM's step with a change, too: bucket_bytes=25MiB, overlap=false, algorithm=ring, "
+         "placement=round_robin, parallel.tensor=4 or any other key; several joined by commas; may be repeated")
+      ->value("KEY=VALUE");
+  run->add_option("--scenario-out", a->scenario_out, "Write an LLM step's communications as a scenario")->value("FILE");
   run->add_option("--resume", a->resume,
                   "Keep finished points in this file, and take those from it that an interrupted run left there")
       ->value("FILE");
   run->add_option("--seed", a->seed, "Instead of the scenario's")->check(Range{0, INT64_MAX});
   run->add_option("--jobs", a->jobs, "Points simulated at once (default: one per core)")->check(Range{1, 1024});
   run->add_flag("--quiet", a->quiet, "Print broken expectations only");
-  run->examples({"gccl run allreduce-2048 --html report.html", "gccl run my-scenario.json --engine simgrid --json -"});
-  run->callback([a, &exit_code] { exit_code = run_scenario(*a); });
+  run->examples({"gccl run allreduce-2048 --html report.html", "gccl run my-scenario.json --engine simgrid --json -",
+                 "gccl run llama3-405b-16k --what-if overlap=false --html step.html"});
+  run->callback([a, &exit_code] { exit_code = run_file(*a); });
 }
 
 }  // namespace gccl

@@ -12,7 +12,7 @@ foreach(room base schedule cost algorithms select verify elements)
   install(DIRECTORY libgccl/${room} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/gccl-0/libgccl FILES_MATCHING
           PATTERN "*.hpp" PATTERN "combine*.hpp" EXCLUDE PATTERN "elements.hpp" EXCLUDE)  # not of gccl_core
 endforeach()
-foreach(folder topologies scenarios cost-models)
+foreach(folder topologies scenarios workloads cost-models)
   install(DIRECTORY ${folder} DESTINATION ${CMAKE_INSTALL_DATADIR}/gccl FILES_MATCHING PATTERN "*.json")
 endforeach()
 file(GLOB schemas CONFIGURE_DEPENDS libgccl/*/*.schema.json sim/*/*.schema.json)

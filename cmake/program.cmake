@@ -54,7 +54,7 @@ add_custom_target(gccl_program ALL DEPENDS gccl_executable ${gccl_plugins})
 # Shipped files are found by name from the build folder as from an installation: share/gccl beside the program.
 file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/share/gccl/schemas)
 file(GLOB schemas CONFIGURE_DEPENDS libgccl/*/*.schema.json sim/*/*.schema.json)
-foreach(shipped topologies scenarios cost-models ${schemas})
+foreach(shipped topologies scenarios workloads cost-models ${schemas})
   cmake_path(ABSOLUTE_PATH shipped BASE_DIRECTORY ${PROJECT_SOURCE_DIR})
   cmake_path(GET shipped FILENAME name)
   if(name MATCHES "schema.json$")

@@ -177,6 +177,8 @@ class Scheduler {
       if (p.backward && w_.parallel.zero < 3 && (p.micro_batch + 1 == m_ || w_.parallel.zero == 2))
         reduce(p, chunk, i, all_of(halves));
     }
+    if (p.backward && chunk.layers == 0 && w_.parallel.zero < 3 && (p.micro_batch + 1 == m_ || w_.parallel.zero == 2))
+      reduce(p, chunk, 0, all_of(halves));
     if (p.backward)
       run(p, chunk.embedding.backward, halves);
     else
@@ -213,7 +215,7 @@ class Scheduler {
   void reduce(const Pass& p, const ChunkPlan& chunk, Count i, const Tasks& done) {
     for (const Buckets* b : {&chunk.dense, &chunk.experts}) {
       if (!b->reduce) continue;
-      const auto filled = [&](Count layers) { return layers * b->number / chunk.layers; };
+      const auto filled = [&](Count layers) { return layers * b->number / std::max<Count>(chunk.layers, 1); };
       for (Count k = filled(i); k < filled(i + 1); ++k) {
         if (overlaps(Kind::data) || w_.parallel.zero == 2)
           communicate(of_pass(p), *b->reduce, done);

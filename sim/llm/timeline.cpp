@@ -64,6 +64,7 @@ class Player {
         if (left_[t] <= kTiny) done.push_back(t);
       std::erase_if(active, [&](std::uint32_t t) { return left_[t] <= kTiny; });
       ready.clear();
+      for (const std::uint32_t t : done) book_waiting(t, e.time);
       for (const std::uint32_t t : done) finish(t, e.time, ready);
       touched_.push_back(e.stage);
       start(ready, e.time);
@@ -150,12 +151,19 @@ class Player {
   }
   std::optional<Kind> cause(std::uint32_t task, Rank stage) const {
     for (const std::uint32_t b : before_.of(task)) {
-      if (out_.end[b] >= 0 || g_.tasks[b].queue == Queue::compute) continue;
-      const bool communicates = g_.tasks[b].queue != Queue::none;
-      if (out_.begin[b] >= 0 && communicates) return kind(b);
+      const StepTask& t = g_.tasks[b];
+      if (out_.end[b] >= 0 || t.queue == Queue::compute) continue;
+      if (t.queue != Queue::none && out_.begin[b] >= 0) return kind(b);
+      if (t.stage != stage) continue;  // what another stage has not sent yet
       if (const auto k = cause(b, stage)) return k;
     }
     return {};
+  }
+
+  // What stages that wait for this task have waited for so far, before it begins or ends.
+  void book_waiting(std::uint32_t t, double time) {
+    for (const std::uint32_t next : after_.of(t))
+      if (g_.tasks[next].stage != g_.tasks[t].stage) advance(g_.tasks[next].stage, time);
   }
 
   void finish(std::uint32_t t, double time, std::vector<std::uint32_t>& ready) {
@@ -169,13 +177,14 @@ class Player {
     while (!ready.empty()) {
       const std::uint32_t t = ready.back();
       ready.pop_back();
+      advance(g_.tasks[t].stage, time);
+      book_waiting(t, time);
       out_.begin[t] = time;
       if (g_.tasks[t].queue == Queue::none || left_[t] <= kTiny) {
         finish(t, time, ready);
         continue;
       }
       const Rank stage = g_.tasks[t].stage;
-      advance(stage, time);
       stages_[stage].active.push_back(t);
       touched_.push_back(stage);
     }

@@ -25,8 +25,11 @@ void played(const nlohmann::json& document, const ByKind<double>& us, PlayedStep
   for (const Traffic& t : s.e.traffic) costs.us.push_back(us[std::size_t(t.kind)]);
   if (change) change(costs);
   s.t = play(s.g, s.e, costs);
-  for (const StageTime& one : s.t.stages)  // every microsecond is booked once
+  for (const StageTime& one : s.t.stages) {  // every microsecond is booked once
     CHECK(one.compute + one.slowed + one.idle(true) == Approx(s.t.step_us));
+    for (std::size_t k = 0; k < kKinds; ++k)  // what a stage waits for is in flight, on it or on its way to it
+      if (Kind(k) != Kind::pipeline) CHECK(one.exposed[k] <= one.busy[k] + 1e-6);
+  }
 }
 double step_us(const nlohmann::json& document, const ByKind<double>& us = {}) {
   PlayedStep s{workload_of(document), {}, {}, {}};

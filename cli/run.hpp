@@ -1,0 +1,21 @@
+// The options of gccl run.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace gccl {
+
+struct RunArguments {
+  std::string scenario, engine, planner, json, csv, html, trace, resume, scenario_out;
+  std::vector<std::string> what_if;
+  std::optional<std::int64_t> seed;
+  unsigned jobs = std::max(1u, std::thread::hardware_concurrency());
+  bool quiet = false;
+};
+
+}  // namespace gccl

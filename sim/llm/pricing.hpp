@@ -1,0 +1,68 @@
+// What the communications of a step take: each distinct one is played on the engine as a scenario of its own, with all
+// groups that may share links with each other at the same time.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include "sim/llm/timeline.hpp"
+#include "sim/scenario/run/run.hpp"
+
+namespace gccl::sim::llm {
+
+// A workload's ranks on the cards of its cluster.
+struct StepWorld {
+  std::shared_ptr<const Cluster> cluster;
+  std::vector<Card> cards;
+
+  Rank node_of(Rank r) const { return cluster->node_of(cards[r]); }
+};
+
+// Stages 0 .. last-1 whose ranks have no node in common with other stages', as far as stages follow each other on the
+// cards: one stage where it fills nodes, all of them where the placement deals ranks out.
+Rank separate_stages(const LlmWorkload& w, const StepWorld& world);
+// How many ranks of the first expert group are on one node.
+Rank expert_ranks_in_node(const LlmWorkload& w, const StepWorld& world);
+
+// The run of a scenario ("gccl/scenario/1") that plays these communications concurrently. Groups that lie inside nodes
+// are played on one node where nothing else is in flight.
+nlohmann::json run_of(const LlmWorkload& w, const StepWorld& world, const std::vector<const Traffic*>& traffic);
+// The whole scenario of a step's communications, each alone.
+nlohmann::json scenario_of(const LlmWorkload& w, const std::vector<nlohmann::json>& runs);
+
+// Plays runs, each once however often it is asked for.
+class Pricer {
+ public:
+  struct Options {
+    Engines engines;
+    unsigned jobs = 1;
+    std::function<void(std::size_t done, std::size_t of)> progress = {};
+    const StopFlag* stop = nullptr;
+    Journal* journal = nullptr;
+    Authorities authorities = {};
+  };
+  explicit Pricer(Options options) : options_(std::move(options)) {}
+
+  StepWorld world(const LlmWorkload& w);
+  // Rows of "gccl/result/1", one for each run. Throws what run_campaign throws.
+  std::vector<nlohmann::json> play(const LlmWorkload& w, const StepWorld& world,
+                                   const std::vector<nlohmann::json>& runs);
+  // Microseconds by the planner's closed forms, without contention; nothing is simulated.
+  std::vector<double> predict(const LlmWorkload& w, const StepWorld& world, const std::vector<nlohmann::json>& runs);
+  std::size_t simulated() const { return simulated_; }
+
+ private:
+  Campaign campaign(const LlmWorkload& w, const StepWorld& world, const std::vector<nlohmann::json>& runs) const;
+
+  Options options_;
+  std::map<std::filesystem::path, std::shared_ptr<const Cluster>> clusters_;
+  std::map<std::string, nlohmann::json> rows_;
+  std::map<std::string, double> predicted_;
+  std::size_t simulated_ = 0;
+};
+
+// From the row of two communications played concurrently, the first of `first` streams, and what each takes alone: how
+// much longer each takes while the other is in flight.
+std::pair<double, double> slower_together(const nlohmann::json& row, std::size_t first, double alone_us,
+                                          double other_alone_us);
+
+}  // namespace gccl::sim::llm

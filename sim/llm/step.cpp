@@ -1,0 +1,298 @@
+#include "sim/llm/step.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "libgccl/json/nearest.hpp"
+#include "sim/llm/arithmetic.hpp"
+
+namespace gccl::sim::llm {
+namespace {
+
+using Json = nlohmann::json;
+
+// Two kinds that are in flight at the same time for less than this part of the step are taken as independent.
+constexpr double kTogetherMin = 0.002;
+
+std::size_t at(Kind k) { return std::size_t(k); }
+
+// How often each traffic is carried out on one rank of a stage.
+std::vector<std::vector<std::size_t>> numbers(const StepGraph& g, std::size_t traffic) {
+  std::vector<std::vector<std::size_t>> all(g.stages, std::vector<std::size_t>(traffic));
+  for (const StepTask& t : g.tasks)
+    if (!t.computes()) ++all[t.stage][t.traffic];
+  return all;
+}
+
+std::unique_ptr<PlayedStep> expanded(const LlmWorkload& w, const StepWorld& world) {
+  auto s = std::make_unique<PlayedStep>(PlayedStep{w, {}, {}, {}, {}, {}});
+  s->expansion = std::make_shared<Expansion>(expand(s->workload, expert_ranks_in_node(w, world)));
+  s->graph = schedule(*s->expansion);
+  s->costs.sm_share = w.sm_share;
+  return s;
+}
+
+std::vector<Json> runs_of(const PlayedStep& s, const StepWorld& world) {
+  std::vector<Json> runs;
+  for (const Traffic& t : s.expansion->traffic) runs.push_back(run_of(s.workload, world, {&t}));
+  return runs;
+}
+
+// Plays those kinds concurrently that the timeline has in flight at the same time, each by the communication on which
+// it spends most.
+Json contention(PlayedStep& s, const StepWorld& world, Pricer& pricer) {
+  const auto& traffic = s.expansion->traffic;
+  const auto number = numbers(s.graph, traffic.size());
+  ByKind<std::optional<std::size_t>> most;
+  ByKind<double> spent{};
+  for (std::size_t t = 0; t < traffic.size(); ++t) {
+    double us = 0;
+    for (const auto& stage : number) us += double(stage[t]) * s.costs.us[t];
+    const std::size_t k = at(traffic[t].kind);
+    if (!most[k] || us > spent[k]) most[k] = t, spent[k] = us;
+  }
+  std::vector<std::array<std::size_t, 4>> pairs;  // kinds, traffic
+  std::vector<Json> runs;
+  for (std::size_t a = 0; a < kKinds; ++a)
+    for (std::size_t b = 0; b <= a; ++b) {
+      if (s.timeline.together[a][b] < kTogetherMin * s.timeline.step_us * s.graph.stages) continue;
+      std::size_t ta = *most[a], tb = *most[b];
+      if (a == b) {
+        if (Kind(a) != Kind::pipeline || !s.expansion->backward_send) continue;
+        ta = *s.expansion->forward_send, tb = *s.expansion->backward_send;
+      }
+      pairs.push_back({a, b, ta, tb});
+      runs.push_back(run_of(s.workload, world, {&traffic[ta], &traffic[tb]}));
+    }
+  Json out = Json::array();
+  const std::vector<Json> rows = pricer.play(s.workload, world, runs);
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    const auto& [a, b, ta, tb] = pairs[i];
+    const auto slower = slower_together(rows[i], traffic[ta].calls.size(), s.costs.us[ta], s.costs.us[tb]);
+    s.costs.slower[a][b] = slower.first;
+    s.costs.slower[b][a] = a == b ? std::max(slower.first, slower.second) : slower.second;
+    out.push_back({{"kinds", {kind_names()[a], kind_names()[b]}},
+                   {"what", {traffic[ta].what, traffic[tb].what}},
+                   {"slower", {slower.first, slower.second}},
+                   {"together_us", s.timeline.together[a][b] / s.graph.stages}});
+  }
+  return out;
+}
+
+Json calls_of(const PlayedStep& s, const Traffic& t, const Json& row, Rank in_node) {
+  Json all = Json::array();
+  for (std::size_t i = 0; i < t.calls.size(); ++i) {
+    const TrafficCall& c = t.calls[i];
+    Json call = {{"collective", name(c.collective)},
+                 {"bytes", c.bytes},
+                 {"dtype", name(c.dtype)},
+                 {"ranks", group_size(c.groups, s.workload.parallel, in_node)}};
+    if (!row.is_null()) {
+      call["algorithm"] = row["operations"][i]["algorithm"];
+      call["groups_played"] = row["operations"][i]["groups"];
+    }
+    all.push_back(std::move(call));
+  }
+  return all;
+}
+
+double sent(const PlayedStep& s, const Traffic& t, Rank in_node) {
+  double bytes = 0;
+  for (const TrafficCall& c : t.calls) bytes += sent_bytes(c, group_size(c.groups, s.workload.parallel, in_node));
+  return bytes;
+}
+
+Json memory_json(const Memory& m) {
+  return {{"weights_GB", m.weights / 1e9},     {"gradients_GB", m.gradients / 1e9},
+          {"optimizer_GB", m.optimizer / 1e9}, {"activations_GB", m.activations / 1e9},
+          {"cache_GB", m.cache / 1e9},         {"sum_GB", m.sum() / 1e9}};
+}
+
+void add_result(PlayedStep& s, const StepWorld& world, const std::vector<Json>& rows) {
+  const LlmWorkload& w = s.workload;
+  const Parallel& p = w.parallel;
+  const Timeline& t = s.timeline;
+  const auto& traffic = s.expansion->traffic;
+  const Rank in_node = expert_ranks_in_node(w, world);
+  const auto number = numbers(s.graph, traffic.size());
+  static constexpr std::string_view kPhases[] = {"training", "prefill", "decode"};
+  Json& r = s.result;
+  r["schema"] = "gccl/step/1";
+  r["version"] = GCCL_VERSION_TEXT;
+  r["workload"] = {
+      {"name", w.name}, {"description", w.description}, {"file", json::valid_text(w.where.file().string())}};
+  r["cluster"] = {{"name", world.cluster->name()}, {"cards", world.cluster->cards()}};
+  r["phase"] = kPhases[std::size_t(w.phase)];
+  r["engine"] = name(w.engine);
+  r["ranks"] = p.ranks();
+  r["parallel"] = {{"tensor", p.tensor},         {"context", p.context}, {"data", p.data}, {"pipeline", p.pipeline},
+                   {"interleave", p.interleave}, {"expert", p.expert},   {"zero", p.zero}, {"sequence", p.sequence}};
+  r["micro_batches"] = w.micro_batches();
+  r["step_us"] = t.step_us;
+  const double seconds = t.step_us / 1e6;
+  const double tokens = double(w.global_batch) * (w.phase == Phase::decode ? 1 : double(w.sequence));
+  r["tokens_per_s"] = seconds > 0 ? tokens / seconds : 0;
+  const double flops = step_flops(w, true) / p.ranks() / seconds / 1e12;
+  r["TFLOPS_per_card"] = flops;
+  const bool peak = w.compute.card_TFLOPS > 0;
+  r["mfu_percent"] = peak ? Json(flops / w.compute.card_TFLOPS * 100) : Json();
+  r["mfu_full_attention_percent"] =
+      peak ? Json(step_flops(w, false) / p.ranks() / seconds / 1e12 / w.compute.card_TFLOPS * 100) : Json();
+
+  Json kinds = Json::object(), stages = Json::array();
+  StageTime mean;
+  for (Rank i = 0; i < s.graph.stages; ++i) {
+    const StageTime& one = t.stages[i];
+    Json stage = {{"compute_us", one.compute},    {"slowed_us", one.slowed},   {"bubble_us", one.bubble},
+                  {"exposed_us", Json::object()}, {"busy_us", Json::object()}, {"sent_bytes", Json::object()}};
+    mean.compute += one.compute / s.graph.stages;
+    mean.slowed += one.slowed / s.graph.stages;
+    mean.bubble += one.bubble / s.graph.stages;
+    for (std::size_t k = 0; k < kKinds; ++k) {
+      double bytes = 0;
+      for (std::size_t x = 0; x < traffic.size(); ++x)
+        if (at(traffic[x].kind) == k) bytes += double(number[i][x]) * sent(s, traffic[x], in_node);
+      mean.exposed[k] += one.exposed[k] / s.graph.stages;
+      mean.busy[k] += one.busy[k] / s.graph.stages;
+      if (bytes == 0 && one.exposed[k] == 0) continue;
+      const std::string key(kind_names()[k]);
+      stage["exposed_us"][key] = one.exposed[k];
+      stage["busy_us"][key] = one.busy[k];
+      stage["sent_bytes"][key] = bytes;
+      kinds[key] = true;
+    }
+    stage["memory"] = memory_json(memory_of(w, i));
+    stages.push_back(std::move(stage));
+  }
+  for (auto& [key, value] : kinds.items()) {
+    const auto k = std::size_t(std::ranges::find(kind_names(), key) - kind_names().begin());
+    double bytes = 0;
+    for (const Json& stage : stages) bytes = std::max(bytes, stage["sent_bytes"].value(key, 0.0));
+    value = {{"busy_us", mean.busy[k]}, {"exposed_us", mean.exposed[k]}, {"sent_bytes_max", bytes}};
+  }
+  r["compute_us"] = mean.compute;
+  r["slowed_us"] = mean.slowed;
+  r["exposed_us"] = mean.idle(false);
+  r["bubble_us"] = mean.bubble;
+  r["kinds"] = std::move(kinds);
+  r["stages"] = std::move(stages);
+  Json list = Json::array();
+  for (std::size_t x = 0; x < traffic.size(); ++x) {
+    std::size_t most = 0;
+    for (const auto& stage : number) most = std::max(most, stage[x]);
+    list.push_back({{"kind", name(traffic[x].kind)},
+                    {"what", traffic[x].what},
+                    {"calls", calls_of(s, traffic[x], rows.empty() ? Json() : rows[x], in_node)},
+                    {"time_us", s.costs.us[x]},
+                    {"number_max", most},
+                    {"sent_bytes", sent(s, traffic[x], in_node)}});
+  }
+  r["traffic"] = std::move(list);
+}
+
+Json* find_path(Json& document, const std::string& path, bool create) {
+  Json* at = &document;
+  std::size_t from = 0;
+  while (from <= path.size()) {
+    const std::size_t dot = std::min(path.find('.', from), path.size());
+    const std::string key = path.substr(from, dot - from);
+    if (key.empty() || (!at->is_object() && !(create && at->is_null()))) return nullptr;
+    if (!create && !at->contains(key)) return nullptr;
+    at = &(*at)[key];
+    from = dot + 1;
+  }
+  return at;
+}
+
+void change_algorithm(Json& document, const std::string& value, std::string_view option) {
+  std::vector<std::string_view> names;
+  bool found = false;
+  for (const Algorithm& a : algorithms()) {
+    if (std::ranges::find(names, a.name) == names.end()) names.push_back(a.name);
+    if (a.name != value) continue;
+    document["algorithms"][std::string(name(a.kind))] = value;
+    found = true;
+  }
+  if (!found)
+    throw json::InputError(fmt::format("{}: found algorithm \"{}\"{}", option, value, suggestion(value, names)));
+}
+
+}  // namespace
+
+std::unique_ptr<PlayedStep> play_step(const LlmWorkload& w, Pricer& pricer) {
+  const StepWorld world = pricer.world(w);
+  auto s = expanded(w, world);
+  const std::vector<Json> rows = pricer.play(s->workload, world, runs_of(*s, world));
+  for (const Json& row : rows) s->costs.us.push_back(row["time_us"].get<double>());
+  s->timeline = play(s->graph, *s->expansion, s->costs);
+  Json together = contention(*s, world, pricer);
+  if (!together.empty()) s->timeline = play(s->graph, *s->expansion, s->costs);
+  add_result(*s, world, rows);
+  s->result["together"] = std::move(together);
+  judge(w, s->result);
+  return s;
+}
+
+std::unique_ptr<PlayedStep> predict_step(const LlmWorkload& w, Pricer& pricer) {
+  const StepWorld world = pricer.world(w);
+  auto s = expanded(w, world);
+  s->costs.us = pricer.predict(s->workload, world, runs_of(*s, world));
+  s->timeline = play(s->graph, *s->expansion, s->costs);
+  add_result(*s, world, {});
+  return s;
+}
+
+Json changed(const Json& document, const std::string& change, std::string_view option) {
+  Json out = document;
+  std::size_t from = 0;
+  while (from <= change.size()) {
+    const std::size_t comma = std::min(change.find(',', from), change.size());
+    const std::string one = change.substr(from, comma - from);
+    from = comma + 1;
+    const std::size_t equal = one.find('=');
+    if (equal == std::string::npos || equal == 0 || equal + 1 == one.size())
+      throw json::InputError(fmt::format(
+          "{}: found \"{}\", expected KEY=VALUE, such as bucket_bytes=25MiB or parallel.tensor=4", option, one));
+    const std::string key = one.substr(0, equal), value = one.substr(equal + 1);
+    if (key == "algorithm") {
+      change_algorithm(out, value, option);
+      continue;
+    }
+    Json* const place = find_path(out, key, true);
+    if (!place)
+      throw json::InputError(fmt::format("{}: found \"{}\", which is no path of keys in the workload", option, key));
+    const Json parsed = Json::parse(value, nullptr, false);
+    *place = parsed.is_discarded() || parsed.is_structured() ? Json(value) : parsed;
+  }
+  return out;
+}
+
+void judge(const LlmWorkload& w, Json& result) {
+  Json all = Json::array();
+  bool ok = true;
+  const double step = result["step_us"];
+  for (const auto& [key, node] : w.expectations) {
+    const bool least = key.starts_with("min");
+    double found = step;
+    if (key.ends_with("mfu_percent")) {
+      if (!result["mfu_percent"].is_number()) node.fail("without \"card_TFLOPS\" there is no MFU");
+      found = result["mfu_percent"];
+    } else if (key == "max_exposed_percent") {
+      found = result["exposed_us"].get<double>() / step * 100;
+    } else if (key == "max_bubble_percent") {
+      found = result["bubble_us"].get<double>() / step * 100;
+    }
+    const double bound = key.ends_with("_us") ? double(node.nanos(1e3)) / 1e3 : node.number(0, 1e18);
+    const bool held = least ? found >= bound : found <= bound;
+    ok = ok && held;
+    all.push_back({{"pointer", node.pointer()},
+                   {"text", fmt::format("{}: {:.6g}", key, bound)},
+                   {"found", fmt::format("{:.6g}", found)},
+                   {"ok", held}});
+  }
+  result["expectations"] = std::move(all);
+  result["ok"] = ok;
+}
+
+}  // namespace gccl::sim::llm

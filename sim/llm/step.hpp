@@ -1,0 +1,31 @@
+// A step from its workload to its result, "gccl/step/1" (docs/parallelism.md).
+#pragma once
+
+#include "sim/llm/pricing.hpp"
+
+namespace gccl::sim::llm {
+
+struct PlayedStep {
+  LlmWorkload workload;
+  std::shared_ptr<Expansion> expansion;
+  StepGraph graph;
+  StepCosts costs;
+  Timeline timeline;
+  nlohmann::json result;
+};
+
+// Expands, plays each distinct communication alone, composes the step, plays those concurrently that were in flight at
+// the same time, and composes it again. Throws json::InputError and what Pricer::play throws.
+std::unique_ptr<PlayedStep> play_step(const LlmWorkload& w, Pricer& pricer);
+// The same by closed forms alone: no contention.
+std::unique_ptr<PlayedStep> predict_step(const LlmWorkload& w, Pricer& pricer);
+
+// The workload with one change, "KEY=VALUE": KEY is a path ("parallel.tensor", "model.experts.load") or one of
+// bucket (bucket_bytes), algorithm (of all collectives that the algorithm serves); VALUE is JSON or a text. Several
+// changes are joined by commas. Throws json::InputError, which names `option`.
+nlohmann::json changed(const nlohmann::json& document, const std::string& change, std::string_view option);
+
+// Adds "expectations" and "ok" to the result.
+void judge(const LlmWorkload& w, nlohmann::json& result);
+
+}  // namespace gccl::sim::llm

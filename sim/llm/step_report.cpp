@@ -1,0 +1,145 @@
+#include "sim/llm/step_report.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "libgccl/json/reader.hpp"
+#include "sim/engine/chrome_events.hpp"
+#include "sim/report/table.hpp"
+
+namespace gccl::sim::llm {
+namespace {
+
+using Json = nlohmann::json;
+
+std::string percent(double part, double whole) { return whole > 0 ? fmt::format("{:.1f} %", part / whole * 100) : "-"; }
+
+std::string algorithms_text(const Json& calls) {
+  std::string text;
+  for (const Json& c : calls)
+    text += (text.empty() ? "" : " + ") + (c.contains("algorithm") ? c["algorithm"].get<std::string>() : "-");
+  return text;
+}
+
+std::string sizes_text(const Json& calls) {
+  std::string text;
+  for (const Json& c : calls)
+    text += fmt::format("{}{} {} on {}", text.empty() ? "" : " + ", c["collective"].get_ref<const std::string&>(),
+                        json::format_bytes(c["bytes"].get<std::uint64_t>()), c["ranks"].get<Rank>());
+  return text;
+}
+
+std::string headline(const Json& r) {
+  const Json& p = r["parallel"];
+  std::string sizes;
+  for (const auto& [key, letter] :
+       {std::pair("tensor", "T"), {"context", "C"}, {"data", "D"}, {"pipeline", "P"}, {"expert", "E"}})
+    if (p[key] != 1) sizes += fmt::format("{}{} {}", sizes.empty() ? "" : ", ", letter, p[key].get<Rank>());
+  return fmt::format("{}: {} on {}, {}{}{}, {} engine", r["workload"]["name"].get_ref<const std::string&>(),
+                     r["phase"].get_ref<const std::string&>(), r["cluster"]["name"].get_ref<const std::string&>(),
+                     json::format_ranks(r["ranks"].get<std::uint64_t>()), sizes.empty() ? "" : " (" + sizes + ")",
+                     r["phase"] == "training" ? fmt::format(", {} micro-batches", r["micro_batches"].get<Count>()) : "",
+                     r["engine"].get_ref<const std::string&>());
+}
+
+}  // namespace
+
+std::string step_text(const Json& r, bool quiet) {
+  std::string out;
+  const double step = r["step_us"];
+  if (!quiet) {
+    out += headline(r) + "\n";
+    const bool decode = r["phase"] == "decode";
+    out += fmt::format("  {} {}, {:.4g} tokens/s", decode ? "a token in" : "step", format_time(step),
+                       r["tokens_per_s"].get<double>());
+    if (r["mfu_percent"].is_number() && !decode)
+      out += fmt::format(", {:.4g} TFLOP/s a card: {:.1f} % MFU ({:.1f} % where attention counts whole)",
+                         r["TFLOPS_per_card"].get<double>(), r["mfu_percent"].get<double>(),
+                         r["mfu_full_attention_percent"].get<double>());
+    out += "\n\n";
+    std::vector<std::vector<std::string>> rows{{"  mean of the stages", "time", "of the step"}};
+    const auto row = [&](const std::string& what, double us) {
+      if (us > 0.0005) rows.push_back({"  " + what, format_time(us), percent(us, step)});
+    };
+    row("compute", r["compute_us"]);
+    row("slowed by communication beside it", r["slowed_us"]);
+    for (const auto& [key, k] : r["kinds"].items()) row("exposed: " + key, k["exposed_us"]);
+    row("pipeline bubble", r["bubble_us"]);
+    out += aligned(rows, 200) + "\n";
+    if (!r["kinds"].empty()) {
+      rows = {{"  traffic", "in flight", "exposed", "sent by a rank"}};
+      for (const auto& [key, k] : r["kinds"].items())
+        rows.push_back({"  " + key, format_time(k["busy_us"]), format_time(k["exposed_us"]),
+                        json::format_bytes(std::uint64_t(k["sent_bytes_max"].get<double>()))});
+      out += aligned(rows, 200) + "\n";
+      rows = {{"  communication", "calls", "algorithm", "alone", "times"}};
+      for (const Json& t : r["traffic"])
+        rows.push_back(
+            {fmt::format("  {}: {}", t["kind"].get_ref<const std::string&>(), t["what"].get_ref<const std::string&>()),
+             sizes_text(t["calls"]), algorithms_text(t["calls"]), format_time(t["time_us"]),
+             std::to_string(t["number_max"].get<std::size_t>())});
+      out += aligned(rows, 200) + "\n";
+    }
+    for (const Json& t : r.value("together", Json::array()))
+      out += fmt::format("  {} beside {}: {:.2f} and {:.2f} times as long as alone\n",
+                         t["kinds"][0].get_ref<const std::string&>(), t["kinds"][1].get_ref<const std::string&>(),
+                         t["slower"][0].get<double>(), t["slower"][1].get<double>());
+    if (const Json changes = r.value("what_if", Json::array()); !changes.empty()) {
+      rows = {{"\n  what if", "step", "change", "exposed", "bubble"}};
+      for (const Json& c : changes) {
+        const double us = c["step_us"];
+        rows.push_back({"  " + c["change"].get<std::string>(), format_time(us),
+                        fmt::format("{:+.1f} %", (us / step - 1) * 100), percent(c["exposed_us"], us),
+                        percent(c["bubble_us"], us)});
+      }
+      out += aligned(rows, 200);
+    }
+  }
+  for (const Json& e : r["expectations"])
+    if (!quiet || !e["ok"].get<bool>())
+      out += fmt::format("{}  {}; found {}\n", e["ok"].get<bool>() ? "held  " : "BROKEN",
+                         e["text"].get_ref<const std::string&>(), e["found"].get_ref<const std::string&>());
+  return out;
+}
+
+std::string step_trace(const PlayedStep& s) {
+  ChromeEvents out;
+  const auto& tasks = s.graph.tasks;
+  std::vector<std::vector<std::uint32_t>> by_row(std::size_t(s.graph.stages) * kQueues);
+  for (std::uint32_t t = 0; t < tasks.size(); ++t)
+    if (tasks[t].queue != Queue::none) by_row[tasks[t].stage * kQueues + std::size_t(tasks[t].queue)].push_back(t);
+  std::size_t written = 0, left_out = 0;
+  const auto ns = [](double us) { return Nanos(std::llround(us * 1e3)); };
+  for (Rank stage = 0; stage < s.graph.stages; ++stage) {
+    out.process(stage + 1, fmt::format("stage {}", stage), stage);
+    for (std::size_t q = 0; q < kQueues; ++q) {
+      const auto& row = by_row[stage * kQueues + q];
+      if (row.empty()) continue;
+      out.thread(stage + 1, q + 1, name(Queue(q)));
+      for (const std::uint32_t t : row) {
+        if (written == kTraceTasks) {
+          ++left_out;
+          continue;
+        }
+        ++written;
+        const StepTask& task = tasks[t];
+        const Nanos begin = ns(s.timeline.begin[t]);
+        std::string args = fmt::format(R"("micro_batch":{},"chunk":{},"pass":"{}")", task.micro_batch, task.chunk,
+                                       task.backward ? "backward" : "forward");
+        if (!task.computes()) {
+          Count bytes = 0;
+          for (const TrafficCall& c : s.expansion->traffic[task.traffic].calls) bytes += c.bytes;
+          args += fmt::format(R"(,"bytes":{},"alone_us":{:.3f})", bytes, s.costs.us[task.traffic]);
+        }
+        out.complete(stage + 1, q + 1, task.what, begin, ns(s.timeline.end[t]), args);
+      }
+    }
+  }
+  out.metadata(
+      "gccl_trace", 1, 0,
+      fmt::format(R"("tasks":{},"tasks_left_out":{},"time_ns":{})", written, left_out, ns(s.timeline.step_us)));
+  return out.finish();
+}
+
+}  // namespace gccl::sim::llm

@@ -1,0 +1,19 @@
+// A step's result for people: tables, a page, a trace.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include "sim/llm/step.hpp"
+
+namespace gccl::sim::llm {
+
+// Of "gccl/step/1": what the step's time went to, the communications, the what-ifs, expectations.
+std::string step_text(const nlohmann::json& result, bool quiet);
+// Self-contained HTML: the same, a bar for each stage, the timeline of the stages and a cut-out of one.
+std::string step_page(const PlayedStep& step);
+// For ui.perfetto.dev and chrome://tracing: a process for each stage, a thread for each of its queues. At most
+// kTraceTasks tasks of the stages from the first on; the event "gccl_trace" says how many are left out.
+constexpr std::size_t kTraceTasks = 400'000;
+std::string step_trace(const PlayedStep& step);
+
+}  // namespace gccl::sim::llm

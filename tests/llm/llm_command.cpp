@@ -1,0 +1,171 @@
+// Workloads through gccl run, as a user meets them.
+#include <algorithm>
+#include <numeric>
+
+#include "sim/llm/pricing.hpp"
+#include "tests/llm/llm_support.hpp"
+#include "tests/support/json_schema.hpp"
+#include "tests/support/program.hpp"
+
+using namespace gccl;
+using namespace gccl::test;
+using doctest::Approx;
+using Json = nlohmann::json;
+
+namespace {
+
+Json json_at(const fs::path& file) { return Json::parse(read_text(file)); }
+
+// 64 ranks of the plain model: tensor inside nodes, data across them, two stages.
+Json small_step() {
+  return patched(
+      plain_workload(),
+      R"({"cluster": "dgx-h100-superpod-2048", "parallel": {"tensor": 4, "data": 8, "pipeline": 2, "zero": 1},
+    "batch": {"sequences": 32}, "model": {"layers": 4}, "bucket_bytes": "8MiB"})");
+}
+
+Json step_of(const Json& document, std::vector<std::string> more = {}) {
+  const Folder folder;
+  std::vector<std::string> words{"run", folder.write("w.json", document.dump()).string(), "--quiet", "--json", "-"};
+  words.insert(words.end(), more.begin(), more.end());
+  const Ended e = run_gccl(words);
+  CAPTURE(e.err);
+  REQUIRE(e.code == 0);
+  return Json::parse(e.out);
+}
+
+}  // namespace
+
+TEST_CASE("every shipped workload is read, fits its schema and names its sources") {
+  const JsonSchema schema(json_at(kRoot / "sim/llm/workload.schema.json"));
+  std::size_t found = 0;
+  for (const auto& entry : fs::directory_iterator(kRoot / "workloads")) {
+    if (entry.path().extension() != ".json") continue;
+    CAPTURE(entry.path());
+    const Json document = json_at(entry.path());
+    CHECK(schema.accepts(document));
+    CHECK(document.contains("sources"));
+    ++found;
+    Json at_home = document;
+    at_home["cluster"] = "topologies/" + document["cluster"].get<std::string>() + ".json";
+    CHECK_NOTHROW(workload_of(at_home));
+  }
+  CHECK(found >= 6);
+}
+
+TEST_CASE("a step's result fits its schema, adds up, and is what its scenario's communications take") {
+  const Folder folder;
+  const std::string out = (folder.path / "s.json").string();
+  const Json r =
+      step_of(small_step(), {"--scenario-out", out, "--what-if", "overlap=false", "--what-if", "bucket_bytes=1MiB"});
+  CHECK(JsonSchema(json_at(kRoot / "sim/llm/step.schema.json")).accepts(r));
+  for (const Json& stage : r["stages"]) {
+    double sum =
+        stage["compute_us"].get<double>() + stage["slowed_us"].get<double>() + stage["bubble_us"].get<double>();
+    for (const Json& us : stage["exposed_us"]) sum += us.get<double>();
+    CHECK(sum == Approx(r["step_us"].get<double>()));
+  }
+  CHECK(r["what_if"].size() == 2);
+  CHECK(r["what_if"][0]["step_us"].get<double>() > r["step_us"].get<double>());
+  const Ended e = run_gccl({"run", out, "--quiet", "--json", "-"});
+  REQUIRE(e.code == 0);
+  const Json rows = Json::parse(e.out)["runs"];
+  REQUIRE(rows.size() == r["traffic"].size());
+  for (std::size_t i = 0; i < rows.size(); ++i) CHECK(rows[i]["time_us"] == r["traffic"][i]["time_us"]);
+}
+
+TEST_CASE("groups that share nodes with others are played with them; a rank's place does not matter inside a node") {
+  const auto stages = [](const char* change) {
+    const sim::llm::LlmWorkload w =
+        workload_of(patched(patched(small_step(), change), R"({"cluster": "topologies/dgx-h100-superpod-2048.json"})"));
+    sim::llm::Pricer pricer({.engines = {sim::run_model, nullptr}});
+    return sim::llm::separate_stages(w, pricer.world(w));
+  };
+  CHECK(stages("{}") == 1);
+  Json halves = Json::array();  // each stage half of every node
+  for (Rank r = 0; r < 64; ++r) halves.push_back(r % 32 / 4 * 8 + r / 32 * 4 + r % 4);
+  CHECK(stages(Json{{"placement", {{"cards", halves}}}}.dump().c_str()) == 2);
+  CHECK(stages(R"({"parallel": {"data": 3}, "batch": {"sequences": 30}})") ==
+        2);  // 12 ranks a stage: a node has two stages
+  const Json packed = step_of(small_step()), dealt = step_of(small_step(), {"--what-if", "placement=round_robin"});
+  CHECK(packed["step_us"] == dealt["step_us"]);
+  CHECK(dealt["what_if"][0]["step_us"].get<double>() > packed["step_us"].get<double>());  // tensor groups across nodes
+}
+
+TEST_CASE("two communications that each take all of a link slow each other down twice") {
+  // Each rank sends to its neighbour on the next node, in two communicators at the same time.
+  const Json row = Json::parse(R"({"operations": [{"stream": 0, "end_us": 200}, {"stream": 1, "end_us": 200}]})");
+  CHECK(sim::llm::slower_together(row, 1, 100, 100) == std::pair(2.0, 2.0));
+  // The shorter one ends after 100 of which it needed 50; the longer one has 50 of its 100 left then.
+  const Json uneven = Json::parse(R"({"operations": [{"stream": 0, "end_us": 100}, {"stream": 1, "end_us": 150}]})");
+  CHECK(sim::llm::slower_together(uneven, 1, 50, 100) == std::pair(2.0, 2.0));
+  const Json apart = Json::parse(R"({"operations": [{"stream": 0, "end_us": 50}, {"stream": 1, "end_us": 100}]})");
+  CHECK(sim::llm::slower_together(apart, 1, 50, 100) == std::pair(1.0, 1.0));
+}
+
+TEST_CASE("page and trace hold the step, and fetch nothing") {
+  const Folder folder;
+  const std::string page = (folder.path / "p.html").string(), trace = (folder.path / "t.json").string();
+  const Json r = step_of(small_step(), {"--html", page, "--trace", trace});
+  const std::string html = read_text(page);
+  CHECK(html.starts_with("<!DOCTYPE html>"));
+  for (const char* text : {"plain", "Compute of the stages", "<svg", "exposed: tensor", "Memory of a card"})
+    CHECK_MESSAGE(html.find(text) != std::string::npos, text);
+  for (const char* outside : {"src=\"http", "href=\"http", "@import"}) CHECK(html.find(outside) == std::string::npos);
+  double end = 0;
+  std::size_t spans = 0;
+  std::map<std::pair<int, int>, double> last;  // of a thread
+  for (const Json& e : json_at(trace)) {
+    if (e["ph"] != "X") continue;
+    ++spans;
+    double& before = last[{e["pid"], e["tid"]}];
+    CHECK(e["ts"].get<double>() >= before - 0.0015);  // in order, and never two at once
+    before = e["ts"].get<double>() + e["dur"].get<double>();
+    end = std::max(end, before);
+  }
+  CHECK(end == Approx(r["step_us"].get<double>()).epsilon(1e-6));
+  CHECK(spans > 100);
+}
+
+TEST_CASE("an expectation that breaks gives exit code 1") {
+  const Folder folder;
+  Json document = small_step();
+  document["expect"] = {{"max_step_us", 1}};
+  const Ended e = run_gccl({"run", folder.write("w.json", document.dump()).string()});
+  CHECK(e.code == 1);
+  CHECK(e.out.find("BROKEN  max_step_us: 1; found") != std::string::npos);
+}
+
+TEST_CASE("wrong workloads give one line with file and pointer, and exit code 2") {
+  const Folder folder;
+  const std::pair<const char*, const char*> kCases[] = {
+      {R"({"paralel": {}})", "\"paralel\""},
+      {R"({"parallel": {"tensor": 3}})", "/parallel/tensor: found 3, expected a divisor of 16 heads"},
+      {R"({"parallel": {"expert": 2}})", "/parallel/expert: the model has no experts"},
+      {R"({"parallel": {"data": 5, "tensor": 1}})", "/batch/sequences: found 32, expected a multiple of 5"},
+      {R"({"parallel": {"pipeline": 9}})",
+       "/parallel/pipeline: 9 chunks of layers (pipeline x interleave), but there are 4 layers"},
+      {R"({"parallel": {"pipeline": 1, "interleave": 2}})", "/parallel/interleave: there is no pipeline to interleave"},
+      {R"({"parallel": {"data": 32, "pipeline": 32}, "model": {"layers": 64}})", "asks for 4096 ranks"},
+      {R"({"model": {"experts": {"count": 8, "top_k": 9, "ffn": 64}}})",
+       "/model/experts/top_k: found 9, but there are 8 experts"},
+      {R"({"compute": {"layer_us": null}})", "/compute: found neither \"card_TFLOPS\" nor \"layer_us\""},
+      {R"({"algorithms": {"allgather": "rong"}})",
+       "/algorithms/allgather: allgather has no algorithm \"rong\"; did you mean \"ring\"?"},
+      {R"({"phase": "decode", "compute": {"layer_us": null, "card_TFLOPS": 100}})", "\"memory_GBps\" is required"},
+      {R"({"overlap": {"tensr": true}})", "tensr"},
+      {R"({"cluster": "no-such"})", "/cluster"},
+  };
+  for (const auto& [patch, expected] : kCases) {
+    CAPTURE(patch);
+    const std::string file = folder.write("w.json", patched(small_step(), patch).dump()).string();
+    check_refused({"run", file}, expected);
+  }
+  const std::string good = folder.write("g.json", small_step().dump()).string();
+  check_refused({"run", good, "--csv", "-"}, "--csv: a step has no rows");
+  check_refused({"run", good, "--what-if", "overlap"}, "--what-if: found \"overlap\", expected KEY=VALUE");
+  check_refused({"run", good, "--what-if", "algorithm=rong"}, "--what-if: found algorithm \"rong\"");
+  check_refused({"run", good, "--what-if", "parallel.tensor=3"}, "--what-if parallel.tensor=3: ");
+  check_refused({"run", good, "--html", good}, "g.json");
+  check_refused({"run", "llm-step", "--what-if", "overlap=false"}, "--what-if: for workloads");
+}
