@@ -26,7 +26,8 @@ double step_flops(const LlmWorkload& w, bool causal);
 // al. 2022, section 4.
 struct Memory {
   double weights = 0, gradients = 0, optimizer = 0, activations = 0, cache = 0;
-  double sum() const { return weights + gradients + optimizer + activations + cache; }
+  double gathered = 0;  // ZeRO 3: weights of two layers and the embeddings, gradients of one layer
+  double sum() const { return weights + gradients + optimizer + activations + cache + gathered; }
 };
 Memory memory_of(const LlmWorkload& w, Rank stage);
 // Dense and expert parameters that a rank of `stage` holds, before ZeRO cuts them.

@@ -52,15 +52,16 @@ Rank expert_ranks_in_node(const LlmWorkload& w, const StepWorld& world) {
   return std::max<Rank>(n, 1);
 }
 
-Json run_of(const LlmWorkload& w, const StepWorld& world, const std::vector<const Traffic*>& traffic) {
-  const Rank stages = separate_stages(w, world);
+Json run_of(const LlmWorkload& w, const StepWorld& world, const std::vector<const Traffic*>& traffic, bool one_group) {
+  const Rank stages = one_group ? 1 : separate_stages(w, world);
   const auto node_of = [&](Rank r) { return world.node_of(r); };
   std::vector<std::pair<const TrafficCall*, RankLists>> calls;
   bool inside = true;
   for (const Traffic* t : traffic)
     for (const TrafficCall& c : t->calls) {
       calls.emplace_back(&c, groups_of(c.groups, w, 0, stages, node_of));
-      inside = inside && in_nodes(calls.back().second, world);
+      if (one_group) calls.back().second.resize(1);
+      inside = inside && !one_group && in_nodes(calls.back().second, world);
     }
   Json streams = Json::array();
   for (auto& [call, groups] : calls) {
@@ -125,14 +126,10 @@ std::vector<Json> Pricer::play(const LlmWorkload& w, const StepWorld& world, con
 std::vector<double> Pricer::predict(const LlmWorkload& w, const StepWorld& world, const std::vector<Json>& runs) {
   std::vector<std::string> keys, fresh_keys;
   std::vector<Json> fresh;
-  for (Json run : runs) {
-    for (Json& stream : run["concurrent"]) {
-      Json& groups = stream[0]["groups"];  // all are alike to a closed form
-      if (groups.size() > 1) groups = Json::array({groups[0]});
-    }
+  for (const Json& run : runs) {
     keys.push_back(run.dump() + w.cluster.string());
     if (predicted_.contains(keys.back()) || std::ranges::find(fresh_keys, keys.back()) != fresh_keys.end()) continue;
-    fresh.push_back(std::move(run));
+    fresh.push_back(run);
     fresh_keys.push_back(keys.back());
   }
   if (!fresh.empty()) {

@@ -24,8 +24,10 @@ Rank separate_stages(const LlmWorkload& w, const StepWorld& world);
 Rank expert_ranks_in_node(const LlmWorkload& w, const StepWorld& world);
 
 // The run of a scenario ("gccl/scenario/1") that plays these communications concurrently. Groups that lie inside nodes
-// are played on one node where nothing else is in flight.
-nlohmann::json run_of(const LlmWorkload& w, const StepWorld& world, const std::vector<const Traffic*>& traffic);
+// are played on one node where nothing else is in flight. `one_group`: of each set the first group alone, for closed
+// forms, to which all are alike.
+nlohmann::json run_of(const LlmWorkload& w, const StepWorld& world, const std::vector<const Traffic*>& traffic,
+                      bool one_group = false);
 // The whole scenario of a step's communications, each alone.
 nlohmann::json scenario_of(const LlmWorkload& w, const std::vector<nlohmann::json>& runs);
 
@@ -46,7 +48,7 @@ class Pricer {
   // Rows of "gccl/result/1", one for each run. Throws what run_campaign throws.
   std::vector<nlohmann::json> play(const LlmWorkload& w, const StepWorld& world,
                                    const std::vector<nlohmann::json>& runs);
-  // Microseconds by the planner's closed forms, without contention; nothing is simulated.
+  // Microseconds by the planner's closed forms, without contention; nothing is simulated. For runs of one group.
   std::vector<double> predict(const LlmWorkload& w, const StepWorld& world, const std::vector<nlohmann::json>& runs);
   std::size_t simulated() const { return simulated_; }
 

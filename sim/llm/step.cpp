@@ -104,9 +104,13 @@ double sent(const PlayedStep& s, const Traffic& t, Rank in_node) {
 }
 
 Json memory_json(const Memory& m) {
-  return {{"weights_GB", m.weights / 1e9},     {"gradients_GB", m.gradients / 1e9},
-          {"optimizer_GB", m.optimizer / 1e9}, {"activations_GB", m.activations / 1e9},
-          {"cache_GB", m.cache / 1e9},         {"sum_GB", m.sum() / 1e9}};
+  return {{"weights_GB", m.weights / 1e9},
+          {"gradients_GB", m.gradients / 1e9},
+          {"optimizer_GB", m.optimizer / 1e9},
+          {"activations_GB", m.activations / 1e9},
+          {"cache_GB", m.cache / 1e9},
+          {"gathered_GB", m.gathered / 1e9},
+          {"sum_GB", m.sum() / 1e9}};
 }
 
 void add_result(PlayedStep& s, const StepWorld& world, const std::vector<Json>& rows) {
@@ -231,15 +235,6 @@ std::unique_ptr<PlayedStep> play_step(const LlmWorkload& w, Pricer& pricer) {
   add_result(*s, world, rows);
   s->result["together"] = std::move(together);
   judge(w, s->result);
-  return s;
-}
-
-std::unique_ptr<PlayedStep> predict_step(const LlmWorkload& w, Pricer& pricer) {
-  const StepWorld world = pricer.world(w);
-  auto s = expanded(w, world);
-  s->costs.us = pricer.predict(s->workload, world, runs_of(*s, world));
-  s->timeline = play(s->graph, *s->expansion, s->costs);
-  add_result(*s, world, {});
   return s;
 }
 

@@ -17,8 +17,6 @@ struct PlayedStep {
 // Expands, plays each distinct communication alone, composes the step, plays those concurrently that were in flight at
 // the same time, and composes it again. Throws json::InputError and what Pricer::play throws.
 std::unique_ptr<PlayedStep> play_step(const LlmWorkload& w, Pricer& pricer);
-// The same by closed forms alone: no contention.
-std::unique_ptr<PlayedStep> predict_step(const LlmWorkload& w, Pricer& pricer);
 
 // The workload with one change, "KEY=VALUE": KEY is a path ("parallel.tensor", "model.experts.load") or one of
 // bucket (bucket_bytes), algorithm (of all collectives that the algorithm serves); VALUE is JSON or a text. Several

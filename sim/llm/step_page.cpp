@@ -205,11 +205,12 @@ std::string went_to(const Json& r) {
 
 std::string memory(const Json& r) {
   std::vector<std::vector<std::string>> rows{
-      {"stage", "weights", "gradients", "optimiser", "activations", "cache", "GB"}};
+      {"stage", "weights", "gradients", "optimiser", "activations", "cache", "gathered", "GB"}};
   for (const Rank i : stages_shown(Rank(r["stages"].size()))) {
     const Json& m = r["stages"][i]["memory"];
     rows.push_back({std::to_string(i)});
-    for (const char* key : {"weights_GB", "gradients_GB", "optimizer_GB", "activations_GB", "cache_GB", "sum_GB"})
+    for (const char* key :
+         {"weights_GB", "gradients_GB", "optimizer_GB", "activations_GB", "cache_GB", "gathered_GB", "sum_GB"})
       rows.back().push_back(fmt::format("{:.2f}", m[key].get<double>()));
   }
   return table(rows, 1);

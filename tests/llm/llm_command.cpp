@@ -136,6 +136,39 @@ TEST_CASE("an expectation that breaks gives exit code 1") {
   CHECK(e.out.find("BROKEN  max_step_us: 1; found") != std::string::npos);
 }
 
+TEST_CASE("plan-parallel's ways fit the memory, and its best are played steps in order") {
+  const Folder folder;
+  Json document = small_step();
+  document["compute"] = {{"card_TFLOPS", 100}, {"efficiency", 0.5}};
+  document["memory_GB"] = 0.25;
+  const std::string file = folder.write("w.json", document.dump()).string();
+  const Ended e = run_gccl({"plan-parallel", file, "--top", "3", "--micro", "2", "--json", "-"});
+  CAPTURE(e.err);
+  REQUIRE(e.code == 0);
+  const Json plans = Json::parse(e.out)["plans"];
+  REQUIRE(plans.size() > 10);
+  double before = 0;
+  for (std::size_t i = 0; i < plans.size(); ++i) {
+    const Json& p = plans[i];
+    CHECK(p["memory_GB"].get<double>() <= 0.25 * 0.92);
+    CHECK(p["tensor"].get<Rank>() * p["data"].get<Rank>() * p["pipeline"].get<Rank>() == 64);
+    CHECK(p.contains("step_us") == (i < 3));
+    if (i >= 3) continue;
+    CHECK(p["step_us"].get<double>() >= before);
+    before = p["step_us"];
+    // The same sizes, played by gccl run.
+    Json same = document;
+    for (const char* key : {"tensor", "data", "pipeline", "interleave", "zero"}) same["parallel"][key] = p[key];
+    same["batch"]["micro"] = p["micro"];
+    same["recompute"] = p["recompute"];
+    CHECK(step_of(same)["step_us"] == p["step_us"]);
+    CHECK(p["estimate_us"].get<double>() == Approx(p["step_us"].get<double>()).epsilon(0.3));
+  }
+  check_refused({"plan-parallel", file, "--memory-GB", "0.01"},
+                "nothing fits 0.01 GB on 64 ranks: the least that a step takes is");
+  check_refused({"plan-parallel", "decode-tensor-8"}, "/phase: expected \"training\"");
+}
+
 TEST_CASE("wrong workloads give one line with file and pointer, and exit code 2") {
   const Folder folder;
   const std::pair<const char*, const char*> kCases[] = {

@@ -1,0 +1,215 @@
+#include "sim/llm/parallel_plan.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "sim/llm/arithmetic.hpp"
+#include "sim/report/table.hpp"
+
+namespace gccl::sim::llm {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::size_t kCandidatesMax = 5000;
+
+struct Candidate {
+  Json document;
+  double memory_GB = 0, estimate_us = 0;
+};
+
+double most_memory_GB(const LlmWorkload& w) {
+  double most = 0;
+  for (Rank s = 0; s < w.parallel.pipeline; ++s) most = std::max(most, memory_of(w, s).sum() / 1e9);
+  return most;
+}
+
+// The workload with ZeRO 1 and 3, each with the least recomputation that fits; nothing where sizes do not divide.
+void add_fitting(const ParallelQuestion& q, Json document, double& least_GB, std::vector<Candidate>& all) {
+  for (const int zero : {1, 3})
+    for (const char* recompute : {"none", "selective", "full"}) {
+      document["parallel"]["zero"] = zero;
+      document["recompute"] = recompute;
+      double memory = 0;
+      try {
+        memory = most_memory_GB(read_workload(json::Node::parse(document.dump(), q.file)));
+      } catch (const json::InputError&) {
+        return;  // what does not divide
+      }
+      least_GB = least_GB == 0 ? memory : std::min(least_GB, memory);
+      if (memory > q.memory_GB * q.memory_share) continue;
+      all.push_back({document, memory, 0});
+      break;
+    }
+}
+
+std::vector<Candidate> candidates(const ParallelQuestion& q, const LlmWorkload& base) {
+  std::vector<Candidate> all;
+  double least_GB = 0;
+  const Count experts = base.model.experts.count;
+  for (Rank t = 1; t <= q.tensor_max; t *= 2)
+    for (Rank c = 1; c <= q.context_max; c *= 2)
+      for (Rank p = 1; p <= q.ranks / t / c; p *= 2) {
+        if (q.ranks % (t * c * p) != 0) continue;
+        const Rank d = q.ranks / (t * c * p);
+        for (Rank e = 1; e == 1 || (experts > 0 && e <= experts && e <= q.ranks / p); e *= 2)
+          for (unsigned v = 1; v <= 8 && (v == 1 || p > 1); v *= 2)
+            for (Count micro = 1; micro <= q.micro_max; micro *= 2) {
+              Json document = q.document;
+              Json& parallel = document["parallel"];
+              parallel["tensor"] = t;
+              parallel["context"] = c;
+              parallel["pipeline"] = p;
+              parallel["data"] = d;
+              parallel["expert"] = e;
+              parallel["interleave"] = v;
+              document["batch"]["micro"] = micro;
+              add_fitting(q, std::move(document), least_GB, all);
+              if (all.size() > kCandidatesMax)
+                throw json::InputError(
+                    fmt::format("more than {} ways fit; limit --tensor, --context or --micro", kCandidatesMax));
+            }
+      }
+  if (all.empty())
+    throw json::InputError(
+        least_GB == 0
+            ? fmt::format("{}: no parallel sizes divide model and batch on {}", q.file.string(),
+                          json::format_ranks(q.ranks))
+            : fmt::format(
+                  "{}: nothing fits {:.4g} GB on {}: the least that a step takes is {:.4g} GB, of {:.4g} GB that may "
+                  "be used",
+                  q.file.string(), q.memory_GB, json::format_ranks(q.ranks), least_GB, q.memory_GB * q.memory_share));
+  return all;
+}
+
+Json plan_row(const Candidate& c, const LlmWorkload& w) {
+  const Parallel& p = w.parallel;
+  return {{"tensor", p.tensor},
+          {"context", p.context},
+          {"expert", p.expert},
+          {"pipeline", p.pipeline},
+          {"data", p.data},
+          {"interleave", p.interleave},
+          {"micro", w.micro_batch},
+          {"zero", p.zero},
+          {"recompute", c.document["recompute"]},
+          {"memory_GB", c.memory_GB},
+          {"estimate_us", c.estimate_us}};
+}
+
+}  // namespace
+
+double estimate_us(const LlmWorkload& w, Pricer& pricer) {
+  const StepWorld world = pricer.world(w);
+  const Expansion e = expand(w, expert_ranks_in_node(w, world));
+  std::vector<Json> runs;
+  for (const Traffic& t : e.traffic) runs.push_back(run_of(w, world, {&t}, true));
+  const std::vector<double> us = pricer.predict(w, world, runs);
+  // Of one pass of both halves: what blocks adds up; what overlaps counts where it is longer than compute.
+  const auto time = [&](const Program& program) {
+    double sum = 0, hidden = 0, compute = 0;
+    for (const Item& i : program) {
+      if (i.compute)
+        compute += i.us * e.halves;
+      else if (i.aside || w.overlap[std::size_t(e.traffic[i.traffic].kind)])
+        hidden += us[i.traffic] * e.halves;
+      else
+        sum += us[i.traffic] * e.halves;
+    }
+    return sum + std::max(compute, hidden);
+  };
+  const Parallel& p = w.parallel;
+  double slowest = 0, all = 0, data = 0;
+  for (Rank s = 0; s < p.pipeline; ++s) {
+    double one = 0, own = 0;
+    for (Count c = s; c < w.chunks(); c += p.pipeline) {
+      const ChunkPlan& chunk = e.chunks[c];
+      for (const LayerProgram* l : {&chunk.embedding, &chunk.head}) one += time(l->forward) + time(l->backward);
+      for (Count l = chunk.first_layer; l < chunk.first_layer + chunk.layers; ++l) {
+        double layer = time(e.layer(l).forward) + time(e.layer(l).backward), gathers = 0;
+        const Expansion::Sharded& z = e.sharded(l);
+        for (const auto& x : {z.gather, z.gather_experts})
+          if (x) gathers += 2 * us[*x];
+        for (const auto& x : {z.reduce, z.reduce_experts})
+          if (x) gathers += us[*x];
+        one += w.overlap[std::size_t(Kind::data)] ? std::max(layer, gathers) : layer + gathers;
+      }
+      for (const Buckets* b : {&chunk.dense, &chunk.experts})
+        for (const auto& x : {b->reduce, b->gather})
+          if (x) own += double(b->number) * us[*x];
+    }
+    slowest = std::max(slowest, one);
+    all += one;
+    // Hidden at most beside one micro-batch's pass, which it begins or ends with.
+    data = std::max(data, w.overlap[std::size_t(Kind::data)] ? std::max(0.0, own - one) : own);
+  }
+  const double filling = all / p.pipeline * (p.pipeline - 1) / p.interleave;
+  return slowest * double(w.micro_batches()) + filling + data + w.compute.optimizer_us;
+}
+
+Json plan_parallel(const ParallelQuestion& q, Pricer& pricer,
+                   const std::function<void(std::size_t, std::size_t)>& estimated) {
+  const LlmWorkload base = read_workload(json::Node::parse(q.document.dump(), q.file));
+  std::vector<Candidate> all = candidates(q, base);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    all[i].estimate_us = estimate_us(read_workload(json::Node::parse(all[i].document.dump(), q.file)), pricer);
+    if (estimated) estimated(i + 1, all.size());
+  }
+  std::stable_sort(all.begin(), all.end(),
+                   [](const Candidate& a, const Candidate& b) { return a.estimate_us < b.estimate_us; });
+  Json rows = Json::array();
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const LlmWorkload w = read_workload(json::Node::parse(all[i].document.dump(), q.file));
+    Json row = plan_row(all[i], w);
+    if (i < q.played) {
+      const auto step = play_step(w, pricer);
+      for (const char* key : {"step_us", "mfu_percent", "exposed_us", "bubble_us", "tokens_per_s"})
+        row[key] = step->result[key];
+    }
+    rows.push_back(std::move(row));
+  }
+  std::stable_sort(rows.begin(), rows.begin() + std::ptrdiff_t(std::min<std::size_t>(q.played, rows.size())),
+                   [](const Json& a, const Json& b) { return a["step_us"] < b["step_us"]; });
+  return {{"schema", "gccl/parallel-plan/1"},
+          {"version", GCCL_VERSION_TEXT},
+          {"workload", {{"name", base.name}, {"file", json::valid_text(q.file.string())}}},
+          {"cluster", pricer.world(read_workload(json::Node::parse(all[0].document.dump(), q.file))).cluster->name()},
+          {"ranks", q.ranks},
+          {"memory_GB", q.memory_GB},
+          {"memory_share", q.memory_share},
+          {"ways", rows.size()},
+          {"plans", std::move(rows)}};
+}
+
+std::string parallel_plan_text(const Json& plan) {
+  constexpr std::size_t kShown = 20;
+  std::vector<std::vector<std::string>> rows{{"", "tensor", "context", "expert", "pipeline", "x", "data", "micro",
+                                              "ZeRO", "recompute", "memory", "estimate", "step", "MFU", "exposed",
+                                              "bubble"}};
+  const auto of_step = [](const Json& p, const char* key) {
+    return p.contains("step_us") ? fmt::format("{:.1f} %", p[key].get<double>() / p["step_us"].get<double>() * 100)
+                                 : "";
+  };
+  for (const Json& p : plan["plans"]) {
+    if (rows.size() > kShown) break;
+    rows.push_back({std::to_string(rows.size())});
+    for (const char* key : {"tensor", "context", "expert", "pipeline", "interleave", "data", "micro", "zero"})
+      rows.back().push_back(std::to_string(p[key].get<std::uint64_t>()));
+    rows.back().push_back(p["recompute"]);
+    rows.back().push_back(fmt::format("{:.1f} GB", p["memory_GB"].get<double>()));
+    rows.back().push_back(format_time(p["estimate_us"]));
+    rows.back().push_back(p.contains("step_us") ? format_time(p["step_us"]) : "");
+    rows.back().push_back(p.contains("step_us") && p["mfu_percent"].is_number()
+                              ? fmt::format("{:.1f} %", p["mfu_percent"].get<double>())
+                              : "");
+    rows.back().push_back(of_step(p, "exposed_us"));
+    rows.back().push_back(of_step(p, "bubble_us"));
+  }
+  return fmt::format(
+      "{} on {}, {}: {} ways fit {:.4g} GB a card\n{}", plan["workload"]["name"].get_ref<const std::string&>(),
+      plan["cluster"].get_ref<const std::string&>(), json::format_ranks(plan["ranks"].get<std::uint64_t>()),
+      plan["ways"].get<std::size_t>(), plan["memory_GB"].get<double>(), aligned(rows, 200));
+}
+
+}  // namespace gccl::sim::llm
