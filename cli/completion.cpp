@@ -1,6 +1,7 @@
 // What shells and man know of the program, made from its own option tables.
 #include <fmt/format.h>
 
+#include <map>
 #include <memory>
 
 #include "cli/commands.hpp"
@@ -26,11 +27,18 @@ std::string words_of(const Option& o) {
   return all;
 }
 
-// What lists the shipped files that a positional argument may name; empty for others.
-std::string lister(const Option& o) {
-  if (o.placeholder() == "SCENARIO") return "scenarios";
-  if (o.placeholder() == "CLUSTER") return "topologies";
-  return {};
+// What lists the names of shipped files that a positional argument may be, in a shell where this calls the program and
+// this quotes; empty for others.
+std::string lister(const Option& o, std::string_view program, char quote) {
+  static const std::map<std::string_view, std::vector<std::string_view>> kShipped{
+      {"SCENARIO", {"scenarios", "workloads"}}, {"WORKLOAD", {"workloads"}}, {"CLUSTER", {"topologies"}}};
+  const auto kinds = kShipped.find(o.placeholder());
+  std::string all;
+  if (kinds != kShipped.end())
+    for (const std::string_view kind : kinds->second)
+      all +=
+          fmt::format("{0}{1} list {2} 2>/dev/null | cut -d{3} {3} -f1", all.empty() ? "" : "; ", program, kind, quote);
+  return all;
 }
 
 std::string flags_of(const Command& table) {
@@ -67,11 +75,11 @@ _gccl() {
     std::string positional;
     for (const Option& o : table.options()) {
       if (o.is_positional()) {
-        if (const std::string kind = lister(o); !kind.empty())
+        if (const std::string names = lister(o, "\"$program\"", '\''); !names.empty())
           positional += fmt::format(
-              "      [[ $current != */* ]] && COMPREPLY=($(compgen -W \"$(\"$program\" list {} 2>/dev/null | cut -d' ' "
-              "-f1)\" -- \"$current\") $(compgen -f -- \"$current\"))\n",
-              kind);
+              "      [[ $current != */* ]] && COMPREPLY=($(compgen -W \"$({})\" -- \"$current\") $(compgen -f -- "
+              "\"$current\"))\n",
+              names);
         else if (last_word(c.name()) == "help")
           positional += "      " + reply(fmt::format("{}", fmt::join(commands_of(app), " "))) + "\n";
         else if (!o.words().empty())
@@ -113,8 +121,8 @@ std::string zsh_script(const Command& app) {
       std::string values;
       if (!o.words().empty())
         values = "(" + words_of(o) + ")";
-      else if (const std::string kind = lister(o); !kind.empty())
-        values = fmt::format("{{compadd -- $($program list {} 2>/dev/null | cut -d\" \" -f1); _files}}", kind);
+      else if (const std::string names = lister(o, "$program", '"'); !names.empty())
+        values = fmt::format("{{compadd -- $({}); _files}}", names);
       else
         values = "_files";
       if (o.is_positional()) {
@@ -141,8 +149,8 @@ std::string fish_script(const Command& app) {
     const Command table = c.own_table();
     for (const Option& o : table.options()) {
       if (o.is_positional()) {
-        if (const std::string kind = lister(o); !kind.empty())
-          out += fmt::format("{} -a '(gccl list {} 2>/dev/null | cut -d\" \" -f1)'\n", here, kind);
+        if (const std::string names = lister(o, "gccl", '"'); !names.empty())
+          out += fmt::format("{} -a '({})'\n", here, names);
         else if (!o.words().empty())
           out += fmt::format("{} -f -a {}\n", here, shell_quoted(words_of(o)));
         continue;
