@@ -14,6 +14,7 @@
 #include "sim/engine/link_sets.hpp"
 #include "sim/engine/network.hpp"
 #include "sim/engine/payload.hpp"
+#include "sim/engine/slowness.hpp"
 #include "sim/engine/stream_places.hpp"
 #include "sim/engine/tracer.hpp"
 #include "sim/engine/workload.hpp"
@@ -49,6 +50,7 @@ class Executor {
         operations_(workload.operations.size()),
         streams_(workload) {
     if (w_.payload) payload_ = std::make_unique<Payload>(w_);
+    if (w_.faults) slowness_ = std::make_unique<Slowness>(workload.cards.size());
     for (std::size_t r = 0; r < cards_.size(); ++r) {
       const CardCosts& c = w_.cluster->costs(w_.cards[r]);
       places_[r] = {w_.cards[r], w_.cluster->node_of(w_.cards[r]), c.receive_overhead_ns};
@@ -100,6 +102,7 @@ class Executor {
     out.messages = messages_;
     out.bytes = bytes_;
     out.link_bytes = network_.link_bytes();
+    if (slowness_) out.slowest = slowness_->slowest();
     if (payload_) out.wrong = payload_->wrong(), out.first_wrong = payload_->first_wrong();
     tracer_.finish(out);
     out.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - wall).count();
@@ -307,6 +310,7 @@ class Executor {
   void leave(std::uint32_t i) {
     Item& m = items_[i];
     m.started = true;
+    if (slowness_) note_left(i);
     Worker& from = *lanes_[m.sender];
     const Place& to = places_[m.to];
     Nanos at = handled(cards_[from.world]), least = 0;
@@ -331,6 +335,11 @@ class Executor {
                    .least_ns = least});
   }
 
+  void note_left(std::uint32_t i) {
+    if (left_.size() <= i) left_.resize(items_.size());
+    left_[i] = network_.now();
+  }
+
   void leave_in_order() {
     if (leaving_.empty()) return;
     std::sort(leaving_.begin(), leaving_.end(),
@@ -349,6 +358,9 @@ class Executor {
     if (__builtin_add_overflow(bytes_, m.bytes, &bytes_)) throw BytesOverflow();
     m.delivered = true;
     Worker& from = *lanes_[m.sender];
+    if (slowness_)
+      slowness_->message(from.world, m.to, m.bytes, places_[from.world].node == places_[m.to].node,
+                         network_.now() - left_[i]);
     const Token sender_token = m.sender_token;
     if (payload_)
       in_transit_[i] = payload_->read(from.operation, from.rank, from.channel, from.step(sender_token).from);
@@ -576,6 +588,9 @@ class Executor {
   Count eager_bytes_ = 0;
   std::uint64_t messages_ = 0, bytes_ = 0;
   std::size_t ranks_left_ = 0;
+  // Runs with faults only: who is slow; when messages left, by item.
+  std::unique_ptr<Slowness> slowness_;
+  std::vector<Nanos> left_;
   // Payload only: messages that have arrived, by item; and those that wait to be combined, by lane and token.
   std::unordered_map<std::uint32_t, Payload::Message> in_transit_;
   std::unordered_map<std::uint64_t, Payload::Message> staged_;

@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "sim/engine/agenda.hpp"
+#include "sim/engine/link_changes.hpp"
 #include "sim/engine/network.hpp"
 
 namespace gccl::sim {
@@ -34,18 +35,20 @@ namespace gccl::sim {
 template <class Flows>
 class SharedNetwork {
  public:
-  explicit SharedNetwork(const Cluster& cluster);
+  // `changes` outlive it; null: links stay as they are. Flows that take part in them have set_capacity() and move().
+  explicit SharedNetwork(const Cluster& cluster, const LinkChanges* changes = nullptr);
 
   Nanos now() const { return now_; }
   void send(const Message& message);
   void wake(EventId id, Nanos at) { agenda_.add(at, {Kind::timer, id}); }
   bool next(std::vector<EventId>& due);
   std::vector<std::uint64_t> link_bytes() const { return link_bytes_; }
+  const Detours& detours() const { return detours_; }
 
  private:
   static constexpr std::uint32_t kNone = ~0u;
   static constexpr double kHeldUp = 0.4;  // of the rate of the narrowest link
-  enum class Kind : std::uint8_t { timer, message };
+  enum class Kind : std::uint8_t { timer, message, change };
   struct Entry {
     Kind kind;
     std::uint32_t id;  // of the timer, or the slot of a message whose latencies are paid
@@ -75,8 +78,14 @@ class SharedNetwork {
   void go_on(Queue& queue);
   bool held_up_elsewhere(const Message& flowing, LinkId narrowest);
   void end(std::uint32_t slot, std::vector<EventId>& due);
+  void carry_out(const LinkChanges::Instant& instant);
+  double bandwidth(LinkId l) const { return changed_.empty() ? cluster_.links()[l].bandwidth_GBps : changed_[l].first; }
 
   const Cluster& cluster_;
+  const LinkChanges* const changes_;
+  Detours detours_;
+  std::vector<std::pair<double, Nanos>> changed_;  // by link: bandwidth, further latency; empty where none ever changes
+  std::vector<std::uint32_t> changes_due_;
   Flows flows_;
   Agenda<Entry> agenda_;
   Nanos now_ = 0;
@@ -94,13 +103,44 @@ class SharedNetwork {
 };
 
 template <class Flows>
-SharedNetwork<Flows>::SharedNetwork(const Cluster& cluster)
+SharedNetwork<Flows>::SharedNetwork(const Cluster& cluster, const LinkChanges* changes)
     : cluster_(cluster),
+      changes_(changes),
+      detours_(cluster),
       flows_(cluster.links()),
       flows_on_(cluster.links().size()),
       receives_free_(cluster.cards()),
       routes_(cluster.cards()),
-      link_bytes_(cluster.links().size()) {}
+      link_bytes_(cluster.links().size()) {
+  if (!changes) return;
+  for (const Link& l : cluster.links()) changed_.emplace_back(l.bandwidth_GBps, 0);
+  for (std::uint32_t i = 0; i < changes->instants().size(); ++i)
+    agenda_.add(changes->instants()[i].at, {Kind::change, i});
+}
+
+// New messages go as the links are now; those in flight take the ways that new ones would.
+template <class Flows>
+void SharedNetwork<Flows>::carry_out(const LinkChanges::Instant& instant) {
+  if constexpr (requires { flows_.set_capacity(LinkId(), 0.0, Nanos()); }) {
+    for (const LinkChanges::Change& c : instant.changes) {
+      changed_[c.link] = {c.bandwidth_GBps, c.extra_ns};
+      flows_.set_capacity(c.link, c.bandwidth_GBps, now_);
+    }
+    for (Cached& way : routes_) way.to = ~Card(0);
+    if (!instant.reroutes) return;
+    detours_.avoid(instant.dead);
+    for (Queue& q : queues_)
+      for (const std::uint32_t slot : q.flowing) {
+        const Message& m = slots_[slot].message;
+        if (m.set || m.bytes == 0) continue;
+        const Way& way = way_of(m);
+        if (flows_.takes(slot, way.links)) continue;
+        flows_.each_link(slot, [&](LinkId l) { --flows_on_[l]; });
+        for (const LinkId l : way.links) ++flows_on_[l];
+        flows_.move(slot, way.links, now_);
+      }
+  }
+}
 
 template <class Flows>
 const typename SharedNetwork<Flows>::Way& SharedNetwork<Flows>::way_of(const Message& m) {
@@ -115,10 +155,13 @@ const typename SharedNetwork<Flows>::Way& SharedNetwork<Flows>::way_of(const Mes
   Cached& cached = routes_[m.from];
   if (cached.to != m.to) {
     cluster_.route(m.from, m.to, cached.links);
+    if (changes_) detours_.around(m.from, m.to, &cached.links);
     cached.to = m.to;
     cached.latency_ns = 0;
     cached.narrowest = cached.links.empty() ? kNone : narrowest(cluster_, cached.links);
     for (LinkId l : cached.links) cached.latency_ns += cluster_.links()[l].latency_ns;
+    if (changes_)
+      for (LinkId l : cached.links) cached.latency_ns += changed_[l].second;
   }
   return cached;
 }
@@ -189,7 +232,7 @@ void SharedNetwork<Flows>::go_on(Queue& q) {
 // for a moment are no reason to spread the sender over several, four that would go on to meet at the next one are.
 template <class Flows>
 bool SharedNetwork<Flows>::held_up_elsewhere(const Message& m, LinkId narrowest) {
-  const auto rate = [&](LinkId l) { return cluster_.links()[l].bandwidth_GBps / flows_on_[l]; };
+  const auto rate = [&](LinkId l) { return bandwidth(l) / flows_on_[l]; };
   for (const LinkId l : way_of(m).links)
     if (rate(l) < rate(narrowest) * kHeldUp) return true;
   return false;
@@ -204,6 +247,10 @@ void SharedNetwork<Flows>::take_due(std::vector<EventId>& due) {
     for (const Entry& e : batch_) {
       if (e.kind == Kind::timer) {
         due.push_back(e.id);
+        continue;
+      }
+      if (e.kind == Kind::change) {
+        changes_due_.push_back(e.id);
         continue;
       }
       slots_[e.id].ready = true;
@@ -225,6 +272,8 @@ void SharedNetwork<Flows>::take_due(std::vector<EventId>& due) {
     flows_.start(slot, way_of(m).links, m.bytes, m.least_ns, now_);
   }
   starting_.clear();
+  for (const std::uint32_t i : changes_due_) carry_out(changes_->instants()[i]);
+  changes_due_.clear();
 }
 
 template <class Flows>

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 
 #include "libgccl/algorithms/algorithm.hpp"
 #include "libgccl/cluster/cluster.hpp"
+#include "sim/fault/faults.hpp"
 
 namespace gccl::sim {
 
@@ -41,9 +43,10 @@ struct Workload {
   std::vector<SimulatedOperation> operations;
   std::vector<Stream> streams;  // streams run concurrently; every operation is in exactly one stage
   std::vector<Straggler> stragglers;
-  bool payload = false;    // carry real elements and check the result
-  std::uint64_t seed = 1;  // payload values; and the order in which lanes are started (no effect on times)
-  Rank trace_ranks = 0;    // record spans of world ranks below this
+  const FaultPlan* faults = nullptr;  // what happens to the run: protocol and flow engine
+  bool payload = false;               // carry real elements and check the result
+  std::uint64_t seed = 1;             // payload values; and the order in which lanes are started (no effect on times)
+  Rank trace_ranks = 0;               // record spans of world ranks below this
   std::size_t trace_spans_max = 200000;
 };
 
@@ -68,11 +71,14 @@ struct Outcome {
   std::vector<TraceSpan> spans;
   double wall_s = 0;
   std::uint64_t spans_dropped = 0;
+  std::optional<FaultOutcome> faults;  // of a run with faults
+  std::optional<Rank> slowest;         // the same: whose messages take longer than others of their kind
 };
 
 // All throw std::runtime_error when the schedules cannot make progress, naming rank, operation and step.
 Outcome run_model(const Workload&);
 Outcome run_flow(const Workload&);
+Outcome run_protocol(const Workload&);
 Outcome run_simgrid(const Workload&);  // at most once per process: SimGrid's engine is a singleton
 
 }  // namespace gccl::sim

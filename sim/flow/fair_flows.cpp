@@ -83,7 +83,11 @@ void FairFlows::take_earliest(std::vector<EventId>& ended) {
     finish(id);
     ended.push_back(id);
   }
-  // Only flows that a full link held back can go faster now. Once for all that have left it: thousands may at once.
+  change_freed();
+}
+
+// Only flows that a full link held back can go faster now. Once for all that have left it: thousands may at once.
+void FairFlows::change_freed() {
   for (const LinkId l : freed_) {
     links_[l].freed = false;
     for (const Place& p : links_[l].flows)
@@ -92,11 +96,39 @@ void FairFlows::take_earliest(std::vector<EventId>& ended) {
   freed_.clear();
 }
 
+void FairFlows::set_capacity(LinkId link, double GBps, Nanos now) {
+  clock_ = std::max(clock_, double(now));
+  links_[link].capacity = GBps;
+  for (const Place& p : links_[link].flows) change(p.flow);
+}
+
+bool FairFlows::takes(EventId id, std::span<const LinkId> route) const {
+  return std::equal(route.begin(), route.end(), flows_[id].route.begin(), flows_[id].route.end(),
+                    [](LinkId l, const Hop& hop) { return l == hop.link; });
+}
+
+void FairFlows::move(EventId id, std::span<const LinkId> route, Nanos now) {
+  clock_ = std::max(clock_, double(now));
+  leave(id);
+  flows_[id].route.clear();
+  flows_[id].bottleneck = kOwn;
+  for (const LinkId l : route) {
+    links_[l].flows.push_back({id, std::uint32_t(flows_[id].route.size())});
+    flows_[id].route.push_back({l, std::uint32_t(links_[l].flows.size() - 1)});
+  }
+  change(id);
+  change_freed();
+}
+
 void FairFlows::finish(EventId id) {
-  Flow& f = flows_[id];
-  f.instant = -1;
+  flows_[id].instant = -1;
   --active_;
-  for (const Hop& hop : f.route) {
+  leave(id);
+}
+
+// Its links are without it.
+void FairFlows::leave(EventId id) {
+  for (const Hop& hop : flows_[id].route) {
     auto& flows = links_[hop.link].flows;
     const Place last = flows.back();
     flows[hop.place] = last;

@@ -27,6 +27,15 @@ class FairFlows {
   // Ids are small numbers: there is a place for each up to the largest.
   void start(EventId id, std::span<const LinkId> route, Count bytes, Nanos least_ns, Nanos now);
   Nanos advance(Nanos limit, std::vector<EventId>& ended);
+  // The link has this bandwidth from now on.
+  void set_capacity(LinkId link, double GBps, Nanos now);
+  // The links of a flow in flight; and the rest of it takes these from now on, which are not none.
+  bool takes(EventId id, std::span<const LinkId> route) const;
+  template <class F>
+  void each_link(EventId id, F f) const {
+    for (const Hop& hop : flows_[id].route) f(hop.link);
+  }
+  void move(EventId id, std::span<const LinkId> route, Nanos now);
 
  private:
   static constexpr std::uint32_t kOwn = ~0u;  // a bottleneck that is no link: the flow's own bound
@@ -71,6 +80,8 @@ class FairFlows {
   void schedule(EventId id, double rate);
   void note(EventId id);
   void finish(EventId id);
+  void leave(EventId id);
+  void change_freed();
 
   std::vector<SharedLink> links_;
   std::vector<Flow> flows_;  // by id

@@ -6,9 +6,50 @@ namespace gccl::sim {
 
 static_assert(Network<SharedNetwork<FairFlows>>);
 
+namespace {
+
+// Operations a second after all faults, in parts of those before: by the mean times from one's end to the next one's,
+// since ranks that were held up enter the next one late.
+double throughput_after(const Outcome& out, Nanos first, Nanos last) {
+  double before = 0, after = 0;
+  std::size_t earlier = 0, later = 0;
+  for (std::size_t i = 0; i < out.begin_ns.size(); ++i) {
+    const Nanos since = i == 0 ? out.begin_ns[0] : out.end_ns[i - 1];
+    const double took = double(out.end_ns[i] - since);
+    if (first < 0 || out.end_ns[i] <= first) before += took, ++earlier;
+    if (first >= 0 && since >= last) after += took, ++later;
+  }
+  return earlier && later && after > 0 ? (before / double(earlier)) / (after / double(later)) : -1;
+}
+
+std::uint64_t trace_of(const Outcome& out) {
+  std::uint64_t trace = out.messages;
+  const auto mix = [&](std::uint64_t x) { trace = splitmix::mix(trace ^ (x + splitmix::kGolden)); };
+  for (std::size_t i = 0; i < out.begin_ns.size(); ++i)
+    mix(std::uint64_t(out.begin_ns[i])), mix(std::uint64_t(out.end_ns[i]));
+  for (const std::uint64_t bytes : out.link_bytes) mix(bytes);
+  return trace;
+}
+
+}  // namespace
+
 Outcome run_flow(const Workload& workload) {
-  SharedNetwork<FairFlows> network(*workload.cluster);
-  return Executor<SharedNetwork<FairFlows>>(workload, network).run();
+  if (!workload.faults) {
+    SharedNetwork<FairFlows> network(*workload.cluster);
+    return Executor<SharedNetwork<FairFlows>>(workload, network).run();
+  }
+  const LinkChanges changes(workload);
+  SharedNetwork<FairFlows> network(*workload.cluster, &changes);
+  Outcome out = Executor<SharedNetwork<FairFlows>>(workload, network).run();
+  FaultOutcome& f = out.faults.emplace();
+  f.completed = !network.detours().unreachable();
+  f.survivors = Rank(workload.cards.size());
+  f.epochs = 1;
+  f.rerouted = network.detours().made();
+  f.throughput_after = throughput_after(out, changes.first(), changes.last());
+  f.slowest = out.slowest;
+  f.trace = trace_of(out);
+  return out;
 }
 
 }  // namespace gccl::sim

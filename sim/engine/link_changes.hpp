@@ -1,0 +1,63 @@
+// What faults do to a cluster's links in the course of time, for engines whose links have a capacity.
+#pragma once
+
+#include <map>
+#include <memory>
+
+#include "sim/engine/link_names.hpp"
+#include "sim/engine/time.hpp"
+#include "sim/engine/workload.hpp"
+
+namespace gccl::sim {
+
+// A link that is down keeps this part of its bandwidth, so that what is on it has an end to wait for.
+constexpr double kStalled = 1e-6;
+
+class LinkChanges {
+ public:
+  // Of the workload's faults; a paused rank's card neither sends nor receives.
+  explicit LinkChanges(const Workload& workload);
+
+  struct Change {
+    LinkId link;
+    double bandwidth_GBps;
+    Nanos extra_ns;  // of latency, above the link's own
+  };
+  struct Instant {
+    Nanos at = 0;
+    std::vector<Change> changes;
+    bool reroutes = false;  // from then on messages avoid `dead`
+    std::vector<LinkId> dead;
+  };
+  const std::vector<Instant>& instants() const { return instants_; }  // by time
+  Nanos first() const { return first_; }                              // begin of the first fault; -1: there is none
+  Nanos last() const { return last_; }  // when all that ends has ended and all messages go their ways
+
+ private:
+  std::vector<Instant> instants_;
+  Nanos first_ = -1, last_ = 0;
+};
+
+// Ways between cards that avoid links: the fewest links, and among those of one length one by the pair of cards, so
+// that pairs spread over the switches that are left.
+class Detours {
+ public:
+  explicit Detours(const Cluster& cluster) : cluster_(cluster) {}
+
+  void avoid(const std::vector<LinkId>& dead);
+  // Changes the route where it takes a link to be avoided. Where there is no other way it stays as it is.
+  void around(Card from, Card to, std::vector<LinkId>* route);
+  std::uint64_t made() const { return made_; }       // pairs of cards that took another way
+  bool unreachable() const { return unreachable_; }  // some had none
+
+ private:
+  const Cluster& cluster_;
+  std::unique_ptr<LinkNames> names_;
+  std::vector<std::vector<LinkId>> out_;  // by place
+  std::vector<bool> dead_;
+  bool any_ = false, unreachable_ = false;
+  std::uint64_t made_ = 0;
+  std::map<std::pair<Card, Card>, std::vector<LinkId>> known_;
+};
+
+}  // namespace gccl::sim
