@@ -34,7 +34,8 @@ void DatagramWire::write(unsigned side, std::span<const std::byte> header, std::
       if (chance_.with(0.2)) bytes.resize(chance_.next() % bytes.size());
     }
     const Nanos late = chance_.with(f.reordering) ? Nanos(chance_.from(1, 10)) : 1;
-    time_->after(late * delay(f), [this, side, bytes = std::move(bytes)] { ends_[1 - side]->arrived(bytes); });
+    time_->after(late * delay(side, bytes.size()),
+                 [this, side, bytes = std::move(bytes)] { ends_[1 - side]->arrived(bytes); });
   }
 }
 
@@ -55,7 +56,7 @@ void StreamWire::send_piece(unsigned side, std::vector<std::byte> bytes) {
   const WireFaults& f = faults[side];
   if (chance_.with(f.loss)) return break_now();
   if (chance_.with(f.corruption)) damage(&bytes);
-  last_arrival_[side] = std::max(last_arrival_[side], time_->now() + delay(f));
+  last_arrival_[side] = std::max(last_arrival_[side], time_->now() + delay(side, bytes.size()));
   pieces_[side].push_back(std::move(bytes));
   time_->at(last_arrival_[side], [this, side, c = connection_] { deliver(side, c); });
 }
@@ -74,8 +75,7 @@ void StreamWire::deliver(unsigned side, std::uint64_t connection) {
 void StreamWire::break_now() {
   if (std::exchange(broken_, true)) return;
   for (const unsigned side : {0u, 1u})
-    time_->after(Nanos(chance_.from(0, 3)) * delay(faults[1 - side]),
-                 [this, side, c = connection_] { notice(side, c); });
+    time_->after(Nanos(chance_.from(0, 3)) * delay(1 - side, 0), [this, side, c = connection_] { notice(side, c); });
 }
 
 void StreamWire::notice(unsigned side, std::uint64_t connection) {
@@ -85,7 +85,7 @@ void StreamWire::notice(unsigned side, std::uint64_t connection) {
 }
 
 void StreamWire::dial() {
-  time_->after(kRetry + delay(faults[0]) + delay(faults[1]), [this] {
+  time_->after(kRetry + delay(0, 0) + delay(1, 0), [this] {
     if (faults[0].cut || faults[1].cut) return dial();
     ++connection_;
     broken_ = false;

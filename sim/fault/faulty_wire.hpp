@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <deque>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -43,10 +44,13 @@ class Wire {
   virtual void write(unsigned side, std::span<const std::byte> header, std::span<const std::byte> payload) = 0;
   // What is on its way from `side`; may be changed at any time.
   std::array<WireFaults, 2> faults;
+  // How long so many bytes from `side` take that are sent now; empty: as `faults` say.
+  std::function<Nanos(unsigned side, std::size_t bytes)> passage;
 
  protected:
-  Nanos delay(const WireFaults& f) {
-    return Nanos(chance_.from(std::uint64_t(f.delay_min), std::uint64_t(f.delay_max)));
+  Nanos delay(unsigned side, std::size_t bytes) {
+    const WireFaults& f = faults[side];
+    return passage ? passage(side, bytes) : Nanos(chance_.from(std::uint64_t(f.delay_min), std::uint64_t(f.delay_max)));
   }
   void damage(std::vector<std::byte>* bytes);
 

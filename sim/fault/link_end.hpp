@@ -40,7 +40,17 @@ class LinkEnd : public WireEnd {
     act();
   }
 
+  // Its process is stopped, and goes on: meanwhile nothing is read, and nothing sent.
+  void hold() { held_ = true; }
+  void go_on() {
+    if (!std::exchange(held_, false)) return;
+    if (timer_ <= time_->now()) timer_ = fault::kNever, link_.time_passed(time_->now());
+    for (const auto& bytes : std::exchange(kept_, {})) arrived(bytes);
+    act();
+  }
+
   void arrived(std::span<const std::byte> bytes) override {
+    if (held_) return void(kept_.emplace_back(bytes.begin(), bytes.end()));
     if (!stream_) {
       link_.received(time_->now(), bytes);
     } else if (!(by_parts_ ? read_parts(bytes) : read_frames(bytes))) {
@@ -50,6 +60,7 @@ class LinkEnd : public WireEnd {
     act();
   }
   void connected() override {
+    kept_.clear();
     reader_.restart();
     link_.connected(time_->now(), std::exchange(taken_, 0));
     header_.clear();
@@ -104,6 +115,7 @@ class LinkEnd : public WireEnd {
   }
 
   void act() {
+    if (held_) return;
     fault::Link::Outgoing out;
     while (wire_->takes(side_) && link_.next(time_->now(), &out)) {
       note(std::uint64_t(time_->now()));
@@ -120,7 +132,7 @@ class LinkEnd : public WireEnd {
     time_->at(timer_, [this, at = timer_] { tick(at); });
   }
   void tick(Nanos at) {
-    if (at != timer_) return;  // an earlier one was asked for meanwhile
+    if (at != timer_ || held_) return;  // an earlier one was asked for meanwhile
     timer_ = fault::kNever;
     link_.time_passed(time_->now());
     act();
@@ -142,6 +154,8 @@ class LinkEnd : public WireEnd {
   std::uint64_t taken_ = 0;  // of a frame that is not complete
   Nanos timer_ = fault::kNever;
   std::uint64_t trace_ = 0;
+  bool held_ = false;
+  std::vector<std::vector<std::byte>> kept_;
 };
 
 }  // namespace gccl::sim

@@ -1,0 +1,57 @@
+#include "sim/protocol/cluster_wires.hpp"
+
+#include <algorithm>
+
+namespace gccl::sim {
+
+ClusterWires::ClusterWires(const Cluster& cluster) : cluster_(cluster), names_(cluster) {
+  for (const Link& l : cluster.links())
+    links_.push_back({.bandwidth = l.bandwidth_GBps, .full = l.bandwidth_GBps, .latency = l.latency_ns});
+}
+
+const std::vector<LinkId>& ClusterWires::route(Card from, Card to) {
+  const auto [at, fresh] = routes_.try_emplace({from, to});
+  if (fresh) cluster_.route(from, to, at->second);
+  return at->second;
+}
+
+Nanos ClusterWires::passage(Card from, Card to, std::size_t bytes, Nanos now) {
+  Nanos head = now, tail = now;
+  for (const LinkId l : route(from, to)) {
+    State& s = links_[l];
+    const Nanos start = std::max(head, s.free);
+    s.free = start + Nanos(double(bytes) / s.bandwidth + 0.5);
+    head = start + s.latency + s.extra;
+    tail = std::max(tail, s.free) + s.latency + s.extra;
+  }
+  return std::max<Nanos>(1, tail - now);
+}
+
+bool ClusterWires::down(Card from, Card to) {
+  const auto& links = route(from, to);
+  return std::any_of(links.begin(), links.end(), [&](LinkId l) { return links_[l].down > 0; });
+}
+
+std::vector<LinkId> ClusterWires::links_of(const Fault& f) const {
+  if (f.kind == FaultKind::nic_down) return names_.cable(f.link);
+  if (f.kind == FaultKind::switch_loss) return names_.at(f.link);
+  if (f.link.empty()) return {};
+  const auto link = names_.link(f.link);
+  return link ? std::vector<LinkId>{*link} : names_.cable(f.link);
+}
+
+void ClusterWires::apply(const Fault& f, bool begins) {
+  for (const LinkId l : links_of(f)) {
+    State& s = links_[l];
+    if (f.kind == FaultKind::link_degraded) {
+      s.bandwidth = begins ? s.full * f.amount : s.full;
+      s.extra = begins ? f.latency : 0;
+    } else if (begins) {
+      ++s.down;
+    } else if (s.down > 0) {
+      --s.down;
+    }
+  }
+}
+
+}  // namespace gccl::sim

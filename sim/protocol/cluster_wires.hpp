@@ -1,0 +1,41 @@
+// How long what ranks send each other takes over the links of a cluster, some of which are down or slow.
+#pragma once
+
+#include "libgccl/cluster/cluster.hpp"
+#include "sim/engine/link_names.hpp"
+#include "sim/fault/faults.hpp"
+
+namespace gccl::sim {
+
+// Frames are booked on each link of their route in the order of sending: a frame enters a link when it is free, and
+// holds it for bytes/bandwidth. So ranks that share a link share its bandwidth, frame by frame.
+class ClusterWires {
+ public:
+  explicit ClusterWires(const Cluster& cluster);
+
+  // From one card to another, of a frame that is sent now. At least 1 ns.
+  Nanos passage(Card from, Card to, std::size_t bytes, Nanos now);
+  // A link of the route is down.
+  bool down(Card from, Card to);
+
+  // Begins and ends what a fault does to links; nothing for other kinds.
+  void apply(const Fault& fault, bool begins);
+  // The links that the fault names.
+  std::vector<LinkId> links_of(const Fault& fault) const;
+
+ private:
+  struct State {
+    Nanos free = 0;
+    double bandwidth = 0, full = 0;  // bytes/ns: now, and without faults
+    Nanos latency = 0, extra = 0;
+    unsigned down = 0;
+  };
+  const std::vector<LinkId>& route(Card from, Card to);
+
+  const Cluster& cluster_;
+  LinkNames names_;
+  std::vector<State> links_;
+  std::map<std::pair<Card, Card>, std::vector<LinkId>> routes_;
+};
+
+}  // namespace gccl::sim

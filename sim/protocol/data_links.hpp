@@ -1,0 +1,73 @@
+// The links of simulated ranks: for each pair of processes and channel one, over a simulated wire, that carries
+// messages.
+#pragma once
+
+#include <map>
+#include <memory>
+
+#include "sim/fault/link_end.hpp"
+#include "sim/protocol/cluster_wires.hpp"
+
+namespace gccl::sim {
+
+// A process: a rank, and which life of it.
+struct ProcessId {
+  Rank rank = 0;
+  std::uint64_t life = 0;
+  friend auto operator<=>(const ProcessId&, const ProcessId&) = default;
+};
+
+struct DataMessage {
+  std::uint64_t signature = 0;  // of the operation that it belongs to
+  std::vector<std::byte> bytes;
+};
+
+// Who hears of messages: not from inside of calls of DataLinks.
+class DataUser {
+ public:
+  virtual ~DataUser() = default;
+  virtual void message(const ProcessId& self, const ProcessId& from, std::uint32_t channel, DataMessage m) = 0;
+  // The oldest message that was sent and not acknowledged has been.
+  virtual void acknowledged(const ProcessId& self, const ProcessId& to, std::uint32_t channel) = 0;
+  // Of a process that may not have heard of the latest epoch yet.
+  virtual std::uint32_t epoch_of(const ProcessId& self) const = 0;
+};
+
+class DataLinks {
+ public:
+  // What of data frames counts on the cluster's links: payloads hold 8 bytes for each element, whatever its type has.
+  DataLinks(VirtualTime* time, ClusterWires* wires, const RecoverySettings& settings, DataUser* user,
+            std::uint64_t seed, double bytes_on_links);
+  ~DataLinks();
+
+  // A process is on this card, from now on.
+  void place(const ProcessId& p, Card card) { card_of_[p] = card; }
+  void send(const ProcessId& from, const ProcessId& to, std::uint32_t channel, DataMessage m);
+  void enter_epoch(const ProcessId& p, std::uint32_t epoch);
+  void hold(const ProcessId& p, bool stopped);
+  void end(const ProcessId& p);  // its process has crashed
+  // What is done to what one rank sends another: asked for each wire, when it is made and after each change.
+  std::function<void(Rank from, Rank to, WireFaults* faults)> faults;
+  void faults_changed();
+
+  fault::Link::Counters counters() const;
+  std::uint64_t trace() const;
+
+ private:
+  struct Pair;
+  struct End;
+  using Key = std::tuple<ProcessId, ProcessId, std::uint32_t>;
+  Pair& pair(const ProcessId& a, const ProcessId& b, std::uint32_t channel);
+
+  VirtualTime* const time_;
+  ClusterWires* const wires_;
+  const RecoverySettings& settings_;
+  DataUser* const user_;
+  const std::uint64_t seed_;
+  const double bytes_on_links_;
+  std::map<ProcessId, Card> card_of_;
+  std::map<ProcessId, bool> stopped_;
+  std::map<Key, std::unique_ptr<Pair>> pairs_;
+};
+
+}  // namespace gccl::sim

@@ -1,0 +1,219 @@
+// Faults begin and end.
+#include <algorithm>
+
+#include "sim/protocol/ranks.hpp"
+
+namespace gccl::sim {
+namespace {
+
+constexpr std::uint8_t kAgreementPacket = std::uint8_t(fault::MembershipMessage::Kind::agreement);
+
+// Whether it concerns what `from` sends `to`, of a fault on what ranks send.
+bool concerns(const Fault& f, Rank from, Rank to) {
+  const auto in = [&](Rank r) { return std::find(f.ranks.begin(), f.ranks.end(), r) != f.ranks.end(); };
+  if (f.kind == FaultKind::partition) return in(from) != in(to) && (!f.one_way || in(from));
+  if (f.ranks.empty()) return true;
+  if (f.ranks.size() == 1) return in(from) || (in(to) && !f.one_way);
+  return (from == f.ranks[0] && to == f.ranks[1]) || (!f.one_way && from == f.ranks[1] && to == f.ranks[0]);
+}
+
+}  // namespace
+
+void ProtocolRanks::plan_faults() {
+  active_.assign(plan_.faults.size(), false);
+  over_.assign(plan_.faults.size(), false);
+  for (std::size_t i = 0; i < plan_.faults.size(); ++i) {
+    const Fault& f = plan_.faults[i];
+    if (f.kind != FaultKind::late_start && !f.after) time_.at(f.at, [this, i] { begin_fault(i); });
+  }
+  if (plan_.recovery.heal > 0) time_.at(plan_.recovery.heal, [this] { heal(); });
+}
+
+// Those of its ranks that are processes here.
+std::vector<Rank> ProtocolRanks::hit_by(const Fault& f) const {
+  if (!f.place) return f.ranks;
+  std::vector<Rank> hit;
+  for (Rank r = 0; r < machines(); ++r)
+    if (f.kind == FaultKind::card_loss ? cards_[r] == *f.place : workload_.cluster->node_of(cards_[r]) == *f.place)
+      hit.push_back(r);
+  return hit;
+}
+
+void ProtocolRanks::begin_fault(std::size_t i) {
+  const Fault& f = plan_.faults[i];
+  if (over_[i] || active_[i]) return;
+  active_[i] = true;
+  if (first_fault_ < 0) first_fault_ = now();
+  last_fault_ = std::max(last_fault_, now() + f.lasts);
+  mix(0xfa00 + i);
+  const bool for_long = f.lasts == 0 || f.lasts > settings_.detector.detection / 10;
+  switch (f.kind) {
+    case FaultKind::rank_crash:
+    case FaultKind::node_loss:
+    case FaultKind::card_loss:
+      for (const Rank r : hit_by(f)) crash(r);
+      return;
+    case FaultKind::pause:
+      for (const Rank r : f.ranks) {
+        hurt(r, for_long);
+        stop(r, true);
+      }
+      break;
+    case FaultKind::straggler:
+      for (const Rank r : f.ranks) slowdown_[r] = f.amount;
+      break;
+    case FaultKind::partition:
+      for (Rank r = 0; r < machines(); ++r) hurt(r, for_long);
+      wires_changed();
+      break;
+    default:
+      wires_.apply(f, true);
+      if (f.kind == FaultKind::nic_down || f.kind == FaultKind::switch_loss || f.kind == FaultKind::link_down)
+        for (Rank r = 0; r < machines(); ++r)
+          for (Rank other = 0; other < machines(); ++other)
+            if (r != other && !f.link.empty() && wires_.down(cards_[r], cards_[other]))
+              hurt(r, for_long), hurt(other, for_long);
+      wires_changed();
+  }
+  if (f.lasts > 0) time_.after(f.lasts, [this, i] { end_fault(i); });
+}
+
+void ProtocolRanks::end_fault(std::size_t i) {
+  const Fault& f = plan_.faults[i];
+  if (!active_[i] || over_[i]) return;
+  over_[i] = true;
+  active_[i] = false;
+  mix(0xfe00 + i);
+  switch (f.kind) {
+    case FaultKind::pause:
+      for (const Rank r : f.ranks) stop(r, false);
+      return;
+    case FaultKind::straggler:
+      for (const Rank r : f.ranks) slowdown_.erase(r);
+      return;
+    case FaultKind::rank_crash:
+    case FaultKind::node_loss:
+    case FaultKind::card_loss:
+    case FaultKind::late_start: return;
+    default: wires_.apply(f, false); wires_changed();
+  }
+}
+
+// What can end ends, and what has not begun does not begin.
+void ProtocolRanks::heal() {
+  for (std::size_t i = 0; i < plan_.faults.size(); ++i) {
+    end_fault(i);
+    over_[i] = true;
+  }
+}
+
+void ProtocolRanks::hurt(Rank r, bool for_long) {
+  if (for_long) failed_at_.try_emplace(r, now());
+}
+
+void ProtocolRanks::crash(Rank r) {
+  Process* p = r < machines() ? at(r) : nullptr;
+  if (!p || !p->alive) return;
+  mix(0xc0 + r);
+  p->alive = false;
+  crashed_.insert(r);
+  failed_at_[r] = now();
+  if (p->operation) {
+    p->operation->give_up();
+    given_up_.push_back(std::move(p->operation));
+  }
+  links_.end(p->id);
+  if (plan_.recovery.system_tells)
+    for (Rank other = 0; other < machines(); ++other)
+      if (other != r && workload_.cluster->node_of(cards_[other]) == workload_.cluster->node_of(cards_[r]))
+        time_.after(kMillisecond, [this, id = p->id, other] {
+          Process* o = at(other);
+          if (!o || !o->alive || o->paused || o->out) return;
+          o->member->gone(now(), id.rank, id.life);
+          after_event(*o);
+        });
+  replace(r);
+}
+
+// The launcher notices, and starts another process.
+void ProtocolRanks::replace(Rank r) {
+  const RecoverySettings& s = plan_.recovery;
+  if (s.policy == FailurePolicy::rejoin) {
+    const std::uint64_t life = at(r)->id.life + 1;
+    time_.after(s.replace_after, [this, r, life] {
+      if (!at(r)->alive && at(r)->id.life + 1 == life) start(r, life);
+    });
+  } else if (s.policy == FailurePolicy::spare && spares_used_ < s.spares) {
+    const Rank spare = ranks_ + spares_used_++;
+    time_.after(s.replace_after, [this, spare] { start(spare, 1); });
+  }
+}
+
+void ProtocolRanks::stop(Rank r, bool stopped) {
+  Process* p = at(r);
+  if (!p || !p->alive || p->paused == stopped) return;
+  p->paused = stopped;
+  links_.hold(p->id, stopped);
+  if (stopped) return;
+  if (p->timer >= 0 && p->timer <= now()) wake(*p);  // late, and before it has read anything
+  for (const auto& [from, bytes] : std::exchange(p->kept, {}))
+    if (p->alive) packet(from, r, bytes);
+}
+
+// Moments that some fault waits for.
+void ProtocolRanks::note(Process& p, FaultMoment::What what, std::uint64_t amount) {
+  std::uint64_t& count = p.count[std::size_t(what)];
+  const std::uint64_t before = std::exchange(count, count + amount);
+  if (p.id.life > 0 && p.id.rank < ranks_) return;  // of the first process of a rank
+  for (std::size_t i = 0; i < plan_.faults.size(); ++i) {
+    const Fault& f = plan_.faults[i];
+    if (!f.after || f.after->rank != p.id.rank || f.after->what != what) continue;
+    if (before >= f.after->count || count < f.after->count) continue;
+    time_.after(f.at, [this, i] { begin_fault(i); });
+  }
+}
+
+void ProtocolRanks::faults_between(Rank from, Rank to, WireFaults* w) {
+  *w = {};
+  const auto add = [](double* to_, double more) { *to_ = 1 - (1 - *to_) * (1 - more); };
+  for (std::size_t i = 0; i < plan_.faults.size(); ++i) {
+    const Fault& f = plan_.faults[i];
+    if (!active_[i] || !f.link.empty() || !concerns(f, from, to)) continue;
+    switch (f.kind) {
+      case FaultKind::loss: add(&w->loss, f.amount); break;
+      case FaultKind::duplication: add(&w->duplication, f.amount); break;
+      case FaultKind::reordering: add(&w->reordering, f.amount); break;
+      case FaultKind::corruption: add(&w->corruption, f.amount); break;
+      case FaultKind::link_down:
+      case FaultKind::partition: w->cut = true; break;
+      default: break;
+    }
+  }
+  w->cut = w->cut || wires_.down(cards_[from], cards_[to]);
+}
+
+// Datagrams of the detector and of agreements end in an HMAC: a damaged one is lost.
+void ProtocolRanks::faults_of_packets(Rank from, Rank to, WireFaults* w) {
+  faults_between(from, to, w);
+  w->loss = 1 - (1 - w->loss) * (1 - std::exchange(w->corruption, 0));
+}
+
+void ProtocolRanks::wires_changed() {
+  for (auto& [pair, wire] : member_wires_) {
+    faults_of_packets(pair.first, pair.second, &wire->faults[0]);
+    faults_of_packets(pair.second, pair.first, &wire->faults[1]);
+  }
+  links_.faults_changed();
+}
+
+void ProtocolRanks::transmit(Process& p, Rank to, std::span<const std::byte> bytes) {
+  if (!p.alive || p.out) return;
+  if (std::uint8_t(bytes[0]) == kAgreementPacket)
+    for (std::size_t i = 0; i < plan_.faults.size(); ++i)
+      if (const Fault& f = plan_.faults[i];
+          active_[i] && f.kind == FaultKind::agreement_loss && concerns(f, p.id.rank, to) && chance_.with(f.amount))
+        return;
+  wire(p.id.rank, to).write(p.id.rank < to ? 0 : 1, bytes, {});
+}
+
+}  // namespace gccl::sim

@@ -1,0 +1,134 @@
+// Ranks that carry out collectives over the library's fault protocol in virtual time, and are hurt by a plan: each is a
+// process with a Member (detector and membership), links to its peers, and the small program of an application.
+#pragma once
+
+#include <array>
+#include <deque>
+#include <set>
+
+#include "libgccl/fault/member.hpp"
+#include "sim/engine/workload.hpp"
+#include "sim/protocol/operation.hpp"
+
+namespace gccl::sim {
+
+constexpr std::size_t kProtocolOperationsMax = 48;  // of a run: which are complete is told in the flags of agreements
+constexpr Rank kProtocolRanksMax = 64, kProtocolSparesMax = 16;
+
+// The program. A rank carries out the operations one after the other. Where a failure interrupts it, it revokes; then,
+// as at the end, all agree on the operations that every one of them has completed: those are final. By the policy they
+// then return the error, or shrink; in the next epoch they agree once more, so that those who join know where the
+// others are, grow until everybody is replaced, and go on with the first operation that is not final.
+class ProtocolRanks : public DataUser {
+ public:
+  explicit ProtocolRanks(const Workload& workload);
+  Outcome run();
+
+  void message(const ProcessId& self, const ProcessId& from, std::uint32_t channel, DataMessage m) override;
+  void acknowledged(const ProcessId& self, const ProcessId& to, std::uint32_t channel) override;
+  std::uint32_t epoch_of(const ProcessId& self) const override;
+
+ private:
+  enum class Doing : std::uint8_t { joining, meeting, working, agreeing, reshaping, finished, failed };
+  struct Process {
+    ProcessId id;
+    std::unique_ptr<fault::Member> member;
+    bool alive = true, paused = false, out = false;
+    Nanos timer = -1;                                          // that is set
+    std::deque<std::pair<Rank, std::vector<std::byte>>> kept;  // packets while it is paused
+    Doing doing = Doing::joining;
+    fault::Epoch epoch = 0;
+    std::size_t next = 0;     // the operation that it carries out
+    std::size_t final = 0;    // operations before are
+    Nanos patient_until = 0;  // waits for replacements
+    std::unique_ptr<RankOperation> operation;
+    Inbox inbox;
+    std::map<Rank, Nanos> knew;            // of failures, first
+    std::vector<fault::Epoch> done_in;     // by operation: the epoch in which its result arose; 0: it has none
+    std::array<std::uint64_t, 5> count{};  // by FaultMoment::What
+    Nanos resumed = -1;                    // it began to work in its epoch
+  };
+  struct MemberEnd : WireEnd {
+    ProtocolRanks* owner;
+    Rank from, to;
+    void arrived(std::span<const std::byte> bytes) override { owner->packet(from, to, bytes); }
+  };
+  struct Times {
+    Nanos begin = -1, end = -1;
+  };
+
+  Rank machines() const { return ranks_ + plan_.recovery.spares; }
+  Nanos now() const { return time_.now(); }
+  Process* at(Rank r) { return process_[r].get(); }
+
+  // Machines and wires.
+  void start(Rank r, std::uint64_t life);
+  DatagramWire& wire(Rank a, Rank b);
+  void transmit(Process& p, Rank to, std::span<const std::byte> bytes);
+  void packet(Rank from, Rank to, std::span<const std::byte> bytes);
+  void wake(Process& p);
+  void set_timer(Process& p);
+  void after_event(Process& p);
+
+  // Faults (injuries.cpp).
+  void plan_faults();
+  void begin_fault(std::size_t i);
+  void end_fault(std::size_t i);
+  void heal();
+  void crash(Rank r);
+  void replace(Rank r);
+  void stop(Rank r, bool stopped);
+  void hurt(Rank r, bool for_long);
+  void note(Process& p, FaultMoment::What what, std::uint64_t amount);
+  void faults_between(Rank from, Rank to, WireFaults* faults);
+  void faults_of_packets(Rank from, Rank to, WireFaults* faults);
+  void wires_changed();
+  std::vector<Rank> hit_by(const Fault& f) const;
+
+  // The program.
+  void step(Process& p);
+  void enter_epoch(Process& p);
+  void work(Process& p);
+  void next_operation(Process& p);
+  void begin_operation(const ProcessId& id, fault::Epoch epoch);
+  void interrupt(Process& p);
+  void agree(Process& p);
+  void heed(Process& p, const fault::Decision& d);
+  void reshape(Process& p, bool grow);
+  void finish(Process& p, Doing how);
+  bool interrupted(const Process& p) const;
+  EpochWorld& world_of(fault::Epoch epoch, const fault::Membership& membership);
+
+  void judge(Outcome* out);
+  std::string waits() const;
+  void violation(std::string what);
+  void mix(std::uint64_t x) { trace_ = splitmix::mix(trace_ ^ (x + splitmix::kGolden)); }
+
+  const Workload& workload_;
+  const FaultPlan& plan_;
+  const Rank ranks_;
+  fault::MemberSettings settings_;
+  VirtualTime time_;
+  ClusterWires wires_;
+  std::vector<Card> cards_;  // by rank, spares included
+  std::map<Rank, double> slowdown_;
+  std::vector<std::unique_ptr<Process>> process_, buried_;
+  std::vector<std::unique_ptr<RankOperation>> given_up_;
+  std::map<std::pair<Rank, Rank>, std::unique_ptr<DatagramWire>> member_wires_;
+  std::vector<std::unique_ptr<MemberEnd>> member_ends_;
+  std::map<fault::Epoch, std::unique_ptr<EpochWorld>> worlds_;
+  DataLinks links_;
+  Chance chance_;
+
+  std::vector<bool> active_, over_;  // by fault
+  std::map<Rank, Nanos> failed_at_;  // of those to which something was done that others may take for a failure
+  std::set<Rank> crashed_;
+  Rank spares_used_ = 0;
+  Nanos last_fault_ = 0, first_fault_ = -1;
+  std::vector<Times> operations_;
+  std::map<std::pair<fault::Epoch, std::size_t>, Times> executions_;
+  std::uint64_t trace_ = 0, messages_ = 0, bytes_ = 0;
+  std::vector<std::string> violations_;
+};
+
+}  // namespace gccl::sim
