@@ -53,6 +53,9 @@ Json list_engines() {
   if (has_plugin("simgrid_engine"))
     all.push_back({{"name", "simgrid"},
                    {"description", "SimGrid: messages share each link at the same time (max-min fairness)"}});
+  all.push_back({{"name", "protocol"},
+                 {"description",
+                  "every frame of the library's fault protocol, over wires that faults happen to; up to 64 ranks"}});
   return all;
 }
 

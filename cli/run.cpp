@@ -1,6 +1,4 @@
 // gccl run: a scenario file, from reading to reports.
-#include "sim/scenario/run/run.hpp"
-
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/ioctl.h>
@@ -23,12 +21,14 @@
 #include "libgccl/cluster/shipped.hpp"
 #include "libgccl/json/nearest.hpp"
 #include "libgccl/json/schema_of.hpp"
+#include "sim/llm/workload.hpp"
 #include "sim/report/csv.hpp"
 #include "sim/report/html.hpp"
 #include "sim/report/table.hpp"
 #include "sim/report/topology_svg.hpp"
 #include "sim/scenario/judge/evaluate.hpp"
 #include "sim/scenario/result/row.hpp"
+#include "sim/scenario/run/explore.hpp"
 
 namespace gccl {
 namespace {
@@ -84,6 +84,38 @@ void use_journal(const sim::Campaign& campaign, sim::Journal& journal, sim::RunO
   write_stderr(fmt::format("gccl: {}\n", printable_line(text)));
 }
 
+// With many seeds: what the first one that breaks an expectation breaks, how to see that again, and the fewest faults.
+int explore_seeds(const RunArguments& a, const sim::Campaign& campaign, sim::RunOptions options) {
+  const sim::SeedRange seeds = sim::read_seeds(a.seeds, "--seeds");
+  options.stop = &catch_interrupts();
+  std::optional<sim::BrokenSeed> found;
+  try {
+    found = sim::explore(campaign, simulation_engines(false), seeds, options);
+  } catch (const sim::Interrupted&) {
+    write_stderr(options.progress ? "\ngccl: interrupted\n" : "gccl: interrupted\n");
+    return interrupted_code();
+  }
+  const std::uint64_t number = seeds.last - seeds.first + 1;
+  if (!found) {
+    if (!a.quiet)
+      write_stdout(fmt::format("held    with all {} seeds from {} to {}\n", number, seeds.first, seeds.last));
+    return 0;
+  }
+  std::string text = fmt::format("BROKEN  with seed {}, the first of {}..{}\n", found->seed, seeds.first, seeds.last);
+  for (const std::string& broken : found->broken) text += fmt::format("        {}\n", broken);
+  text += fmt::format("replay  gccl run {} --seed {}\n", printable_line(a.scenario), found->seed);
+  for (const auto& timeline : found->minimal) {
+    text += fmt::format("run {}: {} of {} faults are enough: {}\n", timeline.run, timeline.faults.size(), timeline.of,
+                        timeline.found);
+    text += "\"faults\": [";
+    for (const auto& fault : timeline.faults)
+      text += fmt::format("{}\n  {}", &fault == &timeline.faults[0] ? "" : ",", json::format_value(fault));
+    text += "\n]\n";
+  }
+  write_stdout(text);
+  return 1;
+}
+
 int run_scenario(const RunArguments& a, const std::filesystem::path& file) {
   sim::CampaignOptions campaign_options{.engine = {}, .seed = {}};
   if (const Status s =
@@ -112,6 +144,15 @@ int run_scenario(const RunArguments& a, const std::filesystem::path& file) {
   sim::check_expectations(*campaign.scenario, sim::row_heads(campaign));
   sim::RunOptions options{.jobs = a.jobs, .trace = !a.trace.empty(), .progress = {}, .stop = nullptr};
   if (!a.quiet && isatty(STDERR_FILENO)) options.progress = show_progress;
+  if (!a.seeds.empty()) {
+    for (const std::string* file : {&a.json, &a.csv, &a.html, &a.trace, &a.resume})
+      if (!file->empty())
+        throw json::InputError("--seeds writes no results; replay the seed that it names with --seed");
+    if (a.seed) throw json::InputError("--seed is one seed, --seeds are many; expected one of them");
+    if (asks_for_simgrid(campaign))
+      throw json::InputError("--seeds: engine \"simgrid\" plays no faults; take protocol or flow");
+    return explore_seeds(a, campaign, options);
+  }
   const sim::Engines engines = simulation_engines(asks_for_simgrid(campaign));
   std::optional<sim::Journal> journal;
   if (!a.resume.empty()) use_journal(campaign, journal.emplace(a.resume), options);
@@ -149,13 +190,38 @@ int run_scenario(const RunArguments& a, const std::filesystem::path& file) {
   return result.ok() ? 0 : 1;
 }
 
-}  // namespace
-
-namespace {
-
 int run_file(const RunArguments& a) {
   const std::filesystem::path file = find_shipped_to_run(a.scenario);
   return json::schema_of(file) == "gccl/workload/1" ? run_step(a, file) : run_scenario(a, file);
+}
+
+// Each after the other; what a mistake in one of them is said to be comes before anything is played.
+int run_files(RunArguments a) {
+  if (a.scenarios.size() == 1) {
+    a.scenario = a.scenarios[0];
+    return run_file(a);
+  }
+  for (const std::string* file : {&a.json, &a.csv, &a.html, &a.trace, &a.resume, &a.scenario_out})
+    if (!file->empty())
+      throw json::InputError(fmt::format("found {} files to run; results are written of one alone", a.scenarios.size()));
+  for (const std::string& scenario : a.scenarios) {
+    const std::filesystem::path file = find_shipped_to_run(scenario);
+    if (json::schema_of(file) == "gccl/workload/1") {
+      sim::llm::read_workload(file);
+    } else {
+      sim::read_scenario(file);
+    }
+  }
+  int code = 0;
+  for (const std::string& scenario : a.scenarios) {
+    a.scenario = scenario;
+    if (!a.quiet) write_stdout(fmt::format("{}\n", printable_line(scenario)));
+    const int one = run_file(a);
+    if (one > 1) return one;
+    if (one == 1 && a.quiet) write_stdout(fmt::format("        in {}\n", printable_line(scenario)));
+    code = std::max(code, one);
+  }
+  return code;
 }
 
 }  // namespace
@@ -164,13 +230,12 @@ int run_file(const RunArguments& a) {
 void add_run(Command& app, int& exit_code) {
   Command* run = app.add_subcommand("run", "Run a scenario or the step of an LLM, and check its expectations");
   const auto a = std::make_shared<RunArguments>();
-  run->add_option(
-         "scenario", a->scenario,
-         "File of a scenario or of an LLM's step, or the name of a shipped one (gccl list scenarios, workloads)")
+  run->add_option("scenario", a->scenarios,
+                  "Files of scenarios or of LLMs' steps, or names of shipped ones (gccl list scenarios, workloads)")
       ->required();
-  run->add_option("--engine", a->engine, "model, flow or simgrid, instead of the scenario's")
+  run->add_option("--engine", a->engine, "model, flow, simgrid or protocol, instead of the scenario's")
       ->value("NAME")
-      ->suggest({"model", "flow", "simgrid"});
+      ->suggest({"model", "flow", "simgrid", "protocol"});
   run->add_option("--planner", a->planner, "gccl, nccl or openmpi: who chooses for \"auto\", instead of the scenario's")
       ->value("NAME")
       ->suggest({"gccl", "nccl", "openmpi"});
@@ -194,11 +259,16 @@ void add_run(Command& app, int& exit_code) {
                   "Keep finished points in this file, and take those from it that an interrupted run left there")
       ->value("FILE");
   run->add_option("--seed", a->seed, "Instead of the scenario's")->check(Range{0, INT64_MAX});
+  run->add_option(
+         "--seeds", a->seeds,
+         "Play it with each seed of A..B until one breaks an expectation, and say which of its faults are enough")
+      ->value("A..B");
   run->add_option("--jobs", a->jobs, "Points simulated at once (default: one per core)")->check(Range{1, 1024});
   run->add_flag("--quiet", a->quiet, "Print broken expectations only");
   run->examples({"gccl run allreduce-2048 --html report.html", "gccl run my-scenario.json --engine simgrid --json -",
+                 "gccl run my-faults.json --seeds 1..1000",
                  "gccl run llama3-405b-16k --what-if overlap=false --html step.html"});
-  run->callback([a, &exit_code] { exit_code = run_file(*a); });
+  run->callback([a, &exit_code] { exit_code = run_files(*a); });
 }
 
 }  // namespace gccl

@@ -11,7 +11,9 @@
 namespace gccl {
 
 struct RunArguments {
-  std::string scenario, engine, planner, json, csv, html, trace, resume, scenario_out;
+  std::vector<std::string> scenarios;  // all that are to be run
+  std::string scenario;                // that of them which is
+  std::string engine, planner, json, csv, html, trace, resume, scenario_out, seeds;
   std::vector<std::string> what_if;
   std::optional<std::int64_t> seed;
   unsigned jobs = std::max(1u, std::thread::hardware_concurrency());

@@ -22,6 +22,7 @@ using Json = nlohmann::json;
 namespace llm = sim::llm;
 
 void check_step_options(const RunArguments& a, const llm::LlmWorkload& w) {
+  if (!a.seeds.empty()) throw json::InputError("--seeds: for scenarios with faults; this is the step of an LLM");
   if (!a.csv.empty()) throw json::InputError("--csv: a step has no rows; --json has all of its result");
   for (const auto& [option, file] : {std::pair("--html", &a.html),
                                      {"--trace", &a.trace},

@@ -12,12 +12,13 @@
 #include "sim/engine/workload.hpp"
 #include "sim/scenario/read/counts.hpp"
 #include "sim/scenario/read/expectation.hpp"
+#include "sim/scenario/read/faults.hpp"
 #include "sim/scenario/read/groups.hpp"
 #include "sim/scenario/read/placement.hpp"
 
 namespace gccl::sim {
 
-enum class Engine : std::uint8_t { model, flow, simgrid };
+enum class Engine : std::uint8_t { model, flow, simgrid, protocol };
 std::span<const std::string_view> engine_names();
 std::string_view name(Engine);
 
@@ -55,8 +56,13 @@ struct ScenarioRun {
   std::vector<Engine> engines{Engine::model};
   bool payload = false;
   std::vector<std::pair<Straggler, json::Node>> stragglers;
+  std::vector<std::pair<Fault, json::Node>> faults;
+  RecoverySettings recovery;
+  unsigned repeats = 1;  // so often it is done, one after the other
+  Nanos compute = 0;     // so long each rank computes before each operation; protocol engine
   std::vector<Expectation> expectations;
 
+  bool plays_faults() const { return !faults.empty() || engines[0] == Engine::protocol; }
   const Task& task() const { return streams[0][0]; }
 };
 
@@ -72,6 +78,7 @@ struct Scenario {
 
 constexpr std::size_t kStagesMax = 256;  // tasks in one sequence
 constexpr std::size_t kStreamsMax = 64;  // concurrent sequences
+constexpr unsigned kRepeatsMax = 1000;
 constexpr Count kSharesMax = 4096;
 constexpr Count kLanesMax = 64;
 

@@ -20,7 +20,9 @@ TEST_CASE("wrong command lines give one line with the nearest valid word and exi
       {{"run", "x.json", "--jsn", "y"}, "unknown option \"--jsn\"; did you mean \"--json\"?"},
       {{"run", "x.json", "--jsn=y"}, "did you mean \"--json\"?"},
       {{"run"}, "SCENARIO is required: "},
-      {{"run", "x.json", "y.json"}, "unknown argument \"y.json\""},
+      {{"run", "x.json", "y.json"}, "x.json: no such file"},
+      {{"run", "straggler", "nvls", "--json", "-"}, "found 2 scenarios; results are written of one alone"},
+      {{"run", "straggler", "--seeds", "9..1"}, "--seeds: found \"9..1\", expected the lower seed first"},
       {{"run", "x.json", "--jobs", "0"}, "--jobs"},
       {{"run", "x.json", "--seed", "abc"}, "--seed"},
       {{"run", "x.json", "--seed", "-1"}, "--seed"},
@@ -77,7 +79,7 @@ TEST_CASE("wrong scenarios give one line with file and pointer and exit code 2")
       {"{}", "/: key \"schema\" is missing"},
       {scenario(R"("runs":[],"runss":1)"), "/: unknown key \"runss\"; did you mean \"runs\"?"},
       {run(R"(,"byte":1)"), "/runs/0: unknown key \"byte\"; did you mean \"bytes\"?"},
-      {run(R"(,"faults":[])"), "/runs/0: unknown key \"faults\"; expected one of "},
+      {run(R"(,"errors":[])"), "/runs/0: unknown key \"errors\"; expected one of "},
       {run(R"(,"bytes":1)"), "scenario.json: /runs/0: key \"bytes\" appears twice in one object"},
       {R"({"a":[{},[1,{"b/c":{"d":1,"d":2}}]]})", "scenario.json: /a/1/1/b~1c: key \"d\" appears twice"},
       {R"({"a":1,"a":2})", "scenario.json: /: key \"a\" appears twice"},
@@ -123,7 +125,7 @@ TEST_CASE("wrong scenarios give one line with file and pointer and exit code 2")
     CHECK(e.out.empty());
   }
   // All keys are named, the one that is needed among them.
-  const std::string err = run_gccl({"run", folder.write("scenario.json", run(R"(,"faults":[])")).string()}).err;
+  const std::string err = run_gccl({"run", folder.write("scenario.json", run(R"(,"errors":[])")).string()}).err;
   for (const char* key :
        {"stragglers", "label", "collective", "bytes", "dtype", "op", "root", "in_place", "algorithms", "planner",
         "shares", "lanes", "window", "groups", "counts", "engine", "payload", "expect", "sequence"})

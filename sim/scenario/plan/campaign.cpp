@@ -13,6 +13,7 @@
 #include "libgccl/communicator/setting.hpp"
 #include "libgccl/json/nearest.hpp"
 #include "sim/scenario/plan/estimate.hpp"
+#include "sim/scenario/plan/faults.hpp"
 #include "sim/scenario/plan/worlds.hpp"
 #include "sim/scenario/read/sizes.hpp"
 
@@ -32,6 +33,7 @@ class Planner {
     for (std::size_t w = 0; w < campaign_.worlds.size(); ++w) {
       check_stragglers(run, w);
       for (const Engine engine : run.engines) {
+        check_faults(run, world(w), engine);
         if (run.kind == ScenarioRun::Kind::collective)
           add_collective(run, run_index, w, engine);
         else

@@ -7,7 +7,7 @@
 namespace gccl::sim {
 namespace {
 
-constexpr std::string_view kEngines[] = {"model", "flow", "simgrid"};
+constexpr std::string_view kEngines[] = {"model", "flow", "simgrid", "protocol"};
 constexpr std::size_t kTextMax = 4096;
 
 std::string read_text(const json::Node& node) {
@@ -66,11 +66,13 @@ std::vector<Task> read_sequence(const json::Node& node) {
 }
 
 ScenarioRun read_run(const json::Node& node) {
-  ScenarioRun run{.where = node, .label = "", .streams = {}, .stragglers = {}, .expectations = {}};
+  ScenarioRun run{
+      .where = node, .label = "", .streams = {}, .stragglers = {}, .faults = {}, .recovery = {}, .expectations = {}};
   const auto sequence = node.find("sequence"), concurrent = node.find("concurrent");
   if (sequence && concurrent) node.fail("has both \"sequence\" and \"concurrent\", expected one");
   if (sequence || concurrent) {
-    node.allow({"label", "sequence", "concurrent", "engine", "payload", "stragglers", "expect"});
+    node.allow({"label", "sequence", "concurrent", "engine", "payload", "stragglers", "faults", "recovery", "repeats",
+                "compute_us", "expect"});
     run.kind = sequence ? ScenarioRun::Kind::sequence : ScenarioRun::Kind::concurrent;
     if (sequence)
       run.streams.push_back(read_sequence(*sequence));
@@ -79,16 +81,26 @@ ScenarioRun read_run(const json::Node& node) {
   } else {
     node.allow({"label",      "collective", "bytes",   "dtype",      "op",     "root",     "in_place",
                 "algorithms", "planner",    "shares",  "lanes",      "window", "protocol", "groups",
-                "counts",     "engine",     "payload", "stragglers", "expect", "sequence", "concurrent"});
+                "counts",     "engine",     "payload", "stragglers", "expect", "sequence", "concurrent",
+                "faults",     "recovery",   "repeats", "compute_us"});
     run.streams.push_back({read_task(node, false)});
   }
   if (const auto n = node.find("label")) run.label = read_text(*n);
+  if (const auto n = node.find("faults")) run.faults = read_faults(*n);
+  if (const auto n = node.find("recovery")) run.recovery = read_recovery(*n);
+  if (const auto n = node.find("repeats")) run.repeats = unsigned(n->integer(1, kRepeatsMax));
+  if (const auto n = node.find("compute_us")) {
+    run.compute = n->nanos(1e3);
+    if (run.compute > 3'600'000'000'000) n->fail("is longer than one hour, the most that ranks may compute");
+  }
+  if (node.has("faults") || node.has("recovery")) run.engines = {Engine::protocol};
   if (const auto n = node.find("engine"))
     run.engines = one_or_list(*n, std::size(kEngines), [](const json::Node& x) { return Engine(x.one_of(kEngines)); });
   if (const auto n = node.find("payload")) {
     static constexpr std::string_view kPayloads[] = {"none", "verify"};
     run.payload = n->one_of(kPayloads) == 1;
   }
+  if (std::find(run.engines.begin(), run.engines.end(), Engine::protocol) != run.engines.end()) run.payload = true;
   if (const auto n = node.find("stragglers")) run.stragglers = read_stragglers(*n);
   if (const auto n = node.find("expect")) run.expectations = read_expectations(*n, run);
   return run;

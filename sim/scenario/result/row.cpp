@@ -6,6 +6,7 @@
 
 #include "libgccl/schedule/definition.hpp"
 #include "sim/engine/workload_error.hpp"
+#include "sim/scenario/plan/faults.hpp"
 #include "sim/scenario/read/sizes.hpp"
 
 namespace gccl::sim {
@@ -67,12 +68,13 @@ Count bytes_of(const Part& part) {
   return total_bytes(part.task->kind, elements(part.task->kind, part.bytes, n, size), n, size);
 }
 
-// Operations are numbered stream by stream and part by part (prepare.cpp).
-Json operations_of(const Point& point, const Outcome& outcome) {
+// Operations are numbered stream by stream, repetition by repetition and part by part (prepare.cpp).
+Json operations_of(const Point& point, const Outcome& outcome, unsigned repeats) {
   Json all = Json::array();
   std::ptrdiff_t first = 0;
   for (std::size_t s = 0; s < point.streams.size(); ++s)
-    for (const Part& part : point.streams[s]) {
+    for (std::size_t i = 0; i < point.streams[s].size() * repeats; ++i) {
+      const Part& part = point.streams[s][i % point.streams[s].size()];
       const auto last = first + std::ptrdiff_t(part.communicators->size());
       const auto begin = std::min_element(outcome.begin_ns.begin() + first, outcome.begin_ns.begin() + last);
       const auto end = std::max_element(outcome.end_ns.begin() + first, outcome.end_ns.begin() + last);
@@ -131,6 +133,36 @@ void add_streams(Json& row, const Campaign& campaign, const Point& point) {
   row["bytes"] = bytes;
 }
 
+// What came of faults; times that there are none of are null.
+Json faults_of(const FaultOutcome& f, const FaultPlan& plan) {
+  const auto us = [](Nanos t) { return t < 0 ? Json() : Json(double(t) / 1e3); };
+  Json j = {{"timeline", faults_json(plan)},
+            {"policy", policy_names()[std::size_t(plan.recovery.policy)]},
+            {"completed", f.completed},
+            {"survivors", f.survivors},
+            {"out", f.out},
+            {"dead", f.dead},
+            {"false_alarms", f.false_alarms},
+            {"first_detection_us", us(f.detection_first)},
+            {"detection_us", us(f.detection)},
+            {"recovery_us", us(f.recovery)},
+            {"lost", f.lost},
+            {"doubled", f.doubled},
+            {"throughput_after_percent", f.throughput_after < 0 ? Json() : Json(f.throughput_after * 100)},
+            {"slowest", f.slowest ? Json(*f.slowest) : Json()},
+            {"violations", f.violations},
+            {"epochs", f.epochs},
+            {"frames", f.frames},
+            {"repeated_frames", f.repeated},
+            {"duplicate_frames", f.duplicates},
+            {"damaged_frames", f.damaged},
+            {"reconnects", f.reconnects},
+            {"rerouted", f.rerouted},
+            {"trace", fmt::format("{:016x}", f.trace)}};
+  if (!f.waits.empty()) j["hang"] = f.waits;
+  return j;
+}
+
 }  // namespace
 
 Json row_head(const Campaign& campaign, const Point& point) {
@@ -157,8 +189,9 @@ Json result_row(const Campaign& campaign, const Point& point, const Played& play
   const ScenarioRun& run = campaign.scenario->runs[point.run];
   const Outcome& outcome = played.outcome;
   Json row = row_head(campaign, point);
-  if (run.kind != ScenarioRun::Kind::collective) row["operations"] = operations_of(point, outcome);
-  const double time_ns = double(outcome.time_ns), algbw = rate(row["bytes"].get<double>(), time_ns);
+  if (run.kind != ScenarioRun::Kind::collective || run.repeats > 1)
+    row["operations"] = operations_of(point, outcome, run.repeats);
+  const double time_ns = double(outcome.time_ns), algbw = rate(row["bytes"].get<double>() * run.repeats, time_ns);
   const double factor =
       run.kind == ScenarioRun::Kind::collective ? bus_factor(run.task().kind, point.part().largest().ranks()) : 0;
   row["time_us"] = time_ns / 1e3;
@@ -168,10 +201,14 @@ Json result_row(const Campaign& campaign, const Point& point, const Played& play
   row["message_bytes"] = outcome.bytes;
   row["wall_s"] = outcome.wall_s;
   row["peak_rss_MB"] = played.peak_rss_MB;
-  row["predicted_us"] = point.predicted_us ? Json(*point.predicted_us) : Json();
+  const bool predicted = point.predicted_us && !outcome.faults;
+  row["predicted_us"] = predicted ? Json(*point.predicted_us * run.repeats) : Json();
   row["wrong"] = run.payload ? Json(outcome.wrong) : Json();
   if (outcome.wrong) row["first_wrong"] = outcome.first_wrong;
   row["tiers"] = tiers_of(*campaign.worlds[point.world].cluster, outcome);
+  if (run.repeats > 1) row["repeats"] = run.repeats;
+  if (outcome.faults)
+    row["faults"] = faults_of(*outcome.faults, fault_plan(run, campaign.worlds[point.world], campaign.seed));
   return row;
 }
 

@@ -12,9 +12,10 @@ namespace gccl::sim {
 Played play(const Campaign& campaign, const Point& point, const Engines& engines, bool trace) {
   PreparedWorkload prepared = prepare(campaign, point);
   if (trace) prepared.workload.trace_ranks = std::min(campaign.worlds[point.world].ranks(), kTraceRanks);
-  const auto run = point.engine == Engine::model  ? engines.model
-                   : point.engine == Engine::flow ? engines.flow
-                                                  : engines.simgrid;
+  const auto run = point.engine == Engine::model      ? engines.model
+                   : point.engine == Engine::flow     ? engines.flow
+                   : point.engine == Engine::protocol ? engines.protocol
+                                                      : engines.simgrid;
   Played played{.outcome = run(prepared.workload), .trace = ""};
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);

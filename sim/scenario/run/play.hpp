@@ -10,15 +10,17 @@ struct Engines {
   Outcome (*model)(const Workload&);
   Outcome (*simgrid)(const Workload&);
   Outcome (*flow)(const Workload&) = run_flow;
+  Outcome (*protocol)(const Workload&) = run_protocol;
 };
 
 // A workload and what its calls point to.
 struct PreparedWorkload {
   Workload workload;
   std::vector<std::unique_ptr<CountTable>> tables;
+  std::unique_ptr<FaultPlan> faults;
 };
 
-// Operations are numbered stream by stream, part by part, communicator by communicator.
+// Operations are numbered stream by stream, repetition by repetition, part by part, communicator by communicator.
 PreparedWorkload prepare(const Campaign& campaign, const Point& point);
 
 // What came out of one point.

@@ -1,4 +1,5 @@
 // From a point to the workload that the engines understand.
+#include "sim/scenario/plan/faults.hpp"
 #include "sim/scenario/run/play.hpp"
 
 namespace gccl::sim {
@@ -15,7 +16,8 @@ PreparedWorkload prepare(const Campaign& campaign, const Point& point) {
   for (const auto& [straggler, where] : run.stragglers) w.stragglers.push_back(straggler);
   for (const auto& parts : point.streams) {
     Stream stream;
-    for (const Part& part : parts) {
+    for (std::size_t i = 0; i < parts.size() * run.repeats; ++i) {
+      const Part& part = parts[i % parts.size()];
       const Task& task = *part.task;
       Stage stage;
       for (const SimulatedCommunicator& c : *part.communicators) {
@@ -39,6 +41,17 @@ PreparedWorkload prepare(const Campaign& campaign, const Point& point) {
       stream.push_back(std::move(stage));
     }
     w.streams.push_back(std::move(stream));
+  }
+  if (point.engine == Engine::protocol || !run.faults.empty()) {
+    p.faults = std::make_unique<FaultPlan>(fault_plan(run, world, campaign.seed));
+    w.faults = p.faults.get();
+    if (point.engine == Engine::flow) {
+      for (const Fault& f : p.faults->faults)
+        for (const Rank r : f.ranks) {
+          if (f.kind == FaultKind::straggler) w.stragglers.push_back({.rank = r, .slowdown = f.amount});
+          if (f.kind == FaultKind::late_start) w.stragglers.push_back({.rank = r, .start_ns = f.at});
+        }
+    }
   }
   return p;
 }

@@ -87,25 +87,43 @@ Json clusters_of(const Campaign& campaign) {
   return all;
 }
 
+// What no run with faults may break, whatever the scenario expects.
+void add_promises(const std::vector<Json>& rows, Json* expectations) {
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (!rows[i].contains("faults") || rows[i]["faults"]["violations"].empty()) continue;
+    expectations->push_back({{"pointer", fmt::format("/runs/{}", rows[i]["run"].get<std::size_t>())},
+                             {"text", "what the fault protocol promises"},
+                             {"found", rows[i]["faults"]["violations"][0]},
+                             {"ok", false}});
+  }
+}
+
 }  // namespace
+
+JudgedRows judge(const Campaign& campaign, std::vector<Json>& rows) {
+  JudgedRows judged;
+  judged.choices = mark_fastest(rows);
+  judged.expectations = evaluate(*campaign.scenario, rows);
+  add_promises(rows, &judged.expectations);
+  for (const Json& e : judged.expectations) judged.ok = judged.ok && e["ok"].get<bool>();
+  return judged;
+}
 
 ScenarioResult run_campaign(const Campaign& campaign, const Engines& engines, const RunOptions& options) {
   ScenarioResult result;
   std::vector<Json> rows = play_all(campaign, engines, options, result.trace);
-  Json choices = mark_fastest(rows), expectations = evaluate(*campaign.scenario, rows);
-  const bool ok =
-      std::all_of(expectations.begin(), expectations.end(), [](const Json& e) { return e["ok"].get<bool>(); });
+  JudgedRows judged = judge(campaign, rows);
   const Scenario& s = *campaign.scenario;
   result.document = {
       {"schema", "gccl/result/1"},
       {"version", GCCL_VERSION_TEXT},
-      {"ok", ok},
+      {"ok", judged.ok},
       {"scenario", {{"name", s.name}, {"description", s.description}, {"file", json::valid_text(s.file.string())}}},
       {"seed", campaign.seed},
       {"clusters", clusters_of(campaign)},
       {"runs", std::move(rows)},
-      {"choices", std::move(choices)},
-      {"expectations", std::move(expectations)}};
+      {"choices", std::move(judged.choices)},
+      {"expectations", std::move(judged.expectations)}};
   return result;
 }
 

@@ -24,6 +24,13 @@ struct ScenarioResult {
   bool ok() const { return document.at("ok").get<bool>(); }
 };
 
+// What the rows of all points come to; marks the fastest in them.
+struct JudgedRows {
+  nlohmann::json choices, expectations;
+  bool ok = true;
+};
+JudgedRows judge(const Campaign& campaign, std::vector<nlohmann::json>& rows);
+
 // The rows are in the campaign's order whatever finishes first; the points with the most steps start first. Throws
 // JobFailed (its text names the point) and Interrupted.
 ScenarioResult run_campaign(const Campaign& campaign, const Engines& engines, const RunOptions& options);

@@ -1,0 +1,35 @@
+// What checks on faults have in common.
+#pragma once
+
+#include <fmt/format.h>
+
+#include "sim/scenario/judge/check.hpp"
+
+namespace gccl::sim {
+
+inline void demand_faults(const json::Node& value, const ScenarioRun& run) {
+  if (!run.plays_faults()) value.fail("is about what comes of faults; the run has neither \"faults\" nor \"recovery\"");
+}
+
+// A check that is either demanded or left out.
+inline void demand_true(const json::Node& value, const ScenarioRun& run) {
+  demand_faults(value, run);
+  if (!value.boolean()) value.fail("found false, expected true; leave it out where it is not demanded");
+}
+
+inline const nlohmann::json& faults_of(const ResultRows& rows, std::size_t i) { return rows[i].json->at("faults"); }
+
+// A time of the result against the limit in microseconds: none is as bad as any.
+inline Judgement judge_within(const Expectation& e, const ResultRows& rows, std::size_t i, const char* key,
+                              const char* none) {
+  const nlohmann::json& found = faults_of(rows, i).at(key);
+  if (found.is_null()) return {fmt::format("{} for {}", none, rows.name(i)), false, 1e300};
+  const double us = found.get<double>();
+  return {fmt::format("{:.6g} us for {}", us, rows.name(i)), us <= e.limit, us - e.limit};
+}
+
+inline std::string rank_list(const nlohmann::json& ranks) {
+  return ranks.empty() ? "nobody" : json::format_value(ranks);
+}
+
+}  // namespace gccl::sim
