@@ -42,13 +42,18 @@ std::vector<fs::path> catalogue_folders(std::string_view kind) {
 std::vector<CatalogueEntry> catalogue(std::string_view kind) {
   std::error_code error;
   std::vector<CatalogueEntry> all;
-  for (const fs::path& folder : catalogue_folders(kind))
+  const auto add = [&](const fs::path& folder, const std::string& before) {
     for (const auto& entry : fs::directory_iterator(folder, error)) {
       if (entry.path().extension() != ".json" || is_of_another_kind(entry.path(), kind)) continue;
-      const std::string name = entry.path().stem().string();
+      const std::string name = before + entry.path().stem().string();
       const auto same = [&](const CatalogueEntry& e) { return e.name == name; };
       if (std::none_of(all.begin(), all.end(), same)) all.push_back({name, entry.path()});
     }
+  };
+  for (const fs::path& folder : catalogue_folders(kind)) {
+    add(folder, "");
+    if (kind == "scenarios") add(folder / "faults", "faults/");
+  }
   std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
   return all;
 }
@@ -70,7 +75,7 @@ fs::path find_among(std::span<const std::string_view> kinds, const std::string& 
   for (const std::string_view kind : kinds) {
     for (const CatalogueEntry& e : catalogue(kind)) {
       if (e.name == name || e.name + ".json" == name) return e.file;
-      known.push_back(e.name);
+      if (e.name.find('/') == std::string::npos || name.starts_with("fault")) known.push_back(e.name);
     }
     what += fmt::format("{}{}", what.empty() ? "" : " or ", singular(kind));
     for (const fs::path& folder : catalogue_folders(kind))

@@ -419,7 +419,8 @@ TEST_CASE("another engine replaces the scenario's, and expectations about others
 TEST_CASE("every shipped scenario fits the schema and can be planned") {
   const test::JsonSchema schema(read_json(kRoot / "sim/scenario/scenario.schema.json"));
   std::size_t shipped = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(kRoot / "scenarios")) {
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(kRoot / "scenarios")) {
+    if (entry.is_directory()) continue;
     CAPTURE(entry.path().string());
     CHECK(schema.accepts(read_json(entry.path())));
     const Campaign plan = make_campaign(read_scenario(entry.path()), {});

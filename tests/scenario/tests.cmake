@@ -20,3 +20,8 @@ foreach(file IN LISTS scenarios)
     set_tests_properties(scenario_${scenario}_${engine} PROPERTIES TIMEOUT 600)
   endforeach()
 endforeach()
+
+# Every shipped scenario with faults holds.
+file(GLOB scenarios CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/scenarios/faults/*.json)
+add_test(NAME scenario_faults_shipped COMMAND gccl_executable run ${scenarios} --quiet --jobs 1)
+set_tests_properties(scenario_faults_shipped PROPERTIES TIMEOUT 300)

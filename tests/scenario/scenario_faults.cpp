@@ -1,0 +1,237 @@
+// Faults in scenarios: reading, drawing, playing on both engines, exploring by seed.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <numeric>
+
+#include "sim/scenario/plan/faults.hpp"
+#include "sim/scenario/run/explore.hpp"
+#include "tests/support/json_schema.hpp"
+#include "tests/support/scenario.hpp"
+
+using namespace gccl;
+using namespace gccl::sim;
+using namespace gccl::test;
+
+namespace {
+
+constexpr Engines kRealEngines{run_model, run_model};
+
+// A few ranks on a cluster of nodes with NICs.
+const Json kPod = {{"cluster", "../topologies/dgx-h100-superpod-2048.json"}, {"ranks", 8}};
+const Json kTwoNodes = {
+    {"cluster", "../topologies/dgx-h100-superpod-2048.json"}, {"ranks", 2}, {"placement", {{"cards", {0, 8}}}}};
+
+Json faulty(const Json& faults, const Json& more = Json::object()) {
+  Json run = {{"collective", "allreduce"}, {"bytes", "16KiB"}, {"algorithms", "ring"}, {"faults", faults}};
+  run.update(more);
+  return Json::array({run});
+}
+
+std::string why(const Json& faults, const Json& more = Json::object()) {
+  const std::string text = refusal(faulty(faults, more), kPod);
+  const std::size_t pointer = text.find(": /runs/0");
+  return pointer == std::string::npos ? text : text.substr(pointer + 9);
+}
+
+Json rows_of_campaign(const Json& runs, const Json& more, std::uint64_t seed = 1) {
+  Campaign plan = plan_of(runs, more);
+  plan.seed = seed;
+  return run_campaign(plan, kRealEngines, {.jobs = 1, .progress = {}}).document["runs"];
+}
+
+}  // namespace
+
+TEST_CASE("what is wrong with a fault is said, with the nearest name") {
+  CHECK(why(Json::array({{{"kind", "rank_crsh"}}}))
+            .starts_with("/faults/0/kind: found \"rank_crsh\"; did you mean \"rank_crash\"?"));
+  CHECK(why(Json::array({{{"kind", "rank_crash"}}})) ==
+        "/faults/0: does not say whom it hits, expected rank, ranks; a fault that is drawn (\"every_us\") may leave "
+        "that open");
+  CHECK(why(Json::array({{{"kind", "rank_crash"}, {"rank", 8}}})) ==
+        "/faults/0/rank: found rank 8, expected one below 8");
+  CHECK(why(Json::array({{{"kind", "nic_down"}, {"nic", "node0/nci3"}}}))
+            .starts_with("/faults/0/nic: found \"node0/nci3\"; did you mean \"node0/nic3\"?"));
+  CHECK(why(Json::array({{{"kind", "switch_loss"}, {"switch", "spin3"}}}))
+            .starts_with("/faults/0/switch: found \"spin3\"; did you mean \"spine3\"?"));
+  CHECK(why(Json::array({{{"kind", "pause"}, {"rank", 1}}})).find("for_us") != std::string::npos);
+  CHECK(why(Json::array({{{"kind", "loss"}, {"probability", 1.5}}})).starts_with("/faults/0/probability"));
+  CHECK(why(Json::array({{{"kind", "loss"}, {"probability", 0.5}, {"nic", "node0/nic0"}}})).find("\"nic\"") !=
+        std::string::npos);
+  CHECK(
+      why(Json::array({{{"kind", "rank_crash"}, {"rank", 1}, {"after", {{"rank", 1}, {"stpes", 3}}}}})).find("steps") !=
+      std::string::npos);
+  CHECK(why(Json::array({{{"kind", "rank_crash"}, {"rank", 1}, {"until_us", 3}}}))
+            .starts_with("/faults/0/until_us: belongs to \"every_us\""));
+  CHECK(why(Json::array({{{"kind", "node_loss"}, {"node", 4096}}})).starts_with("/faults/0/node: found node 4096"));
+  CHECK(why(Json::array(), {{"recovery", {{"policy", "shrnk"}}}})
+            .starts_with("/recovery/policy: found \"shrnk\"; did you mean \"shrink\"?"));
+  CHECK(why(Json::array(), {{"recovery", {{"policy", "shrink"}, {"spares", 1}}}}) ==
+        "/recovery/spares: belongs to the policy \"spare\"");
+}
+
+TEST_CASE("each engine says which faults it plays") {
+  const Json crash = Json::array({{{"kind", "rank_crash"}, {"rank", 1}}});
+  CHECK(why(crash, {{"engine", "model"}}) ==
+        "/faults: engine \"model\" knows no faults, expected \"protocol\" or \"flow\"");
+  CHECK(why(crash, {{"engine", "flow"}}).starts_with("/faults/0: engine \"flow\" plays"));
+  CHECK(why(Json::array(), {{"engine", "flow"}, {"compute_us", 5}}).find("plays no computing") != std::string::npos);
+  CHECK(refusal(faulty(crash), {{"cluster", "../topologies/dgx-h100-superpod-2048.json"}, {"ranks", 65}})
+            .find("at most 64 ranks") != std::string::npos);
+  CHECK(why(crash, {{"repeats", 49}}).find("plays at most 48") != std::string::npos);
+  const Json expect = {{"expect", {{"completed", true}}}};
+  CHECK(refusal(with(kRing, expect)).find("neither \"faults\" nor \"recovery\"") != std::string::npos);
+}
+
+TEST_CASE("every shipped fault scenario fits the schema, and its faults are written as they were read") {
+  const JsonSchema schema(read_json(kRoot / "sim/scenario/scenario.schema.json"));
+  std::set<std::string> kinds, policies;
+  std::size_t files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(kRoot / "scenarios/faults")) {
+    CAPTURE(entry.path().string());
+    const Json document = read_json(entry.path());
+    CHECK(schema.accepts(document));
+    const Scenario scenario = read_scenario(entry.path());
+    ++files;
+    for (const ScenarioRun& run : scenario.runs) {
+      policies.insert(std::string(policy_names()[std::size_t(run.recovery.policy)]));
+      Json written = Json::array();
+      for (const auto& [fault, where] : run.faults) {
+        kinds.insert(std::string(name(fault.kind)));
+        written.push_back(fault_json(fault));
+      }
+      Json again = document;
+      again["runs"][0]["faults"] = written;
+      CHECK(schema.accepts(again));
+      const Scenario copy = read_scenario(json::Node::parse(again.dump(), entry.path()));
+      for (std::size_t i = 0; i < written.size(); ++i) CHECK(fault_json(copy.runs[0].faults[i].first) == written[i]);
+    }
+  }
+  CHECK(files >= 30);
+  CHECK(kinds.size() == fault_names().size());
+  CHECK(policies.size() == policy_names().size());
+}
+
+TEST_CASE("faults drawn by seed come as often as they are said to, and hit all alike") {
+  Fault rule;
+  rule.every = 1'000'000;
+  rule.until = 10'000'000;
+  const FaultTargets targets{.ranks = 4, .nodes = 1, .nics = {}, .switches = {}};
+  std::array<std::size_t, 4> hits{};
+  std::size_t count = 0;
+  for (std::uint64_t seed = 1; seed <= 2000; ++seed)
+    for (const Fault& f : drawn({rule}, targets, seed)) {
+      ++count;
+      ++hits[f.ranks[0]];
+      REQUIRE(f.at <= rule.until);
+    }
+  // Poisson: 2000 times 10, and a standard deviation of the root of that.
+  CHECK(std::abs(double(count) - 20000) < 5 * std::sqrt(20000));
+  for (const std::size_t h : hits) CHECK(std::abs(double(h) - 5000) < 5 * std::sqrt(5000));
+}
+
+TEST_CASE("flow: a NIC that is down delays its messages by as long, and a slower one by what it carries") {
+  const Json clean = {{"collective", "broadcast"}, {"bytes", "64MiB"}, {"algorithms", "binomial"},
+                      {"engine", "flow"},          {"shares", 1},      {"protocol", "Simple"},
+                      {"faults", Json::array()}};
+  const auto time = [&](const Json& faults) {
+    Json run = clean;
+    run["faults"] = faults;
+    return rows_of_campaign(Json::array({run}), kTwoNodes)[0]["time_us"].get<double>();
+  };
+  const double alone = time(Json::array());
+  const double flapped =
+      time(Json::array({{{"kind", "nic_down"}, {"nic", "node0/nic0"}, {"at_us", 300}, {"for_us", "5ms"}}}));
+  CHECK(flapped - alone == doctest::Approx(5000).epsilon(1e-4));
+  const double paused = time(Json::array({{{"kind", "pause"}, {"rank", 1}, {"at_us", 300}, {"for_us", "7ms"}}}));
+  CHECK(paused - alone == doctest::Approx(7000).epsilon(1e-4));
+  // Half of the bandwidth from `at` on: what is left takes twice as long.
+  const double slow = time(
+      Json::array({{{"kind", "link_degraded"}, {"nic", "node1/nic0"}, {"at_us", 500}, {"bandwidth_percent", 50}}}));
+  CHECK(slow - alone == doctest::Approx(alone - 500).epsilon(0.01));
+  // Down for good: after a while the rest goes by another NIC of the node.
+  Json run = clean;
+  run["faults"] = Json::array({{{"kind", "nic_down"}, {"nic", "node0/nic0"}, {"at_us", 300}}});
+  run["recovery"] = {{"reroute_after_us", "2ms"}};
+  const Json around = rows_of_campaign(Json::array({run}), kTwoNodes)[0];
+  CHECK(around["time_us"].get<double>() - alone == doctest::Approx(2000).epsilon(0.01));
+  CHECK(around["faults"]["rerouted"] == 1);
+  CHECK(around["faults"]["completed"] == true);
+}
+
+TEST_CASE("protocol: the same seed is the same run, and what is drawn differs with the seed") {
+  const Json run = faulty(Json::array({{{"kind", "rank_crash"}, {"every_us", "5ms"}, {"until_us", "10ms"}},
+                                       {{"kind", "loss"}, {"probability", 0.1}}}),
+                          {{"recovery", {{"policy", "rejoin"}, {"detection_us", "20ms"}, {"heal_us", "30ms"}}},
+                           {"repeats", 4},
+                           {"compute_us", "3ms"}});
+  std::set<std::string> traces;
+  for (const std::uint64_t seed : {1u, 2u, 3u}) {
+    const Json one = rows_of_campaign(run, kPod, seed)[0]["faults"],
+               same = rows_of_campaign(run, kPod, seed)[0]["faults"];
+    CHECK(one == same);
+    traces.insert(one["trace"].get<std::string>());
+  }
+  CHECK(traces.size() == 3);
+}
+
+TEST_CASE("of faults that break a scenario those that are needed are left") {
+  std::vector<int> all(40);
+  std::iota(all.begin(), all.end(), 0);
+  std::size_t asked = 0;
+  const auto needs = [&](std::initializer_list<int> wanted) {
+    return minimal(all, [&, wanted](const std::vector<int>& left) {
+      ++asked;
+      return std::all_of(wanted.begin(), wanted.end(),
+                         [&](int w) { return std::find(left.begin(), left.end(), w) != left.end(); });
+    });
+  };
+  CHECK(needs({3, 31}) == std::vector<int>{3, 31});
+  CHECK(needs({0}) == std::vector<int>{0});
+  CHECK(needs({}) == std::vector<int>{});
+  CHECK(needs({5, 6, 7, 39}) == std::vector<int>{5, 6, 7, 39});
+  CHECK(asked < 400);
+}
+
+TEST_CASE("exploring names the lowest seed that breaks, and the one fault that is enough") {
+  const Json run =
+      faulty(Json::array({{{"kind", "rank_crash"}, {"every_us", "60ms"}, {"until_us", "15ms"}},
+                          {{"kind", "duplication"}, {"probability", 0.1}},
+                          {{"kind", "pause"}, {"every_us", "5ms"}, {"until_us", "15ms"}, {"for_us", "1ms"}}}),
+             {{"recovery", {{"policy", "shrink"}, {"detection_us", "20ms"}}},
+              {"repeats", 4},
+              {"compute_us", "5ms"},
+              {"expect", {{"dead", Json::array()}}}});
+  const Campaign plan = plan_of(run, kPod);
+  const auto found = explore(plan, kRealEngines, {1, 30}, {.jobs = 2, .progress = {}});
+  REQUIRE(found);
+  CHECK(found->broken.size() == 1);
+  REQUIRE(found->minimal.size() == 1);
+  REQUIRE(found->minimal[0].faults.size() == 1);
+  CHECK(found->minimal[0].faults[0]["kind"] == "rank_crash");
+  // No seed before it draws a crash that is noticed.
+  if (found->seed > 1) CHECK(!explore(plan, kRealEngines, {1, found->seed - 1}, {.jobs = 2, .progress = {}}));
+  CHECK_THROWS_WITH_AS(read_seeds("9..3", "--seeds"), "--seeds: found \"9..3\", expected the lower seed first",
+                       json::InputError);
+  CHECK_THROWS_AS(read_seeds("a..3", "--seeds"), json::InputError);
+  CHECK(read_seeds("4", "--seeds").last == 4);
+}
+
+TEST_CASE("a rank that nobody reaches hangs nobody: without a quorum all end") {
+  Json faults = Json::array({{{"kind", "partition"}, {"ranks", {0, 1, 2, 3}}, {"at_us", "2ms"}}});
+  const Json run = faulty(
+      faults, {{"recovery", {{"policy", "shrink"}, {"detection_us", "20ms"}}}, {"repeats", 4}, {"compute_us", "2ms"}});
+  // Four of eight and the first of them: that half goes on.
+  const Json half = rows_of_campaign(run, kPod)[0]["faults"];
+  CHECK(half["completed"] == true);
+  CHECK(half["dead"] == Json({4, 5, 6, 7}));
+  CHECK(half["out"] == 4);
+  faults[0]["ranks"] = {0, 1};
+  faults.push_back({{"kind", "partition"}, {"ranks", {2, 3}}, {"at_us", "2ms"}});
+  faults.push_back({{"kind", "partition"}, {"ranks", {4, 5}}, {"at_us", "2ms"}});
+  const Json none = rows_of_campaign(
+      faulty(faults, {{"recovery", run[0]["recovery"]}, {"repeats", 4}, {"compute_us", "2ms"}}), kPod)[0]["faults"];
+  CHECK(none["completed"] == false);
+  CHECK(none["out"] == 8);
+  CHECK(!none.contains("hang"));
+}
