@@ -1,4 +1,6 @@
 // gccl run: a scenario file, from reading to reports.
+#include "cli/run.hpp"
+
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/ioctl.h>
@@ -14,7 +16,6 @@
 #include "cli/engines.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/output.hpp"
-#include "cli/run.hpp"
 #include "cli/step.hpp"
 #include "libgccl/cluster/files.hpp"
 #include "libgccl/cluster/load_authorities.hpp"
@@ -203,7 +204,8 @@ int run_files(RunArguments a) {
   }
   for (const std::string* file : {&a.json, &a.csv, &a.html, &a.trace, &a.resume, &a.scenario_out})
     if (!file->empty())
-      throw json::InputError(fmt::format("found {} files to run; results are written of one alone", a.scenarios.size()));
+      throw json::InputError(
+          fmt::format("found {} files to run; results are written of one alone", a.scenarios.size()));
   for (const std::string& scenario : a.scenarios) {
     const std::filesystem::path file = find_shipped_to_run(scenario);
     if (json::schema_of(file) == "gccl/workload/1") {
