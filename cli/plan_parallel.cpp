@@ -48,7 +48,7 @@ int plan(const PlanParallelArguments& a) {
   q.memory_GB = a.memory_GB > 0 ? a.memory_GB : w.memory_GB;
   if (q.memory_GB == 0)
     throw json::InputError(
-        fmt::format("{}: \"memory_GB\" is not stated; expected it there, or --memory-GB", file.string()));
+        fmt::format("{}: \"memory_GB\" is not stated; expected it there, or --memory-gb", file.string()));
   q.tensor_max = a.tensor;
   q.context_max = std::max<Rank>(a.context, w.parallel.context);
   q.micro_max = a.micro;
@@ -78,7 +78,7 @@ void add_plan_parallel(Command& app, int& exit_code) {
   command->add_option("workload", a->workload, "File of a workload, or the name of a shipped one (gccl list workloads)")
       ->required();
   command->add_option("--ranks", a->ranks, "Instead of as many as the workload has")->check(Range{1, sim::kRanksMax});
-  command->add_option("--memory-GB", a->memory_GB, "Memory of a card, instead of the workload's")
+  command->add_option("--memory-gb", a->memory_GB, "Memory of a card, instead of the workload's")
       ->check(Range{0.001, 1e9});
   command->add_option("--tensor", a->tensor, "At most so many tensor ranks")
       ->check(Range{1, 1024})
@@ -98,7 +98,7 @@ void add_plan_parallel(Command& app, int& exit_code) {
       ->check(Range{1, 1024});
   command->add_flag("--quiet", a->quiet, "No progress");
   command->examples(
-      {"gccl plan-parallel llama3-405b-16k --ranks 1024", "gccl plan-parallel my-step.json --memory-GB 40 --top 20"});
+      {"gccl plan-parallel llama3-405b-16k --ranks 1024", "gccl plan-parallel my-step.json --memory-gb 40 --top 20"});
   command->callback([a, &exit_code] { exit_code = plan(*a); });
 }
 

@@ -164,7 +164,7 @@ TEST_CASE("plan-parallel's ways fit the memory, and its best are played steps in
     CHECK(step_of(same)["step_us"] == p["step_us"]);
     CHECK(p["estimate_us"].get<double>() == Approx(p["step_us"].get<double>()).epsilon(0.3));
   }
-  check_refused({"plan-parallel", file, "--memory-GB", "0.01"},
+  check_refused({"plan-parallel", file, "--memory-gb", "0.01"},
                 "nothing fits 0.01 GB on 64 ranks: the least that a step takes is");
   check_refused({"plan-parallel", "decode-tensor-8"}, "/phase: expected \"training\"");
 }
