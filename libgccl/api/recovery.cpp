@@ -74,4 +74,13 @@ GCCL_Result GCCL_Comm_shrink(GCCL_Comm comm, GCCL_Comm* out) {
   });
 }
 
+GCCL_Result GCCL_Dump(GCCL_Comm comm, const char* path) {
+  return guarded([&] {
+    Communicator* const c = communicator_of(comm);
+    if (!c) return GCCL_ERR_INVALID_ARGUMENT;
+    if (!path || !*path) return failed(invalid(path ? "path is empty" : "path is null"));
+    return failed(c->dump(path, "GCCL_Dump"));
+  });
+}
+
 }  // extern "C"

@@ -27,6 +27,7 @@ bool Communicator::repeat(const Key& key, const void* input, void* output, Statu
   const std::uint32_t sequence = w.what.sequence = record_->history.last() + 1;
   const std::uint64_t signature = Descriptor::at_sequence(r.signature, sequence);
   record_->history.add(sequence, signature, r.call);
+  flight_.began_short(sequence, r.plan->algorithm->name.data());
   const std::int64_t from_ns = metrics_.times(w.what) ? now_ns() : 0;
   Replay replay;
   const Buffers memory{
@@ -85,6 +86,7 @@ Operation* Communicator::continue_later(Work&& work, const Replay& replay, std::
   op->replay.elements = &op->work.elements;
   op->started = op->replaying = true;
   op->timed_from_ns = from_ns;
+  flight_.goes_on(op->work.what.sequence);
   op->started_ns = now_ns();
   queue_.push_back(op.get());
   active_.fetch_add(1, std::memory_order_relaxed);
@@ -118,6 +120,7 @@ Status Communicator::run(Work&& work, const Key* key) {
 // With the lock held. Null where it is complete.
 Operation* Communicator::run_program(Work&& work, const std::shared_ptr<PreparedPlan>& plan, const Key* key) {
   number(work);
+  flight_.carried_out(work.what.sequence, plan->algorithm->name.data());
   const std::int64_t from_ns = metrics_.times(work.what) ? now_ns() : 0;
   scratch_.reserve(plan->scratch, work.elements.bytes);
   work.memory.base[std::size_t(Buffer::scratch)] = scratch_.lane(0);

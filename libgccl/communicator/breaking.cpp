@@ -54,6 +54,7 @@ void Communicator::break_down(Status why, Rank culprit, bool tell_others) noexce
     std::snprintf(f.text, sizeof f.text, "%s", failure_.why().text().c_str());
     tell(f);
   }
+  dump_failure();
   const auto end = [this](auto& operations) {
     for (Operation* op : operations) drop(op);
     operations.clear();

@@ -40,6 +40,11 @@ bool progress_all_but(Communicator* mine) {
   return completions::run() || moved;
 }
 
+void for_each_communicator(const std::function<void(Communicator&)>& f) {
+  if (std::unique_lock lock(registry_mutex, std::try_to_lock); lock)
+    for (Communicator* c : registry()) f(*c);
+}
+
 Status Communicator::create(std::shared_ptr<World> world, Members members, Exchange& exchange,
                             std::unique_ptr<Communicator>* out) {
   assert(members.rank < members.size() && members.world_rank.size() == members.node.size());

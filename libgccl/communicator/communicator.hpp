@@ -9,10 +9,13 @@
 
 #include <array>
 #include <deque>
+#include <functional>
 #include <mutex>
 #include <set>
 
+#include "libgccl/communicator/dump.hpp"
 #include "libgccl/communicator/failure.hpp"
+#include "libgccl/communicator/flight.hpp"
 #include "libgccl/communicator/metrics.hpp"
 #include "libgccl/communicator/operation.hpp"
 #include "libgccl/communicator/plans.hpp"
@@ -34,8 +37,12 @@ struct World {
   Authorities authorities;                          // GCCL_ALGORITHM, GCCL_ALGO, GCCL_TUNING_FILE
   std::shared_ptr<const TransportModels> measured;  // GCCL_PARAMETERS; null: plans go by what is compiled in
   const TransportModels& models() const { return measured ? *measured : transport_models(); }
-  bool check = false;           // GCCL_CHECK: compare all ranks' calls before each
-  bool oversubscribed = false;  // more ranks than processors on this machine
+  DumpSettings dumps;
+  TickClock clock;                      // of the communicators' flight recorders
+  std::atomic<bool> dumped{false};      // because of a failure
+  std::atomic<std::uint32_t> asked{0};  // of dumps_asked(), those that have been written
+  bool check = false;                   // GCCL_CHECK: compare all ranks' calls before each
+  bool oversubscribed = false;          // more ranks than processors on this machine
   // Some communicator ended here without the others' word, so that they may still have it.
   std::atomic<bool> uneven{false};
   // Known from GCCL_Finalize on: communicators that failed on some rank, and how.
@@ -124,6 +131,8 @@ class Communicator {
   void abort(int code) noexcept;
   // Ends everything in flight, here and on the other ranks. The caller says why.
   void fail(Status why) noexcept;
+  // Writes what this rank was doing, on all communicators that are not busy in another thread.
+  Status dump(const std::string& path, const std::string& reason);
   // Whom its transports have lost.
   std::vector<Rank> lost();
   // Every rank has come this far, by the same calls; where the communicator is broken, why, unless a call has said so.
@@ -183,6 +192,12 @@ class Communicator {
   Status reason(const GCCL_Fault& fault) const;
   Status in_context(const Descriptor& what, Status why) const noexcept;
   Status blamed(Status why) const noexcept;
+  // Dumps (flight_dump.cpp).
+  DumpedCommunicator dumped() const;
+  DumpedCall dumped(const Operation& op) const;
+  Status dump_locked(const std::string& path, const std::string& reason);
+  void dump_failure() noexcept;
+  void dump_if_asked() noexcept;
 
   std::shared_ptr<World> world_;
   Members members_;
@@ -216,7 +231,11 @@ class Communicator {
   Failure failure_;
   bool left_ = false;  // every rank has come to the end of it
   Metrics metrics_;
+  Flight flight_;
 };
+
+// Calls f with every communicator of this process, unless another thread looks at them, too.
+void for_each_communicator(const std::function<void(Communicator&)>& f);
 
 // Progress on every communicator of this process that is in use, and functions that are due. True when something moved.
 bool progress_all_but(Communicator* mine);

@@ -102,6 +102,21 @@ std::string Descriptor::text() const {
   return words(kind, purpose, sequence, count, dtype_text(dtype, element_bytes), op_text(op), where);
 }
 
+Descriptor Descriptor::of(std::uint64_t signature, std::uint32_t sequence, Rank root, Count count,
+                          std::uint32_t element_bytes) {
+  const unsigned o = unsigned(signature >> 49 & 31);
+  Descriptor d;
+  d.kind = std::uint8_t(signature >> 60);
+  d.purpose = purpose_of(signature);
+  d.dtype = d.purpose == Purpose::itself ? dtype_of(signature) : 0;
+  d.op = o == kOpNone || d.purpose != Purpose::itself ? -1 : o == kOpOwn ? GCCL_Op(kOwn) : GCCL_Op(o);
+  d.root = root;
+  d.count = count;
+  d.sequence = sequence;
+  d.element_bytes = element_bytes;
+  return d;
+}
+
 Purpose Descriptor::purpose_of(std::uint64_t signature) {
   return (signature >> 54 & 63) == kDtypePurpose ? Purpose(signature >> 49 & 31) : Purpose::itself;
 }

@@ -39,6 +39,9 @@ struct Descriptor {
   static std::int32_t calls_ahead(std::uint64_t signature, std::uint32_t sequence);
   // Of the call that a signature is of.
   static Purpose purpose_of(std::uint64_t signature);
+  // What a signature says, with what has come beside it; without bytes.
+  static Descriptor of(std::uint64_t signature, std::uint32_t sequence, Rank root, Count count,
+                       std::uint32_t element_bytes);
   // "allreduce #17 of 1024 x f32, sum"
   std::string text() const;
 };

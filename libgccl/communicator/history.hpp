@@ -19,7 +19,7 @@ class History {
     std::uint32_t root = 0;
     std::uint32_t element_bytes = 1;
   };
-  static constexpr std::uint32_t kKept = 64;
+  static constexpr std::uint32_t kKept = 128;
 
   // What add() needs to know of a call, the same each time it is repeated.
   struct Call {

@@ -75,6 +75,7 @@ void Communicator::number(Work& work) {
   what.sequence = record_->history.last() + 1;
   if (what.dtype >= 1000) what.element_bytes = work.elements.bytes;
   record_->history.add(what.sequence, what.signature(), History::call_of(what));
+  flight_.began(what.sequence, nullptr);
   if (work.call.kind == Collective::alltoallv)
     world_->watch->exchanges(*record_, what.sequence, work.lengths->send_counts, work.lengths->recv_counts);
 }
@@ -83,6 +84,7 @@ void Communicator::begin(Operation* op) {
   op->started = true;
   Work& w = op->work;
   if (!op->plan) op->plan = plan_of(w);
+  if (!op->comparison) flight_.carried_out(w.what.sequence, op->plan->algorithm->name.data());
   assert(op->plan->slicing.lanes >= 1 && op->plan->scratch.size() == (op->plan->program ? 1 : op->plan->slicing.lanes));
   scratch_.reserve(op->plan->scratch, w.elements.bytes);
   if (op->plan->program) {
@@ -179,6 +181,7 @@ void Communicator::finish(Operation* op, Status status) noexcept {
 void Communicator::begin_transfer(Operation* op) {
   op->started = true;
   Work& w = op->work;
+  if (!op->comparison && !what.point_to_point() && status.ok()) flight_.ended(what.sequence);
   assert(w.what.root < size());
   if (w.what.dtype >= 1000) w.what.element_bytes = w.elements.bytes;
   if (w.what.root == rank()) {

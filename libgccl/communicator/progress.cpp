@@ -92,6 +92,7 @@ void Communicator::check_progress() noexcept {
   try {
     check_peers_and_time();
     watch_stall();
+    dump_if_asked();
   } catch (...) {
     break_down(blamed(caught()), rank(), true);
   }

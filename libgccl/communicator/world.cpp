@@ -47,6 +47,7 @@ Status create_world(const GCCL_Config* config, int rank, std::unique_ptr<Communi
 
   // A rank that cannot start says so to the others, instead of letting them wait.
   s = start.wrong;
+  if (s.ok()) s = read_dump_settings(&world->dumps);
   if (s.ok()) s = load_authorities(process_environment(), &world->authorities);
   const char* const file = std::getenv("GCCL_PARAMETERS");
   const std::string parameters = file ? file : "";

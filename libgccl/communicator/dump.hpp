@@ -1,0 +1,58 @@
+// What a rank was doing: the latest calls on its communicators, as a file for `gccl doctor`, people, and PyTorch's
+// torchfrtrace.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "gccl/gccl.h"
+#include "libgccl/base/status.hpp"
+#include "libgccl/schedule/types.hpp"
+
+namespace gccl {
+
+struct DumpedCall {
+  std::uint32_t sequence = 0;               // of a collective
+  std::string name;                         // "allreduce", "send", ...
+  std::string text;                         // "allreduce #17 of 1024 x f32, sum"
+  bool own = true;                          // the program's; else a part of splitting, freeing and the like
+  std::string dtype, op;                    // as GCCL names them
+  std::string algorithm;                    // empty: not chosen yet, or none
+  Count count = 0;                          // as the caller gave it
+  Rank root = 0;                            // or the peer of a send or recv
+  const char* state = "";                   // scheduled, started, completed
+  std::int64_t began_ns = 0, ended_ns = 0;  // since 1970; 0: not known
+  Rank waits_for = 0;      // where it is started: a rank of the communicator, its own where that is not known
+  std::string waits_what;  // and for what, in words; empty: it waits for nothing
+};
+
+struct DumpedCommunicator {
+  std::uint64_t id = 0;
+  bool world = false;
+  Rank rank = 0;
+  std::vector<Rank> world_rank;
+  std::string failure;                       // why it goes no further; empty: it does
+  std::vector<DumpedCall> calls, transfers;  // collectives in order; sends and receives in flight
+};
+
+struct DumpedRank {
+  Rank rank = 0, size = 1;
+  std::string host, reason;
+  std::vector<DumpedCommunicator> communicators;
+};
+
+// `path` ending in ".json" gets GCCL's own form (docs/formats.md: gccl/dump/1), any other the pickle that PyTorch's
+// flight recorder writes. The file appears whole.
+Status write_dump(const DumpedRank& rank, const std::string& path);
+
+// GCCL_DUMP and GCCL_DUMP_SIGNAL: empty prefix: no dumps but those that are asked for.
+struct DumpSettings {
+  std::string prefix;
+  bool json = false;
+};
+Status read_dump_settings(DumpSettings* out);
+std::string dump_file(const DumpSettings& settings, Rank rank);
+// How often the signal of GCCL_DUMP_SIGNAL has come.
+std::uint32_t dumps_asked();
+
+}  // namespace gccl

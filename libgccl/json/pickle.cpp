@@ -1,0 +1,288 @@
+#include "libgccl/json/pickle.hpp"
+
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <map>
+#include <stdexcept>
+#include <vector>
+
+// The opcodes are those of Python's pickletools.
+namespace gccl::json {
+namespace {
+
+// ---- Writing ----
+
+void little(std::string& out, std::uint64_t value, int bytes) {
+  for (int i = 0; i < bytes; ++i) out += char(value >> 8 * i & 0xff);
+}
+
+void write_text(std::string& out, const std::string& text) {
+  out += 'X';
+  little(out, text.size(), 4);
+  out += text;
+}
+
+void write_value(std::string& out, const nlohmann::json& v) {
+  switch (v.type()) {
+    case nlohmann::json::value_t::boolean: out += v.get<bool>() ? '\x88' : '\x89'; return;
+    case nlohmann::json::value_t::number_integer:
+    case nlohmann::json::value_t::number_unsigned: {
+      const bool large = v.is_number_unsigned() && v.get<std::uint64_t>() > std::uint64_t(INT64_MAX);
+      const auto i =
+          std::int64_t(v.is_number_unsigned() ? v.get<std::uint64_t>() : std::uint64_t(v.get<std::int64_t>()));
+      if (!large && i >= INT32_MIN && i <= INT32_MAX) {
+        out += 'J';
+        return little(out, std::uint64_t(i), 4);
+      }
+      out += '\x8a';
+      out += char(large ? 9 : 8);
+      little(out, std::uint64_t(i), 8);
+      if (large) out += '\0';
+      return;
+    }
+    case nlohmann::json::value_t::number_float: {
+      const auto bits = std::bit_cast<std::uint64_t>(v.get<double>());
+      out += 'G';
+      for (int i = 7; i >= 0; --i) out += char(bits >> 8 * i & 0xff);
+      return;
+    }
+    case nlohmann::json::value_t::string: return write_text(out, v.get_ref<const std::string&>());
+    case nlohmann::json::value_t::array:
+      out += "](";
+      for (const auto& x : v) write_value(out, x);
+      out += 'e';
+      return;
+    case nlohmann::json::value_t::object:
+      out += "}(";
+      for (const auto& [key, x] : v.items()) {
+        write_text(out, key);
+        write_value(out, x);
+      }
+      out += 'u';
+      return;
+    default: out += 'N';
+  }
+}
+
+// ---- Reading ----
+
+struct Wrong : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+class Reader {
+ public:
+  explicit Reader(std::string_view bytes) : bytes_(bytes) {}
+
+  nlohmann::json read() {
+    for (;;) {
+      const std::size_t at = at_;
+      const auto op = std::uint8_t(take(1)[0]);
+      if (op == '.') return document(pop(), 0);
+      if (!step(op))
+        throw Wrong("byte " + std::to_string(at) + ": opcode " + std::to_string(op) +
+                    (calls(op) ? " would run code, which no dump needs" : " is none of plain data"));
+    }
+  }
+
+ private:
+  // Values point to others, since a pickle may fill a list after it has named it a second time.
+  struct Value {
+    enum class Kind : std::uint8_t { scalar, list, dictionary } kind = Kind::scalar;
+    nlohmann::json scalar;
+    std::vector<std::size_t> parts;  // of a dictionary: key, value, key, ...
+  };
+  static constexpr std::size_t kMark = ~std::size_t(0);
+  static constexpr std::size_t kValuesMax = 20'000'000;
+  static constexpr int kDepthMax = 100;
+
+  static bool calls(std::uint8_t op) {
+    return (op != 0 && std::strchr("cRioPQb", op)) || op == 0x81 || op == 0x92 || op == 0x93;
+  }
+
+  std::string_view take(std::size_t n) {
+    if (n > bytes_.size() - at_) throw Wrong("byte " + std::to_string(at_) + ": it ends in the middle");
+    const std::string_view v = bytes_.substr(at_, n);
+    at_ += n;
+    return v;
+  }
+  std::uint64_t number(int bytes) {
+    std::uint64_t v = 0;
+    const std::string_view from = take(std::size_t(bytes));
+    for (int i = 0; i < bytes; ++i) v |= std::uint64_t(std::uint8_t(from[std::size_t(i)])) << 8 * i;
+    return v;
+  }
+  void push(Value v) {
+    if (values_.size() >= kValuesMax) throw Wrong("it has more than 20 million values");
+    stack_.push_back(values_.size());
+    values_.push_back(std::move(v));
+  }
+  void scalar(nlohmann::json v) { push({.kind = Value::Kind::scalar, .scalar = std::move(v), .parts = {}}); }
+  std::size_t top() const {
+    if (stack_.empty() || stack_.back() == kMark) throw Wrong("byte " + std::to_string(at_) + ": nothing to work on");
+    return stack_.back();
+  }
+  std::size_t pop() {
+    const std::size_t v = top();
+    stack_.pop_back();
+    return v;
+  }
+  std::vector<std::size_t> to_mark() {
+    std::size_t i = stack_.size();
+    while (i > 0 && stack_[i - 1] != kMark) --i;
+    if (i == 0) throw Wrong("byte " + std::to_string(at_) + ": no mark");
+    std::vector<std::size_t> parts(stack_.begin() + std::ptrdiff_t(i), stack_.end());
+    stack_.resize(i - 1);
+    return parts;
+  }
+  void list(std::vector<std::size_t> parts) {
+    push({.kind = Value::Kind::list, .scalar = {}, .parts = std::move(parts)});
+  }
+  void last(std::size_t n) {
+    std::vector<std::size_t> parts(n);
+    for (std::size_t i = n; i-- > 0;) parts[i] = pop();
+    list(std::move(parts));
+  }
+  void extend(Value::Kind kind, const std::vector<std::size_t>& parts) {
+    Value& v = values_[top()];
+    if (v.kind != kind || (kind == Value::Kind::dictionary && parts.size() % 2 != 0))
+      throw Wrong("byte " + std::to_string(at_) + ": it adds to what it cannot add to");
+    v.parts.insert(v.parts.end(), parts.begin(), parts.end());
+  }
+  void text(std::size_t n) { scalar(std::string(take(n))); }
+  void remember(std::uint64_t as) { memo_[as] = top(); }
+  void recall(std::uint64_t as) {
+    const auto found = memo_.find(as);
+    if (found == memo_.end()) throw Wrong("byte " + std::to_string(at_) + ": it recalls what it has not kept");
+    stack_.push_back(found->second);
+  }
+  void whole(std::size_t n) {  // two's complement
+    const std::string_view b = take(n);
+    std::uint64_t v = !b.empty() && std::int8_t(b.back()) < 0 ? ~std::uint64_t(0) : 0;
+    for (std::size_t i = std::min<std::size_t>(n, 8); i-- > 0;) v = v << 8 | std::uint8_t(b[i]);
+    if (n == 9 && b[8] == 0)
+      scalar(v);
+    else if (n > 8)
+      throw Wrong("byte " + std::to_string(at_) + ": a number of more than 64 bits");
+    else
+      scalar(std::int64_t(v));
+  }
+
+  bool step(std::uint8_t op) {
+    switch (op) {
+      case 0x80: take(1); return true;                 // PROTO
+      case 0x95: take(8); return true;                 // FRAME
+      case '(': stack_.push_back(kMark); return true;  // MARK
+      case '0': pop(); return true;                    // POP
+      case '1': to_mark(); return true;                // POP_MARK
+      case '2': stack_.push_back(top()); return true;  // DUP
+      case 'N': scalar(nullptr); return true;          // NONE
+      case 0x88: scalar(true); return true;            // NEWTRUE
+      case 0x89: scalar(false); return true;           // NEWFALSE
+      case 'J': scalar(std::int64_t(std::int32_t(number(4)))); return true;
+      case 'K': scalar(number(1)); return true;
+      case 'M': scalar(number(2)); return true;
+      case 0x8a: whole(number(1)); return true;  // LONG1
+      case 0x8b: whole(number(4)); return true;  // LONG4
+      case 'G': {                                // BINFLOAT
+        std::uint64_t bits = 0;
+        for (const char c : take(8)) bits = bits << 8 | std::uint8_t(c);
+        scalar(std::bit_cast<double>(bits));
+        return true;
+      }
+      case 'X':                                 // BINUNICODE
+      case 'T':                                 // BINSTRING
+      case 'B': text(number(4)); return true;   // BINBYTES
+      case 0x8c:                                // SHORT_BINUNICODE
+      case 'U':                                 // SHORT_BINSTRING
+      case 'C': text(number(1)); return true;   // SHORT_BINBYTES
+      case 0x8d:                                // BINUNICODE8
+      case 0x8e: text(number(8)); return true;  // BINBYTES8
+      case ']':                                 // EMPTY_LIST
+      case ')':                                 // EMPTY_TUPLE
+      case 0x8f: list({}); return true;         // EMPTY_SET
+      case 'l':                                 // LIST
+      case 't':                                 // TUPLE
+      case 0x91: list(to_mark()); return true;  // FROZENSET
+      case 0x85: last(1); return true;          // TUPLE1
+      case 0x86: last(2); return true;          // TUPLE2
+      case 0x87: last(3); return true;          // TUPLE3
+      case 'a': {                               // APPEND
+        const std::size_t v = pop();
+        extend(Value::Kind::list, {v});
+        return true;
+      }
+      case 'e':     // APPENDS
+      case 0x90: {  // ADDITEMS
+        const auto parts = to_mark();
+        extend(Value::Kind::list, parts);
+        return true;
+      }
+      case '}': push({.kind = Value::Kind::dictionary, .scalar = {}, .parts = {}}); return true;
+      case 'd': push({.kind = Value::Kind::dictionary, .scalar = {}, .parts = to_mark()}); return true;
+      case 's': {  // SETITEM
+        const std::size_t v = pop(), k = pop();
+        extend(Value::Kind::dictionary, {k, v});
+        return true;
+      }
+      case 'u': {  // SETITEMS
+        const auto parts = to_mark();
+        extend(Value::Kind::dictionary, parts);
+        return true;
+      }
+      case 'q': remember(number(1)); return true;      // BINPUT
+      case 'r': remember(number(4)); return true;      // LONG_BINPUT
+      case 0x94: remember(memo_.size()); return true;  // MEMOIZE
+      case 'h': recall(number(1)); return true;        // BINGET
+      case 'j': recall(number(4)); return true;        // LONG_BINGET
+      default: return false;
+    }
+  }
+
+  nlohmann::json document(std::size_t of, int depth) {
+    if (depth > kDepthMax) throw Wrong("its values are nested deeper than " + std::to_string(kDepthMax));
+    if (++made_ > kValuesMax) throw Wrong("it has more than 20 million values");
+    const Value& v = values_[of];
+    if (v.kind == Value::Kind::scalar) return v.scalar;
+    nlohmann::json out = v.kind == Value::Kind::list ? nlohmann::json::array() : nlohmann::json::object();
+    if (v.kind == Value::Kind::list) {
+      for (const std::size_t p : v.parts) out.push_back(document(p, depth + 1));
+      return out;
+    }
+    if (v.parts.size() % 2 != 0) throw Wrong("a dictionary with a key alone");
+    for (std::size_t i = 0; i < v.parts.size(); i += 2) {
+      const nlohmann::json key = document(v.parts[i], depth + 1);
+      out[key.is_string() ? key.get<std::string>()
+                          : key.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)] =
+          document(v.parts[i + 1], depth + 1);
+    }
+    return out;
+  }
+
+  const std::string_view bytes_;
+  std::size_t at_ = 0, made_ = 0;
+  std::vector<Value> values_;
+  std::vector<std::size_t> stack_;
+  std::map<std::uint64_t, std::size_t> memo_;
+};
+
+}  // namespace
+
+std::string to_pickle(const nlohmann::json& value) {
+  std::string out = "\x80\x02";
+  write_value(out, value);
+  return out + '.';
+}
+
+bool from_pickle(std::string_view bytes, nlohmann::json* out, std::string* error) {
+  try {
+    *out = Reader(bytes).read();
+    return true;
+  } catch (const Wrong& wrong) {
+    *error = wrong.what();
+    return false;
+  }
+}
+
+}  // namespace gccl::json

@@ -1,0 +1,268 @@
+#include "sim/measured/doctor/doctor.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "libgccl/json/reader.hpp"
+
+namespace gccl::sim {
+namespace {
+
+using Json = nlohmann::json;
+using Ranks = std::set<std::uint32_t>;
+
+// A call is uneven where the last rank begins it so much after the first. Slow is who comes last to at least this share
+// of at least so many uneven calls, and so many times later than the next. A rank came late to the call that did not
+// end where that was so much after the others.
+constexpr double kSlowShare = 0.7, kSlowTimes = 2;
+constexpr std::size_t kSlowCalls = 8;
+constexpr std::int64_t kSlowNs = 500'000, kLateNs = 50'000'000;
+
+std::string ranks_text(const Ranks& ranks) {
+  return fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranks, ", "));
+}
+const char* verb(const Ranks& ranks, const char* one, const char* many) { return ranks.size() == 1 ? one : many; }
+
+// A group, with what each rank did in it.
+struct MergedGroup {
+  std::string name;
+  Ranks ranks;
+  std::map<std::uint32_t, const DumpedGroup*> of;
+
+  const DumpedCall* call(std::uint32_t rank, std::uint64_t sequence) const {
+    const auto found = of.find(rank);
+    if (found == of.end()) return nullptr;
+    const auto& calls = found->second->calls;
+    const auto at = std::lower_bound(calls.begin(), calls.end(), sequence,
+                                     [](const DumpedCall& c, std::uint64_t s) { return c.sequence < s; });
+    return at != calls.end() && at->sequence == sequence ? &*at : nullptr;
+  }
+  std::uint64_t last(std::uint32_t rank) const {
+    const auto& calls = of.at(rank)->calls;
+    return calls.empty() ? 0 : calls.back().sequence;
+  }
+};
+
+struct Findings {
+  Json list = Json::array();
+  void add(const char* kind, const MergedGroup& g, std::uint64_t sequence, const Ranks& ranks,
+           const std::string& words) {
+    list.push_back({{"kind", kind}, {"group", g.name}, {"sequence", sequence}, {"ranks", ranks}, {"text", words}});
+  }
+};
+
+// True where some rank calls something else than the others: what comes after that says nothing.
+bool find_difference(const MergedGroup& g, Findings& out) {
+  std::set<std::uint64_t> numbers;
+  for (const auto& [rank, d] : g.of)
+    for (const DumpedCall& c : d->calls) numbers.insert(c.sequence);
+  for (const std::uint64_t n : numbers) {
+    std::map<std::string, Ranks> by_call;
+    for (const auto& [rank, d] : g.of)
+      if (const DumpedCall* c = g.call(rank, n)) by_call[c->what].insert(rank);
+    if (by_call.size() < 2) continue;
+    std::size_t most = 0;
+    for (const auto& [what, ranks] : by_call) most = std::max(most, ranks.size());
+    std::string words = fmt::format("call #{} differs:", n);
+    Ranks few;
+    const bool tie =
+        std::count_if(by_call.begin(), by_call.end(), [&](const auto& x) { return x.second.size() == most; }) > 1;
+    for (const auto& [what, ranks] : by_call) {
+      words += fmt::format(" {} {} {};", ranks_text(ranks), verb(ranks, "calls", "call"), what);
+      if (tie || ranks.size() < most) few.insert(ranks.begin(), ranks.end());
+    }
+    words.back() = '.';
+    out.add("differs", g, n, few, words);
+    return true;
+  }
+  return false;
+}
+
+// Where a rank is instead, by its other groups.
+std::string elsewhere(const std::vector<MergedGroup>& groups, const MergedGroup& but, std::uint32_t rank) {
+  for (const MergedGroup& g : groups) {
+    if (&g == &but || !g.of.contains(rank)) continue;
+    for (const DumpedCall& c : g.of.at(rank)->calls)
+      if (!c.completed) return fmt::format("in call #{} ({}) of group {}", c.sequence, c.what, g.name);
+  }
+  return "in no call";
+}
+
+void find_waiting(const std::vector<MergedGroup>& groups, const MergedGroup& g, Findings& out) {
+  // The first call that some rank has not ended.
+  std::uint64_t n = ~std::uint64_t(0);
+  for (const auto& [rank, d] : g.of)
+    for (const DumpedCall& c : d->calls)
+      if (!c.completed) n = std::min(n, c.sequence);
+  if (n == ~std::uint64_t(0)) return;
+  Ranks waiting, missing, silent;
+  std::string what;
+  std::map<std::uint32_t, std::uint32_t> waits_for;
+  for (const std::uint32_t rank : g.ranks) {
+    if (!g.of.contains(rank)) {
+      silent.insert(rank);
+      continue;
+    }
+    const DumpedCall* const c = g.call(rank, n);
+    if (!c) {
+      if (g.last(rank) < n) missing.insert(rank);
+    } else if (!c->completed) {
+      waiting.insert(rank);
+      what = c->what;
+      if (c->waits_for && *c->waits_for != rank) waits_for[rank] = *c->waits_for;
+    }
+  }
+  const std::string in =
+      fmt::format("{} {} in call #{} ({})", ranks_text(waiting), verb(waiting, "waits", "wait"), n, what);
+  for (const std::uint32_t rank : missing)
+    out.add("missing", g, n, {rank},
+            fmt::format("{}; rank {} has not entered it: it has made {} calls, and is {}.", in, rank, g.last(rank),
+                        elsewhere(groups, g, rank)));
+  if (missing.empty() && silent.empty()) {
+    std::vector<std::pair<std::int64_t, std::uint32_t>> began;
+    for (const std::uint32_t rank : g.ranks) began.emplace_back(g.call(rank, n) ? g.call(rank, n)->began_ns : 0, rank);
+    std::sort(began.begin(), began.end());
+    const std::int64_t apart = began.size() > 1 ? began.back().first - began[began.size() - 2].first : 0;
+    if (began[0].first > 0 && apart >= kLateNs)
+      return out.add("late", g, n, {began.back().second},
+                     fmt::format("{}; rank {} came {:.3g} ms after all others, where the ranks' clocks agree.", in,
+                                 began.back().second, double(apart) * 1e-6));
+  }
+  Ranks ends;  // of the chains of who waits for whom
+  bool circle = false;
+  for (const auto& [rank, first] : waits_for) {
+    std::uint32_t at = first;
+    for (std::size_t steps = 0; waits_for.contains(at); ++steps) {
+      if (steps > waits_for.size()) {
+        circle = true;
+        break;
+      }
+      at = waits_for[at];
+    }
+    if (!waits_for.contains(at)) ends.insert(at);
+  }
+  std::string chain;
+  for (const auto& [rank, to] : waits_for) {
+    const DumpedCall* const c = g.call(rank, n);
+    chain += fmt::format("{}rank {} for rank {}, {}", chain.empty() ? "" : "; ", rank, to, c->waits_what);
+  }
+  if (!silent.empty()) {
+    Ranks blamed;
+    std::set_intersection(silent.begin(), silent.end(), ends.begin(), ends.end(), std::inserter(blamed, blamed.end()));
+    if (missing.empty() || !blamed.empty())
+      out.add("no_dump", g, n, blamed.empty() ? silent : blamed,
+              fmt::format("{}; {} left no dump: {} ended, or {} in no call of GCCL's{}.", in, ranks_text(silent),
+                          verb(silent, "it has", "they have"), verb(silent, "is", "are"),
+                          chain.empty() ? "" : " (" + chain + ")"));
+  } else if (missing.empty() && !chain.empty()) {
+    out.add(
+        "waits", g, n, circle ? waiting : ends,
+        fmt::format("all ranks have entered call #{} ({}), and {}: {}.", n, what,
+                    circle ? "wait for each other" : fmt::format("all wait for {} at last", ranks_text(ends)), chain));
+  } else if (missing.empty()) {
+    out.add("waits", g, n, waiting, fmt::format("all ranks have entered it: {}.", in));
+  }
+}
+
+void find_slow(const MergedGroup& g, Findings& out) {
+  if (g.of.size() != g.ranks.size() || g.ranks.size() < 2) return;
+  std::map<std::uint32_t, std::int64_t> late;  // summed
+  std::map<std::uint32_t, std::size_t> last;
+  std::size_t calls = 0;
+  for (const DumpedCall& first : g.of.begin()->second->calls) {
+    std::int64_t begin = INT64_MAX, end = 0;
+    std::uint32_t latest = 0;
+    bool all = true;
+    for (const auto& [rank, d] : g.of) {
+      const DumpedCall* const c = g.call(rank, first.sequence);
+      all = all && c && c->completed && c->began_ns > 0;
+      if (!all) break;
+      begin = std::min(begin, c->began_ns);
+      if (c->began_ns > end) end = c->began_ns, latest = rank;
+    }
+    if (!all || end - begin < kSlowNs) continue;
+    ++calls;
+    ++last[latest];
+    for (const auto& [rank, d] : g.of) late[rank] += g.call(rank, first.sequence)->began_ns - begin;
+  }
+  if (calls < kSlowCalls) return;
+  const auto worst =
+      std::max_element(late.begin(), late.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  std::int64_t next = 0;
+  for (const auto& [rank, ns] : late)
+    if (rank != worst->first) next = std::max(next, ns);
+  const std::int64_t mean = worst->second / std::int64_t(calls);
+  const std::size_t times = last[worst->first];
+  if (double(times) < kSlowShare * double(calls) || double(worst->second) < kSlowTimes * double(next)) return;
+  out.add("slow", g, 0, {worst->first},
+          fmt::format("rank {} comes last to {} of {} calls that ranks began apart, {:.3g} ms after the first on "
+                      "average (the next latest: {:.3g} "
+                      "ms), where the ranks' clocks agree.",
+                      worst->first, times, calls, double(mean) * 1e-6, double(next) * 1e-6 / double(calls)));
+}
+
+std::vector<MergedGroup> groups_of(const std::vector<DumpOfRank>& dumps) {
+  std::vector<MergedGroup> groups;
+  std::map<std::uint32_t, const DumpOfRank*> seen;
+  for (const DumpOfRank& d : dumps) {
+    const auto [at, fresh] = seen.emplace(d.rank, &d);
+    if (!fresh)
+      throw json::InputError(fmt::format("{}: it is of rank {}, as {} is: expected one dump of each rank", d.file,
+                                         d.rank, at->second->file));
+    for (const DumpedGroup& g : d.groups) {
+      const Ranks ranks(g.ranks.begin(), g.ranks.end());
+      auto found = std::find_if(groups.begin(), groups.end(), [&](const MergedGroup& x) { return x.name == g.name; });
+      if (found == groups.end()) found = groups.insert(groups.end(), {.name = g.name, .ranks = ranks, .of = {}});
+      if (found->ranks != ranks || !ranks.contains(d.rank))
+        throw json::InputError(
+            fmt::format("{}: group {} has {}, expected {} as in the others' dumps, with rank {} among them: are these "
+                        "dumps of one job?",
+                        d.file, g.name, ranks_text(ranks), ranks_text(found->ranks), d.rank));
+      found->of[d.rank] = &g;
+    }
+  }
+  return groups;
+}
+
+}  // namespace
+
+nlohmann::json examined(const std::vector<DumpOfRank>& dumps) {
+  const std::vector<MergedGroup> groups = groups_of(dumps);
+  Findings differences, waits, slow;
+  for (const MergedGroup& g : groups)
+    if (!find_difference(g, differences)) {
+      find_waiting(groups, g, waits);
+      find_slow(g, slow);
+    }
+  Json all = std::move(differences.list);
+  for (const char* kind : {"missing", "no_dump", "late", "waits"})
+    for (const Json& f : waits.list)
+      if (f["kind"] == kind) all.push_back(f);
+  for (const Json& f : slow.list) all.push_back(f);
+  Json files = Json::array();
+  for (const DumpOfRank& d : dumps)
+    files.push_back({{"file", json::valid_text(d.file)}, {"rank", d.rank}, {"reason", d.reason}});
+  Json document = {{"schema", "gccl/doctor/1"}, {"dumps", std::move(files)}, {"findings", all}, {"ok", all.empty()}};
+  json::replace_control(document);
+  return document;
+}
+
+std::string doctor_text(const nlohmann::json& document) {
+  const Json& findings = document["findings"];
+  std::string out;
+  if (findings.empty()) return fmt::format("{} dumps: no rank holds up the others.\n", document["dumps"].size());
+  Ranks culprits;
+  for (const Json& r : findings[0]["ranks"]) culprits.insert(r.get<std::uint32_t>());
+  out += fmt::format("culprit: {}\n{}\n", ranks_text(culprits), findings[0]["text"].get<std::string>());
+  for (std::size_t i = 1; i < findings.size(); ++i)
+    out += fmt::format("also, in group {}: {}\n", findings[i]["group"].get<std::string>(),
+                       findings[i]["text"].get<std::string>());
+  return out + fmt::format("(group {}; {} dumps)\n", findings[0]["group"].get<std::string>(), document["dumps"].size());
+}
+
+}  // namespace gccl::sim

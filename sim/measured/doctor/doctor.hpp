@@ -1,0 +1,43 @@
+// Merges the dumps of a job's ranks, and names who held up the others.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace gccl::sim {
+
+// A collective of one rank's on one of its communicators (in PyTorch's words: process groups).
+struct DumpedCall {
+  std::uint64_t sequence = 0;
+  std::string what;  // must be the same on all ranks: "allreduce of 1024 x f32, sum"
+  bool completed = false;
+  std::int64_t began_ns = 0, ended_ns = 0;  // since 1970, by the rank's clock; 0: not known
+  std::optional<std::uint32_t> waits_for;   // a rank of the job
+  std::string waits_what;
+};
+struct DumpedGroup {
+  std::string name;
+  std::vector<std::uint32_t> ranks;  // of the job
+  std::vector<DumpedCall> calls;     // in order
+};
+struct DumpOfRank {
+  std::string file, reason;
+  std::uint32_t rank = 0;
+  std::vector<DumpedGroup> groups;
+};
+
+// What GCCL_DUMP and GCCL_Dump write in either form, and what PyTorch's own flight recorder writes: a pickle, whose
+// file's name ends in the rank. Throws json::InputError. Nothing of a pickle is run.
+DumpOfRank read_dump(const std::filesystem::path& file);
+
+// "gccl/doctor/1" (docs/formats.md). Findings stand in the order in which they explain each other: who calls something
+// else, who has not entered, who left no dump, who came late, for whom all wait, who is slow. Throws json::InputError
+// where two dumps are one rank's, or contradict each other in who a group's ranks are.
+nlohmann::json examined(const std::vector<DumpOfRank>& dumps);
+std::string doctor_text(const nlohmann::json& document);
+
+}  // namespace gccl::sim

@@ -1,0 +1,131 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "libgccl/json/pickle.hpp"
+#include "libgccl/json/reader.hpp"
+#include "sim/measured/doctor/doctor.hpp"
+
+namespace gccl::sim {
+namespace {
+
+constexpr std::int64_t kNumberMost = std::int64_t(1) << 62;
+constexpr std::int64_t kRankMost = 1 << 24;
+
+std::int64_t dumped_time(const json::Node& call, const char* key) {
+  if (!call.raw().contains(key) || call.raw().at(key).is_null()) return 0;
+  return call.at(key).integer(0, kNumberMost);
+}
+
+std::uint32_t dumped_rank(const json::Node& n) { return std::uint32_t(n.integer(0, kRankMost)); }
+
+// "allreduce #17 of 3 x f32" says its number once more.
+std::string without_number(std::string text) {
+  const std::size_t at = text.find(" #");
+  if (at == text.npos) return text;
+  const std::size_t end = text.find_first_not_of("0123456789", at + 2);
+  return text.erase(at, (end == text.npos ? text.size() : end) - at);
+}
+
+DumpOfRank own_dump(const json::Node& root) {
+  root.schema("gccl/dump/1");
+  DumpOfRank d;
+  d.rank = dumped_rank(root.at("rank"));
+  d.reason = root.at("reason").string();
+  for (const json::Node& c : root.at("communicators").items()) {
+    DumpedGroup g;
+    g.name = c.at("id").string() + (c.at("world").boolean() ? " (all ranks)" : "");
+    for (const json::Node& r : c.at("ranks").items(1)) g.ranks.push_back(dumped_rank(r));
+    for (const json::Node& call : c.at("calls").items()) {
+      DumpedCall x;
+      x.sequence = std::uint64_t(call.at("sequence").integer(0, kNumberMost));
+      x.what = call.has("internal") ? call.at("text").string().substr(0, call.at("text").string().find(" ("))
+                                    : without_number(call.at("text").string());
+      x.completed = call.at("state").string() == "completed";
+      x.began_ns = dumped_time(call, "began_ns");
+      x.ended_ns = dumped_time(call, "ended_ns");
+      if (const auto w = call.find("waits_for")) {
+        x.waits_for = dumped_rank(w->at("world_rank"));
+        x.waits_what = w->at("what").string();
+      }
+      g.calls.push_back(std::move(x));
+    }
+    d.groups.push_back(std::move(g));
+  }
+  return d;
+}
+
+// "[0, 1, 2]", or a list.
+std::vector<std::uint32_t> dumped_ranks(const json::Node& n) {
+  std::vector<std::uint32_t> ranks;
+  const json::Node list = n.is_string() ? json::Node::parse(n.string(), n.file()) : n;
+  for (const json::Node& r : list.items(1)) ranks.push_back(dumped_rank(r));
+  return ranks;
+}
+
+// Calls whose lengths all ranks must agree on.
+bool equal_lengths(const std::string& call) {
+  static const std::vector<std::string> kCalls = {"all_reduce", "broadcast", "reduce", "_all_gather_base",
+                                                  "_reduce_scatter_base"};
+  return std::find(kCalls.begin(), kCalls.end(), call) != kCalls.end();
+}
+
+DumpOfRank torch_dump(const json::Node& root, const std::filesystem::path& file) {
+  DumpOfRank d;
+  const std::string name = file.filename().string();
+  const std::size_t digits = name.find_last_not_of("0123456789") + 1;
+  if (digits == name.size() || name.size() - digits > 8)
+    throw json::InputError(
+        fmt::format("{}: the name of a dump of PyTorch's form ends in its rank, as fr_7 does", file.string()));
+  d.rank = std::uint32_t(std::stoul(name.substr(digits)));
+  for (const auto& [id, config] : root.at("pg_config").members()) {
+    DumpedGroup g;
+    g.name = id;
+    if (const auto desc = config.find("desc"); desc && desc->string() != "undefined" && !desc->string().empty())
+      g.name += " (" + desc->string() + ")";
+    g.ranks = dumped_ranks(config.at("ranks"));
+    for (const json::Node& e : root.at("entries").items(0, 1u << 24)) {
+      if (e.at("process_group").items(2, 2)[0].string() != id) continue;
+      if (e.raw().contains("is_p2p") && e.at("is_p2p").boolean()) continue;
+      DumpedCall x;
+      x.sequence = std::uint64_t(e.at("collective_seq_id").integer(0, kNumberMost));
+      std::string call = e.at("profiling_name").string();
+      call = call.substr(call.find(':') == call.npos ? 0 : call.find(':') + 1);
+      x.what = call;
+      if (equal_lengths(call)) x.what += " of " + e.at("input_sizes").text() + " " + e.at("input_dtypes").text();
+      x.completed = e.at("state").string() == "completed";
+      x.began_ns = dumped_time(e, "time_created_ns");
+      x.ended_ns = dumped_time(e, "time_discovered_completed_ns");
+      if (!g.calls.empty() && g.calls.back().sequence == x.sequence) g.calls.pop_back();  // parts of one
+      g.calls.push_back(std::move(x));
+    }
+    std::stable_sort(g.calls.begin(), g.calls.end(),
+                     [](const auto& a, const auto& b) { return a.sequence < b.sequence; });
+    d.groups.push_back(std::move(g));
+  }
+  return d;
+}
+
+}  // namespace
+
+DumpOfRank read_dump(const std::filesystem::path& file) {
+  const std::string bytes = json::read_text(file);
+  const auto form = [&](const json::Node& root) {
+    return root.is_object() && root.raw().contains("schema") ? own_dump(root) : torch_dump(root, file);
+  };
+  DumpOfRank d;
+  if (!bytes.empty() && std::uint8_t(bytes[0]) == 0x80) {
+    nlohmann::json document;
+    std::string error;
+    if (!json::from_pickle(bytes, &document, &error))
+      throw json::InputError(fmt::format("{}: no dump that can be read: {}", file.string(), error));
+    d = form(json::Node::parse(json::format_value(document), file));
+  } else {
+    d = form(json::Node::parse(bytes, file));
+  }
+  d.file = file.string();
+  return d;
+}
+
+}  // namespace gccl::sim

@@ -1,0 +1,168 @@
+// `gccl doctor`: who held up the others, from dumps of each kind that a job leaves behind.
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "libgccl/json/pickle.hpp"
+#include "sim/measured/doctor/doctor.hpp"
+#include "tests/support/json_schema.hpp"
+#include "tests/support/program.hpp"
+
+using namespace gccl;
+using namespace gccl::test;
+using Json = nlohmann::json;
+
+namespace {
+
+std::string bytes_of_hex(const std::string& hex) {
+  std::string out;
+  for (std::size_t i = 0; i + 1 < hex.size(); i += 2) out += char(std::stoi(hex.substr(i, 2), nullptr, 16));
+  return out;
+}
+
+// What pickle.dumps() of Python 3.11 makes of
+// {"version": "2.10", "n": [-1, 255, 65536, 2**40, -2**40, 2**63], "t": (1, 2.5), "b": True, "x": None, "s": "\u00e9",
+//  "a": shared, "c": shared} with shared = [1], by protocols 2 and 5; and of an object whose loading calls os.system.
+const std::string kPython2 =
+    "80027d710028580700000076657273696f6e71015804000000322e3130710258010000006e71035d7104284affffffff"
+    "4bff4a000001008a060000000000018a060000000000ff8a090000000000000080006558010000007471054b01474004"
+    "00000000000086710658010000006271078858010000007871084e58010000007371095802000000c3a9710a58010000"
+    "0061710b5d710c4b0161580100000063710d680c752e";
+const std::string kPython5 =
+    "80059578000000000000007d94288c0776657273696f6e948c04322e3130948c016e945d94284affffffff4bff4a0000"
+    "01008a060000000000018a060000000000ff8a09000000000000008000658c0174944b0147400400000000000086948c"
+    "016294888c0178944e8c0173948c02c3a9948c0161945d944b01618c016394680c752e";
+const std::string kEvil = "80025d710063706f7369780a73797374656d0a71015804000000747275657102857103527104612e";
+
+sim::DumpedCall made(std::uint64_t n, const std::string& what, bool completed, std::int64_t began_ms = 0) {
+  sim::DumpedCall c;
+  c.sequence = n;
+  c.what = what;
+  c.completed = completed;
+  c.began_ns = began_ms * 1000000;
+  return c;
+}
+
+// Ranks of a job of so many, with one group of all.
+sim::DumpOfRank dump(std::uint32_t rank, std::uint32_t ranks, std::vector<sim::DumpedCall> calls) {
+  sim::DumpOfRank d;
+  d.rank = rank;
+  d.file = "fr_" + std::to_string(rank);
+  d.groups.push_back({.name = "world", .ranks = {}, .calls = std::move(calls)});
+  for (std::uint32_t r = 0; r < ranks; ++r) d.groups[0].ranks.push_back(r);
+  return d;
+}
+
+// "kind: ranks", in order.
+std::string found(const std::vector<sim::DumpOfRank>& dumps) {
+  std::string all;
+  const Json document = sim::examined(dumps);
+  for (const Json& f : document["findings"])
+    all += (all.empty() ? "" : "; ") + f["kind"].get<std::string>() + " " + f["ranks"].dump();
+  return all;
+}
+
+Json document_of_rank(int rank) {
+  Json entry = {{"process_group", {"0", "default_pg"}},
+                {"collective_seq_id", 3},
+                {"profiling_name", rank == 1 ? "nccl:broadcast" : "nccl:all_reduce"},
+                {"input_sizes", {{4}}},
+                {"input_dtypes", {"Float"}},
+                {"state", "started"},
+                {"time_created_ns", 5},
+                {"is_p2p", false}};
+  return {{"version", "2.10"},
+          {"pg_config", {{"0", {{"name", "0"}, {"desc", "default_pg"}, {"ranks", "[0, 1, 2]"}}}}},
+          {"entries", Json::array({entry})}};
+}
+
+}  // namespace
+
+TEST_CASE("a pickle of Python's is read as it was written, and nothing in it is run") {
+  const Json due = {{"version", "2.10"},     {"n", {-1, 255, 65536, 1ll << 40, -(1ll << 40), 1ull << 63}},
+                    {"t", {1, 2.5}},         {"b", true},
+                    {"x", nullptr},          {"s", "\u00e9"},
+                    {"a", Json::array({1})}, {"c", Json::array({1})}};
+  Json got;
+  std::string error;
+  for (const std::string& hex : {kPython2, kPython5}) {
+    REQUIRE_MESSAGE(json::from_pickle(bytes_of_hex(hex), &got, &error), error);
+    CHECK(got == due);
+  }
+  REQUIRE(json::from_pickle(json::to_pickle(due), &got, &error));
+  CHECK(got == due);
+  CHECK_FALSE(json::from_pickle(bytes_of_hex(kEvil), &got, &error));
+  CHECK(error.find("would run code") != std::string::npos);
+  // Cut or damaged anywhere it is refused, or is another value; it never crashes.
+  const std::string whole = bytes_of_hex(kPython5);
+  for (std::size_t n = 0; n < whole.size(); ++n) CHECK_FALSE(json::from_pickle(whole.substr(0, n), &got, &error));
+  for (std::size_t i = 0; i < whole.size(); ++i)
+    for (int bit = 0; bit < 8; ++bit) {
+      std::string damaged = whole;
+      damaged[i] = char(damaged[i] ^ 1 << bit);
+      (void)json::from_pickle(damaged, &got, &error);
+    }
+  // A list that holds itself.
+  CHECK_FALSE(json::from_pickle(std::string("\x80\x02]q\x00h\x00"
+                                            "a.",
+                                            9),
+                                &got, &error));
+}
+
+TEST_CASE("who calls something else, has not entered, left no dump, came late or is slow is named") {
+  const auto same = [](std::uint64_t n, bool completed, std::int64_t at = 0) {
+    return made(n, "allreduce of 4 x f32", completed, at);
+  };
+  CHECK(found({dump(0, 2, {same(1, true)}), dump(1, 2, {same(1, true)})}).empty());
+  CHECK(found({dump(0, 3, {same(1, true), same(2, false)}), dump(1, 3, {same(1, true), made(2, "broadcast", false)}),
+               dump(2, 3, {same(1, true), same(2, false)})}) == "differs [1]");
+  CHECK(found({dump(0, 3, {same(1, true), same(2, false)}), dump(1, 3, {same(1, true), same(2, false)}),
+               dump(2, 3, {same(1, true)})}) == "missing [2]");
+  CHECK(found({dump(0, 3, {same(1, false)}), dump(2, 3, {same(1, false)})}) == "no_dump [1]");
+  CHECK(found({dump(0, 3, {same(1, false, 10)}), dump(1, 3, {same(1, false, 500)}),
+               dump(2, 3, {same(1, false, 11)})}) == "late [1]");
+  // 0 waits for 1, 1 for 2, who waits for nobody.
+  sim::DumpedCall to1 = same(1, false), to2 = same(1, false);
+  to1.waits_for = 1;
+  to2.waits_for = 2;
+  CHECK(found({dump(0, 3, {to1}), dump(1, 3, {to2}), dump(2, 3, {same(1, false)})}) == "waits [2]");
+  to2.waits_for = 0;
+  CHECK(found({dump(0, 2, {to1}), dump(1, 2, {to2})}) == "waits [0,1]");
+  std::vector<sim::DumpedCall> early, late;
+  for (std::uint64_t n = 1; n <= 10; ++n) {
+    early.push_back(same(n, true, std::int64_t(100 * n)));
+    late.push_back(same(n, true, std::int64_t(100 * n + 5)));
+  }
+  CHECK(found({dump(0, 3, early), dump(1, 3, late), dump(2, 3, early)}) == "slow [1]");
+  CHECK_THROWS(sim::examined({dump(0, 2, {}), dump(0, 2, {})}));
+  CHECK_THROWS(sim::examined({dump(0, 2, {}), dump(1, 3, {})}));
+}
+
+TEST_CASE("the program reads PyTorch's pickles, exits with 1 and writes what its schema says; other files end with 2") {
+  Folder folder;
+  std::vector<std::string> words = {"doctor"};
+  for (int r = 0; r < 3; ++r) {
+    words.push_back(folder.path / ("fr_" + std::to_string(r)));
+    std::ofstream(words.back(), std::ios::binary) << json::to_pickle(document_of_rank(r));
+  }
+  const Ended text = run_gccl(words);
+  CHECK(text.code == 1);
+  CHECK(text.out.find("culprit: rank 1\ncall #3 differs") == 0);
+  words.insert(words.end(), {"--json", "-"});
+  const Ended json = run_gccl(words);
+  std::ifstream schema_file(kRoot / "sim/measured/doctor.schema.json");
+  const JsonSchema schema(Json::parse(schema_file));
+  CHECK(schema.accepts(Json::parse(json.out)));
+  const std::string evil = folder.path / "evil_0", none = folder.path / "none";
+  std::ofstream(evil, std::ios::binary) << bytes_of_hex(kEvil);
+  std::ofstream(none) << "{\"schema\": \"gccl/dump/2\"}";
+  const Ended refused = run_gccl({"doctor", evil}), wrong = run_gccl({"doctor", none});
+  CHECK(refused.code == 2);
+  CHECK(refused.err.find("would run code") != std::string::npos);
+  CHECK(wrong.code == 2);
+  CHECK(wrong.err.find("gccl/dump/1") != std::string::npos);
+}

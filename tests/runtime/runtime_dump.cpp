@@ -1,0 +1,91 @@
+// What ranks leave behind when a call takes too long: dumps that say who waits for whom.
+#include <doctest/doctest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include "gccl/gccl.h"
+#include "tests/support/folder.hpp"
+#include "tests/support/rank_job.hpp"
+
+using namespace ranks;
+
+namespace {
+
+std::string contents(const std::string& file) {
+  std::ifstream in(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+// Rank 2 of 3 never comes to the second all-reduce.
+void hang(const std::string& backends, const std::string& prefix, const std::string& format) {
+  Job job = {.size = 3, .backends = backends};
+  job.environment = {{"GCCL_TIMEOUT_MS", "300"}, {"GCCL_DUMP", prefix}, {"GCCL_DUMP_FORMAT", format}};
+  check(job, [](int rank) {
+    GCCL_Comm world = begin();
+    double x = 1, sum = 0;
+    RANK_SUCCESS(GCCL_Allreduce(&x, &sum, 1, GCCL_FLOAT64, GCCL_SUM, world));
+    if (rank == 2)
+      ::usleep(500000);
+    else
+      expect(GCCL_Allreduce(&x, &sum, 1, GCCL_FLOAT64, GCCL_SUM, world), GCCL_ERR_TIMEOUT, "allreduce");
+    std::_Exit(any_reported());
+  });
+}
+
+}  // namespace
+
+TEST_CASE("ranks whose call takes too long leave dumps in either form, and the one that did not come leaves none") {
+  gccl::test::Folder folder;
+  for (const char* backends : {"shm", "tcp"}) {
+    const std::string prefix = folder.path / (std::string(backends) + "_");
+    hang(backends, prefix, "json");
+    for (const char* rank : {"0", "1"}) {
+      const std::string text = contents(prefix + rank + ".json");
+      CAPTURE(text);
+      CHECK(contains(text, "\"schema\": \"gccl/dump/1\""));
+      CHECK(contains(text, "\"text\": \"allreduce #2 of 1 x f64, sum\""));
+      CHECK(contains(text, "\"state\": \"started\""));
+      CHECK(contains(text, "\"waits_for\""));
+    }
+    CHECK(contents(prefix + "2.json").empty());
+  }
+  const std::string prefix = folder.path / "fr_";
+  hang("shm", prefix, "torch");
+  const std::string pickle = contents(prefix + "0");
+  CHECK(pickle.substr(0, 3) == "\x80\x02}");
+  CHECK(contains(pickle, "nccl:all_reduce"));
+  CHECK(contains(pickle, "started"));
+}
+
+TEST_CASE("a rank writes a dump when it is asked, by a call or by a signal") {
+  gccl::test::Folder folder;
+  const std::string prefix = folder.path / "fr_", asked = folder.path / "asked.json";
+  Job job = {.size = 2};
+  job.environment = {{"GCCL_DUMP", prefix}, {"GCCL_DUMP_SIGNAL", "USR1"}, {"GCCL_DUMP_FORMAT", "json"}};
+  check(job, [&](int rank) {
+    GCCL_Comm world = begin();
+    double x = 1, sum = 0;
+    RANK_SUCCESS(GCCL_Allreduce(&x, &sum, 1, GCCL_FLOAT64, GCCL_SUM, world));
+    if (rank == 0) {
+      RANK_SUCCESS(GCCL_Dump(world, asked.c_str()));
+      expect(GCCL_Dump(world, ""), GCCL_ERR_INVALID_ARGUMENT, "no path");
+      expect(GCCL_Dump(world, (folder.path / "none/x").c_str()), GCCL_ERR_SYSTEM, "no folder");
+      expect_text("cannot write the dump", "why");
+      for (int i = 0; i < 200 && contents(prefix + "1.json").empty(); ++i) {
+        ::usleep(10000);
+      }
+      RANK_CHECK(contains(contents(prefix + "1.json"), "GCCL_DUMP_SIGNAL"));
+    } else {
+      ::raise(SIGUSR1);
+    }
+    RANK_SUCCESS(GCCL_Barrier(world));
+    RANK_SUCCESS(GCCL_Finalize());
+  });
+  CHECK(contains(contents(asked), "\"state\": \"completed\""));
+}
