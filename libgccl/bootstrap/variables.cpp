@@ -31,7 +31,7 @@ constexpr Variable kVariables[] = {
     {"GCCL_ALGO", "any"},
     {"GCCL_TUNING_FILE", "none"},
     {"GCCL_PARAMETERS", "compiled in"},
-    {"GCCL_CHECK", "0", 0, 1},
+    {"GCCL_CHECK", "0", 0, 2},
     {"GCCL_DUMP", "none"},
     {"GCCL_DUMP_FORMAT", "torch", 0, 0, "torch|json"},
     {"GCCL_DUMP_SIGNAL", "none", 0, 0, "USR1|USR2"},

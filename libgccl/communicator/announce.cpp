@@ -69,11 +69,11 @@ void Communicator::announce() {
   log_line(kLogInfo, fmt::format("topology: {}", nodes_text(members_.node)));
   const Start& start = world_->start;
   const auto yes_no = [](bool yes) { return yes ? "yes" : "no"; };
-  log_line(kLogInfo, fmt::format("settings: backends {}, timeout {}, start timeout {}, progress thread {}, check {}, "
-                                 "more ranks than processors {}; the environment sets{}",
-                                 start.backends, limit_text(start.timeout_ms), limit_text(start.start_timeout_ms),
-                                 yes_no(start.progress_thread), yes_no(world_->check), yes_no(world_->oversubscribed),
-                                 set_variables()));
+  log_line(kLogInfo,
+           fmt::format("settings: backends {}, timeout {}, start timeout {}, progress thread {}, check {}, "
+                       "more ranks than processors {}; the environment sets{}",
+                       start.backends, limit_text(start.timeout_ms), limit_text(start.start_timeout_ms),
+                       yes_no(start.progress_thread), world_->check, yes_no(world_->oversubscribed), set_variables()));
 }
 
 void Communicator::announce(const Work& work, const PreparedPlan& plan) {

@@ -41,7 +41,7 @@ struct World {
   TickClock clock;                      // of the communicators' flight recorders
   std::atomic<bool> dumped{false};      // because of a failure
   std::atomic<std::uint32_t> asked{0};  // of dumps_asked(), those that have been written
-  bool check = false;                   // GCCL_CHECK: compare all ranks' calls before each
+  int check = 0;                        // GCCL_CHECK: 1: compare all ranks' calls before each, 2: and results after it
   bool oversubscribed = false;          // more ranks than processors on this machine
   // Some communicator ended here without the others' word, so that they may still have it.
   std::atomic<bool> uneven{false};
@@ -165,6 +165,7 @@ class Communicator {
   void number(Work& work);
   void enqueue(Operation* op);
   void check_first(const Operation& op);
+  bool compare_results(Operation* op);
   void begin(Operation* op);
   void advance_front();
   void begin_transfer(Operation* op);

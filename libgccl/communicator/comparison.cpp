@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <span>
 
+#include "libgccl/base/crc32c.hpp"
 #include "libgccl/communicator/communicator.hpp"
 
 namespace gccl {
@@ -16,6 +18,32 @@ struct Said {
   std::uint64_t signature, count, root, element_bytes;
 };
 constexpr std::size_t kEntryWords = sizeof(History::Entry) / sizeof(std::uint64_t);
+
+// Of the bits, which are the same on every rank but for the sign and payload of NaNs.
+std::uint64_t result_checksum(const std::byte* from, Count elements, GCCL_Dtype dtype, std::uint32_t element_bytes) {
+  const auto whole = [&](auto zero, auto infinity) {  // elements of a float as wide as these
+    using Bits = decltype(zero);
+    constexpr std::size_t kAtOnce = 512;
+    constexpr Bits kNoSign = Bits(~Bits(0)) >> 1;
+    Bits some[kAtOnce];
+    std::uint32_t crc = 0;
+    for (Count at = 0; at < elements; at += kAtOnce) {
+      const std::size_t n = std::min<Count>(kAtOnce, elements - at);
+      std::memcpy(some, from + at * sizeof(Bits), n * sizeof(Bits));
+      for (std::size_t i = 0; i < n; ++i)
+        if (Bits(some[i] & kNoSign) > infinity) some[i] = kNoSign;
+      crc = crc32c(std::as_bytes(std::span(some, n)), crc);
+    }
+    return std::uint64_t(crc);
+  };
+  switch (dtype) {
+    case GCCL_FLOAT32: return whole(std::uint32_t(0), std::uint32_t(0x7f800000));
+    case GCCL_FLOAT64: return whole(std::uint64_t(0), std::uint64_t(0x7ff0000000000000));
+    case GCCL_FLOAT16: return whole(std::uint16_t(0), std::uint16_t(0x7c00));
+    case GCCL_BFLOAT16: return whole(std::uint16_t(0), std::uint16_t(0x7f80));
+    default: return crc32c({from, std::size_t(elements) * element_bytes});
+  }
+}
 
 std::string text_of(const Said& s, std::uint32_t sequence) {
   return text_of_signature(s.signature, sequence, Rank(s.root), s.count, std::uint32_t(s.element_bytes));
@@ -38,6 +66,21 @@ Comparison Comparison::of_descriptions(const Members& members, const Descriptor&
 Comparison Comparison::of_lengths(const Members& members, const Lengths& lengths) {
   Comparison c(Of::lengths, {lengths.send_counts, lengths.send_counts + members.size()}, members.size());
   c.due_.assign(lengths.recv_counts, lengths.recv_counts + members.size());
+  return c;
+}
+
+bool Comparison::has_one_result(const Work& work) {
+  const Collective kind = work.call.kind;
+  return work.what.purpose == Purpose::itself && work.what.dtype < 1000 &&
+         (kind == Collective::allreduce || kind == Collective::allgather || kind == Collective::broadcast);
+}
+
+Comparison Comparison::of_results(const Members& members, const Work& work) {
+  const Count elements = work.call.count * (work.call.kind == Collective::allgather ? members.size() : 1);
+  Comparison c = of_all(
+      Of::results, members,
+      {result_checksum(work.memory.base[std::size_t(Buffer::output)], elements, work.what.dtype, work.elements.bytes)});
+  c.call_ = work.what.text();
   return c;
 }
 
@@ -84,6 +127,7 @@ Comparison::Found Comparison::found(const Members& members, const Work& work, Wo
   switch (of_) {
     case Of::descriptions: return in_descriptions(members, work);
     case Of::lengths: return in_lengths(members, work);
+    case Of::results: return in_results(members);
     case Of::digests: return in_digests(members, work, world);
     case Of::histories: return in_histories(members, work);
   }
@@ -108,6 +152,28 @@ Comparison::Found Comparison::in_descriptions(const Members& members, const Work
             .culprit = r};
   }
   return {};
+}
+
+// Those that differ from most; where no result has a majority, nobody knows who is right.
+Comparison::Found Comparison::in_results(const Members& members) const {
+  std::uint64_t usual = 0;
+  Rank most = 0;
+  for (const std::uint64_t sum : all_)
+    if (const Rank n = Rank(std::count(all_.begin(), all_.end(), sum)); n > most) most = n, usual = sum;
+  if (most == members.size()) return {};
+  std::string who;
+  Rank culprit = members.size();
+  for (Rank r = 0; r < members.size(); ++r) {
+    if (all_[r] == usual) continue;
+    culprit = std::min(culprit, r);
+    who += (who.empty() ? "" : ", ") + members.name(r);
+  }
+  return {.why = Status::error(fmt::format("{}: {} {} another result than {} of {} ranks (GCCL_CHECK=2): memory or a "
+                                           "processor has erred, or an operation of the program's differs{}",
+                                           call_, who, who.find(',') == who.npos ? "has" : "have", most, members.size(),
+                                           2 * most > members.size() ? "" : "; which of them is right is not known"),
+                               GCCL_ERR_MISMATCH),
+          .culprit = culprit};
 }
 
 // Only this rank sees what it is sent.

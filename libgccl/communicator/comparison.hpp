@@ -1,10 +1,12 @@
 // Calls that differ: what ranks gather of them, and what that shows.
 //
-// GCCL_CHECK=1 gathers the descriptions of each call before it, and of an all-to-all the lengths. Before a communicator
+// GCCL_CHECK=1 gathers the descriptions of each call before it, and of an all-to-all the lengths; GCCL_CHECK=2 also
+// checksums of the results that must be the same on all ranks, after it. Before a communicator
 // is freed the digests of all its calls are gathered, and where these differ the latest calls themselves. The gathering
 // is a collective like any other, carried out by an operation that has one of these.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "libgccl/communicator/history.hpp"
@@ -26,6 +28,9 @@ class Comparison {
  public:
   static Comparison of_descriptions(const Members& members, const Descriptor& call);
   static Comparison of_lengths(const Members& members, const Lengths& lengths);
+  // The call's result must be the same on every rank. Of one that has ended:
+  static bool has_one_result(const Work& work);
+  static Comparison of_results(const Members& members, const Work& work);
   // `lengths`: the sum of all that was sent less what was due; with `others` GCCL_Finalize's.
   static Comparison of_digests(const Members& members, std::uint64_t digest, std::uint64_t lengths,
                                const Others* others, bool uneven);
@@ -35,7 +40,9 @@ class Comparison {
   // The collective that gathers. Its buffers are this object's: it stays where it is until that has ended.
   Work work(const Members& members);
 
-  // It frees the communicator; else it only precedes a call.
+  // The call that it follows returns what it finds.
+  bool ends_call() const { return of_ == Of::results; }
+  // It frees the communicator; else it only precedes a call, or follows one.
   bool frees() const { return of_ == Of::digests || of_ == Of::histories; }
   // The digests differ: the histories tell in what.
   bool needs_histories() const;
@@ -51,18 +58,20 @@ class Comparison {
   Found found(const Members& members, const Work& work, World* world) const;
 
  private:
-  enum class Of : std::uint8_t { descriptions, lengths, digests, histories };
+  enum class Of : std::uint8_t { descriptions, lengths, results, digests, histories };
   Comparison(Of of, std::vector<std::uint64_t> mine, std::size_t words);
   static Comparison of_all(Of of, const Members& members, std::vector<std::uint64_t> mine);
   const std::uint64_t* of_rank(Rank r) const { return all_.data() + r * mine_.size(); }
   Found in_descriptions(const Members& members, const Work& work) const;
   Found in_lengths(const Members& members, const Work& work) const;
+  Found in_results(const Members& members) const;
   Found in_digests(const Members& members, const Work& work, World* world) const;
   Found in_histories(const Members& members, const Work& work) const;
 
   Of of_;
   std::vector<std::uint64_t> mine_, all_;  // words; all ranks', by rank
   std::vector<std::uint64_t> due_;         // lengths: elements from each rank
+  std::string call_;                       // results: which
 };
 
 // Another call's message is where one of `call` is due.

@@ -75,10 +75,10 @@ void Introduction::set_plans(Rank ranks) {
   }
 }
 
-void Introduction::set_settings(const Authorities& authorities, bool check, const std::string& backends,
+void Introduction::set_settings(const Authorities& authorities, int check, const std::string& backends,
                                 const std::string& parameters, const std::string& costs) {
   put(&settings[0], authorities.named.text());
-  put(&settings[1], check ? "1" : "0");
+  put(&settings[1], std::to_string(check));
   put(&settings[2], backends);
   // Files of one name may differ, and those of several names may be the same: what is in them counts.
   const auto put_file = [](Value* value, const std::string& file, const std::string& more, const std::string& content) {

@@ -32,7 +32,7 @@ struct Introduction {
   void set_error(const Status& why);
   void set_plans(Rank ranks);
   // `parameters`: the file of GCCL_PARAMETERS, whose name may differ between ranks; `costs`: what is in it.
-  void set_settings(const Authorities& authorities, bool check, const std::string& backends,
+  void set_settings(const Authorities& authorities, int check, const std::string& backends,
                     const std::string& parameters, const std::string& costs);
 };
 

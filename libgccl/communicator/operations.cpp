@@ -132,9 +132,26 @@ void Communicator::advance_front() {
       number(op->work);
       continue;
     }
+    if (world_->check > 1 && !op->comparison && compare_results(op)) continue;
     queue_.pop_front();
     finish(op, {});
   }
+}
+
+// The call goes on as the comparison of its results. False: these may differ.
+bool Communicator::compare_results(Operation* op) {
+  if (!Comparison::has_one_result(op->work) || size() == 1) return false;
+  op->work.conclude(members_);
+  Comparison comparison = Comparison::of_results(members_, op->work);
+  metrics_.ended(op->work.what, op->timed_from_ns, false);
+  if (op->replaying) metrics_.moved(op->plan->program->traffic);
+  if (op->flow) metrics_.moved(op->flow->traffic());
+  const std::uint32_t sequence = op->work.what.sequence;
+  flight_.ended(sequence);
+  op->start_again();
+  op->compare(std::move(comparison), members_);
+  op->work.what.sequence = sequence;
+  return true;
 }
 
 // What is left to do once all has moved, and how it ended then.
@@ -145,7 +162,7 @@ Status Communicator::concluded(Operation* op) {
   }
   Comparison::Found found = op->comparison->found(members_, op->work, world_.get());
   if (!found.why.ok() && found.breaks) break_down(found.why, found.culprit, found.tell);
-  return op->comparison->frees() ? std::move(found.why) : Status();
+  return op->comparison->frees() || op->comparison->ends_call() ? std::move(found.why) : Status();
 }
 
 // In no list of the communicator's any more.
@@ -164,6 +181,7 @@ void Communicator::finish(Operation* op, Status status) noexcept {
   if (what.point_to_point() && what.root != rank() && status.ok()) metrics_.moved(what);
   if (stall_.ended(op)) world_->watch->over(*record_);
   if (!op->comparison) metrics_.ended(what, op->timed_from_ns, !status.ok());
+  if (!op->comparison && !what.point_to_point() && status.ok()) flight_.ended(what.sequence);
   if (!status.ok()) op->said = failure_.said();
   op->flow.reset();
   op->plan.reset();
@@ -181,7 +199,6 @@ void Communicator::finish(Operation* op, Status status) noexcept {
 void Communicator::begin_transfer(Operation* op) {
   op->started = true;
   Work& w = op->work;
-  if (!op->comparison && !what.point_to_point() && status.ok()) flight_.ended(what.sequence);
   assert(w.what.root < size());
   if (w.what.dtype >= 1000) w.what.element_bytes = w.elements.bytes;
   if (w.what.root == rank()) {

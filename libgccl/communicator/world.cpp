@@ -56,7 +56,8 @@ Status create_world(const GCCL_Config* config, int rank, std::unique_ptr<Communi
     s = load_transports(parameters, &world->measured, &costs);
     if (!s.ok()) s = Status::error(fmt::format("GCCL_PARAMETERS: {}", s.text()), s.code());
   }
-  world->check = flag("GCCL_CHECK");
+  const char* const check = std::getenv("GCCL_CHECK");
+  world->check = flag("GCCL_CHECK") ? std::max(std::atoi(check), 1) : 0;
   Introduction mine;
   mine.version = GCCL_VERSION_CODE;
   if (::getrandom(&mine.id, sizeof mine.id, 0) != ssize_t(sizeof mine.id)) mine.id = std::uint64_t(now_ns());

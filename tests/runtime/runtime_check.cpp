@@ -1,6 +1,7 @@
 // What is compared before anything moves: every argument under GCCL_CHECK, and the settings of all ranks at the start.
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <cstdlib>
 #include <string>
 #include <vector>
@@ -148,4 +149,39 @@ TEST_CASE("settings that must be the same are compared at the start, on every ra
     begin();
     RANK_SUCCESS(GCCL_Finalize());
   });
+}
+
+// An operation that errs on one rank, as a processor may; every rank combines all inputs by itself.
+TEST_CASE("a rank whose result differs from the others' is named with GCCL_CHECK=2") {
+  for (Job job : transports(3)) {
+    job.environment["GCCL_CHECK"] = "2";
+    job.environment["GCCL_ALGORITHM"] = "allreduce=direct";
+    check(job, [](int rank) {
+      GCCL_Comm world = begin();
+      std::vector<float> x(100, 1), y(100);
+      GCCL_Op op = 0;
+      static bool errs = false;
+      RANK_SUCCESS(GCCL_Op_create(
+          [](const void* in, void* inout, std::size_t n, GCCL_Dtype, void*) {
+            for (std::size_t i = 0; i < n; ++i) static_cast<float*>(inout)[i] += static_cast<const float*>(in)[i];
+            if (errs) *static_cast<unsigned char*>(inout) |= 1;
+          },
+          nullptr, &op));
+      for (int i = 0; i < 3; ++i) {
+        RANK_SUCCESS(GCCL_Allreduce(x.data(), y.data(), 100, GCCL_FLOAT32, op, world));
+        RANK_CHECK(y[99] == 3);
+        RANK_SUCCESS(GCCL_Allreduce(x.data(), y.data(), 100, GCCL_FLOAT32, GCCL_AVG, world));
+        RANK_CHECK(y[99] == 1);
+        RANK_SUCCESS(GCCL_Broadcast(x.data(), 100, GCCL_FLOAT32, 1, world));
+        RANK_SUCCESS(
+            GCCL_Reduce_scatter(GCCL_IN_PLACE, std::vector<float>(300, 1).data(), 100, GCCL_FLOAT32, GCCL_AVG, world));
+      }
+      std::vector<float> nan(4, rank == 0 ? NAN : -NAN), all(12);  // whose bits no rank promises
+      RANK_SUCCESS(GCCL_Allreduce(nan.data(), all.data(), 4, GCCL_FLOAT32, GCCL_SUM, world));
+      errs = rank == 1;
+      expect(GCCL_Allreduce(x.data(), y.data(), 100, GCCL_FLOAT32, op, world), GCCL_ERR_MISMATCH, "allreduce");
+      expect_text("rank 1 has another result than 2 of 3 ranks", "who");
+      GCCL_Finalize();
+    });
+  }
 }
