@@ -24,7 +24,7 @@ bool is_of_another_kind(const fs::path& file, std::string_view kind) {
                                   : kind == "workloads" ? "gccl/workload/1"
                                                         : "gccl/parameters/1";
   const auto schema = json::schema_of(file);
-  return schema && schema != wanted;
+  return schema && schema != wanted && !(kind == "scenarios" && schema == "gccl/availability/1");
 }
 
 }  // namespace
@@ -52,7 +52,7 @@ std::vector<CatalogueEntry> catalogue(std::string_view kind) {
   };
   for (const fs::path& folder : catalogue_folders(kind)) {
     add(folder, "");
-    if (kind == "scenarios") add(folder / "faults", "faults/");
+    if (kind == "scenarios") add(folder / "faults", "faults/"), add(folder / "availability", "availability/");
   }
   std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
   return all;

@@ -4,10 +4,10 @@
 #include "cli/command.hpp"
 
 // In the order in which the help lists them.
-#define GCCL_COMMANDS(line)                                                                                     \
-  line(run) line(plan_parallel) line(list) line(topology) line(explain) line(tune) line(compare) line(validate) \
-      line(fit) line(diagnose) line(doctor) line(verify) line(bench) line(calibrate) line(launch) line(pmpi)    \
-          line(completion) line(help)
+#define GCCL_COMMANDS(line)                                                                                         \
+  line(run) line(plan_parallel) line(availability) line(list) line(topology) line(explain) line(tune) line(compare) \
+      line(validate) line(fit) line(diagnose) line(doctor) line(verify) line(bench) line(calibrate) line(launch)    \
+          line(pmpi) line(completion) line(help)
 
 namespace gccl {
 

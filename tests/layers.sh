@@ -7,7 +7,7 @@ cd "$1"
 rooms="libgccl/include libgccl/base libgccl/schedule libgccl/cost libgccl/algorithms libgccl/select libgccl/verify
   libgccl/elements libgccl/json libgccl/cluster libgccl/net libgccl/bootstrap libgccl/fault libgccl/transports
   libgccl/communicator libgccl/topology libgccl/api sim/fault sim/engine sim/model sim/flow sim/protocol sim/simgrid
-  sim/scenario sim/report sim/measured sim/tuning sim/llm cli pmpi nccl_tuner bench"
+  sim/scenario sim/report sim/measured sim/tuning sim/llm sim/availability cli pmpi nccl_tuner bench"
 
 grep -rnE '^[[:space:]]*#[[:space:]]*include[[:space:]]*"[^"]*/' --include='*.cpp' --include='*.hpp' --include='*.h' \
   libgccl sim cli pmpi nccl_tuner bench | awk -v rooms="$rooms" '

@@ -1,0 +1,187 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "sim/availability/study.hpp"
+#include "sim/report/canvas.hpp"
+
+namespace gccl::sim {
+namespace {
+
+using Json = nlohmann::json;
+
+std::string name_of(const Json& setting) {
+  std::string name = setting["policy"].get<std::string>();
+  if (name != "shrink") name += fmt::format(", {} spares", setting["spare_nodes"].get<std::uint64_t>());
+  return name;
+}
+
+void expect(Json* all, bool ok, std::string text, std::string found) {
+  all->push_back({{"text", std::move(text)}, {"found", std::move(found)}, {"ok", ok}});
+}
+
+// Goodput against the checkpoint interval: a line for each policy and number of spares, dots for what the formula says.
+std::string chart(const Json& result, std::uint64_t cards) {
+  static constexpr const char* kColors[] = {"#1565c0", "#2e7d32", "#c62828", "#6a1b9a",
+                                            "#ef6c00", "#00838f", "#5d4037", "#455a64"};
+  constexpr double kLeft = 60, kTop = 46, kWidth = 620, kHeight = 300;
+  double least = 100, first = 1e300, last = 0;
+  std::map<std::string, std::vector<const Json*>> lines;
+  for (const Json& s : result["settings"]) {
+    if (s["cards"] != cards) continue;
+    lines[name_of(s)].push_back(&s);
+    least = std::min(least, s["goodput_percent"].get<double>());
+    first = std::min(first, s["every_s"].get<double>());
+    last = std::max(last, s["every_s"].get<double>());
+  }
+  least = std::max(0.0, std::floor(least / 10) * 10);
+  if (last <= first) last = first * 2;
+  const auto x = [&](double s) { return kLeft + kWidth * std::log(s / first) / std::log(last / first); };
+  const auto y = [&](double percent) { return kTop + kHeight * (100 - percent) / (100 - least); };
+  Canvas c;
+  c.text(kLeft, 20, fmt::format("{} cards: work that is kept, % of the time", cards), 14, Canvas::Anchor::start,
+         "#263238", true);
+  for (double p = least; p <= 100; p += (100 - least) / 5) {
+    c.line(kLeft, y(p), kLeft + kWidth, y(p), "#cfd8dc", 0.6);
+    c.text(kLeft - 6, y(p) + 4, fmt::format("{:.0f}", p), 11, Canvas::Anchor::end);
+  }
+  std::size_t i = 0;
+  for (const auto& [name, points] : lines) {
+    const char* const color = kColors[i % std::size(kColors)];
+    for (std::size_t k = 0; k < points.size(); ++k) {
+      const Json& p = *points[k];
+      const double px = x(p["every_s"]), py = y(p["goodput_percent"]);
+      if (k > 0) c.line(x((*points[k - 1])["every_s"]), y((*points[k - 1])["goodput_percent"]), px, py, color, 1.8);
+      if (!p["daly_percent"].is_null()) c.box(px - 3, y(p["daly_percent"]) - 3, 6, 6, "none", color);
+      if (i == 0) {
+        const double s = p["every_s"];
+        c.text(px, kTop + kHeight + 16,
+               s < 600     ? fmt::format("{:.0f} s", s)
+               : s < 36000 ? fmt::format("{:.0f} min", s / 60)
+                           : fmt::format("{:.0f} h", s / 3600),
+               11, Canvas::Anchor::middle);
+      }
+    }
+    c.line(kLeft + kWidth + 14, kTop + 20 * double(i) + 6, kLeft + kWidth + 34, kTop + 20 * double(i) + 6, color, 2);
+    c.text(kLeft + kWidth + 40, kTop + 20 * double(i) + 10, name, 12);
+    ++i;
+  }
+  c.text(kLeft + kWidth / 2, kTop + kHeight + 34, "work between two checkpoints", 12, Canvas::Anchor::middle);
+  c.text(kLeft + kWidth + 14, kTop + 20 * double(i) + 14, "circles: Daly's formula", 11);
+  return c.document(kLeft + kWidth + 190, kTop + kHeight + 46, fmt::format("Goodput of {} cards", cards));
+}
+
+}  // namespace
+
+Json availability_json(const AvailabilityStudy& s, const std::vector<AvailabilityOutcome>& outcomes) {
+  Json settings = Json::array(), expectations = Json::array();
+  double best = 0, worst_daly = 0;
+  std::map<std::uint64_t, std::pair<double, double>> times;  // of the setting that waits least: that, and its time
+  for (const AvailabilityOutcome& o : outcomes) {
+    const auto percent = [](double part) { return part * 100; };
+    settings.push_back({{"cards", o.cards},
+                        {"policy", availability_policies()[std::size_t(o.policy)]},
+                        {"spare_nodes", o.spares},
+                        {"every_s", o.interval},
+                        {"goodput_percent", percent(o.goodput)},
+                        {"standard_error_percent", percent(o.error)},
+                        {"lowest_percent", percent(o.lowest)},
+                        {"highest_percent", percent(o.highest)},
+                        {"writing_percent", percent(o.writing)},
+                        {"lost_percent", percent(o.lost)},
+                        {"down_percent", percent(o.down)},
+                        {"waiting_percent", percent(o.waiting)},
+                        {"missing_percent", percent(o.missing)},
+                        {"mttf_s", o.mttf},
+                        {"daly_percent", o.daly < 0 ? Json() : Json(percent(o.daly))}});
+    best = std::max(best, o.goodput);
+    if (o.daly >= 0) worst_daly = std::max(worst_daly, std::abs(o.goodput - o.daly));
+    const auto known = times.try_emplace(o.cards, 2, 0).first;
+    if (o.waiting < known->second.first) known->second = {o.waiting, o.mttf};
+  }
+  std::map<std::uint64_t, double> mttf;
+  for (const auto& [cards, time] : times) mttf[cards] = time.second;
+  if (s.min_goodput >= 0)
+    expect(&expectations, best >= s.min_goodput, fmt::format("goodput >= {:.4g} %", s.min_goodput * 100),
+           fmt::format("{:.4g} % at best", best * 100));
+  if (s.max_daly_error >= 0)
+    expect(&expectations, worst_daly <= s.max_daly_error,
+           fmt::format("within {:.3g} points of Daly's formula", s.max_daly_error * 100),
+           fmt::format("{:.3g} points at worst", worst_daly * 100));
+  for (const auto& [cards, time] : s.mttf)
+    expect(
+        &expectations, std::abs(mttf[cards] / time - 1) <= s.mttf_tolerance,
+        fmt::format("{} cards: a failure every {:.3g} h, within {:.3g} %", cards, time / 3600, s.mttf_tolerance * 100),
+        fmt::format("{:.3g} h", mttf[cards] / 3600));
+  Json intervals = Json::array();
+  for (const auto& [cards, time] : mttf)
+    if (time > 0)
+      intervals.push_back({{"cards", cards},
+                           {"mttf_s", time},
+                           {"young_s", young_interval(s.write, time)},
+                           {"daly_s", daly_interval(s.write, time)}});
+  const bool ok =
+      std::all_of(expectations.begin(), expectations.end(), [](const Json& e) { return e["ok"].get<bool>(); });
+  return {{"schema", "gccl/availability-result/1"},
+          {"name", s.name},
+          {"description", s.description},
+          {"failures", s.rates.name},
+          {"source", s.rates.source},
+          {"days", s.days},
+          {"replicas", s.replicas},
+          {"seed", s.seed},
+          {"ok", ok},
+          {"intervals", std::move(intervals)},
+          {"settings", std::move(settings)},
+          {"expectations", std::move(expectations)}};
+}
+
+std::string availability_text(const Json& r) {
+  std::string text =
+      fmt::format("{}: {:.4g} days, {} replicas, failures of {}\n", r["name"].get<std::string>(),
+                  r["days"].get<double>(), r["replicas"].get<unsigned>(), r["failures"].get<std::string>());
+  for (const Json& i : r["intervals"])
+    text += fmt::format(
+        "{} cards: a failure every {:.3g} h; best checkpoint interval {:.3g} min by Young, {:.3g} min by Daly\n",
+        i["cards"].get<std::uint64_t>(), i["mttf_s"].get<double>() / 3600, i["young_s"].get<double>() / 60,
+        i["daly_s"].get<double>() / 60);
+  text += fmt::format("{:>8}  {:<20}{:>10}{:>10}{:>9}{:>9}{:>8}{:>7}{:>7}{:>9}{:>9}\n", "cards", "policy", "every s",
+                      "goodput", "+-", "Daly", "write", "lost", "down", "waiting", "missing");
+  for (const Json& s : r["settings"])
+    text += fmt::format("{:>8}  {:<20}{:>10.0f}{:>9.2f}%{:>8.2f}%{:>9}{:>7.2f}%{:>6.2f}%{:>6.2f}%{:>8.2f}%{:>8.2f}%\n",
+                        s["cards"].get<std::uint64_t>(), name_of(s), s["every_s"].get<double>(),
+                        s["goodput_percent"].get<double>(), s["standard_error_percent"].get<double>(),
+                        s["daly_percent"].is_null() ? "" : fmt::format("{:.2f}%", s["daly_percent"].get<double>()),
+                        s["writing_percent"].get<double>(), s["lost_percent"].get<double>(),
+                        s["down_percent"].get<double>(), s["waiting_percent"].get<double>(),
+                        s["missing_percent"].get<double>());
+  for (const Json& e : r["expectations"])
+    text += fmt::format("{:<7} {}; found {}\n", e["ok"].get<bool>() ? "held" : "BROKEN", e["text"].get<std::string>(),
+                        e["found"].get<std::string>());
+  return text;
+}
+
+std::string availability_html(const Json& r) {
+  std::string page = fmt::format(
+      "<!doctype html>\n<meta charset=\"utf-8\"><title>{0}</title>\n<style>body{{font:14px "
+      "sans-serif;margin:2em;color:#263238}}"
+      "pre{{font-size:12px}}</style>\n<h1>{0}</h1>\n<p>{1}</p>\n<p>Failure rates: {2} ({3}).</p>\n",
+      escaped(r["name"].get<std::string>()), escaped(r["description"].get<std::string>()),
+      escaped(r["failures"].get<std::string>()), escaped(r["source"].get<std::string>()));
+  std::vector<std::uint64_t> drawn;
+  for (const Json& s : r["settings"]) {
+    const std::uint64_t cards = s["cards"];
+    if (std::find(drawn.begin(), drawn.end(), cards) != drawn.end()) continue;
+    drawn.push_back(cards);
+    page += chart(r, cards) + "\n";
+  }
+  std::string text = availability_text(r), table;
+  for (const char c : text)
+    table += c == '<' ? std::string("&lt;") : c == '&' ? std::string("&amp;") : std::string(1, c);
+  return page + "<pre>" + table + "</pre>\n";
+}
+
+}  // namespace gccl::sim

@@ -1,0 +1,119 @@
+// Availability studies against the formulas of Young and Daly, and against what was published.
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "sim/availability/study.hpp"
+#include "tests/support/json_schema.hpp"
+#include "tests/support/scenario.hpp"
+
+using namespace gccl;
+using namespace gccl::sim;
+using namespace gccl::test;
+
+namespace {
+
+std::string shipped_rates(const json::Node& name) {
+  return (kRoot / "cost-models/failures" / (name.string() + ".json")).string();
+}
+AvailabilityStudy study_of(const Json& document) {
+  return read_study(json::Node::parse(document.dump(), kRoot / "scenarios/availability/test.json"), shipped_rates);
+}
+
+// A failure in 1.8 h.
+const Json kStudy = {{"schema", "gccl/availability/1"},
+                     {"name", "test"},
+                     {"failures", "meta-rsc-1"},
+                     {"cards", 16384},
+                     {"days", 200},
+                     {"replicas", 4},
+                     {"checkpoint", {{"every_s", {120, 300, 612, 1200, 3600}}, {"write_s", 30}}},
+                     {"restart_s", 600},
+                     {"policies", "restart"},
+                     {"spares", 1000}};
+
+std::string complaint_of(const Json& more) {
+  Json document = kStudy;
+  document.update(more);
+  try {
+    study_of(document);
+  } catch (const json::InputError& e) {
+    const std::string text = e.what();
+    return text.substr(text.find(": /") + 2);
+  }
+  return "accepted";
+}
+
+}  // namespace
+
+TEST_CASE("the part of the time that is kept is Daly's, and best at his interval") {
+  const auto outcomes = simulate(study_of(kStudy));
+  REQUIRE(outcomes.size() == 5);
+  const double mttf = 86400 / (2048 * 6.5e-3);
+  for (const AvailabilityOutcome& o : outcomes) {
+    CAPTURE(o.interval);
+    // Written out here a second time: the expected time for a segment of work is M e^(R/M) (e^((t+w)/M) - 1).
+    const double expected = o.interval / (mttf * std::exp(600 / mttf) * (std::exp((o.interval + 30) / mttf) - 1));
+    CHECK(std::abs(o.goodput - expected) < 5 * o.error + 5e-4);
+    CHECK(o.daly == doctest::Approx(expected).epsilon(1e-9));
+    CHECK(o.goodput + o.writing + o.lost + o.down + o.waiting + o.missing == doctest::Approx(1).epsilon(1e-9));
+    CHECK(o.mttf == doctest::Approx(mttf).epsilon(0.05));
+  }
+  CHECK(young_interval(30, mttf) == doctest::Approx(std::sqrt(2 * 30 * mttf)));
+  CHECK(std::abs(daly_interval(30, mttf) - 612) < 20);
+  for (const AvailabilityOutcome& o : outcomes) CHECK(outcomes[2].goodput >= o.goodput - 3 * o.error);
+}
+
+TEST_CASE("waiting for repairs, shrinking and spares cost what they must") {
+  Json document = kStudy;
+  document["checkpoint"]["every_s"] = 600;
+  document["policies"] = {"restart", "shrink", "spare"};
+  document["spares"] = {0, 1000};
+  document["repair_s"] = 43200;
+  const auto outcomes = simulate(study_of(document));
+  REQUIRE(outcomes.size() == 5);
+  // Without spares each failure stops the job for the repair: 12 h of 12 h and 1.8 h and a restart.
+  CHECK(outcomes[0].waiting > 0.8);
+  CHECK(outcomes[1].waiting == 0);
+  // A failed node is missing for 12 h, and half of 6.5 in 1000 is.
+  CHECK(outcomes[2].missing == doctest::Approx(6.5e-3 * 0.5).epsilon(0.1));
+  CHECK(outcomes[4].missing == 0);
+  CHECK(outcomes[4].goodput > outcomes[2].goodput);
+  CHECK(outcomes[2].goodput > outcomes[1].goodput);
+}
+
+TEST_CASE("shipped rates and studies fit their schemas, and say what was published") {
+  const JsonSchema rates_schema(read_json(kRoot / "sim/availability/failures.schema.json")),
+      study_schema(read_json(kRoot / "sim/availability/availability.schema.json"));
+  std::size_t rates = 0, studies = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(kRoot / "cost-models/failures")) {
+    CAPTURE(entry.path().string());
+    CHECK(rates_schema.accepts(read_json(entry.path())));
+    const FailureRates r = read_rates(json::Node::load(entry.path()));
+    CHECK(!r.source.empty());
+    double each = 0;
+    for (const auto& c : r.causes) each += c.per_card_day;
+    if (r.name == "llama3") CHECK(each * 16384 * 54 == doctest::Approx(419).epsilon(1e-3));
+    ++rates;
+  }
+  for (const auto& entry : std::filesystem::directory_iterator(kRoot / "scenarios/availability")) {
+    CAPTURE(entry.path().string());
+    CHECK(study_schema.accepts(read_json(entry.path())));
+    const AvailabilityStudy s = read_study(json::Node::load(entry.path()), shipped_rates);
+    const Json result = availability_json(s, simulate(s));
+    CHECK(result["ok"] == true);
+    CHECK(availability_html(result).find("<svg") != std::string::npos);
+    ++studies;
+  }
+  CHECK(rates == 6);
+  CHECK(studies == 2);
+}
+
+TEST_CASE("what is wrong with a study is said") {
+  CHECK(complaint_of({{"policies", "shrnk"}}).starts_with("/policies: found \"shrnk\"; did you mean \"shrink\"?"));
+  CHECK(complaint_of({{"cards", 12}}) == "/cards: 12 cards are no whole nodes of 8");
+  CHECK(complaint_of({{"days", 0}}).starts_with("/days"));
+  CHECK(complaint_of({{"checkpoint", {{"every_s", 0}, {"write_s", 1}}}}).starts_with("/checkpoint/every_s"));
+  CHECK(complaint_of({{"expect", {{"mttf_s", {1, 2}}}}}) == "/expect/mttf_s: has 2 times for 1 numbers of cards");
+  CHECK(complaint_of({{"repair", 3}}).find("repair_s") != std::string::npos);
+}
