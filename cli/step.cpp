@@ -57,12 +57,9 @@ llm::LlmWorkload read_changed(const Json& document, const std::filesystem::path&
   }
 }
 
-void write_scenario(const RunArguments& a, const llm::PlayedStep& s, llm::Pricer& pricer) {
-  std::vector<Json> runs;
-  const llm::StepWorld world = pricer.world(s.workload);
-  for (const llm::Traffic& t : s.expansion->traffic) runs.push_back(llm::run_of(s.workload, world, {&t}));
-  if (runs.empty()) throw json::InputError("--scenario-out: the step communicates nothing");
-  write_output(a.scenario_out, json::format_value(llm::scenario_of(s.workload, runs), 1) + '\n');
+void write_scenario(const RunArguments& a, const llm::PlayedStep& s) {
+  if (s.runs.empty()) throw json::InputError("--scenario-out: the step communicates nothing");
+  write_output(a.scenario_out, json::format_value(llm::scenario_of(s.workload, s.runs), 1) + '\n');
 }
 
 }  // namespace
@@ -100,7 +97,7 @@ int run_step(const RunArguments& a, const std::filesystem::path& file) {
            {"step_us", "tokens_per_s", "mfu_percent", "compute_us", "slowed_us", "exposed_us", "bubble_us", "kinds"})
         result["what_if"].back()[key] = other->result[key];
     }
-    if (!a.scenario_out.empty()) write_scenario(a, *step, pricer);
+    if (!a.scenario_out.empty()) write_scenario(a, *step);
     if (!a.json.empty()) write_output(a.json, json::format_value(result, 1) + '\n');
     if (!a.html.empty()) write_output(a.html, llm::step_page(*step));
     if (!a.trace.empty()) write_output(a.trace, llm::step_trace(*step));

@@ -13,7 +13,8 @@ foreach(room base schedule cost algorithms select verify elements)
           PATTERN "*.hpp" PATTERN "combine*.hpp" EXCLUDE PATTERN "elements.hpp" EXCLUDE)  # not of gccl_core
 endforeach()
 foreach(folder topologies scenarios workloads cost-models)
-  install(DIRECTORY ${folder} DESTINATION ${CMAKE_INSTALL_DATADIR}/gccl FILES_MATCHING PATTERN "*.json")
+  install(DIRECTORY ${folder} DESTINATION ${CMAKE_INSTALL_DATADIR}/gccl FILES_MATCHING PATTERN "*.json"
+          PATTERN "*.et")
 endforeach()
 file(GLOB schemas CONFIGURE_DEPENDS libgccl/*/*.schema.json sim/*/*.schema.json)
 install(FILES ${schemas} DESTINATION ${CMAKE_INSTALL_DATADIR}/gccl/schemas)

@@ -20,17 +20,6 @@ bool in_nodes(const RankLists& groups, const StepWorld& world) {
   });
 }
 
-Json task_of(const LlmWorkload& w, const TrafficCall& call, const RankLists& groups) {
-  Json task = {
-      {"collective", name(call.collective)}, {"bytes", call.bytes}, {"dtype", name(call.dtype)}, {"groups", groups}};
-  if (w.planner != PlannerKind::gccl) task["planner"] = kPlanners[std::size_t(w.planner)];
-  if (const auto named = w.algorithms.find(call.collective); named != w.algorithms.end())
-    task["algorithm"] = named->second->name;
-  static constexpr std::string_view kLoads[] = {"uniform", "random", "skewed"};
-  if (call.by_load) task["counts"] = {{"distribution", kLoads[std::size_t(w.model.experts.load)]}};
-  return task;
-}
-
 }  // namespace
 
 Rank separate_stages(const LlmWorkload& w, const StepWorld& world) {
@@ -50,6 +39,17 @@ Rank expert_ranks_in_node(const LlmWorkload& w, const StepWorld& world) {
   Rank n = 0;
   while (n < w.parallel.expert && world.node_of(n) == world.node_of(0)) ++n;
   return std::max<Rank>(n, 1);
+}
+
+Json task_of(const LlmWorkload& w, const TrafficCall& call, const Json& groups) {
+  Json task = {
+      {"collective", name(call.collective)}, {"bytes", call.bytes}, {"dtype", name(call.dtype)}, {"groups", groups}};
+  if (w.planner != PlannerKind::gccl) task["planner"] = kPlanners[std::size_t(w.planner)];
+  if (const auto named = w.algorithms.find(call.collective); named != w.algorithms.end())
+    task["algorithm"] = named->second->name;
+  static constexpr std::string_view kLoads[] = {"uniform", "random", "skewed"};
+  if (call.by_load) task["counts"] = {{"distribution", kLoads[std::size_t(w.model.experts.load)]}};
+  return task;
 }
 
 Json run_of(const LlmWorkload& w, const StepWorld& world, const std::vector<const Traffic*>& traffic, bool one_group) {

@@ -28,6 +28,8 @@ Rank expert_ranks_in_node(const LlmWorkload& w, const StepWorld& world);
 // forms, to which all are alike.
 nlohmann::json run_of(const LlmWorkload& w, const StepWorld& world, const std::vector<const Traffic*>& traffic,
                       bool one_group = false);
+// Its task: one call on these groups.
+nlohmann::json task_of(const LlmWorkload& w, const TrafficCall& call, const nlohmann::json& groups);
 // The whole scenario of a step's communications, each alone.
 nlohmann::json scenario_of(const LlmWorkload& w, const std::vector<nlohmann::json>& runs);
 

@@ -5,8 +5,8 @@
 namespace gccl::sim::llm {
 namespace {
 
-constexpr std::string_view kQueueNames[] = {"compute", "tensor",  "context",  "expert",
-                                            "data",    "forward", "backward", "embedding"};
+constexpr std::string_view kQueueNames[] = {"compute", "tensor",   "context",   "expert", "data",
+                                            "forward", "backward", "embedding", "host"};
 
 using Tasks = std::vector<std::uint32_t>;
 

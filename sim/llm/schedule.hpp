@@ -7,7 +7,7 @@
 namespace gccl::sim::llm {
 
 // What one rank carries out one after the other.
-enum class Queue : std::uint8_t { compute, tensor, context, expert, data, forward, backward, embedding, none };
+enum class Queue : std::uint8_t { compute, tensor, context, expert, data, forward, backward, embedding, host, none };
 constexpr std::size_t kQueues = std::size_t(Queue::none);
 std::string_view name(Queue);
 

@@ -6,6 +6,7 @@
 
 #include "libgccl/json/nearest.hpp"
 #include "sim/llm/arithmetic.hpp"
+#include "sim/llm/chakra_step.hpp"
 
 namespace gccl::sim::llm {
 namespace {
@@ -225,9 +226,11 @@ void change_algorithm(Json& document, const std::string& value, std::string_view
 }  // namespace
 
 std::unique_ptr<PlayedStep> play_step(const LlmWorkload& w, Pricer& pricer) {
+  if (w.chakra) return play_traces(w, pricer);
   const StepWorld world = pricer.world(w);
   auto s = expanded(w, world);
-  const std::vector<Json> rows = pricer.play(s->workload, world, runs_of(*s, world));
+  s->runs = runs_of(*s, world);
+  const std::vector<Json> rows = pricer.play(s->workload, world, s->runs);
   for (const Json& row : rows) s->costs.us.push_back(row["time_us"].get<double>());
   s->timeline = play(s->graph, *s->expansion, s->costs);
   Json together = contention(*s, world, pricer);

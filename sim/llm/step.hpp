@@ -1,6 +1,8 @@
 // A step from its workload to its result, "gccl/step/1" (docs/parallelism.md).
 #pragma once
 
+#include <set>
+
 #include "sim/llm/pricing.hpp"
 
 namespace gccl::sim::llm {
@@ -12,6 +14,8 @@ struct PlayedStep {
   StepCosts costs;
   Timeline timeline;
   nlohmann::json result;
+  std::vector<nlohmann::json> runs = {};                    // what was played, each communication alone
+  std::shared_ptr<const std::set<std::string>> names = {};  // what tasks of traces are called
 };
 
 // Expands, plays each distinct communication alone, composes the step, plays those concurrently that were in flight at

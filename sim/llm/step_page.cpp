@@ -79,7 +79,8 @@ std::string bars(const PlayedStep& s) {
       if (us * scale > 0.05) c.box(x, y, us * scale, 14, color, color);
       x += us * scale;
     };
-    c.text(kLeft - 8, y + 11, fmt::format("stage {}", stage), 11, Canvas::Anchor::end);
+    c.text(kLeft - 8, y + 11, fmt::format("{} {}", s.workload.chakra ? "rank" : "stage", stage), 11,
+           Canvas::Anchor::end);
     add(one.compute, kBackward);
     add(one.slowed, kSlowed);
     for (std::size_t k = 0; k < kKinds; ++k) add(one.exposed[k], kKindColors[k]);
@@ -144,7 +145,8 @@ std::string timeline(const PlayedStep& s, const Rows& rows) {
   const double scale = (kWidth - kLeft - 20) / s.timeline.step_us;
   double y = 30;
   for (const Rank stage : stages_shown(s.graph.stages)) {
-    c.text(kLeft - 8, y + 12, fmt::format("stage {}", stage), 11, Canvas::Anchor::end);
+    c.text(kLeft - 8, y + 12, fmt::format("{} {}", s.workload.chakra ? "rank" : "stage", stage), 11,
+           Canvas::Anchor::end);
     Row row(c, y, 16, 0, scale);
     for (const std::uint32_t t : rows[stage * kQueues])
       row.add(s.timeline.begin[t], s.timeline.end[t], color_of(s, s.graph.tasks[t]));
@@ -224,7 +226,7 @@ std::string step_page(const PlayedStep& s) {
   const Rows rows = rows_of(s);
   std::string body = fmt::format(
       "<header><h1>{}</h1><p class=\"facts\">{} on {}: {}; {} engine. {}</p></header>\n<main>\n<div class=\"card "
-      "headlines\"><h3>{} {}, {:.4g} tokens/s{}</h3>{}</div>\n",
+      "headlines\"><h3>{} {}{}{}</h3>{}</div>\n",
       escaped(title), escaped(r["phase"].get<std::string>()), escaped(r["cluster"]["name"].get<std::string>()),
       json::format_ranks(r["ranks"].get<std::uint64_t>()), escaped(r["engine"].get<std::string>()),
       escaped(r["workload"]["description"].get<std::string>()),
@@ -240,8 +242,8 @@ std::string step_page(const PlayedStep& s) {
   const double whole = s.timeline.step_us, each = whole / double(std::max<Count>(s.workload.micro_batches(), 1));
   const double from = s.workload.micro_batches() > 2 ? whole / 2 : 0, to = std::min(whole, from + 1.5 * each);
   const Rank stage = s.graph.stages / 2;
-  body += fmt::format("<div class=\"card\"><h4>Stage {} in detail</h4>\n{}</div>\n", stage,
-                      cut_out(s, rows, stage, from, to));
+  body += fmt::format("<div class=\"card\"><h4>{} {} in detail</h4>\n{}</div>\n", s.workload.chakra ? "Rank" : "Stage",
+                      stage, cut_out(s, rows, stage, from, to));
   if (from > 0 && whole - each > to)
     body += fmt::format("<div class=\"card\"><h4>Stage 0 at the end</h4>\n{}</div>\n",
                         cut_out(s, rows, 0, whole - 1.5 * each, whole));
@@ -256,7 +258,8 @@ std::string step_page(const PlayedStep& s) {
   }
   if (!r["traffic"].empty())
     body += fmt::format("<div class=\"card\"><h4>Communication</h4>\n{}</div>\n", communications(r));
-  body += fmt::format("<div class=\"card\"><h4>Memory of a card, GB</h4>\n{}</div>\n", memory(r));
+  if (!s.workload.chakra)
+    body += fmt::format("<div class=\"card\"><h4>Memory of a card, GB</h4>\n{}</div>\n", memory(r));
   body += fmt::format(
       "</main>\n<footer><p class=\"facts\">Each distinct communication is played on the simulated cluster; the step is "
       "composed of "

@@ -35,7 +35,8 @@ std::string headline(const Json& r) {
   std::string sizes;
   for (const auto& [key, letter] :
        {std::pair("tensor", "T"), {"context", "C"}, {"data", "D"}, {"pipeline", "P"}, {"expert", "E"}})
-    if (p[key] != 1) sizes += fmt::format("{}{} {}", sizes.empty() ? "" : ", ", letter, p[key].get<Rank>());
+    if (const Rank n = p.value(key, Rank(1)); n != 1)
+      sizes += fmt::format("{}{} {}", sizes.empty() ? "" : ", ", letter, n);
   return fmt::format("{}: {} on {}, {}{}{}, {} engine", r["workload"]["name"].get_ref<const std::string&>(),
                      r["phase"].get_ref<const std::string&>(), r["cluster"]["name"].get_ref<const std::string&>(),
                      json::format_ranks(r["ranks"].get<std::uint64_t>()), sizes.empty() ? "" : " (" + sizes + ")",
@@ -51,21 +52,22 @@ std::string step_text(const Json& r, bool quiet) {
   if (!quiet) {
     out += headline(r) + "\n";
     const bool decode = r["phase"] == "decode";
-    out += fmt::format("  {} {}, {:.4g} tokens/s", decode ? "a token in" : "step", format_time(step),
-                       r["tokens_per_s"].get<double>());
+    out += fmt::format("  {} {}", decode ? "a token in" : "step", format_time(step));
+    if (const double tokens = r["tokens_per_s"]; tokens > 0) out += fmt::format(", {:.4g} tokens/s", tokens);
     if (r["mfu_percent"].is_number() && !decode)
       out += fmt::format(", {:.4g} TFLOP/s a card: {:.1f} % MFU ({:.1f} % where attention counts whole)",
                          r["TFLOPS_per_card"].get<double>(), r["mfu_percent"].get<double>(),
                          r["mfu_full_attention_percent"].get<double>());
     out += "\n\n";
-    std::vector<std::vector<std::string>> rows{{"  mean of the stages", "time", "of the step"}};
+    std::vector<std::vector<std::string>> rows{
+        {r["phase"] == "trace" ? "  mean of the ranks" : "  mean of the stages", "time", "of the step"}};
     const auto row = [&](const std::string& what, double us) {
       if (us > 0.0005) rows.push_back({"  " + what, format_time(us), percent(us, step)});
     };
     row("compute", r["compute_us"]);
     row("slowed by communication beside it", r["slowed_us"]);
     for (const auto& [key, k] : r["kinds"].items()) row("exposed: " + key, k["exposed_us"]);
-    row("pipeline bubble", r["bubble_us"]);
+    row(r["phase"] == "trace" ? "waiting for others" : "pipeline bubble", r["bubble_us"]);
     out += aligned(rows, 200) + "\n";
     if (!r["kinds"].empty()) {
       rows = {{"  traffic", "in flight", "exposed", "sent by a rank"}};
@@ -112,7 +114,7 @@ std::string step_trace(const PlayedStep& s) {
   std::size_t written = 0, left_out = 0;
   const auto ns = [](double us) { return Nanos(std::llround(us * 1e3)); };
   for (Rank stage = 0; stage < s.graph.stages; ++stage) {
-    out.process(stage + 1, fmt::format("stage {}", stage), stage);
+    out.process(stage + 1, fmt::format("{} {}", s.workload.chakra ? "rank" : "stage", stage), stage);
     for (std::size_t q = 0; q < kQueues; ++q) {
       const auto& row = by_row[stage * kQueues + q];
       if (row.empty()) continue;

@@ -96,6 +96,7 @@ class Player {
 
   double pace(const Stage& s, std::uint32_t t) const {
     double sum = 0;
+    if (g_.tasks[t].queue == Queue::host) return 1;
     if (g_.tasks[t].computes()) {
       for (const std::uint32_t o : s.active)
         if (!g_.tasks[o].computes()) sum += costs_.sm_share[std::size_t(kind(o))];
@@ -118,6 +119,7 @@ class Player {
     for (std::size_t i = 0; i < s.active.size(); ++i) {
       const std::uint32_t t = s.active[i];
       left_[t] -= dt * paces[i];
+      if (g_.tasks[t].queue == Queue::host) continue;
       if (g_.tasks[t].computes()) {
         computing = true;
         spent.compute += dt * paces[i];

@@ -6,6 +6,7 @@
 
 #include "libgccl/cluster/shipped.hpp"
 #include "libgccl/json/nearest.hpp"
+#include "sim/llm/chakra.hpp"
 
 namespace gccl::sim::llm {
 namespace {
@@ -200,28 +201,31 @@ double LlmWorkload::tokens() const {
 
 double LlmWorkload::own_tokens() const { return parallel.sequence ? tokens() / parallel.tensor : tokens(); }
 
-LlmWorkload read_workload(const std::filesystem::path& file) { return read_workload(json::Node::load(file)); }
+namespace {
 
-LlmWorkload read_workload(const json::Node& node) {
-  node.schema("gccl/workload/1");
-  node.allow({"$schema",        "schema",     "name",      "description", "sources",      "cluster",  "phase",
-              "model",          "parallel",   "sequence",  "batch",       "bucket_bytes", "dtype",    "gradient_dtype",
-              "dispatch_bytes", "recompute",  "compute",   "memory_GB",   "overlap",      "sm_share", "engine",
-              "planner",        "algorithms", "placement", "seed",        "expect"});
+// As many data ranks as there are traces.
+void read_chakra_keys(const json::Node& node, LlmWorkload& w) {
+  const json::Node c = node.at("chakra");
+  c.allow({"prefix", "communicators"});
+  ChakraTraces t{.prefix = c.at("prefix").path(), .communicators = {}};
+  if (const auto n = c.find("communicators")) t.communicators = n->path();
+  w.phase = Phase::prefill;
+  w.parallel.data = chakra_ranks(t.prefix);
+  w.global_batch = w.parallel.data;
+  if (w.parallel.data == 0) c.at("prefix").fail(fmt::format("there is no {}", chakra_file(t.prefix, 0).string()));
+  if (const auto n = node.find("compute")) {
+    n->allow({"card_TFLOPS", "efficiency", "memory_GBps", "memory_efficiency", "source"});
+    maybe(*n, "card_TFLOPS", w.compute.card_TFLOPS, 1e-3, 1e9);
+    maybe(*n, "efficiency", w.compute.efficiency, 1e-4, 1);
+    maybe(*n, "memory_GBps", w.compute.memory_GBps, 1e-3, 1e9);
+    maybe(*n, "memory_efficiency", w.compute.memory_efficiency, 1e-4, 1);
+  }
+  w.chakra = std::move(t);
+}
+
+void read_model_keys(const json::Node& node, LlmWorkload& w) {
   static constexpr std::string_view kPhases[] = {"training", "prefill", "decode"};
   static constexpr std::string_view kRecompute[] = {"none", "selective", "full"};
-  LlmWorkload w{.where = node,
-                .name = node.at("name").string(),
-                .description = {},
-                .cluster = {},
-                .model = {},
-                .parallel = {},
-                .compute = {},
-                .algorithms = {},
-                .placement = {},
-                .expectations = {}};
-  if (const auto n = node.find("description")) w.description = n->string();
-  w.cluster = cluster_file(node.at("cluster"));
   if (const auto n = node.find("phase")) w.phase = Phase(n->one_of(kPhases));
   w.model = read_model(node.at("model"));
   w.parallel = node.has("parallel") ? read_parallel(node.at("parallel")) : Parallel{};
@@ -239,6 +243,10 @@ LlmWorkload read_workload(const json::Node& node) {
   maybe(node, "memory_GB", w.memory_GB, 1e-3, 1e9);
   w.overlap[std::size_t(Kind::data)] = w.overlap[std::size_t(Kind::pipeline)] = true;
   if (const auto n = node.find("overlap")) by_kind(*n, w.overlap, [](const json::Node& x) { return x.boolean(); });
+}
+
+// How calls are planned and played, as in scenarios.
+void read_playing_keys(const json::Node& node, LlmWorkload& w) {
   if (const auto n = node.find("sm_share"))
     by_kind(*n, w.sm_share, [](const json::Node& x) { return x.number(0, 0.95); });
   if (const auto n = node.find("engine")) w.engine = Engine(n->one_of(engine_names()));
@@ -266,7 +274,42 @@ LlmWorkload read_workload(const json::Node& node) {
               "max_bubble_percent"});
     for (const auto& [key, value] : n->members()) w.expectations.emplace_back(key, value);
   }
-  check(w, node);
+}
+
+}  // namespace
+
+LlmWorkload read_workload(const std::filesystem::path& file) { return read_workload(json::Node::load(file)); }
+
+LlmWorkload read_workload(const json::Node& node) {
+  node.schema("gccl/workload/1");
+  if (node.has("chakra"))
+    node.allow({"$schema", "schema", "name", "description", "sources", "cluster", "chakra", "compute", "engine",
+                "planner", "algorithms", "placement", "seed", "expect"});
+  else
+    node.allow({"$schema", "schema",         "name",           "description", "sources",    "cluster",
+                "phase",   "model",          "parallel",       "sequence",    "batch",      "bucket_bytes",
+                "dtype",   "gradient_dtype", "dispatch_bytes", "recompute",   "compute",    "memory_GB",
+                "overlap", "sm_share",       "engine",         "planner",     "algorithms", "placement",
+                "seed",    "expect"});
+  LlmWorkload w{.where = node,
+                .name = node.at("name").string(),
+                .description = {},
+                .cluster = {},
+                .chakra = {},
+                .model = {},
+                .parallel = {},
+                .compute = {},
+                .algorithms = {},
+                .placement = {},
+                .expectations = {}};
+  if (const auto n = node.find("description")) w.description = n->string();
+  w.cluster = cluster_file(node.at("cluster"));
+  if (node.has("chakra"))
+    read_chakra_keys(node, w);
+  else
+    read_model_keys(node, w);
+  read_playing_keys(node, w);
+  if (!w.chakra) check(w, node);
   return w;
 }
 

@@ -76,10 +76,17 @@ inline std::string_view name(Kind k) { return kind_names()[std::size_t(k)]; }
 template <class T>
 using ByKind = std::array<T, kKinds>;
 
+// A step that was recorded: PREFIX.RANK.et (chakra.hpp), and which ranks each communicator has.
+struct ChakraTraces {
+  std::filesystem::path prefix;
+  std::optional<std::filesystem::path> communicators;
+};
+
 struct LlmWorkload {
   json::Node where;
   std::string name, description;
-  std::filesystem::path cluster;  // its file
+  std::filesystem::path cluster;       // its file
+  std::optional<ChakraTraces> chakra;  // then of what follows only what says how ranks are placed and calls played
   Phase phase{};
   Model model;
   Parallel parallel;

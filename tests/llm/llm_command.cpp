@@ -47,8 +47,8 @@ TEST_CASE("every shipped workload is read, fits its schema and names its sources
     CHECK(document.contains("sources"));
     ++found;
     Json at_home = document;
-    at_home["cluster"] = "topologies/" + document["cluster"].get<std::string>() + ".json";
-    CHECK_NOTHROW(workload_of(at_home));
+    at_home["cluster"] = "../topologies/" + document["cluster"].get<std::string>() + ".json";
+    CHECK_NOTHROW(sim::llm::read_workload(json::Node::parse(at_home.dump(), entry.path())));
   }
   CHECK(found >= 6);
 }

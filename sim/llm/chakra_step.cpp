@@ -1,0 +1,350 @@
+#include "sim/llm/chakra_step.hpp"
+
+#include <fmt/format.h>
+
+#include <deque>
+#include <set>
+#include <tuple>
+
+#include "sim/llm/chakra.hpp"
+
+namespace gccl::sim::llm {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::size_t kTracedTasksMax = 8'000'000;
+
+class Traces {
+ public:
+  Traces(const LlmWorkload& w, Pricer& pricer)
+      : w_(w), pricer_(pricer), world_(pricer.world(w)), ranks_(w.parallel.ranks()) {}
+
+  std::unique_ptr<PlayedStep> step() {
+    read_groups();
+    for (rank_ = 0; rank_ < ranks_; ++rank_) add_rank();
+    finish_calls();
+    auto s = std::make_unique<PlayedStep>(PlayedStep{w_, std::make_shared<Expansion>(), {}, {}, {}, {}});
+    s->expansion->workload = &s->workload;
+    price(*s);
+    s->graph = std::move(graph_);
+    s->graph.stages = ranks_;
+    try {
+      s->timeline = play(s->graph, *s->expansion, s->costs);
+    } catch (const std::runtime_error&) {
+      throw json::InputError(
+          fmt::format("{}: the ranks wait for each other: their collectives or sends come in different orders",
+                      w_.chakra->prefix.string()));
+    }
+    return s;
+  }
+
+  const std::vector<Json>& rows() const { return rows_; }
+  const std::vector<std::size_t>& sizes() const { return sizes_; }  // ranks of each traffic
+
+ private:
+  using Members = std::vector<Rank>;
+  // One collective or send that several ranks take part in.
+  struct SharedCall {
+    std::uint32_t task = kComputes;
+    TrafficCall call;
+    Members members;
+    std::size_t entered = 0;
+    std::string first_seen;  // where
+  };
+
+  std::filesystem::path file() const { return chakra_file(w_.chakra->prefix, rank_); }
+  [[noreturn]] void fail(const ChakraNode& n, const std::string& what) const {
+    throw json::InputError(
+        fmt::format("{}: node {} \"{}\": {}", file().string(), n.id, json::valid_text(n.name.substr(0, 60)), what));
+  }
+
+  void read_groups() {
+    if (!w_.chakra->communicators) return;
+    const json::Node all = json::Node::load(*w_.chakra->communicators);
+    for (const auto& [name, list] : all.members()) {
+      Members& members = groups_[name];
+      for (const json::Node& item : list.items(1, ranks_)) {
+        const auto r = Rank(item.integer(0, ranks_ - 1));
+        if (std::ranges::find(members, r) != members.end()) item.fail(fmt::format("rank {} appears twice", r));
+        members.push_back(r);
+      }
+    }
+  }
+  const Members& members_of(const ChakraNode& n) {
+    if (n.group.empty()) {
+      Members& all = groups_[""];
+      for (Rank r = Rank(all.size()); r < ranks_; ++r) all.push_back(r);
+      return all;
+    }
+    const auto at = groups_.find(n.group);
+    if (at == groups_.end())
+      fail(n,
+           fmt::format("pg_name \"{}\" is no communicator; expected one of {}", json::valid_text(n.group.substr(0, 60)),
+                       w_.chakra->communicators ? w_.chakra->communicators->string()
+                                                : "\"communicators\", which is not stated"));
+    if (std::ranges::find(at->second, rank_) == at->second.end())
+      fail(n, fmt::format("rank {} is not in communicator \"{}\"", rank_, json::valid_text(n.group)));
+    return at->second;
+  }
+
+  double compute_us(const ChakraNode& n) const {
+    if (n.duration_us > 0 || n.host) return n.duration_us;
+    const Compute& c = w_.compute;
+    if (n.operations > 0 && c.card_TFLOPS == 0)
+      fail(n, "has num_ops and no duration; expected \"card_TFLOPS\" in the workload's \"compute\"");
+    double us = n.operations > 0 ? n.operations / (c.card_TFLOPS * 1e6 * c.efficiency) : 0;
+    if (n.bytes > 0 && c.memory_GBps > 0) us = std::max(us, n.bytes / (c.memory_GBps * 1e3 * c.memory_efficiency));
+    return us;
+  }
+
+  std::uint32_t add(StepTask t) {
+    if (graph_.tasks.size() == kTracedTasksMax)
+      throw json::InputError(fmt::format("{}: more than {} nodes on all ranks", file().string(), kTracedTasksMax));
+    t.stage = rank_;
+    graph_.tasks.push_back(t);
+    return std::uint32_t(graph_.tasks.size() - 1);
+  }
+  void edge(std::uint32_t from, std::uint32_t to) { graph_.edges.emplace_back(from, to); }
+
+  void add_rank() {
+    std::map<std::uint64_t, std::uint32_t> over;  // node: the task after which it is over
+    std::array<std::uint32_t, kQueues> last;
+    last.fill(kComputes);
+    std::map<std::string, std::size_t> count;  // collectives of each communicator so far
+    std::map<std::tuple<Rank, Rank, std::uint64_t>, std::size_t> sends;
+    const auto in_queue = [&](Queue q, std::uint32_t begin, std::uint32_t end) {
+      if (last[std::size_t(q)] != kComputes) edge(last[std::size_t(q)], begin);
+      last[std::size_t(q)] = end;
+    };
+    for (const ChakraNode& n : read_chakra(file(), rank_)) {
+      StepTask t{.what = label(n)};
+      std::uint32_t begin = 0, end = 0;
+      if (n.type == ChakraType::compute || n.type == ChakraType::metadata) {
+        t.queue = n.type == ChakraType::metadata ? Queue::none : n.host ? Queue::host : Queue::compute;
+        t.us = n.type == ChakraType::metadata ? 0 : compute_us(n);
+        begin = end = add(t);
+        if (t.queue != Queue::none) in_queue(t.queue, begin, end);
+      } else {
+        t.queue = Queue::none;
+        begin = add(t);
+        SharedCall& call = n.type == ChakraType::collective ? collective(n, count[n.group]++) : message(n, sends);
+        edge(begin, call.task);
+        end = add(t);
+        edge(call.task, end);
+        in_queue(n.type == ChakraType::collective ? Queue::data
+                 : n.type == ChakraType::send     ? Queue::forward
+                                                  : Queue::backward,
+                 begin, end);
+      }
+      for (const std::uint64_t id : n.after) edge(over.at(id), begin);
+      over[n.id] = end;
+    }
+  }
+
+  // Names stay as long as the traces' tasks, which only look at them.
+  std::string_view label(const ChakraNode& n) {
+    return *labels_->insert(json::valid_text(n.name.substr(0, 120))).first;
+  }
+
+  SharedCall& enter(SharedCall& call, const ChakraNode& n, const TrafficCall& wanted, Members members) {
+    if (call.task == kComputes) {
+      call.call = wanted;
+      call.members = std::move(members);
+      call.first_seen = fmt::format("rank {}, node {}", rank_, n.id);
+      StepTask t{.what = label(n)};
+      t.traffic = 0;
+      t.queue = Queue::data;
+      call.task = add(t);
+    } else if (call.call != wanted) {
+      fail(n, fmt::format("{} of {} bytes, but {} has {} of {} there", gccl::name(wanted.collective), wanted.bytes,
+                          call.first_seen, gccl::name(call.call.collective), call.call.bytes));
+    }
+    ++call.entered;
+    return call;
+  }
+  SharedCall& collective(const ChakraNode& n, std::size_t k) {
+    const Members& members = members_of(n);
+    // As scenarios count; of an all-gather ASTRA-sim counts what one rank has.
+    const Count bytes = n.collective == Collective::allgather ? n.comm_bytes * members.size() : n.comm_bytes;
+    return enter(collectives_[{n.group, k}], n, {n.collective, bytes, Dtype::u8, GroupSet::data, false}, members);
+  }
+  SharedCall& message(const ChakraNode& n, std::map<std::tuple<Rank, Rank, std::uint64_t>, std::size_t>& count) {
+    const bool sends = n.type == ChakraType::send;
+    const Rank from = sends ? rank_ : n.source, to = sends ? n.destination : rank_;
+    if (from >= ranks_ || to >= ranks_ || from == to)
+      fail(n, fmt::format("from rank {} to rank {}, expected two of {}", from, to, json::format_ranks(ranks_)));
+    const auto key = std::tuple(from, to, n.tag);
+    return enter(messages_[{key, count[key]++}], n,
+                 {Collective::sendrecv, n.comm_bytes, Dtype::u8, GroupSet::pipeline, false}, {from, to});
+  }
+
+  void finish_calls() {
+    const auto check = [&](const SharedCall& c) {
+      if (c.entered != c.members.size())
+        throw json::InputError(fmt::format("{}: the {} of {} bytes of {} is carried out by {} of {} ranks",
+                                           w_.chakra->prefix.string(), gccl::name(c.call.collective), c.call.bytes,
+                                           c.first_seen, c.entered, c.members.size()));
+    };
+    for (const auto& [key, c] : collectives_) check(c);
+    for (const auto& [key, c] : messages_) check(c);
+  }
+
+  // Which calls are played at once, and what each takes.
+  void price(PlayedStep& s) {
+    using Together = std::tuple<TrafficCall, std::size_t, std::size_t>;  // call, members, as the k-th
+    std::map<Together, std::vector<SharedCall*>> played;
+    for (auto& [key, c] : collectives_) {
+      if (c.members.size() == 1) continue;
+      auto& alike = played[{c.call, c.members.size(), key.second}];
+      alike.push_back(&c);
+    }
+    std::vector<std::vector<SharedCall*>> all;
+    for (auto& [key, calls] : played) {
+      // Communicators with a rank in common cannot be at the same call at the same time.
+      std::set<Rank> taken;
+      bool apart = true;
+      for (const SharedCall* c : calls)
+        for (const Rank r : c->members) apart = taken.insert(r).second && apart;
+      if (apart)
+        all.push_back(calls);
+      else
+        for (SharedCall* c : calls) all.push_back({c});
+    }
+    std::map<std::tuple<Rank, Rank, Count>, std::vector<SharedCall*>> sends;
+    for (auto& [key, c] : messages_) sends[{c.members[0], c.members[1], c.call.bytes}].push_back(&c);
+    for (auto& [key, calls] : sends) all.push_back(calls);
+
+    std::map<std::string, std::uint32_t> known;  // run: its traffic
+    std::vector<Json> runs;
+    for (const auto& calls : all) {
+      const bool message = calls[0]->call.collective == Collective::sendrecv;
+      Json groups = Json::array();
+      for (const SharedCall* c : calls)
+        if (!message || groups.empty()) groups.push_back(c->members);
+      Json run = traced_run(w_, calls[0]->call, groups);
+      const auto [at, fresh] = known.try_emplace(run.dump(), std::uint32_t(runs.size()));
+      if (fresh) {
+        s.expansion->traffic.push_back({message ? Kind::pipeline : Kind::data,
+                                        std::string(gccl::name(calls[0]->call.collective)),
+                                        {calls[0]->call}});
+        sizes_.push_back(calls[0]->members.size());
+        runs.push_back(std::move(run));
+      }
+      for (const SharedCall* c : calls) graph_.tasks[c->task].traffic = at->second;
+    }
+    for (const auto& [key, c] : collectives_)
+      if (c.members.size() == 1) graph_.tasks[c.task].traffic = kComputes, graph_.tasks[c.task].queue = Queue::none;
+    rows_ = runs.empty() ? std::vector<Json>{} : pricer_.play(w_, world_, runs);
+    for (const Json& row : rows_) s.costs.us.push_back(row["time_us"].get<double>());
+    s.runs = std::move(runs);
+    s.names = labels_;
+  }
+
+  static Json traced_run(const LlmWorkload& w, const TrafficCall& call, const Json& groups) {
+    Json task = task_of(w, call, groups);
+    if (call.collective == Collective::barrier) task.erase("bytes"), task.erase("dtype");
+    return {{"label", gccl::name(call.collective)},
+            {"engine", name(w.engine)},
+            {"concurrent", Json::array({Json::array({task})})}};
+  }
+
+  const LlmWorkload& w_;
+  Pricer& pricer_;
+  const StepWorld world_;
+  const Rank ranks_;
+  Rank rank_ = 0;
+  StepGraph graph_;
+  std::map<std::string, Members> groups_;
+  std::map<std::pair<std::string, std::size_t>, SharedCall> collectives_;  // by communicator, k-th
+  std::map<std::pair<std::tuple<Rank, Rank, std::uint64_t>, std::size_t>, SharedCall> messages_;
+  std::shared_ptr<std::set<std::string>> labels_ = std::make_shared<std::set<std::string>>();
+  std::vector<Json> rows_;
+  std::vector<std::size_t> sizes_;
+};
+
+}  // namespace
+
+std::unique_ptr<PlayedStep> play_traces(const LlmWorkload& w, Pricer& pricer) {
+  Traces traces(w, pricer);
+  auto s = traces.step();
+  const Timeline& t = s->timeline;
+  Json& r = s->result;
+  r = {{"schema", "gccl/step/1"},
+       {"version", GCCL_VERSION_TEXT},
+       {"workload",
+        {{"name", w.name}, {"description", w.description}, {"file", json::valid_text(w.where.file().string())}}},
+       {"cluster", {{"name", pricer.world(w).cluster->name()}, {"cards", pricer.world(w).cluster->cards()}}},
+       {"phase", "trace"},
+       {"engine", name(w.engine)},
+       {"ranks", w.parallel.ranks()},
+       {"parallel", Json::object()},
+       {"micro_batches", 1},
+       {"step_us", t.step_us},
+       {"tokens_per_s", 0},
+       {"TFLOPS_per_card", 0},
+       {"mfu_percent", nullptr},
+       {"mfu_full_attention_percent", nullptr},
+       {"together", Json::array()}};
+  StageTime mean;
+  const double n = w.parallel.ranks();
+  Json stages = Json::array(), kinds = Json::object();
+  for (const StageTime& one : t.stages) {
+    Json exposed = Json::object();
+    mean.compute += one.compute / n, mean.slowed += one.slowed / n, mean.bubble += one.bubble / n;
+    for (std::size_t k = 0; k < kKinds; ++k) {
+      mean.exposed[k] += one.exposed[k] / n;
+      if (one.exposed[k] > 0) exposed[std::string(kind_names()[k])] = one.exposed[k];
+    }
+    stages.push_back({{"compute_us", one.compute},
+                      {"slowed_us", one.slowed},
+                      {"bubble_us", one.bubble},
+                      {"exposed_us", exposed},
+                      {"busy_us", Json::object()},
+                      {"sent_bytes", Json::object()},
+                      {"memory", Json::object()}});
+  }
+  std::vector<std::size_t> number(s->expansion->traffic.size());
+  for (std::uint32_t i = 0; i < s->graph.tasks.size(); ++i) {
+    const StepTask& task = s->graph.tasks[i];
+    if (task.computes()) continue;
+    ++number[task.traffic];
+    mean.busy[std::size_t(s->expansion->traffic[task.traffic].kind)] +=
+        (t.end[i] - t.begin[i]) * double(traces.sizes()[task.traffic]) / n;
+  }
+  Json list = Json::array();
+  ByKind<double> sent{};
+  for (std::size_t i = 0; i < number.size(); ++i) {
+    const Traffic& x = s->expansion->traffic[i];
+    const Json& o = traces.rows()[i]["operations"][0];
+    const double bytes = sent_bytes(x.calls[0], Rank(traces.sizes()[i]));
+    sent[std::size_t(x.kind)] += bytes * double(number[i]) / double(o["groups"].get<std::size_t>());
+    list.push_back({{"kind", name(x.kind)},
+                    {"what", x.what},
+                    {"calls",
+                     {{{"collective", name(x.calls[0].collective)},
+                       {"bytes", x.calls[0].bytes},
+                       {"dtype", "u8"},
+                       {"ranks", traces.sizes()[i]},
+                       {"algorithm", o["algorithm"]},
+                       {"groups_played", o["groups"]}}}},
+                    {"time_us", s->costs.us[i]},
+                    {"number_max", number[i] / o["groups"].get<std::size_t>()},
+                    {"sent_bytes", bytes}});
+  }
+  for (std::size_t k = 0; k < kKinds; ++k)
+    if (sent[k] > 0 || mean.exposed[k] > 0)
+      kinds[std::string(kind_names()[k])] = {
+          {"busy_us", mean.busy[k]}, {"exposed_us", mean.exposed[k]}, {"sent_bytes_max", sent[k]}};
+  r["compute_us"] = mean.compute;
+  r["slowed_us"] = mean.slowed;
+  r["exposed_us"] = mean.idle(false);
+  r["bubble_us"] = mean.bubble;
+  r["kinds"] = std::move(kinds);
+  r["stages"] = std::move(stages);
+  r["traffic"] = std::move(list);
+  judge(w, r);
+  return s;
+}
+
+}  // namespace gccl::sim::llm

@@ -1,0 +1,150 @@
+// Chakra traces as steps: what is recorded is played, and what is not known is said.
+#include "sim/llm/chakra.hpp"
+#include "tests/llm/llm_support.hpp"
+#include "tests/support/program.hpp"
+
+using namespace gccl;
+using namespace gccl::test;
+using doctest::Approx;
+using Json = nlohmann::json;
+
+namespace {
+
+// The wire format, from its specification: a field's number and kind, then its value.
+std::string varint(std::uint64_t n) {
+  std::string out;
+  for (; n > 0x7f; n >>= 7) out += char((n & 0x7f) | 0x80);
+  return out + char(n);
+}
+std::string number(unsigned field, std::uint64_t value) { return varint(field << 3) + varint(value); }
+std::string message(unsigned field, const std::string& value) {
+  return varint(field << 3 | 2) + varint(value.size()) + value;
+}
+std::string attribute(const char* name, unsigned field, std::uint64_t value) {
+  return message(10, message(1, name) + number(field, value));
+}
+std::string attribute(const char* name, const char* value) {
+  return message(10, message(1, name) + message(29, value));
+}
+
+enum { kLoad = 2, kComp = 4, kSend = 5, kReceive = 6, kCollective = 7 };
+std::string traced(unsigned id, unsigned type, const std::vector<unsigned>& after, const std::string& more = {}) {
+  std::string m = number(1, id) + message(2, "n" + std::to_string(id)) + number(3, type);
+  for (const unsigned a : after) m += number(4, a);  // one by one; the shipped example packs them
+  return m + more;
+}
+std::string trace_of(const std::vector<std::string>& nodes) {
+  std::string all = varint(7) + message(1, "0.0.4");
+  for (const std::string& n : nodes) all += varint(n.size()) + n;
+  return all;
+}
+std::string all_reduce(std::uint64_t bytes) { return attribute("comm_type", 9, 0) + attribute("comm_size", 9, bytes); }
+
+// A folder with two ranks' traces and the workload that names them.
+struct TwoRanks {
+  Folder folder;
+  std::string file;
+  TwoRanks(const std::string& first, const std::string& second, const char* patch = "{}") {
+    folder.write("t.0.et", first);
+    folder.write("t.1.et", second);
+    Json w = Json::parse(
+        R"({"schema": "gccl/workload/1", "name": "two", "cluster": "ethernet-cpu", "chakra": {"prefix": "t"}})");
+    w.merge_patch(Json::parse(patch));
+    file = folder.write("w.json", w.dump()).string();
+  }
+  Json result() const {
+    const Ended e = run_gccl({"run", file, "--quiet", "--json", "-"});
+    CAPTURE(e.err);
+    REQUIRE(e.code == 0);
+    return Json::parse(e.out);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("the shipped traces take their compute, their tensor groups' calls, and the last gradients'") {
+  const Ended e = run_gccl({"run", "chakra-step", "--json", "-"});
+  CAPTURE(e.err);
+  REQUIRE(e.code == 0);
+  const Json r = Json::parse(e.out);
+  REQUIRE(r["traffic"].size() == 2);
+  const double activations = r["traffic"][0]["time_us"], gradients = r["traffic"][1]["time_us"];
+  CHECK(r["traffic"][0]["calls"][0]["bytes"] == 4 << 20);
+  CHECK(r["traffic"][0]["calls"][0]["groups_played"] == 2);
+  CHECK(r["traffic"][1]["calls"][0]["groups_played"] == 4);
+  REQUIRE(gradients < 400);  // hidden beside the next layer
+  CHECK(r["step_us"].get<double>() == Approx(4 * (200 + activations) + 4 * (400 + activations) + gradients + 150));
+  CHECK(r["compute_us"].get<double>() == Approx(4 * 200 + 4 * 400 + 150));
+}
+
+TEST_CASE("sends wait for their receives, the host runs beside the card, and operations without a time are computed") {
+  const std::string sized = attribute("comm_size", 9, 1 << 20), to_second = attribute("comm_dst", 11, 1),
+                    from_first = attribute("comm_src", 11, 0);
+  const std::string host = attribute("is_cpu_op", 27, 1) + number(7, 5000);
+  const std::string work = attribute("num_ops", 13, 2'000'000'000) + attribute("tensor_size", 13, 8'000'000);
+  const TwoRanks t(
+      trace_of(
+          {traced(1, kComp, {}, number(7, 300)), traced(2, kSend, {1}, sized + to_second), traced(9, kComp, {}, host)}),
+      trace_of({traced(5, kReceive, {}, sized + from_first), traced(6, kComp, {5}, work), traced(7, kComp, {6}, work)}),
+      R"({"compute": {"card_TFLOPS": 10, "efficiency": 0.5, "memory_GBps": 10}})");
+  const Json r = t.result();
+  REQUIRE(r["traffic"].size() == 1);
+  const double send = r["traffic"][0]["time_us"];
+  // 2e9 operations at 5 TFLOP/s take 400 us, 8 MB at 10 GB/s 800 us.
+  CHECK(r["stages"][1]["compute_us"].get<double>() == Approx(2 * 800));
+  CHECK(r["stages"][1]["exposed_us"]["pipeline"].get<double>() == Approx(send));
+  CHECK(r["stages"][1]["bubble_us"].get<double>() ==
+        Approx(5000 - 1600 - send));  // 300 at the beginning, the rest at the end
+  CHECK(r["step_us"].get<double>() == Approx(5000));
+}
+
+TEST_CASE("what a trace has that is not known, or ranks that differ, is said with file and node") {
+  const auto refused = [](const std::string& first, const std::string& second, const char* expected,
+                          const char* patch = "{}") {
+    const TwoRanks t(first, second, patch);
+    check_refused({"run", t.file}, expected);
+  };
+  const std::string good = trace_of({traced(1, kCollective, {}, all_reduce(4096))});
+  refused(good, trace_of({traced(1, kLoad, {})}), "t.1.et: node 1 \"n1\": type MEM_LOAD_NODE, expected COMP_NODE");
+  refused(good, trace_of({traced(1, 99, {})}), "type 99, expected");
+  refused(good, trace_of({traced(1, kCollective, {}, attribute("comm_type", 9, 3) + attribute("comm_size", 9, 8))}),
+          "comm_type GATHER, expected ALL_REDUCE");
+  refused(good, trace_of({traced(1, kCollective, {}, attribute("comm_size", 9, 8))}), "comm_type is missing");
+  refused(good, trace_of({traced(1, kCollective, {}, attribute("comm_type", 9, 0))}), "attribute comm_size is missing");
+  refused(good, trace_of({traced(1, kComp, {7})}), "depends on node 7, which is not there");
+  refused(good, trace_of({traced(1, kComp, {2}), traced(2, kComp, {1})}), "waits for itself");
+  refused(good, trace_of({traced(1, kComp, {}), traced(1, kComp, {})}), "the id appears twice");
+  refused(good, trace_of({traced(1, kCollective, {}, all_reduce(8192))}),
+          "allreduce of 8192 bytes, but rank 0, node 1 has allreduce of 4096 there");
+  refused(good, trace_of({traced(1, kComp, {})}), "is carried out by 1 of 2 ranks");
+  refused(good, trace_of({traced(1, kCollective, {}, all_reduce(4096) + attribute("pg_name", "3"))}),
+          "pg_name \"3\" is no communicator");
+  refused(good, trace_of({traced(1, kComp, {}, attribute("num_ops", 13, 5))}), "expected \"card_TFLOPS\"");
+  refused(good, trace_of({traced(1, kSend, {}, attribute("comm_size", 9, 8) + attribute("comm_dst", 11, 7))}),
+          "from rank 1 to rank 7, expected two of 2 ranks");
+  refused(good, good.substr(0, good.size() - 3), "bytes, but only");
+  refused(good, "", "is empty, expected a Chakra trace");
+  refused(good, good, "/chakra/prefix: there is no", R"({"chakra": {"prefix": "other"}})");
+  refused(good, good, "\"sequence\"", R"({"sequence": 5})");
+}
+
+TEST_CASE("damaged traces are refused or played, and never break the program") {
+  std::string bytes = read_text(kRoot / "workloads/chakra/step.0.et");
+  const Folder folder;
+  std::uint64_t seed = 12345;
+  std::size_t refused = 0;
+  for (int i = 0; i < 300; ++i) {
+    std::string damaged = bytes;
+    for (int k = 0; k < 3; ++k) {
+      seed = seed * 6364136223846793005u + 1442695040888963407u;
+      damaged[(seed >> 33) % damaged.size()] = char(seed >> 20);
+    }
+    const auto file = folder.write("d.0.et", damaged);
+    try {
+      sim::llm::read_chakra(file, 0);
+    } catch (const json::InputError&) {
+      ++refused;
+    }
+  }
+  CHECK(refused > 100);
+}
