@@ -58,7 +58,11 @@ int plan(const PlanParallelArguments& a) {
   options.stop = &catch_interrupts();
   llm::Pricer pricer(options);
   try {
-    const auto progress = !a.quiet && isatty(STDERR_FILENO) ? show_progress : nullptr;
+    const bool shown = !a.quiet && isatty(STDERR_FILENO);
+    const auto progress = [&](std::size_t done, std::size_t of) {
+      if (*options.stop) throw sim::Interrupted();
+      if (shown) show_progress(done, of);
+    };
     const nlohmann::json found = llm::plan_parallel(q, pricer, progress);
     if (!a.json.empty()) write_output(a.json, json::format_value(found, 1) + '\n');
     if (a.json != "-") write_stdout(llm::parallel_plan_text(found));

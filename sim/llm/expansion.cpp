@@ -1,5 +1,7 @@
 #include "sim/llm/expansion.hpp"
 
+#include <fmt/format.h>
+
 #include <cmath>
 
 #include "sim/llm/arithmetic.hpp"
@@ -7,7 +9,8 @@
 namespace gccl::sim::llm {
 namespace {
 
-constexpr Count kBucketsMax = 4096;
+constexpr double kBucketsMax = 4096;
+constexpr double kCallBytesMax = 0x1p60;
 
 class Expander {
  public:
@@ -48,7 +51,10 @@ class Expander {
     return std::uint32_t(e_.traffic.size() - 1);
   }
   TrafficCall call(Collective c, GroupSet groups, double elements, Dtype dtype) const {
-    return {c, Count(std::max(1.0, std::round(elements))) * size_of(dtype), dtype, groups, false};
+    const double bytes = std::max(1.0, std::round(elements)) * size_of(dtype);
+    if (bytes > kCallBytesMax)
+      w_.where.fail(fmt::format("one {} would be of {:.3g} bytes, expected at most 2^60", gccl::name(c), bytes));
+    return {c, Count(bytes), dtype, groups, false};
   }
   std::uint32_t add(Kind kind, std::string what, Collective c, GroupSet groups, double elements, Dtype dtype) {
     return add({kind, std::move(what), {call(c, groups, elements, dtype)}});
@@ -251,7 +257,7 @@ class Expander {
     Buckets all;
     if (ranks == 1 || parameters == 0) return all;
     const double bytes = parameters * size_of(w_.gradient_dtype);
-    all.number = std::clamp<Count>(Count(std::ceil(bytes / double(w_.bucket_bytes))), 1, kBucketsMax);
+    all.number = Count(std::clamp(std::ceil(bytes / double(w_.bucket_bytes)), 1.0, kBucketsMax));
     const double each = parameters / double(all.number);
     const Collective c = p_.zero == 0 ? Collective::allreduce : Collective::reduce_scatter;
     all.reduce = add(Kind::data, "gradients of " + what, c, groups, each, w_.gradient_dtype);

@@ -138,12 +138,13 @@ void add_result(PlayedStep& s, const StepWorld& world, const std::vector<Json>& 
   const double seconds = t.step_us / 1e6;
   const double tokens = double(w.global_batch) * (w.phase == Phase::decode ? 1 : double(w.sequence));
   r["tokens_per_s"] = seconds > 0 ? tokens / seconds : 0;
-  const double flops = step_flops(w, true) / p.ranks() / seconds / 1e12;
+  const double per_TFLOPS = seconds > 0 ? 1 / (p.ranks() * seconds * 1e12) : 0;
+  const double flops = step_flops(w, true) * per_TFLOPS;
   r["TFLOPS_per_card"] = flops;
   const bool peak = w.compute.card_TFLOPS > 0;
   r["mfu_percent"] = peak ? Json(flops / w.compute.card_TFLOPS * 100) : Json();
   r["mfu_full_attention_percent"] =
-      peak ? Json(step_flops(w, false) / p.ranks() / seconds / 1e12 / w.compute.card_TFLOPS * 100) : Json();
+      peak ? Json(step_flops(w, false) * per_TFLOPS / w.compute.card_TFLOPS * 100) : Json();
 
   Json kinds = Json::object(), stages = Json::array();
   StageTime mean;

@@ -188,10 +188,12 @@ TEST_CASE("wrong workloads give one line with file and pointer, and exit code 2"
       {R"({"phase": "decode", "compute": {"layer_us": null, "card_TFLOPS": 100}})", "\"memory_GBps\" is required"},
       {R"({"overlap": {"tensr": true}})", "tensr"},
       {R"({"cluster": "no-such"})", "/cluster"},
+      {R"({"model": {"hidden": 1000000000000, "head_dim": 64}, "sequence": 1000000000})",
+       "bytes, expected at most 2^60"},
   };
   for (const auto& [patch, expected] : kCases) {
-    CAPTURE(patch);
-    const std::string file = folder.write("w.json", patched(small_step(), patch).dump()).string();
+    const std::string changed = patched(small_step(), patch).dump(), file = folder.write("w.json", changed).string();
+    CAPTURE(changed);
     check_refused({"run", file}, expected);
   }
   const std::string good = folder.write("g.json", small_step().dump()).string();

@@ -42,9 +42,8 @@ double step_us(const nlohmann::json& document, const ByKind<double>& us = {}) {
 TEST_CASE("1F1B idles (p-1)/m of its compute, interleaved (p-1)/(vm), as Narayanan et al. derive") {
   for (const auto& [p, v, m] :
        {std::tuple{2, 1, 16}, {4, 1, 16}, {8, 1, 16}, {8, 1, 4}, {4, 2, 16}, {2, 4, 8}, {4, 2, 4}}) {
-    CAPTURE(p);
-    CAPTURE(v);
-    CAPTURE(m);
+    const auto sizes = fmt::format("{} stages, {} chunks each, {} micro-batches", p, v, m);
+    CAPTURE(sizes);
     const nlohmann::json d =
         patched(plain_workload(), fmt::format(R"({{"parallel": {{"pipeline": {}, "interleave": {}}},
       "batch": {{"sequences": {}}}}})",
