@@ -95,7 +95,7 @@ TEST_CASE("values that cannot be right are errors that say what was expected") {
     return check_values([&](const char* asked) { return asked == name ? value : nullptr; });
   };
   for (const auto& [name, value, expected] : std::vector<std::tuple<std::string, const char*, std::string>>{
-           {"GCCL_CHECK", "yes", "expected a whole number from 0 to 1"},
+           {"GCCL_CHECK", "yes", "expected a whole number from 0 to 2"},
            {"GCCL_CROWDED", "2", "expected a whole number from 0 to 1"},
            {"GCCL_SHM_LEND", "off", "expected a whole number from 0 to 1"},
            {"GCCL_PROGRESS_THREAD", "-1", "expected a whole number from 0 to 1"},

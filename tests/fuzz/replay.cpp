@@ -26,7 +26,8 @@ int main(int argc, char** argv) {
       ran += run(argv[i]);
       continue;
     }
-    for (const auto& entry : std::filesystem::directory_iterator(argv[i])) ran += run(entry.path());
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(argv[i]))
+      if (entry.is_regular_file()) ran += run(entry.path());
   }
   std::printf("%d inputs\n", ran);
   return ran > 0 ? 0 : 1;
