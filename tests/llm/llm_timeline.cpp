@@ -130,6 +130,22 @@ TEST_CASE("communication that has part of the card slows compute down; kinds tha
   CHECK(shared.t.stages[0].exposed[std::size_t(Kind::tensor)] > alone.t.stages[0].exposed[std::size_t(Kind::tensor)]);
 }
 
+TEST_CASE("each blocking communication is exposed once, on its own stage; others that wait meanwhile have a bubble") {
+  const nlohmann::json d = patched(plain_workload(), R"({"parallel": {"tensor": 2, "pipeline": 4}})");
+  ByKind<double> us{};
+  us[std::size_t(Kind::tensor)] = 100;
+  PlayedStep s{workload_of(d), {}, {}, {}};
+  played(d, us, s);
+  for (Rank stage = 0; stage < 4; ++stage) {
+    // Of two layers 4 forward and 4 backward; the gathers for weights' gradients are hidden. At both ends of the
+    // model 2.
+    const double each = 2 * 8 + (stage == 0 || stage == 3 ? 2 : 0);
+    CHECK(s.t.stages[stage].exposed[std::size_t(Kind::tensor)] == Approx(16 * each * 100));
+    CHECK(s.t.stages[stage].busy[std::size_t(Kind::tensor)] == Approx(16 * (each + 2 * 2) * 100));
+    CHECK(s.t.stages[stage].exposed[std::size_t(Kind::pipeline)] == 0);
+  }
+}
+
 TEST_CASE("decoding adds up its layers and their all-reduces") {
   const nlohmann::json d = patched(
       plain_workload(), R"({"phase": "decode", "parallel": {"tensor": 8}, "batch": {"sequences": null, "micro": 4},
