@@ -62,8 +62,14 @@ Status Communicator::create(std::shared_ptr<World> world, Members members, Excha
                             .connect_timeout_ms = connect_timeout_ms(*c->world_, c->members_)};
   // Before the ranks exchange anything: who has come out of it may ask one that has not.
   c->record_ = c->world_->watch->join(c->members_.id, c->rank(), c->members_.world_rank);
-  const Status s = Ports::connect(*c->world_->wires, spec, exchange, c->world_->start.start_timeout_ms, &c->ports_);
+  // The first communicator brings the watch's ports along: each exchange of a start takes a rank's turn at the store.
+  const GCCL_Port_spec specs[] = {spec, Watch::spec(spec)};
+  std::unique_ptr<Ports> ports[2];
+  const Status s = Ports::connect(*c->world_->wires, std::span(specs, c->members_.world ? 2 : 1), exchange,
+                                  c->world_->start.start_timeout_ms, ports);
   if (!s.ok()) return s;
+  c->ports_ = std::move(ports[0]);
+  if (c->members_.world) c->world_->watch->use(std::move(ports[1]));
   c->fast_ = c->ports_->fast_path();
   c->plans_.emplace(c->rank(), *c->ports_, c->world_->models(), c->world_->authorities);
   c->plans_->use(Layout::of(c->members_.node));

@@ -104,23 +104,14 @@ bool Watch::alone() const { return one_thread() && !completions::to_come(); }
 
 // ---- Ports ----
 
-Status Watch::open(const Wires& wires, Rank rank, const std::vector<Rank>& node, std::uint64_t id, Exchange& exchange,
-                   std::int64_t timeout_ms, std::unique_ptr<Watch>* out) {
-  std::unique_ptr<Watch> w(new Watch);
-  w->rank_ = rank;
-  std::vector<Rank> world_rank(node.size());
-  for (Rank r = 0; r < node.size(); ++r) world_rank[r] = r;
-  const GCCL_Port_spec spec{.struct_bytes = sizeof spec,
-                            .rank = rank,
-                            .size = Rank(node.size()),
-                            .channels = 1,
-                            .communicator = id ^ kIdOfPorts,
-                            .node = node.data(),
-                            .world_rank = world_rank.data(),
-                            .connect_timeout_ms = 0};
-  if (const Status s = Ports::connect(wires, spec, exchange, timeout_ms, &w->ports_); !s.ok()) return s;
-  *out = std::move(w);
-  return {};
+Watch::Watch(Rank rank) : rank_(rank) {}
+
+GCCL_Port_spec Watch::spec(const GCCL_Port_spec& of_world) {
+  GCCL_Port_spec spec = of_world;
+  spec.channels = 1;
+  spec.communicator ^= kIdOfPorts;
+  spec.connect_timeout_ms = 0;
+  return spec;
 }
 
 Watch::~Watch() {

@@ -35,9 +35,10 @@ inline constexpr std::int64_t kStallNs = 100'000'000;
 // One rank's side, for all of its communicators. All functions may be called from any thread.
 class Watch {
  public:
-  // Collective over the job's ranks.
-  static Status open(const Wires& wires, Rank rank, const std::vector<Rank>& node, std::uint64_t id, Exchange& exchange,
-                     std::int64_t timeout_ms, std::unique_ptr<Watch>* out);
+  explicit Watch(Rank rank);
+  // Its ports, beside those of the communicator of all ranks. Before any wait.
+  static GCCL_Port_spec spec(const GCCL_Port_spec& of_world);
+  void use(std::unique_ptr<Ports> ports) { ports_ = std::move(ports); }
   ~Watch();
   Watch(const Watch&) = delete;
   Watch& operator=(const Watch&) = delete;
@@ -128,8 +129,6 @@ class Watch {
 
  private:
   struct Link;
-  Watch() = default;
-
   static std::string elsewhere_text(const Note& note);
   static Peer& peer_of(Record& record, Rank rank);
   Link& link_to(Rank world);
@@ -154,7 +153,7 @@ class Watch {
   bool alone() const;
 
   SpinLock lock_;
-  Rank rank_ = 0;
+  const Rank rank_;
   std::unique_ptr<Ports> ports_;
   bool failed_ = false;  // a port did: no more notes
   std::vector<std::shared_ptr<Record>> records_;

@@ -114,11 +114,6 @@ std::string text_of_no_route(const Wires& wires, const GCCL_Port_spec& spec, Ran
       near ? "" : ", GCCL_HOST");
 }
 
-Status gather(Exchange& exchange, const void* mine, std::size_t bytes, std::vector<std::byte>* all,
-              std::int64_t timeout_ms) {
-  return exchange.all_gather({static_cast<const std::byte*>(mine), bytes}, all, timeout_ms);
-}
-
 }  // namespace
 
 Status Wires::open(const Start& start, std::unique_ptr<Wires>* out) {
@@ -158,91 +153,156 @@ Wires::~Wires() {
   for (const Instance& i : instances_) i.transport.backend->close(i.state);
 }
 
-Status Ports::connect(const Wires& wires, const GCCL_Port_spec& spec, Exchange& exchange, std::int64_t timeout_ms,
-                      std::unique_ptr<Ports>* out) {
-  std::unique_ptr<Ports> p(new Ports);
-  const std::size_t backends = wires.instances().size(), each = backends * GCCL_BACKEND_ADDRESS_BYTES;
-  std::vector<std::byte> mine(each), all;
-  Report report{};
-  const auto note = [&report](const char* backend, GCCL_Result r, const char* text) {
-    if (report.code == GCCL_SUCCESS) {
-      report.code = r;
-      // Cut off where it would be anyway: at -O1 g++ warns of it.
-      std::snprintf(report.text, sizeof report.text, "backend %s: %.229s", backend, text);
-    }
-  };
-  p->ports_.reserve(backends);  // likewise
-  for (std::size_t b = 0; b < backends; ++b) {
-    const Wires::Instance& i = wires.instances()[b];
-    char text[GCCL_BACKEND_TEXT_BYTES] = "";
-    void* state = nullptr;
-    const GCCL_Result r =
-        i.transport.backend->open_port(i.state, &spec, &state, mine.data() + b * GCCL_BACKEND_ADDRESS_BYTES, text);
-    if (r != GCCL_SUCCESS) {
-      note(i.transport.backend->name, r, text);
-      std::memset(mine.data() + b * GCCL_BACKEND_ADDRESS_BYTES, 0, GCCL_BACKEND_ADDRESS_BYTES);
-      report.failed_backends |= 1u << b;
-      state = nullptr;
-    }
-    p->ports_.push_back({i.transport.backend, state, i.transport.in_memory});
-  }
-  Status s = gather(exchange, mine.data(), each, &all, timeout_ms);
-  if (!s.ok()) return s;
+// What one of them says in each of three exchanges, and makes of what the other ranks say there.
+class Ports::Connecting {
+ public:
+  Connecting(const Wires& wires, const GCCL_Port_spec& spec);
+  Connecting(Connecting&&) = default;
+  // For the next exchange.
+  std::span<const std::byte> said() const { return said_; }
+  void hear_addresses(const std::vector<std::byte>& all);
+  void hear_reports(const std::vector<std::byte>& all);
+  Status hear_ends(const std::vector<std::byte>& all) const;
+  std::unique_ptr<Ports> take();
 
-  std::vector<std::vector<std::uint8_t>> reaches(backends, std::vector<std::uint8_t>(spec.size, 0));
-  std::vector<std::byte> addresses(std::size_t(spec.size) * GCCL_BACKEND_ADDRESS_BYTES);
-  for (std::size_t b = 0; b < backends; ++b) {
-    Port& port = p->ports_[b];
-    if (!port.state) continue;
-    for (Rank r = 0; r < spec.size; ++r)
-      std::memcpy(addresses.data() + std::size_t(r) * GCCL_BACKEND_ADDRESS_BYTES,
-                  all.data() + r * each + b * GCCL_BACKEND_ADDRESS_BYTES, GCCL_BACKEND_ADDRESS_BYTES);
-    char text[GCCL_BACKEND_TEXT_BYTES] = "";
-    if (const GCCL_Result r = port.backend->connect_port(port.state, &spec, addresses.data(), reaches[b].data(), text);
-        r != GCCL_SUCCESS) {
-      note(port.backend->name, r, text);
-      report.failed_backends |= 1u << b;
-      reaches[b].assign(spec.size, 0);
-    }
+ private:
+  void note(const char* backend, GCCL_Result r, const char* text);
+  void say_report() {
+    const auto* const at = reinterpret_cast<const std::byte*>(&report_);
+    said_.assign(at, at + sizeof report_);
   }
-  s = gather(exchange, &report, sizeof report, &all, timeout_ms);
-  if (!s.ok()) return s;
-
-  const auto report_of = [&all](Rank r) {
+  static Report report_in(const std::vector<std::byte>& all, Rank r) {
     Report x;
     std::memcpy(&x, all.data() + r * sizeof x, sizeof x);
     x.text[sizeof x.text - 1] = 0;
     return x;
-  };
-  p->route_.assign(spec.size, kNoRoute);
-  Status unreached;
-  for (Rank r = 0; r < spec.size && unreached.ok(); ++r) {
-    if (r == spec.rank) continue;
-    const Report theirs = report_of(r);
-    const std::uint32_t failed = theirs.failed_backends | report.failed_backends;
-    for (std::size_t b = 0; b < backends && p->route_[r] == kNoRoute; ++b)
-      if (reaches[b][r] && !(failed >> b & 1)) p->route_[r] = std::uint8_t(b);
-    if (p->route_[r] != kNoRoute) {
-      ++p->ports_[p->route_[r]].peers;
+  }
+
+  const Wires& wires_;
+  const GCCL_Port_spec spec_;
+  const std::size_t backends_;
+  std::unique_ptr<Ports> ports_;
+  std::vector<std::byte> said_;
+  std::vector<std::vector<std::uint8_t>> reaches_;  // by backend and rank
+  Report report_{};
+  Status unreached_;
+};
+
+void Ports::Connecting::note(const char* backend, GCCL_Result r, const char* text) {
+  if (report_.code != GCCL_SUCCESS) return;
+  report_.code = r;
+  // Cut off where it would be anyway: at -O1 g++ warns of it.
+  std::snprintf(report_.text, sizeof report_.text, "backend %s: %.229s", backend, text);
+}
+
+Ports::Connecting::Connecting(const Wires& wires, const GCCL_Port_spec& spec)
+    : wires_(wires), spec_(spec), backends_(wires.instances().size()), ports_(new Ports) {
+  said_.resize(backends_ * GCCL_BACKEND_ADDRESS_BYTES);
+  ports_->ports_.reserve(backends_);  // likewise
+  for (std::size_t b = 0; b < backends_; ++b) {
+    const Wires::Instance& i = wires.instances()[b];
+    std::byte* const address = said_.data() + b * GCCL_BACKEND_ADDRESS_BYTES;
+    char text[GCCL_BACKEND_TEXT_BYTES] = "";
+    void* state = nullptr;
+    if (const GCCL_Result r = i.transport.backend->open_port(i.state, &spec_, &state, address, text);
+        r != GCCL_SUCCESS) {
+      note(i.transport.backend->name, r, text);
+      std::memset(address, 0, GCCL_BACKEND_ADDRESS_BYTES);
+      report_.failed_backends |= 1u << b;
+      state = nullptr;
+    }
+    ports_->ports_.push_back({i.transport.backend, state, i.transport.in_memory});
+  }
+}
+
+void Ports::Connecting::hear_addresses(const std::vector<std::byte>& all) {
+  const std::size_t each = backends_ * GCCL_BACKEND_ADDRESS_BYTES;
+  reaches_.assign(backends_, std::vector<std::uint8_t>(spec_.size, 0));
+  std::vector<std::byte> addresses(std::size_t(spec_.size) * GCCL_BACKEND_ADDRESS_BYTES);
+  for (std::size_t b = 0; b < backends_; ++b) {
+    Port& port = ports_->ports_[b];
+    if (!port.state) continue;
+    for (Rank r = 0; r < spec_.size; ++r)
+      std::memcpy(addresses.data() + std::size_t(r) * GCCL_BACKEND_ADDRESS_BYTES,
+                  all.data() + r * each + b * GCCL_BACKEND_ADDRESS_BYTES, GCCL_BACKEND_ADDRESS_BYTES);
+    char text[GCCL_BACKEND_TEXT_BYTES] = "";
+    if (const GCCL_Result r =
+            port.backend->connect_port(port.state, &spec_, addresses.data(), reaches_[b].data(), text);
+        r != GCCL_SUCCESS) {
+      note(port.backend->name, r, text);
+      report_.failed_backends |= 1u << b;
+      reaches_[b].assign(spec_.size, 0);
+    }
+  }
+  say_report();
+}
+
+void Ports::Connecting::hear_reports(const std::vector<std::byte>& all) {
+  std::vector<std::uint8_t>& route = ports_->route_;
+  route.assign(spec_.size, kNoRoute);
+  for (Rank r = 0; r < spec_.size && unreached_.ok(); ++r) {
+    if (r == spec_.rank) continue;
+    const Report theirs = report_in(all, r);
+    const std::uint32_t failed = theirs.failed_backends | report_.failed_backends;
+    for (std::size_t b = 0; b < backends_ && route[r] == kNoRoute; ++b)
+      if (reaches_[b][r] && !(failed >> b & 1)) route[r] = std::uint8_t(b);
+    if (route[r] != kNoRoute) {
+      ++ports_->ports_[route[r]].peers;
       continue;
     }
-    unreached = report.code   ? Status::error(report.text, report.code)
-                : theirs.code ? Status::error(fmt::format("rank {}: {}", r, text_in(theirs)), code_in(theirs))
-                              : Status::error(text_of_no_route(wires, spec, r), GCCL_ERR_SYSTEM);
+    unreached_ = report_.code  ? Status::error(report_.text, report_.code)
+                 : theirs.code ? Status::error(fmt::format("rank {}: {}", r, text_in(theirs)), code_in(theirs))
+                               : Status::error(text_of_no_route(wires_, spec_, r), GCCL_ERR_SYSTEM);
   }
   // All agree whether it worked, and nobody's names are needed any more.
-  report = {.code = unreached.code(), .failed_backends = 0, .text = {}};
-  std::snprintf(report.text, sizeof report.text, "%s", unreached.text().c_str());
-  s = gather(exchange, &report, sizeof report, &all, timeout_ms);
-  if (!s.ok()) return s;
-  if (!unreached.ok()) return unreached;
-  for (Rank r = 0; r < spec.size; ++r)
-    if (const Report theirs = report_of(r); theirs.code)
+  report_ = {.code = unreached_.code(), .failed_backends = 0, .text = {}};
+  std::snprintf(report_.text, sizeof report_.text, "%s", unreached_.text().c_str());
+  say_report();
+}
+
+Status Ports::Connecting::hear_ends(const std::vector<std::byte>& all) const {
+  if (!unreached_.ok()) return unreached_;
+  for (Rank r = 0; r < spec_.size; ++r)
+    if (const Report theirs = report_in(all, r); theirs.code)
       return Status::error(fmt::format("rank {}: {}", r, text_in(theirs)), code_in(theirs));
-  for (Port& port : p->ports_)
+  return {};
+}
+
+std::unique_ptr<Ports> Ports::Connecting::take() {
+  for (Port& port : ports_->ports_)
     if (port.state) port.backend->port_connected(port.state);
-  p->look_at_routes(wires, spec.size);
-  *out = std::move(p);
+  ports_->look_at_routes(wires_, spec_.size);
+  return std::move(ports_);
+}
+
+Status Ports::connect(const Wires& wires, std::span<const GCCL_Port_spec> specs, Exchange& exchange,
+                      std::int64_t timeout_ms, std::unique_ptr<Ports>* out) {
+  std::vector<Connecting> parts;
+  parts.reserve(specs.size());
+  for (const GCCL_Port_spec& spec : specs) parts.emplace_back(wires, spec);
+  // What all parts of all ranks say, by part.
+  std::vector<std::vector<std::byte>> heard(parts.size());
+  const auto gather = [&] {
+    std::vector<std::byte> mine, all;
+    for (const Connecting& p : parts) mine.insert(mine.end(), p.said().begin(), p.said().end());
+    if (const Status s = exchange.all_gather(mine, &all, timeout_ms); !s.ok()) return s;
+    for (auto& h : heard) h.clear();
+    for (auto at = all.begin(); at != all.end();)
+      for (std::size_t i = 0; i < parts.size(); ++i) {
+        const auto end = at + std::ptrdiff_t(parts[i].said().size());
+        heard[i].insert(heard[i].end(), at, end);
+        at = end;
+      }
+    return Status();
+  };
+  if (Status s = gather(); !s.ok()) return s;
+  for (std::size_t i = 0; i < parts.size(); ++i) parts[i].hear_addresses(heard[i]);
+  if (Status s = gather(); !s.ok()) return s;
+  for (std::size_t i = 0; i < parts.size(); ++i) parts[i].hear_reports(heard[i]);
+  if (Status s = gather(); !s.ok()) return s;
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    if (Status s = parts[i].hear_ends(heard[i]); !s.ok()) return s;
+  for (std::size_t i = 0; i < parts.size(); ++i) out[i] = parts[i].take();
   return {};
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -42,7 +43,12 @@ class Ports {
  public:
   // Collective: `exchange` gathers the same number of bytes from every rank.
   static Status connect(const Wires& wires, const GCCL_Port_spec& spec, Exchange& exchange, std::int64_t timeout_ms,
-                        std::unique_ptr<Ports>* out);
+                        std::unique_ptr<Ports>* out) {
+    return connect(wires, std::span(&spec, 1), exchange, timeout_ms, out);
+  }
+  // Several at once, of the same ranks, in no more exchanges than one: out[i] for specs[i], or none.
+  static Status connect(const Wires& wires, std::span<const GCCL_Port_spec> specs, Exchange& exchange,
+                        std::int64_t timeout_ms, std::unique_ptr<Ports>* out);
   // connect() gathers size of an address, this and this again: for who takes part without being a member.
   static std::size_t report_bytes();
   ~Ports();
@@ -73,6 +79,7 @@ class Ports {
 
  private:
   Ports() = default;
+  class Connecting;
   void look_at_routes(const Wires& wires, Rank size);
   std::vector<Port> ports_;
   std::vector<std::uint8_t> route_;  // by peer: index into ports_
