@@ -111,6 +111,30 @@ TEST_CASE("explain says who decides, as run does: GCCL_ALGORITHM, GCCL_ALGO, a t
   CHECK(refused("GCCL_ALGO=rink", "polaris").find("there is no algorithm \"rink\"") != std::string::npos);
 }
 
+// Of eight nodes the last has one of its two NICs, and rings through all of them go half as fast. By the flow engine
+// the tree that is left takes 1.40 ms and the ring 1.64.
+TEST_CASE("a NIC that a cluster's description leaves out changes the plan") {
+  const Folder folder;
+  const auto choice = [&](bool fault) {
+    Json c = Json::parse(read_text(kRoot / "topologies/polaris.json"));
+    c.erase("sources");
+    c["parameters"] = (kRoot / "topologies" / c["parameters"].get<std::string>()).string();
+    c["nodes"][0]["count"] = fault ? 7 : 8;
+    if (fault) {
+      Json last = c["nodes"][0];
+      last["count"] = 1;
+      last["nics"] = {{"count", 1}, {"bus", "nic_bus"}, {"port", "nic"}};
+      c["nodes"].push_back(last);
+    }
+    return explained({folder.write("c.json", c.dump()).string(), "--bytes", "16MiB"})["choice"];
+  };
+  const Json healthy = choice(false), faulty = choice(true);
+  CHECK(healthy["algorithm"] == "ring");
+  CHECK(healthy["channels"] == 2);
+  CHECK(faulty["algorithm"] == "tree");
+  CHECK(faulty["predicted_us"].get<double>() > healthy["predicted_us"].get<double>());
+}
+
 TEST_CASE("control characters in a cluster's name tear no text apart, and the documents fit their schemas") {
   const Folder folder;
   Json cluster = Json::parse(read_text(kRoot / "topologies/ethernet-cpu.json"));
