@@ -175,6 +175,14 @@ struct CostModel {
     return std::max(shared.ring(n, crossings, across, steps, bytes, combining),
                     at_once * std::max(steps * exchange_gap_ns(), combining));
   }
+  // The same while all channels are in step: nobody combines before all first messages have arrived, and when all last
+  // ones have, they are combined one after the other. Requires that routes are known.
+  Cost ring_in_step(const View& v, double steps, double bytes, Cost combining) const {
+    const RingLoads r = channels(v);
+    const Cost all_links = steps * bytes * r.busiest.beta_ns_per_byte;
+    return std::max({steps * r.next(bytes) + combining, r.busiest.alpha_ns + all_links + combining / steps,
+                     double(r.channels) * std::max(steps * exchange_gap_ns(), combining) + all_links / steps});
+  }
   // Requires that routes are known.
   RingLoads channels(const View& v) const {
     for (const RingLoads& r : rings)

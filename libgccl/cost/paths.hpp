@@ -78,6 +78,12 @@ class Paths {
   double ring_ns_per_byte() const {
     return model_->rings.empty() ? shift(1).beta_ns_per_byte : model_->channels(*view_).busiest.beta_ns_per_byte;
   }
+  // How many of v.channels channels' messages share a link while all of them are where their orders begin.
+  double in_step() const {
+    if (model_->rings.empty()) return 1;
+    const double alone = model_->rings[0].busiest.beta_ns_per_byte;
+    return alone > 0 ? std::max(1.0, ring_ns_per_byte() / alone) : 1;
+  }
   // Hops one after the other from the first to the last of n members.
   Cost chain(Rank n, double bytes) const {
     if (!every_ && !model_->rings.empty()) return (n - 1) * model_->rings[0].next_alone(bytes);

@@ -47,13 +47,19 @@ const CostModel& Prediction::channel_alone() {
   return *channel_;
 }
 
-// A call without bytes: its latencies.
+// A call without bytes: its latencies. What gathers or scatters a vector's parts has no messages for those without an
+// element, so vectors with a root are continued to no bytes from two in which every part has some.
 Cost Prediction::latency() {
-  if (!latency_) {
-    Call empty = call_;
-    empty.count = 1;
-    latency_ = algorithm_.cost(empty, view_, model_);
-  }
+  if (latency_) return *latency_;
+  const auto of = [&](Count count) {
+    Call c = call_;
+    c.count = count;
+    return algorithm_.cost(c, view_, model_);
+  };
+  const Count ranks = view_.all.size;
+  latency_ = of(1);
+  if (has_root(call_.kind) && !counts_blocks(call_.kind) && call_.count >= 2 * ranks)
+    latency_ = std::max(*latency_, 2 * of(ranks) - of(2 * ranks));
   return *latency_;
 }
 
@@ -125,7 +131,12 @@ Cost Prediction::work(const Slicing& slicing) {
   Cost one = chunk.one;
   const Cost serial = takes_turns ? std::max(0.0, one - latency()) : 0;
   if (limited_) one = std::max(one, latency() + chunk.channel);
-  if (algorithm_.channels && !passed_on_) return double(each) * one;
+  if (algorithm_.channels && !passed_on_) {
+    if (lanes == 1 || !algorithm_.in_step) return double(each) * one;
+    View view = view_;
+    view.channels = Rank(lanes);
+    return double(each - 1) * one + std::max(one, algorithm_.in_step(chunk_call(slicing.shares), view, model_));
+  }
   Cost turns = one, interval = 0, handling = 0;
   if (passed_on_) {
     const Call part = chunk_call(slicing.shares);

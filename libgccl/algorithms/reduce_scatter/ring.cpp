@@ -42,6 +42,12 @@ Count ring_reduce_scatter_blocks_scratch(const Call& c, const View& v, Share min
   return n > 2 ? std::min(n - 2, kPlaces) * place(c, Rank(n), mine) : 0;
 }
 
+Cost reduce_scatter_ring_in_step(const Call& c, const View& v, const CostModel& m) {
+  if (m.rings.empty() || v.all.size == 1) return 0;
+  const double steps = v.all.size - 1, block = m.bytes(double(c.count));
+  return m.ring_in_step(v, steps, block, steps * m.combine(block));
+}
+
 }  // namespace
 
 constexpr Algorithm reduce_scatter_ring = {
@@ -54,6 +60,7 @@ constexpr Algorithm reduce_scatter_ring = {
     .scratch = ring_reduce_scatter_blocks_scratch,
     .cost = vector_cost<reduce_scatter_ring_over>,
     .channels = true,
+    .in_step = reduce_scatter_ring_in_step,
 };
 constexpr Algorithm reduce_scatterv_ring = reduce_scatter_ring.of(Collective::reduce_scatterv);
 
