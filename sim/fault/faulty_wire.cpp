@@ -34,8 +34,8 @@ void DatagramWire::write(unsigned side, std::span<const std::byte> header, std::
       if (chance_.with(0.2)) bytes.resize(chance_.next() % bytes.size());
     }
     const Nanos late = chance_.with(f.reordering) ? Nanos(chance_.from(1, 10)) : 1;
-    time_->after(late * delay(side, bytes.size()),
-                 [this, side, bytes = std::move(bytes)] { ends_[1 - side]->arrived(bytes); });
+    const Nanos takes = late * delay(side, bytes.size());  // before the bytes are moved into the event
+    time_->after(takes, [this, side, bytes = std::move(bytes)] { ends_[1 - side]->arrived(bytes); });
   }
 }
 
