@@ -63,6 +63,10 @@ struct ScenarioRun {
   std::vector<Expectation> expectations;
 
   bool plays_faults() const { return !faults.empty() || engines[0] == Engine::protocol; }
+  // Whatever happens; by the policy "fail" ranks end with an error.
+  bool must_complete() const {
+    return !faults.empty() && (engines[0] != Engine::protocol || recovery.policy != FailurePolicy::fail);
+  }
   const Task& task() const { return streams[0][0]; }
 };
 

@@ -235,3 +235,33 @@ TEST_CASE("a rank that nobody reaches hangs nobody: without a quorum all end") {
   CHECK(none["out"] == 8);
   CHECK(!none.contains("hang"));
 }
+
+TEST_CASE("protocol: over datagrams and connections a frame takes what its link's bandwidth says") {
+  for (const char* wire : {"datagrams", "connections"}) {
+    const auto time = [&](double percent) {
+      const Json run = {
+          {"collective", "broadcast"},
+          {"bytes", "256KiB"},
+          {"algorithms", "binomial"},
+          {"recovery", {{"policy", "shrink"}, {"wire", wire}}},
+          {"faults",
+           Json::array({{{"kind", "link_degraded"}, {"nic", "node0/nic0"}, {"bandwidth_percent", percent}}})}};
+      return rows_of_campaign(Json::array({run}), kTwoNodes)[0]["time_us"].get<double>();
+    };
+    CAPTURE(wire);
+    // 48.5 GB/s carry 256 KiB in 5.4 us.
+    CHECK(time(10) - time(100) > 9 * 5.4 * 0.8);
+    CHECK(time(10) - time(100) < 9 * 5.4 * 1.6);
+  }
+}
+
+TEST_CASE("a run with faults that never ends breaks, though nothing is expected of it") {
+  const Json run = {{"collective", "allreduce"},
+                    {"bytes", "1KiB"},
+                    {"algorithms", "ring"},
+                    {"recovery", {{"policy", "shrink"}, {"detection_us", "200ms"}, {"limit_us", "10ms"}}},
+                    {"faults", Json::array({{{"kind", "loss"}, {"probability", 1}}})}};
+  Campaign plan = plan_of(Json::array({run}), kPod);
+  REQUIRE(plan.scenario->runs[0].expectations.size() == 1);
+  CHECK(!run_campaign(plan, kRealEngines, {.jobs = 1, .progress = {}}).ok());
+}

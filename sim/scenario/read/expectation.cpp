@@ -84,12 +84,16 @@ std::string read_algorithm(const json::Node& node, const ScenarioRun& run, std::
   node.fail(fmt::format("\"{}\" is not among the algorithms of this run{}", found, suggestion(found, names)));
 }
 
-std::vector<Expectation> read_expectations(const json::Node& node, const ScenarioRun& run) {
+std::vector<Expectation> read_expectations(const std::optional<json::Node>& node, const ScenarioRun& run) {
   std::vector<Expectation> all;
-  if (node.is_array())
-    for (const json::Node& item : node.items(1, 1000)) read_object(item, run, all);
-  else
-    read_object(node, run, all);
+  if (node && node->is_array())
+    for (const json::Node& item : node->items(1, 1000)) read_object(item, run, all);
+  else if (node)
+    read_object(*node, run, all);
+  if (!run.must_complete()) return all;
+  const auto about_that = [](const Expectation& e) { return e.check->key == "completed"; };
+  if (std::none_of(all.begin(), all.end(), about_that))
+    read_object(json::Node::parse(R"({"completed": true})", "not stated"), run, all);
   return all;
 }
 

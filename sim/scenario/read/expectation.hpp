@@ -30,9 +30,10 @@ struct Expectation {
   std::optional<std::uint64_t> bytes;
 };
 
-// Throws json::InputError also where the run can never satisfy or violate it: an algorithm that is not run, a check on
-// bandwidth of a sequence, a filter that names no size of the run.
-std::vector<Expectation> read_expectations(const json::Node& node, const ScenarioRun& run);
+// Of a run that must complete, that it does, where nothing is stated. Throws json::InputError also where the run can
+// never satisfy or violate it: an algorithm that is not run, a check on bandwidth of a sequence, a filter that names no
+// size of the run.
+std::vector<Expectation> read_expectations(const std::optional<json::Node>& node, const ScenarioRun& run);
 
 // The name of an algorithm that the run may run, or `also`. For checks that compare with one.
 std::string read_algorithm(const json::Node& node, const ScenarioRun& run, std::string_view also);

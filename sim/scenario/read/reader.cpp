@@ -102,7 +102,7 @@ ScenarioRun read_run(const json::Node& node) {
   }
   if (std::find(run.engines.begin(), run.engines.end(), Engine::protocol) != run.engines.end()) run.payload = true;
   if (const auto n = node.find("stragglers")) run.stragglers = read_stragglers(*n);
-  if (const auto n = node.find("expect")) run.expectations = read_expectations(*n, run);
+  run.expectations = read_expectations(node.find("expect"), run);
   return run;
 }
 
