@@ -167,7 +167,8 @@ std::atomic<std::uint32_t> asked{0};
 Status write_dump(const DumpedRank& rank, const std::string& path) {
   const std::string text =
       path.ends_with(".json") ? json::format_value(own_form(rank), 1) + '\n' : json::to_pickle(torch_form(rank));
-  const std::string draft = fmt::format("{}.{}.draft", path, ::getpid());
+  static std::atomic<unsigned> drafts{0};  // each has its own: two threads may write at the same time
+  const std::string draft = fmt::format("{}.{}.{}.draft", path, ::getpid(), drafts++);
   const auto wrong = [&](int error) {
     ::unlink(draft.c_str());
     return Status::error(fmt::format("cannot write the dump {}: {}", path, std::strerror(error)), GCCL_ERR_SYSTEM);

@@ -95,6 +95,7 @@ class Reader {
   };
   static constexpr std::size_t kMark = ~std::size_t(0);
   static constexpr std::size_t kValuesMax = 20'000'000;
+  static constexpr std::size_t kTextMax = std::size_t(256) << 20;  // each time that it stands somewhere
   static constexpr int kDepthMax = 100;
 
   static bool calls(std::uint8_t op) {
@@ -244,7 +245,11 @@ class Reader {
     if (depth > kDepthMax) throw Wrong("its values are nested deeper than " + std::to_string(kDepthMax));
     if (++made_ > kValuesMax) throw Wrong("it has more than 20 million values");
     const Value& v = values_[of];
-    if (v.kind == Value::Kind::scalar) return v.scalar;
+    if (v.kind == Value::Kind::scalar) {
+      if (v.scalar.is_string()) text_ += v.scalar.get_ref<const std::string&>().size();
+      if (text_ > kTextMax) throw Wrong("its texts have more than 256 MiB");
+      return v.scalar;
+    }
     nlohmann::json out = v.kind == Value::Kind::list ? nlohmann::json::array() : nlohmann::json::object();
     if (v.kind == Value::Kind::list) {
       for (const std::size_t p : v.parts) out.push_back(document(p, depth + 1));
@@ -261,7 +266,7 @@ class Reader {
   }
 
   const std::string_view bytes_;
-  std::size_t at_ = 0, made_ = 0;
+  std::size_t at_ = 0, made_ = 0, text_ = 0;
   std::vector<Value> values_;
   std::vector<std::size_t> stack_;
   std::map<std::uint64_t, std::size_t> memo_;

@@ -65,6 +65,7 @@ class Job {
       lost_ += (span - whole * period) * nodes;
     }
     now_ += span;
+    unbroken_ += span;
   }
   void take_back() {
     while (!repairs_.empty() && repairs_.top() <= now_) {
@@ -96,8 +97,10 @@ class Job {
   }
   // The others go on, with a spare where there is one.
   void go_on(double end) {
-    lost_ += std::min(s_.step / 2, now_) * double(active_);
-    kept_ -= std::min(s_.step / 2, now_) * double(active_);
+    const double half_a_step = std::min(s_.step / 2, unbroken_) * interval_ / (interval_ + s_.write) * double(active_);
+    unbroken_ = 0;
+    lost_ += half_a_step;
+    kept_ -= half_a_step;
     if (spares_ > 0)
       --spares_;
     else if (active_ > 1)
@@ -112,7 +115,8 @@ class Job {
   const double interval_;
   const std::uint64_t nodes_;
   Chance chance_;
-  double rate_ = 0;  // of failures of a node, per second
+  double unbroken_ = 0;  // worked since the last failure
+  double rate_ = 0;      // of failures of a node, per second
   std::uint64_t active_ = 0, spares_ = 0;
   std::priority_queue<double, std::vector<double>, std::greater<>> repairs_;  // when nodes are back
 };
