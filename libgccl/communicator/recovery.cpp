@@ -299,6 +299,10 @@ Recovery::Group& Recovery::group_of(const Members& members) {
 Status Recovery::out_of(const Group& g) const {
   const auto& m = *g.membership;
   const std::string failed = ranks_text(m.failures().failed, g.members);
+  if (m.out() != fault::Membership::Out::expelled && failed.empty())
+    return Status::error(fmt::format("{} hears no other rank: they may go on without it, so it cannot without them",
+                                     g.members.name(g.members.rank)),
+                         GCCL_ERR_PEER_LOST);
   return Status::error(
       m.out() == fault::Membership::Out::expelled
           ? fmt::format("the other ranks have gone on without {}", g.members.name(g.members.rank))

@@ -82,7 +82,7 @@ void Recovery::drive_detector() {
 
 Status Recovery::silence(const Members& members, Rank* who) {
   std::lock_guard lock(mutex_);
-  const std::string limit = fmt::format("for {} ms (GCCL_DETECTION_MS)", detection_ms_);
+  const std::string limit = fmt::format("within the detection time of {} ms (GCCL_DETECTION_MS)", detection_ms_);
   for (Rank r = 0; r < members.size(); ++r) {
     const Rank world = members.world_rank[r];
     if (!silent_.failed.contains(world)) continue;
