@@ -53,6 +53,7 @@ class Pricer {
   // Microseconds by the planner's closed forms, without contention; nothing is simulated. For runs of one group.
   std::vector<double> predict(const LlmWorkload& w, const StepWorld& world, const std::vector<nlohmann::json>& runs);
   std::size_t simulated() const { return simulated_; }
+  const StopFlag* stop() const { return options_.stop; }
 
  private:
   Campaign campaign(const LlmWorkload& w, const StepWorld& world, const std::vector<nlohmann::json>& runs) const;

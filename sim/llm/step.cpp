@@ -233,9 +233,9 @@ std::unique_ptr<PlayedStep> play_step(const LlmWorkload& w, Pricer& pricer) {
   s->runs = runs_of(*s, world);
   const std::vector<Json> rows = pricer.play(s->workload, world, s->runs);
   for (const Json& row : rows) s->costs.us.push_back(row["time_us"].get<double>());
-  s->timeline = play(s->graph, *s->expansion, s->costs);
+  s->timeline = play(s->graph, *s->expansion, s->costs, pricer.stop());
   Json together = contention(*s, world, pricer);
-  if (!together.empty()) s->timeline = play(s->graph, *s->expansion, s->costs);
+  if (!together.empty()) s->timeline = play(s->graph, *s->expansion, s->costs, pricer.stop());
   add_result(*s, world, rows);
   s->result["together"] = std::move(together);
   judge(w, s->result);

@@ -28,10 +28,11 @@ class Lists {
 
 class Player {
  public:
-  Player(const StepGraph& graph, const Expansion& e, const StepCosts& costs)
+  Player(const StepGraph& graph, const Expansion& e, const StepCosts& costs, const StopFlag* stop)
       : g_(graph),
         e_(e),
         costs_(costs),
+        stop_(stop),
         after_(graph.tasks.size(), graph.edges, false),
         before_(graph.tasks.size(), graph.edges, true),
         left_(graph.tasks.size()),
@@ -58,11 +59,15 @@ class Player {
       events_.pop();
       if (e.version != stages_[e.stage].version) continue;
       advance(e.stage, e.time);
+      if (stop_ && *stop_) throw Interrupted();
       std::vector<std::uint32_t> done;
+      // The task that ends is over whatever rounding leaves of it, and with it those that end as soon.
+      const double nothing = std::max(kTiny, e.time * kRounding);
+      const auto over = [&](std::uint32_t t) { return t == e.task || left_[t] <= nothing; };
       auto& active = stages_[e.stage].active;
       for (const std::uint32_t t : active)
-        if (left_[t] <= kTiny) done.push_back(t);
-      std::erase_if(active, [&](std::uint32_t t) { return left_[t] <= kTiny; });
+        if (over(t)) done.push_back(t);
+      std::erase_if(active, over);
       ready.clear();
       for (const std::uint32_t t : done) book_waiting(t, e.time);
       for (const std::uint32_t t : done) finish(t, e.time, ready);
@@ -76,7 +81,8 @@ class Player {
   }
 
  private:
-  static constexpr double kTiny = 1e-7;  // us
+  static constexpr double kTiny = 1e-7;         // us
+  static constexpr double kRounding = 0x1p-50;  // of the time, what sums of so many microseconds are wrong by
   static constexpr double kLeastPace = 0.05;
 
   struct Stage {
@@ -93,6 +99,7 @@ class Player {
   };
 
   Kind kind(std::uint32_t t) const { return e_.traffic[g_.tasks[t].traffic].kind; }
+    std::uint32_t task;  // which ends then
 
   double pace(const Stage& s, std::uint32_t t) const {
     double sum = 0;
@@ -195,12 +202,12 @@ class Player {
     for (const Rank stage : touched_) {
       Stage& s = stages_[stage];
       ++s.version;
-      double soonest = -1;
+      Event soonest{-1, stage, kComputes, s.version};
       for (const std::uint32_t t : s.active) {
         const double at = time + left_[t] / pace(s, t);
-        if (soonest < 0 || at < soonest) soonest = at;
+        if (soonest.time < 0 || at < soonest.time) soonest.time = at, soonest.task = t;
       }
-      if (soonest >= 0) events_.push({soonest, stage, s.version});
+      if (soonest.time >= 0) events_.push(soonest);
     }
     touched_.clear();
   }
@@ -220,8 +227,9 @@ class Player {
 
 }  // namespace
 
-Timeline play(const StepGraph& graph, const Expansion& e, const StepCosts& costs) {
-  return Player(graph, e, costs).timeline();
+Timeline play(const StepGraph& graph, const Expansion& e, const StepCosts& costs, const StopFlag* stop) {
+  return Player(graph, e, costs, stop).timeline();
 }
 
 }  // namespace gccl::sim::llm
+  const StopFlag* stop_;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "sim/llm/schedule.hpp"
+#include "sim/scenario/run/pool.hpp"
 
 namespace gccl::sim::llm {
 
@@ -40,7 +41,7 @@ struct Timeline {
 // A stage's tasks of one queue run in order, its queues concurrently. While communications of several kinds are in
 // flight, each goes on at 1 / (1 + sum of (slower - 1)) of its pace: exact where all share one limit equally. Compute
 // goes on at 1 - the sum of their shares of the card, at least 5 %. Throws std::runtime_error where tasks wait for each
-// other.
-Timeline play(const StepGraph& graph, const Expansion& e, const StepCosts& costs);
+// other, and Interrupted soon after `stop` is set.
+Timeline play(const StepGraph& graph, const Expansion& e, const StepCosts& costs, const StopFlag* stop = nullptr);
 
 }  // namespace gccl::sim::llm

@@ -154,3 +154,27 @@ TEST_CASE("decoding adds up its layers and their all-reduces") {
   us[std::size_t(Kind::tensor)] = 10;
   CHECK(step_us(d, us) == Approx(8 * (50 + 2 * 10) + 10));  // the embedding's, too
 }
+
+TEST_CASE("a step whose times are all multiplied takes as many times as long, be it for millions of years") {
+  const nlohmann::json d =
+      patched(plain_workload(), R"({"parallel": {"tensor": 2, "pipeline": 4, "data": 2}, "overlap": {"data": true},
+    "sm_share": {"data": 0.3}, "bucket_bytes": "1MiB"})");
+  const LlmWorkload w = workload_of(d);
+  const Expansion e = expand(w, 8);
+  const StepGraph short_graph = schedule(e);
+  const auto us = [&](double times) {
+    StepGraph g = short_graph;
+    for (StepTask& t : g.tasks) t.us *= times;
+    StepCosts costs;
+    costs.sm_share = w.sm_share;
+    for (std::size_t t = 0; t < e.traffic.size(); ++t) costs.us.push_back((100 + 7.7 * double(t)) * times);
+    costs.slower[std::size_t(Kind::data)][std::size_t(Kind::tensor)] = 1.7;
+    return play(g, e, costs).step_us;
+  };
+  const double once = us(1);
+  for (const double times : {1e5 / 3, 1e9 / 7, 1e16 / 3}) CHECK(us(times) == Approx(once * times).epsilon(1e-6));
+  const gccl::sim::StopFlag stop = true;
+  StepCosts none;
+  none.us.resize(e.traffic.size());
+  CHECK_THROWS_AS(play(short_graph, e, none, &stop), gccl::sim::Interrupted);
+}
