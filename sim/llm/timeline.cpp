@@ -37,6 +37,7 @@ class Player {
         before_(graph.tasks.size(), graph.edges, true),
         left_(graph.tasks.size()),
         waits_(graph.tasks.size()),
+        looked_at_(graph.tasks.size()),
         stages_(graph.stages) {
     out_.begin.assign(g_.tasks.size(), -1);
     out_.end.assign(g_.tasks.size(), -1);
@@ -58,19 +59,22 @@ class Player {
       const Event e = events_.top();
       events_.pop();
       if (e.version != stages_[e.stage].version) continue;
-      advance(e.stage, e.time);
       if (stop_ && *stop_) throw Interrupted();
-      std::vector<std::uint32_t> done;
+      advance(e.stage, e.time);
       // The task that ends is over whatever rounding leaves of it, and with it those that end as soon.
       const double nothing = std::max(kTiny, e.time * kRounding);
       const auto over = [&](std::uint32_t t) { return t == e.task || left_[t] <= nothing; };
+      std::vector<std::uint32_t> done;
       auto& active = stages_[e.stage].active;
       for (const std::uint32_t t : active)
         if (over(t)) done.push_back(t);
       std::erase_if(active, over);
       ready.clear();
       for (const std::uint32_t t : done) book_waiting(t, e.time);
-      for (const std::uint32_t t : done) finish(t, e.time, ready);
+      for (const std::uint32_t t : done) {
+        for_each_partner(t, [&](auto& shared) { std::erase(shared, t); });
+        finish(t, e.time, ready);
+      }
       touched_.push_back(e.stage);
       start(ready, e.time);
     }
@@ -87,6 +91,7 @@ class Player {
 
   struct Stage {
     std::vector<std::uint32_t> active, computes;  // in flight; all compute tasks in order
+    std::vector<std::uint32_t> shared;            // in flight on other stages, and a task of this one waits for it
     std::size_t next = 0;                         // of computes: the first that is not over
     double now = 0;
     std::uint64_t version = 0;
@@ -94,12 +99,12 @@ class Player {
   struct Event {
     double time;
     Rank stage;
+    std::uint32_t task;  // which ends then
     std::uint64_t version;
     bool operator<(const Event& o) const { return std::tie(time, stage) > std::tie(o.time, o.stage); }
   };
 
   Kind kind(std::uint32_t t) const { return e_.traffic[g_.tasks[t].traffic].kind; }
-    std::uint32_t task;  // which ends then
 
   double pace(const Stage& s, std::uint32_t t) const {
     double sum = 0;
@@ -151,20 +156,32 @@ class Player {
   }
 
   // The kind of communication that the stage's next compute waits for; nothing where it waits for compute elsewhere.
-  std::optional<Kind> awaited(Stage& s, Rank stage) const {
+  std::optional<Kind> awaited(Stage& s, Rank stage) {
     while (s.next < s.computes.size() && out_.end[s.computes[s.next]] >= 0) ++s.next;
     if (s.next < s.computes.size()) return cause(s.computes[s.next], stage);
     for (const std::uint32_t t : s.active)
       if (!g_.tasks[t].computes()) return kind(t);
+    if (!s.shared.empty()) return kind(s.shared[0]);
     return {};
   }
-  std::optional<Kind> cause(std::uint32_t task, Rank stage) const {
-    for (const std::uint32_t b : before_.of(task)) {
-      const StepTask& t = g_.tasks[b];
-      if (out_.end[b] >= 0 || t.queue == Queue::compute) continue;
-      if (t.queue != Queue::none && out_.begin[b] >= 0) return kind(b);
-      if (t.stage != stage) continue;  // what another stage has not sent yet
-      if (const auto k = cause(b, stage)) return k;
+  // Looks at what the task waits for, and what that waits for on this stage, at each once: paths may be many and long.
+  std::optional<Kind> cause(std::uint32_t task, Rank stage) {
+    ++look_;
+    std::vector<std::uint32_t> open{task};
+    while (!open.empty()) {
+      const std::uint32_t waits = open.back();
+      open.pop_back();
+      const std::size_t here = open.size();
+      for (const std::uint32_t b : before_.of(waits)) {
+        const StepTask& t = g_.tasks[b];
+        if (out_.end[b] >= 0 || t.queue == Queue::compute || looked_at_[b] == look_) continue;
+        looked_at_[b] = look_;
+        const bool runs = t.queue != Queue::none && out_.begin[b] >= 0;
+        if (runs && !t.computes()) return kind(b);
+        if (runs || t.stage != stage) continue;  // the host computes; what another stage has not sent yet
+        open.push_back(b);
+      }
+      std::reverse(open.begin() + std::ptrdiff_t(here), open.end());  // the first is looked at next
     }
     return {};
   }
@@ -173,6 +190,14 @@ class Player {
   void book_waiting(std::uint32_t t, double time) {
     for (const std::uint32_t next : after_.of(t))
       if (g_.tasks[next].stage != g_.tasks[t].stage) advance(g_.tasks[next].stage, time);
+  }
+
+  // The other stages that take part in a communication: a task of theirs waits for it.
+  template <class F>
+  void for_each_partner(std::uint32_t t, F&& f) {
+    if (g_.tasks[t].computes()) return;
+    for (const std::uint32_t next : after_.of(t))
+      if (g_.tasks[next].stage != g_.tasks[t].stage) f(stages_[g_.tasks[next].stage].shared);
   }
 
   void finish(std::uint32_t t, double time, std::vector<std::uint32_t>& ready) {
@@ -195,6 +220,7 @@ class Player {
       }
       const Rank stage = g_.tasks[t].stage;
       stages_[stage].active.push_back(t);
+      for_each_partner(t, [&](auto& shared) { shared.push_back(t); });
       touched_.push_back(stage);
     }
     std::sort(touched_.begin(), touched_.end());
@@ -215,9 +241,12 @@ class Player {
   const StepGraph& g_;
   const Expansion& e_;
   const StepCosts& costs_;
+  const StopFlag* stop_;
   Lists after_, before_;
   std::vector<double> left_;
   std::vector<std::uint32_t> waits_;
+  std::vector<std::uint64_t> looked_at_;  // by task: the last look for a cause that met it
+  std::uint64_t look_ = 0;
   std::vector<Stage> stages_;
   std::priority_queue<Event> events_;
   std::vector<Rank> touched_;
@@ -232,4 +261,3 @@ Timeline play(const StepGraph& graph, const Expansion& e, const StepCosts& costs
 }
 
 }  // namespace gccl::sim::llm
-  const StopFlag* stop_;

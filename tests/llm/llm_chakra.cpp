@@ -148,3 +148,31 @@ TEST_CASE("damaged traces are refused or played, and never break the program") {
   }
   CHECK(refused > 100);
 }
+
+TEST_CASE("a card that waits for its host has a bubble, and the last call is exposed on all that take part") {
+  const std::string host = attribute("is_cpu_op", 27, 1) + number(7, 5000), call = all_reduce(1 << 20);
+  const TwoRanks t(
+      trace_of({traced(1, kComp, {}, host), traced(2, kComp, {1}, number(7, 100)), traced(3, kCollective, {2}, call)}),
+      trace_of({traced(1, kComp, {}, number(7, 5100)), traced(2, kCollective, {1}, call)}));
+  const Json r = t.result();
+  const double us = r["traffic"][0]["time_us"];
+  CHECK(r["step_us"].get<double>() == Approx(5100 + us));
+  CHECK(r["stages"][0]["bubble_us"].get<double>() == Approx(5000));
+  CHECK(r["stages"][1]["bubble_us"].get<double>() == Approx(0));
+  for (const Json& stage : r["stages"]) CHECK(stage["exposed_us"]["data"].get<double>() == Approx(us));
+}
+
+TEST_CASE("a rank may wait behind many calls at once for another's compute") {
+  std::vector<std::string> first, second{traced(1000, kComp, {}, number(7, 300))};
+  for (unsigned i = 1; i <= 64; ++i) {
+    const std::vector<unsigned> after = i > 1 ? std::vector{i - 1} : std::vector<unsigned>{};
+    first.push_back(traced(i, kCollective, after, all_reduce(4096)));
+    second.push_back(traced(i, kCollective, i > 1 ? after : std::vector{1000u}, all_reduce(4096)));
+  }
+  first.push_back(traced(65, kComp, {64}, number(7, 50)));
+  const Json r = TwoRanks(trace_of(first), trace_of(second)).result();
+  const double us = r["traffic"][0]["time_us"];
+  CHECK(r["step_us"].get<double>() == Approx(300 + 64 * us + 50));
+  CHECK(r["stages"][0]["bubble_us"].get<double>() == Approx(300));
+  CHECK(r["stages"][0]["exposed_us"]["data"].get<double>() == Approx(64 * us));
+}
