@@ -90,7 +90,7 @@ class Scheduler {
     std::array<std::uint32_t, kQueues> last;
     Tasks blocking;    // what the next compute waits for
     Tasks layer_ends;  // of ZeRO 3
-    Tasks reduces;     // what may begin when all compute is over
+    Tasks arrived;     // where a chunk computes nothing: the last gradients that reached it
     Stage() { last.fill(kComputes); }
   };
   Stage& now() { return stages_.at(stage_); }
@@ -158,6 +158,7 @@ class Scheduler {
     }
     if (sharded() && !p.backward && chunk.gather_embedding)
       start.push_back(communicate(of_pass(p), *chunk.gather_embedding, {}));
+    if (chunk.layers == 0) wait_for_gathers(p, 0, start);
     for (Half& h : halves) h.ready = start;
     if (!p.backward) run(p, chunk.embedding.forward, halves);
     if (p.backward) run(p, chunk.head.backward, halves);
@@ -168,10 +169,7 @@ class Scheduler {
         for (Half& h : halves) h.ready.insert(h.ready.end(), gathered_.begin(), gathered_.end());
         if (at_ < layers.size()) gather_layer(layers[at_].first, layers[at_].second);
       }
-      if (!p.backward && p.micro_batch == 0)
-        for (const auto& [fraction, task] : gathers_[p.chunk])
-          if (fraction < double(i + 1) / double(chunk.layers) + 1e-9)
-            for (Half& h : halves) h.ready.push_back(task);
+      for (Half& h : halves) wait_for_gathers(p, i, h.ready);
       run(p, p.backward ? e_.layer(layer).backward : e_.layer(layer).forward, halves);
       if (sharded()) end_layer(p, layer, all_of(halves));
       if (p.backward && w_.parallel.zero < 3 && (p.micro_batch + 1 == m_ || w_.parallel.zero == 2))
@@ -185,12 +183,18 @@ class Scheduler {
       run(p, chunk.head.forward, halves);
     if (sharded() && p.backward && chunk.reduce_embedding)
       communicate(of_pass(p), *chunk.reduce_embedding, all_of(halves));
-    if (p.backward ? first : last) {
-      if (p.backward) now().reduces = all_of(halves);
-      return;
-    }
+    if (p.backward && chunk.layers == 0) now().arrived = all_of(halves);
+    if (p.backward ? first : last) return;
     sends_[send_of(p.backward, p.chunk, p.micro_batch)] =
         communicate(of_pass(p), p.backward ? *e_.backward_send : *e_.forward_send, all_of(halves));
+  }
+
+  // The buckets of weights that the i-th layer of a chunk is in, or the embedding where it has none.
+  void wait_for_gathers(const Pass& p, Count i, Tasks& ready) {
+    if (p.backward || p.micro_batch > 0) return;
+    const double end = double(i + 1) / double(std::max<Count>(e_.chunks[p.chunk].layers, 1));
+    for (const auto& [fraction, task] : gathers_[p.chunk])
+      if (fraction < end + 1e-9) ready.push_back(task);
   }
 
   // Weights of one layer: while the layer before is computed where that overlaps (so no more than two are held).
@@ -238,9 +242,17 @@ class Scheduler {
                                  communicate(of_pass({pass.backward, c, pass.micro_batch}), *b->gather, after));
   }
 
+  // When all that a stage computes is over.
+  Tasks over(Rank stage) const {
+    const Stage& s = stages_.at(stage);
+    Tasks all = s.arrived;
+    if (s.last[0] != kComputes) all.push_back(s.last[0]);
+    return all;
+  }
+
   void add_embedding() {
-    Tasks both;
-    for (const Rank s : {Rank(0), graph_.stages - 1}) both.push_back(stages_[s].last[0]);
+    Tasks both = over(0);
+    for (const std::uint32_t t : over(graph_.stages - 1)) both.push_back(t);
     for (const Rank s : {Rank(0), graph_.stages - 1}) {
       stage_ = s;
       communicate(of_pass({true, s == 0 ? 0 : chunks_ - 1, m_ - 1}), *e_.embedding, both);
@@ -251,8 +263,8 @@ class Scheduler {
   void add_end() {
     if (!training()) return;
     const Pass end{true, stage_, m_ - 1};
-    for (const auto& [pass, traffic] : late_[stage_]) communicate(of_pass(pass), traffic, {now().last[0]});
-    Tasks after;
+    for (const auto& [pass, traffic] : late_[stage_]) communicate(of_pass(pass), traffic, over(stage_));
+    Tasks after = now().arrived;
     for (const Queue q : {Queue::data, Queue::embedding})
       if (const std::uint32_t last = now().last[std::size_t(q)]; last != kComputes) after.push_back(last);
     if (w_.compute.optimizer_us > 0) after = {compute(of_pass(end), w_.compute.optimizer_us, "optimizer", after)};

@@ -178,3 +178,31 @@ TEST_CASE("a step whose times are all multiplied takes as many times as long, be
   none.us.resize(e.traffic.size());
   CHECK_THROWS_AS(play(short_graph, e, none, &stop), gccl::sim::Interrupted);
 }
+
+TEST_CASE("a first stage that has the embedding alone passes on, reduces and updates when the gradients reach it") {
+  // Of 8 stages the first and the last have no layer: six in 1F1B, m + 5 times forward and backward of one.
+  const auto ends = [](const char* patch) {
+    return patched(patched(plain_workload(), R"({"model": {"layers": 6}, "parallel": {"pipeline": 8}})"), patch);
+  };
+  ByKind<double> us{};
+  us[std::size_t(Kind::embedding)] = 500;
+  us[std::size_t(Kind::data)] = 700;
+  CHECK(step_us(ends(R"({"model": {"tied": true}})"), us) == Approx(21 * 3000 + 500));
+  CHECK(step_us(ends(R"({"parallel": {"data": 2}, "overlap": false})"), us) == Approx(13 * 3000 + 700));
+  CHECK(step_us(ends(R"({"model": {"tied": true}, "parallel": {"data": 2}, "overlap": false})"), us) >=
+        13 * 3000 + 700);
+  const nlohmann::json gathered =
+      ends(R"({"parallel": {"data": 2, "zero": 1}, "overlap": {"data": true}, "compute": {"optimizer_us": 40}})");
+  PlayedStep s{workload_of(gathered), {}, {}, {}};
+  played(gathered, us, s);
+  for (std::size_t t = 0; t < s.g.tasks.size(); ++t) {
+    const StepTask& task = s.g.tasks[t];
+    if (task.stage == 0 && task.queue == Queue::forward) CHECK(s.t.begin[t] >= 700);  // of weights that are there
+    if (task.what == "optimizer" && task.stage == 0) CHECK(s.t.begin[t] >= 700 + 13 * 3000);
+  }
+  const nlohmann::json alone = ends(R"({"compute": {"optimizer_us": 40}})");
+  CHECK(step_us(alone) == Approx(21 * 3000 + 40));
+  played(alone, {}, s);
+  for (std::size_t t = 0; t < s.g.tasks.size(); ++t)
+    if (s.g.tasks[t].what == "optimizer" && s.g.tasks[t].stage == 0) CHECK(s.t.begin[t] == Approx(21 * 3000));
+}
