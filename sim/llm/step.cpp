@@ -57,7 +57,8 @@ Json contention(PlayedStep& s, const StepWorld& world, Pricer& pricer) {
   std::vector<Json> runs;
   for (std::size_t a = 0; a < kKinds; ++a)
     for (std::size_t b = 0; b <= a; ++b) {
-      if (s.timeline.together[a][b] < kTogetherMin * s.timeline.step_us * s.graph.stages) continue;
+      const double together = s.timeline.together[a][b];
+      if (together == 0 || together < kTogetherMin * s.timeline.step_us * s.graph.stages) continue;
       std::size_t ta = *most[a], tb = *most[b];
       if (a == b) {
         if (Kind(a) != Kind::pipeline || !s.expansion->backward_send) continue;
@@ -271,6 +272,7 @@ void judge(const LlmWorkload& w, Json& result) {
   Json all = Json::array();
   bool ok = true;
   const double step = result["step_us"];
+  const auto part = [&](const Json& us) { return step > 0 ? us.get<double>() / step * 100 : 0; };  // percent
   for (const auto& [key, node] : w.expectations) {
     const bool least = key.starts_with("min");
     double found = step;
@@ -278,9 +280,9 @@ void judge(const LlmWorkload& w, Json& result) {
       if (!result["mfu_percent"].is_number()) node.fail("without \"card_TFLOPS\" there is no MFU");
       found = result["mfu_percent"];
     } else if (key == "max_exposed_percent") {
-      found = result["exposed_us"].get<double>() / step * 100;
+      found = part(result["exposed_us"]);
     } else if (key == "max_bubble_percent") {
-      found = result["bubble_us"].get<double>() / step * 100;
+      found = part(result["bubble_us"]);
     }
     const double bound = key.ends_with("_us") ? double(node.nanos(1e3)) / 1e3 : node.number(0, 1e18);
     const bool held = least ? found >= bound : found <= bound;

@@ -204,3 +204,13 @@ TEST_CASE("wrong workloads give one line with file and pointer, and exit code 2"
   check_refused({"run", good, "--html", good}, "g.json");
   check_refused({"run", "llm-step", "--what-if", "overlap=false"}, "--what-if: for workloads");
 }
+
+TEST_CASE("a step of no time has nothing in flight at the same time, and no part of it is exposed") {
+  Json none = patched(plain_workload(), R"({"cluster": "dgx-h100-superpod-2048", "batch": {"sequences": 1},
+    "compute": {"layer_us": {"forward": 0, "backward": 0}}})");
+  none["expect"] = {{"max_exposed_percent", 1}, {"max_bubble_percent", 1}};
+  const Json r = step_of(none);
+  CHECK(r["step_us"] == 0);
+  CHECK(r["together"].empty());
+  CHECK(r["ok"] == true);
+}
