@@ -125,6 +125,12 @@ double activation_bytes(const LlmWorkload& w, bool moe) {
   return sum + double(e.top_k + e.shared) * block_activation(m, e.ffn) + h;
 }
 
+double layer_cache_bytes(const LlmWorkload& w) {
+  const double share = w.model.latent ? 1 : w.parallel.tensor;  // a latent cache is on every tensor rank
+  return double(w.micro_batch) * double(w.sequence) / w.parallel.context * widths(w.model).key_value *
+         size_of(w.dtype) / share;
+}
+
 Memory memory_of(const LlmWorkload& w, Rank stage) {
   const Parallel& p = w.parallel;
   const RankParameters own = rank_parameters(w, stage);
@@ -138,9 +144,7 @@ Memory memory_of(const LlmWorkload& w, Rank stage) {
   if (w.phase != Phase::training) {
     double layers = 0;
     for (Count c = stage; c < w.chunks(); c += p.pipeline) layers += double(w.chunk_layers()[c]);
-    const Widths width = widths(w.model);
-    const double share = w.model.latent ? 1 : p.tensor;  // a latent cache is on every tensor rank
-    all.cache = layers * double(w.micro_batch) * double(w.sequence) / p.context * width.key_value * each / share;
+    all.cache = layers * layer_cache_bytes(w);
     return all;
   }
   all.gradients = cut(2, gradient);

@@ -30,6 +30,8 @@ struct Memory {
   double sum() const { return weights + gradients + optimizer + activations + cache + gathered; }
 };
 Memory memory_of(const LlmWorkload& w, Rank stage);
+// Of the cache of one layer on a card that has it, outside training.
+double layer_cache_bytes(const LlmWorkload& w);
 // Dense and expert parameters that a rank of `stage` holds, before ZeRO cuts them.
 struct RankParameters {
   double dense = 0, experts = 0;

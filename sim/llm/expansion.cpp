@@ -92,16 +92,10 @@ class Expander {
       return {mixing * us, feeding * us, core * us};
     }
     const double each = size_of(w_.dtype);
-    const double cache = w_.phase == Phase::decode ? memory_of(w_, 0).cache * p_.tensor / layers_of_stage(0) : 0;
+    const double cache = w_.phase == Phase::decode ? layer_cache_bytes(w_) * p_.tensor : 0;
     double read = (p.active - p.attention) * each;
     if (moe) read = experts_read() * (p.experts / double(m.experts.count)) * each * p_.tensor;
     return {time_us(mixing, p.attention * each + cache), time_us(feeding, read), time_us(core, 0)};
-  }
-  double layers_of_stage(Rank stage) const {
-    double n = 0;
-    const auto layers = w_.chunk_layers();
-    for (Count c = stage; c < w_.chunks(); c += p_.pipeline) n += double(layers[c]);
-    return n;
   }
   // Experts of a card whose weights one step of decoding reads: those that a token of its group is sent to.
   double experts_read() const {

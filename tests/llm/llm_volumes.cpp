@@ -140,3 +140,19 @@ TEST_CASE("weights, gradients and the optimiser's state are ZeRO's 2 + 2 + 12 by
   CHECK(bytes(2) == Approx(2 + 14. / 16));
   CHECK(bytes(3) == Approx(16. / 16));
 }
+
+TEST_CASE("a decoded layer reads its weights and its cache, whatever the first stage has") {
+  const auto layer_us = [](int pipeline) {
+    const LlmWorkload w = workload_of(
+        patched(plain_workload(), fmt::format(R"({{"phase": "decode", "batch": {{"sequences": null, "micro": 4}},
+    "model": {{"layers": 6}}, "parallel": {{"pipeline": {}}},
+    "compute": {{"layer_us": null, "card_TFLOPS": 1000, "memory_GBps": 100}}}})",
+                                              pipeline)
+                                      .c_str()));
+    double us = 0;
+    for (const Item& i : expand(w, 8).dense.forward) us += i.us;
+    return us;
+  };
+  const double bytes = 2 * (12 * kH * kH + 4 * kS * 2 * kH);  // keys and values of four sequences
+  for (const int pipeline : {1, 7, 8}) CHECK(layer_us(pipeline) == Approx(bytes / 100e3));
+}
