@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "sim/llm/arithmetic.hpp"
+#include "sim/scenario/read/counts.hpp"
 
 namespace gccl::sim::llm {
 namespace {
@@ -14,7 +15,8 @@ constexpr double kCallBytesMax = 0x1p60;
 
 class Expander {
  public:
-  Expander(const LlmWorkload& w, Rank ranks_in_node) : w_(w), p_(w.parallel), in_node_(ranks_in_node) {
+  Expander(const LlmWorkload& w, Rank ranks_in_node)
+      : w_(w), p_(w.parallel), in_node_(ranks_in_node), imbalance_(imbalance(w)) {
     e_.workload = &w;
     const auto splits = [&](Kind k, Rank ranks) { return w.overlap[std::size_t(k)] && ranks > 1; };
     if (splits(Kind::tensor, p_.tensor) || splits(Kind::context, p_.context) || splits(Kind::expert, p_.expert))
@@ -85,10 +87,10 @@ class Expander {
     if (moe) {
       const double experts = 2 * double(m.experts.top_k) * (p.experts / double(m.experts.count));
       mixing += feeding - experts;  // router and shared experts, computed beside attention
-      feeding = experts * imbalance(w_);
+      feeding = experts * imbalance_;
     }
     if (w_.compute.forward_us) {
-      const double even = mixing + feeding / (moe ? imbalance(w_) : 1), us = *w_.compute.forward_us / e_.halves / even;
+      const double even = mixing + feeding / (moe ? imbalance_ : 1), us = *w_.compute.forward_us / e_.halves / even;
       return {mixing * us, feeding * us, core * us};
     }
     const double each = size_of(w_.dtype);
@@ -279,6 +281,7 @@ class Expander {
   const LlmWorkload& w_;
   const Parallel& p_;
   const Rank in_node_;
+  const double imbalance_;
   double tokens_ = 0;  // of a half, on one context rank
   Expansion e_;
 };
@@ -286,10 +289,19 @@ class Expander {
 }  // namespace
 
 double imbalance(const LlmWorkload& w) {
-  if (w.model.experts.load != Distribution::Kind::skewed || w.parallel.expert == 1) return 1;
-  double harmonic = 0;
-  for (Rank k = 1; k <= w.parallel.expert; ++k) harmonic += 1.0 / k;
-  return w.parallel.expert / harmonic;
+  const Rank ranks = w.parallel.expert;
+  const Distribution load{.kind = w.model.experts.load, .seed = {}};
+  if (load.kind == Distribution::Kind::uniform || ranks == 1) return 1;
+  constexpr Count kMean = Count(1) << 32;  // so many that rounding is nothing
+  const CountTable counts(load, kMean, ranks, false, w.seed);
+  const Rank senders = load.kind == Distribution::Kind::random ? ranks : 1;  // else all send alike
+  double most = 0;
+  for (Rank to = 0; to < ranks; ++to) {
+    double sum = 0;
+    for (Rank from = 0; from < senders; ++from) sum += double(counts(from, to));
+    most = std::max(most, sum);
+  }
+  return most / senders / double(kMean);
 }
 
 double sent_bytes(const TrafficCall& call, Rank ranks) {

@@ -72,7 +72,7 @@ struct Expansion {
 // The workload must outlive it. `ranks_in_node`: of an expert group.
 Expansion expand(const LlmWorkload& w, Rank ranks_in_node);
 
-// How much more than the mean the rank with the most popular experts has to compute.
+// How much more than the mean the rank with the most popular experts has to compute: by the counts of its all-to-alls.
 double imbalance(const LlmWorkload& w);
 
 // What one rank sends for a call on a group of so many ranks, by the optimal algorithms: 2 (n-1)/n of an all-reduce's

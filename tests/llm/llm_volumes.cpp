@@ -156,3 +156,25 @@ TEST_CASE("a decoded layer reads its weights and its cache, whatever the first s
   const double bytes = 2 * (12 * kH * kH + 4 * kS * 2 * kH);  // keys and values of four sequences
   for (const int pipeline : {1, 7, 8}) CHECK(layer_us(pipeline) == Approx(bytes / 100e3));
 }
+
+TEST_CASE("experts take as long as those of the rank that is sent most, drawn at random, too") {
+  const auto experts_us = [](const char* load) {
+    const LlmWorkload w = workload_of(
+        patched(plain_workload(),
+                fmt::format(R"({{"model": {{"experts": {{"count": 64, "top_k": 8, "ffn": 512, "load": "{}"}}}},
+    "parallel": {{"data": 64, "expert": 64}}, "batch": {{"sequences": 64}},
+    "compute": {{"layer_us": null, "card_TFLOPS": 100}}}})",
+                            load)
+                    .c_str()));
+    for (const Item& i : expand(w, 8).moe.forward)
+      if (i.what == "experts") return i.us;
+    return 0.;
+  };
+  double harmonic = 0;
+  for (int k = 1; k <= 64; ++k) harmonic += 1. / k;
+  const double even = experts_us("uniform"), random = experts_us("random") / even;
+  CHECK(experts_us("skewed") / even == Approx(64 / harmonic));
+  // The largest of 64 sums of 64 numbers between 0 and 2 / 64: 1 and 1.5 to 5 deviations of 0.072.
+  CHECK(random > 1.1);
+  CHECK(random < 1.36);
+}
