@@ -21,16 +21,17 @@ RankLists strided(Rank begin, Rank end, Rank size, Rank stride) {
 RankLists by_nodes(const LlmWorkload& w, const RankLists& expert_groups, bool rails,
                    const std::function<Rank(Rank)>& node_of) {
   RankLists all;
+  std::size_t each = 0;  // of every group on every node
   for (const auto& group : expert_groups) {
     std::map<Rank, std::vector<Rank>> nodes;
     for (const Rank r : group) nodes[node_of(r)].push_back(r);
-    const std::size_t each = nodes.begin()->second.size();
+    if (each == 0) each = nodes.begin()->second.size();
     for (const auto& [node, members] : nodes)
       if (members.size() != each)
         w.where.at("model")
             .at("experts")
             .at("nodes_max")
-            .fail(fmt::format("an expert group has {} ranks on one node and {} on another; expected as many on each",
+            .fail(fmt::format("expert groups have {} ranks on one node and {} on another; expected as many on each",
                               each, members.size()));
     if (!rails) {
       for (auto& [node, members] : nodes) all.push_back(std::move(members));

@@ -37,8 +37,8 @@ Rank separate_stages(const LlmWorkload& w, const StepWorld& world) {
 
 Rank expert_ranks_in_node(const LlmWorkload& w, const StepWorld& world) {
   Rank n = 0;
-  while (n < w.parallel.expert && world.node_of(n) == world.node_of(0)) ++n;
-  return std::max<Rank>(n, 1);
+  for (Rank r = 0; r < w.parallel.expert; ++r) n += world.node_of(r) == world.node_of(0);
+  return n;
 }
 
 Json task_of(const LlmWorkload& w, const TrafficCall& call, const Json& groups) {

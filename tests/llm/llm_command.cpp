@@ -214,3 +214,18 @@ TEST_CASE("a step of no time has nothing in flight at the same time, and no part
   CHECK(r["together"].empty());
   CHECK(r["ok"] == true);
 }
+
+TEST_CASE("of an expert group so many ranks are on a node as its rails need, however ranks are dealt out") {
+  using namespace gccl::sim::llm;
+  const LlmWorkload w = workload_of(
+      patched(plain_workload(), R"({"model": {"experts": {"count": 512, "top_k": 8, "ffn": 512, "nodes_max": 4}},
+    "parallel": {"data": 1024, "expert": 512}, "batch": {"sequences": 1024}, "placement": "round_robin"})"));
+  Pricer pricer({.engines = {sim::run_model, nullptr}});
+  const StepWorld world = pricer.world(w);
+  const Rank in_node = expert_ranks_in_node(w, world);
+  CHECK(in_node == 2);  // 256 nodes
+  const auto node_of = [&](Rank r) { return world.node_of(r); };
+  for (const GroupSet set : {GroupSet::expert_in_node, GroupSet::expert_by_rail})
+    for (const auto& group : groups_of(set, w, 0, 1, node_of))
+      REQUIRE(group.size() == group_size(set, w.parallel, in_node));
+}
