@@ -101,7 +101,7 @@ int run_step(const RunArguments& a, const std::filesystem::path& file) {
     if (!a.json.empty()) write_output(a.json, json::format_value(result, 1) + '\n');
     if (!a.html.empty()) write_output(a.html, llm::step_page(*step));
     if (!a.trace.empty()) write_output(a.trace, llm::step_trace(*step));
-    if (a.json != "-") write_stdout(llm::step_text(result, a.quiet));
+    if (a.json != "-") write_stdout(llm::step_text(*step, a.quiet));
     return result["ok"].get<bool>() ? 0 : 1;
   } catch (const sim::Interrupted&) {
     write_stderr("gccl: interrupted\n");

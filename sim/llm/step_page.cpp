@@ -118,6 +118,7 @@ class Row {
 
 std::string_view color_of(const PlayedStep& s, const StepTask& t) {
   if (!t.computes()) return kKindColors[std::size_t(s.expansion->traffic[t.traffic].kind)];
+  if (s.workload.chakra) return kBackward;  // as "compute" of the bars
   return t.what == "optimizer" ? kOptimizer : t.backward ? kBackward : kForward;
 }
 
@@ -135,13 +136,19 @@ void axis(Canvas& c, double y, double from, double to) {
   for (int i = 0; i <= 4; ++i) {
     const double x = kLeft + (kWidth - 20 - kLeft) * i / 4;
     c.line(x, y, x, y + 4, "#b0bec5");
-    c.text(x, y + 16, format_time(from + (to - from) * i / 4), 11, Canvas::Anchor::middle);
+    c.text(x, y + 16, format_time(from + (to - from) * i / 4), 11,
+           i < 4 ? Canvas::Anchor::middle : Canvas::Anchor::end);
   }
 }
 
 std::string timeline(const PlayedStep& s, const Rows& rows) {
   Canvas c;
-  legend(c, 6, {{"forward", kForward}, {"backward", kBackward}});
+  if (s.workload.chakra)
+    legend(c, 6, {{"compute", kBackward}});
+  else if (s.workload.phase == Phase::training)
+    legend(c, 6, {{"forward", kForward}, {"backward", kBackward}, {"optimizer", kOptimizer}});
+  else
+    legend(c, 6, {{"forward", kForward}});
   const double scale = (kWidth - kLeft - 20) / s.timeline.step_us;
   double y = 30;
   for (const Rank stage : stages_shown(s.graph.stages)) {
@@ -194,14 +201,16 @@ std::string communications(const Json& r) {
 
 std::string went_to(const Json& r) {
   const double step = r["step_us"];
-  std::vector<std::vector<std::string>> rows{{"mean of the stages", "time", "of the step"}};
+  const bool trace = r["phase"] == "trace";
+  std::vector<std::vector<std::string>> rows{
+      {trace ? "mean of the ranks" : "mean of the stages", "time", "of the step"}};
   const auto row = [&](const std::string& what, double us) {
     if (us > 0.0005) rows.push_back({what, format_time(us), part(us, step)});
   };
   row("compute", r["compute_us"]);
   row("slowed by communication beside it", r["slowed_us"]);
   for (const auto& [key, k] : r["kinds"].items()) row("exposed: " + key, k["exposed_us"]);
-  row("pipeline bubble", r["bubble_us"]);
+  row(trace ? "waiting for others" : "pipeline bubble", r["bubble_us"]);
   return table(rows, 1);
 }
 
@@ -224,20 +233,22 @@ std::string step_page(const PlayedStep& s) {
   const Json& r = s.result;
   const std::string title = r["workload"]["name"];
   const Rows rows = rows_of(s);
+  const std::string missing = memory_missing(s);
   std::string body = fmt::format(
       "<header><h1>{}</h1><p class=\"facts\">{} on {}: {}; {} engine. {}</p></header>\n<main>\n<div class=\"card "
-      "headlines\"><h3>{} {}{}{}</h3>{}</div>\n",
+      "headlines\"><h3>{} {}{}{}</h3>{}{}</div>\n",
       escaped(title), escaped(r["phase"].get<std::string>()), escaped(r["cluster"]["name"].get<std::string>()),
       json::format_ranks(r["ranks"].get<std::uint64_t>()), escaped(r["engine"].get<std::string>()),
       escaped(r["workload"]["description"].get<std::string>()),
       r["phase"] == "decode" ? "A token takes" : "A step takes", format_time(r["step_us"]),
-      r["tokens_per_s"].get<double>(),
+      r["tokens_per_s"] > 0 ? fmt::format(", {:.4g} tokens/s", r["tokens_per_s"].get<double>()) : "",
       r["mfu_percent"].is_number() && r["phase"] != "decode"
           ? fmt::format(", {:.1f} % MFU", r["mfu_percent"].get<double>())
           : "",
-      went_to(r));
+      missing.empty() ? "" : fmt::format("<p>{}</p>", escaped("This step " + missing)), went_to(r));
   body += fmt::format("<div class=\"card\"><h4>What the step's time goes to</h4>\n{}</div>\n", bars(s));
-  body += fmt::format("<div class=\"card\"><h4>Compute of the stages</h4>\n{}</div>\n", timeline(s, rows));
+  body += fmt::format("<div class=\"card\"><h4>Compute of the {}</h4>\n{}</div>\n",
+                      s.workload.chakra ? "ranks" : "stages", timeline(s, rows));
   // One micro-batch's share of the step, from its middle on, on the middle stage.
   const double whole = s.timeline.step_us, each = whole / double(std::max<Count>(s.workload.micro_batches(), 1));
   const double from = s.workload.micro_batches() > 2 ? whole / 2 : 0, to = std::min(whole, from + 1.5 * each);

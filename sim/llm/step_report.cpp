@@ -46,7 +46,24 @@ std::string headline(const Json& r) {
 
 }  // namespace
 
-std::string step_text(const Json& r, bool quiet) {
+std::string memory_missing(const PlayedStep& s) {
+  const double has = s.workload.memory_GB;
+  if (has == 0) return {};
+  double most = 0;
+  std::size_t stage = 0, over = 0;
+  const Json& stages = s.result["stages"];
+  for (std::size_t i = 0; i < stages.size(); ++i) {
+    const double GB = stages[i]["memory"].value("sum_GB", 0.0);
+    if (GB > has) ++over;
+    if (GB > most) most = GB, stage = i;
+  }
+  if (over == 0) return {};
+  return fmt::format("does not fit: a card of stage {} needs {:.4g} GB and has {:.4g} GB{}", stage, most, has,
+                     over > 1 ? fmt::format("; {} of {} stages do not fit", over, stages.size()) : "");
+}
+
+std::string step_text(const PlayedStep& s, bool quiet) {
+  const Json& r = s.result;
   std::string out;
   const double step = r["step_us"];
   if (!quiet) {
@@ -58,7 +75,9 @@ std::string step_text(const Json& r, bool quiet) {
       out += fmt::format(", {:.4g} TFLOP/s a card: {:.1f} % MFU ({:.1f} % where attention counts whole)",
                          r["TFLOPS_per_card"].get<double>(), r["mfu_percent"].get<double>(),
                          r["mfu_full_attention_percent"].get<double>());
-    out += "\n\n";
+    out += "\n";
+    if (const std::string missing = memory_missing(s); !missing.empty()) out += "  " + missing + "\n";
+    out += "\n";
     std::vector<std::vector<std::string>> rows{
         {r["phase"] == "trace" ? "  mean of the ranks" : "  mean of the stages", "time", "of the step"}};
     const auto row = [&](const std::string& what, double us) {

@@ -8,7 +8,9 @@
 namespace gccl::sim::llm {
 
 // Of "gccl/step/1": what the step's time went to, the communications, the what-ifs, expectations.
-std::string step_text(const nlohmann::json& result, bool quiet);
+std::string step_text(const PlayedStep& step, bool quiet);
+// Which stage needs more memory than the workload's cards have, and how much; empty where all fit.
+std::string memory_missing(const PlayedStep& step);
 // Self-contained HTML: the same, a bar for each stage, the timeline of the stages and a cut-out of one.
 std::string step_page(const PlayedStep& step);
 // For ui.perfetto.dev and chrome://tracing: a process for each stage, a thread for each of its queues. At most

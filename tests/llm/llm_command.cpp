@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "sim/llm/pricing.hpp"
+#include "sim/report/table.hpp"
 #include "tests/llm/llm_support.hpp"
 #include "tests/support/json_schema.hpp"
 #include "tests/support/program.hpp"
@@ -112,6 +113,11 @@ TEST_CASE("page and trace hold the step, and fetch nothing") {
   for (const char* text : {"plain", "Compute of the stages", "<svg", "exposed: tensor", "Memory of a card"})
     CHECK_MESSAGE(html.find(text) != std::string::npos, text);
   for (const char* outside : {"src=\"http", "href=\"http", "@import"}) CHECK(html.find(outside) == std::string::npos);
+  const std::size_t takes = html.find("<h3>A step takes ") + 17;
+  const std::string headline = html.substr(takes, html.find("</h3>") - takes);
+  CHECK(headline ==
+        fmt::format("{}, {:.4g} tokens/s", sim::format_time(r["step_us"]), r["tokens_per_s"].get<double>()));
+  CHECK(html.find("does not fit") == std::string::npos);
   double end = 0;
   std::size_t spans = 0;
   std::map<std::pair<int, int>, double> last;  // of a thread
@@ -125,6 +131,19 @@ TEST_CASE("page and trace hold the step, and fetch nothing") {
   }
   CHECK(end == Approx(r["step_us"].get<double>()).epsilon(1e-6));
   CHECK(spans > 100);
+}
+
+TEST_CASE("a step that its cards have no memory for says so") {
+  const Folder folder;
+  Json document = small_step();
+  document["memory_GB"] = 0.001;
+  const std::string page = (folder.path / "p.html").string();
+  const Ended e = run_gccl({"run", folder.write("w.json", document.dump()).string(), "--html", page});
+  CHECK(e.code == 0);
+  for (const std::string& text : {e.out, read_text(page)}) {
+    CHECK(text.find("does not fit: a card of stage") != std::string::npos);
+    CHECK(text.find("and has 0.001 GB; 2 of 2 stages do not fit") != std::string::npos);
+  }
 }
 
 TEST_CASE("an expectation that breaks gives exit code 1") {
