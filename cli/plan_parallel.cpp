@@ -12,7 +12,6 @@
 #include "cli/interrupt.hpp"
 #include "cli/output.hpp"
 #include "cli/step.hpp"
-#include "libgccl/cluster/files.hpp"
 #include "sim/llm/parallel_plan.hpp"
 
 namespace gccl {
@@ -34,9 +33,10 @@ int plan(const PlanParallelArguments& a) {
   const std::filesystem::path file = find_shipped("workloads", a.workload);
   const json::Node node = json::Node::load(file);
   const llm::LlmWorkload w = llm::read_workload(node);
-  std::vector<std::filesystem::path> inputs{file};
-  for (const auto& f : files_of_cluster(w.cluster)) inputs.push_back(f);
-  check_outputs({a.json}, inputs);
+  if (w.chakra)
+    node.at("chakra").fail(
+        "traces hold for the one way in which they were recorded; expected a workload with \"model\"");
+  check_outputs({a.json}, files_of_steps({&w, 1}));
   if (w.phase != sim::llm::Phase::training)
     node.at("phase").fail("expected \"training\"; it has no other parallel sizes to plan");
   if (w.compute.forward_us)

@@ -10,6 +10,7 @@
 #include <memory>
 #include <set>
 #include <thread>
+#include <utility>
 
 #include "cli/catalogue.hpp"
 #include "cli/commands.hpp"
@@ -117,7 +118,17 @@ int explore_seeds(const RunArguments& a, const sim::Campaign& campaign, sim::Run
   return 1;
 }
 
-int run_scenario(const RunArguments& a, const std::filesystem::path& file) {
+// A scenario's points and how they are to be played, once its mistakes are ruled out.
+struct Prepared {
+  RunArguments arguments;
+  sim::Campaign campaign;
+  sim::Engines engines;
+  sim::RunOptions options;
+
+  int play();
+};
+
+std::function<int()> prepare_scenario(const RunArguments& a, const std::filesystem::path& file) {
   sim::CampaignOptions campaign_options{.engine = {}, .seed = {}};
   if (const Status s =
           load_authorities([](const char* name) { return std::getenv(name); }, &campaign_options.authorities);
@@ -138,7 +149,7 @@ int run_scenario(const RunArguments& a, const std::filesystem::path& file) {
       throw json::InputError(fmt::format("{}: for workloads (gccl list workloads); this is a scenario", option));
   const sim::Scenario scenario = sim::read_scenario(file);
   check_files(a, scenario);
-  const sim::Campaign campaign = sim::make_campaign(scenario, campaign_options);
+  sim::Campaign campaign = sim::make_campaign(scenario, campaign_options);
   if (const std::size_t n = campaign.unchecked)
     write_stderr(fmt::format("gccl: {} expectation{} not checked: about another engine than --engine {}\n", n,
                              n == 1 ? " is" : "s are", a.engine));
@@ -152,9 +163,16 @@ int run_scenario(const RunArguments& a, const std::filesystem::path& file) {
     if (a.seed) throw json::InputError("--seed is one seed, --seeds are many; expected one of them");
     if (asks_for_simgrid(campaign))
       throw json::InputError("--seeds: engine \"simgrid\" plays no faults; take protocol or flow");
-    return explore_seeds(a, campaign, options);
+    sim::read_seeds(a.seeds, "--seeds");
   }
-  const sim::Engines engines = simulation_engines(asks_for_simgrid(campaign));
+  sim::Engines engines = simulation_engines(asks_for_simgrid(campaign));
+  const auto p = std::make_shared<Prepared>(Prepared{a, std::move(campaign), std::move(engines), options});
+  return [p] { return p->play(); };
+}
+
+int Prepared::play() {
+  const RunArguments& a = arguments;
+  if (!a.seeds.empty()) return explore_seeds(a, campaign, options);
   std::optional<sim::Journal> journal;
   if (!a.resume.empty()) use_journal(campaign, journal.emplace(a.resume), options);
   options.stop = &catch_interrupts();  // until here a signal ends the program at once
@@ -191,36 +209,32 @@ int run_scenario(const RunArguments& a, const std::filesystem::path& file) {
   return result.ok() ? 0 : 1;
 }
 
-int run_file(const RunArguments& a) {
+std::function<int()> prepare_file(const RunArguments& a) {
   const std::filesystem::path file = find_shipped_to_run(a.scenario);
-  return json::schema_of(file) == "gccl/workload/1" ? run_step(a, file) : run_scenario(a, file);
+  return json::schema_of(file) == "gccl/workload/1" ? prepare_step(a, file) : prepare_scenario(a, file);
 }
 
 // Each after the other; what a mistake in one of them is said to be comes before anything is played.
 int run_files(RunArguments a) {
   if (a.scenarios.size() == 1) {
     a.scenario = a.scenarios[0];
-    return run_file(a);
+    return prepare_file(a)();
   }
   for (const std::string* file : {&a.json, &a.csv, &a.html, &a.trace, &a.resume, &a.scenario_out})
     if (!file->empty())
       throw json::InputError(
           fmt::format("found {} files to run; results are written of one alone", a.scenarios.size()));
-  for (const std::string& scenario : a.scenarios) {
-    const std::filesystem::path file = find_shipped_to_run(scenario);
-    if (json::schema_of(file) == "gccl/workload/1") {
-      sim::llm::read_workload(file);
-    } else {
-      sim::read_scenario(file);
-    }
-  }
-  int code = 0;
+  std::vector<std::function<int()>> prepared;
   for (const std::string& scenario : a.scenarios) {
     a.scenario = scenario;
-    if (!a.quiet) write_stdout(fmt::format("{}\n", printable_line(scenario)));
-    const int one = run_file(a);
+    prepared.push_back(prepare_file(a));
+  }
+  int code = 0;
+  for (std::size_t i = 0; i < prepared.size(); ++i) {
+    if (!a.quiet) write_stdout(fmt::format("{}\n", printable_line(a.scenarios[i])));
+    const int one = std::exchange(prepared[i], {})();
     if (one > 1) return one;
-    if (one == 1 && a.quiet) write_stdout(fmt::format("        in {}\n", printable_line(scenario)));
+    if (one == 1 && a.quiet) write_stdout(fmt::format("        in {}\n", printable_line(a.scenarios[i])));
     code = std::max(code, one);
   }
   return code;

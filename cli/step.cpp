@@ -4,13 +4,14 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <memory>
 
 #include "cli/engines.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/output.hpp"
 #include "cli/run.hpp"
-#include "libgccl/cluster/files.hpp"
 #include "libgccl/cluster/load_authorities.hpp"
 #include "libgccl/json/nearest.hpp"
 #include "sim/llm/step_report.hpp"
@@ -21,7 +22,7 @@ namespace {
 using Json = nlohmann::json;
 namespace llm = sim::llm;
 
-void check_step_options(const RunArguments& a, const llm::LlmWorkload& w) {
+void check_step_options(const RunArguments& a, std::span<const llm::LlmWorkload> steps) {
   if (!a.seeds.empty()) throw json::InputError("--seeds: for scenarios with faults; this is the step of an LLM");
   if (!a.csv.empty()) throw json::InputError("--csv: a step has no rows; --json has all of its result");
   for (const auto& [option, file] : {std::pair("--html", &a.html),
@@ -31,9 +32,7 @@ void check_step_options(const RunArguments& a, const llm::LlmWorkload& w) {
     if (*file == "-")
       throw json::InputError(
           fmt::format("{}: found \"-\", expected a file; --json alone can be written to standard output", option));
-  std::vector<std::filesystem::path> inputs{w.where.file()};
-  for (const auto& file : files_of_cluster(w.cluster)) inputs.push_back(file);
-  check_outputs({a.json, a.html, a.trace, a.resume, a.scenario_out}, inputs);
+  check_outputs({a.json, a.html, a.trace, a.resume, a.scenario_out}, files_of_steps(steps));
 }
 
 // As the options have it.
@@ -48,11 +47,14 @@ Json with_options(const RunArguments& a, Json document) {
   return document;
 }
 
-// The same file with changed values: messages name the file, and what was changed.
-llm::LlmWorkload read_changed(const Json& document, const std::filesystem::path& file, const std::string& change) {
+// What is wrong with the same file with changed values names the file, and what was changed; of the file as it is
+// `change` is empty.
+template <class Do>
+auto blaming(const std::string& change, Do f) {
   try {
-    return llm::read_workload(json::Node::parse(document.dump(), file));
+    return f();
   } catch (const json::InputError& e) {
+    if (change.empty()) throw;
     throw json::InputError(fmt::format("--what-if {}: {}", printable_line(change), e.what()));
   }
 }
@@ -72,27 +74,39 @@ llm::Pricer::Options pricer_options(sim::Engine engine, unsigned jobs, bool quie
   return o;
 }
 
-int run_step(const RunArguments& a, const std::filesystem::path& file) {
-  ::signal(SIGPIPE, SIG_IGN);
-  const Json document = with_options(a, json::Node::load(file).raw());
-  const llm::LlmWorkload w = llm::read_workload(json::Node::parse(document.dump(), file));
-  check_step_options(a, w);
-  std::vector<llm::LlmWorkload> others;
-  for (const std::string& change : a.what_if)
-    others.push_back(read_changed(llm::changed(document, change, "--what-if"), file, change));
-  llm::Pricer::Options options = pricer_options(w.engine, a.jobs, a.quiet);
-  for (const llm::LlmWorkload& other : others)
-    if (other.engine == sim::Engine::simgrid) options.engines = simulation_engines(true);
+std::vector<std::filesystem::path> files_of_steps(std::span<const llm::LlmWorkload> steps) {
+  std::vector<std::filesystem::path> all;
+  for (const llm::LlmWorkload& w : steps)
+    for (auto& file : llm::files_of_workload(w))
+      if (std::ranges::find(all, file) == all.end()) all.push_back(std::move(file));
+  if (const char* const table = std::getenv("GCCL_TUNING_FILE"); table && *table) all.emplace_back(table);
+  return all;
+}
+
+namespace {
+
+// A step and what it is with each change, once their mistakes are ruled out.
+struct Steps {
+  RunArguments arguments;
+  std::vector<std::string> changes;     // the first is none
+  std::vector<llm::LlmWorkload> steps;  // of each change
+  llm::Pricer::Options options;
+
+  int play();
+};
+
+int Steps::play() {
+  const RunArguments& a = arguments;
   std::optional<sim::Journal> journal;
   if (!a.resume.empty()) options.journal = &journal.emplace(a.resume);
   options.stop = &catch_interrupts();
   llm::Pricer pricer(options);
   try {
-    const auto step = llm::play_step(w, pricer);
+    const auto step = llm::play_step(steps[0], pricer);
     Json& result = step->result;
-    for (std::size_t i = 0; i < others.size(); ++i) {
-      const auto other = llm::play_step(others[i], pricer);
-      result["what_if"].push_back({{"change", json::valid_text(a.what_if[i])}});
+    for (std::size_t i = 1; i < steps.size(); ++i) {
+      const auto other = blaming(changes[i], [&] { return llm::play_step(steps[i], pricer); });
+      result["what_if"].push_back({{"change", json::valid_text(changes[i])}});
       for (const char* key :
            {"step_us", "tokens_per_s", "mfu_percent", "compute_us", "slowed_us", "exposed_us", "bubble_us", "kinds"})
         result["what_if"].back()[key] = other->result[key];
@@ -107,6 +121,28 @@ int run_step(const RunArguments& a, const std::filesystem::path& file) {
     write_stderr("gccl: interrupted\n");
     return interrupted_code();
   }
+}
+
+}  // namespace
+
+std::function<int()> prepare_step(const RunArguments& a, const std::filesystem::path& file) {
+  ::signal(SIGPIPE, SIG_IGN);
+  const auto s = std::make_shared<Steps>(Steps{a, {""}, {}, {}});
+  const Json document = with_options(a, json::Node::load(file).raw());
+  s->steps.push_back(llm::read_workload(json::Node::parse(document.dump(), file)));
+  for (const std::string& change : a.what_if) {
+    const Json other = llm::changed(document, change, "--what-if");
+    s->steps.push_back(blaming(change, [&] { return llm::read_workload(json::Node::parse(other.dump(), file)); }));
+    s->changes.push_back(change);
+  }
+  check_step_options(a, s->steps);
+  s->options = pricer_options(s->steps[0].engine, a.jobs, a.quiet);
+  if (std::ranges::any_of(s->steps, [](const llm::LlmWorkload& w) { return w.engine == sim::Engine::simgrid; }))
+    s->options.engines = simulation_engines(true);
+  llm::Pricer pricer(s->options);
+  for (std::size_t i = 0; i < s->steps.size(); ++i)  // whether its cluster has the cards
+    blaming(s->changes[i], [&] { return pricer.world(s->steps[i]); });
+  return [s] { return s->play(); };
 }
 
 }  // namespace gccl

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "libgccl/cluster/files.hpp"
 #include "libgccl/cluster/shipped.hpp"
 #include "libgccl/json/nearest.hpp"
 #include "sim/llm/chakra.hpp"
@@ -272,7 +273,16 @@ void read_playing_keys(const json::Node& node, LlmWorkload& w) {
   if (const auto n = node.find("expect")) {
     n->allow({"max_step_us", "min_step_us", "min_mfu_percent", "max_mfu_percent", "max_exposed_percent",
               "max_bubble_percent"});
-    for (const auto& [key, value] : n->members()) w.expectations.emplace_back(key, value);
+    for (const auto& [key, value] : n->members()) {
+      if (key.ends_with("_us"))
+        value.nanos(1e3);
+      else
+        value.number(0, 1e18);
+      if (key.ends_with("mfu_percent") && w.compute.card_TFLOPS == 0)
+        value.fail("without \"card_TFLOPS\" there is no MFU");
+      if (key.ends_with("mfu_percent") && w.chakra) value.fail("traces do not say what a model needs: there is no MFU");
+      w.expectations.emplace_back(key, value);
+    }
   }
 }
 
@@ -314,3 +324,12 @@ LlmWorkload read_workload(const json::Node& node) {
 }
 
 }  // namespace gccl::sim::llm
+std::vector<std::filesystem::path> files_of_workload(const LlmWorkload& w) {
+  std::vector<std::filesystem::path> all = files_of_cluster(w.cluster);
+  all.push_back(w.where.file());
+  if (!w.chakra) return all;
+  for (Rank r = 0; r < w.parallel.ranks(); ++r) all.push_back(chakra_file(w.chakra->prefix, r));
+  if (w.chakra->communicators) all.push_back(*w.chakra->communicators);
+  return all;
+}
+

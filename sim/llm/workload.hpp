@@ -121,7 +121,9 @@ struct LlmWorkload {
 
 // Throws json::InputError.
 LlmWorkload read_workload(const json::Node& node);
-// The keys that read_workload takes; for gccl run --what-if.
 LlmWorkload read_workload(const std::filesystem::path& file);
+
+// Every file that its step is read from: its own, its cluster's and those that this names, traces, communicators.
+std::vector<std::filesystem::path> files_of_workload(const LlmWorkload& w);
 
 }  // namespace gccl::sim::llm

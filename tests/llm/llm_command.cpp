@@ -222,6 +222,12 @@ TEST_CASE("wrong workloads give one line with file and pointer, and exit code 2"
   check_refused({"run", good, "--what-if", "parallel.tensor=3"}, "--what-if parallel.tensor=3: ");
   check_refused({"run", good, "--html", good}, "g.json");
   check_refused({"run", "llm-step", "--what-if", "overlap=false"}, "--what-if: for workloads");
+  check_refused({"run", good, "--what-if", "cluster=pcie-box"}, "--what-if cluster=pcie-box: ");
+  const std::string other = folder.write("c.json", read_text(kRoot / "topologies/pcie-box.json")).string();
+  check_refused({"run", good, "--what-if", "cluster=" + other, "--json", other}, "is read, and cannot be an output");
+  // Of several files, mistakes of the last come before the first is played.
+  const std::string small = folder.write("s.json", patched(small_step(), R"({"cluster": "pcie-box"})").dump()).string();
+  check_refused({"run", good, small}, "s.json: /parallel: asks for 64 ranks");
 }
 
 TEST_CASE("a step of no time has nothing in flight at the same time, and no part of it is exposed") {
