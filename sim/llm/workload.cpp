@@ -7,6 +7,7 @@
 #include "libgccl/cluster/files.hpp"
 #include "libgccl/cluster/shipped.hpp"
 #include "libgccl/json/nearest.hpp"
+#include "sim/llm/arithmetic.hpp"
 #include "sim/llm/chakra.hpp"
 
 namespace gccl::sim::llm {
@@ -66,6 +67,8 @@ Model read_model(const json::Node& node) {
   m.vocabulary = count_at(node, "vocabulary");
   m.kv_heads = m.heads;
   maybe(node, "kv_heads", m.kv_heads);
+  if (m.heads % m.kv_heads != 0)
+    node.at("kv_heads").fail(fmt::format("found {}, expected a divisor of {} heads", m.kv_heads, m.heads));
   m.head_dim = m.hidden / m.heads;
   maybe(node, "head_dim", m.head_dim);
   if (m.head_dim == 0) node.at("heads").fail(fmt::format("found {}, more than hidden dimensions", m.heads));
@@ -146,6 +149,20 @@ void read_batch(const json::Node& node, LlmWorkload& w) {
                           w.global_batch, each, w.micro_batch, w.parallel.data));
 }
 
+// Communications have at most 2^60 bytes; that none comes near is said of the keys that they are computed from.
+void check_sizes(const LlmWorkload& w, const json::Node& node) {
+  constexpr double kParametersMax = 0x1p50, kActivationsMax = 0x1p56;
+  const Model& m = w.model;
+  if (const double n = all_parameters(m); n > kParametersMax)
+    node.at("model").fail(fmt::format("has {:.3g} parameters, expected at most {:.3g}", n, kParametersMax));
+  const double tokens = double(w.micro_batch) * (w.phase == Phase::decode ? 1 : double(w.sequence));
+  const double wide = double(std::max(m.hidden, m.heads * m.head_dim)) * double(std::max<Count>(m.experts.top_k, 1));
+  if (tokens * wide * 8 > kActivationsMax)
+    node.at(w.phase == Phase::decode ? "batch" : "sequence")
+        .fail(fmt::format("a micro-batch of {:.3g} tokens has {:.3g} bytes before a block, expected at most {:.3g}",
+                          tokens, tokens * wide * 8, kActivationsMax));
+}
+
 // What concerns several keys.
 void check(const LlmWorkload& w, const json::Node& node) {
   const Parallel& p = w.parallel;
@@ -155,6 +172,7 @@ void check(const LlmWorkload& w, const json::Node& node) {
   };
   if (p.tensor > 1) {
     divides(p.tensor, "tensor", w.model.heads, "heads");
+    if (!w.model.latent) divides(p.tensor, "tensor", w.model.kv_heads, "kv_heads");
     divides(p.tensor, "tensor", w.model.ffn, "columns of ffn");
   }
   if (p.context > 1) divides(p.context, "context", w.sequence, "tokens of a sequence");
@@ -177,6 +195,7 @@ void check(const LlmWorkload& w, const json::Node& node) {
                           w.micro_batches(), p.pipeline));
   if (w.phase != Phase::training && p.interleave > 1) at.at("interleave").fail("for training alone");
   if (w.phase != Phase::training && p.zero == 3) at.at("zero").fail("found 3; ZeRO is for training alone");
+  check_sizes(w, node);
   const double tasks = double(w.micro_batches()) * double(w.model.layers) * 30;
   if (tasks > kTasksMax)
     node.at("batch").fail(fmt::format("{} micro-batches through {} layers are about {:.2g} tasks, more than {:.0g}",
@@ -323,7 +342,6 @@ LlmWorkload read_workload(const json::Node& node) {
   return w;
 }
 
-}  // namespace gccl::sim::llm
 std::vector<std::filesystem::path> files_of_workload(const LlmWorkload& w) {
   std::vector<std::filesystem::path> all = files_of_cluster(w.cluster);
   all.push_back(w.where.file());
@@ -333,3 +351,4 @@ std::vector<std::filesystem::path> files_of_workload(const LlmWorkload& w) {
   return all;
 }
 
+}  // namespace gccl::sim::llm

@@ -207,8 +207,14 @@ TEST_CASE("wrong workloads give one line with file and pointer, and exit code 2"
       {R"({"phase": "decode", "compute": {"layer_us": null, "card_TFLOPS": 100}})", "\"memory_GBps\" is required"},
       {R"({"overlap": {"tensr": true}})", "tensr"},
       {R"({"cluster": "no-such"})", "/cluster"},
-      {R"({"model": {"hidden": 1000000000000, "head_dim": 64}, "sequence": 1000000000})",
-       "bytes, expected at most 2^60"},
+      {R"({"model": {"hidden": 1000000000000, "head_dim": 64}, "sequence": 1000000000})", "/model: has "},
+      {R"({"model": {"hidden": 65536, "head_dim": 64}, "sequence": 4294967296, "batch": {"sequences": 32768, "micro": 4096}})",
+       "/sequence: a micro-batch of"},
+      {R"({"model": {"kv_heads": 3}})", "/model/kv_heads: found 3, expected a divisor of 16 heads"},
+      {R"({"model": {"kv_heads": 1000000000000}})", "/model/kv_heads: found 1000000000000, expected a divisor"},
+      {R"({"model": {"kv_heads": 2}})", "/parallel/tensor: found 4, expected a divisor of 2 kv_heads"},
+      {R"({"expect": {"max_step_us": "soon"}})", "/expect/max_step_us: found"},
+      {R"({"expect": {"min_mfu_percent": 5}})", "/expect/min_mfu_percent: without \"card_TFLOPS\""},
   };
   for (const auto& [patch, expected] : kCases) {
     const std::string changed = patched(small_step(), patch).dump(), file = folder.write("w.json", changed).string();
@@ -221,13 +227,13 @@ TEST_CASE("wrong workloads give one line with file and pointer, and exit code 2"
   check_refused({"run", good, "--what-if", "algorithm=rong"}, "--what-if: found algorithm \"rong\"");
   check_refused({"run", good, "--what-if", "parallel.tensor=3"}, "--what-if parallel.tensor=3: ");
   check_refused({"run", good, "--html", good}, "g.json");
-  check_refused({"run", "llm-step", "--what-if", "overlap=false"}, "--what-if: for workloads");
   check_refused({"run", good, "--what-if", "cluster=pcie-box"}, "--what-if cluster=pcie-box: ");
   const std::string other = folder.write("c.json", read_text(kRoot / "topologies/pcie-box.json")).string();
   check_refused({"run", good, "--what-if", "cluster=" + other, "--json", other}, "is read, and cannot be an output");
   // Of several files, mistakes of the last come before the first is played.
   const std::string small = folder.write("s.json", patched(small_step(), R"({"cluster": "pcie-box"})").dump()).string();
   check_refused({"run", good, small}, "s.json: /parallel: asks for 64 ranks");
+  check_refused({"run", "llm-step", "--what-if", "overlap=false"}, "--what-if: for workloads");
 }
 
 TEST_CASE("a step of no time has nothing in flight at the same time, and no part of it is exposed") {
