@@ -4,18 +4,22 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
-#include <fstream>
 #include <iterator>
 #include <queue>
 #include <unordered_map>
 
+#include "libgccl/base/regular_file.hpp"
 #include "libgccl/json/reader.hpp"
 
 namespace gccl::sim::llm {
 namespace {
 
+// Traces of a step have some hundred bytes a node; a file of this size has millions of them.
 constexpr std::uint64_t kTraceBytesMax = 1ull << 30;
+constexpr std::uint64_t kRankNamedMax = (1ull << 31) - 1;
+constexpr double kOperationsMax = 1e24;  // of a node; at 1 PFLOP/s that is 30 years
 
 // The wire format of protocol buffers (protobuf.dev/programming-guides/encoding): a message is a row of fields, each a
 // number and a kind of value.
@@ -103,35 +107,46 @@ class Wire {
   unsigned kind_ = 0;
 };
 
-// AttributeProto: a name and one of many kinds of values.
+// AttributeProto: a name and one of many kinds of values. `number` is NaN where it has none; `integer` has the value
+// where that is an integer of at least 0, and of a negative one the bits.
 struct Attribute {
   std::string name, text;
-  double number = 0;
+  double number = NAN;
   std::uint64_t integer = 0;
+  bool counts = false;  // an integer of at least 0
 };
+void put_signed(std::uint64_t bits, Attribute& a) {
+  a.integer = bits;
+  a.number = double(std::int64_t(bits));
+  a.counts = a.number >= 0;
+}
 Attribute read_attribute(Wire w) {
   Attribute a;
   while (w.more()) switch (w.field()) {
       case 1: a.name = w.bytes().text(); break;
       case 3:
-      case 5: a.number = w.real(), a.integer = a.number > 0 && a.number < 1e19 ? std::uint64_t(a.number) : 0; break;
+      case 5:
+        a.number = w.real();
+        a.counts = a.number >= 0 && a.number < 0x1p64 && a.number == std::floor(a.number);
+        a.integer = a.counts ? std::uint64_t(a.number) : 0;
+        break;
       case 7:
       case 9:
+      case 25: put_signed(w.integer(), a); break;
+      case 23: put_signed(std::uint64_t(std::int64_t(std::int32_t(w.integer()))), a); break;
       case 11:
       case 13:
       case 19:
       case 21:
-      case 23:
-      case 25:
       case 27:
         a.integer = w.integer();
         a.number = double(a.integer);
+        a.counts = true;
         break;
       case 15:
       case 17: {  // zigzag
         const std::uint64_t v = w.integer();
-        a.integer = (v >> 1) ^ (~(v & 1) + 1);
-        a.number = double(std::int64_t(a.integer));
+        put_signed((v >> 1) ^ (~(v & 1) + 1), a);
         break;
       }
       case 29: a.text = w.bytes().text(); break;
@@ -143,13 +158,8 @@ Attribute read_attribute(Wire w) {
 class TraceReader {
  public:
   TraceReader(const std::filesystem::path& file, Rank rank) : file_(file), rank_(rank) {
-    std::ifstream in(file, std::ios::binary | std::ios::ate);
-    if (!in) throw json::InputError(fmt::format("{}: cannot be read", file.string()));
-    const auto size = std::uint64_t(in.tellg());
-    if (size > kTraceBytesMax)
-      throw json::InputError(fmt::format("{}: has {} bytes, expected at most {}", file.string(), size, kTraceBytesMax));
-    in.seekg(0);
-    text_.assign(std::istreambuf_iterator<char>(in), {});
+    if (const Status s = read_regular_file(file.string(), kTraceBytesMax, &text_); !s.ok())
+      throw json::InputError(s.text());
   }
 
   std::vector<ChakraNode> nodes() {
@@ -167,6 +177,24 @@ class TraceReader {
         fmt::format("{}: node {} \"{}\": {}", file_.string(), n.id, json::valid_text(n.name.substr(0, 60)), what));
   }
 
+  std::uint64_t count(const ChakraNode& n, const Attribute& a) const {
+    if (!a.counts) fail(n, fmt::format("{} {}, expected an integer of at least 0", a.name, shown(a)));
+    return a.integer;
+  }
+  double amount(const ChakraNode& n, const Attribute& a) const {
+    if (!(a.number >= 0 && a.number <= kOperationsMax))
+      fail(n, fmt::format("{} {}, expected a number from 0 to {:.0e}", a.name, shown(a), kOperationsMax));
+    return a.number;
+  }
+  Rank rank(const ChakraNode& n, const Attribute& a) const {
+    const std::uint64_t r = count(n, a);
+    if (r > kRankNamedMax) fail(n, fmt::format("{} {} is no rank", a.name, r));
+    return Rank(r);
+  }
+  static std::string shown(const Attribute& a) {
+    return a.text.empty() ? fmt::format("{}", a.number) : fmt::format("\"{}\"", json::valid_text(a.text.substr(0, 60)));
+  }
+
   ChakraNode node(Wire w) {
     ChakraNode n;
     std::uint64_t type = 0, comm_type = ~0ull;
@@ -179,16 +207,22 @@ class TraceReader {
         case 3: type = w.integer(); break;
         case 4:
         case 5: w.integers(n.after); break;
-        case 7: n.duration_us = double(w.integer()); break;
+        case 7: {
+          const std::uint64_t us = w.integer();
+          if (double(us) > kChakraMicrosMax)
+            fail(n, fmt::format("duration_micros {}, expected at most {:.0e}", us, kChakraMicrosMax));
+          n.duration_us = double(us);
+          break;
+        }
         case 10: {
           const Attribute a = read_attribute(w.bytes());
-          if (a.name == "is_cpu_op") n.host = a.integer != 0;
-          if (a.name == "num_ops") n.operations = a.number;
-          if (a.name == "tensor_size") n.bytes = a.number;
-          if (a.name == "comm_type") comm_type = a.integer;
-          if (a.name == "comm_size") n.comm_bytes = a.integer, sized = true;
-          if (a.name == "comm_src") n.source = Rank(a.integer);
-          if (a.name == "comm_dst") n.destination = Rank(a.integer);
+          if (a.name == "is_cpu_op") n.host = count(n, a) != 0;
+          if (a.name == "num_ops") n.operations = amount(n, a);
+          if (a.name == "tensor_size") n.bytes = amount(n, a);
+          if (a.name == "comm_type") comm_type = count(n, a);
+          if (a.name == "comm_size") n.comm_bytes = count(n, a), sized = true;
+          if (a.name == "comm_src") n.source = rank(n, a);
+          if (a.name == "comm_dst") n.destination = rank(n, a);
           if (a.name == "comm_tag") n.tag = a.integer;
           if (a.name == "pg_name") n.group = a.text.empty() ? std::to_string(a.integer) : a.text;
           break;

@@ -10,6 +10,9 @@
 
 namespace gccl::sim::llm {
 
+// Microseconds that a node may take: eleven days.
+constexpr double kChakraMicrosMax = 1e12;
+
 enum class ChakraType : std::uint8_t { invalid, metadata, load, store, compute, send, receive, collective };
 
 struct ChakraNode {

@@ -42,6 +42,27 @@ class Traces {
   const std::vector<Json>& rows() const { return rows_; }
   const std::vector<std::size_t>& sizes() const { return sizes_; }  // ranks of each traffic
 
+  // What each rank sends in its calls, and for how long these are in flight.
+  struct OnRank {
+    ByKind<double> sent{}, busy_us{};
+  };
+  std::vector<OnRank> on_ranks(const PlayedStep& s) const {
+    std::vector<OnRank> all(ranks_);
+    const auto add = [&](const SharedCall& c) {
+      const StepTask& task = s.graph.tasks[c.task];
+      if (task.computes()) return;  // of one rank alone
+      const auto k = std::size_t(s.expansion->traffic[task.traffic].kind);
+      const bool one_sends = c.call.collective == Collective::sendrecv;
+      for (const Rank r : c.members) {
+        if (!one_sends || r == c.members[0]) all[r].sent[k] += sent_bytes(c.call, Rank(c.members.size()));
+        all[r].busy_us[k] += s.timeline.end[c.task] - s.timeline.begin[c.task];
+      }
+    };
+    for (const auto& [key, c] : collectives_) add(c);
+    for (const auto& [key, c] : messages_) add(c);
+    return all;
+  }
+
  private:
   using Members = std::vector<Rank>;
   // One collective or send that several ranks take part in.
@@ -95,6 +116,10 @@ class Traces {
       fail(n, "has num_ops and no duration; expected \"card_TFLOPS\" in the workload's \"compute\"");
     double us = n.operations > 0 ? n.operations / (c.card_TFLOPS * 1e6 * c.efficiency) : 0;
     if (n.bytes > 0 && c.memory_GBps > 0) us = std::max(us, n.bytes / (c.memory_GBps * 1e3 * c.memory_efficiency));
+    if (us > kChakraMicrosMax)
+      fail(n, fmt::format("num_ops {:.4g} and tensor_size {:.4g} take {:.4g} us with the workload's \"compute\", "
+                          "expected at most {:.0e}",
+                          n.operations, n.bytes, us, kChakraMicrosMax));
     return us;
   }
 
@@ -289,19 +314,28 @@ std::unique_ptr<PlayedStep> play_traces(const LlmWorkload& w, Pricer& pricer) {
   StageTime mean;
   const double n = w.parallel.ranks();
   Json stages = Json::array(), kinds = Json::object();
-  for (const StageTime& one : t.stages) {
-    Json exposed = Json::object();
+  ByKind<double> sent_most{};
+  const auto on_ranks = traces.on_ranks(*s);
+  for (std::size_t rank = 0; rank < t.stages.size(); ++rank) {
+    const StageTime& one = t.stages[rank];
+    Json exposed = Json::object(), busy = Json::object(), sent = Json::object();
     mean.compute += one.compute / n, mean.slowed += one.slowed / n, mean.bubble += one.bubble / n;
     for (std::size_t k = 0; k < kKinds; ++k) {
+      const std::string key(kind_names()[k]);
+      const auto& calls = on_ranks[rank];
       mean.exposed[k] += one.exposed[k] / n;
-      if (one.exposed[k] > 0) exposed[std::string(kind_names()[k])] = one.exposed[k];
+      mean.busy[k] += calls.busy_us[k] / n;
+      sent_most[k] = std::max(sent_most[k], calls.sent[k]);
+      if (one.exposed[k] > 0) exposed[key] = one.exposed[k];
+      if (calls.busy_us[k] > 0) busy[key] = calls.busy_us[k];
+      if (calls.sent[k] > 0) sent[key] = calls.sent[k];
     }
     stages.push_back({{"compute_us", one.compute},
                       {"slowed_us", one.slowed},
                       {"bubble_us", one.bubble},
                       {"exposed_us", exposed},
-                      {"busy_us", Json::object()},
-                      {"sent_bytes", Json::object()},
+                      {"busy_us", busy},
+                      {"sent_bytes", sent},
                       {"memory", Json::object()}});
   }
   std::vector<std::size_t> number(s->expansion->traffic.size());
@@ -309,16 +343,11 @@ std::unique_ptr<PlayedStep> play_traces(const LlmWorkload& w, Pricer& pricer) {
     const StepTask& task = s->graph.tasks[i];
     if (task.computes()) continue;
     ++number[task.traffic];
-    mean.busy[std::size_t(s->expansion->traffic[task.traffic].kind)] +=
-        (t.end[i] - t.begin[i]) * double(traces.sizes()[task.traffic]) / n;
   }
   Json list = Json::array();
-  ByKind<double> sent{};
   for (std::size_t i = 0; i < number.size(); ++i) {
     const Traffic& x = s->expansion->traffic[i];
     const Json& o = traces.rows()[i]["operations"][0];
-    const double bytes = sent_bytes(x.calls[0], Rank(traces.sizes()[i]));
-    sent[std::size_t(x.kind)] += bytes * double(number[i]) / double(o["groups"].get<std::size_t>());
     list.push_back({{"kind", name(x.kind)},
                     {"what", x.what},
                     {"calls",
@@ -330,12 +359,12 @@ std::unique_ptr<PlayedStep> play_traces(const LlmWorkload& w, Pricer& pricer) {
                        {"groups_played", o["groups"]}}}},
                     {"time_us", s->costs.us[i]},
                     {"number_max", number[i] / o["groups"].get<std::size_t>()},
-                    {"sent_bytes", bytes}});
+                    {"sent_bytes", sent_bytes(x.calls[0], Rank(traces.sizes()[i]))}});
   }
   for (std::size_t k = 0; k < kKinds; ++k)
-    if (sent[k] > 0 || mean.exposed[k] > 0)
+    if (sent_most[k] > 0 || mean.busy[k] > 0)
       kinds[std::string(kind_names()[k])] = {
-          {"busy_us", mean.busy[k]}, {"exposed_us", mean.exposed[k]}, {"sent_bytes_max", sent[k]}};
+          {"busy_us", mean.busy[k]}, {"exposed_us", mean.exposed[k]}, {"sent_bytes_max", sent_most[k]}};
   r["compute_us"] = mean.compute;
   r["slowed_us"] = mean.slowed;
   r["exposed_us"] = mean.idle(false);

@@ -1,4 +1,9 @@
 // Chakra traces as steps: what is recorded is played, and what is not known is said.
+#include <sys/stat.h>
+
+#include <bit>
+#include <cmath>
+
 #include "sim/llm/chakra.hpp"
 #include "tests/llm/llm_support.hpp"
 #include "tests/support/program.hpp"
@@ -25,6 +30,11 @@ std::string attribute(const char* name, unsigned field, std::uint64_t value) {
 }
 std::string attribute(const char* name, const char* value) {
   return message(10, message(1, name) + message(29, value));
+}
+std::string real_attribute(const char* name, double value) {
+  std::string fixed;
+  for (int shift = 0; shift < 64; shift += 8) fixed += char(std::bit_cast<std::uint64_t>(value) >> shift);
+  return message(10, message(1, name) + varint(3 << 3 | 1) + fixed);
 }
 
 enum { kLoad = 2, kComp = 4, kSend = 5, kReceive = 6, kCollective = 7 };
@@ -122,10 +132,64 @@ TEST_CASE("what a trace has that is not known, or ranks that differ, is said wit
   refused(good, trace_of({traced(1, kComp, {}, attribute("num_ops", 13, 5))}), "expected \"card_TFLOPS\"");
   refused(good, trace_of({traced(1, kSend, {}, attribute("comm_size", 9, 8) + attribute("comm_dst", 11, 7))}),
           "from rank 1 to rank 7, expected two of 2 ranks");
+  refused(good, trace_of({traced(1, kSend, {}, attribute("comm_size", 9, 8) + attribute("comm_dst", 9, 1ull << 32))}),
+          "t.1.et: node 1 \"n1\": comm_dst 4294967296 is no rank");
+  refused(good, trace_of({traced(1, kComp, {}, number(7, 1ull << 60))}),
+          "duration_micros 1152921504606846976, expected");
+  refused(good, trace_of({traced(1, kComp, {}, attribute("num_ops", 9, std::uint64_t(-5)))}), "num_ops -5, expected");
+  refused(good, trace_of({traced(1, kComp, {}, real_attribute("num_ops", NAN))}), "num_ops nan, expected a number");
+  refused(good, trace_of({traced(1, kComp, {}, real_attribute("tensor_size", INFINITY))}), "tensor_size inf, expected");
+  refused(good, trace_of({traced(1, kComp, {}, real_attribute("num_ops", 1e23))}), "us with the workload's \"compute\"",
+          R"({"compute": {"card_TFLOPS": 10}})");
+  refused(good, trace_of({traced(1, kCollective, {}, attribute("comm_type", 9, 0) + real_attribute("comm_size", 2.5))}),
+          "comm_size 2.5, expected an integer");
   refused(good, good.substr(0, good.size() - 3), "bytes, but only");
   refused(good, "", "is empty, expected a Chakra trace");
   refused(good, good, "/chakra/prefix: there is no", R"({"chakra": {"prefix": "other"}})");
   refused(good, good, "\"sequence\"", R"({"sequence": 5})");
+}
+
+TEST_CASE("what a rank sends is its own: other ranks' calls are not added to it") {
+  const std::string sized = attribute("comm_size", 9, 8);
+  const std::string to_other[] = {attribute("comm_dst", 9, 1), attribute("comm_dst", 9, 0)},
+                    from_other[] = {attribute("comm_src", 9, 1), attribute("comm_src", 9, 0)};
+  std::string both[2];
+  for (int r = 0; r < 2; ++r)
+    both[r] = trace_of({traced(1, kSend, {}, sized + to_other[r]), traced(2, kReceive, {}, sized + from_other[r])});
+  CHECK(TwoRanks(both[0], both[1]).result()["kinds"]["pipeline"]["sent_bytes_max"] == 8);
+
+  // Of each pair one all-reduce of 1 MiB, in which each of two sends 2 (n-1)/n of it, as the first or the second call.
+  const auto in = [](const char* group, std::uint64_t bytes) {
+    return all_reduce(bytes) + attribute("pg_name", group);
+  };
+  const TwoRanks t(trace_of({traced(1, kCollective, {}, in("a", 1 << 20))}),
+                   trace_of({traced(1, kCollective, {}, in("a", 1 << 20))}),
+                   R"({"chakra": {"communicators": "c.json"}})");
+  t.folder.write("c.json", R"({"a": [0, 1], "b": [2, 3]})");
+  for (const char* file : {"t.2.et", "t.3.et"})
+    t.folder.write(file,
+                   trace_of({traced(1, kCollective, {}, in("b", 4)), traced(2, kCollective, {}, in("b", 1 << 20))}));
+  const Json r = t.result();
+  CHECK(r["kinds"]["data"]["sent_bytes_max"] == (1 << 20) + 4);
+  CHECK(r["stages"][0]["sent_bytes"]["data"] == 1 << 20);
+}
+
+TEST_CASE("traces and communicators are no outputs, and what is no regular file is not waited for") {
+  const std::string good = trace_of({traced(1, kCollective, {}, all_reduce(4096) + attribute("pg_name", "a"))});
+  const TwoRanks t(good, good, R"({"chakra": {"communicators": "c.json"}})");
+  t.folder.write("c.json", R"({"a": [0, 1]})");
+  for (const char* file : {"t.1.et", "c.json"}) {
+    const std::string path = (t.folder.path / file).string(), before = read_text(path);
+    check_refused({"run", t.file, "--json", path}, "is read, and cannot be an output too");
+    CHECK(read_text(path) == before);
+  }
+  check_refused({"plan-parallel", t.file}, "/chakra: traces hold for the one way in which they were recorded");
+  const fs::path third = t.folder.path / "t.2.et";
+  REQUIRE(mkfifo(third.c_str(), 0600) == 0);
+  check_refused({"run", t.file}, "t.2.et: is a pipe, expected a file");
+  fs::remove(third);
+  fs::create_directory(third);
+  check_refused({"run", t.file}, "t.2.et: is a folder, expected a file");
 }
 
 TEST_CASE("damaged traces are refused or played, and never break the program") {
