@@ -149,9 +149,9 @@ void read_batch(const json::Node& node, LlmWorkload& w) {
                           w.global_batch, each, w.micro_batch, w.parallel.data));
 }
 
-// Communications have at most 2^60 bytes; that none comes near is said of the keys that they are computed from.
+// A communication has at most 2^50 bytes, as in scenarios; what would have more is said of the keys that it comes from.
 void check_sizes(const LlmWorkload& w, const json::Node& node) {
-  constexpr double kParametersMax = 0x1p50, kActivationsMax = 0x1p56;
+  constexpr double kParametersMax = 0x1p47, kActivationsMax = 0x1p49;
   const Model& m = w.model;
   if (const double n = all_parameters(m); n > kParametersMax)
     node.at("model").fail(fmt::format("has {:.3g} parameters, expected at most {:.3g}", n, kParametersMax));

@@ -210,6 +210,8 @@ TEST_CASE("wrong workloads give one line with file and pointer, and exit code 2"
       {R"({"model": {"hidden": 1000000000000, "head_dim": 64}, "sequence": 1000000000})", "/model: has "},
       {R"({"model": {"hidden": 65536, "head_dim": 64}, "sequence": 4294967296, "batch": {"sequences": 32768, "micro": 4096}})",
        "/sequence: a micro-batch of"},
+      {R"({"phase": "decode", "compute": {"memory_GBps": 1000}, "batch": {"micro": 1000000000000}})",
+       "/batch: a micro-batch of"},
       {R"({"model": {"kv_heads": 3}})", "/model/kv_heads: found 3, expected a divisor of 16 heads"},
       {R"({"model": {"kv_heads": 1000000000000}})", "/model/kv_heads: found 1000000000000, expected a divisor"},
       {R"({"model": {"kv_heads": 2}})", "/parallel/tensor: found 4, expected a divisor of 2 kv_heads"},
