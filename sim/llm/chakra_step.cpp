@@ -30,7 +30,9 @@ class Traces {
     s->graph = std::move(graph_);
     s->graph.stages = ranks_;
     try {
-      s->timeline = play(s->graph, *s->expansion, s->costs);
+      s->timeline = play(s->graph, *s->expansion, s->costs, pricer_.stop());
+    } catch (const Interrupted&) {
+      throw;
     } catch (const std::runtime_error&) {
       throw json::InputError(
           fmt::format("{}: the ranks wait for each other: their collectives or sends come in different orders",
