@@ -1,6 +1,7 @@
 // Faults begin and end.
 #include <algorithm>
 
+#include "sim/fault/timeline.hpp"
 #include "sim/protocol/ranks.hpp"
 
 namespace gccl::sim {

@@ -5,6 +5,8 @@
 #include <cstring>
 #include <utility>
 
+#include "sim/engine/time.hpp"
+
 namespace gccl::sim {
 namespace {
 

@@ -6,6 +6,9 @@
 #include <bit>
 #include <chrono>
 
+#include "sim/engine/time.hpp"
+#include "sim/fault/timeline.hpp"
+
 namespace gccl::sim {
 namespace {
 

@@ -78,7 +78,8 @@ TEST_CASE("what bounds leave out would not have been chosen: the plan is that of
           if (own.predicted_ns < best * (1 - kTie)) due = own;
           best = std::min(best, own.predicted_ns);
         }
-        CAPTURE(name);
+        const auto of = name;  // clang 14 captures no parts of a pair
+        CAPTURE(of);
         CAPTURE(gccl::name(kind));
         CAPTURE(count);
         const Plan p = plan(call, view, machine.by.models, machine.by.tuning);
