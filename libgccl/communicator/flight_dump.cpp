@@ -5,9 +5,10 @@
 #include "libgccl/communicator/communicator.hpp"
 
 namespace gccl {
+namespace {
 
-DumpedCall Communicator::dumped(const Operation& op) const {
-  const Descriptor& what = op.work.what;
+// What was called; not yet what has become of it.
+DumpedCall called(const Descriptor& what) {
   DumpedCall c;
   c.sequence = what.sequence;
   c.name = kind_name(what.kind);
@@ -17,6 +18,13 @@ DumpedCall Communicator::dumped(const Operation& op) const {
   c.op = op_text(what.op);
   c.count = what.count;
   c.root = what.root;
+  return c;
+}
+
+}  // namespace
+
+DumpedCall Communicator::dumped(const Operation& op) const {
+  DumpedCall c = called(op.work.what);
   c.state = op.started ? "started" : "scheduled";
   if (!op.started || op.stage.load(std::memory_order_relaxed) != Operation::Stage::pending) return c;
   c.waits_for = rank();
@@ -45,15 +53,7 @@ DumpedCommunicator Communicator::dumped() const {
     if (in_flight != queue_.end()) {
       c = dumped(**in_flight);
     } else {
-      const Descriptor what = Descriptor::of(e.signature, sequence, e.root, e.count, e.element_bytes);
-      c.sequence = sequence;
-      c.name = kind_name(what.kind);
-      c.text = what.text();
-      c.own = what.purpose == Purpose::itself;
-      c.dtype = dtype_text(what.dtype, what.element_bytes);
-      c.op = op_text(what.op);
-      c.count = what.count;
-      c.root = what.root;
+      c = called(Descriptor::of(e.signature, sequence, e.root, e.count, e.element_bytes));
       c.state = "completed";
     }
     const Flight::Times& times = flight_.of(sequence);

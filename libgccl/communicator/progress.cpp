@@ -5,6 +5,7 @@
 #include <cassert>
 
 #include "libgccl/base/caught.hpp"
+#include "libgccl/base/clock.hpp"
 #include "libgccl/communicator/communicator.hpp"
 #include "libgccl/communicator/completions.hpp"
 
@@ -14,7 +15,6 @@ namespace {
 constexpr int kDoneAtOnce = 32;
 constexpr std::int64_t kCheckNs = 1000000;
 constexpr std::int64_t kAskAfterPeersNs = 10000000;
-constexpr std::int64_t kNsPerMs = 1000000;
 
 }  // namespace
 

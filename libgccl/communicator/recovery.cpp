@@ -22,9 +22,8 @@
 namespace gccl {
 namespace {
 
-constexpr std::int64_t kMs = 1'000'000;
-constexpr std::int64_t kRetryNs = 20 * kMs;
-constexpr fault::MembershipSettings kSettings = {.retry = kRetryNs, .quorum_timeout = 5000 * kMs};
+constexpr std::int64_t kRetryNs = 20 * kNsPerMs;
+constexpr fault::MembershipSettings kSettings = {.retry = kRetryNs, .quorum_timeout = 5000 * kNsPerMs};
 
 std::string ranks_text(const fault::RankSet& ranks, const Members& members) {
   std::string text;
@@ -33,7 +32,7 @@ std::string ranks_text(const fault::RankSet& ranks, const Members& members) {
 }
 
 std::int64_t until(std::int64_t timeout_ms) {
-  return timeout_ms < 0 ? std::numeric_limits<std::int64_t>::max() : now_ns() + timeout_ms * kMs;
+  return timeout_ms < 0 ? std::numeric_limits<std::int64_t>::max() : now_ns() + timeout_ms * kNsPerMs;
 }
 
 }  // namespace
@@ -179,7 +178,7 @@ void Recovery::serve() noexcept {
 }
 
 void Recovery::serve_once(std::unique_lock<std::mutex>& lock) {
-  std::int64_t due = now_ns() + (all_watched_ ? 1000 * kMs : kRetryNs);
+  std::int64_t due = now_ns() + (all_watched_ ? 1000 * kNsPerMs : kRetryNs);
   for (auto& [id, g] : groups_) {
     due = std::min(due, g.membership->deadline());
     if (g.wanted != 0) due = std::min(due, now_ns() + kRetryNs);
@@ -189,7 +188,7 @@ void Recovery::serve_once(std::unique_lock<std::mutex>& lock) {
   for (auto& [r, fd] : watches_) fds.push_back({fd.get(), POLLIN, 0});
   const std::int64_t wait_ns = std::max<std::int64_t>(due - now_ns(), 0);
   lock.unlock();
-  ::poll(fds.data(), fds.size(), int(std::min<std::int64_t>((wait_ns + kMs - 1) / kMs, 1000)));
+  ::poll(fds.data(), fds.size(), int(std::min<std::int64_t>((wait_ns + kNsPerMs - 1) / kNsPerMs, 1000)));
   lock.lock();
   std::uint64_t ignored;
   if (fds[0].revents) (void)!::read(wake_.get(), &ignored, sizeof ignored);

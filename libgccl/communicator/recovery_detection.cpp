@@ -13,7 +13,6 @@
 namespace gccl {
 namespace {
 
-constexpr std::int64_t kNsPerDetectionMs = 1'000'000;
 constexpr std::int64_t kDetectionMsMax = std::int64_t(1000) * 86400 * 365;
 
 }  // namespace
@@ -29,7 +28,7 @@ void Recovery::start_detector() {
   if (all_near) return;
   std::lock_guard lock(mutex_);
   rules_.recovery = this;
-  const fault::DetectorSettings settings = {.detection = detection_ms_ * kNsPerDetectionMs, .heard_first = true};
+  const fault::DetectorSettings settings = {.detection = detection_ms_ * kNsPerMs, .heard_first = true};
   detector_ = std::make_unique<fault::Detector>(now_ns(), settings, rank_, fault::Epoch{1},
                                                 fault::RankSet::below(Rank(contacts_.size())), job_ + rank_, rules_);
   try {
@@ -71,7 +70,7 @@ void Recovery::drive_detector() {
   fault::Failures found = {.failed = detector_->failures().failed, .gone = {}};
   // Transports know better when one that has ended has said all.
   for (const auto& [r, at] : ended_at_)
-    if (now_ns() - at < detection_ms_ * kNsPerDetectionMs) found.failed = found.failed - fault::RankSet{r};
+    if (now_ns() - at < detection_ms_ * kNsPerMs) found.failed = found.failed - fault::RankSet{r};
   if (!silent_.insert(found) && !alone) return;
   news_.fetch_add(1, std::memory_order_relaxed);
   for (auto& [id, g] : groups_) {
