@@ -319,14 +319,13 @@ std::unique_ptr<PlayedStep> play_traces(const LlmWorkload& w, Pricer& pricer) {
   ByKind<double> sent_most{};
   const auto on_ranks = traces.on_ranks(*s);
   for (std::size_t rank = 0; rank < t.stages.size(); ++rank) {
-    const StageTime& one = t.stages[rank];
+    StageTime one = t.stages[rank];
+    const auto& calls = on_ranks[rank];
+    one.busy = calls.busy_us;
+    mean.add(one, n);
     Json exposed = Json::object(), busy = Json::object(), sent = Json::object();
-    mean.compute += one.compute / n, mean.slowed += one.slowed / n, mean.bubble += one.bubble / n;
     for (std::size_t k = 0; k < kKinds; ++k) {
       const std::string key(kind_names()[k]);
-      const auto& calls = on_ranks[rank];
-      mean.exposed[k] += one.exposed[k] / n;
-      mean.busy[k] += calls.busy_us[k] / n;
       sent_most[k] = std::max(sent_most[k], calls.sent[k]);
       if (one.exposed[k] > 0) exposed[key] = one.exposed[k];
       if (calls.busy_us[k] > 0) busy[key] = calls.busy_us[k];
@@ -367,10 +366,7 @@ std::unique_ptr<PlayedStep> play_traces(const LlmWorkload& w, Pricer& pricer) {
     if (sent_most[k] > 0 || mean.busy[k] > 0)
       kinds[std::string(kind_names()[k])] = {
           {"busy_us", mean.busy[k]}, {"exposed_us", mean.exposed[k]}, {"sent_bytes_max", sent_most[k]}};
-  r["compute_us"] = mean.compute;
-  r["slowed_us"] = mean.slowed;
-  r["exposed_us"] = mean.idle(false);
-  r["bubble_us"] = mean.bubble;
+  add_means(mean, r);
   r["kinds"] = std::move(kinds);
   r["stages"] = std::move(stages);
   r["traffic"] = std::move(list);

@@ -153,15 +153,11 @@ void add_result(PlayedStep& s, const StepWorld& world, const std::vector<Json>& 
     const StageTime& one = t.stages[i];
     Json stage = {{"compute_us", one.compute},    {"slowed_us", one.slowed},   {"bubble_us", one.bubble},
                   {"exposed_us", Json::object()}, {"busy_us", Json::object()}, {"sent_bytes", Json::object()}};
-    mean.compute += one.compute / s.graph.stages;
-    mean.slowed += one.slowed / s.graph.stages;
-    mean.bubble += one.bubble / s.graph.stages;
+    mean.add(one, s.graph.stages);
     for (std::size_t k = 0; k < kKinds; ++k) {
       double bytes = 0;
       for (std::size_t x = 0; x < traffic.size(); ++x)
         if (at(traffic[x].kind) == k) bytes += double(number[i][x]) * sent(s, traffic[x], in_node);
-      mean.exposed[k] += one.exposed[k] / s.graph.stages;
-      mean.busy[k] += one.busy[k] / s.graph.stages;
       if (bytes == 0 && one.exposed[k] == 0) continue;
       const std::string key(kind_names()[k]);
       stage["exposed_us"][key] = one.exposed[k];
@@ -178,10 +174,7 @@ void add_result(PlayedStep& s, const StepWorld& world, const std::vector<Json>& 
     for (const Json& stage : stages) bytes = std::max(bytes, stage["sent_bytes"].value(key, 0.0));
     value = {{"busy_us", mean.busy[k]}, {"exposed_us", mean.exposed[k]}, {"sent_bytes_max", bytes}};
   }
-  r["compute_us"] = mean.compute;
-  r["slowed_us"] = mean.slowed;
-  r["exposed_us"] = mean.idle(false);
-  r["bubble_us"] = mean.bubble;
+  add_means(mean, r);
   r["kinds"] = std::move(kinds);
   r["stages"] = std::move(stages);
   Json list = Json::array();
@@ -266,6 +259,13 @@ Json changed(const Json& document, const std::string& change, std::string_view o
     *place = parsed.is_discarded() || parsed.is_structured() ? Json(value) : parsed;
   }
   return out;
+}
+
+void add_means(const StageTime& mean, nlohmann::json& result) {
+  result["compute_us"] = mean.compute;
+  result["slowed_us"] = mean.slowed;
+  result["exposed_us"] = mean.idle(false);
+  result["bubble_us"] = mean.bubble;
 }
 
 void judge(const LlmWorkload& w, Json& result) {

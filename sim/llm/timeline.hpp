@@ -29,6 +29,16 @@ struct StageTime {
     for (const double us : exposed) sum += us;
     return sum;
   }
+  // Of a mean over n stages: its part of this one.
+  void add(const StageTime& one, double n) {
+    compute += one.compute / n;
+    slowed += one.slowed / n;
+    bubble += one.bubble / n;
+    for (std::size_t k = 0; k < kKinds; ++k) {
+      exposed[k] += one.exposed[k] / n;
+      busy[k] += one.busy[k] / n;
+    }
+  }
 };
 
 struct Timeline {

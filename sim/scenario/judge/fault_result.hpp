@@ -19,6 +19,12 @@ inline void demand_true(const json::Node& value, const ScenarioRun& run) {
 
 inline const nlohmann::json& faults_of(const ResultRows& rows, std::size_t i) { return rows[i].json->at("faults"); }
 
+// The limit of a check on a time, in microseconds.
+inline void read_time_limit(const json::Node& value, const ScenarioRun& run, Expectation& e) {
+  demand_faults(value, run);
+  e.limit = double(value.nanos(1e3)) / 1e3;
+}
+
 // A time of the result against the limit in microseconds: none is as bad as any.
 inline Judgement judge_within(const Expectation& e, const ResultRows& rows, std::size_t i, const char* key,
                               const char* none) {
