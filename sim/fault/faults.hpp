@@ -99,6 +99,22 @@ struct FaultTargets {
 // The faults with those that are drawn by seed instead of their rule: times between them exponential, targets uniform.
 std::vector<Fault> drawn(const std::vector<Fault>& faults, const FaultTargets& targets, std::uint64_t seed);
 
+// Something that happened in a run with faults.
+struct FaultEvent {
+  enum class What : std::uint8_t {
+    begins,      // fault number `fault` of the plan
+    ends,        // likewise
+    first_told,  // the first of those that are left at the end knows that `rank` has failed
+    all_told,    // the last one does
+    work,        // all `ranks` members of `epoch` do
+  };
+  Nanos at = 0;
+  What what = What::begins;
+  std::size_t fault = 0;
+  Rank rank = 0, ranks = 0;
+  std::uint32_t epoch = 0;
+};
+
 // What came of a run with faults.
 struct FaultOutcome {
   bool completed = false;                      // every operation ended on all ranks that are members at the end
@@ -109,6 +125,7 @@ struct FaultOutcome {
   std::uint64_t lost = 0, doubled = 0;         // operations
   double throughput_after = -1;         // operations a second after the last fault, in parts of those before the first
   std::optional<Rank> slowest;          // who holds up the others
+  std::vector<FaultEvent> events;       // by their times
   std::vector<std::string> violations;  // what the protocol promises never to happen
   std::string waits;                    // where ranks hang: for what
   Rank survivors = 0;                   // ranks that finished

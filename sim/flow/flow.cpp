@@ -49,6 +49,15 @@ Outcome run_flow(const Workload& workload) {
   f.throughput_after = throughput_after(out, changes.first(), changes.last());
   f.slowest = out.slowest;
   f.trace = trace_of(out);
+  for (std::size_t i = 0; i < workload.faults->faults.size(); ++i) {
+    const Fault& fault = workload.faults->faults[i];
+    const auto happened = [&](FaultEvent::What what, Nanos at) {
+      if (at < out.time_ns) f.events.push_back({.at = at, .what = what, .fault = i});
+    };
+    happened(FaultEvent::What::begins, fault.at);
+    if (fault.lasts > 0) happened(FaultEvent::What::ends, fault.at + fault.lasts);
+  }
+  std::stable_sort(f.events.begin(), f.events.end(), [](const auto& a, const auto& b) { return a.at < b.at; });
   return out;
 }
 

@@ -25,7 +25,10 @@ void ProtocolRanks::plan_faults() {
   over_.assign(plan_.faults.size(), false);
   for (std::size_t i = 0; i < plan_.faults.size(); ++i) {
     const Fault& f = plan_.faults[i];
-    if (f.kind != FaultKind::late_start && !f.after) time_.at(f.at, [this, i] { begin_fault(i); });
+    if (f.kind == FaultKind::late_start)
+      time_.at(f.at, [this, i] { happened(FaultEvent::What::begins, i); });
+    else if (!f.after)
+      time_.at(f.at, [this, i] { begin_fault(i); });
   }
   if (plan_.recovery.heal > 0) time_.at(plan_.recovery.heal, [this] { heal(); });
 }
@@ -48,12 +51,14 @@ void ProtocolRanks::begin_fault(std::size_t i) {
   last_fault_ = std::max(last_fault_, now() + f.lasts);
   mix(0xfa00 + i);
   const bool for_long = f.lasts == 0 || f.lasts > settings_.detector.detection / 10;
+  if (f.kind == FaultKind::rank_crash || f.kind == FaultKind::node_loss || f.kind == FaultKind::card_loss) {
+    bool any = false;
+    for (const Rank r : hit_by(f)) any = crash(r) || any;
+    if (any) happened(FaultEvent::What::begins, i);
+    return;
+  }
+  happened(FaultEvent::What::begins, i);
   switch (f.kind) {
-    case FaultKind::rank_crash:
-    case FaultKind::node_loss:
-    case FaultKind::card_loss:
-      for (const Rank r : hit_by(f)) crash(r);
-      return;
     case FaultKind::pause:
       for (const Rank r : f.ranks) {
         hurt(r, for_long);
@@ -85,6 +90,7 @@ void ProtocolRanks::end_fault(std::size_t i) {
   over_[i] = true;
   active_[i] = false;
   mix(0xfe00 + i);
+  if (f.lasts > 0 || plan_.recovery.heal > 0) happened(FaultEvent::What::ends, i);
   switch (f.kind) {
     case FaultKind::pause:
       for (const Rank r : f.ranks) stop(r, false);
@@ -112,9 +118,9 @@ void ProtocolRanks::hurt(Rank r, bool for_long) {
   if (for_long) failed_at_.try_emplace(r, now());
 }
 
-void ProtocolRanks::crash(Rank r) {
+bool ProtocolRanks::crash(Rank r) {
   Process* p = r < machines() ? at(r) : nullptr;
-  if (!p || !p->alive) return;
+  if (!p || !p->alive) return false;
   mix(0xc0 + r);
   p->alive = false;
   crashed_.insert(r);
@@ -134,6 +140,7 @@ void ProtocolRanks::crash(Rank r) {
           after_event(*o);
         });
   replace(r);
+  return true;
 }
 
 // The launcher notices, and starts another process.

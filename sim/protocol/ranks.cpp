@@ -239,6 +239,10 @@ void ProtocolRanks::agree(Process& p) {
 void ProtocolRanks::work(Process& p) {
   p.doing = Doing::working;
   p.resumed = now();
+  at_work_[p.epoch] = {.at = now(),
+                       .what = FaultEvent::What::work,
+                       .ranks = Rank(p.member->membership().members().size()),
+                       .epoch = std::uint32_t(p.epoch)};
   if (interrupted(p)) return interrupt(p);
   next_operation(p);
 }

@@ -75,7 +75,8 @@ class ProtocolRanks : public DataUser {
   void begin_fault(std::size_t i);
   void end_fault(std::size_t i);
   void heal();
-  void crash(Rank r);
+  bool crash(Rank r);  // false: it is not alive
+  void happened(FaultEvent::What what, std::size_t fault) { events_.push_back({now(), what, fault, 0, 0, 0}); }
   void replace(Rank r);
   void stop(Rank r, bool stopped);
   void hurt(Rank r, bool for_long);
@@ -125,6 +126,8 @@ class ProtocolRanks : public DataUser {
   std::set<Rank> crashed_;
   Rank spares_used_ = 0;
   Nanos last_fault_ = 0, first_fault_ = -1;
+  std::vector<FaultEvent> events_;
+  std::map<fault::Epoch, FaultEvent> at_work_;  // since the last of its members is
   std::vector<Times> operations_;
   std::map<std::pair<fault::Epoch, std::size_t>, Times> executions_;
   std::uint64_t trace_ = 0, messages_ = 0, bytes_ = 0;

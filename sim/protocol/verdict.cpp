@@ -103,6 +103,11 @@ void ProtocolRanks::judge(Outcome* out) {
     }
     f.detection_first = std::max(f.detection_first, first);
     f.detection = std::max(f.detection, last);
+    const auto told = [&](FaultEvent::What what, Nanos after) {
+      if (after >= 0) events_.push_back({.at = since->second + after, .what = what, .rank = d, .ranks = f.survivors});
+    };
+    told(FaultEvent::What::first_told, first);
+    told(FaultEvent::What::all_told, last);
   }
   Nanos begun = -1, resumed = -1;
   for (const Rank d : dead)
@@ -160,6 +165,10 @@ void ProtocolRanks::judge(Outcome* out) {
   f.damaged = counters.damaged;
   f.reconnects = counters.reconnects;
   f.trace = splitmix::mix(trace_ ^ links_.trace());
+  for (const auto& [epoch, event] : at_work_)
+    if (epoch > 1) events_.push_back(event);
+  std::stable_sort(events_.begin(), events_.end(), [](const auto& a, const auto& b) { return a.at < b.at; });
+  f.events = std::move(events_);
 }
 
 }  // namespace gccl::sim

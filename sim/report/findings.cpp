@@ -186,10 +186,26 @@ std::string reached(const Contest& contest, const Json& row) {
   return fmt::format("{:.3g} GB/s bus bandwidth at {} ({})", busbw, where, time);
 }
 
+// What faults did to a run.
+std::string fault_words(const Json& row) {
+  if (!row.contains("faults") || !row["faults"].is_object()) return "";
+  const Json& f = row["faults"];
+  if (f.value("completed", Json()) != true) return "not completed";
+  const Json dead = f.value("dead", Json());
+  if (!dead.is_array() || dead.empty()) return "";
+  std::string words = dead.size() == 1 ? "rank" : "ranks";
+  for (const Json& rank : dead) words += (&rank == &dead[0] ? " " : ", ") + json::format_value(rank);
+  words += " failed";
+  if (number(f, "detection_us") >= 0) words += ", noticed within " + format_time(number(f, "detection_us"));
+  if (number(f, "recovery_us") >= 0) words += ", at work again after " + format_time(number(f, "recovery_us"));
+  return words;
+}
+
 std::string headline(const Contest& contest) {
   const Json& row = contest.best(contest.last());
   std::string words = contest.recommendation() + ": " + reached(contest, row);
-  if (const std::string limit = limit_of(row); !limit.empty()) words += "; " + limit;
+  for (const std::string& more : {fault_words(row), limit_of(row)})
+    if (!more.empty()) words += "; " + more;
   return words + ".";
 }
 
@@ -336,7 +352,8 @@ Json finding_of_sequence(const Json& row) {
   std::string subject = text(row, "label").empty() ? text(row, "algorithm") : text(row, "label"),
               words = fmt::format("{} on {} ({} engine)", format_time(number(row, "time_us")),
                                   json::format_ranks(whole(row, "ranks")), text(row, "engine"));
-  if (const std::string limit = limit_of(row); !limit.empty()) words += "; " + limit;
+  for (const std::string& more : {fault_words(row), limit_of(row)})
+    if (!more.empty()) words += "; " + more;
   return {{"cluster", text(row, "cluster")}, {"subject", subject}, {"headline", words + "."}, {"notes", Json::array()}};
 }
 

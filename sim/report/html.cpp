@@ -61,7 +61,8 @@ std::string html_report(const Json& result, const std::vector<std::pair<std::str
   for (const auto& [cluster, svg] : topology_svgs) topologies.push_back({{"cluster", cluster}, {"svg", svg}});
   std::string script;
   using namespace embedded;
-  for (const std::string_view part : {report_data_js, report_chart_js, report_export_js, report_panels_js, report_js})
+  for (const std::string_view part :
+       {report_data_js, report_chart_js, report_export_js, report_panels_js, report_timeline_js, report_js})
     script += part;
   return filled(report_html, {{{"@title@", escaped(page_title(result))},
                                {"@style@", std::string(report_css)},

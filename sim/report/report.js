@@ -115,7 +115,7 @@ function sectionCard(section, id, columns) {
   for (const g of charts.querySelectorAll("[data-series]"))
     if (section.hidden.has(g.dataset.series)) g.classList.add("off");
   card.append(h("h3", {}, sectionTitle(section)), h("p", {class: "facts"}, facts.join(" \u00b7 ")), names, charts);
-  for (const part of [markKey(section), numbers(section, columns), utilisation(section)])
+  for (const part of [markKey(section), numbers(section, columns), utilisation(section), ...section.runs.map(faultStory)])
     if (part) card.append(part);
   return card;
 }
@@ -133,7 +133,7 @@ function sequenceCard(runs, id) {
           number(runs[i].messages) !== null ? plural(runs[i].messages, "message") : null
         ].filter(x => x)
             .join(" \u00b7 ")),
-      timeline(runs[i]));
+      timeline(runs[i]), ...[faultStory(runs[i])].filter(x => x));
   draw(0);
   return h(
       "section", {class: "card", id},

@@ -1,4 +1,4 @@
-// What stands around the charts: legend, tooltip, table of numbers, utilisation of links, timelines.
+// What stands around the charts: legend, tooltip, table of numbers, utilisation of links.
 
 // Strings become text nodes, never markup.
 function h(tag, attributes, ...children) {
@@ -248,50 +248,4 @@ function utilisation(section) {
   };
   draw();
   return h("div", {}, controls, place);
-}
-
-// Operations of one run over time; those that overlap stand in rows of their own, first come, first row.
-function timeline(run) {
-  const operations =
-      list(run.operations)
-          .map((o, i) => ({o, i, begin: number(o.begin_us) ?? 0, end: number(o.end_us) ?? number(o.begin_us) ?? 0}));
-  operations.sort((a, b) => a.begin - b.begin || a.i - b.i);
-  const rows = [];
-  for (const one of operations) {
-    one.row = rows.findIndex(end => end <= one.begin);
-    if (one.row < 0) one.row = rows.push(0) - 1;
-    rows[one.row] = Math.max(one.end, one.begin);
-  }
-  const width = chartWidth(true), row = 30, bottom = 26, height = rows.length * row + bottom,
-        last = Math.max(...rows, 0) || 1;
-  const at = us => us / last * (width - 50);
-  const root = svg("svg", {
-    class: "chart timeline",
-    viewBox: `-4 0 ${width + 8} ${height}`,
-    "data-timeline": operations.length,
-    role: "img",
-    "aria-label": "operations over time"
-  });
-  const rough = last / (width < 460 ? 3 : 8), power = 10 ** Math.floor(Math.log10(rough)),
-        step = [1, 2, 5, 10].map(m => m * power).find(s => s >= rough);
-  for (let i = 0; i * step <= last; ++i) {
-    root.append(
-        svg("line", {class: "grid", x1: px(at(i * step)), x2: px(at(i * step)), y1: 0, y2: rows.length * row}),
-        svg("text", {x: px(at(i * step)), y: height - 8, "text-anchor": i ? "middle" : "start"}, show.time(i * step)));
-  }
-  const kinds = distinct(operations.map(({o}) => text(o.collective) + " " + text(o.algorithm)));
-  for (const {o, begin, end, row: r} of operations) {
-    const kind = text(o.collective) + " " + text(o.algorithm),
-          long = [kind, show.bytes(o.bytes), plural(number(o.ranks) ?? 0, "rank")].join(", ");
-    const g = svg("g", {class: "series " + look({index: kinds.indexOf(kind), engine: 0})}),
-          span = Math.max(at(end) - at(begin), 1.5);
-    const label = [long, kind, text(o.collective)].find(t => t.length * 6.6 + 10 < span);
-    g.append(
-        svg("title", {}, `${long}: ${show.time(begin)} to ${show.time(end)}, took ${show.time(end - begin)}`),
-        svg("rect", {class: "halo", x: px(at(begin)), y: r * row + 3, width: px(span), height: row - 6, rx: 3}),
-        svg("rect", {class: "bar", x: px(at(begin)), y: r * row + 3, width: 3, height: row - 6}));
-    if (label) g.append(svg("text", {class: "name", x: px(at(begin) + 8), y: r * row + 19}, label));
-    root.append(g);
-  }
-  return h("div", {class: rows.length > 12 ? "tall" : null}, root);
 }

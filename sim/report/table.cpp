@@ -119,6 +119,17 @@ std::string operations(const Json& row, std::size_t width) {
                      row["wrong"].is_null() ? "" : fmt::format(", {} wrong elements", row["wrong"].dump()));
 }
 
+// What happened in a run with faults, and when.
+std::string fault_events(const Json& row, std::size_t several) {
+  const Json& faults = row["faults"];
+  std::string text = several > 1 ? fmt::format("  {}, {}\n", row["algorithm"].get<std::string>(), size_text(row)) : "";
+  for (const Json& e : faults["events"])
+    text += fmt::format("  {:>9}  {}\n", format_time(e["at_us"]), e["text"].get<std::string>());
+  for (const Json& i : faults["never_struck"])
+    text += fmt::format("  {:>9}  {}\n", "never", json::format_value(faults["timeline"].at(i.get<std::size_t>())));
+  return text;
+}
+
 std::string title(const Json& row) {
   std::string text = row["collective"];
   if (!row["label"].get_ref<const std::string&>().empty())
@@ -236,6 +247,8 @@ std::string result_tables(Json result, std::size_t columns) {
       fastest = true;
       for (const Json* row : group) chosen = chosen || row->at("auto").get<bool>();
     }
+    for (const Json* row : group)
+      if (row->contains("faults")) text += fault_events(*row, group.size());
     text += '\n';
   }
   if (fastest) text += chosen ? "* the fastest   @ chosen by \"auto\"\n\n" : "* the fastest\n\n";

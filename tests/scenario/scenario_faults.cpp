@@ -265,3 +265,31 @@ TEST_CASE("a run with faults that never ends breaks, though nothing is expected 
   REQUIRE(plan.scenario->runs[0].expectations.size() == 1);
   CHECK(!run_campaign(plan, kRealEngines, {.jobs = 1, .progress = {}}).ok());
 }
+
+TEST_CASE("rows tell what happened, and which faults did not come") {
+  const Json rows = rows_of_campaign(
+      faulty(Json::array({{{"kind", "rank_crash"}, {"rank", 5}, {"at_us", 1000}},
+                          {{"kind", "loss"}, {"probability", 0.01}, {"at_us", 500}, {"for_us", 200}},
+                          {{"kind", "pause"}, {"rank", 1}, {"at_us", "50s"}, {"for_us", 1}},
+                          {{"kind", "card_loss"}, {"card", 99}, {"at_us", 600}}}),
+             {{"repeats", 3}, {"compute_us", 700}, {"recovery", {{"policy", "shrink"}, {"detection_us", "50ms"}}}}),
+      kPod);
+  const Json& faults = rows[0]["faults"];
+  std::vector<std::string> found;
+  double last = 0;
+  for (const Json& e : faults["events"]) {
+    found.push_back(fmt::format("{} {}", e["event"].get<std::string>(), e["text"].get<std::string>()));
+    CHECK(e["at_us"].get<double>() >= last);
+    last = e["at_us"];
+  }
+  CHECK(found == std::vector<std::string>{
+                     "fault_begins 1 % of frames between all ranks are lost", "fault_ends loss between all ranks ends",
+                     "fault_begins rank 5 crashes", "first_told the first of the others knows that rank 5 has failed",
+                     "all_told all that are left know that rank 5 has failed", "work epoch 2: 7 ranks are at work"});
+  CHECK(faults["events"][2]["at_us"] == 1000);
+  CHECK(faults["events"][3]["at_us"].get<double>() ==
+        doctest::Approx(1000 + faults["first_detection_us"].get<double>()));
+  CHECK(faults["events"][4]["at_us"].get<double>() == doctest::Approx(1000 + faults["detection_us"].get<double>()));
+  CHECK(faults["events"][5]["at_us"].get<double>() == doctest::Approx(1000 + faults["recovery_us"].get<double>()));
+  CHECK(faults["never_struck"] == Json({2, 3}));
+}

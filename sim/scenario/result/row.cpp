@@ -8,6 +8,7 @@
 #include "sim/engine/workload_error.hpp"
 #include "sim/scenario/plan/faults.hpp"
 #include "sim/scenario/read/sizes.hpp"
+#include "sim/scenario/result/fault_events.hpp"
 
 namespace gccl::sim {
 namespace {
@@ -150,6 +151,8 @@ Json faults_of(const FaultOutcome& f, const FaultPlan& plan) {
             {"doubled", f.doubled},
             {"throughput_after_percent", f.throughput_after < 0 ? Json() : Json(f.throughput_after * 100)},
             {"slowest", f.slowest ? Json(*f.slowest) : Json()},
+            {"events", fault_events(f, plan)},
+            {"never_struck", faults_that_never_struck(f, plan)},
             {"violations", f.violations},
             {"epochs", f.epochs},
             {"frames", f.frames},
