@@ -91,7 +91,7 @@ struct MembershipRules {
 class Agreement {
  public:
   // `members`, `failures` and `rules` are the owner's and outlive it. `retry`: after so long without an answer a
-  // message is sent again, and each time after longer, up to 16 times as long.
+  // message is sent again; after some times the interval grows, up to 16 times as long.
   Agreement(Rank self, const RankSet& members, const Failures& failures, Nanos retry, const MembershipRules& rules);
 
   // ---- Events ----
@@ -157,7 +157,8 @@ class Agreement {
   Ballot best_;
   std::optional<Decision> proposal_;  // the best of the promises; then what is proposed
 
-  Nanos retry_at_ = kNever, interval_;
+  Nanos retry_at_ = kNever;
+  int retries_ = 0;  // since the last answer
   std::vector<Outgoing> outgoing_;
 };
 
