@@ -1,4 +1,4 @@
-// gccl compare: what differs between two results, two sweeps or two tuning tables.
+// gccl compare: what differs between two results, steps of LLMs, sweeps or tuning tables.
 #include "sim/tuning/compare.hpp"
 
 #include <memory>
@@ -26,7 +26,8 @@ int compare_files(const CompareArguments& a) {
 
 // Sets exit_code to 1 where something is slower by more than the threshold.
 void add_compare(Command& app, int& exit_code) {
-  Command* command = app.add_subcommand("compare", "What got slower between two results, sweeps or tuning tables");
+  Command* command =
+      app.add_subcommand("compare", "What got slower between two results, steps of LLMs, sweeps or tuning tables");
   const auto a = std::make_shared<CompareArguments>();
   command->add_option("before", a->before, "JSON of gccl run or gccl tune, or a tuning table")
       ->required()

@@ -79,6 +79,29 @@ Measured of_tuning(const Node& document) {
   return m;
 }
 
+// Its time, those under changes, and what each of its communications takes alone.
+Measured of_step(const Node& document) {
+  Measured m;
+  const std::string where = fmt::format("{} on {} ({})", document.at("workload").at("name").string(),
+                                        document.at("cluster").at("name").string(), document.at("engine").string());
+  add(m.times, where + ": step", document.at("step_us").number(0, kTimeMax));
+  if (const auto changes = document.find("what_if"))
+    for (const Node& change : changes->items(0, kRowsMax))
+      add(m.times, fmt::format("{}: step with {}", where, change.at("change").string()),
+          change.at("step_us").number(0, kTimeMax));
+  for (const Node& traffic : document.at("traffic").items(0, kRowsMax)) {
+    std::string call = fmt::format("{}: {}, {}", where, traffic.at("kind").string(), traffic.at("what").string());
+    std::string algorithms;
+    for (const Node& one : traffic.at("calls").items(0, kRowsMax)) {
+      call += fmt::format(", {} {}", one.at("collective").string(), size_and_ranks(one));
+      algorithms += (algorithms.empty() ? "" : ", ") + one.at("algorithm").string();
+    }
+    add(m.times, call, traffic.at("time_us").number(0, kTimeMax));
+    m.winners[call] = algorithms;
+  }
+  return m;
+}
+
 // What two documents say of the same, and how much only one of them speaks of.
 struct Both {
   Measured before, after;
@@ -145,12 +168,12 @@ Both of_tables(const Node& before, const Node& after) {
 }
 
 std::string kind_of(const Node& document) {
-  constexpr std::string_view kKinds[] = {"gccl/result/1", "gccl/tuning/1", "gccl/table/1"};
+  constexpr std::string_view kKinds[] = {"gccl/result/1", "gccl/step/1", "gccl/tuning/1", "gccl/table/1"};
   const std::string schema = document.at("schema").string();
   if (std::ranges::find(kKinds, schema) == std::end(kKinds))
     document.at("schema").fail(
-        fmt::format("found \"{}\", expected \"gccl/result/1\" (gccl run --json), \"gccl/tuning/1\" (gccl tune --json) "
-                    "or \"gccl/table/1\" (gccl tune --table)",
+        fmt::format("found \"{}\", expected \"gccl/result/1\" or \"gccl/step/1\" (gccl run --json), \"gccl/tuning/1\" "
+                    "(gccl tune --json) or \"gccl/table/1\" (gccl tune --table)",
                     schema));
   return schema;
 }
@@ -163,6 +186,7 @@ Json compare(const Node& before, const Node& after, double threshold_percent) {
     after.at("schema").fail(fmt::format("found \"{}\", expected \"{}\", as the other file has", kind_of(after), kind));
   const Both both = kind == "gccl/table/1"    ? of_tables(before, after)
                     : kind == "gccl/tuning/1" ? of_rows(of_tuning(before), of_tuning(after))
+                    : kind == "gccl/step/1"   ? of_rows(of_step(before), of_step(after))
                                               : of_rows(of_result(before), of_result(after));
   Json slower = Json::array(), faster = Json::array(), changed = Json::array();
   for (const auto& [what, us] : both.before.times) {

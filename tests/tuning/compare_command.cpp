@@ -128,3 +128,32 @@ TEST_CASE("compare takes sweeps of another cluster, engine or type for nothing t
     CHECK(e.err.find("nothing to compare") != std::string::npos);
   }
 }
+
+TEST_CASE("compare knows steps of LLMs: their times, those under changes, and their communications") {
+  const Folder folder;
+  const auto step = [&](const char* name, double step_us, double gather_us, const char* algorithm) {
+    const Json gather = {
+        {"kind", "tensor"},
+        {"what", "activations"},
+        {"time_us", gather_us},
+        {"calls",
+         Json::array({{{"collective", "allgather"}, {"algorithm", algorithm}, {"bytes", 1024}, {"ranks", 8}}})}};
+    const Json document = {{"schema", "gccl/step/1"},
+                           {"workload", {{"name", "w"}}},
+                           {"cluster", {{"name", "c"}}},
+                           {"engine", "flow"},
+                           {"step_us", step_us},
+                           {"traffic", Json::array({gather})},
+                           {"what_if", Json::array({{{"change", "overlap=false"}, {"step_us", 2 * step_us}}})}};
+    return folder.write(name, document.dump()).string();
+  };
+  const std::string a = step("a.json", 1000, 10, "ring"), b = step("b.json", 1100, 8, "bruck");
+  const Ended e = run_gccl({"compare", a, b});
+  CHECK(e.code == 1);
+  CHECK(e.out.find("3 times in both") != std::string::npos);
+  CHECK(e.out.find("w on c (flow): step: 1 ms -> 1.1 ms, +10 %") != std::string::npos);
+  CHECK(e.out.find("step with overlap=false: 2 ms -> 2.2 ms, +10 %") != std::string::npos);
+  CHECK(e.out.find("tensor, activations, allgather 1 KiB, 8 ranks: 10 us -> 8 us, -20 %") != std::string::npos);
+  CHECK(e.out.find("ring -> bruck") != std::string::npos);
+  CHECK(run_gccl({"compare", a, b, "--threshold", "10.1"}).code == 0);
+}

@@ -31,7 +31,7 @@ TEST_CASE("a place whose process is killed is searched once more; one that alway
     if (w.cards.size() == 3 && ::open(std::getenv("ONCE"), O_CREAT | O_EXCL | O_CLOEXEC, 0600) >= 0) ::raise(SIGKILL);
     return run_flow(w);
   };
-  const auto d = sweep(q, {.model = killed, .simgrid = killed, .flow = killed}, {.jobs = 2});
+  const auto d = sweep(q, {.model = killed, .simgrid = killed, .flow = killed}, {.jobs = 2, .progress = {}});
   CHECK(d["complete"] == false);
   CHECK(d["cells"].size() == 2);
   REQUIRE(d["failed"].size() == 1);
