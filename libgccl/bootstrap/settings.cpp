@@ -62,13 +62,13 @@ Status check_backends(const Text& backends) {
 
 // A limit of the configuration (-2: not given) or of a variable; "-1" is none.
 Status read_timeout(std::int64_t configured, const Environment& environment, std::int64_t* out) {
-  const std::string expected = ", expected milliseconds above 0, or -1 for no limit";
   const char* text = environment("GCCL_TIMEOUT_MS");
   if (configured == -2 && !text) return {};
   const std::string name = configured == -2 ? "GCCL_TIMEOUT_MS" : "GCCL_Config.timeout_ms";
   const std::string value = configured == -2 ? text : std::to_string(std::min(configured, kMsMax));
   if (!parse_number(name, value, -1, kMsMax, out).ok() || *out == 0)
-    return invalid(fmt::format("{} is \"{}\"{}", name, value, expected));
+    return invalid(fmt::format("{} is \"{}\", expected milliseconds from 1 to {} (a year), or -1 for no limit", name,
+                               value, kMsMax));
   return {};
 }
 

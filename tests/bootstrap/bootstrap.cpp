@@ -214,6 +214,7 @@ TEST_CASE("settings come from the configuration, then from variables, and bad on
     CHECK_MESSAGE(bad.code() == GCCL_ERR_INVALID_ARGUMENT, setting.first << "=" << setting.second);
     CHECK_MESSAGE(has(bad.text(), name), bad.text());
   }
+  CHECK(has(read({{"GCCL_TIMEOUT_MS", "9223372036854775807"}}, &s, nothing).text(), "from 1 to 31536000000"));
   CHECK(has(read({}, &s, [](GCCL_Config& c) { c.timeout_ms = 0; }).text(), "GCCL_Config.timeout_ms is \"0\""));
   CHECK(has(read({}, &s, [](GCCL_Config& c) { c.progress_thread = 7; }).text(), "GCCL_Config.progress_thread is 7"));
 }
