@@ -106,6 +106,7 @@ Communicator::~Communicator() {
                rank(), false);
   }
   completions::settle(this);
+  magic = nullptr;
 }
 
 bool Communicator::pending() {

@@ -148,7 +148,7 @@ class Communicator {
   // Why it failed, where no call has said so: before it is released.
   Status unsaid();
 
-  const char* const magic = kMagic;
+  const char* volatile magic = kMagic;  // null at the end: a copy of a handle that was freed is told, mostly
   static const char kMagic[];
 
  private:

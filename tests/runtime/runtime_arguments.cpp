@@ -179,4 +179,22 @@ TEST_CASE("what is freed or finalized with operations in flight says so, and req
     });
 }
 
+// Reads memory that is freed, which sanitizers tell in their own way.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+TEST_CASE("a copy of a handle that was freed is no communicator") {
+  for (const Job& job : {Job{.size = 2, .backends = "shm"}, Job{.size = 2, .backends = "tcp"}})
+    check(job, [](int) {
+      GCCL_Comm world = begin(), c = GCCL_COMM_NULL;
+      RANK_SUCCESS(GCCL_Comm_split(world, 0, 0, &c));
+      GCCL_Comm freed = c;
+      RANK_SUCCESS(GCCL_Comm_free(&c));
+      int x = 0;
+      WRONG(GCCL_Allreduce(GCCL_IN_PLACE, &x, 1, GCCL_INT32, GCCL_SUM, freed), "was freed");
+      WRONG(GCCL_Comm_free(&freed), "was freed");
+      RANK_SUCCESS(GCCL_Finalize());
+      WRONG(GCCL_Barrier(world), "was freed");
+    });
+}
+#endif
+
 }  // namespace
