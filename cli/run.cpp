@@ -12,6 +12,7 @@
 #include <thread>
 #include <utility>
 
+#include "cli/authorities.hpp"
 #include "cli/catalogue.hpp"
 #include "cli/commands.hpp"
 #include "cli/engines.hpp"
@@ -19,7 +20,6 @@
 #include "cli/output.hpp"
 #include "cli/step.hpp"
 #include "libgccl/cluster/files.hpp"
-#include "libgccl/cluster/load_authorities.hpp"
 #include "libgccl/cluster/shipped.hpp"
 #include "libgccl/json/nearest.hpp"
 #include "libgccl/json/schema_of.hpp"
@@ -130,10 +130,7 @@ struct Prepared {
 
 std::function<int()> prepare_scenario(const RunArguments& a, const std::filesystem::path& file) {
   sim::CampaignOptions campaign_options{.engine = {}, .seed = {}};
-  if (const Status s =
-          load_authorities([](const char* name) { return std::getenv(name); }, &campaign_options.authorities);
-      !s.ok())
-    throw json::InputError(s.text());
+  campaign_options.authorities = authorities_of_environment();
   if (a.seed) campaign_options.seed = std::uint64_t(*a.seed);
   if (!a.engine.empty()) campaign_options.engine = engine_named(a.engine);
   if (!a.planner.empty()) {

@@ -8,11 +8,11 @@
 #include <cstdlib>
 #include <memory>
 
+#include "cli/authorities.hpp"
 #include "cli/engines.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/output.hpp"
 #include "cli/run.hpp"
-#include "libgccl/cluster/load_authorities.hpp"
 #include "libgccl/json/nearest.hpp"
 #include "sim/llm/step_report.hpp"
 
@@ -68,8 +68,7 @@ void write_scenario(const RunArguments& a, const llm::PlayedStep& s) {
 
 llm::Pricer::Options pricer_options(sim::Engine engine, unsigned jobs, bool quiet) {
   llm::Pricer::Options o{.engines = simulation_engines(engine == sim::Engine::simgrid), .jobs = jobs};
-  if (const Status s = load_authorities([](const char* name) { return std::getenv(name); }, &o.authorities); !s.ok())
-    throw json::InputError(s.text());
+  o.authorities = authorities_of_environment();
   if (!quiet && isatty(STDERR_FILENO)) o.progress = show_progress;
   return o;
 }

@@ -5,6 +5,7 @@
 #include <memory>
 #include <numeric>
 
+#include "cli/authorities.hpp"
 #include "cli/catalogue.hpp"
 #include "cli/commands.hpp"
 #include "cli/explain/question.hpp"
@@ -69,9 +70,8 @@ Question question_of(const ExplainArguments& a, const std::filesystem::path& fil
   const auto as = std::find(kPlanners.begin(), kPlanners.end(), a.as);
   if (as == kPlanners.end()) unknown("--as", a.as, kPlanners);
   q.as = PlannerKind(as - kPlanners.begin());
-  Status s = load_authorities([](const char* name) { return std::getenv(name); }, &q.authorities);
-  if (s.ok()) s = check_table(q.authorities, *q.cluster, q.cards);
-  if (!s.ok()) throw json::InputError(s.text());
+  q.authorities = authorities_of_environment();
+  if (const Status s = check_table(q.authorities, *q.cluster, q.cards); !s.ok()) throw json::InputError(s.text());
   return q;
 }
 

@@ -68,6 +68,11 @@ cat >first.json <<END
 END
 sed 's/NAME/dgx-h100-superpod-2048/' first.json >by_name.json
 says "allreduce on dgx-h100-superpod-2048" 0 run by_name.json
+# A variable that decides nothing, as it is misspelt, is told.
+for words in "run by_name.json" "run decode-tensor-8" "explain pcie-box --collective allreduce --bytes 8"; do
+  read -ra command <<<"$words"
+  GCCL_ALGORITM=allreduce=ring says "gccl warning: GCCL_ALGORITM is no variable of GCCL: did you mean GCCL_ALGORITHM?" 0 "${command[@]}"
+done
 sed 's/NAME/dgx-h100-superpod-2049/' first.json >by_name.json
 says "/cluster: there is no file" 2 run by_name.json
 says "did you mean \"dgx-h100-superpod-2048\"?" 2 run by_name.json
