@@ -91,7 +91,7 @@ Status load_plugin(const std::string& name, const GCCL_Backend** backend, void**
                        GCCL_ERR_INVALID_ARGUMENT);
 }
 
-// Gathers a status beside the addresses, so that one rank's trouble is everybody's error rather than a hang.
+// Gathers a status together with the addresses, so that one rank's failure is every rank's error rather than a hang.
 struct Report {
   std::int32_t code;
   std::uint32_t failed_backends;  // bit b: could not connect backend b

@@ -227,7 +227,7 @@ GCCL_API GCCL_Result GCCL_Allgatherv(const void* sendbuf, void* recvbuf, const s
  * with GCCL_IN_PLACE the input lies in recvbuf (n*count), the result in its first block, and the rest is lost (MPI). */
 GCCL_API GCCL_Result GCCL_Reduce_scatter(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, GCCL_Op op,
                                          GCCL_Comm comm);
-/* As GCCL_Reduce_scatter with blocks of unlike length: block i has counts[i] elements, side by side. */
+/* As GCCL_Reduce_scatter with blocks of different lengths: block i has counts[i] elements, side by side. */
 GCCL_API GCCL_Result GCCL_Reduce_scatterv(const void* sendbuf, void* recvbuf, const size_t* counts, GCCL_Dtype dtype,
                                           GCCL_Op op, GCCL_Comm comm);
 /* sendbuf: n*count, block i for rank i; recvbuf: n*count, block i from rank i. In place: recvbuf is overwritten. */

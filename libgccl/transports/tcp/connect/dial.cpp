@@ -113,7 +113,7 @@ void Dial::report(const Target& target, int result, const char* why) {
   std::snprintf(fault.text, sizeof fault.text, "cannot reach rank %u (world rank %u): %.110s; %s", fault.peer,
                 target.mailbox->identity().world_rank[fault.peer], why, advice);
   if (result == GCCL_ERR_PEER_LOST) {
-    target.mailbox->put_trouble(fault);
+    target.mailbox->put_peer_failure(fault);
   } else {
     target.mailbox->put(fault, false);
   }

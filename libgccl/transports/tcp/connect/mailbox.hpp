@@ -32,7 +32,7 @@ struct PortIdentity {
 struct Mail {
   std::vector<Arrival> arrivals;
   // Peers that cannot be called, or are watched no more: whether that matters depends on what is wanted of them.
-  std::vector<GCCL_Fault> troubles;
+  std::vector<GCCL_Fault> peer_failures;
   GCCL_Fault fault{};  // of the whole port; its result is GCCL_SUCCESS when there is none
 };
 
@@ -54,9 +54,9 @@ class Mailbox {
     if (mail_.fault.result == GCCL_SUCCESS) mail_.fault = fault, announced_ = announced;
     full_.store(true, std::memory_order_release);
   }
-  void put_trouble(const GCCL_Fault& trouble) {
+  void put_peer_failure(const GCCL_Fault& failure) {
     const std::lock_guard lock(mutex_);
-    mail_.troubles.push_back(trouble);
+    mail_.peer_failures.push_back(failure);
     full_.store(true, std::memory_order_release);
   }
   // Cheap enough for every poll.
@@ -65,7 +65,7 @@ class Mailbox {
   Mail take() {
     const std::lock_guard lock(mutex_);
     full_.store(false, std::memory_order_relaxed);
-    return std::exchange(mail_, Mail{.arrivals = {}, .troubles = {}, .fault = mail_.fault});
+    return std::exchange(mail_, Mail{.arrivals = {}, .peer_failures = {}, .fault = mail_.fault});
   }
   bool announced() const {
     const std::lock_guard lock(mutex_);

@@ -100,7 +100,7 @@ Status Port::await(const std::vector<const Link*>& dialled, Clock::duration limi
        Clock::now() < until;) {
     if (mailbox_->full()) take_mail();
     if (fault_.result != GCCL_SUCCESS) return unreached(fault_);
-    if (!troubles_.empty()) return unreached(troubles_[0]);
+    if (!peer_failures_.empty()) return unreached(peer_failures_[0]);
     if (std::ranges::all_of(dialled, [](const Link* l) { return l->connected(); })) break;
     std::this_thread::sleep_for(pause);
     pause = std::min(2 * pause, std::chrono::microseconds(2000));
@@ -127,7 +127,7 @@ void Port::activate(Link* link) {
   ++unconnected_;
   yields_left_ = kYields;
   if (dials(link->peer())) {
-    for (const GCCL_Fault& t : troubles_)
+    for (const GCCL_Fault& t : peer_failures_)
       if (t.peer == link->peer() && fault_.result == GCCL_SUCCESS) fault_ = t;
     return;
   }
@@ -261,11 +261,11 @@ void Port::take_mail() {
     if (link->active && !was_connected && link->connected()) --unconnected_;
   }
   // A peer that has left in order owes nothing on links that are connected, or that nobody uses.
-  for (const GCCL_Fault& t : mail.troubles) {
+  for (const GCCL_Fault& t : mail.peer_failures) {
     if (std::ranges::any_of(active_, [&](const Link* l) { return l->peer() == t.peer && !l->connected(); })) {
       suspect(t);
     } else if (dials(t.peer)) {
-      troubles_.push_back(t);
+      peer_failures_.push_back(t);
     } else {
       waiting_since_[t.peer] = {};
     }

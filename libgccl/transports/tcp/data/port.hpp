@@ -49,12 +49,12 @@ class Port {
   const PortIdentity& self_;
   std::vector<PortAddress>& peers_;           // the mailbox's
   std::vector<std::unique_ptr<Link>> links_;  // peer * channels + channel; null before its first use
-  std::vector<Link*> active_;                 // with transfers under way
+  std::vector<Link*> active_;                 // with transfers in flight
   Fd epoll_;                                  // over the links' connections, once there are many
   Completions done_;
   Staging staging_;
   GCCL_Fault fault_{};
-  std::vector<GCCL_Fault> troubles_;  // of peers that could not be called when nothing was wanted of them
+  std::vector<GCCL_Fault> peer_failures_;  // of peers that could not be called when nothing was wanted of them
   // A connection ended, or the watch of a peer. Who aborts and leaves, or hears of an abort and leaves, is noticed
   // twice: what was said, which takes a moment longer, counts.
   GCCL_Fault suspicion_{};

@@ -46,7 +46,7 @@ struct Stream {
   bool announced = false;     // the receive knows of this frame
   std::uint64_t prepaid = 0;  // payload that was read together with a header not yet looked at
 
-  GCCL_Transfer* sending = nullptr;  // whose frame is under way
+  GCCL_Transfer* sending = nullptr;  // whose frame is being written
   std::byte header[kFrameHeaderBytes];
   std::size_t header_left = 0;
   std::uint64_t offset = 0, left = 0;  // payload not yet written
@@ -55,7 +55,7 @@ struct Stream {
 
 enum class Moved { all, some, failed };  // `some`: the socket takes or has no more for now
 
-// Writes the rest of the frame under way.
+// Writes the rest of the frame that is being sent.
 Moved write_frame(Stream* stream, int* error);
 
 }  // namespace gccl::tcp
