@@ -41,16 +41,16 @@ void loop() {
   State& s = state();
   std::unique_lock lock(s.mutex);
   for (int idle = 0; !s.stopping;) {
-    idle = anything_under_way() ? 0 : idle + 1;
+    idle = anything_in_flight() ? 0 : idle + 1;
     if (idle > kIdleLooks) {
       asleep = true;
-      if (!anything_under_way()) s.wake.wait(lock, [&s] { return s.stopping || !asleep; });
+      if (!anything_in_flight()) s.wake.wait(lock, [&s] { return s.stopping || !asleep; });
       asleep = false;
       idle = 0;
       continue;
     }
     s.wake.wait_for(lock, kInterval, [&s] { return s.stopping; });
-    if (!was_here.exchange(false) && s.keep_off == 0 && anything_under_way() && !s.stopping) GCCL_Progress();
+    if (!was_here.exchange(false) && s.keep_off == 0 && anything_in_flight() && !s.stopping) GCCL_Progress();
   }
 }
 

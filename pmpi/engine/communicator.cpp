@@ -33,7 +33,7 @@ thread_local Freeing* innermost = nullptr;
 
 int when_freed(MPI_Comm, int, void* attribute, void*) {
   forget_handles();
-  forgotten(static_cast<Communicator*>(attribute));
+  released(static_cast<Communicator*>(attribute));
   return MPI_SUCCESS;
 }
 

@@ -23,8 +23,8 @@ struct Communicator {
   bool failed_before = false;  // a non-blocking one ended with calls that differ
   bool gave_up = false;        // on recovery
   // These with the lock of progress.cpp held.
-  int under_way = 0;       // non-blocking calls
-  bool forgotten = false;  // MPI has freed it
+  int in_flight = 0;      // non-blocking calls
+  bool released = false;  // MPI has freed it
 };
 
 // Null when GCCL does not serve it; *why says why.

@@ -21,11 +21,11 @@ struct Leaving {
 };
 
 std::mutex mutex;  // of all that follows, and of what communicator.hpp says
-std::vector<Later*> started;
+std::vector<PendingRequest*> started;
 std::vector<Communicator*> connected;
 std::vector<Leaving> leaving;
 std::vector<MPI_Datatype> idle_types;
-std::atomic<int> under_way{0};     // non-blocking calls
+std::atomic<int> in_flight{0};     // non-blocking calls
 thread_local bool inside = false;  // this thread holds the lock: an MPI function has come back to us
 
 class Inside {
@@ -47,15 +47,15 @@ int failed(const Communicator& k, Function function, GCCL_Result result) {
 }
 
 // The same for a non-blocking one. Where the lengths of a gather differ, MPI's error is the root's alone.
-int failed(Later* later, GCCL_Result result) {
-  Communicator& k = *later->communicator;
-  const int code = failed(k, later->function, result);
+int failed(PendingRequest* pending, GCCL_Result result) {
+  Communicator& k = *pending->communicator;
+  const int code = failed(k, pending->function, result);
   if (result != GCCL_ERR_MISMATCH) return code;
   k.failed_before = true;
-  switch (later->function) {
-    case Function::igather: return later->call.root == k.me.rank ? MPI_ERR_TRUNCATE : MPI_SUCCESS;
+  switch (pending->function) {
+    case Function::igather: return pending->call.root == k.me.rank ? MPI_ERR_TRUNCATE : MPI_SUCCESS;
     case Function::ibcast:
-    case Function::iscatter: return later->call.root == k.me.rank ? MPI_SUCCESS : MPI_ERR_TRUNCATE;
+    case Function::iscatter: return pending->call.root == k.me.rank ? MPI_SUCCESS : MPI_ERR_TRUNCATE;
     default: return code;
   }
 }
@@ -102,36 +102,36 @@ bool let_go() {
   return leaving.empty();
 }
 
-void complete(Later* later, int code) {
-  Communicator* const k = later->communicator;
-  const MPI_Request request = later->request;
-  under_way.fetch_sub(1);
-  if (--k->under_way == 0) {
+void complete(PendingRequest* pending, int code) {
+  Communicator* const k = pending->communicator;
+  const MPI_Request request = pending->request;
+  in_flight.fetch_sub(1);
+  if (--k->in_flight == 0) {
     if (k->stage == Communicator::Stage::retired && k->me.size > 1) leave(k->gccl);
-    if (k->forgotten) delete k;
+    if (k->released) delete k;
   }
-  later->code.store(code, std::memory_order_release);
-  PMPI_Grequest_complete(request);  // *later may be gone now
+  pending->code.store(code, std::memory_order_release);
+  PMPI_Grequest_complete(request);  // *pending may be gone now
 }
 
-void start(Later* later) {
-  Communicator* const k = later->communicator;
-  if (const GCCL_Result r = later->call.start(k->gccl, &later->gccl); r != GCCL_SUCCESS)
-    return complete(later, failed(later, r));
-  started.push_back(later);
+void start(PendingRequest* pending) {
+  Communicator* const k = pending->communicator;
+  if (const GCCL_Result r = pending->call.start(k->gccl, &pending->gccl); r != GCCL_SUCCESS)
+    return complete(pending, failed(pending, r));
+  started.push_back(pending);
 }
 
 // True when it is over, and was completed.
-bool look_at(Later* later) {
+bool poll(PendingRequest* pending) {
   int done = 0;
-  const GCCL_Result r = GCCL_Test(&later->gccl, &done);
+  const GCCL_Result r = GCCL_Test(&pending->gccl, &done);
   if (r == GCCL_SUCCESS && !done) return false;
-  complete(later, r == GCCL_SUCCESS ? later->call.finish() : failed(later, r));
+  complete(pending, r == GCCL_SUCCESS ? pending->call.finish() : failed(pending, r));
   return true;
 }
 
 // More ranks on this machine than processors?
-void look_for_crowd(const Communicator& k) {
+void look_for_oversubscription(const Communicator& k) {
   std::vector<int> nodes(static_cast<std::size_t>(k.me.size));
   if (GCCL_Comm_nodes(k.gccl, nodes.data()) != GCCL_SUCCESS) return;
   const auto here = std::count(nodes.begin(), nodes.end(), nodes[std::size_t(k.me.rank)]);
@@ -149,33 +149,33 @@ int query(void* state, MPI_Status* status) {
   PMPI_Status_set_cancelled(status, 0);
   status->MPI_SOURCE = MPI_UNDEFINED;
   status->MPI_TAG = MPI_UNDEFINED;
-  return static_cast<Later*>(state)->code.load(std::memory_order_acquire);
+  return static_cast<PendingRequest*>(state)->code.load(std::memory_order_acquire);
 }
 int release(void* state) {
-  delete static_cast<Later*>(state);
+  delete static_cast<PendingRequest*>(state);
   return MPI_SUCCESS;
 }
 int cancel(void*, int) { return MPI_SUCCESS; }  // collectives cannot be cancelled
 
 }  // namespace
 
-bool anything_under_way() { return under_way.load(std::memory_order_relaxed) > 0; }
+bool anything_in_flight() { return in_flight.load(std::memory_order_relaxed) > 0; }
 
 void progress() {
-  if (!anything_under_way() || inside) return;
+  if (!anything_in_flight() || inside) return;
   background::main_was_here();
   std::unique_lock lock(mutex, std::try_to_lock);
   if (!lock) return;
   const Inside here;
   for (std::size_t i = 0; i < started.size();) {
-    Later* const later = started[i];
-    if (look_at(later)) {
+    PendingRequest* const pending = started[i];
+    if (poll(pending)) {
       started.erase(started.begin() + std::ptrdiff_t(i));
     } else {
       ++i;
     }
   }
-  if (anything_under_way() || idle_types.empty()) return;
+  if (anything_in_flight() || idle_types.empty()) return;
   auto types = std::move(idle_types);
   idle_types.clear();
   lock.unlock();
@@ -202,7 +202,7 @@ bool connect(Communicator& k) {
   }
   k.gccl = made.comm;
   k.apart = same_ranks(k.mpi);
-  look_for_crowd(k);
+  look_for_oversubscription(k);
   std::lock_guard lock(mutex);
   connected.push_back(&k);
   k.stage = Stage::ready;
@@ -238,19 +238,20 @@ Reason may_begin(Communicator& k) {
   return k.stage == Stage::ready ? Reason::none : Reason::not_connected;
 }
 
-int begin(Communicator& k, std::unique_ptr<Later> later, MPI_Request* request) {
-  later->communicator = &k;
-  if (const int code = PMPI_Grequest_start(query, release, cancel, later.get(), &later->request); code != MPI_SUCCESS)
+int begin(Communicator& k, std::unique_ptr<PendingRequest> pending, MPI_Request* request) {
+  pending->communicator = &k;
+  if (const int code = PMPI_Grequest_start(query, release, cancel, pending.get(), &pending->request);
+      code != MPI_SUCCESS)
     return code;
-  *request = later->request;
-  Later* const l = later.release();
+  *request = pending->request;
+  PendingRequest* const begun = pending.release();
   std::lock_guard lock(mutex);
   const Inside here;
-  under_way.fetch_add(1);
-  ++k.under_way;
+  in_flight.fetch_add(1);
+  ++k.in_flight;
   ++k.calls;
   background::needed();
-  start(l);
+  start(begun);
   return MPI_SUCCESS;
 }
 
@@ -259,7 +260,7 @@ void settle(Communicator& k) {
   for (;;) {
     {
       std::lock_guard lock(mutex);
-      if (k.under_way == 0) return;
+      if (k.in_flight == 0) return;
     }
     progress();
     wait.pause();
@@ -271,7 +272,7 @@ void retire(Communicator& k) {
   std::lock_guard lock(mutex);
   if (k.stage != Communicator::Stage::retired && k.gccl != GCCL_COMM_NULL && k.me.size > 1) {
     std::erase(connected, &k);
-    if (k.under_way == 0) leave(k.gccl);
+    if (k.in_flight == 0) leave(k.gccl);
     let_go();
   }
   // A delete function of the program's may still call collectives on it.
@@ -291,20 +292,20 @@ void retire_all(double seconds) {
     progress();
     {
       std::lock_guard lock(mutex);
-      over = let_go() && !anything_under_way();
+      over = let_go() && !anything_in_flight();
     }
     wait.pause();
   }
 }
 
-void forgotten(Communicator* k) {
+void released(Communicator* k) {
   std::unique_lock lock(mutex, std::defer_lock);
   if (!inside) lock.lock();
   std::erase(connected, k);
-  if (k->under_way == 0) {
+  if (k->in_flight == 0) {
     delete k;
   } else {
-    k->forgotten = true;
+    k->released = true;
   }
 }
 

@@ -9,7 +9,7 @@
 namespace gccl::pmpi {
 
 // A non-blocking call, from its start until MPI has freed its request.
-class Later {
+class PendingRequest {
  public:
   Call call;
   Function function{};
@@ -30,10 +30,10 @@ int run(Communicator& k, Call& call, Function function, bool* to_mpi);
 // ranks.
 Reason may_begin(Communicator& k);
 // Begins a call. Returns an MPI error code.
-int begin(Communicator& k, std::unique_ptr<Later> later, MPI_Request* request);
+int begin(Communicator& k, std::unique_ptr<PendingRequest> pending, MPI_Request* request);
 
 // True while any non-blocking call is in flight in this process.
-bool anything_under_way();
+bool anything_in_flight();
 // Moves on what can move without waiting, and completes requests. From threads that may call MPI.
 void progress();
 // Waits until nothing is in flight on `k`.
@@ -44,21 +44,21 @@ void retire(Communicator& k);
 // Takes that step for all communicators, which every rank is about to do. Waits for the others, at most `seconds`.
 void retire_all(double seconds);
 // A freed communicator's last reference goes.
-void forgotten(Communicator* k);
+void released(Communicator* k);
 
 // A type that calls in flight may still need is freed when nothing is in flight. The handle's new value is stored.
 void free_type_when_idle(MPI_Datatype* type);
 
-// One wait, with a pause after each look that found nothing.
+// One wait, with a pause after each poll that found nothing.
 class Wait {
  public:
-  // mpi_moves: the looks themselves let MPI make progress.
+  // mpi_moves: the polls themselves let MPI make progress.
   explicit Wait(bool mpi_moves) : mpi_moves_(mpi_moves) {}
   void pause();
 
  private:
   bool mpi_moves_;
-  unsigned looks_ = 0, yields_ = 0;
+  unsigned polls_ = 0, yields_ = 0;
 };
 // More ranks on this machine than processors for them.
 void set_oversubscribed(bool oversubscribed);

@@ -7,22 +7,22 @@ using namespace gccl::pmpi;
 extern "C" {
 
 int MPI_Wait(MPI_Request* request, MPI_Status* status) {
-  if (!anything_under_way()) return PMPI_Wait(request, status);
+  if (!anything_in_flight()) return PMPI_Wait(request, status);
   return wait_for([&](int* flag) { return PMPI_Test(request, flag, status); });
 }
 
 int MPI_Waitall(int count, MPI_Request requests[], MPI_Status statuses[]) {
-  if (!anything_under_way()) return PMPI_Waitall(count, requests, statuses);
+  if (!anything_in_flight()) return PMPI_Waitall(count, requests, statuses);
   return wait_for([&](int* flag) { return PMPI_Testall(count, requests, flag, statuses); });
 }
 
 int MPI_Waitany(int count, MPI_Request requests[], int* index, MPI_Status* status) {
-  if (!anything_under_way()) return PMPI_Waitany(count, requests, index, status);
+  if (!anything_in_flight()) return PMPI_Waitany(count, requests, index, status);
   return wait_for([&](int* flag) { return PMPI_Testany(count, requests, index, flag, status); });
 }
 
 int MPI_Waitsome(int count, MPI_Request requests[], int* done, int indices[], MPI_Status statuses[]) {
-  if (!anything_under_way()) return PMPI_Waitsome(count, requests, done, indices, statuses);
+  if (!anything_in_flight()) return PMPI_Waitsome(count, requests, done, indices, statuses);
   return wait_for([&](int* flag) {
     const int code = PMPI_Testsome(count, requests, done, indices, statuses);
     *flag = *done != 0;  // MPI_UNDEFINED: none is active

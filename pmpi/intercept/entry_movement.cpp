@@ -1,5 +1,5 @@
 // The intercepted movements, in both forms.
-#include "pmpi/intercept/answer.hpp"
+#include "pmpi/intercept/dispatch.hpp"
 
 using namespace gccl::pmpi;
 
@@ -7,7 +7,7 @@ extern "C" {
 
 int MPI_Allgather(const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf, int recvcount,
                   MPI_Datatype recvtype, MPI_Comm comm) {
-  return answer(
+  return dispatch(
       Function::allgather, comm,
       [=](Member me, Call* call) {
         return prepare_allgather(me, call, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype);
@@ -17,7 +17,7 @@ int MPI_Allgather(const void* sendbuf, int sendcount, MPI_Datatype sendtype, voi
 
 int MPI_Iallgather(const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf, int recvcount,
                    MPI_Datatype recvtype, MPI_Comm comm, MPI_Request* request) {
-  return answer_later(
+  return dispatch_nonblocking(
       Function::iallgather, comm, request,
       [=](Member me, Call* call) {
         return prepare_allgather(me, call, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype);
@@ -27,7 +27,7 @@ int MPI_Iallgather(const void* sendbuf, int sendcount, MPI_Datatype sendtype, vo
 
 int MPI_Allgatherv(const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf, const int* recvcounts,
                    const int* displs, MPI_Datatype recvtype, MPI_Comm comm) {
-  return answer(
+  return dispatch(
       Function::allgatherv, comm,
       [=](Member me, Call* call) {
         return prepare_allgatherv(me, call, sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype);
@@ -37,7 +37,7 @@ int MPI_Allgatherv(const void* sendbuf, int sendcount, MPI_Datatype sendtype, vo
 
 int MPI_Iallgatherv(const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf, const int* recvcounts,
                     const int* displs, MPI_Datatype recvtype, MPI_Comm comm, MPI_Request* request) {
-  return answer_later(
+  return dispatch_nonblocking(
       Function::iallgatherv, comm, request,
       [=](Member me, Call* call) {
         return prepare_allgatherv(me, call, sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype);
@@ -49,7 +49,7 @@ int MPI_Iallgatherv(const void* sendbuf, int sendcount, MPI_Datatype sendtype, v
 
 int MPI_Alltoall(const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf, int recvcount,
                  MPI_Datatype recvtype, MPI_Comm comm) {
-  return answer(
+  return dispatch(
       Function::alltoall, comm,
       [=](Member me, Call* call) {
         return prepare_alltoall(me, call, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype);
@@ -59,7 +59,7 @@ int MPI_Alltoall(const void* sendbuf, int sendcount, MPI_Datatype sendtype, void
 
 int MPI_Ialltoall(const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf, int recvcount,
                   MPI_Datatype recvtype, MPI_Comm comm, MPI_Request* request) {
-  return answer_later(
+  return dispatch_nonblocking(
       Function::ialltoall, comm, request,
       [=](Member me, Call* call) {
         return prepare_alltoall(me, call, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype);
@@ -69,7 +69,7 @@ int MPI_Ialltoall(const void* sendbuf, int sendcount, MPI_Datatype sendtype, voi
 
 int MPI_Alltoallv(const void* sendbuf, const int* sendcounts, const int* sdispls, MPI_Datatype sendtype, void* recvbuf,
                   const int* recvcounts, const int* rdispls, MPI_Datatype recvtype, MPI_Comm comm) {
-  return answer(
+  return dispatch(
       Function::alltoallv, comm,
       [=](Member me, Call* call) {
         return prepare_alltoallv(me, call, sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls,
@@ -83,7 +83,7 @@ int MPI_Alltoallv(const void* sendbuf, const int* sendcounts, const int* sdispls
 int MPI_Ialltoallv(const void* sendbuf, const int* sendcounts, const int* sdispls, MPI_Datatype sendtype, void* recvbuf,
                    const int* recvcounts, const int* rdispls, MPI_Datatype recvtype, MPI_Comm comm,
                    MPI_Request* request) {
-  return answer_later(
+  return dispatch_nonblocking(
       Function::ialltoallv, comm, request,
       [=](Member me, Call* call) {
         return prepare_alltoallv(me, call, sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls,
@@ -98,7 +98,7 @@ int MPI_Ialltoallv(const void* sendbuf, const int* sendcounts, const int* sdispl
 int MPI_Alltoallw(const void* sendbuf, const int* sendcounts, const int* sdispls, const MPI_Datatype* sendtypes,
                   void* recvbuf, const int* recvcounts, const int* rdispls, const MPI_Datatype* recvtypes,
                   MPI_Comm comm) {
-  return answer(
+  return dispatch(
       Function::alltoallw, comm,
       [=](Member me, Call* call) {
         return prepare_alltoallw(me, call, sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls,
@@ -112,7 +112,7 @@ int MPI_Alltoallw(const void* sendbuf, const int* sendcounts, const int* sdispls
 int MPI_Ialltoallw(const void* sendbuf, const int* sendcounts, const int* sdispls, const MPI_Datatype* sendtypes,
                    void* recvbuf, const int* recvcounts, const int* rdispls, const MPI_Datatype* recvtypes,
                    MPI_Comm comm, MPI_Request* request) {
-  return answer_later(
+  return dispatch_nonblocking(
       Function::ialltoallw, comm, request,
       [=](Member me, Call* call) {
         return prepare_alltoallw(me, call, sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls,
@@ -125,25 +125,25 @@ int MPI_Ialltoallw(const void* sendbuf, const int* sendcounts, const int* sdispl
 }
 
 int MPI_Barrier(MPI_Comm comm) {
-  return answer(
+  return dispatch(
       Function::barrier, comm, [=](Member me, Call* call) { return prepare_barrier(me, call); },
       [=] { return PMPI_Barrier(comm); });
 }
 
 int MPI_Ibarrier(MPI_Comm comm, MPI_Request* request) {
-  return answer_later(
+  return dispatch_nonblocking(
       Function::ibarrier, comm, request, [=](Member me, Call* call) { return prepare_barrier(me, call); },
       [=] { return PMPI_Ibarrier(comm, request); });
 }
 
 int MPI_Bcast(void* buf, int count, MPI_Datatype type, int root, MPI_Comm comm) {
-  return answer(
+  return dispatch(
       Function::bcast, comm, [=](Member me, Call* call) { return prepare_bcast(me, call, buf, count, type, root); },
       [=] { return PMPI_Bcast(buf, count, type, root, comm); });
 }
 
 int MPI_Ibcast(void* buf, int count, MPI_Datatype type, int root, MPI_Comm comm, MPI_Request* request) {
-  return answer_later(
+  return dispatch_nonblocking(
       Function::ibcast, comm, request,
       [=](Member me, Call* call) { return prepare_bcast(me, call, buf, count, type, root); },
       [=] { return PMPI_Ibcast(buf, count, type, root, comm, request); });
@@ -151,7 +151,7 @@ int MPI_Ibcast(void* buf, int count, MPI_Datatype type, int root, MPI_Comm comm,
 
 int MPI_Gather(const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf, int recvcount,
                MPI_Datatype recvtype, int root, MPI_Comm comm) {
-  return answer(
+  return dispatch(
       Function::gather, comm,
       [=](Member me, Call* call) {
         return prepare_gather(me, call, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root);
@@ -161,7 +161,7 @@ int MPI_Gather(const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* 
 
 int MPI_Igather(const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf, int recvcount,
                 MPI_Datatype recvtype, int root, MPI_Comm comm, MPI_Request* request) {
-  return answer_later(
+  return dispatch_nonblocking(
       Function::igather, comm, request,
       [=](Member me, Call* call) {
         return prepare_gather(me, call, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root);
@@ -171,7 +171,7 @@ int MPI_Igather(const void* sendbuf, int sendcount, MPI_Datatype sendtype, void*
 
 int MPI_Scatter(const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf, int recvcount,
                 MPI_Datatype recvtype, int root, MPI_Comm comm) {
-  return answer(
+  return dispatch(
       Function::scatter, comm,
       [=](Member me, Call* call) {
         return prepare_scatter(me, call, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root);
@@ -181,7 +181,7 @@ int MPI_Scatter(const void* sendbuf, int sendcount, MPI_Datatype sendtype, void*
 
 int MPI_Iscatter(const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf, int recvcount,
                  MPI_Datatype recvtype, int root, MPI_Comm comm, MPI_Request* request) {
-  return answer_later(
+  return dispatch_nonblocking(
       Function::iscatter, comm, request,
       [=](Member me, Call* call) {
         return prepare_scatter(me, call, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root);

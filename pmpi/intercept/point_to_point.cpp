@@ -23,32 +23,32 @@ int wait_for_start(MPI_Status* status, Start&& start) {
 extern "C" {
 
 int MPI_Send(const void* buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm) {
-  if (!anything_under_way()) return PMPI_Send(buf, count, type, dest, tag, comm);
+  if (!anything_in_flight()) return PMPI_Send(buf, count, type, dest, tag, comm);
   return wait_for_start(MPI_STATUS_IGNORE,
                         [=](MPI_Request* request) { return PMPI_Isend(buf, count, type, dest, tag, comm, request); });
 }
 
 int MPI_Ssend(const void* buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm) {
-  if (!anything_under_way()) return PMPI_Ssend(buf, count, type, dest, tag, comm);
+  if (!anything_in_flight()) return PMPI_Ssend(buf, count, type, dest, tag, comm);
   return wait_for_start(MPI_STATUS_IGNORE,
                         [=](MPI_Request* request) { return PMPI_Issend(buf, count, type, dest, tag, comm, request); });
 }
 
 int MPI_Rsend(const void* buf, int count, MPI_Datatype type, int dest, int tag, MPI_Comm comm) {
-  if (!anything_under_way()) return PMPI_Rsend(buf, count, type, dest, tag, comm);
+  if (!anything_in_flight()) return PMPI_Rsend(buf, count, type, dest, tag, comm);
   return wait_for_start(MPI_STATUS_IGNORE,
                         [=](MPI_Request* request) { return PMPI_Irsend(buf, count, type, dest, tag, comm, request); });
 }
 
 int MPI_Recv(void* buf, int count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Status* status) {
-  if (!anything_under_way()) return PMPI_Recv(buf, count, type, source, tag, comm, status);
+  if (!anything_in_flight()) return PMPI_Recv(buf, count, type, source, tag, comm, status);
   return wait_for_start(status,
                         [=](MPI_Request* request) { return PMPI_Irecv(buf, count, type, source, tag, comm, request); });
 }
 
 int MPI_Sendrecv(const void* sendbuf, int sendcount, MPI_Datatype sendtype, int dest, int sendtag, void* recvbuf,
                  int recvcount, MPI_Datatype recvtype, int source, int recvtag, MPI_Comm comm, MPI_Status* status) {
-  if (!anything_under_way())
+  if (!anything_in_flight())
     return PMPI_Sendrecv(sendbuf, sendcount, sendtype, dest, sendtag, recvbuf, recvcount, recvtype, source, recvtag,
                          comm, status);
   MPI_Request send = MPI_REQUEST_NULL, recv = MPI_REQUEST_NULL;
@@ -66,12 +66,12 @@ int MPI_Sendrecv(const void* sendbuf, int sendcount, MPI_Datatype sendtype, int 
 }
 
 int MPI_Probe(int source, int tag, MPI_Comm comm, MPI_Status* status) {
-  if (!anything_under_way()) return PMPI_Probe(source, tag, comm, status);
+  if (!anything_in_flight()) return PMPI_Probe(source, tag, comm, status);
   return wait_for([&](int* flag) { return PMPI_Iprobe(source, tag, comm, flag, status); });
 }
 
 int MPI_Mprobe(int source, int tag, MPI_Comm comm, MPI_Message* message, MPI_Status* status) {
-  if (!anything_under_way()) return PMPI_Mprobe(source, tag, comm, message, status);
+  if (!anything_in_flight()) return PMPI_Mprobe(source, tag, comm, message, status);
   return wait_for([&](int* flag) { return PMPI_Improbe(source, tag, comm, flag, message, status); });
 }
 

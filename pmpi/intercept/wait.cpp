@@ -25,9 +25,9 @@ void move_mpi() {
 void set_oversubscribed(bool yes) { oversubscribed = yes; }
 
 void Wait::pause() {
-  ++looks_;
+  ++polls_;
   if (oversubscribed.load(std::memory_order_relaxed)) {
-    if (looks_ % 4 != 0) return;
+    if (polls_ % 4 != 0) return;
     sched_yield();
     if (++yields_ % 16 == 0 && !mpi_moves_) move_mpi();
     return;
@@ -35,8 +35,8 @@ void Wait::pause() {
 #if defined(__x86_64__)
   _mm_pause();
 #endif
-  if (looks_ % 512 == 0 && !mpi_moves_) move_mpi();
-  if (looks_ > 20000 && looks_ % 16 == 0) sched_yield();
+  if (polls_ % 512 == 0 && !mpi_moves_) move_mpi();
+  if (polls_ > 20000 && polls_ % 16 == 0) sched_yield();
 }
 
 }  // namespace gccl::pmpi

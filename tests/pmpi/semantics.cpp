@@ -101,7 +101,7 @@ TEST_CASE("a collective keeps MPI's messages moving, and MPI's waits keep collec
   CHECK(out == world_size() * (world_size() - 1) / 2);
 }
 
-TEST_CASE("a first call on one communicator does not hold up what is under way on another") {
+TEST_CASE("a first call on one communicator does not hold up what is in flight on another") {
   MPI_Comm a, b;
   MPI_Comm_dup(MPI_COMM_WORLD, &a);
   MPI_Comm_dup(MPI_COMM_WORLD, &b);
@@ -174,7 +174,7 @@ TEST_CASE("many communicators, made, used and freed in turn and at once") {
   }
 }
 
-TEST_CASE("a hundred calls under way on one communicator, completed in any order") {
+TEST_CASE("a hundred calls in flight on one communicator, completed in any order") {
   constexpr int kCalls = 100;
   std::vector<MPI_Request> requests(kCalls);
   std::vector<int> in(kCalls), out(kCalls);

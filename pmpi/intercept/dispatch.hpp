@@ -20,7 +20,7 @@ int within_memory(MPI_Comm comm, Body&& body) {
 }
 
 template <class Prepare, class ByMpi>
-int answer_now(Function function, MPI_Comm comm, const Prepare& prepare, const ByMpi& by_mpi) {
+int dispatch_blocking(Function function, MPI_Comm comm, const Prepare& prepare, const ByMpi& by_mpi) {
   Reason why;
   if (Communicator* const k = find(comm, &why)) {
     Call call;
@@ -44,18 +44,19 @@ int answer_now(Function function, MPI_Comm comm, const Prepare& prepare, const B
 // A communicator is connected within a blocking call only. Connecting takes several rounds in which every rank must
 // do something, so a non-blocking call that began it would depend on what the program calls next.
 template <class Prepare, class ByMpi>
-int begin_later(Function function, MPI_Comm comm, MPI_Request* request, const Prepare& prepare, const ByMpi& by_mpi) {
+int begin_nonblocking(Function function, MPI_Comm comm, MPI_Request* request, const Prepare& prepare,
+                      const ByMpi& by_mpi) {
   Reason why = Reason::wrong_argument;
   if (Communicator* const k = request ? find(comm, &why) : nullptr) {
     why = may_begin(*k);
     if (why == Reason::none) {
-      auto later = std::make_unique<Later>();
-      later->function = function;
-      later->call.nonblocking = true;
-      why = prepare(k->me, &later->call);
+      auto pending = std::make_unique<PendingRequest>();
+      pending->function = function;
+      pending->call.nonblocking = true;
+      why = prepare(k->me, &pending->call);
       if (why == Reason::none) {
         count(function, Reason::none);
-        return begin(*k, std::move(later), request);
+        return begin(*k, std::move(pending), request);
       }
     }
   }
@@ -65,12 +66,13 @@ int begin_later(Function function, MPI_Comm comm, MPI_Request* request, const Pr
 
 // prepare(Member, Call*) -> Reason; by_mpi() -> MPI error code.
 template <class Prepare, class ByMpi>
-int answer(Function function, MPI_Comm comm, const Prepare& prepare, const ByMpi& by_mpi) {
-  return within_memory(comm, [&] { return answer_now(function, comm, prepare, by_mpi); });
+int dispatch(Function function, MPI_Comm comm, const Prepare& prepare, const ByMpi& by_mpi) {
+  return within_memory(comm, [&] { return dispatch_blocking(function, comm, prepare, by_mpi); });
 }
 template <class Prepare, class ByMpi>
-int answer_later(Function function, MPI_Comm comm, MPI_Request* request, const Prepare& prepare, const ByMpi& by_mpi) {
-  return within_memory(comm, [&] { return begin_later(function, comm, request, prepare, by_mpi); });
+int dispatch_nonblocking(Function function, MPI_Comm comm, MPI_Request* request, const Prepare& prepare,
+                         const ByMpi& by_mpi) {
+  return within_memory(comm, [&] { return begin_nonblocking(function, comm, request, prepare, by_mpi); });
 }
 
 }  // namespace gccl::pmpi
