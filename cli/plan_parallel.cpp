@@ -12,6 +12,7 @@
 #include "cli/interrupt.hpp"
 #include "cli/output.hpp"
 #include "cli/step.hpp"
+#include "libgccl/base/limits.hpp"
 #include "sim/llm/parallel_plan.hpp"
 
 namespace gccl {
@@ -81,7 +82,7 @@ void add_plan_parallel(Command& app, int& exit_code) {
   const auto a = std::make_shared<PlanParallelArguments>();
   command->add_option("workload", a->workload, "File of a workload, or the name of a shipped one (gccl list workloads)")
       ->required();
-  command->add_option("--ranks", a->ranks, "Instead of as many as the workload has")->check(Range{1, sim::kRanksMax});
+  command->add_option("--ranks", a->ranks, "Instead of as many as the workload has")->check(Range{1, kRanksMax});
   command->add_option("--memory-gb", a->memory_GB, "Memory of a card, instead of the workload's")
       ->check(Range{0.001, 1e9});
   command->add_option("--tensor", a->tensor, "At most so many tensor ranks")

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "libgccl/base/limits.hpp"
 #include "libgccl/cluster/cost_model.hpp"
 #include "libgccl/cluster/load.hpp"
 #include "libgccl/cluster/shipped.hpp"
@@ -72,8 +73,7 @@ Plan nccl_plan(const Call& call, const View& view, CostModels models, const Nccl
 }  // namespace
 
 Choices::Choices(const Sources& sources, std::size_t ranks, std::size_t nodes, std::vector<std::string>* warnings) {
-  constexpr std::size_t kRanksMax = 1 << 20;
-  if (ranks == 0 || nodes == 0 || nodes > ranks || ranks > kRanksMax) {
+  if (ranks == 0 || nodes == 0 || nodes > ranks || ranks > std::size_t(kRanksMax)) {
     warnings->push_back(
         fmt::format("a communicator of {} ranks on {} nodes: expected 1 to {} ranks on as many nodes at "
                     "most",

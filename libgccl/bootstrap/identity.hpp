@@ -3,12 +3,11 @@
 
 #include <array>
 
+#include "libgccl/base/limits.hpp"
 #include "libgccl/bootstrap/environment.hpp"
 #include "libgccl/schedule/types.hpp"
 
 namespace gccl {
-
-constexpr std::int64_t kRanksMax = 1 << 20;
 
 // The variables of one way to start a job; null where it has none.
 struct Launcher {

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "libgccl/base/limits.hpp"
 #include "libgccl/cluster/files.hpp"
 #include "libgccl/cluster/shipped.hpp"
 #include "libgccl/json/nearest.hpp"

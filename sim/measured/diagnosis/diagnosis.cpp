@@ -10,8 +10,8 @@
 #include "sim/measured/diagnosis/evidence.hpp"
 #include "sim/measured/predict/algorithm_names.hpp"
 #include "sim/measured/predict/predict.hpp"
+#include "sim/measured/quantile.hpp"
 #include "sim/measured/validation/outliers.hpp"
-#include "sim/measured/validation/statistics.hpp"
 #include "sim/measured/validation/validation.hpp"
 
 namespace gccl::sim {

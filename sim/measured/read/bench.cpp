@@ -3,9 +3,9 @@
 
 #include <cstdint>
 
+#include "libgccl/base/limits.hpp"
 #include "libgccl/json/reader.hpp"
 #include "sim/measured/read/readers.hpp"
-#include "sim/scenario/read/groups.hpp"
 
 namespace gccl::sim {
 namespace {

@@ -6,7 +6,9 @@
 #include <nlohmann/json.hpp>
 #include <tuple>
 
+#include "libgccl/base/limits.hpp"
 #include "libgccl/json/reader.hpp"
+#include "sim/measured/quantile.hpp"
 #include "sim/measured/read/readers.hpp"
 
 namespace gccl::sim {
@@ -47,7 +49,7 @@ void InspectorRecords::read(std::string_view text, const std::string& file, RowC
       continue;
     }
     const json::Node header = record->at("header");
-    const Rank ranks = Rank(header.at("n_ranks").integer(1, 1 << 20)),
+    const Rank ranks = Rank(header.at("n_ranks").integer(1, kRanksMax)),
                nodes = Rank(header.at("nnodes").integer(1, ranks));
     const auto bytes = Count(call->at("coll_msg_size_bytes").integer(0, INT64_MAX));
     const double us = call->at("coll_exec_time_us").number(0, 1e15);
@@ -76,7 +78,6 @@ void InspectorRecords::finish(RowCollector& to) {
     }
     std::vector<double> times;
     for (const auto& [call, us] : found.slowest_us) times.push_back(us);
-    std::sort(times.begin(), times.end());
     const std::size_t n = times.size();
     Measurement m;
     m.at = found.at;
@@ -84,7 +85,7 @@ void InspectorRecords::finish(RowCollector& to) {
     m.cards = ranks / nodes;
     m.collective = collective;
     m.bytes = bytes;
-    m.time_us = n % 2 ? times[n / 2] : (times[n / 2 - 1] + times[n / 2]) / 2;
+    m.time_us = quantile(std::move(times), 0.5);
     m.source = found.at.file;
     m.note = fmt::format("median of {} call{}", n, n == 1 ? "" : "s");
     to.add(std::move(m), found.per_block);

@@ -6,8 +6,8 @@
 #include <cmath>
 
 #include "libgccl/algorithms/algorithm.hpp"
+#include "libgccl/base/limits.hpp"
 #include "sim/measured/read/readers.hpp"
-#include "sim/scenario/read/groups.hpp"
 
 namespace gccl::sim {
 namespace {

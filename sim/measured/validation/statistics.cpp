@@ -1,18 +1,10 @@
 #include "sim/measured/validation/statistics.hpp"
 
-#include <algorithm>
 #include <cmath>
 
-namespace gccl::sim {
+#include "sim/measured/quantile.hpp"
 
-double quantile(std::vector<double> values, double q) {
-  if (values.empty()) return 0;
-  std::sort(values.begin(), values.end());
-  const double place = q * double(values.size() - 1);
-  const auto below = std::size_t(place);
-  if (below + 1 >= values.size()) return values.back();
-  return values[below] + (place - double(below)) * (values[below + 1] - values[below]);
-}
+namespace gccl::sim {
 
 ErrorStatistics statistics_of(std::vector<double> errors) {
   ErrorStatistics s{.points = errors.size()};

@@ -19,9 +19,6 @@ struct ErrorStatistics {
 };
 ErrorStatistics statistics_of(std::vector<double> errors_percent);
 
-// q of 0 to 1 between the least and the greatest; 0 where there is none.
-double quantile(std::vector<double> values, double q);
-
 // "< 32 KiB", "< 1 MiB", "< 64 MiB" or ">= 64 MiB".
 std::string_view size_class(Count bytes);
 

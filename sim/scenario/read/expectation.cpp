@@ -30,7 +30,7 @@ void read_filters(const json::Node& node, const ScenarioRun& run, Expectation& e
     if (std::none_of(run.engines.begin(), run.engines.end(), asked))
       n->fail(fmt::format("engine \"{}\" is not used by this run", *e.engine));
   }
-  if (const auto n = node.find("ranks")) e.ranks = n->integer(1, 1 << 20);
+  if (const auto n = node.find("ranks")) e.ranks = n->integer(1, kRanksMax);
   for (const std::string_view key : {"bytes", "algorithm"})
     if (run.kind != ScenarioRun::Kind::collective && node.has(key))
       node.at(key).fail("a run of several collectives has one result, which has no bytes and no algorithm of its own");

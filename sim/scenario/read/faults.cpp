@@ -198,7 +198,7 @@ RecoverySettings read_recovery(const json::Node& node) {
   if (const auto n = node.find("system_tells")) s.system_tells = n->boolean();
   if (const auto n = node.find("spares")) {
     if (s.policy != FailurePolicy::spare) n->fail("belongs to the policy \"spare\"");
-    s.spares = Rank(n->integer(1, 1 << 20));
+    s.spares = Rank(n->integer(1, kRanksMax));
   } else if (s.policy == FailurePolicy::spare) {
     node.at("spares");
   }

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "libgccl/base/limits.hpp"
 #include "libgccl/cluster/cluster.hpp"
 #include "libgccl/json/reader.hpp"
 #include "libgccl/schedule/layout.hpp"
@@ -24,9 +25,6 @@ struct Groups {
 
   bool whole() const { return !where; }
 };
-
-// The most ranks that a scenario may have.
-inline constexpr std::int64_t kRanksMax = 1 << 20;
 
 Groups read_groups(const json::Node& node);
 
