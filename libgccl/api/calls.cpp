@@ -7,6 +7,7 @@
 
 #include "libgccl/api/builder.hpp"
 #include "libgccl/api/guard.hpp"
+#include "libgccl/base/splitmix.hpp"
 
 namespace gccl {
 namespace {
@@ -44,7 +45,7 @@ const std::size_t* places_or_packed(const std::size_t* places, const std::size_t
 // What must be the same on all ranks of lengths that are.
 Count checksum(const std::size_t* counts, Rank n) {
   std::uint64_t h = n;
-  for (Rank r = 0; r < n; ++r) h = (h ^ counts[r]) * 0x9e3779b97f4a7c15, h ^= h >> 32;
+  for (Rank r = 0; r < n; ++r) h = (h ^ counts[r]) * splitmix::kGolden, h ^= h >> 32;
   return h;
 }
 

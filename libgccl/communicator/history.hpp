@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "libgccl/base/splitmix.hpp"
 #include "libgccl/communicator/descriptor.hpp"
 
 namespace gccl {
@@ -30,7 +31,7 @@ class History {
 
   // `sequence` follows the one before, from 1 on. One thread at a time.
   void add(std::uint32_t sequence, std::uint64_t signature, const Call& call) {
-    digest_ = (digest_ ^ call.digest) * 0x9e3779b97f4a7c15;
+    digest_ = (digest_ ^ call.digest) * splitmix::kGolden;
     digest_ ^= digest_ >> 29;
     // Who reads a slot that is being overwritten must find out from last_.
     std::atomic_thread_fence(std::memory_order_release);

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "gccl/gccl.h"
+#include "libgccl/base/splitmix.hpp"
 #include "libgccl/cluster/transport_model.hpp"
 #include "libgccl/cluster/tuning_file.hpp"
 #include "libgccl/schedule/layout.hpp"
@@ -26,11 +27,9 @@ constexpr const char* kNames[Introduction::kSettings] = {"GCCL_ALGORITHM",
 // Read when the library is loaded, and not when memory may be short: what json does not find then ends the process.
 [[maybe_unused]] const auto& models = transport_models();
 
-constexpr std::uint64_t kPrime = 0x9e3779b97f4a7c15;
-
 std::uint64_t digest_of(const std::string& text) {
   std::uint64_t digest = text.size();
-  for (const char c : text) digest = (digest ^ std::uint8_t(c)) * kPrime;
+  for (const char c : text) digest = (digest ^ std::uint8_t(c)) * splitmix::kGolden;
   return digest;
 }
 
@@ -69,8 +68,8 @@ void Introduction::set_plans(Rank ranks) {
           Collective::allgather, Collective::gather, Collective::scatter, Collective::alltoall, Collective::barrier})
       for (Count count = 1; count < 20'000'000; count = count * 7 + 2) {
         const Plan p = plan({.kind = kind, .count = count}, view, costs, t.tuning);
-        for (const char c : p.algorithm->name) plans = (plans ^ std::uint8_t(c)) * kPrime;
-        plans = (plans ^ p.slicing.shares ^ p.slicing.lanes << 32) * kPrime;
+        for (const char c : p.algorithm->name) plans = (plans ^ std::uint8_t(c)) * splitmix::kGolden;
+        plans = (plans ^ p.slicing.shares ^ p.slicing.lanes << 32) * splitmix::kGolden;
       }
   }
 }

@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "libgccl/base/splitmix.hpp"
 #include "libgccl/select/plan.hpp"
 #include "libgccl/transports/fast_path.hpp"
 
@@ -37,11 +38,11 @@ class PlanCache {
       *found = true;
       return last_->plan;
     }
-    std::uint64_t h = (std::uint64_t(s.kind) << 1 | s.in_place) * 0x9e3779b97f4a7c15 + s.count * 0xbf58476d1ce4e5b9 +
+    std::uint64_t h = (std::uint64_t(s.kind) << 1 | s.in_place) * splitmix::kGolden + s.count * 0xbf58476d1ce4e5b9 +
                       (std::uint64_t(s.root) << 32 | s.element_bytes) * 0x94d049bb133111eb;
     h += reinterpret_cast<std::uintptr_t>(s.algorithm);
     h ^= h >> 29;
-    Entry& e = entries_[(h * 0x9e3779b97f4a7c15) >> (64 - kBits)];
+    Entry& e = entries_[(h * splitmix::kGolden) >> (64 - kBits)];
     *found = e.plan && e.shape == s;
     if (!*found) {
       e.plan.reset();

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "libgccl/base/splitmix.hpp"
+
 namespace gccl {
 namespace {
 
@@ -61,7 +63,7 @@ Status split(Communicator& parent, Purpose purpose, int color, int key, std::spa
     std::uint64_t listed, list;  // how many ranks the caller lists, and which
   };
   Choice mine{color < 0 ? -1 : color, key, listed.size(), 0};
-  for (const int rank : listed) mine.list = (mine.list ^ std::uint64_t(rank + 1)) * 0x9e3779b97f4a7c15;
+  for (const int rank : listed) mine.list = (mine.list ^ std::uint64_t(rank + 1)) * splitmix::kGolden;
   const Members& members = parent.members();
   OverParent exchange(parent, purpose);
   std::vector<std::byte> all;
@@ -86,7 +88,7 @@ Status split(Communicator& parent, Purpose purpose, int color, int key, std::spa
     if (choices[r].color == mine.color) ranks.push_back(r);
   std::stable_sort(ranks.begin(), ranks.end(), [&](Rank a, Rank b) { return choices[a].key < choices[b].key; });
   Members m;
-  m.id = (members.id + 0x9e3779b97f4a7c15 * parent.count_split()) ^
+  m.id = (members.id + splitmix::kGolden * parent.count_split()) ^
          (std::uint64_t(std::uint32_t(mine.color)) + 1) * 0xbf58476d1ce4e5b9;
   std::vector<Rank> numbers;  // new node numbers, by the order in which nodes appear
   for (const Rank r : ranks) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "libgccl/base/splitmix.hpp"
 #include "sim/fault/virtual_time.hpp"
 
 namespace gccl::sim {
@@ -55,7 +56,7 @@ std::vector<Fault> drawn(const std::vector<Fault>& faults, const FaultTargets& t
   std::vector<Fault> all;
   for (std::size_t i = 0; i < faults.size(); ++i) {
     Fault f = faults[i];
-    Chance chance(seed * 0x9e3779b97f4a7c15 + i + 1);
+    Chance chance(seed * splitmix::kGolden + i + 1);
     if (!f.drawn()) {
       aim(&f, targets, &chance);
       all.push_back(f);
