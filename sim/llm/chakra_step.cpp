@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "sim/llm/chakra.hpp"
+#include "sim/llm/step_result.hpp"
 
 namespace gccl::sim::llm {
 namespace {
@@ -297,48 +298,21 @@ std::unique_ptr<PlayedStep> play_traces(const LlmWorkload& w, Pricer& pricer) {
   auto s = traces.step();
   const Timeline& t = s->timeline;
   Json& r = s->result;
-  r = {{"schema", "gccl/step/1"},
-       {"version", GCCL_VERSION_TEXT},
-       {"workload",
-        {{"name", w.name}, {"description", w.description}, {"file", json::valid_text(w.where.file().string())}}},
-       {"cluster", {{"name", pricer.world(w).cluster->name()}, {"cards", pricer.world(w).cluster->cards()}}},
-       {"phase", "trace"},
-       {"engine", name(w.engine)},
-       {"ranks", w.parallel.ranks()},
-       {"parallel", Json::object()},
-       {"micro_batches", 1},
-       {"step_us", t.step_us},
-       {"tokens_per_s", 0},
-       {"TFLOPS_per_card", 0},
-       {"mfu_percent", nullptr},
-       {"mfu_full_attention_percent", nullptr},
-       {"together", Json::array()}};
-  StageTime mean;
-  const double n = w.parallel.ranks();
-  Json stages = Json::array(), kinds = Json::object();
-  ByKind<double> sent_most{};
+  r = step_head(w, *pricer.world(w).cluster, "trace", t.step_us);
+  r["parallel"] = Json::object();
+  r["micro_batches"] = 1;
+  r["tokens_per_s"] = 0;
+  r["TFLOPS_per_card"] = 0;
+  r["mfu_percent"] = nullptr;
+  r["mfu_full_attention_percent"] = nullptr;
+  r["together"] = Json::array();
+  std::vector<StageRow> stages;
   const auto on_ranks = traces.on_ranks(*s);
   for (std::size_t rank = 0; rank < t.stages.size(); ++rank) {
-    StageTime one = t.stages[rank];
-    const auto& calls = on_ranks[rank];
-    one.busy = calls.busy_us;
-    mean.add(one, n);
-    Json exposed = Json::object(), busy = Json::object(), sent = Json::object();
-    for (std::size_t k = 0; k < kKinds; ++k) {
-      const std::string key(kind_names()[k]);
-      sent_most[k] = std::max(sent_most[k], calls.sent[k]);
-      if (one.exposed[k] > 0) exposed[key] = one.exposed[k];
-      if (calls.busy_us[k] > 0) busy[key] = calls.busy_us[k];
-      if (calls.sent[k] > 0) sent[key] = calls.sent[k];
-    }
-    stages.push_back({{"compute_us", one.compute},
-                      {"slowed_us", one.slowed},
-                      {"bubble_us", one.bubble},
-                      {"exposed_us", exposed},
-                      {"busy_us", busy},
-                      {"sent_bytes", sent},
-                      {"memory", Json::object()}});
+    StageRow& stage = stages.emplace_back(StageRow{t.stages[rank], on_ranks[rank].sent, Json::object()});
+    stage.time.busy = on_ranks[rank].busy_us;
   }
+  add_stages(stages, r);
   std::vector<std::size_t> number(s->expansion->traffic.size());
   for (std::uint32_t i = 0; i < s->graph.tasks.size(); ++i) {
     const StepTask& task = s->graph.tasks[i];
@@ -362,13 +336,6 @@ std::unique_ptr<PlayedStep> play_traces(const LlmWorkload& w, Pricer& pricer) {
                     {"number_max", number[i] / o["groups"].get<std::size_t>()},
                     {"sent_bytes", sent_bytes(x.calls[0], Rank(traces.sizes()[i]))}});
   }
-  for (std::size_t k = 0; k < kKinds; ++k)
-    if (sent_most[k] > 0 || mean.busy[k] > 0)
-      kinds[std::string(kind_names()[k])] = {
-          {"busy_us", mean.busy[k]}, {"exposed_us", mean.exposed[k]}, {"sent_bytes_max", sent_most[k]}};
-  add_means(mean, r);
-  r["kinds"] = std::move(kinds);
-  r["stages"] = std::move(stages);
   r["traffic"] = std::move(list);
   judge(w, r);
   return s;

@@ -7,6 +7,7 @@
 #include "libgccl/json/nearest.hpp"
 #include "sim/llm/arithmetic.hpp"
 #include "sim/llm/chakra_step.hpp"
+#include "sim/llm/step_result.hpp"
 
 namespace gccl::sim::llm {
 namespace {
@@ -124,18 +125,10 @@ void add_result(PlayedStep& s, const StepWorld& world, const std::vector<Json>& 
   const auto number = numbers(s.graph, traffic.size());
   static constexpr std::string_view kPhases[] = {"training", "prefill", "decode"};
   Json& r = s.result;
-  r["schema"] = "gccl/step/1";
-  r["version"] = GCCL_VERSION_TEXT;
-  r["workload"] = {
-      {"name", w.name}, {"description", w.description}, {"file", json::valid_text(w.where.file().string())}};
-  r["cluster"] = {{"name", world.cluster->name()}, {"cards", world.cluster->cards()}};
-  r["phase"] = kPhases[std::size_t(w.phase)];
-  r["engine"] = name(w.engine);
-  r["ranks"] = p.ranks();
+  r = step_head(w, *world.cluster, kPhases[std::size_t(w.phase)], t.step_us);
   r["parallel"] = {{"tensor", p.tensor},         {"context", p.context}, {"data", p.data}, {"pipeline", p.pipeline},
                    {"interleave", p.interleave}, {"expert", p.expert},   {"zero", p.zero}, {"sequence", p.sequence}};
   r["micro_batches"] = w.micro_batches();
-  r["step_us"] = t.step_us;
   const double seconds = t.step_us / 1e6;
   const double tokens = double(w.global_batch) * (w.phase == Phase::decode ? 1 : double(w.sequence));
   r["tokens_per_s"] = seconds > 0 ? tokens / seconds : 0;
@@ -147,36 +140,13 @@ void add_result(PlayedStep& s, const StepWorld& world, const std::vector<Json>& 
   r["mfu_full_attention_percent"] =
       peak ? Json(step_flops(w, false) * per_TFLOPS / w.compute.card_TFLOPS * 100) : Json();
 
-  Json kinds = Json::object(), stages = Json::array();
-  StageTime mean;
+  std::vector<StageRow> stages;
   for (Rank i = 0; i < s.graph.stages; ++i) {
-    const StageTime& one = t.stages[i];
-    Json stage = {{"compute_us", one.compute},    {"slowed_us", one.slowed},   {"bubble_us", one.bubble},
-                  {"exposed_us", Json::object()}, {"busy_us", Json::object()}, {"sent_bytes", Json::object()}};
-    mean.add(one, s.graph.stages);
-    for (std::size_t k = 0; k < kKinds; ++k) {
-      double bytes = 0;
-      for (std::size_t x = 0; x < traffic.size(); ++x)
-        if (at(traffic[x].kind) == k) bytes += double(number[i][x]) * sent(s, traffic[x], in_node);
-      if (bytes == 0 && one.exposed[k] == 0) continue;
-      const std::string key(kind_names()[k]);
-      stage["exposed_us"][key] = one.exposed[k];
-      stage["busy_us"][key] = one.busy[k];
-      stage["sent_bytes"][key] = bytes;
-      kinds[key] = true;
-    }
-    stage["memory"] = memory_json(memory_of(w, i));
-    stages.push_back(std::move(stage));
+    StageRow& stage = stages.emplace_back(StageRow{t.stages[i], {}, memory_json(memory_of(w, i))});
+    for (std::size_t x = 0; x < traffic.size(); ++x)
+      stage.sent_bytes[at(traffic[x].kind)] += double(number[i][x]) * sent(s, traffic[x], in_node);
   }
-  for (auto& [key, value] : kinds.items()) {
-    const auto k = std::size_t(std::ranges::find(kind_names(), key) - kind_names().begin());
-    double bytes = 0;
-    for (const Json& stage : stages) bytes = std::max(bytes, stage["sent_bytes"].value(key, 0.0));
-    value = {{"busy_us", mean.busy[k]}, {"exposed_us", mean.exposed[k]}, {"sent_bytes_max", bytes}};
-  }
-  add_means(mean, r);
-  r["kinds"] = std::move(kinds);
-  r["stages"] = std::move(stages);
+  add_stages(stages, r);
   Json list = Json::array();
   for (std::size_t x = 0; x < traffic.size(); ++x) {
     std::size_t most = 0;
@@ -259,41 +229,6 @@ Json changed(const Json& document, const std::string& change, std::string_view o
     *place = parsed.is_discarded() || parsed.is_structured() ? Json(value) : parsed;
   }
   return out;
-}
-
-void add_means(const StageTime& mean, nlohmann::json& result) {
-  result["compute_us"] = mean.compute;
-  result["slowed_us"] = mean.slowed;
-  result["exposed_us"] = mean.idle(false);
-  result["bubble_us"] = mean.bubble;
-}
-
-void judge(const LlmWorkload& w, Json& result) {
-  Json all = Json::array();
-  bool ok = true;
-  const double step = result["step_us"];
-  const auto part = [&](const Json& us) { return step > 0 ? us.get<double>() / step * 100 : 0; };  // percent
-  for (const auto& [key, node] : w.expectations) {
-    const bool least = key.starts_with("min");
-    double found = step;
-    if (key.ends_with("mfu_percent")) {
-      if (!result["mfu_percent"].is_number()) node.fail("without \"card_TFLOPS\" there is no MFU");
-      found = result["mfu_percent"];
-    } else if (key == "max_exposed_percent") {
-      found = part(result["exposed_us"]);
-    } else if (key == "max_bubble_percent") {
-      found = part(result["bubble_us"]);
-    }
-    const double bound = key.ends_with("_us") ? double(node.nanos(1e3)) / 1e3 : node.number(0, 1e18);
-    const bool held = least ? found >= bound : found <= bound;
-    ok = ok && held;
-    all.push_back({{"pointer", node.pointer()},
-                   {"text", fmt::format("{}: {:.6g}", key, bound)},
-                   {"found", fmt::format("{:.6g}", found)},
-                   {"ok", held}});
-  }
-  result["expectations"] = std::move(all);
-  result["ok"] = ok;
 }
 
 }  // namespace gccl::sim::llm

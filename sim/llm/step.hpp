@@ -27,10 +27,4 @@ std::unique_ptr<PlayedStep> play_step(const LlmWorkload& w, Pricer& pricer);
 // changes are joined by commas. Throws json::InputError, which names `option`.
 nlohmann::json changed(const nlohmann::json& document, const std::string& change, std::string_view option);
 
-// Adds what the step's time goes to, as a mean over its stages.
-void add_means(const StageTime& mean, nlohmann::json& result);
-
-// Adds "expectations" and "ok" to the result.
-void judge(const LlmWorkload& w, nlohmann::json& result);
-
 }  // namespace gccl::sim::llm
