@@ -63,7 +63,7 @@ std::string resolve(const Typed& t, Rank ranks, Options& o) {
   if (o.bytes_min > o.bytes_max)
     return fmt::format("--min-bytes {} is more than --max-bytes {}", t.bytes_min, t.bytes_max);
   if (o.lanes > o.shares)
-    return fmt::format("--lanes {}: every lane needs a share, but --shares is {}", o.lanes, o.shares);
+    return fmt::format("--lanes {}: every channel needs a chunk, but --shares is {}", o.lanes, o.shares);
   const bool planned = std::all_of(o.algorithms.begin(), o.algorithms.end(), [](auto& n) { return n == "auto"; });
   if (const Options d; planned && (o.shares != d.shares || o.lanes != d.lanes || o.window != d.window))
     return "--shares, --lanes and --window have no effect on auto, which plans them itself; name an algorithm";
@@ -114,9 +114,15 @@ Command table(Options& o, Typed& t) {
       ->check(Range{1, 1000000000})
       ->capture_default_str();
   app.add_option("--warmup", o.warmup, "Untimed, before them")->check(Range{0, 1000000000})->capture_default_str();
-  app.add_option("--shares", o.shares, "Slices a call is cut into")->check(Range{1, 1u << 20})->capture_default_str();
-  app.add_option("--lanes", o.lanes, "Slices in flight at once")->check(Range{1, 1u << 15})->capture_default_str();
-  app.add_option("--window", o.window, "Steps in flight in a lane")->check(Range{2, kWindowMax})->capture_default_str();
+  app.add_option("--shares", o.shares, "Chunks that a call is cut into")
+      ->check(Range{1, 1u << 20})
+      ->capture_default_str();
+  app.add_option("--lanes", o.lanes, "Channels: chunks in flight at once")
+      ->check(Range{1, 1u << 15})
+      ->capture_default_str();
+  app.add_option("--window", o.window, "Steps in flight in a channel")
+      ->check(Range{2, kWindowMax})
+      ->capture_default_str();
   app.add_flag("--in-place", t.in_place, "Only in place (both by default)");
   app.add_flag("--out-of-place", t.out_of_place, "Only out of place (both by default)");
   app.add_option("--ranks-per-node", o.ranks_per_node,

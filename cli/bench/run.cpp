@@ -85,12 +85,12 @@ class Bench {
   void head() const {
     if (!table_) return;
     const View v = job_.layout().view(0);
-    fmt::print("# gccl bench: {}, {} rank{} on {} node{}; {} share{} on {} lane{}, window {}\n", job_.backends(),
+    fmt::print("# gccl bench: {}, {} rank{} on {} node{}; {} chunk{} on {} channel{}, window {}\n", job_.backends(),
                job_.ranks(), job_.ranks() == 1 ? "" : "s", v.nodes, v.nodes == 1 ? "" : "s", o_.shares,
                o_.shares == 1 ? "" : "s", o_.lanes, o_.lanes == 1 ? "" : "s", o_.window);
     fmt::print("# time: mean of {} back to back after {}, of the slowest rank\n", o_.iterations, o_.warmup);
     if (std::find(o_.algorithms.begin(), o_.algorithms.end(), "auto") != o_.algorithms.end())
-      fmt::print("# auto: as the communicator plans, with its own shares and lanes\n");
+      fmt::print("# auto: as the communicator plans, with its own chunks and channels\n");
   }
 
   bool measures(Collective kind, bool in_place) const {

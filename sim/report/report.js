@@ -64,7 +64,7 @@ function sectionCard(section, id, columns) {
     common("ranks", n => plural(number(n) ?? 0, "rank")),
     section.columns.length === 1 || section.x === "ranks" ? common("bytes", exactBytes) : null, common("dtype", text),
     first.in_place === true ? "in place" : null, number(first.root) ? `root ${first.root}` : null,
-    common("shares", n => plural(number(n) ?? 0, "share")), common("lanes", n => plural(number(n) ?? 0, "lane")),
+    common("shares", n => plural(number(n) ?? 0, "chunk")), common("lanes", n => plural(number(n) ?? 0, "channel")),
     common("window", n => `window ${text(n)}`), common("protocol", name => `protocol ${text(name)}`)
   ].filter(x => x);
   const by = section.columns.length < 2 ? "" : section.x === "bytes" ? " against size" : " against ranks";
@@ -203,7 +203,7 @@ function method(result) {
           "scatter; 1 for broadcast, reduce and sendrecv. Comparable with the speed of a link, " +
           "whatever the number of ranks n"
     ],
-    ["predicted", "the algorithm's closed-form cost, without contention: what the selector (auto) compares"]
+    ["predicted", "the algorithm's closed-form cost, without contention: what the planner (auto) compares"]
   ];
   return [
     h("h2", {}, "How this was made"),

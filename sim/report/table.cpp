@@ -139,7 +139,7 @@ std::string title(const Json& row) {
   if (row.value("groups", 1) > 1) text += fmt::format(" in {} groups of {}", row["groups"].dump(), row["ranks"].dump());
   if (row.contains("dtype")) text += fmt::format(", {}", row["dtype"].get<std::string>());
   if (row.value("shares", 1) > 1 && !row.value("planned", false))
-    text += fmt::format(", {} shares on {} lanes", row["shares"].dump(), row["lanes"].dump());
+    text += fmt::format(", {} chunks on {} channels", row["shares"].dump(), row["lanes"].dump());
   if (!row.value("protocol_planned", true)) text += fmt::format(", protocol {}", protocol_of(row));
   return text + fmt::format(", {} engine\n", row["engine"].get<std::string>());
 }

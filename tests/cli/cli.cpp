@@ -180,7 +180,7 @@ TEST_CASE("the table names the winner, shares and lanes, and says what to use") 
   const Ended e = run_gccl({"run", file.string()});
   CHECK(e.code == 0);
   for (const char* words :
-       {"fastest", "allreduce \"cut\" on pcie-box, 8 ranks, f32, 8 shares on 4 lanes, model engine",
+       {"fastest", "allreduce \"cut\" on pcie-box, 8 ranks, f32, 8 chunks on 4 channels, model engine",
         "  allreduce \"whole\" on pcie-box (model): the fastest at", "allreduce \"whole\" on pcie-box: use "})
     CHECK_MESSAGE(e.out.find(words) != std::string::npos, words);
   const Ended help = run_gccl({"run", "--help"});

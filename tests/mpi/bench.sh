@@ -57,7 +57,7 @@ wrong '--root 3: expected a rank below 3' --root 3
 wrong '--min-bytes: "lots" is no size' --min-bytes lots
 wrong '--min-bytes 2KiB is more than --max-bytes 1KiB' --min-bytes 2KiB --max-bytes 1KiB
 wrong '--window' --window 1
-wrong '--lanes 4: every lane needs a share, but --shares is 1' --algorithm ring --lanes 4
+wrong '--lanes 4: every channel needs a chunk, but --shares is 1' --algorithm ring --lanes 4
 wrong 'have no effect on auto' --shares 2
 wrong 'cannot be written' --json /nonexistent/rows.json
 # The address sanitizer ends a program that asks for so much.

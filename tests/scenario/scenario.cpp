@@ -172,7 +172,7 @@ TEST_CASE("mistakes are told with their place") {
       {with(kRing, {{"dtype", "f31"}}), "/runs/0/dtype: found \"f31\"; did you mean \"f3"},
       {with(kRing, {{"root", 0}}), "/runs/0/root: allreduce has no \"root\""},
       {with(kRing, {{"counts", {{"distribution", "random"}}}}), "/runs/0/counts: allreduce has no \"counts\""},
-      {with(kRing, {{"lanes", 4}, {"shares", 2}}), "/runs/0/lanes: 4 lanes for 2 shares"},
+      {with(kRing, {{"lanes", 4}, {"shares", 2}}), "/runs/0/lanes: 4 channels (lanes) for 2 chunks (shares)"},
       {with(kRing, {{"window", 33}}), "/runs/0/window: found 33"},
       {with(kRing, {{"protocol", "LL"}}), "/runs/0/protocol: pcie-box has no protocol \"LL\"; expected one of auto"},
       {with(kRing, {{"engine", "simgrd"}}), "/runs/0/engine: found \"simgrd\"; did you mean \"simgrid\"?"},

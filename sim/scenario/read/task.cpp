@@ -100,7 +100,8 @@ Task read_task(const json::Node& node, bool in_sequence) {
   s.shares = s.lanes;
   if (const auto n = node.find("shares")) s.shares = Count(n->integer(1, kSharesMax));
   if (s.lanes > s.shares)
-    node.at("lanes").fail(fmt::format("{} lanes for {} shares: every lane needs a share", s.lanes, s.shares));
+    node.at("lanes").fail(
+        fmt::format("{} channels (lanes) for {} chunks (shares): every channel needs a chunk", s.lanes, s.shares));
   if (const auto n = node.find("window")) s.window = unsigned(n->integer(1, kWindowMax));
   if (node.has("lanes") || node.has("shares") || node.has("window")) t.slicing = s;
   if (const auto n = node.find("protocol"); n && n->string() != "auto") t.protocol = n->string();
