@@ -131,12 +131,12 @@ class Switch {
     for (const Port& port : ports_) polled.push_back({port.tap_fd, POLLIN, 0});
     while (!stopped) {
       deliver();
-      timespec patience{1, 0};
+      timespec limit{1, 0};
       if (!in_flight_.empty()) {
         const std::int64_t left = std::max<std::int64_t>(0, in_flight_.top().due_ns - now_ns());
-        patience = {time_t(left / 1000000000), long(left % 1000000000)};
+        limit = {time_t(left / 1000000000), long(left % 1000000000)};
       }
-      if (ppoll(polled.data(), polled.size(), &patience, nullptr) <= 0) continue;
+      if (ppoll(polled.data(), polled.size(), &limit, nullptr) <= 0) continue;
       for (std::size_t p = 0; p < ports_.size(); ++p)
         if (polled[p].revents & POLLIN) accept(int(p));
     }

@@ -234,7 +234,7 @@ class Link:
 
 def _end(process):
     """SIGTERM, and SIGKILL after two seconds, to the process's whole session."""
-    for number, patience in ((signal.SIGTERM, 2), (signal.SIGKILL, 5)):
+    for number, seconds in ((signal.SIGTERM, 2), (signal.SIGKILL, 5)):
         if process.poll() is not None:
             return
         try:
@@ -242,6 +242,6 @@ def _end(process):
         except ProcessLookupError:
             pass
         try:
-            process.wait(patience)
+            process.wait(seconds)
         except subprocess.TimeoutExpired:
             continue

@@ -14,8 +14,8 @@ std::string quoted(const std::string& word) {
   return text + "'";
 }
 
-// Runs "$@" in a session of its own, and beside it, in another one, who passes signals on and kills it when nobody is
-// left to send any. One line, as some login shells know no newlines within quotes.
+// Runs "$@" in a session of its own, and at the same time, in another one, a shell that passes signals on and kills it
+// when nobody is left to send any. One line, as some login shells know no newlines within quotes.
 constexpr const char* kScript =
     "while IFS= read -r line && [ \"$line\" != . ]; do eval \"export $line\"; done; "
     "cd \"$GCCL_LAUNCH_FOLDER\" || exit 125; unset GCCL_LAUNCH_FOLDER; "

@@ -1,4 +1,4 @@
-// An operation from its start to its end: collectives in their order, point to point beside them.
+// An operation from its start to its end: collectives in their order, point to point concurrently.
 #include <fmt/core.h>
 
 #include <algorithm>

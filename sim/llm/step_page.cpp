@@ -208,7 +208,7 @@ std::string went_to(const Json& r) {
     if (us > 0.0005) rows.push_back({what, format_time(us), part(us, step)});
   };
   row("compute", r["compute_us"]);
-  row("slowed by communication beside it", r["slowed_us"]);
+  row("slowed by concurrent communication", r["slowed_us"]);
   for (const auto& [key, k] : r["kinds"].items()) row("exposed: " + key, k["exposed_us"]);
   row(trace ? "waiting for others" : "pipeline bubble", r["bubble_us"]);
   return table(rows, 1);

@@ -84,7 +84,7 @@ std::string step_text(const PlayedStep& s, bool quiet) {
       if (us > 0.0005) rows.push_back({"  " + what, format_time(us), percent(us, step)});
     };
     row("compute", r["compute_us"]);
-    row("slowed by communication beside it", r["slowed_us"]);
+    row("slowed by concurrent communication", r["slowed_us"]);
     for (const auto& [key, k] : r["kinds"].items()) row("exposed: " + key, k["exposed_us"]);
     row(r["phase"] == "trace" ? "waiting for others" : "pipeline bubble", r["bubble_us"]);
     out += aligned(rows, 200) + "\n";
@@ -103,7 +103,7 @@ std::string step_text(const PlayedStep& s, bool quiet) {
       out += aligned(rows, 200) + "\n";
     }
     for (const Json& t : r.value("together", Json::array()))
-      out += fmt::format("  {} beside {}: {:.2f} and {:.2f} times as long as alone\n",
+      out += fmt::format("  {} and {} concurrently: {:.2f} and {:.2f} times as long as alone\n",
                          t["kinds"][0].get_ref<const std::string&>(), t["kinds"][1].get_ref<const std::string&>(),
                          t["slower"][0].get<double>(), t["slower"][1].get<double>());
     if (const Json changes = r.value("what_if", Json::array()); !changes.empty()) {

@@ -56,7 +56,7 @@ const Algorithm& algorithm(Collective kind, std::string_view name) {
 
 Count ceil_log2(Count n) { return Count(std::bit_width(n - 1)); }
 
-// Places with holes and nodes of unlike size: 5, 3, 7, 4 ranks, in an order of their own.
+// Places with holes and nodes of different sizes: 5, 3, 7, 4 ranks, in an order of their own.
 std::vector<Rank> uneven_nodes(std::uint32_t seed) {
   std::vector<Rank> node_of;
   for (const auto& [node, size] : {std::pair{7u, 5u}, {2u, 3u}, {9u, 7u}, {4u, 4u}})
@@ -200,7 +200,7 @@ TEST_CASE("all-to-alls take the steps and bytes that their headers state") {
   }
 }
 
-TEST_CASE("the hierarchical algorithms serve nodes of unlike size, in any placement") {
+TEST_CASE("the hierarchical algorithms serve nodes of different sizes, in any placement") {
   for (const std::uint32_t seed : {1u, 2u, 3u}) {
     const auto layout = std::make_shared<Layout>(Layout::of(uneven_nodes(seed)));
     for (const Algorithm& a : algorithms()) {

@@ -226,7 +226,7 @@ TEST_CASE("Rabenseifner's largest exchanges stay between neighbours when the ran
           2 * (whole / 8 - whole / 64));
 }
 
-TEST_CASE("every algorithm is right on nodes of unlike size in any order") {
+TEST_CASE("every algorithm is right on nodes of different sizes in any order") {
   const std::vector<std::vector<Rank>> machines = {{1},          {1, 1},    {3, 1},      {1, 5, 3},
                                                    {2, 7, 4, 3}, {8, 8, 5}, {5, 5, 5, 5}};
   for (std::size_t i = 0; i < machines.size(); ++i) {

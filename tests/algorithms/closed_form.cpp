@@ -92,8 +92,8 @@ void check_all(Count eager_bytes, std::initializer_list<Rank> sizes) {
     // says. Long vectors into one root end together, unless they wait for their receives: then a window of them does.
     const bool tree = a.kind == Collective::allreduce && a.name == "double_binary_tree";
     const bool waits = a.kind == Collective::reduce && a.name == "direct" && eager_bytes != ~Count(0);
-    // Off powers of two what folds has ranks that are late, so long messages of unlike steps share ports; and so do
-    // the messages of a tree's unlike children.
+    // Off powers of two what folds has ranks that are late, so long messages of different steps share ports; and so do
+    // the messages of a tree's different children.
     const bool power = std::all_of(sizes.begin(), sizes.end(), [](Rank n) { return std::has_single_bit(n); });
     CHECK(worst <= (!power ? kCostToleranceOdd : tree ? 0.13 : waits ? 0.25 : 0.02));
   }

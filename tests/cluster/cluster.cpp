@@ -286,11 +286,11 @@ TEST_CASE("inside a node the shortest way wins, then the wider one; NICs pass no
   CHECK(names(*shared, 0, 1) == std::vector<std::string>{"node0/card0->node0/nic0", "node0/nic0->switch",
                                                          "switch->node0/nic0", "node0/nic0->node0/card1"});
   // A card without a NIC takes the nearest one over its node's links.
-  const auto lent = make(
+  const auto borrowed = make(
       R"([{"count": 2, "cards": 3, "inside": {"kind": "links", "links": [{"from": "card0", "to": "card1", "link": "fast"},
       {"from": "card1", "to": "card2", "link": "fast"}]}, "nics": {"count": 2, "cards": [[0], [2]], "bus": "bus", "port": "port"}}])",
       R"({"kind": "switch"})");
-  CHECK(names(*lent, 1, 3)[1] == "node0/card2->node0/nic1");
+  CHECK(names(*borrowed, 1, 3)[1] == "node0/card2->node0/nic1");
 }
 
 TEST_CASE("cards with several NICs use them all, NIC i towards NIC i") {
@@ -304,7 +304,7 @@ TEST_CASE("cards with several NICs use them all, NIC i towards NIC i") {
   CHECK(used.size() == 4);
 }
 
-TEST_CASE("links can be unlike in their two directions") {
+TEST_CASE("links can differ in their two directions") {
   const auto c = make(R"([{"count": 2, "cards": 1, "nics": {"count": 1, "bus": "bus",
       "port": {"bandwidth_GBps": 10, "latency_ns": 7, "reverse_bandwidth_GBps": 2, "reverse_latency_ns": "1us"}}}])",
                       R"({"kind": "switch"})");
@@ -358,7 +358,7 @@ TEST_CASE("a switch that multicasts and reduces serves cards of its node alone")
   CHECK(!cost_model(*c, {0, 4}, 1).node_switch);
 }
 
-TEST_CASE("unlike nodes keep their own cards, links and NICs") {
+TEST_CASE("different nodes keep their own cards, links and NICs") {
   const auto c = make(
       R"([{"count": 2, "cards": 2, "inside": {"kind": "switch", "link": "fast"}, "nics": {"count": 2, "bus": "bus", "port": "port"}},
       {"count": 1, "cards": 3, "card": {"overhead_ns": 900}, "inside": {"kind": "full_mesh", "link": "long"},

@@ -146,7 +146,7 @@ void move_all_ways(const Communicator& c, std::size_t count) {
     MUST((r != root || whole == all));
   }
 
-  // Blocks of unlike length: rank i's has i + 1 elements (none for rank 1), with a hole of one behind each.
+  // Blocks of different lengths: rank i's has i + 1 elements (none for rank 1), with a hole of one behind each.
   Sizes counts(blocks), displs(blocks);
   std::size_t end = 0;
   for (std::size_t i = 0; i < blocks; ++i) counts[i] = i == 1 ? 0 : i + 1, displs[i] = end, end += counts[i] + 1;

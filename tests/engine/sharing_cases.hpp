@@ -140,7 +140,7 @@ std::vector<double> fill(const Cluster& cluster, const std::vector<Sent>& messag
   }
 }
 
-// A random network of short and long routes over links of unlike speed, and messages that overlap on it.
+// A random network of short and long routes over links of different speeds, and messages that overlap on it.
 struct Random {
   Wires wires;
   std::vector<Sent> messages;

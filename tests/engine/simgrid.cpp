@@ -30,7 +30,7 @@ TEST_CASE("a process gets one SimGrid, and a second one is refused") {
     for (int i = 0; i < 3; ++i) {
       try {
         SimGridNetwork network(star);
-        network.send(message(0, {0, 1, 1000, 0}));  // still under way when the network goes
+        network.send(message(0, {0, 1, 1000, 0}));  // still in flight when the network goes
         out.push_back(0);
       } catch (const std::logic_error&) {
         out.push_back(1);

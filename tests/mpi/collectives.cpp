@@ -104,7 +104,7 @@ bool check(Job& comm, const Case& k) {
   return f.empty();
 }
 
-// Counts of blocks of unlike length, with zeros; in place alltoallv's must be symmetric.
+// Counts of blocks of different lengths, with zeros; in place alltoallv's must be symmetric.
 Count skewed(const void* base, Rank from, Rank to) {
   return *static_cast<const Count*>(base) * ((from * 3 + to) % 4) / 2;
 }

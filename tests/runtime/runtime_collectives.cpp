@@ -93,7 +93,8 @@ TEST_CASE("every collective, type, operation and place, on 1 to 8 ranks") {
 }
 
 TEST_CASE("every size around the limits inside") {
-  // Inline cells, lent memory, chunks, shares, caches: each limit, and one element to either side.
+  // Inline cells, zero-copy, chunks of the pipe, chunks of the plan, caches: each limit, and one element to either
+  // side.
   static constexpr std::size_t kLimits[] = {0, 48, 16 << 10, 32 << 10, 128 << 10, 256 << 10, 1 << 20, 4 << 20};
   for (const int size : {1, 3, 8})
     for (const Job& job : jobs(size)) {
@@ -183,7 +184,7 @@ TEST_CASE("split, reversed, partial and nested communicators") {
       });
 }
 
-TEST_CASE("many operations under way on many communicators at once, waited for in another order on each rank") {
+TEST_CASE("many operations in flight on many communicators at once, waited for in another order on each rank") {
   for (const int size : {2, 3, 5})
     for (const Job& job : jobs(size))
       with_world(job, [](GCCL_Comm world, int rank, int n) {
@@ -244,7 +245,7 @@ TEST_CASE("an all-reduce of any floats gives every rank the same bits") {
               RANK_SUCCESS(GCCL_Allgather(out.data(), all.data(), count, dtype, world));
               for (int r = 0; r < n; ++r)
                 if (std::memcmp(all.data() + std::size_t(r) * bytes, out.data(), bytes) != 0)
-                  report("ranks " + std::to_string(rank) + " and " + std::to_string(r) + " have unlike sums of " +
+                  report("ranks " + std::to_string(rank) + " and " + std::to_string(r) + " have different sums of " +
                          std::to_string(count) + " elements of type " + std::to_string(dtype));
             }
           }

@@ -58,7 +58,7 @@ TEST_CASE("the sample plug-in carries every collective, beside and instead of th
     });
 }
 
-TEST_CASE("over the sample plug-in, unlike calls, aborts and deaths are everybody's errors") {
+TEST_CASE("over the sample plug-in, different calls, aborts and deaths are everybody's errors") {
   Running running(over("sample", 3), [](int rank) {
     GCCL_Comm world = begin(), c = GCCL_COMM_NULL;
     float x[8] = {}, y[8] = {};

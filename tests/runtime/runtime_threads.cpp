@@ -35,7 +35,7 @@ void work(GCCL_Comm comm, std::uint64_t seed, int rank, int size, int operations
     if (const std::string wrong = call->verify(); !wrong.empty()) report(wrong);
 }
 
-// Long enough to be lent rather than copied.
+// Long enough for zero-copy.
 void work_on_much(GCCL_Comm comm, int rank, int size) {
   for (const Kind kind : {Kind::allreduce, Kind::alltoall, Kind::reduce_scatter}) {
     RankCall call({.kind = kind, .count = 150000}, rank, size);

@@ -90,7 +90,7 @@ TEST_CASE("results are in the plan's order and fit their schema") {
   CHECK(three == one);
 }
 
-TEST_CASE("collectives with blocks of unlike length are right with every distribution of them") {
+TEST_CASE("collectives with blocks of different lengths are right with every distribution of them") {
   for (const char* kind : {"alltoallv", "allgatherv", "reduce_scatterv"})
     for (const char* distribution : {"uniform", "random", "skewed"})
       for (const bool in_place : {false, true}) {

@@ -20,7 +20,7 @@ namespace ranks {
 struct Job {
   int size = 2;
   std::string backends = "shm";
-  // The pretended machine of each rank: ranks with unlike numbers count as being on different machines. Empty: one
+  // The pretended machine of each rank: ranks with different numbers count as being on different machines. Empty: one
   // machine.
   std::vector<int> nodes = {};
   std::map<std::string, std::string> environment = {};  // beside the identity, for every rank

@@ -219,7 +219,7 @@ TEST_CASE("messages nobody receives yet do not hold up other channels") {
   CHECK(got == big);
 }
 
-TEST_CASE("unlike lengths and signatures end the receive with what was found, and the link goes on") {
+TEST_CASE("different lengths and signatures end the receive with what was found, and the link goes on") {
   World w(2);
   const std::vector<std::uint64_t> sizes = {0, 1, 100, 5000, 70000, 3 << 20};
   // A message and one behind it, and their receives.
@@ -329,7 +329,7 @@ TEST_CASE("a thousand rounds leave no descriptor and no thread behind") {
   for (int i = 0; i < 1000; ++i) {
     World w(2, 2);
     char x = 1, y = 0;
-    // Some are closed with handshakes under way.
+    // Some are closed with handshakes in flight.
     if (i % 10 == 0) {
       auto* s = w[i % 20 == 0].send(i % 20 != 0, &x, 1, 0, 1);
       auto* r = w[i % 20 != 0].receive(i % 20 == 0, &y, 1, 0, 1);

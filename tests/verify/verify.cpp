@@ -248,7 +248,7 @@ TEST_CASE("every planted bug is found and called by its name") {
   const Planted planted[] = {
       {"wrong peer", kRing<Bug::wrong_peer>, deadlock, deadlock},
       {"wrong part of equal size", kRing<Bug::wrong_part>, wrong_value, wrong_value, 10},
-      {"wrong part of unlike size", kRing<Bug::wrong_part>, count_mismatch, count_mismatch},
+      {"wrong part of another size", kRing<Bug::wrong_part>, count_mismatch, count_mismatch},
       {"last step missing everywhere", kRing<Bug::missing_last>, wrong_value, wrong_value},
       {"step missing on one rank", kRing<Bug::missing_on_one>, unmatched, unmatched, 10},
       {"receive doubled", kRing<Bug::doubled>, unmatched, unmatched, 10},
@@ -261,7 +261,7 @@ TEST_CASE("every planted bug is found and called by its name") {
       {"scratch read before written", kRing<Bug::scratch_unwritten>, unwritten_read, unwritten_read},
       {"message to itself", kRing<Bug::self_send>, self_message, self_message},
       {"peer beyond the last", kRing<Bug::far_peer>, no_such_peer, no_such_peer},
-      {"copy between unlike sizes", kRing<Bug::unlike_sizes>, malformed, malformed},
+      {"copy between different sizes", kRing<Bug::unlike_sizes>, malformed, malformed},
       {"copy onto its own half", kRing<Bug::half_overlap>, malformed, malformed},
       {"signal with elements", kRing<Bug::signal_of_five>, malformed, malformed},
       {"never ends", kRing<Bug::endless>, endless, endless},
