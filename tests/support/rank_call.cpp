@@ -11,6 +11,7 @@ namespace {
 constexpr std::size_t kGuardBytes = 64;
 constexpr std::byte kGuard{0xa5}, kInputFiller{0x5c}, kOutputFiller{0xe7};
 constexpr std::size_t kBlockStride = 100003;  // between the indices of two blocks
+constexpr std::size_t kRankStride = 37;       // between the classes of two ranks' elements
 
 bool is_signed(GCCL_Dtype d) { return d != GCCL_UINT8 && d != GCCL_UINT16 && d != GCCL_UINT32 && d != GCCL_UINT64; }
 bool is_float(GCCL_Dtype d) {
@@ -26,43 +27,34 @@ std::uint16_t half(std::int64_t x) {
 }
 std::uint16_t brain(std::int64_t x) { return std::uint16_t(std::bit_cast<std::uint32_t>(float(x)) >> 16); }
 
-template <class Encode, class F>
-void fill(std::byte* to, std::size_t n, Encode encode, F f) {
+// Element i becomes encode(value(c)), with c = class_of(i) < classes; short pieces have fewer elements than classes.
+template <class Encode, class Value, class ClassOf>
+void fill_as(Encode encode, std::byte* to, std::size_t n, std::size_t classes, Value value, ClassOf class_of) {
+  using Element = decltype(encode(std::int64_t()));
+  std::vector<Element> encoded(n < classes ? 0 : classes);
+  for (std::size_t c = 0; c < encoded.size(); ++c) encoded[c] = encode(value(c));
   for (std::size_t i = 0; i < n; ++i) {
-    const auto x = encode(f(i));
+    const Element x = encoded.empty() ? encode(value(class_of(i))) : encoded[class_of(i)];
     std::memcpy(to + i * sizeof x, &x, sizeof x);
   }
 }
 
-// Element i becomes the integer f(i).
-template <class F>
-void write(GCCL_Dtype d, std::byte* to, std::size_t n, F f) {
+template <class... What>
+void write(GCCL_Dtype d, const What&... what) {
   using I = std::int64_t;
   switch (d) {
     case GCCL_INT8:
-    case GCCL_UINT8:
-      return fill(
-          to, n, [](I x) { return std::uint8_t(x); }, f);
+    case GCCL_UINT8: return fill_as([](I x) { return std::uint8_t(x); }, what...);
     case GCCL_INT16:
-    case GCCL_UINT16:
-      return fill(
-          to, n, [](I x) { return std::uint16_t(x); }, f);
+    case GCCL_UINT16: return fill_as([](I x) { return std::uint16_t(x); }, what...);
     case GCCL_INT32:
-    case GCCL_UINT32:
-      return fill(
-          to, n, [](I x) { return std::uint32_t(x); }, f);
+    case GCCL_UINT32: return fill_as([](I x) { return std::uint32_t(x); }, what...);
     case GCCL_INT64:
-    case GCCL_UINT64:
-      return fill(
-          to, n, [](I x) { return std::uint64_t(x); }, f);
-    case GCCL_FLOAT16: return fill(to, n, half, f);
-    case GCCL_BFLOAT16: return fill(to, n, brain, f);
-    case GCCL_FLOAT32:
-      return fill(
-          to, n, [](I x) { return float(x); }, f);
-    default:
-      return fill(
-          to, n, [](I x) { return double(x); }, f);
+    case GCCL_UINT64: return fill_as([](I x) { return std::uint64_t(x); }, what...);
+    case GCCL_FLOAT16: return fill_as(half, what...);
+    case GCCL_BFLOAT16: return fill_as(brain, what...);
+    case GCCL_FLOAT32: return fill_as([](I x) { return float(x); }, what...);
+    default: return fill_as([](I x) { return double(x); }, what...);
   }
 }
 
@@ -155,14 +147,20 @@ RankCall::RankCall(const CallCase& c, int rank, int size, std::pmr::memory_resou
   for (Space* s : {&input_, &output_}) s->expect_as_is();
 }
 
+RankCall::~RankCall() = default;
+
 Place RankCall::place_here() const {
   if (c_.place != Place::mixed) return c_.place;
   return Place(mixed_bits(c_.seed + std::uint64_t(rank_)) % 3);
 }
 
+std::size_t RankCall::class_of(std::size_t index, gccl::Rank rank) const {
+  return (index * 31 + (index >> 10) * 7 + c_.seed % kClasses + std::size_t(rank) * kRankStride) % kClasses;
+}
+
 // Before operations small enough that 8 ranks' values combine exactly in every type.
-std::int64_t RankCall::value(gccl::Rank rank, std::size_t index) const {
-  const auto raw = std::int64_t((index * 31 + (index >> 10) * 7 + c_.seed % 101 + std::size_t(rank) * 37) % 101);
+std::int64_t RankCall::value(std::size_t class_of_element) const {
+  const auto raw = std::int64_t(class_of_element);
   const bool negative = is_signed(c_.dtype);
   if (!gccl::reduces(c_.kind)) return negative ? raw - 50 : raw;
   switch (c_.op) {
@@ -177,10 +175,10 @@ std::int64_t RankCall::value(gccl::Rank rank, std::size_t index) const {
   }
 }
 
-std::int64_t RankCall::combined(std::size_t index) const {
-  std::int64_t x = value(0, index);
+std::int64_t RankCall::combined(std::size_t class_on_rank_0) const {
+  std::int64_t x = value(class_on_rank_0);
   for (gccl::Rank r = 1; r < gccl::Rank(size_); ++r) {
-    const std::int64_t y = value(r, index);
+    const std::int64_t y = value((class_on_rank_0 + std::size_t(r) * kRankStride) % kClasses);
     x = c_.op == GCCL_PROD ? x * y : c_.op == GCCL_MAX ? std::max(x, y) : c_.op == GCCL_MIN ? std::min(x, y) : x + y;
   }
   return c_.op == GCCL_AVG ? x / size_ : x;
@@ -209,16 +207,18 @@ std::vector<std::size_t> RankCall::places(const std::vector<std::size_t>& length
 }
 
 void RankCall::now(Space& s, std::size_t at, const gccl::Piece& p) const {
-  write(c_.dtype, s.data() + (at + p.begin) * element_, p.count,
-        [&](std::size_t i) { return value(p.from, p.block * kBlockStride + i); });
+  fill(s.data() + (at + p.begin) * element_, p, false);
 }
 void RankCall::then(Space& s, std::size_t at, const gccl::Piece& p) const {
   s.expect_as_is();
-  write(c_.dtype, s.due.data() + s.first + (at + p.begin) * element_, p.count, [&](std::size_t i) {
-    const std::size_t index = p.block * kBlockStride + i;
-    return p.reduced ? combined(index) : value(p.from, index);
-  });
+  fill(s.due.data() + s.first + (at + p.begin) * element_, p, p.reduced);
   if (!s.any.empty()) std::fill_n(s.any.begin() + std::ptrdiff_t(at + p.begin), p.count, false);
+}
+
+void RankCall::fill(std::byte* to, const gccl::Piece& p, bool reduced) const {
+  write(
+      c_.dtype, to, p.count, kClasses, [&](std::size_t c) { return reduced ? combined(c) : value(c); },
+      [&](std::size_t i) { return class_of(p.block * kBlockStride + i, reduced ? 0 : p.from); });
 }
 
 gccl::Call RankCall::defined(bool in_place) const {

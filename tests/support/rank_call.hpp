@@ -64,6 +64,7 @@ class RankCall {
  public:
   // The buffers lie in memory of `memory`.
   RankCall(const CallCase& c, int rank, int size, std::pmr::memory_resource* memory = std::pmr::get_default_resource());
+  ~RankCall();  // not inline: rooms that drive ranks are not optimised, and go through a vector's bytes one by one
   RankCall(const RankCall&) = delete;
   RankCall& operator=(const RankCall&) = delete;
 
@@ -91,11 +92,15 @@ class RankCall {
   void prepare();
   std::size_t length(int from, int to) const;  // of the v-forms' blocks
   std::vector<std::size_t> places(const std::vector<std::size_t>& lengths, int salt) const;
-  std::int64_t value(gccl::Rank rank, std::size_t index) const;
-  std::int64_t combined(std::size_t index) const;
+  // What elements hold depends on their index by its class alone, so that each value is computed once for all of them.
+  static constexpr std::size_t kClasses = 101;
+  std::size_t class_of(std::size_t index, gccl::Rank rank) const;
+  std::int64_t value(std::size_t class_of_element) const;
+  std::int64_t combined(std::size_t class_on_rank_0) const;
   // Writes the piece's elements to the space, `at` elements on: as they are now, or as they must be in the end.
   void now(Space& s, std::size_t at, const gccl::Piece& p) const;
   void then(Space& s, std::size_t at, const gccl::Piece& p) const;
+  void fill(std::byte* to, const gccl::Piece& p, bool reduced) const;
 
   CallCase c_;
   int rank_, size_;
