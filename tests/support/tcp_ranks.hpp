@@ -60,6 +60,21 @@ struct Variable {
   const char* name;
 };
 
+// Between two looks: what comes soon is seen soon, and a long wait leaves the processors to others.
+class Patience {
+ public:
+  void pause() {
+    if (Clock::now() < asleep_) {
+      std::this_thread::yield();
+    } else {
+      std::this_thread::sleep_for(500us);
+    }
+  }
+
+ private:
+  Clock::time_point asleep_ = Clock::now() + 5ms;
+};
+
 // One rank's instance and port.
 struct Rank {
   std::uint32_t rank = 0;
@@ -149,11 +164,11 @@ struct World {
   Rank& operator[](std::size_t r) { return ranks[r]; }
   // Polls all ranks until the condition holds; false when that takes longer than the limit.
   bool until(const std::function<bool()>& condition, Clock::duration limit = 20s) {
-    for (const auto end = Clock::now() + limit; Clock::now() < end;) {
+    Patience patience;
+    for (const auto end = Clock::now() + limit; Clock::now() < end; patience.pause()) {
       for (auto& r : ranks)
         if (r.port && r.fault.result == GCCL_SUCCESS) r.poll();
       if (condition()) return true;
-      std::this_thread::yield();
     }
     return false;
   }

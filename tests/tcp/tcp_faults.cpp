@@ -37,7 +37,7 @@ TEST_CASE("a killed peer is named, whether or not it ever connected") {
       if (r == 1) pause();
       while (shared->ready < 4) usleep(100);
       self.receive(1, &x[1], 1);
-      while (self.poll()) usleep(10);
+      while (self.poll()) usleep(500);
       // Short enough to be passed on behind the names of a rank and its call.
       const std::string text = self.fault.text;
       const bool named = self.fault.result == GCCL_ERR_PEER_LOST && self.fault.peer == 1 &&
@@ -145,10 +145,9 @@ TEST_CASE("who aborts and leaves is lost to nobody, however long its abort is on
     char x[3] = {};
     ranks[stayer].receive(leaver, &x[0], 1);
     const auto poll_for = [&](Clock::duration limit) {
-      for (const auto end = Clock::now() + limit; !ranks[stayer].fault.result && Clock::now() < end;) {
+      Patience patience;
+      for (const auto end = Clock::now() + limit; !ranks[stayer].fault.result && Clock::now() < end; patience.pause())
         ranks[stayer].poll();
-        std::this_thread::yield();
-      }
     };
     if (leaver == 1) {  // dialled by the other
       ranks[leaver].send(stayer, "a", 1);
