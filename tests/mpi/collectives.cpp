@@ -8,7 +8,11 @@
 #include <chrono>
 #include <cstdlib>
 #include <functional>
+#include <optional>
 #include <thread>
+#include <tuple>
+#include <type_traits>
+#include <utility>
 
 #include "cli/bench/job.hpp"
 #include "libgccl/communicator/world.hpp"
@@ -74,11 +78,25 @@ struct Guarded {
   }
 };
 
+// What this rank gives and gets. The algorithms of a collective are tried one after the other on the same call: it is
+// worked out for the first of them.
+const std::pair<Bytes, Bytes>& given_and_due(const Case& k, Rank n, Rank r) {
+  const auto key = std::tuple(k.call.kind, k.call.count, k.call.root, k.call.in_place, k.call.counts,
+                              k.call.table ? *static_cast<const Count*>(k.call.table) : Count(0), k.dtype, k.op, n, r);
+  static std::optional<std::remove_const_t<decltype(key)>> last;
+  static std::pair<Bytes, Bytes> bytes;
+  if (last != key) {
+    bytes = {input_bytes(k.call, k.dtype, k.op, n, r), expected_bytes(k.call, k.dtype, k.op, n, r)};
+    last = key;
+  }
+  return bytes;
+}
+
 // Empty when this rank's part of the call went as it must.
 std::string fault(Job& comm, const Case& k) {
   const Rank n = comm.ranks(), r = comm.rank();
   const std::size_t each = size_of(k.dtype);
-  const Bytes given = input_bytes(k.call, k.dtype, k.op, n, r), due = expected_bytes(k.call, k.dtype, k.op, n, r);
+  const auto& [given, due] = given_and_due(k, n, r);
   Guarded input(input_count(k.call, n, r) * each), output(output_count(k.call, n, r) * each);
   const Region from = input_of(k.call, n, r), to = output_of(k.call, n, r);
   const auto at = [&](const Region& x) {

@@ -35,9 +35,9 @@ void append(Bytes& out, T x) {
   std::memcpy(out.data() + at, &x, sizeof x);
 }
 
-// The reduction of small whole numbers in type T (wrapping for integers), appended in type T.
+// The reduction of small whole numbers in type T (wrapping for integers).
 template <class T>
-void fold(Bytes& out, Reduction op, const std::vector<int>& xs) {
+T folded(Reduction op, const std::vector<int>& xs) {
   T r = T(xs[0]);
   for (std::size_t i = 1; i < xs.size(); ++i) {
     const T x = T(xs[i]);
@@ -56,17 +56,15 @@ void fold(Bytes& out, Reduction op, const std::vector<int>& xs) {
     if constexpr (std::is_signed_v<T> && std::is_integral_v<T>) r = T(std::int64_t(r) / std::int64_t(xs.size()));
     if constexpr (std::is_floating_point_v<T>) r /= T(xs.size());
   }
-  append(out, r);
+  return r;
+}
+template <class T>
+void fold(Bytes& out, Reduction op, const std::vector<int>& xs) {
+  append(out, folded<T>(op, xs));
 }
 
 inline void fold(Bytes& out, Dtype type, Reduction op, const std::vector<int>& xs) {
-  const auto half = [&](int mantissa, int bias) {
-    Bytes wide;
-    fold<double>(wide, op, xs);
-    double x = 0;
-    std::memcpy(&x, wide.data(), sizeof x);
-    append(out, nearest_bits(x, mantissa, bias));
-  };
+  const auto half = [&](int mantissa, int bias) { append(out, nearest_bits(folded<double>(op, xs), mantissa, bias)); };
   switch (type) {
     case Dtype::i8: return fold<std::int8_t>(out, op, xs);
     case Dtype::u8: return fold<std::uint8_t>(out, op, xs);
@@ -103,8 +101,12 @@ inline int element(const Call& c, Reduction op, Rank r, Rank to, Count i) {
 // Rank r's input, as it lies in memory.
 inline Bytes input_bytes(const Call& c, Dtype type, Reduction op, Rank n, Rank r) {
   Bytes out;
+  std::vector<int> x(1);
   each_input(c, n, r, [&](const Piece& p) {
-    for (Count i = 0; i < p.count; ++i) fold(out, type, Reduction::sum, {element(c, op, p.from, p.block, i)});
+    for (Count i = 0; i < p.count; ++i) {
+      x[0] = element(c, op, p.from, p.block, i);
+      fold(out, type, Reduction::sum, x);
+    }
   });
   return out;
 }
@@ -112,9 +114,10 @@ inline Bytes input_bytes(const Call& c, Dtype type, Reduction op, Rank n, Rank r
 // Rank r's result, as it must lie in memory.
 inline Bytes expected_bytes(const Call& c, Dtype type, Reduction op, Rank n, Rank r) {
   Bytes out;
+  std::vector<int> xs;
   each_output(c, n, r, [&](const Piece& p) {
     for (Count i = 0; i < p.count; ++i) {
-      std::vector<int> xs;
+      xs.clear();
       for (Rank source = p.reduced ? 0 : p.from; source < (p.reduced ? n : p.from + 1); ++source)
         xs.push_back(element(c, op, source, p.block, i));
       fold(out, type, p.reduced ? op : Reduction::sum, xs);
