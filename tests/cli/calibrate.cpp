@@ -2,6 +2,8 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <iterator>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "libgccl/cluster/load.hpp"
@@ -125,23 +127,24 @@ TEST_CASE("calibrated parameters and clusters of real ranks are read, and each n
 
 // Machines with other work may be slow for one of the two, so they get some tries; a wrong unit fails all of them.
 TEST_CASE("an exchange on the calibrated cluster takes about as long as real ranks take") {
-  for (const char* backend : {"shm", "tcp"})
-    for (const int bytes : {64, 262144}) {
-      CAPTURE(backend);
-      CAPTURE(bytes);
-      std::string tries;
-      bool agree = false;
-      for (int i = 0; i < 5 && !agree; ++i) {
-        const Folder folder;
-        const Ended ended = on_ranks(2, 1, quickly({"-o", "p.json", "--cluster-out", "c.json", "--backend", backend}),
-                                     {.folder = folder.path});
-        REQUIRE_MESSAGE(ended.code == 0, ended.err);
-        const double predicted = predicted_us(folder, "c.json", bytes), benched = benched_us(folder, backend, bytes);
-        tries += fmt::format("{:.3f} us predicted, {:.3f} us measured; ", predicted, benched);
-        agree = predicted < 3 * benched && benched < 3 * predicted;
+  for (const char* backend : {"shm", "tcp"}) {
+    CAPTURE(backend);
+    std::map<int, std::string> apart = {{64, ""}, {262144, ""}};  // sizes that have not agreed yet, and what they found
+    for (int i = 0; i < 5 && !apart.empty(); ++i) {
+      const Folder folder;
+      const Ended ended = on_ranks(2, 1, quickly({"-o", "p.json", "--cluster-out", "c.json", "--backend", backend}),
+                                   {.folder = folder.path});
+      REQUIRE_MESSAGE(ended.code == 0, ended.err);
+      for (auto size = apart.begin(); size != apart.end();) {
+        const double predicted = predicted_us(folder, "c.json", size->first),
+                     benched = benched_us(folder, backend, size->first);
+        size->second += fmt::format("{:.3f} us predicted, {:.3f} us measured; ", predicted, benched);
+        const bool agree = predicted < 3 * benched && benched < 3 * predicted;
+        size = agree ? apart.erase(size) : std::next(size);
       }
-      CHECK_MESSAGE(agree, tries);
     }
+    for (const auto& size : apart) FAIL_CHECK(size.first << " bytes: " << size.second);
+  }
 }
 
 TEST_CASE("what gccl calibrate cannot do is said once, with what to type, and nothing is written") {
