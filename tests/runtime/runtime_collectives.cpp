@@ -1,6 +1,7 @@
 // Every collective of gccl.h, over shared memory, TCP and both, with real processes, against what gccl.h says.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 #include <ctime>
@@ -234,12 +235,15 @@ TEST_CASE("an all-reduce of any floats gives every rank the same bits") {
             const std::size_t bytes = count * bytes_of(dtype);
             std::vector<std::byte> in(bytes), out(bytes), all(bytes * std::size_t(n));
             Random random(std::uint64_t(rank) * 1000 + count);
-            for (std::size_t i = 0; i < bytes; ++i) in[i] = std::byte(random.next());
-            // Exponents in the middle: sums that round, and neither infinities nor NaNs.
-            for (std::size_t i = 0; i < count; ++i) {
-              std::byte& high = in[(i + 1) * bytes_of(dtype) - 1];
-              high = (high & std::byte{0x83}) | std::byte{0x38};
+            for (std::size_t i = 0; i < bytes; i += 8) {
+              const std::uint64_t eight = random.next();
+              std::memcpy(in.data() + i, &eight, std::min<std::size_t>(8, bytes - i));
             }
+            // Exponents in the middle: sums that round, and neither infinities nor NaNs.
+            const std::size_t stride = bytes_of(dtype);
+            auto* const high = reinterpret_cast<unsigned char*>(in.data()) + stride - 1;
+            for (std::size_t i = 0; i < count; ++i)
+              high[i * stride] = static_cast<unsigned char>((high[i * stride] & 0x83) | 0x38);
             for (const GCCL_Op op : {GCCL_SUM, GCCL_AVG}) {
               RANK_SUCCESS(GCCL_Allreduce(in.data(), out.data(), count, dtype, op, world));
               RANK_SUCCESS(GCCL_Allgather(out.data(), all.data(), count, dtype, world));
@@ -255,9 +259,9 @@ TEST_CASE("an all-reduce of any floats gives every rank the same bits") {
 // Elements of the caller's own: `bytes` bytes that combine byte by byte.
 void add_bytes(const void* in, void* inout, std::size_t count, GCCL_Dtype, void* context) {
   const std::size_t bytes = count * *static_cast<const std::size_t*>(context);
-  for (std::size_t i = 0; i < bytes; ++i)
-    static_cast<std::uint8_t*>(inout)[i] =
-        std::uint8_t(static_cast<std::uint8_t*>(inout)[i] + static_cast<const std::uint8_t*>(in)[i]);
+  const auto* const x = static_cast<const std::uint8_t*>(in);
+  auto* const sum = static_cast<std::uint8_t*>(inout);
+  for (std::size_t i = 0; i < bytes; ++i) sum[i] = std::uint8_t(sum[i] + x[i]);
 }
 
 TEST_CASE("types and operations of the caller's own, of every size, freed and made anew") {
@@ -273,28 +277,31 @@ TEST_CASE("types and operations of the caller's own, of every size, freed and ma
           for (const std::size_t count : {std::size_t(1), std::size_t(2), std::size_t(17), std::size_t(1000)}) {
             if (count * element > 2 << 20) continue;
             const std::size_t bytes = count * element;
-            std::vector<std::uint8_t> in(bytes * std::size_t(n)), out(bytes * std::size_t(n));
-            const auto value = [](int r, std::size_t i) { return std::uint8_t(i * 7 + i / 251 + std::size_t(r) * 13); };
-            for (std::size_t i = 0; i < in.size(); ++i) in[i] = value(rank, i);
-            const auto sum = [&](std::size_t i) {
-              unsigned s = 0;
-              for (int r = 0; r < n; ++r) s += value(r, i);
-              return std::uint8_t(s);
-            };
+            // What rank 0 gives; each other rank's bytes are larger by 13 than those of the rank before it. And the
+            // sums.
+            std::vector<std::uint8_t> first(bytes * std::size_t(n)), sums(first.size()), in(first.size()),
+                out(first.size()), due(first.size());
+            std::uint8_t *const f = first.data(), *const s = sums.data(), *const mine = in.data();
+            for (std::size_t i = 0; i < in.size(); ++i) {
+              f[i] = std::uint8_t(i * 7 + i / 251);
+              mine[i] = std::uint8_t(f[i] + rank * 13);
+              s[i] = std::uint8_t(f[i] * n + 13 * n * (n - 1) / 2);
+            }
+            const std::size_t own = std::size_t(rank) * bytes;
             for (int twice = 0; twice < 2; ++twice) {
               RANK_SUCCESS(GCCL_Allreduce(in.data(), out.data(), count, dtype, op, world));
-              for (std::size_t i = 0; i < bytes; ++i)
-                if (out[i] != sum(i))
-                  return report("allreduce of own elements of " + std::to_string(element) + " bytes is wrong");
+              if (std::memcmp(out.data(), sums.data(), bytes) != 0)
+                return report("allreduce of own elements of " + std::to_string(element) + " bytes is wrong");
             }
             RANK_SUCCESS(GCCL_Reduce_scatter(in.data(), out.data(), count, dtype, op, world));
-            for (std::size_t i = 0; i < bytes; ++i)
-              if (out[i] != sum(std::size_t(rank) * bytes + i))
-                return report("reduce_scatter of own elements is wrong");
+            if (std::memcmp(out.data(), sums.data() + own, bytes) != 0)
+              return report("reduce_scatter of own elements is wrong");
             RANK_SUCCESS(GCCL_Alltoall(in.data(), out.data(), count, dtype, world));
-            for (std::size_t i = 0; i < out.size(); ++i)
-              if (out[i] != value(int(i / bytes), std::size_t(rank) * bytes + i % bytes))
-                return report("alltoall of own elements is wrong");
+            for (int r = 0; r < n; ++r) {
+              std::uint8_t* const block = due.data() + std::size_t(r) * bytes;
+              for (std::size_t i = 0; i < bytes; ++i) block[i] = std::uint8_t(f[own + i] + r * 13);
+            }
+            if (out != due) return report("alltoall of own elements is wrong");
           }
           RANK_SUCCESS(GCCL_Op_free(&op));
           RANK_SUCCESS(GCCL_Type_free(&dtype));
