@@ -10,12 +10,20 @@ collectives="allreduce reduce broadcast allgather reduce_scatter alltoall gather
 # The bench gives blocks of different lengths, whose plans are named without a size: the algorithm alone is compared.
 lengths="alltoallv"
 
-runs=""
-for c in $collectives $lengths; do
-  bytes=',"dtype":"u8","bytes":{"from":240,"to":7864320,"factor":8}'
-  [ "$c" != barrier ] || bytes=""
-  runs+="${runs:+,}{\"collective\":\"$c\"$bytes,\"algorithms\":[\"auto\"]}"
-done
+# longest RANKS: the largest size. More than six real ranks would take half of this test's time for the longest calls:
+# they make these where GCCL_WIDE is set, as scripts/long does.
+longest() { if [ "$1" -le 6 ] || [ -n "${GCCL_WIDE:-}" ]; then echo 7864320; else echo 983040; fi; }
+
+# runs RANKS: all collectives, of all sizes.
+runs() {
+  local c bytes all=""
+  for c in $collectives $lengths; do
+    bytes=",\"dtype\":\"u8\",\"bytes\":{\"from\":240,\"to\":$(longest "$1"),\"factor\":8}"
+    [ "$c" != barrier ] || bytes=""
+    all+="${all:+,}{\"collective\":\"$c\"$bytes,\"algorithms\":[\"auto\"]}"
+  done
+  echo "$all"
+}
 
 # planned RANKS NODES BACKENDS [PARAMETERS]: a line for each plan, as a scenario has it.
 planned() {
@@ -27,7 +35,7 @@ planned() {
  "nodes":[{"count":$2,"cards":$per_node,"inside":{"kind":"switch","link":"memory"},
            "nics":{"count":1,"bus":"memory","port":"nic"}}]$fabric}
 JSON
-  play cluster.json "$1" "$runs"
+  play cluster.json "$1" "$(runs "$1")"
 }
 
 # play CLUSTER RANKS RUNS: what is planned there.
@@ -45,7 +53,7 @@ real() {
   all=$(tr ' ' ',' <<<"$collectives $lengths")
   # shellcheck disable=SC2016  # the ranks' shells expand them
   "$gccl" launch -n "$1" -- sh -c 'GCCL_HOST=node$((GCCL_RANK / $1)); export GCCL_HOST; shift; exec "$@"' sh "$per_node" \
-    env GCCL_LOG=2 GCCL_BACKENDS="$3" GCCL_PARAMETERS="${4:-}" "$gccl" bench --collective "$all" --dtype u8 --min-bytes 240 --max-bytes 7864320 \
+    env GCCL_LOG=2 GCCL_BACKENDS="$3" GCCL_PARAMETERS="${4:-}" "$gccl" bench --collective "$all" --dtype u8 --min-bytes 240 --max-bytes "$(longest "$1")" \
     --factor 8 --iterations 1 --warmup 0 --out-of-place >"$folder/log" 2>&1 || { cat "$folder/log" >&2; return 1; }
   sed -nE 's/ of ([0-9]+) elements? of 1 bytes? on / \1 on /; s/plan: ([a-z_]+) on /plan: \1 - on /
     s/.*plan: ([a-z_]+) ([0-9-]+) on [0-9]+ ranks?: ([^,]+), ([0-9]+) chunks? [^,]*, ([0-9]+) channels?[^,]*, (window )?([a-z0-9]+).*/\1 \2 \3 \4 \5 \7/p' \
@@ -106,6 +114,6 @@ done
 # shellcheck disable=SC2016
 "$gccl" launch -n 4 -- sh -c 'GCCL_HOST=node$((GCCL_RANK / 2)); export GCCL_HOST; exec "$@"' sh "$gccl" calibrate \
   -o "$folder/measured.json" --cluster-out "$folder/measured-cluster.json" --seconds 1 --max-bytes 256KiB --factor 8 >/dev/null
-play measured-cluster.json 4 "$runs" >"$folder/planned"
+play measured-cluster.json 4 "$(runs 4)" >"$folder/planned"
 real 4 2 shm,tcp "$folder/measured.json" >"$folder/real"
 compare "4 2 shm,tcp as calibrated"
