@@ -32,7 +32,8 @@ endfunction()
 add_library(gccl_bench_loop STATIC cli/bench/run.cpp cli/bench/data.cpp cli/bench/job.cpp cli/calibrate/run.cpp
             cli/calibrate/measure.cpp cli/output.cpp)
 target_link_libraries(gccl_bench_loop PUBLIC gccl_sim gccl_runtime)
-target_precompile_headers(gccl_bench_loop PRIVATE <nlohmann/json.hpp> <fmt/format.h>)
+gccl_join(gccl_bench_loop bench_loop cli/bench/run.cpp cli/bench/data.cpp cli/bench/job.cpp cli/calibrate/run.cpp
+          cli/calibrate/measure.cpp cli/output.cpp)
 gccl_plugin(bench_native gccl_bench_loop)
 if(TARGET gccl_backend_mpi)
   gccl_plugin(bench_mpi gccl_bench_loop MPI::MPI_CXX)
