@@ -9,7 +9,7 @@
 namespace gccl::pmpi {
 namespace {
 
-std::mutex mutex;
+std::mutex attribute_mutex;  // of the key, and of making what it leads to
 int keyval = MPI_KEYVAL_INVALID;
 std::atomic<bool> stopped{false};
 
@@ -82,7 +82,7 @@ Communicator* find(MPI_Comm comm, Reason* why) {
     *why = Reason::not_connected;
     if (Freeing::is(comm)) return nullptr;
     *why = Reason::wrong_argument;
-    std::lock_guard lock(mutex);
+    std::lock_guard lock(attribute_mutex);
     if (keyval == MPI_KEYVAL_INVALID) PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, when_freed, &keyval, nullptr);
     void* found = nullptr;
     int flag = 0;
