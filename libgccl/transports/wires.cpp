@@ -1,15 +1,13 @@
 #include "libgccl/transports/wires.hpp"
 
-#include <dlfcn.h>
 #include <fmt/core.h>
-#include <unistd.h>
 
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
-#include <filesystem>
 
 #include "libgccl/base/log.hpp"
+#include "libgccl/base/split.hpp"
+#include "libgccl/transports/plugin.hpp"
 #include "libgccl/transports/shm/shm_backend.hpp"
 #include "libgccl/transports/shm/shm_fast_path.hpp"
 #include "libgccl/transports/tcp/tcp_backend.hpp"
@@ -30,65 +28,6 @@ const Transport* built_in(std::string_view name) {
   for (const Transport& t : kTransports)
     if (name == t.backend->name) return &t;
   return nullptr;
-}
-
-std::vector<std::string> split(const std::string& text, char by) {
-  std::vector<std::string> parts;
-  for (std::size_t at = 0; at <= text.size();) {
-    const std::size_t end = std::min(text.find(by, at), text.size());
-    if (end > at) parts.push_back(text.substr(at, end - at));
-    at = end + 1;
-  }
-  return parts;
-}
-
-// Where plug-ins lie: in the user's folders, and in the library's own, which is lib/gccl of an installation and of a
-// build folder, or the folder of the plug-in that this code is part of.
-std::vector<std::string> plugin_folders() {
-  const char* path = std::getenv("GCCL_BACKEND_PATH");
-  std::vector<std::string> folders = split(path ? path : "", ':');
-  static const char here = 0;
-  Dl_info info{};
-  if (::dladdr(&here, &info) == 0 || !info.dli_fname) return folders;
-  const std::filesystem::path folder = std::filesystem::path(info.dli_fname).parent_path();
-  if (folder.filename() == "gccl") {
-    folders.push_back(folder);
-  } else {
-    folders.push_back(folder / "gccl");
-    folders.push_back(folder / "lib/gccl");
-  }
-  return folders;
-}
-
-Status load_plugin(const std::string& name, const GCCL_Backend** backend, void** library) {
-  const std::string file = fmt::format("libgccl_backend_{}.so", name);
-  std::string tried;
-  for (const std::string& folder : plugin_folders()) {
-    const std::string full = fmt::format("{}/{}", folder, file);
-    if (::access(full.c_str(), F_OK) != 0) {
-      tried += (tried.empty() ? "" : ", ") + folder;
-      continue;
-    }
-    void* const handle = ::dlopen(full.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (!handle) return Status::error(fmt::format("cannot load backend {}: {}", name, ::dlerror()), GCCL_ERR_SYSTEM);
-    const auto entry = reinterpret_cast<GCCL_Backend_entry>(::dlsym(handle, GCCL_BACKEND_ENTRY));
-    const GCCL_Backend* const found = entry ? entry() : nullptr;
-    if (!found || found->abi != GCCL_BACKEND_ABI) {
-      const std::string why =
-          !entry   ? "does not export " GCCL_BACKEND_ENTRY
-          : !found ? "has no backend to offer"
-                   : fmt::format("was built for interface {}, this library has {}", found->abi, GCCL_BACKEND_ABI);
-      ::dlclose(handle);  // what it said is gone now
-      return Status::error(fmt::format("{} {}", full, why), GCCL_ERR_NOT_SUPPORTED);
-    }
-    *backend = found;
-    *library = handle;
-    return {};
-  }
-  return Status::error(fmt::format("backend \"{}\" is not built in (shm, tcp), and there is no {} in {}; "
-                                   "GCCL_BACKEND_PATH may name other folders",
-                                   name, file, tried),
-                       GCCL_ERR_INVALID_ARGUMENT);
 }
 
 // Gathers a status together with the addresses, so that one rank's failure is every rank's error rather than a hang.

@@ -1,0 +1,21 @@
+// Lists in texts, such as "shm,tcp".
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+namespace gccl {
+
+// The parts between the separators; empty ones are left out.
+inline std::vector<std::string> split(const std::string& text, char by) {
+  std::vector<std::string> parts;
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t end = std::min(text.find(by, at), text.size());
+    if (end > at) parts.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return parts;
+}
+
+}  // namespace gccl

@@ -1,0 +1,67 @@
+#include "libgccl/transports/plugin.hpp"
+
+#include <dlfcn.h>
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <vector>
+
+#include "libgccl/base/split.hpp"
+
+namespace gccl {
+namespace {
+
+// Where plug-ins lie: in the user's folders, and in the library's own, which is lib/gccl of an installation and of a
+// build folder, or the folder of the plug-in that this code is part of.
+std::vector<std::string> plugin_folders() {
+  const char* path = std::getenv("GCCL_BACKEND_PATH");
+  std::vector<std::string> folders = split(path ? path : "", ':');
+  static const char here = 0;
+  Dl_info info{};
+  if (::dladdr(&here, &info) == 0 || !info.dli_fname) return folders;
+  const std::filesystem::path folder = std::filesystem::path(info.dli_fname).parent_path();
+  if (folder.filename() == "gccl") {
+    folders.push_back(folder);
+  } else {
+    folders.push_back(folder / "gccl");
+    folders.push_back(folder / "lib/gccl");
+  }
+  return folders;
+}
+
+}  // namespace
+
+Status load_plugin(const std::string& name, const GCCL_Backend** backend, void** library) {
+  const std::string file = fmt::format("libgccl_backend_{}.so", name);
+  std::string tried;
+  for (const std::string& folder : plugin_folders()) {
+    const std::string full = fmt::format("{}/{}", folder, file);
+    if (::access(full.c_str(), F_OK) != 0) {
+      tried += (tried.empty() ? "" : ", ") + folder;
+      continue;
+    }
+    void* const handle = ::dlopen(full.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (!handle) return Status::error(fmt::format("cannot load backend {}: {}", name, ::dlerror()), GCCL_ERR_SYSTEM);
+    const auto entry = reinterpret_cast<GCCL_Backend_entry>(::dlsym(handle, GCCL_BACKEND_ENTRY));
+    const GCCL_Backend* const found = entry ? entry() : nullptr;
+    if (!found || found->abi != GCCL_BACKEND_ABI) {
+      const std::string why =
+          !entry   ? "does not export " GCCL_BACKEND_ENTRY
+          : !found ? "has no backend to offer"
+                   : fmt::format("was built for interface {}, this library has {}", found->abi, GCCL_BACKEND_ABI);
+      ::dlclose(handle);  // what it said is gone now
+      return Status::error(fmt::format("{} {}", full, why), GCCL_ERR_NOT_SUPPORTED);
+    }
+    *backend = found;
+    *library = handle;
+    return {};
+  }
+  return Status::error(fmt::format("backend \"{}\" is not built in (shm, tcp), and there is no {} in {}; "
+                                   "GCCL_BACKEND_PATH may name other folders",
+                                   name, file, tried),
+                       GCCL_ERR_INVALID_ARGUMENT);
+}
+
+}  // namespace gccl
