@@ -84,14 +84,16 @@ class Builder {
     if (non_blocking && !request) fail("request is null: expected where to store the request");
     if (!status_.ok())
       return failed(Status::error(fmt::format("{}: {}", kind_name(work_.what.kind), status_.text()), status_.code()));
+    const bool group = current_group() != nullptr;
+    if (c_.refuses() && (non_blocking || group || work_.what.point_to_point())) return failed(c_.refused());
     if (non_blocking) {
       Operation* op = nullptr;
       const Status s = c_.start(std::move(work_), &op);
       *request = handle_of(op);
       return failed(s);
     }
-    if (Group_calls* const group = current_group()) return run_in_group(*group, c_, std::move(work_));
-    const Status s = c_.run(std::move(work_), key_);
+    if (group) return run_in_group(*current_group(), c_, std::move(work_));
+    const Status s = work_.what.point_to_point() ? c_.transfer(std::move(work_)) : c_.call(std::move(work_), key_);
     return s.ok() ? GCCL_SUCCESS : failed(s);
   }
 

@@ -29,6 +29,7 @@ const char* GCCL_Error_string(GCCL_Result result) {
     case GCCL_ERR_AUTHENTICATION: return "a peer does not know the secret";
     case GCCL_ERR_NOT_SUPPORTED: return "not supported";
     case GCCL_ERR_REVOKED: return "revoked";
+    case GCCL_ERR_RANKS_CHANGED: return "the communicator has fewer ranks now";
   }
   return "unknown result";
 }

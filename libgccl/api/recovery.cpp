@@ -47,6 +47,7 @@ GCCL_Result GCCL_Comm_ack_failed(GCCL_Comm comm) {
     if (const Status& s = recovery_of(*c).usable(); !s.ok()) return failed(s);
     (void)recovery_of(*c).failed(c->members(), c->lost());
     recovery_of(*c).acknowledge(c->members());
+    c->know_numbers();
     return GCCL_SUCCESS;
   });
 }
@@ -71,6 +72,25 @@ GCCL_Result GCCL_Comm_shrink(GCCL_Comm comm, GCCL_Comm* out) {
     std::unique_ptr<Communicator> made;
     if (const Status s = recovery_of(*c).shrink(*c, c->lost(), c->timeout_ms(), &made); !s.ok()) return failed(s);
     return failed(keep(std::move(made), out));
+  });
+}
+
+GCCL_Result GCCL_Comm_set_on_failure(GCCL_Comm comm, GCCL_Failure_policy policy) {
+  return guarded(comm, [&] {
+    Communicator* const c = communicator_of(comm);
+    if (!c) return GCCL_ERR_INVALID_ARGUMENT;
+    if (policy != GCCL_FAIL && policy != GCCL_SHRINK)
+      return failed(invalid(fmt::format("policy is {}: expected GCCL_FAIL (0) or GCCL_SHRINK (1)", int(policy))));
+    return failed(c->set_on_failure(policy));
+  });
+}
+
+GCCL_Result GCCL_On_failure(GCCL_Comm comm, GCCL_Failure_function function, void* context) {
+  return guarded([&] {
+    Communicator* const c = communicator_of(comm);
+    if (!c) return GCCL_ERR_INVALID_ARGUMENT;
+    c->on_failure(function, context);
+    return GCCL_SUCCESS;
   });
 }
 

@@ -75,8 +75,10 @@ Status wait_in_turns(std::vector<Operation*> operations) {
     bool moved = false;
     std::erase_if(operations, [&](Operation* op) {
       Status s;
+      const Communicator* const of = op->communicator;
       if (!Communicator::test(op, &s)) return false;
       moved = true;
+      if (!s.ok()) notice_failure_of(of);
       if (first.ok()) first = std::move(s);
       return true;
     });
@@ -101,8 +103,10 @@ GCCL_Result GCCL_Wait_for(GCCL_Request* request, int64_t timeout_ms) {
     if (*request == GCCL_REQUEST_NULL) return GCCL_SUCCESS;
     if (timeout_ms < 0 && timeout_ms != GCCL_TIMEOUT_NONE) timeout_ms = 0;  // what is left of a time that is up
     Status s;
+    const Communicator* const of = operation_of(*request)->communicator;
     if (!Communicator::wait(operation_of(*request), timeout_ms, &s)) return GCCL_IN_PROGRESS;
     *request = GCCL_REQUEST_NULL;
+    if (!s.ok()) notice_failure_of(of);
     return failed(s);
   });
 }
@@ -117,8 +121,10 @@ GCCL_Result GCCL_Waitall(int n, GCCL_Request* requests) {
     for (int i = 0; i < n; ++i) {
       if (requests[i] == GCCL_REQUEST_NULL) continue;
       Status s;
+      const Communicator* const of = operation_of(requests[i])->communicator;
       Communicator::wait(operation_of(requests[i]), -1, &s);  // waiting makes progress for all
       requests[i] = GCCL_REQUEST_NULL;
+      if (!s.ok()) notice_failure_of(of);
       if (first.ok()) first = std::move(s);
     }
     return failed(first);
@@ -131,11 +137,13 @@ GCCL_Result GCCL_Test(GCCL_Request* request, int* done) {
     *done = 1;
     if (*request == GCCL_REQUEST_NULL) return GCCL_SUCCESS;
     Status s;
+    const Communicator* const of = operation_of(*request)->communicator;
     if (!Communicator::test(operation_of(*request), &s)) {
       *done = 0;
       return GCCL_SUCCESS;
     }
     *request = GCCL_REQUEST_NULL;
+    if (!s.ok()) notice_failure_of(of);
     return failed(s);
   });
 }

@@ -42,6 +42,6 @@ class [[nodiscard]] Status {
 inline Status invalid(std::string text) { return Status::error(std::move(text), 4); }
 
 // Whether a number that came from elsewhere is a GCCL_Result for a failure.
-constexpr bool is_error(int code) { return (code >= 1 && code <= 6) || (code >= 100 && code <= 106); }
+constexpr bool is_error(int code) { return (code >= 1 && code <= 6) || (code >= 100 && code <= 107); }
 
 }  // namespace gccl

@@ -45,6 +45,16 @@ void for_each_communicator(const std::function<void(Communicator&)>& f) {
     for (Communicator* c : registry()) f(*c);
 }
 
+void notice_failure_of(const Communicator* maybe) {
+  Communicator* found = nullptr;
+  {
+    std::lock_guard lock(registry_mutex);
+    for (Communicator* c : registry())
+      if (c == maybe) found = c;
+  }
+  if (found) found->notice();
+}
+
 Status Communicator::create(std::shared_ptr<World> world, Members members, Exchange& exchange,
                             std::unique_ptr<Communicator>* out) {
   assert(members.rank < members.size() && members.world_rank.size() == members.node.size());
@@ -52,6 +62,7 @@ Status Communicator::create(std::shared_ptr<World> world, Members members, Excha
   c->world_ = std::move(world);
   c->members_ = std::move(members);
   c->timeout_ms_ = c->world_->start.timeout_ms;
+  c->survival_.shrinks = c->world_->shrinks;
   const GCCL_Port_spec spec{.struct_bytes = sizeof spec,
                             .rank = c->rank(),
                             .size = c->size(),
@@ -71,7 +82,7 @@ Status Communicator::create(std::shared_ptr<World> world, Members members, Excha
   c->ports_ = std::move(ports[0]);
   if (c->members_.world) c->world_->watch->use(std::move(ports[1]));
   c->fast_ = c->ports_->fast_path();
-  c->plans_.emplace(c->rank(), *c->ports_, c->world_->models(), c->world_->authorities);
+  c->plans_ = std::make_unique<Plans>(c->rank(), *c->ports_, c->world_->models(), c->world_->authorities);
   c->plans_->use(Layout::of(c->members_.node));
   std::lock_guard lock(registry_mutex);
   registry().push_back(c.get());
@@ -171,6 +182,7 @@ Status Communicator::unsaid() {
 
 void Communicator::metrics(GCCL_Metrics* out) {
   std::lock_guard lock(lock_);
+  world_->recovery->suspicions(&metrics_);
   metrics_.read(out);
 }
 

@@ -3,8 +3,9 @@
 // the order of messages obvious. A program that wants overlap makes another communicator.
 //
 // Beside it stand, each by itself: members.hpp (who the ranks are), plans.hpp (how calls are carried out), failure.hpp
-// (why nothing is any more), metrics.hpp, comparison.hpp (do the ranks make the same calls?), watch.hpp (the same of
-// ranks that wait), splitting.hpp (communicators from communicators), completions.hpp (functions of the caller's).
+// (why nothing is any more), survival.hpp (how it goes on all the same), metrics.hpp, comparison.hpp (do the ranks make
+// the same calls?), watch.hpp (the same of ranks that wait), splitting.hpp (communicators from communicators),
+// completions.hpp (functions of the caller's).
 #pragma once
 
 #include <array>
@@ -23,6 +24,7 @@
 #include "libgccl/communicator/scratch.hpp"
 #include "libgccl/communicator/spin_lock.hpp"
 #include "libgccl/communicator/stall.hpp"
+#include "libgccl/communicator/survival.hpp"
 #include "libgccl/communicator/watch.hpp"
 #include "libgccl/schedule/layout.hpp"
 
@@ -42,6 +44,7 @@ struct World {
   std::atomic<bool> dumped{false};      // because of a failure
   std::atomic<std::uint32_t> asked{0};  // of dumps_asked(), those that have been written
   int check = 0;                        // GCCL_CHECK: 1: compare all ranks' calls before each, 2: and results after it
+  bool shrinks = false;                 // GCCL_ON_FAILURE is shrink
   bool oversubscribed = false;          // more ranks than processors on this machine
   // Some communicator ended here without the others' word, so that they may still have it.
   std::atomic<bool> uneven{false};
@@ -93,6 +96,34 @@ class Communicator {
   bool quick_transfer(const Descriptor& what, void* data);
   // Carries the work out; `key`, when given, is what repeat() may repeat.
   Status run(Work&& work, const Key* key = nullptr);
+  // A blocking collective of the program's: run(), and what the policy does where ranks fail.
+  Status call(Work&& work, const Key* key = nullptr);
+  // A blocking send or receive.
+  Status transfer(Work&& work) {
+    Status s = run(std::move(work));
+    if (!s.ok()) notice();
+    return s;
+  }
+  bool shrinks() const { return survival_.shrinks; }
+  // What begins now is not carried out, and why: ranks have other numbers since a call that did not say so, or the
+  // program's function of GCCL_On_failure is running.
+  bool refuses() const { return survival_.renumbered || survival_.telling; }
+  Status refused() const;
+  // For a collective: the next one is carried out.
+  Status refuse_once() {
+    Status s = refused();
+    survival_.renumbered = survival_.renumbered && survival_.telling;
+    return s;
+  }
+  void know_numbers() { survival_.renumbered = false; }
+  Status set_on_failure(GCCL_Failure_policy policy);
+  void inherit(const Communicator& parent) { survival_.shrinks = parent.survival_.shrinks; }
+  void on_failure(GCCL_Failure_function function, void* context) {
+    survival_.function = function;
+    survival_.context = context;
+  }
+  // Tells the program of the failure under which this communicator is, where there is one and it has not been told.
+  void notice();
   // Begins it, with a plan that is made already or one of its own. The operation is the caller's to wait() for or
   // give_up(), and null where it fails.
   Status start(Work&& work, Operation** out, std::shared_ptr<PreparedPlan> plan = nullptr);
@@ -172,6 +203,15 @@ class Communicator {
   void begin_to_myself(Operation* op);
   void finish(Operation* op, Status status) noexcept;
   Status concluded(Operation* op);
+  // Going on without ranks that have failed (survival.cpp); without the lock.
+  Status survive(Work&& work, const Key* key);
+  Status complete(Work&& work, const Key* key, bool* completed);
+  Status hand_back(const Descriptor& what);
+  std::vector<Rank> known_failed();
+  bool mendable(const Status& why);
+  Status mend(std::uint32_t call, bool* completed);
+  void adopt(Communicator& made, std::size_t ranks_lost) noexcept;
+  void tell_program(int stage, const std::vector<Rank>& failed, const Members& before, const std::string& text);
   // Progress and waiting (progress.cpp).
   bool make_progress() noexcept;
   bool advance();
@@ -209,7 +249,7 @@ class Communicator {
   std::uint32_t splits_ = 0;
 
   SpinLock lock_;
-  std::optional<Plans> plans_;
+  std::unique_ptr<Plans> plans_;
   struct Repeat {
     Key key;
     std::shared_ptr<PreparedPlan> plan;
@@ -233,7 +273,11 @@ class Communicator {
   bool left_ = false;  // every rank has come to the end of it
   Metrics metrics_;
   Flight flight_;
+  Survival survival_;
 };
+
+// Communicator::notice() where the communicator still is.
+void notice_failure_of(const Communicator* maybe);
 
 // Calls f with every communicator of this process, unless another thread looks at them, too.
 void for_each_communicator(const std::function<void(Communicator&)>& f);

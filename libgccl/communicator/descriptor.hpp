@@ -12,7 +12,7 @@ namespace gccl {
 inline constexpr std::uint8_t kSendKind = 14, kRecvKind = 15;
 
 // The function that the caller called, where it is made of collectives.
-enum class Purpose : std::uint8_t { itself, split, create, free, finalize, check };
+enum class Purpose : std::uint8_t { itself, split, create, free, finalize, check, confirm, policy };
 
 struct Descriptor {
   std::uint8_t kind = 0;  // a Collective, kSendKind or kRecvKind

@@ -1,5 +1,5 @@
-// Why a communicator carries nothing out any more. It stays so: after a mismatch, a lost peer or a timeout the ranks no
-// longer agree on where they are.
+// Why a communicator carries nothing out any more. It stays so, unless it is made anew (survival.hpp): after a
+// mismatch, a lost peer or a timeout the ranks no longer agree on where they are.
 #pragma once
 
 #include <atomic>
@@ -26,6 +26,15 @@ class Failure {
     culprit_ = culprit;
   }
   Rank culprit() const { return culprit_; }
+  // The communicator goes on.
+  void forget() noexcept {
+    why_ = {};
+    try {
+      said_ = std::make_shared<std::atomic<bool>>(false);
+    } catch (...) {  // operations that failed earlier share it with those that fail later
+      said_->store(false, std::memory_order_relaxed);
+    }
+  }
 
   // What no call has returned is returned when the communicator is freed.
   const Said& said() const { return said_; }
@@ -56,7 +65,7 @@ class Failure {
  private:
   Status why_;
   Rank culprit_ = 0;
-  const Said said_ = std::make_shared<std::atomic<bool>>(false);
+  Said said_ = std::make_shared<std::atomic<bool>>(false);
   std::atomic<bool> asked_{false};
   std::atomic<int> code_{0};
 };

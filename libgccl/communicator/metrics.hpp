@@ -18,10 +18,11 @@ inline constexpr std::size_t kTimedBytes = 64 * 1024;
 class Metrics {
  public:
   bool times(const Descriptor& call) const {
-    return counts_.calls[call.kind].calls % 16 == 0 || call.bytes >= kTimedBytes;
+    return (counts_.calls[call.kind].calls % 16 == 0 && call.purpose != Purpose::confirm) || call.bytes >= kTimedBytes;
   }
   // A call has ended. from_ns: when it began, or 0 where it was not timed.
   void ended(const Descriptor& call, std::int64_t from_ns, bool failed) {
+    if (call.purpose == Purpose::confirm) return;  // a part of the call before
     GCCL_Call_metrics& m = counts_.calls[call.kind];
     ++m.calls;
     m.failed += failed;
@@ -53,6 +54,18 @@ class Metrics {
     planned(false);
     counts_.algorithm[std::size_t(kind)] = plan.algorithm->name.data();
     counts_.decided_by[std::size_t(kind)] = name(plan.by).data();
+  }
+  // Ranks that failed: survival.hpp.
+  void noticed() { ++counts_.failures_noticed; }
+  void recovered(std::uint64_t ranks_lost) {
+    ++counts_.recoveries;
+    counts_.ranks_lost += ranks_lost;
+  }
+  void repeated() { ++counts_.calls_repeated; }
+  void handed_back() { ++counts_.calls_handed_back; }
+  void suspected(std::uint64_t times, std::uint64_t withdrawn) {
+    counts_.suspicions = times;
+    counts_.suspicions_withdrawn = withdrawn;
   }
   void waited(const Backoff& backoff) { counts_.waits_yielded += backoff.yields(); }
 

@@ -406,7 +406,7 @@ class Recovery::Over : public Exchange {
 };
 
 Status Recovery::shrink(Communicator& parent, const std::vector<Rank>& lost, std::int64_t timeout_ms,
-                        std::unique_ptr<Communicator>* out) {
+                        std::unique_ptr<Communicator>* out, std::uint64_t* flags) {
   const std::int64_t until_ns = until(timeout_ms);
   std::unique_lock lock(mutex_);
   Group& g = group_of(parent.members());
@@ -443,6 +443,7 @@ Status Recovery::shrink(Communicator& parent, const std::vector<Rank>& lost, std
     Status s;
     try {
       s = Communicator::create(parent.shared_world(), std::move(m), exchange, &made);
+      if (s.ok()) made->inherit(parent);
     } catch (...) {
       s = caught();
     }
@@ -454,9 +455,10 @@ Status Recovery::shrink(Communicator& parent, const std::vector<Rank>& lost, std
     if (!ended_.ok()) return ended_.copy_or_code();
     // All have it, or none.
     if (g.membership->out() != fault::Membership::Out::no) return out_of(g);
-    g.membership->agree(now_ns(), s.ok());
+    g.membership->agree(now_ns(), (flags ? *flags & ~std::uint64_t(1) : 0) | s.ok());
     if (Status t = await_decision(lock, g, until_ns, &d); !t.ok()) return t;
     if ((d.flags & 1) && d.failed.empty()) {
+      if (flags) *flags = d.flags;
       *out = std::move(made);
       return {};
     }

@@ -29,6 +29,7 @@
 namespace gccl {
 
 class Communicator;
+class Metrics;
 
 class Recovery {
  public:
@@ -54,8 +55,11 @@ class Recovery {
   // not all callers had acknowledged. A negative timeout is none.
   Status agree(const Members& members, const std::vector<Rank>& lost, std::uint64_t* flags, std::int64_t timeout_ms);
   // Collective over those that have not failed: they make a communicator of all of them, in the order of their ranks.
+  // `flags`: the AND of theirs, from bit 1 on; null: none.
   Status shrink(Communicator& parent, const std::vector<Rank>& lost, std::int64_t timeout_ms,
-                std::unique_ptr<Communicator>* out);
+                std::unique_ptr<Communicator>* out, std::uint64_t* flags = nullptr);
+  // How often the detector suspected a rank, and heard it again.
+  void suspicions(Metrics* out);
 
  private:
   class Over;

@@ -79,6 +79,11 @@ void Recovery::drive_detector() {
   }
 }
 
+void Recovery::suspicions(Metrics* out) {
+  std::lock_guard lock(mutex_);
+  if (detector_) out->suspected(detector_->suspicions(), detector_->suspicions_withdrawn());
+}
+
 Status Recovery::silence(const Members& members, Rank* who) {
   std::lock_guard lock(mutex_);
   const std::string limit = fmt::format("within the detection time of {} ms (GCCL_DETECTION_MS)", detection_ms_);

@@ -58,6 +58,7 @@ std::string text_of_lists(Rank a, std::uint64_t listed_a, Rank b, std::uint64_t 
 
 Status split(Communicator& parent, Purpose purpose, int color, int key, std::span<const int> listed,
              std::unique_ptr<Communicator>* out) {
+  if (parent.refuses()) return parent.refuse_once();
   struct Choice {
     std::int32_t color, key;
     std::uint64_t listed, list;  // how many ranks the caller lists, and which
@@ -107,7 +108,8 @@ Status split(Communicator& parent, Purpose purpose, int color, int key, std::spa
     return {};
   }
   exchange.ranks = ranks;
-  return Communicator::create(parent.shared_world(), std::move(m), exchange, out);
+  if (s = Communicator::create(parent.shared_world(), std::move(m), exchange, out); s.ok()) (*out)->inherit(parent);
+  return s;
 }
 
 }  // namespace

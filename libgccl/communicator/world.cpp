@@ -58,6 +58,8 @@ Status create_world(const GCCL_Config* config, int rank, std::unique_ptr<Communi
   }
   const char* const check = std::getenv("GCCL_CHECK");
   world->check = flag("GCCL_CHECK") ? std::max(std::atoi(check), 1) : 0;
+  const char* const on_failure = std::getenv("GCCL_ON_FAILURE");
+  world->shrinks = on_failure && std::strcmp(on_failure, "shrink") == 0;
   Introduction mine;
   mine.version = GCCL_VERSION_CODE;
   if (::getrandom(&mine.id, sizeof mine.id, 0) != ssize_t(sizeof mine.id)) mine.id = std::uint64_t(now_ns());
@@ -71,7 +73,8 @@ Status create_world(const GCCL_Config* config, int rank, std::unique_ptr<Communi
     std::memcpy(mine.host, start.host.data(), start.host.size());
     mine.contact = world->recovery->contact();
     mine.set_plans(start.size);
-    mine.set_settings(world->authorities, world->check, start.backends, parameters, costs);
+    mine.set_settings(world->authorities, world->check, world->shrinks ? "shrink" : "fail", start.backends, parameters,
+                      costs);
   } else {
     mine.set_error(s);
   }
@@ -103,6 +106,8 @@ Status create_world(const GCCL_Config* config, int rank, std::unique_ptr<Communi
   std::vector<Contact> contacts;
   for (const Introduction& i : ranks) contacts.push_back(i.contact);
   world->recovery->meet(start.rank, std::move(contacts), members.id, start.secret);
+  if (s = world->recovery->usable(); world->shrinks && !s.ok())
+    return Status::error(fmt::format("GCCL_ON_FAILURE is shrink: {}", s.text()), s.code());
   const auto here = std::count(members.node.begin(), members.node.end(), members.node[start.rank]);
   world->oversubscribed = here > ::sysconf(_SC_NPROCESSORS_ONLN) || flag("GCCL_CROWDED");
   Exchange& exchange = *start.exchange;

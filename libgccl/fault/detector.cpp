@@ -135,6 +135,7 @@ void Detector::ask_helpers(Probe& p) {
 bool Detector::round_over(Nanos now, Probe& p) {
   const bool alone = members_.size() - failures_.failed.size() == 2;
   const bool unheard = settings_.heard_first && heard_[place_of(p.target)] == kLongAgo;
+  suspicions_ += p.rounds_over == 0;
   if (++p.rounds_over >= kRounds) {
     p.over = unheard || rules_->lives(p.target);
     if (p.over) return false;
@@ -188,11 +189,18 @@ void Detector::heard(Nanos now, Rank from) {
   heard_[place_of(from)] = now;
   heard_any_ = now;
   heard_once_ = true;
-  std::erase_if(probes_, [&](const Probe& p) { return p.target == from; });
+  lives(from);
   std::erase_if(duties_, [&](const Duty& d) {
     if (d.target != from) return false;
     send(d.asker, Kind::alive, d.sequence, d.target);
     return true;
+  });
+}
+
+void Detector::lives(Rank target) {
+  std::erase_if(probes_, [&](const Probe& p) {
+    if (p.target == target) withdrawn_ += p.rounds_over > 0;
+    return p.target == target;
   });
 }
 
@@ -213,8 +221,7 @@ void Detector::received(Nanos now, Rank from, const DetectorMessage& m) {
       return send(m.target, Kind::ping, m.sequence, m.target);
     }
     case Kind::alive:
-      if (probe && probe->sequence == m.sequence)
-        std::erase_if(probes_, [&](const Probe& p) { return p.target == m.target; });
+      if (probe && probe->sequence == m.sequence) lives(m.target);
       return;
     case Kind::silent:
       if (probe && probe->sequence == m.sequence) probe->witnessed = true;

@@ -101,6 +101,9 @@ class Detector {
   bool expelled() const { return failures_.failed.contains(self_); }
   enum class Standing : std::uint8_t { alive, suspected, stopped, failed };
   Standing standing(Rank rank) const;
+  // How often a rank was suspected that had not been before, and how often one of them was heard again.
+  std::uint64_t suspicions() const { return suspicions_; }
+  std::uint64_t suspicions_withdrawn() const { return withdrawn_; }
 
  private:
   using Kind = DetectorMessage::Kind;
@@ -137,6 +140,7 @@ class Detector {
   std::optional<Rank> next_of_round();
   std::vector<Rank> some_others(std::size_t count, std::optional<Rank> but);
   void fail(const Failures& news);
+  void lives(Rank target);
   void excuse(Nanos late);
   std::uint64_t random();
 
@@ -159,6 +163,7 @@ class Detector {
   Nanos next_period_;
   std::uint32_t sequence_ = 0;
   std::vector<Packet> packets_;
+  std::uint64_t suspicions_ = 0, withdrawn_ = 0;
 };
 
 }  // namespace gccl::fault

@@ -88,7 +88,7 @@ TEST_CASE("an abort must say why, and whom it concerns") {
   tcp::Hello h;
   h.kind = tcp::Hello::Kind::abort;
   h.from = 1, h.to = 0;
-  for (const int result : {-5, 0, 7, 99, GCCL_ERR_REVOKED + 1, 1 << 30}) {
+  for (const int result : {-5, 0, 7, 99, GCCL_ERR_RANKS_CHANGED + 1, 1 << 30}) {
     h.fault.result = result;
     CHECK(objection(h, port) != nullptr);
   }

@@ -117,6 +117,18 @@ class Communicator {
     return Communicator(out);
   }
 
+  // What a call does that finds ranks failed: nothing, or the others make this communicator smaller
+  // (GCCL_Comm_set_on_failure). Collective.
+  void set_on_failure(GCCL_Failure_policy policy) const { check(GCCL_Comm_set_on_failure(comm_, policy)); }
+  // Calls f(const GCCL_Failure&) when ranks have failed, and when this communicator has become smaller:
+  // GCCL_On_failure. f stays the caller's, and is used as long as calls are made.
+  template <class F>
+  void on_failure(F& f) const {
+    check(GCCL_On_failure(
+        comm_, [](GCCL_Comm, const GCCL_Failure* failure, void* context) { (*static_cast<F*>(context))(*failure); },
+        &f));
+  }
+
   GCCL_Metrics metrics() const {
     GCCL_Metrics m{};
     m.struct_bytes = sizeof m;

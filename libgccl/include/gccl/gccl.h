@@ -17,7 +17,7 @@
  *   (pthread_cancel) that is inside a call ends the process: GCCL_Abort, from any thread, ends what it waits for; a
  *   thread that others may cancel at any time disables that around its calls (pthread_setcancelstate).
  * - After GCCL_ERR_MISMATCH, GCCL_ERR_TIMEOUT, GCCL_ERR_REMOTE, GCCL_ERR_PEER_LOST or GCCL_ERR_ABORTED a communicator
- *   is broken: every later call on it returns the same error until it is freed. A wait for a message that a rank has
+ *   is broken: every later call on it returns the same error until it is freed (with GCCL_SHRINK lost peers apart). A wait for a message that a rank has
  *   not sent, and still could, ends by the timeout alone; GCCL_Last_error() then says what every rank waits for.
  */
 /* clang-format off */
@@ -59,7 +59,8 @@ typedef enum GCCL_Result {
   GCCL_ERR_ABORTED = 103,        /* GCCL_Abort was called, here or elsewhere */
   GCCL_ERR_AUTHENTICATION = 104, /* a peer could not prove that it knows the secret */
   GCCL_ERR_NOT_SUPPORTED = 105,  /* a right call that this build or backend cannot serve */
-  GCCL_ERR_REVOKED = 106         /* GCCL_Comm_revoke was called, here or elsewhere */
+  GCCL_ERR_REVOKED = 106,        /* GCCL_Comm_revoke was called, here or elsewhere */
+  GCCL_ERR_RANKS_CHANGED = 107   /* ranks failed, and comm goes on with fewer: the call was not carried out, make it anew */
 } GCCL_Result;
 
 typedef int32_t GCCL_Dtype;
@@ -173,6 +174,41 @@ GCCL_API GCCL_Result GCCL_Comm_agree(GCCL_Comm comm, uint64_t* flags);
 /* Collective over the ranks that have not failed: stores a communicator of them, in the order of their ranks, in *out. Who
  * fails meanwhile is left out as well. */
 GCCL_API GCCL_Result GCCL_Comm_shrink(GCCL_Comm comm, GCCL_Comm* out);
+
+/* What comm does when ranks of it fail; GCCL_ON_FAILURE=shrink in the environment is GCCL_SHRINK for all communicators of the
+ * job. Those that are made from comm do as comm does. */
+typedef enum GCCL_Failure_policy {
+  GCCL_FAIL = 0,  /* every call on comm returns an error that says who failed */
+  GCCL_SHRINK = 1 /* a blocking collective makes comm smaller first, in place: GCCL_Comm_size and GCCL_Comm_rank change */
+} GCCL_Failure_policy;
+/* With GCCL_SHRINK a blocking GCCL_Allreduce or GCCL_Barrier that finds ranks failed is repeated by those that are left: all
+ * of them get the result of all ranks, or all of them that of those that are left. Any other blocking collective returns
+ * GCCL_ERR_RANKS_CHANGED on all of them, once, as ranks and blocks have other numbers now; its input is as it was.
+ * Sends, receives, I-forms and groups are never repeated: those in flight return GCCL_ERR_PEER_LOST, those begun after that
+ * GCCL_ERR_RANKS_CHANGED until a blocking collective has returned it or GCCL_Comm_ack_failed was called
+ * (docs/faults.md, "Policies", says what holds, and what it costs). Calls on comm must then be made by one thread at a time.
+ * Collective; policies that differ are GCCL_ERR_MISMATCH on every rank, and comm goes on as before. Errors:
+ * GCCL_ERR_NOT_SUPPORTED where a rank of the job can receive no datagrams. */
+GCCL_API GCCL_Result GCCL_Comm_set_on_failure(GCCL_Comm comm, GCCL_Failure_policy policy);
+
+enum { GCCL_FAILURE_NOTICED = 0, GCCL_FAILURE_RECOVERED = 1 };
+/* What a function of GCCL_On_failure is told; valid until it returns. */
+typedef struct GCCL_Failure {
+  size_t struct_bytes;        /* sizeof(GCCL_Failure) of the library */
+  int32_t stage;              /* GCCL_FAILURE_NOTICED: nothing is done yet. GCCL_FAILURE_RECOVERED: comm is smaller */
+  int32_t count;              /* ranks that failed: those known here when it is noticed, all that comm lost when recovered */
+  const int32_t* ranks;       /* their numbers in comm as it was before */
+  const int32_t* world_ranks; /* and in the world */
+  int32_t size, rank;         /* comm's, now */
+  const char* text;           /* the error, in words */
+} GCCL_Failure;
+typedef void (*GCCL_Failure_function)(GCCL_Comm comm, const GCCL_Failure* failure, void* context);
+/* Calls function(comm, failure, context) on this rank when a call on comm has found ranks failed, before that call returns:
+ * once when that is noticed, and with GCCL_SHRINK once more when comm has become smaller, before the call is repeated or
+ * returns. Null: no function. No lock of GCCL's is held; the function may take its time (the others wait), save and load
+ * state, ask anything of comm, and make calls on communicators that have not failed. It must not communicate on comm
+ * (GCCL_ERR_INVALID_USAGE) nor free it. A child of split or shrink has none. Local. */
+GCCL_API GCCL_Result GCCL_On_failure(GCCL_Comm comm, GCCL_Failure_function function, void* context);
 
 /* ---- Memory that ranks of one machine reach in each other ---- */
 
@@ -404,6 +440,10 @@ typedef struct GCCL_Metrics {
   uint64_t waits_yielded;              /* times a wait gave up the processor */
   const char* algorithm[GCCL_METRICS_KINDS];  /* of the newest plan of each kind, as gccl list algorithms names it; null: none */
   const char* decided_by[GCCL_METRICS_KINDS]; /* and who chose it: "the model", "GCCL_TUNING_FILE", ... (docs/start.md) */
+  uint64_t failures_noticed;         /* times that calls on comm found ranks failed */
+  uint64_t recoveries, ranks_lost;   /* times that comm became smaller, by how many ranks together */
+  uint64_t calls_repeated, calls_handed_back; /* after that; handed back: GCCL_ERR_RANKS_CHANGED */
+  uint64_t suspicions, suspicions_withdrawn;  /* of the job's detector: ranks that were silent, and those heard again */
 } GCCL_Metrics;
 /* Figures of comm since it was made. */
 GCCL_API GCCL_Result GCCL_Get_performance_metrics(GCCL_Comm comm, GCCL_Metrics* metrics);

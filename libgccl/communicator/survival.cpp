@@ -1,0 +1,279 @@
+#include "libgccl/communicator/survival.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+
+#include "libgccl/base/caught.hpp"
+#include "libgccl/communicator/communicator.hpp"
+
+namespace gccl {
+namespace {
+
+// Its result does not depend on which numbers ranks have, nor on how many there are.
+bool repeatable(const Descriptor& what) {
+  return what.kind == std::uint8_t(Collective::allreduce) || what.kind == std::uint8_t(Collective::barrier);
+}
+
+// A barrier that all have entered is over, whoever has failed since; and all that are left enter the recovery.
+bool needs_confirmation(const Descriptor& what) { return what.kind != std::uint8_t(Collective::barrier); }
+
+// Of a call that is repeatable: it has no lengths.
+Work copy_of(const Work& work) {
+  Work w;
+  w.what = work.what;
+  w.elements = work.elements;
+  w.call = work.call;
+  w.memory = work.memory;
+  w.algorithm = work.algorithm;
+  w.slicing = work.slicing;
+  w.to_first_block = work.to_first_block;
+  return w;
+}
+
+constexpr Communicator::Key kConfirmation{.kind = kRecvKind, .count = 0};  // no collective has this kind
+
+Work confirmation() {
+  Work w;
+  w.what = {.kind = std::uint8_t(Collective::barrier), .purpose = Purpose::confirm, .dtype = GCCL_UINT8};
+  w.call.kind = Collective::barrier;
+  return w;
+}
+
+std::string text_of(const std::vector<Rank>& ranks, const Members& members) {
+  std::string text;
+  for (const Rank r : ranks) text += (text.empty() ? "" : ", ") + members.name(r);
+  return text;
+}
+
+}  // namespace
+
+// ---- The kept input ----
+
+void KeptInput::keep(const Work& work, Rank ranks, Rank rank) {
+  bytes_ = 0;
+  if (!work.call.in_place || work.call.kind == Collective::broadcast) return;  // the root's is not written to
+  const Region input = input_of(work.call, ranks, rank);
+  if (input.buffer != Buffer::output || input.count == 0) return;
+  bytes_ = input.count * work.elements.bytes;
+  from_ = work.memory.base[std::size_t(Buffer::output)] + input.offset * work.elements.bytes;
+  if (room_ < bytes_) {
+    const std::size_t bytes = std::exchange(bytes_, 0);
+    data_.reset();
+    room_ = 0;
+    data_ = std::make_unique_for_overwrite<std::byte[]>(bytes);
+    room_ = bytes_ = bytes;
+  }
+  std::memcpy(data_.get(), from_, bytes_);
+}
+
+void KeptInput::restore() const {
+  if (bytes_ > 0) std::memcpy(from_, data_.get(), bytes_);
+}
+
+// ---- Calls ----
+
+Status Communicator::call(Work&& work, const Key* key) {
+  if (survival_.shrinks) return survive(std::move(work), key);
+  Status s = run(std::move(work), key);
+  if (!s.ok()) notice();
+  return s;
+}
+
+Status Communicator::refused() const {
+  if (survival_.telling)
+    return Status::error("a function of GCCL_On_failure must not communicate on its communicator",
+                         GCCL_ERR_INVALID_USAGE);
+  return Status::error(survival_.change, GCCL_ERR_RANKS_CHANGED);
+}
+
+// The call, then what confirms it. *completed: this rank has its result.
+Status Communicator::complete(Work&& work, const Key* key, bool* completed) {
+  const bool confirmed = needs_confirmation(work.what) && size() > 1;
+  const auto carry_out = [this](Work&& w, const Key* k) {
+    Status s;
+    if (!k || !repeat(*k, w.memory.base[std::size_t(Buffer::input)], w.memory.base[std::size_t(Buffer::output)], &s))
+      s = run(std::move(w), k);
+    return s;
+  };
+  Status s = carry_out(std::move(work), key);
+  *completed = s.ok();
+  return s.ok() && confirmed ? carry_out(confirmation(), &kConfirmation) : std::move(s);
+}
+
+Status Communicator::survive(Work&& work, const Key* key) {
+  Survival& v = survival_;
+  if (v.telling) return refused();
+  const std::uint32_t call = ++v.calls;
+  Descriptor what = work.what;
+  what.sequence = record_->history.last() + 1;
+  if (v.renumbered && !repeatable(what)) return hand_back(what);
+  v.kept.keep(work, size(), rank());
+  const bool again = repeatable(what);
+  const Work first = again ? copy_of(work) : Work();
+  bool completed = false;
+  Status s = complete(std::move(work), key, &completed);
+  while (!s.ok() && mendable(s)) {
+    notice();
+    bool by_all = completed || !needs_confirmation(what);
+    if (Status t = mend(call, &by_all); !t.ok()) {
+      v.kept.restore();
+      return in_context(what, std::move(t));
+    }
+    if (by_all) return {};
+    v.kept.restore();
+    if (!again) return hand_back(what);
+    {
+      std::lock_guard lock(lock_);
+      metrics_.repeated();
+    }
+    s = complete(copy_of(first), key, &completed);
+  }
+  if (!s.ok()) notice();
+  return s;
+}
+
+Status Communicator::hand_back(const Descriptor& what) {
+  survival_.renumbered = false;
+  std::lock_guard lock(lock_);
+  metrics_.handed_back();
+  return in_context(what, refused());
+}
+
+// ---- Recovery ----
+
+std::vector<Rank> Communicator::known_failed() {
+  Recovery& r = *world_->recovery;
+  return r.usable().ok() ? r.failed(members_, lost()) : lost();
+}
+
+// What a lost peer looks like may come from another rank's point of view, or late.
+bool Communicator::mendable(const Status& why) {
+  if (why.code() == GCCL_ERR_PEER_LOST) return true;
+  return (why.code() == GCCL_ERR_TIMEOUT || why.code() == GCCL_ERR_REMOTE || why.code() == GCCL_ERR_MISMATCH) &&
+         !known_failed().empty();
+}
+
+void Communicator::notice() {
+  Survival& v = survival_;
+  Status why;
+  {
+    std::lock_guard lock(lock_);
+    if (failure_.none() || v.noticed) return;
+    why = failure_.why().copy_or_code();
+  }
+  const bool lost_peer = why.code() == GCCL_ERR_PEER_LOST;
+  if (!lost_peer && !v.function && !v.shrinks) return;
+  std::vector<Rank> failed = v.function || !lost_peer ? known_failed() : std::vector<Rank>();
+  if (!lost_peer && failed.empty()) return;
+  for (const Rank r : lost())  // a process may end after its connections
+    if (r != rank() && std::ranges::count(failed, r) == 0) failed.insert(std::ranges::upper_bound(failed, r), r);
+  {
+    std::lock_guard lock(lock_);
+    if (std::exchange(v.noticed, true)) return;
+    metrics_.noticed();
+  }
+  tell_program(GCCL_FAILURE_NOTICED, failed, members_, why.text());
+}
+
+// Without locks.
+void Communicator::tell_program(int stage, const std::vector<Rank>& failed, const Members& before,
+                                const std::string& text) {
+  Survival& v = survival_;
+  if (!v.function) return;
+  std::vector<std::int32_t> ranks(failed.begin(), failed.end()), world;
+  for (const Rank r : failed) world.push_back(std::int32_t(before.world_rank[r]));
+  const GCCL_Failure event{.struct_bytes = sizeof event,
+                           .stage = stage,
+                           .count = std::int32_t(failed.size()),
+                           .ranks = ranks.data(),
+                           .world_ranks = world.data(),
+                           .size = std::int32_t(size()),
+                           .rank = std::int32_t(rank()),
+                           .text = text.c_str()};
+  v.telling = true;
+  try {
+    v.function(reinterpret_cast<GCCL_Comm>(this), &event, v.context);
+  } catch (...) {
+    v.telling = false;
+    throw CallersException(fmt::format("a function of GCCL_On_failure threw an exception: {}", caught_text()));
+  }
+  v.telling = false;
+}
+
+// Those that are left make the communicator anew. *completed: this rank has completed the call; then: all of them have.
+Status Communicator::mend(std::uint32_t call, bool* completed) {
+  std::uint64_t flags = Completed::flags(call, *completed);
+  std::unique_ptr<Communicator> made;
+  if (Status s = world_->recovery->shrink(*this, lost(), timeout_ms(), &made, &flags); !s.ok()) return s;
+  *completed = (flags & Completed::bit(call)) != 0;
+  const Members before = members_;
+  std::vector<Rank> gone;
+  for (Rank r = 0; r < before.size(); ++r)
+    if (std::ranges::count(made->members_.world_rank, before.world_rank[r]) == 0) gone.push_back(r);
+  Survival& v = survival_;
+  std::string change = fmt::format(
+      "ranks have other numbers now: lost {}, and {} of {} go on, this one as rank {}; the call was not carried out, "
+      "and "
+      "its input is as it was: make it with the new numbers (GCCL_Comm_size, GCCL_Comm_rank)",
+      gone.empty() ? "a connection" : text_of(gone, before), made->size(), before.size(), made->rank());
+  adopt(*made, gone.size());
+  made.reset();
+  v.change = std::move(change);
+  v.noticed = false;
+  v.renumbered = v.renumbered || !gone.empty();
+  tell_program(GCCL_FAILURE_RECOVERED, gone, before, v.change);
+  return {};
+}
+
+// Becomes the other one, which gets what this one was.
+void Communicator::adopt(Communicator& made, std::size_t ranks_lost) noexcept {
+  std::scoped_lock lock(lock_, made.lock_);
+  made.failure_.set(failure_.why().copy_or_code(), failure_.culprit());
+  made.failure_.acknowledge();
+  failure_.forget();
+  made.members_.world = std::exchange(members_.world, false);
+  std::swap(members_, made.members_);
+  std::swap(ports_, made.ports_);
+  std::swap(fast_, made.fast_);
+  std::swap(record_, made.record_);
+  std::swap(plans_, made.plans_);
+  std::swap(flight_, made.flight_);
+  repeats_ = {};
+  stall_ = {};
+  splits_ = 0;
+  metrics_.recovered(ranks_lost);
+}
+
+// ---- Settings ----
+
+Status Communicator::set_on_failure(GCCL_Failure_policy policy) {
+  if (const Status& s = world_->recovery->usable(); policy == GCCL_SHRINK && !s.ok()) return s.copy_or_code();
+  std::vector<std::uint8_t> all(size());
+  std::uint8_t mine = policy;
+  Work w;
+  w.what = {.kind = std::uint8_t(Collective::allgather),
+            .purpose = Purpose::policy,
+            .dtype = GCCL_UINT8,
+            .count = 1,
+            .bytes = all.size()};
+  w.call = {.kind = Collective::allgather, .count = 1};
+  w.memory.base[std::size_t(Buffer::input)] = reinterpret_cast<std::byte*>(&mine);
+  w.memory.base[std::size_t(Buffer::output)] = reinterpret_cast<std::byte*>(all.data());
+  if (Status s = run(std::move(w)); !s.ok()) return s;
+  const auto other = std::ranges::find_if(all, [&](std::uint8_t p) { return p != all[0]; });
+  const auto text = [](int p) { return p == GCCL_SHRINK ? "GCCL_SHRINK" : "GCCL_FAIL"; };
+  if (other != all.end())
+    return Status::error(
+        fmt::format("Comm_set_on_failure: {} sets {}, {} sets {}: expected the same on every rank", members_.name(0),
+                    text(all[0]), members_.name(Rank(other - all.begin())), text(*other)),
+        GCCL_ERR_MISMATCH);
+  std::lock_guard lock(lock_);
+  repeats_ = {};  // which go the short way
+  survival_.shrinks = policy == GCCL_SHRINK;
+  return {};
+}
+
+}  // namespace gccl
