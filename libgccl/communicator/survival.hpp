@@ -8,8 +8,8 @@
 //
 // Where A has returned from 7, everybody had completed 7. So those that are left are in call 7 or in call 8, and agree
 // on which of the two all of them have completed: that one keeps the result of all ranks, and no one has returned from
-// the other, whose input all of them still have. This is the uniform completion that Losada et al., "Fault tolerance of
-// MPI applications in exascale systems: The ULFM solution" (2020), section 3.2, leaves to the program.
+// the other, whose input all of them still have. This is the uniform completion that Losada et al. (The ULFM solution,
+// Future Generation Computer Systems 106, 2020) leave to the program.
 #pragma once
 
 #include <memory>
