@@ -63,10 +63,10 @@ std::string resolve(const Typed& t, Rank ranks, Options& o) {
   if (o.bytes_min > o.bytes_max)
     return fmt::format("--min-bytes {} is more than --max-bytes {}", t.bytes_min, t.bytes_max);
   if (o.lanes > o.shares)
-    return fmt::format("--lanes {}: every channel needs a chunk, but --shares is {}", o.lanes, o.shares);
+    return fmt::format("--channels {}: every channel needs a chunk, but --chunks is {}", o.lanes, o.shares);
   const bool planned = std::all_of(o.algorithms.begin(), o.algorithms.end(), [](auto& n) { return n == "auto"; });
   if (const Options d; planned && (o.shares != d.shares || o.lanes != d.lanes || o.window != d.window))
-    return "--shares, --lanes and --window have no effect on auto, which plans them itself; name an algorithm";
+    return "--chunks, --channels and --window have no effect on auto, which plans them itself; name an algorithm";
   if (o.root >= ranks) return fmt::format("--root {}: expected a rank below {}", o.root, ranks);
   if (t.in_place || t.out_of_place) {
     o.in_place = t.in_place;
@@ -114,10 +114,10 @@ Command table(Options& o, Typed& t) {
       ->check(Range{1, 1000000000})
       ->capture_default_str();
   app.add_option("--warmup", o.warmup, "Untimed, before them")->check(Range{0, 1000000000})->capture_default_str();
-  app.add_option("--shares", o.shares, "Chunks that a call is cut into")
+  app.add_option("--chunks,--shares", o.shares, "Chunks that a call is cut into")
       ->check(Range{1, 1u << 20})
       ->capture_default_str();
-  app.add_option("--lanes", o.lanes, "Channels: chunks in flight at once")
+  app.add_option("--channels,--lanes", o.lanes, "Channels: chunks in flight at once")
       ->check(Range{1, 1u << 15})
       ->capture_default_str();
   app.add_option("--window", o.window, "Steps in flight in a channel")

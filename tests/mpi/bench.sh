@@ -44,7 +44,7 @@ run 0 2 --algorithm 'ring,hierarchical(ring,swing)' --max-bytes 8 --in-place --j
 run 0 2 --backend native --algorithm auto,ring --min-bytes 8MiB --max-bytes 8MiB --iterations 1 --warmup 0 --in-place --window 5 --json -
 [ "$(grep -A12 '"auto": true' "$work/out" | grep -c '"shares": 4\|"window": 16')" -eq 2 ] || fail "auto's row lacks its plan"
 [ "$(grep -A12 '"auto": false' "$work/out" | grep -c '"shares": 1,\|"window": 5')" -eq 2 ] || fail "ring's row lacks what was asked for"
-run 0 2 --backend native --algorithm ring --max-bytes 8 --shares 7 --lanes 6 --json -
+run 0 2 --backend native --algorithm ring --max-bytes 8 --chunks 7 --channels 6 --json -
 { [ "$(grep -c '"lanes": 6' "$work/out")" -eq 1 ] && [ "$(grep -c '"lanes": 4' "$work/out")" -eq 2 ]; } || fail "a row has channels that no communicator has"
 
 wrong 'unknown collective "allredcue"; did you mean "allreduce"?' --collective allredcue
@@ -57,7 +57,7 @@ wrong '--root 3: expected a rank below 3' --root 3
 wrong '--min-bytes: "lots" is no size' --min-bytes lots
 wrong '--min-bytes 2KiB is more than --max-bytes 1KiB' --min-bytes 2KiB --max-bytes 1KiB
 wrong '--window' --window 1
-wrong '--lanes 4: every channel needs a chunk, but --shares is 1' --algorithm ring --lanes 4
+wrong '--channels 4: every channel needs a chunk, but --chunks is 1' --algorithm ring --channels 4
 wrong 'have no effect on auto' --shares 2
 wrong 'cannot be written' --json /nonexistent/rows.json
 # The address sanitizer ends a program that asks for so much.

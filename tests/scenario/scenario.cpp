@@ -172,7 +172,9 @@ TEST_CASE("mistakes are told with their place") {
       {with(kRing, {{"dtype", "f31"}}), "/runs/0/dtype: found \"f31\"; did you mean \"f3"},
       {with(kRing, {{"root", 0}}), "/runs/0/root: allreduce has no \"root\""},
       {with(kRing, {{"counts", {{"distribution", "random"}}}}), "/runs/0/counts: allreduce has no \"counts\""},
-      {with(kRing, {{"lanes", 4}, {"shares", 2}}), "/runs/0/lanes: 4 channels (lanes) for 2 chunks (shares)"},
+      {with(kRing, {{"lanes", 4}, {"chunks", 2}}), "/runs/0/lanes: 4 channels for 2 chunks"},
+      {with(kRing, {{"channels", 4}, {"shares", 2}}), "/runs/0/channels: 4 channels for 2 chunks"},
+      {with(kRing, {{"chunks", 4}, {"shares", 4}}), "/runs/0/shares: is \"chunks\" by its old name"},
       {with(kRing, {{"window", 33}}), "/runs/0/window: found 33"},
       {with(kRing, {{"protocol", "LL"}}), "/runs/0/protocol: pcie-box has no protocol \"LL\"; expected one of auto"},
       {with(kRing, {{"engine", "simgrd"}}), "/runs/0/engine: found \"simgrd\"; did you mean \"simgrid\"?"},
@@ -320,7 +322,7 @@ TEST_CASE("schema and reader judge every changed document alike") {
     "placement": "packed", "seed": 1,
     "runs": [
       { "label": "l", "collective": "allreduce", "bytes": {"from": 8, "to": 64, "factor": 2}, "dtype": "f32", "op": "sum",
-        "in_place": false, "algorithms": ["all", "auto"], "shares": 4, "lanes": 1, "window": 8, "protocol": "auto", "groups": {"size": 4, "stride": 2},
+        "in_place": false, "algorithms": ["all", "auto"], "chunks": 4, "channels": 1, "window": 8, "protocol": "auto", "groups": {"size": 4, "stride": 2},
         "engine": ["model"], "payload": "verify", "stragglers": [{"rank": 1, "start_us": 5, "slowdown": 2}],
         "expect": [{"bytes": 8, "engine": "model", "ranks": 8, "algorithm": "auto", "max_time_us": 1, "min_time_us": 1, "min_busbw_GBps": 1,
                     "correct": true, "within_percent_of": {"algorithm": "best", "percent": 3}},
@@ -353,8 +355,9 @@ TEST_CASE("schema and reader judge every changed document alike") {
   // Rules that join two values are the reader's alone: these keys' values and absence are judged elsewhere.
   const auto joined = [](const std::string& path, const Json& value) {
     for (const char* key :
-         {"/bytes", "/algorithm", "/ranks", "/cluster", "/engine", "/correct", "/lanes", "/dtype", "/algorithms",
-          "/collective", "/max_time_us", "/shares", "/factor", "/to", "/from", "/label", "/run", "/result"})
+         {"/bytes",  "/algorithm", "/ranks",      "/cluster",    "/engine",      "/correct", "/channels",
+          "/lanes",  "/dtype",     "/algorithms", "/collective", "/max_time_us", "/chunks",  "/shares",
+          "/factor", "/to",        "/from",       "/label",      "/run",         "/result"})
       if (path.ends_with(key) && (value.is_string() || (value.is_number() && value >= 0) || value.is_array()))
         return true;
     return path.ends_with("/root") || path.ends_with("/counts") || path.ends_with("/op") ||
@@ -369,8 +372,8 @@ TEST_CASE("schema and reader judge every changed document alike") {
         Json document = original;
         const std::string path = (at / key).to_string();
         document[at].erase(key);
-        const bool needed = path.ends_with("/bytes") || path.ends_with("/payload") || path.ends_with("/shares") ||
-                            path.ends_with("/counts") || path == "/runs/1/label";
+        const bool needed = path.ends_with("/bytes") || path.ends_with("/payload") || path.ends_with("/chunks") ||
+                            path.ends_with("/shares") || path.ends_with("/counts") || path == "/runs/1/label";
         if (!needed) judge(document);
         document[at][key + "z"] = child;
         judge(document);

@@ -58,8 +58,8 @@ std::vector<std::pair<Straggler, json::Node>> read_stragglers(const json::Node& 
 std::vector<Task> read_sequence(const json::Node& node) {
   std::vector<Task> tasks;
   for (const json::Node& item : node.items(1, kStagesMax)) {
-    item.allow({"collective", "bytes", "dtype", "op", "root", "in_place", "algorithm", "planner", "shares", "lanes",
-                "window", "protocol", "groups", "counts"});
+    item.allow({"collective", "bytes", "dtype", "op", "root", "in_place", "algorithm", "planner", "chunks", "channels",
+                "shares", "lanes", "window", "protocol", "groups", "counts"});
     tasks.push_back(read_task(item, true));
   }
   return tasks;
@@ -82,7 +82,7 @@ ScenarioRun read_run(const json::Node& node) {
     node.allow({"label",      "collective", "bytes",   "dtype",      "op",     "root",     "in_place",
                 "algorithms", "planner",    "shares",  "lanes",      "window", "protocol", "groups",
                 "counts",     "engine",     "payload", "stragglers", "expect", "sequence", "concurrent",
-                "faults",     "recovery",   "repeats", "compute_us"});
+                "faults",     "recovery",   "repeats", "compute_us", "chunks", "channels"});
     run.streams.push_back({read_task(node, false)});
   }
   if (const auto n = node.find("label")) run.label = read_text(*n);

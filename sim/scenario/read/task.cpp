@@ -74,6 +74,26 @@ void read_special(const json::Node& node, Task& t) {
   }
 }
 
+// Under its name, or the one that it had once.
+std::optional<json::Node> find_either(const json::Node& node, std::string_view name, std::string_view old) {
+  if (!node.has(name)) return node.find(old);
+  if (node.has(old)) node.at(old).fail(fmt::format("is \"{}\" by its old name: expected one of them", name));
+  return node.find(name);
+}
+
+std::optional<Slicing> read_slicing(const json::Node& node) {
+  const auto channels = find_either(node, "channels", "lanes"), chunks = find_either(node, "chunks", "shares"),
+             window = node.find("window");
+  if (!channels && !chunks && !window) return {};
+  Slicing s;
+  if (channels) s.lanes = Count(channels->integer(1, kLanesMax));
+  s.shares = chunks ? Count(chunks->integer(1, kSharesMax)) : s.lanes;
+  if (s.lanes > s.shares)
+    channels->fail(fmt::format("{} channels for {} chunks: every channel needs a chunk", s.lanes, s.shares));
+  if (window) s.window = unsigned(window->integer(1, kWindowMax));
+  return s;
+}
+
 }  // namespace
 
 Task read_task(const json::Node& node, bool in_sequence) {
@@ -95,15 +115,7 @@ Task read_task(const json::Node& node, bool in_sequence) {
   else
     t.algorithms.automatic = true;
   if (const auto n = node.find("planner")) t.planner = PlannerKind(n->one_of(kPlanners));
-  Slicing s;
-  if (const auto n = node.find("lanes")) s.lanes = Count(n->integer(1, kLanesMax));
-  s.shares = s.lanes;
-  if (const auto n = node.find("shares")) s.shares = Count(n->integer(1, kSharesMax));
-  if (s.lanes > s.shares)
-    node.at("lanes").fail(
-        fmt::format("{} channels (lanes) for {} chunks (shares): every channel needs a chunk", s.lanes, s.shares));
-  if (const auto n = node.find("window")) s.window = unsigned(n->integer(1, kWindowMax));
-  if (node.has("lanes") || node.has("shares") || node.has("window")) t.slicing = s;
+  t.slicing = read_slicing(node);
   if (const auto n = node.find("protocol"); n && n->string() != "auto") t.protocol = n->string();
   if (const auto n = node.find("groups")) t.groups = read_groups(*n);
   return t;
