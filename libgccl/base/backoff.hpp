@@ -65,17 +65,18 @@ class Backoff {
     return now - began_ > (far ? kFarAwake : kAwake);
   }
 
-  // The longer the wait so far, the longer, up to half a millisecond: its end is seen late by a thousandth of
-  // it, and a rank that waits for one that computes leaves it the processor.
+  // The longer the wait so far, the longer: its end is seen late by a thousandth of it, and a rank that waits for one
+  // that computes leaves it the processor.
   void sleep() {
-    const std::uint32_t us = std::min<std::uint32_t>(20 + slept_us_ / 1000, 500);
+    const std::uint32_t us = std::min<std::uint32_t>(20 + slept_us_ / 1000, kSleepUsMax);
     std::this_thread::sleep_for(std::chrono::microseconds(us));
-    if (us < 500) slept_us_ += us;
+    if (us < kSleepUsMax) slept_us_ += us;
   }
 
   // Before the first yield: 1 ms, of far ones 50 us. From there to the first sleep: 20 and 10 ms.
   static constexpr std::uint32_t kLooks = 30000, kFarLooks = 100, kYieldsPerClock = 8;
   static constexpr std::chrono::milliseconds kAwake{20}, kFarAwake{10};
+  static constexpr std::uint32_t kSleepUsMax = 2000;
 
   bool oversubscribed_, awake_ = true;
   std::uint32_t looks_ = 0, slept_us_ = 0;
