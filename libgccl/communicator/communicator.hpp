@@ -109,6 +109,8 @@ class Communicator {
   // program's function of GCCL_On_failure is running.
   bool refuses() const { return survival_.renumbered || survival_.telling; }
   Status refused() const;
+  // Not ok inside that function.
+  Status not_telling() const { return survival_.telling ? refused() : Status(); }
   // For a collective: the next one is carried out.
   Status refuse_once() {
     Status s = refused();

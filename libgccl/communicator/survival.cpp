@@ -84,7 +84,7 @@ Status Communicator::call(Work&& work, const Key* key) {
 
 Status Communicator::refused() const {
   if (survival_.telling)
-    return Status::error("a function of GCCL_On_failure must not communicate on its communicator",
+    return Status::error("a function of GCCL_On_failure must not communicate on its communicator, nor free it",
                          GCCL_ERR_INVALID_USAGE);
   return Status::error(survival_.change, GCCL_ERR_RANKS_CHANGED);
 }
@@ -250,6 +250,7 @@ void Communicator::adopt(Communicator& made, std::size_t ranks_lost) noexcept {
 // ---- Settings ----
 
 Status Communicator::set_on_failure(GCCL_Failure_policy policy) {
+  if (Status s = not_telling(); !s.ok()) return s;
   if (const Status& s = world_->recovery->usable(); policy == GCCL_SHRINK && !s.ok()) return s.copy_or_code();
   std::vector<std::uint8_t> all(size());
   std::uint8_t mine = policy;

@@ -8,8 +8,8 @@
 //
 // Where A has returned from 7, everybody had completed 7. So those that are left are in call 7 or in call 8, and agree
 // on which of the two all of them have completed: that one keeps the result of all ranks, and no one has returned from
-// the other, whose input all of them still have. This is the uniform completion that Losada et al. (The ULFM solution,
-// Future Generation Computer Systems 106, 2020) leave to the program.
+// the other, whose input all of them still have. ULFM leaves this to the program (Bland et al. 2013,
+// https://doi.org/10.1177/1094342013488238: operations do not complete uniformly, programs agree).
 #pragma once
 
 #include <memory>

@@ -82,6 +82,7 @@ class Steps {
 
   void run() {
     comm_ = begin();
+    if (comm_ && t_.seed % 2 == 0) comm_ = copy_of(comm_);
     if (!comm_) return;
     const auto at = std::distance(t_.victims.begin(), t_.victims.find(me_));
     mine_ = std::size_t(at) < t_.after.size() ? t_.after[std::size_t(at)] : -1;
@@ -357,6 +358,9 @@ TEST_CASE("with the policy fail a killed rank is told once, and nothing is repea
           GCCL_Request request;
           expect(GCCL_Iallreduce(GCCL_IN_PLACE, &y, 1, GCCL_FLOAT64, GCCL_SUM, comm, &request), GCCL_ERR_INVALID_USAGE,
                  "inside");
+          GCCL_Comm other = comm;
+          expect(GCCL_Comm_free(&other), GCCL_ERR_INVALID_USAGE, "freed inside");
+          expect(GCCL_Comm_shrink(comm, &other), GCCL_ERR_INVALID_USAGE, "shrunk inside");
         },
         &told));
     RANK_SUCCESS(GCCL_Barrier(world));
