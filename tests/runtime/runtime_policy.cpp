@@ -137,14 +137,15 @@ class Steps {
     const std::uint64_t times = std::uint64_t(step_), part = part_of(me_) * times;
     const int before = size_;
     std::vector<std::uint64_t> in, out;
-    const auto sums = [&](std::size_t first) {  // of ranks before or after a failure
-      ask();
-      const int parts = parts_in(out[first], times);
-      RANK_CHECK(parts == before || parts == size_);
-      RANK_CHECK(is_in(me_, out[first], times));
-      for (std::size_t i = 0; i < count; ++i) RANK_CHECK(out[first + i] == out[first]);
-      note(out[first]);
-    };
+    const auto sums =
+        [&](std::size_t first) {  // of all ranks, or of those left after the first failure, or after the next
+          ask();
+          const int parts = parts_in(out[first], times);
+          RANK_CHECK(size_ <= parts && parts <= before);
+          RANK_CHECK(is_in(me_, out[first], times));
+          for (std::size_t i = 0; i < count; ++i) RANK_CHECK(out[first + i] == out[first]);
+          note(out[first]);
+        };
     GCCL_Result result = GCCL_SUCCESS;
     switch (kind) {
       case 0:
