@@ -13,8 +13,9 @@ namespace {
 // parts of the usual sizes never shift by a multiple of it unnoticed.
 constexpr Count kPeriod = 1021;
 
-unsigned mix(Rank from, Rank to, Count i) {
-  std::uint64_t h = from * 0x9e3779b97f4a7c15u + to * 0xbf58476d1ce4e5b9u + i * 0x94d049bb133111ebu;
+unsigned mix(Rank from, Rank to, Count i, std::uint64_t salt) {
+  std::uint64_t h =
+      salt * 0x2545f4914f6cdd1du + from * 0x9e3779b97f4a7c15u + to * 0xbf58476d1ce4e5b9u + i * 0x94d049bb133111ebu;
   h ^= h >> 31;
   h *= 0xd6e8feb86659fd93u;
   return unsigned(h >> 40);
@@ -22,8 +23,8 @@ unsigned mix(Rank from, Rank to, Count i) {
 
 // Element i of the block that `from` sends to `to`. Sums stay below 128 and products below 82 on any number of ranks:
 // most ranks then hold the neutral element.
-int element(Collective kind, Reduction op, Rank ranks, Rank from, Rank to, Count i) {
-  const unsigned h = mix(from, to, i);
+int element(Collective kind, Reduction op, Rank ranks, Rank from, Rank to, Count i, std::uint64_t salt) {
+  const unsigned h = mix(from, to, i, salt);
   if (!reduces(kind) || op == Reduction::max || op == Reduction::min) return int(h % 128);
   const Rank holders = op == Reduction::prod ? 4 : 40;
   const Count every = (Count(ranks) + holders - 1) / holders;
@@ -32,10 +33,10 @@ int element(Collective kind, Reduction op, Rank ranks, Rank from, Rank to, Count
   return holds ? int(h % 4) : 0;
 }
 
-double reduced(Collective kind, Reduction op, Rank ranks, Rank to, Count i) {
-  int r = element(kind, op, ranks, 0, to, i);
+double reduced(Collective kind, Reduction op, Rank ranks, Rank to, Count i, std::uint64_t salt) {
+  int r = element(kind, op, ranks, 0, to, i, salt);
   for (Rank from = 1; from < ranks; ++from) {
-    const int x = element(kind, op, ranks, from, to, i);
+    const int x = element(kind, op, ranks, from, to, i, salt);
     switch (op) {
       case Reduction::prod: r *= x; break;
       case Reduction::max: r = std::max(r, x); break;
@@ -79,10 +80,10 @@ std::vector<std::byte> period_of(Dtype dtype, Count count, const std::function<d
 
 }  // namespace
 
-void fill_input(const Call& call, Dtype dtype, Reduction op, Rank ranks, Rank rank, std::byte* at) {
+void fill_input(const Call& call, Dtype dtype, Reduction op, Rank ranks, Rank rank, std::byte* at, std::uint64_t salt) {
   each_input(call, ranks, rank, [&](const Piece& p) {
     const std::vector<std::byte> period =
-        period_of(dtype, p.count, [&](Count i) { return element(call.kind, op, ranks, p.from, p.block, i); });
+        period_of(dtype, p.count, [&](Count i) { return element(call.kind, op, ranks, p.from, p.block, i, salt); });
     std::byte* to = at + p.begin * size_of(dtype);
     for (std::size_t left = p.count * size_of(dtype); left;) {
       const std::size_t now = std::min(left, period.size());
@@ -93,12 +94,14 @@ void fill_input(const Call& call, Dtype dtype, Reduction op, Rank ranks, Rank ra
   });
 }
 
-Count count_wrong(const Call& call, Dtype dtype, Reduction op, Rank ranks, Rank rank, const std::byte* at) {
+Count count_wrong(const Call& call, Dtype dtype, Reduction op, Rank ranks, Rank rank, const std::byte* at,
+                  std::uint64_t salt) {
   const std::size_t each = size_of(dtype);
   Count wrong = 0;
   each_output(call, ranks, rank, [&](const Piece& p) {
     const std::vector<std::byte> period = period_of(dtype, p.count, [&](Count i) {
-      return p.reduced ? reduced(call.kind, op, ranks, p.block, i) : element(call.kind, op, ranks, p.from, p.block, i);
+      return p.reduced ? reduced(call.kind, op, ranks, p.block, i, salt)
+                       : element(call.kind, op, ranks, p.from, p.block, i, salt);
     });
     const std::byte* found = at + p.begin * each;
     for (std::size_t left = p.count * each; left;) {

@@ -10,10 +10,12 @@
 
 namespace gccl::bench {
 
-// Writes rank `rank`'s input of the call to `at`, input_of(call).count elements.
-void fill_input(const Call& call, Dtype dtype, Reduction op, Rank ranks, Rank rank, std::byte* at);
+// Writes rank `rank`'s input of the call to `at`, input_of(call).count elements. Each salt gives other elements.
+void fill_input(const Call& call, Dtype dtype, Reduction op, Rank ranks, Rank rank, std::byte* at,
+                std::uint64_t salt = 0);
 
 // Elements at `at`, output_of(call).count of them, that are not rank `rank`'s result.
-Count count_wrong(const Call& call, Dtype dtype, Reduction op, Rank ranks, Rank rank, const std::byte* at);
+Count count_wrong(const Call& call, Dtype dtype, Reduction op, Rank ranks, Rank rank, const std::byte* at,
+                  std::uint64_t salt = 0);
 
 }  // namespace gccl::bench

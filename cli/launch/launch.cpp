@@ -7,12 +7,11 @@
 #include <cerrno>
 #include <map>
 #include <random>
-#include <stdexcept>
-#include <system_error>
 
 #include "cli/commands.hpp"
 #include "cli/launch/job.hpp"
 #include "cli/launch/options.hpp"
+#include "cli/launch/port.hpp"
 #include "cli/launch/ssh.hpp"
 #include "cli/output.hpp"
 #include "libgccl/bootstrap/secret.hpp"
@@ -36,20 +35,6 @@ std::vector<int> allowed_cores() {
       if (CPU_ISSET_S(std::size_t(c), bytes, set)) cores.push_back(c);
   CPU_FREE(set);
   return cores;
-}
-
-// A loopback port that stays reserved while the socket lives: it is bound and does not listen, so nobody gets this port
-// by chance, and rank 0, which asks for it with SO_REUSEADDR, may still listen there, again and again.
-Fd reserve_port(std::uint16_t* port) {
-  Fd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  const int yes = 1;
-  const SocketAddress any = SocketAddress::loopback(0);
-  if (!fd || setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) != 0 ||
-      bind(fd.get(), any.data(), any.bytes()) != 0)
-    throw std::runtime_error(
-        fmt::format("launch: cannot reserve a loopback port: {}", std::generic_category().message(errno)));
-  *port = SocketAddress::local_end(fd.get()).port();
-  return fd;
 }
 
 // Below the ports that systems hand out by themselves.
@@ -83,7 +68,7 @@ int launch_job(const launch::Options& o) {
     std::string host = "127.0.0.1";
     if (!o.local) host = o.hosts[0].substr(o.hosts[0].find('@') + 1);
     if (std::count(host.begin(), host.end(), ':') && !host.starts_with("[")) host = "[" + host + "]";
-    if (port == 0 && o.local) reservation = reserve_port(&port);
+    if (port == 0 && o.local) reservation = launch::reserve_port(&port);
     if (port == 0) port = random_port();
     store = fmt::format("tcp://{}:{}", host, port);
   }
