@@ -56,6 +56,8 @@ Json list_engines() {
   all.push_back({{"name", "protocol"},
                  {"description",
                   "every frame of the library's fault protocol, over wires that faults happen to; up to 64 ranks"}});
+  all.push_back({{"name", "real"},
+                 {"description", "processes of this machine, to which the scenario's faults happen; up to 64 ranks"}});
   return all;
 }
 

@@ -1,6 +1,8 @@
-// `gccl bench` and `gccl calibrate` under gccl launch, torchrun or any starter that GCCL_Init knows.
+// `gccl bench` and `gccl calibrate` under gccl launch, torchrun or any starter that GCCL_Init knows; and the ranks of
+// `gccl run --engine real`.
 #include "cli/bench/run.hpp"
 #include "cli/calibrate/run.hpp"
+#include "cli/real/rank.hpp"
 
 namespace {
 
@@ -21,3 +23,5 @@ extern "C" int gccl_calibrate(const std::string& backends, const std::vector<std
                               gccl::calibrate::Parse parse, std::size_t columns, std::string* error) {
   return gccl::calibrate::run(config_of(backends), args, parse, columns, error);
 }
+
+extern "C" void gccl_real_rank(const gccl::real::RankProgram& program) { gccl::real::run_rank(program); }

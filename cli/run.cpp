@@ -18,6 +18,8 @@
 #include "cli/engines.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/output.hpp"
+#include "cli/real/network.hpp"
+#include "cli/real/real.hpp"
 #include "cli/step.hpp"
 #include "libgccl/cluster/files.hpp"
 #include "libgccl/cluster/shipped.hpp"
@@ -62,9 +64,39 @@ std::vector<std::pair<std::string, std::string>> drawings(const sim::Campaign& c
   return all;
 }
 
-bool asks_for_simgrid(const sim::Campaign& campaign) {
+bool asks_for(const sim::Campaign& campaign, sim::Engine engine) {
   return std::any_of(campaign.points.begin(), campaign.points.end(),
-                     [](const sim::Point& p) { return p.engine == sim::Engine::simgrid; });
+                     [&](const sim::Point& p) { return p.engine == engine; });
+}
+
+// How real ranks are to reach each other.
+sim::RealMeans real_means(const RunArguments& a) {
+  static constexpr std::string_view kTransports[] = {"tcp", "shm"};
+  sim::RealMeans means;
+  if (!a.transport.empty()) {
+    const auto at = std::find(std::begin(kTransports), std::end(kTransports), a.transport);
+    if (at == std::end(kTransports))
+      throw json::InputError(
+          fmt::format("--transport: found \"{}\"{}", a.transport, suggestion(a.transport, kTransports)));
+    means.shm = *at == "shm";
+  }
+  means.namespaces = a.namespaces;
+  if (means.shm && means.namespaces)
+    throw json::InputError("--namespaces: shared memory needs no network; expected --transport tcp");
+  if (means.namespaces) means.obstacle = real::Network::obstacle();
+  return means;
+}
+
+// What only the simulation can do, and options that real ranks alone have.
+void check_real(const RunArguments& a, bool real) {
+  if (!real) {
+    for (const auto& [option, given] : {std::pair("--transport", !a.transport.empty()), {"--namespaces", a.namespaces}})
+      if (given) throw json::InputError(fmt::format("{}: for real ranks; expected --engine real with it", option));
+    return;
+  }
+  for (const auto& [option, given] :
+       {std::pair("--seeds", !a.seeds.empty()), {"--trace", !a.trace.empty()}, {"--resume", !a.resume.empty()}})
+    if (given) throw json::InputError(fmt::format("{}: for simulations; real ranks do not run twice alike", option));
 }
 
 // Says what the journal spares, and what of it is not used: another scenario, cluster, seed or program wrote it.
@@ -146,10 +178,14 @@ std::function<int()> prepare_scenario(const RunArguments& a, const std::filesyst
       throw json::InputError(fmt::format("{}: for workloads (gccl list workloads); this is a scenario", option));
   const sim::Scenario scenario = sim::read_scenario(file);
   check_files(a, scenario);
+  campaign_options.real = real_means(a);
   sim::Campaign campaign = sim::make_campaign(scenario, campaign_options);
+  const bool real = asks_for(campaign, sim::Engine::real);
+  check_real(a, real);
   if (const std::size_t n = campaign.unchecked)
-    write_stderr(fmt::format("gccl: {} expectation{} not checked: about another engine than --engine {}\n", n,
-                             n == 1 ? " is" : "s are", a.engine));
+    write_stderr(fmt::format("gccl: {} expectation{} not checked: about another engine{}\n", n,
+                             n == 1 ? " is" : "s are",
+                             real ? ", or times of the virtual cluster" : " than --engine " + a.engine));
   sim::check_expectations(*campaign.scenario, sim::row_heads(campaign));
   sim::RunOptions options{.jobs = a.jobs, .trace = !a.trace.empty(), .progress = {}, .stop = nullptr};
   if (!a.quiet && isatty(STDERR_FILENO)) options.progress = show_progress;
@@ -158,11 +194,16 @@ std::function<int()> prepare_scenario(const RunArguments& a, const std::filesyst
       if (!file->empty())
         throw json::InputError("--seeds writes no results; replay the seed that it names with --seed");
     if (a.seed) throw json::InputError("--seed is one seed, --seeds are many; expected one of them");
-    if (asks_for_simgrid(campaign))
+    if (asks_for(campaign, sim::Engine::simgrid))
       throw json::InputError("--seeds: engine \"simgrid\" plays no faults; take protocol or flow");
     sim::read_seeds(a.seeds, "--seeds");
   }
-  sim::Engines engines = simulation_engines(asks_for_simgrid(campaign));
+  sim::Engines engines = simulation_engines(asks_for(campaign, sim::Engine::simgrid));
+  if (real) {
+    real::load_runtime();
+    options.jobs = 1;  // ranks share the machine with nobody
+    engines.real = [means = *campaign_options.real](const sim::Workload& w) { return real::run(w, means); };
+  }
   const auto p = std::make_shared<Prepared>(Prepared{a, std::move(campaign), std::move(engines), options});
   return [p] { return p->play(); };
 }
@@ -246,9 +287,14 @@ void add_run(Command& app, int& exit_code) {
   run->add_option("scenario", a->scenarios,
                   "Files of scenarios or of LLMs' steps, or names of shipped ones (gccl list scenarios, workloads)")
       ->required();
-  run->add_option("--engine", a->engine, "model, flow, simgrid or protocol, instead of the scenario's")
+  run->add_option("--engine", a->engine, "model, flow, simgrid, protocol or real, instead of the scenario's")
       ->value("NAME")
-      ->suggest({"model", "flow", "simgrid", "protocol"});
+      ->suggest({"model", "flow", "simgrid", "protocol", "real"});
+  run->add_option("--transport", a->transport, "tcp or shm, between the ranks of --engine real (default: tcp)")
+      ->value("NAME")
+      ->suggest({"tcp", "shm"});
+  run->add_flag("--namespaces", a->namespaces,
+                "Gives each rank of --engine real a network of its own, to which faults can happen; needs root");
   run->add_option("--planner", a->planner, "gccl, nccl or openmpi: who chooses for \"auto\", instead of the scenario's")
       ->value("NAME")
       ->suggest({"gccl", "nccl", "openmpi"});
@@ -279,7 +325,7 @@ void add_run(Command& app, int& exit_code) {
   run->add_option("--jobs", a->jobs, "Points simulated at once (default: one per core)")->check(Range{1, 1024});
   run->add_flag("--quiet", a->quiet, "Print broken expectations only");
   run->examples({"gccl run allreduce-2048 --html report.html", "gccl run my-scenario.json --engine simgrid --json -",
-                 "gccl run my-faults.json --seeds 1..1000",
+                 "gccl run my-faults.json --seeds 1..1000", "gccl run my-faults.json --engine real --namespaces",
                  "gccl run llama3-405b-16k --what-if overlap=false --html step.html"});
   run->callback([a, &exit_code] { exit_code = run_files(*a); });
 }

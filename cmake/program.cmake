@@ -5,7 +5,7 @@
 #   gccl_program        with all plug-ins
 include(cmake/plugin_abi.cmake)
 file(GLOB sources CONFIGURE_DEPENDS cli/*.cpp cli/*/*.cpp)
-list(FILTER sources EXCLUDE REGEX "/(plugin_[a-z_]*|bench/run|bench/data|bench/job|calibrate/run|calibrate/measure).cpp$")
+list(FILTER sources EXCLUDE REGEX "/(plugin_[a-z_]*|bench/run|bench/data|bench/job|calibrate/run|calibrate/measure|real/rank).cpp$")
 add_executable(gccl_executable ${sources})
 set_target_properties(gccl_executable PROPERTIES OUTPUT_NAME gccl RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
 target_link_libraries(gccl_executable PRIVATE gccl_net gccl_sim fmt::fmt ${CMAKE_DL_LIBS})
@@ -30,7 +30,7 @@ function(gccl_plugin name)
 endfunction()
 
 add_library(gccl_bench_loop STATIC cli/bench/run.cpp cli/bench/data.cpp cli/bench/job.cpp cli/calibrate/run.cpp
-            cli/calibrate/measure.cpp cli/output.cpp)
+            cli/calibrate/measure.cpp cli/real/rank.cpp cli/output.cpp)
 target_link_libraries(gccl_bench_loop PUBLIC gccl_sim gccl_runtime)
 gccl_join(gccl_bench_loop bench_loop cli/bench/run.cpp cli/bench/data.cpp cli/bench/job.cpp cli/calibrate/run.cpp
           cli/calibrate/measure.cpp cli/output.cpp)

@@ -6,6 +6,8 @@
 
 #include "libgccl/algorithms/algorithm.hpp"
 #include "libgccl/cluster/cluster.hpp"
+#include "libgccl/elements/dtype.hpp"
+#include "libgccl/elements/reduction.hpp"
 #include "sim/fault/faults.hpp"
 
 namespace gccl::sim {
@@ -20,7 +22,9 @@ struct SimulatedOperation {
   Count lanes = 1;
   unsigned window = 8;  // steps in flight per lane
   unsigned element_bytes = 4;
-  const Protocol* protocol = nullptr;  // null: one that adds nothing
+  Dtype dtype = Dtype::f32;              // of real ranks' elements; simulated ones are 64-bit sums
+  Reduction reduction = Reduction::sum;  // likewise
+  const Protocol* protocol = nullptr;    // null: one that adds nothing
 
   Rank ranks() const { return layout->ranks(); }
   Rank world(Rank r) const { return members.empty() ? r : members[r]; }

@@ -18,9 +18,11 @@
 
 namespace gccl::sim {
 
-enum class Engine : std::uint8_t { model, flow, simgrid, protocol };
+enum class Engine : std::uint8_t { model, flow, simgrid, protocol, real };
 std::span<const std::string_view> engine_names();
 std::string_view name(Engine);
+// Its ranks detect failures and recover from them: faults may hit processes, and elements are always checked.
+constexpr bool plays_ranks(Engine e) { return e == Engine::protocol || e == Engine::real; }
 
 // Which algorithms a task is run with.
 struct Candidates {
@@ -62,10 +64,10 @@ struct ScenarioRun {
   Nanos compute = 0;     // so long each rank computes before each operation; protocol engine
   std::vector<Expectation> expectations;
 
-  bool plays_faults() const { return !faults.empty() || engines[0] == Engine::protocol; }
+  bool plays_faults() const { return !faults.empty() || plays_ranks(engines[0]); }
   // Whatever happens; by the policy "fail" ranks end with an error.
   bool must_complete() const {
-    return !faults.empty() && (engines[0] != Engine::protocol || recovery.policy != FailurePolicy::fail);
+    return !faults.empty() && (!plays_ranks(engines[0]) || recovery.policy != FailurePolicy::fail);
   }
   const Task& task() const { return streams[0][0]; }
 };

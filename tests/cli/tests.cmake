@@ -21,3 +21,7 @@ foreach(slicing "2 1" "5 2")
   set_tests_properties(bench_${shares}_shares PROPERTIES PROCESSORS 3 TIMEOUT 300
                        PASS_REGULAR_EXPRESSION "wrong elements: 0")
 endforeach()
+
+# The timelines of scenarios on real ranks, held to the simulation of the same.
+add_test(NAME real_ranks COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/real_ranks.sh $<TARGET_FILE:gccl_executable>)
+set_tests_properties(real_ranks PROPERTIES PROCESSORS 2 TIMEOUT 300)

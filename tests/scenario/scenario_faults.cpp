@@ -15,7 +15,7 @@ using namespace gccl::test;
 
 namespace {
 
-constexpr Engines kRealEngines{run_model, run_model};
+const Engines kRealEngines{run_model, run_model};
 
 // A few ranks on a cluster of nodes with NICs.
 const Json kPod = {{"cluster", "../topologies/dgx-h100-superpod-2048.json"}, {"ranks", 8}};

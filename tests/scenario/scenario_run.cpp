@@ -43,7 +43,7 @@ Outcome endless(const Workload&) {
   for (;;) pause();
 }
 
-constexpr Engines kByName{by_name, by_name};
+const Engines kByName{by_name, by_name};
 
 Json result_of(const Campaign& plan, const Engines& engines = kByName, unsigned jobs = 3) {
   return run_campaign(plan, engines, {.jobs = jobs, .progress = {}}).document;

@@ -14,6 +14,7 @@
 #include "libgccl/json/nearest.hpp"
 #include "sim/scenario/plan/estimate.hpp"
 #include "sim/scenario/plan/faults.hpp"
+#include "sim/scenario/plan/real.hpp"
 #include "sim/scenario/plan/worlds.hpp"
 #include "sim/scenario/read/sizes.hpp"
 
@@ -25,7 +26,7 @@ constexpr double kPlannedMessagesMax = 6e6;
 // Builds the points of one scenario.
 class Planner {
  public:
-  explicit Planner(Campaign& campaign) : campaign_(campaign) {}
+  Planner(Campaign& campaign, const std::optional<RealMeans>& real) : campaign_(campaign), real_(real) {}
 
   void add(std::size_t run_index) {
     const ScenarioRun& run = campaign_.scenario->runs[run_index];
@@ -33,7 +34,7 @@ class Planner {
     for (std::size_t w = 0; w < campaign_.worlds.size(); ++w) {
       check_stragglers(run, w);
       for (const Engine engine : run.engines) {
-        check_faults(run, world(w), engine);
+        check_faults(run, world(w), engine, real_);
         if (run.kind == ScenarioRun::Kind::collective)
           add_collective(run, run_index, w, engine);
         else
@@ -390,6 +391,7 @@ class Planner {
   }
 
   Campaign& campaign_;
+  const std::optional<RealMeans>& real_;
   double messages_ = 0;
   std::map<std::pair<const Task*, std::size_t>, Communicators> communicators_;
   // By world, bytes of an element and cards: tasks that are alike share a cost model, which may take a second to make.
@@ -432,9 +434,13 @@ Campaign make_campaign(Scenario scenario, const CampaignOptions& options) {
   if (options.engine)
     for (ScenarioRun& run : scenario.runs) {
       run.engines = {*options.engine};
+      if (plays_ranks(*options.engine)) run.payload = true;
       campaign.unchecked += std::erase_if(
           run.expectations, [&](const Expectation& e) { return e.engine && *e.engine != name(*options.engine); });
     }
+  for (ScenarioRun& run : scenario.runs)
+    if (std::find(run.engines.begin(), run.engines.end(), Engine::real) != run.engines.end())
+      campaign.unchecked += leave_out_virtual_times(&run);
   if (options.planner)
     for (ScenarioRun& run : scenario.runs)
       for (std::vector<Task>& stream : run.streams)
@@ -446,7 +452,7 @@ Campaign make_campaign(Scenario scenario, const CampaignOptions& options) {
     if (const Status s = check_table(options.authorities, *world.cluster, world.cards); !s.ok())
       throw json::InputError(s.text());
   campaign.scenario = std::make_shared<const Scenario>(std::move(scenario));
-  Planner planner(campaign);
+  Planner planner(campaign, options.real);
   for (std::size_t i = 0; i < campaign.scenario->runs.size(); ++i) planner.add(i);
   return campaign;
 }

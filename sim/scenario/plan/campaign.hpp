@@ -59,8 +59,9 @@ struct Campaign {
   std::vector<SimulatedWorld> worlds;        // by cluster, then by ranks
   std::vector<Point> points;                 // by run, world, engine, size, algorithm
   std::uint64_t seed = 1;
-  Authorities authorities;    // what decides before the planner's own rules where a run asks for "auto"
-  std::size_t unchecked = 0;  // expectations left out: they are about engines that are not run
+  Authorities authorities;  // what decides before the planner's own rules where a run asks for "auto"
+  std::size_t unchecked =
+      0;  // expectations left out: they are about engines that are not run, or times of a virtual cluster
 };
 
 constexpr std::size_t kPointsMax = 10'000;
@@ -70,12 +71,21 @@ constexpr double kMessagesTotalMax = 2e10;
 constexpr double kPayloadElementsMax = 1 << 26;
 constexpr double kLanesTotalMax = 1 << 28;  // of all ranks and collectives of one point
 
+// How real ranks reach each other, and what can be done to them here.
+struct RealMeans {
+  bool shm = false;         // shared memory; else TCP
+  bool namespaces = false;  // each rank on a network of its own
+  std::string obstacle;     // why this system lets nobody make networks; empty: it does
+};
+
 struct CampaignOptions {
   std::optional<Engine> engine;             // instead of the scenario's; expectations about other engines are left out
   std::optional<std::uint64_t> seed;        // instead of the scenario's
   std::optional<PlannerKind> planner = {};  // instead of the scenario's
   // What decides for "auto" before GCCL's planner does; in real jobs the environment says it.
   Authorities authorities = {};
+  // Where the caller can start real ranks: engine "real".
+  std::optional<RealMeans> real = {};
   // How a cluster's file is read; empty: load_cluster().
   std::function<std::shared_ptr<const Cluster>(const std::filesystem::path&)> load = {};
 };

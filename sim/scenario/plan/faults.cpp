@@ -8,6 +8,7 @@
 #include "libgccl/json/nearest.hpp"
 #include "sim/engine/link_names.hpp"
 #include "sim/protocol/ranks.hpp"
+#include "sim/scenario/plan/real.hpp"
 
 namespace gccl::sim {
 namespace {
@@ -77,13 +78,15 @@ void check_protocol(const ScenarioRun& run, const SimulatedWorld& world) {
 
 }  // namespace
 
-void check_faults(const ScenarioRun& run, const SimulatedWorld& world, Engine engine) {
-  if (engine == Engine::protocol) check_protocol(run, world);
-  if (engine != Engine::protocol && run.compute > 0)
+void check_faults(const ScenarioRun& run, const SimulatedWorld& world, Engine engine,
+                  const std::optional<RealMeans>& real) {
+  if (engine == Engine::real) check_real_ranks(run, world, real);
+  if (plays_ranks(engine)) check_protocol(run, world);
+  if (!plays_ranks(engine) && run.compute > 0)
     run.where.at("compute_us")
         .fail(fmt::format("engine \"{}\" plays no computing, expected \"protocol\"", name(engine)));
   if (run.faults.empty()) return;
-  if (engine != Engine::protocol && engine != Engine::flow)
+  if (!plays_ranks(engine) && engine != Engine::flow)
     run.where.at("faults").fail(
         fmt::format("engine \"{}\" knows no faults, expected \"protocol\" or \"flow\"", name(engine)));
   const LinkNames names(*world.cluster);
@@ -96,6 +99,7 @@ void check_faults(const ScenarioRun& run, const SimulatedWorld& world, Engine en
         where.fail(fmt::format("{} has none to draw from", world.cluster_name));
       if (f.kind == FaultKind::link_down && world.ranks() < 2) where.fail("needs two ranks");
     }
+    if (engine == Engine::real) check_real_fault(f, where, run, *real);
     if (engine != Engine::flow) continue;
     if (!of_links(f))
       where.fail(fmt::format(

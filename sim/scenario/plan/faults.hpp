@@ -6,8 +6,10 @@
 namespace gccl::sim {
 
 // Throws json::InputError: an engine that knows no faults, or not these; a rank, card, node, NIC, link or switch that
-// is not there; more ranks or operations than the protocol engine plays.
-void check_faults(const ScenarioRun& run, const SimulatedWorld& world, Engine engine);
+// is not there; more ranks or operations than the protocol engine
+// plays; what cannot be done to real ranks (real.hpp).
+void check_faults(const ScenarioRun& run, const SimulatedWorld& world, Engine engine,
+                  const std::optional<RealMeans>& real);
 
 // The faults that happen with this seed.
 FaultPlan fault_plan(const ScenarioRun& run, const SimulatedWorld& world, std::uint64_t seed);

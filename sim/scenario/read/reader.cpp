@@ -7,7 +7,7 @@
 namespace gccl::sim {
 namespace {
 
-constexpr std::string_view kEngines[] = {"model", "flow", "simgrid", "protocol"};
+constexpr std::string_view kEngines[] = {"model", "flow", "simgrid", "protocol", "real"};
 constexpr std::size_t kTextMax = 4096;
 
 std::string read_text(const json::Node& node) {
@@ -100,7 +100,7 @@ ScenarioRun read_run(const json::Node& node) {
     static constexpr std::string_view kPayloads[] = {"none", "verify"};
     run.payload = n->one_of(kPayloads) == 1;
   }
-  if (std::find(run.engines.begin(), run.engines.end(), Engine::protocol) != run.engines.end()) run.payload = true;
+  if (std::any_of(run.engines.begin(), run.engines.end(), plays_ranks)) run.payload = true;
   if (const auto n = node.find("stragglers")) run.stragglers = read_stragglers(*n);
   run.expectations = read_expectations(node.find("expect"), run);
   return run;

@@ -16,7 +16,8 @@ Played play(const Campaign& campaign, const Point& point, const Engines& engines
                    : point.engine == Engine::flow     ? engines.flow
                    : point.engine == Engine::protocol ? engines.protocol
                                                       : engines.simgrid;
-  Played played{.outcome = run(prepared.workload), .trace = ""};
+  Played played;
+  played.outcome = point.engine == Engine::real ? engines.real(prepared.workload) : run(prepared.workload);
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   played.peak_rss_MB = double(usage.ru_maxrss) * 1024 / 1e6;

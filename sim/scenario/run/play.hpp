@@ -11,6 +11,7 @@ struct Engines {
   Outcome (*simgrid)(const Workload&);
   Outcome (*flow)(const Workload&) = run_flow;
   Outcome (*protocol)(const Workload&) = run_protocol;
+  std::function<Outcome(const Workload&)> real = {};  // processes of this machine
 };
 
 // A workload and what its calls point to.

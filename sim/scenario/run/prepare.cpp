@@ -36,13 +36,15 @@ PreparedWorkload prepare(const Campaign& campaign, const Point& point) {
                                 .lanes = planned.slicing.lanes,
                                 .window = planned.slicing.window,
                                 .element_bytes = size_of(task.dtype),
+                                .dtype = task.dtype,
+                                .reduction = task.op,
                                 .protocol = &world.cluster->protocols()[planned.protocol]});
       }
       stream.push_back(std::move(stage));
     }
     w.streams.push_back(std::move(stream));
   }
-  if (point.engine == Engine::protocol || !run.faults.empty()) {
+  if (point.engine == Engine::protocol || point.engine == Engine::real || !run.faults.empty()) {
     p.faults = std::make_unique<FaultPlan>(fault_plan(run, world, campaign.seed));
     w.faults = p.faults.get();
     if (point.engine == Engine::flow) {

@@ -90,11 +90,15 @@ Json clusters_of(const Campaign& campaign) {
 // What no run with faults may break, whatever the scenario expects.
 void add_promises(const std::vector<Json>& rows, Json* expectations) {
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    if (!rows[i].contains("faults") || rows[i]["faults"]["violations"].empty()) continue;
-    expectations->push_back({{"pointer", fmt::format("/runs/{}", rows[i]["run"].get<std::size_t>())},
-                             {"text", "what the fault protocol promises"},
-                             {"found", rows[i]["faults"]["violations"][0]},
-                             {"ok", false}});
+    if (!rows[i].contains("faults")) continue;
+    const Json& f = rows[i]["faults"];
+    for (const auto& [key, text] :
+         {std::pair("violations", "what the fault protocol promises"), {"differs", "as the simulation says"}})
+      if (f.contains(key) && !f[key].empty())
+        expectations->push_back({{"pointer", fmt::format("/runs/{}", rows[i]["run"].get<std::size_t>())},
+                                 {"text", text},
+                                 {"found", f[key][0]},
+                                 {"ok", false}});
   }
 }
 

@@ -1,0 +1,471 @@
+#include "cli/real/job.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <stdexcept>
+#include <system_error>
+
+#include "cli/launch/port.hpp"
+#include "cli/plugin.hpp"
+#include "cli/real/real.hpp"
+#include "libgccl/bootstrap/secret.hpp"
+
+namespace gccl::real {
+namespace {
+
+constexpr Nanos kMs = 1'000'000, kSecond = 1'000'000'000;
+constexpr Nanos kStart = 60 * kSecond;     // for all to be connected
+constexpr Nanos kPatience = 30 * kSecond;  // beyond what the timeline and detection may take
+constexpr Nanos kGoodbye = 2 * kSecond;
+constexpr int kPort = 29511;              // in a rank's own network every port is free
+constexpr double kCableBytesPerNs = 0.1;  // what a cable carries of which a fault leaves a part
+
+using RankEntry = void (*)(const RankProgram&);
+RankEntry rank_entry = nullptr;
+
+Nanos now() {
+  timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return t.tv_sec * kSecond + t.tv_nsec;
+}
+
+[[noreturn]] void fail_to(const char* what) {
+  throw std::runtime_error(fmt::format("engine \"real\": {}: {}", what, std::generic_category().message(errno)));
+}
+
+// Whether it concerns what `from` sends `to`, of a fault on what ranks send.
+bool hits_way(const sim::Fault& f, Rank from, Rank to) {
+  const auto in = [&](Rank r) { return std::find(f.ranks.begin(), f.ranks.end(), r) != f.ranks.end(); };
+  if (f.kind == sim::FaultKind::partition) return in(from) != in(to) && (!f.one_way || in(from));
+  if (f.ranks.empty()) return true;
+  if (f.ranks.size() == 1) return in(from) || (in(to) && !f.one_way);
+  return (from == f.ranks[0] && to == f.ranks[1]) || (!f.one_way && from == f.ranks[1] && to == f.ranks[0]);
+}
+
+void add_chance(double* to, double more) { *to = 1 - (1 - *to) * (1 - more); }
+
+}  // namespace
+
+void load_runtime() {
+  rank_entry = reinterpret_cast<RankEntry>(
+      plugin("bench_native", "gccl_real_rank",
+             "--engine real is part of a whole build: cmake --build FOLDER --target gccl_bench_native"));
+}
+
+sim::Outcome run(const sim::Workload& workload, const sim::RealMeans& means) {
+  const Nanos began = now();
+  Job job(workload, means);
+  job.run();
+  sim::Outcome out = job.verdict();
+  out.wall_s = double(now() - began) * 1e-9;
+  return out;
+}
+
+Job::Job(const sim::Workload& w, const sim::RealMeans& means)
+    : workload_(w),
+      plan_(*w.faults),
+      means_(means),
+      stretch_(stretch_of(plan_)),
+      simulated_(sim::run_protocol(w)),
+      strikes_(strikes_of(w, simulated_, stretch_)),
+      wires_(*w.cluster),
+      passages_(w.cards.size() * w.cards.size()),
+      secret_(random_secret()),
+      self_(getpid()),
+      state_(w.cards.size()),
+      active_(plan_.faults.size()),
+      over_(plan_.faults.size()) {
+  ::signal(SIGPIPE, SIG_IGN);
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) fail_to("a pipe");
+  reports_ = Fd(ends[0]), reports_end_ = Fd(ends[1]);
+  fcntl(reports_.get(), F_SETFL, O_NONBLOCK);
+  void* const memory = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) fail_to("memory");
+  shared_ = new (memory) Shared{};
+  for (auto& s : shared_->slowdown) s = 1;
+  if (means_.namespaces && !plan_.recovery.system_tells) {
+    network_ = std::make_unique<Network>(ranks(), w.seed);
+    store_ = fmt::format("tcp://{}:{}", Network::address(0), kPort);
+  } else {
+    std::uint16_t port = 0;
+    reservation_ = launch::reserve_port(&port);
+    store_ = fmt::format("tcp://127.0.0.1:{}", port);
+  }
+  // Now, since frames would wait for it later.
+  for (std::size_t i = 0; i < plan_.faults.size(); ++i)
+    if (plan_.faults[i].kind == sim::FaultKind::link_degraded) slowed_[i] = ways_over(plan_.faults[i]);
+  for (RankState& s : state_) s.done_in.assign(w.operations.size(), 0);
+}
+
+// By from * ranks + to: whether the way leads over what the fault names, as it would then be cut if that were down.
+std::vector<bool> Job::ways_over(const sim::Fault& f) const {
+  sim::ClusterWires probe(*workload_.cluster);
+  sim::Fault down = f;
+  down.kind = f.link.find("->") == std::string::npos ? sim::FaultKind::nic_down : sim::FaultKind::link_down;
+  probe.apply(down, true);
+  std::vector<bool> over(passages_.size());
+  for (Rank a = 0; a < ranks(); ++a)
+    for (Rank b = 0; b < ranks(); ++b)
+      if (a != b) over[a * ranks() + b] = probe.down(workload_.cards[a], workload_.cards[b]);
+  return over;
+}
+
+Job::~Job() {
+  for (const RankState& s : state_)
+    if (s.pid > 0) kill(s.pid, SIGKILL);
+  for (const RankState& s : state_)
+    if (s.pid > 0)
+      while (waitpid(s.pid, nullptr, 0) < 0 && errno == EINTR) {
+      }
+  if (shared_) munmap(shared_, sizeof(Shared));
+}
+
+// ---- Ranks ----
+
+void Job::start(Rank r) {
+  const pid_t pid = fork();
+  if (pid < 0) fail_to("a process");
+  if (pid == 0) live(r);
+  state_[r].pid = pid;
+  state_[r].alive = true;
+}
+
+// In the child. No destructors, no buffers of the parent's.
+void Job::live(Rank r) const {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != self_) _exit(1);
+  for (const int s : {SIGTERM, SIGINT, SIGHUP}) ::signal(s, SIG_DFL);
+  const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+  for (const int stream : {0, 1, 2}) dup2(null, stream);
+  std::vector<std::string> ours;  // the scenario says it all
+  for (char** v = environ; *v; ++v)
+    if (std::strncmp(*v, "GCCL_", 5) == 0) ours.emplace_back(*v, std::strcspn(*v, "="));
+  for (const std::string& name : ours) unsetenv(name.c_str());
+  const auto set = [](const char* name, const std::string& value) { setenv(name, value.c_str(), 1); };
+  RankProgram program{.rank = r,
+                      .calls = {},
+                      .strikes = {},
+                      .compute = real(plan_.compute),
+                      .shrinks = plan_.recovery.policy == sim::FailurePolicy::shrink,
+                      .reports = reports_end_.get(),
+                      .shared = shared_};
+  std::map<std::string, std::string> algorithms;
+  for (const auto& o : workload_.operations) {
+    program.calls.push_back({.call = o.call, .dtype = o.dtype, .reduction = o.reduction});
+    algorithms[std::string(name(o.call.kind))] = o.algorithm->name;
+  }
+  std::string chosen;
+  for (const auto& [kind, algorithm] : algorithms)
+    if (kind != "barrier") chosen += fmt::format("{}{}={}", chosen.empty() ? "" : ",", kind, algorithm);
+  for (const Strike& s : strikes_)
+    if (s.rank == r) program.strikes.push_back(s);
+  set("GCCL_RANK", std::to_string(r));
+  set("GCCL_SIZE", std::to_string(ranks()));
+  set("GCCL_STORE", store_);
+  set("GCCL_SECRET", secret_);
+  set("GCCL_BACKENDS", means_.shm ? "shm" : "tcp");
+  set("GCCL_DETECTION_MS", std::to_string(real(plan_.recovery.detection) / kMs));
+  if (!chosen.empty()) set("GCCL_ALGORITHM", chosen);
+  set("GCCL_ADDRESS", network_ ? Network::address(r) : "127.0.0.1");
+  if (network_) set("GCCL_HOST", fmt::format("rank{}", r));
+  try {
+    if (network_) network_->enter(r);
+    rank_entry(program);
+  } catch (const std::exception&) {
+  }
+  _exit(1);
+}
+
+void Job::look_for_ends() {
+  for (Rank r = 0; r < ranks(); ++r) {
+    RankState& s = state_[r];
+    int status = 0;
+    if (s.pid <= 0 || waitpid(s.pid, &status, WNOHANG) != s.pid) continue;
+    s.pid = -1;
+    if (!s.alive) continue;
+    s.alive = false;
+    if (!s.ended)
+      violations_.push_back(WIFSIGNALED(status) ? fmt::format("rank {} was ended by signal {}", r, WTERMSIG(status))
+                                                : fmt::format("rank {} ended with code {}", r, WEXITSTATUS(status)));
+  }
+}
+
+void Job::heed(const Report& report) {
+  RankState& s = state_[report.rank];
+  using Kind = Report::Kind;
+  switch (report.kind) {
+    case Kind::ready: s.ready = true; break;
+    case Kind::begins: {
+      s.operation = report.a;
+      Times& t = executions_[{report.epoch, report.a}];
+      if (t.begin < 0) t.begin = report.time;
+      break;
+    }
+    case Kind::done: {
+      s.done_in[report.a] = report.epoch;
+      executions_[{report.epoch, report.a}].end = report.time;
+      if (report.b > 0 && wrong_ == 0)
+        first_wrong_ =
+            fmt::format("operation {}, epoch {}, rank {}: {} elements", report.a, report.epoch, report.rank, report.b);
+      wrong_ += report.b;
+      break;
+    }
+    case Kind::interrupted: s.text = report.text; break;
+    case Kind::strikes: {
+      const std::size_t i = report.a;
+      const auto strike = std::find_if(strikes_.begin(), strikes_.end(), [&](const Strike& x) { return x.fault == i; });
+      const sim::Fault& f = plan_.faults[i];
+      // Where the rank has not waited for what is between the moment and the fault, it is waited for here.
+      if (f.after && f.at > 0 && strike->signal == 0 && strike->moment.after == 0)
+        later(report.time + real(f.at), [this, i] { begin_fault(i, now()); });
+      else
+        begin_fault(i, report.time);
+      break;
+    }
+    case Kind::works:
+      s.epoch = report.epoch;
+      s.resumed = report.time;
+      break;
+    case Kind::knows:
+      if (ended_ == 0) s.knew.try_emplace(Rank(report.a), report.time);  // then processes end, which is no failure
+      break;
+    case Kind::ended:
+      s.ended = Report::How(report.a);
+      if (s.ended == Report::How::broken) {
+        s.text = report.text;
+        violations_.push_back(fmt::format("rank {}: {}", report.rank, s.text));
+      }
+      break;
+  }
+}
+
+// Reports, frames and what is due, until then.
+void Job::await(Nanos until) {
+  while (!agenda_.empty() && agenda_.begin()->first <= now()) {
+    const auto what = std::move(agenda_.begin()->second);
+    agenda_.erase(agenda_.begin());
+    what();
+  }
+  Nanos due = until;
+  if (!agenda_.empty()) due = std::min(due, agenda_.begin()->first);
+  if (network_) due = std::min(due, network_->due());
+  std::vector<pollfd> polled{{reports_.get(), POLLIN, 0}};
+  if (network_)
+    for (Rank r = 0; r < ranks(); ++r) polled.push_back({network_->descriptor(r), POLLIN, 0});
+  const Nanos left = std::max<Nanos>(0, due - now());
+  const timespec patience{time_t(left / kSecond), long(left % kSecond)};
+  if (ppoll(polled.data(), polled.size(), &patience, nullptr) > 0) {
+    Report report;
+    while (polled[0].revents && ::read(reports_.get(), &report, sizeof report) == ssize_t(sizeof report)) heed(report);
+    for (Rank r = 0; network_ && r < ranks(); ++r)
+      if (polled[r + 1].revents)
+        network_->move(r, now(), [this](Rank a, Rank b) { return passages_[a * ranks() + b]; });
+  }
+  if (network_) network_->deliver(now());
+}
+
+bool Job::settled() const {
+  return std::all_of(state_.begin(), state_.end(), [](const RankState& s) { return !s.alive || s.ended; });
+}
+
+void Job::run() {
+  std::map<Rank, Nanos> late;
+  for (const sim::Fault& f : plan_.faults)
+    if (f.kind == sim::FaultKind::late_start)
+      for (const Rank r : f.ranks) late[r] = f.at;
+  const Nanos started = now();
+  for (Rank r = 0; r < ranks(); ++r) {
+    if (late.contains(r))
+      later(started + real(late[r]), [this, r] { start(r); });
+    else
+      start(r);
+  }
+  const auto everybody = [&](auto what) { return std::all_of(state_.begin(), state_.end(), what); };
+  const Nanos start_by = started + kStart + real(late.empty() ? 0 : late.rbegin()->second);
+  while (!everybody([](const RankState& s) { return s.ready; })) {
+    await(now() + 10 * kMs);
+    look_for_ends();
+    if (!violations_.empty()) throw std::runtime_error("engine \"real\": not started: " + violations_[0]);
+    if (now() > start_by)
+      throw std::runtime_error(
+          fmt::format("engine \"real\": the ranks were not connected within {} s", kStart / kSecond));
+  }
+
+  // Who was never heard is not accused (docs/faults.md), so the detector goes round before anything happens.
+  for (const Nanos heard = now() + real(plan_.recovery.detection) * 3 / 10; network_ && now() < heard;) await(heard);
+  for (std::size_t i = 0; i < plan_.faults.size(); ++i)
+    if (begins_before_start(plan_.faults[i])) begin_fault(i, now());
+  began_ = now();
+  shared_->go = 1;
+  if (plan_.recovery.heal > 0)
+    later(began_ + real(plan_.recovery.heal), [this] {
+      for (std::size_t i = 0; i < plan_.faults.size(); ++i) {
+        end_fault(i);
+        over_[i] = true;
+      }
+    });
+  Nanos last = plan_.recovery.heal;
+  for (const sim::Fault& f : plan_.faults) last = std::max(last, f.at + f.lasts);
+  const Nanos computing = plan_.compute * Nanos(workload_.operations.size());
+  const Nanos limit =
+      began_ + (plan_.recovery.limit > 0 ? real(plan_.recovery.limit)
+                                         : real(last + 4 * computing + 10 * plan_.recovery.detection) + kPatience);
+  while (!settled() && now() < limit) {
+    await(std::min(limit, now() + 10 * kMs));
+    look_for_ends();
+  }
+  hangs_ = !settled();
+  ended_ = now();
+  shared_->end = 1;
+  for (const Nanos until = now() + kGoodbye;
+       now() < until && std::any_of(state_.begin(), state_.end(), [](const RankState& s) { return s.pid > 0; });) {
+    await(now() + 2 * kMs);
+    look_for_ends();
+  }
+}
+
+// ---- Faults ----
+
+void Job::hurt(Rank r, Nanos when, bool for_long) {
+  if (for_long) failed_at_.try_emplace(r, when);
+}
+
+void Job::crash(Rank r, Nanos when) {
+  RankState& s = state_[r];
+  if (!s.alive) return;
+  if (s.pid > 0) kill(s.pid, SIGKILL);
+  s.alive = false;
+  failed_at_[r] = when;
+}
+
+void Job::begin_fault(std::size_t i, Nanos when) {
+  using sim::FaultKind;
+  const sim::Fault& f = plan_.faults[i];
+  if (over_[i] || active_[i]) return;
+  active_[i] = true;
+  const bool for_long = f.lasts == 0 || f.lasts > plan_.recovery.detection / 10;
+  switch (f.kind) {
+    case FaultKind::node_loss:
+      if (network_) {  // its machine falls silent before anybody could say that its processes have ended
+        for (const Rank r : hit_by(workload_, f)) lost_with_node_.insert(r);
+        wires_changed();
+      }
+      [[fallthrough]];
+    case FaultKind::rank_crash:
+    case FaultKind::card_loss:
+      for (const Rank r : hit_by(workload_, f)) crash(r, when);
+      return;
+    case FaultKind::pause:
+      for (const Rank r : f.ranks) {
+        if (!state_[r].alive || state_[r].pid <= 0) continue;
+        hurt(r, when, for_long);
+        const auto strike =
+            std::find_if(strikes_.begin(), strikes_.end(), [&](const Strike& x) { return x.fault == i; });
+        const bool stops_itself = strike != strikes_.end() && strike->signal == SIGSTOP;
+        if (!stops_itself) kill(state_[r].pid, SIGSTOP);
+        state_[r].stopped = true;
+      }
+      break;
+    case FaultKind::straggler:
+      for (const Rank r : f.ranks) shared_->slowdown[r] = f.amount;
+      break;
+    case FaultKind::late_start: return;
+    case FaultKind::partition:
+      for (Rank r = 0; r < ranks(); ++r) hurt(r, when, for_long);
+      wires_changed();
+      break;
+    default:
+      wires_.apply(f, true);
+      if (f.kind == FaultKind::nic_down || f.kind == FaultKind::switch_loss || f.kind == FaultKind::link_down)
+        for (Rank a = 0; a < ranks(); ++a)
+          for (Rank b = 0; b < ranks(); ++b)
+            if (a != b && !f.link.empty() && wires_.down(workload_.cards[a], workload_.cards[b]))
+              hurt(a, when, for_long), hurt(b, when, for_long);
+      wires_changed();
+  }
+  if (f.lasts > 0) later(when + real(f.lasts), [this, i] { end_fault(i); });
+}
+
+void Job::end_fault(std::size_t i) {
+  using sim::FaultKind;
+  const sim::Fault& f = plan_.faults[i];
+  if (!active_[i] || over_[i]) return;
+  over_[i] = true;
+  active_[i] = false;
+  switch (f.kind) {
+    case FaultKind::pause:
+      for (const Rank r : f.ranks) resume(r);
+      return;
+    case FaultKind::straggler:
+      for (const Rank r : f.ranks) shared_->slowdown[r] = 1;
+      return;
+    case FaultKind::rank_crash:
+    case FaultKind::node_loss:
+    case FaultKind::card_loss:
+    case FaultKind::late_start: return;
+    default: wires_.apply(f, false); wires_changed();
+  }
+}
+
+// A rank that stops itself says so before; what comes before its stop would not end it.
+void Job::resume(Rank r) {
+  RankState& s = state_[r];
+  if (!s.stopped || s.pid <= 0) return;
+  siginfo_t info{};
+  if (waitid(P_PID, id_t(s.pid), &info, WSTOPPED | WNOHANG | WNOWAIT) == 0 && info.si_pid == 0)
+    return later(now() + kMs, [this, r] { resume(r); });
+  s.stopped = false;
+  kill(s.pid, SIGCONT);
+}
+
+void Job::wires_changed() {
+  for (Rank a = 0; a < ranks(); ++a)
+    for (Rank b = 0; b < ranks(); ++b)
+      if (a != b) passages_[a * ranks() + b] = passage(a, b);
+}
+
+Passage Job::passage(Rank from, Rank to) const {
+  using sim::FaultKind;
+  Passage p;
+  const bool connections = plan_.recovery.connections;
+  for (std::size_t i = 0; i < plan_.faults.size(); ++i) {
+    const sim::Fault& f = plan_.faults[i];
+    if (!active_[i]) continue;
+    if (f.kind == FaultKind::link_degraded) {
+      if (!slowed_.at(i)[from * ranks() + to]) continue;
+      p.latency += real(f.latency);
+      if (f.amount < 1) p.bytes_per_ns = kCableBytesPerNs * f.amount;
+      continue;
+    }
+    if (!f.link.empty() || !hits_way(f, from, to)) continue;
+    switch (f.kind) {
+      case FaultKind::loss: add_chance(&p.loss, f.amount); break;
+      case FaultKind::duplication: add_chance(&p.duplication, connections ? 0 : f.amount); break;
+      case FaultKind::reordering: add_chance(&p.reordering, connections ? 0 : f.amount); break;
+      case FaultKind::corruption: add_chance(&p.corruption, f.amount); break;
+      case FaultKind::agreement_loss: add_chance(&p.agreement_loss, f.amount); break;
+      case FaultKind::link_down:
+      case FaultKind::partition: p.cut = true; break;
+      default: break;
+    }
+  }
+  p.resets = p.past_checksums = connections;
+  auto& wires = const_cast<sim::ClusterWires&>(wires_);  // finds routes when they are first asked for
+  p.cut = p.cut || wires.down(workload_.cards[from], workload_.cards[to]) || lost_with_node_.contains(from) ||
+          lost_with_node_.contains(to);
+  return p;
+}
+
+}  // namespace gccl::real

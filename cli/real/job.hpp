@@ -1,0 +1,97 @@
+// The coordinator of real ranks: starts them, inflicts the faults, collects what they report.
+#pragma once
+
+#include <sys/types.h>
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "cli/real/moments.hpp"
+#include "cli/real/network.hpp"
+#include "sim/protocol/cluster_wires.hpp"
+#include "sim/scenario/plan/campaign.hpp"
+
+namespace gccl::real {
+
+// What is known of one rank.
+struct RankState {
+  pid_t pid = -1;
+  bool alive = false;    // its process
+  bool ready = false;    // connected with all
+  bool stopped = false;  // by a pause that has not ended
+  std::optional<Report::How> ended;
+  std::size_t operation = 0;  // begun last
+  std::uint32_t epoch = 0;
+  std::vector<std::uint32_t> done_in;  // by operation: epoch of its result; 0: it has none
+  std::map<Rank, Nanos> knew;          // of failures
+  Nanos resumed = -1;                  // began to work in its epoch
+  std::string text;                    // why it is broken
+};
+
+class Job {
+ public:
+  Job(const sim::Workload& workload, const sim::RealMeans& means);
+  ~Job();
+  Job(const Job&) = delete;
+  Job& operator=(const Job&) = delete;
+
+  // To the end of all ranks, or the limit.
+  void run();
+  // In the words of the simulation: times are divided by the stretch, and begin with the first operation.
+  sim::Outcome verdict() const;
+
+ private:
+  struct Times {
+    Nanos begin = -1, end = -1;
+  };
+  Rank ranks() const { return Rank(workload_.cards.size()); }
+  Nanos real(Nanos stated) const { return Nanos(double(stated) * stretch_); }
+  void start(Rank r);
+  void live(Rank r) const;
+  void await(Nanos until);
+  void heed(const Report& report);
+  void look_for_ends();
+  void later(Nanos due, std::function<void()> what) { agenda_.emplace(due, std::move(what)); }
+  bool settled() const;
+
+  void begin_fault(std::size_t i, Nanos when);
+  void end_fault(std::size_t i);
+  void crash(Rank r, Nanos when);
+  void resume(Rank r);
+  void hurt(Rank r, Nanos when, bool for_long);
+  void wires_changed();
+  Passage passage(Rank from, Rank to) const;
+  std::vector<bool> ways_over(const sim::Fault& f) const;
+  std::string waits() const;
+
+  const sim::Workload& workload_;
+  const sim::FaultPlan& plan_;
+  const sim::RealMeans& means_;
+  const double stretch_;
+  const sim::Outcome simulated_;
+  const std::vector<Strike> strikes_;
+  std::unique_ptr<Network> network_;
+  sim::ClusterWires wires_;
+  std::vector<Passage> passages_;  // from * ranks + to
+  std::string store_, secret_;
+  Fd reservation_, reports_, reports_end_;
+  Shared* shared_ = nullptr;
+  const pid_t self_;
+
+  std::vector<RankState> state_;
+  std::multimap<Nanos, std::function<void()>> agenda_;
+  std::vector<bool> active_, over_;                  // by fault
+  std::map<std::size_t, std::vector<bool>> slowed_;  // by fault that degrades a link: ways_over()
+  std::set<Rank> lost_with_node_;                    // cut off before their processes end
+  std::map<Rank, Nanos> failed_at_;  // of those to which something was done that others may take for a failure
+  std::map<std::pair<std::uint32_t, std::size_t>, Times> executions_;  // by epoch and operation
+  std::uint64_t wrong_ = 0;
+  std::string first_wrong_;
+  std::vector<std::string> violations_;
+  Nanos began_ = 0, ended_ = 0;
+  bool hangs_ = false;
+};
+
+}  // namespace gccl::real

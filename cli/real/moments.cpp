@@ -1,0 +1,136 @@
+#include "cli/real/moments.hpp"
+
+#include <signal.h>
+
+#include <algorithm>
+#include <set>
+
+#include "libgccl/schedule/schedule.hpp"
+
+namespace gccl::real {
+namespace {
+
+using sim::Fault;
+using sim::FaultKind;
+
+constexpr Nanos kDetectionLeast = 2'000'000'000;
+constexpr Nanos kBySelf = 1'000'000;  // a rank does by itself what strikes it so soon after a moment
+
+bool ends_processes(const Fault& f) {
+  return f.kind == FaultKind::rank_crash || f.kind == FaultKind::node_loss || f.kind == FaultKind::card_loss;
+}
+
+// What a rank's schedule has of an operation.
+struct Amounts {
+  std::uint64_t steps = 0, bytes = 0;
+};
+Amounts amounts_of(const sim::SimulatedOperation& o, Rank rank) {
+  Amounts a;
+  for (Count lane = 0; lane < o.lanes; ++lane) {
+    Schedule s = sliced(o.algorithm, o.call, o.layout->view(rank), o.shares, lane, o.lanes);
+    while (const Step* step = s.next()) {
+      ++a.steps;
+      if (step->op == Op::send) a.bytes += step->from.count * o.element_bytes;
+    }
+  }
+  return a;
+}
+
+// Nothing: the rank never comes so far.
+std::optional<Moment> by_amount(const sim::Workload& w, const sim::FaultMoment& m, bool bytes) {
+  std::uint64_t before = 0;
+  for (std::size_t o = 0; o < w.operations.size(); ++o) {
+    const Amounts a = amounts_of(w.operations[o], m.rank);
+    const std::uint64_t here = bytes ? a.bytes : a.steps;
+    if (before + here >= m.count && here > 0)
+      return Moment{.at = Moment::At::operation, .number = o, .part = double(m.count - before) / double(here)};
+    before += here;
+  }
+  return std::nullopt;
+}
+
+std::optional<Moment> by_time(const sim::Workload& w, const sim::Outcome& simulated, Nanos t, double stretch) {
+  const auto& end = simulated.end_ns;
+  std::vector<Nanos> took;
+  for (std::size_t i = 0; i < end.size(); ++i) took.push_back(end[i] - simulated.begin_ns[i]);
+  std::nth_element(took.begin(), took.begin() + std::ptrdiff_t(took.size() / 2), took.end());
+  const Nanos usual = std::max<Nanos>(1, took[took.size() / 2]);
+  Nanos begins = 0;
+  for (std::size_t o = 0; o < end.size(); ++o) {
+    if (end[o] > t) {
+      const Nanos into = std::max<Nanos>(0, t - begins), compute = w.faults->compute;
+      if (into <= compute)
+        return Moment{.at = Moment::At::compute, .number = o, .after = Nanos(double(into) * stretch)};
+      return Moment{
+          .at = Moment::At::operation, .number = o, .part = std::min(1.0, double(into - compute) / double(usual))};
+    }
+    begins = end[o];
+  }
+  return std::nullopt;
+}
+
+// Whose moment it is: of those that it hits, or of one that lives.
+Rank reference(const sim::Workload& w, const Fault& f) {
+  if (const auto hit = hit_by(w, f); !hit.empty()) return hit[0];
+  std::set<Rank> end;
+  for (const Fault& other : w.faults->faults)
+    if (ends_processes(other))
+      for (const Rank r : hit_by(w, other)) end.insert(r);
+  Rank r = 0;
+  while (end.contains(r) && r + 1 < w.cards.size()) ++r;
+  return r;
+}
+
+}  // namespace
+
+double stretch_of(const sim::FaultPlan& plan) {
+  return std::max(1.0, double(kDetectionLeast) / double(plan.recovery.detection));
+}
+
+std::vector<Rank> hit_by(const sim::Workload& w, const Fault& f) {
+  if (!f.place) return f.ranks;
+  std::vector<Rank> hit;
+  for (Rank r = 0; r < w.cards.size(); ++r)
+    if (f.kind == FaultKind::card_loss ? w.cards[r] == *f.place : w.cluster->node_of(w.cards[r]) == *f.place)
+      hit.push_back(r);
+  return hit;
+}
+
+bool begins_before_start(const Fault& f) {
+  return f.at == 0 && !f.after && !ends_processes(f) && f.kind != FaultKind::pause && f.kind != FaultKind::late_start;
+}
+
+std::vector<Strike> strikes_of(const sim::Workload& w, const sim::Outcome& simulated, double stretch) {
+  std::vector<Strike> all;
+  for (std::size_t i = 0; i < w.faults->faults.size(); ++i) {
+    const Fault& f = w.faults->faults[i];
+    if (f.kind == FaultKind::late_start || begins_before_start(f)) continue;
+    Strike s{.fault = i, .rank = f.after ? f.after->rank : reference(w, f), .moment = {}};
+    std::optional<Moment> moment;
+    if (f.after) {
+      using What = sim::FaultMoment::What;
+      switch (f.after->what) {
+        case What::operations: moment = Moment{.at = Moment::At::done, .number = f.after->count - 1}; break;
+        case What::steps: moment = by_amount(w, *f.after, false); break;
+        case What::bytes: moment = by_amount(w, *f.after, true); break;
+        case What::agreements: moment = Moment{.at = Moment::At::agreement, .number = f.after->count}; break;
+        case What::epochs: moment = Moment{.at = Moment::At::epoch, .number = f.after->count}; break;
+      }
+    } else {
+      moment = by_time(w, simulated, f.at, stretch);
+    }
+    if (!moment) continue;
+    s.moment = *moment;
+    const auto hit = hit_by(w, f);
+    const Nanos delay = f.after ? Nanos(double(f.at) * stretch) : 0;
+    if (hit.size() == 1 && hit[0] == s.rank && delay <= kBySelf) {
+      if (ends_processes(f)) s.signal = SIGKILL;
+      if (f.kind == FaultKind::pause) s.signal = SIGSTOP;
+      if (s.signal && s.moment.at != Moment::At::operation) s.moment.after += delay;
+    }
+    all.push_back(s);
+  }
+  return all;
+}
+
+}  // namespace gccl::real

@@ -1,0 +1,29 @@
+// From the simulated times of a scenario's faults to moments of real ranks.
+#pragma once
+
+#include <vector>
+
+#include "cli/real/program.hpp"
+#include "sim/engine/workload.hpp"
+
+namespace gccl::real {
+
+// The stated times of a scenario (computing, faults, detection, healing) take this many times as long among real ranks,
+// so that a detection time is 2 s at least: processes that share a few cores answer later than simulated ones.
+double stretch_of(const sim::FaultPlan& plan);
+
+// Ranks to which the fault happens, as processes.
+std::vector<Rank> hit_by(const sim::Workload& workload, const sim::Fault& fault);
+
+// Beside those that hold from before the start (begins_before_start), all that strike at all.
+//   at_us            the operation in which the simulated fault strikes, by `simulated`, what the same scenario comes
+//   to in
+//                    virtual time: in computing as long after its begin as there, stretched; else the same part of the
+//                    operation
+//   operations       when the rank has completed so many
+//   steps, bytes     the operation in which the rank's schedule comes to so many, and the part of its steps or bytes
+//   agreements, epochs  as stated
+std::vector<Strike> strikes_of(const sim::Workload& workload, const sim::Outcome& simulated, double stretch);
+bool begins_before_start(const sim::Fault& fault);
+
+}  // namespace gccl::real

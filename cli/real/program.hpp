@@ -1,0 +1,79 @@
+// What the coordinator of `gccl run --engine real` and its ranks share: the program that a rank carries out, what it
+// reports, and the moments at which faults strike. No JSON and nothing of the simulation here.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+#include "libgccl/elements/reduction.hpp"
+#include "libgccl/schedule/call.hpp"
+
+namespace gccl::real {
+
+// How far a rank has come when a fault strikes.
+struct Moment {
+  enum class At : std::uint8_t {
+    compute,    // in computing before operation `number`, `after` from its begin
+    operation,  // in operation `number`, when `part` of its usual time has passed, or at its end
+    done,       // `after` from the completion of operation `number`
+    agreement,  // `after` from the begin of the agreement of this number, from 1 on
+    epoch,      // `after` from entering this epoch; 1 is the start
+  };
+  At at = At::compute;
+  std::uint64_t number = 0;
+  Nanos after = 0;
+  double part = 0;
+};
+
+struct Strike {
+  std::size_t fault = 0;
+  Rank rank = 0;  // whose moment it is
+  Moment moment;
+  int signal = 0;  // what this rank sends itself then; 0: it only reports, and the coordinator acts
+};
+
+struct RankCall {
+  Call call{};
+  Dtype dtype = Dtype::f32;
+  Reduction reduction = Reduction::sum;
+};
+
+// One message of a rank to the coordinator; shorter than PIPE_BUF, so that all ranks write to one pipe.
+struct Report {
+  enum class Kind : std::uint32_t {
+    ready,        // connected with all
+    begins,       // a: operation; computing included
+    done,         // a: operation, b: wrong elements, in epoch `epoch`
+    interrupted,  // text: what the operation returned
+    strikes,      // a: fault
+    works,        // in epoch `epoch`
+    knows,        // a: rank that has failed
+    ended,        // a: How
+  };
+  enum class How : std::uint64_t { finished, failed, out, broken };  // broken: text says why; never expected
+  Kind kind{};
+  Rank rank = 0;
+  std::uint64_t a = 0, b = 0;
+  std::uint32_t epoch = 0;
+  Nanos time = 0;  // CLOCK_MONOTONIC
+  char text[200] = {};
+};
+
+// Memory that the coordinator and all ranks see.
+struct Shared {
+  std::atomic<int> go, end;
+  std::atomic<double> slowdown[64];  // of a rank's own work
+};
+
+struct RankProgram {
+  Rank rank = 0;
+  std::vector<RankCall> calls;
+  std::vector<Strike> strikes;  // of this rank
+  Nanos compute = 0;            // before each operation
+  bool shrinks = false;         // policy shrink; else fail
+  int reports = -1;             // where to write them
+  Shared* shared = nullptr;
+};
+
+}  // namespace gccl::real

@@ -1,0 +1,338 @@
+#include "cli/real/rank.hpp"
+
+#include <signal.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstdio>
+#include <cstring>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "cli/bench/data.hpp"
+#include "gccl/gccl.h"
+
+namespace gccl::real {
+namespace {
+
+constexpr Nanos kLook = 1'000'000;          // so often a rank that computes looks for failures
+constexpr Nanos kUsualFirst = 1'000'000;    // time of an operation before one is measured
+constexpr std::uint64_t kMet = 1ull << 63;  // an agreement's flag that no operation has
+constexpr int kAgreements = 8;              // so often in a row news of failures may interrupt an agreement
+
+Nanos now() {
+  timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return t.tv_sec * 1'000'000'000ll + t.tv_nsec;
+}
+
+void sleep_for(Nanos t) {
+  timespec left{time_t(t / 1'000'000'000), long(t % 1'000'000'000)};
+  while (nanosleep(&left, &left) != 0) {
+  }
+}
+
+int report_pipe = -1;
+
+// Safe in a signal handler. A report goes whole, and the coordinator reads as long as a rank lives.
+void write_report(Report r) {
+  r.time = now();
+  while (::write(report_pipe, &r, sizeof r) < 0 && errno == EINTR) {
+  }
+}
+
+// The strike that comes next, by a timer, in whatever the rank then does.
+Report strike_report;
+volatile int strike_signal = 0;
+volatile sig_atomic_t strike_pending = 0;
+
+void strike(int) {
+  if (!strike_pending) return;
+  strike_pending = 0;
+  const int error = errno;
+  write_report(strike_report);
+  if (strike_signal) ::kill(getpid(), strike_signal);
+  errno = error;
+}
+
+// Now at the latest.
+void strike_now() {
+  const itimerval never{};
+  setitimer(ITIMER_REAL, &never, nullptr);
+  strike(0);
+}
+
+void strike_in(const Strike& s, Nanos delay) {
+  strike_now();  // an earlier one
+  strike_report = {.kind = Report::Kind::strikes, .rank = s.rank, .a = s.fault};
+  strike_signal = s.signal;
+  strike_pending = 1;
+  const Nanos us = delay / 1000;
+  if (us <= 0) return strike_now();
+  const itimerval after{{0, 0}, {time_t(us / 1'000'000), suseconds_t(us % 1'000'000)}};
+  setitimer(ITIMER_REAL, &after, nullptr);
+}
+
+class RankLife {
+ public:
+  explicit RankLife(const RankProgram& program) : program_(program) {}
+  void run();
+
+ private:
+  using At = Moment::At;
+  void say(Report::Kind kind, std::uint64_t a = 0, std::uint64_t b = 0, const char* text = "");
+  [[noreturn]] void end(Report::How how, const char* text = "");
+  [[noreturn]] void broken(const char* what, GCCL_Result result);
+  void reach(At at, std::uint64_t number);
+  bool failures_known(GCCL_Comm comm);
+  void learn();
+  bool work();
+  void meet();
+  std::size_t number_of(Rank r) const {
+    return std::size_t(std::find(members_.begin(), members_.end(), std::int32_t(r)) - members_.begin());
+  }
+  bool compute();
+  bool operate();
+  GCCL_Result call(const RankCall& c, const void* in, void* out);
+  std::optional<std::uint64_t> agree(std::uint64_t flags);
+  std::uint64_t all() const { return program_.calls.size(); }
+  std::uint64_t done_flags(std::uint64_t operations) const { return (1ull << operations) - 1; }
+  double slowdown() const { return program_.shared->slowdown[program_.rank].load(); }
+
+  const RankProgram& program_;
+  GCCL_Comm world_ = GCCL_COMM_NULL, comm_ = GCCL_COMM_NULL;
+  std::uint32_t epoch_ = 1;
+  std::vector<std::int32_t> members_;  // ranks of the world, by their number in comm_
+  std::uint64_t next_ = 0, agreements_ = 0;
+  std::set<std::size_t> struck_;  // faults
+  std::set<int> known_;           // ranks that have failed
+  std::vector<Nanos> took_;       // operations
+  std::vector<std::byte> in_, out_;
+};
+
+void RankLife::say(Report::Kind kind, std::uint64_t a, std::uint64_t b, const char* text) {
+  Report r{.kind = kind, .rank = program_.rank, .a = a, .b = b, .epoch = epoch_};
+  std::snprintf(r.text, sizeof r.text, "%s", text);
+  write_report(r);
+}
+
+// Others may still need what this rank knows, so it stays until all have ended.
+void RankLife::end(Report::How how, const char* text) {
+  if (world_) learn();
+  say(Report::Kind::ended, std::uint64_t(how), 0, text);
+  while (!program_.shared->end.load()) {
+    sleep_for(2 * kLook);
+    if (world_ && how != Report::How::out) learn();
+  }
+  _exit(0);
+}
+
+void RankLife::broken(const char* what, GCCL_Result result) {
+  char text[sizeof Report::text];
+  std::snprintf(text, sizeof text, "%s returned %d: %s", what, int(result), GCCL_Last_error());
+  end(Report::How::broken, text);
+}
+
+void RankLife::reach(At at, std::uint64_t number) {
+  for (const Strike& s : program_.strikes) {
+    if (s.moment.at != at || s.moment.number != number || struck_.contains(s.fault)) continue;
+    struck_.insert(s.fault);
+    Nanos delay = s.moment.after;
+    if (at == At::operation) {
+      Nanos usual = kUsualFirst;
+      if (!took_.empty()) {
+        std::vector<Nanos> sorted = took_;
+        std::nth_element(sorted.begin(), sorted.begin() + std::ptrdiff_t(sorted.size() / 2), sorted.end());
+        usual = sorted[sorted.size() / 2];
+      }
+      delay = Nanos(s.moment.part * double(usual));
+    }
+    strike_in(s, delay);
+  }
+}
+
+bool RankLife::failures_known(GCCL_Comm comm) {
+  int count = 0;
+  return GCCL_Comm_get_failed(comm, nullptr, 0, &count) == GCCL_SUCCESS && count > 0;
+}
+
+void RankLife::learn() {
+  int ranks[64], count = 0;
+  if (GCCL_Comm_get_failed(world_, ranks, 64, &count) != GCCL_SUCCESS) return;
+  for (int i = 0; i < std::min(count, 64); ++i)
+    if (known_.insert(ranks[i]).second) say(Report::Kind::knows, std::uint64_t(ranks[i]));
+}
+
+// False where a failure interrupts it. Real time passes, so the coordinator's changes of the slowdown count from now
+// on.
+bool RankLife::compute() {
+  std::vector<const Strike*> due;
+  for (const Strike& s : program_.strikes)
+    if (s.moment.at == At::compute && s.moment.number == next_ && struck_.insert(s.fault).second) due.push_back(&s);
+  std::sort(due.begin(), due.end(), [](const Strike* a, const Strike* b) { return a->moment.after < b->moment.after; });
+  const Nanos begin = now();
+  double left = double(program_.compute);
+  for (Nanos last = begin;;) {
+    while (!due.empty() && (now() - begin >= due[0]->moment.after || left <= 0)) {
+      strike_in(*due[0], 0);
+      due.erase(due.begin());
+    }
+    if (left <= 0) return true;
+    sleep_for(std::min<Nanos>(kLook, Nanos(left) + 1));
+    left -= double(now() - last) / slowdown();
+    last = now();
+    if (failures_known(comm_)) return false;
+  }
+}
+
+GCCL_Result RankLife::call(const RankCall& c, const void* in, void* out) {
+  const auto dtype = GCCL_Dtype(c.dtype);
+  const auto op = GCCL_Op(c.reduction);
+  const std::size_t n = c.call.count;
+  const int root = int(c.call.root);
+  switch (c.call.kind) {
+    case Collective::allreduce: return GCCL_Allreduce(in, out, n, dtype, op, comm_);
+    case Collective::allgather: return GCCL_Allgather(in, out, n, dtype, comm_);
+    case Collective::reduce_scatter: return GCCL_Reduce_scatter(in, out, n, dtype, op, comm_);
+    case Collective::reduce: return GCCL_Reduce(in, out, n, dtype, op, root, comm_);
+    case Collective::gather: return GCCL_Gather(in, out, n, dtype, root, comm_);
+    case Collective::scatter: return GCCL_Scatter(in, out, n, dtype, root, comm_);
+    case Collective::alltoall: return GCCL_Alltoall(in, out, n, dtype, comm_);
+    case Collective::barrier: return GCCL_Barrier(comm_);
+    case Collective::broadcast: {  // one buffer, in the C interface
+      int rank = 0;
+      GCCL_Comm_rank(comm_, &rank);
+      if (rank == root) std::memcpy(out, in, n * size_of(c.dtype));
+      return GCCL_Broadcast(out, n, dtype, root, comm_);
+    }
+    default: return GCCL_ERR_NOT_SUPPORTED;  // refused before anything was started
+  }
+}
+
+// False where a failure interrupts it.
+bool RankLife::operate() {
+  const std::size_t size = members_.size();
+  const std::size_t rank = number_of(program_.rank);
+  RankCall c = program_.calls[next_];
+  const std::size_t root = number_of(c.call.root);
+  c.call.root = root < size ? Rank(root) : 0;          // one that has failed is replaced by the first rank
+  const std::uint64_t salt = next_ * 64 + epoch_ + 1;  // what of another operation or epoch came through would be wrong
+  const unsigned bytes = size_of(c.dtype);
+  in_.assign(input_count(c.call, Rank(size), Rank(rank)) * bytes, std::byte{0});
+  out_.assign(output_count(c.call, Rank(size), Rank(rank)) * bytes, std::byte{0xee});
+  bench::fill_input(c.call, c.dtype, c.reduction, Rank(size), Rank(rank), in_.data(), salt);
+  reach(At::operation, next_);
+  const Nanos begin = now();
+  const GCCL_Result result = call(c, in_.data(), out_.data());
+  const Nanos took = now() - begin;
+  strike_now();
+  if (result == GCCL_SUCCESS) {
+    took_.push_back(took);
+    if (program_.compute == 0 && slowdown() > 1) sleep_for(Nanos((slowdown() - 1) * double(took)));
+    say(Report::Kind::done, next_,
+        bench::count_wrong(c.call, c.dtype, c.reduction, Rank(size), Rank(rank), out_.data(), salt));
+    reach(At::done, next_);
+    ++next_;
+    return true;
+  }
+  if (result != GCCL_ERR_PEER_LOST && result != GCCL_ERR_REVOKED && result != GCCL_ERR_REMOTE &&
+      result != GCCL_ERR_ABORTED)
+    broken("the collective", result);
+  say(Report::Kind::interrupted, next_, 0, GCCL_Last_error());
+  return false;
+}
+
+bool RankLife::work() {
+  while (next_ < all()) {
+    say(Report::Kind::begins, next_);
+    if (!compute() || !operate()) {
+      learn();
+      return false;
+    }
+    if (next_ == all()) return true;
+  }
+  return true;
+}
+
+// The AND of everybody's flags. Nothing where the others go on without this rank, or might.
+std::optional<std::uint64_t> RankLife::agree(std::uint64_t flags) {
+  reach(At::agreement, ++agreements_);
+  for (int i = 0; i < kAgreements; ++i) {
+    // News of a failure makes the call fail once, on all ranks alike; who is out fails ever again.
+    GCCL_Comm_ack_failed(comm_);
+    std::uint64_t agreed = flags;
+    const GCCL_Result result = GCCL_Comm_agree(comm_, &agreed);
+    strike_now();
+    learn();
+    if (result == GCCL_SUCCESS) return agreed;
+    if (result != GCCL_ERR_PEER_LOST) broken("GCCL_Comm_agree", result);
+  }
+  return std::nullopt;
+}
+
+// Shrinks until all that are left know who they are and where they go on.
+void RankLife::meet() {
+  for (std::uint64_t agreed = 0; !(agreed & kMet);) {
+    GCCL_Comm smaller = GCCL_COMM_NULL;
+    const GCCL_Result shrunk = GCCL_Comm_shrink(comm_, &smaller);
+    learn();
+    if (shrunk == GCCL_ERR_PEER_LOST) end(Report::How::out);
+    if (shrunk != GCCL_SUCCESS) broken("GCCL_Comm_shrink", shrunk);
+    comm_ = smaller;
+    ++epoch_;
+    reach(At::epoch, epoch_);
+    int size = 0;
+    GCCL_Comm_size(comm_, &size);
+    members_.assign(std::size_t(size), -1);
+    const auto mine = std::int32_t(program_.rank);
+    std::uint64_t flags = ~done_flags(all()) | done_flags(next_);
+    if (GCCL_Allgather(&mine, members_.data(), 1, GCCL_INT32, comm_) != GCCL_SUCCESS) {
+      GCCL_Comm_revoke(comm_);
+      flags &= ~kMet;
+    }
+    const auto all_agree = agree(flags);
+    if (!all_agree) end(Report::How::out);
+    agreed = *all_agree;
+  }
+}
+
+void RankLife::run() {
+  if (const GCCL_Result result = GCCL_Init(&world_, nullptr); result != GCCL_SUCCESS) broken("GCCL_Init", result);
+  comm_ = world_;
+  int size = 0;
+  GCCL_Comm_size(world_, &size);
+  for (int r = 0; r < size; ++r) members_.push_back(r);
+  if (const GCCL_Result result = GCCL_Barrier(world_); result != GCCL_SUCCESS) broken("the first barrier", result);
+  say(Report::Kind::ready);
+  while (!program_.shared->go.load()) sleep_for(kLook / 2);
+  reach(At::epoch, epoch_);
+  for (;;) {
+    say(Report::Kind::works);
+    if (!work()) GCCL_Comm_revoke(comm_);
+    const auto agreed = agree(~done_flags(all()) | done_flags(next_));
+    if (!agreed) end(Report::How::out);
+    const auto final = std::uint64_t(std::countr_one(*agreed));
+    if (final >= all()) end(Report::How::finished);
+    if (!program_.shrinks) end(Report::How::failed);
+    next_ = final;
+    meet();
+  }
+}
+
+}  // namespace
+
+void run_rank(const RankProgram& program) {
+  report_pipe = program.reports;
+  struct sigaction action {};
+  action.sa_handler = strike;
+  action.sa_flags = SA_RESTART;
+  sigaction(SIGALRM, &action, nullptr);
+  RankLife(program).run();
+  _exit(1);
+}
+
+}  // namespace gccl::real

@@ -1,0 +1,86 @@
+#include "sim/scenario/plan/real.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "sim/scenario/judge/check.hpp"
+
+namespace gccl::sim {
+namespace {
+
+// What happens between ranks rather than to one of them.
+bool needs_network(const Fault& f) {
+  switch (f.kind) {
+    case FaultKind::rank_crash:
+    case FaultKind::pause:
+    case FaultKind::node_loss:
+    case FaultKind::card_loss:
+    case FaultKind::straggler:
+    case FaultKind::late_start: return false;
+    default: return true;
+  }
+}
+
+// A stop of 0.3 of the detection time may count as a failure (docs/faults.md).
+bool may_be_taken_for_dead(const Fault& f, const RecoverySettings& s) { return f.lasts * 10 >= s.detection * 3; }
+
+}  // namespace
+
+void check_real_ranks(const ScenarioRun& run, const SimulatedWorld& world, const std::optional<RealMeans>& real) {
+  if (!real) run.where.fail("engine \"real\" starts ranks on this machine, which gccl run alone does with scenarios");
+  if (!real->obstacle.empty())
+    run.where.fail(
+        fmt::format("cannot be inflicted here with --namespaces: {}; leave that out, or take the engine "
+                    "\"protocol\"",
+                    real->obstacle));
+  if (world.ranks() > kRealRanksMax)
+    run.where.fail(
+        fmt::format("engine \"real\" starts at most {} ranks on this machine, found {}; state fewer \"ranks\", "
+                    "or take the engine \"flow\" or \"protocol\"",
+                    kRealRanksMax, world.ranks()));
+  if (!run.stragglers.empty())
+    run.where.at("stragglers").fail("engine \"real\" takes them as \"faults\": straggler and late_start");
+  if (run.recovery.policy == FailurePolicy::spare || run.recovery.policy == FailurePolicy::rejoin)
+    run.where.at("recovery")
+        .at("policy")
+        .fail(fmt::format("found \"{}\", expected \"shrink\" or \"fail\" with the engine \"real\": the library's "
+                          "communicators shrink, and no process can join one yet",
+                          policy_names()[std::size_t(run.recovery.policy)]));
+  for (const auto& stream : run.streams)
+    for (const Task& task : stream) {
+      if (task.in_place) task.where.at("in_place").fail("engine \"real\" plays two buffers alone, expected false");
+      if (task.kind == Collective::sendrecv)
+        task.where.at("collective").fail("engine \"real\" plays no sendrecv; alltoall is nearest");
+    }
+}
+
+void check_real_fault(const Fault& f, const json::Node& where, const ScenarioRun& run, const RealMeans& real) {
+  if (needs_network(f)) {
+    const auto refuse = [&](const std::string& why) {
+      where.fail(fmt::format("{} cannot be inflicted {}", name(f.kind), why));
+    };
+    if (real.shm) refuse("on shared memory; take --transport tcp --namespaces");
+    if (run.recovery.system_tells) refuse("where \"system_tells\", which makes all ranks one machine; leave that out");
+    if (!real.namespaces) refuse("without a network between the ranks; take --namespaces");
+    return;
+  }
+  if (f.kind == FaultKind::pause && may_be_taken_for_dead(f, run.recovery) &&
+      (!real.namespaces || run.recovery.system_tells))
+    where.fail(fmt::format(
+        "a stop of 0.3 of the detection time or more: ranks of one machine are not called failed while their "
+        "processes live; {}",
+        run.recovery.system_tells ? "leave out \"system_tells\" and take --namespaces"
+                                  : "take --transport tcp --namespaces"));
+}
+
+std::size_t leave_out_virtual_times(ScenarioRun* run) {
+  static constexpr std::string_view kOfVirtualTime[] = {
+      "max_time_us", "min_time_us", "min_busbw_GBps", "fastest", "within_percent_of", "min_throughput_after_percent",
+      "slowest"};
+  return std::erase_if(run->expectations, [](const Expectation& e) {
+    return std::find(std::begin(kOfVirtualTime), std::end(kOfVirtualTime), e.check->key) != std::end(kOfVirtualTime);
+  });
+}
+
+}  // namespace gccl::sim

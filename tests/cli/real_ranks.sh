@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+# real_ranks.sh GCCL: `gccl run --engine real` inflicts timelines on real ranks and comes to what the simulation says (a
+# difference is exit code 1), refuses what it cannot do before anything starts, and leaves nothing behind when interrupted.
+set -euo pipefail
+gccl=$1
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+fail() { echo "real_ranks: $*"; exit 1; }
+
+scenario() {  # NAME RUN...: four ranks
+  local name=$1; shift
+  local IFS=,
+  echo "{\"schema\": \"gccl/scenario/1\", \"name\": \"$name\", \"cluster\": \"dgx-h100-superpod-2048\", \"ranks\": 4, \"runs\": [$*]}" >"$work/$name.json"
+}
+run() {  # COLLECTIVE FAULTS EXPECTATIONS [POLICY [MORE]]
+  echo "{\"collective\": \"$1\", \"bytes\": \"16KiB\", \"algorithms\": \"auto\", \"repeats\": 4, \"faults\": [$2],
+         \"recovery\": {\"policy\": \"${4:-shrink}\", \"detection_us\": \"200ms\"}, \"expect\": {$3}${5:-}}"
+}
+lived='"completed": true, "correct": true, "exactly_once": true, "no_false_alarm": true'
+crash='{"kind": "rank_crash", "rank": 2, "after": {"rank": 2, "operations": 2}}'
+
+scenario crashes \
+  "$(run allreduce "$crash" "$lived, \"dead\": [2], \"max_detection_us\": \"200ms\"")" \
+  "$(run broadcast '{"kind": "rank_crash", "rank": 0, "after": {"rank": 0, "steps": 3}}' "$lived, \"dead\": [0]")" \
+  "$(run alltoall "$crash" '"completed": false, "dead": [2], "no_false_alarm": true' fail)" \
+  "$(run allgather '{"kind": "pause", "rank": 1, "at_us": "2ms", "for_us": "20ms"}' "$lived, \"dead\": []" shrink ', "compute_us": "1ms"')"
+for transport in tcp shm; do
+  "$gccl" run "$work/crashes.json" --engine real --transport $transport --quiet || fail "crashes over $transport: exit code $?"
+done
+# An expectation that does not hold is seen.
+scenario wrong "$(run allreduce "$crash" '"dead": [1]')"
+code=0; "$gccl" run "$work/wrong.json" --engine real --quiet >"$work/out" || code=$?
+if [ $code != 1 ] || ! grep -q 'found \[2\]' "$work/out"; then fail "a wrong expectation: $code, $(cat "$work/out")"; fi
+
+# Faults of the network need one, and are refused without.
+scenario cut "$(run allreduce '{"kind": "partition", "ranks": [3], "at_us": "2ms"}' "$lived, \"dead\": [3]" shrink ', "compute_us": "1ms"')"
+refused() {  # TEXT ARGUMENT...
+  local text=$1 code=0; shift
+  "$gccl" run "$@" >"$work/out" 2>&1 || code=$?
+  if [ $code != 2 ] || ! grep -qF -- "$text" "$work/out"; then fail "$*: exit code $code, $(cat "$work/out")"; fi
+}
+refused "take --namespaces" "$work/cut.json" --engine real
+refused "take --transport tcp --namespaces" "$work/cut.json" --engine real --transport shm
+refused "expected --engine real with it" "$work/cut.json" --transport tcp
+refused "real ranks do not run twice alike" "$work/crashes.json" --engine real --seeds 1..2
+refused "at most 64 ranks" faults/straggler-2048 --engine real
+refused "no process can join one yet" faults/spare-takes-over --engine real
+code=0; "$gccl" run "$work/cut.json" --engine real --namespaces --quiet >"$work/out" 2>&1 || code=$?
+[ $code = 0 ] || { [ $code = 2 ] && grep -q "cannot be inflicted here" "$work/out"; } ||
+  fail "a partition: exit code $code, $(cat "$work/out")"
+
+# Interrupted, and killed: no process, no segment.
+scenario long "$(run allreduce "$crash" "$lived" shrink ', "compute_us": "10s"')"
+segments=$(ls /dev/shm)
+for signal in INT KILL; do
+  for transport in tcp shm; do
+    GCCL_REAL_RANKS_TEST=$$ setsid "$gccl" run "$work/long.json" --engine real --transport $transport --quiet >/dev/null 2>&1 &
+    job=$!
+    ours() { grep -lzxF "GCCL_REAL_RANKS_TEST=$$" /proc/[0-9]*/environ 2>/dev/null | wc -l; }
+    for _ in $(seq 100); do [ "$(ours)" -ge 6 ] && break; sleep 0.05; done
+    [ "$(ours)" -ge 6 ] || fail "the ranks of the long run do not start"
+    sleep 0.3
+    kill -$signal $job
+    wait $job || true
+    for _ in $(seq 100); do [ "$(ours)" = 0 ] && break; sleep 0.05; done
+    [ "$(ours)" = 0 ] || fail "processes are left after $signal"
+  done
+done
+[ "$(ls /dev/shm)" = "$segments" ] || fail "left in /dev/shm: $(ls /dev/shm)"
