@@ -286,6 +286,10 @@ void Job::run() {
     if (f.kind == sim::FaultKind::late_start)
       for (const Rank r : f.ranks) late[r] = f.at;
   const Nanos started = now();
+  for (std::size_t i = 0; i < plan_.faults.size(); ++i)
+    if (plan_.faults[i].kind == sim::FaultKind::late_start)
+      later(started + real(plan_.faults[i].at),
+            [this, i] { events_.push_back({.at = now(), .what = sim::FaultEvent::What::begins, .fault = i}); });
   for (Rank r = 0; r < ranks(); ++r) {
     if (late.contains(r))
       later(started + real(late[r]), [this, r] { start(r); });
@@ -355,6 +359,11 @@ void Job::begin_fault(std::size_t i, Nanos when) {
   const sim::Fault& f = plan_.faults[i];
   if (over_[i] || active_[i]) return;
   active_[i] = true;
+  const auto alive = [&](Rank r) { return state_[r].alive; };
+  const bool kills =
+      f.kind == FaultKind::rank_crash || f.kind == FaultKind::node_loss || f.kind == FaultKind::card_loss;
+  if (!kills || std::ranges::any_of(hit_by(workload_, f), alive))
+    events_.push_back({.at = when, .what = sim::FaultEvent::What::begins, .fault = i});
   const bool for_long = f.lasts == 0 || f.lasts > plan_.recovery.detection / 10;
   switch (f.kind) {
     case FaultKind::node_loss:
@@ -404,6 +413,7 @@ void Job::end_fault(std::size_t i) {
   if (!active_[i] || over_[i]) return;
   over_[i] = true;
   active_[i] = false;
+  events_.push_back({.at = now(), .what = sim::FaultEvent::What::ends, .fault = i});
   switch (f.kind) {
     case FaultKind::pause:
       for (const Rank r : f.ranks) resume(r);

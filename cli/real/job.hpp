@@ -83,6 +83,7 @@ class Job {
   std::vector<RankState> state_;
   std::multimap<Nanos, std::function<void()>> agenda_;
   std::vector<bool> active_, over_;                  // by fault
+  std::vector<sim::FaultEvent> events_;              // of faults, at real times
   std::map<std::size_t, std::vector<bool>> slowed_;  // by fault that degrades a link: ways_over()
   std::set<Rank> lost_with_node_;                    // cut off before their processes end
   std::map<Rank, Nanos> failed_at_;  // of those to which something was done that others may take for a failure

@@ -70,6 +70,11 @@ sim::Outcome Job::verdict() const {
       if (!failed_at_.contains(rank) &&
           std::find(f.false_alarms.begin(), f.false_alarms.end(), rank) == f.false_alarms.end())
         f.false_alarms.push_back(rank);
+  const auto happened = [&](Nanos at, sim::FaultEvent e) {
+    e.at = std::max<Nanos>(0, virtual_time(at - began_));
+    f.events.push_back(e);
+  };
+  for (const sim::FaultEvent& e : events_) happened(e.at, e);
   Nanos begun = -1, resumed = -1;
   for (const Rank d : dead) {
     const auto since = failed_at_.find(d);
@@ -79,18 +84,22 @@ sim::Outcome Job::verdict() const {
     for (const RankState* s : left) {
       const auto knew = s->knew.find(d);
       if (knew == s->knew.end() || knew->second < since->second) continue;
-      const Nanos after = virtual_time(knew->second - since->second);
-      first = first < 0 ? after : std::min(first, after);
-      last = std::max(last, after);
+      first = first < 0 ? knew->second : std::min(first, knew->second);
+      last = std::max(last, knew->second);
     }
-    f.detection_first = std::max(f.detection_first, first);
-    f.detection = std::max(f.detection, last);
+    if (first < 0) continue;
+    happened(first, {.what = sim::FaultEvent::What::first_told, .rank = d});
+    happened(last, {.what = sim::FaultEvent::What::all_told, .rank = d});
+    f.detection_first = std::max(f.detection_first, virtual_time(first - since->second));
+    f.detection = std::max(f.detection, virtual_time(last - since->second));
   }
   for (const RankState* s : left) {
     f.epochs = std::max(f.epochs, s->epoch);
     if (s->epoch > 1) resumed = std::max(resumed, s->resumed);
   }
   if (begun >= 0 && resumed >= 0 && f.completed) f.recovery = virtual_time(resumed - begun);
+  if (resumed >= 0) happened(resumed, {.what = sim::FaultEvent::What::work, .ranks = f.survivors, .epoch = f.epochs});
+  std::ranges::stable_sort(f.events, {}, &sim::FaultEvent::at);
 
   const std::size_t all = workload_.operations.size();
   for (std::size_t o = 0; o < all; ++o) {

@@ -89,6 +89,9 @@ sim::SweepQuestion sweep_question(const TuneArguments& a) {
   q.cluster = load_cluster(q.file);
   q.collectives = collectives_of(a.collectives);
   q.engine = engine_named(a.engine);
+  if (sim::plays_ranks(q.engine))
+    throw json::InputError(
+        fmt::format("--engine: found \"{}\", which is for faults; expected one of model, flow, simgrid", a.engine));
   const auto dtype = dtype_named(a.dtype);
   if (!dtype)
     throw json::InputError(fmt::format("--dtype: found \"{}\"{}", a.dtype, suggestion(a.dtype, dtype_names())));

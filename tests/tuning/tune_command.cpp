@@ -122,6 +122,7 @@ TEST_CASE("tune says what is wrong with what it is asked, before it works") {
       {{"host", "--ranks", "128"}, "--ranks: found 128, but host has only 64 cards"},
       {{"host", "--dtype", "f33"}, "--dtype: found \"f33\""},
       {{"host", "--engine", "flo"}, "--engine: found \"flo\""},
+      {{"host", "--engine", "protocol"}, "--engine: found \"protocol\", which is for faults"},
       {{"host", "--html", "-"}, "--html: found \"-\", expected a file"},
       {{"host", "--export-nccl", "/tmp/x.csv"}, "--export-nccl: the parameters of host have no \"nccl\" object"},
       {{"host", "--table", "/no/such/x"}, "cannot be written"},
