@@ -61,9 +61,9 @@ struct Variable {
 };
 
 // Between two looks: what comes soon is seen soon, and a long wait leaves the processors to others.
-class Patience {
+class Pauses {
  public:
-  void pause() {
+  void between() {
     if (Clock::now() < asleep_) {
       std::this_thread::yield();
     } else {
@@ -164,8 +164,8 @@ struct World {
   Rank& operator[](std::size_t r) { return ranks[r]; }
   // Polls all ranks until the condition holds; false when that takes longer than the limit.
   bool until(const std::function<bool()>& condition, Clock::duration limit = 20s) {
-    Patience patience;
-    for (const auto end = Clock::now() + limit; Clock::now() < end; patience.pause()) {
+    Pauses pauses;
+    for (const auto end = Clock::now() + limit; Clock::now() < end; pauses.between()) {
       for (auto& r : ranks)
         if (r.port && r.fault.result == GCCL_SUCCESS) r.poll();
       if (condition()) return true;

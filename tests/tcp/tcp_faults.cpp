@@ -145,8 +145,8 @@ TEST_CASE("who aborts and leaves is lost to nobody, however long its abort is on
     char x[3] = {};
     ranks[stayer].receive(leaver, &x[0], 1);
     const auto poll_for = [&](Clock::duration limit) {
-      Patience patience;
-      for (const auto end = Clock::now() + limit; !ranks[stayer].fault.result && Clock::now() < end; patience.pause())
+      Pauses pauses;
+      for (const auto end = Clock::now() + limit; !ranks[stayer].fault.result && Clock::now() < end; pauses.between())
         ranks[stayer].poll();
     };
     if (leaver == 1) {  // dialled by the other
