@@ -82,10 +82,11 @@ class Builder {
   // Carries it out, or begins it where there is a request to give.
   GCCL_Result go(GCCL_Request* request, bool non_blocking) {
     if (non_blocking && !request) fail("request is null: expected where to store the request");
-    if (!status_.ok())
-      return failed(Status::error(fmt::format("{}: {}", kind_name(work_.what.kind), status_.text()), status_.code()));
     const bool group = current_group() != nullptr;
-    if (c_.refuses() && (non_blocking || group || work_.what.point_to_point())) return failed(c_.refused());
+    const bool once = non_blocking || group || work_.what.point_to_point();
+    if (once && c_.refuses()) return failed(c_.refused());
+    if (!status_.ok() && (once || !c_.hands_back(work_.what)))
+      return failed(Status::error(fmt::format("{}: {}", kind_name(work_.what.kind), status_.text()), status_.code()));
     if (non_blocking) {
       Operation* op = nullptr;
       const Status s = c_.start(std::move(work_), &op);

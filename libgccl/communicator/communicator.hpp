@@ -107,7 +107,9 @@ class Communicator {
   bool shrinks() const { return survival_.shrinks; }
   // What begins now is not carried out, and why: ranks have other numbers since a call that did not say so, or the
   // program's function of GCCL_On_failure is running.
-  bool refuses() const { return survival_.renumbered || survival_.telling; }
+  bool refuses() const { return survival_.renumbered || survival_.renumbered_in || survival_.telling; }
+  // A blocking collective of which call() says so at once, whatever its arguments, which may go by the old numbers.
+  bool hands_back(const Descriptor& what) const;
   Status refused() const;
   // Not ok inside that function.
   Status not_telling() const { return survival_.telling ? refused() : Status(); }
@@ -162,6 +164,8 @@ class Communicator {
   std::uint32_t count_split() { return ++splits_; }
 
   void abort(int code) noexcept;
+  // Not ok where it was called on this rank. Any thread.
+  Status asked_to_abort() const noexcept { return failure_.abort_asked() ? failure_.aborted(rank()) : Status(); }
   // Ends everything in flight, here and on the other ranks. The caller says why.
   void fail(Status why) noexcept;
   // Writes what this rank was doing, on all communicators that are not busy in another thread.

@@ -312,13 +312,15 @@ Status Recovery::out_of(const Group& g) const {
 }
 
 Status Recovery::await_decision(std::unique_lock<std::mutex>& lock, Group& g, std::int64_t until_ns,
-                                fault::Decision* out) {
+                                fault::Decision* out, const Communicator* of) {
   flush(g);
   wake();
   const auto over = [&] {
     return !g.decisions.empty() || g.membership->out() != fault::Membership::Out::no || !ended_.ok();
   };
-  while (!over() && now_ns() < until_ns) changed_.wait_for(lock, std::chrono::milliseconds(50));
+  Status aborted;
+  while (!over() && now_ns() < until_ns && (!of || (aborted = of->asked_to_abort()).ok()))
+    changed_.wait_for(lock, std::chrono::milliseconds(50));
   if (!g.decisions.empty()) {
     *out = g.decisions.front();
     g.decisions.erase(g.decisions.begin());
@@ -326,6 +328,10 @@ Status Recovery::await_decision(std::unique_lock<std::mutex>& lock, Group& g, st
   }
   if (!ended_.ok()) return ended_.copy_or_code();
   if (over()) return g.broken = out_of(g);
+  if (!aborted.ok()) {
+    g.broken = aborted.copy_or_code();
+    return aborted;
+  }
   const fault::RankSet awaited = g.membership->awaited();
   return g.broken = Status::error(fmt::format("{}: agreement took too long{}", g.members.name(g.members.rank),
                                               awaited.empty() ? "" : ", waiting for " + ranks_text(awaited, g.members)),
@@ -420,7 +426,7 @@ Status Recovery::shrink(Communicator& parent, const std::vector<Rank>& lost, std
     if (g.membership->out() != fault::Membership::Out::no) return out_of(g);
     g.membership->shrink(now_ns());
     fault::Decision d;
-    if (Status s = await_decision(lock, g, until_ns, &d); !s.ok()) return s;
+    if (Status s = await_decision(lock, g, until_ns, &d, flags ? &parent : nullptr); !s.ok()) return s;
     if (d.mixed) return Status::error("some ranks shrink, others agree", GCCL_ERR_MISMATCH);
     g.exchanges = 0;
     const auto earlier = [&](const auto& x) { return x.first >> 32 < g.membership->epoch(); };
@@ -456,7 +462,7 @@ Status Recovery::shrink(Communicator& parent, const std::vector<Rank>& lost, std
     // All have it, or none.
     if (g.membership->out() != fault::Membership::Out::no) return out_of(g);
     g.membership->agree(now_ns(), (flags ? *flags & ~std::uint64_t(1) : 0) | s.ok());
-    if (Status t = await_decision(lock, g, until_ns, &d); !t.ok()) return t;
+    if (Status t = await_decision(lock, g, until_ns, &d, flags ? &parent : nullptr); !t.ok()) return t;
     if ((d.flags & 1) && d.failed.empty()) {
       if (flags) *flags = d.flags;
       *out = std::move(made);

@@ -104,7 +104,9 @@ class Recovery {
   void start_detector();
   void drive_detector();
   void wake();
-  Status await_decision(std::unique_lock<std::mutex>& lock, Group& g, std::int64_t until_ns, fault::Decision* out);
+  // Until GCCL_Abort is called on `of` as well, where there is one.
+  Status await_decision(std::unique_lock<std::mutex>& lock, Group& g, std::int64_t until_ns, fault::Decision* out,
+                        const Communicator* of = nullptr);
   Status out_of(const Group& g) const;
 
   Rank rank_ = 0;

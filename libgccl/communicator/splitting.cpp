@@ -119,6 +119,7 @@ Status split(Communicator& parent, int color, int key, std::unique_ptr<Communica
 }
 
 Status create_from(Communicator& parent, std::span<const int> ranks, std::unique_ptr<Communicator>* out) {
+  if (parent.refuses()) return parent.refuse_once();  // `ranks` may go by the old numbers
   int key = -1;
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     if (ranks[i] < 0 || Rank(ranks[i]) >= parent.size())

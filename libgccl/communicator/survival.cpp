@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <exception>
 #include <mutex>
 
 #include "libgccl/base/caught.hpp"
@@ -82,6 +83,8 @@ Status Communicator::call(Work&& work, const Key* key) {
   return s;
 }
 
+bool Communicator::hands_back(const Descriptor& what) const { return refuses() && !repeatable(what); }
+
 Status Communicator::refused() const {
   if (survival_.telling)
     return Status::error("a function of GCCL_On_failure must not communicate on its communicator, nor free it",
@@ -107,21 +110,32 @@ Status Communicator::survive(Work&& work, const Key* key) {
   Survival& v = survival_;
   if (v.telling) return refused();
   const std::uint32_t call = ++v.calls;
+  if (v.renumbered_in == call) {
+    v.renumbered_in.reset();
+    v.renumbered = true;
+  }
   Descriptor what = work.what;
   what.sequence = record_->history.last() + 1;
-  if (v.renumbered && !repeatable(what)) return hand_back(what);
+  if (hands_back(what)) return hand_back(what);
   v.kept.keep(work, size(), rank());
   const bool again = repeatable(what);
   const Work first = again ? copy_of(work) : Work();
   bool completed = false;
   Status s = complete(std::move(work), key, &completed);
   while (!s.ok() && mendable(s)) {
-    notice();
+    std::exception_ptr thrown;
+    try {
+      notice();
+    } catch (...) {  // the others wait for this rank: it goes as far as they do, and then breaks what they all have
+      thrown = std::current_exception();
+    }
     bool by_all = completed || !needs_confirmation(what);
     if (Status t = mend(call, &by_all); !t.ok()) {
       v.kept.restore();
+      if (thrown) std::rethrow_exception(thrown);
       return in_context(what, std::move(t));
     }
+    if (thrown) std::rethrow_exception(thrown);
     if (by_all) return {};
     v.kept.restore();
     if (!again) return hand_back(what);
@@ -205,10 +219,10 @@ void Communicator::tell_program(int stage, const std::vector<Rank>& failed, cons
 
 // Those that are left make the communicator anew. *completed: this rank has completed the call; then: all of them have.
 Status Communicator::mend(std::uint32_t call, bool* completed) {
-  std::uint64_t flags = Completed::flags(call, *completed);
+  std::uint64_t flags = Agreed::flags(call, *completed);
   std::unique_ptr<Communicator> made;
   if (Status s = world_->recovery->shrink(*this, lost(), timeout_ms(), &made, &flags); !s.ok()) return s;
-  *completed = (flags & Completed::bit(call)) != 0;
+  *completed = (flags & Agreed::completed(call)) != 0;
   const Members before = members_;
   std::vector<Rank> gone;
   for (Rank r = 0; r < before.size(); ++r)
@@ -223,7 +237,11 @@ Status Communicator::mend(std::uint32_t call, bool* completed) {
   made.reset();
   v.change = std::move(change);
   v.noticed = false;
-  v.renumbered = v.renumbered || !gone.empty();
+  if (!gone.empty()) {
+    const std::uint32_t furthest = Agreed::furthest(flags, call);
+    v.renumbered = v.renumbered || furthest == call;
+    if (furthest != call) v.renumbered_in = furthest;
+  }
   tell_program(GCCL_FAILURE_RECOVERED, gone, before, v.change);
   return {};
 }

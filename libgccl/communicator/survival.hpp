@@ -13,6 +13,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -40,6 +41,8 @@ struct Survival {
   bool shrinks = false;
   bool noticed = false;     // the failure under which the communicator is now
   bool renumbered = false;  // since the last call whose caller knew the ranks' numbers
+  // Others were in this later call when ranks got other numbers: so they have here, too, from its beginning on.
+  std::optional<std::uint32_t> renumbered_in = std::nullopt;
   bool telling = false;     // the function is running
   std::uint32_t calls = 0;  // blocking collectives, the same on all ranks
   KeptInput kept;
@@ -49,12 +52,20 @@ struct Survival {
 };
 
 // What ranks agree on while they shrink, as flags of which each rank gives some and all get the AND. Those that are
-// left are in call k or k + 1, so calls are told apart by their numbers modulo 4. Bit 0 is Recovery::shrink's.
-struct Completed {
-  static std::uint64_t bit(std::uint32_t call) { return std::uint64_t(2) << call % 4; }
+// left are in calls k to k + 2: who returned from k may have been handed k + 1 back, for which nobody waits. So calls
+// are told apart by their numbers modulo 8. Bit 0 is Recovery::shrink's.
+struct Agreed {
+  // All have completed it.
+  static std::uint64_t completed(std::uint32_t call) { return std::uint64_t(2) << call % 8; }
+  // Nobody is in it.
+  static std::uint64_t empty(std::uint32_t call) { return completed(call) << 8; }
   // Of a rank that is in `call`, and has completed it or not.
-  static std::uint64_t flags(std::uint32_t call, bool completed) {
-    return ~bit(call + 1) & (completed ? ~std::uint64_t(0) : ~bit(call));
+  static std::uint64_t flags(std::uint32_t call, bool done) {
+    return ~(completed(call + 1) | completed(call + 2) | empty(call) | (done ? 0 : completed(call)));
+  }
+  // The last call that any of them is in, for one that is in `call`.
+  static std::uint32_t furthest(std::uint64_t flags, std::uint32_t call) {
+    return !(flags & empty(call + 2)) ? call + 2 : !(flags & empty(call + 1)) ? call + 1 : call;
   }
 };
 

@@ -7,16 +7,20 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <random>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "gccl/gccl.h"
 #include "gccl/gccl.hpp"
+#include "libgccl/communicator/survival.hpp"
 #include "tests/support/rank_job.hpp"
 
 using namespace ranks;
@@ -392,4 +396,92 @@ TEST_CASE("policies that differ are found, and wrong ones refused") {
     expect_text("GCCL_ON_FAILURE differs: rank 0 has \"fail\", rank 1 has \"shrink\"", "who");
   });
   for (const End& e : ends) CHECK_MESSAGE(e.good(), texts(ends));
+}
+
+TEST_CASE("ranks up to two calls apart agree on who is furthest, and on what all have completed") {
+  // One of three calls, each completed or not: a barrier counts as completed before the others have come.
+  for (std::uint32_t first = 0; first < 20; ++first)
+    for (unsigned drawn = 0; drawn < 6 * 6 * 6; ++drawn) {
+      std::uint32_t calls[3], furthest = 0;
+      bool done[3];
+      std::uint64_t flags = ~std::uint64_t(0);
+      for (unsigned r = 0, d = drawn; r < 3; ++r, d /= 6) {
+        calls[r] = first + d % 3;
+        done[r] = d % 6 >= 3;
+        furthest = std::max(furthest, calls[r]);
+        flags &= gccl::Agreed::flags(calls[r], done[r]);
+      }
+      for (unsigned r = 0; r < 3; ++r) {
+        bool by_all = true;
+        for (unsigned o = 0; o < 3; ++o) by_all = by_all && (calls[o] > calls[r] || (calls[o] == calls[r] && done[o]));
+        CHECK(bool(flags & gccl::Agreed::completed(calls[r])) == by_all);
+        CHECK(gccl::Agreed::furthest(flags, calls[r]) == furthest);
+      }
+    }
+}
+
+TEST_CASE("a call with a number that no rank has any more is handed back, not refused") {
+  for (const char* backends : {"shm", "tcp"}) {
+    Job job{.size = 3, .backends = backends};
+    job.environment["GCCL_ON_FAILURE"] = "shrink";
+    const std::vector<End> ends = run(job, [](int rank) {
+      GCCL_Comm world = begin(), child = GCCL_COMM_NULL;
+      RANK_SUCCESS(GCCL_Barrier(world));
+      if (rank == 0) ::kill(::getpid(), SIGKILL);
+      double x = 1;
+      const int ranks[] = {1, 2};
+      RANK_SUCCESS(GCCL_Barrier(world));
+      expect(GCCL_Broadcast(&x, 1, GCCL_FLOAT64, 2, world), GCCL_ERR_RANKS_CHANGED, "broadcast");
+      expect(GCCL_Broadcast(&x, 1, GCCL_FLOAT64, 2, world), GCCL_ERR_INVALID_ARGUMENT, "broadcast anew");
+      RANK_SUCCESS(GCCL_Broadcast(&x, 1, GCCL_FLOAT64, 1, world));
+      if (rank == 1) ::kill(::getpid(), SIGKILL);
+      RANK_SUCCESS(GCCL_Barrier(world));
+      expect(GCCL_Comm_create(world, ranks, 2, &child), GCCL_ERR_RANKS_CHANGED, "create");
+      RANK_SUCCESS(GCCL_Finalize());
+    });
+    CHECK_MESSAGE(ends[2].good(), texts(ends));
+  }
+}
+
+TEST_CASE("an exception of the program's function ends the communicator on all ranks, and none is a call behind") {
+  for (const int stage : {GCCL_FAILURE_NOTICED, GCCL_FAILURE_RECOVERED}) {
+    Job job{.size = 3, .backends = "shm"};
+    job.environment["GCCL_ON_FAILURE"] = "shrink";
+    const std::vector<End> ends = run(job, [stage](int rank) {
+      GCCL_Comm world = begin();
+      const auto thrower = [](GCCL_Comm, const GCCL_Failure* f, void* at) {
+        if (f->stage == *static_cast<int*>(at)) throw 1;
+      };
+      int at = rank == 1 ? stage : -1;
+      RANK_SUCCESS(GCCL_On_failure(world, thrower, &at));
+      RANK_SUCCESS(GCCL_Barrier(world));
+      if (rank == 0) ::kill(::getpid(), SIGKILL);
+      for (int i = 0; i < 2; ++i) {
+        double x = 1;
+        expect(GCCL_Allreduce(GCCL_IN_PLACE, &x, 1, GCCL_FLOAT64, GCCL_SUM, world), GCCL_ERR_INVALID_USAGE, "thrown");
+      }
+      expect_text("threw an exception", "why");
+      GCCL_Finalize();
+    });
+    for (const std::size_t r : {1u, 2u}) CHECK_MESSAGE(ends[r].good(), texts(ends));
+  }
+}
+
+TEST_CASE("GCCL_Abort ends a call that waits for others to make the communicator smaller") {
+  Job job{.size = 3, .backends = "shm", .limit_s = 20};
+  job.environment["GCCL_ON_FAILURE"] = "shrink";
+  const std::vector<End> ends = run(job, [](int rank) {
+    GCCL_Comm world = begin();
+    RANK_SUCCESS(GCCL_Barrier(world));
+    if (rank == 0) ::kill(::getpid(), SIGKILL);
+    if (rank == 1) return std::this_thread::sleep_for(std::chrono::milliseconds(700));
+    std::thread aborts([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      RANK_SUCCESS(GCCL_Abort(world, 7));
+    });
+    expect(GCCL_Barrier(world), GCCL_ERR_ABORTED, "aborted");
+    expect_text("with code 7", "why");
+    aborts.join();
+  });
+  CHECK_MESSAGE(ends[2].good(), texts(ends));
 }
