@@ -300,9 +300,11 @@ GCCL_Result point_to_point(bool sends, const void* buf, size_t count, GCCL_Dtype
                            GCCL_Request* request, bool non_blocking) {
   Communicator* const c = communicator_of(comm);
   if (!c) return GCCL_ERR_INVALID_ARGUMENT;
-  if (peer < 0 || Rank(peer) >= c->size())
+  if (peer < 0 || Rank(peer) >= c->size()) {
+    if (c->refuses()) return failed(c->refused());  // the number that it had
     return failed(
         invalid(fmt::format("{} is {}: expected 0 to {}", sends ? "send: dest" : "recv: source", peer, c->size() - 1)));
+  }
   const std::uint32_t element_bytes = built_in_bytes(dtype);
   if (!non_blocking && !c->refuses() && element_bytes != 0 && count <= kShortBytesMax && buf && buf != GCCL_IN_PLACE &&
       !current_group()) {

@@ -62,7 +62,7 @@ Status Communicator::create(std::shared_ptr<World> world, Members members, Excha
   c->world_ = std::move(world);
   c->members_ = std::move(members);
   c->timeout_ms_ = c->world_->start.timeout_ms;
-  c->survival_.shrinks = c->world_->shrinks;
+  if (c->members_.world && c->world_->shrinks) c->shrink_on_failure(true);
   const GCCL_Port_spec spec{.struct_bytes = sizeof spec,
                             .rank = c->rank(),
                             .size = c->size(),
@@ -95,6 +95,7 @@ Communicator::~Communicator() {
     std::lock_guard lock(registry_mutex);
     registry().remove(this);
   }
+  shrink_on_failure(false);
   if (record_) world_->watch->leave(*record_);
   {
     std::lock_guard lock(lock_);

@@ -30,6 +30,8 @@
 
 namespace gccl {
 
+class Communicator;
+
 // What the communicators of one rank share.
 struct World {
   Start start;
@@ -44,8 +46,11 @@ struct World {
   std::atomic<bool> dumped{false};      // because of a failure
   std::atomic<std::uint32_t> asked{0};  // of dumps_asked(), those that have been written
   int check = 0;                        // GCCL_CHECK: 1: compare all ranks' calls before each, 2: and results after it
-  bool shrinks = false;                 // GCCL_ON_FAILURE is shrink
-  bool oversubscribed = false;          // more ranks than processors on this machine
+  bool shrinks = false;                 // GCCL_ON_FAILURE is shrink: the world's communicator does
+  // The one that goes on without failed ranks by itself, or null. With two, ranks that have failed calls on one and
+  // others that are a call further, on the other, would wait for each other.
+  std::atomic<const Communicator*> shrinker{nullptr};
+  bool oversubscribed = false;  // more ranks than processors on this machine
   // Some communicator ended here without the others' word, so that they may still have it.
   std::atomic<bool> uneven{false};
   // Known from GCCL_Finalize on: communicators that failed on some rank, and how.
@@ -121,7 +126,6 @@ class Communicator {
   }
   void know_numbers() { survival_.renumbered = false; }
   Status set_on_failure(GCCL_Failure_policy policy);
-  void inherit(const Communicator& parent) { survival_.shrinks = parent.survival_.shrinks; }
   void on_failure(GCCL_Failure_function function, void* context) {
     survival_.function = function;
     survival_.context = context;
@@ -216,6 +220,7 @@ class Communicator {
   std::vector<Rank> known_failed();
   bool mendable(const Status& why);
   Status mend(std::uint32_t call, bool* completed);
+  void shrink_on_failure(bool does);
   void adopt(Communicator& made, std::size_t ranks_lost) noexcept;
   void tell_program(int stage, const std::vector<Rank>& failed, const Members& before, const std::string& text);
   // Progress and waiting (progress.cpp).

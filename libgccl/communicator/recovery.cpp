@@ -449,7 +449,6 @@ Status Recovery::shrink(Communicator& parent, const std::vector<Rank>& lost, std
     Status s;
     try {
       s = Communicator::create(parent.shared_world(), std::move(m), exchange, &made);
-      if (s.ok()) made->inherit(parent);
     } catch (...) {
       s = caught();
     }

@@ -108,8 +108,7 @@ Status split(Communicator& parent, Purpose purpose, int color, int key, std::spa
     return {};
   }
   exchange.ranks = ranks;
-  if (s = Communicator::create(parent.shared_world(), std::move(m), exchange, out); s.ok()) (*out)->inherit(parent);
-  return s;
+  return Communicator::create(parent.shared_world(), std::move(m), exchange, out);
 }
 
 }  // namespace

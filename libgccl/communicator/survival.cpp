@@ -165,9 +165,7 @@ std::vector<Rank> Communicator::known_failed() {
 
 // What a lost peer looks like may come from another rank's point of view, or late.
 bool Communicator::mendable(const Status& why) {
-  if (why.code() == GCCL_ERR_PEER_LOST) return true;
-  return (why.code() == GCCL_ERR_TIMEOUT || why.code() == GCCL_ERR_REMOTE || why.code() == GCCL_ERR_MISMATCH) &&
-         !known_failed().empty();
+  return why.code() == GCCL_ERR_PEER_LOST;
 }
 
 void Communicator::notice() {
@@ -267,11 +265,23 @@ void Communicator::adopt(Communicator& made, std::size_t ranks_lost) noexcept {
 
 // ---- Settings ----
 
+void Communicator::shrink_on_failure(bool does) {
+  survival_.shrinks = does;
+  const Communicator* self = this;
+  if (does)
+    world_->shrinker = this;
+  else
+    world_->shrinker.compare_exchange_strong(self, nullptr);
+}
+
 Status Communicator::set_on_failure(GCCL_Failure_policy policy) {
   if (Status s = not_telling(); !s.ok()) return s;
   if (const Status& s = world_->recovery->usable(); policy == GCCL_SHRINK && !s.ok()) return s.copy_or_code();
   std::vector<std::uint8_t> all(size());
-  std::uint8_t mine = policy;
+  constexpr std::uint8_t kAnotherShrinks = 2;
+  const Communicator* const shrinker = world_->shrinker;
+  const bool taken = policy == GCCL_SHRINK && shrinker && shrinker != this;
+  std::uint8_t mine = taken ? kAnotherShrinks : std::uint8_t(policy);
   Work w;
   w.what = {.kind = std::uint8_t(Collective::allgather),
             .purpose = Purpose::policy,
@@ -282,16 +292,23 @@ Status Communicator::set_on_failure(GCCL_Failure_policy policy) {
   w.memory.base[std::size_t(Buffer::input)] = reinterpret_cast<std::byte*>(&mine);
   w.memory.base[std::size_t(Buffer::output)] = reinterpret_cast<std::byte*>(all.data());
   if (Status s = run(std::move(w)); !s.ok()) return s;
-  const auto other = std::ranges::find_if(all, [&](std::uint8_t p) { return p != all[0]; });
-  const auto text = [](int p) { return p == GCCL_SHRINK ? "GCCL_SHRINK" : "GCCL_FAIL"; };
+  const auto other =
+      std::ranges::find_if(all, [&](std::uint8_t p) { return (p == GCCL_FAIL) != (all[0] == GCCL_FAIL); });
+  const auto text = [](int p) { return p == GCCL_FAIL ? "GCCL_FAIL" : "GCCL_SHRINK"; };
   if (other != all.end())
     return Status::error(
         fmt::format("Comm_set_on_failure: {} sets {}, {} sets {}: expected the same on every rank", members_.name(0),
                     text(all[0]), members_.name(Rank(other - all.begin())), text(*other)),
         GCCL_ERR_MISMATCH);
+  if (const auto at = std::ranges::find(all, kAnotherShrinks); at != all.end())
+    return Status::error(
+        fmt::format("Comm_set_on_failure: {} has another communicator with GCCL_SHRINK: expected one at most, as ranks "
+                    "that recover on one could wait for ever for those that do on the other",
+                    members_.name(Rank(at - all.begin()))),
+        GCCL_ERR_NOT_SUPPORTED);
   std::lock_guard lock(lock_);
   repeats_ = {};  // which go the short way
-  survival_.shrinks = policy == GCCL_SHRINK;
+  shrink_on_failure(policy == GCCL_SHRINK);
   return {};
 }
 

@@ -86,7 +86,11 @@ class Steps {
 
   void run() {
     comm_ = begin();
-    if (comm_ && t_.seed % 2 == 0) comm_ = copy_of(comm_);
+    if (comm_ && t_.seed % 2 == 0) {
+      RANK_SUCCESS(GCCL_Comm_set_on_failure(comm_, GCCL_FAIL));
+      comm_ = copy_of(comm_);
+      RANK_SUCCESS(GCCL_Comm_set_on_failure(comm_, GCCL_SHRINK));
+    }
     if (!comm_) return;
     const auto at = std::distance(t_.victims.begin(), t_.victims.find(me_));
     mine_ = std::size_t(at) < t_.after.size() ? t_.after[std::size_t(at)] : -1;
@@ -396,6 +400,42 @@ TEST_CASE("policies that differ are found, and wrong ones refused") {
     expect_text("GCCL_ON_FAILURE differs: rank 0 has \"fail\", rank 1 has \"shrink\"", "who");
   });
   for (const End& e : ends) CHECK_MESSAGE(e.good(), texts(ends));
+}
+
+TEST_CASE("one communicator of a process shrinks by itself, and those made from it do not") {
+  for (const char* backends : {"shm", "tcp"})
+    check({.size = 2, .backends = backends}, [](int rank) {
+      GCCL_Comm world = begin(), child = GCCL_COMM_NULL;
+      RANK_SUCCESS(GCCL_Comm_split(world, 0, rank, &child));
+      RANK_SUCCESS(GCCL_Comm_set_on_failure(child, GCCL_SHRINK));
+      RANK_SUCCESS(GCCL_Comm_set_on_failure(child, GCCL_SHRINK));
+      expect(GCCL_Comm_set_on_failure(world, GCCL_SHRINK), GCCL_ERR_NOT_SUPPORTED, "a second one");
+      expect_text("has another communicator with GCCL_SHRINK", "why");
+      RANK_SUCCESS(GCCL_Comm_set_on_failure(world, GCCL_FAIL));
+      RANK_SUCCESS(GCCL_Comm_set_on_failure(child, GCCL_FAIL));
+      RANK_SUCCESS(GCCL_Comm_set_on_failure(world, GCCL_SHRINK));
+      GCCL_Comm second = GCCL_COMM_NULL;
+      RANK_SUCCESS(GCCL_Comm_split(world, 0, rank, &second));
+      expect(GCCL_Comm_set_on_failure(second, GCCL_SHRINK), GCCL_ERR_NOT_SUPPORTED, "a child");
+      RANK_SUCCESS(GCCL_Comm_free(&second));
+      RANK_SUCCESS(GCCL_Comm_free(&child));
+      RANK_SUCCESS(GCCL_Finalize());
+    });
+}
+
+TEST_CASE("who was given up for its slowness does not go on alone") {
+  for (const char* backends : {"shm", "tcp"}) {
+    Job job = {.size = 3, .backends = backends};
+    job.environment = {{"GCCL_ON_FAILURE", "shrink"}, {"GCCL_TIMEOUT_MS", "300"}};
+    check(job, [](int rank) {
+      GCCL_Comm world = begin();
+      double x = 1, sum = 0;
+      RANK_SUCCESS(GCCL_Allreduce(&x, &sum, 1, GCCL_FLOAT64, GCCL_SUM, world));
+      if (rank == 0) ::usleep(900000);
+      expect(GCCL_Allreduce(&x, &sum, 1, GCCL_FLOAT64, GCCL_SUM, world), GCCL_ERR_TIMEOUT, "late");
+      GCCL_Finalize();
+    });
+  }
 }
 
 TEST_CASE("ranks up to two calls apart agree on who is furthest, and on what all have completed") {

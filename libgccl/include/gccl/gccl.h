@@ -176,8 +176,8 @@ GCCL_API GCCL_Result GCCL_Comm_agree(GCCL_Comm comm, uint64_t* flags);
  * fails meanwhile is left out as well. */
 GCCL_API GCCL_Result GCCL_Comm_shrink(GCCL_Comm comm, GCCL_Comm* out);
 
-/* What comm does when ranks of it fail; GCCL_ON_FAILURE=shrink in the environment is GCCL_SHRINK for all communicators of the
- * job. Those that are made from comm do as comm does. */
+/* What comm does when ranks of it fail; GCCL_ON_FAILURE=shrink in the environment is GCCL_SHRINK for the world. At most one
+ * communicator of a process has it; those that are made from it have GCCL_FAIL. */
 typedef enum GCCL_Failure_policy {
   GCCL_FAIL = 0,  /* every call on comm returns an error that says who failed */
   GCCL_SHRINK = 1 /* a blocking collective makes comm smaller first, in place: GCCL_Comm_size and GCCL_Comm_rank change */
@@ -189,7 +189,7 @@ typedef enum GCCL_Failure_policy {
  * GCCL_ERR_RANKS_CHANGED until a blocking collective has returned it or GCCL_Comm_ack_failed was called
  * (docs/faults.md, "Policies", says what holds, and what it costs). Calls on comm must then be made by one thread at a time.
  * Collective; policies that differ are GCCL_ERR_MISMATCH on every rank, and comm goes on as before. Errors:
- * GCCL_ERR_NOT_SUPPORTED where a rank of the job can receive no datagrams. */
+ * GCCL_ERR_NOT_SUPPORTED where a rank of the job can receive no datagrams, or another communicator of a rank has GCCL_SHRINK. */
 GCCL_API GCCL_Result GCCL_Comm_set_on_failure(GCCL_Comm comm, GCCL_Failure_policy policy);
 
 enum { GCCL_FAILURE_NOTICED = 0, GCCL_FAILURE_RECOVERED = 1 };
