@@ -170,6 +170,54 @@ TEST_CASE("who aborts and leaves is lost to nobody, however long its abort is on
   }
 }
 
+TEST_CASE("who hears that a rank is lost passes it on, as the one that said so may be killed before it has told all") {
+  Fd full;
+  REQUIRE(listen_on(SocketAddress::loopback(0), &full).ok());
+  REQUIRE(::listen(full.get(), 0) == 0);
+  const SocketAddress deaf = SocketAddress::local_end(full.get());
+  std::vector<Fd> fill(4);
+  for (Fd& fd : fill) REQUIRE(dial(deaf, &fd).ok());
+
+  for (const GCCL_Result result : {GCCL_ERR_PEER_LOST, GCCL_ERR_REVOKED}) {
+    CAPTURE(result);
+    constexpr std::uint32_t n = 5;
+    tcp_test::Rank ranks[n];
+    std::byte addresses[n][GCCL_BACKEND_ADDRESS_BYTES], detour[n][GCCL_BACKEND_ADDRESS_BYTES];
+    for (std::uint32_t r = 0; r < n; ++r) {
+      ranks[r].rank = r;
+      ranks[r].open(n);
+      ranks[r].open_port(n, 1, addresses[r]);
+    }
+    // Rank 0 reaches rank 1 alone.
+    std::memcpy(detour, addresses, sizeof detour);
+    for (std::uint32_t r = 2; r < n; ++r) {
+      tcp::PortAddress a;
+      REQUIRE(tcp::decode(addresses[r], &a));
+      a.addresses = {deaf};
+      tcp::encode(a, detour[r]);
+    }
+    for (std::uint32_t r = 0; r < n; ++r) ranks[r].connect(n, 1, r == 0 ? detour : addresses);
+    const GCCL_Fault f{result, 4, "rank 4 is no more"};
+    kTcp->abort(ranks[0].port, &f);
+    bool passed_on[n] = {};
+    Pauses pauses;
+    for (const auto end = Clock::now() + 20s; Clock::now() < end; pauses.between()) {
+      int heard = 0;
+      for (std::uint32_t r = 1; r < 4; ++r) {
+        ranks[r].poll();
+        if (ranks[r].fault.result == GCCL_SUCCESS) continue;
+        ++heard;
+        if (!std::exchange(passed_on[r], true)) kTcp->abort(ranks[r].port, &ranks[r].fault);
+      }
+      if (heard == 3) break;
+    }
+    for (std::uint32_t r = 1; r < 4; ++r) {
+      CHECK(ranks[r].fault.result == result);
+      CHECK(std::string(ranks[r].fault.text) == f.text);
+    }
+  }
+}
+
 // Whoever ends because it has heard an abort is not the culprit for those that hear it later.
 TEST_CASE("an abort counts where a rank that has heard it leaves before this one looks") {
   for (int i = 0; i < 20; ++i) {

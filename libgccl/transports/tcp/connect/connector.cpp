@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -20,6 +21,14 @@
 
 namespace gccl::tcp {
 namespace {
+
+// In the binomial graph (Angskun, Bosilca and Dongarra, "Binomial graph: a scalable and fault-tolerant logical network
+// topology", 2007): ranks a power of two apart. What each passes on to its neighbours reaches all, also where some of
+// them have failed.
+bool neighbours(const PortIdentity& self, std::uint32_t other) {
+  const std::uint32_t up = (other + self.size - self.rank) % self.size, down = (self.size - up) % self.size;
+  return std::has_single_bit(up) || std::has_single_bit(down);
+}
 
 // Deadlines are looked at no more often than this.
 constexpr std::chrono::milliseconds kLook{10}, kLookMax{60000};
@@ -194,11 +203,12 @@ void Connector::close(const std::shared_ptr<Mailbox>& mailbox, std::vector<std::
   wake();
 }
 
-void Connector::abort(const std::shared_ptr<Mailbox>& mailbox, const GCCL_Fault& fault) noexcept {
+void Connector::abort(const std::shared_ptr<Mailbox>& mailbox, const GCCL_Fault& fault, bool passes_on) noexcept {
   {
     const std::lock_guard lock(mutex_);
     if (std::exchange(mailbox->orders.abort, true)) return;
     mailbox->orders.fault = fault;
+    mailbox->orders.passes_on = passes_on;
     order(mailbox);
   }
   wake();
@@ -391,6 +401,8 @@ std::shared_ptr<Mailbox> Connector::next_order() {
 bool Connector::begin_aborts(const std::shared_ptr<Mailbox>& mailbox) try {
   for (std::uint32_t& to = mailbox->next_to_abort; mailbox->aborting && to < mailbox->identity().size; ++to) {
     if (mailbox->peers[to].addresses.empty()) continue;
+    const Mailbox::Orders& orders = mailbox->orders;
+    if (orders.passes_on && (to == orders.fault.peer || !neighbours(mailbox->identity(), to))) continue;
     Dial::Target t(Hello::Kind::abort, mailbox, to, settings().peer_timeout);
     t.hello.fault = mailbox->orders.fault;
     add(std::make_unique<Dial>(std::move(t), &accept_context_.secret, &accept_context_.settings));

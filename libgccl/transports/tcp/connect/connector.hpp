@@ -47,8 +47,9 @@ class Connector {
   // Nothing will come any more, and the port's pending connections end, aborts apart. The links, and the peers'
   // watches of this rank, end after the aborts.
   void close(const std::shared_ptr<Mailbox>& mailbox, std::vector<std::unique_ptr<Link>> links) noexcept;
-  // Every peer of the port gets the fault: as soon as there is memory, where it is short. The first abort counts.
-  void abort(const std::shared_ptr<Mailbox>& mailbox, const GCCL_Fault& fault) noexcept;
+  // Every peer of the port gets the fault, or where this rank `passes_on` what it has heard its neighbours: as soon as
+  // there is memory, where it is short. The first abort counts.
+  void abort(const std::shared_ptr<Mailbox>& mailbox, const GCCL_Fault& fault, bool passes_on) noexcept;
   void dial(std::vector<Dial::Target> targets);
   // Whether everybody who had called this rank by `then` has been heard to the end. Where it is not known yet, the
   // thread looks; the caller asks again.

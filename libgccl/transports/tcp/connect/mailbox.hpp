@@ -80,7 +80,7 @@ class Mailbox {
   // What the port has ordered, with the connector's mutex held. It takes no memory: an error of this rank must reach
   // the others also when memory is short.
   struct Orders {
-    bool abort = false, close = false;
+    bool abort = false, close = false, passes_on = false;
     GCCL_Fault fault{};                        // of the abort
     std::vector<std::unique_ptr<Link>> links;  // of a closed port, until its aborts are over: a peer that saw its
   } orders;                                    // connection end before it hears why would take this rank for lost

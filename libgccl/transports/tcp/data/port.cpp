@@ -294,10 +294,12 @@ void Port::cancel(GCCL_Transfer* t) {
 }
 
 void Port::abort(const GCCL_Fault& fault) const noexcept {
-  // The rank that sent the fault has sent it to all.
-  if (mailbox_->announced()) return;
+  // The rank that it came from has sent it to all, unless it was killed meanwhile. Ranks that go on without the lost
+  // one wait for all that have not heard of it: so where they may go on, each passes it on to some.
+  const bool passes_on = mailbox_->announced();
+  if (passes_on && fault.result != GCCL_ERR_PEER_LOST && fault.result != GCCL_ERR_REVOKED) return;
   mailbox_->aborted = true;
-  connector_->abort(mailbox_, fault);
+  connector_->abort(mailbox_, fault, passes_on);
 }
 
 }  // namespace gccl::tcp
