@@ -164,9 +164,7 @@ std::vector<Rank> Communicator::known_failed() {
 }
 
 // What a lost peer looks like may come from another rank's point of view, or late.
-bool Communicator::mendable(const Status& why) {
-  return why.code() == GCCL_ERR_PEER_LOST;
-}
+bool Communicator::mendable(const Status& why) { return why.code() == GCCL_ERR_PEER_LOST; }
 
 void Communicator::notice() {
   Survival& v = survival_;
