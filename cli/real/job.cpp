@@ -188,18 +188,30 @@ void Job::live(Rank r) const {
   _exit(1);
 }
 
+// Those that have ended, once all that they had to say is heard: a rank that kills itself says so before.
 void Job::look_for_ends() {
+  std::vector<std::pair<Rank, int>> ended;
   for (Rank r = 0; r < ranks(); ++r) {
     RankState& s = state_[r];
     int status = 0;
     if (s.pid <= 0 || waitpid(s.pid, &status, WNOHANG) != s.pid) continue;
     s.pid = -1;
+    ended.emplace_back(r, status);
+  }
+  if (!ended.empty()) heed_all();
+  for (const auto& [r, status] : ended) {
+    RankState& s = state_[r];
     if (!s.alive) continue;
     s.alive = false;
     if (!s.ended)
       violations_.push_back(WIFSIGNALED(status) ? fmt::format("rank {} was ended by signal {}", r, WTERMSIG(status))
                                                 : fmt::format("rank {} ended with code {}", r, WEXITSTATUS(status)));
   }
+}
+
+void Job::heed_all() {
+  Report report;
+  while (::read(reports_.get(), &report, sizeof report) == ssize_t(sizeof report)) heed(report);
 }
 
 void Job::heed(const Report& report) {
@@ -267,8 +279,7 @@ void Job::await(Nanos until) {
   const Nanos left = std::max<Nanos>(0, due - now());
   const timespec patience{time_t(left / kSecond), long(left % kSecond)};
   if (ppoll(polled.data(), polled.size(), &patience, nullptr) > 0) {
-    Report report;
-    while (polled[0].revents && ::read(reports_.get(), &report, sizeof report) == ssize_t(sizeof report)) heed(report);
+    if (polled[0].revents) heed_all();
     for (Rank r = 0; network_ && r < ranks(); ++r)
       if (polled[r + 1].revents)
         network_->move(r, now(), [this](Rank a, Rank b) { return passages_[a * ranks() + b]; });

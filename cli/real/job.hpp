@@ -52,6 +52,7 @@ class Job {
   void live(Rank r) const;
   void await(Nanos until);
   void heed(const Report& report);
+  void heed_all();
   void look_for_ends();
   void later(Nanos due, std::function<void()> what) { agenda_.emplace(due, std::move(what)); }
   bool settled() const;

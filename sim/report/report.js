@@ -177,17 +177,23 @@ function method(result) {
         "busy for as long as a message holds them",
     simgrid: "the same schedules over SimGrid's flow model: links are shared between the messages that cross them at " +
         "the same time",
+    flow: "each link has a bandwidth over time, which the messages that cross it at the same time share fairly",
+    protocol: "every frame of the library's fault protocol, over the links of its route, in virtual time",
+    real: "processes of one machine, to which the faults were done; their times are divided by the stretch, and say " +
+        "nothing of the cluster's links",
   };
   const scenario = result.scenario || {}, wall = runs.reduce((sum, run) => sum + (number(run.wall_s) ?? 0), 0),
         messages = runs.reduce((sum, run) => sum + (number(run.messages) ?? 0), 0);
   const command = text(result.command) ||
       `gccl run ${text(scenario.file) || "SCENARIO.json"}${
+                      engines.length === 1 ? ` --engine ${engines[0]}` : ""}${
                       result.seed !== undefined ? ` --seed ${text(result.seed)}` : ""} --html REPORT.html`;
   const items = [
     ["command", h("code", {}, command)],
     [
       "work",
-      `${plural(runs.length, "run")}, ${plural(messages, "message")} simulated in ${show.time(wall * 1e6)} of wall time`
+      `${plural(runs.length, "run")}${messages ? `, ${plural(messages, "message")} simulated` : ""} in ${
+          show.time(wall * 1e6)} of wall time`
     ],
     ...engines.filter(e => meaning[e]).map(e => [`${e} engine`, meaning[e]]),
     [

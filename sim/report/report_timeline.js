@@ -64,6 +64,7 @@ function faultFacts(faults) {
   const took = (word, us) => number(us) !== null ? `${word} ${show.time(us)}` : null;
   return [
     faults.completed === true ? "completed" : "not completed", `policy ${text(faults.policy)}`,
+    number(faults.stretch) > 1 ? `real times, divided by ${show.count(faults.stretch)}` : null,
     number(faults.survivors) !== null ? `${plural(faults.survivors, "rank")} left` : null,
     ranks(faults.dead) ? `reported dead: ${ranks(faults.dead)}` : null,
     ranks(faults.false_alarms) ? `wrongly taken for failed: ${ranks(faults.false_alarms)}` : null,
@@ -92,6 +93,7 @@ function faultStory(run) {
       "div", {class: "story"}, h("h4", {}, "Faults"), h("p", {class: "facts"}, faultFacts(faults).join(" \u00b7 ")),
       faults.hang ? h("p", {class: "no"}, text(faults.hang)) : null,
       list(faults.violations).map(v => h("p", {class: "no"}, text(v))),
+      list(faults.differs).map(d => h("p", {class: "no"}, `Not as the simulation says: ${text(d)}`)),
       rows.length ? sortable(["", "at", "what happened"], rows, "plain") : null,
       never.length ? h("p", {class: "facts"}, `Never struck: ${never.join("; ")}`) : null);
 }

@@ -207,15 +207,17 @@ Json result_row(const Campaign& campaign, const Point& point, const Played& play
   row["time_us"] = time_ns / 1e3;
   row["algbw_GBps"] = algbw;
   row["busbw_GBps"] = algbw * factor;
-  row["messages"] = outcome.messages;
-  row["message_bytes"] = outcome.bytes;
+  const bool counted =
+      point.engine != Engine::real;  // the system moves real ranks' bytes, over no links of the cluster
+  row["messages"] = counted ? Json(outcome.messages) : Json();
+  row["message_bytes"] = counted ? Json(outcome.bytes) : Json();
   row["wall_s"] = outcome.wall_s;
   row["peak_rss_MB"] = played.peak_rss_MB;
   const bool predicted = point.predicted_us && !outcome.faults;
   row["predicted_us"] = predicted ? Json(*point.predicted_us * run.repeats) : Json();
   row["wrong"] = run.payload ? Json(outcome.wrong) : Json();
   if (outcome.wrong) row["first_wrong"] = outcome.first_wrong;
-  row["tiers"] = tiers_of(*campaign.worlds[point.world].cluster, outcome);
+  row["tiers"] = counted ? tiers_of(*campaign.worlds[point.world].cluster, outcome) : Json::array();
   if (run.repeats > 1) row["repeats"] = run.repeats;
   if (outcome.faults)
     row["faults"] = faults_of(*outcome.faults, fault_plan(run, campaign.worlds[point.world], campaign.seed));
