@@ -156,6 +156,8 @@ void Recovery::start_thread() {
     Fd fd = not_for_children([&] { return contacts_[r].process.open_watch(); });
     if (fd)
       watches_.emplace_back(r, std::move(fd));
+    else if (contacts_[r].process.state() == OtherProcess::State::ended)
+      note_gone(r);
     else
       all_watched_ = false;
   }
