@@ -24,6 +24,9 @@ namespace llm = sim::llm;
 
 void check_step_options(const RunArguments& a, std::span<const llm::LlmWorkload> steps) {
   if (!a.seeds.empty()) throw json::InputError("--seeds: for scenarios with faults; this is the step of an LLM");
+  for (const auto& [option, given] : {std::pair("--transport", !a.transport.empty()), {"--namespaces", a.namespaces}})
+    if (given)
+      throw json::InputError(fmt::format("{}: for scenarios on real ranks; this is the step of an LLM", option));
   if (!a.csv.empty()) throw json::InputError("--csv: a step has no rows; --json has all of its result");
   for (const auto& [option, file] : {std::pair("--html", &a.html),
                                      {"--trace", &a.trace},

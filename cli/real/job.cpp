@@ -371,9 +371,9 @@ void Job::begin_fault(std::size_t i, Nanos when) {
   if (over_[i] || active_[i]) return;
   active_[i] = true;
   const auto alive = [&](Rank r) { return state_[r].alive; };
-  const bool kills =
-      f.kind == FaultKind::rank_crash || f.kind == FaultKind::node_loss || f.kind == FaultKind::card_loss;
-  if (!kills || std::ranges::any_of(hit_by(workload_, f), alive))
+  const bool needs_somebody = f.kind == FaultKind::rank_crash || f.kind == FaultKind::node_loss ||
+                              f.kind == FaultKind::card_loss || f.kind == FaultKind::pause;
+  if (!needs_somebody || std::ranges::any_of(hit_by(workload_, f), alive))
     events_.push_back({.at = when, .what = sim::FaultEvent::What::begins, .fault = i});
   const bool for_long = f.lasts == 0 || f.lasts > plan_.recovery.detection / 10;
   switch (f.kind) {
@@ -424,7 +424,11 @@ void Job::end_fault(std::size_t i) {
   if (!active_[i] || over_[i]) return;
   over_[i] = true;
   active_[i] = false;
-  events_.push_back({.at = now(), .what = sim::FaultEvent::What::ends, .fault = i});
+  const auto is_its_begin = [&](const sim::FaultEvent& e) {
+    return e.what == sim::FaultEvent::What::begins && e.fault == i;
+  };
+  if (std::ranges::any_of(events_, is_its_begin))
+    events_.push_back({.at = now(), .what = sim::FaultEvent::What::ends, .fault = i});
   switch (f.kind) {
     case FaultKind::pause:
       for (const Rank r : f.ranks) resume(r);

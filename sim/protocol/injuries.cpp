@@ -57,7 +57,8 @@ void ProtocolRanks::begin_fault(std::size_t i) {
     if (any) happened(FaultEvent::What::begins, i);
     return;
   }
-  happened(FaultEvent::What::begins, i);
+  const auto lives = [&](Rank r) { return at(r) && at(r)->alive; };
+  if (f.kind != FaultKind::pause || std::ranges::any_of(f.ranks, lives)) happened(FaultEvent::What::begins, i);
   switch (f.kind) {
     case FaultKind::pause:
       for (const Rank r : f.ranks) {
@@ -90,7 +91,9 @@ void ProtocolRanks::end_fault(std::size_t i) {
   over_[i] = true;
   active_[i] = false;
   mix(0xfe00 + i);
-  if (f.lasts > 0 || plan_.recovery.heal > 0) happened(FaultEvent::What::ends, i);
+  const auto is_its_begin = [&](const FaultEvent& e) { return e.what == FaultEvent::What::begins && e.fault == i; };
+  if ((f.lasts > 0 || plan_.recovery.heal > 0) && std::ranges::any_of(events_, is_its_begin))
+    happened(FaultEvent::What::ends, i);
   switch (f.kind) {
     case FaultKind::pause:
       for (const Rank r : f.ranks) stop(r, false);

@@ -246,7 +246,7 @@ std::string result_tables(Json result, std::size_t columns) {
     }
     text += title(rows[i]);
     if (rows[i].contains("operations")) {
-      text += operations(rows[i], columns);
+      for (const Json* row : group) text += operations(*row, columns);
     } else {
       text += one_size ? by_algorithm(group, columns) : by_size(group, columns);
       fastest = true;

@@ -45,6 +45,8 @@ refused() {  # TEXT ARGUMENT...
 refused "take --namespaces" "$work/cut.json" --engine real
 refused "take --transport tcp --namespaces" "$work/cut.json" --engine real --transport shm
 refused "expected --engine real with it" "$work/cut.json" --transport tcp
+refused "this is the step of an LLM" llama3-405b-16k --transport shm
+refused "this is the step of an LLM" llama3-405b-16k --namespaces
 refused "real ranks do not run twice alike" "$work/crashes.json" --engine real --seeds 1..2
 refused "at most 64 ranks" faults/straggler-2048 --engine real
 refused "no process can join one yet" faults/spare-takes-over --engine real

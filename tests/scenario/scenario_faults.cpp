@@ -271,7 +271,8 @@ TEST_CASE("rows tell what happened, and which faults did not come") {
       faulty(Json::array({{{"kind", "rank_crash"}, {"rank", 5}, {"at_us", 1000}},
                           {{"kind", "loss"}, {"probability", 0.01}, {"at_us", 500}, {"for_us", 200}},
                           {{"kind", "pause"}, {"rank", 1}, {"at_us", "50s"}, {"for_us", 1}},
-                          {{"kind", "card_loss"}, {"card", 99}, {"at_us", 600}}}),
+                          {{"kind", "card_loss"}, {"card", 99}, {"at_us", 600}},
+                          {{"kind", "pause"}, {"rank", 5}, {"at_us", 1500}, {"for_us", 100}}}),
              {{"repeats", 3}, {"compute_us", 700}, {"recovery", {{"policy", "shrink"}, {"detection_us", "50ms"}}}}),
       kPod);
   const Json& faults = rows[0]["faults"];
@@ -291,5 +292,5 @@ TEST_CASE("rows tell what happened, and which faults did not come") {
         doctest::Approx(1000 + faults["first_detection_us"].get<double>()));
   CHECK(faults["events"][4]["at_us"].get<double>() == doctest::Approx(1000 + faults["detection_us"].get<double>()));
   CHECK(faults["events"][5]["at_us"].get<double>() == doctest::Approx(1000 + faults["recovery_us"].get<double>()));
-  CHECK(faults["never_struck"] == Json({2, 3}));
+  CHECK(faults["never_struck"] == Json({2, 3, 4}));  // nobody to lose, and one who had crashed does not stop
 }
