@@ -25,8 +25,8 @@ namespace gccl::real {
 namespace {
 
 constexpr Nanos kMs = 1'000'000, kSecond = 1'000'000'000;
-constexpr Nanos kStart = 60 * kSecond;     // for all to be connected
-constexpr Nanos kPatience = 30 * kSecond;  // beyond what the timeline and detection may take
+constexpr Nanos kStart = 60 * kSecond;  // for all to be connected
+constexpr Nanos kSlack = 30 * kSecond;  // beyond what the timeline and detection may take
 constexpr Nanos kGoodbye = 2 * kSecond;
 constexpr int kPort = 29511;              // in a rank's own network every port is free
 constexpr double kCableBytesPerNs = 0.1;  // what a cable carries of which a fault leaves a part
@@ -277,8 +277,8 @@ void Job::await(Nanos until) {
   if (network_)
     for (Rank r = 0; r < ranks(); ++r) polled.push_back({network_->descriptor(r), POLLIN, 0});
   const Nanos left = std::max<Nanos>(0, due - now());
-  const timespec patience{time_t(left / kSecond), long(left % kSecond)};
-  if (ppoll(polled.data(), polled.size(), &patience, nullptr) > 0) {
+  const timespec wait{time_t(left / kSecond), long(left % kSecond)};
+  if (ppoll(polled.data(), polled.size(), &wait, nullptr) > 0) {
     if (polled[0].revents) heed_all();
     for (Rank r = 0; network_ && r < ranks(); ++r)
       if (polled[r + 1].revents)
@@ -336,7 +336,7 @@ void Job::run() {
   const Nanos computing = plan_.compute * Nanos(workload_.operations.size());
   const Nanos limit =
       began_ + (plan_.recovery.limit > 0 ? real(plan_.recovery.limit)
-                                         : real(last + 4 * computing + 10 * plan_.recovery.detection) + kPatience);
+                                         : real(last + 4 * computing + 10 * plan_.recovery.detection) + kSlack);
   while (!settled() && now() < limit) {
     await(std::min(limit, now() + 10 * kMs));
     look_for_ends();
