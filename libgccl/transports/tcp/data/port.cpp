@@ -21,7 +21,8 @@ using Clock = PendingConnection::Clock;
 constexpr std::chrono::milliseconds kDialLimit{500};
 // Up to as many active links, trying each is cheaper than asking.
 constexpr std::size_t kTriedMax = 16;
-constexpr std::uint32_t kPollsPerLook = 1024;
+// A rank that sleeps between its polls makes 500 of them in a second.
+constexpr std::uint32_t kPollsPerLook = 64;
 // Processors given up while a link connects.
 constexpr std::uint32_t kYields = 2000;
 // What a connection attempt may take beyond its time limit.
