@@ -21,7 +21,7 @@ bool Communicator::repeat(const Key& key, const void* input, void* output, Statu
   Repeat& r = repeats_[key.kind];
   std::unique_lock lock(lock_);
   // What is in flight, broken or checked goes the long way, and so do functions that are due.
-  if (!(r.key == key) || active_.load(std::memory_order_relaxed) != 0 || failure_.abort_asked() || completions::due())
+  if (!(r.key == key) || active_.load(std::memory_order_relaxed) != 0 || failure_.stopped() || completions::due())
     return false;
   Work& w = r.work;
   const std::uint32_t sequence = w.what.sequence = record_->history.last() + 1;
@@ -62,8 +62,7 @@ bool Communicator::quick_transfer(const Descriptor& what, void* data) {
   const Rank peer = what.root;
   if (!fast_ || what.bytes > kShortBytesMax || peer >= size() || peer == rank()) return false;
   std::lock_guard lock(lock_);
-  if (active_.load(std::memory_order_relaxed) != 0 || failure_.abort_asked() || !failure_.none() || completions::due())
-    return false;
+  if (active_.load(std::memory_order_relaxed) != 0 || failure_.stopped() || completions::due()) return false;
   const std::int64_t from_ns = metrics_.times(what) ? now_ns() : 0;
   const auto bytes = std::uint32_t(what.bytes);
   Backoff backoff(world_->oversubscribed);
@@ -98,7 +97,7 @@ Status Communicator::run(Work&& work, const Key* key) {
   std::shared_ptr<PreparedPlan> plan;
   Operation* op = nullptr;
   Status status;
-  if (failure_.none() && !failure_.abort_asked() && queue_.empty() && !work.what.point_to_point() && !world_->check) {
+  if (!failure_.stopped() && queue_.empty() && !work.what.point_to_point() && !world_->check) {
     try {
       plan = plan_of(work);
       if (plan->program) op = run_program(std::move(work), plan, key);

@@ -47,7 +47,6 @@ void Communicator::break_down(Status why, Rank culprit, bool tell_others) noexce
   if (!failure_.none()) return;
   failure_.set(std::move(why), culprit);
   if (record_) record_->broken.store(true, std::memory_order_relaxed);
-  repeats_ = {};
   // Also where all have found the same: a peer that still reads what this rank sends must stop before it is taken back.
   if ((tell_others || !transfers_.empty()) && ports_) {
     GCCL_Fault f{.result = failure_.why().code(), .peer = culprit, .text = {}};

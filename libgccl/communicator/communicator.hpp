@@ -23,7 +23,6 @@
 #include "libgccl/communicator/recovery.hpp"
 #include "libgccl/communicator/scratch.hpp"
 #include "libgccl/communicator/spin_lock.hpp"
-#include "libgccl/communicator/stall.hpp"
 #include "libgccl/communicator/survival.hpp"
 #include "libgccl/communicator/watch.hpp"
 #include "libgccl/schedule/layout.hpp"
@@ -227,7 +226,7 @@ class Communicator {
   bool make_progress() noexcept;
   bool advance();
   bool progress_until(Operation* op, std::int64_t until_ns);
-  const Operation* first_pending() const;
+  Operation* first_pending() const;
   void check_progress() noexcept;
   void check_peers_and_time();
   void ask_after_peers();
@@ -275,7 +274,6 @@ class Communicator {
   std::deque<Operation*> queue_;                      // collectives; the front one is carried out
   std::vector<Operation*> transfers_;                 // point-to-point
   std::deque<Operation*> to_myself_;                  // sends, or receives, whose other side has not come
-  Stall stall_;
   std::uint32_t blocked_ = 0;    // threads that wait for a collective, without a limit, and do nothing else
   std::int64_t checked_ns_ = 0;  // when polls last did
   std::int64_t asked_after_peers_ns_ = 0;

@@ -24,11 +24,13 @@ class Failure {
   void set(Status why, Rank culprit) {
     why_ = std::move(why);
     culprit_ = culprit;
+    stops_.fetch_or(kFailed, std::memory_order_relaxed);
   }
   Rank culprit() const { return culprit_; }
   // The communicator goes on.
   void forget() noexcept {
     why_ = {};
+    stops_.fetch_and(~kFailed, std::memory_order_relaxed);
     try {
       said_ = std::make_shared<std::atomic<bool>>(false);
     } catch (...) {  // operations that failed earlier share it with those that fail later
@@ -50,9 +52,11 @@ class Failure {
   // GCCL_Abort, from any thread: the thread that makes progress next breaks the communicator.
   void ask_abort(int code) {
     code_.store(code, std::memory_order_relaxed);
-    asked_.store(true, std::memory_order_release);
+    stops_.fetch_or(kAbort, std::memory_order_release);
   }
-  bool abort_asked() const { return asked_.load(std::memory_order_relaxed); }
+  bool abort_asked() const { return (stops_.load(std::memory_order_relaxed) & kAbort) != 0; }
+  // It has failed, or an abort is asked for: nothing begins. One load, for the shortest calls.
+  bool stopped() const { return stops_.load(std::memory_order_relaxed) != 0; }
   Status aborted(Rank rank) const noexcept {
     return Status::error_or_code(abort_by(rank, code_.load()).text, GCCL_ERR_ABORTED);
   }
@@ -66,7 +70,8 @@ class Failure {
   Status why_;
   Rank culprit_ = 0;
   Said said_ = std::make_shared<std::atomic<bool>>(false);
-  std::atomic<bool> asked_{false};
+  static constexpr std::uint32_t kFailed = 1, kAbort = 2;
+  std::atomic<std::uint32_t> stops_{0};
   std::atomic<int> code_{0};
 };
 

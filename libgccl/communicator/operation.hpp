@@ -9,6 +9,7 @@
 #include "libgccl/communicator/failure.hpp"
 #include "libgccl/communicator/flow.hpp"
 #include "libgccl/communicator/prepared_plan.hpp"
+#include "libgccl/communicator/stall.hpp"
 #include "libgccl/transports/fast_path.hpp"
 
 namespace gccl {
@@ -35,6 +36,7 @@ struct Operation {
   bool transferring = false;  // it is with a port
   std::int64_t started_ns = 0;
   std::int64_t timed_from_ns = 0;  // 0: not timed
+  Stall stall;                     // looked at while it is the first in flight
 
   std::unique_ptr<Comparison> comparison;  // what the operation gathers, where it is no call of the user's
 

@@ -179,7 +179,7 @@ void Communicator::finish(Operation* op, Status status) noexcept {
   if (op->replaying && status.ok()) metrics_.moved(op->plan->program->traffic);
   if (op->flow) metrics_.moved(op->flow->traffic());
   if (what.point_to_point() && what.root != rank() && status.ok()) metrics_.moved(what);
-  if (stall_.ended(op)) world_->watch->over(*record_);
+  if (op->stall.told()) world_->watch->over(*record_);
   if (!op->comparison) metrics_.ended(what, op->timed_from_ns, !status.ok());
   if (!op->comparison && !what.point_to_point() && status.ok()) flight_.ended(what.sequence);
   if (!status.ok()) op->said = failure_.said();

@@ -83,7 +83,7 @@ bool Communicator::advance() {
   return moved || queue_.size() != before;
 }
 
-const Operation* Communicator::first_pending() const {
+Operation* Communicator::first_pending() const {
   return !queue_.empty() ? queue_.front() : !transfers_.empty() ? transfers_.front() : nullptr;
 }
 
@@ -139,11 +139,11 @@ void Communicator::check_peers_and_time() {
 
 // A wait that does not move: do the others make the same calls?
 void Communicator::watch_stall() {
-  const Operation* const op = first_pending();
+  Operation* const op = first_pending();
   if (!op || size() == 1 || !failure_.none()) return;
   const std::int64_t now = now_ns();
   const std::int64_t limit_ms = timeout_ms_.load(std::memory_order_relaxed);
-  if (!stall_.lasts(*op, now, limit_ms >= 0 && limit_ms < 400 ? limit_ms * 250000 : kStallNs)) return;
+  if (!op->stall.lasts(op->moved(), now, limit_ms >= 0 && limit_ms < 400 ? limit_ms * 250000 : kStallNs)) return;
   Watch::Waiting w{.signature = op->work.what.signature(),
                    .sequence = op->work.what.sequence,
                    .peer = rank(),

@@ -256,7 +256,6 @@ void Communicator::adopt(Communicator& made, std::size_t ranks_lost) noexcept {
   std::swap(plans_, made.plans_);
   std::swap(flight_, made.flight_);
   repeats_ = {};
-  stall_ = {};
   splits_ = 0;
   metrics_.recovered(ranks_lost);
 }
