@@ -57,23 +57,23 @@ std::string set_variables() {
 void Communicator::announce() {
   if (log_level() < kLogInfo) return;
   std::string line = fmt::format("rank {} of {}: GCCL {}, process {} on {} (node {})", rank(), size(),
-                                 GCCL_Version_string(), ::getpid(), host_name(), members_.node[rank()]);
-  for (const Ports::Port& port : ports_->all()) {
+                                 GCCL_Version_string(), ::getpid(), host_name(), team_.members.node[rank()]);
+  for (const Ports::Port& port : team_.ports->all()) {
     std::vector<Rank> peers;
     for (Rank r = 0; r < size(); ++r)
-      if (r != rank() && &ports_->to(r) == &port) peers.push_back(r);
+      if (r != rank() && &team_.ports->to(r) == &port) peers.push_back(r);
     if (!peers.empty()) line += fmt::format(", {} to {}", port.backend->name, ranks_text(peers, size()));
   }
   log_line(kLogInfo, line);
   if (rank() != 0) return;
-  log_line(kLogInfo, fmt::format("topology: {}", nodes_text(members_.node)));
-  const Start& start = world_->start;
+  log_line(kLogInfo, fmt::format("topology: {}", nodes_text(team_.members.node)));
+  const Start& start = team_.world->start;
   const auto yes_no = [](bool yes) { return yes ? "yes" : "no"; };
-  log_line(kLogInfo,
-           fmt::format("settings: backends {}, timeout {}, start timeout {}, progress thread {}, check {}, "
-                       "more ranks than processors {}; the environment sets{}",
-                       start.backends, limit_text(start.timeout_ms), limit_text(start.start_timeout_ms),
-                       yes_no(start.progress_thread), world_->check, yes_no(world_->oversubscribed), set_variables()));
+  log_line(kLogInfo, fmt::format("settings: backends {}, timeout {}, start timeout {}, progress thread {}, check {}, "
+                                 "more ranks than processors {}; the environment sets{}",
+                                 start.backends, limit_text(start.timeout_ms), limit_text(start.start_timeout_ms),
+                                 yes_no(start.progress_thread), team_.world->check, yes_no(team_.world->oversubscribed),
+                                 set_variables()));
 }
 
 void Communicator::announce(const Work& work, const PreparedPlan& plan) {
@@ -101,14 +101,14 @@ void Communicator::announce(const Work& work, const PreparedPlan& plan) {
   }
   if (!tells) return;
   std::string over;
-  for (const Ports::Port& port : ports_->all())
+  for (const Ports::Port& port : team_.ports->all())
     if (port.peers > 0) over.append(over.empty() ? "" : " and ").append(port.backend->name);
-  log_line(kLogInfo,
-           fmt::format("plan: {}: {}, {}, {}, {}{}; {}", what, plan.algorithm->name,
-                       many(plan.slicing.shares, "chunk", "chunks", "share"),
-                       many(plan.slicing.lanes, "channel", "channels", "lane"),
-                       plan.program ? "compiled" : fmt::format("window {}", plan.slicing.window),
-                       over.empty() ? "" : fmt::format(", over {}", over), reason_of(plan, plans_->authorities())));
+  log_line(kLogInfo, fmt::format("plan: {}: {}, {}, {}, {}{}; {}", what, plan.algorithm->name,
+                                 many(plan.slicing.shares, "chunk", "chunks", "share"),
+                                 many(plan.slicing.lanes, "channel", "channels", "lane"),
+                                 plan.program ? "compiled" : fmt::format("window {}", plan.slicing.window),
+                                 over.empty() ? "" : fmt::format(", over {}", over),
+                                 reason_of(plan, team_.plans->authorities())));
 }
 
 }  // namespace gccl

@@ -7,7 +7,7 @@ namespace gccl {
 
 std::shared_ptr<PreparedPlan> Communicator::plan_of(const Work& work) {
   bool made = false;
-  std::shared_ptr<PreparedPlan> plan = plans_->of(work, &made);
+  std::shared_ptr<PreparedPlan> plan = team_.plans->of(work, &made);
   if (made) {
     metrics_.planned(work.call.kind, *plan);
     announce(work, *plan);
@@ -24,16 +24,16 @@ bool Communicator::repeat(const Key& key, const void* input, void* output, Statu
   if (!(r.key == key) || active_.load(std::memory_order_relaxed) != 0 || failure_.stopped() || completions::due())
     return false;
   Work& w = r.work;
-  const std::uint32_t sequence = w.what.sequence = record_->history.last() + 1;
+  const std::uint32_t sequence = w.what.sequence = team_.record->history.last() + 1;
   const std::uint64_t signature = Descriptor::at_sequence(r.signature, sequence);
-  record_->history.add(sequence, signature, r.call);
-  flight_.began_short(sequence, r.plan->algorithm->name.data());
+  team_.record->history.add(sequence, signature, r.call);
+  team_.flight.began_short(sequence, r.plan->algorithm->name.data());
   const std::int64_t from_ns = metrics_.times(w.what) ? now_ns() : 0;
   Replay replay;
   const Buffers memory{
       {nullptr, static_cast<std::byte*>(const_cast<void*>(input)), static_cast<std::byte*>(output), scratch_.lane(0)}};
   replay.begin(*r.plan->program, memory, w.elements, signature);
-  Backoff backoff(world_->oversubscribed);
+  Backoff backoff(team_.world->oversubscribed);
   const Program::Outcome outcome = replay.advance(&backoff);
   metrics_.planned(true);
   metrics_.waited(backoff);
@@ -50,7 +50,7 @@ bool Communicator::repeat(const Key& key, const void* input, void* output, Statu
   }
   if (w.what.op == GCCL_AVG || w.to_first_block) {
     w.memory = memory;
-    w.conclude(members_);
+    w.conclude(team_.members);
   }
   metrics_.ended(w.what, from_ns, false);
   metrics_.moved(r.plan->program->traffic);
@@ -60,16 +60,16 @@ bool Communicator::repeat(const Key& key, const void* input, void* output, Statu
 bool Communicator::quick_transfer(const Descriptor& what, void* data) {
   const bool sends = what.kind == kSendKind;
   const Rank peer = what.root;
-  if (!fast_ || what.bytes > kShortBytesMax || peer >= size() || peer == rank()) return false;
+  if (!team_.fast || what.bytes > kShortBytesMax || peer >= size() || peer == rank()) return false;
   std::lock_guard lock(lock_);
   if (active_.load(std::memory_order_relaxed) != 0 || failure_.stopped() || completions::due()) return false;
   const std::int64_t from_ns = metrics_.times(what) ? now_ns() : 0;
   const auto bytes = std::uint32_t(what.bytes);
-  Backoff backoff(world_->oversubscribed);
-  if (sends ? !fast_->send(peer, kPointToPointChannel, what.signature(), data, bytes)
-            : !fast_->receive(peer, kPointToPointChannel, what.signature(), data, bytes, &backoff))
+  Backoff backoff(team_.world->oversubscribed);
+  if (sends ? !team_.fast->send(peer, kPointToPointChannel, what.signature(), data, bytes)
+            : !team_.fast->receive(peer, kPointToPointChannel, what.signature(), data, bytes, &backoff))
     return false;
-  record_->messages.count(sends, peer);
+  team_.record->messages.count(sends, peer);
   metrics_.moved(what);
   metrics_.ended(what, from_ns, false);
   return true;
@@ -85,7 +85,7 @@ Operation* Communicator::continue_later(Work&& work, const Replay& replay, std::
   op->replay.elements = &op->work.elements;
   op->started = op->replaying = true;
   op->timed_from_ns = from_ns;
-  flight_.goes_on(op->work.what.sequence);
+  team_.flight.goes_on(op->work.what.sequence);
   op->started_ns = now_ns();
   queue_.push_back(op.get());
   active_.fetch_add(1, std::memory_order_relaxed);
@@ -97,7 +97,7 @@ Status Communicator::run(Work&& work, const Key* key) {
   std::shared_ptr<PreparedPlan> plan;
   Operation* op = nullptr;
   Status status;
-  if (!failure_.stopped() && queue_.empty() && !work.what.point_to_point() && !world_->check) {
+  if (!failure_.stopped() && queue_.empty() && !work.what.point_to_point() && !team_.world->check) {
     try {
       plan = plan_of(work);
       if (plan->program) op = run_program(std::move(work), plan, key);
@@ -119,17 +119,17 @@ Status Communicator::run(Work&& work, const Key* key) {
 // With the lock held. Null where it is complete.
 Operation* Communicator::run_program(Work&& work, const std::shared_ptr<PreparedPlan>& plan, const Key* key) {
   number(work);
-  flight_.carried_out(work.what.sequence, plan->algorithm->name.data());
+  team_.flight.carried_out(work.what.sequence, plan->algorithm->name.data());
   const std::int64_t from_ns = metrics_.times(work.what) ? now_ns() : 0;
   scratch_.reserve(plan->scratch, work.elements.bytes);
   work.memory.base[std::size_t(Buffer::scratch)] = scratch_.lane(0);
   Replay replay;
   replay.begin(*plan->program, work.memory, work.elements, work.what.signature());
-  Backoff backoff(world_->oversubscribed);
+  Backoff backoff(team_.world->oversubscribed);
   const Program::Outcome outcome = replay.advance(&backoff);
   metrics_.waited(backoff);
   if (outcome != Program::Outcome::done) return continue_later(std::move(work), replay, plan, from_ns);
-  work.conclude(members_);
+  work.conclude(team_.members);
   metrics_.ended(work.what, from_ns, false);
   metrics_.moved(plan->program->traffic);
   if (key && work.what.bytes < kTimedBytes) {

@@ -14,23 +14,23 @@ Status Communicator::reason(const GCCL_Fault& f) const {
     // The other rank's words have come shortened; these are this rank's own.
     Rank peer = rank();
     const std::string what = op->awaited(&peer);
-    const Status mine =
-        members_.in_context(op->work.what, Status::error(fmt::format("waiting for {}, {}{}", members_.name(peer), what,
-                                                                     world_->watch->report(*record_, now_ns())),
-                                                         f.result));
+    const Status mine = team_.members.in_context(
+        op->work.what, Status::error(fmt::format("waiting for {}, {}{}", team_.members.name(peer), what,
+                                                 team_.world->watch->report(*team_.record, now_ns())),
+                                     f.result));
     return Status::error(fmt::format("{} ... {}", f.text, mine.text()), f.result);
   }
   if (f.result != GCCL_ERR_PEER_LOST) return Status::error(f.text, f.result);
   const std::string text =
-      std::strncmp(f.text, "rank ", 5) == 0 ? f.text : fmt::format("lost {}: {}", members_.name(f.peer), f.text);
-  return op && text.starts_with("lost") ? members_.in_context(op->work.what, Status::error(text, f.result))
+      std::strncmp(f.text, "rank ", 5) == 0 ? f.text : fmt::format("lost {}: {}", team_.members.name(f.peer), f.text);
+  return op && text.starts_with("lost") ? team_.members.in_context(op->work.what, Status::error(text, f.result))
                                         : Status::error(text, f.result);
 }
 
 // As far as memory allows.
 Status Communicator::in_context(const Descriptor& what, Status why) const noexcept {
   try {
-    return members_.in_context(what, why);
+    return team_.members.in_context(what, why);
   } catch (...) {
     return why;
   }
@@ -46,9 +46,9 @@ Status Communicator::blamed(Status why) const noexcept {
 void Communicator::break_down(Status why, Rank culprit, bool tell_others) noexcept {
   if (!failure_.none()) return;
   failure_.set(std::move(why), culprit);
-  if (record_) record_->broken.store(true, std::memory_order_relaxed);
+  if (team_.record) team_.record->broken.store(true, std::memory_order_relaxed);
   // Also where all have found the same: a peer that still reads what this rank sends must stop before it is taken back.
-  if ((tell_others || !transfers_.empty()) && ports_) {
+  if ((tell_others || !transfers_.empty()) && team_.ports) {
     GCCL_Fault f{.result = failure_.why().code(), .peer = culprit, .text = {}};
     std::snprintf(f.text, sizeof f.text, "%s", failure_.why().text().c_str());
     tell(f);
@@ -64,7 +64,7 @@ void Communicator::break_down(Status why, Rank culprit, bool tell_others) noexce
 }
 
 void Communicator::tell(const GCCL_Fault& f) noexcept {
-  for (Ports::Port& port : ports_->all()) try {
+  for (Ports::Port& port : team_.ports->all()) try {
       if (port.state) port.backend->abort(port.state, &f);
     } catch (...) {  // what cannot be said is noticed when this rank leaves
     }
@@ -72,7 +72,7 @@ void Communicator::tell(const GCCL_Fault& f) noexcept {
 
 void Communicator::drop(Operation* op) noexcept {
   if (op->transferring) {
-    Ports::Port& port = ports_->to(op->transfer.peer);
+    Ports::Port& port = team_.ports->to(op->transfer.peer);
     port.backend->cancel(port.state, &op->transfer);
     --port.in_flight;
     op->transferring = false;

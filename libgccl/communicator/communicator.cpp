@@ -59,31 +59,32 @@ Status Communicator::create(std::shared_ptr<World> world, Members members, Excha
                             std::unique_ptr<Communicator>* out) {
   assert(members.rank < members.size() && members.world_rank.size() == members.node.size());
   std::unique_ptr<Communicator> c(new Communicator);
-  c->world_ = std::move(world);
-  c->members_ = std::move(members);
-  c->timeout_ms_ = c->world_->start.timeout_ms;
-  if (c->members_.world && c->world_->shrinks) c->shrink_on_failure(true);
+  c->team_.world = std::move(world);
+  c->team_.members = std::move(members);
+  c->timeout_ms_ = c->team_.world->start.timeout_ms;
+  if (c->team_.members.world && c->team_.world->shrinks) c->shrink_on_failure(true);
   const GCCL_Port_spec spec{.struct_bytes = sizeof spec,
                             .rank = c->rank(),
                             .size = c->size(),
                             .channels = kChannels,
-                            .communicator = c->members_.id,
-                            .node = c->members_.node.data(),
-                            .world_rank = c->members_.world_rank.data(),
-                            .connect_timeout_ms = connect_timeout_ms(*c->world_, c->members_)};
+                            .communicator = c->team_.members.id,
+                            .node = c->team_.members.node.data(),
+                            .world_rank = c->team_.members.world_rank.data(),
+                            .connect_timeout_ms = connect_timeout_ms(*c->team_.world, c->team_.members)};
   // Before the ranks exchange anything: who has come out of it may ask one that has not.
-  c->record_ = c->world_->watch->join(c->members_.id, c->rank(), c->members_.world_rank);
+  c->team_.record = c->team_.world->watch->join(c->team_.members.id, c->rank(), c->team_.members.world_rank);
   // The first communicator brings the watch's ports along: each exchange of a start takes a rank's turn at the store.
   const GCCL_Port_spec specs[] = {spec, Watch::spec(spec)};
   std::unique_ptr<Ports> ports[2];
-  const Status s = Ports::connect(*c->world_->wires, std::span(specs, c->members_.world ? 2 : 1), exchange,
-                                  c->world_->start.start_timeout_ms, ports);
+  const Status s = Ports::connect(*c->team_.world->wires, std::span(specs, c->team_.members.world ? 2 : 1), exchange,
+                                  c->team_.world->start.start_timeout_ms, ports);
   if (!s.ok()) return s;
-  c->ports_ = std::move(ports[0]);
-  if (c->members_.world) c->world_->watch->use(std::move(ports[1]));
-  c->fast_ = c->ports_->fast_path();
-  c->plans_ = std::make_unique<Plans>(c->rank(), *c->ports_, c->world_->models(), c->world_->authorities);
-  c->plans_->use(Layout::of(c->members_.node));
+  c->team_.ports = std::move(ports[0]);
+  if (c->team_.members.world) c->team_.world->watch->use(std::move(ports[1]));
+  c->team_.fast = c->team_.ports->fast_path();
+  c->team_.plans =
+      std::make_unique<Plans>(c->rank(), *c->team_.ports, c->team_.world->models(), c->team_.world->authorities);
+  c->team_.plans->use(Layout::of(c->team_.members.node));
   std::lock_guard lock(registry_mutex);
   registry().push_back(c.get());
   *out = std::move(c);
@@ -96,21 +97,21 @@ Communicator::~Communicator() {
     registry().remove(this);
   }
   shrink_on_failure(false);
-  if (record_) world_->watch->leave(*record_);
+  if (team_.record) team_.world->watch->leave(*team_.record);
   {
     std::lock_guard lock(lock_);
     const Operation* const dropped = first_pending();
-    if (dropped && ports_ && failure_.none()) {
+    if (dropped && team_.ports && failure_.none()) {
       // The others are told who did it, and where memory allows what he was doing.
       GCCL_Fault f{.result = GCCL_ERR_REMOTE, .peer = rank(), .text = "a rank freed the communicator"};
       try {
         std::snprintf(f.text, sizeof f.text, "%s freed the communicator while this operation was in flight: %s",
-                      members_.name(rank()).c_str(), dropped->work.what.text().c_str());
+                      team_.members.name(rank()).c_str(), dropped->work.what.text().c_str());
       } catch (...) {
       }
       tell(f);
     }
-    if (!left_ || !failure_.none()) world_->uneven = true;
+    if (!left_ || !failure_.none()) team_.world->uneven = true;
     // Functions that are due find a communicator that takes nothing more.
     break_down(Status::error_or_code(dropped ? "the communicator was freed while operations were in flight"
                                              : "the communicator was freed",
@@ -136,8 +137,9 @@ Status Communicator::begin_to_leave(Operation** out, const Others* others) {
   if (pending()) return Status::error("operations are in flight: wait for them first", GCCL_ERR_INVALID_USAGE);
   // Nobody has all digests before everybody has come.
   auto op = std::make_unique<Operation>(*this);
-  op->compare(Comparison::of_digests(members_, record_->history.digest(), record_->lengths_sum, others, world_->uneven),
-              members_);
+  op->compare(Comparison::of_digests(team_.members, team_.record->history.digest(), team_.record->lengths_sum, others,
+                                     team_.world->uneven),
+              team_.members);
   return start(std::move(op), out);
 }
 
@@ -145,13 +147,13 @@ Status Communicator::begin_to_leave(Operation** out, const Others* others) {
 void Communicator::add_to(Others* others) {
   std::lock_guard lock(lock_);
   if (!failure_.none()) {
-    others->failed = members_.id;
+    others->failed = team_.members.id;
     others->code = std::uint64_t(failure_.why().code());
     return;
   }
-  const std::uint64_t calls = splitmix::hash(members_.id ^ record_->history.digest());
+  const std::uint64_t calls = splitmix::hash(team_.members.id ^ team_.record->history.digest());
   others->sum += rank() == 0 ? calls * (1 - std::uint64_t(size())) : calls;
-  others->sum += record_->lengths_sum;
+  others->sum += team_.record->lengths_sum;
 }
 
 Status Communicator::leave() {
@@ -165,9 +167,9 @@ Status Communicator::leave() {
 Status Communicator::left() {
   std::lock_guard lock(lock_);
   if (failure_.none()) check_progress();
-  if (const Status s = world_->watch->found(*record_); !s.ok()) break_down(s, rank(), true);
-  for (const World::Failed& f : world_->failed)
-    if (f.communicator == members_.id)
+  if (const Status s = team_.world->watch->found(*team_.record); !s.ok()) break_down(s, rank(), true);
+  for (const World::Failed& f : team_.world->failed)
+    if (f.communicator == team_.members.id)
       break_down(Status::error(fmt::format("world rank {} had an error on a communicator of {} ranks that this rank "
                                            "had not heard of before GCCL_Finalize; its own call tells it",
                                            f.rank, size()),
@@ -183,26 +185,26 @@ Status Communicator::unsaid() {
 
 void Communicator::metrics(GCCL_Metrics* out) {
   std::lock_guard lock(lock_);
-  world_->recovery->suspicions(&metrics_);
+  team_.world->recovery->suspicions(&metrics_);
   metrics_.read(out);
 }
 
 Plan Communicator::planned(const Call& call, std::uint32_t element_bytes) {
   std::lock_guard lock(lock_);
-  return plans_->planned(call, element_bytes);
+  return team_.plans->planned(call, element_bytes);
 }
 
 Communicator::Estimate Communicator::estimate(Collective kind, Count count, std::uint32_t element_bytes) {
   std::lock_guard lock(lock_);
-  Estimate e{.plan = plans_->estimated(kind, count, element_bytes), .why = {}};
-  e.why = reason_of(e.plan, plans_->authorities());
+  Estimate e{.plan = team_.plans->estimated(kind, count, element_bytes), .why = {}};
+  e.why = reason_of(e.plan, team_.plans->authorities());
   return e;
 }
 
 void Communicator::use_layout(Layout layout) {
   std::lock_guard lock(lock_);
   assert(layout.ranks() == size() && active_.load(std::memory_order_relaxed) == 0);
-  plans_->use(std::move(layout));
+  team_.plans->use(std::move(layout));
   repeats_ = {};
 }
 

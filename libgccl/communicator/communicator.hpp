@@ -24,42 +24,9 @@
 #include "libgccl/communicator/scratch.hpp"
 #include "libgccl/communicator/spin_lock.hpp"
 #include "libgccl/communicator/survival.hpp"
-#include "libgccl/communicator/watch.hpp"
-#include "libgccl/schedule/layout.hpp"
+#include "libgccl/communicator/team.hpp"
 
 namespace gccl {
-
-class Communicator;
-
-// What the communicators of one rank share.
-struct World {
-  Start start;
-  std::unique_ptr<Wires> wires;
-  std::unique_ptr<Watch> watch;
-  std::unique_ptr<Recovery> recovery;
-  Authorities authorities;                          // GCCL_ALGORITHM, GCCL_ALGO, GCCL_TUNING_FILE
-  std::shared_ptr<const TransportModels> measured;  // GCCL_PARAMETERS; null: plans go by what is compiled in
-  const TransportModels& models() const { return measured ? *measured : transport_models(); }
-  DumpSettings dumps;
-  TickClock clock;                      // of the communicators' flight recorders
-  std::atomic<bool> dumped{false};      // because of a failure
-  std::atomic<std::uint32_t> asked{0};  // of dumps_asked(), those that have been written
-  int check = 0;                        // GCCL_CHECK: 1: compare all ranks' calls before each, 2: and results after it
-  bool shrinks = false;                 // GCCL_ON_FAILURE is shrink: the world's communicator does
-  // The one that goes on without failed ranks by itself, or null. With two, ranks that have failed calls on one and
-  // others that are a call further, on the other, would wait for each other.
-  std::atomic<const Communicator*> shrinker{nullptr};
-  bool oversubscribed = false;  // more ranks than processors on this machine
-  // Some communicator ended here without the others' word, so that they may still have it.
-  std::atomic<bool> uneven{false};
-  // Known from GCCL_Finalize on: communicators that failed on some rank, and how.
-  struct Failed {
-    std::uint64_t communicator;
-    Rank rank;
-    std::int32_t code;
-  };
-  std::vector<Failed> failed;
-};
 
 // Time limits are at most a year, so that no sum with them overflows.
 inline constexpr std::int64_t kTimeoutMsMax = std::int64_t(1000) * 86400 * 365;
@@ -74,12 +41,12 @@ class Communicator {
   // Operations in flight are dropped.
   ~Communicator();
 
-  Rank size() const { return members_.size(); }
-  Rank rank() const { return members_.rank; }
-  const Members& members() const { return members_; }
-  const World& world() const { return *world_; }
-  const std::shared_ptr<World>& shared_world() const { return world_; }
-  const Layout& layout() const { return plans_->layout(); }
+  Rank size() const { return team_.members.size(); }
+  Rank rank() const { return team_.members.rank; }
+  const Members& members() const { return team_.members; }
+  const World& world() const { return *team_.world; }
+  const std::shared_ptr<World>& shared_world() const { return team_.world; }
+  const Layout& layout() const { return team_.plans->layout(); }
 
   // A blocking call in all that decides how it is carried out.
   struct Key {
@@ -183,7 +150,7 @@ class Communicator {
   // Adds this communicator to those that GCCL_Finalize compares along with the world.
   void add_to(Others* others);
   // GCCL_Finalize begins: there are no more calls here. Afterwards: what went wrong, as in leave().
-  void leaving() { world_->watch->leaving(*record_); }
+  void leaving() { team_.world->watch->leaving(*team_.record); }
   Status left();
   // Why it failed, where no call has said so: before it is released.
   Status unsaid();
@@ -250,16 +217,11 @@ class Communicator {
   void dump_failure() noexcept;
   void dump_if_asked() noexcept;
 
-  std::shared_ptr<World> world_;
-  Members members_;
-  std::unique_ptr<Ports> ports_;
-  FastPath* fast_ = nullptr;  // of ports_, or null
-  std::shared_ptr<Watch::Record> record_;
+  Team team_;
   std::atomic<std::int64_t> timeout_ms_{GCCL_TIMEOUT_NONE};
   std::uint32_t splits_ = 0;
 
   SpinLock lock_;
-  std::unique_ptr<Plans> plans_;
   struct Repeat {
     Key key;
     std::shared_ptr<PreparedPlan> plan;
@@ -281,7 +243,6 @@ class Communicator {
   Failure failure_;
   bool left_ = false;  // every rank has come to the end of it
   Metrics metrics_;
-  Flight flight_;
   Survival survival_;
 };
 

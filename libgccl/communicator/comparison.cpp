@@ -7,7 +7,7 @@
 #include <span>
 
 #include "libgccl/base/crc32c.hpp"
-#include "libgccl/communicator/communicator.hpp"
+#include "libgccl/communicator/world.hpp"
 
 namespace gccl {
 namespace {

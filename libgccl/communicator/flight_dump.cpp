@@ -33,14 +33,14 @@ DumpedCall Communicator::dumped(const Operation& op) const {
 }
 
 DumpedCommunicator Communicator::dumped() const {
-  DumpedCommunicator d{.id = members_.id,
-                       .world = members_.world,
+  DumpedCommunicator d{.id = team_.members.id,
+                       .world = team_.members.world,
                        .rank = rank(),
-                       .world_rank = members_.world_rank,
+                       .world_rank = team_.members.world_rank,
                        .failure = failure_.why().text(),
                        .calls = {},
                        .transfers = {}};
-  const History& history = record_->history;
+  const History& history = team_.record->history;
   const std::uint32_t last = history.last();
   for (std::uint32_t left = std::min(last, History::kKept - 1); left-- > 0;) {
     const std::uint32_t sequence = last - left;
@@ -56,30 +56,30 @@ DumpedCommunicator Communicator::dumped() const {
       c = called(Descriptor::of(e.signature, sequence, e.root, e.count, e.element_bytes));
       c.state = "completed";
     }
-    const Flight::Times& times = flight_.of(sequence);
+    const Flight::Times& times = team_.flight.of(sequence);
     if (times.algorithm) c.algorithm = times.algorithm;
-    if (times.began) c.began_ns = world_->clock.unix_ns(times.began);
-    if (times.ended) c.ended_ns = world_->clock.unix_ns(times.ended);
+    if (times.began) c.began_ns = team_.world->clock.unix_ns(times.began);
+    if (times.ended) c.ended_ns = team_.world->clock.unix_ns(times.ended);
     d.calls.push_back(std::move(c));
   }
   for (const Operation* op : transfers_) {
     d.transfers.push_back(dumped(*op));
     const std::int64_t ago_ns = now_ns() - op->started_ns;
-    d.transfers.back().began_ns = world_->clock.unix_ns(ticks()) - ago_ns;
+    d.transfers.back().began_ns = team_.world->clock.unix_ns(ticks()) - ago_ns;
   }
   return d;
 }
 
 // With this communicator's lock held.
 Status Communicator::dump_locked(const std::string& path, const std::string& reason) {
-  DumpedRank d{.rank = world_->start.rank,
-               .size = world_->start.size,
-               .host = world_->start.host,
+  DumpedRank d{.rank = team_.world->start.rank,
+               .size = team_.world->start.size,
+               .host = team_.world->start.host,
                .reason = reason,
                .communicators = {}};
   d.communicators.push_back(dumped());
   for_each_communicator([&](Communicator& other) {
-    if (&other == this || other.world_ != world_) return;
+    if (&other == this || other.team_.world != team_.world) return;
     if (std::unique_lock lock(other.lock_, std::try_to_lock); lock) d.communicators.push_back(other.dumped());
   });
   return write_dump(d, path);
@@ -93,11 +93,12 @@ Status Communicator::dump(const std::string& path, const std::string& reason) {
 // The first failure of the rank that no caller wanted.
 void Communicator::dump_failure() noexcept {
   const int code = failure_.why().code();
-  if (world_->dumps.prefix.empty() || code == GCCL_ERR_INVALID_USAGE || code == GCCL_ERR_REVOKED || !record_ || !ports_)
+  if (team_.world->dumps.prefix.empty() || code == GCCL_ERR_INVALID_USAGE || code == GCCL_ERR_REVOKED ||
+      !team_.record || !team_.ports)
     return;
-  if (world_->dumped.exchange(true)) return;
+  if (team_.world->dumped.exchange(true)) return;
   try {
-    const std::string file = dump_file(world_->dumps, world_->start.rank);
+    const std::string file = dump_file(team_.world->dumps, team_.world->start.rank);
     if (const Status s = dump_locked(file, failure_.why().text()); !s.ok()) log_line(kLogWarnings, s.text());
   } catch (...) {  // memory is short: then there is none
   }
@@ -105,10 +106,10 @@ void Communicator::dump_failure() noexcept {
 
 void Communicator::dump_if_asked() noexcept {
   const std::uint32_t asked = dumps_asked();
-  if (world_->asked.load(std::memory_order_relaxed) == asked || world_->dumps.prefix.empty()) return;
-  if (world_->asked.exchange(asked) == asked) return;
+  if (team_.world->asked.load(std::memory_order_relaxed) == asked || team_.world->dumps.prefix.empty()) return;
+  if (team_.world->asked.exchange(asked) == asked) return;
   try {
-    const std::string file = dump_file(world_->dumps, world_->start.rank);
+    const std::string file = dump_file(team_.world->dumps, team_.world->start.rank);
     if (const Status s = dump_locked(file, "GCCL_DUMP_SIGNAL"); !s.ok()) log_line(kLogWarnings, s.text());
   } catch (...) {
   }

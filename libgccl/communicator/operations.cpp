@@ -48,7 +48,7 @@ void Communicator::enqueue(Operation* op) {
   active_.fetch_add(1, std::memory_order_relaxed);
   if (op->work.what.point_to_point()) return begin_transfer(op);
   number(op->work);
-  if (world_->check && size() > 1) check_first(*op);
+  if (team_.world->check && size() > 1) check_first(*op);
   queue_.push_back(op);
   advance_front();
 }
@@ -57,7 +57,7 @@ void Communicator::enqueue(Operation* op) {
 void Communicator::check_first(const Operation& op) {
   const auto add = [&](Comparison&& comparison) {
     auto check = std::make_unique<Operation>(*this);
-    check->compare(std::move(comparison), members_);
+    check->compare(std::move(comparison), team_.members);
     check->work.what.sequence = op.work.what.sequence;
     check->started_ns = op.started_ns;
     check->given_up = true;
@@ -65,26 +65,26 @@ void Communicator::check_first(const Operation& op) {
     check.release();
     active_.fetch_add(1, std::memory_order_relaxed);
   };
-  add(Comparison::of_descriptions(members_, op.work.what));
-  if (op.work.call.kind == Collective::alltoallv) add(Comparison::of_lengths(members_, *op.work.lengths));
+  add(Comparison::of_descriptions(team_.members, op.work.what));
+  if (op.work.call.kind == Collective::alltoallv) add(Comparison::of_lengths(team_.members, *op.work.lengths));
 }
 
 // The call's place in the order of all.
 void Communicator::number(Work& work) {
   Descriptor& what = work.what;
-  what.sequence = record_->history.last() + 1;
+  what.sequence = team_.record->history.last() + 1;
   if (what.dtype >= 1000) what.element_bytes = work.elements.bytes;
-  record_->history.add(what.sequence, what.signature(), History::call_of(what));
-  flight_.began(what.sequence, nullptr);
+  team_.record->history.add(what.sequence, what.signature(), History::call_of(what));
+  team_.flight.began(what.sequence, nullptr);
   if (work.call.kind == Collective::alltoallv)
-    world_->watch->exchanges(*record_, what.sequence, work.lengths->send_counts, work.lengths->recv_counts);
+    team_.world->watch->exchanges(*team_.record, what.sequence, work.lengths->send_counts, work.lengths->recv_counts);
 }
 
 void Communicator::begin(Operation* op) {
   op->started = true;
   Work& w = op->work;
   if (!op->plan) op->plan = plan_of(w);
-  if (!op->comparison) flight_.carried_out(w.what.sequence, op->plan->algorithm->name.data());
+  if (!op->comparison) team_.flight.carried_out(w.what.sequence, op->plan->algorithm->name.data());
   assert(op->plan->slicing.lanes >= 1 && op->plan->scratch.size() == (op->plan->program ? 1 : op->plan->slicing.lanes));
   scratch_.reserve(op->plan->scratch, w.elements.bytes);
   if (op->plan->program) {
@@ -95,15 +95,15 @@ void Communicator::begin(Operation* op) {
   }
   std::vector<std::byte*> scratch;
   for (Count lane = 0; lane < kLanesMax; ++lane) scratch.push_back(scratch_.lane(lane));
-  op->flow.emplace(*ports_, Flow::Work{.signature = w.what.signature(),
-                                       .memory = w.memory,
-                                       .scratch = std::move(scratch),
-                                       .elements = &w.elements,
-                                       .hints = size() == 2 && has_root(w.call.kind) ? GCCL_HINT_ONE_WAY : 0});
+  op->flow.emplace(*team_.ports, Flow::Work{.signature = w.what.signature(),
+                                            .memory = w.memory,
+                                            .scratch = std::move(scratch),
+                                            .elements = &w.elements,
+                                            .hints = size() == 2 && has_root(w.call.kind) ? GCCL_HINT_ONE_WAY : 0});
   for (Count lane = 0; lane < op->plan->slicing.lanes; ++lane)
-    op->flow->add(
-        sliced(op->plan->algorithm, w.call, plans_->view(), op->plan->slicing.shares, lane, op->plan->slicing.lanes),
-        op->plan->slicing.window);
+    op->flow->add(sliced(op->plan->algorithm, w.call, team_.plans->view(), op->plan->slicing.shares, lane,
+                         op->plan->slicing.lanes),
+                  op->plan->slicing.window);
   op->flow->begin();
 }
 
@@ -116,23 +116,24 @@ void Communicator::advance_front() {
       if (outcome == Program::Outcome::blocked) return;
       if (outcome == Program::Outcome::mismatch) {
         const Difference found = op->replay.difference();
-        return break_down(calls_differ(members_, op->work.what, found), found.peer, true);
+        return break_down(calls_differ(team_.members, op->work.what, found), found.peer, true);
       }
       if (outcome == Program::Outcome::failed) {
         const GCCL_Fault f = op->replay.fault();
         return break_down(*op, Status::error(f.text, f.result), f.peer);
       }
     } else {
-      if (!op->flow->settle()) return break_down(op->flow_failure(members_), rank(), true);
+      if (!op->flow->settle()) return break_down(op->flow_failure(team_.members), rank(), true);
       if (!op->flow->done()) return;
     }
     if (op->comparison && op->comparison->needs_histories()) {  // every rank has found the same, and does the same
       op->start_again();
-      op->compare(Comparison::of_histories(members_, record_->history, op->work.what.sequence), members_);
+      op->compare(Comparison::of_histories(team_.members, team_.record->history, op->work.what.sequence),
+                  team_.members);
       number(op->work);
       continue;
     }
-    if (world_->check > 1 && !op->comparison && compare_results(op)) continue;
+    if (team_.world->check > 1 && !op->comparison && compare_results(op)) continue;
     queue_.pop_front();
     finish(op, {});
   }
@@ -141,15 +142,15 @@ void Communicator::advance_front() {
 // The call goes on as the comparison of its results. False: these may differ.
 bool Communicator::compare_results(Operation* op) {
   if (!Comparison::has_one_result(op->work) || size() == 1) return false;
-  op->work.conclude(members_);
-  Comparison comparison = Comparison::of_results(members_, op->work);
+  op->work.conclude(team_.members);
+  Comparison comparison = Comparison::of_results(team_.members, op->work);
   metrics_.ended(op->work.what, op->timed_from_ns, false);
   if (op->replaying) metrics_.moved(op->plan->program->traffic);
   if (op->flow) metrics_.moved(op->flow->traffic());
   const std::uint32_t sequence = op->work.what.sequence;
-  flight_.ended(sequence);
+  team_.flight.ended(sequence);
   op->start_again();
-  op->compare(std::move(comparison), members_);
+  op->compare(std::move(comparison), team_.members);
   op->work.what.sequence = sequence;
   return true;
 }
@@ -157,10 +158,10 @@ bool Communicator::compare_results(Operation* op) {
 // What is left to do once all has moved, and how it ended then.
 Status Communicator::concluded(Operation* op) {
   if (!op->comparison) {
-    op->work.conclude(members_);
+    op->work.conclude(team_.members);
     return {};
   }
-  Comparison::Found found = op->comparison->found(members_, op->work, world_.get());
+  Comparison::Found found = op->comparison->found(team_.members, op->work, team_.world.get());
   if (!found.why.ok() && found.breaks) break_down(found.why, found.culprit, found.tell);
   return op->comparison->frees() || op->comparison->ends_call() ? std::move(found.why) : Status();
 }
@@ -179,9 +180,9 @@ void Communicator::finish(Operation* op, Status status) noexcept {
   if (op->replaying && status.ok()) metrics_.moved(op->plan->program->traffic);
   if (op->flow) metrics_.moved(op->flow->traffic());
   if (what.point_to_point() && what.root != rank() && status.ok()) metrics_.moved(what);
-  if (op->stall.told()) world_->watch->over(*record_);
+  if (op->stall.told()) team_.world->watch->over(*team_.record);
   if (!op->comparison) metrics_.ended(what, op->timed_from_ns, !status.ok());
-  if (!op->comparison && !what.point_to_point() && status.ok()) flight_.ended(what.sequence);
+  if (!op->comparison && !what.point_to_point() && status.ok()) team_.flight.ended(what.sequence);
   if (!status.ok()) op->said = failure_.said();
   op->flow.reset();
   op->plan.reset();
@@ -206,7 +207,7 @@ void Communicator::begin_transfer(Operation* op) {
     return;
   }
   const bool sends = w.what.kind == kSendKind;
-  record_->messages.count(sends, w.what.root);
+  team_.record->messages.count(sends, w.what.root);
   GCCL_Transfer& t = op->transfer;
   t.peer = w.what.root;
   t.channel = kPointToPointChannel;
@@ -217,7 +218,7 @@ void Communicator::begin_transfer(Operation* op) {
   t.hints = GCCL_HINT_ONE_WAY | GCCL_HINT_FRESH;
   t.owner = op;
   t.cookie = kPointToPointCookie;
-  Ports::Port& port = ports_->to(t.peer);
+  Ports::Port& port = team_.ports->to(t.peer);
   transfers_.push_back(op);
   const int now = sends ? port.backend->send(port.state, &t) : port.backend->receive(port.state, &t);
   if (now == 0) {
@@ -231,7 +232,7 @@ void Communicator::begin_transfer(Operation* op) {
     const std::string theirs =
         t.result == GCCL_ERR_MISMATCH
             ? fmt::format("it sends {} bytes ({})", t.bytes_found,
-                          text_of_signature(t.signature_found, {record_->history.last(), size()}))
+                          text_of_signature(t.signature_found, {team_.record->history.last(), size()}))
             : "the transfer failed";
     return break_down(*op, Status::error(theirs, t.result), t.peer);
   }
@@ -252,7 +253,7 @@ void Communicator::begin_to_myself(Operation* op) {
     to_myself_.push_back(op);
     const std::string sizes = fmt::format(" of {} bytes, and {} are due", from.what.bytes, to.what.bytes);
     return break_down(
-        members_.in_context(
+        team_.members.in_context(
             to.what, Status::error(fmt::format("the message is {}{}", from.what.text(), sizes), GCCL_ERR_MISMATCH)),
         rank(), true);
   }

@@ -35,7 +35,7 @@ bool Communicator::advance() {
     return true;
   }
   bool moved = false;
-  for (Ports::Port& port : ports_->all()) {
+  for (Ports::Port& port : team_.ports->all()) {
     if (port.in_flight == 0) continue;
     GCCL_Transfer* done[kDoneAtOnce];
     const int n = port.backend->poll(port.state, done, kDoneAtOnce);
@@ -60,17 +60,17 @@ bool Communicator::advance() {
     for (int i = 0; i < n && failure_.none(); ++i) {
       if (done[i]->cookie != kPointToPointCookie) {
         if (!static_cast<Flow*>(done[i]->owner)->completed(done[i]))
-          break_down(queue_.front()->flow_failure(members_), done[i]->peer, true);
+          break_down(queue_.front()->flow_failure(team_.members), done[i]->peer, true);
         continue;
       }
       auto* const op = static_cast<Operation*>(done[i]->owner);
       if (done[i]->result != GCCL_SUCCESS) {
-        break_down(
-            *op,
-            Status::error(fmt::format("it sends {} bytes ({})", done[i]->bytes_found,
-                                      text_of_signature(done[i]->signature_found, {record_->history.last(), size()})),
-                          done[i]->result),
-            done[i]->peer);
+        break_down(*op,
+                   Status::error(
+                       fmt::format("it sends {} bytes ({})", done[i]->bytes_found,
+                                   text_of_signature(done[i]->signature_found, {team_.record->history.last(), size()})),
+                       done[i]->result),
+                   done[i]->peer);
         continue;
       }
       std::erase(transfers_, op);
@@ -104,7 +104,7 @@ void Communicator::ask_after_peers() {
   const std::int64_t now = now_ns();
   if (now - asked_after_peers_ns_ < kAskAfterPeersNs) return;
   asked_after_peers_ns_ = now;
-  for (Ports::Port& port : ports_->all())
+  for (Ports::Port& port : team_.ports->all())
     if (port.in_memory && port.in_flight > 0) port.backend->poll(port.state, nullptr, 0);
 }
 
@@ -117,16 +117,16 @@ void Communicator::check_peers_and_time() {
   }
   ask_after_peers();
   // What peers say on ports where nothing is due.
-  for (Ports::Port& port : ports_->all()) {
+  for (Ports::Port& port : team_.ports->all()) {
     if (port.in_flight > 0 || !port.state || port.backend->poll(port.state, nullptr, 0) >= 0) continue;
     GCCL_Fault f{};
     port.backend->fault(port.state, &f);
     return break_down(f);
   }
-  if (const std::uint32_t news = world_->recovery->news(); news != news_) {
+  if (const std::uint32_t news = team_.world->recovery->news(); news != news_) {
     news_ = news;
     Rank who = rank();
-    if (Status s = world_->recovery->silence(members_, &who); !s.ok())
+    if (Status s = team_.world->recovery->silence(team_.members, &who); !s.ok())
       return break_down(blamed(std::move(s)), who, true);
   }
   const std::int64_t now = now_ns();
@@ -152,7 +152,7 @@ void Communicator::watch_stall() {
          : op->work.what.kind == kSendKind ? Watch::In::send
                                            : Watch::In::recv;
   op->awaited(&w.peer);
-  if (const Status s = world_->watch->look(*record_, w, now); !s.ok()) {
+  if (const Status s = team_.world->watch->look(*team_.record, w, now); !s.ok()) {
     // A peer that has failed makes other calls now; what it said of its failure comes first.
     asked_after_peers_ns_ = 0;
     ask_after_peers();
@@ -167,8 +167,8 @@ bool Communicator::timed_out(const Operation& op, std::int64_t now) {
   Rank peer = rank();
   const std::string what = op.awaited(&peer);
   break_down(op,
-             Status::error(fmt::format("not complete after {} ms; waiting for {}, {}{}", limit, members_.name(peer),
-                                       what, world_->watch->report(*record_, now)),
+             Status::error(fmt::format("not complete after {} ms; waiting for {}, {}{}", limit,
+                                       team_.members.name(peer), what, team_.world->watch->report(*team_.record, now)),
                            GCCL_ERR_TIMEOUT),
              peer);
   return true;
@@ -193,12 +193,12 @@ bool Communicator::progress_until(Operation* op, std::int64_t until_ns) {
   const auto ended = [op] { return op->stage.load(std::memory_order_acquire) != Operation::Stage::pending; };
   // What is first in the queue holds up a collective, and no message.
   bool blocks = until_ns == INT64_MAX && !op->work.what.point_to_point(), counted = false;
-  Backoff backoff(world_->oversubscribed);
+  Backoff backoff(team_.world->oversubscribed);
   while (!ended()) {
     bool moved = false, far = false;
     if (std::unique_lock lock(lock_, std::try_to_lock); lock) {
       moved = make_progress();
-      far = ports_->waits_for_network();
+      far = team_.ports->waits_for_network();
     }
     completions::run();
     if (ended()) break;

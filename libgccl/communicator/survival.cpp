@@ -115,7 +115,7 @@ Status Communicator::survive(Work&& work, const Key* key) {
     v.renumbered = true;
   }
   Descriptor what = work.what;
-  what.sequence = record_->history.last() + 1;
+  what.sequence = team_.record->history.last() + 1;
   if (hands_back(what)) return hand_back(what);
   v.kept.keep(work, size(), rank());
   const bool again = repeatable(what);
@@ -159,8 +159,8 @@ Status Communicator::hand_back(const Descriptor& what) {
 // ---- Recovery ----
 
 std::vector<Rank> Communicator::known_failed() {
-  Recovery& r = *world_->recovery;
-  return r.usable().ok() ? r.failed(members_, lost()) : lost();
+  Recovery& r = *team_.world->recovery;
+  return r.usable().ok() ? r.failed(team_.members, lost()) : lost();
 }
 
 // What a lost peer looks like may come from another rank's point of view, or late.
@@ -185,7 +185,7 @@ void Communicator::notice() {
     if (std::exchange(v.noticed, true)) return;
     metrics_.noticed();
   }
-  tell_program(GCCL_FAILURE_NOTICED, failed, members_, why.text());
+  tell_program(GCCL_FAILURE_NOTICED, failed, team_.members, why.text());
 }
 
 // Without locks.
@@ -217,12 +217,12 @@ void Communicator::tell_program(int stage, const std::vector<Rank>& failed, cons
 Status Communicator::mend(std::uint32_t call, bool* completed) {
   std::uint64_t flags = Agreed::flags(call, *completed);
   std::unique_ptr<Communicator> made;
-  if (Status s = world_->recovery->shrink(*this, lost(), timeout_ms(), &made, &flags); !s.ok()) return s;
+  if (Status s = team_.world->recovery->shrink(*this, lost(), timeout_ms(), &made, &flags); !s.ok()) return s;
   *completed = (flags & Agreed::completed(call)) != 0;
-  const Members before = members_;
+  const Members before = team_.members;
   std::vector<Rank> gone;
   for (Rank r = 0; r < before.size(); ++r)
-    if (std::ranges::count(made->members_.world_rank, before.world_rank[r]) == 0) gone.push_back(r);
+    if (std::ranges::count(made->team_.members.world_rank, before.world_rank[r]) == 0) gone.push_back(r);
   Survival& v = survival_;
   std::string change = fmt::format(
       "ranks have other numbers now: lost {}, and {} of {} go on, this one as rank {}; the call was not carried out, "
@@ -248,13 +248,8 @@ void Communicator::adopt(Communicator& made, std::size_t ranks_lost) noexcept {
   made.failure_.set(failure_.why().copy_or_code(), failure_.culprit());
   made.failure_.acknowledge();
   failure_.forget();
-  made.members_.world = std::exchange(members_.world, false);
-  std::swap(members_, made.members_);
-  std::swap(ports_, made.ports_);
-  std::swap(fast_, made.fast_);
-  std::swap(record_, made.record_);
-  std::swap(plans_, made.plans_);
-  std::swap(flight_, made.flight_);
+  made.team_.members.world = std::exchange(team_.members.world, false);
+  std::swap(team_, made.team_);
   repeats_ = {};
   splits_ = 0;
   metrics_.recovered(ranks_lost);
@@ -266,17 +261,17 @@ void Communicator::shrink_on_failure(bool does) {
   survival_.shrinks = does;
   const Communicator* self = this;
   if (does)
-    world_->shrinker = this;
+    team_.world->shrinker = this;
   else
-    world_->shrinker.compare_exchange_strong(self, nullptr);
+    team_.world->shrinker.compare_exchange_strong(self, nullptr);
 }
 
 Status Communicator::set_on_failure(GCCL_Failure_policy policy) {
   if (Status s = not_telling(); !s.ok()) return s;
-  if (const Status& s = world_->recovery->usable(); policy == GCCL_SHRINK && !s.ok()) return s.copy_or_code();
+  if (const Status& s = team_.world->recovery->usable(); policy == GCCL_SHRINK && !s.ok()) return s.copy_or_code();
   std::vector<std::uint8_t> all(size());
   constexpr std::uint8_t kAnotherShrinks = 2;
-  const Communicator* const shrinker = world_->shrinker;
+  const Communicator* const shrinker = team_.world->shrinker;
   const bool taken = policy == GCCL_SHRINK && shrinker && shrinker != this;
   std::uint8_t mine = taken ? kAnotherShrinks : std::uint8_t(policy);
   Work w;
@@ -294,14 +289,14 @@ Status Communicator::set_on_failure(GCCL_Failure_policy policy) {
   const auto text = [](int p) { return p == GCCL_FAIL ? "GCCL_FAIL" : "GCCL_SHRINK"; };
   if (other != all.end())
     return Status::error(
-        fmt::format("Comm_set_on_failure: {} sets {}, {} sets {}: expected the same on every rank", members_.name(0),
-                    text(all[0]), members_.name(Rank(other - all.begin())), text(*other)),
+        fmt::format("Comm_set_on_failure: {} sets {}, {} sets {}: expected the same on every rank",
+                    team_.members.name(0), text(all[0]), team_.members.name(Rank(other - all.begin())), text(*other)),
         GCCL_ERR_MISMATCH);
   if (const auto at = std::ranges::find(all, kAnotherShrinks); at != all.end())
     return Status::error(
         fmt::format("Comm_set_on_failure: {} has another communicator with GCCL_SHRINK: expected one at most, as ranks "
                     "that recover on one could wait for ever for those that do on the other",
-                    members_.name(Rank(at - all.begin()))),
+                    team_.members.name(Rank(at - all.begin()))),
         GCCL_ERR_NOT_SUPPORTED);
   std::lock_guard lock(lock_);
   repeats_ = {};  // which go the short way

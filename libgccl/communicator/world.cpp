@@ -11,6 +11,7 @@
 
 #include "libgccl/bootstrap/environment.hpp"
 #include "libgccl/cluster/load_authorities.hpp"
+#include "libgccl/communicator/communicator.hpp"
 #include "libgccl/communicator/introduction.hpp"
 
 namespace gccl {

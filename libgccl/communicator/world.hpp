@@ -1,9 +1,50 @@
-// From a configuration to the communicator of all ranks.
+// From a configuration to the communicator of all ranks, and what the communicators of one rank share.
 #pragma once
 
-#include "libgccl/communicator/communicator.hpp"
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "libgccl/base/ticks.hpp"
+#include "libgccl/communicator/dump.hpp"
+#include "libgccl/communicator/recovery.hpp"
+#include "libgccl/communicator/watch.hpp"
+#include "libgccl/select/authorities.hpp"
+#include "libgccl/transports/wires.hpp"
 
 namespace gccl {
+
+class Communicator;
+
+// What the communicators of one rank share.
+struct World {
+  Start start;
+  std::unique_ptr<Wires> wires;
+  std::unique_ptr<Watch> watch;
+  std::unique_ptr<Recovery> recovery;
+  Authorities authorities;                          // GCCL_ALGORITHM, GCCL_ALGO, GCCL_TUNING_FILE
+  std::shared_ptr<const TransportModels> measured;  // GCCL_PARAMETERS; null: plans go by what is compiled in
+  const TransportModels& models() const { return measured ? *measured : transport_models(); }
+  DumpSettings dumps;
+  TickClock clock;                      // of the communicators' flight recorders
+  std::atomic<bool> dumped{false};      // because of a failure
+  std::atomic<std::uint32_t> asked{0};  // of dumps_asked(), those that have been written
+  int check = 0;                        // GCCL_CHECK: 1: compare all ranks' calls before each, 2: and results after it
+  bool shrinks = false;                 // GCCL_ON_FAILURE is shrink: the world's communicator does
+  // The one that goes on without failed ranks by itself, or null. With two, ranks that have failed calls on one and
+  // others that are a call further, on the other, would wait for each other.
+  std::atomic<const Communicator*> shrinker{nullptr};
+  bool oversubscribed = false;  // more ranks than processors on this machine
+  // Some communicator ended here without the others' word, so that they may still have it.
+  std::atomic<bool> uneven{false};
+  // Known from GCCL_Finalize on: communicators that failed on some rank, and how.
+  struct Failed {
+    std::uint64_t communicator;
+    Rank rank;
+    std::int32_t code;
+  };
+  std::vector<Failed> failed;
+};
 
 // Makes this process rank `rank` of the job (negative: as the configuration or the environment says). Collective over
 // all ranks.
