@@ -8,7 +8,7 @@
 #include "libgccl/base/log.hpp"
 #include "libgccl/bootstrap/missing.hpp"
 #include "libgccl/bootstrap/variables.hpp"
-#include "libgccl/communicator/communicator.hpp"
+#include "libgccl/communicator/recorder.hpp"
 #include "libgccl/select/reason.hpp"
 
 namespace gccl {
@@ -54,31 +54,31 @@ std::string set_variables() {
 
 }  // namespace
 
-void Communicator::announce() {
+void announce(const Team& team) {
   if (log_level() < kLogInfo) return;
-  std::string line = fmt::format("rank {} of {}: GCCL {}, process {} on {} (node {})", rank(), size(),
-                                 GCCL_Version_string(), ::getpid(), host_name(), team_.members.node[rank()]);
-  for (const Ports::Port& port : team_.ports->all()) {
+  std::string line = fmt::format("rank {} of {}: GCCL {}, process {} on {} (node {})", team.rank(), team.size(),
+                                 GCCL_Version_string(), ::getpid(), host_name(), team.members.node[team.rank()]);
+  for (const Ports::Port& port : team.ports->all()) {
     std::vector<Rank> peers;
-    for (Rank r = 0; r < size(); ++r)
-      if (r != rank() && &team_.ports->to(r) == &port) peers.push_back(r);
-    if (!peers.empty()) line += fmt::format(", {} to {}", port.backend->name, ranks_text(peers, size()));
+    for (Rank r = 0; r < team.size(); ++r)
+      if (r != team.rank() && &team.ports->to(r) == &port) peers.push_back(r);
+    if (!peers.empty()) line += fmt::format(", {} to {}", port.backend->name, ranks_text(peers, team.size()));
   }
   log_line(kLogInfo, line);
-  if (rank() != 0) return;
-  log_line(kLogInfo, fmt::format("topology: {}", nodes_text(team_.members.node)));
-  const Start& start = team_.world->start;
+  if (team.rank() != 0) return;
+  log_line(kLogInfo, fmt::format("topology: {}", nodes_text(team.members.node)));
+  const Start& start = team.world->start;
   const auto yes_no = [](bool yes) { return yes ? "yes" : "no"; };
   log_line(kLogInfo, fmt::format("settings: backends {}, timeout {}, start timeout {}, progress thread {}, check {}, "
                                  "more ranks than processors {}; the environment sets{}",
                                  start.backends, limit_text(start.timeout_ms), limit_text(start.start_timeout_ms),
-                                 yes_no(start.progress_thread), team_.world->check, yes_no(team_.world->oversubscribed),
+                                 yes_no(start.progress_thread), team.world->check, yes_no(team.world->oversubscribed),
                                  set_variables()));
 }
 
-void Communicator::announce(const Work& work, const PreparedPlan& plan) {
+void Recorder::announce(const Work& work, const PreparedPlan& plan) {
   const bool tells = log_level() >= kLogInfo;
-  if (rank() != 0 || !(tells || (plan.refused && log_level() >= kLogWarnings))) return;
+  if (team_.rank() != 0 || !(tells || (plan.refused && log_level() >= kLogWarnings))) return;
   const Call& call = work.call;
   const bool lengths = work.lengths != nullptr;
   if (!announced_
@@ -90,7 +90,7 @@ void Communicator::announce(const Work& work, const PreparedPlan& plan) {
   if (!lengths && call.kind != Collective::barrier)
     what += fmt::format(" of {} elements of {} {}", call.count, work.elements.bytes,
                         work.elements.bytes == 1 ? "byte" : "bytes");
-  what += fmt::format(" on {} {}", size(), size() == 1 ? "rank" : "ranks");
+  what += fmt::format(" on {} {}", team_.size(), team_.size() == 1 ? "rank" : "ranks");
   if (work.what.purpose != Purpose::itself) what += ", for GCCL's own use";
   if (plan.refused) {
     const std::string_view why = plan.refused->limit;

@@ -7,8 +7,9 @@
 #include <list>
 
 #include "libgccl/base/no_destructor.hpp"
-#include "libgccl/base/splitmix.hpp"
+#include "libgccl/communicator/breaking.hpp"
 #include "libgccl/communicator/completions.hpp"
+#include "libgccl/communicator/flight_dump.hpp"
 #include "libgccl/select/reason.hpp"
 
 namespace gccl {
@@ -61,7 +62,7 @@ Status Communicator::create(std::shared_ptr<World> world, Members members, Excha
   std::unique_ptr<Communicator> c(new Communicator);
   c->team_.world = std::move(world);
   c->team_.members = std::move(members);
-  c->timeout_ms_ = c->team_.world->start.timeout_ms;
+  c->set_timeout(c->team_.world->start.timeout_ms);
   if (c->team_.members.world && c->team_.world->shrinks) c->shrink_on_failure(true);
   const GCCL_Port_spec spec{.struct_bytes = sizeof spec,
                             .rank = c->rank(),
@@ -100,8 +101,8 @@ Communicator::~Communicator() {
   if (team_.record) team_.world->watch->leave(*team_.record);
   {
     std::lock_guard lock(lock_);
-    const Operation* const dropped = first_pending();
-    if (dropped && team_.ports && failure_.none()) {
+    const Operation* const dropped = operations_.first();
+    if (dropped && team_.ports && operations_.failure().none()) {
       // The others are told who did it, and where memory allows what he was doing.
       GCCL_Fault f{.result = GCCL_ERR_REMOTE, .peer = rank(), .text = "a rank freed the communicator"};
       try {
@@ -109,14 +110,14 @@ Communicator::~Communicator() {
                       team_.members.name(rank()).c_str(), dropped->work.what.text().c_str());
       } catch (...) {
       }
-      tell(f);
+      abort_ports(*team_.ports, f);
     }
-    if (!left_ || !failure_.none()) team_.world->uneven = true;
+    if (!left_ || !operations_.failure().none()) team_.world->uneven = true;
     // Functions that are due find a communicator that takes nothing more.
-    break_down(Status::error_or_code(dropped ? "the communicator was freed while operations were in flight"
-                                             : "the communicator was freed",
-                                     GCCL_ERR_INVALID_USAGE),
-               rank(), false);
+    operations_.break_down(Status::error_or_code(dropped ? "the communicator was freed while operations were in flight"
+                                                         : "the communicator was freed",
+                                                 GCCL_ERR_INVALID_USAGE),
+                           rank(), false);
   }
   completions::settle(this);
   magic = nullptr;
@@ -124,69 +125,13 @@ Communicator::~Communicator() {
 
 bool Communicator::pending() {
   std::lock_guard lock(lock_);
-  return !(queue_.empty() && transfers_.empty() && to_myself_.empty());
-}
-
-Status Communicator::begin_to_leave(Operation** out, const Others* others) {
-  *out = nullptr;
-  completions::run();
-  {
-    std::lock_guard lock(lock_);
-    if (!failure_.none()) return failure_.unless_said();
-  }
-  if (pending()) return Status::error("operations are in flight: wait for them first", GCCL_ERR_INVALID_USAGE);
-  // Nobody has all digests before everybody has come.
-  auto op = std::make_unique<Operation>(*this);
-  op->compare(Comparison::of_digests(team_.members, team_.record->history.digest(), team_.record->lengths_sum, others,
-                                     team_.world->uneven),
-              team_.members);
-  return start(std::move(op), out);
-}
-
-// Rank 0 counts against all the others.
-void Communicator::add_to(Others* others) {
-  std::lock_guard lock(lock_);
-  if (!failure_.none()) {
-    others->failed = team_.members.id;
-    others->code = std::uint64_t(failure_.why().code());
-    return;
-  }
-  const std::uint64_t calls = splitmix::hash(team_.members.id ^ team_.record->history.digest());
-  others->sum += rank() == 0 ? calls * (1 - std::uint64_t(size())) : calls;
-  others->sum += team_.record->lengths_sum;
-}
-
-Status Communicator::leave() {
-  Operation* op = nullptr;
-  Status s = begin_to_leave(&op);
-  if (op) wait(op, -1, &s);
-  left_ = s.ok();
-  return s;
-}
-
-Status Communicator::left() {
-  std::lock_guard lock(lock_);
-  if (failure_.none()) check_progress();
-  if (const Status s = team_.world->watch->found(*team_.record); !s.ok()) break_down(s, rank(), true);
-  for (const World::Failed& f : team_.world->failed)
-    if (f.communicator == team_.members.id)
-      break_down(Status::error(fmt::format("world rank {} had an error on a communicator of {} ranks that this rank "
-                                           "had not heard of before GCCL_Finalize; its own call tells it",
-                                           f.rank, size()),
-                               f.code),
-                 rank(), false);
-  return failure_.unless_said();
-}
-
-Status Communicator::unsaid() {
-  std::lock_guard lock(lock_);
-  return failure_.unless_said();
+  return operations_.busy();
 }
 
 void Communicator::metrics(GCCL_Metrics* out) {
   std::lock_guard lock(lock_);
-  team_.world->recovery->suspicions(&metrics_);
-  metrics_.read(out);
+  team_.world->recovery->suspicions(&recorder_.metrics());
+  recorder_.metrics().read(out);
 }
 
 Plan Communicator::planned(const Call& call, std::uint32_t element_bytes) {
@@ -203,9 +148,49 @@ Communicator::Estimate Communicator::estimate(Collective kind, Count count, std:
 
 void Communicator::use_layout(Layout layout) {
   std::lock_guard lock(lock_);
-  assert(layout.ranks() == size() && active_.load(std::memory_order_relaxed) == 0);
+  assert(layout.ranks() == size() && !busy());
   team_.plans->use(std::move(layout));
-  repeats_ = {};
+  short_calls_.forget();
+}
+
+Status Communicator::start(Work&& work, Operation** out, std::shared_ptr<PreparedPlan> plan) {
+  *out = nullptr;
+  auto op = std::make_unique<Operation>(*this);
+  op->work = std::move(work);
+  op->plan = std::move(plan);
+  std::lock_guard lock(lock_);
+  return operations_.start(std::move(op), out);
+}
+
+void Communicator::fail(Status why) noexcept {
+  std::lock_guard lock(lock_);
+  Failure& failure = operations_.failure();
+  const bool first = failure.none();
+  operations_.break_down(std::move(why), rank(), true);
+  if (first) failure.acknowledge();  // the caller returns this one
+}
+
+void Communicator::abort(int code) noexcept {
+  operations_.failure().ask_abort(code);
+  // The other ranks get it at once; a thread that waits here finds out at its next poll.
+  abort_ports(*team_.ports, Failure::abort_by(rank(), code));
+  if (std::unique_lock lock(lock_, std::try_to_lock); lock) operations_.make_progress();
+}
+
+std::vector<Rank> Communicator::lost() {
+  std::lock_guard lock(lock_);
+  const Failure& failure = operations_.failure();
+  if (failure.why().code() == GCCL_ERR_PEER_LOST && failure.culprit() < size()) return {failure.culprit()};
+  return {};
+}
+
+Status Communicator::dump(const std::string& path, const std::string& reason) {
+  std::lock_guard lock(lock_);
+  return gccl::dump(team_, operations_, path, reason);
+}
+
+void Communicator::add_to(DumpedRank* all) {
+  if (std::unique_lock lock(lock_, std::try_to_lock); lock) all->communicators.push_back(dumped(team_, operations_));
 }
 
 }  // namespace gccl

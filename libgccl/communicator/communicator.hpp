@@ -1,35 +1,28 @@
-// A communicator: ranks, the wires between them, and the calls in flight, carried out in the order of their start.
-// Collectives of one communicator do not overlap, as in NCCL: that keeps one set of lanes for each communicator, and
-// the order of messages obvious. A program that wants overlap makes another communicator.
+// A communicator: ranks that make the same calls in one order. Collectives of one communicator do not overlap, as in
+// NCCL: that keeps one set of lanes for each communicator, and the order of messages obvious. A program that wants
+// overlap makes another communicator.
 //
-// Beside it stand, each by itself: members.hpp (who the ranks are), plans.hpp (how calls are carried out), failure.hpp
-// (why nothing is any more), survival.hpp (how it goes on all the same), metrics.hpp, comparison.hpp (do the ranks make
-// the same calls?), watch.hpp (the same of ranks that wait), splitting.hpp (communicators from communicators),
-// completions.hpp (functions of the caller's).
+// Its parts know those above them in this list, and none knows the communicator:
+//   team.hpp         who the ranks are (members.hpp), what connects them, how calls are carried out (plans.hpp)
+//   recorder.hpp     what is kept of calls: history.hpp, flight.hpp, metrics.hpp
+//   operations.hpp   the calls in flight, from their start to their end, or to the communicator's (failure.hpp)
+//   supervisor.hpp   whether something is wrong while nothing moves; watch.hpp asks the other ranks
+//   short_calls.hpp  blocking calls that end at once, without becoming operations
+//   survival.hpp     how it goes on without ranks that have failed
+// The communicator itself takes the lock, waits (progress.cpp), and is freed (leaving.cpp). Of it know splitting.hpp
+// (communicators from communicators), completions.hpp (functions of the caller's) and flight_dump.hpp.
 #pragma once
 
-#include <array>
-#include <deque>
 #include <functional>
 #include <mutex>
-#include <set>
 
 #include "libgccl/communicator/dump.hpp"
-#include "libgccl/communicator/failure.hpp"
-#include "libgccl/communicator/flight.hpp"
-#include "libgccl/communicator/metrics.hpp"
-#include "libgccl/communicator/operation.hpp"
-#include "libgccl/communicator/plans.hpp"
-#include "libgccl/communicator/recovery.hpp"
-#include "libgccl/communicator/scratch.hpp"
+#include "libgccl/communicator/short_calls.hpp"
 #include "libgccl/communicator/spin_lock.hpp"
+#include "libgccl/communicator/supervisor.hpp"
 #include "libgccl/communicator/survival.hpp"
-#include "libgccl/communicator/team.hpp"
 
 namespace gccl {
-
-// Time limits are at most a year, so that no sum with them overflows.
-inline constexpr std::int64_t kTimeoutMsMax = std::int64_t(1000) * 86400 * 365;
 
 // All public functions may be called from any thread, and none leaves a lock held, whether it returns or throws, as it
 // may when memory is short; other ranks then wait for its call until fail().
@@ -43,21 +36,13 @@ class Communicator {
 
   Rank size() const { return team_.members.size(); }
   Rank rank() const { return team_.members.rank; }
+  const Team& team() const { return team_; }
   const Members& members() const { return team_.members; }
   const World& world() const { return *team_.world; }
   const std::shared_ptr<World>& shared_world() const { return team_.world; }
   const Layout& layout() const { return team_.plans->layout(); }
 
-  // A blocking call in all that decides how it is carried out.
-  struct Key {
-    std::uint8_t kind = 255;
-    bool in_place = false;
-    GCCL_Dtype dtype = 0;
-    GCCL_Op op = 0;
-    Rank root = 0;
-    Count count = 0;
-    friend bool operator==(const Key&, const Key&) = default;
-  };
+  using Key = ShortCalls::Key;
   // Repeats the last call of its kind, when it was this one and its messages were small: most calls of a program are
   // like that, and at a hundred nanoseconds a call every look at an argument counts. False, and nothing done, when it
   // was not; else it is complete, and *status, which was ok, is how it ended.
@@ -112,7 +97,7 @@ class Communicator {
   // What can be done without waiting. True when something moved.
   bool progress();
   bool pending();
-  bool busy() { return active_.load(std::memory_order_relaxed) > 0; }
+  bool busy() const { return operations_.busy(); }
 
   // What run() would use; element_bytes of the call's type.
   Plan planned(const Call& call, std::uint32_t element_bytes);
@@ -125,21 +110,24 @@ class Communicator {
   // Another opinion on which ranks are near each other, for the algorithms. Requires layout.ranks() == size(), the same
   // on every rank, and no operation in flight.
   void use_layout(Layout layout);
-  void set_timeout(std::int64_t ms) { timeout_ms_.store(std::min(ms, kTimeoutMsMax), std::memory_order_relaxed); }
-  std::int64_t timeout_ms() const { return timeout_ms_.load(std::memory_order_relaxed); }
+  void set_timeout(std::int64_t ms) { supervisor_.set_timeout(ms); }
+  std::int64_t timeout_ms() const { return supervisor_.timeout_ms(); }
   void metrics(GCCL_Metrics* out);
-  // For GCCL_LOG=2: who this rank is and how it reaches the others; on rank 0 also nodes, and the settings in force.
-  void announce();
   // Communicators that have been split from this one; each call adds one. For splitting.cpp.
   std::uint32_t count_split() { return ++splits_; }
 
   void abort(int code) noexcept;
   // Not ok where it was called on this rank. Any thread.
-  Status asked_to_abort() const noexcept { return failure_.abort_asked() ? failure_.aborted(rank()) : Status(); }
+  Status asked_to_abort() const noexcept {
+    const Failure& f = operations_.failure();
+    return f.abort_asked() ? f.aborted(rank()) : Status();
+  }
   // Ends everything in flight, here and on the other ranks. The caller says why.
   void fail(Status why) noexcept;
   // Writes what this rank was doing, on all communicators that are not busy in another thread.
   Status dump(const std::string& path, const std::string& reason);
+  // Into another one's, where no other thread is busy with this communicator.
+  void add_to(DumpedRank* all);
   // Whom its transports have lost.
   std::vector<Rank> lost();
   // Every rank has come this far, by the same calls; where the communicator is broken, why, unless a call has said so.
@@ -161,24 +149,8 @@ class Communicator {
  private:
   Communicator() = default;
 
-  // All of these but progress_until() with the lock held.
-  // Operations (operations.cpp), the short way of blocking calls first (blocking.cpp).
-  Status start(std::unique_ptr<Operation> op, Operation** out);  // without the lock
-  Operation* run_program(Work&& work, const std::shared_ptr<PreparedPlan>& plan, const Key* key);
-  Operation* continue_later(Work&& work, const Replay& replay, std::shared_ptr<PreparedPlan> plan,
-                            std::int64_t from_ns);
-  std::shared_ptr<PreparedPlan> plan_of(const Work& work);
-  void announce(const Work& work, const PreparedPlan& plan);
-  void number(Work& work);
-  void enqueue(Operation* op);
-  void check_first(const Operation& op);
-  bool compare_results(Operation* op);
-  void begin(Operation* op);
-  void advance_front();
-  void begin_transfer(Operation* op);
-  void begin_to_myself(Operation* op);
-  void finish(Operation* op, Status status) noexcept;
-  Status concluded(Operation* op);
+  ShortCalls::Of parts() { return {*this, team_, recorder_, operations_}; }
+  bool progress_until(Operation* op, std::int64_t until_ns);
   // Going on without ranks that have failed (survival.cpp); without the lock.
   Status survive(Work&& work, const Key* key);
   Status complete(Work&& work, const Key* key, bool* completed);
@@ -189,61 +161,18 @@ class Communicator {
   void shrink_on_failure(bool does);
   void adopt(Communicator& made, std::size_t ranks_lost) noexcept;
   void tell_program(int stage, const std::vector<Rank>& failed, const Members& before, const std::string& text);
-  // Progress and waiting (progress.cpp).
-  bool make_progress() noexcept;
-  bool advance();
-  bool progress_until(Operation* op, std::int64_t until_ns);
-  Operation* first_pending() const;
-  void check_progress() noexcept;
-  void check_peers_and_time();
-  void ask_after_peers();
-  bool timed_out(const Operation& op, std::int64_t now);
-  void watch_stall();
-  // Failure (breaking.cpp).
-  void break_down(Status why, Rank culprit, bool tell_others) noexcept;
-  void break_down(const GCCL_Fault& fault) { break_down(reason(fault), fault.peer, true); }
-  void break_down(const Operation& op, Status why, Rank culprit) noexcept {
-    break_down(in_context(op.work.what, std::move(why)), culprit, true);
-  }
-  void drop(Operation* op) noexcept;
-  void tell(const GCCL_Fault& fault) noexcept;
-  Status reason(const GCCL_Fault& fault) const;
-  Status in_context(const Descriptor& what, Status why) const noexcept;
-  Status blamed(Status why) const noexcept;
-  // Dumps (flight_dump.cpp).
-  DumpedCommunicator dumped() const;
-  DumpedCall dumped(const Operation& op) const;
-  Status dump_locked(const std::string& path, const std::string& reason);
-  void dump_failure() noexcept;
-  void dump_if_asked() noexcept;
 
-  Team team_;
-  std::atomic<std::int64_t> timeout_ms_{GCCL_TIMEOUT_NONE};
-  std::uint32_t splits_ = 0;
-
+  // Guards all of the following, but for what these say that any thread may do. They take no lock: this one is held by
+  // who calls them, and for no longer than a call of theirs takes. survival_ is of the thread that makes the calls.
   SpinLock lock_;
-  struct Repeat {
-    Key key;
-    std::shared_ptr<PreparedPlan> plan;
-    Work work;  // as it was, without its buffers
-    std::uint64_t signature = 0;
-    History::Call call{};
-  };
-  std::array<Repeat, 16> repeats_;  // by kind
-  Scratch scratch_;
-  std::set<std::array<std::uint64_t, 4>> announced_;  // shapes of which the log has told
-  std::atomic<std::uint32_t> active_{0};              // operations in flight
-  std::deque<Operation*> queue_;                      // collectives; the front one is carried out
-  std::vector<Operation*> transfers_;                 // point-to-point
-  std::deque<Operation*> to_myself_;                  // sends, or receives, whose other side has not come
-  std::uint32_t blocked_ = 0;    // threads that wait for a collective, without a limit, and do nothing else
-  std::int64_t checked_ns_ = 0;  // when polls last did
-  std::int64_t asked_after_peers_ns_ = 0;
-  std::uint32_t news_ = 0;  // the detector's that were looked at
-  Failure failure_;
-  bool left_ = false;  // every rank has come to the end of it
-  Metrics metrics_;
+  Team team_;
+  Recorder recorder_{team_};
+  Operations operations_{team_, recorder_};
+  Supervisor supervisor_{team_, operations_};
+  ShortCalls short_calls_;
   Survival survival_;
+  std::uint32_t splits_ = 0;
+  bool left_ = false;  // every rank has come to the end of it
 };
 
 // Communicator::notice() where the communicator still is.

@@ -1,40 +1,39 @@
-// An operation from its start to its end: collectives in their order, point to point concurrently.
+#include "libgccl/communicator/operations.hpp"
+
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <cassert>
-#include <cstring>
+#include <cstdio>
 
 #include "libgccl/base/caught.hpp"
-#include "libgccl/communicator/communicator.hpp"
+#include "libgccl/base/clock.hpp"
+#include "libgccl/communicator/breaking.hpp"
 #include "libgccl/communicator/completions.hpp"
+#include "libgccl/communicator/flight_dump.hpp"
 
 namespace gccl {
+namespace {
 
-Status Communicator::start(Work&& work, Operation** out, std::shared_ptr<PreparedPlan> plan) {
-  *out = nullptr;
-  auto op = std::make_unique<Operation>(*this);
-  op->work = std::move(work);
-  op->plan = std::move(plan);
-  return start(std::move(op), out);
-}
+constexpr int kDoneAtOnce = 32;
 
-Status Communicator::start(std::unique_ptr<Operation> op, Operation** out) {
+}  // namespace
+
+Status Operations::start(std::unique_ptr<Operation> op, Operation** out) {
   *out = nullptr;
-  std::lock_guard lock(lock_);
   if (failure_.abort_asked()) make_progress();
   if (!failure_.none()) return failure_.returned();
   op->started_ns = now_ns();
-  if (metrics_.times(op->work.what)) op->timed_from_ns = op->started_ns;
+  if (recorder_.metrics().times(op->work.what)) op->timed_from_ns = op->started_ns;
   try {
     enqueue(op.get());
   } catch (...) {
-    break_down(*op, caught(), rank());
+    break_down(*op, caught(), team_.rank());
     if (op->stage.load(std::memory_order_relaxed) ==
         Operation::Stage::pending) {  // it was in no list, or broken before
       std::erase(queue_, op.get());
       std::erase(transfers_, op.get());
-      std::erase(to_myself_, op.get());
+      std::erase(to_myself_.waiting(), op.get());
       active_.fetch_sub(1, std::memory_order_relaxed);
     }
     return failure_.returned();
@@ -43,20 +42,40 @@ Status Communicator::start(std::unique_ptr<Operation> op, Operation** out) {
   return {};
 }
 
-void Communicator::enqueue(Operation* op) {
+Operation* Operations::resume(std::unique_ptr<Operation> op) {
+  op->started = op->replaying = true;
+  op->started_ns = now_ns();
+  team_.flight.goes_on(op->work.what.sequence);
+  queue_.push_back(op.get());
+  active_.fetch_add(1, std::memory_order_relaxed);
+  return op.release();
+}
+
+std::shared_ptr<PreparedPlan> Operations::plan_of(const Work& work) {
+  bool made = false;
+  std::shared_ptr<PreparedPlan> plan = team_.plans->of(work, &made);
+  recorder_.planned(work, *plan, made);
+  return plan;
+}
+
+Operation* Operations::first() const {
+  return !queue_.empty() ? queue_.front() : !transfers_.empty() ? transfers_.front() : nullptr;
+}
+
+void Operations::enqueue(Operation* op) {
   assert(!op->started && failure_.none());
   active_.fetch_add(1, std::memory_order_relaxed);
   if (op->work.what.point_to_point()) return begin_transfer(op);
-  number(op->work);
-  if (team_.world->check && size() > 1) check_first(*op);
+  recorder_.number(op->work);
+  if (team_.world->check && team_.size() > 1) check_first(*op);
   queue_.push_back(op);
-  advance_front();
+  advance_collectives();
 }
 
 // The ranks compare what they call before they carry it out.
-void Communicator::check_first(const Operation& op) {
+void Operations::check_first(const Operation& op) {
   const auto add = [&](Comparison&& comparison) {
-    auto check = std::make_unique<Operation>(*this);
+    auto check = std::make_unique<Operation>(*op.communicator);
     check->compare(std::move(comparison), team_.members);
     check->work.what.sequence = op.work.what.sequence;
     check->started_ns = op.started_ns;
@@ -69,18 +88,7 @@ void Communicator::check_first(const Operation& op) {
   if (op.work.call.kind == Collective::alltoallv) add(Comparison::of_lengths(team_.members, *op.work.lengths));
 }
 
-// The call's place in the order of all.
-void Communicator::number(Work& work) {
-  Descriptor& what = work.what;
-  what.sequence = team_.record->history.last() + 1;
-  if (what.dtype >= 1000) what.element_bytes = work.elements.bytes;
-  team_.record->history.add(what.sequence, what.signature(), History::call_of(what));
-  team_.flight.began(what.sequence, nullptr);
-  if (work.call.kind == Collective::alltoallv)
-    team_.world->watch->exchanges(*team_.record, what.sequence, work.lengths->send_counts, work.lengths->recv_counts);
-}
-
-void Communicator::begin(Operation* op) {
+void Operations::begin(Operation* op) {
   op->started = true;
   Work& w = op->work;
   if (!op->plan) op->plan = plan_of(w);
@@ -95,11 +103,12 @@ void Communicator::begin(Operation* op) {
   }
   std::vector<std::byte*> scratch;
   for (Count lane = 0; lane < kLanesMax; ++lane) scratch.push_back(scratch_.lane(lane));
-  op->flow.emplace(*team_.ports, Flow::Work{.signature = w.what.signature(),
-                                            .memory = w.memory,
-                                            .scratch = std::move(scratch),
-                                            .elements = &w.elements,
-                                            .hints = size() == 2 && has_root(w.call.kind) ? GCCL_HINT_ONE_WAY : 0});
+  op->flow.emplace(*team_.ports,
+                   Flow::Work{.signature = w.what.signature(),
+                              .memory = w.memory,
+                              .scratch = std::move(scratch),
+                              .elements = &w.elements,
+                              .hints = team_.size() == 2 && has_root(w.call.kind) ? GCCL_HINT_ONE_WAY : 0});
   for (Count lane = 0; lane < op->plan->slicing.lanes; ++lane)
     op->flow->add(sliced(op->plan->algorithm, w.call, team_.plans->view(), op->plan->slicing.shares, lane,
                          op->plan->slicing.lanes),
@@ -107,7 +116,7 @@ void Communicator::begin(Operation* op) {
   op->flow->begin();
 }
 
-void Communicator::advance_front() {
+void Operations::advance_collectives() {
   while (!queue_.empty() && failure_.none()) {
     Operation* const op = queue_.front();
     if (!op->started) begin(op);
@@ -123,14 +132,14 @@ void Communicator::advance_front() {
         return break_down(*op, Status::error(f.text, f.result), f.peer);
       }
     } else {
-      if (!op->flow->settle()) return break_down(op->flow_failure(team_.members), rank(), true);
+      if (!op->flow->settle()) return break_down(op->flow_failure(team_.members), team_.rank(), true);
       if (!op->flow->done()) return;
     }
     if (op->comparison && op->comparison->needs_histories()) {  // every rank has found the same, and does the same
       op->start_again();
       op->compare(Comparison::of_histories(team_.members, team_.record->history, op->work.what.sequence),
                   team_.members);
-      number(op->work);
+      recorder_.number(op->work);
       continue;
     }
     if (team_.world->check > 1 && !op->comparison && compare_results(op)) continue;
@@ -140,15 +149,12 @@ void Communicator::advance_front() {
 }
 
 // The call goes on as the comparison of its results. False: these may differ.
-bool Communicator::compare_results(Operation* op) {
-  if (!Comparison::has_one_result(op->work) || size() == 1) return false;
+bool Operations::compare_results(Operation* op) {
+  if (!Comparison::has_one_result(op->work) || team_.size() == 1) return false;
   op->work.conclude(team_.members);
   Comparison comparison = Comparison::of_results(team_.members, op->work);
-  metrics_.ended(op->work.what, op->timed_from_ns, false);
-  if (op->replaying) metrics_.moved(op->plan->program->traffic);
-  if (op->flow) metrics_.moved(op->flow->traffic());
+  recorder_.ended(*op, true);
   const std::uint32_t sequence = op->work.what.sequence;
-  team_.flight.ended(sequence);
   op->start_again();
   op->compare(std::move(comparison), team_.members);
   op->work.what.sequence = sequence;
@@ -156,7 +162,7 @@ bool Communicator::compare_results(Operation* op) {
 }
 
 // What is left to do once all has moved, and how it ended then.
-Status Communicator::concluded(Operation* op) {
+Status Operations::concluded(Operation* op) {
   if (!op->comparison) {
     op->work.conclude(team_.members);
     return {};
@@ -167,22 +173,18 @@ Status Communicator::concluded(Operation* op) {
 }
 
 // In no list of the communicator's any more.
-void Communicator::finish(Operation* op, Status status) noexcept {
+void Operations::finish(Operation* op, Status status) noexcept {
   assert(op->stage.load(std::memory_order_relaxed) == Operation::Stage::pending && !op->transferring);
   assert(active_.load(std::memory_order_relaxed) > 0);
   const Descriptor& what = op->work.what;
   if (status.ok()) try {
       status = concluded(op);
     } catch (...) {
-      status = in_context(what, caught());
-      break_down(status.copy_or_code(), rank(), true);
+      status = in_context(team_.members, what, caught());
+      break_down(status.copy_or_code(), team_.rank(), true);
     }
-  if (op->replaying && status.ok()) metrics_.moved(op->plan->program->traffic);
-  if (op->flow) metrics_.moved(op->flow->traffic());
-  if (what.point_to_point() && what.root != rank() && status.ok()) metrics_.moved(what);
+  recorder_.ended(*op, status.ok());
   if (op->stall.told()) team_.world->watch->over(*team_.record);
-  if (!op->comparison) metrics_.ended(what, op->timed_from_ns, !status.ok());
-  if (!op->comparison && !what.point_to_point() && status.ok()) team_.flight.ended(what.sequence);
   if (!status.ok()) op->said = failure_.said();
   op->flow.reset();
   op->plan.reset();
@@ -197,15 +199,12 @@ void Communicator::finish(Operation* op, Status status) noexcept {
   }
 }
 
-void Communicator::begin_transfer(Operation* op) {
+void Operations::begin_transfer(Operation* op) {
   op->started = true;
   Work& w = op->work;
-  assert(w.what.root < size());
+  assert(w.what.root < team_.size());
   if (w.what.dtype >= 1000) w.what.element_bytes = w.elements.bytes;
-  if (w.what.root == rank()) {
-    begin_to_myself(op);
-    return;
-  }
+  if (w.what.root == team_.rank()) return begin_to_myself(op);
   const bool sends = w.what.kind == kSendKind;
   team_.record->messages.count(sends, w.what.root);
   GCCL_Transfer& t = op->transfer;
@@ -226,43 +225,128 @@ void Communicator::begin_transfer(Operation* op) {
     op->transferring = true;
     return;
   }
-  std::erase(transfers_, op);
+  end_transfer(op);
+}
+
+void Operations::end_transfer(Operation* op) {
+  const GCCL_Transfer& t = op->transfer;
   if (t.result != GCCL_SUCCESS) {
-    transfers_.push_back(op);
     const std::string theirs =
         t.result == GCCL_ERR_MISMATCH
             ? fmt::format("it sends {} bytes ({})", t.bytes_found,
-                          text_of_signature(t.signature_found, {team_.record->history.last(), size()}))
+                          text_of_signature(t.signature_found, {team_.record->history.last(), team_.size()}))
             : "the transfer failed";
     return break_down(*op, Status::error(theirs, t.result), t.peer);
   }
+  std::erase(transfers_, op);
   finish(op, {});
 }
 
-// Messages to myself: copied when both sides are there.
-void Communicator::begin_to_myself(Operation* op) {
-  const bool sends = op->work.what.kind == kSendKind;
-  if (to_myself_.empty() || to_myself_.front()->work.what.kind == op->work.what.kind) {
-    to_myself_.push_back(op);
-    return;
-  }
-  Operation* const other = to_myself_.front();
-  const Work &from = sends ? op->work : other->work, &to = sends ? other->work : op->work;
-  // User-defined types have one signature, and counts are folded into it.
-  if (from.what.signature() != to.what.signature() || from.what.bytes != to.what.bytes) {
-    to_myself_.push_back(op);
-    const std::string sizes = fmt::format(" of {} bytes, and {} are due", from.what.bytes, to.what.bytes);
-    return break_down(
-        team_.members.in_context(
-            to.what, Status::error(fmt::format("the message is {}{}", from.what.text(), sizes), GCCL_ERR_MISMATCH)),
-        rank(), true);
-  }
-  to_myself_.pop_front();
-  if (from.what.bytes)
-    std::memcpy(to.memory.base[std::size_t(Buffer::output)], from.memory.base[std::size_t(Buffer::input)],
-                from.what.bytes);
+void Operations::begin_to_myself(Operation* op) {
+  Status differ;
+  Operation* const other = to_myself_.meet(op, team_.members, &differ);
+  if (!differ.ok()) return break_down(std::move(differ), team_.rank(), true);
+  if (!other) return;
   finish(other, {});
   finish(op, {});
+}
+
+bool Operations::make_progress() noexcept {
+  try {
+    return advance();
+  } catch (...) {
+    break_down(blamed(caught()), team_.rank(), true);
+    return true;
+  }
+}
+
+bool Operations::advance() {
+  if (!failure_.none()) return false;
+  if (failure_.abort_asked()) {
+    break_down(failure_.aborted(team_.rank()), team_.rank(), true);
+    failure_.acknowledge();
+    return true;
+  }
+  bool moved = false;
+  for (Ports::Port& port : team_.ports->all()) {
+    if (port.in_flight == 0) continue;
+    moved |= poll(port);
+    if (!failure_.none()) return true;
+  }
+  const std::size_t before = queue_.size();
+  advance_collectives();
+  return moved || queue_.size() != before;
+}
+
+bool Operations::poll(Ports::Port& port) {
+  GCCL_Transfer* done[kDoneAtOnce];
+  const int n = port.backend->poll(port.state, done, kDoneAtOnce);
+  if (n < 0) {
+    GCCL_Fault f{};
+    port.backend->fault(port.state, &f);
+    break_down(f);
+    return true;
+  }
+  assert(std::uint32_t(n) <= port.in_flight);  // else a transport completes what it was not given, or twice
+  port.in_flight -= std::uint32_t(n);
+  // Whatever happens to their operations below, the port has forgotten them.
+  for (int i = 0; i < n; ++i) {
+    if (done[i]->cookie == kPointToPointCookie) {
+      assert(static_cast<Operation*>(done[i]->owner)->transferring);
+      static_cast<Operation*>(done[i]->owner)->transferring = false;
+    } else {
+      static_cast<Flow*>(done[i]->owner)->returned(*done[i]);
+    }
+  }
+  for (int i = 0; i < n && failure_.none(); ++i) {
+    if (done[i]->cookie == kPointToPointCookie) {
+      end_transfer(static_cast<Operation*>(done[i]->owner));
+    } else if (!static_cast<Flow*>(done[i]->owner)->completed(done[i])) {
+      break_down(queue_.front()->flow_failure(team_.members), done[i]->peer, true);
+    }
+  }
+  return n > 0;
+}
+
+void Operations::break_down(Status why, Rank culprit, bool tell_others) noexcept {
+  if (!failure_.none()) return;
+  failure_.set(std::move(why), culprit);
+  if (team_.record) team_.record->broken.store(true, std::memory_order_relaxed);
+  // Also where all have found the same: a peer that still reads what this rank sends must stop before it is taken back.
+  if ((tell_others || !transfers_.empty()) && team_.ports) {
+    GCCL_Fault f{.result = failure_.why().code(), .peer = culprit, .text = {}};
+    std::snprintf(f.text, sizeof f.text, "%s", failure_.why().text().c_str());
+    abort_ports(*team_.ports, f);
+  }
+  dump_failure(team_, *this);
+  const auto end = [this](auto& operations) {
+    for (Operation* op : operations) drop(op);
+    operations.clear();
+  };
+  end(queue_);
+  end(transfers_);
+  end(to_myself_.waiting());
+}
+
+void Operations::break_down(const GCCL_Fault& fault) { break_down(reason(team_, first(), fault), fault.peer, true); }
+
+void Operations::break_down(const Operation& op, Status why, Rank culprit) noexcept {
+  break_down(in_context(team_.members, op.work.what, std::move(why)), culprit, true);
+}
+
+Status Operations::blamed(Status why) const noexcept {
+  if (queue_.empty()) return why;
+  return in_context(team_.members, queue_.front()->work.what, std::move(why));
+}
+
+void Operations::drop(Operation* op) noexcept {
+  if (op->transferring) {
+    Ports::Port& port = team_.ports->to(op->transfer.peer);
+    port.backend->cancel(port.state, &op->transfer);
+    --port.in_flight;
+    op->transferring = false;
+  }
+  finish(op, failure_.why().copy_or_code());
 }
 
 }  // namespace gccl

@@ -133,7 +133,7 @@ Status Communicator::survive(Work&& work, const Key* key) {
     if (Status t = mend(call, &by_all); !t.ok()) {
       v.kept.restore();
       if (thrown) std::rethrow_exception(thrown);
-      return in_context(what, std::move(t));
+      return in_context(team_.members, what, std::move(t));
     }
     if (thrown) std::rethrow_exception(thrown);
     if (by_all) return {};
@@ -141,7 +141,7 @@ Status Communicator::survive(Work&& work, const Key* key) {
     if (!again) return hand_back(what);
     {
       std::lock_guard lock(lock_);
-      metrics_.repeated();
+      recorder_.metrics().repeated();
     }
     s = complete(copy_of(first), key, &completed);
   }
@@ -152,8 +152,8 @@ Status Communicator::survive(Work&& work, const Key* key) {
 Status Communicator::hand_back(const Descriptor& what) {
   survival_.renumbered = false;
   std::lock_guard lock(lock_);
-  metrics_.handed_back();
-  return in_context(what, refused());
+  recorder_.metrics().handed_back();
+  return in_context(team_.members, what, refused());
 }
 
 // ---- Recovery ----
@@ -171,8 +171,8 @@ void Communicator::notice() {
   Status why;
   {
     std::lock_guard lock(lock_);
-    if (failure_.none() || v.noticed) return;
-    why = failure_.why().copy_or_code();
+    if (operations_.failure().none() || v.noticed) return;
+    why = operations_.failure().why().copy_or_code();
   }
   const bool lost_peer = why.code() == GCCL_ERR_PEER_LOST;
   if (!lost_peer && !v.function && !v.shrinks) return;
@@ -183,7 +183,7 @@ void Communicator::notice() {
   {
     std::lock_guard lock(lock_);
     if (std::exchange(v.noticed, true)) return;
-    metrics_.noticed();
+    recorder_.metrics().noticed();
   }
   tell_program(GCCL_FAILURE_NOTICED, failed, team_.members, why.text());
 }
@@ -245,14 +245,15 @@ Status Communicator::mend(std::uint32_t call, bool* completed) {
 // Becomes the other one, which gets what this one was.
 void Communicator::adopt(Communicator& made, std::size_t ranks_lost) noexcept {
   std::scoped_lock lock(lock_, made.lock_);
-  made.failure_.set(failure_.why().copy_or_code(), failure_.culprit());
-  made.failure_.acknowledge();
-  failure_.forget();
+  Failure &mine = operations_.failure(), &old = made.operations_.failure();
+  old.set(mine.why().copy_or_code(), mine.culprit());
+  old.acknowledge();
+  mine.forget();
   made.team_.members.world = std::exchange(team_.members.world, false);
-  std::swap(team_, made.team_);
-  repeats_ = {};
+  team_.swap(made.team_);
+  short_calls_.forget();
   splits_ = 0;
-  metrics_.recovered(ranks_lost);
+  recorder_.metrics().recovered(ranks_lost);
 }
 
 // ---- Settings ----
@@ -299,7 +300,7 @@ Status Communicator::set_on_failure(GCCL_Failure_policy policy) {
                     team_.members.name(Rank(at - all.begin()))),
         GCCL_ERR_NOT_SUPPORTED);
   std::lock_guard lock(lock_);
-  repeats_ = {};  // which go the short way
+  short_calls_.forget();  // which go the short way
   shrink_on_failure(policy == GCCL_SHRINK);
   return {};
 }

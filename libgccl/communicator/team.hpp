@@ -1,8 +1,8 @@
-// The ranks of a communicator, what connects them, and the record of their calls. It is swapped as a whole where a
-// communicator is made anew (survival.hpp).
+// The ranks of a communicator, what connects them, and the record of their calls.
 #pragma once
 
 #include <memory>
+#include <utility>
 
 #include "libgccl/communicator/flight.hpp"
 #include "libgccl/communicator/members.hpp"
@@ -13,7 +13,7 @@
 namespace gccl {
 
 struct Team {
-  std::shared_ptr<World> world;  // the same for all of a rank's
+  std::shared_ptr<World> world;  // any thread may read this; all else with the communicator's lock held
   Members members;
   std::unique_ptr<Ports> ports;
   FastPath* fast = nullptr;  // of the ports, or null
@@ -23,6 +23,16 @@ struct Team {
 
   Rank size() const { return members.size(); }
   Rank rank() const { return members.rank; }
+
+  // A communicator is made anew (survival.hpp). All but the world, which is the same.
+  void swap(Team& o) noexcept {
+    std::swap(members, o.members);
+    std::swap(ports, o.ports);
+    std::swap(fast, o.fast);
+    std::swap(record, o.record);
+    std::swap(plans, o.plans);
+    std::swap(flight, o.flight);
+  }
 };
 
 }  // namespace gccl

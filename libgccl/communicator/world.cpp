@@ -115,7 +115,7 @@ Status create_world(const GCCL_Config* config, int rank, std::unique_ptr<Communi
   world->watch = std::make_unique<Watch>(start.rank);
   s = Communicator::create(world, std::move(members), exchange, out);
   world->start.exchange.reset();  // nobody needs to meet any more
-  if (s.ok()) (*out)->announce();
+  if (s.ok()) announce((*out)->team());
   return s;
 }
 

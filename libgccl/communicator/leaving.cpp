@@ -1,0 +1,68 @@
+// The end of a communicator that is freed: the ranks compare all that they have called.
+#include <fmt/core.h>
+
+#include "libgccl/base/splitmix.hpp"
+#include "libgccl/communicator/communicator.hpp"
+#include "libgccl/communicator/completions.hpp"
+
+namespace gccl {
+
+Status Communicator::begin_to_leave(Operation** out, const Others* others) {
+  *out = nullptr;
+  completions::run();
+  {
+    std::lock_guard lock(lock_);
+    if (!operations_.failure().none()) return operations_.failure().unless_said();
+  }
+  if (pending()) return Status::error("operations are in flight: wait for them first", GCCL_ERR_INVALID_USAGE);
+  // Nobody has all digests before everybody has come.
+  auto op = std::make_unique<Operation>(*this);
+  op->compare(Comparison::of_digests(team_.members, team_.record->history.digest(), team_.record->lengths_sum, others,
+                                     team_.world->uneven),
+              team_.members);
+  std::lock_guard lock(lock_);
+  return operations_.start(std::move(op), out);
+}
+
+// Rank 0 counts against all the others.
+void Communicator::add_to(Others* others) {
+  std::lock_guard lock(lock_);
+  if (!operations_.failure().none()) {
+    others->failed = team_.members.id;
+    others->code = std::uint64_t(operations_.failure().why().code());
+    return;
+  }
+  const std::uint64_t calls = splitmix::hash(team_.members.id ^ team_.record->history.digest());
+  others->sum += rank() == 0 ? calls * (1 - std::uint64_t(size())) : calls;
+  others->sum += team_.record->lengths_sum;
+}
+
+Status Communicator::leave() {
+  Operation* op = nullptr;
+  Status s = begin_to_leave(&op);
+  if (op) wait(op, -1, &s);
+  left_ = s.ok();
+  return s;
+}
+
+Status Communicator::left() {
+  std::lock_guard lock(lock_);
+  if (operations_.failure().none()) supervisor_.check();
+  if (const Status s = team_.world->watch->found(*team_.record); !s.ok()) operations_.break_down(s, rank(), true);
+  for (const World::Failed& f : team_.world->failed)
+    if (f.communicator == team_.members.id)
+      operations_.break_down(
+          Status::error(fmt::format("world rank {} had an error on a communicator of {} ranks that this rank "
+                                    "had not heard of before GCCL_Finalize; its own call tells it",
+                                    f.rank, size()),
+                        f.code),
+          rank(), false);
+  return operations_.failure().unless_said();
+}
+
+Status Communicator::unsaid() {
+  std::lock_guard lock(lock_);
+  return operations_.failure().unless_said();
+}
+
+}  // namespace gccl

@@ -1,0 +1,75 @@
+// The calls in flight on one communicator: begun, moved on and ended, collectives one after the other, point to point
+// concurrently. Who waits for them, and what is done where nothing moves, is not known here (progress.cpp,
+// supervisor.hpp).
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <vector>
+
+#include "libgccl/communicator/recorder.hpp"
+#include "libgccl/communicator/scratch.hpp"
+#include "libgccl/communicator/self_messages.hpp"
+
+namespace gccl {
+
+// With the communicator's lock held, busy() and failure().ask_abort() apart.
+class Operations {
+ public:
+  // Both outlive it.
+  Operations(Team& team, Recorder& recorder) : team_(team), recorder_(recorder) {}
+
+  // It is the caller's to wait for, and null where it fails.
+  Status start(std::unique_ptr<Operation> op, Operation** out);
+  // The same of a collective some of whose messages have moved.
+  Operation* resume(std::unique_ptr<Operation> op);
+  std::shared_ptr<PreparedPlan> plan_of(const Work& work);
+  Scratch& scratch() { return scratch_; }
+
+  // What can be done without waiting. True when something moved.
+  bool make_progress() noexcept;
+  // The same, of collectives alone and with exceptions.
+  void advance_collectives();
+
+  // Ends everything in flight. The first reason stays. Goes through when memory is short.
+  void break_down(Status why, Rank culprit, bool tell_others) noexcept;
+  void break_down(const GCCL_Fault& fault);                                 // of a port
+  void break_down(const Operation& op, Status why, Rank culprit) noexcept;  // of an operation
+  // The operation that an exception came from, as far as that is known.
+  Status blamed(Status why) const noexcept;
+  Failure& failure() { return failure_; }
+  const Failure& failure() const { return failure_; }
+
+  bool busy() const { return active_.load(std::memory_order_relaxed) > 0; }
+  // The front one is carried out.
+  const std::deque<Operation*>& collectives() const { return queue_; }
+  const std::vector<Operation*>& transfers() const { return transfers_; }
+  const std::deque<Operation*>& to_myself() const { return to_myself_.waiting(); }
+  // Of those that wait for other ranks; null where none does.
+  Operation* first() const;
+
+ private:
+  void enqueue(Operation* op);
+  void check_first(const Operation& op);
+  void begin(Operation* op);
+  void begin_transfer(Operation* op);
+  void begin_to_myself(Operation* op);
+  void end_transfer(Operation* op);
+  bool advance();
+  bool poll(Ports::Port& port);
+  bool compare_results(Operation* op);
+  Status concluded(Operation* op);
+  void finish(Operation* op, Status status) noexcept;
+  void drop(Operation* op) noexcept;
+
+  Team& team_;
+  Recorder& recorder_;
+  Failure failure_;
+  Scratch scratch_;
+  std::atomic<std::uint32_t> active_{0};  // operations in flight
+  std::deque<Operation*> queue_;
+  std::vector<Operation*> transfers_;
+  SelfMessages to_myself_;
+};
+
+}  // namespace gccl

@@ -1,0 +1,113 @@
+#include "libgccl/communicator/supervisor.hpp"
+
+#include <fmt/core.h>
+
+#include "libgccl/base/caught.hpp"
+#include "libgccl/base/clock.hpp"
+#include "libgccl/communicator/flight_dump.hpp"
+
+namespace gccl {
+namespace {
+
+constexpr std::int64_t kCheckNs = 1000000;
+constexpr std::int64_t kAskAfterPeersNs = 10000000;
+
+}  // namespace
+
+// Nothing has moved for a while: has a peer gone, or the time?
+void Supervisor::check() noexcept {
+  try {
+    check_peers_and_time();
+    watch_stall();
+    dump_if_asked(team_, operations_);
+  } catch (...) {
+    operations_.break_down(operations_.blamed(caught()), team_.rank(), true);
+  }
+}
+
+void Supervisor::check_peers_and_time() {
+  if (!operations_.failure().none()) return;
+  const auto& collectives = operations_.collectives();
+  GCCL_Fault lost{};
+  if (!collectives.empty() && collectives.front()->replaying && !collectives.front()->replay.healthy(&lost)) {
+    operations_.advance_collectives();  // what came before the fault may end the call
+    return operations_.break_down(lost);
+  }
+  ask_after_peers();
+  // What peers say on ports where nothing is due.
+  for (Ports::Port& port : team_.ports->all()) {
+    if (port.in_flight > 0 || !port.state || port.backend->poll(port.state, nullptr, 0) >= 0) continue;
+    GCCL_Fault f{};
+    port.backend->fault(port.state, &f);
+    return operations_.break_down(f);
+  }
+  if (const std::uint32_t news = team_.world->recovery->news(); news != news_) {
+    news_ = news;
+    Rank who = team_.rank();
+    if (Status s = team_.world->recovery->silence(team_.members, &who); !s.ok())
+      return operations_.break_down(operations_.blamed(std::move(s)), who, true);
+  }
+  const std::int64_t now = now_ns();
+  if (!collectives.empty() && timed_out(*collectives.front(), now)) return;
+  for (const Operation* op : operations_.transfers())
+    if (timed_out(*op, now)) return;
+  for (const Operation* op : operations_.to_myself())
+    if (timed_out(*op, now)) return;
+}
+
+// In memory a fault is looked for once in thousands of polls, which take seconds where other processes need the
+// processor: let the next poll do it.
+void Supervisor::ask_after_peers() {
+  const std::int64_t now = now_ns();
+  if (now - asked_after_peers_ns_ < kAskAfterPeersNs) return;
+  asked_after_peers_ns_ = now;
+  for (Ports::Port& port : team_.ports->all())
+    if (port.in_memory && port.in_flight > 0) port.backend->poll(port.state, nullptr, 0);
+}
+
+bool Supervisor::timed_out(const Operation& op, std::int64_t now) {
+  const std::int64_t limit = timeout_ms();
+  if (limit < 0 || now - op.started_ns < limit * kNsPerMs) return false;
+  Rank peer = team_.rank();
+  const std::string what = op.awaited(&peer);
+  operations_.break_down(
+      op,
+      Status::error(fmt::format("not complete after {} ms; waiting for {}, {}{}", limit, team_.members.name(peer), what,
+                                team_.world->watch->report(*team_.record, now)),
+                    GCCL_ERR_TIMEOUT),
+      peer);
+  return true;
+}
+
+// A wait that does not move: do the others make the same calls?
+void Supervisor::watch_stall() {
+  Operation* const op = operations_.first();
+  if (!op || team_.size() == 1 || !operations_.failure().none()) return;
+  const std::int64_t now = now_ns();
+  const std::int64_t limit_ms = timeout_ms();
+  if (!op->stall.lasts(op->moved(), now, limit_ms >= 0 && limit_ms < 400 ? limit_ms * 250000 : kStallNs)) return;
+  Watch::Waiting w{.signature = op->work.what.signature(),
+                   .sequence = op->work.what.sequence,
+                   .peer = team_.rank(),
+                   .blocked = blocked_ > 0};
+  w.in = !op->work.what.point_to_point()   ? Watch::In::collective
+         : op->work.what.kind == kSendKind ? Watch::In::send
+                                           : Watch::In::recv;
+  op->awaited(&w.peer);
+  if (const Status s = team_.world->watch->look(*team_.record, w, now); !s.ok()) {
+    // A peer that has failed makes other calls now; what it said of its failure comes first.
+    asked_after_peers_ns_ = 0;
+    ask_after_peers();
+    operations_.make_progress();
+    operations_.break_down(s, team_.rank(), true);
+  }
+}
+
+void Supervisor::check_at_times() {
+  if (const std::int64_t now = now_ns(); now - checked_ns_ >= kCheckNs) {
+    checked_ns_ = now;
+    check();
+  }
+}
+
+}  // namespace gccl
