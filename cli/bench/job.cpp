@@ -18,7 +18,7 @@ Status Job::meet(const GCCL_Config& config, const char* command, std::unique_ptr
 }
 
 Job::~Job() {
-  if (const Status s = comm_->leave(); !s.ok()) std::fprintf(stderr, "%s: %s\n", command_, s.text().c_str());
+  if (const Status s = comm_->leaving().leave(); !s.ok()) std::fprintf(stderr, "%s: %s\n", command_, s.text().c_str());
 }
 
 Status Job::run(const Algorithm* algorithm, const Call& call, Dtype dtype, Reduction op, const void* input,

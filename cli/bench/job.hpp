@@ -21,7 +21,7 @@ class Job {
   std::string backends() const { return comm_->world().start.backends; }
   Rank ranks() const { return comm_->size(); }
   Rank rank() const { return comm_->rank(); }
-  const Layout& layout() const { return comm_->layout(); }
+  const Layout& layout() const { return comm_->team().plans->layout(); }
   // Of each rank, numbered from 0 in the order of their lowest ranks.
   const std::vector<Rank>& nodes() const { return comm_->members().node; }
   bool oversubscribed() const { return comm_->world().oversubscribed; }

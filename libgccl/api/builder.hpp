@@ -84,8 +84,8 @@ class Builder {
     if (non_blocking && !request) fail("request is null: expected where to store the request");
     const bool group = current_group() != nullptr;
     const bool once = non_blocking || group || work_.what.point_to_point();
-    if (once && c_.refuses()) return failed(c_.refused());
-    if (!status_.ok() && (once || !c_.hands_back(work_.what)))
+    if (once && c_.survival().refuses()) return failed(c_.survival().refused());
+    if (!status_.ok() && (once || !c_.survival().hands_back(work_.what)))
       return failed(Status::error(fmt::format("{}: {}", kind_name(work_.what.kind), status_.text()), status_.code()));
     if (non_blocking) {
       Operation* op = nullptr;
@@ -94,7 +94,8 @@ class Builder {
       return failed(s);
     }
     if (group) return run_in_group(*current_group(), c_, std::move(work_));
-    const Status s = work_.what.point_to_point() ? c_.transfer(std::move(work_)) : c_.call(std::move(work_), key_);
+    const Status s = work_.what.point_to_point() ? c_.survival().transfer(std::move(work_))
+                                                 : c_.survival().call(std::move(work_), key_);
     return s.ok() ? GCCL_SUCCESS : failed(s);
   }
 

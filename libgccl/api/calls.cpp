@@ -17,7 +17,7 @@ constexpr std::optional<GCCL_Op> kNone;
 // A small blocking call that repeats the one before: true when it is done, with its result.
 inline bool again(Communicator& c, const Communicator::Key& key, const void* in, void* out, bool non_blocking,
                   GCCL_Result* result) {
-  if (non_blocking || current_group() || out == GCCL_IN_PLACE || c.shrinks()) return false;
+  if (non_blocking || current_group() || out == GCCL_IN_PLACE || c.survival().shrinks()) return false;
   Status status;
   if (!c.repeat(key, in, out, &status)) return false;
   *result = status.ok() ? GCCL_SUCCESS : failed(status);
@@ -301,13 +301,13 @@ GCCL_Result point_to_point(bool sends, const void* buf, size_t count, GCCL_Dtype
   Communicator* const c = communicator_of(comm);
   if (!c) return GCCL_ERR_INVALID_ARGUMENT;
   if (peer < 0 || Rank(peer) >= c->size()) {
-    if (c->refuses()) return failed(c->refused());  // the number that it had
+    if (c->survival().refuses()) return failed(c->survival().refused());  // the number that it had
     return failed(
         invalid(fmt::format("{} is {}: expected 0 to {}", sends ? "send: dest" : "recv: source", peer, c->size() - 1)));
   }
   const std::uint32_t element_bytes = built_in_bytes(dtype);
-  if (!non_blocking && !c->refuses() && element_bytes != 0 && count <= kShortBytesMax && buf && buf != GCCL_IN_PLACE &&
-      !current_group()) {
+  if (!non_blocking && !c->survival().refuses() && element_bytes != 0 && count <= kShortBytesMax && buf &&
+      buf != GCCL_IN_PLACE && !current_group()) {
     const Descriptor what{.kind = sends ? kSendKind : kRecvKind,
                           .dtype = dtype,
                           .root = Rank(peer),

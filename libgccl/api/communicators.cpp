@@ -215,7 +215,7 @@ GCCL_Result GCCL_Finalize(void) {
       if (first.ok() && c->pending())
         first = Status::error("GCCL_Finalize: operations are in flight: wait for them first", GCCL_ERR_INVALID_USAGE);
     for (auto& c : all)
-      if (!c->members().world) c->leaving();
+      if (!c->members().world) c->leaving().announce();
     // The worlds' ranks wait for each other, so that nobody's last messages are lost. Who has failed is not waited for.
     std::vector<Operation*> leaving;
     leaving.reserve(all.size());
@@ -223,16 +223,16 @@ GCCL_Result GCCL_Finalize(void) {
       if (!c->members().world) continue;
       Others others;
       for (auto& made : all)
-        if (!made->members().world && &made->world() == &c->world()) made->add_to(&others);
+        if (!made->members().world && &made->world() == &c->world()) made->leaving().sum_up(&others);
       Operation* op = nullptr;
-      const Status s = c->begin_to_leave(&op, &others);
+      const Status s = c->leaving().begin(&op, &others);
       if (op) leaving.push_back(op);
       if (first.ok()) first = s;
     }
     const Status left = wait_in_turns(std::move(leaving));
     if (first.ok()) first = left;
     for (auto& c : all)
-      if (const Status s = c->members().world ? Status() : c->left(); first.ok()) first = s;
+      if (const Status s = c->members().world ? Status() : c->leaving().found(); first.ok()) first = s;
     for (auto it = all.rbegin(); it != all.rend(); ++it) destroy(std::move(*it));
     return failed(first);
   });
@@ -292,8 +292,8 @@ GCCL_Result GCCL_Comm_free(GCCL_Comm* comm) {
     Communicator* const c = communicator_of(*comm);
     if (!c) return GCCL_ERR_INVALID_ARGUMENT;
     if (const Status s = not_inside("GCCL_Comm_free"); !s.ok()) return failed(s);
-    if (const Status s = c->not_telling(); !s.ok()) return failed(s);
-    const Status s = c->leave();
+    if (const Status s = c->survival().not_telling(); !s.ok()) return failed(s);
+    const Status s = c->leaving().leave();
     if (s.code() == GCCL_ERR_INVALID_USAGE && c->pending()) return failed(s);  // else it is how the calls ended
     destroy(release(c));
     *comm = GCCL_COMM_NULL;
@@ -307,7 +307,7 @@ GCCL_Result GCCL_Comm_release(GCCL_Comm* comm) {
     Communicator* const c = communicator_of(*comm);
     if (!c) return GCCL_ERR_INVALID_ARGUMENT;
     if (const Status s = not_inside("GCCL_Comm_release"); !s.ok()) return failed(s);
-    if (const Status s = c->not_telling(); !s.ok()) return failed(s);
+    if (const Status s = c->survival().not_telling(); !s.ok()) return failed(s);
     if (c->pending())
       return failed(Status::error("operations are in flight: wait for them first", GCCL_ERR_INVALID_USAGE));
     const Status s = c->unsaid();

@@ -47,7 +47,7 @@ GCCL_Result GCCL_Comm_ack_failed(GCCL_Comm comm) {
     if (const Status& s = recovery_of(*c).usable(); !s.ok()) return failed(s);
     (void)recovery_of(*c).failed(c->members(), c->lost());
     recovery_of(*c).acknowledge(c->members());
-    c->know_numbers();
+    c->survival().know_numbers();
     return GCCL_SUCCESS;
   });
 }
@@ -68,7 +68,7 @@ GCCL_Result GCCL_Comm_shrink(GCCL_Comm comm, GCCL_Comm* out) {
     if (!c) return GCCL_ERR_INVALID_ARGUMENT;
     if (!out) return failed(invalid("out is null"));
     *out = GCCL_COMM_NULL;
-    if (const Status s = c->not_telling(); !s.ok()) return failed(s);
+    if (const Status s = c->survival().not_telling(); !s.ok()) return failed(s);
     if (const Status& s = recovery_of(*c).usable(); !s.ok()) return failed(s);
     std::unique_ptr<Communicator> made;
     if (const Status s = recovery_of(*c).shrink(*c, c->lost(), c->timeout_ms(), &made); !s.ok()) return failed(s);
@@ -82,7 +82,7 @@ GCCL_Result GCCL_Comm_set_on_failure(GCCL_Comm comm, GCCL_Failure_policy policy)
     if (!c) return GCCL_ERR_INVALID_ARGUMENT;
     if (policy != GCCL_FAIL && policy != GCCL_SHRINK)
       return failed(invalid(fmt::format("policy is {}: expected GCCL_FAIL (0) or GCCL_SHRINK (1)", int(policy))));
-    return failed(c->set_on_failure(policy));
+    return failed(c->survival().set_policy(policy));
   });
 }
 
@@ -90,7 +90,7 @@ GCCL_Result GCCL_On_failure(GCCL_Comm comm, GCCL_Failure_function function, void
   return guarded([&] {
     Communicator* const c = communicator_of(comm);
     if (!c) return GCCL_ERR_INVALID_ARGUMENT;
-    c->on_failure(function, context);
+    c->survival().set_function(function, context);
     return GCCL_SUCCESS;
   });
 }

@@ -53,7 +53,7 @@ void notice_failure_of(const Communicator* maybe) {
     for (Communicator* c : registry())
       if (c == maybe) found = c;
   }
-  if (found) found->notice();
+  if (found) found->survival().notice();
 }
 
 Status Communicator::create(std::shared_ptr<World> world, Members members, Exchange& exchange,
@@ -63,7 +63,7 @@ Status Communicator::create(std::shared_ptr<World> world, Members members, Excha
   c->team_.world = std::move(world);
   c->team_.members = std::move(members);
   c->set_timeout(c->team_.world->start.timeout_ms);
-  if (c->team_.members.world && c->team_.world->shrinks) c->shrink_on_failure(true);
+  if (c->team_.members.world && c->team_.world->shrinks) c->survival_.shrink_on_failure(true);
   const GCCL_Port_spec spec{.struct_bytes = sizeof spec,
                             .rank = c->rank(),
                             .size = c->size(),
@@ -97,7 +97,7 @@ Communicator::~Communicator() {
     std::lock_guard lock(registry_mutex);
     registry().remove(this);
   }
-  shrink_on_failure(false);
+  survival_.shrink_on_failure(false);
   if (team_.record) team_.world->watch->leave(*team_.record);
   {
     std::lock_guard lock(lock_);
@@ -112,7 +112,7 @@ Communicator::~Communicator() {
       }
       abort_ports(*team_.ports, f);
     }
-    if (!left_ || !operations_.failure().none()) team_.world->uneven = true;
+    if (!leaving_.done() || !operations_.failure().none()) team_.world->uneven = true;
     // Functions that are due find a communicator that takes nothing more.
     operations_.break_down(Status::error_or_code(dropped ? "the communicator was freed while operations were in flight"
                                                          : "the communicator was freed",
@@ -182,6 +182,34 @@ std::vector<Rank> Communicator::lost() {
   const Failure& failure = operations_.failure();
   if (failure.why().code() == GCCL_ERR_PEER_LOST && failure.culprit() < size()) return {failure.culprit()};
   return {};
+}
+
+Status Communicator::why() {
+  std::lock_guard lock(lock_);
+  return operations_.failure().why().copy_or_code();
+}
+
+Status Communicator::unsaid() {
+  std::lock_guard lock(lock_);
+  return operations_.failure().unless_said();
+}
+
+void Communicator::count(void (Metrics::*event)()) {
+  std::lock_guard lock(lock_);
+  (recorder_.metrics().*event)();
+}
+
+void Communicator::adopt(Communicator& made, std::size_t ranks_lost) noexcept {
+  std::scoped_lock lock(lock_, made.lock_);
+  Failure &mine = operations_.failure(), &old = made.operations_.failure();
+  old.set(mine.why().copy_or_code(), mine.culprit());
+  old.acknowledge();
+  mine.forget();
+  made.team_.members.world = std::exchange(team_.members.world, false);
+  team_.swap(made.team_);
+  short_calls_.forget();
+  splits_ = 0;
+  recorder_.metrics().recovered(ranks_lost);
 }
 
 Status Communicator::dump(const std::string& path, const std::string& reason) {

@@ -8,15 +8,18 @@
 //   operations.hpp   the calls in flight, from their start to their end, or to the communicator's (failure.hpp)
 //   supervisor.hpp   whether something is wrong while nothing moves; watch.hpp asks the other ranks
 //   short_calls.hpp  blocking calls that end at once, without becoming operations
+// Two parts know the communicator, too, and make calls there:
 //   survival.hpp     how it goes on without ranks that have failed
-// The communicator itself takes the lock, waits (progress.cpp), and is freed (leaving.cpp). Of it know splitting.hpp
-// (communicators from communicators), completions.hpp (functions of the caller's) and flight_dump.hpp.
+//   leaving.hpp      what the ranks compare before it is freed
+// The communicator itself takes the lock and waits (progress.cpp). Beside it stand splitting.hpp (communicators from
+// communicators), completions.hpp (functions of the caller's) and flight_dump.hpp.
 #pragma once
 
 #include <functional>
 #include <mutex>
 
 #include "libgccl/communicator/dump.hpp"
+#include "libgccl/communicator/leaving.hpp"
 #include "libgccl/communicator/short_calls.hpp"
 #include "libgccl/communicator/spin_lock.hpp"
 #include "libgccl/communicator/supervisor.hpp"
@@ -39,8 +42,6 @@ class Communicator {
   const Team& team() const { return team_; }
   const Members& members() const { return team_.members; }
   const World& world() const { return *team_.world; }
-  const std::shared_ptr<World>& shared_world() const { return team_.world; }
-  const Layout& layout() const { return team_.plans->layout(); }
 
   using Key = ShortCalls::Key;
   // Repeats the last call of its kind, when it was this one and its messages were small: most calls of a program are
@@ -52,37 +53,9 @@ class Communicator {
   bool quick_transfer(const Descriptor& what, void* data);
   // Carries the work out; `key`, when given, is what repeat() may repeat.
   Status run(Work&& work, const Key* key = nullptr);
-  // A blocking collective of the program's: run(), and what the policy does where ranks fail.
-  Status call(Work&& work, const Key* key = nullptr);
-  // A blocking send or receive.
-  Status transfer(Work&& work) {
-    Status s = run(std::move(work));
-    if (!s.ok()) notice();
-    return s;
-  }
-  bool shrinks() const { return survival_.shrinks; }
-  // What begins now is not carried out, and why: ranks have other numbers since a call that did not say so, or the
-  // program's function of GCCL_On_failure is running.
-  bool refuses() const { return survival_.renumbered || survival_.renumbered_in || survival_.telling; }
-  // A blocking collective of which call() says so at once, whatever its arguments, which may go by the old numbers.
-  bool hands_back(const Descriptor& what) const;
-  Status refused() const;
-  // Not ok inside that function.
-  Status not_telling() const { return survival_.telling ? refused() : Status(); }
-  // For a collective: the next one is carried out.
-  Status refuse_once() {
-    Status s = refused();
-    survival_.renumbered = survival_.renumbered && survival_.telling;
-    return s;
-  }
-  void know_numbers() { survival_.renumbered = false; }
-  Status set_on_failure(GCCL_Failure_policy policy);
-  void on_failure(GCCL_Failure_function function, void* context) {
-    survival_.function = function;
-    survival_.context = context;
-  }
-  // Tells the program of the failure under which this communicator is, where there is one and it has not been told.
-  void notice();
+  // What the program's own calls are made by, and what it may set about failures.
+  Survival& survival() { return survival_; }
+  const Survival& survival() const { return survival_; }
   // Begins it, with a plan that is made already or one of its own. The operation is the caller's to wait() for or
   // give_up(), and null where it fails.
   Status start(Work&& work, Operation** out, std::shared_ptr<PreparedPlan> plan = nullptr);
@@ -113,6 +86,8 @@ class Communicator {
   void set_timeout(std::int64_t ms) { supervisor_.set_timeout(ms); }
   std::int64_t timeout_ms() const { return supervisor_.timeout_ms(); }
   void metrics(GCCL_Metrics* out);
+  // An event that survival.cpp has seen.
+  void count(void (Metrics::*event)());
   // Communicators that have been split from this one; each call adds one. For splitting.cpp.
   std::uint32_t count_split() { return ++splits_; }
 
@@ -128,19 +103,14 @@ class Communicator {
   Status dump(const std::string& path, const std::string& reason);
   // Into another one's, where no other thread is busy with this communicator.
   void add_to(DumpedRank* all);
+  // Why it carries nothing out; ok where it does.
+  Status why();
+  // Becomes the other one, which gets what this one was. For survival.cpp.
+  void adopt(Communicator& made, std::size_t ranks_lost) noexcept;
   // Whom its transports have lost.
   std::vector<Rank> lost();
-  // Every rank has come this far, by the same calls; where the communicator is broken, why, unless a call has said so.
-  // Before it is freed.
-  Status leave();
-  // Begins it; null where there is nothing to wait for.
-  Status begin_to_leave(Operation** out, const Others* others = nullptr);
-  // Adds this communicator to those that GCCL_Finalize compares along with the world.
-  void add_to(Others* others);
-  // GCCL_Finalize begins: there are no more calls here. Afterwards: what went wrong, as in leave().
-  void leaving() { team_.world->watch->leaving(*team_.record); }
-  Status left();
-  // Why it failed, where no call has said so: before it is released.
+  // Before it is freed; and why it failed, where no call has said so, before it is released.
+  Leaving& leaving() { return leaving_; }
   Status unsaid();
 
   const char* volatile magic = kMagic;  // null at the end: a copy of a handle that was freed is told, mostly
@@ -151,31 +121,21 @@ class Communicator {
 
   ShortCalls::Of parts() { return {*this, team_, recorder_, operations_}; }
   bool progress_until(Operation* op, std::int64_t until_ns);
-  // Going on without ranks that have failed (survival.cpp); without the lock.
-  Status survive(Work&& work, const Key* key);
-  Status complete(Work&& work, const Key* key, bool* completed);
-  Status hand_back(const Descriptor& what);
-  std::vector<Rank> known_failed();
-  bool mendable(const Status& why);
-  Status mend(std::uint32_t call, bool* completed);
-  void shrink_on_failure(bool does);
-  void adopt(Communicator& made, std::size_t ranks_lost) noexcept;
-  void tell_program(int stage, const std::vector<Rank>& failed, const Members& before, const std::string& text);
 
   // Guards all of the following, but for what these say that any thread may do. They take no lock: this one is held by
-  // who calls them, and for no longer than a call of theirs takes. survival_ is of the thread that makes the calls.
+  // who calls them, and for no longer than a call of theirs takes. survival_ and leaving_ are called without it.
   SpinLock lock_;
   Team team_;
   Recorder recorder_{team_};
   Operations operations_{team_, recorder_};
   Supervisor supervisor_{team_, operations_};
   ShortCalls short_calls_;
-  Survival survival_;
+  Survival survival_{*this};
   std::uint32_t splits_ = 0;
-  bool left_ = false;  // every rank has come to the end of it
+  Leaving leaving_{*this, lock_, team_, operations_, supervisor_};
 };
 
-// Communicator::notice() where the communicator still is.
+// Survival::notice() where the communicator still is.
 void notice_failure_of(const Communicator* maybe);
 
 // Calls f with every communicator of this process, unless another thread looks at them, too.

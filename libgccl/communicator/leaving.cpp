@@ -1,5 +1,8 @@
-// The end of a communicator that is freed: the ranks compare all that they have called.
+#include "libgccl/communicator/leaving.hpp"
+
 #include <fmt/core.h>
+
+#include <mutex>
 
 #include "libgccl/base/splitmix.hpp"
 #include "libgccl/communicator/communicator.hpp"
@@ -7,16 +10,16 @@
 
 namespace gccl {
 
-Status Communicator::begin_to_leave(Operation** out, const Others* others) {
+Status Leaving::begin(Operation** out, const Others* others) {
   *out = nullptr;
   completions::run();
   {
     std::lock_guard lock(lock_);
     if (!operations_.failure().none()) return operations_.failure().unless_said();
   }
-  if (pending()) return Status::error("operations are in flight: wait for them first", GCCL_ERR_INVALID_USAGE);
+  if (c_.pending()) return Status::error("operations are in flight: wait for them first", GCCL_ERR_INVALID_USAGE);
   // Nobody has all digests before everybody has come.
-  auto op = std::make_unique<Operation>(*this);
+  auto op = std::make_unique<Operation>(c_);
   op->compare(Comparison::of_digests(team_.members, team_.record->history.digest(), team_.record->lengths_sum, others,
                                      team_.world->uneven),
               team_.members);
@@ -25,7 +28,7 @@ Status Communicator::begin_to_leave(Operation** out, const Others* others) {
 }
 
 // Rank 0 counts against all the others.
-void Communicator::add_to(Others* others) {
+void Leaving::sum_up(Others* others) {
   std::lock_guard lock(lock_);
   if (!operations_.failure().none()) {
     others->failed = team_.members.id;
@@ -33,35 +36,30 @@ void Communicator::add_to(Others* others) {
     return;
   }
   const std::uint64_t calls = splitmix::hash(team_.members.id ^ team_.record->history.digest());
-  others->sum += rank() == 0 ? calls * (1 - std::uint64_t(size())) : calls;
+  others->sum += team_.rank() == 0 ? calls * (1 - std::uint64_t(team_.size())) : calls;
   others->sum += team_.record->lengths_sum;
 }
 
-Status Communicator::leave() {
+Status Leaving::leave() {
   Operation* op = nullptr;
-  Status s = begin_to_leave(&op);
-  if (op) wait(op, -1, &s);
-  left_ = s.ok();
+  Status s = begin(&op);
+  if (op) Communicator::wait(op, -1, &s);
+  done_ = s.ok();
   return s;
 }
 
-Status Communicator::left() {
+Status Leaving::found() {
   std::lock_guard lock(lock_);
   if (operations_.failure().none()) supervisor_.check();
-  if (const Status s = team_.world->watch->found(*team_.record); !s.ok()) operations_.break_down(s, rank(), true);
+  if (const Status s = team_.world->watch->found(*team_.record); !s.ok()) operations_.break_down(s, team_.rank(), true);
   for (const World::Failed& f : team_.world->failed)
     if (f.communicator == team_.members.id)
       operations_.break_down(
           Status::error(fmt::format("world rank {} had an error on a communicator of {} ranks that this rank "
                                     "had not heard of before GCCL_Finalize; its own call tells it",
-                                    f.rank, size()),
+                                    f.rank, team_.size()),
                         f.code),
-          rank(), false);
-  return operations_.failure().unless_said();
-}
-
-Status Communicator::unsaid() {
-  std::lock_guard lock(lock_);
+          team_.rank(), false);
   return operations_.failure().unless_said();
 }
 

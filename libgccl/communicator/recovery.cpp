@@ -450,7 +450,7 @@ Status Recovery::shrink(Communicator& parent, const std::vector<Rank>& lost, std
     std::unique_ptr<Communicator> made;
     Status s;
     try {
-      s = Communicator::create(parent.shared_world(), std::move(m), exchange, &made);
+      s = Communicator::create(parent.team().world, std::move(m), exchange, &made);
     } catch (...) {
       s = caught();
     }

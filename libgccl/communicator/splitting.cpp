@@ -58,7 +58,7 @@ std::string text_of_lists(Rank a, std::uint64_t listed_a, Rank b, std::uint64_t 
 
 Status split(Communicator& parent, Purpose purpose, int color, int key, std::span<const int> listed,
              std::unique_ptr<Communicator>* out) {
-  if (parent.refuses()) return parent.refuse_once();
+  if (parent.survival().refuses()) return parent.survival().refuse_once();
   struct Choice {
     std::int32_t color, key;
     std::uint64_t listed, list;  // how many ranks the caller lists, and which
@@ -108,7 +108,7 @@ Status split(Communicator& parent, Purpose purpose, int color, int key, std::spa
     return {};
   }
   exchange.ranks = ranks;
-  return Communicator::create(parent.shared_world(), std::move(m), exchange, out);
+  return Communicator::create(parent.team().world, std::move(m), exchange, out);
 }
 
 }  // namespace
@@ -118,7 +118,7 @@ Status split(Communicator& parent, int color, int key, std::unique_ptr<Communica
 }
 
 Status create_from(Communicator& parent, std::span<const int> ranks, std::unique_ptr<Communicator>* out) {
-  if (parent.refuses()) return parent.refuse_once();  // `ranks` may go by the old numbers
+  if (parent.survival().refuses()) return parent.survival().refuse_once();  // `ranks` may go by the old numbers
   int key = -1;
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     if (ranks[i] < 0 || Rank(ranks[i]) >= parent.size())

@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "libgccl/base/caught.hpp"
+#include "libgccl/communicator/agreed.hpp"
 #include "libgccl/communicator/communicator.hpp"
 
 namespace gccl {
@@ -34,7 +35,7 @@ Work copy_of(const Work& work) {
   return w;
 }
 
-constexpr Communicator::Key kConfirmation{.kind = kRecvKind, .count = 0};  // no collective has this kind
+constexpr ShortCalls::Key kConfirmation{.kind = kRecvKind, .count = 0};  // no collective has this kind
 
 Work confirmation() {
   Work w;
@@ -76,29 +77,35 @@ void KeptInput::restore() const {
 
 // ---- Calls ----
 
-Status Communicator::call(Work&& work, const Key* key) {
-  if (survival_.shrinks) return survive(std::move(work), key);
-  Status s = run(std::move(work), key);
+Status Survival::call(Work&& work, const ShortCalls::Key* key) {
+  if (shrinks_) return survive(std::move(work), key);
+  Status s = c_.run(std::move(work), key);
   if (!s.ok()) notice();
   return s;
 }
 
-bool Communicator::hands_back(const Descriptor& what) const { return refuses() && !repeatable(what); }
+bool Survival::hands_back(const Descriptor& what) const { return refuses() && !repeatable(what); }
 
-Status Communicator::refused() const {
-  if (survival_.telling)
+Status Survival::transfer(Work&& work) {
+  Status s = c_.run(std::move(work));
+  if (!s.ok()) notice();
+  return s;
+}
+
+Status Survival::refused() const {
+  if (telling_)
     return Status::error("a function of GCCL_On_failure must not communicate on its communicator, nor free it",
                          GCCL_ERR_INVALID_USAGE);
-  return Status::error(survival_.change, GCCL_ERR_RANKS_CHANGED);
+  return Status::error(change_, GCCL_ERR_RANKS_CHANGED);
 }
 
 // The call, then what confirms it. *completed: this rank has its result.
-Status Communicator::complete(Work&& work, const Key* key, bool* completed) {
-  const bool confirmed = needs_confirmation(work.what) && size() > 1;
-  const auto carry_out = [this](Work&& w, const Key* k) {
+Status Survival::complete(Work&& work, const ShortCalls::Key* key, bool* completed) {
+  const bool confirmed = needs_confirmation(work.what) && c_.size() > 1;
+  const auto carry_out = [this](Work&& w, const ShortCalls::Key* k) {
     Status s;
-    if (!k || !repeat(*k, w.memory.base[std::size_t(Buffer::input)], w.memory.base[std::size_t(Buffer::output)], &s))
-      s = run(std::move(w), k);
+    if (!k || !c_.repeat(*k, w.memory.base[std::size_t(Buffer::input)], w.memory.base[std::size_t(Buffer::output)], &s))
+      s = c_.run(std::move(w), k);
     return s;
   };
   Status s = carry_out(std::move(work), key);
@@ -106,18 +113,17 @@ Status Communicator::complete(Work&& work, const Key* key, bool* completed) {
   return s.ok() && confirmed ? carry_out(confirmation(), &kConfirmation) : std::move(s);
 }
 
-Status Communicator::survive(Work&& work, const Key* key) {
-  Survival& v = survival_;
-  if (v.telling) return refused();
-  const std::uint32_t call = ++v.calls;
-  if (v.renumbered_in == call) {
-    v.renumbered_in.reset();
-    v.renumbered = true;
+Status Survival::survive(Work&& work, const ShortCalls::Key* key) {
+  if (telling_) return refused();
+  const std::uint32_t call = ++calls_;
+  if (renumbered_in_ == call) {
+    renumbered_in_.reset();
+    renumbered_ = true;
   }
   Descriptor what = work.what;
-  what.sequence = team_.record->history.last() + 1;
+  what.sequence = c_.team().record->history.last() + 1;
   if (hands_back(what)) return hand_back(what);
-  v.kept.keep(work, size(), rank());
+  kept_.keep(work, c_.size(), c_.rank());
   const bool again = repeatable(what);
   const Work first = again ? copy_of(work) : Work();
   bool completed = false;
@@ -131,68 +137,55 @@ Status Communicator::survive(Work&& work, const Key* key) {
     }
     bool by_all = completed || !needs_confirmation(what);
     if (Status t = mend(call, &by_all); !t.ok()) {
-      v.kept.restore();
+      kept_.restore();
       if (thrown) std::rethrow_exception(thrown);
-      return in_context(team_.members, what, std::move(t));
+      return in_context(c_.members(), what, std::move(t));
     }
     if (thrown) std::rethrow_exception(thrown);
     if (by_all) return {};
-    v.kept.restore();
+    kept_.restore();
     if (!again) return hand_back(what);
-    {
-      std::lock_guard lock(lock_);
-      recorder_.metrics().repeated();
-    }
+    c_.count(&Metrics::repeated);
     s = complete(copy_of(first), key, &completed);
   }
   if (!s.ok()) notice();
   return s;
 }
 
-Status Communicator::hand_back(const Descriptor& what) {
-  survival_.renumbered = false;
-  std::lock_guard lock(lock_);
-  recorder_.metrics().handed_back();
-  return in_context(team_.members, what, refused());
+Status Survival::hand_back(const Descriptor& what) {
+  renumbered_ = false;
+  c_.count(&Metrics::handed_back);
+  return in_context(c_.members(), what, refused());
 }
 
 // ---- Recovery ----
 
-std::vector<Rank> Communicator::known_failed() {
-  Recovery& r = *team_.world->recovery;
-  return r.usable().ok() ? r.failed(team_.members, lost()) : lost();
+std::vector<Rank> Survival::known_failed() {
+  Recovery& r = *c_.world().recovery;
+  return r.usable().ok() ? r.failed(c_.members(), c_.lost()) : c_.lost();
 }
 
 // What a lost peer looks like may come from another rank's point of view, or late.
-bool Communicator::mendable(const Status& why) { return why.code() == GCCL_ERR_PEER_LOST; }
+bool Survival::mendable(const Status& why) { return why.code() == GCCL_ERR_PEER_LOST; }
 
-void Communicator::notice() {
-  Survival& v = survival_;
-  Status why;
-  {
-    std::lock_guard lock(lock_);
-    if (operations_.failure().none() || v.noticed) return;
-    why = operations_.failure().why().copy_or_code();
-  }
+void Survival::notice() {
+  const Status why = c_.why();
+  if (why.ok() || noticed_) return;
   const bool lost_peer = why.code() == GCCL_ERR_PEER_LOST;
-  if (!lost_peer && !v.function && !v.shrinks) return;
-  std::vector<Rank> failed = v.function || !lost_peer ? known_failed() : std::vector<Rank>();
+  if (!lost_peer && !function_ && !shrinks_) return;
+  std::vector<Rank> failed = function_ || !lost_peer ? known_failed() : std::vector<Rank>();
   if (!lost_peer && failed.empty()) return;
-  for (const Rank r : lost())  // a process may end after its connections
-    if (r != rank() && std::ranges::count(failed, r) == 0) failed.insert(std::ranges::upper_bound(failed, r), r);
-  {
-    std::lock_guard lock(lock_);
-    if (std::exchange(v.noticed, true)) return;
-    recorder_.metrics().noticed();
-  }
-  tell_program(GCCL_FAILURE_NOTICED, failed, team_.members, why.text());
+  for (const Rank r : c_.lost())  // a process may end after its connections
+    if (r != c_.rank() && std::ranges::count(failed, r) == 0) failed.insert(std::ranges::upper_bound(failed, r), r);
+  if (noticed_.exchange(true)) return;
+  c_.count(&Metrics::noticed);
+  tell_program(GCCL_FAILURE_NOTICED, failed, c_.members(), why.text());
 }
 
 // Without locks.
-void Communicator::tell_program(int stage, const std::vector<Rank>& failed, const Members& before,
-                                const std::string& text) {
-  Survival& v = survival_;
-  if (!v.function) return;
+void Survival::tell_program(int stage, const std::vector<Rank>& failed, const Members& before,
+                            const std::string& text) {
+  if (!function_) return;
   std::vector<std::int32_t> ranks(failed.begin(), failed.end()), world;
   for (const Rank r : failed) world.push_back(std::int32_t(before.world_rank[r]));
   const GCCL_Failure event{.struct_bytes = sizeof event,
@@ -200,80 +193,65 @@ void Communicator::tell_program(int stage, const std::vector<Rank>& failed, cons
                            .count = std::int32_t(failed.size()),
                            .ranks = ranks.data(),
                            .world_ranks = world.data(),
-                           .size = std::int32_t(size()),
-                           .rank = std::int32_t(rank()),
+                           .size = std::int32_t(c_.size()),
+                           .rank = std::int32_t(c_.rank()),
                            .text = text.c_str()};
-  v.telling = true;
+  telling_ = true;
   try {
-    v.function(reinterpret_cast<GCCL_Comm>(this), &event, v.context);
+    function_(reinterpret_cast<GCCL_Comm>(&c_), &event, context_);
   } catch (...) {
-    v.telling = false;
+    telling_ = false;
     throw CallersException(fmt::format("a function of GCCL_On_failure threw an exception: {}", caught_text()));
   }
-  v.telling = false;
+  telling_ = false;
 }
 
 // Those that are left make the communicator anew. *completed: this rank has completed the call; then: all of them have.
-Status Communicator::mend(std::uint32_t call, bool* completed) {
+Status Survival::mend(std::uint32_t call, bool* completed) {
   std::uint64_t flags = Agreed::flags(call, *completed);
   std::unique_ptr<Communicator> made;
-  if (Status s = team_.world->recovery->shrink(*this, lost(), timeout_ms(), &made, &flags); !s.ok()) return s;
+  if (Status s = c_.world().recovery->shrink(c_, c_.lost(), c_.timeout_ms(), &made, &flags); !s.ok()) return s;
   *completed = (flags & Agreed::completed(call)) != 0;
-  const Members before = team_.members;
+  const Members before = c_.members();
   std::vector<Rank> gone;
   for (Rank r = 0; r < before.size(); ++r)
-    if (std::ranges::count(made->team_.members.world_rank, before.world_rank[r]) == 0) gone.push_back(r);
-  Survival& v = survival_;
+    if (std::ranges::count(made->members().world_rank, before.world_rank[r]) == 0) gone.push_back(r);
   std::string change = fmt::format(
       "ranks have other numbers now: lost {}, and {} of {} go on, this one as rank {}; the call was not carried out, "
       "and "
       "its input is as it was: make it with the new numbers (GCCL_Comm_size, GCCL_Comm_rank)",
       gone.empty() ? "a connection" : text_of(gone, before), made->size(), before.size(), made->rank());
-  adopt(*made, gone.size());
+  c_.adopt(*made, gone.size());
   made.reset();
-  v.change = std::move(change);
-  v.noticed = false;
+  change_ = std::move(change);
+  noticed_ = false;
   if (!gone.empty()) {
     const std::uint32_t furthest = Agreed::furthest(flags, call);
-    v.renumbered = v.renumbered || furthest == call;
-    if (furthest != call) v.renumbered_in = furthest;
+    renumbered_ = renumbered_ || furthest == call;
+    if (furthest != call) renumbered_in_ = furthest;
   }
-  tell_program(GCCL_FAILURE_RECOVERED, gone, before, v.change);
+  tell_program(GCCL_FAILURE_RECOVERED, gone, before, change_);
   return {};
-}
-
-// Becomes the other one, which gets what this one was.
-void Communicator::adopt(Communicator& made, std::size_t ranks_lost) noexcept {
-  std::scoped_lock lock(lock_, made.lock_);
-  Failure &mine = operations_.failure(), &old = made.operations_.failure();
-  old.set(mine.why().copy_or_code(), mine.culprit());
-  old.acknowledge();
-  mine.forget();
-  made.team_.members.world = std::exchange(team_.members.world, false);
-  team_.swap(made.team_);
-  short_calls_.forget();
-  splits_ = 0;
-  recorder_.metrics().recovered(ranks_lost);
 }
 
 // ---- Settings ----
 
-void Communicator::shrink_on_failure(bool does) {
-  survival_.shrinks = does;
-  const Communicator* self = this;
+void Survival::shrink_on_failure(bool does) {
+  shrinks_ = does;
+  const Communicator* self = &c_;
   if (does)
-    team_.world->shrinker = this;
+    c_.team().world->shrinker = &c_;
   else
-    team_.world->shrinker.compare_exchange_strong(self, nullptr);
+    c_.team().world->shrinker.compare_exchange_strong(self, nullptr);
 }
 
-Status Communicator::set_on_failure(GCCL_Failure_policy policy) {
+Status Survival::set_policy(GCCL_Failure_policy policy) {
   if (Status s = not_telling(); !s.ok()) return s;
-  if (const Status& s = team_.world->recovery->usable(); policy == GCCL_SHRINK && !s.ok()) return s.copy_or_code();
-  std::vector<std::uint8_t> all(size());
+  if (const Status& s = c_.world().recovery->usable(); policy == GCCL_SHRINK && !s.ok()) return s.copy_or_code();
+  std::vector<std::uint8_t> all(c_.size());
   constexpr std::uint8_t kAnotherShrinks = 2;
-  const Communicator* const shrinker = team_.world->shrinker;
-  const bool taken = policy == GCCL_SHRINK && shrinker && shrinker != this;
+  const Communicator* const shrinker = c_.team().world->shrinker;
+  const bool taken = policy == GCCL_SHRINK && shrinker && shrinker != &c_;
   std::uint8_t mine = taken ? kAnotherShrinks : std::uint8_t(policy);
   Work w;
   w.what = {.kind = std::uint8_t(Collective::allgather),
@@ -284,23 +262,21 @@ Status Communicator::set_on_failure(GCCL_Failure_policy policy) {
   w.call = {.kind = Collective::allgather, .count = 1};
   w.memory.base[std::size_t(Buffer::input)] = reinterpret_cast<std::byte*>(&mine);
   w.memory.base[std::size_t(Buffer::output)] = reinterpret_cast<std::byte*>(all.data());
-  if (Status s = run(std::move(w)); !s.ok()) return s;
+  if (Status s = c_.run(std::move(w)); !s.ok()) return s;
   const auto other =
       std::ranges::find_if(all, [&](std::uint8_t p) { return (p == GCCL_FAIL) != (all[0] == GCCL_FAIL); });
   const auto text = [](int p) { return p == GCCL_FAIL ? "GCCL_FAIL" : "GCCL_SHRINK"; };
   if (other != all.end())
     return Status::error(
         fmt::format("Comm_set_on_failure: {} sets {}, {} sets {}: expected the same on every rank",
-                    team_.members.name(0), text(all[0]), team_.members.name(Rank(other - all.begin())), text(*other)),
+                    c_.members().name(0), text(all[0]), c_.members().name(Rank(other - all.begin())), text(*other)),
         GCCL_ERR_MISMATCH);
   if (const auto at = std::ranges::find(all, kAnotherShrinks); at != all.end())
     return Status::error(
         fmt::format("Comm_set_on_failure: {} has another communicator with GCCL_SHRINK: expected one at most, as ranks "
                     "that recover on one could wait for ever for those that do on the other",
-                    team_.members.name(Rank(at - all.begin()))),
+                    c_.members().name(Rank(at - all.begin()))),
         GCCL_ERR_NOT_SUPPORTED);
-  std::lock_guard lock(lock_);
-  short_calls_.forget();  // which go the short way
   shrink_on_failure(policy == GCCL_SHRINK);
   return {};
 }

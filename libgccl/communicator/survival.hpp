@@ -12,13 +12,14 @@
 // https://doi.org/10.1177/1094342013488238: operations do not complete uniformly, programs agree).
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "gccl/gccl.h"
-#include "libgccl/communicator/work.hpp"
+#include "libgccl/communicator/short_calls.hpp"
 
 namespace gccl {
 
@@ -36,37 +37,67 @@ class KeptInput {
   std::size_t bytes_ = 0;
 };
 
-// One thread at a time, as all calls on a communicator that shrinks.
-struct Survival {
-  bool shrinks = false;
-  bool noticed = false;     // the failure under which the communicator is now
-  bool renumbered = false;  // since the last call whose caller knew the ranks' numbers
-  // Others were in this later call when ranks got other numbers: so they have here, too, from its beginning on.
-  std::optional<std::uint32_t> renumbered_in = std::nullopt;
-  bool telling = false;     // the function is running
-  std::uint32_t calls = 0;  // blocking collectives, the same on all ranks
-  KeptInput kept;
-  std::string change;  // who was lost last, in words
-  GCCL_Failure_function function = nullptr;
-  void* context = nullptr;
-};
+// It makes calls on its communicator, and has it made anew. Without the communicator's lock, and one thread at a time,
+// as all calls on a communicator that shrinks; notice() from any thread.
+class Survival {
+ public:
+  // Which outlives it.
+  explicit Survival(Communicator& communicator) : c_(communicator) {}
 
-// What ranks agree on while they shrink, as flags of which each rank gives some and all get the AND. Those that are
-// left are in calls k to k + 2: who returned from k may have been handed k + 1 back, for which nobody waits. So calls
-// are told apart by their numbers modulo 8. Bit 0 is Recovery::shrink's.
-struct Agreed {
-  // All have completed it.
-  static std::uint64_t completed(std::uint32_t call) { return std::uint64_t(2) << call % 8; }
-  // Nobody is in it.
-  static std::uint64_t empty(std::uint32_t call) { return completed(call) << 8; }
-  // Of a rank that is in `call`, and has completed it or not.
-  static std::uint64_t flags(std::uint32_t call, bool done) {
-    return ~(completed(call + 1) | completed(call + 2) | empty(call) | (done ? 0 : completed(call)));
+  // A blocking collective of the program's: Communicator::run(), and what the policy does where ranks fail.
+  Status call(Work&& work, const ShortCalls::Key* key);
+  // A blocking send or receive.
+  Status transfer(Work&& work);
+  // Tells the program of the failure under which the communicator is, where there is one and it has not been told.
+  void notice();
+
+  bool shrinks() const { return shrinks_; }
+  // Without asking the others: at most one communicator of a rank does.
+  void shrink_on_failure(bool does);
+  // Collective over the members, who must say the same.
+  Status set_policy(GCCL_Failure_policy policy);
+  void set_function(GCCL_Failure_function function, void* context) {
+    function_ = function;
+    context_ = context;
   }
-  // The last call that any of them is in, for one that is in `call`.
-  static std::uint32_t furthest(std::uint64_t flags, std::uint32_t call) {
-    return !(flags & empty(call + 2)) ? call + 2 : !(flags & empty(call + 1)) ? call + 1 : call;
+
+  // What begins now is not carried out, and why: ranks have other numbers since a call that did not say so, or the
+  // program's function of GCCL_On_failure is running.
+  bool refuses() const { return renumbered_ || renumbered_in_ || telling_; }
+  // A blocking collective of which call() says so at once, whatever its arguments, which may go by the old numbers.
+  bool hands_back(const Descriptor& what) const;
+  Status refused() const;
+  // Not ok inside that function.
+  Status not_telling() const { return telling_ ? refused() : Status(); }
+  // For a collective: the next one is carried out.
+  Status refuse_once() {
+    Status s = refused();
+    renumbered_ = renumbered_ && telling_;
+    return s;
   }
+  void know_numbers() { renumbered_ = false; }
+
+ private:
+  Status survive(Work&& work, const ShortCalls::Key* key);
+  Status complete(Work&& work, const ShortCalls::Key* key, bool* completed);
+  Status hand_back(const Descriptor& what);
+  std::vector<Rank> known_failed();
+  bool mendable(const Status& why);
+  Status mend(std::uint32_t call, bool* completed);
+  void tell_program(int stage, const std::vector<Rank>& failed, const Members& before, const std::string& text);
+
+  Communicator& c_;
+  bool shrinks_ = false;
+  std::atomic<bool> noticed_{false};  // the failure under which the communicator is now
+  bool renumbered_ = false;           // since the last call whose caller knew the ranks' numbers
+  // Others were in this later call when ranks got other numbers: so they have here, too, from its beginning on.
+  std::optional<std::uint32_t> renumbered_in_;
+  bool telling_ = false;     // the function is running
+  std::uint32_t calls_ = 0;  // blocking collectives, the same on all ranks
+  KeptInput kept_;
+  std::string change_;  // who was lost last, in words
+  GCCL_Failure_function function_ = nullptr;
+  void* context_ = nullptr;
 };
 
 }  // namespace gccl

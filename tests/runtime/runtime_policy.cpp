@@ -20,7 +20,7 @@
 
 #include "gccl/gccl.h"
 #include "gccl/gccl.hpp"
-#include "libgccl/communicator/survival.hpp"
+#include "libgccl/communicator/agreed.hpp"
 #include "tests/support/rank_job.hpp"
 
 using namespace ranks;
