@@ -36,7 +36,7 @@ namespace gccl {
     work.call = w.call;
     work.memory = memory;
     work.to_first_block = w.to_first_block;
-    *later = go_on(of, std::move(work), replay, r.plan, from_ns);
+    *later = go_on(of.owner, of.operations, std::move(work), replay, r.plan, from_ns);
     return true;
   }
   if (w.what.op == GCCL_AVG || w.to_first_block) {
@@ -78,7 +78,7 @@ Operation* ShortCalls::run(Of of, Work&& work, const std::shared_ptr<PreparedPla
   Backoff backoff(of.team.world->oversubscribed);
   const Program::Outcome outcome = replay.advance(&backoff);
   metrics.waited(backoff);
-  if (outcome != Program::Outcome::done) return go_on(of, std::move(work), replay, plan, from_ns);
+  if (outcome != Program::Outcome::done) return go_on(of.owner, of.operations, std::move(work), replay, plan, from_ns);
   work.conclude(of.team.members);
   metrics.ended(work.what, from_ns, false);
   metrics.moved(plan->program->traffic);
@@ -94,15 +94,15 @@ Operation* ShortCalls::run(Of of, Work&& work, const std::shared_ptr<PreparedPla
 }
 
 // It takes longer: it becomes an operation like any other.
-Operation* ShortCalls::go_on(Of of, Work&& work, const Replay& replay, std::shared_ptr<PreparedPlan> plan,
-                             std::int64_t from_ns) {
-  auto op = std::make_unique<Operation>(of.owner);
+Operation* ShortCalls::go_on(Communicator& owner, Operations& operations, Work&& work, const Replay& replay,
+                             std::shared_ptr<PreparedPlan> plan, std::int64_t from_ns) {
+  auto op = std::make_unique<Operation>(owner);
   op->plan = std::move(plan);
   op->work = std::move(work);
   op->replay = replay;
   op->replay.elements = &op->work.elements;
   op->timed_from_ns = from_ns;
-  return of.operations.resume(std::move(op));
+  return operations.resume(std::move(op));
 }
 
 // ---- The communicator's side: locks, and the long way ----

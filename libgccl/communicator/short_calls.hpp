@@ -43,8 +43,8 @@ class ShortCalls {
   void forget() { repeats_ = {}; }
 
  private:
-  static Operation* go_on(Of of, Work&& work, const Replay& replay, std::shared_ptr<PreparedPlan> plan,
-                          std::int64_t from_ns);
+  static Operation* go_on(Communicator& owner, Operations& operations, Work&& work, const Replay& replay,
+                          std::shared_ptr<PreparedPlan> plan, std::int64_t from_ns);
 
   struct Repeat {
     Key key;

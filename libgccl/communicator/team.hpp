@@ -12,8 +12,10 @@
 
 namespace gccl {
 
+// Any thread may read the world; all else with the communicator's lock held, or by who makes calls there, as nobody
+// else has a communicator made anew.
 struct Team {
-  std::shared_ptr<World> world;  // any thread may read this; all else with the communicator's lock held
+  std::shared_ptr<World> world;
   Members members;
   std::unique_ptr<Ports> ports;
   FastPath* fast = nullptr;  // of the ports, or null
