@@ -9,6 +9,7 @@
 
 #include "libgccl/base/caught.hpp"
 #include "libgccl/communicator/agreed.hpp"
+#include "libgccl/communicator/breaking.hpp"
 #include "libgccl/communicator/communicator.hpp"
 
 namespace gccl {

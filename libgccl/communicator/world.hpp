@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "libgccl/base/ticks.hpp"
+#include "libgccl/cluster/transport_model.hpp"
 #include "libgccl/communicator/dump.hpp"
 #include "libgccl/communicator/recovery.hpp"
 #include "libgccl/communicator/watch.hpp"
