@@ -178,10 +178,11 @@ GCCL_API GCCL_Result GCCL_Comm_shrink(GCCL_Comm comm, GCCL_Comm* out);
 
 /* What comm does when ranks of it fail; GCCL_ON_FAILURE=shrink in the environment is GCCL_SHRINK for the world. At most one
  * communicator of a process has it; those that are made from it have GCCL_FAIL. */
-typedef enum GCCL_Failure_policy {
+typedef int32_t GCCL_Failure_policy;
+enum {
   GCCL_FAIL = 0,  /* every call on comm returns an error that says who failed */
   GCCL_SHRINK = 1 /* a blocking collective makes comm smaller first, in place: GCCL_Comm_size and GCCL_Comm_rank change */
-} GCCL_Failure_policy;
+};
 /* With GCCL_SHRINK a blocking GCCL_Allreduce or GCCL_Barrier that finds ranks failed is repeated by those that are left: all
  * of them get the result of all ranks, or all of them that of those that are left. Any other blocking collective returns
  * GCCL_ERR_RANKS_CHANGED on all of them, once, as ranks and blocks have other numbers now; its input is as it was.
