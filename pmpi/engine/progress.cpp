@@ -40,24 +40,32 @@ void say(const Communicator& k, const char* function, const std::string& text) {
 
 std::string last_error(GCCL_Result result) { return std::string(GCCL_Error_string(result)) + ": " + GCCL_Last_error(); }
 
+// MPI's code where the lengths differ: those who receive have the error. `otherwise`: of calls without a root.
+int truncated(Function function, bool is_root, int otherwise) {
+  switch (function) {
+    case Function::gather:
+    case Function::igather: return is_root ? MPI_ERR_TRUNCATE : MPI_SUCCESS;
+    case Function::bcast:
+    case Function::ibcast:
+    case Function::scatter:
+    case Function::iscatter: return is_root ? MPI_SUCCESS : MPI_ERR_TRUNCATE;
+    default: return otherwise;
+  }
+}
+
 // MPI's code for a call that GCCL could not finish.
 int failed(const Communicator& k, Function function, GCCL_Result result) {
   say(k, name(function), last_error(result));
   return result == GCCL_ERR_SYSTEM ? MPI_ERR_INTERN : MPI_ERR_OTHER;
 }
 
-// The same for a non-blocking one. Where the lengths of a gather differ, MPI's error is the root's alone.
+// The same for a non-blocking one.
 int failed(PendingRequest* pending, GCCL_Result result) {
   Communicator& k = *pending->communicator;
   const int code = failed(k, pending->function, result);
   if (result != GCCL_ERR_MISMATCH) return code;
   k.failed_before = true;
-  switch (pending->function) {
-    case Function::igather: return pending->call.root == k.me.rank ? MPI_ERR_TRUNCATE : MPI_SUCCESS;
-    case Function::ibcast:
-    case Function::iscatter: return pending->call.root == k.me.rank ? MPI_SUCCESS : MPI_ERR_TRUNCATE;
-    default: return code;
-  }
+  return truncated(pending->function, pending->call.root == k.me.rank, code);
 }
 
 // What becomes of a blocking call whose ranks' calls differ; recovery.hpp.
@@ -68,7 +76,7 @@ int recovered(Communicator& k, Function function, int root, bool spoiled, int co
   say(k, name(function), "MPI answers the calls on this communicator from now on");
   k.stage = Communicator::Stage::failed;
   *to_mpi = what == Recovery::mpi;
-  return MPI_ERR_TRUNCATE;
+  return truncated(function, root == k.me.rank, MPI_ERR_TRUNCATE);
 }
 
 // Without the attributes of the program's, whose copy functions would notice.

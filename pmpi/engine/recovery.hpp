@@ -9,7 +9,7 @@ namespace gccl::pmpi {
 // is an error at the root alone. What to do with the call that failed here:
 enum class Recovery : std::uint8_t {
   none,      // it is an error, and so are all later calls
-  truncate,  // it is the one that differed, and others are already past it: MPI_ERR_TRUNCATE. Later calls are MPI's
+  truncate,  // it is the one that differed, and others are already past it: MPI's code for it. Later calls are MPI's
   mpi        // MPI carries it out, and all later calls
 };
 // Collective over the ranks of `k`, within a blocking call that failed on all of them, or on some of them in the one
