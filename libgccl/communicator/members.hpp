@@ -23,6 +23,12 @@ struct Members {
 
   Rank size() const { return Rank(world_rank.size()); }
   std::string name(Rank r) const { return rank_text(r, world_rank); }
+  // "rank 1, rank 3".
+  std::string names(const auto& ranks) const {
+    std::string text;
+    for (const Rank r : ranks) text += (text.empty() ? "" : ", ") + name(r);
+    return text;
+  }
   // "rank 1 of 4, allreduce #17 of 1024 x f32, sum: " and why.
   Status in_context(const Descriptor& call, const Status& why) const {
     return Status::error(fmt::format("{}, {}: {}", rank_text(rank, world_rank, true), call.text(), why.text()),

@@ -2,11 +2,25 @@
 
 #include <fmt/core.h>
 
+#include <cassert>
 #include <cstring>
 
 #include "libgccl/elements/combine.hpp"
 
 namespace gccl {
+
+Work Work::without_lengths() const {
+  assert(!lengths);
+  Work w;
+  w.what = what;
+  w.elements = elements;
+  w.call = call;
+  w.memory = memory;
+  w.algorithm = algorithm;
+  w.slicing = slicing;
+  w.to_first_block = to_first_block;
+  return w;
+}
 
 void Work::conclude(const Members& members) {
   std::byte* const out = memory.base[std::size_t(Buffer::output)];

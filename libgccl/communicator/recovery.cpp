@@ -25,12 +25,6 @@ namespace {
 constexpr std::int64_t kRetryNs = 20 * kNsPerMs;
 constexpr fault::MembershipSettings kSettings = {.retry = kRetryNs, .quorum_timeout = 5000 * kNsPerMs};
 
-std::string ranks_text(const fault::RankSet& ranks, const Members& members) {
-  std::string text;
-  for (const Rank r : ranks) text += (text.empty() ? "" : ", ") + members.name(r);
-  return text;
-}
-
 std::int64_t until(std::int64_t timeout_ms) {
   return timeout_ms < 0 ? std::numeric_limits<std::int64_t>::max() : now_ns() + timeout_ms * kNsPerMs;
 }
@@ -299,7 +293,7 @@ Recovery::Group& Recovery::group_of(const Members& members) {
 
 Status Recovery::out_of(const Group& g) const {
   const auto& m = *g.membership;
-  const std::string failed = ranks_text(m.failures().failed, g.members);
+  const std::string failed = g.members.names(m.failures().failed);
   if (m.out() != fault::Membership::Out::expelled && failed.empty())
     return Status::error(fmt::format("{} hears no other rank: they may go on without it, so it cannot without them",
                                      g.members.name(g.members.rank)),
@@ -336,7 +330,7 @@ Status Recovery::await_decision(std::unique_lock<std::mutex>& lock, Group& g, st
   }
   const fault::RankSet awaited = g.membership->awaited();
   return g.broken = Status::error(fmt::format("{}: agreement took too long{}", g.members.name(g.members.rank),
-                                              awaited.empty() ? "" : ", waiting for " + ranks_text(awaited, g.members)),
+                                              awaited.empty() ? "" : ", waiting for " + g.members.names(awaited)),
                                   GCCL_ERR_TIMEOUT);
 }
 
@@ -357,7 +351,7 @@ Status Recovery::agree(const Members& members, const std::vector<Rank>& lost, st
   if (d.mixed) return Status::error("some ranks agree, others shrink", GCCL_ERR_MISMATCH);
   *flags = d.flags;
   if (d.acknowledged) return {};
-  return Status::error(fmt::format("lost {}; GCCL_Comm_ack_failed acknowledges it", ranks_text(d.failed, members)),
+  return Status::error(fmt::format("lost {}; GCCL_Comm_ack_failed acknowledges it", members.names(d.failed)),
                        GCCL_ERR_PEER_LOST);
 }
 
@@ -389,7 +383,7 @@ class Recovery::Over : public Exchange {
       }
       if (!failed.empty() || g.membership->out() != fault::Membership::Out::no || now_ns() >= until_ns) {
         s = failed.empty() ? Status::error("the ranks did not meet in time", GCCL_ERR_TIMEOUT)
-                           : Status::error("lost " + ranks_text(failed, g.members), GCCL_ERR_PEER_LOST);
+                           : Status::error("lost " + g.members.names(failed), GCCL_ERR_PEER_LOST);
         break;
       }
       recovery_.changed_.wait_for(lock, std::chrono::milliseconds(50));

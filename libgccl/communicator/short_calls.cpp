@@ -30,12 +30,8 @@ namespace gccl {
   metrics.planned(true);
   metrics.waited(backoff);
   if (outcome != Program::Outcome::done) {
-    Work work;
-    work.what = w.what;
-    work.elements = w.elements;
-    work.call = w.call;
+    Work work = w.without_lengths();
     work.memory = memory;
-    work.to_first_block = w.to_first_block;
     *later = go_on(of.owner, of.operations, std::move(work), replay, r.plan, from_ns);
     return true;
   }

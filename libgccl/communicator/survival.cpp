@@ -20,21 +20,8 @@ bool repeatable(const Descriptor& what) {
   return what.kind == std::uint8_t(Collective::allreduce) || what.kind == std::uint8_t(Collective::barrier);
 }
 
-// A barrier that all have entered is over, whoever has failed since; and all that are left enter the recovery.
+// A barrier that all have entered is complete, also where a rank has failed since; all that are left then recover.
 bool needs_confirmation(const Descriptor& what) { return what.kind != std::uint8_t(Collective::barrier); }
-
-// Of a call that is repeatable: it has no lengths.
-Work copy_of(const Work& work) {
-  Work w;
-  w.what = work.what;
-  w.elements = work.elements;
-  w.call = work.call;
-  w.memory = work.memory;
-  w.algorithm = work.algorithm;
-  w.slicing = work.slicing;
-  w.to_first_block = work.to_first_block;
-  return w;
-}
 
 constexpr ShortCalls::Key kConfirmation{.kind = kRecvKind, .count = 0};  // no collective has this kind
 
@@ -43,12 +30,6 @@ Work confirmation() {
   w.what = {.kind = std::uint8_t(Collective::barrier), .purpose = Purpose::confirm, .dtype = GCCL_UINT8};
   w.call.kind = Collective::barrier;
   return w;
-}
-
-std::string text_of(const std::vector<Rank>& ranks, const Members& members) {
-  std::string text;
-  for (const Rank r : ranks) text += (text.empty() ? "" : ", ") + members.name(r);
-  return text;
 }
 
 }  // namespace
@@ -126,10 +107,10 @@ Status Survival::survive(Work&& work, const ShortCalls::Key* key) {
   if (hands_back(what)) return hand_back(what);
   kept_.keep(work, c_.size(), c_.rank());
   const bool again = repeatable(what);
-  const Work first = again ? copy_of(work) : Work();
+  const Work first = again ? work.without_lengths() : Work();
   bool completed = false;
   Status s = complete(std::move(work), key, &completed);
-  while (!s.ok() && mendable(s)) {
+  while (s.code() == GCCL_ERR_PEER_LOST) {
     std::exception_ptr thrown;
     try {
       notice();
@@ -147,7 +128,7 @@ Status Survival::survive(Work&& work, const ShortCalls::Key* key) {
     kept_.restore();
     if (!again) return hand_back(what);
     c_.count(&Metrics::repeated);
-    s = complete(copy_of(first), key, &completed);
+    s = complete(first.without_lengths(), key, &completed);
   }
   if (!s.ok()) notice();
   return s;
@@ -165,9 +146,6 @@ std::vector<Rank> Survival::known_failed() {
   Recovery& r = *c_.world().recovery;
   return r.usable().ok() ? r.failed(c_.members(), c_.lost()) : c_.lost();
 }
-
-// What a lost peer looks like may come from another rank's point of view, or late.
-bool Survival::mendable(const Status& why) { return why.code() == GCCL_ERR_PEER_LOST; }
 
 void Survival::notice() {
   const Status why = c_.why();
@@ -219,9 +197,8 @@ Status Survival::mend(std::uint32_t call, bool* completed) {
     if (std::ranges::count(made->members().world_rank, before.world_rank[r]) == 0) gone.push_back(r);
   std::string change = fmt::format(
       "ranks have other numbers now: lost {}, and {} of {} go on, this one as rank {}; the call was not carried out, "
-      "and "
-      "its input is as it was: make it with the new numbers (GCCL_Comm_size, GCCL_Comm_rank)",
-      gone.empty() ? "a connection" : text_of(gone, before), made->size(), before.size(), made->rank());
+      "and its input is as it was: make it with the new numbers (GCCL_Comm_size, GCCL_Comm_rank)",
+      gone.empty() ? "a connection" : before.names(gone), made->size(), before.size(), made->rank());
   c_.adopt(*made, gone.size());
   made.reset();
   change_ = std::move(change);

@@ -82,7 +82,6 @@ class Survival {
   Status complete(Work&& work, const ShortCalls::Key* key, bool* completed);
   Status hand_back(const Descriptor& what);
   std::vector<Rank> known_failed();
-  bool mendable(const Status& why);
   Status mend(std::uint32_t call, bool* completed);
   void tell_program(int stage, const std::vector<Rank>& failed, const Members& before, const std::string& text);
 

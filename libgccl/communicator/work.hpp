@@ -29,6 +29,8 @@ struct Work {
   Slicing slicing{};
   bool to_first_block = false;  // reduce_scatter in place: the result moves to the front at the end
 
+  // For another run of the call. Requires that it has no lengths.
+  Work without_lengths() const;
   // What is left to do once all messages have come.
   void conclude(const Members& members);
 };
