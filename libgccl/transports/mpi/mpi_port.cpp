@@ -9,17 +9,16 @@
 #include <exception>
 #include <functional>
 #include <string_view>
+#include <thread>
 
 namespace gccl::mpi {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 constexpr const char* kSecondThread =
     "a second thread needs an MPI that was initialised with MPI_THREAD_MULTIPLE (MPI_Init_thread)";
 
 // How long cancel() and the end wait for MPI to let go of memory.
-constexpr std::chrono::seconds kLetGo{1};
+constexpr std::chrono::milliseconds kLetGo{500};
 
 // What peers need to know; all zero for a rank without MPI.
 struct Address {
@@ -113,7 +112,8 @@ Port::~Port() {
     } catch (const std::exception& error) {
       fail(GCCL_ERR_SYSTEM, rank_, error.what());
     }
-    for (std::size_t i = 0; i < requests_.size(); ++i) let_go(i);
+    for (std::size_t i = 0; i < requests_.size(); ++i)
+      if (!sends(flights_[i])) let_go(i, Clock::now() + kLetGo);
   }
   // MPI may still read or write what it has not let go of.
   for (std::size_t i = 0; i < requests_.size(); ++i)
@@ -400,23 +400,28 @@ void Port::cancel(GCCL_Transfer* t) noexcept {
   for (std::size_t i = 0; i < flights_.size(); ++i) {
     if (flights_[i].transfer != t) continue;
     flights_[i].transfer = nullptr;
-    if (may_call_mpi()) let_go(i);
+    if (sends(flights_[i]) && sends_until_ == Clock::time_point()) sends_until_ = Clock::now() + kLetGo;
+    if (may_call_mpi()) let_go(i, sends(flights_[i]) ? sends_until_ : Clock::now() + kLetGo);
     // Buffers of the port's own stay until MPI is through with them.
-    if (requests_[i] != MPI_REQUEST_NULL && !flights_[i].slot && !flights_[i].fragment && !flights_[i].end->sends)
-      instance_.log(1, "the mpi backend: MPI does not give up a message in flight; it may still write to its memory");
+    if (requests_[i] != MPI_REQUEST_NULL && !flights_[i].slot && !flights_[i].fragment)
+      instance_.log(
+          1, sends(flights_[i])
+                 ? "the mpi backend: MPI does not give up a message in flight; it may still read its memory"
+                 : "the mpi backend: MPI does not give up a message in flight; it may still write to its memory");
   }
   delete reinterpret_cast<Arrivals*>(t->backend[3]);
   t->backend[3] = 0;
 }
 
-// A receive that nothing has come for is cancelled at once; what is arriving arrives first. Sends cannot be cancelled.
-void Port::let_go(std::size_t i) noexcept {
+// A receive that nothing has come for is cancelled at once; what is arriving arrives first. A send cannot be cancelled:
+// one that its receiver has begun to read gets its time to end (Open MPI 4.1 copies from the sender's memory where it
+// could not read it), one that nobody receives never ends.
+void Port::let_go(std::size_t i, Clock::time_point until) noexcept {
   if (requests_[i] == MPI_REQUEST_NULL) return;
-  if (flights_[i].end && flights_[i].end->sends) return;
-  PMPI_Cancel(&requests_[i]);
+  if (!sends(flights_[i])) PMPI_Cancel(&requests_[i]);
   int done = 0;
-  for (const auto until = Clock::now() + kLetGo; !done && Clock::now() < until;)
-    if (PMPI_Test(&requests_[i], &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) return;
+  while (PMPI_Test(&requests_[i], &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && !done && Clock::now() < until)
+    std::this_thread::sleep_for(std::chrono::microseconds(50));  // the peers need the processors
 }
 
 }  // namespace gccl::mpi

@@ -11,6 +11,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <mutex>
@@ -82,6 +83,7 @@ class Port {
     bool sends = false;
     GCCL_Transfer *first = nullptr, *last = nullptr;
   };
+  using Clock = std::chrono::steady_clock;
   // A request of MPI's. Between `requests_` and this, the same index.
   struct Flight {
     enum class Kind : std::uint8_t { first_part, fragment, fault } kind;
@@ -114,7 +116,8 @@ class Port {
   bool failed(int code, const char* call);
   void fail(int result, std::uint32_t peer, const char* text) noexcept;
   void send_fault() noexcept;
-  void let_go(std::size_t i) noexcept;
+  static bool sends(const Flight& f) { return f.end && f.end->sends; }
+  void let_go(std::size_t i, Clock::time_point until) noexcept;
 
   const Instance& instance_;
   const std::uint32_t rank_, channels_;
@@ -129,6 +132,7 @@ class Port {
   Pool<Fragment> fragments_;
   GCCL_Fault fault_{};
   std::unique_ptr<GCCL_Fault> heard_ = std::make_unique<GCCL_Fault>();  // MPI may outlive the port in it
+  Clock::time_point sends_until_{};  // so long cancelled sends are waited for, all together
   // What abort() has for the peers; sent by a thread that may call MPI.
   std::mutex mutex_;
   GCCL_Fault told_{};
