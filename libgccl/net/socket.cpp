@@ -14,6 +14,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <memory>
 #include <system_error>
 
 #include "gccl/gccl.h"
@@ -217,10 +218,10 @@ Status resolve(const std::string& host, std::uint16_t port, std::vector<SocketAd
         fmt::format("host \"{}\": {}", host,
                     error == EAI_SYSTEM ? std::generic_category().message(errno) : gai_strerror(error)),
         GCCL_ERR_SYSTEM);
+  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> all(list, freeaddrinfo);
   out->clear();
   for (const addrinfo* i = list; i; i = i->ai_next)
     if (const SocketAddress a(i->ai_addr, i->ai_addrlen); a.valid()) out->push_back(a.with_port(port));
-  freeaddrinfo(list);
   return out->empty() ? Status::error(fmt::format("host \"{}\": no IP address", host), GCCL_ERR_SYSTEM) : Status();
 }
 
@@ -228,12 +229,12 @@ std::vector<SocketAddress> interface_addresses(const std::string& name) {
   std::vector<SocketAddress> found;
   ifaddrs* list = nullptr;
   if (getifaddrs(&list) != 0) return found;
+  const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> all(list, freeifaddrs);
   for (const ifaddrs* i = list; i; i = i->ifa_next) {
     if (!i->ifa_addr || !(i->ifa_flags & IFF_UP) || (!name.empty() && name != i->ifa_name)) continue;
     const SocketAddress a(i->ifa_addr, i->ifa_addr->sa_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6));
     if (a.valid() && (!name.empty() || !a.is_loopback())) found.push_back(a.with_port(0));
   }
-  freeifaddrs(list);
   const auto worth = [](const SocketAddress& a) { return 2 * a.is_link_local() + (a.family() == AF_INET6); };
   std::stable_sort(found.begin(), found.end(), [&](const auto& a, const auto& b) { return worth(a) < worth(b); });
   return found;
