@@ -62,7 +62,7 @@ for signal in INT KILL; do
     GCCL_REAL_RANKS_TEST=$$ setsid "$gccl" run "$work/long.json" --engine real --transport $transport --quiet >/dev/null 2>&1 &
     job=$!
     ours() { grep -lzxF "GCCL_REAL_RANKS_TEST=$$" /proc/[0-9]*/environ 2>/dev/null | wc -l; }
-    for _ in $(seq 100); do [ "$(ours)" -ge 6 ] && break; sleep 0.05; done
+    for _ in $(seq 600); do [ "$(ours)" -ge 6 ] && break; sleep 0.05; done  # long, for sanitizers
     [ "$(ours)" -ge 6 ] || fail "the ranks of the long run do not start"
     sleep 0.3
     kill -$signal $job
