@@ -2,7 +2,7 @@
 # else is linked (groups of inline functions are dissolved first: a local symbol must not be dropped for another's).
 find_program(GCCL_GNU_LD NAMES ld.bfd ld)  # lld, which a clang brings along, cannot dissolve them
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  foreach(part gccl_runtime gccl_net gccl_cluster gccl_cluster_documents gccl_combine gccl_core)
+  foreach(part gccl_runtime gccl_start gccl_net gccl_cluster gccl_cluster_documents gccl_combine gccl_core)
     target_compile_options(${part} PRIVATE -fno-gnu-unique)  # objcopy leaves unique symbols global
   endforeach()
 endif()
