@@ -20,6 +20,7 @@
 #include "cli/plugin.hpp"
 #include "cli/real/real.hpp"
 #include "libgccl/bootstrap/secret.hpp"
+#include "sim/fault/effects.hpp"
 
 namespace gccl::real {
 namespace {
@@ -43,17 +44,6 @@ Nanos now() {
 [[noreturn]] void fail_to(const char* what) {
   throw std::runtime_error(fmt::format("engine \"real\": {}: {}", what, std::generic_category().message(errno)));
 }
-
-// Whether it concerns what `from` sends `to`, of a fault on what ranks send.
-bool hits_way(const sim::Fault& f, Rank from, Rank to) {
-  const auto in = [&](Rank r) { return std::find(f.ranks.begin(), f.ranks.end(), r) != f.ranks.end(); };
-  if (f.kind == sim::FaultKind::partition) return in(from) != in(to) && (!f.one_way || in(from));
-  if (f.ranks.empty()) return true;
-  if (f.ranks.size() == 1) return in(from) || (in(to) && !f.one_way);
-  return (from == f.ranks[0] && to == f.ranks[1]) || (!f.one_way && from == f.ranks[1] && to == f.ranks[0]);
-}
-
-void add_chance(double* to, double more) { *to = 1 - (1 - *to) * (1 - more); }
 
 }  // namespace
 
@@ -371,21 +361,21 @@ void Job::begin_fault(std::size_t i, Nanos when) {
   if (over_[i] || active_[i]) return;
   active_[i] = true;
   const auto alive = [&](Rank r) { return state_[r].alive; };
-  const bool needs_somebody = f.kind == FaultKind::rank_crash || f.kind == FaultKind::node_loss ||
-                              f.kind == FaultKind::card_loss || f.kind == FaultKind::pause;
-  if (!needs_somebody || std::ranges::any_of(hit_by(workload_, f), alive))
+  const std::vector<Rank> hit = hit_by(f, workload_.cards, *workload_.cluster);
+  const bool needs_somebody = ends_processes(f) || f.kind == FaultKind::pause;
+  if (!needs_somebody || std::ranges::any_of(hit, alive))
     events_.push_back({.at = when, .what = sim::FaultEvent::What::begins, .fault = i});
   const bool for_long = f.lasts == 0 || f.lasts > plan_.recovery.detection / 10;
   switch (f.kind) {
     case FaultKind::node_loss:
       if (network_) {  // its machine falls silent before anybody could say that its processes have ended
-        for (const Rank r : hit_by(workload_, f)) lost_with_node_.insert(r);
+        for (const Rank r : hit) lost_with_node_.insert(r);
         wires_changed();
       }
       [[fallthrough]];
     case FaultKind::rank_crash:
     case FaultKind::card_loss:
-      for (const Rank r : hit_by(workload_, f)) crash(r, when);
+      for (const Rank r : hit) crash(r, when);
       return;
     case FaultKind::pause:
       for (const Rank r : f.ranks) {
@@ -474,13 +464,13 @@ Passage Job::passage(Rank from, Rank to) const {
       if (f.amount < 1) p.bytes_per_ns = kCableBytesPerNs * f.amount;
       continue;
     }
-    if (!f.link.empty() || !hits_way(f, from, to)) continue;
+    if (!f.link.empty() || !concerns(f, from, to)) continue;
     switch (f.kind) {
-      case FaultKind::loss: add_chance(&p.loss, f.amount); break;
-      case FaultKind::duplication: add_chance(&p.duplication, connections ? 0 : f.amount); break;
-      case FaultKind::reordering: add_chance(&p.reordering, connections ? 0 : f.amount); break;
-      case FaultKind::corruption: add_chance(&p.corruption, f.amount); break;
-      case FaultKind::agreement_loss: add_chance(&p.agreement_loss, f.amount); break;
+      case FaultKind::loss: sim::add_chance(&p.loss, f.amount); break;
+      case FaultKind::duplication: sim::add_chance(&p.duplication, connections ? 0 : f.amount); break;
+      case FaultKind::reordering: sim::add_chance(&p.reordering, connections ? 0 : f.amount); break;
+      case FaultKind::corruption: sim::add_chance(&p.corruption, f.amount); break;
+      case FaultKind::agreement_loss: sim::add_chance(&p.agreement_loss, f.amount); break;
       case FaultKind::link_down:
       case FaultKind::partition: p.cut = true; break;
       default: break;

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "libgccl/schedule/schedule.hpp"
+#include "sim/fault/effects.hpp"
 
 namespace gccl::real {
 namespace {
@@ -15,10 +16,6 @@ using sim::FaultKind;
 
 constexpr Nanos kDetectionLeast = 2'000'000'000;
 constexpr Nanos kBySelf = 1'000'000;  // a rank does by itself what strikes it so soon after a moment
-
-bool ends_processes(const Fault& f) {
-  return f.kind == FaultKind::rank_crash || f.kind == FaultKind::node_loss || f.kind == FaultKind::card_loss;
-}
 
 // What a rank's schedule has of an operation.
 struct Amounts {
@@ -71,11 +68,11 @@ std::optional<Moment> by_time(const sim::Workload& w, const sim::Outcome& simula
 
 // Whose moment it is: of those that it hits, or of one that lives.
 Rank reference(const sim::Workload& w, const Fault& f) {
-  if (const auto hit = hit_by(w, f); !hit.empty()) return hit[0];
+  if (const auto hit = hit_by(f, w.cards, *w.cluster); !hit.empty()) return hit[0];
   std::set<Rank> end;
   for (const Fault& other : w.faults->faults)
     if (ends_processes(other))
-      for (const Rank r : hit_by(w, other)) end.insert(r);
+      for (const Rank r : hit_by(other, w.cards, *w.cluster)) end.insert(r);
   Rank r = 0;
   while (end.contains(r) && r + 1 < w.cards.size()) ++r;
   return r;
@@ -85,15 +82,6 @@ Rank reference(const sim::Workload& w, const Fault& f) {
 
 double stretch_of(const sim::FaultPlan& plan) {
   return std::max(1.0, double(kDetectionLeast) / double(plan.recovery.detection));
-}
-
-std::vector<Rank> hit_by(const sim::Workload& w, const Fault& f) {
-  if (!f.place) return f.ranks;
-  std::vector<Rank> hit;
-  for (Rank r = 0; r < w.cards.size(); ++r)
-    if (f.kind == FaultKind::card_loss ? w.cards[r] == *f.place : w.cluster->node_of(w.cards[r]) == *f.place)
-      hit.push_back(r);
-  return hit;
 }
 
 bool begins_before_start(const Fault& f) {
@@ -121,7 +109,7 @@ std::vector<Strike> strikes_of(const sim::Workload& w, const sim::Outcome& simul
     }
     if (!moment) continue;
     s.moment = *moment;
-    const auto hit = hit_by(w, f);
+    const auto hit = hit_by(f, w.cards, *w.cluster);
     const Nanos delay = f.after ? Nanos(double(f.at) * stretch) : 0;
     if (hit.size() == 1 && hit[0] == s.rank && delay <= kBySelf) {
       if (ends_processes(f)) s.signal = SIGKILL;

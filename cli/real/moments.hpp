@@ -12,9 +12,6 @@ namespace gccl::real {
 // so that a detection time is 2 s at least: processes that share a few cores answer later than simulated ones.
 double stretch_of(const sim::FaultPlan& plan);
 
-// Ranks to which the fault happens, as processes.
-std::vector<Rank> hit_by(const sim::Workload& workload, const sim::Fault& fault);
-
 // Beside those that hold from before the start (begins_before_start), all that strike at all.
 //   at_us            the operation in which the simulated fault strikes, by `simulated`, what the same scenario comes
 //   to in

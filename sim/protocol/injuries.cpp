@@ -1,6 +1,7 @@
 // Faults begin and end.
 #include <algorithm>
 
+#include "sim/fault/effects.hpp"
 #include "sim/fault/timeline.hpp"
 #include "sim/protocol/ranks.hpp"
 
@@ -8,15 +9,6 @@ namespace gccl::sim {
 namespace {
 
 constexpr std::uint8_t kAgreementPacket = std::uint8_t(fault::MembershipMessage::Kind::agreement);
-
-// Whether it concerns what `from` sends `to`, of a fault on what ranks send.
-bool concerns(const Fault& f, Rank from, Rank to) {
-  const auto in = [&](Rank r) { return std::find(f.ranks.begin(), f.ranks.end(), r) != f.ranks.end(); };
-  if (f.kind == FaultKind::partition) return in(from) != in(to) && (!f.one_way || in(from));
-  if (f.ranks.empty()) return true;
-  if (f.ranks.size() == 1) return in(from) || (in(to) && !f.one_way);
-  return (from == f.ranks[0] && to == f.ranks[1]) || (!f.one_way && from == f.ranks[1] && to == f.ranks[0]);
-}
 
 }  // namespace
 
@@ -33,16 +25,6 @@ void ProtocolRanks::plan_faults() {
   if (plan_.recovery.heal > 0) time_.at(plan_.recovery.heal, [this] { heal(); });
 }
 
-// Those of its ranks that are processes here.
-std::vector<Rank> ProtocolRanks::hit_by(const Fault& f) const {
-  if (!f.place) return f.ranks;
-  std::vector<Rank> hit;
-  for (Rank r = 0; r < machines(); ++r)
-    if (f.kind == FaultKind::card_loss ? cards_[r] == *f.place : workload_.cluster->node_of(cards_[r]) == *f.place)
-      hit.push_back(r);
-  return hit;
-}
-
 void ProtocolRanks::begin_fault(std::size_t i) {
   const Fault& f = plan_.faults[i];
   if (over_[i] || active_[i]) return;
@@ -51,9 +33,9 @@ void ProtocolRanks::begin_fault(std::size_t i) {
   last_fault_ = std::max(last_fault_, now() + f.lasts);
   mix(0xfa00 + i);
   const bool for_long = f.lasts == 0 || f.lasts > settings_.detector.detection / 10;
-  if (f.kind == FaultKind::rank_crash || f.kind == FaultKind::node_loss || f.kind == FaultKind::card_loss) {
+  if (ends_processes(f)) {
     bool any = false;
-    for (const Rank r : hit_by(f)) any = crash(r) || any;
+    for (const Rank r : hit_by(f, cards_, *workload_.cluster)) any = crash(r) || any;
     if (any) happened(FaultEvent::What::begins, i);
     return;
   }
@@ -186,15 +168,14 @@ void ProtocolRanks::note(Process& p, FaultMoment::What what, std::uint64_t amoun
 
 void ProtocolRanks::faults_between(Rank from, Rank to, WireFaults* w) {
   *w = {};
-  const auto add = [](double* to_, double more) { *to_ = 1 - (1 - *to_) * (1 - more); };
   for (std::size_t i = 0; i < plan_.faults.size(); ++i) {
     const Fault& f = plan_.faults[i];
     if (!active_[i] || !f.link.empty() || !concerns(f, from, to)) continue;
     switch (f.kind) {
-      case FaultKind::loss: add(&w->loss, f.amount); break;
-      case FaultKind::duplication: add(&w->duplication, f.amount); break;
-      case FaultKind::reordering: add(&w->reordering, f.amount); break;
-      case FaultKind::corruption: add(&w->corruption, f.amount); break;
+      case FaultKind::loss: add_chance(&w->loss, f.amount); break;
+      case FaultKind::duplication: add_chance(&w->duplication, f.amount); break;
+      case FaultKind::reordering: add_chance(&w->reordering, f.amount); break;
+      case FaultKind::corruption: add_chance(&w->corruption, f.amount); break;
       case FaultKind::link_down:
       case FaultKind::partition: w->cut = true; break;
       default: break;
@@ -206,7 +187,7 @@ void ProtocolRanks::faults_between(Rank from, Rank to, WireFaults* w) {
 // Datagrams of the detector and of agreements end in an HMAC: a damaged one is lost.
 void ProtocolRanks::faults_of_packets(Rank from, Rank to, WireFaults* w) {
   faults_between(from, to, w);
-  w->loss = 1 - (1 - w->loss) * (1 - std::exchange(w->corruption, 0));
+  add_chance(&w->loss, std::exchange(w->corruption, 0));
 }
 
 void ProtocolRanks::wires_changed() {

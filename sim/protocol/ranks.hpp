@@ -84,7 +84,6 @@ class ProtocolRanks : public DataUser {
   void faults_between(Rank from, Rank to, WireFaults* faults);
   void faults_of_packets(Rank from, Rank to, WireFaults* faults);
   void wires_changed();
-  std::vector<Rank> hit_by(const Fault& f) const;
 
   // The program.
   void step(Process& p);

@@ -1,0 +1,29 @@
+#include "sim/fault/effects.hpp"
+
+#include <algorithm>
+
+namespace gccl::sim {
+
+bool ends_processes(const Fault& f) {
+  return f.kind == FaultKind::rank_crash || f.kind == FaultKind::node_loss || f.kind == FaultKind::card_loss;
+}
+
+std::vector<Rank> hit_by(const Fault& f, std::span<const Card> cards, const Cluster& cluster) {
+  if (!f.place) return f.ranks;
+  std::vector<Rank> hit;
+  for (Rank r = 0; r < cards.size(); ++r)
+    if ((f.kind == FaultKind::card_loss ? cards[r] : cluster.node_of(cards[r])) == *f.place) hit.push_back(r);
+  return hit;
+}
+
+bool concerns(const Fault& f, Rank from, Rank to) {
+  const auto in = [&](Rank r) { return std::find(f.ranks.begin(), f.ranks.end(), r) != f.ranks.end(); };
+  if (f.kind == FaultKind::partition) return in(from) != in(to) && (!f.one_way || in(from));
+  if (f.ranks.empty()) return true;
+  if (f.ranks.size() == 1) return in(from) || (in(to) && !f.one_way);
+  return (from == f.ranks[0] && to == f.ranks[1]) || (!f.one_way && from == f.ranks[1] && to == f.ranks[0]);
+}
+
+void add_chance(double* to, double more) { *to = 1 - (1 - *to) * (1 - more); }
+
+}  // namespace gccl::sim

@@ -1,0 +1,23 @@
+// Whom a fault hits, and which of the ways between ranks: the same for simulated ranks and for real ones.
+#pragma once
+
+#include <span>
+
+#include "libgccl/cluster/cluster.hpp"
+#include "sim/fault/faults.hpp"
+
+namespace gccl::sim {
+
+// Whether processes end by it.
+bool ends_processes(const Fault& fault);
+
+// The ranks to which it happens, of those on `cards` (by rank): on its card or node, else those it names.
+std::vector<Rank> hit_by(const Fault& fault, std::span<const Card> cards, const Cluster& cluster);
+
+// Whether it concerns what `from` sends `to`. Requires a fault on what ranks send, and none on links of the cluster.
+bool concerns(const Fault& fault, Rank from, Rank to);
+
+// Of something that happens with probability *to or, independently, with `more`: *to becomes that of both together.
+void add_chance(double* to, double more);
+
+}  // namespace gccl::sim
