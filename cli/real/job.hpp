@@ -10,6 +10,7 @@
 
 #include "cli/real/moments.hpp"
 #include "cli/real/network.hpp"
+#include "sim/fault/verdict.hpp"
 #include "sim/protocol/cluster_wires.hpp"
 #include "sim/scenario/plan/campaign.hpp"
 
@@ -66,6 +67,7 @@ class Job {
   Passage passage(Rank from, Rank to) const;
   std::vector<bool> ways_over(const sim::Fault& f) const;
   std::string waits() const;
+  std::vector<sim::RankWitness> witnesses() const;
 
   const sim::Workload& workload_;
   const sim::FaultPlan& plan_;

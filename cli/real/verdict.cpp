@@ -1,4 +1,4 @@
-// What came of real ranks, in the words of the simulated ones (sim/protocol/verdict.cpp), and what differs from them.
+// What came of real ranks, in the words of the simulated ones (sim/fault/verdict.hpp), and what differs from them.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -37,90 +37,55 @@ std::string Job::waits() const {
   return "";
 }
 
+std::vector<sim::RankWitness> Job::witnesses() const {
+  using End = sim::RankWitness::End;
+  const auto end_of = [](const RankState& s) {
+    if (!s.ended) return End::none;
+    switch (*s.ended) {
+      case Report::How::finished: return End::finished;
+      case Report::How::failed: return End::failed;
+      case Report::How::out: return End::out;
+      case Report::How::broken: break;
+    }
+    return End::broken;
+  };
+  std::vector<sim::RankWitness> all;
+  for (Rank r = 0; r < ranks(); ++r) {
+    const RankState& s = state_[r];
+    all.push_back(
+        {.rank = r, .end = end_of(s), .epoch = s.epoch, .resumed = s.resumed, .knew = s.knew, .done_in = s.done_in});
+  }
+  return all;
+}
+
 sim::Outcome Job::verdict() const {
   sim::Outcome out;
   sim::FaultOutcome& f = out.faults.emplace();
-  const auto virtual_time = [&](Nanos t) { return Nanos(double(t) / stretch_); };
-  std::vector<const RankState*> left;
-  bool failed = false;
-  for (const RankState& s : state_) {
-    if (!s.ended) continue;
-    const bool is_out = *s.ended == Report::How::out;
-    failed = failed || *s.ended == Report::How::failed || *s.ended == Report::How::broken;
-    if (is_out)
-      ++f.out;
-    else if (*s.ended != Report::How::broken)
-      left.push_back(&s);
-  }
   if (hangs_) f.waits = waits();
-  f.survivors = Rank(left.size());
-  f.completed = !hangs_ && !failed && !left.empty();
-
-  std::set<Rank> dead;
-  for (const RankState* s : left)
-    for (const auto& [rank, when] : s->knew) dead.insert(rank);
-  f.dead.assign(dead.begin(), dead.end());
   f.violations = violations_;
-  for (const RankState* s : left)
-    for (const Rank d : dead)
-      if (!s->knew.contains(d) && !hangs_)
-        f.violations.push_back(fmt::format("rank {} was never told that rank {} has failed", s - state_.data(), d));
-  for (const RankState& s : state_)
-    for (const auto& [rank, when] : s.knew)
-      if (!failed_at_.contains(rank) &&
-          std::find(f.false_alarms.begin(), f.false_alarms.end(), rank) == f.false_alarms.end())
-        f.false_alarms.push_back(rank);
-  const auto happened = [&](Nanos at, sim::FaultEvent e) {
-    e.at = std::max<Nanos>(0, virtual_time(at - began_));
-    f.events.push_back(e);
-  };
-  for (const sim::FaultEvent& e : events_) happened(e.at, e);
-  Nanos begun = -1, resumed = -1;
-  for (const Rank d : dead) {
-    const auto since = failed_at_.find(d);
-    if (since == failed_at_.end()) continue;
-    begun = begun < 0 ? since->second : std::min(begun, since->second);
-    Nanos first = -1, last = -1;
-    for (const RankState* s : left) {
-      const auto knew = s->knew.find(d);
-      if (knew == s->knew.end() || knew->second < since->second) continue;
-      first = first < 0 ? knew->second : std::min(first, knew->second);
-      last = std::max(last, knew->second);
-    }
-    if (first < 0) continue;
-    happened(first, {.what = sim::FaultEvent::What::first_told, .rank = d});
-    happened(last, {.what = sim::FaultEvent::What::all_told, .rank = d});
-    f.detection_first = std::max(f.detection_first, virtual_time(first - since->second));
-    f.detection = std::max(f.detection, virtual_time(last - since->second));
-  }
-  for (const RankState* s : left) {
-    f.epochs = std::max(f.epochs, s->epoch);
-    if (s->epoch > 1) resumed = std::max(resumed, s->resumed);
-  }
-  if (begun >= 0 && resumed >= 0 && f.completed) f.recovery = virtual_time(resumed - begun);
-  if (resumed >= 0) happened(resumed, {.what = sim::FaultEvent::What::work, .ranks = f.survivors, .epoch = f.epochs});
-  std::ranges::stable_sort(f.events, {}, &sim::FaultEvent::at);
+  f.events = events_;
+  const std::vector<sim::RankWitness> all = witnesses();
+  const Nanos resumed = sim::judge(all, hangs_, failed_at_, &f);
+  for (const sim::RankWitness& w : all)
+    if (w.left()) f.epochs = std::max(f.epochs, w.epoch);
+  if (resumed >= 0)
+    f.events.push_back({.at = resumed, .what = sim::FaultEvent::What::work, .ranks = f.survivors, .epoch = f.epochs});
 
-  const std::size_t all = workload_.operations.size();
-  for (std::size_t o = 0; o < all; ++o) {
-    std::set<std::uint32_t> epochs;
-    for (const RankState* s : left) {
-      if (s->ended != Report::How::finished) continue;
-      if (s->done_in[o] > 0)
-        epochs.insert(s->done_in[o]);
-      else
-        ++f.lost;
-    }
-    if (epochs.size() > 1) ++f.doubled;
-    Times t;
-    if (!epochs.empty())
-      if (const auto found = executions_.find({*epochs.rbegin(), o}); found != executions_.end()) t = found->second;
-    out.begin_ns.push_back(std::max<Nanos>(0, virtual_time(t.begin - began_)));
-    out.end_ns.push_back(std::max<Nanos>(0, virtual_time(t.end - began_)));
+  const auto virtual_time = [&](Nanos t) { return Nanos(double(t) / stretch_); };
+  const auto since_begin = [&](Nanos t) { return std::max<Nanos>(0, virtual_time(t - began_)); };
+  for (Nanos* took : {&f.detection_first, &f.detection, &f.recovery})
+    if (*took >= 0) *took = virtual_time(*took);
+  for (sim::FaultEvent& e : f.events) e.at = since_begin(e.at);
+  std::ranges::stable_sort(f.events, {}, &sim::FaultEvent::at);
+  for (std::size_t o = 0; o < workload_.operations.size(); ++o) {
+    std::uint32_t epoch = 0;  // of the result that counts
+    for (const sim::RankWitness& w : all)
+      if (w.end == sim::RankWitness::End::finished) epoch = std::max(epoch, w.done_in[o]);
+    const auto found = executions_.find({epoch, o});
+    const Times t = epoch == 0 || found == executions_.end() ? Times{} : found->second;
+    out.begin_ns.push_back(since_begin(t.begin));
+    out.end_ns.push_back(since_begin(t.end));
   }
-  if (f.lost + f.doubled > 0 && !hangs_)
-    f.violations.push_back(
-        fmt::format("{} operations are lost, {} have different results on different ranks", f.lost, f.doubled));
   out.time_ns = f.completed && !out.end_ns.empty() ? *std::max_element(out.end_ns.begin(), out.end_ns.end())
                                                    : virtual_time(ended_ - began_);
   out.wrong = wrong_;

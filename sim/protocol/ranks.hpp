@@ -8,6 +8,7 @@
 
 #include "libgccl/fault/member.hpp"
 #include "sim/engine/workload.hpp"
+#include "sim/fault/verdict.hpp"
 #include "sim/protocol/operation.hpp"
 
 namespace gccl::sim {
@@ -99,6 +100,7 @@ class ProtocolRanks : public DataUser {
   bool interrupted(const Process& p) const;
   EpochWorld& world_of(fault::Epoch epoch, const fault::Membership& membership);
 
+  std::vector<RankWitness> witnesses() const;
   void judge(Outcome* out);
   std::string waits() const;
   void violation(std::string what);

@@ -1,4 +1,4 @@
-// What came of a run: who is left, who was called dead and when, whether every operation has one result.
+// What came of a run: what its processes witness (sim/fault/verdict.hpp), times, and what was sent.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -49,95 +49,42 @@ std::string ProtocolRanks::waits() const {
   return "";
 }
 
-void ProtocolRanks::judge(Outcome* out) {
-  FaultOutcome& f = out->faults.emplace();
-  const std::size_t all = workload_.operations.size();
-  std::vector<const Process*> left;
-  bool hang = false, failed = false;
-  for (Rank r = 0; r < machines(); ++r) {
-    const Process* p = process_[r].get();
-    if (!p || !p->alive) continue;
-    if (p->doing == Doing::finished) {
-      left.push_back(p);
-    } else if (p->doing == Doing::failed) {
-      failed = failed || !p->out;
-      if (p->out)
-        ++f.out;
-      else
-        left.push_back(p);
-    } else if (p->id.life == 0 || p->doing != Doing::joining) {
-      hang = true;
-    }
-  }
-  if (hang) f.waits = waits();
-  f.survivors = Rank(left.size());
-  f.completed = !hang && !failed && !left.empty();
-
-  // Who is dead, and since when that is known.
-  std::set<Rank> dead;
-  for (const Process* p : left)
-    for (const auto& [rank, when] : p->knew) dead.insert(rank);
-  f.dead.assign(dead.begin(), dead.end());
-  for (const Process* p : left)
-    for (const Rank d : dead)
-      if (!p->knew.contains(d) && p->id.life == 0 && p->epoch == left.front()->epoch && !hang)
-        f.violations.push_back(fmt::format("rank {} was never told that rank {} has failed", p->id.rank, d));
+// What each process saw, those that were replaced included.
+std::vector<RankWitness> ProtocolRanks::witnesses() const {
+  using End = RankWitness::End;
+  std::vector<RankWitness> all;
   for (const auto* group : {&process_, &buried_})
     for (const auto& p : *group) {
       if (!p) continue;
-      for (const auto& [rank, when] : p->knew)
-        if (!failed_at_.contains(rank) &&
-            std::find(f.false_alarms.begin(), f.false_alarms.end(), rank) == f.false_alarms.end())
-          f.false_alarms.push_back(rank);
+      RankWitness& w = all.emplace_back();
+      w.rank = p->id.rank;
+      if (p->alive && p->doing == Doing::finished) w.end = End::finished;
+      if (p->alive && p->doing == Doing::failed) w.end = p->out ? End::out : End::failed;
+      w.first = p->id.life == 0;
+      w.epoch = p->epoch;
+      w.resumed = p->resumed;
+      w.knew = p->knew;
+      w.done_in = p->done_in;
     }
-  for (const Rank d : dead) {
-    const auto since = failed_at_.find(d);
-    if (since == failed_at_.end()) continue;
-    Nanos first = -1, last = -1;
-    for (const Process* p : left) {
-      const auto knew = p->knew.find(d);
-      if (knew == p->knew.end() || knew->second < since->second) continue;
-      const Nanos after = knew->second - since->second;
-      first = first < 0 ? after : std::min(first, after);
-      last = std::max(last, after);
-    }
-    f.detection_first = std::max(f.detection_first, first);
-    f.detection = std::max(f.detection, last);
-    const auto told = [&](FaultEvent::What what, Nanos after) {
-      if (after >= 0) events_.push_back({.at = since->second + after, .what = what, .rank = d, .ranks = f.survivors});
-    };
-    told(FaultEvent::What::first_told, first);
-    told(FaultEvent::What::all_told, last);
-  }
-  Nanos begun = -1, resumed = -1;
-  for (const Rank d : dead)
-    if (failed_at_.contains(d)) begun = begun < 0 ? failed_at_[d] : std::min(begun, failed_at_[d]);
-  for (const Process* p : left)
-    if (p->epoch > 1) resumed = std::max(resumed, p->resumed);
-  if (begun >= 0 && resumed >= 0 && f.completed) f.recovery = resumed - begun;
+  // Who joined has not heard of failures before, and who ended in another epoch may not have heard of later ones.
+  const auto first_left = std::ranges::find_if(all, &RankWitness::left);
+  for (RankWitness& w : all) w.must_know = w.first && w.left() && w.epoch == first_left->epoch;
+  return all;
+}
 
-  // Each operation once, on all that are left in the same epoch.
-  for (std::size_t o = 0; o < all; ++o) {
-    std::set<fault::Epoch> epochs;
-    for (const Process* p : left) {
-      if (p->doing != Doing::finished) continue;
-      if (p->done_in[o] > 0)
-        epochs.insert(p->done_in[o]);
-      else if (p->id.life == 0)
-        ++f.lost;
-    }
-    if (epochs.size() > 1) ++f.doubled;
-  }
-  if (f.lost + f.doubled > 0 && !hang)
-    f.violations.push_back(
-        fmt::format("{} operations are lost, {} have different results on different ranks", f.lost, f.doubled));
+void ProtocolRanks::judge(Outcome* out) {
+  FaultOutcome& f = out->faults.emplace();
+  f.waits = waits();
+  f.events = std::move(events_);
+  const std::vector<RankWitness> all = witnesses();
+  const Nanos resumed = sim::judge(all, !f.waits.empty(), failed_at_, &f);
   f.violations.insert(f.violations.end(), violations_.begin(), violations_.end());
 
   // Times.
   std::vector<Nanos> before, after;
-  for (const Process* p : left)
-    for (std::size_t o = 0; o < all; ++o)
-      if (p->done_in[o] > 0) operations_[o] = executions_[{p->done_in[o], o}];
+  for (const RankWitness& w : all)
+    for (std::size_t o = 0; w.left() && o < w.done_in.size(); ++o)
+      if (w.done_in[o] > 0) operations_[o] = executions_[{w.done_in[o], o}];
   for (const auto& [key, t] : executions_) {
     if (t.end < 0) continue;
     if (first_fault_ < 0 || t.end <= first_fault_) before.push_back(t.end - t.begin);
@@ -166,9 +113,8 @@ void ProtocolRanks::judge(Outcome* out) {
   f.reconnects = counters.reconnects;
   f.trace = splitmix::mix(trace_ ^ links_.trace());
   for (const auto& [epoch, event] : at_work_)
-    if (epoch > 1) events_.push_back(event);
-  std::stable_sort(events_.begin(), events_.end(), [](const auto& a, const auto& b) { return a.at < b.at; });
-  f.events = std::move(events_);
+    if (epoch > 1) f.events.push_back(event);
+  std::ranges::stable_sort(f.events, {}, &FaultEvent::at);
 }
 
 }  // namespace gccl::sim

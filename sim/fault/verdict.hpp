@@ -1,0 +1,41 @@
+// What came of a run with faults, from what its ranks saw: the same for simulated ranks and for real ones.
+#pragma once
+
+#include <map>
+#include <span>
+#include <vector>
+
+#include "sim/fault/faults.hpp"
+
+namespace gccl::sim {
+
+// A process that carried out the program of a run, and what it saw. Times count from any moment, the same for all.
+struct RankWitness {
+  enum class End : std::uint8_t {
+    none,      // it crashed, hangs, or was never a member
+    finished,  // all operations are complete
+    failed,    // they are not, and it knows why
+    out,       // it is no member any more: expelled, or without a quorum
+    broken,    // by what never may happen
+  };
+  Rank rank = 0;
+  End end = End::none;
+  bool first = true;      // of its rank: not one that joined, whose results begin where it did
+  bool must_know = true;  // of each failure that others know of
+  std::uint32_t epoch = 0;
+  Nanos resumed = -1;                  // it began to work in this epoch; -1: it never did
+  std::map<Rank, Nanos> knew;          // of failures, first
+  std::vector<std::uint32_t> done_in;  // by operation: the epoch in which its result arose; 0: it has none
+
+  bool left() const { return end == End::finished || end == End::failed; }
+};
+
+// Fills completed, survivors, out, dead, false_alarms, detection_first, detection, recovery, lost and doubled, and adds
+// to events (of first_told and all_told) and to violations. All witnesses have as many operations. `hangs`: somebody
+// neither ended nor crashed, for whose sake nothing is missed. `failed_at`: when something was first done to ranks that
+// others may take for a failure.
+// Returns when the last of those that are left was at work in a later epoch than the first; -1: nobody was.
+Nanos judge(std::span<const RankWitness> witnesses, bool hangs, const std::map<Rank, Nanos>& failed_at,
+            FaultOutcome* out);
+
+}  // namespace gccl::sim
