@@ -150,15 +150,50 @@ struct Rank {
   bool borrowed = false;
 };
 
+// What the ports of all ranks tell each other, one after the other.
+using Addresses = std::vector<std::byte>;
+inline std::byte* address(Addresses* all, std::uint32_t rank) { return &(*all)[rank * GCCL_BACKEND_ADDRESS_BYTES]; }
+
+// Opens an instance and a port of each; connecting them is left to the caller.
+inline Addresses open_ports(std::deque<Rank>* ranks, std::uint32_t channels = 1, const std::string& secret = "") {
+  const auto size = std::uint32_t(ranks->size());
+  Addresses addresses(size * GCCL_BACKEND_ADDRESS_BYTES);
+  for (std::uint32_t r = 0; r < size; ++r) {
+    Rank& rank = (*ranks)[r];
+    rank.rank = r;
+    rank.open(size, secret);
+    rank.open_port(size, channels, address(&addresses, r));
+  }
+  return addresses;
+}
+
+// Who dials the rank by these addresses comes to `to` instead, or tries there before it comes to the rank.
+enum class Detour : bool { instead, before };
+inline void lead(Addresses* all, std::uint32_t rank, const SocketAddress& to, Detour how = Detour::instead) {
+  tcp::PortAddress a;
+  REQUIRE(tcp::decode(address(all, rank), &a));
+  if (how == Detour::instead) a.addresses.clear();
+  a.addresses.insert(a.addresses.begin(), to);
+  tcp::encode(a, address(all, rank));
+}
+
+// Where nobody answers who dials: a listener whose queue is full.
+struct Deaf {
+  Deaf() : fill(4) {
+    REQUIRE(listen_on(SocketAddress::loopback(0), &listener).ok());
+    REQUIRE(::listen(listener.get(), 0) == 0);
+    at = SocketAddress::local_end(listener.get());
+    for (Fd& fd : fill) REQUIRE(dial(at, &fd).ok());
+  }
+  Fd listener;
+  SocketAddress at;
+  std::vector<Fd> fill;
+};
+
 // Ranks of this process that one thread drives.
 struct World {
   explicit World(std::uint32_t size, std::uint32_t channels = 1, const std::string& secret = "") : ranks(size) {
-    std::vector<std::byte> addresses(size * GCCL_BACKEND_ADDRESS_BYTES);
-    for (std::uint32_t r = 0; r < size; ++r) {
-      ranks[r].rank = r;
-      ranks[r].open(size, secret);
-      ranks[r].open_port(size, channels, &addresses[r * GCCL_BACKEND_ADDRESS_BYTES]);
-    }
+    const Addresses addresses = open_ports(&ranks, channels, secret);
     for (auto& r : ranks) r.connect(size, channels, addresses.data());
   }
   Rank& operator[](std::size_t r) { return ranks[r]; }

@@ -117,31 +117,17 @@ TEST_CASE("an abort reaches every rank, connected or not, even when its caller l
 
 TEST_CASE("who aborts and leaves is lost to nobody, however long its abort is on the way") {
   const Variable quick("GCCL_TCP_PEER_TIMEOUT_MS", "2000");
-  Fd full;
-  REQUIRE(listen_on(SocketAddress::loopback(0), &full).ok());
-  REQUIRE(::listen(full.get(), 0) == 0);
-  const SocketAddress deaf = SocketAddress::local_end(full.get());
-  std::vector<Fd> fill(4);
-  for (Fd& fd : fill) REQUIRE(dial(deaf, &fd).ok());
-
+  const Deaf deaf;
   for (const std::uint32_t leaver : {0u, 1u}) {  // watched by the other, or connected to it
     CAPTURE(leaver);
     const std::uint32_t stayer = 1 - leaver;
-    tcp_test::Rank ranks[2];
-    std::byte addresses[2][GCCL_BACKEND_ADDRESS_BYTES], detour[2][GCCL_BACKEND_ADDRESS_BYTES];
-    for (std::uint32_t r = 0; r < 2; ++r) {
-      ranks[r].rank = r;
-      ranks[r].open(2);
-      ranks[r].open_port(2, 1, addresses[r]);
-    }
+    std::deque<tcp_test::Rank> ranks(2);
+    const Addresses addresses = open_ports(&ranks);
     // The leaver tries for a second where nobody answers before it comes to the stayer.
-    std::memcpy(detour, addresses, sizeof detour);
-    tcp::PortAddress a;
-    REQUIRE(tcp::decode(addresses[stayer], &a));
-    a.addresses.insert(a.addresses.begin(), deaf);
-    tcp::encode(a, detour[stayer]);
-    ranks[stayer].connect(2, 1, addresses);
-    ranks[leaver].connect(2, 1, detour);
+    Addresses detour = addresses;
+    lead(&detour, stayer, deaf.at, Detour::before);
+    ranks[stayer].connect(2, 1, addresses.data());
+    ranks[leaver].connect(2, 1, detour.data());
     char x[3] = {};
     ranks[stayer].receive(leaver, &x[0], 1);
     const auto poll_for = [&](Clock::duration limit) {
@@ -171,32 +157,16 @@ TEST_CASE("who aborts and leaves is lost to nobody, however long its abort is on
 }
 
 TEST_CASE("who hears that a rank is lost passes it on, as the one that said so may be killed before it has told all") {
-  Fd full;
-  REQUIRE(listen_on(SocketAddress::loopback(0), &full).ok());
-  REQUIRE(::listen(full.get(), 0) == 0);
-  const SocketAddress deaf = SocketAddress::local_end(full.get());
-  std::vector<Fd> fill(4);
-  for (Fd& fd : fill) REQUIRE(dial(deaf, &fd).ok());
-
+  const Deaf deaf;
   for (const GCCL_Result result : {GCCL_ERR_PEER_LOST, GCCL_ERR_REVOKED}) {
     CAPTURE(result);
     constexpr std::uint32_t n = 5;
-    tcp_test::Rank ranks[n];
-    std::byte addresses[n][GCCL_BACKEND_ADDRESS_BYTES], detour[n][GCCL_BACKEND_ADDRESS_BYTES];
-    for (std::uint32_t r = 0; r < n; ++r) {
-      ranks[r].rank = r;
-      ranks[r].open(n);
-      ranks[r].open_port(n, 1, addresses[r]);
-    }
+    std::deque<tcp_test::Rank> ranks(n);
+    const Addresses addresses = open_ports(&ranks);
     // Rank 0 reaches rank 1 alone.
-    std::memcpy(detour, addresses, sizeof detour);
-    for (std::uint32_t r = 2; r < n; ++r) {
-      tcp::PortAddress a;
-      REQUIRE(tcp::decode(addresses[r], &a));
-      a.addresses = {deaf};
-      tcp::encode(a, detour[r]);
-    }
-    for (std::uint32_t r = 0; r < n; ++r) ranks[r].connect(n, 1, r == 0 ? detour : addresses);
+    Addresses detour = addresses;
+    for (std::uint32_t r = 2; r < n; ++r) lead(&detour, r, deaf.at);
+    for (std::uint32_t r = 0; r < n; ++r) ranks[r].connect(n, 1, (r == 0 ? detour : addresses).data());
     const GCCL_Fault f{result, 4, "rank 4 is no more"};
     kTcp->abort(ranks[0].port, &f);
     bool passed_on[n] = {};
@@ -295,12 +265,7 @@ TEST_CASE("a peer that cannot be reached is found while ports connect; one that 
   Fd listener;
   REQUIRE(listen_on(loopback, &listener).ok());
   const SocketAddress silent = SocketAddress::local_end(listener.get());
-  Fd full;
-  REQUIRE(listen_on(loopback, &full).ok());
-  REQUIRE(::listen(full.get(), 0) == 0);
-  const SocketAddress deaf = SocketAddress::local_end(full.get());
-  std::vector<Fd> fill(4);
-  for (Fd& fd : fill) REQUIRE(dial(deaf, &fd).ok());
+  const Deaf deaf;
   Fd gone;
   REQUIRE(listen_on(loopback, &gone).ok());
   const SocketAddress closed = SocketAddress::local_end(gone.get());
@@ -310,19 +275,10 @@ TEST_CASE("a peer that cannot be reached is found while ports connect; one that 
     SocketAddress at;
     const char* said;  // null: it connects
   };
-  for (const Case& c : {Case{deaf, "no answer"}, Case{closed, "Connection refused"}, Case{silent, nullptr}}) {
-    std::vector<std::byte> addresses(3 * GCCL_BACKEND_ADDRESS_BYTES);
+  for (const Case& c : {Case{deaf.at, "no answer"}, Case{closed, "Connection refused"}, Case{silent, nullptr}}) {
     std::deque<tcp_test::Rank> ranks(3);
-    for (std::uint32_t r = 0; r < 3; ++r) {
-      ranks[r].rank = r;
-      ranks[r].open(3);
-      ranks[r].open_port(3, 1, &addresses[r * GCCL_BACKEND_ADDRESS_BYTES]);
-    }
-    tcp::PortAddress a;
-    std::byte* const second = &addresses[2 * GCCL_BACKEND_ADDRESS_BYTES];
-    REQUIRE(decode(second, &a));
-    a.addresses = {c.at};
-    encode(a, second);
+    Addresses addresses = open_ports(&ranks);
+    lead(&addresses, 2, c.at);
     const std::uint32_t node[3] = {0, 0, 1}, world[3] = {0, 1, 2};
     const GCCL_Port_spec spec{sizeof spec, 0, 3, 1, 1, node, world, 1500};
     std::uint8_t reaches[3] = {};
