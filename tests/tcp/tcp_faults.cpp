@@ -144,7 +144,7 @@ TEST_CASE("who aborts and leaves is lost to nobody, however long its abort is on
       REQUIRE(ranks[stayer].transfers.back().result == GCCL_SUCCESS);
       ranks[stayer].receive(leaver, &x[1], 1);
     }
-    poll_for(1500ms);
+    poll_for(1500ms * GCCL_TEST_SLOWDOWN);  // until it watches the leaver
     REQUIRE(ranks[stayer].fault.result == GCCL_SUCCESS);
     GCCL_Fault f{GCCL_ERR_MISMATCH, leaver, "it calls something else"};
     kTcp->abort(ranks[leaver].port, &f);
