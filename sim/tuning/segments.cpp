@@ -25,7 +25,7 @@ std::optional<Counterpart> find_counterpart(const Json& cell, const Json& tried,
 // What of a plan a file says.
 Json said(const Json* tried, std::optional<Library> library) {
   if (!tried) return nullptr;
-  Json all = {tried->at("algorithm")};
+  Json all = Json::array({tried->at("algorithm")});
   if (!library || library == Library::nccl) {
     all.push_back(tried->at("protocol"));
     all.push_back(tried->at("channels"));
