@@ -207,6 +207,9 @@ void Job::heed_all() {
 void Job::heed(const Report& report) {
   RankState& s = state_[report.rank];
   using Kind = Report::Kind;
+  // Ranks that were told to end lose each other, which is no part of the run.
+  const bool broken = report.kind == Kind::ended && Report::How(report.a) == Report::How::broken;
+  if (ended_ != 0 && report.time > ended_ && !broken) return;
   switch (report.kind) {
     case Kind::ready: s.ready = true; break;
     case Kind::begins: {
@@ -240,12 +243,10 @@ void Job::heed(const Report& report) {
       s.epoch = report.epoch;
       s.resumed = report.time;
       break;
-    case Kind::knows:
-      if (ended_ == 0) s.knew.try_emplace(Rank(report.a), report.time);  // then processes end, which is no failure
-      break;
+    case Kind::knows: s.knew.try_emplace(Rank(report.a), report.time); break;
     case Kind::ended:
       s.ended = Report::How(report.a);
-      if (s.ended == Report::How::broken) {
+      if (broken) {
         s.text = report.text;
         violations_.push_back(fmt::format("rank {}: {}", report.rank, s.text));
       }
@@ -308,8 +309,10 @@ void Job::run() {
           fmt::format("engine \"real\": the ranks were not connected within {} s", kStart / kSecond));
   }
 
-  // Who was never heard is not accused (docs/faults.md), so the detector goes round before anything happens.
-  for (const Nanos heard = now() + real(plan_.recovery.detection) * 3 / 10; network_ && now() < heard;) await(heard);
+  // Who was never heard is not accused (docs/faults.md), so the detector, which asks one rank in each tenth of the
+  // detection time, goes round before anything happens.
+  const Nanos round = real(plan_.recovery.detection) / 10 * std::max<Nanos>(3, Nanos(state_.size()));
+  for (const Nanos heard = now() + round; network_ && now() < heard;) await(heard);
   for (std::size_t i = 0; i < plan_.faults.size(); ++i)
     if (begins_before_start(plan_.faults[i])) begin_fault(i, now());
   began_ = now();

@@ -397,17 +397,18 @@ void Port::cancel(GCCL_Transfer* t) noexcept {
         *at = t->next;
         break;
       }
+  bool left = false;
   for (std::size_t i = 0; i < flights_.size(); ++i) {
     if (flights_[i].transfer != t) continue;
     flights_[i].transfer = nullptr;
     if (sends(flights_[i]) && sends_until_ == Clock::time_point()) sends_until_ = Clock::now() + kLetGo;
     if (may_call_mpi()) let_go(i, sends(flights_[i]) ? sends_until_ : Clock::now() + kLetGo);
     // Buffers of the port's own stay until MPI is through with them.
-    if (requests_[i] != MPI_REQUEST_NULL && !flights_[i].slot && !flights_[i].fragment)
-      instance_.log(
-          1, sends(flights_[i])
-                 ? "the mpi backend: MPI does not give up a message in flight; it may still read its memory"
-                 : "the mpi backend: MPI does not give up a message in flight; it may still write to its memory");
+    left |= requests_[i] != MPI_REQUEST_NULL && !flights_[i].slot && !flights_[i].fragment;
+  }
+  if (left && !warned_) {
+    warned_ = true;
+    instance_.log(1, "the mpi backend: MPI does not give up a message in flight, and may still use its memory");
   }
   delete reinterpret_cast<Arrivals*>(t->backend[3]);
   t->backend[3] = 0;

@@ -133,6 +133,7 @@ class Port {
   GCCL_Fault fault_{};
   std::unique_ptr<GCCL_Fault> heard_ = std::make_unique<GCCL_Fault>();  // MPI may outlive the port in it
   Clock::time_point sends_until_{};  // so long cancelled sends are waited for, all together
+  bool warned_ = false;
   // What abort() has for the peers; sent by a thread that may call MPI.
   std::mutex mutex_;
   GCCL_Fault told_{};
