@@ -368,7 +368,7 @@ void Job::begin_fault(std::size_t i, Nanos when) {
   const bool needs_somebody = ends_processes(f) || f.kind == FaultKind::pause;
   if (!needs_somebody || std::ranges::any_of(hit, alive))
     events_.push_back({.at = when, .what = sim::FaultEvent::What::begins, .fault = i});
-  const bool for_long = f.lasts == 0 || f.lasts > plan_.recovery.detection / 10;
+  const bool for_long = may_look_like_failure(f, plan_.recovery.detection);
   switch (f.kind) {
     case FaultKind::node_loss:
       if (network_) {  // its machine falls silent before anybody could say that its processes have ended
@@ -401,10 +401,10 @@ void Job::begin_fault(std::size_t i, Nanos when) {
       break;
     default:
       wires_.apply(f, true);
-      if (f.kind == FaultKind::nic_down || f.kind == FaultKind::switch_loss || f.kind == FaultKind::link_down)
+      if (cuts_links(f))
         for (Rank a = 0; a < ranks(); ++a)
           for (Rank b = 0; b < ranks(); ++b)
-            if (a != b && !f.link.empty() && wires_.down(workload_.cards[a], workload_.cards[b]))
+            if (a != b && wires_.down(workload_.cards[a], workload_.cards[b]))
               hurt(a, when, for_long), hurt(b, when, for_long);
       wires_changed();
   }
@@ -417,11 +417,7 @@ void Job::end_fault(std::size_t i) {
   if (!active_[i] || over_[i]) return;
   over_[i] = true;
   active_[i] = false;
-  const auto is_its_begin = [&](const sim::FaultEvent& e) {
-    return e.what == sim::FaultEvent::What::begins && e.fault == i;
-  };
-  if (std::ranges::any_of(events_, is_its_begin))
-    events_.push_back({.at = now(), .what = sim::FaultEvent::What::ends, .fault = i});
+  if (sim::has_begun(events_, i)) events_.push_back({.at = now(), .what = sim::FaultEvent::What::ends, .fault = i});
   switch (f.kind) {
     case FaultKind::pause:
       for (const Rank r : f.ranks) resume(r);

@@ -8,6 +8,18 @@ bool ends_processes(const Fault& f) {
   return f.kind == FaultKind::rank_crash || f.kind == FaultKind::node_loss || f.kind == FaultKind::card_loss;
 }
 
+bool cuts_links(const Fault& f) {
+  return !f.link.empty() &&
+         (f.kind == FaultKind::nic_down || f.kind == FaultKind::switch_loss || f.kind == FaultKind::link_down);
+}
+
+bool may_look_like_failure(const Fault& f, Nanos detection) { return f.lasts == 0 || f.lasts > detection / 10; }
+
+bool has_begun(std::span<const FaultEvent> events, std::size_t fault) {
+  return std::ranges::any_of(
+      events, [&](const FaultEvent& e) { return e.what == FaultEvent::What::begins && e.fault == fault; });
+}
+
 std::vector<Rank> hit_by(const Fault& f, std::span<const Card> cards, const Cluster& cluster) {
   if (!f.place) return f.ranks;
   std::vector<Rank> hit;

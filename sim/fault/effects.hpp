@@ -11,6 +11,16 @@ namespace gccl::sim {
 // Whether processes end by it.
 bool ends_processes(const Fault& fault);
 
+// Whether it takes links of the cluster, by their name.
+bool cuts_links(const Fault& fault);
+
+// Whether others may call a rank failed for it: a detector calls one that is silent for `detection`, in ns, or for a
+// part of it.
+bool may_look_like_failure(const Fault& fault, Nanos detection);
+
+// Whether fault number `fault` of the plan has begun for somebody.
+bool has_begun(std::span<const FaultEvent> events, std::size_t fault);
+
 // The ranks to which it happens, of those on `cards` (by rank): on its card or node, else those it names.
 std::vector<Rank> hit_by(const Fault& fault, std::span<const Card> cards, const Cluster& cluster);
 

@@ -32,7 +32,7 @@ void ProtocolRanks::begin_fault(std::size_t i) {
   if (first_fault_ < 0) first_fault_ = now();
   last_fault_ = std::max(last_fault_, now() + f.lasts);
   mix(0xfa00 + i);
-  const bool for_long = f.lasts == 0 || f.lasts > settings_.detector.detection / 10;
+  const bool for_long = may_look_like_failure(f, settings_.detector.detection);
   if (ends_processes(f)) {
     bool any = false;
     for (const Rank r : hit_by(f, cards_, *workload_.cluster)) any = crash(r) || any;
@@ -57,11 +57,10 @@ void ProtocolRanks::begin_fault(std::size_t i) {
       break;
     default:
       wires_.apply(f, true);
-      if (f.kind == FaultKind::nic_down || f.kind == FaultKind::switch_loss || f.kind == FaultKind::link_down)
+      if (cuts_links(f))
         for (Rank r = 0; r < machines(); ++r)
           for (Rank other = 0; other < machines(); ++other)
-            if (r != other && !f.link.empty() && wires_.down(cards_[r], cards_[other]))
-              hurt(r, for_long), hurt(other, for_long);
+            if (r != other && wires_.down(cards_[r], cards_[other])) hurt(r, for_long), hurt(other, for_long);
       wires_changed();
   }
   if (f.lasts > 0) time_.after(f.lasts, [this, i] { end_fault(i); });
@@ -73,9 +72,7 @@ void ProtocolRanks::end_fault(std::size_t i) {
   over_[i] = true;
   active_[i] = false;
   mix(0xfe00 + i);
-  const auto is_its_begin = [&](const FaultEvent& e) { return e.what == FaultEvent::What::begins && e.fault == i; };
-  if ((f.lasts > 0 || plan_.recovery.heal > 0) && std::ranges::any_of(events_, is_its_begin))
-    happened(FaultEvent::What::ends, i);
+  if ((f.lasts > 0 || plan_.recovery.heal > 0) && has_begun(events_, i)) happened(FaultEvent::What::ends, i);
   switch (f.kind) {
     case FaultKind::pause:
       for (const Rank r : f.ranks) stop(r, false);
