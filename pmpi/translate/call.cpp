@@ -52,7 +52,7 @@ int Call::finish() {
   }
   for (const Landing& l : landings_)
     if (const int code = unpack(l.from, l.to, l.count, l.type, l.shape); code != MPI_SUCCESS) return code;
-  return MPI_SUCCESS;
+  return outcome;
 }
 
 GCCL_Result Call::start(GCCL_Comm comm, GCCL_Request* request) {

@@ -51,6 +51,7 @@ class Call {
   GCCL_Dtype dtype = GCCL_UINT8;
   GCCL_Op op = GCCL_SUM;
   int root = 0;
+  int outcome = MPI_SUCCESS;  // of finish(), where nothing else goes wrong
   std::vector<std::size_t> send_counts, send_displs, recv_counts, recv_displs;  // empty displacements: side by side
 
   // `count` elements at `buf` as bytes side by side: where they are, or a packed copy. Null with *code set when MPI

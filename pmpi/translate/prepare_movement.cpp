@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <cstring>
+#include <memory>
 
 #include "pmpi/translate/prepare.hpp"
 
@@ -130,6 +132,40 @@ Reason exchange(Call* call, const Blocks* from, const Blocks& to) {
   return verdict(code);
 }
 
+// Where this rank's own two lengths differ, what it sends to itself is as much as there is at `from` and room for at
+// `to`, as in Open MPI; what is behind it stays. To `all`: the data of `to` after that. Returns an MPI error code.
+int lay_over(const Block& from, const Block& to, std::byte* all) {
+  if (const int code = pack(to.at, to.count, to.type, to.shape, all); code != MPI_SUCCESS) return code;
+  const std::size_t bytes = std::min(from.bytes(), to.bytes());
+  if (from.in_memory()) {
+    if (bytes > 0) std::memcpy(all, from.data(), bytes);
+    return MPI_SUCCESS;
+  }
+  const auto packed = std::make_unique_for_overwrite<std::byte[]>(from.bytes());
+  const int code = pack(from.at, from.count, from.type, from.shape, packed.get());
+  std::memcpy(all, packed.get(), bytes);
+  return code;
+}
+
+// Sets sendbuf to this rank's own part, which goes to `to` here and to others as long as that: no more is read than it
+// has. Returns an MPI error code.
+int send_own(Call* call, const Block& from, const Block& to) {
+  int code = MPI_SUCCESS;
+  if (from.bytes() == to.bytes()) {
+    call->sendbuf = call->input(from.at, from.count, from.type, from.shape, &code);
+    return code;
+  }
+  if (from.bytes() > to.bytes()) call->outcome = MPI_ERR_TRUNCATE;
+  std::byte* const all = call->scratch(to.bytes());
+  call->sendbuf = all;
+  return lay_over(from, to, all);
+}
+
+// Open MPI refuses an all-to-all of a rank that sends itself another length than it expects, before it communicates.
+bool lengths_differ(int sendcount, MPI_Datatype sendtype, int recvcount, MPI_Datatype recvtype) {
+  return std::size_t(sendcount) * shape_of(sendtype).size != std::size_t(recvcount) * shape_of(recvtype).size;
+}
+
 }  // namespace
 
 Reason prepare_barrier(Member, Call* call) {
@@ -160,20 +196,19 @@ Reason prepare_gather(Member me, Call* call, const void* sendbuf, int sendcount,
   int code = MPI_SUCCESS;
   call->kind = Call::Kind::gather;
   call->root = root;
-  if (!in_place) {
+  if (!at_root) {
     const Shape shape = shape_of(sendtype);
     call->count = std::size_t(sendcount) * shape.size;
     call->sendbuf = call->input(sendbuf, std::size_t(sendcount), sendtype, shape, &code);
-  }
-  if (at_root) {
+  } else {
     const Shape shape = shape_of(recvtype);
     const auto n = std::size_t(recvcount);
+    const Block mine{displaced(recvbuf, std::int64_t(n) * root, shape.extent), n, recvtype, shape};
     call->count = n * shape.size;
-    if (in_place)
-      call->sendbuf =
-          shape.dense || call->count == 0
-              ? GCCL_IN_PLACE
-              : call->input(displaced(recvbuf, std::int64_t(n) * root, shape.extent), n, recvtype, shape, &code);
+    if (!in_place)
+      code = send_own(call, {const_cast<void*>(sendbuf), std::size_t(sendcount), sendtype, shape_of(sendtype)}, mine);
+    else
+      call->sendbuf = shape.dense || call->count == 0 ? GCCL_IN_PLACE : call->input(mine.at, n, recvtype, shape, &code);
     call->recvbuf = call->output(recvbuf, n * std::size_t(me.size), recvtype, shape);
   }
   return verdict(code);
@@ -192,15 +227,26 @@ Reason prepare_scatter(Member me, Call* call, const void* sendbuf, int sendcount
   call->kind = Call::Kind::scatter;
   call->root = root;
   call->recvbuf = GCCL_IN_PLACE;
+  if (at_root) {
+    const Shape shape = shape_of(sendtype);
+    const auto n = std::size_t(sendcount);
+    call->count = n * shape.size;
+    call->sendbuf = call->input(sendbuf, n * std::size_t(me.size), sendtype, shape, &code);
+    if (in_place) return verdict(code);
+    const Block from{displaced(sendbuf, std::int64_t(n) * root, shape.extent), n, sendtype, shape};
+    const Block to{recvbuf, std::size_t(recvcount), recvtype, shape_of(recvtype)};
+    if (from.bytes() != to.bytes()) {
+      if (from.bytes() > to.bytes()) call->outcome = MPI_ERR_TRUNCATE;
+      const auto all = std::make_unique_for_overwrite<std::byte[]>(to.bytes());
+      if (code == MPI_SUCCESS) code = lay_over(from, to, all.get());
+      if (code == MPI_SUCCESS) code = unpack(all.get(), to.at, to.count, to.type, to.shape);
+      return verdict(code);
+    }
+  }
   if (!in_place) {
     const Shape shape = shape_of(recvtype);
     call->count = std::size_t(recvcount) * shape.size;
     call->recvbuf = call->output(recvbuf, std::size_t(recvcount), recvtype, shape);
-  }
-  if (at_root) {
-    const Shape shape = shape_of(sendtype);
-    call->count = std::size_t(sendcount) * shape.size;
-    call->sendbuf = call->input(sendbuf, std::size_t(sendcount) * std::size_t(me.size), sendtype, shape, &code);
   }
   return verdict(code);
 }
@@ -215,12 +261,13 @@ Reason prepare_allgather(Member me, Call* call, const void* sendbuf, int sendcou
   const auto n = std::size_t(recvcount);
   call->kind = Call::Kind::allgather;
   call->count = n * shape.size;
+  const Block mine{displaced(recvbuf, std::int64_t(n) * me.rank, shape.extent), n, recvtype, shape};
   if (!in_place) {
-    call->sendbuf = call->input(sendbuf, std::size_t(sendcount), sendtype, shape_of(sendtype), &code);
+    code = send_own(call, {const_cast<void*>(sendbuf), std::size_t(sendcount), sendtype, shape_of(sendtype)}, mine);
   } else if (shape.dense || call->count == 0) {
     call->sendbuf = GCCL_IN_PLACE;
   } else {
-    call->sendbuf = call->input(displaced(recvbuf, std::int64_t(n) * me.rank, shape.extent), n, recvtype, shape, &code);
+    call->sendbuf = call->input(mine.at, n, recvtype, shape, &code);
   }
   call->recvbuf = call->output(recvbuf, n * std::size_t(me.size), recvtype, shape);
   return verdict(code);
@@ -235,12 +282,12 @@ Reason prepare_allgatherv(Member me, Call* call, const void* sendbuf, int sendco
   int code = MPI_SUCCESS;
   const Blocks to(recvbuf, recvcounts, displs, recvtype, me.size);
   call->kind = Call::Kind::allgatherv;
+  const Block& mine = to[me.rank];
   if (!in_place) {
-    call->sendbuf = call->input(sendbuf, std::size_t(sendcount), sendtype, shape_of(sendtype), &code);
+    code = send_own(call, {const_cast<void*>(sendbuf), std::size_t(sendcount), sendtype, shape_of(sendtype)}, mine);
   } else if (to.in_memory()) {
     call->sendbuf = GCCL_IN_PLACE;
   } else {
-    const Block& mine = to[me.rank];
     call->sendbuf = call->input(mine.at, mine.count, recvtype, mine.shape, &code);
   }
   receive_blocks(call, to);
@@ -250,7 +297,8 @@ Reason prepare_allgatherv(Member me, Call* call, const void* sendbuf, int sendco
 Reason prepare_alltoall(Member me, Call* call, const void* sendbuf, int sendcount, MPI_Datatype sendtype, void* recvbuf,
                         int recvcount, MPI_Datatype recvtype) {
   const bool in_place = sendbuf == MPI_IN_PLACE;
-  if (wrong(recvcount, recvtype) || recvbuf == MPI_IN_PLACE || (!in_place && wrong(sendcount, sendtype)))
+  if (wrong(recvcount, recvtype) || recvbuf == MPI_IN_PLACE ||
+      (!in_place && (wrong(sendcount, sendtype) || lengths_differ(sendcount, sendtype, recvcount, recvtype))))
     return Reason::wrong_argument;
   int code = MPI_SUCCESS;
   const Shape shape = shape_of(recvtype);
@@ -273,7 +321,8 @@ Reason prepare_alltoallv(Member me, Call* call, const void* sendbuf, const int* 
                          MPI_Datatype recvtype) {
   const bool in_place = sendbuf == MPI_IN_PLACE;
   if (!rdispls || wrong(recvcounts, me.size, recvtype) || recvbuf == MPI_IN_PLACE ||
-      (!in_place && (!sdispls || wrong(sendcounts, me.size, sendtype))))
+      (!in_place && (!sdispls || wrong(sendcounts, me.size, sendtype) ||
+                     lengths_differ(sendcounts[me.rank], sendtype, recvcounts[me.rank], recvtype))))
     return Reason::wrong_argument;
   const Blocks to(recvbuf, recvcounts, rdispls, recvtype, me.size);
   if (in_place) return exchange(call, nullptr, to);
@@ -286,7 +335,8 @@ Reason prepare_alltoallw(Member me, Call* call, const void* sendbuf, const int* 
                          const MPI_Datatype* recvtypes) {
   const bool in_place = sendbuf == MPI_IN_PLACE;
   if (!rdispls || recvbuf == MPI_IN_PLACE || wrong(recvcounts, recvtypes, me.size) ||
-      (!in_place && (!sdispls || wrong(sendcounts, sendtypes, me.size))))
+      (!in_place && (!sdispls || wrong(sendcounts, sendtypes, me.size) ||
+                     lengths_differ(sendcounts[me.rank], sendtypes[me.rank], recvcounts[me.rank], recvtypes[me.rank]))))
     return Reason::wrong_argument;
   const Blocks to(recvbuf, recvcounts, rdispls, recvtypes, me.size);
   if (in_place) return exchange(call, nullptr, to);

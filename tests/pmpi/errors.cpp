@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 
 #include "tests/pmpi/support.hpp"
@@ -95,6 +96,87 @@ TEST_CASE("lengths that differ are an error where MPI makes it one, and the prog
       MPI_Comm_free(&mine);
       MPI_Comm_free(&theirs);
     }
+}
+
+// A root that sends itself more than it expects, or less; MPI's own answer, and nothing else of the receive buffer.
+TEST_CASE("a rank whose own two lengths differ gets what MPI gives it, and no byte more is read or written") {
+  const Returning returning;
+  const auto& [rank, size, comm] = returning;
+  MPI_Comm alone;
+  MPI_Comm_dup(MPI_COMM_SELF, &alone);
+  MPI_Comm_set_errhandler(alone, MPI_ERRORS_RETURN);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  MPI_Datatype gaps;
+  MPI_Type_create_resized(MPI_INT, 0, 8, &gaps);
+  MPI_Type_commit(&gaps);
+  const int n = 3, zero[] = {0};
+  MPI_Request q = MPI_REQUEST_NULL;
+  for (const MPI_Datatype to : {MPI_INT, gaps})
+    for (const int own : {2, 5, 0}) {
+      std::vector<int> data(100), theirs(100), mine(100);
+      const auto same = [&](const char* name, auto&& oracle, auto&& call) {
+        for (int i = 0; i < 100; ++i) {
+          data[std::size_t(i)] = 1000 * (rank + 1) + i;
+          theirs[std::size_t(i)] = mine[std::size_t(i)] = -i;
+        }
+        CAPTURE(name);
+        CAPTURE(own);
+        CAPTURE(rank);
+        const int expected = error_class(oracle(data.data(), theirs.data()));
+        CHECK(error_class(call(data.data(), mine.data())) == expected);
+        for (std::size_t i = 0; i < mine.size(); ++i)
+          CHECK_MESSAGE(mine[i] == theirs[i], std::string(name) << " " << i);
+      };
+#define ALONE(name, ...)                                                   \
+  same(                                                                    \
+      #name, [&](int* d, int* r) { return PMPI_##name(__VA_ARGS__); },     \
+      [&](int* d, int* r) { return MPI_##name(__VA_ARGS__); });            \
+  same(                                                                    \
+      "I" #name, [&](int* d, int* r) { return PMPI_##name(__VA_ARGS__); }, \
+      [&](int* d, int* r) { return waited(MPI_I##name##_(__VA_ARGS__), &q); })
+#define MPI_IGather_(...) MPI_Igather(__VA_ARGS__, &q)
+#define MPI_IScatter_(...) MPI_Iscatter(__VA_ARGS__, &q)
+#define MPI_IAllgather_(...) MPI_Iallgather(__VA_ARGS__, &q)
+#define MPI_IAllgatherv_(...) MPI_Iallgatherv(__VA_ARGS__, &q)
+#define MPI_IAlltoall_(...) MPI_Ialltoall(__VA_ARGS__, &q)
+#define MPI_IAlltoallv_(...) MPI_Ialltoallv(__VA_ARGS__, &q)
+#define MPI_IAlltoallw_(...) MPI_Ialltoallw(__VA_ARGS__, &q)
+      const MPI_Datatype integer = MPI_INT;
+      ALONE(Gather, d, own, MPI_INT, r, n, to, 0, alone);
+      ALONE(Scatter, d, own, MPI_INT, r, n, to, 0, alone);
+      ALONE(Allgather, d, own, MPI_INT, r, n, to, alone);
+      ALONE(Allgatherv, d, own, MPI_INT, r, &n, zero, to, alone);
+      ALONE(Alltoall, d, own, MPI_INT, r, n, to, alone);
+      ALONE(Alltoallv, d, &own, zero, MPI_INT, r, &n, zero, to, alone);
+      ALONE(Alltoallw, d, &own, zero, &integer, r, &n, zero, &to, alone);
+      // Open MPI writes behind what is shorter here: with a zero.
+      if (own > n) {
+        ALONE(Gather, d, own, to, r, n, MPI_INT, 0, alone);
+        ALONE(Scatter, d, own, to, r, n, MPI_INT, 0, alone);
+      }
+#undef ALONE
+      // The other ranks' parts come all the same; Open MPI stops before them where the root's own is too long.
+      const int root = size - 1;
+      std::vector<int> gathered(std::size_t(2 * n * size), -1), part(100, -1);
+      const int due = own > n ? MPI_ERR_TRUNCATE : MPI_SUCCESS;
+      const std::size_t step = to == gaps ? 2 : 1;
+      for (int i = 0; i < n; ++i) data[std::size_t(i)] = 10 * rank + i;
+      const int code = MPI_Gather(data.data(), rank == root ? own : n, MPI_INT, gathered.data(), n, to, root, comm);
+      CHECK(error_class(code) == (rank == root ? due : MPI_SUCCESS));
+      if (rank == root)
+        for (int r = 0; r < size; ++r)
+          for (int i = 0; i < n; ++i)
+            CHECK(gathered[step * std::size_t(n * r + i)] == (r == root && i >= own ? -1 : 10 * r + i));
+      std::vector<int> all(std::size_t(n * size));
+      for (std::size_t i = 0; i < all.size(); ++i) all[i] = int(i);
+      const int room = rank == root ? own : n;
+      CHECK(error_class(MPI_Scatter(all.data(), n, MPI_INT, part.data(), room, to, root, comm)) ==
+            (room < n ? MPI_ERR_TRUNCATE : MPI_SUCCESS));
+      for (int i = 0; i < 6; ++i) CHECK(part[step * std::size_t(i)] == (i < std::min(n, room) ? n * rank + i : -1));
+    }
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+  MPI_Type_free(&gaps);
+  MPI_Comm_free(&alone);
 }
 
 TEST_CASE("a call between a non-blocking one whose lengths differ and its wait is carried out") {
