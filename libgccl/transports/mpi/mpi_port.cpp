@@ -104,16 +104,15 @@ Port::~Port() {
   const bool usable = !finalized && may_call_mpi();
   if (usable) {
     if (fault_to_send_.load()) send_fault();
+    const auto until = Clock::now() + kLetGo;
     // First parts may still be on their way.
     try {
-      for (const auto until = Clock::now() + kLetGo;
-           requests_.size() > 1 && fault_.result == GCCL_SUCCESS && Clock::now() < until;)
-        test();
+      while (requests_.size() > 1 && fault_.result == GCCL_SUCCESS && Clock::now() < until) test();
     } catch (const std::exception& error) {
       fail(GCCL_ERR_SYSTEM, rank_, error.what());
     }
     for (std::size_t i = 0; i < requests_.size(); ++i)
-      if (!sends(flights_[i])) let_go(i, Clock::now() + kLetGo);
+      if (!flights_[i].sends()) let_go(i, until);
   }
   // MPI may still read or write what it has not let go of.
   for (std::size_t i = 0; i < requests_.size(); ++i)
@@ -146,9 +145,12 @@ int Port::begin(GCCL_Transfer* t, bool sends) noexcept {
   }
   try {
     End& e = ends_[(std::size_t(place_[t->peer]) * channels_ + t->channel) * 2 + (sends ? 0 : 1)];
-    (e.first ? e.last->next : e.first) = t;
-    e.last = t;
-    if (e.first == t) go_on(e);
+    post_first_part(e, t);
+    if (t->bytes > kEagerBytes) {
+      (e.first ? e.last->next : e.first) = t;
+      e.last = t;
+      post_clear(e, t);
+    }
     if (done_.size() > done_first_ && done_.back() == t) {  // nothing comes after it
       done_.pop_back();
       return 1;
@@ -159,33 +161,33 @@ int Port::begin(GCCL_Transfer* t, bool sends) noexcept {
   return 0;
 }
 
+// backend[0]: the other side's header or clear is here and matches, so fragments may go; [1]: fragments posted; [2]: of
+// these, not complete; [3]: of a receive, Arrivals from then on.
+//
+// A receive posts none before: where a longer message comes, Open MPI 4.1 writes past the end of the memory that was
+// posted, although it reports MPI_ERR_TRUNCATE.
 void Port::go_on(End& e) {
-  while (e.first && fault_.result == GCCL_SUCCESS && post(e, e.first)) e.first = e.first->next;
-}
-
-// True once all parts are posted, so that the next transfer may post its own. backend[0]: the first part is posted;
-// [1]: fragments posted; [2]: of these, not complete; [3]: Arrivals, from the arrival of the first part on.
-bool Port::post(End& e, GCCL_Transfer* t) {
-  if (!t->backend[0]) {
-    t->backend[0] = 1;
-    post_first_part(e, t);
-  }
-  if (t->bytes <= kEagerBytes) return true;
-  // A receive posts none before it has seen that the message is its own: where a longer one comes, Open MPI 4.1 writes
-  // past the end of the memory that was posted, although it reports MPI_ERR_TRUNCATE.
-  return (e.sends || t->backend[3]) && post_fragments(e, t);
+  while (e.first && e.first->backend[0] && fault_.result == GCCL_SUCCESS && post_fragments(e, e.first))
+    e.first = e.first->next;
 }
 
 void Port::post_first_part(End& e, GCCL_Transfer* t) {
   Flight f{.kind = Flight::Kind::first_part, .transfer = t, .end = &e, .slot = slots_.take()};
   Slot& s = *f.slot;
-  if (!e.sends) return post(e, &s.header, sizeof(Header) + kEagerBytes, std::move(f));
+  if (!e.sends) return post(&s.header, sizeof(Header) + kEagerBytes, std::move(f));
   const std::uint64_t bytes = t->bytes <= kEagerBytes ? t->bytes : 0;
   s.header = {t->signature, t->bytes};
   if (bytes) std::memcpy(s.data, t->data, bytes);
   f.transfer = nullptr;
-  post(e, &s.header, sizeof(Header) + bytes, std::move(f));
+  post(&s.header, sizeof(Header) + bytes, std::move(f));
   if (t->bytes <= kEagerBytes) finish(t, GCCL_SUCCESS);
+}
+
+void Port::post_clear(End& e, GCCL_Transfer* t) {
+  Flight f{.kind = Flight::Kind::clear, .transfer = e.sends ? t : nullptr, .end = &e, .slot = slots_.take()};
+  Header& words = f.slot->header;
+  words = {t->signature, t->bytes};
+  post(&words, sizeof words, std::move(f));
 }
 
 bool Port::post_fragments(End& e, GCCL_Transfer* t) {
@@ -199,21 +201,24 @@ bool Port::post_fragments(End& e, GCCL_Transfer* t) {
       f.fragment = fragments_.take();
       at = f.fragment->bytes;
     }
-    post(e, at, std::min(kFragmentBytes, t->bytes - from), std::move(f));
+    post(at, std::min(kFragmentBytes, t->bytes - from), std::move(f));
   }
   return posted == all;
 }
 
-void Port::post(End& e, void* data, std::uint64_t bytes, Flight flight) {
+void Port::post(void* data, std::uint64_t bytes, Flight flight) {
   // Room first: nothing may fail once MPI has the request.
   if (requests_.size() == requests_.capacity()) requests_.reserve(2 * requests_.size());
   flights_.push_back(std::move(flight));
+  const Flight& f = flights_.back();
   MPI_Request request = MPI_REQUEST_NULL;
-  // Fragments have a tag of their own: none ever meets the receive of a first part.
-  const int tag = flights_.back().kind == Flight::Kind::fragment ? int(channels_) + 1 + e.tag : e.tag;
-  const int code = e.sends ? PMPI_Isend(data, int(bytes), MPI_BYTE, e.peer, tag, comm_, &request)
-                           : PMPI_Irecv(data, int(bytes), MPI_BYTE, e.peer, tag, comm_, &request);
-  if (failed(code, e.sends ? "MPI_Isend" : "MPI_Irecv")) request = MPI_REQUEST_NULL;
+  // A tag for each kind: none ever meets the receive of another. That of faults is channels_.
+  const int tag = f.end->tag + (f.kind == Flight::Kind::first_part ? 0
+                                : f.kind == Flight::Kind::fragment ? int(channels_) + 1
+                                                                   : 2 * int(channels_) + 1);
+  const int code = f.sends() ? PMPI_Isend(data, int(bytes), MPI_BYTE, f.end->peer, tag, comm_, &request)
+                             : PMPI_Irecv(data, int(bytes), MPI_BYTE, f.end->peer, tag, comm_, &request);
+  if (failed(code, f.sends() ? "MPI_Isend" : "MPI_Irecv")) request = MPI_REQUEST_NULL;
   requests_.push_back(request);
 }
 
@@ -226,6 +231,9 @@ void Port::completed(Flight& f) {
   switch (f.kind) {
     case Flight::Kind::first_part:
       if (f.transfer) first_part_arrived(f);
+      return slots_.give(std::move(f.slot));
+    case Flight::Kind::clear:
+      if (f.transfer) cleared(f);
       return slots_.give(std::move(f.slot));
     case Flight::Kind::fragment:
       if (f.transfer) return fragment_done(f);
@@ -242,11 +250,12 @@ void Port::first_part_arrived(Flight& f) {
   if (s.header.signature != t->signature || s.header.bytes != t->bytes) {
     t->signature_found = s.header.signature;
     t->bytes_found = s.header.bytes;
-    if (t->bytes > kEagerBytes) f.end->first = t->next;  // it was waiting to post more
+    forget(t);
     return finish(t, GCCL_ERR_MISMATCH);
   }
   if (t->bytes > kEagerBytes) {
     t->backend[3] = reinterpret_cast<std::uintptr_t>(new Arrivals);
+    t->backend[0] = 1;
     return go_on(*f.end);
   }
   if (t->bytes && t->consume) {
@@ -255,6 +264,24 @@ void Port::first_part_arrived(Flight& f) {
     std::memcpy(t->data, s.data, t->bytes);
   }
   finish(t, GCCL_SUCCESS);
+}
+
+// A receiver that awaits another message finds so in the header, and says it.
+void Port::cleared(Flight& f) {
+  GCCL_Transfer* const t = f.transfer;
+  const Header& awaited = f.slot->header;
+  t->backend[0] = awaited.signature == t->signature && awaited.bytes == t->bytes;
+  listen();
+  go_on(*f.end);
+}
+
+// Whether peers have failed already. One that was cleared long ago may have nobody to receive it any more: cancel()
+// would wait for it in vain.
+void Port::listen() {
+  int heard = 0;
+  if (flights_[0].kind == Flight::Kind::fault && requests_[0] != MPI_REQUEST_NULL &&
+      !failed(PMPI_Test(&requests_[0], &heard, MPI_STATUS_IGNORE), "MPI_Test") && heard)
+    completed(flights_[0]);
 }
 
 void Port::fragment_done(Flight& f) {
@@ -389,22 +416,30 @@ void Port::send_fault() noexcept {
   }
 }
 
+void Port::forget(GCCL_Transfer* t) noexcept {
+  for (End& e : ends_) {
+    GCCL_Transfer* before = nullptr;
+    for (GCCL_Transfer* at = e.first; at; before = at, at = at->next) {
+      if (at != t) continue;
+      (before ? before->next : e.first) = t->next;
+      if (e.last == t) e.last = before;
+      return;
+    }
+  }
+}
+
 // Nothing of it is posted any more, and what is on its way does not touch its memory, as far as MPI can be made to.
 void Port::cancel(GCCL_Transfer* t) noexcept {
-  for (End& e : ends_)
-    for (GCCL_Transfer** at = &e.first; *at; at = &(*at)->next)
-      if (*at == t) {
-        *at = t->next;
-        break;
-      }
+  forget(t);
+  if (cancel_until_ == Clock::time_point()) cancel_until_ = Clock::now() + kLetGo;
   bool left = false;
   for (std::size_t i = 0; i < flights_.size(); ++i) {
     if (flights_[i].transfer != t) continue;
     flights_[i].transfer = nullptr;
-    if (sends(flights_[i]) && sends_until_ == Clock::time_point()) sends_until_ = Clock::now() + kLetGo;
-    if (may_call_mpi()) let_go(i, sends(flights_[i]) ? sends_until_ : Clock::now() + kLetGo);
     // Buffers of the port's own stay until MPI is through with them.
-    left |= requests_[i] != MPI_REQUEST_NULL && !flights_[i].slot && !flights_[i].fragment;
+    const bool in_callers_memory = flights_[i].in_callers_memory();
+    if (may_call_mpi()) let_go(i, in_callers_memory ? cancel_until_ : Clock::time_point());
+    left |= in_callers_memory && requests_[i] != MPI_REQUEST_NULL;
   }
   if (left && !warned_) {
     warned_ = true;
@@ -419,7 +454,7 @@ void Port::cancel(GCCL_Transfer* t) noexcept {
 // could not read it), one that nobody receives never ends.
 void Port::let_go(std::size_t i, Clock::time_point until) noexcept {
   if (requests_[i] == MPI_REQUEST_NULL) return;
-  if (!sends(flights_[i])) PMPI_Cancel(&requests_[i]);
+  if (!flights_[i].sends()) PMPI_Cancel(&requests_[i]);
   int done = 0;
   while (PMPI_Test(&requests_[i], &done, MPI_STATUS_IGNORE) == MPI_SUCCESS && !done && Clock::now() < until)
     std::this_thread::sleep_for(std::chrono::microseconds(50));  // the peers need the processors

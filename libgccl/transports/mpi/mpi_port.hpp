@@ -1,10 +1,19 @@
-// One communicator's messages over MPI, on a communicator of MPI's own: a channel has a tag for first parts and one for
-// fragments.
+// One communicator's messages over MPI, on a communicator of MPI's own: a channel has a tag for first parts, one for
+// fragments and one for clears.
 //
 // A message begins with a first part: a header and, up to kEagerBytes, the data, in a buffer of the port's. Longer data
 // follow in fragments from and to the caller's memory, a few of them posted at a time, so that a receiver combines one
-// while the next arrives. MPI keeps the order of messages with one tag between two ranks; so a transfer posts nothing
-// before all parts of the previous one are posted.
+// while the next arrives. MPI keeps the order of messages with one tag between two ranks; so a transfer posts no
+// fragment before all of the previous one are posted.
+//
+// MPI cannot take a send back, and may read its memory whenever the receive is posted. So no fragment is sent before
+// its receiver has begun the receive, which it says in a clear: the header of the message that it awaits.
+//
+//    sender                     receiver
+//    begin: first part   ---->            does the header match? then post receives of fragments
+//                        <----  begin: clear
+//    does it match? then
+//    fragments           ---->
 #pragma once
 
 #include <mpi.h>
@@ -77,7 +86,8 @@ class Port {
       if (b) free.push_back(std::move(b));
     }
   };
-  // The transfers of one direction of one channel with one peer that have not posted all of their parts, in order.
+  // The long transfers of one direction of one channel with one peer that have not posted all of their fragments, in
+  // order.
   struct End {
     int peer = 0, tag = 0;  // MPI's
     bool sends = false;
@@ -86,12 +96,14 @@ class Port {
   using Clock = std::chrono::steady_clock;
   // A request of MPI's. Between `requests_` and this, the same index.
   struct Flight {
-    enum class Kind : std::uint8_t { first_part, fragment, fault } kind;
-    GCCL_Transfer* transfer = nullptr;  // null where it is complete already, or cancelled
+    enum class Kind : std::uint8_t { first_part, clear, fragment, fault } kind;
+    GCCL_Transfer* transfer = nullptr;  // null where it is complete already, cancelled, or does not wait for this
     End* end = nullptr;
     std::unique_ptr<Slot> slot{};
     std::unique_ptr<Fragment> fragment{};
     std::uint64_t index = 0;  // of the fragment
+    bool sends() const { return end && end->sends != (kind == Kind::clear); }
+    bool in_callers_memory() const { return kind == Kind::fragment && !fragment; }
   };
   // A long receive: fragments may complete in any order, and are consumed in theirs.
   struct Arrivals {
@@ -103,20 +115,22 @@ class Port {
   bool may_call_mpi() noexcept;
   int begin(GCCL_Transfer* t, bool sends) noexcept;
   void go_on(End& e);
-  bool post(End& e, GCCL_Transfer* t);
   void post_first_part(End& e, GCCL_Transfer* t);
+  void post_clear(End& e, GCCL_Transfer* t);
   bool post_fragments(End& e, GCCL_Transfer* t);
-  void post(End& e, void* data, std::uint64_t bytes, Flight flight);
+  void post(void* data, std::uint64_t bytes, Flight flight);
   void completed(Flight& f);
   void first_part_arrived(Flight& f);
+  void cleared(Flight& f);
+  void listen();
   void fragment_done(Flight& f);
   void consume(End& e, GCCL_Transfer* t);
+  void forget(GCCL_Transfer* t) noexcept;
   void finish(GCCL_Transfer* t, GCCL_Result result);
   void test();
   bool failed(int code, const char* call);
   void fail(int result, std::uint32_t peer, const char* text) noexcept;
   void send_fault() noexcept;
-  static bool sends(const Flight& f) { return f.end && f.end->sends; }
   void let_go(std::size_t i, Clock::time_point until) noexcept;
 
   const Instance& instance_;
@@ -132,7 +146,7 @@ class Port {
   Pool<Fragment> fragments_;
   GCCL_Fault fault_{};
   std::unique_ptr<GCCL_Fault> heard_ = std::make_unique<GCCL_Fault>();  // MPI may outlive the port in it
-  Clock::time_point sends_until_{};  // so long cancelled sends are waited for, all together
+  Clock::time_point cancel_until_{};  // so long cancelled transfers are waited for, all together
   bool warned_ = false;
   // What abort() has for the peers; sent by a thread that may call MPI.
   std::mutex mutex_;
