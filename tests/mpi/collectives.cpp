@@ -4,7 +4,9 @@
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>
 #include <mpi.h>
+#include <sys/mman.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <functional>
@@ -16,6 +18,7 @@
 
 #include "cli/bench/job.hpp"
 #include "libgccl/communicator/world.hpp"
+#include "libgccl/transports/plugin.hpp"
 #include "tests/mpi/expected.hpp"
 
 namespace gccl::test {
@@ -315,6 +318,61 @@ TEST_CASE("a rank that gives up ends the others' calls") {
   const Status s = comm->run(std::move(w));
   CHECK(s.code() == GCCL_ERR_ABORTED);
   CHECK_MESSAGE(s.text().find("rank 0 with code 7") != std::string::npos, s.text());
+}
+
+TEST_CASE("a receive that comes after its send was cancelled reads nothing of the sender's memory") {
+  const Rank n = world->ranks(), r = world->rank();
+  if (n < 2) return;
+  const GCCL_Backend* backend = nullptr;
+  void *library = nullptr, *instance = nullptr, *port = nullptr;
+  REQUIRE(load_plugin("mpi", &backend, &library).ok());
+  char text[GCCL_BACKEND_TEXT_BYTES] = "";
+  GCCL_Backend_environment environment{};
+  environment.struct_bytes = sizeof environment;
+  environment.log = [](int, const char*) {};
+  GCCL_Port_spec spec{};
+  spec.struct_bytes = sizeof spec;
+  spec.rank = std::uint32_t(r);
+  spec.size = std::uint32_t(n);
+  spec.channels = 1;
+  spec.communicator = 4242;
+  Bytes mine(GCCL_BACKEND_ADDRESS_BYTES), all(mine.size() * n);
+  std::vector<std::uint8_t> reaches(n);
+  REQUIRE(backend->open(&environment, &instance, text) == GCCL_SUCCESS);
+  REQUIRE(backend->open_port(instance, &spec, &port, mine.data(), text) == GCCL_SUCCESS);
+  MPI_Allgather(mine.data(), int(mine.size()), MPI_BYTE, all.data(), int(mine.size()), MPI_BYTE, MPI_COMM_WORLD);
+  REQUIRE(backend->connect_port(port, &spec, all.data(), reaches.data(), text) == GCCL_SUCCESS);
+
+  // Where the receive reads nevertheless, rank 1 crashes in the second barrier.
+  GCCL_Transfer t{};
+  t.bytes = 3000000;
+  t.signature = 7;
+  t.grain = 1;
+  t.peer = 1 - std::uint32_t(r);
+  GCCL_Transfer* done[1];
+  t.data = mmap(nullptr, t.bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  REQUIRE(t.data != MAP_FAILED);
+  const auto* const data = static_cast<const unsigned char*>(t.data);
+  if (r == 1) {
+    std::fill_n(static_cast<unsigned char*>(t.data), t.bytes, kPoison);
+    CHECK(backend->send(port, &t) == 0);
+    CHECK(backend->poll(port, done, 1) == 0);
+    backend->cancel(port, &t);
+    munmap(t.data, t.bytes);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (r == 0) {
+    CHECK(backend->receive(port, &t) == 0);
+    for (const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(30);
+         std::chrono::steady_clock::now() < end;)
+      CHECK(backend->poll(port, done, 1) == 0);
+    CHECK(std::all_of(data, data + t.bytes, [](unsigned char x) { return x == 0; }));
+    backend->cancel(port, &t);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (r != 1) munmap(t.data, t.bytes);
+  backend->close_port(port);
+  backend->close(instance);
 }
 
 TEST_CASE("a second thread works where MPI lets it, and is refused where not") {
