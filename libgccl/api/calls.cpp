@@ -306,7 +306,7 @@ GCCL_Result point_to_point(bool sends, const void* buf, size_t count, GCCL_Dtype
         invalid(fmt::format("{} is {}: expected 0 to {}", sends ? "send: dest" : "recv: source", peer, c->size() - 1)));
   }
   const std::uint32_t element_bytes = built_in_bytes(dtype);
-  // Without [[likely]], g++ takes it for rare and clears `what` by a rep stos: a twelfth of the shortest message's time.
+  // Without [[likely]], g++ takes it for rare and clears `what` by a rep stos: a twelfth of the shortest round trip.
   if (!non_blocking && !c->survival().refuses() && element_bytes != 0 && count <= kShortBytesMax && buf &&
       buf != GCCL_IN_PLACE && !current_group()) [[likely]] {
     const Descriptor what{.kind = sends ? kSendKind : kRecvKind,
