@@ -1,16 +1,17 @@
 // Plays a workload's schedules on a network in virtual time: the Backend of both simulation engines.
 #pragma once
 
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <chrono>
-#include <stdexcept>
+#include <memory>
+#include <unordered_map>
+#include <vector>
 
 #include "libgccl/base/prefetch.hpp"
 #include "libgccl/schedule/lane.hpp"
-#include "sim/engine/channels.hpp"
+#include "sim/engine/card_costs.hpp"
 #include "sim/engine/group_steps.hpp"
+#include "sim/engine/items.hpp"
 #include "sim/engine/link_sets.hpp"
 #include "sim/engine/network.hpp"
 #include "sim/engine/payload.hpp"
@@ -45,27 +46,12 @@ class Executor {
         network_(network),
         link_sets_(*workload.cluster),
         tracer_(workload),
-        places_(workload.cards.size()),
-        cards_(workload.cards.size()),
+        places_(places_of(workload)),
+        cards_(states_of(workload)),
         operations_(workload.operations.size()),
         streams_(workload) {
     if (w_.payload) payload_ = std::make_unique<Payload>(w_);
     if (w_.faults) slowness_ = std::make_unique<Slowness>(workload.cards.size());
-    for (std::size_t r = 0; r < cards_.size(); ++r) {
-      const CardCosts& c = w_.cluster->costs(w_.cards[r]);
-      places_[r] = {w_.cards[r], w_.cluster->node_of(w_.cards[r]), c.receive_overhead_ns};
-      cards_[r].overhead = c.overhead_ns;
-      cards_[r].combine_ns_per_byte = c.combine_GBps > 0 ? 1 / c.combine_GBps : 0;
-      cards_[r].copy_ns_per_byte = c.copy_GBps > 0 ? 1 / c.copy_GBps : 0;
-    }
-    for (const Straggler& s : w_.stragglers) {
-      CardState& c = cards_[s.rank];
-      c.enters = s.start_ns;
-      c.overhead = duration(double(c.overhead) * s.slowdown);
-      places_[s.rank].receive_overhead = duration(double(places_[s.rank].receive_overhead) * s.slowdown);
-      c.combine_ns_per_byte *= s.slowdown;
-      c.copy_ns_per_byte *= s.slowdown;
-    }
     eager_bytes_ = w_.cluster->eager_bytes();
     std::uint32_t lanes = 0;
     for (std::size_t i = 0; i < operations_.size(); ++i) {
@@ -156,52 +142,11 @@ class Executor {
     std::uint32_t held = 0;         // sends that have not left: later ones must not overtake them within an instant
     Nanos sends_free = 0;           // when it can send its next message, by its protocol's channel_GBps
   };
-  // A protocol in the engine's units.
-  struct ProtocolCosts {
-    struct Way {
-      Nanos latency = 0;
-      double bytes_on_links = 1;  // for each byte of a message
-    };
-    ProtocolCosts() = default;
-    ProtocolCosts(const Protocol& p)
-        : none(false),
-          operation(duration(p.operation_ns)),
-          inside(way(p.inside)),
-          network(way(p.network)),
-          channel_ns_per_byte(p.channel_GBps > 0 ? 1 / p.channel_GBps : 0) {}
-    static Way way(const Protocol::Way& w) { return {duration(w.latency_ns), 1 / w.efficiency}; }
-    bool none = true;
-    Nanos operation = 0;
-    Way inside, network;
-    double channel_ns_per_byte = 0;
-  };
-  // What a message asks of the rank that it goes to.
-  struct Place {
-    Card card;
-    Rank node;
-    Nanos receive_overhead;
-  };
-  struct alignas(64) CardState {
-    Nanos enters = 0, overhead = 0;
-    double combine_ns_per_byte = 0, copy_ns_per_byte = 0;
-    Nanos sends_free = 0, unit_free = 0;  // when the card can start its next message, its next combine or copy
-  };
   struct OperationState {
     std::uint32_t first_lane = 0;
     std::vector<std::uint32_t> unfinished;  // lanes per rank
     ProtocolCosts protocol;
     Nanos begin = -1, end = 0;
-  };
-  // A message from its send to its delivery or, if later, its receive; also a posted receive without message, and
-  // combining or copying in flight.
-  struct alignas(32) Item {
-    std::uint32_t sender, receiver;  // lane ids
-    std::uint8_t sender_token, receiver_token;
-    bool started : 1, delivered : 1, met : 1;
-    std::uint32_t next;   // in the channel's queue, or in the free list
-    std::uint32_t order;  // of sending, to compare messages that leave at one instant
-    Rank to;              // world
-    Count bytes;
   };
   static constexpr std::uint8_t kToGroup = 0xff;  // the sender's token of a message in a step to a group
   static constexpr EventId kMessage = 0, kWork = 1u << 30, kLanded = 2u << 30, kEnter = 3u << 30, kKind = 3u << 30;
@@ -220,7 +165,7 @@ class Executor {
     lanes(
         12, [&](std::uint32_t lane) __attribute__((always_inline)) {
           prefetch(&lanes_[lane]);
-          channels_.fetch(lane);
+          items_.fetch(lane);
         });
     lanes(
         8, [&](std::uint32_t lane) __attribute__((always_inline)) { prefetch(lanes_[lane].get(), sizeof(Worker)); });
@@ -240,7 +185,7 @@ class Executor {
       case kWork: {
         const std::uint32_t lane = items_[i].sender;
         const Token token = items_[i].sender_token;
-        release(i);
+        items_.release(i);
         Worker& w = *lanes_[lane];
         carry_out(w, token, w.step(token));
         return finish(w, token);
@@ -252,7 +197,7 @@ class Executor {
   // --- messages
 
   void start_send(Worker& w, Token token, const Step& step) {
-    const std::uint32_t i = acquire();
+    const std::uint32_t i = items_.acquire();
     Item& m = items_[i];
     m.sender = w.id();
     m.sender_token = std::uint8_t(token);
@@ -261,14 +206,14 @@ class Executor {
     m.order = sent_++;
     m.to = w.members ? w.members[step.peer] : step.peer;
     const std::uint64_t key = Channels::key(m.receiver, w.rank);
-    Channels::Queue* q = channels_.find(key);
+    Channels::Queue* q = items_.find(key);
     if (q && !q->sends) {
-      const std::uint32_t r = pop(q);
+      const std::uint32_t r = items_.pop(q);
       m.receiver_token = items_[r].receiver_token;
       m.met = true;
-      release(r);
+      items_.release(r);
     } else {
-      push(q, key, i, true);
+      items_.push(q, key, i, true);
     }
     const bool eager = m.bytes <= eager_bytes_;
     if (eager && w.held == 0) return leave(i);
@@ -278,14 +223,14 @@ class Executor {
 
   bool start_receive(Worker& w, Token token, const Step& step) {
     const std::uint64_t key = Channels::key(w.id(), step.peer);
-    Channels::Queue* q = channels_.find(key);
+    Channels::Queue* q = items_.find(key);
     if (!q || !q->sends) {
-      const std::uint32_t r = acquire();
+      const std::uint32_t r = items_.acquire();
       items_[r].receiver_token = std::uint8_t(token);
-      push(q, key, r, false);
+      items_.push(q, key, r, false);
       return false;
     }
-    const std::uint32_t i = pop(q);
+    const std::uint32_t i = items_.pop(q);
     Item& m = items_[i];
     m.receiver_token = std::uint8_t(token);
     m.met = true;
@@ -389,7 +334,7 @@ class Executor {
         staged_[std::uint64_t(w.id()) << 8 | token] = std::move(in_transit_[i]);
       in_transit_.erase(i);
     }
-    release(i);
+    items_.release(i);
   }
 
   // --- steps to a group (executor_groups.hpp)
@@ -415,7 +360,7 @@ class Executor {
     CardState& c = cards_[w.world];
     c.unit_free = std::max(network_.now(), c.unit_free) + cost;
     if (c.unit_free > kTimeMax) throw TimeOverflow();
-    const std::uint32_t i = acquire();
+    const std::uint32_t i = items_.acquire();
     items_[i].sender = w.id();
     items_[i].sender_token = std::uint8_t(token);
     network_.wake(i | kWork, c.unit_free);
@@ -532,41 +477,7 @@ class Executor {
     }
   }
 
-  // --- items and queues
-
-  std::uint32_t acquire() {
-    std::uint32_t i = free_;
-    if (i == Channels::kNone) {
-      i = std::uint32_t(items_.size());
-      items_.emplace_back();
-    } else {
-      free_ = items_[i].next;
-    }
-    items_[i] = {0, 0, 0, 0, false, false, false, Channels::kNone, 0, 0, 0};
-    return i;
-  }
-  void release(std::uint32_t i) {
-    items_[i].next = free_;
-    free_ = i;
-  }
-  void push(Channels::Queue* q, std::uint64_t key, std::uint32_t i, bool sends) {
-    if (!q) {
-      q = &channels_.insert(key);
-      q->sends = sends;
-      q->head = q->tail = i;
-    } else {
-      items_[q->tail].next = i;
-      q->tail = i;
-    }
-  }
-  std::uint32_t pop(Channels::Queue* q) {
-    const std::uint32_t i = q->head;
-    q->head = items_[i].next;
-    if (q->head == Channels::kNone) channels_.erase(q);
-    return i;
-  }
-
-  [[noreturn]] void fail_stuck() const;
+  [[noreturn]] void fail_stuck() const;  // executor_stuck.hpp
 
   const Workload& w_;
   N& network_;
@@ -580,9 +491,7 @@ class Executor {
   std::vector<std::unique_ptr<Worker>> lanes_;
   StreamPlaces streams_;
   std::vector<bool> launching_;  // by stream and world rank: it waits for its operation's start; empty until needed
-  std::vector<Item> items_;
-  std::uint32_t free_ = Channels::kNone;
-  Channels channels_;
+  Items items_;
   std::vector<std::uint32_t> leaving_;  // met messages above eager_bytes, until the instant's end
   std::uint32_t sent_ = 0;
   Count eager_bytes_ = 0;
@@ -596,33 +505,7 @@ class Executor {
   std::unordered_map<std::uint64_t, Payload::Message> staged_;
 };
 
-// Names a lane that cannot go on: one whose window is too small where there is one, else the first. A schedule goes on
-// with a window of 1 where each message leaves before its receive is posted, and with larger ones whatever waits.
-template <Network N>
-void Executor<N>::fail_stuck() const {
-  static constexpr const char* kOps[] = {"send to",       "recv from",     "recv_reduce from",    "copy beside",
-                                         "reduce beside", "send_all with", "recv_reduce_all with"};
-  std::string text;
-  for (const auto& lane : lanes_) {
-    if (!lane) continue;
-    const Step* step = lane->blocked();
-    if (lane->busy()) step = &lane->step(Token(std::countr_zero(lane->busy())));
-    if (!step) continue;
-    const SimulatedOperation& o = w_.operations[lane->operation];
-    const bool held = o.window == 1 && step->op == Op::send && step->count() * o.element_bytes > eager_bytes_;
-    if (!held && !text.empty()) continue;
-    text = fmt::format("{} {} cannot go on: rank {}, lane {} waits in {} rank {} ({} elements) at {} ns",
-                       gccl::name(o.call.kind), o.algorithm->name, lane->rank, lane->channel, kOps[int(step->op)],
-                       step->peer, step->count(), network_.now());
-    if (held)
-      throw WorkloadError(
-          fmt::format("{}; messages above the cluster's eager_bytes, {}, wait for their receive, and with a window of "
-                      "1 that comes after the send: take a window of 2 or more",
-                      text, eager_bytes_));
-  }
-  throw std::runtime_error(text.empty() ? "the simulation ended before all ranks had finished" : text);
-}
-
 }  // namespace gccl::sim
 
 #include "sim/engine/executor_groups.hpp"
+#include "sim/engine/executor_stuck.hpp"

@@ -30,7 +30,7 @@ void Executor<N>::meet(Worker& w, Token token, const Step& step) {
 template <Network N>
 std::uint32_t Executor<N>::of_group(std::uint32_t meeting) {
   ++group_steps_[meeting].in_flight;
-  const std::uint32_t i = acquire();
+  const std::uint32_t i = items_.acquire();
   items_[i].sender_token = kToGroup;
   items_[i].receiver = meeting;
   return i;
@@ -77,7 +77,7 @@ void Executor<N>::deliver_to_group(std::uint32_t i) {
     ++messages_;
     if (__builtin_add_overflow(bytes_, items_[i].bytes, &bytes_)) throw BytesOverflow();
   }
-  release(i);
+  items_.release(i);
   --group_steps_[meeting].in_flight;
   if (!group_steps_[meeting].over()) return;
   const std::vector<GroupSteps::Member> members = group_steps_.end(meeting);
