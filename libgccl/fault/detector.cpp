@@ -17,6 +17,7 @@ std::vector<std::byte> DetectorMessage::encoded() const {
   BytesOut out;
   out.u8(std::uint8_t(kind)).u32(epoch).u32(sequence).u32(target);
   write(out, failures);
+  write(out, heard);
   return out.take();
 }
 
@@ -27,7 +28,8 @@ std::optional<DetectorMessage> DetectorMessage::decoded(std::span<const std::byt
   m.epoch = in.u32();
   m.sequence = in.u32();
   m.target = in.u32();
-  if (!read(in, &m.failures) || !in.rest().empty() || m.kind < Kind::ping || m.kind > Kind::last) return {};
+  if (!read(in, &m.failures) || !read(in, &m.heard) || !in.rest().empty() || m.kind < Kind::ping || m.kind > Kind::last)
+    return {};
   return m;
 }
 
@@ -45,6 +47,7 @@ Detector::Detector(Nanos now, const DetectorSettings& settings, Rank self, Epoch
       members_(members),
       random_(seed),
       heard_(members.size(), kLongAgo),
+      heard_by_some_(members.size()),
       heard_any_(now) {
   assert(members.contains(self) && settings.period() >= 3);
   // Ranks that begin at one time do not ping at one time.
@@ -110,7 +113,7 @@ std::vector<Rank> Detector::some_others(std::size_t count, std::optional<Rank> b
 // ---- Probing ----
 
 void Detector::send(Rank to, Kind kind, std::uint32_t sequence, Rank target) {
-  packets_.push_back({to, DetectorMessage{kind, epoch_, sequence, target, failures_}.encoded()});
+  packets_.push_back({to, DetectorMessage{kind, epoch_, sequence, target, failures_, heard_by_some_}.encoded()});
 }
 
 void Detector::begin_period(Nanos now) {
@@ -134,7 +137,7 @@ void Detector::ask_helpers(Probe& p) {
 // True: the target has failed.
 bool Detector::round_over(Nanos now, Probe& p) {
   const bool alone = members_.size() - failures_.failed.size() == 2;
-  const bool unheard = settings_.heard_first && heard_[place_of(p.target)] == kLongAgo;
+  const bool unheard = settings_.heard_first && !heard_by_some_.contains(place_of(p.target));
   suspicions_ += p.rounds_over == 0;
   if (++p.rounds_over >= kRounds) {
     p.over = unheard || rules_->lives(p.target);
@@ -187,6 +190,7 @@ Nanos Detector::deadline() const {
 void Detector::heard(Nanos now, Rank from) {
   if (!others(from)) return;
   heard_[place_of(from)] = now;
+  heard_by_some_.insert(place_of(from));
   heard_any_ = now;
   heard_once_ = true;
   lives(from);
@@ -209,6 +213,7 @@ void Detector::received(Nanos now, Rank from, const DetectorMessage& m) {
   if (m.kind == Kind::ping) send(from, Kind::ack, m.sequence, from);
   if (!others(from)) return;
   heard(now, from);
+  if (m.epoch == epoch_) heard_by_some_.insert(m.heard);
   if (m.epoch == epoch_ && members_.includes(m.failures.failed) && has_quorum(members_, m.failures)) learn(m.failures);
   Probe* const probe = probe_of(m.target);
   switch (m.kind) {

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "libgccl/fault/failures.hpp"
+#include "libgccl/fault/member_bits.hpp"
 
 namespace gccl::fault {
 
@@ -28,7 +29,8 @@ struct DetectorSettings {
   // A rank that crashes has failed for all others within this, as far as an answer takes less than a thirtieth of it.
   Nanos detection = 5'000'000'000;
   std::uint32_t helpers = 3;
-  // A rank that this one has never heard has not failed by silence: a firewall may stand between them.
+  // A rank has not failed by silence where none has ever heard it of those whose word has come here: a firewall may
+  // stand between them. Who has been heard spreads in every message, so that all are known after a few periods.
   bool heard_first = false;
 
   Nanos period() const { return detection / 10; }
@@ -61,6 +63,7 @@ struct DetectorMessage {
   std::uint32_t sequence = 0;  // of the round of probing that this belongs to
   Rank target = 0;
   Failures failures;
+  MemberBits heard;  // of the epoch's members, those that the sender or one that it heard of has heard
 
   std::vector<std::byte> encoded() const;
   // Any bytes will do; nothing where they are no such message.
@@ -154,6 +157,7 @@ class Detector {
   Failures failures_;
   RankSet stopped_;
   std::vector<Nanos> heard_;  // by place in members_
+  MemberBits heard_by_some_;
   Nanos heard_any_;
   bool heard_once_ = false, isolated_ = false;
 

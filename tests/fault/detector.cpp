@@ -160,6 +160,35 @@ TEST_CASE("a node of eight that dies at once is found within the detection time"
   }
 }
 
+// With heard_first, as real ranks have it: their predecessor on the ring dies with seven of them, and of the others
+// hardly one has pinged them.
+TEST_CASE("a node of eight that dies soon after the start is found, though few have heard it") {
+  DetectorSettings settings = kFast;
+  settings.heard_first = true;
+  for (std::uint64_t seed = 1; seed <= 4; ++seed) {
+    Ranks ranks(256, settings, seed);
+    const Nanos begins = 8 * settings.period();
+    ranks.run(begins);
+    RankSet node;
+    for (Rank r = 16; r < 24; ++r) {
+      node.insert(r);
+      ranks.crash(r);
+    }
+    ranks.run(begins + settings.detection);
+    for (Rank r = 0; r < ranks.size(); ++r)
+      if (!node.contains(r)) CHECK(ranks[r].failures().failed == node);
+  }
+}
+
+TEST_CASE("with heard_first, ranks behind a firewall from the start are accused by nobody") {
+  DetectorSettings settings = kFast;
+  settings.heard_first = true;
+  Ranks ranks(64, settings, 5);
+  ranks.passes = [](Rank from, Rank to) { return from / 8 == to / 8; };  // only inside a node
+  ranks.run(10 * settings.detection);
+  for (Rank r = 0; r < ranks.size(); ++r) CHECK(ranks[r].failures().failed.empty());
+}
+
 // Das et al.: the first ping to a member that crashed comes in period 1 / (1 - (1 - 1/(n-1))^(n-1)) on average, which
 // tends to e/(e-1), if each pings one drawn from all. The ring's pings, and those that its watcher asks for, are left
 // out.
@@ -324,11 +353,14 @@ TEST_CASE("any bytes are taken, and what is no message is refused") {
   m.sequence = 8;
   m.target = 2;
   m.failures = {.failed = {1, 3, 900}, .gone = {3}};
+  m.heard = MemberBits(100);
+  m.heard.insert(70);
   const auto bytes = m.encoded();
   const auto again = DetectorMessage::decoded(bytes);
   REQUIRE(again);
   CHECK(again->encoded() == bytes);
   CHECK(again->failures == m.failures);
+  for (std::size_t place = 0; place < 100; ++place) CHECK(again->heard.contains(place) == (place == 70));
   for (std::size_t cut = 0; cut < bytes.size(); ++cut) CHECK(!DetectorMessage::decoded(std::span(bytes).first(cut)));
   for (int i = 0; i < 20000; ++i) {
     auto damaged = bytes;
