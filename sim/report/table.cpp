@@ -143,6 +143,8 @@ std::string title(const Json& row) {
     text += fmt::format(", {} chunks on {} channels", row["shares"].dump(), row["lanes"].dump());
   if (!row.value("protocol_planned", true)) text += fmt::format(", protocol {}", protocol_of(row));
   text += fmt::format(", {} engine", row["engine"].get<std::string>());
+  if (row.contains("faults") && row["faults"].contains("carried_by"))
+    text += fmt::format(" over {}", row["faults"]["carried_by"].get<std::string>());
   if (row.contains("faults"))
     if (const double stretch = row["faults"].value("stretch", 1.0); stretch > 1)
       text += fmt::format("\nreal times, divided by {:.4g}, as the scenario's were stretched", stretch);

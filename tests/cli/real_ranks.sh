@@ -33,6 +33,8 @@ code=0; "$gccl" run "$work/wrong.json" --engine real --json "$work/result.json" 
 if [ $code != 1 ] || ! grep -q 'found \[2\]' "$work/out"; then fail "a wrong expectation: $code, $(cat "$work/out")"; fi
 # Nothing is said that nobody has measured, and which times these are.
 grep -q '"messages": null' "$work/result.json" || fail "messages of real ranks are counted: $(cat "$work/result.json")"
+grep -q '"carried_by": "tcp"' "$work/result.json" || fail "nothing says what carried the messages: $(cat "$work/result.json")"
+grep -q 'real engine over tcp$' "$work/out" || fail "nothing says what carried the messages: $(cat "$work/out")"
 grep -q '^real times, divided by 10,' "$work/out" || fail "the stretch is not told: $(cat "$work/out")"
 
 # Faults of the network need one, and are refused without.

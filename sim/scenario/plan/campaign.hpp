@@ -76,6 +76,7 @@ struct RealMeans {
   bool shm = false;         // shared memory; else TCP
   bool namespaces = false;  // each rank on a network of its own
   std::string obstacle;     // why this system lets nobody make networks; empty: it does
+  const char* carrier() const { return shm ? "shm" : namespaces ? "tcp in namespaces" : "tcp"; }
 };
 
 struct CampaignOptions {

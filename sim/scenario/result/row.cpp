@@ -168,6 +168,7 @@ Json faults_of(const FaultOutcome& f, const FaultPlan& plan) {
          {"frames", "repeated_frames", "duplicate_frames", "damaged_frames", "reconnects", "rerouted", "trace"})
       j.erase(key);
     j["stretch"] = f.stretch;
+    j["carried_by"] = f.carried_by;
     j["differs"] = f.differs;
   }
   return j;
