@@ -176,7 +176,7 @@ void Recovery::serve() noexcept {
 void Recovery::serve_once(std::unique_lock<std::mutex>& lock) {
   std::int64_t due = now_ns() + (all_watched_ ? 1000 * kNsPerMs : kRetryNs);
   for (auto& [id, g] : groups_) {
-    due = std::min(due, g.membership->deadline());
+    due = std::min(due, tells(g) ? g.tell_at_ns : g.membership->deadline());
     if (g.wanted != 0) due = std::min(due, now_ns() + kRetryNs);
   }
   if (detector_) due = std::min(due, detector_->deadline());
@@ -204,6 +204,10 @@ void Recovery::serve_once(std::unique_lock<std::mutex>& lock) {
   read_some();
   drive_detector();
   for (auto& [id, g] : groups_) {
+    if (tells(g)) {
+      tell(g);
+      continue;
+    }
     g.membership->time_passed(now_ns());
     if (g.wanted != 0)
       for (const Rank r : g.membership->members())
@@ -239,7 +243,8 @@ void Recovery::send(std::uint64_t id, Rank from, Rank to_world, Kind kind, std::
 }
 
 void Recovery::flush(Group& g) {
-  for (const fault::Packet& p : g.membership->take_packets()) send(g, p.to, Kind::membership, p.bytes);
+  for (const fault::Packet& p : g.membership->take_packets())
+    if (!tells(g)) send(g, p.to, Kind::membership, p.bytes);
   for (fault::Decision& d : g.membership->take_decisions()) g.decisions.push_back(std::move(d));
 }
 
@@ -262,6 +267,12 @@ void Recovery::dispatch(std::span<const std::byte> bytes) {
   const auto found = groups_.find(id);
   if (!in.ok() || found == groups_.end() || from >= found->second.members.size()) return;
   Group& g = found->second;
+  if (kind == Kind::broken) return hear_broken(g, from, in);
+  if (kind == Kind::broken_known) {
+    g.untold = g.untold - fault::RankSet{from};
+    return;
+  }
+  if (tells(g)) return say_broken(g, from);
   if (kind == Kind::membership) {
     if (const auto m = fault::MembershipMessage::decoded(in.rest())) g.membership->received(now_ns(), from, *m);
     return flush(g);
@@ -312,7 +323,7 @@ Status Recovery::await_decision(std::unique_lock<std::mutex>& lock, Group& g, st
   flush(g);
   wake();
   const auto over = [&] {
-    return !g.decisions.empty() || g.membership->out() != fault::Membership::Out::no || !ended_.ok();
+    return !g.decisions.empty() || g.membership->out() != fault::Membership::Out::no || !ended_.ok() || !g.broken.ok();
   };
   Status aborted;
   while (!over() && now_ns() < until_ns && (!of || (aborted = of->asked_to_abort()).ok()))
@@ -322,16 +333,16 @@ Status Recovery::await_decision(std::unique_lock<std::mutex>& lock, Group& g, st
     g.decisions.erase(g.decisions.begin());
     return {};
   }
-  if (!ended_.ok()) return ended_.copy_or_code();
+  if (const Status& s = ended_.ok() ? g.broken : ended_; !s.ok()) return s.copy_or_code();
   if (over()) return g.broken = out_of(g);
-  if (!aborted.ok()) {
-    g.broken = aborted.copy_or_code();
-    return aborted;
-  }
   const fault::RankSet awaited = g.membership->awaited();
-  return g.broken = Status::error(fmt::format("{}: agreement took too long{}", g.members.name(g.members.rank),
-                                              awaited.empty() ? "" : ", waiting for " + g.members.names(awaited)),
-                                  GCCL_ERR_TIMEOUT);
+  Status why = !aborted.ok()
+                   ? std::move(aborted)
+                   : Status::error(fmt::format("{}: agreement took too long{}", g.members.name(g.members.rank),
+                                               awaited.empty() ? "" : ", waiting for " + g.members.names(awaited)),
+                                   GCCL_ERR_TIMEOUT);
+  give_up(g, why, g.members.rank);
+  return why;
 }
 
 Status Recovery::agree(const Members& members, const std::vector<Rank>& lost, std::uint64_t* flags,
@@ -358,7 +369,9 @@ Status Recovery::agree(const Members& members, const std::vector<Rank>& lost, st
 // Exchanges among the members of the epoch, for the ports of the new communicator.
 class Recovery::Over : public Exchange {
  public:
-  Over(Recovery& recovery, Group& group) : recovery_(recovery), group_(group), epoch_(group.membership->epoch()) {}
+  // Not beyond that time, nor beyond GCCL_Abort on `of`, where there is one.
+  Over(Recovery& recovery, Group& group, std::int64_t until_ns, const Communicator* of)
+      : recovery_(recovery), group_(group), epoch_(group.membership->epoch()), until_ns_(until_ns), of_(of) {}
   Status all_gather(std::span<const std::byte> mine, std::vector<std::byte>* all, std::int64_t timeout_ms) override {
     std::unique_lock lock(recovery_.mutex_);
     Group& g = group_;
@@ -372,15 +385,16 @@ class Recovery::Over : public Exchange {
     for (const Rank r : members)
       if (r != g.members.rank) recovery_.send(g, r, Kind::said, out.bytes());
     recovery_.wake();
-    const std::int64_t until_ns = until(timeout_ms);
+    const std::int64_t until_ns = std::min(until(timeout_ms), until_ns_);
     Status s;
     for (;;) {
       if (g.heard[number].size() == members.size()) break;
       const fault::RankSet& failed = g.membership->failures().failed;
-      if (!recovery_.ended_.ok()) {
-        s = recovery_.ended_.copy_or_code();
+      if (const Status& over = recovery_.ended_.ok() ? g.broken : recovery_.ended_; !over.ok()) {
+        s = over.copy_or_code();
         break;
       }
+      if (of_ && !(s = of_->asked_to_abort()).ok()) break;
       if (!failed.empty() || g.membership->out() != fault::Membership::Out::no || now_ns() >= until_ns) {
         s = failed.empty() ? Status::error("the ranks did not meet in time", GCCL_ERR_TIMEOUT)
                            : Status::error("lost " + g.members.names(failed), GCCL_ERR_PEER_LOST);
@@ -405,11 +419,14 @@ class Recovery::Over : public Exchange {
   Recovery& recovery_;
   Group& group_;
   const fault::Epoch epoch_;
+  const std::int64_t until_ns_;
+  const Communicator* const of_;
 };
 
 Status Recovery::shrink(Communicator& parent, const std::vector<Rank>& lost, std::int64_t timeout_ms,
                         std::unique_ptr<Communicator>* out, std::uint64_t* flags) {
   const std::int64_t until_ns = until(timeout_ms);
+  const Communicator* const of = flags ? &parent : nullptr;  // the program's own calls go on after an abort
   std::unique_lock lock(mutex_);
   Group& g = group_of(parent.members());
   const Whole whole(*this);
@@ -422,7 +439,7 @@ Status Recovery::shrink(Communicator& parent, const std::vector<Rank>& lost, std
     if (g.membership->out() != fault::Membership::Out::no) return out_of(g);
     g.membership->shrink(now_ns());
     fault::Decision d;
-    if (Status s = await_decision(lock, g, until_ns, &d, flags ? &parent : nullptr); !s.ok()) return s;
+    if (Status s = await_decision(lock, g, until_ns, &d, of); !s.ok()) return s;
     if (d.mixed) return Status::error("some ranks shrink, others agree", GCCL_ERR_MISMATCH);
     g.exchanges = 0;
     const auto earlier = [&](const auto& x) { return x.first >> 32 < g.membership->epoch(); };
@@ -440,7 +457,7 @@ Status Recovery::shrink(Communicator& parent, const std::vector<Rank>& lost, std
       m.node.push_back(Rank(it - numbers.begin()));
     }
     lock.unlock();
-    Over exchange(*this, g);
+    Over exchange(*this, g, until_ns, of);
     std::unique_ptr<Communicator> made;
     Status s;
     try {
@@ -453,11 +470,16 @@ Status Recovery::shrink(Communicator& parent, const std::vector<Rank>& lost, std
       g.abandoned = g.membership->epoch();
       g.wanted = 0;
     }
-    if (!ended_.ok()) return ended_.copy_or_code();
+    if (const Status& over = ended_.ok() ? g.broken : ended_; !over.ok()) return over.copy_or_code();
     // All have it, or none.
     if (g.membership->out() != fault::Membership::Out::no) return out_of(g);
     g.membership->agree(now_ns(), (flags ? *flags & ~std::uint64_t(1) : 0) | s.ok());
-    if (Status t = await_decision(lock, g, until_ns, &d, flags ? &parent : nullptr); !t.ok()) return t;
+    if (Status t = await_decision(lock, g, until_ns, &d, of); !t.ok()) {
+      const bool out_now = g.membership->out() != fault::Membership::Out::no;
+      lock.unlock();
+      if (made && !out_now) made->fail(t.copy_or_code());  // others may have it already
+      return t;
+    }
     if ((d.flags & 1) && d.failed.empty()) {
       if (flags) *flags = d.flags;
       *out = std::move(made);

@@ -69,7 +69,9 @@ class Recovery {
     Members members;
     std::unique_ptr<fault::Membership> membership;  // its ranks are the communicator's
     std::vector<fault::Decision> decisions;
-    Status broken;  // a call gave up; the ranks no longer agree on where they are
+    Status broken;          // a call gave up, on this rank or another; the ranks no longer agree on where they are
+    fault::RankSet untold;  // of that, as far as they have said
+    std::int64_t tell_at_ns = 0, tell_pause_ns = 0;
     // Of exchanges: by number, and by rank.
     std::map<std::uint64_t, std::vector<std::byte>> said;
     std::map<std::uint64_t, std::map<Rank, std::vector<std::byte>>> heard;
@@ -77,7 +79,7 @@ class Recovery {
     std::uint64_t wanted = 0;     // 0: none
     std::uint64_t abandoned = 0;  // epoch in whose exchanges this rank takes no more part
   };
-  enum class Kind : std::uint8_t { membership = 1, said, want, detector };
+  enum class Kind : std::uint8_t { membership = 1, said, want, detector, broken, broken_known };
   struct Rules : fault::DetectorRules {
     const Recovery* recovery = nullptr;
     bool lives(Rank r) const override;
@@ -104,6 +106,12 @@ class Recovery {
   void start_detector();
   void drive_detector();
   void wake();
+  // In recovery_giving_up.cpp.
+  void give_up(Group& g, const Status& why, Rank heard_from);
+  bool tells(const Group& g) const;
+  void tell(Group& g);
+  void say_broken(const Group& g, Rank to) const;
+  void hear_broken(Group& g, Rank from, BytesIn& in);
   // Until GCCL_Abort is called on `of` as well, where there is one.
   Status await_decision(std::unique_lock<std::mutex>& lock, Group& g, std::int64_t until_ns, fault::Decision* out,
                         const Communicator* of = nullptr);
