@@ -184,6 +184,8 @@ struct Deaf {
     REQUIRE(::listen(listener.get(), 0) == 0);
     at = SocketAddress::local_end(listener.get());
     for (Fd& fd : fill) REQUIRE(dial(at, &fd).ok());
+    pollfd first{fill[0].get(), POLLOUT, 0};
+    REQUIRE(::poll(&first, 1, 20000) == 1);  // no place is left
   }
   Fd listener;
   SocketAddress at;

@@ -266,16 +266,17 @@ TEST_CASE("a peer that cannot be reached is found while ports connect; one that 
   REQUIRE(listen_on(loopback, &listener).ok());
   const SocketAddress silent = SocketAddress::local_end(listener.get());
   const Deaf deaf;
-  Fd gone;
-  REQUIRE(listen_on(loopback, &gone).ok());
-  const SocketAddress closed = SocketAddress::local_end(gone.get());
-  gone.reset();
+  // Bound, so that nobody else gets its port, but not listening.
+  const Fd bound(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  REQUIRE(::bind(bound.get(), loopback.data(), loopback.bytes()) == 0);
+  const SocketAddress closed = SocketAddress::local_end(bound.get());
 
   struct Case {
     SocketAddress at;
     const char* said;  // null: it connects
   };
   for (const Case& c : {Case{deaf.at, "no answer"}, Case{closed, "Connection refused"}, Case{silent, nullptr}}) {
+    CAPTURE(c.said);
     std::deque<tcp_test::Rank> ranks(3);
     Addresses addresses = open_ports(&ranks);
     lead(&addresses, 2, c.at);
