@@ -254,9 +254,15 @@ void Job::heed(const Report& report) {
   }
 }
 
+// A sample of what the ranks meet, too: this process needs little of the machine.
+void Job::came_late(Nanos due) {
+  if (began_ > 0 && ended_ == 0) late_ = std::max(late_, now() - due);
+}
+
 // Reports, frames and what is due, until then.
 void Job::await(Nanos until) {
   while (!agenda_.empty() && agenda_.begin()->first <= now()) {
+    came_late(agenda_.begin()->first);
     const auto what = std::move(agenda_.begin()->second);
     agenda_.erase(agenda_.begin());
     what();
@@ -269,7 +275,9 @@ void Job::await(Nanos until) {
     for (Rank r = 0; r < ranks(); ++r) polled.push_back({network_->descriptor(r), POLLIN, 0});
   const Nanos left = std::max<Nanos>(0, due - now());
   const timespec wait{time_t(left / kSecond), long(left % kSecond)};
-  if (ppoll(polled.data(), polled.size(), &wait, nullptr) > 0) {
+  const int events = ppoll(polled.data(), polled.size(), &wait, nullptr);
+  if (events == 0 && left > 0) came_late(due);
+  if (events > 0) {
     if (polled[0].revents) heed_all();
     for (Rank r = 0; network_ && r < ranks(); ++r)
       if (polled[r + 1].revents)

@@ -52,6 +52,7 @@ class Job {
   void start(Rank r);
   void live(Rank r) const;
   void await(Nanos until);
+  void came_late(Nanos due);
   void heed(const Report& report);
   void heed_all();
   void look_for_ends();
@@ -95,6 +96,7 @@ class Job {
   std::string first_wrong_;
   std::vector<std::string> violations_;
   Nanos began_ = 0, ended_ = 0;
+  Nanos late_ = 0;  // by which something came after it was due, at worst
   bool hangs_ = false;
 };
 

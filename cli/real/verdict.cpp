@@ -91,6 +91,7 @@ sim::Outcome Job::verdict() const {
   out.wrong = wrong_;
   out.first_wrong = first_wrong_;
   f.stretch = stretch_;
+  f.late = virtual_time(late_);
   f.carried_by = means_.carrier();
   f.differs = differences(simulated_, out);
   return out;

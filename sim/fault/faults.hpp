@@ -133,9 +133,11 @@ struct FaultOutcome {
   std::uint32_t epochs = 0;
   std::uint64_t frames = 0, repeated = 0, duplicates = 0, damaged = 0, reconnects = 0, rerouted = 0;
   std::uint64_t trace = 0;  // hash of all that was sent and decided, and when
-  // Real ranks alone: stated times took so many times as long (times here are divided by it); what carried their
-  // messages; and in what they differ from the simulation of the same scenario.
+  // Real ranks alone: stated times took so many times as long (times here are divided by it); how late the machine was
+  // with what was due, at worst; what carried their messages; and in what they differ from the simulation of the same
+  // scenario.
   double stretch = 0;
+  Nanos late = 0;
   std::string carried_by;
   std::vector<std::string> differs;
 };

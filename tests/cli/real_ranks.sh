@@ -31,6 +31,8 @@ done
 scenario wrong "$(run allreduce "$crash" '"dead": [1]')"
 code=0; "$gccl" run "$work/wrong.json" --engine real --json "$work/result.json" >"$work/out" || code=$?
 if [ $code != 1 ] || ! grep -q 'found \[2\]' "$work/out"; then fail "a wrong expectation: $code, $(cat "$work/out")"; fi
+grep -q 'found \[2\].*; this machine was up to [0-9.e-]* ms late with what was due' "$work/out" ||
+  fail "nothing says how late the machine was: $(cat "$work/out")"
 # Nothing is said that nobody has measured, and which times these are.
 grep -q '"messages": null' "$work/result.json" || fail "messages of real ranks are counted: $(cat "$work/result.json")"
 grep -q '"carried_by": "tcp"' "$work/result.json" || fail "nothing says what carried the messages: $(cat "$work/result.json")"

@@ -7,6 +7,7 @@
 
 #include "libgccl/json/nearest.hpp"
 #include "sim/scenario/judge/check.hpp"
+#include "sim/scenario/result/row.hpp"
 
 namespace gccl::sim {
 namespace {
@@ -29,6 +30,7 @@ Judgement worst_of(const Expectation& e, std::size_t run, const ResultRows& rows
     if (!selects(e, run, rows[i])) continue;
     if (e.check->about == Check::About::rivals && i > 0 && rows.competitors_end(i - 1) > i) continue;
     Judgement one = e.check->judge(e, rows, i);
+    if (!one.ok) one.found += lateness(*rows[i].json);
     ++selected;
     broken += !one.ok;
     if (selected == 1 || one.excess > worst.excess) worst = std::move(one);

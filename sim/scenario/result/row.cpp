@@ -168,6 +168,7 @@ Json faults_of(const FaultOutcome& f, const FaultPlan& plan) {
          {"frames", "repeated_frames", "duplicate_frames", "damaged_frames", "reconnects", "rerouted", "trace"})
       j.erase(key);
     j["stretch"] = f.stretch;
+    j["late_us"] = us(f.late);
     j["carried_by"] = f.carried_by;
     j["differs"] = f.differs;
   }
@@ -235,6 +236,12 @@ std::string describe(const Scenario& scenario, const Json& head) {
                        json::format_bytes(head.at("bytes").get<std::uint64_t>()));
   return fmt::format("{}, {} of {} ({})", what, json::format_ranks(head.at("world_ranks").get<std::uint64_t>()),
                      head.at("cluster").get_ref<const std::string&>(), head.at("engine").get_ref<const std::string&>());
+}
+
+std::string lateness(const Json& row) {
+  if (!row.contains("faults") || !row["faults"].contains("late_us")) return "";
+  const double ms = row["faults"]["late_us"].get<double>() * row["faults"]["stretch"].get<double>() / 1e3;
+  return fmt::format("; this machine was up to {:.3g} ms late with what was due", ms);
 }
 
 }  // namespace gccl::sim

@@ -19,4 +19,7 @@ nlohmann::json result_row(const Campaign& campaign, const Point& point, const Pl
 // "allreduce ring, 1 MiB, 8 ranks of DGX H100 (model)": the point of a row or head, for messages.
 std::string describe(const Scenario& scenario, const nlohmann::json& head);
 
+// For what a row of real ranks fails in: "; this machine was up to 120 ms late with what was due". Empty for others.
+std::string lateness(const nlohmann::json& row);
+
 }  // namespace gccl::sim

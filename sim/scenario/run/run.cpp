@@ -97,7 +97,7 @@ void add_promises(const std::vector<Json>& rows, Json* expectations) {
       if (f.contains(key) && !f[key].empty())
         expectations->push_back({{"pointer", fmt::format("/runs/{}", rows[i]["run"].get<std::size_t>())},
                                  {"text", text},
-                                 {"found", f[key][0]},
+                                 {"found", f[key][0].get<std::string>() + lateness(rows[i])},
                                  {"ok", false}});
   }
 }
