@@ -33,7 +33,9 @@ SocketAddress of(const sockaddr_storage& storage, socklen_t bytes) {
 
 Status new_socket(int family, Fd* out) {
   *out = not_for_children([family] { return socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0); });
-  return *out ? Status() : system_error("cannot make a socket", errno);
+  if (*out) return {};
+  const bool no_descriptor = errno == EMFILE || errno == ENFILE;
+  return system_error(no_descriptor ? "cannot make a socket (see ulimit -n)" : "cannot make a socket", errno);
 }
 
 }  // namespace

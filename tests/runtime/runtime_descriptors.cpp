@@ -3,6 +3,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstdio>
 #include <memory>
 #include <string>
 #include <vector>
@@ -19,6 +21,14 @@ void limit_descriptors(rlim_t count) {
   RANK_CHECK(::getrlimit(RLIMIT_NOFILE, &limit) == 0);
   limit.rlim_cur = count;
   RANK_CHECK(::setrlimit(RLIMIT_NOFILE, &limit) == 0);
+}
+
+// Nothing more can be opened, nor taken; what is open stays.
+void use_up_descriptors() {
+  limit_descriptors(64);
+  while (::dup(STDERR_FILENO) >= 0) {
+  }
+  RANK_CHECK(errno == EMFILE);
 }
 
 }  // namespace
@@ -51,4 +61,47 @@ TEST_CASE("ranks agree and shrink where one may open nothing more, or all are to
     const std::vector<End> ends = jobs[i]->wait();
     for (const End& end : ends) CHECK_MESSAGE(end.good(), names[i] << "\n" << texts(ends));
   }
+}
+
+// The processes stay until all have returned: their ends would help the others.
+TEST_CASE("where a rank has used up its descriptors, the call that needs one ends with an error on all ranks") {
+  struct Case {
+    std::vector<int> nodes;
+    int victim;
+  };
+  std::vector<std::unique_ptr<Running>> jobs;
+  std::vector<std::string> names;
+  int gone[2];
+  REQUIRE(::pipe(gone) == 0);
+  for (const Case& c : {Case{{}, 0}, {{}, 1}, {{}, 2}, {{0, 1, 0}, 1}, {{0, 1, 2}, 2}}) {
+    const Job job{.size = 3,
+                  .backends = "tcp",
+                  .nodes = c.nodes,
+                  .environment = {{"GCCL_TCP_PEER_TIMEOUT_MS", "2000"}},
+                  .limit_s = 60};
+    names.push_back(describe(job) + ", rank " + std::to_string(c.victim));
+    jobs.push_back(std::make_unique<Running>(job, [&gone, victim = c.victim](int rank) {
+      GCCL_Comm world = begin(), smaller = GCCL_COMM_NULL;
+      RANK_SUCCESS(GCCL_Barrier(world));
+      if (rank == victim) use_up_descriptors();
+      GCCL_Result result = GCCL_Comm_shrink(world, &smaller);
+      if (result == GCCL_SUCCESS) result = GCCL_Barrier(smaller);
+      RANK_CHECK(result != GCCL_SUCCESS);
+      std::printf("returned: %s\n", GCCL_Last_error());
+      std::fflush(stdout);
+      char byte = 0;
+      RANK_CHECK(::read(gone[0], &byte, 1) == 1);
+      ::_exit(any_reported());
+    }));
+  }
+  for (std::size_t i = 0; i < jobs.size(); ++i)
+    for (int r = 0; r < 3; ++r) CHECK_MESSAGE(jobs[i]->await(r, "returned: "), names[i] << ", rank " << r);
+  const std::string bytes(3 * jobs.size(), '1');
+  CHECK(::write(gone[1], bytes.data(), bytes.size()) == ssize_t(bytes.size()));
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    const std::vector<End> ends = jobs[i]->wait();
+    for (const End& end : ends) CHECK_MESSAGE(end.good(), names[i] << "\n" << texts(ends));
+    CHECK_MESSAGE(texts(ends).find("ulimit -n") != std::string::npos, texts(ends));
+  }
+  for (const int fd : gone) ::close(fd);
 }

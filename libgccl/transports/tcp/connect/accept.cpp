@@ -18,8 +18,8 @@ const char* objection(const Hello& h, const PortIdentity& port) {
   return nullptr;
 }
 
-Accept::Accept(Fd fd, const SocketAddress& who, const Context* context)
-    : context_(context), who_(who), handshake_(Handshake::accept(context->secret)) {
+Accept::Accept(Fd fd, const SocketAddress& who, const Context* context, bool last)
+    : context_(context), who_(who), handshake_(Handshake::accept(context->secret)), last_(last) {
   fd_ = std::move(fd);
   events_ = EPOLLIN;
   deadline_ = begun_ + kPendingLimit;
@@ -60,6 +60,10 @@ PendingConnection::Next Accept::ready() {
 PendingConnection::Next Accept::welcome(const Hello& hello) {
   // Before the caller knows that it was heard, and may end.
   if (hello.kind == Hello::Kind::abort) mailbox_->put(hello.fault, true);
+  if (last_ && hello.kind != Hello::Kind::abort) {
+    (void)send(fd_.get(), &kLater, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+    return refuse("no descriptor is left for it (see ulimit -n)");
+  }
   if (send(fd_.get(), &kWelcome, 1, MSG_DONTWAIT | MSG_NOSIGNAL) != 1) return turn_away("it left");
   switch (hello.kind) {
     case Hello::Kind::stream:

@@ -21,7 +21,8 @@ class Accept : public PendingConnection {
     std::function<void(const SocketAddress&who, const std::string&why)> refused, turned_away;
   };
 
-  Accept(Fd fd, const SocketAddress& who, const Context* context);
+  // `last`: the process has no other descriptor left, so this is none for a connection that stays.
+  Accept(Fd fd, const SocketAddress& who, const Context* context, bool last);
   Next ready() override;
   Next expired() override;
   bool half_open() const override { return !watched_; }
@@ -36,6 +37,7 @@ class Accept : public PendingConnection {
   const Context* context_;
   SocketAddress who_;
   Handshake handshake_;
+  const bool last_;
   bool watched_ = false;
 };
 

@@ -39,6 +39,8 @@ constexpr std::chrono::milliseconds kLate{250}, kChance{1000};
 constexpr int kCallersPerTurn = 1024;
 // How long nobody is accepted where not even a descriptor can be had.
 constexpr std::chrono::milliseconds kDescriptorPause{250};
+// The same, while the one that is kept in reserve is in use.
+constexpr std::chrono::milliseconds kReservePause{20};
 
 std::uint64_t random_number() {
   std::random_device device;
@@ -133,7 +135,7 @@ Status Connector::start() {
   allow_descriptors(environment_.size + kHalfOpenMax + 256);
   epoll_ = not_for_children([] { return epoll_create1(EPOLL_CLOEXEC); });
   wakeup_ = not_for_children([] { return eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC); });
-  if (!epoll_ || !wakeup_) return system_error("tcp: epoll", errno);
+  if (!epoll_ || !wakeup_ || !reserve_.hold()) return system_error("tcp: epoll", errno);
   epoll_event e{};
   e.events = EPOLLIN;
   e.data.ptr = &wakeup_;
@@ -334,7 +336,9 @@ Connector::PendingConnections::iterator Connector::drop(PendingConnections::iter
     --mailbox->aborts;
     if (mailbox->over()) left_.push(mailbox);
   }
-  return pending_.erase(i);
+  const auto next = pending_.erase(i);
+  reserve_.hold();
+  return next;
 }
 
 void Connector::advance(PendingConnection* c, PendingConnection::Next (PendingConnection::*how)()) {
@@ -372,7 +376,8 @@ void Connector::take_orders() {
       next_look_ = std::min(next_look_, stop_deadline_);
     }
   }
-  for (auto& t : dials) add(std::make_unique<Dial>(std::move(t), &accept_context_.secret, &accept_context_.settings));
+  for (auto& t : dials)
+    add(std::make_unique<Dial>(std::move(t), &accept_context_.secret, &accept_context_.settings, &reserve_));
   orders_left_ = false;
   while (const auto mailbox = next_order()) {
     if (!begin_aborts(mailbox)) {
@@ -405,7 +410,7 @@ bool Connector::begin_aborts(const std::shared_ptr<Mailbox>& mailbox) try {
     if (orders.passes_on && (to == orders.fault.peer || !neighbours(mailbox->identity(), to))) continue;
     Dial::Target t(Hello::Kind::abort, mailbox, to, settings().peer_timeout);
     t.hello.fault = mailbox->orders.fault;
-    add(std::make_unique<Dial>(std::move(t), &accept_context_.secret, &accept_context_.settings));
+    add(std::make_unique<Dial>(std::move(t), &accept_context_.secret, &accept_context_.settings, &reserve_));
   }
   return true;
 } catch (const std::bad_alloc&) {
@@ -425,18 +430,24 @@ void Connector::take_callers() {
     Fd fd;
     SocketAddress who;
     Status s = accept_from(listener_.get(), &fd, &who);
+    if (!s.ok() && !reserve_.hold()) return pause_listening(kReservePause);
     // Strangers may have taken all descriptors.
     for (int k = 0; k < 2 && !s.ok() && !half_open_.empty(); ++k) {
       drop_oldest();
       s = accept_from(listener_.get(), &fd, &who);
     }
+    const bool last = !s.ok() && reserve_.give();
+    if (last) s = accept_from(listener_.get(), &fd, &who);
     if (!s.ok()) {
       refusals_.refused(who, s.text());
       return pause_listening(kDescriptorPause);
     }
-    if (!fd) return;
+    if (!fd) {
+      reserve_.hold();
+      return;
+    }
     if (half_open_.size() >= kHalfOpenMax) drop_oldest();
-    auto accepted = std::make_unique<Accept>(std::move(fd), who, &accept_context_);
+    auto accepted = std::make_unique<Accept>(std::move(fd), who, &accept_context_, last);
     PendingConnection* const c = accepted.get();
     add(std::move(accepted));
     advance(c, &PendingConnection::ready);  // honest callers begin at once

@@ -95,6 +95,7 @@ class Connector {
   Accept::Context accept_context_;
   RefusalLog refusals_, farewells_;
   Fd listener_, epoll_, wakeup_;
+  Reserve reserve_;  // the thread's
   std::mutex join_mutex_;
   std::thread thread_;
   const InUse in_use_;

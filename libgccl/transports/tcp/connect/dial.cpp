@@ -32,9 +32,10 @@ Dial::Target::Target(Hello::Kind kind, std::shared_ptr<Mailbox> from, std::uint3
   hello.to = to;
 }
 
-Dial::Dial(Target target, const std::string* secret, const Settings* settings)
+Dial::Dial(Target target, const std::string* secret, const Settings* settings, Reserve* reserve)
     : secret_(secret),
       settings_(settings),
+      reserve_(reserve),
       limit_(std::min<Clock::duration>(kPendingLimit, settings->peer_timeout / 2)),
       target_(std::move(target)),
       handshake_(Handshake::dial(*secret, encode(target_.hello))) {
@@ -47,7 +48,11 @@ Dial::Dial(Target target, const std::string* secret, const Settings* settings)
 
 PendingConnection::Next Dial::dial_next() {
   const SocketAddress& to = target_.addresses[address_];
-  if (const Status s = dial(to, &fd_); !s.ok()) return failed(Failure::refused, s.text());
+  Status s = dial(to, &fd_);
+  const bool aborts = target_.hello.kind == Hello::Kind::abort;
+  if (aborts && s.code() == GCCL_ERR_SYSTEM && reserve_->give()) s = dial(to, &fd_);
+  if (!s.ok())
+    return failed(aborts && s.code() == GCCL_ERR_SYSTEM ? Failure::no_descriptor : Failure::refused, s.text());
   handshake_ = Handshake::dial(*secret_, encode(target_.hello));
   stage_ = Stage::connecting;
   events_ = EPOLLOUT;
@@ -60,6 +65,7 @@ PendingConnection::Next Dial::failed(Failure how, const std::string& why) {
   fd_.reset();
   unanswered_ |= how == Failure::unanswered;
   silent_ |= how == Failure::silent;
+  no_descriptor_ |= how == Failure::no_descriptor;
   if (!failures_.empty()) failures_ += "; ";
   failures_ += why;
   if (++address_ == target_.addresses.size()) return end_round();
@@ -76,14 +82,16 @@ PendingConnection::Next Dial::end_round() {
   const bool patient = Clock::now() - begun_ < target_.time_limit;
   const bool aborts = target_.hello.kind == Hello::Kind::abort;
   Clock::duration pause = kPause;
-  if (silent_ && (patient || !aborts)) {
+  if (no_descriptor_ && patient) {
+    pause = aborts ? kShortPause : kPause;
+  } else if (silent_ && (patient || !aborts)) {
     silence_ = std::min<Clock::duration>(2 * silence_, kSilenceMax);
   } else if (unanswered_ && patient) {
     pause = kShortPause;
-  } else if (silent_ || unanswered_ || aborts || ++refusals_ == kRounds) {
+  } else if (silent_ || unanswered_ || no_descriptor_ || aborts || ++refusals_ == kRounds) {
     return give_up(GCCL_ERR_PEER_LOST, failures_);
   }
-  unanswered_ = silent_ = false;
+  unanswered_ = silent_ = no_descriptor_ = false;
   failures_.clear();
   address_ = 0;
   stage_ = Stage::pausing;
@@ -151,6 +159,9 @@ PendingConnection::Next Dial::ready() {
       const ssize_t n = recv(fd_.get(), &answer, 1, MSG_DONTWAIT);
       if (n < 0 && (errno == EAGAIN || errno == EINTR)) return Next::go_on;
       if (n == 1 && answer == kWelcome) return welcomed();
+      if (n == 1 && answer == kLater)
+        return failed(Failure::no_descriptor,
+                      fmt::format("{}: no descriptor is left there (see ulimit -n)", to.text()));
       return failed(Failure::refused, fmt::format("{}: {}", to.text(),
                                                   n < 0 ? std::generic_category().message(errno)
                                                         : "it has left the communicator, or is another"));

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "libgccl/transports/tcp/connect/pending_connection.hpp"
+#include "libgccl/transports/tcp/connect/reserve.hpp"
 #include "libgccl/transports/tcp/settings.hpp"
 
 namespace gccl::tcp {
@@ -21,8 +22,8 @@ class Dial : public PendingConnection {
     Clock::duration time_limit;  // with a peer whose machine does not answer
   };
 
-  // Both outlive it.
-  Dial(Target target, const std::string* secret, const Settings* settings);
+  // All outlive it.
+  Dial(Target target, const std::string* secret, const Settings* settings, Reserve* reserve);
   Next ready() override;
   Next expired() override;
   void dropped() override;
@@ -30,8 +31,9 @@ class Dial : public PendingConnection {
   static void dropped(const Target& target);
 
  private:
-  // How an attempt failed: somebody said no; nobody answered; somebody took the connection and says nothing.
-  enum class Failure { refused, unanswered, silent };
+  // How an attempt failed: somebody said no; nobody answered; somebody took the connection and says nothing; one of the
+  // two has no descriptor for it.
+  enum class Failure { refused, unanswered, silent, no_descriptor };
   enum class Stage { pausing, connecting, handshaking, awaiting_welcome, watching };
 
   Next dial_next();
@@ -44,6 +46,7 @@ class Dial : public PendingConnection {
 
   const std::string* secret_;
   const Settings* settings_;
+  Reserve* reserve_;
   const Clock::duration limit_;  // of one attempt
   Target target_;
   Stage stage_ = Stage::pausing;
@@ -52,7 +55,7 @@ class Dial : public PendingConnection {
   unsigned refusals_ = 0;    // rounds in which every address refused
   Clock::duration silence_ = limit_;
   // Of this round.
-  bool unauthenticated_ = false, unanswered_ = false, silent_ = false;
+  bool unauthenticated_ = false, unanswered_ = false, silent_ = false, no_descriptor_ = false;
   std::string failures_;
 };
 

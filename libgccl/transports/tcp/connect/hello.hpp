@@ -32,5 +32,7 @@ bool decode(std::span<const std::byte> bytes, Hello* hello);
 
 // The one byte by which the accepting side says that it takes the connection; others follow only then.
 constexpr std::byte kWelcome{0x06};
+// Or: it has no descriptor left for it now.
+constexpr std::byte kLater{0x15};
 
 }  // namespace gccl::tcp
