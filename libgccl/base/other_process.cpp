@@ -13,6 +13,7 @@
 
 #include "libgccl/base/descriptor.hpp"
 #include "libgccl/base/machine.hpp"
+#include "libgccl/base/process.hpp"
 #include "libgccl/base/splitmix.hpp"
 
 namespace gccl {
@@ -23,10 +24,14 @@ namespace {
 bool read_stat(std::int32_t pid, char* state, std::uint64_t* began, long* threads) {
   char path[64], text[1024];
   std::snprintf(path, sizeof path, "/proc/%d/stat", int(pid));
-  const int fd = ::open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return false;
-  const ssize_t size = ::read(fd, text, sizeof text - 1);
-  ::close(fd);
+  ssize_t size = 0;
+  {
+    const ProcessLock lock;  // what another thread frees for a moment is not taken from it
+    const int fd = ::open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return false;
+    size = ::read(fd, text, sizeof text - 1);
+    ::close(fd);
+  }
   if (size <= 0) return false;
   text[size] = 0;
   const char* at = std::strrchr(text, ')');

@@ -9,6 +9,8 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
+#include <optional>
 
 #include "libgccl/base/no_destructor.hpp"
 
@@ -25,6 +27,13 @@ std::array<std::atomic<std::uint64_t>, kDescriptors / 64> kept;
 std::atomic<std::size_t> words_used{0};
 std::atomic<int> users{0};
 std::atomic<int> own_threads{0};
+
+std::mutex& process_mutex() {
+  static NoDestructor<std::mutex> mutex;
+  return *mutex;
+}
+// By this thread. A recursive mutex would not do: in the child that has forked, the thread has another number.
+thread_local int locks_held = 0;
 
 std::uint64_t bit(int fd) { return std::uint64_t(1) << (unsigned(fd) % 64); }
 bool in_range(int fd) { return fd >= 0 && std::size_t(fd) < kDescriptors; }
@@ -46,9 +55,12 @@ void in_child() {
 
 }  // namespace
 
-std::mutex& process_mutex() {
-  static NoDestructor<std::mutex> mutex;
-  return *mutex;
+ProcessLock::ProcessLock() {
+  if (locks_held++ == 0) process_mutex().lock();
+}
+
+ProcessLock::~ProcessLock() {
+  if (--locks_held == 0) process_mutex().unlock();
 }
 
 void keep_from_children(int fd) {
@@ -67,8 +79,8 @@ void forget_descriptor(int fd) {
 }
 
 void close_descriptor(int fd) {
-  std::unique_lock lock(process_mutex(), std::defer_lock);
-  if (in_range(fd) && (kept[std::size_t(fd) / 64].load(std::memory_order_relaxed) & bit(fd))) lock.lock();
+  std::optional<ProcessLock> lock;
+  if (in_range(fd) && (kept[std::size_t(fd) / 64].load(std::memory_order_relaxed) & bit(fd))) lock.emplace();
   forget_descriptor(fd);
   ::close(fd);  // Linux has closed it even when this reports EINTR
 }

@@ -6,15 +6,20 @@
 #pragma once
 
 #include <atomic>
-#include <mutex>
 
 namespace gccl {
 
-// fork() waits for its holder. For steps that a child must not see half done: while a descriptor comes into
-// being, and while another library's locks are held.
-std::mutex& process_mutex();
+// fork() waits for its holder, and so does who opens a descriptor. For steps that a child must not see half done: while
+// a descriptor comes into being, and while another library's locks are held. A thread may hold several.
+class ProcessLock {
+ public:
+  ProcessLock();
+  ~ProcessLock();
+  ProcessLock(const ProcessLock&) = delete;
+  ProcessLock& operator=(const ProcessLock&) = delete;
+};
 
-// Children that fork() makes close the descriptor at once. Requires process_mutex() held since before it was opened.
+// Children that fork() makes close the descriptor at once. Requires a ProcessLock held since before it was opened.
 void keep_from_children(int fd);
 // Before such a descriptor is given away. Any other descriptor is passed over.
 void forget_descriptor(int fd);

@@ -4,29 +4,28 @@
 #include <openssl/hmac.h>
 
 #include <cstdlib>
-#include <mutex>
 
 #include "libgccl/base/process.hpp"
 
 namespace gccl {
 namespace {
 
-bool over = false;  // guarded by process_mutex()
+bool over = false;  // guarded by ProcessLock
 
 // Runs before OpenSSL's handler: the last one registered is the first to run.
 void end() {
-  const std::lock_guard lock(process_mutex());
+  const ProcessLock lock;
   over = true;
 }
 
 const unsigned char* chars(const std::byte* p) { return reinterpret_cast<const unsigned char*>(p); }
 unsigned char* chars(std::byte* p) { return reinterpret_cast<unsigned char*>(p); }
 
-// With the mutex held: exit() waits, and a child that fork() makes meanwhile does not inherit OpenSSL's locks taken.
+// With the lock held: exit() waits, and a child that fork() makes meanwhile does not inherit OpenSSL's locks taken.
 template <class F>
 bool computed(F f) {
   prepare_digests();
-  const std::lock_guard lock(process_mutex());
+  const ProcessLock lock;
   return !over && f();
 }
 
@@ -35,7 +34,7 @@ bool computed(F f) {
 void prepare_digests() {
   [[maybe_unused]] static const int once = [] {
     Digest digest;
-    const std::lock_guard lock(process_mutex());
+    const ProcessLock lock;
     EVP_Digest("", 0, chars(digest.data()), nullptr, EVP_sha256(), nullptr);  // OpenSSL registers its own exit handler
     return std::atexit(end);
   }();

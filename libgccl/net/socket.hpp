@@ -50,7 +50,7 @@ class Fd {
 // fork() makes close it (base/process.hpp).
 template <class Make>
 Fd not_for_children(Make make) {
-  const std::lock_guard lock(process_mutex());
+  const ProcessLock lock;
   Fd fd(above_standard_streams(make()));
   if (fd) keep_from_children(fd.get());
   return fd;

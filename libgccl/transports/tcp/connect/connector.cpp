@@ -336,8 +336,8 @@ Connector::PendingConnections::iterator Connector::drop(PendingConnections::iter
     --mailbox->aborts;
     if (mailbox->over()) left_.push(mailbox);
   }
-  const auto next = pending_.erase(i);
-  reserve_.hold();
+  const auto next = std::next(i);
+  reserve_.take_back([&] { pending_.erase(i); });
   return next;
 }
 
@@ -429,23 +429,23 @@ void Connector::take_callers() {
   for (int i = 0; i < kCallersPerTurn; ++i) {
     Fd fd;
     SocketAddress who;
+    // No caller may keep the last descriptor.
+    if (!reserve_.hold()) return pause_listening(kReservePause);
     Status s = accept_from(listener_.get(), &fd, &who);
-    if (!s.ok() && !reserve_.hold()) return pause_listening(kReservePause);
     // Strangers may have taken all descriptors.
     for (int k = 0; k < 2 && !s.ok() && !half_open_.empty(); ++k) {
       drop_oldest();
       s = accept_from(listener_.get(), &fd, &who);
     }
-    const bool last = !s.ok() && reserve_.give();
-    if (last) s = accept_from(listener_.get(), &fd, &who);
+    const bool last = !s.ok() && reserve_.lend([&] {
+      s = accept_from(listener_.get(), &fd, &who);
+      return bool(fd);
+    });
     if (!s.ok()) {
       refusals_.refused(who, s.text());
       return pause_listening(kDescriptorPause);
     }
-    if (!fd) {
-      reserve_.hold();
-      return;
-    }
+    if (!fd) return;
     if (half_open_.size() >= kHalfOpenMax) drop_oldest();
     auto accepted = std::make_unique<Accept>(std::move(fd), who, &accept_context_, last);
     PendingConnection* const c = accepted.get();

@@ -48,9 +48,11 @@ Dial::Dial(Target target, const std::string* secret, const Settings* settings, R
 
 PendingConnection::Next Dial::dial_next() {
   const SocketAddress& to = target_.addresses[address_];
-  Status s = dial(to, &fd_);
   const bool aborts = target_.hello.kind == Hello::Kind::abort;
-  if (aborts && s.code() == GCCL_ERR_SYSTEM && reserve_->give()) s = dial(to, &fd_);
+  // A connection that stays may not have the last descriptor.
+  Status s =
+      aborts || reserve_->hold() ? dial(to, &fd_) : system_error("no descriptor is left (see ulimit -n)", EMFILE);
+  if (aborts && s.code() == GCCL_ERR_SYSTEM) reserve_->lend([&] { return (s = dial(to, &fd_)).ok(); });
   if (!s.ok())
     return failed(aborts && s.code() == GCCL_ERR_SYSTEM ? Failure::no_descriptor : Failure::refused, s.text());
   handshake_ = Handshake::dial(*secret_, encode(target_.hello));
@@ -62,7 +64,7 @@ PendingConnection::Next Dial::dial_next() {
 }
 
 PendingConnection::Next Dial::failed(Failure how, const std::string& why) {
-  fd_.reset();
+  reserve_->take_back([this] { fd_.reset(); });
   unanswered_ |= how == Failure::unanswered;
   silent_ |= how == Failure::silent;
   no_descriptor_ |= how == Failure::no_descriptor;

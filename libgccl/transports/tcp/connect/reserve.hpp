@@ -1,8 +1,8 @@
 // A descriptor that is kept for what has to be possible when the process has no other left: to say that a call has
-// failed, and to hear it.
+// failed, and to hear it. Between one use and the next nothing else in this library can take it.
 #pragma once
 
-#include <fcntl.h>
+#include <sys/eventfd.h>
 
 #include "libgccl/net/socket.hpp"
 
@@ -12,15 +12,25 @@ class Reserve {
  public:
   // Takes it, where it is not held. False: there is none to be had.
   bool hold() {
-    if (!fd_) fd_ = not_for_children([] { return ::open("/dev/null", O_RDONLY | O_CLOEXEC); });
-    return held();
+    if (!fd_) fd_ = not_for_children([] { return ::eventfd(0, EFD_CLOEXEC); });
+    return bool(fd_);
   }
-  bool held() const { return bool(fd_); }
-  // Frees it for the call that comes next. False: it is in use, or somebody else has it.
-  bool give() {
-    if (!fd_) return false;
+  // Frees it for open(), which returns whether it has taken one. False too: it is in use, or somebody else has it.
+  template <class Open>
+  bool lend(Open open) {
+    const ProcessLock alone;
+    if (!hold()) return false;
     fd_.reset();
-    return true;
+    if (open()) return true;
+    hold();
+    return false;
+  }
+  // end() closes what may have it.
+  template <class End>
+  void take_back(End end) {
+    const ProcessLock alone;
+    end();
+    hold();
   }
 
  private:
