@@ -1,5 +1,7 @@
 #include "libgccl/json/pickle.hpp"
 
+#include <fmt/core.h>
+
 #include <bit>
 #include <cstdint>
 #include <cstring>
@@ -81,8 +83,8 @@ class Reader {
       const auto op = std::uint8_t(take(1)[0]);
       if (op == '.') return document(pop(), 0);
       if (!step(op))
-        throw Wrong("byte " + std::to_string(at) + ": opcode " + std::to_string(op) +
-                    (calls(op) ? " would run code, which no dump needs" : " is none of plain data"));
+        throw Wrong(fmt::format("byte {}: opcode {} {}", at, op,
+                                calls(op) ? "would run code, which no dump needs" : "is none of plain data"));
     }
   }
 
@@ -103,7 +105,7 @@ class Reader {
   }
 
   std::string_view take(std::size_t n) {
-    if (n > bytes_.size() - at_) throw Wrong("byte " + std::to_string(at_) + ": it ends in the middle");
+    if (n > bytes_.size() - at_) throw Wrong(fmt::format("byte {}: it ends in the middle", at_));
     const std::string_view v = bytes_.substr(at_, n);
     at_ += n;
     return v;
@@ -121,7 +123,7 @@ class Reader {
   }
   void scalar(nlohmann::json v) { push({.kind = Value::Kind::scalar, .scalar = std::move(v), .parts = {}}); }
   std::size_t top() const {
-    if (stack_.empty() || stack_.back() == kMark) throw Wrong("byte " + std::to_string(at_) + ": nothing to work on");
+    if (stack_.empty() || stack_.back() == kMark) throw Wrong(fmt::format("byte {}: nothing to work on", at_));
     return stack_.back();
   }
   std::size_t pop() {
@@ -132,7 +134,7 @@ class Reader {
   std::vector<std::size_t> to_mark() {
     std::size_t i = stack_.size();
     while (i > 0 && stack_[i - 1] != kMark) --i;
-    if (i == 0) throw Wrong("byte " + std::to_string(at_) + ": no mark");
+    if (i == 0) throw Wrong(fmt::format("byte {}: no mark", at_));
     std::vector<std::size_t> parts(stack_.begin() + std::ptrdiff_t(i), stack_.end());
     stack_.resize(i - 1);
     return parts;
@@ -148,14 +150,14 @@ class Reader {
   void extend(Value::Kind kind, const std::vector<std::size_t>& parts) {
     Value& v = values_[top()];
     if (v.kind != kind || (kind == Value::Kind::dictionary && parts.size() % 2 != 0))
-      throw Wrong("byte " + std::to_string(at_) + ": it adds to what it cannot add to");
+      throw Wrong(fmt::format("byte {}: it adds to what it cannot add to", at_));
     v.parts.insert(v.parts.end(), parts.begin(), parts.end());
   }
   void text(std::size_t n) { scalar(std::string(take(n))); }
   void remember(std::uint64_t as) { memo_[as] = top(); }
   void recall(std::uint64_t as) {
     const auto found = memo_.find(as);
-    if (found == memo_.end()) throw Wrong("byte " + std::to_string(at_) + ": it recalls what it has not kept");
+    if (found == memo_.end()) throw Wrong(fmt::format("byte {}: it recalls what it has not kept", at_));
     stack_.push_back(found->second);
   }
   void whole(std::size_t n) {  // two's complement
@@ -165,7 +167,7 @@ class Reader {
     if (n == 9 && b[8] == 0)
       scalar(v);
     else if (n > 8)
-      throw Wrong("byte " + std::to_string(at_) + ": a number of more than 64 bits");
+      throw Wrong(fmt::format("byte {}: a number of more than 64 bits", at_));
     else
       scalar(std::int64_t(v));
   }
@@ -242,7 +244,7 @@ class Reader {
   }
 
   nlohmann::json document(std::size_t of, int depth) {
-    if (depth > kDepthMax) throw Wrong("its values are nested deeper than " + std::to_string(kDepthMax));
+    if (depth > kDepthMax) throw Wrong(fmt::format("its values are nested deeper than {}", kDepthMax));
     if (++made_ > kValuesMax) throw Wrong("it has more than 20 million values");
     const Value& v = values_[of];
     if (v.kind == Value::Kind::scalar) {
