@@ -4,7 +4,6 @@
 // GCCL_RANDOM_SEQUENCES sets how many (all jobs together), GCCL_RANDOM_SEED where they begin; both are printed.
 #include <doctest/doctest.h>
 
-#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
@@ -43,17 +42,18 @@ struct Message {
   }
 };
 
+// This thread is in GCCL_On_complete. The progress thread may run the callback before that has returned.
+thread_local bool inside = false;
 struct Told {
   int times = 0;
   GCCL_Result result = GCCL_SUCCESS;
-  std::atomic<bool> inside{false};  // the starting call is on the stack; the progress thread looks
-  bool early = false;               // it was told then
+  bool early = false;  // from inside
 };
 void tell(GCCL_Result result, void* context) {
   auto& t = *static_cast<Told*>(context);
   ++t.times;
   t.result = result;
-  t.early |= t.inside;
+  t.early |= inside;
 }
 
 // One sequence: some operations on some communicators, all complete in the end.
@@ -113,9 +113,9 @@ class Sequence {
     RANK_SUCCESS(calls_.back()->start(m.comm, &request));
     if (told && request) {
       told_.emplace_back();
-      told_.back().inside = true;
+      inside = true;
       RANK_SUCCESS(GCCL_On_complete(request, tell, &told_.back()));
-      told_.back().inside = false;
+      inside = false;
     }
     requests_.push_back(request);
   }
