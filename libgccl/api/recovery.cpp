@@ -11,6 +11,13 @@ namespace {
 
 Recovery& recovery_of(Communicator& c) { return *c.world().recovery; }
 
+// Calls that differ break the communicator, as any others do.
+Status agreed(Communicator& c, Status s) {
+  c.agrees(Watch::In::nothing);
+  if (s.code() == GCCL_ERR_MISMATCH) c.fail(s.copy_or_code());
+  return s;
+}
+
 }  // namespace
 
 extern "C" {
@@ -58,7 +65,7 @@ GCCL_Result GCCL_Comm_agree(GCCL_Comm comm, uint64_t* flags) {
     if (!c) return GCCL_ERR_INVALID_ARGUMENT;
     if (!flags) return failed(invalid("flags is null"));
     if (const Status& s = recovery_of(*c).usable(); !s.ok()) return failed(s);
-    return failed(recovery_of(*c).agree(c->members(), c->lost(), flags, c->timeout_ms()));
+    return failed(agreed(*c, recovery_of(*c).agree(*c, flags)));
   });
 }
 
@@ -71,7 +78,7 @@ GCCL_Result GCCL_Comm_shrink(GCCL_Comm comm, GCCL_Comm* out) {
     if (const Status s = c->survival().not_telling(); !s.ok()) return failed(s);
     if (const Status& s = recovery_of(*c).usable(); !s.ok()) return failed(s);
     std::unique_ptr<Communicator> made;
-    if (const Status s = recovery_of(*c).shrink(*c, c->lost(), c->timeout_ms(), &made); !s.ok()) return failed(s);
+    if (const Status s = agreed(*c, recovery_of(*c).shrink(*c, &made)); !s.ok()) return failed(s);
     return failed(keep(std::move(made), out));
   });
 }

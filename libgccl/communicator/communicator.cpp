@@ -165,9 +165,9 @@ Status Communicator::start(Work&& work, Operation** out, std::shared_ptr<Prepare
 void Communicator::fail(Status why) noexcept {
   std::lock_guard lock(lock_);
   Failure& failure = operations_.failure();
-  const bool first = failure.none();
+  const bool same = failure.none() || failure.why().code() == why.code();
   operations_.break_down(std::move(why), rank(), true);
-  if (first) failure.acknowledge();  // the caller returns this one
+  if (same) failure.acknowledge();  // the caller returns this one
 }
 
 void Communicator::abort(int code) noexcept {

@@ -1,6 +1,7 @@
 // Progress and waiting: the communicator's lock is taken for a moment at a time.
 #include <algorithm>
 
+#include "libgccl/base/caught.hpp"
 #include "libgccl/base/clock.hpp"
 #include "libgccl/communicator/communicator.hpp"
 #include "libgccl/communicator/completions.hpp"
@@ -99,6 +100,16 @@ bool Communicator::on_complete(Operation* op, GCCL_Completion_function function,
   op->functions.push_back({function, context});
   completions::unreturned.fetch_add(1, std::memory_order_relaxed);
   return true;
+}
+
+void Communicator::agrees(Watch::In in) noexcept {
+  try {
+    progress_all_but(nullptr);
+    std::lock_guard lock(lock_);
+    supervisor_.agrees(in);
+  } catch (...) {
+    fail(caught());
+  }
 }
 
 }  // namespace gccl

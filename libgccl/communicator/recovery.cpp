@@ -23,6 +23,7 @@ namespace gccl {
 namespace {
 
 constexpr std::int64_t kRetryNs = 20 * kNsPerMs;
+constexpr std::int64_t kAttendNs = 20 * kNsPerMs;
 constexpr fault::MembershipSettings kSettings = {.retry = kRetryNs, .quorum_timeout = 5000 * kNsPerMs};
 
 std::int64_t until(std::int64_t timeout_ms) {
@@ -318,16 +319,28 @@ Status Recovery::out_of(const Group& g) const {
       GCCL_ERR_PEER_LOST);
 }
 
+// What the thread of a call does while it waits. Other ranks learn that it does as long as nobody is known to have
+// failed: one that waits for it in another call then finds that the calls differ.
+void Recovery::attend(std::unique_lock<std::mutex>& lock, const Group& g, const Waiter& waiter, std::int64_t since_ns) {
+  const bool stalls = now_ns() - since_ns >= kStallNs && g.membership->failures().failed.empty();
+  lock.unlock();
+  waiter.c.agrees(stalls ? *waiter.call : Watch::In::nothing);
+  lock.lock();
+}
+
 Status Recovery::await_decision(std::unique_lock<std::mutex>& lock, Group& g, std::int64_t until_ns,
-                                fault::Decision* out, const Communicator* of) {
+                                fault::Decision* out, const Waiter& waiter) {
+  const std::int64_t since_ns = now_ns();
   flush(g);
   wake();
   const auto over = [&] {
     return !g.decisions.empty() || g.membership->out() != fault::Membership::Out::no || !ended_.ok() || !g.broken.ok();
   };
   Status aborted;
-  while (!over() && now_ns() < until_ns && (!of || (aborted = of->asked_to_abort()).ok()))
-    changed_.wait_for(lock, std::chrono::milliseconds(50));
+  while (!over() && now_ns() < until_ns && (waiter.call || (aborted = waiter.c.asked_to_abort()).ok())) {
+    changed_.wait_for(lock, std::chrono::nanoseconds(kAttendNs));
+    if (waiter.call && !over()) attend(lock, g, waiter, since_ns);
+  }
   if (!g.decisions.empty()) {
     *out = g.decisions.front();
     g.decisions.erase(g.decisions.begin());
@@ -345,10 +358,11 @@ Status Recovery::await_decision(std::unique_lock<std::mutex>& lock, Group& g, st
   return why;
 }
 
-Status Recovery::agree(const Members& members, const std::vector<Rank>& lost, std::uint64_t* flags,
-                       std::int64_t timeout_ms) {
+Status Recovery::agree(Communicator& c, std::uint64_t* flags) {
+  const std::int64_t until_ns = until(c.timeout_ms());
+  const std::vector<Rank> lost = c.lost();
   std::unique_lock lock(mutex_);
-  Group& g = group_of(members);
+  Group& g = group_of(c.members());
   const Whole whole(*this);
   if (const Status& s = ended_.ok() ? g.broken : ended_; !s.ok()) return s.copy_or_code();
   look_at_processes();
@@ -358,11 +372,11 @@ Status Recovery::agree(const Members& members, const std::vector<Rank>& lost, st
   if (g.membership->out() != fault::Membership::Out::no) return out_of(g);
   g.membership->agree(now_ns(), *flags);
   fault::Decision d;
-  if (Status s = await_decision(lock, g, until(timeout_ms), &d); !s.ok()) return s;
+  if (Status s = await_decision(lock, g, until_ns, &d, {c, Watch::In::agree}); !s.ok()) return s;
   if (d.mixed) return Status::error("some ranks agree, others shrink", GCCL_ERR_MISMATCH);
   *flags = d.flags;
   if (d.acknowledged) return {};
-  return Status::error(fmt::format("lost {}; GCCL_Comm_ack_failed acknowledges it", members.names(d.failed)),
+  return Status::error(fmt::format("lost {}; GCCL_Comm_ack_failed acknowledges it", g.members.names(d.failed)),
                        GCCL_ERR_PEER_LOST);
 }
 
@@ -423,10 +437,11 @@ class Recovery::Over : public Exchange {
   const Communicator* const of_;
 };
 
-Status Recovery::shrink(Communicator& parent, const std::vector<Rank>& lost, std::int64_t timeout_ms,
-                        std::unique_ptr<Communicator>* out, std::uint64_t* flags) {
-  const std::int64_t until_ns = until(timeout_ms);
+Status Recovery::shrink(Communicator& parent, std::unique_ptr<Communicator>* out, std::uint64_t* flags) {
+  const std::int64_t until_ns = until(parent.timeout_ms());
+  const std::vector<Rank> lost = parent.lost();
   const Communicator* const of = flags ? &parent : nullptr;  // the program's own calls go on after an abort
+  const Waiter waiter{parent, flags ? std::nullopt : std::optional(Watch::In::shrink)};
   std::unique_lock lock(mutex_);
   Group& g = group_of(parent.members());
   const Whole whole(*this);
@@ -439,7 +454,7 @@ Status Recovery::shrink(Communicator& parent, const std::vector<Rank>& lost, std
     if (g.membership->out() != fault::Membership::Out::no) return out_of(g);
     g.membership->shrink(now_ns());
     fault::Decision d;
-    if (Status s = await_decision(lock, g, until_ns, &d, of); !s.ok()) return s;
+    if (Status s = await_decision(lock, g, until_ns, &d, waiter); !s.ok()) return s;
     if (d.mixed) return Status::error("some ranks shrink, others agree", GCCL_ERR_MISMATCH);
     g.exchanges = 0;
     const auto earlier = [&](const auto& x) { return x.first >> 32 < g.membership->epoch(); };
@@ -474,7 +489,7 @@ Status Recovery::shrink(Communicator& parent, const std::vector<Rank>& lost, std
     // All have it, or none.
     if (g.membership->out() != fault::Membership::Out::no) return out_of(g);
     g.membership->agree(now_ns(), (flags ? *flags & ~std::uint64_t(1) : 0) | s.ok());
-    if (Status t = await_decision(lock, g, until_ns, &d, of); !t.ok()) {
+    if (Status t = await_decision(lock, g, until_ns, &d, waiter); !t.ok()) {
       const bool out_now = g.membership->out() != fault::Membership::Out::no;
       lock.unlock();
       if (made && !out_now) made->fail(t.copy_or_code());  // others may have it already

@@ -16,12 +16,14 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
 
 #include "libgccl/bootstrap/bootstrap.hpp"
 #include "libgccl/communicator/contact.hpp"
 #include "libgccl/communicator/members.hpp"
+#include "libgccl/communicator/watch.hpp"
 #include "libgccl/fault/detector.hpp"
 #include "libgccl/fault/membership.hpp"
 #include "libgccl/net/datagrams.hpp"
@@ -51,13 +53,14 @@ class Recovery {
   std::uint32_t news() const { return news_.load(std::memory_order_relaxed); }
   // Not ok where one of these ranks is silent, or this rank hears nobody: why, and who.
   Status silence(const Members& members, Rank* who);
-  // Collective over those that have not failed. *flags becomes the AND of theirs; not ok where a rank has failed that
-  // not all callers had acknowledged. A negative timeout is none.
-  Status agree(const Members& members, const std::vector<Rank>& lost, std::uint64_t* flags, std::int64_t timeout_ms);
-  // Collective over those that have not failed: they make a communicator of all of them, in the order of their ranks.
-  // `flags`: the AND of theirs, from bit 1 on; null: none.
-  Status shrink(Communicator& parent, const std::vector<Rank>& lost, std::int64_t timeout_ms,
-                std::unique_ptr<Communicator>* out, std::uint64_t* flags = nullptr);
+  // Collective over those that have not failed, within the communicator's time limit. *flags becomes the AND of theirs;
+  // not ok where a rank has failed that not all callers had acknowledged.
+  Status agree(Communicator& c, std::uint64_t* flags);
+  // Likewise: they make a communicator of all of them, in the order of their ranks. `flags`: the AND of theirs, from
+  // bit 1 on; null: none, and the program's own call.
+  Status shrink(Communicator& parent, std::unique_ptr<Communicator>* out, std::uint64_t* flags = nullptr);
+  // What ranks call of these on the communicator ends with that, and none begins any more.
+  void end_calls(const Members& members, const Status& why);
   // How often the detector suspected a rank, and heard it again.
   void suspicions(Metrics* out);
 
@@ -112,9 +115,14 @@ class Recovery {
   void tell(Group& g);
   void say_broken(const Group& g, Rank to) const;
   void hear_broken(Group& g, Rank from, BytesIn& in);
-  // Until GCCL_Abort is called on `of` as well, where there is one.
+  // Who waits for a decision: a call of the program's; or the communicator that goes on by itself, until GCCL_Abort.
+  struct Waiter {
+    Communicator& c;
+    std::optional<Watch::In> call;  // the program's
+  };
   Status await_decision(std::unique_lock<std::mutex>& lock, Group& g, std::int64_t until_ns, fault::Decision* out,
-                        const Communicator* of = nullptr);
+                        const Waiter& waiter);
+  void attend(std::unique_lock<std::mutex>& lock, const Group& g, const Waiter& waiter, std::int64_t since_ns);
   Status out_of(const Group& g) const;
 
   Rank rank_ = 0;

@@ -36,6 +36,13 @@ void Recovery::give_up(Group& g, const Status& why, Rank heard_from) {
   wake();
 }
 
+void Recovery::end_calls(const Members& members, const Status& why) {
+  if (!usable_.ok()) return;
+  std::lock_guard lock(mutex_);
+  Group& g = group_of(members);
+  if (ended_.ok() && g.broken.ok()) give_up(g, why, members.rank);
+}
+
 // Less and less often: one that makes no call on the communicator does not answer.
 void Recovery::tell(Group& g) {
   const std::int64_t now = now_ns();

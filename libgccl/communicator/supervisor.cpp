@@ -100,7 +100,16 @@ void Supervisor::watch_stall() {
     ask_after_peers();
     operations_.make_progress();
     operations_.break_down(s, team_.rank(), true);
+    if (team_.world->watch->agreement_differs(*team_.record)) team_.world->recovery->end_calls(team_.members, s);
   }
+}
+
+void Supervisor::agrees(Watch::In in) {
+  Watch& watch = *team_.world->watch;
+  // What is in flight says itself what it waits for.
+  if (in == Watch::In::nothing || operations_.busy() || !operations_.failure().none()) return watch.over(*team_.record);
+  watch.look(*team_.record, {.in = in, .sequence = team_.record->history.last(), .peer = team_.rank(), .blocked = true},
+             now_ns());
 }
 
 void Supervisor::check_at_times() {

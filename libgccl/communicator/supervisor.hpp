@@ -23,6 +23,9 @@ class Supervisor {
   // The same for a thread that polls, which comes here a million times a second: the check asks the operating system
   // about every peer.
   void check_at_times();
+  // A thread agrees with the other ranks on who has failed, and this rank knows of nobody: what they ask is answered.
+  // Call now and then; `in` is nothing at the end.
+  void agrees(Watch::In in);
   // A thread waits for a collective, without a limit, and does nothing else; or no longer.
   void thread_blocks(bool blocks) { blocked_ += blocks ? 1 : -1; }
 

@@ -189,7 +189,7 @@ void Survival::tell_program(int stage, const std::vector<Rank>& failed, const Me
 Status Survival::mend(std::uint32_t call, bool* completed) {
   std::uint64_t flags = Agreed::flags(call, *completed);
   std::unique_ptr<Communicator> made;
-  if (Status s = c_.world().recovery->shrink(c_, c_.lost(), c_.timeout_ms(), &made, &flags); !s.ok()) return s;
+  if (Status s = c_.world().recovery->shrink(c_, &made, &flags); !s.ok()) return s;
   *completed = (flags & Agreed::completed(call)) != 0;
   const Members before = c_.members();
   std::vector<Rank> gone;

@@ -30,6 +30,8 @@ std::string Watch::elsewhere_text(const Note& n) {
   return fmt::format("{} on another communicator (of {} ranks)", call, n.element_bytes);
 }
 
+const char* Watch::agreement_text(In in) { return in == In::agree ? "GCCL_Comm_agree" : "GCCL_Comm_shrink"; }
+
 // ---- Records ----
 
 Watch::Record::Record(std::uint64_t id, Rank rank, std::vector<Rank> world_rank)
@@ -79,6 +81,11 @@ void Watch::leaving(Record& record) {
 void Watch::over(Record& record) {
   std::lock_guard lock(lock_);
   record.waiting_ = {};
+}
+
+bool Watch::agreement_differs(const Record& record) {
+  std::lock_guard lock(lock_);
+  return record.agreement_differs_;
 }
 
 Status Watch::found(Record& record) {
@@ -335,6 +342,7 @@ Status Watch::look(Record& record, const Waiting& waiting, std::int64_t now_ns) 
         compare(record, p, note);
       }
       compare_left(record, p);
+      compare_agreement(record, p);
       if (!p.asked && (p.asked_ns == 0 || now_ns - p.asked_ns >= kAskNs)) ask(record, p, now_ns);
     }
     compare_crossed(record, now_ns);
@@ -366,6 +374,8 @@ std::string Watch::report(Record& record, std::int64_t now_ns) {
         break;
       case In::elsewhere: in = fmt::format("is in {} and waits for world rank {}", elsewhere_text(n), n.peer); break;
       case In::finalize: in = "is in Finalize"; break;
+      case In::agree:
+      case In::shrink: in = fmt::format("is in {}", agreement_text(n.in)); break;
       default: in = fmt::format("waits for nothing here; it has begun {} collectives", n.sequence);
     }
     text += fmt::format("; {} {}", who, in);

@@ -44,7 +44,8 @@ class Watch {
   Watch& operator=(const Watch&) = delete;
 
   // What a rank is in, on one communicator.
-  enum class In : std::uint8_t { nothing, collective, send, recv, elsewhere, finalize };
+  // agree, shrink: and this rank knows of none that has failed.
+  enum class In : std::uint8_t { nothing, collective, send, recv, elsewhere, finalize, agree, shrink };
   struct Waiting {
     In in = In::nothing;
     std::uint64_t signature = 0;
@@ -107,6 +108,7 @@ class Watch {
     Waiting waiting_;
     bool leaving_ = false;
     Status differs_;
+    bool agreement_differs_ = false;  // that: a peer agrees on who has failed
     Crossed crossed_;
     Exchanged exchanged_;
     std::list<Peer> peers_;  // whom notes are exchanged with
@@ -120,6 +122,8 @@ class Watch {
 
   // Call now and then while a wait there stalls. Not ok: the ranks' calls differ, and how.
   Status look(Record& record, const Waiting& waiting, std::int64_t now_ns);
+  // Whether that was found of a peer that agrees on who has failed.
+  bool agreement_differs(const Record& record);
   void over(Record& record);
   // This rank makes no more calls there: what it has found out so far.
   void leaving(Record& record);
@@ -130,6 +134,7 @@ class Watch {
  private:
   struct Link;
   static std::string elsewhere_text(const Note& note);
+  static const char* agreement_text(In in);
   static Peer& peer_of(Record& record, Rank rank);
   Link& link_to(Rank world);
   void ask(Record& record, Peer& peer, std::int64_t now_ns);
@@ -146,6 +151,7 @@ class Watch {
   void compare_lengths(Record& record, const Peer& peer, const Note& note);
   void compare_left(Record& record, const Peer& peer);
   void compare_messages(Record& record, const Peer& peer);
+  void compare_agreement(Record& record, Peer& peer);
   const Peer* crossed(const Record& record, std::int64_t* heard_ns) const;
   void compare_crossed(Record& record, std::int64_t now_ns);
   void differs(Record& record, const std::string& text);

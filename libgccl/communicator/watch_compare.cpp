@@ -2,13 +2,15 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "libgccl/communicator/watch_note.hpp"
 
 namespace gccl {
 namespace {
 
-constexpr std::int64_t kCrossedNs = 500'000'000;  // two communicators' calls in crossed order, seen for so long
+// Where peers wait for each other by what they say, they must say so for so long.
+constexpr std::int64_t kSeenNs = 500'000'000;
 
 }  // namespace
 
@@ -93,6 +95,24 @@ void Watch::compare_messages(Record& record, const Peer& peer) {
     say("send to ", "received", n.element_bytes, "has sent", sent);
 }
 
+// This rank waits in a collective for one that has not begun it, agrees on who has failed, and knows of nobody. Where
+// no other thread may make the missing call, neither goes on. The peer must say so again some time after it was first
+// seen: what it said first may be of an agreement that is over.
+void Watch::compare_agreement(Record& record, Peer& peer) {
+  const Waiting& w = record.waiting_;
+  const std::int64_t since_ns = std::exchange(peer.agrees_since_ns, 0);
+  if (!peer.state || w.in != In::collective || !w.blocked || w.peer != peer.rank || !alone()) return;
+  const Note& n = *peer.state;
+  if ((n.in != In::agree && n.in != In::shrink) || !(n.flags & kAlone) || std::int32_t(w.sequence - n.sequence) <= 0)
+    return;
+  peer.agrees_since_ns = since_ns ? since_ns : now_ns_;
+  if (peer.heard_ns < peer.agrees_since_ns + kSeenNs || !record.differs_.ok()) return;
+  differs(record, fmt::format("{}: {} calls {}, and no rank has failed",
+                              text_of_signature(w.signature, {w.sequence, Rank(record.world_rank_.size())}),
+                              rank_text(peer.rank, record.world_rank_), agreement_text(n.in)));
+  record.agreement_differs_ = true;
+}
+
 // Who waits for whom, from this rank's wait in a call on: ranks in the same call, then ranks in one call of another
 // communicator, the first of which has not come to this one. Where that ends at this rank, and this rank has not come
 // to the other call, nobody ever goes on. Null where it does not, or where another thread may help. What a rank has
@@ -147,7 +167,7 @@ void Watch::compare_crossed(Record& record, std::int64_t now_ns) {
     record.crossed_ = now;
     record.crossed_.since_ns = now_ns;
   }
-  if (heard_ns < record.crossed_.since_ns + kCrossedNs) return;
+  if (heard_ns < record.crossed_.since_ns + kSeenNs) return;
   differs(record, fmt::format("{}: {} waits in {} for world rank {}: the calls on the two are in crossed order",
                               text_of_signature(w.signature, {w.sequence, Rank(record.world_rank_.size())}),
                               rank_text(p->rank, record.world_rank_), elsewhere_text(*p->state), p->state->peer));

@@ -42,7 +42,8 @@ struct Watch::Peer {
   std::uint32_t confirmed = 0;  // calls up to here are the same
   std::optional<Note> state;    // what it last said that it is in
   std::int64_t heard_ns = 0;
-  std::vector<Note> ahead;  // of calls that this rank has not begun
+  std::int64_t agrees_since_ns = 0;  // while this rank waits for it in another call; 0: it does not
+  std::vector<Note> ahead;           // of calls that this rank has not begun
 };
 
 // The notes to and from another rank of the world.

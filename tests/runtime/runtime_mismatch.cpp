@@ -137,6 +137,19 @@ const std::vector<Scenario>& scenarios() {
          const int ranks[] = {0, 1};
          return s.odd() ? GCCL_Comm_split(s.c, 0, 0, &made) : GCCL_Comm_create(s.c, ranks, 2, &made);
        }},
+      // Agreeing on who has failed, where nobody has.
+      {"allreduce against agree",
+       [](const Scene& s) {
+         std::uint64_t flags = 1;
+         return s.odd() ? GCCL_Comm_agree(s.c, &flags) : allreduce(s, s.n);
+       },
+       true},
+      {"shrink against barrier",
+       [](const Scene& s) {
+         GCCL_Comm made = GCCL_COMM_NULL;
+         return s.odd() ? GCCL_Barrier(s.c) : GCCL_Comm_shrink(s.c, &made);
+       },
+       true},
   };
   return all;
 }

@@ -4,6 +4,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <set>
 #include <vector>
 
@@ -131,6 +132,23 @@ TEST_CASE("ranks that agree without a failure get the AND of their flags") {
       RANK_SUCCESS(GCCL_Comm_size(same, &size));
       RANK_CHECK(size == 3);
       RANK_SUCCESS(GCCL_Barrier(same));
+      RANK_SUCCESS(GCCL_Finalize());
+    });
+}
+
+TEST_CASE("what is in flight goes on while a rank agrees") {
+  for (const Job& job : transports(3))
+    check(job, [](int rank) {
+      GCCL_Comm world = begin();
+      constexpr std::size_t kCount = 1 << 20;
+      std::vector<float> x(kCount, 1.0f);
+      GCCL_Request request = GCCL_REQUEST_NULL;
+      std::uint64_t flags = 1;
+      RANK_SUCCESS(GCCL_Iallreduce(GCCL_IN_PLACE, x.data(), kCount, GCCL_FLOAT32, GCCL_SUM, world, &request));
+      if (rank == 0) RANK_SUCCESS(GCCL_Comm_agree(world, &flags));  // the others need it before they agree
+      RANK_SUCCESS(GCCL_Wait(&request));
+      if (rank != 0) RANK_SUCCESS(GCCL_Comm_agree(world, &flags));
+      RANK_CHECK(std::count(x.begin(), x.end(), 3.0f) == std::ptrdiff_t(kCount));
       RANK_SUCCESS(GCCL_Finalize());
     });
 }
