@@ -77,8 +77,8 @@ Status Communicator::create(std::shared_ptr<World> world, Members members, Excha
   // The first communicator brings the watch's ports along: each exchange of a start takes a rank's turn at the store.
   const GCCL_Port_spec specs[] = {spec, Watch::spec(spec)};
   std::unique_ptr<Ports> ports[2];
-  const Status s = Ports::connect(*c->team_.world->wires, std::span(specs, c->team_.members.world ? 2 : 1), exchange,
-                                  c->team_.world->start.start_timeout_ms, ports);
+  const Status s = Ports::connect(*c->team_.world->transports, std::span(specs, c->team_.members.world ? 2 : 1),
+                                  exchange, c->team_.world->start.start_timeout_ms, ports);
   if (!s.ok()) return s;
   c->team_.ports = std::move(ports[0]);
   if (c->team_.members.world) c->team_.world->watch->use(std::move(ports[1]));

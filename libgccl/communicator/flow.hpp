@@ -1,4 +1,4 @@
-// A schedule in flight over any wires: lanes whose messages are transfers of the ports that reach their peers.
+// A schedule in flight over any transports: lanes whose messages are transfers of the ports that reach their peers.
 #pragma once
 
 #include <array>
@@ -9,7 +9,7 @@
 #include "libgccl/elements/elements.hpp"
 #include "libgccl/schedule/lane.hpp"
 #include "libgccl/transports/fast_path.hpp"
-#include "libgccl/transports/wires.hpp"
+#include "libgccl/transports/open_transports.hpp"
 
 namespace gccl {
 

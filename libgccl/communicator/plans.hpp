@@ -6,7 +6,7 @@
 #include "libgccl/communicator/prepared_plan.hpp"
 #include "libgccl/communicator/setting.hpp"
 #include "libgccl/communicator/work.hpp"
-#include "libgccl/transports/wires.hpp"
+#include "libgccl/transports/open_transports.hpp"
 
 namespace gccl {
 

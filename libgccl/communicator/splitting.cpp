@@ -101,7 +101,7 @@ Status split(Communicator& parent, Purpose purpose, int color, int key, std::spa
   }
   if (mine.color < 0) {
     // Takes part in the parent's exchanges, with nothing to say.
-    const std::size_t each = parent.world().wires->instances().size() * GCCL_BACKEND_ADDRESS_BYTES;
+    const std::size_t each = parent.world().transports->instances().size() * GCCL_BACKEND_ADDRESS_BYTES;
     for (const std::size_t bytes : {each, Ports::report_bytes(), Ports::report_bytes()})
       if (s = exchange.all_gather(std::vector<std::byte>(bytes), &all, -1); !s.ok()) return s;
     out->reset();

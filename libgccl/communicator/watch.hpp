@@ -25,7 +25,7 @@
 #include "libgccl/communicator/history.hpp"
 #include "libgccl/communicator/members.hpp"
 #include "libgccl/communicator/spin_lock.hpp"
-#include "libgccl/transports/wires.hpp"
+#include "libgccl/transports/open_transports.hpp"
 
 namespace gccl {
 

@@ -68,7 +68,7 @@ Status create_world(const GCCL_Config* config, int rank, std::unique_ptr<Communi
     s = Status::error(
         fmt::format("the host's name has {} characters: expected at most {}", start.host.size(), sizeof mine.host - 1),
         GCCL_ERR_INVALID_ARGUMENT);
-  if (s.ok()) s = Wires::open(start, &world->wires);
+  if (s.ok()) s = OpenTransports::open(start, &world->transports);
   if (s.ok()) {
     world->recovery = Recovery::open(start);
     std::memcpy(mine.host, start.host.data(), start.host.size());

@@ -11,7 +11,7 @@
 #include "libgccl/communicator/recovery.hpp"
 #include "libgccl/communicator/watch.hpp"
 #include "libgccl/select/authorities.hpp"
-#include "libgccl/transports/wires.hpp"
+#include "libgccl/transports/open_transports.hpp"
 
 namespace gccl {
 
@@ -20,7 +20,7 @@ class Communicator;
 // What the communicators of one rank share.
 struct World {
   Start start;
-  std::unique_ptr<Wires> wires;
+  std::unique_ptr<OpenTransports> transports;
   std::unique_ptr<Watch> watch;
   std::unique_ptr<Recovery> recovery;
   Authorities authorities;                          // GCCL_ALGORITHM, GCCL_ALGO, GCCL_TUNING_FILE

@@ -15,7 +15,7 @@ using namespace ranks;
 
 namespace {
 
-// The wires under test, for this many ranks.
+// The transports under test, for this many ranks.
 std::vector<Job> jobs(int size) {
   std::vector<Job> all;
   all.push_back({.size = size, .backends = "shm"});
@@ -69,7 +69,7 @@ TEST_CASE("every collective, type, operation and place, on 1 to 8 ranks") {
   for (int size = 1; size <= 8; ++size)
     for (const Job& job : jobs(size))
       with_world(job, [&](GCCL_Comm world, int rank, int n) {
-        // Elsewhere each seventh: types and operations know nothing of wires and sizes.
+        // Elsewhere each seventh: types and operations know nothing of transports and sizes.
         const bool all = job.backends == "shm" && (n <= 3 || n == 5);
         std::uint64_t number = 0;
         for (const Kind kind : kKinds)

@@ -1,4 +1,4 @@
-// The backends that one rank has opened, and one communicator's ports on them.
+// The transports that one rank has opened, and one communicator's ports on them.
 #pragma once
 
 #include <memory>
@@ -15,14 +15,14 @@
 namespace gccl {
 
 // Opened once for each rank of this process; shared by its communicators.
-class Wires {
+class OpenTransports {
  public:
   // Opens the backends that start.backends names, in that order. A name that is not built in is looked for in the
   // folders of GCCL_BACKEND_PATH. `start` must outlive it.
-  static Status open(const Start& start, std::unique_ptr<Wires>* out);
-  ~Wires();
-  Wires(const Wires&) = delete;
-  Wires& operator=(const Wires&) = delete;
+  static Status open(const Start& start, std::unique_ptr<OpenTransports>* out);
+  ~OpenTransports();
+  OpenTransports(const OpenTransports&) = delete;
+  OpenTransports& operator=(const OpenTransports&) = delete;
 
   struct Instance {
     Transport transport;
@@ -32,7 +32,7 @@ class Wires {
   const std::vector<Instance>& instances() const { return instances_; }
 
  private:
-  Wires() = default;
+  OpenTransports() = default;
   GCCL_Backend_environment environment_{};
   std::vector<Instance> instances_;
   const InUse in_use_;
@@ -42,12 +42,12 @@ class Wires {
 class Ports {
  public:
   // Collective: `exchange` gathers the same number of bytes from every rank.
-  static Status connect(const Wires& wires, const GCCL_Port_spec& spec, Exchange& exchange, std::int64_t timeout_ms,
-                        std::unique_ptr<Ports>* out) {
-    return connect(wires, std::span(&spec, 1), exchange, timeout_ms, out);
+  static Status connect(const OpenTransports& transports, const GCCL_Port_spec& spec, Exchange& exchange,
+                        std::int64_t timeout_ms, std::unique_ptr<Ports>* out) {
+    return connect(transports, std::span(&spec, 1), exchange, timeout_ms, out);
   }
   // Several at once, of the same ranks, in no more exchanges than one: out[i] for specs[i], or none.
-  static Status connect(const Wires& wires, std::span<const GCCL_Port_spec> specs, Exchange& exchange,
+  static Status connect(const OpenTransports& transports, std::span<const GCCL_Port_spec> specs, Exchange& exchange,
                         std::int64_t timeout_ms, std::unique_ptr<Ports>* out);
   // connect() gathers size of an address, this and this again: for who takes part without being a member.
   static std::size_t report_bytes();
@@ -80,7 +80,7 @@ class Ports {
  private:
   Ports() = default;
   class Connecting;
-  void look_at_routes(const Wires& wires, Rank size);
+  void look_at_routes(const OpenTransports& transports, Rank size);
   std::vector<Port> ports_;
   std::vector<std::uint8_t> route_;  // by peer: index into ports_
   std::unique_ptr<FastPath> fast_path_;

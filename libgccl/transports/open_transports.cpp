@@ -1,4 +1,4 @@
-#include "libgccl/transports/wires.hpp"
+#include "libgccl/transports/open_transports.hpp"
 
 #include <fmt/core.h>
 
@@ -42,9 +42,9 @@ std::string text_in(const Report& r) { return {r.text, strnlen(r.text, sizeof r.
 int code_in(const Report& r) { return is_error(r.code) ? r.code : GCCL_ERR_REMOTE; }
 
 // No backend has failed, and none reaches the rank.
-std::string text_of_no_route(const Wires& wires, const GCCL_Port_spec& spec, Rank rank) {
+std::string text_of_no_route(const OpenTransports& transports, const GCCL_Port_spec& spec, Rank rank) {
   std::string names;
-  for (const Wires::Instance& i : wires.instances())
+  for (const OpenTransports::Instance& i : transports.instances())
     names += (names.empty() ? "" : ",") + std::string(i.transport.backend->name);
   const bool near = spec.node[rank] == spec.node[spec.rank];
   return fmt::format(
@@ -55,8 +55,8 @@ std::string text_of_no_route(const Wires& wires, const GCCL_Port_spec& spec, Ran
 
 }  // namespace
 
-Status Wires::open(const Start& start, std::unique_ptr<Wires>* out) {
-  std::unique_ptr<Wires> w(new Wires);
+Status OpenTransports::open(const Start& start, std::unique_ptr<OpenTransports>* out) {
+  std::unique_ptr<OpenTransports> w(new OpenTransports);
   w->environment_ = {.struct_bytes = sizeof(GCCL_Backend_environment),
                      .rank = start.rank,
                      .size = start.size,
@@ -88,20 +88,20 @@ Status Wires::open(const Start& start, std::unique_ptr<Wires>* out) {
   return {};
 }
 
-Wires::~Wires() {
+OpenTransports::~OpenTransports() {
   for (const Instance& i : instances_) i.transport.backend->close(i.state);
 }
 
 // What one of them says in each of three exchanges, and makes of what the other ranks say there.
 class Ports::Connecting {
  public:
-  Connecting(const Wires& wires, const GCCL_Port_spec& spec);
+  Connecting(const OpenTransports& transports, const GCCL_Port_spec& spec);
   Connecting(Connecting&&) = default;
   // For the next exchange.
   std::span<const std::byte> said() const { return said_; }
-  void hear_addresses(const std::vector<std::byte>& all);
-  void hear_reports(const std::vector<std::byte>& all);
-  Status hear_ends(const std::vector<std::byte>& all) const;
+  void take_addresses(const std::vector<std::byte>& all);
+  void take_reports(const std::vector<std::byte>& all);
+  Status take_ends(const std::vector<std::byte>& all) const;
   std::unique_ptr<Ports> take();
 
  private:
@@ -117,7 +117,7 @@ class Ports::Connecting {
     return x;
   }
 
-  const Wires& wires_;
+  const OpenTransports& transports_;
   const GCCL_Port_spec spec_;
   const std::size_t backends_;
   std::unique_ptr<Ports> ports_;
@@ -134,12 +134,12 @@ void Ports::Connecting::note(const char* backend, GCCL_Result r, const char* tex
   std::snprintf(report_.text, sizeof report_.text, "backend %s: %.229s", backend, text);
 }
 
-Ports::Connecting::Connecting(const Wires& wires, const GCCL_Port_spec& spec)
-    : wires_(wires), spec_(spec), backends_(wires.instances().size()), ports_(new Ports) {
+Ports::Connecting::Connecting(const OpenTransports& transports, const GCCL_Port_spec& spec)
+    : transports_(transports), spec_(spec), backends_(transports.instances().size()), ports_(new Ports) {
   said_.resize(backends_ * GCCL_BACKEND_ADDRESS_BYTES);
   ports_->ports_.reserve(backends_);  // likewise
   for (std::size_t b = 0; b < backends_; ++b) {
-    const Wires::Instance& i = wires.instances()[b];
+    const OpenTransports::Instance& i = transports.instances()[b];
     std::byte* const address = said_.data() + b * GCCL_BACKEND_ADDRESS_BYTES;
     char text[GCCL_BACKEND_TEXT_BYTES] = "";
     void* state = nullptr;
@@ -154,7 +154,7 @@ Ports::Connecting::Connecting(const Wires& wires, const GCCL_Port_spec& spec)
   }
 }
 
-void Ports::Connecting::hear_addresses(const std::vector<std::byte>& all) {
+void Ports::Connecting::take_addresses(const std::vector<std::byte>& all) {
   const std::size_t each = backends_ * GCCL_BACKEND_ADDRESS_BYTES;
   reaches_.assign(backends_, std::vector<std::uint8_t>(spec_.size, 0));
   std::vector<std::byte> addresses(std::size_t(spec_.size) * GCCL_BACKEND_ADDRESS_BYTES);
@@ -176,7 +176,7 @@ void Ports::Connecting::hear_addresses(const std::vector<std::byte>& all) {
   say_report();
 }
 
-void Ports::Connecting::hear_reports(const std::vector<std::byte>& all) {
+void Ports::Connecting::take_reports(const std::vector<std::byte>& all) {
   std::vector<std::uint8_t>& route = ports_->route_;
   route.assign(spec_.size, kNoRoute);
   for (Rank r = 0; r < spec_.size && unreached_.ok(); ++r) {
@@ -191,7 +191,7 @@ void Ports::Connecting::hear_reports(const std::vector<std::byte>& all) {
     }
     unreached_ = report_.code  ? Status::error(report_.text, report_.code)
                  : theirs.code ? Status::error(fmt::format("rank {}: {}", r, text_in(theirs)), code_in(theirs))
-                               : Status::error(text_of_no_route(wires_, spec_, r), GCCL_ERR_SYSTEM);
+                               : Status::error(text_of_no_route(transports_, spec_, r), GCCL_ERR_SYSTEM);
   }
   // All agree whether it worked, and nobody's names are needed any more.
   report_ = {.code = unreached_.code(), .failed_backends = 0, .text = {}};
@@ -199,7 +199,7 @@ void Ports::Connecting::hear_reports(const std::vector<std::byte>& all) {
   say_report();
 }
 
-Status Ports::Connecting::hear_ends(const std::vector<std::byte>& all) const {
+Status Ports::Connecting::take_ends(const std::vector<std::byte>& all) const {
   if (!unreached_.ok()) return unreached_;
   for (Rank r = 0; r < spec_.size; ++r)
     if (const Report theirs = report_in(all, r); theirs.code)
@@ -210,46 +210,46 @@ Status Ports::Connecting::hear_ends(const std::vector<std::byte>& all) const {
 std::unique_ptr<Ports> Ports::Connecting::take() {
   for (Port& port : ports_->ports_)
     if (port.state) port.backend->port_connected(port.state);
-  ports_->look_at_routes(wires_, spec_.size);
+  ports_->look_at_routes(transports_, spec_.size);
   return std::move(ports_);
 }
 
-Status Ports::connect(const Wires& wires, std::span<const GCCL_Port_spec> specs, Exchange& exchange,
+Status Ports::connect(const OpenTransports& transports, std::span<const GCCL_Port_spec> specs, Exchange& exchange,
                       std::int64_t timeout_ms, std::unique_ptr<Ports>* out) {
   std::vector<Connecting> parts;
   parts.reserve(specs.size());
-  for (const GCCL_Port_spec& spec : specs) parts.emplace_back(wires, spec);
+  for (const GCCL_Port_spec& spec : specs) parts.emplace_back(transports, spec);
   // What all parts of all ranks say, by part.
-  std::vector<std::vector<std::byte>> heard(parts.size());
+  std::vector<std::vector<std::byte>> gathered(parts.size());
   const auto gather = [&] {
     std::vector<std::byte> mine, all;
     for (const Connecting& p : parts) mine.insert(mine.end(), p.said().begin(), p.said().end());
     if (const Status s = exchange.all_gather(mine, &all, timeout_ms); !s.ok()) return s;
-    for (auto& h : heard) h.clear();
+    for (auto& h : gathered) h.clear();
     for (auto at = all.begin(); at != all.end();)
       for (std::size_t i = 0; i < parts.size(); ++i) {
         const auto end = at + std::ptrdiff_t(parts[i].said().size());
-        heard[i].insert(heard[i].end(), at, end);
+        gathered[i].insert(gathered[i].end(), at, end);
         at = end;
       }
     return Status();
   };
   if (Status s = gather(); !s.ok()) return s;
-  for (std::size_t i = 0; i < parts.size(); ++i) parts[i].hear_addresses(heard[i]);
+  for (std::size_t i = 0; i < parts.size(); ++i) parts[i].take_addresses(gathered[i]);
   if (Status s = gather(); !s.ok()) return s;
-  for (std::size_t i = 0; i < parts.size(); ++i) parts[i].hear_reports(heard[i]);
+  for (std::size_t i = 0; i < parts.size(); ++i) parts[i].take_reports(gathered[i]);
   if (Status s = gather(); !s.ok()) return s;
   for (std::size_t i = 0; i < parts.size(); ++i)
-    if (Status s = parts[i].hear_ends(heard[i]); !s.ok()) return s;
+    if (Status s = parts[i].take_ends(gathered[i]); !s.ok()) return s;
   for (std::size_t i = 0; i < parts.size(); ++i) out[i] = parts[i].take();
   return {};
 }
 
 // What follows from who reaches whom.
-void Ports::look_at_routes(const Wires& wires, Rank size) {
+void Ports::look_at_routes(const OpenTransports& transports, Rank size) {
   if (size == 1) fast_path_ = kTransports[0].fast_path(nullptr);  // without messages any will do
   for (std::size_t b = 0; b < ports_.size(); ++b) {
-    const Transport& t = wires.instances()[b].transport;
+    const Transport& t = transports.instances()[b].transport;
     if (!ports_[b].state || ports_[b].peers != size - 1) continue;
     if (t.in_memory) {
       in_memory_ = true;
@@ -259,7 +259,7 @@ void Ports::look_at_routes(const Wires& wires, Rank size) {
   }
   // Over a network some ranks may reach all others by one transport where others need two: the list of transports,
   // which is the same on every rank, decides.
-  for (const Wires::Instance& i : wires.instances())
+  for (const OpenTransports::Instance& i : transports.instances())
     if (cost_model_.empty() && !i.transport.in_memory) cost_model_ = i.transport.cost_model;
   if (cost_model_.empty()) cost_model_ = kNetworkModel;
 }
