@@ -110,7 +110,7 @@ Status create_world(const GCCL_Config* config, int rank, std::unique_ptr<Communi
   if (s = world->recovery->usable(); world->shrinks && !s.ok())
     return Status::error(fmt::format("GCCL_ON_FAILURE is shrink: {}", s.text()), s.code());
   const auto here = std::count(members.node.begin(), members.node.end(), members.node[start.rank]);
-  world->oversubscribed = here > ::sysconf(_SC_NPROCESSORS_ONLN) || flag("GCCL_CROWDED");
+  world->oversubscribed = here > ::sysconf(_SC_NPROCESSORS_ONLN) || flag("GCCL_OVERSUBSCRIBED");
   Exchange& exchange = *start.exchange;
   world->watch = std::make_unique<Watch>(start.rank);
   s = Communicator::create(world, std::move(members), exchange, out);

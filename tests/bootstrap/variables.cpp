@@ -96,8 +96,8 @@ TEST_CASE("values that cannot be right are errors that say what was expected") {
   };
   for (const auto& [name, value, expected] : std::vector<std::tuple<std::string, const char*, std::string>>{
            {"GCCL_CHECK", "yes", "expected a whole number from 0 to 2"},
-           {"GCCL_CROWDED", "2", "expected a whole number from 0 to 1"},
-           {"GCCL_SHM_LEND", "off", "expected a whole number from 0 to 1"},
+           {"GCCL_OVERSUBSCRIBED", "2", "expected a whole number from 0 to 1"},
+           {"GCCL_SHM_ZERO_COPY", "off", "expected a whole number from 0 to 1"},
            {"GCCL_PROGRESS_THREAD", "-1", "expected a whole number from 0 to 1"},
            {"GCCL_PMPI_STATS", "true", "expected a whole number from 0 to 1"},
            {"GCCL_LOG", "debug", "expected a whole number from 0 to 2"},

@@ -245,7 +245,7 @@ TEST_CASE("random sequences of operations do what the specification says") {
       {.size = 2, .backends = "tcp"},
       {.size = 5, .backends = "shm,tcp", .nodes = {0, 1, 0, 0, 1}},
       {.size = 3, .backends = "shm", .environment = {{"GCCL_PROGRESS_THREAD", "1"}}},
-      {.size = 3, .backends = "shm", .environment = {{"GCCL_SHM_LEND", "0"}}},
+      {.size = 3, .backends = "shm", .environment = {{"GCCL_SHM_ZERO_COPY", "0"}}},
   };
   for (std::size_t j = 0; j < jobs.size(); ++j) {
     Job job = jobs[j];

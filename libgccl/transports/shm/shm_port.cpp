@@ -75,7 +75,7 @@ Status Port::connect(const GCCL_Port_spec& spec, const void* addresses, std::uin
   // Place of a rank among all ranks of its node: the pipe to it, in any writer's segment, has that place.
   std::uint32_t mine = 0, place = 0;
   for (Rank r = 0; r < spec.rank; ++r) mine += spec.node[r] == spec.node[spec.rank];
-  const char* setting = std::getenv("GCCL_SHM_LEND");
+  const char* setting = std::getenv("GCCL_SHM_ZERO_COPY");
   const bool allowed = !setting || std::strcmp(setting, "0") != 0;
   ends_.resize(neighbours_.size() * channels_ * 2);
   active_.reserve(ends_.size());  // transfers need no memory
