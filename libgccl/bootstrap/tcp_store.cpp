@@ -26,9 +26,9 @@ Status parse_tcp_store_hello(std::span<const std::byte> hello, Rank size, Rank* 
   const Rank found_size = in.u32(), found_rank = in.u32();
   if (found_size != size)
     return wrong(
-        fmt::format("rank {} of a job of {} ranks called the store of a job of {}", found_rank, found_size, size));
+        fmt::format("rank {} of a job of {} ranks dialled the store of a job of {}", found_rank, found_size, size));
   if (found_rank == 0 || found_rank >= size)
-    return wrong(fmt::format("rank {} called, expected 1 to {}", found_rank, size - 1));
+    return wrong(fmt::format("rank {} dialled, expected 1 to {}", found_rank, size - 1));
   *rank = found_rank;
   return {};
 }

@@ -66,7 +66,7 @@ class TcpStoreClient : public Exchange {
     return {};
   }
 
-  // Calls until rank 0 has accepted this rank.
+  // Dials until rank 0 has accepted this rank.
   Status meet(Deadline deadline, std::int64_t timeout_ms) {
     std::string last = "no attempt yet";
     for (int pause_ms = 1; !deadline.passed(); pause_ms = std::min(pause_ms * 2, 250)) {
@@ -76,7 +76,7 @@ class TcpStoreClient : public Exchange {
       for (const SocketAddress& address : addresses) {
         if (Status s = check_reach(store_, address); !s.ok()) return s;
         bool again = false;
-        const Status s = call(address, deadline, &again);
+        const Status s = dial_store(address, deadline, &again);
         if (s.ok() || !again) return s;
         last = s.text();
       }
@@ -89,7 +89,7 @@ class TcpStoreClient : public Exchange {
   }
 
   // *again: it may go better another time.
-  Status call(const SocketAddress& address, Deadline deadline, bool* again) {
+  Status dial_store(const SocketAddress& address, Deadline deadline, bool* again) {
     *again = true;
     Fd fd;
     if (Status s = dial(address, &fd); !s.ok()) return s;

@@ -18,17 +18,18 @@
 namespace gccl {
 namespace {
 
-// Who takes longer than this to introduce itself is dropped; an honest rank calls again.
+// A peer that takes longer than this to introduce itself is dropped; an honest rank dials again.
 constexpr std::int64_t kHandshakeMs = 5000;
 // Strangers at once beyond the ranks that are still expected; of more the oldest are dropped.
 constexpr std::size_t kStrangers = 64;
-// Of the reasons for refusals, in the text about those who did not come.
+// Of the reasons for refusals, in the text about ranks that did not come.
 constexpr std::size_t kRefusalBytesMax = 600;
-// A port that a job before this one has just left, or that a caller holds for a moment, becomes free within this time.
+// A port that a job before this one has just left, or that a dialling rank holds for a moment, becomes free within this
+// time.
 constexpr std::int64_t kBindMs = 5000;
 
 // Has connected and not proved itself yet.
-struct Caller {
+struct Pending {
   Fd fd;
   SocketAddress peer;
   Handshake handshake;
@@ -79,7 +80,7 @@ class TcpStoreServer : public Exchange {
     if (!s.ok()) {
       broken_ = s;
       members_.clear();
-      callers_.clear();
+      pending_.clear();
       listener_.reset();
     }
     return s;
@@ -93,7 +94,7 @@ class TcpStoreServer : public Exchange {
     return fmt::format("{} (store {}){}", missing_text(ranks, store_.size, limit_ms_), text_of(store_.at), refusals_);
   }
 
-  // Who was refused may be the one that is missing: all ranks get to read why.
+  // The rank that was refused may be the one that is missing: all ranks get to read why.
   void refuse(const SocketAddress& who, const std::string& why) {
     log_.refused(who, why);
     const std::string text = fmt::format("; refused {}: {}", who.host(), why);
@@ -106,7 +107,7 @@ class TcpStoreServer : public Exchange {
     polled_.clear();
     Deadline wake = *deadline;
     if (listener_) polled_.push_back({listener_.get(), POLLIN, 0});
-    for (Caller& c : callers_) {
+    for (Pending& c : pending_) {
       polled_.push_back({c.fd.get(), short(c.wants_write ? POLLOUT : POLLIN), 0});
       wake = wake.earlier(c.deadline);
     }
@@ -115,57 +116,57 @@ class TcpStoreServer : public Exchange {
     if (poll(polled_.data(), polled_.size(), wake.poll_ms()) < 0 && errno != EINTR && errno != EAGAIN)
       return system_error("rank 0, store: poll", errno);
 
-    // In the order in which they were put there; accepting comes last, as it adds callers.
+    // In the order in which they were put there; accepting comes last, as it adds connections.
     auto at = polled_.begin();
-    const bool calls = listener_ && (at++)->revents != 0;
-    for (auto c = callers_.begin(); c != callers_.end(); ++at) c = introduce(c, at->revents != 0);
+    const bool dialled = listener_ && (at++)->revents != 0;
+    for (auto c = pending_.begin(); c != pending_.end(); ++at) c = introduce(c, at->revents != 0);
     for (Member& m : members_) {
       if (at == polled_.end()) break;
       if (!m.fd || m.fd.get() != at->fd) continue;
       if ((at++)->revents != 0)
         if (Status s = receive(m, deadline); !s.ok()) return s;
     }
-    if (calls)
-      if (Status s = accept_callers(); !s.ok()) return s;
+    if (dialled)
+      if (Status s = accept_pending(); !s.ok()) return s;
     if (listener_ && std::all_of(members_.begin() + 1, members_.end(), [](const Member& m) { return bool(m.fd); })) {
-      // A caller that comes now belongs to the next job at this address: it is refused, and dials again.
+      // A rank that dials now belongs to the next job at this address: it is refused, and dials again.
       listener_.reset();
-      callers_.clear();
+      pending_.clear();
     }
     return {};
   }
 
-  Status accept_callers() {
+  Status accept_pending() {
     for (;;) {
       Fd fd;
       SocketAddress peer;
       if (Status s = accept_from(listener_.get(), &fd, &peer); !s.ok())
         return Status::error(fmt::format("rank 0, store {}: {}", text_of(store_.at), s.text()), s.code());
       if (!fd) return {};
-      if (callers_.size() >= store_.size + kStrangers) {
-        log_.refused(callers_.front().peer, "too many connections that do not introduce themselves");
-        callers_.pop_front();
+      if (pending_.size() >= store_.size + kStrangers) {
+        log_.refused(pending_.front().peer, "too many connections that do not introduce themselves");
+        pending_.pop_front();
       }
-      callers_.push_back({std::move(fd), peer, Handshake::accept(store_.secret), Deadline::in_ms(kHandshakeMs)});
+      pending_.push_back({std::move(fd), peer, Handshake::accept(store_.secret), Deadline::in_ms(kHandshakeMs)});
     }
   }
 
-  std::list<Caller>::iterator introduce(std::list<Caller>::iterator c, bool ready) {
+  std::list<Pending>::iterator introduce(std::list<Pending>::iterator c, bool ready) {
     if (!ready) {
       if (!c->deadline.passed()) return std::next(c);
       log_.refused(c->peer, fmt::format("did not introduce itself within {}", duration_text(kHandshakeMs)));
-      return callers_.erase(c);
+      return pending_.erase(c);
     }
     const Handshake::State state = c->handshake.advance(c->fd.get());
     if (state == Handshake::State::failed && c->handshake.disconnected()) log_.refused(c->peer, c->handshake.error());
     if (state == Handshake::State::failed && !c->handshake.disconnected()) refuse(c->peer, c->handshake.error());
     if (state == Handshake::State::done) admit(*c);
-    if (state == Handshake::State::done || state == Handshake::State::failed) return callers_.erase(c);
+    if (state == Handshake::State::done || state == Handshake::State::failed) return pending_.erase(c);
     c->wants_write = state == Handshake::State::wants_write;
     return std::next(c);
   }
 
-  void admit(Caller& c) {
+  void admit(Pending& c) {
     Rank rank = 0;
     Status s = parse_tcp_store_hello(c.handshake.hello(), store_.size, &rank);
     // It knows the secret and counts other ranks: this job cannot become complete.
@@ -293,7 +294,7 @@ class TcpStoreServer : public Exchange {
     return {};
   }
 
-  // The reason of failure to all who are there. They wait for nothing else: it fits the socket's buffer.
+  // The reason of failure to all ranks that are there. They wait for nothing else: it fits the socket's buffer.
   void send_reason(const Status& status) const {
     for (const Member& m : members_)
       if (m.fd) send_text(m.fd.get(), status);
@@ -306,7 +307,7 @@ class TcpStoreServer : public Exchange {
   const TcpStore store_;
   Fd listener_;
   RefusalLog log_;
-  std::list<Caller> callers_;
+  std::list<Pending> pending_;
   std::vector<Member> members_;  // [0] is this rank, never connected
   std::vector<pollfd> polled_;
   bool first_ = true;     // the first round, in which ranks still come
@@ -321,7 +322,7 @@ class TcpStoreServer : public Exchange {
   Status mismatch_;
 };
 
-// Where rank 0 listens for callers of `store`. A name may mean loopback here and something else on other machines
+// Where rank 0 listens for the ranks of `store`. A name may mean loopback here and something else on other machines
 // (Debian's /etc/hosts), and an address may be a router's: then, and with a secret only, everywhere.
 Status listening_addresses(const TcpStore& store, std::vector<SocketAddress>* out) {
   const SocketAddress numeric = SocketAddress::numeric(store.at.host, store.at.port);

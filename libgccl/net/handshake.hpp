@@ -1,4 +1,5 @@
-// Who calls, and does it know the secret? The first bytes of every connection, as a state machine that never waits.
+// Which peer dials, and does it know the secret? The first bytes of every connection, as a state machine that never
+// waits.
 #pragma once
 
 #include <cstddef>
@@ -10,9 +11,9 @@
 namespace gccl {
 
 // Mutual challenge and response with HMAC-SHA256 over a connected non-blocking socket (handshake_protocol.hpp has the
-// frames). The dialling side sends a hello of at most kHelloBytesMax bytes, authenticated too, that tells the accepting
-// side what the connection is for. Without a secret the same exchange happens with an empty one. Every frame is
-// bounded; whatever else arrives ends in `failed`. How long a peer may take is the caller's to decide.
+// frames). The dialling side sends a hello of at most kHelloBytesMax bytes, authenticated too, that says to the
+// accepting side what the connection is for. Without a secret the same exchange happens with an empty one. Every frame
+// is bounded; whatever else arrives ends in `failed`. How long a peer may take is the caller's to decide.
 class Handshake {
  public:
   static constexpr std::size_t kHelloBytesMax = 512;

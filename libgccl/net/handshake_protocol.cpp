@@ -12,7 +12,7 @@ namespace gccl {
 namespace {
 
 constexpr std::string_view kMagic = "gccl-h";
-constexpr std::uint8_t kCall = 1, kChallenge = 2;
+constexpr std::uint8_t kDial = 1, kChallenge = 2;
 constexpr std::size_t kOpeningBytes = 6 + 1 + 1 + HandshakeProtocol::kNonceBytes;
 constexpr std::uint8_t kAccepted = 1, kRefused = 2;
 constexpr std::string_view kDialRole = "gccl dial", kAcceptRole = "gccl accept";
@@ -34,14 +34,14 @@ HandshakeProtocol HandshakeProtocol::dial(std::string_view secret, std::vector<s
   HandshakeProtocol p(secret, nonce);
   if (p.failed()) return p;
   p.hello_ = std::move(hello);
-  p.send(opening(kCall, nonce), true);
+  p.send(opening(kDial, nonce), true);
   p.expect(Stage::challenge, kOpeningBytes);
   return p;
 }
 
 HandshakeProtocol HandshakeProtocol::accept(std::string_view secret, const Nonce& nonce) {
   HandshakeProtocol p(secret, nonce);
-  if (!p.failed()) p.expect(Stage::call, kOpeningBytes);
+  if (!p.failed()) p.expect(Stage::dial, kOpeningBytes);
   return p;
 }
 
@@ -71,13 +71,13 @@ void HandshakeProtocol::received(std::span<const std::byte> bytes) {
   assert(!bytes.empty() && bytes.size() <= wants());
   input_.insert(input_.end(), bytes.begin(), bytes.end());
   // What is no handshake at all is not waited for any longer.
-  if (stage_ == Stage::call || stage_ == Stage::challenge) {
+  if (stage_ == Stage::dial || stage_ == Stage::challenge) {
     const std::size_t known = std::min(input_.size(), kMagic.size());
     if (!starts_with(input_, kMagic.substr(0, known))) return fail("not a GCCL handshake");
   }
   if (input_.size() < frame_bytes_) return;
   switch (stage_) {
-    case Stage::call: return on_call();
+    case Stage::dial: return on_dial();
     case Stage::challenge: return on_challenge();
     case Stage::proof_length:
     case Stage::proof: return on_proof();
@@ -98,8 +98,8 @@ bool HandshakeProtocol::check_opening(std::uint8_t kind) {
   return !failed();
 }
 
-void HandshakeProtocol::on_call() {
-  if (!check_opening(kCall)) {
+void HandshakeProtocol::on_dial() {
+  if (!check_opening(kDial)) {
     send(opening(kChallenge, nonce_), false);  // so that the other release sees the version, too
     return;
   }

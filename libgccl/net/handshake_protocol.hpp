@@ -1,14 +1,15 @@
 // The handshake's bytes without a socket: what arrives goes in, what to send comes out.
 //
 //   dialling side                                                          accepting side
-//   call       "gccl-h" version kind=1 nonce_d[32]                    ->
+//   dial       "gccl-h" version kind=1 nonce_d[32]                    ->
 //              <-                    "gccl-h" version kind=2 nonce_a[32]   challenge
-//   proof      length[2] hello HMAC("gccl dial"   | call | challenge | length | hello)  ->
-//              <-   verdict[1] HMAC("gccl accept" | call | challenge | length | hello | proof's HMAC)   verdict
+//   proof      length[2] hello HMAC("gccl dial"   | dial | challenge | length | hello)  ->
+//              <-   verdict[1] HMAC("gccl accept" | dial | challenge | length | hello | proof's HMAC)   verdict
 //
 // Each proof covers both nonces and the prover's role: an answer that was recorded or is sent back proves nothing. The
-// dialling side proves itself first: who can only connect to a listener learns nothing that a secret could be guessed
-// from. The key is SHA-256 of the secret. What follows on the connection is neither encrypted nor authenticated.
+// dialling side proves itself first: a stranger that can only connect to a listener learns nothing that a secret could
+// be guessed from. The key is SHA-256 of the secret. What follows on the connection is neither encrypted nor
+// authenticated.
 #pragma once
 
 #include <array>
@@ -40,13 +41,13 @@ class HandshakeProtocol {
   void received(std::span<const std::byte> bytes);
 
   bool done() const { return stage_ == Stage::done; }      // once output() is sent
-  bool failed() const { return stage_ == Stage::failed; }  // output() may still tell the peer why
+  bool failed() const { return stage_ == Stage::failed; }  // output() may still say to the peer why
   const std::vector<std::byte>& hello() const { return hello_; }
   const std::string& error() const { return error_; }
   bool unauthenticated() const { return unauthenticated_; }
 
  private:
-  enum class Stage { call, challenge, proof_length, proof, verdict, done, failed };
+  enum class Stage { dial, challenge, proof_length, proof, verdict, done, failed };
   using Mac = std::array<std::byte, kMacBytes>;
 
   HandshakeProtocol(std::string_view secret, const Nonce& nonce);
@@ -55,13 +56,13 @@ class HandshakeProtocol {
   void send(std::span<const std::byte> bytes, bool covered);
   void fail(std::string why, bool unauthenticated = false);
   bool check_opening(std::uint8_t kind);
-  void on_call();
+  void on_dial();
   void on_challenge();
   void on_proof();
   void on_verdict();
   bool prove(std::string_view role, Mac* mac);  // false: has failed
 
-  Stage stage_ = Stage::call;
+  Stage stage_ = Stage::dial;
   std::array<std::byte, 32> key_;
   Nonce nonce_;
   std::vector<std::byte> hello_;

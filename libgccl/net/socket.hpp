@@ -118,7 +118,7 @@ std::vector<SocketAddress> interface_addresses(const std::string& name = {});
 Status listening_address(const std::string& wanted, bool have_secret, SocketAddress* out);
 
 // Listens on the address (port 0: any free one; local_end() says which) with SO_REUSEADDR. `any(port, AF_INET6)` takes
-// IPv4 too. The queue is as long as the system allows: a whole job may call at once.
+// IPv4 too. The queue is as long as the system allows: a whole job may dial at once.
 Status listen_on(const SocketAddress& address, Fd* out);
 
 // Takes one waiting connection from a listener, TCP_NODELAY set. Success without one: *out is empty. A connection that
@@ -133,7 +133,7 @@ Status dialled(int fd, const SocketAddress& address);
 
 Status set_nodelay(int fd);
 
-// Makes room for this many open descriptors in the process, as far as the hard limit allows (RLIMIT_NOFILE).
+// Raises the limit of open descriptors in the process to this many, as far as the hard limit allows (RLIMIT_NOFILE).
 void allow_descriptors(std::size_t count);
 
 // GCCL_ERR_SYSTEM: "WHAT: strerror(error)".

@@ -202,7 +202,7 @@ TEST_CASE("TCP store: a rank that gives another size ends the start at once, on 
   });
   // At the limit the text would be about a rank that did not come. Rank 1 hears the same, if it was there in time.
   for (const Rank r : {0, 2})
-    CHECK_MESSAGE(has(results[r].text(), "rank 2 of a job of 4 ranks called the store of a job of 3"),
+    CHECK_MESSAGE(has(results[r].text(), "rank 2 of a job of 4 ranks dialled the store of a job of 3"),
                   results[r].text());
   CHECK(!results[1].ok());
 }

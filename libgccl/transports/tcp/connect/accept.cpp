@@ -7,7 +7,7 @@
 namespace gccl::tcp {
 const char* objection(const Hello& h, const PortIdentity& port) {
   if (h.to != port.rank) return "it means another rank";
-  if (h.from >= port.size || h.from == port.rank) return "it calls itself a rank that is no peer";
+  if (h.from >= port.size || h.from == port.rank) return "it says that it is a rank that is no peer";
   if (h.channel >= port.channels) return "it wants a channel that does not exist";
   // One side alone dials, so that both never do at once.
   if (h.kind == Hello::Kind::stream && port.world_rank[h.from] >= port.world_rank[port.rank])
@@ -42,7 +42,7 @@ PendingConnection::Next Accept::ready() {
     case Handshake::State::wants_read: events_ = EPOLLIN; return Next::go_on;
     case Handshake::State::wants_write: events_ = EPOLLOUT; return Next::go_on;
     case Handshake::State::failed:
-      // A rank that ends while it dials, or somebody who only looks whether the port is open.
+      // A rank that ends while it dials, or a program that only looks whether the port is open.
       return handshake_.disconnected() ? turn_away(handshake_.error()) : refuse(handshake_.error());
     case Handshake::State::done: break;
   }
@@ -50,7 +50,7 @@ PendingConnection::Next Accept::ready() {
   if (!decode(handshake_.hello(), &hello)) return refuse("its hello is none of this protocol");
   if (hello.nonce != context_->nonce) return refuse("it means a listener that was here before");
   mailbox_ = context_->find(hello.communicator);
-  // Peers learn where to call from the address of the very port, so none can be earlier than it: this rank has left,
+  // Peers learn where to dial from the address of the very port, so none can be earlier than it: this rank has left,
   // and the peer learns it at once.
   if (!mailbox_) return turn_away("its communicator is not open here any more");
   if (const char* why = objection(hello, mailbox_->identity())) return refuse(why);
@@ -58,7 +58,7 @@ PendingConnection::Next Accept::ready() {
 }
 
 PendingConnection::Next Accept::welcome(const Hello& hello) {
-  // Before the caller knows that it was heard, and may end.
+  // Before the dialling rank knows that it was heard, and may end.
   if (hello.kind == Hello::Kind::abort) mailbox_->put(hello.fault, true);
   if (last_ && hello.kind != Hello::Kind::abort) {
     (void)send(fd_.get(), &kLater, 1, MSG_DONTWAIT | MSG_NOSIGNAL);

@@ -1,4 +1,4 @@
-// The accepting side of a connection: who is it, and which port is it for?
+// The accepting side of a connection: which peer is it, and which port is it for?
 #pragma once
 
 #include <functional>
@@ -27,7 +27,7 @@ class Accept : public PendingConnection {
   Next expired() override;
   bool half_open() const override { return !watched_; }
   // Says that it is dropped in favour of younger ones.
-  void make_room() const { context_->refused(who_, "too many connections that do not introduce themselves"); }
+  void report_dropped() const { context_->refused(who_, "too many connections that do not introduce themselves"); }
 
  private:
   Next welcome(const Hello& hello);

@@ -32,11 +32,11 @@ bool neighbours(const PortIdentity& self, std::uint32_t other) {
 
 // Deadlines are looked at no more often than this.
 constexpr std::chrono::milliseconds kLook{10}, kLookMax{60000};
-// Who looks at a deadline so much later than it meant to has not run (it was stopped, or got no processor): deadlines
-// move by that and a little more, in which what has arrived meanwhile is read.
+// A thread that looks at a deadline so much later than it meant to has not run (it was stopped, or got no processor):
+// deadlines move by that and a little more, in which what has arrived meanwhile is read.
 constexpr std::chrono::milliseconds kLate{250}, kChance{1000};
 // Then those who have something to say have their turn.
-constexpr int kCallersPerTurn = 1024;
+constexpr int kAcceptsPerTurn = 1024;
 // How long nobody is accepted where not even a descriptor can be had.
 constexpr std::chrono::milliseconds kDescriptorPause{250};
 // The same, while the one that is kept in reserve is in use.
@@ -258,12 +258,12 @@ void Connector::serve() {
     const std::int64_t wait_ms = std::chrono::ceil<std::chrono::milliseconds>(due - begin).count();
     const int n = epoll_wait(epoll_.get(), events, 64, int(wait_ms));
     if (const auto late = Clock::now() - due; late > kLate) postpone(late + kChance);
-    bool orders = false, callers = false;
+    bool orders = false, dialled = false;
     for (int i = 0; i < n; ++i) {
       if (events[i].data.ptr == &wakeup_) {
         orders = true;
       } else if (events[i].data.ptr == &listener_) {
-        callers = true;
+        dialled = true;
       } else {
         advance(static_cast<PendingConnection*>(events[i].data.ptr), &PendingConnection::ready);
       }
@@ -271,8 +271,8 @@ void Connector::serve() {
     // These may end other pending connections than the one at hand: only once no event points to any.
     if (orders || orders_left_) take_orders();
     const Clock::time_point looked = Clock::now();
-    if (callers || (asked_.exchange(false) && listen_again_ == Clock::time_point::max())) {
-      take_callers();
+    if (dialled || (asked_.exchange(false) && listen_again_ == Clock::time_point::max())) {
+      accept_pending();
       if (listen_again_ == Clock::time_point::max()) queue_empty_ = looked;
     }
     if (half_open_.empty()) quiet_.store(queue_empty_, std::memory_order_release);
@@ -425,11 +425,11 @@ void Connector::end_left() {
   }
 }
 
-void Connector::take_callers() {
-  for (int i = 0; i < kCallersPerTurn; ++i) {
+void Connector::accept_pending() {
+  for (int i = 0; i < kAcceptsPerTurn; ++i) {
     Fd fd;
     SocketAddress who;
-    // No caller may keep the last descriptor.
+    // No connection that stays may have the last descriptor.
     if (!reserve_.hold()) return pause_listening(kReservePause);
     Status s = accept_from(listener_.get(), &fd, &who);
     // Strangers may have taken all descriptors.
@@ -437,7 +437,7 @@ void Connector::take_callers() {
       drop_oldest();
       s = accept_from(listener_.get(), &fd, &who);
     }
-    const bool last = !s.ok() && reserve_.lend([&] {
+    const bool last = !s.ok() && reserve_.borrow([&] {
       s = accept_from(listener_.get(), &fd, &who);
       return bool(fd);
     });
@@ -450,13 +450,13 @@ void Connector::take_callers() {
     auto accepted = std::make_unique<Accept>(std::move(fd), who, &accept_context_, last);
     PendingConnection* const c = accepted.get();
     add(std::move(accepted));
-    advance(c, &PendingConnection::ready);  // honest callers begin at once
+    advance(c, &PendingConnection::ready);  // honest peers begin at once
   }
 }
 
 void Connector::drop_oldest() {
   PendingConnection* const oldest = half_open_.front();
-  static_cast<Accept*>(oldest)->make_room();
+  static_cast<Accept*>(oldest)->report_dropped();
   drop(pending_.find(oldest));
 }
 

@@ -22,8 +22,8 @@ namespace gccl::tcp {
 
 class Connector {
  public:
-  // Callers that have not proved themselves yet, at most: of more the oldest are dropped. Honest ones are done in a few
-  // milliseconds, and dial again when they are dropped.
+  // Accepted peers that have not proved themselves yet, at most: of more the oldest are dropped. Honest ones are done
+  // in a few milliseconds, and dial again when they are dropped.
   static constexpr std::size_t kHalfOpenMax = 1024;
   // How long the end waits for pending aborts.
   static constexpr std::chrono::milliseconds kAbortLimit{1000};
@@ -51,7 +51,7 @@ class Connector {
   // there is memory, where it is short. The first abort counts.
   void abort(const std::shared_ptr<Mailbox>& mailbox, const GCCL_Fault& fault, bool passes_on) noexcept;
   void dial(std::vector<Dial::Target> targets);
-  // Whether everybody who had called this rank by `then` has been heard to the end. Where it is not known yet, the
+  // Whether every peer that had dialled this rank by `then` has been heard to the end. Where it is not known yet, the
   // thread looks; the caller asks again.
   bool heard_all(PendingConnection::Clock::time_point then);
 
@@ -81,7 +81,7 @@ class Connector {
   void take_orders();
   std::shared_ptr<Mailbox> next_order();
   bool begin_aborts(const std::shared_ptr<Mailbox>& mailbox);
-  void take_callers();
+  void accept_pending();
   void drop_oldest();
   void end_left();
   bool end();

@@ -15,7 +15,7 @@ namespace {
 // A refusal may be a process that is not there yet, or one on its way out: worth a second and a third look, no more.
 constexpr unsigned kRounds = 3;
 constexpr std::chrono::milliseconds kPause{200};
-// A listener that many strangers call drops whom it can: then it is tried often.
+// A listener that many strangers dial drops whom it can: then it is tried often.
 constexpr std::chrono::milliseconds kShortPause{20};
 constexpr std::chrono::seconds kSilenceMax{60};
 // Where the time limit has passed, other addresses still have this long.
@@ -52,7 +52,7 @@ PendingConnection::Next Dial::dial_next() {
   // A connection that stays may not have the last descriptor.
   Status s =
       aborts || reserve_->hold() ? dial(to, &fd_) : system_error("no descriptor is left (see ulimit -n)", EMFILE);
-  if (aborts && s.code() == GCCL_ERR_SYSTEM) reserve_->lend([&] { return (s = dial(to, &fd_)).ok(); });
+  if (aborts && s.code() == GCCL_ERR_SYSTEM) reserve_->borrow([&] { return (s = dial(to, &fd_)).ok(); });
   if (!s.ok())
     return failed(aborts && s.code() == GCCL_ERR_SYSTEM ? Failure::no_descriptor : Failure::refused, s.text());
   handshake_ = Handshake::dial(*secret_, encode(target_.hello));

@@ -22,7 +22,7 @@ struct Arrival {
   std::uint32_t peer = 0, channel = 0, stream = 0, streams = 1;
 };
 
-// Which port it is for: what callers are checked against.
+// Which port it is for: what dialling peers are checked against.
 struct PortIdentity {
   std::uint64_t communicator = 0;
   std::uint32_t rank = 0, size = 0, channels = 0;
@@ -31,7 +31,7 @@ struct PortIdentity {
 
 struct Mail {
   std::vector<Arrival> arrivals;
-  // Peers that cannot be called, or are watched no more: whether that matters depends on what is wanted of them.
+  // Peers that cannot be dialled, or are watched no more: whether that matters depends on what is wanted of them.
   std::vector<GCCL_Fault> peer_failures;
   GCCL_Fault fault{};  // of the whole port; its result is GCCL_SUCCESS when there is none
 };

@@ -17,7 +17,7 @@ class Reserve {
   }
   // Frees it for open(), which returns whether it has taken one. False too: it is in use, or somebody else has it.
   template <class Open>
-  bool lend(Open open) {
+  bool borrow(Open open) {
     const ProcessLock alone;
     if (!hold()) return false;
     fd_.reset();

@@ -29,11 +29,11 @@ constexpr std::uint32_t kYields = 2000;
 constexpr std::chrono::seconds kLastAttempt{1};
 // How long after its connection ended a peer's abort may still arrive: of the time in which this process runs, so a
 // pause between two polls counts little. A process that was stopped, or got no processor, has had no chance to hear it.
-constexpr std::chrono::milliseconds kLastWords{200}, kPauseMax{5};
-// Who aborts dials all before any of them has heard it, and ends no connection before all have. So who ends because it
-// has heard an abort has done so after this rank was dialled: once all who had called by then, and a little later, have
-// been heard, there is no abort. (Where an abort goes to some through memory, its sender's connector needs a moment
-// more.)
+constexpr std::chrono::milliseconds kAbortArrivalMax{200}, kPauseMax{5};
+// A rank that aborts dials all before any of them has heard it, and ends no connection before all have. So a rank that
+// ends because it has heard an abort has done so after this rank was dialled: once all that had dialled by then, and a
+// little later, have been heard, there is no abort. (Where an abort goes to some through memory, its sender's connector
+// needs a moment more.)
 constexpr std::chrono::milliseconds kSettles{10};
 
 PortIdentity identity_of(const GCCL_Port_spec& spec) {
@@ -201,7 +201,7 @@ bool Port::advance(Link* link) {
 // Edges: an event says that something has changed since a link's sockets had no more to give or take.
 void Port::find_ready() {
   if (!epoll_) epoll_ = not_for_children([] { return epoll_create1(EPOLL_CLOEXEC); });
-  // What epoll does not tell of (descriptors or watches are short) is tried as ever.
+  // What epoll does not report (descriptors or watches are short) is tried as ever.
   for (Link* link : active_)
     if (!epoll_ || !link->register_with(epoll_.get())) link->ready = true;
   if (!epoll_) return;
@@ -216,7 +216,8 @@ int Port::poll(GCCL_Transfer** done, int max) {
     const Clock::time_point now = Clock::now();
     listened_ += std::min<Clock::duration>(now - last_listened_, kPauseMax);
     last_listened_ = now;
-    if (fault_.result == GCCL_SUCCESS && (listened_ > kLastWords || connector_->heard_all(suspected_ + kSettles))) {
+    if (fault_.result == GCCL_SUCCESS &&
+        (listened_ > kAbortArrivalMax || connector_->heard_all(suspected_ + kSettles))) {
       if (mailbox_->full()) take_mail();
       if (fault_.result == GCCL_SUCCESS) fault_ = suspicion_;
     }

@@ -54,9 +54,9 @@ class Port {
   Completions done_;
   Staging staging_;
   GCCL_Fault fault_{};
-  std::vector<GCCL_Fault> peer_failures_;  // of peers that could not be called when nothing was wanted of them
-  // A connection ended, or the watch of a peer. Who aborts and leaves, or hears of an abort and leaves, is noticed
-  // twice: what was said, which takes a moment longer, counts.
+  std::vector<GCCL_Fault> peer_failures_;  // of peers that could not be dialled when nothing was wanted of them
+  // A connection ended, or the watch of a peer. A rank that aborts and leaves, or hears of an abort and leaves, is
+  // noticed twice: what was said, which takes a moment longer, counts.
   GCCL_Fault suspicion_{};
   PendingConnection::Clock::time_point suspected_{}, last_listened_{};
   PendingConnection::Clock::duration listened_{};  // since then
@@ -64,7 +64,7 @@ class Port {
   std::uint32_t polls_ = 0;
   PendingConnection::Clock::time_point next_look_{};  // for machines that have vanished
 
-  // Links that wait for a peer to dial: should it be dead, nothing would ever tell.
+  // Links that wait for a peer to dial: should it be dead, nothing would ever say so.
   std::size_t unconnected_ = 0;
   std::uint32_t polls_unconnected_ = 0, yields_left_ = 0;
   std::vector<PendingConnection::Clock::time_point> waiting_since_;  // by rank; zero: not waiting, max: being watched
