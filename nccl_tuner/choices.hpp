@@ -1,5 +1,5 @@
-// What to tell NCCL of a communicator's calls: as a tuning table says, and what it does not say as GCCL's planner has
-// it on a described cluster. Everything is found out when the communicator is made; a call is looked up.
+// What to answer NCCL about a communicator's calls: as a tuning table says, and what it does not say as GCCL's planner
+// has it on a described cluster. Everything is found out when the communicator is made; a call is looked up.
 #pragma once
 
 #include <array>

@@ -88,7 +88,7 @@ Result end(void* context) noexcept {
   return kSuccess;
 }
 
-// A version 2 to 6 of a call, and null where there is nothing to tell.
+// A version 2 to 6 of a call, and null where there is nothing to say.
 const Choice* find(void* context, Function function, std::size_t bytes) noexcept {
   auto* const c = static_cast<const Context*>(context);
   if (!c) return nullptr;

@@ -1,4 +1,4 @@
-/* What the MPI drop-in libgccl_pmpi.so tells about itself. A program that wants to know looks GCCL_PMPI_stats up with
+/* What the MPI drop-in libgccl_pmpi.so says about itself. A program that wants to know looks GCCL_PMPI_stats up with
  * dlsym(RTLD_DEFAULT, "GCCL_PMPI_stats"): it is there only when the drop-in is loaded. */
 #ifndef GCCL_PMPI_H
 #define GCCL_PMPI_H

@@ -113,7 +113,7 @@ class Runner {
   std::vector<std::unique_ptr<Stream>> streams_;
   std::optional<int> result_;        // of the job, once it is decided that it fails
   std::optional<Deadline> kill_at_;  // while ranks are asked to end
-  bool told_to_end_ = false;         // by a signal, or by the limit of time
+  bool asked_to_end_ = false;        // by a signal, or by the limit of time
 };
 
 // In the child, between fork and exec.
@@ -183,7 +183,7 @@ bool Runner::start(unsigned rank) {
     return false;
   }
   if (process.remote) {
-    // The first word of the conversation fits into the pipe, or ssh reads it.
+    // The environment of the remote rank fits into the pipe, or ssh reads it.
     for (std::size_t done = 0; done < process.input.size();) {
       n = write(ranks_.back().input.get(), process.input.data() + done, process.input.size() - done);
       if (n < 0 && errno != EINTR) break;  // it has ended: seen as such
@@ -248,7 +248,7 @@ void Runner::on_signals() {
     const int signal = int(info.ssi_signo);
     if (signal == SIGCHLD) continue;  // several may have become one: all ranks are looked at anyway
     if (!result_) result_ = 128 + signal;
-    told_to_end_ = true;
+    asked_to_end_ = true;
     if (kill_at_) {
       signal_all(SIGKILL);
     } else if (!all_ended()) {
@@ -291,14 +291,14 @@ bool Runner::await_reader() {
     pollfd polled[] = {{signals_.get(), POLLIN, 0},
                        {out_.waits() ? out_.descriptor() : -1, POLLOUT, 0},
                        {err_.waits() ? err_.descriptor() : -1, POLLOUT, 0}};
-    poll(polled, 3, told_to_end_ ? end.poll_ms() : -1);
-    const bool was_told = told_to_end_;
+    poll(polled, 3, asked_to_end_ ? end.poll_ms() : -1);
+    const bool was_asked = asked_to_end_;
     on_signals();
     out_.flush();
     err_.flush();
-    if (std::exchange(before, left()) != left() || was_told != told_to_end_)
+    if (std::exchange(before, left()) != left() || was_asked != asked_to_end_)
       end = Deadline::in_ms(kReaderMs);
-    else if (told_to_end_ && end.passed())
+    else if (asked_to_end_ && end.passed())
       return false;
   }
   return true;
@@ -354,7 +354,7 @@ int Runner::run() {
       kill_at_ = Deadline::in_ms(job_.grace_ms + 100);
     } else if (!kill_at_ && limit && limit->passed()) {
       if (!result_) result_ = kTimedOut;
-      told_to_end_ = true;
+      asked_to_end_ = true;
       say(fmt::format("not done within {} s; ending all ranks", job_.timeout_ms / 1000.0));
       stop(SIGTERM);
     }

@@ -207,7 +207,7 @@ void Job::heed_all() {
 void Job::heed(const Report& report) {
   RankState& s = state_[report.rank];
   using Kind = Report::Kind;
-  // Ranks that were told to end lose each other, which is no part of the run.
+  // Ranks that were asked to end lose each other, which is no part of the run.
   const bool broken = report.kind == Kind::ended && Report::How(report.a) == Report::How::broken;
   if (ended_ != 0 && report.time > ended_ && !broken) return;
   switch (report.kind) {

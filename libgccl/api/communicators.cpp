@@ -292,7 +292,7 @@ GCCL_Result GCCL_Comm_free(GCCL_Comm* comm) {
     Communicator* const c = communicator_of(*comm);
     if (!c) return GCCL_ERR_INVALID_ARGUMENT;
     if (const Status s = not_inside("GCCL_Comm_free"); !s.ok()) return failed(s);
-    if (const Status s = c->survival().not_telling(); !s.ok()) return failed(s);
+    if (const Status s = c->survival().not_notifying(); !s.ok()) return failed(s);
     const Status s = c->leaving().leave();
     if (s.code() == GCCL_ERR_INVALID_USAGE && c->pending()) return failed(s);  // else it is how the calls ended
     destroy(release(c));
@@ -307,7 +307,7 @@ GCCL_Result GCCL_Comm_release(GCCL_Comm* comm) {
     Communicator* const c = communicator_of(*comm);
     if (!c) return GCCL_ERR_INVALID_ARGUMENT;
     if (const Status s = not_inside("GCCL_Comm_release"); !s.ok()) return failed(s);
-    if (const Status s = c->survival().not_telling(); !s.ok()) return failed(s);
+    if (const Status s = c->survival().not_notifying(); !s.ok()) return failed(s);
     if (c->pending())
       return failed(Status::error("operations are in flight: wait for them first", GCCL_ERR_INVALID_USAGE));
     const Status s = c->unsaid();

@@ -75,7 +75,7 @@ GCCL_Result GCCL_Comm_shrink(GCCL_Comm comm, GCCL_Comm* out) {
     if (!c) return GCCL_ERR_INVALID_ARGUMENT;
     if (!out) return failed(invalid("out is null"));
     *out = GCCL_COMM_NULL;
-    if (const Status s = c->survival().not_telling(); !s.ok()) return failed(s);
+    if (const Status s = c->survival().not_notifying(); !s.ok()) return failed(s);
     if (const Status& s = recovery_of(*c).usable(); !s.ok()) return failed(s);
     std::unique_ptr<Communicator> made;
     if (const Status s = agreed(*c, recovery_of(*c).shrink(*c, &made)); !s.ok()) return failed(s);

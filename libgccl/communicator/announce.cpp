@@ -1,4 +1,4 @@
-// What the log tells of a communicator: who is where and reaches whom (GCCL_LOG=2), and how calls are carried out, once
+// What the log says of a communicator: who is where and reaches whom (GCCL_LOG=2), and how calls are carried out, once
 // for each shape of call. Rank 0 speaks for all where all say the same.
 #include <fmt/core.h>
 #include <unistd.h>
@@ -77,8 +77,8 @@ void announce(const Team& team) {
 }
 
 void Recorder::announce(const Work& work, const PreparedPlan& plan) {
-  const bool tells = log_level() >= kLogInfo;
-  if (team_.rank() != 0 || !(tells || (plan.refused && log_level() >= kLogWarnings))) return;
+  const bool informs = log_level() >= kLogInfo;
+  if (team_.rank() != 0 || !(informs || (plan.refused && log_level() >= kLogWarnings))) return;
   const Call& call = work.call;
   const bool lengths = work.lengths != nullptr;
   if (!announced_
@@ -99,7 +99,7 @@ void Recorder::announce(const Work& work, const PreparedPlan& plan) {
                                        listed ? "what it allows" : plan.refused->name, what,
                                        listed || why.empty() ? "" : fmt::format(" ({})", why), plan.algorithm->name));
   }
-  if (!tells) return;
+  if (!informs) return;
   std::string over;
   for (const Ports::Port& port : team_.ports->all())
     if (port.peers > 0) over.append(over.empty() ? "" : " and ").append(port.backend->name);

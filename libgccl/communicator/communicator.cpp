@@ -103,7 +103,7 @@ Communicator::~Communicator() {
     std::lock_guard lock(lock_);
     const Operation* const dropped = operations_.first();
     if (dropped && team_.ports && operations_.failure().none()) {
-      // The others are told who did it, and where memory allows what he was doing.
+      // The others hear which rank did it, and where memory allows what it was doing.
       GCCL_Fault f{.result = GCCL_ERR_REMOTE, .peer = rank(), .text = "a rank freed the communicator"};
       try {
         std::snprintf(f.text, sizeof f.text, "%s freed the communicator while this operation was in flight: %s",

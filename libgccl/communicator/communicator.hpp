@@ -115,7 +115,7 @@ class Communicator {
   Leaving& leaving() { return leaving_; }
   Status unsaid();
 
-  const char* volatile magic = kMagic;  // null at the end: a copy of a handle that was freed is told, mostly
+  const char* volatile magic = kMagic;  // null at the end: a copy of a handle that was freed is found, mostly
   static const char kMagic[];
 
  private:

@@ -185,7 +185,7 @@ Comparison::Found Comparison::in_lengths(const Members& members, const Work& wor
                               members.name(members.rank), work.what.sequence, members.name(r), all_[r], r, due_[r]),
                   GCCL_ERR_MISMATCH),
               .culprit = r,
-              .tell = true};
+              .report_to_others = true};
   return {};
 }
 
@@ -197,7 +197,7 @@ Comparison::Found Comparison::in_digests(const Members& members, const Work& wor
   if (lengths != 0)
     return {.why = members.in_context(
                 work.what, Status::error("in an earlier alltoallv the elements that one rank sent are not those that "
-                                         "another rank was due to receive; GCCL_CHECK=1 tells which",
+                                         "another rank was due to receive; GCCL_CHECK=1 says which",
                                          GCCL_ERR_MISMATCH)),
             .culprit = members.rank};
   if (mine_.size() == 2) return {};
@@ -212,7 +212,7 @@ Comparison::Found Comparison::in_digests(const Members& members, const Work& wor
   if (sum == 0 || !all_there) return {};
   return {.why = members.in_context(
               work.what, Status::error("the ranks' calls on a communicator made from the world differ; GCCL_Comm_free "
-                                       "of it tells which",
+                                       "of it says which",
                                        GCCL_ERR_MISMATCH)),
           .breaks = false};
 }

@@ -44,14 +44,14 @@ class Comparison {
   bool ends_call() const { return of_ == Of::results; }
   // It frees the communicator; else it only precedes a call, or follows one.
   bool frees() const { return of_ == Of::digests || of_ == Of::histories; }
-  // The digests differ: the histories tell in what.
+  // The digests differ: the histories say in what.
   bool needs_histories() const;
 
   struct Found {
     Status why;          // ok: nothing differs
     bool breaks = true;  // the communicator
     Rank culprit = 0;
-    bool tell = false;  // no other rank has found it by itself
+    bool report_to_others = false;  // no other rank has found it by itself
   };
   // After the gathering. `work` is what work() gave, with its number; communicators that failed elsewhere go into the
   // world's list.

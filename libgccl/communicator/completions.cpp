@@ -15,7 +15,7 @@ namespace {
 
 using Stage = Operation::Stage;
 
-// Guards the list of operations that are telling, and of each of them functions, running and given_up.
+// Guards the list of operations that are completing, and of each of them functions, running and given_up.
 std::mutex mutex;
 Operation* first = nullptr;
 Operation** end_of_list = &first;
@@ -31,18 +31,18 @@ thread_local const Frame* innermost = nullptr;
 constexpr int kDepthMax = 8;
 
 void append(Operation* op) {
-  op->next_telling = nullptr;
+  op->next_completing = nullptr;
   *end_of_list = op;
-  end_of_list = &op->next_telling;
-  op->stage.store(Stage::telling, std::memory_order_release);
+  end_of_list = &op->next_completing;
+  op->stage.store(Stage::completing, std::memory_order_release);
   waiting.fetch_add(1, std::memory_order_relaxed);
 }
 
 void remove(Operation* op) {
   Operation** at = &first;
-  while (*at != op) at = &(*at)->next_telling;
-  *at = op->next_telling;
-  if (end_of_list == &op->next_telling) end_of_list = at;
+  while (*at != op) at = &(*at)->next_completing;
+  *at = op->next_completing;
+  if (end_of_list == &op->next_completing) end_of_list = at;
 }
 
 void call(const std::pair<GCCL_Completion_function, void*>& f, GCCL_Result result) {
@@ -54,7 +54,7 @@ void call(const std::pair<GCCL_Completion_function, void*>& f, GCCL_Result resul
 }
 
 // Runs the functions of one operation, those that they add included. The lock is held before and after.
-void tell(Operation* op, std::unique_lock<std::mutex>& lock) {
+void run_functions(Operation* op, std::unique_lock<std::mutex>& lock) {
   op->running = true;
   waiting.fetch_sub(1, std::memory_order_relaxed);
   const Frame frame{op, innermost, innermost ? innermost->depth + 1 : 1};
@@ -108,9 +108,9 @@ bool run_due() {
   bool ran = false;
   for (;;) {
     Operation* op = first;
-    while (op && op->running) op = op->next_telling;
+    while (op && op->running) op = op->next_completing;
     if (!op) return ran;
-    tell(op, lock);
+    run_functions(op, lock);
     ran = true;
   }
 }
@@ -120,8 +120,8 @@ namespace {
 // However deep this thread is inside functions already.
 bool run_those_of(Operation* op) {
   std::unique_lock lock(mutex);
-  if (op->running || op->stage.load(std::memory_order_relaxed) != Stage::telling) return false;
-  tell(op, lock);
+  if (op->running || op->stage.load(std::memory_order_relaxed) != Stage::completing) return false;
+  run_functions(op, lock);
   return true;
 }
 
@@ -150,7 +150,7 @@ bool settle(Operation* op, std::int64_t until_ns) {
 void settle(const Communicator* c) {
   const auto busy = [c] {
     std::lock_guard lock(mutex);
-    for (const Operation* op = first; op; op = op->next_telling)
+    for (const Operation* op = first; op; op = op->next_completing)
       if (op->communicator == c && !inside(op)) return true;
     return false;
   };

@@ -1,4 +1,4 @@
-// What a rank tells the others of itself for the case that some fail (recovery.hpp).
+// What a rank says to the others of itself for the case that some fail (recovery.hpp).
 #pragma once
 
 #include "libgccl/base/other_process.hpp"

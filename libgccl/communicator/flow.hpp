@@ -60,7 +60,7 @@ class Flow {
     std::array<std::unique_ptr<std::byte[]>, kWindowMax> staging;
     std::array<std::size_t, kWindowMax> staging_bytes{};
     std::uint32_t in_flight = 0;  // transfers, by token
-    std::uint32_t landed = 0;     // complete inside start; lanes are told later
+    std::uint32_t landed = 0;     // complete inside start; lanes hear of it later
   };
   static void consume(GCCL_Transfer* t, const void* piece, std::uint64_t offset, std::uint64_t bytes);
   std::byte* at(std::uint32_t lane, const Region& r) const;

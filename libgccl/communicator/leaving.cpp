@@ -56,7 +56,7 @@ Status Leaving::found() {
     if (f.communicator == team_.members.id)
       operations_.break_down(
           Status::error(fmt::format("world rank {} had an error on a communicator of {} ranks that this rank "
-                                    "had not heard of before GCCL_Finalize; its own call tells it",
+                                    "had not heard of before GCCL_Finalize; its own call says it",
                                     f.rank, team_.size()),
                         f.code),
           team_.rank(), false);

@@ -21,9 +21,9 @@ inline constexpr std::uint64_t kPointToPointCookie = ~std::uint64_t(0);  // of t
 struct Operation {
   explicit Operation(Communicator& c) : communicator(&c) {}
 
-  // pending: the communicator has it. telling: it has ended, and functions of GCCL_On_complete are due or running.
+  // pending: the communicator has it. completing: it has ended, and functions of GCCL_On_complete are due or running.
   // complete: it is its caller's alone.
-  enum class Stage : std::uint8_t { pending, telling, complete };
+  enum class Stage : std::uint8_t { pending, completing, complete };
   std::atomic<Stage> stage{Stage::pending};
 
   Communicator* communicator;  // gone, perhaps, once the operation has ended
@@ -67,8 +67,8 @@ struct Operation {
   }
   bool given_up = false;  // nobody will wait: deleted instead of becoming complete
   std::vector<std::pair<GCCL_Completion_function, void*>> functions;
-  // While telling (completions.cpp):
-  Operation* next_telling = nullptr;
+  // While completing (completions.cpp):
+  Operation* next_completing = nullptr;
   bool running = false;
 };
 

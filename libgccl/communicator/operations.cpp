@@ -168,7 +168,7 @@ Status Operations::concluded(Operation* op) {
     return {};
   }
   Comparison::Found found = op->comparison->found(team_.members, op->work, team_.world.get());
-  if (!found.why.ok() && found.breaks) break_down(found.why, found.culprit, found.tell);
+  if (!found.why.ok() && found.breaks) break_down(found.why, found.culprit, found.report_to_others);
   return op->comparison->frees() || op->comparison->ends_call() ? std::move(found.why) : Status();
 }
 
@@ -184,7 +184,7 @@ void Operations::finish(Operation* op, Status status) noexcept {
       break_down(status.copy_or_code(), team_.rank(), true);
     }
   recorder_.ended(*op, status.ok());
-  if (op->stall.told()) team_.world->watch->over(*team_.record);
+  if (op->stall.reported()) team_.world->watch->over(*team_.record);
   if (!status.ok()) op->said = failure_.said();
   op->flow.reset();
   op->plan.reset();
@@ -308,12 +308,12 @@ bool Operations::poll(Ports::Port& port) {
   return n > 0;
 }
 
-void Operations::break_down(Status why, Rank culprit, bool tell_others) noexcept {
+void Operations::break_down(Status why, Rank culprit, bool report_to_others) noexcept {
   if (!failure_.none()) return;
   failure_.set(std::move(why), culprit);
   if (team_.record) team_.record->broken.store(true, std::memory_order_relaxed);
   // Also where all have found the same: a peer that still reads what this rank sends must stop before it is taken back.
-  if ((tell_others || !transfers_.empty()) && team_.ports) {
+  if ((report_to_others || !transfers_.empty()) && team_.ports) {
     GCCL_Fault f{.result = failure_.why().code(), .peer = culprit, .text = {}};
     std::snprintf(f.text, sizeof f.text, "%s", failure_.why().text().c_str());
     abort_ports(*team_.ports, f);

@@ -32,7 +32,7 @@ class Operations {
   void advance_collectives();
 
   // Ends everything in flight. The first reason stays. Goes through when memory is short.
-  void break_down(Status why, Rank culprit, bool tell_others) noexcept;
+  void break_down(Status why, Rank culprit, bool report_to_others) noexcept;
   void break_down(const GCCL_Fault& fault);                                 // of a port
   void break_down(const Operation& op, Status why, Rank culprit) noexcept;  // of an operation
   // The operation that an exception came from, as far as that is known.

@@ -31,7 +31,7 @@ class Plans {
   const View& view() const { return setting_.view; }
   const Authorities& authorities() const { return authorities_; }
 
-  // *made tells whether it was made just now.
+  // *made says whether it was made just now.
   std::shared_ptr<PreparedPlan> of(const Work& work, bool* made);
   Plan planned(const Call& call, std::uint32_t element_bytes);
   // With what it would take, where the algorithm has a closed form.

@@ -32,7 +32,7 @@ struct Shape {
 // A few hundred plans; the least useful place is overwritten.
 class PlanCache {
  public:
-  // Where the shape's plan is, or is to be put; *found tells which.
+  // Where the shape's plan is, or is to be put; *found says which.
   std::shared_ptr<PreparedPlan>& place(const Shape& s, bool* found) {
     if (last_ && last_->shape == s) {
       *found = true;

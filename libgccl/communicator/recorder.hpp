@@ -1,5 +1,5 @@
 // What a communicator keeps of its calls: their order, to be compared with the other ranks' (history.hpp), when they
-// began and ended (flight.hpp), how many they were (metrics.hpp), and of which plans the log has told.
+// began and ended (flight.hpp), how many they were (metrics.hpp), and which plans the log has reported.
 #pragma once
 
 #include <array>
@@ -29,7 +29,7 @@ class Recorder {
 
   Team& team_;
   Metrics metrics_;
-  std::set<std::array<std::uint64_t, 4>> announced_;  // shapes of which the log has told
+  std::set<std::array<std::uint64_t, 4>> announced_;  // shapes that the log has reported
 };
 
 // For GCCL_LOG=2: who this rank is and how it reaches the others; on rank 0 also nodes, and the settings in force.

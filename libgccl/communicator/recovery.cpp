@@ -72,7 +72,7 @@ void Recovery::meet(Rank rank, std::vector<Contact> contacts, std::uint64_t job,
           GCCL_ERR_NOT_SUPPORTED);
   }
   if (!usable_.ok()) return datagrams_.reset();
-  // The job's number is drawn by its first rank and told to no one else.
+  // The job's number is drawn by its first rank, and only its ranks know it.
   BytesOut material;
   material.raw("gccl datagrams").u64(job).raw(secret);
   Digest key{};
@@ -177,7 +177,7 @@ void Recovery::serve() noexcept {
 void Recovery::serve_once(std::unique_lock<std::mutex>& lock) {
   std::int64_t due = now_ns() + (all_watched_ ? 1000 * kNsPerMs : kRetryNs);
   for (auto& [id, g] : groups_) {
-    due = std::min(due, tells(g) ? g.tell_at_ns : g.membership->deadline());
+    due = std::min(due, reports(g) ? g.report_at_ns : g.membership->deadline());
     if (g.wanted != 0) due = std::min(due, now_ns() + kRetryNs);
   }
   if (detector_) due = std::min(due, detector_->deadline());
@@ -205,8 +205,8 @@ void Recovery::serve_once(std::unique_lock<std::mutex>& lock) {
   read_some();
   drive_detector();
   for (auto& [id, g] : groups_) {
-    if (tells(g)) {
-      tell(g);
+    if (reports(g)) {
+      report(g);
       continue;
     }
     g.membership->time_passed(now_ns());
@@ -245,7 +245,7 @@ void Recovery::send(std::uint64_t id, Rank from, Rank to_world, Kind kind, std::
 
 void Recovery::flush(Group& g) {
   for (const fault::Packet& p : g.membership->take_packets())
-    if (!tells(g)) send(g, p.to, Kind::membership, p.bytes);
+    if (!reports(g)) send(g, p.to, Kind::membership, p.bytes);
   for (fault::Decision& d : g.membership->take_decisions()) g.decisions.push_back(std::move(d));
 }
 
@@ -270,10 +270,10 @@ void Recovery::dispatch(std::span<const std::byte> bytes) {
   Group& g = found->second;
   if (kind == Kind::broken) return hear_broken(g, from, in);
   if (kind == Kind::broken_known) {
-    g.untold = g.untold - fault::RankSet{from};
+    g.uninformed = g.uninformed - fault::RankSet{from};
     return;
   }
-  if (tells(g)) return say_broken(g, from);
+  if (reports(g)) return say_broken(g, from);
   if (kind == Kind::membership) {
     if (const auto m = fault::MembershipMessage::decoded(in.rest())) g.membership->received(now_ns(), from, *m);
     return flush(g);

@@ -72,9 +72,9 @@ class Recovery {
     Members members;
     std::unique_ptr<fault::Membership> membership;  // its ranks are the communicator's
     std::vector<fault::Decision> decisions;
-    Status broken;          // a call gave up, on this rank or another; the ranks no longer agree on where they are
-    fault::RankSet untold;  // of that, as far as they have said
-    std::int64_t tell_at_ns = 0, tell_pause_ns = 0;
+    Status broken;              // a call gave up, on this rank or another; the ranks no longer agree on where they are
+    fault::RankSet uninformed;  // of that, as far as they have said
+    std::int64_t report_at_ns = 0, report_pause_ns = 0;
     // Of exchanges: by number, and by rank.
     std::map<std::uint64_t, std::vector<std::byte>> said;
     std::map<std::uint64_t, std::map<Rank, std::vector<std::byte>>> heard;
@@ -111,8 +111,8 @@ class Recovery {
   void wake();
   // In recovery_giving_up.cpp.
   void give_up(Group& g, const Status& why, Rank heard_from);
-  bool tells(const Group& g) const;
-  void tell(Group& g);
+  bool reports(const Group& g) const;
+  void report(Group& g);
   void say_broken(const Group& g, Rank to) const;
   void hear_broken(Group& g, Rank from, BytesIn& in);
   // Who waits for a decision: a call of the program's; or the communicator that goes on by itself, until GCCL_Abort.

@@ -16,16 +16,16 @@ class Stall {
       since_ns_ = now_ns;
       return false;
     }
-    if (now_ns - since_ns_ < limit_ns || now_ns - told_ns_ < kPauseNs) return false;
-    told_ns_ = now_ns;
+    if (now_ns - since_ns_ < limit_ns || now_ns - reported_ns_ < kPauseNs) return false;
+    reported_ns_ = now_ns;
     return true;
   }
   // lasts() has been true.
-  bool told() const { return told_ns_ != 0; }
+  bool reported() const { return reported_ns_ != 0; }
 
  private:
   std::uint64_t moved_ = 0;
-  std::int64_t since_ns_ = 0, told_ns_ = 0;  // 0: never
+  std::int64_t since_ns_ = 0, reported_ns_ = 0;  // 0: never
 };
 
 }  // namespace gccl

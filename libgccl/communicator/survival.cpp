@@ -75,7 +75,7 @@ Status Survival::transfer(Work&& work) {
 }
 
 Status Survival::refused() const {
-  if (telling_)
+  if (notifying_)
     return Status::error("a function of GCCL_On_failure must not communicate on its communicator, nor free it",
                          GCCL_ERR_INVALID_USAGE);
   return Status::error(change_, GCCL_ERR_RANKS_CHANGED);
@@ -96,7 +96,7 @@ Status Survival::complete(Work&& work, const ShortCalls::Key* key, bool* complet
 }
 
 Status Survival::survive(Work&& work, const ShortCalls::Key* key) {
-  if (telling_) return refused();
+  if (notifying_) return refused();
   const std::uint32_t call = ++calls_;
   if (renumbered_in_ == call) {
     renumbered_in_.reset();
@@ -158,12 +158,12 @@ void Survival::notice() {
     if (r != c_.rank() && std::ranges::count(failed, r) == 0) failed.insert(std::ranges::upper_bound(failed, r), r);
   if (noticed_.exchange(true)) return;
   c_.count(&Metrics::noticed);
-  tell_program(GCCL_FAILURE_NOTICED, failed, c_.members(), why.text());
+  notify_program(GCCL_FAILURE_NOTICED, failed, c_.members(), why.text());
 }
 
 // Without locks.
-void Survival::tell_program(int stage, const std::vector<Rank>& failed, const Members& before,
-                            const std::string& text) {
+void Survival::notify_program(int stage, const std::vector<Rank>& failed, const Members& before,
+                              const std::string& text) {
   if (!function_) return;
   std::vector<std::int32_t> ranks(failed.begin(), failed.end()), world;
   for (const Rank r : failed) world.push_back(std::int32_t(before.world_rank[r]));
@@ -175,14 +175,14 @@ void Survival::tell_program(int stage, const std::vector<Rank>& failed, const Me
                            .size = std::int32_t(c_.size()),
                            .rank = std::int32_t(c_.rank()),
                            .text = text.c_str()};
-  telling_ = true;
+  notifying_ = true;
   try {
     function_(reinterpret_cast<GCCL_Comm>(&c_), &event, context_);
   } catch (...) {
-    telling_ = false;
+    notifying_ = false;
     throw CallersException(fmt::format("a function of GCCL_On_failure threw an exception: {}", caught_text()));
   }
-  telling_ = false;
+  notifying_ = false;
 }
 
 // Those that are left make the communicator anew. *completed: this rank has completed the call; then: all of them have.
@@ -208,7 +208,7 @@ Status Survival::mend(std::uint32_t call, bool* completed) {
     renumbered_ = renumbered_ || furthest == call;
     if (furthest != call) renumbered_in_ = furthest;
   }
-  tell_program(GCCL_FAILURE_RECOVERED, gone, before, change_);
+  notify_program(GCCL_FAILURE_RECOVERED, gone, before, change_);
   return {};
 }
 
@@ -224,7 +224,7 @@ void Survival::shrink_on_failure(bool does) {
 }
 
 Status Survival::set_policy(GCCL_Failure_policy policy) {
-  if (Status s = not_telling(); !s.ok()) return s;
+  if (Status s = not_notifying(); !s.ok()) return s;
   if (const Status& s = c_.world().recovery->usable(); policy == GCCL_SHRINK && !s.ok()) return s.copy_or_code();
   std::vector<std::uint8_t> all(c_.size());
   constexpr std::uint8_t kAnotherShrinks = 2;

@@ -48,7 +48,8 @@ class Survival {
   Status call(Work&& work, const ShortCalls::Key* key);
   // A blocking send or receive.
   Status transfer(Work&& work);
-  // Tells the program of the failure under which the communicator is, where there is one and it has not been told.
+  // Reports to the program the failure under which the communicator is, where there is one and it has not been
+  // reported.
   void notice();
 
   bool shrinks() const { return shrinks_; }
@@ -63,16 +64,16 @@ class Survival {
 
   // What begins now is not carried out, and why: ranks have other numbers since a call that did not say so, or the
   // program's function of GCCL_On_failure is running.
-  bool refuses() const { return renumbered_ || renumbered_in_ || telling_; }
+  bool refuses() const { return renumbered_ || renumbered_in_ || notifying_; }
   // A blocking collective of which call() says so at once, whatever its arguments, which may go by the old numbers.
   bool hands_back(const Descriptor& what) const;
   Status refused() const;
   // Not ok inside that function.
-  Status not_telling() const { return telling_ ? refused() : Status(); }
+  Status not_notifying() const { return notifying_ ? refused() : Status(); }
   // For a collective: the next one is carried out.
   Status refuse_once() {
     Status s = refused();
-    renumbered_ = renumbered_ && telling_;
+    renumbered_ = renumbered_ && notifying_;
     return s;
   }
   void know_numbers() { renumbered_ = false; }
@@ -83,7 +84,7 @@ class Survival {
   Status hand_back(const Descriptor& what);
   std::vector<Rank> known_failed();
   Status mend(std::uint32_t call, bool* completed);
-  void tell_program(int stage, const std::vector<Rank>& failed, const Members& before, const std::string& text);
+  void notify_program(int stage, const std::vector<Rank>& failed, const Members& before, const std::string& text);
 
   Communicator& c_;
   bool shrinks_ = false;
@@ -91,7 +92,7 @@ class Survival {
   bool renumbered_ = false;           // since the last call whose caller knew the ranks' numbers
   // Others were in this later call when ranks got other numbers: so they have here, too, from its beginning on.
   std::optional<std::uint32_t> renumbered_in_;
-  bool telling_ = false;     // the function is running
+  bool notifying_ = false;   // the function is running
   std::uint32_t calls_ = 0;  // blocking collectives, the same on all ranks
   KeptInput kept_;
   std::string change_;  // who was lost last, in words

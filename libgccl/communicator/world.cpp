@@ -17,7 +17,7 @@
 namespace gccl {
 namespace {
 
-constexpr std::int64_t kTellMs = 5000;  // a rank that cannot start waits so long for the others, to say so
+constexpr std::int64_t kReportMs = 5000;  // a rank that cannot start waits so long for the others, to say so
 
 bool flag(const char* name) {
   const char* value = std::getenv(name);
@@ -82,7 +82,7 @@ Status create_world(const GCCL_Config* config, int rank, std::unique_ptr<Communi
   std::vector<std::byte> all;
   const Status gathered =
       start.exchange->all_gather({reinterpret_cast<const std::byte*>(&mine), sizeof mine}, &all,
-                                 s.ok() ? start.start_timeout_ms : std::min(start.start_timeout_ms, kTellMs));
+                                 s.ok() ? start.start_timeout_ms : std::min(start.start_timeout_ms, kReportMs));
   if (!s.ok()) return s;
   if (!gathered.ok()) return gathered;
 

@@ -9,7 +9,7 @@
 // other helpers each time. After three more it has failed, if at least one helper has said that it heard nothing
 // either: a rank that cannot receive must not accuse. Suspicions are not spread, so no rank has to refute any.
 //
-// Failures are told in every message, and at once to a few when they are news.
+// Failures are reported in every message, and at once to a few when they are news.
 //
 //   crash ----- 2 periods at most ----- ping - no answer - suspected - + 3 rounds - failed    : 0.6 of the detection
 //   time
@@ -40,7 +40,7 @@ struct DetectorSettings {
 struct DetectorRules {
   virtual ~DetectorRules() = default;
   // Whether a rank that was silent for all rounds has failed. `witnessed`: a helper heard nothing of it either;
-  // `alone`: there is nobody else who could tell.
+  // `alone`: there is no other rank that could know.
   virtual bool accuses(bool witnessed, bool alone) const { return witnessed || alone; }
   // The system shows that rank's process here, and it has not ended: it is slow, or stopped. It is not accused, and a
   // helper answers for it.

@@ -23,7 +23,7 @@ Member::Member(Nanos now, const MemberSettings& settings, Rank self, std::uint64
       seed_(seed),
       membership_(now, settings.membership, self, life, contacts, *rules.membership) {}
 
-// What one of the two has found is told to the other. A new epoch has a new detector.
+// What one of the two has found is passed to the other. A new epoch has a new detector.
 void Member::exchange(Nanos now) {
   if (detector_ && watched_ == membership_.epoch()) {
     membership_.learn(now, detector_->failures());

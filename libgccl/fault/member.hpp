@@ -1,6 +1,6 @@
-// One rank's part of the fault protocol, without I/O: its detector and its membership, which tell each other what they
-// find. What moves bytes and knows the time drives it: after each event it sends the packets, and calls time_passed()
-// at the deadline.
+// One rank's part of the fault protocol, without I/O: its detector and its membership, which report to each other what
+// they find. What moves bytes and knows the time drives it: after each event it sends the packets, and calls
+// time_passed() at the deadline.
 #pragma once
 
 #include <optional>

@@ -123,7 +123,7 @@ void Membership::revoke(Nanos now) {
   if (member()) set_revoked(now);
 }
 
-// Every member tells all others, so that it spreads also where the first dies while it does.
+// Every member reports it to all others, so that it spreads also where the first dies while it does.
 void Membership::set_revoked(Nanos now) {
   if (std::exchange(revoked_, true)) return;
   retry_at_ = now + settings_.retry;
@@ -162,7 +162,7 @@ void Membership::behind(Nanos, Rank from, Epoch its) {
   if (member() && its > epoch_ && !failures_.failed.contains(from)) ask(from);
 }
 
-void Membership::tell_last(Rank to, Epoch epoch, std::uint32_t instance) {
+void Membership::send_last_decision(Rank to, Epoch epoch, std::uint32_t instance) {
   MembershipMessage m = message(Kind::agreement);
   if (last_ && last_->epoch == epoch && last_->instance == instance) {
     m.epoch = epoch;
@@ -180,7 +180,7 @@ void Membership::of_other_epoch(Nanos now, Rank from, const MembershipMessage& m
   if (m.epoch > epoch_ && m.kind == Kind::expelled) return leave(Out::expelled);
   if (m.epoch > epoch_) return behind(now, from, m.epoch);
   if (m.kind == Kind::agreement && m.agreement.kind != AgreementMessage::Kind::decide)
-    tell_last(from, m.epoch, m.instance);
+    send_last_decision(from, m.epoch, m.instance);
 }
 
 void Membership::received(Nanos now, Rank from, const MembershipMessage& m) {
@@ -213,7 +213,7 @@ void Membership::received(Nanos now, Rank from, const MembershipMessage& m) {
     return advance(now);
   }
   if (m.instance > instance_) return ask(from);
-  if (m.agreement.kind != AgreementMessage::Kind::decide) tell_last(from, m.epoch, m.instance);
+  if (m.agreement.kind != AgreementMessage::Kind::decide) send_last_decision(from, m.epoch, m.instance);
 }
 
 // ---- Time ----
@@ -234,10 +234,10 @@ void Membership::time_passed(Nanos now) {
       for (const Rank r : contacts_) send(r, m);
       return;
     }
-    RankSet untold = members_ - failures_.failed - know_revoked_;
-    untold = untold - RankSet{self_};
-    for (const Rank r : untold) send(r, message(Kind::revoke));
-    if (untold.empty()) retry_at_ = kNever;
+    RankSet uninformed = members_ - failures_.failed - know_revoked_;
+    uninformed = uninformed - RankSet{self_};
+    for (const Rank r : uninformed) send(r, message(Kind::revoke));
+    if (uninformed.empty()) retry_at_ = kNever;
   }
   agreement_->time_passed(now);
   advance(now);

@@ -3,7 +3,7 @@
 // An epoch has a fixed set of members, and agreements one after the other, which all members call in the same order.
 // One called by shrink or grow ends the epoch: the next has the members that the decision does not call failed, and,
 // for either call, those that wanted to join. Nothing of an epoch enters a later one; who missed the end of an epoch
-// asks, and is told.
+// asks, and gets an answer.
 //
 //            +-------- agree --------+
 //            v                       |        shrink, grow
@@ -69,7 +69,7 @@ class Membership {
   void shrink(Nanos now) { begin(now, Call::shrink, ~std::uint64_t(0)); }
   void grow(Nanos now) { begin(now, Call::grow, ~std::uint64_t(0)); }
   void revoke(Nanos now);
-  // What the caller was told of failures; decisions say whether all were told of all.
+  // The failures that the caller has heard of; decisions say whether all have heard of all.
   void acknowledge(const RankSet& failed) { acknowledged_.insert(failed); }
 
   // ---- Events ----
@@ -117,7 +117,7 @@ class Membership {
   void watch_quorum(Nanos now);
   void joins(Nanos now, Rank from, std::uint64_t life);
   void of_other_epoch(Nanos now, Rank from, const MembershipMessage& m);
-  void tell_last(Rank to, Epoch epoch, std::uint32_t instance);
+  void send_last_decision(Rank to, Epoch epoch, std::uint32_t instance);
   void ask(Rank whom);
   void set_revoked(Nanos now);
   MembershipMessage message(Kind kind) const;

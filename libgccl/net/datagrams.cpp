@@ -67,7 +67,7 @@ bool Datagrams::receive(std::vector<std::byte>* bytes) {
     if (size < 0 && errno == EINTR) continue;
     if (size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return false;
     ++forged;
-    if (size < ssize_t(sizeof(Digest))) continue;  // an error is another datagram's, of which ICMP has told
+    if (size < ssize_t(sizeof(Digest))) continue;  // an error is another datagram's, which ICMP has reported
     bytes->resize(std::size_t(size));
     Digest mac;
     const std::size_t content = bytes->size() - sizeof mac;

@@ -1,5 +1,5 @@
-// Which algorithm Open MPI takes where nobody tells it another: the fixed decision rules of coll/tuned (4.1 and later),
-// as tables of thresholds. Source: open-mpi/ompi ompi/mca/coll/tuned/coll_tuned_decision_fixed.c.
+// Which algorithm Open MPI takes where nobody names another: the fixed decision rules of coll/tuned (4.1 and later), as
+// tables of thresholds. Source: open-mpi/ompi ompi/mca/coll/tuned/coll_tuned_decision_fixed.c.
 #pragma once
 
 #include <string_view>

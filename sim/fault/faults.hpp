@@ -118,7 +118,7 @@ struct FaultEvent {
 // What came of a run with faults.
 struct FaultOutcome {
   bool completed = false;                      // every operation ended on all ranks that are members at the end
-  std::vector<Rank> dead;                      // as all that finished have been told
+  std::vector<Rank> dead;                      // as all that finished have heard
   std::vector<Rank> false_alarms;              // called failed, though nothing was done to them
   Nanos detection_first = -1, detection = -1;  // from a failure until the first, and the last, survivor knew; the worst
   Nanos recovery = -1;                         // from the first failure until all that are left work again

@@ -68,7 +68,7 @@ class DatagramWire : public Wire {
 };
 
 // A connection: bytes keep their order, in pieces that end anywhere. A cut stalls them, as losses stall TCP; damage is
-// what TCP's own checksum misses. It breaks when it is told to, or with `loss` per piece; what is on its way is lost
+// what TCP's own checksum misses. It breaks when it is asked to, or with `loss` per piece; what is on its way is lost
 // then, but for a beginning, each side notices at a time of its own, and once both have it is dialled again.
 class StreamWire : public Wire {
  public:

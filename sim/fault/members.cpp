@@ -177,7 +177,7 @@ void Machines::after_event(Rank r) {
 bool Machines::everybody_settled() const {
   return std::all_of(machine_.begin(), machine_.end(), [](const Machine& m) {
     const bool spare = m.life > 0;
-    return !m.alive ? m.crashed_at >= 0 : m.doing == Machine::Doing::finished || m.told_out || (spare && m.epoch == 0);
+    return !m.alive ? m.crashed_at >= 0 : m.doing == Machine::Doing::finished || m.knows_out || (spare && m.epoch == 0);
   });
 }
 
@@ -200,13 +200,13 @@ void Machines::check_end() {
       continue;
     }
     const Membership& s = m.member->membership();
-    if (m.told_out) {
+    if (m.knows_out) {
       ++(s.out() == Membership::Out::expelled ? outcome_.expelled : outcome_.without_quorum);
       if (s.out() != Membership::Out::no_quorum || m.hurt) continue;
       // Those of its epoch that never failed: did they have no quorum?
       RankSet lost;
       for (const Rank other : s.members())
-        if (other != r && (!at(other).alive || at(other).life > 0 || at(other).told_out)) lost.insert(other);
+        if (other != r && (!at(other).alive || at(other).life > 0 || at(other).knows_out)) lost.insert(other);
       if (has_quorum(s.members(), {.failed = lost, .gone = {}}))
         violation(fmt::format("rank {} gives up for want of a quorum that it had", r));
       continue;

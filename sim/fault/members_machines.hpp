@@ -33,7 +33,7 @@ struct Machine {
   std::uint32_t agreement = 0;       // of the epoch
   Nanos resend = 0;                  // its token
   std::map<Rank, Nanos> knew;        // of failures, first
-  bool told_out = false;
+  bool knows_out = false;
 };
 
 class Machines {

@@ -69,7 +69,7 @@ void Machines::step(Rank r) {
   const Membership& s = m.member->membership();
   for (const Decision& d : m.member->take_decisions()) heed(r, d);
   if (s.out() != Membership::Out::no) {
-    if (std::exchange(m.told_out, true)) return;
+    if (std::exchange(m.knows_out, true)) return;
     m.doing = Doing::nothing;  // like the member it is silent from now on
     mix(0x0 + std::uint64_t(s.out()));
     if (!m.hurt && s.out() == Membership::Out::expelled) violation(fmt::format("rank {} is expelled for nothing", r));
@@ -173,7 +173,7 @@ void Machines::note_failures(Rank r) {
   for (const Rank f : m.member->membership().failures().failed) {
     if (!m.knew.try_emplace(f, now()).second) continue;
     mix(std::uint64_t(now()) + f);
-    if (f >= machines() || (at(f).crashed_at < 0 && !at(f).hurt && !at(f).told_out))
+    if (f >= machines() || (at(f).crashed_at < 0 && !at(f).hurt && !at(f).knows_out))
       violation(fmt::format("rank {} calls rank {} failed, to which nothing was done", r, f));
   }
 }

@@ -105,7 +105,7 @@ FaultTimeline random_timeline(std::uint64_t seed, Rank ranks_min, Rank ranks_max
     if (dice.one_in(2)) a.along = Rank(dice.below(t.ranks)), a.along_after = dice.between(0, 2 * t.delay_max);
     t.partitions |= pause > 0;
   }
-  // A third rank tells two that their link is down, unless it has crashed.
+  // A third rank reports to two that their link is down, unless it has crashed.
   const auto crashes =
       std::count_if(t.injuries.begin(), t.injuries.end(), [](const Injury& i) { return i.kind == Kind::crash; });
   if (linked) t.partitions |= t.ranks < 3 + std::size_t(crashes) + 2 * t.after_packets.size();

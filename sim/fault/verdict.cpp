@@ -15,7 +15,7 @@ void judge_knowledge(const Witnesses& left, bool hangs, const std::map<Rank, Nan
   for (const RankWitness* w : left)
     for (const Rank d : f->dead)
       if (w->must_know && !w->knew.contains(d) && !hangs)
-        f->violations.push_back(fmt::format("rank {} was never told that rank {} has failed", w->rank, d));
+        f->violations.push_back(fmt::format("rank {} never heard that rank {} has failed", w->rank, d));
   for (const Rank d : f->dead) {
     const auto since = failed_at.find(d);
     if (since == failed_at.end()) continue;

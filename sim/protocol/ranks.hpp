@@ -13,7 +13,7 @@
 
 namespace gccl::sim {
 
-constexpr std::size_t kProtocolOperationsMax = 48;  // of a run: which are complete is told in the flags of agreements
+constexpr std::size_t kProtocolOperationsMax = 48;  // of a run: which are complete is said in the flags of agreements
 constexpr Rank kProtocolRanksMax = 64, kProtocolSparesMax = 16;
 
 // The program. A rank carries out the operations one after the other. Where a failure interrupts it, it revokes; then,

@@ -7,7 +7,7 @@
  * The life of a port, one for each communicator and one for each job:
  *   open_port      makes it, and says in at most GCCL_BACKEND_ADDRESS_BYTES bytes how peers reach it
  *   (the library exchanges the addresses between all ranks of the communicator)
- *   connect_port   gets all addresses, tells which peers it will serve
+ *   connect_port   gets all addresses, says which peers it will serve
  *   (the library waits until every rank has come this far)
  *   port_connected the names by which peers found the port are needed no longer
  *   send, receive, poll ...

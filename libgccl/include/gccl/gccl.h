@@ -167,7 +167,7 @@ GCCL_API GCCL_Result GCCL_Comm_revoke(GCCL_Comm comm);
 /* How many ranks of comm are known here to have failed, and which: at most `capacity` of them go to ranks, which may be
  * null when that is 0. Local. */
 GCCL_API GCCL_Result GCCL_Comm_get_failed(GCCL_Comm comm, int* ranks, int capacity, int* count);
-/* This rank knows of all failures that GCCL_Comm_get_failed tells now. Local. */
+/* This rank knows of all failures that GCCL_Comm_get_failed returns now. Local. */
 GCCL_API GCCL_Result GCCL_Comm_ack_failed(GCCL_Comm comm);
 /* Collective over the ranks that have not failed. *flags becomes the bitwise AND of theirs, the same on all of them; so is
  * the result: GCCL_ERR_PEER_LOST, with *flags set, where a rank has failed that not all had acknowledged. */
@@ -194,7 +194,7 @@ enum {
 GCCL_API GCCL_Result GCCL_Comm_set_on_failure(GCCL_Comm comm, GCCL_Failure_policy policy);
 
 enum { GCCL_FAILURE_NOTICED = 0, GCCL_FAILURE_RECOVERED = 1 };
-/* What a function of GCCL_On_failure is told; valid until it returns. */
+/* What a function of GCCL_On_failure gets; valid until it returns. */
 typedef struct GCCL_Failure {
   size_t struct_bytes;        /* sizeof(GCCL_Failure) of the library */
   int32_t stage;              /* GCCL_FAILURE_NOTICED: nothing is done yet. GCCL_FAILURE_RECOVERED: comm is smaller */

@@ -122,7 +122,7 @@ Port::~Port() {
       if (flights_[i].kind == Flight::Kind::fault) (void)heard_.release();
     }
   // After a fault, of whichever side, peers may never come to a collective call.
-  if (usable && fault_.result == GCCL_SUCCESS && told_.result == GCCL_SUCCESS) PMPI_Comm_free(&comm_);
+  if (usable && fault_.result == GCCL_SUCCESS && reported_.result == GCCL_SUCCESS) PMPI_Comm_free(&comm_);
 }
 
 bool Port::may_call_mpi() noexcept {
@@ -390,8 +390,8 @@ void Port::fail(int result, std::uint32_t peer, const char* text) noexcept {
 void Port::abort(const GCCL_Fault& fault) noexcept {
   {
     std::lock_guard lock(mutex_);
-    if (told_.result == GCCL_SUCCESS) {
-      told_ = fault;
+    if (reported_.result == GCCL_SUCCESS) {
+      reported_ = fault;
       fault_to_send_.store(true, std::memory_order_release);
     }
   }
@@ -406,7 +406,7 @@ void Port::send_fault() noexcept {
   try {
     static std::deque<GCCL_Fault> kept;
     std::lock_guard lock(mutex);
-    const GCCL_Fault& words = kept.emplace_back(told_);
+    const GCCL_Fault& words = kept.emplace_back(reported_);
     for (const int place : place_)
       if (MPI_Request request = MPI_REQUEST_NULL;
           place >= 0 && place != place_[rank_] &&

@@ -150,7 +150,7 @@ class Port {
   bool warned_ = false;
   // What abort() has for the peers; sent by a thread that may call MPI.
   std::mutex mutex_;
-  GCCL_Fault told_{};
+  GCCL_Fault reported_{};
   std::atomic<bool> fault_to_send_{false};
   // test()'s own, kept to spare allocations.
   std::vector<int> indices_;

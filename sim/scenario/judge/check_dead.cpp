@@ -1,4 +1,4 @@
-// "dead": the ranks that all survivors have been told have failed, exactly.
+// "dead": the ranks of which all survivors have heard that they have failed, exactly.
 #include <algorithm>
 
 #include "sim/scenario/judge/fault_result.hpp"

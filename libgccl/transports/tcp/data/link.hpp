@@ -37,7 +37,7 @@ class Link {
   // "sending 8 bytes".
   std::string doing() const;
 
-  // Has the port's epoll tell of all connections, by this link's address; once each. False when it cannot.
+  // Has the port's epoll report all connections, by this link's address; once each. False when it cannot.
   bool register_with(int epoll);
   // Whether the machine behind one of the connections has stopped answering.
   bool vanished(const Settings& settings) const;

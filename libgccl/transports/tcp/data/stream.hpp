@@ -37,7 +37,7 @@ class ReadAhead {
 struct Stream {
   Fd fd;
   bool registered = false;        // with the port's epoll
-  std::uint64_t moved_bytes = 0;  // in both directions: tells whether an attempt was of use
+  std::uint64_t moved_bytes = 0;  // in both directions: says whether an attempt was of use
 
   ReadAhead ahead;
   bool in_frame = false;  // `incoming` has been read, and `taken` bytes of its payload
