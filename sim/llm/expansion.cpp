@@ -86,7 +86,7 @@ class Expander {
     double feeding = 2 * (p.active - p.attention), mixing = 2 * p.attention + core;
     if (moe) {
       const double experts = 2 * double(m.experts.top_k) * (p.experts / double(m.experts.count));
-      mixing += feeding - experts;  // router and shared experts, computed beside attention
+      mixing += feeding - experts;  // router and shared experts, computed concurrently with attention
       feeding = experts * imbalance_;
     }
     if (w_.compute.forward_us) {

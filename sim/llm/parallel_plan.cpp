@@ -141,7 +141,7 @@ double estimate_us(const LlmWorkload& w, Pricer& pricer) {
     }
     slowest = std::max(slowest, one);
     all += one;
-    // Hidden at most beside one micro-batch's pass, which it begins or ends with.
+    // Hidden at most behind one micro-batch's pass, which it begins or ends with.
     data = std::max(data, w.overlap[std::size_t(Kind::data)] ? std::max(0.0, own - one) : own);
   }
   const double filling = all / p.pipeline * (p.pipeline - 1) / p.interleave;

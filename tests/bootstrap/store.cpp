@@ -147,7 +147,7 @@ TEST_CASE("TCP store: who is missing is named on every rank, in the time of the 
 }
 
 TEST_CASE("TCP store: different lengths are a mismatch on every rank, the late ones too") {
-  check_unlike_lengths(tcp(free_port(), 3));
+  check_different_lengths(tcp(free_port(), 3));
 }
 
 TEST_CASE("TCP store: a rank that rank 0 never answers says so") {

@@ -79,7 +79,7 @@ TEST_CASE("file store: a rank that is stopped when the others have met still lea
 
 TEST_CASE("file store: different lengths are a mismatch on every rank, the late ones too") {
   const Folder folder;
-  check_unlike_lengths(files(folder.path / "store", 3));
+  check_different_lengths(files(folder.path / "store", 3));
 }
 
 TEST_CASE("file store: who is missing is named") {

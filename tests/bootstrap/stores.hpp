@@ -46,7 +46,7 @@ void check_missing_are_named(Open open) {
 
 // Of 3 ranks, rank 2 contributes more, and rank 1 comes late.
 template <class Open>
-void check_unlike_lengths(Open open) {
+void check_different_lengths(Open open) {
   const auto results = in_threads(3, [&](Rank r, std::unique_ptr<Exchange>*) {
     if (r == 1) pause_ms(100);
     std::unique_ptr<Exchange> e;

@@ -113,9 +113,9 @@ TEST_CASE("a short message passes a long one, and long ones take turns") {
   const auto equal = beside(10'000'000, 10'000'000);
   for (const Nanos end : equal) CHECK(end >= 1'800'000);
   CHECK(std::max(equal[0], equal[1]) == doctest::Approx(2'001'000).epsilon(0.001));
-  const auto unlike = beside(100'000'000, 1'000'000);  // 10 ms, 0.1 ms
-  CHECK(unlike[1] <= 260'000);
-  CHECK(unlike[0] == doctest::Approx(10'101'000).epsilon(0.001));
+  const auto different = beside(100'000'000, 1'000'000);  // 10 ms, 0.1 ms
+  CHECK(different[1] <= 260'000);
+  CHECK(different[0] == doctest::Approx(10'101'000).epsilon(0.001));
 }
 
 // By hand, for rank 0 that sends 1000 bytes to each other rank over ports of 10 GB/s: overhead 200, two links of 500.

@@ -367,7 +367,7 @@ TEST_CASE("sends from what has just arrived go on in lockstep") {
   CHECK(std::abs(double(out.back()) - 200 * (11 + 666 + 1000 / 30.0)) <= 200 * 0.5);
 }
 
-TEST_CASE("nothing to play is no trouble: no message, one card, no link") {
+TEST_CASE("nothing to play is no error: no message, one card, no link") {
   CHECK(play(Star(4, 10, 100), {}) == std::vector<Nanos>(8, 0));
   CHECK(play(Star(1, 10, 100), {{0, 0, 77, 5}}) == std::vector<Nanos>{5, 0, 0});
   CHECK(play(Wires(1, {}), {}).empty());

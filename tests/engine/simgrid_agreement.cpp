@@ -97,7 +97,7 @@ TEST_CASE("the engines agree on shipped clusters, within what sharing a link mea
   const bool wide = std::getenv("GCCL_WIDE") != nullptr;
   std::vector<Rank> sizes{8, 16};
   if (wide) sizes.push_back(64);
-  std::size_t points = 0, usual = 0, unlike = 0;
+  std::size_t points = 0, usual = 0, different = 0;
   for (const std::string& name : clusters(wide)) {
     const auto cluster = load_cluster(GCCL_SOURCE_DIR "/topologies/" + name + ".json");
     for (const Rank ranks : sizes) {
@@ -119,7 +119,7 @@ TEST_CASE("the engines agree on shipped clusters, within what sharing a link mea
           const Nanos simgrid = simgrid_ns(w), flow = run_flow(w).time_ns;
           REQUIRE(std::min(model, simgrid) > 0);
           if (apart(flow, simgrid) > kSameRates) {
-            ++unlike;
+            ++different;
             std::vector<Nanos> flows{flow}, simgrids{simgrid};
             for (const Nanos by : kNudges) {
               const Nudged nudged(*cluster, by);
@@ -144,7 +144,7 @@ TEST_CASE("the engines agree on shipped clusters, within what sharing a link mea
     }
   }
   MESSAGE(points, " points, ", usual, " of them within ", 100 * kUsual, " %; flow and SimGrid differ by more than ",
-          100 * kSameRates, " % at ", unlike);
+          100 * kSameRates, " % at ", different);
   CHECK(double(usual) >= kUsualPart * double(points));
 }
 

@@ -157,7 +157,8 @@ TEST_CASE("with the policy fail a killed rank is told once, and nothing is repea
 TEST_CASE("policies that differ are found, and wrong ones refused") {
   check({.size = 2, .backends = "shm"}, [](int rank) {
     GCCL_Comm world = begin();
-    expect(GCCL_Comm_set_on_failure(world, rank == 0 ? GCCL_SHRINK : GCCL_FAIL), GCCL_ERR_MISMATCH, "unlike");
+    expect(GCCL_Comm_set_on_failure(world, rank == 0 ? GCCL_SHRINK : GCCL_FAIL), GCCL_ERR_MISMATCH,
+           "different policies");
     expect_text("rank 0 sets GCCL_SHRINK, rank 1 sets GCCL_FAIL", "who");
     expect(GCCL_Comm_set_on_failure(world, GCCL_Failure_policy(7)), GCCL_ERR_INVALID_ARGUMENT, "policy");
     expect(GCCL_Comm_set_on_failure(GCCL_COMM_NULL, GCCL_FAIL), GCCL_ERR_INVALID_ARGUMENT, "comm");
@@ -168,7 +169,7 @@ TEST_CASE("policies that differ are found, and wrong ones refused") {
   const std::vector<End> ends = run({.size = 2, .backends = "shm"}, [](int rank) {
     if (rank == 1) ::setenv("GCCL_ON_FAILURE", "shrink", 1);
     GCCL_Comm world = GCCL_COMM_NULL;
-    expect(GCCL_Init(&world, nullptr), GCCL_ERR_INVALID_USAGE, "unlike environments");
+    expect(GCCL_Init(&world, nullptr), GCCL_ERR_INVALID_USAGE, "different environments");
     expect_text("GCCL_ON_FAILURE differs: rank 0 has \"fail\", rank 1 has \"shrink\"", "who");
   });
   for (const End& e : ends) CHECK_MESSAGE(e.good(), texts(ends));

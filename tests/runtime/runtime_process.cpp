@@ -30,8 +30,8 @@ void fail_as_a_program_with_a_bug(int rank) {
   RANK_CHECK(result != GCCL_SUCCESS);
 }
 
-// How every rank of the job ended, where that was not as it had to.
-std::string unlike(const Job& job, int exit_code, const std::function<void(int)>& body) {
+// How every rank of the job ended, where that was not with this exit code.
+std::string ended_otherwise(const Job& job, int exit_code, const std::function<void(int)>& body) {
   const auto ends = run(job, body);
   for (const End& e : ends)
     if (e.exit_code != exit_code) return describe(job) + "\n" + texts(ends);
@@ -48,7 +48,7 @@ TEST_CASE("a rank that ends on an error without GCCL_Finalize has the exit code 
   for (const char* backends : {"tcp", "shm,tcp"})
     for (int i = 0; i < 50; ++i) {
       CAPTURE(i);
-      REQUIRE(unlike(quiet(backends), 7, [](int rank) {
+      REQUIRE(ended_otherwise(quiet(backends), 7, [](int rank) {
                 fail_as_a_program_with_a_bug(rank);
                 std::exit(any_reported() ? 1 : 7);
               }) == "");
@@ -59,18 +59,18 @@ TEST_CASE("exit handlers may take long, and other ways to end a process are as q
   const auto slow = [] { ::usleep(500000); };
   for (const bool registered_first : {true, false}) {
     CAPTURE(registered_first);
-    CHECK(unlike(quiet("tcp"), 7, [&](int rank) {
+    CHECK(ended_otherwise(quiet("tcp"), 7, [&](int rank) {
             if (registered_first) std::atexit(slow);
             fail_as_a_program_with_a_bug(rank);
             if (!registered_first) std::atexit(slow);
             std::exit(any_reported() ? 1 : 7);
           }) == "");
   }
-  CHECK(unlike(quiet("tcp"), 8, [](int rank) {
+  CHECK(ended_otherwise(quiet("tcp"), 8, [](int rank) {
           fail_as_a_program_with_a_bug(rank);
           std::quick_exit(any_reported() ? 1 : 8);
         }) == "");
-  CHECK(unlike(quiet("tcp"), 9, [](int rank) {
+  CHECK(ended_otherwise(quiet("tcp"), 9, [](int rank) {
           fail_as_a_program_with_a_bug(rank);
           ::_exit(any_reported() ? 1 : 9);
         }) == "");
@@ -135,7 +135,7 @@ TEST_CASE("an exit handler from before GCCL_Init may finalize: over what is conn
     CAPTURE(connected);
     static bool was_connected;
     was_connected = connected;
-    CHECK(unlike(quiet("tcp"), 7, [](int) {
+    CHECK(ended_otherwise(quiet("tcp"), 7, [](int) {
             std::atexit([] {
               const GCCL_Result result = GCCL_Finalize();
               if ((result == GCCL_SUCCESS) != was_connected) {
@@ -244,7 +244,7 @@ TEST_CASE("a child may call nothing, and whatever it tries and however it ends, 
 TEST_CASE("a fork handler from before GCCL_Init may wait for GCCL") {
   Job job = quiet("tcp", 2);
   job.limit_s = 30;
-  CHECK(unlike(job, 7, [](int) {
+  CHECK(ended_otherwise(job, 7, [](int) {
           ::pthread_atfork(
               [] {
                 GCCL_Config alone = GCCL_CONFIG_INIT;
