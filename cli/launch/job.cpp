@@ -34,7 +34,7 @@ constexpr int kWrongUsage = 2, kTimedOut = 124, kNotFound = 127;
 // comes later for so long.
 constexpr int kDrainsOfPipe = (1 << 20) / TaggedStream::kReadBytes;  // fs.pipe-max-size
 constexpr std::int64_t kDrainMs = 200;
-// Who asked for the end does not wait for a reader that has taken nothing for so long.
+// Once the job has been asked to end, a reader that has taken nothing for so long is not waited for.
 constexpr std::int64_t kReaderMs = 1000;
 
 struct Stream {
@@ -213,7 +213,7 @@ void Runner::stop(int signal) {
   if (!kill_at_) kill_at_ = Deadline::in_ms(job_.grace_ms);
 }
 
-// Those who have ended stay zombies until all have, so that their groups keep their numbers.
+// Ranks that have ended stay zombies until all have, so that their groups keep their numbers.
 void Runner::look_for_ends() {
   std::vector<const Running*> news;  // ranks that have failed since the last look
   for (Running& r : ranks_) {

@@ -12,8 +12,8 @@
 namespace gccl::launch {
 namespace {
 
-// The pipe or terminal opened once more, as not to wait is a property that others who have it open would share. Where
-// that is not allowed (a terminal of another user): none.
+// The pipe or terminal opened once more, as not to wait is a property that other processes that have it open would
+// share. Where that is not allowed (a terminal of another user): none.
 Fd reopened(int fd) {
   struct stat s {};
   if (fstat(fd, &s) != 0 || (!S_ISFIFO(s.st_mode) && !S_ISCHR(s.st_mode))) return {};

@@ -317,8 +317,8 @@ void Job::run() {
           fmt::format("engine \"real\": the ranks were not connected within {} s", kStart / kSecond));
   }
 
-  // Who was never heard is not accused (docs/faults.md), so the detector, which asks one rank in each tenth of the
-  // detection time, goes round before anything happens.
+  // A rank that was never heard is not accused (docs/faults.md), so the detector, which asks one rank in each tenth of
+  // the detection time, goes round before anything happens.
   const Nanos round = real(plan_.recovery.detection) / 10 * std::max<Nanos>(3, Nanos(state_.size()));
   for (const Nanos heard = now() + round; network_ && now() < heard;) await(heard);
   for (std::size_t i = 0; i < plan_.faults.size(); ++i)

@@ -262,7 +262,7 @@ bool RankLife::work() {
 std::optional<std::uint64_t> RankLife::agree(std::uint64_t flags) {
   reach(At::agreement, ++agreements_);
   for (int i = 0; i < kAgreements; ++i) {
-    // News of a failure makes the call fail once, on all ranks alike; who is out fails ever again.
+    // News of a failure makes the call fail once, on all ranks alike; on a rank that is out it fails ever again.
     GCCL_Comm_ack_failed(comm_);
     std::uint64_t agreed = flags;
     const GCCL_Result result = GCCL_Comm_agree(comm_, &agreed);

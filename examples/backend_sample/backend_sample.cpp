@@ -152,7 +152,7 @@ class Port {
         active_.erase(active_.begin() + std::ptrdiff_t(i));
       }
     }
-    // Who polls for nothing wants to know how the others are.
+    // A caller that polls for nothing wants to know how the others are.
     if (count == 0 && (max == 0 || ++idle_polls_ % kPollsBetweenLooks == 0)) hear_all();
     return count == 0 && fault_.result != GCCL_SUCCESS ? -1 : count;
   }
@@ -233,7 +233,7 @@ class Port {
 
   bool usable(Link& l, Step s) {
     if (s == Step::lost) {
-      // Whoever gave up said why before closing: that is the better reason.
+      // A rank that gave up said why before closing: that is the better reason.
       hear_all();
       if (fault_.result == GCCL_SUCCESS) {
         fault_.result = GCCL_ERR_PEER_LOST;

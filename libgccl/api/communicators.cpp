@@ -216,7 +216,8 @@ GCCL_Result GCCL_Finalize(void) {
         first = Status::error("GCCL_Finalize: operations are in flight: wait for them first", GCCL_ERR_INVALID_USAGE);
     for (auto& c : all)
       if (!c->members().world) c->leaving().announce();
-    // The worlds' ranks wait for each other, so that nobody's last messages are lost. Who has failed is not waited for.
+    // The worlds' ranks wait for each other, so that no rank's last messages are lost. Ranks that have failed are not
+    // waited for.
     std::vector<Operation*> leaving;
     leaving.reserve(all.size());
     for (auto& c : all) {

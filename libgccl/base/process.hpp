@@ -9,8 +9,8 @@
 
 namespace gccl {
 
-// fork() waits for its holder, and so does who opens a descriptor. For steps that a child must not see half done: while
-// a descriptor comes into being, and while another library's locks are held. A thread may hold several.
+// fork() waits for its holder, and so does a thread that opens a descriptor. For steps that a child must not see half
+// done: while a descriptor comes into being, and while another library's locks are held. A thread may hold several.
 class ProcessLock {
  public:
   ProcessLock();

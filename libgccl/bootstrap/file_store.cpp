@@ -35,7 +35,7 @@ using Token = std::array<std::byte, 16>;
 constexpr std::string_view kHello = "gccl-file-hello/1", kJob = "gccl-file-job/1";
 constexpr std::size_t kHelloBytes = kHello.size() + 4 + sizeof(Token);
 // How long rank 0 waits for ranks that have not read the last answer yet. They read at once, or do not run just now, or
-// are dead: then the answer stays, and the last who reads it removes it.
+// are dead: then the answer stays, and the last one that reads it removes it.
 constexpr std::int64_t kLeaveMs = 2000;
 
 Token new_token() {
@@ -125,7 +125,7 @@ class FileServer final : public Files {
     try {
       const Deadline deadline = Deadline::in_ms(kLeaveMs);
       for (Pause pause(5000); !all_have_read() && !deadline.passed();) pause.wait();
-      remove_store_file(path("job"));  // before the last look: who reads later sees that nobody else clears up
+      remove_store_file(path("job"));  // before the last look: a rank that reads later sees that nobody else clears up
       if (all_have_read()) remove_answers();
     } catch (const std::bad_alloc&) {
       // The files stay, as those of a killed job do.

@@ -22,7 +22,7 @@ std::list<Communicator*>& registry() {
 }
 
 // The others wait for this rank's word on it no longer than the start may take. Later all have long been there: one
-// that does not answer has no descriptors left, or is cut off, and who shrinks must hear that.
+// that does not answer has no descriptors left, or is cut off, and a rank that shrinks must hear that.
 std::int64_t connect_timeout_ms(const World& world, const Members& members) {
   constexpr std::int64_t kLaterMs = 5000;
   const std::int64_t limit = world.start.start_timeout_ms / 4 * 3;
@@ -72,7 +72,7 @@ Status Communicator::create(std::shared_ptr<World> world, Members members, Excha
                             .node = c->team_.members.node.data(),
                             .world_rank = c->team_.members.world_rank.data(),
                             .connect_timeout_ms = connect_timeout_ms(*c->team_.world, c->team_.members)};
-  // Before the ranks exchange anything: who has come out of it may ask one that has not.
+  // Before the ranks exchange anything: a rank that has come out of it may ask one that has not.
   c->team_.record = c->team_.world->watch->join(c->team_.members.id, c->rank(), c->team_.members.world_rank);
   // The first communicator brings the watch's ports along: each exchange of a start takes a rank's turn at the store.
   const GCCL_Port_spec specs[] = {spec, Watch::spec(spec)};

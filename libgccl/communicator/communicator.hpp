@@ -125,7 +125,8 @@ class Communicator {
   bool progress_until(Operation* op, std::int64_t until_ns);
 
   // Guards all of the following, but for what these say that any thread may do. They take no lock: this one is held by
-  // who calls them, and for no longer than a call of theirs takes. survival_ and leaving_ are called without it.
+  // the thread that calls them, and for no longer than a call of theirs takes. survival_ and leaving_ are called
+  // without it.
   SpinLock lock_;
   Team team_;
   Recorder recorder_{team_};

@@ -33,7 +33,7 @@ class History {
   void add(std::uint32_t sequence, std::uint64_t signature, const Call& call) {
     digest_ = (digest_ ^ call.digest) * splitmix::kGolden;
     digest_ ^= digest_ >> 29;
-    // Who reads a slot that is being overwritten must find out from last_.
+    // A reader of a slot that is being overwritten must find out from last_.
     std::atomic_thread_fence(std::memory_order_release);
     Slot& s = slots_[sequence % kKept];
     s.signature.store(signature, std::memory_order_relaxed);

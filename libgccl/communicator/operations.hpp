@@ -1,5 +1,5 @@
 // The calls in flight on one communicator: begun, moved on and ended, collectives one after the other, point to point
-// concurrently. Who waits for them, and what is done where nothing moves, is not known here (progress.cpp,
+// concurrently. How callers wait for them, and what is done where nothing moves, is not known here (progress.cpp,
 // supervisor.hpp).
 #pragma once
 

@@ -226,7 +226,7 @@ void Recovery::read_some() {
       dispatch(bytes);
       continue;
     }
-    // Who has left has said all: what came before its port was closed has been read.
+    // A rank that has left has said all: what came before its port was closed has been read.
     for (SocketAddress left = datagrams_->refused(); left.valid(); left = datagrams_->refused())
       for (Rank r = 0; r < contacts_.size(); ++r)
         if (r != rank_ && seen(r) && contacts_[r].address == left.wire()) note_gone(r);

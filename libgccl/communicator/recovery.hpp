@@ -5,10 +5,11 @@
 // end with the first peer. Failures are known from the system, where it sees the other's process: one that has ended is
 // gone for certain, and so is one that has closed its port: it has called GCCL_Finalize; from a transport that has lost
 // a peer elsewhere; from the other ranks; and, in jobs on several machines or networks, from the detector
-// (fault/detector.hpp): who is silent for GCCL_DETECTION_MS has failed.
+// (fault/detector.hpp): a rank that is silent for GCCL_DETECTION_MS has failed.
 //
 // A thread answers the others, whatever this rank computes. It begins with the job where there is a detector, else with
-// the first of these calls, and lives until the job ends: who has returned from a call answers those that have not.
+// the first of these calls, and lives until the job ends: a rank that has returned from a call answers those that have
+// not.
 #pragma once
 
 #include <atomic>
@@ -115,7 +116,7 @@ class Recovery {
   void report(Group& g);
   void say_broken(const Group& g, Rank to) const;
   void hear_broken(Group& g, Rank from, BytesIn& in);
-  // Who waits for a decision: a call of the program's; or the communicator that goes on by itself, until GCCL_Abort.
+  // What waits for a decision: a call of the program's; or the communicator that goes on by itself, until GCCL_Abort.
   struct Waiter {
     Communicator& c;
     std::optional<Watch::In> call;  // the program's

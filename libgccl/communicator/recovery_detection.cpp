@@ -17,7 +17,7 @@ constexpr std::int64_t kDetectionMsMax = std::int64_t(1000) * 86400 * 365;
 
 }  // namespace
 
-// On all ranks or none, and with one limit: who does not answer pings is silent.
+// On all ranks or none, and with one limit: a rank that does not answer pings is silent.
 void Recovery::start_detector() {
   bool all_near = true;
   for (const Contact& c : contacts_) {

@@ -55,7 +55,7 @@ class Survival {
   bool shrinks() const { return shrinks_; }
   // Without asking the others: at most one communicator of a rank does.
   void shrink_on_failure(bool does);
-  // Collective over the members, who must say the same.
+  // Collective over the members, which must say the same.
   Status set_policy(GCCL_Failure_policy policy);
   void set_function(GCCL_Failure_function function, void* context) {
     function_ = function;
@@ -95,7 +95,7 @@ class Survival {
   bool notifying_ = false;   // the function is running
   std::uint32_t calls_ = 0;  // blocking collectives, the same on all ranks
   KeptInput kept_;
-  std::string change_;  // who was lost last, in words
+  std::string change_;  // which ranks were lost last, in words
   GCCL_Failure_function function_ = nullptr;
   void* context_ = nullptr;
 };

@@ -12,8 +12,8 @@
 
 namespace gccl {
 
-// Any thread may read the world; all else with the communicator's lock held, or by who makes calls there, as nobody
-// else has a communicator made anew.
+// Any thread may read the world; all else with the communicator's lock held, or by the thread that makes calls there,
+// as nobody else has a communicator made anew.
 struct Team {
   std::shared_ptr<World> world;
   Members members;

@@ -113,11 +113,11 @@ void Watch::compare_agreement(Record& record, Peer& peer) {
   record.agreement_differs_ = true;
 }
 
-// Who waits for whom, from this rank's wait in a call on: ranks in the same call, then ranks in one call of another
-// communicator, the first of which has not come to this one. Where that ends at this rank, and this rank has not come
-// to the other call, nobody ever goes on. Null where it does not, or where another thread may help. What a rank has
-// said of whom it waits for stays true while that one has not come; *heard_ns is when the least recent of them was
-// heard.
+// Which ranks wait for which, from this rank's wait in a call on: ranks in the same call, then ranks in one call of
+// another communicator, the first of which has not come to this one. Where that ends at this rank, and this rank has
+// not come to the other call, nobody ever goes on. Null where it does not, or where another thread may help. What a
+// rank has said of whom it waits for stays true while that one has not come; *heard_ns is when the least recent of them
+// was heard.
 const Watch::Peer* Watch::crossed(const Record& record, std::int64_t* heard_ns) const {
   const Waiting& w = record.waiting_;
   if (w.in != In::collective || !w.blocked || !alone() || w.peer >= record.world_rank_.size()) return nullptr;

@@ -17,8 +17,8 @@
 // with a quorum (failures.hpp).
 //   - L and L' have a member in common: it accepted b's decision before it promised b', and said so in that promise, so
 //     b' proposes the same. Here b' is the first ballot after b that could do otherwise.
-//   - They have none, and all outside L' are gone: who of L' had heard b's decision before its promise said so. Nobody
-//     heard it later: all that could send it count as failed to those that have promised b'.
+//   - They have none, and all outside L' are gone: those of L' that had heard b's decision before they promised said
+//     so. None heard it later: all that could send it count as failed to those that have promised b'.
 //   - They have none, and all outside L are gone, the coordinator of b' among them: those in L count it as failed since
 //     they promised b, so none of them takes its proposal, unless it promised b' first; then it refused b.
 // Two disjoint sets that both have a quorum by their numbers do not exist.
@@ -33,7 +33,8 @@
 
 namespace gccl::fault {
 
-// Who wants to be a member of the next epoch. A process that takes the place of another of its rank has a greater life.
+// The processes that want to be members of the next epoch. A process that takes the place of another of its rank has a
+// greater life.
 struct Joiner {
   Rank rank = 0;
   std::uint64_t life = 0;

@@ -30,7 +30,8 @@ struct DetectorSettings {
   Nanos detection = 5'000'000'000;
   std::uint32_t helpers = 3;
   // A rank has not failed by silence where none has ever heard it of those whose word has come here: a firewall may
-  // stand between them. Who has been heard spreads in every message, so that all are known after a few periods.
+  // stand between them. Which ranks have been heard spreads in every message, so that all are known after a few
+  // periods.
   bool heard_first = false;
 
   Nanos period() const { return detection / 10; }
@@ -98,7 +99,7 @@ class Detector {
   // ---- State ----
 
   const Failures& failures() const { return failures_; }
-  // Nobody has been heard for the detection time: who is to blame is not known.
+  // Nobody has been heard for the detection time: which rank is to blame is not known.
   bool isolated() const { return isolated_; }
   // Others that have a quorum count this rank as failed.
   bool expelled() const { return failures_.failed.contains(self_); }

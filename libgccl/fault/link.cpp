@@ -92,7 +92,7 @@ void Link::arrived(Nanos now, const LinkFrame& f) {
 
 void Link::take_more(Nanos) {
   receiver_.deliver(user_);
-  // Who has no credit left waits for this alone.
+  // A sender without credit waits for this alone.
   const std::uint64_t room = receiver_.credit() - credit_said_;
   if (room >= (settings_.credits + 1) / 2) control_due_ = true;
 }

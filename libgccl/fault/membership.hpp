@@ -1,9 +1,10 @@
-// Who takes part, in epochs, without I/O: the semantics of ULFM's revoke, agree, shrink and get_failed, and growing.
+// Which ranks take part, in epochs, without I/O: the semantics of ULFM's revoke, agree, shrink and get_failed, and
+// growing.
 //
 // An epoch has a fixed set of members, and agreements one after the other, which all members call in the same order.
 // One called by shrink or grow ends the epoch: the next has the members that the decision does not call failed, and,
-// for either call, those that wanted to join. Nothing of an epoch enters a later one; who missed the end of an epoch
-// asks, and gets an answer.
+// for either call, those that wanted to join. Nothing of an epoch enters a later one; a rank that missed the end of an
+// epoch asks, and gets an answer.
 //
 //            +-------- agree --------+
 //            v                       |        shrink, grow

@@ -26,7 +26,7 @@ struct Call {
   CountOf counts = nullptr;  // alltoallv, allgatherv, reduce_scatterv
   const void* table = nullptr;
   // Null: blocks lie side by side in rank order. alltoallv; allgatherv for the output only (outgoing is never asked).
-  // An alltoallv with places is a caller's own, who knows no counts but those of his rank: `counts` is asked for
+  // An alltoallv with places is a program's own call, and knows no counts but those of its rank: `counts` is asked for
   // (rank, x) and (x, rank) alone, and closed forms take `count` for the mean block, the same on all ranks.
   PlaceOf places = nullptr;
 

@@ -1,5 +1,5 @@
 // Why a call is carried out as it is: every candidate that the planner compares, what its predicted time consists of,
-// and why it lost. Words and numbers alone; who asks prints them.
+// and why it lost. Words and numbers alone; the caller prints them.
 #pragma once
 
 #include <string>

@@ -245,7 +245,7 @@ Status Ports::connect(const OpenTransports& transports, std::span<const GCCL_Por
   return {};
 }
 
-// What follows from who reaches whom.
+// What follows from which transport reaches which rank.
 void Ports::look_at_routes(const OpenTransports& transports, Rank size) {
   if (size == 1) fast_path_ = kTransports[0].fast_path(nullptr);  // without messages any will do
   for (std::size_t b = 0; b < ports_.size(); ++b) {

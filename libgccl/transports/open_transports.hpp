@@ -49,7 +49,7 @@ class Ports {
   // Several at once, of the same ranks, in no more exchanges than one: out[i] for specs[i], or none.
   static Status connect(const OpenTransports& transports, std::span<const GCCL_Port_spec> specs, Exchange& exchange,
                         std::int64_t timeout_ms, std::unique_ptr<Ports>* out);
-  // connect() gathers size of an address, this and this again: for who takes part without being a member.
+  // connect() gathers size of an address, this and this again: for a rank that takes part without being a member.
   static std::size_t report_bytes();
   ~Ports();
   Ports(const Ports&) = delete;

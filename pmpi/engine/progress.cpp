@@ -14,7 +14,7 @@ namespace gccl::pmpi {
 namespace {
 
 // The GCCL side of a communicator that this rank has freed. Others may still be using it: so a barrier, which nobody
-// waits for, comes last, and who has passed it lets go.
+// waits for, comes last, and a rank that has passed it lets go.
 struct Leaving {
   GCCL_Comm comm;
   GCCL_Request barrier;
@@ -200,7 +200,7 @@ bool connect(Communicator& k) {
   }
   {
     std::lock_guard lock(mutex);
-    let_go();  // who makes and frees communicators in turn never keeps many
+    let_go();  // a program that makes and frees communicators in turn never keeps many
   }
   const Connected made = connect_ranks(k.mpi, k.me.rank, k.me.size);
   if (!made.error.empty()) say(k, "connecting", made.error + "; MPI will answer the calls");

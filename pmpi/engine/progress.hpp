@@ -16,7 +16,7 @@ class PendingRequest {
   Communicator* communicator = nullptr;
   MPI_Request request = MPI_REQUEST_NULL;  // generalized, the program's
   GCCL_Request gccl = GCCL_REQUEST_NULL;
-  // Stored by who completes it and loaded by who waits: what the call has written is seen by then.
+  // Stored by the thread that completes it and loaded by the one that waits: what the call has written is seen by then.
   std::atomic<int> code{MPI_SUCCESS};
 };
 

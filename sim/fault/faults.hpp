@@ -80,7 +80,7 @@ struct RecoverySettings {
   std::uint32_t frame_bytes = 4096;  // of payload
   std::uint32_t credits = 64;        // frames in flight of each link
   Nanos heal = 0;                    // all that may end ends then; 0: never
-  Nanos limit = 0;                   // who has not finished by then hangs; 0: found from the others
+  Nanos limit = 0;                   // a rank that has not finished by then hangs; 0: found from the others
 };
 
 struct FaultPlan {

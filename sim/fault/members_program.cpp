@@ -46,7 +46,7 @@ void Machines::handle(Rank from, Rank to, std::span<const std::byte> bytes) {
   m.member->heard(now(), from);
   if (membership.member() && membership.admits(epoch) && m.epoch == membership.epoch()) {
     m.reached[from] = std::max(m.reached[from], round);
-    // Who asks again has missed a token.
+    // A machine that asks again has missed a token.
     if (asks && (m.round > round || (m.round == round && m.doing != Machine::Doing::working)))
       send_token(to, from, false);
   }

@@ -22,7 +22,7 @@ struct DataMessage {
   std::vector<std::byte> bytes;
 };
 
-// Who hears of messages: not from inside of calls of DataLinks.
+// What hears of messages: not from inside of calls of DataLinks.
 class DataUser {
  public:
   virtual ~DataUser() = default;

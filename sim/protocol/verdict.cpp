@@ -66,7 +66,8 @@ std::vector<RankWitness> ProtocolRanks::witnesses() const {
       w.knew = p->knew;
       w.done_in = p->done_in;
     }
-  // Who joined has not heard of failures before, and who ended in another epoch may not have heard of later ones.
+  // A rank that joined has not heard of failures before, and one that ended in another epoch may not have heard of
+  // later ones.
   const auto first_left = std::ranges::find_if(all, &RankWitness::left);
   for (RankWitness& w : all) w.must_know = w.first && w.left() && w.epoch == first_left->epoch;
   return all;

@@ -28,7 +28,7 @@ HandshakeProtocol::Nonce nonce(unsigned seed) {
 
 Bytes bytes_of(std::string_view text) { return BytesOut().raw(text).take(); }
 
-// Both sides of one conversation, and what each has said.
+// Both sides of one handshake, and what each has said.
 struct Pair {
   HandshakeProtocol dialling, accepting;
   Bytes said_by_dialling{}, said_by_accepting{};
@@ -153,7 +153,7 @@ TEST_CASE("one changed bit anywhere keeps the side that sees it out") {
   }
 }
 
-TEST_CASE("a recorded conversation proves nothing the second time") {
+TEST_CASE("a recorded handshake proves nothing the second time") {
   Pair p = pair("s", "s", bytes_of("hello"));
   p.run();
   auto accepting = HandshakeProtocol::accept("s", nonce(5));
@@ -268,7 +268,7 @@ TEST_CASE("over sockets: a full socket is waited for") {
   CHECK(dialling.advance(a.get()) == Handshake::State::wants_read);
 }
 
-TEST_CASE("two conversations never say the same") {
+TEST_CASE("two handshakes never say the same") {
   const auto call = [] {
     auto [a, b] = sockets();
     Handshake dialling = Handshake::dial("s", {});

@@ -41,7 +41,7 @@ std::pair<Fd, SocketAddress> listener(int family) {
 
 }  // namespace
 
-TEST_CASE("a descriptor closes itself once, whoever owns it last") {
+TEST_CASE("a descriptor closes itself once, whichever owner is the last") {
   Fd a(open("/dev/null", O_RDONLY));
   const int number = a.get();
   Fd b(std::move(a));

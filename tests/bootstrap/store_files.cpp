@@ -82,7 +82,7 @@ TEST_CASE("file store: different lengths are a mismatch on every rank, the late 
   check_different_lengths(files(folder.path / "store", 3));
 }
 
-TEST_CASE("file store: who is missing is named") {
+TEST_CASE("file store: ranks that are missing are named") {
   Folder folder;
   check_missing_are_named(files(folder.path / "store", 8));
   CHECK(folder.empty());
@@ -91,7 +91,7 @@ TEST_CASE("file store: who is missing is named") {
   CHECK(has(meet(*e, 2, 4, 1, 200).text(), "rank 2: ranks 0, 1, 3 of 4 did not come within 200 ms"));
 }
 
-TEST_CASE("file store: who gives another size is missing, and the text says so") {
+TEST_CASE("file store: a rank that gives another size is missing, and the text says so") {
   const Folder folder;
   const auto results = in_threads(2, [&](Rank r, std::unique_ptr<Exchange>*) {
     const Rank size = r == 0 ? 2 : 5;

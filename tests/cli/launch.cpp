@@ -51,7 +51,7 @@ std::vector<pid_t> ids_in(const fs::path& folder, std::size_t count) {
   return ids;
 }
 
-// Gone, or dead and not yet reaped by whoever inherited it.
+// Gone, or dead and not yet reaped by the process that inherited it.
 bool is_gone(pid_t id) {
   std::ifstream in("/proc/" + std::to_string(id) + "/stat");
   std::string text;

@@ -1,8 +1,8 @@
-// Any bytes offered to either side of a handshake end in done or failed; never a crash, a hang or a leak. And whoever
-// tampers with an honest conversation keeps the side out that hears it.
+// Any bytes offered to either side of a handshake end in done or failed; never a crash, a hang or a leak. And a frame
+// of an honest handshake that was tampered with makes the side fail that reads it.
 //
 // Input: kind, piece size, then for kinds 0 and 1 the bytes that an accepting or dialling side hears, and for others
-// triples (side, place, change) that alter an honest conversation.
+// triples (side, place, change) that alter an honest handshake.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

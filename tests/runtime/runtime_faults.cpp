@@ -74,7 +74,8 @@ TEST_CASE("calls that differ are an error on every rank, which names both") {
         for (const Difference& d : differences()) {
           GCCL_Comm c = GCCL_COMM_NULL;
           RANK_SUCCESS(GCCL_Comm_split(world, 0, 0, &c));
-          // Who only sends may have left the call before anybody saw it: it hears at the latest from what comes next.
+          // A rank that only sends may have left the call before anybody saw it: it hears at the latest from what comes
+          // next.
           GCCL_Result result = d.call(c, rank);
           for (int more = 0; more < 3 && result == GCCL_SUCCESS; ++more) result = GCCL_Barrier(c);
           const std::string what = std::string(d.name) + " on rank " + std::to_string(rank);
@@ -171,7 +172,7 @@ TEST_CASE("a timeout names rank, operation and peer, and the other ranks hear of
           expect(GCCL_Allreduce(x.data(), y.data(), count, GCCL_FLOAT64, GCCL_SUM, c), GCCL_ERR_TIMEOUT, "allreduce");
           RANK_CHECK(seconds_since(began) < kSoon);
           expect_text("allreduce #1 of " + std::to_string(count) + " x f64", "the operation");
-          // Rank 1, or whoever waits for it.
+          // Rank 1, or a rank that waits for it.
           expect_text("waiting for rank ", "the peer");
           expect_text("150 ms", "the limit");
         }

@@ -89,7 +89,7 @@ void rounds(const Job& job, int n) {
       int one = 1, sum = 0;
       RANK_SUCCESS(GCCL_Allreduce(&one, &sum, 1, GCCL_INT32, GCCL_SUM, world));
       RANK_CHECK(sum == job.size);
-      RANK_CHECK(segments(true) == 0);  // whoever is killed from here on leaves no file
+      RANK_CHECK(segments(true) == 0);  // a rank that is killed from here on leaves no file
       if (i % 4 == 0) {
         RANK_SUCCESS(GCCL_Comm_split(world, rank % 2, 0, &half));
         std::vector<float> x(20000, 1), y(20000);

@@ -103,7 +103,7 @@ TEST_CASE("a rank that is stopped for longer than that, or computes, with messag
   CHECK_MESSAGE((ends[0].good() && ends[1].good()), texts(ends));
 }
 
-TEST_CASE("a rank that is stopped before the first connection is waited for, whoever dials") {
+TEST_CASE("a rank that is stopped before the first connection is waited for, whichever side dials") {
   for (const int stopped : {0, 1}) {
     CAPTURE(stopped);
     Job job = over_tcp(2);

@@ -24,7 +24,7 @@ namespace {
 void fail_as_a_program_with_a_bug(int rank) {
   GCCL_Comm world = begin();
   float in[4] = {}, out[4] = {};
-  GCCL_Result result = GCCL_Barrier(world);  // who is late may hear of the others' error here
+  GCCL_Result result = GCCL_Barrier(world);  // a rank that is late may hear of the others' error here
   if (result == GCCL_SUCCESS) result = GCCL_Allreduce(in, out, rank == 1 ? 3 : 4, GCCL_FLOAT32, GCCL_SUM, world);
   if (result == GCCL_SUCCESS) result = GCCL_Barrier(world);
   RANK_CHECK(result != GCCL_SUCCESS);

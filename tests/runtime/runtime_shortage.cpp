@@ -214,7 +214,7 @@ void allocations_fail(bool lasting) {
           if (rank == 0) denied = {.left = n, .lasting = lasting};
           GCCL_Result result = kind.call(&c, rank);
           met = std::exchange(denied, {}).met;
-          // Who was done before the other one failed hears at the next call.
+          // A rank that was done before the other one failed hears at the next call.
           if (result == GCCL_SUCCESS && c) result = GCCL_Barrier(c);
           const int mine[2] = {result, met};
           int all[2][2] = {};

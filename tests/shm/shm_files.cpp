@@ -1,4 +1,5 @@
-// Files of ranks in shared memory: who lives is told by them, who died leaves none, and their memory is given back.
+// Files of ranks in shared memory: they show which ranks live, a rank that died leaves none, and their memory is given
+// back.
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <pthread.h>

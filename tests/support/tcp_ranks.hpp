@@ -167,7 +167,7 @@ inline Addresses open_ports(std::deque<Rank>* ranks, std::uint32_t channels = 1,
   return addresses;
 }
 
-// Who dials the rank by these addresses comes to `to` instead, or tries there before it comes to the rank.
+// A peer that dials the rank by these addresses comes to `to` instead, or tries there before it comes to the rank.
 enum class Detour : bool { instead, before };
 inline void lead(Addresses* all, std::uint32_t rank, const SocketAddress& to, Detour how = Detour::instead) {
   tcp::PortAddress a;

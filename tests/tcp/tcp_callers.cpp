@@ -1,4 +1,4 @@
-// Who may call a rank's TCP listener, and what strangers can do there.
+// Which peers may dial a rank's TCP listener, and what strangers can do there.
 #include "tests/support/tcp_ranks.hpp"
 
 using namespace tcp_test;
@@ -60,7 +60,7 @@ TEST_CASE("garbage, silence and slowness at the listener disturb nobody") {
   auto* s = w[0].send(1, data.data(), data.size());
   auto* r = w[1].receive(0, got.data(), got.size());
   REQUIRE(w.until_done({s, r}));
-  // More callers than may be half open at a time: the oldest make room long before their deadline of 5 s.
+  // More connections than may be half open at a time: the oldest are dropped long before their deadline of 5 s.
   CHECK(Clock::now() - begin < 4s);
   CHECK(got == data);
   CHECK(logged().find("refused 127.0.0.1") != std::string::npos);

@@ -156,7 +156,7 @@ TEST_CASE("who aborts and leaves is lost to nobody, however long its abort is on
   }
 }
 
-TEST_CASE("who hears that a rank is lost passes it on, as the one that said so may be killed before it has told all") {
+TEST_CASE("a rank that hears of a lost one passes it on, as the rank that said so may be killed before all know") {
   const Deaf deaf;
   for (const GCCL_Result result : {GCCL_ERR_PEER_LOST, GCCL_ERR_REVOKED}) {
     CAPTURE(result);
@@ -188,7 +188,7 @@ TEST_CASE("who hears that a rank is lost passes it on, as the one that said so m
   }
 }
 
-// Whoever ends because it has heard an abort is not the culprit for those that hear it later.
+// A rank that ends because it has heard an abort is not the culprit for those that hear it later.
 TEST_CASE("an abort counts where a rank that has heard it leaves before this one looks") {
   for (int i = 0; i < 20; ++i) {
     CAPTURE(i);

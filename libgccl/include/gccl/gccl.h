@@ -140,9 +140,9 @@ GCCL_API GCCL_Result GCCL_Comm_split(GCCL_Comm comm, int color, int key, GCCL_Co
 GCCL_API GCCL_Result GCCL_Comm_create(GCCL_Comm comm, const int* ranks, int n, GCCL_Comm* out);
 /* Collective. Sets *comm to GCCL_COMM_NULL. Operations in flight are an error, as in GCCL_Finalize. */
 GCCL_API GCCL_Result GCCL_Comm_free(GCCL_Comm* comm);
-/* The same, but waits for nobody, for who cannot wait: legal once no rank will start another call on comm, as after a
- * GCCL_Ibarrier that every rank made its last one. Local. An error on comm that no call has returned yet is its result;
- * comm is released all the same. */
+/* The same, but waits for nobody, for a rank that cannot wait: legal once no rank will start another call on comm, as
+ * after a GCCL_Ibarrier that every rank made its last one. Local. An error on comm that no call has returned yet is its
+ * result; comm is released all the same. */
 GCCL_API GCCL_Result GCCL_Comm_release(GCCL_Comm* comm);
 /* The time every later call on comm may take, in milliseconds; GCCL_TIMEOUT_NONE for no limit. 0 is not allowed. */
 GCCL_API GCCL_Result GCCL_Comm_set_timeout(GCCL_Comm comm, int64_t timeout_ms);
@@ -335,8 +335,8 @@ typedef void (*GCCL_Completion_function)(GCCL_Result result, void* context);
 GCCL_API GCCL_Result GCCL_On_complete(GCCL_Request request, GCCL_Completion_function function, void* context);
 /* Gives up the handle; the operation goes on, or its functions have returned. Sets it to GCCL_REQUEST_NULL. */
 GCCL_API GCCL_Result GCCL_Request_free(GCCL_Request* request);
-/* Where the operation has not ended: GCCL_Abort on its communicator. Then as GCCL_Wait. For who cannot go on, and whose
- * buffers are about to go. */
+/* Where the operation has not ended: GCCL_Abort on its communicator. Then as GCCL_Wait. For a rank that cannot go on, and
+ * whose buffers are about to go. */
 GCCL_API GCCL_Result GCCL_Request_abort(GCCL_Request* request, int code);
 /* Makes progress on every communicator of this process, without waiting. */
 GCCL_API GCCL_Result GCCL_Progress(void);

@@ -42,7 +42,7 @@ std::unique_ptr<PipeProgram> PipeProgram::compile(Schedule schedule, std::uint32
         Load& load = sent[s.peer];
         load.cells += pieces(x.bytes);
         load.chunks += bytes > kInlineBytes;
-        // All of a call's messages fit into the pipe: who sends never waits for a later step of its reader.
+        // All of a call's messages fit into the pipe: a sender never waits for a later step of its reader.
         if (load.cells > kCells - kCellsUnacknowledged || load.chunks > kChunks) return nullptr;
       }
     }

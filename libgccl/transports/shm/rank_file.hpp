@@ -42,7 +42,7 @@ class Rank_file {
   bool mine() const { return mine_; }
   // Whether the process that created it lives.
   bool alive() const;
-  // The name goes; who has the file open keeps it.
+  // The name goes; a process that has the file open keeps it.
   void unlink();
 
   // Owner: bytes of the file that no segment uses. give_back() when the owner's segment ends; they are used again once

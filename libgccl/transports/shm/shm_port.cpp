@@ -158,14 +158,14 @@ bool Port::healthy(End* waiting) {
       return e.first || !e.zero_copy || !e.writer.read_up_to(e.zero_copy_last->backend[1]);  // read by now: not missing
     };
     const auto missed = [&] {
-      // Who died while it said why it gave up cannot be read from any more, whatever lies in its pipes.
+      // A rank that died while it said why it gave up cannot be read from any more, whatever lies in its pipes.
       return h.fault_state.load(std::memory_order_acquire) != 0 || (waiting && missing(*waiting)) ||
              std::any_of(active_.begin(), active_.end(), [&](End* e) { return missing(*e); });
     };
     if (!missed()) continue;
     const bool closed = h.closed.load(std::memory_order_acquire) != 0;
     if (!closed && n.file->alive()) continue;
-    // Who has left may have written all that is due before: only a pipe with nothing in it is a loss.
+    // A rank that has left may have written all that is due before: only a pipe with nothing in it is a loss.
     if (heard_fault(n)) return false;
     if (missed())
       fail(GCCL_ERR_PEER_LOST, n.rank,

@@ -1,4 +1,4 @@
-// One communicator's use of shared memory: who is reached, and the transfers in flight.
+// One communicator's use of shared memory: which ranks it reaches, and the transfers in flight.
 //
 // How a message of more than a cell travels was decided by measurements (constants in shm_transfers.cpp). Below 32 KiB
 // it goes through a chunk, in pieces, so that the reader copies while the writer does. A longer one the reader fetches

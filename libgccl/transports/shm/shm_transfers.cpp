@@ -326,7 +326,7 @@ int Port::poll(GCCL_Transfer** done, int max) {
   if (count > 0) {
     idle_polls_ = 0;
   } else if (!failed_ && (active_.empty() || ++idle_polls_ % kPollsBetweenChecks == 0)) {
-    healthy();  // who polls without transfers wants to know nothing else
+    healthy();  // a caller that polls without transfers wants to know nothing else
   }
   return failed_ && count == 0 ? -1 : count;
 }

@@ -16,9 +16,9 @@ namespace {
 using Json = nlohmann::json;
 using Ranks = std::set<std::uint32_t>;
 
-// A call is uneven where the last rank begins it so much after the first. Slow is who comes last to at least this share
-// of at least so many uneven calls, and so many times later than the next. A rank came late to the call that did not
-// end where that was so much after the others.
+// A call is uneven where the last rank begins it so much after the first. Slow is a rank that comes last to at least
+// this share of at least so many uneven calls, and so many times later than the next. A rank came late to the call that
+// did not end where that was so much after the others.
 constexpr double kSlowShare = 0.7, kSlowTimes = 2;
 constexpr std::size_t kSlowCalls = 8;
 constexpr std::int64_t kSlowNs = 500'000, kLateNs = 50'000'000;

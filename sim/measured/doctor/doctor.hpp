@@ -34,8 +34,8 @@ struct DumpOfRank {
 // file's name ends in the rank. Throws json::InputError. Nothing of a pickle is run.
 DumpOfRank read_dump(const std::filesystem::path& file);
 
-// "gccl/doctor/1" (docs/formats.md). Findings stand in the order in which they explain each other: who calls something
-// else, who has not entered, who left no dump, who came late, for whom all wait, who is slow. Throws json::InputError
+// "gccl/doctor/1" (docs/formats.md). Findings stand in the order in which they explain each other: which ranks call
+// something else, have not entered, left no dump, came late, are waited for by all, are slow. Throws json::InputError
 // where two dumps are one rank's, or contradict each other in who a group's ranks are.
 nlohmann::json examined(const std::vector<DumpOfRank>& dumps);
 std::string doctor_text(const nlohmann::json& document);

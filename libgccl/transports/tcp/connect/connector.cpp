@@ -35,7 +35,7 @@ constexpr std::chrono::milliseconds kLook{10}, kLookMax{60000};
 // A thread that looks at a deadline so much later than it meant to has not run (it was stopped, or got no processor):
 // deadlines move by that and a little more, in which what has arrived meanwhile is read.
 constexpr std::chrono::milliseconds kLate{250}, kChance{1000};
-// Then those who have something to say have their turn.
+// Then those that have something to say have their turn.
 constexpr int kAcceptsPerTurn = 1024;
 // How long nobody is accepted where not even a descriptor can be had.
 constexpr std::chrono::milliseconds kDescriptorPause{250};
