@@ -53,7 +53,7 @@ std::string_view name(FaultKind kind) {
                                                        "no such peer",
                                                        "outside its buffer",
                                                        "write to input",
-                                                       "lane overlap",
+                                                       "channel overlap",
                                                        "read before written",
                                                        "count mismatch",
                                                        "deadlock",
@@ -139,7 +139,7 @@ std::optional<Fault> Memory::run() {
       drain();
     }
   } catch (const Endless&) {
-    fail(FaultKind::endless, "a lane has more than " + std::to_string(kStepsMax) + " steps");
+    fail(FaultKind::endless, "a channel has more than " + std::to_string(kStepsMax) + " steps");
   } catch (const std::exception& e) {
     fail(FaultKind::exception, e.what());
   }
@@ -304,7 +304,7 @@ Memory::Store& Memory::store(std::uint32_t lane, Buffer b) {
 }
 
 std::string Memory::where(std::uint32_t lane, const Step& step) const {
-  return "rank " + std::to_string(rank_of(lane)) + " lane " + std::to_string(lane_of(lane)) + ": " + text(step);
+  return "rank " + std::to_string(rank_of(lane)) + " channel " + std::to_string(lane_of(lane)) + ": " + text(step);
 }
 
 bool Memory::fail(FaultKind kind, std::string text) {
@@ -351,8 +351,8 @@ bool Memory::may_read(std::uint32_t lane, const Step& step, const Region& r) {
   const std::uint32_t me = std::uint32_t(lane_of(lane)) + 1;
   for (Count i = r.offset; i < r.offset + r.count; ++i) {
     if (s.writer[i] && s.writer[i] != me)
-      return fail(FaultKind::lane_overlap, where(lane, step) + " reads element " + std::to_string(i) + ", which lane " +
-                                               std::to_string(s.writer[i] - 1) + " writes");
+      return fail(FaultKind::lane_overlap, where(lane, step) + " reads element " + std::to_string(i) +
+                                               ", which channel " + std::to_string(s.writer[i] - 1) + " writes");
     s.reader[i] = s.reader[i] == 0 || s.reader[i] == me ? me : kMany;
   }
   return true;
@@ -375,7 +375,7 @@ bool Memory::may_write(std::uint32_t lane, const Step& step) {
     if (other)
       return fail(FaultKind::lane_overlap,
                   where(lane, step) + " writes element " + std::to_string(i) + ", which " +
-                      (other == kMany ? "other lanes touch" : "lane " + std::to_string(other - 1) + " touches"));
+                      (other == kMany ? "other channels touch" : "channel " + std::to_string(other - 1) + " touches"));
     s.writer[i] = me;
   }
   return true;
@@ -406,7 +406,7 @@ void Memory::check_ended() {
       const Step& s = lane.step(Token(std::countr_zero(rest)));
       if (!s.local() && all_[s.peer * lanes_ + lane_of(lane.id())].done()) {
         orphan = true;
-        posted += "; " + where(lane.id(), s) + " although that rank's lane has ended";
+        posted += "; " + where(lane.id(), s) + " although that rank's channel has ended";
       } else {
         posted += "; " + where(lane.id(), s);
       }
@@ -416,13 +416,13 @@ void Memory::check_ended() {
   }
   if (waiting) {
     fail(orphan ? FaultKind::unmatched : FaultKind::deadlock,
-         std::to_string(waiting) + " of " + std::to_string(all_.size()) + " lanes cannot go on" + stuck);
+         std::to_string(waiting) + " of " + std::to_string(all_.size()) + " channels cannot go on" + stuck);
     return;
   }
   for (const auto& [key, ch] : channels_) {
     if (ch.slots.empty()) continue;
     const Count to = key % ranks_, from = key / ranks_ % ranks_, lane = key / ranks_ / ranks_;
-    fail(FaultKind::unmatched, "lane " + std::to_string(lane) + ": a message of " +
+    fail(FaultKind::unmatched, "channel " + std::to_string(lane) + ": a message of " +
                                    std::to_string(ch.slots.front().size()) + " from rank " + std::to_string(from) +
                                    " was never received by rank " + std::to_string(to));
     return;

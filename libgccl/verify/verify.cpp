@@ -217,7 +217,7 @@ std::string describe(const Case& c) {
   if (has_root(c.call.kind)) s += ", root " + std::to_string(c.call.root);
   s += c.call.in_place ? ", in place" : ", out of place";
   if (c.call.places) s += ", blocks apart";
-  return s + ", shares " + std::to_string(c.shares) + ", lanes " + std::to_string(c.lanes) + ", window " +
+  return s + ", chunks " + std::to_string(c.shares) + ", channels " + std::to_string(c.lanes) + ", window " +
          std::to_string(c.window) + (c.delivery == Delivery::buffered ? " buffered" : " rendezvous") +
          (c.replayed ? " replayed" : "") + ", seed " + std::to_string(c.seed);
 }

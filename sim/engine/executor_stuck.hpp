@@ -26,7 +26,7 @@ void Executor<N>::fail_stuck() const {
     const SimulatedOperation& o = w_.operations[lane->operation];
     const bool held = o.window == 1 && step->op == Op::send && step->count() * o.element_bytes > eager_bytes_;
     if (!held && !text.empty()) continue;
-    text = fmt::format("{} {} cannot go on: rank {}, lane {} waits in {} rank {} ({} elements) at {} ns",
+    text = fmt::format("{} {} cannot go on: rank {}, channel {} waits in {} rank {} ({} elements) at {} ns",
                        gccl::name(o.call.kind), o.algorithm->name, lane->rank, lane->channel, kOps[int(step->op)],
                        step->peer, step->count(), network_.now());
     if (held)

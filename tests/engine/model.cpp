@@ -245,7 +245,7 @@ TEST_CASE("a schedule that cannot go on is an error that names rank and step") {
   const Star star(2, 10, 500);
   Play p(star, kStuck, 2, 8);
   CHECK_THROWS_WITH_AS(
-      p.run(), "allreduce head_to_head cannot go on: rank 0, lane 0 waits in recv from rank 1 (8 elements) at 0 ns",
+      p.run(), "allreduce head_to_head cannot go on: rank 0, channel 0 waits in recv from rank 1 (8 elements) at 0 ns",
       std::runtime_error);
 }
 
@@ -255,7 +255,7 @@ TEST_CASE("long messages with a window of 1 are refused where each waits for the
   Play p(star, ring, 2, 400);  // parts of 200 bytes
   p.w.operations[0].window = 1;
   CHECK_THROWS_WITH_AS(p.run(),
-                       "allreduce ring cannot go on: rank 0, lane 0 waits in send to rank 1 (200 elements) at 0 ns; "
+                       "allreduce ring cannot go on: rank 0, channel 0 waits in send to rank 1 (200 elements) at 0 ns; "
                        "messages above the cluster's eager_bytes, 100, wait for their receive, and with a window of 1 "
                        "that comes after the send: take a window of 2 or more",
                        WorkloadError);

@@ -105,7 +105,7 @@ TEST_CASE("a stored result is about the same point however the planner cut it up
   CHECK(told(now, expecting) == "accepted");
   CHECK(told(otherwise, expecting) == "accepted");
   CHECK(told(older, expecting) == "accepted");
-  CHECK(told(stated, expecting).find("the nearest has shares 77 instead of ") != std::string::npos);
+  CHECK(told(stated, expecting).find("the nearest has chunks 77 instead of ") != std::string::npos);
   Json four = expecting;
   four["shares"] = 4;
   CHECK(told(otherwise, four).find("the nearest has ") != std::string::npos);

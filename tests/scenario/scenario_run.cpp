@@ -298,7 +298,7 @@ TEST_CASE("a run is held against a stored result, and a point that it lacks is n
       complaint(expecting(5, {{"bytes", {64, 256}}})) ==
       at + "ring, 256 B, 8 ranks of pcie-box (model); the nearest has bytes 64 instead of 256, count 16 instead of 64");
   CHECK(complaint(expecting(5, {{"shares", 2}})) ==
-        at + "ring, 64 B, 8 ranks of pcie-box (model); the nearest has shares 1 instead of 2");
+        at + "ring, 64 B, 8 ranks of pcie-box (model); the nearest has chunks 1 instead of 2");
   CHECK(complaint(expecting(5, {{"label", "y"}})).ends_with("the nearest has label \"x\" instead of \"y\""));
   // A point may stand there twice with one time, and one that is not asked for with several.
   stored["runs"].push_back(stored["runs"][1]);

@@ -327,7 +327,7 @@ TEST_CASE("a failure names its case and what is wrong") {
   const std::optional<Counterexample> failure = verify(c);
   REQUIRE(failure);
   const std::string head =
-      "allreduce mutant: ranks 5 (flat), count 11, out of place, shares 3, lanes 2, window 8 rendezvous, seed 9: "
+      "allreduce mutant: ranks 5 (flat), count 11, out of place, chunks 3, channels 2, window 8 rendezvous, seed 9: "
       "wrong value: rank 0 element 0 of 11 of its output has rank 2's contribution twice";
   CHECK(failure->text == head);
 }
@@ -340,9 +340,9 @@ TEST_CASE("a receive before the send it should follow needs a window, and the de
     const std::optional<Counterexample> failure = verify(c);
     REQUIRE(failure);
     CHECK(failure->kind == FaultKind::deadlock);
-    CHECK(
-        failure->text.find("3 of 3 lanes cannot go on; rank 0 lane 0: recv_reduce output[1,2) into output[1,2) from 2, "
-                           "then waits send output[2,3) to 1; rank 1 lane 0:") != std::string::npos);
+    CHECK(failure->text.find(
+              "3 of 3 channels cannot go on; rank 0 channel 0: recv_reduce output[1,2) into output[1,2) from 2, "
+              "then waits send output[2,3) to 1; rank 1 channel 0:") != std::string::npos);
     c.window = 2;
     CHECK_FALSE(verify(c));
   }

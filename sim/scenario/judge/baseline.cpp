@@ -17,6 +17,11 @@ constexpr const char* kIdentity[] = {"cluster",   "label", "world_ranks", "engin
                                      "dtype",     "op",    "root",        "in_place", "planner"};
 constexpr const char* kSlicing[] = {"shares", "lanes", "window"};
 
+// What sentences call a key of a row.
+std::string_view word_for(std::string_view key) {
+  return key == "shares" ? "chunks" : key == "lanes" ? "channels" : key;
+}
+
 const Json& field(const Json& row, const char* key) {
   static const Json kNone;
   const auto at = row.find(key);
@@ -88,7 +93,7 @@ std::string nearest_row(const Json& stored, const Json& row) {
       nearest = &other, least = std::move(differ);
   std::string text;
   for (const std::string& key : least)
-    text += fmt::format("{}{} {} instead of {}", text.empty() ? "; the nearest has " : ", ", key,
+    text += fmt::format("{}{} {} instead of {}", text.empty() ? "; the nearest has " : ", ", word_for(key),
                         nearest->contains(key) ? json::format_value((*nearest)[key]) : "none",
                         json::format_value(field(row, key.c_str())));
   return text;

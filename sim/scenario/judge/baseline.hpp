@@ -17,7 +17,7 @@ std::optional<std::size_t> same_point(const ResultRows& rows, std::size_t run, c
 // none has its algorithm, the choice there. Mostly one; several where the runs differ in what a row does not show.
 std::vector<const nlohmann::json*> same_rows(const nlohmann::json& stored, const nlohmann::json& row);
 
-// "; the nearest has shares 8 instead of 1": how the most similar stored row differs from `row`. Empty when there are
+// "; the nearest has chunks 8 instead of 1": how the most similar stored row differs from `row`. Empty when there are
 // none.
 std::string nearest_row(const nlohmann::json& stored, const nlohmann::json& row);
 

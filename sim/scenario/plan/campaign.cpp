@@ -368,7 +368,7 @@ class Planner {
       run.where.fail(fmt::format("{} of {} would take about {:.2g} steps, more than {:.0g}", point.part().algorithm(),
                                  json::format_bytes(point.part().bytes), point.steps, kStepsMax));
     if (lanes > kLanesTotalMax)
-      run.where.fail(fmt::format("would need {:.2g} lanes, more than {:.2g}", lanes, kLanesTotalMax));
+      run.where.fail(fmt::format("would need {:.2g} channels, more than {:.2g}", lanes, kLanesTotalMax));
     campaign_.points.push_back(std::move(point));
   }
 
