@@ -76,7 +76,7 @@ class Builder {
   // The call is like any other of the same key: repeat() may repeat it. Types and operations of the caller's own may be
   // freed, and others get their numbers.
   void repeatable(const Communicator::Key& key) {
-    if (key.dtype < 1000 && key.op < 1000) key_ = &key;
+    if (!user_defined(key.dtype) && !user_defined(key.op)) key_ = &key;
   }
 
   // Carries it out, or begins it where there is a request to give.

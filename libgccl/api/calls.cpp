@@ -115,7 +115,7 @@ GCCL_Result allgather(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dty
   // Surely not in place: the own block of recvbuf begins within 8 bytes an element.
   const bool apart = sendbuf && recvbuf &&
                      (sendbuf < recvbuf || address(sendbuf) > address(recvbuf, c->rank() * count, 8)) &&
-                     sendbuf != GCCL_IN_PLACE && dtype < 1000;
+                     sendbuf != GCCL_IN_PLACE && !user_defined(dtype);
   GCCL_Result result;
   if (apart && again(*c, key, sendbuf, recvbuf, non_blocking, &result)) return result;
   Builder b(*c, Collective::allgather, count, dtype, kNone, 0);

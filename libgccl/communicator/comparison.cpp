@@ -71,7 +71,7 @@ Comparison Comparison::of_lengths(const Members& members, const Lengths& lengths
 
 bool Comparison::has_one_result(const Work& work) {
   const Collective kind = work.call.kind;
-  return work.what.purpose == Purpose::itself && work.what.dtype < 1000 &&
+  return work.what.purpose == Purpose::itself && !user_defined(work.what.dtype) &&
          (kind == Collective::allreduce || kind == Collective::allgather || kind == Collective::broadcast);
 }
 

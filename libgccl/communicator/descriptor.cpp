@@ -2,14 +2,13 @@
 
 #include <fmt/core.h>
 
-#include "libgccl/elements/reduction.hpp"
+#include "libgccl/elements/elements.hpp"
 
 namespace gccl {
 namespace {
 
 // Signature, from the top: kind 4 bits, dtype 6, op 5, sequence 13, root 4, count 32.
 constexpr unsigned kDtypeOwn = 63, kDtypePurpose = 62, kOpNone = 31, kOpOwn = 30;
-constexpr GCCL_Dtype kOwn = 1000;  // codes of user-defined types and operations begin here
 constexpr unsigned kSequenceBits = 13;
 
 std::uint64_t dtype_bits(GCCL_Dtype d) {
@@ -17,7 +16,7 @@ std::uint64_t dtype_bits(GCCL_Dtype d) {
 }
 GCCL_Dtype dtype_of(std::uint64_t signature) {
   const unsigned d = unsigned(signature >> 54 & 63);
-  return d == kDtypeOwn ? kOwn : GCCL_Dtype(d < 32 ? d : d - 32 + 100);
+  return d == kDtypeOwn ? kUserDefined : GCCL_Dtype(d < 32 ? d : d - 32 + 100);
 }
 std::uint64_t op_bits(GCCL_Op op) { return op < 0 ? kOpNone : op < 30 ? std::uint64_t(op) : kOpOwn; }
 std::uint64_t fold(Count c) { return (c ^ c >> 32) & 0xffffffffu; }
@@ -47,7 +46,7 @@ std::string words(std::uint8_t kind, Purpose purpose, std::uint32_t sequence, Co
 
 std::string op_of(std::uint64_t signature) {
   const unsigned o = unsigned(signature >> 49 & 31);
-  return o == kOpNone ? "" : op_text(o == kOpOwn ? GCCL_Op(kOwn) : GCCL_Op(o));
+  return o == kOpNone ? "" : op_text(o == kOpOwn ? GCCL_Op(kUserDefined) : GCCL_Op(o));
 }
 
 std::uint64_t mixed(std::uint64_t h, std::uint64_t value) {
@@ -64,7 +63,7 @@ std::string_view kind_name(std::uint8_t kind) {
 }
 
 std::string dtype_text(GCCL_Dtype d, std::uint32_t element_bytes) {
-  if (d >= kOwn)
+  if (user_defined(d))
     return element_bytes ? fmt::format("user-defined type ({} bytes)", element_bytes) : "user-defined type";
   for (const Dtype t : dtypes())
     if (GCCL_Dtype(t) == d) return std::string(name(t));
@@ -74,7 +73,7 @@ std::string dtype_text(GCCL_Dtype d, std::uint32_t element_bytes) {
 std::string op_text(GCCL_Op op) {
   if (op < 0) return "";
   if (op <= GCCL_AVG) return std::string(name(Reduction(op)));
-  return op >= kOwn ? "user-defined operation" : fmt::format("unknown operation {}", op);
+  return user_defined(op) ? "user-defined operation" : fmt::format("unknown operation {}", op);
 }
 
 std::uint64_t Descriptor::signature() const {
@@ -88,8 +87,9 @@ std::uint64_t Descriptor::signature() const {
 }
 
 std::uint64_t Descriptor::digest() const {
-  const std::uint64_t type = dtype < kOwn ? std::uint64_t(dtype) : std::uint64_t(element_bytes) << 32 | kOwn;
-  const std::uint64_t operation = op < 0 ? 0 : op < kOwn ? std::uint64_t(op) + 1 : kOwn;
+  const std::uint64_t type =
+      !user_defined(dtype) ? std::uint64_t(dtype) : std::uint64_t(element_bytes) << 32 | kUserDefined;
+  const std::uint64_t operation = op < 0 ? 0 : !user_defined(op) ? std::uint64_t(op) + 1 : kUserDefined;
   return mixed(mixed(mixed(mixed(std::uint64_t(kind) << 8 | std::uint64_t(purpose), type), operation), root), count);
 }
 
@@ -110,7 +110,7 @@ Descriptor Descriptor::of(std::uint64_t signature, std::uint32_t sequence, Rank 
   d.kind = std::uint8_t(signature >> 60);
   d.purpose = purpose_of(signature);
   d.dtype = d.purpose == Purpose::itself ? dtype_of(signature) : 0;
-  d.op = o == kOpNone || d.purpose != Purpose::itself ? -1 : o == kOpOwn ? GCCL_Op(kOwn) : GCCL_Op(o);
+  d.op = o == kOpNone || d.purpose != Purpose::itself ? -1 : o == kOpOwn ? GCCL_Op(kUserDefined) : GCCL_Op(o);
   d.root = root;
   d.count = count;
   d.sequence = sequence;

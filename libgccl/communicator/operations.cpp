@@ -203,7 +203,7 @@ void Operations::begin_transfer(Operation* op) {
   op->started = true;
   Work& w = op->work;
   assert(w.what.root < team_.size());
-  if (w.what.dtype >= 1000) w.what.element_bytes = w.elements.bytes;
+  if (user_defined(w.what.dtype)) w.what.element_bytes = w.elements.bytes;
   if (w.what.root == team_.rank()) return begin_to_myself(op);
   const bool sends = w.what.kind == kSendKind;
   team_.record->messages.count(sends, w.what.root);

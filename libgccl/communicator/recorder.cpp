@@ -5,7 +5,7 @@ namespace gccl {
 void Recorder::number(Work& work) {
   Descriptor& what = work.what;
   what.sequence = team_.record->history.last() + 1;
-  if (what.dtype >= 1000) what.element_bytes = work.elements.bytes;
+  if (user_defined(what.dtype)) what.element_bytes = work.elements.bytes;
   team_.record->history.add(what.sequence, what.signature(), History::call_of(what));
   team_.flight.began(what.sequence, nullptr);
   if (work.call.kind == Collective::alltoallv)

@@ -12,8 +12,6 @@
 namespace gccl {
 namespace {
 
-constexpr std::int32_t kOwn = 1000;  // codes of the caller's own begin here
-
 struct OwnOp {
   GCCL_Op_function function = nullptr;
   void* context = nullptr;
@@ -29,28 +27,29 @@ class Codes {
       if (!live_[i]) {
         live_[i] = true;
         values_[i] = value;
-        return kOwn + std::int32_t(i);
+        return kUserDefined + std::int32_t(i);
       }
     values_.push_back(value);
     live_.push_back(true);
-    return kOwn + std::int32_t(values_.size() - 1);
+    return kUserDefined + std::int32_t(values_.size() - 1);
   }
   bool remove(std::int32_t code) {
     std::lock_guard lock(mutex_);
     if (!has(code)) return false;
-    live_[std::size_t(code - kOwn)] = false;
+    live_[std::size_t(code - kUserDefined)] = false;
     return true;
   }
   bool find(std::int32_t code, T* out) {
     std::lock_guard lock(mutex_);
     if (!has(code)) return false;
-    *out = values_[std::size_t(code - kOwn)];
+    *out = values_[std::size_t(code - kUserDefined)];
     return true;
   }
 
  private:
   bool has(std::int32_t code) const {
-    return code >= kOwn && std::size_t(code - kOwn) < live_.size() && live_[std::size_t(code - kOwn)];
+    return user_defined(code) && std::size_t(code - kUserDefined) < live_.size() &&
+           live_[std::size_t(code - kUserDefined)];
   }
   std::mutex mutex_;
   std::vector<T> values_;
@@ -92,7 +91,7 @@ std::uint32_t built_in_bytes(GCCL_Dtype code) {
 
 Status elements_of(GCCL_Dtype code, std::optional<GCCL_Op> wanted, Elements* out) {
   out->code = code;
-  const bool own_type = code >= kOwn;
+  const bool own_type = user_defined(code);
   if (own_type) {
     if (!types.find(code, &out->bytes)) return invalid(fmt::format("dtype {} was never created, or is freed", code));
   } else {
@@ -106,7 +105,7 @@ Status elements_of(GCCL_Dtype code, std::optional<GCCL_Op> wanted, Elements* out
   out->function = nullptr;
   if (!wanted) return {};
   const GCCL_Op op = *wanted;
-  if (op >= kOwn) {
+  if (user_defined(op)) {
     OwnOp own;
     if (!ops.find(op, &own)) return invalid(fmt::format("op {} was never created, or is freed", op));
     out->function = own.function;

@@ -1,6 +1,7 @@
 // What a call's elements are and how two of them are combined: built in, or the caller's own.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 
 #include "gccl/gccl.h"
@@ -8,6 +9,10 @@
 #include "libgccl/elements/reduction.hpp"
 
 namespace gccl {
+
+// Codes of user-defined types and operations begin here (gccl.h).
+inline constexpr std::int32_t kUserDefined = 1000;
+constexpr bool user_defined(std::int32_t code) { return code >= kUserDefined; }
 
 struct Elements {
   std::uint32_t bytes = 1;
