@@ -4,6 +4,7 @@
 #include <cstring>
 #include <functional>
 
+#include "libgccl/base/splitmix.hpp"
 #include "libgccl/schedule/definition.hpp"
 
 namespace gccl::bench {
@@ -15,7 +16,7 @@ constexpr Count kPeriod = 1021;
 
 unsigned mix(Rank from, Rank to, Count i, std::uint64_t salt) {
   std::uint64_t h =
-      salt * 0x2545f4914f6cdd1du + from * 0x9e3779b97f4a7c15u + to * 0xbf58476d1ce4e5b9u + i * 0x94d049bb133111ebu;
+      salt * 0x2545f4914f6cdd1du + from * splitmix::kGolden + to * 0xbf58476d1ce4e5b9u + i * 0x94d049bb133111ebu;
   h ^= h >> 31;
   h *= 0xd6e8feb86659fd93u;
   return unsigned(h >> 40);

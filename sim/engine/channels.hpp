@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "libgccl/base/prefetch.hpp"
+#include "libgccl/base/splitmix.hpp"
 
 namespace gccl::sim {
 
@@ -74,7 +75,7 @@ class Channels {
  private:
   static constexpr std::uint64_t kEmpty = ~std::uint64_t(0);
   std::size_t mask() const { return slots_.size() - 1; }
-  std::size_t home(std::uint64_t key) const { return std::size_t((key * 0x9e3779b97f4a7c15u) >> 20) & mask(); }
+  std::size_t home(std::uint64_t key) const { return std::size_t((key * splitmix::kGolden) >> 20) & mask(); }
   void grow() {
     std::vector<Queue> old(slots_.size() * 2);
     old.swap(slots_);
