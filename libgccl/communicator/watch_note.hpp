@@ -16,7 +16,7 @@ inline constexpr std::uint8_t kQuestion = 1, kAnswer = 2, kBlocked = 4, kAlone =
 inline constexpr std::uint32_t kCallsPerQuestion = 8;  // the latest calls
 inline constexpr std::size_t kAheadMax = 2 * kCallsPerQuestion;
 
-// One message; short enough for a cell of shared memory.
+// One message; short, so that any transport sends it without waiting for its reader.
 struct Watch::Note {
   std::uint64_t communicator = 0;
   std::uint64_t digest = 0;     // of the calls up to `sequence`; kLengths: elements sent to the reader
