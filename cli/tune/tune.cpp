@@ -78,7 +78,7 @@ bool report_failed(const nlohmann::json& document, bool journal) {
   return false;
 }
 
-// Says how often a library cannot be told the fastest algorithm.
+// Says how often a library cannot be made to take the fastest algorithm.
 void report_exports(const TuneArguments& a, const nlohmann::json& document) {
   for (const auto& [file, library] : {std::pair(&a.nccl, sim::Library::nccl),
                                       {&a.openmpi, sim::Library::openmpi},

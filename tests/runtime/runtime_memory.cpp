@@ -33,9 +33,9 @@ int mapped() {
 }
 
 TEST_CASE("every collective in shared memory, in ordinary memory, and in one on each side") {
-  for (const char* lend : {"1", "0"})
+  for (const char* zero_copy : {"1", "0"})
     for (const int size : {1, 2, 3, 5})
-      check({.size = size, .environment = {{"GCCL_SHM_ZERO_COPY", lend}}}, [&](int rank) {
+      check({.size = size, .environment = {{"GCCL_SHM_ZERO_COPY", zero_copy}}}, [&](int rank) {
         GCCL_Comm world = begin();
         if (!world) return;
         Shared_memory shared_memory;
