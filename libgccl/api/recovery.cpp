@@ -11,10 +11,10 @@ namespace {
 
 Recovery& recovery_of(Communicator& c) { return *c.world().recovery; }
 
-// Calls that differ break the communicator, as any others do.
+// Calls that differ break the communicator, as any others do; and an abort is reported once.
 Status agreed(Communicator& c, Status s) {
   c.agrees(Watch::In::nothing);
-  if (s.code() == GCCL_ERR_MISMATCH) c.fail(s.copy_or_code());
+  if (s.code() == GCCL_ERR_MISMATCH || s.code() == GCCL_ERR_ABORTED) c.fail(s.copy_or_code());
   return s;
 }
 

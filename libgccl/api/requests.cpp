@@ -71,12 +71,14 @@ void note_in_group(GCCL_Result result) noexcept {
 Status wait_in_turns(std::vector<Operation*> operations) {
   Status first;
   Backoff backoff(true);
+  bool blocks = false;  // as far as the communicators know
   while (!operations.empty()) {
     bool moved = false;
     std::erase_if(operations, [&](Operation* op) {
       Status s;
-      const Communicator* const of = op->communicator;
+      Communicator* const of = op->communicator;
       if (!Communicator::test(op, &s)) return false;
+      if (blocks) of->thread_blocks(false);
       moved = true;
       if (!s.ok()) notice_failure_of(of);
       if (first.ok()) first = std::move(s);
@@ -84,8 +86,8 @@ Status wait_in_turns(std::vector<Operation*> operations) {
     });
     if (moved) {
       backoff.reset();
-    } else {
-      backoff.pause();
+    } else if (backoff.pause() && !std::exchange(blocks, true)) {
+      for (const Operation* op : operations) op->communicator->thread_blocks(true);
     }
   }
   return first;

@@ -71,8 +71,10 @@ class Communicator {
   bool progress();
   bool pending();
   bool busy() const { return operations_.busy(); }
+  // A thread waits for collectives here and elsewhere at once, without a limit; or no longer.
+  void thread_blocks(bool blocks);
   // A thread agrees on who has failed: what is in flight goes on meanwhile, here and elsewhere. See Supervisor.
-  void agrees(Watch::In in) noexcept;
+  Status agrees(Watch::In in) noexcept;
 
   // What run() would use; element_bytes of the call's type.
   Plan planned(const Call& call, std::uint32_t element_bytes);

@@ -85,8 +85,8 @@ Comparison Comparison::of_results(const Members& members, const Work& work) {
 }
 
 Comparison Comparison::of_digests(const Members& members, std::uint64_t digest, std::uint64_t lengths,
-                                  const Others* others, bool uneven) {
-  std::vector<std::uint64_t> mine = {digest, lengths};
+                                  std::uint64_t messages, const Others* others, bool uneven) {
+  std::vector<std::uint64_t> mine = {digest, lengths, messages};
   if (others) mine.insert(mine.end(), {others->sum, others->failed, others->code, std::uint64_t(uneven)});
   return of_all(Of::digests, members, std::move(mine));
 }
@@ -192,22 +192,30 @@ Comparison::Found Comparison::in_lengths(const Members& members, const Work& wor
 // All ranks made the same calls. What their all-to-alls say of each other's lengths; and what the world's ranks say of
 // the communicators that were made from it.
 Comparison::Found Comparison::in_digests(const Members& members, const Work& work, World* world) const {
-  std::uint64_t lengths = 0;
-  for (Rank r = 0; r < members.size(); ++r) lengths += of_rank(r)[1];
+  std::uint64_t lengths = 0, messages = 0;
+  for (Rank r = 0; r < members.size(); ++r) {
+    lengths += of_rank(r)[1];
+    messages += of_rank(r)[2];
+  }
   if (lengths != 0)
     return {.why = members.in_context(
                 work.what, Status::error("in an earlier alltoallv the elements that one rank sent are not those that "
                                          "another rank was due to receive; GCCL_CHECK=1 says which",
                                          GCCL_ERR_MISMATCH)),
             .culprit = members.rank};
-  if (mine_.size() == 2) return {};
+  if (messages != 0)
+    return {.why = members.in_context(
+                work.what,
+                Status::error("some rank has sent another one messages that it has not received", GCCL_ERR_MISMATCH)),
+            .culprit = members.rank};
+  if (mine_.size() == 3) return {};
   bool all_there = true;
   std::uint64_t sum = 0;
   for (Rank r = 0; r < members.size(); ++r) {
     const std::uint64_t* const said = of_rank(r);
-    sum += said[2];
-    if (said[3] && is_error(int(said[4]))) world->failed.push_back({said[3], r, int(said[4])});
-    all_there &= said[3] == 0 && said[5] == 0;
+    sum += said[3];
+    if (said[4] && is_error(int(said[5]))) world->failed.push_back({said[4], r, int(said[5])});
+    all_there &= said[4] == 0 && said[6] == 0;
   }
   if (sum == 0 || !all_there) return {};
   return {.why = members.in_context(

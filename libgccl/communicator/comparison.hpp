@@ -31,9 +31,9 @@ class Comparison {
   // The call's result must be the same on every rank. Of one that has ended:
   static bool has_one_result(const Work& work);
   static Comparison of_results(const Members& members, const Work& work);
-  // `lengths`: the sum of all that was sent less what was due; with `others` GCCL_Finalize's.
+  // `lengths`, `messages`: of all that was sent less what was due; with `others` GCCL_Finalize's.
   static Comparison of_digests(const Members& members, std::uint64_t digest, std::uint64_t lengths,
-                               const Others* others, bool uneven);
+                               std::uint64_t messages, const Others* others, bool uneven);
   // Of the calls before the one with this number, which gathered digests that differ.
   static Comparison of_histories(const Members& members, const History& history, std::uint32_t sequence);
 

@@ -20,8 +20,9 @@ Status Leaving::begin(Operation** out, const Others* others) {
   if (c_.pending()) return Status::error("operations are in flight: wait for them first", GCCL_ERR_INVALID_USAGE);
   // Nobody has all digests before everybody has come.
   auto op = std::make_unique<Operation>(c_);
-  op->compare(Comparison::of_digests(team_.members, team_.record->history.digest(), team_.record->lengths_sum, others,
-                                     team_.world->uneven),
+  const Watch::Record& record = *team_.record;
+  op->compare(Comparison::of_digests(team_.members, record.history.digest(), record.lengths_sum,
+                                     record.messages.sum(team_.rank()), others, team_.world->uneven),
               team_.members);
   std::lock_guard lock(lock_);
   return operations_.start(std::move(op), out);
@@ -37,7 +38,7 @@ void Leaving::sum_up(Others* others) {
   }
   const std::uint64_t calls = splitmix::hash(team_.members.id ^ team_.record->history.digest());
   others->sum += team_.rank() == 0 ? calls * (1 - std::uint64_t(team_.size())) : calls;
-  others->sum += team_.record->lengths_sum;
+  others->sum += team_.record->lengths_sum + team_.record->messages.sum(team_.rank());
 }
 
 Status Leaving::leave() {

@@ -59,7 +59,9 @@ std::shared_ptr<PreparedPlan> Operations::plan_of(const Work& work) {
 }
 
 Operation* Operations::first() const {
-  return !queue_.empty() ? queue_.front() : !transfers_.empty() ? transfers_.front() : nullptr;
+  if (!queue_.empty()) return queue_.front();
+  if (!transfers_.empty()) return transfers_.front();
+  return to_myself().empty() ? nullptr : to_myself().front();
 }
 
 void Operations::enqueue(Operation* op) {

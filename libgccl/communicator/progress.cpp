@@ -102,13 +102,19 @@ bool Communicator::on_complete(Operation* op, GCCL_Completion_function function,
   return true;
 }
 
-void Communicator::agrees(Watch::In in) noexcept {
+void Communicator::thread_blocks(bool blocks) {
+  std::lock_guard lock(lock_);
+  supervisor_.thread_blocks(blocks);
+}
+
+Status Communicator::agrees(Watch::In in) noexcept {
   try {
     progress_all_but(nullptr);
     std::lock_guard lock(lock_);
-    supervisor_.agrees(in);
+    operations_.make_progress();
+    return supervisor_.agrees(in);
   } catch (...) {
-    fail(caught());
+    return caught();
   }
 }
 

@@ -189,6 +189,7 @@ void Recovery::serve_once(std::unique_lock<std::mutex>& lock) {
   lock.lock();
   std::uint64_t ignored;
   if (fds[0].revents) (void)!::read(wake_.get(), &ignored, sizeof ignored);
+  read_some();  // what those have said that have ended since
   for (std::size_t i = 2; i < fds.size(); ++i) {
     if (fds[i].revents & POLLIN) {
       note_gone(watches_[i - 2].first);
@@ -202,7 +203,6 @@ void Recovery::serve_once(std::unique_lock<std::mutex>& lock) {
     looked_ns_ = now_ns();
     look_at_processes();
   }
-  read_some();
   drive_detector();
   for (auto& [id, g] : groups_) {
     if (reports(g)) {
@@ -246,7 +246,8 @@ void Recovery::send(std::uint64_t id, Rank from, Rank to_world, Kind kind, std::
 void Recovery::flush(Group& g) {
   for (const fault::Packet& p : g.membership->take_packets())
     if (!reports(g)) send(g, p.to, Kind::membership, p.bytes);
-  for (fault::Decision& d : g.membership->take_decisions()) g.decisions.push_back(std::move(d));
+  for (fault::Decision& d : g.membership->take_decisions())
+    if (g.broken.ok()) g.decisions.push_back(std::move(d));
 }
 
 void Recovery::want(Group& g, Rank from) {
@@ -319,13 +320,27 @@ Status Recovery::out_of(const Group& g) const {
       GCCL_ERR_PEER_LOST);
 }
 
+// Whom it waits for. Where nobody has failed the ranks have said what they are in; else a coordinator may stand for one
+// that has not come.
+std::string Recovery::missing(const Group& g, const Waiter& waiter) {
+  if (g.membership->failures().failed.empty() && waiter.call) {
+    const Team& team = waiter.c.team();
+    return team.world->watch->report(*team.record, now_ns());
+  }
+  const fault::RankSet awaited = g.membership->awaited();
+  return awaited.empty() ? "" : fmt::format(", waiting for {}", g.members.names(awaited));
+}
+
 // What the thread of a call does while it waits. Other ranks learn that it does as long as nobody is known to have
-// failed: one that waits for it in another call then finds that the calls differ.
-void Recovery::attend(std::unique_lock<std::mutex>& lock, const Group& g, const Waiter& waiter, std::int64_t since_ns) {
+// failed: one that waits for it in another call then finds that the calls differ. Not ok: it need not wait any longer.
+Status Recovery::attend(std::unique_lock<std::mutex>& lock, const Group& g, const Waiter& waiter,
+                        std::int64_t since_ns) {
+  if (!waiter.call) return waiter.c.asked_to_abort();
   const bool stalls = now_ns() - since_ns >= kStallNs && g.membership->failures().failed.empty();
   lock.unlock();
-  waiter.c.agrees(stalls ? *waiter.call : Watch::In::nothing);
+  Status s = waiter.c.agrees(stalls ? *waiter.call : Watch::In::nothing);
   lock.lock();
+  return s.code() == GCCL_ERR_ABORTED && waiter.aborted ? Status() : std::move(s);
 }
 
 Status Recovery::await_decision(std::unique_lock<std::mutex>& lock, Group& g, std::int64_t until_ns,
@@ -336,10 +351,10 @@ Status Recovery::await_decision(std::unique_lock<std::mutex>& lock, Group& g, st
   const auto over = [&] {
     return !g.decisions.empty() || g.membership->out() != fault::Membership::Out::no || !ended_.ok() || !g.broken.ok();
   };
-  Status aborted;
-  while (!over() && now_ns() < until_ns && (waiter.call || (aborted = waiter.c.asked_to_abort()).ok())) {
+  Status given_up;  // before its time
+  while (!over() && now_ns() < until_ns && given_up.ok()) {
     changed_.wait_for(lock, std::chrono::nanoseconds(kAttendNs));
-    if (waiter.call && !over()) attend(lock, g, waiter, since_ns);
+    if (!over()) given_up = attend(lock, g, waiter, since_ns);
   }
   if (!g.decisions.empty()) {
     *out = g.decisions.front();
@@ -348,12 +363,10 @@ Status Recovery::await_decision(std::unique_lock<std::mutex>& lock, Group& g, st
   }
   if (const Status& s = ended_.ok() ? g.broken : ended_; !s.ok()) return s.copy_or_code();
   if (over()) return g.broken = out_of(g);
-  const fault::RankSet awaited = g.membership->awaited();
-  Status why = !aborted.ok()
-                   ? std::move(aborted)
-                   : Status::error(fmt::format("{}: agreement took too long{}", g.members.name(g.members.rank),
-                                               awaited.empty() ? "" : ", waiting for " + g.members.names(awaited)),
-                                   GCCL_ERR_TIMEOUT);
+  Status why = !given_up.ok() ? std::move(given_up)
+                              : Status::error(fmt::format("{}: agreement took too long{}",
+                                                          g.members.name(g.members.rank), missing(g, waiter)),
+                                              GCCL_ERR_TIMEOUT);
   give_up(g, why, g.members.rank);
   return why;
 }
@@ -361,6 +374,7 @@ Status Recovery::await_decision(std::unique_lock<std::mutex>& lock, Group& g, st
 Status Recovery::agree(Communicator& c, std::uint64_t* flags) {
   const std::int64_t until_ns = until(c.timeout_ms());
   const std::vector<Rank> lost = c.lost();
+  const bool was_aborted = c.why().code() == GCCL_ERR_ABORTED;
   std::unique_lock lock(mutex_);
   Group& g = group_of(c.members());
   const Whole whole(*this);
@@ -372,7 +386,7 @@ Status Recovery::agree(Communicator& c, std::uint64_t* flags) {
   if (g.membership->out() != fault::Membership::Out::no) return out_of(g);
   g.membership->agree(now_ns(), *flags);
   fault::Decision d;
-  if (Status s = await_decision(lock, g, until_ns, &d, {c, Watch::In::agree}); !s.ok()) return s;
+  if (Status s = await_decision(lock, g, until_ns, &d, {c, Watch::In::agree, was_aborted}); !s.ok()) return s;
   if (d.mixed) return Status::error("some ranks agree, others shrink", GCCL_ERR_MISMATCH);
   *flags = d.flags;
   if (d.acknowledged) return {};
@@ -441,7 +455,8 @@ Status Recovery::shrink(Communicator& parent, std::unique_ptr<Communicator>* out
   const std::int64_t until_ns = until(parent.timeout_ms());
   const std::vector<Rank> lost = parent.lost();
   const Communicator* const of = flags ? &parent : nullptr;  // the program's own calls go on after an abort
-  const Waiter waiter{parent, flags ? std::nullopt : std::optional(Watch::In::shrink)};
+  const Waiter waiter{parent, flags ? std::nullopt : std::optional(Watch::In::shrink),
+                      parent.why().code() == GCCL_ERR_ABORTED};
   std::unique_lock lock(mutex_);
   Group& g = group_of(parent.members());
   const Whole whole(*this);

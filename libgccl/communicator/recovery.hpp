@@ -120,10 +120,12 @@ class Recovery {
   struct Waiter {
     Communicator& c;
     std::optional<Watch::In> call;  // the program's
+    bool aborted;                   // before that
   };
   Status await_decision(std::unique_lock<std::mutex>& lock, Group& g, std::int64_t until_ns, fault::Decision* out,
                         const Waiter& waiter);
-  void attend(std::unique_lock<std::mutex>& lock, const Group& g, const Waiter& waiter, std::int64_t since_ns);
+  static std::string missing(const Group& g, const Waiter& waiter);
+  Status attend(std::unique_lock<std::mutex>& lock, const Group& g, const Waiter& waiter, std::int64_t since_ns);
   Status out_of(const Group& g) const;
 
   Rank rank_ = 0;

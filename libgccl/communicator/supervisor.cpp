@@ -104,12 +104,19 @@ void Supervisor::watch_stall() {
   }
 }
 
-void Supervisor::agrees(Watch::In in) {
+Status Supervisor::agrees(Watch::In in) {
   Watch& watch = *team_.world->watch;
+  check();
   // What is in flight says itself what it waits for.
-  if (in == Watch::In::nothing || operations_.busy() || !operations_.failure().none()) return watch.over(*team_.record);
-  watch.look(*team_.record, {.in = in, .sequence = team_.record->history.last(), .peer = team_.rank(), .blocked = true},
-             now_ns());
+  if (in == Watch::In::nothing || operations_.busy() || !operations_.failure().none()) {
+    watch.over(*team_.record);
+    const Status& why = operations_.failure().why();
+    return why.code() == GCCL_ERR_ABORTED ? why.copy_or_code() : Status();
+  }
+  Status s =
+      watch.look(*team_.record,
+                 {.in = in, .sequence = team_.record->history.last(), .peer = team_.rank(), .blocked = true}, now_ns());
+  return watch.agreement_differs(*team_.record) ? std::move(s) : Status();
 }
 
 void Supervisor::check_at_times() {

@@ -24,8 +24,8 @@ class Supervisor {
   // about every peer.
   void check_at_times();
   // A thread agrees with the other ranks on who has failed, and this rank knows of nobody: what they ask is answered.
-  // Call now and then; `in` is nothing at the end.
-  void agrees(Watch::In in);
+  // Call now and then; `in` is nothing at the end. Not ok: the communicator was aborted, or a rank does not come.
+  Status agrees(Watch::In in);
   // A thread waits for a collective, without a limit, and does nothing else; or no longer.
   void thread_blocks(bool blocks) { blocked_ += blocks ? 1 : -1; }
 

@@ -21,10 +21,17 @@ constexpr std::uint64_t kSignature = 0x6e6f746573;  // of the messages that carr
 constexpr std::uint64_t kIdOfPorts = 0x77617463682d3121;
 constexpr int kPollsPerLook = 64;
 
+// A number for what one rank sends to another: in a call, or (0) in none.
+std::uint64_t of_pair(Rank from, Rank to, std::uint32_t sequence, std::uint64_t amount) {
+  return amount ? splitmix::mix(splitmix::hash(std::uint64_t(from) << 32 | to) + sequence + amount * splitmix::kGolden)
+                : 0;
+}
+
 }  // namespace
 
 std::string Watch::elsewhere_text(const Note& n) {
-  const std::string call = n.flags & kCollective
+  const std::string call = agrees(n.there) ? agreement_text(n.there)
+                           : n.flags & kCollective
                                ? text_of_signature(n.signature, {std::uint32_t(n.signature >> 36 & 0x1fff), 0})
                                : "a send or recv";
   return fmt::format("{} on another communicator (of {} ranks)", call, n.element_bytes);
@@ -95,16 +102,18 @@ Status Watch::found(Record& record) {
 
 void Watch::exchanges(Record& record, std::uint32_t sequence, const std::size_t* sent, const std::size_t* due) {
   const std::size_t n = record.world_rank_.size();
-  const auto pair = [sequence](Rank from, Rank to, std::size_t elements) -> std::uint64_t {
-    return elements
-               ? splitmix::mix(splitmix::hash(std::uint64_t(from) << 32 | to) + sequence + elements * splitmix::kGolden)
-               : 0;
-  };
-  for (Rank r = 0; r < n; ++r) record.lengths_sum += pair(record.rank_, r, sent[r]) - pair(r, record.rank_, due[r]);
+  for (Rank r = 0; r < n; ++r)
+    record.lengths_sum += of_pair(record.rank_, r, sequence, sent[r]) - of_pair(r, record.rank_, sequence, due[r]);
   std::lock_guard lock(lock_);
   record.exchanged_.sequence = sequence;
   record.exchanged_.sent.assign(sent, sent + n);
   record.exchanged_.due.assign(due, due + n);
+}
+
+std::uint64_t Watch::Messages::sum(Rank rank) const {
+  std::uint64_t all = 0;
+  for (Rank r = 0; r < of_.size(); ++r) all += of_pair(rank, r, 0, sent(r)) - of_pair(r, rank, 0, received(r));
+  return all;
 }
 
 bool Watch::alone() const { return one_thread() && !completions::to_come(); }
@@ -268,6 +277,7 @@ Watch::Note Watch::state_of(const Record& record, const Peer& reader) const {
     if (!other->waiting_.open()) continue;
     describe(other->waiting_, In::elsewhere, other->world_rank_[other->waiting_.peer]);
     if (other->waiting_.in == In::collective) note.flags |= kCollective;
+    note.there = other->waiting_.in;
     note.count = other->id_;
     note.element_bytes = std::uint32_t(other->world_rank_.size());
     break;
@@ -307,7 +317,14 @@ void Watch::heard(Link& link) {
   const Note note = link.received;
   const auto record =
       std::find_if(records_.begin(), records_.end(), [&](const auto& r) { return r->id_ == note.communicator; });
-  if (record == records_.end()) return;  // freed
+  if (record == records_.end()) {  // freed; or not made here yet, but there is no more of that in Finalize
+    if (!(note.flags & kQuestion) || !finalizing()) return;
+    Note answer;
+    answer.communicator = note.communicator;
+    answer.in = In::finalize;
+    answer.flags = kAnswer;
+    return send(link.world, answer);
+  }
   Record& r = **record;
   const auto who = std::find(r.world_rank_.begin(), r.world_rank_.end(), link.world);
   if (who == r.world_rank_.end()) return;
@@ -320,6 +337,12 @@ void Watch::heard(Link& link) {
   compare_left(r, peer);
   if (note.flags & kAnswer) peer.asked = false;
   if (note.flags & kQuestion) answer(r, peer, note);
+}
+
+bool Watch::finalizing() const {
+  return std::any_of(records_.begin(), records_.end(), [](const auto& r) {
+    return r->waiting_.in == In::collective && Descriptor::purpose_of(r->waiting_.signature) == Purpose::finalize;
+  });
 }
 
 Status Watch::look(Record& record, const Waiting& waiting, std::int64_t now_ns) {

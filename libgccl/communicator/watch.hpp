@@ -46,6 +46,7 @@ class Watch {
   // What a rank is in, on one communicator.
   // agree, shrink: and this rank knows of none that has failed.
   enum class In : std::uint8_t { nothing, collective, send, recv, elsewhere, finalize, agree, shrink };
+  static bool agrees(In in) { return in == In::agree || in == In::shrink; }
   struct Waiting {
     In in = In::nothing;
     std::uint64_t signature = 0;
@@ -53,6 +54,7 @@ class Watch {
     Rank peer = 0;               // waited for
     bool blocked = false;        // the thread that waits does nothing else meanwhile
     bool open() const { return in != In::nothing; }
+    bool agrees() const { return Watch::agrees(in); }
   };
 
   // Calls on two communicators that seem to be in crossed order, and since when.
@@ -78,6 +80,8 @@ class Watch {
     void count(bool sends, Rank peer) { add(sends ? of_[peer].sent : of_[peer].received); }
     std::uint32_t sent(Rank to) const { return of_[to].sent.load(std::memory_order_relaxed); }
     std::uint32_t received(Rank from) const { return of_[from].received.load(std::memory_order_relaxed); }
+    // Over all ranks 0 where each has received what was sent to it.
+    std::uint64_t sum(Rank rank) const;
 
    private:
     struct Counts {
@@ -152,6 +156,8 @@ class Watch {
   void compare_left(Record& record, const Peer& peer);
   void compare_messages(Record& record, const Peer& peer);
   void compare_agreement(Record& record, Peer& peer);
+  bool waits_for_agreement(const Record& record, const Peer& peer) const;
+  bool finalizing() const;
   const Peer* crossed(const Record& record, std::int64_t* heard_ns) const;
   void compare_crossed(Record& record, std::int64_t now_ns);
   void differs(Record& record, const std::string& text);

@@ -95,21 +95,39 @@ void Watch::compare_messages(Record& record, const Peer& peer) {
     say("send to ", "received", n.element_bytes, "has sent", sent);
 }
 
-// This rank waits in a collective for one that has not begun it, agrees on who has failed, and knows of nobody. Where
-// no other thread may make the missing call, neither goes on. The peer must say so again some time after it was first
-// seen: what it said first may be of an agreement that is over.
+// This rank waits, in a collective or an agreement, for one that has not come to it: it agrees on who has failed, there
+// or on another communicator that needs this rank, and knows of nobody.
+bool Watch::waits_for_agreement(const Record& record, const Peer& peer) const {
+  const Waiting& w = record.waiting_;
+  const Note& n = *peer.state;
+  if (!w.blocked || !(n.flags & kBlocked) || !(n.flags & kAlone) || !alone()) return false;
+  if (w.in == In::collective ? w.peer != peer.rank || std::int32_t(w.sequence - n.sequence) <= 0 : !w.agrees())
+    return false;
+  if (agrees(n.in)) return w.in == In::collective;
+  return n.in == In::elsewhere && agrees(n.there) && std::any_of(records_.begin(), records_.end(), [&](const auto& r) {
+           return r->id_ == n.count && !r->leaving_ && !r->broken.load(std::memory_order_relaxed);
+         });
+}
+
+// Where no other thread may make the missing call, neither goes on. The peer must say so again some time after it was
+// first seen: what it said first may be of an agreement that is over.
 void Watch::compare_agreement(Record& record, Peer& peer) {
   const Waiting& w = record.waiting_;
   const std::int64_t since_ns = std::exchange(peer.agrees_since_ns, 0);
-  if (!peer.state || w.in != In::collective || !w.blocked || w.peer != peer.rank || !alone()) return;
+  if (!peer.state || !record.differs_.ok()) return;
   const Note& n = *peer.state;
-  if ((n.in != In::agree && n.in != In::shrink) || !(n.flags & kAlone) || std::int32_t(w.sequence - n.sequence) <= 0)
-    return;
-  peer.agrees_since_ns = since_ns ? since_ns : now_ns_;
-  if (peer.heard_ns < peer.agrees_since_ns + kSeenNs || !record.differs_.ok()) return;
-  differs(record, fmt::format("{}: {} calls {}, and no rank has failed",
-                              text_of_signature(w.signature, {w.sequence, Rank(record.world_rank_.size())}),
-                              rank_text(peer.rank, record.world_rank_), agreement_text(n.in)));
+  const bool left = w.agrees() && n.in == In::finalize;
+  if (!left) {
+    if (!waits_for_agreement(record, peer)) return;
+    peer.agrees_since_ns = since_ns ? since_ns : now_ns_;
+    if (peer.heard_ns < peer.agrees_since_ns + kSeenNs) return;
+  }
+  const std::string here =
+      w.agrees() ? agreement_text(w.in) : text_of_signature(w.signature, {w.sequence, Rank(record.world_rank_.size())});
+  differs(record, fmt::format("{}: {} calls {}, and no rank has failed", here, rank_text(peer.rank, record.world_rank_),
+                              left           ? "Finalize"
+                              : agrees(n.in) ? agreement_text(n.in)
+                                             : elsewhere_text(n)));
   record.agreement_differs_ = true;
 }
 

@@ -31,7 +31,8 @@ struct Watch::Note {
   std::uint32_t element_bytes = 0;
   In in = In::nothing;
   std::uint8_t flags = 0;
-  std::uint16_t reserved = 0;
+  In there = In::nothing;  // elsewhere: what it is in
+  std::uint8_t reserved = 0;
 };
 
 // What is known of another rank of a communicator.

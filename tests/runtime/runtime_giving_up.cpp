@@ -76,6 +76,30 @@ TEST_CASE("GCCL_Abort on one rank ends the recovery of all") {
                     });
 }
 
+TEST_CASE("GCCL_Abort ends an agreement that waits for the rank that called it, and none that begins later") {
+  for (const char* backends : {"shm", "tcp"})
+    check({.size = 3, .backends = backends}, [](int rank) {
+      const GCCL_Comm world = begin();
+      const GCCL_Comm c = copy_of(world);
+      std::uint64_t flags = 1;
+      if (rank == 1) {
+        ::usleep(200000);
+        RANK_SUCCESS(GCCL_Abort(c, 5));
+        ::usleep(1000000);  // the others do not wait for that
+      } else {
+        const auto began = Clock::now();
+        expect(GCCL_Comm_agree(c, &flags), GCCL_ERR_ABORTED, "agree");
+        expect_text("GCCL_Abort was called on rank 1 with code 5", "agree");
+        RANK_CHECK(seconds_since(began) < 0.9);
+      }
+      RANK_SUCCESS(GCCL_Barrier(world));
+      const GCCL_Comm d = copy_of(world);
+      RANK_SUCCESS(GCCL_Abort(d, 6));
+      RANK_SUCCESS(GCCL_Comm_agree(d, &flags));
+      GCCL_Finalize();
+    });
+}
+
 TEST_CASE("a time limit that ends on one rank ends the call of all") {
   const char* const why = "rank 0: agreement took too long";
   rank_0_gives_up(

@@ -137,6 +137,7 @@ const std::vector<Scenario>& scenarios() {
          const int ranks[] = {0, 1};
          return s.odd() ? GCCL_Comm_split(s.c, 0, 0, &made) : GCCL_Comm_create(s.c, ranks, 2, &made);
        }},
+#ifndef __SANITIZE_THREAD__  // which starts threads of its own: these reports are for processes of one
       // Agreeing on who has failed, where nobody has.
       {"allreduce against agree",
        [](const Scene& s) {
@@ -150,6 +151,21 @@ const std::vector<Scenario>& scenarios() {
          return s.odd() ? GCCL_Barrier(s.c) : GCCL_Comm_shrink(s.c, &made);
        },
        true},
+      {"agree against nothing",
+       [](const Scene& s) {
+         std::uint64_t flags = 1;
+         return s.odd() ? GCCL_Comm_agree(s.c, &flags) : GCCL_SUCCESS;
+       }},
+      {"allreduce in a group against agree",
+       [](const Scene& s) {
+         std::uint64_t flags = 1;
+         if (s.odd()) return GCCL_Comm_agree(s.c, &flags);
+         RANK_SUCCESS(GCCL_Group_start());
+         RANK_SUCCESS(allreduce(s, s.n));
+         return GCCL_Group_end();
+       },
+       true},
+#endif
   };
   return all;
 }
@@ -360,7 +376,55 @@ TEST_CASE("one rank is in Finalize, another in a collective") {
         });
 }
 
-#ifndef __SANITIZE_THREAD__  // which starts threads of its own: the report is for processes of one
+TEST_CASE("a message that was never received is an error on every rank where the communicator is freed") {
+  for (const bool of_world : {false, true})
+    for (const Job& job : transports(3))
+      check(job, [of_world](int rank) {
+        const GCCL_Comm world = begin();
+        GCCL_Comm c = of_world ? world : copy_of(world);
+        std::int32_t x = rank;
+        for (int i = 0; i < 3; ++i) {
+          if (rank == 1) RANK_SUCCESS(GCCL_Send(&x, 1, GCCL_INT32, 2, c));
+          if (rank == 2 && i < 2) RANK_SUCCESS(GCCL_Recv(&x, 1, GCCL_INT32, 1, c));
+        }
+        const GCCL_Result freed = of_world ? GCCL_Finalize() : GCCL_Comm_free(&c);
+        expect(freed, GCCL_ERR_MISMATCH, "rank " + std::to_string(rank));
+        expect_text("has not received", "freed");
+        if (!of_world) RANK_SUCCESS(GCCL_Finalize());
+      });
+}
+
+#ifndef __SANITIZE_THREAD__  // as above
+TEST_CASE("one rank agrees on who has failed, the others are elsewhere") {
+  enum { finalize, finalize_copy, released, another, another_agrees };
+  for (const int others : {finalize, finalize_copy, released, another, another_agrees})
+    for (const Job& job : transports(3))
+      check(job, [others](int rank) {
+        const GCCL_Comm world = begin(), a = others == finalize ? world : copy_of(world), b = copy_of(world);
+        const auto began = Clock::now();
+        std::uint64_t flags = 1;
+        float x = 1, y = 0;
+        GCCL_Result result = GCCL_SUCCESS;
+        if (rank == 1)
+          result = GCCL_Comm_agree(a, &flags);
+        else if (others == another)
+          result = GCCL_Allreduce(&x, &y, 1, GCCL_FLOAT32, GCCL_SUM, b);
+        else if (others == another_agrees)
+          result = GCCL_Comm_agree(b, &flags);
+        else if (others == released)
+          for (GCCL_Comm c : {a, b}) RANK_SUCCESS(GCCL_Comm_release(&c));
+        // Where the others make another call, rank 1 hears of them again when they end.
+        const bool late = rank == 1 && others == another;
+        if (result && !late) {
+          expect(result, GCCL_ERR_MISMATCH, "case " + std::to_string(others));
+          expect_text("no rank has failed", "call");
+        }
+        const GCCL_Result finalized = GCCL_Finalize();
+        if (others != released || rank == 1) RANK_CHECK((result || finalized));
+        RANK_CHECK(seconds_since(began) < kSoon);
+      });
+}
+
 TEST_CASE("collectives on two communicators in crossed order") {
   for (const int size : {2, 4})
     for (const Job& job : transports(size))
@@ -380,6 +444,24 @@ TEST_CASE("collectives on two communicators in crossed order") {
           expect(first ? first : second ? second : finalized, GCCL_ERR_MISMATCH, "rank " + std::to_string(rank));
           RANK_CHECK(seconds_since(began) < kSoon);
         });
+}
+
+TEST_CASE("groups of collectives on two communicators in crossed order") {
+  for (const Job& job : transports(3))
+    check(job, [](int rank) {
+      const GCCL_Comm world = begin(), a = copy_of(world), b = copy_of(world);
+      float x = 1, y = 0;
+      const auto began = Clock::now();
+      GCCL_Result result = GCCL_SUCCESS;
+      for (const GCCL_Comm c : {rank == 1 ? b : a, rank == 1 ? a : b}) {
+        RANK_SUCCESS(GCCL_Group_start());
+        GCCL_Allreduce(&x, &y, 1, GCCL_FLOAT32, GCCL_SUM, c);
+        if (const GCCL_Result ended = GCCL_Group_end(); !result) result = ended;
+      }
+      const GCCL_Result finalized = GCCL_Finalize();
+      expect(result ? result : finalized, GCCL_ERR_MISMATCH, "rank " + std::to_string(rank));
+      RANK_CHECK(seconds_since(began) < kSoon);
+    });
 }
 #endif
 
