@@ -13,7 +13,7 @@ Recovery& recovery_of(Communicator& c) { return *c.world().recovery; }
 
 // Calls that differ break the communicator, as any others do; and an abort is reported once.
 Status agreed(Communicator& c, Status s) {
-  c.agrees(Watch::In::nothing);
+  (void)c.agrees(Watch::In::nothing);
   if (s.code() == GCCL_ERR_MISMATCH || s.code() == GCCL_ERR_ABORTED) c.fail(s.copy_or_code());
   return s;
 }

@@ -78,7 +78,7 @@ Status wait_in_turns(std::vector<Operation*> operations) {
       Status s;
       Communicator* const of = op->communicator;
       if (!Communicator::test(op, &s)) return false;
-      if (blocks) of->thread_blocks(false);
+      if (blocks) of->thread_goes_on();
       moved = true;
       if (!s.ok()) notice_failure_of(of);
       if (first.ok()) first = std::move(s);
@@ -87,7 +87,7 @@ Status wait_in_turns(std::vector<Operation*> operations) {
     if (moved) {
       backoff.reset();
     } else if (backoff.pause() && !std::exchange(blocks, true)) {
-      for (const Operation* op : operations) op->communicator->thread_blocks(true);
+      for (const Operation* op : operations) op->communicator->thread_blocks();
     }
   }
   return first;

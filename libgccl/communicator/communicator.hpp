@@ -72,7 +72,8 @@ class Communicator {
   bool pending();
   bool busy() const { return operations_.busy(); }
   // A thread waits for collectives here and elsewhere at once, without a limit; or no longer.
-  void thread_blocks(bool blocks);
+  void thread_blocks();
+  void thread_goes_on();
   // A thread agrees on who has failed: what is in flight goes on meanwhile, here and elsewhere. See Supervisor.
   Status agrees(Watch::In in) noexcept;
 

@@ -176,7 +176,7 @@ void Flow::cancel() {
     }
 }
 
-bool Flow::awaited(Rank* peer, std::string* what) const {
+bool Flow::awaited(Rank* peer, std::string* what, bool* receiving) const {
   for (const auto& track : tracks_) {
     if (!track->in_flight) continue;
     // Receives first: a send waits for a reader who may well wait for something else.
@@ -186,6 +186,7 @@ bool Flow::awaited(Rank* peer, std::string* what) const {
     const auto token = Token(std::countr_zero(receives ? receives : track->in_flight));
     const GCCL_Transfer& t = track->transfers[token];
     *peer = t.peer;
+    *receiving = receives != 0;
     *what = fmt::format("{}{} bytes{}", receives ? "a message of " : "the taking of a message of ", t.bytes,
                         tracks_.size() > 1 ? fmt::format(" (channel {})", track->lane.id()) : "");
     return true;

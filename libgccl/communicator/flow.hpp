@@ -51,7 +51,7 @@ class Flow {
   // What has been sent and received so far.
   const Traffic& traffic() const { return traffic_; }
   // A peer that is waited for, and what for, in words; false when none is.
-  bool awaited(Rank* peer, std::string* what) const;
+  bool awaited(Rank* peer, std::string* what, bool* receiving) const;
 
  private:
   struct Track {

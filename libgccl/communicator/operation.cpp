@@ -36,9 +36,13 @@ std::uint64_t Operation::moved() const {
   return flow ? flow->traffic().messages_sent + flow->traffic().messages_received : 0;
 }
 
-std::string Operation::awaited(Rank* peer) const {
+std::string Operation::awaited(Rank* peer, bool* receives) const {
+  bool ignored = false;
+  if (!receives) receives = &ignored;
+  *receives = true;
   if (work.what.point_to_point()) {
     *peer = work.what.root;
+    *receives = work.what.kind != kSendKind;
     return work.what.kind == kSendKind ? "it to take the message" : "its message";
   }
   if (replaying) {
@@ -47,7 +51,7 @@ std::string Operation::awaited(Rank* peer) const {
     return fmt::format("its message of {} bytes (step {} of {})", a.bytes, replay.next + 1, a.steps);
   }
   std::string text = "a message";
-  if (flow) flow->awaited(peer, &text);
+  if (!flow || !flow->awaited(peer, &text, receives)) *receives = false;
   return text;
 }
 

@@ -34,6 +34,7 @@ struct Operation {
   std::optional<Flow> flow;
   GCCL_Transfer transfer{};   // point to point
   bool transferring = false;  // it is with a port
+  std::uint32_t message = 0;  // of those to or from that rank the how manyth
   std::int64_t started_ns = 0;
   std::int64_t timed_from_ns = 0;  // 0: not timed
   Stall stall;                     // looked at while it is the first in flight
@@ -53,8 +54,9 @@ struct Operation {
   }
   // Steps or messages done so far: as long as that changes, nothing stalls.
   std::uint64_t moved() const;
-  // For whom the operation waits, its own rank where that is not known, and for what, in words.
-  std::string awaited(Rank* peer) const;
+  // For whom the operation waits, its own rank where that is not known, and for what, in words; *receives: for a
+  // message.
+  std::string awaited(Rank* peer, bool* receives = nullptr) const;
   // After Flow::settle() or completed() has returned false.
   Status flow_failure(const Members& members) const;
 

@@ -208,7 +208,7 @@ void Operations::begin_transfer(Operation* op) {
   if (user_defined(w.what.dtype)) w.what.element_bytes = w.elements.bytes;
   if (w.what.root == team_.rank()) return begin_to_myself(op);
   const bool sends = w.what.kind == kSendKind;
-  team_.record->messages.count(sends, w.what.root);
+  op->message = team_.record->messages.count(sends, w.what.root);
   GCCL_Transfer& t = op->transfer;
   t.peer = w.what.root;
   t.channel = kPointToPointChannel;

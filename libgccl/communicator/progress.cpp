@@ -20,7 +20,8 @@ bool Communicator::progress() {
 bool Communicator::progress_until(Operation* op, std::int64_t until_ns) {
   const auto ended = [op] { return op->stage.load(std::memory_order_acquire) != Operation::Stage::pending; };
   // What is first in the queue holds up a collective, and no message.
-  bool blocks = until_ns == INT64_MAX && !op->work.what.point_to_point(), counted = false;
+  const Operation* const message = op->work.what.point_to_point() ? op : nullptr;
+  bool blocks = until_ns == INT64_MAX, counted = false;
   Backoff backoff(team_.world->oversubscribed);
   while (!ended()) {
     bool moved = false, far = false;
@@ -39,7 +40,7 @@ bool Communicator::progress_until(Operation* op, std::int64_t until_ns) {
       if (blocks) {
         blocks = false;
         counted = true;
-        supervisor_.thread_blocks(true);
+        supervisor_.thread_blocks(message);
       }
       supervisor_.check();
     }
@@ -49,7 +50,7 @@ bool Communicator::progress_until(Operation* op, std::int64_t until_ns) {
   if (backoff.yields() > 0 || counted) {
     std::lock_guard lock(lock_);
     recorder_.metrics().waited(backoff);
-    if (counted) supervisor_.thread_blocks(false);
+    if (counted) supervisor_.thread_goes_on();
   }
   return true;
 }
@@ -102,9 +103,14 @@ bool Communicator::on_complete(Operation* op, GCCL_Completion_function function,
   return true;
 }
 
-void Communicator::thread_blocks(bool blocks) {
+void Communicator::thread_blocks() {
   std::lock_guard lock(lock_);
-  supervisor_.thread_blocks(blocks);
+  supervisor_.thread_blocks(nullptr);
+}
+
+void Communicator::thread_goes_on() {
+  std::lock_guard lock(lock_);
+  supervisor_.thread_goes_on();
 }
 
 Status Communicator::agrees(Watch::In in) noexcept {

@@ -81,19 +81,22 @@ bool Supervisor::timed_out(const Operation& op, std::int64_t now) {
 
 // A wait that does not move: do the others make the same calls?
 void Supervisor::watch_stall() {
-  Operation* const op = operations_.first();
-  if (!op || team_.size() == 1 || !operations_.failure().none()) return;
+  Operation* const first = operations_.first();
+  if (!first || !operations_.failure().none()) return;
   const std::int64_t now = now_ns();
   const std::int64_t limit_ms = timeout_ms();
-  if (!op->stall.lasts(op->moved(), now, limit_ms >= 0 && limit_ms < 400 ? limit_ms * 250000 : kStallNs)) return;
+  if (!first->stall.lasts(first->moved(), now, limit_ms >= 0 && limit_ms < 400 ? limit_ms * 250000 : kStallNs)) return;
+  const Operation* const op = message_ ? message_ : first;
   Watch::Waiting w{.signature = op->work.what.signature(),
                    .sequence = op->work.what.sequence,
                    .peer = team_.rank(),
-                   .blocked = blocked_ > 0};
+                   .blocked = blocked_ > 0,
+                   .number = waits_,
+                   .message = op->message};
   w.in = !op->work.what.point_to_point()   ? Watch::In::collective
          : op->work.what.kind == kSendKind ? Watch::In::send
                                            : Watch::In::recv;
-  op->awaited(&w.peer);
+  op->awaited(&w.peer, &w.receives);
   if (const Status s = team_.world->watch->look(*team_.record, w, now); !s.ok()) {
     // A peer that has failed makes other calls now; what it said of its failure comes first.
     asked_after_peers_ns_ = 0;

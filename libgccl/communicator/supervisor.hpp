@@ -26,8 +26,17 @@ class Supervisor {
   // A thread agrees with the other ranks on who has failed, and this rank knows of nobody: what they ask is answered.
   // Call now and then; `in` is nothing at the end. Not ok: the communicator was aborted, or a rank does not come.
   Status agrees(Watch::In in);
-  // A thread waits for a collective, without a limit, and does nothing else; or no longer.
-  void thread_blocks(bool blocks) { blocked_ += blocks ? 1 : -1; }
+  // A thread waits for collectives or, where it is named, for a message, without a limit, and does nothing else; or no
+  // longer.
+  void thread_blocks(const Operation* message) {
+    ++blocked_;
+    ++waits_;
+    message_ = message;
+  }
+  void thread_goes_on() {
+    --blocked_;
+    message_ = nullptr;
+  }
 
   // In milliseconds, from the start of each operation; negative: none.
   void set_timeout(std::int64_t ms) { timeout_ms_.store(std::min(ms, kTimeoutMsMax), std::memory_order_relaxed); }
@@ -42,7 +51,9 @@ class Supervisor {
   Team& team_;
   Operations& operations_;
   std::atomic<std::int64_t> timeout_ms_{GCCL_TIMEOUT_NONE};
-  std::uint32_t blocked_ = 0;    // threads
+  std::uint32_t blocked_ = 0;  // threads
+  std::uint32_t waits_ = 0;    // of threads that blocked, so far
+  const Operation* message_ = nullptr;
   std::int64_t checked_ns_ = 0;  // when polls last did
   std::int64_t asked_after_peers_ns_ = 0;
   std::uint32_t news_ = 0;  // the detector's that were looked at

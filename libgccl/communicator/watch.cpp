@@ -257,18 +257,22 @@ Watch::Note Watch::state_of(const Record& record, const Peer& reader) const {
     note.peer = peer;
     if (w.blocked) note.flags |= kBlocked;
   };
-  const auto leaves = [&] {  // and so neither sends nor receives any more
-    note.flags |= kLeaves;
-    note.count = record.messages.sent(reader.rank);
-    note.element_bytes = record.messages.received(reader.rank);
-  };
+  note.count = record.messages.sent(reader.rank);
+  note.element_bytes = record.messages.received(reader.rank);
+  const auto leaves = [&] { note.flags |= kLeaves; };  // and so neither sends nor receives any more
   if (record.leaving_) {
     note.in = In::finalize;
     leaves();
     return note;
   }
   if (record.waiting_.open()) {
-    describe(record.waiting_, record.waiting_.in, record.waiting_.peer);
+    const Waiting& w = record.waiting_;
+    describe(w, w.in, w.peer);
+    if (w.blocked && (w.in == In::collective || w.in == In::recv)) {
+      note.wait = w.number;
+      for (const Peer& p : record.peers_)
+        if (p.rank == w.peer && waits_in_vain(record, p)) note.awaits = p.state->wait;
+    }
     const Purpose purpose = Descriptor::purpose_of(note.signature);
     if (note.in == In::collective && (purpose == Purpose::free || purpose == Purpose::finalize)) leaves();
     return note;
@@ -368,6 +372,7 @@ Status Watch::look(Record& record, const Waiting& waiting, std::int64_t now_ns) 
       compare_agreement(record, p);
       if (!p.asked && (p.asked_ns == 0 || now_ns - p.asked_ns >= kAskNs)) ask(record, p, now_ns);
     }
+    compare_circle(record, now_ns);
     compare_crossed(record, now_ns);
   }
   return record.differs_;

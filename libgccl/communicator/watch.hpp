@@ -53,6 +53,9 @@ class Watch {
     std::uint32_t sequence = 0;  // of a collective
     Rank peer = 0;               // waited for
     bool blocked = false;        // the thread that waits does nothing else meanwhile
+    std::uint32_t number = 0;    // blocked: of such waits
+    bool receives = false;       // a message is waited for, and not the taking of one
+    std::uint32_t message = 0;   // recv, send: of those from or to that rank the how manyth
     bool open() const { return in != In::nothing; }
     bool agrees() const { return Watch::agrees(in); }
   };
@@ -77,7 +80,8 @@ class Watch {
   class Messages {
    public:
     explicit Messages(std::size_t ranks) : of_(ranks) {}
-    void count(bool sends, Rank peer) { add(sends ? of_[peer].sent : of_[peer].received); }
+    // How many it are then.
+    std::uint32_t count(bool sends, Rank peer) { return add(sends ? of_[peer].sent : of_[peer].received); }
     std::uint32_t sent(Rank to) const { return of_[to].sent.load(std::memory_order_relaxed); }
     std::uint32_t received(Rank from) const { return of_[from].received.load(std::memory_order_relaxed); }
     // Over all ranks 0 where each has received what was sent to it.
@@ -87,8 +91,10 @@ class Watch {
     struct Counts {
       std::atomic<std::uint32_t> sent{0}, received{0};
     };
-    static void add(std::atomic<std::uint32_t>& n) {
-      n.store(n.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    static std::uint32_t add(std::atomic<std::uint32_t>& n) {
+      const std::uint32_t now = n.load(std::memory_order_relaxed) + 1;
+      n.store(now, std::memory_order_relaxed);
+      return now;
     }
     std::vector<Counts> of_;
   };
@@ -114,6 +120,8 @@ class Watch {
     Status differs_;
     bool agreement_differs_ = false;  // that: a peer agrees on who has failed
     Crossed crossed_;
+    std::int64_t circle_since_ns_ = 0;  // 0: there is none
+    std::uint32_t circle_wait_ = 0;
     Exchanged exchanged_;
     std::list<Peer> peers_;  // whom notes are exchanged with
   };
@@ -156,6 +164,9 @@ class Watch {
   void compare_left(Record& record, const Peer& peer);
   void compare_messages(Record& record, const Peer& peer);
   void compare_agreement(Record& record, Peer& peer);
+  bool waits_in_vain(const Record& record, const Peer& peer) const;
+  std::string circle(const Record& record, std::int64_t* heard_ns) const;
+  void compare_circle(Record& record, std::int64_t now_ns);
   bool waits_for_agreement(const Record& record, const Peer& peer) const;
   bool finalizing() const;
   const Peer* crossed(const Record& record, std::int64_t* heard_ns) const;

@@ -95,6 +95,65 @@ void Watch::compare_messages(Record& record, const Peer& peer) {
     say("send to ", "received", n.element_bytes, "has sent", sent);
 }
 
+// This rank waits for a message of that one, which has said in which wait of its own it is, and that it has not begun
+// what would end this one; or is in the same collective, and waits there. Its thread is the only one, so it begins
+// nothing before its own wait is over.
+bool Watch::waits_in_vain(const Record& record, const Peer& peer) const {
+  const Waiting& w = record.waiting_;
+  if (!peer.state || peer.rank != w.peer || !w.blocked || !w.receives || !alone()) return false;
+  const Note& n = *peer.state;
+  if (n.wait == 0 || !(n.flags & kBlocked) || !(n.flags & kAlone)) return false;
+  if (w.in == In::recv) return std::int32_t(w.message - std::uint32_t(n.count)) > 0;
+  const auto behind = std::int32_t(w.sequence - n.sequence);
+  return w.in == In::collective && (behind > 0 || (behind == 0 && n.in == In::collective));
+}
+
+// The ranks, from this one's wait on, that wait for each other in a circle; empty where they do not. Each names the
+// wait in which it has heard the next one to be. One of these waits would have to be over first, by what another one
+// has not begun in its own, or, where both are in one collective, by a message on its way. *heard_ns is when the least
+// recent was heard.
+std::string Watch::circle(const Record& record, std::int64_t* heard_ns) const {
+  const Waiting& w = record.waiting_;
+  const auto ranks = Rank(record.world_rank_.size());
+  *heard_ns = INT64_MAX;
+  std::string text;
+  std::uint32_t awaits = 0;
+  Rank next = w.peer;
+  for (Rank i = 0; i < ranks && next != record.rank_; ++i) {
+    const auto peer =
+        std::find_if(record.peers_.begin(), record.peers_.end(), [&](const Peer& p) { return p.rank == next; });
+    if (peer == record.peers_.end() || !peer->state) return "";
+    const Note& n = *peer->state;
+    if (i == 0 ? !waits_in_vain(record, *peer) : n.wait != awaits) return "";
+    if (n.awaits == 0 || n.peer >= ranks) return "";
+    *heard_ns = std::min(*heard_ns, peer->heard_ns);
+    text += fmt::format("{}{} calls {}", i == 0 ? "" : ", ", rank_text(next, record.world_rank_),
+                        n.in == In::recv ? fmt::format("recv from {}", rank_text(n.peer, record.world_rank_))
+                                         : text_of_signature(n.signature, {n.sequence, ranks}));
+    awaits = n.awaits;
+    next = n.peer;
+  }
+  return next == record.rank_ && awaits == w.number ? text : "";
+}
+
+void Watch::compare_circle(Record& record, std::int64_t now_ns) {
+  const Waiting& w = record.waiting_;
+  const std::int64_t since_ns = std::exchange(record.circle_since_ns_, 0);
+  if ((w.in != In::recv && w.in != In::collective) || !w.blocked) return;
+  const std::string call = w.in == In::recv
+                               ? fmt::format("recv from {}", rank_text(w.peer, record.world_rank_))
+                               : text_of_signature(w.signature, {w.sequence, Rank(record.world_rank_.size())});
+  if (w.in == In::recv && w.peer == record.rank_ && alone())
+    return differs(record, fmt::format("{}: it calls no such send, and waits for nothing else", call));
+  std::int64_t heard_ns = 0;
+  const std::string others = circle(record, &heard_ns);
+  if (others.empty()) return;
+  record.circle_since_ns_ = since_ns && record.circle_wait_ == w.number ? since_ns : now_ns;
+  record.circle_wait_ = w.number;
+  if (heard_ns < record.circle_since_ns_ + kSeenNs) return;
+  differs(record, fmt::format("{}: {}: they wait for each other", call, others));
+}
+
 // This rank waits, in a collective or an agreement, for one that has not come to it: it agrees on who has failed, there
 // or on another communicator that needs this rank, and knows of nobody.
 bool Watch::waits_for_agreement(const Record& record, const Peer& peer) const {

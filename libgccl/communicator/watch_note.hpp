@@ -21,18 +21,21 @@ struct Watch::Note {
   std::uint64_t communicator = 0;
   std::uint64_t digest = 0;     // of the calls up to `sequence`; kLengths: elements sent to the reader
   std::uint64_t signature = 0;  // kOfCall: of call `sequence`; else of what the rank is in
-  // kOfCall: its count; elsewhere: the communicator there; kLengths: elements due from the reader; kLeaves: messages
-  // sent to the reader.
+  // kOfCall: its count; elsewhere: the communicator there; kLengths: elements due from the reader; else messages sent
+  // to the reader.
   std::uint64_t count = 0;
   std::uint32_t sequence = 0;
   std::uint32_t peer = 0;  // waited for: a rank of the communicator; elsewhere: of the world; kOfCall: the root
-  // kOfCall: of a user-defined type; elsewhere: ranks of the communicator there; kLeaves: messages received from the
+  // kOfCall: of a user-defined type; elsewhere: ranks of the communicator there; else messages received from the
   // reader.
   std::uint32_t element_bytes = 0;
   In in = In::nothing;
   std::uint8_t flags = 0;
   In there = In::nothing;  // elsewhere: what it is in
   std::uint8_t reserved = 0;
+  // collective, recv: of this rank's blocked wait, and of the one in which it has heard that the rank is that it waits
+  // for, which had not begun what would end this one; 0: there is none.
+  std::uint32_t wait = 0, awaits = 0;
 };
 
 // What is known of another rank of a communicator.

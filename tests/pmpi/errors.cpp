@@ -101,7 +101,8 @@ TEST_CASE("lengths that differ are an error where MPI makes it one, and the prog
 // A root that sends itself more than it expects, or less; MPI's own answer, and nothing else of the receive buffer.
 TEST_CASE("a rank whose own two lengths differ gets what MPI gives it, and no byte more is read or written") {
   const Returning returning;
-  const auto& [rank, size, comm] = returning;
+  const int rank = returning.rank, size = returning.size;
+  MPI_Comm const comm = returning.comm;
   MPI_Comm alone;
   MPI_Comm_dup(MPI_COMM_SELF, &alone);
   MPI_Comm_set_errhandler(alone, MPI_ERRORS_RETURN);

@@ -32,6 +32,7 @@ struct Scenario {
   const char* name;
   std::function<GCCL_Result(const Scene&)> call;
   bool waits = false;  // no messages meet: the ranks must compare what they wait in
+  bool once = false;   // whatever the length
 };
 
 GCCL_Result then(GCCL_Result before, const std::function<GCCL_Result()>& next) { return before ? before : next(); }
@@ -144,18 +145,39 @@ const std::vector<Scenario>& scenarios() {
          std::uint64_t flags = 1;
          return s.odd() ? GCCL_Comm_agree(s.c, &flags) : allreduce(s, s.n);
        },
-       true},
+       true, true},
       {"shrink against barrier",
        [](const Scene& s) {
          GCCL_Comm made = GCCL_COMM_NULL;
          return s.odd() ? GCCL_Barrier(s.c) : GCCL_Comm_shrink(s.c, &made);
        },
+       true, true},
+      // Messages that nobody comes to send.
+      {"recv against barrier",
+       [](const Scene& s) { return s.odd() ? GCCL_Recv(s.out, s.n, GCCL_FLOAT32, 0, s.c) : GCCL_Barrier(s.c); }, true,
        true},
+      {"all receive first",
+       [](const Scene& s) {
+         const int right = (s.rank + 1) % s.size, left = (s.rank + s.size - 1) % s.size;
+         return then(GCCL_Recv(s.out, s.n, GCCL_FLOAT32, left, s.c),
+                     [&] { return GCCL_Send(s.in, s.n, GCCL_FLOAT32, right, s.c); });
+       },
+       true, true},
+      {"the second message",
+       [](const Scene& s) {
+         if (s.rank > 1) return GCCL_SUCCESS;
+         RANK_SUCCESS(GCCL_Group_start());
+         RANK_SUCCESS(GCCL_Send(s.in, s.n, GCCL_FLOAT32, 1 - s.rank, s.c));
+         RANK_SUCCESS(GCCL_Recv(s.out, s.n, GCCL_FLOAT32, 1 - s.rank, s.c));
+         return then(GCCL_Group_end(), [&] { return GCCL_Recv(s.out, s.n, GCCL_FLOAT32, 1 - s.rank, s.c); });
+       },
+       false, true},
       {"agree against nothing",
        [](const Scene& s) {
          std::uint64_t flags = 1;
          return s.odd() ? GCCL_Comm_agree(s.c, &flags) : GCCL_SUCCESS;
-       }},
+       },
+       false, true},
       {"allreduce in a group against agree",
        [](const Scene& s) {
          std::uint64_t flags = 1;
@@ -164,7 +186,7 @@ const std::vector<Scenario>& scenarios() {
          RANK_SUCCESS(allreduce(s, s.n));
          return GCCL_Group_end();
        },
-       true},
+       true, true},
 #endif
   };
   return all;
@@ -180,6 +202,7 @@ TEST_CASE("calls that differ are an error on every rank, at the latest where the
         double soonest = kSoon;
         for (const std::size_t n : {std::size_t(4), kLarge})
           for (const Scenario& scenario : scenarios()) {
+            if (scenario.once && n == kLarge) continue;
             GCCL_Comm c = copy_of(world);
             RANK_SUCCESS(GCCL_Barrier(world));
             const std::string what = std::string(scenario.name) + " of " + std::to_string(n);
@@ -196,7 +219,7 @@ TEST_CASE("calls that differ are an error on every rank, at the latest where the
             RANK_CHECK(c == GCCL_COMM_NULL);
             expect(result, GCCL_ERR_MISMATCH, what);
             if (text.find("rank ") == std::string::npos || text.find(" call") == std::string::npos ||
-                text.find('#') == std::string::npos)
+                (text.find('#') == std::string::npos && text.find("recv from") == std::string::npos))
               report(what + ": \"" + text + "\" names no rank or no call");
             const double took = seconds_since(began);
             if (took > kSoon) report(what + " took " + std::to_string(took) + " s");
@@ -444,6 +467,21 @@ TEST_CASE("collectives on two communicators in crossed order") {
           expect(first ? first : second ? second : finalized, GCCL_ERR_MISMATCH, "rank " + std::to_string(rank));
           RANK_CHECK(seconds_since(began) < kSoon);
         });
+}
+
+TEST_CASE("a receive from oneself that nothing else can end") {
+  for (const int size : {1, 3})
+    check({.size = size}, [](int rank) {
+      const GCCL_Comm world = begin();
+      float x = 1;
+      if (rank == 0) {
+        expect(GCCL_Recv(&x, 1, GCCL_FLOAT32, 0, world), GCCL_ERR_MISMATCH, "recv");
+        expect_text("no such send", "recv");
+      } else {
+        expect(GCCL_Barrier(world), GCCL_ERR_MISMATCH, "barrier");
+      }
+      GCCL_Finalize();
+    });
 }
 
 TEST_CASE("groups of collectives on two communicators in crossed order") {
