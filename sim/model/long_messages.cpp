@@ -64,7 +64,9 @@ void LongMessages::start(std::uint32_t slot) {
 // Books a piece, or all that is left when no other long message is at any link by the time its head gets there.
 void LongMessages::offer(std::uint32_t slot, Nanos at) {
   Train& t = trains_[slot];
-  const Count own_turn = std::clamp(t.message.bytes / 16, kPieceMin, kPieceMax);
+  const Count part = t.message.bytes / kPiecesMax;
+  const Count piece_min = part > kPieceMax ? part : 0;
+  const Count own_turn = std::max(std::clamp(t.message.bytes / 16, kPieceMin, kPieceMax), piece_min);
   Count piece = t.left;
   bool alone = true;
   each_link(t, [&](BookedLink& link, const LinkSet::Leg& leg) {
@@ -73,7 +75,7 @@ void LongMessages::offer(std::uint32_t slot, Nanos at) {
     if (p.owner != BookedLink::Long::kNobody && p.owner_end > head) interrupt(p, head);
     const bool free = p.line.end() <= head;
     p.turn = free ? own_turn : std::min(p.turn, own_turn);
-    if (!free) piece = std::min(piece, p.turn), alone = false;
+    if (!free) piece = std::min(piece, std::max(p.turn, piece_min)), alone = false;
   });
   if (t.left < piece + kPieceMin) piece = t.left;  // no crumbs
   StagedPassage way(at);

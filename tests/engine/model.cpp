@@ -118,6 +118,32 @@ TEST_CASE("a short message passes a long one, and long ones take turns") {
   CHECK(different[0] == doctest::Approx(10'101'000).epsilon(0.001));
 }
 
+TEST_CASE("a message beyond 8 GiB takes turns in 2048 pieces, whatever has passed beside it; a shorter one in 4 MiB") {
+  const Star star(2, 1, 0);  // a byte takes 1 ns
+  const auto ends = [&](Count bytes, Count third) {
+    Play p(star, kFanOut, 2, bytes);
+    p.add(kFanOut, 2, bytes);
+    p.w.streams = {{{0}}, {{1}}};
+    if (third > 0) p.add(kFanOut, 2, third), p.w.streams.push_back({{2}});
+    return p.run().end_ns;
+  };
+  // Two of one length end a piece after each other, less the 128 KiB that the first keeps when the second comes.
+  constexpr Count kGiB = Count(1) << 30, kPieceMin = Count(128) << 10, kPieceMax = Count(4) << 20;
+  for (const Count bytes : {kGiB, 8 * kGiB}) {
+    const auto both = ends(bytes, 0);
+    CHECK(std::max(both[0], both[1]) == Nanos(2 * bytes));
+    CHECK(std::min(both[0], both[1]) == Nanos(2 * bytes - kPieceMax + kPieceMin));
+  }
+  for (const Count bytes : {64 * kGiB, 8192 * kGiB}) {
+    const auto both = ends(bytes, 0);
+    CHECK(std::max(both[0], both[1]) == Nanos(2 * bytes));
+    CHECK(std::min(both[0], both[1]) == Nanos(2 * bytes - bytes / 2048 + kPieceMin));
+    const auto all = ends(bytes, 200'000);
+    CHECK(std::max(all[0], all[1]) == Nanos(2 * bytes + 200'000));
+    CHECK(all[2] < Nanos(bytes / 256));
+  }
+}
+
 // By hand, for rank 0 that sends 1000 bytes to each other rank over ports of 10 GB/s: overhead 200, two links of 500.
 TEST_CASE("a protocol adds a launch and latencies, makes messages longer and bounds what a channel sends") {
   const Star star(3, 10, 500, {.overhead_ns = 200});
