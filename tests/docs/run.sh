@@ -66,6 +66,19 @@ done < <(grep -ohE '`[^`]+`' "${pages[@]}" | tr -d '`' | sed 's/gccl /\n&/g' | g
 for program in $(grep -ohE '`(build/release|scripts|bench)/[a-z0-9_/-]+[ `]' "${pages[@]}" | tr -d ' `' | sort -u); do
   [ -e "$work/repository/$program" ] || { echo "FAILED: the text names $program, which does not exist" >&2; failed=$((failed + 1)); }
 done
+# A blank line within a table makes text of the rows behind it: each first row has its line of dashes below.
+while read -r row; do
+  echo "FAILED: no line of dashes below the first row of a table: $row" >&2
+  failed=$((failed + 1))
+done < <(awk 'FNR == 1 { before = ""; first = "" }
+              first != "" { if ($0 !~ /^\|[-:| ]+\|$/) print first; first = "" }
+              /^\|/ && before !~ /^\|/ { first = FILENAME ":" FNR ": " $0 }
+              { before = $0 }' "${pages[@]}")
+# The sample of GCCL_LOG=2 has the settings that a job without other variables prints.
+settings=$(GCCL_LOG=2 "$build/gccl" launch -n 2 -- "$build/gccl" bench --max-bytes 8 2>&1 |
+  sed -n 's/^gccl info: settings: \(.*\), more ranks than processors.*/\1/p')
+grep -qF -- "gccl info: settings: ${settings:-none}, more ranks" docs/start.md ||
+  { echo "FAILED: docs/start.md has other settings in its sample than the program prints: $settings" >&2; failed=$((failed + 1)); }
 echo "$ran blocks typed, $left not run, $failed failures"
 [ $ran -ge 8 ] || { echo "FAILED: found only $ran blocks" >&2; exit 1; }
 [ $failed -eq 0 ]
