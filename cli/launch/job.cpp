@@ -99,6 +99,7 @@ class Runner {
   void on_signals();
   void say(const std::string& text) { err_.put(fmt::format("gccl launch: {}\n", printable_line(text))); }
   void drain(int timeout_ms);
+  void look_at_output();
   bool await_reader();
   void pass_on_the_rest();
   bool all_ended() const;
@@ -109,7 +110,8 @@ class Runner {
   Fd signals_;
   std::vector<Running> ranks_;
   Output out_{STDOUT_FILENO}, err_{STDERR_FILENO};
-  bool out_failed_ = false;  // and that was said
+  bool out_failed_ = false;  // it cannot be written, and that was said
+  bool by_output_ = false;   // that has decided the result, and no rank has failed since
   std::vector<std::unique_ptr<Stream>> streams_;
   std::optional<int> result_;        // of the job, once it is decided that it fails
   std::optional<Deadline> kill_at_;  // while ranks are asked to end
@@ -230,9 +232,11 @@ void Runner::look_for_ends() {
   std::stable_sort(news.begin(), news.end(),
                    [](const Running* a, const Running* b) { return was_killed(a->status) > was_killed(b->status); });
   for (const Running* r : news) {
-    const bool first = !result_;
-    const bool quiet = lost_its_reader(r->status);
-    if (first) result_ = exit_code_of(r->status);
+    const bool first = !result_ || std::exchange(by_output_, false);
+    // A rank that dies of an output that cannot be written adds nothing to what was said of that.
+    const bool of_output = out_failed_ && exit_code_of(r->status) == 128 + SIGPIPE;
+    const bool quiet = of_output || lost_its_reader(r->status);
+    if (!result_) result_ = exit_code_of(r->status);
     if (job_.keep_going && !kill_at_) {
       if (!quiet) say(what_became_of(*r) + (first && !all_ended() ? "; the others go on" : ""));
     } else if (first) {
@@ -279,8 +283,15 @@ void Runner::drain(int timeout_ms) {
     if (reads ? lines.drain(streams_[i]->from.get()) : !lines.to().error()) std::swap(streams_[kept++], streams_[i]);
   }
   streams_.resize(kept);
-  if (const int error = out_.error(); error && !std::exchange(out_failed_, true) && error != EPIPE)
-    say(fmt::format("output cannot be written: {}", std::generic_category().message(error)));
+  look_at_output();
+}
+
+// An output that cannot be written fails the job, unless it fails already. A reader that left is no failure of its own.
+void Runner::look_at_output() {
+  const int error = out_.error();
+  if (error == 0 || error == EPIPE || std::exchange(out_failed_, true)) return;
+  say(fmt::format("output cannot be written: {}", std::generic_category().message(error)));
+  if (!result_) result_ = kWrongUsage, by_output_ = true;
 }
 
 // Until all that was read is written. False where that is given up.
@@ -361,6 +372,7 @@ int Runner::run() {
   }
   for (const Running& r : ranks_) kill(-r.pid, SIGKILL);  // what ranks have started and left behind
   pass_on_the_rest();
+  look_at_output();
   for (const Running& r : ranks_) waitpid(r.pid, nullptr, 0);
   return result_.value_or(0);
 }
