@@ -38,16 +38,15 @@ std::vector<std::pair<std::size_t, std::string_view>> sorted(std::string_view ty
 }
 
 // A few letters off, but not all of them.
-bool close(const std::pair<std::size_t, std::string_view>& candidate) {
-  return candidate.first <= std::max<std::size_t>(2, candidate.second.size() / 3) &&
-         candidate.first < candidate.second.size();
+bool close(const std::pair<std::size_t, std::string_view>& candidate, std::size_t letters = 2) {
+  return candidate.first <= std::max(letters, candidate.second.size() / 3) && candidate.first < candidate.second.size();
 }
 
 }  // namespace
 
-std::string_view nearest(std::string_view typed, std::span<const std::string_view> candidates) {
+std::string_view nearest(std::string_view typed, std::span<const std::string_view> candidates, std::size_t letters) {
   const auto near = sorted(typed, candidates);
-  return !near.empty() && close(near[0]) ? near[0].second : std::string_view();
+  return !near.empty() && close(near[0], letters) ? near[0].second : std::string_view();
 }
 
 std::string suggestion(std::string_view typed, std::span<const std::string_view> candidates) {

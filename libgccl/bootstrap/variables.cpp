@@ -52,6 +52,26 @@ constexpr Variable kVariables[] = {
 // The test suite's own, which a test's ranks inherit.
 bool of_tests(std::string_view name) { return name.starts_with("GCCL_RANDOM_") || name.starts_with("GCCL_TEST_"); }
 
+// The variable that was most likely meant; empty where none is close. GCCL_ counts for nothing, as all begin with it,
+// and a last part that says how a value is given may be missing: GCCL_TIMOUT is close to GCCL_TIMEOUT_MS.
+std::string_view meant(std::string_view name) {
+  constexpr std::size_t kPrefix = std::string_view("GCCL_").size();
+  std::vector<std::string_view> parts, names;  // parts[i] is of names[i]
+  for (const std::string_view last : {"", "_MS", "_FILE"})
+    for (const Variable& v : kVariables)
+      if (v.name.ends_with(last)) {
+        parts.push_back(v.name.substr(kPrefix, v.name.size() - kPrefix - last.size()));
+        names.push_back(v.name);
+      }
+  const std::string_view typed = name.substr(kPrefix);
+  std::string_view near = nearest(typed, parts, 1);
+  if (near.empty()) {  // two letters of a short word: DMUP may be DUMP, but FOO is not LOG
+    near = nearest(typed, parts);
+    if (near.empty() || near[0] != typed[0]) return {};
+  }
+  return names[std::size_t(std::find(parts.begin(), parts.end(), near) - parts.begin())];
+}
+
 std::string expected_words(std::string_view words) {
   std::string text;
   for (std::string_view rest = words; !rest.empty();) {
@@ -94,7 +114,7 @@ std::vector<std::string> unknown_variables(const char* const* environment) {
     const std::string_view entry = *environment;
     const std::string_view name = entry.substr(0, entry.find('='));
     if (!name.starts_with("GCCL_") || of_tests(name) || std::count(names.begin(), names.end(), name)) continue;
-    const std::string_view near = nearest(name, names);
+    const std::string_view near = meant(name);
     std::string shown(name.substr(0, 100));
     for (char& c : shown)
       if (c < ' ' || c > '~') c = '?';

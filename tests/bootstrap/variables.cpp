@@ -130,6 +130,27 @@ TEST_CASE("unknown variables are named, with the nearest one") {
   CHECK(found[1] == "GCCL_TIMEOUT is no variable of GCCL: did you mean GCCL_TIMEOUT_MS?");
   CHECK(found[2] == "GCCL_SOMETHING_ELSE_ENTIRELY is no variable of GCCL (docs/start.md lists them)");
   CHECK(found[3] == "GCCL_STOR? is no variable of GCCL: did you mean GCCL_STORE?");
+  // Without the beginning that all have, and without a last part that was left out; none rather than a wild guess.
+  for (const auto& [typed, meant] :
+       std::vector<std::pair<std::string, std::string>>{{"GCCL_TIMOUT", "GCCL_TIMEOUT_MS"},
+                                                        {"GCCL_TIMEOUT_S", "GCCL_TIMEOUT_MS"},
+                                                        {"GCCL_START_TIMOUT", "GCCL_START_TIMEOUT_MS"},
+                                                        {"GCCL_DETECTION", "GCCL_DETECTION_MS"},
+                                                        {"GCCL_TUNING", "GCCL_TUNING_FILE"},
+                                                        {"GCCL_BACKEND", "GCCL_BACKENDS"},
+                                                        {"GCCL_RNAK", "GCCL_RANK"},
+                                                        {"GCCL_DMUP", "GCCL_DUMP"},
+                                                        {"GCCL_log", "GCCL_LOG"},
+                                                        {"GCCL_FOO", ""},
+                                                        {"GCCL_BAR", ""},
+                                                        {"GCCL_X", ""},
+                                                        {"GCCL_", ""}}) {
+    const std::string entry = typed + "=5";
+    const char* const one[] = {entry.c_str(), nullptr};
+    CHECK(unknown_variables(one) ==
+          std::vector<std::string>{typed + " is no variable of GCCL" +
+                                   (meant.empty() ? " (docs/start.md lists them)" : ": did you mean " + meant + "?")});
+  }
   for (const Variable& v : variables()) {
     const std::string entry = std::string(v.name) + "=1";
     const char* const one[] = {entry.c_str(), nullptr};
