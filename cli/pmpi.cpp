@@ -8,12 +8,17 @@
 
 #include <array>
 #include <cerrno>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <set>
 #include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "cli/child_output.hpp"
 #include "cli/commands.hpp"
@@ -23,6 +28,9 @@
 
 namespace gccl {
 namespace {
+
+// Other libraries, also such as answer MPI's functions in front of it, do not have it (pmpi/pmpi.map).
+constexpr std::string_view kOnlyInDropIn = "GCCL_PMPI_stats";
 
 [[noreturn]] void refuse(const std::string& text) { throw json::InputError(fmt::format("pmpi: {}", text)); }
 
@@ -90,6 +98,32 @@ std::string loader_of(const std::string& file) {
       "{} is linked statically: nothing can be loaded in front of its MPI. Link it with MPI's shared library", file));
 }
 
+// Whether a 64-bit ELF file defines that symbol for others. False also where it cannot be read as such.
+bool exports(const std::string& file, std::string_view symbol) {
+  std::ifstream in(file, std::ios::binary);
+  const auto read = [&in](std::uint64_t at, auto* to, std::size_t n) {
+    in.seekg(std::streamoff(at));
+    return bool(in.read(reinterpret_cast<char*>(to), std::streamsize(n * sizeof *to)));
+  };
+  Elf64_Ehdr header{};
+  if (!read(0, &header, 1) || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) return false;
+  std::vector<Elf64_Shdr> sections(header.e_shnum);
+  if (!read(header.e_shoff, sections.data(), sections.size())) return false;
+  const std::uint64_t size = std::filesystem::file_size(file);
+  for (const Elf64_Shdr& s : sections) {
+    if (s.sh_type != SHT_DYNSYM || s.sh_link >= sections.size()) continue;
+    const Elf64_Shdr& names = sections[s.sh_link];
+    if (s.sh_size > size || names.sh_size > size) return false;
+    std::vector<Elf64_Sym> symbols(s.sh_size / sizeof(Elf64_Sym));
+    std::string text(names.sh_size, '\0');
+    if (!read(s.sh_offset, symbols.data(), symbols.size()) || !read(names.sh_offset, text.data(), text.size()))
+      return false;
+    for (const Elf64_Sym& one : symbols)
+      if (one.st_shndx != SHN_UNDEF && one.st_name < text.size() && text.c_str() + one.st_name == symbol) return true;
+  }
+  return false;
+}
+
 // What the loader would load for `program`, as it lists it, errors included.
 std::string loaded(const std::string& loader, const std::string& program, const std::string& preload) {
   try {
@@ -129,6 +163,11 @@ void require_in_force(const std::string& program, const std::string& drop_in, co
   const bool there = list.find(drop_in + " (0x") != list.npos;
   if (!there || list.find("not found") != list.npos)
     refuse(fmt::format("{}: the loader {} does not load it: {}", drop_in, loader, list.substr(0, 2000)));
+  if (!exports(drop_in, kOnlyInDropIn))
+    refuse(
+        fmt::format("{} is no drop-in for MPI: it does not export {}, and {} would run on its MPI alone. Expected a "
+                    "libgccl_pmpi.so",
+                    drop_in, kOnlyInDropIn, file));
   if (mpis(list).size() < 2) return;
   const std::set<std::string> own = mpis(loaded(loader, file, ""));
   for (const std::string& name : mpis(list))

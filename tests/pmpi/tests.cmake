@@ -46,7 +46,7 @@ if(TARGET gccl_pmpi)
   target_link_libraries(program_of_other_mpi PRIVATE other_mpi)
   add_test(NAME pmpi_wrapper
            COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/wrapper.sh ${MPIEXEC_EXECUTABLE} $<TARGET_FILE:gccl_executable>
-                   $<TARGET_FILE:test_pmpi_endings> $<TARGET_FILE:program_of_other_mpi>)
+                   $<TARGET_FILE:test_pmpi_endings> $<TARGET_FILE:program_of_other_mpi> $<TARGET_FILE:gccl>)
   set_tests_properties(pmpi_wrapper PROPERTIES TIMEOUT 500 ENVIRONMENT "${pmpi_environment}")
 
   # The table of scripts/suites; it needs no suite. Its programs are not instrumented, and so cannot load a drop-in that is.

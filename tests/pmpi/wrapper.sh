@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# wrapper.sh MPIEXEC GCCL PROGRAM OTHER: `gccl pmpi` puts the drop-in in force, or fails where it could not be. OTHER is
-# linked to something that calls itself another MPI library.
+# wrapper.sh MPIEXEC GCCL PROGRAM OTHER LIBGCCL: `gccl pmpi` puts the drop-in in force, or fails where it could not be.
+# OTHER is linked to something that calls itself another MPI library; LIBGCCL is libgccl.so.
 set -u
-mpiexec=$1 gccl=$2 program=$3 other=$4
+mpiexec=$1 gccl=$2 program=$3 other=$4 libgccl=$5
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 failed=0
@@ -36,6 +36,11 @@ expect 2 "changes its user or group" "$gccl" pmpi "$folder/setuid"
 echo "no library" >"$folder/libgccl_pmpi.so"
 expect 2 "does not load it" "$gccl" pmpi --library "$folder/libgccl_pmpi.so" "$program"
 expect 2 "No such file" "$gccl" pmpi --library "$folder/none.so" "$program"
+# Libraries that the loader loads and that answer no call of MPI.
+libm=$(ldd "$gccl" | awk '$1 == "libm.so.6" {print $3}')
+for library in "${libm:-no libm}" "$libgccl"; do
+  expect 2 "is no drop-in for MPI: it does not export GCCL_PMPI_stats" "${job[@]}" "$gccl" pmpi --stats --library "$library" "$program" fork
+done
 expect 2 "uses libmpich.so.12" "$gccl" pmpi "$other"
 # Behind a script, where only the drop-in sees it.
 expect 2 "in one process: it uses another MPI library" "$gccl" pmpi sh -c "$other; exit \$?"
