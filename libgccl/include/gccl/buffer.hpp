@@ -1,6 +1,8 @@
 // What the calls of Communicator accept as buffers, and the checks of their sizes.
 #pragma once
 
+#include "gccl/cpp20.hpp"
+
 #include <algorithm>
 #include <concepts>
 #include <cstddef>

@@ -1,6 +1,8 @@
 // One process that is several ranks, each on a device of its own.
 #pragma once
 
+#include "gccl/cpp20.hpp"
+
 #include <exception>
 #include <mutex>
 #include <thread>

@@ -1,6 +1,8 @@
 // A group of ranks, and every operation among them.
 #pragma once
 
+#include "gccl/cpp20.hpp"
+
 #include <exception>
 #include <initializer_list>
 #include <string>

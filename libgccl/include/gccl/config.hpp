@@ -1,6 +1,8 @@
 // How a process starts to be a rank.
 #pragma once
 
+#include "gccl/cpp20.hpp"
+
 #include <chrono>
 #include <cstddef>
 #include <functional>

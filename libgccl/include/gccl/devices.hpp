@@ -1,6 +1,8 @@
 // What cards this machine has.
 #pragma once
 
+#include "gccl/cpp20.hpp"
+
 #include <string>
 #include <vector>
 

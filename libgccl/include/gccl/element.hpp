@@ -1,6 +1,8 @@
 // What can be sent, what can be reduced, and how: C++ types and functions to GCCL_Dtype and GCCL_Op.
 #pragma once
 
+#include "gccl/cpp20.hpp"
+
 #include <cstdint>
 #include <memory>
 #include <type_traits>

@@ -6,6 +6,8 @@
 // both have a name.
 #pragma once
 
+#include "gccl/cpp20.hpp"
+
 #include <stdexcept>
 #include <string>
 

@@ -11,9 +11,7 @@
 //   stream_pool.hpp          StreamPool: queues of functions with priorities
 #pragma once
 
-#if (defined(_MSVC_LANG) ? _MSVC_LANG : __cplusplus) < 201709L  // g++ 10 says so for C++20
-#error "gccl.hpp needs C++20: compile with -std=c++20, or include gccl/gccl.h"
-#else
+#include "gccl/cpp20.hpp"
 
 #include "gccl/communication_group.hpp"
 #include "gccl/communicator.hpp"
@@ -22,5 +20,3 @@
 #include "gccl/process_groups.hpp"
 #include "gccl/stream_pool.hpp"
 #include "gccl/topology.hpp"
-
-#endif

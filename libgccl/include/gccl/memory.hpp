@@ -1,6 +1,8 @@
 // Memory that ranks of one machine reach in each other, for the standard library's containers.
 #pragma once
 
+#include "gccl/cpp20.hpp"
+
 #include <cstddef>
 #include <limits>
 #include <new>

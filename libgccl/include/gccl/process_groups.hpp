@@ -1,6 +1,8 @@
 // The groups of ranks that train one model together: tensor, context, pipeline and data parallel.
 #pragma once
 
+#include "gccl/cpp20.hpp"
+
 #include <algorithm>
 #include <array>
 #include <climits>

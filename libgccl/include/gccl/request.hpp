@@ -1,6 +1,8 @@
 // A pending operation.
 #pragma once
 
+#include "gccl/cpp20.hpp"
+
 #include <chrono>
 #include <exception>
 #include <functional>

@@ -1,6 +1,8 @@
 // Asynchronous queues with priorities: to run collectives on several communicators concurrently.
 #pragma once
 
+#include "gccl/cpp20.hpp"
+
 #include <condition_variable>
 #include <cstdint>
 #include <deque>

@@ -1,6 +1,8 @@
 // What a machine or a cluster consists of, and which ranks belong together on it.
 #pragma once
 
+#include "gccl/cpp20.hpp"
+
 #include <algorithm>
 #include <array>
 #include <map>
