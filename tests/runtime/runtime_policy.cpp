@@ -42,13 +42,13 @@ TEST_CASE("an all-reduce goes on in place, a broadcast is handed back once, and 
         std::printf("ready\n");
         std::fflush(stdout);
       }
+      // By the sum: where all had that of a call, the size changes in it on one rank and in the next one on another.
       do {
         x.assign(1000, rank + 1.0);
         world.allreduce(x);
-      } while (world.size() == 3);
-      // That of all ranks where all had it when rank 1 ended.
-      RANK_CHECK(x[0] == 4 || x[0] == 6);
-      RANK_CHECK(x[999] == x[0]);
+        RANK_CHECK(x[0] == 4 || x[0] == 6);
+        RANK_CHECK(x[999] == x[0]);
+      } while (x[0] == 6);
       RANK_CHECK(world.rank() == rank / 2);
       x.assign(1000, rank + 1.0);
       world.allreduce(x);
