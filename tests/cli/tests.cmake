@@ -18,10 +18,10 @@ foreach(slicing "2 1" "5 2")
   add_test(NAME bench_${shares}_shares
            COMMAND gccl_executable launch -n 4 -- $<TARGET_FILE:gccl_executable> bench --collective all --algorithm all
                    --shares ${shares} --lanes ${lanes} --min-bytes ${bytes} --max-bytes ${bytes} --iterations 1)
-  set_tests_properties(bench_${shares}_shares PROPERTIES PROCESSORS 3 TIMEOUT 300
+  set_tests_properties(bench_${shares}_shares PROPERTIES PROCESSORS 6 TIMEOUT 300
                        PASS_REGULAR_EXPRESSION "wrong elements: 0")
 endforeach()
 
 # The timelines of scenarios on real ranks, held to the simulation of the same.
 add_test(NAME real_ranks COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/real_ranks.sh $<TARGET_FILE:gccl_executable>)
-set_tests_properties(real_ranks PROPERTIES PROCESSORS 2 TIMEOUT 300)
+set_tests_properties(real_ranks PROPERTIES TIMEOUT 300)

@@ -14,7 +14,7 @@ if(TARGET gccl_backend_mpi)
     add_test(NAME mpi_collectives_${ranks}
              COMMAND ${MPIEXEC_EXECUTABLE} --oversubscribe ${MPIEXEC_NUMPROC_FLAG} ${ranks}
                      $<TARGET_FILE:test_mpi_collectives>)
-    set_tests_properties(mpi_collectives_${ranks} PROPERTIES TIMEOUT 300 PROCESSORS 3 ENVIRONMENT
+    set_tests_properties(mpi_collectives_${ranks} PROPERTIES TIMEOUT 300 PROCESSORS 6 ENVIRONMENT
                          "${mpi_environment};GCCL_BACKEND_PATH=$<TARGET_FILE_DIR:gccl_backend_mpi>${threads}")
   endforeach()
 

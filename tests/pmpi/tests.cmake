@@ -12,7 +12,7 @@ if(TARGET gccl_pmpi)
     add_test(NAME pmpi_${ranks}
              COMMAND ${MPIEXEC_EXECUTABLE} --oversubscribe ${MPIEXEC_NUMPROC_FLAG} ${ranks}
                      -x LD_PRELOAD=$<TARGET_FILE:gccl_pmpi> $<TARGET_FILE:test_pmpi>)
-    set_tests_properties(pmpi_${ranks} PROPERTIES TIMEOUT 300 PROCESSORS 3 ENVIRONMENT "${pmpi_environment}")
+    set_tests_properties(pmpi_${ranks} PROPERTIES TIMEOUT 300 PROCESSORS 6 ENVIRONMENT "${pmpi_environment}")
   endforeach()
 
   add_executable(test_pmpi_threads pmpi/threads.cpp pmpi/support.cpp)
@@ -22,7 +22,7 @@ if(TARGET gccl_pmpi)
     add_test(NAME pmpi_threads_${ranks}
              COMMAND ${MPIEXEC_EXECUTABLE} --oversubscribe ${MPIEXEC_NUMPROC_FLAG} ${ranks}
                      -x LD_PRELOAD=$<TARGET_FILE:gccl_pmpi> $<TARGET_FILE:test_pmpi_threads>)
-    set_tests_properties(pmpi_threads_${ranks} PROPERTIES TIMEOUT 300 PROCESSORS 3 SKIP_RETURN_CODE 77
+    set_tests_properties(pmpi_threads_${ranks} PROPERTIES TIMEOUT 300 PROCESSORS 6 SKIP_RETURN_CODE 77
                                                           ENVIRONMENT "${pmpi_environment}")
   endforeach()
 
