@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -48,18 +47,18 @@ class ChromeEvents {
   }
   void metadata(std::string_view kind, std::uint64_t pid, std::size_t tid, std::string_view args) {
     begin_event();
-    fmt::format_to(out(), R"({{"ph":"M","name":"{}","pid":{},"tid":{},"args":{{{}}}}})", kind, pid, tid, args);
+    text_ += fmt::format(R"({{"ph":"M","name":"{}","pid":{},"tid":{},"args":{{{}}}}})", kind, pid, tid, args);
   }
   void complete(std::uint64_t pid, std::size_t tid, std::string_view label, Nanos begin, Nanos end,
                 std::string_view args) {
     begin_event();
-    fmt::format_to(out(), R"({{"ph":"X","name":{},"pid":{},"tid":{},"ts":{},"dur":{},"args":{{{}}}}})",
-                   json::format_value(label), pid, tid, micros(begin), micros(std::max<Nanos>(end - begin, 0)), args);
+    text_ +=
+        fmt::format(R"({{"ph":"X","name":{},"pid":{},"tid":{},"ts":{},"dur":{},"args":{{{}}}}})",
+                    json::format_value(label), pid, tid, micros(begin), micros(std::max<Nanos>(end - begin, 0)), args);
   }
   std::string finish() { return text_ + "\n]\n"; }
 
  private:
-  std::back_insert_iterator<std::string> out() { return std::back_inserter(text_); }
   void begin_event() { text_ += std::exchange(first_, false) ? "\n" : ",\n"; }
   static std::string micros(Nanos t) { return fmt::format("{}.{:03}", t / 1000, t % 1000); }
 
