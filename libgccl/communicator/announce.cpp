@@ -56,8 +56,9 @@ std::string set_variables() {
 
 void announce(const Team& team) {
   if (log_level() < kLogInfo) return;
-  std::string line = fmt::format("rank {} of {}: GCCL {}, process {} on {} (node {})", team.rank(), team.size(),
-                                 GCCL_Version_string(), ::getpid(), host_name(), team.members.node[team.rank()]);
+  std::string line = fmt::format("rank {} of {}: GCCL {}.{}.{}, process {} on {} (node {})", team.rank(), team.size(),
+                                 GCCL_VERSION_MAJOR, GCCL_VERSION_MINOR, GCCL_VERSION_PATCH, ::getpid(), host_name(),
+                                 team.members.node[team.rank()]);
   for (const Ports::Port& port : team.ports->all()) {
     std::vector<Rank> peers;
     for (Rank r = 0; r < team.size(); ++r)
