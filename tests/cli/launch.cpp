@@ -421,9 +421,13 @@ TEST_CASE("standard input is rank 0's") {
 TEST_CASE("over ssh: ranks, secrets and signals get there, and ends come back") {
   Folder folder;
   const fs::path log = folder.path / "log";
-  const std::string ssh = folder.write(
-      "ssh", "#!/bin/sh\necho \"$@\" >> " + log.string() + "\n[ \"$3\" = nowhere ] && exit 255\nexec sh -c \"$4\"\n",
-      fs::perms(0700));
+  // What runs over there ends with the connection, and not with the client: had it died with this, between the rank's
+  // start and that of the shell which watches it, the rank would have gone on.
+  const std::string ssh = folder.write("ssh",
+                                       "#!/bin/sh\necho \"$@\" >> " + log.string() +
+                                           "\n[ \"$3\" = nowhere ] && exit 255\nexec 3<&0\n"
+                                           "setsid sh -c \"$4\" <&3 3<&- &\nexec 3<&-\nwait $!\n",
+                                       fs::perms(0700));
   const std::vector<std::string> environment{"GCCL_LAUNCH_SSH=" + ssh, "GCCL_BACKENDS=shm"};
   Ended e = launch({"--hosts", "127.0.0.1:2,me@localhost,localhost", "--env", "A=it's \"b\" $c `d`", "--", "sh", "-c",
                     "echo $GCCL_RANK $GCCL_SIZE $GCCL_LOCAL_RANK $GCCL_LOCAL_SIZE ${#GCCL_SECRET} \"$A\" "
