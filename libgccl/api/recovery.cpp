@@ -12,7 +12,10 @@ namespace {
 Recovery& recovery_of(Communicator& c) { return *c.world().recovery; }
 
 // Calls that differ break the communicator, as any others do; and an abort is reported once.
-Status agreed(Communicator& c, Status s) {
+template <class F>
+Status agreement(Communicator& c, F call) {
+  c.team().record->agreements.fetch_add(1, std::memory_order_relaxed);
+  Status s = call();
   (void)c.agrees(Watch::In::nothing);
   if (s.code() == GCCL_ERR_MISMATCH || s.code() == GCCL_ERR_ABORTED) c.fail(s.copy_or_code());
   return s;
@@ -65,7 +68,7 @@ GCCL_Result GCCL_Comm_agree(GCCL_Comm comm, uint64_t* flags) {
     if (!c) return GCCL_ERR_INVALID_ARGUMENT;
     if (!flags) return failed(invalid("flags is null"));
     if (const Status& s = recovery_of(*c).usable(); !s.ok()) return failed(s);
-    return failed(agreed(*c, recovery_of(*c).agree(*c, flags)));
+    return failed(agreement(*c, [&] { return recovery_of(*c).agree(*c, flags); }));
   });
 }
 
@@ -78,7 +81,7 @@ GCCL_Result GCCL_Comm_shrink(GCCL_Comm comm, GCCL_Comm* out) {
     if (const Status s = c->survival().not_notifying(); !s.ok()) return failed(s);
     if (const Status& s = recovery_of(*c).usable(); !s.ok()) return failed(s);
     std::unique_ptr<Communicator> made;
-    if (const Status s = agreed(*c, recovery_of(*c).shrink(*c, &made)); !s.ok()) return failed(s);
+    if (const Status s = agreement(*c, [&] { return recovery_of(*c).shrink(*c, &made); }); !s.ok()) return failed(s);
     return failed(keep(std::move(made), out));
   });
 }

@@ -72,23 +72,33 @@ Status wait_in_turns(std::vector<Operation*> operations) {
   Status first;
   Backoff backoff(true);
   bool blocks = false;  // as far as the communicators know
-  while (!operations.empty()) {
-    bool moved = false;
-    std::erase_if(operations, [&](Operation* op) {
-      Status s;
-      Communicator* const of = op->communicator;
-      if (!Communicator::test(op, &s)) return false;
-      if (blocks) of->thread_goes_on();
-      moved = true;
-      if (!s.ok()) notice_failure_of(of);
-      if (first.ok()) first = std::move(s);
-      return true;
-    });
-    if (moved) {
-      backoff.reset();
-    } else if (backoff.pause() && !std::exchange(blocks, true)) {
-      for (const Operation* op : operations) op->communicator->thread_blocks();
+  try {
+    while (!operations.empty()) {
+      bool moved = false;
+      for (std::size_t i = 0; i < operations.size();) {
+        Status s;
+        const Communicator* const of = operations[i]->communicator;
+        if (!Communicator::test(operations[i], &s)) {
+          ++i;
+          continue;
+        }
+        operations.erase(operations.begin() + std::ptrdiff_t(i));
+        moved = true;
+        if (!s.ok()) notice_failure_of(of);
+        if (first.ok()) first = std::move(s);
+      }
+      if (moved) {
+        backoff.reset();
+      } else if (backoff.pause() && !std::exchange(blocks, true)) {
+        for (Operation* op : operations)
+          if (op->stage.load(std::memory_order_acquire) == Operation::Stage::pending) Communicator::thread_blocks(op);
+      }
     }
+  } catch (...) {  // by a function of the caller's: the thread goes on, and the operations, too
+    for (Operation* op : operations)
+      if (blocks && op->stage.load(std::memory_order_acquire) == Operation::Stage::pending)
+        Communicator::thread_goes_on(op);
+    throw;
   }
   return first;
 }

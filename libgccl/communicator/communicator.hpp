@@ -71,9 +71,10 @@ class Communicator {
   bool progress();
   bool pending();
   bool busy() const { return operations_.busy(); }
-  // A thread waits for collectives here and elsewhere at once, without a limit; or no longer.
-  void thread_blocks();
-  void thread_goes_on();
+  // A thread waits for operations, here and elsewhere, without a limit, this among them; or no longer although it has
+  // not ended.
+  static void thread_blocks(Operation* op);
+  static void thread_goes_on(Operation* op);
   // A thread agrees on who has failed: what is in flight goes on meanwhile, here and elsewhere. See Supervisor.
   Status agrees(Watch::In in) noexcept;
 

@@ -1,5 +1,6 @@
 // Progress and waiting: the communicator's lock is taken for a moment at a time.
 #include <algorithm>
+#include <utility>
 
 #include "libgccl/base/caught.hpp"
 #include "libgccl/base/clock.hpp"
@@ -19,9 +20,17 @@ bool Communicator::progress() {
 // Until it has ended, or until then.
 bool Communicator::progress_until(Operation* op, std::int64_t until_ns) {
   const auto ended = [op] { return op->stage.load(std::memory_order_acquire) != Operation::Stage::pending; };
-  // What is first in the queue holds up a collective, and no message.
-  const Operation* const message = op->work.what.point_to_point() ? op : nullptr;
-  bool blocks = until_ns == INT64_MAX, counted = false;
+  bool blocks = until_ns == INT64_MAX;
+  // Also where a function of the caller's throws: then the thread goes on, and the operation, too.
+  struct Wait {
+    Communicator& c;
+    Operation* op = nullptr;
+    ~Wait() {
+      if (!op) return;
+      std::lock_guard lock(c.lock_);
+      --op->waiters;
+    }
+  } wait{*this};
   Backoff backoff(team_.world->oversubscribed);
   while (!ended()) {
     bool moved = false, far = false;
@@ -37,20 +46,15 @@ bool Communicator::progress_until(Operation* op, std::int64_t until_ns) {
     }
     if (!backoff.pause(far)) continue;
     if (std::unique_lock lock(lock_, std::try_to_lock); lock) {
-      if (blocks) {
-        blocks = false;
-        counted = true;
-        supervisor_.thread_blocks(message);
-      }
+      if (std::exchange(blocks, false)) supervisor_.thread_blocks(*(wait.op = op));
       supervisor_.check();
     }
     progress_all_but(this);
     if (until_ns != INT64_MAX && now_ns() >= until_ns && !ended()) return false;
   }
-  if (backoff.yields() > 0 || counted) {
+  if (backoff.yields() > 0) {
     std::lock_guard lock(lock_);
     recorder_.metrics().waited(backoff);
-    if (counted) supervisor_.thread_goes_on();
   }
   return true;
 }
@@ -103,14 +107,14 @@ bool Communicator::on_complete(Operation* op, GCCL_Completion_function function,
   return true;
 }
 
-void Communicator::thread_blocks() {
-  std::lock_guard lock(lock_);
-  supervisor_.thread_blocks(nullptr);
+void Communicator::thread_blocks(Operation* op) {
+  std::lock_guard lock(op->communicator->lock_);
+  op->communicator->supervisor_.thread_blocks(*op);
 }
 
-void Communicator::thread_goes_on() {
-  std::lock_guard lock(lock_);
-  supervisor_.thread_goes_on();
+void Communicator::thread_goes_on(Operation* op) {
+  std::lock_guard lock(op->communicator->lock_);
+  if (op->waiters > 0) --op->waiters;
 }
 
 Status Communicator::agrees(Watch::In in) noexcept {

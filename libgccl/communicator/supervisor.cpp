@@ -79,6 +79,17 @@ bool Supervisor::timed_out(const Operation& op, std::int64_t now) {
   return true;
 }
 
+// For which a thread waits: a message, or what is first of the collectives and so holds up the one that is waited for.
+// Null where no thread waits.
+const Operation* Supervisor::awaited() const {
+  const auto waited_for = [](const Operation* op) { return op->waiters > 0; };
+  const auto in = [&](const auto& list) { return std::find_if(list.begin(), list.end(), waited_for); };
+  if (const auto op = in(operations_.transfers()); op != operations_.transfers().end()) return *op;
+  if (const auto op = in(operations_.to_myself()); op != operations_.to_myself().end()) return *op;
+  const auto& collectives = operations_.collectives();
+  return in(collectives) != collectives.end() ? collectives.front() : nullptr;
+}
+
 // A wait that does not move: do the others make the same calls?
 void Supervisor::watch_stall() {
   Operation* const first = operations_.first();
@@ -86,11 +97,12 @@ void Supervisor::watch_stall() {
   const std::int64_t now = now_ns();
   const std::int64_t limit_ms = timeout_ms();
   if (!first->stall.lasts(first->moved(), now, limit_ms >= 0 && limit_ms < 400 ? limit_ms * 250000 : kStallNs)) return;
-  const Operation* const op = message_ ? message_ : first;
+  const Operation* const wait = awaited();
+  const Operation* const op = wait ? wait : first;
   Watch::Waiting w{.signature = op->work.what.signature(),
                    .sequence = op->work.what.sequence,
                    .peer = team_.rank(),
-                   .blocked = blocked_ > 0,
+                   .blocked = wait != nullptr,
                    .number = waits_,
                    .message = op->message};
   w.in = !op->work.what.point_to_point()   ? Watch::In::collective

@@ -26,16 +26,10 @@ class Supervisor {
   // A thread agrees with the other ranks on who has failed, and this rank knows of nobody: what they ask is answered.
   // Call now and then; `in` is nothing at the end. Not ok: the communicator was aborted, or a rank does not come.
   Status agrees(Watch::In in);
-  // A thread waits for collectives or, where it is named, for a message, without a limit, and does nothing else; or no
-  // longer.
-  void thread_blocks(const Operation* message) {
-    ++blocked_;
+  // A thread waits for that operation without a limit, and does nothing else.
+  void thread_blocks(Operation& op) {
+    ++op.waiters;
     ++waits_;
-    message_ = message;
-  }
-  void thread_goes_on() {
-    --blocked_;
-    message_ = nullptr;
   }
 
   // In milliseconds, from the start of each operation; negative: none.
@@ -46,14 +40,13 @@ class Supervisor {
   void check_peers_and_time();
   void ask_after_peers();
   bool timed_out(const Operation& op, std::int64_t now);
+  const Operation* awaited() const;
   void watch_stall();
 
   Team& team_;
   Operations& operations_;
   std::atomic<std::int64_t> timeout_ms_{GCCL_TIMEOUT_NONE};
-  std::uint32_t blocked_ = 0;  // threads
-  std::uint32_t waits_ = 0;    // of threads that blocked, so far
-  const Operation* message_ = nullptr;
+  std::uint32_t waits_ = 0;      // of threads that blocked, so far
   std::int64_t checked_ns_ = 0;  // when polls last did
   std::int64_t asked_after_peers_ns_ = 0;
   std::uint32_t news_ = 0;  // the detector's that were looked at

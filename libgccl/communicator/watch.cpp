@@ -20,6 +20,7 @@ constexpr Rank kAllMax = 32;  // in larger communicators notes go to some ranks 
 constexpr std::uint64_t kSignature = 0x6e6f746573;  // of the messages that carry notes
 constexpr std::uint64_t kIdOfPorts = 0x77617463682d3121;
 constexpr int kPollsPerLook = 64;
+constexpr std::size_t kLeftMax = 1024;  // communicators that are remembered
 
 // A number for what one rank sends to another: in a call, or (0) in none.
 std::uint64_t of_pair(Rank from, Rank to, std::uint32_t sequence, std::uint64_t amount) {
@@ -77,6 +78,8 @@ std::shared_ptr<Watch::Record> Watch::join(std::uint64_t id, Rank rank, std::vec
 
 void Watch::leave(const Record& record) {
   std::lock_guard lock(lock_);
+  if (left_.size() == kLeftMax) left_.pop_front();
+  left_.push_back({record.id_, record.history.last(), record.agreements.load(std::memory_order_relaxed)});
   std::erase_if(records_, [&](const auto& r) { return r.get() == &record; });
 }
 
@@ -257,6 +260,7 @@ Watch::Note Watch::state_of(const Record& record, const Peer& reader) const {
     note.peer = peer;
     if (w.blocked) note.flags |= kBlocked;
   };
+  note.agreements = record.agreements.load(std::memory_order_relaxed);
   note.count = record.messages.sent(reader.rank);
   note.element_bytes = record.messages.received(reader.rank);
   const auto leaves = [&] { note.flags |= kLeaves; };  // and so neither sends nor receives any more
@@ -284,6 +288,7 @@ Watch::Note Watch::state_of(const Record& record, const Peer& reader) const {
     note.there = other->waiting_.in;
     note.count = other->id_;
     note.element_bytes = std::uint32_t(other->world_rank_.size());
+    note.agreements_there = other->agreements.load(std::memory_order_relaxed);
     break;
   }
   return note;
@@ -321,11 +326,15 @@ void Watch::heard(Link& link) {
   const Note note = link.received;
   const auto record =
       std::find_if(records_.begin(), records_.end(), [&](const auto& r) { return r->id_ == note.communicator; });
-  if (record == records_.end()) {  // freed; or not made here yet, but there is no more of that in Finalize
-    if (!(note.flags & kQuestion) || !finalizing()) return;
+  if (record == records_.end()) {  // left, or not made here yet
+    const auto left =
+        std::find_if(left_.rbegin(), left_.rend(), [&](const Left& l) { return l.id == note.communicator; });
+    if (!(note.flags & kQuestion) || left == left_.rend() || !finalizing()) return;
     Note answer;
     answer.communicator = note.communicator;
     answer.in = In::finalize;
+    answer.sequence = left->calls;
+    answer.agreements = left->agreements;
     answer.flags = kAnswer;
     return send(link.world, answer);
   }
@@ -372,7 +381,7 @@ Status Watch::look(Record& record, const Waiting& waiting, std::int64_t now_ns) 
       compare_agreement(record, p);
       if (!p.asked && (p.asked_ns == 0 || now_ns - p.asked_ns >= kAskNs)) ask(record, p, now_ns);
     }
-    compare_circle(record, now_ns);
+    compare_circle(record);
     compare_crossed(record, now_ns);
   }
   return record.differs_;

@@ -109,6 +109,7 @@ class Watch {
     Messages messages;                // likewise
     std::uint64_t lengths_sum = 0;    // of all alltoallv calls; 0 over all ranks where sent and due agree. Likewise
     std::atomic<bool> broken{false};  // it makes no more calls
+    std::atomic<std::uint32_t> agreements{0};  // GCCL_Comm_agree and GCCL_Comm_shrink that were begun
 
    private:
     friend class Watch;
@@ -120,8 +121,6 @@ class Watch {
     Status differs_;
     bool agreement_differs_ = false;  // that: a peer agrees on who has failed
     Crossed crossed_;
-    std::int64_t circle_since_ns_ = 0;  // 0: there is none
-    std::uint32_t circle_wait_ = 0;
     Exchanged exchanged_;
     std::list<Peer> peers_;  // whom notes are exchanged with
   };
@@ -165,8 +164,9 @@ class Watch {
   void compare_messages(Record& record, const Peer& peer);
   void compare_agreement(Record& record, Peer& peer);
   bool waits_in_vain(const Record& record, const Peer& peer) const;
-  std::string circle(const Record& record, std::int64_t* heard_ns) const;
-  void compare_circle(Record& record, std::int64_t now_ns);
+  std::string circle(const Record& record) const;
+  void compare_circle(Record& record);
+  static std::uint32_t begun(const Record& record);
   bool waits_for_agreement(const Record& record, const Peer& peer) const;
   bool finalizing() const;
   const Peer* crossed(const Record& record, std::int64_t* heard_ns) const;
@@ -180,6 +180,12 @@ class Watch {
   std::unique_ptr<Ports> ports_;
   bool failed_ = false;  // a port did: no more notes
   std::vector<std::shared_ptr<Record>> records_;
+  // Communicators that were left, the latest last.
+  struct Left {
+    std::uint64_t id;
+    std::uint32_t calls, agreements;
+  };
+  std::deque<Left> left_;
   std::map<Rank, std::unique_ptr<Link>> links_;  // by world rank
   std::int64_t now_ns_ = 0;                      // of the latest look
 };

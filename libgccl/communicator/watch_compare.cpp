@@ -96,26 +96,23 @@ void Watch::compare_messages(Record& record, const Peer& peer) {
 }
 
 // This rank waits for a message of that one, which has said in which wait of its own it is, and that it has not begun
-// what would end this one; or is in the same collective, and waits there. Its thread is the only one, so it begins
-// nothing before its own wait is over.
+// what would end this one. Its thread is the only one, so it begins nothing before its own wait is over: this one ends
+// after that. (Of ranks in the same collective nothing is known: what one waits for may be on its way.)
 bool Watch::waits_in_vain(const Record& record, const Peer& peer) const {
   const Waiting& w = record.waiting_;
   if (!peer.state || peer.rank != w.peer || !w.blocked || !w.receives || !alone()) return false;
   const Note& n = *peer.state;
   if (n.wait == 0 || !(n.flags & kBlocked) || !(n.flags & kAlone)) return false;
   if (w.in == In::recv) return std::int32_t(w.message - std::uint32_t(n.count)) > 0;
-  const auto behind = std::int32_t(w.sequence - n.sequence);
-  return w.in == In::collective && (behind > 0 || (behind == 0 && n.in == In::collective));
+  return w.in == In::collective && std::int32_t(w.sequence - n.sequence) > 0;
 }
 
 // The ranks, from this one's wait on, that wait for each other in a circle; empty where they do not. Each names the
-// wait in which it has heard the next one to be. One of these waits would have to be over first, by what another one
-// has not begun in its own, or, where both are in one collective, by a message on its way. *heard_ns is when the least
-// recent was heard.
-std::string Watch::circle(const Record& record, std::int64_t* heard_ns) const {
+// wait in which it has heard the next one to be, and after which its own ends. As this rank's own wait is not over,
+// none is, however long ago that was said.
+std::string Watch::circle(const Record& record) const {
   const Waiting& w = record.waiting_;
   const auto ranks = Rank(record.world_rank_.size());
-  *heard_ns = INT64_MAX;
   std::string text;
   std::uint32_t awaits = 0;
   Rank next = w.peer;
@@ -126,7 +123,6 @@ std::string Watch::circle(const Record& record, std::int64_t* heard_ns) const {
     const Note& n = *peer->state;
     if (i == 0 ? !waits_in_vain(record, *peer) : n.wait != awaits) return "";
     if (n.awaits == 0 || n.peer >= ranks) return "";
-    *heard_ns = std::min(*heard_ns, peer->heard_ns);
     text += fmt::format("{}{} calls {}", i == 0 ? "" : ", ", rank_text(next, record.world_rank_),
                         n.in == In::recv ? fmt::format("recv from {}", rank_text(n.peer, record.world_rank_))
                                          : text_of_signature(n.signature, {n.sequence, ranks}));
@@ -136,35 +132,34 @@ std::string Watch::circle(const Record& record, std::int64_t* heard_ns) const {
   return next == record.rank_ && awaits == w.number ? text : "";
 }
 
-void Watch::compare_circle(Record& record, std::int64_t now_ns) {
+void Watch::compare_circle(Record& record) {
   const Waiting& w = record.waiting_;
-  const std::int64_t since_ns = std::exchange(record.circle_since_ns_, 0);
   if ((w.in != In::recv && w.in != In::collective) || !w.blocked) return;
   const std::string call = w.in == In::recv
                                ? fmt::format("recv from {}", rank_text(w.peer, record.world_rank_))
                                : text_of_signature(w.signature, {w.sequence, Rank(record.world_rank_.size())});
   if (w.in == In::recv && w.peer == record.rank_ && alone())
-    return differs(record, fmt::format("{}: it calls no such send, and waits for nothing else", call));
-  std::int64_t heard_ns = 0;
-  const std::string others = circle(record, &heard_ns);
+    return differs(record, fmt::format("{}: this rank calls no such send, and waits for nothing else", call));
+  const std::string others = circle(record);
   if (others.empty()) return;
-  record.circle_since_ns_ = since_ns && record.circle_wait_ == w.number ? since_ns : now_ns;
-  record.circle_wait_ = w.number;
-  if (heard_ns < record.circle_since_ns_ + kSeenNs) return;
   differs(record, fmt::format("{}: {}: they wait for each other", call, others));
 }
 
+std::uint32_t Watch::begun(const Record& record) { return record.agreements.load(std::memory_order_relaxed); }
+
 // This rank waits, in a collective or an agreement, for one that has not come to it: it agrees on who has failed, there
-// or on another communicator that needs this rank, and knows of nobody.
+// or on another communicator, in an agreement to which this rank has not come, and knows of nobody.
 bool Watch::waits_for_agreement(const Record& record, const Peer& peer) const {
   const Waiting& w = record.waiting_;
   const Note& n = *peer.state;
   if (!w.blocked || !(n.flags & kBlocked) || !(n.flags & kAlone) || !alone()) return false;
-  if (w.in == In::collective ? w.peer != peer.rank || std::int32_t(w.sequence - n.sequence) <= 0 : !w.agrees())
+  if (w.in == In::collective ? w.peer != peer.rank || std::int32_t(w.sequence - n.sequence) <= 0
+                             : !w.agrees() || std::int32_t(begun(record) - n.agreements) <= 0)
     return false;
-  if (agrees(n.in)) return w.in == In::collective;
+  if (agrees(n.in)) return w.in == In::collective && std::int32_t(n.agreements - begun(record)) > 0;
   return n.in == In::elsewhere && agrees(n.there) && std::any_of(records_.begin(), records_.end(), [&](const auto& r) {
-           return r->id_ == n.count && !r->leaving_ && !r->broken.load(std::memory_order_relaxed);
+           return r->id_ == n.count && !r->leaving_ && !r->broken.load(std::memory_order_relaxed) &&
+                  std::int32_t(n.agreements_there - begun(*r)) > 0;
          });
 }
 
@@ -175,7 +170,7 @@ void Watch::compare_agreement(Record& record, Peer& peer) {
   const std::int64_t since_ns = std::exchange(peer.agrees_since_ns, 0);
   if (!peer.state || !record.differs_.ok()) return;
   const Note& n = *peer.state;
-  const bool left = w.agrees() && n.in == In::finalize;
+  const bool left = w.agrees() && n.in == In::finalize && std::int32_t(begun(record) - n.agreements) > 0;
   if (!left) {
     if (!waits_for_agreement(record, peer)) return;
     peer.agrees_since_ns = since_ns ? since_ns : now_ns_;

@@ -36,6 +36,8 @@ struct Watch::Note {
   // collective, recv: of this rank's blocked wait, and of the one in which it has heard that the rank is that it waits
   // for, which had not begun what would end this one; 0: there is none.
   std::uint32_t wait = 0, awaits = 0;
+  // Of agreements that this rank has begun, on this communicator and, elsewhere, on the one there.
+  std::uint32_t agreements = 0, agreements_there = 0;
 };
 
 // What is known of another rank of a communicator.

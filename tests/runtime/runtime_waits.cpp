@@ -1,6 +1,8 @@
 // Ranks that wait for each other and are right to: late ones, calls on two communicators in either order, calls that
 // another thread is about to make. None of these may be taken for calls that differ (runtime_mismatch.cpp).
 #include <doctest/doctest.h>
+#include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <thread>
@@ -111,6 +113,63 @@ TEST_CASE("waits on two communicators that end by themselves are no crossed orde
       RANK_SUCCESS(GCCL_Finalize());
     });
   }
+}
+
+// An older request of rank 0's is first in flight while it waits, in a group, for something else: it is not what its
+// thread waits for, so nobody waits in a circle.
+TEST_CASE("a group that waits beside an older request is waited for") {
+  for (const bool collective : {false, true})
+    for (const Job& job : transports(3))
+      check(job, [collective](int rank) {
+        const GCCL_Comm world = begin();
+        float late = float(rank), x = 1, y = 0;
+        GCCL_Request request = GCCL_REQUEST_NULL;
+        if (rank == 0) {
+          RANK_SUCCESS(collective ? GCCL_Ibroadcast(&late, 1, GCCL_FLOAT32, 1, world, &request)
+                                  : GCCL_Irecv(&late, 1, GCCL_FLOAT32, 1, world, &request));
+          RANK_SUCCESS(GCCL_Group_start());
+          RANK_SUCCESS(GCCL_Recv(&y, 1, GCCL_FLOAT32, 2, world));
+          RANK_SUCCESS(GCCL_Group_end());
+          RANK_SUCCESS(GCCL_Send(&x, 1, GCCL_FLOAT32, 1, world));
+          RANK_SUCCESS(GCCL_Wait(&request));
+        } else {
+          if (rank == 1) RANK_SUCCESS(GCCL_Recv(&y, 1, GCCL_FLOAT32, 0, world));
+          if (rank == 2) {
+            usleep(1500000);
+            RANK_SUCCESS(GCCL_Send(&x, 1, GCCL_FLOAT32, 0, world));
+          }
+          if (collective)
+            RANK_SUCCESS(GCCL_Broadcast(&late, 1, GCCL_FLOAT32, 1, world));
+          else if (rank == 1)
+            RANK_SUCCESS(GCCL_Send(&late, 1, GCCL_FLOAT32, 0, world));
+        }
+        RANK_CHECK(rank == 2 || (y == 1 && late == 1));
+        RANK_SUCCESS(GCCL_Finalize());
+      });
+}
+
+// Rank 0 is stopped while the others complete the call in which it is, and go on.
+TEST_CASE("a rank that is late in freeing a communicator is waited for in Finalize") {
+  for (const Job& job : transports(3))
+    check(job, [](int rank) {
+      GCCL_Comm world = begin(), c = copy_of(world);
+      if (rank == 0) {
+        const pid_t me = getpid();
+        if (const pid_t child = fork(); child == 0) {
+          usleep(500000);
+          kill(me, SIGSTOP);
+          usleep(1500000);
+          kill(me, SIGCONT);
+          _exit(0);
+        }
+      } else {
+        usleep(1000000);
+      }
+      RANK_SUCCESS(GCCL_Comm_free(&c));
+      RANK_SUCCESS(GCCL_Finalize());
+      while (rank == 0 && wait(nullptr) > 0) {
+      }
+    });
 }
 
 // The call that is missing comes from another thread, which made its calls so far the short way, or which left the
