@@ -78,8 +78,7 @@ std::shared_ptr<Watch::Record> Watch::join(std::uint64_t id, Rank rank, std::vec
 
 void Watch::leave(const Record& record) {
   std::lock_guard lock(lock_);
-  if (left_.size() == kLeftMax) left_.pop_front();
-  left_.push_back({record.id_, record.history.last(), record.agreements.load(std::memory_order_relaxed)});
+  left_[leaves_++ % kLeftMax] = {record.id_, record.history.last(), begun(record)};
   std::erase_if(records_, [&](const auto& r) { return r.get() == &record; });
 }
 
@@ -123,7 +122,7 @@ bool Watch::alone() const { return one_thread() && !completions::to_come(); }
 
 // ---- Ports ----
 
-Watch::Watch(Rank rank) : rank_(rank) {}
+Watch::Watch(Rank rank) : rank_(rank), left_(kLeftMax) {}
 
 GCCL_Port_spec Watch::spec(const GCCL_Port_spec& of_world) {
   GCCL_Port_spec spec = of_world;
@@ -260,7 +259,7 @@ Watch::Note Watch::state_of(const Record& record, const Peer& reader) const {
     note.peer = peer;
     if (w.blocked) note.flags |= kBlocked;
   };
-  note.agreements = record.agreements.load(std::memory_order_relaxed);
+  note.agreements = begun(record);
   note.count = record.messages.sent(reader.rank);
   note.element_bytes = record.messages.received(reader.rank);
   const auto leaves = [&] { note.flags |= kLeaves; };  // and so neither sends nor receives any more
@@ -288,7 +287,7 @@ Watch::Note Watch::state_of(const Record& record, const Peer& reader) const {
     note.there = other->waiting_.in;
     note.count = other->id_;
     note.element_bytes = std::uint32_t(other->world_rank_.size());
-    note.agreements_there = other->agreements.load(std::memory_order_relaxed);
+    note.agreements_there = begun(*other);
     break;
   }
   return note;
@@ -327,9 +326,9 @@ void Watch::heard(Link& link) {
   const auto record =
       std::find_if(records_.begin(), records_.end(), [&](const auto& r) { return r->id_ == note.communicator; });
   if (record == records_.end()) {  // left, or not made here yet
-    const auto left =
-        std::find_if(left_.rbegin(), left_.rend(), [&](const Left& l) { return l.id == note.communicator; });
-    if (!(note.flags & kQuestion) || left == left_.rend() || !finalizing()) return;
+    const auto end = left_.begin() + std::ptrdiff_t(std::min(leaves_, kLeftMax));
+    const auto left = std::ranges::find(left_.begin(), end, note.communicator, &Left::id);
+    if (!(note.flags & kQuestion) || left == end || !finalizing()) return;
     Note answer;
     answer.communicator = note.communicator;
     answer.in = In::finalize;

@@ -180,12 +180,13 @@ class Watch {
   std::unique_ptr<Ports> ports_;
   bool failed_ = false;  // a port did: no more notes
   std::vector<std::shared_ptr<Record>> records_;
-  // Communicators that were left, the latest last.
+  // Communicators that were left: the latest ones, in room that is there from the start, as leaving must not fail.
   struct Left {
-    std::uint64_t id;
-    std::uint32_t calls, agreements;
+    std::uint64_t id = 0;
+    std::uint32_t calls = 0, agreements = 0;
   };
-  std::deque<Left> left_;
+  std::vector<Left> left_;
+  std::size_t leaves_ = 0;                       // so far
   std::map<Rank, std::unique_ptr<Link>> links_;  // by world rank
   std::int64_t now_ns_ = 0;                      // of the latest look
 };
