@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <exception>
 
 #include "libgccl/api/guard.hpp"
 #include "libgccl/communicator/completions.hpp"
@@ -70,36 +71,30 @@ void note_in_group(GCCL_Result result) noexcept {
 
 Status wait_in_turns(std::vector<Operation*> operations) {
   Status first;
+  std::exception_ptr thrown;  // by a function of GCCL_On_failure: what is left goes on, so it is waited for
   Backoff backoff(true);
   bool blocks = false;  // as far as the communicators know
-  try {
-    while (!operations.empty()) {
-      bool moved = false;
-      for (std::size_t i = 0; i < operations.size();) {
-        Status s;
-        const Communicator* const of = operations[i]->communicator;
-        if (!Communicator::test(operations[i], &s)) {
-          ++i;
-          continue;
-        }
-        operations.erase(operations.begin() + std::ptrdiff_t(i));
-        moved = true;
+  while (!operations.empty()) {
+    const std::size_t ended = std::erase_if(operations, [&](Operation* op) {
+      Status s;
+      const Communicator* const of = op->communicator;
+      if (!Communicator::test(op, &s)) return false;
+      try {
         if (!s.ok()) notice_failure_of(of);
-        if (first.ok()) first = std::move(s);
+      } catch (...) {
+        if (!thrown) thrown = std::current_exception();
       }
-      if (moved) {
-        backoff.reset();
-      } else if (backoff.pause() && !std::exchange(blocks, true)) {
-        for (Operation* op : operations)
-          if (op->stage.load(std::memory_order_acquire) == Operation::Stage::pending) Communicator::thread_blocks(op);
-      }
+      if (first.ok()) first = std::move(s);
+      return true;
+    });
+    if (ended > 0) {
+      backoff.reset();
+    } else if (backoff.pause() && !std::exchange(blocks, true)) {
+      for (Operation* op : operations)
+        if (op->stage.load(std::memory_order_acquire) == Operation::Stage::pending) Communicator::thread_blocks(op);
     }
-  } catch (...) {  // by a function of the caller's: the thread goes on, and the operations, too
-    for (Operation* op : operations)
-      if (blocks && op->stage.load(std::memory_order_acquire) == Operation::Stage::pending)
-        Communicator::thread_goes_on(op);
-    throw;
   }
+  if (thrown) std::rethrow_exception(thrown);
   return first;
 }
 

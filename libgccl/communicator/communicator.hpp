@@ -71,10 +71,8 @@ class Communicator {
   bool progress();
   bool pending();
   bool busy() const { return operations_.busy(); }
-  // A thread waits for operations, here and elsewhere, without a limit, this among them; or no longer although it has
-  // not ended.
+  // A thread waits for operations, here and elsewhere, without a limit, until all have ended, this among them.
   static void thread_blocks(Operation* op);
-  static void thread_goes_on(Operation* op);
   // A thread agrees on who has failed: what is in flight goes on meanwhile, here and elsewhere. See Supervisor.
   Status agrees(Watch::In in) noexcept;
 

@@ -67,8 +67,8 @@ struct Operation {
     if (said) said->store(true, std::memory_order_relaxed);
     return status.copy_or_code();
   }
-  std::uint32_t waiters = 0;  // threads that wait for it without a limit, and do nothing else
-  bool given_up = false;      // nobody will wait: deleted instead of becoming complete
+  bool blocking = false;  // a thread does nothing else until it has ended
+  bool given_up = false;  // nobody will wait: deleted instead of becoming complete
   std::vector<std::pair<GCCL_Completion_function, void*>> functions;
   // While completing (completions.cpp):
   Operation* next_completing = nullptr;

@@ -20,17 +20,7 @@ bool Communicator::progress() {
 // Until it has ended, or until then.
 bool Communicator::progress_until(Operation* op, std::int64_t until_ns) {
   const auto ended = [op] { return op->stage.load(std::memory_order_acquire) != Operation::Stage::pending; };
-  bool blocks = until_ns == INT64_MAX;
-  // Also where a function of the caller's throws: then the thread goes on, and the operation, too.
-  struct Wait {
-    Communicator& c;
-    Operation* op = nullptr;
-    ~Wait() {
-      if (!op) return;
-      std::lock_guard lock(c.lock_);
-      --op->waiters;
-    }
-  } wait{*this};
+  bool blocks = until_ns == INT64_MAX;  // then the thread goes on when the operation has ended, and never before
   Backoff backoff(team_.world->oversubscribed);
   while (!ended()) {
     bool moved = false, far = false;
@@ -46,7 +36,7 @@ bool Communicator::progress_until(Operation* op, std::int64_t until_ns) {
     }
     if (!backoff.pause(far)) continue;
     if (std::unique_lock lock(lock_, std::try_to_lock); lock) {
-      if (std::exchange(blocks, false)) supervisor_.thread_blocks(*(wait.op = op));
+      if (std::exchange(blocks, false)) supervisor_.thread_blocks(*op);
       supervisor_.check();
     }
     progress_all_but(this);
@@ -110,11 +100,6 @@ bool Communicator::on_complete(Operation* op, GCCL_Completion_function function,
 void Communicator::thread_blocks(Operation* op) {
   std::lock_guard lock(op->communicator->lock_);
   op->communicator->supervisor_.thread_blocks(*op);
-}
-
-void Communicator::thread_goes_on(Operation* op) {
-  std::lock_guard lock(op->communicator->lock_);
-  if (op->waiters > 0) --op->waiters;
 }
 
 Status Communicator::agrees(Watch::In in) noexcept {

@@ -82,8 +82,7 @@ bool Supervisor::timed_out(const Operation& op, std::int64_t now) {
 // For which a thread waits: a message, or what is first of the collectives and so holds up the one that is waited for.
 // Null where no thread waits.
 const Operation* Supervisor::awaited() const {
-  const auto waited_for = [](const Operation* op) { return op->waiters > 0; };
-  const auto in = [&](const auto& list) { return std::find_if(list.begin(), list.end(), waited_for); };
+  const auto in = [](const auto& list) { return std::ranges::find(list, true, &Operation::blocking); };
   if (const auto op = in(operations_.transfers()); op != operations_.transfers().end()) return *op;
   if (const auto op = in(operations_.to_myself()); op != operations_.to_myself().end()) return *op;
   const auto& collectives = operations_.collectives();

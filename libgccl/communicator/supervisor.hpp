@@ -26,9 +26,9 @@ class Supervisor {
   // A thread agrees with the other ranks on who has failed, and this rank knows of nobody: what they ask is answered.
   // Call now and then; `in` is nothing at the end. Not ok: the communicator was aborted, or a rank does not come.
   Status agrees(Watch::In in);
-  // A thread waits for that operation without a limit, and does nothing else.
+  // A thread does nothing else until that operation has ended.
   void thread_blocks(Operation& op) {
-    ++op.waiters;
+    op.blocking = true;
     ++waits_;
   }
 

@@ -280,6 +280,33 @@ TEST_CASE("an exception of the program's function ends the communicator on all r
   }
 }
 
+TEST_CASE("a group has ended when it returns, also where the program's function throws") {
+  for (const Job& job : transports(3)) {
+    const std::vector<End> ends = run(job, [](int rank) {
+      GCCL_Comm world = begin(), pair = GCCL_COMM_NULL;
+      RANK_SUCCESS(GCCL_Comm_split(world, rank < 2 ? 0 : GCCL_UNDEFINED, 0, &pair));
+      RANK_SUCCESS(GCCL_On_failure(
+          world, [](GCCL_Comm, const GCCL_Failure*, void*) { throw 1; }, nullptr));
+      RANK_SUCCESS(GCCL_Barrier(world));
+      if (rank == 2) ::kill(::getpid(), SIGKILL);
+      double x = 5, y = 0, lost = 0;
+      if (rank == 1) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+        RANK_SUCCESS(GCCL_Send(&x, 1, GCCL_FLOAT64, 0, pair));
+      } else {
+        RANK_SUCCESS(GCCL_Group_start());
+        RANK_SUCCESS(GCCL_Recv(&lost, 1, GCCL_FLOAT64, 2, world));
+        RANK_SUCCESS(GCCL_Recv(&y, 1, GCCL_FLOAT64, 1, pair));
+        expect(GCCL_Group_end(), GCCL_ERR_INVALID_USAGE, "thrown");
+        expect_text("threw an exception", "why");
+        RANK_CHECK(y == 5);
+      }
+      GCCL_Finalize();
+    });
+    for (const std::size_t r : {0u, 1u}) CHECK_MESSAGE(ends[r].good(), describe(job) << "\n" << texts(ends));
+  }
+}
+
 TEST_CASE("GCCL_Abort ends a call that waits for others to make the communicator smaller") {
   Job job{.size = 3, .backends = "shm", .limit_s = 20};
   job.environment["GCCL_ON_FAILURE"] = "shrink";
