@@ -1,6 +1,5 @@
 // From GCCL_Init to GCCL_Finalize, a thousand times: nothing is left behind. Several ranks in one process, the progress
 // thread, callbacks, metrics.
-#include <dirent.h>
 #include <doctest/doctest.h>
 #include <malloc.h>
 #include <sys/mman.h>
@@ -15,19 +14,12 @@
 #include <vector>
 
 #include "gccl/gccl.h"
+#include "tests/support/own_entries.hpp"
 #include "tests/support/rank_job.hpp"
 
 using namespace ranks;
 
 namespace {
-
-int entries(const char* folder) {
-  DIR* const d = ::opendir(folder);
-  int n = 0;
-  while (::readdir(d)) ++n;
-  ::closedir(d);
-  return n;
-}
 
 // Mappings of segments in shared memory; only those that still have a name when `named`.
 int segments(bool named) {
@@ -76,12 +68,11 @@ void rounds(const Job& job, int n) {
     GCCL_Config config = GCCL_CONFIG_INIT;
     config.allgather = gather;
     config.allgather_context = &guest;
-    int files = 0, threads = 0;
-    std::size_t heap = 0;
+    std::size_t files = 0, threads = 0, heap = 0;
     for (int i = 0; i < n && !any_reported(); ++i) {
       if (i == n / 5) {  // by then whatever is kept for good has been made
-        files = entries("/proc/self/fd");
-        threads = entries("/proc/self/task");
+        files = gccl::test::own("fd");
+        threads = gccl::test::own_at_rest("task");
         heap = ::mallinfo2().uordblks;
       }
       GCCL_Comm world = GCCL_COMM_NULL, half = GCCL_COMM_NULL;
@@ -103,8 +94,8 @@ void rounds(const Job& job, int n) {
       RANK_SUCCESS(GCCL_Finalize());
       RANK_CHECK(segments(false) == 0);
     }
-    RANK_CHECK(entries("/proc/self/fd") == files);
-    RANK_CHECK(entries("/proc/self/task") == threads);
+    RANK_CHECK(gccl::test::own("fd") == files);
+    RANK_CHECK(gccl::test::comes_to("task", threads));
     const std::size_t grown = ::mallinfo2().uordblks - heap;
     if (grown < SIZE_MAX / 2 && grown > 8192 + std::size_t(n) * 16)
       report("the heap grew by " + std::to_string(grown) + " bytes");

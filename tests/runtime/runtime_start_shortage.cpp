@@ -3,8 +3,6 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
-#include <filesystem>
-#include <iterator>
 #include <memory>
 #include <string>
 #include <thread>
@@ -12,6 +10,7 @@
 #include <vector>
 
 #include "gccl/gccl.h"
+#include "tests/support/own_entries.hpp"
 #include "tests/support/rank_job.hpp"
 #include "tests/support/short_memory.hpp"
 
@@ -26,12 +25,8 @@ void allocations_of_ranks_fail(bool lasting) {
       GCCL_Config config = GCCL_CONFIG_INIT;
       config.size = 3;
       const int ranks[] = {0, 1, 2};
-      const auto threads = [] {
-        return std::distance(std::filesystem::directory_iterator("/proc/self/task"),
-                             std::filesystem::directory_iterator());
-      };
       std::thread([] {}).join();  // with the first one a sanitizer may start one of its own
-      const auto before = threads();
+      const auto threads = gccl::test::own_at_rest("task");
       int failures = 0;
       bool met = true;
       for (int n = 0; met; ++n) {
@@ -47,7 +42,7 @@ void allocations_of_ranks_fail(bool lasting) {
           ++failures;
         }
         GCCL_Finalize();
-        RANK_CHECK(threads() == before);
+        RANK_CHECK(gccl::test::comes_to("task", threads));
       }
       RANK_CHECK(failures > 3);  // the threads' own
     });

@@ -2,7 +2,6 @@
 // (rank_job.hpp) cannot show.
 #pragma once
 
-#include <dirent.h>
 #include <doctest/doctest.h>
 #include <poll.h>
 #include <signal.h>
@@ -227,14 +226,6 @@ inline std::vector<unsigned char> pattern(std::uint64_t seed, std::size_t bytes)
     std::memcpy(&v[i], &x, std::min<std::size_t>(8, bytes - i));
   }
   return v;
-}
-
-inline std::size_t entries(const char* folder) {
-  std::size_t n = 0;
-  DIR* const d = opendir(folder);
-  while (readdir(d)) ++n;
-  closedir(d);
-  return n;
 }
 
 inline tcp::PortAddress address_of(std::uint32_t rank, Rank* self, const std::string& secret = "") {

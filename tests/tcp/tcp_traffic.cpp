@@ -1,4 +1,5 @@
 // Messages over the TCP backend: real sockets, several ranks in one process.
+#include "tests/support/own_entries.hpp"
 #include "tests/support/tcp_ranks.hpp"
 
 using namespace tcp_test;
@@ -325,7 +326,7 @@ TEST_CASE("cancelled transfers are forgotten, at any stage") {
 
 TEST_CASE("a thousand rounds leave no descriptor and no thread behind") {
   { World w(2); }
-  const std::size_t fds = entries("/proc/self/fd"), tasks = entries("/proc/self/task");
+  const std::size_t fds = test::own("fd"), tasks = test::own_at_rest("task");
   for (int i = 0; i < 1000; ++i) {
     World w(2, 2);
     char x = 1, y = 0;
@@ -339,6 +340,6 @@ TEST_CASE("a thousand rounds leave no descriptor and no thread behind") {
       if (i % 2) w[0].poll();
     }
   }
-  CHECK(entries("/proc/self/fd") == fds);
-  CHECK(entries("/proc/self/task") == tasks);
+  CHECK(test::own("fd") == fds);
+  CHECK(test::comes_to("task", tasks));
 }
