@@ -148,6 +148,24 @@ TEST_CASE("messages that a rank has sent before it left are received") {
   });
 }
 
+// Over TCP the lower rank dials, and it has nothing to do with the pair before it receives.
+TEST_CASE("a short message is sent before the other rank comes to receive it, up and down the ranks") {
+  each_job([](const Job& job) {
+    for (const bool up : {true, false})
+      check(job, [&](int rank) {
+        GCCL_Comm world = begin();
+        const int right = (rank + 1) % job.size, left = (rank + job.size - 1) % job.size;
+        const float mine = float(rank);
+        float got = -1;
+        RANK_SUCCESS(GCCL_Send(&mine, 1, GCCL_FLOAT32, up ? right : left, world));
+        RANK_SUCCESS(GCCL_Barrier(world));
+        RANK_SUCCESS(GCCL_Recv(&got, 1, GCCL_FLOAT32, up ? left : right, world));
+        RANK_CHECK(got == float(up ? left : right));
+        RANK_SUCCESS(GCCL_Finalize());
+      });
+  });
+}
+
 // Their signatures are the same: user-defined types have one, and counts are folded into it.
 TEST_CASE("a message to oneself of another length is a mismatch, and writes nothing") {
   for (const bool types : {true, false})

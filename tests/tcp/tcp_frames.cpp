@@ -98,3 +98,16 @@ TEST_CASE("an abort must say why, and whom it concerns") {
   h.fault.peer = 2;
   CHECK(objection(h, port) == nullptr);
 }
+
+TEST_CASE("of two ranks one dials, and only the other asks it to") {
+  const tcp::PortIdentity port{1, 1, 3, 1, {0, 1, 2}};
+  for (const auto& [kind, dialler] : {std::pair(tcp::Hello::Kind::stream, 0u), std::pair(tcp::Hello::Kind::ask, 2u)})
+    for (const std::uint32_t from : {0u, 2u}) {
+      tcp::Hello h;
+      h.kind = kind;
+      h.from = from, h.to = 1;
+      CHECK((objection(h, port) == nullptr) == (from == dialler));
+      h.channel = 1;
+      CHECK(objection(h, port) != nullptr);
+    }
+}

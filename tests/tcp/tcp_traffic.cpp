@@ -220,6 +220,38 @@ TEST_CASE("messages nobody receives yet do not hold up other channels") {
   CHECK(got == big);
 }
 
+TEST_CASE("a message leaves although the other rank does nothing, whichever of the two dials") {
+  struct Case {
+    std::uint32_t sender;
+    bool late;  // the receiver's port connects only once the sender has asked it to dial
+  };
+  for (const Case c : {Case{0, false}, Case{1, false}, Case{1, true}}) {
+    CAPTURE(c.sender);
+    CAPTURE(c.late);
+    std::deque<tcp_test::Rank> ranks(2);
+    const Addresses addresses = open_ports(&ranks, 2);
+    tcp_test::Rank &from = ranks[c.sender], &to = ranks[1 - c.sender];
+    if (!c.late) to.connect(2, 2, addresses.data());
+    from.connect(2, 2, addresses.data());
+    const unsigned char a = 7;
+    unsigned char b = 0;
+    const auto* s = from.send(to.rank, &a, 1, 5, 1);
+    const auto complete = [](tcp_test::Rank& rank, const GCCL_Transfer* t, Clock::duration limit) {
+      Pauses pauses;
+      for (const auto end = Clock::now() + limit; t->result == GCCL_IN_PROGRESS && Clock::now() < end; pauses.between())
+        REQUIRE(rank.poll());
+      return t->result == GCCL_SUCCESS;
+    };
+    if (c.late) {
+      CHECK(!complete(from, s, 200ms));
+      to.connect(2, 2, addresses.data());
+    }
+    CHECK(complete(from, s, 20s));
+    CHECK(complete(to, to.receive(from.rank, &b, 1, 5, 1), 20s));
+    CHECK(b == 7);
+  }
+}
+
 TEST_CASE("different lengths and signatures end the receive with what was found, and the link goes on") {
   World w(2);
   const std::vector<std::uint64_t> sizes = {0, 1, 100, 5000, 70000, 3 << 20};

@@ -12,6 +12,8 @@ const char* objection(const Hello& h, const PortIdentity& port) {
   // One side alone dials, so that both never do at once.
   if (h.kind == Hello::Kind::stream && port.world_rank[h.from] >= port.world_rank[port.rank])
     return "it dials where it should be dialled";
+  if (h.kind == Hello::Kind::ask && port.world_rank[h.from] <= port.world_rank[port.rank])
+    return "it asks to be dialled where it should dial";
   if (h.kind == Hello::Kind::abort && !is_error(h.fault.result)) return "it aborts without a reason";
   if (h.kind == Hello::Kind::abort && h.fault.peer >= port.size)
     return "it aborts because of a rank that does not exist";
@@ -71,6 +73,10 @@ PendingConnection::Next Accept::welcome(const Hello& hello) {
       mailbox_->put({hand_over(), hello.from, hello.channel, hello.stream, hello.streams});
       return Next::over;
     case Hello::Kind::abort: return Next::over;
+    case Hello::Kind::ask:
+      if (mailbox_->claim_for_peer(hello.from, hello.channel))
+        context_->dial(Dial::link(mailbox_, hello.from, hello.channel, context_->settings));
+      return Next::over;
     case Hello::Kind::watch: break;
   }
   watched_ = true;

@@ -3,7 +3,9 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
+#include "libgccl/transports/tcp/connect/dial.hpp"
 #include "libgccl/transports/tcp/connect/pending_connection.hpp"
 #include "libgccl/transports/tcp/settings.hpp"
 
@@ -17,6 +19,7 @@ class Accept : public PendingConnection {
     std::uint64_t nonce = 0;
     Settings settings;
     std::function<std::shared_ptr<Mailbox>(std::uint64_t communicator)> find;
+    std::function<void(std::vector<Dial::Target>)> dial;
     // The second for what happens at the end of every job that fails, and is no news.
     std::function<void(const SocketAddress&who, const std::string&why)> refused, turned_away;
   };

@@ -128,6 +128,7 @@ Status Connector::start() {
     const auto i = ports_.find(communicator);
     return i == ports_.end() ? nullptr : i->second;
   };
+  accept_context_.dial = [this](std::vector<Dial::Target> targets) { dial(std::move(targets)); };
   accept_context_.refused = [this](const SocketAddress& who, const std::string& why) { refusals_.refused(who, why); };
   accept_context_.turned_away = [this](const SocketAddress& who, const std::string& why) {
     farewells_.refused(who, why);

@@ -32,6 +32,18 @@ Dial::Target::Target(Hello::Kind kind, std::shared_ptr<Mailbox> from, std::uint3
   hello.to = to;
 }
 
+std::vector<Dial::Target> Dial::link(const std::shared_ptr<Mailbox>& from, std::uint32_t to, std::uint32_t channel,
+                                     const Settings& settings, std::optional<Clock::duration> time_limit) {
+  std::vector<Target> targets;
+  for (unsigned i = 0; i < settings.streams; ++i) {
+    Hello& h = targets.emplace_back(Hello::Kind::stream, from, to, time_limit.value_or(settings.peer_timeout)).hello;
+    h.channel = channel;
+    h.stream = i;
+    h.streams = settings.streams;
+  }
+  return targets;
+}
+
 Dial::Dial(Target target, const std::string* secret, const Settings* settings, Reserve* reserve)
     : secret_(secret),
       settings_(settings),
@@ -184,7 +196,8 @@ PendingConnection::Next Dial::ready() {
 PendingConnection::Next Dial::welcomed() {
   const Hello& h = target_.hello;
   switch (h.kind) {
-    case Hello::Kind::abort: return Next::over;
+    case Hello::Kind::abort:
+    case Hello::Kind::ask: return Next::over;
     case Hello::Kind::watch:
       set_up(fd_.get(), *settings_);
       stage_ = Stage::watching;

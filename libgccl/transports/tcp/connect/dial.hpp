@@ -1,6 +1,8 @@
 // The dialling side of a connection: tries a peer's addresses one after the other, and again, until one takes it.
 #pragma once
 
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +23,10 @@ class Dial : public PendingConnection {
     Hello hello;
     Clock::duration time_limit;  // with a peer whose machine does not answer
   };
+
+  // What connects a link to a peer: all its streams. `time_limit`, where it is not the settings' for a peer.
+  static std::vector<Target> link(const std::shared_ptr<Mailbox>& from, std::uint32_t to, std::uint32_t channel,
+                                  const Settings& settings, std::optional<Clock::duration> time_limit = {});
 
   // All outlive it.
   Dial(Target target, const std::string* secret, const Settings* settings, Reserve* reserve);

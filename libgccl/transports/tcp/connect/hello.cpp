@@ -39,7 +39,7 @@ bool decode(std::span<const std::byte> bytes, Hello* h) {
   if (bytes.size() < sizeof w || bytes.size() - sizeof w >= sizeof h->fault.text) return false;
   std::memcpy(static_cast<void*>(&w), bytes.data(), sizeof w);
   if (std::memcmp(w.magic, HelloWire{}.magic, sizeof w.magic) != 0) return false;
-  if (w.kind < std::uint8_t(Hello::Kind::stream) || w.kind > std::uint8_t(Hello::Kind::abort)) return false;
+  if (w.kind < std::uint8_t(Hello::Kind::stream) || w.kind > std::uint8_t(Hello::Kind::ask)) return false;
   if (w.streams < 1 || w.streams > Settings::kStreamsMax || w.stream >= w.streams) return false;
   *h = {};
   h->kind = Hello::Kind(w.kind);

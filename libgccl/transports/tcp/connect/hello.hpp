@@ -16,6 +16,7 @@ struct Hello {
     stream = 1,  // becomes one stream of a link
     watch = 2,   // says nothing more; ends when the dialled side's port does
     abort = 3,   // brings `fault`
+    ask = 4,     // has the dialled side, which alone may, dial the link of `channel`
   };
 
   Kind kind = Kind::stream;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -27,6 +28,11 @@ struct PortIdentity {
   std::uint64_t communicator = 0;
   std::uint32_t rank = 0, size = 0, channels = 0;
   std::vector<std::uint32_t> world_rank;
+};
+
+struct LinkPlace {
+  std::uint32_t peer = 0, channel = 0;
+  auto operator<=>(const LinkPlace&) const = default;
 };
 
 struct Mail {
@@ -72,7 +78,26 @@ class Mailbox {
     return announced_;
   }
 
-  // How the peers are reached, by rank; no addresses where they are not. Set before the port is used.
+  // Whether the link is still to be dialled; once true, it is the caller who has to. Any thread.
+  bool claim(std::uint32_t peer, std::uint32_t channel) {
+    const std::lock_guard lock(mutex_);
+    return claim_locked({peer, channel});
+  }
+  // The same for one that a peer asks for, which may do so while this rank's port is still to connect; then the port
+  // dials it, with the others that now_connected() returns.
+  bool claim_for_peer(std::uint32_t peer, std::uint32_t channel) {
+    const std::lock_guard lock(mutex_);
+    if (connected_) return claim_locked({peer, channel});
+    asked_early_.push_back({peer, channel});
+    return false;
+  }
+  std::vector<LinkPlace> now_connected() {
+    const std::lock_guard lock(mutex_);
+    connected_ = true;
+    return std::exchange(asked_early_, {});
+  }
+
+  // How the peers are reached, by rank; no addresses where they are not. Set before now_connected().
   std::vector<PortAddress> peers;
   // The port has aborted. Any thread.
   std::atomic<bool> aborted{false};
@@ -94,9 +119,14 @@ class Mailbox {
   bool over() const { return closed && aborts == 0 && !(aborting && next_to_abort < identity_.size); }
 
  private:
+  bool claim_locked(LinkPlace link) { return !peers[link.peer].addresses.empty() && dialled_.insert(link).second; }
+
   const PortIdentity identity_;
   mutable std::mutex mutex_;
   Mail mail_;
+  std::set<LinkPlace> dialled_;
+  std::vector<LinkPlace> asked_early_;
+  bool connected_ = false;
   bool announced_ = false;
   std::atomic<bool> full_{false};
 };

@@ -1,6 +1,7 @@
 // Everything between this rank and one peer on one channel: its connections and the transfers over them.
 #pragma once
 
+#include <chrono>
 #include <string>
 
 #include "libgccl/transports/tcp/data/incoming.hpp"
@@ -26,6 +27,7 @@ class Link {
 
   void post_send(GCCL_Transfer* t) { outgoing_.post(t); }
   void post_receive(GCCL_Transfer* t) { incoming_.post(t); }
+  bool sends() const { return !outgoing_.empty(); }
   bool idle() const { return outgoing_.empty() && incoming_.empty(); }
   // Moves what can be moved without waiting. False: *problem says what happened to the connection.
   bool advance(Completions* done, Staging* staging, std::string* problem) {
@@ -45,8 +47,10 @@ class Link {
   std::uint64_t moved_bytes() const;
 
   // The port's.
-  bool active = false;  // in its list
-  bool ready = true;    // worth an attempt
+  bool active = false;                                   // in its list
+  bool ready = true;                                     // worth an attempt
+  bool asked = false;                                    // the peer, to dial
+  std::chrono::steady_clock::time_point active_since{};  // where the peer is to dial
 
  private:
   std::uint32_t peer_, channel_;

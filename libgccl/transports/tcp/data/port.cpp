@@ -19,10 +19,12 @@ using Clock = PendingConnection::Clock;
 
 // How long a peer may take to dial before it is looked after.
 constexpr std::chrono::milliseconds kDialLimit{500};
+// And before it is asked to dial: most are about to.
+constexpr std::chrono::milliseconds kAskLimit{5};
 // Up to as many active links, trying each is cheaper than asking.
 constexpr std::size_t kTriedMax = 16;
 // A rank that sleeps between its polls makes 500 of them in a second.
-constexpr std::uint32_t kPollsPerLook = 64;
+constexpr std::uint32_t kPollsPerLook = 64, kPollsPerPeerLook = 8;
 // Processors given up while a link connects.
 constexpr std::uint32_t kYields = 2000;
 // What a connection attempt may take beyond its time limit.
@@ -78,12 +80,13 @@ Status Port::connect(const GCCL_Port_spec& spec, const void* addresses, std::uin
   }
   // Handshakes with other nodes take several round trips, and a firewall may stand between: better now, while the ranks
   // are still meeting. All ports are open, so that nobody waits for another rank's thread.
+  for (const LinkPlace& asked : mailbox_->now_connected()) dial(asked, connector_->settings().peer_timeout);
   const auto limit = std::chrono::milliseconds(spec.connect_timeout_ms);
   std::vector<const Link*> dialled;
   for (const std::uint32_t r : first_peers(spec)) {
     if (!reaches[r] || !dials(r)) continue;
     auto& link = links_[std::size_t(r) * self_.channels] = std::make_unique<Link>(r, 0);
-    dial(*link, limit.count() > 0 ? limit : connector_->settings().peer_timeout);
+    dial({r, 0}, limit.count() > 0 ? limit : connector_->settings().peer_timeout);
     dialled.push_back(link.get());
   }
   return limit.count() > 0 ? await(dialled, limit) : Status();
@@ -114,7 +117,7 @@ Link* Port::link_for(GCCL_Transfer* t) {
   auto& link = links_[std::size_t(t->peer) * self_.channels + t->channel];
   if (!link) {
     link = std::make_unique<Link>(t->peer, t->channel);
-    if (dials(t->peer)) dial(*link, connector_->settings().peer_timeout);
+    if (dials(t->peer)) dial({t->peer, t->channel}, connector_->settings().peer_timeout);
   }
   link->ready = true;
   activate(link.get());
@@ -132,39 +135,39 @@ void Port::activate(Link* link) {
       if (t.peer == link->peer() && fault_.result == GCCL_SUCCESS) fault_ = t;
     return;
   }
+  link->active_since = Clock::now();
   Clock::time_point& since = waiting_since_[link->peer()];
-  if (since == Clock::time_point()) since = Clock::now();
+  if (since == Clock::time_point()) since = link->active_since;
 }
 
-void Port::dial(const Link& link, Clock::duration time_limit) {
-  const unsigned streams = connector_->settings().streams;
-  std::vector<Dial::Target> targets;
-  for (unsigned i = 0; i < streams; ++i) {
-    Hello& h = targets.emplace_back(Hello::Kind::stream, mailbox_, link.peer(), time_limit).hello;
-    h.channel = link.channel();
-    h.stream = i;
-    h.streams = streams;
-  }
-  connector_->dial(std::move(targets));
+void Port::dial(LinkPlace link, Clock::duration time_limit) {
+  if (mailbox_->claim(link.peer, link.channel))
+    connector_->dial(Dial::link(mailbox_, link.peer, link.channel, connector_->settings(), time_limit));
 }
 
-// A peer that should dial and does not: is it there? The watch is a connection of its own that ends when the peer does.
+// Where a peer should dial and does not: it dials once it wants something of the link, so one with something to send to
+// it asks. And is it there? The watch is a connection of its own that ends when the peer does.
 void Port::look_after_peers() {
   // The connector's thread may share this processor.
   if (yields_left_ > 0) {
     --yields_left_;
     sched_yield();
   }
-  if (++polls_unconnected_ % kPollsPerLook != 0) return;
+  if (++polls_unconnected_ % kPollsPerPeerLook != 0) return;
   const Clock::time_point now = Clock::now();
+  const auto limit = connector_->settings().peer_timeout;
   std::vector<Dial::Target> targets;
-  for (const Link* link : active_) {
-    if (link->connected()) continue;
+  for (Link* link : active_) {
     const std::uint32_t peer = link->peer();
+    if (link->connected() || dials(peer)) continue;
+    if (!link->asked && link->sends() && now - link->active_since > kAskLimit) {
+      targets.emplace_back(Hello::Kind::ask, mailbox_, peer, limit).hello.channel = link->channel();
+      link->asked = true;
+    }
     Clock::time_point& since = waiting_since_[peer];
     if (since == Clock::time_point() || since == Clock::time_point::max() || now - since < kDialLimit) continue;
     since = Clock::time_point::max();
-    targets.emplace_back(Hello::Kind::watch, mailbox_, peer, connector_->settings().peer_timeout);
+    targets.emplace_back(Hello::Kind::watch, mailbox_, peer, limit);
   }
   if (!targets.empty()) connector_->dial(std::move(targets));
 }

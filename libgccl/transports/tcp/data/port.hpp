@@ -11,8 +11,9 @@
 namespace gccl::tcp {
 
 // Used by one thread at a time, abort() apart. Links connect when they are first used, those to the first peers on
-// other nodes at once (first_peers.hpp): the lower world rank dials, the higher one waits for it. A few active links
-// are simply tried one by one, which costs 0.2 us each; many are watched by epoll.
+// other nodes at once (first_peers.hpp): the lower world rank dials. The higher one waits for it, and asks for it where
+// it has something to send, so that sends to either side complete although the other has not come to receive. A few
+// active links are simply tried one by one, which costs 0.2 us each; many are watched by epoll.
 class Port {
  public:
   Port(Connector* connector, const GCCL_Port_spec& spec);
@@ -37,7 +38,7 @@ class Port {
   void suspect(const GCCL_Fault& fault);
   void take_mail();
   bool dials(std::uint32_t peer) const { return self_.world_rank[self_.rank] < self_.world_rank[peer]; }
-  void dial(const Link& link, PendingConnection::Clock::duration time_limit);
+  void dial(LinkPlace link, PendingConnection::Clock::duration time_limit);
   Status await(const std::vector<const Link*>& dialled, PendingConnection::Clock::duration limit);
   void look_after_peers();
   void look_for_vanished();
