@@ -30,9 +30,10 @@
 #include "sim/report/html.hpp"
 #include "sim/report/table.hpp"
 #include "sim/report/topology_svg.hpp"
+#include "sim/scenario/explore.hpp"
 #include "sim/scenario/judge/evaluate.hpp"
+#include "sim/scenario/plan/point_key.hpp"
 #include "sim/scenario/result/row.hpp"
-#include "sim/scenario/run/explore.hpp"
 
 namespace gccl {
 namespace {

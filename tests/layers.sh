@@ -2,19 +2,21 @@
 # layers.sh SOURCE_FOLDER BUILD_FOLDER LIBRARY: no room includes one above it, nor, where each file is compiled alone (preset
 # clang), refers to what one above it defines; communicators name no transport, and the shared library holds nothing of the
 # simulator.
-# A room is a folder of libgccl/ or sim/, or another folder at the top; a new one needs a place in this list.
+# A room is a folder of libgccl/, sim/ or sim/scenario/, or another folder at the top; a new one needs a place in this list.
 set -euo pipefail
 cd "$1"
 build=$2 library=$3
 rooms="libgccl/include libgccl/base libgccl/schedule libgccl/cost libgccl/algorithms libgccl/select libgccl/verify
   libgccl/elements libgccl/json libgccl/cluster libgccl/net libgccl/bootstrap libgccl/fault libgccl/transports
   libgccl/communicator libgccl/topology libgccl/api sim/fault sim/engine sim/model sim/flow sim/protocol sim/simgrid
-  sim/scenario sim/report sim/measured sim/tuning sim/llm sim/availability cli pmpi nccl_tuner bench"
+  sim/scenario/judge sim/scenario/read sim/scenario/plan sim/scenario/run sim/scenario/result sim/scenario
+  sim/report sim/measured sim/tuning sim/llm sim/availability cli pmpi nccl_tuner bench"
 
 # awk functions: a file's room, and how high rooms are.
 places='
-  function room(path, part) {
-    split(path, part, "/")
+  function room(path, part, parts) {
+    parts = split(path, part, "/")
+    if (part[1] == "sim" && part[2] == "scenario" && parts == 4) return part[1] "/" part[2] "/" part[3]
     return part[1] == "libgccl" || part[1] == "sim" ? part[1] "/" part[2] : part[1]
   }
   BEGIN { n = split(rooms, list); for (i = 1; i <= n; ++i) height[list[i]] = i }'
@@ -26,6 +28,8 @@ grep -rnE '^[[:space:]]*#[[:space:]]*include[[:space:]]*"[^"]*/' --include='*.cp
     line = $0; sub(/^[^:]*:/, "", line); sub(/:.*/, "", line)
     included = $0; sub(/^[^"]*"/, "", included); sub(/".*/, "", included)
     if (included ~ /^gccl\//) included = "libgccl/include/" included
+    # What a scenario is made of, and what is used all over that room.
+    if (file " " included ~ /sim\/scenario\/(scenario|hash|digest)\./) next
     from = room(file); to = room(included); ++count
     if (!(from in height)) { print file ": the room " from " has no place among the layers"; bad = 1 }
     else if (!(to in height)) { print file ":" line ": includes \"" included "\", of no known room"; bad = 1 }

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "libgccl/cluster/load.hpp"
+#include "sim/scenario/plan/point_key.hpp"
 
 namespace gccl::sim::llm {
 namespace {

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "sim/llm/timeline.hpp"
-#include "sim/scenario/run/run.hpp"
+#include "sim/scenario/run_campaign.hpp"
 
 namespace gccl::sim::llm {
 

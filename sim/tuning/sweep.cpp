@@ -8,6 +8,8 @@
 #include <numeric>
 
 #include "libgccl/json/reader.hpp"
+#include "sim/scenario/digest.hpp"
+#include "sim/scenario/plan/point_key.hpp"
 #include "sim/scenario/read/sizes.hpp"
 #include "sim/tuning/regret.hpp"
 

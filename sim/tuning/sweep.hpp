@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-#include "sim/scenario/run/run.hpp"
+#include "sim/scenario/run_campaign.hpp"
 #include "sim/tuning/search.hpp"
 
 namespace gccl::sim {

@@ -10,7 +10,7 @@
 #include "sim/report/findings.hpp"
 #include "sim/report/table.hpp"
 #include "sim/scenario/read/sizes.hpp"
-#include "sim/scenario/run/run.hpp"
+#include "sim/scenario/run_campaign.hpp"
 #include "tests/support/scenario.hpp"
 
 using namespace gccl;

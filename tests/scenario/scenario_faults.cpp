@@ -4,8 +4,8 @@
 
 #include <numeric>
 
+#include "sim/scenario/explore.hpp"
 #include "sim/scenario/plan/faults.hpp"
-#include "sim/scenario/run/explore.hpp"
 #include "tests/support/json_schema.hpp"
 #include "tests/support/scenario.hpp"
 

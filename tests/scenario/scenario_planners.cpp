@@ -2,8 +2,8 @@
 #include <doctest/doctest.h>
 
 #include "sim/report/findings.hpp"
-#include "sim/scenario/run/journal.hpp"
-#include "sim/scenario/run/run.hpp"
+#include "sim/scenario/plan/point_key.hpp"
+#include "sim/scenario/run_campaign.hpp"
 #include "tests/support/scenario.hpp"
 
 using namespace gccl;

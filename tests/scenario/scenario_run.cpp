@@ -6,7 +6,8 @@
 #include <unistd.h>
 
 #include "sim/report/table.hpp"
-#include "sim/scenario/run/run.hpp"
+#include "sim/scenario/judge/row_text.hpp"
+#include "sim/scenario/run_campaign.hpp"
 #include "tests/support/json_schema.hpp"
 #include "tests/support/scenario.hpp"
 

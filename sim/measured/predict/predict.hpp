@@ -5,7 +5,7 @@
 #include <map>
 
 #include "sim/measured/measurement.hpp"
-#include "sim/scenario/run/run.hpp"
+#include "sim/scenario/run_campaign.hpp"
 
 namespace gccl::sim {
 

@@ -9,7 +9,7 @@
 #include "libgccl/json/schema_of.hpp"
 #include "sim/scenario/judge/baseline.hpp"
 #include "sim/scenario/judge/check.hpp"
-#include "sim/scenario/result/row.hpp"
+#include "sim/scenario/judge/row_text.hpp"
 
 namespace gccl::sim {
 namespace {

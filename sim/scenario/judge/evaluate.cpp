@@ -7,7 +7,7 @@
 
 #include "libgccl/json/nearest.hpp"
 #include "sim/scenario/judge/check.hpp"
-#include "sim/scenario/result/row.hpp"
+#include "sim/scenario/judge/row_text.hpp"
 
 namespace gccl::sim {
 namespace {

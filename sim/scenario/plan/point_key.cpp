@@ -1,4 +1,5 @@
-// What a point's result depends on, as a short text.
+#include "sim/scenario/plan/point_key.hpp"
+
 #include <elf.h>
 #include <fmt/format.h>
 #include <link.h>
@@ -8,7 +9,7 @@
 
 #include "libgccl/cluster/files.hpp"
 #include "libgccl/json/reader.hpp"
-#include "sim/scenario/run/journal.hpp"
+#include "sim/scenario/digest.hpp"
 
 namespace gccl::sim {
 namespace {

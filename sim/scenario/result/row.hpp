@@ -16,10 +16,4 @@ std::vector<nlohmann::json> row_heads(const Campaign& campaign);
 // Throws BytesOverflow.
 nlohmann::json result_row(const Campaign& campaign, const Point& point, const Played& played);
 
-// "allreduce ring, 1 MiB, 8 ranks of DGX H100 (model)": the point of a row or head, for messages.
-std::string describe(const Scenario& scenario, const nlohmann::json& head);
-
-// For what a row of real ranks fails in: "; this machine was up to 120 ms late with what was due". Empty for others.
-std::string lateness(const nlohmann::json& row);
-
 }  // namespace gccl::sim

@@ -10,6 +10,7 @@
 
 #include "libgccl/base/splitmix.hpp"
 #include "libgccl/json/reader.hpp"
+#include "sim/scenario/digest.hpp"
 
 namespace gccl::sim {
 namespace {
@@ -27,16 +28,6 @@ bool sound(const Json& entry) {
 }
 
 }  // namespace
-
-// Two hashes of the same text that begin differently.
-std::string digest(std::string_view text) {
-  std::uint64_t a = 0x243f6a8885a308d3, b = 0x13198a2e03707344;
-  for (const char c : text) {
-    a = splitmix::hash(a ^ std::uint8_t(c));
-    b = splitmix::hash(b + std::uint8_t(c) + 1);
-  }
-  return fmt::format("{:016x}{:016x}", a, b);
-}
 
 Journal::Journal(const std::filesystem::path& file) : file_(file) {
   const auto fail = [&](std::string_view why) { throw json::InputError(fmt::format("{}: {}", file.string(), why)); };

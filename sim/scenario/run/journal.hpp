@@ -7,16 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "sim/scenario/plan/campaign.hpp"
-
 namespace gccl::sim {
-
-// Of the program with the libraries that it has loaded, and of the files that a cluster is read from.
-std::string program_digest();
-std::string cluster_digest(const std::filesystem::path& cluster);
-
-// 128 bits of a text, in hexadecimal digits; not for secrets.
-std::string digest(std::string_view text);
 
 // A text file: a line that says what it is, then one line {"check", "key", "row"} for each finished point, appended as
 // it finishes; "check" is a digest of the others, so that a line that was changed since is not taken for a result. It
@@ -51,10 +42,5 @@ class Journal {
   std::map<std::string, nlohmann::json> rows_;
   std::string error_;
 };
-
-// For each point of the campaign a text that is equal only where everything that its row depends on is: the run as the
-// scenario states it (but for what it expects), the cluster's files with those that they name, the ranks' cards, the
-// seed, the engine, the point's sizes and algorithms, and the program with the libraries that it has loaded.
-std::vector<std::string> point_keys(const Campaign& campaign);
 
 }  // namespace gccl::sim

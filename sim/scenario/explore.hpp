@@ -2,7 +2,7 @@
 // an expectation, and the fewest of its faults that still do.
 #pragma once
 
-#include "sim/scenario/run/run.hpp"
+#include "sim/scenario/run_campaign.hpp"
 
 namespace gccl::sim {
 

@@ -1,4 +1,4 @@
-#include "sim/scenario/read/expectation.hpp"
+#include "sim/scenario/judge/expectation.hpp"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "sim/scenario/run/run.hpp"
+#include "sim/scenario/run_campaign.hpp"
 
 #include <fmt/format.h>
 
@@ -7,6 +7,7 @@
 
 #include "sim/scenario/judge/choices.hpp"
 #include "sim/scenario/judge/evaluate.hpp"
+#include "sim/scenario/judge/row_text.hpp"
 #include "sim/scenario/result/row.hpp"
 
 namespace gccl::sim {

@@ -1,4 +1,4 @@
-#include "sim/scenario/run/explore.hpp"
+#include "sim/scenario/explore.hpp"
 
 #include <fmt/format.h>
 
