@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,10 @@ struct Members {
   bool world = false;  // of all ranks of the job, made by create_world
 
   Rank size() const { return Rank(world_rank.size()); }
+  // Some of them, of whom this rank is one, in that order. The caller gives them an id.
+  Members part(std::span<const Rank> ranks) const;
+  // As stated above, and no rank twice. For assertions.
+  bool sound() const;
   std::string name(Rank r) const { return rank_text(r, world_rank); }
   // "rank 1, rank 3".
   std::string names(const auto& ranks) const {

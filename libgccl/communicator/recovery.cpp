@@ -26,11 +26,11 @@ constexpr std::int64_t kRetryNs = 20 * kNsPerMs;
 constexpr std::int64_t kAttendNs = 20 * kNsPerMs;
 constexpr fault::MembershipSettings kSettings = {.retry = kRetryNs, .quorum_timeout = 5000 * kNsPerMs};
 
-std::int64_t until(std::int64_t timeout_ms) {
+}  // namespace
+
+std::int64_t Recovery::time_limit(std::int64_t timeout_ms) {
   return timeout_ms < 0 ? std::numeric_limits<std::int64_t>::max() : now_ns() + timeout_ms * kNsPerMs;
 }
-
-}  // namespace
 
 std::unique_ptr<Recovery> Recovery::open(const Start& start) {
   auto r = std::make_unique<Recovery>();
@@ -59,6 +59,7 @@ Contact Recovery::contact() const {
 }
 
 void Recovery::meet(Rank rank, std::vector<Contact> contacts, std::uint64_t job, const std::string& secret) {
+  assert(rank < contacts.size() && groups_.empty() && !thread_.joinable());
   rank_ = rank;
   contacts_ = std::move(contacts);
   gone_.assign(contacts_.size(), false);
@@ -80,22 +81,6 @@ void Recovery::meet(Rank rank, std::vector<Contact> contacts, std::uint64_t job,
   job_ = job;
   start_detector();
 }
-
-// With the lock held: what an exception has left half done is not used again.
-class Recovery::Whole {
- public:
-  explicit Whole(Recovery& recovery) : recovery_(recovery) {}
-  ~Whole() {
-    if (std::uncaught_exceptions() == before_) return;
-    recovery_.ended_ = Status::error_or_code("out of memory", GCCL_ERR_SYSTEM);
-    recovery_.wake();
-  }
-  Whole(const Whole&) = delete;
-
- private:
-  Recovery& recovery_;
-  const int before_ = std::uncaught_exceptions();
-};
 
 // ---- Failures ----
 
@@ -295,7 +280,10 @@ void Recovery::dispatch(std::span<const std::byte> bytes) {
 
 Recovery::Group& Recovery::group_of(const Members& members) {
   start_thread();
-  if (const auto found = groups_.find(members.id); found != groups_.end()) return found->second;
+  if (const auto found = groups_.find(members.id); found != groups_.end()) {
+    assert(found->second.members.world_rank == members.world_rank);
+    return found->second;
+  }
   Group g;
   g.members = members;
   g.membership =
@@ -372,7 +360,7 @@ Status Recovery::await_decision(std::unique_lock<std::mutex>& lock, Group& g, st
 }
 
 Status Recovery::agree(Communicator& c, std::uint64_t* flags) {
-  const std::int64_t until_ns = until(c.timeout_ms());
+  const std::int64_t until_ns = time_limit(c.timeout_ms());
   const std::vector<Rank> lost = c.lost();
   const bool was_aborted = c.why().code() == GCCL_ERR_ABORTED;
   std::unique_lock lock(mutex_);
@@ -392,135 +380,6 @@ Status Recovery::agree(Communicator& c, std::uint64_t* flags) {
   if (d.acknowledged) return {};
   return Status::error(fmt::format("lost {}; GCCL_Comm_ack_failed acknowledges it", g.members.names(d.failed)),
                        GCCL_ERR_PEER_LOST);
-}
-
-// Exchanges among the members of the epoch, for the ports of the new communicator.
-class Recovery::Over : public Exchange {
- public:
-  // Not beyond that time, nor beyond GCCL_Abort on `of`, where there is one.
-  Over(Recovery& recovery, Group& group, std::int64_t until_ns, const Communicator* of)
-      : recovery_(recovery), group_(group), epoch_(group.membership->epoch()), until_ns_(until_ns), of_(of) {}
-  Status all_gather(std::span<const std::byte> mine, std::vector<std::byte>* all, std::int64_t timeout_ms) override {
-    std::unique_lock lock(recovery_.mutex_);
-    Group& g = group_;
-    const std::uint64_t number = ++g.exchanges | std::uint64_t(epoch_) << 32;
-    g.said[number].assign(mine.begin(), mine.end());
-    g.heard[number][g.members.rank].assign(mine.begin(), mine.end());
-    g.wanted = number;
-    const fault::RankSet& members = g.membership->members();
-    BytesOut out;
-    out.u64(number).raw(mine);
-    for (const Rank r : members)
-      if (r != g.members.rank) recovery_.send(g, r, Kind::said, out.bytes());
-    recovery_.wake();
-    const std::int64_t until_ns = std::min(until(timeout_ms), until_ns_);
-    Status s;
-    for (;;) {
-      if (g.heard[number].size() == members.size()) break;
-      const fault::RankSet& failed = g.membership->failures().failed;
-      if (const Status& over = recovery_.ended_.ok() ? g.broken : recovery_.ended_; !over.ok()) {
-        s = over.copy_or_code();
-        break;
-      }
-      if (of_ && !(s = of_->asked_to_abort()).ok()) break;
-      if (!failed.empty() || g.membership->out() != fault::Membership::Out::no || now_ns() >= until_ns) {
-        s = failed.empty() ? Status::error("the ranks did not meet in time", GCCL_ERR_TIMEOUT)
-                           : Status::error("lost " + g.members.names(failed), GCCL_ERR_PEER_LOST);
-        break;
-      }
-      recovery_.changed_.wait_for(lock, std::chrono::milliseconds(50));
-    }
-    g.wanted = 0;
-    if (!s.ok()) return s;
-    all->clear();
-    for (const auto& [r, bytes] : g.heard[number]) {
-      if (bytes.empty() && !mine.empty())
-        return Status::error(g.members.name(r) + " could not be connected", GCCL_ERR_REMOTE);
-      if (bytes.size() != mine.size()) return Status::error("ranks exchange different lengths", GCCL_ERR_MISMATCH);
-      all->insert(all->end(), bytes.begin(), bytes.end());
-    }
-    g.heard.erase(number);
-    return {};
-  }
-
- private:
-  Recovery& recovery_;
-  Group& group_;
-  const fault::Epoch epoch_;
-  const std::int64_t until_ns_;
-  const Communicator* const of_;
-};
-
-Status Recovery::shrink(Communicator& parent, std::unique_ptr<Communicator>* out, std::uint64_t* flags) {
-  const std::int64_t until_ns = until(parent.timeout_ms());
-  const std::vector<Rank> lost = parent.lost();
-  const Communicator* const of = flags ? &parent : nullptr;  // the program's own calls go on after an abort
-  const Waiter waiter{parent, flags ? std::nullopt : std::optional(Watch::In::shrink),
-                      parent.why().code() == GCCL_ERR_ABORTED};
-  std::unique_lock lock(mutex_);
-  Group& g = group_of(parent.members());
-  const Whole whole(*this);
-  if (const Status& s = ended_.ok() ? g.broken : ended_; !s.ok()) return s.copy_or_code();
-  look_at_processes();
-  learn(g, lost);
-  for (;;) {
-    if (g.membership->in_call())
-      return Status::error("another thread shrinks this communicator", GCCL_ERR_INVALID_USAGE);
-    if (g.membership->out() != fault::Membership::Out::no) return out_of(g);
-    g.membership->shrink(now_ns());
-    fault::Decision d;
-    if (Status s = await_decision(lock, g, until_ns, &d, waiter); !s.ok()) return s;
-    if (d.mixed) return Status::error("some ranks shrink, others agree", GCCL_ERR_MISMATCH);
-    g.exchanges = 0;
-    const auto earlier = [&](const auto& x) { return x.first >> 32 < g.membership->epoch(); };
-    std::erase_if(g.said, earlier);
-    std::erase_if(g.heard, earlier);
-    const Members& from = g.members;
-    Members m;
-    m.id = splitmix::hash(from.id ^ std::uint64_t(g.membership->epoch()) * splitmix::kGolden);
-    std::vector<Rank> numbers;  // new node numbers, by the order in which nodes appear
-    for (const Rank r : g.membership->members()) {
-      if (r == from.rank) m.rank = m.size();
-      m.world_rank.push_back(from.world_rank[r]);
-      auto it = std::find(numbers.begin(), numbers.end(), from.node[r]);
-      if (it == numbers.end()) it = numbers.insert(numbers.end(), from.node[r]);
-      m.node.push_back(Rank(it - numbers.begin()));
-    }
-    lock.unlock();
-    Over exchange(*this, g, until_ns, of);
-    std::unique_ptr<Communicator> made;
-    Status s;
-    try {
-      s = Communicator::create(parent.team().world, std::move(m), exchange, &made);
-    } catch (...) {
-      s = caught();
-    }
-    lock.lock();
-    if (!s.ok()) {  // others may wait for what it did not come to say
-      g.abandoned = g.membership->epoch();
-      g.wanted = 0;
-    }
-    if (const Status& over = ended_.ok() ? g.broken : ended_; !over.ok()) return over.copy_or_code();
-    // All have it, or none.
-    if (g.membership->out() != fault::Membership::Out::no) return out_of(g);
-    g.membership->agree(now_ns(), (flags ? *flags & ~std::uint64_t(1) : 0) | s.ok());
-    if (Status t = await_decision(lock, g, until_ns, &d, waiter); !t.ok()) {
-      const bool out_now = g.membership->out() != fault::Membership::Out::no;
-      lock.unlock();
-      if (made && !out_now) made->fail(t.copy_or_code());  // others may have it already
-      return t;
-    }
-    if ((d.flags & 1) && d.failed.empty()) {
-      if (flags) *flags = d.flags;
-      *out = std::move(made);
-      return {};
-    }
-    lock.unlock();
-    made.reset();
-    lock.lock();
-    if (d.failed.empty())
-      return s.ok() ? Status::error("another rank could not be connected", GCCL_ERR_REMOTE) : std::move(s);
-  }
 }
 
 }  // namespace gccl

@@ -14,6 +14,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <exception>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -67,7 +68,21 @@ class Recovery {
 
  private:
   class Over;
-  class Whole;
+  // With the lock held: what an exception has left half done is not used again.
+  class Whole {
+   public:
+    explicit Whole(Recovery& recovery) : recovery_(recovery) {}
+    ~Whole() {
+      if (std::uncaught_exceptions() == before_) return;
+      recovery_.ended_ = Status::error_or_code("out of memory", GCCL_ERR_SYSTEM);
+      recovery_.wake();
+    }
+    Whole(const Whole&) = delete;
+
+   private:
+    Recovery& recovery_;
+    const int before_ = std::uncaught_exceptions();
+  };
   // A communicator on which one of the calls was made.
   struct Group {
     Members members;
@@ -110,6 +125,8 @@ class Recovery {
   void start_detector();
   void drive_detector();
   void wake();
+  // When a call that begins now has taken too long.
+  static std::int64_t time_limit(std::int64_t timeout_ms);
   // In recovery_giving_up.cpp.
   void give_up(Group& g, const Status& why, Rank heard_from);
   bool reports(const Group& g) const;

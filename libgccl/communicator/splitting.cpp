@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cassert>
 #include <cstring>
 
 #include "libgccl/base/splitmix.hpp"
@@ -71,6 +72,7 @@ Status split(Communicator& parent, Purpose purpose, int color, int key, std::spa
   Status s = exchange.all_gather({reinterpret_cast<const std::byte*>(&mine), sizeof mine}, &all, -1);
   if (!s.ok()) return s;
   std::vector<Choice> choices(parent.size());
+  assert(all.size() == choices.size() * sizeof choices[0]);
   std::memcpy(choices.data(), all.data(), all.size());
   // Every rank sees all lists, and so comes to the same answer.
   const auto callers =
@@ -88,17 +90,9 @@ Status split(Communicator& parent, Purpose purpose, int color, int key, std::spa
   for (Rank r = 0; r < parent.size(); ++r)
     if (choices[r].color == mine.color) ranks.push_back(r);
   std::stable_sort(ranks.begin(), ranks.end(), [&](Rank a, Rank b) { return choices[a].key < choices[b].key; });
-  Members m;
+  Members m = members.part(ranks);
   m.id = (members.id + splitmix::kGolden * parent.count_split()) ^
          (std::uint64_t(std::uint32_t(mine.color)) + 1) * 0xbf58476d1ce4e5b9;
-  std::vector<Rank> numbers;  // new node numbers, by the order in which nodes appear
-  for (const Rank r : ranks) {
-    if (r == parent.rank()) m.rank = Rank(m.world_rank.size());
-    m.world_rank.push_back(members.world_rank[r]);
-    auto it = std::find(numbers.begin(), numbers.end(), members.node[r]);
-    if (it == numbers.end()) it = numbers.insert(numbers.end(), members.node[r]);
-    m.node.push_back(Rank(it - numbers.begin()));
-  }
   if (mine.color < 0) {
     // Takes part in the parent's exchanges, with nothing to say.
     const std::size_t each = parent.world().transports->instances().size() * GCCL_BACKEND_ADDRESS_BYTES;
