@@ -58,7 +58,7 @@ void notice_failure_of(const Communicator* maybe) {
 
 Status Communicator::create(std::shared_ptr<World> world, Members members, Exchange& exchange,
                             std::unique_ptr<Communicator>* out) {
-  assert(members.rank < members.size() && members.world_rank.size() == members.node.size());
+  assert(members.sound());
   std::unique_ptr<Communicator> c(new Communicator);
   c->team_.world = std::move(world);
   c->team_.members = std::move(members);

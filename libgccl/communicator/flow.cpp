@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <cassert>
 #include <cstring>
 #include <utility>
 
@@ -124,12 +125,14 @@ bool Flow::start(Lane<Flow>& lane, Token token, const Step& step) {
   Ports::Port& port = ports_.to(step.peer);
   const int now = step.op == Op::send ? port.backend->send(port.state, &t) : port.backend->receive(port.state, &t);
   if (now == 1) {
+    assert(t.result != GCCL_IN_PROGRESS);
     if (!right(t)) return false;
     if (!staged) return true;
     track.landed |= 1u << token;  // lanes are not called back from inside start
     ++unsettled_;
     return false;
   }
+  assert(now == 0 && !(track.in_flight >> token & 1));
   ++port.in_flight;
   track.in_flight |= 1u << token;
   return false;
@@ -145,6 +148,7 @@ bool Flow::completed(GCCL_Transfer* t) {
   const auto lane = std::uint32_t(t->cookie >> 32);
   const Token token = Token(t->cookie);
   Track& track = *tracks_[lane];
+  assert(t->result != GCCL_IN_PROGRESS && !(track.in_flight >> token & 1));
   if (!right(*t)) return false;
   if (track.lane.step(token).op == Op::recv_reduce && !t->consume) {
     track.lane.landed(token);

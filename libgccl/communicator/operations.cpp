@@ -43,6 +43,7 @@ Status Operations::start(std::unique_ptr<Operation> op, Operation** out) {
 }
 
 Operation* Operations::resume(std::unique_ptr<Operation> op) {
+  assert(op->plan && op->plan->program && op->replay.program == op->plan->program.get() && failure_.none());
   op->started = op->replaying = true;
   op->started_ns = now_ns();
   team_.flight.goes_on(op->work.what.sequence);
@@ -222,6 +223,7 @@ void Operations::begin_transfer(Operation* op) {
   Ports::Port& port = team_.ports->to(t.peer);
   transfers_.push_back(op);
   const int now = sends ? port.backend->send(port.state, &t) : port.backend->receive(port.state, &t);
+  assert(now == 0 || (now == 1 && t.result != GCCL_IN_PROGRESS));
   if (now == 0) {
     ++port.in_flight;
     op->transferring = true;

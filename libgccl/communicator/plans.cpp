@@ -1,6 +1,7 @@
 #include "libgccl/communicator/plans.hpp"
 
 #include <algorithm>
+#include <cassert>
 
 namespace gccl {
 
@@ -42,6 +43,7 @@ std::shared_ptr<PreparedPlan> Plans::prepare(const Work& work) {
     static_cast<Plan&>(*plan) = planned(call, element_bytes);
   }
   const Slicing& s = plan->slicing;
+  assert(plan->algorithm && plan->algorithm->kind == call.kind && s.lanes >= 1 && s.lanes <= s.shares);
   if (s.shares == 1 && fast_) {
     const Share whole{};
     plan->scratch.push_back(plan->algorithm->scratch_count(call, view(), whole));

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <cassert>
 #include <cstdio>
 #include <cstring>
 
@@ -156,6 +157,7 @@ Ports::Connecting::Connecting(const OpenTransports& transports, const GCCL_Port_
 
 void Ports::Connecting::take_addresses(const std::vector<std::byte>& all) {
   const std::size_t each = backends_ * GCCL_BACKEND_ADDRESS_BYTES;
+  assert(all.size() == spec_.size * each);
   reaches_.assign(backends_, std::vector<std::uint8_t>(spec_.size, 0));
   std::vector<std::byte> addresses(std::size_t(spec_.size) * GCCL_BACKEND_ADDRESS_BYTES);
   for (std::size_t b = 0; b < backends_; ++b) {
@@ -177,6 +179,7 @@ void Ports::Connecting::take_addresses(const std::vector<std::byte>& all) {
 }
 
 void Ports::Connecting::take_reports(const std::vector<std::byte>& all) {
+  assert(all.size() == spec_.size * sizeof(Report));
   std::vector<std::uint8_t>& route = ports_->route_;
   route.assign(spec_.size, kNoRoute);
   for (Rank r = 0; r < spec_.size && unreached_.ok(); ++r) {
@@ -200,6 +203,7 @@ void Ports::Connecting::take_reports(const std::vector<std::byte>& all) {
 }
 
 Status Ports::Connecting::take_ends(const std::vector<std::byte>& all) const {
+  assert(all.size() == spec_.size * sizeof(Report));
   if (!unreached_.ok()) return unreached_;
   for (Rank r = 0; r < spec_.size; ++r)
     if (const Report theirs = report_in(all, r); theirs.code)

@@ -1,6 +1,7 @@
 // The transports that one rank has opened, and one communicator's ports on them.
 #pragma once
 
+#include <cassert>
 #include <memory>
 #include <span>
 #include <string>
@@ -63,7 +64,10 @@ class Ports {
     std::uint32_t peers = 0;      // it serves
   };
   std::vector<Port>& all() { return ports_; }
-  Port& to(Rank peer) { return ports_[route_[peer]]; }
+  Port& to(Rank peer) {
+    assert(peer < route_.size() && route_[peer] < ports_.size());
+    return ports_[route_[peer]];
+  }
   // Of the port that reaches all peers; null where none does, or none has one.
   FastPath* fast_path() const { return fast_path_.get(); }
   // A transport of this machine's memory reaches all peers. Every rank comes to the same answer about a communicator:

@@ -1,6 +1,7 @@
 #include "libgccl/transports/mpi/mpi_port.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -54,6 +55,8 @@ Port::Port(const Instance& instance, const GCCL_Port_spec& spec, void* address)
 }
 
 bool Port::connect(const GCCL_Port_spec& spec, const void* addresses, std::uint8_t* reaches) {
+  assert(spec.rank == rank_ && spec.size == place_.size() && spec.channels == channels_);  // those of open_port
+  assert(ends_.empty());                                                                   // once
   const Address mine = address_of(addresses, rank_);
   std::vector<int> world;  // by place
   for (std::uint32_t r = 0; r < spec.size; ++r) {
@@ -136,6 +139,7 @@ bool Port::may_call_mpi() noexcept {
 }
 
 int Port::begin(GCCL_Transfer* t, bool sends) noexcept {
+  assert(t->peer < place_.size() && t->channel < channels_ && place_[t->peer] >= 0 && t->peer != rank_);
   t->next = nullptr;  // whatever another transport has left there: cancel() reads it
   t->backend[0] = t->backend[1] = t->backend[2] = t->backend[3] = 0;
   if (fault_.result != GCCL_SUCCESS) return 0;
@@ -223,6 +227,7 @@ void Port::post(void* data, std::uint64_t bytes, Flight flight) {
 }
 
 void Port::finish(GCCL_Transfer* t, GCCL_Result result) {
+  assert(result != GCCL_IN_PROGRESS);
   t->result = result;
   done_.push_back(t);
 }

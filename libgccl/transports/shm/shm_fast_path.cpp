@@ -1,5 +1,6 @@
 #include "libgccl/transports/shm/shm_fast_path.hpp"
 
+#include <cassert>
 #include <cstring>
 
 #include "libgccl/transports/shm/pipe_program.hpp"
@@ -18,11 +19,13 @@ class ShmFastPath final : public FastPath {
   }
 
   bool send(Rank peer, std::uint32_t channel, std::uint64_t signature, const void* data, std::uint32_t bytes) override {
+    assert(bytes <= kShortBytesMax);
     return port_->put(*port_->end(peer, channel, false), signature, data, bytes) == Port::Put::done;
   }
 
   bool receive(Rank peer, std::uint32_t channel, std::uint64_t signature, void* data, std::uint32_t bytes,
                Backoff* backoff) override {
+    assert(bytes <= kShortBytesMax && backoff);
     Reader& reader = port_->end(peer, channel, true)->reader;
     const Cell* c = reader.peek();
     while (!c && !backoff->pause()) c = reader.peek();

@@ -3,6 +3,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <cassert>
 
 namespace gccl::tcp {
 namespace {
@@ -45,6 +46,7 @@ bool Outgoing::assign(Stream* s, bool first_stream, bool alone) {
 }
 
 void Outgoing::finish(GCCL_Transfer* t, Completions* done) {
+  assert(t->backend[kAssigned] == t->bytes && assigning_ != t);
   queue_.remove(t);
   done->add(t, GCCL_SUCCESS);
 }

@@ -66,6 +66,7 @@ Status Port::open() {
 }
 
 Status Port::connect(const GCCL_Port_spec& spec, const void* addresses, std::uint8_t* reaches) {
+  assert(spec.rank == self_.rank && spec.size == self_.size && spec.channels == self_.channels);  // those of open_port
   const auto* at = static_cast<const std::byte*>(addresses);
   for (std::uint32_t r = 0; r < self_.size; ++r, at += GCCL_BACKEND_ADDRESS_BYTES) {
     PortAddress peer;
@@ -279,6 +280,7 @@ void Port::take_mail() {
 }
 
 void Port::suspect(const GCCL_Fault& fault) {
+  assert(is_error(fault.result) && fault.peer < self_.size);
   if (suspicion_.result != GCCL_SUCCESS) return;
   suspicion_ = fault;
   suspected_ = last_listened_ = Clock::now();
