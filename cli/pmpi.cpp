@@ -162,7 +162,8 @@ void require_in_force(const std::string& program, const std::string& drop_in, co
   const std::string list = loaded(loader, file, preload);
   const bool there = list.find(drop_in + " (0x") != list.npos;
   if (!there || list.find("not found") != list.npos)
-    refuse(fmt::format("{}: the loader {} does not load it: {}", drop_in, loader, list.substr(0, 2000)));
+    refuse(fmt::format("{}: the loader {} does not load it: {}", drop_in, loader,
+                       list.empty() ? "it ends without a word; is the file whole?" : list.substr(0, 2000)));
   if (!exports(drop_in, kOnlyInDropIn))
     refuse(
         fmt::format("{} is no drop-in for MPI: it does not export {}, and {} would run on its MPI alone. Expected a "
@@ -220,6 +221,8 @@ int run_with_drop_in(const std::vector<std::string>& words) {
   } else if (!readable(drop_in)) {
     refuse(fmt::format("--library {}: {}", drop_in, std::strerror(errno)));
   }
+  if (std::error_code none; !std::filesystem::is_regular_file(drop_in, none))  // a pipe would be waited for
+    refuse(fmt::format("{}: no regular file; expected a libgccl_pmpi.so", drop_in));
   const std::unique_ptr<char, decltype(&std::free)> full(::realpath(drop_in.c_str(), nullptr), std::free);
   if (full) drop_in = full.get();
   if (drop_in.find_first_of(": ") != drop_in.npos)

@@ -57,7 +57,7 @@ bool of_tests(std::string_view name) { return name.starts_with("GCCL_RANDOM_") |
 std::string_view meant(std::string_view name) {
   constexpr std::size_t kPrefix = std::string_view("GCCL_").size();
   std::vector<std::string_view> parts, names;  // parts[i] is of names[i]
-  for (const std::string_view last : {"", "_MS", "_FILE"})
+  for (const std::string_view last : {"", "_MS", "_FILE", "_THREAD"})
     for (const Variable& v : kVariables)
       if (v.name.ends_with(last)) {
         parts.push_back(v.name.substr(kPrefix, v.name.size() - kPrefix - last.size()));

@@ -135,6 +135,7 @@ TEST_CASE("unknown variables are named, with the nearest one") {
        std::vector<std::pair<std::string, std::string>>{{"GCCL_TIMOUT", "GCCL_TIMEOUT_MS"},
                                                         {"GCCL_TIMEOUT_S", "GCCL_TIMEOUT_MS"},
                                                         {"GCCL_START_TIMOUT", "GCCL_START_TIMEOUT_MS"},
+                                                        {"GCCL_PROGRES", "GCCL_PROGRESS_THREAD"},
                                                         {"GCCL_DETECTION", "GCCL_DETECTION_MS"},
                                                         {"GCCL_TUNING", "GCCL_TUNING_FILE"},
                                                         {"GCCL_BACKEND", "GCCL_BACKENDS"},

@@ -35,6 +35,8 @@ cp "$program" "$folder/setuid" && chmod u+s "$folder/setuid"
 expect 2 "changes its user or group" "$gccl" pmpi "$folder/setuid"
 echo "no library" >"$folder/libgccl_pmpi.so"
 expect 2 "does not load it" "$gccl" pmpi --library "$folder/libgccl_pmpi.so" "$program"
+mkfifo "$folder/pipe"
+expect 2 "no regular file" timeout 20 "$gccl" pmpi --library "$folder/pipe" "$program"
 expect 2 "No such file" "$gccl" pmpi --library "$folder/none.so" "$program"
 # Libraries that the loader loads and that answer no call of MPI.
 libm=$(ldd "$gccl" | awk '$1 == "libm.so.6" {print $3}')
