@@ -1,6 +1,7 @@
 #include "libgccl/base/regular_file.hpp"
 
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -25,9 +26,9 @@ struct Closed {
 }  // namespace
 
 Status read_regular_file(const std::string& file, std::uint64_t bytes_max, std::string* text) {
-  const auto wrong = [&](const std::string& what) { return invalid(file + ": " + what); };
+  const auto wrong = [&](const std::string& what) { return invalid(fmt::format("{}: {}", file, what)); };
   struct stat about {};
-  const auto not_regular = [&] { return wrong(std::string(kind_of(about.st_mode)) + ", expected a file"); };
+  const auto not_regular = [&] { return wrong(fmt::format("{}, expected a file", kind_of(about.st_mode))); };
   // Some devices act when they are opened, and a socket cannot be.
   if (::stat(file.c_str(), &about) != 0)
     return wrong(errno == ENOENT || errno == ENOTDIR ? "no such file" : std::strerror(errno));
@@ -42,11 +43,11 @@ Status read_regular_file(const std::string& file, std::uint64_t bytes_max, std::
   for (;;) {  // to its end, whatever length is stated: files of /proc state none
     const ssize_t n = ::read(fd, chunk, sizeof chunk);
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return wrong(std::string("reading failed: ") + std::strerror(errno));
+    if (n < 0) return wrong(fmt::format("reading failed: {}", std::strerror(errno)));
     if (n == 0) return {};
     text->append(chunk, std::size_t(n));
     if (text->size() > bytes_max)
-      return wrong("larger than " + std::to_string(bytes_max >> 20) + " MiB, the most a file may have");
+      return wrong(fmt::format("larger than {} MiB, the most a file may have", bytes_max >> 20));
   }
 }
 

@@ -1,5 +1,7 @@
 #include "libgccl/cluster/load_authorities.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 
@@ -19,7 +21,7 @@ Status load_authorities(const std::function<const char*(const char* name)>& envi
     out->table = std::make_shared<const TuningTable>(load_tuning_table(file));
   return {};
 } catch (const json::InputError& e) {
-  return Status::error(std::string("GCCL_TUNING_FILE: ") + e.what(), GCCL_ERR_INVALID_ARGUMENT);
+  return Status::error(fmt::format("GCCL_TUNING_FILE: {}", e.what()), GCCL_ERR_INVALID_ARGUMENT);
 }
 
 Status check_table(const Authorities& authorities, const Cluster& cluster, const std::vector<Card>& cards) {
@@ -31,7 +33,7 @@ Status check_table(const Authorities& authorities, const Cluster& cluster, const
   for (const Protocol& p : cluster.protocols())
     if (!p.name.empty()) here.protocols.push_back(p.name);
   const Status s = check_machine(*authorities.table, here);
-  return s.ok() ? s : Status::error("GCCL_TUNING_FILE: " + s.text(), s.code());
+  return s.ok() ? s : Status::error(fmt::format("GCCL_TUNING_FILE: {}", s.text()), s.code());
 }
 
 }  // namespace gccl

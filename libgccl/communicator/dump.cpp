@@ -156,7 +156,7 @@ Json torch_form(const DumpedRank& d) {
   return {{"version", "2.10"},
           {"pg_config", std::move(groups)},
           {"pg_status", std::move(status)},
-          {"comm_lib_version", "gccl " + version_text()},
+          {"comm_lib_version", fmt::format("gccl {}", version_text())},
           {"entries", std::move(entries)}};
 }
 

@@ -41,9 +41,7 @@ void put(Introduction::Value* value, const std::string& text) {
                 text.c_str(), fits ? "" : "...");
 }
 
-std::string quoted(const Introduction::Value& v) {
-  return v.text[0] ? std::string("\"").append(v.text).append("\"") : "nothing";
-}
+std::string quoted(const Introduction::Value& v) { return v.text[0] ? fmt::format("\"{}\"", v.text) : "nothing"; }
 
 }  // namespace
 

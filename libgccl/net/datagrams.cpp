@@ -1,5 +1,6 @@
 #include "libgccl/net/datagrams.hpp"
 
+#include <fmt/core.h>
 #include <linux/errqueue.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -22,7 +23,8 @@ Status Datagrams::open(const std::string& address, bool have_secret, std::unique
     (void)::setsockopt(d->fd_.get(), IPPROTO_IPV6, IPV6_RECVERR, &yes, sizeof yes);
   else
     (void)::setsockopt(d->fd_.get(), IPPROTO_IP, IP_RECVERR, &yes, sizeof yes);
-  if (::bind(d->fd_.get(), where.data(), where.bytes()) != 0) return system_error("bind to " + where.text(), errno);
+  if (::bind(d->fd_.get(), where.data(), where.bytes()) != 0)
+    return system_error(fmt::format("bind to {}", where.text()), errno);
   d->address_ = SocketAddress::local_end(d->fd_.get());
   *out = std::move(d);
   return {};

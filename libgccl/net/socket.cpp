@@ -200,10 +200,7 @@ std::string SocketAddress::host() const {
 
 std::string SocketAddress::text() const {
   if (!valid()) return "?";
-  std::string text = family() == AF_INET6 ? "[" : "";
-  text += host();
-  text += family() == AF_INET6 ? "]:" : ":";
-  return text += std::to_string(port());
+  return family() == AF_INET6 ? fmt::format("[{}]:{}", host(), port()) : fmt::format("{}:{}", host(), port());
 }
 
 socklen_t SocketAddress::bytes() const {

@@ -1,8 +1,9 @@
 #include "libgccl/select/explain.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <limits>
 #include <numeric>
 #include <utility>
@@ -15,17 +16,11 @@ using What = CostKind::What;
 // A kind of cost is worth a word where it is at least so much of the difference.
 constexpr double kMentioned = 0.25;
 
-std::string number(double x, int digits = 4) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.*g", digits, x);
-  return text;
-}
-
 std::string duration(Cost ns) {
-  if (ns >= 1e9) return number(ns / 1e9) + " s";
-  if (ns >= 1e6) return number(ns / 1e6) + " ms";
-  if (ns >= 1e3) return number(ns / 1e3) + " us";
-  return number(ns) + " ns";
+  if (ns >= 1e9) return fmt::format("{:.4g} s", ns / 1e9);
+  if (ns >= 1e6) return fmt::format("{:.4g} ms", ns / 1e6);
+  if (ns >= 1e3) return fmt::format("{:.4g} us", ns / 1e3);
+  return fmt::format("{:.4g} ns", ns);
 }
 
 CriticalPath critical_path(const Algorithm& a, const Call& call, const View& view, double element_bytes) {
@@ -35,9 +30,8 @@ CriticalPath critical_path(const Algorithm& a, const Call& call, const View& vie
 
 // "tree", and where the machine has several protocols "tree with LL".
 std::string named(const Plan& p, CostModels models) {
-  std::string text(p.algorithm->name);
-  if (const std::string& protocol = models[p.protocol].protocol.name; !protocol.empty()) text += " with " + protocol;
-  return text;
+  const std::string& protocol = models[p.protocol].protocol.name;
+  return fmt::format("{}{}{}", p.algorithm->name, protocol.empty() ? "" : " with ", protocol);
 }
 
 std::string protocol_name(const CostModel& m) { return m.protocol.name.empty() ? "this transport" : m.protocol.name; }
@@ -47,24 +41,25 @@ double bytes_sent(const Candidate& c, double call_bytes) { return call_bytes > 0
 // Why more of the loser's time goes to one kind of cost than of the winner's.
 std::string because(const CostKind& kind, std::size_t i, const Candidate& loser, const Candidate& winner,
                     CostModels models, double call_bytes) {
-  std::string text = kind.text() + " takes " + duration(loser.parts_ns[i]) + " against " + duration(winner.parts_ns[i]);
+  const std::string text =
+      fmt::format("{} takes {} against {}", kind.text(), duration(loser.parts_ns[i]), duration(winner.parts_ns[i]));
   const bool same_row = loser.plan.algorithm == winner.plan.algorithm;
   const auto cut = [](const Candidate& c) {
-    return c.plan.slicing.shares > 1 ? " for each of " + std::to_string(c.plan.slicing.shares) + " chunks" : "";
+    return c.plan.slicing.shares > 1 ? fmt::format(" for each of {} chunks", c.plan.slicing.shares) : "";
   };
   if (kind.what == What::latency && !same_row && loser.path.messages > winner.path.messages * 1.001)
-    return text + " (" + number(loser.path.messages) + " messages one after the other" + cut(loser) + ", " +
-           number(winner.path.messages) + cut(winner) + ")";
+    return fmt::format("{} ({:.4g} messages one after the other{}, {:.4g}{})", text, loser.path.messages, cut(loser),
+                       winner.path.messages, cut(winner));
   if (kind.what == What::latency && same_row && loser.plan.protocol == winner.plan.protocol) return text;
   if (kind.what == What::latency && same_row)
-    return text + " (a message of " + protocol_name(models[loser.plan.protocol]) + " takes longer than one of " +
-           protocol_name(models[winner.plan.protocol]) + ")";
+    return fmt::format("{} (a message of {} takes longer than one of {})", text,
+                       protocol_name(models[loser.plan.protocol]), protocol_name(models[winner.plan.protocol]));
   if (kind.what == What::bandwidth && !same_row && loser.path.bytes > winner.path.bytes * 1.001)
-    return text + " (it sends " + number(bytes_sent(loser, call_bytes), 3) +
-           " times the call's bytes one after the other, " + std::string(winner.plan.algorithm->name) + " " +
-           number(bytes_sent(winner, call_bytes), 3) + " times)";
+    return fmt::format("{} (it sends {:.3g} times the call's bytes one after the other, {} {:.3g} times)", text,
+                       bytes_sent(loser, call_bytes), winner.plan.algorithm->name, bytes_sent(winner, call_bytes));
   if (kind.what == What::bandwidth && same_row && loser.plan.protocol != winner.plan.protocol)
-    return text + " (" + protocol_name(models[loser.plan.protocol]) + " sends more bytes for those of the call)";
+    return fmt::format("{} ({} sends more bytes for those of the call)", text,
+                       protocol_name(models[loser.plan.protocol]));
   return text;
 }
 
@@ -75,31 +70,30 @@ std::string why_lost(const Candidate& loser, const Candidate& winner, const Cost
   if (std::abs(behind) <= kTie * winner.predicted_ns)
     return by_prediction ? "predicted to be equally fast; of equals the one that is listed first is taken"
                          : "predicted to be equally fast";
-  if (behind < 0) return "predicted to be faster by " + duration(-behind) + ", but prediction did not decide";
+  if (behind < 0) return fmt::format("predicted to be faster by {}, but prediction did not decide", duration(-behind));
   std::vector<std::size_t> order(stairs.kinds.size());
   std::iota(order.begin(), order.end(), 0);
   const auto more = [&](std::size_t i) { return loser.parts_ns[i] - winner.parts_ns[i]; };
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return more(a) > more(b); });
-  std::string text = duration(behind) + " slower: ";
+  std::string text = fmt::format("{} slower: ", duration(behind));
   for (std::size_t k = 0; k < order.size(); ++k) {
     if (k > 0 && more(order[k]) < kMentioned * behind) break;
-    text += (k ? "; " : "") + because(stairs.kinds[order[k]], order[k], loser, winner, models, call_bytes);
+    text += fmt::format("{}{}", k ? "; " : "",
+                        because(stairs.kinds[order[k]], order[k], loser, winner, models, call_bytes));
   }
   if (const std::size_t least = order.back(); more(least) < -kMentioned * behind)
-    text += "; its " + stairs.kinds[least].text() + " is " + duration(-more(least)) + " less, which is not enough";
+    text += fmt::format("; its {} is {} less, which is not enough", stairs.kinds[least].text(), duration(-more(least)));
   return text;
 }
 
 std::string why_not(const Algorithm& a) {
-  std::string text = "cannot serve this call";
-  if (!a.limit.empty()) text += ": " + std::string(a.limit);
-  return text;
+  return fmt::format("cannot serve this call{}{}", a.limit.empty() ? "" : ": ", a.limit);
 }
 
 std::string why_not(const CostModel& m, double bytes) {
   if (bytes > double(m.protocol.bytes_max))
-    return m.protocol.name + " is for calls of at most " + number(double(m.protocol.bytes_max), 12) + " bytes";
-  return "switches cannot combine what " + m.protocol.name + " sends: flags stand beside the data";
+    return fmt::format("{} is for calls of at most {:.12g} bytes", m.protocol.name, double(m.protocol.bytes_max));
+  return fmt::format("switches cannot combine what {} sends: flags stand beside the data", m.protocol.name);
 }
 
 double call_bytes(const Call& call, const View& view, double element_bytes) {
@@ -109,31 +103,30 @@ double call_bytes(const Call& call, const View& view, double element_bytes) {
 // What was asked for and cannot be had; empty where nothing was.
 std::string refused_text(const Plan& p) {
   if (!p.refused) return {};
-  return std::string(name(p.refused_by)) + " asks for " + std::string(p.refused->name) +
-         ", which cannot serve this call" +
-         (p.refused->limit.empty() ? "" : " (" + std::string(p.refused->limit) + ")");
+  return fmt::format("{} asks for {}, which cannot serve this call{}", name(p.refused_by), p.refused->name,
+                     p.refused->limit.empty() ? "" : fmt::format(" ({})", p.refused->limit));
 }
 
 // What the choice rests on where it is not the prediction; empty where it is.
 std::string decided_otherwise(const Explanation& e, const Call& call, const View& view, const Tuning& tuning,
                               const Authorities& authorities, double element_bytes) {
-  const std::string chosen(e.plan.algorithm->name);
+  const std::string_view by = name(e.plan.by), chosen = e.plan.algorithm->name;
   if (e.plan.by == Authority::table)
-    return std::string(name(e.plan.by)) + " asks for " + chosen + " (" + authorities.table->place(*e.plan.entry) + ")";
-  if (e.plan.by < Authority::measured) return std::string(name(e.plan.by)) + " asks for " + chosen;
+    return fmt::format("{} asks for {} ({})", by, chosen, authorities.table->place(*e.plan.entry));
+  if (e.plan.by < Authority::measured) return fmt::format("{} asks for {}", by, chosen);
   for (const Tuning::Preference& p : tuning.preferences)
     if (p.algorithm == e.plan.algorithm && p.holds(call, view.all.size, double(call.count) * element_bytes))
-      return "measurements of the transport prefer " + std::string(p.algorithm->name) +
-             " for calls of this length on so many ranks";
+      return fmt::format("measurements of the transport prefer {} for calls of this length on so many ranks", chosen);
   const auto cheapest =
       std::min_element(e.candidates.begin(), e.candidates.end(),
                        [](const Candidate& a, const Candidate& b) { return a.predicted_ns < b.predicted_ns; });
   if (cheapest == e.candidates.end() || cheapest->plan.algorithm == e.plan.algorithm) return {};
   for (const Tuning::Incast& i : tuning.incast)
     if (i.algorithm == cheapest->plan.algorithm && i.fallback == e.plan.algorithm)
-      return "predicted fastest is " + std::string(i.algorithm->name) +
-             ", but the transport loses messages where more than " + number(std::max(0.0, i.bytes_max), 12) +
-             " bytes are sent to one rank at once: " + std::string(i.fallback->name) + " takes its place";
+      return fmt::format(
+          "predicted fastest is {}, but the transport loses messages where more than {:.12g} bytes are sent to one "
+          "rank at once: {} takes its place",
+          i.algorithm->name, std::max(0.0, i.bytes_max), i.fallback->name);
   return {};
 }
 
@@ -165,7 +158,7 @@ std::string CostKind::text() const {
   switch (what) {
     case What::start_up: return "start-up";
     case What::latency: return "latency";
-    case What::bandwidth: return "bandwidth (" + std::string(tier) + ")";
+    case What::bandwidth: return fmt::format("bandwidth ({})", tier);
     case What::channel: return "the channels' own rate";
     case What::reduction: return "reduction and copying";
   }
@@ -186,7 +179,7 @@ Explanation explain(const Call& given, const View& view, const CostStairs& stair
     const bool chosen = e.plan.algorithm == &a;
     if (a.kind != call.kind || !a.cost) continue;
     if (!chosen && !(rule ? rule->offers(a) : !a.variant)) {
-      if (!a.variant) e.excluded.push_back({&a, {}, std::string(name(Authority::lists)) + " leaves it out"});
+      if (!a.variant) e.excluded.push_back({&a, {}, fmt::format("{} leaves it out", name(Authority::lists))});
       continue;
     }
     const bool switches =
@@ -225,16 +218,17 @@ Explanation explain(const Call& given, const View& view, const CostStairs& stair
   e.decided = !other.empty() ? other
               : e.candidates.size() == 1
                   ? "nothing else can serve this call"
-                  : "the lowest predicted time of " + std::to_string(e.candidates.size()) + " candidates";
+                  : fmt::format("the lowest predicted time of {} candidates", e.candidates.size());
   if (e.plan.limited && e.plan.by != Authority::lists)
-    e.decided += ", among what " + std::string(name(Authority::lists)) + " allows";
-  if (const std::string refused = refused_text(e.plan); !refused.empty()) e.decided = refused + "; " + e.decided;
+    e.decided += fmt::format(", among what {} allows", name(Authority::lists));
+  if (const std::string refused = refused_text(e.plan); !refused.empty())
+    e.decided = fmt::format("{}; {}", refused, e.decided);
   for (std::size_t i = 1; i < e.candidates.size(); ++i)
     e.candidates[i].why = why_lost(e.candidates[i], winner, stairs, bytes, other.empty());
   e.candidates[0].why = e.decided;
   if (other.empty() && e.candidates.size() > 1)
-    e.candidates[0].why += "; next is " + named(e.candidates[1].plan, models) + ", " +
-                           duration(e.candidates[1].predicted_ns - winner.predicted_ns) + " behind";
+    e.candidates[0].why += fmt::format("; next is {}, {} behind", named(e.candidates[1].plan, models),
+                                       duration(e.candidates[1].predicted_ns - winner.predicted_ns));
   return e;
 }
 

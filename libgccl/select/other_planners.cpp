@@ -1,5 +1,7 @@
 #include "libgccl/select/other_planners.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <bit>
 #include <span>
@@ -15,8 +17,7 @@ const Algorithm* row_for(const Call& call, const View& view, std::string_view na
 }
 
 std::string text_of(const NcclChoice& c) {
-  return std::string(kNcclAlgorithms[std::size_t(c.algorithm)]) + ", " +
-         std::string(kNcclProtocols[std::size_t(c.protocol)]);
+  return fmt::format("{}, {}", kNcclAlgorithms[std::size_t(c.algorithm)], kNcclProtocols[std::size_t(c.protocol)]);
 }
 
 // A ring of a collective with a root is a chain.
@@ -139,7 +140,7 @@ OtherChoice nccl_choice(const Call& call, const View& view, double element_bytes
     if (!choice.algorithm) continue;
     choice.protocol = kNcclProtocols[std::size_t(c.protocol)];
     if (c.algorithm != ranking[0].algorithm)
-      choice.note = "no such row: the next that NCCL would choose and GCCL has is " + text_of(c);
+      choice.note = fmt::format("no such row: the next that NCCL would choose and GCCL has is {}", text_of(c));
     return choice;
   }
   choice.note = kNoRow;

@@ -1,5 +1,7 @@
 #include "libgccl/select/overrides.hpp"
 
+#include <fmt/core.h>
+
 #include "gccl/gccl.h"
 #include "libgccl/base/nearest.hpp"
 
@@ -8,8 +10,7 @@ namespace gccl {
 std::string Overrides::text() const {
   std::string s;
   for (std::size_t k = 0; k < std::size(by_kind_); ++k)
-    if (by_kind_[k])
-      s += (s.empty() ? "" : ",") + std::string(name(Collective(k))) + "=" + std::string(by_kind_[k]->name);
+    if (by_kind_[k]) s += fmt::format("{}{}={}", s.empty() ? "" : ",", name(Collective(k)), by_kind_[k]->name);
   return s;
 }
 
@@ -29,20 +30,21 @@ std::vector<std::string> split_names(const std::string& list) {
 
 Status Overrides::parse(const std::string& text, Overrides* out) {
   const auto wrong = [&](const std::string& what) {
-    return Status::error("GCCL_ALGORITHM \"" + text + "\": " + what, GCCL_ERR_INVALID_ARGUMENT);
+    return Status::error(fmt::format("GCCL_ALGORITHM \"{}\": {}", text, what), GCCL_ERR_INVALID_ARGUMENT);
   };
   for (const std::string& item : split_names(text)) {
     if (item.empty()) continue;
     const std::size_t equals = item.find('=');
-    if (equals == std::string::npos) return wrong("\"" + item + "\" is not COLLECTIVE=ALGORITHM");
-    const auto kind = collective_named(item.substr(0, equals));
+    if (equals == std::string::npos) return wrong(fmt::format("\"{}\" is not COLLECTIVE=ALGORITHM", item));
+    const std::string collective = item.substr(0, equals), algorithm = item.substr(equals + 1);
+    const auto kind = collective_named(collective);
     if (!kind)
-      return wrong("there is no collective \"" + item.substr(0, equals) + "\"" +
-                   suggestion(item.substr(0, equals), collective_names()));
-    const Algorithm* a = find_algorithm(*kind, item.substr(equals + 1));
+      return wrong(
+          fmt::format("there is no collective \"{}\"{}", collective, suggestion(collective, collective_names())));
+    const Algorithm* a = find_algorithm(*kind, algorithm);
     if (!a)
-      return wrong("there is no algorithm \"" + item.substr(equals + 1) + "\" for " + std::string(name(*kind)) +
-                   suggestion(item.substr(equals + 1), algorithm_names(*kind)));
+      return wrong(fmt::format("there is no algorithm \"{}\" for {}{}", algorithm, name(*kind),
+                               suggestion(algorithm, algorithm_names(*kind))));
     out->by_kind_[std::size_t(*kind)] = a;
   }
   return {};

@@ -1,5 +1,7 @@
 #include "libgccl/select/tuning_table.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 
 #include "gccl/gccl.h"
@@ -18,13 +20,13 @@ bool overlap(const Entry& a, const Entry& b) {
 }
 
 Status other_machine(const TuningTable& table, const char* pointer, const std::string& what) {
-  return Status::error(table.file + ": /machine/" + pointer + ": " + what, GCCL_ERR_INVALID_ARGUMENT);
+  return Status::error(fmt::format("{}: /machine/{}: {}", table.file, pointer, what), GCCL_ERR_INVALID_ARGUMENT);
 }
 
 }  // namespace
 
 std::string TuningTable::place(const Entry& entry) const {
-  return file + ": /entries/" + std::to_string(&entry - entries.data());
+  return fmt::format("{}: /entries/{}", file, &entry - entries.data());
 }
 
 std::pair<const Entry*, const Entry*> overlapping(std::span<const Entry> all) {
@@ -45,26 +47,26 @@ Status check_machine(const TuningTable& table, const TunedMachine& here) {
   const TuningTable::Machine& m = table.machine;
   if (!here.cluster.empty() && here.cluster != m.cluster)
     return other_machine(table, "cluster",
-                         "the table is for " + quoted(m.cluster) + ", this is " + quoted(here.cluster));
+                         fmt::format("the table is for {}, this is {}", quoted(m.cluster), quoted(here.cluster)));
   if (here.nodes > m.nodes)
-    return other_machine(table, "nodes",
-                         "found " + std::to_string(m.nodes) + ", but this job has " + std::to_string(here.nodes) +
-                             ": the table is for another machine");
+    return other_machine(
+        table, "nodes",
+        fmt::format("found {}, but this job has {}: the table is for another machine", m.nodes, here.nodes));
   if (here.ranks_per_node > m.cards_per_node)
     return other_machine(table, "cards_per_node",
-                         "found " + std::to_string(m.cards_per_node) + ", but a node of this job has " +
-                             std::to_string(here.ranks_per_node) + " ranks: the table is for another machine");
+                         fmt::format("found {}, but a node of this job has {} ranks: the table is for another machine",
+                                     m.cards_per_node, here.ranks_per_node));
   if (!m.backends.empty() && m.backends != here.backends)
     return other_machine(table, "backends",
-                         "the table is for " + quoted(m.backends) + ", this machine has " +
-                             (here.backends.empty() ? "no transports of GCCL's" : quoted(here.backends)));
+                         fmt::format("the table is for {}, this machine has {}", quoted(m.backends),
+                                     here.backends.empty() ? "no transports of GCCL's" : quoted(here.backends)));
   for (const Entry& e : table.entries) {
     if (e.protocol.empty() || std::ranges::count(here.protocols, e.protocol)) continue;
-    const std::string what = table.place(e) + "/protocol: found " + quoted(e.protocol);
-    if (here.protocols.empty())
-      return Status::error(what + ", but here calls have no protocols to choose from: leave it out",
-                           GCCL_ERR_INVALID_ARGUMENT);
-    return Status::error(what + suggestion(e.protocol, here.protocols), GCCL_ERR_INVALID_ARGUMENT);
+    return Status::error(
+        fmt::format("{}/protocol: found {}{}", table.place(e), quoted(e.protocol),
+                    here.protocols.empty() ? ", but here calls have no protocols to choose from: leave it out"
+                                           : suggestion(e.protocol, here.protocols)),
+        GCCL_ERR_INVALID_ARGUMENT);
   }
   return {};
 }

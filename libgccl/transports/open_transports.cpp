@@ -46,7 +46,7 @@ int code_in(const Report& r) { return is_error(r.code) ? r.code : GCCL_ERR_REMOT
 std::string text_of_no_route(const OpenTransports& transports, const GCCL_Port_spec& spec, Rank rank) {
   std::string names;
   for (const OpenTransports::Instance& i : transports.instances())
-    names += (names.empty() ? "" : ",") + std::string(i.transport.backend->name);
+    names += fmt::format("{}{}", names.empty() ? "" : ",", i.transport.backend->name);
   const bool near = spec.node[rank] == spec.node[spec.rank];
   return fmt::format(
       "no backend of \"{}\" reaches rank {}{}; check GCCL_BACKENDS, GCCL_ADDRESS{} on both machines", names, rank,

@@ -1,5 +1,7 @@
 #include "libgccl/verify/memory.hpp"
 
+#include <fmt/core.h>
+
 #include <array>
 #include <cassert>
 #include <cstring>
@@ -26,19 +28,17 @@ Schedule replayed(const Algorithm* algorithm, Call call, View view) {
 
 std::string text(const Region& r) {
   constexpr std::array<const char*, 4> kBuffers = {"none", "input", "output", "scratch"};
-  if (r.buffer == Buffer::none) return r.count ? "none of " + std::to_string(r.count) : "signal";
-  return std::string(kBuffers[std::size_t(r.buffer)]) + "[" + std::to_string(r.offset) + "," +
-         std::to_string(r.offset + r.count) + ")";
+  if (r.buffer == Buffer::none) return r.count ? fmt::format("none of {}", r.count) : "signal";
+  return fmt::format("{}[{},{})", kBuffers[std::size_t(r.buffer)], r.offset, r.offset + r.count);
 }
 
 std::string text(const Step& s) {
-  const std::string peer = std::to_string(s.peer);
   switch (s.op) {
-    case Op::send: return "send " + text(s.from) + " to " + peer;
-    case Op::recv: return "recv " + text(s.to) + " from " + peer;
-    case Op::recv_reduce: return "recv_reduce " + text(s.from) + " into " + text(s.to) + " from " + peer;
-    case Op::copy: return "copy " + text(s.from) + " to " + text(s.to);
-    case Op::reduce: return "reduce " + text(s.from) + " into " + text(s.to);
+    case Op::send: return fmt::format("send {} to {}", text(s.from), s.peer);
+    case Op::recv: return fmt::format("recv {} from {}", text(s.to), s.peer);
+    case Op::recv_reduce: return fmt::format("recv_reduce {} into {} from {}", text(s.from), text(s.to), s.peer);
+    case Op::copy: return fmt::format("copy {} to {}", text(s.from), text(s.to));
+    case Op::reduce: return fmt::format("reduce {} into {}", text(s.from), text(s.to));
     case Op::send_all:
     case Op::recv_reduce_all: break;
   }
@@ -139,7 +139,7 @@ std::optional<Fault> Memory::run() {
       drain();
     }
   } catch (const Endless&) {
-    fail(FaultKind::endless, "a channel has more than " + std::to_string(kStepsMax) + " steps");
+    fail(FaultKind::endless, fmt::format("a channel has more than {} steps", kStepsMax));
   } catch (const std::exception& e) {
     fail(FaultKind::exception, e.what());
   }
@@ -263,7 +263,7 @@ void Memory::move(Channel& ch) {
     ch.receives.erase(ch.receives.begin());
     const Step& step = all_[to.lane].step(to.token);
     if (travels->size() != step.count())
-      fail(FaultKind::count_mismatch, where(to.lane, step) + " meets a message of " + std::to_string(travels->size()));
+      fail(FaultKind::count_mismatch, fmt::format("{} meets a message of {}", where(to.lane, step), travels->size()));
     ++messages_;
     events_.push_back({Event::received, to.lane, to.token, nullptr, std::move(*travels)});
   }
@@ -304,7 +304,7 @@ Memory::Store& Memory::store(std::uint32_t lane, Buffer b) {
 }
 
 std::string Memory::where(std::uint32_t lane, const Step& step) const {
-  return "rank " + std::to_string(rank_of(lane)) + " channel " + std::to_string(lane_of(lane)) + ": " + text(step);
+  return fmt::format("rank {} channel {}: {}", rank_of(lane), lane_of(lane), text(step));
 }
 
 bool Memory::fail(FaultKind kind, std::string text) {
@@ -313,26 +313,27 @@ bool Memory::fail(FaultKind kind, std::string text) {
 }
 
 bool Memory::well_formed(std::uint32_t lane, const Step& step) {
-  if (step.to_group()) return fail(FaultKind::malformed, where(lane, step) + ": a step to a group must be plain");
+  if (step.to_group())
+    return fail(FaultKind::malformed, fmt::format("{}: a step to a group must be plain", where(lane, step)));
   if (!step.local() && step.peer == rank_of(lane)) return fail(FaultKind::self_message, where(lane, step));
   if (!step.local() && step.peer >= ranks_)
-    return fail(FaultKind::no_such_peer, where(lane, step) + ", of " + std::to_string(ranks_) + " ranks");
+    return fail(FaultKind::no_such_peer, fmt::format("{}, of {} ranks", where(lane, step), ranks_));
   const bool two = step.op != Op::send && step.op != Op::recv;
   if (two && (step.from.count != step.to.count || step.from.buffer == Buffer::none || step.to.buffer == Buffer::none))
-    return fail(FaultKind::malformed, where(lane, step) + " needs two regions of one size");
+    return fail(FaultKind::malformed, fmt::format("{} needs two regions of one size", where(lane, step)));
   if (two && step.from != step.to && overlap(step.from, step.to))
-    return fail(FaultKind::malformed, where(lane, step) + " has regions that overlap in part");
+    return fail(FaultKind::malformed, fmt::format("{} has regions that overlap in part", where(lane, step)));
   if (step.op == Op::reduce && step.from == step.to)
-    return fail(FaultKind::malformed, where(lane, step) + " reads what it writes");
+    return fail(FaultKind::malformed, fmt::format("{} reads what it writes", where(lane, step)));
   return inside(lane, step, step.reads()) && inside(lane, step, step.writes());
 }
 
 bool Memory::inside(std::uint32_t lane, const Step& step, const Region& r) {
   if (r.buffer == Buffer::none)
-    return r.count == 0 || fail(FaultKind::malformed, where(lane, step) + " is a signal with elements");
+    return r.count == 0 || fail(FaultKind::malformed, fmt::format("{} is a signal with elements", where(lane, step)));
   const Count size = store(lane, r.buffer).values.size();
   if (r.offset <= size && r.count <= size - r.offset) return true;
-  return fail(FaultKind::outside, where(lane, step) + " but the buffer has " + std::to_string(size));
+  return fail(FaultKind::outside, fmt::format("{} but the buffer has {}", where(lane, step), size));
 }
 
 bool Memory::may_touch(std::uint32_t lane, const Step& step) {
@@ -344,15 +345,14 @@ bool Memory::may_read(std::uint32_t lane, const Step& step, const Region& r) {
   if (r.count == 0) return true;
   Store& s = store(lane, r.buffer);
   if (const void* hole = std::memchr(s.written.data() + r.offset, 0, r.count))
-    return fail(FaultKind::unwritten_read,
-                where(lane, step) + " reads element " +
-                    std::to_string(static_cast<const std::uint8_t*>(hole) - s.written.data()) + " before any write");
+    return fail(FaultKind::unwritten_read, fmt::format("{} reads element {} before any write", where(lane, step),
+                                                       static_cast<const std::uint8_t*>(hole) - s.written.data()));
   if (s.writer.empty()) return true;
   const std::uint32_t me = std::uint32_t(lane_of(lane)) + 1;
   for (Count i = r.offset; i < r.offset + r.count; ++i) {
     if (s.writer[i] && s.writer[i] != me)
-      return fail(FaultKind::lane_overlap, where(lane, step) + " reads element " + std::to_string(i) +
-                                               ", which channel " + std::to_string(s.writer[i] - 1) + " writes");
+      return fail(FaultKind::lane_overlap,
+                  fmt::format("{} reads element {}, which channel {} writes", where(lane, step), i, s.writer[i] - 1));
     s.reader[i] = s.reader[i] == 0 || s.reader[i] == me ? me : kMany;
   }
   return true;
@@ -374,8 +374,8 @@ bool Memory::may_write(std::uint32_t lane, const Step& step) {
     const std::uint32_t other = s.writer[i] && s.writer[i] != me ? s.writer[i] : s.reader[i] != me ? s.reader[i] : 0;
     if (other)
       return fail(FaultKind::lane_overlap,
-                  where(lane, step) + " writes element " + std::to_string(i) + ", which " +
-                      (other == kMany ? "other channels touch" : "channel " + std::to_string(other - 1) + " touches"));
+                  fmt::format("{} writes element {}, which {}", where(lane, step), i,
+                              other == kMany ? "other channels touch" : fmt::format("channel {} touches", other - 1)));
     s.writer[i] = me;
   }
   return true;
@@ -387,8 +387,7 @@ void Memory::check_barrier() {
     bool done = r != late_;
     for (Count l = 0; l < lanes_; ++l) done = done && all_[r * lanes_ + l].done();
     if (!done) continue;
-    fail(FaultKind::left_early,
-         "rank " + std::to_string(r) + " left before rank " + std::to_string(late_) + " entered");
+    fail(FaultKind::left_early, fmt::format("rank {} left before rank {} entered", r, late_));
     return;
   }
 }
@@ -404,27 +403,23 @@ void Memory::check_ended() {
     std::string posted;
     for (std::uint32_t rest = lane.busy(); rest; rest &= rest - 1) {
       const Step& s = lane.step(Token(std::countr_zero(rest)));
-      if (!s.local() && all_[s.peer * lanes_ + lane_of(lane.id())].done()) {
-        orphan = true;
-        posted += "; " + where(lane.id(), s) + " although that rank's channel has ended";
-      } else {
-        posted += "; " + where(lane.id(), s);
-      }
+      const bool ended = !s.local() && all_[s.peer * lanes_ + lane_of(lane.id())].done();
+      orphan |= ended;
+      posted += fmt::format("; {}{}", where(lane.id(), s), ended ? " although that rank's channel has ended" : "");
     }
-    if (lane.blocked()) posted += ", then waits " + text(*lane.blocked());
+    if (lane.blocked()) posted += fmt::format(", then waits {}", text(*lane.blocked()));
     if (listed++ < 4) stuck += posted;
   }
   if (waiting) {
     fail(orphan ? FaultKind::unmatched : FaultKind::deadlock,
-         std::to_string(waiting) + " of " + std::to_string(all_.size()) + " channels cannot go on" + stuck);
+         fmt::format("{} of {} channels cannot go on{}", waiting, all_.size(), stuck));
     return;
   }
   for (const auto& [key, ch] : channels_) {
     if (ch.slots.empty()) continue;
     const Count to = key % ranks_, from = key / ranks_ % ranks_, lane = key / ranks_ / ranks_;
-    fail(FaultKind::unmatched, "channel " + std::to_string(lane) + ": a message of " +
-                                   std::to_string(ch.slots.front().size()) + " from rank " + std::to_string(from) +
-                                   " was never received by rank " + std::to_string(to));
+    fail(FaultKind::unmatched, fmt::format("channel {}: a message of {} from rank {} was never received by rank {}",
+                                           lane, ch.slots.front().size(), from, to));
     return;
   }
 }
@@ -439,10 +434,9 @@ void Memory::check_output(Rank r) {
     const Element found = s.values[out.offset + i];
     const bool written = s.written[out.offset + i], gap = due[i] == kGap;
     if (gap ? !written : written && found == due[i]) continue;
-    const std::string at = "rank " + std::to_string(r) + " element " + std::to_string(i) + " of " +
-                           std::to_string(out.count) + " of its output";
+    const std::string at = fmt::format("rank {} element {} of {} of its output", r, i, out.count);
     if (gap) {
-      fail(FaultKind::outside, at + " was written, which belongs to no block");
+      fail(FaultKind::outside, fmt::format("{} was written, which belongs to no block", at));
     } else if (written) {
       fail(FaultKind::wrong_value, at + blame(r, i, found, due[i]));
     } else {
@@ -458,10 +452,9 @@ std::string Memory::blame(Rank r, Count i, Element found, Element due) const {
   const Rank block = definition(case_.call.kind).output.extent == Extent::own ? r : 0;
   for (Rank p = 0; p < ranks_; ++p) {
     const Element v = oracle_.value(p, block, i);
-    const std::string who = "rank " + std::to_string(p) + "'s contribution";
-    if (found == v) return " is " + who + " alone";
-    if (found + v == due) return " lacks " + who;
-    if (found - v == due) return " has " + who + " twice";
+    if (found == v) return fmt::format(" is rank {}'s contribution alone", p);
+    if (found + v == due) return fmt::format(" lacks rank {}'s contribution", p);
+    if (found - v == due) return fmt::format(" has rank {}'s contribution twice", p);
   }
   return {};
 }

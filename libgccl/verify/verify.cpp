@@ -1,5 +1,7 @@
 #include "libgccl/verify/verify.hpp"
 
+#include <fmt/core.h>
+
 namespace gccl {
 namespace {
 
@@ -212,24 +214,22 @@ class Sweep {
 }  // namespace
 
 std::string describe(const Case& c) {
-  std::string s = std::string(name(c.call.kind)) + " " + std::string(c.algorithm->name) + ": ranks " +
-                  std::to_string(c.ranks()) + " (" + c.layout_name + "), count " + std::to_string(c.call.count);
-  if (has_root(c.call.kind)) s += ", root " + std::to_string(c.call.root);
-  s += c.call.in_place ? ", in place" : ", out of place";
-  if (c.call.places) s += ", blocks apart";
-  return s + ", chunks " + std::to_string(c.shares) + ", channels " + std::to_string(c.lanes) + ", window " +
-         std::to_string(c.window) + (c.delivery == Delivery::buffered ? " buffered" : " rendezvous") +
-         (c.replayed ? " replayed" : "") + ", seed " + std::to_string(c.seed);
+  return fmt::format("{} {}: ranks {} ({}), count {}{}, {}{}, chunks {}, channels {}, window {} {}{}, seed {}",
+                     name(c.call.kind), c.algorithm->name, c.ranks(), c.layout_name, c.call.count,
+                     has_root(c.call.kind) ? fmt::format(", root {}", c.call.root) : "",
+                     c.call.in_place ? "in place" : "out of place", c.call.places ? ", blocks apart" : "", c.shares,
+                     c.lanes, c.window, c.delivery == Delivery::buffered ? "buffered" : "rendezvous",
+                     c.replayed ? " replayed" : "", c.seed);
 }
 
 std::optional<Counterexample> verify(const Case& c, std::uint64_t* messages) {
   const auto failure = [&](FaultKind kind, const std::string& text) {
-    return Counterexample{kind, describe(c) + ": " + std::string(name(kind)) + ": " + text};
+    return Counterexample{kind, fmt::format("{}: {}: {}", describe(c), name(kind), text)};
   };
   const Rank n = c.ranks();
   for (Rank r = 0; r < n; ++r)
     if (!c.algorithm->can(c.call, c.layout->view(r)))
-      return failure(FaultKind::fits_differs, "rank " + std::to_string(r) + " cannot serve the call");
+      return failure(FaultKind::fits_differs, fmt::format("rank {} cannot serve the call", r));
 
   const bool barrier = c.call.kind == Collective::barrier;
   const Rank runs = barrier ? std::min<Rank>(n, 32) : 1;
