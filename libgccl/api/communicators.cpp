@@ -34,12 +34,7 @@ class ProgressThread {
       thread_ = std::thread([this] {
         const OwnThread own;
         Backoff backoff(true);
-        while (!stop_.load(std::memory_order_relaxed))
-          if (progress_all_but(nullptr)) {
-            backoff.reset();
-          } else {
-            backoff.pause();
-          }
+        while (!stop_.load(std::memory_order_relaxed)) backoff.after(progress_all_but(nullptr));
       });
     } else if (!more && users_ == 1) {
       stop_ = true;

@@ -75,10 +75,11 @@ Status wait_in_turns(std::vector<Operation*> operations) {
   Backoff backoff(true);
   bool blocks = false;  // as far as the communicators know
   while (!operations.empty()) {
+    Moved moved = Moved::nothing;
     const std::size_t ended = std::erase_if(operations, [&](Operation* op) {
       Status s;
       const Communicator* const of = op->communicator;
-      if (!Communicator::test(op, &s)) return false;
+      if (!Communicator::test(op, &s, &moved)) return false;
       try {
         if (!s.ok()) notice_failure_of(of);
       } catch (...) {
@@ -87,6 +88,7 @@ Status wait_in_turns(std::vector<Operation*> operations) {
       if (first.ok()) first = std::move(s);
       return true;
     });
+    if (moved == Moved::bytes) backoff.stay_awake();
     if (ended > 0) {
       backoff.reset();
     } else if (backoff.pause() && !std::exchange(blocks, true)) {

@@ -14,6 +14,9 @@
 
 namespace gccl {
 
+// What a look at what is in flight found: nothing new; bytes of a long message, alone; or that something is complete.
+enum class Moved : std::uint8_t { nothing, bytes, something };
+
 // One wait. With more ranks than processors on the machine a spinning rank holds up the very one it waits for: the
 // scheduler would only notice at its next tick, up to 4 ms later.
 class Backoff {
@@ -45,11 +48,22 @@ class Backoff {
 #endif
     return looks_ % 4096 == 0;
   }
-  // Something moved.
+  // Something is complete, and the next wait begins.
   void reset() {
-    looks_ = slept_us_ = 0;
+    looks_ = 0;
+    stay_awake();
+  }
+  // What is waited for is on its way.
+  void stay_awake() {
+    slept_us_ = 0;
     awake_ = true;
     began_ = {};
+  }
+  // After each look of a thread that does nothing else: one of the above, or a pause.
+  void after(Moved moved) {
+    if (moved == Moved::something) return reset();
+    if (moved == Moved::bytes) stay_awake();
+    pause();
   }
   std::uint64_t yields() const { return yields_; }
 

@@ -33,12 +33,12 @@ std::int64_t connect_timeout_ms(const World& world, const Members& members) {
 
 const char Communicator::kMagic[] = "gccl communicator";
 
-bool progress_all_but(Communicator* mine) {
-  bool moved = false;
+Moved progress_all_but(Communicator* mine) {
+  Moved moved = Moved::nothing;
   if (std::unique_lock lock(registry_mutex, std::try_to_lock); lock)
     for (Communicator* c : registry())
-      if (c != mine && c->busy()) moved |= c->progress();
-  return completions::run() || moved;
+      if (c != mine && c->busy()) moved = std::max(moved, c->progress());
+  return completions::run() ? Moved::something : moved;
 }
 
 void for_each_communicator(const std::function<void(Communicator&)>& f) {

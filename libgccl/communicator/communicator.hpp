@@ -63,12 +63,13 @@ class Communicator {
   // returned, except for a thread that is inside one of them.
   // False when that takes longer than timeout_ms (negative: no limit); else *status is the operation's and it is gone.
   static bool wait(Operation* op, std::int64_t timeout_ms, Status* status);
-  static bool test(Operation* op, Status* status);
+  // The same at once. *moved: what its look at everything found, where that is more than *moved was.
+  static bool test(Operation* op, Status* status, Moved* moved = nullptr);
   static void give_up(Operation* op);
   // False when the operation has ended.
   bool on_complete(Operation* op, GCCL_Completion_function function, void* context);
-  // What can be done without waiting. True when something moved.
-  bool progress();
+  // What can be done without waiting.
+  Moved progress();
   bool pending();
   bool busy() const { return operations_.busy(); }
   // A thread waits for operations, here and elsewhere, without a limit, until all have ended, this among them.
@@ -146,7 +147,7 @@ void notice_failure_of(const Communicator* maybe);
 // Calls f with every communicator of this process, unless another thread looks at them, too.
 void for_each_communicator(const std::function<void(Communicator&)>& f);
 
-// Progress on every communicator of this process that is in use, and functions that are due. True when something moved.
-bool progress_all_but(Communicator* mine);
+// Progress on every communicator of this process that is in use, and functions that are due.
+Moved progress_all_but(Communicator* mine);
 
 }  // namespace gccl

@@ -16,6 +16,7 @@ namespace gccl {
 namespace {
 
 constexpr int kDoneAtOnce = 32;
+constexpr std::uint64_t kFlowBytes = 1 << 20;
 
 }  // namespace
 
@@ -255,31 +256,41 @@ void Operations::begin_to_myself(Operation* op) {
   finish(op, {});
 }
 
-bool Operations::make_progress() noexcept {
+Moved Operations::make_progress() noexcept {
   try {
     return advance();
   } catch (...) {
     break_down(blamed(caught()), team_.rank(), true);
-    return true;
+    return Moved::something;
   }
 }
 
-bool Operations::advance() {
-  if (!failure_.none()) return false;
+Moved Operations::advance() {
+  if (!failure_.none()) return Moved::nothing;
   if (failure_.abort_asked()) {
     break_down(failure_.aborted(team_.rank()), team_.rank(), true);
     failure_.acknowledge();
-    return true;
+    return Moved::something;
   }
   bool moved = false;
   for (Ports::Port& port : team_.ports->all()) {
     if (port.in_flight == 0) continue;
     moved |= poll(port);
-    if (!failure_.none()) return true;
+    if (!failure_.none()) return Moved::something;
   }
   const std::size_t before = queue_.size();
   advance_collectives();
-  return moved || queue_.size() != before;
+  if (moved || queue_.size() != before) return Moved::something;
+  return flows() ? Moved::bytes : Moved::nothing;
+}
+
+// A long message may take longer than a wait stays awake, and its bytes need a thread that polls. At a rate at which so
+// many do not come while it does, what a socket or a pipe holds lasts for the sleeps.
+bool Operations::flows() {
+  const std::uint64_t now = team_.ports->moved_bytes();
+  if (now - moved_bytes_ < kFlowBytes) return false;
+  moved_bytes_ = now;
+  return true;
 }
 
 bool Operations::poll(Ports::Port& port) {

@@ -26,8 +26,8 @@ class Operations {
   std::shared_ptr<PreparedPlan> plan_of(const Work& work);
   Scratch& scratch() { return scratch_; }
 
-  // What can be done without waiting. True when something moved.
-  bool make_progress() noexcept;
+  // What can be done without waiting.
+  Moved make_progress() noexcept;
   // The same, of collectives alone and with exceptions.
   void advance_collectives();
 
@@ -55,8 +55,9 @@ class Operations {
   void begin_transfer(Operation* op);
   void begin_to_myself(Operation* op);
   void end_transfer(Operation* op);
-  bool advance();
+  Moved advance();
   bool poll(Ports::Port& port);
+  bool flows();
   bool compare_results(Operation* op);
   Status concluded(Operation* op);
   void finish(Operation* op, Status status) noexcept;
@@ -67,6 +68,7 @@ class Operations {
   Failure failure_;
   Scratch scratch_;
   std::atomic<std::uint32_t> active_{0};  // operations in flight
+  std::uint64_t moved_bytes_ = 0;         // of the ports, when flows() was last true
   std::deque<Operation*> queue_;
   std::vector<Operation*> transfers_;
   SelfMessages to_myself_;

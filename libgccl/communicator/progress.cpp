@@ -9,11 +9,11 @@
 
 namespace gccl {
 
-bool Communicator::progress() {
+Moved Communicator::progress() {
   std::unique_lock lock(lock_, std::try_to_lock);
-  if (!lock) return false;
-  const bool moved = operations_.make_progress();
-  if (!moved && busy()) supervisor_.check_at_times();
+  if (!lock) return Moved::nothing;
+  const Moved moved = operations_.make_progress();
+  if (moved != Moved::something && busy()) supervisor_.check_at_times();
   return moved;
 }
 
@@ -23,17 +23,19 @@ bool Communicator::progress_until(Operation* op, std::int64_t until_ns) {
   bool blocks = until_ns == INT64_MAX;  // then the thread goes on when the operation has ended, and never before
   Backoff backoff(team_.world->oversubscribed);
   while (!ended()) {
-    bool moved = false, far = false;
+    Moved moved = Moved::nothing;
+    bool far = false;
     if (std::unique_lock lock(lock_, std::try_to_lock); lock) {
       moved = operations_.make_progress();
       far = team_.ports->waits_for_network();
     }
     completions::run();
     if (ended()) break;
-    if (moved) {
+    if (moved == Moved::something) {
       backoff.reset();
       continue;
     }
+    if (moved == Moved::bytes) backoff.stay_awake();
     if (!backoff.pause(far)) continue;
     if (std::unique_lock lock(lock_, std::try_to_lock); lock) {
       if (std::exchange(blocks, false)) supervisor_.thread_blocks(*op);
@@ -61,12 +63,13 @@ bool Communicator::wait(Operation* op, std::int64_t timeout_ms, Status* status) 
   return true;
 }
 
-bool Communicator::test(Operation* op, Status* status) {
+bool Communicator::test(Operation* op, Status* status, Moved* moved) {
   const auto stage = [op] { return op->stage.load(std::memory_order_acquire); };
   if (stage() == Operation::Stage::pending) {
     Communicator* const c = op->communicator;
-    c->progress();
-    if (stage() == Operation::Stage::pending) progress_all_but(c);
+    Moved any = c->progress();
+    if (stage() == Operation::Stage::pending) any = std::max(any, progress_all_but(c));
+    if (moved) *moved = std::max(*moved, any);
     if (stage() == Operation::Stage::pending) return false;
   }
   completions::run();

@@ -20,8 +20,12 @@ constexpr std::uint8_t kNoRoute = 255;
 
 // Those that are part of the library. A new one is a row.
 const Transport kTransports[] = {
-    {.backend = shm_backend(), .cost_model = "shm", .in_memory = true, .fast_path = shm_fast_path},
-    {.backend = tcp_backend(), .cost_model = "tcp"},
+    {.backend = shm_backend(),
+     .cost_model = "shm",
+     .in_memory = true,
+     .moved_bytes = shm_moved_bytes,
+     .fast_path = shm_fast_path},
+    {.backend = tcp_backend(), .cost_model = "tcp", .moved_bytes = tcp_moved_bytes},
 };
 constexpr std::string_view kNetworkModel = "tcp";  // of transports without a cost model of their own
 
@@ -151,7 +155,7 @@ Ports::Connecting::Connecting(const OpenTransports& transports, const GCCL_Port_
       report_.failed_backends |= 1u << b;
       state = nullptr;
     }
-    ports_->ports_.push_back({i.transport.backend, state, i.transport.in_memory});
+    ports_->ports_.push_back({i.transport.backend, state, i.transport.in_memory, i.transport.moved_bytes});
   }
 }
 

@@ -59,7 +59,8 @@ class Ports {
   struct Port {
     const GCCL_Backend* backend;
     void* state;
-    bool in_memory;               // Transport::in_memory
+    bool in_memory;  // these two as in Transport
+    std::uint64_t (*moved_bytes)(const void* port);
     std::uint32_t in_flight = 0;  // transfers that poll will return
     std::uint32_t peers = 0;      // it serves
   };
@@ -77,6 +78,13 @@ class Ports {
     for (const Port& p : ports_)
       if (p.in_flight > 0 && !p.in_memory) return true;
     return false;
+  }
+  // Of long messages, as far as the transports know. It only grows.
+  std::uint64_t moved_bytes() const {
+    std::uint64_t sum = 0;
+    for (const Port& p : ports_)
+      if (p.moved_bytes && p.state) sum += p.moved_bytes(p.state);
+    return sum;
   }
   // By which of the planner's cost models calls are planned (transport_model_of()); the same on every rank.
   std::string_view cost_model() const { return cost_model_; }

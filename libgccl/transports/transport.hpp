@@ -1,6 +1,7 @@
 // A transport as the library knows it: its GCCL_Backend, and what that interface does not say.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string_view>
 
@@ -16,6 +17,8 @@ struct Transport {
   std::string_view cost_model{};
   // Messages come from another core's cache: a thread that waits for one spins.
   bool in_memory = false;
+  // That an open port has sent and received so far in long messages. Null: not known.
+  std::uint64_t (*moved_bytes)(const void* port) = nullptr;
   // Of an open port that reaches all peers of its communicator, or of none where the communicator has one rank. May be
   // null.
   std::unique_ptr<FastPath> (*fast_path)(void* port) = nullptr;

@@ -3,6 +3,7 @@
 // circle (runtime_circles.cpp).
 #include <doctest/doctest.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -10,9 +11,29 @@
 #include <vector>
 
 #include "gccl/gccl.h"
+#include "libgccl/base/backoff.hpp"
 #include "tests/support/rank_job.hpp"
 
 using namespace ranks;
+
+// A message of 512 MiB takes longer than a wait stays awake, and came half as fast where its reader slept.
+TEST_CASE("a wait in which bytes come stays awake, and one in which nothing comes sleeps") {
+  const auto sleeps = [] {
+    rusage usage;
+    getrusage(RUSAGE_THREAD, &usage);
+    return usage.ru_nvcsw;
+  };
+  for (const gccl::Moved moved : {gccl::Moved::bytes, gccl::Moved::nothing})
+    for (const bool oversubscribed : {false, true}) {
+      gccl::Backoff backoff(oversubscribed);
+      const long before = sleeps();
+      const auto began = Clock::now();
+      while (seconds_since(began) < 0.1 ||
+             (moved == gccl::Moved::nothing && sleeps() == before && seconds_since(began) < 20))
+        backoff.after(moved);
+      CHECK((sleeps() > before) == (moved == gccl::Moved::nothing));
+    }
+}
 
 TEST_CASE("ranks that are late, busy elsewhere or differ where they may are waited for") {
   for (int size = 3; size <= 4; ++size)

@@ -302,6 +302,25 @@ TEST_CASE("the fast path receives no first piece of a longer message") {
   CHECK(received.bytes_found == data.size());
 }
 
+TEST_CASE("a port counts what it reads of a long message while that is on its way") {
+  Two_ranks two;
+  std::vector<std::byte> data(24 << 20, std::byte(1)), in(data.size());
+  GCCL_Transfer sent = transfer(1, data.data(), data.size()), received = transfer(0, in.data(), in.size());
+  REQUIRE(two.port[0]->send(&sent) == 0);
+  REQUIRE(two.port[1]->receive(&received) == 0);
+  GCCL_Transfer* done = nullptr;
+  std::uint64_t before = 0;
+  int polls = 0;
+  for (; two.port[1]->poll(&done, 1) == 0; ++polls) {
+    two.port[0]->poll(&done, 1);
+    CHECK(two.port[1]->moved_bytes() > before);
+    before = two.port[1]->moved_bytes();
+  }
+  CHECK(polls > 0);
+  CHECK(two.port[1]->moved_bytes() == data.size());
+  CHECK(in == data);
+}
+
 // ---- Two processes ----
 
 struct Address_bytes {

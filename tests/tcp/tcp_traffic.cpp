@@ -215,9 +215,11 @@ TEST_CASE("messages nobody receives yet do not hold up other channels") {
   REQUIRE(w.until_done({t, r}));
   CHECK(b == 7);
   CHECK(s->result == GCCL_IN_PROGRESS);
+  const std::uint64_t before = tcp_moved_bytes(w[1].port);
   auto* q = w[1].receive(0, got.data(), got.size());
   REQUIRE(w.until_done({s, q}));
   CHECK(got == big);
+  CHECK(tcp_moved_bytes(w[1].port) - before >= big.size());
 }
 
 TEST_CASE("a message leaves although the other rank does nothing, whichever of the two dials") {

@@ -61,4 +61,6 @@ constexpr GCCL_Backend kBackend = {
 
 const GCCL_Backend* shm_backend() { return &kBackend; }
 
+std::uint64_t shm_moved_bytes(const void* port) { return static_cast<const shm::Port*>(port)->moved_bytes(); }
+
 }  // namespace gccl

@@ -97,6 +97,7 @@ class Port {
   void fail_for_memory(const End& e) noexcept;
   std::string text_of_damage(End& e) const;
   Rank rank() const { return rank_; }
+  std::uint64_t moved_bytes() const { return moved_bytes_; }  // of long messages
 
  private:
   static constexpr std::uint32_t kNowhere = ~0u;
@@ -144,6 +145,7 @@ class Port {
   GCCL_Fault fault_{};
   bool failed_ = false;
   std::uint32_t idle_polls_ = 0;
+  std::uint64_t moved_bytes_ = 0;
 };
 
 }  // namespace gccl::shm

@@ -295,7 +295,10 @@ bool Port::advance(End& e, GCCL_Transfer** done, int max, int* count) {
   }
   while (e.first && *count < max) {
     GCCL_Transfer* const t = e.first;
-    if (!(e.receives ? advance_receive(e, t) : advance_send(e, t))) break;
+    const std::uint64_t before = t->backend[0];
+    const bool over = e.receives ? advance_receive(e, t) : advance_send(e, t);
+    moved_bytes_ += t->backend[0] - before;
+    if (!over) break;
     e.first = t->next;
     if (!e.receives && t->backend[1] != 0) {
       note_zero_copy(e, t);

@@ -1,6 +1,8 @@
 // TCP between ranks, on one machine or on several.
 #pragma once
 
+#include <cstdint>
+
 #include "gccl/backend.h"
 
 namespace gccl {
@@ -9,5 +11,7 @@ namespace gccl {
 // within one machine, the system's between machines; empty: the system's), GCCL_TCP_ZEROCOPY (0, 1, auto). Reaches
 // every other rank whose port can be connected to; never itself.
 const GCCL_Backend* tcp_backend();
+// By one of its ports (Transport::moved_bytes).
+std::uint64_t tcp_moved_bytes(const void* port);
 
 }  // namespace gccl

@@ -234,9 +234,11 @@ int Port::poll(GCCL_Transfer** done, int max) {
         ++i;
         continue;
       }
-      const std::uint64_t moved_before = many ? link->moved_bytes() : 0;
+      const std::uint64_t before = link->moved_bytes();
       if (!advance(link)) break;
-      if (many && link->moved_bytes() == moved_before) link->ready = false;
+      const std::uint64_t moved = link->moved_bytes() - before;
+      moved_bytes_ += moved;
+      if (many && moved == 0) link->ready = false;
       if (link->idle()) {
         link->active = false;
         active_[i] = active_.back();

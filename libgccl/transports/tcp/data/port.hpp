@@ -28,6 +28,7 @@ class Port {
   void receive(GCCL_Transfer* t);
   int poll(GCCL_Transfer** done, int max);
   const GCCL_Fault& fault() const { return fault_; }
+  std::uint64_t moved_bytes() const { return moved_bytes_; }  // by poll()
   void cancel(GCCL_Transfer* t);
   void abort(const GCCL_Fault& fault) const noexcept;
 
@@ -63,6 +64,7 @@ class Port {
   PendingConnection::Clock::duration listened_{};  // since then
 
   std::uint32_t polls_ = 0;
+  std::uint64_t moved_bytes_ = 0;
   PendingConnection::Clock::time_point next_look_{};  // for machines that have vanished
 
   // Links that wait for a peer to dial: should it be dead, nothing would ever say so.
