@@ -64,6 +64,9 @@ while read -r _ verb rest; do
   done
 done < <(grep -ohE '`[^`]+`' "${pages[@]}" | tr -d '`' | sed 's/gccl /\n&/g' | grep -E '^gccl [a-z]')
 for program in $(grep -ohE '`(build/release|scripts|bench)/[a-z0-9_/-]+[ `]' "${pages[@]}" | tr -d ' `' | sort -u); do
+  case $program in  # of the target benchmarks, which is built on demand
+    build/release/bench/bench_*) program=bench/${program##*/bench_}.cpp ;;
+  esac
   [ -e "$work/repository/$program" ] || { echo "FAILED: the text names $program, which does not exist" >&2; failed=$((failed + 1)); }
 done
 # A blank line within a table makes text of the rows behind it: each first row has its line of dashes below.
