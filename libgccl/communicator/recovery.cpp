@@ -369,8 +369,8 @@ Status Recovery::agree(Communicator& c, std::uint64_t* flags) {
   if (const Status& s = ended_.ok() ? g.broken : ended_; !s.ok()) return s.copy_or_code();
   look_at_processes();
   learn(g, lost);
-  if (g.membership->in_call())
-    return Status::error("another thread agrees on this communicator", GCCL_ERR_INVALID_USAGE);
+  if (g.shrinks || g.membership->in_call())
+    return Status::error("another thread agrees on this communicator, or shrinks it", GCCL_ERR_INVALID_USAGE);
   if (g.membership->out() != fault::Membership::Out::no) return out_of(g);
   g.membership->agree(now_ns(), *flags);
   fault::Decision d;

@@ -83,11 +83,13 @@ class Recovery {
     Recovery& recovery_;
     const int before_ = std::uncaught_exceptions();
   };
+  class Shrinking;
   // A communicator on which one of the calls was made.
   struct Group {
     Members members;
     std::unique_ptr<fault::Membership> membership;  // its ranks are the communicator's
     std::vector<fault::Decision> decisions;
+    bool shrinks = false;       // a call does, also while it has let go of the lock
     Status broken;              // a call gave up, on this rank or another; the ranks no longer agree on where they are
     fault::RankSet uninformed;  // of that, as far as they have said
     std::int64_t report_at_ns = 0, report_pause_ns = 0;

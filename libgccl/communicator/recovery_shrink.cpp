@@ -71,6 +71,21 @@ class Recovery::Over : public Exchange {
   const Communicator* const of_;
 };
 
+// Marks the group, and returns with the lock held.
+class Recovery::Shrinking {
+ public:
+  Shrinking(Group& group, std::unique_lock<std::mutex>& lock) : group_(group), lock_(lock) { group_.shrinks = true; }
+  ~Shrinking() {
+    if (!lock_.owns_lock()) lock_.lock();
+    group_.shrinks = false;
+  }
+  Shrinking(const Shrinking&) = delete;
+
+ private:
+  Group& group_;
+  std::unique_lock<std::mutex>& lock_;
+};
+
 Status Recovery::shrink(Communicator& parent, std::unique_ptr<Communicator>* out, std::uint64_t* flags) {
   const std::int64_t until_ns = time_limit(parent.timeout_ms());
   const std::vector<Rank> lost = parent.lost();
@@ -83,9 +98,10 @@ Status Recovery::shrink(Communicator& parent, std::unique_ptr<Communicator>* out
   if (const Status& s = ended_.ok() ? g.broken : ended_; !s.ok()) return s.copy_or_code();
   look_at_processes();
   learn(g, lost);
+  if (g.shrinks || g.membership->in_call())
+    return Status::error("another thread shrinks this communicator, or agrees on it", GCCL_ERR_INVALID_USAGE);
+  const Shrinking shrinking(g, lock);
   for (;;) {
-    if (g.membership->in_call())
-      return Status::error("another thread shrinks this communicator", GCCL_ERR_INVALID_USAGE);
     if (g.membership->out() != fault::Membership::Out::no) return out_of(g);
     g.membership->shrink(now_ns());
     fault::Decision d;

@@ -5,7 +5,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <set>
+#include <thread>
 #include <vector>
 
 #include "gccl/gccl.h"
@@ -168,6 +170,43 @@ TEST_CASE("who revokes a communicator ends the calls of all, and they go on with
       RANK_SUCCESS(GCCL_Barrier(again));
       GCCL_Comm_free(&c);
       RANK_SUCCESS(GCCL_Comm_free(&again));
+      GCCL_Finalize();
+    });
+}
+
+// While the smaller communicator is made, the shrinking thread waits for other ranks without a lock.
+TEST_CASE("a thread that shrinks what another one shrinks is told so, whenever it comes") {
+  for (const Job& job : transports(3))
+    check(job, [](int rank) {
+      GCCL_Comm world = begin();
+      for (int round = 0; round < 3; ++round) {
+        GCCL_Comm c = copy_of(world), made = GCCL_COMM_NULL;
+        RANK_SUCCESS(GCCL_Comm_set_timeout(c, 1000));  // a call that comes when the other has ended waits for nobody
+        std::atomic<bool> begun{false}, over{false};
+        std::thread other([&] {
+          if (rank != 0) return;
+          while (!begun) std::this_thread::yield();
+          while (!over) {
+            GCCL_Comm another = GCCL_COMM_NULL;
+            const GCCL_Result r = GCCL_Comm_shrink(c, &another);
+            RANK_CHECK((r == GCCL_SUCCESS || r == GCCL_ERR_INVALID_USAGE || r == GCCL_ERR_TIMEOUT));
+            if (r == GCCL_SUCCESS) made = another;
+            if (r == GCCL_SUCCESS || r == GCCL_ERR_TIMEOUT) return;
+          }
+        });
+        begun = true;
+        GCCL_Comm mine = GCCL_COMM_NULL;
+        const GCCL_Result r = GCCL_Comm_shrink(c, &mine);
+        over = true;
+        other.join();
+        RANK_CHECK((r == GCCL_SUCCESS || (rank == 0 && r == GCCL_ERR_INVALID_USAGE)));
+        if (!made) made = mine;
+        RANK_CHECK(made != GCCL_COMM_NULL);
+        RANK_SUCCESS(GCCL_Barrier(made));
+        RANK_SUCCESS(GCCL_Comm_release(&made));
+        RANK_SUCCESS(GCCL_Comm_release(&c));
+      }
+      RANK_SUCCESS(GCCL_Barrier(world));
       GCCL_Finalize();
     });
 }
