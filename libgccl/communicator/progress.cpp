@@ -35,8 +35,9 @@ bool Communicator::progress_until(Operation* op, std::int64_t until_ns) {
       backoff.reset();
       continue;
     }
+    // Each such look takes long enough for a look around.
     if (moved == Moved::bytes) backoff.stay_awake();
-    if (!backoff.pause(far)) continue;
+    if (!backoff.pause(far) && moved != Moved::bytes) continue;
     if (std::unique_lock lock(lock_, std::try_to_lock); lock) {
       if (std::exchange(blocks, false)) supervisor_.thread_blocks(*op);
       supervisor_.check();
