@@ -105,3 +105,25 @@ TEST_CASE("where a rank has used up its descriptors, the call that needs one end
   }
   for (const int fd : gone) ::close(fd);
 }
+
+// Over TCP it dials the sender, which asks it to; of the streams two find a descriptor.
+TEST_CASE("a message is sent to a rank that has descriptors again before it receives") {
+  check({.size = 2, .backends = "tcp", .environment = {{"GCCL_TCP_STREAMS", "4"}, {"GCCL_LOG", "0"}}}, [](int rank) {
+    GCCL_Comm world = begin(), c = copy_of(world);
+    float x = 5, y = 0;
+    RANK_SUCCESS(GCCL_Barrier(world));
+    if (rank == 1) {
+      RANK_SUCCESS(GCCL_Send(&x, 1, GCCL_FLOAT32, 0, c));
+    } else {
+      use_up_descriptors();
+      limit_descriptors(66);
+      usleep(1500000);
+      limit_descriptors(512);
+      usleep(500000);
+      RANK_SUCCESS(GCCL_Recv(&y, 1, GCCL_FLOAT32, 1, c));
+      RANK_CHECK(y == 5);
+    }
+    RANK_SUCCESS(GCCL_Comm_free(&c));
+    RANK_SUCCESS(GCCL_Finalize());
+  });
+}

@@ -74,8 +74,11 @@ PendingConnection::Next Accept::welcome(const Hello& hello) {
       return Next::over;
     case Hello::Kind::abort: return Next::over;
     case Hello::Kind::ask:
-      if (mailbox_->claim_for_peer(hello.from, hello.channel))
-        context_->dial(Dial::link(mailbox_, hello.from, hello.channel, context_->settings));
+      if (mailbox_->claim_for_peer(hello.from, hello.channel)) {
+        auto targets = Dial::link(mailbox_, hello.from, hello.channel, context_->settings);
+        for (Dial::Target& t : targets) t.for_peer = true;
+        context_->dial(std::move(targets));
+      }
       return Next::over;
     case Hello::Kind::watch: break;
   }

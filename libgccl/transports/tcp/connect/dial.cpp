@@ -30,6 +30,7 @@ Dial::Target::Target(Hello::Kind kind, std::shared_ptr<Mailbox> from, std::uint3
   hello.nonce = mailbox->peers[to].nonce;
   hello.from = mailbox->identity().rank;
   hello.to = to;
+  for_peer = kind == Hello::Kind::abort || kind == Hello::Kind::ask;
 }
 
 std::vector<Dial::Target> Dial::link(const std::shared_ptr<Mailbox>& from, std::uint32_t to, std::uint32_t channel,
@@ -66,7 +67,8 @@ PendingConnection::Next Dial::dial_next() {
       aborts || reserve_->hold() ? dial(to, &fd_) : system_error("no descriptor is left (see ulimit -n)", EMFILE);
   if (aborts && s.code() == GCCL_ERR_SYSTEM) reserve_->borrow([&] { return (s = dial(to, &fd_)).ok(); });
   if (!s.ok())
-    return failed(aborts && s.code() == GCCL_ERR_SYSTEM ? Failure::no_descriptor : Failure::refused, s.text());
+    return failed(target_.for_peer && s.code() == GCCL_ERR_SYSTEM ? Failure::no_descriptor : Failure::refused,
+                  s.text());
   handshake_ = Handshake::dial(*secret_, encode(target_.hello));
   stage_ = Stage::connecting;
   events_ = EPOLLOUT;

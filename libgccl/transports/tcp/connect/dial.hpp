@@ -22,6 +22,7 @@ class Dial : public PendingConnection {
     std::vector<SocketAddress> addresses;
     Hello hello;
     Clock::duration time_limit;  // with a peer whose machine does not answer
+    bool for_peer = false;       // nobody here waits for it: a shortage of descriptors may pass until the limit
   };
 
   // What connects a link to a peer: all its streams. `time_limit`, where it is not the settings' for a peer.
