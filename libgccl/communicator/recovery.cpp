@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cassert>
-#include <exception>
 #include <functional>
 #include <system_error>
 #include <utility>
@@ -349,7 +348,7 @@ Status Recovery::await_decision(std::unique_lock<std::mutex>& lock, Group& g, st
     g.decisions.erase(g.decisions.begin());
     return {};
   }
-  if (const Status& s = ended_.ok() ? g.broken : ended_; !s.ok()) return s.copy_or_code();
+  if (const Status& s = this->over(g); !s.ok()) return s.copy_or_code();
   if (over()) return g.broken = out_of(g);
   Status why = !given_up.ok() ? std::move(given_up)
                               : Status::error(fmt::format("{}: agreement took too long{}",
@@ -359,6 +358,14 @@ Status Recovery::await_decision(std::unique_lock<std::mutex>& lock, Group& g, st
   return why;
 }
 
+Status Recovery::prepare_call(Group& g, const std::vector<Rank>& lost) {
+  if (const Status& s = over(g); !s.ok()) return s.copy_or_code();
+  look_at_processes();
+  learn(g, lost);
+  if (!g.in_call) return {};
+  return Status::error("another thread agrees on this communicator, or shrinks it", GCCL_ERR_INVALID_USAGE);
+}
+
 Status Recovery::agree(Communicator& c, std::uint64_t* flags) {
   const std::int64_t until_ns = time_limit(c.timeout_ms());
   const std::vector<Rank> lost = c.lost();
@@ -366,11 +373,8 @@ Status Recovery::agree(Communicator& c, std::uint64_t* flags) {
   std::unique_lock lock(mutex_);
   Group& g = group_of(c.members());
   const Whole whole(*this);
-  if (const Status& s = ended_.ok() ? g.broken : ended_; !s.ok()) return s.copy_or_code();
-  look_at_processes();
-  learn(g, lost);
-  if (g.shrinks || g.membership->in_call())
-    return Status::error("another thread agrees on this communicator, or shrinks it", GCCL_ERR_INVALID_USAGE);
+  if (Status s = prepare_call(g, lost); !s.ok()) return s;
+  const Call call(g, lock);
   if (g.membership->out() != fault::Membership::Out::no) return out_of(g);
   g.membership->agree(now_ns(), *flags);
   fault::Decision d;

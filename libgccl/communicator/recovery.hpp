@@ -83,13 +83,12 @@ class Recovery {
     Recovery& recovery_;
     const int before_ = std::uncaught_exceptions();
   };
-  class Shrinking;
   // A communicator on which one of the calls was made.
   struct Group {
     Members members;
     std::unique_ptr<fault::Membership> membership;  // its ranks are the communicator's
     std::vector<fault::Decision> decisions;
-    bool shrinks = false;       // a call does, also while it has let go of the lock
+    bool in_call = false;       // a thread is, also while it has let go of the lock
     Status broken;              // a call gave up, on this rank or another; the ranks no longer agree on where they are
     fault::RankSet uninformed;  // of that, as far as they have said
     std::int64_t report_at_ns = 0, report_pause_ns = 0;
@@ -99,6 +98,20 @@ class Recovery {
     std::uint64_t exchanges = 0;
     std::uint64_t wanted = 0;     // 0: none
     std::uint64_t abandoned = 0;  // epoch in whose exchanges this rank takes no more part
+  };
+  // One of them, while it lasts; ends with the lock held.
+  class Call {
+   public:
+    Call(Group& group, std::unique_lock<std::mutex>& lock) : group_(group), lock_(lock) { group_.in_call = true; }
+    ~Call() {
+      if (!lock_.owns_lock()) lock_.lock();
+      group_.in_call = false;
+    }
+    Call(const Call&) = delete;
+
+   private:
+    Group& group_;
+    std::unique_lock<std::mutex>& lock_;
   };
   enum class Kind : std::uint8_t { membership = 1, said, want, detector, broken, broken_known };
   struct Rules : fault::DetectorRules {
@@ -129,6 +142,10 @@ class Recovery {
   void wake();
   // When a call that begins now has taken too long.
   static std::int64_t time_limit(std::int64_t timeout_ms);
+  // Not ok: no call goes on.
+  const Status& over(const Group& g) const { return ended_.ok() ? g.broken : ended_; }
+  // Before a call, with what its transports have lost. Not ok: it cannot begin.
+  Status prepare_call(Group& g, const std::vector<Rank>& lost);
   // In recovery_giving_up.cpp.
   void give_up(Group& g, const Status& why, Rank heard_from);
   bool reports(const Group& g) const;

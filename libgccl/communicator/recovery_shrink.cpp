@@ -38,7 +38,7 @@ class Recovery::Over : public Exchange {
     for (;;) {
       if (g.heard[number].size() == members.size()) break;
       const fault::RankSet& failed = g.membership->failures().failed;
-      if (const Status& over = recovery_.ended_.ok() ? g.broken : recovery_.ended_; !over.ok()) {
+      if (const Status& over = recovery_.over(g); !over.ok()) {
         s = over.copy_or_code();
         break;
       }
@@ -71,21 +71,6 @@ class Recovery::Over : public Exchange {
   const Communicator* const of_;
 };
 
-// Marks the group, and returns with the lock held.
-class Recovery::Shrinking {
- public:
-  Shrinking(Group& group, std::unique_lock<std::mutex>& lock) : group_(group), lock_(lock) { group_.shrinks = true; }
-  ~Shrinking() {
-    if (!lock_.owns_lock()) lock_.lock();
-    group_.shrinks = false;
-  }
-  Shrinking(const Shrinking&) = delete;
-
- private:
-  Group& group_;
-  std::unique_lock<std::mutex>& lock_;
-};
-
 Status Recovery::shrink(Communicator& parent, std::unique_ptr<Communicator>* out, std::uint64_t* flags) {
   const std::int64_t until_ns = time_limit(parent.timeout_ms());
   const std::vector<Rank> lost = parent.lost();
@@ -95,12 +80,8 @@ Status Recovery::shrink(Communicator& parent, std::unique_ptr<Communicator>* out
   std::unique_lock lock(mutex_);
   Group& g = group_of(parent.members());
   const Whole whole(*this);
-  if (const Status& s = ended_.ok() ? g.broken : ended_; !s.ok()) return s.copy_or_code();
-  look_at_processes();
-  learn(g, lost);
-  if (g.shrinks || g.membership->in_call())
-    return Status::error("another thread shrinks this communicator, or agrees on it", GCCL_ERR_INVALID_USAGE);
-  const Shrinking shrinking(g, lock);
+  if (Status s = prepare_call(g, lost); !s.ok()) return s;
+  const Call call(g, lock);
   for (;;) {
     if (g.membership->out() != fault::Membership::Out::no) return out_of(g);
     g.membership->shrink(now_ns());
@@ -128,7 +109,7 @@ Status Recovery::shrink(Communicator& parent, std::unique_ptr<Communicator>* out
       g.abandoned = g.membership->epoch();
       g.wanted = 0;
     }
-    if (const Status& over = ended_.ok() ? g.broken : ended_; !over.ok()) return over.copy_or_code();
+    if (const Status& s = over(g); !s.ok()) return s.copy_or_code();
     // All have it, or none.
     if (g.membership->out() != fault::Membership::Out::no) return out_of(g);
     g.membership->agree(now_ns(), (flags ? *flags & ~std::uint64_t(1) : 0) | s.ok());

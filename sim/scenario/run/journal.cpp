@@ -8,7 +8,6 @@
 #include <cerrno>
 #include <cstring>
 
-#include "libgccl/base/splitmix.hpp"
 #include "libgccl/json/reader.hpp"
 #include "sim/scenario/digest.hpp"
 
