@@ -21,7 +21,7 @@ const std::vector<std::string>& csv_columns() {
   static const std::vector<std::string> kColumns{
       "index",       "run",         "cluster",        "label",        "engine",     "collective", "algorithm",
       "ranks",       "world_ranks", "groups",         "bytes",        "count",      "dtype",      "op",
-      "root",        "in_place",    "shares",         "lanes",        "window",     "protocol",   "protocol_planned",
+      "root",        "in_place",    "chunks",         "channels",     "window",     "protocol",   "protocol_planned",
       "planned",     "planner",     "planner_choice", "planner_note", "decided_by", "time_us",    "algbw_GBps",
       "busbw_GBps",  "messages",    "message_bytes",  "predicted_us", "auto",       "fastest",    "wrong",
       "first_wrong", "wall_s",      "peak_rss_MB"};

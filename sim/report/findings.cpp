@@ -59,7 +59,7 @@ std::size_t kinds(const Rows& rows, const char* key) {
   return values.size();
 }
 
-// Shares, lanes, window or protocol as the run states it; what the planner decided does not distinguish rows.
+// Chunks, channels, window or protocol as the run states it; what the planner decided does not distinguish rows.
 std::string stated(const Json& row, const char* key) {
   const bool protocol = key == std::string_view("protocol");
   if (row.value(protocol ? "protocol_planned" : "planned", Json(protocol)) == true || !row.contains(key)) return "";
@@ -70,7 +70,7 @@ std::string stated(const Json& row, const char* key) {
 class Contest {
  public:
   Contest(const Rows& rows, bool by_ranks) : rows_(rows), by_ranks_(by_ranks) {
-    for (const char* key : {"shares", "lanes", "window", "protocol"})
+    for (const char* key : {"chunks", "channels", "window", "protocol"})
       if (std::any_of(rows.begin(), rows.end(),
                       [&](const Json* r) { return stated(*r, key) != stated(*rows[0], key); }))
         dimensions_.push_back(key);
@@ -84,7 +84,7 @@ class Contest {
   bool empty() const { return columns_.empty(); }
   std::uint64_t x(const Json& row) const { return whole(row, by_ranks_ ? "ranks" : "bytes"); }
   std::string at(std::uint64_t x) const { return by_ranks_ ? json::format_ranks(x) : json::format_bytes(x); }
-  // "ring", or "ring, shares 8" where runs differ in that too.
+  // "ring", or "ring, chunks 8" where runs differ in that too.
   std::string name(const Json& row) const {
     std::string name = text(row, "algorithm");
     for (const char* key : dimensions_)
@@ -169,14 +169,13 @@ std::string limit_of(const Json& row) {
   if (const auto error = prediction_error_percent(row); error && *error < -kPredictionErrorMax)
     return idle + fmt::format("ranks wait for each other, for links or for stragglers (closed form: {})",
                               format_time(number(row, "predicted_us")));
-  const auto shares = whole(row, "shares", 1), lanes = whole(row, "lanes", 1);
-  if (shares > 1)
+  const auto chunks = whole(row, "chunks", 1), channels = whole(row, "channels", 1);
+  if (chunks > 1)
     return idle + fmt::format(
-                      "even with {} chunks (shares) on {} channel{} (lanes) latency, waiting or combining is "
+                      "even with {} chunks on {} channel{} latency, waiting or combining is "
                       "the limit, not bandwidth",
-                      shares, lanes, lanes == 1 ? "" : "s");
-  return idle +
-         "latency or missing pipelining is the limit, not bandwidth; try more chunks (shares) and channels (lanes)";
+                      chunks, channels, channels == 1 ? "" : "s");
+  return idle + "latency or missing pipelining is the limit, not bandwidth; try more chunks and channels";
 }
 
 std::string reached(const Contest& contest, const Json& row) {

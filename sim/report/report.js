@@ -64,7 +64,7 @@ function sectionCard(section, id, columns) {
     common("ranks", n => plural(number(n) ?? 0, "rank")),
     section.columns.length === 1 || section.x === "ranks" ? common("bytes", exactBytes) : null, common("dtype", text),
     first.in_place === true ? "in place" : null, number(first.root) ? `root ${first.root}` : null,
-    common("shares", n => plural(number(n) ?? 0, "chunk")), common("lanes", n => plural(number(n) ?? 0, "channel")),
+    common("chunks", n => plural(number(n) ?? 0, "chunk")), common("channels", n => plural(number(n) ?? 0, "channel")),
     common("window", n => `window ${text(n)}`), common("protocol", name => `protocol ${text(name)}`)
   ].filter(x => x);
   const by = section.columns.length < 2 ? "" : section.x === "bytes" ? " against size" : " against ranks";

@@ -56,17 +56,17 @@ function groupBy(items, key) {
 
 const isSequence = run => run.collective === "sequence" || list(run.operations).length > 0;
 
-// Shares, lanes, the window or the protocol as the run states it; what the planner decided tells no runs apart.
+// Chunks, channels, the window or the protocol as the run states it; what the planner decided tells no runs apart.
 const stated = (run, part) =>
     (part === "protocol" ? run.protocol_planned !== false : run.planned === true) ? undefined : run[part];
 
-// Runs of one series have one x each. A series is an algorithm on one engine; where stated shares, lanes, windows or
+// Runs of one series have one x each. A series is an algorithm on one engine; where stated chunks, channels, windows or
 // protocols differ between the runs they are part of its name, and so is whatever else tells runs at the same x apart.
 // Runs that nothing tells apart are one point. base: the name without the engine, which has the colour and the marker.
 function seriesOf(runs, x) {
   const names = new Map(), engines = distinct(runs.map(run => text(run.engine)));
   const varies = part => distinct(runs.map(run => stated(run, part))).length > 1;
-  const dimensions = ["shares", "lanes", "window", "protocol"].filter(varies);
+  const dimensions = ["chunks", "channels", "window", "protocol"].filter(varies);
   for (const same of groupBy(runs, run => [run.algorithm])) {
     const clashes = groupBy(same, run => [run[x], run.engine, ...dimensions.map(part => stated(run, part))]);
     const parts =

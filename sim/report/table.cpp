@@ -80,7 +80,7 @@ std::string by_algorithm(const std::vector<const Json*>& rows, std::size_t width
   if (checked) table[0].push_back("wrong");
   // What the planner decided for each, where it is not the same for all.
   std::vector<const char*> planned;
-  for (const char* key : {"shares", "lanes", "window", "protocol"})
+  for (const char* key : {"chunks", "channels", "window", "protocol"})
     if (kinds_of(rows, key) > 1) planned.push_back(key);
   table[0].insert(table[0].begin() + 1, planned.begin(), planned.end());
   for (const Json* row : rows) {
@@ -139,8 +139,8 @@ std::string title(const Json& row) {
                       json::format_ranks(row["world_ranks"].get<std::uint64_t>()));
   if (row.value("groups", 1) > 1) text += fmt::format(" in {} groups of {}", row["groups"].dump(), row["ranks"].dump());
   if (row.contains("dtype")) text += fmt::format(", {}", row["dtype"].get<std::string>());
-  if (row.value("shares", 1) > 1 && !row.value("planned", false))
-    text += fmt::format(", {} chunks on {} channels", row["shares"].dump(), row["lanes"].dump());
+  if (row.value("chunks", 1) > 1 && !row.value("planned", false))
+    text += fmt::format(", {} chunks on {} channels", row["chunks"].dump(), row["channels"].dump());
   if (!row.value("protocol_planned", true)) text += fmt::format(", protocol {}", protocol_of(row));
   text += fmt::format(", {} engine", row["engine"].get<std::string>());
   if (row.contains("faults") && row["faults"].contains("carried_by"))

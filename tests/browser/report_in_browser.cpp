@@ -112,8 +112,8 @@ json run(const std::string& cluster, const std::string& collective, const std::s
           {"dtype", "f32"},
           {"root", 0},
           {"in_place", false},
-          {"shares", 1},
-          {"lanes", 1},
+          {"chunks", 1},
+          {"channels", 1},
           {"window", 8},
           {"time_us", time_us},
           {"algbw_GBps", rate},
@@ -318,10 +318,10 @@ void test_edges(const std::function<json(const std::string&, const json&)>& open
       runs.back()["ranks"] = ranks;
     }
   }
-  // The same algorithm with 1 and 4 lanes, and once more because auto chose it: two series, not three.
-  for (const int lanes : {1, 4, 4}) {
-    runs.push_back(run("c", "scatter", "ring", 64, 9.0 / lanes));
-    runs.back()["lanes"] = lanes;
+  // The same algorithm with 1 and 4 channels, and once more because auto chose it: two series, not three.
+  for (const int channels : {1, 4, 4}) {
+    runs.push_back(run("c", "scatter", "ring", 64, 9.0 / channels));
+    runs.back()["channels"] = channels;
   }
   runs.back()["auto"] = true;
   // Values that are missing.

@@ -172,11 +172,11 @@ TEST_CASE("rows go to CSV, alone on standard output or into a file, with the nam
   CHECK(run_gccl({"run", file.string(), "--csv", "/dev/full"}).code == 2);
 }
 
-TEST_CASE("the table names the winner, shares and lanes, and says what to use") {
+TEST_CASE("the table names the winner, chunks and channels, and says what to use") {
   const Folder folder;
   const fs::path file = folder.write("s.json", scenario(R"("runs":[
       {"label":"whole","collective":"allreduce","bytes":[64,"64MiB"],"algorithms":["ring","recursive_doubling","auto"]},
-      {"label":"cut","collective":"allreduce","bytes":["64MiB"],"algorithms":"ring","shares":8,"lanes":4}])"));
+      {"label":"cut","collective":"allreduce","bytes":["64MiB"],"algorithms":"ring","chunks":8,"channels":4}])"));
   const Ended e = run_gccl({"run", file.string()});
   CHECK(e.code == 0);
   for (const char* words :

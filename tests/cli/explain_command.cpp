@@ -40,7 +40,7 @@ TEST_CASE("explain and run agree on what is chosen and how long it is predicted 
   CHECK(own["schema"] == "gccl/explanation/1");
   CHECK(own["choice"]["algorithm"] == run["algorithm"]);
   CHECK(own["choice"]["protocol"] == run["protocol"]);
-  CHECK(own["choice"]["chunks"] == run["shares"]);
+  CHECK(own["choice"]["chunks"] == run["chunks"]);
   CHECK(own["choice"]["predicted_us"].get<double>() == doctest::Approx(run["predicted_us"].get<double>()));
   double sum = 0;
   for (const Json& part : own["candidates"][0]["parts"]) sum += part["us"].get<double>();

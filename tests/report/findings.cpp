@@ -20,8 +20,8 @@ json row(const std::string& algorithm, std::uint64_t bytes, double time_us, doub
           {"ranks", 8},
           {"bytes", bytes},
           {"dtype", "f32"},
-          {"shares", 1},
-          {"lanes", 1},
+          {"chunks", 1},
+          {"channels", 1},
           {"time_us", time_us},
           {"busbw_GBps", double(bytes) / time_us / 1e3},
           {"predicted_us", time_us},
@@ -67,11 +67,11 @@ TEST_CASE("the headline says what the busiest link means") {
   CHECK(
       headline({row("a", big, 100, 0.44)})
           .ends_with("no link is more than 44 % busy (the busiest is a nic link): latency or missing pipelining is the "
-                     "limit, not bandwidth; try more chunks (shares) and channels (lanes)."));
+                     "limit, not bandwidth; try more chunks and channels."));
   json cut = row("a", big, 100, 0.44);
-  cut["shares"] = 64;
-  cut["lanes"] = 8;
-  CHECK(has(headline({cut}), "even with 64 chunks (shares) on 8 channels (lanes) latency, waiting or combining"));
+  cut["chunks"] = 64;
+  cut["channels"] = 8;
+  CHECK(has(headline({cut}), "even with 64 chunks on 8 channels latency, waiting or combining"));
   json waited = row("a", big, 100, 0.44);
   waited["predicted_us"] = 40;
   CHECK(headline({waited}).ends_with("ranks wait for each other, for links or for stragglers (closed form: 40 us)."));
@@ -86,10 +86,10 @@ TEST_CASE("the headline says what the busiest link means") {
   CHECK(headline({without}).ends_with(" (100 us)."));
 }
 
-TEST_CASE("runs that differ in shares, lanes, label or ranks are told apart") {
+TEST_CASE("runs that differ in chunks, channels, label or ranks are told apart") {
   json cut = row("a", 1024, 1);
-  cut["shares"] = 8;
-  CHECK(headline({row("a", 1024, 10), cut}).starts_with("use a, shares 8 (a, shares 1 takes 900 % longer): "));
+  cut["chunks"] = 8;
+  CHECK(headline({row("a", 1024, 10), cut}).starts_with("use a, chunks 8 (a, chunks 1 takes 900 % longer): "));
   json labelled = row("b", 1024, 1), wide = row("a", 1024, 5);
   labelled["label"] = "one NIC down";
   wide["ranks"] = 16;
@@ -176,7 +176,7 @@ TEST_CASE("no document makes findings fail") {
        {json(), json::array(), json{{"runs", 3}}, json{{"runs", {1, "x", nullptr}}}, json{{"runs", json::array()}}})
     CHECK(findings(strange).empty());
   json odd = row("a", 1024, 1);
-  for (const char* key : {"tiers", "bytes", "ranks", "shares", "label", "predicted_us", "algorithm"}) {
+  for (const char* key : {"tiers", "bytes", "ranks", "chunks", "label", "predicted_us", "algorithm"}) {
     for (const json& value : {json(), json("x"), json(-1), json::object(), json{{{"tier", 3}}}, json("\xff")}) {
       json changed = odd;
       changed[key] = value;

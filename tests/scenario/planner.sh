@@ -44,7 +44,7 @@ play() {
   "$gccl" run "$folder/scenario.json" --quiet --csv "$folder/rows.csv"
   awk -F, 'NR == 1 { for (i = 1; i <= NF; ++i) at[$i] = i; next }
     { kind = $at["collective"]; count = kind ~ /^(barrier|alltoallv)$/ ? "-" : $at["count"]
-      print kind, count, $at["algorithm"], $at["shares"], $at["lanes"], $at["window"] }' "$folder/rows.csv" | sort -u
+      print kind, count, $at["algorithm"], $at["chunks"], $at["channels"], $at["window"] }' "$folder/rows.csv" | sort -u
 }
 
 # real RANKS NODES BACKENDS [PARAMETERS]: the same from real ranks; a plan that is compiled keeps no window.

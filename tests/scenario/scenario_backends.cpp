@@ -71,21 +71,21 @@ TEST_CASE("tables and findings have a column for each algorithm, however the pla
   std::set<Json> cuts;
   for (const Json& row : result["runs"]) {
     CHECK(row["planned"] == true);
-    cuts.insert(row["shares"]);
+    cuts.insert(row["chunks"]);
   }
   REQUIRE(cuts.size() > 1);
   const std::string table = result_tables(result, 1000);
   CAPTURE(table);
-  CHECK(table.find(", shares") == std::string::npos);
+  CHECK(table.find(", chunks") == std::string::npos);
   CHECK(table.find("\n  16 MiB ") != std::string::npos);
   CHECK(findings(result)[0]["headline"].get<std::string>().starts_with("use chain at every size"));
   // What a run states is told.
   Json stated = kBroadcasts;
-  stated["shares"] = 4;
+  stated["chunks"] = 4;
   Json several = result_by_letters(plan_of(Json::array({kBroadcasts, stated}), kHost));
   for (Json& row : several["runs"])
     if (row["planned"] == true) row["time_us"] = 2 * row["time_us"].get<double>();
-  CHECK(findings(several)[0]["headline"].get<std::string>().starts_with("use chain, shares 4"));
+  CHECK(findings(several)[0]["headline"].get<std::string>().starts_with("use chain, chunks 4"));
 }
 
 TEST_CASE("a stored result is about the same point however the planner cut it up then") {
@@ -99,15 +99,15 @@ TEST_CASE("a stored result is about the same point however the planner cut it up
   };
   const Json now = result_by_letters(plan_of(Json::array({kBroadcasts}), kHost));
   Json otherwise = now, older = now, stated = now;
-  for (Json& row : otherwise["runs"]) row["shares"] = 77;
+  for (Json& row : otherwise["runs"]) row["chunks"] = 77;
   for (Json& row : older["runs"]) row.erase("planned"), row["window"] = 5;
-  for (Json& row : stated["runs"]) row["shares"] = 77, row["planned"] = false;
+  for (Json& row : stated["runs"]) row["chunks"] = 77, row["planned"] = false;
   CHECK(told(now, expecting) == "accepted");
   CHECK(told(otherwise, expecting) == "accepted");
   CHECK(told(older, expecting) == "accepted");
   CHECK(told(stated, expecting).find("the nearest has chunks 77 instead of ") != std::string::npos);
   Json four = expecting;
-  four["shares"] = 4;
+  four["chunks"] = 4;
   CHECK(told(otherwise, four).find("the nearest has ") != std::string::npos);
   // Of two rows that differ in this alone, the one that is cut up alike.
   Json both = older;

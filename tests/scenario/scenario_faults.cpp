@@ -132,7 +132,7 @@ TEST_CASE("faults drawn by seed come as often as they are said to, and hit all a
 
 TEST_CASE("flow: a NIC that is down delays its messages by as long, and a slower one by what it carries") {
   const Json clean = {{"collective", "broadcast"}, {"bytes", "64MiB"}, {"algorithms", "binomial"},
-                      {"engine", "flow"},          {"shares", 1},      {"protocol", "Simple"},
+                      {"engine", "flow"},          {"chunks", 1},      {"protocol", "Simple"},
                       {"faults", Json::array()}};
   const auto time = [&](const Json& faults) {
     Json run = clean;

@@ -44,8 +44,8 @@ TEST_CASE("with the planner openmpi calls are those of its fixed rules, in one c
   const Campaign plan = plan_of(allreduce({{"planner", "openmpi"}, {"bytes", {32, 16384, 1 << 20}}}), kH100);
   CHECK(of_rows(plan, "planner_choice") == std::vector<std::string>{"segmented_ring", "rabenseifner", "rabenseifner"});
   for (const Json& head : row_heads(plan)) {
-    CHECK(head["shares"] == 1);
-    CHECK(head["lanes"] == 1);
+    CHECK(head["chunks"] == 1);
+    CHECK(head["channels"] == 1);
     CHECK(head["auto"] == true);
   }
 }

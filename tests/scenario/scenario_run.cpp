@@ -54,7 +54,7 @@ Json result_of(const Campaign& plan, const Engines& engines = kByName, unsigned 
 
 TEST_CASE("estimated messages are those of the model engine") {
   const Campaign plan = plan_of(
-      {{{"collective", "allreduce"}, {"bytes", 6400}, {"algorithms", {"ring", "recursive_doubling"}}, {"shares", 3}},
+      {{{"collective", "allreduce"}, {"bytes", 6400}, {"algorithms", {"ring", "recursive_doubling"}}, {"chunks", 3}},
        {{"collective", "gather"}, {"bytes", 6400}, {"algorithms", "linear"}},
        {{"collective", "scatter"}, {"bytes", 6400}, {"algorithms", "linear"}}});
   const Json result = result_of(plan, {run_model, run_model});
@@ -298,7 +298,7 @@ TEST_CASE("a run is held against a stored result, and a point that it lacks is n
   CHECK(
       complaint(expecting(5, {{"bytes", {64, 256}}})) ==
       at + "ring, 256 B, 8 ranks of pcie-box (model); the nearest has bytes 64 instead of 256, count 16 instead of 64");
-  CHECK(complaint(expecting(5, {{"shares", 2}})) ==
+  CHECK(complaint(expecting(5, {{"chunks", 2}})) ==
         at + "ring, 64 B, 8 ranks of pcie-box (model); the nearest has chunks 1 instead of 2");
   CHECK(complaint(expecting(5, {{"label", "y"}})).ends_with("the nearest has label \"x\" instead of \"y\""));
   // A point may stand there twice with one time, and one that is not asked for with several.
@@ -325,6 +325,34 @@ TEST_CASE("a run is held against a stored result, and a point that it lacks is n
   CHECK(complaint(expecting(5)).starts_with("/runs/0/time_us: found \"soon\", expected a number"));
   std::filesystem::remove(file);
   CHECK(complaint(expecting(5)).starts_with("/runs/0/expect/within_percent_of/result: there is no file "));
+}
+
+TEST_CASE("a stored result that says shares and lanes is a baseline as one that says chunks and channels") {
+  const Folder folder;
+  const std::filesystem::path file = folder.path / "earlier.json";
+  const Json run = with(kRing, {{"bytes", {64, 128}}, {"chunks", 4}, {"channels", 2}})[0];
+  const Json now = result_of(plan_of(Json::array({run})));
+  Json earlier = now;
+  for (Json& row : earlier["runs"]) {
+    REQUIRE(row["chunks"] == 4);
+    REQUIRE(row["channels"] == 2);
+    row["shares"] = row["chunks"], row["lanes"] = row["channels"];
+    row.erase("chunks"), row.erase("channels");
+  }
+  const auto held_against = [&](const Json& stored, int chunks, int channels) {
+    std::ofstream(file) << stored.dump();
+    return with(run, {{"chunks", chunks},
+                      {"channels", channels},
+                      {"expect", {{"within_percent_of", {{"result", file.string()}, {"percent", 0}}}}}});
+  };
+  CHECK(result_of(plan_of(held_against(earlier, 4, 2)))["ok"] == true);
+  // How the calls are cut up counts, in the words of today.
+  for (const Json& stored : {now, earlier}) {
+    const std::string why = refusal(held_against(stored, 8, 1));
+    CHECK_MESSAGE(why.ends_with("the nearest has chunks 4 instead of 8, channels 2 instead of 1"), why);
+  }
+  for (Json& row : earlier["runs"]) row["time_us"] = row["time_us"].get<double>() / 2;
+  CHECK(result_of(plan_of(held_against(earlier, 4, 2)))["ok"] == false);
 }
 
 TEST_CASE("a stated protocol and a planner are part of what a stored result must have") {

@@ -38,8 +38,8 @@ TEST_CASE("a table decides for auto how a call is carried out, and the row says 
   CHECK(tuned[0] == free[0]);
   CHECK(!tuned[0].contains("decided_by"));
   CHECK(tuned[1]["algorithm"] == "binomial_tree");
-  CHECK(tuned[1]["shares"] == 6);
-  CHECK(tuned[1]["lanes"] == 3);
+  CHECK(tuned[1]["chunks"] == 6);
+  CHECK(tuned[1]["channels"] == 3);
   CHECK(tuned[1]["window"] == 5);
   CHECK(tuned[1]["decided_by"] == "GCCL_TUNING_FILE");
   CHECK(tuned[1]["auto"] == true);
@@ -48,9 +48,9 @@ TEST_CASE("a table decides for auto how a call is carried out, and the row says 
   named["algorithms"] = "ring";
   CHECK(rows(Json::array({named}), a) == rows(Json::array({named}), {}));
   Json cut = run;
-  cut["shares"] = 2;
+  cut["chunks"] = 2;
   CHECK(rows(Json::array({cut}), a)[1]["algorithm"] == "binomial_tree");
-  CHECK(rows(Json::array({cut}), a)[1]["shares"] == 2);
+  CHECK(rows(Json::array({cut}), a)[1]["chunks"] == 2);
 }
 
 TEST_CASE("GCCL_ALGORITHM and GCCL_ALGO decide for auto") {
@@ -76,8 +76,8 @@ TEST_CASE("a cluster that simulates GCCL's ranks obeys a table as they do: at mo
            table_of({{.algorithm = row_of("ring"), .chunks = 16, .channels = 16}},
                     {.cluster = "host", .nodes = 1, .cards_per_node = 32, .backends = "shm,tcp"}),
            "host");
-  CHECK(all[0]["lanes"] == 4);
-  CHECK(all[0]["shares"] == 16);
+  CHECK(all[0]["channels"] == 4);
+  CHECK(all[0]["chunks"] == 16);
 }
 
 TEST_CASE("a table of another machine, or of protocols that a cluster does not have, is wrong input") {

@@ -15,12 +15,7 @@ using Json = nlohmann::json;
 constexpr const char* kIdentity[] = {"cluster",   "label", "world_ranks", "engine",   "collective",
                                      "algorithm", "ranks", "groups",      "bytes",    "count",
                                      "dtype",     "op",    "root",        "in_place", "planner"};
-constexpr const char* kSlicing[] = {"shares", "lanes", "window"};
-
-// What sentences call a key of a row.
-std::string_view word_for(std::string_view key) {
-  return key == "shares" ? "chunks" : key == "lanes" ? "channels" : key;
-}
+constexpr const char* kSlicing[] = {"chunks", "channels", "window"};
 
 const Json& field(const Json& row, const char* key) {
   static const Json kNone;
@@ -56,6 +51,18 @@ bool carried_out_alike(const Json& stored, const Json& row) {
 bool is_auto(const Json& row) { return field(row, "auto") == true; }
 
 }  // namespace
+
+Json with_present_names(Json rows) {
+  for (Json& row : rows)
+    for (const auto& [once, now] : {std::pair{"shares", "chunks"}, {"lanes", "channels"}}) {
+      const auto old = row.find(once);
+      if (old == row.end()) continue;
+      Json value = std::move(*old);
+      row.erase(old);
+      row.emplace(now, std::move(value));
+    }
+  return rows;
+}
 
 std::optional<std::size_t> same_point(const ResultRows& rows, std::size_t run, const ResultRow& row) {
   std::optional<std::size_t> chosen;
@@ -93,7 +100,7 @@ std::string nearest_row(const Json& stored, const Json& row) {
       nearest = &other, least = std::move(differ);
   std::string text;
   for (const std::string& key : least)
-    text += fmt::format("{}{} {} instead of {}", text.empty() ? "; the nearest has " : ", ", word_for(key),
+    text += fmt::format("{}{} {} instead of {}", text.empty() ? "; the nearest has " : ", ", key,
                         nearest->contains(key) ? json::format_value((*nearest)[key]) : "none",
                         json::format_value(field(row, key.c_str())));
   return text;

@@ -12,6 +12,10 @@ namespace gccl::sim {
 // and it chose otherwise there, that choice.
 std::optional<std::size_t> same_point(const ResultRows& rows, std::size_t run, const ResultRow& row);
 
+// A stored result's rows, all objects, under the names that rows have now: earlier results call chunks "shares" and
+// channels "lanes". Stored rows are read through this, so that nothing else knows the earlier names.
+nlohmann::json with_present_names(nlohmann::json rows);
+
 // The rows among a stored result's that are about the same point: how the call is cut up belongs to it where a run
 // states it, and not where the planner decided, unless some are cut up alike. Where `row` is the planner's choice and
 // none has its algorithm, the choice there. Mostly one; several where the runs differ in what a row does not show.

@@ -35,7 +35,7 @@ std::shared_ptr<const nlohmann::json> read_stored(const json::Node& node) {
     row.at("time_us").number(0, 1e300);
     for (const char* key : {"cluster", "engine", "collective", "algorithm", "label"}) row.at(key).string();
   }
-  return std::make_shared<const nlohmann::json>(result.at("runs").raw());
+  return std::make_shared<const nlohmann::json>(with_present_names(result.at("runs").raw()));
 }
 
 void read_within(const json::Node& node, const ScenarioRun& run, Expectation& e) {

@@ -111,8 +111,8 @@ void add_collective(Json& row, const Point& point, const Cluster& cluster) {
   row["in_place"] = task.in_place;
   const Slicing& slicing = part.plan().slicing;
   const std::string& protocol = cluster.protocols()[part.plan().protocol].name;
-  row["shares"] = slicing.shares;
-  row["lanes"] = slicing.lanes;
+  row["chunks"] = slicing.shares;
+  row["channels"] = slicing.lanes;
   row["window"] = slicing.window;
   row["planned"] = part.sliced;
   add_planner(row, part);
