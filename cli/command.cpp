@@ -70,6 +70,18 @@ Option* Option::capture_default_str() {
   return this;
 }
 
+Option* Option::formerly(std::string name) {
+  earlier_names_.push_back(std::move(name));
+  return this;
+}
+
+bool Option::is_called(const std::string& name) const {
+  const auto among = [&](const std::vector<std::string>& names) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  return among(names_) || among(earlier_names_);
+}
+
 void Option::take(const std::string& word) {
   const std::string& name = is_positional() ? placeholder_ : long_name();
   if (given_ && !repeats_) throw UsageError(fmt::format("{}: given twice", name));
@@ -220,7 +232,7 @@ std::size_t Command::parse_option(const std::vector<std::string>& words, std::si
   const std::size_t equals = is_long ? word.find('=') : word.npos;
   const std::string name = is_long ? word.substr(0, equals) : word.substr(0, 2);
   for (Option& option : options_) {
-    if (std::find(option.names_.begin(), option.names_.end(), name) == option.names_.end()) continue;
+    if (!option.is_called(name)) continue;
     if (option.flag_) {
       if (equals != word.npos || (!is_long && word.size() > 2))
         throw UsageError(fmt::format("{}: takes no value, found \"{}\"", name, word));
@@ -232,9 +244,7 @@ std::size_t Command::parse_option(const std::vector<std::string>& words, std::si
     if (equals != word.npos) return option.take(word.substr(equals + 1)), 1;
     if (!is_long && word.size() > 2) return option.take(word.substr(2)), 1;
     const auto is_option = [&](const std::string& next) {
-      return std::any_of(options_.begin(), options_.end(), [&](const Option& o) {
-        return std::find(o.names_.begin(), o.names_.end(), next) != o.names_.end();
-      });
+      return std::any_of(options_.begin(), options_.end(), [&](const Option& o) { return o.is_called(next); });
     };
     if (at + 1 == words.size() || is_option(words[at + 1]))
       throw UsageError(fmt::format("{}: expected {} behind it", name, option.placeholder_));

@@ -42,6 +42,7 @@ class Option {
   Option* suggest(OneOf words);            // for completion alone: other words are taken too
   Option* value(std::string placeholder);  // in the help; "FILE", "SCENARIO" and "CLUSTER" are completed as such
   Option* capture_default_str();           // shows the present value in the help
+  Option* formerly(std::string name);      // an earlier name: taken as before, and shown nowhere
 
   bool is_positional() const { return names_[0][0] != '-'; }
   bool is_flag() const { return flag_; }
@@ -56,8 +57,9 @@ class Option {
  private:
   friend class Command;
   void take(const std::string& word);
+  bool is_called(const std::string& name) const;
 
-  std::vector<std::string> names_;
+  std::vector<std::string> names_, earlier_names_;
   std::string help_, placeholder_ = "VALUE", default_;
   Store store_;
   std::function<std::string()> show_;

@@ -114,10 +114,12 @@ Command table(Options& o, Typed& t) {
       ->check(Range{1, 1000000000})
       ->capture_default_str();
   app.add_option("--warmup", o.warmup, "Untimed, before them")->check(Range{0, 1000000000})->capture_default_str();
-  app.add_option("--chunks,--shares", o.shares, "Chunks that a call is cut into")
+  app.add_option("--chunks", o.shares, "Chunks that a call is cut into")
+      ->formerly("--shares")
       ->check(Range{1, 1u << 20})
       ->capture_default_str();
-  app.add_option("--channels,--lanes", o.lanes, "Channels: chunks in flight at once")
+  app.add_option("--channels", o.lanes, "Channels: chunks in flight at once")
+      ->formerly("--lanes")
       ->check(Range{1, 1u << 15})
       ->capture_default_str();
   app.add_option("--window", o.window, "Steps in flight in a channel")

@@ -130,5 +130,7 @@ for shell in zsh fish; do
 done
 "$gccl" completion man >gccl.1
 for word in .TH "GCCL LAUNCH" '\\-\\-engine'; do grep -q -- "$word" gccl.1 || fail "the man page lacks $word"; done
+grep -q -- ' --chunks ' gccl.bash || fail "bash completion knows no --chunks"
+! grep -qE -- '-(shares|lanes)' gccl.bash gccl.zsh gccl.fish gccl.1 || fail "an earlier name of an option is shown"
 if command -v man >/dev/null; then [ -z "$(LC_ALL=C.UTF-8 man -l --warnings gccl.1 2>&1 >/dev/null)" ] || fail "man warns"; fi
 exit $failed

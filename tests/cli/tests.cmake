@@ -8,17 +8,17 @@ add_test(NAME front_door COMMAND ${CMAKE_CURRENT_LIST_DIR}/front_door.sh $<TARGE
                                  ${PROJECT_SOURCE_DIR})
 set_tests_properties(front_door PROPERTIES TIMEOUT 300)
 
-# `gccl bench` plays every algorithm in shares over the runtime and checks each element. At these sizes an all-gather's
-# shares have two lengths, of which pat sends the longer ones one by one and the shorter ones together.
+# `gccl bench` plays every algorithm in chunks over the runtime and checks each element. At these sizes an all-gather's
+# chunks have two lengths, of which pat sends the longer ones one by one and the shorter ones together.
 foreach(slicing "2 1" "5 2")
   separate_arguments(numbers UNIX_COMMAND "${slicing}")
-  list(GET numbers 0 shares)
-  list(GET numbers 1 lanes)
-  math(EXPR bytes "(32768 * ${shares} + 1) * 16")
-  add_test(NAME bench_${shares}_shares
+  list(GET numbers 0 chunks)
+  list(GET numbers 1 channels)
+  math(EXPR bytes "(32768 * ${chunks} + 1) * 16")
+  add_test(NAME bench_${chunks}_chunks
            COMMAND gccl_executable launch -n 4 -- $<TARGET_FILE:gccl_executable> bench --collective all --algorithm all
-                   --shares ${shares} --lanes ${lanes} --min-bytes ${bytes} --max-bytes ${bytes} --iterations 1)
-  set_tests_properties(bench_${shares}_shares PROPERTIES PROCESSORS 6 TIMEOUT 300
+                   --chunks ${chunks} --channels ${channels} --min-bytes ${bytes} --max-bytes ${bytes} --iterations 1)
+  set_tests_properties(bench_${chunks}_chunks PROPERTIES PROCESSORS 6 TIMEOUT 300
                        PASS_REGULAR_EXPRESSION "wrong elements: 0")
 endforeach()
 

@@ -33,6 +33,7 @@ wrong() {
 run 0 3 --collective all --algorithm all --min-bytes 0 --max-bytes 4KiB --factor 64 --iterations 2 --warmup 1 --dtype bf16 --op avg
 grep -q '^# wrong elements: 0$' "$work/out" || fail "no verdict"
 [ "$(grep -c '^# [a-z_]*$' "$work/out")" -eq 13 ] || fail "not all collectives"
+# Chunks and channels by their earlier names.
 run 0 4 --collective reduce,scatter --root 2 --algorithm auto,all --dtype int8 --op prod --shares 3 --lanes 2 --max-bytes 100 --ranks-per-node 2
 run 0 1 --max-bytes 64 --json -
 grep -q '"schema": "gccl/bench/1"' "$work/out" || fail "no JSON"
@@ -42,10 +43,10 @@ run 0 2 --algorithm 'ring,hierarchical(ring,swing)' --max-bytes 8 --in-place --j
 
 # Each row has the chunks, channels and window that it was measured with: auto's are the planner's.
 run 0 2 --backend native --algorithm auto,ring --min-bytes 8MiB --max-bytes 8MiB --iterations 1 --warmup 0 --in-place --window 5 --json -
-[ "$(grep -A12 '"auto": true' "$work/out" | grep -c '"shares": 4\|"window": 16')" -eq 2 ] || fail "auto's row lacks its plan"
-[ "$(grep -A12 '"auto": false' "$work/out" | grep -c '"shares": 1,\|"window": 5')" -eq 2 ] || fail "ring's row lacks what was asked for"
+[ "$(grep -A12 '"auto": true' "$work/out" | grep -c '"chunks": 4\|"window": 16')" -eq 2 ] || fail "auto's row lacks its plan"
+[ "$(grep -A12 '"auto": false' "$work/out" | grep -c '"chunks": 1,\|"window": 5')" -eq 2 ] || fail "ring's row lacks what was asked for"
 run 0 2 --backend native --algorithm ring --max-bytes 8 --chunks 7 --channels 6 --json -
-{ [ "$(grep -c '"lanes": 6' "$work/out")" -eq 1 ] && [ "$(grep -c '"lanes": 4' "$work/out")" -eq 2 ]; } || fail "a row has channels that no communicator has"
+{ [ "$(grep -c '"channels": 6' "$work/out")" -eq 1 ] && [ "$(grep -c '"channels": 4' "$work/out")" -eq 2 ]; } || fail "a row has channels that no communicator has"
 
 wrong 'unknown collective "allredcue"; did you mean "allreduce"?' --collective allredcue
 wrong 'unknown algorithm for allreduce "rign"; did you mean "ring"?' --algorithm rign
@@ -58,7 +59,7 @@ wrong '--min-bytes: "lots" is no size' --min-bytes lots
 wrong '--min-bytes 2KiB is more than --max-bytes 1KiB' --min-bytes 2KiB --max-bytes 1KiB
 wrong '--window' --window 1
 wrong '--channels 4: every channel needs a chunk, but --chunks is 1' --algorithm ring --channels 4
-wrong 'have no effect on auto' --shares 2
+wrong 'have no effect on auto' --chunks 2
 wrong 'cannot be written' --json /nonexistent/rows.json
 # The address sanitizer ends a program that asks for so much.
 [ -n "${GCCL_TEST_SANITIZED:-}" ] || wrong 'not enough memory' --max-bytes 1000TiB
