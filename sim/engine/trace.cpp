@@ -50,8 +50,8 @@ void write_operations(ChromeEvents& out, const Workload& w, const Outcome& outco
     if (tid > named) out.thread(pid, named = tid, fmt::format("operations, row {}", tid));
     const SimulatedOperation& o = w.operations[i];
     out.complete(pid, tid, label(w, i), outcome.begin_ns[i], outcome.end_ns[i],
-                 fmt::format(R"("ranks":{},"count":{},"shares":{},"lanes":{})", o.layout ? o.ranks() : 0, o.call.count,
-                             o.shares, o.lanes));
+                 fmt::format(R"("ranks":{},"count":{},"chunks":{},"channels":{})", o.layout ? o.ranks() : 0,
+                             o.call.count, o.shares, o.lanes));
   }
 }
 
@@ -64,7 +64,7 @@ std::size_t write_lane(ChromeEvents& out, const Workload& w, std::span<const Tra
     const std::size_t row = rows.place(s->begin, s->end);
     if (row == named) {
       const std::string more = row ? fmt::format(" (row {})", row + 1) : "";
-      out.thread(pid, tid + named++, fmt::format("{} lane {}{}", label(w, s->operation), s->lane, more));
+      out.thread(pid, tid + named++, fmt::format("{} channel {}{}", label(w, s->operation), s->lane, more));
     }
     const bool local = s->op != Op::send && s->op != Op::recv && s->op != Op::recv_reduce;  // or to a group
     const std::string step = local ? std::string(name(s->op))

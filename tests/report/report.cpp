@@ -187,6 +187,8 @@ TEST_CASE("an outcome without spans is a valid trace that shows its operations")
   CHECK(trace.events[0].tid != trace.events[1].tid);  // they overlap
   CHECK(trace.events[0].end == 1001);
   CHECK(trace.events[0].name == "allreduce ring #0");
+  CHECK(trace.events[0].args.at("chunks") == 1);
+  CHECK(trace.events[0].args.at("channels") == 1);
   CHECK(trace.about.at("spans") == 0);
   CHECK(trace.about.at("spans_dropped") == 77);
   CHECK(trace.processes.at(5).find(f.cluster.name()) != std::string::npos);
@@ -224,6 +226,11 @@ TEST_CASE("every span is one event, exact to the nanosecond, and rows never over
   CHECK(found == expected);
   CHECK(trace.processes.at(4) == "rank 3 (node 0)");  // rank 3 sits on card 1
   CHECK(trace.about.at("spans") == 3000);
+  std::set<std::string> channels;
+  for (const auto& [at, thread] : trace.threads)
+    if (const std::size_t word = thread.find(" channel "); word != thread.npos)
+      channels.insert(thread.substr(word + 9, 1));
+  CHECK(channels == std::set<std::string>{"0", "1"});
 
   // A lane takes as many threads as it has steps at once, no more.
   std::map<std::tuple<Rank, std::uint32_t, std::uint32_t>, std::vector<std::pair<Nanos, int>>> edges;
