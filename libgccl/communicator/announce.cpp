@@ -14,8 +14,8 @@
 namespace gccl {
 namespace {
 
-std::string many(Count n, const char* one, const char* several, const char* same_as) {
-  return fmt::format("{} {} ({}{})", n, n == 1 ? one : several, same_as, n == 1 ? "" : "s");
+std::string many(Count n, const char* one, const char* several) {
+  return fmt::format("{} {}", n, n == 1 ? one : several);
 }
 
 std::string limit_text(std::int64_t ms) { return ms < 0 ? "none" : fmt::format("{} ms", ms); }
@@ -89,9 +89,9 @@ void Recorder::announce(const Work& work, const PreparedPlan& plan) {
     return;
   std::string what(name(call.kind));
   if (!lengths && call.kind != Collective::barrier)
-    what += fmt::format(" of {} elements of {} {}", call.count, work.elements.bytes,
-                        work.elements.bytes == 1 ? "byte" : "bytes");
-  what += fmt::format(" on {} {}", team_.size(), team_.size() == 1 ? "rank" : "ranks");
+    what += fmt::format(" of {} of {}", many(call.count, "element", "elements"),
+                        many(work.elements.bytes, "byte", "bytes"));
+  what += fmt::format(" on {}", many(team_.size(), "rank", "ranks"));
   if (work.what.purpose != Purpose::itself) what += ", for GCCL's own use";
   if (plan.refused) {
     const std::string_view why = plan.refused->limit;
@@ -104,12 +104,12 @@ void Recorder::announce(const Work& work, const PreparedPlan& plan) {
   std::string over;
   for (const Ports::Port& port : team_.ports->all())
     if (port.peers > 0) over.append(over.empty() ? "" : " and ").append(port.backend->name);
-  log_line(kLogInfo, fmt::format("plan: {}: {}, {}, {}, {}{}; {}", what, plan.algorithm->name,
-                                 many(plan.slicing.shares, "chunk", "chunks", "share"),
-                                 many(plan.slicing.lanes, "channel", "channels", "lane"),
-                                 plan.program ? "compiled" : fmt::format("window {}", plan.slicing.window),
-                                 over.empty() ? "" : fmt::format(", over {}", over),
-                                 reason_of(plan, team_.plans->authorities())));
+  log_line(
+      kLogInfo,
+      fmt::format("plan: {}: {}, {}, {}, {}{}; {}", what, plan.algorithm->name,
+                  many(plan.slicing.shares, "chunk", "chunks"), many(plan.slicing.lanes, "channel", "channels"),
+                  plan.program ? "compiled" : fmt::format("window {}", plan.slicing.window),
+                  over.empty() ? "" : fmt::format(", over {}", over), reason_of(plan, team_.plans->authorities())));
 }
 
 }  // namespace gccl

@@ -79,7 +79,7 @@ TEST_CASE("GCCL_LOG=2 tells who is where, the nodes, the settings, and each plan
   CHECK_MESSAGE(count(text, "for GCCL's own use: ") > 0, text);
   text = said({.size = 2, .environment = {{"GCCL_LOG", "2"}, {"GCCL_ALGORITHM", "allreduce=ring"}}});
   CHECK_MESSAGE(count(text,
-                      "allreduce of 1000 elements of 4 bytes on 2 ranks: ring, 1 chunk (share), 1 channel (lane), "
+                      "allreduce of 1000 elements of 4 bytes on 2 ranks: ring, 1 chunk, 1 channel, "
                       "compiled, over shm; by GCCL_ALGORITHM\n") == 1,
                 text);
   CHECK_MESSAGE(count(text, "gccl info: plan: alltoallv on 2 ranks: pairwise") == 1, text);

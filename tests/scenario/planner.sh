@@ -56,7 +56,7 @@ real() {
     env GCCL_LOG=2 GCCL_BACKENDS="$3" GCCL_PARAMETERS="${4:-}" "$gccl" bench --collective "$all" --dtype u8 --min-bytes 240 --max-bytes "$(longest "$1")" \
     --factor 8 --iterations 1 --warmup 0 --out-of-place >"$folder/log" 2>&1 || { cat "$folder/log" >&2; return 1; }
   sed -nE 's/ of ([0-9]+) elements? of 1 bytes? on / \1 on /; s/plan: ([a-z_]+) on /plan: \1 - on /
-    s/.*plan: ([a-z_]+) ([0-9-]+) on [0-9]+ ranks?: ([^,]+), ([0-9]+) chunks? [^,]*, ([0-9]+) channels?[^,]*, (window )?([a-z0-9]+).*/\1 \2 \3 \4 \5 \7/p' \
+    s/.*plan: ([a-z_]+) ([0-9-]+) on [0-9]+ ranks?: ([^,]+), ([0-9]+) chunks?, ([0-9]+) channels?, (window )?([a-z0-9]+).*/\1 \2 \3 \4 \5 \7/p' \
     "$folder/log" | sort -u
 }
 
