@@ -76,9 +76,9 @@ Tuning::Chunks read_chunks(const Node& v) {
 }
 
 Tuning::Rate read_rate_of(const Node& v) {
-  v.allow({"collective", "algorithm", "share", "source"});
+  v.allow({"collective", "algorithm", "fraction", "source"});
   return {.algorithm = read_algorithm(v.at("algorithm"), read_collective(v.at("collective"))),
-          .share = v.at("share").number(1e-3, 1)};
+          .fraction = v.at("fraction").number(1e-3, 1)};
 }
 
 template <class T>

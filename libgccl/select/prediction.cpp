@@ -159,7 +159,7 @@ Cost Prediction::work(const Slicing& slicing) {
   }
   for (const Tuning::Rate& r : tuning_.rates)
     if (r.algorithm == &algorithm_ || (r.algorithm->kind == algorithm_.kind && r.algorithm->name == algorithm_.name))
-      interval /= r.share;
+      interval /= r.fraction;
   return std::max({turns, handling, one + double(shares - 1) * std::min(interval, one)});
 }
 

@@ -44,7 +44,7 @@ struct Tuning {
   // What an algorithm reaches of the rate at which its chunks could follow each other.
   struct Rate {
     const Algorithm* algorithm = nullptr;
-    double share = 1;
+    double fraction = 1;
   };
 
   std::vector<Preference> preferences;

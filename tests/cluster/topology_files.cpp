@@ -108,7 +108,7 @@ TEST_CASE("what is wrong in a transport's file is told with its place and the ne
   CHECK(told("/chunks/0/collective", "broadcas").find("did you mean \"broadcast\"") != std::string::npos);
   CHECK(told("/chunks/0/algorithm", "chian").find("did you mean \"chain\"") != std::string::npos);
   CHECK(told("/incast/0/fallback", "rings").find("/incast/0/fallback") != std::string::npos);
-  CHECK(told("/rates/0/share", 0).find("/rates/0/share") != std::string::npos);
+  CHECK(told("/rates/0/fraction", 0).find("/rates/0/fraction") != std::string::npos);
   CHECK(told("/chanels_max", 2).find("channels_max") != std::string::npos);
   CHECK(told("/net/ns_per_byte", -1).find("/net/ns_per_byte") != std::string::npos);
 }

@@ -160,7 +160,7 @@ TEST_CASE("a chain's prediction is its pipeline's") {
   CHECK(predicted(chain, call, v, model, {1, 1, 8}) == doctest::Approx(4 * (1000 + 2 * 8000)));
   CHECK(predicted(chain, call, v, model, {8, 1, 8}) == doctest::Approx(4 * (1000 + 2 * 1000) + 7 * 2 * 1000));
   Tuning tuning;
-  tuning.rates = {{.algorithm = &chain, .share = 0.5}};
+  tuning.rates = {{.algorithm = &chain, .fraction = 0.5}};
   CHECK(predicted(chain, call, v, model, {8, 1, 8}, tuning) == doctest::Approx(4 * 3000 + 7 * 2 * 2000));
   tuning.chunks_overlap = false;
   CHECK(predicted(chain, call, v, model, {8, 1, 8}, tuning) == predicted(chain, call, v, model, {1, 1, 8}));
