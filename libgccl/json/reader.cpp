@@ -146,10 +146,11 @@ void Node::fail(std::string_view what) const {
   throw InputError(fmt::format("{}: {}: {}", file().string(), pointer_.empty() ? "/" : pointer_, what));
 }
 
-void Node::allow(std::span<const std::string_view> keys) const {
+void Node::allow(std::span<const std::string_view> keys, std::span<const std::string_view> earlier) const {
   if (!is_object()) fail(fmt::format("found {}, expected an object", shown(*value_)));
   for (const auto& [key, value] : value_->items()) {
-    if (std::find(keys.begin(), keys.end(), key) != keys.end()) continue;
+    const auto is_key = [&key](std::string_view known) { return known == key; };
+    if (std::any_of(keys.begin(), keys.end(), is_key) || std::any_of(earlier.begin(), earlier.end(), is_key)) continue;
     fail(fmt::format("unknown key \"{}\"{}", escape(key), suggestion(key, keys)));
   }
 }

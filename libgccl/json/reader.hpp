@@ -43,9 +43,12 @@ class Node {
   bool is_string() const;
   bool is_number() const;
 
-  // Objects. allow: throws on the first key that is not listed, with the nearest listed one.
-  void allow(std::span<const std::string_view> keys) const;
-  void allow(std::initializer_list<std::string_view> keys) const { allow(std::span(keys.begin(), keys.size())); }
+  // Objects. allow: throws on the first key that is not listed, with the nearest listed one; `earlier` names of keys
+  // are taken too, and not named.
+  void allow(std::span<const std::string_view> keys, std::span<const std::string_view> earlier = {}) const;
+  void allow(std::initializer_list<std::string_view> keys, std::initializer_list<std::string_view> earlier = {}) const {
+    allow(std::span(keys.begin(), keys.size()), std::span(earlier.begin(), earlier.size()));
+  }
   Node at(std::string_view key) const;                   // required
   std::optional<Node> find(std::string_view key) const;  // absent is fine; null is not
   bool has(std::string_view key) const { return find(key).has_value(); }

@@ -128,9 +128,10 @@ TEST_CASE("wrong scenarios give one line with file and pointer and exit code 2")
   const std::string err = run_gccl({"run", folder.write("scenario.json", run(R"(,"errors":[])")).string()}).err;
   for (const char* key :
        {"stragglers", "label", "collective", "bytes", "dtype", "op", "root", "in_place", "algorithms", "planner",
-        "shares", "lanes", "window", "groups", "counts", "engine", "payload", "expect", "sequence"})
+        "chunks", "channels", "window", "groups", "counts", "engine", "payload", "expect", "sequence"})
     CHECK_MESSAGE(err.find(key) != std::string::npos, key);
   CHECK(err.find("more") == std::string::npos);
+  for (const char* earlier : {"shares", "lanes"}) CHECK_MESSAGE(err.find(earlier) == std::string::npos, earlier);
   folder.write("big.json", "");
   fs::resize_file(folder.path / "big.json", 100'000'000);
   const Ended big = run_gccl({"run", (folder.path / "big.json").string()});

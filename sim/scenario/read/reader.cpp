@@ -59,7 +59,8 @@ std::vector<Task> read_sequence(const json::Node& node) {
   std::vector<Task> tasks;
   for (const json::Node& item : node.items(1, kStagesMax)) {
     item.allow({"collective", "bytes", "dtype", "op", "root", "in_place", "algorithm", "planner", "chunks", "channels",
-                "shares", "lanes", "window", "protocol", "groups", "counts"});
+                "window", "protocol", "groups", "counts"},
+               {"shares", "lanes"});
     tasks.push_back(read_task(item, true));
   }
   return tasks;
@@ -80,9 +81,10 @@ ScenarioRun read_run(const json::Node& node) {
       for (const json::Node& stream : concurrent->items(1, kStreamsMax)) run.streams.push_back(read_sequence(stream));
   } else {
     node.allow({"label",      "collective", "bytes",   "dtype",      "op",     "root",     "in_place",
-                "algorithms", "planner",    "shares",  "lanes",      "window", "protocol", "groups",
+                "algorithms", "planner",    "chunks",  "channels",   "window", "protocol", "groups",
                 "counts",     "engine",     "payload", "stragglers", "expect", "sequence", "concurrent",
-                "faults",     "recovery",   "repeats", "compute_us", "chunks", "channels"});
+                "faults",     "recovery",   "repeats", "compute_us"},
+               {"shares", "lanes"});
     run.streams.push_back({read_task(node, false)});
   }
   if (const auto n = node.find("label")) run.label = read_text(*n);
