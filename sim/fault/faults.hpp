@@ -102,11 +102,11 @@ std::vector<Fault> drawn(const std::vector<Fault>& faults, const FaultTargets& t
 // Something that happened in a run with faults.
 struct FaultEvent {
   enum class What : std::uint8_t {
-    begins,      // fault number `fault` of the plan
-    ends,        // likewise
-    first_told,  // the first of those that are left at the end knows that `rank` has failed
-    all_told,    // the last one does
-    work,        // all `ranks` members of `epoch` do
+    begins,          // fault number `fault` of the plan
+    ends,            // likewise
+    first_notified,  // the first of those that are left at the end knows that `rank` has failed
+    all_notified,    // the last one does
+    work,            // all `ranks` members of `epoch` do
   };
   Nanos at = 0;
   What what = What::begins;

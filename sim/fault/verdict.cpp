@@ -29,8 +29,8 @@ void judge_knowledge(const Witnesses& left, bool hangs, const std::map<Rank, Nan
     if (first < 0) continue;
     f->detection_first = std::max(f->detection_first, first - since->second);
     f->detection = std::max(f->detection, last - since->second);
-    f->events.push_back({.at = first, .what = FaultEvent::What::first_told, .rank = d});
-    f->events.push_back({.at = last, .what = FaultEvent::What::all_told, .rank = d});
+    f->events.push_back({.at = first, .what = FaultEvent::What::first_notified, .rank = d});
+    f->events.push_back({.at = last, .what = FaultEvent::What::all_notified, .rank = d});
   }
 }
 

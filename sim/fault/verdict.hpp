@@ -31,9 +31,9 @@ struct RankWitness {
 };
 
 // Fills completed, survivors, out, dead, false_alarms, detection_first, detection, recovery, lost and doubled, and adds
-// to events (of first_told and all_told) and to violations. All witnesses have as many operations. `hangs`: somebody
-// neither ended nor crashed, for whose sake nothing is missed. `failed_at`: when something was first done to ranks that
-// others may take for a failure.
+// to events (of first_notified and all_notified) and to violations. All witnesses have as many operations. `hangs`:
+// somebody neither ended nor crashed, for whose sake nothing is missed. `failed_at`: when something was first done to
+// ranks that others may take for a failure.
 // Returns when the last of those that are left was at work in a later epoch than the first; -1: nobody was.
 Nanos judge(std::span<const RankWitness> witnesses, bool hangs, const std::map<Rank, Nanos>& failed_at,
             FaultOutcome* out);

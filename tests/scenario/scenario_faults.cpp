@@ -283,10 +283,11 @@ TEST_CASE("rows tell what happened, and which faults did not come") {
     CHECK(e["at_us"].get<double>() >= last);
     last = e["at_us"];
   }
-  CHECK(found == std::vector<std::string>{
-                     "fault_begins 1 % of frames between all ranks are lost", "fault_ends loss between all ranks ends",
-                     "fault_begins rank 5 crashes", "first_told the first of the others knows that rank 5 has failed",
-                     "all_told all that are left know that rank 5 has failed", "work epoch 2: 7 ranks are at work"});
+  CHECK(found == std::vector<std::string>{"fault_begins 1 % of frames between all ranks are lost",
+                                          "fault_ends loss between all ranks ends", "fault_begins rank 5 crashes",
+                                          "first_notified the first of the others knows that rank 5 has failed",
+                                          "all_notified all that are left know that rank 5 has failed",
+                                          "work epoch 2: 7 ranks are at work"});
   CHECK(faults["events"][2]["at_us"] == 1000);
   CHECK(faults["events"][3]["at_us"].get<double>() ==
         doctest::Approx(1000 + faults["first_detection_us"].get<double>()));

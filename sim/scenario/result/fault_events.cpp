@@ -70,9 +70,9 @@ std::string sentence(const FaultEvent& e, const FaultPlan& plan) {
   switch (e.what) {
     case FaultEvent::What::begins: return begins(plan.faults[e.fault]);
     case FaultEvent::What::ends: return ends(plan.faults[e.fault]);
-    case FaultEvent::What::first_told:
+    case FaultEvent::What::first_notified:
       return fmt::format("the first of the others knows that rank {} has failed", e.rank);
-    case FaultEvent::What::all_told: return fmt::format("all that are left know that rank {} has failed", e.rank);
+    case FaultEvent::What::all_notified: return fmt::format("all that are left know that rank {} has failed", e.rank);
     case FaultEvent::What::work:
       return fmt::format("epoch {}: {} rank{} at work", e.epoch, e.ranks, e.ranks == 1 ? " is" : "s are");
   }
@@ -82,7 +82,7 @@ std::string sentence(const FaultEvent& e, const FaultPlan& plan) {
 }  // namespace
 
 Json fault_events(const FaultOutcome& outcome, const FaultPlan& plan) {
-  static constexpr const char* kNames[] = {"fault_begins", "fault_ends", "first_told", "all_told", "work"};
+  static constexpr const char* kNames[] = {"fault_begins", "fault_ends", "first_notified", "all_notified", "work"};
   Json all = Json::array();
   for (const FaultEvent& e : outcome.events) {
     Json& j = all.emplace_back(
