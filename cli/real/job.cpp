@@ -85,7 +85,7 @@ Job::Job(const sim::Workload& w, const sim::RealMeans& means)
   if (memory == MAP_FAILED) fail_to("memory");
   shared_ = new (memory) Shared{};
   for (auto& s : shared_->slowdown) s = 1;
-  if (means_.namespaces && !plan_.recovery.system_tells) {
+  if (means_.namespaces && !plan_.recovery.system_reports) {
     network_ = std::make_unique<Network>(ranks(), w.seed);
     store_ = fmt::format("tcp://{}:{}", Network::address(0), kPort);
   } else {

@@ -77,7 +77,7 @@ void Machines::crash(Rank r) {
   mix(0xc0 + r);
   m.alive = false;
   m.crashed_at = now();
-  if (!timeline_.system_tells) return;
+  if (!timeline_.system_reports) return;
   for (Rank other = 0; other < machines(); ++other)
     if (other != r)
       time_.after(kMillisecond + Nanos(other) * 10'000, [this, r, other, life = m.life] {

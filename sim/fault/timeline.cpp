@@ -69,7 +69,7 @@ FaultTimeline random_timeline(std::uint64_t seed, Rank ranks_min, Rank ranks_max
     t.begins[r] = r >= t.ranks     ? dice.between(0, 200 * kMillisecond)
                   : dice.one_in(4) ? dice.between(0, 30 * kMillisecond)
                                    : 0;
-  t.system_tells = dice.one_in(3);
+  t.system_reports = dice.one_in(3);
   t.delay_max = t.delay_min + dice.between(0, dice.one_in(3) ? 2 * kMillisecond : 200'000);
   if (dice.one_in(3)) t.duplication = 0.01 * double(dice.below(30));
   if (dice.one_in(4)) t.loss = 0.01 * double(1 + dice.below(20));
@@ -118,7 +118,7 @@ std::string text(const FaultTimeline& t) {
   static constexpr const char* kNames[] = {"crash", "restart", "pause", "resume", "cut", "mend"};
   std::string s =
       fmt::format("{} ranks, {} spares, loss {}, duplication {}, delay up to {} us, the system {}", t.ranks, t.spares,
-                  t.loss, t.duplication, t.delay_max / 1000, t.system_tells ? "tells of crashes" : "says nothing");
+                  t.loss, t.duplication, t.delay_max / 1000, t.system_reports ? "reports crashes" : "says nothing");
   for (const auto& a : t.after_packets) {
     s += fmt::format("; rank {} {} after packet {}", a.rank, a.pause > 0 ? "pauses" : "crashes", a.packets);
     if (a.pause > 0) s += fmt::format(" for {:.3f} ms", double(a.pause) * 1e-6);

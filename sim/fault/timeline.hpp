@@ -41,7 +41,7 @@ struct FaultTimeline {
     Nanos along_after = 0;
   };
   std::vector<AfterPackets> after_packets;
-  bool system_tells = false;  // of crashes, as the system of one machine does
+  bool system_reports = false;  // of crashes, as the system of one machine does
   // Ranks that did not fail may well seem to: `injuries` separate groups of ranks, or pause some for long.
   bool partitions = false;
 

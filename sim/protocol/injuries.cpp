@@ -112,7 +112,7 @@ bool ProtocolRanks::crash(Rank r) {
     given_up_.push_back(std::move(p->operation));
   }
   links_.end(p->id);
-  if (plan_.recovery.system_tells)
+  if (plan_.recovery.system_reports)
     for (Rank other = 0; other < machines(); ++other)
       if (other != r && workload_.cluster->node_of(cards_[other]) == workload_.cluster->node_of(cards_[r]))
         time_.after(kMillisecond, [this, id = p->id, other] {

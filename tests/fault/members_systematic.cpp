@@ -12,11 +12,11 @@ using namespace gccl::sim;
 
 namespace {
 
-FaultTimeline quiet(Rank ranks, bool system_tells) {
+FaultTimeline quiet(Rank ranks, bool system_reports) {
   FaultTimeline t;
   t.ranks = ranks;
   t.rounds = 2;
-  t.system_tells = system_tells;
+  t.system_reports = system_reports;
   t.detection = 50 * kMillisecond;
   return t;
 }
@@ -29,7 +29,7 @@ MembersOutcome played(const FaultTimeline& t, std::uint64_t seed = 1) {
 
 // Whether ranks that end without word may have had no quorum: half are gone for good, silently.
 bool may_lack_quorum(const FaultTimeline& t) {
-  return !t.system_tells && t.ranks <= 2 * Rank(t.after_packets.size()) + 1;
+  return !t.system_reports && t.ranks <= 2 * Rank(t.after_packets.size()) + 1;
 }
 
 }  // namespace

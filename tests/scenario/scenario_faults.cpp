@@ -70,6 +70,17 @@ TEST_CASE("what is wrong with a fault is said, with the nearest name") {
         "/recovery/spares: belongs to the policy \"spare\"");
 }
 
+TEST_CASE("system_reports is also read under its old name") {
+  const auto reports = [](const Json& recovery) {
+    return scenario_of(whole(with(kRing, {{"recovery", recovery}}))).runs.at(0).recovery.system_reports;
+  };
+  CHECK_FALSE(reports(Json::object()));
+  CHECK(reports({{"system_reports", true}}));
+  CHECK(reports({{"system_tells", true}}));
+  CHECK(why(Json::array(), {{"recovery", {{"system_reports", true}, {"system_tells", true}}}}) ==
+        "/recovery/system_tells: is \"system_reports\" by its old name: expected one of them");
+}
+
 TEST_CASE("each engine says which faults it plays") {
   const Json crash = Json::array({{{"kind", "rank_crash"}, {"rank", 1}}});
   CHECK(why(crash, {{"engine", "model"}}) ==

@@ -61,17 +61,18 @@ void check_real_fault(const Fault& f, const json::Node& where, const ScenarioRun
       where.fail(fmt::format("{} cannot be inflicted {}", name(f.kind), why));
     };
     if (real.shm) refuse("on shared memory; take --transport tcp --namespaces");
-    if (run.recovery.system_tells) refuse("where \"system_tells\", which makes all ranks one machine; leave that out");
+    if (run.recovery.system_reports)
+      refuse("where \"system_reports\", which makes all ranks one machine; leave that out");
     if (!real.namespaces) refuse("without a network between the ranks; take --namespaces");
     return;
   }
   if (f.kind == FaultKind::pause && may_be_taken_for_dead(f, run.recovery) &&
-      (!real.namespaces || run.recovery.system_tells))
+      (!real.namespaces || run.recovery.system_reports))
     where.fail(fmt::format(
         "a stop of 0.3 of the detection time or more: ranks of one machine are not called failed while their "
         "processes live; {}",
-        run.recovery.system_tells ? "leave out \"system_tells\" and take --namespaces"
-                                  : "take --transport tcp --namespaces"));
+        run.recovery.system_reports ? "leave out \"system_reports\" and take --namespaces"
+                                    : "take --transport tcp --namespaces"));
 }
 
 std::size_t leave_out_virtual_times(ScenarioRun* run) {

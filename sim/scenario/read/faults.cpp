@@ -7,6 +7,7 @@
 
 #include "libgccl/schedule/layout.hpp"
 #include "sim/scenario/read/groups.hpp"
+#include "sim/scenario/read/renamed.hpp"
 
 namespace gccl::sim {
 namespace {
@@ -186,8 +187,8 @@ std::vector<std::pair<Fault, json::Node>> read_faults(const json::Node& node) {
 }
 
 RecoverySettings read_recovery(const json::Node& node) {
-  node.allow({"policy", "detection_us", "helpers", "system_tells", "spares", "replace_after_us", "reroute_after_us",
-              "wire", "frame_bytes", "credits", "heal_us", "limit_us"});
+  node.allow({"policy", "detection_us", "helpers", "system_reports", "spares", "replace_after_us", "reroute_after_us",
+              "wire", "frame_bytes", "credits", "heal_us", "limit_us", "system_tells"});
   RecoverySettings s;
   if (const auto n = node.find("policy")) s.policy = FailurePolicy(n->one_of(policy_names()));
   if (const auto n = node.find("detection_us")) {
@@ -195,7 +196,7 @@ RecoverySettings read_recovery(const json::Node& node) {
     if (s.detection < 1'000'000) n->fail("is shorter than 1 ms, which no detector of silence can hold");
   }
   if (const auto n = node.find("helpers")) s.helpers = std::uint32_t(n->integer(0, 64));
-  if (const auto n = node.find("system_tells")) s.system_tells = n->boolean();
+  if (const auto n = find_either(node, "system_reports", "system_tells")) s.system_reports = n->boolean();
   if (const auto n = node.find("spares")) {
     if (s.policy != FailurePolicy::spare) n->fail("belongs to the policy \"spare\"");
     s.spares = Rank(n->integer(1, kRanksMax));

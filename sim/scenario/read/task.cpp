@@ -5,6 +5,7 @@
 
 #include "libgccl/json/nearest.hpp"
 #include "libgccl/schedule/lane.hpp"
+#include "sim/scenario/read/renamed.hpp"
 #include "sim/scenario/read/sizes.hpp"
 #include "sim/scenario/scenario.hpp"
 
@@ -72,13 +73,6 @@ void read_special(const json::Node& node, Task& t) {
     if (t.in_place && t.kind == Collective::alltoallv && t.counts.kind == Distribution::Kind::skewed)
       n->fail("skewed counts are not symmetric, as an alltoallv in place needs them");
   }
-}
-
-// Under its name, or the one that it had once.
-std::optional<json::Node> find_either(const json::Node& node, std::string_view name, std::string_view old) {
-  if (!node.has(name)) return node.find(old);
-  if (node.has(old)) node.at(old).fail(fmt::format("is \"{}\" by its old name: expected one of them", name));
-  return node.find(name);
 }
 
 std::optional<Slicing> read_slicing(const json::Node& node) {
