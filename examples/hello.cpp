@@ -9,11 +9,11 @@ int main() try {
 
   std::vector<float> gradient(1000, float(rank + 1));
   std::vector<int> ranks(std::size_t(size), -1);
-  bool told = false;
-  gccl::Request reduced = world.iallreduce(gradient).then([&](GCCL_Result) { told = true; });  // in place
+  bool complete = false;
+  gccl::Request reduced = world.iallreduce(gradient).then([&](GCCL_Result) { complete = true; });  // in place
   world.allgather(std::array{rank}, ranks);
   reduced.wait();
-  while (!told) gccl::check(GCCL_Progress());
+  while (!complete) gccl::check(GCCL_Progress());
   if (gradient[999] != float(size * (size + 1) / 2) || ranks.back() != size - 1) return 1;
 
   const int tp = size % 2 == 0 ? 2 : 1;

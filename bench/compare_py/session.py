@@ -150,7 +150,7 @@ class Session:
                 raise Failed(self._why("a rank is gone")) from None
 
     def _answers(self, limit_s):
-        """One line of every rank, in the order of self._links: by rank, once the greetings have told it."""
+        """One line of every rank, in the order of self._links: by rank, once the greetings have said it."""
         end, lines = time.monotonic() + limit_s + 5, {}
         with selectors.DefaultSelector() as selector:
             for index, link in enumerate(self._links):

@@ -13,7 +13,7 @@ class Series {
  public:
   static constexpr std::size_t period = 61;
 
-  // What `rank` puts in; `salt` tells one operation's data from the next one's.
+  // What `rank` puts in; `salt` distinguishes one operation's data from the next one's.
   static Series of_rank(int rank, std::size_t salt) {
     Series s;
     for (std::size_t i = 0; i < period; ++i) s.values_[i] = float((i + 7 * std::size_t(rank) + 13 * salt) % period + 1);

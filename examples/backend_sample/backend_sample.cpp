@@ -215,7 +215,7 @@ class Port {
         if (!take(l, static_cast<std::byte*>(t->data) + at, t->bytes - at, t)) return false;
         continue;
       }
-      // Pieces are as long as whole elements fit, so that how much has come tells where the last one begins.
+      // Pieces are as long as whole elements fit, so that how much has come says where the last one begins.
       const std::uint64_t whole = std::max<std::uint64_t>(kPieceBytes / t->grain, 1) * t->grain;
       const std::uint64_t filled = at % whole, bytes = std::min(whole - filled, t->bytes - at);
       l.piece.resize(std::max<std::size_t>(l.piece.size(), (whole + sizeof(Line) - 1) / sizeof(Line)));

@@ -1,4 +1,4 @@
-// What tells machines, and containers of one machine, apart.
+// What distinguishes machines, and containers of one machine.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
 // What ranks agree on while they shrink, as flags of which each rank gives some and all get the AND. Those that are
 // left are in calls k to k + 2: a rank that returned from k may have been handed k + 1 back, for which nobody waits. So
-// calls are told apart by their numbers modulo 8. Bit 0 is Recovery::shrink's.
+// calls are distinguished by their numbers modulo 8. Bit 0 is Recovery::shrink's.
 #pragma once
 
 #include <cstdint>

@@ -13,7 +13,7 @@
 //                               <-    accepted(ballot)
 //   decide(decision)            ->
 //
-// Why two ballots b < b' never decide differently, as far as survivors can tell. Let L and L' be their members, each
+// Why two ballots b < b' never decide differently, as far as survivors can know. Let L and L' be their members, each
 // with a quorum (failures.hpp).
 //   - L and L' have a member in common: it accepted b's decision before it promised b', and said so in that promise, so
 //     b' proposes the same. Here b' is the first ballot after b that could do otherwise.

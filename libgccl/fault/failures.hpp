@@ -25,8 +25,8 @@ struct Failures {
   friend bool operator==(const Failures&, const Failures&) = default;
 };
 
-// Whether the members that have not failed may decide for all. Silence does not tell a dead rank from one behind a
-// partition, so of two sides that call each other failed at most one may: the one with more than half of the members,
+// Whether the members that have not failed may decide for all. Silence does not distinguish a dead rank from one behind
+// a partition, so of two sides that call each other failed at most one may: the one with more than half of the members,
 // or with half and the first of them. Where every other member's process has ended for certain, there is no other side.
 inline bool has_quorum(const RankSet& members, const Failures& failures) {
   const RankSet left = members - failures.failed;

@@ -56,7 +56,7 @@ void Executor<N>::send_to_group(std::uint32_t meeting, Rank root, Count count) {
     at += way.latency;
     on_links *= way.bytes_on_links;
   }
-  // Distinct ends, as messages of one instant are told apart by them.
+  // Distinct ends, as they distinguish messages of one instant.
   const Card next = members[(root + 1) % g.size];
   const bool reduces = step.op == Op::recv_reduce_all;
   network_.send({.id = i | kMessage,

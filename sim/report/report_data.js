@@ -56,13 +56,14 @@ function groupBy(items, key) {
 
 const isSequence = run => run.collective === "sequence" || list(run.operations).length > 0;
 
-// Chunks, channels, the window or the protocol as the run states it; what the planner decided tells no runs apart.
+// Chunks, channels, the window or the protocol as the run states it; what the planner decided distinguishes no runs.
 const stated = (run, part) =>
     (part === "protocol" ? run.protocol_planned !== false : run.planned === true) ? undefined : run[part];
 
 // Runs of one series have one x each. A series is an algorithm on one engine; where stated chunks, channels, windows or
-// protocols differ between the runs they are part of its name, and so is whatever else tells runs at the same x apart.
-// Runs that nothing tells apart are one point. base: the name without the engine, which has the colour and the marker.
+// protocols differ between the runs they are part of its name, and so is whatever else distinguishes runs at the same
+// x. Runs that nothing distinguishes are one point. base: the name without the engine, which has the colour and the
+// marker.
 function seriesOf(runs, x) {
   const names = new Map(), engines = distinct(runs.map(run => text(run.engine)));
   const varies = part => distinct(runs.map(run => stated(run, part))).length > 1;
@@ -72,8 +73,8 @@ function seriesOf(runs, x) {
     const parts =
         [...dimensions, ...["count"].filter(part => clashes.some(g => distinct(g.map(r => r[part])).length > 1))];
     for (const run of same) {
-      const told = parts.filter(part => part === "count" || stated(run, part) !== undefined);
-      const base = [text(run.algorithm), ...told.map(part => `${part} ${text(run[part])}`)].join(", ");
+      const named = parts.filter(part => part === "count" || stated(run, part) !== undefined);
+      const base = [text(run.algorithm), ...named.map(part => `${part} ${text(run[part])}`)].join(", ");
       const name = engines.length > 1 ? `${base} (${text(run.engine)})` : base;
       if (!names.has(name))
         names.set(name, {name, base, engine: engines.indexOf(text(run.engine)), wins: 0, points: []});

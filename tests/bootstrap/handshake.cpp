@@ -166,7 +166,7 @@ TEST_CASE("a recorded handshake proves nothing the second time") {
   CHECK(dialling.unauthenticated());
 }
 
-TEST_CASE("one's own words sent back prove nothing") {
+TEST_CASE("a reflected proof is rejected") {
   auto dialling = HandshakeProtocol::dial("s", bytes_of("hello"), nonce(1));
   offer(dialling, Bytes(dialling.output().begin(), dialling.output().end()));
   CHECK(dialling.failed());
@@ -232,7 +232,7 @@ TEST_CASE("over sockets: done on both sides, and what follows stays in the socke
   CHECK(read(a.get(), text, sizeof text) == 6);
 }
 
-TEST_CASE("over sockets: a wrong secret is told to the dialling side, whose fault is not the connection's") {
+TEST_CASE("over sockets: the dialling side reports a wrong secret, and does not blame the connection") {
   auto [a, b] = sockets();
   Handshake dialling = Handshake::dial("s", {}), accepting = Handshake::accept("t");
   Handshake::State state[2] = {Handshake::State::wants_read, Handshake::State::wants_read};
@@ -244,7 +244,7 @@ TEST_CASE("over sockets: a wrong secret is told to the dialling side, whose faul
   CHECK(!dialling.disconnected());
 }
 
-TEST_CASE("over sockets: a peer that ends too early is told apart") {
+TEST_CASE("over sockets: a peer that ends too early is reported as such") {
   auto [a, b] = sockets();
   Handshake dialling = Handshake::dial("s", {});
   CHECK(dialling.advance(a.get()) == Handshake::State::wants_read);

@@ -1,4 +1,4 @@
-// What ranks say about themselves when a job starts: those that do not fit each other are told so.
+// What ranks say about themselves when a job starts: those that do not fit each other get an error.
 #include "libgccl/communicator/introduction.hpp"
 
 #include <doctest/doctest.h>

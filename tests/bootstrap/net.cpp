@@ -185,7 +185,7 @@ TEST_CASE("a wildcard of IPv6 takes IPv4 as well") {
   CHECK(dialled(dialling.get(), at).ok());
 }
 
-TEST_CASE("refused connections, and those to oneself, are told with the address") {
+TEST_CASE("refused connections, and those to oneself, are reported with the address") {
   // Bound, so that nobody else gets its port, but not listening.
   const Fd self(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const SocketAddress any = SocketAddress::loopback(0);
@@ -270,7 +270,7 @@ TEST_CASE("bytes are read back as written, and never beyond their end") {
   CHECK(!starts_with(std::span(bytes).first(1), "\1\2"));
 }
 
-TEST_CASE("refusals are told ten at a time, and the rest counted") {
+TEST_CASE("refusals are reported ten at a time, and the rest counted") {
   std::vector<std::string> lines;
   RefusalLog log("rank 0", [&](const std::string& line) { lines.push_back(line); });
   const auto peer = SocketAddress::numeric("10.0.0.9", 1234);

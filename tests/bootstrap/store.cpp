@@ -165,7 +165,7 @@ TEST_CASE("TCP store: a rank that rank 0 never answers says so") {
   CHECK(has(meet(*e, 2, 3, 1, 200).text(), "connected, but it does not answer"));
 }
 
-TEST_CASE("TCP store: a wrong secret is refused and logged, and the others are told who is missing, and why") {
+TEST_CASE("TCP store: a wrong secret is refused and logged, and the others report who is missing, and why") {
   for (const char* level : {"0", "1"}) {
     setenv("GCCL_LOG", level, 1);
     CapturedErrors errors;
@@ -207,7 +207,7 @@ TEST_CASE("TCP store: a rank that gives another size ends the start at once, on 
   CHECK(!results[1].ok());
 }
 
-TEST_CASE("TCP store: the second of two processes with one rank is told so") {
+TEST_CASE("TCP store: the second of two processes with one rank reports that") {
   CapturedErrors errors;
   const std::uint16_t port = free_port();
   const auto rank = [&](Rank r, std::int64_t timeout_ms) { return open_and_meet(tcp(port, 3), r, 3, 1, timeout_ms); };
@@ -327,7 +327,7 @@ TEST_CASE("TCP store: without a secret only loopback will do") {
     }
 }
 
-TEST_CASE("TCP store: a port that is in use is waited for, and then told") {
+TEST_CASE("TCP store: a port that is in use is waited for, and then reported") {
   Fd other;
   REQUIRE(listen_on(SocketAddress::loopback(0), &other).ok());
   const std::uint16_t port = SocketAddress::local_end(other.get()).port();

@@ -69,7 +69,7 @@ for (const chart of document.querySelectorAll("[data-chart]")) {
   }
   if (chart.querySelectorAll(".axis-title").length === 0) wrong(`${chart.dataset.chart}: no axis title`);
 }
-// A marker's outline relative to its first point, rounded: tells markers apart wherever they stand.
+// A marker's outline relative to its first point, rounded: distinguishes markers wherever they stand.
 function shape(g) {
   const first = g.querySelector(".dots").getAttribute("d").split("Z")[0].match(/-?[\d.]+/g).map(Number);
   return first.map((v, i) => Math.round(v - first[i % 2])).join(" ");

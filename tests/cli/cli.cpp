@@ -45,7 +45,7 @@ TEST_CASE("the program alone prints help, and its version when asked") {
   CHECK(run_gccl({"run", "--help"}).code == 0);
 }
 
-TEST_CASE("outputs that cannot be written are told before anything runs") {
+TEST_CASE("outputs that cannot be written are reported before anything runs") {
   const Folder folder;
   const fs::path file = folder.write("long.json", long_scenario());
   fs::create_symlink("long.json", folder.path / "link.json");
@@ -94,7 +94,7 @@ TEST_CASE("outputs that cannot be written are told before anything runs") {
   CHECK(read_text(folder.path / "c.json") == cluster.dump());
 }
 
-TEST_CASE("a full disk is told") {
+TEST_CASE("a full disk is reported") {
   const Folder folder;
   const fs::path file = folder.write("s.json", scenario());
   const Ended e = run_gccl({"run", file.string(), "--json", "/dev/full"});
@@ -239,7 +239,7 @@ TEST_CASE("children end when the program is killed") {
   CHECK(p.group_ends(std::chrono::seconds(5)));
 }
 
-TEST_CASE("list tells what there is, as text and as JSON") {
+TEST_CASE("list says what there is, as text and as JSON") {
   for (const char* what : {"algorithms", "collectives", "engines", "topologies", "scenarios"}) {
     CAPTURE(what);
     const Ended text = run_gccl({"list", what});
@@ -281,7 +281,7 @@ TEST_CASE("--planner replaces the scenario's, and names that do not exist are wr
   CHECK(e.out.find("planned as nccl would: tree, LL.") != std::string::npos);
 }
 
-TEST_CASE("expectations about an engine that --engine leaves out are told to be unchecked") {
+TEST_CASE("expectations about an engine that --engine leaves out are reported as unchecked") {
   const Folder folder;
   const auto run = [&](const std::string& expect) {
     const std::string text = R"({"schema":"gccl/scenario/1","name":"t","cluster":"pcie-box","runs":[{"collective":)"
@@ -385,7 +385,7 @@ TEST_CASE("control characters in names reach neither the terminal nor the drawin
   }
 }
 
-TEST_CASE("a prediction that is more than 25 % off is told, on each engine") {
+TEST_CASE("a prediction that is more than 25 % off is reported, on each engine") {
   const Folder folder;
   const auto run = [&](const std::string& engine, const std::string& more) {
     const std::string text =

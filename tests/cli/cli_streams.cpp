@@ -57,7 +57,7 @@ TEST_CASE("an error keeps its exit code where standard error is closed or full")
     }
 }
 
-TEST_CASE("where standard output is closed it is told, and no file gets what was meant for it") {
+TEST_CASE("a closed standard output is reported, and no file gets what was meant for it") {
   const Folder folder;
   folder.write("c.json", cluster(parameters()).dump());
   folder.write("s.json", small_scenario("c.json").dump());
@@ -198,7 +198,7 @@ TEST_CASE("a file name that is no UTF-8 spoils no result") {
   const Folder folder;
   folder.write("c\xfe.json", cluster(parameters()).dump());
   folder.write("c.json", cluster(parameters()).dump());
-  // Two clusters of one name are told apart by their files.
+  // Two clusters of one name are distinguished by their files.
   fs::create_directory(folder.path / "n\xff");
   folder.write("n\xff/c.json", cluster(parameters()).dump());
   fs::create_symlink(folder.path / "c\xfe.json", folder.path / "n\xff/d.json");

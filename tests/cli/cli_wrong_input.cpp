@@ -44,7 +44,7 @@ TEST_CASE("wrong command lines give one line with the nearest valid word and exi
   }
 }
 
-TEST_CASE("what is no regular file is not waited for, and an output that cannot be is told before the work") {
+TEST_CASE("what is no regular file is not waited for, and an output that cannot be is reported before the work") {
   const Folder folder;
   const std::string fifo = (folder.path / "fifo").string();
   REQUIRE(mkfifo(fifo.c_str(), 0600) == 0);

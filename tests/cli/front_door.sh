@@ -34,7 +34,7 @@ says "--jobs: expected N behind it" 2 run x --jobs
 says "--json: given twice" 2 run x --json a --json b
 says "expected a number from 1 to 4096" 2 verify --max-ranks 5000
 
-# Output: whole or not at all, and a full disk is told.
+# Output: whole or not at all, and a full disk is reported.
 : >empty.json
 mkdir folder
 says "empty.json: is empty, expected JSON" 2 run empty.json
@@ -68,7 +68,7 @@ cat >first.json <<END
 END
 sed 's/NAME/dgx-h100-superpod-2048/' first.json >by_name.json
 says "allreduce on dgx-h100-superpod-2048" 0 run by_name.json
-# A variable that decides nothing, as it is misspelt, is told.
+# A variable that decides nothing, as it is misspelt, is reported.
 for words in "run by_name.json" "run decode-tensor-8" "explain pcie-box --collective allreduce --bytes 8"; do
   read -ra command <<<"$words"
   GCCL_ALGORITM=allreduce=ring says "gccl warning: GCCL_ALGORITM is no variable of GCCL: did you mean GCCL_ALGORITHM?" 0 "${command[@]}"

@@ -217,7 +217,7 @@ TEST_CASE("no control character of a command line reaches the terminal") {
   }
 }
 
-TEST_CASE("wrong usage is told in one line, exit code 2") {
+TEST_CASE("wrong usage is reported in one line, exit code 2") {
   for (auto [arguments, text] : std::initializer_list<std::pair<std::vector<std::string>, const char*>>{
            {{}, "expected -n RANKS"},
            {{"-n", "2"}, "expected a program"},

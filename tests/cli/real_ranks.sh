@@ -37,7 +37,7 @@ grep -q 'found \[2\].*; this machine was up to [0-9.e-]* ms late with what was d
 grep -q '"messages": null' "$work/result.json" || fail "messages of real ranks are counted: $(cat "$work/result.json")"
 grep -q '"carried_by": "tcp"' "$work/result.json" || fail "nothing says what carried the messages: $(cat "$work/result.json")"
 grep -q 'real engine over tcp$' "$work/out" || fail "nothing says what carried the messages: $(cat "$work/out")"
-grep -q '^real times, divided by 10,' "$work/out" || fail "the stretch is not told: $(cat "$work/out")"
+grep -q '^real times, divided by 10,' "$work/out" || fail "the stretch is not reported: $(cat "$work/out")"
 
 # Faults of the network need one, and are refused without.
 scenario cut "$(run allreduce '{"kind": "partition", "ranks": [3], "at_us": "2ms"}' "$lived, \"dead\": [3]" shrink ', "compute_us": "1ms"')"

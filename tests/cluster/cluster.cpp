@@ -407,7 +407,7 @@ TEST_CASE("131072 cards stay small, and a route needs no search") {
   CHECK(links > kRoutes * 8);
 }
 
-TEST_CASE("every mistake is told with its place") {
+TEST_CASE("every mistake is reported with its place") {
   const auto message = [](std::string_view nodes, std::string_view fabric) -> std::string {
     try {
       make(nodes, fabric);

@@ -91,9 +91,9 @@ TEST_CASE("every transport that is compiled in is a file that fits its schema") 
   }
 }
 
-TEST_CASE("what is wrong in a transport's file is told with its place and the nearest name") {
+TEST_CASE("what is wrong in a transport's file is reported with its place and the nearest name") {
   const Json good = read(kRoot / "cost-models/transports/tcp.json");
-  const auto told = [&](const char* pointer, const Json& value) {
+  const auto outcome = [&](const char* pointer, const Json& value) {
     Json v = good;
     v[Json::json_pointer(pointer)] = value;
     try {
@@ -103,14 +103,14 @@ TEST_CASE("what is wrong in a transport's file is told with its place and the ne
     }
     return std::string("accepted");
   };
-  CHECK(told("/window", 4) == "accepted");
-  CHECK(told("/window", 1).find("/window") != std::string::npos);
-  CHECK(told("/chunks/0/collective", "broadcas").find("did you mean \"broadcast\"") != std::string::npos);
-  CHECK(told("/chunks/0/algorithm", "chian").find("did you mean \"chain\"") != std::string::npos);
-  CHECK(told("/incast/0/fallback", "rings").find("/incast/0/fallback") != std::string::npos);
-  CHECK(told("/rates/0/fraction", 0).find("/rates/0/fraction") != std::string::npos);
-  CHECK(told("/chanels_max", 2).find("channels_max") != std::string::npos);
-  CHECK(told("/net/ns_per_byte", -1).find("/net/ns_per_byte") != std::string::npos);
+  CHECK(outcome("/window", 4) == "accepted");
+  CHECK(outcome("/window", 1).find("/window") != std::string::npos);
+  CHECK(outcome("/chunks/0/collective", "broadcas").find("did you mean \"broadcast\"") != std::string::npos);
+  CHECK(outcome("/chunks/0/algorithm", "chian").find("did you mean \"chain\"") != std::string::npos);
+  CHECK(outcome("/incast/0/fallback", "rings").find("/incast/0/fallback") != std::string::npos);
+  CHECK(outcome("/rates/0/fraction", 0).find("/rates/0/fraction") != std::string::npos);
+  CHECK(outcome("/chanels_max", 2).find("channels_max") != std::string::npos);
+  CHECK(outcome("/net/ns_per_byte", -1).find("/net/ns_per_byte") != std::string::npos);
 }
 
 TEST_CASE("every number in a shipped file has a source") {
@@ -299,7 +299,7 @@ TEST_CASE("schema and reader judge every changed parameter set alike") {
   }
 }
 
-TEST_CASE("parameter sets that refer to themselves or to nothing are told apart") {
+TEST_CASE("parameter sets that refer to themselves or to nothing are distinguished") {
   const test::Folder folder;
   const auto message = [](const std::filesystem::path& file) -> std::string {
     try {

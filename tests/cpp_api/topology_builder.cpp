@@ -173,7 +173,7 @@ TEST_CASE("two nodes of one XML make rails across") {
   CHECK(t.groups(Locality::rail, placement) == Groups{{0, 4}, {1, 5}, {2, 6}, {3, 7}});
 }
 
-TEST_CASE("NVLink pairs, xGMI, links to processors and hosts of their own are told apart") {
+TEST_CASE("NVLink pairs, xGMI, links to processors and hosts of their own are distinguished") {
   const std::string gpus =
       pci("0000:01:00.0", gpu(0, 3, nvlink("0000:02:00.0", "0x030200"))) + pci("0000:02:00.0", gpu(1, 2)) +
       pci("0000:0A:00.0", gpu(2, 1, "<xgmi target=\"0000:0b:00.0\" count=\"1\" tclass=\"0x038000\"/>")) +

@@ -168,7 +168,7 @@ TEST_CASE("a protocol adds a launch and latencies, makes messages longer and bou
   CHECK(took({.channel_GBps = 2}, 1 << 20, 1).time_ns == 200 + 2 * 500 + 2 * (1 << 19));
 }
 
-TEST_CASE("a protocol tells messages inside a node from those between nodes, and every operation is launched") {
+TEST_CASE("a protocol distinguishes messages inside a node from those between nodes, and every operation is launched") {
   const auto nodes = parse_cluster(
       R"({"schema": "gccl/cluster/1", "name": "n", "parameters": {"card": {"overhead_ns": 10, "combine_GBps": 0,
       "copy_GBps": 0}, "eager_bytes": "1GiB", "links": {"l": {"bandwidth_GBps": 1, "latency_ns": 100}},

@@ -16,7 +16,7 @@ using SharedNet = SimGridNetwork;
 
 #include "tests/engine/sharing_cases.hpp"
 
-TEST_CASE("more time than SimGrid's clock tells apart in nanoseconds is an error, not a wait for ever") {
+TEST_CASE("more time than SimGrid's clock resolves in nanoseconds is an error, not a wait for ever") {
   const Star slow(3, 1e-6, 0);  // 1 KB/s
   const std::vector<Sent> weeks = {{0, 1, 4'000'000'000}}, months = {{0, 1, 5'000'000'000}, {0, 2, 7}, {2, 1, 7'000}};
   CHECK(play(slow, weeks)[0] == Nanos(4'000'000) * 1'000'000'000);

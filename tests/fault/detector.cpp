@@ -45,7 +45,7 @@ class Ranks {
       after_event(r);
     });
   }
-  // To be called when a detector was told something.
+  // To be called when a detector has received something.
   void after_event(Rank r) {
     State& s = state_[r];
     for (Packet& p : s.detector->take_packets()) {
@@ -315,7 +315,7 @@ TEST_CASE("who was held up accuses nobody when it goes on") {
   }
 }
 
-TEST_CASE("what the system says of a process counts at once, and tells stopped from dead") {
+TEST_CASE("what the system says of a process counts at once, and distinguishes stopped from dead") {
   Ranks ranks(8, kFast, 5);
   ranks.run(300 * kMs);
   ranks[1].stopped(4, true);

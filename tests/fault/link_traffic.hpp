@@ -52,7 +52,7 @@ inline Plan plan_of(std::uint64_t seed) {
     f.delay_max = f.delay_min * Nanos(c.from(1, 20));
   }
   p.slowness = c.with(0.5) ? double(c.from(0, 70)) / 100 : 0;
-  // Then nothing but the end of the connection tells how far a frame came, and nobody notices damage.
+  // Then nothing but the end of the connection says how far a frame came, and nobody notices damage.
   if (p.stream && c.with(0.5)) {
     p.settings.checksums = false;
     p.slowness = 0;

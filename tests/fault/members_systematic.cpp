@@ -36,13 +36,13 @@ bool may_lack_quorum(const FaultTimeline& t) {
 
 TEST_CASE("one rank crashes after any packet, and all others go on") {
   std::uint64_t runs = 0;
-  for (const bool tells : {false, true})
+  for (const bool reports : {false, true})
     for (const Rank ranks : {2, 3, 4, 5}) {
-      const MembersOutcome whole = played(quiet(ranks, tells));
+      const MembersOutcome whole = played(quiet(ranks, reports));
       CHECK(whole.done == ranks);
       for (Rank r = 0; r < ranks; ++r)
         for (std::uint64_t n = 1; n <= whole.sent[r]; ++n, ++runs) {
-          FaultTimeline t = quiet(ranks, tells);
+          FaultTimeline t = quiet(ranks, reports);
           t.after_packets = {{r, n}};
           const MembersOutcome o = played(t);
           if (!may_lack_quorum(t)) CHECK_MESSAGE(o.done == ranks - 1, text(t));
@@ -57,13 +57,13 @@ TEST_CASE("one rank crashes after any packet, and all others go on") {
 TEST_CASE("two ranks crash after any packets, and all others go on") {
   const bool all = std::getenv("GCCL_FAULT_PAIRS") != nullptr;
   std::uint64_t runs = 0;
-  for (const bool tells : {true, false})
+  for (const bool reports : {true, false})
     for (const Rank ranks : {3, 4, 5}) {
-      const MembersOutcome whole = played(quiet(ranks, tells));
+      const MembersOutcome whole = played(quiet(ranks, reports));
       for (const Rank other : {1u, ranks - 1})
         for (std::uint64_t n = 1; n <= whole.sent[0]; n += all ? 1 : 7)
           for (std::uint64_t m = 1; m <= whole.sent[other] + 40; m += all ? 1 : 11, ++runs) {
-            FaultTimeline t = quiet(ranks, tells);
+            FaultTimeline t = quiet(ranks, reports);
             t.after_packets = {{0, n}, {other, m}};
             const MembersOutcome o = played(t);
             if (!may_lack_quorum(t)) CHECK_MESSAGE(o.done >= ranks - 2, text(t));

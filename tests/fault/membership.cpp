@@ -48,7 +48,7 @@ TEST_CASE("the quorum: more than half, half with the first, or all others gone")
     }
 }
 
-TEST_CASE("a decision tells of calls that differ, and of failures that somebody did not know of") {
+TEST_CASE("a decision reports calls that differ, and failures that somebody did not know of") {
   const RankSet three = RankSet::below(3);
   Membership a(0, kSettings, 0, three), b(0, kSettings, 1, three), c(0, kSettings, 2, three);
   a.agree(0, 7);
@@ -76,11 +76,11 @@ TEST_CASE("a decision tells of calls that differ, and of failures that somebody 
   CHECK(b.take_decisions().at(1).acknowledged);
 }
 
-TEST_CASE("one that revokes tells all, and they tell it on") {
+TEST_CASE("one that revokes notifies all, and they pass it on") {
   const RankSet three = RankSet::below(3);
   Membership a(0, kSettings, 0, three), b(0, kSettings, 1, three), c(0, kSettings, 2, three);
   a.revoke(0);
-  for (const Packet& p : a.take_packets())  // it dies before it has told the other
+  for (const Packet& p : a.take_packets())  // it dies before it has notified the other
     if (p.to == 2) c.received(0, 0, *MembershipMessage::decoded(p.bytes));
   CHECK(c.revoked());
   CHECK(!b.revoked());

@@ -78,7 +78,7 @@ struct Line {
     sender = Fd(ends[0]);
     stream.fd = Fd(ends[1]);
   }
-  // False when there is no more, and the end has been told; or when nobody takes it, as nothing is posted for it.
+  // False when there is no more, and the end has been reported; or when nobody takes it, as nothing is posted for it.
   bool feed(std::size_t piece_bytes) {
     const std::size_t n = std::min(piece_bytes, bytes.size() - sent);
     if (n > 0) {

@@ -152,7 +152,7 @@ TEST_CASE("one slow node among others is named, wherever it is") {
   p.cluster["nodes"].push_back(slow);
   p.collectives.push_back("reduce_scatter");
   check_named(p, "slow_node");
-  // A single curve does not tell 17 of 48 GB/s on one node from two of eight NICs on all.
+  // A single curve does not distinguish 17 of 48 GB/s on one node from two of eight NICs on all.
   p.collectives.pop_back();
   const Json hypotheses = diagnosed(p, 1).diagnosis["hypotheses"];
   for (const char* cause : {"slow_node", "nics"})
@@ -162,7 +162,8 @@ TEST_CASE("one slow node among others is named, wherever it is") {
 
 TEST_CASE("an algorithm for the wrong sizes is named") {
   check_named({.algorithm = "recursive_doubling"}, "algorithm");
-  // All-reduces alone hardly tell a ring for all sizes from NCCL's Simple for all sizes, for which rings are chosen.
+  // All-reduces alone hardly distinguish a ring for all sizes from NCCL's Simple for all sizes, for which rings are
+  // chosen.
   check_named({.collectives = {"all_reduce", "reduce_scatter"}, .algorithm = "ring"}, "algorithm");
 }
 

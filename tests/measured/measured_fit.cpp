@@ -111,7 +111,7 @@ TEST_CASE("gccl fit recovers the parameters that measurements were made from, no
     const Json& wire = set["links"]["wire"];
     CHECK(near(wire["bandwidth_GBps"].get<double>(), truth.B));
     CHECK(near(set["protocols"]["plain"]["operation_ns"].get<double>(), truth.c));
-    // Overheads and latencies cannot be told apart by a ring; what a step takes is.
+    // Overheads and latencies cannot be separated by a ring; what a step takes is.
     const Json card = set.value("card", Json::object());
     const double step = card.value("overhead_ns", 1000.0) + card.value("receive_overhead_ns", 0.0) +
                         2 * wire["latency_ns"].get<double>();

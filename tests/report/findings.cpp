@@ -86,7 +86,7 @@ TEST_CASE("the headline says what the busiest link means") {
   CHECK(headline({without}).ends_with(" (100 us)."));
 }
 
-TEST_CASE("runs that differ in chunks, channels, label or ranks are told apart") {
+TEST_CASE("runs that differ in chunks, channels, label or ranks are distinguished") {
   json cut = row("a", 1024, 1);
   cut["chunks"] = 8;
   CHECK(headline({row("a", 1024, 10), cut}).starts_with("use a, chunks 8 (a, chunks 1 takes 900 % longer): "));
@@ -100,7 +100,7 @@ TEST_CASE("runs that differ in chunks, channels, label or ranks are told apart")
   CHECK(found[1]["subject"] == "allreduce \"one NIC down\"");
 }
 
-TEST_CASE("stated protocols tell runs apart, planned ones are shown where they differ") {
+TEST_CASE("stated protocols distinguish runs, planned ones are shown where they differ") {
   const auto by = [](const char* protocol, bool planned, std::uint64_t bytes, double us) {
     json one = row("ring", bytes, us);
     for (const char* key : {"run", "window", "messages"}) one[key] = 1;
@@ -125,7 +125,7 @@ TEST_CASE("stated protocols tell runs apart, planned ones are shown where they d
   CHECK(!has(tables({by("LL", true, 1024, 1), by("LL", true, 4096, 10)}), "protocol"));
 }
 
-TEST_CASE("each of several planners is told about") {
+TEST_CASE("each of several planners is reported") {
   json nccl = row("ring", 1024, 1), openmpi = row("swing", 1024, 2);
   nccl["planner"] = "nccl", nccl["planner_choice"] = "ring, LL";
   openmpi["planner"] = "openmpi", openmpi["planner_choice"] = "rabenseifner";

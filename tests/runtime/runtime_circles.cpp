@@ -1,4 +1,4 @@
-// Ranks that wait for each other, each in a call that is right by itself: every rank must be told, and soon. Only
+// Ranks that wait for each other, each in a call that is right by itself: every rank must get an error, and soon. Only
 // processes of one thread can know, and the thread sanitizer starts threads of its own. runtime_waits.cpp has waits
 // that end.
 #ifndef __SANITIZE_THREAD__

@@ -247,7 +247,7 @@ struct Differing {
 };
 
 // A request is given up before or after its operation has failed; the communicator is freed or released.
-TEST_CASE("the error of a request that was given up is told where its communicator ends") {
+TEST_CASE("the error of a request that was given up is reported where its communicator ends") {
   using End = GCCL_Result (*)(GCCL_Comm*);
   for (const char* backends : {"shm", "tcp"})
     for (const bool before : {true, false})
@@ -275,7 +275,7 @@ TEST_CASE("the error of a request that was given up is told where its communicat
         });
 }
 
-TEST_CASE("an error that a wait, a test or a function has given out is not told again") {
+TEST_CASE("an error that a wait, a test or a function has given out is not reported again") {
   for (int way = 0; way < 3; ++way)
     check({.size = 2}, [&](int rank) {
       Differing call(rank);

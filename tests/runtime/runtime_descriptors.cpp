@@ -35,7 +35,7 @@ void use_up_descriptors() {
 
 // Over one transport alone nothing is dialled in shrinking, and the first call of the new communicator ends with an
 // error.
-TEST_CASE("ranks agree and shrink where one may open nothing more, or all are told why not") {
+TEST_CASE("ranks agree and shrink where one may open nothing more, or all report why not") {
   std::vector<std::unique_ptr<Running>> jobs;
   std::vector<std::string> names;
   for (Job job : transports(3))

@@ -1,4 +1,4 @@
-// Ranks on networks of their own, each behind a cable: one is cut off, and nobody is told.
+// Ranks on networks of their own, each behind a cable: one is cut off, and nobody is notified.
 #include <doctest/doctest.h>
 #include <fmt/core.h>
 #include <signal.h>

@@ -1,5 +1,5 @@
 // What goes wrong around a communicator: calls that differ, ranks that die, time that runs out, aborts. First the harm,
-// then who is told what, and that nothing hangs.
+// then what each rank reports, and that nothing hangs.
 #include <doctest/doctest.h>
 #include <signal.h>
 #include <unistd.h>
@@ -16,7 +16,7 @@ using namespace ranks;
 
 namespace runtime_faults {
 
-// Told at once, not by a limit or by keep-alives; generous to a busy machine.
+// Reported at once, not by a limit or by keep-alives; generous to a busy machine.
 constexpr double kSoon = 10;
 
 // ---- Calls that differ ----
@@ -219,7 +219,7 @@ TEST_CASE("a timeout names rank, operation and peer, and the other ranks hear of
 
 // ---- Ranks that are gone ----
 
-// Rank `victim` is killed while all are busy with all-reduces of `count` doubles; the others must be told soon.
+// Rank `victim` is killed while all are busy with all-reduces of `count` doubles; the others must be notified soon.
 void kill_in_the_middle(const Job& job, int victim, std::size_t count) {
   Running running(job, [&](int rank) {
     GCCL_Comm world = begin();

@@ -186,7 +186,7 @@ void drive(const std::vector<int>& mine, int size) {
   RANK_SUCCESS(GCCL_Finalize());
 }
 
-TEST_CASE("ranks that no transport joins are told which were tried, and what each would need") {
+TEST_CASE("ranks that no transport joins report which were tried, and what each would need") {
   for (const char* backends : {"shm", "tcp"})
     check({.size = 2, .backends = backends}, [&](int rank) {
       setenv("GCCL_HOST", rank ? "one" : "another", 1);
@@ -216,14 +216,14 @@ TEST_CASE("with the progress thread an operation completes without any call") {
       for (const std::size_t count : {std::size_t(1), std::size_t(1) << 18}) {
         std::vector<double> x(count, rank + 1), y(count);
         GCCL_Request request = GCCL_REQUEST_NULL;
-        static std::atomic<int> told;
-        told = 0;
+        static std::atomic<int> outcome;
+        outcome = 0;
         if (rank == 1) usleep(20000);
         RANK_SUCCESS(GCCL_Iallreduce(x.data(), y.data(), count, GCCL_FLOAT64, GCCL_SUM, world, &request));
         RANK_SUCCESS(GCCL_On_complete(
-            request, [](GCCL_Result r, void*) { told = r == GCCL_SUCCESS ? 1 : 2; }, nullptr));
-        for (int i = 0; i < 20000 && told == 0; ++i) usleep(1000);
-        RANK_CHECK(told == 1);
+            request, [](GCCL_Result r, void*) { outcome = r == GCCL_SUCCESS ? 1 : 2; }, nullptr));
+        for (int i = 0; i < 20000 && outcome == 0; ++i) usleep(1000);
+        RANK_CHECK(outcome == 1);
         RANK_CHECK(y[count - 1] == 3);
         RANK_SUCCESS(GCCL_Wait(&request));
       }

@@ -56,7 +56,7 @@ TEST_CASE("an unknown variable is warned about once, by one rank, with the neare
   CHECK(said({.size = 2, .environment = {{"GCCL_ALGORITM", "x"}, {"GCCL_LOG", "0"}}}) == "");
 }
 
-TEST_CASE("GCCL_LOG=2 tells who is where, the nodes, the settings, and each plan once") {
+TEST_CASE("GCCL_LOG=2 says who is where, the nodes, the settings, and each plan once") {
   std::string text = said({.size = 4,
                            .backends = "shm,tcp",
                            .nodes = {0, 1, 0, 1},

@@ -1,5 +1,5 @@
 // Messages that never come: where the other rank has left the communicator, nobody sends or receives them any more, and
-// every rank must be told without a timeout. Messages that are only late must not be taken for missing.
+// every rank must be notified without a timeout. Messages that are only late must not be taken for missing.
 #include <doctest/doctest.h>
 #include <unistd.h>
 
@@ -28,7 +28,7 @@ struct Scene {
 struct Scenario {
   const char* name;
   std::function<GCCL_Result(const Scene&)> call;
-  const char* text;  // what rank 1 is told
+  const char* text;  // what rank 1 reports
 };
 
 GCCL_Result then(GCCL_Result before, const std::function<GCCL_Result()>& next) { return before ? before : next(); }

@@ -1,6 +1,6 @@
-// Ranks whose calls differ: without a timeout and without GCCL_CHECK every rank must be told, and soon. First the whole
-// table, then what each report says. runtime_circles.cpp has ranks that wait for each other, runtime_waits.cpp what
-// must not be taken for a difference.
+// Ranks whose calls differ: without a timeout and without GCCL_CHECK every rank must be notified, and soon. First the
+// whole table, then what each report says. runtime_circles.cpp has ranks that wait for each other, runtime_waits.cpp
+// what must not be taken for a difference.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -212,7 +212,7 @@ TEST_CASE("calls that differ are an error on every rank, at the latest where the
               result = freed;
               text = GCCL_Last_error();
             } else {
-              RANK_CHECK(freed == GCCL_SUCCESS);  // it is told once
+              RANK_CHECK(freed == GCCL_SUCCESS);  // it is reported once
             }
             RANK_CHECK(c == GCCL_COMM_NULL);
             expect(result, GCCL_ERR_MISMATCH, what);
@@ -257,7 +257,7 @@ TEST_CASE("an alltoallv whose lengths one pair of ranks sees differently is an e
       });
 }
 
-TEST_CASE("Finalize tells of an alltoallv whose lengths differ, on the world and on what was split from it") {
+TEST_CASE("Finalize reports an alltoallv whose lengths differ, on the world and on what was split from it") {
   for (const Job& job : transports(4))
     for (const bool split : {false, true})
       for (const bool sends_nothing : {true, false})
@@ -302,7 +302,7 @@ TEST_CASE("a difference on a communicator that is not freed is found by GCCL_Fin
         RANK_SUCCESS(GCCL_Broadcast(nullptr, 0, GCCL_FLOAT32, rank == 1, c));
         expect(GCCL_Finalize(), GCCL_ERR_MISMATCH, "finalize");
       });
-      // What one rank alone was told: the others have made the same calls.
+      // What one rank alone reported: the others have made the same calls.
       check(job, [](int rank) {
         const GCCL_Comm world = begin();
         const GCCL_Comm c = copy_of(world), half = copy_of(world);
@@ -354,7 +354,7 @@ TEST_CASE("ranks of a smaller communicator are named with their world ranks") {
   });
 }
 
-TEST_CASE("roots beyond 15 and sizes of user-defined types are told apart") {
+TEST_CASE("roots beyond 15 and sizes of user-defined types are distinguished") {
   check({.size = 18, .backends = "shm"}, [](int rank) {
     const GCCL_Comm world = begin();
     GCCL_Comm c = copy_of(world);

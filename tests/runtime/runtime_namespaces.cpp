@@ -1,5 +1,5 @@
 // Ranks in different process-id namespaces that share /dev/shm, as containers on one machine may: each is process 1 of
-// its own, so a process id tells them neither apart nor whether they live. They say that they share memory by
+// its own, so a process id neither distinguishes them nor says whether they live. They say that they share memory by
 // GCCL_HOST.
 #include <doctest/doctest.h>
 #include <sched.h>

@@ -1,5 +1,5 @@
-// Communicators that shrink by themselves when ranks are killed: what calls return, what the program is told, and how
-// the policy is set. At random moments: runtime_policy_random.cpp.
+// Communicators that shrink by themselves when ranks are killed: what calls return, what the program is notified of,
+// and how the policy is set. At random moments: runtime_policy_random.cpp.
 #include <doctest/doctest.h>
 #include <signal.h>
 #include <unistd.h>
@@ -20,7 +20,7 @@
 
 using namespace ranks;
 
-TEST_CASE("an all-reduce goes on in place, a broadcast is handed back once, and the program is told") {
+TEST_CASE("an all-reduce goes on in place, a broadcast is handed back once, and the program is notified") {
   for (const Job& base : transports(3)) {
     Job job = base;
     job.environment["GCCL_ON_FAILURE"] = "shrink";
@@ -89,9 +89,9 @@ TEST_CASE("what was in flight is lost, and the next barrier makes the communicat
     Running running({.size = 3, .backends = backends}, [](int rank) {
       GCCL_Comm world = begin();
       RANK_SUCCESS(GCCL_Comm_set_on_failure(world, GCCL_SHRINK));
-      int told = 0;
+      int notifications = 0;
       RANK_SUCCESS(GCCL_On_failure(
-          world, [](GCCL_Comm, const GCCL_Failure*, void* n) { ++*static_cast<int*>(n); }, &told));
+          world, [](GCCL_Comm, const GCCL_Failure*, void* n) { ++*static_cast<int*>(n); }, &notifications));
       RANK_SUCCESS(GCCL_Barrier(world));
       if (rank == 0) {
         std::printf("ready\n");
@@ -102,10 +102,10 @@ TEST_CASE("what was in flight is lost, and the next barrier makes the communicat
       GCCL_Request request = GCCL_REQUEST_NULL;
       RANK_SUCCESS(GCCL_Iallreduce(GCCL_IN_PLACE, &x, 1, GCCL_FLOAT64, GCCL_SUM, world, &request));
       expect(GCCL_Wait(&request), GCCL_ERR_PEER_LOST, "in flight");
-      RANK_CHECK(told == 1);
+      RANK_CHECK(notifications == 1);
       expect(GCCL_Recv(&x, 1, GCCL_FLOAT64, 0, world), GCCL_ERR_PEER_LOST, "on what has failed");
       RANK_SUCCESS(GCCL_Barrier(world));
-      RANK_CHECK(told == 2);
+      RANK_CHECK(notifications == 2);
       RANK_SUCCESS(GCCL_Comm_ack_failed(world));
       int size = 0, mine = 0;
       RANK_SUCCESS(GCCL_Comm_size(world, &size));
@@ -126,10 +126,10 @@ TEST_CASE("what was in flight is lost, and the next barrier makes the communicat
   }
 }
 
-TEST_CASE("with the policy fail a killed rank is told once, and nothing is repeated") {
+TEST_CASE("with the policy fail a killed rank is reported once, and nothing is repeated") {
   Running running({.size = 2, .backends = "shm"}, [](int rank) {
     GCCL_Comm world = begin();
-    int told = 0;
+    int notifications = 0;
     RANK_SUCCESS(GCCL_On_failure(
         world,
         [](GCCL_Comm comm, const GCCL_Failure* f, void* n) {
@@ -143,11 +143,11 @@ TEST_CASE("with the policy fail a killed rank is told once, and nothing is repea
           expect(GCCL_Comm_free(&other), GCCL_ERR_INVALID_USAGE, "freed inside");
           expect(GCCL_Comm_shrink(comm, &other), GCCL_ERR_INVALID_USAGE, "shrunk inside");
         },
-        &told));
+        &notifications));
     RANK_SUCCESS(GCCL_Barrier(world));
     if (rank == 0) ::kill(::getpid(), SIGKILL);
     for (int i = 0; i < 3; ++i) expect(GCCL_Barrier(world), GCCL_ERR_PEER_LOST, "barrier");
-    RANK_CHECK(told == 1);
+    RANK_CHECK(notifications == 1);
     GCCL_Finalize();
   });
   const std::vector<End> ends = running.wait();

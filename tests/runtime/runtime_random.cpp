@@ -44,13 +44,13 @@ struct Message {
 
 // This thread is in GCCL_On_complete. The progress thread may run the callback before that has returned.
 thread_local bool inside = false;
-struct Told {
+struct Completion {
   int times = 0;
   GCCL_Result result = GCCL_SUCCESS;
   bool early = false;  // from inside
 };
-void tell(GCCL_Result result, void* context) {
-  auto& t = *static_cast<Told*>(context);
+void complete(GCCL_Result result, void* context) {
+  auto& t = *static_cast<Completion*>(context);
   ++t.times;
   t.result = result;
   t.early |= inside;
@@ -103,7 +103,7 @@ class Sequence {
     Member& m = any();
     CallCase c = random_case(shared_, size_, 1 << 17);
     c.root %= m.size;
-    const bool blocking = shared_.below(2) == 0, told = mine_.below(4) == 0;
+    const bool blocking = shared_.below(2) == 0, notified = mine_.below(4) == 0;
     calls_.push_back(std::make_unique<RankCall>(c, m.rank, m.size));
     if (blocking) {
       RANK_SUCCESS(calls_.back()->run(m.comm));
@@ -111,10 +111,10 @@ class Sequence {
     }
     GCCL_Request request = GCCL_REQUEST_NULL;
     RANK_SUCCESS(calls_.back()->start(m.comm, &request));
-    if (told && request) {
-      told_.emplace_back();
+    if (notified && request) {
+      completions_.emplace_back();
       inside = true;
-      RANK_SUCCESS(GCCL_On_complete(request, tell, &told_.back()));
+      RANK_SUCCESS(GCCL_On_complete(request, complete, &completions_.back()));
       inside = false;
     }
     requests_.push_back(request);
@@ -218,7 +218,7 @@ class Sequence {
     for (const auto& call : calls_)
       if (const std::string wrong = call->verify(); !wrong.empty()) report(wrong);
     for (const Message& m : messages_) RANK_CHECK(m.right());
-    for (const Told& t : told_) {
+    for (const Completion& t : completions_) {
       RANK_CHECK(t.times == 1);
       RANK_CHECK(t.result == GCCL_SUCCESS);
       RANK_CHECK(!t.early);
@@ -231,7 +231,7 @@ class Sequence {
   std::vector<std::unique_ptr<RankCall>> calls_;
   std::vector<GCCL_Request> requests_;
   std::deque<Message> messages_;
-  std::deque<Told> told_;
+  std::deque<Completion> completions_;
 };
 
 TEST_CASE("random sequences of operations do what the specification says") {

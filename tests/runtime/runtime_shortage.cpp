@@ -295,11 +295,11 @@ TEST_CASE("a limit for the length of files is an error where shared memory needs
         const GCCL_Result result = GCCL_Init(&world, nullptr);
         void* memory = nullptr;
         const GCCL_Result allocated = GCCL_Mem_alloc(&memory, 4 << 20);
-        const bool told = says("ulimit -f");
+        const bool reported = says("ulimit -f");
         // What is reported is written to a file.
         setrlimit(RLIMIT_FSIZE, &before);
         expect(allocated, GCCL_ERR_SYSTEM, "Mem_alloc");
-        RANK_CHECK(told);
+        RANK_CHECK(reported);
         if (backends == "shm") {
           RANK_CHECK(result == GCCL_ERR_SYSTEM);
           return;
@@ -366,7 +366,8 @@ TEST_CASE("an exception of a reduction of the program's own is an error on every
                 if (!says("of the program's own")) report(std::string("the text is: ") + GCCL_Last_error());
                 RANK_SUCCESS(GCCL_Comm_free(&c));
                 RANK_CHECK(c == GCCL_COMM_NULL);
-                // A rank that has not been told yet, as it has only sent, is told when it frees the communicator.
+                // A rank that has not been notified yet, as it has only sent, is notified when it frees the
+                // communicator.
                 throws = false;
                 RANK_SUCCESS(GCCL_Comm_split(world, 0, 0, &c));
                 throws = true;

@@ -175,7 +175,7 @@ TEST_CASE("who revokes a communicator ends the calls of all, and they go on with
 }
 
 // While the smaller communicator is made, the shrinking thread waits for other ranks without a lock.
-TEST_CASE("a thread that shrinks what another one shrinks is told so, whenever it comes") {
+TEST_CASE("a thread that shrinks what another one shrinks gets an error, whenever it comes") {
   for (const Job& job : transports(3))
     check(job, [](int rank) {
       GCCL_Comm world = begin(), c = copy_of(world), made = GCCL_COMM_NULL, mine = GCCL_COMM_NULL;
@@ -205,7 +205,7 @@ TEST_CASE("a thread that shrinks what another one shrinks is told so, whenever i
     });
 }
 
-TEST_CASE("wrong arguments are told") {
+TEST_CASE("wrong arguments are reported") {
   check({.size = 1, .backends = "shm"}, [](int) {
     GCCL_Comm world = begin();
     int count = 0;

@@ -156,7 +156,7 @@ TEST_CASE("sizes that round to the same elements are simulated once") {
   CHECK(plan.points[1].asked == std::vector<Count>{33});
 }
 
-TEST_CASE("mistakes are told with their place") {
+TEST_CASE("mistakes are reported with their place") {
   const std::pair<Json, std::string> kCases[] = {
       {with(kRing, {{"byts", 8}}), "/runs/0: unknown key \"byts\"; did you mean \"bytes\"?"},
       {with(kRing, {{"bytes", true}}), "/runs/0/bytes: found true"},

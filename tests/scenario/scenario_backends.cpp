@@ -1,5 +1,5 @@
 // Scenarios on clusters whose parameters name "backends": plans are those of real communicators, and what the planner
-// decides tells no results apart.
+// decides distinguishes no results.
 #include <doctest/doctest.h>
 
 #include <set>
@@ -79,7 +79,7 @@ TEST_CASE("tables and findings have a column for each algorithm, however the pla
   CHECK(table.find(", chunks") == std::string::npos);
   CHECK(table.find("\n  16 MiB ") != std::string::npos);
   CHECK(findings(result)[0]["headline"].get<std::string>().starts_with("use chain at every size"));
-  // What a run states is told.
+  // What a run states is reported.
   Json stated = kBroadcasts;
   stated["chunks"] = 4;
   Json several = result_by_letters(plan_of(Json::array({kBroadcasts, stated}), kHost));
@@ -93,7 +93,7 @@ TEST_CASE("a stored result is about the same point however the planner cut it up
   const std::filesystem::path file = folder.path / "planned.json";
   Json expecting = kBroadcasts;
   expecting["expect"] = {{"within_percent_of", {{"result", file.string()}, {"percent", 0}}}};
-  const auto told = [&](const Json& stored, const Json& run) {
+  const auto outcome = [&](const Json& stored, const Json& run) {
     std::ofstream(file) << stored.dump();
     return refusal(Json::array({run}), kHost);
   };
@@ -102,13 +102,13 @@ TEST_CASE("a stored result is about the same point however the planner cut it up
   for (Json& row : otherwise["runs"]) row["chunks"] = 77;
   for (Json& row : older["runs"]) row.erase("planned"), row["window"] = 5;
   for (Json& row : stated["runs"]) row["chunks"] = 77, row["planned"] = false;
-  CHECK(told(now, expecting) == "accepted");
-  CHECK(told(otherwise, expecting) == "accepted");
-  CHECK(told(older, expecting) == "accepted");
-  CHECK(told(stated, expecting).find("the nearest has chunks 77 instead of ") != std::string::npos);
+  CHECK(outcome(now, expecting) == "accepted");
+  CHECK(outcome(otherwise, expecting) == "accepted");
+  CHECK(outcome(older, expecting) == "accepted");
+  CHECK(outcome(stated, expecting).find("the nearest has chunks 77 instead of ") != std::string::npos);
   Json four = expecting;
   four["chunks"] = 4;
-  CHECK(told(otherwise, four).find("the nearest has ") != std::string::npos);
+  CHECK(outcome(otherwise, four).find("the nearest has ") != std::string::npos);
   // Of two rows that differ in this alone, the one that is cut up alike.
   Json both = older;
   for (Json row : now["runs"]) row["time_us"] = 1e-6, both["runs"].push_back(row);

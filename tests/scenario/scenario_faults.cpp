@@ -277,7 +277,7 @@ TEST_CASE("a run with faults that never ends breaks, though nothing is expected 
   CHECK(!run_campaign(plan, kRealEngines, {.jobs = 1, .progress = {}}).ok());
 }
 
-TEST_CASE("rows tell what happened, and which faults did not come") {
+TEST_CASE("rows say what happened, and which faults did not come") {
   const Json rows = rows_of_campaign(
       faulty(Json::array({{{"kind", "rank_crash"}, {"rank", 5}, {"at_us", 1000}},
                           {{"kind", "loss"}, {"probability", 0.01}, {"at_us", 500}, {"for_us", 200}},

@@ -149,7 +149,7 @@ TEST_CASE("mean utilisation counts the links that carried something") {
   CHECK(some);
 }
 
-TEST_CASE("the fastest is marked, and the choice's regret told") {
+TEST_CASE("the fastest is marked, and the choice's regret reported") {
   const Json result =
       result_of(plan_of(with(kRing, {{"algorithms", {"swing", "ring", "recursive_doubling", "auto"}}})));
   std::string fastest, chosen;

@@ -1,4 +1,4 @@
-// Lane: when each step starts and combines, on a backend that completes what the test tells it to.
+// Lane: when each step starts and combines, on a backend that completes what the test names.
 #include "libgccl/schedule/lane.hpp"
 
 #include <doctest/doctest.h>

@@ -140,7 +140,7 @@ TEST_CASE("groups are cyclic in both directions") {
   CHECK(affine[-(std::int64_t(1) << 62)] == 10 + 3 * Rank((5 - (std::int64_t(1) << 62) % 5) % 5));
 }
 
-TEST_CASE("the grid is the most square one, unless told") {
+TEST_CASE("the grid is the most square one, unless stated") {
   for (Rank n = 1; n <= 200; ++n) {
     const Rank columns = Layout::flat(n).view(0).columns;
     CHECK(n % columns == 0);

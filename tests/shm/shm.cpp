@@ -297,7 +297,7 @@ TEST_CASE("the fast path receives no first piece of a longer message") {
   REQUIRE(two.port[0]->send(&sent) == 1);
   Backoff backoff(false);
   CHECK_FALSE(shm_fast_path(two.port[1].get())->receive(0, 0, received.signature, in.data(), kPieceBytes, &backoff));
-  CHECK(two.port[1]->receive(&received) == 1);  // and as a transfer it is told
+  CHECK(two.port[1]->receive(&received) == 1);  // and as a transfer it is reported
   CHECK(received.result == GCCL_ERR_MISMATCH);
   CHECK(received.bytes_found == data.size());
 }

@@ -32,7 +32,7 @@ namespace {
 std::string path_of(const std::string& name) { return "/dev/shm/" + name; }
 bool exists(const std::string& name) { return ::access(path_of(name).c_str(), F_OK) == 0; }
 
-// A process that has a rank's file, does as it is told and then waits to be killed.
+// A process that has a rank's file, does as it is asked and then waits to be killed.
 struct Owner {
   std::optional<test::Child> process;
   std::string name;
@@ -62,7 +62,7 @@ struct Owner {
   }
 };
 
-TEST_CASE("a rank's file tells that its process lives, until it ends") {
+TEST_CASE("a rank's file shows that its process lives, until it ends") {
   Owner owner([](Rank_file&) {});
   std::shared_ptr<Rank_file> file;
   const Status s = Rank_file::open(owner.name, &file);
@@ -170,7 +170,7 @@ void once(std::function<void()>& hook) {
 TEST_CASE("a file that another process is just making is not removed, whatever it has done meanwhile") {
   int made[2], go_on[2], done[2];
   for (int* const ends : {made, go_on, done}) REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
-  const auto tell = [](const int(&to)[2]) {
+  const auto notify = [](const int(&to)[2]) {
     if (::write(to[1], "", 1) != 1) ::abort();
   };
   const auto wait = [](const int(&from)[2]) {
@@ -179,28 +179,28 @@ TEST_CASE("a file that another process is just making is not removed, whatever i
   };
   test::Child maker([&] {
     after_shm_open = [&] {
-      tell(made);
+      notify(made);
       wait(go_on);
     };
     std::shared_ptr<Rank_file> file;
     const bool good = Rank_file::create(&file).ok();
-    tell(done);
+    notify(done);
     if (good) wait(go_on);
     return good && exists(file->name()) ? 0 : 1;
   });
   wait(made);  // and neither locked nor marked
   before_pread = [&] {
-    tell(go_on);
+    notify(go_on);
     wait(done);
   };
   std::shared_ptr<Rank_file> mine;
   CHECK(Rank_file::create(&mine).ok());
   CHECK_FALSE(before_pread);  // it has looked
-  tell(go_on);
+  notify(go_on);
   CHECK(maker.wait() == 0);
 }
 
-// A process that opens a neighbour's segment, looks into it, and has it until it is told to let go.
+// A process that opens a neighbour's segment, looks into it, and has it until it is asked to let go.
 struct Neighbour_process {
   struct Place {
     char name[40];

@@ -14,7 +14,7 @@
 // This process, and those it forks from now on, are alone in a network that is up. False where the system forbids it.
 inline bool own_network() { return unshare(CLONE_NEWNET) == 0 || unshare(CLONE_NEWUSER | CLONE_NEWNET) == 0; }
 
-// Sets the loopback interface up or down: down, nothing arrives anywhere any more, and nobody is told.
+// Sets the loopback interface up or down: down, nothing arrives anywhere any more, and nobody is notified.
 inline bool set_loopback(bool up) {
   const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   ifreq request{};

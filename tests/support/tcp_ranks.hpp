@@ -149,7 +149,7 @@ struct Rank {
   bool borrowed = false;
 };
 
-// What the ports of all ranks tell each other, one after the other.
+// What the ports of all ranks exchange, one after the other.
 using Addresses = std::vector<std::byte>;
 inline std::byte* address(Addresses* all, std::uint32_t rank) { return &(*all)[rank * GCCL_BACKEND_ADDRESS_BYTES]; }
 

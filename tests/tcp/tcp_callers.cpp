@@ -5,7 +5,7 @@ using namespace tcp_test;
 
 namespace {
 
-// Where a rank listens, as a further port of its instance tells.
+// Where a rank listens, as a further port of its instance says.
 tcp::PortAddress listener_of(tcp_test::Rank& r) {
   const std::uint32_t node[2] = {}, world[2] = {0, 1};
   const GCCL_Port_spec spec{sizeof spec, r.rank, 2, 1, 55, node, world, 0};

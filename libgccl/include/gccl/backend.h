@@ -71,7 +71,7 @@ typedef struct GCCL_Port_spec {
   uint32_t struct_bytes;
   uint32_t rank, size;        /* in the communicator */
   uint32_t channels;
-  uint64_t communicator;      /* a number that tells the communicators of a job apart, the same on every rank */
+  uint64_t communicator;      /* a number that distinguishes the communicators of a job, the same on every rank */
   const uint32_t* node;       /* node[r]: which node rank r is on; valid during open_port and connect_port */
   const uint32_t* world_rank; /* world_rank[r]; likewise */
   /* connect_port may take so long to find out whether peers can be reached; 0: it does not wait. Missing where

@@ -400,7 +400,7 @@ typedef struct GCCL_Topology_nic {
 /* This machine: a node with the devices of GCCL_Device_count and its physical network interfaces. */
 GCCL_API GCCL_Result GCCL_Topology_discover(GCCL_Topology* out);
 /* A file: GCCL's cluster description (JSON, docs/formats.md), or the XML that NCCL reads (NCCL_TOPO_FILE) and writes
- * (NCCL_TOPO_DUMP_FILE). Which of them is told from the first character. */
+ * (NCCL_TOPO_DUMP_FILE). The first character shows which of them it is. */
 GCCL_API GCCL_Result GCCL_Topology_load(const char* path, GCCL_Topology* out);
 /* The same from `bytes` bytes at `text`; `name` stands for the file in error texts, and files that the description names
  * are relative to its folder. */

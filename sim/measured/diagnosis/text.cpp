@@ -53,7 +53,7 @@ std::string verdict_text(const Json& d) {
       first["error_percent"].get<double>(), healthy);
   for (const Json& h : d["hypotheses"])
     if (&h != &first && h["probability"].get<double>() * 3 > first["probability"].get<double>())
-      text += fmt::format("These times hardly tell it from {}.\n", text_in(h["title"]));
+      text += fmt::format("These times hardly distinguish it from {}.\n", text_in(h["title"]));
   return text + fmt::format("Look at: {}.\n", text_in(first["check"]));
 }
 

@@ -58,7 +58,7 @@ struct FitProblem {
 // Changes problem.parameters. A set without protocols gets one, "default", whose fixed cost of a call is fitted too,
 // unless its ranks are connected by GCCL's own transports. The sum of Huber's loss of log(predicted / measured) over
 // the rows that are no outliers, and a little for each parameter's distance from where it was, so that those which
-// points do not tell apart stay near. Throws json::InputError where no row can be compared, and where one of `keep` is
+// points do not separate stay near. Throws json::InputError where no row can be compared, and where one of `keep` is
 // in no parameter's name.
 FitReport fit(FitProblem& problem, Minimise minimise, const FitOptions& options, std::vector<SkippedRow>& skipped);
 
