@@ -14,8 +14,8 @@ namespace gccl {
 //   PREFIX.job       rank 0 has drawn this job id, and has seen these tokens
 //   PREFIX.ID.K.R    rank R's contribution to round K of the job with that id
 //   PREFIX.ID.K.all  rank 0's answer
-// A rank believes a job file that holds its own token, and rank 0 believes contributions to its own id: what an earlier
-// job left behind in the same place speaks to nobody. A rank removes its contribution once it has read the answer; rank
+// A rank accepts only a job file that holds its own token, and rank 0 only contributions to its own id, so all ignore
+// what an earlier job left behind in the same place. A rank removes its contribution once it has read the answer; rank
 // 0 removes answers once nobody needs them, and leaves the last one to a rank that does not run for seconds. One job at
 // a time may use a prefix.
 struct FileStore {

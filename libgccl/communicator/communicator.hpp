@@ -2,17 +2,18 @@
 // NCCL: that keeps one set of lanes for each communicator, and the order of messages obvious. A program that wants
 // overlap makes another communicator.
 //
-// Its parts know those above them in this list, and none knows the communicator:
+// Its parts know those above them in this list. The first four do not know the communicator; an operation only holds a
+// pointer to it:
 //   team.hpp         who the ranks are (members.hpp), what connects them, how calls are carried out (plans.hpp)
 //   recorder.hpp     what is kept of calls: history.hpp, flight.hpp, metrics.hpp
 //   operations.hpp   the calls in flight, from their start to their end, or to the communicator's (failure.hpp)
 //   supervisor.hpp   whether something is wrong while nothing moves; watch.hpp asks the other ranks
+// The others know the communicator, too:
 //   short_calls.hpp  blocking calls that end at once, without becoming operations
-// Two parts know the communicator, too, and make calls there:
-//   survival.hpp     how it goes on without ranks that have failed
+//   survival.hpp     how it goes on without ranks that have failed; recovery.hpp agrees on them with the other ranks
 //   leaving.hpp      what the ranks compare before it is freed
-// The communicator itself takes the lock and waits (progress.cpp). Beside it stand splitting.hpp (communicators from
-// communicators), completions.hpp (functions of the caller's) and flight_dump.hpp.
+// The communicator itself takes the lock and waits (progress.cpp). Around it are splitting.hpp (communicators from
+// communicators), completions.hpp (functions of the caller's) and flight_dump.hpp, which know it as well.
 #pragma once
 
 #include <functional>

@@ -36,7 +36,7 @@ inline constexpr std::int64_t kStallNs = 100'000'000;
 class Watch {
  public:
   explicit Watch(Rank rank);
-  // Its ports, beside those of the communicator of all ranks. Before any wait.
+  // Its ports, in addition to those of the communicator of all ranks. Before any wait.
   static GCCL_Port_spec spec(const GCCL_Port_spec& of_world);
   void use(std::unique_ptr<Ports> ports) { ports_ = std::move(ports); }
   ~Watch();
@@ -80,7 +80,7 @@ class Watch {
   class Messages {
    public:
     explicit Messages(std::size_t ranks) : of_(ranks) {}
-    // How many it are then.
+    // Returns how many there have been with this one.
     std::uint32_t count(bool sends, Rank peer) { return add(sends ? of_[peer].sent : of_[peer].received); }
     std::uint32_t sent(Rank to) const { return of_[to].sent.load(std::memory_order_relaxed); }
     std::uint32_t received(Rank from) const { return of_[from].received.load(std::memory_order_relaxed); }

@@ -61,7 +61,7 @@ Handshake::State Handshake::Impl::advance(int fd) {
         continue;
       }
       if (errno == EINTR) continue;
-      if (protocol.failed()) return fail_as_protocol();  // that the peer hears why was a courtesy
+      if (protocol.failed()) return fail_as_protocol();  // the peer need not hear why
       if (would_wait(errno)) return State::wants_write;
       return lose(fmt::format("the connection broke during the handshake: {}", std::generic_category().message(errno)));
     }

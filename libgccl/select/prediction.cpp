@@ -106,7 +106,7 @@ Cost Prediction::interval_between(const Chunk& chunk, const Slicing& s, Cost ser
 // Chunks follow each other at an algorithm's interval, once the first is through. Where it gives none, the next chunk
 // of a channel waits for the one before; channels wait for their latencies at the same time, and share what bytes cost,
 // unless they have orders, and so links, of their own. No channel is faster than its protocol lets it be.
-// That long chunks of several channels pass a port in turns, and so all of them late, no form follows.
+// No form describes that long chunks of several channels pass a port in turns, so that all of them come late.
 Cost Prediction::work(const Slicing& slicing) {
   const bool whole = slicing.shares == 1 || call_.count <= 1 || view_.all.size == 1 || !tuning_.chunks_overlap ||
                      has_counts(call_.kind);

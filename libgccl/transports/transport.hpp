@@ -10,17 +10,17 @@
 
 namespace gccl {
 
-// Of a plug-in only the backend is known.
+// What moves bytes between two ranks. Of a plug-in only the backend is known; its other members keep their defaults.
 struct Transport {
   const GCCL_Backend* backend = nullptr;
   // How the planner's cost models call it; empty: as a network of unknown properties, which is planned like tcp.
   std::string_view cost_model{};
   // Messages come from another core's cache: a thread that waits for one spins.
   bool in_memory = false;
-  // That an open port has sent and received so far in long messages. Null: not known.
+  // Returns the bytes of long messages that an open port has sent and received so far. Null: not known.
   std::uint64_t (*moved_bytes)(const void* port) = nullptr;
-  // Of an open port that reaches all peers of its communicator, or of none where the communicator has one rank. May be
-  // null.
+  // Makes the fast path of an open port that reaches all peers of its communicator, or of no port where the
+  // communicator has one rank. May be null.
   std::unique_ptr<FastPath> (*fast_path)(void* port) = nullptr;
 };
 

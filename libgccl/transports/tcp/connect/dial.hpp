@@ -38,8 +38,8 @@ class Dial : public PendingConnection {
   static void dropped(const Target& target);
 
  private:
-  // How an attempt failed: somebody said no; nobody answered; somebody took the connection and says nothing; one of the
-  // two has no descriptor for it.
+  // How an attempt failed: the connection was refused; nobody answered; the connection was accepted, and nothing came
+  // over it; one of the two processes has no descriptor for it.
   enum class Failure { refused, unanswered, silent, no_descriptor };
   enum class Stage { pausing, connecting, handshaking, awaiting_welcome, watching };
 

@@ -32,7 +32,7 @@ class PendingConnection {
   int fd() const { return fd_.get(); }
   std::uint32_t events() const { return events_; }
   Clock::time_point deadline() const { return deadline_; }
-  // This process has not run for so long: nobody had a chance.
+  // This process has not run for so long, a time in which the peer could not make progress: it does not count.
   void postpone(Clock::duration by) {
     if (deadline_ != Clock::time_point::max()) deadline_ += by;
     begun_ += by;
