@@ -20,5 +20,5 @@ add_custom_command(
   WORKING_DIRECTORY ${PROJECT_BINARY_DIR}
   COMMENT "Linking static library libgccl.a")
 add_custom_target(gccl_static ALL DEPENDS ${GCCL_STATIC_LIBRARY})
-# What a program links beside it.
+# What a program links besides it.
 set(GCCL_STATIC_NEEDS pugixml hwloc crypto fmt stdc++ m pthread dl)

@@ -1,4 +1,4 @@
-// Two operations beside each other, a callback, and the groups of a tensor- and data-parallel job.
+// Two concurrent operations, a callback, and the groups of a tensor- and data-parallel job.
 // Start with: gccl launch -n 4 -- ./hello_cpp
 #include <cstdio>
 #include <gccl/gccl.hpp>

@@ -14,7 +14,7 @@ using bench::Job;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kRoundsLeast = 3, kRoundsMost = 2000;
-constexpr double kBatchNs = 150'000;  // short beside a scheduler's slice, so that few samples meet its end
+constexpr double kBatchNs = 150'000;  // much shorter than a scheduler's slice, so that few samples meet its end
 constexpr int kBatchFirst = 4, kBatchMost = 256;
 constexpr int kWarmUps = 2;
 constexpr int kBurstLeast = 8, kBurstMost = 24;

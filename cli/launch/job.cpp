@@ -150,8 +150,8 @@ void Runner::become(const Process& process, unsigned rank, pid_t launcher, Fd in
 // False, and result_ set, when the process cannot be started.
 bool Runner::start(unsigned rank) {
   const Process& process = job_.ranks[rank];
-  Fd trouble_read, trouble_write, in_read, in_write, out_read, out_write, err_read, err_write;
-  bool ok = make_pipe(&trouble_read, &trouble_write);
+  Fd failure_read, failure_write, in_read, in_write, out_read, out_write, err_read, err_write;
+  bool ok = make_pipe(&failure_read, &failure_write);
   if (process.remote) ok = ok && make_pipe(&in_read, &in_write);
   if (job_.tag) ok = ok && make_pipe(&out_read, &out_write) && make_pipe(&err_read, &err_write);
   const pid_t launcher = getpid(), pid = ok ? fork() : -1;
@@ -162,7 +162,7 @@ bool Runner::start(unsigned rank) {
   }
   if (pid == 0)
     become(process, rank, launcher, std::move(in_read), std::move(out_write), std::move(err_write),
-           trouble_write.get());
+           failure_write.get());
   setpgid(pid, pid);  // whichever of the two comes first
   guard_.watch(pid);
   ranks_.push_back({rank, process.remote, pid, std::move(in_write), false, 0});
@@ -173,10 +173,10 @@ bool Runner::start(unsigned rank) {
       streams_.push_back(std::make_unique<Stream>(Stream{std::move(*fd), TaggedStream(tag, to)}));
     }
   }
-  trouble_write.reset();
+  failure_write.reset();
   int error = 0;
   ssize_t n = 0;
-  while ((n = ::read(trouble_read.get(), &error, sizeof error)) < 0 && errno == EINTR) {
+  while ((n = ::read(failure_read.get(), &error, sizeof error)) < 0 && errno == EINTR) {
   }
   if (n == ssize_t(sizeof error)) {
     say(fmt::format("{}: {}", process.command[0],

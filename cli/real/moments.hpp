@@ -12,7 +12,7 @@ namespace gccl::real {
 // so that a detection time is 2 s at least: processes that share a few cores answer later than simulated ones.
 double stretch_of(const sim::FaultPlan& plan);
 
-// Beside those that hold from before the start (begins_before_start), all that strike at all.
+// Besides those that hold from before the start (begins_before_start), all that strike at all.
 //   at_us            the operation in which the simulated fault strikes, by `simulated`, what the same scenario comes
 //   to in
 //                    virtual time: in computing as long after its begin as there, stretched; else the same part of the

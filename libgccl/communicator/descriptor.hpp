@@ -8,7 +8,7 @@
 
 namespace gccl {
 
-// Beside the collectives: point-to-point calls.
+// Besides the collectives: point-to-point calls.
 inline constexpr std::uint8_t kSendKind = 14, kRecvKind = 15;
 
 // The function that the caller called, where it is made of collectives.

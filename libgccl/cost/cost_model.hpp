@@ -187,7 +187,7 @@ struct CostModel {
   RingLoads channels(const View& v) const {
     for (const RingLoads& r : rings)
       if (r.channels >= v.channels) return r;
-    // Orders come round again, and the rest of a round loads its links beside the whole ones.
+    // Orders come round again, and the rest of a round loads its links in addition to the whole ones.
     RingLoads more = rings.back();
     const Rank rest = v.channels % more.channels;
     more.busiest.beta_ns_per_byte *= v.channels / more.channels;

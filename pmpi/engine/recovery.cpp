@@ -10,7 +10,7 @@
 namespace gccl::pmpi {
 namespace {
 
-constexpr auto kPatience = std::chrono::seconds(10);
+constexpr auto kExchangeLimit = std::chrono::seconds(10);
 
 struct Said {
   std::int64_t call = 0;  // its number on the communicator
@@ -36,7 +36,7 @@ bool hear_all(Communicator& k, Exchange& x) {
   if (PMPI_Iallgather(&x.mine, sizeof x.mine, MPI_BYTE, x.all.data(), sizeof x.mine, MPI_BYTE, k.apart, &request) !=
       MPI_SUCCESS)
     return false;
-  const auto until = std::chrono::steady_clock::now() + kPatience;
+  const auto until = std::chrono::steady_clock::now() + kExchangeLimit;
   Wait wait(true);
   for (;;) {
     int flag = 0;

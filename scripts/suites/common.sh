@@ -67,11 +67,11 @@ JOB=(mpirun --oversubscribe --bind-to none)
 WITH_DROP_IN=("$GCCL" pmpi)
 
 # run_case CASE RANKS SECONDS PROGRAM [ARGUMENTS...]: once as it is and once with the drop-in, each at most SECONDS (times
-# GCCL_SUITES_PATIENCE). A run passes when it exits with 0 and judge, which a suite may define anew, accepts its output.
-# Skipped where the name does not match. Prints one row, and keeps it for the table.
+# GCCL_SUITES_TIME_FACTOR). A run passes when it exits with 0 and judge, which a suite may define anew, accepts its
+# output. Skipped where the name does not match. Prints one row, and keeps it for the table.
 judge() { true; }  # OUTPUT CASE MODE
 run_case() {
-  local name=$1 ranks=$2 seconds=$(($3 * ${GCCL_SUITES_PATIENCE:-1})) mode file code from verdict took row
+  local name=$1 ranks=$2 seconds=$(($3 * ${GCCL_SUITES_TIME_FACTOR:-1})) mode file code from verdict took row
   shift 3
   [[ $name =~ ${GCCL_SUITES_ONLY:-.} ]] || return 0
   mkdir -p "$LOGS"

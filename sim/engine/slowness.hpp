@@ -1,4 +1,4 @@
-// Which rank is slow: the time that its messages take, beside that of all messages of the same size and kind.
+// Which rank is slow: the time that its messages take, compared with that of all messages of the same size and kind.
 #pragma once
 
 #include <algorithm>

@@ -13,7 +13,7 @@ namespace gccl::sim {
 
 // Rates are max-min fair when each flow has a bottleneck: its own bound, or a link that is full and on which no flow is
 // faster (Bertsekas and Gallager, "Data Networks", 2nd edition, section 6.5.2); there is one such set of rates. So
-// after a change only some flows are given new rates, by progressive filling beside the others, whose rates stay; and
+// after a change only some flows are given new rates, by progressive filling, while the others keep their rates; and
 // if every flow whose links that has touched has a bottleneck then, these are the rates. Where one has not, it is given
 // a new rate too, and so on. A flow that shares no link, as in rings, costs no more than a look at its links.
 class FairFlows {

@@ -108,11 +108,11 @@ class Scheduler {
           h.ready.insert(h.ready.end(), h.aside.begin(), h.aside.end());
           h.aside.clear();
         } else if (item.aside) {
-          StepTask beside = t;
-          beside.traffic = item.traffic;
-          beside.queue = queue_of(e_.traffic[item.traffic].kind, false);
-          beside.what = e_.traffic[item.traffic].what;
-          h.aside.push_back(add(beside, h.ready));
+          StepTask concurrent = t;
+          concurrent.traffic = item.traffic;
+          concurrent.queue = queue_of(e_.traffic[item.traffic].kind, false);
+          concurrent.what = e_.traffic[item.traffic].what;
+          h.aside.push_back(add(concurrent, h.ready));
         } else {
           h.ready = {communicate(t, item.traffic, h.ready)};
         }

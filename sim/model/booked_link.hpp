@@ -36,7 +36,7 @@ class alignas(64) BookedLink {
   Passage book(Nanos head, Count bytes, Nanos now) {
     Nanos length = duration(double(bytes) * ns_per_byte_);
     bytes_ += bytes;
-    if (head < long_.line.end()) length += beside(head, length);
+    if (head < long_.line.end()) length += lost_to_long(head, length);
     return short_.book(head, length, now);
   }
 
@@ -51,7 +51,7 @@ class alignas(64) BookedLink {
 
  private:
   // What a short message loses to a long one that passes at the same time.
-  Nanos beside(Nanos head, Nanos length) {
+  Nanos lost_to_long(Nanos head, Nanos length) {
     const Nanos start = head >= short_.begin() ? std::max(head, short_.end()) : head;
     const Timeline& line = long_.line;
     if (start < line.begin() || start >= line.end()) return 0;

@@ -16,7 +16,7 @@ using fault::Epoch;
 using fault::Membership;
 using fault::RankSet;
 
-constexpr std::uint64_t kPatient = std::uint64_t(1) << 63;  // of an agreement's flags
+constexpr std::uint64_t kAwaitsReplacement = std::uint64_t(1) << 63;  // of an agreement's flags
 std::uint64_t done_flags(std::size_t operations) { return (std::uint64_t(1) << operations) - 1; }
 
 double wire_share(const Workload& w) {
@@ -228,10 +228,10 @@ void ProtocolRanks::enter_epoch(Process& p) {
 
 void ProtocolRanks::agree(Process& p) {
   note(p, FaultMoment::What::agreements, 1);
-  std::uint64_t flags = ~std::uint64_t(0) & ~kPatient & ~done_flags(workload_.operations.size());
+  std::uint64_t flags = ~std::uint64_t(0) & ~kAwaitsReplacement & ~done_flags(workload_.operations.size());
   const bool joined = p.id.life > 0 && p.doing == Doing::meeting && p.next == 0;  // knows nothing yet
   flags |= joined ? done_flags(workload_.operations.size()) : done_flags(p.next);
-  if (joined || now() < p.patient_until) flags |= kPatient;
+  if (joined || now() < p.replacement_until) flags |= kAwaitsReplacement;
   p.member->agree(now(), flags);
   for (const fault::Decision& d : p.member->take_decisions()) heed(p, d);  // it may have been alone
 }
@@ -294,7 +294,7 @@ void ProtocolRanks::interrupt(Process& p) {
   }
   const RecoverySettings& s = plan_.recovery;
   const bool replaces = s.policy == FailurePolicy::spare || s.policy == FailurePolicy::rejoin;
-  if (replaces) p.patient_until = now() + s.replace_after + 2 * s.detection;
+  if (replaces) p.replacement_until = now() + s.replace_after + 2 * s.detection;
   p.doing = Doing::agreeing;
   p.member->revoke(now());
   agree(p);
@@ -317,7 +317,7 @@ void ProtocolRanks::heed(Process& p, const fault::Decision& d) {
   if (p.doing != Doing::meeting) return;
   if (!d.failed.empty()) return reshape(p, false);
   const Rank members = p.member->membership().members().size();
-  if (members < ranks_ && (d.flags & kPatient)) {
+  if (members < ranks_ && (d.flags & kAwaitsReplacement)) {
     // Those who wish to join have said so by then.
     p.doing = Doing::reshaping;
     time_.after(std::max<Nanos>(kMillisecond, plan_.recovery.replace_after / 4), [this, id = p.id, e = p.epoch] {

@@ -39,9 +39,9 @@ class ProtocolRanks : public DataUser {
     std::deque<std::pair<Rank, std::vector<std::byte>>> kept;  // packets while it is paused
     Doing doing = Doing::joining;
     fault::Epoch epoch = 0;
-    std::size_t next = 0;     // the operation that it carries out
-    std::size_t final = 0;    // operations before are
-    Nanos patient_until = 0;  // waits for replacements
+    std::size_t next = 0;         // the operation that it carries out
+    std::size_t final = 0;        // operations before are
+    Nanos replacement_until = 0;  // waits for replacements
     std::unique_ptr<RankOperation> operation;
     Inbox inbox;
     std::map<Rank, Nanos> knew;            // of failures, first

@@ -1,6 +1,6 @@
 // The page itself, from top to bottom.
 
-function heading(result, columns, trouble) {
+function heading(result, columns, problem) {
   const scenario = result.scenario || {}, expectations = list(result.expectations),
         failed = expectations.filter(e => e.ok !== true).length;
   const ok = result.ok === true && failed === 0;
@@ -11,7 +11,7 @@ function heading(result, columns, trouble) {
   const checked = list(result.runs).filter(run => number(run.wrong) !== null),
         wrong = checked.filter(run => run.wrong > 0);
   if (wrong.length)
-    trouble(
+    problem(
         `${plural(wrong.length, "run")} left wrong elements: ` +
         wrong.slice(0, 5)
             .map(
@@ -217,7 +217,7 @@ function method(result) {
   ];
 }
 
-function page(data, trouble) {
+function page(data, problem) {
   tooltip.hide();
   const result = data.result && typeof data.result === "object" ? data.result : {}, runs = list(result.runs);
   const sections = layout.sections = layout.sections || sectionsOf(result), found = list(data.findings),
@@ -227,7 +227,7 @@ function page(data, trouble) {
   const main = document.getElementById("page"), links = [];
   const top = document.getElementById("top");
   main.replaceChildren(...[headlines(found, names.length > 1), expectationTable(result)].filter(x => x));
-  top.replaceChildren(...heading(result, columns, trouble).filter(x => x));
+  top.replaceChildren(...heading(result, columns, problem).filter(x => x));
   if (runs.length === 0) main.append(h("p", {class: "card"}, "The scenario has no runs."));
   names.forEach((name, c) => {
     const mine = sections.filter(s => text(s.first.cluster) === name),
@@ -261,15 +261,15 @@ function page(data, trouble) {
   document.getElementById("method").replaceChildren(...method(result));
 }
 
-function trouble(message) {
-  const box = document.getElementById("trouble");
+function problem(message) {
+  const box = document.getElementById("problem");
   box.hidden = false;
   box.append(message + "\n");
 }
 // A page that could not be drawn in full says so.
-addEventListener("error", event => trouble(`This report is incomplete: ${event.message}`));
+addEventListener("error", event => problem(`This report is incomplete: ${event.message}`));
 const kData = JSON.parse(document.getElementById("data").textContent);
-const draw = () => page(kData, layout.drawn ? () => {} : trouble);
+const draw = () => page(kData, layout.drawn ? () => {} : problem);
 draw();
 layout.drawn = chartWidth(true);
 addEventListener("resize", () => {

@@ -43,7 +43,7 @@ struct Flows::Platform : SimGridPlatform {
     comm->set_data(reinterpret_cast<void*>(std::uintptr_t(id)));
     if (least_ns > 0) comm->set_rate(double(bytes) / (double(least_ns) * 1e-9));
     comm->set_payload_size(bytes)->start();
-    under_way.emplace(id, std::move(comm));
+    in_flight.emplace(id, std::move(comm));
   }
 
   // Advances the clock to the next event of the network or to a date (< 0: none), whichever is earlier.
@@ -65,14 +65,14 @@ struct Flows::Platform : SimGridPlatform {
   }
 
   void drop_ended() {
-    for (EventId id : ended) under_way.erase(id);
+    for (EventId id : ended) in_flight.erase(id);
     ended.clear();
   }
 
   double seconds() const { return s4u::Engine::get_clock() - epoch_s; }
 
   simgrid::kernel::resource::Model& model;
-  std::unordered_map<EventId, s4u::CommPtr> under_way;  // SimGrid uses a communication after its completion signal
+  std::unordered_map<EventId, s4u::CommPtr> in_flight;  // SimGrid uses a communication after its completion signal
   std::vector<EventId> ended;  // and not yet handed over: a completion must not start the next flow from inside SimGrid
   double epoch_s = 0;          // SimGrid's clock at our time 0
 };

@@ -18,7 +18,7 @@ struct Counterpart {
   int id = 0;             // as Open MPI numbers it
 };
 
-// What a counterpart depends on beside the algorithm.
+// What a counterpart depends on besides the algorithm.
 struct PlannedCall {
   Rank ranks = 1, nodes = 1;
   std::string_view protocol;  // empty: the cluster has none

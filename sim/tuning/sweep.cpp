@@ -91,7 +91,7 @@ class Sweep {
     return list;
   }
 
-  // Everything that a cell depends on beside its place.
+  // Everything that a cell depends on besides its place.
   static std::string sweep_key(const SweepQuestion& q) {
     return digest(fmt::format("{} {} {} {} {} {} {}", program_digest(), cluster_digest(q.file), name(q.engine),
                               name(q.search.dtype), q.search.steps_max, q.search.margin, q.search.refined));

@@ -319,7 +319,7 @@ TEST_CASE("on a dragonfly the choice for a reduce-scatter knows the exchanges th
   CHECK(regret(Collective::reduce_scatter, *c, cards, (1 << 20) / 256) <= 1.15);
 }
 
-TEST_CASE("where memory is slower than the links, closed forms know the copies beside the messages") {
+TEST_CASE("where memory is slower than the links, closed forms count the copies besides the messages") {
   const Star star(8, 400, 900, {.overhead_ns = 400, .receive_overhead_ns = 300, .combine_GBps = 200, .copy_GBps = 20});
   for (const Algorithm& a : algorithms()) {
     if (a.variant || a.kind == Collective::barrier) continue;

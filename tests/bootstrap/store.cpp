@@ -140,7 +140,7 @@ TEST_CASE("TCP store: once all are there, nobody listens any more") {
   CHECK(refused == 1);
 }
 
-TEST_CASE("TCP store: ranks that are missing are named on every rank, in the time of the least patient") {
+TEST_CASE("TCP store: ranks that are missing are named on every rank, within the shortest of their time limits") {
   const auto begin = Clock::now();
   check_missing_are_named(tcp(free_port(), 8));
   CHECK(seconds_since(begin) < 1.6);

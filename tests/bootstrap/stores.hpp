@@ -30,7 +30,7 @@ inline auto files(std::string prefix, Rank size) {
   return [=](Rank r, std::unique_ptr<Exchange>* out) { return open_file_store({prefix, r, size}, out); };
 }
 
-// Of 8 ranks, 4 come; rank 2 is the least patient of them.
+// 4 of 8 ranks come; rank 2 has the shortest time limit of them.
 template <class Open>
 void check_missing_are_named(Open open) {
   const auto came = [](Rank r) { return r <= 2 || r == 4; };

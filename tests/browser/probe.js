@@ -202,8 +202,8 @@ for (const count = document.querySelectorAll("select").length, i = {at: 0}; i.at
 drawn();
 if (window.hostile) wrong("a name of the result ran as a script");
 if (document.querySelector("hostile")) wrong("a name of the result became markup");
-if (!document.getElementById("trouble").hidden)
-  wrong("the report itself says: " + document.getElementById("trouble").textContent);
+if (!document.getElementById("problem").hidden)
+  wrong("the report itself says: " + document.getElementById("problem").textContent);
 if (document.documentElement.dataset.drawn !== "true") wrong("the page was not drawn to its end");
 if (document.documentElement.scrollWidth > innerWidth)
   wrong(`the page is wider than the window: ${document.documentElement.scrollWidth}`);

@@ -403,9 +403,9 @@ TEST_CASE("ranks are bound to cores, in turns where there are more") {
   const Ended bound = launch(std::vector<std::string>{"-n", n} + show);
   CHECK(bound.lines().size() == std::size_t(CPU_COUNT(&cores)));  // each its own
   for (const std::string& line : bound.lines()) CHECK(line.find_first_of(",-") == line.npos);
-  const std::vector<std::string> crowd{"-n", std::to_string(2 * CPU_COUNT(&cores))};
-  CHECK(launch(crowd + show).lines() == bound.lines());
-  CHECK(launch(crowd + std::vector<std::string>{"--bind", "none"} + show).lines() ==
+  const std::vector<std::string> oversubscribed{"-n", std::to_string(2 * CPU_COUNT(&cores))};
+  CHECK(launch(oversubscribed + show).lines() == bound.lines());
+  CHECK(launch(oversubscribed + std::vector<std::string>{"--bind", "none"} + show).lines() ==
         std::set<std::string>{all.substr(0, all.size() - 1)});
 }
 

@@ -11,7 +11,7 @@
 
 using namespace gccl;
 
-TEST_CASE("streams carry out collectives of several communicators beside each other") {
+TEST_CASE("streams carry out collectives of several communicators concurrently") {
   CHECK(on_ranks(3, [](int r) {
           const Communicator world = Communicator::init();
           std::vector<Communicator> comms;

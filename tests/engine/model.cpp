@@ -100,25 +100,26 @@ TEST_CASE("arrived messages keep the receiving card busy, one after the other") 
 
 TEST_CASE("a short message passes a long one, and long ones take turns") {
   const Star star(2, 10, 500);
-  const auto beside = [&](Count first, Count second) {
+  const auto concurrent = [&](Count first, Count second) {
     Play p(star, kFanOut, 2, first);
     p.add(kFanOut, 2, second);
     p.w.streams = {{{0}}, {{1}}};
     return p.run().end_ns;
   };
-  const auto bulk = beside(10'000'000, 8);  // 1 ms
+  const auto bulk = concurrent(10'000'000, 8);  // 1 ms
   CHECK(bulk[1] <= 1000 + 10);
   CHECK(bulk[0] >= 1'001'000);
   CHECK(bulk[0] <= 1'001'010);
-  const auto equal = beside(10'000'000, 10'000'000);
+  const auto equal = concurrent(10'000'000, 10'000'000);
   for (const Nanos end : equal) CHECK(end >= 1'800'000);
   CHECK(std::max(equal[0], equal[1]) == doctest::Approx(2'001'000).epsilon(0.001));
-  const auto different = beside(100'000'000, 1'000'000);  // 10 ms, 0.1 ms
+  const auto different = concurrent(100'000'000, 1'000'000);  // 10 ms, 0.1 ms
   CHECK(different[1] <= 260'000);
   CHECK(different[0] == doctest::Approx(10'101'000).epsilon(0.001));
 }
 
-TEST_CASE("a message beyond 8 GiB takes turns in 2048 pieces, whatever has passed beside it; a shorter one in 4 MiB") {
+TEST_CASE(
+    "a message beyond 8 GiB takes turns in 2048 pieces, whatever has passed concurrently; a shorter one in 4 MiB") {
   const Star star(2, 1, 0);  // a byte takes 1 ns
   const auto ends = [&](Count bytes, Count third) {
     Play p(star, kFanOut, 2, bytes);
@@ -259,7 +260,7 @@ TEST_CASE("a rank goes on to its next operation when its own part is done") {
   CHECK(out.begin_ns == std::vector<Nanos>{0, 1100});
 }
 
-TEST_CASE("streams run beside each other and share ports") {
+TEST_CASE("streams run concurrently and share ports") {
   const Star star(2, 10, 500);
   Play p(star, kFanOut, 2, 1000);
   p.add(kFanOut, 2, 1000);

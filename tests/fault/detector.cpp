@@ -198,9 +198,9 @@ TEST_CASE("shuffled pings come as SWIM predicts") {
   const int trials = 300;
   struct : DetectorRules {
     bool accuses(bool, bool) const override { return false; }  // the pings go on
-  } patient;
+  } accuses_nobody;
   for (int trial = 0; trial < trials; ++trial) {
-    Ranks ranks(n, kFast, std::uint64_t(trial) + 1, patient);
+    Ranks ranks(n, kFast, std::uint64_t(trial) + 1, accuses_nobody);
     const Nanos crash = 500 * kMs + Nanos(ranks.chance.from(0, 50 * kMs));
     const Rank victim = Rank(ranks.chance.from(0, n - 1)), watcher = (victim + n - 1) % n;
     ranks.run(crash);

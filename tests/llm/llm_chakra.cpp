@@ -82,12 +82,14 @@ TEST_CASE("the shipped traces take their compute, their tensor groups' calls, an
   CHECK(r["traffic"][0]["calls"][0]["bytes"] == 4 << 20);
   CHECK(r["traffic"][0]["calls"][0]["groups_played"] == 2);
   CHECK(r["traffic"][1]["calls"][0]["groups_played"] == 4);
-  REQUIRE(gradients < 400);  // hidden beside the next layer
+  REQUIRE(gradients < 400);  // hidden behind the next layer
   CHECK(r["step_us"].get<double>() == Approx(4 * (200 + activations) + 4 * (400 + activations) + gradients + 150));
   CHECK(r["compute_us"].get<double>() == Approx(4 * 200 + 4 * 400 + 150));
 }
 
-TEST_CASE("sends wait for their receives, the host runs beside the card, and operations without a time are computed") {
+TEST_CASE(
+    "sends wait for their receives, the host runs concurrently with the card, and operations without a time are "
+    "computed") {
   const std::string sized = attribute("comm_size", 9, 1 << 20), to_second = attribute("comm_dst", 11, 1),
                     from_first = attribute("comm_src", 11, 0);
   const std::string host = attribute("is_cpu_op", 27, 1) + number(7, 5000);

@@ -7,7 +7,7 @@ PATH=$(dirname "$3"):$PATH
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder" || exit 1
-SUITE=selftest GCCL_BUILD=. GCCL_SUITES_ONLY='' GCCL_SUITES_PATIENCE=1
+SUITE=selftest GCCL_BUILD=. GCCL_SUITES_ONLY='' GCCL_SUITES_TIME_FACTOR=1
 ln -s "$gccl" gccl
 . "$source/scripts/common.sh"
 . "$source/scripts/suites/common.sh"

@@ -1,5 +1,5 @@
-// MPI_THREAD_MULTIPLE: threads make collective calls at once, each on communicators of its own, beside messages. The
-// results follow from the ranks alone.
+// MPI_THREAD_MULTIPLE: threads make collective calls at once, each on communicators of its own, concurrently with
+// messages. The results follow from the ranks alone.
 #include <mpi.h>
 
 #include <atomic>
@@ -80,8 +80,8 @@ struct Team {
     MPI_Isend(&rank, 1, MPI_INT, (rank + 1) % size, round, comm, &requests[3]);
     MPI_Ibarrier(comm, &requests[4]);
     MPI_Waitall(5, requests, MPI_STATUSES_IGNORE);
-    expect(root == round && out == size - 1 && from == (rank + size - 1) % size, "calls in flight beside messages",
-           thread, round);
+    expect(root == round && out == size - 1 && from == (rank + size - 1) % size, "calls and messages in flight", thread,
+           round);
   }
   // Made, used and freed while the other threads go on.
   void another(int round) const {
@@ -96,7 +96,7 @@ struct Team {
     if (free_first) MPI_Comm_free(&made);
     MPI_Wait(&request, MPI_STATUS_IGNORE);
     if (!free_first) MPI_Comm_free(&made);
-    expect(value == round, "a communicator made and freed beside the others", thread, round);
+    expect(value == round, "a communicator made and freed concurrently with the others", thread, round);
   }
 
   void run() const {

@@ -20,7 +20,7 @@ Job over(const std::string& backends, int size) {
   return {.size = size, .backends = backends, .environment = {{"GCCL_BACKEND_PATH", "/nowhere:" GCCL_TEST_PLUGINS}}};
 }
 
-TEST_CASE("the sample plug-in carries every collective, beside and instead of the built-in backends") {
+TEST_CASE("the sample plug-in carries every collective, in addition to and instead of the built-in backends") {
   std::vector<Job> jobs = {over("sample", 1), over("sample", 2), over("sample", 3), over("sample", 5)};
   jobs.push_back(over("sample,tcp", 4));
   jobs.back().nodes = {0, 1, 0, 1};

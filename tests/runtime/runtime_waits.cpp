@@ -140,7 +140,7 @@ TEST_CASE("waits on two communicators that end by themselves are no crossed orde
 
 // An older request of rank 0's is first in flight while it waits, in a group, for something else: it is not what its
 // thread waits for, so nobody waits in a circle.
-TEST_CASE("a group that waits beside an older request is waited for") {
+TEST_CASE("a group that waits while an older request is in flight is waited for") {
   for (const bool collective : {false, true})
     for (const Job& job : transports(3))
       check(job, [collective](int rank) {

@@ -13,7 +13,7 @@ foreach(test IN LISTS tests)
     set(address "verify_asan_link_order=0:detect_leaks=0:allocator_may_return_null=1")
   endif()
   if(test STREQUAL "runtime_process")
-    # Its children are forked beside threads, whose memory (libcrypto's) nobody in the child refers to.
+    # Its children are forked while threads run, whose memory (libcrypto's) nobody in the child refers to.
     set(address "detect_leaks=0")
   endif()
   set_property(TEST ${test} APPEND PROPERTY ENVIRONMENT "GCCL_TEST_SANITIZED=1" "ASAN_OPTIONS=${address}" "UBSAN_OPTIONS=print_stacktrace=1"

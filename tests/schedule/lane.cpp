@@ -115,7 +115,7 @@ TEST_CASE("a step waits for an earlier one that reads or writes what it writes")
   }
 }
 
-TEST_CASE("readers of one region run beside each other, and so do neighbours and other buffers") {
+TEST_CASE("readers of one region run concurrently, and so do neighbours and other buffers") {
   Script b;
   Lane<Script> lane(b, 0,
                     steps({send(1, out(0, 4)), send(2, out(0, 4)), recv(3, out(4, 4)), recv(4, {Buffer::scratch, 0, 4}),

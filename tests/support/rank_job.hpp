@@ -23,7 +23,7 @@ struct Job {
   // The pretended machine of each rank: ranks with different numbers count as being on different machines. Empty: one
   // machine.
   std::vector<int> nodes = {};
-  std::map<std::string, std::string> environment = {};  // beside the identity, for every rank
+  std::map<std::string, std::string> environment = {};  // besides the identity, for every rank
   int limit_s = 240;                                    // after this long all are killed and the test has failed
 };
 

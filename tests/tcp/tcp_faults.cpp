@@ -55,7 +55,7 @@ TEST_CASE("a killed peer is named, whether or not it ever connected") {
   }
 }
 
-TEST_CASE("a peer that came late, and has left in order, is not lost to those who want nothing more of it") {
+TEST_CASE("a peer that came late, and has closed cleanly, is not lost to those who want nothing more of it") {
   World w(3);
   char x[4] = {};
   // Rank 1 waits so long for 0, on its own node, to dial that it watches it.

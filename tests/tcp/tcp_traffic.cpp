@@ -52,9 +52,9 @@ std::string traffic(tcp_test::Rank& self, std::uint32_t size, std::uint32_t chan
   std::list<Incoming> incoming;
   std::list<std::pair<GCCL_Transfer, std::vector<unsigned char>>> outgoing;
   std::string wrong;
-  std::size_t under_way = 0;
+  std::size_t in_flight = 0;
   const auto check = [&](GCCL_Transfer* t) {
-    --under_way;
+    --in_flight;
     if (t->result != GCCL_SUCCESS) wrong += "result " + std::to_string(t->result) + "; ";
     if (!t->owner) return;  // a send
     auto* in = static_cast<Incoming*>(t->owner);
@@ -66,12 +66,12 @@ std::string traffic(tcp_test::Rank& self, std::uint32_t size, std::uint32_t chan
     in->got = {};
   };
   const auto end = Clock::now() + 120s;
-  while (wrong.empty() && (!queues.empty() || under_way > 0)) {
+  while (wrong.empty() && (!queues.empty() || in_flight > 0)) {
     if (Clock::now() > end) return "not complete in time";
-    if (!queues.empty() && under_way < 24 && random() % 2) {
+    if (!queues.empty() && in_flight < 24 && random() % 2) {
       Queue& q = queues[random() % queues.size()];
       const std::uint32_t k = q.next++;
-      ++under_way;
+      ++in_flight;
       if (q.sends) {
         const Message m = message_of(seed, self.rank, q.peer, q.channel, k);
         auto& [t, data] = outgoing.emplace_back(GCCL_Transfer{}, pattern(m.seed, m.bytes));

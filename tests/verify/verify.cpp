@@ -41,7 +41,7 @@ enum class Bug {
   far_peer,
   endless,
   throws,
-  unlike_sizes,
+  different_sizes,
   half_overlap,
   signal_of_five,
   no_copy
@@ -64,7 +64,7 @@ Schedule ring(Call c, View v, Share mine) {
   if (bug == Bug::throws) throw std::runtime_error("no table for this");
   if (bug == Bug::self_send) co_yield send(me, in);
   if (bug == Bug::far_peer) co_yield send(n, in);
-  if (bug == Bug::unlike_sizes) co_yield copy(in, x.sub(0, x.count - 1));
+  if (bug == Bug::different_sizes) co_yield copy(in, x.sub(0, x.count - 1));
   if (bug == Bug::half_overlap) co_yield copy(in, x);
   if (bug == Bug::half_overlap) co_yield copy(x.sub(0, x.count - 1), x.sub(1, x.count - 1));
   if (bug == Bug::signal_of_five) co_yield send(next, Region{Buffer::none, 0, 5});
@@ -116,7 +116,7 @@ Schedule linear_reduce(Call c, View v, Share mine) {
     if (p != c.root) co_yield recv_reduce(p, out);
 }
 
-// An all-to-all that sends everything before it receives anything, or each block beside its counterpart.
+// An all-to-all that sends everything before it receives anything, or each block concurrently with its counterpart.
 template <bool sends_first, bool swapped>
 Schedule all_to_all(Call c, View v, Share mine) {
   const Rank n = v.all.size, me = v.all.rank;
@@ -214,7 +214,7 @@ TEST_CASE("the algorithms from which the mutants are made are right") {
   const Algorithm right[] = {
       kRing<Bug::none>,
       {.name = "linear", .kind = Collective::reduce, .make = linear_reduce<false>},
-      {.name = "beside", .kind = Collective::alltoall, .make = all_to_all<false, false>},
+      {.name = "concurrent", .kind = Collective::alltoall, .make = all_to_all<false, false>},
       {.name = "dissemination", .kind = Collective::barrier, .make = dissemination<0>},
       {.name = "linear", .kind = Collective::scatter, .make = linear_scatter<false>},
   };
@@ -261,7 +261,7 @@ TEST_CASE("every planted bug is found and called by its name") {
       {"scratch read before written", kRing<Bug::scratch_unwritten>, unwritten_read, unwritten_read},
       {"message to itself", kRing<Bug::self_send>, self_message, self_message},
       {"peer beyond the last", kRing<Bug::far_peer>, no_such_peer, no_such_peer},
-      {"copy between different sizes", kRing<Bug::unlike_sizes>, malformed, malformed},
+      {"copy between different sizes", kRing<Bug::different_sizes>, malformed, malformed},
       {"copy onto its own half", kRing<Bug::half_overlap>, malformed, malformed},
       {"signal with elements", kRing<Bug::signal_of_five>, malformed, malformed},
       {"never ends", kRing<Bug::endless>, endless, endless},

@@ -91,7 +91,7 @@ Cost tree_all_reduce_cost(const Call& c, const View& v, const CostModel& m) {
 
 // From one chunk of a channel to the next. A place between others waits for a chunk on its way down before it passes
 // the next but `away` up, where the root is so many messages away (tree_trail): whatever the window, away + 1 are on
-// their way there and back. The last place of a chain, or of a tree without chains, has those in its window beside.
+// their way there and back. The last place of a chain, or of a tree without chains, also has those in its window.
 Cost tree_cycle(const View& v, const CostModel& m, double bytes, Count window) {
   const double g = CostModel::per_node(v), levels = std::bit_width(v.nodes - 1u);
   const Cost tree = along_tree(v.nodes, m, bytes), whole = along_chain(g - 1, m, bytes) + tree;

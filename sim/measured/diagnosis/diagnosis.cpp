@@ -184,7 +184,7 @@ Json diagnosed(const Group& group, const std::vector<Measurement>& rows, const s
                const std::vector<std::string>& outliers) {
   const std::vector<Ranked> causes = ranked(group, predictions);
   const Ranked& first = causes.front();
-  // What calls cost beside the network is taken from the best explanation, so that a shortfall does not hide in it.
+  // What calls cost besides the network is taken from the best explanation, so that a shortfall does not hide in it.
   Explained expectation = first.best;
   if (first.hypothesis->name == "unknown") expectation = {};
   const auto expected_us = [&](std::size_t row) { return expectation.us(predictions[0].variants[first.model][row]); };

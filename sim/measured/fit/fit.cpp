@@ -18,7 +18,7 @@ using RowIndices = std::vector<std::size_t>;
 // Errors beyond this (of the logarithm, about 20 %) count by their size, not by its square: what no parameter explains
 // shall not pull at all of them.
 constexpr double kHuber = 0.2;
-// What it costs to change a parameter by a factor of e, beside the mean loss of the points.
+// What it costs to change a parameter by a factor of e, in addition to the mean loss of the points.
 constexpr double kPrior = 1e-4;
 // A parameter that changes no prediction by so much when it is doubled is not determined.
 constexpr double kSensitive = 2e-3;

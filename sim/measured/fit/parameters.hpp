@@ -35,7 +35,7 @@ struct Adjustable {
 };
 
 // Of a set: those that cost something (a rate of 0 is free, and stays so). Where it names protocols, their latencies
-// stand for those of links, which messages have beside them. No bound is beyond what a set may hold.
+// stand for those of links, which messages have in addition. No bound is beyond what a set may hold.
 std::vector<Adjustable> adjustables_of(const Parameters& p);
 
 }  // namespace gccl::sim

@@ -16,7 +16,7 @@ using Json = nlohmann::json;
 
 constexpr Nanos kYear = 366ll * 24 * 3600 * 1'000'000'000;
 
-// What a kind has beside "kind", "at_us", "after", "every_us", "until_us".
+// What a kind has besides "kind", "at_us", "after", "every_us", "until_us".
 enum Key : unsigned {
   kRank = 1,  // "rank", or "ranks" for several
   kNode = 2,

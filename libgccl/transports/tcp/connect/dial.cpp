@@ -95,14 +95,14 @@ PendingConnection::Next Dial::failed(Failure how, const std::string& why) {
 // lives, and the caller's time limit alone decides how long it is waited for.
 PendingConnection::Next Dial::end_round() {
   if (unauthenticated_) return give_up(GCCL_ERR_AUTHENTICATION, failures_);
-  const bool patient = Clock::now() - begun_ < target_.time_limit;
+  const bool in_time = Clock::now() - begun_ < target_.time_limit;
   const bool aborts = target_.hello.kind == Hello::Kind::abort;
   Clock::duration pause = kPause;
-  if (no_descriptor_ && patient) {
+  if (no_descriptor_ && in_time) {
     pause = aborts ? kShortPause : kPause;
-  } else if (silent_ && (patient || !aborts)) {
+  } else if (silent_ && (in_time || !aborts)) {
     silence_ = std::min<Clock::duration>(2 * silence_, kSilenceMax);
-  } else if (unanswered_ && patient) {
+  } else if (unanswered_ && in_time) {
     pause = kShortPause;
   } else if (silent_ || unanswered_ || no_descriptor_ || aborts || ++refusals_ == kRounds) {
     return give_up(GCCL_ERR_PEER_LOST, failures_);

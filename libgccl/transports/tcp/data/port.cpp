@@ -268,7 +268,7 @@ void Port::take_mail() {
     }
     if (link->active && !was_connected && link->connected()) --unconnected_;
   }
-  // A peer that has left in order owes nothing on links that are connected, or that nobody uses.
+  // A peer that has closed cleanly owes nothing on links that are connected, or that nobody uses.
   for (const GCCL_Fault& t : mail.peer_failures) {
     if (std::ranges::any_of(active_, [&](const Link* l) { return l->peer() == t.peer && !l->connected(); })) {
       suspect(t);
