@@ -1,8 +1,37 @@
 #!/usr/bin/env bash
-# style.sh SOURCE_FOLDER: the layout of C and C++ is .clang-format's, and shellcheck has nothing to say of the scripts. Without
-# clang-format 14 or shellcheck (other versions lay out otherwise) it skips itself: 77.
+# style.sh SOURCE_FOLDER: no file has a word for which there is a better one, the layout of C and C++ is .clang-format's,
+# and shellcheck has nothing to say of the scripts. Without clang-format 14 or shellcheck (other versions lay out otherwise)
+# it checks the words alone and skips the rest: 77.
 set -euo pipefail
 cd "$1"
+
+# A word, as a regular expression that begins with a letter in lower case, and what to write. Found in text in any case,
+# and as a part of names: kPatience, under_way, GCCL_PATIENCE.
+words=(
+  "patience|a time limit, or backoff"
+  "moods?|noise, or other load"
+  "offspring|communicators that were split or created"
+  "untold|unreported, or many"
+  "told|reported, returned, notified or distinguished"
+  "under[ _-]?[Ww]ay|pending, or in flight"
+  "whoever|a subject: the rank that, the thread that"
+  "of one's own|user-defined, private or its own"
+  "crowded|oversubscribed"
+  "len(t|ds?|ding)|zero-copy, or rendezvous"
+)
+pattern_of() { echo "(?<![A-Za-z])(?i:$1)(?![a-z])|(?<=[a-z])${1^}(?![a-z])"; }
+all=""
+for row in "${words[@]}"; do all+=${all:+|}$(pattern_of "${row%|*}"); done
+status=0
+hits=$(grep -rnIP --exclude-dir=build --exclude=style.sh "$all" -- * .ci) || status=$?
+[ $status -le 1 ] || { echo "the words could not be searched"; exit 1; }
+if [ -n "$hits" ]; then
+  for row in "${words[@]}"; do
+    { grep -P "$(pattern_of "${row%|*}")" <<<"$hits" || true; } | sed "s~\$~  -- write: ${row##*|}~"
+  done
+  exit 1
+fi
+
 for tool in clang-format-14 shellcheck; do
   command -v $tool >/dev/null || { echo "no $tool"; exit 77; }
 done

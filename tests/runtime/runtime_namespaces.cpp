@@ -69,7 +69,7 @@ void reduce_all(int rank, int size) {
 
 TEST_CASE("ranks in process-id namespaces of their own sum rightly over shared memory") {
   if (!allowed()) return;
-  // Forked ranks have the same addresses: memory of one's own, read for a peer's, would be readable.
+  // Forked ranks have the same addresses: a rank that read its own memory for a peer's would not notice.
   for (const int apart : {1, 2, 3})
     check({.size = 3, .environment = {{"GCCL_HOST", "one machine"}}}, [&](int rank) {
       if (rank >= apart) return reduce_all(rank, 3);
