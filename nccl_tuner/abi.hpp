@@ -17,7 +17,7 @@ inline constexpr int kLogWarn = 2, kLogInfo = 3;  // ncclDebugLogLevel
 inline constexpr unsigned long kTuning = 0x40;    // ncclDebugLogSubSys
 using Logger = void (*)(int level, unsigned long subsystems, const char* file, int line, const char* format, ...);
 
-// Of the cost table: microseconds, the lowest wins; an entry of kImpossible stays as it is.
+// Entries of the cost table are microseconds, and the lowest wins; an entry of kImpossible stays as it is.
 inline constexpr float kImpossible = -1.0F, kForced = 0.0F;
 inline constexpr int kUndefined = -1;  // an algorithm or protocol of version 2 that nobody has set
 

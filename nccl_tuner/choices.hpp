@@ -41,7 +41,7 @@ class Choices {
   std::string text() const;  // where they are from
 
  private:
-  // Of one collective: each from its size on.
+  // Choices for one collective, each from its size on.
   struct Planned {
     Count from;
     Choice choice;

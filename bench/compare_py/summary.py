@@ -8,7 +8,8 @@ from .network import bound_us
 from .units import human_bytes
 
 
-# Of GCCL's points, and who measures them. "mem": over shared memory, buffers in GCCL_Mem_alloc's memory.
+# The transports of GCCL's points, and the peer that measures each. "mem": over shared memory,
+# buffers in GCCL_Mem_alloc's memory.
 TRANSPORTS = {"shm": "gccl", "mem": "gccl-mem", "tcp": "gccl-tcp"}
 
 

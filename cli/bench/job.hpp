@@ -22,7 +22,7 @@ class Job {
   Rank ranks() const { return comm_->size(); }
   Rank rank() const { return comm_->rank(); }
   const Layout& layout() const { return comm_->team().plans->layout(); }
-  // Of each rank, numbered from 0 in the order of their lowest ranks.
+  // The node of each rank; nodes are numbered from 0 in the order of their lowest ranks.
   const std::vector<Rank>& nodes() const { return comm_->members().node; }
   bool oversubscribed() const { return comm_->world().oversubscribed; }
   void use_layout(Layout layout) { comm_->use_layout(std::move(layout)); }

@@ -9,7 +9,7 @@
 
 namespace gccl::calibrate {
 
-// Of a rank, for messages both ways; touched once, so that no page is new while it is timed.
+// A rank's buffers for messages both ways; touched once, so that no page is new while it is timed.
 class Buffers {
  public:
   explicit Buffers(std::size_t bytes) : input_(bytes, std::byte(1)), output_(bytes, std::byte(2)) {}

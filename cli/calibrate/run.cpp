@@ -126,7 +126,7 @@ class Measurement {
     if (s.pairs.size() < o_.pairs) s.pairs.emplace_back(a, b);
   }
 
-  // Of these ranks, the others sleep. Every rank gets what the first of them has measured.
+  // Measures with these ranks while the others sleep. Every rank gets what the first of them has measured.
   template <class F>
   sim::Curve among(const Ranks& ranks, F curve_of) {
     sim::Curve curve;
@@ -225,7 +225,7 @@ class Measurement {
     c.copy = shared(std::move(r.copy), 0);
   }
 
-  // Of vectors so long that combining and copying matter beside a message's fixed time.
+  // Bytes of vectors so long that combining and copying matter compared with a message's fixed time.
   static constexpr std::array<double, 5> kRateSizes = {1 << 16, 1 << 18, 1 << 20, 1 << 22, 1 << 24};
 
   Job& job_;

@@ -7,8 +7,9 @@
 
 namespace gccl {
 
-// Of the bytes, after those whose checksum is `before`: crc32c(b, crc32c(a)) is that of a followed by b. By the
-// processor's instruction (SSE4.2, ARMv8), where it has one: three chains at once, as each has a latency of three.
+// The checksum of the bytes, after those whose checksum is `before`: crc32c(b, crc32c(a)) is that of a followed by b.
+// By the processor's instruction (SSE4.2, ARMv8), where it has one: three chains at once, as each has a latency of
+// three.
 std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t before = 0);
 // The same by a table, one byte at a time: for processors without the instruction, and to test it by.
 std::uint32_t crc32c_by_table(std::span<const std::byte> bytes, std::uint32_t before = 0);

@@ -9,7 +9,8 @@ namespace gccl {
 struct OtherProcess {
   std::int32_t pid = 0;
   std::uint64_t began = 0;  // in ticks since the machine did; 0: the system does not say
-  // Of the running machine and the process-id namespace, in which pid is its number; 0: the system does not say.
+  // Identifies the running machine and the process-id namespace, in which pid is its number; 0: the system does not
+  // say.
   std::uint64_t place = 0;
 
   static OtherProcess me();

@@ -33,7 +33,7 @@ struct Answer {
   std::vector<std::byte> head() const;
   // False when these are not kHeadBytes of an answer with data_bytes of data.
   static bool parse(std::span<const std::byte> head, std::uint64_t data_bytes, Answer* out);
-  // Of an error with this text.
+  // The error of this answer, with this text.
   Status status(std::span<const std::byte> text) const;
 };
 

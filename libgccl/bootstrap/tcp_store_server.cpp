@@ -22,7 +22,7 @@ namespace {
 constexpr std::int64_t kHandshakeMs = 5000;
 // Strangers at once beyond the ranks that are still expected; of more the oldest are dropped.
 constexpr std::size_t kStrangers = 64;
-// Of the reasons for refusals, in the text about ranks that did not come.
+// At most so much about the reasons for refusals is in the text about ranks that did not come.
 constexpr std::size_t kRefusalBytesMax = 600;
 // A port that a job before this one has just left, or that a dialling rank holds for a moment, becomes free within this
 // time.

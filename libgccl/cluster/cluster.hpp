@@ -69,7 +69,7 @@ class Cluster {
   virtual Rank grid_columns() const = 0;
 };
 
-// Of ranks on these cards: rank r is on cards[r].
+// The layout of ranks on these cards: rank r is on cards[r].
 inline Layout layout_of(const Cluster& cluster, const std::vector<Card>& cards) {
   std::vector<Rank> node_of;
   for (const Card c : cards) node_of.push_back(cluster.node_of(c));

@@ -23,7 +23,8 @@ struct NcclSettings {
 // Replaces those that the object gives.
 void read_nccl(const json::Node& value, NcclSettings& settings);
 
-// Of ranks on these cards. Nothing where the cluster's parameters have no "nccl" object with an architecture.
+// What NCCL's model knows of ranks on these cards. Nothing where the cluster's parameters have no "nccl" object with an
+// architecture.
 std::optional<NcclMachine> nccl_machine(const Cluster& cluster, const std::vector<Card>& cards);
 
 }  // namespace gccl

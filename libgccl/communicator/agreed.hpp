@@ -12,7 +12,7 @@ struct Agreed {
   static std::uint64_t completed(std::uint32_t call) { return std::uint64_t(2) << call % 8; }
   // Nobody is in it.
   static std::uint64_t empty(std::uint32_t call) { return completed(call) << 8; }
-  // Of a rank that is in `call`, and has completed it or not.
+  // The flags of a rank that is in `call`, and has completed it or not.
   static std::uint64_t flags(std::uint32_t call, bool done) {
     return ~(completed(call + 1) | completed(call + 2) | empty(call) | (done ? 0 : completed(call)));
   }

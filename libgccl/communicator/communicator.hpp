@@ -60,9 +60,9 @@ class Communicator {
   // Begins it, with a plan that is made already or one of its own. The operation is the caller's to wait() for or
   // give_up(), and null where it fails.
   Status start(Work&& work, Operation** out, std::shared_ptr<PreparedPlan> plan = nullptr);
-  // Of any communicator, freed ones too. Operations that have functions (completions.hpp) are complete once these have
-  // returned, except for a thread that is inside one of them.
-  // False when that takes longer than timeout_ms (negative: no limit); else *status is the operation's and it is gone.
+  // Waits for an operation of any communicator, freed ones too. Operations that have functions (completions.hpp) are
+  // complete once these have returned, except for a thread that is inside one of them. False when that takes longer
+  // than timeout_ms (negative: no limit); else *status is the operation's and it is gone.
   static bool wait(Operation* op, std::int64_t timeout_ms, Status* status);
   // The same at once. *moved: what its look at everything found, where that is more than *moved was.
   static bool test(Operation* op, Status* status, Moved* moved = nullptr);

@@ -19,7 +19,7 @@ struct Said {
 };
 constexpr std::size_t kEntryWords = sizeof(History::Entry) / sizeof(std::uint64_t);
 
-// Of the bits, which are the same on every rank but for the sign and payload of NaNs.
+// The checksum is of the bits, which are the same on every rank but for the sign and payload of NaNs.
 std::uint64_t result_checksum(const std::byte* from, Count elements, GCCL_Dtype dtype, std::uint32_t element_bytes) {
   const auto whole = [&](auto zero, auto infinity) {  // elements of a float as wide as these
     using Bits = decltype(zero);

@@ -34,7 +34,7 @@ class Comparison {
   // `lengths`, `messages`: of all that was sent less what was due; with `others` GCCL_Finalize's.
   static Comparison of_digests(const Members& members, std::uint64_t digest, std::uint64_t lengths,
                                std::uint64_t messages, const Others* others, bool uneven);
-  // Of the calls before the one with this number, which gathered digests that differ.
+  // Compares the calls before the one with this number, which gathered digests that differ.
   static Comparison of_histories(const Members& members, const History& history, std::uint32_t sequence);
 
   // The collective that gathers. Its buffers are this object's: it stays where it is until that has ended.

@@ -37,7 +37,7 @@ struct Descriptor {
   }
   // How many calls of a communicator a signature's is after (negative: before) number `sequence`, which is near it.
   static std::int32_t calls_ahead(std::uint64_t signature, std::uint32_t sequence);
-  // Of the call that a signature is of.
+  // The purpose of the call that a signature describes.
   static Purpose purpose_of(std::uint64_t signature);
   // What a signature says, with what has come beside it; without bytes.
   static Descriptor of(std::uint64_t signature, std::uint32_t sequence, Rank root, Count count,

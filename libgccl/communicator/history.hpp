@@ -44,7 +44,7 @@ class History {
   }
   // The newest call's; 0 before the first. Any thread.
   std::uint32_t last() const { return last_.load(std::memory_order_acquire); }
-  // Of all calls so far. The thread that adds.
+  // The digest of all calls so far. For the thread that adds.
   std::uint64_t digest() const { return digest_; }
   // False when the call has not come yet, or is not kept any more. Any thread.
   bool find(std::uint32_t sequence, Entry* out) const {

@@ -26,7 +26,7 @@ struct Introduction {
     char text[120] = {};  // shortened
   } settings[kSettings];  // that must be the same on every rank
 
-  // Of another process: every text ends.
+  // For one that came from another process: makes sure that every text ends.
   void end_texts();
   // Also shortens what does not fit.
   void set_error(const Status& why);

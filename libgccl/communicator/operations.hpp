@@ -45,7 +45,7 @@ class Operations {
   const std::deque<Operation*>& collectives() const { return queue_; }
   const std::vector<Operation*>& transfers() const { return transfers_; }
   const std::deque<Operation*>& to_myself() const { return to_myself_.waiting(); }
-  // Of those that wait for other ranks; null where none does.
+  // The first operation that waits for other ranks; null where none does.
   Operation* first() const;
 
  private:

@@ -10,7 +10,7 @@ namespace gccl {
 // Both are collective over the parent, by one thread of each rank at a time. Null in *out where the rank is not in it.
 // Ranks of one color (none: negative), in the order of key.
 Status split(Communicator& parent, int color, int key, std::unique_ptr<Communicator>* out);
-// Of the listed ranks, in that order.
+// Makes a communicator of the listed ranks, in that order.
 Status create_from(Communicator& parent, std::span<const int> ranks, std::unique_ptr<Communicator>* out);
 
 }  // namespace gccl

@@ -9,7 +9,7 @@
 
 namespace gccl {
 
-// Of a note.
+// Flags of a note.
 inline constexpr std::uint8_t kQuestion = 1, kAnswer = 2, kBlocked = 4, kAlone = 8, kOfCall = 16, kCollective = 32,
                               kLengths = 64, kLeaves = 128;
 
@@ -36,7 +36,7 @@ struct Watch::Note {
   // collective, recv: of this rank's blocked wait, and of the one in which it has heard that the rank is that it waits
   // for, which had not begun what would end this one; 0: there is none.
   std::uint32_t wait = 0, awaits = 0;
-  // Of agreements that this rank has begun, on this communicator and, elsewhere, on the one there.
+  // How many agreements this rank has begun, on this communicator and, elsewhere, on the one there.
   std::uint32_t agreements = 0, agreements_there = 0;
 };
 

@@ -29,7 +29,8 @@ Cost meeting(Cost whole, Cost busiest, double in_flight);
 // The mean over all chunks of a call: the first of all channels begin in step, so they take as long as one chunk of all
 // their bytes, `block`, where one of them takes `one`; the others follow at that interval.
 Cost after_in_step(Cost interval, Cost one, Cost block, const Slicing& s);
-// Of a rank that takes so many steps for a chunk, in all channels: as many as the windows hold, and at least one each.
+// How many chunks a rank that takes so many steps for each has in flight, in all channels: as many as the windows hold,
+// and at least one each.
 double chunks_in_flight(const Slicing& s, double steps);
 
 // A message of `bytes` from one rank to each other one; from each other rank to one; from each rank to each other one.

@@ -34,7 +34,7 @@ class Rounds {
     done_[count_++] = {s, end};
     return end;
   }
-  // Of all rounds.
+  // When all rounds have ended.
   Cost end() const { return end_; }
 
  private:

@@ -26,7 +26,7 @@ struct Elements {
   void combine(void* to, const void* from, const void* message, Count count) const;
 };
 
-// Of one element; 0 where the code is not of a built-in type.
+// The bytes of one element; 0 where the code is not of a built-in type.
 std::uint32_t built_in_bytes(GCCL_Dtype code);
 
 // Looks both up; without an op none is needed. Errors name the wrong one and the known ones, and leave *out undefined.

@@ -73,7 +73,7 @@ struct DetectorMessage {
 
 class Detector {
  public:
-  // Of the members of an epoch, with `self` among them. The seed shuffles whom it pings. `rules` outlive it.
+  // Watches the members of an epoch, with `self` among them. The seed shuffles whom it pings. `rules` outlive it.
   Detector(Nanos now, const DetectorSettings& settings, Rank self, Epoch epoch, const RankSet& members,
            std::uint64_t seed, const DetectorRules& rules = DetectorRules::standard());
 

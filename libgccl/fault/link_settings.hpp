@@ -10,7 +10,7 @@ namespace gccl::fault {
 
 // The same on both sides.
 struct LinkSettings {
-  // Of payload in a frame: what a datagram carries, or what of a stream is checked, and repeated, as one.
+  // Payload of a frame at most: what a datagram carries, or what of a stream is checked, and repeated, as one.
   std::uint32_t frame_bytes_max = 1024;
   // Frames that the receiving side keeps for its user at most, and so the sending side has in flight at most.
   std::uint64_t credits = 64;

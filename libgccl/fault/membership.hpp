@@ -98,7 +98,7 @@ class Membership {
   // Whether what a member sent in that epoch is for this one: for the data that the members exchange, too.
   bool admits(Epoch of_message) const { return rules_->is_current(of_message, epoch_); }
   const RankSet& members() const { return members_; }
-  // Of the process that is the member; nothing where there is none.
+  // The life of the process that is the member; nothing where there is none.
   std::optional<std::uint64_t> life_of(Rank rank) const {
     const auto at = lives_.find(rank);
     return at == lives_.end() ? std::nullopt : std::optional(at->second);

@@ -34,7 +34,7 @@ constexpr std::array<Ceilings, 4> kCeilings{{
     {{282, 90, 70}, 40, {55.6, 31.67, 20}, {70, 42.8, 24}, {0, 96, 80}, .74},
 }};
 
-// Of tree all-reduces, by protocol and floor(log2(bytes / 64)); 1 beyond.
+// Factors for tree all-reduces, by protocol and floor(log2(bytes / 64)); 1 beyond.
 constexpr std::array<std::array<double, 23>, 3> kTreeCorrection{
     {{1, 1, 1, 1, .9, .8, .7, .7, .7, .7, .6, .5, .4, .4, .5, .6, .7, .8, .9, 1, 1, 1, 1},
      {1, 1, 1, 1, 1, .9, .8, .8, .8, .7, .6, .6, .6, .6, .6, .6, .8, .9, .9, .9, .9, 1, 1},
@@ -65,7 +65,7 @@ double steps(Collective c, double ranks) {
   return c == Collective::allreduce ? 2 * (ranks - 1) : of_blocks(c) ? ranks - 1 : ranks;
 }
 
-// Of all channels together, as what crosses a link.
+// The bandwidth of all channels together, in terms of what crosses a link.
 double bus_GBps(Collective c, A a, P p, const NcclMachine& m) {
   const Ceilings& most = kCeilings[std::size_t(m.architecture)];
   const std::size_t by_nodes = std::min(m.nodes, 3u) - 1;

@@ -21,7 +21,7 @@ constexpr double kSurely = 1 + 1e-6;
 // By powers of two, of as many chunks in as many channels at most, and once more from another number of channels on.
 constexpr std::size_t kSlicingsMax = 2 * std::bit_width(kChunksMax) * (std::bit_width(kChunksMax) + 1) / 2;
 
-// Of the table, or of a copy of some of its rows.
+// Rows may be of the table, or of a copy of some of its rows.
 bool same(const Algorithm* a, const Algorithm& b) { return a == &b || (a->kind == b.kind && a->name == b.name); }
 
 using Rule = AlgorithmLists::Rule;  // null: anything goes

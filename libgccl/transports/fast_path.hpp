@@ -49,7 +49,7 @@ class Program {
   // Goes on until a message is missing; looks for that one for as long as `backoff` waits, or once where it is null.
   virtual Outcome advance(Replay& replay, Backoff* backoff) const = 0;
 
-  // Of a replay that is not done: the step that waits, counted from 0, and the message that it waits for.
+  // What a replay that is not done waits for: the step that waits, counted from 0, and the message that it waits for.
   struct Awaited {
     Rank peer;
     std::uint32_t bytes;
@@ -89,7 +89,7 @@ struct Replay {
   GCCL_Fault fault() const { return program->fault(*this); }
 };
 
-// Of one port, for as long as that is open. One thread at a time.
+// Belongs to one port, for as long as that is open. One thread at a time.
 class FastPath {
  public:
   virtual ~FastPath() = default;

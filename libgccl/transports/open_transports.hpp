@@ -69,7 +69,7 @@ class Ports {
     assert(peer < route_.size() && route_[peer] < ports_.size());
     return ports_[route_[peer]];
   }
-  // Of the port that reaches all peers; null where none does, or none has one.
+  // The fast path of the port that reaches all peers; null where none does, or none has one.
   FastPath* fast_path() const { return fast_path_.get(); }
   // A transport of this machine's memory reaches all peers. Every rank comes to the same answer about a communicator:
   // such a transport serves all ranks of a node or none.
@@ -79,7 +79,7 @@ class Ports {
       if (p.in_flight > 0 && !p.in_memory) return true;
     return false;
   }
-  // Of long messages, as far as the transports know. It only grows.
+  // The bytes of long messages that have moved, as far as the transports know. It only grows.
   std::uint64_t moved_bytes() const {
     std::uint64_t sum = 0;
     for (const Port& p : ports_)

@@ -17,7 +17,7 @@ struct Communicator {
   bool inter = false;
   std::atomic<Stage> stage{Stage::fresh};
   GCCL_Comm gccl = GCCL_COMM_NULL;
-  // Of the same ranks, for recovery.hpp; MPI_COMM_NULL where there is none.
+  // A communicator of the same ranks, for recovery.hpp; MPI_COMM_NULL where there is none.
   MPI_Comm apart = MPI_COMM_NULL;
   std::int64_t calls = 0;      // handed to GCCL so far
   bool failed_before = false;  // a non-blocking one ended with calls that differ
@@ -31,7 +31,7 @@ struct Communicator {
 Communicator* find(MPI_Comm comm, Reason* why);
 // Only if it is known already.
 Communicator* find_known(MPI_Comm comm);
-// Of the ranks of one process alone: all MPI communicators of size 1 share it. GCCL_COMM_NULL when there is none.
+// A communicator of this process alone: all MPI communicators of size 1 share it. GCCL_COMM_NULL when there is none.
 GCCL_Comm solo();
 
 // While it lives, this thread is inside MPI's freeing of a communicator: a delete function of the program's may call

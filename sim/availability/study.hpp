@@ -52,7 +52,7 @@ struct AvailabilityStudy {
   double mttf_tolerance = 0.1;
 };
 
-// Of all replicas of a setting, as parts of the time of all nodes of the job.
+// What came of all replicas of a setting, as parts of the time of all nodes of the job.
 struct AvailabilityOutcome {
   std::uint64_t cards = 0;
   AvailabilityPolicy policy{};

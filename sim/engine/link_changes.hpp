@@ -15,7 +15,7 @@ constexpr double kStalled = 1e-6;
 
 class LinkChanges {
  public:
-  // Of the workload's faults; a paused rank's card neither sends nor receives.
+  // The changes that the workload's faults make; a paused rank's card neither sends nor receives.
   explicit LinkChanges(const Workload& workload);
 
   struct Change {

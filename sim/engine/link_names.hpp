@@ -17,7 +17,7 @@ class LinkNames {
   std::optional<LinkId> link(const std::string& name) const;
   // Those that begin or end there; empty: there is no such place.
   std::vector<LinkId> at(const std::string& place) const;
-  // Of a NIC the links of its cable alone, not those to the cards of its node.
+  // Links of a NIC's cable alone, not those to the cards of its node.
   std::vector<LinkId> cable(const std::string& nic) const;
   std::vector<std::string> nics() const;
   std::vector<std::string> switches() const;  // outside nodes

@@ -27,7 +27,7 @@ std::vector<Rank> hit_by(const Fault& fault, std::span<const Card> cards, const 
 // Whether it concerns what `from` sends `to`. Requires a fault on what ranks send, and none on links of the cluster.
 bool concerns(const Fault& fault, Rank from, Rank to);
 
-// Of something that happens with probability *to or, independently, with `more`: *to becomes that of both together.
+// Something happens with probability *to or, independently, with `more`: *to becomes the probability of either.
 void add_chance(double* to, double more);
 
 }  // namespace gccl::sim

@@ -13,7 +13,7 @@
 
 namespace gccl::sim {
 
-// Of one direction of a wire.
+// The faults of one direction of a wire.
 struct WireFaults {
   double loss = 0, duplication = 0, corruption = 0;  // probability for each piece that is sent
   double reordering = 0;                             // likewise: it takes up to ten times as long

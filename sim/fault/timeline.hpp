@@ -45,7 +45,8 @@ struct FaultTimeline {
   // Ranks that did not fail may well seem to: `injuries` separate groups of ranks, or pause some for long.
   bool partitions = false;
 
-  // Of packets, until `heal`: what is lost and comes twice. Delays are uniform, so packets overtake each other, always.
+  // Which part of the packets is lost and comes twice, until `heal`. Delays are uniform, so packets overtake each
+  // other, always.
   double loss = 0, duplication = 0;
   Nanos delay_min = 50'000, delay_max = 200'000;
   Nanos heal = 0;  // cuts are mended then, and the paused go on

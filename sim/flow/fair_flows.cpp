@@ -61,7 +61,7 @@ Nanos FairFlows::advance(Nanos limit, std::vector<EventId>& ended) {
   }
 }
 
-// Of the flows that end in the next instant the first ones, and those that end with them.
+// Takes the flows that end first in the next instant, and those that end with them.
 void FairFlows::take_earliest(std::vector<EventId>& ended) {
   const Nanos instant = ends_.next();
   ends_.take(batch_);

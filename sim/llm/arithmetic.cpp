@@ -26,7 +26,7 @@ double attention_parameters(const Model& m) {
 
 double block_parameters(const Model& m, Count ffn) { return (m.gated ? 3.0 : 2.0) * double(m.hidden) * double(ffn); }
 
-// Of one feed-forward block of this width: its input, what its matrices leave, a mask.
+// The activations of one feed-forward block of this width: its input, what its matrices leave, a mask.
 double block_activation(const Model& m, Count ffn) {
   return 2.0 * double(m.hidden) + (m.gated ? 6.0 : 4.0) * double(ffn);
 }

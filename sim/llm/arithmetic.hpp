@@ -12,14 +12,15 @@ struct LayerParameters {
   double active = 0;  // those that a token meets in matrix products
 };
 LayerParameters layer_parameters(const Model& m, bool moe);
-// Of input and output embedding, each vocabulary x hidden.
+// The parameters of input and output embedding, each vocabulary x hidden.
 inline double embedding_parameters(const Model& m) { return double(m.vocabulary) * double(m.hidden); }
 double all_parameters(const Model& m);
 double active_parameters(const Model& m);  // of a token in matrix products, the output embedding too
 
 // Operations for one token forward; a product of matrices has 2 for each parameter.
 double attention_core_flops(const Model& m, double context, bool causal);  // scores and their values
-// Of a step for all sequences: forward and twice that backward in training (Narayanan et al. 2021, appendix).
+// The operations of a step for all sequences: forward and twice that backward in training (Narayanan et al. 2021,
+// appendix).
 double step_flops(const LlmWorkload& w, bool causal);
 
 // Bytes of memory on a card of `stage`, the formulas of ZeRO (Rajbhandari et al. 2020, section 3) and of Korthikanti et
@@ -30,7 +31,7 @@ struct Memory {
   double sum() const { return weights + gradients + optimizer + activations + cache + gathered; }
 };
 Memory memory_of(const LlmWorkload& w, Rank stage);
-// Of the cache of one layer on a card that has it, outside training.
+// Bytes of the cache of one layer on a card that has it, outside training.
 double layer_cache_bytes(const LlmWorkload& w);
 // Dense and expert parameters that a rank of `stage` holds, before ZeRO cuts them.
 struct RankParameters {

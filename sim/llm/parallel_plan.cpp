@@ -106,7 +106,7 @@ double estimate_us(const LlmWorkload& w, Pricer& pricer) {
   std::vector<Json> runs;
   for (const Traffic& t : e.traffic) runs.push_back(run_of(w, world, {&t}, true));
   const std::vector<double> us = pricer.predict(w, world, runs);
-  // Of one pass of both halves: what blocks adds up; what overlaps counts where it is longer than compute.
+  // The time of one pass of both halves: what blocks adds up; what overlaps counts where it is longer than compute.
   const auto time = [&](const Program& program) {
     double sum = 0, hidden = 0, compute = 0;
     for (const Item& i : program) {

@@ -7,7 +7,7 @@
 
 namespace gccl::sim::llm {
 
-// Of "gccl/step/1": what the step's time went to, the communications, the what-ifs, expectations.
+// The text of "gccl/step/1": what the step's time went to, the communications, the what-ifs, expectations.
 std::string step_text(const PlayedStep& step, bool quiet);
 // Which stage needs more memory than the workload's cards have, and how much; empty where all fit.
 std::string memory_missing(const PlayedStep& step);

@@ -29,7 +29,7 @@ struct StageTime {
     for (const double us : exposed) sum += us;
     return sum;
   }
-  // Of a mean over n stages: its part of this one.
+  // Adds this stage's part of a mean over n stages.
   void add(const StageTime& one, double n) {
     compute += one.compute / n;
     slowed += one.slowed / n;

@@ -29,7 +29,7 @@ class DataUser {
   virtual void message(const ProcessId& self, const ProcessId& from, std::uint32_t channel, DataMessage m) = 0;
   // The oldest message that was sent and not acknowledged has been.
   virtual void acknowledged(const ProcessId& self, const ProcessId& to, std::uint32_t channel) = 0;
-  // Of a process that may not have heard of the latest epoch yet.
+  // The epoch that a process is in, which may not have heard of the latest one yet.
   virtual std::uint32_t epoch_of(const ProcessId& self) const = 0;
 };
 

@@ -22,7 +22,7 @@ double relative_rate(const std::vector<Nanos>& before, const std::vector<Nanos>&
 
 }  // namespace
 
-// Of those that hang, first one that carries out an operation: the others wait for it.
+// Says what hangs: if there is one, a rank that carries out an operation, as the others wait for it.
 std::string ProtocolRanks::waits() const {
   static constexpr const char* kDoing[] = {"waits to join",
                                            "meets the others in the new epoch",

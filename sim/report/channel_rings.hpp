@@ -18,7 +18,7 @@ struct RingStop {  // a rank in the order of a channel
 
 using ChannelRing = std::vector<RingStop>;
 
-// Of ranks on cards 0 .. ranks-1: one ring for each channel that has an order of its own.
+// The rings of ranks on cards 0 .. ranks-1: one for each channel that has an order of its own.
 std::vector<ChannelRing> rings_of_channels(const Cluster& cluster, Rank ranks);
 
 // A line for each channel: node by node, the NIC by which it comes, the ranks, the NIC by which it leaves. At most so

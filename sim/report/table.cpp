@@ -44,7 +44,7 @@ std::string by_size(const std::vector<const Json*>& rows, std::size_t width) {
   std::vector<std::string> sizes, names;
   std::map<std::string, std::string> fastest;
   std::map<std::pair<std::string, std::string>, std::string> cells;
-  // Of the fastest: the others' are in the document.
+  // The protocol of the fastest; the others' are in the document.
   std::map<std::string, std::string> protocol;
   const bool several = kinds_of(rows, "protocol") > 1;
   const auto remember = [](std::vector<std::string>& list, const std::string& x) {

@@ -16,7 +16,7 @@ using Json = nlohmann::json;
 
 constexpr std::uint64_t kSeedsMax = 1'000'000;
 
-// Of all runs, or of one alone.
+// The rows of all runs, or of one alone.
 Json rows_of(const Campaign& campaign, const Engines& engines, std::optional<std::size_t> run = {}) {
   Json rows = Json::array();
   for (const Point& point : campaign.points) {

@@ -130,7 +130,7 @@ std::string decision(const TuningTable::Entry& e) {
   return text;
 }
 
-// Of two tables the ranges of calls that an entry of each is about. Their times are those of the smallest call, so only
+// Compares the ranges of calls for which both tables have an entry. Their times are those of the smallest call, so only
 // entries that begin with the same one have times to compare.
 Both of_tables(const Node& before, const Node& after) {
   using Entry = TuningTable::Entry;

@@ -21,7 +21,7 @@ Json place_of(const Json& cell) {
   return place;
 }
 
-// Of those cells that have such a choice; null where none has.
+// Statistics of those cells that have such a choice; null where none has.
 Json statistics(const std::vector<const Json*>& cells, const std::string& whose) {
   std::vector<double> all;
   const Json* worst = nullptr;

@@ -160,7 +160,8 @@ TEST_CASE("what a rank sends is its own: other ranks' calls are not added to it"
     both[r] = trace_of({traced(1, kSend, {}, sized + to_other[r]), traced(2, kReceive, {}, sized + from_other[r])});
   CHECK(TwoRanks(both[0], both[1]).result()["kinds"]["pipeline"]["sent_bytes_max"] == 8);
 
-  // Of each pair one all-reduce of 1 MiB, in which each of two sends 2 (n-1)/n of it, as the first or the second call.
+  // Each pair makes one all-reduce of 1 MiB, in which each of two sends 2 (n-1)/n of it, as the first or the second
+  // call.
   const auto in = [](const char* group, std::uint64_t bytes) {
     return all_reduce(bytes) + attribute("pg_name", group);
   };

@@ -24,7 +24,7 @@ void expect(bool held, const char* what, int thread, int round) {
   std::fprintf(stderr, "thread %d, round %d: %s\n", thread, round, what);
 }
 
-// Of two pairs (a, b), standing for x -> a x + b modulo a prime: composition does not commute.
+// Composes pairs (a, b), standing for x -> a x + b modulo a prime: composition does not commute.
 void compose(void* in, void* inout, int* count, MPI_Datatype*) {
   for (int i = 0; i < *count; ++i) {
     int* const f = static_cast<int*>(in) + 2 * i;

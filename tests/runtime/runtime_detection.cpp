@@ -20,7 +20,7 @@ namespace {
 
 bool shell(const std::string& command) { return std::system(("(" + command + ") >/dev/null 2>&1").c_str()) == 0; }
 
-// Of ranks whose parent has the bridge "middle": this rank's machine, with the address 10.98.0.(rank + 1).
+// For ranks whose parent has the bridge "middle": makes this rank's machine, with the address 10.98.0.(rank + 1).
 bool plug_in(int rank) {
   return own_network() &&
          shell(fmt::format("ip link set lo up && ip link add cable type veth peer name v{0} netns {1} && "

@@ -48,7 +48,7 @@ class MemoryLimit {
   rlimit before_{};
 };
 
-// Of this process's open files in /dev/shm.
+// Whether any of this process's open files in /dev/shm has a name.
 bool any_has_a_name() {
   for (const auto& fd : std::filesystem::directory_iterator("/proc/self/fd")) {
     std::error_code gone;

@@ -109,7 +109,7 @@ TEST_CASE("a stored result is about the same point however the planner cut it up
   Json four = expecting;
   four["chunks"] = 4;
   CHECK(outcome(otherwise, four).find("the nearest has ") != std::string::npos);
-  // Of two rows that differ in this alone, the one that is cut up alike.
+  // Between two rows that differ in this alone, the one that is cut up alike is taken.
   Json both = older;
   for (Json row : now["runs"]) row["time_us"] = 1e-6, both["runs"].push_back(row);
   std::ofstream(file) << both.dump();

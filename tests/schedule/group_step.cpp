@@ -107,7 +107,7 @@ TEST_CASE("parts are near-equal, blocks equally far apart") {
   const Step parts = recv_reduce_all(Scope::node, 3, kWhole, kPart);
   CHECK(part_of(parts, 0) == Region{Buffer::input, 10, 3});
   CHECK(part_of(parts, 2) == Region{Buffer::input, 15, 2});
-  // Of blocks of ten elements the third to the fifth each.
+  // The third to the fifth of each ten elements.
   const Blocks blocks{Buffer::output, 2, 10, 3};
   const Step gather = send_all(Scope::node, 4, Region{Buffer::input, 0, 3}, blocks);
   CHECK(gather.to == Region{Buffer::output, 2, 33});

@@ -134,7 +134,7 @@ TEST_CASE("files that killed processes left are removed by the next one; nobody 
     CHECK(exists(name));
     owner.kill();  // another job that starts on this machine may remove it before this test does
   }
-  // Of another library's making, or at its very beginning: not ours to judge.
+  // A file of another library, or one that is just being made, stays.
   char strange_name[64];
   std::snprintf(strange_name, sizeof strange_name, "gccl-%032x", unsigned(::getpid()));
   const std::string strange = strange_name;

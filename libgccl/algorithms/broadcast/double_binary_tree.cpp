@@ -52,7 +52,7 @@ Schedule double_binary_tree_broadcast(Call c, View v, Share mine) {
   co_yield down(u, second_tree(u.rank, others), out.part(1, 2));
 }
 
-// Of half a chunk, from the root to the last rank of a tree.
+// The cost of half a chunk's way from the root to the last rank of a tree.
 Cost way_down(Rank n, double half, const Paths& p) {
   Cost way = p.binomial(std::bit_floor(n - 1))(half);
   for (Count d = 1; 2 * d <= n - 1; d *= 2) way += p.trees(d, true).one(half);

@@ -71,7 +71,7 @@ Schedule doubling_all_gather(Numbering g, Region x) {
 
 namespace {
 
-// Of round k. Those of a power of two are exchanges in pairs, all others are shifts.
+// The hop of round k. Among a power of two ranks rounds are exchanges in pairs, else shifts.
 const Hop& hop_of(Rank n, unsigned k, bool near_first, const Paths& p) {
   const Rank distance = span_of(n, k).distance;
   return std::has_single_bit(n) ? p.at(near_first ? 1u << k : distance) : p.round(distance);

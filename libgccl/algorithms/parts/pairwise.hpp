@@ -18,7 +18,7 @@ Schedule pairwise_reduce_scatter_over(Group g, Turns turns, Displacement in, Reg
 // Completes a vector of which the member at position i holds part i, again by direct messages.
 Schedule pairwise_all_gather_over(Group g, Turns turns, Region x);
 
-// Of a reduce-scatter with parts of that size; of both, with such vectors.
+// The cost of the reduce-scatter with parts of that size, and of both with vectors of so many bytes.
 Cost pairwise_reduce_scatter_cost(Rank n, double part, const Paths& p);
 Cost pairwise_cost(Rank n, double bytes, const Paths& p);
 

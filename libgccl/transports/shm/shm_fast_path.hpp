@@ -5,7 +5,7 @@
 
 namespace gccl {
 
-// Of an open port of shm_backend(); of no port where the communicator has one rank, which sends nothing.
+// The fast path of an open port of shm_backend(); of no port where the communicator has one rank, which sends nothing.
 std::unique_ptr<FastPath> shm_fast_path(void* port);
 
 }  // namespace gccl

@@ -13,8 +13,8 @@ namespace gccl::sim {
 struct Estimate {
   double value = 0, least = 0, most = 0;
 };
-// Of a median: by the binomial distribution of how many samples are below it, whatever theirs is (David and Nagaraja,
-// "Order Statistics", 7.1). Requires a sample.
+// The median, and how well it is known: by the binomial distribution of how many samples are below it, whatever the
+// samples' own is (David and Nagaraja, "Order Statistics", 7.1). Requires a sample.
 Estimate median_of(std::vector<double> samples);
 
 // Sizes are measured in turns, so that what disturbs the machine for a while disturbs all of them: sample r of each is

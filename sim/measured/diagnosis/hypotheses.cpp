@@ -24,7 +24,7 @@ constexpr double kSocketGBps[] = {1, 2, 3}, kEthernetGBps[] = {1.2, 2.9}, kSocke
 constexpr double kPcieGBps[] = {51.2, 25.6, 12};
 constexpr Nanos kPcieNanos = 300;  // with both overheads NCCL's 1.0 us (NVIDIA/nccl src/graph/tuning.cc)
 constexpr double kSlowFactors[] = {1.5, 2, 3, 4, 6, 8};
-// Of a channel where the set has none: the most that NCCL's model lets one carry (LL128 on Hopper, tuning.cc).
+// A channel's bandwidth where the set has none: the most that NCCL's model lets one carry (LL128 on Hopper, tuning.cc).
 constexpr double kChannelGBps = 36.7;
 
 // NCCL's protocols by the hop latencies of its rings over NVLink and the network, as far as they are above those of LL

@@ -104,7 +104,7 @@ std::vector<Adjustable> adjustables_of(const Parameters& p) {
     if (several) {
       all.push_back(of_time(What::inside_latency, q.name, q.inside.latency_ns));
       all.push_back(of_time(What::network_latency, q.name, q.network.latency_ns));
-      // Of a protocol that reaches all, the links' bandwidths say how much that is.
+      // Where a protocol reaches all of a link's bandwidth, the link's parameter says how much that is.
       if (q.inside.efficiency < 1) add_efficiency(What::inside_efficiency, q.name, q.inside.efficiency);
       if (q.network.efficiency < 1) add_efficiency(What::network_efficiency, q.name, q.network.efficiency);
     }

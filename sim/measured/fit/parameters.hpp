@@ -34,8 +34,8 @@ struct Adjustable {
   void set(Parameters& p, double value) const;
 };
 
-// Of a set: those that cost something (a rate of 0 is free, and stays so). Where it names protocols, their latencies
-// stand for those of links, which messages have in addition. No bound is beyond what a set may hold.
+// The parameters of a set that cost something (a rate of 0 is free, and stays so). Where it names protocols, their
+// latencies stand for those of links, which messages have in addition. No bound is beyond what a set may hold.
 std::vector<Adjustable> adjustables_of(const Parameters& p);
 
 }  // namespace gccl::sim

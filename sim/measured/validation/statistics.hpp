@@ -8,7 +8,7 @@
 
 namespace gccl::sim {
 
-// Of errors in percent of the measured time, (predicted / measured - 1) x 100.
+// Statistics of errors in percent of the measured time, (predicted / measured - 1) x 100.
 struct ErrorStatistics {
   std::size_t points = 0;
   double mape = 0;    // the mean of the absolute errors

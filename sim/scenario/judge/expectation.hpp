@@ -30,7 +30,7 @@ struct Expectation {
   std::optional<std::uint64_t> bytes;
 };
 
-// Of a run that must complete, that it does, where nothing is stated. Throws json::InputError also where the run can
+// Where nothing is stated, a run that must complete is expected to. Throws json::InputError also where the run can
 // never satisfy or violate it: an algorithm that is not run, a check on bandwidth of a sequence, a filter that names no
 // size of the run.
 std::vector<Expectation> read_expectations(const std::optional<json::Node>& node, const ScenarioRun& run);

@@ -114,7 +114,7 @@ class Planner {
     return basis;
   }
 
-  // Of the cluster's protocols those that a task may use: [first, first + number). Where NCCL's model chose one that
+  // Those of the cluster's protocols that a task may use: [first, first + number). Where NCCL's model chose one that
   // the cluster has, it is that.
   std::pair<std::size_t, std::size_t> protocols_of(const Part& part, const SimulatedCommunicator& c,
                                                    std::size_t w) const {

@@ -120,7 +120,7 @@ FaultPlan fault_plan(const ScenarioRun& run, const SimulatedWorld& world, std::u
   if (draws) {
     const LinkNames names(*world.cluster);
     targets.switches = names.switches();
-    // Of nodes on which ranks are.
+    // Nodes on which ranks are.
     std::vector<bool> used(world.cluster->nodes(), false);
     for (const Card c : world.cards) {
       used[world.cluster->node_of(c)] = true;

@@ -9,7 +9,7 @@
 
 namespace gccl::sim {
 
-// Of the program with the libraries that it has loaded, and of the files that a cluster is read from.
+// The digests of the program with the libraries that it has loaded, and of the files that a cluster is read from.
 std::string program_digest();
 std::string cluster_digest(const std::filesystem::path& cluster);
 

@@ -10,7 +10,7 @@ namespace gccl::sim {
 
 // The fields of a row that say what the point is; the others say what came out.
 nlohmann::json row_head(const Campaign& campaign, const Point& point);
-// Of all points: what expectations are checked against before anything runs.
+// The heads of all points' rows: what expectations are checked against before anything runs.
 std::vector<nlohmann::json> row_heads(const Campaign& campaign);
 
 // Throws BytesOverflow.

@@ -112,7 +112,7 @@ class Mailbox {
   std::shared_ptr<Mailbox> next;               // of a MailboxList
   bool listed = false;                         // among those with orders
 
-  // Of the connector's thread: which peer hears of the abort next, and how many are hearing of it.
+  // For the connector's thread alone: which peer hears of the abort next, and how many are hearing of it.
   std::uint32_t next_to_abort = 0;
   std::size_t aborts = 0;
   bool aborting = false, closed = false;

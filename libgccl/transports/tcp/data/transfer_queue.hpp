@@ -14,7 +14,7 @@ class TransferQueue {
 
   bool empty() const { return !head_; }
   GCCL_Transfer* front() const { return head_; }
-  // Of the next transfer to come.
+  // The number of the next transfer to come.
   std::uint32_t next_sequence() const { return next_sequence_; }
 
   void push(GCCL_Transfer* t) {
