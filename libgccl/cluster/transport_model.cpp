@@ -119,6 +119,7 @@ TransportModel read_transport(const Node& v) {
   t.tuning.rates = read_list(v, "rates", read_rate_of);
   if (const auto overlap = v.find("chunks_overlap")) t.tuning.chunks_overlap = overlap->boolean();
   if (const auto n = v.find("channels_max")) t.tuning.channels_max = Count(n->integer(1, 1 << 20));
+  t.tuning.channels_limit = kLanesMax;
   t.tuning.window = unsigned(v.at("window").integer(2, kWindowMax));
   return t;
 }

@@ -11,6 +11,9 @@
 
 namespace gccl {
 
+// Channels of a communicator's collectives. No plan by a transport's model has more, of real ranks or simulated ones.
+inline constexpr Count kLanesMax = 4;
+
 struct TransportModel {
   CostModel costs;  // hops alone; element_bytes is the call's
   Tuning tuning;

@@ -7,9 +7,7 @@ namespace gccl {
 
 Plan Plans::planned(const Call& call, std::uint32_t element_bytes) {
   setting_.costs.element_bytes = element_bytes;
-  Plan p = plan(call, setting_.first, setting_.costs, setting_.tuning, authorities_);
-  p.slicing.lanes = std::min(p.slicing.lanes, kLanesMax);  // a table may have more
-  return p;
+  return plan(call, setting_.first, setting_.costs, setting_.tuning, authorities_);
 }
 
 Plan Plans::estimated(Collective kind, Count count, std::uint32_t element_bytes) {

@@ -1,7 +1,5 @@
 #include "libgccl/communicator/setting.hpp"
 
-#include <algorithm>
-
 namespace gccl {
 
 void Setting::use(const Layout& layout, Rank rank) {
@@ -11,7 +9,6 @@ void Setting::use(const Layout& layout, Rank rank) {
   const TransportModel& t = transport_model_of(*models, cost_model, in_memory || first.nodes == 1);
   costs = t.costs_on(first, 1);
   tuning = t.tuning;
-  tuning.channels_max = std::min(tuning.channels_max, kLanesMax);
 }
 
 }  // namespace gccl

@@ -7,7 +7,6 @@
 namespace gccl {
 
 // Channels of a communicator: the lanes of collectives, then the user's own messages.
-inline constexpr Count kLanesMax = 4;
 inline constexpr std::uint32_t kPointToPointChannel = kLanesMax;
 inline constexpr std::uint32_t kChannels = kLanesMax + 1;
 
@@ -18,7 +17,7 @@ struct Setting {
   View view{};                    // the rank's own
   View first{};  // rank 0's, from which all ranks plan: nodes of different sizes look different from each of them
   CostModel costs{};
-  Tuning tuning{};  // within the channels that a communicator has
+  Tuning tuning{};
 
   void use(const Layout& layout, Rank rank);
 };

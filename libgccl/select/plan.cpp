@@ -57,7 +57,7 @@ Slicing measured_slicing(const Algorithm& algorithm, Rank ranks, double bytes, c
     if (c.bytes > 0) s.shares = Count(std::clamp(bytes / c.bytes, 1.0, double(kChunksMax)));
     break;
   }
-  s.lanes = std::min(tuning.channels_max, s.shares);
+  s.lanes = std::min(tuning.channels_most(), s.shares);
   return s;
 }
 
@@ -68,7 +68,7 @@ double vector_bytes(const Call& call, const View& view, const CostModel& model) 
 
 // No search goes beyond.
 Slicing finest(const CostModel& model, const Tuning& tuning) {
-  return {kChunksMax, std::min({tuning.channels_max, model.protocol.channels_max, kChunksMax}), tuning.window};
+  return {kChunksMax, std::min({tuning.channels_most(), model.protocol.channels_max, kChunksMax}), tuning.window};
 }
 
 struct Sliced {
@@ -88,7 +88,7 @@ Sliced searched(Prediction& prediction, const Algorithm& algorithm, const Call& 
   std::array<Sliced, kSlicingsMax> all;
   std::size_t number = 0;
   Cost best = at_once;
-  const Count channels_max = std::min({most, tuning.channels_max, model.protocol.channels_max});
+  const Count channels_max = std::min({most, tuning.channels_most(), model.protocol.channels_max});
   const auto add_doubled = [&](Count first) {
     for (Count lanes = first; lanes <= channels_max; lanes *= 2)
       for (Count shares = lanes; shares <= most; shares *= 2) {
@@ -252,7 +252,8 @@ Plan Planning::by_entry(const TuningTable::Entry& e) const {
   }
   const std::optional<Slicing> stated =
       e.chunks == 0 ? std::nullopt
-                    : std::optional(Slicing{e.chunks, e.channels, e.window > 0 ? e.window : tuning.window});
+                    : std::optional(Slicing{e.chunks, std::min(e.channels, tuning.channels_limit),
+                                            e.window > 0 ? e.window : tuning.window});
   Plan p;
   if (stated && number == 1) {
     p = {.algorithm = e.algorithm, .slicing = *stated};

@@ -2,6 +2,7 @@
 // It is data: cost-models/transports/*.json, compiled in, or a cluster's own.
 #pragma once
 
+#include <algorithm>
 #include <limits>
 #include <optional>
 #include <vector>
@@ -55,7 +56,11 @@ struct Tuning {
   bool search = false;
   bool chunks_overlap = true;  // a call's chunks pass each other's ranks at the same time
   Count channels_max = 1;
+  // What carries plans out has no more channels: no plan does, not by a table either.
+  Count channels_limit = std::numeric_limits<Count>::max();
   unsigned window = 8;
+
+  Count channels_most() const { return std::min(channels_max, channels_limit); }
 };
 
 }  // namespace gccl

@@ -214,7 +214,7 @@ class Search {
     const CostModel& m = r_.by.models[p.protocol];
     const double bytes = double(total_bytes(call_.kind, call_.count, view_.all.size, each_));
     const Count most = Count(std::clamp(bytes / kRefinedChunkBytesMin, 1.0, double(kChunksMax)));
-    const Count lanes_max = std::min(r_.by.tuning.channels_max, m.protocol.channels_max);
+    const Count lanes_max = std::min(r_.by.tuning.channels_most(), m.protocol.channels_max);
     std::vector<Slicing> all;
     const auto add = [&](Count shares, Count lanes) {
       if (shares >= 1 && lanes >= 1 && lanes <= shares && shares <= most && lanes <= lanes_max)

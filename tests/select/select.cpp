@@ -134,6 +134,30 @@ TEST_CASE("more than a switch keeps goes round instead") {
   CHECK(planned((1 << 20) + 1, 6, tuning).algorithm->name == "binomial_tree");
 }
 
+TEST_CASE("no plan has more channels than what carries it out, whoever decides") {
+  TuningTable table;
+  table.entries = {{.algorithm = named(Collective::allreduce, "ring"), .chunks = 16, .channels = 16}};
+  Authorities authorities;
+  authorities.entries = PreparedTable(table, 8, 8);
+  const Layout layout = Layout::regular(8, 1);
+  const auto lanes = [&](const Tuning& tuning) {
+    CostModel model;
+    model.node = {1000, 0.1}, model.net = {5000, 1}, model.net_all = {5000, 1};
+    return plan({.kind = Collective::allreduce, .count = 1 << 24}, layout.view(0), model, tuning, authorities)
+        .slicing.lanes;
+  };
+  Tuning tuning;
+  CHECK(lanes(tuning) == 16);
+  tuning.channels_limit = 4;
+  CHECK(lanes(tuning) == 4);
+  authorities = {};
+  tuning.channels_max = 64;
+  tuning.chunks = {{.kind = Collective::allreduce, .bytes = 1000}};
+  CHECK(lanes(tuning) == 4);
+  tuning.search = true;
+  CHECK(lanes(tuning) <= 4);
+}
+
 TEST_CASE("chunks are as long as the first entry that matches has it, over no more channels than there are chunks") {
   Tuning tuning;
   tuning.channels_max = 4, tuning.window = 5;

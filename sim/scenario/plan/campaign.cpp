@@ -10,7 +10,6 @@
 #include "libgccl/cluster/load.hpp"
 #include "libgccl/cluster/load_authorities.hpp"
 #include "libgccl/cluster/nccl_settings.hpp"
-#include "libgccl/communicator/setting.hpp"
 #include "libgccl/json/nearest.hpp"
 #include "sim/scenario/plan/estimate.hpp"
 #include "sim/scenario/plan/faults.hpp"
@@ -91,7 +90,6 @@ class Planner {
 
   struct Basis : PlannedBy {
     Authorities authorities;
-    Count channels_max;  // of a communicator
   };
   std::vector<Card> cards_of(const SimulatedCommunicator& c, std::size_t w) const {
     std::vector<Card> cards(c.ranks());
@@ -110,7 +108,7 @@ class Planner {
     const Cluster& cluster = *world(w).cluster;
     static_cast<PlannedBy&>(basis) = planned_by(cluster, cards, each);
     basis.authorities = campaign_.authorities.on(c.ranks(), c.layout->view(0).nodes);
-    basis.channels_max = cluster.backends().empty() ? kLanesMax : gccl::kLanesMax;
+    if (cluster.backends().empty()) basis.tuning.channels_limit = kLanesMax;  // else it is that of real communicators
     return basis;
   }
 
@@ -210,7 +208,6 @@ class Planner {
                                      basis.tuning, basis.authorities, algorithms(), chunks_max(part, asked, *c)));
       Plan& plan = all.plans.back();
       plan.protocol += first;
-      plan.slicing.lanes = std::min(plan.slicing.lanes, basis.channels_max);
       chosen.push_back(plan.algorithm);
       if (!chosen.back())
         part.task->where.fail(
