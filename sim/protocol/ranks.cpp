@@ -165,10 +165,9 @@ EpochWorld& ProtocolRanks::world_of(Epoch epoch, const Membership& membership) {
   w->workload.cluster = workload_.cluster;
   w->workload.seed = workload_.seed ^ splitmix::hash(epoch);  // what of another epoch came through would be wrong
   for (const ProcessId& m : members) w->workload.cards.push_back(cards_[m.rank]);
-  const Rank n = Rank(members.size());
-  w->layout = n == ranks_ && epoch == 1
-                  ? workload_.operations[0].layout
-                  : std::make_shared<const Layout>(layout_of(*workload_.cluster, w->workload.cards));
+  const bool as_stated = members.size() == ranks_ && epoch == 1;
+  w->layout = as_stated ? workload_.operations[0].layout
+                        : std::make_shared<const Layout>(layout_of(*workload_.cluster, w->workload.cards));
   for (const SimulatedOperation& stated : workload_.operations) {
     SimulatedOperation o = stated;
     o.layout = w->layout;
@@ -177,14 +176,7 @@ EpochWorld& ProtocolRanks::world_of(Epoch epoch, const Membership& membership) {
     const auto root =
         std::find_if(members.begin(), members.end(), [&](const ProcessId& m) { return m.rank == stated.call.root; });
     o.call.root = root == members.end() ? 0 : Rank(root - members.begin());
-    // What has served all may not serve fewer, such as a power of two.
-    const View view = w->layout->view(0);
-    if (!o.algorithm->can(o.call, view))
-      for (const Algorithm& a : algorithms())
-        if (a.kind == o.call.kind && !a.variant && !a.in_switch && a.can(o.call, view)) {
-          o.algorithm = &a;
-          break;
-        }
+    if (!as_stated) workload_.replan(std::uint32_t(w->workload.operations.size()), w->workload.cards, &o);
     w->workload.operations.push_back(o);
   }
   w->payload = std::make_unique<Payload>(w->workload);

@@ -6,6 +6,7 @@
 
 #include "sim/scenario/explore.hpp"
 #include "sim/scenario/plan/faults.hpp"
+#include "sim/scenario/run/play.hpp"
 #include "tests/support/json_schema.hpp"
 #include "tests/support/scenario.hpp"
 
@@ -202,6 +203,44 @@ TEST_CASE("of faults that break a scenario those that are needed are left") {
   CHECK(needs({}) == std::vector<int>{});
   CHECK(needs({5, 6, 7, 39}) == std::vector<int>{5, 6, 7, 39});
   CHECK(asked < 400);
+}
+
+TEST_CASE("protocol: who is left plans anew, and keeps a stated algorithm where it can serve them") {
+  const auto campaign = [](std::string_view algorithm, const Json& more) {
+    Json world = {{"cluster", kPod["cluster"]}};
+    world.update(more);
+    return plan_of(faulty(Json::array(), {{"algorithms", algorithm}, {"bytes", "1MiB"}, {"engine", "protocol"}}),
+                   world);
+  };
+  const auto anew = [](const Campaign& of, const std::vector<Card>& cards) {
+    const Point& point = of.points[0];
+    const Plan plan = replanned(of, point, point.part(), cards, 0);
+    const PreparedWorkload prepared = prepare(of, point);
+    SimulatedOperation o = prepared.workload.operations[0];
+    prepared.workload.replan(0, cards, &o);
+    CHECK(o.algorithm == plan.algorithm);
+    CHECK(Slicing{o.shares, o.lanes, o.window} == plan.slicing);
+    return plan;
+  };
+  const auto is_planned_as_ever = [&](const Plan& plan, const std::vector<Card>& cards) {
+    const Campaign fresh = campaign("auto", {{"ranks", cards.size()}, {"placement", {{"cards", cards}}}});
+    const Plan& expected = fresh.points[0].part().plan();
+    CHECK(plan.algorithm->name == expected.algorithm->name);
+    CHECK(plan.slicing == expected.slicing);
+    CHECK(plan.protocol == expected.protocol);
+  };
+  const Campaign two_nodes = campaign("auto", {{"ranks", 16}}), stated = campaign("binomial_tree", {{"ranks", 16}});
+  for (const std::vector<Card>& left :
+       {std::vector<Card>{0, 2, 3, 4, 5, 8, 9}, std::vector<Card>{3, 4, 5, 6}, std::vector<Card>{11}}) {
+    CAPTURE(left.size());
+    is_planned_as_ever(anew(two_nodes, left), left);
+    CHECK(anew(stated, left).algorithm->name == "binomial_tree");
+  }
+  // Inside one node it is another choice than across two.
+  CHECK(anew(two_nodes, {3, 4, 5, 6}).algorithm != two_nodes.points[0].part().plan().algorithm);
+  // It serves one node alone, and a spare of the next one has come.
+  const std::vector<Card> with_spare{0, 1, 2, 3, 4, 5, 6, 8};
+  is_planned_as_ever(anew(campaign("nvls", {{"ranks", 8}}), with_spare), with_spare);
 }
 
 TEST_CASE("exploring names the lowest seed that breaks, and the one fault that is enough") {

@@ -48,6 +48,17 @@ class Planner {
                       messages_, kMessagesTotalMax));
   }
 
+  // Of one part alone, on the campaign's first world. Null: the planner chooses.
+  Plan plan_of_part(const Task& task, Count bytes, const Algorithm* stated) {
+    Part part{.task = &task, .bytes = bytes, .communicators = communicators_of(task, 0), .plans = {}};
+    Algorithms algorithms{stated};
+    Chosen chosen;
+    if (!stated || !fits(part, *stated)) algorithms = (chosen = choose(part, 0)).algorithms;
+    part.others = chosen.others;
+    set_plans(part, algorithms, chosen, 0);
+    return part.plan();
+  }
+
  private:
   const SimulatedWorld& world(std::size_t w) const { return campaign_.worlds[w]; }
 
@@ -424,6 +435,22 @@ Call call_of(const Task& task, Count bytes, Rank ranks, const CountTable* table)
     call.table = table;
   }
   return call;
+}
+
+Plan replanned(const Campaign& campaign, const Point& point, const Part& part, const std::vector<Card>& cards,
+               Rank root) {
+  Campaign left{.scenario = campaign.scenario,
+                .worlds = {campaign.worlds[point.world]},
+                .points = {},
+                .seed = campaign.seed,
+                .authorities = campaign.authorities};
+  left.worlds[0].cards = cards;
+  Task task = *part.task;
+  task.root = root;
+  const bool single = campaign.scenario->runs[point.run].kind == ScenarioRun::Kind::collective;
+  const bool automatic = single ? point.automatic : task.algorithms.automatic;
+  const std::optional<RealMeans> unused;
+  return Planner(left, unused).plan_of_part(task, part.bytes, automatic ? nullptr : part.plan().algorithm);
 }
 
 Campaign make_campaign(Scenario scenario, const CampaignOptions& options) {

@@ -96,6 +96,13 @@ struct CampaignOptions {
 // above, a tuning table that is for another machine than one of the clusters.
 Campaign make_campaign(Scenario scenario, const CampaignOptions& options);
 
+// How ranks on these cards carry a part of the point out when they are what is left of its ranks, as a communicator
+// does that was shrunk. What the planner chose it chooses anew; a stated algorithm is kept, as GCCL_ALGORITHM's is,
+// where it can serve them, and otherwise the planner chooses. `root` is one of these ranks. The part is the whole
+// world's.
+Plan replanned(const Campaign& campaign, const Point& point, const Part& part, const std::vector<Card>& cards,
+               Rank root);
+
 // The call of one task on a communicator of `ranks` ranks; `table` is for calls with counts and must outlive the call.
 Call call_of(const Task& task, Count bytes, Rank ranks, const CountTable* table);
 CountTable count_table(const Task& task, Count bytes, Rank ranks, std::uint64_t seed);

@@ -21,7 +21,8 @@ struct PreparedWorkload {
   std::unique_ptr<FaultPlan> faults;
 };
 
-// Operations are numbered stream by stream, repetition by repetition, part by part, communicator by communicator.
+// Refers to both as long as it lives. Operations are numbered stream by stream, repetition by repetition, part by part,
+// communicator by communicator.
 PreparedWorkload prepare(const Campaign& campaign, const Point& point);
 
 // What came out of one point.

@@ -1,8 +1,33 @@
 // From a point to the workload that the engines understand.
+#include <map>
+#include <tuple>
+
 #include "sim/scenario/plan/faults.hpp"
 #include "sim/scenario/run/play.hpp"
 
 namespace gccl::sim {
+namespace {
+
+// As Workload::replan wants it. Repetitions of a part are planned once.
+auto replanning(const Campaign& campaign, const Point& point) {
+  using Key = std::tuple<std::size_t, std::vector<Card>, Rank>;  // the part, and who is left
+  return [&campaign, &point, known = std::map<Key, Plan>()](std::uint32_t index, const std::vector<Card>& cards,
+                                                            SimulatedOperation* o) mutable {
+    const std::vector<Part>& parts = point.streams[0];
+    const std::size_t number = index % parts.size();
+    const Rank root = o->call.root;
+    const auto [at, fresh] = known.try_emplace(Key{number, cards, root});
+    Plan& p = at->second;
+    if (fresh) p = replanned(campaign, point, parts[number], cards, root);
+    o->algorithm = p.algorithm;
+    o->shares = p.slicing.shares;
+    o->lanes = p.slicing.lanes;
+    o->window = p.slicing.window;
+    o->protocol = &campaign.worlds[point.world].cluster->protocols()[p.protocol];
+  };
+}
+
+}  // namespace
 
 PreparedWorkload prepare(const Campaign& campaign, const Point& point) {
   const SimulatedWorld& world = campaign.worlds[point.world];
@@ -47,6 +72,7 @@ PreparedWorkload prepare(const Campaign& campaign, const Point& point) {
   if (point.engine == Engine::protocol || point.engine == Engine::real || !run.faults.empty()) {
     p.faults = std::make_unique<FaultPlan>(fault_plan(run, world, campaign.seed));
     w.faults = p.faults.get();
+    if (plays_ranks(point.engine)) w.replan = replanning(campaign, point);
     if (point.engine == Engine::flow) {
       for (const Fault& f : p.faults->faults)
         for (const Rank r : f.ranks) {
