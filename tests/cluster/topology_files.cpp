@@ -114,7 +114,7 @@ TEST_CASE("what is wrong in a transport's file is reported with its place and th
 }
 
 TEST_CASE("every number in a shipped file has a source") {
-  for (const std::string_view folder : {"topologies", "cost-models"})
+  for (const std::string_view folder : {"topologies", "cost-models", "cost-models/transports"})
     for (const auto& file : test::json_files(folder)) {
       CAPTURE(file);
       const Json v = read(file);
