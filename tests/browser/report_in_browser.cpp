@@ -14,6 +14,7 @@
 #include "sim/report/csv.hpp"
 #include "sim/report/html.hpp"
 #include "tests/support/folder.hpp"
+#include "tests/support/shell.hpp"
 
 using nlohmann::json;
 
@@ -82,7 +83,7 @@ json probe(const std::filesystem::path& folder, const std::string& browser, cons
       "--disable-extensions "
       "--enable-logging=stderr --window-size=1300,900 --user-data-dir='{}' --dump-dom 'file://{}' >'{}' 2>'{}'",
       browser, file(".profile"), opened, file(".dom"), file(".log"));
-  check(std::system(command.c_str()) == 0, name + ": chromium failed: " + content(file(".log")));
+  check(gccl::test::shell(command) == 0, name + ": chromium failed: " + content(file(".log")));
   std::istringstream log(content(file(".log")));
   for (std::string line; std::getline(log, line);) {
     check(line.find(":CONSOLE") == std::string::npos, name + ": on the console: " + line);

@@ -2,10 +2,10 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "tests/support/program.hpp"
+#include "tests/support/shell.hpp"
 
 using namespace gccl::test;
 using Json = nlohmann::json;
@@ -13,9 +13,8 @@ using Json = nlohmann::json;
 namespace {
 
 // The exit code of the program as a shell starts it.
-int shell(const fs::path& folder, const std::string& arguments) {
-  const int status = std::system(fmt::format("cd '{}' && '{}' {}", folder.string(), GCCL_PROGRAM, arguments).c_str());
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+int shell_gccl(const fs::path& folder, const std::string& arguments) {
+  return shell(fmt::format("'{}' {}", GCCL_PROGRAM, arguments), folder);
 }
 
 Json parameters() {
@@ -53,7 +52,7 @@ TEST_CASE("an error keeps its exit code where standard error is closed or full")
     for (const char* where : {"2>&-", "2>/dev/full"}) {
       const std::string command = fmt::format("{} >/dev/null {}", arguments, where);
       CAPTURE(command);
-      CHECK(shell(folder.path, command) == code);
+      CHECK(shell_gccl(folder.path, command) == code);
     }
 }
 
@@ -61,9 +60,9 @@ TEST_CASE("a closed standard output is reported, and no file gets what was meant
   const Folder folder;
   folder.write("c.json", cluster(parameters()).dump());
   folder.write("s.json", small_scenario("c.json").dump());
-  CHECK(shell(folder.path, "run s.json --resume j >&- 2>err") == 2);
+  CHECK(shell_gccl(folder.path, "run s.json --resume j >&- 2>err") == 2);
   CHECK(read_text(folder.path / "err") == "gccl: standard output: cannot be written: Bad file descriptor\n");
-  CHECK(shell(folder.path, "run s.json --resume k --json r.json <&- >&- 2>&-") == 2);
+  CHECK(shell_gccl(folder.path, "run s.json --resume k --json r.json <&- >&- 2>&-") == 2);
   for (const char* file : {"j", "k"}) {
     const std::string text = read_text(folder.path / file);
     CHECK(std::count(text.begin(), text.end(), '\n') == 2);
@@ -83,15 +82,15 @@ TEST_CASE("what leads to an open descriptor is written through it and stays what
     const auto arguments = [&](const char* option) {
       return fmt::format("run s.json {} {} 2>/dev/null >out", option, name);
     };
-    CHECK(shell(folder.path, "run s.json >tables") == 0);
-    CHECK(shell(folder.path, arguments("--quiet --json")) == 0);
+    CHECK(shell_gccl(folder.path, "run s.json >tables") == 0);
+    CHECK(shell_gccl(folder.path, arguments("--quiet --json")) == 0);
     CHECK(Json::parse(read_text(folder.path / "out"))["ok"] == true);
-    CHECK(shell(folder.path, arguments("--csv")) == 0);  // and the tables come after it
+    CHECK(shell_gccl(folder.path, arguments("--csv")) == 0);  // and the tables come after it
     CHECK(read_text(folder.path / "out").starts_with("index,"));
     CHECK(read_text(folder.path / "out").ends_with(read_text(folder.path / "tables")));
   }
   CHECK(fs::read_symlink(folder.path / "link") == "/dev/stdout");
-  CHECK(shell(folder.path, "run s.json --json /dev/fd/7 7<s.json 2>err") == 2);
+  CHECK(shell_gccl(folder.path, "run s.json --json /dev/fd/7 7<s.json 2>err") == 2);
   CHECK(read_text(folder.path / "err") == "gccl: /dev/fd/7: cannot be written: Bad file descriptor\n");
 }
 
@@ -185,8 +184,9 @@ TEST_CASE("a current folder that was removed is no internal error") {
   const std::string file = folder.write("s.json", small_scenario("c.json").dump()).string();
   fs::create_directory(folder.path / "gone");
   const auto in_it = [&](const std::string& more) {
-    return shell(folder.path / "gone", fmt::format("--version >/dev/null && rmdir ../gone && '{}' run '{}' --quiet {}",
-                                                   GCCL_PROGRAM, file, more));
+    return shell_gccl(
+        folder.path / "gone",
+        fmt::format("--version >/dev/null && rmdir ../gone && '{}' run '{}' --quiet {}", GCCL_PROGRAM, file, more));
   };
   CHECK(in_it("") == 0);
   fs::create_directory(folder.path / "gone");

@@ -1,42 +1,37 @@
 // What compilers say about the C++ headers.
 #include <doctest/doctest.h>
 
-#include <cstdio>
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <string>
 #include <vector>
+
+#include "tests/support/folder.hpp"
+#include "tests/support/project.hpp"
+#include "tests/support/shell.hpp"
 
 namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kHeaders = GCCL_SOURCE_DIR "/libgccl/include/gccl";
+const fs::path kHeaders = gccl::test::kRoot / "libgccl/include/gccl";
 
 // g++ and clang++ where they are here, else the build's own compiler.
 std::vector<std::string> compilers() {
   std::vector<std::string> all;
   for (const std::string name : {"g++", "clang++"})
-    if (std::system(("command -v " + name + " >/dev/null").c_str()) == 0) all.push_back(name);
+    if (gccl::test::installed(name)) all.push_back(name);
   if (all.empty()) all.push_back(GCCL_TEST_CXX);
   return all;
 }
 
 // What a compiler prints for such a source.
 std::string compile(const std::string& compiler, const std::string& standard, const std::string& source) {
-  REQUIRE(source.find('\'') == source.npos);
-  const std::string command = "printf '%s\\n' '" + source + "' | '" + compiler +
-                              "' -x c++ -fsyntax-only -std=" + standard +
-                              " -I '" GCCL_SOURCE_DIR "/libgccl/include' - 2>&1";
-  FILE* const pipe = popen(command.c_str(), "r");
-  REQUIRE(pipe);
-  std::string text;
-  char buffer[4096];
-  while (const std::size_t n = std::fread(buffer, 1, sizeof buffer, pipe)) text.append(buffer, n);
-  pclose(pipe);
-  return text;
+  const gccl::test::Folder folder;
+  folder.write("source.cpp", source + "\n");
+  gccl::test::shell("'" + compiler + "' -fsyntax-only -std=" + standard +
+                        " -I '" GCCL_SOURCE_DIR "/libgccl/include' source.cpp >said 2>&1",
+                    folder.path);
+  return gccl::test::read_text(folder.path / "said");
 }
 
 std::size_t count(const std::string& text, const std::string& what) {
@@ -68,8 +63,7 @@ TEST_CASE("before C++20 each C++ header is one error, which says what to do") {
 }
 
 TEST_CASE("before C++20 a program that uses the headers is the same error, whatever it uses") {
-  std::ifstream in(GCCL_SOURCE_DIR "/examples/hello.cpp");
-  const std::string example{std::istreambuf_iterator<char>(in), {}};
+  const std::string example = gccl::test::read_text(gccl::test::kRoot / "examples/hello.cpp");
   const std::string spans =
       "#include <gccl/communicator.hpp>\n"
       "int main() { gccl::Communicator comm; std::span<float> s; comm.allreduce(s); }";

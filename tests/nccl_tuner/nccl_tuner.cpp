@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <mutex>
 #include <set>
 #include <string>
@@ -19,6 +20,7 @@
 #include "libgccl/select/plan.hpp"
 #include "tests/support/folder.hpp"
 #include "tests/support/project.hpp"
+#include "tests/support/shell.hpp"
 
 using gccl::test::Folder;
 using gccl::test::kRoot;
@@ -385,15 +387,11 @@ TEST_CASE("communicators of different shapes answer at the same time, each for i
 }
 
 TEST_CASE("the plug-in exports NCCL's five symbols and nothing else") {
-  std::FILE* const out = ::popen("nm -D --defined-only " GCCL_TUNER, "r");
-  REQUIRE(out);
+  const Folder folder;
+  CHECK(gccl::test::shell("nm -D --defined-only '" GCCL_TUNER "' >symbols", folder.path) == 0);
   std::set<std::string> names;
-  char line[512];
-  while (std::fgets(line, sizeof line, out)) {
-    const std::string text = line;
-    names.insert(text.substr(text.rfind(' ') + 1, 18));
-  }
-  CHECK(::pclose(out) == 0);
+  std::ifstream symbols(folder.path / "symbols");
+  for (std::string line; std::getline(symbols, line);) names.insert(line.substr(line.rfind(' ') + 1, 18));
   CHECK(names == std::set<std::string>{"ncclTunerPlugin_v2", "ncclTunerPlugin_v3", "ncclTunerPlugin_v4",
                                        "ncclTunerPlugin_v5", "ncclTunerPlugin_v6"});
 }

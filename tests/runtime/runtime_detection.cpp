@@ -13,20 +13,21 @@
 #include "tests/support/child.hpp"
 #include "tests/support/own_network.hpp"
 #include "tests/support/rank_job.hpp"
+#include "tests/support/shell.hpp"
 
 using namespace ranks;
 
 namespace {
 
-bool shell(const std::string& command) { return std::system(("(" + command + ") >/dev/null 2>&1").c_str()) == 0; }
+bool quietly(const std::string& command) { return gccl::test::shell("(" + command + ") >/dev/null 2>&1") == 0; }
 
 // For ranks whose parent has the bridge "middle": makes this rank's machine, with the address 10.98.0.(rank + 1).
 bool plug_in(int rank) {
   return own_network() &&
-         shell(fmt::format("ip link set lo up && ip link add cable type veth peer name v{0} netns {1} && "
-                           "ip addr add 10.98.0.{2}/24 dev cable && ip link set cable up && "
-                           "nsenter -t {1} -n ip link set v{0} master middle up",
-                           rank, ::getppid(), rank + 1));
+         quietly(fmt::format("ip link set lo up && ip link add cable type veth peer name v{0} netns {1} && "
+                             "ip addr add 10.98.0.{2}/24 dev cable && ip link set cable up && "
+                             "nsenter -t {1} -n ip link set v{0} master middle up",
+                             rank, ::getppid(), rank + 1));
 }
 
 double now_ms() { return std::chrono::duration<double, std::milli>(Clock::now().time_since_epoch()).count(); }
@@ -35,7 +36,7 @@ double now_ms() { return std::chrono::duration<double, std::milli>(Clock::now().
 // The others shrink and go on. What went wrong, or "good", or "no network".
 std::string without_the_last(int size, const std::function<void(const Running&)>& hurt, bool last_returns) {
   const auto piece = [&]() -> std::string {
-    if (!own_network() || !shell("ip link add middle type bridge && ip link set middle up")) return "no network";
+    if (!own_network() || !quietly("ip link add middle type bridge && ip link set middle up")) return "no network";
     Job job = {.size = size, .backends = "tcp", .limit_s = 60};
     for (int r = 0; r < size; ++r) job.nodes.push_back(r);
     job.environment["GCCL_DETECTION_MS"] = "500";
@@ -98,7 +99,7 @@ bool skipped_without_cables(const std::string& text) {
 
 TEST_CASE("a rank whose cable is cut is missed after the time that was set, and knows that it is cut off") {
   const std::string text = without_the_last(
-      3, [](const Running&) { shell("ip link set v2 down"); }, true);
+      3, [](const Running&) { quietly("ip link set v2 down"); }, true);
   if (skipped_without_cables(text)) return;
   CHECK(text == "good");
 }

@@ -5,7 +5,6 @@
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/time.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -26,17 +25,13 @@ namespace {
 bool in_own_namespace(const std::function<void()>& f) {
   if (::unshare(CLONE_NEWPID | CLONE_NEWNS) != 0) return false;
   without_leak_check();  // it starts a process, which goes into that namespace
-  const pid_t child = ::fork();
-  if (child == 0) {
+  gccl::test::Child child([&] {
     ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr);
     ::mount("proc", "/proc", "proc", 0, nullptr);
     f();
-    std::fflush(stdout);
-    ::_exit(any_reported());
-  }
-  int status = 1;
-  ::waitpid(child, &status, 0);
-  if (status != 0) report("the process in a namespace of its own");
+    return any_reported() ? 1 : 0;
+  });
+  if (child.wait() != 0) report("the process in a namespace of its own");
   return true;
 }
 

@@ -12,6 +12,7 @@
 #include "libgccl/cluster/tuning_file.hpp"
 #include "sim/tuning/summary.hpp"
 #include "tests/support/program.hpp"
+#include "tests/support/shell.hpp"
 
 using namespace gccl::test;
 using Json = nlohmann::json;
@@ -20,13 +21,6 @@ using Ordered = nlohmann::ordered_json;
 namespace {
 
 constexpr const char* kMpiCollectives = "allreduce,allgather,reduce_scatter,alltoall,broadcast,reduce,gather,scatter";
-
-int shell(const std::string& command) {
-  const int status = std::system(command.c_str());
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
-
-bool installed(const std::string& program) { return shell("command -v " + program + " >/dev/null 2>&1") == 0; }
 
 // A sweep over what four ranks of one node call, with its exports.
 struct Exported {
