@@ -5,6 +5,8 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <functional>
 
 #include "libgccl/cluster/cost_model.hpp"
@@ -108,12 +110,12 @@ int main(int argc, char** argv) {
              us_of(100000, planned(one, measured, authorities, Collective::allreduce)));
   fmt::print("plan by the model      {:12.2f}\n", us_of(260, planned(one, measured, {}, Collective::allreduce)));
   fmt::print("with all slicings      {:12.2f}\n", us_of(26, planned(models, searched, {}, Collective::allreduce)));
-  const std::string written = "/tmp/gccl-bench-planner.json";
-  if (std::FILE* const f = std::fopen(written.c_str(), "w")) {
-    std::fputs(write_tuning_table(*authorities.table).c_str(), f);
-    std::fclose(f);
+  std::string folder = (std::filesystem::temp_directory_path() / "gccl-bench-XXXXXX").string();
+  if (::mkdtemp(folder.data())) {
+    const std::string written = folder + "/table.json";
+    std::ofstream(written) << write_tuning_table(*authorities.table);
     tuner("NCCL, by a table", written, "", ranks, view.nodes);
-    std::remove(written.c_str());
+    std::filesystem::remove_all(folder);
   }
   tuner("NCCL, by a plan ", "", file, ranks, view.nodes);
   return sum == 1;

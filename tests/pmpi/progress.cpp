@@ -10,9 +10,11 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <thread>
 
 #include "tests/pmpi/support.hpp"
+#include "tests/support/folder.hpp"
 
 namespace {
 std::atomic<int> combined_by_mpi_here{0}, combined_by_mpi_elsewhere{0};
@@ -95,9 +97,10 @@ const Blocking kBlocking[] = {
        MPI_Win_free(&window);
      }},
     {"MPI_File_open",
-     [](const World&) {
-       char name[64] = "/tmp/gccl_pmpi_progress_XXXXXX";
-       if (World().rank == 0) close(mkstemp(name));
+     [](const World& w) {
+       std::optional<Folder> folder;
+       char name[256] = "";
+       if (w.rank == 0) std::snprintf(name, sizeof name, "%s", folder.emplace().write("file", "").c_str());
        PMPI_Bcast(name, sizeof name, MPI_CHAR, 0, MPI_COMM_WORLD);
        MPI_File file;
        CHECK(MPI_File_open(MPI_COMM_WORLD, name, MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE, MPI_INFO_NULL, &file) ==
