@@ -48,8 +48,9 @@ show_progress() {
 
 # build PRESET TARGET...: configures and builds into build/PRESET; targets default to everything.
 build() {
-  local preset=$1 log=build-$1.log
+  local preset=$1 log=build/$1.log
   shift
+  mkdir -p build
   say "building ($preset)"
   local launcher=()
   command -v ccache >/dev/null && launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
