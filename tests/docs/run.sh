@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Types every command block (```sh) of README.md, docs/*.md and examples/README.md, page by page, in a copy of the
-# repository whose build folder is this one, with a home of its own. A block below an HTML comment "<!-- not run: WHY -->"
-# is listed instead. Also: every `gccl VERB` anywhere in the text is a verb that there is, with options that it has, and
+# Types every command block (```sh) of README.md, CONTRIBUTING.md, docs/*.md and examples/README.md, page by page, in a
+# copy of the repository whose build folder is this one, with a home of its own. A block below an HTML comment
+# "<!-- not run: WHY -->" is listed instead. Also: every `gccl VERB` anywhere in the text is a verb that there is, with options that it has, and
 # every `build/release/PROGRAM` and `scripts/PROGRAM` is one.
 #   run.sh BUILD_FOLDER SOURCE_FOLDER
 set -euo pipefail
@@ -13,7 +13,7 @@ mkdir -p "$work/repository/build" "$work/home"
 (cd "$source" && tar --exclude=./build* --exclude=./.git -cf - .) | tar -C "$work/repository" -xf -
 ln -s "$build" "$work/repository/build/release"
 cd "$work/repository"
-pages=(README.md docs/*.md examples/README.md)
+pages=(README.md CONTRIBUTING.md docs/*.md examples/README.md)
 
 # blocks PAGE: writes N.sh for each block that is run and N.why for each that is not, in the page's order.
 blocks() {
