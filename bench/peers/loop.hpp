@@ -91,15 +91,15 @@ class Point {
   Point(Peer& peer, Kind kind, std::size_t bytes)
       : peer_(peer),
         kind_(kind),
-        extent_(extent_of(kind, bytes, std::size_t(peer.size()))),
-        in_(peer, extent_.in),
-        out_(peer, extent_.out),
-        buffers_{in_.data(), out_.data(), extent_.count},
+        sizes_(sizes_of(kind, bytes, std::size_t(peer.size()))),
+        in_(peer, sizes_.in),
+        out_(peer, sizes_.out),
+        buffers_{in_.data(), out_.data(), sizes_.count},
         run_(peer.bind(kind, buffers_)) {}
 
   std::size_t wrong_after_one(std::size_t salt) {
     if (peer_.reduces_in_place()) peer_.barrier();  // Gloo returns while it may still send from it
-    fill(peer_, kind_, extent_, buffers_, salt);
+    fill(peer_, kind_, sizes_, buffers_, salt);
     peer_.barrier();
     run_();
     return mismatches(peer_, kind_, buffers_, salt);
@@ -129,7 +129,7 @@ class Point {
 
   Peer& peer_;
   Kind kind_;
-  Extent extent_;
+  Sizes sizes_;
   Memory in_, out_;
   Buffers buffers_;
   std::function<void()> run_;

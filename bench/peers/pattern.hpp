@@ -1,10 +1,14 @@
 // What the buffers hold before an operation and must hold after it: small whole numbers, whose sums are exact in f32.
+// Which rank's elements lie where is the collective's definition (definition.hpp), headers alone: nothing of GCCL is
+// linked into another library's program.
 #pragma once
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 
 #include "bench/peers/peer.hpp"
+#include "libgccl/schedule/definition.hpp"
 
 namespace gccl::bench {
 
@@ -41,61 +45,56 @@ class Series {
   std::array<float, period> values_{};
 };
 
-struct Extent {
+// What an operation is in the library's words (definition.hpp). pingpong is a broadcast from rank 0 that rank 1 alone
+// answers.
+inline Call call_of(Kind kind, std::size_t count) {
+  constexpr Collective kCollectives[] = {Collective::allreduce, Collective::allgather, Collective::reduce_scatter,
+                                         Collective::broadcast, Collective::alltoall,  Collective::barrier,
+                                         Collective::broadcast};
+  static_assert(std::size(kCollectives) == kind_names.size());
+  return {.kind = kCollectives[std::size_t(kind)], .count = count};
+}
+// Whether `out` is the only buffer.
+inline bool one_buffer(Kind kind) { return kind == Kind::broadcast || kind == Kind::pingpong; }
+
+struct Sizes {
   std::size_t count;    // of Buffers
-  std::size_t in, out;  // floats the operation may touch
+  std::size_t in, out;  // floats the operation may touch, on any rank
 };
 
-// `bytes` as nccl-tests counts: the buffer for allreduce, broadcast and pingpong; what each rank receives for
-// allgather; what it puts in for reduce_scatter and alltoall. A block has at least one float.
-inline Extent extent_of(Kind kind, std::size_t bytes, std::size_t size) {
+// `bytes` as nccl-tests counts: the bigger buffer of a rank. A block has at least one float.
+inline Sizes sizes_of(Kind kind, std::size_t bytes, std::size_t ranks) {
   const std::size_t floats = std::max<std::size_t>(1, bytes / sizeof(float));
-  const std::size_t block = std::max<std::size_t>(1, floats / size);
-  switch (kind) {
-    case Kind::allreduce: return {floats, floats, floats};
-    case Kind::broadcast:
-    case Kind::pingpong: return {floats, 0, floats};
-    case Kind::allgather: return {block, block, block * size};
-    case Kind::reduce_scatter: return {block, block * size, block};
-    case Kind::alltoall: return {block, block * size, block * size};
-    case Kind::barrier: break;
-  }
-  return {0, 0, 0};
+  const bool blocks = counts_blocks(call_of(kind, 0).kind);
+  Sizes sizes{blocks ? std::max<std::size_t>(1, floats / ranks) : floats, 0, 0};
+  const Call call = call_of(kind, sizes.count);
+  const auto reach = [](std::size_t* end) {
+    return [end](const Piece& p) { *end = std::max<std::size_t>(*end, p.begin + p.count); };
+  };
+  if (!one_buffer(kind)) each_input(call, Rank(ranks), 0, reach(&sizes.in));
+  each_output(call, Rank(ranks), 0, reach(&sizes.out));
+  return sizes;
 }
 
 // Sets the input, and poisons what the operation must overwrite.
-inline void fill(const Peer& peer, Kind kind, const Extent& extent, const Buffers& buffers, std::size_t salt) {
-  Series::of_rank(peer.rank(), salt).fill(buffers.in, extent.in);
-  if ((kind == Kind::broadcast || kind == Kind::pingpong) && peer.rank() == 0)
-    Series::of_rank(0, salt).fill(buffers.out, extent.out);
-  else
-    std::fill_n(buffers.out, extent.out, -1.0F);
+inline void fill(const Peer& peer, Kind kind, const Sizes& sizes, const Buffers& buffers, std::size_t salt) {
+  std::fill_n(buffers.out, sizes.out, -1.0F);
+  float* const given = one_buffer(kind) ? buffers.out : buffers.in;
+  each_input(call_of(kind, buffers.count), Rank(peer.size()), Rank(peer.rank()), [&](const Piece& p) {
+    Series::of_rank(int(p.from), salt).fill(given + p.begin, p.count, p.block * buffers.count);
+  });
 }
 
 // How many floats of the result are wrong on this rank.
 inline std::size_t mismatches(const Peer& peer, Kind kind, const Buffers& buffers, std::size_t salt) {
-  const std::size_t count = buffers.count;
-  const int size = peer.size(), rank = peer.rank();
+  if (kind == Kind::pingpong && peer.rank() > 1) return 0;
+  const float* const got = kind == Kind::reduce_scatter && peer.reduces_in_place() ? buffers.in : buffers.out;
   std::size_t wrong = 0;
-  switch (kind) {
-    case Kind::allreduce: return Series::sum_of_ranks(size, salt).mismatches(buffers.out, count);
-    case Kind::reduce_scatter:
-      return Series::sum_of_ranks(size, salt)
-          .mismatches(peer.reduces_in_place() ? buffers.in : buffers.out, count, std::size_t(rank) * count);
-    case Kind::allgather:
-      for (int r = 0; r < size; ++r)
-        wrong += Series::of_rank(r, salt).mismatches(buffers.out + std::size_t(r) * count, count);
-      return wrong;
-    case Kind::alltoall:
-      for (int r = 0; r < size; ++r)
-        wrong +=
-            Series::of_rank(r, salt).mismatches(buffers.out + std::size_t(r) * count, count, std::size_t(rank) * count);
-      return wrong;
-    case Kind::broadcast: return Series::of_rank(0, salt).mismatches(buffers.out, count);
-    case Kind::pingpong: return rank < 2 ? Series::of_rank(0, salt).mismatches(buffers.out, count) : 0;
-    case Kind::barrier: break;
-  }
-  return 0;
+  each_output(call_of(kind, buffers.count), Rank(peer.size()), Rank(peer.rank()), [&](const Piece& p) {
+    const Series due = p.reduced ? Series::sum_of_ranks(peer.size(), salt) : Series::of_rank(int(p.from), salt);
+    wrong += due.mismatches(got + p.begin, p.count, p.block * buffers.count);
+  });
+  return wrong;
 }
 
 }  // namespace gccl::bench
