@@ -49,9 +49,7 @@ bool read_stat(std::int32_t pid, char* state, std::uint64_t* began, long* thread
 std::uint64_t here() {
   const std::string boot = boot_id(), names = file_identity(kProcessNamespace);
   if (boot.empty() || names.empty()) return 0;
-  std::uint64_t h = 0;
-  for (const char c : boot + names) h = splitmix::hash(h ^ std::uint64_t(std::uint8_t(c)));
-  return h;
+  return splitmix::text_hash(boot + names);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 namespace gccl::splitmix {
 
@@ -17,5 +18,23 @@ constexpr std::uint64_t mix(std::uint64_t x) {
 
 // The first number of the generator with that seed.
 constexpr std::uint64_t hash(std::uint64_t seed) { return mix(seed + kGolden); }
+
+// A text's hash: each character goes through all that came before it.
+constexpr std::uint64_t text_hash(std::string_view text) {
+  std::uint64_t h = 0;
+  for (const char c : text) h = hash(h ^ std::uint8_t(c));
+  return h;
+}
+
+class Generator {
+ public:
+  constexpr explicit Generator(std::uint64_t seed) : state_(seed) {}
+  constexpr std::uint64_t next() { return mix(state_ += kGolden); }
+  // 0 .. n-1
+  constexpr std::uint64_t below(std::uint64_t n) { return next() % n; }
+
+ private:
+  std::uint64_t state_;
+};
 
 }  // namespace gccl::splitmix

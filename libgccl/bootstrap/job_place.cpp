@@ -108,9 +108,7 @@ Status job_prefix(const Environment& environment, const Launcher& launcher, std:
         GCCL_ERR_INVALID_ARGUMENT);
   const std::string folder = fmt::format("{}/gccl-{}", base, geteuid());
   if (Status s = private_folder(folder); !s.ok()) return s;
-  std::uint64_t hash = 0;
-  for (const unsigned char c : job_name(environment, launcher)) hash = splitmix::hash(hash ^ c);
-  *out = fmt::format("{}/job-{:016x}", folder, hash);
+  *out = fmt::format("{}/job-{:016x}", folder, splitmix::text_hash(job_name(environment, launcher)));
   return {};
 }
 

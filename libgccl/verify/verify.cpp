@@ -2,19 +2,17 @@
 
 #include <fmt/core.h>
 
+#include "libgccl/base/splitmix.hpp"
+
 namespace gccl {
 namespace {
 
 // A reproducible stream of choices.
-struct Dice {
-  std::uint64_t state;
-  std::uint64_t roll() {
-    state = state * 6364136223846793005 + 1442695040888963407;  // Knuth, MMIX
-    return state >> 33;
-  }
+struct Dice : splitmix::Generator {
+  using Generator::Generator;
   template <class T>
   const T& pick(const std::vector<T>& from) {
-    return from[roll() % from.size()];
+    return from[below(from.size())];
   }
 };
 
@@ -117,7 +115,7 @@ struct Choices {
     if (n > 2) {
       Dice dice{seed + n};
       std::vector<Rank> node_of(n);
-      for (Rank& node : node_of) node = Rank(dice.roll() % (n / 3 + 2));
+      for (Rank& node : node_of) node = Rank(dice.below(n / 3 + 2));
       add("irregular", Layout::of(node_of));
     }
   }
@@ -180,7 +178,7 @@ class Sweep {
                 for (const Mode mode : kModes) {
                   if (tally_.failure) return;
                   if (!mode.allows(slicing)) continue;
-                  one(make_case(*tally_.algorithm, count, root, in_place, placed, layout, slicing, mode, dice_.roll()));
+                  one(make_case(*tally_.algorithm, count, root, in_place, placed, layout, slicing, mode, dice_.next()));
                 }
   }
 
@@ -191,9 +189,9 @@ class Sweep {
       const Mode mode = dice_.pick(kModes);
       const Slicing slicing = dice_.pick(slicings(*tally_.algorithm));
       one(make_case(*tally_.algorithm, dice_.pick(choices.counts), dice_.pick(choices.roots),
-                    choices.in_place[dice_.roll() % choices.in_place.size()],
-                    choices.placed[dice_.roll() % choices.placed.size()], dice_.pick(choices.layouts),
-                    mode.allows(slicing) ? slicing : kSlicings.front(), mode, dice_.roll()));
+                    choices.in_place[dice_.below(choices.in_place.size())],
+                    choices.placed[dice_.below(choices.placed.size())], dice_.pick(choices.layouts),
+                    mode.allows(slicing) ? slicing : kSlicings.front(), mode, dice_.next()));
     }
   }
 

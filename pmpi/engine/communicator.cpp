@@ -4,6 +4,7 @@
 #include <cstring>
 #include <mutex>
 
+#include "libgccl/base/splitmix.hpp"
 #include "pmpi/engine/progress.hpp"
 
 namespace gccl::pmpi {
@@ -26,7 +27,7 @@ thread_local std::array<Remembered, 16> remembered;
 Remembered& memory_of(MPI_Comm comm) {
   std::uint64_t key = 0;
   std::memcpy(&key, &comm, sizeof comm);
-  return remembered[std::size_t(key * 0x9e3779b97f4a7c15 >> 60)];
+  return remembered[std::size_t(key * splitmix::kGolden >> 60)];
 }
 
 thread_local Freeing* innermost = nullptr;

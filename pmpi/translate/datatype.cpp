@@ -7,6 +7,8 @@
 #include <mutex>
 #include <vector>
 
+#include "libgccl/base/splitmix.hpp"
+
 namespace gccl::pmpi {
 namespace {
 
@@ -116,7 +118,7 @@ MPI_Comm self = MPI_COMM_NULL;
 std::size_t slot_of(MPI_Datatype type) {
   std::uint64_t key = 0;
   std::memcpy(&key, &type, sizeof type);
-  return std::size_t(key * 0x9e3779b97f4a7c15 >> 56) % kSlots;
+  return std::size_t(key * splitmix::kGolden >> 56) % kSlots;
 }
 
 // Only types that lay their parts out one behind the other can be dense; a look at what others mean costs more than

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 
+#include "libgccl/base/splitmix.hpp"
 #include "sim/llm/chakra.hpp"
 #include "tests/llm/llm_support.hpp"
 #include "tests/support/program.hpp"
@@ -198,13 +199,13 @@ TEST_CASE("traces and communicators are no outputs, and what is no regular file 
 TEST_CASE("damaged traces are refused or played, and never break the program") {
   std::string bytes = read_text(kRoot / "workloads/chakra/step.0.et");
   const Folder folder;
-  std::uint64_t seed = 12345;
+  splitmix::Generator random(12345);
   std::size_t refused = 0;
   for (int i = 0; i < 300; ++i) {
     std::string damaged = bytes;
     for (int k = 0; k < 3; ++k) {
-      seed = seed * 6364136223846793005u + 1442695040888963407u;
-      damaged[(seed >> 33) % damaged.size()] = char(seed >> 20);
+      const std::size_t at = random.below(damaged.size());
+      damaged[at] = char(random.next());
     }
     const auto file = folder.write("d.0.et", damaged);
     try {

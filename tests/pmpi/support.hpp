@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "libgccl/base/splitmix.hpp"
 #include "pmpi/gccl_pmpi.h"
 
 namespace gccl::test {
@@ -18,19 +19,11 @@ namespace gccl::test {
 inline constexpr std::uint64_t kSeed = 20261121;
 
 // Another stream for each number; the same on every rank unless the rank is mixed in.
-class Random {
+class Random : splitmix::Generator {
  public:
-  explicit Random(std::uint64_t stream) : state_(kSeed * 0x9e3779b97f4a7c15 + stream) {}
-  std::uint64_t next() {
-    std::uint64_t z = state_ += 0x9e3779b97f4a7c15;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-    z = (z ^ z >> 27) * 0x94d049bb133111eb;
-    return z ^ z >> 31;
-  }
-  int below(int n) { return int(next() % std::uint64_t(n)); }
-
- private:
-  std::uint64_t state_;
+  explicit Random(std::uint64_t stream) : Generator(kSeed * splitmix::kGolden + stream) {}
+  using Generator::next;
+  int below(int n) { return int(Generator::below(std::uint64_t(n))); }
 };
 
 struct Comm {

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "gccl/gccl.h"
+#include "libgccl/base/splitmix.hpp"
 #include "tests/support/rank_job.hpp"
 
 using namespace ranks;
@@ -118,7 +119,7 @@ class Steps {
     RANK_SUCCESS(GCCL_Comm_size(comm_, &size_));
     RANK_SUCCESS(GCCL_Comm_rank(comm_, &rank_));
   }
-  void note(std::uint64_t value) { log_ = (log_ ^ value) * 0x9e3779b97f4a7c15 ^ log_ >> 29; }
+  void note(std::uint64_t value) { log_ = (log_ ^ value) * gccl::splitmix::kGolden ^ log_ >> 29; }
 
   // One call, made anew until it is carried out.
   void make_step() {

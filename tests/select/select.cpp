@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "libgccl/base/splitmix.hpp"
 #include "libgccl/cluster/transport_model.hpp"
 #include "libgccl/schedule/layout.hpp"
 #include "libgccl/select/plan.hpp"
@@ -245,7 +246,7 @@ TEST_CASE("an algorithm of steps for a switch has a protocol whose messages the 
 template <std::size_t I>
 Cost rounded_otherwise(const Call& c, const View& v, const CostModel& m) {
   const Cost cost = algorithms()[I].cost(c, v, m);
-  const std::uint64_t h = (c.count * 31 + v.all.size) * 0x9e3779b97f4a7c15 ^ I * 0xd1342543de82ef95;
+  const std::uint64_t h = (c.count * 31 + v.all.size) * splitmix::kGolden ^ I * 0xd1342543de82ef95;
   return cost * (1 + double(int(h >> 61) - 4) * 1.2e-16);
 }
 template <std::size_t... I>

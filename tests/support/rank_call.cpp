@@ -58,8 +58,6 @@ void write(GCCL_Dtype d, const What&... what) {
   }
 }
 
-std::uint64_t mixed_bits(std::uint64_t x) { return Random(x).next(); }
-
 }  // namespace
 
 std::size_t bytes_of(GCCL_Dtype d) {
@@ -75,13 +73,6 @@ std::size_t bytes_of(GCCL_Dtype d) {
     case GCCL_FLOAT32: return 4;
     default: return 8;
   }
-}
-
-std::uint64_t Random::next() {  // SplitMix64 (Steele, Lea and Flood 2014)
-  std::uint64_t z = state_ += 0x9e3779b97f4a7c15;
-  z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-  z = (z ^ z >> 27) * 0x94d049bb133111eb;
-  return z ^ z >> 31;
 }
 
 std::string describe(const CallCase& c, int size) {
@@ -151,7 +142,7 @@ RankCall::~RankCall() = default;
 
 Place RankCall::place_here() const {
   if (c_.place != Place::mixed) return c_.place;
-  return Place(mixed_bits(c_.seed + std::uint64_t(rank_)) % 3);
+  return Place(gccl::splitmix::hash(c_.seed + std::uint64_t(rank_)) % 3);
 }
 
 std::size_t RankCall::class_of(std::size_t index, gccl::Rank rank) const {
@@ -187,7 +178,7 @@ std::int64_t RankCall::combined(std::size_t class_on_rank_0) const {
 std::size_t RankCall::length(int from, int to) const {
   if (c_.count == 0) return 0;
   if (c_.kind == Kind::alltoallv && c_.place != Place::apart && from > to) std::swap(from, to);
-  const std::uint64_t h = mixed_bits(c_.seed ^ (std::uint64_t(from) * 64 + std::uint64_t(to) + 1) * 0x10001);
+  const std::uint64_t h = gccl::splitmix::hash(c_.seed ^ (std::uint64_t(from) * 64 + std::uint64_t(to) + 1) * 0x10001);
   if (h % 4 == 0) return 0;
   return h % 4 == 1 ? c_.count : (h >> 8) % (c_.count + 1);
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "gccl/gccl.h"
+#include "libgccl/base/splitmix.hpp"
 #include "libgccl/schedule/definition.hpp"
 
 namespace ranks {
@@ -28,16 +29,7 @@ inline constexpr GCCL_Op kOps[] = {GCCL_SUM, GCCL_PROD, GCCL_MAX, GCCL_MIN, GCCL
 std::size_t bytes_of(GCCL_Dtype dtype);
 
 // A small generator, so that every rank draws the same from the same seed.
-class Random {
- public:
-  explicit Random(std::uint64_t seed) : state_(seed) {}
-  std::uint64_t next();
-  // 0 .. n-1
-  std::uint64_t below(std::uint64_t n) { return next() % n; }
-
- private:
-  std::uint64_t state_;
-};
+using Random = gccl::splitmix::Generator;
 
 enum class Place : std::uint8_t {
   apart,

@@ -17,6 +17,7 @@
 #include "libgccl/base/caught.hpp"
 #include "libgccl/base/no_destructor.hpp"
 #include "libgccl/base/process.hpp"
+#include "libgccl/base/splitmix.hpp"
 #include "libgccl/net/digest.hpp"
 
 namespace gccl::tcp {
@@ -49,10 +50,9 @@ std::uint64_t random_number() {
 
 // Ranks with the same text are on one machine, but those in different network namespaces do not share its loopback.
 std::uint64_t host_number(const char* host) {
-  std::uint64_t h = 0xcbf29ce484222325;  // FNV-1a
-  for (const char* c = host; *c; ++c) h = (h ^ std::uint8_t(*c)) * 0x100000001b3;
+  std::uint64_t h = splitmix::text_hash(host);
   struct stat s {};
-  if (stat("/proc/self/ns/net", &s) == 0) h = (h ^ std::uint64_t(s.st_ino)) * 0x100000001b3;
+  if (stat("/proc/self/ns/net", &s) == 0) h = splitmix::hash(h ^ std::uint64_t(s.st_ino));
   return h;
 }
 
