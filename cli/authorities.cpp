@@ -3,10 +3,10 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <utility>
 
 #include "cli/output.hpp"
+#include "libgccl/base/environment.hpp"
 #include "libgccl/bootstrap/variables.hpp"
 #include "libgccl/cluster/load_authorities.hpp"
 #include "libgccl/json/reader.hpp"
@@ -18,9 +18,14 @@ Authorities authorities_of_environment() {
   if (!std::exchange(warned, true))
     for (const std::string& text : unknown_variables(environ)) write_stderr(fmt::format("gccl warning: {}\n", text));
   Authorities authorities;
-  const Status s = load_authorities([](const char* name) { return std::getenv(name); }, &authorities);
+  const Status s = load_authorities(process_environment(), &authorities);
   if (!s.ok()) throw json::InputError(s.text());
   return authorities;
+}
+
+std::optional<std::filesystem::path> tuning_file_of_environment() {
+  const std::string file = read_text(process_environment(), "GCCL_TUNING_FILE");
+  return file.empty() ? std::nullopt : std::optional<std::filesystem::path>(file);
 }
 
 }  // namespace gccl

@@ -24,6 +24,7 @@
 #include "cli/commands.hpp"
 #include "cli/installation.hpp"
 #include "cli/output.hpp"
+#include "libgccl/base/environment.hpp"
 #include "libgccl/json/reader.hpp"
 
 namespace gccl {
@@ -50,7 +51,7 @@ std::string find_program(const std::string& name) {
     if (::access(name.c_str(), X_OK) != 0) refuse(fmt::format("{}: {}", name, std::strerror(errno)));
     return name;
   }
-  const char* const path = std::getenv("PATH");
+  const char* const path = process_environment()("PATH");
   std::istringstream folders(path ? path : "/usr/local/bin:/usr/bin:/bin");
   for (std::string folder; std::getline(folders, folder, ':');) {
     const std::string file = (folder.empty() ? "." : folder) + "/" + name;
@@ -232,8 +233,8 @@ int run_with_drop_in(const std::vector<std::string>& words) {
                     drop_in));
 
   const std::string program = find_program(arguments[0]);
-  const char* const others = std::getenv("LD_PRELOAD");
-  const std::string preload = others && *others ? drop_in + ":" + others : drop_in;
+  const std::string others = read_text(process_environment(), "LD_PRELOAD");
+  const std::string preload = others.empty() ? drop_in : drop_in + ":" + others;
   require_in_force(program, drop_in, preload);
   ::setenv("LD_PRELOAD", preload.c_str(), 1);
   if (o.stats) ::setenv("GCCL_PMPI_STATS", "1", 1);

@@ -6,7 +6,6 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <memory>
 #include <set>
 #include <thread>
@@ -53,7 +52,7 @@ void check_files(const RunArguments& a, const sim::Scenario& scenario) {
   for (const sim::ScenarioRun& run : scenario.runs)
     for (const sim::Expectation& e : run.expectations)
       if (e.stored) inputs.push_back(e.where.at("result").path());
-  if (const char* const table = std::getenv("GCCL_TUNING_FILE"); table && *table) inputs.emplace_back(table);
+  if (auto table = tuning_file_of_environment()) inputs.push_back(std::move(*table));
   check_outputs({a.json, a.csv, a.html, a.trace, a.resume}, inputs);
 }
 

@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <memory>
+#include <utility>
 
 #include "cli/authorities.hpp"
 #include "cli/engines.hpp"
@@ -81,7 +81,7 @@ std::vector<std::filesystem::path> files_of_steps(std::span<const llm::LlmWorklo
   for (const llm::LlmWorkload& w : steps)
     for (auto& file : llm::files_of_workload(w))
       if (std::ranges::find(all, file) == all.end()) all.push_back(std::move(file));
-  if (const char* const table = std::getenv("GCCL_TUNING_FILE"); table && *table) all.emplace_back(table);
+  if (auto table = tuning_file_of_environment()) all.push_back(std::move(*table));
   return all;
 }
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # layers.sh SOURCE_FOLDER BUILD_FOLDER LIBRARY: no room includes one above it, nor, where each file is compiled alone (preset
 # clang), refers to what one above it defines; communicators name no transport, and the shared library holds nothing of the
-# simulator.
+# simulator. And one place reads the environment.
 # A room is a folder of libgccl/, sim/ or sim/scenario/, or another folder at the top; a new one needs a place in this list.
 set -euo pipefail
 cd "$1"
@@ -64,6 +64,19 @@ fi
 # Communicators know transports by their interface alone (libgccl/transports/transport.hpp).
 if grep -rniwE 'shm|tcp|mpi' libgccl/communicator; then
   echo "libgccl/communicator names a transport"
+  exit 1
+fi
+
+# The environment is read in one place, so that tests can give another one. Libraries that must not hold the inside of
+# libgccl ask by themselves: a transport that is a plug-in, the MPI drop-in, the plug-in for NCCL.
+readers="libgccl/base/environment.cpp
+libgccl/transports/mpi/mpi_port.cpp
+nccl_tuner/plugin.cpp
+pmpi/engine/connecting.cpp
+pmpi/intercept/init_finalize.cpp"
+if grep -rlwE 'getenv|secure_getenv' --include='*.cpp' --include='*.hpp' libgccl sim cli pmpi nccl_tuner bench |
+     grep -vxF "$readers"; then
+  echo "calls getenv(): libgccl/base/environment.hpp is for that"
   exit 1
 fi
 

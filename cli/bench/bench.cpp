@@ -2,13 +2,13 @@
 #include <fmt/format.h>
 
 #include <cstdio>
-#include <cstdlib>
 
 #include "cli/bench/options.hpp"
 #include "cli/bench/run.hpp"
 #include "cli/commands.hpp"
 #include "cli/output.hpp"
 #include "cli/plugin.hpp"
+#include "libgccl/base/environment.hpp"
 
 namespace gccl {
 namespace {
@@ -16,8 +16,9 @@ namespace {
 // The word after --backend; where there is none, what the process was started by.
 std::string backend_asked(const std::vector<std::string>& args) {
   if (const std::string stated = word_after("--backend", args); !stated.empty()) return stated;
+  const Environment environment = process_environment();
   for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"})
-    if (std::getenv(name)) return "mpi";
+    if (environment(name)) return "mpi";
   return "native";
 }
 

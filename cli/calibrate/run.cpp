@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
@@ -14,6 +13,7 @@
 
 #include "cli/calibrate/measure.hpp"
 #include "cli/output.hpp"
+#include "libgccl/base/environment.hpp"
 #include "libgccl/json/reader.hpp"
 #include "sim/measured/calibration/calibration.hpp"
 
@@ -275,7 +275,8 @@ std::string wrong_with(const Job& job, const Options& o) {
   if (job.rank() != 0) return {};
   try {
     std::vector<fs::path> inputs;
-    if (const char* file = std::getenv("GCCL_PARAMETERS"); file && *file) inputs.emplace_back(file);
+    if (std::string file = read_text(process_environment(), "GCCL_PARAMETERS"); !file.empty())
+      inputs.emplace_back(std::move(file));
     check_outputs({o.output, o.cluster_output, o.json}, inputs);
   } catch (const json::InputError& e) {
     return e.what();

@@ -1,8 +1,9 @@
 #include "cli/launch/ssh.hpp"
 
-#include <cstdlib>
 #include <filesystem>
 #include <sstream>
+
+#include "libgccl/base/environment.hpp"
 
 namespace gccl::launch {
 namespace {
@@ -28,8 +29,8 @@ constexpr const char* kScript =
 
 Process over_ssh(const std::string& host, const Process& rank) {
   Process ssh;
-  const char* command = std::getenv("GCCL_LAUNCH_SSH");
-  std::istringstream words(command && *command ? command : "ssh");
+  const std::string command = read_text(process_environment(), "GCCL_LAUNCH_SSH");
+  std::istringstream words(command.empty() ? "ssh" : command);
   for (std::string word; words >> word;) ssh.command.push_back(word);
   std::string remote = "exec sh -c " + quoted(kScript) + " gccl-launch";
   for (const std::string& word : rank.command) remote += " " + quoted(word);

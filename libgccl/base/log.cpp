@@ -2,16 +2,18 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
+
+#include "libgccl/base/environment.hpp"
 
 namespace gccl {
 
 int log_level() {
+  const Environment environment = process_environment();
   // Other values are errors of GCCL_Init.
-  const char* const text = std::getenv("GCCL_LOG");
+  const char* const text = environment("GCCL_LOG");
   if (text && std::strlen(text) == 1 && *text >= '0' && *text <= '2') return *text - '0';
-  const char* const as_nccl = std::getenv("GCCL_DEBUG");
+  const char* const as_nccl = environment("GCCL_DEBUG");
   const bool info = as_nccl && (std::strcmp(as_nccl, "INFO") == 0 || std::strcmp(as_nccl, "TRACE") == 0);
   return info ? int(kLogInfo) : int(kLogWarnings);
 }

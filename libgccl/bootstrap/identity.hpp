@@ -3,8 +3,8 @@
 
 #include <array>
 
+#include "libgccl/base/environment.hpp"
 #include "libgccl/base/limits.hpp"
-#include "libgccl/bootstrap/environment.hpp"
 #include "libgccl/schedule/types.hpp"
 
 namespace gccl {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "gccl/gccl.h"
-#include "libgccl/bootstrap/environment.hpp"
+#include "libgccl/base/environment.hpp"
 
 namespace gccl {
 

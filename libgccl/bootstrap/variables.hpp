@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "libgccl/bootstrap/environment.hpp"
+#include "libgccl/base/environment.hpp"
 
 namespace gccl {
 

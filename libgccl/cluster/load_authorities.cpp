@@ -10,11 +10,8 @@
 
 namespace gccl {
 
-Status load_authorities(const std::function<const char*(const char* name)>& environment, Authorities* out) try {
-  const auto value = [&](const char* name) {
-    const char* const text = environment(name);
-    return std::string(text ? text : "");
-  };
+Status load_authorities(const Environment& environment, Authorities* out) try {
+  const auto value = [&](const char* name) { return read_text(environment, name); };
   if (Status s = Overrides::parse(value("GCCL_ALGORITHM"), &out->named); !s.ok()) return s;
   if (Status s = AlgorithmLists::parse(value("GCCL_ALGO"), &out->lists); !s.ok()) return s;
   if (const std::string file = value("GCCL_TUNING_FILE"); !file.empty())

@@ -1,8 +1,7 @@
 // What the environment says of the choice of algorithms.
 #pragma once
 
-#include <functional>
-
+#include "libgccl/base/environment.hpp"
 #include "libgccl/base/status.hpp"
 #include "libgccl/cluster/cluster.hpp"
 #include "libgccl/select/authorities.hpp"
@@ -11,7 +10,7 @@ namespace gccl {
 
 // GCCL_ALGORITHM, GCCL_ALGO and GCCL_TUNING_FILE; what is empty or not set asks for nothing. GCCL_ERR_INVALID_ARGUMENT
 // says which variable is wrong in what, for a file with its name and the place in it.
-Status load_authorities(const std::function<const char*(const char* name)>& environment, Authorities* out);
+Status load_authorities(const Environment& environment, Authorities* out);
 
 // GCCL_ERR_INVALID_ARGUMENT where there is a table and it is for another machine than ranks on these cards have
 // (check_machine).

@@ -5,6 +5,7 @@
 
 #include <cstring>
 
+#include "libgccl/base/environment.hpp"
 #include "libgccl/base/log.hpp"
 #include "libgccl/bootstrap/missing.hpp"
 #include "libgccl/bootstrap/variables.hpp"
@@ -43,10 +44,11 @@ std::string nodes_text(const std::vector<Rank>& nodes) {
 
 // What the environment sets, secrets and what launchers set for each rank apart.
 std::string set_variables() {
+  const Environment environment = process_environment();
   std::string text;
   for (const Variable& v : variables()) {
     if (v.fallback == "a launcher's" || v.name.starts_with("GCCL_SECRET")) continue;
-    const char* const value = std::getenv(std::string(v.name).c_str());
+    const char* const value = environment(std::string(v.name).c_str());
     if (value) text += fmt::format(" {}={}", v.name, value);
   }
   return text.empty() ? " nothing" : text;

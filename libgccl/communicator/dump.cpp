@@ -8,7 +8,6 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -181,14 +180,10 @@ Status write_dump(const DumpedRank& rank, const std::string& path) {
   return std::rename(draft.c_str(), path.c_str()) == 0 ? Status() : wrong(errno);
 }
 
-Status read_dump_settings(DumpSettings* out) {
-  const auto value = [](const char* name) {
-    const char* const v = std::getenv(name);
-    return std::string(v ? v : "");
-  };
-  out->prefix = value("GCCL_DUMP");
-  out->json = value("GCCL_DUMP_FORMAT") == "json";
-  const std::string signal = value("GCCL_DUMP_SIGNAL");
+Status read_dump_settings(const Environment& environment, DumpSettings* out) {
+  out->prefix = read_text(environment, "GCCL_DUMP");
+  out->json = read_text(environment, "GCCL_DUMP_FORMAT") == "json";
+  const std::string signal = read_text(environment, "GCCL_DUMP_SIGNAL");
   if (signal.empty()) return {};
   if (out->prefix.empty()) return invalid("GCCL_DUMP_SIGNAL needs GCCL_DUMP, which says where dumps go");
   struct sigaction act {};

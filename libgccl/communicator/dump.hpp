@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "gccl/gccl.h"
+#include "libgccl/base/environment.hpp"
 #include "libgccl/base/status.hpp"
 #include "libgccl/schedule/types.hpp"
 
@@ -50,7 +51,7 @@ struct DumpSettings {
   std::string prefix;
   bool json = false;
 };
-Status read_dump_settings(DumpSettings* out);
+Status read_dump_settings(const Environment& environment, DumpSettings* out);
 std::string dump_file(const DumpSettings& settings, Rank rank);
 // How often the signal of GCCL_DUMP_SIGNAL has come.
 std::uint32_t dumps_asked();

@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "libgccl/bootstrap/environment.hpp"
+#include "libgccl/base/environment.hpp"
 #include "libgccl/cluster/load_authorities.hpp"
 #include "libgccl/communicator/communicator.hpp"
 #include "libgccl/communicator/introduction.hpp"
@@ -19,9 +19,9 @@ namespace {
 
 constexpr std::int64_t kReportMs = 5000;  // a rank that cannot start waits so long for the others, to say so
 
-bool flag(const char* name) {
-  const char* value = std::getenv(name);
-  return value && *value && std::strcmp(value, "0") != 0;
+bool flag(const Environment& environment, const char* name) {
+  const std::string value = read_text(environment, name);
+  return !value.empty() && value != "0";
 }
 
 // The same on every rank, as the table is.
@@ -48,19 +48,18 @@ Status create_world(const GCCL_Config* config, int rank, std::unique_ptr<Communi
 
   // A rank that cannot start says so to the others, instead of letting them wait.
   s = start.wrong;
-  if (s.ok()) s = read_dump_settings(&world->dumps);
-  if (s.ok()) s = load_authorities(process_environment(), &world->authorities);
-  const char* const file = std::getenv("GCCL_PARAMETERS");
-  const std::string parameters = file ? file : "";
+  const Environment environment = process_environment();
+  if (s.ok()) s = read_dump_settings(environment, &world->dumps);
+  if (s.ok()) s = load_authorities(environment, &world->authorities);
+  const std::string parameters = read_text(environment, "GCCL_PARAMETERS");
   std::string costs;
   if (s.ok() && !parameters.empty()) {
     s = load_transports(parameters, &world->measured, &costs);
     if (!s.ok()) s = Status::error(fmt::format("GCCL_PARAMETERS: {}", s.text()), s.code());
   }
-  const char* const check = std::getenv("GCCL_CHECK");
-  world->check = flag("GCCL_CHECK") ? std::max(std::atoi(check), 1) : 0;
-  const char* const on_failure = std::getenv("GCCL_ON_FAILURE");
-  world->shrinks = on_failure && std::strcmp(on_failure, "shrink") == 0;
+  const std::string check = read_text(environment, "GCCL_CHECK");
+  world->check = flag(environment, "GCCL_CHECK") ? std::max(std::atoi(check.c_str()), 1) : 0;
+  world->shrinks = read_text(environment, "GCCL_ON_FAILURE") == "shrink";
   Introduction mine;
   mine.version = GCCL_VERSION_CODE;
   if (::getrandom(&mine.id, sizeof mine.id, 0) != ssize_t(sizeof mine.id)) mine.id = std::uint64_t(now_ns());
@@ -110,7 +109,7 @@ Status create_world(const GCCL_Config* config, int rank, std::unique_ptr<Communi
   if (s = world->recovery->usable(); world->shrinks && !s.ok())
     return Status::error(fmt::format("GCCL_ON_FAILURE is shrink: {}", s.text()), s.code());
   const auto here = std::count(members.node.begin(), members.node.end(), members.node[start.rank]);
-  world->oversubscribed = here > ::sysconf(_SC_NPROCESSORS_ONLN) || flag("GCCL_OVERSUBSCRIBED");
+  world->oversubscribed = here > ::sysconf(_SC_NPROCESSORS_ONLN) || flag(environment, "GCCL_OVERSUBSCRIBED");
   Exchange& exchange = *start.exchange;
   world->watch = std::make_unique<Watch>(start.rank);
   s = Communicator::create(world, std::move(members), exchange, out);

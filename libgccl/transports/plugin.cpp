@@ -4,10 +4,10 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <vector>
 
+#include "libgccl/base/environment.hpp"
 #include "libgccl/base/split.hpp"
 
 namespace gccl {
@@ -16,8 +16,8 @@ namespace {
 // Where plug-ins lie: in the user's folders, and in the library's own, which is lib/gccl of an installation and of a
 // build folder, or the folder of the plug-in that this code is part of.
 std::vector<std::string> plugin_folders() {
-  const char* path = std::getenv("GCCL_BACKEND_PATH");
-  std::vector<std::string> folders = split(path ? path : "", ':');
+  const std::string path = read_text(process_environment(), "GCCL_BACKEND_PATH");
+  std::vector<std::string> folders = split(path, ':');
   static const char here = 0;
   Dl_info info{};
   if (::dladdr(&here, &info) == 0 || !info.dli_fname) return folders;

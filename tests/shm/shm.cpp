@@ -61,7 +61,7 @@ bool has(const std::string& text, const std::string& part) { return text.find(pa
 // Two ranks of this process.
 struct Two_ranks {
   std::vector<std::uint32_t> node = {0, 0}, world_rank = {0, 1};
-  Rank_files files[2];
+  Instance instance[2] = {Instance(process_environment()), Instance(process_environment())};
   std::unique_ptr<Port> port[2];
 
   GCCL_Port_spec spec(std::uint32_t rank) const {
@@ -77,7 +77,7 @@ struct Two_ranks {
   Two_ranks() {
     std::vector<std::byte> addresses(2 * GCCL_BACKEND_ADDRESS_BYTES);
     for (std::uint32_t r : {0u, 1u}) {
-      const Status s = Port::open(files[r], spec(r), &port[r], addresses.data() + r * GCCL_BACKEND_ADDRESS_BYTES);
+      const Status s = Port::open(instance[r], spec(r), &port[r], addresses.data() + r * GCCL_BACKEND_ADDRESS_BYTES);
       REQUIRE_MESSAGE(s.ok(), s.text());
     }
     for (std::uint32_t r : {0u, 1u}) {
@@ -350,11 +350,11 @@ void with_peer(const std::function<void(Port&, Header& own)>& rank1, const std::
                               .node = node,
                               .world_rank = world_rank,
                               .connect_timeout_ms = 0};
-    Rank_files files;
+    Instance instance(process_environment());
     std::unique_ptr<Port> port;
     Address_bytes addresses[2] = {};
     std::uint8_t reaches[2] = {};
-    if (const Status s = Port::open(files, spec, &port, &addresses[rank]); !s.ok()) return s.text();
+    if (const Status s = Port::open(instance, spec, &port, &addresses[rank]); !s.ok()) return s.text();
     Header* const own = only_header();
     if (!own || own->users != 1) return "no header";
     if (::write(to, &addresses[rank], sizeof addresses[0]) != ssize_t(sizeof addresses[0])) return "write";

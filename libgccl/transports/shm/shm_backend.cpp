@@ -31,14 +31,16 @@ GCCL_Result guarded(char* text, F f) {
 constexpr GCCL_Backend kBackend = {
     .abi = GCCL_BACKEND_ABI,
     .name = "shm",
-    .open = [](const GCCL_Backend_environment*, void** instance,
-               char* text) { return guarded(text, [&] { return *instance = new shm::Rank_files, Status(); }); },
-    .close = [](void* instance) { delete static_cast<shm::Rank_files*>(instance); },
+    .open =
+        [](const GCCL_Backend_environment*, void** instance, char* text) {
+          return guarded(text, [&] { return *instance = new shm::Instance(process_environment()), Status(); });
+        },
+    .close = [](void* instance) { delete static_cast<shm::Instance*>(instance); },
     .open_port =
         [](void* instance, const GCCL_Port_spec* spec, void** port, void* address, char* text) {
           return guarded(text, [&] {
             std::unique_ptr<Port> p;
-            const Status s = Port::open(*static_cast<shm::Rank_files*>(instance), *spec, &p, address);
+            const Status s = Port::open(*static_cast<shm::Instance*>(instance), *spec, &p, address);
             *port = p.release();
             return s;
           });

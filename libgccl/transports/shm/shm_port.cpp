@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cassert>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <new>
 
@@ -29,10 +28,10 @@ static_assert(sizeof(Address) <= GCCL_BACKEND_ADDRESS_BYTES);
 
 }  // namespace
 
-Status Port::open(Rank_files& files, const GCCL_Port_spec& spec, std::unique_ptr<Port>* out, void* address) {
+Status Port::open(Instance& instance, const GCCL_Port_spec& spec, std::unique_ptr<Port>* out, void* address) {
   assert(spec.rank < spec.size && spec.channels > 0);
   auto p = std::make_unique<Port>();
-  p->files_ = &files;
+  p->instance_ = &instance;
   p->rank_ = spec.rank;
   p->size_ = spec.size;
   p->channels_ = spec.channels;
@@ -51,7 +50,7 @@ Status Port::open(Rank_files& files, const GCCL_Port_spec& spec, std::unique_ptr
   }
   if (::getrandom(&p->probe_value_, sizeof p->probe_value_, 0) != ssize_t(sizeof p->probe_value_))
     return Status::error(fmt::format("no random numbers: {}", std::strerror(errno)), GCCL_ERR_SYSTEM);
-  if (const Status s = files.mine(&p->file_); !s.ok()) return s;
+  if (const Status s = instance.files.mine(&p->file_); !s.ok()) return s;
   if (const Status s = Segment::create(p->file_, p->node_ranks_ * p->channels_, &p->segment_); !s.ok()) {
     p->connected();  // where another transport serves the ranks, nobody needs the file's name
     return s;
@@ -75,8 +74,6 @@ Status Port::connect(const GCCL_Port_spec& spec, const void* addresses, std::uin
   // Place of a rank among all ranks of its node: the pipe to it, in any writer's segment, has that place.
   std::uint32_t mine = 0, place = 0;
   for (Rank r = 0; r < spec.rank; ++r) mine += spec.node[r] == spec.node[spec.rank];
-  const char* setting = std::getenv("GCCL_SHM_ZERO_COPY");
-  const bool allowed = !setting || std::strcmp(setting, "0") != 0;
   ends_.resize(neighbours_.size() * channels_ * 2);
   active_.reserve(ends_.size());  // transfers need no memory
   for (std::uint32_t i = 0; i < neighbours_.size(); ++i) {
@@ -91,13 +88,13 @@ Status Port::connect(const GCCL_Port_spec& spec, const void* addresses, std::uin
       ++place;
       continue;
     }
-    if (const Status s = files_->of(a.file, &n.file); !s.ok()) return s;
+    if (const Status s = instance_->files.of(a.file, &n.file); !s.ok()) return s;
     if (const Status s = Segment::open(n.file, a.offset, a.id, node_ranks_ * channels_, &n.segment); !s.ok()) return s;
     n.pid = a.pid;
     // In another process-id namespace the number is nobody's, or somebody else's.
     std::uint64_t seen = 0;
-    n.can_fetch =
-        allowed && (n.file->mine() || (read_memory_of(a.pid, a.probe, &seen, sizeof seen) && seen == a.probe_value));
+    n.can_fetch = instance_->zero_copy &&
+                  (n.file->mine() || (read_memory_of(a.pid, a.probe, &seen, sizeof seen) && seen == a.probe_value));
     for (std::uint32_t c = 0; c < channels_; ++c) {
       End& out = ends_[(i * channels_ + c) * 2];
       out.peer = n.rank;

@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "libgccl/base/environment.hpp"
 #include "libgccl/schedule/types.hpp"
 #include "libgccl/transports/shm/segment.hpp"
 
@@ -51,11 +52,19 @@ struct End {
   GCCL_Transfer* zero_copy_last = nullptr;
 };
 
+// What all ports of one rank share.
+struct Instance {
+  explicit Instance(const Environment& environment) : zero_copy(read_text(environment, "GCCL_SHM_ZERO_COPY") != "0") {}
+
+  Rank_files files;
+  const bool zero_copy;  // this rank may read its neighbours' memory
+};
+
 // shm_port.cpp: opening, connecting, and what becomes of peers; shm_transfers.cpp: how messages move.
 class Port {
  public:
-  // `files` must outlive the port.
-  static Status open(Rank_files& files, const GCCL_Port_spec& spec, std::unique_ptr<Port>* out, void* address);
+  // `instance` must outlive the port.
+  static Status open(Instance& instance, const GCCL_Port_spec& spec, std::unique_ptr<Port>* out, void* address);
   Status connect(const GCCL_Port_spec& spec, const void* addresses, std::uint8_t* reaches);
   void connected() {
     if (file_) file_->unlink();
@@ -130,7 +139,7 @@ class Port {
   std::vector<Neighbour> neighbours_;  // the other ranks of my node
   std::vector<End> ends_;              // by neighbour, channel, direction
   std::vector<End*> active_;           // those with transfers
-  Rank_files* files_ = nullptr;
+  Instance* instance_ = nullptr;
   std::shared_ptr<Rank_file> file_;   // mine
   std::shared_ptr<Segment> segment_;  // in it: where I write
   pid_t pid_ = 0;                     // who opened it

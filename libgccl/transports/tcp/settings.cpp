@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <fstream>
 #include <string>
 #include <string_view>
@@ -25,7 +24,7 @@ constexpr int kLoopbackBufferBytes = 2 << 20;
 constexpr int kSendBufferBytes = 4 << 20;
 
 // Keep-alive counts in seconds.
-constexpr long kPeerTimeoutMin_ms = 2000, kPeerTimeoutMax_ms = 86400000;
+constexpr std::int64_t kPeerTimeoutMin_ms = 2000, kPeerTimeoutMax_ms = 86400000;
 constexpr int kProbes = 8;
 
 constexpr std::size_t kCongestionNameBytes = 16;  // the system's TCP_CA_NAME_MAX, with the 0 at the end
@@ -53,30 +52,22 @@ Status check_congestion(const std::string& name) {
 
 }  // namespace
 
-Status read_settings(Settings* out) {
-  if (const char* text = std::getenv("GCCL_TCP_STREAMS"); text && *text) {
-    char* end = nullptr;
-    const long n = std::strtol(text, &end, 10);
-    if (*end || n < 1 || n > long(Settings::kStreamsMax))
-      return Status::error(
-          fmt::format("GCCL_TCP_STREAMS=\"{}\": expected a number from 1 to {}", text, Settings::kStreamsMax),
-          GCCL_ERR_INVALID_ARGUMENT);
-    out->streams = unsigned(n);
-  }
-  if (const char* text = std::getenv("GCCL_TCP_PEER_TIMEOUT_MS"); text && *text) {
-    char* end = nullptr;
-    const long n = std::strtol(text, &end, 10);
-    if (*end || n < kPeerTimeoutMin_ms || n > kPeerTimeoutMax_ms)
-      return Status::error(fmt::format("GCCL_TCP_PEER_TIMEOUT_MS=\"{}\": expected a number from {} to {}", text,
-                                       kPeerTimeoutMin_ms, kPeerTimeoutMax_ms),
-                           GCCL_ERR_INVALID_ARGUMENT);
-    out->peer_timeout = std::chrono::milliseconds(n);
-  }
-  if (const char* text = std::getenv("GCCL_TCP_CONGESTION")) {
+Status read_settings(const Environment& environment, Settings* out) {
+  const Environment given = without_empty(environment);
+  bool found = false;
+  std::int64_t number = 0;
+  if (Status s = read_number(given, "GCCL_TCP_STREAMS", 1, Settings::kStreamsMax, &number, &found); !s.ok()) return s;
+  if (found) out->streams = unsigned(number);
+  if (Status s =
+          read_number(given, "GCCL_TCP_PEER_TIMEOUT_MS", kPeerTimeoutMin_ms, kPeerTimeoutMax_ms, &number, &found);
+      !s.ok())
+    return s;
+  if (found) out->peer_timeout = std::chrono::milliseconds(number);
+  if (const char* text = environment("GCCL_TCP_CONGESTION")) {  // an empty one is a choice: the system's
     out->congestion = text;
     if (Status s = check_congestion(*out->congestion); !s.ok()) return s;
   }
-  if (const char* text = std::getenv("GCCL_TCP_ZEROCOPY"); text && *text) {
+  if (const char* text = given("GCCL_TCP_ZEROCOPY")) {
     const std::string_view t = text;
     if (t == "0") {
       out->zero_copy = Settings::ZeroCopyUse::never;

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "libgccl/base/environment.hpp"
 #include "libgccl/base/status.hpp"
 
 namespace gccl::tcp {
@@ -27,7 +28,7 @@ struct Settings {
 };
 
 // GCCL_ERR_INVALID_ARGUMENT names the variable.
-Status read_settings(Settings* out);
+Status read_settings(const Environment& environment, Settings* out);
 // Probes the peer's machine while nothing else travels.
 void keep_alive(int fd, const Settings& settings);
 // The peer's machine owes an acknowledgement for longer than the limit. A process that is stopped, or computes for long

@@ -119,7 +119,7 @@ Status Connector::listen() {
 }
 
 Status Connector::start() {
-  if (Status s = read_settings(&accept_context_.settings); !s.ok()) return s;
+  if (Status s = read_settings(process_environment(), &accept_context_.settings); !s.ok()) return s;
   if (Status s = listen(); !s.ok()) return s;
   accept_context_.secret = environment_.secret;
   accept_context_.nonce = address_.nonce;

@@ -1,13 +1,30 @@
-#include "libgccl/bootstrap/environment.hpp"
+#include "libgccl/base/environment.hpp"
 
 #include <fmt/core.h>
 
 #include <charconv>
+#include <cstdlib>
 #include <system_error>
 
 #include "gccl/gccl.h"
 
 namespace gccl {
+
+Environment process_environment() {
+  return [](const char* name) -> const char* { return std::getenv(name); };
+}
+
+Environment without_empty(const Environment& environment) {
+  return [environment](const char* name) {
+    const char* const text = environment(name);
+    return text && *text ? text : nullptr;
+  };
+}
+
+std::string read_text(const Environment& environment, const char* name) {
+  const char* const text = environment(name);
+  return text ? text : "";
+}
 
 Status parse_number(const std::string& name, const std::string& text, std::int64_t min, std::int64_t max,
                     std::int64_t* out) {

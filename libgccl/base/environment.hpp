@@ -1,8 +1,8 @@
-// Environment variables, the process's or a test's own.
+// Environment variables, the process's or a test's own. Nothing else in the library and the program asks for a variable
+// (tests/layers.sh): what a function reads there, its caller can see, and a test can say.
 #pragma once
 
 #include <cstdint>
-#include <cstdlib>
 #include <functional>
 #include <string>
 
@@ -13,10 +13,13 @@ namespace gccl {
 // The value of a variable; null when it is not set.
 using Environment = std::function<const char*(const char* name)>;
 
-inline Environment process_environment() {
-  return [](const char* name) -> const char* { return std::getenv(name); };
-}
+// Any thread, as long as none changes the environment; a value stays until the program changes that variable.
+Environment process_environment();
+// Variables with an empty value count as not set.
+Environment without_empty(const Environment& environment);
 
+// The value of a variable; empty when it is not set.
+std::string read_text(const Environment& environment, const char* name);
 // The whole of `text` as a decimal number from min to max; else GCCL_ERR_INVALID_ARGUMENT: "NAME is "TEXT", expected a
 // whole number from MIN to MAX".
 Status parse_number(const std::string& name, const std::string& text, std::int64_t min, std::int64_t max,
