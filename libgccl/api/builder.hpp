@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 
+#include <cassert>
 #include <optional>
 
 #include "libgccl/api/handles.hpp"
@@ -76,12 +77,14 @@ class Builder {
   // The call is like any other of the same key: repeat() may repeat it. Types and operations of the caller's own may be
   // freed, and others get their numbers.
   void repeatable(const Communicator::Key& key) {
+    assert(key.kind == work_.what.kind);
     if (!user_defined(key.dtype) && !user_defined(key.op)) key_ = &key;
   }
 
   // Carries it out, or begins it where there is a request to give.
   GCCL_Result go(GCCL_Request* request, bool non_blocking) {
     if (non_blocking && !request) fail("request is null: expected where to store the request");
+    assert(!status_.ok() || work_.elements.bytes > 0);
     const bool group = current_group() != nullptr;
     const bool once = non_blocking || group || work_.what.point_to_point();
     if (once && c_.survival().refuses()) return failed(c_.survival().refused());

@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cassert>
 #include <cstring>
 #include <future>
 #include <system_error>
@@ -29,6 +30,7 @@ class ProgressThread {
   // Throws where there is no thread to be had.
   void need(bool more) {
     std::lock_guard lock(mutex_);
+    assert(more || users_ > 0);
     if (more && users_ == 0) {
       stop_ = false;
       thread_ = std::thread([this] {
@@ -124,6 +126,7 @@ Status create_worlds(const GCCL_Config& config, std::span<const int> ranks, GCCL
 }  // namespace
 
 Status keep(std::unique_ptr<Communicator> c, GCCL_Comm* out) {
+  assert(c && out);
   try {
     std::lock_guard lock(owned_mutex);
     owned().reserve(owned().size() + 1);

@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cassert>
 #include <cmath>
 #include <exception>
 
@@ -37,6 +38,7 @@ void abort_pending(const Operation* op, int code) {
 Group_calls* current_group() { return group.depth > 0 ? &group : nullptr; }
 
 GCCL_Result run_in_group(Group_calls& g, Communicator& c, Work&& work) {
+  assert(g.depth > 0);
   // First, as either may throw: what has started has a place, and no place is without an operation.
   if (g.operations.size() == g.operations.capacity()) g.operations.reserve(2 * g.operations.size() + 4);
   Operation* op = nullptr;
@@ -77,6 +79,7 @@ Status wait_in_turns(std::vector<Operation*> operations) {
   while (!operations.empty()) {
     Moved moved = Moved::nothing;
     const std::size_t ended = std::erase_if(operations, [&](Operation* op) {
+      assert(op);
       Status s;
       const Communicator* const of = op->communicator;
       if (!Communicator::test(op, &s, &moved)) return false;

@@ -2,6 +2,7 @@
 #include <poll.h>
 
 #include <algorithm>
+#include <cassert>
 #include <cerrno>
 #include <thread>
 
@@ -29,7 +30,7 @@ bool wait_for(int fd, short events, Deadline deadline) {
 
 class TcpStoreClient : public Exchange {
  public:
-  explicit TcpStoreClient(const TcpStore& store) : store_(store) {}
+  explicit TcpStoreClient(const TcpStore& store) : store_(store) { assert(store.rank < store.size); }
 
   Status all_gather(std::span<const std::byte> mine, std::vector<std::byte>* all, std::int64_t timeout_ms) override {
     if (!broken_.ok()) return broken_;
@@ -90,6 +91,7 @@ class TcpStoreClient : public Exchange {
 
   // *again: it may go better another time.
   Status dial_store(const SocketAddress& address, Deadline deadline, bool* again) {
+    assert(!fd_);
     *again = true;
     Fd fd;
     if (Status s = dial(address, &fd); !s.ok()) return s;
@@ -128,6 +130,7 @@ class TcpStoreClient : public Exchange {
   }
 
   Status write_all(std::span<const std::byte> bytes, Deadline deadline, std::int64_t timeout_ms) {
+    assert(fd_);
     while (!bytes.empty()) {
       const ssize_t n = send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
       if (n >= 0)
@@ -143,6 +146,7 @@ class TcpStoreClient : public Exchange {
   }
 
   Status read_all(std::span<std::byte> bytes, Deadline deadline, std::int64_t timeout_ms) {
+    assert(fd_);
     while (!bytes.empty()) {
       const ssize_t n = recv(fd_.get(), bytes.data(), bytes.size(), 0);
       if (n > 0)

@@ -201,6 +201,7 @@ void Communicator::count(void (Metrics::*event)()) {
 
 void Communicator::adopt(Communicator& made, std::size_t ranks_lost) noexcept {
   std::scoped_lock lock(lock_, made.lock_);
+  assert(!busy() && !made.busy());  // operations refer to the team that they began with
   Failure &mine = operations_.failure(), &old = made.operations_.failure();
   old.set(mine.why().copy_or_code(), mine.culprit());
   old.acknowledge();

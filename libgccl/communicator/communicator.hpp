@@ -134,7 +134,7 @@ class Communicator {
   SpinLock lock_;
   Team team_;
   Recorder recorder_{team_};
-  Operations operations_{team_, recorder_};
+  Operations operations_{team_, recorder_, lock_};
   Supervisor supervisor_{team_, operations_};
   ShortCalls short_calls_;
   Survival survival_{*this};

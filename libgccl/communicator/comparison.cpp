@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cassert>
 #include <cstring>
 #include <span>
 
@@ -104,6 +105,7 @@ Work Comparison::work(const Members& members) {
   Work w;
   const Collective kind = of_ == Of::lengths ? Collective::alltoall : Collective::allgather;
   const std::size_t words = of_ == Of::lengths ? 1 : mine_.size();  // to each rank
+  assert(words > 0 && all_.size() == words * members.size());       // what the gathering writes to
   w.what = {.kind = std::uint8_t(kind),
             .purpose = !frees()        ? Purpose::check
                        : members.world ? Purpose::finalize
@@ -178,6 +180,7 @@ Comparison::Found Comparison::in_results(const Members& members) const {
 
 // Only this rank sees what it is sent.
 Comparison::Found Comparison::in_lengths(const Members& members, const Work& work) const {
+  assert(due_.size() == members.size());
   for (Rank r = 0; r < members.size(); ++r)
     if (all_[r] != due_[r])
       return {.why = Status::error(
@@ -209,6 +212,7 @@ Comparison::Found Comparison::in_digests(const Members& members, const Work& wor
                 Status::error("some rank has sent another one messages that it has not received", GCCL_ERR_MISMATCH)),
             .culprit = members.rank};
   if (mine_.size() == 3) return {};
+  assert(mine_.size() == 7 && world);  // of_digests() with `others`
   bool all_there = true;
   std::uint64_t sum = 0;
   for (Rank r = 0; r < members.size(); ++r) {
@@ -232,6 +236,7 @@ Comparison::Found Comparison::in_histories(const Members& members, const Work& w
     std::memcpy(static_cast<void*>(&e), of_rank(r) + i * kEntryWords, sizeof e);
     return e;
   };
+  assert(members.size() > 1 && mine_.size() == History::kKept * kEntryWords);
   const std::uint32_t last = work.what.sequence - 1;  // what gathered the digests
   const std::uint32_t kept = std::min(last, History::kKept - 2);
   Rank other = 1;

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <cassert>
 #include <mutex>
 
 #include "libgccl/base/caught.hpp"
@@ -31,6 +32,7 @@ thread_local const Frame* innermost = nullptr;
 constexpr int kDepthMax = 8;
 
 void append(Operation* op) {
+  assert(op->stage.load(std::memory_order_relaxed) != Stage::completing);  // it is in the list once
   op->next_completing = nullptr;
   *end_of_list = op;
   end_of_list = &op->next_completing;
@@ -40,7 +42,10 @@ void append(Operation* op) {
 
 void remove(Operation* op) {
   Operation** at = &first;
-  while (*at != op) at = &(*at)->next_completing;
+  while (*at != op) {
+    assert(*at);  // else it is not in the list
+    at = &(*at)->next_completing;
+  }
   *at = op->next_completing;
   if (end_of_list == &op->next_completing) end_of_list = at;
 }
@@ -55,6 +60,7 @@ void call(const std::pair<GCCL_Completion_function, void*>& f, GCCL_Result resul
 
 // Runs the functions of one operation, those that they add included. The lock is held before and after.
 void run_functions(Operation* op, std::unique_lock<std::mutex>& lock) {
+  assert(!op->running && op->stage.load(std::memory_order_relaxed) == Stage::completing);
   op->running = true;
   waiting.fetch_sub(1, std::memory_order_relaxed);
   const Frame frame{op, innermost, innermost ? innermost->depth + 1 : 1};

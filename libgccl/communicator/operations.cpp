@@ -21,6 +21,7 @@ constexpr std::uint64_t kFlowBytes = 1 << 20;
 }  // namespace
 
 Status Operations::start(std::unique_ptr<Operation> op, Operation** out) {
+  assert(locked());
   *out = nullptr;
   if (failure_.abort_asked()) make_progress();
   if (!failure_.none()) return failure_.returned();
@@ -44,6 +45,7 @@ Status Operations::start(std::unique_ptr<Operation> op, Operation** out) {
 }
 
 Operation* Operations::resume(std::unique_ptr<Operation> op) {
+  assert(locked());
   assert(op->plan && op->plan->program && op->replay.program == op->plan->program.get() && failure_.none());
   op->started = op->replaying = true;
   op->started_ns = now_ns();
@@ -324,6 +326,7 @@ bool Operations::poll(Ports::Port& port) {
 }
 
 void Operations::break_down(Status why, Rank culprit, bool report_to_others) noexcept {
+  assert(locked());
   if (!failure_.none()) return;
   failure_.set(std::move(why), culprit);
   if (team_.record) team_.record->broken.store(true, std::memory_order_relaxed);

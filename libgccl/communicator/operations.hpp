@@ -10,14 +10,16 @@
 #include "libgccl/communicator/recorder.hpp"
 #include "libgccl/communicator/scratch.hpp"
 #include "libgccl/communicator/self_messages.hpp"
+#include "libgccl/communicator/spin_lock.hpp"
 
 namespace gccl {
 
 // With the communicator's lock held, busy() and failure().ask_abort() apart.
 class Operations {
  public:
-  // Both outlive it.
-  Operations(Team& team, Recorder& recorder) : team_(team), recorder_(recorder) {}
+  // All outlive it; the lock is the communicator's.
+  Operations(Team& team, Recorder& recorder, const SpinLock& lock) : team_(team), recorder_(recorder), lock_(lock) {}
+  bool locked() const { return lock_.held(); }  // for assertions
 
   // It is the caller's to wait for, and null where it fails.
   Status start(std::unique_ptr<Operation> op, Operation** out);
@@ -72,6 +74,7 @@ class Operations {
   std::deque<Operation*> queue_;
   std::vector<Operation*> transfers_;
   SelfMessages to_myself_;
+  const SpinLock& lock_;
 };
 
 }  // namespace gccl

@@ -1,5 +1,7 @@
 #include "libgccl/communicator/short_calls.hpp"
 
+#include <cassert>
+
 #include "libgccl/base/caught.hpp"
 #include "libgccl/communicator/breaking.hpp"
 #include "libgccl/communicator/communicator.hpp"
@@ -62,6 +64,7 @@ namespace gccl {
 }
 
 Operation* ShortCalls::run(Of of, Work&& work, const std::shared_ptr<PreparedPlan>& plan, const Key* key) {
+  assert(plan && plan->program);
   Metrics& metrics = of.recorder.metrics();
   Scratch& scratch = of.operations.scratch();
   of.recorder.number(work);
@@ -79,6 +82,7 @@ Operation* ShortCalls::run(Of of, Work&& work, const std::shared_ptr<PreparedPla
   metrics.ended(work.what, from_ns, false);
   metrics.moved(plan->program->traffic);
   if (key && work.what.bytes < kTimedBytes) {
+    assert(key->kind < repeats_.size());
     Repeat& r = repeats_[key->kind];
     r.key = *key;
     r.plan = plan;

@@ -14,6 +14,8 @@ class SpinLock {
       if (tries > 64) ::sched_yield();
   }
   bool try_lock() { return !taken_.exchange(true, std::memory_order_acquire); }
+  // Some thread has it: the caller, where none of its functions goes without. For assertions.
+  bool held() const { return taken_.load(std::memory_order_relaxed); }
   void unlock() { taken_.store(false, std::memory_order_release); }
 
  private:

@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <cassert>
+
 #include "libgccl/base/caught.hpp"
 #include "libgccl/base/clock.hpp"
 #include "libgccl/communicator/flight_dump.hpp"
@@ -16,6 +18,7 @@ constexpr std::int64_t kAskAfterPeersNs = 10000000;
 
 // Nothing has moved for a while: has a peer gone, or the time?
 void Supervisor::check() noexcept {
+  assert(operations_.locked());
   try {
     check_peers_and_time();
     watch_stall();
@@ -119,6 +122,7 @@ void Supervisor::watch_stall() {
 }
 
 Status Supervisor::agrees(Watch::In in) {
+  assert(in == Watch::In::nothing || Watch::agrees(in));
   Watch& watch = *team_.world->watch;
   check();
   // What is in flight says itself what it waits for.

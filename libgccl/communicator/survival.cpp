@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cassert>
 #include <cstring>
 #include <exception>
 #include <mutex>
@@ -60,6 +61,7 @@ void KeptInput::restore() const {
 // ---- Calls ----
 
 Status Survival::call(Work&& work, const ShortCalls::Key* key) {
+  assert(!work.what.point_to_point());
   if (shrinks_) return survive(std::move(work), key);
   Status s = c_.run(std::move(work), key);
   if (!s.ok()) notice();
@@ -69,6 +71,7 @@ Status Survival::call(Work&& work, const ShortCalls::Key* key) {
 bool Survival::hands_back(const Descriptor& what) const { return refuses() && !repeatable(what); }
 
 Status Survival::transfer(Work&& work) {
+  assert(work.what.point_to_point());
   Status s = c_.run(std::move(work));
   if (!s.ok()) notice();
   return s;
@@ -199,6 +202,7 @@ Status Survival::mend(std::uint32_t call, bool* completed) {
       "ranks have other numbers now: lost {}, and {} of {} go on, this one as rank {}; the call was not carried out, "
       "and its input is as it was: make it with the new numbers (GCCL_Comm_size, GCCL_Comm_rank)",
       gone.empty() ? "a connection" : before.names(gone), made->size(), before.size(), made->rank());
+  assert(made->size() + gone.size() == before.size());  // nobody joins
   c_.adopt(*made, gone.size());
   made.reset();
   change_ = std::move(change);

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cassert>
 #include <cstring>
 #include <mutex>
 
@@ -44,6 +45,7 @@ const char* Watch::agreement_text(In in) { return in == In::agree ? "GCCL_Comm_a
 
 Watch::Record::Record(std::uint64_t id, Rank rank, std::vector<Rank> world_rank)
     : messages(world_rank.size()), id_(id), rank_(rank), world_rank_(std::move(world_rank)) {
+  assert(rank < world_rank_.size());
   // Everybody, or those at distances of powers of two, and later those that are waited for: then the ranks that wait
   // are connected among each other unless most of them have gone, and who differs from all others is found by its
   // neighbours.
@@ -103,6 +105,7 @@ Status Watch::found(Record& record) {
 }
 
 void Watch::exchanges(Record& record, std::uint32_t sequence, const std::size_t* sent, const std::size_t* due) {
+  assert(sent && due);
   const std::size_t n = record.world_rank_.size();
   for (Rank r = 0; r < n; ++r)
     record.lengths_sum += of_pair(record.rank_, r, sequence, sent[r]) - of_pair(r, record.rank_, sequence, due[r]);
@@ -196,6 +199,7 @@ void Watch::poll() {
       const int n = port.backend->poll(port.state, done, 16);
       if (n < 0) failed_ = true;
       if (n <= 0) break;
+      assert(std::uint32_t(n) <= port.in_flight);
       port.in_flight -= std::uint32_t(n);
       // Whatever fails below, the port has forgotten them.
       for (int k = 0; k < n; ++k) {
@@ -236,6 +240,7 @@ void Watch::note_call(const Record& record, const Peer& peer, std::uint32_t sequ
 void Watch::note_lengths(const Record& record, const Peer& peer) {
   const Exchanged& e = record.exchanged_;
   if (e.sequence == 0) return;
+  assert(peer.rank < e.sent.size() && peer.rank < e.due.size());
   Note note;
   note.communicator = record.id_;
   note.sequence = e.sequence;

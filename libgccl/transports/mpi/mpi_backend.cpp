@@ -1,7 +1,9 @@
 // The backend "mpi": a plug-in, so that the library needs no MPI. The program initialises and finalises MPI.
+#include <cassert>
 #include <cstdio>
 
 #include "libgccl/transports/mpi/mpi_port.hpp"
+#include "libgccl/transports/sound.hpp"
 
 namespace gccl::mpi {
 namespace {
@@ -22,6 +24,7 @@ GCCL_Result guarded(char* text, Function&& function) {
 }
 
 GCCL_Result open(const GCCL_Backend_environment* environment, void** instance, char* text) {
+  assert(sound(*environment));
   int initialized = 0, finalized = 0, level = MPI_THREAD_SINGLE;
   PMPI_Initialized(&initialized);
   PMPI_Finalized(&finalized);
@@ -43,6 +46,7 @@ void close(void* instance) { delete static_cast<Instance*>(instance); }
 Port& port_of(void* p) { return *static_cast<Port*>(p); }
 
 GCCL_Result open_port(void* instance, const GCCL_Port_spec* spec, void** port, void* address, char* text) {
+  assert(instance && sound(*spec));
   return guarded(text, [&] {
     *port = new Port(*static_cast<const Instance*>(instance), *spec, address);
     return GCCL_SUCCESS;
@@ -51,6 +55,7 @@ GCCL_Result open_port(void* instance, const GCCL_Port_spec* spec, void** port, v
 
 GCCL_Result connect_port(void* p, const GCCL_Port_spec* spec, const void* addresses, std::uint8_t* reaches,
                          char* text) {
+  assert(p && sound(*spec));
   return guarded(text, [&] {
     Port& port = port_of(p);
     if (port.connect(*spec, addresses, reaches)) return GCCL_SUCCESS;
@@ -67,8 +72,16 @@ constexpr GCCL_Backend kBackend = {
     .connect_port = connect_port,
     .port_connected = [](void*) {},
     .close_port = [](void* p) { delete static_cast<Port*>(p); },
-    .send = [](void* p, GCCL_Transfer* t) { return port_of(p).send(t); },
-    .receive = [](void* p, GCCL_Transfer* t) { return port_of(p).receive(t); },
+    .send =
+        [](void* p, GCCL_Transfer* t) {
+          assert(sound_send(*t));
+          return port_of(p).send(t);
+        },
+    .receive =
+        [](void* p, GCCL_Transfer* t) {
+          assert(sound_receive(*t));
+          return port_of(p).receive(t);
+        },
     .poll = [](void* p, GCCL_Transfer** done, int max) { return port_of(p).poll(done, max); },
     .fault = [](void* p, GCCL_Fault* fault) { *fault = port_of(p).fault(); },
     .cancel = [](void* p, GCCL_Transfer* t) { port_of(p).cancel(t); },

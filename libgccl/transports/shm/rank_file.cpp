@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cassert>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -169,6 +170,7 @@ Rank_file::~Rank_file() {
 }
 
 Status Rank_file::take(std::size_t bytes, std::uint64_t* offset) {
+  assert(mine_ && bytes > 0);
   bytes = (bytes + kMarkBytes - 1) / kMarkBytes * kMarkBytes;
   std::lock_guard lock(mutex_);
   std::uint64_t end = kMarkBytes;
@@ -187,8 +189,9 @@ Status Rank_file::take(std::size_t bytes, std::uint64_t* offset) {
 
 void Rank_file::give_back(std::uint64_t offset) {
   std::lock_guard lock(mutex_);
-  for (Range& r : ranges_)
-    if (r.offset == offset) r.taken = false;
+  const auto range = std::ranges::find(ranges_, offset, &Range::offset);
+  assert(range != ranges_.end() && range->taken);  // what take() gave, and once
+  range->taken = false;
 }
 
 Status Rank_files::mine(std::shared_ptr<Rank_file>* out) {

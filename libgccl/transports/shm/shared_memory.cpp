@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cassert>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -125,6 +126,7 @@ Status free_shared(void* data) {
 namespace gccl::shm {
 
 Shared_place shared_place(const void* data, std::size_t bytes) {
+  assert(data && bytes > 0);
   const auto at = reinterpret_cast<std::uintptr_t>(data);
   Allocations& all = mine();
   std::lock_guard lock(all.mutex);
@@ -150,6 +152,7 @@ struct Mapped_peer::Mapping {
   }
 
   bool map(std::uint32_t pid, const Shared_place& place) {
+    assert(!base);
     char path[64];
     std::snprintf(path, sizeof path, "/proc/%u/fd/%d", pid, place.file);
     const int file = ::open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -171,6 +174,7 @@ struct Mapped_peer::Mapping {
 
 const std::byte* Mapped_peer::at(std::uint32_t pid, const std::string& owner, const Shared_place& place,
                                  std::size_t bytes) {
+  assert(place.number != 0);  // of an allocation: else the caller has looked at what the peer may still change
   if (place.freed != freed_) {
     mapped_.clear();
     freed_ = place.freed;

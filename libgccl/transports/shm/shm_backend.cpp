@@ -1,9 +1,11 @@
 #include "libgccl/transports/shm/shm_backend.hpp"
 
+#include <cassert>
 #include <cstdio>
 #include <new>
 
 #include "libgccl/transports/shm/shm_port.hpp"
+#include "libgccl/transports/sound.hpp"
 
 namespace gccl {
 namespace {
@@ -32,12 +34,14 @@ constexpr GCCL_Backend kBackend = {
     .abi = GCCL_BACKEND_ABI,
     .name = "shm",
     .open =
-        [](const GCCL_Backend_environment*, void** instance, char* text) {
+        [](const GCCL_Backend_environment* environment, void** instance, char* text) {
+          assert(sound(*environment));
           return guarded(text, [&] { return *instance = new shm::Instance(process_environment()), Status(); });
         },
     .close = [](void* instance) { delete static_cast<shm::Instance*>(instance); },
     .open_port =
         [](void* instance, const GCCL_Port_spec* spec, void** port, void* address, char* text) {
+          assert(instance && sound(*spec));
           return guarded(text, [&] {
             std::unique_ptr<Port> p;
             const Status s = Port::open(*static_cast<shm::Instance*>(instance), *spec, &p, address);
@@ -47,12 +51,21 @@ constexpr GCCL_Backend kBackend = {
         },
     .connect_port =
         [](void* port, const GCCL_Port_spec* spec, const void* addresses, std::uint8_t* reaches, char* text) {
+          assert(port && sound(*spec));
           return guarded(text, [&] { return port_of(port)->connect(*spec, addresses, reaches); });
         },
     .port_connected = [](void* port) { port_of(port)->connected(); },
     .close_port = [](void* port) { delete port_of(port); },
-    .send = [](void* port, GCCL_Transfer* t) { return port_of(port)->send(t); },
-    .receive = [](void* port, GCCL_Transfer* t) { return port_of(port)->receive(t); },
+    .send =
+        [](void* port, GCCL_Transfer* t) {
+          assert(sound_send(*t));
+          return port_of(port)->send(t);
+        },
+    .receive =
+        [](void* port, GCCL_Transfer* t) {
+          assert(sound_receive(*t));
+          return port_of(port)->receive(t);
+        },
     .poll = [](void* port, GCCL_Transfer** done, int max) { return port_of(port)->poll(done, max); },
     .fault = [](void* port, GCCL_Fault* fault) { *fault = port_of(port)->fault(); },
     .cancel = [](void* port, GCCL_Transfer* t) { port_of(port)->cancel(t); },

@@ -2,9 +2,11 @@
 
 #include <fmt/core.h>
 
+#include <cassert>
 #include <cstdio>
 #include <exception>
 
+#include "libgccl/transports/sound.hpp"
 #include "libgccl/transports/tcp/data/port.hpp"
 
 namespace gccl {
@@ -31,6 +33,7 @@ GCCL_Result guarded(char* text, F f) {
 }
 
 GCCL_Result open(const GCCL_Backend_environment* environment, void** instance, char* text) {
+  assert(sound(*environment));
   return guarded(text, [&]() -> Status {
     auto connector = std::make_unique<Connector>(*environment);
     if (Status s = connector->start(); !s.ok()) return s;
@@ -42,6 +45,7 @@ GCCL_Result open(const GCCL_Backend_environment* environment, void** instance, c
 void close(void* instance) { delete static_cast<Connector*>(instance); }
 
 GCCL_Result open_port(void* instance, const GCCL_Port_spec* spec, void** port, void* address, char* text) {
+  assert(instance && sound(*spec));
   return guarded(text, [&]() -> Status {
     auto* const connector = static_cast<Connector*>(instance);
     auto p = std::make_unique<Port>(connector, *spec);
@@ -53,6 +57,7 @@ GCCL_Result open_port(void* instance, const GCCL_Port_spec* spec, void** port, v
 }
 
 GCCL_Result connect_port(void* port, const GCCL_Port_spec* spec, const void* addresses, uint8_t* reaches, char* text) {
+  assert(port && sound(*spec));
   return guarded(text, [&] { return port_of(port).connect(*spec, addresses, reaches); });
 }
 
@@ -61,9 +66,13 @@ void port_connected(void*) {}
 
 void close_port(void* port) { delete static_cast<Port*>(port); }
 
-int send(void* port, GCCL_Transfer* t) { return port_of(port).send(t) ? 1 : 0; }
+int send(void* port, GCCL_Transfer* t) {
+  assert(sound_send(*t));
+  return port_of(port).send(t) ? 1 : 0;
+}
 
 int receive(void* port, GCCL_Transfer* t) {
+  assert(sound_receive(*t));
   port_of(port).receive(t);
   return 0;
 }

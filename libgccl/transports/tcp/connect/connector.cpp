@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cassert>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -119,6 +120,7 @@ Status Connector::listen() {
 }
 
 Status Connector::start() {
+  assert(!thread_.joinable() && !listener_);  // once
   if (Status s = read_settings(process_environment(), &accept_context_.settings); !s.ok()) return s;
   if (Status s = listen(); !s.ok()) return s;
   accept_context_.secret = environment_.secret;
@@ -189,6 +191,7 @@ void Connector::wake() {
 }
 
 bool Connector::open(const std::shared_ptr<Mailbox>& mailbox) {
+  assert(mailbox->peers.size() == mailbox->identity().size);
   const std::lock_guard lock(mutex_);
   if (!broken_.ok()) put_broken(*mailbox);
   return ports_.emplace(mailbox->identity().communicator, mailbox).second;
@@ -199,6 +202,7 @@ void Connector::close(const std::shared_ptr<Mailbox>& mailbox, std::vector<std::
     const std::lock_guard lock(mutex_);
     const auto i = ports_.find(mailbox->identity().communicator);
     if (i != ports_.end() && i->second == mailbox) ports_.erase(i);
+    assert(!mailbox->orders.close);  // once
     mailbox->orders.links = std::move(links);
     mailbox->orders.close = true;
     order(mailbox);
@@ -330,10 +334,12 @@ void Connector::note_half_open(PendingConnection* c) {
 }
 
 Connector::PendingConnections::iterator Connector::drop(PendingConnections::iterator i) {
+  assert(i != pending_.end());
   if (i->first->among_half_open) half_open_.erase(i->first->half_open_place);
   if (i->first->outlives_port()) {
-    --aborts_;
     const auto& mailbox = i->first->mailbox();
+    assert(aborts_ > 0 && mailbox->aborts > 0);
+    --aborts_;
     --mailbox->aborts;
     if (mailbox->over()) left_.push(mailbox);
   }
@@ -396,6 +402,7 @@ std::shared_ptr<Mailbox> Connector::next_order() {
   const std::lock_guard lock(mutex_);
   auto mailbox = orders_.pop();
   if (mailbox) {
+    assert(mailbox->listed);
     mailbox->listed = false;
     mailbox->aborting = mailbox->orders.abort;
     mailbox->closed = mailbox->orders.close;
@@ -456,6 +463,7 @@ void Connector::accept_pending() {
 }
 
 void Connector::drop_oldest() {
+  assert(!half_open_.empty());
   PendingConnection* const oldest = half_open_.front();
   static_cast<Accept*>(oldest)->report_dropped();
   drop(pending_.find(oldest));
