@@ -51,17 +51,17 @@ PendingConnection::Next Accept::ready() {
   Hello hello;
   if (!decode(handshake_.hello(), &hello)) return refuse("its hello is none of this protocol");
   if (hello.nonce != context_->nonce) return refuse("it means a listener that was here before");
-  mailbox_ = context_->find(hello.communicator);
+  inbox_ = context_->find(hello.communicator);
   // Peers learn where to dial from the address of the very port, so none can be earlier than it: this rank has left,
   // and the peer learns it at once.
-  if (!mailbox_) return turn_away("its communicator is not open here any more");
-  if (const char* why = objection(hello, mailbox_->identity())) return refuse(why);
+  if (!inbox_) return turn_away("its communicator is not open here any more");
+  if (const char* why = objection(hello, inbox_->identity())) return refuse(why);
   return welcome(hello);
 }
 
 PendingConnection::Next Accept::welcome(const Hello& hello) {
   // Before the dialling rank knows that it was heard, and may end.
-  if (hello.kind == Hello::Kind::abort) mailbox_->put(hello.fault, true);
+  if (hello.kind == Hello::Kind::abort) inbox_->put(hello.fault, true);
   if (last_ && hello.kind != Hello::Kind::abort) {
     (void)send(fd_.get(), &kLater, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
     return refuse("no descriptor is left for it (see ulimit -n)");
@@ -70,12 +70,12 @@ PendingConnection::Next Accept::welcome(const Hello& hello) {
   switch (hello.kind) {
     case Hello::Kind::stream:
       set_up(fd_.get(), context_->settings);
-      mailbox_->put({hand_over(), hello.from, hello.channel, hello.stream, hello.streams});
+      inbox_->put({hand_over(), hello.from, hello.channel, hello.stream, hello.streams});
       return Next::over;
     case Hello::Kind::abort: return Next::over;
     case Hello::Kind::ask:
-      if (mailbox_->claim_for_peer(hello.from, hello.channel)) {
-        auto targets = Dial::link(mailbox_, hello.from, hello.channel, context_->settings);
+      if (inbox_->claim_for_peer(hello.from, hello.channel)) {
+        auto targets = Dial::link(inbox_, hello.from, hello.channel, context_->settings);
         for (Dial::Target& t : targets) t.for_peer = true;
         context_->dial(std::move(targets));
       }

@@ -18,7 +18,7 @@ class Accept : public PendingConnection {
     std::string secret;
     std::uint64_t nonce = 0;
     Settings settings;
-    std::function<std::shared_ptr<Mailbox>(std::uint64_t communicator)> find;
+    std::function<std::shared_ptr<PortInbox>(std::uint64_t communicator)> find;
     std::function<void(std::vector<Dial::Target>)> dial;
     // The second for what happens at the end of every job that fails, and is no news.
     std::function<void(const SocketAddress&who, const std::string&why)> refused, turned_away;

@@ -190,40 +190,40 @@ void Connector::wake() {
   [[maybe_unused]] const ssize_t n = write(wakeup_.get(), &one, sizeof one);
 }
 
-bool Connector::open(const std::shared_ptr<Mailbox>& mailbox) {
-  assert(mailbox->peers.size() == mailbox->identity().size);
+bool Connector::open(const std::shared_ptr<PortInbox>& inbox) {
+  assert(inbox->peers.size() == inbox->identity().size);
   const std::lock_guard lock(mutex_);
-  if (!broken_.ok()) put_broken(*mailbox);
-  return ports_.emplace(mailbox->identity().communicator, mailbox).second;
+  if (!broken_.ok()) put_broken(*inbox);
+  return ports_.emplace(inbox->identity().communicator, inbox).second;
 }
 
-void Connector::close(const std::shared_ptr<Mailbox>& mailbox, std::vector<std::unique_ptr<Link>> links) noexcept {
+void Connector::close(const std::shared_ptr<PortInbox>& inbox, std::vector<std::unique_ptr<Link>> links) noexcept {
   {
     const std::lock_guard lock(mutex_);
-    const auto i = ports_.find(mailbox->identity().communicator);
-    if (i != ports_.end() && i->second == mailbox) ports_.erase(i);
-    assert(!mailbox->orders.close);  // once
-    mailbox->orders.links = std::move(links);
-    mailbox->orders.close = true;
-    order(mailbox);
+    const auto i = ports_.find(inbox->identity().communicator);
+    if (i != ports_.end() && i->second == inbox) ports_.erase(i);
+    assert(!inbox->commands.close);  // once
+    inbox->commands.links = std::move(links);
+    inbox->commands.close = true;
+    note_command(inbox);
   }
   wake();
 }
 
-void Connector::abort(const std::shared_ptr<Mailbox>& mailbox, const GCCL_Fault& fault, bool passes_on) noexcept {
+void Connector::abort(const std::shared_ptr<PortInbox>& inbox, const GCCL_Fault& fault, bool passes_on) noexcept {
   {
     const std::lock_guard lock(mutex_);
-    if (std::exchange(mailbox->orders.abort, true)) return;
-    mailbox->orders.fault = fault;
-    mailbox->orders.passes_on = passes_on;
-    order(mailbox);
+    if (std::exchange(inbox->commands.abort, true)) return;
+    inbox->commands.fault = fault;
+    inbox->commands.passes_on = passes_on;
+    note_command(inbox);
   }
   wake();
 }
 
 // With mutex_ held.
-void Connector::order(const std::shared_ptr<Mailbox>& mailbox) noexcept {
-  if (!std::exchange(mailbox->listed, true)) orders_.push(mailbox);
+void Connector::note_command(const std::shared_ptr<PortInbox>& inbox) noexcept {
+  if (!std::exchange(inbox->listed, true)) with_commands_.push(inbox);
 }
 
 void Connector::dial(std::vector<Dial::Target> targets) {
@@ -263,10 +263,10 @@ void Connector::serve() {
     const std::int64_t wait_ms = std::chrono::ceil<std::chrono::milliseconds>(due - begin).count();
     const int n = epoll_wait(epoll_.get(), events, 64, int(wait_ms));
     if (const auto late = Clock::now() - due; late > kLate) postpone(late + kChance);
-    bool orders = false, dialled = false;
+    bool commands = false, dialled = false;
     for (int i = 0; i < n; ++i) {
       if (events[i].data.ptr == &wakeup_) {
-        orders = true;
+        commands = true;
       } else if (events[i].data.ptr == &listener_) {
         dialled = true;
       } else {
@@ -274,7 +274,7 @@ void Connector::serve() {
       }
     }
     // These may end other pending connections than the one at hand: only once no event points to any.
-    if (orders || orders_left_) take_orders();
+    if (commands || commands_left_) take_commands();
     const Clock::time_point looked = Clock::now();
     if (dialled || (asked_.exchange(false) && listen_again_ == Clock::time_point::max())) {
       accept_pending();
@@ -291,7 +291,7 @@ bool Connector::end() try {
   listener_.reset();
   const std::lock_guard lock(mutex_);
   if (!broken_.ok())
-    for (const auto& [communicator, mailbox] : ports_) put_broken(*mailbox);
+    for (const auto& [communicator, inbox] : ports_) put_broken(*inbox);
   half_open_.clear();
   for (; !pending_.empty(); pending_.erase(pending_.begin())) pending_.begin()->first->dropped();
   ended_ = true;
@@ -301,24 +301,24 @@ bool Connector::end() try {
   return false;
 }
 
-void Connector::put_broken(Mailbox& mailbox) const {
+void Connector::put_broken(PortInbox& inbox) const {
   GCCL_Fault fault{};
   fault.result = broken_.code();
-  fault.peer = mailbox.identity().rank;
+  fault.peer = inbox.identity().rank;
   std::snprintf(fault.text, sizeof fault.text, "rank %u makes no TCP connections any more: %.110s", fault.peer,
                 broken_.text().c_str());
-  mailbox.put(fault, false);
+  inbox.put(fault, false);
 }
 
 bool Connector::over() const {
-  return stopping_ && ((aborts_ == 0 && !orders_left_) || Clock::now() >= stop_deadline_);
+  return stopping_ && ((aborts_ == 0 && !commands_left_) || Clock::now() >= stop_deadline_);
 }
 
 void Connector::add(std::unique_ptr<PendingConnection> c) {
   PendingConnection* const p = c.get();
   p->epoll = epoll_.get();
   pending_.emplace(p, std::move(c));
-  if (p->outlives_port()) ++aborts_, ++p->mailbox()->aborts;
+  if (p->outlives_port()) ++aborts_, ++p->inbox()->aborts;
   note_half_open(p);
   watch(p);
 }
@@ -337,11 +337,11 @@ Connector::PendingConnections::iterator Connector::drop(PendingConnections::iter
   assert(i != pending_.end());
   if (i->first->among_half_open) half_open_.erase(i->first->half_open_place);
   if (i->first->outlives_port()) {
-    const auto& mailbox = i->first->mailbox();
-    assert(aborts_ > 0 && mailbox->aborts > 0);
+    const auto& inbox = i->first->inbox();
+    assert(aborts_ > 0 && inbox->aborts > 0);
     --aborts_;
-    --mailbox->aborts;
-    if (mailbox->over()) left_.push(mailbox);
+    --inbox->aborts;
+    if (inbox->over()) left_.push(inbox);
   }
   const auto next = std::next(i);
   reserve_.take_back([&] { pending_.erase(i); });
@@ -370,7 +370,7 @@ void Connector::watch(PendingConnection* c) {
   next_look_ = std::min(next_look_, c->deadline());
 }
 
-void Connector::take_orders() {
+void Connector::take_commands() {
   std::uint64_t count;
   [[maybe_unused]] const ssize_t n = read(wakeup_.get(), &count, sizeof count);
   std::vector<Dial::Target> dials;
@@ -385,39 +385,39 @@ void Connector::take_orders() {
   }
   for (auto& t : dials)
     add(std::make_unique<Dial>(std::move(t), &accept_context_.secret, &accept_context_.settings, &reserve_));
-  orders_left_ = false;
-  while (const auto mailbox = next_order()) {
-    if (!begin_aborts(mailbox)) {
+  commands_left_ = false;
+  while (const auto inbox = next_with_commands()) {
+    if (!begin_aborts(inbox)) {
       const std::lock_guard lock(mutex_);
-      order(mailbox);
-      orders_left_ = true;
+      note_command(inbox);
+      commands_left_ = true;
       next_look_ = std::min(next_look_, Clock::now() + kLook);
       break;
     }
-    if (mailbox->over()) left_.push(mailbox);
+    if (inbox->over()) left_.push(inbox);
   }
 }
 
-std::shared_ptr<Mailbox> Connector::next_order() {
+std::shared_ptr<PortInbox> Connector::next_with_commands() {
   const std::lock_guard lock(mutex_);
-  auto mailbox = orders_.pop();
-  if (mailbox) {
-    assert(mailbox->listed);
-    mailbox->listed = false;
-    mailbox->aborting = mailbox->orders.abort;
-    mailbox->closed = mailbox->orders.close;
+  auto inbox = with_commands_.pop();
+  if (inbox) {
+    assert(inbox->listed);
+    inbox->listed = false;
+    inbox->aborting = inbox->commands.abort;
+    inbox->closed = inbox->commands.close;
   }
-  return mailbox;
+  return inbox;
 }
 
 // False: memory is short, and some peers are left.
-bool Connector::begin_aborts(const std::shared_ptr<Mailbox>& mailbox) try {
-  for (std::uint32_t& to = mailbox->next_to_abort; mailbox->aborting && to < mailbox->identity().size; ++to) {
-    if (mailbox->peers[to].addresses.empty()) continue;
-    const Mailbox::Orders& orders = mailbox->orders;
-    if (orders.passes_on && (to == orders.fault.peer || !neighbours(mailbox->identity(), to))) continue;
-    Dial::Target t(Hello::Kind::abort, mailbox, to, settings().peer_timeout);
-    t.hello.fault = mailbox->orders.fault;
+bool Connector::begin_aborts(const std::shared_ptr<PortInbox>& inbox) try {
+  for (std::uint32_t& to = inbox->next_to_abort; inbox->aborting && to < inbox->identity().size; ++to) {
+    if (inbox->peers[to].addresses.empty()) continue;
+    const PortInbox::Commands& commands = inbox->commands;
+    if (commands.passes_on && (to == commands.fault.peer || !neighbours(inbox->identity(), to))) continue;
+    Dial::Target t(Hello::Kind::abort, inbox, to, settings().peer_timeout);
+    t.hello.fault = inbox->commands.fault;
     add(std::make_unique<Dial>(std::move(t), &accept_context_.secret, &accept_context_.settings, &reserve_));
   }
   return true;
@@ -427,9 +427,9 @@ bool Connector::begin_aborts(const std::shared_ptr<Mailbox>& mailbox) try {
 
 // What peers see end, now that they know why.
 void Connector::end_left() {
-  while (const auto mailbox = left_.pop()) {
-    for (auto i = pending_.begin(); i != pending_.end();) i = i->first->mailbox() == mailbox ? drop(i) : std::next(i);
-    mailbox->orders.links.clear();
+  while (const auto inbox = left_.pop()) {
+    for (auto i = pending_.begin(); i != pending_.end();) i = i->first->inbox() == inbox ? drop(i) : std::next(i);
+    inbox->commands.links.clear();
   }
 }
 
@@ -499,7 +499,7 @@ void Connector::expire() {
   }
   next_look_ = std::min(listen_again_, now + kLookMax);
   if (stopping_) next_look_ = std::min(next_look_, stop_deadline_);
-  if (orders_left_) next_look_ = now;
+  if (commands_left_) next_look_ = now;
   for (const auto& [c, owned] : pending_) next_look_ = std::min(next_look_, c->deadline());
   next_look_ = std::max(next_look_, now + kLook);
 }

@@ -1,5 +1,5 @@
 // The one thread of a rank's TCP backend: listens, and brings about every connection, in either direction. Ports take
-// what is ready from their mailboxes and never wait for a connection.
+// what is ready from their inboxes and never wait for a connection.
 #pragma once
 
 #include <atomic>
@@ -43,13 +43,13 @@ class Connector {
   const GCCL_Backend_environment& environment() const { return environment_; }
 
   // Any thread. False when the communicator's number is taken.
-  bool open(const std::shared_ptr<Mailbox>& mailbox);
+  bool open(const std::shared_ptr<PortInbox>& inbox);
   // Nothing will come any more, and the port's pending connections end, aborts apart. The links, and the peers'
   // watches of this rank, end after the aborts.
-  void close(const std::shared_ptr<Mailbox>& mailbox, std::vector<std::unique_ptr<Link>> links) noexcept;
+  void close(const std::shared_ptr<PortInbox>& inbox, std::vector<std::unique_ptr<Link>> links) noexcept;
   // Every peer of the port gets the fault, or where this rank `passes_on` what it has heard its neighbours: as soon as
   // there is memory, where it is short. The first abort counts.
-  void abort(const std::shared_ptr<Mailbox>& mailbox, const GCCL_Fault& fault, bool passes_on) noexcept;
+  void abort(const std::shared_ptr<PortInbox>& inbox, const GCCL_Fault& fault, bool passes_on) noexcept;
   void dial(std::vector<Dial::Target> targets);
   // Whether every peer that had dialled this rank by `then` has been heard to the end. Where it is not known yet, the
   // thread looks; the caller asks again.
@@ -65,8 +65,8 @@ class Connector {
   void ask_to_stop();
   // With mutex_ held.
   void drop_dials();
-  void put_broken(Mailbox& mailbox) const;
-  void order(const std::shared_ptr<Mailbox>& mailbox) noexcept;
+  void put_broken(PortInbox& inbox) const;
+  void note_command(const std::shared_ptr<PortInbox>& inbox) noexcept;
   void wake();
 
   // The thread's.
@@ -78,9 +78,9 @@ class Connector {
   void note_half_open(PendingConnection* c);
   void advance(PendingConnection* c, PendingConnection::Next (PendingConnection::*how)());
   void watch(PendingConnection* c);
-  void take_orders();
-  std::shared_ptr<Mailbox> next_order();
-  bool begin_aborts(const std::shared_ptr<Mailbox>& mailbox);
+  void take_commands();
+  std::shared_ptr<PortInbox> next_with_commands();
+  bool begin_aborts(const std::shared_ptr<PortInbox>& inbox);
   void accept_pending();
   void drop_oldest();
   void end_left();
@@ -100,10 +100,10 @@ class Connector {
   std::thread thread_;
   const InUse in_use_;
 
-  std::mutex mutex_;  // guards the ports and the orders
-  std::unordered_map<std::uint64_t, std::shared_ptr<Mailbox>> ports_;
+  std::mutex mutex_;  // guards the ports and the commands
+  std::unordered_map<std::uint64_t, std::shared_ptr<PortInbox>> ports_;
   std::vector<Dial::Target> dials_;
-  MailboxList orders_;
+  PortInboxList with_commands_;  // those whose ports have asked for something
   bool stop_ = false, ended_ = false;
   Status broken_;  // why the thread ended before its time
 
@@ -115,8 +115,8 @@ class Connector {
   PendingConnections pending_;
   std::list<PendingConnection*> half_open_;  // the oldest first
   std::size_t aborts_ = 0;
-  MailboxList left_;          // closed, and their aborts are over
-  bool orders_left_ = false;  // until there is memory
+  PortInboxList left_;          // closed, and their aborts are over
+  bool commands_left_ = false;  // until there is memory
   bool stopping_ = false;
   Clock::time_point stop_deadline_{}, listen_again_ = Clock::time_point::max();
   Clock::time_point next_look_{};    // when a deadline passes, at the earliest

@@ -23,17 +23,17 @@ constexpr std::chrono::milliseconds kAttemptMin{200};
 
 }  // namespace
 
-Dial::Target::Target(Hello::Kind kind, std::shared_ptr<Mailbox> from, std::uint32_t to, Clock::duration time_limit)
-    : mailbox(std::move(from)), addresses(mailbox->peers[to].addresses), time_limit(time_limit) {
+Dial::Target::Target(Hello::Kind kind, std::shared_ptr<PortInbox> from, std::uint32_t to, Clock::duration time_limit)
+    : inbox(std::move(from)), addresses(inbox->peers[to].addresses), time_limit(time_limit) {
   hello.kind = kind;
-  hello.communicator = mailbox->identity().communicator;
-  hello.nonce = mailbox->peers[to].nonce;
-  hello.from = mailbox->identity().rank;
+  hello.communicator = inbox->identity().communicator;
+  hello.nonce = inbox->peers[to].nonce;
+  hello.from = inbox->identity().rank;
   hello.to = to;
   for_peer = kind == Hello::Kind::abort || kind == Hello::Kind::ask;
 }
 
-std::vector<Dial::Target> Dial::link(const std::shared_ptr<Mailbox>& from, std::uint32_t to, std::uint32_t channel,
+std::vector<Dial::Target> Dial::link(const std::shared_ptr<PortInbox>& from, std::uint32_t to, std::uint32_t channel,
                                      const Settings& settings, std::optional<Clock::duration> time_limit) {
   std::vector<Target> targets;
   for (unsigned i = 0; i < settings.streams; ++i) {
@@ -52,9 +52,9 @@ Dial::Dial(Target target, const std::string* secret, const Settings* settings, R
       limit_(std::min<Clock::duration>(kPendingLimit, settings->peer_timeout / 2)),
       target_(std::move(target)),
       handshake_(Handshake::dial(*secret, encode(target_.hello))) {
-  assert(target_.mailbox && !target_.addresses.empty());
-  assert(target_.hello.to < target_.mailbox->identity().size);
-  mailbox_ = target_.mailbox;
+  assert(target_.inbox && !target_.addresses.empty());
+  assert(target_.hello.to < target_.inbox->identity().size);
+  inbox_ = target_.inbox;
   outlives_port_ = target_.hello.kind == Hello::Kind::abort;
   deadline_ = begun_;
 }
@@ -135,11 +135,11 @@ void Dial::report(const Target& target, int result, const char* why) {
                                  ? "do both have the same GCCL_SECRET?"
                                  : "has its process ended, or does a firewall stand between?";
   std::snprintf(fault.text, sizeof fault.text, "cannot reach rank %u (world rank %u): %.110s; %s", fault.peer,
-                target.mailbox->identity().world_rank[fault.peer], why, advice);
+                target.inbox->identity().world_rank[fault.peer], why, advice);
   if (result == GCCL_ERR_PEER_LOST) {
-    target.mailbox->put_peer_failure(fault);
+    target.inbox->put_peer_failure(fault);
   } else {
-    target.mailbox->put(fault, false);
+    target.inbox->put(fault, false);
   }
 }
 
@@ -208,7 +208,7 @@ PendingConnection::Next Dial::welcomed() {
     case Hello::Kind::stream: break;
   }
   set_up(fd_.get(), *settings_);
-  mailbox_->put({hand_over(), h.to, h.channel, h.stream, h.streams});
+  inbox_->put({hand_over(), h.to, h.channel, h.stream, h.streams});
   return Next::over;
 }
 

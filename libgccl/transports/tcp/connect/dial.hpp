@@ -15,10 +15,10 @@ namespace gccl::tcp {
 class Dial : public PendingConnection {
  public:
   struct Target {
-    // That rank of the mailbox's communicator, where its port is reached.
-    Target(Hello::Kind kind, std::shared_ptr<Mailbox> from, std::uint32_t to, Clock::duration time_limit);
+    // That rank of the inbox's communicator, where its port is reached.
+    Target(Hello::Kind kind, std::shared_ptr<PortInbox> from, std::uint32_t to, Clock::duration time_limit);
 
-    std::shared_ptr<Mailbox> mailbox;  // where the connection goes, or the fault
+    std::shared_ptr<PortInbox> inbox;  // where the connection goes, or the fault
     std::vector<SocketAddress> addresses;
     Hello hello;
     Clock::duration time_limit;  // with a peer whose machine does not answer
@@ -26,7 +26,7 @@ class Dial : public PendingConnection {
   };
 
   // What connects a link to a peer: all its streams. `time_limit`, where it is not the settings' for a peer.
-  static std::vector<Target> link(const std::shared_ptr<Mailbox>& from, std::uint32_t to, std::uint32_t channel,
+  static std::vector<Target> link(const std::shared_ptr<PortInbox>& from, std::uint32_t to, std::uint32_t channel,
                                   const Settings& settings, std::optional<Clock::duration> time_limit = {});
 
   // All outlive it.

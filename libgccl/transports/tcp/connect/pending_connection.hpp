@@ -9,7 +9,7 @@
 
 #include "libgccl/net/handshake.hpp"
 #include "libgccl/transports/tcp/connect/hello.hpp"
-#include "libgccl/transports/tcp/connect/mailbox.hpp"
+#include "libgccl/transports/tcp/connect/port_inbox.hpp"
 
 namespace gccl::tcp {
 
@@ -38,7 +38,7 @@ class PendingConnection {
     begun_ += by;
   }
   // Null before it is known.
-  const std::shared_ptr<Mailbox>& mailbox() const { return mailbox_; }
+  const std::shared_ptr<PortInbox>& inbox() const { return inbox_; }
   // Goes on when its port is closed.
   bool outlives_port() const { return outlives_port_; }
 
@@ -59,7 +59,7 @@ class PendingConnection {
   std::uint32_t events_ = 0;
   Clock::time_point deadline_ = Clock::time_point::max();
   Clock::time_point begun_ = Clock::now();
-  std::shared_ptr<Mailbox> mailbox_;
+  std::shared_ptr<PortInbox> inbox_;
   bool outlives_port_ = false;
 };
 

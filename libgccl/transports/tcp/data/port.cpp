@@ -46,21 +46,21 @@ PortIdentity identity_of(const GCCL_Port_spec& spec) {
 
 Port::Port(Connector* connector, const GCCL_Port_spec& spec)
     : connector_(connector),
-      mailbox_(std::make_shared<Mailbox>(identity_of(spec))),
-      self_(mailbox_->identity()),
-      peers_(mailbox_->peers),
+      inbox_(std::make_shared<PortInbox>(identity_of(spec))),
+      self_(inbox_->identity()),
+      peers_(inbox_->peers),
       links_(std::size_t(spec.size) * spec.channels),
       waiting_since_(spec.size) {
-  mailbox_->peers.resize(spec.size);
+  inbox_->peers.resize(spec.size);
 }
 
 Port::~Port() {
-  if (!mailbox_->aborted) links_.clear();
-  connector_->close(mailbox_, std::move(links_));
+  if (!inbox_->aborted) links_.clear();
+  connector_->close(inbox_, std::move(links_));
 }
 
 Status Port::open() {
-  if (connector_->open(mailbox_)) return {};
+  if (connector_->open(inbox_)) return {};
   return Status::error(fmt::format("tcp: communicator number {} is open already", self_.communicator),
                        GCCL_ERR_INVALID_USAGE);
 }
@@ -81,7 +81,7 @@ Status Port::connect(const GCCL_Port_spec& spec, const void* addresses, std::uin
   }
   // Handshakes with other nodes take several round trips, and a firewall may stand between: better now, while the ranks
   // are still meeting. All ports are open, so that nobody waits for another rank's thread.
-  for (const LinkPlace& asked : mailbox_->now_connected()) dial(asked, connector_->settings().peer_timeout);
+  for (const LinkPlace& asked : inbox_->now_connected()) dial(asked, connector_->settings().peer_timeout);
   const auto limit = std::chrono::milliseconds(spec.connect_timeout_ms);
   std::vector<const Link*> dialled;
   for (const std::uint32_t r : first_peers(spec)) {
@@ -103,7 +103,7 @@ Status Port::await(const std::vector<const Link*>& dialled, Clock::duration limi
   // Of what the start may take a quarter is left for the ranks' words on it.
   for (const auto until = Clock::now() + limit + std::min<Clock::duration>(kLastAttempt, limit / 6);
        Clock::now() < until;) {
-    if (mailbox_->full()) take_mail();
+    if (inbox_->full()) read_inbox();
     if (fault_.result != GCCL_SUCCESS) return unreached(fault_);
     if (!peer_failures_.empty()) return unreached(peer_failures_[0]);
     if (std::ranges::all_of(dialled, [](const Link* l) { return l->connected(); })) break;
@@ -142,8 +142,8 @@ void Port::activate(Link* link) {
 }
 
 void Port::dial(LinkPlace link, Clock::duration time_limit) {
-  if (mailbox_->claim(link.peer, link.channel))
-    connector_->dial(Dial::link(mailbox_, link.peer, link.channel, connector_->settings(), time_limit));
+  if (inbox_->claim(link.peer, link.channel))
+    connector_->dial(Dial::link(inbox_, link.peer, link.channel, connector_->settings(), time_limit));
 }
 
 // Where a peer should dial and does not: it dials once it wants something of the link, so one with something to send to
@@ -162,13 +162,13 @@ void Port::look_after_peers() {
     const std::uint32_t peer = link->peer();
     if (link->connected() || dials(peer)) continue;
     if (!link->asked && link->sends() && now - link->active_since > kAskLimit) {
-      targets.emplace_back(Hello::Kind::ask, mailbox_, peer, limit).hello.channel = link->channel();
+      targets.emplace_back(Hello::Kind::ask, inbox_, peer, limit).hello.channel = link->channel();
       link->asked = true;
     }
     Clock::time_point& since = waiting_since_[peer];
     if (since == Clock::time_point() || since == Clock::time_point::max() || now - since < kDialLimit) continue;
     since = Clock::time_point::max();
-    targets.emplace_back(Hello::Kind::watch, mailbox_, peer, limit);
+    targets.emplace_back(Hello::Kind::watch, inbox_, peer, limit);
   }
   if (!targets.empty()) connector_->dial(std::move(targets));
 }
@@ -187,7 +187,7 @@ void Port::look_for_vanished() {
 bool Port::send(GCCL_Transfer* t) {
   Link* const link = link_for(t);
   link->post_send(t);
-  if (fault_.result != GCCL_SUCCESS || suspicion_.result != GCCL_SUCCESS || !link->connected()) return false;
+  if (fault_.result != GCCL_SUCCESS || suspected_fault_.result != GCCL_SUCCESS || !link->connected()) return false;
   std::string problem;
   if (!link->advance_sends(&done_, &problem)) fail(*link, problem);
   return done_.take_only(t);
@@ -215,15 +215,15 @@ void Port::find_ready() {
 }
 
 int Port::poll(GCCL_Transfer** done, int max) {
-  if (mailbox_->full()) take_mail();
-  if (suspicion_.result != GCCL_SUCCESS) {
+  if (inbox_->full()) read_inbox();
+  if (suspected_fault_.result != GCCL_SUCCESS) {
     const Clock::time_point now = Clock::now();
     listened_ += std::min<Clock::duration>(now - last_listened_, kPauseMax);
     last_listened_ = now;
     if (fault_.result == GCCL_SUCCESS &&
-        (listened_ > kAbortArrivalMax || connector_->heard_all(suspected_ + kSettles))) {
-      if (mailbox_->full()) take_mail();
-      if (fault_.result == GCCL_SUCCESS) fault_ = suspicion_;
+        (listened_ > kAbortArrivalMax || connector_->heard_all(suspected_at_ + kSettles))) {
+      if (inbox_->full()) read_inbox();
+      if (fault_.result == GCCL_SUCCESS) fault_ = suspected_fault_;
     }
   } else if (fault_.result == GCCL_SUCCESS) {
     const bool many = active_.size() > kTriedMax;
@@ -254,9 +254,9 @@ int Port::poll(GCCL_Transfer** done, int max) {
   return n == 0 && fault_.result != GCCL_SUCCESS ? -1 : n;
 }
 
-void Port::take_mail() {
-  Mail mail = mailbox_->take();
-  for (Arrival& a : mail.arrivals) {
+void Port::read_inbox() {
+  InboxContents contents = inbox_->take();
+  for (Arrival& a : contents.arrivals) {
     auto& link = links_[std::size_t(a.peer) * self_.channels + a.channel];
     if (!link) link = std::make_unique<Link>(a.peer, a.channel);
     const bool was_connected = link->connected();
@@ -269,7 +269,7 @@ void Port::take_mail() {
     if (link->active && !was_connected && link->connected()) --unconnected_;
   }
   // A peer that has closed cleanly owes nothing on links that are connected, or that nobody uses.
-  for (const GCCL_Fault& t : mail.peer_failures) {
+  for (const GCCL_Fault& t : contents.peer_failures) {
     if (std::ranges::any_of(active_, [&](const Link* l) { return l->peer() == t.peer && !l->connected(); })) {
       suspect(t);
     } else if (dials(t.peer)) {
@@ -278,14 +278,14 @@ void Port::take_mail() {
       waiting_since_[t.peer] = {};
     }
   }
-  if (mail.fault.result != GCCL_SUCCESS && fault_.result == GCCL_SUCCESS) fault_ = mail.fault;
+  if (contents.fault.result != GCCL_SUCCESS && fault_.result == GCCL_SUCCESS) fault_ = contents.fault;
 }
 
 void Port::suspect(const GCCL_Fault& fault) {
   assert(is_error(fault.result) && fault.peer < self_.size);
-  if (suspicion_.result != GCCL_SUCCESS) return;
-  suspicion_ = fault;
-  suspected_ = last_listened_ = Clock::now();
+  if (suspected_fault_.result != GCCL_SUCCESS) return;
+  suspected_fault_ = fault;
+  suspected_at_ = last_listened_ = Clock::now();
 }
 
 void Port::fail(const Link& link, const std::string& problem) {
@@ -305,10 +305,10 @@ void Port::cancel(GCCL_Transfer* t) {
 void Port::abort(const GCCL_Fault& fault) const noexcept {
   // The rank that it came from has sent it to all, unless it was killed meanwhile. Ranks that go on without the lost
   // one wait for all that have not heard of it: so where they may go on, each passes it on to some.
-  const bool passes_on = mailbox_->announced();
+  const bool passes_on = inbox_->announced();
   if (passes_on && fault.result != GCCL_ERR_PEER_LOST && fault.result != GCCL_ERR_REVOKED) return;
-  mailbox_->aborted = true;
-  connector_->abort(mailbox_, fault, passes_on);
+  inbox_->aborted = true;
+  connector_->abort(inbox_, fault, passes_on);
 }
 
 }  // namespace gccl::tcp

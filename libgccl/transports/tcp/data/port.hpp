@@ -37,7 +37,7 @@ class Port {
   void activate(Link* link);
   void fail(const Link& link, const std::string& problem);
   void suspect(const GCCL_Fault& fault);
-  void take_mail();
+  void read_inbox();
   bool dials(std::uint32_t peer) const { return self_.world_rank[self_.rank] < self_.world_rank[peer]; }
   void dial(LinkPlace link, PendingConnection::Clock::duration time_limit);
   Status await(const std::vector<const Link*>& dialled, PendingConnection::Clock::duration limit);
@@ -47,9 +47,9 @@ class Port {
   void find_ready();
 
   Connector* const connector_;
-  const std::shared_ptr<Mailbox> mailbox_;
+  const std::shared_ptr<PortInbox> inbox_;
   const PortIdentity& self_;
-  std::vector<PortAddress>& peers_;           // the mailbox's
+  std::vector<PortAddress>& peers_;           // the inbox's
   std::vector<std::unique_ptr<Link>> links_;  // peer * channels + channel; null before its first use
   std::vector<Link*> active_;                 // with transfers in flight
   Fd epoll_;                                  // over the links' connections, once there are many
@@ -59,8 +59,8 @@ class Port {
   std::vector<GCCL_Fault> peer_failures_;  // of peers that could not be dialled when nothing was wanted of them
   // A connection ended, or the watch of a peer. A rank that aborts and leaves, or hears of an abort and leaves, is
   // noticed twice: what was said, which takes a moment longer, counts.
-  GCCL_Fault suspicion_{};
-  PendingConnection::Clock::time_point suspected_{}, last_listened_{};
+  GCCL_Fault suspected_fault_{};
+  PendingConnection::Clock::time_point suspected_at_{}, last_listened_{};
   PendingConnection::Clock::duration listened_{};  // since then
 
   std::uint32_t polls_ = 0;

@@ -35,43 +35,45 @@ struct LinkPlace {
   auto operator<=>(const LinkPlace&) const = default;
 };
 
-struct Mail {
+// What an inbox hands over at once.
+struct InboxContents {
   std::vector<Arrival> arrivals;
   // Peers that cannot be dialled, or are watched no more: whether that matters depends on what is wanted of them.
   std::vector<GCCL_Fault> peer_failures;
   GCCL_Fault fault{};  // of the whole port; its result is GCCL_SUCCESS when there is none
 };
 
-class Mailbox {
+// A port as the connector knows it: what has come for it, and what it has asked for.
+class PortInbox {
  public:
-  explicit Mailbox(PortIdentity identity) : identity_(std::move(identity)) {}
+  explicit PortInbox(PortIdentity identity) : identity_(std::move(identity)) {}
 
   const PortIdentity& identity() const { return identity_; }
   // Any thread.
   void put(Arrival arrival) {
     const std::lock_guard lock(mutex_);
-    mail_.arrivals.push_back(std::move(arrival));
+    contents_.arrivals.push_back(std::move(arrival));
     full_.store(true, std::memory_order_release);
   }
   // The first fault counts. `announced`: the peer that brought it has sent it to every rank.
   void put(const GCCL_Fault& fault, bool announced) {
     assert(fault.result != GCCL_SUCCESS && fault.peer < identity_.size);
     const std::lock_guard lock(mutex_);
-    if (mail_.fault.result == GCCL_SUCCESS) mail_.fault = fault, announced_ = announced;
+    if (contents_.fault.result == GCCL_SUCCESS) contents_.fault = fault, announced_ = announced;
     full_.store(true, std::memory_order_release);
   }
   void put_peer_failure(const GCCL_Fault& failure) {
     const std::lock_guard lock(mutex_);
-    mail_.peer_failures.push_back(failure);
+    contents_.peer_failures.push_back(failure);
     full_.store(true, std::memory_order_release);
   }
   // Cheap enough for every poll.
   bool full() const { return full_.load(std::memory_order_acquire); }
   // All of it; the fault stays.
-  Mail take() {
+  InboxContents take() {
     const std::lock_guard lock(mutex_);
     full_.store(false, std::memory_order_relaxed);
-    return std::exchange(mail_, Mail{.arrivals = {}, .peer_failures = {}, .fault = mail_.fault});
+    return std::exchange(contents_, InboxContents{.arrivals = {}, .peer_failures = {}, .fault = contents_.fault});
   }
   bool announced() const {
     const std::lock_guard lock(mutex_);
@@ -102,15 +104,15 @@ class Mailbox {
   // The port has aborted. Any thread.
   std::atomic<bool> aborted{false};
 
-  // What the port has ordered, with the connector's mutex held. It takes no memory: an error of this rank must reach
+  // What the port has asked for, with the connector's mutex held. It takes no memory: an error of this rank must reach
   // the others also when memory is short.
-  struct Orders {
+  struct Commands {
     bool abort = false, close = false, passes_on = false;
     GCCL_Fault fault{};                        // of the abort
     std::vector<std::unique_ptr<Link>> links;  // of a closed port, until its aborts are over: a peer that saw its
-  } orders;                                    // connection end before it hears why would take this rank for lost
-  std::shared_ptr<Mailbox> next;               // of a MailboxList
-  bool listed = false;                         // among those with orders
+  } commands;                                  // connection end before it hears why would take this rank for lost
+  std::shared_ptr<PortInbox> next;             // of a PortInboxList
+  bool listed = false;                         // among those with commands
 
   // For the connector's thread alone: which peer hears of the abort next, and how many are hearing of it.
   std::uint32_t next_to_abort = 0;
@@ -123,7 +125,7 @@ class Mailbox {
 
   const PortIdentity identity_;
   mutable std::mutex mutex_;
-  Mail mail_;
+  InboxContents contents_;
   std::set<LinkPlace> dialled_;
   std::vector<LinkPlace> asked_early_;
   bool connected_ = false;
@@ -131,26 +133,26 @@ class Mailbox {
   std::atomic<bool> full_{false};
 };
 
-// A list that takes no memory: a mailbox is in one at most.
-class MailboxList {
+// A list that takes no memory: a inbox is in one at most.
+class PortInboxList {
  public:
-  void push(std::shared_ptr<Mailbox> m) {
+  void push(std::shared_ptr<PortInbox> m) {
     m->next = std::move(first_);
     first_ = std::move(m);
   }
   // Null where there is none.
-  std::shared_ptr<Mailbox> pop() {
+  std::shared_ptr<PortInbox> pop() {
     auto m = std::move(first_);
     if (m) first_ = std::move(m->next);
     return m;
   }
-  ~MailboxList() {
+  ~PortInboxList() {
     while (pop()) {
     }
   }
 
  private:
-  std::shared_ptr<Mailbox> first_;
+  std::shared_ptr<PortInbox> first_;
 };
 
 }  // namespace gccl::tcp
