@@ -157,11 +157,11 @@ Option* Command::add_option(const std::string& names, T& into, const std::string
 struct Help {
   std::string text;
 };
-struct Wrong {
+struct WrongOptions {
   std::string text;
 };
 template <class Options>
-using Parsed = std::variant<Options, Help, Wrong>;
+using Parsed = std::variant<Options, Help, WrongOptions>;
 
 // By a table that writes to `options`. `resolve` then makes every check that is not the table's own; what is wrong, or
 // empty.
@@ -170,10 +170,10 @@ Parsed<Options> parse_with(Command& table, const std::vector<std::string>& words
   try {
     table.parse(words);
   } catch (const UsageError& e) {
-    return Wrong{e.what()};
+    return WrongOptions{e.what()};
   }
   if (table.asked() == Command::Asked::help) return Help{table.help()};
-  if (std::string wrong = resolve(); !wrong.empty()) return Wrong{std::move(wrong)};
+  if (std::string wrong = resolve(); !wrong.empty()) return WrongOptions{std::move(wrong)};
   return std::move(options);
 }
 

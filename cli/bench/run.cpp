@@ -251,7 +251,7 @@ int run(const GCCL_Config& config, const std::vector<std::string>& args, Parse p
   Job& job = *met;
   // Every rank parses the same words and comes to the same end; rank 0 speaks.
   const auto parsed = parse(args, job.ranks());
-  if (const Wrong* wrong = std::get_if<Wrong>(&parsed)) {
+  if (const WrongOptions* wrong = std::get_if<WrongOptions>(&parsed)) {
     if (job.rank() == 0) write_stderr(fmt::format("gccl bench: {}\n", printable(wrong->text)));
     return 2;
   }

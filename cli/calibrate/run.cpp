@@ -293,7 +293,7 @@ int run(const GCCL_Config& config, const std::vector<std::string>& args, Parse p
   Job& job = *met;
   // Every rank parses the same words and comes to the same end; rank 0 speaks.
   const auto parsed = parse(args);
-  const Wrong* const wrong = std::get_if<Wrong>(&parsed);
+  const WrongOptions* const wrong = std::get_if<WrongOptions>(&parsed);
   const std::string text = wrong ? wrong->text : wrong_with(job, std::get<Options>(parsed));
   if (!text.empty() && job.rank() == 0) write_stderr(fmt::format("gccl calibrate: {}\n", printable(text)));
   if (job.sum_over_ranks(!text.empty()) > 0) return 2;

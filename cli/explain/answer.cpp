@@ -19,9 +19,9 @@ constexpr Count kLargestBytes = Count(4) << 30;  // of calls that cross-overs ar
 constexpr std::string_view kCostKinds[] = {"start_up", "latency", "bandwidth", "channel", "reduction"};
 
 // One question on its way to an answer: the call as the planner sees it, and the machine's models.
-class Answer {
+class ExplanationBuilder {
  public:
-  explicit Answer(const Question& q)
+  explicit ExplanationBuilder(const Question& q)
       : q_(q),
         layout_(layout_of(*q.cluster, q.cards)),
         view_(layout_.view(0)),
@@ -214,6 +214,6 @@ class Answer {
 
 }  // namespace
 
-nlohmann::json answer(const Question& question) { return Answer(question).document(); }
+nlohmann::json answer(const Question& question) { return ExplanationBuilder(question).document(); }
 
 }  // namespace gccl

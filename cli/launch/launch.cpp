@@ -118,7 +118,7 @@ void add_launch(Command& app, int& exit_code) {
   sub->callback([sub, &exit_code] {
     const auto parsed = launch::parse_options(sub->remaining());
     if (const auto* help = std::get_if<Help>(&parsed)) return write_stdout(help->text);
-    if (const auto* bad = std::get_if<Wrong>(&parsed)) wrong(bad->text);
+    if (const auto* bad = std::get_if<WrongOptions>(&parsed)) wrong(bad->text);
     exit_code = launch_job(std::get<launch::Options>(parsed));
   });
 }

@@ -374,7 +374,7 @@ Status Recovery::agree(Communicator& c, std::uint64_t* flags) {
   Group& g = group_of(c.members());
   const Whole whole(*this);
   if (Status s = prepare_call(g, lost); !s.ok()) return s;
-  const Call call(g, lock);
+  const CallScope call(g, lock);
   if (g.membership->out() != fault::Membership::Out::no) return out_of(g);
   g.membership->agree(now_ns(), *flags);
   fault::Decision d;

@@ -100,14 +100,14 @@ class Recovery {
     std::uint64_t abandoned = 0;  // epoch in whose exchanges this rank takes no more part
   };
   // One of them, while it lasts; ends with the lock held.
-  class Call {
+  class CallScope {
    public:
-    Call(Group& group, std::unique_lock<std::mutex>& lock) : group_(group), lock_(lock) { group_.in_call = true; }
-    ~Call() {
+    CallScope(Group& group, std::unique_lock<std::mutex>& lock) : group_(group), lock_(lock) { group_.in_call = true; }
+    ~CallScope() {
       if (!lock_.owns_lock()) lock_.lock();
       group_.in_call = false;
     }
-    Call(const Call&) = delete;
+    CallScope(const CallScope&) = delete;
 
    private:
     Group& group_;

@@ -81,7 +81,7 @@ Status Recovery::shrink(Communicator& parent, std::unique_ptr<Communicator>* out
   Group& g = group_of(parent.members());
   const Whole whole(*this);
   if (Status s = prepare_call(g, lost); !s.ok()) return s;
-  const Call call(g, lock);
+  const CallScope call(g, lock);
   for (;;) {
     if (g.membership->out() != fault::Membership::Out::no) return out_of(g);
     g.membership->shrink(now_ns());

@@ -69,7 +69,7 @@ void write_value(std::string& out, const nlohmann::json& v) {
 
 // ---- Reading ----
 
-struct Wrong : std::runtime_error {
+struct WrongPickle : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
@@ -83,8 +83,8 @@ class Reader {
       const auto op = std::uint8_t(take(1)[0]);
       if (op == '.') return document(pop(), 0);
       if (!step(op))
-        throw Wrong(fmt::format("byte {}: opcode {} {}", at, op,
-                                calls(op) ? "would run code, which no dump needs" : "is none of plain data"));
+        throw WrongPickle(fmt::format("byte {}: opcode {} {}", at, op,
+                                      calls(op) ? "would run code, which no dump needs" : "is none of plain data"));
     }
   }
 
@@ -105,7 +105,7 @@ class Reader {
   }
 
   std::string_view take(std::size_t n) {
-    if (n > bytes_.size() - at_) throw Wrong(fmt::format("byte {}: it ends in the middle", at_));
+    if (n > bytes_.size() - at_) throw WrongPickle(fmt::format("byte {}: it ends in the middle", at_));
     const std::string_view v = bytes_.substr(at_, n);
     at_ += n;
     return v;
@@ -117,13 +117,13 @@ class Reader {
     return v;
   }
   void push(Value v) {
-    if (values_.size() >= kValuesMax) throw Wrong("it has more than 20 million values");
+    if (values_.size() >= kValuesMax) throw WrongPickle("it has more than 20 million values");
     stack_.push_back(values_.size());
     values_.push_back(std::move(v));
   }
   void scalar(nlohmann::json v) { push({.kind = Value::Kind::scalar, .scalar = std::move(v), .parts = {}}); }
   std::size_t top() const {
-    if (stack_.empty() || stack_.back() == kMark) throw Wrong(fmt::format("byte {}: nothing to work on", at_));
+    if (stack_.empty() || stack_.back() == kMark) throw WrongPickle(fmt::format("byte {}: nothing to work on", at_));
     return stack_.back();
   }
   std::size_t pop() {
@@ -134,7 +134,7 @@ class Reader {
   std::vector<std::size_t> to_mark() {
     std::size_t i = stack_.size();
     while (i > 0 && stack_[i - 1] != kMark) --i;
-    if (i == 0) throw Wrong(fmt::format("byte {}: no mark", at_));
+    if (i == 0) throw WrongPickle(fmt::format("byte {}: no mark", at_));
     std::vector<std::size_t> parts(stack_.begin() + std::ptrdiff_t(i), stack_.end());
     stack_.resize(i - 1);
     return parts;
@@ -150,14 +150,14 @@ class Reader {
   void extend(Value::Kind kind, const std::vector<std::size_t>& parts) {
     Value& v = values_[top()];
     if (v.kind != kind || (kind == Value::Kind::dictionary && parts.size() % 2 != 0))
-      throw Wrong(fmt::format("byte {}: it adds to what it cannot add to", at_));
+      throw WrongPickle(fmt::format("byte {}: it adds to what it cannot add to", at_));
     v.parts.insert(v.parts.end(), parts.begin(), parts.end());
   }
   void text(std::size_t n) { scalar(std::string(take(n))); }
   void remember(std::uint64_t as) { memo_[as] = top(); }
   void recall(std::uint64_t as) {
     const auto found = memo_.find(as);
-    if (found == memo_.end()) throw Wrong(fmt::format("byte {}: it recalls what it has not kept", at_));
+    if (found == memo_.end()) throw WrongPickle(fmt::format("byte {}: it recalls what it has not kept", at_));
     stack_.push_back(found->second);
   }
   void whole(std::size_t n) {  // two's complement
@@ -167,7 +167,7 @@ class Reader {
     if (n == 9 && b[8] == 0)
       scalar(v);
     else if (n > 8)
-      throw Wrong(fmt::format("byte {}: a number of more than 64 bits", at_));
+      throw WrongPickle(fmt::format("byte {}: a number of more than 64 bits", at_));
     else
       scalar(std::int64_t(v));
   }
@@ -244,12 +244,12 @@ class Reader {
   }
 
   nlohmann::json document(std::size_t of, int depth) {
-    if (depth > kDepthMax) throw Wrong(fmt::format("its values are nested deeper than {}", kDepthMax));
-    if (++made_ > kValuesMax) throw Wrong("it has more than 20 million values");
+    if (depth > kDepthMax) throw WrongPickle(fmt::format("its values are nested deeper than {}", kDepthMax));
+    if (++made_ > kValuesMax) throw WrongPickle("it has more than 20 million values");
     const Value& v = values_[of];
     if (v.kind == Value::Kind::scalar) {
       if (v.scalar.is_string()) text_ += v.scalar.get_ref<const std::string&>().size();
-      if (text_ > kTextMax) throw Wrong("its texts have more than 256 MiB");
+      if (text_ > kTextMax) throw WrongPickle("its texts have more than 256 MiB");
       return v.scalar;
     }
     nlohmann::json out = v.kind == Value::Kind::list ? nlohmann::json::array() : nlohmann::json::object();
@@ -257,7 +257,7 @@ class Reader {
       for (const std::size_t p : v.parts) out.push_back(document(p, depth + 1));
       return out;
     }
-    if (v.parts.size() % 2 != 0) throw Wrong("a dictionary with a key alone");
+    if (v.parts.size() % 2 != 0) throw WrongPickle("a dictionary with a key alone");
     for (std::size_t i = 0; i < v.parts.size(); i += 2) {
       const nlohmann::json key = document(v.parts[i], depth + 1);
       out[key.is_string() ? key.get<std::string>()
@@ -286,7 +286,7 @@ bool from_pickle(std::string_view bytes, nlohmann::json* out, std::string* error
   try {
     *out = Reader(bytes).read();
     return true;
-  } catch (const Wrong& wrong) {
+  } catch (const WrongPickle& wrong) {
     *error = wrong.what();
     return false;
   }

@@ -18,7 +18,7 @@ using Rule = AlgorithmLists::Rule;
 constexpr Count kNoEnd = std::numeric_limits<Count>::max();
 
 // What is wrong with one list.
-struct Wrong {
+struct WrongList {
   std::string text;
 };
 
@@ -60,7 +60,7 @@ const Algorithm* row_of(Collective kind, std::string_view text) {
 Count bytes_of(std::string_view text, Count otherwise) {
   if (text.empty()) return otherwise;
   const auto bytes = parse_bytes(text);
-  if (!bytes) throw Wrong{fmt::format("{} is no size; write 8, 64KiB, 1.5GB ...", quoted(text))};
+  if (!bytes) throw WrongList{fmt::format("{} is no size; write 8, 64KiB, 1.5GB ...", quoted(text))};
   return *bytes;
 }
 
@@ -74,7 +74,7 @@ struct List {
 
 List list_of(std::string_view text) {
   std::vector<std::string_view> parts = split(text, ':');
-  if (parts.size() > 3) throw Wrong{fmt::format("{} has more than COLLECTIVE:SIZES:NAMES", quoted(text))};
+  if (parts.size() > 3) throw WrongList{fmt::format("{} has more than COLLECTIVE:SIZES:NAMES", quoted(text))};
   List list;
   std::string_view names = parts.back();
   parts.pop_back();
@@ -84,14 +84,14 @@ List list_of(std::string_view text) {
     const std::size_t dash = sizes.find('-');
     list.from_bytes = bytes_of(trimmed(sizes.substr(0, dash)), 0);
     list.to_bytes = bytes_of(trimmed(sizes.substr(dash + 1)), kNoEnd);
-    if (list.to_bytes <= list.from_bytes) throw Wrong{fmt::format("{} ends before it begins", quoted(sizes))};
+    if (list.to_bytes <= list.from_bytes) throw WrongList{fmt::format("{} ends before it begins", quoted(sizes))};
   }
   if (parts.size() > 1)
-    throw Wrong{fmt::format("{} is no range of sizes, expected FROM-TO such as 0-64KiB", quoted(parts.back()))};
+    throw WrongList{fmt::format("{} is no range of sizes, expected FROM-TO such as 0-64KiB", quoted(parts.back()))};
   if (!parts.empty()) {
     list.kind = collective_of(parts[0]);
     if (!list.kind)
-      throw Wrong{
+      throw WrongList{
           fmt::format("there is no collective {}{}", quoted(parts[0]), suggestion(parts[0], collective_names()))};
   }
   if (names.starts_with('^')) {
@@ -100,17 +100,17 @@ List list_of(std::string_view text) {
   }
   for (const std::string& name : split_names(std::string(names))) {
     list.names.emplace_back(trimmed(name));
-    if (list.names.back().empty()) throw Wrong{fmt::format("{} lacks the name of an algorithm", quoted(text))};
+    if (list.names.back().empty()) throw WrongList{fmt::format("{} lacks the name of an algorithm", quoted(text))};
     if (list.names.back().starts_with('^'))
-      throw Wrong{fmt::format("{}: ^ belongs before the first name, and excludes them all", quoted(text))};
+      throw WrongList{fmt::format("{}: ^ belongs before the first name, and excludes them all", quoted(text))};
   }
   return list;
 }
 
 [[noreturn]] void unknown(const std::string& name, std::optional<Collective> kind) {
-  throw Wrong{fmt::format("there is no algorithm {}{}{}", quoted(name),
-                          kind ? fmt::format(" for {}", gccl::name(*kind)) : "",
-                          suggestion(name, algorithm_names(kind)))};
+  throw WrongList{fmt::format("there is no algorithm {}{}{}", quoted(name),
+                              kind ? fmt::format(" for {}", gccl::name(*kind)) : "",
+                              suggestion(name, algorithm_names(kind)))};
 }
 
 // The rule for one collective, which has no rows where none of the names is one of it.
@@ -132,7 +132,7 @@ bool leaves_something(const Rule& rule) {
 void add(const Rule& rule, const std::vector<Rule>& own, std::vector<Rule>& to) {
   for (const Rule& other : own)
     if (other.kind == rule.kind && other.from_bytes < rule.to_bytes && rule.from_bytes < other.to_bytes)
-      throw Wrong{fmt::format("two lists are about {} of the same sizes", name(rule.kind))};
+      throw WrongList{fmt::format("two lists are about {} of the same sizes", name(rule.kind))};
   to.push_back(rule);
 }
 
@@ -151,7 +151,7 @@ Status AlgorithmLists::parse(const std::string& text, AlgorithmLists* out) try {
     const List list = list_of(part);
     if (list.kind) {
       const Rule rule = rule_of(list, *list.kind);
-      if (!leaves_something(rule)) throw Wrong{fmt::format("{} leaves no algorithm", quoted(part))};
+      if (!leaves_something(rule)) throw WrongList{fmt::format("{} leaves no algorithm", quoted(part))};
       add(rule, own, own);
       continue;
     }
@@ -169,7 +169,7 @@ Status AlgorithmLists::parse(const std::string& text, AlgorithmLists* out) try {
   std::ranges::stable_sort(all, {}, [](const Rule& r) { return r.kind; });
   out->rules_ = std::move(all);
   return {};
-} catch (const Wrong& wrong) {
+} catch (const WrongList& wrong) {
   return Status::error(fmt::format("GCCL_ALGO {}: {}", quoted(text), wrong.text), GCCL_ERR_INVALID_ARGUMENT);
 }
 

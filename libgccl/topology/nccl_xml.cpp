@@ -24,7 +24,7 @@ constexpr double kMbpsPerGBps = 8000;
 // What an NVLink ends at, by PCI class (NCCL's table): 0x03.... a GPU, and these two.
 constexpr std::string_view kNvSwitchClass = "0x068000", kCpuClass = "0x068001";
 
-struct Wrong {
+struct WrongXml {
   std::string text;
 };
 
@@ -70,7 +70,7 @@ class Reader {
 
   [[noreturn]] void fail(std::ptrdiff_t offset, const std::string& what) const {
     const auto end = text_.begin() + std::clamp<std::ptrdiff_t>(offset, 0, std::ptrdiff_t(text_.size()));
-    throw Wrong{fmt::format("{}:{}: {}", file_, 1 + std::count(text_.begin(), end, '\n'), what)};
+    throw WrongXml{fmt::format("{}:{}: {}", file_, 1 + std::count(text_.begin(), end, '\n'), what)};
   }
 
   // A whole number; `otherwise` where the attribute is absent.
@@ -204,7 +204,7 @@ Status read_nccl_xml(std::string_view text, const std::string& file, Description
   try {
     *out = Reader(text, file).read();
     return {};
-  } catch (const Wrong& w) {
+  } catch (const WrongXml& w) {
     return Status::error(w.text, GCCL_ERR_INVALID_ARGUMENT);
   }
 }

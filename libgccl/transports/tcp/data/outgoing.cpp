@@ -61,11 +61,11 @@ bool Outgoing::advance(Streams& streams, Completions* done, int* error) {
     }
     while (s->sending || assign(s, i == 0, streams.size() == 1)) {
       const std::uint64_t before = s->left;
-      const Moved moved = write_frame(s, error);
-      if (moved == Moved::failed) return false;
+      const IoResult written = write_frame(s, error);
+      if (written == IoResult::failed) return false;
       GCCL_Transfer* const t = s->sending;
       t->backend[kUnwritten] -= before - s->left;
-      if (moved == Moved::some) break;
+      if (written == IoResult::some) break;
       s->sending = nullptr;
       if (complete(t)) finish(t, done);
     }

@@ -57,14 +57,14 @@ ssize_t write_some(Stream* s, bool zero_copy) {
 
 }  // namespace
 
-Moved write_frame(Stream* s, int* error) {
+IoResult write_frame(Stream* s, int* error) {
   while (s->header_left + s->left > 0) {
     const ssize_t n = write_some(s, s->zero_copy.pays(s->left));
     if (n < 0) {
       if (errno == EINTR) continue;
-      if (errno == EAGAIN) return Moved::some;
+      if (errno == EAGAIN) return IoResult::some;
       *error = errno;
-      return Moved::failed;
+      return IoResult::failed;
     }
     s->moved_bytes += std::uint64_t(n);
     const std::size_t of_header = std::min(std::size_t(n), s->header_left);
@@ -72,7 +72,7 @@ Moved write_frame(Stream* s, int* error) {
     s->offset += std::uint64_t(n) - of_header;
     s->left -= std::uint64_t(n) - of_header;
   }
-  return Moved::all;
+  return IoResult::all;
 }
 
 }  // namespace gccl::tcp

@@ -53,9 +53,9 @@ struct Stream {
   ZeroCopy zero_copy;
 };
 
-enum class Moved { all, some, failed };  // `some`: the socket takes or has no more for now
+enum class IoResult { all, some, failed };  // `some`: the socket takes or has no more for now
 
 // Writes the rest of the frame that is being sent.
-Moved write_frame(Stream* stream, int* error);
+IoResult write_frame(Stream* stream, int* error);
 
 }  // namespace gccl::tcp
