@@ -34,10 +34,10 @@ void break_after(GCCL_Comm comm, Status why) noexcept;
 Status wait_in_turns(std::vector<Operation*> operations);
 
 // The calls of this thread between GCCL_Group_start and GCCL_Group_end; null outside.
-struct Group_calls;
-Group_calls* current_group();
+struct GroupCalls;
+GroupCalls* current_group();
 // Begins the work, for GCCL_Group_end to wait for.
-GCCL_Result run_in_group(Group_calls& group, Communicator& c, Work&& work);
+GCCL_Result run_in_group(GroupCalls& group, Communicator& c, Work&& work);
 // Nanoseconds for all calls of the group that were asked about, this one on that communicator included; outside a group
 // those of this call.
 double estimated_in_group(const Communicator& c, double ns);

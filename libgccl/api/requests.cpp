@@ -11,14 +11,14 @@
 
 namespace gccl {
 
-struct Group_calls {
+struct GroupCalls {
   int depth = 0;
   std::vector<Operation*> operations;
   Status first;
   std::vector<std::pair<std::uint64_t, double>> estimated_ns;  // by communicator
 
   // What is left when the thread ends inside a group, where nobody will wait for it.
-  ~Group_calls() {
+  ~GroupCalls() {
     if (in_forked_child()) return;  // they are the parent's
     for (Operation* op : operations) Communicator::give_up(op);
   }
@@ -26,7 +26,7 @@ struct Group_calls {
 
 namespace {
 
-thread_local Group_calls group;
+thread_local GroupCalls group;
 
 // What has ended needs no abort, and its communicator may be gone.
 void abort_pending(const Operation* op, int code) {
@@ -35,9 +35,9 @@ void abort_pending(const Operation* op, int code) {
 
 }  // namespace
 
-Group_calls* current_group() { return group.depth > 0 ? &group : nullptr; }
+GroupCalls* current_group() { return group.depth > 0 ? &group : nullptr; }
 
-GCCL_Result run_in_group(Group_calls& g, Communicator& c, Work&& work) {
+GCCL_Result run_in_group(GroupCalls& g, Communicator& c, Work&& work) {
   assert(g.depth > 0);
   // First, as either may throw: what has started has a place, and no place is without an operation.
   if (g.operations.size() == g.operations.capacity()) g.operations.reserve(2 * g.operations.size() + 4);

@@ -14,7 +14,7 @@ using namespace ranks;
 
 namespace {
 
-class Shared_memory final : public std::pmr::memory_resource {
+class SharedMemory final : public std::pmr::memory_resource {
   void* do_allocate(std::size_t bytes, std::size_t) override {
     void* p = nullptr;
     if (GCCL_Mem_alloc(&p, bytes) != GCCL_SUCCESS) throw std::bad_alloc();
@@ -38,7 +38,7 @@ TEST_CASE("every collective in shared memory, in ordinary memory, and in one on 
       check({.size = size, .environment = {{"GCCL_SHM_ZERO_COPY", zero_copy}}}, [&](int rank) {
         GCCL_Comm world = begin();
         if (!world) return;
-        Shared_memory shared_memory;
+        SharedMemory shared_memory;
         Random shared(std::uint64_t(size) + 40);
         for (const Kind kind : kKinds)
           for (const std::size_t count : {9000u, 70001u, 1300000u}) {

@@ -59,7 +59,7 @@ bool has(const std::string& text, const std::string& part) { return text.find(pa
 // ---- Ports ----
 
 // Two ranks of this process.
-struct Two_ranks {
+struct TwoRanks {
   std::vector<std::uint32_t> node = {0, 0}, world_rank = {0, 1};
   Instance instance[2] = {Instance(process_environment()), Instance(process_environment())};
   std::unique_ptr<Port> port[2];
@@ -74,7 +74,7 @@ struct Two_ranks {
             .world_rank = world_rank.data(),
             .connect_timeout_ms = 0};
   }
-  Two_ranks() {
+  TwoRanks() {
     std::vector<std::byte> addresses(2 * GCCL_BACKEND_ADDRESS_BYTES);
     for (std::uint32_t r : {0u, 1u}) {
       const Status s = Port::open(instance[r], spec(r), &port[r], addresses.data() + r * GCCL_BACKEND_ADDRESS_BYTES);
@@ -131,7 +131,7 @@ const Damage kDamages[] = {
 TEST_CASE("what a peer has damaged is an error that names it, and nothing beyond the buffer is written") {
   for (const Damage& d : kDamages) {
     CAPTURE(d.name);
-    Two_ranks two;
+    TwoRanks two;
     std::vector<std::byte> out(d.bytes, std::byte(1)), in(d.bytes + 100000, std::byte(9));
     GCCL_Transfer sent = transfer(1, out.data(), d.bytes), received = transfer(0, in.data(), d.bytes);
     two.port[0]->send(&sent);
@@ -152,7 +152,7 @@ TEST_CASE("a compiled schedule believes a damaged cell as little") {
   const Layout layout = Layout::of(nodes);
   for (const Damage& d : kDamages) {
     CAPTURE(d.name);
-    Two_ranks two;
+    TwoRanks two;
     const Call call{.kind = Collective::broadcast, .count = d.bytes};
     const Algorithm* const algorithm = find_algorithm(Collective::broadcast, "binomial");
     REQUIRE(algorithm);
@@ -193,7 +193,7 @@ TEST_CASE("a copy of more than 2^32 bytes within a rank is not compiled: its len
 }
 
 TEST_CASE("what a peer sent before it gave up is received, also by who has heard of that already") {
-  Two_ranks two;
+  TwoRanks two;
   const std::vector<std::byte> out(40000, std::byte(7));
   std::vector<std::byte> in[2] = {std::vector<std::byte>(40000), std::vector<std::byte>(40000)};
   GCCL_Transfer sent[2], received[3];
@@ -228,7 +228,7 @@ TEST_CASE("a damaged reason for giving up is an error all the same") {
                                endless};
   for (const GCCL_Fault& f : faults) {
     CAPTURE(f.result);
-    Two_ranks two;
+    TwoRanks two;
     two.port[1]->abort(f);
     CHECK(two.port[0]->poll(nullptr, 0) == -1);
     const GCCL_Fault& heard = two.port[0]->fault();
@@ -246,7 +246,7 @@ TEST_CASE("a damaged reason for giving up is an error all the same") {
 TEST_CASE("no shared memory left for a message is an error that names both ranks; what is reserved goes on working") {
   for (const std::uint64_t bytes : {8ull, 1000ull, 20000ull}) {
     CAPTURE(bytes);
-    Two_ranks two;
+    TwoRanks two;
     std::vector<std::byte> data(bytes);
     GCCL_Transfer t = transfer(1, data.data(), bytes);
     memory_is_full = true;
@@ -264,7 +264,7 @@ TEST_CASE("no shared memory left for a message is an error that names both ranks
     CHECK_MESSAGE(has(text, "/dev/shm is full"), text);
   }
   {  // nor any memory to say so in
-    Two_ranks two;
+    TwoRanks two;
     std::uint64_t value = 5;
     GCCL_Transfer t = transfer(1, &value, 8), *done[4];
     memory_is_full = true;
@@ -278,7 +278,7 @@ TEST_CASE("no shared memory left for a message is an error that names both ranks
     CHECK(two.port[0]->fault().result == GCCL_ERR_SYSTEM);
     CHECK(std::string(two.port[0]->fault().text) == "out of memory");
   }
-  Two_ranks two;
+  TwoRanks two;
   std::uint64_t value = 5, seen = 0;
   for (int i = 0; i < 100; ++i) {
     GCCL_Transfer t = transfer(1, &value, 8), u = transfer(0, &seen, 8);
@@ -291,7 +291,7 @@ TEST_CASE("no shared memory left for a message is an error that names both ranks
 }
 
 TEST_CASE("the fast path receives no first piece of a longer message") {
-  Two_ranks two;
+  TwoRanks two;
   std::vector<std::byte> data(2 * kPieceBytes, std::byte(1)), in(kPieceBytes);
   GCCL_Transfer sent = transfer(1, data.data(), data.size()), received = transfer(0, in.data(), in.size());
   REQUIRE(two.port[0]->send(&sent) == 1);
@@ -303,7 +303,7 @@ TEST_CASE("the fast path receives no first piece of a longer message") {
 }
 
 TEST_CASE("a port counts what it reads of a long message while that is on its way") {
-  Two_ranks two;
+  TwoRanks two;
   std::vector<std::byte> data(24 << 20, std::byte(1)), in(data.size());
   GCCL_Transfer sent = transfer(1, data.data(), data.size()), received = transfer(0, in.data(), in.size());
   REQUIRE(two.port[0]->send(&sent) == 0);
@@ -323,7 +323,7 @@ TEST_CASE("a port counts what it reads of a long message while that is on its wa
 
 // ---- Two processes ----
 
-struct Address_bytes {
+struct AddressBytes {
   std::byte of[GCCL_BACKEND_ADDRESS_BYTES];
 };
 
@@ -352,7 +352,7 @@ void with_peer(const std::function<void(Port&, Header& own)>& rank1, const std::
                               .connect_timeout_ms = 0};
     Instance instance(process_environment());
     std::unique_ptr<Port> port;
-    Address_bytes addresses[2] = {};
+    AddressBytes addresses[2] = {};
     std::uint8_t reaches[2] = {};
     if (const Status s = Port::open(instance, spec, &port, &addresses[rank]); !s.ok()) return s.text();
     Header* const own = only_header();
@@ -453,7 +453,7 @@ TEST_CASE("reserving goes on where signals interrupt it, however short the time 
   interrupted_above = 4096;
   void* p = nullptr;
   CHECK(allocate_shared(3 << 20, &p).ok());
-  std::unique_ptr<Two_ranks> two = std::make_unique<Two_ranks>();
+  std::unique_ptr<TwoRanks> two = std::make_unique<TwoRanks>();
   interrupted_above = 0;
   CHECK(free_shared(p).ok());
 }

@@ -36,12 +36,12 @@ bool exists(const std::string& name) { return ::access(path_of(name).c_str(), F_
 struct Owner {
   std::optional<test::Child> process;
   std::string name;
-  explicit Owner(const std::function<void(Rank_file&)>& then) {
+  explicit Owner(const std::function<void(RankFile&)>& then) {
     int ends[2];
     REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
     process.emplace([&] {
-      std::shared_ptr<Rank_file> file;
-      if (!Rank_file::create(&file).ok()) ::_exit(1);
+      std::shared_ptr<RankFile> file;
+      if (!RankFile::create(&file).ok()) ::_exit(1);
       if (::write(ends[1], file->name().data(), file->name().size()) < 0) ::_exit(1);
       ::close(ends[1]);
       then(*file);
@@ -63,9 +63,9 @@ struct Owner {
 };
 
 TEST_CASE("a rank's file shows that its process lives, until it ends") {
-  Owner owner([](Rank_file&) {});
-  std::shared_ptr<Rank_file> file;
-  const Status s = Rank_file::open(owner.name, &file);
+  Owner owner([](RankFile&) {});
+  std::shared_ptr<RankFile> file;
+  const Status s = RankFile::open(owner.name, &file);
   REQUIRE_MESSAGE(s.ok(), s.text());
   CHECK_FALSE(file->mine());
   CHECK(file->alive());
@@ -76,7 +76,7 @@ TEST_CASE("a rank's file shows that its process lives, until it ends") {
 TEST_CASE("a child that a rank forked does not keep it alive") {
   int ends[2];
   REQUIRE(::pipe(ends) == 0);
-  Owner owner([&](Rank_file&) {
+  Owner owner([&](RankFile&) {
     const pid_t child = ::fork();
     if (child == 0) {
       ::prctl(PR_SET_PDEATHSIG, 0);
@@ -87,8 +87,8 @@ TEST_CASE("a child that a rank forked does not keep it alive") {
     }
   });
   ::close(ends[0]);
-  std::shared_ptr<Rank_file> file;
-  REQUIRE(Rank_file::open(owner.name, &file).ok());
+  std::shared_ptr<RankFile> file;
+  REQUIRE(RankFile::open(owner.name, &file).ok());
   CHECK(file->alive());
   owner.kill();
   CHECK_FALSE(file->alive());
@@ -98,7 +98,7 @@ TEST_CASE("a child that a rank forked does not keep it alive") {
 TEST_CASE("a rank whose main thread has ended lives on in the others") {
   int ends[2];
   REQUIRE(::pipe(ends) == 0);
-  Owner owner([&](Rank_file&) {
+  Owner owner([&](RankFile&) {
     pthread_t other;
     ::pthread_create(
         &other, nullptr,
@@ -110,8 +110,8 @@ TEST_CASE("a rank whose main thread has ended lives on in the others") {
   });
   ::close(ends[1]);
   ::close(ends[0]);
-  std::shared_ptr<Rank_file> file;
-  REQUIRE(Rank_file::open(owner.name, &file).ok());
+  std::shared_ptr<RankFile> file;
+  REQUIRE(RankFile::open(owner.name, &file).ok());
   // Until /proc calls it a zombie, which it is not.
   for (char state = 0; state != 'Z';) {
     std::ifstream stat("/proc/" + std::to_string(owner.process->pid()) + "/stat");
@@ -126,10 +126,10 @@ TEST_CASE("a rank whose main thread has ended lives on in the others") {
 }
 
 TEST_CASE("files that killed processes left are removed by the next one; nobody else's are") {
-  Owner living([](Rank_file&) {});
+  Owner living([](RankFile&) {});
   std::string left[3];
   for (std::string& name : left) {
-    Owner owner([](Rank_file&) {});
+    Owner owner([](RankFile&) {});
     name = owner.name;
     CHECK(exists(name));
     owner.kill();  // another job that starts on this machine may remove it before this test does
@@ -141,9 +141,9 @@ TEST_CASE("files that killed processes left are removed by the next one; nobody 
   const int fd = ::open(path_of(strange).c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600);
   REQUIRE(fd >= 0);
   ::close(fd);
-  std::shared_ptr<Rank_file> mine, second;
-  REQUIRE(Rank_file::create(&mine).ok());
-  REQUIRE(Rank_file::create(&second).ok());
+  std::shared_ptr<RankFile> mine, second;
+  REQUIRE(RankFile::create(&mine).ok());
+  REQUIRE(RankFile::create(&second).ok());
   for (const std::string& name : left) CHECK_FALSE(exists(name));
   CHECK(exists(living.name));
   CHECK(exists(mine->name()));
@@ -182,8 +182,8 @@ TEST_CASE("a file that another process is just making is not removed, whatever i
       notify(made);
       wait(go_on);
     };
-    std::shared_ptr<Rank_file> file;
-    const bool good = Rank_file::create(&file).ok();
+    std::shared_ptr<RankFile> file;
+    const bool good = RankFile::create(&file).ok();
     notify(done);
     if (good) wait(go_on);
     return good && exists(file->name()) ? 0 : 1;
@@ -193,8 +193,8 @@ TEST_CASE("a file that another process is just making is not removed, whatever i
     notify(go_on);
     wait(done);
   };
-  std::shared_ptr<Rank_file> mine;
-  CHECK(Rank_file::create(&mine).ok());
+  std::shared_ptr<RankFile> mine;
+  CHECK(RankFile::create(&mine).ok());
   CHECK_FALSE(before_pread);  // it has looked
   notify(go_on);
   CHECK(maker.wait() == 0);
@@ -208,7 +208,7 @@ struct Neighbour_process {
   };
   std::optional<test::Child> process;
   int to = -1, from = -1;
-  Neighbour_process() {
+  NeighbourProcess() {
     int there[2], back[2];
     REQUIRE(::pipe2(there, O_CLOEXEC) == 0);
     REQUIRE(::pipe2(back, O_CLOEXEC) == 0);
@@ -216,9 +216,9 @@ struct Neighbour_process {
       ::close(there[1]);
       Place p{};
       if (::read(there[0], &p, sizeof p) != ssize_t(sizeof p)) ::_exit(1);
-      std::shared_ptr<Rank_file> file;
+      std::shared_ptr<RankFile> file;
       std::shared_ptr<Segment> segment, other;
-      const bool good = Rank_file::open(p.name, &file).ok() && Segment::open(file, p.offset, p.id, 20, &segment).ok() &&
+      const bool good = RankFile::open(p.name, &file).ok() && Segment::open(file, p.offset, p.id, 20, &segment).ok() &&
                         segment->pipe(4)->chunks[0][0] == std::byte(1) &&
                         !Segment::open(file, p.offset, p.id + 1, 20, &other).ok() &&
                         !Segment::open(file, p.offset + (1 << 26), p.id, 20, &other).ok();
@@ -233,7 +233,7 @@ struct Neighbour_process {
     to = there[1];
     from = back[0];
   }
-  char opens(const Rank_file& file, const Segment& segment) {
+  char opens(const RankFile& file, const Segment& segment) {
     Place p{.name = {}, .offset = segment.offset(), .id = segment.id()};
     std::snprintf(p.name, sizeof p.name, "%s", file.name().c_str());
     REQUIRE(::write(to, &p, sizeof p) == ssize_t(sizeof p));
@@ -250,9 +250,9 @@ struct Neighbour_process {
 };
 
 TEST_CASE("memory of segments is given back by the last who uses it, and taken again") {
-  Neighbour_process neighbours[5];  // before the file: a child would know it as its own
-  std::shared_ptr<Rank_file> file;
-  REQUIRE(Rank_file::create(&file).ok());
+  NeighbourProcess neighbours[5];  // before the file: a child would know it as its own
+  std::shared_ptr<RankFile> file;
+  REQUIRE(RankFile::create(&file).ok());
   const auto kib = [&] {
     struct stat st;
     REQUIRE(::fstat(file->descriptor(), &st) == 0);
@@ -260,7 +260,7 @@ TEST_CASE("memory of segments is given back by the last who uses it, and taken a
   };
   const auto before = kib();
   std::uint64_t furthest = 0;
-  for (Neighbour_process& neighbour : neighbours) {
+  for (NeighbourProcess& neighbour : neighbours) {
     std::shared_ptr<Segment> mine, next;
     REQUIRE(Segment::create(file, 20, &mine).ok());
     CHECK(kib() - before < 16);  // header and controls alone

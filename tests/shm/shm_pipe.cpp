@@ -11,7 +11,7 @@ using namespace gccl::shm;
 
 namespace {
 
-struct Two_ends {
+struct TwoEnds {
   Control control{};
   std::unique_ptr<Pipe> pipe = std::make_unique<Pipe>();
   Writer writer{&control, pipe.get()};
@@ -62,7 +62,7 @@ TEST_CASE("a pipe has chunks to give however many short messages came since the 
   for (const std::uint64_t between : {1ull << 10, (1ull << 31) - 64, 1ull << 31, (1ull << 31) + 64, 3ull << 30,
                                       (1ull << 32) - 32, 1ull << 32, (1ull << 32) + 64, 1ull << 40}) {
     CAPTURE(between);
-    Two_ends p;
+    TwoEnds p;
     CHECK(p.writer.next() == nullptr);  // nothing is reserved yet
     CHECK(p.reader.peek() == nullptr);
     p.writer.opened(kReservedChunks);
@@ -89,7 +89,7 @@ TEST_CASE("a pipe has chunks to give however many short messages came since the 
 TEST_CASE("cells, and memory that the peer reads, stay in order where the count passes 2^31 and 2^32") {
   for (const std::uint64_t start : {(1ull << 31) - 64, (1ull << 32) - 64, (1ull << 33) - 64}) {
     CAPTURE(start);
-    Two_ends p;
+    TwoEnds p;
     p.writer.opened(kReservedCells);
     p.writer.skip(start / kCells);
     p.reader.skip(start / kCells);
@@ -111,7 +111,7 @@ TEST_CASE("cells, and memory that the peer reads, stay in order where the count 
 }
 
 TEST_CASE("a cell that no writer can have written leads nowhere") {
-  Two_ends p;
+  TwoEnds p;
   p.writer.opened(kReservedChunks);
   Cell c{};
   const auto is = [&](int kind, std::uint32_t piece, std::uint64_t received, std::uint64_t bytes, std::uint64_t place) {
@@ -146,7 +146,7 @@ TEST_CASE("a cell that no writer can have written leads nowhere") {
   for (int kind = 4; kind < 300; kind += 37) CHECK_FALSE(is(kind, 100, 0, 100, 0));
 
   // Chunks that the writer has not reserved are not touched.
-  Two_ends q;
+  TwoEnds q;
   q.writer.opened(kReservedCells);
   c.far.place = 0;
   c.kind = CellKind::first;

@@ -53,7 +53,7 @@ struct alignas(2 * kLine) Cell {
     struct {
       std::uint64_t message_bytes;  // first, address
       std::uint64_t place;          // address: where it is; first, more: the piece's offset in the chunk
-      Shared_place shared;          // address: the same, for who can map it
+      SharedPlace shared;           // address: the same, for who can map it
     } far;
   };
 };

@@ -34,8 +34,8 @@ constexpr std::time_t kOldSeconds = 600;             // longer than any rank tak
 // Files of this process by name. Held too while a file is created, so that no sweep of another thread opens it before
 // it is listed here.
 std::mutex own_mutex;
-std::map<std::string, std::weak_ptr<Rank_file>>& own() {
-  static NoDestructor<std::map<std::string, std::weak_ptr<Rank_file>>> map;
+std::map<std::string, std::weak_ptr<RankFile>>& own() {
+  static NoDestructor<std::map<std::string, std::weak_ptr<RankFile>>> map;
   return *map;
 }
 
@@ -73,7 +73,7 @@ std::string text_of_error(int error) {
 }
 
 // With own_mutex held.
-void Rank_file::sweep() {
+void RankFile::sweep() {
   const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir(kFolder), ::closedir);
   if (!folder) return;
   while (const dirent* const entry = ::readdir(folder.get())) {
@@ -92,8 +92,8 @@ void Rank_file::sweep() {
   }
 }
 
-Status Rank_file::create(std::shared_ptr<Rank_file>* out) {
-  std::shared_ptr<Rank_file> f(new Rank_file);
+Status RankFile::create(std::shared_ptr<RankFile>* out) {
+  std::shared_ptr<RankFile> f(new RankFile);
   std::uint64_t tag[2];
   if (::getrandom(tag, sizeof tag, 0) != ssize_t(sizeof tag)) return refused("cannot draw a name for", "", errno);
   char name[64];
@@ -124,14 +124,14 @@ Status Rank_file::create(std::shared_ptr<Rank_file>* out) {
   return {};
 }
 
-Status Rank_file::open(const std::string& name, std::shared_ptr<Rank_file>* out) {
+Status RankFile::open(const std::string& name, std::shared_ptr<RankFile>* out) {
   if (!is_name(name)) return Status::error(fmt::format("\"{}\" is no name of a rank's file", name), GCCL_ERR_SYSTEM);
   {
     std::lock_guard lock(own_mutex);
     if (const auto it = own().find(name); it != own().end())
       if ((*out = it->second.lock())) return {};
   }
-  std::shared_ptr<Rank_file> f(new Rank_file);
+  std::shared_ptr<RankFile> f(new RankFile);
   f->name_ = name;
   f->path_ = "/" + f->name_;
   f->fd_ = above_standard_streams(::shm_open(f->path_.c_str(), O_RDWR | O_CLOEXEC, 0));
@@ -151,16 +151,16 @@ Status Rank_file::open(const std::string& name, std::shared_ptr<Rank_file>* out)
   return {};
 }
 
-bool Rank_file::alive() const { return mine_ || locked(fd_); }
+bool RankFile::alive() const { return mine_ || locked(fd_); }
 
-void Rank_file::unlink() {
+void RankFile::unlink() {
   std::lock_guard lock(mutex_);
   if (!named_) return;
   named_ = false;
   ::shm_unlink(path_.c_str());
 }
 
-Rank_file::~Rank_file() {
+RankFile::~RankFile() {
   unlink();
   if (mine_) {
     std::lock_guard lock(own_mutex);
@@ -169,7 +169,7 @@ Rank_file::~Rank_file() {
   if (fd_ >= 0) ::close(fd_);
 }
 
-Status Rank_file::take(std::size_t bytes, std::uint64_t* offset) {
+Status RankFile::take(std::size_t bytes, std::uint64_t* offset) {
   assert(mine_ && bytes > 0);
   bytes = (bytes + kMarkBytes - 1) / kMarkBytes * kMarkBytes;
   std::lock_guard lock(mutex_);
@@ -187,30 +187,30 @@ Status Rank_file::take(std::size_t bytes, std::uint64_t* offset) {
   return {};
 }
 
-void Rank_file::give_back(std::uint64_t offset) {
+void RankFile::give_back(std::uint64_t offset) {
   std::lock_guard lock(mutex_);
   const auto range = std::ranges::find(ranges_, offset, &Range::offset);
   assert(range != ranges_.end() && range->taken);  // what take() gave, and once
   range->taken = false;
 }
 
-Status Rank_files::mine(std::shared_ptr<Rank_file>* out) {
+Status RankFiles::mine(std::shared_ptr<RankFile>* out) {
   std::lock_guard lock(mutex_);
   if (!mine_)
-    if (const Status s = Rank_file::create(&mine_); !s.ok()) return s;
+    if (const Status s = RankFile::create(&mine_); !s.ok()) return s;
   *out = mine_;
   return {};
 }
 
-Status Rank_files::of(const std::string& name, std::shared_ptr<Rank_file>* out) {
+Status RankFiles::of(const std::string& name, std::shared_ptr<RankFile>* out) {
   std::lock_guard lock(mutex_);
   for (const auto& f : others_)
     if (f->name() == name) {
       *out = f;
       return {};
     }
-  std::shared_ptr<Rank_file> f;
-  if (const Status s = Rank_file::open(name, &f); !s.ok()) return s;
+  std::shared_ptr<RankFile> f;
+  if (const Status s = RankFile::open(name, &f); !s.ok()) return s;
   others_.push_back(f);
   *out = std::move(f);
   return {};

@@ -26,15 +26,15 @@
 
 namespace gccl::shm {
 
-class Rank_file {
+class RankFile {
  public:
   // Creates this rank's file, and removes what dead processes have left.
-  static Status create(std::shared_ptr<Rank_file>* out);
+  static Status create(std::shared_ptr<RankFile>* out);
   // Opens a neighbour's; one of this very process is shared.
-  static Status open(const std::string& name, std::shared_ptr<Rank_file>* out);
-  ~Rank_file();
-  Rank_file(const Rank_file&) = delete;
-  Rank_file& operator=(const Rank_file&) = delete;
+  static Status open(const std::string& name, std::shared_ptr<RankFile>* out);
+  ~RankFile();
+  RankFile(const RankFile&) = delete;
+  RankFile& operator=(const RankFile&) = delete;
 
   // "gccl-" and 32 hexadecimal digits that no other file has.
   const std::string& name() const { return name_; }
@@ -55,7 +55,7 @@ class Rank_file {
     std::uint64_t offset, bytes;
     bool taken;
   };
-  Rank_file() = default;
+  RankFile() = default;
   static void sweep();
 
   std::string name_, path_;  // the latter for shm_open: its destructor may not need memory
@@ -66,17 +66,17 @@ class Rank_file {
 };
 
 // The files that one rank needs: its own, and those of its neighbours. An instance of the backend.
-class Rank_files {
+class RankFiles {
  public:
   // Created when first asked for.
-  Status mine(std::shared_ptr<Rank_file>* out);
+  Status mine(std::shared_ptr<RankFile>* out);
   // Opened when first asked for, and kept: later communicators find it when it has no name any more.
-  Status of(const std::string& name, std::shared_ptr<Rank_file>* out);
+  Status of(const std::string& name, std::shared_ptr<RankFile>* out);
 
  private:
   std::mutex mutex_;
-  std::shared_ptr<Rank_file> mine_;
-  std::vector<std::shared_ptr<Rank_file>> others_;
+  std::shared_ptr<RankFile> mine_;
+  std::vector<std::shared_ptr<RankFile>> others_;
 };
 
 }  // namespace gccl::shm

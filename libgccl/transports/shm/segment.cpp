@@ -26,7 +26,7 @@ std::map<std::uint64_t, std::weak_ptr<Segment>>& own() {
   return *map;
 }
 
-Status refused(const std::string& what, std::size_t bytes, const Rank_file& file, int error) {
+Status refused(const std::string& what, std::size_t bytes, const RankFile& file, int error) {
   return Status::error(fmt::format("{} {} bytes of /dev/shm/{}: {}", what, bytes, file.name(), text_of_error(error)),
                        GCCL_ERR_SYSTEM);
 }
@@ -52,7 +52,7 @@ Status Segment::map() {
   return {};
 }
 
-Status Segment::create(const std::shared_ptr<Rank_file>& file, std::uint32_t pipes, std::shared_ptr<Segment>* out) {
+Status Segment::create(const std::shared_ptr<RankFile>& file, std::uint32_t pipes, std::shared_ptr<Segment>* out) {
   std::shared_ptr<Segment> s(new Segment);
   s->pipes_ = pipes;
   if (::getrandom(&s->id_, sizeof s->id_, 0) != ssize_t(sizeof s->id_))
@@ -74,8 +74,8 @@ Status Segment::create(const std::shared_ptr<Rank_file>& file, std::uint32_t pip
   return {};
 }
 
-Status Segment::open(const std::shared_ptr<Rank_file>& file, std::uint64_t offset, std::uint64_t id,
-                     std::uint32_t pipes, std::shared_ptr<Segment>* out) {
+Status Segment::open(const std::shared_ptr<RankFile>& file, std::uint64_t offset, std::uint64_t id, std::uint32_t pipes,
+                     std::shared_ptr<Segment>* out) {
   if (file->mine()) {
     std::lock_guard lock(own_mutex);
     if (const auto it = own().find(id); it != own().end())

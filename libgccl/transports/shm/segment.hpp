@@ -29,11 +29,11 @@ struct Header {
 class Segment {
  public:
   // Takes room in this rank's file for `pipes` pipes.
-  static Status create(const std::shared_ptr<Rank_file>& file, std::uint32_t pipes, std::shared_ptr<Segment>* out);
+  static Status create(const std::shared_ptr<RankFile>& file, std::uint32_t pipes, std::shared_ptr<Segment>* out);
   // Maps a neighbour's. A segment of this very process is shared, not mapped again, so that its atomics have one
   // address each and thread checkers can follow them.
-  static Status open(const std::shared_ptr<Rank_file>& file, std::uint64_t offset, std::uint64_t id,
-                     std::uint32_t pipes, std::shared_ptr<Segment>* out);
+  static Status open(const std::shared_ptr<RankFile>& file, std::uint64_t offset, std::uint64_t id, std::uint32_t pipes,
+                     std::shared_ptr<Segment>* out);
   ~Segment();
   Segment(const Segment&) = delete;
   Segment& operator=(const Segment&) = delete;
@@ -62,7 +62,7 @@ class Segment {
   Segment() = default;
   Status map();
 
-  std::shared_ptr<Rank_file> file_;
+  std::shared_ptr<RankFile> file_;
   std::uint64_t offset_ = 0, id_ = 0;
   std::uint32_t pipes_ = 0;
   std::byte* base_ = nullptr;

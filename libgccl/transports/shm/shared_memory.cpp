@@ -125,12 +125,12 @@ Status free_shared(void* data) {
 
 namespace gccl::shm {
 
-Shared_place shared_place(const void* data, std::size_t bytes) {
+SharedPlace shared_place(const void* data, std::size_t bytes) {
   assert(data && bytes > 0);
   const auto at = reinterpret_cast<std::uintptr_t>(data);
   Allocations& all = mine();
   std::lock_guard lock(all.mutex);
-  Shared_place place{.number = 0, .offset = 0, .freed = all.freed, .file = -1, .inode = 0};
+  SharedPlace place{.number = 0, .offset = 0, .freed = all.freed, .file = -1, .inode = 0};
   auto it = all.by_address.upper_bound(at);
   if (it == all.by_address.begin()) return place;
   --it;
@@ -143,7 +143,7 @@ Shared_place shared_place(const void* data, std::size_t bytes) {
 }
 
 // Shared by all communicators of this process.
-struct Mapped_peer::Mapping {
+struct MappedPeer::Mapping {
   std::uint64_t number = 0;
   void* base = nullptr;
   std::size_t bytes = 0;
@@ -151,7 +151,7 @@ struct Mapped_peer::Mapping {
     if (base) ::munmap(base, bytes);
   }
 
-  bool map(std::uint32_t pid, const Shared_place& place) {
+  bool map(std::uint32_t pid, const SharedPlace& place) {
     assert(!base);
     char path[64];
     std::snprintf(path, sizeof path, "/proc/%u/fd/%d", pid, place.file);
@@ -172,8 +172,8 @@ struct Mapped_peer::Mapping {
   }
 };
 
-const std::byte* Mapped_peer::at(std::uint32_t pid, const std::string& owner, const Shared_place& place,
-                                 std::size_t bytes) {
+const std::byte* MappedPeer::at(std::uint32_t pid, const std::string& owner, const SharedPlace& place,
+                                std::size_t bytes) {
   assert(place.number != 0);  // of an allocation: else the caller has looked at what the peer may still change
   if (place.freed != freed_) {
     mapped_.clear();

@@ -18,7 +18,7 @@
 namespace gccl::shm {
 
 // Where other processes find a piece of memory.
-struct Shared_place {
+struct SharedPlace {
   std::uint64_t number;  // of the allocation in its process, from 1; 0: it is in none
   std::uint64_t offset;
   std::uint64_t freed;  // how many allocations the owner has freed so far
@@ -26,14 +26,14 @@ struct Shared_place {
   std::uint32_t inode;  // the file's number, its low 32 bits: whether /proc/PID/fd led to the right file
 };
 // number is 0 where the bytes do not all lie in one allocation.
-Shared_place shared_place(const void* data, std::size_t bytes);
+SharedPlace shared_place(const void* data, std::size_t bytes);
 
 // Another process's allocations, as far as they have been needed here.
-class Mapped_peer {
+class MappedPeer {
  public:
   // Where the piece is in this process; null where it cannot be mapped. Stays until the owner has freed an allocation,
   // or this object ends. `pid` must be known to be the owner's here; `owner` distinguishes the machine's processes.
-  const std::byte* at(std::uint32_t pid, const std::string& owner, const Shared_place& place, std::size_t bytes);
+  const std::byte* at(std::uint32_t pid, const std::string& owner, const SharedPlace& place, std::size_t bytes);
 
  private:
   struct Mapping;

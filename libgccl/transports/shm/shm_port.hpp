@@ -56,7 +56,7 @@ struct End {
 struct Instance {
   explicit Instance(const Environment& environment) : zero_copy(read_text(environment, "GCCL_SHM_ZERO_COPY") != "0") {}
 
-  Rank_files files;
+  RankFiles files;
   const bool zero_copy;  // this rank may read its neighbours' memory
 };
 
@@ -112,18 +112,18 @@ class Port {
   static constexpr std::uint32_t kNowhere = ~0u;
   struct Neighbour {
     Rank rank;
-    std::shared_ptr<Rank_file> file{};
+    std::shared_ptr<RankFile> file{};
     std::shared_ptr<Segment> segment{};
     std::uint32_t pid = 0;   // in the process-id namespace of its own
     bool can_fetch = false;  // its memory can be read; then it has that number here too, or is this process
-    Mapped_peer mapped{};
+    MappedPeer mapped{};
   };
 
   Put put_into_full(End& e, std::uint64_t signature, const void* data, std::uint32_t bytes);
   Put put_pieces(End& e, std::uint64_t signature, const std::byte* data, std::uint32_t bytes);
   bool advance(End& e, GCCL_Transfer** done, int max, int* count);
   bool advance_send(End& e, GCCL_Transfer* t);
-  bool is_zero_copy(End& e, const GCCL_Transfer& t, Shared_place* shared);
+  bool is_zero_copy(End& e, const GCCL_Transfer& t, SharedPlace* shared);
   bool advance_receive(End& e, GCCL_Transfer* t);
   bool fetch(End& e, GCCL_Transfer* t, const Cell& c);
   void list(End& e);
@@ -140,7 +140,7 @@ class Port {
   std::vector<End> ends_;              // by neighbour, channel, direction
   std::vector<End*> active_;           // those with transfers
   Instance* instance_ = nullptr;
-  std::shared_ptr<Rank_file> file_;   // mine
+  std::shared_ptr<RankFile> file_;    // mine
   std::shared_ptr<Segment> segment_;  // in it: where I write
   pid_t pid_ = 0;                     // who opened it
   std::uint64_t probe_value_ = 0;     // what peers must find when they read this process's memory

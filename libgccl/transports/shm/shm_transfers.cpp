@@ -142,7 +142,7 @@ Port::Put Port::put_pieces(End& e, std::uint64_t signature, const std::byte* dat
 }
 
 // Whether the peer is to read the message where it is.
-bool Port::is_zero_copy(End& e, const GCCL_Transfer& t, Shared_place* shared) {
+bool Port::is_zero_copy(End& e, const GCCL_Transfer& t, SharedPlace* shared) {
   if (t.bytes < kZeroCopyBytes || !e.writer.peer_can_fetch()) return false;
   if ((t.hints & GCCL_HINT_FRESH) && t.bytes < kFreshBytes) return false;
   *shared = shared_place(t.data, t.bytes);
@@ -165,7 +165,7 @@ bool Port::advance_send(End& e, GCCL_Transfer* t) {
       e.writer.publish(c);
       return true;
     }
-    if (Shared_place shared{}; t->backend[0] == 0 && is_zero_copy(e, *t, &shared)) {
+    if (SharedPlace shared{}; t->backend[0] == 0 && is_zero_copy(e, *t, &shared)) {
       c->signature = t->signature;
       c->kind = CellKind::address;
       c->piece_bytes = 0;
@@ -251,7 +251,7 @@ bool Port::fetch(End& e, GCCL_Transfer* t, const Cell& c) {
   const std::byte* there = nullptr;
   if (n.file->mine()) {
     there = reinterpret_cast<const std::byte*>(from);
-  } else if (const Shared_place place = c.far.shared; place.number != 0) {  // a copy: the peer may change it
+  } else if (const SharedPlace place = c.far.shared; place.number != 0) {  // a copy: the peer may change it
     there = n.mapped.at(n.pid, n.file->name(), place, t->bytes);
     if (there) there += t->backend[0];
   }
