@@ -21,8 +21,6 @@ inline Status null_buffer(const char* name, Count count) {
   return invalid(fmt::format("{} is null: expected a buffer of {} elements", name, count));
 }
 
-inline constexpr GCCL_Op kNoOp = -1;  // in a Descriptor or a Key: the call reduces nothing
-
 // The checks that all calls share, and what they fill in.
 class Builder {
  public:

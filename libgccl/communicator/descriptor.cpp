@@ -110,7 +110,7 @@ Descriptor Descriptor::of(std::uint64_t signature, std::uint32_t sequence, Rank 
   d.kind = std::uint8_t(signature >> 60);
   d.purpose = purpose_of(signature);
   d.dtype = d.purpose == Purpose::itself ? dtype_of(signature) : 0;
-  d.op = o == kOpNone || d.purpose != Purpose::itself ? -1 : o == kOpOwn ? GCCL_Op(kUserDefined) : GCCL_Op(o);
+  d.op = o == kOpNone || d.purpose != Purpose::itself ? kNoOp : o == kOpOwn ? GCCL_Op(kUserDefined) : GCCL_Op(o);
   d.root = root;
   d.count = count;
   d.sequence = sequence;

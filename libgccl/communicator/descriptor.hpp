@@ -11,6 +11,9 @@ namespace gccl {
 // Besides the collectives: point-to-point calls.
 inline constexpr std::uint8_t kSendKind = 14, kRecvKind = 15;
 
+// Of a call that reduces nothing. No std::optional, which the shortest calls would have to look into twice.
+inline constexpr GCCL_Op kNoOp = -1;
+
 // The function that the caller called, where it is made of collectives.
 enum class Purpose : std::uint8_t { itself, split, create, free, finalize, check, confirm, policy };
 
@@ -18,7 +21,7 @@ struct Descriptor {
   std::uint8_t kind = 0;  // a Collective, kSendKind or kRecvKind
   Purpose purpose = Purpose::itself;
   GCCL_Dtype dtype = 0;
-  GCCL_Op op = -1;                  // -1: none
+  GCCL_Op op = kNoOp;
   Rank root = 0;                    // or the peer of a point-to-point call
   Count count = 0;                  // as the caller gave it; for v-collectives a checksum of what must be equal
   std::uint32_t sequence = 0;       // of collectives on the communicator
