@@ -135,7 +135,7 @@ TEST_CASE("more than a switch keeps goes round instead") {
   CHECK(planned((1 << 20) + 1, 6, tuning).algorithm->name == "binomial_tree");
 }
 
-TEST_CASE("no plan has more channels than what carries it out, whoever decides") {
+TEST_CASE("no plan has more channels than what carries it out, by all authorities") {
   TuningTable table;
   table.entries = {{.algorithm = named(Collective::allreduce, "ring"), .chunks = 16, .channels = 16}};
   Authorities authorities;
