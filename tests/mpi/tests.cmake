@@ -18,6 +18,18 @@ if(TARGET gccl_backend_mpi)
                          "${mpi_environment};GCCL_BACKEND_PATH=$<TARGET_FILE_DIR:gccl_backend_mpi>${threads}")
   endforeach()
 
+  # The same ranks over the C interface.
+  add_executable(test_mpi_c_interface mpi/c_interface.cpp)
+  target_link_libraries(test_mpi_c_interface PRIVATE gccl_test_ranks MPI::MPI_CXX doctest::doctest)
+  add_dependencies(test_mpi_c_interface gccl_backend_mpi)
+  foreach(ranks 2 3)
+    add_test(NAME mpi_c_interface_${ranks}
+             COMMAND ${MPIEXEC_EXECUTABLE} --oversubscribe ${MPIEXEC_NUMPROC_FLAG} ${ranks}
+                     $<TARGET_FILE:test_mpi_c_interface>)
+    set_tests_properties(mpi_c_interface_${ranks} PROPERTIES TIMEOUT 300 PROCESSORS 6 ENVIRONMENT
+                         "${mpi_environment};GCCL_BACKEND_PATH=$<TARGET_FILE_DIR:gccl_backend_mpi>")
+  endforeach()
+
   add_test(NAME mpi_bench COMMAND sh ${CMAKE_CURRENT_LIST_DIR}/bench.sh ${MPIEXEC_EXECUTABLE}
                                   $<TARGET_FILE:gccl_executable>)
   set_tests_properties(mpi_bench PROPERTIES TIMEOUT 300 ENVIRONMENT "${mpi_environment}")

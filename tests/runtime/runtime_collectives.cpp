@@ -29,17 +29,7 @@ std::vector<Job> jobs(int size) {
 }
 
 void perform(const CallCase& c, GCCL_Comm comm, int rank, int size, bool non_blocking) {
-  RankCall call(c, rank, size);
-  GCCL_Result result;
-  if (non_blocking) {
-    GCCL_Request request = GCCL_REQUEST_NULL;
-    result = call.start(comm, &request);
-    if (result == GCCL_SUCCESS) result = GCCL_Wait(&request);
-  } else {
-    result = call.run(comm);
-  }
-  const std::string wrong = result == GCCL_SUCCESS ? call.verify() : describe(c, size) + ": " + GCCL_Last_error();
-  if (!wrong.empty()) report(wrong + (non_blocking ? " (non-blocking)" : ""));
+  if (const std::string wrong = outcome(c, comm, rank, size, non_blocking); !wrong.empty()) report(wrong);
 }
 
 // Runs body with the world of the job, between GCCL_Init and GCCL_Finalize, on every rank.
@@ -71,25 +61,10 @@ TEST_CASE("every collective, type, operation and place, on 1 to 8 ranks") {
       with_world(job, [&](GCCL_Comm world, int rank, int n) {
         // Elsewhere each seventh: types and operations know nothing of transports and sizes.
         const bool all = job.backends == "shm" && (n <= 3 || n == 5);
-        std::uint64_t number = 0;
-        for (const Kind kind : kKinds)
-          for (const GCCL_Dtype dtype : kTypes)
-            for (const GCCL_Op op : kOps) {
-              if (!gccl::reduces(kind) && op != GCCL_SUM) continue;
-              for (int place = 0; place < 4 && !any_reported(); ++place) {
-                if (++number % 7 != 0 && !all) continue;
-                const std::size_t counts[] = {1, 5, 48 / bytes_of(dtype) + 1, 1000};
-                perform({.kind = kind,
-                         .dtype = dtype,
-                         .op = op,
-                         .count = counts[number / 4 % 4],
-                         .root = int(number % std::uint64_t(n)),
-                         .place = Place(place),
-                         .displaced = number % 8 >= 4,
-                         .seed = number},
-                        world, rank, n, number % 3 == 0);
-              }
-            }
+        each_case(n, [&](const CallCase& c, std::uint64_t number) {
+          if (number % 7 == 0 || all) perform(c, world, rank, n, number % 3 == 0);
+          return !any_reported();
+        });
       });
 }
 

@@ -85,6 +85,29 @@ std::string describe(const CallCase& c, int size) {
          " on " + std::to_string(size) + " ranks";
 }
 
+void each_case(int size, const std::function<bool(const CallCase&, std::uint64_t)>& f) {
+  std::uint64_t number = 0;
+  for (const Kind kind : kKinds)
+    for (const GCCL_Dtype dtype : kTypes)
+      for (const GCCL_Op op : kOps) {
+        if (!gccl::reduces(kind) && op != GCCL_SUM) continue;
+        for (int place = 0; place < 4; ++place) {
+          ++number;
+          const std::size_t counts[] = {1, 5, 48 / bytes_of(dtype) + 1, 1000};
+          if (!f({.kind = kind,
+                  .dtype = dtype,
+                  .op = op,
+                  .count = counts[number / 4 % 4],
+                  .root = int(number % std::uint64_t(size)),
+                  .place = Place(place),
+                  .displaced = number % 8 >= 4,
+                  .seed = number},
+                 number))
+            return;
+        }
+      }
+}
+
 CallCase random_case(Random& random, int size, std::size_t max_bytes) {
   CallCase c;
   c.kind = kKinds[random.below(std::size(kKinds))];
@@ -323,6 +346,20 @@ std::string RankCall::verify() const {
   std::string wrong = input_.differences("the input");
   if (wrong.empty()) wrong = output_.differences("the output");
   return wrong.empty() ? "" : "rank " + std::to_string(rank_) + ", " + describe(c_, size_) + ": " + wrong;
+}
+
+std::string outcome(const CallCase& c, GCCL_Comm comm, int rank, int size, bool non_blocking) {
+  RankCall call(c, rank, size);
+  GCCL_Result result;
+  if (non_blocking) {
+    GCCL_Request request = GCCL_REQUEST_NULL;
+    result = call.start(comm, &request);
+    if (result == GCCL_SUCCESS) result = GCCL_Wait(&request);
+  } else {
+    result = call.run(comm);
+  }
+  const std::string wrong = result == GCCL_SUCCESS ? call.verify() : describe(c, size) + ": " + GCCL_Last_error();
+  return wrong.empty() || !non_blocking ? wrong : wrong + " (non-blocking)";
 }
 
 }  // namespace ranks

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory_resource>
 #include <string>
 #include <vector>
@@ -51,6 +52,9 @@ struct CallCase {
 std::string describe(const CallCase& c, int size);
 // Any case whose buffers stay below about max_bytes on a communicator of this size.
 CallCase random_case(Random& random, int size, std::size_t max_bytes);
+// Every collective, type, operation and place, with each case's number, from 1 on; the same on all ranks. Until f
+// returns false.
+void each_case(int size, const std::function<bool(const CallCase& c, std::uint64_t number)>& f);
 
 class RankCall {
  public:
@@ -102,5 +106,8 @@ class RankCall {
   void* recv_ = nullptr;
   std::vector<std::size_t> send_counts_, recv_counts_, send_places_, recv_places_;
 };
+
+// Carries the case out on this rank, and returns what was wrong; "" when nothing was.
+std::string outcome(const CallCase& c, GCCL_Comm comm, int rank, int size, bool non_blocking);
 
 }  // namespace ranks
