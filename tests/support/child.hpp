@@ -1,6 +1,6 @@
 // A piece of a test in a process of its own: what can be done once per process, or ends the process. Ranks over the C
-// interface (rank_job.hpp) and the built program (program.hpp) are such processes. Only what a rank does itself is
-// forked by hand: tests of forking, which want the child that fork() makes.
+// interface (rank_job.hpp), the built program (program.hpp) and commands (shell.hpp) are such processes. Only what a
+// rank does itself is forked by hand: tests of forking, which want the child that fork() makes.
 #pragma once
 
 #include <signal.h>
