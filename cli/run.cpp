@@ -32,6 +32,7 @@
 #include "sim/scenario/explore.hpp"
 #include "sim/scenario/judge/evaluate.hpp"
 #include "sim/scenario/plan/point_key.hpp"
+#include "sim/scenario/read/reader.hpp"
 #include "sim/scenario/result/row.hpp"
 
 namespace gccl {

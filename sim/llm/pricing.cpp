@@ -7,6 +7,8 @@
 
 #include "libgccl/cluster/load.hpp"
 #include "sim/scenario/plan/point_key.hpp"
+#include "sim/scenario/read/placement.hpp"
+#include "sim/scenario/read/reader.hpp"
 
 namespace gccl::sim::llm {
 namespace {

@@ -10,6 +10,7 @@
 #include "libgccl/json/nearest.hpp"
 #include "sim/llm/arithmetic.hpp"
 #include "sim/llm/chakra.hpp"
+#include "sim/scenario/read/placement.hpp"
 
 namespace gccl::sim::llm {
 namespace {

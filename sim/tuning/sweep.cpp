@@ -8,7 +8,7 @@
 #include <numeric>
 
 #include "libgccl/json/reader.hpp"
-#include "sim/scenario/digest.hpp"
+#include "sim/scenario/description/digest.hpp"
 #include "sim/scenario/plan/point_key.hpp"
 #include "sim/scenario/read/sizes.hpp"
 #include "sim/tuning/regret.hpp"

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "sim/scenario/judge/evaluate.hpp"
+#include "sim/scenario/read/reader.hpp"
 #include "sim/scenario/result/row.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -6,6 +6,7 @@
 
 #include "sim/scenario/explore.hpp"
 #include "sim/scenario/plan/faults.hpp"
+#include "sim/scenario/read/faults.hpp"
 #include "sim/scenario/run/play.hpp"
 #include "tests/support/json_schema.hpp"
 #include "tests/support/scenario.hpp"

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "sim/scenario/judge/evaluate.hpp"
+#include "sim/scenario/read/reader.hpp"
 #include "sim/scenario/result/row.hpp"
 #include "tests/support/folder.hpp"
 #include "tests/support/project.hpp"

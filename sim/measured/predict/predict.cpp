@@ -10,6 +10,7 @@
 
 #include "libgccl/cluster/nccl_settings.hpp"
 #include "sim/measured/predict/algorithm_names.hpp"
+#include "sim/scenario/read/reader.hpp"
 #include "sim/scenario/read/sizes.hpp"
 
 namespace gccl::sim {

@@ -5,7 +5,7 @@
 #include <span>
 
 #include "sim/scenario/judge/contest.hpp"
-#include "sim/scenario/scenario.hpp"
+#include "sim/scenario/judge/expectation.hpp"
 
 namespace gccl::sim {
 

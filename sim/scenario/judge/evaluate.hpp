@@ -1,8 +1,8 @@
 // Holds what came out against what a scenario expects.
 #pragma once
 
+#include "sim/scenario/description/scenario.hpp"
 #include "sim/scenario/judge/contest.hpp"
-#include "sim/scenario/scenario.hpp"
 
 namespace gccl::sim {
 

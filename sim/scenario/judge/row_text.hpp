@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "sim/scenario/scenario.hpp"
+#include "sim/scenario/description/scenario.hpp"
 
 namespace gccl::sim {
 

@@ -6,7 +6,9 @@
 #include <memory>
 
 #include "libgccl/select/plan.hpp"
-#include "sim/scenario/scenario.hpp"
+#include "sim/scenario/description/scenario.hpp"
+#include "sim/scenario/read/counts.hpp"
+#include "sim/scenario/read/groups.hpp"
 
 namespace gccl::sim {
 

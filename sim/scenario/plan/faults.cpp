@@ -9,6 +9,7 @@
 #include "sim/engine/link_names.hpp"
 #include "sim/protocol/ranks.hpp"
 #include "sim/scenario/plan/real.hpp"
+#include "sim/scenario/read/faults.hpp"
 
 namespace gccl::sim {
 namespace {

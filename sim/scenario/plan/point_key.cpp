@@ -6,10 +6,11 @@
 #include <sys/stat.h>
 
 #include <fstream>
+#include <nlohmann/json.hpp>
 
 #include "libgccl/cluster/files.hpp"
 #include "libgccl/json/reader.hpp"
-#include "sim/scenario/digest.hpp"
+#include "sim/scenario/description/digest.hpp"
 
 namespace gccl::sim {
 namespace {

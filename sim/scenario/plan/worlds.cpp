@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "libgccl/cluster/shipped.hpp"
+#include "sim/scenario/read/placement.hpp"
 
 namespace gccl::sim {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <numeric>
 
-#include "sim/scenario/hash.hpp"
+#include "sim/scenario/description/hash.hpp"
 
 namespace gccl::sim {
 

@@ -1,23 +1,11 @@
 // How long each block of an all-to-all-v, all-gather-v or reduce-scatter-v is: a function, never an n x n table.
 #pragma once
 
-#include <optional>
-
 #include "libgccl/json/reader.hpp"
 #include "libgccl/schedule/call.hpp"
+#include "sim/scenario/description/counts.hpp"
 
 namespace gccl::sim {
-
-// "counts": {"distribution": ..., "seed": ...}
-//   uniform  every block is the mean
-//   random   from 0 to twice the mean, drawn for each block
-//   skewed   block k is ~ 1/k of everything (Zipf, exponent 1), in alltoallv of what everyone sends: popular experts;
-//   the
-//            popular ones are spread over the ranks
-struct Distribution {
-  enum class Kind : std::uint8_t { uniform, random, skewed } kind = Kind::uniform;
-  std::optional<std::uint64_t> seed;  // absent: the scenario's
-};
 
 Distribution read_distribution(const json::Node& node);
 

@@ -6,7 +6,7 @@
 #include <numeric>
 #include <unordered_set>
 
-#include "sim/scenario/hash.hpp"
+#include "sim/scenario/description/hash.hpp"
 
 namespace gccl::sim {
 namespace {

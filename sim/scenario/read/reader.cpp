@@ -1,13 +1,16 @@
+#include "sim/scenario/read/reader.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "sim/scenario/scenario.hpp"
+#include "sim/scenario/judge/expectation.hpp"
+#include "sim/scenario/read/faults.hpp"
+#include "sim/scenario/read/placement.hpp"
 
 namespace gccl::sim {
 namespace {
 
-constexpr std::string_view kEngines[] = {"model", "flow", "simgrid", "protocol", "real"};
 constexpr std::size_t kTextMax = 4096;
 
 std::string read_text(const json::Node& node) {
@@ -97,7 +100,8 @@ ScenarioRun read_run(const json::Node& node) {
   }
   if (node.has("faults") || node.has("recovery")) run.engines = {Engine::protocol};
   if (const auto n = node.find("engine"))
-    run.engines = one_or_list(*n, std::size(kEngines), [](const json::Node& x) { return Engine(x.one_of(kEngines)); });
+    run.engines =
+        one_or_list(*n, std::size(kEngineNames), [](const json::Node& x) { return Engine(x.one_of(kEngineNames)); });
   if (const auto n = node.find("payload")) {
     static constexpr std::string_view kPayloads[] = {"none", "verify"};
     run.payload = n->one_of(kPayloads) == 1;
@@ -109,9 +113,6 @@ ScenarioRun read_run(const json::Node& node) {
 }
 
 }  // namespace
-
-std::span<const std::string_view> engine_names() { return kEngines; }
-std::string_view name(Engine e) { return kEngines[std::size_t(e)]; }
 
 Scenario read_scenario(const std::filesystem::path& file) { return read_scenario(json::Node::load(file)); }
 

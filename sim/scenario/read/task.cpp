@@ -5,9 +5,11 @@
 
 #include "libgccl/json/nearest.hpp"
 #include "libgccl/schedule/lane.hpp"
+#include "sim/scenario/read/counts.hpp"
+#include "sim/scenario/read/groups.hpp"
+#include "sim/scenario/read/reader.hpp"
 #include "sim/scenario/read/renamed.hpp"
 #include "sim/scenario/read/sizes.hpp"
-#include "sim/scenario/scenario.hpp"
 
 namespace gccl::sim {
 namespace {

@@ -9,7 +9,7 @@
 #include <cstring>
 
 #include "libgccl/json/reader.hpp"
-#include "sim/scenario/digest.hpp"
+#include "sim/scenario/description/digest.hpp"
 
 namespace gccl::sim {
 namespace {

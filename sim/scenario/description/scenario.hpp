@@ -4,23 +4,27 @@
 #pragma once
 
 #include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "libgccl/cost/slicing.hpp"
 #include "libgccl/elements/dtype.hpp"
 #include "libgccl/elements/reduction.hpp"
 #include "libgccl/select/other_planners.hpp"
 #include "sim/engine/workload.hpp"
-#include "sim/scenario/judge/expectation.hpp"
-#include "sim/scenario/read/counts.hpp"
-#include "sim/scenario/read/faults.hpp"
-#include "sim/scenario/read/groups.hpp"
-#include "sim/scenario/read/placement.hpp"
+#include "sim/scenario/description/counts.hpp"
+#include "sim/scenario/description/expectation.hpp"
+#include "sim/scenario/description/groups.hpp"
+#include "sim/scenario/description/placement.hpp"
 
 namespace gccl::sim {
 
 enum class Engine : std::uint8_t { model, flow, simgrid, protocol, real };
-std::span<const std::string_view> engine_names();
-std::string_view name(Engine);
+inline constexpr std::string_view kEngineNames[] = {"model", "flow", "simgrid", "protocol", "real"};
+constexpr std::span<const std::string_view> engine_names() { return kEngineNames; }
+constexpr std::string_view name(Engine e) { return kEngineNames[std::size_t(e)]; }
 // Its ranks detect failures and recover from them: faults may hit processes, and elements are always checked.
 constexpr bool plays_ranks(Engine e) { return e == Engine::protocol || e == Engine::real; }
 
@@ -87,13 +91,5 @@ constexpr std::size_t kStreamsMax = 64;  // concurrent sequences
 constexpr unsigned kRepeatsMax = 1000;
 constexpr Count kSharesMax = 4096;
 constexpr Count kLanesMax = 64;
-
-// Reads and checks a scenario file. Throws json::InputError.
-Scenario read_scenario(const std::filesystem::path& file);
-// The same for one that was read already; the clusters' paths are relative to node.file().
-Scenario read_scenario(const json::Node& node);
-
-// One task of a run: "collective" and what describes it. Inside a sequence it has one size and one "algorithm".
-Task read_task(const json::Node& node, bool in_sequence);
 
 }  // namespace gccl::sim

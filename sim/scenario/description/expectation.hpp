@@ -1,0 +1,30 @@
+// What a scenario demands of its results.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "libgccl/json/reader.hpp"
+
+namespace gccl::sim {
+
+struct Check;
+
+// One check and the results that it is about. "expect" is an object, or a list of objects; each has checks (judge/) and
+// filters: "cluster" (its name), "engine", "ranks", "bytes" (as the run states them), "algorithm" (a name, or "auto").
+struct Expectation {
+  json::Node where;    // the check's own value
+  json::Node filters;  // the object that it is in
+  const Check* check = nullptr;
+  double limit = 0;                              // in the check's unit
+  std::string subject;                           // what is compared with: an algorithm, a run's label, a file
+  std::optional<json::Node> label;               // names the run to compare with
+  std::optional<std::size_t> run;                // which one that is
+  std::shared_ptr<const nlohmann::json> stored;  // the rows of the stored result to compare with
+  std::optional<std::string> cluster, engine, algorithm;
+  std::optional<std::int64_t> ranks;
+  std::optional<std::uint64_t> bytes;
+};
+
+}  // namespace gccl::sim
