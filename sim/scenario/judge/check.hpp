@@ -23,6 +23,7 @@ struct Check {
     single,  // a run of one collective
     rivals   // the same, and all rows that compete at once
   } about = About::any;
+  bool virtual_time = false;  // about times, bandwidths or rates of the cluster, of which real ranks say nothing
   // Fills in what the value says. Throws json::InputError where it is wrong, or the run can never break or satisfy it.
   void (*read)(const json::Node& value, const ScenarioRun& run, Expectation& e);
   // What is demanded, after the filters: "time_us <= 5".

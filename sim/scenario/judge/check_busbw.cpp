@@ -18,6 +18,7 @@ Judgement judge_busbw(const Expectation& e, const ResultRows& rows, std::size_t 
 extern const Check min_busbw_check{
     .key = "min_busbw_GBps",
     .about = Check::About::single,
+    .virtual_time = true,
     .read = read_busbw,
     .demand = [](const Expectation& e) { return fmt::format("busbw_GBps >= {:.6g}", e.limit); },
     .judge = judge_busbw};

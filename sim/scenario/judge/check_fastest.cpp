@@ -23,6 +23,7 @@ Judgement judge_fastest(const Expectation& e, const ResultRows& rows, std::size_
 
 extern const Check fastest_check{.key = "fastest",
                                  .about = Check::About::rivals,
+                                 .virtual_time = true,
                                  .read = read_fastest,
                                  .demand = [](const Expectation& e) { return fmt::format("fastest is {}", e.subject); },
                                  .judge = judge_fastest};

@@ -22,6 +22,7 @@ Judgement judge_slowest(const Expectation& e, const ResultRows& rows, std::size_
 
 extern const Check slowest_check{
     .key = "slowest",
+    .virtual_time = true,
     .read = read_slowest,
     .demand = [](const Expectation& e) { return fmt::format("the slowest is rank {}", e.limit); },
     .judge = judge_slowest};

@@ -26,6 +26,7 @@ Judgement judge_throughput(const Expectation& e, const ResultRows& rows, std::si
 
 extern const Check throughput_check{
     .key = "min_throughput_after_percent",
+    .virtual_time = true,
     .read = read_throughput,
     .demand = [](const Expectation& e) { return fmt::format("throughput_after_percent >= {:.6g}", e.limit); },
     .judge = judge_throughput};

@@ -21,11 +21,13 @@ Judgement at_least(const Expectation& e, const ResultRows& rows, std::size_t i) 
 
 extern const Check max_time_check{
     .key = "max_time_us",
+    .virtual_time = true,
     .read = read_time,
     .demand = [](const Expectation& e) { return fmt::format("time_us <= {:.6g}", e.limit); },
     .judge = at_most};
 extern const Check min_time_check{
     .key = "min_time_us",
+    .virtual_time = true,
     .read = read_time,
     .demand = [](const Expectation& e) { return fmt::format("time_us >= {:.6g}", e.limit); },
     .judge = at_least};

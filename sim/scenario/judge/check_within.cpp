@@ -117,6 +117,7 @@ std::string demand_within(const Expectation& e) {
 }  // namespace
 
 extern const Check within_check{.key = "within_percent_of",
+                                .virtual_time = true,
                                 .read = read_within,
                                 .demand = demand_within,
                                 .judge = judge_within,
