@@ -7,6 +7,7 @@
 
 #include "sim/scenario/judge/choices.hpp"
 #include "sim/scenario/judge/evaluate.hpp"
+#include "sim/scenario/judge/promises.hpp"
 #include "sim/scenario/judge/row_text.hpp"
 #include "sim/scenario/result/row.hpp"
 
@@ -64,13 +65,7 @@ std::vector<Json> play_all(const Campaign& campaign, const Engines& engines, con
     if (e.input) campaign.scenario->runs[point.run].where.fail(text);
     throw JobFailed(left[e.job], text);
   }
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    rows[i]["index"] = i;
-    // A journal may know the point from another place of the scenario.
-    const Json head = row_head(campaign, campaign.points[i]);
-    for (const char* key : {"run", "stated_bytes"})
-      if (head.contains(key)) rows[i][key] = head[key];
-  }
+  for (std::size_t i = 0; i < rows.size(); ++i) set_place(campaign, i, rows[i]);
   return rows;
 }
 
@@ -86,21 +81,6 @@ Json clusters_of(const Campaign& campaign) {
                    {"nodes", w.cluster->nodes()}});
   }
   return all;
-}
-
-// What no run with faults may break, whatever the scenario expects.
-void add_promises(const std::vector<Json>& rows, Json* expectations) {
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    if (!rows[i].contains("faults")) continue;
-    const Json& f = rows[i]["faults"];
-    for (const auto& [key, text] :
-         {std::pair("violations", "what the fault protocol promises"), {"differs", "as the simulation says"}})
-      if (f.contains(key) && !f[key].empty())
-        expectations->push_back({{"pointer", fmt::format("/runs/{}", rows[i]["run"].get<std::size_t>())},
-                                 {"text", text},
-                                 {"found", f[key][0].get<std::string>() + lateness(rows[i])},
-                                 {"ok", false}});
-  }
 }
 
 }  // namespace

@@ -226,4 +226,11 @@ Json result_row(const Campaign& campaign, const Point& point, const Played& play
   return row;
 }
 
+void set_place(const Campaign& campaign, std::size_t index, Json& row) {
+  row["index"] = index;
+  const Json head = row_head(campaign, campaign.points[index]);
+  for (const char* key : {"run", "stated_bytes"})
+    if (head.contains(key)) row[key] = head[key];
+}
+
 }  // namespace gccl::sim

@@ -1,5 +1,5 @@
-// From a point and what came out of it to its row of "gccl/result/1": the one place that writes rows. Judge and reports
-// read rows alone.
+// From a point and what came out of it to its row of "gccl/result/1": the one place that writes rows, but for
+// "fastest" (judge/choices.hpp). Judge and reports read rows alone.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -15,5 +15,9 @@ std::vector<nlohmann::json> row_heads(const Campaign& campaign);
 
 // Throws BytesOverflow.
 nlohmann::json result_row(const Campaign& campaign, const Point& point, const Played& played);
+
+// Fills in where the row of points[index] is in the campaign: a journal may know the point from another place of the
+// scenario.
+void set_place(const Campaign& campaign, std::size_t index, nlohmann::json& row);
 
 }  // namespace gccl::sim
