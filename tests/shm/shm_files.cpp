@@ -201,7 +201,7 @@ TEST_CASE("a file that another process is just making is not removed, whatever i
 }
 
 // A process that opens a neighbour's segment, looks into it, and has it until it is asked to let go.
-struct Neighbour_process {
+struct NeighbourProcess {
   struct Place {
     char name[40];
     std::uint64_t offset, id;
