@@ -1,4 +1,7 @@
 // Which peers may dial a rank's TCP listener, and what strangers can do there.
+#include <map>
+
+#include "libgccl/transports/tcp/settings.hpp"
 #include "tests/support/tcp_ranks.hpp"
 
 using namespace tcp_test;
@@ -159,6 +162,30 @@ TEST_CASE("settings that are none are refused by name") {
     CHECK(kTcp->open(&e, &instance, text) == GCCL_ERR_INVALID_ARGUMENT);
     CHECK(std::string(text).find(name) != std::string::npos);
   }
+}
+
+TEST_CASE("settings are those of the environment that is given, and an empty number counts as none") {
+  const auto read = [](std::map<std::string, std::string> variables, gccl::tcp::Settings* out) {
+    return gccl::tcp::read_settings(
+        [&](const char* name) {
+          const auto found = variables.find(name);
+          return found == variables.end() ? nullptr : found->second.c_str();
+        },
+        out);
+  };
+  gccl::tcp::Settings s;
+  REQUIRE(read({{"GCCL_TCP_STREAMS", "3"}, {"GCCL_TCP_PEER_TIMEOUT_MS", "2500"}, {"GCCL_TCP_ZEROCOPY", "1"}}, &s).ok());
+  CHECK(s.streams == 3);
+  CHECK(s.peer_timeout == std::chrono::milliseconds(2500));
+  CHECK(s.zero_copy == gccl::tcp::Settings::ZeroCopyUse::always);
+  CHECK_FALSE(s.congestion);
+  s = {};
+  REQUIRE(read({{"GCCL_TCP_STREAMS", ""}, {"GCCL_TCP_PEER_TIMEOUT_MS", ""}, {"GCCL_TCP_ZEROCOPY", ""}}, &s).ok());
+  CHECK(s.streams == 1);
+  CHECK(s.peer_timeout == std::chrono::milliseconds(60000));
+  CHECK(s.zero_copy == gccl::tcp::Settings::ZeroCopyUse::automatic);
+  CHECK(read({{"GCCL_TCP_STREAMS", "17"}}, &s).text() ==
+        "GCCL_TCP_STREAMS is \"17\", expected a whole number from 1 to 16");
 }
 
 TEST_CASE("the system's congestion controls are taken, and nothing for its own choice") {
