@@ -1,26 +1,44 @@
 #include "libgccl/api/last_error.hpp"
 
+#include <cstdio>
 #include <utility>
 
 namespace gccl {
 namespace {
 
-thread_local std::string last_error;
+// exit() ends this thread's text before it calls the exit handlers that are older than the text, and these may call
+// GCCL, too: what their calls were about is kept where nothing ends.
+thread_local bool ended = false;
+thread_local char late[512] = "";
+
+struct LastError {
+  std::string text;
+  ~LastError() { ended = true; }
+};
+thread_local LastError last_error;
 
 }  // namespace
 
-void set_last_error(std::string text) { last_error = std::move(text); }
+void set_last_error(std::string text) {
+  if (ended)
+    std::snprintf(late, sizeof late, "%s", text.c_str());
+  else
+    last_error.text = std::move(text);
+}
 
 GCCL_Result failed(const Status& status) noexcept {
   if (status.ok()) return GCCL_SUCCESS;
   try {
     set_last_error(status.text());
-  } catch (...) {
-    last_error.clear();  // there is no memory for words
+  } catch (...) {  // there is no memory for words
+    if (ended)
+      late[0] = 0;
+    else
+      last_error.text.clear();
   }
   return GCCL_Result(status.code());
 }
 
 }  // namespace gccl
 
-extern "C" const char* GCCL_Last_error(void) { return gccl::last_error.c_str(); }
+extern "C" const char* GCCL_Last_error(void) { return gccl::ended ? gccl::late : gccl::last_error.text.c_str(); }

@@ -154,6 +154,21 @@ TEST_CASE("an exit handler from before GCCL_Init may finalize: over what is conn
   }
 }
 
+TEST_CASE("an exit handler from before GCCL_Init learns what its failed call was about") {
+  CHECK(ended_otherwise(quiet("tcp"), 7, [](int) {
+          std::atexit([] {
+            int rank = 0;
+            const bool said = GCCL_Comm_rank(GCCL_COMM_NULL, &rank) == GCCL_ERR_INVALID_ARGUMENT &&
+                              std::string(GCCL_Last_error()).find("comm is GCCL_COMM_NULL") == 0;
+            ::_exit(said ? 7 : 1);
+          });
+          std::thread([] { (void)GCCL_Comm_size(GCCL_COMM_NULL, nullptr); }).join();
+          int size = 0;
+          (void)GCCL_Comm_size(GCCL_COMM_NULL, &size);  // this thread has a text from here on
+          std::exit(1);
+        }) == "");
+}
+
 TEST_CASE("a killed rank is missed although a child that it forked lives on") {
   for (const char* backends : {"tcp", "shm,tcp"}) {
     CAPTURE(backends);
