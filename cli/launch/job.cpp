@@ -110,8 +110,8 @@ class Runner {
   Fd signals_;
   std::vector<Running> ranks_;
   Output out_{STDOUT_FILENO}, err_{STDERR_FILENO};
-  bool out_failed_ = false;  // it cannot be written, and that was said
-  bool by_output_ = false;   // that has decided the result, and no rank has failed since
+  const Output* failed_ = nullptr;  // the first of them that cannot be written, which was said
+  bool by_output_ = false;          // that has decided the result, and no rank has failed since
   std::vector<std::unique_ptr<Stream>> streams_;
   std::optional<int> result_;        // of the job, once it is decided that it fails
   std::optional<Deadline> kill_at_;  // while ranks are asked to end
@@ -232,11 +232,13 @@ void Runner::look_for_ends() {
   std::stable_sort(news.begin(), news.end(),
                    [](const Running* a, const Running* b) { return was_killed(a->status) > was_killed(b->status); });
   for (const Running* r : news) {
-    const bool first = !result_ || std::exchange(by_output_, false);
+    const bool by_output = std::exchange(by_output_, false);
+    const bool first = !result_ || by_output;
     // A rank that dies of an output that cannot be written adds nothing to what was said of that.
-    const bool of_output = out_failed_ && exit_code_of(r->status) == 128 + SIGPIPE;
+    const bool of_output = failed_ && exit_code_of(r->status) == 128 + SIGPIPE;
     const bool quiet = of_output || lost_its_reader(r->status);
-    if (!result_) result_ = exit_code_of(r->status);
+    // An error keeps its exit code although what the rank said of it could not be written.
+    if (!result_ || (by_output && failed_ == &err_ && !of_output)) result_ = exit_code_of(r->status);
     if (job_.keep_going && !kill_at_) {
       if (!quiet) say(what_became_of(*r) + (first && !all_ended() ? "; the others go on" : ""));
     } else if (first) {
@@ -286,12 +288,15 @@ void Runner::drain(int timeout_ms) {
   look_at_output();
 }
 
-// An output that cannot be written fails the job, unless it fails already. A reader that left is no failure of its own.
+// An output that cannot be written fails the job, unless it fails already: standard error, too, where nobody can be
+// told why. A reader that left is no failure of its own.
 void Runner::look_at_output() {
-  const int error = out_.error();
-  if (error == 0 || error == EPIPE || std::exchange(out_failed_, true)) return;
-  say(fmt::format("output cannot be written: {}", std::generic_category().message(error)));
-  if (!result_) result_ = kWrongUsage, by_output_ = true;
+  for (const Output* o : {&out_, &err_}) {
+    if (failed_ || o->error() == 0 || o->error() == EPIPE) continue;
+    failed_ = o;
+    say(fmt::format("output cannot be written: {}", std::generic_category().message(o->error())));
+    if (!result_) result_ = kWrongUsage, by_output_ = true;
+  }
 }
 
 // Until all that was read is written. False where that is given up.

@@ -207,6 +207,28 @@ TEST_CASE("an output that cannot be written is exit code 2, unless a rank failed
   CHECK(to_full_disk("--keep-going", "[ $GCCL_RANK = 0 ] && exit 5; sleep 1; echo a") == "5\n");
 }
 
+TEST_CASE("a standard error that cannot be written is exit code 2, unless a rank fails by itself") {
+  const auto code = [](const std::string& options, const std::string& script, const std::string& where) {
+    const Ended e = launch({"-n", "1", "--", "bash", "-c",
+                            std::string(GCCL_PROGRAM) + " launch -n 2 --tag --timeout 60 " + options + " -- sh -c '" +
+                                script + "' " + where + "; echo $?"});
+    CHECK_MESSAGE(e.err.empty(), e.err);
+    return e.out;
+  };
+  for (const std::string where : {"2>/dev/full", "2>&-"}) {
+    CAPTURE(where);
+    for (const std::string options : {"", "--keep-going"}) {
+      CAPTURE(options);
+      CHECK(code(options, "echo a >&2", where) == "2\n");
+      CHECK(code(options, "exec yes >&2", where) == "2\n");
+      CHECK(code(options, "[ $GCCL_RANK = 1 ] || { echo a >&2; exit 7; }", where) == "7\n");
+    }
+    CHECK(code("", "[ $GCCL_RANK = 0 ] || exec sleep 300; exec yes >&2", where) == "2\n");
+    CHECK(code("", "exit 7", where) == "7\n");
+    CHECK(code("", "true", where) == "0\n");
+  }
+}
+
 TEST_CASE("no control character of a command line reaches the terminal") {
   for (const std::vector<std::string>& arguments : std::vector<std::vector<std::string>>{
            {"-n", "1", "--", "no-such\x1b[31m-program"}, {"-n", "x\x1b[31m"}, {"--hosts", "a\x1b[31m", "--", "true"}}) {
