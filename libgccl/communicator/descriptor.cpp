@@ -9,14 +9,34 @@ namespace {
 
 // Signature, from the top: kind 4 bits, dtype 6, op 5, sequence 13, root 4, count 32.
 constexpr unsigned kDtypeOwn = 63, kDtypePurpose = 62, kOpNone = 31, kOpOwn = 30;
+// A collective's user-defined type of 1 to 447 bytes: dtype 34 to 61, which no type has, and the upper 4 bits of op
+// hold the bytes, and its lowest bit whether there is an operation, as that is user-defined, too. kDtypeOwn: larger
+// ones, and those of messages, whose lengths are said with them.
+constexpr unsigned kDtypeSized = 34, kSizesPerDtype = 16;
+constexpr unsigned kSizedMax = (kDtypePurpose - kDtypeSized) * kSizesPerDtype - 1;
 constexpr unsigned kSequenceBits = 13;
 
 std::uint64_t dtype_bits(GCCL_Dtype d) {
   return d < 32 ? std::uint64_t(d) : d < 130 ? std::uint64_t(d - 100 + 32) : kDtypeOwn;
 }
+unsigned dtype_field(std::uint64_t signature) { return unsigned(signature >> 54 & 63); }
+unsigned op_field(std::uint64_t signature) { return unsigned(signature >> 49 & 31); }
+bool sized(std::uint64_t signature) {
+  return dtype_field(signature) >= kDtypeSized && dtype_field(signature) < kDtypePurpose;
+}
 GCCL_Dtype dtype_of(std::uint64_t signature) {
-  const unsigned d = unsigned(signature >> 54 & 63);
-  return d == kDtypeOwn ? kUserDefined : GCCL_Dtype(d < 32 ? d : d - 32 + 100);
+  const unsigned d = dtype_field(signature);
+  return d == kDtypeOwn || sized(signature) ? kUserDefined : GCCL_Dtype(d < 32 ? d : d - 32 + 100);
+}
+// Of a user-defined type; 0: not said.
+std::uint32_t bytes_of_element(std::uint64_t signature) {
+  if (!sized(signature)) return 0;
+  return (dtype_field(signature) - kDtypeSized) * kSizesPerDtype + op_field(signature) / 2;
+}
+GCCL_Op op_of(std::uint64_t signature) {
+  const unsigned o = op_field(signature);
+  if (sized(signature)) return o % 2 ? GCCL_Op(kUserDefined) : kNoOp;
+  return o == kOpNone ? kNoOp : o == kOpOwn ? GCCL_Op(kUserDefined) : GCCL_Op(o);
 }
 std::uint64_t op_bits(GCCL_Op op) { return op < 0 ? kOpNone : op < 30 ? std::uint64_t(op) : kOpOwn; }
 std::uint64_t fold(Count c) { return (c ^ c >> 32) & 0xffffffffu; }
@@ -44,9 +64,14 @@ std::string words(std::uint8_t kind, Purpose purpose, std::uint32_t sequence, Co
   return s + root;
 }
 
-std::string op_of(std::uint64_t signature) {
-  const unsigned o = unsigned(signature >> 49 & 31);
-  return o == kOpNone ? "" : op_text(o == kOpOwn ? GCCL_Op(kUserDefined) : GCCL_Op(o));
+// The fields dtype and op.
+std::uint64_t type_bits(const Descriptor& d) {
+  if (d.purpose != Purpose::itself) return std::uint64_t(kDtypePurpose) << 54 | std::uint64_t(d.purpose) << 49;
+  if (!d.point_to_point() && user_defined(d.dtype) && d.element_bytes <= kSizedMax && d.element_bytes > 0) {
+    const std::uint64_t op = std::uint64_t(d.element_bytes % kSizesPerDtype) * 2 + (d.op >= 0);
+    return std::uint64_t(kDtypeSized + d.element_bytes / kSizesPerDtype) << 54 | op << 49;
+  }
+  return dtype_bits(d.dtype) << 54 | op_bits(d.op) << 49;
 }
 
 std::uint64_t mixed(std::uint64_t h, std::uint64_t value) {
@@ -80,9 +105,7 @@ std::uint64_t Descriptor::signature() const {
   // Both sides of a message of a point-to-point call must have the same.
   const bool p2p = point_to_point();
   const std::uint64_t k = p2p ? kSendKind : kind;
-  const bool made = purpose != Purpose::itself;
-  return k << 60 | (made ? kDtypePurpose : dtype_bits(dtype)) << 54 |
-         (made ? std::uint64_t(purpose) : op_bits(op)) << 49 | (p2p ? 0 : std::uint64_t(sequence & 0x1fff) << 36) |
+  return k << 60 | type_bits(*this) | (p2p ? 0 : std::uint64_t(sequence & 0x1fff) << 36) |
          (p2p ? 0 : std::uint64_t(root & 0xf) << 32) | fold(count);
 }
 
@@ -105,12 +128,11 @@ std::string Descriptor::text() const {
 
 Descriptor Descriptor::of(std::uint64_t signature, std::uint32_t sequence, Rank root, Count count,
                           std::uint32_t element_bytes) {
-  const unsigned o = unsigned(signature >> 49 & 31);
   Descriptor d;
   d.kind = std::uint8_t(signature >> 60);
   d.purpose = purpose_of(signature);
   d.dtype = d.purpose == Purpose::itself ? dtype_of(signature) : 0;
-  d.op = o == kOpNone || d.purpose != Purpose::itself ? kNoOp : o == kOpOwn ? GCCL_Op(kUserDefined) : GCCL_Op(o);
+  d.op = d.purpose == Purpose::itself ? op_of(signature) : kNoOp;
   d.root = root;
   d.count = count;
   d.sequence = sequence;
@@ -119,7 +141,7 @@ Descriptor Descriptor::of(std::uint64_t signature, std::uint32_t sequence, Rank 
 }
 
 Purpose Descriptor::purpose_of(std::uint64_t signature) {
-  return (signature >> 54 & 63) == kDtypePurpose ? Purpose(signature >> 49 & 31) : Purpose::itself;
+  return dtype_field(signature) == kDtypePurpose ? Purpose(op_field(signature)) : Purpose::itself;
 }
 
 std::int32_t Descriptor::calls_ahead(std::uint64_t signature, std::uint32_t sequence) {
@@ -133,15 +155,15 @@ std::string text_of_signature(std::uint64_t s, const Near& near) {
   const std::uint32_t ahead = std::uint32_t(Descriptor::calls_ahead(s, near.sequence));
   const std::string root =
       rooted(kind) ? fmt::format(", root {}{}", s >> 32 & 0xf, near.ranks > 16 ? " (modulo 16)" : "") : "";
-  return words(kind, Descriptor::purpose_of(s), near.sequence + ahead, s & 0xffffffffu, dtype_text(dtype_of(s), 0),
-               op_of(s), root);
+  return words(kind, Descriptor::purpose_of(s), near.sequence + ahead, s & 0xffffffffu,
+               dtype_text(dtype_of(s), bytes_of_element(s)), op_text(op_of(s)), root);
 }
 
 std::string text_of_signature(std::uint64_t s, std::uint32_t sequence, Rank root, Count count,
                               std::uint32_t element_bytes) {
   const auto kind = std::uint8_t(s >> 60);
-  return words(kind, Descriptor::purpose_of(s), sequence, count, dtype_text(dtype_of(s), element_bytes), op_of(s),
-               rooted(kind) ? fmt::format(", root {}", root) : "");
+  return words(kind, Descriptor::purpose_of(s), sequence, count, dtype_text(dtype_of(s), element_bytes),
+               op_text(op_of(s)), rooted(kind) ? fmt::format(", root {}", root) : "");
 }
 
 }  // namespace gccl

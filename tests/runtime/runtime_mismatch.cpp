@@ -377,6 +377,44 @@ TEST_CASE("roots beyond 15 and sizes of user-defined types are distinguished") {
   });
 }
 
+TEST_CASE("both sizes of user-defined types that differ are named, wherever that is found") {
+  for (const Job& job : transports(2))
+    check(job, [](int rank) {
+      const GCCL_Comm world = begin();
+      GCCL_Dtype type;
+      GCCL_Op op;
+      RANK_SUCCESS(GCCL_Type_create(rank == 1 ? 12 : 8, &type));
+      RANK_SUCCESS(GCCL_Op_create([](const void*, void*, std::size_t, GCCL_Dtype, void*) {}, nullptr, &op));
+      for (const std::size_t n : {std::size_t(4), std::size_t(100'000)}) {
+        std::vector<char> in(24 * n), out(24 * n);
+        const auto named = [&](const std::string& name, const std::string& words,
+                               const std::function<GCCL_Result(GCCL_Comm)>& call) {
+          GCCL_Comm c = copy_of(world);
+          const std::string what = name + " of " + std::to_string(n);
+          GCCL_Result result = call(c);
+          std::string text = GCCL_Last_error();
+          const GCCL_Result freed = GCCL_Comm_free(&c);
+          if (result == GCCL_SUCCESS) {
+            result = freed;
+            text = GCCL_Last_error();
+          }
+          expect(result, GCCL_ERR_MISMATCH, what);
+          for (const char* size : {"user-defined type (8 bytes)", "user-defined type (12 bytes)"}) {
+            const std::string expected = std::to_string(n) + " x " + size + words;
+            if (text.find(expected) == std::string::npos)
+              report(what + ": \"" + text + "\" does not say \"" + expected + "\"");
+          }
+        };
+        named("broadcast", ", root 0", [&](GCCL_Comm c) { return GCCL_Broadcast(out.data(), n, type, 0, c); });
+        named("gather", ", root 1", [&](GCCL_Comm c) { return GCCL_Gather(in.data(), out.data(), n, type, 1, c); });
+        named("allgather", "", [&](GCCL_Comm c) { return GCCL_Allgather(in.data(), out.data(), n, type, c); });
+        named("allreduce", ", user-defined operation",
+              [&](GCCL_Comm c) { return GCCL_Allreduce(in.data(), out.data(), n, type, op, c); });
+      }
+      RANK_SUCCESS(GCCL_Finalize());
+    });
+}
+
 TEST_CASE("one rank is in Finalize, another in a collective") {
   for (const int size : {2, 4})
     for (const Job& job : transports(size))
