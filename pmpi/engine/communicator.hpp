@@ -22,6 +22,7 @@ struct Communicator {
   std::int64_t calls = 0;      // handed to GCCL so far
   bool failed_before = false;  // a non-blocking one ended with calls that differ
   bool gave_up = false;        // on recovery
+  bool differs_said = false;   // that the ranks' calls differ
   // These with the lock of progress.cpp held.
   int in_flight = 0;      // non-blocking calls
   bool released = false;  // MPI has freed it

@@ -18,6 +18,8 @@ namespace {
 struct Leaving {
   GCCL_Comm comm;
   GCCL_Request barrier;
+  Member me;
+  bool differs_said;
 };
 
 std::mutex mutex;  // of all that follows, and of what communicator.hpp says
@@ -34,8 +36,8 @@ class Inside {
   ~Inside() { inside = false; }
 };
 
-void say(const Communicator& k, const char* function, const std::string& text) {
-  std::fprintf(stderr, "gccl_pmpi: rank %d of %d, %s: %s\n", k.me.rank, k.me.size, function, text.c_str());
+void say(const Member& me, const char* function, const std::string& text) {
+  std::fprintf(stderr, "gccl_pmpi: rank %d of %d, %s: %s\n", me.rank, me.size, function, text.c_str());
 }
 
 std::string last_error(GCCL_Result result) { return std::string(GCCL_Error_string(result)) + ": " + GCCL_Last_error(); }
@@ -54,8 +56,9 @@ int truncated(Function function, bool is_root, int otherwise) {
 }
 
 // MPI's code for a call that GCCL could not finish.
-int failed(const Communicator& k, Function function, GCCL_Result result) {
-  say(k, name(function), last_error(result));
+int failed(Communicator& k, Function function, GCCL_Result result) {
+  say(k.me, name(function), last_error(result));
+  k.differs_said |= result == GCCL_ERR_MISMATCH;
   return result == GCCL_ERR_SYSTEM ? MPI_ERR_INTERN : MPI_ERR_OTHER;
 }
 
@@ -73,7 +76,7 @@ int recovered(Communicator& k, Function function, int root, bool spoiled, int co
   settle(k);  // GCCL has ended the non-blocking calls too: was it one of these that differed?
   const Recovery what = recover(k, function, root, spoiled);
   if (what == Recovery::none) return code;
-  say(k, name(function), "MPI answers the calls on this communicator from now on");
+  say(k.me, name(function), "MPI answers the calls on this communicator from now on");
   k.stage = Communicator::Stage::failed;
   *to_mpi = what == Recovery::mpi;
   return truncated(function, root == k.me.rank, MPI_ERR_TRUNCATE);
@@ -90,12 +93,20 @@ MPI_Comm same_ranks(MPI_Comm comm) {
   return made;
 }
 
-void leave(GCCL_Comm comm) {
-  GCCL_Request barrier = GCCL_REQUEST_NULL;
-  if (GCCL_Ibarrier(comm, &barrier) == GCCL_SUCCESS) {
-    leaving.push_back({comm, barrier});
+// A rank whose own calls have all ended, as a sender's do, hears here that they were not the others'. No call of its is
+// left to return that.
+void let_go_of(Leaving& l, GCCL_Result why) {
+  if (why == GCCL_ERR_MISMATCH && !l.differs_said) say(l.me, "freeing a communicator", last_error(why));
+  GCCL_Comm_release(&l.comm);
+}
+
+void leave(const Communicator& k) {
+  Leaving l{k.gccl, GCCL_REQUEST_NULL, k.me, k.differs_said};
+  GCCL_Comm_set_timeout(l.comm, GCCL_TIMEOUT_NONE);  // the others may compute before they come here
+  if (const GCCL_Result r = GCCL_Ibarrier(l.comm, &l.barrier); r == GCCL_SUCCESS) {
+    leaving.push_back(l);
   } else {
-    GCCL_Comm_release(&comm);
+    let_go_of(l, r);
   }
 }
 
@@ -103,8 +114,9 @@ void leave(GCCL_Comm comm) {
 bool let_go() {
   std::erase_if(leaving, [](Leaving& l) {
     int done = 0;
-    if (GCCL_Test(&l.barrier, &done) == GCCL_SUCCESS && !done) return false;
-    GCCL_Comm_release(&l.comm);
+    const GCCL_Result r = GCCL_Test(&l.barrier, &done);
+    if (r == GCCL_SUCCESS && !done) return false;
+    let_go_of(l, r);
     return true;
   });
   return leaving.empty();
@@ -115,7 +127,7 @@ void complete(PendingRequest* pending, int code) {
   const MPI_Request request = pending->request;
   in_flight.fetch_sub(1);
   if (--k->in_flight == 0) {
-    if (k->stage == Communicator::Stage::retired && k->me.size > 1) leave(k->gccl);
+    if (k->stage == Communicator::Stage::retired && k->me.size > 1) leave(*k);
     if (k->released) delete k;
   }
   pending->code.store(code, std::memory_order_release);
@@ -203,7 +215,7 @@ bool connect(Communicator& k) {
     let_go();  // a program that makes and frees communicators in turn never keeps many
   }
   const Connected made = connect_ranks(k.mpi, k.me.rank, k.me.size);
-  if (!made.error.empty()) say(k, "connecting", made.error + "; MPI will answer the calls");
+  if (!made.error.empty()) say(k.me, "connecting", made.error + "; MPI will answer the calls");
   if (made.comm == GCCL_COMM_NULL) {
     k.stage = Stage::failed;
     return false;
@@ -280,20 +292,28 @@ void retire(Communicator& k) {
   std::lock_guard lock(mutex);
   if (k.stage != Communicator::Stage::retired && k.gccl != GCCL_COMM_NULL && k.me.size > 1) {
     std::erase(connected, &k);
-    if (k.in_flight == 0) leave(k.gccl);
+    if (k.in_flight == 0) leave(k);
     let_go();
   }
   // A delete function of the program's may still call collectives on it.
   k.stage = Communicator::Stage::retired;
 }
 
-void retire_all(double seconds) {
+void retire_all() {
   std::vector<Communicator*> all;
   {
     std::lock_guard lock(mutex);
     all = connected;
   }
   for (Communicator* k : all) retire(*k);
+}
+
+void move_on_leaving() {
+  std::lock_guard lock(mutex);
+  let_go();
+}
+
+void settle_all(double seconds) {
   const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
   Wait wait(false);
   for (bool over = false; !over && std::chrono::steady_clock::now() < until;) {

@@ -41,8 +41,12 @@ void settle(Communicator& k);
 // GCCL's part of freeing it. Waits for nobody: calls in flight go on, and the last step is taken once all ranks have
 // come here.
 void retire(Communicator& k);
-// Takes that step for all communicators, which every rank is about to do. Waits for the others, at most `seconds`.
-void retire_all(double seconds);
+// That of all communicators; every rank is about to do it.
+void retire_all();
+// Looks whether the others have come there, and whether their calls were the same.
+void move_on_leaving();
+// Waits for them, and for what is in flight, at most `seconds`.
+void settle_all(double seconds);
 // A freed communicator's last reference goes.
 void released(Communicator* k);
 

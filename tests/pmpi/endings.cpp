@@ -33,10 +33,27 @@ int spawn(char** argv) {
   return wrong;
 }
 
+// A reduce of which rank `odd` takes rank 1 to be the root, the others rank 0. Those whose own part is sent go on.
+int two_roots(int odd, bool frees) {
+  int rank = 0;
+  float in[4] = {}, out[4] = {};
+  MPI_Comm comm = MPI_COMM_WORLD;
+  if (frees) MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  MPI_Comm_rank(comm, &rank);
+  MPI_Barrier(comm);
+  MPI_Reduce(in, out, 4, MPI_FLOAT, MPI_SUM, rank == odd, comm);
+  if (frees) MPI_Comm_free(&comm);
+  MPI_Finalize();
+  return 0;
+}
+
 int main(int argc, char** argv) {
   const std::string how = argc > 1 ? argv[1] : "";
   MPI_Init(&argc, &argv);
   if (how == "spawn") return spawn(argv);
+  if (how.starts_with("two roots, "))
+    return two_roots(how.find("one rank sends") != how.npos ? 1 : 2, how.ends_with("frees"));
   int in = 1, sum = 0;
   MPI_Request request;
   if (how == "a scan that the other ranks do not call") {

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # endings.sh MPIEXEC DROP_IN PROGRAM: programs that skip MPI_Finalize, fork, or start others end with their own
-# exit code.
+# exit code. Where the calls of the ranks differ each of them says so, also one whose own calls are complete.
 set -u
 mpiexec=$1 drop_in=$2 program=$3
 failed=0
@@ -19,4 +19,19 @@ expect 3 "exit while a call is in flight"
 expect 0 fork
 expect 0 spawn
 expect 0 "a scan that the other ranks do not call"  # as plain Open MPI ends it
+differ() {  # HOW
+  local text code rank
+  text=$(timeout 120 "$mpiexec" --oversubscribe -n 3 -x LD_PRELOAD="$drop_in" "$program" "$1" 2>&1)
+  code=$?
+  for rank in 0 1 2; do
+    if [ $code -ne 0 ] || [ "$(grep -c "gccl_pmpi: rank $rank of 3, .*: the ranks' calls differ: " <<<"$text")" != 1 ]; then
+      printf '%s: exit code %d, expected 0 and one line of rank %d\n%s\n' "$1" $code $rank "$text"
+      failed=1
+    fi
+  done
+}
+for then in "and finalizes" "and frees"; do
+  differ "two roots, one rank sends $then"
+  differ "two roots, one rank waits $then"
+done
 exit $failed
