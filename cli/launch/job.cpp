@@ -288,8 +288,8 @@ void Runner::drain(int timeout_ms) {
   look_at_output();
 }
 
-// An output that cannot be written fails the job, unless it fails already: standard error, too, where nobody can be
-// told why. A reader that left is no failure of its own.
+// An output that cannot be written fails the job, unless it fails already: standard error, too, where nothing can be
+// reported. A reader that left is no failure of its own.
 void Runner::look_at_output() {
   for (const Output* o : {&out_, &err_}) {
     if (failed_ || o->error() == 0 || o->error() == EPIPE) continue;

@@ -1,4 +1,5 @@
 // Messages over the TCP backend: real sockets, several ranks in one process.
+#include "libgccl/transports/tcp/data/stream.hpp"
 #include "tests/support/own_entries.hpp"
 #include "tests/support/tcp_ranks.hpp"
 
@@ -251,6 +252,40 @@ TEST_CASE("a message leaves although the other rank does nothing, whichever of t
     CHECK(complete(from, s, 20s));
     CHECK(complete(to, to.receive(from.rank, &b, 1, 5, 1), 20s));
     CHECK(b == 7);
+  }
+}
+
+// Else a wait for a send of gigabytes, whose receiver keeps up, is inside one call beyond its limit of time.
+TEST_CASE("one poll moves no more than a visit's bytes, however fast the other side is") {
+  World w(2);
+  constexpr std::size_t kBytes = 128 << 20;
+  const std::vector<unsigned char> data(kBytes, 7);
+  std::vector<unsigned char> got(kBytes);
+  auto *r = w[1].receive(0, got.data(), 0), *s = w[0].send(1, data.data(), 0);
+  REQUIRE(w.until_done({r, s}));  // connected
+  for (const std::uint32_t watched : {0, 1}) {
+    CAPTURE(watched);
+    s = w[0].send(1, data.data(), kBytes);
+    r = w[1].receive(0, got.data(), kBytes);
+    const auto end = Clock::now() + 120s;
+    const auto moves = [&](std::uint32_t rank, const GCCL_Transfer* t) {
+      std::uint64_t most = 0;
+      while (t->result == GCCL_IN_PROGRESS && Clock::now() < end) {
+        const std::uint64_t before = tcp_moved_bytes(w[rank].port);
+        if (!w[rank].poll()) break;
+        most = std::max(most, tcp_moved_bytes(w[rank].port) - before);
+      }
+      return most;
+    };
+    std::thread other([&] { moves(1 - watched, watched == 0 ? r : s); });
+    const std::uint64_t most = moves(watched, watched == 0 ? s : r);
+    other.join();
+    CHECK(s->result == GCCL_SUCCESS);
+    CHECK(r->result == GCCL_SUCCESS);
+    CHECK(most > 0);
+    CHECK(most <= 2 * tcp::kVisitBytes + tcp::kFrameHeaderBytes);  // the first bytes come with the header
+    CHECK(got == data);
+    std::fill(got.begin(), got.end(), 0);
   }
 }
 

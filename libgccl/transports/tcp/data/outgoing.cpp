@@ -59,9 +59,10 @@ bool Outgoing::advance(Streams& streams, Completions* done, int* error) {
       if (complete(t)) finish(t, done);
     })) {
     }
+    std::uint64_t visit = kVisitBytes;
     while (s->sending || assign(s, i == 0, streams.size() == 1)) {
       const std::uint64_t before = s->left;
-      const IoResult written = write_frame(s, error);
+      const IoResult written = write_frame(s, &visit, error);
       if (written == IoResult::failed) return false;
       GCCL_Transfer* const t = s->sending;
       t->backend[kUnwritten] -= before - s->left;

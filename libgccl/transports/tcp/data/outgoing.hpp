@@ -20,7 +20,8 @@ class Outgoing {
   void post(GCCL_Transfer* t);
   bool empty() const { return queue_.empty(); }
   const GCCL_Transfer* front() const { return queue_.front(); }
-  // Writes what the sockets take; complete sends go to `done`. False: a connection failed, *error is the errno.
+  // Writes what the sockets take, one visit to each; complete sends go to `done`. False: a connection failed, *error is
+  // the errno.
   bool advance(Streams& streams, Completions* done, int* error);
   // False when the transfer is not one of these. Resets the streams that still hold parts of it.
   bool cancel(Streams& streams, GCCL_Transfer* t);
