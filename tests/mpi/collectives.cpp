@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <functional>
+#include <numeric>
 #include <optional>
 #include <thread>
 #include <tuple>
@@ -329,6 +330,9 @@ TEST_CASE("a receive that comes after its send was cancelled reads nothing of th
   char text[GCCL_BACKEND_TEXT_BYTES] = "";
   GCCL_Backend_environment environment{};
   environment.struct_bytes = sizeof environment;
+  environment.rank = std::uint32_t(r);
+  environment.size = std::uint32_t(n);
+  environment.host = environment.secret = environment.address = "";
   environment.log = [](int, const char*) {};
   GCCL_Port_spec spec{};
   spec.struct_bytes = sizeof spec;
@@ -336,6 +340,10 @@ TEST_CASE("a receive that comes after its send was cancelled reads nothing of th
   spec.size = std::uint32_t(n);
   spec.channels = 1;
   spec.communicator = 4242;
+  std::vector<std::uint32_t> node(n, 0), world_rank(n);
+  std::iota(world_rank.begin(), world_rank.end(), 0u);
+  spec.node = node.data();
+  spec.world_rank = world_rank.data();
   Bytes mine(GCCL_BACKEND_ADDRESS_BYTES), all(mine.size() * n);
   std::vector<std::uint8_t> reaches(n);
   REQUIRE(backend->open(&environment, &instance, text) == GCCL_SUCCESS);

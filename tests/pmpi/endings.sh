@@ -19,19 +19,23 @@ expect 3 "exit while a call is in flight"
 expect 0 fork
 expect 0 spawn
 expect 0 "a scan that the other ranks do not call"  # as plain Open MPI ends it
-differ() {  # HOW
-  local text code rank
+differ() {  # HOW; its status says whether all is well
+  local text code rank good=0
   text=$(timeout 120 "$mpiexec" --oversubscribe -n 3 -x LD_PRELOAD="$drop_in" "$program" "$1" 2>&1)
   code=$?
   for rank in 0 1 2; do
     if [ $code -ne 0 ] || [ "$(grep -c "gccl_pmpi: rank $rank of 3, .*: the ranks' calls differ: " <<<"$text")" != 1 ]; then
       printf '%s: exit code %d, expected 0 and one line of rank %d\n%s\n' "$1" $code $rank "$text"
-      failed=1
+      good=1
     fi
   done
+  return $good
 }
+# All at once: each waits ten seconds for a rank that is in MPI_Finalize.
+pids=()
 for then in "and finalizes" "and frees"; do
-  differ "two roots, one rank sends $then"
-  differ "two roots, one rank waits $then"
+  differ "two roots, one rank sends $then" & pids+=($!)
+  differ "two roots, one rank waits $then" & pids+=($!)
 done
+for pid in "${pids[@]}"; do wait "$pid" || failed=1; done
 exit $failed
