@@ -23,7 +23,7 @@ pattern_of() { echo "(?<![A-Za-z])(?i:$1)(?![a-z])|(?<=[a-z])${1^}(?![a-z])"; }
 all=""
 for row in "${words[@]}"; do all+=${all:+|}$(pattern_of "${row%|*}"); done
 status=0
-hits=$(grep -rnIP --exclude-dir=build --exclude=style.sh "$all" -- * .ci) || status=$?
+hits=$(grep -rnIP --exclude-dir="build*" --exclude=style.sh "$all" -- * .ci) || status=$?
 [ $status -le 1 ] || { echo "the words could not be searched"; exit 1; }
 if [ -n "$hits" ]; then
   for row in "${words[@]}"; do
