@@ -10,8 +10,8 @@
 #include <functional>
 
 #include "libgccl/cluster/cost_model.hpp"
-#include "libgccl/cluster/load.hpp"
-#include "libgccl/cluster/tuning_file.hpp"
+#include "libgccl/cluster/read/load.hpp"
+#include "libgccl/cluster/read/tuning_file.hpp"
 #include "libgccl/select/plan.hpp"
 #include "nccl_tuner/abi.hpp"
 

@@ -1,7 +1,7 @@
 // The machine of both engines' benchmarks, so that their simulated times can be compared.
 #pragma once
 
-#include "libgccl/cluster/star.hpp"
+#include "libgccl/cluster/fabrics/star.hpp"
 
 namespace gccl::sim {
 

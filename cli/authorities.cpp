@@ -8,7 +8,7 @@
 #include "cli/output.hpp"
 #include "libgccl/base/environment.hpp"
 #include "libgccl/bootstrap/variables.hpp"
-#include "libgccl/cluster/load_authorities.hpp"
+#include "libgccl/cluster/read/load_authorities.hpp"
 #include "libgccl/json/reader.hpp"
 
 namespace gccl {

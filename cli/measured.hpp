@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cli/command.hpp"
-#include "libgccl/cluster/load.hpp"
+#include "libgccl/cluster/read/load.hpp"
 #include "sim/measured/read/read.hpp"
 
 namespace gccl {

@@ -7,9 +7,9 @@
 
 #include "libgccl/base/limits.hpp"
 #include "libgccl/cluster/cost_model.hpp"
-#include "libgccl/cluster/load.hpp"
+#include "libgccl/cluster/read/load.hpp"
+#include "libgccl/cluster/read/tuning_file.hpp"
 #include "libgccl/cluster/shipped.hpp"
-#include "libgccl/cluster/tuning_file.hpp"
 #include "libgccl/select/other_planners.hpp"
 #include "libgccl/select/plan.hpp"
 

@@ -5,7 +5,7 @@
 
 #include "cli/explain/question.hpp"
 #include "libgccl/cluster/cost_stairs.hpp"
-#include "libgccl/cluster/nccl_settings.hpp"
+#include "libgccl/cluster/read/nccl_settings.hpp"
 #include "libgccl/json/reader.hpp"
 #include "libgccl/select/openmpi_rules.hpp"
 #include "sim/scenario/read/sizes.hpp"

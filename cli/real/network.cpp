@@ -24,7 +24,7 @@ constexpr int kMtu = 9000;
 constexpr std::size_t kEthernet = 14;
 constexpr Nanos kLate = 2'000'000;  // a frame that is overtaken is this late
 constexpr std::uint8_t kMembership =
-    1;  // datagrams between ranks (communicator/recovery.cpp): u64 job, u32 from, this,
+    1;  // datagrams between ranks (communicator/recovery/recovery.cpp): u64 job, u32 from, this,
 constexpr std::uint8_t kAgreement = 16;  // and the kind of fault::MembershipMessage
 constexpr std::size_t kDatagramKind = 12;
 

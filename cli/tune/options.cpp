@@ -8,7 +8,7 @@
 
 #include "cli/catalogue.hpp"
 #include "cli/engines.hpp"
-#include "libgccl/cluster/load.hpp"
+#include "libgccl/cluster/read/load.hpp"
 #include "libgccl/json/nearest.hpp"
 #include "libgccl/json/reader.hpp"
 #include "libgccl/select/overrides.hpp"

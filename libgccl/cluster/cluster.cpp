@@ -1,6 +1,6 @@
 #include "libgccl/cluster/cluster.hpp"
 
-#include "libgccl/cluster/transport_model.hpp"
+#include "libgccl/cluster/read/transport_model.hpp"
 
 namespace gccl {
 std::string_view name(Tier t) {

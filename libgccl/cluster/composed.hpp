@@ -1,7 +1,7 @@
 // Nodes of a few kinds, joined by a fabric: the Cluster behind every cluster description.
 #pragma once
 
-#include "libgccl/cluster/fabric.hpp"
+#include "libgccl/cluster/fabrics/fabric.hpp"
 #include "libgccl/cluster/node_type.hpp"
 
 namespace gccl {

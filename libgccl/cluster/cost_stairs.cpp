@@ -3,8 +3,8 @@
 #include <array>
 
 #include "libgccl/cluster/cost_model.hpp"
+#include "libgccl/cluster/read/transport_model.hpp"
 #include "libgccl/cluster/rescaled.hpp"
-#include "libgccl/cluster/transport_model.hpp"
 #include "libgccl/cost/scaled.hpp"
 
 namespace gccl {

@@ -3,7 +3,7 @@
 
 #include <span>
 
-#include "libgccl/cluster/parameters.hpp"
+#include "libgccl/cluster/read/parameters.hpp"
 
 namespace gccl {
 

@@ -9,7 +9,7 @@
 #include "libgccl/base/log.hpp"
 #include "libgccl/bootstrap/missing.hpp"
 #include "libgccl/bootstrap/variables.hpp"
-#include "libgccl/communicator/recorder.hpp"
+#include "libgccl/communicator/record/recorder.hpp"
 #include "libgccl/select/reason.hpp"
 
 namespace gccl {

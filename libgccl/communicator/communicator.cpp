@@ -9,7 +9,7 @@
 #include "libgccl/base/no_destructor.hpp"
 #include "libgccl/communicator/breaking.hpp"
 #include "libgccl/communicator/completions.hpp"
-#include "libgccl/communicator/flight_dump.hpp"
+#include "libgccl/communicator/record/flight_dump.hpp"
 #include "libgccl/select/reason.hpp"
 
 namespace gccl {

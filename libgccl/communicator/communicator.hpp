@@ -5,26 +5,26 @@
 // Its parts know those above them in this list. The first four do not know the communicator; an operation only holds a
 // pointer to it:
 //   team.hpp         who the ranks are (members.hpp), what connects them, how calls are carried out (plans.hpp)
-//   recorder.hpp     what is kept of calls: history.hpp, flight.hpp, metrics.hpp
+//   record/          what is kept of calls: recorder.hpp, flight.hpp, metrics.hpp
 //   operations.hpp   the calls in flight, from their start to their end, or to the communicator's (failure.hpp)
-//   supervisor.hpp   whether something is wrong while nothing moves; watch.hpp asks the other ranks
+//   supervisor.hpp   whether something is wrong while nothing moves; watch/ asks the other ranks
 // The others know the communicator, too:
 //   short_calls.hpp  blocking calls that end at once, without becoming operations
-//   survival.hpp     how it goes on without ranks that have failed; recovery.hpp agrees on them with the other ranks
+//   recovery/        survival.hpp: how it goes on without ranks that have failed, on which recovery.hpp agrees
 //   leaving.hpp      what the ranks compare before it is freed
 // The communicator itself takes the lock and waits (progress.cpp). Around it are splitting.hpp (communicators from
-// communicators), completions.hpp (functions of the caller's) and flight_dump.hpp, which know it as well.
+// communicators), completions.hpp (functions of the caller's) and record/flight_dump.hpp, which know it as well.
 #pragma once
 
 #include <functional>
 #include <mutex>
 
-#include "libgccl/communicator/dump.hpp"
 #include "libgccl/communicator/leaving.hpp"
+#include "libgccl/communicator/record/dump.hpp"
+#include "libgccl/communicator/recovery/survival.hpp"
 #include "libgccl/communicator/short_calls.hpp"
 #include "libgccl/communicator/spin_lock.hpp"
 #include "libgccl/communicator/supervisor.hpp"
-#include "libgccl/communicator/survival.hpp"
 
 namespace gccl {
 

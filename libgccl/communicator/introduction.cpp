@@ -7,8 +7,8 @@
 
 #include "gccl/gccl.h"
 #include "libgccl/base/splitmix.hpp"
-#include "libgccl/cluster/transport_model.hpp"
-#include "libgccl/cluster/tuning_file.hpp"
+#include "libgccl/cluster/read/transport_model.hpp"
+#include "libgccl/cluster/read/tuning_file.hpp"
 #include "libgccl/schedule/layout.hpp"
 #include "libgccl/select/plan.hpp"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "libgccl/communicator/contact.hpp"
+#include "libgccl/communicator/recovery/contact.hpp"
 #include "libgccl/select/authorities.hpp"
 
 namespace gccl {

@@ -5,11 +5,11 @@
 #include <optional>
 #include <vector>
 
-#include "libgccl/communicator/comparison.hpp"
 #include "libgccl/communicator/failure.hpp"
 #include "libgccl/communicator/flow.hpp"
 #include "libgccl/communicator/prepared_plan.hpp"
-#include "libgccl/communicator/stall.hpp"
+#include "libgccl/communicator/watch/comparison.hpp"
+#include "libgccl/communicator/watch/stall.hpp"
 #include "libgccl/transports/fast_path.hpp"
 
 namespace gccl {

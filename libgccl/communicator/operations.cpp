@@ -10,7 +10,7 @@
 #include "libgccl/base/clock.hpp"
 #include "libgccl/communicator/breaking.hpp"
 #include "libgccl/communicator/completions.hpp"
-#include "libgccl/communicator/flight_dump.hpp"
+#include "libgccl/communicator/record/flight_dump.hpp"
 
 namespace gccl {
 namespace {

@@ -7,7 +7,7 @@
 #include <deque>
 #include <vector>
 
-#include "libgccl/communicator/recorder.hpp"
+#include "libgccl/communicator/record/recorder.hpp"
 #include "libgccl/communicator/scratch.hpp"
 #include "libgccl/communicator/self_messages.hpp"
 #include "libgccl/communicator/spin_lock.hpp"

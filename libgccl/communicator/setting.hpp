@@ -1,7 +1,7 @@
 // What a communicator is like, as far as plans depend on it.
 #pragma once
 
-#include "libgccl/cluster/transport_model.hpp"
+#include "libgccl/cluster/read/transport_model.hpp"
 #include "libgccl/schedule/layout.hpp"
 
 namespace gccl {

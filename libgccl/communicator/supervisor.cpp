@@ -6,7 +6,7 @@
 
 #include "libgccl/base/caught.hpp"
 #include "libgccl/base/clock.hpp"
-#include "libgccl/communicator/flight_dump.hpp"
+#include "libgccl/communicator/record/flight_dump.hpp"
 
 namespace gccl {
 namespace {

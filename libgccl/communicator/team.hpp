@@ -4,10 +4,10 @@
 #include <memory>
 #include <utility>
 
-#include "libgccl/communicator/flight.hpp"
-#include "libgccl/communicator/members.hpp"
 #include "libgccl/communicator/plans.hpp"
-#include "libgccl/communicator/watch.hpp"
+#include "libgccl/communicator/record/flight.hpp"
+#include "libgccl/communicator/recovery/members.hpp"
+#include "libgccl/communicator/watch/watch.hpp"
 #include "libgccl/communicator/world.hpp"
 
 namespace gccl {

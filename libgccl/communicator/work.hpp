@@ -6,7 +6,7 @@
 
 #include "libgccl/algorithms/algorithm.hpp"
 #include "libgccl/communicator/descriptor.hpp"
-#include "libgccl/communicator/members.hpp"
+#include "libgccl/communicator/recovery/members.hpp"
 #include "libgccl/transports/fast_path.hpp"
 
 namespace gccl {

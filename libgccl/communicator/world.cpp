@@ -10,7 +10,7 @@
 #include <cstring>
 
 #include "libgccl/base/environment.hpp"
-#include "libgccl/cluster/load_authorities.hpp"
+#include "libgccl/cluster/read/load_authorities.hpp"
 #include "libgccl/communicator/communicator.hpp"
 #include "libgccl/communicator/introduction.hpp"
 

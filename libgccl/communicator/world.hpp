@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "libgccl/base/ticks.hpp"
-#include "libgccl/cluster/transport_model.hpp"
-#include "libgccl/communicator/dump.hpp"
-#include "libgccl/communicator/recovery.hpp"
-#include "libgccl/communicator/watch.hpp"
+#include "libgccl/cluster/read/transport_model.hpp"
+#include "libgccl/communicator/record/dump.hpp"
+#include "libgccl/communicator/recovery/recovery.hpp"
+#include "libgccl/communicator/watch/watch.hpp"
 #include "libgccl/select/authorities.hpp"
 #include "libgccl/transports/open_transports.hpp"
 

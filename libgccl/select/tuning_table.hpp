@@ -1,5 +1,6 @@
 // A tuning table: which algorithm, chunks, channels and window to use for which calls, as somebody has found out for
-// one machine. It decides before the model does. Its file is "gccl/table/1" (docs/formats.md, cluster/tuning_file.hpp).
+// one machine. It decides before the model does. Its file is "gccl/table/1" (docs/formats.md,
+// cluster/read/tuning_file.hpp).
 #pragma once
 
 #include <array>

@@ -2,7 +2,7 @@
 #include <fmt/core.h>
 
 #include "gccl/gccl.h"
-#include "libgccl/cluster/load.hpp"
+#include "libgccl/cluster/read/load.hpp"
 #include "libgccl/topology/description.hpp"
 #include "libgccl/topology/islands.hpp"
 

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <set>
 
-#include "libgccl/cluster/load.hpp"
+#include "libgccl/cluster/read/load.hpp"
 #include "sim/scenario/plan/point_key.hpp"
 #include "sim/scenario/read/placement.hpp"
 #include "sim/scenario/read/reader.hpp"

@@ -6,8 +6,8 @@
 #include <numeric>
 
 #include "libgccl/cluster/cost_model.hpp"
-#include "libgccl/cluster/load.hpp"
-#include "libgccl/cluster/star.hpp"
+#include "libgccl/cluster/fabrics/star.hpp"
+#include "libgccl/cluster/read/load.hpp"
 #include "sim/engine/workload.hpp"
 
 namespace gccl::sim {

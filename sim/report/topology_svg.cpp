@@ -7,8 +7,8 @@
 #include <map>
 
 #include "libgccl/cluster/composed.hpp"
-#include "libgccl/cluster/summary.hpp"
-#include "libgccl/cluster/torus.hpp"
+#include "libgccl/cluster/fabrics/torus.hpp"
+#include "libgccl/cluster/read/summary.hpp"
 #include "sim/report/canvas.hpp"
 
 namespace gccl::sim {

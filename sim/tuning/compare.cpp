@@ -8,7 +8,7 @@
 #include <tuple>
 #include <vector>
 
-#include "libgccl/cluster/tuning_file.hpp"
+#include "libgccl/cluster/read/tuning_file.hpp"
 #include "sim/report/table.hpp"
 
 namespace gccl::sim {

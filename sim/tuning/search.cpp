@@ -5,7 +5,7 @@
 #include <limits>
 #include <numeric>
 
-#include "libgccl/cluster/nccl_settings.hpp"
+#include "libgccl/cluster/read/nccl_settings.hpp"
 #include "libgccl/select/plan.hpp"
 #include "sim/scenario/plan/estimate.hpp"
 #include "sim/scenario/read/sizes.hpp"

@@ -7,7 +7,7 @@
 #include <numeric>
 #include <random>
 
-#include "libgccl/cluster/star.hpp"
+#include "libgccl/cluster/fabrics/star.hpp"
 #include "libgccl/cost/pipelined.hpp"
 #include "libgccl/verify/verify.hpp"
 #include "sim/engine/workload.hpp"

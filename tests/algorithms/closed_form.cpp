@@ -9,8 +9,8 @@
 #include <string>
 
 #include "libgccl/cluster/cost_model.hpp"
-#include "libgccl/cluster/load.hpp"
-#include "libgccl/cluster/star.hpp"
+#include "libgccl/cluster/fabrics/star.hpp"
+#include "libgccl/cluster/read/load.hpp"
 #include "libgccl/select/plan.hpp"
 #include "sim/engine/workload.hpp"
 #include "sim/model/cost_check.hpp"

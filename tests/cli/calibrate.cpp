@@ -6,8 +6,8 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "libgccl/cluster/load.hpp"
-#include "libgccl/cluster/parameters.hpp"
+#include "libgccl/cluster/read/load.hpp"
+#include "libgccl/cluster/read/parameters.hpp"
 #include "tests/support/json_schema.hpp"
 #include "tests/support/program.hpp"
 

@@ -11,8 +11,8 @@
 #include <set>
 
 #include "libgccl/cluster/cost_model.hpp"
-#include "libgccl/cluster/load.hpp"
-#include "libgccl/cluster/summary.hpp"
+#include "libgccl/cluster/read/load.hpp"
+#include "libgccl/cluster/read/summary.hpp"
 
 using namespace gccl;
 

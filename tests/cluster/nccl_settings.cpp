@@ -1,11 +1,11 @@
 // What NCCL's model knows of a cluster: stated, or from its links.
-#include "libgccl/cluster/nccl_settings.hpp"
+#include "libgccl/cluster/read/nccl_settings.hpp"
 
 #include <doctest/doctest.h>
 
 #include <numeric>
 
-#include "libgccl/cluster/load.hpp"
+#include "libgccl/cluster/read/load.hpp"
 
 using namespace gccl;
 

@@ -6,7 +6,7 @@
 #include <regex>
 #include <set>
 
-#include "libgccl/cluster/load.hpp"
+#include "libgccl/cluster/read/load.hpp"
 #include "sim/report/channel_rings.hpp"
 #include "sim/report/topology_svg.hpp"
 #include "tests/support/json_files.hpp"

@@ -6,10 +6,10 @@
 
 #include <fstream>
 
-#include "libgccl/cluster/fabric_kind.hpp"
-#include "libgccl/cluster/load.hpp"
-#include "libgccl/cluster/summary.hpp"
-#include "libgccl/cluster/transport_model.hpp"
+#include "libgccl/cluster/fabrics/fabric_kind.hpp"
+#include "libgccl/cluster/read/load.hpp"
+#include "libgccl/cluster/read/summary.hpp"
+#include "libgccl/cluster/read/transport_model.hpp"
 #include "tests/support/folder.hpp"
 #include "tests/support/json_files.hpp"
 #include "tests/support/json_schema.hpp"

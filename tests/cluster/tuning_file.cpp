@@ -1,5 +1,5 @@
 // Tuning tables as files: what is read, what is refused and how, and that schema and reader agree.
-#include "libgccl/cluster/tuning_file.hpp"
+#include "libgccl/cluster/read/tuning_file.hpp"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>

@@ -4,8 +4,8 @@
 #include <numeric>
 #include <random>
 
-#include "libgccl/cluster/load.hpp"
-#include "libgccl/cluster/star.hpp"
+#include "libgccl/cluster/fabrics/star.hpp"
+#include "libgccl/cluster/read/load.hpp"
 #include "sim/engine/workload.hpp"
 #include "sim/model/calendar.hpp"
 

@@ -9,7 +9,7 @@
 #include <numeric>
 #include <random>
 
-#include "libgccl/cluster/star.hpp"
+#include "libgccl/cluster/fabrics/star.hpp"
 #include "tests/support/child.hpp"
 
 namespace {

@@ -8,7 +8,7 @@
 #include <numeric>
 
 #include "libgccl/cluster/changed.hpp"
-#include "libgccl/cluster/load.hpp"
+#include "libgccl/cluster/read/load.hpp"
 #include "sim/engine/workload.hpp"
 #include "tests/support/child.hpp"
 

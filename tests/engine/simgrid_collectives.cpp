@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "libgccl/cluster/star.hpp"
+#include "libgccl/cluster/fabrics/star.hpp"
 #include "sim/engine/workload.hpp"
 #include "tests/support/child.hpp"
 

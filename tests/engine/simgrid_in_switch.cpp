@@ -6,7 +6,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "libgccl/cluster/load.hpp"
+#include "libgccl/cluster/read/load.hpp"
 #include "sim/engine/workload.hpp"
 #include "tests/support/child.hpp"
 

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "libgccl/cluster/load.hpp"
+#include "libgccl/cluster/read/load.hpp"
 #include "libgccl/json/reader.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

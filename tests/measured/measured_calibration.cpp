@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
-#include "libgccl/cluster/load.hpp"
-#include "libgccl/cluster/transport_model.hpp"
+#include "libgccl/cluster/read/load.hpp"
+#include "libgccl/cluster/read/transport_model.hpp"
 #include "sim/measured/calibration/calibration.hpp"
 #include "tests/support/folder.hpp"
 #include "tests/support/json_schema.hpp"

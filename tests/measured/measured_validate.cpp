@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "libgccl/cluster/load.hpp"
+#include "libgccl/cluster/read/load.hpp"
 #include "sim/measured/predict/algorithm_names.hpp"
 #include "sim/measured/predict/predict.hpp"
 #include "sim/measured/validation/outliers.hpp"

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "libgccl/cluster/cost_model.hpp"
-#include "libgccl/cluster/load.hpp"
+#include "libgccl/cluster/read/load.hpp"
 #include "libgccl/select/plan.hpp"
 #include "tests/support/folder.hpp"
 #include "tests/support/project.hpp"

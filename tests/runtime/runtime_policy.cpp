@@ -15,7 +15,7 @@
 
 #include "gccl/gccl.h"
 #include "gccl/gccl.hpp"
-#include "libgccl/communicator/agreed.hpp"
+#include "libgccl/communicator/recovery/agreed.hpp"
 #include "tests/support/rank_job.hpp"
 
 using namespace ranks;

@@ -4,7 +4,7 @@
 
 #include <set>
 
-#include "libgccl/cluster/transport_model.hpp"
+#include "libgccl/cluster/read/transport_model.hpp"
 #include "libgccl/communicator/setting.hpp"
 #include "libgccl/select/plan.hpp"
 #include "sim/report/findings.hpp"

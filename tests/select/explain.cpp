@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "libgccl/cluster/cost_stairs.hpp"
-#include "libgccl/cluster/load.hpp"
+#include "libgccl/cluster/read/load.hpp"
 #include "libgccl/cost/scaled.hpp"
 #include "tests/support/project.hpp"
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "libgccl/cluster/cost_stairs.hpp"
-#include "libgccl/cluster/load.hpp"
+#include "libgccl/cluster/read/load.hpp"
 #include "libgccl/select/plan.hpp"
 #include "tests/support/project.hpp"
 #include "tests/support/short_memory.hpp"

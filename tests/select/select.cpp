@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "libgccl/base/splitmix.hpp"
-#include "libgccl/cluster/transport_model.hpp"
+#include "libgccl/cluster/read/transport_model.hpp"
 #include "libgccl/schedule/layout.hpp"
 #include "libgccl/select/plan.hpp"
 

@@ -5,7 +5,7 @@
 
 #include <numeric>
 
-#include "libgccl/cluster/load.hpp"
+#include "libgccl/cluster/read/load.hpp"
 #include "tests/support/project.hpp"
 
 using namespace gccl;

@@ -9,7 +9,7 @@
 #include <optional>
 #include <sstream>
 
-#include "libgccl/cluster/tuning_file.hpp"
+#include "libgccl/cluster/read/tuning_file.hpp"
 #include "sim/tuning/summary.hpp"
 #include "tests/support/program.hpp"
 #include "tests/support/shell.hpp"

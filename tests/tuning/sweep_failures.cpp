@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
-#include "libgccl/cluster/load.hpp"
+#include "libgccl/cluster/read/load.hpp"
 #include "sim/tuning/sweep.hpp"
 #include "tests/support/folder.hpp"
 #include "tests/support/project.hpp"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "libgccl/cluster/parameters.hpp"
+#include "libgccl/cluster/read/parameters.hpp"
 #include "libgccl/schedule/types.hpp"
 #include "sim/measured/calibration/curve.hpp"
 

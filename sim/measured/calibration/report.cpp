@@ -5,7 +5,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "libgccl/cluster/transport_model.hpp"
+#include "libgccl/cluster/read/transport_model.hpp"
 #include "libgccl/json/reader.hpp"
 #include "sim/measured/calibration/calibration.hpp"
 #include "sim/report/table.hpp"

@@ -8,7 +8,7 @@
 #include <set>
 
 #include "libgccl/algorithms/algorithm.hpp"
-#include "libgccl/cluster/load.hpp"
+#include "libgccl/cluster/read/load.hpp"
 #include "sim/measured/predict/algorithm_names.hpp"
 
 namespace gccl::sim {

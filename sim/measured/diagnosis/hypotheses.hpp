@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "libgccl/cluster/parameters.hpp"
+#include "libgccl/cluster/read/parameters.hpp"
 #include "sim/measured/measurement.hpp"
 
 namespace gccl::sim {

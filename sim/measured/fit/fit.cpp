@@ -7,7 +7,7 @@
 #include <numeric>
 #include <set>
 
-#include "libgccl/cluster/load.hpp"
+#include "libgccl/cluster/read/load.hpp"
 #include "sim/measured/validation/outliers.hpp"
 
 namespace gccl::sim {

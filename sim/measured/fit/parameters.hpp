@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "libgccl/cluster/parameters.hpp"
+#include "libgccl/cluster/read/parameters.hpp"
 
 namespace gccl::sim {
 

@@ -8,7 +8,7 @@
 #include <set>
 #include <tuple>
 
-#include "libgccl/cluster/nccl_settings.hpp"
+#include "libgccl/cluster/read/nccl_settings.hpp"
 #include "sim/measured/predict/algorithm_names.hpp"
 #include "sim/scenario/read/reader.hpp"
 #include "sim/scenario/read/sizes.hpp"

@@ -7,9 +7,9 @@
 #include <tuple>
 
 #include "libgccl/cluster/cost_stairs.hpp"
-#include "libgccl/cluster/load.hpp"
-#include "libgccl/cluster/load_authorities.hpp"
-#include "libgccl/cluster/nccl_settings.hpp"
+#include "libgccl/cluster/read/load.hpp"
+#include "libgccl/cluster/read/load_authorities.hpp"
+#include "libgccl/cluster/read/nccl_settings.hpp"
 #include "libgccl/json/nearest.hpp"
 #include "sim/scenario/plan/estimate.hpp"
 #include "sim/scenario/plan/faults.hpp"

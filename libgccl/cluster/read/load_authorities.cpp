@@ -1,0 +1,36 @@
+#include "libgccl/cluster/read/load_authorities.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "gccl/gccl.h"
+#include "libgccl/cluster/read/tuning_file.hpp"
+
+namespace gccl {
+
+Status load_authorities(const Environment& environment, Authorities* out) try {
+  const auto value = [&](const char* name) { return read_text(environment, name); };
+  if (Status s = Overrides::parse(value("GCCL_ALGORITHM"), &out->named); !s.ok()) return s;
+  if (Status s = AlgorithmLists::parse(value("GCCL_ALGO"), &out->lists); !s.ok()) return s;
+  if (const std::string file = value("GCCL_TUNING_FILE"); !file.empty())
+    out->table = std::make_shared<const TuningTable>(load_tuning_table(file));
+  return {};
+} catch (const json::InputError& e) {
+  return Status::error(fmt::format("GCCL_TUNING_FILE: {}", e.what()), GCCL_ERR_INVALID_ARGUMENT);
+}
+
+Status check_table(const Authorities& authorities, const Cluster& cluster, const std::vector<Card>& cards) {
+  if (!authorities.table) return {};
+  std::map<Rank, Rank> ranks;  // by node
+  for (const Card c : cards) ++ranks[cluster.node_of(c)];
+  TunedMachine here{.cluster = cluster.name(), .nodes = Rank(ranks.size()), .backends = cluster.backends()};
+  for (const auto& [node, n] : ranks) here.ranks_per_node = std::max(here.ranks_per_node, n);
+  for (const Protocol& p : cluster.protocols())
+    if (!p.name.empty()) here.protocols.push_back(p.name);
+  const Status s = check_machine(*authorities.table, here);
+  return s.ok() ? s : Status::error(fmt::format("GCCL_TUNING_FILE: {}", s.text()), s.code());
+}
+
+}  // namespace gccl

@@ -1,0 +1,44 @@
+// When the latest collectives of a communicator began and ended, and by which algorithm: with the history (history.hpp)
+// that is its flight recorder.
+#pragma once
+
+#include <array>
+
+#include "libgccl/base/ticks.hpp"
+#include "libgccl/communicator/watch/history.hpp"
+
+namespace gccl {
+
+// With the communicator's lock held. A look at the processor's counter takes a tenth of the shortest call: of those of
+// the short way each eighth is looked at, the same on every rank, and one that does not end at once.
+class Flight {
+ public:
+  struct Times {
+    std::uint64_t began = 0, ended = 0;  // ticks; 0 where it has not, or nobody looked
+    const char* algorithm = nullptr;     // null: not chosen yet
+  };
+  void began(std::uint32_t sequence, const char* algorithm) {
+    of_[sequence % History::kKept] = {.began = ticks(), .ended = 0, .algorithm = algorithm};
+  }
+  void began_short(std::uint32_t sequence, const char* algorithm) {
+    of_[sequence % History::kKept] = {
+        .began = sequence % kShortLooked == 0 ? ticks() : 0, .ended = 0, .algorithm = algorithm};
+  }
+  // It goes the long way now.
+  void goes_on(std::uint32_t sequence) {
+    Times& t = of_[sequence % History::kKept];
+    if (t.began == 0) t.began = ticks();
+  }
+  void carried_out(std::uint32_t sequence, const char* algorithm) {
+    of_[sequence % History::kKept].algorithm = algorithm;
+  }
+  void ended(std::uint32_t sequence) { of_[sequence % History::kKept].ended = ticks(); }
+  // Requires that the history keeps the call.
+  const Times& of(std::uint32_t sequence) const { return of_[sequence % History::kKept]; }
+
+ private:
+  static constexpr std::uint32_t kShortLooked = 8;
+  std::array<Times, History::kKept> of_{};
+};
+
+}  // namespace gccl

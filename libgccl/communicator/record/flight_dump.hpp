@@ -1,0 +1,19 @@
+// A rank's dump (dump.hpp), from the histories of its communicators and the operations in flight.
+#pragma once
+
+#include <string>
+
+#include "libgccl/communicator/operations.hpp"
+#include "libgccl/communicator/record/dump.hpp"
+
+namespace gccl {
+
+// All with the lock of the communicator whose operations these are held.
+DumpedCommunicator dumped(const Team& team, const Operations& operations);
+// Writes what this rank was doing, on all communicators that are not busy in another thread.
+Status dump(const Team& team, const Operations& operations, const std::string& path, const std::string& reason);
+// Where the environment asks for dumps: of the rank's first failure that no caller wanted; and once for each signal.
+void dump_failure(const Team& team, const Operations& operations) noexcept;
+void dump_if_asked(const Team& team, const Operations& operations) noexcept;
+
+}  // namespace gccl

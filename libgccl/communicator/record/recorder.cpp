@@ -1,0 +1,31 @@
+#include "libgccl/communicator/record/recorder.hpp"
+
+namespace gccl {
+
+void Recorder::number(Work& work) {
+  Descriptor& what = work.what;
+  what.sequence = team_.record->history.last() + 1;
+  if (user_defined(what.dtype)) what.element_bytes = work.elements.bytes;
+  team_.record->history.add(what.sequence, what.signature(), History::call_of(what));
+  team_.flight.began(what.sequence, nullptr);
+  if (work.call.kind == Collective::alltoallv)
+    team_.world->watch->exchanges(*team_.record, what.sequence, work.lengths->send_counts, work.lengths->recv_counts);
+}
+
+void Recorder::planned(const Work& work, const PreparedPlan& plan, bool made) {
+  if (!made) return metrics_.planned(true);
+  metrics_.planned(work.call.kind, plan);
+  announce(work, plan);
+}
+
+void Recorder::ended(const Operation& op, bool ok) {
+  const Descriptor& what = op.work.what;
+  if (op.replaying && ok) metrics_.moved(op.plan->program->traffic);
+  if (op.flow) metrics_.moved(op.flow->traffic());
+  if (what.point_to_point() && what.root != team_.rank() && ok) metrics_.moved(what);
+  if (op.comparison) return;
+  metrics_.ended(what, op.timed_from_ns, !ok);
+  if (!what.point_to_point() && ok) team_.flight.ended(what.sequence);
+}
+
+}  // namespace gccl

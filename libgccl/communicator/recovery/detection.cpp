@@ -1,0 +1,110 @@
+// How ranks notice that others have failed without a transport's word: processes of this machine that have ended, and
+// those whose machine or network is silent.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <system_error>
+#include <utility>
+
+#include "libgccl/base/clock.hpp"
+#include "libgccl/communicator/communicator.hpp"
+#include "libgccl/communicator/recovery/recovery.hpp"
+
+namespace gccl {
+namespace {
+
+constexpr std::int64_t kDetectionMsMax = std::int64_t(1000) * 86400 * 365;
+
+}  // namespace
+
+// On all ranks or none, and with one limit: a rank that does not answer pings is silent.
+void Recovery::start_detector() {
+  bool all_near = true;
+  for (const Contact& c : contacts_) {
+    if (c.detection_ms <= 0) return;
+    detection_ms_ = std::max(detection_ms_, std::min(c.detection_ms, kDetectionMsMax));
+    all_near = all_near && c.near(contacts_[0]);
+  }
+  if (all_near) return;
+  std::lock_guard lock(mutex_);
+  rules_.recovery = this;
+  const fault::DetectorSettings settings = {.detection = detection_ms_ * kNsPerMs, .heard_first = true};
+  detector_ = std::make_unique<fault::Detector>(now_ns(), settings, rank_, fault::Epoch{1},
+                                                fault::RankSet::below(Rank(contacts_.size())), job_ + rank_, rules_);
+  try {
+    start_thread();
+  } catch (const std::system_error&) {  // nobody answers for this rank, and whom nobody has heard is not accused
+    detector_.reset();
+  }
+}
+
+bool Recovery::Rules::lives(Rank r) const {
+  return recovery->contacts_[r].near(recovery->contacts_[recovery->rank_]) && !recovery->gone_[r] &&
+         recovery->contacts_[r].process.state() != OtherProcess::State::ended;
+}
+
+void Recovery::look_at_processes() {
+  for (Rank r = 0; r < contacts_.size(); ++r) {
+    if (r == rank_ || gone_[r] || !seen(r)) continue;
+    if (contacts_[r].process.state() == OtherProcess::State::ended) note_gone(r);
+  }
+}
+
+void Recovery::note_gone(Rank world) {
+  if (gone_[world]) return;
+  gone_[world] = true;
+  if (detector_) {
+    detector_->gone(world);
+    ended_at_.emplace_back(world, now_ns());
+  }
+  for (auto& [id, g] : groups_) learn(g, {});
+}
+
+// Packets out, verdicts in.
+void Recovery::drive_detector() {
+  if (!detector_) return;
+  if (now_ns() >= detector_->deadline()) detector_->time_passed(now_ns());
+  for (const fault::Packet& p : detector_->take_packets()) send(job_, rank_, p.to, Kind::detector, p.bytes);
+  const bool alone = detector_->isolated() && !std::exchange(isolated_, true);
+  for (const Rank r : detector_->failures().gone) note_gone(r);  // as others saw
+  fault::Failures found = {.failed = detector_->failures().failed, .gone = {}};
+  // Transports know better when one that has ended has said all.
+  for (const auto& [r, at] : ended_at_)
+    if (now_ns() - at < detection_ms_ * kNsPerMs) found.failed = found.failed - fault::RankSet{r};
+  if (!silent_.insert(found) && !alone) return;
+  news_.fetch_add(1, std::memory_order_relaxed);
+  for (auto& [id, g] : groups_) {
+    learn(g, {});
+    if (alone) g.membership->isolated();
+  }
+}
+
+void Recovery::suspicions(Metrics* out) {
+  std::lock_guard lock(mutex_);
+  if (detector_) out->suspected(detector_->suspicions(), detector_->suspicions_withdrawn());
+}
+
+Status Recovery::silence(const Members& members, Rank* who) {
+  std::lock_guard lock(mutex_);
+  const std::string limit = fmt::format("within the detection time of {} ms (GCCL_DETECTION_MS)", detection_ms_);
+  for (Rank r = 0; r < members.size(); ++r) {
+    const Rank world = members.world_rank[r];
+    if (!silent_.failed.contains(world)) continue;
+    *who = r;
+    if (gone_[world])
+      return Status::error(fmt::format("lost {}: its process has ended", members.name(r)), GCCL_ERR_PEER_LOST);
+    if (r == members.rank)
+      return Status::error(fmt::format("the others have not heard {} {}, and go on without it", members.name(r), limit),
+                           GCCL_ERR_PEER_LOST);
+    return Status::error(fmt::format("lost {}: nothing heard of it {}: its machine or the network has failed, or it is "
+                                     "stopped",
+                                     members.name(r), limit),
+                         GCCL_ERR_PEER_LOST);
+  }
+  if (!isolated_ || members.size() == 1) return {};
+  *who = members.rank;
+  return Status::error(fmt::format("{} has heard no other rank {}: it is cut off", members.name(members.rank), limit),
+                       GCCL_ERR_PEER_LOST);
+}
+
+}  // namespace gccl

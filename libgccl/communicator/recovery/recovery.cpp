@@ -1,0 +1,389 @@
+#include "libgccl/communicator/recovery/recovery.hpp"
+
+#include <fmt/core.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cassert>
+#include <functional>
+#include <system_error>
+#include <utility>
+
+#include "libgccl/base/caught.hpp"
+#include "libgccl/base/clock.hpp"
+#include "libgccl/base/machine.hpp"
+#include "libgccl/base/process.hpp"
+#include "libgccl/base/splitmix.hpp"
+#include "libgccl/communicator/communicator.hpp"
+
+namespace gccl {
+namespace {
+
+constexpr std::int64_t kRetryNs = 20 * kNsPerMs;
+constexpr std::int64_t kAttendNs = 20 * kNsPerMs;
+constexpr fault::MembershipSettings kSettings = {.retry = kRetryNs, .quorum_timeout = 5000 * kNsPerMs};
+
+}  // namespace
+
+std::int64_t Recovery::time_limit(std::int64_t timeout_ms) {
+  return timeout_ms < 0 ? std::numeric_limits<std::int64_t>::max() : now_ns() + timeout_ms * kNsPerMs;
+}
+
+std::unique_ptr<Recovery> Recovery::open(const Start& start) {
+  auto r = std::make_unique<Recovery>();
+  r->usable_ = Datagrams::open(start.address, !start.secret.empty(), &r->datagrams_);
+  r->detection_ms_ = start.detection_ms;
+  return r;
+}
+
+Recovery::~Recovery() {
+  {
+    std::lock_guard lock(mutex_);
+    stop_ = true;
+    wake();
+  }
+  if (thread_.joinable()) thread_.join();
+}
+
+Contact Recovery::contact() const {
+  Contact c;
+  c.process = OtherProcess::me();
+  c.network = splitmix::hash(std::hash<std::string>()(file_identity("/proc/self/ns/net")));
+  c.detection_ms = detection_ms_;
+  if (datagrams_) c.address = datagrams_->address().wire();
+  std::snprintf(c.none, sizeof c.none, "%s", usable_.text().c_str());
+  return c;
+}
+
+void Recovery::meet(Rank rank, std::vector<Contact> contacts, std::uint64_t job, const std::string& secret) {
+  assert(rank < contacts.size() && groups_.empty() && !thread_.joinable());
+  rank_ = rank;
+  contacts_ = std::move(contacts);
+  gone_.assign(contacts_.size(), false);
+  usable_ = {};
+  for (Rank r = 0; r < contacts_.size() && usable_.ok(); ++r) {
+    contacts_[r].none[sizeof contacts_[r].none - 1] = 0;
+    if (contacts_[r].none[0])
+      usable_ = Status::error(
+          fmt::format("ranks cannot go on without others: rank {} could receive no datagrams when the job started ({})",
+                      r, contacts_[r].none),
+          GCCL_ERR_NOT_SUPPORTED);
+  }
+  if (!usable_.ok()) return datagrams_.reset();
+  // The job's number is drawn by its first rank, and only its ranks know it.
+  BytesOut material;
+  material.raw("gccl datagrams").u64(job).raw(secret);
+  Digest key{};
+  if (sha256(material.bytes(), &key)) datagrams_->use_key(key);
+  job_ = job;
+  start_detector();
+}
+
+// ---- Failures ----
+
+void Recovery::learn(Group& g, const std::vector<Rank>& lost) {
+  fault::Failures f;
+  for (Rank r = 0; r < g.members.size(); ++r)
+    if (gone_[g.members.world_rank[r]] && g.membership->members().contains(r))
+      f.insert_gone(r);
+    else if (silent_.failed.contains(g.members.world_rank[r]) && g.membership->members().contains(r))
+      f.failed.insert(r);
+  for (const Rank r : lost) {
+    const Rank world = g.members.world_rank[r];
+    // What a transport says of a process that the system shows here, that knows better.
+    if (r != g.members.rank && !seen(world) && g.membership->members().contains(r)) f.failed.insert(r);
+  }
+  g.membership->learn(now_ns(), f);
+  flush(g);
+}
+
+std::vector<Rank> Recovery::failed(const Members& members, const std::vector<Rank>& lost) {
+  std::lock_guard lock(mutex_);
+  Group& g = group_of(members);
+  const Whole whole(*this);
+  look_at_processes();
+  learn(g, lost);
+  // Also those that earlier shrinking has left behind.
+  std::vector<Rank> all;
+  for (Rank r = 0; r < members.size(); ++r)
+    if (!g.membership->members().contains(r) || g.membership->failures().failed.contains(r)) all.push_back(r);
+  return all;
+}
+
+void Recovery::acknowledge(const Members& members) {
+  std::lock_guard lock(mutex_);
+  Group& g = group_of(members);
+  g.membership->acknowledge(g.membership->failures().failed);
+}
+
+// ---- The thread ----
+
+void Recovery::wake() {
+  const std::uint64_t one = 1;
+  if (wake_) (void)!::write(wake_.get(), &one, sizeof one);
+}
+
+void Recovery::start_thread() {
+  if (thread_.joinable()) return;
+  if (!wake_) wake_ = not_for_children([] { return ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC); });
+  all_watched_ = bool(wake_);  // a thread that nobody can wake looks more often
+  watches_.clear();
+  for (Rank r = 0; r < contacts_.size(); ++r) {
+    if (r == rank_ || gone_[r] || !seen(r) || contacts_[r].process.pid == ::getpid()) continue;
+    Fd fd = not_for_children([&] { return contacts_[r].process.open_watch(); });
+    if (fd)
+      watches_.emplace_back(r, std::move(fd));
+    else if (contacts_[r].process.state() == OtherProcess::State::ended)
+      note_gone(r);
+    else
+      all_watched_ = false;
+  }
+  thread_ = std::thread([this] {
+    const OwnThread own;
+    serve();
+  });
+}
+
+// What runs short of memory half way is not known any more: then no call goes on, and none waits.
+void Recovery::serve() noexcept {
+  std::unique_lock lock(mutex_);
+  try {
+    while (!stop_ && ended_.ok()) serve_once(lock);
+  } catch (...) {
+    if (!lock.owns_lock()) lock.lock();
+    ended_ = caught();
+  }
+  changed_.notify_all();
+}
+
+void Recovery::serve_once(std::unique_lock<std::mutex>& lock) {
+  std::int64_t due = now_ns() + (all_watched_ ? 1000 * kNsPerMs : kRetryNs);
+  for (auto& [id, g] : groups_) {
+    due = std::min(due, reports(g) ? g.report_at_ns : g.membership->deadline());
+    if (g.wanted != 0) due = std::min(due, now_ns() + kRetryNs);
+  }
+  if (detector_) due = std::min(due, detector_->deadline());
+  std::vector<pollfd> fds = {{wake_.get(), POLLIN, 0}, {datagrams_->fd(), POLLIN, 0}};
+  for (auto& [r, fd] : watches_) fds.push_back({fd.get(), POLLIN, 0});
+  const std::int64_t wait_ns = std::max<std::int64_t>(due - now_ns(), 0);
+  lock.unlock();
+  ::poll(fds.data(), fds.size(), int(std::min<std::int64_t>((wait_ns + kNsPerMs - 1) / kNsPerMs, 1000)));
+  lock.lock();
+  std::uint64_t ignored;
+  if (fds[0].revents) (void)!::read(wake_.get(), &ignored, sizeof ignored);
+  read_some();  // what those have said that have ended since
+  for (std::size_t i = 2; i < fds.size(); ++i) {
+    if (fds[i].revents & POLLIN) {
+      note_gone(watches_[i - 2].first);
+    } else if (fds[i].revents) {  // the program has closed what is not its own: that says nothing of the other rank
+      watches_[i - 2].second.release();
+      all_watched_ = false;
+    }
+  }
+  std::erase_if(watches_, [this](const auto& w) { return gone_[w.first] || !w.second; });
+  if (!all_watched_ && now_ns() - looked_ns_ >= kRetryNs) {
+    looked_ns_ = now_ns();
+    look_at_processes();
+  }
+  drive_detector();
+  for (auto& [id, g] : groups_) {
+    if (reports(g)) {
+      report(g);
+      continue;
+    }
+    g.membership->time_passed(now_ns());
+    if (g.wanted != 0)
+      for (const Rank r : g.membership->members())
+        if (r != g.members.rank && !g.heard[g.wanted].contains(r)) want(g, r);
+    flush(g);
+  }
+  changed_.notify_all();
+}
+
+// A flood on the port does not keep the lock.
+void Recovery::read_some() {
+  std::vector<std::byte> bytes;
+  for (int i = 0; i < 256; ++i) {
+    if (datagrams_->receive(&bytes)) {
+      dispatch(bytes);
+      continue;
+    }
+    // A rank that has left has said all: what came before its port was closed has been read.
+    for (SocketAddress left = datagrams_->refused(); left.valid(); left = datagrams_->refused())
+      for (Rank r = 0; r < contacts_.size(); ++r)
+        if (r != rank_ && seen(r) && contacts_[r].address == left.wire()) note_gone(r);
+    return;
+  }
+}
+
+// ---- Datagrams ----
+
+void Recovery::send(std::uint64_t id, Rank from, Rank to_world, Kind kind, std::span<const std::byte> bytes) const {
+  BytesOut out;
+  out.u64(id).u32(from).u8(std::uint8_t(kind)).raw(bytes);
+  if (out.bytes().size() <= Datagrams::kBytesMax)
+    datagrams_->send(SocketAddress::from_wire(contacts_[to_world].address), out.bytes());
+}
+
+void Recovery::flush(Group& g) {
+  for (const fault::Packet& p : g.membership->take_packets())
+    if (!reports(g)) send(g, p.to, Kind::membership, p.bytes);
+  for (fault::Decision& d : g.membership->take_decisions())
+    if (g.broken.ok()) g.decisions.push_back(std::move(d));
+}
+
+void Recovery::want(Group& g, Rank from) {
+  BytesOut out;
+  out.u64(g.wanted);
+  send(g, from, Kind::want, out.bytes());
+}
+
+// A rank that has made none of the calls on the communicator yet is asked again.
+void Recovery::dispatch(std::span<const std::byte> bytes) {
+  BytesIn in(bytes);
+  const std::uint64_t id = in.u64();
+  const Rank from = in.u32();
+  const Kind kind = Kind(in.u8());
+  if (in.ok() && kind == Kind::detector && detector_ && id == job_ && from < contacts_.size()) {
+    if (const auto m = fault::DetectorMessage::decoded(in.rest())) detector_->received(now_ns(), from, *m);
+    return;
+  }
+  const auto found = groups_.find(id);
+  if (!in.ok() || found == groups_.end() || from >= found->second.members.size()) return;
+  Group& g = found->second;
+  if (kind == Kind::broken) return hear_broken(g, from, in);
+  if (kind == Kind::broken_known) {
+    g.uninformed = g.uninformed - fault::RankSet{from};
+    return;
+  }
+  if (reports(g)) return say_broken(g, from);
+  if (kind == Kind::membership) {
+    if (const auto m = fault::MembershipMessage::decoded(in.rest())) g.membership->received(now_ns(), from, *m);
+    return flush(g);
+  }
+  const std::uint64_t number = in.u64();
+  if (!in.ok()) return;
+  if (kind == Kind::said) g.heard[number][from].assign(in.rest().begin(), in.rest().end());
+  if (kind != Kind::want) return;
+  const auto mine = g.said.find(number);
+  if (mine == g.said.end() && number >> 32 != g.abandoned) return;
+  BytesOut out;
+  out.u64(number);
+  if (mine != g.said.end()) out.raw(mine->second);
+  send(g, from, Kind::said, out.bytes());
+}
+
+// ---- Calls ----
+
+Recovery::Group& Recovery::group_of(const Members& members) {
+  start_thread();
+  if (const auto found = groups_.find(members.id); found != groups_.end()) {
+    assert(found->second.members.world_rank == members.world_rank);
+    return found->second;
+  }
+  Group g;
+  g.members = members;
+  g.membership =
+      std::make_unique<fault::Membership>(now_ns(), kSettings, members.rank, fault::RankSet::below(members.size()));
+  if (isolated_) g.membership->isolated();
+  return groups_.emplace(members.id, std::move(g)).first->second;
+}
+
+Status Recovery::out_of(const Group& g) const {
+  const auto& m = *g.membership;
+  const std::string failed = g.members.names(m.failures().failed);
+  if (m.out() != fault::Membership::Out::expelled && failed.empty())
+    return Status::error(fmt::format("{} hears no other rank: they may go on without it, so it cannot without them",
+                                     g.members.name(g.members.rank)),
+                         GCCL_ERR_PEER_LOST);
+  return Status::error(
+      m.out() == fault::Membership::Out::expelled
+          ? fmt::format("the other ranks have gone on without {}", g.members.name(g.members.rank))
+          : fmt::format("{} of {} ranks are not heard ({}), and nobody knows that they have ended: they "
+                        "may go on without this rank, so it cannot without them",
+                        m.failures().failed.size(), m.members().size(), failed),
+      GCCL_ERR_PEER_LOST);
+}
+
+// Whom it waits for. Where nobody has failed the ranks have said what they are in; else a coordinator may stand for one
+// that has not come.
+std::string Recovery::missing(const Group& g, const Waiter& waiter) {
+  if (g.membership->failures().failed.empty() && waiter.call) {
+    const Team& team = waiter.c.team();
+    return team.world->watch->report(*team.record, now_ns());
+  }
+  const fault::RankSet awaited = g.membership->awaited();
+  return awaited.empty() ? "" : fmt::format(", waiting for {}", g.members.names(awaited));
+}
+
+// What the thread of a call does while it waits. Other ranks learn that it does as long as nobody is known to have
+// failed: one that waits for it in another call then finds that the calls differ. Not ok: it need not wait any longer.
+Status Recovery::attend(std::unique_lock<std::mutex>& lock, const Group& g, const Waiter& waiter,
+                        std::int64_t since_ns) {
+  if (!waiter.call) return waiter.c.asked_to_abort();
+  const bool stalls = now_ns() - since_ns >= kStallNs && g.membership->failures().failed.empty();
+  lock.unlock();
+  Status s = waiter.c.agrees(stalls ? *waiter.call : Watch::In::nothing);
+  lock.lock();
+  return s.code() == GCCL_ERR_ABORTED && waiter.aborted ? Status() : std::move(s);
+}
+
+Status Recovery::await_decision(std::unique_lock<std::mutex>& lock, Group& g, std::int64_t until_ns,
+                                fault::Decision* out, const Waiter& waiter) {
+  const std::int64_t since_ns = now_ns();
+  flush(g);
+  wake();
+  const auto over = [&] {
+    return !g.decisions.empty() || g.membership->out() != fault::Membership::Out::no || !ended_.ok() || !g.broken.ok();
+  };
+  Status given_up;  // before its time
+  while (!over() && now_ns() < until_ns && given_up.ok()) {
+    changed_.wait_for(lock, std::chrono::nanoseconds(kAttendNs));
+    if (!over()) given_up = attend(lock, g, waiter, since_ns);
+  }
+  if (!g.decisions.empty()) {
+    *out = g.decisions.front();
+    g.decisions.erase(g.decisions.begin());
+    return {};
+  }
+  if (const Status& s = this->over(g); !s.ok()) return s.copy_or_code();
+  if (over()) return g.broken = out_of(g);
+  Status why = !given_up.ok() ? std::move(given_up)
+                              : Status::error(fmt::format("{}: agreement took too long{}",
+                                                          g.members.name(g.members.rank), missing(g, waiter)),
+                                              GCCL_ERR_TIMEOUT);
+  give_up(g, why, g.members.rank);
+  return why;
+}
+
+Status Recovery::prepare_call(Group& g, const std::vector<Rank>& lost) {
+  if (const Status& s = over(g); !s.ok()) return s.copy_or_code();
+  look_at_processes();
+  learn(g, lost);
+  if (!g.in_call) return {};
+  return Status::error("another thread agrees on this communicator, or shrinks it", GCCL_ERR_INVALID_USAGE);
+}
+
+Status Recovery::agree(Communicator& c, std::uint64_t* flags) {
+  const std::int64_t until_ns = time_limit(c.timeout_ms());
+  const std::vector<Rank> lost = c.lost();
+  const bool was_aborted = c.why().code() == GCCL_ERR_ABORTED;
+  std::unique_lock lock(mutex_);
+  Group& g = group_of(c.members());
+  const Whole whole(*this);
+  if (Status s = prepare_call(g, lost); !s.ok()) return s;
+  const CallScope call(g, lock);
+  if (g.membership->out() != fault::Membership::Out::no) return out_of(g);
+  g.membership->agree(now_ns(), *flags);
+  fault::Decision d;
+  if (Status s = await_decision(lock, g, until_ns, &d, {c, Watch::In::agree, was_aborted}); !s.ok()) return s;
+  if (d.mixed) return Status::error("some ranks agree, others shrink", GCCL_ERR_MISMATCH);
+  *flags = d.flags;
+  if (d.acknowledged) return {};
+  return Status::error(fmt::format("lost {}; GCCL_Comm_ack_failed acknowledges it", g.members.names(d.failed)),
+                       GCCL_ERR_PEER_LOST);
+}
+
+}  // namespace gccl

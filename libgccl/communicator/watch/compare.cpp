@@ -1,0 +1,248 @@
+// What a watch concludes from the notes that it has heard.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "libgccl/communicator/watch/note.hpp"
+
+namespace gccl {
+namespace {
+
+// Where peers wait for each other by what they say, they must say so for so long.
+constexpr std::int64_t kSeenNs = 500'000'000;
+
+}  // namespace
+
+void Watch::differs(Record& record, const std::string& text) {
+  if (!record.differs_.ok()) return;
+  record.differs_ =
+      Status::error(fmt::format("{}, {}", rank_text(record.rank_, record.world_rank_, true), text), GCCL_ERR_MISMATCH);
+}
+
+void Watch::compare(Record& record, Peer& peer, const Note& note) {
+  if (note.sequence == 0) return;
+  const std::string who = rank_text(peer.rank, record.world_rank_);
+  const bool of_call = note.flags & kOfCall;
+  const std::string theirs =
+      of_call ? text_of_signature(note.signature, note.sequence, note.peer, note.count, note.element_bytes) : "";
+  if (std::int32_t(record.history.last() - note.sequence) < 0) {
+    if (record.leaving_) {
+      differs(record, fmt::format("Finalize: {} calls {}", who, of_call ? theirs : "one more collective"));
+    } else if (of_call && peer.ahead.size() < kAheadMax) {
+      peer.ahead.push_back(note);
+    }
+    return;
+  }
+  History::Entry mine;
+  if (!record.history.find(note.sequence, &mine)) return;
+  if (mine.digest == note.digest) {
+    const std::uint32_t last = record.history.last();  // numbers start again after 2^32 calls
+    if (last - note.sequence < last - peer.confirmed) peer.confirmed = note.sequence;
+    return;
+  }
+  if (!of_call) return;  // the call itself follows, or has come before
+  const std::string here = text_of_signature(mine.signature, note.sequence, mine.root, mine.count, mine.element_bytes);
+  if (here != theirs) return differs(record, fmt::format("{}: {} calls {}", here, who, theirs));
+  const bool first = note.sequence == 1 || peer.confirmed + 1 == note.sequence;
+  differs(record, fmt::format("{}: {}{}", here, who,
+                              first ? " calls the same with other lengths"
+                                    : fmt::format(" made other calls before its call #{}", note.sequence)));
+}
+
+void Watch::compare_lengths(Record& record, const Peer& peer, const Note& note) {
+  const Exchanged& e = record.exchanged_;
+  if (e.sequence != note.sequence) return;
+  const auto say = [&](const char* theirs, std::uint64_t there, const char* ours, std::size_t here) {
+    differs(record,
+            fmt::format("alltoallv #{}: {} calls it with {}[{}] {} where {}[{}] here is {}", e.sequence,
+                        rank_text(peer.rank, record.world_rank_), theirs, record.rank_, there, ours, peer.rank, here));
+  };
+  if (note.digest != e.due[peer.rank]) say("sendcounts", note.digest, "recvcounts", e.due[peer.rank]);
+  if (note.count != e.sent[peer.rank]) say("recvcounts", note.count, "sendcounts", e.sent[peer.rank]);
+}
+
+// What a peer will not do any more: a collective, or its side of a message.
+void Watch::compare_left(Record& record, const Peer& peer) {
+  compare_messages(record, peer);
+  const Waiting& w = record.waiting_;
+  if (!peer.state || peer.state->in != In::finalize || w.in != In::collective ||
+      std::int32_t(w.sequence - peer.state->sequence) <= 0)
+    return;
+  differs(record, fmt::format("{}: {} calls Finalize",
+                              text_of_signature(w.signature, {w.sequence, Rank(record.world_rank_.size())}),
+                              rank_text(peer.rank, record.world_rank_)));
+}
+
+// All messages that have been begun are counted, wherever they are on their way: so none is taken for missing.
+void Watch::compare_messages(Record& record, const Peer& peer) {
+  const Waiting& w = record.waiting_;
+  if ((w.in != In::recv && w.in != In::send) || !peer.state || !(peer.state->flags & kLeaves)) return;
+  const Note& n = *peer.state;
+  const std::string who = rank_text(peer.rank, record.world_rank_);
+  const auto say = [&](const char* call, const char* theirs, std::uint32_t there, const char* ours,
+                       std::uint32_t here) {
+    const std::string leaves = n.in == In::finalize
+                                   ? "Finalize"
+                                   : text_of_signature(n.signature, {n.sequence, Rank(record.world_rank_.size())});
+    differs(record, fmt::format("{}{}: it calls {} and has {} {}{} where this rank {} {}", call, who, leaves, theirs,
+                                there, there == 1 ? " message" : " messages", ours, here));
+  };
+  const std::uint32_t received = record.messages.received(peer.rank), sent = record.messages.sent(peer.rank);
+  if (std::int32_t(received - std::uint32_t(n.count)) > 0)
+    return say("recv from ", "sent", std::uint32_t(n.count), "receives", received);
+  if (w.in == In::send && w.peer == peer.rank && std::int32_t(sent - n.element_bytes) > 0)
+    say("send to ", "received", n.element_bytes, "has sent", sent);
+}
+
+// This rank waits for a message of that one, which has said in which wait of its own it is, and that it has not begun
+// what would end this one. Its thread is the only one, so it begins nothing before its own wait is over: this one ends
+// after that. (Of ranks in the same collective nothing is known: what one waits for may be on its way.)
+bool Watch::waits_in_vain(const Record& record, const Peer& peer) const {
+  const Waiting& w = record.waiting_;
+  if (!peer.state || peer.rank != w.peer || !w.blocked || !w.receives || !alone()) return false;
+  const Note& n = *peer.state;
+  if (n.wait == 0 || !(n.flags & kBlocked) || !(n.flags & kAlone)) return false;
+  if (w.in == In::recv) return std::int32_t(w.message - std::uint32_t(n.count)) > 0;
+  return w.in == In::collective && std::int32_t(w.sequence - n.sequence) > 0;
+}
+
+// The ranks, from this one's wait on, that wait for each other in a circle; empty where they do not. Each names the
+// wait in which it has heard the next one to be, and after which its own ends. As this rank's own wait is not over,
+// none is, however long ago that was said.
+std::string Watch::circle(const Record& record) const {
+  const Waiting& w = record.waiting_;
+  const auto ranks = Rank(record.world_rank_.size());
+  std::string text;
+  std::uint32_t awaits = 0;
+  Rank next = w.peer;
+  for (Rank i = 0; i < ranks && next != record.rank_; ++i) {
+    const auto peer =
+        std::find_if(record.peers_.begin(), record.peers_.end(), [&](const Peer& p) { return p.rank == next; });
+    if (peer == record.peers_.end() || !peer->state) return "";
+    const Note& n = *peer->state;
+    if (i == 0 ? !waits_in_vain(record, *peer) : n.wait != awaits) return "";
+    if (n.awaits == 0 || n.peer >= ranks) return "";
+    text += fmt::format("{}{} calls {}", i == 0 ? "" : ", ", rank_text(next, record.world_rank_),
+                        n.in == In::recv ? fmt::format("recv from {}", rank_text(n.peer, record.world_rank_))
+                                         : text_of_signature(n.signature, {n.sequence, ranks}));
+    awaits = n.awaits;
+    next = n.peer;
+  }
+  return next == record.rank_ && awaits == w.number ? text : "";
+}
+
+void Watch::compare_circle(Record& record) {
+  const Waiting& w = record.waiting_;
+  if ((w.in != In::recv && w.in != In::collective) || !w.blocked) return;
+  const std::string call = w.in == In::recv
+                               ? fmt::format("recv from {}", rank_text(w.peer, record.world_rank_))
+                               : text_of_signature(w.signature, {w.sequence, Rank(record.world_rank_.size())});
+  if (w.in == In::recv && w.peer == record.rank_ && alone())
+    return differs(record, fmt::format("{}: this rank calls no such send, and waits for nothing else", call));
+  const std::string others = circle(record);
+  if (others.empty()) return;
+  differs(record, fmt::format("{}: {}: they wait for each other", call, others));
+}
+
+std::uint32_t Watch::begun(const Record& record) { return record.agreements.load(std::memory_order_relaxed); }
+
+// This rank waits, in a collective or an agreement, for one that has not come to it: it agrees on who has failed, there
+// or on another communicator, in an agreement to which this rank has not come, and knows of nobody.
+bool Watch::waits_for_agreement(const Record& record, const Peer& peer) const {
+  const Waiting& w = record.waiting_;
+  const Note& n = *peer.state;
+  if (!w.blocked || !(n.flags & kBlocked) || !(n.flags & kAlone) || !alone()) return false;
+  if (w.in == In::collective ? w.peer != peer.rank || std::int32_t(w.sequence - n.sequence) <= 0
+                             : !w.agrees() || std::int32_t(begun(record) - n.agreements) <= 0)
+    return false;
+  if (agrees(n.in)) return w.in == In::collective && std::int32_t(n.agreements - begun(record)) > 0;
+  return n.in == In::elsewhere && agrees(n.there) && std::any_of(records_.begin(), records_.end(), [&](const auto& r) {
+           return r->id_ == n.count && !r->leaving_ && !r->broken.load(std::memory_order_relaxed) &&
+                  std::int32_t(n.agreements_there - begun(*r)) > 0;
+         });
+}
+
+// Where no other thread may make the missing call, neither goes on. The peer must say so again some time after it was
+// first seen: what it said first may be of an agreement that is over.
+void Watch::compare_agreement(Record& record, Peer& peer) {
+  const Waiting& w = record.waiting_;
+  const std::int64_t since_ns = std::exchange(peer.agrees_since_ns, 0);
+  if (!peer.state || !record.differs_.ok()) return;
+  const Note& n = *peer.state;
+  const bool left = w.agrees() && n.in == In::finalize && std::int32_t(begun(record) - n.agreements) > 0;
+  if (!left) {
+    if (!waits_for_agreement(record, peer)) return;
+    peer.agrees_since_ns = since_ns ? since_ns : now_ns_;
+    if (peer.heard_ns < peer.agrees_since_ns + kSeenNs) return;
+  }
+  const std::string here =
+      w.agrees() ? agreement_text(w.in) : text_of_signature(w.signature, {w.sequence, Rank(record.world_rank_.size())});
+  differs(record, fmt::format("{}: {} calls {}, and no rank has failed", here, rank_text(peer.rank, record.world_rank_),
+                              left           ? "Finalize"
+                              : agrees(n.in) ? agreement_text(n.in)
+                                             : elsewhere_text(n)));
+  record.agreement_differs_ = true;
+}
+
+// Which ranks wait for which, from this rank's wait in a call on: ranks in the same call, then ranks in one call of
+// another communicator, the first of which has not come to this one. Where that ends at this rank, and this rank has
+// not come to the other call, nobody ever goes on. Null where it does not, or where another thread may help. What a
+// rank has said of whom it waits for stays true while that one has not come; *heard_ns is when the least recent of them
+// was heard.
+const Watch::Peer* Watch::crossed(const Record& record, std::int64_t* heard_ns) const {
+  const Waiting& w = record.waiting_;
+  if (w.in != In::collective || !w.blocked || !alone() || w.peer >= record.world_rank_.size()) return nullptr;
+  const Peer* first = nullptr;
+  Rank next = record.world_rank_[w.peer];
+  *heard_ns = INT64_MAX;
+  for (std::size_t i = 0; i < record.peers_.size(); ++i) {
+    const auto peer = std::find_if(record.peers_.begin(), record.peers_.end(),
+                                   [&](const Peer& p) { return record.world_rank_[p.rank] == next; });
+    if (peer == record.peers_.end() || !peer->state) return nullptr;
+    const Note& n = *peer->state;
+    *heard_ns = std::min(*heard_ns, peer->heard_ns);
+    if (!first && n.in == In::collective && n.peer < record.world_rank_.size() &&
+        Descriptor::calls_ahead(n.signature, w.sequence) == 0) {
+      next = record.world_rank_[n.peer];
+      continue;
+    }
+    if (n.in != In::elsewhere || !(n.flags & kCollective)) return nullptr;
+    if (!first) {
+      if (!(n.flags & kBlocked) || !(n.flags & kAlone) || std::int32_t(w.sequence - n.sequence) <= 0) return nullptr;
+      first = &*peer;
+    } else if (n.count != first->state->count ||
+               Descriptor::calls_ahead(n.signature, std::uint32_t(first->state->signature >> 36)) != 0) {
+      return nullptr;
+    }
+    next = n.peer;
+    if (next != rank_) continue;
+    const auto other = std::find_if(records_.begin(), records_.end(), [&](const auto& r) { return r->id_ == n.count; });
+    const bool to_come = other != records_.end() && !(*other)->broken.load(std::memory_order_relaxed) &&
+                         !(*other)->leaving_ && Descriptor::calls_ahead(n.signature, (*other)->history.last()) > 0;
+    return to_come ? first : nullptr;
+  }
+  return nullptr;
+}
+
+// All of them must say so again some time after it was first seen.
+void Watch::compare_crossed(Record& record, std::int64_t now_ns) {
+  std::int64_t heard_ns = 0;
+  const Peer* const p = crossed(record, &heard_ns);
+  if (!p) {
+    record.crossed_ = {};
+    return;
+  }
+  const Waiting& w = record.waiting_;
+  const Crossed now{w.sequence, p->rank, p->state->peer, p->state->signature, p->state->count, 0};
+  if (!now.same(record.crossed_)) {
+    record.crossed_ = now;
+    record.crossed_.since_ns = now_ns;
+  }
+  if (heard_ns < record.crossed_.since_ns + kSeenNs) return;
+  differs(record, fmt::format("{}: {} waits in {} for world rank {}: the calls on the two are in crossed order",
+                              text_of_signature(w.signature, {w.sequence, Rank(record.world_rank_.size())}),
+                              rank_text(p->rank, record.world_rank_), elsewhere_text(*p->state), p->state->peer));
+}
+
+}  // namespace gccl

@@ -1,0 +1,194 @@
+// What ranks that wait say to each other, so that calls that differ are found where no message between them shows it:
+// a root that each rank takes to be another one makes each of them wait for a message that nobody sends.
+//
+//   rank 0 waits in reduce #1, root 0              rank 1 waits in reduce #1, root 1
+//     notes: call #1, digest of all calls up to it ->   another digest at #1: the calls differ
+//            question: what are you in?            ->
+//        <- the digest here at #1, and what this rank waits for
+//
+// Compared are digests of all calls up to one, so a difference is certain, whatever is still in flight, and only a rank
+// that looks for what it waits for takes part: one that computes says nothing, and is waited for.
+//
+// Notes travel on ports of their own, so that nothing here ever disturbs a call: any transport will do, and where one
+// fails the notes end. Nothing is sent before a wait has stalled.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "libgccl/communicator/recovery/members.hpp"
+#include "libgccl/communicator/spin_lock.hpp"
+#include "libgccl/communicator/watch/history.hpp"
+#include "libgccl/transports/open_transports.hpp"
+
+namespace gccl {
+
+// A wait that has not moved for so long has stalled.
+inline constexpr std::int64_t kStallNs = 100'000'000;
+
+// One rank's side, for all of its communicators. All functions may be called from any thread.
+class Watch {
+ public:
+  explicit Watch(Rank rank);
+  // Its ports, in addition to those of the communicator of all ranks. Before any wait.
+  static GCCL_Port_spec spec(const GCCL_Port_spec& of_world);
+  void use(std::unique_ptr<Ports> ports) { ports_ = std::move(ports); }
+  ~Watch();
+  Watch(const Watch&) = delete;
+  Watch& operator=(const Watch&) = delete;
+
+  // What a rank is in, on one communicator.
+  // agree, shrink: and this rank knows of none that has failed.
+  enum class In : std::uint8_t { nothing, collective, send, recv, elsewhere, finalize, agree, shrink };
+  static bool agrees(In in) { return in == In::agree || in == In::shrink; }
+  struct Waiting {
+    In in = In::nothing;
+    std::uint64_t signature = 0;
+    std::uint32_t sequence = 0;  // of a collective
+    Rank peer = 0;               // waited for
+    bool blocked = false;        // the thread that waits does nothing else meanwhile
+    std::uint32_t number = 0;    // blocked: of such waits
+    bool receives = false;       // a message is waited for, and not the taking of one
+    std::uint32_t message = 0;   // recv, send: of those from or to that rank the how manyth
+    bool open() const { return in != In::nothing; }
+    bool agrees() const { return Watch::agrees(in); }
+  };
+
+  // Calls on two communicators that seem to be in crossed order, and since when.
+  struct Crossed {
+    std::uint32_t sequence = 0;
+    Rank peer = 0, awaited = 0;
+    std::uint64_t signature = 0, communicator = 0;
+    std::int64_t since_ns = 0;
+    bool same(const Crossed& o) const {
+      return sequence == o.sequence && peer == o.peer && awaited == o.awaited && signature == o.signature &&
+             communicator == o.communicator;
+    }
+  };
+  // The lengths of the latest alltoallv, in elements: only its sender and its receiver can compare them.
+  struct Exchanged {
+    std::uint32_t sequence = 0;
+    std::vector<std::size_t> sent, due;  // to and from each rank
+  };
+  // The point-to-point messages that were begun with each rank. One thread at a time adds, any thread reads.
+  class Messages {
+   public:
+    explicit Messages(std::size_t ranks) : of_(ranks) {}
+    // Returns how many there have been with this one.
+    std::uint32_t count(bool sends, Rank peer) { return add(sends ? of_[peer].sent : of_[peer].received); }
+    std::uint32_t sent(Rank to) const { return of_[to].sent.load(std::memory_order_relaxed); }
+    std::uint32_t received(Rank from) const { return of_[from].received.load(std::memory_order_relaxed); }
+    // Over all ranks 0 where each has received what was sent to it.
+    std::uint64_t sum(Rank rank) const;
+
+   private:
+    struct Counts {
+      std::atomic<std::uint32_t> sent{0}, received{0};
+    };
+    static std::uint32_t add(std::atomic<std::uint32_t>& n) {
+      const std::uint32_t now = n.load(std::memory_order_relaxed) + 1;
+      n.store(now, std::memory_order_relaxed);
+      return now;
+    }
+    std::vector<Counts> of_;
+  };
+  // A communicator as the watch sees it.
+  struct Note;
+  struct Peer;
+  class Record {
+   public:
+    Record(std::uint64_t id, Rank rank, std::vector<Rank> world_rank);
+    ~Record();
+    History history;                  // the communicator's own to add to
+    Messages messages;                // likewise
+    std::uint64_t lengths_sum = 0;    // of all alltoallv calls; 0 over all ranks where sent and due agree. Likewise
+    std::atomic<bool> broken{false};  // it makes no more calls
+    std::atomic<std::uint32_t> agreements{0};  // GCCL_Comm_agree and GCCL_Comm_shrink that were begun
+
+   private:
+    friend class Watch;
+    const std::uint64_t id_;
+    const Rank rank_;
+    const std::vector<Rank> world_rank_;
+    Waiting waiting_;
+    bool leaving_ = false;
+    Status differs_;
+    bool agreement_differs_ = false;  // that: a peer agrees on who has failed
+    Crossed crossed_;
+    Exchanged exchanged_;
+    std::list<Peer> peers_;  // whom notes are exchanged with
+  };
+  // The record of a communicator, until it is left.
+  std::shared_ptr<Record> join(std::uint64_t id, Rank rank, std::vector<Rank> world_rank);
+  void leave(const Record& record);
+
+  // Each alltoallv, before it begins.
+  void exchanges(Record& record, std::uint32_t sequence, const std::size_t* sent, const std::size_t* due);
+
+  // Call now and then while a wait there stalls. Not ok: the ranks' calls differ, and how.
+  Status look(Record& record, const Waiting& waiting, std::int64_t now_ns);
+  // Whether that was found of a peer that agrees on who has failed.
+  bool agreement_differs(const Record& record);
+  void over(Record& record);
+  // This rank makes no more calls there: what it has found out so far.
+  void leaving(Record& record);
+  Status found(Record& record);
+  // What the other ranks were in when they last said so, in words.
+  std::string report(Record& record, std::int64_t now_ns);
+
+ private:
+  struct Link;
+  static std::string elsewhere_text(const Note& note);
+  static const char* agreement_text(In in);
+  static Peer& peer_of(Record& record, Rank rank);
+  Link& link_to(Rank world);
+  void ask(Record& record, Peer& peer, std::int64_t now_ns);
+  void answer(Record& record, Peer& peer, const Note& question);
+  Note state_of(const Record& record, const Peer& reader) const;
+  void note_call(const Record& record, const Peer& peer, std::uint32_t sequence);
+  void note_lengths(const Record& record, const Peer& peer);
+  void send(Rank world, const Note& note);
+  void flush(Link& link);
+  void listen(Link& link);
+  void poll();
+  void heard(Link& link);
+  void compare(Record& record, Peer& peer, const Note& note);
+  void compare_lengths(Record& record, const Peer& peer, const Note& note);
+  void compare_left(Record& record, const Peer& peer);
+  void compare_messages(Record& record, const Peer& peer);
+  void compare_agreement(Record& record, Peer& peer);
+  bool waits_in_vain(const Record& record, const Peer& peer) const;
+  std::string circle(const Record& record) const;
+  void compare_circle(Record& record);
+  static std::uint32_t begun(const Record& record);
+  bool waits_for_agreement(const Record& record, const Peer& peer) const;
+  bool finalizing() const;
+  const Peer* crossed(const Record& record, std::int64_t* heard_ns) const;
+  void compare_crossed(Record& record, std::int64_t now_ns);
+  void differs(Record& record, const std::string& text);
+  // No call comes but from the thread that waits: there is no other, not even one that has made no call yet.
+  bool alone() const;
+
+  SpinLock lock_;
+  const Rank rank_;
+  std::unique_ptr<Ports> ports_;
+  bool failed_ = false;  // a port did: no more notes
+  std::vector<std::shared_ptr<Record>> records_;
+  // Communicators that were left: the latest ones, in room that is there from the start, as leaving must not fail.
+  struct Left {
+    std::uint64_t id = 0;
+    std::uint32_t calls = 0, agreements = 0;
+  };
+  std::vector<Left> left_;
+  std::size_t leaves_ = 0;                       // so far
+  std::map<Rank, std::unique_ptr<Link>> links_;  // by world rank
+  std::int64_t now_ns_ = 0;                      // of the latest look
+};
+
+}  // namespace gccl
