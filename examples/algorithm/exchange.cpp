@@ -11,8 +11,8 @@ namespace {
 
 Schedule exchange_all_gather(Call c, View v, Share mine) {
   const Rank n = v.all.size, r = v.all.rank;
-  const Region in = slice(input_of(c, n, r), mine);
-  const Blocks out = slice(output_of(c, n, r), n, mine);
+  const Region in = input_of(c, v, mine);
+  const Blocks out = output_blocks(c, v, mine);
   for (Rank s = 1; s < n; ++s) {
     co_yield send(r ^ s, in);
     co_yield recv(r ^ s, out[r ^ s]);

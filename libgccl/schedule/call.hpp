@@ -79,4 +79,16 @@ inline Blocks slice(Region whole, Count n, Share s) {
   return {first.buffer, first.offset, each, first.count};
 }
 
+// The share's slice of this rank's input and output; where these are a block for each rank, its slice of each block.
+inline Region input_of(const Call& c, const View& v, Share s) { return slice(input_of(c, v.all.size, v.all.rank), s); }
+inline Region output_of(const Call& c, const View& v, Share s) {
+  return slice(output_of(c, v.all.size, v.all.rank), s);
+}
+inline Blocks input_blocks(const Call& c, const View& v, Share s) {
+  return slice(input_of(c, v.all.size, v.all.rank), v.all.size, s);
+}
+inline Blocks output_blocks(const Call& c, const View& v, Share s) {
+  return slice(output_of(c, v.all.size, v.all.rank), v.all.size, s);
+}
+
 }  // namespace gccl

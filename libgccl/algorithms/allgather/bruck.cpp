@@ -10,8 +10,8 @@ namespace {
 
 Schedule bruck_all_gather(Call c, View v, Share mine) {
   const Rank n = v.all.size, r = v.all.rank;
-  const Region in = slice(input_of(c, n, r), mine);
-  const Blocks out = slice(output_of(c, n, r), n, mine);
+  const Region in = input_of(c, v, mine);
+  const Blocks out = output_blocks(c, v, mine);
   const Blocks work = packed(out);  // block i: that of rank r + i
   Count landed = 0, landed_length = 0;
   for (Count d = 1; d < n; d *= 2) {
@@ -31,7 +31,7 @@ Schedule bruck_all_gather(Call c, View v, Share mine) {
 }
 
 Count bruck_all_gather_scratch(const Call& c, const View& v, Share mine) {
-  return v.all.size * slice(output_of(c, v.all.size, v.all.rank), v.all.size, mine).count;
+  return v.all.size * output_blocks(c, v, mine).count;
 }
 
 Cost bruck_all_gather_cost(const Call& c, const View& v, const CostModel& m) {

@@ -10,7 +10,7 @@ namespace {
 
 Schedule direct_all_gather(Call c, View v, Share mine) {
   const Rank n = v.all.size, r = v.all.rank;
-  const Region in = slice(input_of(c, n, r), mine);
+  const Region in = input_of(c, v, mine);
   Displacement out = Displacement::received(c, mine, r, output_of(c, n, r));
   const Turns turns(v);
   for (Rank s = 1; s < n; ++s) {

@@ -38,9 +38,8 @@ Schedule hand_round(View v, Region in, Blocks out, Rank k) {
 }
 
 Schedule hierarchical_all_gather(Call c, View v, Share mine) {
-  const Rank n = v.all.size, r = v.all.rank;
-  const Region in = slice(input_of(c, n, r), mine);
-  const Blocks out = slice(output_of(c, n, r), n, mine);
+  const Region in = input_of(c, v, mine);
+  const Blocks out = output_blocks(c, v, mine);
   const Rank place = v.node.rank, node = v.rail.rank;
   if (place >= v.rails) co_yield send(v.node[place % v.rails], in);
   for (Rank p = place + v.rails; place < v.rails && p < v.node.size; p += v.rails)
@@ -50,7 +49,7 @@ Schedule hierarchical_all_gather(Call c, View v, Share mine) {
     const Rank here = (node + v.nodes - s) % v.nodes, coming = (here + v.nodes - 1) % v.nodes;
     if (place < v.rails && s + 1 < v.nodes) co_yield cross(v, in, out, here, coming);
     co_yield hand_round(v, in, out, here);
-    if (s == 0) co_yield copy(in, out[r]);
+    if (s == 0) co_yield copy(in, out[v.all.rank]);
   }
 }
 

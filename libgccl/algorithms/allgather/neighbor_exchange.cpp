@@ -13,8 +13,8 @@ Schedule neighbor_exchange_all_gather(Call c, View v, Share mine) {
     co_yield allgather_ring.make(c, v, mine);
     co_return;
   }
-  const Region in = slice(input_of(c, n, r), mine);
-  const Blocks out = slice(output_of(c, n, r), n, mine);
+  const Region in = input_of(c, v, mine);
+  const Blocks out = output_blocks(c, v, mine);
   // Ranks 2q and 2q+1 are pair q. An even rank meets its partner and the odd rank of the pair before it in turns, an
   // odd one its partner and the even rank of the pair after it; what came last goes on next.
   const std::int64_t pairs = n / 2, own = r / 2, away = r % 2 == 0 ? -1 : 1;

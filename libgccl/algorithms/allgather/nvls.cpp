@@ -7,9 +7,7 @@ namespace gccl {
 namespace {
 
 Schedule nvls_all_gather(Call c, View v, Share mine) {
-  const Rank n = v.all.size, r = v.all.rank;
-  const Region in = slice(input_of(c, n, r), mine);
-  co_yield to_group(v, send_all(Scope::node, n, in, slice(output_of(c, n, r), n, mine)));
+  co_yield to_group(v, send_all(Scope::node, v.all.size, input_of(c, v, mine), output_blocks(c, v, mine)));
 }
 
 Cost nvls_all_gather_cost(const Call& c, const View& v, const CostModel& m) {

@@ -27,8 +27,8 @@ Count level_blocks(Count n, Count d) { return (n - d + 2 * d - 1) / (2 * d); }
 
 Schedule pat_all_gather(Call c, View v, Share mine) {
   const Rank n = v.all.size, r = v.all.rank;
-  const Region in = slice(input_of(c, n, r), mine);
-  const Blocks out = slice(output_of(c, n, r), n, mine);
+  const Region in = input_of(c, v, mine);
+  const Blocks out = output_blocks(c, v, mine);
   const Count batch = aggregated(n, out.count);
   const Blocks give = packed(out), take = packed(out, batch * out.count);
   const auto back = [v, r](Count distance) { return v.all[std::int64_t(r) - std::int64_t(distance)]; };
@@ -51,7 +51,7 @@ Schedule pat_all_gather(Call c, View v, Share mine) {
 
 Count pat_all_gather_scratch(const Call& c, const View& v, Share mine) {
   const Rank n = v.all.size;
-  const Count block = slice(output_of(c, n, v.all.rank), n, mine).count, batch = aggregated(n, block);
+  const Count block = output_blocks(c, v, mine).count, batch = aggregated(n, block);
   return batch == 1 ? 0 : 2 * batch * block;
 }
 

@@ -13,8 +13,8 @@ namespace {
 
 Schedule recursive_doubling_all_gather(Call c, View v, Share mine) {
   const Rank n = v.all.size, r = v.all.rank;
-  const Region in = slice(input_of(c, n, r), mine);
-  const Blocks out = slice(output_of(c, n, r), n, mine);
+  const Region in = input_of(c, v, mine);
+  const Blocks out = output_blocks(c, v, mine);
   const Rank power = std::bit_floor(n), pairs = n - power;
   const bool paired = r < 2 * pairs;
 

@@ -9,7 +9,7 @@ namespace {
 
 Schedule ring_all_gather_blocks(Call c, View v, Share mine) {
   const Rank n = v.all.size, r = v.all.rank;
-  const Region in = slice(input_of(c, n, r), mine);
+  const Region in = input_of(c, v, mine);
   Displacement out = Displacement::received(c, mine, r, output_of(c, n, r));
   const Region own = out[r];
   const ChannelOrder order(v);

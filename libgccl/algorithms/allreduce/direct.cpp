@@ -49,8 +49,8 @@ Cost all_reduce_direct_over(Rank n, double bytes, const Paths& p) {
 }
 
 Schedule direct_all_reduce(Call c, View v, Share mine) {
-  const Region in = slice(input_of(c, v.all.size, v.all.rank), mine);
-  const Region out = slice(output_of(c, v.all.size, v.all.rank), mine);
+  const Region in = input_of(c, v, mine);
+  const Region out = output_of(c, v, mine);
   const bool apart = sums_apart(c, v.all);
   const Region early{Buffer::scratch, apart ? in.count : 0, (v.all.size - 1 - v.all.rank) * in.count};
   return exchange_all(v.all, in, apart ? Region{Buffer::scratch, 0, in.count} : out, early, out);
@@ -58,7 +58,7 @@ Schedule direct_all_reduce(Call c, View v, Share mine) {
 
 Count direct_all_reduce_scratch(const Call& c, const View& v, Share mine) {
   const Count early = v.all.rank > 0 ? v.all.size - 1 - v.all.rank : 0;
-  return (early + sums_apart(c, v.all)) * slice(input_of(c, v.all.size, v.all.rank), mine).count;
+  return (early + sums_apart(c, v.all)) * input_of(c, v, mine).count;
 }
 
 }  // namespace

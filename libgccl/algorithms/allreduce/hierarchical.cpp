@@ -12,8 +12,8 @@ namespace gccl {
 namespace {
 
 Schedule hierarchical_all_reduce_by(const Inner* inner, const Outer* outer, Call c, View v, Share mine) {
-  Region in = slice(input_of(c, v.all.size, v.all.rank), mine);
-  const Region out = slice(output_of(c, v.all.size, v.all.rank), mine);
+  Region in = input_of(c, v, mine);
+  const Region out = output_of(c, v, mine);
   if (v.node.rank >= v.rails) {
     const Rank keeper = v.node[v.node.rank % v.rails];
     co_yield send(keeper, in);

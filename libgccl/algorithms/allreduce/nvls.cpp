@@ -10,8 +10,8 @@ namespace {
 
 Schedule nvls_all_reduce(Call c, View v, Share mine) {
   const Rank g = v.node.size;
-  const Region in = slice(input_of(c, g, v.all.rank), mine);
-  const Region out = slice(output_of(c, g, v.all.rank), mine);
+  const Region in = input_of(c, v, mine);
+  const Region out = output_of(c, v, mine);
   const Region part = out.part(v.node.rank, g);
   co_yield to_group(v, recv_reduce_all(Scope::node, g, in, part));
   co_yield to_group(v, send_all(Scope::node, g, part, out));

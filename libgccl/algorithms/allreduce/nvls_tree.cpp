@@ -24,8 +24,8 @@ Region rail_part(const View& v, Region out) {
 }
 
 Schedule switch_and_tree_up(Call c, View v, Share mine) {
-  const Region in = slice(input_of(c, v.all.size, v.all.rank), mine);
-  const Region part = rail_part(v, slice(output_of(c, v.all.size, v.all.rank), mine));
+  const Region in = input_of(c, v, mine);
+  const Region part = rail_part(v, output_of(c, v, mine));
   if (v.node.size > 1) co_yield to_group(v, recv_reduce_all(Scope::node, v.rails, in, part));
   if (v.node.rank >= v.rails) co_return;
   if (v.nodes > 1)
@@ -35,7 +35,7 @@ Schedule switch_and_tree_up(Call c, View v, Share mine) {
 }
 
 Schedule tree_down_and_switch(Call c, View v, Share mine) {
-  const Region out = slice(output_of(c, v.all.size, v.all.rank), mine);
+  const Region out = output_of(c, v, mine);
   const Region part = rail_part(v, out);
   if (v.nodes > 1 && v.node.rank < v.rails) co_yield tree_down(v.rail, rail_place(v, v.rail.rank), part);
   if (v.node.size > 1) co_yield to_group(v, send_all(Scope::node, v.rails, part, out));

@@ -10,8 +10,8 @@ namespace gccl {
 namespace {
 
 Schedule pairwise_all_reduce(Call c, View v, Share mine) {
-  const Region in = slice(input_of(c, v.all.size, v.all.rank), mine);
-  const Region out = slice(output_of(c, v.all.size, v.all.rank), mine);
+  const Region in = input_of(c, v, mine);
+  const Region out = output_of(c, v, mine);
   co_yield pairwise_reduce_scatter_over(v.all, Turns(v), in, out);
   co_yield pairwise_all_gather_over(v.all, Turns(v), out);
 }

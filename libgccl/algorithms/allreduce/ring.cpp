@@ -14,8 +14,7 @@ Schedule ring_all_reduce_over(Ring g, Region in, Region out) {
 }
 
 Schedule ring_of_channel(Call c, View v, Share mine) {
-  return ring_all_reduce_over(ChannelOrder(v), slice(input_of(c, v.all.size, v.all.rank), mine),
-                              slice(output_of(c, v.all.size, v.all.rank), mine));
+  return ring_all_reduce_over(ChannelOrder(v), input_of(c, v, mine), output_of(c, v, mine));
 }
 
 }  // namespace

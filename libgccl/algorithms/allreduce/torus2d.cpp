@@ -10,8 +10,7 @@ Schedule torus2d_all_reduce(Call c, View v, Share mine) {
   const Rank n = v.all.size, r = v.all.rank, x = v.columns, y = n / x;
   const Group row{.size = x, .rank = r % x, .first = r / x * x};
   const Group column{.size = y, .rank = r / x, .first = r % x, .stride = x};
-  return two_level_all_reduce(&kInnerRing, &kOuterRing, row, column, slice(input_of(c, n, r), mine),
-                              slice(output_of(c, n, r), mine));
+  return two_level_all_reduce(&kInnerRing, &kOuterRing, row, column, input_of(c, v, mine), output_of(c, v, mine));
 }
 
 bool torus2d_all_reduce_fits(const Call&, const View& v) { return v.columns > 0 && v.all.size % v.columns == 0; }

@@ -18,8 +18,8 @@ TreePlace place_in_tree(const View& v, const Group& heads) {
 
 Schedule chain_and_tree_up(Call c, View v, Share mine) {
   const ChannelChain chain(v);
-  Region in = slice(input_of(c, v.all.size, v.all.rank), mine);
-  const Region out = slice(output_of(c, v.all.size, v.all.rank), mine);
+  Region in = input_of(c, v, mine);
+  const Region out = output_of(c, v, mine);
   if (!chain.tail()) {
     co_yield recv_reduce(chain.next, in, out);
     in = out;
@@ -34,7 +34,7 @@ Schedule chain_and_tree_up(Call c, View v, Share mine) {
 
 Schedule chain_and_tree_down(Call c, View v, Share mine) {
   const ChannelChain chain(v);
-  const Region out = slice(output_of(c, v.all.size, v.all.rank), mine);
+  const Region out = output_of(c, v, mine);
   if (chain.head())
     co_yield tree_down(chain.heads, place_in_tree(v, chain.heads), out);
   else

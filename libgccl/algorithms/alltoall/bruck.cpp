@@ -12,7 +12,7 @@ Count with_bit(Count n, Count d) { return n / (2 * d) * d + std::max(n % (2 * d)
 
 Schedule bruck_all_to_all(Call c, View v, Share mine) {
   const Rank n = v.all.size, r = v.all.rank;
-  const Blocks in = slice(input_of(c, n, r), n, mine), out = slice(output_of(c, n, r), n, mine);
+  const Blocks in = input_blocks(c, v, mine), out = output_blocks(c, v, mine);
   const Blocks work = packed(in);  // block j has j ranks to go in all
   const Blocks give = packed(in, n * in.count), take = packed(in, (n + n / 2) * in.count);
   if (n > 1) co_yield pack({in, n, (r + 1) % n, n - 1}, work.run(1, n - 1));
@@ -35,7 +35,7 @@ Schedule bruck_all_to_all(Call c, View v, Share mine) {
 
 Count bruck_all_to_all_scratch(const Call& c, const View& v, Share mine) {
   const Count n = v.all.size;
-  return n == 1 ? 0 : (n + n / 2 * 2) * slice(input_of(c, n, v.all.rank), n, mine).count;
+  return n == 1 ? 0 : (n + n / 2 * 2) * input_blocks(c, v, mine).count;
 }
 
 Cost bruck_all_to_all_cost(const Call& c, const View& v, const CostModel& m) {

@@ -9,8 +9,7 @@ namespace gccl {
 namespace {
 
 Schedule binomial_broadcast(Call c, View v, Share mine) {
-  return binomial_broadcast_from(v.all, c.root, slice(input_of(c, v.all.size, v.all.rank), mine),
-                                 slice(output_of(c, v.all.size, v.all.rank), mine));
+  return binomial_broadcast_from(v.all, c.root, input_of(c, v, mine), output_of(c, v, mine));
 }
 
 Cost binomial_broadcast_interval(const Call& c, const View& v, const CostModel& m, const Slicing&) {

@@ -12,8 +12,8 @@ Cost broadcast_chain_over(Rank n, double bytes, const Paths& p) { return p.chain
 
 Schedule chain_broadcast(Call c, View v, Share mine) {
   const Chain chain(v, c.root);
-  const Region in = slice(input_of(c, v.all.size, v.all.rank), mine);
-  const Region out = slice(output_of(c, v.all.size, v.all.rank), mine);
+  const Region in = input_of(c, v, mine);
+  const Region out = output_of(c, v, mine);
   if (!chain.head()) co_yield recv(chain.before, out);
   if (!chain.tail()) co_yield send(chain.next, chain.head() ? in : out);
   if (chain.head()) co_yield copy(in, out);

@@ -8,12 +8,12 @@ namespace {
 
 Schedule direct_broadcast(Call c, View v, Share mine) {
   const Rank n = v.all.size, r = v.all.rank;
-  const Region out = slice(output_of(c, n, r), mine);
+  const Region out = output_of(c, v, mine);
   if (r != c.root) {
     co_yield recv(c.root, out);
     co_return;
   }
-  const Region in = slice(input_of(c, n, r), mine);
+  const Region in = input_of(c, v, mine);
   for (Rank s = 1; s < n; ++s) co_yield send(v.all[v.all.ahead(s)], in);
   co_yield copy(in, out);
 }

@@ -40,8 +40,8 @@ Cost broadcast_double_binary_tree_over(Rank n, double bytes, const Paths& p) {
 Schedule double_binary_tree_broadcast(Call c, View v, Share mine) {
   const Numbering u = Numbering::from(v.all, c.root);
   const Rank others = v.all.size - 1;
-  const Region in = slice(input_of(c, v.all.size, v.all.rank), mine);
-  const Region out = slice(output_of(c, v.all.size, v.all.rank), mine);
+  const Region in = input_of(c, v, mine);
+  const Region out = output_of(c, v, mine);
   if (u.rank == 0) {
     if (others) co_yield send(u[root_of(first_tree, others)], in.part(0, 2));
     if (others) co_yield send(u[root_of(second_tree, others)], in.part(1, 2));

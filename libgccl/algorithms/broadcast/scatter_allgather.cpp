@@ -37,8 +37,8 @@ Cost broadcast_scatter_allgather_over(Rank n, double bytes, const Paths& p) {
 
 Schedule scatter_allgather_broadcast(Call c, View v, Share mine) {
   const Numbering u = Numbering::from(v.all, c.root);
-  const Region in = slice(input_of(c, v.all.size, v.all.rank), mine);
-  const Region out = slice(output_of(c, v.all.size, v.all.rank), mine);
+  const Region in = input_of(c, v, mine);
+  const Region out = output_of(c, v, mine);
   co_yield scatter_parts(u, u.rank == 0 ? in : out);
   co_yield ring_of_parts(u, u.rank == 0 ? in : out);
   if (u.rank == 0) co_yield copy(in, out);

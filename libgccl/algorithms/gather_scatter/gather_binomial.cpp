@@ -14,7 +14,7 @@ Blocks blocks_gathered(const Call& c, Rank n, Share mine) { return slice(output_
 
 Schedule binomial_gather(Call c, View v, Share mine) {
   const Rank n = v.all.size, r = v.all.rank;
-  const Region in = slice(input_of(c, n, r), mine);
+  const Region in = input_of(c, v, mine);
   const Blocks out = blocks_gathered(c, n, mine);
   const Subtree tree = Subtree::of(n, c.root, r);
   if (r == c.root) {

@@ -8,12 +8,12 @@ namespace {
 
 Schedule linear_gather(Call c, View v, Share mine) {
   const Rank n = v.all.size, r = v.all.rank;
-  const Region in = slice(input_of(c, n, r), mine);
+  const Region in = input_of(c, v, mine);
   if (r != c.root) {
     co_yield send(c.root, in);
     co_return;
   }
-  const Blocks out = slice(output_of(c, n, r), n, mine);
+  const Blocks out = output_blocks(c, v, mine);
   for (Rank s = 1; s < n; ++s) {
     const Rank from = v.all[v.all.ahead(s)];
     co_yield recv(from, out[from]);

@@ -16,7 +16,7 @@ Blocks blocks_scattered(const Call& c, Rank n, Share mine) { return slice(input_
 
 Schedule binomial_scatter(Call c, View v, Share mine) {
   const Rank n = v.all.size, r = v.all.rank;
-  const Region out = slice(output_of(c, n, r), mine);
+  const Region out = output_of(c, v, mine);
   const Blocks in = blocks_scattered(c, n, mine);
   const Subtree tree = Subtree::of(n, c.root, r);
   const Count top = std::bit_ceil(tree.size) / 2;  // the largest child's distance; 0 for a leaf

@@ -7,12 +7,12 @@ namespace {
 
 Schedule linear_scatter(Call c, View v, Share mine) {
   const Rank n = v.all.size, r = v.all.rank;
-  const Region out = slice(output_of(c, n, r), mine);
+  const Region out = output_of(c, v, mine);
   if (r != c.root) {
     co_yield recv(c.root, out);
     co_return;
   }
-  const Blocks in = slice(input_of(c, n, r), n, mine);
+  const Blocks in = input_blocks(c, v, mine);
   for (Rank s = 1; s < n; ++s) {
     const Rank to = v.all[v.all.ahead(s)];
     co_yield send(to, in[to]);

@@ -13,8 +13,7 @@ using GroupAllReduce = Schedule (*)(Group, Region in, Region out);
 
 template <GroupAllReduce over>
 Schedule all_reduce(Call c, View v, Share mine) {
-  return over(v.all, slice(input_of(c, v.all.size, v.all.rank), mine),
-              slice(output_of(c, v.all.size, v.all.rank), mine));
+  return over(v.all, input_of(c, v, mine), output_of(c, v, mine));
 }
 
 Schedule ring_all_reduce(Group g, Region in, Region out);

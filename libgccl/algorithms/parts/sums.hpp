@@ -8,9 +8,8 @@ namespace gccl {
 
 // The share's vector of partial sums: the output at the root, scratch elsewhere, as only the root has an output.
 inline Region sums_of(const Call& c, const View& v, Share mine) {
-  const Region in = slice(input_of(c, v.all.size, v.all.rank), mine);
-  return v.all.rank == c.root ? slice(output_of(c, v.all.size, v.all.rank), mine)
-                              : Region{Buffer::scratch, 0, in.count};
+  const Region in = input_of(c, v, mine);
+  return v.all.rank == c.root ? output_of(c, v, mine) : Region{Buffer::scratch, 0, in.count};
 }
 
 }  // namespace gccl

@@ -10,7 +10,7 @@ namespace gccl {
 namespace {
 
 Schedule binomial_reduce(Call c, View v, Share mine) {
-  return binomial_reduce_to(v.all, c.root, slice(input_of(c, v.all.size, v.all.rank), mine), sums_of(c, v, mine));
+  return binomial_reduce_to(v.all, c.root, input_of(c, v, mine), sums_of(c, v, mine));
 }
 
 Count binomial_reduce_scratch(const Call& c, const View& v, Share mine) {

@@ -16,7 +16,7 @@ Cost reduce_chain_over(Rank n, double bytes, const Paths& p) {
 
 Schedule chain_reduce(Call c, View v, Share mine) {
   const Chain chain(v, c.root);
-  const Region in = slice(input_of(c, v.all.size, v.all.rank), mine), sum = sums_of(c, v, mine);
+  const Region in = input_of(c, v, mine), sum = sums_of(c, v, mine);
   if (chain.size == 1) co_yield copy(in, sum);
   if (!chain.tail()) co_yield recv_reduce(chain.next, in, sum);
   if (!chain.head()) co_yield send(chain.before, chain.tail() ? in : sum);

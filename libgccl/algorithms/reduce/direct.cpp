@@ -10,12 +10,12 @@ namespace {
 
 Schedule direct_reduce(Call c, View v, Share mine) {
   const Rank n = v.all.size, r = v.all.rank;
-  const Region in = slice(input_of(c, n, r), mine);
+  const Region in = input_of(c, v, mine);
   if (r != c.root) {
     co_yield send(c.root, in);
     co_return;
   }
-  const Region out = slice(output_of(c, n, r), mine);
+  const Region out = output_of(c, v, mine);
   if (n == 1) co_yield copy(in, out);
   if (r == 1) co_yield recv_reduce(0, in, out);  // two summands commute
   if (r > 1) {
@@ -29,7 +29,7 @@ Schedule direct_reduce(Call c, View v, Share mine) {
 
 Count direct_reduce_scratch(const Call& c, const View& v, Share mine) {
   const bool apart = c.in_place && v.all.rank == c.root && v.all.rank > 1;
-  return apart ? slice(input_of(c, v.all.size, v.all.rank), mine).count : 0;
+  return apart ? input_of(c, v, mine).count : 0;
 }
 
 // The vectors arrive one behind the other and are combined in that order.

@@ -8,9 +8,7 @@ namespace gccl {
 namespace {
 
 Schedule nvls_reduce_scatter(Call c, View v, Share mine) {
-  const Rank n = v.all.size, r = v.all.rank;
-  const Region out = slice(output_of(c, n, r), mine);
-  co_yield to_group(v, recv_reduce_all(Scope::node, n, slice(input_of(c, n, r), n, mine), out));
+  co_yield to_group(v, recv_reduce_all(Scope::node, v.all.size, input_blocks(c, v, mine), output_of(c, v, mine)));
 }
 
 Cost nvls_reduce_scatter_cost(const Call& c, const View& v, const CostModel& m) {

@@ -10,7 +10,7 @@ namespace {
 Schedule pairwise_reduce_scatter(Call c, View v, Share mine) {
   const Rank n = v.all.size, r = v.all.rank;
   return pairwise_reduce_scatter_over(v.all, Turns(v), Displacement::sent(c, mine, r, input_of(c, n, r)),
-                                      slice(output_of(c, n, r), mine));
+                                      output_of(c, v, mine));
 }
 
 }  // namespace

@@ -12,8 +12,8 @@ Cost reduce_scatter_recursive_halving_over(Rank n, double block, const Paths& p)
 
 Schedule recursive_halving_reduce_scatter(Call c, View v, Share mine) {
   const Rank n = v.all.size;
-  const Blocks in = slice(input_of(c, n, v.all.rank), n, mine);
-  const Region out = slice(output_of(c, n, v.all.rank), mine);
+  const Blocks in = input_blocks(c, v, mine);
+  const Region out = output_of(c, v, mine);
   const Blocks packed{Buffer::scratch, 0, in.count, in.count};
   if (!in.dense() && n > 1)
     for (Rank i = 0; i < n; ++i) co_yield copy(in[i], packed[i]);
@@ -23,7 +23,7 @@ Schedule recursive_halving_reduce_scatter(Call c, View v, Share mine) {
 
 Count recursive_halving_reduce_scatter_scratch(const Call& c, const View& v, Share mine) {
   const Rank n = v.all.size;
-  return n > 1 ? n * slice(input_of(c, n, v.all.rank), n, mine).count : 0;
+  return n > 1 ? n * input_blocks(c, v, mine).count : 0;
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ Schedule ring_reduce_scatter_blocks(Call c, View v, Share mine) {
   const Ring ring = order;
   const Rank n = v.all.size, r = v.all.rank;
   Displacement in = Displacement::sent(c, mine, r, input_of(c, n, r));
-  const Region out = slice(output_of(c, n, r), mine);
+  const Region out = output_of(c, v, mine);
   if (n == 1) co_yield copy(in[0], out);
   // Sums are sent while the next ones are received: places in turns.
   const Count apart = place(c, n, mine);

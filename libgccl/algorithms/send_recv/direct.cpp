@@ -7,9 +7,8 @@ namespace gccl {
 namespace {
 
 Schedule direct_send_recv(Call c, View v, Share mine) {
-  const Rank n = v.all.size, r = v.all.rank;
-  const Region in = slice(input_of(c, n, r), mine), out = slice(output_of(c, n, r), mine);
-  if (n == 1) {
+  const Region in = input_of(c, v, mine), out = output_of(c, v, mine);
+  if (v.all.size == 1) {
     co_yield copy(in, out);
     co_return;
   }
@@ -20,7 +19,7 @@ Schedule direct_send_recv(Call c, View v, Share mine) {
 }
 
 Count direct_send_recv_scratch(const Call& c, const View& v, Share mine) {
-  return c.in_place && v.all.size > 1 ? slice(input_of(c, v.all.size, v.all.rank), mine).count : 0;
+  return c.in_place && v.all.size > 1 ? input_of(c, v, mine).count : 0;
 }
 
 Cost direct_send_recv_cost(const Call& c, const View& v, const CostModel& m) {
