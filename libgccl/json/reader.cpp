@@ -149,8 +149,8 @@ void Node::fail(std::string_view what) const {
 void Node::allow(std::span<const std::string_view> keys, std::span<const std::string_view> earlier) const {
   if (!is_object()) fail(fmt::format("found {}, expected an object", shown(*value_)));
   for (const auto& [key, value] : value_->items()) {
-    const auto is_key = [&key](std::string_view known) { return known == key; };
-    if (std::any_of(keys.begin(), keys.end(), is_key) || std::any_of(earlier.begin(), earlier.end(), is_key)) continue;
+    const auto is_in = [](auto names, std::string_view name) { return std::ranges::find(names, name) != names.end(); };
+    if (is_in(keys, key) || is_in(earlier, key)) continue;
     fail(fmt::format("unknown key \"{}\"{}", escape(key), suggestion(key, keys)));
   }
 }
