@@ -4,10 +4,28 @@
 #include "cli/command.hpp"
 
 // In the order in which the help lists them.
-#define GCCL_COMMANDS(line)                                                                                         \
-  line(run) line(plan_parallel) line(availability) line(list) line(topology) line(explain) line(tune) line(compare) \
-      line(validate) line(fit) line(diagnose) line(doctor) line(verify) line(bench) line(calibrate) line(launch)    \
-          line(pmpi) line(completion) line(help)
+// clang-format off
+#define GCCL_COMMANDS(line) \
+  line(run) \
+  line(plan_parallel) \
+  line(availability) \
+  line(list) \
+  line(topology) \
+  line(explain) \
+  line(tune) \
+  line(compare) \
+  line(validate) \
+  line(fit) \
+  line(diagnose) \
+  line(doctor) \
+  line(verify) \
+  line(bench) \
+  line(calibrate) \
+  line(launch) \
+  line(pmpi) \
+  line(completion) \
+  line(help)
+// clang-format on
 
 namespace gccl {
 

@@ -1,9 +1,17 @@
 #include "libgccl/cluster/fabrics/fabric_kind.hpp"
 
 // A line for each kind of fabric, in the order in which messages list them.
-#define GCCL_FABRICS(line)                                                                                    \
-  line(switch_fabric) line(fat_tree_fabric) line(rail_fabric) line(multi_plane_fabric) line(dragonfly_fabric) \
-      line(dragonfly_plus_fabric) line(torus_fabric) line(custom_fabric)
+// clang-format off
+#define GCCL_FABRICS(line) \
+  line(switch_fabric) \
+  line(fat_tree_fabric) \
+  line(rail_fabric) \
+  line(multi_plane_fabric) \
+  line(dragonfly_fabric) \
+  line(dragonfly_plus_fabric) \
+  line(torus_fabric) \
+  line(custom_fabric)
+// clang-format on
 
 namespace gccl {
 
