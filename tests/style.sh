@@ -23,7 +23,15 @@ pattern_of() { echo "(?<![A-Za-z])(?i:$1)(?![a-z])|(?<=[a-z])${1^}(?![a-z])"; }
 all=""
 for row in "${words[@]}"; do all+=${all:+|}$(pattern_of "${row%|*}"); done
 status=0
-hits=$(grep -rnIP --exclude-dir="build*" --exclude=style.sh "$all" -- * .ci) || status=$?
+grep -qP 'a(?=b)' <<<ab 2>/dev/null || { echo "no grep -P"; exit 77; }
+# What is the project's own: as git has it, or without git its folders.
+if git rev-parse --is-inside-work-tree >/dev/null 2>&1; then
+  files=(git grep -nIP "$all" -- . ':!tests/style.sh')
+else
+  files=(grep -rnIP --exclude=style.sh "$all" -- libgccl sim cli pmpi nccl_tuner bench tests examples scripts docs cmake
+         cost-models topologies scenarios workloads README.md CONTRIBUTING.md CMakeLists.txt check quickstart)
+fi
+hits=$("${files[@]}") || status=$?
 [ $status -le 1 ] || { echo "the words could not be searched"; exit 1; }
 if [ -n "$hits" ]; then
   for row in "${words[@]}"; do

@@ -19,10 +19,11 @@ struct Communicator {
   GCCL_Comm gccl = GCCL_COMM_NULL;
   // A communicator of the same ranks, for recovery.hpp; MPI_COMM_NULL where there is none.
   MPI_Comm apart = MPI_COMM_NULL;
-  std::int64_t calls = 0;      // handed to GCCL so far
-  bool failed_before = false;  // a non-blocking one ended with calls that differ
-  bool gave_up = false;        // on recovery
-  bool differs_said = false;   // that the ranks' calls differ
+  std::int64_t calls = 0;                  // handed to GCCL so far
+  std::int64_t last_call = 0;              // which of the process's calls was its last one
+  bool failed_before = false;              // a non-blocking one ended with calls that differ
+  bool gave_up = false;                    // on recovery
+  std::atomic<bool> differs_said = false;  // that the ranks' calls differ
   // These with the lock of progress.cpp held.
   int in_flight = 0;      // non-blocking calls
   bool released = false;  // MPI has freed it

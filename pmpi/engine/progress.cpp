@@ -27,8 +27,9 @@ std::vector<PendingRequest*> started;
 std::vector<Communicator*> connected;
 std::vector<Leaving> leaving;
 std::vector<MPI_Datatype> idle_types;
-std::atomic<int> in_flight{0};     // non-blocking calls
-thread_local bool inside = false;  // this thread holds the lock: an MPI function has come back to us
+std::atomic<int> in_flight{0};           // non-blocking calls
+std::atomic<std::int64_t> all_calls{0};  // of the process that were handed to GCCL
+thread_local bool inside = false;        // this thread holds the lock: an MPI function has come back to us
 
 class Inside {
  public:
@@ -58,7 +59,7 @@ int truncated(Function function, bool is_root, int otherwise) {
 // MPI's code for a call that GCCL could not finish.
 int failed(Communicator& k, Function function, GCCL_Result result) {
   say(k.me, name(function), last_error(result));
-  k.differs_said |= result == GCCL_ERR_MISMATCH;
+  if (result == GCCL_ERR_MISMATCH) k.differs_said = true;
   return result == GCCL_ERR_SYSTEM ? MPI_ERR_INTERN : MPI_ERR_OTHER;
 }
 
@@ -110,15 +111,18 @@ void leave(const Communicator& k) {
   }
 }
 
+// Whether all ranks have come there, or their calls differ: then it is over.
+bool has_left(Leaving& l) {
+  int done = 0;
+  const GCCL_Result r = GCCL_Test(&l.barrier, &done);
+  if (r == GCCL_SUCCESS && !done) return false;
+  let_go_of(l, r);
+  return true;
+}
+
 // Moves on those that are leaving. True when none is left.
 bool let_go() {
-  std::erase_if(leaving, [](Leaving& l) {
-    int done = 0;
-    const GCCL_Result r = GCCL_Test(&l.barrier, &done);
-    if (r == GCCL_SUCCESS && !done) return false;
-    let_go_of(l, r);
-    return true;
-  });
+  std::erase_if(leaving, has_left);
   return leaving.empty();
 }
 
@@ -232,6 +236,7 @@ bool connect(Communicator& k) {
 int run(Communicator& k, Call& call, Function function, bool* to_mpi) {
   const background::KeepOff keep_off(call.combines_outside());
   ++k.calls;
+  k.last_call = ++all_calls;
   GCCL_Request request = GCCL_REQUEST_NULL;
   GCCL_Result result = call.start(k.gccl, &request);
   const bool spoiled = result == GCCL_SUCCESS && call.in_place();
@@ -270,6 +275,7 @@ int begin(Communicator& k, std::unique_ptr<PendingRequest> pending, MPI_Request*
   in_flight.fetch_add(1);
   ++k.in_flight;
   ++k.calls;
+  k.last_call = ++all_calls;
   background::needed();
   start(begun);
   return MPI_SUCCESS;
@@ -299,6 +305,21 @@ void retire(Communicator& k) {
   k.stage = Communicator::Stage::retired;
 }
 
+void retire_latest() {
+  Communicator* latest = nullptr;
+  {
+    std::lock_guard lock(mutex);
+    if (const auto k = std::ranges::max_element(connected, {}, &Communicator::last_call); k != connected.end())
+      latest = *k;
+  }
+  if (latest) retire(*latest);
+}
+
+void move_on_latest() {
+  std::lock_guard lock(mutex);
+  if (!leaving.empty() && has_left(leaving.back())) leaving.pop_back();
+}
+
 void retire_all() {
   std::vector<Communicator*> all;
   {
@@ -306,11 +327,6 @@ void retire_all() {
     all = connected;
   }
   for (Communicator* k : all) retire(*k);
-}
-
-void move_on_leaving() {
-  std::lock_guard lock(mutex);
-  let_go();
 }
 
 void settle_all(double seconds) {

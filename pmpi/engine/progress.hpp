@@ -41,10 +41,13 @@ void settle(Communicator& k);
 // GCCL's part of freeing it. Waits for nobody: calls in flight go on, and the last step is taken once all ranks have
 // come here.
 void retire(Communicator& k);
+// That of the one that was called last.
+void retire_latest();
+// Looks whether the others have come there, and whether their calls were the same. Of one communicator alone: a rank
+// that waits asks the others what they call, over connections that each communicator makes for itself.
+void move_on_latest();
 // That of all communicators; every rank is about to do it.
 void retire_all();
-// Looks whether the others have come there, and whether their calls were the same.
-void move_on_leaving();
 // Waits for them, and for what is in flight, at most `seconds`.
 void settle_all(double seconds);
 // A freed communicator's last reference goes.

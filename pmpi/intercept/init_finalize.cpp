@@ -28,16 +28,18 @@ bool stats_wanted() {
 void end_once() {
   static std::once_flag once;
   std::call_once(once, [] {
-    // A rank that waits in a call of GCCL's for one that is here finds that this one has left.
-    retire_all();
+    // A rank that waits for one that is here, in a call on the communicator that both used last, finds that this one
+    // has left.
+    retire_latest();
     // GCCL waits for GCCL only: so all ranks come here first, where they move MPI's messages on.
     MPI_Request all_here = MPI_REQUEST_NULL;
     PMPI_Ibarrier(own_world, &all_here);
     wait_for([&](int* flag) {
-      move_on_leaving();
+      move_on_latest();
       return PMPI_Test(&all_here, flag, MPI_STATUS_IGNORE);
     });
     PMPI_Comm_free(&own_world);
+    retire_all();
     settle_all(kSettleSeconds);
     stop_finding();
     background::stop();

@@ -234,6 +234,31 @@ TEST_CASE("points of another scenario, cluster, parameter set or seed are not ta
   CHECK(entries > int(8 + kEngines.size()) * kPoints);
 }
 
+TEST_CASE("what decides for ranks that go on without others is a part of their points") {
+  const Folder folder;
+  folder.write(
+      "s.json",
+      fmt::format(
+          R"({{"schema":"gccl/scenario/1","name":"t","cluster":"{}","ranks":16,"runs":[{{"collective":"allreduce","bytes":"8MiB","algorithms":"auto","engine":"protocol","repeats":12,"faults":[{{"kind":"rank_crash","rank":5,"at_us":100}}],"recovery":{{"policy":"shrink","detection_us":"200ms"}}}}]}})",
+          kCluster.string()));
+  const auto time_by = [&](const std::string& algorithm, bool resume) {
+    folder.write(
+        "t.json",
+        fmt::format(
+            R"({{"schema":"gccl/table/1","name":"t","machine":{{"cluster":"dgx-h100-superpod-2048","nodes":256,"cards_per_node":8}},"entries":[{{"collective":"allreduce","ranks_min":15,"ranks_max":15,"algorithm":"{}","chunks":1,"channels":1}}]}})",
+            algorithm));
+    std::vector<std::string> words{"run", "s.json", "--json", "-"};
+    if (resume) words.insert(words.end(), {"--resume", "j"});
+    const Ended e = Program(words, {.folder = folder.path, .environment = {"GCCL_TUNING_FILE=t.json"}}).wait();
+    REQUIRE_MESSAGE(e.code == 0, e.err);
+    return Json::parse(e.out).at("runs").at(0).at("time_us").get<double>();
+  };
+  const double ring = time_by("ring", false), tree = time_by("binomial_tree", false);
+  CHECK(ring != tree);
+  CHECK(time_by("ring", true) == ring);
+  CHECK(time_by("binomial_tree", true) == tree);
+}
+
 TEST_CASE("a shipped parameter set that changed gives other points, though the cluster names it without its file") {
   const Folder folder;
   fs::copy(kRoot / "cost-models", folder.path / "cost-models");

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "libgccl/cluster/files.hpp"
+#include "libgccl/cluster/read/tuning_file.hpp"
 #include "libgccl/json/reader.hpp"
 #include "sim/scenario/description/digest.hpp"
 
@@ -61,6 +62,11 @@ Json parts_of(const Point& point) {
   return streams;
 }
 
+// What decides where ranks plan anew: those that go on without others do, while the plans of all are in the points.
+std::string deciding(const Authorities& a) {
+  return digest(fmt::format("{}\n{}\n{}", a.named.text(), a.lists.text(), a.table ? write_tuning_table(*a.table) : ""));
+}
+
 }  // namespace
 
 // The program and its libraries as they were built: another build may give other times under the same version.
@@ -96,8 +102,10 @@ std::vector<std::string> point_keys(const Campaign& campaign) {
     for (const char* key : {"expect", "engine", "bytes", "algorithms"}) stated.erase(key);
     runs.push_back(json::format_value(stated));
   }
+  const std::string decided = deciding(campaign.authorities);
   for (const Point& p : campaign.points) {
-    const Json all = {by, worlds[p.world], runs[p.run], name(p.engine), parts_of(p), p.automatic, campaign.seed};
+    Json all = {by, worlds[p.world], runs[p.run], name(p.engine), parts_of(p), p.automatic, campaign.seed};
+    if (plays_ranks(p.engine)) all.push_back(decided);
     keys.push_back(digest(json::format_value(all)));
   }
   return keys;

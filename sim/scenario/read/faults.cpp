@@ -188,7 +188,8 @@ std::vector<std::pair<Fault, json::Node>> read_faults(const json::Node& node) {
 
 RecoverySettings read_recovery(const json::Node& node) {
   node.allow({"policy", "detection_us", "helpers", "system_reports", "spares", "replace_after_us", "reroute_after_us",
-              "wire", "frame_bytes", "credits", "heal_us", "limit_us", "system_tells"});
+              "wire", "frame_bytes", "credits", "heal_us", "limit_us"},
+             {"system_tells"});
   RecoverySettings s;
   if (const auto n = node.find("policy")) s.policy = FailurePolicy(n->one_of(policy_names()));
   if (const auto n = node.find("detection_us")) {

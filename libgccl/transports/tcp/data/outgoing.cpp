@@ -59,7 +59,7 @@ bool Outgoing::advance(Streams& streams, Completions* done, int* error) {
       if (complete(t)) finish(t, done);
     })) {
     }
-    std::uint64_t visit = kVisitBytes;
+    Visit visit;
     while (s->sending || assign(s, i == 0, streams.size() == 1)) {
       const std::uint64_t before = s->left;
       const IoResult written = write_frame(s, &visit, error);

@@ -58,10 +58,11 @@ ssize_t write_some(Stream* s, std::size_t bytes, bool zero_copy) {
 
 }  // namespace
 
-IoResult write_frame(Stream* s, std::uint64_t* visit, int* error) {
+IoResult write_frame(Stream* s, Visit* visit, int* error) {
   while (s->header_left + s->left > 0) {
-    if (*visit == 0) return IoResult::some;
-    const ssize_t n = write_some(s, std::min(s->left, *visit), s->zero_copy.pays(s->left));
+    if (!visit->goes_on()) return IoResult::some;
+    const std::uint64_t bytes = std::min(s->left, visit->bytes());
+    const ssize_t n = write_some(s, bytes, s->zero_copy.pays(bytes));
     if (n < 0) {
       if (errno == EINTR) continue;
       if (errno == EAGAIN) return IoResult::some;
@@ -73,7 +74,7 @@ IoResult write_frame(Stream* s, std::uint64_t* visit, int* error) {
     s->header_left -= of_header;
     s->offset += std::uint64_t(n) - of_header;
     s->left -= std::uint64_t(n) - of_header;
-    *visit -= std::uint64_t(n) - of_header;
+    visit->written(std::uint64_t(n) - of_header);
   }
   return IoResult::all;
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "gccl/backend.h"
+#include "libgccl/base/clock.hpp"
 #include "libgccl/net/socket.hpp"
 #include "libgccl/transports/tcp/data/frame.hpp"
 #include "libgccl/transports/tcp/data/zero_copy.hpp"
@@ -38,6 +39,29 @@ class ReadAhead {
 // turn. Else a receiver that keeps up keeps its sender in one system call for a whole message of gigabytes. Fewer,
 // longer calls are faster: at 256 KiB a 16 MiB message takes a third longer over loopback.
 inline constexpr std::uint64_t kVisitBytes = 4 << 20;
+// A sender goes on for so long: a program that computes for 10 ms between its looks would send a quarter as fast with
+// one visit's bytes for each.
+inline constexpr std::int64_t kVisitNs = 5'000'000;
+
+// What is left of a sender's visit.
+class Visit {
+ public:
+  // False when it is over. Else bytes() may be written.
+  bool goes_on() {
+    if (bytes_ > 0) return true;
+    const std::int64_t now = now_ns();
+    if (until_ns_ == 0) until_ns_ = now + kVisitNs;
+    if (now >= until_ns_) return false;
+    bytes_ = kVisitBytes;
+    return true;
+  }
+  std::uint64_t bytes() const { return bytes_; }
+  void written(std::uint64_t bytes) { bytes_ -= bytes; }
+
+ private:
+  std::uint64_t bytes_ = kVisitBytes;
+  std::int64_t until_ns_ = 0;  // 0: its first bytes are not used up
+};
 
 struct Stream {
   Fd fd;
@@ -60,7 +84,7 @@ struct Stream {
 
 enum class IoResult { all, some, failed };  // `some`: the socket takes no more for now, or the visit is over
 
-// Writes the rest of the frame that is being sent, of its payload at most what is left of the visit.
-IoResult write_frame(Stream* stream, std::uint64_t* visit, int* error);
+// Writes the rest of the frame that is being sent, for as long as the visit goes on.
+IoResult write_frame(Stream* stream, Visit* visit, int* error);
 
 }  // namespace gccl::tcp
