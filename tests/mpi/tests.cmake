@@ -3,31 +3,28 @@ if(TARGET gccl_backend_mpi)
   # As root in a container, and with more ranks than cores.
   set(mpi_environment "OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1;OMPI_MCA_mpi_yield_when_idle=1")
 
+  # NAME_RANKS: so many ranks of test_NAME, which finds the backend mpi.
+  function(gccl_mpi_test name ranks)
+    add_test(NAME ${name}_${ranks} COMMAND ${MPIEXEC_EXECUTABLE} --oversubscribe ${MPIEXEC_NUMPROC_FLAG} ${ranks}
+                                           $<TARGET_FILE:test_${name}>)
+    set_tests_properties(${name}_${ranks} PROPERTIES TIMEOUT 300 PROCESSORS 6 ENVIRONMENT
+                         "${mpi_environment};GCCL_BACKEND_PATH=$<TARGET_FILE_DIR:gccl_backend_mpi>")
+  endfunction()
+
   add_executable(test_mpi_collectives mpi/collectives.cpp)
   target_link_libraries(test_mpi_collectives PRIVATE gccl_bench_loop MPI::MPI_CXX doctest::doctest)
   add_dependencies(test_mpi_collectives gccl_backend_mpi)
   foreach(ranks 1 2 3 5 8)
-    set(threads "")
-    if(ranks EQUAL 3)
-      set(threads ";GCCL_TEST_MPI_THREADS=1")
-    endif()
-    add_test(NAME mpi_collectives_${ranks}
-             COMMAND ${MPIEXEC_EXECUTABLE} --oversubscribe ${MPIEXEC_NUMPROC_FLAG} ${ranks}
-                     $<TARGET_FILE:test_mpi_collectives>)
-    set_tests_properties(mpi_collectives_${ranks} PROPERTIES TIMEOUT 300 PROCESSORS 6 ENVIRONMENT
-                         "${mpi_environment};GCCL_BACKEND_PATH=$<TARGET_FILE_DIR:gccl_backend_mpi>${threads}")
+    gccl_mpi_test(mpi_collectives ${ranks})
   endforeach()
+  set_property(TEST mpi_collectives_3 APPEND PROPERTY ENVIRONMENT GCCL_TEST_MPI_THREADS=1)
 
   # The same ranks over the C interface.
   add_executable(test_mpi_c_interface mpi/c_interface.cpp)
   target_link_libraries(test_mpi_c_interface PRIVATE gccl_test_ranks MPI::MPI_CXX doctest::doctest)
   add_dependencies(test_mpi_c_interface gccl_backend_mpi)
   foreach(ranks 2 3)
-    add_test(NAME mpi_c_interface_${ranks}
-             COMMAND ${MPIEXEC_EXECUTABLE} --oversubscribe ${MPIEXEC_NUMPROC_FLAG} ${ranks}
-                     $<TARGET_FILE:test_mpi_c_interface>)
-    set_tests_properties(mpi_c_interface_${ranks} PROPERTIES TIMEOUT 300 PROCESSORS 6 ENVIRONMENT
-                         "${mpi_environment};GCCL_BACKEND_PATH=$<TARGET_FILE_DIR:gccl_backend_mpi>")
+    gccl_mpi_test(mpi_c_interface ${ranks})
   endforeach()
 
   add_test(NAME mpi_bench COMMAND sh ${CMAKE_CURRENT_LIST_DIR}/bench.sh ${MPIEXEC_EXECUTABLE}

@@ -174,7 +174,7 @@ struct MappedPeer::Mapping {
 
 const std::byte* MappedPeer::at(std::uint32_t pid, const std::string& owner, const SharedPlace& place,
                                 std::size_t bytes) {
-  if (place.number == 0) return nullptr;  // no allocation has it: the peer changed it after the caller had looked
+  if (place.number == 0) return nullptr;  // it is in no allocation
   if (place.freed != freed_) {
     mapped_.clear();
     freed_ = place.freed;

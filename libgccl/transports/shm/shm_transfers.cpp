@@ -251,7 +251,8 @@ bool Port::fetch(End& e, GCCL_Transfer* t, const Cell& c) {
   const std::byte* there = nullptr;
   if (n.file->mine()) {
     there = reinterpret_cast<const std::byte*>(from);
-  } else if (const SharedPlace place = c.far.shared; place.number != 0) {  // a copy: the peer may change it
+  } else {
+    const SharedPlace place = c.far.shared;  // a copy: the peer may change it
     there = n.mapped.at(n.pid, n.file->name(), place, t->bytes);
     if (there) there += t->backend[0];
   }
