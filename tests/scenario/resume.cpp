@@ -239,7 +239,7 @@ TEST_CASE("what decides for ranks that go on without others is a part of their p
   folder.write(
       "s.json",
       fmt::format(
-          R"({{"schema":"gccl/scenario/1","name":"t","cluster":"{}","ranks":16,"runs":[{{"collective":"allreduce","bytes":"8MiB","algorithms":"auto","engine":"protocol","repeats":12,"faults":[{{"kind":"rank_crash","rank":5,"at_us":100}}],"recovery":{{"policy":"shrink","detection_us":"200ms"}}}}]}})",
+          R"({{"schema":"gccl/scenario/1","name":"t","cluster":"{}","ranks":16,"runs":[{{"collective":"allreduce","bytes":"256KiB","algorithms":"auto","engine":"protocol","repeats":12,"faults":[{{"kind":"rank_crash","rank":5,"at_us":100}}],"recovery":{{"policy":"shrink","detection_us":"200ms"}}}}]}})",
           kCluster.string()));
   const auto time_by = [&](const std::string& algorithm, bool resume) {
     folder.write(
