@@ -69,6 +69,35 @@ class alignas(64) BookedLink {
   Long long_;  // a cache line of its own, which short messages do not write
 };
 
+// The links that messages have come to, each in a place of its own from then on: a cluster may have a hundred thousand,
+// of which a job on few of its cards meets some dozens.
+class BookedLinks {
+ public:
+  explicit BookedLinks(const Cluster& cluster) : cluster_(cluster), places_(cluster.links().size()) {
+    links_.reserve(cluster.links().size());  // memory that is not touched: places stay where they are
+  }
+
+  std::uint32_t place(LinkId link) {
+    std::uint32_t& place = places_[link];
+    if (place == 0) {
+      const Link& l = cluster_.links()[link];
+      links_.emplace_back(l.bandwidth_GBps, l.latency_ns);
+      place = std::uint32_t(links_.size());
+    }
+    return place - 1;
+  }
+  BookedLink& operator[](std::uint32_t place) { return links_[place]; }
+  const BookedLink& operator[](std::uint32_t place) const { return links_[place]; }
+
+  // Bytes carried by each link of the cluster.
+  std::vector<std::uint64_t> bytes() const;
+
+ private:
+  const Cluster& cluster_;
+  std::vector<std::uint32_t> places_;  // by LinkId, plus one; 0: none has come
+  std::vector<BookedLink> links_;
+};
+
 // A message's way through links in stages: its head comes to the links of a stage together, once it has passed all of
 // the stage before.
 class StagedPassage {

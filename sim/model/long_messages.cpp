@@ -79,7 +79,7 @@ void LongMessages::offer(std::uint32_t slot, Nanos at) {
   });
   if (t.left < piece + kPieceMin) piece = t.left;  // no crumbs
   StagedPassage way(at);
-  const LinkId narrow = narrowest(t);
+  const BookedLink& narrow = links_[narrowest(t)];
   const Nanos total = latency(t);
   Nanos own_way = 0, own_end = 0;
   each_link(t, [&](BookedLink& link, const LinkSet::Leg& leg) {
@@ -89,7 +89,7 @@ void LongMessages::offer(std::uint32_t slot, Nanos at) {
     p.owner = alone ? slot : BookedLink::Long::kNobody;
     p.owner_begin = passage.head;
     p.owner_end = passage.tail;
-    if (leg.link == narrow) own_way = passage.tail - passage.head, own_end = passage.tail + total - leg.before;
+    if (&link == &narrow) own_way = passage.tail - passage.head, own_end = passage.tail + total - leg.before;
     way.pass(passage, link.latency());
   });
   const Nanos tail = way.end();

@@ -31,12 +31,14 @@ class LongMessages {
   // the third to arrive at a card. (SimGridNetwork: less than 0.4 of the rate.)
   static constexpr double kHeldUp = 1.5;
 
-  LongMessages(std::vector<BookedLink>& links, Ways& ways, Calendar& calendar)
-      : links_(links), ways_(ways), calendar_(calendar) {}
+  LongMessages(BookedLinks& links, Ways& ways, Calendar& calendar) : links_(links), ways_(ways), calendar_(calendar) {}
 
   bool idle() const { return queues_.empty(); }
-  // True when a lane's next message over that narrowest link must be sent through here, however short it is.
-  bool queues(std::uint32_t lane, LinkId narrowest) { return queues_.find(Channels::key(lane, narrowest)) != nullptr; }
+  // True when a lane's next message over the narrowest link in that place must be sent through here, however short it
+  // is.
+  bool queues(std::uint32_t lane, std::uint32_t narrowest) {
+    return queues_.find(Channels::key(lane, narrowest)) != nullptr;
+  }
   // Over that way, which is not empty; or over the message's LinkSet.
   void send(const Message& message, std::uint32_t way);
   void send(const Message& message);
@@ -47,7 +49,7 @@ class LongMessages {
       if (const Train& t = trains_[events[k + 8]]; t.way != kNone) ways_.fetch(t.way);
     if (k + 4 < events.size())
       if (const Train& t = trains_[events[k + 4]]; t.way != kNone)
-        for (const LinkId l : ways_[t.way].links()) links_[l].fetch();
+        for (const std::uint32_t place : ways_[t.way].links()) links_[place].fetch();
   }
   // Handles an event of its own. When that was the end of a message, calls arrives(message, when its last byte is
   // there).
@@ -72,19 +74,21 @@ class LongMessages {
   };
 
   std::uint32_t acquire();
-  LinkId narrowest(const Train& t) const { return t.message.set ? t.message.set->narrowest : ways_[t.way].narrowest; }
+  std::uint32_t narrowest(const Train& t) {
+    return t.message.set ? links_.place(t.message.set->narrowest) : ways_[t.way].narrowest;
+  }
   Nanos latency(const Train& t) const { return t.message.set ? t.message.set->latency : ways_[t.way].latency; }
-  std::uint64_t queue(const Train& t) const { return Channels::key(t.message.lane, narrowest(t)); }
+  std::uint64_t queue(const Train& t) { return Channels::key(t.message.lane, narrowest(t)); }
   // Calls f(link, leg) for each link on its way, in order.
   template <class F>
   void each_link(const Train& t, F f) {
     if (t.message.set) {
-      for (const LinkSet::Leg& leg : t.message.set->legs) f(links_[leg.link], leg);
+      for (const LinkSet::Leg& leg : t.message.set->legs) f(links_[links_.place(leg.link)], leg);
       return;
     }
     LinkSet::Leg leg{0, 0, 0};
-    for (const LinkId l : ways_[t.way].links()) {
-      BookedLink& link = links_[leg.link = l];
+    for (const std::uint32_t place : ways_[t.way].links()) {
+      BookedLink& link = links_[place];
       f(link, leg);
       ++leg.stage;
       leg.before += link.latency();
@@ -102,7 +106,7 @@ class LongMessages {
     calendar_.push(at, slot, true);
   }
 
-  std::vector<BookedLink>& links_;
+  BookedLinks& links_;
   Ways& ways_;
   Calendar& calendar_;
   std::vector<Train> trains_;

@@ -3,26 +3,24 @@
 namespace gccl::sim {
 
 ModelNetwork::ModelNetwork(const Cluster& cluster)
-    : ways_(cluster), receivers_(cluster.cards()), long_(links_, ways_, calendar_) {
-  links_.reserve(cluster.links().size());
-  for (const Link& l : cluster.links()) links_.emplace_back(l.bandwidth_GBps, l.latency_ns);
-}
+    : links_(cluster), ways_(cluster, links_), receivers_(cluster.cards()), long_(links_, ways_, calendar_) {}
 
 void ModelNetwork::send_over(const LinkSet& set, const Message& m) {
-  if (m.bytes > LongMessages::kAbove || (!long_.idle() && long_.queues(m.lane, set.narrowest))) return long_.send(m);
+  if (m.bytes > LongMessages::kAbove || (!long_.idle() && long_.queues(m.lane, links_.place(set.narrowest))))
+    return long_.send(m);
   StagedPassage way(m.at);
   for (const LinkSet::Leg& leg : set.legs) {
-    BookedLink& link = links_[leg.link];
+    BookedLink& link = links_[links_.place(leg.link)];
     way.enter(leg.stage);
     way.pass(link.book(way.head(), m.bytes, calendar_.now()), link.latency());
   }
   arrive(m, way.end());
 }
 
-std::vector<std::uint64_t> ModelNetwork::link_bytes() const {
-  std::vector<std::uint64_t> bytes;
-  bytes.reserve(links_.size());
-  for (const BookedLink& p : links_) bytes.push_back(p.bytes());
+std::vector<std::uint64_t> BookedLinks::bytes() const {
+  std::vector<std::uint64_t> bytes(places_.size());
+  for (LinkId l = 0; l < places_.size(); ++l)
+    if (places_[l]) bytes[l] = links_[places_[l] - 1].bytes();
   return bytes;
 }
 

@@ -17,7 +17,7 @@ class ModelNetwork {
 
   Nanos now() const { return calendar_.now(); }
   void wake(EventId id, Nanos at) { calendar_.push(at, id); }
-  std::vector<std::uint64_t> link_bytes() const;
+  std::vector<std::uint64_t> link_bytes() const { return links_.bytes(); }
 
   bool next(std::vector<EventId>& due) {
     do {
@@ -39,8 +39,8 @@ class ModelNetwork {
     if (way.length > 0 && (m.bytes > LongMessages::kAbove || (!long_.idle() && long_.queues(m.lane, way.narrowest))))
       return long_.send(m, w);
     Nanos head = m.at, tail = m.at + m.least_ns;
-    for (const LinkId l : way.links()) {
-      BookedLink& link = links_[l];
+    for (const std::uint32_t place : way.links()) {
+      BookedLink& link = links_[place];
       const BookedLink::Passage passage = link.book(head, m.bytes, calendar_.now());
       head = passage.head + link.latency();
       tail = std::max(tail, passage.tail) + link.latency();
@@ -58,7 +58,7 @@ class ModelNetwork {
   void send_over(const LinkSet& set, const Message& m);
 
   Calendar calendar_;
-  std::vector<BookedLink> links_;
+  BookedLinks links_;
   Ways ways_;
   std::vector<Timeline> receivers_;  // by card
   LongMessages long_;

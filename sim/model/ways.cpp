@@ -24,9 +24,10 @@ std::uint32_t Ways::look_up(Card from, Card to) {
   way.users = 1;
   way.latency = 0;
   for (const LinkId l : route_) way.latency += cluster_.links()[l].latency_ns;
-  if (way.length > 0) way.narrowest = narrowest(cluster_, route_);
-  if (way.length > Way::kInline) way.far = std::make_unique_for_overwrite<LinkId[]>(way.length);
-  std::copy(route_.begin(), route_.end(), way.length > Way::kInline ? way.far.get() : way.near);
+  if (way.length > 0) way.narrowest = links_.place(narrowest(cluster_, route_));
+  if (way.length > Way::kInline) way.far = std::make_unique_for_overwrite<std::uint32_t[]>(way.length);
+  std::ranges::transform(route_, way.length > Way::kInline ? way.far.get() : way.near,
+                         [&](LinkId l) { return links_.place(l); });
   return i;
 }
 

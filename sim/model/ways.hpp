@@ -5,30 +5,30 @@
 #include <span>
 #include <vector>
 
-#include "libgccl/base/prefetch.hpp"
-#include "sim/engine/network.hpp"
+#include "sim/model/booked_link.hpp"
 
 namespace gccl::sim {
 
-// A route and what the engine asks of it. One cache line: a message touches it at the card and at its end.
+// A route, as places of its links, and what the engine asks of it. One cache line: a message touches it at the card and
+// at its end.
 struct alignas(64) Way {
   static constexpr std::uint32_t kInline = 8;
 
   Card to = ~Card(0);
   std::uint32_t length = 0;
-  LinkId narrowest = 0;
+  std::uint32_t narrowest = 0;
   std::uint32_t users = 0;
   Nanos latency = 0;
-  LinkId near[kInline];
-  std::unique_ptr<LinkId[]> far;  // instead of `near`, of longer routes
+  std::uint32_t near[kInline];
+  std::unique_ptr<std::uint32_t[]> far;  // instead of `near`, of longer routes
 
-  std::span<const LinkId> links() const { return {length <= kInline ? near : far.get(), length}; }
+  std::span<const std::uint32_t> links() const { return {length <= kInline ? near : far.get(), length}; }
 };
 
 // Keeps the last route from each card, as rings and trees keep their peers, and those that messages in flight hold.
 class Ways {
  public:
-  explicit Ways(const Cluster& cluster) : cluster_(cluster), last_(cluster.cards(), kNone) {}
+  Ways(const Cluster& cluster, BookedLinks& links) : cluster_(cluster), links_(links), last_(cluster.cards(), kNone) {}
 
   const Way& operator[](std::uint32_t i) const { return ways_[i]; }
   // Valid until the next call for the card, or longer where it is held.
@@ -48,6 +48,7 @@ class Ways {
   std::uint32_t acquire();
 
   const Cluster& cluster_;
+  BookedLinks& links_;
   std::vector<std::uint32_t> last_;  // by card
   std::vector<Way> ways_;
   std::vector<std::uint32_t> free_;
