@@ -32,6 +32,7 @@ endfunction()
 add_library(gccl_bench_loop STATIC cli/bench/run.cpp cli/bench/data.cpp cli/bench/job.cpp cli/calibrate/run.cpp
             cli/calibrate/measure.cpp cli/real/rank.cpp cli/output.cpp)
 target_link_libraries(gccl_bench_loop PUBLIC gccl_sim gccl_runtime)
+target_compile_options(gccl_bench_loop PRIVATE ${GCCL_WARM})
 gccl_join(gccl_bench_loop bench_loop cli/bench/run.cpp cli/bench/data.cpp cli/bench/job.cpp cli/calibrate/run.cpp
           cli/calibrate/measure.cpp cli/output.cpp)
 gccl_plugin(bench_native gccl_bench_loop)

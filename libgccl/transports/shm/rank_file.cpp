@@ -33,8 +33,8 @@ constexpr std::time_t kOldSeconds = 600;             // longer than any rank tak
 
 // Files of this process by name. Held too while a file is created, so that no sweep of another thread opens it before
 // it is listed here.
-std::mutex own_mutex;
-std::map<std::string, std::weak_ptr<RankFile>>& own() {
+std::mutex own_files_mutex;
+std::map<std::string, std::weak_ptr<RankFile>>& own_files() {
   static NoDestructor<std::map<std::string, std::weak_ptr<RankFile>>> map;
   return *map;
 }
@@ -72,13 +72,13 @@ std::string text_of_error(int error) {
   return text;
 }
 
-// With own_mutex held.
+// With own_files_mutex held.
 void RankFile::sweep() {
   const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir(kFolder), ::closedir);
   if (!folder) return;
   while (const dirent* const entry = ::readdir(folder.get())) {
     const std::string name = entry->d_name;
-    if (!is_name(name) || own().contains(name)) continue;
+    if (!is_name(name) || own_files().contains(name)) continue;
     const int fd = above_standard_streams(
         ::openat(::dirfd(folder.get()), entry->d_name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
     if (fd < 0) continue;
@@ -103,9 +103,9 @@ Status RankFile::create(std::shared_ptr<RankFile>* out) {
   f->path_ = "/" + f->name_;
   f->mine_ = true;
   {
-    std::lock_guard lock(own_mutex);
+    std::lock_guard lock(own_files_mutex);
     sweep();
-    own()[f->name_] = f;
+    own_files()[f->name_] = f;
     // Before the lock: closing any descriptor of the file would drop it.
     f->fd_ = above_standard_streams(::shm_open(f->path_.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600));
   }
@@ -127,8 +127,8 @@ Status RankFile::create(std::shared_ptr<RankFile>* out) {
 Status RankFile::open(const std::string& name, std::shared_ptr<RankFile>* out) {
   if (!is_name(name)) return Status::error(fmt::format("\"{}\" is no name of a rank's file", name), GCCL_ERR_SYSTEM);
   {
-    std::lock_guard lock(own_mutex);
-    if (const auto it = own().find(name); it != own().end())
+    std::lock_guard lock(own_files_mutex);
+    if (const auto it = own_files().find(name); it != own_files().end())
       if ((*out = it->second.lock())) return {};
   }
   std::shared_ptr<RankFile> f(new RankFile);
@@ -163,8 +163,8 @@ void RankFile::unlink() {
 RankFile::~RankFile() {
   unlink();
   if (mine_) {
-    std::lock_guard lock(own_mutex);
-    own().erase(name_);
+    std::lock_guard lock(own_files_mutex);
+    own_files().erase(name_);
   }
   if (fd_ >= 0) ::close(fd_);
 }

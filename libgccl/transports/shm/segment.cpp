@@ -20,8 +20,8 @@ namespace {
 constexpr std::uint32_t kClearing = 0x80000000;  // in Header::users: the last one is giving the memory back
 
 // Segments of this process by id.
-std::mutex own_mutex;
-std::map<std::uint64_t, std::weak_ptr<Segment>>& own() {
+std::mutex own_segments_mutex;
+std::map<std::uint64_t, std::weak_ptr<Segment>>& own_segments() {
   static NoDestructor<std::map<std::uint64_t, std::weak_ptr<Segment>>> map;
   return *map;
 }
@@ -68,8 +68,8 @@ Status Segment::create(const std::shared_ptr<RankFile>& file, std::uint32_t pipe
   h.id = s->id_;
   h.users.store(1, std::memory_order_release);
   s->counted_ = true;
-  std::lock_guard lock(own_mutex);
-  own()[s->id_] = s;
+  std::lock_guard lock(own_segments_mutex);
+  own_segments()[s->id_] = s;
   *out = std::move(s);
   return {};
 }
@@ -77,8 +77,8 @@ Status Segment::create(const std::shared_ptr<RankFile>& file, std::uint32_t pipe
 Status Segment::open(const std::shared_ptr<RankFile>& file, std::uint64_t offset, std::uint64_t id, std::uint32_t pipes,
                      std::shared_ptr<Segment>* out) {
   if (file->mine()) {
-    std::lock_guard lock(own_mutex);
-    if (const auto it = own().find(id); it != own().end())
+    std::lock_guard lock(own_segments_mutex);
+    if (const auto it = own_segments().find(id); it != own_segments().end())
       if ((*out = it->second.lock())) return {};
     return Status::error("a rank of this process has left the communicator already", GCCL_ERR_PEER_LOST);
   }
@@ -119,8 +119,8 @@ int Segment::reserve_pipe(std::uint32_t i, Reserved how_much) {
 
 Segment::~Segment() {
   if (owner_) {
-    std::lock_guard lock(own_mutex);
-    own().erase(id_);
+    std::lock_guard lock(own_segments_mutex);
+    own_segments().erase(id_);
   }
   bool last = owner_ && !counted_;
   if (counted_) {
