@@ -10,7 +10,6 @@
 #include "libgccl/algorithms/parts/in_switch.hpp"
 #include "libgccl/algorithms/parts/pairwise.hpp"
 #include "libgccl/algorithms/table.hpp"
-#include "libgccl/cost/pipelined.hpp"
 
 namespace gccl {
 namespace {
@@ -69,9 +68,10 @@ Cost inside_nodes(double bytes, const View& v, const CostModel& m) {
   return pairwise_cost(g, bytes * g / v.rails, Paths(m.node, m.inside, m));
 }
 
-// One chunk of so many bytes, alone.
-Cost through(double bytes, const View& v, const CostModel& m) {
-  const double part = bytes / v.rails, combine = m.combine(part);
+Cost nvls_tree_all_reduce_cost(const Call& c, const View& v, const CostModel& m) {
+  const double bytes = m.bytes(double(c.count)), part = bytes / v.rails, combine = m.combine(part);
+  if (c.count == 0) return 0;
+  if (v.all.size == 1) return c.in_place ? 0 : m.copy(bytes);
   Cost total = inside_nodes(bytes, v, m);
   const Hop hop = between_nodes(v, m);
   for (Count d = 1; 2 * d <= v.nodes; d *= 2) {
@@ -85,21 +85,18 @@ Cost through(double bytes, const View& v, const CostModel& m) {
   return total;
 }
 
-Cost nvls_tree_all_reduce_cost(const Call& c, const View& v, const CostModel& m) {
-  const double bytes = m.bytes(double(c.count));
-  if (c.count == 0) return 0;
-  if (v.all.size == 1) return c.in_place ? 0 : m.copy(bytes);
-  return through(bytes, v, m);
-}
+// What the ports reach of their rates; how much of a chunk's own way through a node its channel waits for, and how much
+// of that all channels' first chunks, which are in one phase at a time, add in bytes. Fitted to both engines' times on
+// 64 ranks of dgx-h100-superpod-2048 (1 GiB, 1 to 32 channels of 2 to 64 chunks), within 15 % of their mean.
+constexpr double kPortsReached = 0.95, kWayInChannel = 0.4, kWayInStep = 0.4, kLatenciesInChannel = 0.1;
 
-// How much of the latencies of a chunk's messages its channel waits for; how much longer the ports take for each level,
-// as channels that pass them in turns drift apart; and what channels that begin in step add to the first chunk, of each
-// level's bytes and of the ports' time, as far as bytes and not latencies make it long. Fitted to the model engine's
-// times on dgx-h100-superpod-2048 and deepseek-v3-h800-2048 (2 to 256 nodes, 16 MiB and 1 GiB, 1 to 16 channels of 1, 4
-// and 16 chunks): 11 % in the root mean square.
-constexpr double kLatenciesWaited = 0.6, kDriftOfLevel = 0.045, kLevelInStep = 0.4, kPortsInStep = 1.7;
+// For each level above those of that fit, with several channels: how much more the ports need, as channels that take
+// turns drift apart, and how much of a chunk's messages with its neighbours those that begin in step add. Fitted to the
+// model engine's times of 1 GiB on 128 to 2048 ranks of that cluster and of deepseek-v3-h800-2048.
+constexpr double kLevelsOfFit = 3, kDriftOfLevel = 0.03, kLevelInStep = 0.8;
 
-// The ports as in allreduce/tree.cpp, where both trees together need trees_ns_per_byte: a channel uses all rails.
+// The ports as in allreduce/tree.cpp, where both trees together need trees_ns_per_byte: a channel uses all rails. A
+// lane begins to reduce a chunk when the one before it is on its way to the next node.
 Cost nvls_tree_all_reduce_interval(const Call& c, const View& v, const CostModel& m, const Slicing& s) {
   const double bytes = m.bytes(double(c.count)), part = bytes / v.rails, g = CostModel::per_node(v);
   const Cost inside = switch_interval(*m.node_switch, g, bytes, s.lanes, m.exchange_gap_ns());
@@ -107,19 +104,15 @@ Cost nvls_tree_all_reduce_interval(const Call& c, const View& v, const CostModel
   const Hop hop = between_nodes(v, m);
   const double trees = m.rail.known() ? m.rail.trees_ns_per_byte : 4 * m.net_all.beta_ns_per_byte;
   const double share = s.lanes > 1 || v.nodes == 2 ? 1.0 / 2 : v.nodes == 3 ? 2.0 / 3 : 3.0 / 4;
-  const double levels = std::floor(std::log2(double(v.nodes))), neighbours = v.nodes == 2 ? 2 : 4;
-  const double drift = s.lanes > 1 ? 1 + kDriftOfLevel * levels : 1;
-  const Cost ports = std::max(inside, part * trees * share) * drift;
-  const Cost latencies = inside_nodes(0, v, m) + neighbours * hop.alpha_ns;
-  const Cost passing = neighbours * part * hop.beta_ns_per_byte + m.combine(part);
-  const Cost whole = kLatenciesWaited * latencies + inside_nodes(bytes, v, m) - inside_nodes(0, v, m) + passing;
-  const Cost combining = m.combine(part) * (s.lanes > 1 ? 2 : 3), gaps = (neighbours + 1) * m.exchange_gap_ns();
-  const Cost interval = std::max({combining, gaps, meeting(whole, ports, chunks_in_flight(s, 4))});
-
-  const Cost one = through(bytes, v, m);
-  const double of_bytes = std::sqrt(std::max(0.0, one - through(0, v, m)) / one);
-  const Cost in_step = (s.lanes > 2 ? kLevelInStep * levels * passing : 0) + kPortsInStep * double(s.lanes - 1) * ports;
-  return after_in_step(interval, one, one + of_bytes * in_step, s);
+  const Cost port = part * trees * share / kPortsReached, combining = m.combine(part) * (s.lanes > 1 ? 2 : 3);
+  const Cost latencies = inside_nodes(0, v, m) + 2 * hop.alpha_ns;
+  const Cost passing = (v.nodes == 2 ? 2 : 4) * part * hop.beta_ns_per_byte + m.combine(part);
+  const Cost way = inside_nodes(bytes, v, m) - inside_nodes(0, v, m) + passing;
+  const Cost channel = (kLatenciesInChannel * latencies + kWayInChannel * way) / double(s.lanes);
+  const double deep = s.lanes > 1 ? std::max(0.0, std::floor(std::log2(double(v.nodes))) - kLevelsOfFit) : 0;
+  const Cost step = (kWayInStep * way * double(s.lanes) + kLevelInStep * deep * passing) / double(s.shares);
+  const Cost gaps = (v.nodes == 2 ? 3 : 5) * m.exchange_gap_ns();
+  return std::max({combining, gaps, std::max(inside, port) * (1 + kDriftOfLevel * deep) + channel + step});
 }
 
 bool crossbar_nodes(const Call&, const View& v) { return v.all.size <= Count(v.nodes) * 256; }
