@@ -79,7 +79,7 @@ class LongMessages {
   }
   Nanos latency(const Train& t) const { return t.message.set ? t.message.set->latency : ways_[t.way].latency; }
   std::uint64_t queue(const Train& t) { return Channels::key(t.message.lane, narrowest(t)); }
-  // Calls f(link, leg) for each link on its way, in order.
+  // Calls f(link, leg) for each link on its way, in order; the leg names its link only where the message has a LinkSet.
   template <class F>
   void each_link(const Train& t, F f) {
     if (t.message.set) {
