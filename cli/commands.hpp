@@ -1,38 +1,54 @@
 // The commands of the program: each is a file that defines add_NAME, and its line here.
 #pragma once
 
+#include <filesystem>
+#include <functional>
+
 #include "cli/command.hpp"
 
-// In the order in which the help lists them.
+// In the order in which the help lists them: those of the program itself, and those of its plug-in "analysis", which
+// ./quickstart does not build.
 // clang-format off
-#define GCCL_COMMANDS(line) \
-  line(run) \
-  line(plan_parallel) \
-  line(availability) \
-  line(list) \
-  line(topology) \
-  line(explain) \
-  line(tune) \
-  line(compare) \
-  line(validate) \
-  line(fit) \
-  line(diagnose) \
-  line(doctor) \
-  line(verify) \
-  line(bench) \
-  line(calibrate) \
-  line(launch) \
-  line(pmpi) \
-  line(completion) \
-  line(help)
+#define GCCL_COMMANDS(own, analysis) \
+  own(run) \
+  analysis(plan_parallel) \
+  analysis(availability) \
+  own(list) \
+  own(topology) \
+  own(explain) \
+  analysis(tune) \
+  analysis(compare) \
+  analysis(validate) \
+  analysis(fit) \
+  analysis(diagnose) \
+  analysis(doctor) \
+  own(verify) \
+  own(bench) \
+  analysis(calibrate) \
+  own(launch) \
+  own(pmpi) \
+  own(completion) \
+  own(help)
 // clang-format on
 
 namespace gccl {
 
 // Adds the subcommand to the program. Its callback sets exit_code, which is 0 else; wrong input and failures may leave
 // it as exceptions (json::InputError, sim::JobFailed).
-#define GCCL_DECLARE(name) void add_##name(Command& app, int& exit_code);
-GCCL_COMMANDS(GCCL_DECLARE)
+using AddCommand = void(Command& app, int& exit_code);
+#define GCCL_DECLARE(name) AddCommand add_##name;
+GCCL_COMMANDS(GCCL_DECLARE, GCCL_DECLARE)
 #undef GCCL_DECLARE
+
+// All commands of which the first typed word may speak: those of the plug-in only where it is none of the program's
+// own, so that these start at once and run where the plug-in is not built.
+void add_commands(Command& app, int& exit_code, std::string_view typed);
+
+// What the plug-in "analysis" gives the program: its commands, by their names above ("gccl_analysis_command"), and the
+// step of an LLM for gccl run ("gccl_analysis_step", prepare_step of analysis/step.hpp).
+struct RunArguments;  // run.hpp
+using AnalysisCommand = AddCommand*(const char* name);
+using AnalysisStep = void(const RunArguments& a, const std::filesystem::path& file, std::function<int()>* prepared);
+void* analysis_plugin(const char* entry);  // throws json::InputError where it is not built
 
 }  // namespace gccl

@@ -35,9 +35,7 @@ int run(int argc, char** argv) {
   Command app("General Collective Communications Library: collectives, simulated and real", "gccl");
   app.add_version_flag();
   int exit_code = 0;
-#define GCCL_ADD(name) add_##name(app, exit_code);
-  GCCL_COMMANDS(GCCL_ADD)
-#undef GCCL_ADD
+  add_commands(app, exit_code, argc > 1 ? argv[1] : "");
   if (argc <= 1) {
     write_stdout(app.help());
     return 0;

@@ -19,12 +19,10 @@
 #include "cli/output.hpp"
 #include "cli/real/network.hpp"
 #include "cli/real/real.hpp"
-#include "cli/step.hpp"
 #include "libgccl/cluster/files.hpp"
 #include "libgccl/cluster/shipped.hpp"
 #include "libgccl/json/nearest.hpp"
 #include "libgccl/json/schema_of.hpp"
-#include "sim/llm/workload.hpp"
 #include "sim/report/csv.hpp"
 #include "sim/report/html.hpp"
 #include "sim/report/table.hpp"
@@ -250,7 +248,10 @@ int Prepared::play() {
 
 std::function<int()> prepare_file(const RunArguments& a) {
   const std::filesystem::path file = find_shipped_to_run(a.scenario);
-  return json::schema_of(file) == "gccl/workload/1" ? prepare_step(a, file) : prepare_scenario(a, file);
+  if (json::schema_of(file) != "gccl/workload/1") return prepare_scenario(a, file);
+  std::function<int()> step;
+  reinterpret_cast<AnalysisStep*>(analysis_plugin("gccl_analysis_step"))(a, file, &step);
+  return step;
 }
 
 // Each after the other; what a mistake in one of them is said to be comes before anything is played.

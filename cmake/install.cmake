@@ -40,7 +40,7 @@ foreach(name gccl gccl-core gccl-static)
   install(FILES ${PROJECT_BINARY_DIR}/to_install/${name}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 endforeach()
 
-set(installed gccl gccl_core gccl_static gccl_executable gccl_nccl_tuner ${gccl_plugins})
+set(installed gccl gccl_core gccl_static gccl_executable gccl_pages gccl_nccl_tuner ${gccl_plugins})
 if(TARGET gccl_pmpi)
   list(APPEND installed gccl_pmpi)
 endif()

@@ -23,6 +23,25 @@ for library in simgrid mpi ns3 hwloc boost crypto; do
   grep -qi "lib$library" <<<"$needed" && fail "gccl needs lib$library"
 done
 
+# A build of ./quickstart has no plug-in "analysis": scenarios are played, and what needs it says how it is built.
+mkdir half
+cp "$gccl" half/gccl
+ln -s "$(dirname "$gccl")/share" half/share
+touch half/CMakeCache.txt
+whole=$gccl gccl=$PWD/half/gccl
+says "gccl 0." 0 -V
+says "held" 0 run llm-step
+says "Not built yet: cmake --build $PWD/half --target gccl_program" 0
+for words in "tune pcie-box" "fit x -o y" "calibrate -o x" "run llm-step decode-tensor-8"; do
+  read -ra command <<<"$words"
+  says "libgccl_analysis.so" 2 "${command[@]}"
+  says "not built by ./quickstart but by cmake --build $PWD/half --target gccl_program" 2 "${command[@]}"
+done
+says "did you mean \"tune\"?" 2 tnue
+rm half/CMakeCache.txt
+says "cmake --install FOLDER" 2 tune pcie-box
+gccl=$whole
+
 says "gccl 0." 0 -V
 says "gccl 0." 0 --version
 says "Usage: gccl run" 0 help run

@@ -1,4 +1,4 @@
-#include "cli/step.hpp"
+#include "cli/analysis/step.hpp"
 
 #include <fmt/format.h>
 #include <signal.h>

@@ -6,10 +6,10 @@
 #include <memory>
 #include <thread>
 
+#include "cli/analysis/measured.hpp"
 #include "cli/catalogue.hpp"
 #include "cli/commands.hpp"
 #include "cli/engines.hpp"
-#include "cli/measured.hpp"
 #include "cli/output.hpp"
 #include "cli/plugin.hpp"
 #include "libgccl/cluster/shipped.hpp"

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <memory>
 
+#include "cli/analysis/measured.hpp"
 #include "cli/commands.hpp"
 #include "cli/engines.hpp"
-#include "cli/measured.hpp"
 #include "cli/output.hpp"
 #include "sim/measured/diagnosis/diagnosis.hpp"
 

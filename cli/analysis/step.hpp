@@ -9,8 +9,6 @@
 
 namespace gccl {
 
-struct RunArguments;  // run.hpp
-
 // Reads a workload's file and what the options change in it, and throws what is wrong with either; what is returned
 // plays the step, writes its results and returns the exit code.
 std::function<int()> prepare_step(const RunArguments& a, const std::filesystem::path& file);

@@ -6,9 +6,9 @@
 #include <memory>
 #include <thread>
 
+#include "cli/analysis/measured.hpp"
 #include "cli/commands.hpp"
 #include "cli/engines.hpp"
-#include "cli/measured.hpp"
 #include "cli/output.hpp"
 #include "sim/measured/validation/validation.hpp"
 

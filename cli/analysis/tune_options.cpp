@@ -1,4 +1,4 @@
-#include "cli/tune/options.hpp"
+#include "cli/analysis/tune_options.hpp"
 
 #include <fmt/format.h>
 

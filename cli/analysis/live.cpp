@@ -1,4 +1,4 @@
-#include "cli/live.hpp"
+#include "cli/analysis/live.hpp"
 
 #include <fmt/format.h>
 #include <sys/wait.h>

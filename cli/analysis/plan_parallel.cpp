@@ -6,12 +6,12 @@
 #include <memory>
 #include <thread>
 
+#include "cli/analysis/step.hpp"
 #include "cli/catalogue.hpp"
 #include "cli/commands.hpp"
 #include "cli/engines.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/output.hpp"
-#include "cli/step.hpp"
 #include "libgccl/base/limits.hpp"
 #include "sim/llm/parallel_plan.hpp"
 

@@ -5,11 +5,11 @@
 
 #include <memory>
 
+#include "cli/analysis/tune_options.hpp"
 #include "cli/commands.hpp"
 #include "cli/engines.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/output.hpp"
-#include "cli/tune/options.hpp"
 #include "libgccl/cluster/files.hpp"
 #include "libgccl/cluster/read/nccl_settings.hpp"
 #include "libgccl/cluster/read/tuning_file.hpp"

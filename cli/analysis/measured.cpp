@@ -1,11 +1,11 @@
-#include "cli/measured.hpp"
+#include "cli/analysis/measured.hpp"
 
 #include <fmt/format.h>
 
 #include <thread>
 
+#include "cli/analysis/live.hpp"
 #include "cli/catalogue.hpp"
-#include "cli/live.hpp"
 #include "libgccl/cluster/files.hpp"
 #include "libgccl/cluster/shipped.hpp"
 #include "libgccl/json/nearest.hpp"
