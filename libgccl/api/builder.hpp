@@ -39,7 +39,8 @@ class Builder {
     if (count > most) status_ = invalid(fmt::format("count is {}: expected at most {}", count, most));
   }
 
-  bool at_root() const { return c_.rank() == Rank(root_); }
+  // This rank has such a buffer.
+  bool has(const Held& held) const { return held.by(c_.rank(), Rank(root_)); }
   bool in_place(const void* given, const void* same) { return in_place(given, address(same)); }
   bool in_place(const void* given, std::uintptr_t same) {
     if (given != GCCL_IN_PLACE && (!given || address(given) != same)) return false;

@@ -1,4 +1,6 @@
 // The communication calls: arguments checked and turned into work.
+#include "libgccl/api/calls.hpp"
+
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -6,13 +8,10 @@
 #include <numeric>
 
 #include "libgccl/api/builder.hpp"
-#include "libgccl/api/guard.hpp"
 #include "libgccl/base/splitmix.hpp"
 
 namespace gccl {
 namespace {
-
-constexpr std::optional<GCCL_Op> kNone;
 
 // A small blocking call that repeats the one before: true when it is done, with its result.
 inline bool again(Communicator& c, const Communicator::Key& key, const void* in, void* out, bool non_blocking,
@@ -51,6 +50,50 @@ Count checksum(const std::size_t* counts, Rank n) {
 
 const Lengths& lengths(const void* table) { return *static_cast<const Lengths*>(table); }
 
+// A collective whose blocks are equal: where its buffers lie and how long they are follows from its definition. The
+// rules of in place: schedule/call.hpp. A call in the main path of a program is repeated without a look at its
+// arguments where it is like the last one of its kind.
+template <Collective kind>
+GCCL_Result equal_blocks(const void* sendbuf, void* recvbuf, std::size_t count, GCCL_Dtype dtype,
+                         std::optional<GCCL_Op> op, int root, GCCL_Comm comm, GCCL_Request* request,
+                         bool non_blocking) {
+  constexpr Held input = definition(kind).input, output = definition(kind).output;
+  constexpr bool own_of_output = input.extent == Extent::own && output.extent == Extent::every;
+  Communicator* const c = communicator_of(comm);
+  if (!c) return GCCL_ERR_INVALID_ARGUMENT;
+  bool repeats = !has_root(kind) && sendbuf && recvbuf;
+  // Surely not in place: the own block of recvbuf begins within 8 bytes an element.
+  if constexpr (own_of_output)
+    repeats = repeats && (sendbuf < recvbuf || address(sendbuf) > address(recvbuf, c->rank() * count, 8)) &&
+              sendbuf != GCCL_IN_PLACE && !user_defined(dtype);
+  const Communicator::Key key{.kind = std::uint8_t(kind),
+                              .in_place = !own_of_output && (sendbuf == GCCL_IN_PLACE || sendbuf == recvbuf),
+                              .dtype = dtype,
+                              .op = op.value_or(kNoOp),
+                              .root = Rank(root),
+                              .count = count};
+  GCCL_Result result;
+  if (repeats && again(*c, key, sendbuf, recvbuf, non_blocking, &result)) return result;
+  Builder b(*c, kind, count, dtype, op, root);
+  const auto elements = [&](Extent e) { return e == Extent::every ? count * b.n() : count; };
+  const bool gives = b.has(input), gets = b.has(output);
+  if constexpr (input.at_root) {  // scatter: the root's block may stay where it is
+    const auto own = gives && sendbuf ? address(sendbuf, b.me() * count, b.element_bytes()) : 0;
+    if (gives) b.input(sendbuf, "sendbuf", elements(input.extent));
+    if (!gives || !b.in_place(recvbuf, own)) b.output(recvbuf, "recvbuf", elements(output.extent));
+  } else {
+    const auto own = own_of_output && recvbuf ? address(recvbuf, b.me() * count, b.element_bytes()) : 0;
+    if (!gets || !b.in_place(sendbuf, own_of_output ? own : address(recvbuf)))
+      b.input(sendbuf, "sendbuf", elements(input.extent));
+    if (gets) b.output(recvbuf, "recvbuf", elements(output.extent));
+  }
+  b.counted(counts_blocks(kind) ? count * b.n() : count);
+  if (repeats) b.repeatable(key);
+  return b.go(request, non_blocking);
+}
+
+}  // namespace
+
 GCCL_Result broadcast(void* buf, size_t count, GCCL_Dtype dtype, int root, GCCL_Comm comm, GCCL_Request* request,
                       bool non_blocking) {
   Communicator* const c = communicator_of(comm);
@@ -63,7 +106,7 @@ GCCL_Result broadcast(void* buf, size_t count, GCCL_Dtype dtype, int root, GCCL_
                               .count = count};
   GCCL_Result result;
   if (buf && again(*c, key, nullptr, buf, non_blocking, &result)) return result;
-  Builder b(*c, Collective::broadcast, count, dtype, kNone, root);
+  Builder b(*c, Collective::broadcast, count, dtype, {}, root);
   b.work().call.in_place = true;
   b.output(buf, "buf", count);
   b.counted(count);
@@ -71,60 +114,34 @@ GCCL_Result broadcast(void* buf, size_t count, GCCL_Dtype dtype, int root, GCCL_
   return b.go(request, non_blocking);
 }
 
-GCCL_Result reduce_to_root(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, GCCL_Op op, int root,
-                           GCCL_Comm comm, GCCL_Request* request, bool non_blocking) {
-  Communicator* const c = communicator_of(comm);
-  if (!c) return GCCL_ERR_INVALID_ARGUMENT;
-  Builder b(*c, Collective::reduce, count, dtype, op, root);
-  if (b.at_root()) {
-    if (!b.in_place(sendbuf, recvbuf)) b.input(sendbuf, "sendbuf", count);
-    b.output(recvbuf, "recvbuf", count);
-  } else {
-    b.input(sendbuf, "sendbuf", count);
-  }
-  b.counted(count);
-  return b.go(request, non_blocking);
+GCCL_Result reduce(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, GCCL_Op op, int root,
+                   GCCL_Comm comm, GCCL_Request* request, bool non_blocking) {
+  return equal_blocks<Collective::reduce>(sendbuf, recvbuf, count, dtype, op, root, comm, request, non_blocking);
 }
 
 GCCL_Result allreduce(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, GCCL_Op op, GCCL_Comm comm,
                       GCCL_Request* request, bool non_blocking) {
-  Communicator* const c = communicator_of(comm);
-  if (!c) return GCCL_ERR_INVALID_ARGUMENT;
-  const Communicator::Key key{.kind = std::uint8_t(Collective::allreduce),
-                              .in_place = sendbuf == GCCL_IN_PLACE || sendbuf == recvbuf,
-                              .dtype = dtype,
-                              .op = op,
-                              .root = Rank(0),
-                              .count = count};
-  GCCL_Result result;
-  if (sendbuf && recvbuf && again(*c, key, sendbuf, recvbuf, non_blocking, &result)) return result;
-  Builder b(*c, Collective::allreduce, count, dtype, op, 0);
-  if (!b.in_place(sendbuf, recvbuf)) b.input(sendbuf, "sendbuf", count);
-  b.output(recvbuf, "recvbuf", count);
-  b.counted(count);
-  b.repeatable(key);
-  return b.go(request, non_blocking);
+  return equal_blocks<Collective::allreduce>(sendbuf, recvbuf, count, dtype, op, 0, comm, request, non_blocking);
 }
 
 GCCL_Result allgather(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, GCCL_Comm comm,
                       GCCL_Request* request, bool non_blocking) {
-  Communicator* const c = communicator_of(comm);
-  if (!c) return GCCL_ERR_INVALID_ARGUMENT;
-  const Communicator::Key key{
-      .kind = std::uint8_t(Collective::allgather), .in_place = false, .dtype = dtype, .op = kNoOp, .count = count};
-  // Surely not in place: the own block of recvbuf begins within 8 bytes an element.
-  const bool apart = sendbuf && recvbuf &&
-                     (sendbuf < recvbuf || address(sendbuf) > address(recvbuf, c->rank() * count, 8)) &&
-                     sendbuf != GCCL_IN_PLACE && !user_defined(dtype);
-  GCCL_Result result;
-  if (apart && again(*c, key, sendbuf, recvbuf, non_blocking, &result)) return result;
-  Builder b(*c, Collective::allgather, count, dtype, kNone, 0);
-  const auto own = recvbuf ? address(recvbuf, b.me() * count, b.element_bytes()) : 0;
-  if (!b.in_place(sendbuf, own)) b.input(sendbuf, "sendbuf", count);
-  b.output(recvbuf, "recvbuf", count * b.n());
-  b.counted(count * b.n());
-  if (apart) b.repeatable(key);
-  return b.go(request, non_blocking);
+  return equal_blocks<Collective::allgather>(sendbuf, recvbuf, count, dtype, {}, 0, comm, request, non_blocking);
+}
+
+GCCL_Result alltoall(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, GCCL_Comm comm,
+                     GCCL_Request* request, bool non_blocking) {
+  return equal_blocks<Collective::alltoall>(sendbuf, recvbuf, count, dtype, {}, 0, comm, request, non_blocking);
+}
+
+GCCL_Result scatter(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, int root, GCCL_Comm comm,
+                    GCCL_Request* request, bool non_blocking) {
+  return equal_blocks<Collective::scatter>(sendbuf, recvbuf, count, dtype, {}, root, comm, request, non_blocking);
+}
+
+GCCL_Result gather(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, int root, GCCL_Comm comm,
+                   GCCL_Request* request, bool non_blocking) {
+  return equal_blocks<Collective::gather>(sendbuf, recvbuf, count, dtype, {}, root, comm, request, non_blocking);
 }
 
 GCCL_Result allgatherv(const void* sendbuf, void* recvbuf, const size_t* counts, const size_t* displs, GCCL_Dtype dtype,
@@ -132,7 +149,7 @@ GCCL_Result allgatherv(const void* sendbuf, void* recvbuf, const size_t* counts,
   Communicator* const c = communicator_of(comm);
   if (!c) return GCCL_ERR_INVALID_ARGUMENT;
   if (!counts) return failed(invalid(fmt::format("allgatherv: counts is null: expected {} lengths", c->size())));
-  Builder b(*c, Collective::allgatherv, 0, dtype, kNone, 0);
+  Builder b(*c, Collective::allgatherv, 0, dtype, {}, 0);
   Work& w = b.work();
   w.lengths = std::make_unique<Lengths>();
   w.lengths->me = b.me();
@@ -190,32 +207,12 @@ GCCL_Result reduce_scatterv(const void* sendbuf, void* recvbuf, const size_t* co
   return reduce_scatter(sendbuf, recvbuf, 0, counts, dtype, op, comm, request, non_blocking);
 }
 
-GCCL_Result alltoall(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, GCCL_Comm comm,
-                     GCCL_Request* request, bool non_blocking) {
-  Communicator* const c = communicator_of(comm);
-  if (!c) return GCCL_ERR_INVALID_ARGUMENT;
-  const Communicator::Key key{.kind = std::uint8_t(Collective::alltoall),
-                              .in_place = sendbuf == GCCL_IN_PLACE || sendbuf == recvbuf,
-                              .dtype = dtype,
-                              .op = kNoOp,
-                              .root = Rank(0),
-                              .count = count};
-  GCCL_Result result;
-  if (sendbuf && recvbuf && again(*c, key, sendbuf, recvbuf, non_blocking, &result)) return result;
-  Builder b(*c, Collective::alltoall, count, dtype, kNone, 0);
-  if (!b.in_place(sendbuf, recvbuf)) b.input(sendbuf, "sendbuf", count * b.n());
-  b.output(recvbuf, "recvbuf", count * b.n());
-  b.counted(count * b.n());
-  b.repeatable(key);
-  return b.go(request, non_blocking);
-}
-
 GCCL_Result alltoallv(const void* sendbuf, const size_t* sendcounts, const size_t* sdispls, void* recvbuf,
                       const size_t* recvcounts, const size_t* rdispls, GCCL_Dtype dtype, GCCL_Comm comm,
                       GCCL_Request* request, bool non_blocking) {
   Communicator* const c = communicator_of(comm);
   if (!c) return GCCL_ERR_INVALID_ARGUMENT;
-  Builder b(*c, Collective::alltoallv, 0, dtype, kNone, 0);
+  Builder b(*c, Collective::alltoallv, 0, dtype, {}, 0);
   const bool in_place = b.in_place(sendbuf, recvbuf);
   if (!recvcounts || (!in_place && !sendcounts))
     return failed(invalid(fmt::format("alltoallv: {} is null: expected {} lengths",
@@ -248,38 +245,6 @@ GCCL_Result alltoallv(const void* sendbuf, const size_t* sendcounts, const size_
   return b.go(request, non_blocking);
 }
 
-GCCL_Result scatter(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, int root, GCCL_Comm comm,
-                    GCCL_Request* request, bool non_blocking) {
-  Communicator* const c = communicator_of(comm);
-  if (!c) return GCCL_ERR_INVALID_ARGUMENT;
-  Builder b(*c, Collective::scatter, count, dtype, kNone, root);
-  if (b.at_root()) {
-    const auto own = sendbuf ? address(sendbuf, b.me() * count, b.element_bytes()) : 0;
-    b.input(sendbuf, "sendbuf", count * b.n());
-    if (!b.in_place(recvbuf, own)) b.output(recvbuf, "recvbuf", count);
-  } else {
-    b.output(recvbuf, "recvbuf", count);
-  }
-  b.counted(count * b.n());
-  return b.go(request, non_blocking);
-}
-
-GCCL_Result gather(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, int root, GCCL_Comm comm,
-                   GCCL_Request* request, bool non_blocking) {
-  Communicator* const c = communicator_of(comm);
-  if (!c) return GCCL_ERR_INVALID_ARGUMENT;
-  Builder b(*c, Collective::gather, count, dtype, kNone, root);
-  if (b.at_root()) {
-    const auto own = recvbuf ? address(recvbuf, b.me() * count, b.element_bytes()) : 0;
-    if (!b.in_place(sendbuf, own)) b.input(sendbuf, "sendbuf", count);
-    b.output(recvbuf, "recvbuf", count * b.n());
-  } else {
-    b.input(sendbuf, "sendbuf", count);
-  }
-  b.counted(count * b.n());
-  return b.go(request, non_blocking);
-}
-
 GCCL_Result barrier(GCCL_Comm comm, GCCL_Request* request, bool non_blocking) {
   Communicator* const c = communicator_of(comm);
   if (!c) return GCCL_ERR_INVALID_ARGUMENT;
@@ -291,7 +256,7 @@ GCCL_Result barrier(GCCL_Comm comm, GCCL_Request* request, bool non_blocking) {
                               .count = 0};
   GCCL_Result result;
   if (again(*c, key, nullptr, nullptr, non_blocking, &result)) return result;
-  Builder b(*c, Collective::barrier, 0, GCCL_UINT8, kNone, 0);
+  Builder b(*c, Collective::barrier, 0, GCCL_UINT8, {}, 0);
   b.repeatable(key);
   return b.go(request, non_blocking);
 }
@@ -316,7 +281,7 @@ GCCL_Result point_to_point(bool sends, const void* buf, size_t count, GCCL_Dtype
                           .bytes = count * element_bytes};
     if (c->quick_transfer(what, const_cast<void*>(buf))) return GCCL_SUCCESS;
   }
-  Builder b(*c, Collective::sendrecv, count, dtype, kNone, peer);
+  Builder b(*c, Collective::sendrecv, count, dtype, {}, peer);
   b.work().what.kind = sends ? kSendKind : kRecvKind;
   if (sends) {
     b.input(buf, "buf", count);
@@ -327,137 +292,4 @@ GCCL_Result point_to_point(bool sends, const void* buf, size_t count, GCCL_Dtype
   return b.go(request, non_blocking);
 }
 
-}  // namespace
 }  // namespace gccl
-
-using gccl::guarded;
-
-extern "C" {
-
-GCCL_Result GCCL_Send(const void* buf, size_t count, GCCL_Dtype dtype, int dest, GCCL_Comm comm) {
-  return guarded(comm, [&] { return gccl::point_to_point(true, buf, count, dtype, dest, comm, nullptr, false); });
-}
-GCCL_Result GCCL_Isend(const void* buf, size_t count, GCCL_Dtype dtype, int dest, GCCL_Comm comm,
-                       GCCL_Request* request) {
-  return guarded(comm, [&] { return gccl::point_to_point(true, buf, count, dtype, dest, comm, request, true); });
-}
-
-GCCL_Result GCCL_Recv(void* buf, size_t count, GCCL_Dtype dtype, int source, GCCL_Comm comm) {
-  return guarded(comm, [&] { return gccl::point_to_point(false, buf, count, dtype, source, comm, nullptr, false); });
-}
-GCCL_Result GCCL_Irecv(void* buf, size_t count, GCCL_Dtype dtype, int source, GCCL_Comm comm, GCCL_Request* request) {
-  return guarded(comm, [&] { return gccl::point_to_point(false, buf, count, dtype, source, comm, request, true); });
-}
-
-GCCL_Result GCCL_Broadcast(void* buf, size_t count, GCCL_Dtype dtype, int root, GCCL_Comm comm) {
-  return guarded(comm, [&] { return gccl::broadcast(buf, count, dtype, root, comm, nullptr, false); });
-}
-GCCL_Result GCCL_Ibroadcast(void* buf, size_t count, GCCL_Dtype dtype, int root, GCCL_Comm comm,
-                            GCCL_Request* request) {
-  return guarded(comm, [&] { return gccl::broadcast(buf, count, dtype, root, comm, request, true); });
-}
-
-GCCL_Result GCCL_Reduce(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, GCCL_Op op, int root,
-                        GCCL_Comm comm) {
-  return guarded(comm,
-                 [&] { return gccl::reduce_to_root(sendbuf, recvbuf, count, dtype, op, root, comm, nullptr, false); });
-}
-GCCL_Result GCCL_Ireduce(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, GCCL_Op op, int root,
-                         GCCL_Comm comm, GCCL_Request* request) {
-  return guarded(comm,
-                 [&] { return gccl::reduce_to_root(sendbuf, recvbuf, count, dtype, op, root, comm, request, true); });
-}
-
-GCCL_Result GCCL_Allreduce(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, GCCL_Op op,
-                           GCCL_Comm comm) {
-  return guarded(comm, [&] { return gccl::allreduce(sendbuf, recvbuf, count, dtype, op, comm, nullptr, false); });
-}
-GCCL_Result GCCL_Iallreduce(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, GCCL_Op op,
-                            GCCL_Comm comm, GCCL_Request* request) {
-  return guarded(comm, [&] { return gccl::allreduce(sendbuf, recvbuf, count, dtype, op, comm, request, true); });
-}
-
-GCCL_Result GCCL_Allgather(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, GCCL_Comm comm) {
-  return guarded(comm, [&] { return gccl::allgather(sendbuf, recvbuf, count, dtype, comm, nullptr, false); });
-}
-GCCL_Result GCCL_Iallgather(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, GCCL_Comm comm,
-                            GCCL_Request* request) {
-  return guarded(comm, [&] { return gccl::allgather(sendbuf, recvbuf, count, dtype, comm, request, true); });
-}
-
-GCCL_Result GCCL_Allgatherv(const void* sendbuf, void* recvbuf, const size_t* counts, const size_t* displs,
-                            GCCL_Dtype dtype, GCCL_Comm comm) {
-  return guarded(comm, [&] { return gccl::allgatherv(sendbuf, recvbuf, counts, displs, dtype, comm, nullptr, false); });
-}
-GCCL_Result GCCL_Iallgatherv(const void* sendbuf, void* recvbuf, const size_t* counts, const size_t* displs,
-                             GCCL_Dtype dtype, GCCL_Comm comm, GCCL_Request* request) {
-  return guarded(comm, [&] { return gccl::allgatherv(sendbuf, recvbuf, counts, displs, dtype, comm, request, true); });
-}
-
-GCCL_Result GCCL_Reduce_scatter(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, GCCL_Op op,
-                                GCCL_Comm comm) {
-  return guarded(
-      comm, [&] { return gccl::reduce_scatter(sendbuf, recvbuf, count, nullptr, dtype, op, comm, nullptr, false); });
-}
-GCCL_Result GCCL_Ireduce_scatter(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, GCCL_Op op,
-                                 GCCL_Comm comm, GCCL_Request* request) {
-  return guarded(
-      comm, [&] { return gccl::reduce_scatter(sendbuf, recvbuf, count, nullptr, dtype, op, comm, request, true); });
-}
-
-GCCL_Result GCCL_Reduce_scatterv(const void* sendbuf, void* recvbuf, const size_t* counts, GCCL_Dtype dtype, GCCL_Op op,
-                                 GCCL_Comm comm) {
-  return guarded(comm,
-                 [&] { return gccl::reduce_scatterv(sendbuf, recvbuf, counts, dtype, op, comm, nullptr, false); });
-}
-GCCL_Result GCCL_Ireduce_scatterv(const void* sendbuf, void* recvbuf, const size_t* counts, GCCL_Dtype dtype,
-                                  GCCL_Op op, GCCL_Comm comm, GCCL_Request* request) {
-  return guarded(comm, [&] { return gccl::reduce_scatterv(sendbuf, recvbuf, counts, dtype, op, comm, request, true); });
-}
-
-GCCL_Result GCCL_Alltoall(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, GCCL_Comm comm) {
-  return guarded(comm, [&] { return gccl::alltoall(sendbuf, recvbuf, count, dtype, comm, nullptr, false); });
-}
-GCCL_Result GCCL_Ialltoall(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, GCCL_Comm comm,
-                           GCCL_Request* request) {
-  return guarded(comm, [&] { return gccl::alltoall(sendbuf, recvbuf, count, dtype, comm, request, true); });
-}
-
-GCCL_Result GCCL_Alltoallv(const void* sendbuf, const size_t* sendcounts, const size_t* sdispls, void* recvbuf,
-                           const size_t* recvcounts, const size_t* rdispls, GCCL_Dtype dtype, GCCL_Comm comm) {
-  return guarded(comm, [&] {
-    return gccl::alltoallv(sendbuf, sendcounts, sdispls, recvbuf, recvcounts, rdispls, dtype, comm, nullptr, false);
-  });
-}
-GCCL_Result GCCL_Ialltoallv(const void* sendbuf, const size_t* sendcounts, const size_t* sdispls, void* recvbuf,
-                            const size_t* recvcounts, const size_t* rdispls, GCCL_Dtype dtype, GCCL_Comm comm,
-                            GCCL_Request* request) {
-  return guarded(comm, [&] {
-    return gccl::alltoallv(sendbuf, sendcounts, sdispls, recvbuf, recvcounts, rdispls, dtype, comm, request, true);
-  });
-}
-
-GCCL_Result GCCL_Scatter(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, int root, GCCL_Comm comm) {
-  return guarded(comm, [&] { return gccl::scatter(sendbuf, recvbuf, count, dtype, root, comm, nullptr, false); });
-}
-GCCL_Result GCCL_Iscatter(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, int root, GCCL_Comm comm,
-                          GCCL_Request* request) {
-  return guarded(comm, [&] { return gccl::scatter(sendbuf, recvbuf, count, dtype, root, comm, request, true); });
-}
-
-GCCL_Result GCCL_Gather(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, int root, GCCL_Comm comm) {
-  return guarded(comm, [&] { return gccl::gather(sendbuf, recvbuf, count, dtype, root, comm, nullptr, false); });
-}
-GCCL_Result GCCL_Igather(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype dtype, int root, GCCL_Comm comm,
-                         GCCL_Request* request) {
-  return guarded(comm, [&] { return gccl::gather(sendbuf, recvbuf, count, dtype, root, comm, request, true); });
-}
-
-GCCL_Result GCCL_Barrier(GCCL_Comm comm) {
-  return guarded(comm, [&] { return gccl::barrier(comm, nullptr, false); });
-}
-GCCL_Result GCCL_Ibarrier(GCCL_Comm comm, GCCL_Request* request) {
-  return guarded(comm, [&] { return gccl::barrier(comm, request, true); });
-}
-
-}  // extern "C"
