@@ -22,7 +22,8 @@ struct Algorithm {
   std::string_view bytes{};  // sent by the rank that sends most
   // The steps of rank view.all.rank for one share. Peers are ranks of the communicator.
   Schedule (*make)(Call, View, Share);
-  // Elements of scratch that one lane needs for one share; null means none.
+  // Elements of scratch that one lane needs for one share; null means none. Lanes never share it, so they never meet
+  // there, and transports can reserve it.
   Count (*scratch)(const Call&, const View&, Share) = nullptr;
   // False where the algorithm cannot serve the call, or has so many messages on so many ranks that it never should
   // (few_ranks.hpp); speed alone is for `cost`. Null means always true.
