@@ -1,6 +1,7 @@
-// The parts of the program that need SimGrid, MPI or the runtime, and all commands but those that play scenarios: private
-// shared libraries that are loaded when a command needs them, so that the others start at once (`gccl --version` in 7 ms
-// instead of 170), run where these are not installed, and need not wait for the other half of the code. They are loaded with RTLD_LOCAL: libsimgrid defines MPI_* for its simulated MPI, and each plug-in
+// The parts of the program that need SimGrid, MPI or the runtime, and all commands but those that play scenarios:
+// private shared libraries that are loaded when a command needs them, so that the others start at once (`gccl
+// --version` in 7 ms instead of 170), run where these are not installed, and need not wait for the other half of the
+// code to be built. They are loaded with RTLD_LOCAL: libsimgrid defines MPI_* for its simulated MPI, and each plug-in
 // must find the MPI that it was linked with.
 #pragma once
 
