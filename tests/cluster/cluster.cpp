@@ -280,6 +280,15 @@ TEST_CASE("inside a node the shortest way wins, then the wider one; NICs pass no
            "");
   CHECK(names(*box, 0, 1).size() == 2);
   CHECK(names(*box, 0, 4).size() == 5);
+  // Each switch with a way of its own to those of other root complexes: no two switches share it.
+  const auto own = make(
+      R"([{"count": 1, "cards": 8, "inside": {"kind": "pcie_tree", "cards_per_switch": 2, "switches_per_root": 2,
+      "card_link": "fast", "switch_link": "fast", "across_link": "bus"}}])",
+      "");
+  CHECK(names(*own, 0, 2)[1] == "node0/pcie0->node0/root0");
+  CHECK(names(*own, 1, 4) == std::vector<std::string>{"node0/card1->node0/pcie0", "node0/pcie0->node0/across",
+                                                      "node0/across->node0/pcie2", "node0/pcie2->node0/card4"});
+  CHECK(names(*own, 2, 7)[1] == "node0/pcie1->node0/across");
   // Two cards that share a NIC and have no other link meet at the NIC's switch.
   const auto shared = make(R"([{"count": 2, "cards": 2, "nics": {"count": 1, "bus": "bus", "port": "port"}}])",
                            R"({"kind": "switch"})");

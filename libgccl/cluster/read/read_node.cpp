@@ -65,9 +65,12 @@ class Inside {
     if (n > 2) graph_.connect(n - 1, 0, link);
   }
 
-  // Cards below switches, switches below root complexes, root complexes joined pairwise.
+  // Cards below switches, switches below root complexes. These are joined pairwise, or each switch has a way of its own
+  // to those of other root complexes.
   void add_pcie_tree(const Node& v) {
-    v.allow({"kind", "cards_per_switch", "switches_per_root", "card_link", "switch_link", "root_link"});
+    v.allow({"kind", "cards_per_switch", "switches_per_root", "card_link", "switch_link", "root_link", "across_link"});
+    if (const auto way = v.find("across_link"); way && v.find("root_link"))
+      way->fail("together with \"root_link\", expected one of the two");
     if (!pcie_.empty()) v.fail("a second PCIe tree in one node, expected at most one");
     const auto per_switch = unsigned(v.at("cards_per_switch").integer(1, kCardsPerNodeMax));
     const auto per_root = unsigned(v.at("switches_per_root").integer(1, kCardsPerNodeMax));
@@ -83,8 +86,15 @@ class Inside {
       if (s % per_root == 0) roots.push_back(graph_.add_switch(fmt::format("root{}", roots.size())));
       graph_.connect(switches[s], roots.back(), up);
     }
+    const auto way = v.find("across_link");
     if (roots.size() < 2) {
-      if (const auto link = v.find("root_link")) read_link(*link, parameters_);
+      if (const auto link = way ? way : v.find("root_link")) read_link(*link, parameters_);
+      return;
+    }
+    if (way) {
+      const LinkKind across = read_link(*way, parameters_).at(Tier::node);
+      const Vertex between = graph_.add_switch(unused_name("across"));
+      for (const Vertex s : switches) graph_.connect(s, between, across);
       return;
     }
     const LinkKind across = read_link(v.at("root_link"), parameters_).at(Tier::node);
