@@ -72,6 +72,7 @@ TEST_CASE("shipped clusters of other cards and joints have the multicast and the
   CHECK(machine(*shipped("marenostrum5-acc"), first(16))->graph.inside_GBps == 24);
   CHECK(machine(*shipped("gb200-nvl72-576"), first(8))->architecture == NcclArchitecture::blackwell);
   CHECK(!machine(*shipped("pcie-box"), first(8))->nvlink);
+  CHECK(!machine(*shipped("l40s-box"), first(8))->nvlink);
   CHECK(machine(*shipped("polaris"), first(8))->nvlink);
   for (const char* other : {"tpu-v4-4096", "atlas-900-a2", "ethernet-cpu", "host"})
     CHECK(!machine(*shipped(other), first(4)));

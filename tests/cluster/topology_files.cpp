@@ -186,8 +186,8 @@ TEST_CASE("schema and reader judge every changed document alike") {
       const Json original = copy[at][key];
       copy[at].erase(key);
       const bool needed_by_meaning = key == "inside" || key == "fabric" || key == "bus" || key == "root_link" ||
-                                     key == "link" || key == "links" || key == "node_shape" || key == "groups" ||
-                                     key == "cards" || key == "nics";
+                                     key == "across_link" || key == "link" || key == "links" || key == "node_shape" ||
+                                     key == "groups" || key == "cards" || key == "nics";
       if (!needed_by_meaning) refused += !judge(copy), ++changed;
       copy[at][key + "z"] = original;
       if (!needed_by_meaning || at.empty()) refused += !judge(copy), ++changed;
@@ -211,7 +211,7 @@ TEST_CASE("schema and reader judge every changed document alike") {
         self(self, root, at / key / 0);
   };
   for (const std::string_view name : {"dgx-h100-superpod-2048", "deepseek-v3-h800-2048", "polaris", "leonardo",
-                                      "marenostrum5-acc", "tpu-v4-4096", "pcie-box", "custom-fabric"}) {
+                                      "marenostrum5-acc", "tpu-v4-4096", "pcie-box", "l40s-box", "custom-fabric"}) {
     CAPTURE(name);
     Json document = read(kRoot / "topologies" / (std::string(name) + ".json"));
     CHECK(judge(document));

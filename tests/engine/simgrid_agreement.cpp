@@ -28,7 +28,11 @@ using namespace gccl::sim;
 //   overheads and sums still to come (64 KiB); what passes one by one is summed while the next one passes. Short
 //   messages do that too where latencies are those of shared memory: 63 messages of 64 bytes take 211 ns to pass there.
 //   Twice as long takes a step to a group that no switch carries out: all send to one, which then sends to all.
-constexpr double kAlone = 0.005, kShort = 0.25, kShortManyToOne = 0.35, kShared = 0.5, kManyToOne = 0.85, kGroup = 1;
+// - Where two cards share a way that is far narrower than the one between them (l40s-box), exchanges let both send to
+//   the same card, then both to the next: SimGrid's messages that went off together arrive together, and half of the
+//   ways stand idle. The model engine lets one pass first, after which the two go to different cards.
+constexpr double kAlone = 0.005, kShort = 0.25, kShortManyToOne = 0.35, kShared = 0.5, kManyToOne = 0.85, kGroup = 1,
+                 kTogether = 0.9;
 // And nine of ten points by at most this.
 constexpr double kUsual = 0.05, kUsualPart = 0.9;
 
@@ -41,9 +45,10 @@ bool many_to_one(const Algorithm& a) {
   using enum Collective;
   return (a.name == "direct" && (a.kind == reduce || a.kind == allreduce)) || (a.name == "linear" && a.kind == gather);
 }
-double tolerance(const Algorithm& a, Count bytes) {
+double tolerance(const Algorithm& a, Count bytes, const std::string& cluster) {
   if (alone(a)) return kAlone;
   if (bytes < 1024) return many_to_one(a) ? kShortManyToOne : kShort;
+  if (cluster == "l40s-box" && !a.in_switch) return kTogether;
   return a.in_switch ? kGroup : many_to_one(a) ? kManyToOne : kShared;
 }
 
@@ -137,9 +142,9 @@ TEST_CASE("the engines agree on shipped clusters, within what sharing a link mea
           const double apart = simgrid_agreement::apart(model, simgrid);
           ++points;
           usual += apart <= kUsual;
-          if (apart <= tolerance(a, bytes)) continue;
+          if (apart <= tolerance(a, bytes, name)) continue;
           FAIL_CHECK(gccl::name(a.kind), " ", a.name, ", ", bytes, " bytes, ", ranks, " ranks of ", name, ": model ",
-                     model, " ns, SimGrid ", simgrid, " ns, more than ", 100 * tolerance(a, bytes), " % apart");
+                     model, " ns, SimGrid ", simgrid, " ns, more than ", 100 * tolerance(a, bytes, name), " % apart");
         }
     }
   }
