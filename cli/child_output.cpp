@@ -12,7 +12,7 @@
 
 namespace gccl {
 
-ChildOutput output_of(const std::function<void()>& start) {
+ChildOutput captured_output(const std::function<void()>& start) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) throw std::runtime_error(fmt::format("pipe: {}", std::strerror(errno)));
   const pid_t child = ::fork();

@@ -128,7 +128,7 @@ bool exports(const std::string& file, std::string_view symbol) {
 // What the loader would load for `program`, as it lists it, errors included.
 std::string loaded(const std::string& loader, const std::string& program, const std::string& preload) {
   try {
-    return output_of([&] {
+    return captured_output([&] {
              ::dup2(1, 2);
              ::setenv("LD_PRELOAD", preload.c_str(), 1);
              ::execl(loader.c_str(), loader.c_str(), "--list", program.c_str(), nullptr);

@@ -96,7 +96,7 @@ if grep -rlwE 'getenv|secure_getenv' --include='*.cpp' --include='*.hpp' libgccl
 fi
 
 symbols=$(nm -C --defined-only "$library")
-grep -qF 'gccl::Communicator::' <<<"$symbols" || { echo "$library: no symbols of its own found"; exit 1; }
+grep -qF 'gccl::CommunicatorCore::' <<<"$symbols" || { echo "$library: no symbols of its own found"; exit 1; }
 upward=$(grep -F 'gccl::sim::' <<<"$symbols" | head -5 || true)
 [ -z "$upward" ] || { printf '%s holds symbols of the simulator:\n%s\n' "$library" "$upward"; exit 1; }
 echo "layers hold"

@@ -12,7 +12,7 @@ namespace gccl {
 
 std::string measure_live(Rank ranks, const std::string& collectives) {
   const std::string program = this_program().string(), number = std::to_string(ranks);
-  const ChildOutput job = output_of([&] {
+  const ChildOutput job = captured_output([&] {
     ::execl(program.c_str(), program.c_str(), "launch", "-n", number.c_str(), "--", program.c_str(), "bench",
             "--backend", "native", "--collective", collectives.c_str(), "--max-bytes", "16MiB", "--out-of-place",
             "--json", "-", nullptr);

@@ -11,7 +11,7 @@
 namespace gccl::bench {
 
 Status Job::meet(const GCCL_Config& config, const char* command, std::unique_ptr<Job>* out) {
-  std::unique_ptr<Communicator> comm;
+  std::unique_ptr<CommunicatorCore> comm;
   if (Status s = create_world(&config, -1, &comm); !s.ok()) return s;
   out->reset(new Job(std::move(comm), command));
   return {};
@@ -66,12 +66,12 @@ void Job::barrier_asleep() {
   w.call.kind = Collective::barrier;
   Operation* op = nullptr;
   Status s = comm_->start(std::move(w), &op);
-  while (s.ok() && op && !Communicator::test(op, &s)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  while (s.ok() && op && !CommunicatorCore::test(op, &s)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   hold(s);
 }
 
 std::unique_ptr<Job> Job::part(const std::vector<int>& ranks) {
-  std::unique_ptr<Communicator> comm;
+  std::unique_ptr<CommunicatorCore> comm;
   hold(create_from(*comm_, ranks, &comm));
   return comm ? std::unique_ptr<Job>(new Job(std::move(comm), command_)) : nullptr;
 }

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "libgccl/communicator/communicator.hpp"
+#include "libgccl/communicator/communicator_core.hpp"
 #include "libgccl/elements/reduction.hpp"
 
 namespace gccl::bench {
@@ -47,11 +47,11 @@ class Job {
   [[noreturn]] void abort();
 
  private:
-  Job(std::unique_ptr<Communicator> comm, const char* command) : comm_(std::move(comm)), command_(command) {}
+  Job(std::unique_ptr<CommunicatorCore> comm, const char* command) : comm_(std::move(comm)), command_(command) {}
   template <class T>
   T over_ranks(T value, GCCL_Dtype dtype, GCCL_Op op);
 
-  std::unique_ptr<Communicator> comm_;
+  std::unique_ptr<CommunicatorCore> comm_;
   const char* const command_;
   std::vector<std::size_t> sent_, received_;  // of an alltoallv in flight
 };

@@ -24,7 +24,8 @@ inline Status null_buffer(const char* name, Count count) {
 // The checks that all calls share, and what they fill in.
 class Builder {
  public:
-  Builder(Communicator& c, Collective kind, std::size_t count, GCCL_Dtype dtype, std::optional<GCCL_Op> op, int root)
+  Builder(CommunicatorCore& c, Collective kind, std::size_t count, GCCL_Dtype dtype, std::optional<GCCL_Op> op,
+          int root)
       : c_(c), root_(root) {
     work_.what = {
         .kind = std::uint8_t(kind), .dtype = dtype, .op = op.value_or(kNoOp), .root = Rank(root), .count = count};
@@ -75,7 +76,7 @@ class Builder {
 
   // The call is like any other of the same key: repeat() may repeat it. Types and operations of the caller's own may be
   // freed, and others get their numbers.
-  void repeatable(const Communicator::Key& key) {
+  void repeatable(const CommunicatorCore::Key& key) {
     assert(key.kind == work_.what.kind);
     if (!user_defined(key.dtype) && !user_defined(key.op)) key_ = &key;
   }
@@ -109,10 +110,10 @@ class Builder {
     work_.memory.base[std::size_t(which)] = bytes_of(buffer);
   }
 
-  Communicator& c_;
+  CommunicatorCore& c_;
   int root_;
   Work work_;
-  const Communicator::Key* key_ = nullptr;
+  const CommunicatorCore::Key* key_ = nullptr;
   Status status_;
 };
 

@@ -14,7 +14,7 @@ namespace gccl {
 namespace {
 
 // A small blocking call that repeats the one before: true when it is done, with its result.
-inline bool again(Communicator& c, const Communicator::Key& key, const void* in, void* out, bool non_blocking,
+inline bool again(CommunicatorCore& c, const CommunicatorCore::Key& key, const void* in, void* out, bool non_blocking,
                   GCCL_Result* result) {
   if (non_blocking || current_group() || out == GCCL_IN_PLACE || c.survival().shrinks()) return false;
   Status status;
@@ -59,19 +59,19 @@ GCCL_Result equal_blocks(const void* sendbuf, void* recvbuf, std::size_t count, 
                          bool non_blocking) {
   constexpr Held input = definition(kind).input, output = definition(kind).output;
   constexpr bool own_of_output = input.extent == Extent::own && output.extent == Extent::every;
-  Communicator* const c = communicator_of(comm);
+  CommunicatorCore* const c = communicator_of(comm);
   if (!c) return GCCL_ERR_INVALID_ARGUMENT;
   bool repeats = !has_root(kind) && sendbuf && recvbuf;
   // Surely not in place: the own block of recvbuf begins within 8 bytes an element.
   if constexpr (own_of_output)
     repeats = repeats && (sendbuf < recvbuf || address(sendbuf) > address(recvbuf, c->rank() * count, 8)) &&
               sendbuf != GCCL_IN_PLACE && !user_defined(dtype);
-  const Communicator::Key key{.kind = std::uint8_t(kind),
-                              .in_place = !own_of_output && (sendbuf == GCCL_IN_PLACE || sendbuf == recvbuf),
-                              .dtype = dtype,
-                              .op = op.value_or(kNoOp),
-                              .root = Rank(root),
-                              .count = count};
+  const CommunicatorCore::Key key{.kind = std::uint8_t(kind),
+                                  .in_place = !own_of_output && (sendbuf == GCCL_IN_PLACE || sendbuf == recvbuf),
+                                  .dtype = dtype,
+                                  .op = op.value_or(kNoOp),
+                                  .root = Rank(root),
+                                  .count = count};
   GCCL_Result result;
   if (repeats && again(*c, key, sendbuf, recvbuf, non_blocking, &result)) return result;
   Builder b(*c, kind, count, dtype, op, root);
@@ -96,14 +96,14 @@ GCCL_Result equal_blocks(const void* sendbuf, void* recvbuf, std::size_t count, 
 
 GCCL_Result broadcast(void* buf, size_t count, GCCL_Dtype dtype, int root, GCCL_Comm comm, GCCL_Request* request,
                       bool non_blocking) {
-  Communicator* const c = communicator_of(comm);
+  CommunicatorCore* const c = communicator_of(comm);
   if (!c) return GCCL_ERR_INVALID_ARGUMENT;
-  const Communicator::Key key{.kind = std::uint8_t(Collective::broadcast),
-                              .in_place = true,
-                              .dtype = dtype,
-                              .op = kNoOp,
-                              .root = Rank(root),
-                              .count = count};
+  const CommunicatorCore::Key key{.kind = std::uint8_t(Collective::broadcast),
+                                  .in_place = true,
+                                  .dtype = dtype,
+                                  .op = kNoOp,
+                                  .root = Rank(root),
+                                  .count = count};
   GCCL_Result result;
   if (buf && again(*c, key, nullptr, buf, non_blocking, &result)) return result;
   Builder b(*c, Collective::broadcast, count, dtype, {}, root);
@@ -146,7 +146,7 @@ GCCL_Result gather(const void* sendbuf, void* recvbuf, size_t count, GCCL_Dtype 
 
 GCCL_Result allgatherv(const void* sendbuf, void* recvbuf, const size_t* counts, const size_t* displs, GCCL_Dtype dtype,
                        GCCL_Comm comm, GCCL_Request* request, bool non_blocking) {
-  Communicator* const c = communicator_of(comm);
+  CommunicatorCore* const c = communicator_of(comm);
   if (!c) return GCCL_ERR_INVALID_ARGUMENT;
   if (!counts) return failed(invalid(fmt::format("allgatherv: counts is null: expected {} lengths", c->size())));
   Builder b(*c, Collective::allgatherv, 0, dtype, {}, 0);
@@ -169,7 +169,7 @@ GCCL_Result allgatherv(const void* sendbuf, void* recvbuf, const size_t* counts,
 
 GCCL_Result reduce_scatter(const void* sendbuf, void* recvbuf, size_t count, const size_t* counts, GCCL_Dtype dtype,
                            GCCL_Op op, GCCL_Comm comm, GCCL_Request* request, bool non_blocking) {
-  Communicator* const c = communicator_of(comm);
+  CommunicatorCore* const c = communicator_of(comm);
   if (!c) return GCCL_ERR_INVALID_ARGUMENT;
   Builder b(*c, counts ? Collective::reduce_scatterv : Collective::reduce_scatter, count, dtype, op, 0);
   Work& w = b.work();
@@ -210,7 +210,7 @@ GCCL_Result reduce_scatterv(const void* sendbuf, void* recvbuf, const size_t* co
 GCCL_Result alltoallv(const void* sendbuf, const size_t* sendcounts, const size_t* sdispls, void* recvbuf,
                       const size_t* recvcounts, const size_t* rdispls, GCCL_Dtype dtype, GCCL_Comm comm,
                       GCCL_Request* request, bool non_blocking) {
-  Communicator* const c = communicator_of(comm);
+  CommunicatorCore* const c = communicator_of(comm);
   if (!c) return GCCL_ERR_INVALID_ARGUMENT;
   Builder b(*c, Collective::alltoallv, 0, dtype, {}, 0);
   const bool in_place = b.in_place(sendbuf, recvbuf);
@@ -246,14 +246,14 @@ GCCL_Result alltoallv(const void* sendbuf, const size_t* sendcounts, const size_
 }
 
 GCCL_Result barrier(GCCL_Comm comm, GCCL_Request* request, bool non_blocking) {
-  Communicator* const c = communicator_of(comm);
+  CommunicatorCore* const c = communicator_of(comm);
   if (!c) return GCCL_ERR_INVALID_ARGUMENT;
-  const Communicator::Key key{.kind = std::uint8_t(Collective::barrier),
-                              .in_place = false,
-                              .dtype = GCCL_UINT8,
-                              .op = kNoOp,
-                              .root = Rank(0),
-                              .count = 0};
+  const CommunicatorCore::Key key{.kind = std::uint8_t(Collective::barrier),
+                                  .in_place = false,
+                                  .dtype = GCCL_UINT8,
+                                  .op = kNoOp,
+                                  .root = Rank(0),
+                                  .count = 0};
   GCCL_Result result;
   if (again(*c, key, nullptr, nullptr, non_blocking, &result)) return result;
   Builder b(*c, Collective::barrier, 0, GCCL_UINT8, {}, 0);
@@ -263,7 +263,7 @@ GCCL_Result barrier(GCCL_Comm comm, GCCL_Request* request, bool non_blocking) {
 
 GCCL_Result point_to_point(bool sends, const void* buf, size_t count, GCCL_Dtype dtype, int peer, GCCL_Comm comm,
                            GCCL_Request* request, bool non_blocking) {
-  Communicator* const c = communicator_of(comm);
+  CommunicatorCore* const c = communicator_of(comm);
   if (!c) return GCCL_ERR_INVALID_ARGUMENT;
   if (peer < 0 || Rank(peer) >= c->size()) {
     if (c->survival().refuses()) return failed(c->survival().refused());  // the number that it had

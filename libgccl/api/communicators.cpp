@@ -19,8 +19,8 @@ namespace gccl {
 namespace {
 
 std::mutex owned_mutex;
-std::vector<std::unique_ptr<Communicator>>& owned() {
-  static NoDestructor<std::vector<std::unique_ptr<Communicator>>> list;
+std::vector<std::unique_ptr<CommunicatorCore>>& owned() {
+  static NoDestructor<std::vector<std::unique_ptr<CommunicatorCore>>> list;
   return *list;
 }
 
@@ -56,7 +56,7 @@ ProgressThread& progress_thread() {
   return *thread;
 }
 
-void destroy(std::unique_ptr<Communicator> c) {
+void destroy(std::unique_ptr<CommunicatorCore> c) {
   if (!c) return;
   const bool threaded = c->world().start.progress_thread;
   c.reset();
@@ -85,7 +85,7 @@ Status checked(const GCCL_Config* config, GCCL_Config* out) {
 
 // Each rank waits for the others: so they start concurrently, once there is a thread for each.
 Status create_worlds(const GCCL_Config& config, std::span<const int> ranks, GCCL_Comm* worlds) {
-  std::vector<std::unique_ptr<Communicator>> made(ranks.size());
+  std::vector<std::unique_ptr<CommunicatorCore>> made(ranks.size());
   std::vector<Status> status(ranks.size());
   const std::string no_threads = fmt::format("cannot start a thread for each of {} ranks: ", ranks.size());
   std::vector<std::thread> threads;
@@ -125,7 +125,7 @@ Status create_worlds(const GCCL_Config& config, std::span<const int> ranks, GCCL
 
 }  // namespace
 
-Status keep(std::unique_ptr<Communicator> c, GCCL_Comm* out) {
+Status keep(std::unique_ptr<CommunicatorCore> c, GCCL_Comm* out) {
   assert(c && out);
   try {
     std::lock_guard lock(owned_mutex);
@@ -144,7 +144,7 @@ Status keep(std::unique_ptr<Communicator> c, GCCL_Comm* out) {
   }
 }
 
-std::unique_ptr<Communicator> release(Communicator* c) {
+std::unique_ptr<CommunicatorCore> release(CommunicatorCore* c) {
   std::lock_guard lock(owned_mutex);
   for (auto it = owned().begin(); it != owned().end(); ++it) {
     if (it->get() != c) continue;
@@ -155,7 +155,7 @@ std::unique_ptr<Communicator> release(Communicator* c) {
   return nullptr;
 }
 
-std::vector<std::unique_ptr<Communicator>> release_all() {
+std::vector<std::unique_ptr<CommunicatorCore>> release_all() {
   std::lock_guard lock(owned_mutex);
   return std::exchange(owned(), {});
 }
@@ -163,8 +163,8 @@ std::vector<std::unique_ptr<Communicator>> release_all() {
 GCCL_Result failed_in_child() noexcept { return failed(Status::error(kForkedChildText, GCCL_ERR_INVALID_USAGE)); }
 
 void break_after(GCCL_Comm comm, Status why) noexcept {
-  auto* const c = reinterpret_cast<Communicator*>(comm);
-  if (c && c->magic == Communicator::kMagic) c->fail(std::move(why));
+  auto* const c = reinterpret_cast<CommunicatorCore*>(comm);
+  if (c && c->magic == CommunicatorCore::kMagic) c->fail(std::move(why));
 }
 
 }  // namespace gccl
@@ -179,7 +179,7 @@ GCCL_Result GCCL_Init(GCCL_Comm* world, const GCCL_Config* config) {
     *world = GCCL_COMM_NULL;
     GCCL_Config c;
     if (const Status s = checked(config, &c); !s.ok()) return failed(s);
-    std::unique_ptr<Communicator> made;
+    std::unique_ptr<CommunicatorCore> made;
     if (const Status s = create_world(&c, -1, &made); !s.ok()) return failed(s);
     return failed(keep(std::move(made), world));
   });
@@ -239,7 +239,7 @@ GCCL_Result GCCL_Finalize(void) {
 
 GCCL_Result GCCL_Comm_rank(GCCL_Comm comm, int* rank) {
   return guarded([&] {
-    const Communicator* const c = communicator_of(comm);
+    const CommunicatorCore* const c = communicator_of(comm);
     if (!c) return GCCL_ERR_INVALID_ARGUMENT;
     if (!rank) return failed(invalid("rank is null"));
     *rank = int(c->rank());
@@ -249,7 +249,7 @@ GCCL_Result GCCL_Comm_rank(GCCL_Comm comm, int* rank) {
 
 GCCL_Result GCCL_Comm_size(GCCL_Comm comm, int* size) {
   return guarded([&] {
-    const Communicator* const c = communicator_of(comm);
+    const CommunicatorCore* const c = communicator_of(comm);
     if (!c) return GCCL_ERR_INVALID_ARGUMENT;
     if (!size) return failed(invalid("size is null"));
     *size = int(c->size());
@@ -259,27 +259,27 @@ GCCL_Result GCCL_Comm_size(GCCL_Comm comm, int* size) {
 
 GCCL_Result GCCL_Comm_split(GCCL_Comm comm, int color, int key, GCCL_Comm* out) {
   return guarded(comm, [&] {
-    Communicator* const c = communicator_of(comm);
+    CommunicatorCore* const c = communicator_of(comm);
     if (!c) return GCCL_ERR_INVALID_ARGUMENT;
     if (!out) return failed(invalid("out is null"));
     *out = GCCL_COMM_NULL;
     if (color < GCCL_UNDEFINED)
       return failed(invalid(fmt::format("color is {}: expected 0 or more, or GCCL_UNDEFINED (-1)", color)));
-    std::unique_ptr<Communicator> made;
-    if (const Status s = split(*c, color, key, &made); !s.ok()) return failed(s);
+    std::unique_ptr<CommunicatorCore> made;
+    if (const Status s = split_communicator(*c, color, key, &made); !s.ok()) return failed(s);
     return made ? failed(keep(std::move(made), out)) : GCCL_SUCCESS;
   });
 }
 
 GCCL_Result GCCL_Comm_create(GCCL_Comm comm, const int* ranks, int n, GCCL_Comm* out) {
   return guarded(comm, [&] {
-    Communicator* const c = communicator_of(comm);
+    CommunicatorCore* const c = communicator_of(comm);
     if (!c) return GCCL_ERR_INVALID_ARGUMENT;
     if (!out) return failed(invalid("out is null"));
     *out = GCCL_COMM_NULL;
     if (n < 0 || (n > 0 && !ranks))
       return failed(invalid(n < 0 ? fmt::format("n is {}: expected 0 or more", n) : "ranks is null"));
-    std::unique_ptr<Communicator> made;
+    std::unique_ptr<CommunicatorCore> made;
     if (const Status s = create_from(*c, std::span<const int>(ranks, std::size_t(n)), &made); !s.ok()) return failed(s);
     return made ? failed(keep(std::move(made), out)) : GCCL_SUCCESS;
   });
@@ -288,7 +288,7 @@ GCCL_Result GCCL_Comm_create(GCCL_Comm comm, const int* ranks, int n, GCCL_Comm*
 GCCL_Result GCCL_Comm_free(GCCL_Comm* comm) {
   if (!comm) return guarded([&] { return failed(invalid("comm is null")); });
   return guarded(*comm, [&] {
-    Communicator* const c = communicator_of(*comm);
+    CommunicatorCore* const c = communicator_of(*comm);
     if (!c) return GCCL_ERR_INVALID_ARGUMENT;
     if (const Status s = not_inside("GCCL_Comm_free"); !s.ok()) return failed(s);
     if (const Status s = c->survival().not_notifying(); !s.ok()) return failed(s);
@@ -303,7 +303,7 @@ GCCL_Result GCCL_Comm_free(GCCL_Comm* comm) {
 GCCL_Result GCCL_Comm_release(GCCL_Comm* comm) {
   if (!comm) return guarded([&] { return failed(invalid("comm is null")); });
   return guarded(*comm, [&] {
-    Communicator* const c = communicator_of(*comm);
+    CommunicatorCore* const c = communicator_of(*comm);
     if (!c) return GCCL_ERR_INVALID_ARGUMENT;
     if (const Status s = not_inside("GCCL_Comm_release"); !s.ok()) return failed(s);
     if (const Status s = c->survival().not_notifying(); !s.ok()) return failed(s);
@@ -318,7 +318,7 @@ GCCL_Result GCCL_Comm_release(GCCL_Comm* comm) {
 
 GCCL_Result GCCL_Comm_set_timeout(GCCL_Comm comm, int64_t timeout_ms) {
   return guarded([&] {
-    Communicator* const c = communicator_of(comm);
+    CommunicatorCore* const c = communicator_of(comm);
     if (!c) return GCCL_ERR_INVALID_ARGUMENT;
     if (timeout_ms < 1 && timeout_ms != GCCL_TIMEOUT_NONE)
       return failed(
@@ -330,7 +330,7 @@ GCCL_Result GCCL_Comm_set_timeout(GCCL_Comm comm, int64_t timeout_ms) {
 
 GCCL_Result GCCL_Comm_nodes(GCCL_Comm comm, int* nodes) {
   return guarded([&] {
-    const Communicator* const c = communicator_of(comm);
+    const CommunicatorCore* const c = communicator_of(comm);
     if (!c) return GCCL_ERR_INVALID_ARGUMENT;
     if (!nodes) return failed(invalid(fmt::format("nodes is null: expected room for {} integers", c->size())));
     for (std::size_t r = 0; r < c->size(); ++r) nodes[r] = int(c->members().node[r]);
@@ -340,7 +340,7 @@ GCCL_Result GCCL_Comm_nodes(GCCL_Comm comm, int* nodes) {
 
 GCCL_Result GCCL_Abort(GCCL_Comm comm, int code) {
   return guarded(comm, [&] {
-    Communicator* const c = communicator_of(comm);
+    CommunicatorCore* const c = communicator_of(comm);
     if (!c) return GCCL_ERR_INVALID_ARGUMENT;
     c->abort(code);
     return GCCL_SUCCESS;
@@ -349,7 +349,7 @@ GCCL_Result GCCL_Abort(GCCL_Comm comm, int code) {
 
 GCCL_Result GCCL_Get_performance_metrics(GCCL_Comm comm, GCCL_Metrics* metrics) {
   return guarded([&] {
-    Communicator* const c = communicator_of(comm);
+    CommunicatorCore* const c = communicator_of(comm);
     if (!c) return GCCL_ERR_INVALID_ARGUMENT;
     if (!metrics || metrics->struct_bytes < offsetof(GCCL_Metrics, messages_sent))
       return failed(invalid(

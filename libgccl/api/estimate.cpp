@@ -14,7 +14,7 @@ using namespace gccl;
 extern "C" GCCL_Result GCCL_Estimate(GCCL_Comm comm, const char* collective, size_t count, GCCL_Dtype dtype,
                                      GCCL_Prediction* prediction) {
   return guarded([&] {
-    Communicator* const c = communicator_of(comm);
+    CommunicatorCore* const c = communicator_of(comm);
     if (!c) return GCCL_ERR_INVALID_ARGUMENT;
     if (!prediction || prediction->struct_bytes < sizeof *prediction)
       return failed(invalid(prediction
@@ -29,7 +29,7 @@ extern "C" GCCL_Result GCCL_Estimate(GCCL_Comm comm, const char* collective, siz
     if (const Status s = elements_of(dtype, std::nullopt, &elements); !s.ok()) return failed(s);
     if (const std::size_t most = std::size_t(PTRDIFF_MAX) / elements.bytes / c->size(); count > most)
       return failed(invalid(fmt::format("count is {}: expected at most {}", count, most)));
-    const Communicator::Estimate e = c->estimate(*kind, count, elements.bytes);
+    const CommunicatorCore::Estimate e = c->estimate(*kind, count, elements.bytes);
     prediction->struct_bytes = sizeof *prediction;
     prediction->time_us = e.plan.predicted_ns / 1e3;
     prediction->group_time_us = estimated_in_group(*c, e.plan.predicted_ns) / 1e3;

@@ -4,17 +4,17 @@
 #include <memory>
 
 #include "libgccl/api/last_error.hpp"
-#include "libgccl/communicator/communicator.hpp"
+#include "libgccl/communicator/communicator_core.hpp"
 
 namespace gccl {
 
-inline GCCL_Comm handle_of(Communicator* c) { return reinterpret_cast<GCCL_Comm>(c); }
+inline GCCL_Comm handle_of(CommunicatorCore* c) { return reinterpret_cast<GCCL_Comm>(c); }
 inline GCCL_Request handle_of(Operation* op) { return reinterpret_cast<GCCL_Request>(op); }
 inline Operation* operation_of(GCCL_Request r) { return reinterpret_cast<Operation*>(r); }
 // Null and GCCL_Last_error for a handle that is none.
-inline Communicator* communicator_of(GCCL_Comm handle) {
-  auto* const c = reinterpret_cast<Communicator*>(handle);
-  if (c && c->magic == Communicator::kMagic) return c;
+inline CommunicatorCore* communicator_of(GCCL_Comm handle) {
+  auto* const c = reinterpret_cast<CommunicatorCore*>(handle);
+  if (c && c->magic == CommunicatorCore::kMagic) return c;
   set_last_error(c ? "comm is not a communicator, or was freed"
                    : "comm is GCCL_COMM_NULL: expected a communicator, such as GCCL_Init's");
   return nullptr;
@@ -22,10 +22,10 @@ inline Communicator* communicator_of(GCCL_Comm handle) {
 
 // Takes the communicator in and gives its handle out. Where the progress thread cannot be started, the communicator
 // ends on all ranks.
-Status keep(std::unique_ptr<Communicator> communicator, GCCL_Comm* out);
+Status keep(std::unique_ptr<CommunicatorCore> communicator, GCCL_Comm* out);
 // Gives it back, or null where it is not this process's.
-std::unique_ptr<Communicator> release(Communicator* communicator);
-std::vector<std::unique_ptr<Communicator>> release_all();
+std::unique_ptr<CommunicatorCore> release(CommunicatorCore* communicator);
+std::vector<std::unique_ptr<CommunicatorCore>> release_all();
 
 // Ends the communicator, where it is one, on all ranks.
 void break_after(GCCL_Comm comm, Status why) noexcept;
@@ -37,10 +37,10 @@ Status wait_in_turns(std::vector<Operation*> operations);
 struct GroupCalls;
 GroupCalls* current_group();
 // Begins the work, for GCCL_Group_end to wait for.
-GCCL_Result run_in_group(GroupCalls& group, Communicator& c, Work&& work);
+GCCL_Result run_in_group(GroupCalls& group, CommunicatorCore& c, Work&& work);
 // Nanoseconds for all calls of the group that were asked about, this one on that communicator included; outside a group
 // those of this call.
-double estimated_in_group(const Communicator& c, double ns);
+double estimated_in_group(const CommunicatorCore& c, double ns);
 // A call has failed with this, and with this thread's last error: inside a group it is GCCL_Group_end's to return.
 [[gnu::cold]] void note_in_group(GCCL_Result result) noexcept;
 

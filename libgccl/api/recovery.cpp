@@ -9,11 +9,11 @@ using namespace gccl;
 
 namespace {
 
-Recovery& recovery_of(Communicator& c) { return *c.world().recovery; }
+Recovery& recovery_of(CommunicatorCore& c) { return *c.world().recovery; }
 
 // Calls that differ break the communicator, as any others do; and an abort is reported once.
 template <class F>
-Status agreement(Communicator& c, F call) {
+Status agreement(CommunicatorCore& c, F call) {
   c.team().record->agreements.fetch_add(1, std::memory_order_relaxed);
   Status s = call();
   (void)c.agrees(Watch::In::nothing);
@@ -27,7 +27,7 @@ extern "C" {
 
 GCCL_Result GCCL_Comm_revoke(GCCL_Comm comm) {
   return guarded(comm, [&] {
-    Communicator* const c = communicator_of(comm);
+    CommunicatorCore* const c = communicator_of(comm);
     if (!c) return GCCL_ERR_INVALID_ARGUMENT;
     c->fail(Status::error(fmt::format("{} revoked the communicator", c->members().name(c->rank())), GCCL_ERR_REVOKED));
     return GCCL_SUCCESS;
@@ -36,7 +36,7 @@ GCCL_Result GCCL_Comm_revoke(GCCL_Comm comm) {
 
 GCCL_Result GCCL_Comm_get_failed(GCCL_Comm comm, int* ranks, int capacity, int* count) {
   return guarded([&] {
-    Communicator* const c = communicator_of(comm);
+    CommunicatorCore* const c = communicator_of(comm);
     if (!c) return GCCL_ERR_INVALID_ARGUMENT;
     if (!count) return failed(invalid("count is null"));
     if (capacity < 0 || (capacity > 0 && !ranks))
@@ -52,7 +52,7 @@ GCCL_Result GCCL_Comm_get_failed(GCCL_Comm comm, int* ranks, int capacity, int* 
 
 GCCL_Result GCCL_Comm_ack_failed(GCCL_Comm comm) {
   return guarded([&] {
-    Communicator* const c = communicator_of(comm);
+    CommunicatorCore* const c = communicator_of(comm);
     if (!c) return GCCL_ERR_INVALID_ARGUMENT;
     if (const Status& s = recovery_of(*c).usable(); !s.ok()) return failed(s);
     (void)recovery_of(*c).failed(c->members(), c->lost());
@@ -64,7 +64,7 @@ GCCL_Result GCCL_Comm_ack_failed(GCCL_Comm comm) {
 
 GCCL_Result GCCL_Comm_agree(GCCL_Comm comm, uint64_t* flags) {
   return guarded([&] {
-    Communicator* const c = communicator_of(comm);
+    CommunicatorCore* const c = communicator_of(comm);
     if (!c) return GCCL_ERR_INVALID_ARGUMENT;
     if (!flags) return failed(invalid("flags is null"));
     if (const Status& s = recovery_of(*c).usable(); !s.ok()) return failed(s);
@@ -74,13 +74,13 @@ GCCL_Result GCCL_Comm_agree(GCCL_Comm comm, uint64_t* flags) {
 
 GCCL_Result GCCL_Comm_shrink(GCCL_Comm comm, GCCL_Comm* out) {
   return guarded([&] {
-    Communicator* const c = communicator_of(comm);
+    CommunicatorCore* const c = communicator_of(comm);
     if (!c) return GCCL_ERR_INVALID_ARGUMENT;
     if (!out) return failed(invalid("out is null"));
     *out = GCCL_COMM_NULL;
     if (const Status s = c->survival().not_notifying(); !s.ok()) return failed(s);
     if (const Status& s = recovery_of(*c).usable(); !s.ok()) return failed(s);
-    std::unique_ptr<Communicator> made;
+    std::unique_ptr<CommunicatorCore> made;
     if (const Status s = agreement(*c, [&] { return recovery_of(*c).shrink(*c, &made); }); !s.ok()) return failed(s);
     return failed(keep(std::move(made), out));
   });
@@ -88,7 +88,7 @@ GCCL_Result GCCL_Comm_shrink(GCCL_Comm comm, GCCL_Comm* out) {
 
 GCCL_Result GCCL_Comm_set_on_failure(GCCL_Comm comm, GCCL_Failure_policy policy) {
   return guarded(comm, [&] {
-    Communicator* const c = communicator_of(comm);
+    CommunicatorCore* const c = communicator_of(comm);
     if (!c) return GCCL_ERR_INVALID_ARGUMENT;
     if (policy != GCCL_FAIL && policy != GCCL_SHRINK)
       return failed(invalid(fmt::format("policy is {}: expected GCCL_FAIL (0) or GCCL_SHRINK (1)", int(policy))));
@@ -98,7 +98,7 @@ GCCL_Result GCCL_Comm_set_on_failure(GCCL_Comm comm, GCCL_Failure_policy policy)
 
 GCCL_Result GCCL_On_failure(GCCL_Comm comm, GCCL_Failure_function function, void* context) {
   return guarded([&] {
-    Communicator* const c = communicator_of(comm);
+    CommunicatorCore* const c = communicator_of(comm);
     if (!c) return GCCL_ERR_INVALID_ARGUMENT;
     c->survival().set_function(function, context);
     return GCCL_SUCCESS;
@@ -107,7 +107,7 @@ GCCL_Result GCCL_On_failure(GCCL_Comm comm, GCCL_Failure_function function, void
 
 GCCL_Result GCCL_Dump(GCCL_Comm comm, const char* path) {
   return guarded([&] {
-    Communicator* const c = communicator_of(comm);
+    CommunicatorCore* const c = communicator_of(comm);
     if (!c) return GCCL_ERR_INVALID_ARGUMENT;
     if (!path || !*path) return failed(invalid(path ? "path is empty" : "path is null"));
     return failed(c->dump(path, "GCCL_Dump"));

@@ -20,7 +20,7 @@ struct GroupCalls {
   // What is left when the thread ends inside a group, where nobody will wait for it.
   ~GroupCalls() {
     if (in_forked_child()) return;  // they are the parent's
-    for (Operation* op : operations) Communicator::give_up(op);
+    for (Operation* op : operations) CommunicatorCore::give_up(op);
   }
 };
 
@@ -37,7 +37,7 @@ void abort_pending(const Operation* op, int code) {
 
 GroupCalls* current_group() { return group.depth > 0 ? &group : nullptr; }
 
-GCCL_Result run_in_group(GroupCalls& g, Communicator& c, Work&& work) {
+GCCL_Result run_in_group(GroupCalls& g, CommunicatorCore& c, Work&& work) {
   assert(g.depth > 0);
   // First, as either may throw: what has started has a place, and no place is without an operation.
   if (g.operations.size() == g.operations.capacity()) g.operations.reserve(2 * g.operations.size() + 4);
@@ -47,7 +47,7 @@ GCCL_Result run_in_group(GroupCalls& g, Communicator& c, Work&& work) {
   return failed(s);
 }
 
-double estimated_in_group(const Communicator& c, double ns) {
+double estimated_in_group(const CommunicatorCore& c, double ns) {
   if (group.depth == 0) return ns;
   auto& all = group.estimated_ns;
   const auto found = std::ranges::find(all, c.members().id, &std::pair<std::uint64_t, double>::first);
@@ -81,8 +81,8 @@ Status wait_in_turns(std::vector<Operation*> operations) {
     const std::size_t ended = std::erase_if(operations, [&](Operation* op) {
       assert(op);
       Status s;
-      const Communicator* const of = op->communicator;
-      if (!Communicator::test(op, &s, &moved)) return false;
+      const CommunicatorCore* const of = op->communicator;
+      if (!CommunicatorCore::test(op, &s, &moved)) return false;
       try {
         if (!s.ok()) notice_failure_of(of);
       } catch (...) {
@@ -96,7 +96,7 @@ Status wait_in_turns(std::vector<Operation*> operations) {
       backoff.reset();
     } else if (backoff.pause() && !std::exchange(blocks, true)) {
       for (Operation* op : operations)
-        if (op->stage.load(std::memory_order_acquire) == Operation::Stage::pending) Communicator::thread_blocks(op);
+        if (op->stage.load(std::memory_order_acquire) == Operation::Stage::pending) CommunicatorCore::thread_blocks(op);
     }
   }
   if (thrown) std::rethrow_exception(thrown);
@@ -115,8 +115,8 @@ GCCL_Result GCCL_Wait_for(GCCL_Request* request, int64_t timeout_ms) {
     if (*request == GCCL_REQUEST_NULL) return GCCL_SUCCESS;
     if (timeout_ms < 0 && timeout_ms != GCCL_TIMEOUT_NONE) timeout_ms = 0;  // what is left of a time that is up
     Status s;
-    const Communicator* const of = operation_of(*request)->communicator;
-    if (!Communicator::wait(operation_of(*request), timeout_ms, &s)) return GCCL_IN_PROGRESS;
+    const CommunicatorCore* const of = operation_of(*request)->communicator;
+    if (!CommunicatorCore::wait(operation_of(*request), timeout_ms, &s)) return GCCL_IN_PROGRESS;
     *request = GCCL_REQUEST_NULL;
     if (!s.ok()) notice_failure_of(of);
     return failed(s);
@@ -133,8 +133,8 @@ GCCL_Result GCCL_Waitall(int n, GCCL_Request* requests) {
     for (int i = 0; i < n; ++i) {
       if (requests[i] == GCCL_REQUEST_NULL) continue;
       Status s;
-      const Communicator* const of = operation_of(requests[i])->communicator;
-      Communicator::wait(operation_of(requests[i]), -1, &s);  // waiting makes progress for all
+      const CommunicatorCore* const of = operation_of(requests[i])->communicator;
+      CommunicatorCore::wait(operation_of(requests[i]), -1, &s);  // waiting makes progress for all
       requests[i] = GCCL_REQUEST_NULL;
       if (!s.ok()) notice_failure_of(of);
       if (first.ok()) first = std::move(s);
@@ -149,8 +149,8 @@ GCCL_Result GCCL_Test(GCCL_Request* request, int* done) {
     *done = 1;
     if (*request == GCCL_REQUEST_NULL) return GCCL_SUCCESS;
     Status s;
-    const Communicator* const of = operation_of(*request)->communicator;
-    if (!Communicator::test(operation_of(*request), &s)) {
+    const CommunicatorCore* const of = operation_of(*request)->communicator;
+    if (!CommunicatorCore::test(operation_of(*request), &s)) {
       *done = 0;
       return GCCL_SUCCESS;
     }
@@ -173,7 +173,7 @@ GCCL_Result GCCL_Request_free(GCCL_Request* request) {
   return guarded([&] {
     if (!request) return failed(invalid("request is null: expected the address of a request"));
     if (*request == GCCL_REQUEST_NULL) return GCCL_SUCCESS;
-    Communicator::give_up(operation_of(*request));
+    CommunicatorCore::give_up(operation_of(*request));
     *request = GCCL_REQUEST_NULL;
     return GCCL_SUCCESS;
   });

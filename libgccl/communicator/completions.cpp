@@ -6,7 +6,7 @@
 #include <mutex>
 
 #include "libgccl/base/caught.hpp"
-#include "libgccl/communicator/communicator.hpp"
+#include "libgccl/communicator/communicator_core.hpp"
 
 namespace gccl::completions {
 
@@ -153,7 +153,7 @@ bool settle(Operation* op, std::int64_t until_ns) {
   return true;
 }
 
-void settle(const Communicator* c) {
+void settle(const CommunicatorCore* c) {
   const auto busy = [c] {
     std::lock_guard lock(mutex);
     for (const Operation* op = first; op; op = op->next_completing)

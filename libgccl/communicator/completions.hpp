@@ -36,7 +36,7 @@ bool inside(const Operation* op);
 bool settle(Operation* op, std::int64_t until_ns = INT64_MAX);
 // Returns once the functions of all ended operations of the communicator have returned, those apart that this thread is
 // inside.
-void settle(const Communicator* c);
+void settle(const CommunicatorCore* c);
 // The caller lets go of an ended operation, after settle().
 void release(Operation* op);
 

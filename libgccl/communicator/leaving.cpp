@@ -5,7 +5,7 @@
 #include <mutex>
 
 #include "libgccl/base/splitmix.hpp"
-#include "libgccl/communicator/communicator.hpp"
+#include "libgccl/communicator/communicator_core.hpp"
 #include "libgccl/communicator/completions.hpp"
 
 namespace gccl {
@@ -44,7 +44,7 @@ void Leaving::sum_up(Others* others) {
 Status Leaving::leave() {
   Operation* op = nullptr;
   Status s = begin(&op);
-  if (op) Communicator::wait(op, -1, &s);
+  if (op) CommunicatorCore::wait(op, -1, &s);
   done_ = s.ok();
   return s;
 }

@@ -10,7 +10,7 @@ namespace gccl {
 class Leaving {
  public:
   // All outlive it. The communicator is waited on.
-  Leaving(Communicator& communicator, SpinLock& lock, Team& team, Operations& operations, Supervisor& supervisor)
+  Leaving(CommunicatorCore& communicator, SpinLock& lock, Team& team, Operations& operations, Supervisor& supervisor)
       : c_(communicator), lock_(lock), team_(team), operations_(operations), supervisor_(supervisor) {}
 
   // Every rank has come this far, by the same calls; where the communicator is broken, why, unless a call has said so.
@@ -26,7 +26,7 @@ class Leaving {
   Status found();
 
  private:
-  Communicator& c_;
+  CommunicatorCore& c_;
   SpinLock& lock_;
   Team& team_;
   Operations& operations_;

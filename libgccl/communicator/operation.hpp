@@ -14,19 +14,19 @@
 
 namespace gccl {
 
-class Communicator;
+class CommunicatorCore;
 
 inline constexpr std::uint64_t kPointToPointCookie = ~std::uint64_t(0);  // of transfers that are no Flow's
 
 struct Operation {
-  explicit Operation(Communicator& c) : communicator(&c) {}
+  explicit Operation(CommunicatorCore& c) : communicator(&c) {}
 
   // pending: the communicator has it. completing: it has ended, and functions of GCCL_On_complete are due or running.
   // complete: it is its caller's alone.
   enum class Stage : std::uint8_t { pending, completing, complete };
   std::atomic<Stage> stage{Stage::pending};
 
-  Communicator* communicator;  // gone, perhaps, once the operation has ended
+  CommunicatorCore* communicator;  // gone, perhaps, once the operation has ended
   Work work;
   std::shared_ptr<PreparedPlan> plan;
   bool started = false, replaying = false;

@@ -4,12 +4,12 @@
 
 #include "libgccl/base/caught.hpp"
 #include "libgccl/base/clock.hpp"
-#include "libgccl/communicator/communicator.hpp"
+#include "libgccl/communicator/communicator_core.hpp"
 #include "libgccl/communicator/completions.hpp"
 
 namespace gccl {
 
-Moved Communicator::progress() {
+Moved CommunicatorCore::progress() {
   std::unique_lock lock(lock_, std::try_to_lock);
   if (!lock) return Moved::nothing;
   const Moved moved = operations_.make_progress();
@@ -18,7 +18,7 @@ Moved Communicator::progress() {
 }
 
 // Until it has ended, or until then.
-bool Communicator::progress_until(Operation* op, std::int64_t until_ns) {
+bool CommunicatorCore::progress_until(Operation* op, std::int64_t until_ns) {
   const auto ended = [op] { return op->stage.load(std::memory_order_acquire) != Operation::Stage::pending; };
   bool blocks = until_ns == INT64_MAX;  // then the thread goes on when the operation has ended, and never before
   Backoff backoff(team_.world->oversubscribed);
@@ -52,7 +52,7 @@ bool Communicator::progress_until(Operation* op, std::int64_t until_ns) {
   return true;
 }
 
-bool Communicator::wait(Operation* op, std::int64_t timeout_ms, Status* status) {
+bool CommunicatorCore::wait(Operation* op, std::int64_t timeout_ms, Status* status) {
   const std::int64_t until_ns = timeout_ms < 0 ? INT64_MAX : now_ns() + std::min(timeout_ms, kTimeoutMsMax) * kNsPerMs;
   // A request may outlive its communicator: what has ended does not look at it.
   if (op->stage.load(std::memory_order_acquire) == Operation::Stage::pending &&
@@ -64,10 +64,10 @@ bool Communicator::wait(Operation* op, std::int64_t timeout_ms, Status* status) 
   return true;
 }
 
-bool Communicator::test(Operation* op, Status* status, Moved* moved) {
+bool CommunicatorCore::test(Operation* op, Status* status, Moved* moved) {
   const auto stage = [op] { return op->stage.load(std::memory_order_acquire); };
   if (stage() == Operation::Stage::pending) {
-    Communicator* const c = op->communicator;
+    CommunicatorCore* const c = op->communicator;
     Moved any = c->progress();
     if (stage() == Operation::Stage::pending) any = std::max(any, progress_all_but(c));
     if (moved) *moved = std::max(*moved, any);
@@ -81,7 +81,7 @@ bool Communicator::test(Operation* op, Status* status, Moved* moved) {
   return true;
 }
 
-void Communicator::give_up(Operation* op) {
+void CommunicatorCore::give_up(Operation* op) {
   if (op->stage.load(std::memory_order_acquire) == Operation::Stage::pending) {
     std::lock_guard lock(op->communicator->lock_);
     if (op->stage.load(std::memory_order_acquire) == Operation::Stage::pending) {
@@ -93,7 +93,7 @@ void Communicator::give_up(Operation* op) {
   completions::release(op);
 }
 
-bool Communicator::on_complete(Operation* op, GCCL_Completion_function function, void* context) {
+bool CommunicatorCore::on_complete(Operation* op, GCCL_Completion_function function, void* context) {
   std::lock_guard lock(lock_);
   if (op->stage.load(std::memory_order_acquire) != Operation::Stage::pending) return false;
   op->functions.push_back({function, context});
@@ -101,12 +101,12 @@ bool Communicator::on_complete(Operation* op, GCCL_Completion_function function,
   return true;
 }
 
-void Communicator::thread_blocks(Operation* op) {
+void CommunicatorCore::thread_blocks(Operation* op) {
   std::lock_guard lock(op->communicator->lock_);
   op->communicator->supervisor_.thread_blocks(*op);
 }
 
-Status Communicator::agrees(Watch::In in) noexcept {
+Status CommunicatorCore::agrees(Watch::In in) noexcept {
   try {
     progress_all_but(nullptr);
     std::lock_guard lock(lock_);

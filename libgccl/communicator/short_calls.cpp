@@ -4,7 +4,7 @@
 
 #include "libgccl/base/caught.hpp"
 #include "libgccl/communicator/breaking.hpp"
-#include "libgccl/communicator/communicator.hpp"
+#include "libgccl/communicator/communicator_core.hpp"
 #include "libgccl/communicator/completions.hpp"
 
 namespace gccl {
@@ -94,7 +94,7 @@ Operation* ShortCalls::run(Of of, Work&& work, const std::shared_ptr<PreparedPla
 }
 
 // It takes longer: it becomes an operation like any other.
-Operation* ShortCalls::go_on(Communicator& owner, Operations& operations, Work&& work, const Replay& replay,
+Operation* ShortCalls::go_on(CommunicatorCore& owner, Operations& operations, Work&& work, const Replay& replay,
                              std::shared_ptr<PreparedPlan> plan, std::int64_t from_ns) {
   auto op = std::make_unique<Operation>(owner);
   op->plan = std::move(plan);
@@ -107,7 +107,7 @@ Operation* ShortCalls::go_on(Communicator& owner, Operations& operations, Work&&
 
 // ---- The communicator's side: locks, and the long way ----
 
-bool Communicator::repeat(const Key& key, const void* input, void* output, Status* status) {
+bool CommunicatorCore::repeat(const Key& key, const void* input, void* output, Status* status) {
   std::unique_lock lock(lock_);
   Operation* op = nullptr;
   if (!short_calls_.repeat(parts(), key, input, output, &op)) return false;
@@ -116,13 +116,13 @@ bool Communicator::repeat(const Key& key, const void* input, void* output, Statu
   return wait(op, -1, status);
 }
 
-bool Communicator::quick_transfer(const Descriptor& what, void* data) {
+bool CommunicatorCore::quick_transfer(const Descriptor& what, void* data) {
   if (!team_.fast || what.bytes > kShortBytesMax || what.root >= size() || what.root == rank()) return false;
   std::lock_guard lock(lock_);
   return ShortCalls::transfer(parts(), what, data);
 }
 
-Status Communicator::run(Work&& work, const Key* key) {
+Status CommunicatorCore::run(Work&& work, const Key* key) {
   std::unique_lock lock(lock_);
   std::shared_ptr<PreparedPlan> plan;
   Operation* op = nullptr;

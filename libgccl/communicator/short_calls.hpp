@@ -14,7 +14,7 @@ class ShortCalls {
   // Whose calls they are, handed in with each one: references kept here cost the shortest call three loads. The owner
   // is named by operations, and not looked into.
   struct Of {
-    Communicator& owner;
+    CommunicatorCore& owner;
     Team& team;
     Recorder& recorder;
     Operations& operations;
@@ -43,7 +43,7 @@ class ShortCalls {
   void forget() { repeats_ = {}; }
 
  private:
-  static Operation* go_on(Communicator& owner, Operations& operations, Work&& work, const Replay& replay,
+  static Operation* go_on(CommunicatorCore& owner, Operations& operations, Work&& work, const Replay& replay,
                           std::shared_ptr<PreparedPlan> plan, std::int64_t from_ns);
 
   struct Repeat {

@@ -13,7 +13,7 @@ namespace {
 
 class OverParent : public Exchange {
  public:
-  OverParent(Communicator& parent, Purpose purpose) : parent_(parent), purpose_(purpose) {}
+  OverParent(CommunicatorCore& parent, Purpose purpose) : parent_(parent), purpose_(purpose) {}
   // Gathers among all ranks of the parent, and hands on those of `ranks`.
   Status all_gather(std::span<const std::byte> mine, std::vector<std::byte>* all, std::int64_t) override {
     std::vector<std::byte> everybody(mine.size() * parent_.size());
@@ -41,7 +41,7 @@ class OverParent : public Exchange {
   std::vector<Rank> ranks;
 
  private:
-  Communicator& parent_;
+  CommunicatorCore& parent_;
   const Purpose purpose_;
 };
 
@@ -57,8 +57,8 @@ std::string text_of_lists(Rank a, std::uint64_t listed_a, Rank b, std::uint64_t 
                      members == 1 ? " rank finds itself" : " ranks find themselves", same);
 }
 
-Status split(Communicator& parent, Purpose purpose, int color, int key, std::span<const int> listed,
-             std::unique_ptr<Communicator>* out) {
+Status split_for(CommunicatorCore& parent, Purpose purpose, int color, int key, std::span<const int> listed,
+                 std::unique_ptr<CommunicatorCore>* out) {
   if (parent.survival().refuses()) return parent.survival().refuse_once();
   struct Choice {
     std::int32_t color, key;
@@ -102,16 +102,16 @@ Status split(Communicator& parent, Purpose purpose, int color, int key, std::spa
     return {};
   }
   exchange.ranks = ranks;
-  return Communicator::create(parent.team().world, std::move(m), exchange, out);
+  return CommunicatorCore::create(parent.team().world, std::move(m), exchange, out);
 }
 
 }  // namespace
 
-Status split(Communicator& parent, int color, int key, std::unique_ptr<Communicator>* out) {
-  return split(parent, Purpose::split, color, key, {}, out);
+Status split_communicator(CommunicatorCore& parent, int color, int key, std::unique_ptr<CommunicatorCore>* out) {
+  return split_for(parent, Purpose::split, color, key, {}, out);
 }
 
-Status create_from(Communicator& parent, std::span<const int> ranks, std::unique_ptr<Communicator>* out) {
+Status create_from(CommunicatorCore& parent, std::span<const int> ranks, std::unique_ptr<CommunicatorCore>* out) {
   if (parent.survival().refuses()) return parent.survival().refuse_once();  // `ranks` may go by the old numbers
   int key = -1;
   for (std::size_t i = 0; i < ranks.size(); ++i) {
@@ -123,7 +123,7 @@ Status create_from(Communicator& parent, std::span<const int> ranks, std::unique
         return Status::error(fmt::format("ranks[{}] repeats rank {}", i, ranks[i]), GCCL_ERR_INVALID_ARGUMENT);
     if (Rank(ranks[i]) == parent.rank()) key = int(i);
   }
-  return split(parent, Purpose::create, key < 0 ? -1 : 0, key, ranks, out);
+  return split_for(parent, Purpose::create, key < 0 ? -1 : 0, key, ranks, out);
 }
 
 }  // namespace gccl

@@ -11,7 +11,7 @@
 
 #include "libgccl/base/environment.hpp"
 #include "libgccl/cluster/read/load_authorities.hpp"
-#include "libgccl/communicator/communicator.hpp"
+#include "libgccl/communicator/communicator_core.hpp"
 #include "libgccl/communicator/introduction.hpp"
 
 namespace gccl {
@@ -40,7 +40,7 @@ Status fits_table(const World& world, const std::vector<Rank>& node) {
 
 }  // namespace
 
-Status create_world(const GCCL_Config* config, int rank, std::unique_ptr<Communicator>* out) {
+Status create_world(const GCCL_Config* config, int rank, std::unique_ptr<CommunicatorCore>* out) {
   auto world = std::make_shared<World>();
   Status s = begin(config, rank, &world->start);
   if (!s.ok()) return s;
@@ -112,7 +112,7 @@ Status create_world(const GCCL_Config* config, int rank, std::unique_ptr<Communi
   world->oversubscribed = here > ::sysconf(_SC_NPROCESSORS_ONLN) || flag(environment, "GCCL_OVERSUBSCRIBED");
   Exchange& exchange = *start.exchange;
   world->watch = std::make_unique<Watch>(start.rank);
-  s = Communicator::create(world, std::move(members), exchange, out);
+  s = CommunicatorCore::create(world, std::move(members), exchange, out);
   world->start.exchange.reset();  // nobody needs to meet any more
   if (s.ok()) announce((*out)->team());
   return s;

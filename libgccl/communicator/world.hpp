@@ -15,7 +15,7 @@
 
 namespace gccl {
 
-class Communicator;
+class CommunicatorCore;
 
 // What the communicators of one rank share.
 struct World {
@@ -34,7 +34,7 @@ struct World {
   bool shrinks = false;                 // GCCL_ON_FAILURE is shrink: the world's communicator does
   // The one that goes on without failed ranks by itself, or null. With two, ranks that have failed calls on one and
   // others that are a call further, on the other, would wait for each other.
-  std::atomic<const Communicator*> shrinker{nullptr};
+  std::atomic<const CommunicatorCore*> shrinker{nullptr};
   bool oversubscribed = false;  // more ranks than processors on this machine
   // Some communicator ended here without the others' word, so that they may still have it.
   std::atomic<bool> uneven{false};
@@ -49,6 +49,6 @@ struct World {
 
 // Makes this process rank `rank` of the job (negative: as the configuration or the environment says). Collective over
 // all ranks.
-Status create_world(const GCCL_Config* config, int rank, std::unique_ptr<Communicator>* out);
+Status create_world(const GCCL_Config* config, int rank, std::unique_ptr<CommunicatorCore>* out);
 
 }  // namespace gccl

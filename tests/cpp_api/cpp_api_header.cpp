@@ -28,8 +28,8 @@ std::vector<std::string> compilers() {
 std::string compile(const std::string& compiler, const std::string& standard, const std::string& source) {
   const gccl::test::Folder folder;
   folder.write("source.cpp", source + "\n");
-  gccl::test::shell("'" + compiler + "' -fsyntax-only -std=" + standard +
-                        " -I '" GCCL_SOURCE_DIR "/libgccl/include' source.cpp >said 2>&1",
+  gccl::test::shell("'" + compiler + "' -fsyntax-only -std=" + standard + " -I '" GCCL_SOURCE_DIR "' -I '" +
+                        kHeaders.parent_path().string() + "' source.cpp >said 2>&1",
                     folder.path);
   return gccl::test::read_text(folder.path / "said");
 }
@@ -72,6 +72,14 @@ TEST_CASE("before C++20 a program that uses the headers is the same error, whate
     CHECK(compile(GCCL_TEST_CXX, "c++20", source) == "");
     for (const std::string& compiler : compilers()) check_refused(compile(compiler, "c++17", source));
   }
+}
+
+TEST_CASE("the library's own communicators have another name than the public class") {
+  CHECK(compile(GCCL_TEST_CXX, "c++20",
+                "#include <gccl/gccl.hpp>\n"
+                "#include \"libgccl/communicator/communicator_core.hpp\"\n"
+                "using namespace gccl;\n"
+                "Communicator* handle; CommunicatorCore* inner;") == "");
 }
 
 }  // namespace

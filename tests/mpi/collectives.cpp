@@ -310,7 +310,7 @@ TEST_CASE("a long message where short ones are due touches nothing but its own m
 TEST_CASE("a rank that gives up ends the others' calls") {
   MPI_Comm parent = MPI_COMM_WORLD;
   const GCCL_Config config = config_of(&parent);
-  std::unique_ptr<Communicator> comm;
+  std::unique_ptr<CommunicatorCore> comm;
   REQUIRE(create_world(&config, -1, &comm).ok());
   Work w;
   w.what.kind = std::uint8_t(Collective::barrier);

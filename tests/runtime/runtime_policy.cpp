@@ -25,7 +25,7 @@ TEST_CASE("an all-reduce goes on in place, a broadcast is handed back once, and 
     Job job = base;
     job.environment["GCCL_ON_FAILURE"] = "shrink";
     Running running(job, [](int rank) {
-      gccl::api::Communicator world(begin());
+      gccl::Communicator world(begin());
       struct Heard {
         int noticed = 0, recovered = 0;
         void operator()(const GCCL_Failure& f) {

@@ -4,7 +4,7 @@
 
 #include "libgccl/base/clock.hpp"
 #include "libgccl/base/log.hpp"
-#include "libgccl/communicator/communicator.hpp"
+#include "libgccl/communicator/communicator_core.hpp"
 
 namespace gccl {
 namespace {
@@ -86,7 +86,7 @@ Status dump(const Team& team, const Operations& operations, const std::string& p
   const Start& start = team.world->start;
   DumpedRank d{.rank = start.rank, .size = start.size, .host = start.host, .reason = reason, .communicators = {}};
   d.communicators.push_back(dumped(team, operations));
-  for_each_communicator([&](Communicator& other) {  // this one is locked, too
+  for_each_communicator([&](CommunicatorCore& other) {  // this one is locked, too
     if (&other.world() == team.world.get()) other.add_to(&d);
   });
   return write_dump(d, path);

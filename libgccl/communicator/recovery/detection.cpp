@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "libgccl/base/clock.hpp"
-#include "libgccl/communicator/communicator.hpp"
+#include "libgccl/communicator/communicator_core.hpp"
 #include "libgccl/communicator/recovery/recovery.hpp"
 
 namespace gccl {

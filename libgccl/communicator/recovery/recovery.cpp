@@ -16,7 +16,7 @@
 #include "libgccl/base/machine.hpp"
 #include "libgccl/base/process.hpp"
 #include "libgccl/base/splitmix.hpp"
-#include "libgccl/communicator/communicator.hpp"
+#include "libgccl/communicator/communicator_core.hpp"
 
 namespace gccl {
 namespace {
@@ -366,7 +366,7 @@ Status Recovery::prepare_call(Group& g, const std::vector<Rank>& lost) {
   return Status::error("another thread agrees on this communicator, or shrinks it", GCCL_ERR_INVALID_USAGE);
 }
 
-Status Recovery::agree(Communicator& c, std::uint64_t* flags) {
+Status Recovery::agree(CommunicatorCore& c, std::uint64_t* flags) {
   const std::int64_t until_ns = time_limit(c.timeout_ms());
   const std::vector<Rank> lost = c.lost();
   const bool was_aborted = c.why().code() == GCCL_ERR_ABORTED;

@@ -32,7 +32,7 @@
 
 namespace gccl {
 
-class Communicator;
+class CommunicatorCore;
 class Metrics;
 
 class Recovery {
@@ -57,10 +57,10 @@ class Recovery {
   Status silence(const Members& members, Rank* who);
   // Collective over those that have not failed, within the communicator's time limit. *flags becomes the AND of theirs;
   // not ok where a rank has failed that not all callers had acknowledged.
-  Status agree(Communicator& c, std::uint64_t* flags);
+  Status agree(CommunicatorCore& c, std::uint64_t* flags);
   // Likewise: they make a communicator of all of them, in the order of their ranks. `flags`: the AND of theirs, from
   // bit 1 on; null: none, and the program's own call.
-  Status shrink(Communicator& parent, std::unique_ptr<Communicator>* out, std::uint64_t* flags = nullptr);
+  Status shrink(CommunicatorCore& parent, std::unique_ptr<CommunicatorCore>* out, std::uint64_t* flags = nullptr);
   // What ranks call of these on the communicator ends with that, and none begins any more.
   void end_calls(const Members& members, const Status& why);
   // How often the detector suspected a rank, and heard it again.
@@ -154,7 +154,7 @@ class Recovery {
   void hear_broken(Group& g, Rank from, BytesIn& in);
   // What waits for a decision: a call of the program's; or the communicator that goes on by itself, until GCCL_Abort.
   struct Waiter {
-    Communicator& c;
+    CommunicatorCore& c;
     std::optional<Watch::In> call;  // the program's
     bool aborted;                   // before that
   };

@@ -8,7 +8,7 @@
 #include "libgccl/base/caught.hpp"
 #include "libgccl/base/clock.hpp"
 #include "libgccl/base/splitmix.hpp"
-#include "libgccl/communicator/communicator.hpp"
+#include "libgccl/communicator/communicator_core.hpp"
 #include "libgccl/communicator/recovery/recovery.hpp"
 
 namespace gccl {
@@ -17,7 +17,7 @@ namespace gccl {
 class Recovery::Over : public Exchange {
  public:
   // Not beyond that time, nor beyond GCCL_Abort on `of`, where there is one.
-  Over(Recovery& recovery, Group& group, std::int64_t until_ns, const Communicator* of)
+  Over(Recovery& recovery, Group& group, std::int64_t until_ns, const CommunicatorCore* of)
       : recovery_(recovery), group_(group), epoch_(group.membership->epoch()), until_ns_(until_ns), of_(of) {}
   Status all_gather(std::span<const std::byte> mine, std::vector<std::byte>* all, std::int64_t timeout_ms) override {
     std::unique_lock lock(recovery_.mutex_);
@@ -68,13 +68,13 @@ class Recovery::Over : public Exchange {
   Group& group_;
   const fault::Epoch epoch_;
   const std::int64_t until_ns_;
-  const Communicator* const of_;
+  const CommunicatorCore* const of_;
 };
 
-Status Recovery::shrink(Communicator& parent, std::unique_ptr<Communicator>* out, std::uint64_t* flags) {
+Status Recovery::shrink(CommunicatorCore& parent, std::unique_ptr<CommunicatorCore>* out, std::uint64_t* flags) {
   const std::int64_t until_ns = time_limit(parent.timeout_ms());
   const std::vector<Rank> lost = parent.lost();
-  const Communicator* const of = flags ? &parent : nullptr;  // the program's own calls go on after an abort
+  const CommunicatorCore* const of = flags ? &parent : nullptr;  // the program's own calls go on after an abort
   const Waiter waiter{parent, flags ? std::nullopt : std::optional(Watch::In::shrink),
                       parent.why().code() == GCCL_ERR_ABORTED};
   std::unique_lock lock(mutex_);
@@ -97,10 +97,10 @@ Status Recovery::shrink(Communicator& parent, std::unique_ptr<Communicator>* out
     m.id = splitmix::hash(g.members.id ^ std::uint64_t(g.membership->epoch()) * splitmix::kGolden);
     lock.unlock();
     Over exchange(*this, g, until_ns, of);
-    std::unique_ptr<Communicator> made;
+    std::unique_ptr<CommunicatorCore> made;
     Status s;
     try {
-      s = Communicator::create(parent.team().world, std::move(m), exchange, &made);
+      s = CommunicatorCore::create(parent.team().world, std::move(m), exchange, &made);
     } catch (...) {
       s = caught();
     }

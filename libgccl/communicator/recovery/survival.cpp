@@ -10,7 +10,7 @@
 
 #include "libgccl/base/caught.hpp"
 #include "libgccl/communicator/breaking.hpp"
-#include "libgccl/communicator/communicator.hpp"
+#include "libgccl/communicator/communicator_core.hpp"
 #include "libgccl/communicator/recovery/agreed.hpp"
 
 namespace gccl {
@@ -191,7 +191,7 @@ void Survival::notify_program(int stage, const std::vector<Rank>& failed, const 
 // Those that are left make the communicator anew. *completed: this rank has completed the call; then: all of them have.
 Status Survival::mend(std::uint32_t call, bool* completed) {
   std::uint64_t flags = Agreed::flags(call, *completed);
-  std::unique_ptr<Communicator> made;
+  std::unique_ptr<CommunicatorCore> made;
   if (Status s = c_.world().recovery->shrink(c_, &made, &flags); !s.ok()) return s;
   *completed = (flags & Agreed::completed(call)) != 0;
   const Members before = c_.members();
@@ -220,7 +220,7 @@ Status Survival::mend(std::uint32_t call, bool* completed) {
 
 void Survival::shrink_on_failure(bool does) {
   shrinks_ = does;
-  const Communicator* self = &c_;
+  const CommunicatorCore* self = &c_;
   if (does)
     c_.team().world->shrinker = &c_;
   else
@@ -232,7 +232,7 @@ Status Survival::set_policy(GCCL_Failure_policy policy) {
   if (const Status& s = c_.world().recovery->usable(); policy == GCCL_SHRINK && !s.ok()) return s.copy_or_code();
   std::vector<std::uint8_t> all(c_.size());
   constexpr std::uint8_t kAnotherShrinks = 2;
-  const Communicator* const shrinker = c_.team().world->shrinker;
+  const CommunicatorCore* const shrinker = c_.team().world->shrinker;
   const bool taken = policy == GCCL_SHRINK && shrinker && shrinker != &c_;
   std::uint8_t mine = taken ? kAnotherShrinks : std::uint8_t(policy);
   Work w;

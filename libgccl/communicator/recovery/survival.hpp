@@ -42,9 +42,9 @@ class KeptInput {
 class Survival {
  public:
   // Which outlives it.
-  explicit Survival(Communicator& communicator) : c_(communicator) {}
+  explicit Survival(CommunicatorCore& communicator) : c_(communicator) {}
 
-  // A blocking collective of the program's: Communicator::run(), and what the policy does where ranks fail.
+  // A blocking collective of the program's: CommunicatorCore::run(), and what the policy does where ranks fail.
   Status call(Work&& work, const ShortCalls::Key* key);
   // A blocking send or receive.
   Status transfer(Work&& work);
@@ -86,7 +86,7 @@ class Survival {
   Status mend(std::uint32_t call, bool* completed);
   void notify_program(int stage, const std::vector<Rank>& failed, const Members& before, const std::string& text);
 
-  Communicator& c_;
+  CommunicatorCore& c_;
   bool shrinks_ = false;
   std::atomic<bool> noticed_{false};  // the failure under which the communicator is now
   bool renumbered_ = false;           // since the last call whose caller knew the ranks' numbers

@@ -28,15 +28,16 @@
 
 namespace gccl {
 
+// What a GCCL_Comm points to; the public gccl::Communicator (gccl/communicator.hpp) holds such a handle.
 // All public functions may be called from any thread, and none leaves a lock held, whether it returns or throws, as it
 // may when memory is short; other ranks then wait for its call until fail().
-class Communicator {
+class CommunicatorCore {
  public:
   // Collective over the members.
   static Status create(std::shared_ptr<World> world, Members members, Exchange& exchange,
-                       std::unique_ptr<Communicator>* out);
+                       std::unique_ptr<CommunicatorCore>* out);
   // Operations in flight are dropped.
-  ~Communicator();
+  ~CommunicatorCore();
 
   Rank size() const { return team_.members.size(); }
   Rank rank() const { return team_.members.rank; }
@@ -112,7 +113,7 @@ class Communicator {
   // Why it carries nothing out; ok where it does.
   Status why();
   // Becomes the other one, which gets what this one was. For survival.cpp.
-  void adopt(Communicator& made, std::size_t ranks_lost) noexcept;
+  void adopt(CommunicatorCore& made, std::size_t ranks_lost) noexcept;
   // Whom its transports have lost.
   std::vector<Rank> lost();
   // Before it is freed; and why it failed, where no call has said so, before it is released.
@@ -123,7 +124,7 @@ class Communicator {
   static const char kMagic[];
 
  private:
-  Communicator() = default;
+  CommunicatorCore() = default;
 
   ShortCalls::Of parts() { return {*this, team_, recorder_, operations_}; }
   bool progress_until(Operation* op, std::int64_t until_ns);
@@ -143,12 +144,12 @@ class Communicator {
 };
 
 // Survival::notice() where the communicator still is.
-void notice_failure_of(const Communicator* maybe);
+void notice_failure_of(const CommunicatorCore* maybe);
 
 // Calls f with every communicator of this process, unless another thread looks at them, too.
-void for_each_communicator(const std::function<void(Communicator&)>& f);
+void for_each_communicator(const std::function<void(CommunicatorCore&)>& f);
 
 // Progress on every communicator of this process that is in use, and functions that are due.
-Moved progress_all_but(Communicator* mine);
+Moved progress_all_but(CommunicatorCore* mine);
 
 }  // namespace gccl

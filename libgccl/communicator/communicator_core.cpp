@@ -1,4 +1,4 @@
-#include "libgccl/communicator/communicator.hpp"
+#include "libgccl/communicator/communicator_core.hpp"
 
 #include <fmt/core.h>
 
@@ -16,8 +16,8 @@ namespace gccl {
 namespace {
 
 std::mutex registry_mutex;
-std::list<Communicator*>& registry() {
-  static NoDestructor<std::list<Communicator*>> list;
+std::list<CommunicatorCore*>& registry() {
+  static NoDestructor<std::list<CommunicatorCore*>> list;
   return *list;
 }
 
@@ -31,35 +31,35 @@ std::int64_t connect_timeout_ms(const World& world, const Members& members) {
 
 }  // namespace
 
-const char Communicator::kMagic[] = "gccl communicator";
+const char CommunicatorCore::kMagic[] = "gccl communicator";
 
-Moved progress_all_but(Communicator* mine) {
+Moved progress_all_but(CommunicatorCore* mine) {
   Moved moved = Moved::nothing;
   if (std::unique_lock lock(registry_mutex, std::try_to_lock); lock)
-    for (Communicator* c : registry())
+    for (CommunicatorCore* c : registry())
       if (c != mine && c->busy()) moved = std::max(moved, c->progress());
   return completions::run() ? Moved::something : moved;
 }
 
-void for_each_communicator(const std::function<void(Communicator&)>& f) {
+void for_each_communicator(const std::function<void(CommunicatorCore&)>& f) {
   if (std::unique_lock lock(registry_mutex, std::try_to_lock); lock)
-    for (Communicator* c : registry()) f(*c);
+    for (CommunicatorCore* c : registry()) f(*c);
 }
 
-void notice_failure_of(const Communicator* maybe) {
-  Communicator* found = nullptr;
+void notice_failure_of(const CommunicatorCore* maybe) {
+  CommunicatorCore* found = nullptr;
   {
     std::lock_guard lock(registry_mutex);
-    for (Communicator* c : registry())
+    for (CommunicatorCore* c : registry())
       if (c == maybe) found = c;
   }
   if (found) found->survival().notice();
 }
 
-Status Communicator::create(std::shared_ptr<World> world, Members members, Exchange& exchange,
-                            std::unique_ptr<Communicator>* out) {
+Status CommunicatorCore::create(std::shared_ptr<World> world, Members members, Exchange& exchange,
+                                std::unique_ptr<CommunicatorCore>* out) {
   assert(members.sound());
-  std::unique_ptr<Communicator> c(new Communicator);
+  std::unique_ptr<CommunicatorCore> c(new CommunicatorCore);
   c->team_.world = std::move(world);
   c->team_.members = std::move(members);
   c->set_timeout(c->team_.world->start.timeout_ms);
@@ -92,7 +92,7 @@ Status Communicator::create(std::shared_ptr<World> world, Members members, Excha
   return {};
 }
 
-Communicator::~Communicator() {
+CommunicatorCore::~CommunicatorCore() {
   {
     std::lock_guard lock(registry_mutex);
     registry().remove(this);
@@ -123,37 +123,37 @@ Communicator::~Communicator() {
   magic = nullptr;
 }
 
-bool Communicator::pending() {
+bool CommunicatorCore::pending() {
   std::lock_guard lock(lock_);
   return operations_.busy();
 }
 
-void Communicator::metrics(GCCL_Metrics* out) {
+void CommunicatorCore::metrics(GCCL_Metrics* out) {
   std::lock_guard lock(lock_);
   team_.world->recovery->suspicions(&recorder_.metrics());
   recorder_.metrics().read(out);
 }
 
-Plan Communicator::planned(const Call& call, std::uint32_t element_bytes) {
+Plan CommunicatorCore::planned(const Call& call, std::uint32_t element_bytes) {
   std::lock_guard lock(lock_);
   return team_.plans->planned(call, element_bytes);
 }
 
-Communicator::Estimate Communicator::estimate(Collective kind, Count count, std::uint32_t element_bytes) {
+CommunicatorCore::Estimate CommunicatorCore::estimate(Collective kind, Count count, std::uint32_t element_bytes) {
   std::lock_guard lock(lock_);
   Estimate e{.plan = team_.plans->estimated(kind, count, element_bytes), .why = {}};
   e.why = reason_of(e.plan, team_.plans->authorities());
   return e;
 }
 
-void Communicator::use_layout(Layout layout) {
+void CommunicatorCore::use_layout(Layout layout) {
   std::lock_guard lock(lock_);
   assert(layout.ranks() == size() && !busy());
   team_.plans->use(std::move(layout));
   short_calls_.forget();
 }
 
-Status Communicator::start(Work&& work, Operation** out, std::shared_ptr<PreparedPlan> plan) {
+Status CommunicatorCore::start(Work&& work, Operation** out, std::shared_ptr<PreparedPlan> plan) {
   *out = nullptr;
   auto op = std::make_unique<Operation>(*this);
   op->work = std::move(work);
@@ -162,7 +162,7 @@ Status Communicator::start(Work&& work, Operation** out, std::shared_ptr<Prepare
   return operations_.start(std::move(op), out);
 }
 
-void Communicator::fail(Status why) noexcept {
+void CommunicatorCore::fail(Status why) noexcept {
   std::lock_guard lock(lock_);
   Failure& failure = operations_.failure();
   const bool same = failure.none() || failure.why().code() == why.code();
@@ -170,36 +170,36 @@ void Communicator::fail(Status why) noexcept {
   if (same) failure.acknowledge();  // the caller returns this one
 }
 
-void Communicator::abort(int code) noexcept {
+void CommunicatorCore::abort(int code) noexcept {
   operations_.failure().ask_abort(code);
   // The other ranks get it at once; a thread that waits here finds out at its next poll.
   abort_ports(*team_.ports, Failure::abort_by(rank(), code));
   if (std::unique_lock lock(lock_, std::try_to_lock); lock) operations_.make_progress();
 }
 
-std::vector<Rank> Communicator::lost() {
+std::vector<Rank> CommunicatorCore::lost() {
   std::lock_guard lock(lock_);
   const Failure& failure = operations_.failure();
   if (failure.why().code() == GCCL_ERR_PEER_LOST && failure.culprit() < size()) return {failure.culprit()};
   return {};
 }
 
-Status Communicator::why() {
+Status CommunicatorCore::why() {
   std::lock_guard lock(lock_);
   return operations_.failure().why().copy_or_code();
 }
 
-Status Communicator::unsaid() {
+Status CommunicatorCore::unsaid() {
   std::lock_guard lock(lock_);
   return operations_.failure().unless_said();
 }
 
-void Communicator::count(void (Metrics::*event)()) {
+void CommunicatorCore::count(void (Metrics::*event)()) {
   std::lock_guard lock(lock_);
   (recorder_.metrics().*event)();
 }
 
-void Communicator::adopt(Communicator& made, std::size_t ranks_lost) noexcept {
+void CommunicatorCore::adopt(CommunicatorCore& made, std::size_t ranks_lost) noexcept {
   std::scoped_lock lock(lock_, made.lock_);
   assert(!busy() && !made.busy());  // operations refer to the team that they began with
   Failure &mine = operations_.failure(), &old = made.operations_.failure();
@@ -213,12 +213,12 @@ void Communicator::adopt(Communicator& made, std::size_t ranks_lost) noexcept {
   recorder_.metrics().recovered(ranks_lost);
 }
 
-Status Communicator::dump(const std::string& path, const std::string& reason) {
+Status CommunicatorCore::dump(const std::string& path, const std::string& reason) {
   std::lock_guard lock(lock_);
   return gccl::dump(team_, operations_, path, reason);
 }
 
-void Communicator::add_to(DumpedRank* all) {
+void CommunicatorCore::add_to(DumpedRank* all) {
   if (std::unique_lock lock(lock_, std::try_to_lock); lock) all->communicators.push_back(dumped(team_, operations_));
 }
 
