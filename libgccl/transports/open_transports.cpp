@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "libgccl/base/log.hpp"
-#include "libgccl/base/split.hpp"
+#include "libgccl/base/split_text.hpp"
 #include "libgccl/transports/plugin.hpp"
 #include "libgccl/transports/shm/shm_backend.hpp"
 #include "libgccl/transports/shm/shm_fast_path.hpp"
@@ -69,7 +69,7 @@ Status OpenTransports::open(const Start& start, std::unique_ptr<OpenTransports>*
                      .secret = start.secret.c_str(),
                      .address = start.address.c_str(),
                      .log = log_line};
-  const std::vector<std::string> names = split(start.backends, ',');
+  const std::vector<std::string> names = split_text(start.backends, ',');
   if (names.empty() || names.size() > 8)
     return Status::error(
         fmt::format("GCCL_BACKENDS \"{}\": expected one to eight names such as \"shm,tcp\"", start.backends),

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "libgccl/base/environment.hpp"
-#include "libgccl/base/split.hpp"
+#include "libgccl/base/split_text.hpp"
 
 namespace gccl {
 namespace {
@@ -17,7 +17,7 @@ namespace {
 // build folder, or the folder of the plug-in that this code is part of.
 std::vector<std::string> plugin_folders() {
   const std::string path = read_text(process_environment(), "GCCL_BACKEND_PATH");
-  std::vector<std::string> folders = split(path, ':');
+  std::vector<std::string> folders = split_text(path, ':');
   static const char here = 0;
   Dl_info info{};
   if (::dladdr(&here, &info) == 0 || !info.dli_fname) return folders;

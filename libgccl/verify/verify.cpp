@@ -40,7 +40,7 @@ struct Skew {
   }
 };
 
-struct Slicing {
+struct SharesAndLanes {
   Count shares, lanes;
 };
 struct Mode {
@@ -48,18 +48,20 @@ struct Mode {
   Delivery delivery;
   bool replayed = false;  // whole calls alone
 
-  bool allows(Slicing s) const { return !replayed || s.shares == 1; }
+  bool allows(SharesAndLanes s) const { return !replayed || s.shares == 1; }
 };
 struct Named {
   std::string name;
   std::shared_ptr<const Layout> layout;
 };
 
-const std::vector<Slicing> kSlicings = {{1, 1}, {2, 2}, {3, 2}, {5, 3}};
+const std::vector<SharesAndLanes> kSlicings = {{1, 1}, {2, 2}, {3, 2}, {5, 3}};
 // Where a lane's shares depend on each other's order, as many as are on their way to a root.
-const std::vector<Slicing> kLongSlicings = {{1, 1}, {3, 2}, {6, 3}, {24, 1}, {40, 2}};
+const std::vector<SharesAndLanes> kLongSlicings = {{1, 1}, {3, 2}, {6, 3}, {24, 1}, {40, 2}};
 
-const std::vector<Slicing>& slicings(const Algorithm& a) { return a.trail || a.staggered ? kLongSlicings : kSlicings; }
+const std::vector<SharesAndLanes>& slicings(const Algorithm& a) {
+  return a.trail || a.staggered ? kLongSlicings : kSlicings;
+}
 // 16 is what the runtime plans with, 8 the simulator's default.
 const std::vector<Mode> kModes = {{1, Delivery::buffered},
                                   {1, Delivery::buffered, true},
@@ -122,7 +124,7 @@ struct Choices {
 };
 
 Case make_case(const Algorithm& a, Count count, Rank root, bool in_place, bool placed, const Named& layout,
-               Slicing slicing, Mode mode, std::uint64_t seed) {
+               SharesAndLanes slicing, Mode mode, std::uint64_t seed) {
   Case c;
   c.algorithm = &a;
   c.call = {.kind = a.kind, .count = count, .root = root, .in_place = in_place};
@@ -174,7 +176,7 @@ class Sweep {
         for (const bool in_place : choices.in_place)
           for (const bool placed : choices.placed)
             for (const Named& layout : choices.layouts)
-              for (const Slicing slicing : slicings(*tally_.algorithm))
+              for (const SharesAndLanes slicing : slicings(*tally_.algorithm))
                 for (const Mode mode : kModes) {
                   if (tally_.failure) return;
                   if (!mode.allows(slicing)) continue;
@@ -187,7 +189,7 @@ class Sweep {
     const std::uint64_t end = tally_.messages + messages;
     for (unsigned i = 0; i < cases && tally_.messages < end && !tally_.failure; ++i) {
       const Mode mode = dice_.pick(kModes);
-      const Slicing slicing = dice_.pick(slicings(*tally_.algorithm));
+      const SharesAndLanes slicing = dice_.pick(slicings(*tally_.algorithm));
       one(make_case(*tally_.algorithm, dice_.pick(choices.counts), dice_.pick(choices.roots),
                     choices.in_place[dice_.below(choices.in_place.size())],
                     choices.placed[dice_.below(choices.placed.size())], dice_.pick(choices.layouts),

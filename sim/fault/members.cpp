@@ -236,7 +236,7 @@ MembersOutcome Machines::run() {
 
 }  // namespace members
 
-MembersOutcome play(const FaultTimeline& timeline, std::uint64_t seed, const fault::MemberRules& rules) {
+MembersOutcome play_members(const FaultTimeline& timeline, std::uint64_t seed, const fault::MemberRules& rules) {
   return members::Machines(timeline, seed, rules).run();
 }
 

@@ -34,6 +34,6 @@ struct MembersOutcome {
 // Found as violations: two decisions of one agreement that differ; flags that are not the AND of what those who take
 // part said; a rank called failed that nothing was done to; an epoch that goes back; work done with a rank that was not
 // there; ranks that finish in different epochs, or not at all though they could.
-MembersOutcome play(const FaultTimeline& timeline, std::uint64_t seed, const fault::MemberRules& rules = {});
+MembersOutcome play_members(const FaultTimeline& timeline, std::uint64_t seed, const fault::MemberRules& rules = {});
 
 }  // namespace gccl::sim

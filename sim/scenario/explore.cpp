@@ -32,7 +32,7 @@ std::vector<std::string> broken(const Campaign& campaign, const Json& rows, std:
   std::vector<Json> list(rows.begin(), rows.end());
   std::vector<std::string> all;
   const std::string of = run ? fmt::format("/runs/{}/", *run) : "";
-  for (const Json& e : judge(campaign, list).expectations)
+  for (const Json& e : judge_rows(campaign, list).expectations)
     if (!e["ok"].get<bool>() && (e["pointer"].get_ref<const std::string&>() + '/').starts_with(of))
       all.push_back(fmt::format("{}; found {}", e["text"].get_ref<const std::string&>(),
                                 e["found"].get_ref<const std::string&>()));

@@ -85,7 +85,7 @@ Json clusters_of(const Campaign& campaign) {
 
 }  // namespace
 
-JudgedRows judge(const Campaign& campaign, std::vector<Json>& rows) {
+JudgedRows judge_rows(const Campaign& campaign, std::vector<Json>& rows) {
   JudgedRows judged;
   judged.choices = mark_fastest(rows);
   judged.expectations = evaluate(*campaign.scenario, rows);
@@ -97,7 +97,7 @@ JudgedRows judge(const Campaign& campaign, std::vector<Json>& rows) {
 ScenarioResult run_campaign(const Campaign& campaign, const Engines& engines, const RunOptions& options) {
   ScenarioResult result;
   std::vector<Json> rows = play_all(campaign, engines, options, result.trace);
-  JudgedRows judged = judge(campaign, rows);
+  JudgedRows judged = judge_rows(campaign, rows);
   const Scenario& s = *campaign.scenario;
   result.document = {
       {"schema", "gccl/result/1"},

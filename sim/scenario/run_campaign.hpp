@@ -29,7 +29,7 @@ struct JudgedRows {
   nlohmann::json choices, expectations;
   bool ok = true;
 };
-JudgedRows judge(const Campaign& campaign, std::vector<nlohmann::json>& rows);
+JudgedRows judge_rows(const Campaign& campaign, std::vector<nlohmann::json>& rows);
 
 // The rows are in the campaign's order whatever finishes first; the points with the most steps start first. Throws
 // JobFailed (its text names the point) and Interrupted.

@@ -22,7 +22,7 @@ constexpr double kTimeMax = 1e18;
 constexpr std::size_t kPrinted = 20;  // of each list; the JSON has all
 
 // What one document says, by what it is about.
-struct Measured {
+struct DocumentTimes {
   std::map<std::string, double> times;
   std::map<std::string, std::string> winners;
 };
@@ -44,8 +44,8 @@ void add(std::map<std::string, double>& times, const std::string& what, double u
     if (times.emplace(fmt::format("{} (row {} of these)", what, i), us).second) return;
 }
 
-Measured of_result(const Node& document) {
-  Measured m;
+DocumentTimes of_result(const Node& document) {
+  DocumentTimes m;
   for (const Node& row : document.at("runs").items(0, kRowsMax)) {
     std::string call = row.at("collective").string();
     if (const std::string label = optional_text(row, "label"); !label.empty()) call += " (" + label + ")";
@@ -58,8 +58,8 @@ Measured of_result(const Node& document) {
   return m;
 }
 
-Measured of_tuning(const Node& document) {
-  Measured m;
+DocumentTimes of_tuning(const Node& document) {
+  DocumentTimes m;
   const std::string where = fmt::format("{} on {} ({})", document.at("dtype").string(),
                                         document.at("cluster").at("name").string(), document.at("engine").string());
   for (const Node& cell : document.at("cells").items(0, kRowsMax)) {
@@ -80,8 +80,8 @@ Measured of_tuning(const Node& document) {
 }
 
 // Its time, those under changes, and what each of its communications takes alone.
-Measured of_step(const Node& document) {
-  Measured m;
+DocumentTimes of_step(const Node& document) {
+  DocumentTimes m;
   const std::string where = fmt::format("{} on {} ({})", document.at("workload").at("name").string(),
                                         document.at("cluster").at("name").string(), document.at("engine").string());
   add(m.times, where + ": step", document.at("step_us").number(0, kTimeMax));
@@ -104,11 +104,11 @@ Measured of_step(const Node& document) {
 
 // What two documents say of the same, and how much only one of them speaks of.
 struct Both {
-  Measured before, after;
+  DocumentTimes before, after;
   std::size_t compared = 0, only_before = 0, only_after = 0;
 };
 
-Both of_rows(Measured before, Measured after) {
+Both of_rows(DocumentTimes before, DocumentTimes after) {
   Both both{std::move(before), std::move(after)};
   for (const auto& [what, us] : both.before.times) both.compared += both.after.times.count(what);
   both.only_before = both.before.times.size() - both.compared;

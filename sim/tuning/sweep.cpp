@@ -22,7 +22,7 @@ using Json = nlohmann::json;
 constexpr double kClose = 1.3;
 
 // One number of ranks with one size.
-struct Place {
+struct SweepPlace {
   Collective kind{};
   Rank ranks = 0;
   Count bytes = 0;  // of whole elements
@@ -78,15 +78,15 @@ class Sweep {
     return out;
   }
 
-  static std::vector<Place> grid(const SweepQuestion& q) {
-    std::map<std::tuple<Collective, Rank, Count>, Place> all;
+  static std::vector<SweepPlace> grid(const SweepQuestion& q) {
+    std::map<std::tuple<Collective, Rank, Count>, SweepPlace> all;
     for (const Collective kind : q.collectives)
       for (const Rank n : q.ranks)
         for (const Count asked : q.bytes) {
-          const Place p{kind, n, whole(q, kind, n, asked)};
+          const SweepPlace p{kind, n, whole(q, kind, n, asked)};
           all.emplace(p.key(), p);
         }
-    std::vector<Place> list;
+    std::vector<SweepPlace> list;
     for (const auto& [key, p] : all) list.push_back(p);
     return list;
   }
@@ -96,7 +96,7 @@ class Sweep {
     return digest(fmt::format("{} {} {} {} {} {} {}", program_digest(), cluster_digest(q.file), name(q.engine),
                               name(q.search.dtype), q.search.steps_max, q.search.margin, q.search.refined));
   }
-  static std::string cell_key(const std::string& sweep, const Place& p) {
+  static std::string cell_key(const std::string& sweep, const SweepPlace& p) {
     return digest(fmt::format("{} {} {} {}", sweep, name(p.kind), p.ranks, p.bytes));
   }
 
@@ -112,22 +112,22 @@ class Sweep {
     return *known;
   }
 
-  void keep(const Place& p, Json cell) {
+  void keep(const SweepPlace& p, Json cell) {
     cell["bisection"] = p.bisection;
     done_[p.key()] = std::move(cell);
   }
 
   // Searches all that is not in the journal; the most expensive first.
-  void play(const std::vector<Place>& places) {
-    std::vector<Place> left;
-    for (const Place& p : places) {
+  void play(const std::vector<SweepPlace>& places) {
+    std::vector<SweepPlace> left;
+    for (const SweepPlace& p : places) {
       const Json* known = options_.journal ? options_.journal->find(cell_key(journal_key_, p)) : nullptr;
       if (known)
         keep(p, *known);
       else
         left.push_back(p);
     }
-    for (const Place& p : left) tuned(p.ranks);  // before the children, which all see it
+    for (const SweepPlace& p : left) tuned(p.ranks);  // before the children, which all see it
     std::vector<std::size_t> order(left.size());
     std::iota(order.begin(), order.end(), 0);
     std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
@@ -138,7 +138,7 @@ class Sweep {
     const auto search_all = [&](const std::vector<std::size_t>& which, unsigned children, const auto& failed) {
       PoolOptions pool{.children = children, .finished = {}, .stop = options_.stop};
       pool.finished = [&](std::size_t job, const std::string& text, std::size_t) {
-        const Place& p = left[which[job]];
+        const SweepPlace& p = left[which[job]];
         Json cell = Json::parse(text);
         if (options_.journal) options_.journal->add(cell_key(journal_key_, p), cell);
         keep(p, std::move(cell));
@@ -146,7 +146,7 @@ class Sweep {
       };
       pool.failed = [&](const JobFailed& e) { failed(which[e.job], e); };
       const auto job = [&](std::size_t i) {
-        const Place& p = left[which[i]];
+        const SweepPlace& p = left[which[i]];
         return search(tuned(p.ranks), p.kind, p.bytes, search_).dump();
       };
       std::vector<std::size_t> jobs(which.size());
@@ -165,13 +165,13 @@ class Sweep {
     });
   }
 
-  static std::string place_text(const Place& p) {
+  static std::string place_text(const SweepPlace& p) {
     return fmt::format("{} of {} on {}", name(p.kind), json::format_bytes(p.bytes), json::format_ranks(p.ranks));
   }
 
   // The middles of neighbours with different winners.
-  std::vector<Place> between() const {
-    std::vector<Place> all;
+  std::vector<SweepPlace> between() const {
+    std::vector<SweepPlace> all;
     for (auto next = done_.begin(), at = next; at != done_.end(); at = next) {
       if (++next == done_.end()) break;
       const auto& [kind, ranks, low] = at->first;
@@ -204,8 +204,8 @@ Json sweep(const SweepQuestion& question, const Engines& engines, const SweepOpt
 std::size_t known_cells(const SweepQuestion& q, const Journal& journal) {
   const std::string key = Sweep::sweep_key(q);
   const auto places = Sweep::grid(q);
-  return std::size_t(
-      std::ranges::count_if(places, [&](const Place& p) { return journal.find(Sweep::cell_key(key, p)) != nullptr; }));
+  return std::size_t(std::ranges::count_if(
+      places, [&](const SweepPlace& p) { return journal.find(Sweep::cell_key(key, p)) != nullptr; }));
 }
 
 }  // namespace gccl::sim

@@ -32,7 +32,7 @@ std::string found_by(const fault::MemberRules& broken, std::uint32_t helpers) {
   for (std::uint64_t seed = 1; seed <= 1000; ++seed) {
     FaultTimeline t = random_timeline(seed, 1, 8);
     t.helpers = helpers;
-    if (const MembersOutcome o = play(t, seed, broken); !o.violations.empty())
+    if (const MembersOutcome o = play_members(t, seed, broken); !o.violations.empty())
       return fmt::format("seed {}: {}", seed, o.violations[0]);
   }
   return "";
@@ -46,7 +46,7 @@ TEST_CASE("whatever happens to machines, survivors decide alike and go on") {
   int failures = 0;
   for (std::uint64_t seed = first; seed < first + seeds && failures < 5; ++seed) {
     const FaultTimeline t = timeline_of(seed);
-    const MembersOutcome o = play(t, seed);
+    const MembersOutcome o = play_members(t, seed);
     packets += o.packets;
     machines += o.sent.size();
     done += o.done;
@@ -68,8 +68,8 @@ TEST_CASE("the same seed gives the same run") {
   std::uint64_t last = 0;
   for (std::uint64_t seed = 1; seed <= 30; ++seed) {
     const FaultTimeline t = timeline_of(seed);
-    const std::uint64_t trace = play(t, seed).trace;
-    CHECK(trace == play(t, seed).trace);
+    const std::uint64_t trace = play_members(t, seed).trace;
+    CHECK(trace == play_members(t, seed).trace);
     CHECK(trace != last);
     last = trace;
   }

@@ -22,7 +22,7 @@ FaultTimeline quiet(Rank ranks, bool system_reports) {
 }
 
 MembersOutcome played(const FaultTimeline& t, std::uint64_t seed = 1) {
-  MembersOutcome o = play(t, seed);
+  MembersOutcome o = play_members(t, seed);
   if (!o.violations.empty()) FAIL_CHECK(fmt::format("{}\n  {}", o.violations[0], text(t)));
   return o;
 }

@@ -8,7 +8,7 @@
 namespace gccl {
 
 // The parts between the separators; empty ones are left out.
-inline std::vector<std::string> split(const std::string& text, char by) {
+inline std::vector<std::string> split_text(const std::string& text, char by) {
   std::vector<std::string> parts;
   for (std::size_t at = 0; at <= text.size();) {
     const std::size_t end = std::min(text.find(by, at), text.size());
