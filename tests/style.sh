@@ -18,6 +18,8 @@ words=(
   "of one's own|user-defined, private or its own"
   "crowded|oversubscribed"
   "len(t|ds?|ding)|zero-copy, or rendezvous"
+  "what [^.:;]{0,90} (is|are|was|were) what|the rule, by subject and verb"
+  "(compared|faster|slower|longer|shorter) (is|are) what|the rule, by subject and verb"
 )
 pattern_of() { echo "(?<![A-Za-z])(?i:$1)(?![a-z])|(?<=[a-z])${1^}(?![a-z])"; }
 all=""

@@ -208,7 +208,7 @@ def run(s):
 
 
 def _round(s, ranks, turn, field, machine, out):
-    """Each point once, each peer at it. Who goes first turns, so that nobody always follows the same neighbour."""
+    """Each point once, each peer at it. The peers take turns to go first, so that none always follows the same one."""
     on_this_machine = not s.namespaces and ranks == 2
     for number, point in enumerate(points(s, ranks)):
         collective, size = point

@@ -34,7 +34,7 @@ function svgText(root, section) {
     to.removeAttribute("style");
     [...from.children].forEach((child, i) => style(child, to.children[i]));
   };
-  // The chart may be out of sight or a series unmarked: what is shown now is what is saved.
+  // The chart may be out of sight or a series unmarked: the copy has what is shown now.
   style(root, copy);
   [...root.querySelectorAll("*")]
       .map((e, i) => [e, copy.querySelectorAll("*")[i]])

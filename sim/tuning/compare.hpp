@@ -9,7 +9,7 @@
 namespace gccl::sim {
 
 // "gccl/comparison/1" (docs/formats.md) of two "gccl/result/1", "gccl/step/1", "gccl/tuning/1" or "gccl/table/1"
-// documents: what both have. Slower is what takes more than `threshold_percent` longer in the second. Throws
+// documents: what both have. An entry is slower if it takes more than `threshold_percent` longer in the second. Throws
 // json::InputError: another kind of document, two kinds, nothing that both have.
 nlohmann::json compare(const json::Node& before, const json::Node& after, double threshold_percent);
 

@@ -288,14 +288,14 @@ TEST_CASE("a link that is down, one way or both, accuses nobody") {
     }
 }
 
-TEST_CASE("who cannot receive accuses nobody, and notices") {
+TEST_CASE("a rank that cannot receive accuses nobody, and notices") {
   Ranks ranks(8, kFast, 3);
   ranks.passes = [&](Rank, Rank to) { return to != 2; };
   CHECK(!ranks.run_until_failure(20 * kFast.detection));
   for (Rank r = 0; r < 8; ++r) CHECK(ranks[r].isolated() == (r == 2));
 }
 
-TEST_CASE("who cannot send fails") {
+TEST_CASE("a rank that cannot send fails") {
   Ranks ranks(8, kFast, 3);
   ranks.passes = [&](Rank from, Rank) { return from != 2; };
   ranks.run(2 * kFast.detection);
@@ -303,7 +303,7 @@ TEST_CASE("who cannot send fails") {
   CHECK(ranks[2].expelled());  // it hears that
 }
 
-TEST_CASE("who was held up accuses nobody when it goes on") {
+TEST_CASE("a rank that was held up accuses nobody when it goes on") {
   for (const Nanos lasts : {kFast.detection / 4, 10 * kFast.detection}) {
     Ranks ranks(8, kFast, 5);
     ranks.run(300 * kMs);

@@ -84,7 +84,7 @@ TEST_CASE(
   CHECK(overlapped < 61 * 10000. * 1.06);  // where one half waits for its own all-to-all
 }
 
-TEST_CASE("what gradients' reductions cost beyond the backward pass is what they last after it") {
+TEST_CASE("gradients' reductions add to the step only the time that they last after the backward pass") {
   const char* two = R"({"parallel": {"data": 8, "zero": 0}, "batch": {"sequences": 16}, "bucket_bytes": "1GiB"})";
   nlohmann::json d = patched(plain_workload(), two);
   ByKind<double> us{};

@@ -113,7 +113,7 @@ TEST_CASE("a pickle of Python's is read as it was written, and nothing in it is 
                                 &got, &error));
 }
 
-TEST_CASE("who calls something else, has not entered, left no dump, came late or is slow is named") {
+TEST_CASE("a rank that calls something else, has not entered, left no dump, came late or is slow is named") {
   const auto same = [](std::uint64_t n, bool completed, std::int64_t at = 0) {
     return made(n, "allreduce of 4 x f32", completed, at);
   };

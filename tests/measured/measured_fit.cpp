@@ -117,7 +117,7 @@ TEST_CASE("gccl fit recovers the parameters that measurements were made from, no
                         2 * wire["latency_ns"].get<double>();
     CHECK(near(step, truth.o + 2 * truth.l));
     CHECK(wire["source"].get<std::string>().find("m.csv") != std::string::npos);
-    // What it says of itself is what gccl validate finds: scales that were not fitted are predicted as well.
+    // gccl validate finds what it says of itself: scales that were not fitted are predicted as well.
     const Ended v = run_gccl(
         {"validate", "m.csv", "--cluster", "eight.json", "--parameters", "fitted.json", "--json", "-"}, folder.path);
     REQUIRE(v.code == 0);

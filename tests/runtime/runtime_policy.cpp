@@ -196,7 +196,7 @@ TEST_CASE("one communicator of a process shrinks by itself, and those made from 
     });
 }
 
-TEST_CASE("who was given up for its slowness does not go on alone") {
+TEST_CASE("a rank that was given up for its slowness does not go on alone") {
   for (const char* backends : {"shm", "tcp"}) {
     Job job = {.size = 3, .backends = backends};
     job.environment = {{"GCCL_ON_FAILURE", "shrink"}, {"GCCL_TIMEOUT_MS", "300"}};

@@ -155,7 +155,7 @@ TEST_CASE("what is in flight goes on while a rank agrees") {
     });
 }
 
-TEST_CASE("who revokes a communicator ends the calls of all, and they go on with another") {
+TEST_CASE("a rank that revokes a communicator ends the calls of all, and they go on with another") {
   for (const Job& job : transports(3))
     check(job, [](int rank) {
       GCCL_Comm world = begin(), c = copy_of(world);

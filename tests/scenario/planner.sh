@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# planner.sh GCCL SOURCE_FOLDER: what a scenario plans on a cluster with "backends" is what real communicators do there.
+# planner.sh GCCL SOURCE_FOLDER: a scenario's plans on a cluster with "backends" are those of real communicators there.
 # Rank 0 of real ranks says its plans by GCCL_LOG=2 (tests/scenario/scenario_backends.cpp has the other ranks' ones; where they
 # differed, the bench would find wrong elements or hang); nodes are names that ranks of one machine are given.
 set -euo pipefail

@@ -206,7 +206,7 @@ TEST_CASE("of faults that break a scenario those that are needed are left") {
   CHECK(asked < 400);
 }
 
-TEST_CASE("protocol: who is left plans anew, and keeps a stated algorithm where it can serve them") {
+TEST_CASE("protocol: the ranks that are left plan anew, and keep a stated algorithm where it can serve them") {
   const auto campaign = [](std::string_view algorithm, const Json& more) {
     Json world = {{"cluster", kPod["cluster"]}};
     world.update(more);

@@ -1,4 +1,4 @@
-# What a scenario plans is what real ranks do: what communicators plan by stands beside it.
+# A scenario plans as real ranks do, so the test links what communicators plan by.
 target_link_libraries(test_scenario PRIVATE gccl_runtime)
 add_test(NAME planner COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/planner.sh $<TARGET_FILE:gccl_executable> ${PROJECT_SOURCE_DIR})
 set_tests_properties(planner PROPERTIES TIMEOUT 300)

@@ -100,7 +100,7 @@ TEST_CASE("without a secret only loopback is listened on; with one, every interf
   kTcp->close(instance);
 }
 
-TEST_CASE("who does not know the secret is refused, on both sides") {
+TEST_CASE("a caller that does not know the secret is refused, on both sides") {
   std::byte addresses[2][GCCL_BACKEND_ADDRESS_BYTES];
   Rank a, b;
   a.rank = 0, b.rank = 1;

@@ -115,7 +115,7 @@ TEST_CASE("an abort reaches every rank, connected or not, even when its caller l
   }
 }
 
-TEST_CASE("who aborts and leaves is lost to nobody, however long its abort is on the way") {
+TEST_CASE("a peer that aborts and leaves is lost to nobody, however long its abort is on the way") {
   const Variable quick("GCCL_TCP_PEER_TIMEOUT_MS", "2000");
   const Deaf deaf;
   for (const std::uint32_t leaver : {0u, 1u}) {  // watched by the other, or connected to it
