@@ -77,12 +77,12 @@ Status wait_in_turns(std::vector<Operation*> operations) {
   Backoff backoff(true);
   bool blocks = false;  // as far as the communicators know
   while (!operations.empty()) {
-    Moved moved = Moved::nothing;
+    Progress made = Progress::nothing;
     const std::size_t ended = std::erase_if(operations, [&](Operation* op) {
       assert(op);
       Status s;
       const CommunicatorCore* const of = op->communicator;
-      if (!CommunicatorCore::test(op, &s, &moved)) return false;
+      if (!CommunicatorCore::test(op, &s, &made)) return false;
       try {
         if (!s.ok()) notice_failure_of(of);
       } catch (...) {
@@ -91,7 +91,7 @@ Status wait_in_turns(std::vector<Operation*> operations) {
       if (first.ok()) first = std::move(s);
       return true;
     });
-    if (moved == Moved::bytes) backoff.stay_awake();
+    if (made == Progress::bytes) backoff.stay_awake();
     if (ended > 0) {
       backoff.reset();
     } else if (backoff.pause() && !std::exchange(blocks, true)) {

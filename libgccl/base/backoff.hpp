@@ -14,8 +14,8 @@
 
 namespace gccl {
 
-// What a look at what is in flight found: nothing new; bytes of a long message, alone; or that something is complete.
-enum class Moved : std::uint8_t { nothing, bytes, something };
+// What a poll of what is in flight found: nothing new; bytes of a long message, alone; or that something is complete.
+enum class Progress : std::uint8_t { nothing, bytes, something };
 
 // One wait. With more ranks than processors on the machine a spinning rank holds up the very one it waits for: the
 // scheduler would only notice at its next tick, up to 4 ms later.
@@ -23,15 +23,15 @@ class Backoff {
  public:
   explicit Backoff(bool oversubscribed) : oversubscribed_(oversubscribed) {}
 
-  // Call after each look that found nothing. True now and then, when the clock may be looked at. `far`: what is waited
-  // for comes over a network. Such a look asks the operating system, takes as long as a hundred others and waits for
+  // Call after each poll that found nothing. True now and then, when the clock may be read. `far`: what is waited
+  // for comes over a network. Such a poll asks the operating system, takes as long as a hundred others and waits for
   // longer: nobody knows who else needs this machine's processors meanwhile. Spinning on was as fast on an idle
   // machine, and took three times as long where others needed the processors (four network namespaces on two cores).
   bool pause(bool far = false) {
-    ++looks_;
-    const bool yields = oversubscribed_ ? looks_ % 3 == 0
-                        : far           ? looks_ > kFarLooks
-                                        : looks_ > kLooks && looks_ % 16 == 0;
+    ++polls_;
+    const bool yields = oversubscribed_ ? polls_ % 3 == 0
+                        : far           ? polls_ > kFarPolls
+                                        : polls_ > kPolls && polls_ % 16 == 0;
     if (yields) {
       ++yields_;
       if (!awake_) {
@@ -44,13 +44,13 @@ class Backoff {
     }
 #if defined(__x86_64__)
     // A pause lasts as long as a message between cores: not while one may be on its way.
-    if (looks_ > 2000) _mm_pause();
+    if (polls_ > 2000) _mm_pause();
 #endif
-    return looks_ % 4096 == 0;
+    return polls_ % 4096 == 0;
   }
   // Something is complete, and the next wait begins.
   void reset() {
-    looks_ = 0;
+    polls_ = 0;
     stay_awake();
   }
   // What is waited for is on its way.
@@ -59,10 +59,10 @@ class Backoff {
     awake_ = true;
     began_ = {};
   }
-  // After each look of a thread that does nothing else: one of the above, or a pause.
-  void after(Moved moved) {
-    if (moved == Moved::something) return reset();
-    if (moved == Moved::bytes) stay_awake();
+  // After each poll of a thread that does nothing else: one of the above, or a pause.
+  void after(Progress made) {
+    if (made == Progress::something) return reset();
+    if (made == Progress::bytes) stay_awake();
     pause();
   }
   std::uint64_t yields() const { return yields_; }
@@ -88,14 +88,14 @@ class Backoff {
   }
 
   // Before the first yield: 1 ms, of far ones 50 us. From there to the first sleep: 20 and 10 ms.
-  static constexpr std::uint32_t kLooks = 30000, kFarLooks = 100, kYieldsPerClock = 8;
+  static constexpr std::uint32_t kPolls = 30000, kFarPolls = 100, kYieldsPerClock = 8;
   static constexpr std::chrono::milliseconds kAwake{20}, kFarAwake{10};
   static constexpr std::uint32_t kSleepUsMax = 2000;
 
   bool oversubscribed_, awake_ = true;
-  std::uint32_t looks_ = 0, slept_us_ = 0;
+  std::uint32_t polls_ = 0, slept_us_ = 0;
   std::uint64_t yields_ = 0;
-  Clock::time_point began_;  // when the clock was first looked at; zero before
+  Clock::time_point began_;  // when the clock was first read; zero before
 };
 
 }  // namespace gccl

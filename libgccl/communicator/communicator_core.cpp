@@ -33,12 +33,12 @@ std::int64_t connect_timeout_ms(const World& world, const Members& members) {
 
 const char CommunicatorCore::kMagic[] = "gccl communicator";
 
-Moved progress_all_but(CommunicatorCore* mine) {
-  Moved moved = Moved::nothing;
+Progress progress_all_but(CommunicatorCore* mine) {
+  Progress made = Progress::nothing;
   if (std::unique_lock lock(registry_mutex, std::try_to_lock); lock)
     for (CommunicatorCore* c : registry())
-      if (c != mine && c->busy()) moved = std::max(moved, c->progress());
-  return completions::run() ? Moved::something : moved;
+      if (c != mine && c->busy()) made = std::max(made, c->progress());
+  return completions::run() ? Progress::something : made;
 }
 
 void for_each_communicator(const std::function<void(CommunicatorCore&)>& f) {

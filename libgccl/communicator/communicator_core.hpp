@@ -65,13 +65,13 @@ class CommunicatorCore {
   // complete once these have returned, except for a thread that is inside one of them. False when that takes longer
   // than timeout_ms (negative: no limit); else *status is the operation's and it is gone.
   static bool wait(Operation* op, std::int64_t timeout_ms, Status* status);
-  // The same at once. *moved: what its look at everything found, where that is more than *moved was.
-  static bool test(Operation* op, Status* status, Moved* moved = nullptr);
+  // The same at once. *made: what its poll of everything found, where that is more than *made was.
+  static bool test(Operation* op, Status* status, Progress* made = nullptr);
   static void give_up(Operation* op);
   // False when the operation has ended.
   bool on_complete(Operation* op, GCCL_Completion_function function, void* context);
   // What can be done without waiting.
-  Moved progress();
+  Progress progress();
   bool pending();
   bool busy() const { return operations_.busy(); }
   // A thread waits for operations, here and elsewhere, without a limit, until all have ended, this among them.
@@ -150,6 +150,6 @@ void notice_failure_of(const CommunicatorCore* maybe);
 void for_each_communicator(const std::function<void(CommunicatorCore&)>& f);
 
 // Progress on every communicator of this process that is in use, and functions that are due.
-Moved progress_all_but(CommunicatorCore* mine);
+Progress progress_all_but(CommunicatorCore* mine);
 
 }  // namespace gccl

@@ -258,32 +258,32 @@ void Operations::begin_to_myself(Operation* op) {
   finish(op, {});
 }
 
-Moved Operations::make_progress() noexcept {
+Progress Operations::make_progress() noexcept {
   try {
     return advance();
   } catch (...) {
     break_down(blamed(caught()), team_.rank(), true);
-    return Moved::something;
+    return Progress::something;
   }
 }
 
-Moved Operations::advance() {
-  if (!failure_.none()) return Moved::nothing;
+Progress Operations::advance() {
+  if (!failure_.none()) return Progress::nothing;
   if (failure_.abort_asked()) {
     break_down(failure_.aborted(team_.rank()), team_.rank(), true);
     failure_.acknowledge();
-    return Moved::something;
+    return Progress::something;
   }
   bool moved = false;
   for (Ports::Port& port : team_.ports->all()) {
     if (port.in_flight == 0) continue;
     moved |= poll(port);
-    if (!failure_.none()) return Moved::something;
+    if (!failure_.none()) return Progress::something;
   }
   const std::size_t before = queue_.size();
   advance_collectives();
-  if (moved || queue_.size() != before) return Moved::something;
-  return flows() ? Moved::bytes : Moved::nothing;
+  if (moved || queue_.size() != before) return Progress::something;
+  return flows() ? Progress::bytes : Progress::nothing;
 }
 
 // A long message may take longer than a wait stays awake, and its bytes need a thread that polls. At a rate at which so

@@ -29,7 +29,7 @@ class Operations {
   Scratch& scratch() { return scratch_; }
 
   // What can be done without waiting.
-  Moved make_progress() noexcept;
+  Progress make_progress() noexcept;
   // The same, of collectives alone and with exceptions.
   void advance_collectives();
 
@@ -57,7 +57,7 @@ class Operations {
   void begin_transfer(Operation* op);
   void begin_to_myself(Operation* op);
   void end_transfer(Operation* op);
-  Moved advance();
+  Progress advance();
   bool poll(Ports::Port& port);
   bool flows();
   bool compare_results(Operation* op);

@@ -9,12 +9,12 @@
 
 namespace gccl {
 
-Moved CommunicatorCore::progress() {
+Progress CommunicatorCore::progress() {
   std::unique_lock lock(lock_, std::try_to_lock);
-  if (!lock) return Moved::nothing;
-  const Moved moved = operations_.make_progress();
-  if (moved != Moved::something && busy()) supervisor_.check_at_times();
-  return moved;
+  if (!lock) return Progress::nothing;
+  const Progress made = operations_.make_progress();
+  if (made != Progress::something && busy()) supervisor_.check_at_times();
+  return made;
 }
 
 // Until it has ended, or until then.
@@ -23,21 +23,21 @@ bool CommunicatorCore::progress_until(Operation* op, std::int64_t until_ns) {
   bool blocks = until_ns == INT64_MAX;  // then the thread goes on when the operation has ended, and never before
   Backoff backoff(team_.world->oversubscribed);
   while (!ended()) {
-    Moved moved = Moved::nothing;
+    Progress made = Progress::nothing;
     bool far = false;
     if (std::unique_lock lock(lock_, std::try_to_lock); lock) {
-      moved = operations_.make_progress();
+      made = operations_.make_progress();
       far = team_.ports->waits_for_network();
     }
     completions::run();
     if (ended()) break;
-    if (moved == Moved::something) {
+    if (made == Progress::something) {
       backoff.reset();
       continue;
     }
     // Each such look takes long enough for a look around.
-    if (moved == Moved::bytes) backoff.stay_awake();
-    if (!backoff.pause(far) && moved != Moved::bytes) continue;
+    if (made == Progress::bytes) backoff.stay_awake();
+    if (!backoff.pause(far) && made != Progress::bytes) continue;
     if (std::unique_lock lock(lock_, std::try_to_lock); lock) {
       if (std::exchange(blocks, false)) supervisor_.thread_blocks(*op);
       supervisor_.check();
@@ -64,13 +64,13 @@ bool CommunicatorCore::wait(Operation* op, std::int64_t timeout_ms, Status* stat
   return true;
 }
 
-bool CommunicatorCore::test(Operation* op, Status* status, Moved* moved) {
+bool CommunicatorCore::test(Operation* op, Status* status, Progress* made) {
   const auto stage = [op] { return op->stage.load(std::memory_order_acquire); };
   if (stage() == Operation::Stage::pending) {
     CommunicatorCore* const c = op->communicator;
-    Moved any = c->progress();
+    Progress any = c->progress();
     if (stage() == Operation::Stage::pending) any = std::max(any, progress_all_but(c));
-    if (moved) *moved = std::max(*moved, any);
+    if (made) *made = std::max(*made, any);
     if (stage() == Operation::Stage::pending) return false;
   }
   completions::run();

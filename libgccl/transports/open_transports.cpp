@@ -218,7 +218,7 @@ Status Ports::Connecting::take_ends(const std::vector<std::byte>& all) const {
 std::unique_ptr<Ports> Ports::Connecting::take() {
   for (Port& port : ports_->ports_)
     if (port.state) port.backend->port_connected(port.state);
-  ports_->look_at_routes(transports_, spec_.size);
+  ports_->set_by_routes(transports_, spec_.size);
   return std::move(ports_);
 }
 
@@ -254,7 +254,7 @@ Status Ports::connect(const OpenTransports& transports, std::span<const GCCL_Por
 }
 
 // What follows from which transport reaches which rank.
-void Ports::look_at_routes(const OpenTransports& transports, Rank size) {
+void Ports::set_by_routes(const OpenTransports& transports, Rank size) {
   if (size == 1) fast_path_ = kTransports[0].fast_path(nullptr);  // without messages any will do
   for (std::size_t b = 0; b < ports_.size(); ++b) {
     const Transport& t = transports.instances()[b].transport;

@@ -92,7 +92,7 @@ class Ports {
  private:
   Ports() = default;
   class Connecting;
-  void look_at_routes(const OpenTransports& transports, Rank size);
+  void set_by_routes(const OpenTransports& transports, Rank size);
   std::vector<Port> ports_;
   std::vector<std::uint8_t> route_;  // by peer: index into ports_
   std::unique_ptr<FastPath> fast_path_;

@@ -23,15 +23,15 @@ TEST_CASE("a wait in which bytes come stays awake, and one in which nothing come
     getrusage(RUSAGE_THREAD, &usage);
     return usage.ru_nvcsw;
   };
-  for (const gccl::Moved moved : {gccl::Moved::bytes, gccl::Moved::nothing})
+  for (const gccl::Progress made : {gccl::Progress::bytes, gccl::Progress::nothing})
     for (const bool oversubscribed : {false, true}) {
       gccl::Backoff backoff(oversubscribed);
       const long before = sleeps();
       const auto began = Clock::now();
       while (seconds_since(began) < 0.1 ||
-             (moved == gccl::Moved::nothing && sleeps() == before && seconds_since(began) < 20))
-        backoff.after(moved);
-      CHECK((sleeps() > before) == (moved == gccl::Moved::nothing));
+             (made == gccl::Progress::nothing && sleeps() == before && seconds_since(began) < 20))
+        backoff.after(made);
+      CHECK((sleeps() > before) == (made == gccl::Progress::nothing));
     }
 }
 

@@ -43,7 +43,7 @@ bool Recovery::Rules::lives(Rank r) const {
          recovery->contacts_[r].process.state() != OtherProcess::State::ended;
 }
 
-void Recovery::look_at_processes() {
+void Recovery::check_processes() {
   for (Rank r = 0; r < contacts_.size(); ++r) {
     if (r == rank_ || gone_[r] || !seen(r)) continue;
     if (contacts_[r].process.state() == OtherProcess::State::ended) note_gone(r);

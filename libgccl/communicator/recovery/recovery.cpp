@@ -103,7 +103,7 @@ std::vector<Rank> Recovery::failed(const Members& members, const std::vector<Ran
   std::lock_guard lock(mutex_);
   Group& g = group_of(members);
   const Whole whole(*this);
-  look_at_processes();
+  check_processes();
   learn(g, lost);
   // Also those that earlier shrinking has left behind.
   std::vector<Rank> all;
@@ -185,7 +185,7 @@ void Recovery::serve_once(std::unique_lock<std::mutex>& lock) {
   std::erase_if(watches_, [this](const auto& w) { return gone_[w.first] || !w.second; });
   if (!all_watched_ && now_ns() - looked_ns_ >= kRetryNs) {
     looked_ns_ = now_ns();
-    look_at_processes();
+    check_processes();
   }
   drive_detector();
   for (auto& [id, g] : groups_) {
@@ -360,7 +360,7 @@ Status Recovery::await_decision(std::unique_lock<std::mutex>& lock, Group& g, st
 
 Status Recovery::prepare_call(Group& g, const std::vector<Rank>& lost) {
   if (const Status& s = over(g); !s.ok()) return s.copy_or_code();
-  look_at_processes();
+  check_processes();
   learn(g, lost);
   if (!g.in_call) return {};
   return Status::error("another thread agrees on this communicator, or shrinks it", GCCL_ERR_INVALID_USAGE);

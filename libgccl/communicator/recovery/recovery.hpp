@@ -128,7 +128,7 @@ class Recovery {
   void dispatch(std::span<const std::byte> bytes);
   // Whether the system says here when that rank's process ends.
   bool seen(Rank world) const { return contacts_[world].process.seen_from(contacts_[rank_].process); }
-  void look_at_processes();
+  void check_processes();
   void note_gone(Rank world);
   void learn(Group& g, const std::vector<Rank>& lost);
   void flush(Group& g);

@@ -20,7 +20,7 @@ constexpr std::int64_t kFreshNs = 10 * kAskNs;  // a peer's answer counts for so
 constexpr Rank kAllMax = 32;  // in larger communicators notes go to some ranks and to those waited for
 constexpr std::uint64_t kSignature = 0x6e6f746573;  // of the messages that carry notes
 constexpr std::uint64_t kIdOfPorts = 0x77617463682d3121;
-constexpr int kPollsPerLook = 64;
+constexpr int kPollsPerTurn = 64;
 constexpr std::size_t kLeftMax = 1024;  // communicators that are remembered
 
 // A number for what one rank sends to another: in a call, or (0) in none.
@@ -165,7 +165,7 @@ Watch::Link& Watch::link_to(Rank world) {
 
 void Watch::listen(Link& link) {
   Ports::Port& port = ports_->to(link.world);
-  for (int i = 0; i < kPollsPerLook && !link.listening && !failed_; ++i) {
+  for (int i = 0; i < kPollsPerTurn && !link.listening && !failed_; ++i) {
     if (port.backend->receive(port.state, &link.incoming) == 1) {
       heard(link);
     } else {
@@ -194,7 +194,7 @@ void Watch::flush(Link& link) {
 
 void Watch::poll() {
   for (Ports::Port& port : ports_->all()) {
-    for (int i = 0; i < kPollsPerLook && port.in_flight > 0 && !failed_; ++i) {
+    for (int i = 0; i < kPollsPerTurn && port.in_flight > 0 && !failed_; ++i) {
       GCCL_Transfer* done[16];
       const int n = port.backend->poll(port.state, done, 16);
       if (n < 0) failed_ = true;

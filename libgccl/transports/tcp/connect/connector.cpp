@@ -33,7 +33,7 @@ bool neighbours(const PortIdentity& self, std::uint32_t other) {
 }
 
 // Deadlines are looked at no more often than this.
-constexpr std::chrono::milliseconds kLook{10}, kLookMax{60000};
+constexpr std::chrono::milliseconds kCheck{10}, kCheckMax{60000};
 // A thread that looks at a deadline so much later than it meant to has not run (it was stopped, or got no processor):
 // deadlines move by that and a little more, in which what has arrived meanwhile is read.
 constexpr std::chrono::milliseconds kLate{250}, kChance{1000};
@@ -235,7 +235,7 @@ void Connector::dial(std::vector<Dial::Target> targets) {
   wake();
 }
 
-bool Connector::heard_all(Clock::time_point then) {
+bool Connector::read_all_dialled(Clock::time_point then) {
   if (quiet_.load(std::memory_order_acquire) >= then) return true;
   if (Clock::now() >= then && !asked_.exchange(true)) wake();
   return false;
@@ -253,13 +253,13 @@ void Connector::run() {
     broken_ = caught();
   }
   // Also with no memory: then as soon as there is some.
-  while (!end()) std::this_thread::sleep_for(kLook);
+  while (!end()) std::this_thread::sleep_for(kCheck);
 }
 
 void Connector::serve() {
   epoll_event events[64];
   while (!over()) {
-    const Clock::time_point begin = Clock::now(), due = std::max(begin, std::min(next_look_, begin + kLookMax));
+    const Clock::time_point begin = Clock::now(), due = std::max(begin, std::min(next_check_, begin + kCheckMax));
     const std::int64_t wait_ms = std::chrono::ceil<std::chrono::milliseconds>(due - begin).count();
     const int n = epoll_wait(epoll_.get(), events, 64, int(wait_ms));
     if (const auto late = Clock::now() - due; late > kLate) postpone(late + kChance);
@@ -281,7 +281,7 @@ void Connector::serve() {
       if (listen_again_ == Clock::time_point::max()) queue_empty_ = looked;
     }
     if (half_open_.empty()) quiet_.store(queue_empty_, std::memory_order_release);
-    if (Clock::now() >= next_look_) expire();
+    if (Clock::now() >= next_check_) expire();
     end_left();
   }
 }
@@ -367,7 +367,7 @@ void Connector::watch(PendingConnection* c) {
     c->registered_events = c->events();
   }
   c->registered_fd = c->fd();
-  next_look_ = std::min(next_look_, c->deadline());
+  next_check_ = std::min(next_check_, c->deadline());
 }
 
 void Connector::take_commands() {
@@ -380,7 +380,7 @@ void Connector::take_commands() {
     if (stop_ && !stopping_) {
       stopping_ = true;
       stop_deadline_ = Clock::now() + kAbortLimit;
-      next_look_ = std::min(next_look_, stop_deadline_);
+      next_check_ = std::min(next_check_, stop_deadline_);
     }
   }
   for (auto& t : dials)
@@ -391,7 +391,7 @@ void Connector::take_commands() {
       const std::lock_guard lock(mutex_);
       note_command(inbox);
       commands_left_ = true;
-      next_look_ = std::min(next_look_, Clock::now() + kLook);
+      next_check_ = std::min(next_check_, Clock::now() + kCheck);
       break;
     }
     if (inbox->over()) left_.push(inbox);
@@ -471,7 +471,7 @@ void Connector::drop_oldest() {
 
 void Connector::pause_listening(std::chrono::milliseconds pause) {
   listen_again_ = Clock::now() + pause;
-  next_look_ = std::min(next_look_, listen_again_);
+  next_check_ = std::min(next_check_, listen_again_);
   listen_for(0);
 }
 
@@ -497,11 +497,11 @@ void Connector::expire() {
     listen_again_ = Clock::time_point::max();
     listen_for(EPOLLIN);
   }
-  next_look_ = std::min(listen_again_, now + kLookMax);
-  if (stopping_) next_look_ = std::min(next_look_, stop_deadline_);
-  if (commands_left_) next_look_ = now;
-  for (const auto& [c, owned] : pending_) next_look_ = std::min(next_look_, c->deadline());
-  next_look_ = std::max(next_look_, now + kLook);
+  next_check_ = std::min(listen_again_, now + kCheckMax);
+  if (stopping_) next_check_ = std::min(next_check_, stop_deadline_);
+  if (commands_left_) next_check_ = now;
+  for (const auto& [c, owned] : pending_) next_check_ = std::min(next_check_, c->deadline());
+  next_check_ = std::max(next_check_, now + kCheck);
 }
 
 }  // namespace gccl::tcp

@@ -51,9 +51,9 @@ class Connector {
   // there is memory, where it is short. The first abort counts.
   void abort(const std::shared_ptr<PortInbox>& inbox, const GCCL_Fault& fault, bool passes_on) noexcept;
   void dial(std::vector<Dial::Target> targets);
-  // Whether every peer that had dialled this rank by `then` has been heard to the end. Where it is not known yet, the
-  // thread looks; the caller asks again.
-  bool heard_all(PendingConnection::Clock::time_point then);
+  // Whether all has been read of every peer that had dialled this rank by `then`. Where it is not known yet, the thread
+  // finds out, and the caller asks again.
+  bool read_all_dialled(PendingConnection::Clock::time_point then);
 
  private:
   using Clock = PendingConnection::Clock;
@@ -119,7 +119,7 @@ class Connector {
   bool commands_left_ = false;  // until there is memory
   bool stopping_ = false;
   Clock::time_point stop_deadline_{}, listen_again_ = Clock::time_point::max();
-  Clock::time_point next_look_{};    // when a deadline passes, at the earliest
+  Clock::time_point next_check_{};   // when a deadline passes, at the earliest
   Clock::time_point queue_empty_{};  // the listener's, when this was last seen
 };
 

@@ -17,14 +17,14 @@ namespace {
 
 using Clock = PendingConnection::Clock;
 
-// How long a peer may take to dial before it is looked after.
+// How long a peer may take to dial before this rank watches it.
 constexpr std::chrono::milliseconds kDialLimit{500};
 // And before it is asked to dial: most are about to.
 constexpr std::chrono::milliseconds kAskLimit{5};
 // Up to as many active links, trying each is cheaper than asking.
 constexpr std::size_t kTriedMax = 16;
 // A rank that sleeps between its polls makes 500 of them in a second.
-constexpr std::uint32_t kPollsPerLook = 64, kPollsPerPeerLook = 8;
+constexpr std::uint32_t kPollsPerVanishedCheck = 64, kPollsPerPeerCheck = 8;
 // Processors given up while a link connects.
 constexpr std::uint32_t kYields = 2000;
 // What a connection attempt may take beyond its time limit.
@@ -148,13 +148,13 @@ void Port::dial(LinkPlace link, Clock::duration time_limit) {
 
 // Where a peer should dial and does not: it dials once it wants something of the link, so one with something to send to
 // it asks. And is it there? The watch is a connection of its own that ends when the peer does.
-void Port::look_after_peers() {
+void Port::check_unconnected() {
   // The connector's thread may share this processor.
   if (yields_left_ > 0) {
     --yields_left_;
     sched_yield();
   }
-  if (++polls_unconnected_ % kPollsPerPeerLook != 0) return;
+  if (++polls_unconnected_ % kPollsPerPeerCheck != 0) return;
   const Clock::time_point now = Clock::now();
   const auto limit = connector_->settings().peer_timeout;
   std::vector<Dial::Target> targets;
@@ -174,11 +174,11 @@ void Port::look_after_peers() {
 }
 
 // The kernel takes a quarter of an hour to give up data that nobody acknowledges.
-void Port::look_for_vanished() {
+void Port::check_vanished() {
   const Clock::time_point now = Clock::now();
-  if (now < next_look_) return;
+  if (now < next_check_) return;
   const auto limit = connector_->settings().peer_timeout;
-  next_look_ = now + limit / 16;
+  next_check_ = now + limit / 16;
   for (const Link* link : active_)
     if (link->vanished(connector_->settings()))
       return fail(*link, fmt::format("its machine has not answered for {} s", limit / std::chrono::seconds(1)));
@@ -221,7 +221,7 @@ int Port::poll(GCCL_Transfer** done, int max) {
     listened_ += std::min<Clock::duration>(now - last_listened_, kPauseMax);
     last_listened_ = now;
     if (fault_.result == GCCL_SUCCESS &&
-        (listened_ > kAbortArrivalMax || connector_->heard_all(suspected_at_ + kSettles))) {
+        (listened_ > kAbortArrivalMax || connector_->read_all_dialled(suspected_at_ + kSettles))) {
       if (inbox_->full()) read_inbox();
       if (fault_.result == GCCL_SUCCESS) fault_ = suspected_fault_;
     }
@@ -247,8 +247,8 @@ int Port::poll(GCCL_Transfer** done, int max) {
         ++i;
       }
     }
-    if (unconnected_ > 0) look_after_peers();
-    if (++polls_ % kPollsPerLook == 0) look_for_vanished();
+    if (unconnected_ > 0) check_unconnected();
+    if (++polls_ % kPollsPerVanishedCheck == 0) check_vanished();
   }
   const int n = done_.take(done, max);
   return n == 0 && fault_.result != GCCL_SUCCESS ? -1 : n;

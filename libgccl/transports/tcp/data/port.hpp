@@ -41,8 +41,8 @@ class Port {
   bool dials(std::uint32_t peer) const { return self_.world_rank[self_.rank] < self_.world_rank[peer]; }
   void dial(LinkPlace link, PendingConnection::Clock::duration time_limit);
   Status await(const std::vector<const Link*>& dialled, PendingConnection::Clock::duration limit);
-  void look_after_peers();
-  void look_for_vanished();
+  void check_unconnected();
+  void check_vanished();
   bool advance(Link* link);
   void find_ready();
 
@@ -65,7 +65,7 @@ class Port {
 
   std::uint32_t polls_ = 0;
   std::uint64_t moved_bytes_ = 0;
-  PendingConnection::Clock::time_point next_look_{};  // for machines that have vanished
+  PendingConnection::Clock::time_point next_check_{};  // for machines that have vanished
 
   // Links that wait for a peer to dial: should it be dead, nothing would ever say so.
   std::size_t unconnected_ = 0;
