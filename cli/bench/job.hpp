@@ -18,7 +18,7 @@ class Job {
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
 
-  std::string backends() const { return comm_->world().start.backends; }
+  std::string backends() const { return comm_->world().bootstrap.backends; }
   Rank ranks() const { return comm_->size(); }
   Rank rank() const { return comm_->rank(); }
   const Layout& layout() const { return comm_->team().plans->layout(); }

@@ -58,7 +58,7 @@ ProgressThread& progress_thread() {
 
 void destroy(std::unique_ptr<CommunicatorCore> c) {
   if (!c) return;
-  const bool threaded = c->world().start.progress_thread;
+  const bool threaded = c->world().bootstrap.progress_thread;
   c.reset();
   if (threaded) progress_thread().need(false);
 }
@@ -130,7 +130,7 @@ Status keep(std::unique_ptr<CommunicatorCore> c, GCCL_Comm* out) {
   try {
     std::lock_guard lock(owned_mutex);
     owned().reserve(owned().size() + 1);
-    if (c->world().start.progress_thread) progress_thread().need(true);
+    if (c->world().bootstrap.progress_thread) progress_thread().need(true);
     owned().push_back(std::move(c));
     *out = handle_of(owned().back().get());
     return {};

@@ -87,7 +87,7 @@ Status default_store(const Environment& environment, const Identity& identity, s
   return {};
 }
 
-Status open_store(const std::string& url, const Start& start, std::unique_ptr<Exchange>* out) {
+Status open_store(const std::string& url, const Bootstrap& bootstrap, std::unique_ptr<Exchange>* out) {
   constexpr std::string_view kTcp = "tcp://", kFile = "file://";
   const std::string wrong = fmt::format("the store is \"{}\", expected \"tcp://HOST:PORT\" or \"file:///PATH\"", url);
   if (url.starts_with(kTcp)) {
@@ -95,17 +95,17 @@ Status open_store(const std::string& url, const Start& start, std::unique_ptr<Ex
     if (Status s = parse_host_port(std::string_view(url).substr(kTcp.size()), &at); !s.ok())
       return invalid(fmt::format("{}: {}", wrong, s.text()));
     if (at.port == 0) return invalid(fmt::format("{}: all ranks must know the port, 1 to 65535", wrong));
-    return open_tcp_store({at, start.rank, start.size, start.secret, start.start_timeout_ms}, out);
+    return open_tcp_store({at, bootstrap.rank, bootstrap.size, bootstrap.secret, bootstrap.start_timeout_ms}, out);
   }
   if (!url.starts_with(kFile)) return invalid(wrong);
   const std::string path = url.substr(kFile.size());
   if (!path.starts_with("/") || path == "/") return invalid(fmt::format("{}: the path must be absolute", wrong));
-  return open_file_store({file_store_prefix(path), start.rank, start.size}, out);
+  return open_file_store({file_store_prefix(path), bootstrap.rank, bootstrap.size}, out);
 }
 
 }  // namespace
 
-Status begin(const GCCL_Config* config, int rank, Start* out) {
+Status open_bootstrap(const GCCL_Config* config, int rank, Bootstrap* out) {
   const GCCL_Config defaults = GCCL_CONFIG_INIT;
   const GCCL_Config& c = config ? *config : defaults;
   const Environment environment = process_environment();
@@ -124,30 +124,30 @@ Status begin(const GCCL_Config* config, int rank, Start* out) {
   if (identity.rank == 0 && !warned.exchange(true))
     for (const std::string& text : unknown_variables(environ)) log_line(kLogWarnings, text);
 
-  Start start;
-  start.rank = identity.rank;
-  start.size = identity.size;
-  start.host = settings.host.empty() ? host_identity() : settings.host;
-  start.secret = settings.secret;
-  start.address = settings.address;
-  start.backends = settings.backends;
-  start.timeout_ms = settings.timeout_ms;
-  start.start_timeout_ms = settings.start_timeout_ms;
-  start.detection_ms = settings.detection_ms;
-  start.progress_thread = settings.progress_thread;
-  start.wrong = wrong;
+  Bootstrap bootstrap;
+  bootstrap.rank = identity.rank;
+  bootstrap.size = identity.size;
+  bootstrap.host = settings.host.empty() ? host_identity() : settings.host;
+  bootstrap.secret = settings.secret;
+  bootstrap.address = settings.address;
+  bootstrap.backends = settings.backends;
+  bootstrap.timeout_ms = settings.timeout_ms;
+  bootstrap.start_timeout_ms = settings.start_timeout_ms;
+  bootstrap.detection_ms = settings.detection_ms;
+  bootstrap.progress_thread = settings.progress_thread;
+  bootstrap.wrong = wrong;
   if (c.allgather) {
-    start.exchange = std::make_unique<Callers>(c.allgather, c.allgather_context, start.size);
-  } else if (start.size == 1) {
-    start.exchange = std::make_unique<Alone>();
+    bootstrap.exchange = std::make_unique<Callers>(c.allgather, c.allgather_context, bootstrap.size);
+  } else if (bootstrap.size == 1) {
+    bootstrap.exchange = std::make_unique<Alone>();
   } else {
     std::string url = settings.store;
     if (url.empty())
       if (Status s = default_store(environment, identity, &url); !s.ok()) return s;
-    if (Status s = open_store(url, start, &start.exchange); !s.ok()) return s;
+    if (Status s = open_store(url, bootstrap, &bootstrap.exchange); !s.ok()) return s;
   }
-  assert(start.rank < start.size && start.exchange);
-  *out = std::move(start);
+  assert(bootstrap.rank < bootstrap.size && bootstrap.exchange);
+  *out = std::move(bootstrap);
   return {};
 }
 

@@ -22,8 +22,8 @@ class Exchange {
   virtual Status all_gather(std::span<const std::byte> mine, std::vector<std::byte>* all, std::int64_t timeout_ms) = 0;
 };
 
-// One rank's start, with every default resolved.
-struct Start {
+// One rank's part in the bootstrap of a job, with every default resolved.
+struct Bootstrap {
   Rank rank = 0, size = 1;
   std::string host;      // the same on all ranks of a machine
   std::string secret;    // empty: none, loopback only
@@ -38,10 +38,10 @@ struct Start {
 };
 
 // Resolves a configuration against the environment (docs/start.md names the variables) and opens the place where the
-// ranks meet; the first all_gather is what waits for the others. `rank` >= 0 overrides the configuration's, whose
+// ranks meet; the first all_gather waits for the others. `rank` >= 0 overrides the configuration's, whose
 // struct_bytes is not looked at. GCCL_ERR_INVALID_ARGUMENT when the environment contradicts itself or misses something,
 // naming the variable; GCCL_ERR_SYSTEM when rank 0 cannot listen. A setting that is wrong and with which the others can
-// be met all the same is no error here but Start::wrong. Any thread; several may begin at once.
-Status begin(const GCCL_Config* config, int rank, Start* out);
+// be met all the same is no error here but Bootstrap::wrong. Any thread; several may do so at once.
+Status open_bootstrap(const GCCL_Config* config, int rank, Bootstrap* out);
 
 }  // namespace gccl

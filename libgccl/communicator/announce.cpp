@@ -70,13 +70,13 @@ void announce(const Team& team) {
   log_line(kLogInfo, line);
   if (team.rank() != 0) return;
   log_line(kLogInfo, fmt::format("topology: {}", nodes_text(team.members.node)));
-  const Start& start = team.world->start;
+  const Bootstrap& bootstrap = team.world->bootstrap;
   const auto yes_no = [](bool yes) { return yes ? "yes" : "no"; };
   log_line(kLogInfo, fmt::format("settings: backends {}, timeout {}, start timeout {}, progress thread {}, check {}, "
                                  "more ranks than processors {}; the environment sets{}",
-                                 start.backends, limit_text(start.timeout_ms), limit_text(start.start_timeout_ms),
-                                 yes_no(start.progress_thread), team.world->check, yes_no(team.world->oversubscribed),
-                                 set_variables()));
+                                 bootstrap.backends, limit_text(bootstrap.timeout_ms),
+                                 limit_text(bootstrap.start_timeout_ms), yes_no(bootstrap.progress_thread),
+                                 team.world->check, yes_no(team.world->oversubscribed), set_variables()));
 }
 
 void Recorder::announce(const Work& work, const PreparedPlan& plan) {

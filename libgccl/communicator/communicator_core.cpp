@@ -25,7 +25,7 @@ std::list<CommunicatorCore*>& registry() {
 // that does not answer has no descriptors left, or is cut off, and a rank that shrinks must hear that.
 std::int64_t connect_timeout_ms(const World& world, const Members& members) {
   constexpr std::int64_t kLaterMs = 5000;
-  const std::int64_t limit = world.start.start_timeout_ms / 4 * 3;
+  const std::int64_t limit = world.bootstrap.start_timeout_ms / 4 * 3;
   return members.world ? limit : std::min(limit, kLaterMs);
 }
 
@@ -62,7 +62,7 @@ Status CommunicatorCore::create(std::shared_ptr<World> world, Members members, E
   std::unique_ptr<CommunicatorCore> c(new CommunicatorCore);
   c->team_.world = std::move(world);
   c->team_.members = std::move(members);
-  c->set_timeout(c->team_.world->start.timeout_ms);
+  c->set_timeout(c->team_.world->bootstrap.timeout_ms);
   if (c->team_.members.world && c->team_.world->shrinks) c->survival_.shrink_on_failure(true);
   const GCCL_Port_spec spec{.struct_bytes = sizeof spec,
                             .rank = c->rank(),
@@ -78,7 +78,7 @@ Status CommunicatorCore::create(std::shared_ptr<World> world, Members members, E
   const GCCL_Port_spec specs[] = {spec, Watch::spec(spec)};
   std::unique_ptr<Ports> ports[2];
   const Status s = Ports::connect(*c->team_.world->transports, std::span(specs, c->team_.members.world ? 2 : 1),
-                                  exchange, c->team_.world->start.start_timeout_ms, ports);
+                                  exchange, c->team_.world->bootstrap.start_timeout_ms, ports);
   if (!s.ok()) return s;
   c->team_.ports = std::move(ports[0]);
   if (c->team_.members.world) c->team_.world->watch->use(std::move(ports[1]));

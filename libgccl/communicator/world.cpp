@@ -34,7 +34,7 @@ Status fits_table(const World& world, const std::vector<Rank>& node) {
   }
   const Status s = check_machine(*world.authorities.table, {.nodes = Rank(ranks.size()),
                                                             .ranks_per_node = *std::ranges::max_element(ranks),
-                                                            .backends = world.start.backends});
+                                                            .backends = world.bootstrap.backends});
   return s.ok() ? s : Status::error(fmt::format("GCCL_TUNING_FILE: {}", s.text()), s.code());
 }
 
@@ -42,12 +42,12 @@ Status fits_table(const World& world, const std::vector<Rank>& node) {
 
 Status create_world(const GCCL_Config* config, int rank, std::unique_ptr<CommunicatorCore>* out) {
   auto world = std::make_shared<World>();
-  Status s = begin(config, rank, &world->start);
+  Status s = open_bootstrap(config, rank, &world->bootstrap);
   if (!s.ok()) return s;
-  Start& start = world->start;
+  Bootstrap& bootstrap = world->bootstrap;
 
   // A rank that cannot start says so to the others, instead of letting them wait.
-  s = start.wrong;
+  s = bootstrap.wrong;
   const Environment environment = process_environment();
   if (s.ok()) s = read_dump_settings(environment, &world->dumps);
   if (s.ok()) s = load_authorities(environment, &world->authorities);
@@ -63,38 +63,38 @@ Status create_world(const GCCL_Config* config, int rank, std::unique_ptr<Communi
   Introduction mine;
   mine.version = GCCL_VERSION_CODE;
   if (::getrandom(&mine.id, sizeof mine.id, 0) != ssize_t(sizeof mine.id)) mine.id = std::uint64_t(now_ns());
-  if (s.ok() && start.host.size() >= sizeof mine.host)
-    s = Status::error(
-        fmt::format("the host's name has {} characters: expected at most {}", start.host.size(), sizeof mine.host - 1),
-        GCCL_ERR_INVALID_ARGUMENT);
-  if (s.ok()) s = OpenTransports::open(start, &world->transports);
+  if (s.ok() && bootstrap.host.size() >= sizeof mine.host)
+    s = Status::error(fmt::format("the host's name has {} characters: expected at most {}", bootstrap.host.size(),
+                                  sizeof mine.host - 1),
+                      GCCL_ERR_INVALID_ARGUMENT);
+  if (s.ok()) s = OpenTransports::open(bootstrap, &world->transports);
   if (s.ok()) {
-    world->recovery = Recovery::open(start);
-    std::memcpy(mine.host, start.host.data(), start.host.size());
+    world->recovery = Recovery::open(bootstrap);
+    std::memcpy(mine.host, bootstrap.host.data(), bootstrap.host.size());
     mine.contact = world->recovery->contact();
-    mine.set_plans(start.size);
-    mine.set_settings(world->authorities, world->check, world->shrinks ? "shrink" : "fail", start.backends, parameters,
-                      costs);
+    mine.set_plans(bootstrap.size);
+    mine.set_settings(world->authorities, world->check, world->shrinks ? "shrink" : "fail", bootstrap.backends,
+                      parameters, costs);
   } else {
     mine.set_error(s);
   }
   std::vector<std::byte> all;
-  const Status gathered =
-      start.exchange->all_gather({reinterpret_cast<const std::byte*>(&mine), sizeof mine}, &all,
-                                 s.ok() ? start.start_timeout_ms : std::min(start.start_timeout_ms, kReportMs));
+  const Status gathered = bootstrap.exchange->all_gather(
+      {reinterpret_cast<const std::byte*>(&mine), sizeof mine}, &all,
+      s.ok() ? bootstrap.start_timeout_ms : std::min(bootstrap.start_timeout_ms, kReportMs));
   if (!s.ok()) return s;
   if (!gathered.ok()) return gathered;
 
   Members members;
-  members.rank = start.rank;
+  members.rank = bootstrap.rank;
   members.world = true;
-  std::vector<Introduction> ranks(start.size);
-  std::memcpy(static_cast<void*>(ranks.data()), all.data(), sizeof mine * start.size);
+  std::vector<Introduction> ranks(bootstrap.size);
+  std::memcpy(static_cast<void*>(ranks.data()), all.data(), sizeof mine * bootstrap.size);
   for (Introduction& i : ranks) i.end_texts();
   members.id = ranks[0].id;
-  if (s = compare(ranks, start.rank); !s.ok()) return s;
+  if (s = compare(ranks, bootstrap.rank); !s.ok()) return s;
   std::vector<Rank> first;  // of each node, its lowest rank
-  for (Rank r = 0; r < start.size; ++r) {
+  for (Rank r = 0; r < bootstrap.size; ++r) {
     auto it = std::find_if(first.begin(), first.end(), [&](Rank f) {
       return std::memcmp(ranks[f].host, ranks[r].host, sizeof ranks[r].host) == 0;
     });
@@ -105,15 +105,15 @@ Status create_world(const GCCL_Config* config, int rank, std::unique_ptr<Communi
   if (s = fits_table(*world, members.node); !s.ok()) return s;
   std::vector<Contact> contacts;
   for (const Introduction& i : ranks) contacts.push_back(i.contact);
-  world->recovery->meet(start.rank, std::move(contacts), members.id, start.secret);
+  world->recovery->meet(bootstrap.rank, std::move(contacts), members.id, bootstrap.secret);
   if (s = world->recovery->usable(); world->shrinks && !s.ok())
     return Status::error(fmt::format("GCCL_ON_FAILURE is shrink: {}", s.text()), s.code());
-  const auto here = std::count(members.node.begin(), members.node.end(), members.node[start.rank]);
+  const auto here = std::count(members.node.begin(), members.node.end(), members.node[bootstrap.rank]);
   world->oversubscribed = here > ::sysconf(_SC_NPROCESSORS_ONLN) || flag(environment, "GCCL_OVERSUBSCRIBED");
-  Exchange& exchange = *start.exchange;
-  world->watch = std::make_unique<Watch>(start.rank);
+  Exchange& exchange = *bootstrap.exchange;
+  world->watch = std::make_unique<Watch>(bootstrap.rank);
   s = CommunicatorCore::create(world, std::move(members), exchange, out);
-  world->start.exchange.reset();  // nobody needs to meet any more
+  world->bootstrap.exchange.reset();  // nobody needs to meet any more
   if (s.ok()) announce((*out)->team());
   return s;
 }

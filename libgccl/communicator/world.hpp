@@ -19,7 +19,7 @@ class CommunicatorCore;
 
 // What the communicators of one rank share.
 struct World {
-  Start start;
+  Bootstrap bootstrap;
   std::unique_ptr<OpenTransports> transports;
   std::unique_ptr<Watch> watch;
   std::unique_ptr<Recovery> recovery;

@@ -60,19 +60,19 @@ std::string text_of_no_route(const OpenTransports& transports, const GCCL_Port_s
 
 }  // namespace
 
-Status OpenTransports::open(const Start& start, std::unique_ptr<OpenTransports>* out) {
+Status OpenTransports::open(const Bootstrap& bootstrap, std::unique_ptr<OpenTransports>* out) {
   std::unique_ptr<OpenTransports> w(new OpenTransports);
   w->environment_ = {.struct_bytes = sizeof(GCCL_Backend_environment),
-                     .rank = start.rank,
-                     .size = start.size,
-                     .host = start.host.c_str(),
-                     .secret = start.secret.c_str(),
-                     .address = start.address.c_str(),
+                     .rank = bootstrap.rank,
+                     .size = bootstrap.size,
+                     .host = bootstrap.host.c_str(),
+                     .secret = bootstrap.secret.c_str(),
+                     .address = bootstrap.address.c_str(),
                      .log = log_line};
-  const std::vector<std::string> names = split_text(start.backends, ',');
+  const std::vector<std::string> names = split_text(bootstrap.backends, ',');
   if (names.empty() || names.size() > 8)
     return Status::error(
-        fmt::format("GCCL_BACKENDS \"{}\": expected one to eight names such as \"shm,tcp\"", start.backends),
+        fmt::format("GCCL_BACKENDS \"{}\": expected one to eight names such as \"shm,tcp\"", bootstrap.backends),
         GCCL_ERR_INVALID_ARGUMENT);
   w->instances_.reserve(names.size());  // what is open has its place, also when memory is short
   for (const std::string& name : names) {

@@ -18,9 +18,9 @@ namespace gccl {
 // Opened once for each rank of this process; shared by its communicators.
 class OpenTransports {
  public:
-  // Opens the backends that start.backends names, in that order. A name that is not built in is looked for in the
-  // folders of GCCL_BACKEND_PATH. `start` must outlive it.
-  static Status open(const Start& start, std::unique_ptr<OpenTransports>* out);
+  // Opens the backends that bootstrap.backends names, in that order. A name that is not built in is looked for in the
+  // folders of GCCL_BACKEND_PATH. `bootstrap` must outlive it.
+  static Status open(const Bootstrap& bootstrap, std::unique_ptr<OpenTransports>* out);
   ~OpenTransports();
   OpenTransports(const OpenTransports&) = delete;
   OpenTransports& operator=(const OpenTransports&) = delete;

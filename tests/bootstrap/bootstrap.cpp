@@ -289,14 +289,14 @@ TEST_CASE("a job's place is private, and its own") {
 
 namespace {
 
-// begin() and a few rounds, in a process with these variables; what went wrong, or "".
+// open_bootstrap() and a few rounds, in a process with these variables; what went wrong, or "".
 std::string begin_with(const Variables& variables, GCCL_Config config = GCCL_CONFIG_INIT, int rank = -1) {
   const auto text = in_child([&] {
     clearenv();
     for (const auto& [name, value] : variables) setenv(name.c_str(), value.c_str(), 1);
-    Start start;
-    Status s = begin(&config, rank, &start);
-    if (s.ok()) s = meet(*start.exchange, start.rank, start.size, 2, start.start_timeout_ms);
+    Bootstrap bootstrap;
+    Status s = open_bootstrap(&config, rank, &bootstrap);
+    if (s.ok()) s = meet(*bootstrap.exchange, bootstrap.rank, bootstrap.size, 2, bootstrap.start_timeout_ms);
     const std::string t = s.ok() ? "" : std::to_string(s.code()) + " " + s.text();
     return std::vector<char>(t.begin(), t.end());
   });
@@ -315,7 +315,7 @@ std::vector<std::string> begin_all(Rank size, F variables_of) {
 
 }  // namespace
 
-TEST_CASE("begin: every way to start a job, in real processes") {
+TEST_CASE("open_bootstrap: every way to start a job, in real processes") {
   const auto n = [](auto x) { return std::to_string(x); };
   const std::vector<std::string> good(3);
   const std::uint16_t port = free_port();
@@ -393,21 +393,21 @@ TEST_CASE("begin: a configuration stands for itself, and the caller's all-gather
   };
   int result = 0;
   c.allgather = copy_twice, c.allgather_context = &result;
-  Start start;
-  REQUIRE(begin(&c, -1, &start).ok());
+  Bootstrap bootstrap;
+  REQUIRE(open_bootstrap(&c, -1, &bootstrap).ok());
   Bytes all;
-  CHECK(start.exchange->all_gather(Bytes(3, std::byte(7)), &all, 1000).ok());
+  CHECK(bootstrap.exchange->all_gather(Bytes(3, std::byte(7)), &all, 1000).ok());
   CHECK(all == Bytes(6, std::byte(7)));
   result = 5;
-  CHECK(has(start.exchange->all_gather(Bytes(3), &all, 1000).text(), "returned 5, expected 0"));
+  CHECK(has(bootstrap.exchange->all_gather(Bytes(3), &all, 1000).text(), "returned 5, expected 0"));
 
   const std::uint16_t port = free_port();
   const std::string store = "tcp://127.0.0.1:" + std::to_string(port);
   check_all_ok(in_threads(4, [&](Rank r, std::unique_ptr<Exchange>* e) {  // ranks of one process
     GCCL_Config mine = GCCL_CONFIG_INIT;
     mine.size = 4, mine.store = store.c_str(), mine.secret = "k", mine.host = "one", mine.timeout_ms = 17;
-    Start s;
-    const Status status = begin(&mine, int(r), &s);
+    Bootstrap s;
+    const Status status = open_bootstrap(&mine, int(r), &s);
     if (status.ok() && (s.rank != r || s.size != 4 || s.secret != "k" || s.host != "one" || s.timeout_ms != 17))
       return Status::error("wrong start");
     *e = std::move(s.exchange);

@@ -35,7 +35,7 @@ DumpedCall dumped(const Operation& op, Rank rank) {
 // To the file that the environment names.
 void write_unasked(const Team& team, const Operations& operations, std::string_view reason) noexcept {
   try {
-    const std::string file = dump_file(team.world->dumps, team.world->start.rank);
+    const std::string file = dump_file(team.world->dumps, team.world->bootstrap.rank);
     if (const Status s = dump(team, operations, file, std::string(reason)); !s.ok()) log_line(kLogWarnings, s.text());
   } catch (...) {  // memory is short: then there is none
   }
@@ -83,8 +83,9 @@ DumpedCommunicator dumped(const Team& team, const Operations& operations) {
 }
 
 Status dump(const Team& team, const Operations& operations, const std::string& path, const std::string& reason) {
-  const Start& start = team.world->start;
-  DumpedRank d{.rank = start.rank, .size = start.size, .host = start.host, .reason = reason, .communicators = {}};
+  const Bootstrap& bootstrap = team.world->bootstrap;
+  DumpedRank d{
+      .rank = bootstrap.rank, .size = bootstrap.size, .host = bootstrap.host, .reason = reason, .communicators = {}};
   d.communicators.push_back(dumped(team, operations));
   for_each_communicator([&](CommunicatorCore& other) {  // this one is locked, too
     if (&other.world() == team.world.get()) other.add_to(&d);

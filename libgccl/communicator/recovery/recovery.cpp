@@ -31,10 +31,10 @@ std::int64_t Recovery::time_limit(std::int64_t timeout_ms) {
   return timeout_ms < 0 ? std::numeric_limits<std::int64_t>::max() : now_ns() + timeout_ms * kNsPerMs;
 }
 
-std::unique_ptr<Recovery> Recovery::open(const Start& start) {
+std::unique_ptr<Recovery> Recovery::open(const Bootstrap& bootstrap) {
   auto r = std::make_unique<Recovery>();
-  r->usable_ = Datagrams::open(start.address, !start.secret.empty(), &r->datagrams_);
-  r->detection_ms_ = start.detection_ms;
+  r->usable_ = Datagrams::open(bootstrap.address, !bootstrap.secret.empty(), &r->datagrams_);
+  r->detection_ms_ = bootstrap.detection_ms;
   return r;
 }
 

@@ -38,7 +38,7 @@ class Metrics;
 class Recovery {
  public:
   // Also where this rank can receive no datagrams: that is no reason not to start.
-  static std::unique_ptr<Recovery> open(const Start& start);
+  static std::unique_ptr<Recovery> open(const Bootstrap& bootstrap);
   ~Recovery();
   Contact contact() const;
   // By rank of the world. Before any of the functions below.
