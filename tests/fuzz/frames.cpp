@@ -19,7 +19,7 @@
 #include "libgccl/bootstrap/exchange_frame.hpp"
 #include "libgccl/bootstrap/tcp_store.hpp"
 #include "libgccl/communicator/descriptor.hpp"
-#include "libgccl/transports/tcp/connect/hello.hpp"
+#include "libgccl/transports/tcp/connect/connection_request.hpp"
 #include "libgccl/transports/tcp/connect/port_address.hpp"
 #include "libgccl/transports/tcp/data/frame.hpp"
 #include "libgccl/transports/tcp/data/incoming.hpp"
@@ -184,7 +184,7 @@ void decode_others(Bytes in) {
     encode(a, address);
     expect(tcp::decode(address, &again) && again.addresses == a.addresses && again.nonce == a.nonce);
   }
-  if (Hello h, again; tcp::decode(in, &h)) {
+  if (ConnectionRequest h, again; tcp::decode(in, &h)) {
     expect(tcp::decode(encode(h), &again));
     expect(again.communicator == h.communicator && std::strcmp(again.fault.text, h.fault.text) == 0);
   }

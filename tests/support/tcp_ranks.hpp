@@ -24,7 +24,7 @@
 #include <vector>
 
 #include "libgccl/net/socket.hpp"
-#include "libgccl/transports/tcp/connect/hello.hpp"
+#include "libgccl/transports/tcp/connect/connection_request.hpp"
 #include "libgccl/transports/tcp/connect/port_address.hpp"
 #include "libgccl/transports/tcp/data/frame.hpp"
 #include "libgccl/transports/tcp/tcp_backend.hpp"

@@ -63,7 +63,7 @@ TEST_CASE("garbage, silence and slowness at the listener disturb nobody") {
   auto* s = w[0].send(1, data.data(), data.size());
   auto* r = w[1].receive(0, got.data(), got.size());
   REQUIRE(w.until_done({s, r}));
-  // More connections than may be half open at a time: the oldest are dropped long before their deadline of 5 s.
+  // More connections than may be unauthenticated at a time: the oldest are dropped long before their deadline of 5 s.
   CHECK(Clock::now() - begin < 4s);
   CHECK(got == data);
   CHECK(logged().find("refused 127.0.0.1") != std::string::npos);

@@ -30,12 +30,12 @@ TEST_CASE("a frame header survives the wire and every bound is checked") {
 }
 
 TEST_CASE("hellos and port addresses survive the wire, and any bytes may come instead") {
-  tcp::Hello h;
-  h.kind = tcp::Hello::Kind::abort;
+  tcp::ConnectionRequest h;
+  h.kind = tcp::ConnectionRequest::Kind::abort;
   h.communicator = 7, h.nonce = 8, h.from = 3, h.to = 4, h.fault.result = GCCL_ERR_ABORTED, h.fault.peer = 3;
   std::memset(h.fault.text, 'x', sizeof h.fault.text - 1);
   h.fault.text[5] = '\n';
-  tcp::Hello g;
+  tcp::ConnectionRequest g;
   REQUIRE(decode(encode(h), &g));
   CHECK(g.fault.result == GCCL_ERR_ABORTED);
   CHECK(std::strlen(g.fault.text) == GCCL_BACKEND_TEXT_BYTES - 1);
@@ -85,8 +85,8 @@ TEST_CASE("any signature that a peer may send has a text") {
 
 TEST_CASE("an abort must say why, and whom it concerns") {
   const tcp::PortIdentity port{1, 0, 3, 1, {0, 1, 2}};
-  tcp::Hello h;
-  h.kind = tcp::Hello::Kind::abort;
+  tcp::ConnectionRequest h;
+  h.kind = tcp::ConnectionRequest::Kind::abort;
   h.from = 1, h.to = 0;
   for (const int result : {-5, 0, 7, 99, GCCL_ERR_RANKS_CHANGED + 1, 1 << 30}) {
     h.fault.result = result;
@@ -101,9 +101,10 @@ TEST_CASE("an abort must say why, and whom it concerns") {
 
 TEST_CASE("of two ranks one dials, and only the other asks it to") {
   const tcp::PortIdentity port{1, 1, 3, 1, {0, 1, 2}};
-  for (const auto& [kind, dialler] : {std::pair(tcp::Hello::Kind::stream, 0u), std::pair(tcp::Hello::Kind::ask, 2u)})
+  for (const auto& [kind, dialler] :
+       {std::pair(tcp::ConnectionRequest::Kind::stream, 0u), std::pair(tcp::ConnectionRequest::Kind::ask, 2u)})
     for (const std::uint32_t from : {0u, 2u}) {
-      tcp::Hello h;
+      tcp::ConnectionRequest h;
       h.kind = kind;
       h.from = from, h.to = 1;
       CHECK((objection(h, port) == nullptr) == (from == dialler));

@@ -5,17 +5,17 @@
 #include "libgccl/base/status.hpp"
 
 namespace gccl::tcp {
-const char* objection(const Hello& h, const PortIdentity& port) {
+const char* objection(const ConnectionRequest& h, const PortIdentity& port) {
   if (h.to != port.rank) return "it means another rank";
   if (h.from >= port.size || h.from == port.rank) return "it says that it is a rank that is no peer";
   if (h.channel >= port.channels) return "it wants a channel that does not exist";
   // One side alone dials, so that both never do at once.
-  if (h.kind == Hello::Kind::stream && port.world_rank[h.from] >= port.world_rank[port.rank])
+  if (h.kind == ConnectionRequest::Kind::stream && port.world_rank[h.from] >= port.world_rank[port.rank])
     return "it dials where it should be dialled";
-  if (h.kind == Hello::Kind::ask && port.world_rank[h.from] <= port.world_rank[port.rank])
+  if (h.kind == ConnectionRequest::Kind::ask && port.world_rank[h.from] <= port.world_rank[port.rank])
     return "it asks to be dialled where it should dial";
-  if (h.kind == Hello::Kind::abort && !is_error(h.fault.result)) return "it aborts without a reason";
-  if (h.kind == Hello::Kind::abort && h.fault.peer >= port.size)
+  if (h.kind == ConnectionRequest::Kind::abort && !is_error(h.fault.result)) return "it aborts without a reason";
+  if (h.kind == ConnectionRequest::Kind::abort && h.fault.peer >= port.size)
     return "it aborts because of a rank that does not exist";
   return nullptr;
 }
@@ -48,39 +48,39 @@ PendingConnection::Next Accept::ready() {
       return handshake_.disconnected() ? turn_away(handshake_.error()) : refuse(handshake_.error());
     case Handshake::State::done: break;
   }
-  Hello hello;
-  if (!decode(handshake_.hello(), &hello)) return refuse("its hello is none of this protocol");
-  if (hello.nonce != context_->nonce) return refuse("it means a listener that was here before");
-  inbox_ = context_->find(hello.communicator);
+  ConnectionRequest request;
+  if (!decode(handshake_.hello(), &request)) return refuse("its request is none of this protocol");
+  if (request.nonce != context_->nonce) return refuse("it means a listener that was here before");
+  inbox_ = context_->find(request.communicator);
   // Peers learn where to dial from the address of the very port, so none can be earlier than it: this rank has left,
   // and the peer learns it at once.
   if (!inbox_) return turn_away("its communicator is not open here any more");
-  if (const char* why = objection(hello, inbox_->identity())) return refuse(why);
-  return welcome(hello);
+  if (const char* why = objection(request, inbox_->identity())) return refuse(why);
+  return accept(request);
 }
 
-PendingConnection::Next Accept::welcome(const Hello& hello) {
+PendingConnection::Next Accept::accept(const ConnectionRequest& request) {
   // Before the dialling rank knows that it was heard, and may end.
-  if (hello.kind == Hello::Kind::abort) inbox_->put(hello.fault, true);
-  if (last_ && hello.kind != Hello::Kind::abort) {
-    (void)send(fd_.get(), &kLater, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+  if (request.kind == ConnectionRequest::Kind::abort) inbox_->put(request.fault, true);
+  if (last_ && request.kind != ConnectionRequest::Kind::abort) {
+    (void)send(fd_.get(), &kNoDescriptor, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
     return refuse("no descriptor is left for it (see ulimit -n)");
   }
-  if (send(fd_.get(), &kWelcome, 1, MSG_DONTWAIT | MSG_NOSIGNAL) != 1) return turn_away("it left");
-  switch (hello.kind) {
-    case Hello::Kind::stream:
+  if (send(fd_.get(), &kAccepted, 1, MSG_DONTWAIT | MSG_NOSIGNAL) != 1) return turn_away("it left");
+  switch (request.kind) {
+    case ConnectionRequest::Kind::stream:
       set_up(fd_.get(), context_->settings);
-      inbox_->put({hand_over(), hello.from, hello.channel, hello.stream, hello.streams});
+      inbox_->put({hand_over(), request.from, request.channel, request.stream, request.streams});
       return Next::over;
-    case Hello::Kind::abort: return Next::over;
-    case Hello::Kind::ask:
-      if (inbox_->claim_for_peer(hello.from, hello.channel)) {
-        auto targets = Dial::link(inbox_, hello.from, hello.channel, context_->settings);
+    case ConnectionRequest::Kind::abort: return Next::over;
+    case ConnectionRequest::Kind::ask:
+      if (inbox_->claim_for_peer(request.from, request.channel)) {
+        auto targets = Dial::link(inbox_, request.from, request.channel, context_->settings);
         for (Dial::Target& t : targets) t.for_peer = true;
         context_->dial(std::move(targets));
       }
       return Next::over;
-    case Hello::Kind::watch: break;
+    case ConnectionRequest::Kind::watch: break;
   }
   watched_ = true;
   events_ = EPOLLIN;

@@ -28,12 +28,12 @@ class Accept : public PendingConnection {
   Accept(Fd fd, const SocketAddress& who, const Context* context, bool last);
   Next ready() override;
   Next expired() override;
-  bool half_open() const override { return !watched_; }
+  bool unauthenticated() const override { return !watched_; }
   // Says that it is dropped in favour of younger ones.
   void report_dropped() const { context_->refused(who_, "too many connections that do not introduce themselves"); }
 
  private:
-  Next welcome(const Hello& hello);
+  Next accept(const ConnectionRequest& request);
   Next refuse(const std::string& why);
   Next turn_away(const std::string& why);
 
@@ -44,7 +44,7 @@ class Accept : public PendingConnection {
   bool watched_ = false;
 };
 
-// Null when this port may take what the hello wants; else what is wrong with it.
-const char* objection(const Hello& hello, const PortIdentity& port);
+// Null when this port may take what the request wants; else what is wrong with it.
+const char* objection(const ConnectionRequest& request, const PortIdentity& port);
 
 }  // namespace gccl::tcp

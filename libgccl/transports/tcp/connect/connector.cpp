@@ -135,7 +135,7 @@ Status Connector::start() {
   accept_context_.turned_away = [this](const SocketAddress& who, const std::string& why) {
     farewells_.refused(who, why);
   };
-  allow_descriptors(environment_.size + kHalfOpenMax + 256);
+  allow_descriptors(environment_.size + kUnauthenticatedMax + 256);
   epoll_ = not_for_children([] { return epoll_create1(EPOLL_CLOEXEC); });
   wakeup_ = not_for_children([] { return eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC); });
   if (!epoll_ || !wakeup_ || !reserve_.hold()) return system_error("tcp: epoll", errno);
@@ -280,7 +280,7 @@ void Connector::serve() {
       accept_pending();
       if (listen_again_ == Clock::time_point::max()) queue_empty_ = looked;
     }
-    if (half_open_.empty()) quiet_.store(queue_empty_, std::memory_order_release);
+    if (unauthenticated_.empty()) quiet_.store(queue_empty_, std::memory_order_release);
     if (Clock::now() >= next_check_) expire();
     end_left();
   }
@@ -292,7 +292,7 @@ bool Connector::end() try {
   const std::lock_guard lock(mutex_);
   if (!broken_.ok())
     for (const auto& [communicator, inbox] : ports_) put_broken(*inbox);
-  half_open_.clear();
+  unauthenticated_.clear();
   for (; !pending_.empty(); pending_.erase(pending_.begin())) pending_.begin()->first->dropped();
   ended_ = true;
   drop_dials();
@@ -319,23 +319,23 @@ void Connector::add(std::unique_ptr<PendingConnection> c) {
   p->epoll = epoll_.get();
   pending_.emplace(p, std::move(c));
   if (p->outlives_port()) ++aborts_, ++p->inbox()->aborts;
-  note_half_open(p);
+  note_unauthenticated(p);
   watch(p);
 }
 
-void Connector::note_half_open(PendingConnection* c) {
-  if (c->half_open() == c->among_half_open) return;
-  c->among_half_open = c->half_open();
-  if (c->among_half_open) {
-    c->half_open_place = half_open_.insert(half_open_.end(), c);
+void Connector::note_unauthenticated(PendingConnection* c) {
+  if (c->unauthenticated() == c->among_unauthenticated) return;
+  c->among_unauthenticated = c->unauthenticated();
+  if (c->among_unauthenticated) {
+    c->unauthenticated_place = unauthenticated_.insert(unauthenticated_.end(), c);
   } else {
-    half_open_.erase(c->half_open_place);
+    unauthenticated_.erase(c->unauthenticated_place);
   }
 }
 
 Connector::PendingConnections::iterator Connector::drop(PendingConnections::iterator i) {
   assert(i != pending_.end());
-  if (i->first->among_half_open) half_open_.erase(i->first->half_open_place);
+  if (i->first->among_unauthenticated) unauthenticated_.erase(i->first->unauthenticated_place);
   if (i->first->outlives_port()) {
     const auto& inbox = i->first->inbox();
     assert(aborts_ > 0 && inbox->aborts > 0);
@@ -353,7 +353,7 @@ void Connector::advance(PendingConnection* c, PendingConnection::Next (PendingCo
     drop(pending_.find(c));
     return;
   }
-  note_half_open(c);
+  note_unauthenticated(c);
   watch(c);
 }
 
@@ -416,8 +416,8 @@ bool Connector::begin_aborts(const std::shared_ptr<PortInbox>& inbox) try {
     if (inbox->peers[to].addresses.empty()) continue;
     const PortInbox::Commands& commands = inbox->commands;
     if (commands.passes_on && (to == commands.fault.peer || !neighbours(inbox->identity(), to))) continue;
-    Dial::Target t(Hello::Kind::abort, inbox, to, settings().peer_timeout);
-    t.hello.fault = inbox->commands.fault;
+    Dial::Target t(ConnectionRequest::Kind::abort, inbox, to, settings().peer_timeout);
+    t.request.fault = inbox->commands.fault;
     add(std::make_unique<Dial>(std::move(t), &accept_context_.secret, &accept_context_.settings, &reserve_));
   }
   return true;
@@ -441,7 +441,7 @@ void Connector::accept_pending() {
     if (!reserve_.hold()) return pause_listening(kReservePause);
     Status s = accept_from(listener_.get(), &fd, &who);
     // Strangers may have taken all descriptors.
-    for (int k = 0; k < 2 && !s.ok() && !half_open_.empty(); ++k) {
+    for (int k = 0; k < 2 && !s.ok() && !unauthenticated_.empty(); ++k) {
       drop_oldest();
       s = accept_from(listener_.get(), &fd, &who);
     }
@@ -454,7 +454,7 @@ void Connector::accept_pending() {
       return pause_listening(kDescriptorPause);
     }
     if (!fd) return;
-    if (half_open_.size() >= kHalfOpenMax) drop_oldest();
+    if (unauthenticated_.size() >= kUnauthenticatedMax) drop_oldest();
     auto accepted = std::make_unique<Accept>(std::move(fd), who, &accept_context_, last);
     PendingConnection* const c = accepted.get();
     add(std::move(accepted));
@@ -463,8 +463,8 @@ void Connector::accept_pending() {
 }
 
 void Connector::drop_oldest() {
-  assert(!half_open_.empty());
-  PendingConnection* const oldest = half_open_.front();
+  assert(!unauthenticated_.empty());
+  PendingConnection* const oldest = unauthenticated_.front();
   static_cast<Accept*>(oldest)->report_dropped();
   drop(pending_.find(oldest));
 }

@@ -24,7 +24,7 @@ class Connector {
  public:
   // Accepted peers that have not proved themselves yet, at most: of more the oldest are dropped. Honest ones are done
   // in a few milliseconds, and dial again when they are dropped.
-  static constexpr std::size_t kHalfOpenMax = 1024;
+  static constexpr std::size_t kUnauthenticatedMax = 1024;
   // How long the end waits for pending aborts.
   static constexpr std::chrono::milliseconds kAbortLimit{1000};
 
@@ -75,7 +75,7 @@ class Connector {
   bool over() const;
   void add(std::unique_ptr<PendingConnection> c);
   PendingConnections::iterator drop(PendingConnections::iterator i);
-  void note_half_open(PendingConnection* c);
+  void note_unauthenticated(PendingConnection* c);
   void advance(PendingConnection* c, PendingConnection::Next (PendingConnection::*how)());
   void watch(PendingConnection* c);
   void take_commands();
@@ -107,13 +107,13 @@ class Connector {
   bool stop_ = false, ended_ = false;
   Status broken_;  // why the thread ended before its time
 
-  // Nobody was in the listener's queue then, nor half open. And whether somebody asks for that.
+  // Nobody was in the listener's queue then, nor unauthenticated. And whether somebody asks for that.
   std::atomic<Clock::time_point> quiet_{};
   std::atomic<bool> asked_{false};
 
   // The thread's.
   PendingConnections pending_;
-  std::list<PendingConnection*> half_open_;  // the oldest first
+  std::list<PendingConnection*> unauthenticated_;  // the oldest first
   std::size_t aborts_ = 0;
   PortInboxList left_;          // closed, and their aborts are over
   bool commands_left_ = false;  // until there is memory

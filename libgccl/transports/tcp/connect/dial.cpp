@@ -23,21 +23,24 @@ constexpr std::chrono::milliseconds kAttemptMin{200};
 
 }  // namespace
 
-Dial::Target::Target(Hello::Kind kind, std::shared_ptr<PortInbox> from, std::uint32_t to, Clock::duration time_limit)
+Dial::Target::Target(ConnectionRequest::Kind kind, std::shared_ptr<PortInbox> from, std::uint32_t to,
+                     Clock::duration time_limit)
     : inbox(std::move(from)), addresses(inbox->peers[to].addresses), time_limit(time_limit) {
-  hello.kind = kind;
-  hello.communicator = inbox->identity().communicator;
-  hello.nonce = inbox->peers[to].nonce;
-  hello.from = inbox->identity().rank;
-  hello.to = to;
-  for_peer = kind == Hello::Kind::abort || kind == Hello::Kind::ask;
+  request.kind = kind;
+  request.communicator = inbox->identity().communicator;
+  request.nonce = inbox->peers[to].nonce;
+  request.from = inbox->identity().rank;
+  request.to = to;
+  for_peer = kind == ConnectionRequest::Kind::abort || kind == ConnectionRequest::Kind::ask;
 }
 
 std::vector<Dial::Target> Dial::link(const std::shared_ptr<PortInbox>& from, std::uint32_t to, std::uint32_t channel,
                                      const Settings& settings, std::optional<Clock::duration> time_limit) {
   std::vector<Target> targets;
   for (unsigned i = 0; i < settings.streams; ++i) {
-    Hello& h = targets.emplace_back(Hello::Kind::stream, from, to, time_limit.value_or(settings.peer_timeout)).hello;
+    ConnectionRequest& h =
+        targets.emplace_back(ConnectionRequest::Kind::stream, from, to, time_limit.value_or(settings.peer_timeout))
+            .request;
     h.channel = channel;
     h.stream = i;
     h.streams = settings.streams;
@@ -51,17 +54,17 @@ Dial::Dial(Target target, const std::string* secret, const Settings* settings, R
       reserve_(reserve),
       limit_(std::min<Clock::duration>(kPendingLimit, settings->peer_timeout / 2)),
       target_(std::move(target)),
-      handshake_(Handshake::dial(*secret, encode(target_.hello))) {
+      handshake_(Handshake::dial(*secret, encode(target_.request))) {
   assert(target_.inbox && !target_.addresses.empty());
-  assert(target_.hello.to < target_.inbox->identity().size);
+  assert(target_.request.to < target_.inbox->identity().size);
   inbox_ = target_.inbox;
-  outlives_port_ = target_.hello.kind == Hello::Kind::abort;
+  outlives_port_ = target_.request.kind == ConnectionRequest::Kind::abort;
   deadline_ = begun_;
 }
 
 PendingConnection::Next Dial::dial_next() {
   const SocketAddress& to = target_.addresses[address_];
-  const bool aborts = target_.hello.kind == Hello::Kind::abort;
+  const bool aborts = target_.request.kind == ConnectionRequest::Kind::abort;
   // A connection that stays may not have the last descriptor.
   Status s =
       aborts || reserve_->hold() ? dial(to, &fd_) : system_error("no descriptor is left (see ulimit -n)", EMFILE);
@@ -69,7 +72,7 @@ PendingConnection::Next Dial::dial_next() {
   if (!s.ok())
     return failed(target_.for_peer && s.code() == GCCL_ERR_SYSTEM ? Failure::no_descriptor : Failure::refused,
                   s.text());
-  handshake_ = Handshake::dial(*secret_, encode(target_.hello));
+  handshake_ = Handshake::dial(*secret_, encode(target_.request));
   stage_ = Stage::connecting;
   events_ = EPOLLOUT;
   const Clock::time_point now = Clock::now();
@@ -96,7 +99,7 @@ PendingConnection::Next Dial::failed(Failure how, const std::string& why) {
 PendingConnection::Next Dial::end_round() {
   if (unauthenticated_) return give_up(GCCL_ERR_AUTHENTICATION, failures_);
   const bool in_time = Clock::now() - begun_ < target_.time_limit;
-  const bool aborts = target_.hello.kind == Hello::Kind::abort;
+  const bool aborts = target_.request.kind == ConnectionRequest::Kind::abort;
   Clock::duration pause = kPause;
   if (no_descriptor_ && in_time) {
     pause = aborts ? kShortPause : kPause;
@@ -127,10 +130,10 @@ PendingConnection::Next Dial::give_up(int result, const std::string& why) {
 }
 
 void Dial::report(const Target& target, int result, const char* why) {
-  if (target.hello.kind == Hello::Kind::abort) return;
+  if (target.request.kind == ConnectionRequest::Kind::abort) return;
   GCCL_Fault fault{};
   fault.result = result;
-  fault.peer = target.hello.to;
+  fault.peer = target.request.to;
   const char* const advice = result == GCCL_ERR_AUTHENTICATION
                                  ? "do both have the same GCCL_SECRET?"
                                  : "has its process ended, or does a firewall stand between?";
@@ -154,7 +157,7 @@ PendingConnection::Next Dial::shake() {
                     fmt::format("{}: {}", where, handshake_.error()));
     case Handshake::State::done: break;
   }
-  stage_ = Stage::awaiting_welcome;
+  stage_ = Stage::awaiting_reply;
   events_ = EPOLLIN;
   return Next::go_on;
 }
@@ -170,12 +173,12 @@ PendingConnection::Next Dial::ready() {
       deadline_ = Clock::now() + silence_;
       return shake();
     case Stage::handshaking: return shake();
-    case Stage::awaiting_welcome: {
+    case Stage::awaiting_reply: {
       std::byte answer{};
       const ssize_t n = recv(fd_.get(), &answer, 1, MSG_DONTWAIT);
       if (n < 0 && (errno == EAGAIN || errno == EINTR)) return Next::go_on;
-      if (n == 1 && answer == kWelcome) return welcomed();
-      if (n == 1 && answer == kLater)
+      if (n == 1 && answer == kAccepted) return accepted();
+      if (n == 1 && answer == kNoDescriptor)
         return failed(Failure::no_descriptor,
                       fmt::format("{}: no descriptor is left there (see ulimit -n)", to.text()));
       return failed(Failure::refused, fmt::format("{}: {}", to.text(),
@@ -195,17 +198,17 @@ PendingConnection::Next Dial::ready() {
   return Next::over;
 }
 
-PendingConnection::Next Dial::welcomed() {
-  const Hello& h = target_.hello;
+PendingConnection::Next Dial::accepted() {
+  const ConnectionRequest& h = target_.request;
   switch (h.kind) {
-    case Hello::Kind::abort:
-    case Hello::Kind::ask: return Next::over;
-    case Hello::Kind::watch:
+    case ConnectionRequest::Kind::abort:
+    case ConnectionRequest::Kind::ask: return Next::over;
+    case ConnectionRequest::Kind::watch:
       set_up(fd_.get(), *settings_);
       stage_ = Stage::watching;
       deadline_ = Clock::time_point::max();
       return Next::go_on;
-    case Hello::Kind::stream: break;
+    case ConnectionRequest::Kind::stream: break;
   }
   set_up(fd_.get(), *settings_);
   inbox_->put({hand_over(), h.to, h.channel, h.stream, h.streams});
@@ -222,7 +225,7 @@ PendingConnection::Next Dial::expired() {
   if (vanished(fd_.get(), *settings_)) return failed(Failure::unanswered, fmt::format("{}: no answer any more", where));
   // Another address may lead to the peer, and this one to somebody else. Where there is none, the connection is kept:
   // dialling again would fill the listener's queue.
-  if (target_.addresses.size() > 1 || target_.hello.kind == Hello::Kind::abort)
+  if (target_.addresses.size() > 1 || target_.request.kind == ConnectionRequest::Kind::abort)
     return failed(Failure::silent, fmt::format("{}: connected, but it says nothing", where));
   deadline_ = Clock::now() + limit_;
   return Next::go_on;

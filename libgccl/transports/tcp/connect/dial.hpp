@@ -16,11 +16,11 @@ class Dial : public PendingConnection {
  public:
   struct Target {
     // That rank of the inbox's communicator, where its port is reached.
-    Target(Hello::Kind kind, std::shared_ptr<PortInbox> from, std::uint32_t to, Clock::duration time_limit);
+    Target(ConnectionRequest::Kind kind, std::shared_ptr<PortInbox> from, std::uint32_t to, Clock::duration time_limit);
 
     std::shared_ptr<PortInbox> inbox;  // where the connection goes, or the fault
     std::vector<SocketAddress> addresses;
-    Hello hello;
+    ConnectionRequest request;
     Clock::duration time_limit;  // with a peer whose machine does not answer
     bool for_peer = false;       // nobody here waits for it: a shortage of descriptors may pass until the limit
   };
@@ -41,13 +41,13 @@ class Dial : public PendingConnection {
   // How an attempt failed: the connection was refused; nobody answered; the connection was accepted, and nothing came
   // over it; one of the two processes has no descriptor for it.
   enum class Failure { refused, unanswered, silent, no_descriptor };
-  enum class Stage { pausing, connecting, handshaking, awaiting_welcome, watching };
+  enum class Stage { pausing, connecting, handshaking, awaiting_reply, watching };
 
   Next dial_next();
   Next failed(Failure how, const std::string& why);
   Next end_round();
   Next shake();
-  Next welcomed();
+  Next accepted();
   Next give_up(int result, const std::string& why);
   static void report(const Target& target, int result, const char* why);
 

@@ -8,7 +8,7 @@
 #include <memory>
 
 #include "libgccl/net/handshake.hpp"
-#include "libgccl/transports/tcp/connect/hello.hpp"
+#include "libgccl/transports/tcp/connect/connection_request.hpp"
 #include "libgccl/transports/tcp/connect/port_inbox.hpp"
 
 namespace gccl::tcp {
@@ -26,7 +26,7 @@ class PendingConnection {
   // Nothing comes of it any more, as this process ends.
   virtual void dropped() {}
   // Not yet trusted: these are limited in number.
-  virtual bool half_open() const { return false; }
+  virtual bool unauthenticated() const { return false; }
 
   // -1: waits for its deadline only. May change with each call above, and the events too.
   int fd() const { return fd_.get(); }
@@ -42,11 +42,11 @@ class PendingConnection {
   // Goes on when its port is closed.
   bool outlives_port() const { return outlives_port_; }
 
-  // The connector's: what epoll knows, and where the pending connection is among those that are half open.
+  // The connector's: what epoll knows, and where the pending connection is among the unauthenticated.
   int epoll = -1, registered_fd = -1;
   std::uint32_t registered_events = 0;
-  bool among_half_open = false;
-  std::list<PendingConnection*>::iterator half_open_place;
+  bool among_unauthenticated = false;
+  std::list<PendingConnection*>::iterator unauthenticated_place;
 
  protected:
   // The socket, for somebody else: epoll forgets only closed ones by itself.

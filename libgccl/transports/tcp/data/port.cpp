@@ -162,13 +162,13 @@ void Port::check_unconnected() {
     const std::uint32_t peer = link->peer();
     if (link->connected() || dials(peer)) continue;
     if (!link->asked && link->sends() && now - link->active_since > kAskLimit) {
-      targets.emplace_back(Hello::Kind::ask, inbox_, peer, limit).hello.channel = link->channel();
+      targets.emplace_back(ConnectionRequest::Kind::ask, inbox_, peer, limit).request.channel = link->channel();
       link->asked = true;
     }
     Clock::time_point& since = waiting_since_[peer];
     if (since == Clock::time_point() || since == Clock::time_point::max() || now - since < kDialLimit) continue;
     since = Clock::time_point::max();
-    targets.emplace_back(Hello::Kind::watch, inbox_, peer, limit);
+    targets.emplace_back(ConnectionRequest::Kind::watch, inbox_, peer, limit);
   }
   if (!targets.empty()) connector_->dial(std::move(targets));
 }

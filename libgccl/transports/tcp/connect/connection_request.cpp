@@ -1,4 +1,4 @@
-#include "libgccl/transports/tcp/connect/hello.hpp"
+#include "libgccl/transports/tcp/connect/connection_request.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -20,7 +20,7 @@ struct [[gnu::packed]] HelloWire {
 
 }  // namespace
 
-std::vector<std::byte> encode(const Hello& h) {
+std::vector<std::byte> encode(const ConnectionRequest& h) {
   HelloWire w;
   w.kind = std::uint8_t(h.kind);
   w.communicator = h.communicator;
@@ -34,15 +34,16 @@ std::vector<std::byte> encode(const Hello& h) {
   return bytes;
 }
 
-bool decode(std::span<const std::byte> bytes, Hello* h) {
+bool decode(std::span<const std::byte> bytes, ConnectionRequest* h) {
   HelloWire w;
   if (bytes.size() < sizeof w || bytes.size() - sizeof w >= sizeof h->fault.text) return false;
   std::memcpy(static_cast<void*>(&w), bytes.data(), sizeof w);
   if (std::memcmp(w.magic, HelloWire{}.magic, sizeof w.magic) != 0) return false;
-  if (w.kind < std::uint8_t(Hello::Kind::stream) || w.kind > std::uint8_t(Hello::Kind::ask)) return false;
+  if (w.kind < std::uint8_t(ConnectionRequest::Kind::stream) || w.kind > std::uint8_t(ConnectionRequest::Kind::ask))
+    return false;
   if (w.streams < 1 || w.streams > Settings::kStreamsMax || w.stream >= w.streams) return false;
   *h = {};
-  h->kind = Hello::Kind(w.kind);
+  h->kind = ConnectionRequest::Kind(w.kind);
   h->communicator = w.communicator;
   h->nonce = w.nonce;
   h->from = w.from, h->to = w.to, h->channel = w.channel, h->stream = w.stream, h->streams = w.streams;

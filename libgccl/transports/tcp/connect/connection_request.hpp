@@ -11,7 +11,7 @@
 
 namespace gccl::tcp {
 
-struct Hello {
+struct ConnectionRequest {
   enum class Kind : std::uint8_t {
     stream = 1,  // becomes one stream of a link
     watch = 2,   // says nothing more; ends when the dialled side's port does
@@ -27,13 +27,13 @@ struct Hello {
   GCCL_Fault fault{};
 };
 
-std::vector<std::byte> encode(const Hello& hello);
+std::vector<std::byte> encode(const ConnectionRequest& request);
 // False when the bytes are none. Any bytes will do; ranks and channels are not compared with anything.
-bool decode(std::span<const std::byte> bytes, Hello* hello);
+bool decode(std::span<const std::byte> bytes, ConnectionRequest* request);
 
 // The one byte by which the accepting side says that it takes the connection; others follow only then.
-constexpr std::byte kWelcome{0x06};
+constexpr std::byte kAccepted{0x06};
 // Or: it has no descriptor left for it now.
-constexpr std::byte kLater{0x15};
+constexpr std::byte kNoDescriptor{0x15};
 
 }  // namespace gccl::tcp
