@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <numeric>
 
-#include "sim/scenario/judge/choices.hpp"
 #include "sim/scenario/judge/evaluate.hpp"
 #include "sim/scenario/judge/promises.hpp"
 #include "sim/scenario/judge/row_text.hpp"
+#include "sim/scenario/result/choices.hpp"
 #include "sim/scenario/result/row.hpp"
 
 namespace gccl::sim {

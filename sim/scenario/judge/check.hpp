@@ -2,6 +2,7 @@
 // also stands in scenario.schema.json and docs/formats.md.
 #pragma once
 
+#include <limits>
 #include <span>
 
 #include "sim/scenario/judge/contest.hpp"
@@ -9,11 +10,14 @@
 
 namespace gccl::sim {
 
+// As far beyond a limit as can be: of rows that have no value to compare with it.
+constexpr double kUnlimited = std::numeric_limits<double>::infinity();
+
 // What one row came to.
 struct Judgement {
   std::string found;
   bool ok = true;
-  double excess = -1e300;  // how far beyond the limit; of several rows the worst is reported
+  double excess = -kUnlimited;  // how far beyond the limit; of several rows the worst is reported
 };
 
 struct Check {

@@ -17,7 +17,7 @@ Judgement judge_throughput(const Expectation& e, const ResultRows& rows, std::si
   if (found.is_null())
     return {
         fmt::format("no operation ended before the first fault, or none began after the last, for {}", rows.name(i)),
-        false, 1e300};
+        false, kUnlimited};
   const double percent = found.get<double>();
   return {fmt::format("{:.4g} % for {}", percent, rows.name(i)), percent >= e.limit, e.limit - percent};
 }

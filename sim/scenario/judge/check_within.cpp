@@ -17,6 +17,8 @@ namespace {
 constexpr const char* kSchema = "gccl/result/1";
 
 // What a result of an earlier `gccl run` holds.
+constexpr double kTimeMax = 1e300;  // of a stored row: a number that JSON can hold, and its percentages too
+
 std::shared_ptr<const nlohmann::json> read_stored(const json::Node& node) {
   const std::filesystem::path file = node.path();
   std::error_code error;
@@ -32,7 +34,7 @@ std::shared_ptr<const nlohmann::json> read_stored(const json::Node& node) {
   const json::Node result = json::Node::load(file);
   result.schema(kSchema);
   for (const json::Node& row : result.at("runs").items()) {
-    row.at("time_us").number(0, 1e300);
+    row.at("time_us").number(0, kTimeMax);
     for (const char* key : {"cluster", "engine", "collective", "algorithm", "label"}) row.at(key).string();
   }
   return std::make_shared<const nlohmann::json>(with_present_names(result.at("runs").raw()));
@@ -76,16 +78,17 @@ Judgement judge_within(const Expectation& e, const ResultRows& rows, std::size_t
   } else {
     const auto [best, named, end] = rows.rivals(i, e.subject);
     const std::size_t subject = e.subject == "best" ? best : named;
-    if (subject == end) return {fmt::format("{} cannot serve this call", e.subject), false, 1e300};
+    if (subject == end) return {fmt::format("{} cannot serve this call", e.subject), false, kUnlimited};
     if (subject == i)
       return {fmt::format("{} is {}", rows.name(i), e.subject == "best" ? "the fastest" : "itself"), true, -e.limit};
     than_us = rows[subject].time_us;
     other = rows[subject].algorithm;
   }
-  const double own = row.time_us, percent = than_us > 0 ? (own / than_us - 1) * 100 : (own > 0 ? 1e9 : 0);
+  const double own = row.time_us, percent = than_us > 0 ? (own / than_us - 1) * 100 : (own > 0 ? kUnlimited : 0);
   const std::string than = std::abs(percent) < 5e-4 ? fmt::format("is as fast as {}", other)
+                           : percent == kUnlimited  ? fmt::format("takes longer than {}", other)
                                                     : fmt::format("takes {:.3g} % {} than {}", std::abs(percent),
-                                                                  percent < 0 ? "less" : "longer", other);
+                                                                 percent < 0 ? "less" : "longer", other);
   return {fmt::format("{} {} ({:.6g} us, {:.6g} us)", rows.name(i), than, own, than_us), percent <= e.limit,
           percent - e.limit};
 }

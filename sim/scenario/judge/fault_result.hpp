@@ -29,7 +29,7 @@ inline void read_time_limit(const json::Node& value, const ScenarioRun& run, Exp
 inline Judgement judge_within(const Expectation& e, const ResultRows& rows, std::size_t i, const char* key,
                               const char* none) {
   const nlohmann::json& found = faults_of(rows, i).at(key);
-  if (found.is_null()) return {fmt::format("{} for {}", none, rows.name(i)), false, 1e300};
+  if (found.is_null()) return {fmt::format("{} for {}", none, rows.name(i)), false, kUnlimited};
   const double us = found.get<double>();
   return {fmt::format("{:.6g} us for {}", us, rows.name(i)), us <= e.limit, us - e.limit};
 }

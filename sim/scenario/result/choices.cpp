@@ -1,4 +1,4 @@
-#include "sim/scenario/judge/choices.hpp"
+#include "sim/scenario/result/choices.hpp"
 
 namespace gccl::sim {
 

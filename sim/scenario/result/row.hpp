@@ -1,5 +1,5 @@
-// From a point and what came out of it to its row of "gccl/result/1": the one place that writes rows, but for
-// "fastest" (judge/choices.hpp). Judge and reports read rows alone.
+// From a point and what came out of it to its row of "gccl/result/1": this and choices.hpp, which adds
+// "fastest" once all rows are there, are the one place that writes rows. Judge and reports read rows alone.
 #pragma once
 
 #include <nlohmann/json.hpp>
