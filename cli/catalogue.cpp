@@ -79,13 +79,14 @@ fs::path find_among(std::span<const std::string_view> kinds, const std::string& 
     }
     what += fmt::format("{}{}", what.empty() ? "" : " or ", singular(kind));
     for (const fs::path& folder : catalogue_folders(kind))
-      if (fs::is_directory(folder, error)) looked += (looked.empty() ? "" : ", ") + folder.string();
+      if (fs::is_directory(folder, error)) looked += fmt::format("{}{}", looked.empty() ? "" : ", ", folder.string());
   }
   if (fs::is_directory(name, error)) throw json::InputError(fmt::format("{}: is a folder, expected a file", name));
   if (name.find('/') != std::string::npos) throw json::InputError(fmt::format("{}: no such file", name));
   const std::vector<std::string_view> names(known.begin(), known.end());
   throw json::InputError(fmt::format("{}: no such file, and no shipped {} of this name{}{}", name, what,
-                                     suggestion(name, names), looked.empty() ? "" : " (looked in " + looked + ")"));
+                                     suggestion(name, names),
+                                     looked.empty() ? "" : fmt::format(" (looked in {})", looked)));
 }
 
 }  // namespace

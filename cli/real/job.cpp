@@ -311,7 +311,7 @@ void Job::run() {
   while (!everybody([](const RankState& s) { return s.ready; })) {
     await(now() + 10 * kMs);
     look_for_ends();
-    if (!violations_.empty()) throw std::runtime_error("engine \"real\": not started: " + violations_[0]);
+    if (!violations_.empty()) throw std::runtime_error(fmt::format("engine \"real\": not started: {}", violations_[0]));
     if (now() > start_by)
       throw std::runtime_error(
           fmt::format("engine \"real\": the ranks were not connected within {} s", kStart / kSecond));

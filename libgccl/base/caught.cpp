@@ -1,5 +1,7 @@
 #include "libgccl/base/caught.hpp"
 
+#include <fmt/core.h>
+
 #include <exception>
 #include <new>
 #include <system_error>
@@ -15,11 +17,11 @@ Status sorted() {
   } catch (const std::bad_alloc&) {
     return Status::error("out of memory", GCCL_ERR_SYSTEM);  // short enough to need no memory
   } catch (const std::system_error& e) {
-    return Status::error(std::string("the system refused: ") + e.what(), GCCL_ERR_SYSTEM);
+    return Status::error(fmt::format("the system refused: {}", e.what()), GCCL_ERR_SYSTEM);
   } catch (const CallersException& e) {
     return Status::error(e.what(), GCCL_ERR_INVALID_USAGE);
   } catch (...) {
-    return Status::error("unexpected exception: " + caught_text(), GCCL_ERR_INTERNAL);
+    return Status::error(fmt::format("unexpected exception: {}", caught_text()), GCCL_ERR_INTERNAL);
   }
 }
 

@@ -1,5 +1,7 @@
 #include "libgccl/base/nearest.hpp"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <numeric>
 #include <utility>
@@ -52,12 +54,12 @@ std::string_view nearest(std::string_view typed, std::span<const std::string_vie
 std::string suggestion(std::string_view typed, std::span<const std::string_view> candidates) {
   const auto near = sorted(typed, candidates);
   if (near.empty()) return "";
-  if (close(near[0])) return "; did you mean \"" + std::string(near[0].second) + "\"?";
+  if (close(near[0])) return fmt::format("; did you mean \"{}\"?", near[0].second);
   constexpr std::size_t kShown = 64;  // more than any object has keys; a fabric may have thousands of switches
   const std::size_t shown = std::min(near.size(), kShown);
   std::string text = "; expected one of ";
   for (std::size_t i = 0; i < shown; ++i) text.append(i > 0 ? ", " : "").append(near[i].second);
-  if (shown < near.size()) text += " and " + std::to_string(near.size() - shown) + " more";
+  if (shown < near.size()) text += fmt::format(" and {} more", near.size() - shown);
   return text;
 }
 

@@ -143,7 +143,7 @@ Slicing slicing_of(unsigned choice) {
 // Fewer cases where each takes longer (more ranks than cores) or where a near relative has had it.
 bool sampled(const Algorithm& a, unsigned turn) {
   const unsigned one_in = (world->ranks() > 4 ? 3 : 1) * (a.variant ? 4 : 1);
-  return mix(turn, 1, 2) % one_in == 0;
+  return hash_of(turn, 1, 2) % one_in == 0;
 }
 
 TEST_CASE("every algorithm leaves the right elements for every count, root and placement") {
@@ -203,7 +203,7 @@ TEST_CASE("algorithms that look at nodes serve any placement of the ranks") {
   const std::unique_ptr<Job> comm = meet(MPI_COMM_WORLD);
   REQUIRE(comm);
   std::vector<Rank> scattered(n);
-  for (Rank r = 0; r < n; ++r) scattered[r] = mix(r, n, 5) % 3;
+  for (Rank r = 0; r < n; ++r) scattered[r] = hash_of(r, n, 5) % 3;
   for (const Layout& layout : {Layout::regular(n, 2), Layout::regular(n, 3), Layout::of(scattered)}) {
     comm->use_layout(layout);
     for (const Algorithm& a : algorithms()) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "libgccl/algorithms/algorithm.hpp"
+#include "libgccl/base/splitmix.hpp"
 #include "libgccl/elements/reduction.hpp"
 #include "libgccl/schedule/definition.hpp"
 
@@ -81,17 +82,15 @@ inline void fold(Bytes& out, Dtype type, Reduction op, const std::vector<int>& x
   }
 }
 
-inline unsigned mix(unsigned a, unsigned b, unsigned c) {
-  unsigned h = a * 2654435761u ^ (b + 0x9e3779b9u) * 2246822519u ^ (c + 0x7f4a7c15u) * 3266489917u;
-  h ^= h >> 15;
-  h *= 2246822519u;
-  return h ^ h >> 13;
+// Of up to 2^16 ranks and 2^32 elements, different triples are different seeds.
+inline std::uint64_t hash_of(Rank a, Rank b, Count c) {
+  return splitmix::hash(std::uint64_t(a) << 48 ^ std::uint64_t(b) << 32 ^ c);
 }
 
 // Element i of rank r's input, of which block `to` goes to rank `to` where the collective has such blocks. Small enough
 // for every sum and product of up to 16 ranks to be exact in every type.
 inline int element(const Call& c, Reduction op, Rank r, Rank to, Count i) {
-  const unsigned h = mix(r, to, unsigned(i));
+  const std::uint64_t h = hash_of(r, to, i);
   if (!reduces(c.kind)) return int(h % 251) - 125;
   if (op == Reduction::prod) return h % 8 == 0 ? 2 : h % 2 ? 1 : -1;
   if (op == Reduction::sum || op == Reduction::avg) return int(h % 15) - 7;
