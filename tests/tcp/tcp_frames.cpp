@@ -1,4 +1,4 @@
-// What travels between ranks over TCP, as bytes: frames, hellos, addresses.
+// What travels between ranks over TCP, as bytes: frames, connection requests, addresses.
 #include "libgccl/communicator/descriptor.hpp"
 #include "libgccl/transports/tcp/connect/accept.hpp"
 #include "tests/support/tcp_ranks.hpp"
@@ -29,7 +29,7 @@ TEST_CASE("a frame header survives the wire and every bound is checked") {
   }
 }
 
-TEST_CASE("hellos and port addresses survive the wire, and any bytes may come instead") {
+TEST_CASE("connection requests and port addresses survive the wire, and any bytes may come instead") {
   tcp::ConnectionRequest h;
   h.kind = tcp::ConnectionRequest::Kind::abort;
   h.communicator = 7, h.nonce = 8, h.from = 3, h.to = 4, h.fault.result = GCCL_ERR_ABORTED, h.fault.peer = 3;

@@ -3,11 +3,9 @@
 #include <fmt/core.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <bit>
 #include <cassert>
 #include <cerrno>
 #include <cstdio>
@@ -18,23 +16,15 @@
 #include "libgccl/base/caught.hpp"
 #include "libgccl/base/no_destructor.hpp"
 #include "libgccl/base/process.hpp"
-#include "libgccl/base/splitmix.hpp"
 #include "libgccl/net/digest.hpp"
+#include "libgccl/transports/tcp/connect/binomial_graph.hpp"
 
 namespace gccl::tcp {
 namespace {
 
-// In the binomial graph (Angskun, Bosilca and Dongarra, "Binomial graph: a scalable and fault-tolerant logical network
-// topology", 2007): ranks a power of two apart. What each passes on to its neighbours reaches all, also where some of
-// them have failed.
-bool neighbours(const PortIdentity& self, std::uint32_t other) {
-  const std::uint32_t up = (other + self.size - self.rank) % self.size, down = (self.size - up) % self.size;
-  return std::has_single_bit(up) || std::has_single_bit(down);
-}
-
-// Deadlines are looked at no more often than this.
+// Deadlines are checked no more often than this.
 constexpr std::chrono::milliseconds kCheck{10}, kCheckMax{60000};
-// A thread that looks at a deadline so much later than it meant to has not run (it was stopped, or got no processor):
+// A thread that checks a deadline so much later than it meant to has not run (it was stopped, or got no processor):
 // deadlines move by that and a little more, in which what has arrived meanwhile is read.
 constexpr std::chrono::milliseconds kLate{250}, kChance{1000};
 // Then those that have something to say have their turn.
@@ -47,14 +37,6 @@ constexpr std::chrono::milliseconds kReservePause{20};
 std::uint64_t random_number() {
   std::random_device device;
   return std::uint64_t(device()) << 32 | device();
-}
-
-// Ranks with the same text are on one machine, but those in different network namespaces do not share its loopback.
-std::uint64_t host_number(const char* host) {
-  std::uint64_t h = splitmix::text_hash(host);
-  struct stat s {};
-  if (stat("/proc/self/ns/net", &s) == 0) h = splitmix::hash(h ^ std::uint64_t(s.st_ino));
-  return h;
 }
 
 // Those that exit() has to finish.
@@ -415,7 +397,7 @@ bool Connector::begin_aborts(const std::shared_ptr<PortInbox>& inbox) try {
   for (std::uint32_t& to = inbox->next_to_abort; inbox->aborting && to < inbox->identity().size; ++to) {
     if (inbox->peers[to].addresses.empty()) continue;
     const PortInbox::Commands& commands = inbox->commands;
-    if (commands.passes_on && (to == commands.fault.peer || !neighbours(inbox->identity(), to))) continue;
+    if (commands.passes_on && (to == commands.fault.peer || !binomial_neighbours(inbox->identity(), to))) continue;
     Dial::Target t(ConnectionRequest::Kind::abort, inbox, to, settings().peer_timeout);
     t.request.fault = inbox->commands.fault;
     add(std::make_unique<Dial>(std::move(t), &accept_context_.secret, &accept_context_.settings, &reserve_));

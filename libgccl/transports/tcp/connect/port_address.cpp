@@ -1,7 +1,11 @@
 #include "libgccl/transports/tcp/connect/port_address.hpp"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <cstring>
+
+#include "libgccl/base/splitmix.hpp"
 
 namespace gccl::tcp {
 namespace {
@@ -24,6 +28,13 @@ std::vector<SocketAddress> PortAddress::candidates(const PortAddress& other) con
     if (same || !a.is_loopback()) list.push_back(a);
   if (same) std::stable_partition(list.begin(), list.end(), [](const auto& a) { return a.is_loopback(); });
   return list;
+}
+
+std::uint64_t host_number(const char* host) {
+  std::uint64_t h = splitmix::text_hash(host);
+  struct stat s {};
+  if (stat("/proc/self/ns/net", &s) == 0) h = splitmix::hash(h ^ std::uint64_t(s.st_ino));
+  return h;
 }
 
 void encode(const PortAddress& address, void* bytes) {

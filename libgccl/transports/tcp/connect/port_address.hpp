@@ -26,6 +26,10 @@ struct PortAddress {
   std::vector<SocketAddress> candidates(const PortAddress& other) const;
 };
 
+// PortAddress::host where ranks name their machine so: those with the same text are on one machine, but those in
+// different network namespaces do not share its loopback.
+std::uint64_t host_number(const char* host);
+
 // Into GCCL_BACKEND_ADDRESS_BYTES bytes.
 void encode(const PortAddress& address, void* bytes);
 // False for all zeros, the mark of a rank without this backend, and for what is no address. Any bytes will do.
