@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cassert>
 #include <utility>
 
 #include "libgccl/communicator/watch/note.hpp"
@@ -22,6 +23,7 @@ void Watch::differs(Record& record, const std::string& text) {
 
 void Watch::compare(Record& record, Peer& peer, const Note& note) {
   if (note.sequence == 0) return;
+  assert(peer.rank < record.world_rank_.size());
   const std::string who = rank_text(peer.rank, record.world_rank_);
   const bool of_call = note.flags & kOfCall;
   const std::string theirs =
@@ -52,7 +54,9 @@ void Watch::compare(Record& record, Peer& peer, const Note& note) {
 
 void Watch::compare_lengths(Record& record, const Peer& peer, const Note& note) {
   const Exchanged& e = record.exchanged_;
-  if (e.sequence != note.sequence) return;
+  // 0: none yet, whatever the note says.
+  if (e.sequence == 0 || e.sequence != note.sequence) return;
+  assert(peer.rank < e.due.size() && e.due.size() == e.sent.size());
   const auto say = [&](const char* theirs, std::uint64_t there, const char* ours, std::size_t here) {
     differs(record,
             fmt::format("alltoallv #{}: {} calls it with {}[{}] {} where {}[{}] here is {}", e.sequence,
