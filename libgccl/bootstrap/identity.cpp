@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <cassert>
 #include <climits>
 #include <span>
 #include <string>
@@ -88,6 +89,7 @@ Status ask(const Environment& environment, const Launcher& launcher, Stated* sta
 }
 
 Status half_set(const char* set, const char* missing, const Launcher& launcher) {
+  assert(set && missing);
   std::string text = fmt::format("{} is set and {} is not: expected both or neither", set, missing);
   if (launcher.kind == Kind::pmix) text += " (or GCCL_RANK and GCCL_SIZE, which come first)";
   return invalid(text);
@@ -155,6 +157,7 @@ Status identify(const Environment& environment, int rank, int size, Identity* ou
   } else {
     out->rank = Rank(rank);
   }
+  assert(out->rank < out->size);
   return {};
 }
 

@@ -1,5 +1,6 @@
 // Progress and waiting: the communicator's lock is taken for a moment at a time.
 #include <algorithm>
+#include <cassert>
 #include <utility>
 
 #include "libgccl/base/caught.hpp"
@@ -58,6 +59,7 @@ bool CommunicatorCore::wait(Operation* op, std::int64_t timeout_ms, Status* stat
   if (op->stage.load(std::memory_order_acquire) == Operation::Stage::pending &&
       !op->communicator->progress_until(op, until_ns))
     return false;
+  assert(op->stage.load(std::memory_order_acquire) != Operation::Stage::pending);
   if (!completions::settle(op, until_ns)) return false;
   *status = op->hand_out();
   completions::release(op);
@@ -94,6 +96,7 @@ void CommunicatorCore::give_up(Operation* op) {
 }
 
 bool CommunicatorCore::on_complete(Operation* op, GCCL_Completion_function function, void* context) {
+  assert(function && op->communicator == this);
   std::lock_guard lock(lock_);
   if (op->stage.load(std::memory_order_acquire) != Operation::Stage::pending) return false;
   op->functions.push_back({function, context});

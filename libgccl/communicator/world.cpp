@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cassert>
 #include <cstdlib>
 #include <cstring>
 
@@ -84,6 +85,7 @@ Status create_world(const GCCL_Config* config, int rank, std::unique_ptr<Communi
       s.ok() ? bootstrap.start_timeout_ms : std::min(bootstrap.start_timeout_ms, kReportMs));
   if (!s.ok()) return s;
   if (!gathered.ok()) return gathered;
+  assert(all.size() == sizeof mine * bootstrap.size);  // Exchange compares lengths
 
   Members members;
   members.rank = bootstrap.rank;
@@ -102,6 +104,7 @@ Status create_world(const GCCL_Config* config, int rank, std::unique_ptr<Communi
     members.world_rank.push_back(r);
     members.node.push_back(Rank(it - first.begin()));
   }
+  assert(members.node.size() == bootstrap.size && first.size() <= bootstrap.size);
   if (s = fits_table(*world, members.node); !s.ok()) return s;
   std::vector<Contact> contacts;
   for (const Introduction& i : ranks) contacts.push_back(i.contact);

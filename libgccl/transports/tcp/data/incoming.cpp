@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <cassert>
 #include <cerrno>
 #include <cstring>
 #include <system_error>
@@ -55,6 +56,7 @@ void Incoming::post(GCCL_Transfer* t) {
 // header and, in the same system call, the payload to where it goes, should it be the one that is waited for.
 Incoming::Step Incoming::read_ahead(Stream* s, bool first_stream, std::string* problem) {
   const GCCL_Transfer* const t = queue_.front();
+  assert(t && !s->in_frame && s->prepaid == 0 && s->ahead.size() < kFrameHeaderBytes);
   const bool is_short = t->bytes + kFrameHeaderBytes <= ReadAhead::kBytes;
   std::span<std::byte> room = s->ahead.room();
   if (!is_short) room = room.first(kFrameHeaderBytes - s->ahead.size());
@@ -124,6 +126,7 @@ Incoming::Step Incoming::begin_payload(Stream* s, GCCL_Transfer* t, Completions*
     *problem = "the peer sent a part of a message twice";
     return Step::failed;
   }
+  assert(s->prepaid <= f.bytes);  // read with this header, for this frame
   t->backend[kAnnounced] += f.bytes;
   s->announced = true;
   s->taken = std::exchange(s->prepaid, 0);
@@ -132,6 +135,8 @@ Incoming::Step Incoming::begin_payload(Stream* s, GCCL_Transfer* t, Completions*
 }
 
 Incoming::Step Incoming::store(Stream* s, GCCL_Transfer* t, std::string* problem) {
+  // begin_payload() let no other frame pass: what follows writes nowhere else.
+  assert(s->incoming.offset + s->incoming.bytes <= t->bytes && s->taken <= s->incoming.bytes);
   std::uint64_t budget = kVisitBytes;
   while (s->taken < s->incoming.bytes) {
     std::byte* const to = static_cast<std::byte*>(t->data) + s->incoming.offset + s->taken;

@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <cassert>
 #include <system_error>
 
 namespace gccl::tcp {
@@ -12,6 +13,7 @@ namespace gccl::tcp {
 bool Link::connect(std::uint32_t stream, std::uint32_t streams, Fd fd, const Settings& settings) {
   if (streams_.empty()) streams_.resize(streams);
   if (stream >= streams_.size() || streams_.size() != streams || streams_[stream]) return false;
+  assert(fd);
   auto s = std::make_unique<Stream>();
   const bool always = settings.zero_copy == Settings::ZeroCopyUse::always;
   // Over loopback the kernel copies all the same, later and with more work.
@@ -45,6 +47,7 @@ bool Link::advance_receives(Completions* done, Staging* staging, std::string* pr
 bool Link::cancel(GCCL_Transfer* t) { return outgoing_.cancel(streams_, t) || incoming_.cancel(t); }
 
 bool Link::register_with(int epoll) {
+  assert(epoll >= 0);
   if (registered_) return true;
   for (auto& s : streams_) {
     if (!s || s->registered) continue;

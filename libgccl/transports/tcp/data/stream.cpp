@@ -3,14 +3,21 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <cassert>
 #include <cerrno>
 #include <cstring>
 
 namespace gccl::tcp {
 
 void ReadAhead::drop(std::size_t n) {
+  assert(n <= size());
   begin_ += n;
   if (begin_ == end_) begin_ = end_ = 0;
+}
+
+void ReadAhead::grew(std::size_t n) {
+  assert(n <= bytes_.size() - end_);  // of room()
+  end_ += n;
 }
 
 std::span<std::byte> ReadAhead::room() {
@@ -59,6 +66,7 @@ ssize_t write_some(Stream* s, std::size_t bytes, bool zero_copy) {
 }  // namespace
 
 IoResult write_frame(Stream* s, Visit* visit, int* error) {
+  assert(s->sending && s->header_left <= kFrameHeaderBytes && s->offset + s->left <= s->sending->bytes);
   while (s->header_left + s->left > 0) {
     if (!visit->goes_on()) return IoResult::some;
     const std::uint64_t bytes = std::min(s->left, visit->bytes());

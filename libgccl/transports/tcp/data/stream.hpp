@@ -26,7 +26,7 @@ class ReadAhead {
   void drop(std::size_t n);
   // Room behind what is there, at most kBytes in all.
   std::span<std::byte> room();
-  void grew(std::size_t n) { end_ += n; }
+  void grew(std::size_t n);
   // What turned out to belong to later frames; the only way to exceed kBytes.
   void append(std::span<const std::byte> more);
 
