@@ -2,12 +2,14 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cassert>
 #include <cstdio>
 #include <cstring>
 
 #include "libgccl/base/log.hpp"
 #include "libgccl/base/split_text.hpp"
+#include "libgccl/cluster/read/transport_model.hpp"
 #include "libgccl/transports/plugin.hpp"
 #include "libgccl/transports/shm/shm_backend.hpp"
 #include "libgccl/transports/shm/shm_fast_path.hpp"
@@ -33,6 +35,11 @@ const Transport* built_in(std::string_view name) {
   for (const Transport& t : kTransports)
     if (name == t.backend->name) return &t;
   return nullptr;
+}
+std::string built_in_names() {
+  std::string names;
+  for (const Transport& t : kTransports) names += fmt::format("{}{}", names.empty() ? "" : ", ", t.backend->name);
+  return names;
 }
 
 // Gathers a status together with the addresses, so that one rank's failure is every rank's error rather than a hang.
@@ -79,10 +86,10 @@ Status OpenTransports::open(const Bootstrap& bootstrap, std::unique_ptr<OpenTran
     Instance i{};
     if (const Transport* const t = built_in(name)) {
       i.transport = *t;
-    } else if (const Status s = load_plugin(name, &i.transport.backend, &i.library); !s.ok()) {
+    } else if (const Status s = load_plugin(name, built_in_names(), &i.transport.backend, &i.library); !s.ok()) {
       return s;
-    } else if (name == "mpi") {  // the one plug-in that has a cost model
-      i.transport.cost_model = "mpi";
+    } else if (const auto m = transport_models().find(name); m != transport_models().end()) {
+      i.transport.cost_model = m->first;  // a plug-in of which the planner knows more than that it is a network
     }
     char text[GCCL_BACKEND_TEXT_BYTES] = "";
     if (const GCCL_Result r = i.transport.backend->open(&w->environment_, &i.state, text); r != GCCL_SUCCESS)
@@ -255,7 +262,10 @@ Status Ports::connect(const OpenTransports& transports, std::span<const GCCL_Por
 
 // What follows from which transport reaches which rank.
 void Ports::set_by_routes(const OpenTransports& transports, Rank size) {
-  if (size == 1) fast_path_ = kTransports[0].fast_path(nullptr);  // without messages any will do
+  if (size == 1) {  // without messages any will do
+    const auto* const fast = std::ranges::find_if(kTransports, [](const Transport& t) { return t.fast_path; });
+    if (fast != std::end(kTransports)) fast_path_ = fast->fast_path(nullptr);
+  }
   for (std::size_t b = 0; b < ports_.size(); ++b) {
     const Transport& t = transports.instances()[b].transport;
     if (!ports_[b].state || ports_[b].peers != size - 1) continue;

@@ -33,7 +33,7 @@ std::vector<std::string> plugin_folders() {
 
 }  // namespace
 
-Status load_plugin(const std::string& name, const GCCL_Backend** backend, void** library) {
+Status load_plugin(const std::string& name, const std::string& built_in, const GCCL_Backend** backend, void** library) {
   const std::string file = fmt::format("libgccl_backend_{}.so", name);
   std::string tried;
   for (const std::string& folder : plugin_folders()) {
@@ -58,9 +58,9 @@ Status load_plugin(const std::string& name, const GCCL_Backend** backend, void**
     *library = handle;
     return {};
   }
-  return Status::error(fmt::format("backend \"{}\" is not built in (shm, tcp), and there is no {} in {}; "
+  return Status::error(fmt::format("backend \"{}\" is not built in ({}), and there is no {} in {}; "
                                    "GCCL_BACKEND_PATH may name other folders",
-                                   name, file, tried),
+                                   name, built_in, file, tried),
                        GCCL_ERR_INVALID_ARGUMENT);
 }
 

@@ -326,7 +326,7 @@ TEST_CASE("a receive that comes after its send was cancelled reads nothing of th
   if (n < 2) return;
   const GCCL_Backend* backend = nullptr;
   void *library = nullptr, *instance = nullptr, *port = nullptr;
-  REQUIRE(load_plugin("mpi", &backend, &library).ok());
+  REQUIRE(load_plugin("mpi", "", &backend, &library).ok());
   char text[GCCL_BACKEND_TEXT_BYTES] = "";
   GCCL_Backend_environment environment{};
   environment.struct_bytes = sizeof environment;

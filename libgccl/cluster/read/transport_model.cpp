@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cassert>
 #include <map>
 
@@ -185,14 +186,30 @@ const TransportModel& transport_model(std::string_view name) {
   return found->second;
 }
 
+namespace {
+
+// By which models a backend's messages are planned; empty: it does not go there.
+struct ModelsOf {
+  std::string_view backend, on_a_node, between_nodes;
+};
+constexpr ModelsOf kModelsOf[] = {{"shm", "shared-memory", ""}, {"tcp", "tcp-loopback", "tcp"}, {"mpi", "mpi", "mpi"}};
+
+}  // namespace
+
 const TransportModel& transport_model_of(const TransportModels& models, std::string_view backends, bool one_node) {
   const auto named = [&](std::string_view name) -> const TransportModel& {
     const auto found = models.find(name);
     assert(found != models.end());
     return found->second;
   };
-  if (one_node && backends.starts_with("shm")) return named("shared-memory");
-  if (backends.ends_with("mpi")) return named("mpi");
+  for (std::size_t at = 0; at < backends.size();) {
+    const std::string_view backend = backends.substr(at, backends.find(',', at) - at);
+    at += backend.size() + 1;
+    const auto row = std::ranges::find(kModelsOf, backend, &ModelsOf::backend);
+    if (row == std::end(kModelsOf)) continue;
+    if (const std::string_view model = one_node ? row->on_a_node : row->between_nodes; !model.empty())
+      return named(model);
+  }
   return named(one_node ? "tcp-loopback" : "tcp");
 }
 
