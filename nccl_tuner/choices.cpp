@@ -10,7 +10,7 @@
 #include "libgccl/cluster/read/load.hpp"
 #include "libgccl/cluster/read/tuning_file.hpp"
 #include "libgccl/cluster/shipped.hpp"
-#include "libgccl/select/other_planners.hpp"
+#include "libgccl/select/others/other_planners.hpp"
 #include "libgccl/select/plan.hpp"
 
 namespace gccl::nccl {

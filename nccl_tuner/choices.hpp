@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "libgccl/select/nccl_model.hpp"
+#include "libgccl/select/others/nccl_model.hpp"
 #include "libgccl/select/tuning_table.hpp"
 
 namespace gccl::nccl {

@@ -7,7 +7,7 @@
 #include "libgccl/cluster/cost_stairs.hpp"
 #include "libgccl/cluster/read/nccl_settings.hpp"
 #include "libgccl/json/reader.hpp"
-#include "libgccl/select/openmpi_rules.hpp"
+#include "libgccl/select/others/openmpi_rules.hpp"
 #include "sim/scenario/read/sizes.hpp"
 
 namespace gccl {
@@ -98,9 +98,10 @@ class ExplanationBuilder {
     const OtherChoice o = other(call_.count);
     Json out = {{"theirs", o.theirs.empty() ? Json() : Json(o.theirs)}, {"note", o.note}};
     const bool nccl = q_.as == PlannerKind::nccl;
-    out["decided"] = o.theirs.empty() ? "there is no rule for this collective"
-                     : nccl           ? "the lowest time in NCCL's own model (select/nccl_model.hpp)"
-                            : "Open MPI's fixed rules, which look at ranks and bytes alone (select/openmpi_rules.hpp)";
+    out["decided"] =
+        o.theirs.empty() ? "there is no rule for this collective"
+        : nccl           ? "the lowest time in NCCL's own model (select/others/nccl_model.hpp)"
+               : "Open MPI's fixed rules, which look at ranks and bytes alone (select/others/openmpi_rules.hpp)";
     if (!o.algorithm) return out;
     CostModels models = stairs_.machine();
     std::size_t first = 0;

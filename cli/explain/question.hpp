@@ -9,7 +9,7 @@
 #include "libgccl/cluster/cluster.hpp"
 #include "libgccl/elements/dtype.hpp"
 #include "libgccl/select/authorities.hpp"
-#include "libgccl/select/other_planners.hpp"
+#include "libgccl/select/others/other_planners.hpp"
 
 namespace gccl {
 

@@ -10,7 +10,7 @@
 
 #include "libgccl/elements/dtype.hpp"
 #include "libgccl/json/reader.hpp"
-#include "libgccl/select/other_planners.hpp"
+#include "libgccl/select/others/other_planners.hpp"
 #include "sim/scenario/description/scenario.hpp"
 
 namespace gccl::sim::llm {

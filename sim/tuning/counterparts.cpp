@@ -2,7 +2,7 @@
 
 #include <bit>
 
-#include "libgccl/select/other_planners.hpp"
+#include "libgccl/select/others/other_planners.hpp"
 
 namespace gccl::sim {
 namespace {

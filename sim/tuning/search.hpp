@@ -6,7 +6,7 @@
 
 #include "libgccl/cluster/cost_stairs.hpp"
 #include "libgccl/elements/dtype.hpp"
-#include "libgccl/select/other_planners.hpp"
+#include "libgccl/select/others/other_planners.hpp"
 #include "sim/engine/workload.hpp"
 
 namespace gccl::sim {

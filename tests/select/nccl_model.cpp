@@ -1,11 +1,11 @@
 // NCCL's own cost model: held to published values of NCCL 2.30.7 and 2.27.5 on H100, and to times worked out by hand.
-#include "libgccl/select/nccl_model.hpp"
+#include "libgccl/select/others/nccl_model.hpp"
 
 #include <doctest/doctest.h>
 
 #include <cmath>
 
-#include "libgccl/select/nccl_graph.hpp"
+#include "libgccl/select/others/nccl_graph.hpp"
 
 using namespace gccl;
 using A = NcclAlgorithm;

@@ -1,12 +1,12 @@
 // What Open MPI and NCCL would choose, and the rows that stand for it.
-#include "libgccl/select/other_planners.hpp"
+#include "libgccl/select/others/other_planners.hpp"
 
 #include <doctest/doctest.h>
 
 #include <sstream>
 
 #include "libgccl/schedule/layout.hpp"
-#include "libgccl/select/openmpi_rules.hpp"
+#include "libgccl/select/others/openmpi_rules.hpp"
 
 using namespace gccl;
 

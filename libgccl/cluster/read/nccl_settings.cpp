@@ -5,7 +5,7 @@
 #include <set>
 
 #include "libgccl/cluster/composed.hpp"
-#include "libgccl/select/nccl_graph.hpp"
+#include "libgccl/select/others/nccl_graph.hpp"
 
 namespace gccl {
 namespace {

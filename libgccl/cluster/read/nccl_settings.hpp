@@ -6,7 +6,7 @@
 
 #include "libgccl/cluster/cluster.hpp"
 #include "libgccl/json/reader.hpp"
-#include "libgccl/select/nccl_model.hpp"
+#include "libgccl/select/others/nccl_model.hpp"
 
 namespace gccl {
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "libgccl/algorithms/algorithm.hpp"
-#include "libgccl/select/other_planners.hpp"
+#include "libgccl/select/others/other_planners.hpp"
 
 namespace gccl::sim {
 

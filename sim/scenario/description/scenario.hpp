@@ -12,7 +12,7 @@
 #include "libgccl/cost/slicing.hpp"
 #include "libgccl/elements/dtype.hpp"
 #include "libgccl/elements/reduction.hpp"
-#include "libgccl/select/other_planners.hpp"
+#include "libgccl/select/others/other_planners.hpp"
 #include "sim/engine/workload.hpp"
 #include "sim/scenario/description/counts.hpp"
 #include "sim/scenario/description/expectation.hpp"

@@ -1,4 +1,4 @@
-#include "libgccl/select/nccl_model.hpp"
+#include "libgccl/select/others/nccl_model.hpp"
 
 #include <algorithm>
 #include <bit>

@@ -1,4 +1,4 @@
-#include "libgccl/select/openmpi_rules.hpp"
+#include "libgccl/select/others/openmpi_rules.hpp"
 
 #include <limits>
 #include <span>

@@ -1,7 +1,7 @@
 // Which channels NCCL finds on a machine, by a rule in place of its search through the machine's graph.
 #pragma once
 
-#include "libgccl/select/nccl_model.hpp"
+#include "libgccl/select/others/nccl_model.hpp"
 
 namespace gccl {
 

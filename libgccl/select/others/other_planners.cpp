@@ -1,4 +1,4 @@
-#include "libgccl/select/other_planners.hpp"
+#include "libgccl/select/others/other_planners.hpp"
 
 #include <fmt/core.h>
 
@@ -6,7 +6,7 @@
 #include <bit>
 #include <span>
 
-#include "libgccl/select/openmpi_rules.hpp"
+#include "libgccl/select/others/openmpi_rules.hpp"
 
 namespace gccl {
 namespace {

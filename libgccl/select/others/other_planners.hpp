@@ -5,7 +5,7 @@
 #include <string>
 
 #include "libgccl/algorithms/algorithm.hpp"
-#include "libgccl/select/nccl_model.hpp"
+#include "libgccl/select/others/nccl_model.hpp"
 
 namespace gccl {
 

@@ -1,4 +1,4 @@
-#include "libgccl/select/nccl_graph.hpp"
+#include "libgccl/select/others/nccl_graph.hpp"
 
 #include <algorithm>
 #include <cmath>
