@@ -11,8 +11,8 @@
 namespace gccl {
 namespace {
 
-constexpr std::uint32_t kMany = ~0u;             // readers of several lanes
-constexpr Element kGap = 0x6a09e667f3bcc908;     // an element of no block; no value of the oracle's but once in 2^64
+constexpr std::uint32_t kMany = ~0u;                // readers of several lanes
+constexpr OracleElement kGap = 0x6a09e667f3bcc908;  // an element of no block; no value of the oracle's but once in 2^64
 constexpr std::uint64_t kStepsMax = 1ull << 26;  // of one lane; far beyond any schedule of a rank count that fits here
 
 struct Endless {};
@@ -123,7 +123,7 @@ void Memory::place_inputs() {
     }
     const Region in = input_of(case_.call, ranks_, r);
     Store& s = in.buffer == Buffer::input ? inputs_[r] : outputs_[r];
-    const std::span<Element> values = std::span(s.values).subspan(in.offset, in.count);
+    const std::span<OracleElement> values = std::span(s.values).subspan(in.offset, in.count);
     std::fill(values.begin(), values.end(), kGap);
     oracle_.input(r, values);
     for (Count i = 0; i < in.count; ++i) s.written[in.offset + i] = values[i] != kGap;
@@ -273,14 +273,14 @@ void Memory::move(Channel& ch) {
 Memory::Payload Memory::take(const Posted& p) {
   const Step& step = step_of(p);
   if (step.from.count == 0) return {};
-  const Element* first = data(p.lane, step.from);
+  const OracleElement* first = data(p.lane, step.from);
   return Payload(first, first + step.from.count);
 }
 
 void Memory::apply(std::uint32_t lane, const Step& step, const Payload* incoming) {
   if (step.to.count == 0) return;
-  Element* to = data(lane, step.to);
-  const Element* from = step.op == Op::recv ? incoming->data() : data(lane, step.from);
+  OracleElement* to = data(lane, step.to);
+  const OracleElement* from = step.op == Op::recv ? incoming->data() : data(lane, step.from);
   const Count n = step.to.count;
   switch (step.op) {
     case Op::recv:
@@ -428,10 +428,10 @@ void Memory::check_output(Rank r) {
   const Region out = output_of(case_.call, ranks_, r);
   if (out.count == 0) return;
   const Store& s = out.buffer == Buffer::input ? inputs_[r] : outputs_[r];
-  std::vector<Element> due(out.count, kGap);
+  std::vector<OracleElement> due(out.count, kGap);
   oracle_.output(r, due);
   for (Count i = 0; i < out.count; ++i) {
-    const Element found = s.values[out.offset + i];
+    const OracleElement found = s.values[out.offset + i];
     const bool written = s.written[out.offset + i], gap = due[i] == kGap;
     if (gap ? !written : written && found == due[i]) continue;
     const std::string at = fmt::format("rank {} element {} of {} of its output", r, i, out.count);
@@ -447,11 +447,11 @@ void Memory::check_output(Rank r) {
 }
 
 // What a wrong sum lacks or has too often, where one contribution explains it.
-std::string Memory::blame(Rank r, Count i, Element found, Element due) const {
+std::string Memory::blame(Rank r, Count i, OracleElement found, OracleElement due) const {
   if (!reduces(case_.call.kind)) return {};
   const Rank block = definition(case_.call.kind).output.extent == Extent::own ? r : 0;
   for (Rank p = 0; p < ranks_; ++p) {
-    const Element v = oracle_.value(p, block, i);
+    const OracleElement v = oracle_.value(p, block, i);
     if (found == v) return fmt::format(" is rank {}'s contribution alone", p);
     if (found + v == due) return fmt::format(" lacks rank {}'s contribution", p);
     if (found - v == due) return fmt::format(" has rank {}'s contribution twice", p);

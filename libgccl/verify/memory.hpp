@@ -84,11 +84,11 @@ class Memory {
   bool combine(Lane<Memory>& lane, Token token, const Step& step);
 
  private:
-  using Payload = std::vector<Element>;
+  using Payload = std::vector<OracleElement>;
 
   // A buffer with what is known about each element. readers and writers are kept only with several lanes.
   struct Store {
-    std::vector<Element> values;
+    std::vector<OracleElement> values;
     std::vector<std::uint8_t> written;
     std::vector<std::uint32_t> reader, writer;  // lane + 1; 0: nobody; kMany: several lanes read it
   };
@@ -138,10 +138,10 @@ class Memory {
   void check_barrier();
   void check_ended();
   void check_output(Rank r);
-  std::string blame(Rank r, Count i, Element found, Element due) const;
+  std::string blame(Rank r, Count i, OracleElement found, OracleElement due) const;
 
   Store& store(std::uint32_t lane, Buffer b);
-  Element* data(std::uint32_t lane, const Region& r) { return store(lane, r.buffer).values.data() + r.offset; }
+  OracleElement* data(std::uint32_t lane, const Region& r) { return store(lane, r.buffer).values.data() + r.offset; }
   std::string where(std::uint32_t lane, const Step& step) const;
   bool fail(FaultKind kind, std::string text);  // keeps the first; false
 

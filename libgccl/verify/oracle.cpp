@@ -12,31 +12,31 @@ Oracle::Oracle(const Call& call, Rank ranks, std::uint64_t seed)
   if (reduces(call.kind) && !counts_blocks(call.kind)) sums_ = sum(0, call.count);
 }
 
-void Oracle::fill(std::span<Element> block, Rank from, Rank to) const {
-  const Element b = base(from, to);
+void Oracle::fill(std::span<OracleElement> block, Rank from, Rank to) const {
+  const OracleElement b = base(from, to);
   for (Count k = 0; k < block.size(); ++k) block[k] = at(b, k);
 }
 
-std::vector<Element> Oracle::sum(Rank block, Count count) const {
-  std::vector<Element> sums(count, 0);
+std::vector<OracleElement> Oracle::sum(Rank block, Count count) const {
+  std::vector<OracleElement> sums(count, 0);
   for (Rank r = 0; r < ranks_; ++r) {
-    const Element b = base(r, block);
+    const OracleElement b = base(r, block);
     for (Count k = 0; k < count; ++k) sums[k] += at(b, k);
   }
   return sums;
 }
 
-void Oracle::input(Rank r, std::span<Element> out) const {
+void Oracle::input(Rank r, std::span<OracleElement> out) const {
   assert(out.size() == input_of(call_, ranks_, r).count);
   each_input(call_, ranks_, r, [&](const Piece& p) { fill(out.subspan(p.begin, p.count), p.from, p.block); });
 }
 
-void Oracle::output(Rank r, std::span<Element> out) const {
+void Oracle::output(Rank r, std::span<OracleElement> out) const {
   assert(out.size() == output_of(call_, ranks_, r).count);
   each_output(call_, ranks_, r, [&](const Piece& p) {
     if (!p.reduced) return fill(out.subspan(p.begin, p.count), p.from, p.block);
     if (!sums_.empty()) return void(std::copy(sums_.begin(), sums_.end(), out.begin()));
-    const std::vector<Element> sums = sum(p.block, p.count);
+    const std::vector<OracleElement> sums = sum(p.block, p.count);
     std::copy(sums.begin(), sums.end(), out.begin());
   });
 }

@@ -11,7 +11,7 @@ namespace gccl {
 
 // Elements are hashes and reductions are wrap-around sums of them, so a missing, doubled, misplaced or foreign
 // contribution changes the result with certainty for all practical purposes (2^-64 per element).
-using Element = std::uint64_t;
+using OracleElement = std::uint64_t;
 
 class Oracle {
  public:
@@ -19,27 +19,27 @@ class Oracle {
   Oracle(const Call& call, Rank ranks, std::uint64_t seed);
 
   // What rank `from` puts at position k of its block for rank `block`; block is 0 where an input has no blocks.
-  Element value(Rank from, Rank block, Count k) const { return at(base(from, block), k); }
+  OracleElement value(Rank from, Rank block, Count k) const { return at(base(from, block), k); }
 
   // Rank r's whole input as the definition has it, O(size + ranks). `out` must hold input_of(call, ranks, r).count
   // elements; in place that region lies within another buffer, which is the caller's business. Gaps between blocks stay
   // as they are, here and in output().
-  void input(Rank r, std::span<Element> out) const;
+  void input(Rank r, std::span<OracleElement> out) const;
   // Rank r's whole output as it must be, O(size + ranks) and for reduce_scatter(v) O(size * ranks). `out` must hold
   // output_of(call, ranks, r).count elements.
-  void output(Rank r, std::span<Element> out) const;
+  void output(Rank r, std::span<OracleElement> out) const;
 
  private:
-  static Element at(Element base, Count k) { return splitmix::mix(base + k * splitmix::kGolden); }
-  Element base(Rank from, Rank block) const { return at(seed_, (Element(from) << 32) | block); }
+  static OracleElement at(OracleElement base, Count k) { return splitmix::mix(base + k * splitmix::kGolden); }
+  OracleElement base(Rank from, Rank block) const { return at(seed_, (OracleElement(from) << 32) | block); }
   // What `from` contributes to the block of rank `to`; what all ranks contribute to a block, summed.
-  void fill(std::span<Element> block, Rank from, Rank to) const;
-  std::vector<Element> sum(Rank block, Count count) const;
+  void fill(std::span<OracleElement> block, Rank from, Rank to) const;
+  std::vector<OracleElement> sum(Rank block, Count count) const;
 
   Call call_;
   Rank ranks_;
-  Element seed_;
-  std::vector<Element> sums_;  // allreduce and reduce
+  OracleElement seed_;
+  std::vector<OracleElement> sums_;  // allreduce and reduce
 };
 
 }  // namespace gccl

@@ -20,7 +20,7 @@ void Payload::enter(std::uint32_t operation, Rank rank) {
   for (Count lane = 0; lane < o.lanes; ++lane)
     b.scratch.emplace_back(o.algorithm->scratch_count(o.call, view, o.shares, lane, o.lanes));
 
-  std::vector<Element> values(input_of(o.call, n, rank).count);
+  std::vector<OracleElement> values(input_of(o.call, n, rank).count);
   state.oracle->input(rank, values);
   write(operation, rank, 0, input_of(o.call, n, rank), values);
 }
@@ -29,9 +29,9 @@ void Payload::leave(std::uint32_t operation, Rank rank) {
   const SimulatedOperation& o = workload_.operations[operation];
   State& state = operations_[operation];
   const Region due = output_of(o.call, o.ranks(), rank);
-  std::vector<Element> expected(due.count);
+  std::vector<OracleElement> expected(due.count);
   state.oracle->output(rank, expected);
-  const Element* found = due.count ? at(operation, rank, 0, due) : nullptr;
+  const OracleElement* found = due.count ? at(operation, rank, 0, due) : nullptr;
   for (Count i = 0; i < due.count; ++i) {
     if (found[i] == expected[i]) continue;
     if (wrong_++ == 0)
@@ -41,11 +41,11 @@ void Payload::leave(std::uint32_t operation, Rank rank) {
   state.ranks.erase(rank);
 }
 
-Element* Payload::at(std::uint32_t operation, Rank rank, std::uint32_t lane, Region r) {
+OracleElement* Payload::at(std::uint32_t operation, Rank rank, std::uint32_t lane, Region r) {
   Buffers& b = operations_[operation].ranks.at(rank);
-  std::vector<Element>& memory = r.buffer == Buffer::input    ? b.input
-                                 : r.buffer == Buffer::output ? b.output
-                                                              : b.scratch[lane];
+  std::vector<OracleElement>& memory = r.buffer == Buffer::input    ? b.input
+                                       : r.buffer == Buffer::output ? b.output
+                                                                    : b.scratch[lane];
   if (r.offset + r.count > memory.size())
     throw std::logic_error(fmt::format("{}: rank {} touches elements {}..{} of a buffer of {}",
                                        workload_.operations[operation].algorithm->name, rank, r.offset,
@@ -55,7 +55,7 @@ Element* Payload::at(std::uint32_t operation, Rank rank, std::uint32_t lane, Reg
 
 Payload::Message Payload::read(std::uint32_t operation, Rank rank, std::uint32_t lane, Region from) {
   if (from.count == 0) return {};
-  const Element* x = at(operation, rank, lane, from);
+  const OracleElement* x = at(operation, rank, lane, from);
   return Message(x, x + from.count);
 }
 
@@ -67,7 +67,7 @@ void Payload::combine(std::uint32_t operation, Rank rank, std::uint32_t lane, Re
                       const Message& message) {
   if (to.count == 0) return;
   const Message mine = read(operation, rank, lane, from);
-  Element* out = at(operation, rank, lane, to);
+  OracleElement* out = at(operation, rank, lane, to);
   for (Count i = 0; i < to.count; ++i) out[i] = mine[i] + message[i];
 }
 

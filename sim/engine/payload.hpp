@@ -15,7 +15,7 @@ namespace gccl::sim {
 // sizes count for time, values for correctness.
 class Payload {
  public:
-  using Message = std::vector<Element>;
+  using Message = std::vector<OracleElement>;
 
   explicit Payload(const Workload& w) : workload_(w), operations_(w.operations.size()) {}
 
@@ -34,14 +34,14 @@ class Payload {
 
  private:
   struct Buffers {
-    std::vector<Element> input, output;
-    std::vector<std::vector<Element>> scratch;  // per lane
+    std::vector<OracleElement> input, output;
+    std::vector<std::vector<OracleElement>> scratch;  // per lane
   };
   struct State {
     std::unique_ptr<Oracle> oracle;
     std::unordered_map<Rank, Buffers> ranks;
   };
-  Element* at(std::uint32_t operation, Rank rank, std::uint32_t lane, Region r);
+  OracleElement* at(std::uint32_t operation, Rank rank, std::uint32_t lane, Region r);
 
   const Workload& workload_;
   std::vector<State> operations_;

@@ -11,14 +11,14 @@ namespace gccl::sim {
 namespace {
 
 DataMessage packed(std::uint64_t signature, const Payload::Message& elements) {
-  DataMessage m{.signature = signature, .bytes = std::vector<std::byte>(elements.size() * sizeof(Element))};
+  DataMessage m{.signature = signature, .bytes = std::vector<std::byte>(elements.size() * sizeof(OracleElement))};
   if (!elements.empty()) std::memcpy(m.bytes.data(), elements.data(), m.bytes.size());
   return m;
 }
 
 Payload::Message unpacked(const DataMessage& m) {
-  Payload::Message elements(m.bytes.size() / sizeof(Element));
-  if (!elements.empty()) std::memcpy(elements.data(), m.bytes.data(), elements.size() * sizeof(Element));
+  Payload::Message elements(m.bytes.size() / sizeof(OracleElement));
+  if (!elements.empty()) std::memcpy(elements.data(), m.bytes.data(), elements.size() * sizeof(OracleElement));
   return elements;
 }
 

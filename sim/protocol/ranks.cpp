@@ -20,7 +20,7 @@ constexpr std::uint64_t kAwaitsReplacement = std::uint64_t(1) << 63;  // of an a
 std::uint64_t done_flags(std::size_t operations) { return (std::uint64_t(1) << operations) - 1; }
 
 double wire_share(const Workload& w) {
-  return w.operations.empty() ? 1 : double(w.operations[0].element_bytes) / sizeof(Element);
+  return w.operations.empty() ? 1 : double(w.operations[0].element_bytes) / sizeof(OracleElement);
 }
 
 }  // namespace

@@ -12,21 +12,21 @@ using namespace gccl::test;
 
 namespace {
 
-std::vector<Element> input(const Oracle& o, const Call& c, Rank n, Rank r) {
-  std::vector<Element> v(input_of(c, n, r).count);
+std::vector<OracleElement> input(const Oracle& o, const Call& c, Rank n, Rank r) {
+  std::vector<OracleElement> v(input_of(c, n, r).count);
   o.input(r, v);
   return v;
 }
 
-std::vector<Element> output(const Oracle& o, const Call& c, Rank n, Rank r) {
-  std::vector<Element> v(output_of(c, n, r).count);
+std::vector<OracleElement> output(const Oracle& o, const Call& c, Rank n, Rank r) {
+  std::vector<OracleElement> v(output_of(c, n, r).count);
   o.output(r, v);
   return v;
 }
 
 // The definitions over whole vectors, with none of the oracle's shortcuts.
-std::vector<Element> defined(const Call& c, Rank n, Rank r, const std::vector<std::vector<Element>>& in) {
-  std::vector<Element> out;
+std::vector<OracleElement> defined(const Call& c, Rank n, Rank r, const std::vector<std::vector<OracleElement>>& in) {
+  std::vector<OracleElement> out;
   const auto append = [&](Rank from, Count first, Count count) {
     for (Count i = first; i < first + count; ++i) out.push_back(in[from].at(i));
   };
@@ -85,7 +85,7 @@ TEST_CASE("the oracle agrees with the definitions written out") {
           for (const bool in_place : {false, true}) {
             const Call c = call_of(Collective(k), count, root, in_place);
             const Oracle oracle(c, n, 42);
-            std::vector<std::vector<Element>> inputs;
+            std::vector<std::vector<OracleElement>> inputs;
             for (Rank r = 0; r < n; ++r) inputs.push_back(input(oracle, c, n, r));
             for (Rank r = 0; r < n; ++r) {
               CAPTURE(collective_names()[k]);
@@ -100,10 +100,10 @@ TEST_CASE("the oracle agrees with the definitions written out") {
 
 TEST_CASE("no two input elements of a call are alike, and another seed gives others") {
   const Call c = call_of(Collective::alltoall, 50);
-  std::vector<Element> all;
+  std::vector<OracleElement> all;
   for (const std::uint64_t seed : {1, 2})
     for (Rank r = 0; r < 20; ++r)
-      for (const Element e : input(Oracle(c, 20, seed), c, 20, r)) all.push_back(e);
+      for (const OracleElement e : input(Oracle(c, 20, seed), c, 20, r)) all.push_back(e);
   std::sort(all.begin(), all.end());
   CHECK(std::adjacent_find(all.begin(), all.end()) == all.end());
 }
@@ -146,7 +146,7 @@ TEST_CASE("with places every block lies where it should, and the gaps are nobody
   for (const Collective kind : {Collective::alltoallv, Collective::allgatherv}) {
     Call c = call_of(kind, 0);
     const Oracle packed(c, n, 7);
-    std::vector<std::vector<Element>> due(n);
+    std::vector<std::vector<OracleElement>> due(n);
     for (Rank r = 0; r < n; ++r) due[r] = output(packed, c, n, r);
     c.places = backwards;
     const Oracle placed(c, n, 7);
@@ -154,7 +154,7 @@ TEST_CASE("with places every block lies where it should, and the gaps are nobody
       CAPTURE(name(kind));
       CAPTURE(r);
       const Count size = output_count(c, n, r);
-      std::vector<Element> found(size, 1);
+      std::vector<OracleElement> found(size, 1);
       placed.output(r, found);
       Count i = 0, filled = 0, end = 0;
       for (Rank p = 0; p < n; ++p) {
@@ -165,7 +165,7 @@ TEST_CASE("with places every block lies where it should, and the gaps are nobody
         filled += length;
       }
       CHECK(size == end);
-      CHECK(Count(std::count(found.begin(), found.end(), Element(1))) == size - filled);
+      CHECK(Count(std::count(found.begin(), found.end(), OracleElement(1))) == size - filled);
     }
     c.in_place = kind == Collective::allgatherv;  // ragged is not symmetric, as an all-to-all-v in place needs it
     for (Rank r = 0; r < n && c.in_place; ++r) {
