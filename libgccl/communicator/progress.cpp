@@ -36,7 +36,7 @@ bool CommunicatorCore::progress_until(Operation* op, std::int64_t until_ns) {
       backoff.reset();
       continue;
     }
-    // Each such look takes long enough for a look around.
+    // Each such poll takes long enough for what follows.
     if (made == Progress::bytes) backoff.stay_awake();
     if (!backoff.pause(far) && made != Progress::bytes) continue;
     if (std::unique_lock lock(lock_, std::try_to_lock); lock) {
@@ -55,7 +55,7 @@ bool CommunicatorCore::progress_until(Operation* op, std::int64_t until_ns) {
 
 bool CommunicatorCore::wait(Operation* op, std::int64_t timeout_ms, Status* status) {
   const std::int64_t until_ns = timeout_ms < 0 ? INT64_MAX : now_ns() + std::min(timeout_ms, kTimeoutMsMax) * kNsPerMs;
-  // A request may outlive its communicator: what has ended does not look at it.
+  // A request may outlive its communicator: what has ended does not use it.
   if (op->stage.load(std::memory_order_acquire) == Operation::Stage::pending &&
       !op->communicator->progress_until(op, until_ns))
     return false;

@@ -111,7 +111,7 @@ void Supervisor::watch_stall() {
          : op->work.what.kind == kSendKind ? Watch::In::send
                                            : Watch::In::recv;
   op->awaited(&w.peer, &w.receives);
-  if (const Status s = team_.world->watch->look(*team_.record, w, now); !s.ok()) {
+  if (const Status s = team_.world->watch->check(*team_.record, w, now); !s.ok()) {
     // A peer that has failed makes other calls now; what it said of its failure comes first.
     asked_after_peers_ns_ = 0;
     ask_after_peers();
@@ -131,9 +131,9 @@ Status Supervisor::agrees(Watch::In in) {
     const Status& why = operations_.failure().why();
     return why.code() == GCCL_ERR_ABORTED ? why.copy_or_code() : Status();
   }
-  Status s =
-      watch.look(*team_.record,
-                 {.in = in, .sequence = team_.record->history.last(), .peer = team_.rank(), .blocked = true}, now_ns());
+  Status s = watch.check(*team_.record,
+                         {.in = in, .sequence = team_.record->history.last(), .peer = team_.rank(), .blocked = true},
+                         now_ns());
   return watch.agreement_differs(*team_.record) ? std::move(s) : Status();
 }
 

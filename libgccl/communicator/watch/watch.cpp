@@ -216,7 +216,7 @@ void Watch::poll() {
       }
     }
   }
-  // Also where so much had come at once that the last look left some.
+  // Also where so much had come at once that the last poll left some.
   for (auto& [world, link] : links_) listen(*link);
 }
 
@@ -362,7 +362,7 @@ bool Watch::finalizing() const {
   });
 }
 
-Status Watch::look(Record& record, const Waiting& waiting, std::int64_t now_ns) {
+Status Watch::check(Record& record, const Waiting& waiting, std::int64_t now_ns) {
   std::unique_lock lock(lock_, std::try_to_lock);
   if (!lock) return {};
   now_ns_ = now_ns;

@@ -132,7 +132,7 @@ class Watch {
   void exchanges(Record& record, std::uint32_t sequence, const std::size_t* sent, const std::size_t* due);
 
   // Call now and then while a wait there stalls. Not ok: the ranks' calls differ, and how.
-  Status look(Record& record, const Waiting& waiting, std::int64_t now_ns);
+  Status check(Record& record, const Waiting& waiting, std::int64_t now_ns);
   // Whether that was found of a peer that agrees on who has failed.
   bool agreement_differs(const Record& record);
   void over(Record& record);
@@ -188,7 +188,7 @@ class Watch {
   std::vector<Left> left_;
   std::size_t leaves_ = 0;                       // so far
   std::map<Rank, std::unique_ptr<Link>> links_;  // by world rank
-  std::int64_t now_ns_ = 0;                      // of the latest look
+  std::int64_t now_ns_ = 0;                      // of the latest check
 };
 
 }  // namespace gccl

@@ -1,9 +1,8 @@
 // What goes wrong in a GCCL call, as an exception.
 //
 // All of GCCL's C++ interface is header-only over the C functions of gccl.h and lives in namespace gccl::api, which is
-// inline: users write gccl::Communicator, and nothing here shares a symbol with the library's own types in gccl. A file
-// that includes both, such as a test that looks inside, includes the library's headers first and says gccl::api where
-// both have a name.
+// inline: users write gccl::Communicator, and nothing here shares a symbol with the library's own types in gccl, nor a
+// name: a file may include both.
 #pragma once
 
 #include "gccl/cpp20.hpp"
