@@ -140,7 +140,6 @@ bool Port::may_call_mpi() noexcept {
 
 int Port::begin(GCCL_Transfer* t, bool sends) noexcept {
   assert(t->peer < place_.size() && t->channel < channels_ && place_[t->peer] >= 0 && t->peer != rank_);
-  t->next = nullptr;  // whatever another transport has left there: cancel() reads it
   t->backend[0] = t->backend[1] = t->backend[2] = t->backend[3] = 0;
   if (fault_.result != GCCL_SUCCESS) return 0;
   if (!may_call_mpi()) {
@@ -151,8 +150,7 @@ int Port::begin(GCCL_Transfer* t, bool sends) noexcept {
     End& e = ends_[(std::size_t(place_[t->peer]) * channels_ + t->channel) * 2 + (sends ? 0 : 1)];
     post_first_part(e, t);
     if (t->bytes > kEagerBytes) {
-      (e.first ? e.last->next : e.first) = t;
-      e.last = t;
+      e.to_post.push(t);
       post_clear(e, t);
     }
     if (done_.size() > done_first_ && done_.back() == t) {  // nothing comes after it
@@ -171,8 +169,9 @@ int Port::begin(GCCL_Transfer* t, bool sends) noexcept {
 // A receive posts none before: where a longer message comes, Open MPI 4.1 writes past the end of the memory that was
 // posted, although it reports MPI_ERR_TRUNCATE.
 void Port::go_on(End& e) {
-  while (e.first && e.first->backend[0] && fault_.result == GCCL_SUCCESS && post_fragments(e, e.first))
-    e.first = e.first->next;
+  while (!e.to_post.empty() && e.to_post.front()->backend[0] && fault_.result == GCCL_SUCCESS &&
+         post_fragments(e, e.to_post.front()))
+    e.to_post.pop();
 }
 
 void Port::post_first_part(End& e, GCCL_Transfer* t) {
@@ -422,15 +421,8 @@ void Port::send_fault() noexcept {
 }
 
 void Port::forget(GCCL_Transfer* t) noexcept {
-  for (End& e : ends_) {
-    GCCL_Transfer* before = nullptr;
-    for (GCCL_Transfer* at = e.first; at; before = at, at = at->next) {
-      if (at != t) continue;
-      (before ? before->next : e.first) = t->next;
-      if (e.last == t) e.last = before;
-      return;
-    }
-  }
+  for (End& e : ends_)
+    if (e.to_post.remove(t)) return;
 }
 
 // Nothing of it is posted any more, and what is on its way does not touch its memory, as far as MPI can be made to.

@@ -28,6 +28,7 @@
 #include <vector>
 
 #include "gccl/backend.h"
+#include "libgccl/transports/transfer_queue.hpp"
 
 namespace gccl::mpi {
 
@@ -86,12 +87,11 @@ class Port {
       if (b) free.push_back(std::move(b));
     }
   };
-  // The long transfers of one direction of one channel with one peer that have not posted all of their fragments, in
-  // order.
+  // One direction of one channel with one peer.
   struct End {
     int peer = 0, tag = 0;  // MPI's
     bool sends = false;
-    GCCL_Transfer *first = nullptr, *last = nullptr;
+    TransferQueue to_post;  // long transfers that have not posted all of their fragments
   };
   using Clock = std::chrono::steady_clock;
   // A request of MPI's. Between `requests_` and this, the same index.

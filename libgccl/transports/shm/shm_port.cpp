@@ -152,7 +152,8 @@ bool Port::healthy(End* waiting) {
     const auto missing = [&n](End& e) {
       if (e.peer != n.rank) return false;
       if (e.receives) return e.reader.peek() == nullptr;
-      return e.first || !e.zero_copy || !e.writer.read_up_to(e.zero_copy_last->backend[1]);  // read by now: not missing
+      if (!e.transfers.empty() || e.zero_copy.empty()) return true;
+      return !e.writer.read_up_to(e.zero_copy.back()->backend[1]);  // read by now: not missing
     };
     const auto missed = [&] {
       // A rank that died while it said why it gave up cannot be read from any more, whatever lies in its pipes.

@@ -21,6 +21,7 @@
 #include "libgccl/base/environment.hpp"
 #include "libgccl/schedule/types.hpp"
 #include "libgccl/transports/shm/segment.hpp"
+#include "libgccl/transports/transfer_queue.hpp"
 
 namespace gccl::shm {
 
@@ -39,17 +40,15 @@ inline void copy_short(void* to, const void* from, std::uint32_t bytes) {
   }
 }
 
-// One direction of one channel to or from one peer, and the transfers that wait for it, in order.
+// One direction of one channel to or from one peer, and its transfers.
 struct End {
   Rank peer = 0;
   bool receives = false, listed = false;
   std::uint32_t index = 0;  // of the pipe in its segment
   Writer writer;
   Reader reader;
-  GCCL_Transfer* first = nullptr;  // the one in flight; its progress is in backend[0]
-  GCCL_Transfer* last = nullptr;
-  GCCL_Transfer* zero_copy = nullptr;  // sends whose memory the peer reads; ends when backend[1] cells are read
-  GCCL_Transfer* zero_copy_last = nullptr;
+  TransferQueue transfers;  // the front is being written or read; its progress is in backend[0]
+  TransferQueue zero_copy;  // sends whose memory the peer reads; ends when backend[1] cells are read
 };
 
 // What all ports of one rank share.
@@ -128,7 +127,6 @@ class Port {
   bool fetch(End& e, GCCL_Transfer* t, const Cell& c);
   void list(End& e);
   bool reserve(End& e, Reserved how_much);
-  void note_zero_copy(End& e, GCCL_Transfer* t);
   void fail(int result, Rank peer, const std::string& text);
   bool heard_fault(Neighbour& n);
   Neighbour& neighbour(const End& e) { return neighbours_[place_[e.peer]]; }

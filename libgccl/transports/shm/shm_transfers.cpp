@@ -49,49 +49,30 @@ void Port::list(End& e) {
 int Port::send(GCCL_Transfer* t) {
   assert(t->peer < size_ && t->channel < channels_ && place_[t->peer] != kNowhere);
   End& e = *end(t->peer, t->channel, false);
-  t->next = nullptr;
   t->result = GCCL_SUCCESS;
   t->backend[0] = 0;
-  if (e.first) {
-    e.last->next = t;
-    e.last = t;
-    return 0;
-  }
-  e.first = e.last = t;
+  const bool waits = !e.transfers.empty();
+  e.transfers.push(t);
+  if (waits) return 0;
   if (advance_send(e, t)) {
-    e.first = nullptr;
+    e.transfers.pop();
     if (t->backend[1] == 0) return 1;
-    note_zero_copy(e, t);
+    e.zero_copy.push(t);
   }
   list(e);
   return 0;
 }
 
-// Its memory is the peer's to read until so many cells are read.
-void Port::note_zero_copy(End& e, GCCL_Transfer* t) {
-  t->next = nullptr;
-  if (e.zero_copy)
-    e.zero_copy_last->next = t;
-  else
-    e.zero_copy = t;
-  e.zero_copy_last = t;
-}
-
 int Port::receive(GCCL_Transfer* t) {
   assert(t->peer < size_ && t->channel < channels_ && place_[t->peer] != kNowhere);
   End& e = *end(t->peer, t->channel, true);
-  t->next = nullptr;
   t->result = GCCL_SUCCESS;
   t->backend[0] = 0;
-  t->backend[1] = 0;
-  if (e.first) {
-    e.last->next = t;
-    e.last = t;
-    return 0;
-  }
-  e.first = e.last = t;
+  const bool waits = !e.transfers.empty();
+  e.transfers.push(t);
+  if (waits) return 0;
   if (t->bytes < kZeroCopyBytes && advance_receive(e, t)) {
-    e.first = nullptr;
+    e.transfers.pop();
     return 1;
   }
   list(e);
@@ -290,24 +271,22 @@ bool Port::fetch(End& e, GCCL_Transfer* t, const Cell& c) {
 
 // Moves the end's transfers on; false when none is left.
 bool Port::advance(End& e, GCCL_Transfer** done, int max, int* count) {
-  while (e.zero_copy && *count < max && e.writer.read_up_to(e.zero_copy->backend[1])) {
-    done[(*count)++] = e.zero_copy;
-    e.zero_copy = e.zero_copy->next;
-  }
-  while (e.first && *count < max) {
-    GCCL_Transfer* const t = e.first;
+  while (!e.zero_copy.empty() && *count < max && e.writer.read_up_to(e.zero_copy.front()->backend[1]))
+    done[(*count)++] = e.zero_copy.pop();
+  while (!e.transfers.empty() && *count < max) {
+    GCCL_Transfer* const t = e.transfers.front();
     const std::uint64_t before = t->backend[0];
     const bool over = e.receives ? advance_receive(e, t) : advance_send(e, t);
     moved_bytes_ += t->backend[0] - before;
     if (!over) break;
-    e.first = t->next;
+    e.transfers.pop();
     if (!e.receives && t->backend[1] != 0) {
-      note_zero_copy(e, t);
+      e.zero_copy.push(t);
     } else {
       done[(*count)++] = t;
     }
   }
-  return e.first || e.zero_copy;
+  return !e.transfers.empty() || !e.zero_copy.empty();
 }
 
 // A port that has failed still hands out what has come: what a peer sent before it gave up may end a call.
@@ -336,18 +315,8 @@ int Port::poll(GCCL_Transfer** done, int max) {
 }
 
 void Port::cancel(GCCL_Transfer* t) {
-  for (End* e : active_) {
-    for (GCCL_Transfer** list : {&e->first, &e->zero_copy}) {
-      GCCL_Transfer* before = nullptr;
-      for (GCCL_Transfer* x = *list; x; before = x, x = x->next) {
-        if (x != t) continue;
-        (before ? before->next : *list) = x->next;
-        GCCL_Transfer*& last = list == &e->first ? e->last : e->zero_copy_last;
-        if (last == x) last = before;
-        return;
-      }
-    }
-  }
+  for (End* e : active_)
+    if (e->transfers.remove(t) || e->zero_copy.remove(t)) return;
 }
 
 }  // namespace gccl::shm

@@ -86,7 +86,7 @@ Incoming::Step Incoming::read_ahead(Stream* s, bool first_stream, std::string* p
   std::size_t direct = got - room.size();
   Frame frame;
   std::size_t belongs = 0;
-  if (!decode(s->ahead.data(), &frame) && frame.sequence == std::uint32_t(t->backend[TransferQueue::kSequence]) &&
+  if (!decode(s->ahead.data(), &frame) && frame.sequence == std::uint32_t(t->backend[NumberedQueue::kSequence]) &&
       frame.message_bytes == t->bytes && frame.signature == t->signature && frame.offset == 0)
     belongs = std::min(direct, frame.bytes);
   // Whatever else came after the header goes the ordinary way; it is a mismatch or the next frame.

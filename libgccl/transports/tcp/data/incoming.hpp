@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "libgccl/transports/tcp/data/completions.hpp"
+#include "libgccl/transports/tcp/data/numbered_queue.hpp"
 #include "libgccl/transports/tcp/data/staging.hpp"
 #include "libgccl/transports/tcp/data/stream.hpp"
-#include "libgccl/transports/tcp/data/transfer_queue.hpp"
 
 namespace gccl::tcp {
 
@@ -33,7 +33,7 @@ class Incoming {
   Step consume(Stream* s, GCCL_Transfer* t, Staging* staging, std::string* problem);
   Step discard(Stream* s, Staging* staging, std::string* problem);
 
-  TransferQueue queue_;
+  NumberedQueue queue_;
   std::vector<std::byte> carry_;  // of the front receive: less than a grain, not yet consumed
 };
 

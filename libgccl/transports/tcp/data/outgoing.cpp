@@ -28,7 +28,7 @@ bool Outgoing::assign(Stream* s, bool first_stream, bool alone) {
   GCCL_Transfer* const t = assigning_;
   if (!t || (t->backend[kAssigned] == 0 && !first_stream)) return false;
   Frame frame;
-  frame.sequence = std::uint32_t(t->backend[TransferQueue::kSequence]);
+  frame.sequence = std::uint32_t(t->backend[NumberedQueue::kSequence]);
   frame.message_bytes = t->bytes;
   frame.signature = t->signature;
   frame.offset = t->backend[kAssigned];

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "libgccl/transports/tcp/data/completions.hpp"
+#include "libgccl/transports/tcp/data/numbered_queue.hpp"
 #include "libgccl/transports/tcp/data/stream.hpp"
-#include "libgccl/transports/tcp/data/transfer_queue.hpp"
 
 namespace gccl::tcp {
 
@@ -30,7 +30,7 @@ class Outgoing {
   bool assign(Stream* stream, bool first_stream, bool alone);
   void finish(GCCL_Transfer* t, Completions* done);
 
-  TransferQueue queue_;
+  NumberedQueue queue_;
   GCCL_Transfer* assigning_ = nullptr;  // first in queue_ with payload not yet given to a stream
 };
 
