@@ -128,8 +128,8 @@ void Port::fail(int result, Rank peer, const std::string& text) {
   std::snprintf(fault_.text, sizeof fault_.text, "%s", text.c_str());
 }
 
-// True when the neighbour has said why it gave up; then so does this port.
-bool Port::heard_fault(Neighbour& n) {
+// True when the neighbour has aborted and said why; then this port has failed for the same reason.
+bool Port::fail_if_aborted(Neighbour& n) {
   Header& h = n.segment->header();
   if (h.fault_state.load(std::memory_order_acquire) != 2) return false;
   GCCL_Fault said = h.fault;
@@ -148,12 +148,12 @@ bool Port::healthy(End* waiting) {
   for (Neighbour& n : neighbours_) {
     if (!n.segment || failed_) continue;
     Header& h = n.segment->header();
-    if (heard_fault(n)) return false;
+    if (fail_if_aborted(n)) return false;
     const auto missing = [&n](End& e) {
       if (e.peer != n.rank) return false;
       if (e.receives) return e.reader.peek() == nullptr;
       if (!e.transfers.empty() || e.zero_copy.empty()) return true;
-      return !e.writer.read_up_to(e.zero_copy.back()->backend[1]);  // read by now: not missing
+      return !e.writer.read_up_to(e.zero_copy.back()->backend[kCellsToRead]);  // read by now: not missing
     };
     const auto missed = [&] {
       // A rank that died while it said why it gave up cannot be read from any more, whatever lies in its pipes.
@@ -164,7 +164,7 @@ bool Port::healthy(End* waiting) {
     const bool closed = h.closed.load(std::memory_order_acquire) != 0;
     if (!closed && n.file->alive()) continue;
     // A rank that has left may have written all that is due before: only a pipe with nothing in it is a loss.
-    if (heard_fault(n)) return false;
+    if (fail_if_aborted(n)) return false;
     if (missed())
       fail(GCCL_ERR_PEER_LOST, n.rank,
            closed ? "it has freed the communicator or ended" : fmt::format("its process ({}) has died", n.pid));
@@ -177,8 +177,8 @@ void Port::abort(const GCCL_Fault& fault) {
   Header& h = segment_->header();
   std::uint32_t none = 0;
   const bool first = h.fault_state.compare_exchange_strong(none, 1);  // the first one counts
-  // What the caller writes from now on into memory that peers still read comes after the 1: fetch() has the other half.
-  // Processors other than x86 would let it overtake.
+  // What the caller writes from now on into memory that peers still read comes after the 1: readable() has the other
+  // half. Processors other than x86 would let it overtake.
   std::atomic_thread_fence(std::memory_order_seq_cst);
   if (!first) return;
   h.fault = fault;

@@ -40,6 +40,10 @@ inline void copy_short(void* to, const void* from, std::uint32_t bytes) {
   }
 }
 
+// Indices into GCCL_Transfer::backend.
+inline constexpr int kMoved = 0;        // bytes written or received
+inline constexpr int kCellsToRead = 1;  // by the peer, before a zero-copy send's memory is free; 0 for other sends
+
 // One direction of one channel to or from one peer, and its transfers.
 struct End {
   Rank peer = 0;
@@ -47,8 +51,8 @@ struct End {
   std::uint32_t index = 0;  // of the pipe in its segment
   Writer writer;
   Reader reader;
-  TransferQueue transfers;  // the front is being written or read; its progress is in backend[0]
-  TransferQueue zero_copy;  // sends whose memory the peer reads; ends when backend[1] cells are read
+  TransferQueue transfers;  // the front is being written or read
+  TransferQueue zero_copy;  // sends whose memory the peer reads
 };
 
 // What all ports of one rank share.
@@ -125,10 +129,14 @@ class Port {
   bool is_zero_copy(End& e, const GCCL_Transfer& t, SharedPlace* shared);
   bool advance_receive(End& e, GCCL_Transfer* t);
   bool fetch(End& e, GCCL_Transfer* t, const Cell& c);
+  bool readable(Neighbour& n);
+  const std::byte* address_here(Neighbour& n, const Cell& c, std::uint64_t message_bytes);
+  void read_mapped(GCCL_Transfer* t, const std::byte* from, std::uint64_t bytes);
+  bool read_by_system(End& e, GCCL_Transfer* t, std::uint64_t from, std::uint64_t bytes);
   void list(End& e);
   bool reserve(End& e, Reserved how_much);
   void fail(int result, Rank peer, const std::string& text);
-  bool heard_fault(Neighbour& n);
+  bool fail_if_aborted(Neighbour& n);
   Neighbour& neighbour(const End& e) { return neighbours_[place_[e.peer]]; }
 
   Rank rank_ = 0, size_ = 0;

@@ -50,13 +50,13 @@ int Port::send(GCCL_Transfer* t) {
   assert(t->peer < size_ && t->channel < channels_ && place_[t->peer] != kNowhere);
   End& e = *end(t->peer, t->channel, false);
   t->result = GCCL_SUCCESS;
-  t->backend[0] = 0;
+  t->backend[kMoved] = 0;
   const bool waits = !e.transfers.empty();
   e.transfers.push(t);
   if (waits) return 0;
   if (advance_send(e, t)) {
     e.transfers.pop();
-    if (t->backend[1] == 0) return 1;
+    if (t->backend[kCellsToRead] == 0) return 1;
     e.zero_copy.push(t);
   }
   list(e);
@@ -67,7 +67,7 @@ int Port::receive(GCCL_Transfer* t) {
   assert(t->peer < size_ && t->channel < channels_ && place_[t->peer] != kNowhere);
   End& e = *end(t->peer, t->channel, true);
   t->result = GCCL_SUCCESS;
-  t->backend[0] = 0;
+  t->backend[kMoved] = 0;
   const bool waits = !e.transfers.empty();
   e.transfers.push(t);
   if (waits) return 0;
@@ -130,10 +130,9 @@ bool Port::is_zero_copy(End& e, const GCCL_Transfer& t, SharedPlace* shared) {
   return !(t.hints & GCCL_HINT_ONE_WAY) || t.bytes <= kCachedBytes || shared->number != 0;
 }
 
-// True once nothing is left to write. backend[0]: bytes written; backend[1]: cells to be read before the memory is
-// free.
+// True once nothing is left to write.
 bool Port::advance_send(End& e, GCCL_Transfer* t) {
-  t->backend[1] = 0;
+  t->backend[kCellsToRead] = 0;
   if (!reserve(e, kReservedCells)) return fail_for_memory(e), false;
   do {
     Cell* c = e.writer.next();
@@ -146,7 +145,7 @@ bool Port::advance_send(End& e, GCCL_Transfer* t) {
       e.writer.publish(c);
       return true;
     }
-    if (SharedPlace shared{}; t->backend[0] == 0 && is_zero_copy(e, *t, &shared)) {
+    if (SharedPlace shared{}; t->backend[kMoved] == 0 && is_zero_copy(e, *t, &shared)) {
       c->signature = t->signature;
       c->kind = CellKind::address;
       c->piece_bytes = 0;
@@ -154,13 +153,14 @@ bool Port::advance_send(End& e, GCCL_Transfer* t) {
       c->far.place = reinterpret_cast<std::uint64_t>(t->data);
       c->far.shared = shared;
       e.writer.publish(c);
-      t->backend[1] = e.writer.written();
+      t->backend[kCellsToRead] = e.writer.written();
       return true;
     }
     if (!reserve(e, needed(t->bytes))) return fail_for_memory(e), false;
     if (!e.writer.next_chunk()) return false;
-    t->backend[0] += write_piece(e, c, t->signature, static_cast<const std::byte*>(t->data), t->backend[0], t->bytes);
-  } while (t->backend[0] < t->bytes);
+    std::uint64_t& moved = t->backend[kMoved];
+    moved += write_piece(e, c, t->signature, static_cast<const std::byte*>(t->data), moved, t->bytes);
+  } while (t->backend[kMoved] < t->bytes);
   return true;
 }
 
@@ -168,11 +168,11 @@ namespace {
 
 void deliver(GCCL_Transfer* t, const std::byte* piece, std::uint64_t bytes) {
   if (t->consume) {
-    t->consume(t, piece, t->backend[0], bytes);
+    t->consume(t, piece, t->backend[kMoved], bytes);
   } else if (bytes >= 1) {
-    std::memcpy(static_cast<std::byte*>(t->data) + t->backend[0], piece, bytes);
+    std::memcpy(static_cast<std::byte*>(t->data) + t->backend[kMoved], piece, bytes);
   }
-  t->backend[0] += bytes;
+  t->backend[kMoved] += bytes;
 }
 
 // Notes the difference; true when there is one.
@@ -186,101 +186,119 @@ bool differs(GCCL_Transfer* t, std::uint64_t signature, std::uint64_t bytes) {
 
 }  // namespace
 
-// True once the transfer is complete. backend[0]: bytes received.
+// True once the transfer is complete.
 bool Port::advance_receive(End& e, GCCL_Transfer* t) {
   for (;;) {
     const Cell* const c = e.reader.peek();
     if (!c) return false;
     const CellKind kind = read_once(c->kind);
     const bool in_cell = kind == CellKind::inline_data;
-    if (t->backend[0] == 0) {
+    if (t->backend[kMoved] == 0) {
       if (differs(t, c->signature, in_cell ? c->piece_bytes : c->far.message_bytes)) {
         if (in_cell) e.reader.pop_inline();
         return true;
       }
     }
     if (kind == CellKind::address && t->bytes > kInlineBytes && neighbour(e).can_fetch) {
-      for (const std::uint64_t turn = t->backend[0] + kTurnBytes; t->backend[0] < t->bytes;)
-        if (t->backend[0] >= turn || !fetch(e, t, *c)) return false;
+      for (const std::uint64_t turn = t->backend[kMoved] + kTurnBytes; t->backend[kMoved] < t->bytes;)
+        if (t->backend[kMoved] >= turn || !fetch(e, t, *c)) return false;
       e.reader.pop_address();
       return true;
     }
-    const std::span<const std::byte> piece = e.reader.piece(*c, kind, t->backend[0], t->bytes);
+    const std::span<const std::byte> piece = e.reader.piece(*c, kind, t->backend[kMoved], t->bytes);
     if (!piece.data()) return fail(GCCL_ERR_SYSTEM, e.peer, text_of_damage(e)), false;
     deliver(t, piece.data(), piece.size());
     if (in_cell) {
       e.reader.pop_inline();
       return true;
     }
-    e.reader.pop_piece(t->backend[0], t->bytes);
-    if (t->backend[0] == t->bytes) return true;
+    e.reader.pop_piece(t->backend[kMoved], t->bytes);
+    if (t->backend[kMoved] == t->bytes) return true;
   }
 }
 
+// Takes the next bytes of a message that lies in its sender's memory. False once the port or the peer has failed.
 bool Port::fetch(End& e, GCCL_Transfer* t, const Cell& c) {
   Neighbour& n = neighbour(e);
-  // A peer that gives up takes its buffers back, and says so before: what is read until then is good.
-  const auto still_readable = [&] {
-    std::atomic_thread_fence(std::memory_order_acquire);
-    return n.segment->header().fault_state.load(std::memory_order_relaxed) == 0 || (heard_fault(n), false);
-  };
-  if (!still_readable()) return false;
-  const std::uint64_t rest = t->bytes - t->backend[0];
-  const std::uint64_t bytes = std::min(rest, t->consume ? kFetchBytes : kTurnBytes);
-  std::byte* const to = static_cast<std::byte*>(t->data) + t->backend[0];
-  const std::uint64_t from = read_once(c.far.place) + t->backend[0];
-  const std::byte* there = nullptr;
-  if (n.file->mine()) {
-    there = reinterpret_cast<const std::byte*>(from);
-  } else {
-    const SharedPlace place = c.far.shared;  // a copy: the peer may change it
-    there = n.mapped.at(n.pid, n.file->name(), place, t->bytes);
-    if (there) there += t->backend[0];
+  if (!readable(n)) return false;
+  const std::uint64_t before = t->backend[kMoved];
+  const std::uint64_t bytes = std::min(t->bytes - before, t->consume ? kFetchBytes : kTurnBytes);
+  if (const std::byte* const message = address_here(n, c, t->bytes)) {
+    read_mapped(t, message + before, bytes);
+    if (!readable(n)) return false;
+  } else if (!read_by_system(e, t, read_once(c.far.place) + before, bytes)) {
+    return false;
   }
-  if (there) {
-    if (t->consume && reinterpret_cast<std::uintptr_t>(there) % kLine != 0) {
-      std::memcpy(piece_.get(), there, bytes);
-      t->consume(t, piece_.get(), t->backend[0], bytes);
-    } else if (t->consume) {
-      t->consume(t, there, t->backend[0], bytes);
-    } else if (t->bytes >= kPastCaches) {
-      copy_past_caches(to, there, bytes);
+  t->backend[kMoved] += bytes;
+  return true;
+}
+
+// A peer that aborts takes its buffers back, and says so before it does: what was read before a true answer is good.
+// After a false one the port has failed as well, where the peer has given its reason already.
+bool Port::readable(Neighbour& n) {
+  std::atomic_thread_fence(std::memory_order_acquire);
+  if (n.segment->header().fault_state.load(std::memory_order_relaxed) == 0) return true;
+  fail_if_aborted(n);
+  return false;
+}
+
+// Where a message in its sender's memory is in this process's; null where only the system can read it.
+const std::byte* Port::address_here(Neighbour& n, const Cell& c, std::uint64_t message_bytes) {
+  if (n.file->mine()) return reinterpret_cast<const std::byte*>(read_once(c.far.place));
+  const SharedPlace place = c.far.shared;  // a copy: the peer may change it
+  return n.mapped.at(n.pid, n.file->name(), place, message_bytes);
+}
+
+// The transfer's next bytes, from memory that this process can read.
+void Port::read_mapped(GCCL_Transfer* t, const std::byte* from, std::uint64_t bytes) {
+  const std::uint64_t before = t->backend[kMoved];
+  if (t->consume && reinterpret_cast<std::uintptr_t>(from) % kLine != 0) {
+    std::memcpy(piece_.get(), from, bytes);
+    t->consume(t, piece_.get(), before, bytes);
+  } else if (t->consume) {
+    t->consume(t, from, before, bytes);
+  } else if (t->bytes >= kPastCaches) {
+    copy_past_caches(static_cast<std::byte*>(t->data) + before, from, bytes);
+  } else {
+    std::memcpy(static_cast<std::byte*>(t->data) + before, from, bytes);
+  }
+}
+
+// The transfer's next bytes, from this address in the peer's process. False once the port or the peer has failed; then
+// nothing has been consumed.
+bool Port::read_by_system(End& e, GCCL_Transfer* t, std::uint64_t from, std::uint64_t bytes) {
+  Neighbour& n = neighbour(e);
+  const std::uint64_t before = t->backend[kMoved];
+  std::byte* const to = t->consume ? piece_.get() : static_cast<std::byte*>(t->data) + before;
+  const bool read = read_memory_of(n.pid, from, to, bytes);
+  const int error = errno;
+  if (!readable(n)) return false;
+  if (!read) {
+    // A process that is on its way out has no memory any more, but still a number.
+    if (error == ESRCH || !n.file->alive()) {
+      fail(GCCL_ERR_PEER_LOST, e.peer, fmt::format("its process ({}) has died", n.pid));
     } else {
-      std::memcpy(to, there, bytes);
+      fail(GCCL_ERR_SYSTEM, e.peer,
+           fmt::format("rank {} cannot read the memory of rank {}: {}", rank_, e.peer, std::strerror(error)));
     }
-    if (!still_readable()) return false;
-  } else {
-    if (!read_memory_of(n.pid, from, t->consume ? piece_.get() : to, bytes)) {
-      const int error = errno;
-      if (!still_readable()) return false;
-      // A process that is on its way out has no memory any more, but still a number.
-      if (error == ESRCH || !n.file->alive()) {
-        fail(GCCL_ERR_PEER_LOST, e.peer, fmt::format("its process ({}) has died", n.pid));
-      } else {
-        fail(GCCL_ERR_SYSTEM, e.peer,
-             fmt::format("rank {} cannot read the memory of rank {}: {}", rank_, e.peer, std::strerror(error)));
-      }
-      return false;
-    }
-    if (!still_readable()) return false;
-    if (t->consume) t->consume(t, piece_.get(), t->backend[0], bytes);
+    return false;
   }
-  t->backend[0] += bytes;
+  if (t->consume) t->consume(t, to, before, bytes);
   return true;
 }
 
 // Moves the end's transfers on; false when none is left.
 bool Port::advance(End& e, GCCL_Transfer** done, int max, int* count) {
-  while (!e.zero_copy.empty() && *count < max && e.writer.read_up_to(e.zero_copy.front()->backend[1]))
+  while (!e.zero_copy.empty() && *count < max && e.writer.read_up_to(e.zero_copy.front()->backend[kCellsToRead]))
     done[(*count)++] = e.zero_copy.pop();
   while (!e.transfers.empty() && *count < max) {
     GCCL_Transfer* const t = e.transfers.front();
-    const std::uint64_t before = t->backend[0];
+    const std::uint64_t before = t->backend[kMoved];
     const bool over = e.receives ? advance_receive(e, t) : advance_send(e, t);
-    moved_bytes_ += t->backend[0] - before;
+    moved_bytes_ += t->backend[kMoved] - before;
     if (!over) break;
     e.transfers.pop();
-    if (!e.receives && t->backend[1] != 0) {
+    if (!e.receives && t->backend[kCellsToRead] != 0) {
       e.zero_copy.push(t);
     } else {
       done[(*count)++] = t;
