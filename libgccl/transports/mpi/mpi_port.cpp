@@ -92,7 +92,8 @@ bool Port::connect(const GCCL_Port_spec& spec, const void* addresses, std::uint8
     if (r != rank_ && place_[r] >= 0) reaches[r] = 1;
 
   MPI_Request request = MPI_REQUEST_NULL;
-  if (failed(PMPI_Irecv(heard_.get(), int(sizeof *heard_), MPI_BYTE, MPI_ANY_SOURCE, int(channels_), comm_, &request),
+  if (failed(PMPI_Irecv(received_fault_.get(), int(sizeof *received_fault_), MPI_BYTE, MPI_ANY_SOURCE, int(channels_),
+                        comm_, &request),
              "MPI_Irecv"))
     return false;
   requests_.push_back(request);
@@ -122,7 +123,7 @@ Port::~Port() {
     if (requests_[i] != MPI_REQUEST_NULL) {
       (void)flights_[i].slot.release();
       (void)flights_[i].fragment.release();
-      if (flights_[i].kind == Flight::Kind::fault) (void)heard_.release();
+      if (flights_[i].kind == Flight::Kind::fault) (void)received_fault_.release();
     }
   // After a fault, of whichever side, peers may never come to a collective call.
   if (usable && fault_.result == GCCL_SUCCESS && reported_.result == GCCL_SUCCESS) PMPI_Comm_free(&comm_);
@@ -140,7 +141,7 @@ bool Port::may_call_mpi() noexcept {
 
 int Port::begin(GCCL_Transfer* t, bool sends) noexcept {
   assert(t->peer < place_.size() && t->channel < channels_ && place_[t->peer] >= 0 && t->peer != rank_);
-  t->backend[0] = t->backend[1] = t->backend[2] = t->backend[3] = 0;
+  t->backend[kMatched] = t->backend[kPosted] = t->backend[kIncomplete] = t->backend[kArrivals] = 0;
   if (fault_.result != GCCL_SUCCESS) return 0;
   if (!may_call_mpi()) {
     fail(GCCL_ERR_NOT_SUPPORTED, rank_, kSecondThread);
@@ -163,13 +164,10 @@ int Port::begin(GCCL_Transfer* t, bool sends) noexcept {
   return 0;
 }
 
-// backend[0]: the other side's header or clear is here and matches, so fragments may go; [1]: fragments posted; [2]: of
-// these, not complete; [3]: of a receive, Arrivals from then on.
-//
-// A receive posts none before: where a longer message comes, Open MPI 4.1 writes past the end of the memory that was
-// posted, although it reports MPI_ERR_TRUNCATE.
+// A receive that has not matched posts no fragments: where a longer message comes, Open MPI 4.1 writes past the end of
+// the memory that was posted, although it reports MPI_ERR_TRUNCATE.
 void Port::go_on(End& e) {
-  while (!e.to_post.empty() && e.to_post.front()->backend[0] && fault_.result == GCCL_SUCCESS &&
+  while (!e.to_post.empty() && e.to_post.front()->backend[kMatched] && fault_.result == GCCL_SUCCESS &&
          post_fragments(e, e.to_post.front()))
     e.to_post.pop();
 }
@@ -194,7 +192,7 @@ void Port::post_clear(End& e, GCCL_Transfer* t) {
 }
 
 bool Port::post_fragments(End& e, GCCL_Transfer* t) {
-  std::uint64_t &posted = t->backend[1], &incomplete = t->backend[2];
+  std::uint64_t &posted = t->backend[kPosted], &incomplete = t->backend[kIncomplete];
   const std::uint64_t all = (t->bytes + kFragmentBytes - 1) / kFragmentBytes;
   for (; posted < all && incomplete < kFragmentsPosted && fault_.result == GCCL_SUCCESS; ++posted, ++incomplete) {
     Flight f{.kind = Flight::Kind::fragment, .transfer = t, .end = &e, .index = posted};
@@ -243,8 +241,8 @@ void Port::completed(Flight& f) {
       if (f.transfer) return fragment_done(f);
       return fragments_.give(std::move(f.fragment));
     case Flight::Kind::fault:
-      heard_->text[sizeof heard_->text - 1] = 0;
-      fail(heard_->result, heard_->peer, heard_->text);
+      received_fault_->text[sizeof received_fault_->text - 1] = 0;
+      fail(received_fault_->result, received_fault_->peer, received_fault_->text);
   }
 }
 
@@ -258,8 +256,8 @@ void Port::first_part_arrived(Flight& f) {
     return finish(t, GCCL_ERR_MISMATCH);
   }
   if (t->bytes > kEagerBytes) {
-    t->backend[3] = reinterpret_cast<std::uintptr_t>(new Arrivals);
-    t->backend[0] = 1;
+    t->backend[kArrivals] = reinterpret_cast<std::uintptr_t>(new Arrivals);
+    t->backend[kMatched] = 1;
     return go_on(*f.end);
   }
   if (t->bytes && t->consume) {
@@ -274,47 +272,46 @@ void Port::first_part_arrived(Flight& f) {
 void Port::cleared(Flight& f) {
   GCCL_Transfer* const t = f.transfer;
   const Header& awaited = f.slot->header;
-  t->backend[0] = awaited.signature == t->signature && awaited.bytes == t->bytes;
-  listen();
+  t->backend[kMatched] = awaited.signature == t->signature && awaited.bytes == t->bytes;
+  test_fault();
   go_on(*f.end);
 }
 
 // Whether peers have failed already. One that was cleared long ago may have nobody to receive it any more: cancel()
 // would wait for it in vain.
-void Port::listen() {
-  int heard = 0;
+void Port::test_fault() {
+  int received = 0;
   if (flights_[0].kind == Flight::Kind::fault && requests_[0] != MPI_REQUEST_NULL &&
-      !failed(PMPI_Test(&requests_[0], &heard, MPI_STATUS_IGNORE), "MPI_Test") && heard)
+      !failed(PMPI_Test(&requests_[0], &received, MPI_STATUS_IGNORE), "MPI_Test") && received)
     completed(flights_[0]);
 }
 
 void Port::fragment_done(Flight& f) {
   GCCL_Transfer* const t = f.transfer;
   if (!f.end->sends) {
-    auto* const a = reinterpret_cast<Arrivals*>(t->backend[3]);
+    Arrivals* const a = arrivals(t);
     a->arrived[f.index % kFragmentsPosted] = true;
     a->buffers[f.index % kFragmentsPosted] = std::move(f.fragment);
     return consume(*f.end, t);
   }
-  --t->backend[2];
-  if (t->backend[1] * kFragmentBytes < t->bytes) return go_on(*f.end);  // it is its end's first: more to post
-  if (t->backend[2] == 0) finish(t, GCCL_SUCCESS);
+  --t->backend[kIncomplete];
+  if (t->backend[kPosted] * kFragmentBytes < t->bytes) return go_on(*f.end);  // it is its end's first: more to post
+  if (t->backend[kIncomplete] == 0) finish(t, GCCL_SUCCESS);
 }
 
 // What has arrived of a long receive, in order.
 void Port::consume(End& e, GCCL_Transfer* t) {
-  auto* const a = reinterpret_cast<Arrivals*>(t->backend[3]);
-  for (; a->arrived[a->consumed % kFragmentsPosted]; ++a->consumed, --t->backend[2]) {
+  Arrivals* const a = arrivals(t);
+  for (; a->arrived[a->consumed % kFragmentsPosted]; ++a->consumed, --t->backend[kIncomplete]) {
     const std::size_t i = a->consumed % kFragmentsPosted;
     const std::uint64_t from = a->consumed * kFragmentBytes;
     if (t->consume) t->consume(t, a->buffers[i]->bytes, from, std::min(kFragmentBytes, t->bytes - from));
     a->arrived[i] = false;
     fragments_.give(std::move(a->buffers[i]));
   }
-  if (t->backend[1] * kFragmentBytes < t->bytes) return go_on(e);  // as above
-  if (t->backend[2] > 0) return;
-  delete a;
-  t->backend[3] = 0;
+  if (t->backend[kPosted] * kFragmentBytes < t->bytes) return go_on(e);  // as above
+  if (t->backend[kIncomplete] > 0) return;
+  drop_arrivals(t);
   finish(t, GCCL_SUCCESS);
 }
 
@@ -442,8 +439,7 @@ void Port::cancel(GCCL_Transfer* t) noexcept {
     warned_ = true;
     instance_.log(1, "the mpi backend: MPI does not give up a message in flight, and may still use its memory");
   }
-  delete reinterpret_cast<Arrivals*>(t->backend[3]);
-  t->backend[3] = 0;
+  drop_arrivals(t);
 }
 
 // A receive that nothing has come for is cancelled at once; what is arriving arrives first. A send cannot be cancelled:

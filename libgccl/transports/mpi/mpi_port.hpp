@@ -111,6 +111,18 @@ class Port {
     std::array<std::unique_ptr<Fragment>, kFragmentsPosted> buffers;
     std::array<bool, kFragmentsPosted> arrived{};
   };
+  // What GCCL_Transfer::backend holds of a long transfer.
+  enum Word {
+    kMatched,     // 1: the other side's header or clear is here and matches, so fragments may go
+    kPosted,      // fragments posted
+    kIncomplete,  // of these, not complete
+    kArrivals,    // of a receive that has matched: arrivals(), which the transfer owns
+  };
+  static Arrivals* arrivals(const GCCL_Transfer* t) { return reinterpret_cast<Arrivals*>(t->backend[kArrivals]); }
+  static void drop_arrivals(GCCL_Transfer* t) {
+    delete arrivals(t);
+    t->backend[kArrivals] = 0;
+  }
 
   bool may_call_mpi() noexcept;
   int begin(GCCL_Transfer* t, bool sends) noexcept;
@@ -122,7 +134,7 @@ class Port {
   void completed(Flight& f);
   void first_part_arrived(Flight& f);
   void cleared(Flight& f);
-  void listen();
+  void test_fault();
   void fragment_done(Flight& f);
   void consume(End& e, GCCL_Transfer* t);
   void forget(GCCL_Transfer* t) noexcept;
@@ -145,7 +157,7 @@ class Port {
   Pool<Slot> slots_;
   Pool<Fragment> fragments_;
   GCCL_Fault fault_{};
-  std::unique_ptr<GCCL_Fault> heard_ = std::make_unique<GCCL_Fault>();  // MPI may outlive the port in it
+  std::unique_ptr<GCCL_Fault> received_fault_ = std::make_unique<GCCL_Fault>();  // MPI may write to it after the port
   Clock::time_point cancel_until_{};  // so long cancelled transfers are waited for, all together
   bool warned_ = false;
   // What abort() has for the peers; sent by a thread that may call MPI.
