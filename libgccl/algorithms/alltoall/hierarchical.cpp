@@ -54,9 +54,12 @@ struct BundlePlan {
   // What crosses from my node to node k on my rail, and back.
   Count leaving(Rank k) const { return to_rail(v.node, v.node_at(k), place()); }
   Count coming(Rank k) const { return to_rail(v.node_at(k), v.node, place()); }
+  // Ranks of my node beyond the rails that share my rail: what comes for them comes to me.
+  Rank served() const { return on_rail() ? (v.node.size - 1 - place()) / v.rails : 0; }
+  Rank served(Rank i) const { return v.node[place() + (i + 1) * v.rails]; }
 
   // Elements of the lower zone; the upper one begins there.
-  Count zone() const {
+  Count zone_elements() const {
     Count packed = 0, leaves = 0, comes = 0, mine_in = from_all(v.all, v.all.rank);
     for (Rank k = 0; k < v.nodes; ++k) {
       for (Rank q = 0; q < v.rails; ++q) packed += to_rail(v.all.rank, v.node_at(k), q);
@@ -71,80 +74,79 @@ struct BundlePlan {
   Count on_rail_of(Group g, Rank q) const { return q < g.size ? (g.size - q + v.rails - 1) / v.rails : 0; }
 };
 
-// Walks the regions of the nodes, one beside the other and each as long as `length` says, up or down and cyclically.
-class Zone {
+Region scratch(Count offset, Count count) { return {Buffer::scratch, offset, count}; }
+
+// Finds the bundle of each node in a zone where they lie side by side: what crosses to the nodes, or from them. As in
+// Displacement, moving by k nodes costs k evaluations of lengths, and so does starting again from node 0.
+class Bundles {
  public:
-  using Length = Count (BundlePlan::*)(Rank) const;
-  Zone(const BundlePlan& plan, Length length, Count base, Rank k)
-      : plan_(plan), length_(length), base_(base), at_(base) {
-    while (k_ < k) up();
-  }
-  Region here() const { return {Buffer::scratch, at_, (plan_.*length_)(k_)}; }
-  void up() {
-    at_ += (plan_.*length_)(k_);
-    if (++k_ == plan_.v.nodes) {
-      k_ = 0;
+  // `plan` outlives this.
+  static Bundles leaving(const BundlePlan& plan, Count base) { return {plan, base, false}; }
+  static Bundles coming(const BundlePlan& plan, Count base) { return {plan, base, true}; }
+
+  Region operator[](Rank k) {
+    if (k == 0) {
+      node_ = 0;
       at_ = base_;
     }
-  }
-  void down() {
-    if (k_ == 0) {
-      for (; k_ + 1 < plan_.v.nodes; ++k_) at_ += (plan_.*length_)(k_);
-      return;
-    }
-    at_ -= (plan_.*length_)(--k_);
+    while (node_ < k) at_ += length(node_++);
+    while (node_ > k) at_ -= length(--node_);
+    return scratch(at_, length(k));
   }
 
  private:
-  BundlePlan plan_;
-  Length length_;
-  Count base_, at_;
-  Rank k_ = 0;
-};
+  Bundles(const BundlePlan& plan, Count base, bool incoming)
+      : plan_(plan), base_(base), at_(base), incoming_(incoming) {}
+  Count length(Rank k) const { return incoming_ ? plan_.coming(k) : plan_.leaving(k); }
 
-Region scratch(Count offset, Count count) { return {Buffer::scratch, offset, count}; }
+  const BundlePlan& plan_;
+  const Count base_;
+  Count at_;  // where that of node_ begins
+  Rank node_ = 0;
+  bool incoming_;
+};
 
 // Sorts the input by rail into the lower zone and hands each rail's part to its member of the node.
 Schedule to_rails(BundlePlan plan, Count high) {
   const View& v = plan.v;
   const Rank n = v.all.size, r = v.all.rank, g = v.node.size;
   Displacement source = Displacement::sent(plan.c, plan.mine, r, input_of(plan.c, n, r));
-  std::vector<Count> begin(v.rails + 1, 0);
+  std::vector<Count> packed(v.rails + 1, 0);  // where what goes to each rail begins in the lower zone
   for (Rank q = 0; q < v.rails; ++q) {
-    begin[q + 1] = begin[q];
-    for (Rank k = 0; k < v.nodes; ++k) begin[q + 1] += plan.to_rail(r, v.node_at(k), q);
+    packed[q + 1] = packed[q];
+    for (Rank k = 0; k < v.nodes; ++k) packed[q + 1] += plan.to_rail(r, v.node_at(k), q);
   }
-  std::vector<Count> at(begin.begin(), begin.end() - 1);
+  std::vector<Count> next(packed.begin(), packed.end() - 1);
   for (Rank k = 0; k < v.nodes; ++k) {
     const Group targets = v.node_at(k);
     for (Rank t = 0; t < targets.size; ++t) {
       const Region block = source[targets[t]];
-      co_yield copy(block, scratch(at[t % v.rails], block.count));
-      at[t % v.rails] += block.count;
+      co_yield copy(block, scratch(next[t % v.rails], block.count));
+      next[t % v.rails] += block.count;
     }
   }
-  std::vector<Count> take(g + 1, high);
+  std::vector<Count> received(g + 1, high);  // where what each member of the node sends begins in the upper zone
   for (Rank s = 0; plan.on_rail() && s < g; ++s) {
-    take[s + 1] = take[s];
-    for (Rank k = 0; k < v.nodes; ++k) take[s + 1] += plan.to_rail(v.node[s], v.node_at(k), plan.place());
+    received[s + 1] = received[s];
+    for (Rank k = 0; k < v.nodes; ++k) received[s + 1] += plan.to_rail(v.node[s], v.node_at(k), plan.place());
   }
   for (Rank s = 0; s < g; ++s) {
-    const Rank to = (plan.place() + s) % g, from = (plan.place() + g - s) % g;
-    const Region give = to < v.rails ? scratch(begin[to], begin[to + 1] - begin[to]) : scratch(0, 0);
-    const Region got = scratch(take[from], take[from + 1] - take[from]);
-    if (s == 0 && plan.on_rail()) co_yield copy(give, got);
-    if (s > 0 && to < v.rails) co_yield send(v.node[to], give);
-    if (s > 0 && plan.on_rail()) co_yield recv(v.node[from], got);
+    const Rank to = v.node.ahead(s), from = v.node.behind(s);  // places
+    const Region out = to < v.rails ? scratch(packed[to], packed[to + 1] - packed[to]) : scratch(0, 0);
+    const Region in = scratch(received[from], received[from + 1] - received[from]);
+    if (s == 0 && plan.on_rail()) co_yield copy(out, in);
+    if (s > 0 && to < v.rails) co_yield send(v.node[to], out);
+    if (s > 0 && plan.on_rail()) co_yield recv(v.node[from], in);
   }
 }
 
 // Sorts what the node gave this rail by target node into the lower zone.
 Schedule sort_by_node(BundlePlan plan, Count high) {
   const View& v = plan.v;
-  std::vector<Count> at(v.node.size, high);  // the next element of each source
+  std::vector<Count> next(v.node.size, high);  // the next element of each source
   for (Rank s = 0; s + 1 < v.node.size; ++s) {
-    at[s + 1] = at[s];
-    for (Rank k = 0; k < v.nodes; ++k) at[s + 1] += plan.to_rail(v.node[s], v.node_at(k), plan.place());
+    next[s + 1] = next[s];
+    for (Rank k = 0; k < v.nodes; ++k) next[s + 1] += plan.to_rail(v.node[s], v.node_at(k), plan.place());
   }
   Count to = 0;
   for (Rank k = 0; k < v.nodes; ++k) {
@@ -152,8 +154,8 @@ Schedule sort_by_node(BundlePlan plan, Count high) {
     for (Rank t = plan.place(); t < targets.size; t += v.rails) {
       for (Rank s = 0; s < v.node.size; ++s) {
         const Count size = plan.block(v.node[s], targets[t]);
-        co_yield copy(scratch(at[s], size), scratch(to, size));
-        at[s] += size;
+        co_yield copy(scratch(next[s], size), scratch(to, size));
+        next[s] += size;
         to += size;
       }
     }
@@ -163,27 +165,27 @@ Schedule sort_by_node(BundlePlan plan, Count high) {
 // Exchanges with the other nodes along the rail. `straight`: what comes from a node is a run of the output.
 Schedule across(BundlePlan plan, Count high, bool straight) {
   const View& v = plan.v;
-  const Rank n = v.all.size, r = v.all.rank, node = v.rail.rank;
+  const Rank n = v.all.size, r = v.all.rank;
   Displacement target = Displacement::received(plan.c, plan.mine, r, output_of(plan.c, n, r));
-  Zone give(plan, &BundlePlan::leaving, 0, node), take(plan, &BundlePlan::coming, high, node);
-  for (Rank s = 0; s < v.nodes; ++s, give.up(), take.down()) {
-    const Rank to = v.rail[std::int64_t(node) + s], from = v.rail[std::int64_t(node) - s];
-    const Group sources = v.node_at((node + v.nodes - s) % v.nodes);
-    const Region got = straight ? target.run(sources[0], sources.size) : take.here();
-    co_yield s == 0 ? copy(give.here(), got) : send(to, give.here());
-    if (s > 0) co_yield recv(from, got);
+  Bundles leaving = Bundles::leaving(plan, 0), coming = Bundles::coming(plan, high);
+  for (Rank s = 0; s < v.nodes; ++s) {
+    const Rank to = v.rail.ahead(s), from = v.rail.behind(s);  // nodes
+    const Group sources = v.node_at(from);
+    const Region bundle = leaving[to];
+    const Region arrived = straight ? target.run(sources[0], sources.size) : coming[from];
+    co_yield s == 0 ? copy(bundle, arrived) : send(v.rail[to], bundle);
+    if (s > 0) co_yield recv(v.rail[from], arrived);
   }
 }
 
-// Takes what came along the rail to its places: my own blocks to the output, the others' to the ranks beyond the rails.
+// Takes what came, node by node, to its places: my own blocks to the output, the others' to the ranks that I serve.
 Schedule hand_over(BundlePlan plan, Count high) {
   const View& v = plan.v;
   const Rank n = v.all.size, r = v.all.rank;
   Displacement target = Displacement::received(plan.c, plan.mine, r, output_of(plan.c, n, r));
-  std::vector<Count> begin{0};  // in the lower zone: what goes to places rails + place(), ...
-  for (Rank t = plan.place() + v.rails; t < v.node.size; t += v.rails)
-    begin.push_back(begin.back() + plan.from_all(v.all, v.node[t]));
-  std::vector<Count> at(begin.begin(), begin.end() - 1);
+  std::vector<Count> sorted{0};  // where what goes to each rank that I serve begins in the lower zone
+  for (Rank i = 0; i < plan.served(); ++i) sorted.push_back(sorted.back() + plan.from_all(v.all, plan.served(i)));
+  std::vector<Count> next(sorted.begin(), sorted.end() - 1);
   for (Rank k = 0; k < v.nodes; ++k) {
     const Group sources = v.node_at(k);
     for (Rank s = 0; s < sources.size; ++s) {
@@ -191,31 +193,14 @@ Schedule hand_over(BundlePlan plan, Count high) {
       co_yield copy(scratch(high, block.count), block);
       high += block.count;
     }
-    for (std::size_t i = 0; i < at.size(); ++i) {
-      const Count size = plan.from_all(sources, v.node[plan.place() + Rank(i + 1) * v.rails]);
-      co_yield copy(scratch(high, size), scratch(at[i], size));
+    for (Rank i = 0; i < plan.served(); ++i) {
+      const Count size = plan.from_all(sources, plan.served(i));
+      co_yield copy(scratch(high, size), scratch(next[i], size));
       high += size;
-      at[i] += size;
+      next[i] += size;
     }
   }
-  for (std::size_t i = 0; i < at.size(); ++i)
-    co_yield send(v.node[plan.place() + Rank(i + 1) * v.rails], scratch(begin[i], begin[i + 1] - begin[i]));
-}
-
-// The other side of hand_over, on a rank beyond the rails.
-Schedule take_over(BundlePlan plan, Count high) {
-  const View& v = plan.v;
-  const Rank n = v.all.size, r = v.all.rank;
-  Displacement target = Displacement::received(plan.c, plan.mine, r, output_of(plan.c, n, r));
-  co_yield recv(v.node[plan.place() % v.rails], scratch(high, plan.from_all(v.all, r)));
-  for (Rank k = 0; k < v.nodes; ++k) {
-    const Group sources = v.node_at(k);
-    for (Rank s = 0; s < sources.size; ++s) {
-      const Region block = target[sources[s]];
-      co_yield copy(scratch(high, block.count), block);
-      high += block.count;
-    }
-  }
+  for (Rank i = 0; i < plan.served(); ++i) co_yield send(plan.served(i), scratch(sorted[i], sorted[i + 1] - sorted[i]));
 }
 
 Schedule hierarchical_all_to_all(Call c, View v, Share mine) {
@@ -225,14 +210,14 @@ Schedule hierarchical_all_to_all(Call c, View v, Share mine) {
     co_return;
   }
   const bool straight = mine.of == 1 && v.uniform() && !v.members;
-  const Count high = plan.zone();
+  const Count high = plan.zone_elements();
   co_yield to_rails(plan, high);
-  if (!plan.on_rail()) {
-    co_yield take_over(plan, high);
-    co_return;
+  if (plan.on_rail()) {
+    co_yield sort_by_node(plan, high);
+    co_yield across(plan, high, straight);
+  } else {
+    co_yield recv(v.node[plan.place() % v.rails], scratch(high, plan.from_all(v.all, v.all.rank)));
   }
-  co_yield sort_by_node(plan, high);
-  co_yield across(plan, high, straight);
   if (!straight) co_yield hand_over(plan, high);
 }
 
@@ -241,7 +226,7 @@ bool hierarchical_all_to_all_fits(const Call& c, const View&) { return !c.places
 
 Count hierarchical_all_to_all_scratch(const Call& c, const View& v, Share mine) {
   const BundlePlan plan{c, v, mine};
-  return plan.flat() ? alltoall_pairwise.scratch(c, v, mine) : 2 * plan.zone();
+  return plan.flat() ? alltoall_pairwise.scratch(c, v, mine) : 2 * plan.zone_elements();
 }
 
 Cost hierarchical_all_to_all_cost(const Call& c, const View& v, const CostModel& m) {
