@@ -59,6 +59,7 @@ constexpr Algorithm allgather_bruck = {
     .make = bruck_all_gather,
     .scratch = bruck_all_gather_scratch,
     .cost = bruck_all_gather_cost,
+    .rounds = true,
 };
 
 }  // namespace gccl
