@@ -5,7 +5,9 @@
 #include <algorithm>
 
 #include "cli/installation.hpp"
+#include "cli/interrupt.hpp"
 #include "cli/plugin.hpp"
+#include "libgccl/json/reader.hpp"
 
 namespace gccl {
 namespace {
@@ -22,24 +24,25 @@ bool needs_analysis(std::string_view typed) {
   return true;
 }
 
-// What to do where the plug-in is missing: from a build folder, or from an installation.
-std::string how_to_build() {
-  const std::filesystem::path folder = this_program().parent_path();
+// What to do where the plug-in is missing or old: in a build folder, or in an installation.
+std::string advice() {
+  const std::string folder = this_program().parent_path();
   std::error_code error;
-  return std::filesystem::exists(folder / "CMakeCache.txt", error)
-             ? fmt::format("cmake --build {} --target gccl_program", folder.string())
-             : "cmake --install FOLDER";
+  if (!std::filesystem::exists(folder + "/CMakeCache.txt", error)) return "install the whole tree again";
+  const std::string quote = folder.find(' ') == std::string::npos ? "" : "'";
+  return fmt::format("cmake --build {0}{1}{0} --target gccl_program", quote, folder);
 }
 
-// Where the plug-in is not built, a command that says so.
+// Where the plug-in is not built, or of another build, a command that says so.
 void add_of_analysis(Command& app, int& exit_code, const char* name) {
-  if (has_plugin("analysis")) {
-    reinterpret_cast<AnalysisCommand*>(analysis_plugin("gccl_analysis_command"))(name)(app, exit_code);
-    return;
-  }
+  if (has_plugin("analysis")) try {
+      auto* const command = reinterpret_cast<AnalysisCommand*>(analysis_plugin("gccl_analysis_command"));
+      return command(name, interrupts())(app, exit_code);
+    } catch (const json::InputError&) {  // said by the command, when it is typed
+    }
   std::string typed = name;
   std::replace(typed.begin(), typed.end(), '_', '-');
-  Command* command = app.add_subcommand(typed, fmt::format("Not built yet: {}", how_to_build()));
+  Command* command = app.add_subcommand(typed, fmt::format("Not here yet: {}", advice()));
   command->prefix_command();
   command->callback([] { analysis_plugin("gccl_analysis_command"); });
 }
@@ -57,7 +60,7 @@ void add_commands(Command& app, int& exit_code, std::string_view typed) {
 }
 
 void* analysis_plugin(const char* entry) {
-  return plugin("analysis", entry, "this part of the program is not built by ./quickstart but by " + how_to_build());
+  return plugin("analysis", entry, "this part of the program is not built by ./quickstart: " + advice());
 }
 
 }  // namespace gccl

@@ -47,8 +47,10 @@ void add_commands(Command& app, int& exit_code, std::string_view typed);
 // What the plug-in "analysis" gives the program: its commands, by their names above ("gccl_analysis_command"), and the
 // step of an LLM for gccl run ("gccl_analysis_step", prepare_step of analysis/step.hpp).
 struct RunArguments;  // run.hpp
-using AnalysisCommand = AddCommand*(const char* name);
-using AnalysisStep = void(const RunArguments& a, const std::filesystem::path& file, std::function<int()>* prepared);
-void* analysis_plugin(const char* entry);  // throws json::InputError where it is not built
+struct Interrupts;    // interrupt.hpp: the program's, which are the plug-in's as well
+using AnalysisCommand = AddCommand*(const char* name, Interrupts& interrupts);
+using AnalysisStep = void(const RunArguments& a, const std::filesystem::path& file, Interrupts& interrupts,
+                          std::function<int()>* prepared);
+void* analysis_plugin(const char* entry);  // throws json::InputError where it is not built, or does not fit
 
 }  // namespace gccl

@@ -5,12 +5,12 @@
 namespace gccl {
 namespace {
 
-sim::StopFlag stop_flag{false};
-std::atomic<int> stop_signal{0};
+Interrupts own;
+Interrupts* noted = &own;
 
 void request_stop(int signal) {
-  stop_signal = signal;
-  stop_flag = true;
+  noted->signal = signal;
+  noted->stop = true;
 }
 
 }  // namespace
@@ -20,9 +20,12 @@ const sim::StopFlag& catch_interrupts() {
   action.sa_handler = request_stop;
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
-  return stop_flag;
+  return noted->stop;
 }
 
-int interrupted_code() { return stop_signal ? 128 + stop_signal : 0; }
+int interrupted_code() { return noted->signal ? 128 + noted->signal : 0; }
+
+Interrupts& interrupts() { return *noted; }
+void share_interrupts(Interrupts& with) { noted = &with; }
 
 }  // namespace gccl

@@ -5,19 +5,20 @@
 #include "cli/analysis/step.hpp"
 #include "cli/catalogue.hpp"
 #include "cli/commands.hpp"
+#include "cli/interrupt.hpp"
 
 namespace {
 
-// This plug-in has the libraries' state for itself.
-void begin() {
-  static const bool once = (gccl::share_catalogue(), true);
-  (void)once;
+// This plug-in has the libraries' state for itself, but for signals.
+void begin(gccl::Interrupts& interrupts) {
+  gccl::share_catalogue();
+  gccl::share_interrupts(interrupts);
 }
 
 }  // namespace
 
-extern "C" gccl::AddCommand* gccl_analysis_command(const char* name) {
-  begin();
+extern "C" gccl::AddCommand* gccl_analysis_command(const char* name, gccl::Interrupts& interrupts) {
+  begin(interrupts);
 #define GCCL_NONE(name)
 #define GCCL_NAMED(command) \
   if (std::string_view(name) == #command) return &gccl::add_##command;
@@ -28,7 +29,7 @@ extern "C" gccl::AddCommand* gccl_analysis_command(const char* name) {
 }
 
 extern "C" void gccl_analysis_step(const gccl::RunArguments& a, const std::filesystem::path& file,
-                                   std::function<int()>* prepared) {
-  begin();
+                                   gccl::Interrupts& interrupts, std::function<int()>* prepared) {
+  begin(interrupts);
   *prepared = gccl::prepare_step(a, file);
 }

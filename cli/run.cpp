@@ -250,7 +250,7 @@ std::function<int()> prepare_file(const RunArguments& a) {
   const std::filesystem::path file = find_shipped_to_run(a.scenario);
   if (json::schema_of(file) != "gccl/workload/1") return prepare_scenario(a, file);
   std::function<int()> step;
-  reinterpret_cast<AnalysisStep*>(analysis_plugin("gccl_analysis_step"))(a, file, &step);
+  reinterpret_cast<AnalysisStep*>(analysis_plugin("gccl_analysis_step"))(a, file, interrupts(), &step);
   return step;
 }
 

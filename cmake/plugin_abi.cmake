@@ -14,7 +14,7 @@ if(CMAKE_SCRIPT_MODE_FILE)
 endif()
 
 set(GCCL_PLUGIN_ABI_HEADER ${PROJECT_BINARY_DIR}/embedded/cli/plugin_abi.hpp)
-file(GLOB headers CONFIGURE_DEPENDS libgccl/*/*.hpp libgccl/*/*/*.hpp sim/engine/*.hpp cli/command.hpp cli/commands.hpp cli/run.hpp cli/bench/*.hpp)
+file(GLOB headers CONFIGURE_DEPENDS libgccl/*/*.hpp libgccl/*/*/*.hpp sim/engine/*.hpp cli/command.hpp cli/commands.hpp cli/interrupt.hpp cli/run.hpp cli/bench/*.hpp)
 add_custom_command(
   OUTPUT ${GCCL_PLUGIN_ABI_HEADER} DEPENDS ${headers} ${CMAKE_CURRENT_LIST_FILE} VERBATIM
   COMMAND ${CMAKE_COMMAND} -DOUTPUT=${GCCL_PLUGIN_ABI_HEADER} "-DHEADERS=${headers}"

@@ -72,6 +72,9 @@ if(TARGET gccl_backend_mpi)
   list(APPEND gccl_plugins gccl_backend_mpi)
 endif()
 add_custom_target(gccl_program ALL DEPENDS gccl_executable gccl_pages ${gccl_plugins})
+if(TARGET gccl_pmpi)
+  add_dependencies(gccl_program gccl_pmpi)  # gccl pmpi preloads it
+endif()
 
 # Shipped files are found by name from the build folder as from an installation: share/gccl beside the program.
 file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/share/gccl/schemas)

@@ -31,15 +31,21 @@ touch half/CMakeCache.txt
 whole=$gccl gccl=$PWD/half/gccl
 says "gccl 0." 0 -V
 says "held" 0 run llm-step
-says "Not built yet: cmake --build $PWD/half --target gccl_program" 0
+says "Not here yet: cmake --build $PWD/half --target gccl_program" 0
 for words in "tune pcie-box" "fit x -o y" "calibrate -o x" "run llm-step decode-tensor-8"; do
   read -ra command <<<"$words"
   says "libgccl_analysis.so" 2 "${command[@]}"
-  says "not built by ./quickstart but by cmake --build $PWD/half --target gccl_program" 2 "${command[@]}"
+  says "not built by ./quickstart: cmake --build $PWD/half --target gccl_program" 2 "${command[@]}"
 done
 says "did you mean \"tune\"?" 2 tnue
 rm half/CMakeCache.txt
-says "cmake --install FOLDER" 2 tune pcie-box
+says "install the whole tree again" 2 tune pcie-box
+# One that is left of another build spoils its own commands alone.
+mkdir -p half/lib/gccl
+echo "no library" >half/lib/gccl/libgccl_analysis.so
+says "Usage: gccl run" 0 help run
+says "Not here yet" 0 help tune
+says "libgccl_analysis.so does not load" 2 tune pcie-box
 gccl=$whole
 
 says "gccl 0." 0 -V
@@ -52,6 +58,31 @@ says "WHAT is required: one of algorithms, collectives, engines, topologies, sce
 says "--jobs: expected N behind it" 2 run x --jobs
 says "--json: given twice" 2 run x --json a --json b
 says "expected a number from 1 to 4096" 2 verify --max-ranks 5000
+
+# A signal that comes between two files counts, also where one is played by the plug-in: the first one's output waits
+# for a reader.
+mkfifo full
+exec 3<>full
+for words in "barrier-latency decode-tensor-8" "decode-tensor-8 barrier-latency"; do
+  read -ra files <<<"$words"
+  dd if=/dev/zero of=full bs=4096 count=1024 oflag=nonblock 2>dd.txt || true  # to the brim
+  "$gccl" run "${files[@]}" >full &
+  program=$! asleep=0 got=0
+  for ((i = 0; i < 100 && asleep < 5; ++i)); do  # until it has slept for a while, without a child that plays
+    sleep 0.1
+    if [[ $(sed 's/.*) //' /proc/$program/stat) == S* && -z $(cat /proc/$program/task/$program/children) ]]; then
+      asleep=$((asleep + 1))
+    fi
+  done
+  kill -TERM $program
+  timeout 10 cat <&3 >/dev/null &
+  reader=$!
+  wait $program || got=$?
+  [ $got -eq 143 ] || fail "gccl run $words, ended between the two: exit code $got, not 143"
+  kill $reader
+done
+exec 3>&-
+rm full
 
 # Output: whole or not at all, and a full disk is reported.
 : >empty.json

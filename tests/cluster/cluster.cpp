@@ -289,6 +289,22 @@ TEST_CASE("inside a node the shortest way wins, then the wider one; NICs pass no
   CHECK(names(*own, 1, 4) == std::vector<std::string>{"node0/card1->node0/pcie0", "node0/pcie0->node0/across",
                                                       "node0/across->node0/pcie2", "node0/pcie2->node0/card4"});
   CHECK(names(*own, 2, 7)[1] == "node0/pcie1->node0/across");
+  const auto refused = [&](const std::string& links) -> std::string {
+    try {
+      make(R"([{"count": 1, "cards": 8, "inside": {"kind": "pcie_tree", "cards_per_switch": 2, "switches_per_root": 2,
+        "card_link": "fast", )" +
+               links + "}}]",
+           "");
+    } catch (const json::InputError& e) {
+      return e.what();
+    }
+    return "taken";
+  };
+  // Cards below one root complex would go that way.
+  CHECK(refused(R"("switch_link": "bus", "across_link": "fast")").find("expected a narrower link") !=
+        std::string::npos);
+  CHECK(refused(R"("switch_link": "bus", "across_link": "bus")").find("expected a narrower link") != std::string::npos);
+  CHECK(refused(R"("switch_link": "fast")").find("expected \"root_link\" or \"across_link\"") != std::string::npos);
   // Two cards that share a NIC and have no other link meet at the NIC's switch.
   const auto shared = make(R"([{"count": 2, "cards": 2, "nics": {"count": 1, "bus": "bus", "port": "port"}}])",
                            R"({"kind": "switch"})");

@@ -68,7 +68,8 @@ TEST_CASE("what bounds leave out would not have been chosen: the plan is that of
         for (const Algorithm& a : algorithms()) {
           if (a.kind != kind || a.variant || !a.can(call, view)) continue;
           if (a.in_switch && !machine.by.models[0].node_switch) continue;
-          Plan own{.predicted_ns = INFINITY};
+          Plan own;
+          own.predicted_ns = INFINITY;
           for (const CostModel& m : machine.by.models)
             if (protocol_serves(m, a, call, view)) {
               const Plan p = searched_all(a, call, view, m, machine.by.tuning);

@@ -16,9 +16,9 @@ namespace {
 
 constexpr const char* kSchema = "gccl/result/1";
 
-// What a result of an earlier `gccl run` holds.
 constexpr double kTimeMax = 1e300;  // of a stored row: a number that JSON can hold, and its percentages too
 
+// What a result of an earlier `gccl run` holds.
 std::shared_ptr<const nlohmann::json> read_stored(const json::Node& node) {
   const std::filesystem::path file = node.path();
   std::error_code error;
