@@ -36,15 +36,6 @@ struct Algorithm {
   // Its channels have orders of their own (channel.hpp), and `cost` takes view.channels of them at once, each of which
   // carries the call.
   bool channels = false;
-  // Each of its steps waits for the one before, so that a port is idle while a message is in its latency, unless other
-  // channels' messages pass.
-  bool rounds = false;
-  // It consists of so many trains of messages to all others, which wait for nothing but their window: with more
-  // channels more of them are on their way. 0: of something else.
-  std::uint8_t trains = 0;
-  // Its messages hold several blocks side by side. In more than one chunk each of them is a message of its own, which
-  // `cost` does not know, so it is not cut up where others can be.
-  bool runs = false;
   // For channels without an interval: as `cost`, of the first chunk of each. Channels begin in step, all of them
   // sending and then all of them waiting or combining; only later do they drift apart, which is what `cost` is for.
   // Null: no difference.

@@ -12,7 +12,7 @@ namespace gccl {
 namespace {
 
 // Chunks of fewer bytes are not looked for: latencies and overheads are all they are.
-constexpr double kChunkBytesMin = 8 << 10;
+constexpr double kChunkBytesMin = 32 << 10;
 // Of two ways to cut a call up whose predictions differ by less the one with fewer chunks is taken: it is simulated
 // sooner, and its prediction depends less on how well chunks overlap.
 constexpr double kNearly = 1.03;
@@ -80,7 +80,7 @@ Sliced searched(Prediction& prediction, const Algorithm& algorithm, const Call& 
                 const CostModel& model, const Tuning& tuning, const ChunksMax& most_of, Cost most_ns) {
   const Slicing whole{.shares = 1, .lanes = 1, .window = tuning.window};
   const Cost at_once = prediction.of(whole);
-  if (!algorithm.cost || algorithm.runs || view.all.size <= 1 || has_counts(call.kind)) return {whole, at_once};
+  if (!algorithm.cost || view.all.size <= 1 || has_counts(call.kind)) return {whole, at_once};
   // A block is cut up no finer than a vector of all blocks.
   const double bytes = vector_bytes(call, view, model);
   Count most = std::min(kChunksMax, Count(std::max(1.0, bytes / kChunkBytesMin)));

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "libgccl/cost/pipelined.hpp"
 #include "libgccl/select/plan.hpp"
 
 namespace gccl {
@@ -21,11 +20,6 @@ double in_step(Count chunks_each, Count channels, bool staggered) {
   if (chunks_each == 1 && channels > 2) return std::max(0.35, 2 / double(channels));
   return 1 / (1 + double(chunks_each - 1) * (double(channels) - std::min(2.0, double(channels))) / 24);
 }
-
-// With more than two channels that much of it: the steps of an algorithm take different ports for different times, and
-// a step without others like it has nothing to hide behind. Fitted to the flow engine (ethernet-cpu, polaris and
-// dgx-h100-superpod-2048, up to 64 ranks, 8 B to 1 GiB, gccl tune).
-constexpr double kHidden = 0.6;
 
 // Chunks of one call may be short of an element each, and forms round parts of them.
 constexpr double kRounding = 1 - 1e-3;
@@ -107,21 +101,6 @@ Cost Prediction::interval_between(const Chunk& chunk, const Slicing& s, Cost ser
                                                                          algorithm_.staggers(s.shares, s.lanes));
 }
 
-// What of the latencies of channels of one chunk passes while other channels' messages do. Rounds would all wait at
-// once in step, of which a chunk has as many as messages to handle one after the other. A train waits for its first
-// message alone where the channels' windows together have room for one to every other rank.
-Cost Prediction::hidden_latency(const Chunk& chunk, double channels, Cost serial) {
-  if (algorithm_.trains > 0 && model_.all.known() && channels * kStepsInFlight / 2 >= view_.all.size - 1)
-    return std::max(0.0, latency() - algorithm_.trains * model_.all.fan_in.alpha_ns);
-  if (!algorithm_.rounds) return 0;
-  const Cost gap = model_.exchange_gap_ns();
-  const double steps = gap > 0 ? chunk.handling / gap : 0;
-  if (steps < 2) return 0;
-  const Cost each = latency() / steps;
-  const Cost hidden = (steps - 1) * each - idle_in_step(channels, steps, each, gap, serial / steps);
-  return channels > 2 ? kHidden * hidden : hidden;
-}
-
 // Without what the protocol takes for each operation.
 //
 // Chunks follow each other at an algorithm's interval, once the first is through. Where it gives none, the next chunk
@@ -158,7 +137,7 @@ Cost Prediction::work(const Slicing& slicing) {
     view.channels = Rank(lanes);
     return double(each - 1) * one + std::max(one, algorithm_.in_step(chunk_call(slicing.shares), view, model_));
   }
-  Cost turns = one, interval = 0, handling = 0, hidden = 0;
+  Cost turns = one, interval = 0, handling = 0;
   if (passed_on_) {
     const Call part = chunk_call(slicing.shares);
     View view = view_;
@@ -177,12 +156,11 @@ Cost Prediction::work(const Slicing& slicing) {
     }
     // All ranks do alike, and none is done before it has handled all its messages.
     if (!model_.parts.empty()) handling = messages * chunk.handling;
-    if (each == 1 && lanes > 1) hidden = hidden_latency(chunk, double(lanes), serial);
   }
   for (const Tuning::Rate& r : tuning_.rates)
     if (r.algorithm == &algorithm_ || (r.algorithm->kind == algorithm_.kind && r.algorithm->name == algorithm_.name))
       interval /= r.fraction;
-  return std::max({turns, handling, one + double(shares - 1) * std::min(interval, one) - hidden});
+  return std::max({turns, handling, one + double(shares - 1) * std::min(interval, one)});
 }
 
 // Forms are sums and maxima of what a message takes and what its bytes take, so that chunks together take no less than

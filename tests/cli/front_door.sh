@@ -75,11 +75,12 @@ for words in "barrier-latency decode-tensor-8" "decode-tensor-8 barrier-latency"
     fi
   done
   kill -TERM $program
-  timeout 10 cat <&3 >/dev/null &
+  cat <&3 >/dev/null 2>&1 &
   reader=$!
   wait $program || got=$?
   [ $got -eq 143 ] || fail "gccl run $words, ended between the two: exit code $got, not 143"
   kill $reader
+  wait $reader || true
 done
 exec 3>&-
 rm full

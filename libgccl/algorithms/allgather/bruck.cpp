@@ -59,7 +59,6 @@ constexpr Algorithm allgather_bruck = {
     .make = bruck_all_gather,
     .scratch = bruck_all_gather_scratch,
     .cost = bruck_all_gather_cost,
-    .rounds = true,
 };
 
 }  // namespace gccl

@@ -36,7 +36,6 @@ constexpr Algorithm allgather_direct = {
     .bytes = "(n-1) b",
     .make = direct_all_gather,
     .cost = direct_all_gather_cost,
-    .trains = 1,
 };
 constexpr Algorithm allgatherv_direct = allgather_direct.of(Collective::allgatherv);
 

@@ -84,7 +84,6 @@ constexpr Algorithm allgather_hierarchical = {
     .bytes = "(n-1) b",
     .make = hierarchical_all_gather,
     .cost = hierarchical_all_gather_cost,
-    .rounds = true,
 };
 
 }  // namespace gccl

@@ -100,7 +100,6 @@ constexpr Algorithm allgather_pat = {
     .make = pat_all_gather,
     .scratch = pat_all_gather_scratch,
     .cost = pat_all_gather_cost,
-    .rounds = true,
 };
 
 }  // namespace gccl

@@ -41,7 +41,6 @@ constexpr Algorithm allreduce_binomial_tree = {
     .bytes = "ceil(log2 n) V",
     .make = all_reduce<binomial_tree_all_reduce>,
     .cost = vector_cost<binomial_tree_all_reduce_cost>,
-    .rounds = true,
     .interval = binomial_tree_all_reduce_interval,
 };
 

@@ -74,7 +74,6 @@ constexpr Algorithm allreduce_direct = {
     .fits = few_ranks,
     .limit = kFewRanksLimit,
     .cost = vector_cost<all_reduce_direct_over>,
-    .trains = 1,
 };
 
 }  // namespace gccl

@@ -87,7 +87,6 @@ constexpr Algorithm combination = {
     .make = hierarchical_all_reduce<inner, outer>,
     .cost = hierarchical_all_reduce_cost<inner, outer>,
     .variant = true,
-    .rounds = true,
     .staggered = true,
 };
 

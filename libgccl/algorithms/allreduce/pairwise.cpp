@@ -28,7 +28,6 @@ constexpr Algorithm allreduce_pairwise = {
     .fits = crossbar_ranks,
     .limit = kCrossbarRanksLimit,
     .cost = vector_cost<pairwise_cost>,
-    .trains = 2,
 };
 
 }  // namespace gccl

@@ -25,7 +25,6 @@ constexpr Algorithm allreduce_rabenseifner = {
     .bytes = "2 (n-1)/n V",
     .make = all_reduce<rabenseifner_all_reduce>,
     .cost = vector_cost<rabenseifner_all_reduce_cost>,
-    .rounds = true,
     .staggered = true,
 };
 

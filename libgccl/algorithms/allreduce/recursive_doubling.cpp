@@ -36,7 +36,6 @@ constexpr Algorithm allreduce_recursive_doubling = {
     .bytes = "log2 n V; other n: (floor(log2 n) + 1) V",
     .make = all_reduce<recursive_doubling_all_reduce>,
     .cost = vector_cost<recursive_doubling_all_reduce_cost>,
-    .rounds = true,
 };
 
 }  // namespace gccl

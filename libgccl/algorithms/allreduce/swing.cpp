@@ -77,7 +77,6 @@ constexpr Algorithm allreduce_swing = {
     .bytes = "2 (n-1)/n V; other n: (3 - 2/p) V",
     .make = all_reduce<swing_all_reduce>,
     .cost = vector_cost<swing_all_reduce_cost>,
-    .rounds = true,
 };
 
 }  // namespace gccl

@@ -48,7 +48,6 @@ constexpr Algorithm allreduce_torus2d = {
     .fits = torus2d_all_reduce_fits,
     .limit = "it needs ranks in full rows and columns, which nothing describes here",
     .cost = torus2d_all_reduce_cost,
-    .rounds = true,
     .staggered = true,
 };
 

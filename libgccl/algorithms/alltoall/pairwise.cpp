@@ -56,7 +56,6 @@ constexpr Algorithm alltoall_pairwise = {
     .make = pairwise_all_to_all,
     .scratch = pairwise_all_to_all_scratch,
     .cost = pairwise_all_to_all_cost,
-    .trains = 1,
 };
 constexpr Algorithm alltoallv_pairwise = alltoall_pairwise.of(Collective::alltoallv);
 

@@ -23,7 +23,6 @@ constexpr Algorithm reduce_scatter_pairwise = {
     .bytes = "(n-1) b",
     .make = pairwise_reduce_scatter,
     .cost = vector_cost<pairwise_reduce_scatter_cost>,
-    .trains = 1,
 };
 constexpr Algorithm reduce_scatterv_pairwise = reduce_scatter_pairwise.of(Collective::reduce_scatterv);
 
