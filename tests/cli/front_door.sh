@@ -59,32 +59,6 @@ says "--jobs: expected N behind it" 2 run x --jobs
 says "--json: given twice" 2 run x --json a --json b
 says "expected a number from 1 to 4096" 2 verify --max-ranks 5000
 
-# A signal that comes between two files counts, also where one is played by the plug-in: the first one's output waits
-# for a reader.
-mkfifo full
-exec 3<>full
-for words in "barrier-latency decode-tensor-8" "decode-tensor-8 barrier-latency"; do
-  read -ra files <<<"$words"
-  dd if=/dev/zero of=full bs=4096 count=1024 oflag=nonblock 2>dd.txt || true  # to the brim
-  "$gccl" run "${files[@]}" >full &
-  program=$! asleep=0 got=0
-  for ((i = 0; i < 100 && asleep < 5; ++i)); do  # until it has slept for a while, without a child that plays
-    sleep 0.1
-    if [[ $(sed 's/.*) //' /proc/$program/stat) == S* && -z $(cat /proc/$program/task/$program/children) ]]; then
-      asleep=$((asleep + 1))
-    fi
-  done
-  kill -TERM $program
-  cat <&3 >/dev/null 2>&1 &
-  reader=$!
-  wait $program || got=$?
-  [ $got -eq 143 ] || fail "gccl run $words, ended between the two: exit code $got, not 143"
-  kill $reader
-  wait $reader || true
-done
-exec 3>&-
-rm full
-
 # Output: whole or not at all, and a full disk is reported.
 : >empty.json
 mkdir folder
