@@ -35,17 +35,6 @@ class Paths {
     if (traffic_->known()) return traffic_->pairs;
     return every_ ? *every_ : model_->shift(*view_, view_->all.size - 1);
   }
-  // The same where each waits for the ones before it: the window is full of what waits for one from another node.
-  Hop pairs_in_order() const {
-    Hop hop = pairs();
-    if (every_ || !traffic_->known() || !model_->inside.known() || view_->nodes <= 1) return hop;
-    const double others = view_->all.size - 1, near = CostModel::per_node(*view_) - 1;
-    // On nodes of different sizes the mean is of fewer near ones.
-    const double far =
-        near < others ? (others * hop.alpha_ns - near * model_->inside.pairs.alpha_ns) / (others - near) : 0;
-    hop.alpha_ns = std::max(hop.alpha_ns, std::min(far, traffic_->fan_in.alpha_ns));
-    return hop;
-  }
   const Hop& pairs_alone() const { return traffic_->known() ? traffic_->pairs_alone : pairs(); }
   // As `at`, among those that are left when pairs fold to a power of two: of the first positions every second one.
   Hop survivors(Count distance) const {
@@ -82,7 +71,7 @@ class Paths {
   // `steps` steps of a ring of n members; see CostModel::ring.
   Cost ring(double steps, double bytes, Cost combining) const {
     if (!every_) return model_->ring(*view_, steps, bytes, combining);
-    if (traffic_->known()) return traffic_->ring(steps, bytes, combining, model_->met(bytes));
+    if (traffic_->known()) return traffic_->ring(steps, bytes, combining);
     return steps * (*every_)(bytes) + combining;
   }
   // The busiest link's share of a byte of each message while all ranks send to the next one of v.channels rings.
