@@ -33,34 +33,43 @@ std::string advice() {
   return fmt::format("cmake --build {0}{1}{0} --target gccl_program", quote, folder);
 }
 
-// Where the plug-in is not built, or of another build, a command that says so.
-void add_of_analysis(Command& app, int& exit_code, const char* name) {
-  if (has_plugin("analysis")) try {
-      auto* const command = reinterpret_cast<AnalysisCommand*>(analysis_plugin("gccl_analysis_command"));
-      return command(name, interrupts())(app, exit_code);
-    } catch (const json::InputError&) {  // said by the command, when it is typed
-    }
-  std::string typed = name;
-  std::replace(typed.begin(), typed.end(), '_', '-');
-  Command* command = app.add_subcommand(typed, fmt::format("Not here yet: {}", advice()));
+// Null where the plug-in is not built, or of another build.
+const Analysis* analysis_if_usable() {
+  try {
+    return &analysis();
+  } catch (const json::InputError&) {
+    return nullptr;
+  }
+}
+
+// Stands for a command of the plug-in where that cannot be used, and says so when it is typed.
+void add_placeholder(Command& app, std::string name) {
+  std::replace(name.begin(), name.end(), '_', '-');
+  Command* command = app.add_subcommand(name, fmt::format("Not here yet: {}", advice()));
   command->prefix_command();
-  command->callback([] { analysis_plugin("gccl_analysis_command"); });
+  command->callback([] { analysis(); });
 }
 
 }  // namespace
 
 void add_commands(Command& app, int& exit_code, std::string_view typed) {
   const bool all = needs_analysis(typed);
+  const Analysis* const usable = all ? analysis_if_usable() : nullptr;
 #define GCCL_ADD(name) add_##name(app, exit_code);
-#define GCCL_ADD_ANALYSIS(name) \
-  if (all) add_of_analysis(app, exit_code, #name);
+#define GCCL_ADD_ANALYSIS(name)             \
+  if (usable)                               \
+    usable->command(#name)(app, exit_code); \
+  else if (all)                             \
+    add_placeholder(app, #name);
   GCCL_COMMANDS(GCCL_ADD, GCCL_ADD_ANALYSIS)
 #undef GCCL_ADD_ANALYSIS
 #undef GCCL_ADD
 }
 
-void* analysis_plugin(const char* entry) {
-  return plugin("analysis", entry, "this part of the program is not built by ./quickstart: " + advice());
+const Analysis& analysis() {
+  const auto entry = reinterpret_cast<AnalysisEntry*>(
+      plugin("analysis", "gccl_analysis", "this part of the program is not built by ./quickstart: " + advice()));
+  return *entry(interrupts());
 }
 
 }  // namespace gccl

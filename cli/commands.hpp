@@ -44,13 +44,15 @@ GCCL_COMMANDS(GCCL_DECLARE, GCCL_DECLARE)
 // own, so that these start at once and run where the plug-in is not built.
 void add_commands(Command& app, int& exit_code, std::string_view typed);
 
-// What the plug-in "analysis" gives the program: its commands, by their names above ("gccl_analysis_command"), and the
-// step of an LLM for gccl run ("gccl_analysis_step", prepare_step of analysis/step.hpp).
+// What the plug-in "analysis" gives the program (its function "gccl_analysis"): its commands, by their names above, and
+// the step of an LLM for gccl run (analysis/step.hpp).
 struct RunArguments;  // run.hpp
 struct Interrupts;    // interrupt.hpp: the program's, which are the plug-in's as well
-using AnalysisCommand = AddCommand*(const char* name, Interrupts& interrupts);
-using AnalysisStep = void(const RunArguments& a, const std::filesystem::path& file, Interrupts& interrupts,
-                          std::function<int()>* prepared);
-void* analysis_plugin(const char* entry);  // throws json::InputError where it is not built, or does not fit
+struct Analysis {
+  AddCommand* (*command)(std::string_view name);
+  std::function<int()> (*prepare_step)(const RunArguments& a, const std::filesystem::path& file);
+};
+using AnalysisEntry = const Analysis*(Interrupts& interrupts);
+const Analysis& analysis();  // throws json::InputError where it is not built, or does not fit
 
 }  // namespace gccl

@@ -7,29 +7,27 @@
 #include "cli/commands.hpp"
 #include "cli/interrupt.hpp"
 
+namespace gccl {
 namespace {
 
-// This plug-in has the libraries' state for itself, but for signals.
-void begin(gccl::Interrupts& interrupts) {
-  gccl::share_catalogue();
-  gccl::share_interrupts(interrupts);
-}
-
-}  // namespace
-
-extern "C" gccl::AddCommand* gccl_analysis_command(const char* name, gccl::Interrupts& interrupts) {
-  begin(interrupts);
-#define GCCL_NONE(name)
-#define GCCL_NAMED(command) \
-  if (std::string_view(name) == #command) return &gccl::add_##command;
+AddCommand* command(std::string_view name) {
+#define GCCL_NONE(other)
+#define GCCL_NAMED(known) \
+  if (name == #known) return &add_##known;
   GCCL_COMMANDS(GCCL_NONE, GCCL_NAMED)
 #undef GCCL_NAMED
 #undef GCCL_NONE
   return nullptr;
 }
 
-extern "C" void gccl_analysis_step(const gccl::RunArguments& a, const std::filesystem::path& file,
-                                   gccl::Interrupts& interrupts, std::function<int()>* prepared) {
-  begin(interrupts);
-  *prepared = gccl::prepare_step(a, file);
+constexpr Analysis kAnalysis{command, prepare_step};
+
+}  // namespace
+}  // namespace gccl
+
+// This plug-in has the libraries' state for itself, but for signals.
+extern "C" const gccl::Analysis* gccl_analysis(gccl::Interrupts& interrupts) {
+  gccl::share_catalogue();
+  gccl::share_interrupts(interrupts);
+  return &gccl::kAnalysis;
 }

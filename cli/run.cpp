@@ -248,10 +248,7 @@ int Prepared::play() {
 
 std::function<int()> prepare_file(const RunArguments& a) {
   const std::filesystem::path file = find_shipped_to_run(a.scenario);
-  if (json::schema_of(file) != "gccl/workload/1") return prepare_scenario(a, file);
-  std::function<int()> step;
-  reinterpret_cast<AnalysisStep*>(analysis_plugin("gccl_analysis_step"))(a, file, interrupts(), &step);
-  return step;
+  return json::schema_of(file) == "gccl/workload/1" ? analysis().prepare_step(a, file) : prepare_scenario(a, file);
 }
 
 // Each after the other; what a mistake in one of them is said to be comes before anything is played.
