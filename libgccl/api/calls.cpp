@@ -82,9 +82,8 @@ GCCL_Result equal_blocks(const void* sendbuf, void* recvbuf, std::size_t count, 
     if (gives) b.input(sendbuf, "sendbuf", elements(input.extent));
     if (!gives || !b.in_place(recvbuf, own)) b.output(recvbuf, "recvbuf", elements(output.extent));
   } else {
-    const auto own = own_of_output && recvbuf ? address(recvbuf, b.me() * count, b.element_bytes()) : 0;
-    if (!gets || !b.in_place(sendbuf, own_of_output ? own : address(recvbuf)))
-      b.input(sendbuf, "sendbuf", elements(input.extent));
+    const auto own = address(recvbuf, own_of_output && recvbuf ? b.me() * count : 0, b.element_bytes());
+    if (!gets || !b.in_place(sendbuf, own)) b.input(sendbuf, "sendbuf", elements(input.extent));
     if (gets) b.output(recvbuf, "recvbuf", elements(output.extent));
   }
   b.counted(counts_blocks(kind) ? count * b.n() : count);
