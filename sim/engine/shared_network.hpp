@@ -10,6 +10,7 @@
 #include "sim/engine/agenda.hpp"
 #include "sim/engine/link_changes.hpp"
 #include "sim/engine/network.hpp"
+#include "sim/engine/ways.hpp"
 
 namespace gccl::sim {
 
@@ -55,6 +56,7 @@ class SharedNetwork {
   };
   struct Slot {
     Message message;
+    std::uint32_t way;  // Ways::kNone: the message has a LinkSet
     std::uint32_t queue;
     std::uint32_t next;  // in its queue, or in the free list
     bool ready;          // its latencies are paid
@@ -64,21 +66,17 @@ class SharedNetwork {
     std::uint32_t first = kNone, last = kNone;  // those that have not entered
     std::vector<std::uint32_t> flowing;
   };
-  struct Way {
-    Nanos latency_ns = 0;
-    LinkId narrowest = 0;
-    std::vector<LinkId> links;
-  };
-  struct Cached : Way {  // the last route from a card: rings and trees keep their peers
-    Card to = ~Card(0);
-  };
-  const Way& way_of(const Message& m);
+  std::span<const LinkId> route(const Slot& s) {
+    return s.way == Ways::kNone ? std::span<const LinkId>(routes_of_sets_[s.message.set]) : ways_[s.way].links();
+  }
   void take_due(std::vector<EventId>& due);
   std::uint32_t queue_of(std::uint32_t lane, LinkId narrowest);
   void go_on(Queue& queue);
-  bool held_up_elsewhere(const Message& flowing, LinkId narrowest);
+  bool held_up_elsewhere(const Slot& flowing, LinkId narrowest);
   void end(std::uint32_t slot, std::vector<EventId>& due);
   void carry_out(const LinkChanges::Instant& instant);
+  bool turn(Slot& slot);
+  void find(Card from, Card to, Ways::Found* found);
   double bandwidth(LinkId l) const { return changed_.empty() ? cluster_.links()[l].bandwidth_GBps : changed_[l].first; }
 
   const Cluster& cluster_;
@@ -93,10 +91,11 @@ class SharedNetwork {
   std::uint32_t free_ = kNone;
   std::vector<Queue> queues_;
   std::unordered_map<std::uint64_t, std::uint32_t> queue_of_;  // by lane and narrowest link
+  std::vector<std::uint32_t> latest_queue_;                    // by lane
   std::vector<std::uint32_t> flows_on_;                        // by link
   std::vector<Nanos> receives_free_;                           // by card: when it can take its next message
-  std::vector<Cached> routes_;
-  std::unordered_map<const LinkSet*, Way> set_ways_;
+  Ways ways_;
+  std::unordered_map<const LinkSet*, std::vector<LinkId>> routes_of_sets_;
   std::vector<std::uint64_t> link_bytes_;
   std::vector<Entry> batch_;  // of the instant at hand, as are these slots
   std::vector<std::uint32_t> starting_, ended_;
@@ -110,7 +109,7 @@ SharedNetwork<Flows>::SharedNetwork(const Cluster& cluster, const LinkChanges* c
       flows_(cluster.links()),
       flows_on_(cluster.links().size()),
       receives_free_(cluster.cards()),
-      routes_(cluster.cards()),
+      ways_(cluster.cards(), [this](Card from, Card to, Ways::Found* found) { find(from, to, found); }),
       link_bytes_(cluster.links().size()) {
   if (!changes) return;
   for (const Link& l : cluster.links()) changed_.emplace_back(l.bandwidth_GBps, 0);
@@ -118,7 +117,7 @@ SharedNetwork<Flows>::SharedNetwork(const Cluster& cluster, const LinkChanges* c
     agenda_.add(changes->instants()[i].at, {Kind::change, i});
 }
 
-// New messages go as the links are now; those in flight take the ways that new ones would.
+// New messages go as the links are now; those that are on their way take the ways that new ones would.
 template <class Flows>
 void SharedNetwork<Flows>::carry_out(const LinkChanges::Instant& instant) {
   if constexpr (requires { flows_.set_capacity(LinkId(), 0.0, Nanos()); }) {
@@ -126,64 +125,75 @@ void SharedNetwork<Flows>::carry_out(const LinkChanges::Instant& instant) {
       changed_[c.link] = {c.bandwidth_GBps, c.extra_ns};
       flows_.set_capacity(c.link, c.bandwidth_GBps, now_);
     }
-    for (Cached& way : routes_) way.to = ~Card(0);
+    ways_.find_anew();
     if (!instant.reroutes) return;
     detours_.avoid(instant.dead);
-    for (Queue& q : queues_)
-      for (const std::uint32_t slot : q.flowing) {
-        const Message& m = slots_[slot].message;
-        if (m.set || m.bytes == 0) continue;
-        const Way& way = way_of(m);
-        if (flows_.takes(slot, way.links)) continue;
-        flows_.each_link(slot, [&](LinkId l) { --flows_on_[l]; });
-        for (const LinkId l : way.links) ++flows_on_[l];
-        flows_.move(slot, way.links, now_);
+    for (Queue& q : queues_) {
+      for (std::uint32_t i = q.first; i != kNone; i = slots_[i].next) turn(slots_[i]);
+      for (const std::uint32_t i : q.flowing) {
+        const std::uint32_t before = slots_[i].way;
+        if (before == Ways::kNone || slots_[i].message.bytes == 0) continue;
+        for (const LinkId l : route(slots_[i])) --flows_on_[l];
+        if (turn(slots_[i])) flows_.move(i, route(slots_[i]), now_);
+        for (const LinkId l : route(slots_[i])) ++flows_on_[l];
       }
+    }
   }
 }
 
+// Lets the message take the way that a new one would. False where that has the same links.
 template <class Flows>
-const typename SharedNetwork<Flows>::Way& SharedNetwork<Flows>::way_of(const Message& m) {
-  if (m.set) {
-    Way& way = set_ways_[m.set];
-    if (!way.links.empty()) return way;
-    way.latency_ns = m.set->latency;
-    way.narrowest = m.set->narrowest;
-    for (const LinkSet::Leg& leg : m.set->legs) way.links.push_back(leg.link);
-    return way;
-  }
-  Cached& cached = routes_[m.from];
-  if (cached.to != m.to) {
-    cluster_.route(m.from, m.to, cached.links);
-    if (changes_) detours_.around(m.from, m.to, &cached.links);
-    cached.to = m.to;
-    cached.latency_ns = 0;
-    cached.narrowest = cached.links.empty() ? kNone : narrowest(cluster_, cached.links);
-    for (LinkId l : cached.links) cached.latency_ns += cluster_.links()[l].latency_ns;
-    if (changes_)
-      for (LinkId l : cached.links) cached.latency_ns += changed_[l].second;
-  }
-  return cached;
+bool SharedNetwork<Flows>::turn(Slot& slot) {
+  if (slot.way == Ways::kNone) return false;
+  const std::uint32_t before = slot.way;
+  slot.way = ways_.of(slot.message.from, slot.message.to);
+  ways_.hold(slot.way);
+  const bool turned = !std::ranges::equal(ways_[before].links(), ways_[slot.way].links());
+  ways_.release(before);
+  return turned;
+}
+
+template <class Flows>
+void SharedNetwork<Flows>::find(Card from, Card to, Ways::Found* found) {
+  cluster_.route(from, to, found->links);
+  if (changes_) detours_.around(from, to, &found->links);
+  found->narrowest = found->links.empty() ? kNone : narrowest(cluster_, found->links);
+  found->latency = 0;
+  for (const LinkId l : found->links)
+    found->latency += cluster_.links()[l].latency_ns + (changes_ ? changed_[l].second : 0);
 }
 
 template <class Flows>
 void SharedNetwork<Flows>::send(const Message& m) {
-  const Way& way = way_of(m);
-  for (LinkId l : way.links) link_bytes_[l] += m.bytes;
-  std::uint32_t slot = free_;
-  if (slot == kNone) {
-    slot = std::uint32_t(slots_.size());
+  std::uint32_t i = free_;
+  if (i == kNone) {
+    i = std::uint32_t(slots_.size());
     slots_.emplace_back();
   } else {
-    free_ = slots_[slot].next;
+    free_ = slots_[i].next;
   }
-  const std::uint32_t queue = queue_of(m.lane, way.narrowest);
-  slots_[slot] = {m, queue, kNone, false};
-  if (way.links.empty()) slots_[slot].message.bytes = 0;
-  Queue& q = queues_[queue];
-  (q.first == kNone ? q.first : slots_[q.last].next) = slot;
-  q.last = slot;
-  agenda_.add(m.at + way.latency_ns, {Kind::message, slot});
+  Slot& slot = slots_[i];
+  slot = {.message = m, .way = Ways::kNone, .queue = 0, .next = kNone, .ready = false};
+  Nanos latency;
+  if (m.set) {
+    std::vector<LinkId>& links = routes_of_sets_[m.set];
+    if (links.empty())
+      for (const LinkSet::Leg& leg : m.set->legs) links.push_back(leg.link);
+    latency = m.set->latency;
+    slot.queue = queue_of(m.lane, m.set->narrowest);
+  } else {
+    slot.way = ways_.of(m.from, m.to);
+    ways_.hold(slot.way);
+    const Way& way = ways_[slot.way];
+    if (way.length == 0) slot.message.bytes = 0;
+    latency = way.latency;
+    slot.queue = queue_of(m.lane, way.narrowest);
+  }
+  for (const LinkId l : route(slot)) link_bytes_[l] += m.bytes;
+  Queue& q = queues_[slot.queue];
+  (q.first == kNone ? q.first : slots_[q.last].next) = i;
+  q.last = i;
+  agenda_.add(m.at + latency, {Kind::message, i});
 }
 
 // The last byte is there: the next one of the queue follows, and the receiving card takes this one.
@@ -198,7 +208,8 @@ void SharedNetwork<Flows>::end(std::uint32_t slot, std::vector<EventId>& due) {
   } else {
     due.push_back(m.id);
   }
-  for (const LinkId l : way_of(m).links) --flows_on_[l];
+  for (const LinkId l : route(slots_[slot])) --flows_on_[l];
+  if (slots_[slot].way != Ways::kNone) ways_.release(slots_[slot].way);
   Queue& q = queues_[slots_[slot].queue];
   std::erase(q.flowing, slot);
   slots_[slot].next = free_;
@@ -208,9 +219,12 @@ void SharedNetwork<Flows>::end(std::uint32_t slot, std::vector<EventId>& due) {
 
 template <class Flows>
 std::uint32_t SharedNetwork<Flows>::queue_of(std::uint32_t lane, LinkId narrowest) {
+  if (lane >= latest_queue_.size()) latest_queue_.resize(lane + 1, kNone);
+  std::uint32_t& latest = latest_queue_[lane];
+  if (latest != kNone && queues_[latest].narrowest == narrowest) return latest;
   const auto [at, fresh] = queue_of_.try_emplace(std::uint64_t(lane) << 32 | narrowest, std::uint32_t(queues_.size()));
   if (fresh) queues_.push_back({.narrowest = narrowest, .flowing = {}});
-  return at->second;
+  return latest = at->second;
 }
 
 // Lets the messages enter whose turn it is.
@@ -220,10 +234,10 @@ void SharedNetwork<Flows>::go_on(Queue& q) {
     const std::uint32_t slot = q.first;
     const Message& m = slots_[slot].message;
     for (const std::uint32_t f : q.flowing)
-      if (slots_[f].message.to == m.to || !held_up_elsewhere(slots_[f].message, q.narrowest)) return;
+      if (slots_[f].message.to == m.to || !held_up_elsewhere(slots_[f], q.narrowest)) return;
     q.first = slots_[slot].next;
     q.flowing.push_back(slot);
-    for (const LinkId l : way_of(m).links) ++flows_on_[l];
+    for (const LinkId l : route(slots_[slot])) ++flows_on_[l];
     (m.bytes == 0 ? ended_ : starting_).push_back(slot);
   }
 }
@@ -231,9 +245,9 @@ void SharedNetwork<Flows>::go_on(Queue& q) {
 // True when a link of its route gives it much less than the narrowest one does: two messages that meet at a receiver
 // for a moment are no reason to spread the sender over several, four that would go on to meet at the next one are.
 template <class Flows>
-bool SharedNetwork<Flows>::held_up_elsewhere(const Message& m, LinkId narrowest) {
+bool SharedNetwork<Flows>::held_up_elsewhere(const Slot& flowing, LinkId narrowest) {
   const auto rate = [&](LinkId l) { return bandwidth(l) / flows_on_[l]; };
-  for (const LinkId l : way_of(m).links)
+  for (const LinkId l : route(flowing))
     if (rate(l) < rate(narrowest) * kHeldUp) return true;
   return false;
 }
@@ -269,7 +283,7 @@ void SharedNetwork<Flows>::take_due(std::vector<EventId>& due) {
     std::sort(starting_.begin(), starting_.end(), before);
   for (const std::uint32_t slot : starting_) {
     const Message& m = slots_[slot].message;
-    flows_.start(slot, way_of(m).links, m.bytes, m.least_ns, now_);
+    flows_.start(slot, route(slots_[slot]), m.bytes, m.least_ns, now_);
   }
   starting_.clear();
   for (const std::uint32_t i : changes_due_) carry_out(changes_->instants()[i]);

@@ -2,9 +2,9 @@
 #pragma once
 
 #include "sim/engine/channels.hpp"
+#include "sim/engine/ways.hpp"
 #include "sim/model/booked_link.hpp"
 #include "sim/model/calendar.hpp"
-#include "sim/model/ways.hpp"
 
 namespace gccl::sim {
 

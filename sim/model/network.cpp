@@ -3,7 +3,17 @@
 namespace gccl::sim {
 
 ModelNetwork::ModelNetwork(const Cluster& cluster)
-    : links_(cluster), ways_(cluster, links_), receivers_(cluster.cards()), long_(links_, ways_, calendar_) {}
+    : links_(cluster),
+      ways_(cluster.cards(),
+            [this, &cluster](Card from, Card to, Ways::Found* found) {
+              cluster.route(from, to, found->links);
+              found->latency = 0;
+              for (const LinkId l : found->links) found->latency += cluster.links()[l].latency_ns;
+              if (!found->links.empty()) found->narrowest = links_.place(narrowest(cluster, found->links));
+              for (std::uint32_t& l : found->links) l = links_.place(l);
+            }),
+      receivers_(cluster.cards()),
+      long_(links_, ways_, calendar_) {}
 
 void ModelNetwork::send_over(const LinkSet& set, const Message& m) {
   if (m.bytes > LongMessages::kAbove || (!long_.idle() && long_.queues(m.lane, links_.place(set.narrowest))))

@@ -1,6 +1,7 @@
-#include "sim/model/ways.hpp"
+#include "sim/engine/ways.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace gccl::sim {
 
@@ -17,18 +18,21 @@ std::uint32_t Ways::acquire() {
 std::uint32_t Ways::look_up(Card from, Card to) {
   if (last_[from] != kNone) release(last_[from]);
   const std::uint32_t i = last_[from] = acquire();
-  cluster_.route(from, to, route_);
+  find_(from, to, &found_);
   Way& way = ways_[i];
   way.to = to;
-  way.length = std::uint32_t(route_.size());
+  way.length = std::uint32_t(found_.links.size());
+  way.narrowest = found_.narrowest;
   way.users = 1;
-  way.latency = 0;
-  for (const LinkId l : route_) way.latency += cluster_.links()[l].latency_ns;
-  if (way.length > 0) way.narrowest = links_.place(narrowest(cluster_, route_));
+  way.latency = found_.latency;
   if (way.length > Way::kInline) way.far = std::make_unique_for_overwrite<std::uint32_t[]>(way.length);
-  std::ranges::transform(route_, way.length > Way::kInline ? way.far.get() : way.near,
-                         [&](LinkId l) { return links_.place(l); });
+  std::ranges::copy(found_.links, way.length > Way::kInline ? way.far.get() : way.near);
   return i;
+}
+
+void Ways::find_anew() {
+  for (std::uint32_t& last : last_)
+    if (last != kNone) release(std::exchange(last, kNone));
 }
 
 }  // namespace gccl::sim

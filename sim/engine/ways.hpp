@@ -1,22 +1,24 @@
-// Routes of the model engine, each looked up once for all who are on it.
+// Routes of an engine's messages, each found once for all who are on it.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
 
-#include "sim/model/booked_link.hpp"
+#include "libgccl/base/prefetch.hpp"
+#include "sim/engine/network.hpp"
 
 namespace gccl::sim {
 
-// A route, as places of its links, and what the engine asks of it. One cache line: a message touches it at the card and
-// at its end.
+// A route, as the engine numbers its links, and what the engine asks of it. One cache line: a message touches it at the
+// card and at its end.
 struct alignas(64) Way {
   static constexpr std::uint32_t kInline = 8;
 
   Card to = ~Card(0);
   std::uint32_t length = 0;
-  std::uint32_t narrowest = 0;
+  std::uint32_t narrowest = 0;  // where there is a link
   std::uint32_t users = 0;
   Nanos latency = 0;
   std::uint32_t near[kInline];
@@ -28,7 +30,16 @@ struct alignas(64) Way {
 // Keeps the last route from each card, as rings and trees keep their peers, and those that messages in flight hold.
 class Ways {
  public:
-  Ways(const Cluster& cluster, BookedLinks& links) : cluster_(cluster), links_(links), last_(cluster.cards(), kNone) {}
+  static constexpr std::uint32_t kNone = ~0u;
+  struct Found {
+    std::vector<std::uint32_t> links;
+    std::uint32_t narrowest = 0;
+    Nanos latency = 0;
+  };
+  // Overwrites what was found before.
+  using Find = std::function<void(Card from, Card to, Found* found)>;
+
+  Ways(Card cards, Find find) : find_(std::move(find)), last_(cards, kNone) {}
 
   const Way& operator[](std::uint32_t i) const { return ways_[i]; }
   // Valid until the next call for the card, or longer where it is held.
@@ -41,18 +52,18 @@ class Ways {
   void release(std::uint32_t i) {
     if (--ways_[i].users == 0) free_.push_back(i);
   }
+  // Routes may be others from now on. Those that are held stay as they are.
+  void find_anew();
 
  private:
-  static constexpr std::uint32_t kNone = ~0u;
   std::uint32_t look_up(Card from, Card to);
   std::uint32_t acquire();
 
-  const Cluster& cluster_;
-  BookedLinks& links_;
+  Find find_;
+  Found found_;
   std::vector<std::uint32_t> last_;  // by card
   std::vector<Way> ways_;
   std::vector<std::uint32_t> free_;
-  std::vector<LinkId> route_;
 };
 
 }  // namespace gccl::sim
