@@ -5,6 +5,8 @@
 #include <limits>
 #include <utility>
 
+#include "libgccl/base/prefetch.hpp"
+
 namespace gccl::sim {
 namespace {
 
@@ -21,37 +23,51 @@ FairFlows::FairFlows(const std::vector<Link>& links) {
 }
 
 void FairFlows::start(EventId id, std::span<const LinkId> route, Count bytes, Nanos least_ns, Nanos now) {
-  clock_ = std::max(clock_, double(now));
-  if (id >= flows_.size()) flows_.resize(id + 1);
+  if (active_ == 0) clock_ = std::max(clock_, double(now));  // else it is there, to the rounding of an instant
+  if (id >= flows_.size()) {
+    flows_.resize(id + 1);
+    rates_.resize(id + 1);
+  }
   Flow& f = flows_[id];
-  f.route.clear();
   f.left = double(bytes);
-  f.rate = 0;
   f.bound = least_ns > 0 ? double(bytes) / double(least_ns) : std::numeric_limits<double>::infinity();
   f.since = clock_;
   f.instant = now;
-  f.bottleneck = kOwn;
+  rates_[id].value = 0;
   ++active_;
+  enter(id, route);
   bool alone = true;
   double rate = f.bound;
   for (const LinkId l : route) {
-    SharedLink& link = links_[l];
-    f.route.push_back({l, std::uint32_t(link.flows.size())});
-    link.flows.push_back({id, std::uint32_t(f.route.size() - 1)});
-    alone = alone && link.flows.size() == 1;
-    if (link.capacity < rate) rate = link.capacity, f.bottleneck = l;
+    alone = alone && links_[l].flows.size() == 1;
+    if (links_[l].capacity < rate) rate = links_[l].capacity, rates_[id].bottleneck = l;
   }
-  if (alone)
-    schedule(id, rate);
-  else
-    change(id);
+  if (alone) return schedule(id, rate);
+  change(id);
+  // Flows that these links hold back will have to go slower: so they need not be found later.
+  for (const LinkId l : route) change_held(l);
+}
+
+// Puts a flow that is on no link on these.
+void FairFlows::enter(EventId id, std::span<const LinkId> route) {
+  Flow& f = flows_[id];
+  if (route.size() > f.room) {
+    f.first = std::uint32_t(hops_.size());
+    f.room = std::uint32_t(route.size());
+    hops_.resize(hops_.size() + f.room);
+  }
+  f.hops = 0;
+  for (const LinkId l : route) {
+    hops_[f.first + f.hops] = {l, std::uint32_t(links_[l].flows.size())};
+    links_[l].flows.push_back({id, f.hops++});
+  }
+  rates_[id].bottleneck = kOwn;
 }
 
 Nanos FairFlows::advance(Nanos limit, std::vector<EventId>& ended) {
+  if (!changing_.empty()) set_rates();
   const std::size_t before = ended.size();
-  for (;;) {
-    if (!changing_.empty()) set_rates();
-    if (ended.size() > before && (ends_.empty() || ends_.next() > nearest_ns(clock_))) return nearest_ns(clock_);
+  while (ended.size() == before) {
     if (ends_.empty() && limit < 0) throw std::logic_error("no flow in flight ends");
     if (ends_.empty() || (limit >= 0 && ends_.next() > limit)) {
       clock_ = std::max(clock_, double(limit));
@@ -59,6 +75,13 @@ Nanos FairFlows::advance(Nanos limit, std::vector<EventId>& ended) {
     }
     take_earliest(ended);
   }
+  // Others that end in this nanosecond end with them, faster than now by what these leave. Otherwise what these leave
+  // is shared when those have begun that begin now.
+  while (!ends_.empty() && ends_.next() <= nearest_ns(clock_)) {
+    if (!changing_.empty()) set_rates();
+    take_earliest(ended);
+  }
+  return nearest_ns(clock_);
 }
 
 // Takes the flows that end first in the next instant, and those that end with them.
@@ -90,10 +113,14 @@ void FairFlows::take_earliest(std::vector<EventId>& ended) {
 void FairFlows::change_freed() {
   for (const LinkId l : freed_) {
     links_[l].freed = false;
-    for (const Place& p : links_[l].flows)
-      if (flows_[p.flow].bottleneck == l) change(p.flow);
+    change_held(l);
   }
   freed_.clear();
+}
+
+void FairFlows::change_held(LinkId link) {
+  for (const Place& p : links_[link].flows)
+    if (rates_[p.flow].bottleneck == link) change(p.flow);
 }
 
 void FairFlows::set_capacity(LinkId link, double GBps, Nanos now) {
@@ -102,20 +129,10 @@ void FairFlows::set_capacity(LinkId link, double GBps, Nanos now) {
   for (const Place& p : links_[link].flows) change(p.flow);
 }
 
-bool FairFlows::takes(EventId id, std::span<const LinkId> route) const {
-  return std::equal(route.begin(), route.end(), flows_[id].route.begin(), flows_[id].route.end(),
-                    [](LinkId l, const Hop& hop) { return l == hop.link; });
-}
-
 void FairFlows::move(EventId id, std::span<const LinkId> route, Nanos now) {
   clock_ = std::max(clock_, double(now));
   leave(id);
-  flows_[id].route.clear();
-  flows_[id].bottleneck = kOwn;
-  for (const LinkId l : route) {
-    links_[l].flows.push_back({id, std::uint32_t(flows_[id].route.size())});
-    flows_[id].route.push_back({l, std::uint32_t(links_[l].flows.size() - 1)});
-  }
+  enter(id, route);
   change(id);
   change_freed();
 }
@@ -128,28 +145,26 @@ void FairFlows::finish(EventId id) {
 
 // Its links are without it.
 void FairFlows::leave(EventId id) {
-  for (const Hop& hop : flows_[id].route) {
+  for (const Hop& hop : route(id)) {
     auto& flows = links_[hop.link].flows;
     const Place last = flows.back();
     flows[hop.place] = last;
-    flows_[last.flow].route[last.hop].place = hop.place;
+    hops_[flows_[last.flow].first + last.hop].place = hop.place;
     flows.pop_back();
     if (!std::exchange(links_[hop.link].freed, true)) freed_.push_back(hop.link);
   }
 }
 
 void FairFlows::change(EventId id) {
-  Flow& f = flows_[id];
-  if (f.changing) return;
-  f.changing = true;
+  if (std::exchange(rates_[id].changing, true)) return;
   changing_.push_back(id);
 }
 
 void FairFlows::schedule(EventId id, double rate) {
   Flow& f = flows_[id];
-  f.left = std::max(0.0, f.left - f.rate * (clock_ - f.since));
+  f.left = std::max(0.0, f.left - rates_[id].value * (clock_ - f.since));
   f.since = clock_;
-  f.rate = rate;
+  rates_[id].value = rate;
   f.ends = clock_ + f.left / rate;
   f.instant = nearest_ns(f.ends);
   if (f.noted < 0 || f.noted > f.instant) note(id);
@@ -164,84 +179,100 @@ void FairFlows::note(EventId id) {
 void FairFlows::set_rates() {
   // A flow may have ended since it was to be given a new rate.
   std::erase_if(changing_, [&](EventId id) {
-    Flow& f = flows_[id];
-    if (f.instant >= 0) return false;
-    f.changing = false;
+    if (flows_[id].instant >= 0) return false;
+    rates_[id].changing = false;
     return true;
   });
   before_.clear();
+  bounds_.clear();
   do {
     for (std::size_t i = before_.size(); i < changing_.size(); ++i) {
-      const Flow& f = flows_[changing_[i]];
-      before_.push_back(f.rate);
-      for (const Hop& hop : f.route)
-        if (!links_[hop.link].touched) {
-          links_[hop.link].touched = true;
-          touched_.push_back(hop.link);
-        }
+      fetch_ahead(changing_, i);
+      meet(changing_[i]);
     }
     fill();
   } while (add_unfair());
-  for (const LinkId l : touched_) links_[l].touched = false;
+  for (const LinkId l : touched_) links_[l].changing = 0;
   touched_.clear();
   for (std::size_t i = 0; i < changing_.size(); ++i) {
-    Flow& f = flows_[changing_[i]];
-    f.changing = false;
-    const double rate = std::exchange(f.rate, before_[i]);
+    if (i + 8 < changing_.size()) prefetch(&flows_[changing_[i + 8]], sizeof(Flow));
+    Rate& r = rates_[changing_[i]];
+    r.changing = false;
+    const double rate = std::exchange(r.value, before_[i]);
     if (std::abs(rate - before_[i]) > kEqual * rate) schedule(changing_[i], rate);
   }
   changing_.clear();
 }
 
+// What ids[i + 1] and those after it will touch, in the order in which one thing leads to the next.
+[[gnu::always_inline]] inline void FairFlows::fetch_ahead(std::span<const EventId> ids, std::size_t i) const {
+  if (i + 12 < ids.size()) prefetch(&flows_[ids[i + 12]], sizeof(Flow)), prefetch(&rates_[ids[i + 12]], sizeof(Rate));
+  if (i + 8 < ids.size()) prefetch(&hops_[flows_[ids[i + 8]].first], 64);
+  if (i + 4 < ids.size())
+    for (const Hop& hop : route(ids[i + 4])) prefetch(&links_[hop.link], sizeof(SharedLink));
+}
+
+// One more flow that changes: its links and, where it may be what holds it back, its bound.
+void FairFlows::meet(EventId id) {
+  before_.push_back(rates_[id].value);
+  double most = std::numeric_limits<double>::infinity();
+  for (const Hop& hop : route(id)) {
+    SharedLink& link = links_[hop.link];
+    if (link.changing++ == 0) touched_.push_back(hop.link);
+    most = std::min(most, link.capacity);
+  }
+  if (flows_[id].bound < most) bounds_.push_back({flows_[id].bound, kOwn, id});
+}
+
 // Progressive filling: the link that gives its flows the least is full first, and they have their rate.
 void FairFlows::fill() {
-  shares_.clear();
-  for (const EventId id : changing_) flows_[id].fixed = false;
+  shares_.assign(bounds_.begin(), bounds_.end());
+  for (const EventId id : changing_) rates_[id].fixed = false;
   for (const LinkId l : touched_) {
     SharedLink& link = links_[l];
     link.free = link.capacity;
-    link.waiting = 0;
-    for (const Place& p : link.flows) {
-      const Flow& f = flows_[p.flow];
-      if (f.changing)
-        ++link.waiting;
-      else
-        link.free -= f.rate;
-    }
+    link.waiting = link.changing;
+    if (link.waiting < link.flows.size())
+      for (const Place& p : link.flows)
+        if (const Rate& r = rates_[p.flow]; !r.changing) link.free -= r.value;
     link.free = std::max(link.free, 0.0);
-    if (link.waiting > 0) shares_.push_back({link.free / link.waiting, l, 0});
+    shares_.push_back({link.free / link.waiting, l, 0});
   }
-  for (const EventId id : changing_)
-    if (std::isfinite(flows_[id].bound)) shares_.push_back({flows_[id].bound, kOwn, id});
-  const auto later = [](const Share& a, const Share& b) { return a.rate > b.rate; };
-  std::make_heap(shares_.begin(), shares_.end(), later);
-  while (!shares_.empty()) {
-    std::pop_heap(shares_.begin(), shares_.end(), later);
-    const Share s = shares_.back();
-    shares_.pop_back();
+  std::sort(shares_.begin(), shares_.end(), [](const Share& a, const Share& b) { return a.rate < b.rate; });
+  for (std::size_t next = 0; next < shares_.size() || !grown_.empty();) {
+    const Share s = next_share(next);
     if (s.link == kOwn) {
-      if (!flows_[s.flow].fixed) fix(s.flow, s.rate, kOwn);
+      if (!rates_[s.flow].fixed) fix(s.flow, s.rate, kOwn);
       continue;
     }
     SharedLink& link = links_[s.link];
     if (link.waiting == 0) continue;
     const double share = std::max(link.free, 0.0) / link.waiting;
     if (share > s.rate * (1 + kEqual)) {  // flows that go slower elsewhere have left it more since
-      shares_.push_back({share, s.link, 0});
-      std::push_heap(shares_.begin(), shares_.end(), later);
+      grown_.push_back({share, s.link, 0});
+      std::push_heap(grown_.begin(), grown_.end(), Share::later);
       continue;
     }
     for (const Place& p : link.flows)
-      if (flows_[p.flow].changing && !flows_[p.flow].fixed) fix(p.flow, share, s.link);
+      if (const Rate& r = rates_[p.flow]; r.changing && !r.fixed) fix(p.flow, share, s.link);
   }
 }
 
+// The least of shares_ from `next` on and of grown_, which is taken.
+FairFlows::Share FairFlows::next_share(std::size_t& next) {
+  if (grown_.empty() || (next < shares_.size() && !Share::later(shares_[next], grown_.front()))) return shares_[next++];
+  std::pop_heap(grown_.begin(), grown_.end(), Share::later);
+  const Share s = grown_.back();
+  grown_.pop_back();
+  return s;
+}
+
 void FairFlows::fix(EventId id, double rate, std::uint32_t bottleneck) {
-  Flow& f = flows_[id];
-  f.fixed = true;
-  f.rate = rate;
-  f.bottleneck = bottleneck;
-  for (const Hop& hop : f.route) {
+  Rate& r = rates_[id];
+  r.fixed = true;
+  r.value = rate;
+  r.bottleneck = bottleneck;
+  for (const Hop& hop : route(id)) {
     links_[hop.link].free -= rate;
     --links_[hop.link].waiting;
   }
@@ -253,21 +284,19 @@ bool FairFlows::add_unfair() {
   const std::size_t before = changing_.size();
   for (const LinkId l : touched_) {
     const SharedLink& link = links_[l];
+    if (link.changing == link.flows.size()) continue;
     double used = 0, fastest = 0, held = std::numeric_limits<double>::infinity();
-    bool all_change = true;
     for (const Place& p : link.flows) {
-      const Flow& f = flows_[p.flow];
-      used += f.rate;
-      fastest = std::max(fastest, f.rate);
-      if (f.changing && f.bottleneck == l) held = std::min(held, f.rate);
-      all_change = all_change && f.changing;
+      const Rate& r = rates_[p.flow];
+      used += r.value;
+      fastest = std::max(fastest, r.value);
+      if (r.changing && r.bottleneck == l) held = std::min(held, r.value);
     }
-    if (all_change) continue;
     const bool full = used >= link.capacity * (1 - kEqual);
     for (const Place& p : link.flows) {
-      const Flow& f = flows_[p.flow];
-      if (f.changing) continue;
-      if (f.rate > held * (1 + kEqual) || (f.bottleneck == l && (!full || f.rate < fastest * (1 - kEqual))))
+      const Rate& r = rates_[p.flow];
+      if (r.changing) continue;
+      if (r.value > held * (1 + kEqual) || (r.bottleneck == l && (!full || r.value < fastest * (1 - kEqual))))
         change(p.flow);
     }
   }

@@ -29,12 +29,7 @@ class FairFlows {
   Nanos advance(Nanos limit, std::vector<EventId>& ended);
   // The link has this bandwidth from now on.
   void set_capacity(LinkId link, double GBps, Nanos now);
-  // The links of a flow in flight; and the rest of it takes these from now on, which are not none.
-  bool takes(EventId id, std::span<const LinkId> route) const;
-  template <class F>
-  void each_link(EventId id, F f) const {
-    for (const Hop& hop : flows_[id].route) f(hop.link);
-  }
+  // The rest of a flow in flight takes these links from now on, which are not none.
   void move(EventId id, std::span<const LinkId> route, Nanos now);
 
  private:
@@ -43,10 +38,11 @@ class FairFlows {
     EventId flow;
     std::uint32_t hop;  // the link's place in its route
   };
-  struct SharedLink {
+  struct alignas(64) SharedLink {
     double capacity;  // bytes/ns
     std::vector<Place> flows;
-    bool touched = false, freed = false;
+    bool freed = false;
+    std::uint32_t changing = 0;  // of its flows
     // While rates are found: what flows that keep theirs leave, and how many still wait for one.
     double free = 0;
     std::uint32_t waiting = 0;
@@ -55,27 +51,38 @@ class FairFlows {
     LinkId link;
     std::uint32_t place;  // in the link's flows
   };
-  struct Flow {
-    std::vector<Hop> route;
-    double left = 0, rate = 0, bound = 0;  // bytes, bytes/ns
-    double since = 0;                      // `left` is of then
-    double ends = 0;                       // at that rate
-    Nanos instant = -1;                    // in which it ends; -1: it is not in flight
-    Nanos noted = -1;                      // its first entry in the agenda, which may be earlier than that; -1: none
+  // What is read again and again while rates are found.
+  struct Rate {
+    double value = 0;  // bytes/ns
     std::uint32_t bottleneck = kOwn;
     bool changing = false;  // it is being given a rate
     bool fixed = false;     // and has it
   };
+  struct alignas(64) Flow {
+    std::uint32_t first = 0, hops = 0, room = 0;  // its route in hops_, and how long that may be there
+    double left = 0, bound = 0;                   // bytes, bytes/ns
+    double since = 0;                             // `left` is of then
+    double ends = 0;                              // at its rate
+    Nanos instant = -1;                           // in which it ends; -1: it is not in flight
+    Nanos noted = -1;  // its first entry in the agenda, which may be earlier than that; -1: none
+  };
   struct Share {
     double rate;
     std::uint32_t link, flow;  // flow: whose bound it is, where link is kOwn
+    static bool later(const Share& a, const Share& b) { return a.rate > b.rate; }
   };
 
+  std::span<const Hop> route(EventId id) const { return {&hops_[flows_[id].first], flows_[id].hops}; }
+  void fetch_ahead(std::span<const EventId> ids, std::size_t i) const;
+  void enter(EventId id, std::span<const LinkId> route);
   void take_earliest(std::vector<EventId>& ended);
   void set_rates();
+  void meet(EventId id);
   void fill();
+  Share next_share(std::size_t& next);
   bool add_unfair();
   void change(EventId id);
+  void change_held(LinkId link);
   void fix(EventId id, double rate, std::uint32_t bottleneck);
   void schedule(EventId id, double rate);
   void note(EventId id);
@@ -85,15 +92,19 @@ class FairFlows {
 
   std::vector<SharedLink> links_;
   std::vector<Flow> flows_;  // by id
+  std::vector<Rate> rates_;  // by id
+  std::vector<Hop> hops_;
   std::size_t active_ = 0;
   double clock_ = 0;               // ns; flows end between two nanoseconds, or trees would drift
   Agenda<EventId> ends_;           // by instant; entries that are not their flow's first one are stale
   std::vector<EventId> batch_;     // of it
   std::vector<EventId> changing_;  // flows that need a new rate
   std::vector<double> before_;     // their rates until now
+  std::vector<Share> bounds_;      // those of these flows that may hold them back
   std::vector<LinkId> touched_;    // the links of these
   std::vector<LinkId> freed_;      // those whose flows have ended
-  std::vector<Share> shares_;      // a heap, the least first
+  std::vector<Share> shares_;      // the least first
+  std::vector<Share> grown_;       // a heap, the least first: links that give more than they have in shares_
 };
 
 }  // namespace gccl::sim
