@@ -80,6 +80,51 @@ void add_loads(const Part& cluster, const std::vector<Card>& cards, const Groups
   m.rings_ns_per_byte = rings.busiest_ns();
 }
 
+// What can be busiest by itself: the links of each bandwidth inside nodes, and those between nodes. A card's way to its
+// NIC and its way to the other cards are busy in different steps, so they are never one part, though both are inside.
+// Left out are links whose every message also takes one and the same narrower link, as a NIC's bus does its port: they
+// are never the busiest. Looked at are the messages inside nodes and to a node's neighbour.
+std::vector<std::vector<bool>> link_parts(const Cluster& cluster, const Groups& nodes) {
+  const std::vector<Link>& links = cluster.links();
+  const auto inside = [&](LinkId l) { return links[l].tier == Tier::card || links[l].tier == Tier::node; };
+  std::unordered_map<LinkId, std::vector<LinkId>> narrower;  // of each link inside nodes
+  std::vector<LinkId> route;
+  const auto look = [&](Card from, Card to) {
+    if (from == to) return;
+    cluster.route(from, to, route);
+    for (const LinkId l : route) {
+      if (!inside(l)) continue;
+      const auto [at, fresh] = narrower.try_emplace(l);
+      if (fresh)
+        std::ranges::copy_if(route, std::back_inserter(at->second),
+                             [&](LinkId n) { return links[n].bandwidth_GBps < links[l].bandwidth_GBps; });
+      else
+        std::erase_if(at->second, [&](LinkId n) { return std::ranges::find(route, n) == route.end(); });
+    }
+  };
+  for (std::size_t k = 0; k < nodes.size(); ++k) {
+    const auto &here = nodes[k], &next = nodes[(k + 1) % nodes.size()];
+    for (std::size_t i = 0; i < here.size(); ++i) {
+      for (const Card other : here) look(here[i], other);
+      for (const std::size_t place : {i, i + 1}) look(here[i], next[place % next.size()]);
+    }
+  }
+  std::vector<double> bandwidths;
+  for (const auto& [l, others] : narrower)
+    if (others.empty()) bandwidths.push_back(links[l].bandwidth_GBps);
+  std::ranges::sort(bandwidths);
+  bandwidths.erase(std::ranges::unique(bandwidths).begin(), bandwidths.end());
+  std::vector<std::vector<bool>> parts(bandwidths.size() + 1, std::vector<bool>(links.size()));
+  for (LinkId l = 0; l < links.size(); ++l) {
+    const auto at = std::ranges::find(bandwidths, links[l].bandwidth_GBps);
+    if (!inside(l))
+      parts.back()[l] = true;
+    else if (at != bandwidths.end())
+      parts[std::size_t(at - bandwidths.begin())][l] = true;
+  }
+  return parts;
+}
+
 double inverse(double GBps) { return GBps > 0 ? 1 / GBps : 0; }
 
 CostModel without_loads(const Part& cluster, const std::vector<Card>& cards, unsigned element_bytes) {
@@ -163,10 +208,10 @@ CostModel cost_model(const Cluster& cluster, const std::vector<Card>& cards, uns
   if (m.rings.empty()) return m;
   m.parts.push_back(without_loads(Part(cluster, protocol, {.handling = true}), cards, element_bytes));
   m.parts.push_back(without_loads(Part(cluster, protocol, {.memory = true}), cards, element_bytes));
-  std::vector<Part::Kept> links{{.inside = true}, {.network = true}};
-  if (nodes.size() == 1) links = {{.inside = true, .network = true}};
-  for (const Part::Kept kept : links) {
-    const Part part(cluster, protocol, kept);
+  std::vector<std::vector<bool>> links{std::vector<bool>(cluster.links().size(), true)};
+  if (nodes.size() > 1) links = link_parts(cluster, nodes);
+  for (const std::vector<bool>& kept : links) {
+    const Part part(cluster, protocol, {.links = &kept});
     m.parts.push_back(without_loads(part, cards, element_bytes));
     add_loads(part, cards, nodes, m.parts.back());
   }

@@ -13,7 +13,8 @@ class Part final : public ChangedCluster {
  public:
   // What takes time.
   struct Kept {
-    bool handling = false, memory = false, inside = false, network = false;
+    bool handling = false, memory = false;
+    const std::vector<bool>* links = nullptr;  // by link; null: none
   };
   // Everything.
   Part(const Cluster& whole, const Protocol& protocol)
@@ -29,10 +30,9 @@ class Part final : public ChangedCluster {
       c.receive_overhead_ns = 0;
       if (!kept.memory) c.combine_GBps = c.copy_GBps = 0;
     }
-    for (Link& l : links_) {
-      l.latency_ns = 0;
-      const bool inside = l.tier == Tier::card || l.tier == Tier::node;
-      if (!(inside ? kept.inside : kept.network)) l.bandwidth_GBps = std::numeric_limits<double>::infinity();
+    for (std::size_t l = 0; l < links_.size(); ++l) {
+      links_[l].latency_ns = 0;
+      if (!kept.links || !(*kept.links)[l]) links_[l].bandwidth_GBps = std::numeric_limits<double>::infinity();
     }
   }
   // What the protocol adds to a message.

@@ -119,8 +119,8 @@ struct CostModel {
   Protocol protocol;  // whose latencies and efficiencies the hops hold; the rest is counted in predicted()
 
   // The same machine where only one kind of thing takes time: handling messages; combining and copying; links inside
-  // nodes; the network. Empty where routes are not known. What takes longest in them bounds how fast chunks follow each
-  // other when several channels are in different phases of an algorithm.
+  // nodes of one bandwidth and another; the network. Empty where routes are not known. What takes longest in them
+  // bounds how fast chunks follow each other when several channels are in different phases of an algorithm.
   std::vector<CostModel> parts;
 
   double bytes(double count) const { return count * element_bytes; }
