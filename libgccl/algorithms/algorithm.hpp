@@ -37,8 +37,8 @@ struct Algorithm {
   // carries the call.
   bool channels = false;
   // For channels without an interval: as `cost`, of the first chunk of each. Channels begin in step, all of them
-  // sending and then all of them combining; only later do they drift apart, which is what `cost` is for. Null: no
-  // difference.
+  // sending and then all of them waiting or combining; only later do they drift apart, which is what `cost` is for.
+  // Null: no difference.
   Cost (*in_step)(const Call&, const View&, const CostModel&) = nullptr;
   // Closed form for a call that is one of many chunks: nanoseconds from the end of one chunk to the end of the next,
   // where ranks pass on a chunk while the next arrives. Null where each chunk takes its turn. With in_switch asked for

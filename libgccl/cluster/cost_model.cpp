@@ -195,6 +195,7 @@ CostModel cost_without_loads(const Cluster& cluster, const std::vector<Card>& ca
                              const Protocol& protocol) {
   CostModel m = without_loads(Part(cluster, protocol), cards, element_bytes);
   m.protocol = protocol;
+  m.eager_bytes = double(cluster.eager_bytes());
   return m;
 }
 
@@ -203,6 +204,7 @@ CostModel cost_model(const Cluster& cluster, const std::vector<Card>& cards, uns
   const Part whole(cluster, protocol);
   CostModel m = without_loads(whole, cards, element_bytes);
   m.protocol = protocol;
+  m.eager_bytes = double(cluster.eager_bytes());
   const Groups nodes = by_node(cluster, cards);
   add_loads(whole, cards, nodes, m);
   if (m.rings.empty()) return m;

@@ -90,7 +90,11 @@ using Groups = std::vector<std::vector<Card>>;
 // keeps all waiting.
 inline Hop shift_of(const Messages& shift) { return {shift.mean(false).alpha_ns, shift.busiest_ns()}; }
 inline RingLoads ring_of(const Messages& m, Rank channels = 1) {
-  return {.channels = channels, .next = m.mean(true), .next_alone = m.mean(false), .busiest = shift_of(m)};
+  return {.channels = channels,
+          .next = m.mean(true),
+          .next_alone = m.mean(false),
+          .busiest = shift_of(m),
+          .slowest = m.alone()};
 }
 
 // Member i of each group sends to member i + d.

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <optional>
 #include <vector>
 
+#include "libgccl/cost/in_step.hpp"
 #include "libgccl/cost/protocol.hpp"
 #include "libgccl/schedule/call.hpp"
 
@@ -37,13 +39,19 @@ struct RingLoads {
   Hop next;        // the mean message, with what the others of its ring take of its links
   Hop next_alone;  // the same, one message at a time
   Hop busiest;     // the mean latency, and the busiest link
+  Hop slowest;     // the slowest message alone
 
   // `steps` steps of each of the rings, of messages of so many bytes. What arrives goes on at once, so a message's way
   // takes the mean of different hops; but the slowest hop is never done before it has carried every step's bytes, and a
   // rank handles and combines the messages of all rings one after the other.
-  Cost operator()(double steps, double bytes, Cost combining, Cost gap_ns) const {
+  //
+  // A message that leaves only once its receive is posted (`met`) waits for more: its receiver posts that when the
+  // message before has come, is combined and goes on. With T(r, s) the end of step s on rank r that is T(r, s) =
+  // max(T(r, s - 1), T(r - 1, s - 1)) + hop + combining, so the slowest hop's every step takes its whole latency.
+  Cost operator()(double steps, double bytes, Cost combining, Cost gap_ns, bool met) const {
+    const Cost in_turn = met ? steps * slowest(bytes) + combining : 0;
     return std::max({steps * next(bytes) + combining, busiest.alpha_ns + steps * bytes * busiest.beta_ns_per_byte,
-                     double(channels) * std::max(steps * gap_ns, combining)});
+                     double(channels) * std::max(steps * gap_ns, combining), in_turn});
   }
 };
 
@@ -81,7 +89,9 @@ struct LinkLoads {
   static const H& over(const std::vector<H>& hops, Count distance) {
     return hops[std::min<std::size_t>(std::bit_width(std::max<Count>(distance, 1)) - 1, hops.size() - 1)];
   }
-  Cost ring(double steps, double bytes, Cost combining) const { return next(steps, bytes, combining, 0); }
+  Cost ring(double steps, double bytes, Cost combining, bool met) const {
+    return next(steps, bytes, combining, 0, met);
+  }
 };
 
 struct CostModel {
@@ -116,7 +126,8 @@ struct CostModel {
   double combine_ns_per_byte = 0;  // gamma: reduction of one incoming byte
   double copy_ns_per_byte = 0;
   double element_bytes = 1;
-  Protocol protocol;  // whose latencies and efficiencies the hops hold; the rest is counted in predicted()
+  double eager_bytes = INFINITY;  // a longer message leaves only once its receive is posted
+  Protocol protocol;              // whose latencies and efficiencies the hops hold; the rest is counted in predicted()
 
   // The same machine where only one kind of thing takes time: handling messages; combining and copying; links inside
   // nodes of one bandwidth and another; the network. Empty where routes are not known. What takes longest in them
@@ -124,6 +135,7 @@ struct CostModel {
   std::vector<CostModel> parts;
 
   double bytes(double count) const { return count * element_bytes; }
+  bool met(double bytes) const { return bytes > eager_bytes; }
   // The least time between two messages of a rank that sends and receives as many.
   double exchange_gap_ns() const { return std::max(overhead_ns, receive_overhead_ns); }
   double combine(double bytes) const { return bytes * combine_ns_per_byte; }
@@ -161,26 +173,34 @@ struct CostModel {
   // bytes.
   Cost ring(double n, double crossings, const Hop& across, double steps, double bytes, Cost combining) const {
     const Cost way = steps * (crossings * across(bytes) + (n - crossings) * node(bytes)) / n + combining;
-    return crossings > 0 ? std::max(way, across.alpha_ns + steps * bytes * across.beta_ns_per_byte) : way;
+    if (crossings <= 0) return way;
+    if (met(bytes)) return std::max(way, steps * across(bytes) + combining);
+    return std::max(way, across.alpha_ns + steps * bytes * across.beta_ns_per_byte);
   }
   // The rings of v.channels channels over all ranks at once, each with messages of so many bytes.
   Cost ring(const View& v, double steps, double bytes, Cost combining) const {
-    if (!rings.empty()) return channels(v)(steps, bytes, combining, exchange_gap_ns());
+    if (!rings.empty()) return channels(v)(steps, bytes, combining, exchange_gap_ns(), met(bytes));
     const double n = v.all.size, crossings = v.nodes > 1 ? v.nodes : 0, at_once = v.channels;
     // Each crosses on a rail of its own while there are rails, and passes nearly every rank.
     CostModel shared;
+    shared.eager_bytes = eager_bytes;
     shared.node = {node.alpha_ns,
                    node.beta_ns_per_byte * std::max(1.0, v.nodes > 1 ? at_once - at_once / v.rails : at_once)};
     const Hop across{net.alpha_ns, std::max(net.beta_ns_per_byte, net_all.beta_ns_per_byte * at_once / v.rails)};
     return std::max(shared.ring(n, crossings, across, steps, bytes, combining),
                     at_once * std::max(steps * exchange_gap_ns(), combining));
   }
-  // The same while all channels are in step: nobody combines before all first messages have arrived, and when all last
-  // ones have, they are combined one after the other. Requires that routes are known.
+  // The same while all channels are in step: nobody combines before all first messages have arrived, so the link whose
+  // channels are combined last has nothing to carry until then, and when all last ones have, they are combined one
+  // after the other. Requires that routes are known.
   Cost ring_in_step(const View& v, double steps, double bytes, Cost combining) const {
     const RingLoads r = channels(v);
+    const double alone = rings[0].busiest.beta_ns_per_byte, c = combining / steps;
+    const double share = alone > 0 ? r.busiest.beta_ns_per_byte / alone : 1;  // channels on the busiest link
     const Cost all_links = steps * bytes * r.busiest.beta_ns_per_byte;
-    return std::max({steps * r.next(bytes) + combining, r.busiest.alpha_ns + all_links + combining / steps,
+    const Cost idle = idle_in_step(share, steps, r.busiest.alpha_ns + c, std::max(exchange_gap_ns(), c), bytes * alone);
+    return std::max({steps * r.next(bytes) + combining,
+                     r.busiest.alpha_ns + all_links + (r.channels - share + 2) * c + idle,
                      double(r.channels) * std::max(steps * exchange_gap_ns(), combining) + all_links / steps});
   }
   // Requires that routes are known.

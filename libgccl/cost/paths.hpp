@@ -71,7 +71,7 @@ class Paths {
   // `steps` steps of a ring of n members; see CostModel::ring.
   Cost ring(double steps, double bytes, Cost combining) const {
     if (!every_) return model_->ring(*view_, steps, bytes, combining);
-    if (traffic_->known()) return traffic_->ring(steps, bytes, combining);
+    if (traffic_->known()) return traffic_->ring(steps, bytes, combining, model_->met(bytes));
     return steps * (*every_)(bytes) + combining;
   }
   // The busiest link's share of a byte of each message while all ranks send to the next one of v.channels rings.

@@ -57,7 +57,7 @@ Cost hierarchical_all_gather_cost(const Call& c, const View& v, const CostModel&
   const double block = m.bytes(double(c.count)), nodes = v.nodes, g = CostModel::per_node(v);
   const double fold = g / v.rails;  // blocks of a node on a rail, on average
   const Hop& across = m.rail.known() ? m.rail.shift[0] : v.rails > 1 ? m.net_all : m.net;
-  const Cost inside = m.inside.known() ? m.inside.ring(g - 1, block, 0) : (g - 1) * m.node(block),
+  const Cost inside = m.inside.known() ? m.inside.ring(g - 1, block, 0, m.met(block)) : (g - 1) * m.node(block),
              over = pipelined(fold, across, block, m.exchange_gap_ns(), 2);
   // With a window full of steps inside the node no two blocks are on one hop of the rail, and the slowest one counts.
   const Cost slowest = m.rail.known() ? std::min(1.0, 2 * g / kStepsInFlight) * m.rail.next_slowest(block) : 0;

@@ -29,6 +29,11 @@ Cost ring_all_gather_blocks_cost(const Call& c, const View& v, const CostModel& 
   return std::max(m.ring(v, v.all.size - 1, block, 0), m.copy(c.in_place ? 0 : block));
 }
 
+Cost ring_all_gather_in_step(const Call& c, const View& v, const CostModel& m) {
+  if (m.rings.empty() || v.all.size == 1) return 0;
+  return m.ring_in_step(v, v.all.size - 1, m.bytes(double(largest_block(c, v.all.size))), 0);
+}
+
 }  // namespace
 
 constexpr Algorithm allgather_ring = {
@@ -40,6 +45,7 @@ constexpr Algorithm allgather_ring = {
     .make = ring_all_gather_blocks,
     .cost = ring_all_gather_blocks_cost,
     .channels = true,
+    .in_step = ring_all_gather_in_step,
 };
 constexpr Algorithm allgatherv_ring = allgather_ring.of(Collective::allgatherv);
 

@@ -29,7 +29,7 @@ Cost torus2d_all_reduce_cost(const Call& c, const View& v, const CostModel& m) {
   if (m.all.known()) {
     const bool inside = v.nodes <= 1 || (v.by_node && v.rails % v.columns == 0);
     const LinkLoads& row = inside && m.inside.known() ? m.inside : m.all;
-    return row.ring(2 * (x - 1), bytes / x, (x - 1) * m.combine(bytes / x)) + column;
+    return row.ring(2 * (x - 1), bytes / x, (x - 1) * m.combine(bytes / x), m.met(bytes / x)) + column;
   }
   // A row leaves its nodes at one place of each; columns do at all places.
   const double crossings = v.nodes <= 1 || x <= v.rails ? 0 : v.by_node ? x / v.rails : x;
