@@ -35,6 +35,12 @@ class Paths {
     if (traffic_->known()) return traffic_->pairs;
     return every_ ? *every_ : model_->shift(*view_, view_->all.size - 1);
   }
+  // The same where each waits for the one with the longest latency.
+  Hop slowest_of_pairs() const {
+    Hop hop = pairs();
+    if (traffic_->known()) hop.alpha_ns = std::max(hop.alpha_ns, traffic_->fan_in.alpha_ns);
+    return hop;
+  }
   const Hop& pairs_alone() const { return traffic_->known() ? traffic_->pairs_alone : pairs(); }
   // As `at`, among those that are left when pairs fold to a power of two: of the first positions every second one.
   Hop survivors(Count distance) const {

@@ -45,10 +45,13 @@ Schedule pairwise_all_gather_over(Group g, Turns turns, Region x) {
   }
 }
 
-// The parts arrive one behind the other and are combined in that order.
+// The parts arrive one behind the other and are combined in that order, so that the window is full of what waits for
+// the slowest of them.
 Cost pairwise_reduce_scatter_cost(Rank n, double part, const Paths& p) {
   const double combine = p.model().combine(part);
-  return combine + std::max(exchange_parts_cost(n, part, p), p.pairs_alone()(part) + (n - 2) * combine);
+  const Hop pairs = p.slowest_of_pairs();
+  return combine + std::max(pairs_train(n - 1, pairs, p.pairs_alone(), part, p.model().exchange_gap_ns(), 2),
+                            p.pairs_alone()(part) + (n - 2) * combine);
 }
 
 Cost pairwise_cost(Rank n, double bytes, const Paths& p) {
