@@ -35,10 +35,15 @@ class Paths {
     if (traffic_->known()) return traffic_->pairs;
     return every_ ? *every_ : model_->shift(*view_, view_->all.size - 1);
   }
-  // The same where each waits for the one with the longest latency.
-  Hop slowest_of_pairs() const {
+  // The same where each waits for the ones before it: the window is full of what waits for one from another node.
+  Hop pairs_in_order() const {
     Hop hop = pairs();
-    if (traffic_->known()) hop.alpha_ns = std::max(hop.alpha_ns, traffic_->fan_in.alpha_ns);
+    if (every_ || !traffic_->known() || !model_->inside.known() || view_->nodes <= 1) return hop;
+    const double others = view_->all.size - 1, near = CostModel::per_node(*view_) - 1;
+    // On nodes of different sizes the mean is of fewer near ones.
+    const double far =
+        near < others ? (others * hop.alpha_ns - near * model_->inside.pairs.alpha_ns) / (others - near) : 0;
+    hop.alpha_ns = std::max(hop.alpha_ns, std::min(far, traffic_->fan_in.alpha_ns));
     return hop;
   }
   const Hop& pairs_alone() const { return traffic_->known() ? traffic_->pairs_alone : pairs(); }

@@ -62,9 +62,11 @@ Cost hierarchical_all_gather_cost(const Call& c, const View& v, const CostModel&
   const Cost round = m.inside.known() ? m.inside.ring(g - 1, block, 0, m.met(block)) : (g - 1) * m.node(block),
              over = pipelined(fold, across, block, m.exchange_gap_ns(), 2);
   // A round of a node's blocks begins once the last send of the round before could, whose message the last receive but
-  // one brought: the last hop of each round passes concurrently with the next one's first.
-  const Cost inside =
-      std::max({(g - 2) * hop(block), (g - 1) * block * busiest.beta_ns_per_byte, (g - 1) * m.exchange_gap_ns()});
+  // one brought: the last hop of each round passes concurrently with the next one's first, which leaves behind that
+  // send and what goes along the rail.
+  const Cost behind = std::max((1 + fold) * m.overhead_ns, block * busiest.beta_ns_per_byte);
+  const Cost inside = std::max(
+      {(g - 2) * hop(block) + behind, (g - 1) * block * busiest.beta_ns_per_byte, (g - 1) * m.exchange_gap_ns()});
   // With a window full of steps inside the node no two blocks are on one hop of the rail, and the slowest one counts.
   const Cost slowest = m.rail.known() ? std::min(1.0, 2 * g / kStepsInFlight) * m.rail.next_slowest(block) : 0;
   const Cost step = std::max({inside, over, slowest, block * m.rings_ns_per_byte});

@@ -49,7 +49,7 @@ Schedule pairwise_all_gather_over(Group g, Turns turns, Region x) {
 // the slowest of them.
 Cost pairwise_reduce_scatter_cost(Rank n, double part, const Paths& p) {
   const double combine = p.model().combine(part);
-  const Hop pairs = p.slowest_of_pairs();
+  const Hop pairs = p.pairs_in_order();
   return combine + std::max(pairs_train(n - 1, pairs, p.pairs_alone(), part, p.model().exchange_gap_ns(), 2),
                             p.pairs_alone()(part) + (n - 2) * combine);
 }
