@@ -7,12 +7,20 @@ namespace gccl {
 
 namespace {
 
+// In how many full windows messages leave before the last one, and how many are in that, without one.
+struct Windows {
+  double in_flight, full, rest;
+  Windows(double messages, double steps_each)
+      : in_flight(kStepsInFlight / steps_each),
+        full(std::floor((messages - 1) / in_flight)),
+        rest(messages - 1 - full * in_flight) {}
+};
+
 Cost train(double messages, const Hop& hop, double bytes, double gap, double steps_each) {
   if (messages <= 0) return 0;
-  const double in_flight = kStepsInFlight / steps_each;
-  const double batches = std::floor((messages - 1) / in_flight), rest = messages - 1 - batches * in_flight;
+  const Windows w(messages, steps_each);
   // While a full window passes, either its messages' gaps or the oldest message's whole time.
-  return batches * std::max(in_flight * gap, hop(bytes)) + rest * gap + hop(bytes);
+  return w.full * std::max(w.in_flight * gap, hop(bytes)) + w.rest * gap + hop(bytes);
 }
 
 }  // namespace
@@ -22,8 +30,14 @@ Cost pipelined(double messages, const Hop& hop, double bytes, double overhead_ns
 }
 
 Cost pairs_train(double messages, const Hop& pairs, const Hop& alone, double bytes, double gap_ns, double steps_each) {
+  if (messages <= 0) return 0;
+  const Windows w(messages, steps_each);
   const Hop one{pairs.alpha_ns, std::max(pairs.beta_ns_per_byte, alone.beta_ns_per_byte)};
-  return train(messages, one, bytes, std::max(gap_ns, bytes * pairs.beta_ns_per_byte), steps_each);
+  const double share = bytes * pairs.beta_ns_per_byte;
+  // Those of the last window leave one gap after the other. Each takes as long as its own way, and all of them what
+  // they share: where every pair has a link of its own, nothing.
+  return w.full * std::max(w.in_flight * std::max(gap_ns, share), one(bytes)) +
+         std::max(w.rest * gap_ns + one(bytes), one.alpha_ns + (w.rest + 1) * share);
 }
 
 Cost meeting(Cost whole, Cost busiest, double in_flight) {
