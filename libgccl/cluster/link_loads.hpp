@@ -94,6 +94,7 @@ inline RingLoads ring_of(const Messages& m, Rank channels = 1) {
           .next = m.mean(true),
           .next_alone = m.mean(false),
           .busiest = shift_of(m),
+          .together = m.mean(true),
           .slowest = m.alone()};
 }
 

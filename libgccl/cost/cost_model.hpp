@@ -39,6 +39,7 @@ struct RingLoads {
   Hop next;        // the mean message, with what the others of its ring take of its links
   Hop next_alone;  // the same, one message at a time
   Hop busiest;     // the mean latency, and the busiest link
+  Hop together;    // the mean message, with what those of all rings take of its links
   Hop slowest;     // the slowest message alone
 
   // `steps` steps of each of the rings, of messages of so many bytes. What arrives goes on at once, so a message's way
@@ -192,13 +193,19 @@ struct CostModel {
   }
   // The same while all channels are in step: nobody combines before all first messages have arrived, so the link whose
   // channels are combined last has nothing to carry until then, and when all last ones have, they are combined one
-  // after the other. Requires that routes are known.
+  // after the other. In step a message comes round no faster than its mean hop with all others on it; for what that
+  // takes longer than the busiest link's share, this link is idle, and so it is while a message waits for its receive
+  // (`met`). Requires that routes are known.
   Cost ring_in_step(const View& v, double steps, double bytes, Cost combining) const {
     const RingLoads r = channels(v);
     const double alone = rings[0].busiest.beta_ns_per_byte, c = combining / steps;
-    const double share = alone > 0 ? r.busiest.beta_ns_per_byte / alone : 1;  // channels on the busiest link
-    const Cost all_links = steps * bytes * r.busiest.beta_ns_per_byte;
-    const Cost idle = idle_in_step(share, steps, r.busiest.alpha_ns + c, std::max(exchange_gap_ns(), c), bytes * alone);
+    // Channels on the busiest link, and in the mean.
+    const double own = rings[0].together.beta_ns_per_byte, mean = own > 0 ? r.together.beta_ns_per_byte / own : 1;
+    const double share = std::max(alone > 0 ? r.busiest.beta_ns_per_byte / alone : 1, mean);
+    const Cost busiest = bytes * r.busiest.beta_ns_per_byte, all_links = steps * busiest;
+    const Cost latency = std::max(r.together(bytes) - busiest, met(bytes) ? r.slowest.alpha_ns : 0);
+    const Cost idle =
+        idle_in_step(share, steps, latency + c, std::max(exchange_gap_ns(), c), bytes * (share > mean ? alone : own));
     return std::max({steps * r.next(bytes) + combining,
                      r.busiest.alpha_ns + all_links + (r.channels - share + 2) * c + idle,
                      double(r.channels) * std::max(steps * exchange_gap_ns(), combining) + all_links / steps});
@@ -210,6 +217,7 @@ struct CostModel {
     // Orders come round again, and the rest of a round loads its links in addition to the whole ones.
     RingLoads more = rings.back();
     const Rank rest = v.channels % more.channels;
+    more.together.beta_ns_per_byte *= double(v.channels) / more.channels;
     more.busiest.beta_ns_per_byte *= v.channels / more.channels;
     if (rest > 0)
       more.busiest.beta_ns_per_byte +=

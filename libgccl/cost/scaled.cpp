@@ -6,7 +6,7 @@ namespace {
 void scale(double by, Hop& h) { h.alpha_ns *= by; }
 void scale(double by, TreeLevel& l) { scale(by, l.one); }
 void scale(double by, RingLoads& r) {
-  for (Hop* h : {&r.next, &r.next_alone, &r.busiest, &r.slowest}) scale(by, *h);
+  for (Hop* h : {&r.next, &r.next_alone, &r.busiest, &r.together, &r.slowest}) scale(by, *h);
 }
 template <class T>
 void scale(double by, std::vector<T>& all) {
