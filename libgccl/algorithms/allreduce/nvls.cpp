@@ -23,7 +23,12 @@ Cost nvls_all_reduce_cost(const Call& c, const View& v, const CostModel& m) {
 }
 
 Cost nvls_all_reduce_interval(const Call& c, const View& v, const CostModel& m, const Slicing& s) {
-  return switch_interval(*m.node_switch, v.all.size, m.bytes(double(c.count)), s.lanes, m.exchange_gap_ns());
+  const double bytes = m.bytes(double(c.count));
+  const Hop& hop = *m.node_switch;
+  // The first chunks of all lanes reduce at once, and then nothing does while they multicast, nor while the last ones
+  // do.
+  return after_in_step(switch_interval(hop, v.all.size, bytes, s.lanes, m.exchange_gap_ns()), 2 * hop(bytes),
+                       2 * hop(double(s.lanes) * bytes), s);
 }
 
 }  // namespace

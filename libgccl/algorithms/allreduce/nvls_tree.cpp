@@ -85,6 +85,25 @@ Cost nvls_tree_all_reduce_cost(const Call& c, const View& v, const CostModel& m)
   return total;
 }
 
+// On one node and on two a chunk begins to reduce while the one before it in its lane is on its way, so the links are
+// busy all the time, but for what the first chunks of all lanes, which are in step, and the last ones wait for each
+// other. On two nodes each part crosses once in each direction.
+Cost interval_on_few_nodes(const Call& c, const View& v, const CostModel& m, const Slicing& s) {
+  const double bytes = m.bytes(double(c.count)), part = bytes / v.rails, lanes = double(s.lanes);
+  const Hop& inside = *m.node_switch;
+  const Cost links = switch_links(inside, CostModel::per_node(v), bytes);
+  Call first = c;
+  first.count = c.count * s.lanes;
+  const Cost one = nvls_tree_all_reduce_cost(c, v, m), block = nvls_tree_all_reduce_cost(first, v, m);
+  Cost interval;
+  if (v.nodes == 1)
+    interval = std::max({links, 2 * m.exchange_gap_ns(), (one - inside.alpha_ns) / (2 * lanes)});
+  else
+    interval = std::max({links + 2 * inside.alpha_ns / (lanes * lanes), part * between_nodes(v, m).beta_ns_per_byte,
+                         m.combine(part) * (s.lanes > 1 ? 2 : 3), 3 * m.exchange_gap_ns()});
+  return after_in_step(interval, one, block, s);
+}
+
 // What the ports reach of their rates; how much of a chunk's own way through a node its channel waits for, and how much
 // of that all channels' first chunks, which are in one phase at a time, add in bytes. Fitted to both engines' times on
 // 64 ranks of dgx-h100-superpod-2048 (1 GiB, 1 to 32 channels of 2 to 64 chunks), within 15 % of their mean.
@@ -99,19 +118,19 @@ constexpr double kLevelsOfFit = 3, kDriftOfLevel = 0.03, kLevelInStep = 0.8;
 // lane begins to reduce a chunk when the one before it is on its way to the next node.
 Cost nvls_tree_all_reduce_interval(const Call& c, const View& v, const CostModel& m, const Slicing& s) {
   const double bytes = m.bytes(double(c.count)), part = bytes / v.rails, g = CostModel::per_node(v);
+  if (v.nodes <= 2) return interval_on_few_nodes(c, v, m, s);
   const Cost inside = switch_interval(*m.node_switch, g, bytes, s.lanes, m.exchange_gap_ns());
-  if (v.nodes == 1) return inside;
   const Hop hop = between_nodes(v, m);
   const double trees = m.rail.known() ? m.rail.trees_ns_per_byte : 4 * m.net_all.beta_ns_per_byte;
-  const double share = s.lanes > 1 || v.nodes == 2 ? 1.0 / 2 : v.nodes == 3 ? 2.0 / 3 : 3.0 / 4;
+  const double share = s.lanes > 1 ? 1.0 / 2 : v.nodes == 3 ? 2.0 / 3 : 3.0 / 4;
   const Cost port = part * trees * share / kPortsReached, combining = m.combine(part) * (s.lanes > 1 ? 2 : 3);
   const Cost latencies = inside_nodes(0, v, m) + 2 * hop.alpha_ns;
-  const Cost passing = (v.nodes == 2 ? 2 : 4) * part * hop.beta_ns_per_byte + m.combine(part);
+  const Cost passing = 4 * part * hop.beta_ns_per_byte + m.combine(part);
   const Cost way = inside_nodes(bytes, v, m) - inside_nodes(0, v, m) + passing;
   const Cost channel = (kLatenciesInChannel * latencies + kWayInChannel * way) / double(s.lanes);
   const double deep = s.lanes > 1 ? std::max(0.0, std::floor(std::log2(double(v.nodes))) - kLevelsOfFit) : 0;
   const Cost step = (kWayInStep * way * double(s.lanes) + kLevelInStep * deep * passing) / double(s.shares);
-  const Cost gaps = (v.nodes == 2 ? 3 : 5) * m.exchange_gap_ns();
+  const Cost gaps = 5 * m.exchange_gap_ns();
   return std::max({combining, gaps, std::max(inside, port) * (1 + kDriftOfLevel * deep) + channel + step});
 }
 
