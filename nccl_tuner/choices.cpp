@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "libgccl/base/limits.hpp"
 #include "libgccl/cluster/cost_model.hpp"
@@ -147,14 +148,16 @@ void Choices::plan(const std::string& file, Rank ranks, Rank nodes, std::string*
       return Choice{.algorithm = *nccl_algorithm(*p.algorithm),
                     .protocol = nccl_protocol(models[p.protocol].protocol.name)};
     };
-    // Sizes twice as long as the one before; where the choice changes between two, at which size it does.
+    // Sizes a quarter longer than the one before, since near choices take turns within a factor of two; where the
+    // choice changes between two, at which size it does.
     std::optional<Choice> last = chosen(0);
     if (!last) continue;
     planned_[f].push_back({0, *last});
-    for (Count bytes = kElementBytes; bytes <= kBytesMax; bytes *= 2) {
+    Count before = 0;
+    for (Count bytes = kElementBytes; bytes <= kBytesMax; bytes += std::max(bytes / 4, Count(kElementBytes))) {
       const std::optional<Choice> here = chosen(bytes);
       if (!here) continue;
-      for (Count low = bytes / 2; here != last; low = planned_[f].back().from) {
+      for (Count low = std::exchange(before, bytes); here != last; low = planned_[f].back().from) {
         Count high = bytes;
         while (high - low > std::max<Count>(unit, low / 64)) {
           const Count middle = low + (high - low) / 2;
