@@ -36,6 +36,17 @@ struct Algorithm {
   // Its channels have orders of their own (channel.hpp), and `cost` takes view.channels of them at once, each of which
   // carries the call.
   bool channels = false;
+  // `cost` takes view.channels channels at once, of one chunk each, although they have one order.
+  bool at_once = false;
+  // Elsewhere: each of its steps waits for the one before, and all of them take alike, so that a port is idle while a
+  // message is in its latency, unless other channels' messages pass.
+  bool rounds = false;
+  // Its links inside nodes and between them are busy at the same time: channels of one chunk are in no different
+  // phases.
+  bool one_phase = false;
+  // Its messages hold several blocks side by side. In more than one chunk each of them is a message of its own, which
+  // `cost` does not know, so it is not cut up where others can be.
+  bool runs = false;
   // For channels without an interval: as `cost`, of the first chunk of each. Channels begin in step, all of them
   // sending and then all of them waiting or combining; only later do they drift apart, which is what `cost` is for.
   // Null: no difference.

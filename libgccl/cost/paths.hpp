@@ -16,6 +16,8 @@ class Paths {
       : model_(&m), every_(&every), traffic_(&traffic) {}
 
   const CostModel& model() const { return *model_; }
+  // That send at once.
+  Rank channels() const { return view_ ? view_->channels : 1; }
   // While every rank exchanges with the one at rank xor distance, or sends to the one at rank + distance, at once.
   const Hop& at(Count distance) const {
     if (traffic_->known()) return LinkLoads::over(traffic_->exchange, distance);

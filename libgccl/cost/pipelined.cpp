@@ -10,8 +10,8 @@ namespace {
 // In how many full windows messages leave before the last one, and how many are in that, without one.
 struct Windows {
   double in_flight, full, rest;
-  Windows(double messages, double steps_each)
-      : in_flight(kStepsInFlight / steps_each),
+  Windows(double messages, double steps_each, double channels = 1)
+      : in_flight(channels * kStepsInFlight / steps_each),
         full(std::floor((messages - 1) / in_flight)),
         rest(messages - 1 - full * in_flight) {}
 };
@@ -29,9 +29,10 @@ Cost pipelined(double messages, const Hop& hop, double bytes, double overhead_ns
   return train(messages, hop, bytes, std::max(overhead_ns, bytes * hop.beta_ns_per_byte), steps_each);
 }
 
-Cost pairs_train(double messages, const Hop& pairs, const Hop& alone, double bytes, double gap_ns, double steps_each) {
+Cost pairs_train(double messages, const Hop& pairs, const Hop& alone, double bytes, double gap_ns, double steps_each,
+                 Rank channels) {
   if (messages <= 0) return 0;
-  const Windows w(messages, steps_each);
+  const Windows w(double(channels) * messages, steps_each, double(channels));
   const Hop one{pairs.alpha_ns, std::max(pairs.beta_ns_per_byte, alone.beta_ns_per_byte)};
   const double share = bytes * pairs.beta_ns_per_byte;
   // Those of the last window leave one gap after the other. Each takes as long as its own way, and all of them what
@@ -82,7 +83,8 @@ Cost fan_in(const View& v, const CostModel& m, double bytes) {
 
 Cost all_pairs(const View& v, const CostModel& m, double bytes, double steps_each) {
   const double n = v.all.size, far = v.nodes > 1 ? n - n / v.nodes : 0;
-  if (m.all.known()) return pairs_train(n - 1, m.all.pairs, m.all.pairs_alone, bytes, m.exchange_gap_ns(), steps_each);
+  if (m.all.known())
+    return pairs_train(n - 1, m.all.pairs, m.all.pairs_alone, bytes, m.exchange_gap_ns(), steps_each, v.channels);
   return pipelined(far, n > v.nodes ? m.net_all : m.net, bytes, m.exchange_gap_ns(), steps_each) +
          pipelined(n - 1 - far, m.node, bytes, m.exchange_gap_ns(), steps_each);
 }

@@ -5,7 +5,7 @@
 #include <array>
 #include <bit>
 
-#include "libgccl/cost/cost_model.hpp"
+#include "libgccl/cost/bunch.hpp"
 
 namespace gccl {
 
@@ -18,18 +18,25 @@ struct Span {
 // has not touched wait for nobody (never so for a power of two).
 class Rounds {
  public:
-  Rounds(Rank ranks, Cost overhead_ns, bool reduces)
-      : overhead_ns_(overhead_ns), reduces_(reduces), each_waits_(std::has_single_bit(ranks)) {}
+  // With several channels, of the last one of them. Where parts lie from the last place to the first, messages are two.
+  Rounds(Rank ranks, Rank channels, const CostModel& m, bool reduces)
+      : overhead_ns_(double(channels) * m.overhead_ns),
+        reduces_(reduces),
+        each_waits_(std::has_single_bit(ranks)),
+        bunch_(channels, m.exchange_gap_ns() * (each_waits_ ? 1 : 2)),
+        left_(bunch_.begin()) {}
 
-  // The next round, over that hop; `combining` is what it takes to add what it brings. When that is done.
+  // The next round, over that hop, of so many bytes for each channel; `combining` is what it takes to add what one of
+  // them brings. When that is done.
   Cost add(Span s, double bytes, const Hop& hop, Cost combining = 0) {
     Cost begin = each_waits_ ? std::max(left_, end_) : left_;
     for (std::size_t i = 0; i < count_ && !each_waits_; ++i) {
       const Span &touched = reduces_ ? done_[i].span : s, &other = reduces_ ? s : done_[i].span;
       if (other.distance < touched.length) begin = std::max(begin, done_[i].end);
     }
-    left_ = begin + std::max(overhead_ns_, bytes * hop.beta_ns_per_byte);
-    const Cost end = begin + hop(bytes) + combining;
+    const Cost arrived = bunch_.pass(begin, hop, bytes);
+    left_ = std::max(begin + overhead_ns_, arrived - hop.alpha_ns);
+    const Cost end = bunch_.combine(arrived, combining);
     end_ = std::max(end_, end);
     done_[count_++] = {s, end};
     return end;
@@ -44,9 +51,10 @@ class Rounds {
   };
   Cost overhead_ns_;
   bool reduces_, each_waits_;
+  Bunch bunch_;
   std::array<Done, 32> done_;
   std::size_t count_ = 0;
-  Cost left_ = 0, end_ = 0;
+  Cost left_, end_ = 0;
 };
 
 }  // namespace gccl

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "libgccl/cost/pipelined.hpp"
 #include "libgccl/select/plan.hpp"
 
 namespace gccl {
@@ -14,10 +15,11 @@ namespace {
 // ranks of dgx-h100-superpod-2048 (1 GiB, 2 to 64 channels of 1 to 64 chunks). Channels of one chunk are apart, too, as
 // their messages pass ports one after the other: rabenseifner, hierarchical and swing (4 and 64 MiB, LL128; 32 ranks of
 // that cluster and of alps-gh200-2048, 16 of polaris) take on the flow engine with 4, 8 and 16 of them 0.88, 0.84 and
-// 0.83 of the time of one in the mean, and by this 0.90, 0.86 and 0.85; apart by 9 % in the median, 31 % at worst.
-double in_step(Count chunks_each, Count channels, bool staggered) {
+// 0.83 of the time of one in the mean, and by this 0.90, 0.86 and 0.85; apart by 9 % in the median, 31 % at worst. Not
+// so where there is one phase only.
+double in_step(Count chunks_each, Count channels, bool staggered, bool one_phase) {
   if (channels > 1 && staggered) return 0.05 + 0.4 / double(channels);
-  if (chunks_each == 1 && channels > 2) return std::max(0.35, 2 / double(channels));
+  if (chunks_each == 1 && channels > 2 && !one_phase) return std::max(0.35, 2 / double(channels));
   return 1 / (1 + double(chunks_each - 1) * (double(channels) - std::min(2.0, double(channels))) / 24);
 }
 
@@ -98,7 +100,19 @@ Prediction::Chunk& Prediction::known(Count shares) {
 Cost Prediction::interval_between(const Chunk& chunk, const Slicing& s, Cost serial) const {
   if (model_.parts.empty()) return serial;
   return chunk.busiest + std::max(0.0, serial - chunk.busiest) * in_step((s.shares + s.lanes - 1) / s.lanes, s.lanes,
-                                                                         algorithm_.staggers(s.shares, s.lanes));
+                                                                         algorithm_.staggers(s.shares, s.lanes),
+                                                                         algorithm_.one_phase);
+}
+
+// What of the latencies of channels of one chunk passes while other channels' messages do. Rounds would all wait at
+// once in step, of which a chunk has as many as messages to handle one after the other; they take alike.
+Cost Prediction::hidden_latency(const Chunk& chunk, double channels, Cost serial) {
+  if (!algorithm_.rounds) return 0;
+  const Cost gap = model_.exchange_gap_ns();
+  const double steps = gap > 0 ? chunk.handling / gap : 0;
+  if (steps < 2) return 0;
+  const Cost each = latency() / steps;
+  return (steps - 1) * each - idle_in_step(channels, steps, each, gap, serial / steps);
 }
 
 // Without what the protocol takes for each operation.
@@ -117,8 +131,9 @@ Cost Prediction::work(const Slicing& slicing) {
   }
   const Count shares = std::min(slicing.shares, call_.count), lanes = std::min(slicing.lanes, shares);
   const Count each = (shares + lanes - 1) / lanes;
+  const bool at_once = algorithm_.at_once && each == 1 && lanes > 1;
   Chunk chunk{};
-  if (algorithm_.channels) {
+  if (algorithm_.channels || at_once) {
     View view = view_;
     view.channels = Rank(lanes);
     chunk = chunk_of(chunk_call(slicing.shares), view);
@@ -127,6 +142,7 @@ Cost Prediction::work(const Slicing& slicing) {
     if (!passed_on_ && !before.by_parts) add_parts(before, chunk_call(slicing.shares));
     chunk = before;
   }
+  if (at_once) return limited_ ? std::max(chunk.one, latency() + chunk.channel) : chunk.one;
   const bool takes_turns = !passed_on_ && !algorithm_.channels;
   Cost one = chunk.one;
   const Cost serial = takes_turns ? std::max(0.0, one - latency()) : 0;
@@ -137,7 +153,7 @@ Cost Prediction::work(const Slicing& slicing) {
     view.channels = Rank(lanes);
     return double(each - 1) * one + std::max(one, algorithm_.in_step(chunk_call(slicing.shares), view, model_));
   }
-  Cost turns = one, interval = 0, handling = 0;
+  Cost turns = one, interval = 0, handling = 0, hidden = 0;
   if (passed_on_) {
     const Call part = chunk_call(slicing.shares);
     View view = view_;
@@ -156,11 +172,12 @@ Cost Prediction::work(const Slicing& slicing) {
     }
     // All ranks do alike, and none is done before it has handled all its messages.
     if (!model_.parts.empty()) handling = messages * chunk.handling;
+    if (each == 1 && lanes > 1) hidden = hidden_latency(chunk, double(lanes), serial);
   }
   for (const Tuning::Rate& r : tuning_.rates)
     if (r.algorithm == &algorithm_ || (r.algorithm->kind == algorithm_.kind && r.algorithm->name == algorithm_.name))
       interval /= r.fraction;
-  return std::max({turns, handling, one + double(shares - 1) * std::min(interval, one)});
+  return std::max({turns, handling, one + double(shares - 1) * std::min(interval, one) - hidden});
 }
 
 // Forms are sums and maxima of what a message takes and what its bytes take, so that chunks together take no less than

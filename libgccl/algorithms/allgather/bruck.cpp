@@ -38,12 +38,12 @@ Cost bruck_all_gather_cost(const Call& c, const View& v, const CostModel& m) {
   const Rank n = v.all.size;
   const double block = m.bytes(double(c.count));
   // Two timelines: the exchanges, and the copies of what they bring.
-  Rounds exchanges(v.all.size, m.overhead_ns, false);
-  Cost copied = m.copy(block) * ((n > 1) + !c.in_place);
+  Rounds exchanges(v.all.size, v.channels, m, false);
+  Cost copied = double(v.channels) * m.copy(block) * ((n > 1) + !c.in_place);
   for (Rank d = 1; d < n; d *= 2) {
     const Rank length = std::min(d, n - d);
     const double bytes = double(length) * block;
-    copied = std::max(copied, exchanges.add({d, length}, bytes, m.round(v, d))) + m.copy(bytes);
+    copied = std::max(copied, exchanges.add({d, length}, bytes, m.round(v, d))) + double(v.channels) * m.copy(bytes);
   }
   return copied;
 }
@@ -59,6 +59,7 @@ constexpr Algorithm allgather_bruck = {
     .make = bruck_all_gather,
     .scratch = bruck_all_gather_scratch,
     .cost = bruck_all_gather_cost,
+    .at_once = true,
 };
 
 }  // namespace gccl

@@ -36,6 +36,7 @@ constexpr Algorithm allgather_direct = {
     .bytes = "(n-1) b",
     .make = direct_all_gather,
     .cost = direct_all_gather_cost,
+    .at_once = true,
 };
 constexpr Algorithm allgatherv_direct = allgather_direct.of(Collective::allgatherv);
 

@@ -84,6 +84,8 @@ constexpr Algorithm allgather_hierarchical = {
     .bytes = "(n-1) b",
     .make = hierarchical_all_gather,
     .cost = hierarchical_all_gather_cost,
+    .rounds = true,
+    .one_phase = true,
 };
 
 }  // namespace gccl

@@ -28,6 +28,7 @@ constexpr Algorithm allreduce_pairwise = {
     .fits = crossbar_ranks,
     .limit = kCrossbarRanksLimit,
     .cost = vector_cost<pairwise_cost>,
+    .at_once = true,
 };
 
 }  // namespace gccl

@@ -25,6 +25,7 @@ constexpr Algorithm allreduce_rabenseifner = {
     .bytes = "2 (n-1)/n V",
     .make = all_reduce<rabenseifner_all_reduce>,
     .cost = vector_cost<rabenseifner_all_reduce_cost>,
+    .at_once = true,
     .staggered = true,
 };
 

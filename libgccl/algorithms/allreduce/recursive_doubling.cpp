@@ -3,6 +3,7 @@
 #include "libgccl/algorithms/parts/all_reduce.hpp"
 #include "libgccl/algorithms/parts/folded.hpp"
 #include "libgccl/algorithms/table.hpp"
+#include "libgccl/cost/bunch.hpp"
 
 namespace gccl {
 namespace {
@@ -23,8 +24,10 @@ Schedule recursive_doubling_all_reduce(Group g, Region in, Region out) {
 }
 
 Cost recursive_doubling_all_reduce_cost(Rank n, double bytes, const Paths& p) {
-  Cost total = fold_cost(n, bytes, p);
-  for (Rank d = 1; d < std::bit_floor(n); d *= 2) total += p.folded(n, d)(bytes) + p.model().combine(bytes);
+  Bunch bunch(p.channels(), p.model().exchange_gap_ns());
+  Cost total = bunch.begin() + fold_cost(n, double(p.channels()) * bytes, p);
+  for (Rank d = 1; d < std::bit_floor(n); d *= 2)
+    total = bunch.combine(bunch.pass(total, p.folded(n, d), bytes), p.model().combine(bytes));
   return total;
 }
 
@@ -36,6 +39,7 @@ constexpr Algorithm allreduce_recursive_doubling = {
     .bytes = "log2 n V; other n: (floor(log2 n) + 1) V",
     .make = all_reduce<recursive_doubling_all_reduce>,
     .cost = vector_cost<recursive_doubling_all_reduce_cost>,
+    .at_once = true,
 };
 
 }  // namespace gccl

@@ -77,6 +77,7 @@ constexpr Algorithm allreduce_swing = {
     .bytes = "2 (n-1)/n V; other n: (3 - 2/p) V",
     .make = all_reduce<swing_all_reduce>,
     .cost = vector_cost<swing_all_reduce_cost>,
+    .one_phase = true,
 };
 
 }  // namespace gccl

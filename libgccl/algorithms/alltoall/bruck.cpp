@@ -3,6 +3,7 @@
 // Any n. Scratch: n + 2 floor(n/2) blocks.
 #include "libgccl/algorithms/parts/run.hpp"
 #include "libgccl/algorithms/table.hpp"
+#include "libgccl/cost/bunch.hpp"
 
 namespace gccl {
 namespace {
@@ -41,10 +42,11 @@ Count bruck_all_to_all_scratch(const Call& c, const View& v, Share mine) {
 Cost bruck_all_to_all_cost(const Call& c, const View& v, const CostModel& m) {
   const Count n = v.all.size;
   const double block = m.bytes(double(c.count));
-  Cost t = m.copy(double(n - c.in_place) * block);
+  Bunch bunch(v.channels, m.exchange_gap_ns());
+  Cost t = bunch.begin() + double(v.channels) * m.copy(double(n - c.in_place) * block);
   for (Count d = 1; d < n; d *= 2) {
     const double bytes = double(with_bit(n, d)) * block;
-    t += m.round(v, d, true)(bytes) + 2 * m.copy(bytes);
+    t = bunch.combine(bunch.pass(t, m.round(v, d, true), bytes), 2 * m.copy(bytes));
   }
   return t;
 }
@@ -60,6 +62,7 @@ constexpr Algorithm alltoall_bruck = {
     .make = bruck_all_to_all,
     .scratch = bruck_all_to_all_scratch,
     .cost = bruck_all_to_all_cost,
+    .at_once = true,
 };
 
 }  // namespace gccl

@@ -56,6 +56,7 @@ constexpr Algorithm alltoall_pairwise = {
     .make = pairwise_all_to_all,
     .scratch = pairwise_all_to_all_scratch,
     .cost = pairwise_all_to_all_cost,
+    .at_once = true,
 };
 constexpr Algorithm alltoallv_pairwise = alltoall_pairwise.of(Collective::alltoallv);
 

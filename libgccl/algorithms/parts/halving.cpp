@@ -80,7 +80,7 @@ const Hop& hop_of(Rank n, unsigned k, bool near_first, const Paths& p) {
 }  // namespace
 
 Cost halving_reduce_scatter_cost(Rank n, double part_bytes, bool near_first, const Paths& p) {
-  Rounds all(n, p.model().overhead_ns, true);
+  Rounds all(n, p.channels(), p.model(), true);
   for (unsigned k = 0; k < rounds(n); ++k) {
     const Span s = span_of(n, k);
     const double bytes = s.length * part_bytes;
@@ -90,7 +90,7 @@ Cost halving_reduce_scatter_cost(Rank n, double part_bytes, bool near_first, con
 }
 
 Cost doubling_all_gather_cost(Rank n, double part_bytes, bool near_first, const Paths& p) {
-  Rounds all(n, p.model().overhead_ns, false);
+  Rounds all(n, p.channels(), p.model(), false);
   for (unsigned k = rounds(n); k-- > 0;) {
     const Span s = span_of(n, k);
     all.add(s, s.length * part_bytes, hop_of(n, k, near_first, p));

@@ -23,6 +23,7 @@ constexpr Algorithm reduce_scatter_pairwise = {
     .bytes = "(n-1) b",
     .make = pairwise_reduce_scatter,
     .cost = vector_cost<pairwise_reduce_scatter_cost>,
+    .at_once = true,
 };
 constexpr Algorithm reduce_scatterv_pairwise = reduce_scatter_pairwise.of(Collective::reduce_scatterv);
 

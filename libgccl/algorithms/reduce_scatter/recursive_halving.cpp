@@ -37,6 +37,7 @@ constexpr Algorithm reduce_scatter_recursive_halving = {
     .make = recursive_halving_reduce_scatter,
     .scratch = recursive_halving_reduce_scatter_scratch,
     .cost = vector_cost<reduce_scatter_recursive_halving_over>,
+    .at_once = true,
 };
 
 }  // namespace gccl
