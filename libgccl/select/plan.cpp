@@ -12,10 +12,10 @@ namespace gccl {
 namespace {
 
 // Chunks of fewer bytes are not looked for: latencies and overheads are all they are.
-constexpr double kChunkBytesMin = 32 << 10;
+constexpr double kChunkBytesMin = 8 << 10;
 // Of two ways to cut a call up whose predictions differ by less the one with fewer chunks is taken: it is simulated
 // sooner, and its prediction depends less on how well chunks overlap.
-constexpr double kNearly = 1.03;
+constexpr double kNearly = 1.01;
 // What is above the lowest prediction by no more than rounding may still be it.
 constexpr double kSurely = 1 + 1e-6;
 // By powers of two, of as many chunks in as many channels at most, and once more from another number of channels on.
@@ -80,7 +80,7 @@ Sliced searched(Prediction& prediction, const Algorithm& algorithm, const Call& 
                 const CostModel& model, const Tuning& tuning, const ChunksMax& most_of, Cost most_ns) {
   const Slicing whole{.shares = 1, .lanes = 1, .window = tuning.window};
   const Cost at_once = prediction.of(whole);
-  if (!algorithm.cost || view.all.size <= 1 || has_counts(call.kind)) return {whole, at_once};
+  if (!algorithm.cost || algorithm.runs || view.all.size <= 1 || has_counts(call.kind)) return {whole, at_once};
   // A block is cut up no finer than a vector of all blocks.
   const double bytes = vector_bytes(call, view, model);
   Count most = std::min(kChunksMax, Count(std::max(1.0, bytes / kChunkBytesMin)));
@@ -208,7 +208,7 @@ bool Planning::compared(const Algorithm& a, const Rule* rule) const {
 
 Plan Planning::cheapest(const Rule* rule) const {
   // Nothing that takes longer than the two lowest of these, whatever the slicing, is looked at more closely: a chosen
-  // slicing takes no longer than any that was looked at, and what is not chosen for few chunks no 3 % longer.
+  // slicing takes no longer than any that was looked at, and what is not chosen for few chunks no 1 % longer.
   LowestTwo reached;
   if (tuning.search)
     for (const Algorithm& a : table)

@@ -44,7 +44,7 @@ using CostModels = std::span<const CostModel>;
 bool protocol_serves(const CostModel& model, const Algorithm& algorithm, const Call& call, const View& view);
 
 // How a given algorithm carries a call out. The slicing is the stated one or as the tuning says or, where it lets
-// search, the fewest of at most `most` chunks whose prediction is within 3 % of the best; the protocol that with the
+// search, the fewest of at most `most` chunks whose prediction is within 1 % of the best; the protocol that with the
 // lowest prediction, of those for calls of that length, on a tie the earlier one.
 Plan plan_of(const Algorithm& algorithm, const Call& call, const View& view, CostModels models, const Tuning& tuning,
              const ChunksMax& most = nullptr, const std::optional<Slicing>& stated = {});

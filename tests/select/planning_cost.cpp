@@ -30,10 +30,10 @@ struct Machine {
         by(planned_by(*cluster, cards, 4)) {}
 };
 
-// The fewest chunks within 3 % of the best of all powers of two, each predicted on its own: plan.hpp.
+// The fewest chunks within 1 % of the best of all powers of two, each predicted on its own: plan.hpp.
 Plan searched_all(const Algorithm& a, const Call& call, const View& view, const CostModel& m, const Tuning& tuning) {
   const double bytes = m.bytes(double(call.count)) * (counts_blocks(call.kind) ? view.all.size : 1);
-  const Count most = std::min(kChunksMax, Count(std::max(1.0, bytes / (32 << 10))));
+  const Count most = a.runs ? 1 : std::min(kChunksMax, Count(std::max(1.0, bytes / (8 << 10))));
   std::vector<Slicing> all;
   const auto add = [&](Count first) {
     for (Count lanes = first; lanes <= std::min({most, tuning.channels_max, m.protocol.channels_max}); lanes *= 2)
@@ -46,7 +46,7 @@ Plan searched_all(const Algorithm& a, const Call& call, const View& view, const 
   Plan p;
   for (const Slicing& s : all)
     if (const Cost ns = predicted(a, call, view, m, s, tuning);
-        ns <= best * 1.03 && (!p.algorithm || s.shares < p.slicing.shares))
+        ns <= best * 1.01 && (!p.algorithm || s.shares < p.slicing.shares))
       p = {.algorithm = &a, .slicing = s, .predicted_ns = ns};
   return p;
 }

@@ -56,6 +56,7 @@ constexpr Algorithm allgather_neighbor_exchange = {
     .bytes = "(n-1) b",
     .make = neighbor_exchange_all_gather,
     .cost = neighbor_exchange_all_gather_cost,
+    .runs = true,
 };
 
 }  // namespace gccl

@@ -71,6 +71,7 @@ constexpr Algorithm allgather_recursive_doubling = {
     .bytes = "(n-1) b; other n: at most 3 (n-1) b",
     .make = recursive_doubling_all_gather,
     .cost = recursive_doubling_all_gather_cost,
+    .runs = true,
 };
 
 }  // namespace gccl
