@@ -26,6 +26,7 @@ constexpr Variable kVariables[] = {
     {"GCCL_TIMEOUT_MS", "-1"},
     {"GCCL_START_TIMEOUT_MS", "60000", 1, kYearMs},
     {"GCCL_DETECTION_MS", "5000", 0, kYearMs},
+    {"GCCL_LINK_LOST_MS", "0", 0, 86400000},
     {"GCCL_ON_FAILURE", "fail", 0, 0, "fail|shrink"},
     {"GCCL_PROGRESS_THREAD", "0", 0, 1},
     {"GCCL_ALGORITHM", "chosen"},

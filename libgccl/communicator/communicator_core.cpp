@@ -131,6 +131,7 @@ bool CommunicatorCore::pending() {
 void CommunicatorCore::metrics(GCCL_Metrics* out) {
   std::lock_guard lock(lock_);
   team_.world->recovery->suspicions(&recorder_.metrics());
+  recorder_.metrics().reconnected(team_.ports->link_counts());
   recorder_.metrics().read(out);
 }
 

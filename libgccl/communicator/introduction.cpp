@@ -23,7 +23,8 @@ constexpr const char* kNames[Introduction::kSettings] = {"GCCL_ALGORITHM",
                                                          "GCCL_ALGO",
                                                          "the machine in GCCL_TUNING_FILE",
                                                          "what GCCL_TUNING_FILE says",
-                                                         "GCCL_ON_FAILURE"};
+                                                         "GCCL_ON_FAILURE",
+                                                         "GCCL_LINK_LOST_MS"};
 
 // Read when the library is loaded, and not when memory may be short: what json does not find then ends the process.
 [[maybe_unused]] const auto& models = transport_models();
@@ -74,7 +75,8 @@ void Introduction::set_plans(Rank ranks) {
 }
 
 void Introduction::set_settings(const Authorities& authorities, int check, const std::string& on_failure,
-                                const std::string& backends, const std::string& parameters, const std::string& costs) {
+                                const std::string& link_lost_ms, const std::string& backends,
+                                const std::string& parameters, const std::string& costs) {
   put(&settings[0], authorities.named.text());
   put(&settings[1], std::to_string(check));
   put(&settings[2], backends);
@@ -88,6 +90,7 @@ void Introduction::set_settings(const Authorities& authorities, int check, const
   if (!parameters.empty()) put_file(&settings[3], parameters, "", costs);
   put(&settings[4], authorities.lists.text());
   put(&settings[7], on_failure);
+  put(&settings[8], link_lost_ms);
   if (!authorities.table) return;
   TuningTable decisions = *authorities.table;
   const TuningTable::Machine& m = decisions.machine;

@@ -305,18 +305,20 @@ Status accept_from(int listener, Fd* out, SocketAddress* peer) {
   }
 }
 
-Status dial(const SocketAddress& address, Fd* out) {
+Status dial(const SocketAddress& address, Fd* out, int* error) {
   Fd fd;
   if (Status s = new_socket(address.family(), &fd); !s.ok()) return s;
   if (Status s = set_nodelay(fd.get()); !s.ok()) return s;
-  if (connect(fd.get(), address.data(), address.bytes()) != 0 && errno != EINPROGRESS && errno != EINTR)
+  if (connect(fd.get(), address.data(), address.bytes()) != 0 && errno != EINPROGRESS && errno != EINTR) {
+    if (error) *error = errno;
     return Status::error(fmt::format("{}: {}", address.text(), std::generic_category().message(errno)),
                          GCCL_ERR_PEER_LOST);
+  }
   *out = std::move(fd);
   return {};
 }
 
-Status dialled(int fd, const SocketAddress& address) {
+Status dialled(int fd, const SocketAddress& address, int* failure) {
   int error = 0;
   socklen_t bytes = sizeof error;
   if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &bytes) != 0) error = errno;
@@ -324,6 +326,7 @@ Status dialled(int fd, const SocketAddress& address) {
   if (error == 0 && !remote.valid()) error = ENOTCONN;
   if (error == 0 && remote == SocketAddress::local_end(fd)) error = ECONNREFUSED;
   if (error == 0) return {};
+  if (failure) *failure = error;
   return Status::error(fmt::format("{}: {}", address.text(), std::generic_category().message(error)),
                        GCCL_ERR_PEER_LOST);
 }

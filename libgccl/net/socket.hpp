@@ -126,10 +126,11 @@ Status listen_on(const SocketAddress& address, Fd* out);
 Status accept_from(int listener, Fd* out, SocketAddress* peer);
 
 // Begins to connect, with TCP_NODELAY. When the socket becomes writable, dialled() says what came of it.
-Status dial(const SocketAddress& address, Fd* out);
+// `error`, here and below, where it is wanted: the errno of a connection that failed.
+Status dial(const SocketAddress& address, Fd* out, int* error = nullptr);
 // GCCL_ERR_PEER_LOST when the connection failed: the text begins with the peer's address. A socket that the kernel has
 // connected to itself (it happens when nobody listens on a port of the ephemeral range) counts as refused.
-Status dialled(int fd, const SocketAddress& address);
+Status dialled(int fd, const SocketAddress& address, int* error = nullptr);
 
 Status set_nodelay(int fd);
 

@@ -59,8 +59,9 @@ class Ports {
   struct Port {
     const GCCL_Backend* backend;
     void* state;
-    bool in_memory;  // these two as in Transport
+    bool in_memory;  // these three as in Transport
     std::uint64_t (*moved_bytes)(const void* port);
+    LinkCounts (*link_counts)(const void* port);
     std::uint32_t in_flight = 0;  // transfers that poll will return
     std::uint32_t peers = 0;      // it serves
   };
@@ -84,6 +85,15 @@ class Ports {
     std::uint64_t sum = 0;
     for (const Port& p : ports_)
       if (p.moved_bytes && p.state) sum += p.moved_bytes(p.state);
+    return sum;
+  }
+  LinkCounts link_counts() const {
+    LinkCounts sum;
+    for (const Port& p : ports_) {
+      const LinkCounts c = p.link_counts && p.state ? p.link_counts(p.state) : LinkCounts();
+      sum.reconnects += c.reconnects;
+      sum.bytes_repeated += c.bytes_repeated;
+    }
     return sum;
   }
   // By which of the planner's cost models calls are planned (transport_model_of()); the same on every rank.

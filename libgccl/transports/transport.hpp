@@ -7,6 +7,7 @@
 
 #include "gccl/backend.h"
 #include "libgccl/transports/fast_path.hpp"
+#include "libgccl/transports/link_counts.hpp"
 
 namespace gccl {
 
@@ -19,6 +20,8 @@ struct Transport {
   bool in_memory = false;
   // Returns the bytes of long messages that an open port has sent and received so far. Null: not known.
   std::uint64_t (*moved_bytes)(const void* port) = nullptr;
+  // Null: connections are not made anew.
+  LinkCounts (*link_counts)(const void* port) = nullptr;
   // Makes the fast path of an open port that reaches all peers of its communicator, or of no port where the
   // communicator has one rank. May be null.
   std::unique_ptr<FastPath> (*fast_path)(void* port) = nullptr;

@@ -13,7 +13,7 @@ std::vector<Introduction> ranks(std::size_t n) {
   std::vector<Introduction> all(n);
   for (Introduction& i : all) {
     i.set_plans(Rank(n));
-    i.set_settings({}, false, "fail", "shm,tcp", "", "");
+    i.set_settings({}, false, "fail", "0", "shm,tcp", "", "");
   }
   return all;
 }
@@ -39,6 +39,6 @@ TEST_CASE("a rank whose library plans otherwise is refused, on every rank alike"
 
 TEST_CASE("a setting that differs is named with both values") {
   std::vector<Introduction> all = ranks(2);
-  all[1].set_settings({}, true, "fail", "shm,tcp", "", "");
+  all[1].set_settings({}, true, "fail", "0", "shm,tcp", "", "");
   CHECK(compare(all, 0).text() == "GCCL_CHECK differs: rank 0 has \"0\", rank 1 has \"1\"; set the same on every rank");
 }

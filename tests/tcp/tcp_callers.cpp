@@ -152,6 +152,8 @@ TEST_CASE("settings that are none are refused by name") {
                                     {"GCCL_TCP_PEER_TIMEOUT_MS", "1999"},
                                     {"GCCL_TCP_PEER_TIMEOUT_MS", "86400001"},
                                     {"GCCL_TCP_PEER_TIMEOUT_MS", "60s"},
+                                    {"GCCL_LINK_LOST_MS", "-1"},
+                                    {"GCCL_LINK_LOST_MS", "86400001"},
                                     {"GCCL_TCP_CONGESTION", "nonsense"},
                                     {"GCCL_TCP_CONGESTION", "renorenorenorenoreno"},
                                     {"GCCL_TCP_ZEROCOPY", "yes"}}) {

@@ -6,7 +6,9 @@
 using namespace tcp_test;
 
 TEST_CASE("a frame header survives the wire and every bound is checked") {
-  const tcp::Frame f{0xfffffffe, 1000, 0x123456789abcdef0, 300, 700};
+  tcp::Frame f{0xfffffffe, 1000, 0x123456789abcdef0, 300, 700};
+  f.answer = true;
+  f.acknowledged = 0xfedcba9876543210;
   std::byte h[tcp::kFrameHeaderBytes];
   encode(f, h);
   tcp::Frame g;
@@ -16,12 +18,24 @@ TEST_CASE("a frame header survives the wire and every bound is checked") {
   CHECK(g.signature == f.signature);
   CHECK(g.offset == f.offset);
   CHECK(g.bytes == f.bytes);
+  CHECK(g.answer);
+  CHECK_FALSE(g.acknowledge);
+  CHECK_FALSE(g.control);
+  CHECK(g.acknowledged == f.acknowledged);
   for (const tcp::Frame& bad :
        {tcp::Frame{0, 10, 0, 11, 0}, tcp::Frame{0, 10, 0, 5, 6}, tcp::Frame{0, 10, 0, ~0ull, 2},
         tcp::Frame{0, 10, 0, 2, ~0ull}, tcp::Frame{0, ~0ull, 0, 0, 1}, tcp::Frame{0, 10, 0, 0, 0}}) {
     encode(bad, h);
     CHECK(decode(h, &g) != nullptr);
   }
+  tcp::Frame control;
+  control.control = true;
+  encode(control, h);
+  REQUIRE(decode(h, &g) == nullptr);
+  CHECK(g.control);
+  control.message_bytes = control.bytes = 1;
+  encode(control, h);
+  CHECK(decode(h, &g) != nullptr);
   for (int i = 0; i < 4; ++i) {
     encode(f, h);
     h[i] ^= std::byte{0x40};
@@ -32,6 +46,7 @@ TEST_CASE("a frame header survives the wire and every bound is checked") {
 TEST_CASE("connection requests and port addresses survive the wire, and any bytes may come instead") {
   tcp::ConnectionRequest h;
   h.kind = tcp::ConnectionRequest::Kind::abort;
+  h.connection = 12, h.fresh = false;
   h.communicator = 7, h.nonce = 8, h.from = 3, h.to = 4, h.fault.result = GCCL_ERR_ABORTED, h.fault.peer = 3;
   std::memset(h.fault.text, 'x', sizeof h.fault.text - 1);
   h.fault.text[5] = '\n';
@@ -41,6 +56,8 @@ TEST_CASE("connection requests and port addresses survive the wire, and any byte
   CHECK(std::strlen(g.fault.text) == GCCL_BACKEND_TEXT_BYTES - 1);
   CHECK(g.fault.text[5] == ' ');
   CHECK(g.nonce == 8);
+  CHECK(g.connection == 12);
+  CHECK_FALSE(g.fresh);
   auto bytes = encode(h);
   bytes.push_back(std::byte{'x'});
   CHECK(!decode(bytes, &g));

@@ -6,7 +6,7 @@
 #include "libgccl/base/clock.hpp"
 #include "libgccl/communicator/descriptor.hpp"
 #include "libgccl/select/plan.hpp"
-#include "libgccl/transports/fast_path.hpp"
+#include "libgccl/transports/transport.hpp"
 
 namespace gccl {
 
@@ -66,6 +66,10 @@ class Metrics {
   void suspected(std::uint64_t times, std::uint64_t withdrawn) {
     counts_.suspicions = times;
     counts_.suspicions_withdrawn = withdrawn;
+  }
+  void reconnected(const LinkCounts& links) {
+    counts_.reconnects = links.reconnects;
+    counts_.bytes_repeated = links.bytes_repeated;
   }
   void waited(const Backoff& backoff) { counts_.waits_yielded += backoff.yields(); }
 

@@ -446,6 +446,8 @@ typedef struct GCCL_Metrics {
   uint64_t recoveries, ranks_lost;   /* times that comm became smaller, by how many ranks together */
   uint64_t calls_repeated, calls_handed_back; /* after that; handed back: GCCL_ERR_RANKS_CHANGED */
   uint64_t suspicions, suspicions_withdrawn;  /* of the job's detector: ranks that were silent, and those heard again */
+  uint64_t reconnects;     /* TCP connections of comm that broke and were made anew (GCCL_LINK_LOST_MS) */
+  uint64_t bytes_repeated; /* that were sent once more over these */
 } GCCL_Metrics;
 /* Figures of comm since it was made. */
 GCCL_API GCCL_Result GCCL_Get_performance_metrics(GCCL_Comm comm, GCCL_Metrics* metrics);

@@ -26,6 +26,7 @@ constexpr int kSendBufferBytes = 4 << 20;
 // Keep-alive counts in seconds.
 constexpr std::int64_t kPeerTimeoutMin_ms = 2000, kPeerTimeoutMax_ms = 86400000;
 constexpr int kProbes = 8;
+constexpr std::int64_t kLinkLostMax_ms = 86400000;
 
 constexpr std::size_t kCongestionNameBytes = 16;  // the system's TCP_CA_NAME_MAX, with the 0 at the end
 
@@ -63,6 +64,8 @@ Status read_settings(const Environment& environment, Settings* out) {
       !s.ok())
     return s;
   if (found) out->peer_timeout = std::chrono::milliseconds(number);
+  if (Status s = read_number(given, "GCCL_LINK_LOST_MS", 0, kLinkLostMax_ms, &number, &found); !s.ok()) return s;
+  if (found) out->link_lost = std::chrono::milliseconds(number);
   if (const char* text = environment("GCCL_TCP_CONGESTION")) {  // an empty one is a choice: the system's
     out->congestion = text;
     if (Status s = check_congestion(*out->congestion); !s.ok()) return s;

@@ -25,6 +25,10 @@ struct Settings {
   ZeroCopyUse zero_copy = ZeroCopyUse::automatic;  // GCCL_TCP_ZEROCOPY: 0, 1, auto
   // GCCL_TCP_PEER_TIMEOUT_MS: a machine that acknowledges nothing for so long is lost.
   std::chrono::milliseconds peer_timeout{60000};
+  // GCCL_LINK_LOST_MS: a connection that breaks is dialled again for so long, and goes on where it stopped. 0: it is
+  // not, and its peer is lost.
+  std::chrono::milliseconds link_lost{0};
+  bool mends() const { return link_lost.count() > 0; }
 };
 
 // GCCL_ERR_INVALID_ARGUMENT names the variable.

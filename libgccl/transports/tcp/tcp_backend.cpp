@@ -92,6 +92,8 @@ constexpr GCCL_Backend kBackend = {GCCL_BACKEND_ABI, "tcp", open,    close, open
 
 const GCCL_Backend* tcp_backend() { return &kBackend; }
 
+LinkCounts tcp_link_counts(const void* port) { return static_cast<const Port*>(port)->link_counts(); }
+
 std::uint64_t tcp_moved_bytes(const void* port) { return static_cast<const Port*>(port)->moved_bytes(); }
 
 }  // namespace gccl

@@ -4,14 +4,18 @@
 #include <cstdint>
 
 #include "gccl/backend.h"
+#include "libgccl/transports/link_counts.hpp"
 
 namespace gccl {
 
 // Environment variables: GCCL_TCP_STREAMS (1 .. 16 connections per peer and channel), GCCL_TCP_CONGESTION (unset: cubic
-// within one machine, the system's between machines; empty: the system's), GCCL_TCP_ZEROCOPY (0, 1, auto). Reaches
-// every other rank whose port can be connected to; never itself.
+// within one machine, the system's between machines; empty: the system's), GCCL_TCP_ZEROCOPY (0, 1, auto),
+// GCCL_TCP_PEER_TIMEOUT_MS, GCCL_LINK_LOST_MS (0: a connection that breaks is a lost peer; the same on all ranks).
+// Reaches every other rank whose port can be connected to; never itself.
 const GCCL_Backend* tcp_backend();
 // By one of its ports (Transport::moved_bytes).
 std::uint64_t tcp_moved_bytes(const void* port);
+// Of one of its ports (Transport::link_counts).
+LinkCounts tcp_link_counts(const void* port);
 
 }  // namespace gccl

@@ -50,31 +50,47 @@ PendingConnection::Next Accept::ready() {
   }
   ConnectionRequest request;
   if (!decode(handshake_.hello(), &request)) return refuse("its request is none of this protocol");
-  if (request.nonce != context_->nonce) return refuse("it means a listener that was here before");
+  if (request.nonce != context_->nonce) {
+    answer(kNotHere);
+    return refuse("it means a listener that was here before");
+  }
   inbox_ = context_->find(request.communicator);
   // Peers learn where to dial from the address of the very port, so none can be earlier than it: this rank has left,
   // and the peer learns it at once.
-  if (!inbox_) return turn_away("its communicator is not open here any more");
+  if (!inbox_) {
+    answer(kNotHere);
+    return turn_away("its communicator is not open here any more");
+  }
   if (const char* why = objection(request, inbox_->identity())) return refuse(why);
   return accept(request);
 }
+
+void Accept::answer(std::byte answer) { (void)send(fd_.get(), &answer, 1, MSG_DONTWAIT | MSG_NOSIGNAL); }
 
 PendingConnection::Next Accept::accept(const ConnectionRequest& request) {
   // Before the dialling rank knows that it was heard, and may end.
   if (request.kind == ConnectionRequest::Kind::abort) inbox_->put(request.fault, true);
   if (last_ && request.kind != ConnectionRequest::Kind::abort) {
-    (void)send(fd_.get(), &kNoDescriptor, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+    answer(kNoDescriptor);
     return refuse("no descriptor is left for it (see ulimit -n)");
   }
   if (send(fd_.get(), &kAccepted, 1, MSG_DONTWAIT | MSG_NOSIGNAL) != 1) return turn_away("it left");
   switch (request.kind) {
     case ConnectionRequest::Kind::stream:
       set_up(fd_.get(), context_->settings);
-      inbox_->put({hand_over(), request.from, request.channel, request.stream, request.streams});
+      inbox_->put({hand_over(),
+                   request.from,
+                   request.channel,
+                   {request.stream, request.streams, request.connection, request.fresh}});
       return Next::over;
     case ConnectionRequest::Kind::abort: return Next::over;
     case ConnectionRequest::Kind::ask:
-      if (inbox_->claim_for_peer(request.from, request.channel)) {
+      if (request.connection > 0) {
+        const StreamPlace place{{request.from, request.channel}, request.stream};
+        if (context_->settings.mends() && inbox_->claim_again(place, request.connection))
+          context_->dial(
+              {Dial::again(inbox_, place, request.streams, SocketAddress::remote_end(fd_.get()), context_->settings)});
+      } else if (inbox_->claim_for_peer(request.from, request.channel)) {
         auto targets = Dial::link(inbox_, request.from, request.channel, context_->settings);
         for (Dial::Target& t : targets) t.for_peer = true;
         context_->dial(std::move(targets));

@@ -34,6 +34,7 @@ class Accept : public PendingConnection {
 
  private:
   Next accept(const ConnectionRequest& request);
+  void answer(std::byte answer);
   Next refuse(const std::string& why);
   Next turn_away(const std::string& why);
 

@@ -16,7 +16,7 @@ struct ConnectionRequest {
     stream = 1,  // becomes one stream of a link
     watch = 2,   // says nothing more; ends when the dialled side's port does
     abort = 3,   // brings `fault`
-    ask = 4,     // has the dialled side, which alone may, dial the link of `channel`
+    ask = 4,     // has the dialled side, which alone may, dial the link of `channel`, or of that `stream` again
   };
 
   Kind kind = Kind::stream;
@@ -24,6 +24,10 @@ struct ConnectionRequest {
   std::uint64_t nonce = 0;         // of the listener that is meant: a port number may have passed to somebody else
   std::uint32_t from = 0, to = 0;  // ranks in the communicator
   std::uint32_t channel = 0, stream = 0, streams = 1;
+  // stream: its number, which grows with each attempt to connect that stream. ask: of the one that broke; 0: there was
+  // none.
+  std::uint64_t connection = 0;
+  bool fresh = true;  // stream: the dialling side has never had a connection of that stream
   GCCL_Fault fault{};
 };
 
@@ -35,5 +39,7 @@ bool decode(std::span<const std::byte> bytes, ConnectionRequest* request);
 constexpr std::byte kAccepted{0x06};
 // Or: it has no descriptor left for it now.
 constexpr std::byte kNoDescriptor{0x15};
+// Or: who is meant is not here, or not any more.
+constexpr std::byte kNotHere{0x04};
 
 }  // namespace gccl::tcp

@@ -18,6 +18,10 @@ constexpr std::chrono::milliseconds kPause{200};
 // A listener that many strangers dial drops whom it can: then it is tried often.
 constexpr std::chrono::milliseconds kShortPause{20};
 constexpr std::chrono::seconds kSilenceMax{60};
+// Where a connection broke the next one is dialled at once, and then after pauses that double.
+constexpr std::chrono::milliseconds kAgainPause{1}, kAgainPauseMax{100};
+// And a connection to come about has less time than the kernel takes to repeat its first packet, 1 s.
+constexpr std::chrono::milliseconds kAgainAttempt{250};
 // Where the time limit has passed, other addresses still have this long.
 constexpr std::chrono::milliseconds kAttemptMin{200};
 
@@ -48,6 +52,41 @@ std::vector<Dial::Target> Dial::link(const std::shared_ptr<PortInbox>& from, std
   return targets;
 }
 
+namespace {
+
+Dial::Target to_same_peer(ConnectionRequest::Kind kind, const std::shared_ptr<PortInbox>& from,
+                          const StreamPlace& place, std::uint32_t streams, const SocketAddress& remote,
+                          const Settings& settings) {
+  Dial::Target t(kind, from, place.link.peer, settings.link_lost);
+  t.again = t.for_peer = true;
+  // Of its addresses the one where it was, if that is known: others may lead nowhere.
+  const auto elsewhere = [host = remote.with_port(0)](const SocketAddress& a) { return a.with_port(0) != host; };
+  if (!std::ranges::all_of(t.addresses, elsewhere)) std::erase_if(t.addresses, elsewhere);
+  t.request.channel = place.link.channel;
+  t.request.stream = place.stream;
+  t.request.streams = streams;
+  return t;
+}
+
+}  // namespace
+
+Dial::Target Dial::again(const std::shared_ptr<PortInbox>& from, const StreamPlace& place, std::uint32_t streams,
+                         const SocketAddress& remote, const Settings& settings) {
+  return to_same_peer(ConnectionRequest::Kind::stream, from, place, streams, remote, settings);
+}
+
+Dial::Target Dial::ask_again(const std::shared_ptr<PortInbox>& from, const StreamPlace& place, std::uint32_t streams,
+                             std::uint64_t broken, const SocketAddress& remote, const Settings& settings) {
+  Target t = to_same_peer(ConnectionRequest::Kind::ask, from, place, streams, remote, settings);
+  t.request.connection = broken;
+  return t;
+}
+
+StreamPlace Dial::place() const {
+  const ConnectionRequest& r = target_.request;
+  return {{r.to, r.channel}, r.stream};
+}
+
 Dial::Dial(Target target, const std::string* secret, const Settings* settings, Reserve* reserve)
     : secret_(secret),
       settings_(settings),
@@ -62,29 +101,38 @@ Dial::Dial(Target target, const std::string* secret, const Settings* settings, R
   deadline_ = begun_;
 }
 
+// A peer that was there and is gone is refused by its machine; everything else may pass.
+Dial::Failure Dial::refusal(int error) const {
+  return target_.again && error != 0 && error != ECONNREFUSED ? Failure::unanswered : Failure::refused;
+}
+
 PendingConnection::Next Dial::dial_next() {
   const SocketAddress& to = target_.addresses[address_];
   const bool aborts = target_.request.kind == ConnectionRequest::Kind::abort;
   // A connection that stays may not have the last descriptor.
-  Status s =
-      aborts || reserve_->hold() ? dial(to, &fd_) : system_error("no descriptor is left (see ulimit -n)", EMFILE);
-  if (aborts && s.code() == GCCL_ERR_SYSTEM) reserve_->borrow([&] { return (s = dial(to, &fd_)).ok(); });
+  int error = 0;
+  Status s = aborts || reserve_->hold() ? dial(to, &fd_, &error)
+                                        : system_error("no descriptor is left (see ulimit -n)", EMFILE);
+  if (aborts && s.code() == GCCL_ERR_SYSTEM) reserve_->borrow([&] { return (s = dial(to, &fd_, &error)).ok(); });
   if (!s.ok())
-    return failed(target_.for_peer && s.code() == GCCL_ERR_SYSTEM ? Failure::no_descriptor : Failure::refused,
-                  s.text());
+    return failed(target_.for_peer && s.code() == GCCL_ERR_SYSTEM ? Failure::no_descriptor : refusal(error), s.text());
+  if (target_.request.kind == ConnectionRequest::Kind::stream)
+    target_.request.connection = inbox_->begin_attempt(place(), &target_.request.fresh);
   handshake_ = Handshake::dial(*secret_, encode(target_.request));
   stage_ = Stage::connecting;
   events_ = EPOLLOUT;
   const Clock::time_point now = Clock::now();
-  deadline_ = std::max(std::min(now + limit_, begun_ + target_.time_limit), now + kAttemptMin);
+  const Clock::duration limit = target_.again ? std::min<Clock::duration>(limit_, kAgainAttempt) : limit_;
+  deadline_ = std::max(std::min(now + limit, begun_ + target_.time_limit), now + kAttemptMin);
   return Next::go_on;
 }
 
 PendingConnection::Next Dial::failed(Failure how, const std::string& why) {
-  reserve_->take_back([this] { fd_.reset(); });
+  reserve_->take_back([this] { end_connection(); });
   unanswered_ |= how == Failure::unanswered;
   silent_ |= how == Failure::silent;
   no_descriptor_ |= how == Failure::no_descriptor;
+  left_ |= how == Failure::left;
   if (!failures_.empty()) failures_ += "; ";
   failures_ += why;
   if (++address_ == target_.addresses.size()) return end_round();
@@ -99,6 +147,11 @@ PendingConnection::Next Dial::failed(Failure how, const std::string& why) {
 PendingConnection::Next Dial::end_round() {
   if (unauthenticated_) return give_up(GCCL_ERR_AUTHENTICATION, failures_);
   const bool in_time = Clock::now() - begun_ < target_.time_limit;
+  if (target_.again) {
+    if (left_ || !in_time || !(unanswered_ || silent_ || no_descriptor_)) return give_up(GCCL_ERR_PEER_LOST, failures_);
+    pause_again_ = std::clamp<Clock::duration>(2 * pause_again_, kAgainPause, kAgainPauseMax);
+    return next_round(pause_again_);
+  }
   const bool aborts = target_.request.kind == ConnectionRequest::Kind::abort;
   Clock::duration pause = kPause;
   if (no_descriptor_ && in_time) {
@@ -110,7 +163,11 @@ PendingConnection::Next Dial::end_round() {
   } else if (silent_ || unanswered_ || no_descriptor_ || aborts || ++refusals_ == kRounds) {
     return give_up(GCCL_ERR_PEER_LOST, failures_);
   }
-  unanswered_ = silent_ = no_descriptor_ = false;
+  return next_round(pause);
+}
+
+PendingConnection::Next Dial::next_round(Clock::duration pause) {
+  unanswered_ = silent_ = no_descriptor_ = left_ = false;
   failures_.clear();
   address_ = 0;
   stage_ = Stage::pausing;
@@ -125,6 +182,7 @@ void Dial::dropped(const Target& target) {
 }
 
 PendingConnection::Next Dial::give_up(int result, const std::string& why) {
+  if (target_.request.kind == ConnectionRequest::Kind::stream) inbox_->end_attempts(place(), false);
   report(target_, result, why.c_str());
   return Next::over;
 }
@@ -164,13 +222,15 @@ PendingConnection::Next Dial::shake() {
 
 PendingConnection::Next Dial::ready() {
   const SocketAddress& to = target_.addresses[address_];
+  int error = 0;
   switch (stage_) {
     case Stage::pausing: return Next::go_on;
     case Stage::connecting:
-      if (const Status s = dialled(fd_.get(), to); !s.ok()) return failed(Failure::refused, s.text());
+      if (const Status s = dialled(fd_.get(), to, &error); !s.ok()) return failed(refusal(error), s.text());
       keep_alive(fd_.get(), *settings_);
       stage_ = Stage::handshaking;
       deadline_ = Clock::now() + silence_;
+      if (target_.again) deadline_ = std::min(deadline_, begun_ + target_.time_limit);
       return shake();
     case Stage::handshaking: return shake();
     case Stage::awaiting_reply: {
@@ -181,15 +241,20 @@ PendingConnection::Next Dial::ready() {
       if (n == 1 && answer == kNoDescriptor)
         return failed(Failure::no_descriptor,
                       fmt::format("{}: no descriptor is left there (see ulimit -n)", to.text()));
-      return failed(Failure::refused, fmt::format("{}: {}", to.text(),
-                                                  n < 0 ? std::generic_category().message(errno)
-                                                        : "it has left the communicator, or is another"));
+      const bool broke = n <= 0 && settings_->mends();
+      return failed(
+          n == 1 && answer == kNotHere ? Failure::left
+          : broke                      ? Failure::unanswered
+                                       : Failure::refused,
+          fmt::format("{}: {}", to.text(),
+                      n < 0 ? std::generic_category().message(errno) : "it has left the communicator, or is another"));
     }
     case Stage::watching: {
       // Nothing is ever said on this one: it has ended.
       std::byte answer{};
       const ssize_t n = recv(fd_.get(), &answer, 1, MSG_DONTWAIT);
       if (n < 0 && (errno == EAGAIN || errno == EINTR)) return Next::go_on;
+      if (settings_->mends() && !target_.again) return watch_again();
       return give_up(
           GCCL_ERR_PEER_LOST,
           fmt::format("{}: {}", to.text(), n < 0 ? std::generic_category().message(errno) : "connection closed"));
@@ -204,6 +269,7 @@ PendingConnection::Next Dial::accepted() {
     case ConnectionRequest::Kind::abort:
     case ConnectionRequest::Kind::ask: return Next::over;
     case ConnectionRequest::Kind::watch:
+      target_.again = false;
       set_up(fd_.get(), *settings_);
       stage_ = Stage::watching;
       deadline_ = Clock::time_point::max();
@@ -211,8 +277,19 @@ PendingConnection::Next Dial::accepted() {
     case ConnectionRequest::Kind::stream: break;
   }
   set_up(fd_.get(), *settings_);
-  inbox_->put({hand_over(), h.to, h.channel, h.stream, h.streams});
+  inbox_->end_attempts(place(), true);
+  inbox_->put({hand_over(), h.to, h.channel, {h.stream, h.streams, h.connection, h.fresh}});
   return Next::over;
+}
+
+// Its end may be that of the connection alone.
+PendingConnection::Next Dial::watch_again() {
+  end_connection();
+  target_.again = true;
+  target_.time_limit = settings_->link_lost;
+  begun_ = Clock::now();
+  pause_again_ = {};
+  return next_round({});
 }
 
 PendingConnection::Next Dial::expired() {
@@ -225,7 +302,7 @@ PendingConnection::Next Dial::expired() {
   if (vanished(fd_.get(), *settings_)) return failed(Failure::unanswered, fmt::format("{}: no answer any more", where));
   // Another address may lead to the peer, and this one to somebody else. Where there is none, the connection is kept:
   // dialling again would fill the listener's queue.
-  if (target_.addresses.size() > 1 || target_.request.kind == ConnectionRequest::Kind::abort)
+  if (target_.again || target_.addresses.size() > 1 || target_.request.kind == ConnectionRequest::Kind::abort)
     return failed(Failure::silent, fmt::format("{}: connected, but it says nothing", where));
   deadline_ = Clock::now() + limit_;
   return Next::go_on;

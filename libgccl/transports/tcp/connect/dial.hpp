@@ -23,11 +23,20 @@ class Dial : public PendingConnection {
     ConnectionRequest request;
     Clock::duration time_limit;  // with a peer whose machine does not answer
     bool for_peer = false;       // nobody here waits for it: a shortage of descriptors may pass until the limit
+    // The peer was there: where it refuses, its process has ended. Dialled often, and no longer than the limit.
+    bool again = false;
   };
 
   // What connects a link to a peer: all its streams. `time_limit`, where it is not the settings' for a peer.
   static std::vector<Target> link(const std::shared_ptr<PortInbox>& from, std::uint32_t to, std::uint32_t channel,
                                   const Settings& settings, std::optional<Clock::duration> time_limit = {});
+
+  // What connects a stream once more whose connection broke, and its far end was `remote`; where the peer is to dial,
+  // what asks it to, as connection number `broken` did.
+  static Target again(const std::shared_ptr<PortInbox>& from, const StreamPlace& place, std::uint32_t streams,
+                      const SocketAddress& remote, const Settings& settings);
+  static Target ask_again(const std::shared_ptr<PortInbox>& from, const StreamPlace& place, std::uint32_t streams,
+                          std::uint64_t broken, const SocketAddress& remote, const Settings& settings);
 
   // All outlive it.
   Dial(Target target, const std::string* secret, const Settings* settings, Reserve* reserve);
@@ -39,17 +48,21 @@ class Dial : public PendingConnection {
 
  private:
   // How an attempt failed: the connection was refused; nobody answered; the connection was accepted, and nothing came
-  // over it; one of the two processes has no descriptor for it.
-  enum class Failure { refused, unanswered, silent, no_descriptor };
+  // over it; one of the two processes has no descriptor for it; the peer has left the communicator.
+  enum class Failure { refused, unanswered, silent, no_descriptor, left };
   enum class Stage { pausing, connecting, handshaking, awaiting_reply, watching };
 
+  Failure refusal(int error) const;
   Next dial_next();
   Next failed(Failure how, const std::string& why);
   Next end_round();
+  Next next_round(Clock::duration pause);
+  Next watch_again();
   Next shake();
   Next accepted();
   Next give_up(int result, const std::string& why);
   static void report(const Target& target, int result, const char* why);
+  StreamPlace place() const;
 
   const std::string* secret_;
   const Settings* settings_;
@@ -60,9 +73,10 @@ class Dial : public PendingConnection {
   Handshake handshake_;
   std::size_t address_ = 0;  // index of the one being tried
   unsigned refusals_ = 0;    // rounds in which every address refused
+  Clock::duration pause_again_{};
   Clock::duration silence_ = limit_;
   // Of this round.
-  bool unauthenticated_ = false, unanswered_ = false, silent_ = false, no_descriptor_ = false;
+  bool unauthenticated_ = false, unanswered_ = false, silent_ = false, no_descriptor_ = false, left_ = false;
   std::string failures_;
 };
 

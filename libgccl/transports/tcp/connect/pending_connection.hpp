@@ -18,7 +18,7 @@ class PendingConnection {
   using Clock = std::chrono::steady_clock;
   enum class Next { go_on, over };
 
-  virtual ~PendingConnection() = default;
+  virtual ~PendingConnection() { end_connection(); }
   // The socket is ready for events(), or has failed.
   virtual Next ready() = 0;
   // deadline() has passed.
@@ -49,10 +49,14 @@ class PendingConnection {
   std::list<PendingConnection*>::iterator unauthenticated_place;
 
  protected:
-  // The socket, for somebody else: epoll forgets only closed ones by itself.
+  // The socket, for somebody else.
   Fd hand_over() {
     epoll_ctl(epoll, EPOLL_CTL_DEL, fd_.get(), nullptr);
     return std::move(fd_);
+  }
+  // epoll forgets a closed socket only once nobody uses it, and another thread may just do so (a debugger, a test).
+  void end_connection() {
+    if (fd_) (void)hand_over();
   }
 
   Fd fd_;

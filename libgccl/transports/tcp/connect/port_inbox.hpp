@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cassert>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -20,7 +21,8 @@ namespace gccl::tcp {
 // A connected, authenticated socket for one stream of a link.
 struct Arrival {
   Fd fd;
-  std::uint32_t peer = 0, channel = 0, stream = 0, streams = 1;
+  std::uint32_t peer = 0, channel = 0;
+  Link::Connection connection;
 };
 
 // Which port it is for: what dialling peers are checked against.
@@ -33,6 +35,11 @@ struct PortIdentity {
 struct LinkPlace {
   std::uint32_t peer = 0, channel = 0;
   auto operator<=>(const LinkPlace&) const = default;
+};
+struct StreamPlace {
+  LinkPlace link;
+  std::uint32_t stream = 0;
+  auto operator<=>(const StreamPlace&) const = default;
 };
 
 // What an inbox hands over at once.
@@ -93,6 +100,28 @@ class PortInbox {
     asked_early_.push_back({peer, channel});
     return false;
   }
+  // The same for a stream whose connection of that number broke. False too: it is being dialled, or has been.
+  bool claim_again(const StreamPlace& place, std::uint64_t broken) {
+    const std::lock_guard lock(mutex_);
+    Dialled& d = streams_[place];
+    if (d.in_progress || d.attempts != broken || broken == 0) return false;
+    return d.in_progress = true;
+  }
+  // The connector's thread dials a stream: the number of this attempt, and whether the port has had no connection of
+  // it.
+  std::uint64_t begin_attempt(const StreamPlace& place, bool* fresh) {
+    const std::lock_guard lock(mutex_);
+    Dialled& d = streams_[place];
+    d.in_progress = true;
+    *fresh = !d.connected;
+    return ++d.attempts;
+  }
+  void end_attempts(const StreamPlace& place, bool connected) {
+    const std::lock_guard lock(mutex_);
+    Dialled& d = streams_[place];
+    d.in_progress = false;
+    d.connected |= connected;
+  }
   std::vector<LinkPlace> now_connected() {
     const std::lock_guard lock(mutex_);
     connected_ = true;
@@ -127,6 +156,11 @@ class PortInbox {
   mutable std::mutex mutex_;
   InboxContents contents_;
   std::set<LinkPlace> dialled_;
+  struct Dialled {
+    bool in_progress = false, connected = false;
+    std::uint64_t attempts = 0;
+  };
+  std::map<StreamPlace, Dialled> streams_;
   std::vector<LinkPlace> asked_early_;
   bool connected_ = false;
   bool announced_ = false;

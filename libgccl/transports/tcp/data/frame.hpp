@@ -16,9 +16,13 @@ struct Frame {
   std::uint64_t offset = 0;  // of the payload in the message
   std::uint64_t bytes = 0;   // payload that follows the header
   bool acknowledge = false;  // at once: the sender waits for TCP's acknowledgement (see ZeroCopy)
+  bool answer = false;       // the sender waits until this rank acknowledges the frame
+  bool control = false;      // no part of a message: says `acknowledged` alone
+  // How many bytes of the other direction of this stream have been taken, over all its connections (see Stream).
+  std::uint64_t acknowledged = 0;
 };
 
-constexpr std::size_t kFrameHeaderBytes = 40;
+constexpr std::size_t kFrameHeaderBytes = 48;
 constexpr std::uint64_t kMessageBytesMax = std::uint64_t(1) << 48;
 
 void encode(const Frame& frame, std::byte* header);

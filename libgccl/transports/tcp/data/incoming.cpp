@@ -18,6 +18,10 @@ namespace {
 constexpr int kTaken = 0;      // bytes that have arrived (consumed ones and the carry included)
 constexpr int kAnnounced = 1;  // bytes of the frames that have begun
 
+// listen() reads so far ahead. The kernel's buffers alone hold less: a peer that sends more before this rank receives
+// waits without listen(), too.
+constexpr std::size_t kListenBytes = 16 << 20, kListenPieceBytes = 64 << 10;
+
 enum class Read { some, none, failed };
 
 Read read_from(Stream* s, void* to, std::size_t bytes, std::size_t* got, std::string* problem) {
@@ -25,16 +29,14 @@ Read read_from(Stream* s, void* to, std::size_t bytes, std::size_t* got, std::st
     const ssize_t n = recv(s->fd.get(), to, bytes, MSG_DONTWAIT);
     if (n > 0) {
       s->moved_bytes += std::uint64_t(n);
+      s->taken_in += std::uint64_t(n);
       *got = std::size_t(n);
       return Read::some;
     }
-    if (n == 0) {
-      *problem = "connection closed";
-      return Read::failed;
-    }
-    if (errno == EINTR) continue;
-    if (errno == EAGAIN) return Read::none;
-    *problem = std::generic_category().message(errno);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && errno == EAGAIN) return Read::none;
+    *problem = n == 0 ? kClosed : std::generic_category().message(errno);
+    s->ended = true;
     return Read::failed;
   }
 }
@@ -56,12 +58,12 @@ void Incoming::post(GCCL_Transfer* t) {
 // header and, in the same system call, the payload to where it goes, should it be the one that is waited for.
 Incoming::Step Incoming::read_ahead(Stream* s, bool first_stream, std::string* problem) {
   const GCCL_Transfer* const t = queue_.front();
-  assert(t && !s->in_frame && s->prepaid == 0 && s->ahead.size() < kFrameHeaderBytes);
-  const bool is_short = t->bytes + kFrameHeaderBytes <= ReadAhead::kBytes;
+  assert(!s->in_frame && s->prepaid == 0 && s->ahead.size() < kFrameHeaderBytes);
+  const bool is_short = t && t->bytes + kFrameHeaderBytes <= ReadAhead::kBytes;
   std::span<std::byte> room = s->ahead.room();
   if (!is_short) room = room.first(kFrameHeaderBytes - s->ahead.size());
   std::size_t got = 0;
-  if (is_short || t->consume || !first_stream || t->backend[kAnnounced] > 0 || s->ahead.size() > 0) {
+  if (is_short || !t || t->consume || !first_stream || t->backend[kAnnounced] > 0 || s->ahead.size() > 0) {
     const Read r = read_from(s, room.data(), room.size(), &got, problem);
     if (r != Read::some) return r == Read::none ? Step::wait : Step::failed;
     s->ahead.grew(got);
@@ -76,11 +78,13 @@ Incoming::Step Incoming::read_ahead(Stream* s, bool first_stream, std::string* p
   while (n < 0 && errno == EINTR);
   if (n < 0 && errno == EAGAIN) return Step::wait;
   if (n <= 0) {
-    *problem = n == 0 ? "connection closed" : std::generic_category().message(errno);
+    *problem = n == 0 ? kClosed : std::generic_category().message(errno);
+    s->ended = true;
     return Step::failed;
   }
   got = std::size_t(n);
   s->moved_bytes += got;
+  s->taken_in += got;
   s->ahead.grew(std::min(got, room.size()));
   if (got <= room.size()) return Step::go_on;
   std::size_t direct = got - room.size();
@@ -97,7 +101,6 @@ Incoming::Step Incoming::read_ahead(Stream* s, bool first_stream, std::string* p
 
 Incoming::Step Incoming::read_header(Stream* s, bool first_stream, std::string* problem) {
   while (s->ahead.size() < kFrameHeaderBytes) {
-    if (queue_.empty()) return Step::wait;
     const Step step = read_ahead(s, first_stream, problem);
     if (step != Step::go_on) return step;
   }
@@ -106,9 +109,40 @@ Incoming::Step Incoming::read_header(Stream* s, bool first_stream, std::string* 
     return Step::failed;
   }
   s->ahead.drop(kFrameHeaderBytes);
+  s->acknowledged = std::max(s->acknowledged, s->incoming.acknowledged);
   s->in_frame = true;
   s->taken = 0;
   return Step::go_on;
+}
+
+bool Incoming::hear(Stream* s, std::string* problem) {
+  while (!s->in_frame) {
+    s->announced = false;
+    const Step step = read_header(s, false, problem);
+    if (step != Step::go_on) return step == Step::wait;
+    s->in_frame = !s->incoming.control;
+  }
+  return true;
+}
+
+bool Incoming::listen(Stream* s, std::string* problem) {
+  while (s->ahead.size() < kListenBytes) {
+    const std::uint64_t begin = s->taken_in - s->ahead.size();
+    s->looked_until = std::max(s->looked_until, begin + (s->in_frame ? s->incoming.bytes - s->taken : 0));
+    for (Frame f; s->looked_until + kFrameHeaderBytes <= s->taken_in; s->looked_until += kFrameHeaderBytes + f.bytes) {
+      if (const char* wrong = decode(s->ahead.data() + (s->looked_until - begin), &f)) {
+        *problem = std::string("the peer sent ") + wrong;
+        return false;
+      }
+      s->acknowledged = std::max(s->acknowledged, f.acknowledged);
+    }
+    const std::span<std::byte> room = s->ahead.more_room(kListenPieceBytes);
+    std::size_t got = 0;
+    const Read r = read_from(s, room.data(), room.size(), &got, problem);
+    if (r != Read::some) return r == Read::none;
+    s->ahead.grew(got);
+  }
+  return true;
 }
 
 // The first look at a frame of a receive that waits. Completes it where the two sides differ.
@@ -211,6 +245,11 @@ bool Incoming::advance(Stream* s, bool first_stream, Completions* done, Staging*
       const Step step = read_header(s, first_stream, problem);
       if (step != Step::go_on) return step == Step::wait;
     }
+    if (s->incoming.control) {
+      s->in_frame = false;
+      if (queue_.empty()) return true;
+      continue;
+    }
     Step step;
     GCCL_Transfer* t = queue_.find(s->incoming.sequence);
     if (t && !s->announced) {
@@ -228,6 +267,7 @@ bool Incoming::advance(Stream* s, bool first_stream, Completions* done, Staging*
     if (step != Step::go_on) return step == Step::wait;
     s->in_frame = false;
     if (s->incoming.acknowledge) acknowledge(s->fd.get());
+    s->answer = s->answer || s->incoming.answer;
     if (t && t->backend[kTaken] == t->bytes) {
       queue_.remove(t);
       done->add(t, GCCL_SUCCESS);

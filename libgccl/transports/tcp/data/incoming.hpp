@@ -11,8 +11,11 @@
 
 namespace gccl::tcp {
 
-// Nothing is read before a receive waits for it: messages that come early stay in the kernel, whose flow control holds
-// the sender back.
+// What is said of a connection that the peer has ended.
+inline constexpr const char* kClosed = "connection closed";
+
+// Nothing is read before a receive waits for it, listen() apart: messages that come early stay in the kernel, whose
+// flow control holds the sender back.
 class Incoming {
  public:
   void post(GCCL_Transfer* t);
@@ -20,6 +23,14 @@ class Incoming {
   const GCCL_Transfer* front() const { return queue_.front(); }
   // Reads what is there; complete receives go to `done`. False: the stream failed, *problem says how.
   bool advance(Stream* stream, bool first_stream, Completions* done, Staging* staging, std::string* problem);
+  // Nothing of the stream is read before a receive that is yet to come is there.
+  bool held_up(const Stream& s) const {
+    return queue_.empty() || (s.in_frame && !s.announced && !queue_.find(s.incoming.sequence));
+  }
+  // Reads on all the same, for what the peer acknowledges. Requires held_up(). hear() comes to the next message at
+  // most; listen() reads on through messages, up to a limit, which stay with the stream until they are received.
+  bool hear(Stream* stream, std::string* problem);
+  bool listen(Stream* stream, std::string* problem);
   // False when the transfer is not one of these.
   bool cancel(GCCL_Transfer* t) { return queue_.remove(t); }
 

@@ -1,7 +1,9 @@
 #include "libgccl/transports/tcp/data/link.hpp"
 
 #include <fmt/core.h>
+#include <linux/sockios.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -9,38 +11,155 @@
 #include <system_error>
 
 namespace gccl::tcp {
+namespace {
 
-bool Link::connect(std::uint32_t stream, std::uint32_t streams, Fd fd, const Settings& settings) {
-  if (streams_.empty()) streams_.resize(streams);
-  if (stream >= streams_.size() || streams_.size() != streams || streams_[stream]) return false;
+constexpr std::uint64_t kCopiedAtOnceMax = 64 << 10;
+constexpr std::int64_t kStillNs = 200'000;
+// Bytes sent between two looks at what the peer acknowledges, where there is no other reason to read.
+constexpr std::uint64_t kListenStep = 128 << 10;
+// And from so many on, also through messages that are not received yet.
+constexpr std::uint64_t kListenMin = 4 << 20;
+
+}  // namespace
+
+bool Link::connect(const Connection& c, Fd fd, const Settings& settings, Completions* done) {
   assert(fd);
-  auto s = std::make_unique<Stream>();
+  if (streams_.empty()) streams_.resize(c.streams);
+  if (c.stream >= streams_.size() || streams_.size() != c.streams) return false;
+  auto& s = streams_[c.stream];
+  if (s && (!mends_ || c.number <= s->connection)) return false;
+  if (!s) s = std::make_unique<Stream>(mends_);
+  if (mends_) {
+    if (s->fd) outgoing_.break_off(s.get(), "", done);
+    if (s->connection > 0 && !c.fresh) ++counts_.reconnects;
+    if (!s->connect(std::move(fd), c.number, c.fresh)) return false;
+  } else {
+    s->fd = std::move(fd);
+  }
   const bool always = settings.zero_copy == Settings::ZeroCopyUse::always;
   // Over loopback the kernel copies all the same, later and with more work.
-  if (always || (settings.zero_copy == Settings::ZeroCopyUse::automatic && !stays_on_host(fd.get())))
-    s->zero_copy.enable(fd.get(), always);
-  s->fd = std::move(fd);
-  streams_[stream] = std::move(s);
+  if (always || (settings.zero_copy == Settings::ZeroCopyUse::automatic && !stays_on_host(s->fd.get())))
+    s->zero_copy.enable(s->fd.get(), always);
   registered_ = false;
   return true;
 }
 
+bool Link::advance_mended(Completions* done, Staging* staging, std::string* problem) {
+  const std::uint64_t before = moved_bytes();
+  if (!resume(done, problem) || !advance_sends(done, problem) || !advance_receives(done, staging, problem))
+    return false;
+  // At once where nothing is being sent: this rank may leave its call now, and the peer waits. Else with the next poll,
+  // as a message that follows takes the acknowledgement along.
+  const bool answers =
+      outgoing_.empty() && std::ranges::any_of(streams_, [](const auto& s) { return s && s->owes_acknowledgement(); });
+  if (answers && !outgoing_.advance(streams_, done, problem)) return false;
+  if (outgoing_.awaits_acknowledgement()) copy_instead(moved_bytes() == before, done);
+  return true;
+}
+
+// A receiver that has other things to do keeps its senders no longer than the kernel's buffers do. A short message is
+// copied as soon as nothing else is to come: its sender would wait longer for the peer's word than that takes. A long
+// one when nothing has moved for a while, as it costs more than the peer's word does.
+void Link::copy_instead(bool still, Completions* done) {
+  if (incoming_.empty() && outgoing_.front()->bytes <= kCopiedAtOnceMax) return outgoing_.copy_some(streams_, done);
+  if (!still) {
+    still_since_ns_ = 0;
+    return;
+  }
+  const std::int64_t now = now_ns();
+  if (still_since_ns_ == 0) still_since_ns_ = now;
+  if (now - still_since_ns_ > kStillNs) outgoing_.copy_some(streams_, done);
+}
+
+bool Link::resume(Completions* done, std::string* problem) {
+  for (auto& s : streams_) {
+    if (!s || s->state != Stream::State::resuming) continue;
+    switch (outgoing_.resume(s.get(), done, problem)) {
+      case Stream::Resumed::not_yet: break;
+      case Stream::Resumed::yes: counts_.bytes_repeated += s->sent.end() - s->sent.sent(); break;
+      case Stream::Resumed::broken: outgoing_.break_off(s.get(), *problem, done); break;
+      case Stream::Resumed::failed: return false;
+    }
+  }
+  return true;
+}
+
+bool Link::broken() const {
+  return mends_ && std::ranges::any_of(streams_, [](const auto& s) { return s && s->state == Stream::State::broken; });
+}
+
+std::string Link::problem() const {
+  for (const auto& s : streams_)
+    if (s && s->state == Stream::State::broken) return s->problem;
+  return {};
+}
+
+// Something to say or to repeat, whatever transfers there are.
+bool Link::owes() const {
+  return std::ranges::any_of(streams_, [](const auto& s) {
+    return s &&
+           (s->state != Stream::State::open || s->sent.behind() || s->header_left > 0 || s->owes_acknowledgement());
+  });
+}
+
+bool Link::delivered(Completions* done) {
+  bool all = true;
+  for (auto& s : streams_) {
+    if (!s || s->sent.end() == s->acknowledged) continue;
+    if (s->state != Stream::State::open || s->sent.behind() || s->header_left > 0) {
+      all = false;
+      continue;
+    }
+    std::string problem;
+    if (incoming_.held_up(*s) && !incoming_.hear(s.get(), &problem) && problem != kClosed)
+      outgoing_.break_off(s.get(), problem, done);
+    // A peer that has ended its side wants nothing more.
+    if (problem == kClosed || s->sent.end() == s->acknowledged) continue;
+    int unsent = 0;
+    all = all && s->fd && ioctl(s->fd.get(), SIOCOUTQ, &unsent) == 0 && unsent == 0;
+  }
+  return all;
+}
+
 bool Link::advance_sends(Completions* done, std::string* problem) {
-  if (outgoing_.empty() || !connected()) return true;
-  int error = 0;
-  if (outgoing_.advance(streams_, done, &error)) return true;
-  *problem = std::generic_category().message(error);
-  return false;
+  if (!connected() || (outgoing_.empty() && !(mends_ && owes()))) return true;
+  if (!outgoing_.advance(streams_, done, problem)) return false;
+  if (!mends_) return true;
+  if (outgoing_.awaits_acknowledgement() && incoming_.empty() && outgoing_.front()->bytes <= kCopiedAtOnceMax)
+    outgoing_.copy_some(streams_, done);
+  // A rank that only sends hears now and then what it need not keep.
+  for (auto& s : streams_) {
+    if (!s || s->state != Stream::State::open || s->sent.size() < s->listen_at || !incoming_.held_up(*s)) continue;
+    if (!(s->sent.size() < kListenMin ? incoming_.hear(s.get(), problem) : incoming_.listen(s.get(), problem))) {
+      if (!s->ended) return false;
+      outgoing_.break_off(s.get(), *problem, done);
+      continue;
+    }
+    if (!outgoing_.advance(streams_, done, problem)) return false;
+    s->listen_at = s->sent.size() + kListenStep;
+  }
+  return true;
+}
+
+bool Link::receive_from(Stream* s, bool first, Completions* done, Staging* staging, std::string* problem) {
+  if (s->state != Stream::State::open) return true;
+  if (incoming_.empty() ? !mends_ || incoming_.hear(s, problem) : incoming_.advance(s, first, done, staging, problem))
+    return true;
+  if (!mends_ || !s->ended) return false;
+  outgoing_.break_off(s, *problem, done);
+  return true;
 }
 
 bool Link::advance_receives(Completions* done, Staging* staging, std::string* problem) {
-  if (incoming_.empty() || !connected()) return true;
+  if (!connected() || (incoming_.empty() && !outgoing_.awaits_acknowledgement())) return true;
   // Each message begins on the first stream; only long ones go on over others.
-  if (!incoming_.advance(streams_[0].get(), true, done, staging, problem)) return false;
-  for (std::size_t i = 1; i < streams_.size() && !incoming_.empty(); ++i)
-    if (streams_[i] && incoming_.front()->bytes > Outgoing::kStripeBytes &&
-        !incoming_.advance(streams_[i].get(), false, done, staging, problem))
-      return false;
+  if (!receive_from(streams_[0].get(), true, done, staging, problem)) return false;
+  for (std::size_t i = 1; i < streams_.size(); ++i) {
+    const bool wanted = incoming_.empty() ? outgoing_.awaits_acknowledgement()
+                                          : incoming_.front()->bytes > Outgoing::kStripeBytes ||
+                                                (mends_ && outgoing_.awaits_acknowledgement());
+    if (streams_[i] && wanted && !receive_from(streams_[i].get(), false, done, staging, problem)) return false;
+  }
   return true;
 }
 
@@ -73,6 +192,13 @@ std::uint64_t Link::moved_bytes() const {
 std::string Link::doing() const {
   const GCCL_Transfer* const t = incoming_.empty() ? outgoing_.front() : incoming_.front();
   return fmt::format("{} {} bytes", incoming_.empty() ? "sending" : "receiving", t ? t->bytes : 0);
+}
+
+void Link::take_leave(Completions* done) {
+  for (auto& s : streams_)
+    if (s && s->state == Stream::State::open && s->unsaid() > 0) s->answer = true;
+  std::string problem;
+  if (connected()) advance_sends(done, &problem);
 }
 
 Link::~Link() {

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <string>
 
+#include "libgccl/transports/link_counts.hpp"
 #include "libgccl/transports/tcp/data/incoming.hpp"
 #include "libgccl/transports/tcp/data/outgoing.hpp"
 #include "libgccl/transports/tcp/settings.hpp"
@@ -12,7 +13,7 @@ namespace gccl::tcp {
 
 class Link {
  public:
-  Link(std::uint32_t peer, std::uint32_t channel) : peer_(peer), channel_(channel) {}
+  Link(std::uint32_t peer, std::uint32_t channel, bool mends) : peer_(peer), channel_(channel), mends_(mends) {}
   // Ends all connections. What was written is delivered.
   ~Link();
   Link(const Link&) = delete;
@@ -20,18 +21,32 @@ class Link {
   std::uint32_t peer() const { return peer_; }
   std::uint32_t channel() const { return channel_; }
 
-  // One of `streams` connections. False when it contradicts what is there: a second one for the same place.
-  bool connect(std::uint32_t stream, std::uint32_t streams, Fd fd, const Settings& settings);
+  // One of `streams` connections, or a further one of a stream. False when it contradicts what is there: a second one
+  // for the same place.
+  struct Connection {
+    std::uint32_t stream = 0, streams = 1;
+    std::uint64_t number = 0;
+    bool fresh = true;  // Stream::connect
+  };
+  bool connect(const Connection& c, Fd fd, const Settings& settings, Completions* done);
   // Able to transfer; more streams may still come.
   bool connected() const { return !streams_.empty() && streams_[0]; }
 
   void post_send(GCCL_Transfer* t) { outgoing_.post(t); }
   void post_receive(GCCL_Transfer* t) { incoming_.post(t); }
   bool sends() const { return !outgoing_.empty(); }
-  bool idle() const { return outgoing_.empty() && incoming_.empty(); }
+  bool transfers() const { return !outgoing_.empty() || !incoming_.empty(); }
+  bool idle() const { return outgoing_.empty() && incoming_.empty() && (!mends_ || !owes()); }
+  // There may be something to do although nothing has arrived: a matter of time.
+  bool timed() const { return mends_ && (outgoing_.awaits_acknowledgement() || owes()); }
+  // All that was sent has come to the peer's process, or at least to its machine.
+  bool delivered(Completions* done);
+  // Nothing more will be received: the peer need not wait to hear what has been.
+  void take_leave(Completions* done);
   // Moves what can be moved without waiting. False: *problem says what happened to the connection.
   bool advance(Completions* done, Staging* staging, std::string* problem) {
-    return advance_sends(done, problem) && advance_receives(done, staging, problem);
+    return mends_ ? advance_mended(done, staging, problem)
+                  : advance_sends(done, problem) && advance_receives(done, staging, problem);
   }
   bool advance_sends(Completions* done, std::string* problem);
   bool advance_receives(Completions* done, Staging* staging, std::string* problem);
@@ -43,6 +58,12 @@ class Link {
   bool register_with(int epoll);
   // Whether the machine behind one of the connections has stopped answering.
   bool vanished(const Settings& settings) const;
+  // Streams whose connections broke and are to be made anew.
+  const Streams& streams() const { return streams_; }
+  bool broken() const;
+  std::string problem() const;  // how one of them broke; empty: none did
+  const LinkCounts& counts() const { return counts_; }
+
   // Bytes moved so far, both ways.
   std::uint64_t moved_bytes() const;
 
@@ -53,7 +74,16 @@ class Link {
   std::chrono::steady_clock::time_point active_since{};  // where the peer is to dial
 
  private:
+  bool advance_mended(Completions* done, Staging* staging, std::string* problem);
+  void copy_instead(bool still, Completions* done);
+  bool resume(Completions* done, std::string* problem);
+  bool owes() const;
+  bool receive_from(Stream* s, bool first, Completions* done, Staging* staging, std::string* problem);
+
   std::uint32_t peer_, channel_;
+  const bool mends_;
+  std::int64_t still_since_ns_ = 0;  // sends wait, and nothing has moved; 0: something has
+  LinkCounts counts_;
   Streams streams_;
   bool registered_ = false;
   Outgoing outgoing_;

@@ -27,6 +27,8 @@ constexpr std::size_t kTriedMax = 16;
 constexpr std::uint32_t kPollsPerVanishedCheck = 64, kPollsPerPeerCheck = 8;
 // Processors given up while a link connects.
 constexpr std::uint32_t kYields = 2000;
+// How long a port that closes may take to have its last messages delivered.
+constexpr std::chrono::milliseconds kLastWordsMax{1000};
 // What a connection attempt may take beyond its time limit.
 constexpr std::chrono::seconds kLastAttempt{1};
 // How long after its connection ended a peer's abort may still arrive: of the time in which this process runs, so a
@@ -55,6 +57,7 @@ Port::Port(Connector* connector, const GCCL_Port_spec& spec)
 }
 
 Port::~Port() {
+  if (connector_->settings().mends() && !inbox_->aborted && fault_.result == GCCL_SUCCESS) say_last_words();
   if (!inbox_->aborted) links_.clear();
   connector_->close(inbox_, std::move(links_));
 }
@@ -86,7 +89,7 @@ Status Port::connect(const GCCL_Port_spec& spec, const void* addresses, std::uin
   std::vector<const Link*> dialled;
   for (const std::uint32_t r : first_peers(spec)) {
     if (!reaches[r] || !dials(r)) continue;
-    auto& link = links_[std::size_t(r) * self_.channels] = std::make_unique<Link>(r, 0);
+    auto& link = links_[std::size_t(r) * self_.channels] = make_link(r, 0);
     dial({r, 0}, limit.count() > 0 ? limit : connector_->settings().peer_timeout);
     dialled.push_back(link.get());
   }
@@ -117,7 +120,7 @@ Link* Port::link_for(GCCL_Transfer* t) {
   assert(t->peer < self_.size && t->channel < self_.channels && !peers_[t->peer].addresses.empty());
   auto& link = links_[std::size_t(t->peer) * self_.channels + t->channel];
   if (!link) {
-    link = std::make_unique<Link>(t->peer, t->channel);
+    link = make_link(t->peer, t->channel);
     if (dials(t->peer)) dial({t->peer, t->channel}, connector_->settings().peer_timeout);
   }
   link->ready = true;
@@ -189,7 +192,11 @@ bool Port::send(GCCL_Transfer* t) {
   link->post_send(t);
   if (fault_.result != GCCL_SUCCESS || suspected_fault_.result != GCCL_SUCCESS || !link->connected()) return false;
   std::string problem;
-  if (!link->advance_sends(&done_, &problem)) fail(*link, problem);
+  if (!link->advance_sends(&done_, &problem)) {
+    fail(*link, problem);
+  } else if (link->broken()) {
+    mend(link);
+  }
   return done_.take_only(t);
 }
 
@@ -197,9 +204,69 @@ void Port::receive(GCCL_Transfer* t) { link_for(t)->post_receive(t); }
 
 bool Port::advance(Link* link) {
   std::string problem;
-  if (link->advance(&done_, &staging_, &problem)) return true;
+  if (link->advance(&done_, &staging_, &problem)) {
+    if (link->broken()) mend(link);
+    return true;
+  }
   fail(*link, problem);
   return false;
+}
+
+std::unique_ptr<Link> Port::make_link(std::uint32_t peer, std::uint32_t channel) const {
+  return std::make_unique<Link>(peer, channel, connector_->settings().mends());
+}
+
+// The side that dials dials again; the other one asks it to, as it may not know.
+void Port::mend(Link* link) {
+  std::vector<Dial::Target> targets;
+  for (std::uint32_t i = 0; i < link->streams().size(); ++i) {
+    Stream* const s = link->streams()[i].get();
+    if (!s || s->state != Stream::State::broken) continue;
+    ++broken_;
+    if (std::exchange(s->asked, true)) continue;
+    const StreamPlace place{{link->peer(), link->channel()}, i};
+    const auto streams = std::uint32_t(link->streams().size());
+    if (!dials(link->peer())) {
+      targets.push_back(Dial::ask_again(inbox_, place, streams, s->connection, s->remote, connector_->settings()));
+    } else if (inbox_->claim_again(place, s->connection)) {
+      targets.push_back(Dial::again(inbox_, place, streams, s->remote, connector_->settings()));
+    }
+  }
+  if (!targets.empty()) connector_->dial(std::move(targets));
+}
+
+void Port::check_broken() {
+  const std::int64_t now = now_ns(), limit = connector_->settings().link_lost / std::chrono::nanoseconds(1);
+  for (const Link* link : active_)
+    for (const auto& s : link->streams())
+      if (s && s->state == Stream::State::broken && now - s->broken_since_ns > limit)
+        return fail(*link, fmt::format("{}, and for {} ms no new connection", s->problem, limit / kNsPerMs));
+}
+
+// What was sent may still have to be sent again: until it is on the peers' machines, or they know of nothing more.
+void Port::say_last_words() {
+  const auto until = Clock::now() + std::min<Clock::duration>(connector_->settings().link_lost, kLastWordsMax);
+  for (const auto& link : links_)
+    if (link && link->connected()) link->take_leave(&done_), activate(link.get());
+  auto pause = std::chrono::microseconds(20);
+  while (fault_.result == GCCL_SUCCESS && suspected_fault_.result == GCCL_SUCCESS && Clock::now() < until &&
+         std::ranges::none_of(links_, [](const auto& l) { return l && l->transfers(); }) &&
+         std::ranges::count_if(links_, [&](const auto& l) { return l && l->connected() && !l->delivered(&done_); }) >
+             0) {
+    for (const auto& link : links_)
+      if (link && link->connected()) activate(link.get());
+    GCCL_Transfer* nobody[1];
+    poll(nobody, 0);
+    std::this_thread::sleep_for(pause);
+    pause = std::min(2 * pause, std::chrono::microseconds(1000));
+  }
+}
+
+LinkCounts Port::link_counts() const {
+  LinkCounts sum;
+  for (const auto& l : links_)
+    if (l) sum.reconnects += l->counts().reconnects, sum.bytes_repeated += l->counts().bytes_repeated;
+  return sum;
 }
 
 // Edges: an event says that something has changed since a link's sockets had no more to give or take.
@@ -228,6 +295,7 @@ int Port::poll(GCCL_Transfer** done, int max) {
   } else if (fault_.result == GCCL_SUCCESS) {
     const bool many = active_.size() > kTriedMax;
     if (many) find_ready();
+    broken_ = 0;
     for (std::size_t i = 0; i < active_.size();) {
       Link* const link = active_[i];
       if (many && !link->ready) {
@@ -238,7 +306,7 @@ int Port::poll(GCCL_Transfer** done, int max) {
       if (!advance(link)) break;
       const std::uint64_t moved = link->moved_bytes() - before;
       moved_bytes_ += moved;
-      if (many && moved == 0) link->ready = false;
+      if (many && moved == 0 && !link->timed()) link->ready = false;
       if (link->idle()) {
         link->active = false;
         active_[i] = active_.back();
@@ -248,6 +316,7 @@ int Port::poll(GCCL_Transfer** done, int max) {
       }
     }
     if (unconnected_ > 0) check_unconnected();
+    if (broken_ > 0) check_broken();
     if (++polls_ % kPollsPerVanishedCheck == 0) check_vanished();
   }
   const int n = done_.take(done, max);
@@ -258,20 +327,28 @@ void Port::read_inbox() {
   InboxContents contents = inbox_->take();
   for (Arrival& a : contents.arrivals) {
     auto& link = links_[std::size_t(a.peer) * self_.channels + a.channel];
-    if (!link) link = std::make_unique<Link>(a.peer, a.channel);
+    if (!link) link = make_link(a.peer, a.channel);
     const bool was_connected = link->connected();
-    if (!link->connect(a.stream, a.streams, std::move(a.fd), connector_->settings())) {
+    if (!link->connect(a.connection, std::move(a.fd), connector_->settings(), &done_)) {
       char text[GCCL_BACKEND_TEXT_BYTES];
       std::snprintf(text, sizeof text, "tcp: rank %u connected channel %u, stream %u twice: dropped", a.peer, a.channel,
-                    a.stream);
+                    a.connection.stream);
       if (const auto log = connector_->environment().log) log(1, text);
     }
     if (link->active && !was_connected && link->connected()) --unconnected_;
+    // Though nobody here may want anything of it: the peer goes on once this side has said where.
+    if (connector_->settings().mends() && link->connected()) {
+      link->ready = true;
+      activate(link.get());
+    }
   }
   // A peer that has closed cleanly owes nothing on links that are connected, or that nobody uses.
   for (const GCCL_Fault& t : contents.peer_failures) {
+    const auto broken = std::ranges::find_if(active_, [&](Link* l) { return l->peer() == t.peer && l->broken(); });
     if (std::ranges::any_of(active_, [&](const Link* l) { return l->peer() == t.peer && !l->connected(); })) {
       suspect(t);
+    } else if (broken != active_.end()) {
+      fail(**broken, (*broken)->problem());
     } else if (dials(t.peer)) {
       peer_failures_.push_back(t);
     } else {

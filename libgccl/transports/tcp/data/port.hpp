@@ -29,6 +29,8 @@ class Port {
   int poll(GCCL_Transfer** done, int max);
   const GCCL_Fault& fault() const { return fault_; }
   std::uint64_t moved_bytes() const { return moved_bytes_; }  // by poll()
+  // Connections that were made anew, and bytes that were sent once more, so far.
+  LinkCounts link_counts() const;
   void cancel(GCCL_Transfer* t);
   void abort(const GCCL_Fault& fault) const noexcept;
 
@@ -45,6 +47,10 @@ class Port {
   void check_vanished();
   bool advance(Link* link);
   void find_ready();
+  std::unique_ptr<Link> make_link(std::uint32_t peer, std::uint32_t channel) const;
+  void mend(Link* link);
+  void check_broken();
+  void say_last_words();
 
   Connector* const connector_;
   const std::shared_ptr<PortInbox> inbox_;
@@ -66,6 +72,9 @@ class Port {
   std::uint32_t polls_ = 0;
   std::uint64_t moved_bytes_ = 0;
   PendingConnection::Clock::time_point next_check_{};  // for machines that have vanished
+
+  // Links whose connections broke, and are to go on.
+  std::size_t broken_ = 0;
 
   // Links that wait for a peer to dial: should it be dead, nothing would ever say so.
   std::size_t unconnected_ = 0;

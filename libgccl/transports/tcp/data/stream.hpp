@@ -1,4 +1,5 @@
-// One connected socket of a link, with what is half written to it and half read from it.
+// One of a link's sockets, with what is half written to it and half read from it; where links are mended, one socket
+// after the other.
 #pragma once
 
 #include <sys/uio.h>
@@ -6,17 +7,21 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "gccl/backend.h"
 #include "libgccl/base/clock.hpp"
+#include "libgccl/fault/link_frame.hpp"
 #include "libgccl/net/socket.hpp"
 #include "libgccl/transports/tcp/data/frame.hpp"
+#include "libgccl/transports/tcp/data/unacknowledged.hpp"
 #include "libgccl/transports/tcp/data/zero_copy.hpp"
 
 namespace gccl::tcp {
 
-// Bytes read ahead: headers and short messages, several in one system call. Long payloads pass by it.
+// Bytes read ahead: headers and short messages, several in one system call. Long payloads pass by it, unless what
+// follows them is looked for before they are received (Incoming::listen).
 class ReadAhead {
  public:
   static constexpr std::size_t kBytes = 4096;
@@ -27,8 +32,9 @@ class ReadAhead {
   // Room behind what is there, at most kBytes in all.
   std::span<std::byte> room();
   void grew(std::size_t n);
-  // What turned out to belong to later frames; the only way to exceed kBytes.
+  // What turned out to belong to later frames; this and more_room() exceed kBytes.
   void append(std::span<const std::byte> more);
+  std::span<std::byte> more_room(std::size_t bytes);
 
  private:
   std::vector<std::byte> bytes_ = std::vector<std::byte>(kBytes);
@@ -63,7 +69,53 @@ class Visit {
   std::int64_t until_ns_ = 0;  // 0: its first bytes are not used up
 };
 
+// Where links are mended (Settings::mends), what travels over a stream is numbered in bytes, over all its connections.
+// Each side keeps what it has written until the other side's headers say that it has been taken, which means: is in
+// this process's memory. A connection that breaks is closed at once, so that nothing more of it is taken. On the next
+// one both sides say first how much they have taken (a frame of kind resume, fault/link_frame.hpp), and then go on
+// there, wherever in a header or payload that is.
 struct Stream {
+  enum class State {
+    open,
+    resuming,  // a new connection: nothing but how much has been taken travels
+    broken,    // without a connection
+  };
+
+  explicit Stream(bool mends) : mends(mends) {}
+  // Begins a further connection, over which the peer says how much it has taken, or, as it has never had one, has taken
+  // nothing (`fresh`). False: it has, or does not fit what this side knows.
+  bool connect(Fd socket, std::uint64_t number, bool fresh);
+  // Ends the connection, as it broke; `done` gets transfers that the kernel alone held.
+  template <class Done>
+  void break_off(const std::string& why, Done done) {
+    close_broken(why);
+    zero_copy.end(done);
+  }
+  // Says and hears how much has been taken, as far as that goes without waiting.
+  enum class Resumed { yes, not_yet, broken, failed };
+  template <class Done>
+  Resumed resume(Done done, std::string* problem) {
+    std::uint64_t position = 0;
+    const Resumed r = exchange_positions(&position, problem);
+    if (r != Resumed::yes) return r;
+    if (!sent.go_on_at(position, done)) {
+      *problem = "the peer goes on where nothing is kept of what it was sent";
+      return Resumed::failed;
+    }
+    state = State::open;
+    return r;
+  }
+  // What has not been said to the peer yet.
+  std::uint64_t unsaid() const { return taken_in - said; }
+  bool owes_acknowledgement() const {
+    if (answer) return true;
+    const bool within = incoming.offset + (in_frame ? taken : incoming.bytes) < incoming.message_bytes;
+    return unsaid() >= (within ? kUnsaidWithin : kUnsaidBetween);
+  }
+  // Bytes that may arrive before their sender hears of it, where nothing else is said to it: between messages, as it
+  // copies short ones; and within one, in whose memory they are.
+  static constexpr std::uint64_t kUnsaidBetween = 128 << 10, kUnsaidWithin = 2 << 20;
+
   Fd fd;
   bool registered = false;        // with the port's epoll
   std::uint64_t moved_bytes = 0;  // in both directions: says whether an attempt was of use
@@ -80,11 +132,37 @@ struct Stream {
   std::size_t header_left = 0;
   std::uint64_t offset = 0, left = 0;  // payload not yet written
   ZeroCopy zero_copy;
+
+  // Where links are mended.
+  const bool mends;
+  State state = State::open;
+  bool asked = false;            // for the next connection
+  bool ended = false;            // the system said so, in a read or write that failed
+  std::uint64_t connection = 0;  // its number
+  std::string problem;           // how it broke
+  std::int64_t broken_since_ns = 0;
+  SocketAddress remote;  // its other end
+  Unacknowledged sent;
+  std::uint64_t taken_in = 0;           // bytes taken from the peer so far
+  std::uint64_t said = 0;               // of these, what it has heard of
+  std::uint64_t acknowledged = 0;       // what it has said
+  bool answer = false;                  // it waits for that
+  std::uint64_t looked_until = 0;       // Incoming::listen(): the place of the next header, in bytes taken
+  std::uint64_t listen_at = 128 << 10;  // kept bytes for which the peer's word is worth looking for
+
+ private:
+  void close_broken(const std::string& why);
+  Resumed exchange_positions(std::uint64_t* position, std::string* problem);
+
+  std::byte resume_out_[fault::kLinkHeaderBytes], resume_in_[fault::kLinkHeaderBytes];
+  std::size_t resume_written_ = 0, resume_read_ = 0;
 };
 
 enum class IoResult { all, some, failed };  // `some`: the socket takes no more for now, or the visit is over
 
 // Writes the rest of the frame that is being sent, for as long as the visit goes on.
 IoResult write_frame(Stream* stream, Visit* visit, int* error);
+// The same for what the connection before has lost.
+IoResult write_again(Stream* stream, Visit* visit, int* error);
 
 }  // namespace gccl::tcp

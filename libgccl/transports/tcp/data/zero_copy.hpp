@@ -35,7 +35,18 @@ class ZeroCopy {
     return true;
   }
 
-  static constexpr int kPending = 2;  // index into GCCL_Transfer::backend: notifications to come
+  // The connection has ended, and with it the kernel's use of the pages: done(transfer) as in reap().
+  template <class Done>
+  void end(Done done) {
+    for (; !awaited_.empty(); awaited_.pop_front())
+      if (GCCL_Transfer* const t = awaited_.front(); t && --t->backend[kPending] == 0) done(t);
+    first_awaited_ = 0;
+    on_ = false;
+  }
+
+  // Index into GCCL_Transfer::backend: notifications to come, and stretches of its memory that may have to be sent
+  // again (Unacknowledged).
+  static constexpr int kPending = 2;
 
  private:
   bool notification(int fd, std::uint32_t* first, std::uint32_t* last);

@@ -1,0 +1,68 @@
+// TCP connections between real ranks that are reset at random moments (GCCL_LINK_LOST_MS): nothing is lost or doubled,
+// in any collective.
+#include "tests/support/rank_call.hpp"
+#include "tests/support/rank_job.hpp"
+#include "tests/support/resets.hpp"
+
+using namespace ranks;
+
+TEST_CASE("collectives of all sizes are right while connections are reset, and the resets are counted") {
+  for (const int size : {2, 3})
+    for (const std::uint64_t seed : {1, 2}) {
+      CAPTURE(seed);
+      check({.size = size, .backends = "tcp", .environment = {{"GCCL_LINK_LOST_MS", "30000"}}}, [&](int rank) {
+        GCCL_Comm world = begin();
+        if (!world) return;
+        Random random(seed);
+        {
+          gccl::test::Resets breaks(seed * 100 + std::uint64_t(rank), std::chrono::milliseconds(5),
+                                    std::chrono::seconds(3));
+          for (int call = 0; call < 150 && !any_reported(); ++call) {
+            const CallCase c = random_case(random, size, call % 10 == 0 ? 4 << 20 : 60000);
+            const std::string wrong = outcome(c, world, rank, size, call % 2 == 0);
+            if (!wrong.empty()) report(describe(c, size) + ": " + wrong);
+          }
+          RANK_CHECK(breaks.stop() > 0);
+        }
+        GCCL_Metrics m{};
+        m.struct_bytes = sizeof m;
+        RANK_SUCCESS(GCCL_Get_performance_metrics(world, &m));
+        RANK_CHECK(m.reconnects > 0);
+        RANK_SUCCESS(GCCL_Finalize());
+      });
+    }
+}
+
+TEST_CASE("an all-reduce of 64 MiB goes on after a reset in its middle") {
+  check({.size = 2, .backends = "tcp", .environment = {{"GCCL_LINK_LOST_MS", "30000"}}}, [](int rank) {
+    GCCL_Comm world = begin();
+    if (!world) return;
+    constexpr std::size_t kCount = 16 << 20;
+    std::vector<float> x(kCount);
+    for (int round = 0; round < 3; ++round) {
+      for (std::size_t i = 0; i < kCount; ++i) x[i] = float(i % 1000 + std::size_t(rank));
+      GCCL_Request request;
+      RANK_SUCCESS(GCCL_Iallreduce(GCCL_IN_PLACE, x.data(), kCount, GCCL_FLOAT32, GCCL_SUM, world, &request));
+      if (rank == round % 2) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+        int done = 0;
+        RANK_SUCCESS(GCCL_Test(&request, &done));
+        for (const int fd : gccl::test::tcp_connections()) gccl::test::reset_connection(fd);
+      }
+      RANK_SUCCESS(GCCL_Wait(&request));
+      std::size_t wrong = 0;
+      for (std::size_t i = 0; i < kCount; ++i) wrong += x[i] != float(2 * (i % 1000) + 1);
+      RANK_CHECK(wrong == 0);
+    }
+    RANK_SUCCESS(GCCL_Finalize());
+  });
+}
+
+TEST_CASE("ranks that keep their links for different times do not start") {
+  check({.size = 2, .backends = "tcp"}, [](int rank) {
+    setenv("GCCL_LINK_LOST_MS", rank == 0 ? "0" : "500", 1);
+    GCCL_Comm world = nullptr;
+    expect(GCCL_Init(&world, nullptr), GCCL_ERR_INVALID_USAGE, "GCCL_Init");
+    expect_text("GCCL_LINK_LOST_MS differs: rank 0 has \"0\", rank 1 has \"500\"", "GCCL_Init");
+  });
+}
