@@ -37,7 +37,7 @@ Progress progress_all_but(CommunicatorCore* mine) {
   Progress made = Progress::nothing;
   if (std::unique_lock lock(registry_mutex, std::try_to_lock); lock)
     for (CommunicatorCore* c : registry())
-      if (c != mine && c->busy()) made = std::max(made, c->progress());
+      if (c != mine && (c->busy() || c->world().mends)) made = std::max(made, c->progress());
   return completions::run() ? Progress::something : made;
 }
 

@@ -13,6 +13,10 @@ namespace gccl {
 Progress CommunicatorCore::progress() {
   std::unique_lock lock(lock_, std::try_to_lock);
   if (!lock) return Progress::nothing;
+  if (!busy() && team_.world->mends) {
+    supervisor_.serve_at_times();
+    return Progress::nothing;
+  }
   const Progress made = operations_.make_progress();
   if (made != Progress::something && busy()) supervisor_.check_at_times();
   return made;

@@ -137,6 +137,16 @@ Status Supervisor::agrees(Watch::In in) {
   return watch.agreement_differs(*team_.record) ? std::move(s) : Status();
 }
 
+// What a port finds it says again when a call asks.
+void Supervisor::serve_at_times() noexcept try {
+  const std::int64_t now = now_ns();
+  if (now - checked_ns_ < kCheckNs || !operations_.failure().none()) return;
+  checked_ns_ = now;
+  for (Ports::Port& port : team_.ports->all())
+    if (port.state && port.link_counts) port.backend->poll(port.state, nullptr, 0);
+} catch (...) {  // no memory: later
+}
+
 void Supervisor::check_at_times() {
   if (const std::int64_t now = now_ns(); now - checked_ns_ >= kCheckNs) {
     checked_ns_ = now;

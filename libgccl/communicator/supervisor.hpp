@@ -23,6 +23,9 @@ class Supervisor {
   // The same for a thread that polls, which comes here a million times a second: the check asks the operating system
   // about every peer.
   void check_at_times();
+  // Nothing is in flight here, and a thread waits elsewhere: a message that this rank is through with may have to be
+  // sent again.
+  void serve_at_times() noexcept;
   // A thread agrees with the other ranks on who has failed, and this rank knows of nobody: what they ask is answered.
   // Call now and then; `in` is nothing at the end. Not ok: the communicator was aborted, or a rank does not come.
   Status agrees(Watch::In in);

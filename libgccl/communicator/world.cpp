@@ -61,7 +61,8 @@ Status create_world(const GCCL_Config* config, int rank, std::unique_ptr<Communi
   const std::string check = read_text(environment, "GCCL_CHECK");
   world->check = flag(environment, "GCCL_CHECK") ? std::max(std::atoi(check.c_str()), 1) : 0;
   world->shrinks = read_text(environment, "GCCL_ON_FAILURE") == "shrink";
-  const std::string link_lost = read_text(environment, "GCCL_LINK_LOST_MS");
+  const long long link_lost_ms = std::atoll(read_text(environment, "GCCL_LINK_LOST_MS").c_str());
+  world->mends = link_lost_ms > 0;
   Introduction mine;
   mine.version = GCCL_VERSION_CODE;
   if (::getrandom(&mine.id, sizeof mine.id, 0) != ssize_t(sizeof mine.id)) mine.id = std::uint64_t(now_ns());
@@ -76,8 +77,7 @@ Status create_world(const GCCL_Config* config, int rank, std::unique_ptr<Communi
     mine.contact = world->recovery->contact();
     mine.set_plans(bootstrap.size);
     mine.set_settings(world->authorities, world->check, world->shrinks ? "shrink" : "fail",
-                      link_lost.empty() ? "0" : std::to_string(std::atoll(link_lost.c_str())), bootstrap.backends,
-                      parameters, costs);
+                      std::to_string(link_lost_ms), bootstrap.backends, parameters, costs);
   } else {
     mine.set_error(s);
   }

@@ -58,6 +58,39 @@ TEST_CASE("an all-reduce of 64 MiB goes on after a reset in its middle") {
   });
 }
 
+// Rank 0 is through with its message and waits for another one, elsewhere.
+TEST_CASE(
+    "a message that is lost is sent again by a rank that waits on another communicator, or has a progress thread") {
+  for (const char* thread : {"0", "1"})
+    check({.size = 2,
+           .backends = "tcp",
+           .environment = {{"GCCL_LINK_LOST_MS", "30000"}, {"GCCL_PROGRESS_THREAD", thread}},
+           .limit_s = 60},
+          [&](int rank) {
+            GCCL_Comm one = begin(), two = one ? copy_of(one) : nullptr;
+            if (!two) return;
+            int x = rank, y = 0;
+            RANK_SUCCESS(GCCL_Barrier(one));
+            RANK_SUCCESS(GCCL_Barrier(two));
+            for (int round = 1; round <= 5; ++round) {
+              if (rank == 0) {
+                x = round;
+                RANK_SUCCESS(GCCL_Send(&x, 1, GCCL_INT32, 1, one));
+                if (*thread == '1') std::this_thread::sleep_for(std::chrono::milliseconds(300));
+                RANK_SUCCESS(GCCL_Recv(&y, 1, GCCL_INT32, 1, two));
+              } else {
+                std::this_thread::sleep_for(std::chrono::milliseconds(50));  // it is here now, and is dropped
+                for (const int fd : gccl::test::tcp_connections()) gccl::test::reset_connection(fd);
+                RANK_SUCCESS(GCCL_Recv(&y, 1, GCCL_INT32, 0, one));
+                RANK_SUCCESS(GCCL_Send(&y, 1, GCCL_INT32, 0, two));
+              }
+              RANK_CHECK(y == round);
+            }
+            RANK_SUCCESS(GCCL_Comm_free(&two));
+            RANK_SUCCESS(GCCL_Finalize());
+          });
+}
+
 TEST_CASE("ranks that keep their links for different times do not start") {
   check({.size = 2, .backends = "tcp"}, [](int rank) {
     setenv("GCCL_LINK_LOST_MS", rank == 0 ? "0" : "500", 1);

@@ -41,6 +41,20 @@ Read read_from(Stream* s, void* to, std::size_t bytes, std::size_t* got, std::st
   }
 }
 
+// What its sender waits for is said a little before the end of the message, so that it is there at the end: the sender
+// copies the rest meanwhile. So much before:
+constexpr std::uint64_t kAnswerBefore = 32 << 10;
+
+std::uint64_t until_answer(const Stream& s, std::uint64_t left) {
+  return s.incoming.answer && !s.answered && left > kAnswerBefore ? left - kAnswerBefore : left;
+}
+
+// Once for each such frame: the link says it now, and reads on then.
+bool answers_now(Stream* s, std::uint64_t left) {
+  if (!s->incoming.answer || s->answered || left > kAnswerBefore) return false;
+  return s->answer = s->answered = true;
+}
+
 // Now rather than up to 40 ms later, in the hope of something to send along.
 void acknowledge(int fd) {
   const int yes = 1;
@@ -181,7 +195,8 @@ Incoming::Step Incoming::store(Stream* s, GCCL_Transfer* t, std::string* problem
       s->ahead.drop(got);
     } else {
       if (budget == 0) return Step::wait;
-      const Read r = read_from(s, to, std::min(left, budget), &got, problem);
+      if (answers_now(s, left)) return Step::wait;
+      const Read r = read_from(s, to, std::min(until_answer(*s, left), budget), &got, problem);
       if (r != Read::some) return r == Read::none ? Step::wait : Step::failed;
       budget -= got;
     }
@@ -207,7 +222,9 @@ Incoming::Step Incoming::consume(Stream* s, GCCL_Transfer* t, Staging* staging, 
       s->ahead.drop(got);
     } else {
       if (budget == 0) return Step::wait;
-      const Read r = read_from(s, piece + carry_.size(), std::min<std::uint64_t>({left, room, budget}), &got, problem);
+      if (answers_now(s, left)) return Step::wait;
+      const std::uint64_t most = std::min<std::uint64_t>({until_answer(*s, left), room, budget});
+      const Read r = read_from(s, piece + carry_.size(), most, &got, problem);
       if (r != Read::some) return r == Read::none ? Step::wait : Step::failed;
       budget -= got;
     }
@@ -267,7 +284,8 @@ bool Incoming::advance(Stream* s, bool first_stream, Completions* done, Staging*
     if (step != Step::go_on) return step == Step::wait;
     s->in_frame = false;
     if (s->incoming.acknowledge) acknowledge(s->fd.get());
-    s->answer = s->answer || s->incoming.answer;
+    s->answer = s->answer || (s->incoming.answer && !s->answered);
+    s->answered = false;
     if (t && t->backend[kTaken] == t->bytes) {
       queue_.remove(t);
       done->add(t, GCCL_SUCCESS);

@@ -57,11 +57,12 @@ bool Link::advance_mended(Completions* done, Staging* staging, std::string* prob
   return true;
 }
 
-// A receiver that has other things to do keeps its senders no longer than the kernel's buffers do. A short message is
-// copied as soon as nothing else is to come: its sender would wait longer for the peer's word than that takes. A long
-// one when nothing has moved for a while, as it costs more than the peer's word does.
+// A receiver that has other things to do keeps its senders no longer than the kernel's buffers do. A short message, or
+// the end of a long one, is copied as soon as nothing else is to come: its sender would wait longer for the peer's word
+// than that takes. More when nothing has moved for a while, as it costs more than the peer's word does.
 void Link::copy_instead(bool still, Completions* done) {
-  if (incoming_.empty() && outgoing_.front()->bytes <= kCopiedAtOnceMax) return outgoing_.copy_some(streams_, done);
+  if (incoming_.empty() && outgoing_.awaited_bytes(streams_) <= kCopiedAtOnceMax)
+    return outgoing_.copy_some(streams_, done);
   if (!still) {
     still_since_ns_ = 0;
     return;
@@ -125,7 +126,7 @@ bool Link::advance_sends(Completions* done, std::string* problem) {
   if (!connected() || (outgoing_.empty() && !(mends_ && owes()))) return true;
   if (!outgoing_.advance(streams_, done, problem)) return false;
   if (!mends_) return true;
-  if (outgoing_.awaits_acknowledgement() && incoming_.empty() && outgoing_.front()->bytes <= kCopiedAtOnceMax)
+  if (outgoing_.awaits_acknowledgement() && incoming_.empty() && outgoing_.awaited_bytes(streams_) <= kCopiedAtOnceMax)
     outgoing_.copy_some(streams_, done);
   // A rank that only sends hears now and then what it need not keep.
   for (auto& s : streams_) {

@@ -135,6 +135,13 @@ bool Outgoing::advance(Streams& streams, Completions* done, std::string* problem
   return true;
 }
 
+// How much of the first one.
+std::uint64_t Outgoing::awaited_bytes(const Streams& streams) const {
+  std::uint64_t bytes = 0;
+  for (const auto& s : streams) bytes += s ? s->sent.referred(queue_.front()) : 0;
+  return bytes;
+}
+
 void Outgoing::copy_some(Streams& streams, Completions* done) {
   // Pages of a connection that ended may still be on their way to a peer that has not noticed.
   if (!std::ranges::all_of(streams, [](const auto& s) { return !s || s->state == Stream::State::open; })) return;
@@ -159,7 +166,7 @@ bool Outgoing::cancel(Streams& streams, GCCL_Transfer* t) {
   const bool begun = t->backend[kAssigned] > 0;
   if (begun && t->backend[kUnwritten] == 0) --awaiting_;
   for (auto& s : streams) {
-    if (!s || !(s->sending == t || (begun && (s->zero_copy.pending() || s->sent.refers_to(t))))) continue;
+    if (!s || !(s->sending == t || (begun && (s->zero_copy.pending() || s->sent.referred(t) > 0)))) continue;
     // The kernel lets go of the user's pages, and the peer does not wait for the rest.
     const linger now{1, 0};
     setsockopt(s->fd.get(), SOL_SOCKET, SO_LINGER, &now, sizeof now);

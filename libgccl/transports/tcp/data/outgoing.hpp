@@ -27,6 +27,7 @@ class Outgoing {
   // Sends that are written as a whole wait for the peer's word; or for copies, where there is nothing better to do.
   bool awaits_acknowledgement() const { return awaiting_ > 0; }
   void copy_some(Streams& streams, Completions* done);
+  std::uint64_t awaited_bytes(const Streams& streams) const;
   void break_off(Stream* stream, const std::string& problem, Completions* done);
   Stream::Resumed resume(Stream* stream, Completions* done, std::string* problem);
   // False when the transfer is not one of these. Resets the streams that still hold parts of it.

@@ -94,8 +94,11 @@ int Unacknowledged::unsent(std::span<iovec> pieces, std::uint64_t bytes_max) con
   return int(n);
 }
 
-bool Unacknowledged::refers_to(const GCCL_Transfer* transfer) const {
-  return std::ranges::any_of(stretches_, [&](const Stretch& s) { return s.transfer == transfer; });
+std::uint64_t Unacknowledged::referred(const GCCL_Transfer* transfer) const {
+  std::uint64_t bytes = 0;
+  for (const Stretch& s : stretches_)
+    if (s.transfer == transfer) bytes += s.bytes;
+  return bytes;
 }
 
 }  // namespace gccl::tcp

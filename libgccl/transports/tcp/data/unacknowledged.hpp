@@ -76,7 +76,8 @@ class Unacknowledged {
   int unsent(std::span<iovec> pieces, std::uint64_t bytes_max) const;
   void sent(std::uint64_t bytes) { sent_ += bytes; }
 
-  bool refers_to(const GCCL_Transfer* transfer) const;
+  // How much is kept in the transfer's memory.
+  std::uint64_t referred(const GCCL_Transfer* transfer) const;
 
  private:
   static constexpr std::size_t kBlockBytes = 64 << 10;
