@@ -46,13 +46,15 @@ bool Link::connect(const Connection& c, Fd fd, const Settings& settings, Complet
 
 bool Link::advance_mended(Completions* done, Staging* staging, std::string* problem) {
   const std::uint64_t before = moved_bytes();
-  if (!resume(done, problem) || !advance_sends(done, problem) || !advance_receives(done, staging, problem))
-    return false;
-  // At once where nothing is being sent: this rank may leave its call now, and the peer waits. Else with the next poll,
-  // as a message that follows takes the acknowledgement along.
-  const bool answers =
-      outgoing_.empty() && std::ranges::any_of(streams_, [](const auto& s) { return s && s->owes_acknowledgement(); });
-  if (answers && !outgoing_.advance(streams_, done, problem)) return false;
+  if (!resume(done, problem)) return false;
+  // At once, not with the next poll: a thread that waits may pause before it, and the peer waits, too.
+  for (bool more = true; more;) {
+    if (!advance_sends(done, problem) || !advance_receives(done, staging, problem)) return false;
+    more = std::ranges::any_of(streams_, [&](const auto& s) {
+      return s && s->state == Stream::State::open && !s->sent.behind() && s->header_left == 0 && !s->sending &&
+             (s->answer || (outgoing_.awaits_acknowledgement() && s->acknowledged > s->sent.begin()));
+    });
+  }
   if (outgoing_.awaits_acknowledgement()) copy_instead(moved_bytes() == before, done);
   return true;
 }

@@ -57,7 +57,10 @@ Port::Port(Connector* connector, const GCCL_Port_spec& spec)
 }
 
 Port::~Port() {
-  if (connector_->settings().mends() && !inbox_->aborted && fault_.result == GCCL_SUCCESS) say_last_words();
+  try {
+    if (connector_->settings().mends() && !inbox_->aborted && fault_.result == GCCL_SUCCESS) say_last_words();
+  } catch (...) {  // no memory: what is on its way is delivered without it
+  }
   if (!inbox_->aborted) links_.clear();
   connector_->close(inbox_, std::move(links_));
 }

@@ -81,6 +81,7 @@ struct Stream {
     broken,    // without a connection
   };
 
+  Stream() : Stream(false) {}
   explicit Stream(bool mends) : mends(mends) {}
   // Begins a further connection, over which the peer says how much it has taken, or, as it has never had one, has taken
   // nothing (`fresh`). False: it has, or does not fit what this side knows.

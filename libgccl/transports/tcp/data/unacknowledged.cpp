@@ -7,20 +7,29 @@
 
 namespace gccl::tcp {
 
+Unacknowledged::Memory Unacknowledged::take(std::size_t bytes) {
+  if (bytes <= kBlockBytes && spares_ > 0) return std::move(spare_[--spares_]);
+  return Memory(new std::byte[std::max(kBlockBytes, bytes)]);
+}
+
+void Unacknowledged::give_back(Memory memory, bool block) {
+  if (block && memory.use_count() == 1 && spares_ < kSpareMax) spare_[spares_++] = std::move(memory);
+}
+
 std::byte* Unacknowledged::prepare(std::size_t copied, GCCL_Transfer* transfer, const std::byte* payload) {
   assert(!behind());
   if (copied > 0) {
     if (stretches_.empty()) filled_ = 0;
     if (filled_ + copied > block_bytes_) {
-      const std::size_t bytes = std::max(kBlockBytes, copied);
-      block_.reset(new std::byte[bytes]);
-      block_bytes_ = bytes;
+      Memory next = take(copied);
+      give_back(std::exchange(block_, std::move(next)), block_bytes_ == kBlockBytes);
+      block_bytes_ = std::max(kBlockBytes, copied);
       filled_ = 0;
     }
     std::byte* const at = block_.get() + filled_;
     if (stretches_.empty() || stretches_.back().memory != block_ ||
         stretches_.back().data + stretches_.back().bytes != at)
-      stretches_.push_back({.data = at, .memory = block_});
+      stretches_.push_back({.data = at, .memory = block_, .block = block_bytes_ == kBlockBytes});
   }
   if (transfer && (copied > 0 || stretches_.empty() || stretches_.back().transfer != transfer ||
                    stretches_.back().data + stretches_.back().bytes != payload))
@@ -64,15 +73,17 @@ GCCL_Transfer* Unacknowledged::drop(std::uint64_t bytes) {
     return nullptr;
   }
   GCCL_Transfer* const t = s.transfer;
+  give_back(std::move(s.memory), s.block);
   stretches_.pop_front();
   return t && --t->backend[kPending] == 0 ? t : nullptr;
 }
 
 GCCL_Transfer* Unacknowledged::copy_end(std::size_t index, std::uint64_t bytes_max) {
   const std::uint64_t bytes = std::min(bytes_max, stretches_[index].bytes);
-  std::shared_ptr<std::byte[]> memory(new std::byte[bytes]);
+  const bool block = bytes > kBlockBytes / 4 && bytes <= kBlockBytes;
+  const Memory memory = block ? take(bytes) : Memory(new std::byte[bytes]);
   std::memcpy(memory.get(), stretches_[index].data + (stretches_[index].bytes - bytes), bytes);
-  const Stretch end{.data = memory.get(), .bytes = bytes, .memory = memory};
+  const Stretch end{.data = memory.get(), .bytes = bytes, .memory = memory, .block = block};
   if (bytes < stretches_[index].bytes) {
     stretches_.insert(stretches_.begin() + std::ptrdiff_t(index) + 1, end);
     stretches_[index].bytes -= bytes;

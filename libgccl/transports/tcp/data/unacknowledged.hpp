@@ -3,6 +3,7 @@
 
 #include <sys/uio.h>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -81,20 +82,28 @@ class Unacknowledged {
 
  private:
   static constexpr std::size_t kBlockBytes = 64 << 10;
+  static constexpr std::size_t kSpareMax = 4;
+  using Memory = std::shared_ptr<std::byte[]>;
 
   struct Stretch {
     const std::byte* data = nullptr;
     std::uint64_t bytes = 0;
     GCCL_Transfer* transfer = nullptr;  // whose memory it is
-    std::shared_ptr<std::byte[]> memory{};
+    Memory memory{};
+    bool block = false;  // it has kBlockBytes
   };
+  Memory take(std::size_t bytes);
+  void give_back(Memory memory, bool block);
   GCCL_Transfer* drop(std::uint64_t bytes);
   GCCL_Transfer* copy_end(std::size_t index, std::uint64_t bytes_max);
 
   std::deque<Stretch> stretches_;
   std::uint64_t begin_ = 0, sent_ = 0, end_ = 0;
-  std::shared_ptr<std::byte[]> block_;  // where copies go
+  Memory block_;  // where copies go
   std::size_t block_bytes_ = 0, filled_ = 0;
+  // Used again: memory that comes from the system costs a page fault for each 4 KiB, more than the copy does.
+  std::array<Memory, kSpareMax> spare_;
+  std::size_t spares_ = 0;
 };
 
 }  // namespace gccl::tcp
