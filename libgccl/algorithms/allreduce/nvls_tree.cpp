@@ -91,6 +91,8 @@ Cost nvls_tree_all_reduce_cost(const Call& c, const View& v, const CostModel& m)
 Cost interval_on_few_nodes(const Call& c, const View& v, const CostModel& m, const Slicing& s) {
   const double bytes = m.bytes(double(c.count)), part = bytes / v.rails, lanes = double(s.lanes);
   const Hop& inside = *m.node_switch;
+  const Hop hop = between_nodes(v, m);
+  constexpr double kInFlight = 2.5;  // chunks in a lane: two where the tree's root is, three on the other node
   const Cost links = switch_links(inside, CostModel::per_node(v), bytes);
   Call first = c;
   first.count = c.count * s.lanes;
@@ -99,7 +101,8 @@ Cost interval_on_few_nodes(const Call& c, const View& v, const CostModel& m, con
   if (v.nodes == 1)
     interval = std::max({links, 2 * m.exchange_gap_ns(), (one - inside.alpha_ns) / (2 * lanes)});
   else
-    interval = std::max({links + 2 * inside.alpha_ns / (lanes * lanes), part * between_nodes(v, m).beta_ns_per_byte,
+    interval = std::max({links + 2 * inside.alpha_ns / (lanes * lanes), part * hop.beta_ns_per_byte,
+                         2 * (inside.alpha_ns + hop.alpha_ns) / (kInFlight * lanes),
                          m.combine(part) * (s.lanes > 1 ? 2 : 3), 3 * m.exchange_gap_ns()});
   return after_in_step(interval, one, block, s);
 }
