@@ -16,7 +16,7 @@ namespace {
 // A small blocking call that repeats the one before: true when it is done, with its result.
 inline bool again(CommunicatorCore& c, const CommunicatorCore::Key& key, const void* in, void* out, bool non_blocking,
                   GCCL_Result* result) {
-  if (non_blocking || current_group() || out == GCCL_IN_PLACE || c.survival().shrinks()) return false;
+  if (non_blocking || current_group() || out == GCCL_IN_PLACE || c.survival().recovers()) return false;
   Status status;
   if (!c.repeat(key, in, out, &status)) return false;
   *result = status.ok() ? GCCL_SUCCESS : failed(status);

@@ -9,9 +9,11 @@
 #include <thread>
 
 #include "libgccl/api/guard.hpp"
+#include "libgccl/base/environment.hpp"
 #include "libgccl/base/no_destructor.hpp"
 #include "libgccl/base/process.hpp"
 #include "libgccl/communicator/completions.hpp"
+#include "libgccl/communicator/joining.hpp"
 #include "libgccl/communicator/splitting.hpp"
 #include "libgccl/communicator/world.hpp"
 
@@ -82,6 +84,9 @@ Status checked(const GCCL_Config* config, GCCL_Config* out) {
   out->struct_bytes = sizeof *out;
   return {};
 }
+
+// This process was started to join a job that runs.
+bool joins_by_environment() { return read_text(process_environment(), "GCCL_JOIN") == "1"; }
 
 // Each rank waits for the others: so they start concurrently, once there is a thread for each.
 Status create_worlds(const GCCL_Config& config, std::span<const int> ranks, GCCL_Comm* worlds) {
@@ -180,8 +185,20 @@ GCCL_Result GCCL_Init(GCCL_Comm* world, const GCCL_Config* config) {
     GCCL_Config c;
     if (const Status s = checked(config, &c); !s.ok()) return failed(s);
     std::unique_ptr<CommunicatorCore> made;
-    if (const Status s = create_world(&c, -1, &made); !s.ok()) return failed(s);
-    return failed(keep(std::move(made), world));
+    const Status s = joins_by_environment() ? join_world(&c, &made) : create_world(&c, -1, &made);
+    return failed(s.ok() ? keep(std::move(made), world) : s);
+  });
+}
+
+GCCL_Result GCCL_Join(GCCL_Comm* comm, const GCCL_Config* config) {
+  return guarded([&] {
+    if (!comm) return failed(invalid("comm is null: expected where to store the communicator"));
+    *comm = GCCL_COMM_NULL;
+    GCCL_Config c;
+    if (const Status s = checked(config, &c); !s.ok()) return failed(s);
+    std::unique_ptr<CommunicatorCore> made;
+    if (const Status s = join_world(&c, &made); !s.ok()) return failed(s);
+    return failed(keep(std::move(made), comm));
   });
 }
 

@@ -86,12 +86,46 @@ GCCL_Result GCCL_Comm_shrink(GCCL_Comm comm, GCCL_Comm* out) {
   });
 }
 
+GCCL_Result GCCL_Comm_grow(GCCL_Comm comm, int most, std::int64_t wait_ms, GCCL_Comm* out) {
+  return guarded([&] {
+    CommunicatorCore* const c = communicator_of(comm);
+    if (!c) return GCCL_ERR_INVALID_ARGUMENT;
+    if (!out) return failed(invalid("out is null"));
+    *out = GCCL_COMM_NULL;
+    if (most < 1) return failed(invalid(fmt::format("most is {}: expected 1 or more", most)));
+    if (wait_ms < 0) return failed(invalid(fmt::format("wait_ms is {}: expected 0 or more", wait_ms)));
+    if (const Status s = c->survival().not_notifying(); !s.ok()) return failed(s);
+    if (const Status& s = recovery_of(*c).usable(); !s.ok()) return failed(s);
+    std::unique_ptr<CommunicatorCore> made;
+    const Growth growth{.most = Rank(most), .wait_ms = wait_ms};
+    if (const Status s = agreement(*c, [&] { return recovery_of(*c).grow(*c, growth, &made); }); !s.ok())
+      return failed(s);
+    return failed(keep(std::move(made), out));
+  });
+}
+
+GCCL_Result GCCL_Comm_get_joined(GCCL_Comm comm, int* ranks, int capacity, int* count) {
+  return guarded([&] {
+    const CommunicatorCore* const c = communicator_of(comm);
+    if (!c) return GCCL_ERR_INVALID_ARGUMENT;
+    if (!count) return failed(invalid("count is null"));
+    if (capacity < 0 || (capacity > 0 && !ranks))
+      return failed(
+          invalid(capacity < 0 ? fmt::format("capacity is {}: expected 0 or more", capacity) : "ranks is null"));
+    const std::vector<Rank> all = c->members().world ? c->world().joined : std::vector<Rank>();
+    *count = int(all.size());
+    std::copy_n(all.begin(), std::min<std::size_t>(all.size(), std::size_t(capacity)), ranks);
+    return GCCL_SUCCESS;
+  });
+}
+
 GCCL_Result GCCL_Comm_set_on_failure(GCCL_Comm comm, GCCL_Failure_policy policy) {
   return guarded(comm, [&] {
     CommunicatorCore* const c = communicator_of(comm);
     if (!c) return GCCL_ERR_INVALID_ARGUMENT;
-    if (policy != GCCL_FAIL && policy != GCCL_SHRINK)
-      return failed(invalid(fmt::format("policy is {}: expected GCCL_FAIL (0) or GCCL_SHRINK (1)", int(policy))));
+    if (policy < GCCL_FAIL || policy > GCCL_REJOIN)
+      return failed(invalid(fmt::format(
+          "policy is {}: expected GCCL_FAIL (0), GCCL_SHRINK (1), GCCL_SPARE (2) or GCCL_REJOIN (3)", int(policy))));
     return failed(c->survival().set_policy(policy));
   });
 }

@@ -6,12 +6,14 @@
 #include <atomic>
 #include <cassert>
 
+#include "libgccl/base/limits.hpp"
 #include "libgccl/base/log.hpp"
 #include "libgccl/bootstrap/file_store.hpp"
 #include "libgccl/bootstrap/host.hpp"
 #include "libgccl/bootstrap/identity.hpp"
 #include "libgccl/bootstrap/job_place.hpp"
 #include "libgccl/bootstrap/settings.hpp"
+#include "libgccl/bootstrap/store_url.hpp"
 #include "libgccl/bootstrap/tcp_store.hpp"
 #include "libgccl/bootstrap/variables.hpp"
 
@@ -88,22 +90,48 @@ Status default_store(const Environment& environment, const Identity& identity, s
 }
 
 Status open_store(const std::string& url, const Bootstrap& bootstrap, std::unique_ptr<Exchange>* out) {
-  constexpr std::string_view kTcp = "tcp://", kFile = "file://";
-  const std::string wrong = fmt::format("the store is \"{}\", expected \"tcp://HOST:PORT\" or \"file:///PATH\"", url);
-  if (url.starts_with(kTcp)) {
-    HostPort at;
-    if (Status s = parse_host_port(std::string_view(url).substr(kTcp.size()), &at); !s.ok())
-      return invalid(fmt::format("{}: {}", wrong, s.text()));
-    if (at.port == 0) return invalid(fmt::format("{}: all ranks must know the port, 1 to 65535", wrong));
-    return open_tcp_store({at, bootstrap.rank, bootstrap.size, bootstrap.secret, bootstrap.start_timeout_ms}, out);
-  }
-  if (!url.starts_with(kFile)) return invalid(wrong);
-  const std::string path = url.substr(kFile.size());
-  if (!path.starts_with("/") || path == "/") return invalid(fmt::format("{}: the path must be absolute", wrong));
-  return open_file_store({file_store_prefix(path), bootstrap.rank, bootstrap.size}, out);
+  StoreUrl store;
+  if (Status s = parse_store(url, &store); !s.ok()) return s;
+  if (store.at)
+    return open_tcp_store({*store.at, bootstrap.rank, bootstrap.size, bootstrap.secret, bootstrap.start_timeout_ms},
+                          out);
+  return open_file_store({store.prefix, bootstrap.rank, bootstrap.size}, out);
+}
+
+RankSettings rank_settings(const Settings& settings) {
+  return {.host = settings.host.empty() ? host_identity() : settings.host,
+          .store = settings.store,
+          .secret = settings.secret,
+          .address = settings.address,
+          .backends = settings.backends,
+          .timeout_ms = settings.timeout_ms,
+          .start_timeout_ms = settings.start_timeout_ms,
+          .join_timeout_ms = settings.join_timeout_ms,
+          .replace_wait_ms = settings.replace_wait_ms,
+          .detection_ms = settings.detection_ms,
+          .progress_thread = settings.progress_thread};
 }
 
 }  // namespace
+
+Status read_joining(const GCCL_Config* config, RankSettings* out, Rank* wish) {
+  const GCCL_Config defaults = GCCL_CONFIG_INIT;
+  std::int64_t rank = config && config->rank >= 0 ? config->rank : -1;
+  const Environment environment = process_environment();
+  Settings settings;
+  Status s = read_settings(config ? *config : defaults, environment, &settings);
+  if (s.ok()) s = check_values(environment);
+  bool found = false;
+  if (s.ok() && rank < 0) s = read_number(environment, "GCCL_RANK", 0, kRanksMax - 1, &rank, &found);
+  if (!s.ok()) return s;
+  if (settings.store.empty())
+    return invalid("a process that joins needs the job's store: set GCCL_STORE as the members have it");
+  StoreUrl url;
+  if (s = parse_store(settings.store, &url); !s.ok()) return s;
+  *out = rank_settings(settings);
+  *wish = rank < 0 ? kNobody : Rank(rank);
+  return {};
+}
 
 Status open_bootstrap(const GCCL_Config* config, int rank, Bootstrap* out) {
   const GCCL_Config defaults = GCCL_CONFIG_INIT;
@@ -125,23 +153,16 @@ Status open_bootstrap(const GCCL_Config* config, int rank, Bootstrap* out) {
     for (const std::string& text : unknown_variables(environ)) log_line(kLogWarnings, text);
 
   Bootstrap bootstrap;
+  static_cast<RankSettings&>(bootstrap) = rank_settings(settings);
   bootstrap.rank = identity.rank;
   bootstrap.size = identity.size;
-  bootstrap.host = settings.host.empty() ? host_identity() : settings.host;
-  bootstrap.secret = settings.secret;
-  bootstrap.address = settings.address;
-  bootstrap.backends = settings.backends;
-  bootstrap.timeout_ms = settings.timeout_ms;
-  bootstrap.start_timeout_ms = settings.start_timeout_ms;
-  bootstrap.detection_ms = settings.detection_ms;
-  bootstrap.progress_thread = settings.progress_thread;
   bootstrap.wrong = wrong;
   if (c.allgather) {
     bootstrap.exchange = std::make_unique<Callers>(c.allgather, c.allgather_context, bootstrap.size);
   } else if (bootstrap.size == 1) {
     bootstrap.exchange = std::make_unique<Alone>();
   } else {
-    std::string url = settings.store;
+    std::string& url = bootstrap.store;
     if (url.empty())
       if (Status s = default_store(environment, identity, &url); !s.ok()) return s;
     if (Status s = open_store(url, bootstrap, &bootstrap.exchange); !s.ok()) return s;

@@ -22,17 +22,24 @@ class Exchange {
   virtual Status all_gather(std::span<const std::byte> mine, std::vector<std::byte>* all, std::int64_t timeout_ms) = 0;
 };
 
-// One rank's part in the bootstrap of a job, with every default resolved.
-struct Bootstrap {
-  Rank rank = 0, size = 1;
+// What a process brings to a job, with every default resolved.
+struct RankSettings {
   std::string host;      // the same on all ranks of a machine
+  std::string store;     // where the ranks meet, as in GCCL_Config, and later those that join; empty: nowhere
   std::string secret;    // empty: none, loopback only
   std::string address;   // to listen on, as in GCCL_Config; empty: found out
   std::string backends;  // "shm,tcp"
   std::int64_t timeout_ms = GCCL_TIMEOUT_NONE;
   std::int64_t start_timeout_ms = 60000;  // GCCL_START_TIMEOUT_MS
+  std::int64_t join_timeout_ms = -1;      // GCCL_JOIN_TIMEOUT_MS; -1: none
+  std::int64_t replace_wait_ms = -1;      // GCCL_REPLACE_WAIT_MS; -1: not set
   std::int64_t detection_ms = 5000;       // GCCL_DETECTION_MS
   bool progress_thread = false;
+};
+
+// One rank's part in the bootstrap of a job.
+struct Bootstrap : RankSettings {
+  Rank rank = 0, size = 1;
   Status wrong;  // why this rank cannot take part: for the other ranks, which would wait for it
   std::unique_ptr<Exchange> exchange;
 };
@@ -43,5 +50,10 @@ struct Bootstrap {
 // naming the variable; GCCL_ERR_SYSTEM when rank 0 cannot listen. A setting that is wrong and with which the others can
 // be met all the same is no error here but Bootstrap::wrong. Any thread; several may do so at once.
 Status open_bootstrap(const GCCL_Config* config, int rank, Bootstrap* out);
+
+// The same for a process that joins a job which runs: it needs a store. *wish becomes the rank that it was started as,
+// or kNobody.
+inline constexpr Rank kNobody = ~Rank(0);
+Status read_joining(const GCCL_Config* config, RankSettings* out, Rank* wish);
 
 }  // namespace gccl

@@ -107,6 +107,12 @@ Status read_settings(const GCCL_Config& config, const Environment& environment, 
   bool found = false;
   if (Status s = read_number(environment, "GCCL_START_TIMEOUT_MS", 1, kMsMax, &out->start_timeout_ms, &found); !s.ok())
     return s;
+  if (Status s = read_number(environment, "GCCL_JOIN_TIMEOUT_MS", -1, kMsMax, &out->join_timeout_ms, &found); !s.ok())
+    return s;
+  if (out->join_timeout_ms == 0)
+    return invalid("GCCL_JOIN_TIMEOUT_MS is 0, expected milliseconds from 1 on, or -1 for no limit");
+  if (Status s = read_number(environment, "GCCL_REPLACE_WAIT_MS", 0, kMsMax, &out->replace_wait_ms, &found); !s.ok())
+    return s;
   if (Status s = read_number(environment, "GCCL_DETECTION_MS", 0, kMsMax, &out->detection_ms, &found); !s.ok())
     return s;
   if (out->detection_ms > 0 && out->detection_ms < kDetectionMsMin)

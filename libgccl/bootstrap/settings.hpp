@@ -17,14 +17,16 @@ struct Settings {
   std::string backends;
   std::int64_t timeout_ms = GCCL_TIMEOUT_NONE;
   std::int64_t start_timeout_ms = 60000;
+  std::int64_t join_timeout_ms = -1;  // none
+  std::int64_t replace_wait_ms = -1;  // not set
   std::int64_t detection_ms = 5000;
   bool progress_thread = false;
   bool can_meet = false;  // store and secret have been read, and are not wrong
 };
 
 // The configuration first, then GCCL_STORE, GCCL_SECRET, GCCL_SECRET_FILE, GCCL_HOST, GCCL_ADDRESS, GCCL_BACKENDS,
-// GCCL_TIMEOUT_MS, GCCL_START_TIMEOUT_MS and GCCL_PROGRESS_THREAD. GCCL_ERR_INVALID_ARGUMENT names what is wrong;
-// *out then holds what was read before.
+// GCCL_TIMEOUT_MS, GCCL_START_TIMEOUT_MS, GCCL_JOIN_TIMEOUT_MS, GCCL_DETECTION_MS and GCCL_PROGRESS_THREAD.
+// GCCL_ERR_INVALID_ARGUMENT names what is wrong; *out then holds what was read before.
 Status read_settings(const GCCL_Config& config, const Environment& environment, Settings* out);
 
 }  // namespace gccl

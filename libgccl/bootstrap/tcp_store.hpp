@@ -32,6 +32,8 @@ std::vector<std::byte> tcp_store_hello(Rank rank, Rank size);
 // GCCL_ERR_INVALID_ARGUMENT unless it is the hello of one of the ranks 1 .. size-1 of a job of this size.
 Status parse_tcp_store_hello(std::span<const std::byte> hello, Rank size, Rank* rank);
 
+// Where its server listens.
+Status store_addresses(const TcpStore& store, std::vector<SocketAddress>* out);
 // "tcp://HOST:PORT".
 std::string text_of(const HostPort& at);
 // Refuses addresses beyond loopback when there is no secret.

@@ -10,6 +10,7 @@
 
 #include "libgccl/bootstrap/deadline.hpp"
 #include "libgccl/bootstrap/exchange_frame.hpp"
+#include "libgccl/bootstrap/join_frame.hpp"
 #include "libgccl/bootstrap/missing.hpp"
 #include "libgccl/bootstrap/tcp_store.hpp"
 #include "libgccl/net/handshake.hpp"
@@ -167,6 +168,7 @@ class TcpStoreServer : public Exchange {
   }
 
   void admit(Pending& c) {
+    if (JoinHello joins; JoinHello::parse(c.handshake.hello(), &joins)) return;  // it asks again when the job runs
     Rank rank = 0;
     Status s = parse_tcp_store_hello(c.handshake.hello(), store_.size, &rank);
     // It knows the secret and counts other ranks: this job cannot become complete.
@@ -322,9 +324,11 @@ class TcpStoreServer : public Exchange {
   Status mismatch_;
 };
 
-// Where rank 0 listens for the ranks of `store`. A name may mean loopback here and something else on other machines
-// (Debian's /etc/hosts), and an address may be a router's: then, and with a secret only, everywhere.
-Status listening_addresses(const TcpStore& store, std::vector<SocketAddress>* out) {
+}  // namespace
+
+// A name may mean loopback here and something else on other machines (Debian's /etc/hosts), and an address may be a
+// router's: then, and with a secret only, everywhere.
+Status store_addresses(const TcpStore& store, std::vector<SocketAddress>* out) {
   const SocketAddress numeric = SocketAddress::numeric(store.at.host, store.at.port);
   if (Status s = resolve(store.at.host, store.at.port, out); !s.ok()) return s;
   for (const SocketAddress& a : *out)
@@ -337,12 +341,10 @@ Status listening_addresses(const TcpStore& store, std::vector<SocketAddress>* ou
   return {};
 }
 
-}  // namespace
-
 Status open_tcp_store_server(const TcpStore& store, std::unique_ptr<Exchange>* out) {
   assert(store.rank == 0 && store.size > 0);
   std::vector<SocketAddress> addresses;
-  if (Status s = listening_addresses(store, &addresses); !s.ok()) return s;
+  if (Status s = store_addresses(store, &addresses); !s.ok()) return s;
   allow_descriptors(std::size_t(store.size) + kStrangers + 256);
   const Deadline deadline = Deadline::in_ms(std::min(kBindMs, store.start_timeout_ms));
   for (;;) {

@@ -63,7 +63,7 @@ Status CommunicatorCore::create(std::shared_ptr<World> world, Members members, E
   c->team_.world = std::move(world);
   c->team_.members = std::move(members);
   c->set_timeout(c->team_.world->bootstrap.timeout_ms);
-  if (c->team_.members.world && c->team_.world->shrinks) c->survival_.shrink_on_failure(true);
+  if (c->team_.members.world) c->survival_.recover_by(c->team_.world->policy);
   const GCCL_Port_spec spec{.struct_bytes = sizeof spec,
                             .rank = c->rank(),
                             .size = c->size(),
@@ -97,7 +97,7 @@ CommunicatorCore::~CommunicatorCore() {
     std::lock_guard lock(registry_mutex);
     registry().remove(this);
   }
-  survival_.shrink_on_failure(false);
+  survival_.recover_by(GCCL_FAIL);
   if (team_.record) team_.world->watch->leave(*team_.record);
   {
     std::lock_guard lock(lock_);
@@ -207,7 +207,8 @@ void CommunicatorCore::adopt(CommunicatorCore& made, std::size_t ranks_lost) noe
   old.set(mine.why().copy_or_code(), mine.culprit());
   old.acknowledge();
   mine.forget();
-  made.team_.members.world = std::exchange(team_.members.world, false);
+  // A world of its own has a communicator of all its ranks, which is this one.
+  if (team_.world == made.team_.world) made.team_.members.world = std::exchange(team_.members.world, false);
   team_.swap(made.team_);
   short_calls_.forget();
   splits_ = 0;

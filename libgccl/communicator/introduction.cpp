@@ -56,6 +56,8 @@ void Introduction::set_error(const Status& why) {
   std::snprintf(text, sizeof text, "%s", why.text().c_str());
 }
 
+void Introduction::set_host(const std::string& name) { std::snprintf(host, sizeof host, "%s", name.c_str()); }
+
 // Libraries of one version may still be different builds, and a rank that runs another algorithm waits for messages
 // that nobody sends, or takes others for them.
 void Introduction::set_plans(Rank ranks) {
@@ -101,6 +103,22 @@ void Introduction::set_settings(const Authorities& authorities, int check, const
   for (TuningTable::Entry& e : decisions.entries) e.predicted_us.reset();
   put_file(&settings[6], decisions.file, fmt::format(", {} entries", decisions.entries.size()),
            write_tuning_table(decisions));
+}
+
+Status misfit(const Introduction& joins, const Introduction& member) {
+  const auto wrong = [](std::string text) { return Status::error(std::move(text), GCCL_ERR_INVALID_USAGE); };
+  if (joins.version != member.version)
+    return wrong(
+        fmt::format("this process runs GCCL {}, the members run {}: all need the same", joins.version, member.version));
+  if (joins.plans != member.plans)
+    return wrong(
+        "this process and the members would run different algorithms for the same call: their libraries are different "
+        "builds of one version; install one build on all machines");
+  for (std::size_t i = 0; i < Introduction::kSettings; ++i)
+    if (const auto& mine = joins.settings[i], &theirs = member.settings[i]; mine.digest != theirs.digest)
+      return wrong(fmt::format("{} differs: the members have {}, this process has {}; set the same here", kNames[i],
+                               quoted(theirs), quoted(mine)));
+  return {};
 }
 
 Status compare(const std::vector<Introduction>& all, Rank me) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "gccl/gccl.h"
 #include "libgccl/communicator/recovery/contact.hpp"
 #include "libgccl/select/authorities.hpp"
 
@@ -15,7 +16,7 @@ struct Introduction {
   static constexpr std::size_t kSettings = 9;
 
   std::uint64_t id = 0;  // rank 0's names the communicator
-  std::uint32_t version = 0;
+  std::uint32_t version = GCCL_VERSION_CODE;
   std::int32_t code = 0;    // of what went wrong on this rank
   std::uint64_t plans = 0;  // digest of what this rank's library would do with many calls
   Contact contact;
@@ -30,12 +31,17 @@ struct Introduction {
   void end_texts();
   // Also shortens what does not fit.
   void set_error(const Status& why);
+  void set_host(const std::string& name);
   void set_plans(Rank ranks);
   // `parameters`: the file of GCCL_PARAMETERS, whose name may differ between ranks; `costs`: what is in it.
   void set_settings(const Authorities& authorities, int check, const std::string& on_failure,
                     const std::string& link_lost_ms, const std::string& backends, const std::string& parameters,
                     const std::string& costs);
 };
+
+// Why a process with this introduction cannot join members with that one; ok where it can. Both with the plans of as
+// many ranks.
+Status misfit(const Introduction& joins, const Introduction& member);
 
 // The same on every rank: which ranks have failed, or which two differ in what.
 Status compare(const std::vector<Introduction>& all, Rank me);

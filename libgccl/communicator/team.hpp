@@ -12,8 +12,9 @@
 
 namespace gccl {
 
-// Any thread may read the world; all else with the communicator's lock held, or by the thread that makes calls there,
-// as nobody else has a communicator made anew.
+// Any thread may read the world, unless processes take the places of ranks that fail: all else, and then that, too,
+// with the communicator's lock held, or by the thread that makes calls there, as nobody else has a communicator made
+// anew.
 struct Team {
   std::shared_ptr<World> world;
   Members members;
@@ -26,8 +27,9 @@ struct Team {
   Rank size() const { return members.size(); }
   Rank rank() const { return members.rank; }
 
-  // A communicator is made anew (survival.hpp). All but the world, which is the same.
+  // A communicator is made anew (survival.hpp).
   void swap(Team& o) noexcept {
+    std::swap(world, o.world);
     std::swap(members, o.members);
     std::swap(ports, o.ports);
     std::swap(fast, o.fast);

@@ -39,64 +39,40 @@ Status fits_table(const World& world, const std::vector<Rank>& node) {
   return s.ok() ? s : Status::error(fmt::format("GCCL_TUNING_FILE: {}", s.text()), s.code());
 }
 
-}  // namespace
-
-Status create_world(const GCCL_Config* config, int rank, std::unique_ptr<CommunicatorCore>* out) {
-  auto world = std::make_shared<World>();
-  Status s = open_bootstrap(config, rank, &world->bootstrap);
-  if (!s.ok()) return s;
-  Bootstrap& bootstrap = world->bootstrap;
-
-  // A rank that cannot start says so to the others, instead of letting them wait.
-  s = bootstrap.wrong;
-  const Environment environment = process_environment();
-  if (s.ok()) s = read_dump_settings(environment, &world->dumps);
-  if (s.ok()) s = load_authorities(environment, &world->authorities);
-  const std::string parameters = read_text(environment, "GCCL_PARAMETERS");
-  std::string costs;
-  if (s.ok() && !parameters.empty()) {
-    s = load_transports(parameters, &world->measured, &costs);
-    if (!s.ok()) s = Status::error(fmt::format("GCCL_PARAMETERS: {}", s.text()), s.code());
-  }
-  const std::string check = read_text(environment, "GCCL_CHECK");
-  world->check = flag(environment, "GCCL_CHECK") ? std::max(std::atoi(check.c_str()), 1) : 0;
-  world->shrinks = read_text(environment, "GCCL_ON_FAILURE") == "shrink";
-  const long long link_lost_ms = std::atoll(read_text(environment, "GCCL_LINK_LOST_MS").c_str());
-  world->mends = link_lost_ms > 0;
-  Introduction mine;
-  mine.version = GCCL_VERSION_CODE;
+Status open_world(World* world) {
+  Introduction& mine = world->introduction;
   if (::getrandom(&mine.id, sizeof mine.id, 0) != ssize_t(sizeof mine.id)) mine.id = std::uint64_t(now_ns());
-  if (s.ok() && bootstrap.host.size() >= sizeof mine.host)
-    s = Status::error(fmt::format("the host's name has {} characters: expected at most {}", bootstrap.host.size(),
-                                  sizeof mine.host - 1),
-                      GCCL_ERR_INVALID_ARGUMENT);
-  if (s.ok()) s = OpenTransports::open(bootstrap, &world->transports);
-  if (s.ok()) {
-    world->recovery = Recovery::open(bootstrap);
-    std::memcpy(mine.host, bootstrap.host.data(), bootstrap.host.size());
-    mine.contact = world->recovery->contact();
-    mine.set_plans(bootstrap.size);
-    mine.set_settings(world->authorities, world->check, world->shrinks ? "shrink" : "fail",
-                      std::to_string(link_lost_ms), bootstrap.backends, parameters, costs);
-  } else {
-    mine.set_error(s);
-  }
-  std::vector<std::byte> all;
-  const Status gathered = bootstrap.exchange->all_gather(
-      {reinterpret_cast<const std::byte*>(&mine), sizeof mine}, &all,
-      s.ok() ? bootstrap.start_timeout_ms : std::min(bootstrap.start_timeout_ms, kReportMs));
-  if (!s.ok()) return s;
-  if (!gathered.ok()) return gathered;
-  assert(all.size() == sizeof mine * bootstrap.size);  // Exchange compares lengths
+  if (Status s = OpenTransports::open(world->bootstrap, &world->transports); !s.ok()) return s;
+  world->recovery = Recovery::open(world->bootstrap);
+  mine.contact = world->recovery->contact();
+  mine.plans = 0;
+  mine.set_plans(world->bootstrap.size);
+  return {};
+}
 
+// Introduces this rank to all others.
+Status introduce(const World& world, Exchange& exchange, std::int64_t timeout_ms, std::vector<Introduction>* all) {
+  const Introduction& mine = world.introduction;
+  std::vector<std::byte> bytes;
+  if (Status s = exchange.all_gather({reinterpret_cast<const std::byte*>(&mine), sizeof mine}, &bytes, timeout_ms);
+      !s.ok())
+    return s;
+  assert(bytes.size() == sizeof mine * world.bootstrap.size);  // Exchange compares lengths
+  all->resize(world.bootstrap.size);
+  std::memcpy(static_cast<void*>(all->data()), bytes.data(), bytes.size());
+  for (Introduction& i : *all) i.end_texts();
+  return {};
+}
+
+// From what all ranks have said of themselves.
+Status make_world(const std::shared_ptr<World>& world, const std::vector<Introduction>& ranks, Exchange& exchange,
+                  std::unique_ptr<CommunicatorCore>* out) {
+  const Bootstrap& bootstrap = world->bootstrap;
+  if (Status s = compare(ranks, bootstrap.rank); !s.ok()) return s;
   Members members;
   members.rank = bootstrap.rank;
   members.world = true;
-  std::vector<Introduction> ranks(bootstrap.size);
-  std::memcpy(static_cast<void*>(ranks.data()), all.data(), sizeof mine * bootstrap.size);
-  for (Introduction& i : ranks) i.end_texts();
   members.id = ranks[0].id;
-  if (s = compare(ranks, bootstrap.rank); !s.ok()) return s;
   std::vector<Rank> first;  // of each node, its lowest rank
   for (Rank r = 0; r < bootstrap.size; ++r) {
     auto it = std::find_if(first.begin(), first.end(), [&](Rank f) {
@@ -107,19 +83,97 @@ Status create_world(const GCCL_Config* config, int rank, std::unique_ptr<Communi
     members.node.push_back(Rank(it - first.begin()));
   }
   assert(members.node.size() == bootstrap.size && first.size() <= bootstrap.size);
-  if (s = fits_table(*world, members.node); !s.ok()) return s;
+  if (Status s = world->grown ? Status() : fits_table(*world, members.node); !s.ok()) return s;
   std::vector<Contact> contacts;
   for (const Introduction& i : ranks) contacts.push_back(i.contact);
   world->recovery->meet(bootstrap.rank, std::move(contacts), members.id, bootstrap.secret);
-  if (s = world->recovery->usable(); world->shrinks && !s.ok())
-    return Status::error(fmt::format("GCCL_ON_FAILURE is shrink: {}", s.text()), s.code());
+  if (const Status& s = world->recovery->usable(); world->policy != GCCL_FAIL && !s.ok())
+    return Status::error(fmt::format("GCCL_ON_FAILURE is {}: {}", policy_name(world->policy), s.text()), s.code());
   const auto here = std::count(members.node.begin(), members.node.end(), members.node[bootstrap.rank]);
-  world->oversubscribed = here > ::sysconf(_SC_NPROCESSORS_ONLN) || flag(environment, "GCCL_OVERSUBSCRIBED");
-  Exchange& exchange = *bootstrap.exchange;
+  world->oversubscribed = here > ::sysconf(_SC_NPROCESSORS_ONLN) || flag(process_environment(), "GCCL_OVERSUBSCRIBED");
   world->watch = std::make_unique<Watch>(bootstrap.rank);
-  s = CommunicatorCore::create(world, std::move(members), exchange, out);
-  world->bootstrap.exchange.reset();  // nobody needs to meet any more
-  if (s.ok()) announce((*out)->team());
+  if (Status s = CommunicatorCore::create(world, std::move(members), exchange, out); !s.ok()) return s;
+  announce((*out)->team());
+  return {};
+}
+
+}  // namespace
+
+Status read_environment(World* world) {
+  const Environment environment = process_environment();
+  Status s = read_dump_settings(environment, &world->dumps);
+  if (s.ok()) s = load_authorities(environment, &world->authorities);
+  const std::string parameters = read_text(environment, "GCCL_PARAMETERS");
+  std::string costs;
+  if (s.ok() && !parameters.empty()) {
+    s = load_transports(parameters, &world->measured, &costs);
+    if (!s.ok()) s = Status::error(fmt::format("GCCL_PARAMETERS: {}", s.text()), s.code());
+  }
+  const std::string check = read_text(environment, "GCCL_CHECK");
+  world->check = flag(environment, "GCCL_CHECK") ? std::max(std::atoi(check.c_str()), 1) : 0;
+  for (const GCCL_Failure_policy p : {GCCL_FAIL, GCCL_SHRINK, GCCL_SPARE, GCCL_REJOIN})
+    if (read_text(environment, "GCCL_ON_FAILURE") == policy_name(p)) world->policy = p;
+  const long long link_lost_ms = std::atoll(read_text(environment, "GCCL_LINK_LOST_MS").c_str());
+  world->mends = link_lost_ms > 0;
+  Introduction& mine = world->introduction;
+  const RankSettings& settings = world->bootstrap;
+  if (s.ok() && replaces(world->policy) && settings.store.empty())
+    s = invalid(fmt::format("GCCL_ON_FAILURE is {}, and there is no store where processes could join: set GCCL_STORE",
+                            policy_name(world->policy)));
+  if (!s.ok()) return s;
+  if (settings.host.size() >= sizeof mine.host)
+    return Status::error(fmt::format("the host's name has {} characters: expected at most {}", settings.host.size(),
+                                     sizeof mine.host - 1),
+                         GCCL_ERR_INVALID_ARGUMENT);
+  mine.set_host(settings.host);
+  mine.set_settings(world->authorities, world->check, policy_name(world->policy), std::to_string(link_lost_ms),
+                    settings.backends, parameters, costs);
+  return {};
+}
+
+std::shared_ptr<World> world_like(const World& o, Rank rank, Rank size) {
+  auto world = std::make_shared<World>();
+  static_cast<RankSettings&>(world->bootstrap) = o.bootstrap;
+  world->bootstrap.rank = rank;
+  world->bootstrap.size = size;
+  world->authorities = o.authorities;
+  world->measured = o.measured;
+  world->introduction = o.introduction;
+  world->dumps = o.dumps;
+  world->check = o.check;
+  world->mends = o.mends;
+  world->grown = true;
+  return world;
+}
+
+Status connect_world(const std::shared_ptr<World>& world, Exchange& exchange, std::int64_t timeout_ms,
+                     std::unique_ptr<CommunicatorCore>* out) {
+  world->bootstrap.start_timeout_ms = std::min(world->bootstrap.start_timeout_ms, timeout_ms);
+  if (Status s = open_world(world.get()); !s.ok()) return s;
+  std::vector<Introduction> ranks;
+  if (Status s = introduce(*world, exchange, timeout_ms, &ranks); !s.ok()) return s;
+  return make_world(world, ranks, exchange, out);
+}
+
+Status create_world(const GCCL_Config* config, int rank, std::unique_ptr<CommunicatorCore>* out) {
+  auto world = std::make_shared<World>();
+  Status s = open_bootstrap(config, rank, &world->bootstrap);
+  if (!s.ok()) return s;
+  Bootstrap& bootstrap = world->bootstrap;
+
+  // A rank that cannot start says so to the others, instead of letting them wait.
+  s = bootstrap.wrong;
+  if (s.ok()) s = read_environment(world.get());
+  if (s.ok()) s = open_world(world.get());
+  if (!s.ok()) world->introduction.set_error(s);
+  std::vector<Introduction> ranks;
+  const Status gathered =
+      introduce(*world, *bootstrap.exchange,
+                s.ok() ? bootstrap.start_timeout_ms : std::min(bootstrap.start_timeout_ms, kReportMs), &ranks);
+  if (!s.ok()) return s;
+  if (!gathered.ok()) return gathered;
+  s = make_world(world, ranks, *bootstrap.exchange, out);
+  bootstrap.exchange.reset();  // nobody needs to meet any more
   return s;
 }
 

@@ -7,7 +7,9 @@
 
 #include "libgccl/base/ticks.hpp"
 #include "libgccl/cluster/read/transport_model.hpp"
+#include "libgccl/communicator/introduction.hpp"
 #include "libgccl/communicator/record/dump.hpp"
+#include "libgccl/communicator/recovery/policy.hpp"
 #include "libgccl/communicator/recovery/recovery.hpp"
 #include "libgccl/communicator/watch/watch.hpp"
 #include "libgccl/select/authorities.hpp"
@@ -26,13 +28,18 @@ struct World {
   Authorities authorities;                          // GCCL_ALGORITHM, GCCL_ALGO, GCCL_TUNING_FILE
   std::shared_ptr<const TransportModels> measured;  // GCCL_PARAMETERS; null: plans go by what is compiled in
   const TransportModels& models() const { return measured ? *measured : transport_models(); }
+  Introduction introduction;  // of this rank to the others
+  // Where processes have joined: those ranks; and by rank, on those that were members, which rank of the communicator
+  // that grew that was, or kNobody.
+  bool grown = false;
+  std::vector<Rank> joined, was;
   DumpSettings dumps;
   TickClock clock;                      // of the communicators' flight recorders
   std::atomic<bool> dumped{false};      // because of a failure
   std::atomic<std::uint32_t> asked{0};  // of dumps_asked(), those that have been written
   int check = 0;                        // GCCL_CHECK: 1: compare all ranks' calls before each, 2: and results after it
   bool mends = false;                   // GCCL_LINK_LOST_MS is not 0: what was sent may have to be sent again
-  bool shrinks = false;                 // GCCL_ON_FAILURE is shrink: the world's communicator does
+  GCCL_Failure_policy policy = GCCL_FAIL;  // GCCL_ON_FAILURE: of the world's communicator
   // The one that goes on without failed ranks by itself, or null. With two, ranks that have failed calls on one and
   // others that are a call further, on the other, would wait for each other.
   std::atomic<const CommunicatorCore*> shrinker{nullptr};
@@ -48,8 +55,19 @@ struct World {
   std::vector<Failed> failed;
 };
 
+// A world of the same process, with its settings, as that rank of so many. It has nothing in common with `o` but these.
+std::shared_ptr<World> world_like(const World& o, Rank rank, Rank size);
+
+// The last part of making one: opens what it needs, introduces this rank to the others and connects them. Collective
+// over the ranks that `exchange` connects; gives up after timeout_ms in each exchange.
+Status connect_world(const std::shared_ptr<World>& world, Exchange& exchange, std::int64_t timeout_ms,
+                     std::unique_ptr<CommunicatorCore>* out);
+
 // Makes this process rank `rank` of the job (negative: as the configuration or the environment says). Collective over
 // all ranks.
 Status create_world(const GCCL_Config* config, int rank, std::unique_ptr<CommunicatorCore>* out);
+
+// What the environment says, and what of it must be the same on all ranks. Needs the bootstrap's settings.
+Status read_environment(World* world);
 
 }  // namespace gccl

@@ -42,3 +42,17 @@ TEST_CASE("a setting that differs is named with both values") {
   all[1].set_settings({}, true, "fail", "0", "shm,tcp", "", "");
   CHECK(compare(all, 0).text() == "GCCL_CHECK differs: rank 0 has \"0\", rank 1 has \"1\"; set the same on every rank");
 }
+
+TEST_CASE("a process that joins fits members with the same build and settings, and else hears what differs") {
+  std::vector<Introduction> all = ranks(2);
+  CHECK(misfit(all[0], all[1]).ok());
+  all[0].plans ^= 1;
+  CHECK(misfit(all[0], all[1]).code() == GCCL_ERR_INVALID_USAGE);
+  all = ranks(2);
+  all[0].version += 1;
+  CHECK(misfit(all[0], all[1]).code() == GCCL_ERR_INVALID_USAGE);
+  all = ranks(2);
+  all[0].set_settings({}, true, "fail", "0", "shm,tcp", "", "");
+  CHECK(misfit(all[0], all[1]).text() ==
+        "GCCL_CHECK differs: the members have \"0\", this process has \"1\"; set the same here");
+}

@@ -438,3 +438,26 @@ TEST_CASE(
           world.barrier();
         }) == "");
 }
+
+TEST_CASE("a communicator shrinks to what it is, and grows by a process that joins") {
+  CHECK(on_ranks(3, [](int r) {
+          if (r == 2) {
+            const Communicator joined = Communicator::join();
+            MUST(joined.size() == 3 && joined.rank() == 2);
+            MUST(joined.joined() == std::vector<int>{2});
+            joined.barrier();
+            return;
+          }
+          Config config;
+          config.rank = r;
+          config.size = 2;
+          const Communicator world = Communicator::init(config);
+          const Communicator same = world.shrink();
+          MUST(same.size() == 2 && same.joined().empty());
+          const Communicator larger = same.grow(1, 60s);
+          MUST(larger.size() == 3 && larger.rank() == r);
+          MUST(larger.joined() == std::vector<int>{2});
+          larger.barrier();
+          MUST(result_of([&] { (void)world.grow(0); }) == GCCL_ERR_INVALID_ARGUMENT);
+        }) == "");
+}

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -89,6 +90,78 @@ std::string without_the_last(int size, const std::function<void(const Running&)>
   return {text.begin(), text.end()};
 }
 
+// On four machines: two ranks, a process that joins them and then stands still, and one that takes its place. What went
+// wrong, or "good", or "no network".
+std::string replaced_on_machines() {
+  const auto piece = [&]() -> std::string {
+    if (!own_network() || !quietly("ip link add middle type bridge && ip link set middle up")) return "no network";
+    const gccl::test::Folder folder;
+    Job job = {.size = 4, .backends = "tcp", .nodes = {0, 1, 2, 3}, .limit_s = 60};
+    job.environment["GCCL_DETECTION_MS"] = "500";
+    const std::string go = folder.path / "go";
+    Running running(job, [&](int process) {
+      if (!plug_in(process)) return report("no network");
+      ::setenv("GCCL_ADDRESS", fmt::format("10.98.0.{}", process + 1).c_str(), 1);
+      GCCL_Comm comm = GCCL_COMM_NULL, whole = GCCL_COMM_NULL;
+      while (process == 3 && ::access(go.c_str(), F_OK) != 0) ::usleep(10000);
+      if (process < 2) {
+        GCCL_Config config = GCCL_CONFIG_INIT;
+        config.rank = process;
+        config.size = 2;
+        GCCL_Comm world = GCCL_COMM_NULL;
+        RANK_SUCCESS(GCCL_Init(&world, &config));
+        RANK_SUCCESS(GCCL_Comm_grow(world, 1, 30000, &comm));
+      } else {
+        RANK_SUCCESS(GCCL_Join(&comm, nullptr));
+      }
+      double mine = process + 1, sum = 0;
+      GCCL_Result result = GCCL_SUCCESS;
+      for (int i = 0; process < 3 && result == GCCL_SUCCESS; ++i) {
+        if (i == 10) std::printf("here\n"), std::fflush(stdout);
+        if (i > 10) ::usleep(5000);
+        result = GCCL_Allreduce(&mine, &sum, 1, GCCL_FLOAT64, GCCL_SUM, comm);
+        if (result == GCCL_SUCCESS) RANK_CHECK(sum == 6);
+      }
+      if (process < 2) {
+        expect(result, GCCL_ERR_PEER_LOST, "allreduce");
+        expect_text("(GCCL_DETECTION_MS)", "why");
+        if (process == 0) std::fclose(std::fopen(go.c_str(), "w"));
+        RANK_SUCCESS(GCCL_Comm_grow(comm, 1, 30000, &whole));
+      } else {
+        whole = comm;
+      }
+      int rank = -1, size = -1;
+      RANK_SUCCESS(GCCL_Comm_rank(whole, &rank));
+      RANK_SUCCESS(GCCL_Comm_size(whole, &size));
+      RANK_CHECK(size == 3);
+      RANK_CHECK(rank == std::min(process, 2));
+      RANK_SUCCESS(GCCL_Allreduce(&mine, &sum, 1, GCCL_FLOAT64, GCCL_SUM, whole));
+      RANK_CHECK(sum == 7);
+      std::fflush(stdout);
+      ::usleep(700000);  // on machines of their own none sees another's process end
+      ::_exit(any_reported());
+    });
+    for (int r = 0; r < 3; ++r)
+      if (!running.await(r, "here\n")) {
+        const std::string all = texts(running.wait());
+        return all.find("no network") != std::string::npos ? "no network" : "not begun: " + all;
+      }
+    ::usleep(300000);  // all have been heard once
+    running.kill(2, SIGSTOP);
+    ::usleep(3500000);
+    running.kill(2, SIGKILL);
+    const std::vector<End> ends = running.wait();
+    for (const int r : {0, 1, 3})
+      if (!ends[std::size_t(r)].good()) return texts(ends);
+    return "good";
+  };
+  const auto text = gccl::test::in_child([&] {
+    const std::string s = piece();
+    return std::vector<char>(s.begin(), s.end());
+  });
+  return {text.begin(), text.end()};
+}
+
 bool skipped_without_cables(const std::string& text) {
   if (text != "no network") return false;
   MESSAGE("skipped: this system lets this user make no networks and cables");
@@ -107,6 +180,12 @@ TEST_CASE("a rank whose cable is cut is missed after the time that was set, and 
 TEST_CASE("a machine that stands still is missed after the time that was set") {
   const std::string text = without_the_last(
       3, [](const Running& r) { r.kill(2, SIGSTOP); }, false);
+  if (skipped_without_cables(text)) return;
+  CHECK(text == "good");
+}
+
+TEST_CASE("a process of another machine joins, is missed when it stands still, and is replaced from a fourth machine") {
+  const std::string text = replaced_on_machines();
   if (skipped_without_cables(text)) return;
   CHECK(text == "good");
 }

@@ -379,7 +379,7 @@ Status Recovery::agree(CommunicatorCore& c, std::uint64_t* flags) {
   g.membership->agree(now_ns(), *flags);
   fault::Decision d;
   if (Status s = await_decision(lock, g, until_ns, &d, {c, Watch::In::agree, was_aborted}); !s.ok()) return s;
-  if (d.mixed) return Status::error("some ranks agree, others shrink", GCCL_ERR_MISMATCH);
+  if (d.mixed) return Status::error("some ranks agree, others shrink or grow", GCCL_ERR_MISMATCH);
   *flags = d.flags;
   if (d.acknowledged) return {};
   return Status::error(fmt::format("lost {}; GCCL_Comm_ack_failed acknowledges it", g.members.names(d.failed)),

@@ -15,10 +15,12 @@
 #include <atomic>
 #include <condition_variable>
 #include <exception>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -32,8 +34,22 @@
 
 namespace gccl {
 
+class Applicant;
 class CommunicatorCore;
 class Metrics;
+
+// Which processes may join, and what they learn. They get the places of ranks that have failed: the one that they
+// were started as, else the lowest; and then those behind all others.
+struct Growth {
+  // With a policy nobody need be there: where none can be met, the others go on alone. rejoin: only those that were
+  // started in the place of one that has failed.
+  GCCL_Failure_policy policy = GCCL_FAIL;
+  Rank most = 0;  // so many; or, with a policy, as many as `size` is more than those that are left
+  Rank size = 0;
+  std::int64_t wait_ms = 0;
+  // From the flags that all have agreed on. Not empty.
+  std::function<std::vector<std::byte>(std::uint64_t flags)> word = {};
+};
 
 class Recovery {
  public:
@@ -61,6 +77,14 @@ class Recovery {
   // Likewise: they make a communicator of all of them, in the order of their ranks. `flags`: the AND of theirs, from
   // bit 1 on; null: none, and the program's own call.
   Status shrink(CommunicatorCore& parent, std::unique_ptr<CommunicatorCore>* out, std::uint64_t* flags = nullptr);
+  // Likewise, with processes that want to join.
+  Status grow(CommunicatorCore& parent, const Growth& growth, std::unique_ptr<CommunicatorCore>* out,
+              std::uint64_t* flags = nullptr);
+  // In the world that such ranks have made: all members have the communicator. And for one that has joined, with those:
+  // whether they do.
+  void say_admitted(const Members& members, std::span<const std::byte> word);
+  Status await_admission(const Members& members, std::span<const Rank> joined, Applicant& applicant,
+                         std::vector<std::byte>* word);
   // What ranks call of these on the communicator ends with that, and none begins any more.
   void end_calls(const Members& members, const Status& why);
   // How often the detector suspected a rank, and heard it again.
@@ -68,6 +92,8 @@ class Recovery {
 
  private:
   class Over;
+  class Making;
+  class Growing;
   // With the lock held: what an exception has left half done is not used again.
   class Whole {
    public:
@@ -146,7 +172,10 @@ class Recovery {
   const Status& over(const Group& g) const { return ended_.ok() ? g.broken : ended_; }
   // Before a call, with what its transports have lost. Not ok: it cannot begin.
   Status prepare_call(Group& g, const std::vector<Rank>& lost);
-  // In recovery_giving_up.cpp.
+  // Collective over those that have not failed: what `making` makes of them, all or none.
+  Status remake(CommunicatorCore& parent, Making& making, std::int64_t until_ns, std::unique_ptr<CommunicatorCore>* out,
+                std::uint64_t* flags);
+  // In giving_up.cpp.
   void give_up(Group& g, const Status& why, Rank heard_from);
   bool reports(const Group& g) const;
   void report(Group& g);

@@ -16,6 +16,9 @@
 namespace gccl {
 namespace {
 
+// So long the others wait for a process that is started again.
+constexpr std::int64_t kRejoinWaitMs = 30000;
+
 // Its result does not depend on which numbers ranks have, nor on how many there are.
 bool repeatable(const Descriptor& what) {
   return what.kind == std::uint8_t(Collective::allreduce) || what.kind == std::uint8_t(Collective::barrier);
@@ -62,13 +65,15 @@ void KeptInput::restore() const {
 
 Status Survival::call(Work&& work, const ShortCalls::Key* key) {
   assert(!work.what.point_to_point());
-  if (shrinks_) return survive(std::move(work), key);
+  if (recovers()) return survive(std::move(work), key);
   Status s = c_.run(std::move(work), key);
   if (!s.ok()) notice();
   return s;
 }
 
-bool Survival::hands_back(const Descriptor& what) const { return refuses() && !repeatable(what); }
+bool Survival::hands_back(const Descriptor& what) const {
+  return refuses() && (replaces(policy_) || !repeatable(what));
+}
 
 Status Survival::transfer(Work&& work) {
   assert(work.what.point_to_point());
@@ -109,7 +114,7 @@ Status Survival::survive(Work&& work, const ShortCalls::Key* key) {
   what.sequence = c_.team().record->history.last() + 1;
   if (hands_back(what)) return hand_back(what);
   kept_.keep(work, c_.size(), c_.rank());
-  const bool again = repeatable(what);
+  const bool again = repeatable(what) && !replaces(policy_);
   const Work first = again ? work.without_lengths() : Work();
   bool completed = false;
   Status s = complete(std::move(work), key, &completed);
@@ -154,7 +159,7 @@ void Survival::notice() {
   const Status why = c_.why();
   if (why.ok() || noticed_) return;
   const bool lost_peer = why.code() == GCCL_ERR_PEER_LOST;
-  if (!lost_peer && !function_ && !shrinks_) return;
+  if (!lost_peer && !function_ && !recovers()) return;
   std::vector<Rank> failed = function_ || !lost_peer ? known_failed() : std::vector<Rank>();
   if (!lost_peer && failed.empty()) return;
   for (const Rank r : c_.lost())  // a process may end after its connections
@@ -188,26 +193,72 @@ void Survival::notify_program(int stage, const std::vector<Rank>& failed, const 
   notifying_ = false;
 }
 
+std::vector<std::byte> Survival::Joined::encoded() const {
+  return BytesOut().u8(std::uint8_t(policy)).u32(calls).u32(full).take();
+}
+
+bool Survival::Joined::parse(std::span<const std::byte> bytes, Joined* out) {
+  BytesIn in(bytes);
+  out->policy = GCCL_Failure_policy(in.u8());
+  out->calls = in.u32();
+  out->full = in.u32();
+  return in.ok() && in.rest().empty() && out->policy <= GCCL_REJOIN;
+}
+
+void Survival::go_on_as(const Joined& joined) {
+  recover_by(joined.policy);
+  calls_ = joined.calls;
+  full_ = joined.full;
+}
+
+// What those that join are to know: the next call that all carry out has the number behind `calls`. Where all have
+// completed the last one that any of them is in, that ends well, and the one after it is handed back.
+std::vector<std::byte> Survival::word_to_joined(std::uint64_t flags, std::uint32_t call) const {
+  const std::uint32_t last = Agreed::furthest(flags, call);
+  const bool completed = (flags & Agreed::completed(last)) != 0;
+  return Joined{.policy = policy_, .calls = completed ? last + 1 : last, .full = full_}.encoded();
+}
+
+Status Survival::remake(std::uint32_t call, std::uint64_t* flags, std::unique_ptr<CommunicatorCore>* made) {
+  Recovery& recovery = *c_.world().recovery;
+  if (!replaces(policy_)) return recovery.shrink(c_, made, flags);
+  const std::int64_t wait_ms = c_.world().bootstrap.replace_wait_ms;
+  const Growth growth{.policy = policy_,
+                      .size = full_,
+                      .wait_ms = wait_ms >= 0             ? wait_ms
+                                 : policy_ == GCCL_REJOIN ? kRejoinWaitMs
+                                                          : 0,
+                      .word = [&](std::uint64_t agreed) { return word_to_joined(agreed, call); }};
+  return recovery.grow(c_, growth, made, flags);
+}
+
 // Those that are left make the communicator anew. *completed: this rank has completed the call; then: all of them have.
 Status Survival::mend(std::uint32_t call, bool* completed) {
   std::uint64_t flags = Agreed::flags(call, *completed);
   std::unique_ptr<CommunicatorCore> made;
-  if (Status s = c_.world().recovery->shrink(c_, &made, &flags); !s.ok()) return s;
+  if (Status s = remake(call, &flags, &made); !s.ok()) return s;
   *completed = (flags & Agreed::completed(call)) != 0;
   const Members before = c_.members();
+  const bool joined = &made->world() != &c_.world();
+  const std::vector<Rank>& stayed = joined ? made->world().was : made->members().world_rank;
   std::vector<Rank> gone;
   for (Rank r = 0; r < before.size(); ++r)
-    if (std::ranges::count(made->members().world_rank, before.world_rank[r]) == 0) gone.push_back(r);
+    if (std::ranges::count(stayed, joined ? r : before.world_rank[r]) == 0) gone.push_back(r);
+  assert(joined || made->size() + gone.size() == before.size());
+  const std::string lost = gone.empty() ? "a connection" : before.names(gone);
   std::string change = fmt::format(
-      "ranks have other numbers now: lost {}, and {} of {} go on, this one as rank {}; the call was not carried out, "
-      "and its input is as it was: make it with the new numbers (GCCL_Comm_size, GCCL_Comm_rank)",
-      gone.empty() ? "a connection" : before.names(gone), made->size(), before.size(), made->rank());
-  assert(made->size() + gone.size() == before.size());  // nobody joins
+      "ranks have other numbers now: lost {}, and {} go on, this one as rank {}; the call was not carried out, and its "
+      "input is as it was: make it with the new numbers (GCCL_Comm_size, GCCL_Comm_rank)",
+      lost,
+      joined ? fmt::format("{} joined: {}", made->world().joined.size(), made->size())
+             : fmt::format("{} of {}", made->size(), before.size()),
+      made->rank());
   c_.adopt(*made, gone.size());
   made.reset();
+  if (joined) c_.team().world->shrinker = &c_;
   change_ = std::move(change);
   noticed_ = false;
-  if (!gone.empty()) {
+  if (!gone.empty() || replaces(policy_)) {
     const std::uint32_t furthest = Agreed::furthest(flags, call);
     renumbered_ = renumbered_ || furthest == call;
     if (furthest != call) renumbered_in_ = furthest;
@@ -218,10 +269,11 @@ Status Survival::mend(std::uint32_t call, bool* completed) {
 
 // ---- Settings ----
 
-void Survival::shrink_on_failure(bool does) {
-  shrinks_ = does;
+void Survival::recover_by(GCCL_Failure_policy policy) {
+  policy_ = policy;
+  full_ = c_.size();
   const CommunicatorCore* self = &c_;
-  if (does)
+  if (recovers())
     c_.team().world->shrinker = &c_;
   else
     c_.team().world->shrinker.compare_exchange_strong(self, nullptr);
@@ -229,12 +281,13 @@ void Survival::shrink_on_failure(bool does) {
 
 Status Survival::set_policy(GCCL_Failure_policy policy) {
   if (Status s = not_notifying(); !s.ok()) return s;
-  if (const Status& s = c_.world().recovery->usable(); policy == GCCL_SHRINK && !s.ok()) return s.copy_or_code();
+  if (const Status& s = c_.world().recovery->usable(); policy != GCCL_FAIL && !s.ok()) return s.copy_or_code();
   std::vector<std::uint8_t> all(c_.size());
-  constexpr std::uint8_t kAnotherShrinks = 2;
-  const CommunicatorCore* const shrinker = c_.team().world->shrinker;
-  const bool taken = policy == GCCL_SHRINK && shrinker && shrinker != &c_;
-  std::uint8_t mine = taken ? kAnotherShrinks : std::uint8_t(policy);
+  constexpr std::uint8_t kAnotherRecovers = 255, kNoStore = 254;
+  const CommunicatorCore* const recovers_now = c_.team().world->shrinker;
+  const bool taken = policy != GCCL_FAIL && recovers_now && recovers_now != &c_;
+  const bool nowhere = replaces(policy) && c_.world().bootstrap.store.empty();
+  std::uint8_t mine = taken ? kAnotherRecovers : nowhere ? kNoStore : std::uint8_t(policy);
   Work w;
   w.what = {.kind = std::uint8_t(Collective::allgather),
             .purpose = Purpose::policy,
@@ -245,21 +298,29 @@ Status Survival::set_policy(GCCL_Failure_policy policy) {
   w.memory.base[std::size_t(Buffer::input)] = reinterpret_cast<std::byte*>(&mine);
   w.memory.base[std::size_t(Buffer::output)] = reinterpret_cast<std::byte*>(all.data());
   if (Status s = c_.run(std::move(w)); !s.ok()) return s;
-  const auto other =
-      std::ranges::find_if(all, [&](std::uint8_t p) { return (p == GCCL_FAIL) != (all[0] == GCCL_FAIL); });
-  const auto text = [](int p) { return p == GCCL_FAIL ? "GCCL_FAIL" : "GCCL_SHRINK"; };
+  const auto who = [&](auto at) { return c_.members().name(Rank(at - all.begin())); };
+  const auto is_policy = [](std::uint8_t p) { return p <= GCCL_REJOIN; };
+  const auto first = std::ranges::find_if(all, is_policy);
+  const auto other = std::ranges::find_if(all, [&](std::uint8_t p) { return is_policy(p) && p != *first; });
+  const auto text = [](int p) {
+    constexpr const char* kNames[] = {"GCCL_FAIL", "GCCL_SHRINK", "GCCL_SPARE", "GCCL_REJOIN"};
+    return kNames[p];
+  };
   if (other != all.end())
+    return Status::error(fmt::format("Comm_set_on_failure: {} sets {}, {} sets {}: expected the same on every rank",
+                                     who(first), text(*first), who(other), text(*other)),
+                         GCCL_ERR_MISMATCH);
+  if (const auto at = std::ranges::find(all, kAnotherRecovers); at != all.end())
     return Status::error(
-        fmt::format("Comm_set_on_failure: {} sets {}, {} sets {}: expected the same on every rank",
-                    c_.members().name(0), text(all[0]), c_.members().name(Rank(other - all.begin())), text(*other)),
-        GCCL_ERR_MISMATCH);
-  if (const auto at = std::ranges::find(all, kAnotherShrinks); at != all.end())
-    return Status::error(
-        fmt::format("Comm_set_on_failure: {} has another communicator with GCCL_SHRINK: expected one at most, as ranks "
-                    "that recover on one could wait for ever for those that do on the other",
-                    c_.members().name(Rank(at - all.begin()))),
+        fmt::format("Comm_set_on_failure: {} has another communicator with a policy other than GCCL_FAIL: expected one "
+                    "at most, as ranks that recover on one could wait for ever for those that do on the other",
+                    who(at)),
         GCCL_ERR_NOT_SUPPORTED);
-  shrink_on_failure(policy == GCCL_SHRINK);
+  if (const auto at = std::ranges::find(all, kNoStore); at != all.end())
+    return Status::error(
+        fmt::format("Comm_set_on_failure: {} knows no store where processes could join: set GCCL_STORE", who(at)),
+        GCCL_ERR_NOT_SUPPORTED);
+  recover_by(policy);
   return {};
 }
 

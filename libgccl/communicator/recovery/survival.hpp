@@ -10,15 +10,22 @@
 // on which of the two all of them have completed: that one keeps the result of all ranks, and no one has returned from
 // the other, whose input all of them still have. ULFM leaves this to the program (Bland et al. 2013,
 // https://doi.org/10.1177/1094342013488238: operations do not complete uniformly, programs agree).
+//
+// With the policies spare and rejoin processes take the places of those that have failed, and have no input for the
+// call: so it is handed back, whatever it is, also on the ranks that come to it later. All then go on with the same
+// call. The others say its number to those that join.
 #pragma once
 
 #include <atomic>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gccl/gccl.h"
+#include "libgccl/communicator/recovery/policy.hpp"
 #include "libgccl/communicator/short_calls.hpp"
 
 namespace gccl {
@@ -52,9 +59,19 @@ class Survival {
   // reported.
   void notice();
 
-  bool shrinks() const { return shrinks_; }
-  // Without asking the others: at most one communicator of a rank does.
-  void shrink_on_failure(bool does);
+  bool recovers() const { return policy_ != GCCL_FAIL; }
+  // Without asking the others: at most one communicator of a world does more than fail.
+  void recover_by(GCCL_Failure_policy policy);
+  // What those that are there say to those that join in a recovery, and how these take it.
+  struct Joined {
+    GCCL_Failure_policy policy = GCCL_FAIL;
+    std::uint32_t calls = 0;
+    Rank full = 0;
+    std::vector<std::byte> encoded() const;
+    // False: these bytes are none.
+    static bool parse(std::span<const std::byte> bytes, Joined* out);
+  };
+  void go_on_as(const Joined& joined);
   // Collective over the members, which must say the same.
   Status set_policy(GCCL_Failure_policy policy);
   void set_function(GCCL_Failure_function function, void* context) {
@@ -73,10 +90,10 @@ class Survival {
   // For a collective: the next one is carried out.
   Status refuse_once() {
     Status s = refused();
-    renumbered_ = renumbered_ && notifying_;
+    if (std::exchange(renumbered_, renumbered_ && notifying_) != renumbered_ && replaces(policy_)) ++calls_;
     return s;
   }
-  void know_numbers() { renumbered_ = false; }
+  void know_numbers() { renumbered_ = renumbered_ && replaces(policy_); }
 
  private:
   Status survive(Work&& work, const ShortCalls::Key* key);
@@ -84,10 +101,13 @@ class Survival {
   Status hand_back(const Descriptor& what);
   std::vector<Rank> known_failed();
   Status mend(std::uint32_t call, bool* completed);
+  Status remake(std::uint32_t call, std::uint64_t* flags, std::unique_ptr<CommunicatorCore>* made);
+  std::vector<std::byte> word_to_joined(std::uint64_t flags, std::uint32_t call) const;
   void notify_program(int stage, const std::vector<Rank>& failed, const Members& before, const std::string& text);
 
   CommunicatorCore& c_;
-  bool shrinks_ = false;
+  GCCL_Failure_policy policy_ = GCCL_FAIL;
+  Rank full_ = 0;                     // so many ranks there are when all that have failed are replaced
   std::atomic<bool> noticed_{false};  // the failure under which the communicator is now
   bool renumbered_ = false;           // since the last call whose caller knew the ranks' numbers
   // Others were in this later call when ranks got other numbers: so they have here, too, from its beginning on.

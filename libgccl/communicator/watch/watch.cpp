@@ -39,7 +39,9 @@ std::string Watch::elsewhere_text(const Note& n) {
   return fmt::format("{} on another communicator (of {} ranks)", call, n.element_bytes);
 }
 
-const char* Watch::agreement_text(In in) { return in == In::agree ? "GCCL_Comm_agree" : "GCCL_Comm_shrink"; }
+const char* Watch::agreement_text(In in) {
+  return in == In::agree ? "GCCL_Comm_agree" : in == In::shrink ? "GCCL_Comm_shrink" : "GCCL_Comm_grow";
+}
 
 // ---- Records ----
 
@@ -416,7 +418,8 @@ std::string Watch::report(Record& record, std::int64_t now_ns) {
       case In::elsewhere: in = fmt::format("is in {} and waits for world rank {}", elsewhere_text(n), n.peer); break;
       case In::finalize: in = "is in Finalize"; break;
       case In::agree:
-      case In::shrink: in = fmt::format("is in {}", agreement_text(n.in)); break;
+      case In::shrink:
+      case In::grow: in = fmt::format("is in {}", agreement_text(n.in)); break;
       default: in = fmt::format("waits for nothing here; it has begun {} collectives", n.sequence);
     }
     text += fmt::format("; {} {}", who, in);

@@ -44,9 +44,9 @@ class Watch {
   Watch& operator=(const Watch&) = delete;
 
   // What a rank is in, on one communicator.
-  // agree, shrink: and this rank knows of none that has failed.
-  enum class In : std::uint8_t { nothing, collective, send, recv, elsewhere, finalize, agree, shrink };
-  static bool agrees(In in) { return in == In::agree || in == In::shrink; }
+  // agree, shrink, grow: and this rank knows of none that has failed.
+  enum class In : std::uint8_t { nothing, collective, send, recv, elsewhere, finalize, agree, shrink, grow };
+  static bool agrees(In in) { return in == In::agree || in == In::shrink || in == In::grow; }
   struct Waiting {
     In in = In::nothing;
     std::uint64_t signature = 0;
@@ -109,7 +109,7 @@ class Watch {
     Messages messages;                // likewise
     std::uint64_t lengths_sum = 0;    // of all alltoallv calls; 0 over all ranks where sent and due agree. Likewise
     std::atomic<bool> broken{false};  // it makes no more calls
-    std::atomic<std::uint32_t> agreements{0};  // GCCL_Comm_agree and GCCL_Comm_shrink that were begun
+    std::atomic<std::uint32_t> agreements{0};  // GCCL_Comm_agree, _shrink and _grow that were begun
 
    private:
     friend class Watch;

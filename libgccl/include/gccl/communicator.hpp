@@ -50,6 +50,13 @@ class Communicator {
     check(GCCL_Init(&world, &c));
     return Communicator(world);
   }
+  // Waits until the ranks of a job that runs admit this process with grow(), and makes it one of them: GCCL_Join.
+  static Communicator join(const Config& config = {}) {
+    const GCCL_Config c = config.c();
+    GCCL_Comm comm = GCCL_COMM_NULL;
+    check(GCCL_Join(&comm, &c));
+    return Communicator(comm);
+  }
 
   explicit operator bool() const noexcept { return comm_ != GCCL_COMM_NULL; }
   GCCL_Comm get() const noexcept { return comm_; }
@@ -117,6 +124,21 @@ class Communicator {
     GCCL_Comm out = GCCL_COMM_NULL;
     check(GCCL_Comm_shrink(comm_, &out));
     return Communicator(out);
+  }
+  // The same with at most so many processes that join, which take the numbers of ranks that have failed, or come after
+  // all others: GCCL_Comm_grow.
+  Communicator grow(int most, std::chrono::milliseconds wait = std::chrono::milliseconds(0)) const {
+    GCCL_Comm out = GCCL_COMM_NULL;
+    check(GCCL_Comm_grow(comm_, most, wait.count(), &out));
+    return Communicator(out);
+  }
+  // The ranks that have joined when this communicator was made.
+  std::vector<int> joined() const {
+    int count = 0;
+    std::vector<int> ranks(n());
+    check(GCCL_Comm_get_joined(comm_, ranks.data(), int(ranks.size()), &count));
+    ranks.resize(std::size_t(count));
+    return ranks;
   }
 
   // What a call does that finds ranks failed: nothing, or the others make this communicator smaller

@@ -175,13 +175,34 @@ GCCL_API GCCL_Result GCCL_Comm_agree(GCCL_Comm comm, uint64_t* flags);
 /* Collective over the ranks that have not failed: stores a communicator of them, in the order of their ranks, in *out. Who
  * fails meanwhile is left out as well. */
 GCCL_API GCCL_Result GCCL_Comm_shrink(GCCL_Comm comm, GCCL_Comm* out);
+/* Collective over the ranks that have not failed: stores a communicator of them, and of at most `most` processes that have
+ * called GCCL_Join, in *out. Waits until so many are there, for wait_ms at most (0: for those that wait already, which takes
+ * 0.6 s), and goes on with those that are there; with none *out is what GCCL_Comm_shrink makes. The processes get the
+ * numbers of ranks that have failed, that of GCCL_RANK where it is one, else the lowest, so that all others keep theirs when
+ * all are replaced; those beyond come after all others. Who fails meanwhile is left out: a rank as by shrink, a process as if it had not come. The same
+ * `most` and wait_ms on every rank; comm stays as it is, with its own ranks. `most` >= 1. What joins is met at the job's
+ * store (GCCL_Config.store): on the machine of a TCP store, or by a file beside those of a file store. Errors:
+ * GCCL_ERR_NOT_SUPPORTED where there is no store, or no rank that is left on its machine. */
+GCCL_API GCCL_Result GCCL_Comm_grow(GCCL_Comm comm, int most, int64_t wait_ms, GCCL_Comm* out);
+/* Makes this process, which need be no rank yet, one of a job that runs, and stores the communicator that GCCL_Comm_grow
+ * makes there in *comm: waits until the job's ranks call that, for GCCL_JOIN_TIMEOUT_MS (without limit by default). The
+ * store, the secret and all settings that ranks must have in common are the job's; rank and size in `config` mean nothing.
+ * GCCL_Init does the same where GCCL_JOIN is 1 in the environment (`gccl launch --spares`). Errors: GCCL_ERR_TIMEOUT;
+ * GCCL_ERR_AUTHENTICATION for another secret; GCCL_ERR_INVALID_USAGE for another version or other settings, with what
+ * differs. The job goes on without it. */
+GCCL_API GCCL_Result GCCL_Join(GCCL_Comm* comm, const GCCL_Config* config);
+/* How many ranks of comm have joined when GCCL_Comm_grow or GCCL_Join made it, the same on all ranks, and which: at most
+ * `capacity` of them go to ranks, which may be null when that is 0. None for any other communicator. Local. */
+GCCL_API GCCL_Result GCCL_Comm_get_joined(GCCL_Comm comm, int* ranks, int capacity, int* count);
 
-/* What comm does when ranks of it fail; GCCL_ON_FAILURE=shrink in the environment is GCCL_SHRINK for the world. At most one
- * communicator of a process has it; those that are made from it have GCCL_FAIL. */
+/* What comm does when ranks of it fail; GCCL_ON_FAILURE=shrink, spare or rejoin in the environment is the policy of the
+ * world. At most one communicator of a process has another one than GCCL_FAIL, which those have that are made from it. */
 typedef int32_t GCCL_Failure_policy;
 enum {
   GCCL_FAIL = 0,  /* every call on comm returns an error that says who failed */
-  GCCL_SHRINK = 1 /* a blocking collective makes comm smaller first, in place: GCCL_Comm_size and GCCL_Comm_rank change */
+  GCCL_SHRINK = 1, /* a blocking collective makes comm smaller first, in place: GCCL_Comm_size and GCCL_Comm_rank change */
+  GCCL_SPARE = 2,  /* it replaces them first, in place, by processes that wait in GCCL_Join, as far as there are any */
+  GCCL_REJOIN = 3  /* the same, by processes that were started again as these ranks (GCCL_RANK), for which it waits */
 };
 /* With GCCL_SHRINK a blocking GCCL_Allreduce or GCCL_Barrier that finds ranks failed is repeated by those that are left: all
  * of them get the result of all ranks, or all of them that of those that are left. Any other blocking collective returns
@@ -189,15 +210,19 @@ enum {
  * Sends, receives, I-forms and groups are never repeated: those in flight return GCCL_ERR_PEER_LOST, those begun after that
  * GCCL_ERR_RANKS_CHANGED until a blocking collective has returned it or GCCL_Comm_ack_failed was called
  * (docs/faults.md, "Policies", says what holds, and what it costs). Calls on comm must then be made by one thread at a time.
+ * With GCCL_SPARE and GCCL_REJOIN every blocking collective returns GCCL_ERR_RANKS_CHANGED then, as those that have joined
+ * have no input for it: GCCL_Comm_get_joined says who they are, and their GCCL_Join, or GCCL_Init, has returned. The others
+ * wait for them for GCCL_REPLACE_WAIT_MS; ranks that nobody replaces are left out, as with GCCL_SHRINK.
  * Collective; policies that differ are GCCL_ERR_MISMATCH on every rank, and comm goes on as before. Errors:
- * GCCL_ERR_NOT_SUPPORTED where a rank of the job can receive no datagrams, or another communicator of a rank has GCCL_SHRINK. */
+ * GCCL_ERR_NOT_SUPPORTED where a rank of the job can receive no datagrams, or another communicator of a rank has a policy
+ * other than GCCL_FAIL, or processes that join could meet nobody, as there is no store. */
 GCCL_API GCCL_Result GCCL_Comm_set_on_failure(GCCL_Comm comm, GCCL_Failure_policy policy);
 
 enum { GCCL_FAILURE_NOTICED = 0, GCCL_FAILURE_RECOVERED = 1 };
 /* What a function of GCCL_On_failure gets; valid until it returns. */
 typedef struct GCCL_Failure {
   size_t struct_bytes;        /* sizeof(GCCL_Failure) of the library */
-  int32_t stage;              /* GCCL_FAILURE_NOTICED: nothing is done yet. GCCL_FAILURE_RECOVERED: comm is smaller */
+  int32_t stage;              /* GCCL_FAILURE_NOTICED: nothing is done yet. GCCL_FAILURE_RECOVERED: comm goes on */
   int32_t count;              /* ranks that failed: those known here when it is noticed, all that comm lost when recovered */
   const int32_t* ranks;       /* their numbers in comm as it was before */
   const int32_t* world_ranks; /* and in the world */
@@ -206,7 +231,7 @@ typedef struct GCCL_Failure {
 } GCCL_Failure;
 typedef void (*GCCL_Failure_function)(GCCL_Comm comm, const GCCL_Failure* failure, void* context);
 /* Calls function(comm, failure, context) on this rank when a call on comm has found ranks failed, before that call returns:
- * once when that is noticed, and with GCCL_SHRINK once more when comm has become smaller, before the call is repeated or
+ * once when that is noticed, and with a policy other than GCCL_FAIL once more when comm has recovered, before the call is repeated or
  * returns. Null: no function. No lock of GCCL's is held; the function may take its time (the others wait), save and load
  * state, ask anything of comm, and make calls on communicators that have not failed. It must not communicate on comm
  * (GCCL_ERR_INVALID_USAGE) nor free it. A child of split or shrink has none. Local. */

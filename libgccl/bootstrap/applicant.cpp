@@ -1,0 +1,163 @@
+#include "libgccl/bootstrap/applicant.hpp"
+
+#include <fmt/core.h>
+#include <poll.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <thread>
+
+#include "gccl/gccl.h"
+#include "libgccl/bootstrap/exchange_frame.hpp"
+#include "libgccl/bootstrap/missing.hpp"
+#include "libgccl/net/bytes.hpp"
+#include "libgccl/net/handshake.hpp"
+
+namespace gccl {
+namespace {
+
+constexpr std::int64_t kAskAgainMs = 100;
+constexpr std::int64_t kReachMs = 3000;  // to be connected, and for the handshake
+
+// False once the deadline has passed.
+bool ready(int fd, short events, Deadline deadline) {
+  while (!deadline.passed()) {
+    pollfd p{fd, events, 0};
+    if (::poll(&p, 1, deadline.poll_ms()) > 0) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+Applicant::Applicant(JoinPlace place, std::uint32_t version, std::vector<std::byte> introduction,
+                     std::int64_t timeout_ms)
+    : place_(std::move(place)),
+      version_(version),
+      introduction_(std::move(introduction)),
+      timeout_ms_(timeout_ms),
+      until_(Deadline::in_ms(std::max<std::int64_t>(timeout_ms, 0))) {}
+
+Status Applicant::ask(Admitted* out) {
+  for (;;) {
+    std::vector<SocketAddress> addresses;
+    JoinPlace::Token token{};
+    if (const Status s = place_.find(&addresses, &token); !s.ok()) {
+      if (s.code() == GCCL_ERR_INVALID_ARGUMENT) return s;
+      last_ = s.text();
+    }
+    for (const SocketAddress& at : addresses) {
+      bool again = false;
+      const Status s = ask_once(at, token, out, &again);
+      if (s.ok()) return s;
+      fd_.reset();
+      if (!again) return s;
+      last_ = s.text();
+    }
+    if (limit().passed())
+      return Status::error(fmt::format("no member admitted this process within {} (GCCL_JOIN_TIMEOUT_MS) at {}: the "
+                                       "members call GCCL_Comm_grow there; last: {}",
+                                       duration_text(timeout_ms_), place_.store(), last_),
+                           GCCL_ERR_TIMEOUT);
+    std::this_thread::sleep_for(std::chrono::milliseconds(std::min(kAskAgainMs, limit().left_ms())));
+  }
+}
+
+Status Applicant::shake_hands(const SocketAddress& at, const JoinPlace::Token& token, bool* again) {
+  *again = true;
+  const Deadline deadline = limit().earlier(Deadline::in_ms(kReachMs));
+  const Status silent = Status::error(fmt::format("{} does not answer", at.text()), GCCL_ERR_TIMEOUT);
+  if (Status s = dial(at, &fd_); !s.ok()) return s;
+  if (!ready(fd_.get(), POLLOUT, deadline)) return silent;
+  if (Status s = dialled(fd_.get(), at); !s.ok()) return s;
+  Handshake handshake = Handshake::dial(place_.secret(), JoinHello{version_, token}.encoded());
+  for (;;) {
+    const Handshake::State state = handshake.advance(fd_.get());
+    if (state == Handshake::State::done) return {};
+    if (state == Handshake::State::failed) {
+      *again = !handshake.unauthenticated();
+      const std::string text = fmt::format("{}: {}", at.text(), handshake.error());
+      if (*again) return Status::error(text, GCCL_ERR_PEER_LOST);
+      return Status::error(
+          fmt::format("{}: set the same GCCL_SECRET or GCCL_SECRET_FILE as the job's members have", text),
+          GCCL_ERR_AUTHENTICATION);
+    }
+    if (!ready(fd_.get(), state == Handshake::State::wants_read ? POLLIN : POLLOUT, deadline)) return silent;
+  }
+}
+
+Status Applicant::ask_once(const SocketAddress& at, const JoinPlace::Token& token, Admitted* out, bool* again) {
+  reader_ = {};
+  verdict_ = Verdict::none;
+  if (Status s = shake_hands(at, token, again); !s.ok()) return s;
+  if (!write_join_frame(fd_.get(), {JoinFrame::Kind::introduction, introduction_}, kReachMs))
+    return Status::error(fmt::format("{} has gone", at.text()), GCCL_ERR_PEER_LOST);
+  JoinFrame frame;
+  if (Status s = await(&frame, limit()); !s.ok())
+    return Status::error(fmt::format("{}: {}", at.text(), s.text()), s.code());
+  BytesIn in(frame.bytes);
+  if (frame.kind == JoinFrame::Kind::refused) {
+    const int code = int(in.u32());
+    *again = false;
+    return Status::error(fmt::format("the job at {} refused this process: {}", place_.store(), to_text(in.rest())),
+                         is_error(code) ? code : GCCL_ERR_REMOTE);
+  }
+  out->rank = in.u32();
+  out->size = size_ = in.u32();
+  out->joined.clear();
+  while (in.ok() && !in.rest().empty()) out->joined.push_back(in.u32());
+  const bool in_range = std::ranges::all_of(out->joined, [&](Rank r) { return r < size_; });
+  if (frame.kind != JoinFrame::Kind::admitted || !in.ok() || !in_range ||
+      std::ranges::count(out->joined, out->rank) != 1)
+    return Status::error(fmt::format("{}: the answer makes no sense: is it of the same release?", at.text()),
+                         GCCL_ERR_REMOTE);
+  return {};
+}
+
+Status Applicant::await(JoinFrame* out, Deadline deadline) {
+  for (;;) {
+    const JoinFrameReader::State state = reader_.read(fd_.get(), out);
+    if (state == JoinFrameReader::State::complete) return {};
+    if (state == JoinFrameReader::State::closed)
+      return Status::error("the member that admits others has closed the connection", GCCL_ERR_PEER_LOST);
+    if (!ready(fd_.get(), POLLIN, deadline))
+      return Status::error("the member that admits others is silent", GCCL_ERR_TIMEOUT);
+  }
+}
+
+Status Applicant::all_gather(std::span<const std::byte> mine, std::vector<std::byte>* all, std::int64_t timeout_ms) {
+  if (!fd_) return Status::error("the member that admits others has gone", GCCL_ERR_PEER_LOST);
+  JoinFrame frame;
+  const Deadline deadline = Deadline::in_ms(timeout_ms).earlier(Deadline::in_ms(INT32_MAX));
+  if (!write_join_frame(fd_.get(), {JoinFrame::Kind::data, {mine.begin(), mine.end()}}, deadline.left_ms()))
+    return Status::error("the member that admits others has gone", GCCL_ERR_PEER_LOST);
+  if (Status s = await(&frame, Deadline::in_ms(deadline.left_ms() + kGraceMs)); !s.ok()) return s;
+  if (frame.kind == JoinFrame::Kind::again)
+    return Status::error("not all ranks could be connected: the members begin anew", GCCL_ERR_PEER_LOST);
+  if (frame.kind != JoinFrame::Kind::data || frame.bytes.size() != mine.size() * size_)
+    return Status::error("the members exchange different lengths", GCCL_ERR_MISMATCH);
+  *all = std::move(frame.bytes);
+  return {};
+}
+
+Applicant::Verdict Applicant::verdict() {
+  if (verdict_ != Verdict::none) return verdict_;
+  JoinFrame frame;
+  switch (reader_.read(fd_.get(), &frame)) {
+    case JoinFrameReader::State::incomplete: return Verdict::none;
+    case JoinFrameReader::State::complete:
+      verdict_ = frame.kind == JoinFrame::Kind::member ? Verdict::member : Verdict::again;
+      word_ = std::move(frame.bytes);
+      break;
+    case JoinFrameReader::State::closed: verdict_ = Verdict::gone; break;
+  }
+  fd_.reset();
+  return verdict_;
+}
+
+void Applicant::drop(const Status& why) {
+  fd_.reset();
+  last_ = why.text();
+}
+
+}  // namespace gccl

@@ -1,0 +1,30 @@
+#include "libgccl/bootstrap/store_url.hpp"
+
+#include <fmt/core.h>
+
+#include <string_view>
+
+#include "libgccl/bootstrap/file_store.hpp"
+
+namespace gccl {
+
+Status parse_store(const std::string& url, StoreUrl* out) {
+  constexpr std::string_view kTcp = "tcp://", kFile = "file://";
+  *out = {};
+  const std::string wrong = fmt::format("the store is \"{}\", expected \"tcp://HOST:PORT\" or \"file:///PATH\"", url);
+  if (url.starts_with(kTcp)) {
+    HostPort at;
+    if (Status s = parse_host_port(std::string_view(url).substr(kTcp.size()), &at); !s.ok())
+      return invalid(fmt::format("{}: {}", wrong, s.text()));
+    if (at.port == 0) return invalid(fmt::format("{}: all ranks must know the port, 1 to 65535", wrong));
+    out->at = std::move(at);
+    return {};
+  }
+  if (!url.starts_with(kFile)) return invalid(wrong);
+  const std::string path = url.substr(kFile.size());
+  if (!path.starts_with("/") || path == "/") return invalid(fmt::format("{}: the path must be absolute", wrong));
+  out->prefix = file_store_prefix(path);
+  return {};
+}
+
+}  // namespace gccl

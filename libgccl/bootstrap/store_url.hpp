@@ -1,0 +1,20 @@
+// What a store's URL names: "tcp://HOST:PORT" or "file:///PATH".
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "libgccl/base/status.hpp"
+#include "libgccl/net/socket.hpp"
+
+namespace gccl {
+
+struct StoreUrl {
+  std::optional<HostPort> at;  // of a TCP store
+  std::string prefix;          // of a file store's files
+};
+
+// GCCL_ERR_INVALID_ARGUMENT says what was expected.
+Status parse_store(const std::string& url, StoreUrl* out);
+
+}  // namespace gccl

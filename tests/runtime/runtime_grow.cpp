@@ -1,0 +1,317 @@
+// Processes join a job that runs: a communicator grows, or spares take the places of ranks that were killed.
+#include <doctest/doctest.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "gccl/gccl.h"
+#include "tests/support/grown_job.hpp"
+
+using namespace ranks;
+
+namespace {
+
+using grown::Grown;
+
+std::string local_tcp_store() {
+  sockaddr_in at{};
+  at.sin_family = AF_INET;
+  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t bytes = sizeof at;
+  const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
+  REQUIRE(::bind(fd, reinterpret_cast<const sockaddr*>(&at), bytes) == 0);
+  REQUIRE(::getsockname(fd, reinterpret_cast<sockaddr*>(&at), &bytes) == 0);
+  ::close(fd);
+  return "tcp://127.0.0.1:" + std::to_string(ntohs(at.sin_port));
+}
+
+// The communicator of `members` grows by all others, then everybody uses it.
+void grow_healthy(Grown& g) {
+  const std::vector<End> ends = run(g.job, [&](int process) {
+    const std::size_t files = gccl::test::own("fd");
+    GCCL_Comm world = GCCL_COMM_NULL, all = GCCL_COMM_NULL;
+    const int joining = g.job.size - g.members;
+    if (g.joins(process)) {
+      all = grown::join();
+    } else {
+      world = grown::begin_of(g.members);
+      RANK_SUCCESS(GCCL_Barrier(world));
+      RANK_SUCCESS(GCCL_Comm_grow(world, joining, grown::kEnoughMs, &all));
+    }
+    if (!all) return;
+    std::vector<int> due;
+    std::set<int> late;
+    for (int r = 0; r < g.job.size; ++r) {
+      due.push_back(g.joins(r) ? -1 : r);
+      if (g.joins(r)) late.insert(r);
+    }
+    RANK_CHECK(grown::size_of(all) == g.job.size);
+    RANK_CHECK(grown::joined_of(all) == late);
+    RANK_CHECK(grown::joined_of(all).contains(grown::rank_of(all)) == g.joins(process));
+    grown::agree_on_numbers(all, process, due);
+    grown::use(all, 17);
+    if (!g.job.nodes.empty()) {  // numbered by their lowest ranks; a new rank's machine is its process's
+      std::vector<int> nodes(std::size_t(g.job.size), -1);
+      RANK_SUCCESS(GCCL_Comm_nodes(all, nodes.data()));
+      RANK_CHECK(nodes[std::size_t(grown::rank_of(all))] == g.job.nodes[std::size_t(process)]);
+    }
+    GCCL_Comm part = copy_of(all);
+    grown::use(part, 18, 12);
+    RANK_SUCCESS(GCCL_Comm_free(&part));
+    if (world) {  // which is as it was
+      RANK_CHECK(grown::joined_of(world).empty());
+      grown::use(world, 19, 12);
+      RANK_SUCCESS(GCCL_Comm_free(&world));
+    }
+    grown::use(all, 20, 12);
+    grown::finish();
+    RANK_CHECK(gccl::test::own_at_rest("fd") == files);
+  });
+  grown::check_grown(g, ends);
+}
+
+}  // namespace
+
+TEST_CASE("a healthy communicator grows by one to three processes") {
+  for (int joining = 1; joining <= 3; ++joining) {
+    for (const char* backends : {"shm", "tcp"}) {
+      Grown g({.size = 2 + joining, .backends = backends}, 2);
+      grow_healthy(g);
+    }
+    Job both{.size = 2 + joining, .backends = "shm,tcp"};
+    for (int r = 0; r < both.size; ++r) both.nodes.push_back(r % 2);
+    Grown g(both, 2);
+    grow_healthy(g);
+  }
+}
+
+TEST_CASE("a job of one process grows") {
+  Grown g({.size = 2, .backends = "shm,tcp"}, 1);
+  grow_healthy(g);
+}
+
+TEST_CASE("processes join at the address of a TCP store") {
+  for (const bool secret : {false, true}) {
+    Job job{.size = 4, .backends = "shm,tcp"};
+    job.environment["GCCL_STORE"] = local_tcp_store();
+    if (secret) job.environment["GCCL_SECRET"] = "of these alone";
+    Grown g(job, 2);
+    grow_healthy(g);
+  }
+}
+
+TEST_CASE("a communicator grows again and again, and shrinks to what it was") {
+  Grown g({.size = 5, .backends = "shm,tcp"}, 2);
+  const std::vector<End> ends = run(g.job, [&](int process) {
+    GCCL_Comm comm = g.joins(process) ? grown::join() : grown::begin_of(g.members);
+    if (g.joins(process)) grown::use(comm, 3, 12);
+    while (comm && grown::size_of(comm) < g.job.size && !any_reported()) {
+      GCCL_Comm larger = GCCL_COMM_NULL;
+      const int before = grown::size_of(comm);
+      RANK_SUCCESS(GCCL_Comm_grow(comm, 1, grown::kEnoughMs, &larger));
+      if (!larger) return;
+      RANK_CHECK(grown::size_of(larger) == before + 1);
+      RANK_CHECK(grown::joined_of(larger) == std::set<int>{before});
+      RANK_SUCCESS(GCCL_Comm_free(&comm));
+      comm = larger;
+      grown::use(comm, 3, 12);
+    }
+    grown::finish();
+  });
+  grown::check_grown(g, ends);
+}
+
+TEST_CASE("where nobody waits, growing makes the communicator that shrinking makes") {
+  for (const char* backends : {"shm", "tcp"})
+    for (const int wait_ms : {0, 1500}) {
+      Grown g({.size = 3, .backends = backends}, 3);
+      grown::check_grown(g, run(g.job, [&](int process) {
+                           GCCL_Comm world = grown::begin_of(3), same = GCCL_COMM_NULL;
+                           const auto began = Clock::now();
+                           RANK_SUCCESS(GCCL_Comm_grow(world, 2, wait_ms, &same));
+                           RANK_CHECK(seconds_since(began) >= wait_ms / 1000.0);
+                           RANK_CHECK(seconds_since(began) < wait_ms / 1000.0 + 8);
+                           RANK_CHECK(grown::size_of(same) == 3);
+                           RANK_CHECK(grown::rank_of(same) == process);
+                           RANK_CHECK(grown::joined_of(same).empty());
+                           grown::use(same, 4, 12);
+                           grown::finish();
+                         }));
+    }
+}
+
+TEST_CASE("a rank is killed, the others shrink, and a spare joins; or it takes the number of the killed one") {
+  for (const bool shrinks : {true, false})
+    for (const char* backends : {"shm", "tcp", "both"})
+      for (const int victim : {0, 1}) {
+        Job job{.size = 4, .backends = backends};
+        if (job.backends == "both") job = {.size = 4, .backends = "shm,tcp", .nodes = {0, 1, 0, 1}};
+        Grown g(job, 3);
+        Running running(g.job, [&](int process) {
+          GCCL_Comm world = GCCL_COMM_NULL, comm = GCCL_COMM_NULL, whole = GCCL_COMM_NULL;
+          std::vector<int> due;
+          for (int r = 0; r < 3; ++r)
+            if (r != victim)
+              due.push_back(r);
+            else if (!shrinks)
+              due.push_back(3);
+          if (shrinks) due.push_back(3);
+          if (g.joins(process)) {
+            whole = grown::join();
+          } else {
+            world = grown::begin_of(3);
+            RANK_SUCCESS(GCCL_Barrier(world));
+            if (process == victim) {
+              std::printf("ready\n");
+              std::fflush(stdout);
+            }
+            GCCL_Result r = GCCL_SUCCESS;
+            while (r == GCCL_SUCCESS) r = GCCL_Barrier(world);
+            expect(r, GCCL_ERR_PEER_LOST, "barrier");
+            if (shrinks) RANK_SUCCESS(GCCL_Comm_shrink(world, &comm));
+            RANK_SUCCESS(GCCL_Comm_grow(shrinks ? comm : world, 1, grown::kEnoughMs, &whole));
+          }
+          if (!whole) return;
+          grown::agree_on_numbers(whole, process, due);
+          RANK_CHECK(grown::joined_of(whole) == std::set<int>{shrinks ? 2 : victim});
+          grown::use(whole, 5);
+          if (comm) RANK_SUCCESS(GCCL_Comm_free(&comm));
+          if (world) GCCL_Comm_free(&world);
+          grown::finish();
+        });
+        CHECK(running.await(victim, "ready\n"));
+        running.kill(victim, SIGKILL);
+        grown::check_grown(g, running.wait(), {victim});
+      }
+}
+
+TEST_CASE("a process that does not fit learns why, and another one joins") {
+  struct Wrong {
+    const char* name;
+    const char* value;
+    GCCL_Result due;
+    std::vector<const char*> texts;
+  };
+  const std::vector<Wrong> all = {
+      {"GCCL_SECRET", "a guess", GCCL_ERR_AUTHENTICATION, {"the peer has another secret", "set the same GCCL_SECRET"}},
+      {"GCCL_ALGORITHM",
+       "allreduce=ring",
+       GCCL_ERR_INVALID_USAGE,
+       {"GCCL_ALGORITHM differs", "this process has \"allreduce=ring\""}},
+      {"GCCL_CHECK", "1", GCCL_ERR_INVALID_USAGE, {"GCCL_CHECK differs: the members have"}},
+      {"GCCL_BACKENDS", "tcp", GCCL_ERR_INVALID_USAGE, {"GCCL_BACKENDS", "\"shm,tcp\""}},
+  };
+  for (const bool over_tcp : {false, true})
+    for (const Wrong& wrong : all) {
+      Job job{.size = 4, .backends = "shm,tcp"};
+      job.environment["GCCL_SECRET"] = "of these alone";
+      if (over_tcp) job.environment["GCCL_STORE"] = local_tcp_store();
+      Grown g(job, 2);
+      grown::check_grown(g, run(g.job, [&](int process) {
+                           GCCL_Comm all_of_them = GCCL_COMM_NULL;
+                           if (process == 2) {
+                             ::setenv(wrong.name, wrong.value, 1);
+                             GCCL_Comm none = GCCL_COMM_NULL;
+                             expect(GCCL_Join(&none, nullptr), wrong.due, wrong.name);
+                             RANK_CHECK(none == GCCL_COMM_NULL);
+                             for (const char* text : wrong.texts) expect_text(text, wrong.name);
+                             return;
+                           }
+                           if (process == 3) {
+                             ::usleep(700000);  // later than the other
+                             all_of_them = grown::join();
+                           } else {
+                             GCCL_Comm world = grown::begin_of(2);
+                             RANK_SUCCESS(GCCL_Comm_grow(world, 1, grown::kEnoughMs, &all_of_them));
+                           }
+                           grown::agree_on_numbers(all_of_them, process, {0, 1, 3});
+                           grown::use(all_of_them, 6, 12);
+                           grown::finish();
+                         }));
+    }
+}
+
+TEST_CASE("a process that nobody admits gives up in its time") {
+  check({.size = 1, .environment = {{"GCCL_JOIN_TIMEOUT_MS", "700"}}}, [](int) {
+    GCCL_Comm none = GCCL_COMM_NULL;
+    const auto began = Clock::now();
+    expect(GCCL_Join(&none, nullptr), GCCL_ERR_TIMEOUT, "join");
+    expect_text("no member admitted this process within 700 ms (GCCL_JOIN_TIMEOUT_MS) at file://", "join");
+    RANK_CHECK(seconds_since(began) >= 0.7);
+    RANK_CHECK(seconds_since(began) < 10);
+    ::setenv("GCCL_JOIN", "1", 1);
+    expect(GCCL_Init(&none, nullptr), GCCL_ERR_TIMEOUT, "init");
+    ::unsetenv("GCCL_STORE");
+    expect(GCCL_Join(&none, nullptr), GCCL_ERR_INVALID_ARGUMENT, "no store");
+    expect_text("set GCCL_STORE", "no store");
+  });
+}
+
+TEST_CASE("without a store, or a rank on its machine, growing is refused on all ranks alike") {
+  check({.size = 1}, [](int) {
+    ::unsetenv("GCCL_STORE");
+    GCCL_Comm world = begin(), none = GCCL_COMM_NULL;
+    expect(GCCL_Comm_grow(world, 1, 0, &none), GCCL_ERR_NOT_SUPPORTED, "no store");
+    expect_text("there is no store", "no store");
+    RANK_SUCCESS(GCCL_Barrier(world));
+    RANK_SUCCESS(GCCL_Finalize());
+  });
+}
+
+TEST_CASE("wrong arguments of growing are reported") {
+  check({.size = 1}, [](int) {
+    GCCL_Comm world = begin(), none = GCCL_COMM_NULL;
+    int count = 0;
+    expect(GCCL_Comm_grow(world, 0, 0, &none), GCCL_ERR_INVALID_ARGUMENT, "most");
+    expect(GCCL_Comm_grow(world, 1, -1, &none), GCCL_ERR_INVALID_ARGUMENT, "wait");
+    expect(GCCL_Comm_grow(world, 1, 0, nullptr), GCCL_ERR_INVALID_ARGUMENT, "out");
+    expect(GCCL_Join(nullptr, nullptr), GCCL_ERR_INVALID_ARGUMENT, "join");
+    expect(GCCL_Comm_get_joined(world, nullptr, 1, &count), GCCL_ERR_INVALID_ARGUMENT, "ranks");
+    expect(GCCL_Comm_get_joined(world, nullptr, -1, &count), GCCL_ERR_INVALID_ARGUMENT, "capacity");
+    expect(GCCL_Comm_get_joined(world, nullptr, 0, nullptr), GCCL_ERR_INVALID_ARGUMENT, "count");
+    RANK_SUCCESS(GCCL_Comm_get_joined(world, nullptr, 0, &count));
+    RANK_CHECK(count == 0);
+    RANK_SUCCESS(GCCL_Finalize());
+  });
+}
+
+TEST_CASE("ranks that call something else than growing get an error") {
+  for (const bool agrees : {false, true})
+    check({.size = 2, .backends = "shm", .environment = {{"GCCL_TIMEOUT_MS", "20000"}}}, [agrees](int rank) {
+      GCCL_Comm world = begin(), made = GCCL_COMM_NULL;
+      std::uint64_t flags = 1;
+      const GCCL_Result r = rank == 0 ? GCCL_Comm_grow(world, 1, 0, &made)
+                            : agrees  ? GCCL_Comm_agree(world, &flags)
+                                      : GCCL_Barrier(world);
+      expect(r, GCCL_ERR_MISMATCH, "mixed");
+      GCCL_Finalize();
+    });
+}
+
+TEST_CASE("an abort ends the wait for processes") {
+  for (const char* backends : {"shm", "tcp"})
+    check({.size = 2, .backends = backends}, [](int rank) {
+      GCCL_Comm world = begin(), made = GCCL_COMM_NULL;
+      std::thread other;
+      if (rank == 1)
+        other = std::thread([&] {
+          ::usleep(500000);
+          RANK_SUCCESS(GCCL_Abort(world, 7));
+        });
+      const auto began = Clock::now();
+      RANK_CHECK(GCCL_Comm_grow(world, 1, grown::kEnoughMs, &made) != GCCL_SUCCESS);
+      RANK_CHECK(seconds_since(began) < 20);
+      RANK_CHECK(made == GCCL_COMM_NULL);
+      if (other.joinable()) other.join();
+      GCCL_Finalize();
+    });
+}
