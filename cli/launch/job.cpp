@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -43,12 +44,19 @@ struct Stream {
 };
 
 struct Running {
-  unsigned rank = 0;
+  unsigned number = 0;  // in job.ranks, or in job.spares
+  bool spare = false;
   bool remote = false;
   pid_t pid = -1;
   Fd input;  // of a remote rank
   bool ended = false;
   int status = 0;  // as from waitpid
+  // Of one that joins a job that runs: says a byte when it is a rank.
+  bool joins = false;
+  Fd report;
+  std::string name() const { return fmt::format("{} {}", spare ? "spare" : "rank", number); }
+  // It waits to be admitted, as far as is known.
+  bool waits() const { return joins && report; }
 };
 
 bool make_pipe(Fd* read_end, Fd* write_end) {
@@ -75,14 +83,14 @@ bool lost_its_reader(int status) {
 std::string what_became_of(const Running& r) {
   if (!WIFEXITED(r.status)) {
     const int signal = WTERMSIG(r.status);
-    return fmt::format("rank {} was killed by signal {} ({})", r.rank, signal, strsignal(signal));
+    return fmt::format("{} was killed by signal {} ({})", r.name(), signal, strsignal(signal));
   }
   const int code = WEXITSTATUS(r.status);
   if (code == kNotFound)
-    return fmt::format("rank {} exited with code 127: its program, or one that it calls, was not found", r.rank);
+    return fmt::format("{} exited with code 127: its program, or one that it calls, was not found", r.name());
   if (code == 255 && r.remote)
-    return fmt::format("rank {} exited with code 255: ssh could not reach its host, or the program said so", r.rank);
-  return fmt::format("rank {} exited with code {}", r.rank, code);
+    return fmt::format("{} exited with code 255: ssh could not reach its host, or the program said so", r.name());
+  return fmt::format("{} exited with code {}", r.name(), code);
 }
 
 class Runner {
@@ -91,8 +99,11 @@ class Runner {
   int run();
 
  private:
-  bool start(unsigned rank);
-  [[noreturn]] void become(const Process& process, unsigned rank, pid_t launcher, Fd in, Fd out, Fd err, int errors);
+  bool start(unsigned number, bool spare, bool joins);
+  [[noreturn]] void become(const Process& process, bool reads, pid_t launcher, Fd in, Fd out, Fd err, int errors,
+                           Fd report);
+  bool replace(const Running& r);
+  void look_for_reports();
   void signal_all(int signal);
   void stop(int signal);
   void look_for_ends();
@@ -108,7 +119,8 @@ class Runner {
   Guard guard_;
   sigset_t old_mask_{};
   Fd signals_;
-  std::vector<Running> ranks_;
+  std::vector<Running> ranks_;  // spares, and what was started anew, after the job's ranks
+  int restarts_left_ = 0, spares_left_ = 0;
   Output out_{STDOUT_FILENO}, err_{STDERR_FILENO};
   const Output* failed_ = nullptr;  // the first of them that cannot be written, which was said
   bool by_output_ = false;          // that has decided the result, and no rank has failed since
@@ -119,11 +131,11 @@ class Runner {
 };
 
 // In the child, between fork and exec.
-void Runner::become(const Process& process, unsigned rank, pid_t launcher, Fd in, Fd out, Fd err, int errors) {
+void Runner::become(const Process& process, bool reads, pid_t launcher, Fd in, Fd out, Fd err, int errors, Fd report) {
   setpgid(0, 0);  // so that signals reach what the program starts, too
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != launcher) _exit(1);  // it has died already
-  if (!in && (rank != 0 || isatty(0))) in = Fd(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  if (!in && (!reads || isatty(0))) in = Fd(open("/dev/null", O_RDONLY | O_CLOEXEC));
   if (in) dup2(in.get(), 0);
   if (out) dup2(out.get(), 1);
   if (err) dup2(err.get(), 2);
@@ -136,6 +148,13 @@ void Runner::become(const Process& process, unsigned rank, pid_t launcher, Fd in
     CPU_FREE(cores);
   }
   for (const auto& [name, value] : process.environment) setenv(name.c_str(), value.c_str(), 1);
+  if (report) {
+    struct stat about {};
+    fstat(report.get(), &about);
+    setenv("GCCL_JOIN", "1", 1);
+    setenv("GCCL_JOIN_REPORT", fmt::format("{}:{}", report.get(), about.st_ino).c_str(), 1);
+    fcntl(report.release(), F_SETFD, 0);  // the program's
+  }
   std::vector<char*> argv;
   for (const std::string& word : process.command) argv.push_back(const_cast<char*>(word.c_str()));
   argv.push_back(nullptr);
@@ -148,26 +167,35 @@ void Runner::become(const Process& process, unsigned rank, pid_t launcher, Fd in
 }
 
 // False, and result_ set, when the process cannot be started.
-bool Runner::start(unsigned rank) {
-  const Process& process = job_.ranks[rank];
-  Fd failure_read, failure_write, in_read, in_write, out_read, out_write, err_read, err_write;
+bool Runner::start(unsigned number, bool spare, bool joins) {
+  const Process& process = spare ? job_.spares[number] : job_.ranks[number];
+  Running r;
+  r.number = number;
+  r.spare = spare;
+  r.remote = process.remote;
+  r.joins = joins;
+  Fd failure_read, failure_write, in_read, in_write, out_read, out_write, err_read, err_write, report_write;
   bool ok = make_pipe(&failure_read, &failure_write);
   if (process.remote) ok = ok && make_pipe(&in_read, &in_write);
   if (job_.tag) ok = ok && make_pipe(&out_read, &out_write) && make_pipe(&err_read, &err_write);
+  if (joins) ok = ok && make_pipe(&r.report, &report_write);
   const pid_t launcher = getpid(), pid = ok ? fork() : -1;
   if (pid < 0) {
-    say(fmt::format("cannot start rank {}: {}", rank, std::generic_category().message(errno)));
+    say(fmt::format("cannot start {}: {}", r.name(), std::generic_category().message(errno)));
     result_ = 3;
     return false;
   }
   if (pid == 0)
-    become(process, rank, launcher, std::move(in_read), std::move(out_write), std::move(err_write),
-           failure_write.get());
+    become(process, !joins && number == 0, launcher, std::move(in_read), std::move(out_write), std::move(err_write),
+           failure_write.get(), std::move(report_write));
   setpgid(pid, pid);  // whichever of the two comes first
   guard_.watch(pid);
-  ranks_.push_back({rank, process.remote, pid, std::move(in_write), false, 0});
+  r.pid = pid;
+  r.input = std::move(in_write);
+  if (r.report) fcntl(r.report.get(), F_SETFL, O_NONBLOCK);
+  ranks_.push_back(std::move(r));
   if (job_.tag) {
-    const std::string tag = fmt::format("[{}] ", rank);
+    const std::string tag = fmt::format("[{}{}] ", spare ? "spare " : "", number);
     for (auto& [fd, to] : {std::pair(&out_read, &out_), std::pair(&err_read, &err_)}) {
       fcntl(fd->get(), F_SETFL, O_NONBLOCK);
       streams_.push_back(std::make_unique<Stream>(Stream{std::move(*fd), TaggedStream(tag, to)}));
@@ -215,23 +243,49 @@ void Runner::stop(int signal) {
   if (!kill_at_) kill_at_ = Deadline::in_ms(job_.grace_ms);
 }
 
+// Who has become a rank. The end of the pipe means nothing: a shell in between may have closed it.
+void Runner::look_for_reports() {
+  char byte;
+  for (Running& r : ranks_)
+    if (r.report && ::read(r.report.get(), &byte, 1) == 1) r.report.reset();
+}
+
+// Whether something takes the place of a rank that has failed.
+bool Runner::replace(const Running& r) {
+  if (kill_at_ || failed_ || restarts_left_ + spares_left_ == 0) return false;
+  const std::string what = what_became_of(r);
+  if (restarts_left_ > 0 && !r.spare) {
+    --restarts_left_;
+    say(what + "; starting it again");
+    return start(r.number, false, true);
+  }
+  if (spares_left_ == 0) return false;
+  --spares_left_;
+  say(what + (r.waits() ? "" : "; a spare may take its place"));
+  return true;
+}
+
 // Ranks that have ended stay zombies until all have, so that their groups keep their numbers.
 void Runner::look_for_ends() {
-  std::vector<const Running*> news;  // ranks that have failed since the last look
+  look_for_reports();
+  std::vector<std::size_t> news;  // those of ranks_ that have failed since the last look
   for (Running& r : ranks_) {
     if (r.ended) continue;
     siginfo_t info{};
     if (waitid(P_PID, id_t(r.pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) continue;
     r.ended = true;
     r.status = info.si_code == CLD_EXITED ? W_EXITCODE(info.si_status, 0) : W_EXITCODE(0, info.si_status);
-    if (failed(r.status)) news.push_back(&r);
+    if (failed(r.status)) news.push_back(std::size_t(&r - ranks_.data()));
   }
   if (news.empty()) return;
   // Of those who are found together, one that was killed may have come before the others, which lose it and give up;
   // but a crash on the way out is not worth more than the error that led there.
-  std::stable_sort(news.begin(), news.end(),
-                   [](const Running* a, const Running* b) { return was_killed(a->status) > was_killed(b->status); });
-  for (const Running* r : news) {
+  std::stable_sort(news.begin(), news.end(), [this](std::size_t a, std::size_t b) {
+    return was_killed(ranks_[a].status) > was_killed(ranks_[b].status);
+  });
+  for (const std::size_t at : news) {
+    if (replace(ranks_[at])) continue;
+    const Running* const r = &ranks_[at];
     const bool by_output = std::exchange(by_output_, false);
     const bool first = !result_ || by_output;
     // A rank that dies of an output that cannot be written adds nothing to what was said of that.
@@ -264,8 +318,9 @@ void Runner::on_signals() {
   }
 }
 
+// Nobody is left to admit those that wait.
 bool Runner::all_ended() const {
-  return std::all_of(ranks_.begin(), ranks_.end(), [](const Running& r) { return r.ended; });
+  return std::all_of(ranks_.begin(), ranks_.end(), [](const Running& r) { return r.ended || r.waits(); });
 }
 
 // Waits for signals, output and room for it, and deals with the latter two. While there is no room ranks are not read,
@@ -344,9 +399,14 @@ int Runner::run() {
   ::signal(SIGPIPE, SIG_IGN);
   signals_ = Fd(signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK));
   std::fflush(nullptr);
-  allow_descriptors(job_.ranks.size() * 4 + 64);
+  const std::size_t all = job_.ranks.size() + job_.spares.size() + std::size_t(job_.restarts);
+  allow_descriptors(all * 5 + 64);
+  ranks_.reserve(all);
+  restarts_left_ = job_.restarts;
+  spares_left_ = int(job_.spares.size());
 
-  for (unsigned r = 0; r < job_.ranks.size() && !result_; ++r) start(r);
+  for (unsigned r = 0; r < job_.ranks.size() && !result_; ++r) start(r, false, false);
+  for (unsigned r = 0; r < job_.spares.size() && !result_; ++r) start(r, true, true);
   if (result_) stop(SIGKILL);
   std::optional<Deadline> limit;
   if (job_.timeout_ms > 0) limit = Deadline::in_ms(job_.timeout_ms);

@@ -21,6 +21,10 @@ struct Process {
 
 struct Job {
   std::vector<Process> ranks;
+  // Processes that wait until ranks admit them; and how many ranks that fail are started anew, as such processes. So
+  // many failures in all are none of the job's. Programs of this machine.
+  std::vector<Process> spares;
+  int restarts = 0;
   bool tag = false;              // "[3] " before each line of rank 3
   bool keep_going = false;       // ranks that are left when one fails go on until they end
   std::int64_t timeout_ms = 0;   // of the whole job; 0: none

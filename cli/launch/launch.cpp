@@ -104,6 +104,16 @@ int launch_job(const launch::Options& o) {
         wrong(fmt::format("{}: a newline cannot travel to other hosts", name));
     job.ranks.push_back(o.local ? std::move(p) : launch::over_ssh(o.hosts[r], p));
   }
+  job.restarts = o.restarts;
+  for (int i = 0; i < o.spares; ++i) {
+    launch::Process p;
+    p.command = o.program;
+    p.environment = common;
+    p.environment.emplace_back("GCCL_STORE", store);
+    p.environment.emplace_back("GCCL_SECRET", secret);
+    if (bind) p.core = cores[(o.hosts.size() + std::size_t(i)) % cores.size()];
+    job.spares.push_back(std::move(p));
+  }
   return launch::run(job);
 }
 

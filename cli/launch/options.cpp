@@ -69,6 +69,11 @@ std::string resolve(const Typed& t, Options* o) {
   if (t.ranks > 0) o->hosts.resize(std::size_t(t.ranks));
   if (o->port != 0 && !o->store.empty())
     return fmt::format("--port {}: only without --store, which says where the ranks meet", o->port);
+  if (!o->local && o->spares + o->restarts > 0)
+    return fmt::format(
+        "{}: only without --hosts; elsewhere start such processes with GCCL_JOIN=1 and the job's store and "
+        "secret",
+        o->spares > 0 ? "--spares" : "--restart");
   if (!o->local && o->bind == "core") return "--bind core: only without --hosts";
   if (o->program.empty() || o->program[0].empty())
     return "expected a program: gccl launch -n 4 -- PROGRAM [ARGUMENTS...]";
@@ -94,6 +99,16 @@ Command table(Options& o, Typed& t) {
   app.add_option("--grace", o.grace_s, "Seconds from SIGTERM to SIGKILL")->check(Range{0, 1e6L})->capture_default_str();
   app.add_flag("--tag", o.tag, "Begin each line of output with [RANK]");
   app.add_flag("--keep-going", o.keep_going, "When a rank fails, let the others go on, so that they report the loss");
+  app.add_option(
+         "--spares", o.spares,
+         "Start so many processes more, which wait to take the place of ranks that fail (GCCL_Comm_grow). So many "
+         "ranks may fail; the others go on")
+      ->value("N")
+      ->check(Range{1, 1024});
+  app.add_option("--restart", o.restarts,
+                 "Start a rank that fails again, at most so many in all; it waits to be admitted, as a spare does")
+      ->value("N")
+      ->check(Range{1, 1024});
   app.takes_program();
   app.examples({"gccl launch -n 4 -- ./app --its-own-option", "gccl launch --hosts node1:8,node2:8 -- ./app"});
   return app;

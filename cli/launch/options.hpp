@@ -19,6 +19,7 @@ struct Options {
   std::string secret_file, store;
   std::string bind;  // "core", "none", or empty: core, on this machine
   int port = 0;      // 0: any
+  int spares = 0, restarts = 0;
   double timeout_s = 0, grace_s = 2;
   bool tag = false, keep_going = false;
 };

@@ -150,7 +150,7 @@ unsigned number_of(const char* name, unsigned otherwise) {
 
 }  // namespace
 
-TEST_CASE("those that are left grow, whoever is killed meanwhile") {
+TEST_CASE("those that are left grow, whichever process is killed meanwhile") {
   const unsigned first = number_of("GCCL_TEST_GROW_SEED", 1), seeds = number_of("GCCL_TEST_GROW_SEEDS", 8);
   MESSAGE("GCCL_TEST_GROW_SEED=" << first << " GCCL_TEST_GROW_SEEDS=" << seeds);
   for (unsigned seed = first; seed < first + seeds; ++seed) {

@@ -1,0 +1,95 @@
+// `gccl launch --spares` and `--restart`: which processes there are, what becomes of them, and of the job's exit code.
+// Ranks that really join are in runtime_spares.
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "tests/support/program.hpp"
+
+using namespace gccl::test;
+
+namespace {
+
+Ended launch_with(std::vector<std::string> options, const std::string& script) {
+  options.insert(options.begin(), "launch");
+  options.insert(options.end(), {"--", "sh", "-c", script});
+  return Program(options).wait();
+}
+bool says(const Ended& e, std::string_view text) { return e.err.find(text) != e.err.npos; }
+
+// What one says that is a rank, or joins; and a spare that has been admitted.
+constexpr const char* kWho =
+    "if [ -n \"$GCCL_JOIN\" ]; then who=joins; else who=rank$GCCL_RANK; fi; "
+    "admitted() { printf j >/proc/self/fd/${GCCL_JOIN_REPORT%%:*}; }; ";
+
+}  // namespace
+
+TEST_CASE("spares get the store and the secret and no rank, and end with the ranks") {
+  const auto began = std::chrono::steady_clock::now();
+  const Ended e =
+      launch_with({"-n", "2", "--spares", "2"}, std::string(kWho) +
+                                                    "echo $who ${GCCL_STORE%:*} ${#GCCL_SECRET} [$GCCL_RANK]; "
+                                                    "[ $who = joins ] && sleep 77; sleep 0.3");
+  CHECK_MESSAGE(e.code == 0, e.err);
+  CHECK(e.lines() == std::set<std::string>{"joins tcp://127.0.0.1 64 []", "rank0 tcp://127.0.0.1 64 [0]",
+                                           "rank1 tcp://127.0.0.1 64 [1]"});
+  CHECK(std::chrono::steady_clock::now() - began < std::chrono::seconds(30));
+}
+
+TEST_CASE("one that has been admitted is waited for, and its end counts as a rank's") {
+  const std::string script =
+      std::string(kWho) + "[ $who = joins ] || { sleep 0.3; exit $ZERO; }; admitted; sleep 1; echo late; exit $ONE";
+  const auto ended = [&](const char* zero, const char* one) {
+    return launch_with({"-n", "1", "--spares", "1", "--env", zero, "--env", one}, script);
+  };
+  Ended e = ended("ZERO=0", "ONE=0");
+  CHECK(e.out == "late\n");
+  CHECK_MESSAGE(e.code == 0, e.err);
+  e = ended("ZERO=3", "ONE=0");
+  CHECK(e.out == "late\n");
+  CHECK(says(e, "rank 0 exited with code 3; a spare may take its place"));
+  CHECK(e.code == 0);
+  e = ended("ZERO=0", "ONE=4");
+  CHECK(says(e, "spare 0 exited with code 4"));
+  CHECK(e.code == 0);  // one may fail, be it which it will
+  e = ended("ZERO=3", "ONE=4");
+  CHECK(e.code == 4);
+}
+
+TEST_CASE("as many ranks may fail as there are spares, and the next one ends the job") {
+  const std::string script = std::string(kWho) +
+                             "[ $who = joins ] && sleep 77; [ $GCCL_RANK = 0 ] && kill -9 $$; sleep 1; "
+                             "[ $GCCL_RANK = 1 ] && exit $ONE; [ $GCCL_RANK = 2 ] && sleep 1; echo $who";
+  Ended e = launch_with({"-n", "3", "--spares", "1", "--env", "ONE=0"}, script);
+  CHECK(e.code == 0);
+  CHECK(says(e, "rank 0 was killed by signal 9 (Killed); a spare may take its place"));
+  CHECK(e.lines() == std::set<std::string>{"rank2"});
+  e = launch_with({"-n", "3", "--spares", "1", "--env", "ONE=5"}, script);
+  CHECK(e.code == 5);
+  CHECK(says(e, "rank 1 exited with code 5; ending the others"));
+  CHECK(e.out.empty());
+  e = launch_with({"-n", "3", "--spares", "1", "--keep-going", "--env", "ONE=5"}, script);
+  CHECK(e.code == 5);
+  CHECK(says(e, "rank 1 exited with code 5; the others go on"));
+  CHECK(e.out == "rank2\n");
+}
+
+TEST_CASE("a rank that fails is started again, as one that joins, as often as was said") {
+  const Ended e =
+      launch_with({"-n", "2", "--restart", "2", "--tag"}, std::string(kWho) +
+                                                              "echo $who $GCCL_RANK; [ $GCCL_RANK = 0 ] && sleep 1; "
+                                                              "[ $GCCL_RANK = 1 ] && exit 9; exit 0");
+  CHECK(e.code == 9);
+  CHECK(says(e, "rank 1 exited with code 9; starting it again"));
+  CHECK(says(e, "rank 1 exited with code 9; ending the others"));
+  CHECK(e.lines() == std::set<std::string>{"[0] rank0 0", "[1] rank1 1", "[1] joins 1"});
+}
+
+TEST_CASE("wrong numbers of spares are reported, and spares on other hosts") {
+  check_refused({"launch", "-n", "2", "--spares", "0", "--", "true"}, "--spares");
+  check_refused({"launch", "-n", "2", "--restart", "x", "--", "true"}, "--restart");
+  check_refused({"launch", "--hosts", "a:2", "--spares", "1", "--", "true"},
+                "--spares: only without --hosts; elsewhere start such processes with GCCL_JOIN=1");
+}

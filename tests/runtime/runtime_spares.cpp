@@ -1,0 +1,90 @@
+// A program whose ranks are killed, under `gccl launch` with spares, and with ranks that are started again: it grows to
+// its size again and comes to its end.
+#include <doctest/doctest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "gccl/gccl.h"
+#include "tests/support/program.hpp"
+#include "tests/support/rank_job.hpp"
+
+namespace {
+
+constexpr int kSize = 3;
+constexpr std::int32_t kSteps = 40;
+
+#define MUST_SUCCEED(call)                                                               \
+  do {                                                                                   \
+    if (const GCCL_Result result_ = (call); result_ != GCCL_SUCCESS) {                   \
+      std::fprintf(stderr, #call " returned %d: %s\n", int(result_), GCCL_Last_error()); \
+      std::_Exit(9);                                                                     \
+    }                                                                                    \
+  } while (false)
+
+// Where all are, after a new rank has come: a step that all have completed, from a rank that was there.
+std::int32_t catch_up(GCCL_Comm comm, std::int32_t step) {
+  std::int32_t mine = step, least = 0;
+  MUST_SUCCEED(GCCL_Allreduce(&mine, &least, 1, GCCL_INT32, GCCL_MAX, comm));
+  return least;
+}
+
+// Steps, each an all-reduce. Rank 1 kills itself before step 10, and the process that has come in its place before step
+// 25.
+void live() {
+  GCCL_Comm comm = GCCL_COMM_NULL;
+  MUST_SUCCEED(GCCL_Init(&comm, nullptr));
+  int rank = -1, size = 0, joined = 0;
+  MUST_SUCCEED(GCCL_Comm_get_joined(comm, nullptr, 0, &joined));
+  const std::int32_t first = joined > 0 ? catch_up(comm, 0) : 0;
+  for (std::int32_t step = first; step < kSteps;) {
+    MUST_SUCCEED(GCCL_Comm_rank(comm, &rank));
+    MUST_SUCCEED(GCCL_Comm_size(comm, &size));
+    if (rank == 1 && ((first == 0 && step == 10) || (first == 10 && step == 25))) ::kill(::getpid(), SIGKILL);
+    double mine = rank + 1.0, sum = 0;
+    GCCL_Result r = GCCL_Allreduce(&mine, &sum, 1, GCCL_FLOAT64, GCCL_SUM, comm);
+    if (r == GCCL_SUCCESS) {
+      if (size != kSize || sum != kSize * (kSize + 1) / 2) std::_Exit(8);
+      ++step;
+      continue;
+    }
+    if (r != GCCL_ERR_PEER_LOST) MUST_SUCCEED(r);
+    GCCL_Comm whole = GCCL_COMM_NULL;
+    MUST_SUCCEED(GCCL_Comm_grow(comm, 1, 60000, &whole));
+    GCCL_Comm_free(&comm);
+    comm = whole;
+    step = catch_up(comm, step);
+  }
+  MUST_SUCCEED(GCCL_Finalize());
+  std::printf("rank %d of %d: all steps from %d on\n", rank, size, int(first));
+}
+
+}  // namespace
+
+TEST_CASE("a rank of the program that is launched below" * doctest::skip()) { live(); }
+
+TEST_CASE("a program under gccl launch outlives ranks that are killed, with spares or by starting them again") {
+  const std::string self = std::filesystem::read_symlink("/proc/self/exe");
+  for (const std::string backends : {"shm", "tcp"})
+    for (const std::vector<std::string>& options : {std::vector<std::string>{"--spares", "2"},
+                                                    {"--spares", "3"},
+                                                    {"--restart", "2"},
+                                                    {"--spares", "1", "--restart", "1"}}) {
+      std::vector<std::string> arguments = {"launch", "-n", "3", "--timeout", "120"};
+      arguments.insert(arguments.end(), options.begin(), options.end());
+      arguments.insert(arguments.end(),
+                       {"--", self, "--no-skip", "--test-case=a rank of the program that is launched below"});
+      const gccl::test::Ended e = gccl::test::Program(arguments, {.environment = {"GCCL_BACKENDS=" + backends}}).wait();
+      CAPTURE(backends);
+      CAPTURE(options[0] + options[1]);
+      CHECK_MESSAGE(e.code == 0, e.err << e.out);
+      for (const char* line : {"rank 0 of 3: all steps from 0 on", "rank 1 of 3: all steps from 25 on",
+                               "rank 2 of 3: all steps from 0 on"})
+        CHECK_MESSAGE(e.lines().contains(line), e.err << e.out);
+    }
+}
