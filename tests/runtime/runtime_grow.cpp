@@ -3,11 +3,13 @@
 #include <netinet/in.h>
 #include <signal.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <set>
 #include <string>
 #include <thread>
@@ -192,6 +194,59 @@ TEST_CASE("a rank is killed, the others shrink, and a spare joins; or it takes t
         running.kill(victim, SIGKILL);
         grown::check_grown(g, running.wait(), {victim});
       }
+}
+
+// Two ranks admit one process, which is killed so long after it has asked; then another one joins.
+void kill_one_that_joins(const std::string& backends, int late_us) {
+  Grown g({.size = 4, .backends = backends}, 2);
+  const std::vector<End> ends = run(g.job, [&](int process) {
+    GCCL_Comm comm = GCCL_COMM_NULL;
+    if (g.joins(process)) {
+      while (!std::filesystem::exists(g.folder.path / "store.join")) ::usleep(100);
+      if (process == 2) {
+        ::signal(SIGALRM, [](int) { ::kill(::getpid(), SIGKILL); });
+        const itimerval after = {{0, 0}, {0, late_us}};
+        RANK_CHECK(::setitimer(ITIMER_REAL, &after, nullptr) == 0);
+      } else {
+        ::usleep(100000);  // it is dead by then
+      }
+      comm = grown::join();
+      // The first one may have become a member before it was killed.
+      double mine = process, sum = 0;
+      for (GCCL_Result r = GCCL_SUCCESS; process == 2 && r == GCCL_SUCCESS;)
+        r = GCCL_Allreduce(&mine, &sum, 1, GCCL_FLOAT64, GCCL_SUM, comm);
+    } else {
+      GCCL_Comm world = grown::begin_of(2);
+      ::usleep(30000);
+      RANK_SUCCESS(GCCL_Comm_grow(world, 1, 10000, &comm));
+      double mine = process, sum = 0;
+      // 0 + 1 + 3 where the second one has joined at once; else this ends with the first one.
+      GCCL_Result r = GCCL_SUCCESS;
+      while (r == GCCL_SUCCESS && sum != 4) r = GCCL_Allreduce(&mine, &sum, 1, GCCL_FLOAT64, GCCL_SUM, comm);
+      if (r != GCCL_SUCCESS) {
+        expect(r, GCCL_ERR_PEER_LOST, "all-reduce");
+        GCCL_Comm whole = GCCL_COMM_NULL;
+        RANK_SUCCESS(GCCL_Comm_grow(comm, 1, 10000, &whole));
+        comm = whole;
+        RANK_SUCCESS(GCCL_Allreduce(&mine, &sum, 1, GCCL_FLOAT64, GCCL_SUM, comm));
+      }
+    }
+    if (process == 3) {
+      double mine = process, sum = 0;
+      RANK_SUCCESS(GCCL_Allreduce(&mine, &sum, 1, GCCL_FLOAT64, GCCL_SUM, comm));
+      RANK_CHECK(sum == 4);
+    }
+    grown::agree_on_numbers(comm, process, {0, 1, 3});
+    grown::use(comm, 8, 12);
+    GCCL_Finalize();
+  });
+  CHECK(ends[2].signal == SIGKILL);
+  grown::check_grown(g, ends, {2});
+}
+
+TEST_CASE("a process that is killed while it joins is left out, at whatever moment, and another one joins") {
+  for (const char* backends : {"shm", "tcp"})
+    for (int late_us = 300; late_us < 60000; late_us = late_us * 5 / 4) kill_one_that_joins(backends, late_us);
 }
 
 TEST_CASE("a process that does not fit learns why, and another one joins") {

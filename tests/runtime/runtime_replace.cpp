@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <random>
 #include <set>
 #include <string>
@@ -307,6 +308,56 @@ TEST_CASE("with the policy rejoin each process that is started again gets its ow
                                   RANK_CHECK(grown::rank_of(comm) == (process == 3 ? 0 : process == 4 ? 2 : 1));
                                 }),
                        {0, 2});
+  }
+}
+
+// A barrier that all others have entered succeeds, and the next call is handed back: so the new rank's first call is
+// the one after that, which the next recovery relies on.
+TEST_CASE("ranks are replaced in a barrier, then in an all-reduce, and all go on with the same call each time") {
+  for (const char* backends : {"shm", "tcp"}) {
+    Grown g({.size = 5, .backends = backends, .environment = {{"GCCL_ON_FAILURE", "spare"}}}, 3);
+    Running running(g.job, [&](int process) {
+      GCCL_Comm comm = GCCL_COMM_NULL;
+      const auto say = [](const char* what) {
+        std::printf("%s\n", what);
+        std::fflush(stdout);
+      };
+      GCCL_Result r = GCCL_SUCCESS;
+      double mine = 1, sum = 0;
+      if (process == 4) {
+        while (!std::filesystem::exists(g.folder.path / "second")) ::usleep(5000);
+      }
+      if (g.joins(process)) {
+        ::unsetenv("GCCL_RANK");
+        RANK_SUCCESS(GCCL_Join(&comm, nullptr));
+      } else {
+        comm = grown::begin_of(3);
+        RANK_SUCCESS(GCCL_Barrier(comm));
+        if (process == 1) say("first");
+        while (r == GCCL_SUCCESS) r = GCCL_Barrier(comm);
+        expect(r, GCCL_ERR_RANKS_CHANGED, "barrier");
+      }
+      if (process < 4) {
+        RANK_SUCCESS(GCCL_Allreduce(&mine, &sum, 1, GCCL_FLOAT64, GCCL_SUM, comm));
+        RANK_CHECK(sum == 3);
+        if (process == 2) say("second");
+        for (r = GCCL_SUCCESS; r == GCCL_SUCCESS;) r = GCCL_Allreduce(&mine, &sum, 1, GCCL_FLOAT64, GCCL_SUM, comm);
+        expect(r, GCCL_ERR_RANKS_CHANGED, "all-reduce");
+      }
+      grown::agree_on_numbers(comm, process, {0, 3, 4});
+      RANK_CHECK(grown::joined_of(comm) == std::set<int>{2});
+      grown::use(comm, 9, 12);
+      GCCL_Finalize();
+    });
+    CHECK(running.await(1, "first\n"));
+    running.kill(1, SIGKILL);
+    CHECK(running.await(2, "second\n"));
+    g.folder.write("second", "");
+    ::usleep(50000);  // the last spare asks
+    running.kill(2, SIGKILL);
+    const std::vector<End> ends = running.wait();
+    std::filesystem::remove(g.folder.path / "second");
+    grown::check_grown(g, ends, {1, 2});
   }
 }
 

@@ -284,7 +284,7 @@ Status Recovery::await_admission(const Members& members, std::span<const Rank> j
     if (verdict == Applicant::Verdict::member) break;
     if (verdict == Applicant::Verdict::again) s = Status::error("the members begin anew", GCCL_ERR_PEER_LOST);
     if (verdict == Applicant::Verdict::gone && g.wanted == 0) {
-      g.wanted = kAdmitted;
+      want_from(g, kAdmitted, 0);
       until_ns = time_limit(detection_ms_ + kDecideMs);
       wake();
     }

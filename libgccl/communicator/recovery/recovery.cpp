@@ -21,9 +21,9 @@
 namespace gccl {
 namespace {
 
-constexpr std::int64_t kRetryNs = 20 * kNsPerMs;
 constexpr std::int64_t kAttendNs = 20 * kNsPerMs;
-constexpr fault::MembershipSettings kSettings = {.retry = kRetryNs, .quorum_timeout = 5000 * kNsPerMs};
+constexpr std::int64_t kAskPauseNsMax = 320 * kNsPerMs;
+constexpr fault::MembershipSettings kSettings = {.retry = 20 * kNsPerMs, .quorum_timeout = 5000 * kNsPerMs};
 
 }  // namespace
 
@@ -162,7 +162,7 @@ void Recovery::serve_once(std::unique_lock<std::mutex>& lock) {
   std::int64_t due = now_ns() + (all_watched_ ? 1000 * kNsPerMs : kRetryNs);
   for (auto& [id, g] : groups_) {
     due = std::min(due, reports(g) ? g.report_at_ns : g.membership->deadline());
-    if (g.wanted != 0) due = std::min(due, now_ns() + kRetryNs);
+    if (g.wanted != 0) due = std::min(due, g.want_at_ns);
   }
   if (detector_) due = std::min(due, detector_->deadline());
   std::vector<pollfd> fds = {{wake_.get(), POLLIN, 0}, {datagrams_->fd(), POLLIN, 0}};
@@ -194,9 +194,7 @@ void Recovery::serve_once(std::unique_lock<std::mutex>& lock) {
       continue;
     }
     g.membership->time_passed(now_ns());
-    if (g.wanted != 0)
-      for (const Rank r : g.membership->members())
-        if (r != g.members.rank && !g.heard[g.wanted].contains(r)) want(g, r);
+    if (g.wanted != 0 && now_ns() >= g.want_at_ns) ask_again(g);
     flush(g);
   }
   changed_.notify_all();
@@ -234,10 +232,19 @@ void Recovery::flush(Group& g) {
     if (g.broken.ok()) g.decisions.push_back(std::move(d));
 }
 
-void Recovery::want(Group& g, Rank from) {
+void Recovery::want_from(Group& g, std::uint64_t number, std::int64_t pause_ns) {
+  g.wanted = number;
+  g.want_pause_ns = kRetryNs;
+  g.want_at_ns = now_ns() + pause_ns;
+}
+
+void Recovery::ask_again(Group& g) {
   BytesOut out;
   out.u64(g.wanted);
-  send(g, from, Kind::want, out.bytes());
+  for (const Rank r : g.membership->members())
+    if (r != g.members.rank && !g.heard[g.wanted].contains(r)) send(g, r, Kind::want, out.bytes());
+  g.want_at_ns = now_ns() + g.want_pause_ns;
+  g.want_pause_ns = std::min(2 * g.want_pause_ns, kAskPauseNsMax);
 }
 
 // A rank that has made none of the calls on the communicator yet is asked again.

@@ -122,7 +122,8 @@ class Recovery {
     std::map<std::uint64_t, std::vector<std::byte>> said;
     std::map<std::uint64_t, std::map<Rank, std::vector<std::byte>>> heard;
     std::uint64_t exchanges = 0;
-    std::uint64_t wanted = 0;     // 0: none
+    std::uint64_t wanted = 0;  // 0: none
+    std::int64_t want_at_ns = 0, want_pause_ns = 0;
     std::uint64_t abandoned = 0;  // epoch in whose exchanges this rank takes no more part
   };
   // One of them, while it lasts; ends with the lock held.
@@ -139,6 +140,7 @@ class Recovery {
     Group& group_;
     std::unique_lock<std::mutex>& lock_;
   };
+  static constexpr std::int64_t kRetryNs = 20'000'000;
   enum class Kind : std::uint8_t { membership = 1, said, want, detector, broken, broken_known };
   struct Rules : fault::DetectorRules {
     const Recovery* recovery = nullptr;
@@ -162,7 +164,10 @@ class Recovery {
   void send(const Group& g, Rank to, Kind kind, std::span<const std::byte> bytes) const {
     send(g.members.id, g.members.rank, g.members.world_rank[to], kind, bytes);
   }
-  void want(Group& g, Rank from);
+  // Those that have not said what this exchange is about are asked from so long after now on, and less and less often:
+  // each says it to all by itself, and what answers to many questions cost would keep the detector's packets waiting.
+  static void want_from(Group& g, std::uint64_t number, std::int64_t pause_ns);
+  void ask_again(Group& g);
   void start_detector();
   void drive_detector();
   void wake();

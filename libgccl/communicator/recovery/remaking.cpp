@@ -52,7 +52,7 @@ Status Recovery::Over::gather(std::span<const std::byte> mine, std::map<Rank, st
   const std::uint64_t number = ++g.exchanges | std::uint64_t(epoch_) << 32;
   g.said[number].assign(mine.begin(), mine.end());
   g.heard[number][g.members.rank].assign(mine.begin(), mine.end());
-  g.wanted = number;
+  want_from(g, number, kRetryNs);
   const fault::RankSet& members = g.membership->members();
   BytesOut out;
   out.u64(number).raw(mine);
