@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <stdexcept>
 #include <system_error>
 
@@ -66,14 +67,15 @@ Job::Job(const sim::Workload& w, const sim::RealMeans& means)
     : workload_(w),
       plan_(*w.faults),
       means_(means),
+      cards_(sim::with_spares(w.cards, w.faults->recovery.spares, *w.cluster)),
       stretch_(stretch_of(plan_)),
       simulated_(sim::run_protocol(w)),
       strikes_(strikes_of(w, simulated_, stretch_)),
       wires_(*w.cluster),
-      passages_(w.cards.size() * w.cards.size()),
+      passages_(cards_.size() * cards_.size()),
       secret_(random_secret()),
       self_(getpid()),
-      state_(w.cards.size()),
+      state_(cards_.size()),
       active_(plan_.faults.size()),
       over_(plan_.faults.size()) {
   ::signal(SIGPIPE, SIG_IGN);
@@ -86,8 +88,14 @@ Job::Job(const sim::Workload& w, const sim::RealMeans& means)
   shared_ = new (memory) Shared{};
   for (auto& s : shared_->slowdown) s = 1;
   if (means_.namespaces && !plan_.recovery.system_reports) {
-    network_ = std::make_unique<Network>(ranks(), w.seed);
+    network_ = std::make_unique<Network>(machines(), w.seed);
     store_ = fmt::format("tcp://{}:{}", Network::address(0), kPort);
+    if (replaces()) {  // where others can be met without rank 0
+      std::string folder = (std::filesystem::temp_directory_path() / "gccl-real-XXXXXX").string();
+      if (!mkdtemp(folder.data())) fail_to("a folder");
+      folder_ = folder;
+      store_ = fmt::format("file://{}/store", folder_);
+    }
   } else {
     std::uint16_t port = 0;
     reservation_ = launch::reserve_port(&port);
@@ -99,16 +107,16 @@ Job::Job(const sim::Workload& w, const sim::RealMeans& means)
   for (RankState& s : state_) s.done_in.assign(w.operations.size(), 0);
 }
 
-// By from * ranks + to: whether the way leads over what the fault names, as it would then be cut if that were down.
+// By from * machines + to: whether the way leads over what the fault names, as it would then be cut if that were down.
 std::vector<bool> Job::ways_over(const sim::Fault& f) const {
   sim::ClusterWires probe(*workload_.cluster);
   sim::Fault down = f;
   down.kind = f.link.find("->") == std::string::npos ? sim::FaultKind::nic_down : sim::FaultKind::link_down;
   probe.apply(down, true);
   std::vector<bool> over(passages_.size());
-  for (Rank a = 0; a < ranks(); ++a)
-    for (Rank b = 0; b < ranks(); ++b)
-      if (a != b) over[a * ranks() + b] = probe.down(workload_.cards[a], workload_.cards[b]);
+  for (Rank a = 0; a < machines(); ++a)
+    for (Rank b = 0; b < machines(); ++b)
+      if (a != b) over[a * machines() + b] = probe.down(cards_[a], cards_[b]);
   return over;
 }
 
@@ -120,6 +128,8 @@ Job::~Job() {
       while (waitpid(s.pid, nullptr, 0) < 0 && errno == EINTR) {
       }
   if (shared_) munmap(shared_, sizeof(Shared));
+  std::error_code ignored;
+  if (!folder_.empty()) std::filesystem::remove_all(folder_, ignored);
 }
 
 // ---- Ranks ----
@@ -129,7 +139,7 @@ void Job::start(Rank r) {
   if (pid < 0) fail_to("a process");
   if (pid == 0) live(r);
   state_[r].pid = pid;
-  state_[r].alive = true;
+  state_[r].alive = state_[r].started = true;
 }
 
 // In the child. No destructors, no buffers of the parent's.
@@ -145,10 +155,13 @@ void Job::live(Rank r) const {
   for (const std::string& name : ours) unsetenv(name.c_str());
   const auto set = [](const char* name, const std::string& value) { setenv(name, value.c_str(), 1); };
   RankProgram program{.rank = r,
+                      .ranks = ranks(),
+                      .joins = state_[r].joins,
                       .calls = {},
                       .strikes = {},
                       .compute = real(plan_.compute),
-                      .shrinks = plan_.recovery.policy == sim::FailurePolicy::shrink,
+                      .goes_on = plan_.recovery.policy != sim::FailurePolicy::fail,
+                      .replacement = replaces() ? real(plan_.recovery.replace_after + 2 * plan_.recovery.detection) : 0,
                       .reports = reports_end_.get(),
                       .shared = shared_};
   std::map<std::string, std::string> algorithms;
@@ -160,9 +173,10 @@ void Job::live(Rank r) const {
   for (const auto& [kind, algorithm] : algorithms)
     if (kind != "barrier") chosen += fmt::format("{}{}={}", chosen.empty() ? "" : ",", kind, algorithm);
   for (const Strike& s : strikes_)
-    if (s.rank == r) program.strikes.push_back(s);
+    if (s.rank == r && !active_[s.fault] && !over_[s.fault]) program.strikes.push_back(s);
   set("GCCL_RANK", std::to_string(r));
   set("GCCL_SIZE", std::to_string(ranks()));
+  if (state_[r].joins) set("GCCL_JOIN", "1");
   set("GCCL_STORE", store_);
   set("GCCL_SECRET", secret_);
   set("GCCL_BACKENDS", means_.shm ? "shm" : "tcp");
@@ -182,7 +196,7 @@ void Job::live(Rank r) const {
 // Those that have ended, once all that they had to say is heard: a rank that kills itself says so before.
 void Job::look_for_ends() {
   std::vector<std::pair<Rank, int>> ended;
-  for (Rank r = 0; r < ranks(); ++r) {
+  for (Rank r = 0; r < machines(); ++r) {
     RankState& s = state_[r];
     int status = 0;
     if (s.pid <= 0 || waitpid(s.pid, &status, WNOHANG) != s.pid) continue;
@@ -213,6 +227,7 @@ void Job::heed(const Report& report) {
   if (ended_ != 0 && report.time > ended_ && !broken) return;
   switch (report.kind) {
     case Kind::ready: s.ready = true; break;
+    case Kind::joined: s.joined = true; break;
     case Kind::begins: {
       s.operation = report.a;
       Times& t = executions_[{report.epoch, report.a}];
@@ -273,22 +288,24 @@ void Job::await(Nanos until) {
   if (network_) due = std::min(due, network_->due());
   std::vector<pollfd> polled{{reports_.get(), POLLIN, 0}};
   if (network_)
-    for (Rank r = 0; r < ranks(); ++r) polled.push_back({network_->descriptor(r), POLLIN, 0});
+    for (Rank r = 0; r < machines(); ++r) polled.push_back({network_->descriptor(r), POLLIN, 0});
   const Nanos left = std::max<Nanos>(0, due - now());
   const timespec wait{time_t(left / kSecond), long(left % kSecond)};
   const int events = ppoll(polled.data(), polled.size(), &wait, nullptr);
   if (events == 0 && left > 0) came_late(due);
   if (events > 0) {
     if (polled[0].revents) heed_all();
-    for (Rank r = 0; network_ && r < ranks(); ++r)
+    for (Rank r = 0; network_ && r < machines(); ++r)
       if (polled[r + 1].revents)
-        network_->move(r, now(), [this](Rank a, Rank b) { return passages_[a * ranks() + b]; });
+        network_->move(r, now(), [this](Rank a, Rank b) { return passages_[a * machines() + b]; });
   }
   if (network_) network_->deliver(now());
 }
 
+// Nobody is left to admit those that wait.
 bool Job::settled() const {
-  return std::all_of(state_.begin(), state_.end(), [](const RankState& s) { return !s.alive || s.ended; });
+  return std::all_of(state_.begin(), state_.end(),
+                     [](const RankState& s) { return !s.alive || s.ended || (s.joins && !s.joined); });
 }
 
 void Job::run() {
@@ -307,7 +324,7 @@ void Job::run() {
     else
       start(r);
   }
-  const auto everybody = [&](auto what) { return std::all_of(state_.begin(), state_.end(), what); };
+  const auto everybody = [&](auto what) { return std::all_of(state_.begin(), state_.begin() + ranks(), what); };
   const Nanos start_by = started + kStart + real(late.empty() ? 0 : late.rbegin()->second);
   while (!everybody([](const RankState& s) { return s.ready; })) {
     await(now() + 10 * kMs);
@@ -320,7 +337,7 @@ void Job::run() {
 
   // A rank that was never heard is not accused (docs/faults.md), so the detector, which asks one rank in each tenth of
   // the detection time, goes round before anything happens.
-  const Nanos round = real(plan_.recovery.detection) / 10 * std::max<Nanos>(3, Nanos(state_.size()));
+  const Nanos round = real(plan_.recovery.detection) / 10 * std::max<Nanos>(3, Nanos(ranks()));
   for (const Nanos heard = now() + round; network_ && now() < heard;) await(heard);
   for (std::size_t i = 0; i < plan_.faults.size(); ++i)
     if (begins_before_start(plan_.faults[i])) begin_fault(i, now());
@@ -345,6 +362,12 @@ void Job::run() {
   }
   hangs_ = !settled();
   ended_ = now();
+  agenda_.clear();
+  for (RankState& s : state_)
+    if (s.alive && s.joins && !s.joined) {
+      s.alive = false;
+      if (s.pid > 0) kill(s.pid, SIGKILL);
+    }
   shared_->end = 1;
   for (const Nanos until = now() + kGoodbye;
        now() < until && std::any_of(state_.begin(), state_.end(), [](const RankState& s) { return s.pid > 0; });) {
@@ -365,6 +388,37 @@ void Job::crash(Rank r, Nanos when) {
   if (s.pid > 0) kill(s.pid, SIGKILL);
   s.alive = false;
   failed_at_[r] = when;
+  replace(r, when);
+}
+
+// As the launcher of the simulation does, that notices at once.
+void Job::replace(Rank r, Nanos when) {
+  const Nanos due = when + real(plan_.recovery.replace_after);
+  if (plan_.recovery.policy == sim::FailurePolicy::rejoin) {
+    later(due, [this, r] { start_anew(r); });
+  } else if (plan_.recovery.policy == sim::FailurePolicy::spare && spares_used_ < plan_.recovery.spares) {
+    const Rank spare = ranks() + spares_used_++;
+    later(due, [this, spare] {
+      state_[spare].joins = true;
+      start(spare);
+    });
+  }
+}
+
+void Job::start_anew(Rank r) {
+  RankState& s = state_[r];
+  if (s.alive || ended_ != 0) return;
+  if (s.pid > 0)
+    while (waitpid(s.pid, nullptr, 0) < 0 && errno == EINTR) {
+    }
+  heed_all();  // what the one before had to say
+  s.pid = -1;
+  buried_.emplace_back(r, std::move(s));
+  s = {};
+  s.done_in.assign(workload_.operations.size(), 0);
+  s.joins = true;
+  if (lost_with_node_.erase(r) > 0) wires_changed();
+  start(r);
 }
 
 void Job::begin_fault(std::size_t i, Nanos when) {
@@ -373,7 +427,7 @@ void Job::begin_fault(std::size_t i, Nanos when) {
   if (over_[i] || active_[i]) return;
   active_[i] = true;
   const auto alive = [&](Rank r) { return state_[r].alive; };
-  const std::vector<Rank> hit = hit_by(f, workload_.cards, *workload_.cluster);
+  const std::vector<Rank> hit = hit_by(f, cards_, *workload_.cluster);
   const bool needs_somebody = ends_processes(f) || f.kind == FaultKind::pause;
   if (!needs_somebody || std::ranges::any_of(hit, alive))
     events_.push_back({.at = when, .what = sim::FaultEvent::What::begins, .fault = i});
@@ -405,16 +459,15 @@ void Job::begin_fault(std::size_t i, Nanos when) {
       break;
     case FaultKind::late_start: return;
     case FaultKind::partition:
-      for (Rank r = 0; r < ranks(); ++r) hurt(r, when, for_long);
+      for (Rank r = 0; r < machines(); ++r) hurt(r, when, for_long);
       wires_changed();
       break;
     default:
       wires_.apply(f, true);
       if (cuts_links(f))
-        for (Rank a = 0; a < ranks(); ++a)
-          for (Rank b = 0; b < ranks(); ++b)
-            if (a != b && wires_.down(workload_.cards[a], workload_.cards[b]))
-              hurt(a, when, for_long), hurt(b, when, for_long);
+        for (Rank a = 0; a < machines(); ++a)
+          for (Rank b = 0; b < machines(); ++b)
+            if (a != b && wires_.down(cards_[a], cards_[b])) hurt(a, when, for_long), hurt(b, when, for_long);
       wires_changed();
   }
   if (f.lasts > 0) later(when + real(f.lasts), [this, i] { end_fault(i); });
@@ -454,9 +507,9 @@ void Job::resume(Rank r) {
 }
 
 void Job::wires_changed() {
-  for (Rank a = 0; a < ranks(); ++a)
-    for (Rank b = 0; b < ranks(); ++b)
-      if (a != b) passages_[a * ranks() + b] = passage(a, b);
+  for (Rank a = 0; a < machines(); ++a)
+    for (Rank b = 0; b < machines(); ++b)
+      if (a != b) passages_[a * machines() + b] = passage(a, b);
 }
 
 Passage Job::passage(Rank from, Rank to) const {
@@ -467,7 +520,7 @@ Passage Job::passage(Rank from, Rank to) const {
     const sim::Fault& f = plan_.faults[i];
     if (!active_[i]) continue;
     if (f.kind == FaultKind::link_degraded) {
-      if (!slowed_.at(i)[from * ranks() + to]) continue;
+      if (!slowed_.at(i)[from * machines() + to]) continue;
       p.latency += real(f.latency);
       if (f.amount < 1) p.bytes_per_ns = kCableBytesPerNs * f.amount;
       continue;
@@ -486,8 +539,8 @@ Passage Job::passage(Rank from, Rank to) const {
   }
   p.resets = p.past_checksums = connections;
   auto& wires = const_cast<sim::ClusterWires&>(wires_);  // finds routes when they are first asked for
-  p.cut = p.cut || wires.down(workload_.cards[from], workload_.cards[to]) || lost_with_node_.contains(from) ||
-          lost_with_node_.contains(to);
+  p.cut =
+      p.cut || wires.down(cards_[from], cards_[to]) || lost_with_node_.contains(from) || lost_with_node_.contains(to);
   return p;
 }
 

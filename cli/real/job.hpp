@@ -16,9 +16,12 @@
 
 namespace gccl::real {
 
-// What is known of one rank.
+// What is known of one rank's process.
 struct RankState {
   pid_t pid = -1;
+  bool started = false;  // spares are when they are needed
+  bool joins = false;    // a job that runs; and has done so
+  bool joined = false;
   bool alive = false;    // its process
   bool ready = false;    // connected with all
   bool stopped = false;  // by a pause that has not ended
@@ -48,6 +51,10 @@ class Job {
     Nanos begin = -1, end = -1;
   };
   Rank ranks() const { return Rank(workload_.cards.size()); }
+  Rank machines() const { return Rank(cards_.size()); }
+  bool replaces() const {
+    return plan_.recovery.policy == sim::FailurePolicy::spare || plan_.recovery.policy == sim::FailurePolicy::rejoin;
+  }
   Nanos real(Nanos stated) const { return Nanos(double(stated) * stretch_); }
   void start(Rank r);
   void live(Rank r) const;
@@ -62,6 +69,8 @@ class Job {
   void begin_fault(std::size_t i, Nanos when);
   void end_fault(std::size_t i);
   void crash(Rank r, Nanos when);
+  void replace(Rank r, Nanos when);
+  void start_anew(Rank r);
   void resume(Rank r);
   void hurt(Rank r, Nanos when, bool for_long);
   void wires_changed();
@@ -73,18 +82,22 @@ class Job {
   const sim::Workload& workload_;
   const sim::FaultPlan& plan_;
   const sim::RealMeans& means_;
+  const std::vector<Card> cards_;  // by rank, spares included
   const double stretch_;
   const sim::Outcome simulated_;
   const std::vector<Strike> strikes_;
   std::unique_ptr<Network> network_;
   sim::ClusterWires wires_;
-  std::vector<Passage> passages_;  // from * ranks + to
+  std::vector<Passage> passages_;  // from * machines + to
   std::string store_, secret_;
   Fd reservation_, reports_, reports_end_;
   Shared* shared_ = nullptr;
   const pid_t self_;
 
-  std::vector<RankState> state_;
+  std::vector<RankState> state_;                    // by rank, spares included
+  std::vector<std::pair<Rank, RankState>> buried_;  // in whose place others were started
+  Rank spares_used_ = 0;
+  std::string folder_;  // of a file store; empty: none
   std::multimap<Nanos, std::function<void()>> agenda_;
   std::vector<bool> active_, over_;                  // by fault
   std::vector<sim::FaultEvent> events_;              // of faults, at real times

@@ -50,6 +50,7 @@ struct Report {
     works,        // in epoch `epoch`
     knows,        // a: rank that has failed
     ended,        // a: How
+    joined,       // it is a rank now, and was not from the start
   };
   enum class How : std::uint64_t { finished, failed, out, broken };  // broken: text says why; never expected
   Kind kind{};
@@ -63,16 +64,18 @@ struct Report {
 // Memory that the coordinator and all ranks see.
 struct Shared {
   std::atomic<int> go, end;
-  std::atomic<double> slowdown[64];  // of a rank's own work
+  std::atomic<double> slowdown[96];  // of a rank's own work, spares included
 };
 
 struct RankProgram {
-  Rank rank = 0;
+  Rank rank = 0, ranks = 0;  // who it is, in the scenario, which has so many besides spares
+  bool joins = false;        // a job that runs
   std::vector<RankCall> calls;
   std::vector<Strike> strikes;  // of this rank
   Nanos compute = 0;            // before each operation
-  bool shrinks = false;         // policy shrink; else fail
-  int reports = -1;             // where to write them
+  bool goes_on = false;         // any policy but fail
+  Nanos replacement = 0;  // so long after a failure others may still come in the place of failed ranks; 0: none do
+  int reports = -1;       // where to write them
   Shared* shared = nullptr;
 };
 

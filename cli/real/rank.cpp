@@ -91,7 +91,8 @@ class RankLife {
   bool failures_known(GCCL_Comm comm);
   void learn();
   bool work();
-  void meet();
+  void meet(bool has_joined = false);
+  GCCL_Result reshape(Nanos until, GCCL_Comm* out);
   std::size_t number_of(Rank r) const {
     return std::size_t(std::find(members_.begin(), members_.end(), std::int32_t(r)) - members_.begin());
   }
@@ -106,7 +107,8 @@ class RankLife {
   const RankProgram& program_;
   GCCL_Comm world_ = GCCL_COMM_NULL, comm_ = GCCL_COMM_NULL;
   std::uint32_t epoch_ = 1;
-  std::vector<std::int32_t> members_;  // ranks of the world, by their number in comm_
+  std::vector<std::int32_t> members_;  // ranks of the scenario, by their number in comm_; -1: not known yet
+  bool caught_up_ = true;              // it knows which operation comes next
   std::uint64_t next_ = 0, agreements_ = 0;
   std::set<std::size_t> struck_;  // faults
   std::set<int> known_;           // ranks that have failed
@@ -122,11 +124,11 @@ void RankLife::say(Report::Kind kind, std::uint64_t a, std::uint64_t b, const ch
 
 // Others may still need what this rank knows, so it stays until all have ended.
 void RankLife::end(Report::How how, const char* text) {
-  if (world_) learn();
+  learn();
   say(Report::Kind::ended, std::uint64_t(how), 0, text);
   while (!program_.shared->end.load()) {
     sleep_for(2 * kLook);
-    if (world_ && how != Report::How::out) learn();
+    if (how != Report::How::out) learn();
   }
   _exit(0);
 }
@@ -160,11 +162,18 @@ bool RankLife::failures_known(GCCL_Comm comm) {
   return GCCL_Comm_get_failed(comm, nullptr, 0, &count) == GCCL_SUCCESS && count > 0;
 }
 
+// Where processes have joined, ranks of the communicator have other numbers than in the scenario.
 void RankLife::learn() {
-  int ranks[64], count = 0;
-  if (GCCL_Comm_get_failed(world_, ranks, 64, &count) != GCCL_SUCCESS) return;
-  for (int i = 0; i < std::min(count, 64); ++i)
-    if (known_.insert(ranks[i]).second) say(Report::Kind::knows, std::uint64_t(ranks[i]));
+  constexpr int kMost = 96;
+  int ranks[kMost], count = 0;
+  const auto know = [this](int r) {
+    if (r >= 0 && known_.insert(r).second) say(Report::Kind::knows, std::uint64_t(r));
+  };
+  if (world_ && GCCL_Comm_get_failed(world_, ranks, kMost, &count) == GCCL_SUCCESS)
+    for (int i = 0; i < std::min(count, kMost); ++i) know(ranks[i]);
+  if (program_.replacement == 0 || !comm_ || GCCL_Comm_get_failed(comm_, ranks, kMost, &count) != GCCL_SUCCESS) return;
+  for (int i = 0; i < std::min(count, kMost); ++i)
+    if (std::size_t(ranks[i]) < members_.size()) know(members_[std::size_t(ranks[i])]);
 }
 
 // False where a failure interrupts it. Real time passes, so the coordinator's changes of the slowdown count from now
@@ -274,42 +283,75 @@ std::optional<std::uint64_t> RankLife::agree(std::uint64_t flags) {
   return std::nullopt;
 }
 
-// Shrinks until all that are left know who they are and where they go on.
-void RankLife::meet() {
-  for (std::uint64_t agreed = 0; !(agreed & kMet);) {
-    GCCL_Comm smaller = GCCL_COMM_NULL;
-    const GCCL_Result shrunk = GCCL_Comm_shrink(comm_, &smaller);
-    learn();
-    if (shrunk == GCCL_ERR_PEER_LOST) end(Report::How::out);
-    if (shrunk != GCCL_SUCCESS) broken("GCCL_Comm_shrink", shrunk);
-    comm_ = smaller;
-    ++epoch_;
-    reach(At::epoch, epoch_);
+// Those that are left; with a policy that replaces the others, and those that come by then.
+GCCL_Result RankLife::reshape(Nanos until, GCCL_Comm* out) {
+  if (program_.replacement == 0) return GCCL_Comm_shrink(comm_, out);
+  int failed = 0;
+  GCCL_Comm_get_failed(comm_, nullptr, 0, &failed);
+  const int missing = int(program_.ranks) - (int(members_.size()) - failed);
+  return GCCL_Comm_grow(comm_, std::max(missing, 1), std::max<Nanos>(0, until - now()) / 1'000'000, out);
+}
+
+// Makes the communicator anew until all that are in it know who they are and where they go on.
+void RankLife::meet(bool has_joined) {
+  struct Hello {
+    std::int32_t rank, epoch;
+  };
+  const Nanos until = now() + program_.replacement;
+  for (std::uint64_t agreed = 0; !(agreed & kMet); has_joined = false) {
+    if (!has_joined) {
+      GCCL_Comm next = GCCL_COMM_NULL;
+      const GCCL_Result made = reshape(until, &next);
+      learn();
+      if (made == GCCL_ERR_PEER_LOST) end(Report::How::out);
+      if (made != GCCL_SUCCESS) broken("making the communicator anew", made);
+      comm_ = next;
+      ++epoch_;
+      if (caught_up_) reach(At::epoch, epoch_);
+    }
     int size = 0;
     GCCL_Comm_size(comm_, &size);
     members_.assign(std::size_t(size), -1);
-    const auto mine = std::int32_t(program_.rank);
-    std::uint64_t flags = ~done_flags(all()) | done_flags(next_);
-    if (GCCL_Allgather(&mine, members_.data(), 1, GCCL_INT32, comm_) != GCCL_SUCCESS) {
+    std::vector<Hello> all(std::size_t(size), Hello{-1, 0});
+    const Hello mine{std::int32_t(program_.rank), std::int32_t(epoch_)};
+    std::uint64_t flags = caught_up_ ? ~done_flags(this->all()) | done_flags(next_) : ~std::uint64_t(0);
+    if (GCCL_Allgather(&mine, all.data(), 2, GCCL_INT32, comm_) == GCCL_SUCCESS) {
+      for (std::size_t i = 0; i < all.size(); ++i) {
+        members_[i] = all[i].rank;
+        epoch_ = std::max(epoch_, std::uint32_t(all[i].epoch));
+      }
+    } else {
       GCCL_Comm_revoke(comm_);
       flags &= ~kMet;
     }
     const auto all_agree = agree(flags);
     if (!all_agree) end(Report::How::out);
     agreed = *all_agree;
+    if (!caught_up_ && (agreed & kMet)) {
+      next_ = std::min<std::uint64_t>(this->all(), std::uint64_t(std::countr_one(agreed & ~kMet)));
+      caught_up_ = true;
+    }
   }
 }
 
 void RankLife::run() {
-  if (const GCCL_Result result = GCCL_Init(&world_, nullptr); result != GCCL_SUCCESS) broken("GCCL_Init", result);
-  comm_ = world_;
-  int size = 0;
-  GCCL_Comm_size(world_, &size);
-  for (int r = 0; r < size; ++r) members_.push_back(r);
-  if (const GCCL_Result result = GCCL_Barrier(world_); result != GCCL_SUCCESS) broken("the first barrier", result);
-  say(Report::Kind::ready);
-  while (!program_.shared->go.load()) sleep_for(kLook / 2);
-  reach(At::epoch, epoch_);
+  const GCCL_Result begun = GCCL_Init(&comm_, nullptr);
+  if (begun != GCCL_SUCCESS) broken("GCCL_Init", begun);
+  if (program_.joins) {
+    say(Report::Kind::joined);
+    epoch_ = 0;
+    caught_up_ = false;
+    meet(true);
+  } else {
+    world_ = comm_;
+    int size = 0;
+    GCCL_Comm_size(world_, &size);
+    for (int r = 0; r < size; ++r) members_.push_back(r);
+    if (const GCCL_Result result = GCCL_Barrier(world_); result != GCCL_SUCCESS) broken("the first barrier", result);
+    say(Report::Kind::ready);
+    while (!program_.shared->go.load()) sleep_for(kLook / 2);
+    reach(At::epoch, epoch_);
+  }
   for (;;) {
     say(Report::Kind::works);
     if (!work()) GCCL_Comm_revoke(comm_);
@@ -317,7 +359,7 @@ void RankLife::run() {
     if (!agreed) end(Report::How::out);
     const auto final = std::uint64_t(std::countr_one(*agreed));
     if (final >= all()) end(Report::How::finished);
-    if (!program_.shrinks) end(Report::How::failed);
+    if (!program_.goes_on) end(Report::How::failed);
     next_ = final;
     meet();
   }

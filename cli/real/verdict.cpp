@@ -28,7 +28,7 @@ std::vector<std::string> differences(const sim::Outcome& there, const sim::Outco
 }  // namespace
 
 std::string Job::waits() const {
-  for (Rank r = 0; r < ranks(); ++r) {
+  for (Rank r = 0; r < machines(); ++r) {
     const RankState& s = state_[r];
     if (s.alive && !s.ended)
       return fmt::format("rank {} hangs in epoch {}, operation {}{}{}", r, std::max(1u, s.epoch), s.operation,
@@ -50,11 +50,20 @@ std::vector<sim::RankWitness> Job::witnesses() const {
     return End::broken;
   };
   std::vector<sim::RankWitness> all;
-  for (Rank r = 0; r < ranks(); ++r) {
-    const RankState& s = state_[r];
-    all.push_back(
-        {.rank = r, .end = end_of(s), .epoch = s.epoch, .resumed = s.resumed, .knew = s.knew, .done_in = s.done_in});
-  }
+  const auto add = [&](Rank r, const RankState& s) {
+    if (!s.started) return;
+    // One that joined has not heard of failures before.
+    all.push_back({.rank = r,
+                   .end = end_of(s),
+                   .first = !s.joins,
+                   .must_know = !s.joins,
+                   .epoch = s.epoch,
+                   .resumed = s.resumed,
+                   .knew = s.knew,
+                   .done_in = s.done_in});
+  };
+  for (Rank r = 0; r < machines(); ++r) add(r, state_[r]);
+  for (const auto& [r, s] : buried_) add(r, s);
   return all;
 }
 

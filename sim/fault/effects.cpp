@@ -28,6 +28,15 @@ std::vector<Rank> hit_by(const Fault& f, std::span<const Card> cards, const Clus
   return hit;
 }
 
+std::vector<Card> with_spares(std::vector<Card> cards, Rank spares, const Cluster& cluster) {
+  std::vector<bool> taken(cluster.cards(), false);
+  for (const Card c : cards) taken[c] = true;
+  const std::size_t all = cards.size() + spares;
+  for (Card c = 0; c < taken.size() && cards.size() < all; ++c)
+    if (!taken[c]) cards.push_back(c);
+  return cards;
+}
+
 bool concerns(const Fault& f, Rank from, Rank to) {
   const auto in = [&](Rank r) { return std::find(f.ranks.begin(), f.ranks.end(), r) != f.ranks.end(); };
   if (f.kind == FaultKind::partition) return in(from) != in(to) && (!f.one_way || in(from));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <span>
+#include <vector>
 
 #include "libgccl/cluster/cluster.hpp"
 #include "sim/fault/faults.hpp"
@@ -23,6 +24,9 @@ bool has_begun(std::span<const FaultEvent> events, std::size_t fault);
 
 // The ranks to which it happens, of those on `cards` (by rank): on its card or node, else those it names.
 std::vector<Rank> hit_by(const Fault& fault, std::span<const Card> cards, const Cluster& cluster);
+
+// The cards of ranks and of so many spares after them, which are on the first free ones.
+std::vector<Card> with_spares(std::vector<Card> cards, Rank spares, const Cluster& cluster);
 
 // Whether it concerns what `from` sends `to`. Requires a fault on what ranks send, and none on links of the cluster.
 bool concerns(const Fault& fault, Rank from, Rank to);

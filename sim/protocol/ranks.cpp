@@ -30,7 +30,7 @@ ProtocolRanks::ProtocolRanks(const Workload& w)
       plan_(*w.faults),
       ranks_(Rank(w.cards.size())),
       wires_(*w.cluster),
-      cards_(w.cards),
+      cards_(with_spares(w.cards, plan_.recovery.spares, *w.cluster)),
       process_(machines()),
       links_(&time_, &wires_, plan_.recovery, this, w.seed, wire_share(w)),
       chance_(w.seed ^ 0x6167'7265'656d'656e),
@@ -38,10 +38,6 @@ ProtocolRanks::ProtocolRanks(const Workload& w)
   const RecoverySettings& s = plan_.recovery;
   settings_.detector = {.detection = s.detection, .helpers = s.helpers};
   settings_.membership = {.retry = std::min<Nanos>(20'000'000, s.detection / 10), .quorum_timeout = s.detection};
-  std::vector<bool> taken(w.cluster->cards(), false);
-  for (const Card c : cards_) taken[c] = true;
-  for (Card c = 0; c < taken.size() && cards_.size() < machines(); ++c)
-    if (!taken[c]) cards_.push_back(c);
   for (const Straggler& straggler : w.stragglers) slowdown_[straggler.rank] = straggler.slowdown;
   links_.faults = [this](Rank from, Rank to, WireFaults* f) { faults_between(from, to, f); };
   for (Rank r = 0; r < ranks_; ++r) {

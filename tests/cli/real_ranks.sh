@@ -27,6 +27,14 @@ scenario crashes \
 for transport in tcp shm; do
   "$gccl" run "$work/crashes.json" --engine real --transport $transport --quiet || fail "crashes over $transport: exit code $?"
 done
+# Others take the places of ranks that crash: a spare, the same rank started again, and fewer than crash.
+scenario replaced \
+  "$(run allreduce "$crash" "$lived, \"dead\": [2]" rejoin)" \
+  "$(run broadcast '{"kind": "rank_crash", "rank": 0, "after": {"rank": 0, "operations": 1}}' "$lived, \"dead\": [0]" 'spare", "spares": 2, "replace_after_us": "10ms')"
+for transport in tcp shm; do
+  "$gccl" run "$work/replaced.json" --engine real --transport $transport --quiet || fail "replaced over $transport: exit code $?"
+done
+"$gccl" run faults/spares-run-out --engine real --quiet || fail "spares run out: exit code $?"
 # An expectation that does not hold is seen.
 scenario wrong "$(run allreduce "$crash" '"dead": [1]')"
 code=0; "$gccl" run "$work/wrong.json" --engine real --json "$work/result.json" >"$work/out" || code=$?
@@ -53,7 +61,6 @@ refused "this is the step of an LLM" llama3-405b-16k --transport shm
 refused "this is the step of an LLM" llama3-405b-16k --namespaces
 refused "real ranks do not run twice alike" "$work/crashes.json" --engine real --seeds 1..2
 refused "at most 64 ranks" faults/straggler-2048 --engine real
-refused "no process can join one yet" faults/spare-takes-over --engine real
 code=0; "$gccl" run "$work/cut.json" --engine real --namespaces --quiet >"$work/out" 2>&1 || code=$?
 [ $code = 0 ] || { [ $code = 2 ] && grep -q "cannot be inflicted here" "$work/out"; } ||
   fail "a partition: exit code $code, $(cat "$work/out")"

@@ -39,12 +39,6 @@ void check_real_ranks(const ScenarioRun& run, const SimulatedWorld& world, const
                     kRealRanksMax, world.ranks()));
   if (!run.stragglers.empty())
     run.where.at("stragglers").fail("engine \"real\" takes them as \"faults\": straggler and late_start");
-  if (run.recovery.policy == FailurePolicy::spare || run.recovery.policy == FailurePolicy::rejoin)
-    run.where.at("recovery")
-        .at("policy")
-        .fail(fmt::format("found \"{}\", expected \"shrink\" or \"fail\" with the engine \"real\": the library's "
-                          "communicators shrink, and no process can join one yet",
-                          policy_names()[std::size_t(run.recovery.policy)]));
   for (const auto& stream : run.streams)
     for (const Task& task : stream) {
       if (task.in_place) task.where.at("in_place").fail("engine \"real\" plays two buffers alone, expected false");

@@ -7,8 +7,8 @@ namespace gccl::sim {
 
 constexpr Rank kRealRanksMax = 64;
 
-// Throws json::InputError: the caller cannot start ranks (`real` is absent), more of them than kRealRanksMax, a policy
-// that lets processes join, buffers in place.
+// Throws json::InputError: the caller cannot start ranks (`real` is absent), more of them than kRealRanksMax, buffers
+// in place.
 void check_real_ranks(const ScenarioRun& run, const SimulatedWorld& world, const std::optional<RealMeans>& real);
 
 // Throws json::InputError where the fault cannot be inflicted by these means: why, and the nearest way.
