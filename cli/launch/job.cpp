@@ -126,6 +126,7 @@ class Runner {
   bool by_output_ = false;          // that has decided the result, and no rank has failed since
   std::vector<std::unique_ptr<Stream>> streams_;
   std::optional<int> result_;        // of the job, once it is decided that it fails
+  std::optional<int> replaced_;      // of the first process that failed and was to be replaced
   std::optional<Deadline> kill_at_;  // while ranks are asked to end
   bool asked_to_end_ = false;        // by a signal, or by the limit of time
 };
@@ -148,6 +149,8 @@ void Runner::become(const Process& process, bool reads, pid_t launcher, Fd in, F
     CPU_FREE(cores);
   }
   for (const auto& [name, value] : process.environment) setenv(name.c_str(), value.c_str(), 1);
+  unsetenv("GCCL_JOIN");  // of the launcher's own surroundings: ranks make the job
+  unsetenv("GCCL_JOIN_REPORT");
   if (report) {
     struct stat about {};
     fstat(report.get(), &about);
@@ -253,6 +256,7 @@ void Runner::look_for_reports() {
 // Whether something takes the place of a rank that has failed.
 bool Runner::replace(const Running& r) {
   if (kill_at_ || failed_ || restarts_left_ + spares_left_ == 0) return false;
+  if (!replaced_) replaced_ = exit_code_of(r.status);
   const std::string what = what_became_of(r);
   if (restarts_left_ > 0 && !r.spare) {
     --restarts_left_;
@@ -439,7 +443,11 @@ int Runner::run() {
   pass_on_the_rest();
   look_at_output();
   for (const Running& r : ranks_) waitpid(r.pid, nullptr, 0);
-  return result_.value_or(0);
+  if (result_) return *result_;
+  // Where nobody has ended well there was nobody to take a place from.
+  const bool well =
+      std::any_of(ranks_.begin(), ranks_.end(), [](const Running& r) { return r.ended && !failed(r.status); });
+  return well ? 0 : replaced_.value_or(0);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -85,6 +86,22 @@ TEST_CASE("a rank that fails is started again, as one that joins, as often as wa
   CHECK(says(e, "rank 1 exited with code 9; starting it again"));
   CHECK(says(e, "rank 1 exited with code 9; ending the others"));
   CHECK(e.lines() == std::set<std::string>{"[0] rank0 0", "[1] rank1 1", "[1] joins 1"});
+}
+
+TEST_CASE("where nobody ends well the first failure is the job's, though there were spares for it") {
+  const std::string joins_sleep = std::string(kWho) + "[ $who = joins ] && sleep 77; exit 4";
+  CHECK(launch_with({"-n", "1", "--spares", "1"}, joins_sleep).code == 4);
+  CHECK(launch_with({"-n", "2", "--spares", "2"}, joins_sleep).code == 4);
+  CHECK(launch_with({"-n", "2", "--restart", "2"}, joins_sleep).code == 4);
+}
+
+TEST_CASE("what the launcher's own surroundings say of joining is not said to ranks") {
+  const Ended e = launch_with({"-n", "2"}, "echo [$GCCL_JOIN$GCCL_JOIN_REPORT]");
+  CHECK(e.out == "[]\n[]\n");
+  ::setenv("GCCL_JOIN", "1", 1);
+  const Ended with = launch_with({"-n", "2"}, "echo [$GCCL_JOIN$GCCL_JOIN_REPORT]");
+  ::unsetenv("GCCL_JOIN");
+  CHECK(with.out == "[]\n[]\n");
 }
 
 TEST_CASE("wrong numbers of spares are reported, and spares on other hosts") {
