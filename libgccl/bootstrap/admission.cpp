@@ -15,8 +15,6 @@
 namespace gccl {
 namespace {
 
-// A process that waits asks at least each 100 ms (applicant.cpp), on a busy machine some time later.
-constexpr std::int64_t kHearMs = 600;
 constexpr std::int64_t kIntroduceMs = 5000;  // one that takes longer is dropped, and asks again
 constexpr std::int64_t kTellMs = 5000;
 constexpr std::size_t kAskingMax = 64;  // of more the oldest are dropped

@@ -17,6 +17,10 @@ namespace gccl {
 
 class Admission {
  public:
+  // How long collect() listens at least: a process that waits asks at least each 100 ms (applicant.cpp), on a busy
+  // machine some time later.
+  static constexpr std::int64_t kHearMs = 600;
+
   // Ok: the process with this introduction may join. GCCL_IN_PROGRESS: perhaps later, and it asks again. Else it gets
   // that as its error.
   using Check = std::function<Status(std::span<const std::byte> introduction)>;

@@ -255,8 +255,9 @@ void Recovery::Growing::all_have(CommunicatorCore& made, std::uint64_t flags) {
 Status Recovery::grow(CommunicatorCore& parent, const Growth& growth, std::unique_ptr<CommunicatorCore>* out,
                       std::uint64_t* flags) {
   Growing growing(parent, growth);
-  const std::int64_t timeout_ms = parent.timeout_ms();
-  return remake(parent, growing, time_limit(timeout_ms < 0 ? timeout_ms : timeout_ms + growth.wait_ms), out, flags);
+  // A limit is for what ranks do; that of waiting for processes comes on top.
+  const std::int64_t timeout_ms = parent.timeout_ms(), waits_ms = std::max(growth.wait_ms, Admission::kHearMs);
+  return remake(parent, growing, time_limit(timeout_ms < 0 ? timeout_ms : timeout_ms + waits_ms), out, flags);
 }
 
 // ---- In the new world ----

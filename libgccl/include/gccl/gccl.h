@@ -182,7 +182,8 @@ GCCL_API GCCL_Result GCCL_Comm_shrink(GCCL_Comm comm, GCCL_Comm* out);
  * all are replaced; those beyond come after all others. Who fails meanwhile is left out: a rank as by shrink, a process as if it had not come. The same
  * `most` and wait_ms on every rank; comm stays as it is, with its own ranks. `most` >= 1. What joins is met at the job's
  * store (GCCL_Config.store): on the machine of a TCP store, or by a file beside those of a file store. Errors:
- * GCCL_ERR_NOT_SUPPORTED where there is no store, or no rank that is left on its machine. */
+ * GCCL_ERR_NOT_SUPPORTED where there is no store, or no rank that is left on its machine; GCCL_ERR_SYSTEM where its port
+ * is taken, as by another communicator of the job that grows: one at a time. */
 GCCL_API GCCL_Result GCCL_Comm_grow(GCCL_Comm comm, int most, int64_t wait_ms, GCCL_Comm* out);
 /* Makes this process, which need be no rank yet, one of a job that runs, and stores the communicator that GCCL_Comm_grow
  * makes there in *comm: waits until the job's ranks call that, for GCCL_JOIN_TIMEOUT_MS (without limit by default). The
