@@ -91,6 +91,10 @@ bool Link::broken() const {
   return mends_ && std::ranges::any_of(streams_, [](const auto& s) { return s && s->state == Stream::State::broken; });
 }
 
+bool Link::mending() const {
+  return mends_ && std::ranges::any_of(streams_, [](const auto& s) { return s && s->state != Stream::State::open; });
+}
+
 std::string Link::problem() const {
   for (const auto& s : streams_)
     if (s && s->state == Stream::State::broken) return s->problem;

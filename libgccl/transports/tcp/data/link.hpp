@@ -61,6 +61,8 @@ class Link {
   // Streams whose connections broke and are to be made anew.
   const Streams& streams() const { return streams_; }
   bool broken() const;
+  // Or one that has a connection again, and has not gone on.
+  bool mending() const;
   std::string problem() const;  // how one of them broke; empty: none did
   const LinkCounts& counts() const { return counts_; }
 

@@ -208,6 +208,7 @@ void Port::receive(GCCL_Transfer* t) { link_for(t)->post_receive(t); }
 bool Port::advance(Link* link) {
   std::string problem;
   if (link->advance(&done_, &staging_, &problem)) {
+    broken_ += link->mending();
     if (link->broken()) mend(link);
     return true;
   }
@@ -225,7 +226,6 @@ void Port::mend(Link* link) {
   for (std::uint32_t i = 0; i < link->streams().size(); ++i) {
     Stream* const s = link->streams()[i].get();
     if (!s || s->state != Stream::State::broken) continue;
-    ++broken_;
     if (std::exchange(s->asked, true)) continue;
     const StreamPlace place{{link->peer(), link->channel()}, i};
     const auto streams = std::uint32_t(link->streams().size());
@@ -238,11 +238,12 @@ void Port::mend(Link* link) {
   if (!targets.empty()) connector_->dial(std::move(targets));
 }
 
+// A new connection on which the peer does not say where it goes on is none: it may have stopped meanwhile.
 void Port::check_broken() {
   const std::int64_t now = now_ns(), limit = connector_->settings().link_lost / std::chrono::nanoseconds(1);
   for (const Link* link : active_)
     for (const auto& s : link->streams())
-      if (s && s->state == Stream::State::broken && now - s->broken_since_ns > limit)
+      if (s && s->state != Stream::State::open && now - s->broken_since_ns > limit)
         return fail(*link, fmt::format("{}, and for {} ms no new connection", s->problem, limit / kNsPerMs));
 }
 

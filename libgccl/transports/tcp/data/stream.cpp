@@ -136,9 +136,9 @@ void Stream::close_broken(const std::string& why) {
   const linger now{1, 0};
   setsockopt(fd.get(), SOL_SOCKET, SO_LINGER, &now, sizeof now);
   fd.reset();
+  if (state == State::open) broken_since_ns = now_ns();  // one that did not go on does not begin the time anew
   state = State::broken;
   problem = why;
-  broken_since_ns = now_ns();
 }
 
 Stream::Resumed Stream::exchange_positions(std::uint64_t* position, std::string* why) {
