@@ -98,18 +98,9 @@ Status open_store(const std::string& url, const Bootstrap& bootstrap, std::uniqu
   return open_file_store({store.prefix, bootstrap.rank, bootstrap.size}, out);
 }
 
-RankSettings rank_settings(const Settings& settings) {
-  return {.host = settings.host.empty() ? host_identity() : settings.host,
-          .store = settings.store,
-          .secret = settings.secret,
-          .address = settings.address,
-          .backends = settings.backends,
-          .timeout_ms = settings.timeout_ms,
-          .start_timeout_ms = settings.start_timeout_ms,
-          .join_timeout_ms = settings.join_timeout_ms,
-          .replace_wait_ms = settings.replace_wait_ms,
-          .detection_ms = settings.detection_ms,
-          .progress_thread = settings.progress_thread};
+RankSettings resolved(RankSettings settings) {
+  if (settings.host.empty()) settings.host = host_identity();
+  return settings;
 }
 
 }  // namespace
@@ -128,7 +119,7 @@ Status read_joining(const GCCL_Config* config, RankSettings* out, Rank* wish) {
     return invalid("a process that joins needs the job's store: set GCCL_STORE as the members have it");
   StoreUrl url;
   if (s = parse_store(settings.store, &url); !s.ok()) return s;
-  *out = rank_settings(settings);
+  *out = resolved(settings);
   *wish = rank < 0 ? kNobody : Rank(rank);
   return {};
 }
@@ -153,7 +144,7 @@ Status open_bootstrap(const GCCL_Config* config, int rank, Bootstrap* out) {
     for (const std::string& text : unknown_variables(environ)) log_line(kLogWarnings, text);
 
   Bootstrap bootstrap;
-  static_cast<RankSettings&>(bootstrap) = rank_settings(settings);
+  static_cast<RankSettings&>(bootstrap) = resolved(settings);
   bootstrap.rank = identity.rank;
   bootstrap.size = identity.size;
   bootstrap.wrong = wrong;

@@ -9,6 +9,7 @@
 
 #include "gccl/gccl.h"
 #include "libgccl/base/status.hpp"
+#include "libgccl/bootstrap/settings.hpp"
 #include "libgccl/schedule/types.hpp"
 
 namespace gccl {
@@ -20,21 +21,6 @@ class Exchange {
   // `mine` has the same length on every rank; *all becomes those of all ranks, in rank order. Gives up after
   // timeout_ms, naming the ranks that did not come.
   virtual Status all_gather(std::span<const std::byte> mine, std::vector<std::byte>* all, std::int64_t timeout_ms) = 0;
-};
-
-// What a process brings to a job, with every default resolved.
-struct RankSettings {
-  std::string host;      // the same on all ranks of a machine
-  std::string store;     // where the ranks meet, as in GCCL_Config, and later those that join; empty: nowhere
-  std::string secret;    // empty: none, loopback only
-  std::string address;   // to listen on, as in GCCL_Config; empty: found out
-  std::string backends;  // "shm,tcp"
-  std::int64_t timeout_ms = GCCL_TIMEOUT_NONE;
-  std::int64_t start_timeout_ms = 60000;  // GCCL_START_TIMEOUT_MS
-  std::int64_t join_timeout_ms = -1;      // GCCL_JOIN_TIMEOUT_MS; -1: none
-  std::int64_t replace_wait_ms = -1;      // GCCL_REPLACE_WAIT_MS; -1: not set
-  std::int64_t detection_ms = 5000;       // GCCL_DETECTION_MS
-  bool progress_thread = false;
 };
 
 // One rank's part in the bootstrap of a job.

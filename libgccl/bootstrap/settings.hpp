@@ -9,18 +9,23 @@
 
 namespace gccl {
 
-struct Settings {
-  std::string store;  // a store's URL; empty: none is named
-  std::string secret;
-  std::string host;  // empty: to be found out
-  std::string address;
-  std::string backends;
+// What a process brings to a job.
+struct RankSettings {
+  std::string host;      // the same on all ranks of a machine
+  std::string store;     // where the ranks meet, as in GCCL_Config, and later those that join; empty: nowhere
+  std::string secret;    // empty: none, loopback only
+  std::string address;   // to listen on, as in GCCL_Config; empty: found out
+  std::string backends;  // "shm,tcp"
   std::int64_t timeout_ms = GCCL_TIMEOUT_NONE;
-  std::int64_t start_timeout_ms = 60000;
-  std::int64_t join_timeout_ms = -1;  // none
-  std::int64_t replace_wait_ms = -1;  // not set
-  std::int64_t detection_ms = 5000;
+  std::int64_t start_timeout_ms = 60000;  // GCCL_START_TIMEOUT_MS
+  std::int64_t join_timeout_ms = -1;      // GCCL_JOIN_TIMEOUT_MS; -1: none
+  std::int64_t replace_wait_ms = -1;      // GCCL_REPLACE_WAIT_MS; -1: not set
+  std::int64_t detection_ms = 5000;       // GCCL_DETECTION_MS
   bool progress_thread = false;
+};
+
+// As they are read: an empty host is to be found out.
+struct Settings : RankSettings {
   bool can_meet = false;  // store and secret have been read, and are not wrong
 };
 
