@@ -202,9 +202,7 @@ CostModel cost_without_loads(const Cluster& cluster, const std::vector<Card>& ca
 CostModel cost_model(const Cluster& cluster, const std::vector<Card>& cards, unsigned element_bytes,
                      const Protocol& protocol) {
   const Part whole(cluster, protocol);
-  CostModel m = without_loads(whole, cards, element_bytes);
-  m.protocol = protocol;
-  m.eager_bytes = double(cluster.eager_bytes());
+  CostModel m = cost_without_loads(cluster, cards, element_bytes, protocol);
   const Groups nodes = by_node(cluster, cards);
   add_loads(whole, cards, nodes, m);
   if (m.rings.empty()) return m;
