@@ -61,10 +61,13 @@ struct Report {
   char text[200] = {};
 };
 
+// Ranks and spares, at most.
+constexpr int kProcessesMax = 96;
+
 // Memory that the coordinator and all ranks see.
 struct Shared {
   std::atomic<int> go, end;
-  std::atomic<double> slowdown[96];  // of a rank's own work, spares included
+  std::atomic<double> slowdown[kProcessesMax];  // of a rank's own work, spares included
 };
 
 struct RankProgram {

@@ -164,15 +164,15 @@ bool RankLife::failures_known(GCCL_Comm comm) {
 
 // Where processes have joined, ranks of the communicator have other numbers than in the scenario.
 void RankLife::learn() {
-  constexpr int kMost = 96;
-  int ranks[kMost], count = 0;
+  int ranks[kProcessesMax], count = 0;
   const auto know = [this](int r) {
     if (r >= 0 && known_.insert(r).second) say(Report::Kind::knows, std::uint64_t(r));
   };
-  if (world_ && GCCL_Comm_get_failed(world_, ranks, kMost, &count) == GCCL_SUCCESS)
-    for (int i = 0; i < std::min(count, kMost); ++i) know(ranks[i]);
-  if (program_.replacement == 0 || !comm_ || GCCL_Comm_get_failed(comm_, ranks, kMost, &count) != GCCL_SUCCESS) return;
-  for (int i = 0; i < std::min(count, kMost); ++i)
+  if (world_ && GCCL_Comm_get_failed(world_, ranks, kProcessesMax, &count) == GCCL_SUCCESS)
+    for (int i = 0; i < std::min(count, kProcessesMax); ++i) know(ranks[i]);
+  if (program_.replacement == 0 || !comm_ || GCCL_Comm_get_failed(comm_, ranks, kProcessesMax, &count) != GCCL_SUCCESS)
+    return;
+  for (int i = 0; i < std::min(count, kProcessesMax); ++i)
     if (std::size_t(ranks[i]) < members_.size()) know(members_[std::size_t(ranks[i])]);
 }
 
