@@ -43,18 +43,6 @@ void with_world(const Job& job, Body body) {
   });
 }
 
-// A communicator's own numbers.
-int rank_of(GCCL_Comm c) {
-  int r = -1;
-  RANK_SUCCESS(GCCL_Comm_rank(c, &r));
-  return r;
-}
-int size_of(GCCL_Comm c) {
-  int n = -1;
-  RANK_SUCCESS(GCCL_Comm_size(c, &n));
-  return n;
-}
-
 TEST_CASE("every collective, type, operation and place, on 1 to 8 ranks") {
   for (int size = 1; size <= 8; ++size)
     for (const Job& job : jobs(size))

@@ -56,15 +56,15 @@ void grow_healthy(Grown& g) {
       due.push_back(g.joins(r) ? -1 : r);
       if (g.joins(r)) late.insert(r);
     }
-    RANK_CHECK(grown::size_of(all) == g.job.size);
+    RANK_CHECK(size_of(all) == g.job.size);
     RANK_CHECK(grown::joined_of(all) == late);
-    RANK_CHECK(grown::joined_of(all).contains(grown::rank_of(all)) == g.joins(process));
+    RANK_CHECK(grown::joined_of(all).contains(rank_of(all)) == g.joins(process));
     grown::agree_on_numbers(all, process, due);
     grown::use(all, 17);
     if (!g.job.nodes.empty()) {  // numbered by their lowest ranks; a new rank's machine is its process's
       std::vector<int> nodes(std::size_t(g.job.size), -1);
       RANK_SUCCESS(GCCL_Comm_nodes(all, nodes.data()));
-      RANK_CHECK(nodes[std::size_t(grown::rank_of(all))] == g.job.nodes[std::size_t(process)]);
+      RANK_CHECK(nodes[std::size_t(rank_of(all))] == g.job.nodes[std::size_t(process)]);
     }
     GCCL_Comm part = copy_of(all);
     grown::use(part, 18, 12);
@@ -116,12 +116,12 @@ TEST_CASE("a communicator grows again and again, and shrinks to what it was") {
   const std::vector<End> ends = run(g.job, [&](int process) {
     GCCL_Comm comm = g.joins(process) ? grown::join() : grown::begin_of(g.members);
     if (g.joins(process)) grown::use(comm, 3, 12);
-    while (comm && grown::size_of(comm) < g.job.size && !any_reported()) {
+    while (comm && size_of(comm) < g.job.size && !any_reported()) {
       GCCL_Comm larger = GCCL_COMM_NULL;
-      const int before = grown::size_of(comm);
+      const int before = size_of(comm);
       RANK_SUCCESS(GCCL_Comm_grow(comm, 1, grown::kEnoughMs, &larger));
       if (!larger) return;
-      RANK_CHECK(grown::size_of(larger) == before + 1);
+      RANK_CHECK(size_of(larger) == before + 1);
       RANK_CHECK(grown::joined_of(larger) == std::set<int>{before});
       RANK_SUCCESS(GCCL_Comm_free(&comm));
       comm = larger;
@@ -145,8 +145,8 @@ TEST_CASE("where nobody waits, growing makes the communicator that shrinking mak
                            for (const GCCL_Comm c : {world, same}) RANK_SUCCESS(GCCL_Comm_set_timeout(c, -1));
                            RANK_CHECK(seconds_since(began) >= wait_ms / 1000.0);
                            RANK_CHECK(seconds_since(began) < wait_ms / 1000.0 + 8);
-                           RANK_CHECK(grown::size_of(same) == 3);
-                           RANK_CHECK(grown::rank_of(same) == process);
+                           RANK_CHECK(size_of(same) == 3);
+                           RANK_CHECK(rank_of(same) == process);
                            RANK_CHECK(grown::joined_of(same).empty());
                            grown::use(same, 4, 12);
                            grown::finish();

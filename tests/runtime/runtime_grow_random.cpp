@@ -128,7 +128,7 @@ void live(const GrowTimeline& t, const Grown& g, int process) {
   comm = settle(comm);
   if (!comm) return;
   // Some that join may have come too late, while one that was killed was still waited for; those that are here say so.
-  std::vector<std::int32_t> who(std::size_t(grown::size_of(comm)), -1);
+  std::vector<std::int32_t> who(std::size_t(size_of(comm)), -1);
   const std::int32_t mine = process;
   RANK_SUCCESS(GCCL_Allgather(&mine, who.data(), 1, GCCL_INT32, comm));
   std::set<int> present(who.begin(), who.end()), due;

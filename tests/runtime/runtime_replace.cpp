@@ -122,8 +122,8 @@ class ReplacingSteps {
     RANK_CHECK(::setitimer(ITIMER_REAL, &after, nullptr) == 0);
   }
   void ask() {
-    size_ = grown::size_of(comm_);
-    rank_ = grown::rank_of(comm_);
+    size_ = size_of(comm_);
+    rank_ = rank_of(comm_);
   }
 
   // Those that were there are all at one step; those that have just come say -1.
@@ -277,11 +277,11 @@ TEST_CASE("without enough spares the others go on as with shrink, and are whole 
                               [&](GCCL_Comm comm, int) {
                                 // Both may be missed at once, or one after the other.
                                 GCCL_Result r = GCCL_SUCCESS;
-                                int size = grown::size_of(comm);
+                                int size = size_of(comm);
                                 while (size > 2) {
                                   r = GCCL_Barrier(comm);
                                   RANK_CHECK((r == GCCL_SUCCESS || r == GCCL_ERR_RANKS_CHANGED));
-                                  size = grown::size_of(comm);
+                                  size = size_of(comm);
                                   if (r != GCCL_SUCCESS && r != GCCL_ERR_RANKS_CHANGED) return;
                                 }
                                 if (r == GCCL_SUCCESS) GCCL_Barrier(comm);  // handed back, where it was not yet
@@ -304,8 +304,8 @@ TEST_CASE("with the policy rejoin each process that is started again gets its ow
                                     if (r == GCCL_SUCCESS && sum != 3 + 1 + 4) r = GCCL_ERR_RANKS_CHANGED;
                                   }
                                   RANK_SUCCESS(r);
-                                  RANK_CHECK(grown::size_of(comm) == 3);
-                                  RANK_CHECK(grown::rank_of(comm) == (process == 3 ? 0 : process == 4 ? 2 : 1));
+                                  RANK_CHECK(size_of(comm) == 3);
+                                  RANK_CHECK(rank_of(comm) == (process == 3 ? 0 : process == 4 ? 2 : 1));
                                 }),
                        {0, 2});
   }

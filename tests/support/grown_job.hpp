@@ -51,16 +51,6 @@ inline GCCL_Comm join() {
   return comm;
 }
 
-inline int rank_of(GCCL_Comm comm) {
-  int rank = -1;
-  RANK_SUCCESS(GCCL_Comm_rank(comm, &rank));
-  return rank;
-}
-inline int size_of(GCCL_Comm comm) {
-  int size = -1;
-  RANK_SUCCESS(GCCL_Comm_size(comm, &size));
-  return size;
-}
 inline std::set<int> joined_of(GCCL_Comm comm) {
   int count = 0, ranks[16];
   RANK_SUCCESS(GCCL_Comm_get_joined(comm, ranks, 16, &count));

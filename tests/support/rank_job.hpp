@@ -108,3 +108,19 @@ inline double seconds_since(Clock::time_point t) { return std::chrono::duration<
       ranks::report(std::string(__FILE__ ":") + std::to_string(__LINE__) + ": " #call " returned " + \
                     std::to_string(int(result_)) + ": " + GCCL_Last_error());                        \
   } while (false)
+
+namespace ranks {
+
+// A communicator's own numbers.
+inline int rank_of(GCCL_Comm comm) {
+  int rank = -1;
+  RANK_SUCCESS(GCCL_Comm_rank(comm, &rank));
+  return rank;
+}
+inline int size_of(GCCL_Comm comm) {
+  int size = -1;
+  RANK_SUCCESS(GCCL_Comm_size(comm, &size));
+  return size;
+}
+
+}  // namespace ranks
