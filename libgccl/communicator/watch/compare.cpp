@@ -104,11 +104,12 @@ void Watch::compare_messages(Record& record, const Peer& peer) {
 // after that. (Of ranks in the same collective nothing is known: what one waits for may be on its way.)
 bool Watch::waits_in_vain(const Record& record, const Peer& peer) const {
   const Waiting& w = record.waiting_;
-  if (!peer.state || peer.rank != w.peer || !w.blocked || !w.receives || !alone()) return false;
+  if (!peer.state || peer.rank != w.peer || !w.blocked || !w.receives) return false;
   const Note& n = *peer.state;
   if (n.wait == 0 || !(n.flags & kBlocked) || !(n.flags & kAlone)) return false;
-  if (w.in == In::recv) return std::int32_t(w.message - std::uint32_t(n.count)) > 0;
-  return w.in == In::collective && std::int32_t(w.sequence - n.sequence) > 0;
+  const bool behind = w.in == In::recv ? std::int32_t(w.message - std::uint32_t(n.count)) > 0
+                                       : w.in == In::collective && std::int32_t(w.sequence - n.sequence) > 0;
+  return behind && alone();
 }
 
 // The ranks, from this one's wait on, that wait for each other in a circle; empty where they do not. Each names the
@@ -156,10 +157,11 @@ std::uint32_t Watch::begun(const Record& record) { return record.agreements.load
 bool Watch::waits_for_agreement(const Record& record, const Peer& peer) const {
   const Waiting& w = record.waiting_;
   const Note& n = *peer.state;
-  if (!w.blocked || !(n.flags & kBlocked) || !(n.flags & kAlone) || !alone()) return false;
+  if (!w.blocked || !(n.flags & kBlocked) || !(n.flags & kAlone)) return false;
   if (w.in == In::collective ? w.peer != peer.rank || std::int32_t(w.sequence - n.sequence) <= 0
                              : !w.agrees() || std::int32_t(begun(record) - n.agreements) <= 0)
     return false;
+  if (!alone()) return false;
   if (agrees(n.in)) return w.in == In::collective && std::int32_t(n.agreements - begun(record)) > 0;
   return n.in == In::elsewhere && agrees(n.there) && std::any_of(records_.begin(), records_.end(), [&](const auto& r) {
            return r->id_ == n.count && !r->leaving_ && !r->broken.load(std::memory_order_relaxed) &&
@@ -196,7 +198,7 @@ void Watch::compare_agreement(Record& record, Peer& peer) {
 // was heard.
 const Watch::Peer* Watch::crossed(const Record& record, std::int64_t* heard_ns) const {
   const Waiting& w = record.waiting_;
-  if (w.in != In::collective || !w.blocked || !alone() || w.peer >= record.world_rank_.size()) return nullptr;
+  if (w.in != In::collective || !w.blocked || w.peer >= record.world_rank_.size()) return nullptr;
   const Peer* first = nullptr;
   Rank next = record.world_rank_[w.peer];
   *heard_ns = INT64_MAX;
@@ -224,7 +226,7 @@ const Watch::Peer* Watch::crossed(const Record& record, std::int64_t* heard_ns) 
     const auto other = std::find_if(records_.begin(), records_.end(), [&](const auto& r) { return r->id_ == n.count; });
     const bool to_come = other != records_.end() && !(*other)->broken.load(std::memory_order_relaxed) &&
                          !(*other)->leaving_ && Descriptor::calls_ahead(n.signature, (*other)->history.last()) > 0;
-    return to_come ? first : nullptr;
+    return to_come && alone() ? first : nullptr;
   }
   return nullptr;
 }

@@ -172,7 +172,8 @@ class Watch {
   const Peer* crossed(const Record& record, std::int64_t* heard_ns) const;
   void compare_crossed(Record& record, std::int64_t now_ns);
   void differs(Record& record, const std::string& text);
-  // No call comes but from the thread that waits: there is no other, not even one that has made no call yet.
+  // No call comes but from the thread that waits: there is no other, not even one that has made no call yet. It reads a
+  // folder of /proc, so what costs less is asked first.
   bool alone() const;
 
   SpinLock lock_;
