@@ -31,7 +31,7 @@ class Traces {
     s->graph = std::move(graph_);
     s->graph.stages = ranks_;
     try {
-      s->timeline = play(s->graph, *s->expansion, s->costs, pricer_.stop());
+      s->timeline = timeline_of(s->graph, *s->expansion, s->costs, pricer_.stop());
     } catch (const Interrupted&) {
       throw;
     } catch (const std::runtime_error&) {
@@ -337,7 +337,7 @@ std::unique_ptr<PlayedStep> play_traces(const LlmWorkload& w, Pricer& pricer) {
                     {"sent_bytes", sent_bytes(x.calls[0], Rank(traces.sizes()[i]))}});
   }
   r["traffic"] = std::move(list);
-  judge(w, r);
+  add_expectations(w, r);
   return s;
 }
 

@@ -197,12 +197,12 @@ std::unique_ptr<PlayedStep> play_step(const LlmWorkload& w, Pricer& pricer) {
   s->runs = runs_of(*s, world);
   const std::vector<Json> rows = pricer.play(s->workload, world, s->runs);
   for (const Json& row : rows) s->costs.us.push_back(row["time_us"].get<double>());
-  s->timeline = play(s->graph, *s->expansion, s->costs, pricer.stop());
+  s->timeline = timeline_of(s->graph, *s->expansion, s->costs, pricer.stop());
   Json together = contention(*s, world, pricer);
-  if (!together.empty()) s->timeline = play(s->graph, *s->expansion, s->costs, pricer.stop());
+  if (!together.empty()) s->timeline = timeline_of(s->graph, *s->expansion, s->costs, pricer.stop());
   add_result(*s, world, rows);
   s->result["together"] = std::move(together);
-  judge(w, s->result);
+  add_expectations(w, s->result);
   return s;
 }
 

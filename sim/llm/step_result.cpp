@@ -56,7 +56,7 @@ void add_stages(const std::vector<StageRow>& stages, Json& result) {
   result["bubble_us"] = mean.bubble;
 }
 
-void judge(const LlmWorkload& w, Json& result) {
+void add_expectations(const LlmWorkload& w, Json& result) {
   Json all = Json::array();
   bool ok = true;
   const double step = result["step_us"];

@@ -20,6 +20,6 @@ struct StageRow {
 void add_stages(const std::vector<StageRow>& stages, nlohmann::json& result);
 
 // Adds "expectations" and "ok".
-void judge(const LlmWorkload& w, nlohmann::json& result);
+void add_expectations(const LlmWorkload& w, nlohmann::json& result);
 
 }  // namespace gccl::sim::llm

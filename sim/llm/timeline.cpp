@@ -256,7 +256,7 @@ class Player {
 
 }  // namespace
 
-Timeline play(const StepGraph& graph, const Expansion& e, const StepCosts& costs, const StopFlag* stop) {
+Timeline timeline_of(const StepGraph& graph, const Expansion& e, const StepCosts& costs, const StopFlag* stop) {
   return Player(graph, e, costs, stop).timeline();
 }
 

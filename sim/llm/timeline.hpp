@@ -52,6 +52,7 @@ struct Timeline {
 // flight, each goes on at 1 / (1 + sum of (slower - 1)) of its pace: exact where all share one limit equally. Compute
 // goes on at 1 - the sum of their shares of the card, at least 5 %. Throws std::runtime_error where tasks wait for each
 // other, and Interrupted soon after `stop` is set.
-Timeline play(const StepGraph& graph, const Expansion& e, const StepCosts& costs, const StopFlag* stop = nullptr);
+Timeline timeline_of(const StepGraph& graph, const Expansion& e, const StepCosts& costs,
+                     const StopFlag* stop = nullptr);
 
 }  // namespace gccl::sim::llm

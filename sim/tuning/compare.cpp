@@ -19,6 +19,7 @@ using json::Node;
 
 constexpr std::size_t kRowsMax = 1'000'000;
 constexpr double kTimeMax = 1e18;
+constexpr double kFromNothing = 1e9;  // percent, where there was no time before: JSON has no infinity
 constexpr std::size_t kPrinted = 20;  // of each list; the JSON has all
 
 // What one document says, by what it is about.
@@ -192,7 +193,7 @@ Json compare(const Node& before, const Node& after, double threshold_percent) {
   for (const auto& [what, us] : both.before.times) {
     const auto at = both.after.times.find(what);
     if (at == both.after.times.end()) continue;
-    const double percent = us > 0 ? (at->second / us - 1) * 100 : at->second > 0 ? 1e9 : 0;
+    const double percent = us > 0 ? (at->second / us - 1) * 100 : at->second > 0 ? kFromNothing : 0;
     Json row = {{"what", what}, {"before_us", us}, {"after_us", at->second}, {"percent", percent}};
     if (percent > threshold_percent)
       slower.push_back(std::move(row));

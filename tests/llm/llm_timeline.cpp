@@ -24,7 +24,7 @@ void played(const nlohmann::json& document, const ByKind<double>& us, PlayedStep
   costs.sm_share = s.w.sm_share;
   for (const Traffic& t : s.e.traffic) costs.us.push_back(us[std::size_t(t.kind)]);
   if (change) change(costs);
-  s.t = play(s.g, s.e, costs);
+  s.t = timeline_of(s.g, s.e, costs);
   for (const StageTime& one : s.t.stages) {  // every microsecond is booked once
     CHECK(one.compute + one.slowed + one.idle(true) == Approx(s.t.step_us));
     for (std::size_t k = 0; k < kKinds; ++k)  // what a stage waits for is in flight, on it or on its way to it
@@ -169,14 +169,14 @@ TEST_CASE("a step whose times are all multiplied takes as many times as long, be
     costs.sm_share = w.sm_share;
     for (std::size_t t = 0; t < e.traffic.size(); ++t) costs.us.push_back((100 + 7.7 * double(t)) * times);
     costs.slower[std::size_t(Kind::data)][std::size_t(Kind::tensor)] = 1.7;
-    return play(g, e, costs).step_us;
+    return timeline_of(g, e, costs).step_us;
   };
   const double once = us(1);
   for (const double times : {1e5 / 3, 1e9 / 7, 1e16 / 3}) CHECK(us(times) == Approx(once * times).epsilon(1e-6));
   const gccl::sim::StopFlag stop = true;
   StepCosts none;
   none.us.resize(e.traffic.size());
-  CHECK_THROWS_AS(play(short_graph, e, none, &stop), gccl::sim::Interrupted);
+  CHECK_THROWS_AS(timeline_of(short_graph, e, none, &stop), gccl::sim::Interrupted);
 }
 
 TEST_CASE("a first stage that has the embedding alone passes on, reduces and updates when the gradients reach it") {
