@@ -39,8 +39,11 @@ grep -rnE '^[[:space:]]*#[[:space:]]*include[[:space:]]*"[^"]*/' --include='*.cp
 
 # The same of symbols. An object holds a room, or several where files are compiled as one: it may refer to what rooms up to
 # its highest define, and what an object defines is its lowest room's. Where each file is compiled alone (preset clang) that
-# is each room's own. Inline functions (weak) are nobody's.
-objects=$(cd "$build" && find . -path '*/CMakeFiles/*.dir/*.o' -not -path './tests/*' -not -path './bench/*')
+# is each room's own. Inline functions (weak) are nobody's. Objects of targets that are no more may lie about: the build says
+# which are its own.
+objects=$(cd "$build" &&
+  if [ -e build.ninja ]; then ninja -t targets all | sed -n 's|^\(.*\.o\): .*|\1|p'; else find . -name '*.o' -printf '%P\n'; fi |
+    grep -E '(^|/)CMakeFiles/.*\.dir/' | grep -vE '^(tests|bench)/')
 while read -r object; do
   source=$build/${object%.o}
   case $object in
@@ -48,7 +51,7 @@ while read -r object; do
     *) echo "$object ${object#*.dir/}" ;;
   esac
 done <<<"$objects" >"$work/files"
-{ cat "$work/files"; echo; cd "$build" && xargs nm -A <<<"$objects" 2>/dev/null; } | awk -v rooms="$rooms" "$places"'
+{ cat "$work/files"; echo; cd "$build" && xargs nm -A <<<"$objects"; } | awk -v rooms="$rooms" "$places"'
   !NF { symbols = 1; next }
   !symbols {
     at = height[room($2)]
