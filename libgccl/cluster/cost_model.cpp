@@ -45,20 +45,25 @@ Groups rails_of(const Groups& nodes) {
 // Channels whose rings are looked at: a scenario's most.
 constexpr Rank kChannelsLookedAt = 64;
 
-void add_rings(const Part& cluster, const std::vector<Card>& cards, CostModel& m) {
+// `back`: also the way back.
+void add_rings(const Part& cluster, const std::vector<Card>& cards, bool back, CostModel& m) {
   const Layout layout = layout_of(cluster, cards);
   View v = layout.view(0);
-  Messages messages(cluster);
+  Messages messages(cluster), returning(cluster);
   for (const Rank most = std::min(ChannelOrder::different(v), kChannelsLookedAt); v.channel < most;) {
     const ChannelOrder order(v);
-    for (Rank i = 0; i < order.size; ++i) messages.add(cards[order[i]], cards[order[i + 1]]);
+    for (Rank i = 0; i < order.size; ++i) {
+      messages.add(cards[order[i]], cards[order[i + 1]]);
+      if (back) returning.add(cards[order[i + 1]], cards[order[i]]);
+    }
     if (++v.channel != most && !std::has_single_bit(v.channel)) continue;
     m.rings.push_back(ring_of(messages, v.channel));
     m.rings.back().next = m.rings[0].next;  // channels drift apart, and then share links without meeting on them
+    m.rings.back().back_ns_per_byte = returning.busiest_ns();
   }
 }
 
-void add_loads(const Part& cluster, const std::vector<Card>& cards, const Groups& nodes, CostModel& m) {
+void add_loads(const Part& cluster, const std::vector<Card>& cards, const Groups& nodes, bool back, CostModel& m) {
   if (cards.size() < 2 || cards.size() > kTrafficCardsMax) return;
   bool regular = true;  // ranks follow each other node by node, as many on each
   for (std::size_t k = 0, r = 0; k < nodes.size(); ++k) {
@@ -66,7 +71,7 @@ void add_loads(const Part& cluster, const std::vector<Card>& cards, const Groups
     for (const Card c : nodes[k]) regular = regular && cards[r++] == c;
   }
   m.all = loads_of(cluster, {cards}, regular ? Rank(nodes.size()) : 1);
-  add_rings(cluster, cards, m);
+  add_rings(cluster, cards, back, m);
   m.doubling = doubling_way(cluster, cards);
   m.inside = loads_of(cluster, nodes, 1);
   const Groups rails = rails_of(nodes);
@@ -204,7 +209,7 @@ CostModel cost_model(const Cluster& cluster, const std::vector<Card>& cards, uns
   const Part whole(cluster, protocol);
   CostModel m = cost_without_loads(cluster, cards, element_bytes, protocol);
   const Groups nodes = by_node(cluster, cards);
-  add_loads(whole, cards, nodes, m);
+  add_loads(whole, cards, nodes, true, m);
   if (m.rings.empty()) return m;
   m.parts.push_back(without_loads(Part(cluster, protocol, {.handling = true}), cards, element_bytes));
   m.parts.push_back(without_loads(Part(cluster, protocol, {.memory = true}), cards, element_bytes));
@@ -213,7 +218,7 @@ CostModel cost_model(const Cluster& cluster, const std::vector<Card>& cards, uns
   for (const std::vector<bool>& kept : links) {
     const Part part(cluster, protocol, {.links = &kept});
     m.parts.push_back(without_loads(part, cards, element_bytes));
-    add_loads(part, cards, nodes, m.parts.back());
+    add_loads(part, cards, nodes, false, m.parts.back());
   }
   return m;
 }

@@ -36,11 +36,12 @@ struct TreeLevel {
 // The hops of a ring, or of several at once, in the orders of so many channels, of which each carries as many bytes.
 struct RingLoads {
   Rank channels = 0;
-  Hop next;        // the mean message, with what the others of its ring take of its links
-  Hop next_alone;  // the same, one message at a time
-  Hop busiest;     // the mean latency, and the busiest link
-  Hop together;    // the mean message, with what those of all rings take of its links
-  Hop slowest;     // the slowest message alone
+  Hop next;                     // the mean message, with what the others of its ring take of its links
+  Hop next_alone;               // the same, one message at a time
+  Hop busiest;                  // the mean latency, and the busiest link
+  Hop together;                 // the mean message, with what those of all rings take of its links
+  Hop slowest;                  // the slowest message alone
+  double back_ns_per_byte = 0;  // the busiest link's share of a byte while each sends to the one before it
 
   // `steps` steps of each of the rings, of messages of so many bytes. What arrives goes on at once, so a message's way
   // takes the mean of different hops; but the slowest hop is never done before it has carried every step's bytes, and a
@@ -137,6 +138,11 @@ struct CostModel {
 
   double bytes(double count) const { return count * element_bytes; }
   bool met(double bytes) const { return bytes > eager_bytes; }
+  // A message alone, no faster than its protocol lets one channel send.
+  Cost in_channel(const Hop& hop, double bytes) const {
+    const double least = protocol.channel_GBps > 0 ? 1 / protocol.channel_GBps : 0;
+    return hop.alpha_ns + bytes * std::max(hop.beta_ns_per_byte, least);
+  }
   // The least time between two messages of a rank that sends and receives as many.
   double exchange_gap_ns() const { return std::max(overhead_ns, receive_overhead_ns); }
   double combine(double bytes) const { return bytes * combine_ns_per_byte; }
@@ -219,9 +225,12 @@ struct CostModel {
     const Rank rest = v.channels % more.channels;
     more.together.beta_ns_per_byte *= double(v.channels) / more.channels;
     more.busiest.beta_ns_per_byte *= v.channels / more.channels;
-    if (rest > 0)
-      more.busiest.beta_ns_per_byte +=
-          std::ranges::find_if(rings, [&](const RingLoads& r) { return r.channels >= rest; })->busiest.beta_ns_per_byte;
+    more.back_ns_per_byte *= v.channels / more.channels;
+    if (rest > 0) {
+      const auto r = std::ranges::find_if(rings, [&](const RingLoads& one) { return one.channels >= rest; });
+      more.busiest.beta_ns_per_byte += r->busiest.beta_ns_per_byte;
+      more.back_ns_per_byte += r->back_ns_per_byte;
+    }
     more.channels = v.channels;
     return more;
   }

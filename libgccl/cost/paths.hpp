@@ -91,6 +91,15 @@ class Paths {
   double ring_ns_per_byte() const {
     return model_->rings.empty() ? shift(1).beta_ns_per_byte : model_->channels(*view_).busiest.beta_ns_per_byte;
   }
+  // The same while they send to the one before.
+  double back_ns_per_byte() const {
+    return model_->rings.empty() ? ring_ns_per_byte() : model_->channels(*view_).back_ns_per_byte;
+  }
+  // The slowest message of any to the next one.
+  Hop slowest_next() const {
+    if (every_) return traffic_->known() ? traffic_->next_slowest : *every_;
+    return model_->rings.empty() ? model_->widest(*view_) : model_->rings[0].slowest;
+  }
   // How many of v.channels channels' messages share a link while all of them are where their orders begin.
   double in_step() const {
     if (model_->rings.empty()) return 1;
@@ -99,7 +108,11 @@ class Paths {
   }
   // Hops one after the other from the first to the last of n members.
   Cost chain(Rank n, double bytes) const {
-    if (!every_ && !model_->rings.empty()) return (n - 1) * model_->rings[0].next_alone(bytes);
+    if (!every_ && !model_->rings.empty()) {
+      // In the first order, and from the first rank on, the hop that would close the ring is between nodes.
+      const RingLoads& r = model_->rings[0];
+      return view_->channels > 1 ? (n - 1) * r.next_alone(bytes) : n * r.next_alone(bytes) - r.slowest(bytes);
+    }
     if (traffic_->known()) return (n - 1) * traffic_->next.next_alone(bytes);
     if (every_) return (n - 1) * (*every_)(bytes);
     const Rank across = view_->nodes - 1;

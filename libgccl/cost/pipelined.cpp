@@ -47,6 +47,8 @@ Cost meeting(Cost whole, Cost busiest, double in_flight) {
   return std::pow(std::pow(whole / in_flight, kExponent) + std::pow(busiest, kExponent), 1 / kExponent);
 }
 
+Cost cycles_meet(Cost cycle, Cost busiest) { return std::cbrt(cycle * cycle * cycle + busiest * busiest * busiest); }
+
 Cost after_in_step(Cost interval, Cost one, Cost block, const Slicing& s) {
   if (s.shares <= 1) return interval;
   return (block - one + double(s.shares - s.lanes) * interval) / double(s.shares - 1);

@@ -28,6 +28,10 @@ Cost pairs_train(double messages, const Hop& pairs, const Hop& alone, double byt
 // they wait for each other now and then. The exponent is fitted to the model engine's trees (64 ranks of four shipped
 // clusters, 1 and 64 MiB, 1 to 16 channels of 4 to 64 chunks).
 Cost meeting(Cost whole, Cost busiest, double in_flight);
+// The same where several lanes' own cycles, of a rank that passes a chunk on and then takes the next, meet at what is
+// busiest: the two rarely fall together (exponent 3: by the flow engine's chains, 6, 20 and 40 ranks of
+// deepseek-v3-h800-2048, 3 to 192 KiB in 1, 8 and 32 channels).
+Cost cycles_meet(Cost cycle, Cost busiest);
 // The mean over all chunks of a call: the first of all channels begin in step, so they take as long as one chunk of all
 // their bytes, `block`, where one of them takes `one`; the others follow at that interval.
 Cost after_in_step(Cost interval, Cost one, Cost block, const Slicing& s);

@@ -4,6 +4,7 @@
 
 #include "libgccl/algorithms/table.hpp"
 #include "libgccl/cost/binomial_cost.hpp"
+#include "libgccl/cost/pipelined.hpp"
 
 namespace gccl {
 namespace {
@@ -12,8 +13,13 @@ Schedule binomial_broadcast(Call c, View v, Share mine) {
   return binomial_broadcast_from(v.all, c.root, input_of(c, v, mine), output_of(c, v, mine));
 }
 
-Cost binomial_broadcast_interval(const Call& c, const View& v, const CostModel& m, const Slicing&) {
-  return binomial_interval(v.all.size, m.bytes(double(c.count)), m.overhead_ns, Paths(v, m));
+// The root has no more messages on their way than its lanes' windows hold.
+Cost binomial_broadcast_interval(const Call& c, const View& v, const CostModel& m, const Slicing& s) {
+  const Paths p(v, m);
+  const double bytes = m.bytes(double(c.count));
+  Cost messages = 0;
+  for (Count d = 1; d < v.all.size; d *= 2) messages += m.in_channel(p.binomial(d), bytes);
+  return std::max(binomial_interval(v.all.size, bytes, m.overhead_ns, p), messages / chunks_in_flight(s, 1));
 }
 
 }  // namespace

@@ -1,10 +1,13 @@
 // Double binary tree broadcast: the root hands half of the vector to each of two binary trees of the other ranks; a
 // rank has children in only one of them. At most 2 (1 + floor(log2 (n-1))) messages deep; the root sends one vector,
 // other ranks half a vector to each child.
+#include <cmath>
+
 #include "libgccl/algorithms/parts/binary_tree.hpp"
 #include "libgccl/algorithms/parts/numbering.hpp"
 #include "libgccl/algorithms/table.hpp"
 #include "libgccl/cost/paths.hpp"
+#include "libgccl/cost/pipelined.hpp"
 
 namespace gccl {
 namespace {
@@ -61,8 +64,13 @@ Cost way_down(Rank n, double half, const Paths& p) {
 
 // The share of that way that a lane's next chunk waits for: a lane goes down one tree after the other, and the ranks'
 // depths in the two differ. Fitted to the model engine's times of 8 and 64 ranks of dgx-h100-superpod-2048,
-// gb200-nvl72-576 and alps-gh200-2048, with and without protocols.
-constexpr double kOfWayDown = 1.0 / 6;
+// gb200-nvl72-576 and alps-gh200-2048, with and without protocols; on several nodes to the flow engine's of 48 ranks.
+constexpr double kOfWayDown = 1.0 / 6, kOfWayDownNodes = 1.0 / 8;
+
+// How many times the first long messages of all channels, which share links fairly and so all come late, pass one as
+// one message, on one node and on several. By the flow engine's times of 6, 8, 24, 48 and 72 ranks of
+// dgx-h100-superpod-2048 and gb200-nvl72-576.
+constexpr double kInStep = 0.9, kInStepNodes = 0.4;
 
 // The root sends both halves of each chunk, and so does a rank with children.
 Cost double_binary_tree_broadcast_interval(const Call& c, const View& v, const CostModel& m, const Slicing& s) {
@@ -70,9 +78,13 @@ Cost double_binary_tree_broadcast_interval(const Call& c, const View& v, const C
   const Rank n = std::max<Rank>(v.all.size, 2);
   const double bytes = m.bytes(double(c.count)), half = bytes / 2;
   const double shared = n > 2 ? p.trees(1, true).shared_ns_per_byte : 0;
-  return std::max({bytes * p.binomial(std::bit_floor(n - 1)).beta_ns_per_byte, half * shared,
-                   half * p.trees_ns_per_byte(true), 2 * m.exchange_gap_ns(),
-                   kOfWayDown * way_down(n, half, p) / double(s.lanes)});
+  const Cost busiest = std::max({bytes * p.binomial(std::bit_floor(n - 1)).beta_ns_per_byte, half * shared,
+                                 half * p.trees_ns_per_byte(true), 2 * m.exchange_gap_ns()});
+  const Cost waits = (v.nodes > 1 ? kOfWayDownNodes : kOfWayDown) * way_down(n, half, p) / double(s.lanes);
+  if (half <= kTurnsAbove / 2) return std::max(busiest, waits);
+  const Cost each = v.nodes > 1 ? std::max(busiest, waits) : std::hypot(busiest, waits);
+  return each + (v.nodes > 1 ? kInStepNodes : kInStep) * double(s.lanes - 1) * busiest /
+                    double(std::max<Count>(s.shares, 2) - 1);
 }
 
 }  // namespace

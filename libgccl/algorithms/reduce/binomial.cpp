@@ -5,6 +5,7 @@
 #include "libgccl/algorithms/parts/sums.hpp"
 #include "libgccl/algorithms/table.hpp"
 #include "libgccl/cost/binomial_cost.hpp"
+#include "libgccl/cost/pipelined.hpp"
 
 namespace gccl {
 namespace {
@@ -22,7 +23,7 @@ Cost binomial_reduce_interval(const Call& c, const View& v, const CostModel& m, 
   const double bytes = m.bytes(double(c.count));
   const Paths p(v, m);
   const Cost cycle = binomial_cycle(v.all.size, bytes, p) / double(s.lanes);
-  return std::max(binomial_interval(v.all.size, bytes, std::max(m.receive_overhead_ns, m.combine(bytes)), p), cycle);
+  return cycles_meet(cycle, binomial_interval(v.all.size, bytes, std::max(m.receive_overhead_ns, m.combine(bytes)), p));
 }
 
 }  // namespace

@@ -27,18 +27,26 @@ Count chain_reduce_scratch(const Call& c, const View& v, Share mine) {
   return chain.head() || chain.tail() ? 0 : sums_of(c, v, mine).count;
 }
 
-// A rank in the middle sends a chunk's sums from the lane's scratch, which the next chunk's wait for.
+// What long messages of several channels, which share links fairly and so all come late, lose of the network's links.
+// By the same measurements as the exponent below.
+constexpr double kDrift = 1.06;
+
+// A rank in the middle sends a chunk's sums from the lane's scratch, which the next chunk's wait for, over the slowest
+// hop too.
 Cost chain_reduce_interval(const Call& c, const View& v, const CostModel& m, const Slicing& s) {
   const Paths p(v, m);
   const double bytes = m.bytes(double(c.count));
-  const Hop hop{p.shift(1).alpha_ns, p.ring_ns_per_byte()};
-  const Cost cycle = v.all.size > 2 ? (hop(bytes) + m.combine(bytes)) / double(s.lanes) : 0;
-  const Cost each = std::max({bytes * hop.beta_ns_per_byte / v.channels, m.exchange_gap_ns(), m.combine(bytes), cycle});
-  // The first messages of all channels share a link, and arrive at once; the next link too, where they do not wait for
-  // each other's combining (1.6: by the flow engine, 4 ranks of dgx-h100-superpod-2048, 1 GiB, 16 and 32 channels).
-  const Cost link = hop.beta_ns_per_byte * bytes;
-  const double links = m.combine(bytes) * v.channels > link ? 1 : std::min(1.6, v.all.size - 2.0);
-  return each + links * (link - link / p.in_step()) / double(std::max<Count>(s.shares, 2) - 1);
+  const Cost link = bytes * p.back_ns_per_byte(), combine = m.combine(bytes);
+  const Cost cycle = v.all.size > 2 ? (m.in_channel(p.slowest_next(), bytes) + combine) / double(s.lanes) : 0;
+  const double drift = bytes > kTurnsAbove && s.lanes > 1 && v.nodes > 1 ? kDrift : 1;
+  const Cost busiest = std::max({link / v.channels * drift, m.exchange_gap_ns(), combine});
+  const Cost each = cycles_meet(cycle, busiest);
+  // The first messages of all channels share a link, and long ones arrive at once; the next link too, where they do not
+  // wait for each other's combining (1.6: by the flow engine, 4 ranks of dgx-h100-superpod-2048, 1 GiB, 16 and 32
+  // channels; 0.8: by the times of cycles_meet()).
+  const double links = bytes <= kTurnsAbove ? 0.8 : combine * v.channels > link ? 1 : std::min(1.6, v.all.size - 2.0);
+  const Cost in_step = double(s.lanes - 1) * busiest + links * (link - link / p.in_step());
+  return (in_step + double(s.shares - s.lanes) * each) / double(std::max<Count>(s.shares, 2) - 1);
 }
 
 }  // namespace

@@ -57,6 +57,7 @@ constexpr Algorithm reduce_rabenseifner = {
     .make = rabenseifner_reduce,
     .scratch = rabenseifner_reduce_scratch,
     .cost = vector_cost<reduce_rabenseifner_over>,
+    .rounds = true,
 };
 
 }  // namespace gccl
