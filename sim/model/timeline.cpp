@@ -4,26 +4,43 @@
 
 namespace gccl::sim {
 
-void Timeline::remember(Booking b, Nanos now) {
-  std::vector<Booking>& all = earlier_;
-  if (all.size() == all.capacity()) {  // only now is it read, which would cost a cache miss every time
-    all.erase(all.begin(), std::ranges::find_if(all, [&](const Booking& e) { return e.end > now; }));
-    if (2 * all.size() > all.capacity()) all.reserve(2 * all.capacity());
+void Timeline::Earlier::make_room() {
+  const std::uint32_t size = end_ - first_;
+  if (2 * size < room_) {
+    std::copy(begin(), end(), all_.get());
+  } else {
+    room_ = std::max(8u, 2 * room_);
+    auto all = std::make_unique_for_overwrite<Booking[]>(room_);
+    std::copy(begin(), end(), all.get());
+    all_ = std::move(all);
   }
-  all.push_back(b);
+  first_ = 0;
+  end_ = size;
+}
+
+void Timeline::Earlier::insert(Booking* before, Booking b) {
+  const std::ptrdiff_t place = before - begin();
+  if (end_ == room_) make_room();
+  std::copy_backward(begin() + place, end(), end() + 1);
+  begin()[place] = b;
+  ++end_;
+}
+
+void Timeline::Earlier::erase(Booking* from, Booking* to) {
+  std::copy(to, end(), from);
+  end_ -= std::uint32_t(to - from);
 }
 
 // The message fills each gap from where it begins to where it ends, so it and what it touches become one stretch.
 Timeline::Passage Timeline::squeeze_in(Nanos head, Nanos length, Nanos now) {
-  remember(last_, now);
-  std::vector<Booking>& all = earlier_;
-  const auto touched = std::ranges::lower_bound(all, head, {}, &Booking::end);
-  auto next = touched;
+  earlier_.push(last_, now);
+  Booking* const touched = std::ranges::lower_bound(earlier_.begin(), earlier_.end(), head, {}, &Booking::end);
+  Booking* next = touched;
   Booking whole{head, head};
   if (next->begin <= head) whole = *next++;  // there is one: head < last_.begin
   const Nanos first = whole.end;
   Nanos left = length;
-  while (next != all.end() && left >= next->begin - whole.end && left > 0) {
+  while (next != earlier_.end() && left >= next->begin - whole.end && left > 0) {
     left -= next->begin - whole.end;
     whole.end = next++->end;
   }
@@ -32,12 +49,11 @@ Timeline::Passage Timeline::squeeze_in(Nanos head, Nanos length, Nanos now) {
   whole.end += left;
   if (length > 0) {
     if (next == touched)
-      all.insert(touched, whole);
+      earlier_.insert(touched, whole);
     else
-      all.erase(touched + 1, next), *touched = whole;
+      earlier_.erase(touched + 1, next), *touched = whole;
   }
-  last_ = all.back();
-  all.pop_back();
+  last_ = earlier_.pop();
   return {first, tail};
 }
 

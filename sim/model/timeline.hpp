@@ -2,7 +2,8 @@
 #pragma once
 
 #include <algorithm>
-#include <vector>
+#include <cstdint>
+#include <memory>
 
 #include "sim/engine/time.hpp"
 
@@ -25,7 +26,7 @@ class Timeline {
     if (head < last_.begin) return squeeze_in(head, length, now);
     const Nanos start = std::max(head, last_.end);
     if (start > last_.end) {  // a gap stays open before it
-      if (last_.end > now) remember(last_, now);
+      if (last_.end > now) earlier_.push(last_, now);
       last_.begin = start;
     }
     last_.end = start + length;
@@ -42,11 +43,33 @@ class Timeline {
   struct Booking {
     Nanos begin = 0, end = 0;
   };
-  void remember(Booking b, Nanos now);
+  // Those before the latest, in order, with gaps between; some may be over. The oldest leave as new ones come: few are
+  // to come at one time, and they stay within a cache line or two.
+  class Earlier {
+   public:
+    bool empty() const { return first_ == end_; }
+    Booking* begin() { return &all_[first_]; }
+    Booking* end() { return &all_[end_]; }
+    const Booking& back() const { return all_[end_ - 1]; }
+    void push(Booking b, Nanos now) {
+      while (first_ < end_ && all_[first_].end <= now) ++first_;
+      if (end_ == room_) make_room();
+      all_[end_++] = b;
+    }
+    Booking pop() { return all_[--end_]; }
+    void insert(Booking* before, Booking b);
+    void erase(Booking* from, Booking* to);
+
+   private:
+    void make_room();
+
+    std::unique_ptr<Booking[]> all_;
+    std::uint32_t first_ = 0, end_ = 0, room_ = 0;
+  };
   Passage squeeze_in(Nanos head, Nanos length, Nanos now);
 
   Booking last_;
-  std::vector<Booking> earlier_;  // those before it, in order, with gaps between; some may be over
+  Earlier earlier_;
 };
 
 }  // namespace gccl::sim
