@@ -1,12 +1,18 @@
 #include "sim/engine/executor.hpp"
 #include "sim/engine/shared_network.hpp"
+#include "sim/engine/unshared.hpp"
 #include "sim/flow/fair_flows.hpp"
+#include "sim/flow/fair_way.hpp"
 
 namespace gccl::sim {
 
 static_assert(Network<SharedNetwork<FairFlows>>);
 
 namespace {
+
+// Without a common clock the times of so many ranks come several times sooner. With one, which fewer can afford, they
+// are SimGrid's to the nanosecond: a flow begins where the last one in its nanosecond has ended, on any links.
+constexpr std::size_t kManyRanks = 256;
 
 // Operations a second after all faults, in parts of those before: by the mean times from one's end to the next one's,
 // since ranks that were held up enter the next one late.
@@ -34,6 +40,8 @@ std::uint64_t trace_of(const Outcome& out) {
 }  // namespace
 
 Outcome run_flow(const Workload& workload) {
+  if (workload.cards.size() >= kManyRanks)
+    if (auto outcome = run_unshared<FairWay>(workload)) return *std::move(outcome);
   if (!workload.faults) {
     SharedNetwork<FairFlows> network(*workload.cluster);
     return Executor<SharedNetwork<FairFlows>>(workload, network).run();

@@ -1,11 +1,12 @@
 #include "sim/engine/executor.hpp"
+#include "sim/engine/unshared.hpp"
+#include "sim/model/booked_way.hpp"
 #include "sim/model/network.hpp"
-#include "sim/model/unshared.hpp"
 
 namespace gccl::sim {
 
 Outcome run_model(const Workload& workload) {
-  if (auto outcome = run_unshared(workload)) return *std::move(outcome);
+  if (auto outcome = run_unshared<BookedWay>(workload)) return *std::move(outcome);
   ModelNetwork network(*workload.cluster);
   return Executor<ModelNetwork>(workload, network).run();
 }

@@ -1,5 +1,5 @@
 // Rings and chains without a common clock, against the executor that has one.
-#include "sim/model/unshared.hpp"
+#include "sim/engine/unshared.hpp"
 
 #include <doctest/doctest.h>
 
@@ -12,6 +12,10 @@
 #include "libgccl/cluster/fabrics/star.hpp"
 #include "libgccl/cluster/read/load.hpp"
 #include "sim/engine/executor.hpp"
+#include "sim/engine/shared_network.hpp"
+#include "sim/flow/fair_flows.hpp"
+#include "sim/flow/fair_way.hpp"
+#include "sim/model/booked_way.hpp"
 #include "sim/model/network.hpp"
 
 namespace unshared_test {
@@ -75,6 +79,7 @@ TEST_CASE("rings and chains take the same times without a common clock as with o
                   {Collective::reduce_scatter, "ring"},
                   {Collective::broadcast, "chain"},
                   {Collective::reduce, "chain"}};
+  int same_fair_times = 0;
   for (unsigned seed = 1; seed <= 400; ++seed) {
     CAPTURE(seed);
     std::mt19937 rng(seed);
@@ -95,7 +100,7 @@ TEST_CASE("rings and chains take the same times without a common clock as with o
                        .channel_GBps = double(up_to(2) * (1 + up_to(60)))};
       w.operations[0].protocol = &play.protocol;
     }
-    const auto alone = run_unshared(w);
+    const auto alone = run_unshared<BookedWay>(w);
     if (!alone) continue;
     ++kind.played;
     const Outcome together = with_a_clock(w);
@@ -105,7 +110,18 @@ TEST_CASE("rings and chains take the same times without a common clock as with o
     CHECK(alone->messages == together.messages);
     CHECK(alone->bytes == together.bytes);
     CHECK(alone->link_bytes == together.link_bytes);
+
+    // With a common clock a flow begins where the last one in its nanosecond has ended, even if that is another rank's.
+    SharedNetwork<FairFlows> shared(cluster);
+    const Outcome fair = Executor<SharedNetwork<FairFlows>>(w, shared).run();
+    const auto fair_alone = run_unshared<FairWay>(w);
+    REQUIRE(fair_alone);
+    same_fair_times += fair_alone->time_ns == fair.time_ns;
+    CHECK(std::abs(fair_alone->time_ns - fair.time_ns) <= 1 + fair.time_ns / 2000);
+    CHECK(fair_alone->messages == fair.messages);
+    CHECK(fair_alone->link_bytes == fair.link_bytes);
   }
+  CHECK(same_fair_times > 350);
   for (const Kind& k : kinds) {
     CAPTURE(std::string(k.name));
     CHECK(k.played > 40);
@@ -115,27 +131,27 @@ TEST_CASE("rings and chains take the same times without a common clock as with o
 TEST_CASE("ranks that share links, and whatever is not a ring or a chain, need a common clock") {
   const auto nodes = parse_cluster(kNodes, "nodes");
   const Algorithm& ring = *find_algorithm(Collective::allreduce, "ring");
-  CHECK(run_unshared(Play(*nodes, ring, first_cards(24), 1 << 20).w));
+  CHECK(run_unshared<BookedWay>(Play(*nodes, ring, first_cards(24), 1 << 20).w));
 
   // Two cards of each node send to two of the other: over NICs of their own, or over one.
   const Algorithm swap{.name = "swap", .kind = Collective::alltoall, .make = swap_halves};
-  CHECK(run_unshared(Play(*nodes, swap, {0, 1, 4, 5}, 1 << 20).w));
+  CHECK(run_unshared<BookedWay>(Play(*nodes, swap, {0, 1, 4, 5}, 1 << 20).w));
   std::string one_nic = kNodes;
   one_nic.replace(one_nic.find("\"nics\": {\"count\": 4"), 19, "\"nics\": {\"count\": 1");
   const auto narrow = parse_cluster(one_nic, "one NIC");
-  CHECK_FALSE(run_unshared(Play(*narrow, swap, {0, 1, 4, 5}, 1 << 20).w));
+  CHECK_FALSE(run_unshared<BookedWay>(Play(*narrow, swap, {0, 1, 4, 5}, 1 << 20).w));
 
   for (const auto& [collective, name] : {std::pair{Collective::allreduce, "recursive_doubling"},
                                          {Collective::gather, "linear"},
                                          {Collective::broadcast, "binomial"}})
-    CHECK_FALSE(run_unshared(Play(*nodes, *find_algorithm(collective, name), first_cards(8), 1 << 10).w));
+    CHECK_FALSE(run_unshared<BookedWay>(Play(*nodes, *find_algorithm(collective, name), first_cards(8), 1 << 10).w));
 
   Play channels(*nodes, ring, first_cards(8), 1 << 20);
   channels.w.operations[0].lanes = channels.w.operations[0].shares = 2;
-  CHECK_FALSE(run_unshared(channels.w));
+  CHECK_FALSE(run_unshared<BookedWay>(channels.w));
   Play traced(*nodes, ring, first_cards(8), 1 << 20);
   traced.w.trace_ranks = 1;
-  CHECK_FALSE(run_unshared(traced.w));
+  CHECK_FALSE(run_unshared<BookedWay>(traced.w));
 }
 
 }  // namespace unshared_test

@@ -1,17 +1,18 @@
-#include "sim/model/unshared.hpp"
+// Rings and chains: ranks whose messages share nothing, without a common clock.
+#pragma once
 
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "libgccl/schedule/lane.hpp"
 #include "sim/engine/card_costs.hpp"
 #include "sim/engine/network.hpp"
-#include "sim/model/long_messages.hpp"
+#include "sim/engine/workload.hpp"
 
 namespace gccl::sim {
-namespace {
 
 // First in, first out, in one array.
 template <class T>
@@ -39,6 +40,19 @@ class Fifo {
   std::unique_ptr<T[]> all_ = std::make_unique_for_overwrite<T[]>(4);
 };
 
+// What an engine gives to the nanosecond, or nothing where the workload is of another kind: one operation of one lane,
+// in which each rank sends to one other and hears from one other, and no link is on two ranks' ways. A message's times
+// follow from its two ranks' alone then, and ranks may be played in any order as long as each takes what happens to it
+// in the order of time: a Kahn process network (Kahn, "The semantics of a simple language for parallel programming",
+// IFIP 1974). So some neighbours are played for some dozens of steps while they are in the cache, rather than thousands
+// of ranks for one.
+//
+// `Way` is what the engine makes of a rank's way to the other:
+// - Way(cluster, route): the route is not empty;
+// - measure(bytes, least_ns): messages have so many bytes on the links from now on, and take at least that long; false
+//   where they cannot follow those before on this way;
+// - pass(at): when the last byte of a message is there that leaves then, no earlier than the ones before.
+template <class Way>
 class UnsharedRun {
  public:
   explicit UnsharedRun(const Workload& w)
@@ -101,6 +115,7 @@ class UnsharedRun {
 
  private:
   static constexpr Rank kNobody = ~Rank(0);
+  enum class Kind : std::uint8_t { any, eager, rendezvous };
   struct Event {
     Nanos at;
     Token token;
@@ -109,11 +124,6 @@ class UnsharedRun {
     Nanos at;
     Count bytes;
     Token token;
-  };
-  struct Link {
-    double ns_per_byte;
-    Nanos latency;
-    Nanos takes = 0, free = 0;  // for a message as long as the last one; when it can pass the next
   };
   // One rank. What happens to it comes in three kinds, each in the order of time; it knows when, or that it has to wait
   // until others have been played further.
@@ -128,19 +138,19 @@ class UnsharedRun {
     Fifo<Event> receiving;  // receives whose messages have not left
     Fifo<Nanos> early;      // messages that have left, and whose receives are not posted: when they arrive
     Rank to = kNobody, from = kNobody;
+    Kind kind = Kind::any;  // of all messages that it sends
     CardState card;
     Place place;
     Nanos received = 0;  // when it is done with the last message
     Nanos worked = -1;   // when it last began to work
     // Its way to `to`.
-    std::vector<Link> links;
+    std::optional<Way> way;
     std::vector<LinkId> route;
     ProtocolCosts::Way protocol;
-    double slowest_ns_per_byte = 0;
-    Nanos latency = 0, channel_free = 0, long_until = 0;
+    Nanos channel_free = 0;
     Count bytes = ~Count(0);  // of the last message
     Count on_links = 0;       // as long as it was there
-    Nanos takes = 0, least = 0;
+    Nanos least = 0;
     std::uint64_t carried = 0;  // bytes on each of its links
   };
 
@@ -148,10 +158,11 @@ class UnsharedRun {
     if (a.to != step.peer && !join(a, step.peer)) return;
     Player& b = *ranks_[a.to];
     const Count bytes = step.from.count * o_.element_bytes;
-    if (kind_ == Kind::any) kind_ = bytes <= eager_bytes_ ? Kind::eager : Kind::rendezvous;
-    if ((bytes <= eager_bytes_) != (kind_ == Kind::eager)) given_up_ = true;
-    if (kind_ == Kind::rendezvous && b.receiving.empty()) return a.sending.push({a.now, bytes, token});
-    const Nanos left = kind_ == Kind::eager ? a.now : std::max(a.now, b.receiving.front().at);
+    const Kind kind = bytes <= eager_bytes_ ? Kind::eager : Kind::rendezvous;
+    if (a.kind == Kind::any) a.kind = kind;
+    if (a.kind != kind) given_up_ = true;
+    if (kind == Kind::rendezvous && b.receiving.empty()) return a.sending.push({a.now, bytes, token});
+    const Nanos left = kind == Kind::eager ? a.now : std::max(a.now, b.receiving.front().at);
     const Nanos arrives = leave(a, b, left, bytes);
     a.sent.push({arrives, token});
     if (b.receiving.empty()) return b.early.push(arrives);
@@ -189,16 +200,14 @@ class UnsharedRun {
     for (const LinkId l : a.route) {
       if (taken_[l]) return given_up_ = true, false;
       taken_[l] = true;
-      const gccl::Link& link = w_.cluster->links()[l];
-      a.links.push_back({1 / link.bandwidth_GBps, link.latency_ns});
-      a.latency += link.latency_ns;
-      a.slowest_ns_per_byte = std::max(a.slowest_ns_per_byte, 1 / link.bandwidth_GBps);
     }
+    if (a.route.empty()) return given_up_ = true, false;
+    a.way.emplace(*w_.cluster, a.route);
     a.protocol = a.place.node == b.place.node ? protocol_.inside : protocol_.network;
     return true;
   }
 
-  // When a message that leaves then is complete at both ends (Executor::leave, ModelNetwork).
+  // When a message that leaves then is complete at both ends (Executor::leave).
   Nanos leave(Player& a, Player& b, Nanos left, Count bytes) {
     ++messages_;
     if (__builtin_add_overflow(bytes_, bytes, &bytes_)) given_up_ = true;
@@ -213,19 +222,7 @@ class UnsharedRun {
       }
       at += a.protocol.latency;
     }
-    Nanos tail = at + a.least;
-    if (long_ == Size::longer) {
-      a.long_until = std::max(at, a.long_until) + a.takes;
-      tail = std::max(tail, a.long_until) + a.latency;
-    } else {
-      Nanos head = at;
-      for (Link& link : a.links) {
-        const Nanos start = std::max(head, link.free);
-        link.free = start + link.takes;
-        head = start + link.latency;
-        tail = std::max(tail, link.free) + link.latency;
-      }
-    }
+    Nanos tail = a.way->pass(at);
     if (b.place.receive_overhead > 0) tail = b.received = std::max(tail, b.received) + b.place.receive_overhead;
     if (tail > kTimeMax) given_up_ = true;
     return tail;
@@ -240,11 +237,7 @@ class UnsharedRun {
       if (protocol_.channel_ns_per_byte > 0) a.least = duration(double(bytes) * protocol_.channel_ns_per_byte);
       a.on_links = Count(double(bytes) * a.protocol.bytes_on_links + 0.5);
     }
-    const Size size = a.on_links > LongMessages::kAbove && !a.links.empty() ? Size::longer : Size::shorter;
-    if (long_ == Size::any) long_ = size;
-    if (long_ != size) given_up_ = true;
-    for (Link& link : a.links) link.takes = duration(double(a.on_links) * link.ns_per_byte);
-    a.takes = duration(double(a.on_links) * a.slowest_ns_per_byte);
+    if (!a.way->measure(a.on_links, a.least)) given_up_ = true;
   }
 
   // What starts at one instant may start in either order, and would end in it: then another engine has to say which.
@@ -295,15 +288,11 @@ class UnsharedRun {
 
   static constexpr std::size_t kTogether = 32;  // ranks
   static constexpr int kAtOnce = 32;            // what happens to one of them, in a turn
-  enum class Kind : std::uint8_t { any, eager, rendezvous };
-  enum class Size : std::uint8_t { any, shorter, longer };
 
   const Workload& w_;
   const SimulatedOperation& o_;
   ProtocolCosts protocol_;
   Count eager_bytes_ = 0;
-  Kind kind_ = Kind::any;  // of all messages, as is
-  Size long_ = Size::any;
   bool given_up_ = false;
   std::vector<std::unique_ptr<Player>> ranks_;
   Nanos begin_ = kTimeMax;
@@ -313,7 +302,7 @@ class UnsharedRun {
 };
 
 // To whom the first rank sends, and from whom it receives, tells rings and chains from nearly all other algorithms.
-bool one_peer_each_way(const SimulatedOperation& o) {
+inline bool one_peer_each_way(const SimulatedOperation& o) {
   constexpr Rank kNobody = ~Rank(0);
   Rank to = kNobody, from = kNobody;
   Schedule s = sliced(o.algorithm, o.call, o.layout->view(0), o.shares, 0, 1);
@@ -327,13 +316,12 @@ bool one_peer_each_way(const SimulatedOperation& o) {
   return true;
 }
 
-}  // namespace
-
+template <class Way>
 std::optional<Outcome> run_unshared(const Workload& w) {
   if (w.payload || w.trace_ranks > 0 || w.faults || w.operations.size() != 1) return std::nullopt;
   const SimulatedOperation& o = w.operations[0];
   if (o.lanes != 1 || o.ranks() < 2 || o.algorithm->in_switch || !one_peer_each_way(o)) return std::nullopt;
-  return UnsharedRun(w).run();
+  return UnsharedRun<Way>(w).run();
 }
 
 }  // namespace gccl::sim
