@@ -23,6 +23,7 @@ struct FitArguments {
   MeasuredArguments measured;
   std::string output, name, hold_out = "scales";
   std::vector<std::string> keep;
+  bool no_corrections = false;
   int evaluations = 1000;
   unsigned jobs = std::max(1u, std::thread::hardware_concurrency());
 };
@@ -74,7 +75,8 @@ int fit_parameters(const FitArguments& a) {
                                                                     : sim::HoldOut::none,
                                 .jobs = a.jobs,
                                 .evaluations_max = a.evaluations,
-                                .keep = a.keep};
+                                .keep = a.keep,
+                                .corrections = !a.no_corrections};
   const sim::FitReport report = sim::fit(problem, minimise, options, measured.skipped);
   const fs::path base = base_file(a, cluster);
   const std::string name = !a.name.empty() ? a.name : (base.empty() ? file.stem() : base.stem()).string() + "-fitted";
@@ -114,6 +116,8 @@ void add_fit(Command& app, int& exit_code) {
                    "Parameters with this in their names (links/nvlink/bandwidth_GBps, card, network) stay as they are; "
                    "may be given several times")
       ->value("TEXT");
+  command->add_flag("--no-corrections", a->no_corrections,
+                    "Write no corrections by size of what the parameters leave of the fitted curves");
   command->add_option("--evaluations", a->evaluations, "How often one fit looks at all of its points, at most")
       ->check(Range{10, 1000000})
       ->capture_default_str();

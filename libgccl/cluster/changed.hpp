@@ -24,6 +24,7 @@ class ChangedCluster : public Cluster {
   std::string_view backends() const override { return whole_.backends(); }
   const TransportModels& transports() const override { return whole_.transports(); }
   const Protocols& protocols() const override { return whole_.protocols(); }
+  const Corrections& corrections() const override { return whole_.corrections(); }
   View::Wiring wiring() const override { return whole_.wiring(); }
   double in_switch(std::span<const Card> cards) const override { return whole_.in_switch(cards); }
   Rank grid_columns() const override { return whole_.grid_columns(); }

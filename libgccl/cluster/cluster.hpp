@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "libgccl/cost/correction.hpp"
 #include "libgccl/cost/cost_model.hpp"
 #include "libgccl/schedule/layout.hpp"
 
@@ -60,6 +61,8 @@ class Cluster {
   virtual const TransportModels& transports() const;
   // What a call can be carried out by; the planner chooses. One that adds nothing where the description names none.
   virtual const Protocols& protocols() const;
+  // What simulated operations take beyond that.
+  virtual const Corrections& corrections() const;
   // How the cards of a node are joined, for the orders of channels.
   virtual View::Wiring wiring() const { return View::Wiring::crossbar; }
   // What multicasts and reductions of a switch that joins all of these cards reach of the links' bandwidths; 0 where no

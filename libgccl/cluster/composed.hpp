@@ -26,6 +26,7 @@ struct Composition {
   std::shared_ptr<const TransportModels> transports;  // null: those that are compiled in
   NcclSettings nccl;
   Protocols protocols;
+  Corrections corrections;
   std::vector<NodeType> types;
   std::vector<std::uint32_t> type_of_node;
   std::unique_ptr<Fabric> fabric;       // null: one node
@@ -59,6 +60,7 @@ class ComposedCluster final : public Cluster {
   const TransportModels& transports() const override { return c_.transports ? *c_.transports : Cluster::transports(); }
   double in_switch(std::span<const Card> cards) const override;
   const Protocols& protocols() const override { return c_.protocols; }
+  const Corrections& corrections() const override { return c_.corrections; }
   View::Wiring wiring() const override { return wiring_; }
   Rank grid_columns() const override { return c_.grid_columns; }
 

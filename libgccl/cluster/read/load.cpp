@@ -47,6 +47,7 @@ std::shared_ptr<const Cluster> compose(const Node& v, const Parameters* instead)
   if (!parameters.transports.empty()) parts.transports = std::make_shared<const TransportModels>(parameters.transports);
   parts.nccl = parameters.nccl;
   parts.protocols = parameters.protocols;
+  parts.corrections = parameters.corrections;
 
   const auto fabric = v.find("fabric");
   const Node nodes = v.at("nodes");

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "libgccl/cluster/read/read_corrections.hpp"
 #include "libgccl/cluster/shipped.hpp"
 #include "libgccl/json/nearest.hpp"
 
@@ -28,6 +29,7 @@ struct Draft {
   NcclSettings nccl;
   std::map<std::string, LinkKind, std::less<>> links;
   std::map<std::string, Protocol, std::less<>> protocols;
+  Corrections corrections;
 };
 
 Nanos read_nanos(const Node& v) {
@@ -95,7 +97,7 @@ void read_file(const Node& reference, Draft& draft, std::vector<std::filesystem:
 
 void read_set(const Node& v, Draft& draft, std::vector<std::filesystem::path>& open) {
   v.allow({"$schema", "schema", "name", "description", "sources", "base", "card", "eager_bytes", "backends",
-           "transports", "in_switch_efficiency", "nccl", "links", "protocols"});
+           "transports", "in_switch_efficiency", "nccl", "links", "protocols", "corrections"});
   for (const std::string_view text : {"$schema", "schema", "name", "description"})
     if (const auto found = v.find(text)) found->string();
   if (const auto base = v.find("base")) read_file(*base, draft, open);
@@ -119,6 +121,7 @@ void read_set(const Node& v, Draft& draft, std::vector<std::filesystem::path>& o
     for (const auto& [name, link] : links->members()) draft.links[name] = read_link_object(link);
   if (const auto protocols = v.find("protocols"))
     for (const auto& [name, protocol] : protocols->members()) draft.protocols[name] = read_protocol(name, protocol);
+  if (const auto corrections = v.find("corrections")) draft.corrections = read_corrections(*corrections);
 }
 
 Parameters complete(const Node& v, Draft draft) {
@@ -137,6 +140,7 @@ Parameters complete(const Node& v, Draft draft) {
   p.in_switch_efficiency = draft.in_switch_efficiency.value_or(1);
   p.nccl = draft.nccl;
   p.links = std::move(draft.links);
+  p.corrections = std::move(draft.corrections);
   for (auto& [name, protocol] : draft.protocols) p.protocols.push_back(std::move(protocol));
   if (p.protocols.empty()) p.protocols.emplace_back();
   if (std::none_of(p.protocols.begin(), p.protocols.end(),

@@ -31,6 +31,7 @@ struct Parameters {
   double in_switch_efficiency = 1;  // of a node's switch that multicasts and reduces
   NcclSettings nccl;
   Protocols protocols;  // by name; one that adds nothing where no set gives any
+  Corrections corrections;
   std::map<std::string, LinkKind, std::less<>> links;
 };
 

@@ -22,6 +22,8 @@ constexpr double kHuber = 0.2;
 constexpr double kPrior = 1e-4;
 // A parameter that changes no prediction by so much when it is doubled is not determined.
 constexpr double kSensitive = 2e-3;
+// Far beyond the loss of any prediction worth looking at, and not so far that a model of the loss has nothing else.
+constexpr double kImpossible = 10;
 constexpr double kAtLimit = 1e-3;
 constexpr double kLeastUs = 1e-6;  // of a prediction, as its logarithm is looked at
 
@@ -39,6 +41,21 @@ class Evaluated {
   }
   Evaluated(const Evaluated&) = delete;
 
+  // What corrections are made from. Measured nodes that share one of the cluster's are none of its own.
+  std::vector<CorrectedPoint> corrected_points(const Parameters& p) const {
+    std::vector<CorrectedPoint> all;
+    for (const Predicted& at : predict(p)) {
+      const Measurement& m = rows_[at.row];
+      if (points_->packed(at.row)) continue;
+      const bool stated = !at.protocol.empty() && lower_case(m.protocol) == lower_case(at.protocol);
+      all.push_back({{m.kind, m.nodes, m.cards, at.planner.empty() ? at.algorithm : std::string(),
+                      stated ? at.protocol : std::string()},
+                     m.bytes,
+                     m.time_us,
+                     at.us});
+    }
+    return all;
+  }
   std::vector<Predicted> predict(const Parameters& p) const {
     return points_->closed(read_cluster(problem_.cluster, p));
   }
@@ -76,6 +93,16 @@ void check_keep(const std::vector<std::string>& keep, const Parameters& start) {
     throw json::InputError(fmt::format("--keep: nothing is left to fit of {}", fmt::join(names, ", ")));
 }
 
+// Nothing where the cluster's description cannot have such parameters: a box's links across must be narrower than those
+// of its switches.
+std::optional<std::vector<double>> residuals_or_none(const Evaluated& points, const Parameters& p) {
+  try {
+    return points.residuals(p);
+  } catch (const json::InputError&) {
+    return std::nullopt;
+  }
+}
+
 // Those of the adjustables that some prediction depends on; the others' names go to `undetermined`.
 std::vector<Adjustable> sensitive(const Evaluated& points, const Parameters& start,
                                   const std::vector<std::string>& keep, std::vector<std::string>& undetermined) {
@@ -89,7 +116,9 @@ std::vector<Adjustable> sensitive(const Evaluated& points, const Parameters& sta
       // A time of 0 becomes a microsecond.
       const double now = a.value(start), changed = now > 0 ? now * factor : 1000 * (factor - 1);
       a.set(p, std::clamp(changed, a.least, a.most));
-      const std::vector<double> after = points.residuals(p);
+      const std::optional<std::vector<double>> tried = residuals_or_none(points, p);
+      if (!tried) continue;
+      const std::vector<double>& after = *tried;
       for (std::size_t i = 0; i < std::min(before.size(), after.size()); ++i)
         most = std::max(most, std::abs(after[i] - before[i]));
     }
@@ -122,10 +151,11 @@ struct Search {
     auto& s = *static_cast<Search*>(self);
     if (s.error) return 1e300;
     try {
-      const std::vector<double> residuals = s.points.residuals(s.at(x));
+      const std::optional<std::vector<double>> residuals = residuals_or_none(s.points, s.at(x));
+      if (!residuals) return kImpossible;
       double sum = 0;
-      for (const double r : residuals) sum += huber(r);
-      sum /= double(std::max<std::size_t>(1, residuals.size()));
+      for (const double r : *residuals) sum += huber(r);
+      sum /= double(std::max<std::size_t>(1, residuals->size()));
       for (std::size_t i = 0; i < s.adjustables.size(); ++i) sum += kPrior * std::pow(x[i] - s.origin(i), 2);
       return sum;
     } catch (...) {  // must not pass through a C library
@@ -265,11 +295,13 @@ FitReport fit(FitProblem& problem, Minimise minimise, const FitOptions& options,
   for (const std::size_t i : usable)
     if (!used.count(i)) held_out.push_back(i);
 
-  report.left_out = leave_one_out(problem, usable, minimise, options);
   const Parameters before = problem.parameters;
+  problem.parameters.corrections.clear();
+  report.left_out = leave_one_out(problem, usable, minimise, options);
   const Evaluated evaluated(problem, fit_rows);
-  const std::vector<Adjustable> adjustables = sensitive(evaluated, before, options.keep, report.undetermined);
-  const Parameters after = fitted(evaluated, before, adjustables, minimise, options.evaluations_max);
+  const std::vector<Adjustable> adjustables =
+      sensitive(evaluated, problem.parameters, options.keep, report.undetermined);
+  Parameters after = fitted(evaluated, problem.parameters, adjustables, minimise, options.evaluations_max);
   for (const Adjustable& a : adjustables) {
     const double value = a.value(after);
     report.fitted.push_back({a.name(), a.value(before), value,
@@ -277,6 +309,7 @@ FitReport fit(FitProblem& problem, Minimise minimise, const FitOptions& options,
   }
   report.used = compared_by_scale(problem, fit_rows, before, after);
   report.all_used = compared(problem, "fitted", fit_rows, before, after);
+  if (options.corrections) after.corrections = corrections_of(evaluated.corrected_points(after), report.corrections);
   report.held_out = compared_by_scale(problem, held_out, before, after);
   if (!held_out.empty()) report.all_held_out = compared(problem, "held out", held_out, before, after);
   problem.parameters = after;

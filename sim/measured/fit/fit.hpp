@@ -4,6 +4,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
+#include "sim/measured/fit/corrections.hpp"
 #include "sim/measured/fit/parameters.hpp"
 #include "sim/measured/predict/predict.hpp"
 #include "sim/measured/validation/statistics.hpp"
@@ -26,6 +27,7 @@ struct FitOptions {
   unsigned jobs = 1;  // fits at once, for leave-one-scale-out
   int evaluations_max = 1000;
   std::vector<std::string> keep{};  // parts of names of parameters that stay as they are
+  bool corrections = true;          // by size, of what the parameters leave
 };
 
 struct FitReport {
@@ -40,8 +42,9 @@ struct FitReport {
   };
   std::vector<Value> fitted;
   std::vector<std::string> undetermined;  // no point's prediction depends on them
-  std::vector<Errors> used, held_out;     // by scale
+  std::vector<Errors> used, held_out;     // by scale; those that are fitted without corrections, which would leave none
   Errors all_used, all_held_out;
+  CorrectionReport corrections;
   // Each scale as parameters predict it that were fitted to all others; empty where there is only one.
   std::vector<Errors> left_out;
   std::size_t outliers = 0;  // rows that were not looked at
@@ -58,8 +61,8 @@ struct FitProblem {
 // Changes problem.parameters. A set without protocols gets one, "default", whose fixed cost of a call is fitted too,
 // unless its ranks are connected by GCCL's own transports. The sum of Huber's loss of log(predicted / measured) over
 // the rows that are no outliers, and a little for each parameter's distance from where it was, so that those which
-// points do not separate stay near. Throws json::InputError where no row can be compared, and where one of `keep` is
-// in no parameter's name.
+// points do not separate stay near. Corrections are made anew. Throws json::InputError where no row can be compared,
+// and where one of `keep` is in no parameter's name.
 FitReport fit(FitProblem& problem, Minimise minimise, const FitOptions& options, std::vector<SkippedRow>& skipped);
 
 // "gccl/parameters/1": `base` with what differs from `before`; {"base": NAME}, or the parameters that a cluster has in

@@ -29,6 +29,8 @@ Nanos nanos(double value) { return std::llround(value); }
 
 }  // namespace
 
+double rounded(double v) { return std::stod(fmt::format("{:.5g}", v)); }
+
 std::string Adjustable::name() const {
   static constexpr std::string_view kNames[] = {
       "card/overhead_ns",   "card/receive_overhead_ns", "card/combine_GBps",  "card/copy_GBps",
@@ -57,7 +59,8 @@ double Adjustable::value(const Parameters& p) const {
   return 0;
 }
 
-void Adjustable::set(Parameters& p, double value) const {
+void Adjustable::set(Parameters& p, double exact) const {
+  const double value = rounded(exact);
   switch (what) {
     case What::overhead: p.card.overhead_ns = nanos(value); return;
     case What::receive_overhead: p.card.receive_overhead_ns = nanos(value); return;
@@ -73,8 +76,8 @@ void Adjustable::set(Parameters& p, double value) const {
     }
     case What::bandwidth: {
       LinkKind& kind = p.links.find(of)->second;
-      kind.reverse.bandwidth_GBps =
-          std::clamp(kind.reverse.bandwidth_GBps * value / kind.forward.bandwidth_GBps, kLinkGBpsMin, kLinkGBpsMax);
+      kind.reverse.bandwidth_GBps = rounded(
+          std::clamp(kind.reverse.bandwidth_GBps * value / kind.forward.bandwidth_GBps, kLinkGBpsMin, kLinkGBpsMax));
       kind.forward.bandwidth_GBps = value;
       return;
     }

@@ -8,6 +8,9 @@
 
 namespace gccl::sim {
 
+// As few digits as read back to less than a part in 10,000: how values are written.
+double rounded(double v);
+
 // One value and the bounds within which it may be fitted. The way back of a link keeps its ratio to the way forward.
 struct Adjustable {
   enum class What : std::uint8_t {
@@ -31,7 +34,7 @@ struct Adjustable {
 
   std::string name() const;  // "card/overhead_ns", "links/nic/latency_ns", "protocols/LL/operation_ns"
   double value(const Parameters& p) const;
-  void set(Parameters& p, double value) const;
+  void set(Parameters& p, double exact) const;  // as it will be written, so that a fit looks at no other set
 };
 
 // The parameters of a set that cost something (a rate of 0 is free, and stays so). Where it names protocols, their

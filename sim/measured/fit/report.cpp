@@ -12,9 +12,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-// As few digits as read back to less than a part in 10,000.
-double rounded(double v) { return std::stod(fmt::format("{:.5g}", v)); }
-
 Json link_json(const LinkKind& kind) {
   Json link = {{"bandwidth_GBps", rounded(kind.forward.bandwidth_GBps)}, {"latency_ns", kind.forward.latency_ns}};
   if (kind.reverse.bandwidth_GBps != kind.forward.bandwidth_GBps)
@@ -33,6 +30,18 @@ Json protocol_json(const Protocol& p) {
   if (p.bytes_max != Protocol{}.bytes_max) protocol["bytes_max"] = p.bytes_max;
   if (!p.in_switch) protocol["in_switch"] = false;
   return protocol;
+}
+
+Json correction_json(const Correction& c, const std::string& source) {
+  Json correction = {{"collective", name(c.of.kind)},
+                     {"nodes", c.of.nodes},
+                     {"cards_per_node", c.of.cards_per_node},
+                     {"bytes", c.bytes},
+                     {"source", source}};
+  if (!c.of.algorithm.empty()) correction["algorithm"] = c.of.algorithm;
+  if (!c.of.protocol.empty()) correction["protocol"] = c.of.protocol;
+  for (const double ns : c.extra_ns) correction["extra_us"].push_back(rounded(ns / 1e3));
+  return correction;
 }
 
 bool same(const LinkKind& a, const LinkKind& b) { return link_json(a) == link_json(b); }
@@ -88,6 +97,10 @@ Json parameter_set(const std::string& name, const std::string& description, cons
     protocols[p.name]["source"] = source;
   }
   if (!protocols.empty()) set["protocols"] = std::move(protocols);
+  if (!after.corrections.empty() || !before.corrections.empty()) {
+    set["corrections"] = Json::array();
+    for (const Correction& c : after.corrections) set["corrections"].push_back(correction_json(c, source));
+  }
   return set;
 }
 
@@ -114,6 +127,13 @@ std::string fit_text(const FitReport& r, std::size_t columns) {
   } else {
     text += "All points are of one scale: nothing says how far these parameters hold on others.\n";
   }
+  if (const CorrectionReport& c = r.corrections; c.curves > 0)
+    text += c.corrected == 0
+                ? "No corrections by size: with them no curve's sizes are predicted better by the others.\n"
+                : fmt::format(
+                      "{} of {} curve{} corrected by size: each size by the others' corrections errs by "
+                      "{:.1f} % in the mean, without them by {:.1f} %.\n",
+                      c.corrected, c.curves, c.curves == 1 ? "" : "s", c.with_percent, c.without_percent);
   if (!r.undetermined.empty())
     text += fmt::format("No point depends on {}: left as they were.\n", fmt::join(r.undetermined, ", "));
   if (r.outliers)

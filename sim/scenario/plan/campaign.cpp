@@ -329,9 +329,11 @@ class Planner {
       const Basis& basis = basis_of(part, *c, w);
       const CostModel& costs = basis.models[plan.protocol];
       const bool empty = asked.call.count == 0 && asked.call.kind != Collective::barrier;
+      const double extra = operation_ns(*world(w).cluster, part, *c) - costs.protocol.operation_ns;
       const double us =
-          (empty ? costs.protocol.operation_ns
-                 : predicted(*plan.algorithm, asked.call, asked.view, costs, plan.slicing, basis.tuning)) /
+          ((empty ? costs.protocol.operation_ns
+                  : predicted(*plan.algorithm, asked.call, asked.view, costs, plan.slicing, basis.tuning)) +
+           extra) /
           1e3;
       if (us > longest || std::isnan(us)) longest = us;
     }

@@ -105,6 +105,10 @@ Campaign make_campaign(Scenario scenario, const CampaignOptions& options);
 Plan replanned(const Campaign& campaign, const Point& point, const Part& part, const std::vector<Card>& cards,
                Rank root);
 
+// What an operation of the part takes before its first message: what its protocol does, and what the cluster's
+// corrections add.
+double operation_ns(const Cluster& cluster, const Part& part, const SimulatedCommunicator& communicator);
+
 // The call of one task on a communicator of `ranks` ranks; `table` is for calls with counts and must outlive the call.
 Call call_of(const Task& task, Count bytes, Rank ranks, const CountTable* table);
 CountTable count_table(const Task& task, Count bytes, Rank ranks, std::uint64_t seed);

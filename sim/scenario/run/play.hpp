@@ -1,6 +1,8 @@
 // Plays one point of a campaign on an engine.
 #pragma once
 
+#include <deque>
+
 #include "sim/scenario/plan/campaign.hpp"
 
 namespace gccl::sim {
@@ -19,6 +21,7 @@ struct PreparedWorkload {
   Workload workload;
   std::vector<std::unique_ptr<CountTable>> tables;
   std::unique_ptr<FaultPlan> faults;
+  std::deque<Protocol> protocols;  // of operations with corrections
 };
 
 // Refers to both as long as it lives. Operations are numbered stream by stream, repetition by repetition, part by part,

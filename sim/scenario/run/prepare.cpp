@@ -53,6 +53,12 @@ PreparedWorkload prepare(const Campaign& campaign, const Point& point) {
         }
         stage.push_back(std::uint32_t(w.operations.size()));
         const Plan& planned = part.plan(c);
+        const Protocol* protocol = &world.cluster->protocols()[planned.protocol];
+        if (const double ns = operation_ns(*world.cluster, part, c); ns != protocol->operation_ns) {
+          p.protocols.push_back(*protocol);
+          p.protocols.back().operation_ns = ns;
+          protocol = &p.protocols.back();
+        }
         w.operations.push_back({.algorithm = planned.algorithm,
                                 .call = call_of(task, part.bytes, c.ranks(), table),
                                 .layout = c.layout,
@@ -63,7 +69,7 @@ PreparedWorkload prepare(const Campaign& campaign, const Point& point) {
                                 .element_bytes = size_of(task.dtype),
                                 .dtype = task.dtype,
                                 .reduction = task.op,
-                                .protocol = &world.cluster->protocols()[planned.protocol]});
+                                .protocol = protocol});
       }
       stream.push_back(std::move(stage));
     }

@@ -1,0 +1,33 @@
+// What a set's parameters leave of measured times, as corrections by size.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "libgccl/cost/correction.hpp"
+#include "sim/measured/measurement.hpp"
+
+namespace gccl::sim {
+
+// One measured point and its prediction without corrections.
+struct CorrectedPoint {
+  Corrected of;  // algorithm and protocol where the measurement states them
+  Count bytes = 0;
+  double measured_us = 0, predicted_us = 0;
+};
+
+struct CorrectionReport {
+  std::size_t curves = 0, corrected = 0;         // operations of one kind, by size; and those that got a correction
+  double without_percent = 0, with_percent = 0;  // mean errors of these, each size by a correction from the others
+};
+
+// A correction for each curve of at least kCorrectedSizes sizes that is predicted better by it: leaving each size out
+// in turn, what lies between its neighbours' corrections comes nearer to it than no correction does. Such gaps are
+// twice as wide as those that the correction leaves, so it may err there by kCorrectedMargin times as much: noise alone
+// would do so by sqrt(3/2), about 1.22.
+constexpr std::size_t kCorrectedSizes = 4;
+constexpr double kCorrectedMargin = 1.2;
+Corrections corrections_of(const std::vector<CorrectedPoint>& points, CorrectionReport& report);
+
+}  // namespace gccl::sim
