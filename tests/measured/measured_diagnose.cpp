@@ -37,8 +37,20 @@ Json healthy_cluster() {
     "fabric":{"kind":"switch"}})");
 }
 
+// Eight cards below PCIe switches, two to a switch.
+Json healthy_box() {
+  return Json::parse(R"({"schema":"gccl/cluster/1","name":"box","parameters":{
+    "card":{"overhead_ns":200,"receive_overhead_ns":200,"combine_GBps":300,"copy_GBps":500},"eager_bytes":"4MiB",
+    "links":{"card":{"bandwidth_GBps":25,"latency_ns":100},"up":{"bandwidth_GBps":24,"latency_ns":100},
+             "root":{"bandwidth_GBps":22,"latency_ns":200}},
+    "protocols":{"LL":{"operation_ns":6600,"inside":{"efficiency":0.5}},
+                 "Simple":{"operation_ns":8400,"inside":{"latency_ns":4700}}}},
+    "nodes":[{"count":1,"cards":8,"inside":{"kind":"pcie_tree","cards_per_switch":2,"switches_per_root":2,
+              "card_link":"card","switch_link":"up","root_link":"root"}}]})");
+}
+
 struct Planted {
-  Json cluster = healthy_cluster();
+  Json cluster = healthy_cluster(), healthy = healthy_cluster();
   int nodes = 4;
   std::vector<std::string> collectives = {"all_reduce"};
   std::string algorithm = "auto", protocol = "auto";
@@ -65,7 +77,7 @@ struct Found {
 
 Found diagnosed(const Planted& p, std::uint64_t seed) {
   const Folder folder;
-  folder.write("healthy.json", healthy_cluster().dump());
+  folder.write("healthy.json", p.healthy.dump());
   folder.write("planted.json", p.cluster.dump());
   folder.write("asked.csv", table(
                                 p, [](std::size_t) { return 1; }, true));
@@ -134,6 +146,32 @@ TEST_CASE("PCIe instead of NVLink is named on one node and on several") {
     p.nodes = nodes;
     check_named(p, "pcie");
   }
+}
+
+TEST_CASE("cards behind PCIe switches without peer-to-peer are named, healthy ones are not") {
+  for (const double GBps : {10.0, 4.0, 1.8}) {
+    CAPTURE(GBps);
+    Planted p{.cluster = healthy_box(), .healthy = healthy_box(), .nodes = 1};
+    CHECK(diagnosed(p, 1).diagnosis["verdict"] == "healthy");
+    p.cluster["parameters"]["links"]["card"] = {{"bandwidth_GBps", GBps}, {"latency_ns", 900}};
+    check_named(p, "host_memory");
+  }
+}
+
+TEST_CASE("four RTX 4090, which have no peer-to-peer, are diagnosed so") {
+  // github:kalavai-net/kalavai-client scripts/README.md: nccl-tests' all_reduce_perf in a container.
+  const Folder folder;
+  std::string text = kStatedColumns;
+  const std::pair<Count, double> found[] = {{256, 20.79},      {2048, 20.43},      {16384, 31.99},
+                                            {131072, 125.5},   {1048576, 642.4},   {8388608, 4883.4},
+                                            {67108864, 39174}, {536870912, 312692}};
+  for (const auto& [bytes, us] : found) text += fmt::format("4090,1,4,all_reduce,,,{},{}\n", bytes, us);
+  folder.write("m.csv", text);
+  const Ended d = run_gccl({"diagnose", "m.csv", "--cluster", "pcie-box", "--json", "-"}, folder.path);
+  CHECK(d.code == 1);
+  const Json document = Json::parse(d.out);
+  CHECK(document["diagnoses"][0]["cause"] == "host_memory");
+  CHECK(document["diagnoses"][0]["hypotheses"][0]["error_percent"].get<double>() < 15);
 }
 
 TEST_CASE("calls in a single channel are named") {

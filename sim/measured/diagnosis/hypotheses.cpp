@@ -22,6 +22,11 @@ constexpr double kSocketGBps[] = {1, 2, 3}, kEthernetGBps[] = {1.2, 2.9}, kSocke
 // What a card gets of PCIe: 5.0 and 4.0 x16 (cost-models/nvidia-h100.json, nvidia-a100.json), and less than half of
 // the latter where cards cannot reach each other and go through host memory (cost-models/pcie-gpu.json).
 constexpr double kPcieGBps[] = {51.2, 25.6, 12};
+// What a card gets through host memory, where the way over PCIe is of this or that width and the processor copies or
+// not; and how much longer a hop takes: RTX 4090 without peer-to-peer 2.5 us, L40S with it 1.4 to 1.6, NCCL's own
+// constant for PCI 1.0 (docs/accuracy.md).
+constexpr double kHostMemoryGBps[] = {12, 8, 5, 3, 2};
+constexpr Nanos kHostMemoryNanos = 1500;
 constexpr Nanos kPcieNanos = 300;  // with both overheads NCCL's 1.0 us (NVIDIA/nccl src/graph/tuning.cc)
 constexpr double kSlowFactors[] = {1.5, 2, 3, 4, 6, 8};
 // A channel's bandwidth where the set has none: the most that NCCL's model lets one carry (LL128 on Hopper, tuning.cc).
@@ -135,8 +140,43 @@ class Changes {
     }
     return changed ? read(d) : nullptr;
   }
+  // Cards behind PCIe switches that reach each other through host memory alone; null where they do not stand behind
+  // such, or would not be slower.
+  std::shared_ptr<const Cluster> host_memory(double GBps) const {
+    Json d = copy();
+    bool changed = false;
+    for (std::size_t k = 0; k < d["nodes"].size(); ++k) {
+      Json& kind = d["nodes"][k];
+      if (!kind.contains("inside")) continue;
+      const auto own = description_.at("nodes").items()[k].find("parameters");
+      for (Json* tree : trees_of(kind["inside"])) {
+        LinkKind link = read_link(json::Node::parse((*tree)["card_link"].dump(), description_.file()),
+                                  own ? read_parameters(*own) : parameters_);
+        if (link.forward.bandwidth_GBps <= GBps) return nullptr;
+        link = scaled(link, GBps / link.forward.bandwidth_GBps);
+        link.forward.latency_ns += kHostMemoryNanos / 2;  // a message passes two of them
+        link.reverse.latency_ns += kHostMemoryNanos / 2;
+        (*tree)["card_link"] = json_of(link);
+        changed = true;
+      }
+    }
+    return changed ? read(d) : nullptr;
+  }
 
  private:
+  // Empty where anything else joins cards, too.
+  static std::vector<Json*> trees_of(Json& inside) {
+    std::vector<Json*> trees;
+    const auto add = [&](Json& one) {
+      const bool tree = one["kind"] == "pcie_tree";
+      if (tree) trees.push_back(&one);
+      return tree || one["kind"] == "none";
+    };
+    if (!inside.is_array()) return add(inside) ? trees : std::vector<Json*>{};
+    for (Json& one : inside)
+      if (!add(one)) return {};
+    return trees;
+  }
   Json copy() const {
     Json d = description_.raw();
     d.erase("sources");  // they may point to what is not there any more
@@ -214,6 +254,17 @@ void add_pcie(const Changes& changes, std::vector<Hypothesis>& to) {
   if (!h.variants.empty()) to.push_back(std::move(h));
 }
 
+void add_host_memory(const Changes& changes, std::vector<Hypothesis>& to) {
+  Hypothesis h{"host_memory",
+               "no peer-to-peer between cards",
+               "NCCL_DEBUG=INFO: \"via SHM\" where \"via P2P\" should stand; nvidia-smi topo -p2p r, NCCL_P2P_DISABLE, "
+               "NCCL_P2P_LEVEL, access control (ACS), IOMMU; consumer cards have none",
+               {}};
+  for (const double GBps : kHostMemoryGBps)
+    if (auto cluster = changes.host_memory(GBps)) h.variants.push_back({fmt::format("{} GB/s a card", GBps), cluster});
+  if (!h.variants.empty()) to.push_back(std::move(h));
+}
+
 void add_one_channel(const Changes& changes, Parameters parameters, std::vector<Hypothesis>& to) {
   for (Protocol& p : parameters.protocols) {
     p.channels_max = 1;
@@ -267,6 +318,7 @@ std::vector<Hypothesis> hypotheses_with(const json::Node& description, const Par
   std::vector<Hypothesis> all{{"healthy", "healthy", "", {{"", changes.same(parameters)}}}};
   if (changes.joined_by_nics()) add_network_causes(changes, all);
   add_pcie(changes, all);
+  add_host_memory(changes, all);
   add_one_channel(changes, parameters, all);
   add_choices(changes, parameters, rows, all);
   return all;
