@@ -25,6 +25,7 @@ struct Correction {
   std::vector<Count> bytes;      // ascending, at least one
   std::vector<double> extra_ns;  // of each; straight lines between them, constant before the first and after the last
   std::string source;
+  bool more_nodes = false;  // also for operations on more nodes, where no correction is for so many
 
   double at(Count size) const {
     std::size_t next = 0;
@@ -37,18 +38,19 @@ struct Correction {
 };
 using Corrections = std::vector<Correction>;
 
-// The correction that is for an operation; of several the one that says most of it, the algorithm before the protocol.
-// Null where there is none.
+// The correction that is for an operation; of several the one for the most nodes, then the one that says most of it,
+// the algorithm before the protocol. Null where there is none.
 inline const Correction* correction_of(const Corrections& all, const Corrected& operation) {
   const Correction* best = nullptr;
-  int most = -1;
+  const auto says = [](const Correction& c) { return 2 * !c.of.algorithm.empty() + !c.of.protocol.empty(); };
   for (const Correction& c : all) {
     const Corrected& of = c.of;
-    if (of.kind != operation.kind || of.nodes != operation.nodes || of.cards_per_node != operation.cards_per_node ||
+    const bool nodes = of.nodes == operation.nodes || (c.more_nodes && of.nodes < operation.nodes);
+    if (!nodes || of.kind != operation.kind || of.cards_per_node != operation.cards_per_node ||
         (!of.algorithm.empty() && of.algorithm != operation.algorithm) ||
         (!of.protocol.empty() && of.protocol != operation.protocol))
       continue;
-    if (const int says = 2 * !of.algorithm.empty() + !of.protocol.empty(); says > most) best = &c, most = says;
+    if (!best || of.nodes > best->of.nodes || (of.nodes == best->of.nodes && says(c) > says(*best))) best = &c;
   }
   return best;
 }

@@ -78,6 +78,49 @@ TEST_CASE("of several corrections the one that names most of an operation holds"
   CHECK(found({Collective::allgather, 1, 4, "ring", "LL"}) == 0);
 }
 
+TEST_CASE("a correction for more nodes, too, holds where none is for so many, that of the most nodes") {
+  const auto of = [](Rank nodes, std::string algorithm, double ns, bool more) {
+    return Correction{{Collective::allreduce, nodes, 4, std::move(algorithm), ""}, {1}, {ns}, "", more};
+  };
+  const Corrections all{of(2, "", 1, true), of(8, "", 2, true), of(4, "", 3, true), of(16, "ring", 4, false)};
+  const auto found = [&](Rank nodes, const char* algorithm) {
+    const Correction* c = correction_of(all, {Collective::allreduce, nodes, 4, algorithm, ""});
+    return c ? c->extra_ns[0] : 0;
+  };
+  CHECK(found(1, "ring") == 0);
+  CHECK(found(2, "ring") == 1);
+  CHECK(found(3, "ring") == 1);
+  CHECK(found(4, "ring") == 3);
+  CHECK(found(16, "ring") == 4);
+  CHECK(found(16, "tree") == 2);
+  CHECK(found(32, "ring") == 2);
+}
+
+TEST_CASE("a correction holds for more nodes where the one before did so for the next") {
+  sim::CorrectionReport report;
+  const auto measured = [](double at_2, double at_4) {
+    std::vector<sim::CorrectedPoint> all;
+    for (const auto& [nodes, extra] : {std::pair(1, 1.0), std::pair(2, at_2), std::pair(4, at_4)})
+      for (Count bytes = 64; bytes <= 4096; bytes *= 2)
+        all.push_back({{Collective::allreduce, Rank(nodes), 4, "ring", ""}, bytes, 10 + extra, 10});
+    return all;
+  };
+  const auto more = [&](double at_2, double at_4) {
+    std::vector<Rank> nodes;
+    for (const Correction& c : sim::corrections_of(measured(at_2, at_4), report))
+      if (c.more_nodes) nodes.push_back(c.of.nodes);
+    return nodes;
+  };
+  CHECK(more(3, 4) == std::vector<Rank>{4});
+  CHECK(report.more_nodes == 1);
+  CHECK(report.next_without_percent == doctest::Approx(100 * std::log(14.0 / 10)));
+  CHECK(report.next_with_percent == doctest::Approx(100 * std::log(14.0 / 13)));
+  CHECK(more(3, -1).empty());  // 3 more on two nodes say nothing of four, which take less
+  CHECK(more(6, 1).empty());
+  CHECK(report.more_nodes == 0);
+  CHECK(report.corrected == 3);
+}
+
 TEST_CASE("curves that a model misses smoothly are corrected, noise is not") {
   sim::CorrectionReport report;
   const Corrections bent = sim::corrections_of(

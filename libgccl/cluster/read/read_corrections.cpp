@@ -16,7 +16,8 @@ constexpr std::int64_t kCorrectedMax = 1 << 20;  // nodes, and cards of each
 constexpr double kExtraUsMax = 1e9;
 
 Correction read_correction(const Node& v) {
-  v.allow({"collective", "nodes", "cards_per_node", "algorithm", "protocol", "bytes", "extra_us", "source"});
+  v.allow(
+      {"collective", "nodes", "cards_per_node", "algorithm", "protocol", "bytes", "extra_us", "more_nodes", "source"});
   Correction c;
   const Node collective = v.at("collective");
   c.of.kind = Collective(collective.one_of(collective_names()));
@@ -29,6 +30,7 @@ Correction read_correction(const Node& v) {
                                   suggestion(c.of.algorithm, algorithm_names(c.of.kind))));
   }
   if (const auto protocol = v.find("protocol")) c.of.protocol = protocol->string();
+  if (const auto more = v.find("more_nodes")) c.more_nodes = more->boolean();
   if (const auto source = v.find("source")) c.source = source->string();
   for (const Node& size : v.at("bytes").items(1)) {
     c.bytes.push_back(size.bytes());

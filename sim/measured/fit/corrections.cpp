@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <tuple>
 
 namespace gccl::sim {
@@ -45,6 +46,31 @@ std::vector<Size> by_size(const std::vector<const CorrectedPoint*>& points) {
   return sizes;
 }
 
+// Mean errors without and with corrections.
+struct BothErrors {
+  std::size_t number = 0;
+  double without = 0, with = 0;
+
+  void add(const Size& size, const Correction& by) {
+    ++number;
+    without += error_of(size, size.predicted_us);
+    with += error_of(size, size.predicted_us + by.at(size.bytes) / 1e3);
+  }
+  void add(const BothErrors& more) {
+    number += more.number;
+    without += more.without;
+    with += more.with;
+  }
+  double mean_percent(double sum) const { return number ? 100 * sum / double(number) : 0; }
+};
+
+// The sizes of one number of nodes; the correction's place, where they got one.
+struct SizedCurve {
+  std::vector<Size> sizes;
+  std::optional<std::size_t> correction;
+};
+using NodesSeries = std::tuple<Collective, Rank, std::string, std::string>;  // curves that differ in nodes alone
+
 }  // namespace
 
 Corrections corrections_of(const std::vector<CorrectedPoint>& points, CorrectionReport& report) {
@@ -54,28 +80,43 @@ Corrections corrections_of(const std::vector<CorrectedPoint>& points, Correction
     curves[{p.of.kind, p.of.nodes, p.of.cards_per_node, p.of.algorithm, p.of.protocol}].push_back(&p);
   report = {.curves = curves.size()};
   Corrections all;
-  std::size_t number = 0;
-  double without = 0, with = 0;
+  std::map<NodesSeries, std::map<Rank, SizedCurve>> series;
+  BothErrors kept;
   for (const auto& [key, members] : curves) {
     const std::vector<Size> sizes = by_size(members);
     if (sizes.size() < kCorrectedSizes) continue;
-    double left = 0, corrected = 0;
-    for (std::size_t i = 0; i < sizes.size(); ++i) {
-      left += error_of(sizes[i], sizes[i].predicted_us);
-      corrected += error_of(sizes[i], sizes[i].predicted_us + correction_by(sizes, i).at(sizes[i].bytes) / 1e3);
-    }
-    if (corrected >= kCorrectedMargin * left) continue;
+    const Corrected& of = members[0]->of;
+    SizedCurve& curve = series[{of.kind, of.cards_per_node, of.algorithm, of.protocol}][of.nodes];
+    curve = {sizes, {}};
+    BothErrors errors;
+    for (std::size_t i = 0; i < sizes.size(); ++i) errors.add(sizes[i], correction_by(sizes, i));
+    if (errors.with >= kCorrectedMargin * errors.without) continue;
     Correction c = correction_by(sizes, sizes.size());
-    c.of = members[0]->of;
+    c.of = of;
+    curve.correction = all.size();
     all.push_back(std::move(c));
-    number += sizes.size();
-    without += left, with += corrected;
+    kept.add(errors);
   }
   report.corrected = all.size();
-  if (number) {
-    report.without_percent = 100 * without / double(number);
-    report.with_percent = 100 * with / double(number);
+  report.without_percent = kept.mean_percent(kept.without);
+  report.with_percent = kept.mean_percent(kept.with);
+  BothErrors carried;
+  for (const auto& [key, by_nodes] : series) {
+    BothErrors errors;
+    const SizedCurve* before = nullptr;
+    for (const auto& [nodes, curve] : by_nodes) {
+      if (nodes == 1) continue;
+      if (before && before->correction)
+        for (const Size& s : curve.sizes) errors.add(s, all[*before->correction]);
+      before = &curve;
+    }
+    if (!before || !before->correction || errors.with >= errors.without) continue;
+    all[*before->correction].more_nodes = true;
+    ++report.more_nodes;
+    carried.add(errors);
   }
+  report.next_without_percent = carried.mean_percent(carried.without);
+  report.next_with_percent = carried.mean_percent(carried.with);
   return all;
 }
 

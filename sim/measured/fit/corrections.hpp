@@ -20,12 +20,17 @@ struct CorrectedPoint {
 struct CorrectionReport {
   std::size_t curves = 0, corrected = 0;         // operations of one kind, by size; and those that got a correction
   double without_percent = 0, with_percent = 0;  // mean errors of these, each size by a correction from the others
+  std::size_t more_nodes = 0;                    // of them, that hold for more nodes, too
+  double next_without_percent = 0, next_with_percent = 0;  // the next number of nodes by fewer nodes' corrections
 };
 
 // A correction for each curve of at least kCorrectedSizes sizes that is predicted better by it: leaving each size out
 // in turn, what lies between its neighbours' corrections comes nearer to it than no correction does. Such gaps are
 // twice as wide as those that the correction leaves, so it may err there by kCorrectedMargin times as much: noise alone
 // would do so by sqrt(3/2), about 1.22.
+//
+// The one for the most nodes holds for more nodes, too, where several numbers of nodes above one were measured, and by
+// the correction for one of them the next is predicted better than without.
 constexpr std::size_t kCorrectedSizes = 4;
 constexpr double kCorrectedMargin = 1.2;
 Corrections corrections_of(const std::vector<CorrectedPoint>& points, CorrectionReport& report);

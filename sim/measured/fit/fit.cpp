@@ -247,7 +247,9 @@ std::vector<FitReport::Errors> leave_one_out(const FitProblem& problem, const Ro
     const Evaluated points(problem, others);
     std::vector<std::string> undetermined;
     const auto adjustables = sensitive(points, problem.parameters, options.keep, undetermined);
-    const Parameters after = fitted(points, problem.parameters, adjustables, minimise, options.evaluations_max);
+    Parameters after = fitted(points, problem.parameters, adjustables, minimise, options.evaluations_max);
+    CorrectionReport ignored;
+    if (options.corrections) after.corrections = corrections_of(points.corrected_points(after), ignored);
     const Evaluated left(problem, list[k].second);
     nlohmann::json out = nlohmann::json::array();
     for (const ErrorStatistics& e : {left.errors(problem.parameters), left.errors(after)})

@@ -40,6 +40,7 @@ Json correction_json(const Correction& c, const std::string& source) {
                      {"source", source}};
   if (!c.of.algorithm.empty()) correction["algorithm"] = c.of.algorithm;
   if (!c.of.protocol.empty()) correction["protocol"] = c.of.protocol;
+  if (c.more_nodes) correction["more_nodes"] = true;
   for (const double ns : c.extra_ns) correction["extra_us"].push_back(rounded(ns / 1e3));
   return correction;
 }
@@ -134,6 +135,11 @@ std::string fit_text(const FitReport& r, std::size_t columns) {
                       "{} of {} curve{} corrected by size: each size by the others' corrections errs by "
                       "{:.1f} % in the mean, without them by {:.1f} %.\n",
                       c.corrected, c.curves, c.curves == 1 ? "" : "s", c.with_percent, c.without_percent);
+  if (const CorrectionReport& c = r.corrections; c.more_nodes > 0)
+    text += fmt::format(
+        "{} correction{} for more nodes, too: fewer nodes' corrections leave {:.1f} % of error on the next, without "
+        "them it is {:.1f} %.\n",
+        c.more_nodes, c.more_nodes == 1 ? " holds" : "s hold", c.next_with_percent, c.next_without_percent);
   if (!r.undetermined.empty())
     text += fmt::format("No point depends on {}: left as they were.\n", fmt::join(r.undetermined, ", "));
   if (r.outliers)
