@@ -179,6 +179,33 @@ TEST_CASE("a peer that has left the communicator is missed at once, although its
   }
 }
 
+// All of it is in this machine's buffers. What is acknowledged then nobody reads: the system answers by a reset.
+TEST_CASE("what has arrived of a peer that has ended is received, however often it is acknowledged") {
+  const Variable mends("GCCL_LINK_LOST_MS", "15000");
+  constexpr std::size_t kMessages = 12;
+  const auto data = pattern(6, 64 << 10);
+  Pair pair([&](tcp_test::Rank& self) {
+    for (std::size_t i = 0; i < kMessages; ++i)
+      for (const auto* s = self.send(0, data.data(), data.size()); s->result != GCCL_SUCCESS;)
+        if (!self.poll()) _exit(100);
+    _exit(0);
+  });
+  CHECK(pair.child.wait() == 0);
+  tcp_test::Rank& here = pair.here;
+  for (std::size_t i = 0; i < kMessages; ++i) {
+    std::vector<unsigned char> got(data.size());
+    const auto* r = here.receive(1, got.data(), got.size());
+    while (r->result == GCCL_IN_PROGRESS && here.poll()) usleep(100);
+    REQUIRE_MESSAGE(r->result == GCCL_SUCCESS, here.fault.text);
+    CHECK(got == data);
+    for (int k = 0; k < 10; ++k) here.poll(), usleep(100);  // what is owed is said, and answered
+  }
+  char x = 0;
+  here.receive(1, &x, 1);
+  CHECK(pair.lost_after_ms() < 5000);
+  CHECK(here.fault.result == GCCL_ERR_PEER_LOST);
+}
+
 TEST_CASE("a stranger who claims to be a peer's next connection is refused, and nothing is disturbed") {
   const Variable mends("GCCL_LINK_LOST_MS", "2000");
   World w(2, 1, "the secret");

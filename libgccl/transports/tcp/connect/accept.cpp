@@ -96,6 +96,7 @@ PendingConnection::Next Accept::accept(const ConnectionRequest& request) {
         context_->dial(std::move(targets));
       }
       return Next::over;
+    case ConnectionRequest::Kind::leave: inbox_->put_leaving(request.from); return Next::over;
     case ConnectionRequest::Kind::watch: break;
   }
   watched_ = true;

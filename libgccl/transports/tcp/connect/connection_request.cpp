@@ -42,7 +42,7 @@ bool decode(std::span<const std::byte> bytes, ConnectionRequest* h) {
   if (bytes.size() < sizeof w || bytes.size() - sizeof w >= sizeof h->fault.text) return false;
   std::memcpy(static_cast<void*>(&w), bytes.data(), sizeof w);
   if (std::memcmp(w.magic, HelloWire{}.magic, sizeof w.magic) != 0) return false;
-  if (w.kind < std::uint8_t(ConnectionRequest::Kind::stream) || w.kind > std::uint8_t(ConnectionRequest::Kind::ask))
+  if (w.kind < std::uint8_t(ConnectionRequest::Kind::stream) || w.kind > std::uint8_t(ConnectionRequest::Kind::leave))
     return false;
   if (w.fresh > 1) return false;
   if (w.streams < 1 || w.streams > Settings::kStreamsMax || w.stream >= w.streams) return false;

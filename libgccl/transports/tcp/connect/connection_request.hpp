@@ -17,6 +17,7 @@ struct ConnectionRequest {
     watch = 2,   // says nothing more; ends when the dialled side's port does
     abort = 3,   // brings `fault`
     ask = 4,     // has the dialled side, which alone may, dial the link of `channel`, or of that `stream` again
+    leave = 5,   // the dialling side leaves, and what it has sent is on the way: nothing that is written to it is read
   };
 
   Kind kind = Kind::stream;

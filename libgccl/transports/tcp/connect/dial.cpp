@@ -82,6 +82,11 @@ Dial::Target Dial::ask_again(const std::shared_ptr<PortInbox>& from, const Strea
   return t;
 }
 
+Dial::Target Dial::leave(const std::shared_ptr<PortInbox>& from, std::uint32_t to, const SocketAddress& remote,
+                         const Settings& settings) {
+  return to_same_peer(ConnectionRequest::Kind::leave, from, {{to, 0}, 0}, 1, remote, settings);
+}
+
 StreamPlace Dial::place() const {
   const ConnectionRequest& r = target_.request;
   return {{r.to, r.channel}, r.stream};
@@ -188,7 +193,9 @@ PendingConnection::Next Dial::give_up(int result, const std::string& why) {
 }
 
 void Dial::report(const Target& target, int result, const char* why) {
-  if (target.request.kind == ConnectionRequest::Kind::abort) return;
+  // Of these nobody waits for an answer.
+  if (target.request.kind == ConnectionRequest::Kind::abort || target.request.kind == ConnectionRequest::Kind::leave)
+    return;
   GCCL_Fault fault{};
   fault.result = result;
   fault.peer = target.request.to;
@@ -267,7 +274,8 @@ PendingConnection::Next Dial::accepted() {
   const ConnectionRequest& h = target_.request;
   switch (h.kind) {
     case ConnectionRequest::Kind::abort:
-    case ConnectionRequest::Kind::ask: return Next::over;
+    case ConnectionRequest::Kind::ask:
+    case ConnectionRequest::Kind::leave: return Next::over;
     case ConnectionRequest::Kind::watch:
       target_.again = false;
       set_up(fd_.get(), *settings_);

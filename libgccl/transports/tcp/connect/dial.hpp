@@ -37,6 +37,9 @@ class Dial : public PendingConnection {
                       const SocketAddress& remote, const Settings& settings);
   static Target ask_again(const std::shared_ptr<PortInbox>& from, const StreamPlace& place, std::uint32_t streams,
                           std::uint64_t broken, const SocketAddress& remote, const Settings& settings);
+  // What says that this rank leaves, to a peer at `remote`.
+  static Target leave(const std::shared_ptr<PortInbox>& from, std::uint32_t to, const SocketAddress& remote,
+                      const Settings& settings);
 
   // All outlive it.
   Dial(Target target, const std::string* secret, const Settings* settings, Reserve* reserve);

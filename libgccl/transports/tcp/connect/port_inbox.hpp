@@ -47,6 +47,8 @@ struct InboxContents {
   std::vector<Arrival> arrivals;
   // Peers that cannot be dialled, or are watched no more: whether that matters depends on what is wanted of them.
   std::vector<GCCL_Fault> peer_failures;
+  // Peers that read no more of what this port writes to them.
+  std::vector<std::uint32_t> leaving;
   GCCL_Fault fault{};  // of the whole port; its result is GCCL_SUCCESS when there is none
 };
 
@@ -74,13 +76,19 @@ class PortInbox {
     contents_.peer_failures.push_back(failure);
     full_.store(true, std::memory_order_release);
   }
+  void put_leaving(std::uint32_t peer) {
+    const std::lock_guard lock(mutex_);
+    contents_.leaving.push_back(peer);
+    full_.store(true, std::memory_order_release);
+  }
   // Cheap enough for every poll.
   bool full() const { return full_.load(std::memory_order_acquire); }
   // All of it; the fault stays.
   InboxContents take() {
     const std::lock_guard lock(mutex_);
     full_.store(false, std::memory_order_relaxed);
-    return std::exchange(contents_, InboxContents{.arrivals = {}, .peer_failures = {}, .fault = contents_.fault});
+    return std::exchange(contents_,
+                         InboxContents{.arrivals = {}, .peer_failures = {}, .leaving = {}, .fault = contents_.fault});
   }
   bool announced() const {
     const std::lock_guard lock(mutex_);

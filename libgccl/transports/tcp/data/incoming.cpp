@@ -185,7 +185,6 @@ Incoming::Step Incoming::begin_payload(Stream* s, GCCL_Transfer* t, Completions*
 Incoming::Step Incoming::store(Stream* s, GCCL_Transfer* t, std::string* problem) {
   // begin_payload() let no other frame pass: what follows writes nowhere else.
   assert(s->incoming.offset + s->incoming.bytes <= t->bytes && s->taken <= s->incoming.bytes);
-  std::uint64_t budget = kVisitBytes;
   while (s->taken < s->incoming.bytes) {
     std::byte* const to = static_cast<std::byte*>(t->data) + s->incoming.offset + s->taken;
     const std::uint64_t left = s->incoming.bytes - s->taken;
@@ -194,11 +193,11 @@ Incoming::Step Incoming::store(Stream* s, GCCL_Transfer* t, std::string* problem
       std::memcpy(to, s->ahead.data(), got);
       s->ahead.drop(got);
     } else {
-      if (budget == 0) return Step::wait;
+      if (s->may_read == 0) return Step::wait;
       if (answers_now(s, left)) return Step::wait;
-      const Read r = read_from(s, to, std::min(until_answer(*s, left), budget), &got, problem);
+      const Read r = read_from(s, to, std::min(until_answer(*s, left), s->may_read), &got, problem);
       if (r != Read::some) return r == Read::none ? Step::wait : Step::failed;
-      budget -= got;
+      s->may_read -= got;
     }
     s->taken += got;
     t->backend[kTaken] += got;
@@ -211,7 +210,6 @@ Incoming::Step Incoming::consume(Stream* s, GCCL_Transfer* t, Staging* staging, 
   if (queue_.front() != t || s->incoming.offset + s->taken != t->backend[kTaken]) return Step::wait;
   const std::size_t grain = std::max(t->grain, 1u);
   std::byte* const piece = staging->get(t->grain);
-  std::uint64_t budget = kVisitBytes;
   while (s->taken < s->incoming.bytes) {
     std::copy(carry_.begin(), carry_.end(), piece);
     const std::uint64_t left = s->incoming.bytes - s->taken;
@@ -221,12 +219,12 @@ Incoming::Step Incoming::consume(Stream* s, GCCL_Transfer* t, Staging* staging, 
       std::memcpy(piece + carry_.size(), s->ahead.data(), got);
       s->ahead.drop(got);
     } else {
-      if (budget == 0) return Step::wait;
+      if (s->may_read == 0) return Step::wait;
       if (answers_now(s, left)) return Step::wait;
-      const std::uint64_t most = std::min<std::uint64_t>({until_answer(*s, left), room, budget});
+      const std::uint64_t most = std::min<std::uint64_t>({until_answer(*s, left), room, s->may_read});
       const Read r = read_from(s, piece + carry_.size(), most, &got, problem);
       if (r != Read::some) return r == Read::none ? Step::wait : Step::failed;
-      budget -= got;
+      s->may_read -= got;
     }
     s->taken += got;
     t->backend[kTaken] += got;

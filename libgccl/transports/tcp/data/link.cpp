@@ -44,6 +44,13 @@ bool Link::connect(const Connection& c, Fd fd, const Settings& settings, Complet
   return true;
 }
 
+bool Link::advance(Completions* done, Staging* staging, std::string* problem) {
+  for (auto& s : streams_)
+    if (s) s->may_read = kVisitBytes;
+  return mends_ ? advance_mended(done, staging, problem)
+                : advance_sends(done, problem) && advance_receives(done, staging, problem);
+}
+
 bool Link::advance_mended(Completions* done, Staging* staging, std::string* problem) {
   const std::uint64_t before = moved_bytes();
   if (!resume(done, problem)) return false;
@@ -51,8 +58,9 @@ bool Link::advance_mended(Completions* done, Staging* staging, std::string* prob
   for (bool more = true; more;) {
     if (!advance_sends(done, problem) || !advance_receives(done, staging, problem)) return false;
     more = std::ranges::any_of(streams_, [&](const auto& s) {
-      return s && s->state == Stream::State::open && !s->sent.behind() && s->header_left == 0 && !s->sending &&
-             (s->answer || (outgoing_.awaits_acknowledgement() && s->acknowledged > s->sent.begin()));
+      return s && s->state == Stream::State::open && s->may_read > 0 && !s->sent.behind() && s->header_left == 0 &&
+             !s->sending &&
+             ((s->answer && !s->deaf) || (outgoing_.awaits_acknowledgement() && s->acknowledged > s->sent.begin()));
     });
   }
   if (outgoing_.awaits_acknowledgement()) copy_instead(moved_bytes() == before, done);
@@ -104,15 +112,15 @@ std::string Link::problem() const {
 // Something to say or to repeat, whatever transfers there are.
 bool Link::owes() const {
   return std::ranges::any_of(streams_, [](const auto& s) {
-    return s &&
-           (s->state != Stream::State::open || s->sent.behind() || s->header_left > 0 || s->owes_acknowledgement());
+    return s && (s->state != Stream::State::open || (!s->deaf && (s->sent.behind() || s->header_left > 0)) ||
+                 s->owes_acknowledgement());
   });
 }
 
 bool Link::delivered(Completions* done) {
   bool all = true;
   for (auto& s : streams_) {
-    if (!s || s->sent.end() == s->acknowledged) continue;
+    if (!s || s->deaf || s->sent.end() == s->acknowledged) continue;
     if (s->state != Stream::State::open || s->sent.behind() || s->header_left > 0) {
       all = false;
       continue;
@@ -199,6 +207,17 @@ std::uint64_t Link::moved_bytes() const {
 std::string Link::doing() const {
   const GCCL_Transfer* const t = incoming_.empty() ? outgoing_.front() : incoming_.front();
   return fmt::format("{} {} bytes", incoming_.empty() ? "sending" : "receiving", t ? t->bytes : 0);
+}
+
+void Link::peer_leaves() {
+  for (auto& s : streams_)
+    if (s) s->deaf = true;
+}
+
+SocketAddress Link::remote() const {
+  for (const auto& s : streams_)
+    if (s && s->fd) return s->remote;
+  return {};
 }
 
 void Link::take_leave(Completions* done) {

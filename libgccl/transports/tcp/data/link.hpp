@@ -43,11 +43,11 @@ class Link {
   bool delivered(Completions* done);
   // Nothing more will be received: the peer need not wait to hear what has been.
   void take_leave(Completions* done);
+  // The peer's port ends, and hears nothing more.
+  void peer_leaves();
+  SocketAddress remote() const;  // where the peer is; none: no stream has a connection
   // Moves what can be moved without waiting. False: *problem says what happened to the connection.
-  bool advance(Completions* done, Staging* staging, std::string* problem) {
-    return mends_ ? advance_mended(done, staging, problem)
-                  : advance_sends(done, problem) && advance_receives(done, staging, problem);
-  }
+  bool advance(Completions* done, Staging* staging, std::string* problem);
   bool advance_sends(Completions* done, std::string* problem);
   bool advance_receives(Completions* done, Staging* staging, std::string* problem);
   bool cancel(GCCL_Transfer* t);

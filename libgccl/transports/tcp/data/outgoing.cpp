@@ -87,6 +87,7 @@ void Outgoing::released(GCCL_Transfer* t, Completions* done) {
 }
 
 bool Outgoing::write(Streams& streams, Stream* s, bool first_stream, Completions* done, int* error) {
+  if (s->deaf && !s->sending && !assigning_) return true;
   Visit visit;
   if (s->sent.behind()) {
     const IoResult written = write_again(s, &visit, error);
@@ -130,6 +131,11 @@ bool Outgoing::advance(Streams& streams, Completions* done, std::string* problem
     if (write(streams, s, i == 0, done, &error)) continue;
     *problem = std::generic_category().message(error);
     if (!s->mends) return false;
+    // A peer that has left reads no acknowledgements. What it sent before is here, and is lost with the connection.
+    if (queue_.empty() && s->unread()) {
+      s->deaf = true;
+      continue;
+    }
     break_off(s, *problem, done);
   }
   return true;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cstdio>
+#include <map>
 #include <thread>
 #include <utility>
 
@@ -29,6 +30,8 @@ constexpr std::uint32_t kPollsPerVanishedCheck = 64, kPollsPerPeerCheck = 8;
 constexpr std::uint32_t kYields = 2000;
 // How long a port that closes may take to have its last messages delivered.
 constexpr std::chrono::milliseconds kLastWordsMax{1000};
+// And before it says so to those who have not taken them.
+constexpr std::chrono::milliseconds kLeaveLimit{20};
 // What a connection attempt may take beyond its time limit.
 constexpr std::chrono::seconds kLastAttempt{1};
 // How long after its connection ended a peer's abort may still arrive: of the time in which this process runs, so a
@@ -193,7 +196,8 @@ void Port::check_vanished() {
 bool Port::send(GCCL_Transfer* t) {
   Link* const link = link_for(t);
   link->post_send(t);
-  if (fault_.result != GCCL_SUCCESS || suspected_fault_.result != GCCL_SUCCESS || !link->connected()) return false;
+  if (fault_.result != GCCL_SUCCESS || suspected_fault_.result != GCCL_SUCCESS || !link->connected() || inbox_->full())
+    return false;
   std::string problem;
   if (!link->advance_sends(&done_, &problem)) {
     fail(*link, problem);
@@ -249,14 +253,18 @@ void Port::check_broken() {
 
 // What was sent may still have to be sent again: until it is on the peers' machines, or they know of nothing more.
 void Port::say_last_words() {
-  const auto until = Clock::now() + std::min<Clock::duration>(connector_->settings().link_lost, kLastWordsMax);
+  const Clock::time_point began = Clock::now(),
+                          until = began + std::min<Clock::duration>(connector_->settings().link_lost, kLastWordsMax);
   for (const auto& link : links_)
     if (link && link->connected()) link->take_leave(&done_), activate(link.get());
   auto pause = std::chrono::microseconds(20);
+  bool said = false;
   while (fault_.result == GCCL_SUCCESS && suspected_fault_.result == GCCL_SUCCESS && Clock::now() < until &&
          std::ranges::none_of(links_, [](const auto& l) { return l && l->transfers(); }) &&
          std::ranges::count_if(links_, [&](const auto& l) { return l && l->connected() && !l->delivered(&done_); }) >
              0) {
+    // Where it takes longer than a moment, the kernel delivers what is left, unless the peer writes anything meanwhile.
+    if (Clock::now() > began + kLeaveLimit && !std::exchange(said, true)) say_leaving();
     for (const auto& link : links_)
       if (link && link->connected()) activate(link.get());
     GCCL_Transfer* nobody[1];
@@ -264,6 +272,15 @@ void Port::say_last_words() {
     std::this_thread::sleep_for(pause);
     pause = std::min(2 * pause, std::chrono::microseconds(1000));
   }
+}
+
+void Port::say_leaving() {
+  std::map<std::uint32_t, SocketAddress> at;
+  for (const auto& link : links_)
+    if (link && link->connected() && !link->delivered(&done_)) at.emplace(link->peer(), link->remote());
+  std::vector<Dial::Target> targets;
+  for (const auto& [peer, address] : at) targets.push_back(Dial::leave(inbox_, peer, address, connector_->settings()));
+  if (!targets.empty()) connector_->dial(std::move(targets));
 }
 
 LinkCounts Port::link_counts() const {
@@ -346,6 +363,9 @@ void Port::read_inbox() {
       activate(link.get());
     }
   }
+  for (const std::uint32_t peer : contents.leaving)
+    for (std::uint32_t c = 0; c < self_.channels; ++c)
+      if (auto& link = links_[std::size_t(peer) * self_.channels + c]) link->peer_leaves();
   // A peer that has closed cleanly owes nothing on links that are connected, or that nobody uses.
   for (const GCCL_Fault& t : contents.peer_failures) {
     const auto broken = std::ranges::find_if(active_, [&](Link* l) { return l->peer() == t.peer && l->broken(); });

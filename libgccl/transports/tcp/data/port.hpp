@@ -51,6 +51,7 @@ class Port {
   void mend(Link* link);
   void check_broken();
   void say_last_words();
+  void say_leaving();
 
   Connector* const connector_;
   const std::shared_ptr<PortInbox> inbox_;

@@ -115,7 +115,7 @@ bool Stream::connect(Fd socket, std::uint64_t number, bool fresh) {
   fd = std::move(socket);
   connection = number;
   remote = SocketAddress::remote_end(fd.get()).with_port(0);
-  registered = asked = ended = false;
+  registered = asked = ended = deaf = false;
   if (fresh) {
     state = State::open;
     return true;
@@ -129,6 +129,11 @@ bool Stream::connect(Fd socket, std::uint64_t number, bool fresh) {
   fault::encode(f, resume_out_);
   resume_written_ = resume_read_ = 0;
   return true;
+}
+
+bool Stream::unread() const {
+  std::byte first;
+  return recv(fd.get(), &first, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
 }
 
 // With a reset: the peer notices at once, and the kernel lets go of what it has not sent.

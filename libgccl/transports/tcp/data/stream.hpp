@@ -106,9 +106,12 @@ struct Stream {
     state = State::open;
     return r;
   }
+  // Something has arrived that has not been read.
+  bool unread() const;
   // What has not been said to the peer yet.
   std::uint64_t unsaid() const { return taken_in - said; }
   bool owes_acknowledgement() const {
+    if (deaf) return false;
     if (answer) return true;
     const bool within = incoming.offset + (in_frame ? taken : incoming.bytes) < incoming.message_bytes;
     return unsaid() >= (within ? kUnsaidWithin : kUnsaidBetween);
@@ -119,6 +122,7 @@ struct Stream {
 
   Fd fd;
   bool registered = false;        // with the port's epoll
+  std::uint64_t may_read = 0;     // of payloads, in this visit of the receiver's (kVisitBytes)
   std::uint64_t moved_bytes = 0;  // in both directions: says whether an attempt was of use
 
   ReadAhead ahead;
@@ -144,10 +148,13 @@ struct Stream {
   std::int64_t broken_since_ns = 0;
   SocketAddress remote;  // its other end
   Unacknowledged sent;
-  std::uint64_t taken_in = 0;           // bytes taken from the peer so far
-  std::uint64_t said = 0;               // of these, what it has heard of
-  std::uint64_t acknowledged = 0;       // what it has said
-  bool answer = false;                  // it waits for that
+  std::uint64_t taken_in = 0;      // bytes taken from the peer so far
+  std::uint64_t said = 0;          // of these, what it has heard of
+  std::uint64_t acknowledged = 0;  // what it has said
+  bool answer = false;             // it waits for that
+  // The peer reads nothing any more. Its machine would answer what is written to it with a reset, and drop what is
+  // still on the way to here.
+  bool deaf = false;
   bool answered = false;                // and need not, at the end of the incoming frame
   std::uint64_t looked_until = 0;       // Incoming::listen(): the place of the next header, in bytes taken
   std::uint64_t listen_at = 128 << 10;  // kept bytes for which the peer's word is worth looking for
