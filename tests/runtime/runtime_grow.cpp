@@ -343,7 +343,10 @@ TEST_CASE("wrong arguments of growing are reported") {
 }
 
 TEST_CASE("ranks that call something else than growing get an error") {
-  for (const bool agrees : {false, true})
+  for (const bool agrees : {false, true}) {
+    // That a barrier is waited for in vain is known where no other thread could enter it, and the thread sanitizer's
+    // own count as others.
+    if (!agrees && gccl::test::kSanitizerThreads) continue;
     check({.size = 2, .backends = "shm", .environment = {{"GCCL_TIMEOUT_MS", "20000"}}}, [agrees](int rank) {
       GCCL_Comm world = begin(), made = GCCL_COMM_NULL;
       std::uint64_t flags = 1;
@@ -353,6 +356,7 @@ TEST_CASE("ranks that call something else than growing get an error") {
       expect(r, GCCL_ERR_MISMATCH, "mixed");
       GCCL_Finalize();
     });
+  }
 }
 
 TEST_CASE("an abort ends the wait for processes") {

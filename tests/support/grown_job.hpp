@@ -37,6 +37,7 @@ struct Grown {
 };
 
 inline GCCL_Comm begin_of(int members) {
+  gccl::test::first_threads();
   GCCL_Config config = GCCL_CONFIG_INIT;
   config.rank = std::atoi(std::getenv("GCCL_RANK"));
   config.size = members;
@@ -46,6 +47,7 @@ inline GCCL_Comm begin_of(int members) {
 }
 
 inline GCCL_Comm join() {
+  gccl::test::first_threads();
   GCCL_Comm comm = GCCL_COMM_NULL;
   RANK_SUCCESS(GCCL_Join(&comm, nullptr));
   return comm;
@@ -92,7 +94,7 @@ inline void agree_on_numbers(GCCL_Comm comm, int process, std::vector<int> due) 
 
 inline void finish() {
   RANK_SUCCESS(GCCL_Finalize());
-  RANK_CHECK(gccl::test::comes_to("task", 1));
+  RANK_CHECK(gccl::test::comes_to("task", gccl::test::first_threads()));
 }
 
 inline void check_grown(const Grown& g, const std::vector<End>& ends, const std::set<int>& killed = {}) {

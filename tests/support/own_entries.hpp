@@ -27,6 +27,23 @@ inline std::size_t own_at_rest(const std::string& what) {
   return least;
 }
 
+// The thread sanitizer starts a thread of its own with the first that a process starts, or two where that was forked.
+#ifdef __SANITIZE_THREAD__
+inline constexpr bool kSanitizerThreads = true;
+#else
+inline constexpr bool kSanitizerThreads = false;
+#endif
+
+// Threads of this process where it has none of its own but the first; asked for before it starts others.
+inline std::size_t first_threads() {
+  if (!kSanitizerThreads) return 1;
+  static const std::size_t threads = [] {
+    std::thread([] {}).join();
+    return own_at_rest("task");
+  }();
+  return threads;
+}
+
 // Whether there are so many, at once or soon.
 inline bool comes_to(const std::string& what, std::size_t n) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
