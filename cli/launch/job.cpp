@@ -57,6 +57,7 @@ struct Running {
   std::string name() const { return fmt::format("{} {}", spare ? "spare" : "rank", number); }
   // It waits to be admitted, as far as is known.
   bool waits() const { return joins && report; }
+  bool waiting_spare() const { return spare && waits(); }
 };
 
 bool make_pipe(Fd* read_end, Fd* write_end) {
@@ -255,7 +256,7 @@ void Runner::look_for_reports() {
 
 // Whether something takes the place of a rank that has failed.
 bool Runner::replace(const Running& r) {
-  if (kill_at_ || failed_ || restarts_left_ + spares_left_ == 0) return false;
+  if (kill_at_ || failed_ || (restarts_left_ + spares_left_ == 0 && !r.waiting_spare())) return false;
   if (!replaced_) replaced_ = exit_code_of(r.status);
   const std::string what = what_became_of(r);
   if (restarts_left_ > 0 && !r.spare) {
@@ -263,8 +264,9 @@ bool Runner::replace(const Running& r) {
     say(what + "; starting it again");
     return start(r.number, false, true);
   }
-  if (spares_left_ == 0) return false;
-  --spares_left_;
+  // A spare that waits is no rank: those that are left decide by themselves what becomes of the job without it.
+  if (spares_left_ == 0 && !r.waiting_spare()) return false;
+  spares_left_ = std::max(spares_left_ - 1, 0);
   say(what + (r.waits() ? "" : "; a spare may take its place"));
   return true;
 }

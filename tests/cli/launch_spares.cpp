@@ -77,6 +77,19 @@ TEST_CASE("as many ranks may fail as there are spares, and the next one ends the
   CHECK(e.out == "rank2\n");
 }
 
+// As one does that the ranks refuse.
+TEST_CASE("a spare that fails while it waits ends nothing, also where a rank that failed had counted on it") {
+  const std::string script = std::string(kWho) +
+                             "[ $who = joins ] && { sleep 1; exit 6; }; [ $GCCL_RANK = 0 ] && kill -9 $$; "
+                             "sleep 3; echo $who";
+  const Ended e = launch_with({"-n", "3", "--spares", "1"}, script);
+  CHECK(e.code == 0);
+  CHECK(says(e, "rank 0 was killed by signal 9 (Killed); a spare may take its place"));
+  CHECK(says(e, "spare 0 exited with code 6"));
+  CHECK_FALSE(says(e, "ending the others"));
+  CHECK(e.lines() == std::set<std::string>{"rank1", "rank2"});
+}
+
 TEST_CASE("a rank that fails is started again, as one that joins, as often as was said") {
   const Ended e =
       launch_with({"-n", "2", "--restart", "2", "--tag"}, std::string(kWho) +

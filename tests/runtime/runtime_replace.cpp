@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <random>
 #include <set>
 #include <string>
@@ -308,6 +309,47 @@ TEST_CASE("with the policy rejoin each process that is started again gets its ow
                                   RANK_CHECK(rank_of(comm) == (process == 3 ? 0 : process == 4 ? 2 : 1));
                                 }),
                        {0, 2});
+  }
+}
+
+TEST_CASE("with the policy rejoin a spare is refused, and the others wait for the rank itself, or go on without") {
+  for (const bool comes_back : {true, false}) {
+    Grown g({.size = comes_back ? 5 : 4,
+             .backends = "shm,tcp",
+             .environment = {{"GCCL_ON_FAILURE", "rejoin"}, {"GCCL_REPLACE_WAIT_MS", comes_back ? "60000" : "2000"}}},
+            3);
+    Running running(g.job, [&](int process) {
+      GCCL_Comm comm = GCCL_COMM_NULL;
+      if (process == 3) {
+        ::unsetenv("GCCL_RANK");
+        expect(GCCL_Join(&comm, nullptr), GCCL_ERR_INVALID_USAGE, "spare");
+        expect_text("set GCCL_RANK to that of one", "spare");
+        std::ofstream(g.folder.path / "refused");
+        return;
+      }
+      double mine = 1, sum = 0;
+      if (process == 4) {
+        while (!std::filesystem::exists(g.folder.path / "refused")) ::usleep(5000);
+        ::setenv("GCCL_RANK", "1", 1);
+        RANK_SUCCESS(GCCL_Join(&comm, nullptr));
+      } else {
+        comm = grown::begin_of(3);
+        RANK_SUCCESS(GCCL_Barrier(comm));
+        if (process == 1) std::printf("ready\n"), std::fflush(stdout);
+        GCCL_Result r = GCCL_SUCCESS;
+        while (r == GCCL_SUCCESS) r = GCCL_Allreduce(&mine, &sum, 1, GCCL_FLOAT64, GCCL_SUM, comm);
+        expect(r, GCCL_ERR_RANKS_CHANGED, "all-reduce");
+      }
+      RANK_SUCCESS(GCCL_Allreduce(&mine, &sum, 1, GCCL_FLOAT64, GCCL_SUM, comm));
+      RANK_CHECK(sum == (comes_back ? 3 : 2));
+      RANK_CHECK(rank_of(comm) == (process == 4 ? 1 : process == 2 && !comes_back ? 1 : process));
+      GCCL_Finalize();
+    });
+    CHECK(running.await(1, "ready\n"));
+    running.kill(1, SIGKILL);
+    const std::vector<End> ends = running.wait();
+    std::filesystem::remove(g.folder.path / "refused");
+    grown::check_grown(g, ends, {1});
   }
 }
 

@@ -75,6 +75,53 @@ struct Places {
   }
 };
 
+// What a member says before it grows.
+struct Asked {
+  bool listens = false;  // at the place where processes that join are met
+  Growth growth;
+
+  std::vector<std::byte> encoded() const {
+    return BytesOut()
+        .u8(listens)
+        .u8(std::uint8_t(growth.policy))
+        .u32(growth.most)
+        .u64(std::uint64_t(growth.wait_ms))
+        .take();
+  }
+  static Asked parse(std::span<const std::byte> bytes) {
+    BytesIn in(bytes);
+    Asked a;
+    a.listens = in.u8() != 0;
+    a.growth.policy = GCCL_Failure_policy(in.u8());
+    a.growth.most = in.u32();
+    a.growth.wait_ms = std::int64_t(in.u64());
+    return a;
+  }
+  std::string call() const {
+    constexpr const char* kNames[] = {"GCCL_Comm_grow", "a recovery by shrinking", "a recovery by the policy spare",
+                                      "a recovery by the policy rejoin"};
+    return growth.policy <= GCCL_REJOIN ? kNames[growth.policy] : "?";
+  }
+};
+
+// Not ok on all of them where they did not ask for the same. How long a recovery waits is the admitting member's.
+Status same_growth(const Members& group, const std::map<Rank, Asked>& asked) {
+  const auto differs = [&](const char* field, auto value) -> Status {
+    std::map<std::string, std::vector<Rank>> who;
+    for (const auto& [r, a] : asked) who[value(a)].push_back(r);
+    if (who.size() == 1) return {};
+    std::string parts;
+    for (const auto& [text, ranks] : who)
+      parts += (parts.empty() ? "" : "; ") + fmt::format("{} on {}", text, group.names(ranks));
+    return Status::error(fmt::format("{} differs: {}; expected the same on every rank", field, parts),
+                         GCCL_ERR_MISMATCH);
+  };
+  if (Status s = differs("what grows the communicator", [](const Asked& a) { return a.call(); }); !s.ok()) return s;
+  if (asked.begin()->second.growth.policy != GCCL_FAIL) return {};
+  if (Status s = differs("most", [](const Asked& a) { return std::to_string(a.growth.most); }); !s.ok()) return s;
+  return differs("wait_ms", [](const Asked& a) { return std::to_string(a.growth.wait_ms); });
+}
+
 Rank wish_of(std::span<const std::byte> introduction) { return BytesIn(introduction).u32(); }
 
 }  // namespace
@@ -100,6 +147,8 @@ class Recovery::Growing : public Making {
     return growth_.size - std::min<Rank>(growth_.size, Rank(left.size()));
   }
   Status admit(const Members& group, const std::vector<Rank>& left, Over& over, std::vector<Rank>* wishes);
+  Status admit_there(const Members& group, const JoinPlace& place, const std::vector<Rank>& left, Over& over,
+                     std::vector<Rank>* wishes);
   Status meet_them(const JoinPlace& place, const std::vector<Rank>& left, Over& over);
   Status look_at(std::span<const std::byte> introduction, const std::vector<Rank>& left) const;
 
@@ -190,11 +239,15 @@ Status Recovery::Growing::admit(const Members& group, const std::vector<Rank>& l
   const RankSettings& settings = parent_.world().bootstrap;
   JoinPlace place;
   const Status known = JoinPlace::parse(settings.store, settings.secret, settings.address, &place);
-  const std::byte listens{known.ok() && place.is_here()};
   std::map<Rank, std::vector<std::byte>> said;
-  if (Status s = over.gather(std::span(&listens, 1), &said, kConnectMs); !s.ok()) return s;
-  const auto first = std::ranges::find_if(said, [](const auto& x) { return x.second[0] != std::byte(); });
-  if (first == said.end()) {
+  if (Status s = over.gather(Asked{known.ok() && place.is_here(), growth_}.encoded(), &said, kConnectMs); !s.ok())
+    return s;
+  std::map<Rank, Asked> asked;
+  for (const auto& [r, bytes] : said) asked.emplace(r, Asked::parse(bytes));
+  if (Status s = same_growth(group, asked); !s.ok()) return s;
+  if (most(left) == 0) return {};
+  const auto first = std::ranges::find_if(asked, [](const auto& x) { return x.second.listens; });
+  if (first == asked.end()) {
     if (growth_.policy != GCCL_FAIL) return {};
     return Status::error(
         settings.store.empty()
@@ -205,6 +258,11 @@ Status Recovery::Growing::admit(const Members& group, const std::vector<Rank>& l
         GCCL_ERR_NOT_SUPPORTED);
   }
   leader_ = first->first;
+  return admit_there(group, place, left, over, wishes);
+}
+
+Status Recovery::Growing::admit_there(const Members& group, const JoinPlace& place, const std::vector<Rank>& left,
+                                      Over& over, std::vector<Rank>* wishes) {
   BytesOut out;
   if (leader_ != group.rank) {
     out.u8(0);
@@ -216,6 +274,7 @@ Status Recovery::Growing::admit(const Members& group, const std::vector<Rank>& l
     if (admission_)
       for (const auto& introduction : admission_->introductions()) out.u32(wish_of(introduction));
   }
+  std::map<Rank, std::vector<std::byte>> said;
   if (Status s = over.gather(out.bytes(), &said, -1); !s.ok()) return s;
   BytesIn in(said[leader_]);
   const int code = int(in.u32());
@@ -230,8 +289,7 @@ Status Recovery::Growing::make(const Members& group, Members m, Over& over, std:
   std::vector<Rank> left, wishes;
   for (Rank r = 0; r < group.size(); ++r)
     if (std::ranges::count(m.world_rank, group.world_rank[r]) > 0) left.push_back(r);
-  if (most(left) > 0)
-    if (Status s = admit(group, left, over, &wishes); !s.ok()) return s;
+  if (Status s = admit(group, left, over, &wishes); !s.ok()) return s;
   if (wishes.empty()) return CommunicatorCore::create(parent_.team().world, std::move(m), over, out);
   const Places places = Places::of(group.size(), left, wishes);
   if (admission_)
