@@ -181,7 +181,10 @@ void Job::live(Rank r) const {
   set("GCCL_SECRET", secret_);
   set("GCCL_BACKENDS", means_.shm ? "shm" : "tcp");
   set("GCCL_DETECTION_MS", std::to_string(real(plan_.recovery.detection) / kMs));
-  if (plan_.recovery.connections) set("GCCL_LINK_LOST_MS", std::to_string(real(plan_.recovery.detection) / kMs));
+  if (plan_.recovery.connections) {
+    set("GCCL_LINK_LOST_MS", std::to_string(real(plan_.recovery.detection) / kMs));
+    set("GCCL_LINK_CHECK", "1");
+  }
   if (!chosen.empty()) set("GCCL_ALGORITHM", chosen);
   set("GCCL_ADDRESS", network_ ? Network::address(r) : "127.0.0.1");
   if (network_) set("GCCL_HOST", fmt::format("rank{}", r));

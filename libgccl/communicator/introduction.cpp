@@ -24,7 +24,8 @@ constexpr const char* kNames[Introduction::kSettings] = {"GCCL_ALGORITHM",
                                                          "the machine in GCCL_TUNING_FILE",
                                                          "what GCCL_TUNING_FILE says",
                                                          "GCCL_ON_FAILURE",
-                                                         "GCCL_LINK_LOST_MS"};
+                                                         "GCCL_LINK_LOST_MS",
+                                                         "GCCL_LINK_CHECK"};
 
 // Read when the library is loaded, and not when memory may be short: what json does not find then ends the process.
 [[maybe_unused]] const auto& models = transport_models();
@@ -77,7 +78,7 @@ void Introduction::set_plans(Rank ranks) {
 }
 
 void Introduction::set_settings(const Authorities& authorities, int check, const std::string& on_failure,
-                                const std::string& link_lost_ms, const std::string& backends,
+                                const std::string& link_lost_ms, bool link_check, const std::string& backends,
                                 const std::string& parameters, const std::string& costs) {
   put(&settings[0], authorities.named.text());
   put(&settings[1], std::to_string(check));
@@ -93,6 +94,7 @@ void Introduction::set_settings(const Authorities& authorities, int check, const
   put(&settings[4], authorities.lists.text());
   put(&settings[7], on_failure);
   put(&settings[8], link_lost_ms);
+  put(&settings[9], link_check ? "1" : "0");
   if (!authorities.table) return;
   TuningTable decisions = *authorities.table;
   const TuningTable::Machine& m = decisions.machine;

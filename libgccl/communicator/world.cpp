@@ -127,7 +127,7 @@ Status read_environment(World* world) {
                          GCCL_ERR_INVALID_ARGUMENT);
   mine.set_host(settings.host);
   mine.set_settings(world->authorities, world->check, policy_name(world->policy), std::to_string(link_lost_ms),
-                    settings.backends, parameters, costs);
+                    flag(environment, "GCCL_LINK_CHECK"), settings.backends, parameters, costs);
   return {};
 }
 

@@ -89,11 +89,8 @@ class Ports {
   }
   LinkCounts link_counts() const {
     LinkCounts sum;
-    for (const Port& p : ports_) {
-      const LinkCounts c = p.link_counts && p.state ? p.link_counts(p.state) : LinkCounts();
-      sum.reconnects += c.reconnects;
-      sum.bytes_repeated += c.bytes_repeated;
-    }
+    for (const Port& p : ports_)
+      if (p.link_counts && p.state) sum += p.link_counts(p.state);
     return sum;
   }
   // By which of the planner's cost models calls are planned (transport_model_of()); the same on every rank.

@@ -43,6 +43,36 @@ TEST_CASE("a frame header survives the wire and every bound is checked") {
   }
 }
 
+TEST_CASE("each damaged bit of a header that is checked is found, and its fields are as without") {
+  tcp::Frame f{77, (1ull << 46) + 5, 0x123456789abcdef0, (1ull << 45) + 3, (1ull << 38) + 1};
+  f.acknowledge = true;
+  f.payload_crc = 0x89abcdef;
+  f.acknowledged = ~0ull;
+  std::byte h[tcp::kFrameHeaderBytes], plain[tcp::kFrameHeaderBytes];
+  encode(f, h, true);
+  encode(f, plain);
+  for (const bool checked : {true, false}) {
+    tcp::Frame g;
+    REQUIRE(decode(checked ? h : plain, &g, checked) == nullptr);
+    CHECK(g.sequence == f.sequence);
+    CHECK(g.message_bytes == f.message_bytes);
+    CHECK(g.signature == f.signature);
+    CHECK(g.offset == f.offset);
+    CHECK(g.bytes == f.bytes);
+    CHECK(g.acknowledge);
+    CHECK_FALSE(g.answer);
+    CHECK(g.payload_crc == f.payload_crc);
+    CHECK(g.acknowledged == f.acknowledged);
+  }
+  tcp::Frame g;
+  CHECK(decode(plain, &g, true) == tcp::kDamagedHeader);
+  for (std::size_t bit = 0; bit < 8 * sizeof h; ++bit) {
+    h[bit / 8] ^= std::byte(1u << bit % 8);
+    CHECK(decode(h, &g, true) == tcp::kDamagedHeader);
+    h[bit / 8] ^= std::byte(1u << bit % 8);
+  }
+}
+
 TEST_CASE("connection requests and port addresses survive the wire, and any bytes may come instead") {
   tcp::ConnectionRequest h;
   h.kind = tcp::ConnectionRequest::Kind::abort;

@@ -70,6 +70,7 @@ class Metrics {
   void reconnected(const LinkCounts& links) {
     counts_.reconnects = links.reconnects;
     counts_.bytes_repeated = links.bytes_repeated;
+    counts_.frames_damaged = links.frames_damaged;
   }
   void waited(const Backoff& backoff) { counts_.waits_yielded += backoff.yields(); }
 

@@ -182,8 +182,8 @@ GCCL_API GCCL_Result GCCL_Comm_shrink(GCCL_Comm comm, GCCL_Comm* out);
  * all are replaced; those beyond come after all others. Who fails meanwhile is left out: a rank as by shrink, a process as if it had not come. The same
  * `most` and wait_ms on every rank; comm stays as it is, with its own ranks. `most` >= 1. What joins is met at the job's
  * store (GCCL_Config.store): on the machine of a TCP store, or by a file beside those of a file store. Errors:
- * GCCL_ERR_NOT_SUPPORTED where there is no store, or no rank that is left on its machine; GCCL_ERR_SYSTEM where its port
- * is taken, as by another communicator of the job that grows: one at a time. */
+ * GCCL_ERR_MISMATCH where ranks ask for different things, on all of them; GCCL_ERR_NOT_SUPPORTED where there is no store,
+ * or no rank that is left on its machine; GCCL_ERR_SYSTEM where its port is taken, as by another communicator of the job that grows: one at a time. */
 GCCL_API GCCL_Result GCCL_Comm_grow(GCCL_Comm comm, int most, int64_t wait_ms, GCCL_Comm* out);
 /* Makes this process, which need be no rank yet, one of a job that runs, and stores the communicator that GCCL_Comm_grow
  * makes there in *comm: waits until the job's ranks call that, for GCCL_JOIN_TIMEOUT_MS (without limit by default). The
@@ -474,6 +474,7 @@ typedef struct GCCL_Metrics {
   uint64_t suspicions, suspicions_withdrawn;  /* of the job's detector: ranks that were silent, and those heard again */
   uint64_t reconnects;     /* TCP connections of comm that broke and were made anew (GCCL_LINK_LOST_MS) */
   uint64_t bytes_repeated; /* that were sent once more over these */
+  uint64_t frames_damaged; /* that came over TCP with a wrong checksum, and were not delivered (GCCL_LINK_CHECK) */
 } GCCL_Metrics;
 /* Figures of comm since it was made. */
 GCCL_API GCCL_Result GCCL_Get_performance_metrics(GCCL_Comm comm, GCCL_Metrics* metrics);

@@ -66,6 +66,8 @@ Status read_settings(const Environment& environment, Settings* out) {
   if (found) out->peer_timeout = std::chrono::milliseconds(number);
   if (Status s = read_number(given, "GCCL_LINK_LOST_MS", 0, kLinkLostMax_ms, &number, &found); !s.ok()) return s;
   if (found) out->link_lost = std::chrono::milliseconds(number);
+  if (Status s = read_number(given, "GCCL_LINK_CHECK", 0, 1, &number, &found); !s.ok()) return s;
+  if (found) out->checks = number == 1;
   if (const char* text = environment("GCCL_TCP_CONGESTION")) {  // an empty one is a choice: the system's
     out->congestion = text;
     if (Status s = check_congestion(*out->congestion); !s.ok()) return s;

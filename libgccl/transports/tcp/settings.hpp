@@ -28,6 +28,8 @@ struct Settings {
   // GCCL_LINK_LOST_MS: a connection that breaks is dialled again for so long, and goes on where it stopped. 0: it is
   // not, and its peer is lost.
   std::chrono::milliseconds link_lost{0};
+  // GCCL_LINK_CHECK: frames have checksums, and what is damaged on its way is not delivered.
+  bool checks = false;
   bool mends() const { return link_lost.count() > 0; }
 };
 

@@ -106,9 +106,12 @@ Dial::Dial(Target target, const std::string* secret, const Settings* settings, R
   deadline_ = begun_;
 }
 
-// A peer that was there and is gone is refused by its machine; everything else may pass.
+// A peer that was there and is gone is refused by its machine; everything else may pass. A connection that breaks as
+// soon as it is there is no refusal either, where those that break later are mended.
 Dial::Failure Dial::refusal(int error) const {
-  return target_.again && error != 0 && error != ECONNREFUSED ? Failure::unanswered : Failure::refused;
+  const bool broke = error == ECONNRESET || error == ENOTCONN || error == EPIPE;
+  const bool may_pass = target_.again ? error != 0 && error != ECONNREFUSED : settings_->mends() && broke;
+  return may_pass ? Failure::unanswered : Failure::refused;
 }
 
 PendingConnection::Next Dial::dial_next() {
@@ -150,10 +153,13 @@ PendingConnection::Next Dial::failed(Failure how, const std::string& why) {
 // moment, or strangers keep its listener busy. One that is silent is stopped (by a debugger, or with its machine): it
 // lives, and the caller's time limit alone decides how long it is waited for.
 PendingConnection::Next Dial::end_round() {
-  if (unauthenticated_) return give_up(GCCL_ERR_AUTHENTICATION, failures_);
+  // Where what is sent may be damaged, that is tried again like a refusal.
+  if (unauthenticated_ && !settings_->checks) return give_up(GCCL_ERR_AUTHENTICATION, failures_);
+  const int given_up = unauthenticated_ ? GCCL_ERR_AUTHENTICATION : GCCL_ERR_PEER_LOST;
   const bool in_time = Clock::now() - begun_ < target_.time_limit;
   if (target_.again) {
-    if (left_ || !in_time || !(unanswered_ || silent_ || no_descriptor_)) return give_up(GCCL_ERR_PEER_LOST, failures_);
+    if (left_ || !in_time || !(unanswered_ || silent_ || no_descriptor_ || unauthenticated_))
+      return give_up(given_up, failures_);
     pause_again_ = std::clamp<Clock::duration>(2 * pause_again_, kAgainPause, kAgainPauseMax);
     return next_round(pause_again_);
   }
@@ -166,13 +172,13 @@ PendingConnection::Next Dial::end_round() {
   } else if (unanswered_ && in_time) {
     pause = kShortPause;
   } else if (silent_ || unanswered_ || no_descriptor_ || aborts || ++refusals_ == kRounds) {
-    return give_up(GCCL_ERR_PEER_LOST, failures_);
+    return give_up(given_up, failures_);
   }
   return next_round(pause);
 }
 
 PendingConnection::Next Dial::next_round(Clock::duration pause) {
-  unanswered_ = silent_ = no_descriptor_ = left_ = false;
+  unanswered_ = silent_ = no_descriptor_ = left_ = unauthenticated_ = false;
   failures_.clear();
   address_ = 0;
   stage_ = Stage::pausing;

@@ -11,6 +11,8 @@
 #include <system_error>
 #include <utility>
 
+#include "libgccl/base/crc32c.hpp"
+
 namespace gccl::tcp {
 namespace {
 
@@ -41,17 +43,14 @@ Read read_from(Stream* s, void* to, std::size_t bytes, std::size_t* got, std::st
   }
 }
 
-// What its sender waits for is said a little before the end of the message, so that it is there at the end: the sender
-// copies the rest meanwhile. So much before:
-constexpr std::uint64_t kAnswerBefore = 32 << 10;
-
+// Where frames are checked the last but one is answered, at its end.
 std::uint64_t until_answer(const Stream& s, std::uint64_t left) {
-  return s.incoming.answer && !s.answered && left > kAnswerBefore ? left - kAnswerBefore : left;
+  return s.incoming.answer && !s.answered && !s.checks && left > Stream::kTailBytes ? left - Stream::kTailBytes : left;
 }
 
 // Once for each such frame: the link says it now, and reads on then.
 bool answers_now(Stream* s, std::uint64_t left) {
-  if (!s->incoming.answer || s->answered || left > kAnswerBefore) return false;
+  if (!s->incoming.answer || s->answered || s->checks || left > Stream::kTailBytes) return false;
   return s->answer = s->answered = true;
 }
 
@@ -83,7 +82,9 @@ Incoming::Step Incoming::read_ahead(Stream* s, bool first_stream, std::string* p
     s->ahead.grew(got);
     return Step::go_on;
   }
-  iovec parts[2] = {{room.data(), room.size()}, {t->data, std::min(t->bytes, kVisitBytes)}};
+  // No more than the first frame: what is behind that would have to be copied.
+  const std::uint64_t first = s->mends || s->checks ? s->cut(t->bytes, t->bytes, true) : t->bytes;
+  iovec parts[2] = {{room.data(), room.size()}, {t->data, std::min(first, kVisitBytes)}};
   msghdr message{};
   message.msg_iov = parts;
   message.msg_iovlen = 2;
@@ -104,8 +105,9 @@ Incoming::Step Incoming::read_ahead(Stream* s, bool first_stream, std::string* p
   std::size_t direct = got - room.size();
   Frame frame;
   std::size_t belongs = 0;
-  if (!decode(s->ahead.data(), &frame) && frame.sequence == std::uint32_t(t->backend[NumberedQueue::kSequence]) &&
-      frame.message_bytes == t->bytes && frame.signature == t->signature && frame.offset == 0)
+  if (!decode(s->ahead.data(), &frame, s->checks) &&
+      frame.sequence == std::uint32_t(t->backend[NumberedQueue::kSequence]) && frame.message_bytes == t->bytes &&
+      frame.signature == t->signature && frame.offset == 0)
     belongs = std::min(direct, frame.bytes);
   // Whatever else came after the header goes the ordinary way; it is a mismatch or the next frame.
   if (direct > belongs) s->ahead.append({static_cast<const std::byte*>(t->data) + belongs, direct - belongs});
@@ -118,11 +120,13 @@ Incoming::Step Incoming::read_header(Stream* s, bool first_stream, std::string* 
     const Step step = read_ahead(s, first_stream, problem);
     if (step != Step::go_on) return step;
   }
-  if (const char* wrong = decode(s->ahead.data(), &s->incoming)) {
+  if (const char* wrong = decode(s->ahead.data(), &s->incoming, s->checks)) {
     *problem = std::string("the peer sent ") + wrong;
+    s->damaged = wrong == kDamagedHeader;
     return Step::failed;
   }
   s->ahead.drop(kFrameHeaderBytes);
+  s->crc = 0;
   s->acknowledged = std::max(s->acknowledged, s->incoming.acknowledged);
   s->in_frame = true;
   s->taken = 0;
@@ -135,6 +139,7 @@ bool Incoming::hear(Stream* s, std::string* problem) {
     const Step step = read_header(s, false, problem);
     if (step != Step::go_on) return step == Step::wait;
     s->in_frame = !s->incoming.control;
+    if (s->incoming.control) s->checked_in += kFrameHeaderBytes;
   }
   return true;
 }
@@ -144,8 +149,9 @@ bool Incoming::listen(Stream* s, std::string* problem) {
     const std::uint64_t begin = s->taken_in - s->ahead.size();
     s->looked_until = std::max(s->looked_until, begin + (s->in_frame ? s->incoming.bytes - s->taken : 0));
     for (Frame f; s->looked_until + kFrameHeaderBytes <= s->taken_in; s->looked_until += kFrameHeaderBytes + f.bytes) {
-      if (const char* wrong = decode(s->ahead.data() + (s->looked_until - begin), &f)) {
+      if (const char* wrong = decode(s->ahead.data() + (s->looked_until - begin), &f, s->checks)) {
         *problem = std::string("the peer sent ") + wrong;
+        s->damaged = wrong == kDamagedHeader;
         return false;
       }
       s->acknowledged = std::max(s->acknowledged, f.acknowledged);
@@ -179,7 +185,27 @@ Incoming::Step Incoming::begin_payload(Stream* s, GCCL_Transfer* t, Completions*
   s->announced = true;
   s->taken = std::exchange(s->prepaid, 0);
   t->backend[kTaken] += s->taken;
+  if (s->checks && s->taken > 0) s->crc = crc32c({static_cast<const std::byte*>(t->data) + f.offset, s->taken});
   return Step::go_on;
+}
+
+Incoming::Step Incoming::check(Stream* s, std::string* problem) {
+  if (!s->checks || s->crc == s->incoming.payload_crc) return Step::go_on;
+  *problem = "a message was damaged on its way (wrong checksum)";
+  s->damaged = true;
+  return Step::failed;
+}
+
+void Incoming::go_back(Stream* s) {
+  assert(s->checks && s->checked_in <= s->taken_in);
+  if (GCCL_Transfer* const t = s->in_frame && s->announced ? queue_.find(s->incoming.sequence) : nullptr) {
+    t->backend[kTaken] -= s->taken;
+    t->backend[kAnnounced] -= s->incoming.bytes;
+  }
+  s->ahead.drop(s->ahead.size());
+  s->in_frame = s->announced = s->answered = false;
+  s->taken = s->prepaid = 0;
+  s->taken_in = s->looked_until = s->checked_in;
 }
 
 Incoming::Step Incoming::store(Stream* s, GCCL_Transfer* t, std::string* problem) {
@@ -199,9 +225,40 @@ Incoming::Step Incoming::store(Stream* s, GCCL_Transfer* t, std::string* problem
       if (r != Read::some) return r == Read::none ? Step::wait : Step::failed;
       s->may_read -= got;
     }
+    if (s->checks) s->crc = crc32c({to, got}, s->crc);
     s->taken += got;
     t->backend[kTaken] += got;
   }
+  return check(s, problem);
+}
+
+// Nothing of a frame goes on before all of it has been checked.
+Incoming::Step Incoming::consume_checked(Stream* s, GCCL_Transfer* t, std::string* problem) {
+  if (queue_.front() != t || s->incoming.offset + s->taken != t->backend[kTaken]) return Step::wait;
+  const std::size_t grain = std::max(t->grain, 1u), carried = carry_.size();
+  std::byte* const held = held_.at_least(carried + s->incoming.bytes);
+  if (s->taken == 0) std::copy(carry_.begin(), carry_.end(), held);
+  while (s->taken < s->incoming.bytes) {
+    std::byte* const to = held + carried + s->taken;
+    std::size_t got = std::min<std::uint64_t>(s->incoming.bytes - s->taken, s->ahead.size());
+    if (got > 0) {
+      std::memcpy(to, s->ahead.data(), got);
+      s->ahead.drop(got);
+    } else {
+      if (s->may_read == 0) return Step::wait;
+      const Read r = read_from(s, to, std::min(s->incoming.bytes - s->taken, s->may_read), &got, problem);
+      if (r != Read::some) return r == Read::none ? Step::wait : Step::failed;
+      s->may_read -= got;
+    }
+    s->crc = crc32c({to, got}, s->crc);
+    s->taken += got;
+    t->backend[kTaken] += got;
+  }
+  if (const Step step = check(s, problem); step != Step::go_on) return step;
+  const std::size_t all = carried + s->incoming.bytes;
+  const std::size_t whole = t->backend[kTaken] == t->bytes ? all : all - all % grain;
+  if (whole > 0) t->consume(t, held, t->backend[kTaken] - all, whole);
+  carry_.assign(held + whole, held + all);
   return Step::go_on;
 }
 
@@ -262,6 +319,7 @@ bool Incoming::advance(Stream* s, bool first_stream, Completions* done, Staging*
     }
     if (s->incoming.control) {
       s->in_frame = false;
+      s->checked_in += kFrameHeaderBytes;
       if (queue_.empty()) return true;
       continue;
     }
@@ -273,7 +331,9 @@ bool Incoming::advance(Stream* s, bool first_stream, Completions* done, Staging*
       if (!s->announced) t = nullptr;
     }
     if (t) {
-      step = t->consume ? consume(s, t, staging, problem) : store(s, t, problem);
+      step = !t->consume ? store(s, t, problem)
+             : s->checks ? consume_checked(s, t, problem)
+                         : consume(s, t, staging, problem);
     } else {
       // Its receive is yet to come, or is over.
       if (std::int32_t(s->incoming.sequence - queue_.next_sequence()) >= 0) return true;
@@ -281,6 +341,7 @@ bool Incoming::advance(Stream* s, bool first_stream, Completions* done, Staging*
     }
     if (step != Step::go_on) return step == Step::wait;
     s->in_frame = false;
+    s->checked_in += kFrameHeaderBytes + s->incoming.bytes;
     if (s->incoming.acknowledge) acknowledge(s->fd.get());
     s->answer = s->answer || (s->incoming.answer && !s->answered);
     s->answered = false;

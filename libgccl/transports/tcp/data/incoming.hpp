@@ -31,6 +31,9 @@ class Incoming {
   // most; listen() reads on through messages, up to a limit, which stay with the stream until they are received.
   bool hear(Stream* stream, std::string* problem);
   bool listen(Stream* stream, std::string* problem);
+  // The next connection begins behind the last whole frame: forgets what has been read of later ones. Of streams that
+  // are checked.
+  void go_back(Stream* stream);
   // False when the transfer is not one of these.
   bool cancel(GCCL_Transfer* t) { return queue_.remove(t); }
 
@@ -42,10 +45,14 @@ class Incoming {
   Step begin_payload(Stream* s, GCCL_Transfer* t, Completions* done, std::string* problem);
   Step store(Stream* s, GCCL_Transfer* t, std::string* problem);
   Step consume(Stream* s, GCCL_Transfer* t, Staging* staging, std::string* problem);
+  Step consume_checked(Stream* s, GCCL_Transfer* t, std::string* problem);
+  static Step check(Stream* s, std::string* problem);
   Step discard(Stream* s, Staging* staging, std::string* problem);
 
   NumberedQueue queue_;
   std::vector<std::byte> carry_;  // of the front receive: less than a grain, not yet consumed
+  // Where frames are checked: of the front receive, the carry and the frame behind it, until that is whole.
+  Staging held_;
 };
 
 }  // namespace gccl::tcp

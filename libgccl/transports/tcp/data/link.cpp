@@ -28,10 +28,11 @@ bool Link::connect(const Connection& c, Fd fd, const Settings& settings, Complet
   if (c.stream >= streams_.size() || streams_.size() != c.streams) return false;
   auto& s = streams_[c.stream];
   if (s && (!mends_ || c.number <= s->connection)) return false;
-  if (!s) s = std::make_unique<Stream>(mends_);
+  if (!s) s = std::make_unique<Stream>(mends_, checks_);
   if (mends_) {
     if (s->fd) outgoing_.break_off(s.get(), "", done);
     if (s->connection > 0 && !c.fresh) ++counts_.reconnects;
+    if (checks_) incoming_.go_back(s.get());
     if (!s->connect(std::move(fd), c.number, c.fresh)) return false;
   } else {
     s->fd = std::move(fd);
@@ -146,8 +147,7 @@ bool Link::advance_sends(Completions* done, std::string* problem) {
   for (auto& s : streams_) {
     if (!s || s->state != Stream::State::open || s->sent.size() < s->listen_at || !incoming_.held_up(*s)) continue;
     if (!(s->sent.size() < kListenMin ? incoming_.hear(s.get(), problem) : incoming_.listen(s.get(), problem))) {
-      if (!s->ended) return false;
-      outgoing_.break_off(s.get(), *problem, done);
+      if (!break_off(s.get(), problem, done)) return false;
       continue;
     }
     if (!outgoing_.advance(streams_, done, problem)) return false;
@@ -156,13 +156,20 @@ bool Link::advance_sends(Completions* done, std::string* problem) {
   return true;
 }
 
+// What was read of the stream says so. False: that does not pass with the connection.
+bool Link::break_off(Stream* s, std::string* problem, Completions* done) {
+  counts_.frames_damaged += s->damaged;
+  if (!mends_ || !(s->ended || s->damaged)) return false;
+  if (checks_) incoming_.go_back(s);  // at once: frames on other streams count on what lies before them
+  outgoing_.break_off(s, *problem, done);
+  return true;
+}
+
 bool Link::receive_from(Stream* s, bool first, Completions* done, Staging* staging, std::string* problem) {
   if (s->state != Stream::State::open) return true;
   if (incoming_.empty() ? !mends_ || incoming_.hear(s, problem) : incoming_.advance(s, first, done, staging, problem))
     return true;
-  if (!mends_ || !s->ended) return false;
-  outgoing_.break_off(s, *problem, done);
-  return true;
+  return break_off(s, problem, done);
 }
 
 bool Link::advance_receives(Completions* done, Staging* staging, std::string* problem) {
@@ -171,7 +178,7 @@ bool Link::advance_receives(Completions* done, Staging* staging, std::string* pr
   if (!receive_from(streams_[0].get(), true, done, staging, problem)) return false;
   for (std::size_t i = 1; i < streams_.size(); ++i) {
     const bool wanted = incoming_.empty() ? outgoing_.awaits_acknowledgement()
-                                          : incoming_.front()->bytes > Outgoing::kStripeBytes ||
+                                          : incoming_.front()->bytes > Stream::kStripeBytes ||
                                                 (mends_ && outgoing_.awaits_acknowledgement());
     if (streams_[i] && wanted && !receive_from(streams_[i].get(), false, done, staging, problem)) return false;
   }

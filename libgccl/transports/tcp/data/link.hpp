@@ -13,7 +13,8 @@ namespace gccl::tcp {
 
 class Link {
  public:
-  Link(std::uint32_t peer, std::uint32_t channel, bool mends) : peer_(peer), channel_(channel), mends_(mends) {}
+  Link(std::uint32_t peer, std::uint32_t channel, bool mends, bool checks)
+      : peer_(peer), channel_(channel), mends_(mends), checks_(checks) {}
   // Ends all connections. What was written is delivered.
   ~Link();
   Link(const Link&) = delete;
@@ -80,10 +81,11 @@ class Link {
   void copy_instead(bool still, Completions* done);
   bool resume(Completions* done, std::string* problem);
   bool owes() const;
+  bool break_off(Stream* s, std::string* problem, Completions* done);
   bool receive_from(Stream* s, bool first, Completions* done, Staging* staging, std::string* problem);
 
   std::uint32_t peer_, channel_;
-  const bool mends_;
+  const bool mends_, checks_;
   std::int64_t still_since_ns_ = 0;  // sends wait, and nothing has moved; 0: something has
   LinkCounts counts_;
   Streams streams_;

@@ -6,6 +6,8 @@
 #include <cassert>
 #include <system_error>
 
+#include "libgccl/base/crc32c.hpp"
+
 namespace gccl::tcp {
 namespace {
 
@@ -13,10 +15,6 @@ namespace {
 constexpr int kAssigned = 0;   // bytes given to streams
 constexpr int kUnwritten = 1;  // bytes that no socket has taken yet
 
-// Where links are mended, frames end here, so that acknowledgements find room between them.
-constexpr std::uint64_t kMendedFrameBytes = 1 << 20;
-// The end of a message that is longer is acknowledged at once: to copy what its sender waits for would take longer.
-constexpr std::uint64_t kAnswerMin = 64 << 10;
 // So much is copied between two looks at what arrives.
 constexpr std::uint64_t kCopyStepBytes = 64 << 10;
 
@@ -24,7 +22,7 @@ bool complete(const GCCL_Transfer* t) { return t->backend[kUnwritten] == 0 && t-
 
 // What every header says besides.
 void acknowledge(Frame* frame, Stream* s) {
-  frame->acknowledged = s->said = s->taken_in;
+  frame->acknowledged = s->said = s->vouched();
   s->answer = false;
 }
 
@@ -47,13 +45,15 @@ bool Outgoing::assign(Stream* s, bool first_stream, bool alone) {
   frame.signature = t->signature;
   frame.offset = t->backend[kAssigned];
   const std::uint64_t rest = t->bytes - frame.offset;
-  frame.bytes = std::min(rest, !alone ? kStripeBytes : s->mends ? kMendedFrameBytes : rest);
+  frame.bytes = s->cut(rest, t->bytes, alone);
   frame.acknowledge = s->zero_copy.pays(frame.bytes);
   if (s->mends) {
     acknowledge(&frame, s);
-    frame.answer = frame.bytes == rest && t->bytes > kAnswerMin;
+    const std::uint64_t behind = s->cuts_tail(t->bytes, alone) ? Stream::kTailBytes : 0;
+    frame.answer = rest - frame.bytes == behind && t->bytes > Stream::kAnswerMin;
   }
-  encode(frame, s->header);
+  if (s->checks) frame.payload_crc = crc32c({static_cast<const std::byte*>(t->data) + frame.offset, frame.bytes});
+  encode(frame, s->header, s->checks);
   s->sending = t;
   s->header_left = kFrameHeaderBytes;
   s->offset = frame.offset;
@@ -68,7 +68,7 @@ void Outgoing::control(Stream* s) {
   Frame frame;
   frame.control = true;
   acknowledge(&frame, s);
-  encode(frame, s->header);
+  encode(frame, s->header, s->checks);
   s->header_left = kFrameHeaderBytes;
   s->offset = s->left = 0;
 }

@@ -15,9 +15,6 @@ using Streams = std::vector<std::unique_ptr<Stream>>;  // null where not connect
 
 class Outgoing {
  public:
-  // With several streams, messages longer than this are cut so that every stream that can take more gets more.
-  static constexpr std::uint64_t kStripeBytes = 256 << 10;
-
   void post(GCCL_Transfer* t);
   bool empty() const { return queue_.empty(); }
   const GCCL_Transfer* front() const { return queue_.front(); }

@@ -221,7 +221,7 @@ bool Port::advance(Link* link) {
 }
 
 std::unique_ptr<Link> Port::make_link(std::uint32_t peer, std::uint32_t channel) const {
-  return std::make_unique<Link>(peer, channel, connector_->settings().mends());
+  return std::make_unique<Link>(peer, channel, connector_->settings().mends(), connector_->settings().checks);
 }
 
 // The side that dials dials again; the other one asks it to, as it may not know.
@@ -286,7 +286,7 @@ void Port::say_leaving() {
 LinkCounts Port::link_counts() const {
   LinkCounts sum;
   for (const auto& l : links_)
-    if (l) sum.reconnects += l->counts().reconnects, sum.bytes_repeated += l->counts().bytes_repeated;
+    if (l) sum += l->counts();
   return sum;
 }
 

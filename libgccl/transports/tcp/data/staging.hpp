@@ -17,8 +17,9 @@ class Staging {
   static constexpr std::size_t kAlignment = 64;
 
   // At least kBytes and two grains, aligned; what it held is lost when it has to grow.
-  std::byte* get(std::uint32_t grain) {
-    const std::size_t needed = std::max(kBytes, 2 * std::size_t(grain) + kAlignment) / kAlignment * kAlignment;
+  std::byte* get(std::uint32_t grain) { return at_least(std::max(kBytes, 2 * std::size_t(grain) + kAlignment)); }
+  std::byte* at_least(std::size_t bytes) {
+    const std::size_t needed = (bytes + kAlignment - 1) / kAlignment * kAlignment;
     if (bytes_ < needed) {
       memory_.reset(static_cast<std::byte*>(std::aligned_alloc(kAlignment, needed)));
       if (!memory_) throw std::bad_alloc();

@@ -115,7 +115,7 @@ bool Stream::connect(Fd socket, std::uint64_t number, bool fresh) {
   fd = std::move(socket);
   connection = number;
   remote = SocketAddress::remote_end(fd.get()).with_port(0);
-  registered = asked = ended = deaf = false;
+  registered = asked = ended = deaf = damaged = false;
   if (fresh) {
     state = State::open;
     return true;
@@ -124,7 +124,7 @@ bool Stream::connect(Fd socket, std::uint64_t number, bool fresh) {
   fault::LinkFrame f;
   f.kind = fault::LinkFrame::Kind::resume;
   f.epoch = std::uint32_t(number);
-  f.acknowledged = said = taken_in;
+  f.acknowledged = said = vouched();
   answer = false;
   fault::encode(f, resume_out_);
   resume_written_ = resume_read_ = 0;
@@ -167,8 +167,8 @@ Stream::Resumed Stream::exchange_positions(std::uint64_t* position, std::string*
     resume_read_ += std::size_t(n);
   }
   fault::LinkFrame f;
-  if (fault::decode(resume_in_, &f) != nullptr || f.kind != fault::LinkFrame::Kind::resume ||
-      f.epoch != std::uint32_t(connection)) {
+  if (fault::decode(resume_in_, &f) != nullptr) return broke("damaged when it was made");
+  if (f.kind != fault::LinkFrame::Kind::resume || f.epoch != std::uint32_t(connection)) {
     *why = "the peer did not say where it goes on";
     return Resumed::failed;
   }

@@ -4,6 +4,7 @@
 
 #include <sys/uio.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -82,7 +83,7 @@ struct Stream {
   };
 
   Stream() : Stream(false) {}
-  explicit Stream(bool mends) : mends(mends) {}
+  explicit Stream(bool mends, bool checks = false) : mends(mends), checks(checks) {}
   // Begins a further connection, over which the peer says how much it has taken, or, as it has never had one, has taken
   // nothing (`fresh`). False: it has, or does not fit what this side knows.
   bool connect(Fd socket, std::uint64_t number, bool fresh);
@@ -109,7 +110,31 @@ struct Stream {
   // Something has arrived that has not been read.
   bool unread() const;
   // What has not been said to the peer yet.
-  std::uint64_t unsaid() const { return taken_in - said; }
+  std::uint64_t unsaid() const { return vouched() - said; }
+  // Bytes of the peer's that need not be sent again.
+  std::uint64_t vouched() const { return checks ? checked_in : taken_in; }
+  // Only a whole frame that is checked is acknowledged, and the sender of a message's last one should not wait for
+  // that. Messages up to kStripeBytes are whole on one stream, as nobody looks for parts of them on others.
+  bool cuts_tail(std::uint64_t message_bytes, bool alone) const {
+    return checks && mends && message_bytes > (alone ? kAnswerMin : kStripeBytes);
+  }
+  // How much of a message's rest goes into the next frame; `alone`: there is no other stream.
+  std::uint64_t cut(std::uint64_t rest, std::uint64_t message_bytes, bool alone) const {
+    if (checks) {
+      const bool last = cuts_tail(message_bytes, alone) && rest > kTailBytes && rest <= kCheckedFrameBytes + kTailBytes;
+      return last ? rest - kTailBytes : std::min(rest, kCheckedFrameBytes);
+    }
+    return std::min(rest, !alone ? kStripeBytes : mends ? kMendedFrameBytes : kFrameBytesMax);
+  }
+  // With several streams, messages longer than this are cut so that every stream that can take more gets more.
+  static constexpr std::uint64_t kStripeBytes = 256 << 10;
+  // Where links are mended, frames end here, so that acknowledgements find room between them.
+  static constexpr std::uint64_t kMendedFrameBytes = 1 << 20;
+  // Where they are checked, here: a payload is looked at before it goes on, while it is in a core's caches.
+  static constexpr std::uint64_t kCheckedFrameBytes = 256 << 10;
+  // The end of a message that is longer is acknowledged at once: to copy what its sender waits for would take longer.
+  // It is said a little before the end, so that it is there at the end: the sender copies the rest meanwhile.
+  static constexpr std::uint64_t kAnswerMin = 64 << 10, kTailBytes = 32 << 10;
   bool owes_acknowledgement() const {
     if (deaf) return false;
     if (answer) return true;
@@ -138,8 +163,12 @@ struct Stream {
   std::uint64_t offset = 0, left = 0;  // payload not yet written
   ZeroCopy zero_copy;
 
-  // Where links are mended.
-  const bool mends;
+  // Where links are mended; and where frames are checked (Settings::checks).
+  const bool mends, checks;
+  bool damaged = false;          // what has arrived was
+  std::uint64_t checked_in = 0;  // bytes of the peer's up to the end of the last whole frame
+  std::uint32_t crc = 0;         // of the payload of `incoming` that has been taken
+
   State state = State::open;
   bool asked = false;            // for the next connection
   bool ended = false;            // the system said so, in a read or write that failed
