@@ -91,10 +91,11 @@ TEST_CASE("a spare that fails while it waits ends nothing, also where a rank tha
 }
 
 TEST_CASE("a rank that fails is started again, as one that joins, as often as was said") {
-  const Ended e =
-      launch_with({"-n", "2", "--restart", "2", "--tag"}, std::string(kWho) +
-                                                              "echo $who $GCCL_RANK; [ $GCCL_RANK = 0 ] && sleep 1; "
-                                                              "[ $GCCL_RANK = 1 ] && exit 9; exit 0");
+  const Folder folder;
+  const std::string spoke = (folder.path / "spoke").string();  // rank 0, which the others' end would keep from it
+  const Ended e = launch_with({"-n", "2", "--restart", "2", "--tag"},
+                              std::string(kWho) + "echo $who $GCCL_RANK; [ $GCCL_RANK = 0 ] && >" + spoke +
+                                  " && sleep 77; until [ -e " + spoke + " ]; do sleep 0.01; done; exit 9");
   CHECK(e.code == 9);
   CHECK(says(e, "rank 1 exited with code 9; starting it again"));
   CHECK(says(e, "rank 1 exited with code 9; ending the others"));
