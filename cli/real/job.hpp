@@ -66,6 +66,7 @@ class Job {
   void later(Nanos due, std::function<void()> what) { agenda_.emplace(due, std::move(what)); }
   bool settled() const;
 
+  // inflict.cpp
   void begin_fault(std::size_t i, Nanos when);
   void end_fault(std::size_t i);
   void crash(Rank r, Nanos when);

@@ -2,6 +2,8 @@
 // reports, and the moments at which faults strike. No JSON and nothing of the simulation here.
 #pragma once
 
+#include <time.h>
+
 #include <atomic>
 #include <cstdint>
 #include <vector>
@@ -10,6 +12,13 @@
 #include "libgccl/schedule/call.hpp"
 
 namespace gccl::real {
+
+// The same for all processes. Safe in a signal handler.
+inline Nanos now() {
+  timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return t.tv_sec * 1'000'000'000ll + t.tv_nsec;
+}
 
 // How far a rank has come when a fault strikes.
 struct Moment {
@@ -57,7 +66,7 @@ struct Report {
   Rank rank = 0;
   std::uint64_t a = 0, b = 0;
   std::uint32_t epoch = 0;
-  Nanos time = 0;  // CLOCK_MONOTONIC
+  Nanos time = 0;  // now()
   char text[200] = {};
 };
 

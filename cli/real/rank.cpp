@@ -24,12 +24,6 @@ constexpr Nanos kUsualFirst = 1'000'000;    // time of an operation before one i
 constexpr std::uint64_t kMet = 1ull << 63;  // an agreement's flag that no operation has
 constexpr int kAgreements = 8;              // so often in a row news of failures may interrupt an agreement
 
-Nanos now() {
-  timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return t.tv_sec * 1'000'000'000ll + t.tv_nsec;
-}
-
 void sleep_for(Nanos t) {
   timespec left{time_t(t / 1'000'000'000), long(t % 1'000'000'000)};
   while (nanosleep(&left, &left) != 0) {

@@ -1,0 +1,197 @@
+// What faults do to real ranks, their machines and the wires between them.
+#include <signal.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "cli/real/job.hpp"
+#include "sim/fault/effects.hpp"
+
+namespace gccl::real {
+namespace {
+
+constexpr double kCableBytesPerNs = 0.1;  // what a cable carries of which a fault leaves a part
+
+}  // namespace
+
+// By from * machines + to: whether the way leads over what the fault names, as it would then be cut if that were down.
+std::vector<bool> Job::ways_over(const sim::Fault& f) const {
+  sim::ClusterWires probe(*workload_.cluster);
+  sim::Fault down = f;
+  down.kind = f.link.find("->") == std::string::npos ? sim::FaultKind::nic_down : sim::FaultKind::link_down;
+  probe.apply(down, true);
+  std::vector<bool> over(passages_.size());
+  for (Rank a = 0; a < machines(); ++a)
+    for (Rank b = 0; b < machines(); ++b)
+      if (a != b) over[a * machines() + b] = probe.down(cards_[a], cards_[b]);
+  return over;
+}
+
+void Job::hurt(Rank r, Nanos when, bool for_long) {
+  if (for_long) failed_at_.try_emplace(r, when);
+}
+
+void Job::crash(Rank r, Nanos when) {
+  RankState& s = state_[r];
+  if (!s.alive) return;
+  if (s.pid > 0) kill(s.pid, SIGKILL);
+  s.alive = false;
+  failed_at_[r] = when;
+  replace(r, when);
+}
+
+// As the launcher of the simulation does, that notices at once.
+void Job::replace(Rank r, Nanos when) {
+  const Nanos due = when + real(plan_.recovery.replace_after);
+  if (plan_.recovery.policy == sim::FailurePolicy::rejoin) {
+    later(due, [this, r] { start_anew(r); });
+  } else if (plan_.recovery.policy == sim::FailurePolicy::spare && spares_used_ < plan_.recovery.spares) {
+    const Rank spare = ranks() + spares_used_++;
+    later(due, [this, spare] {
+      state_[spare].joins = true;
+      start(spare);
+    });
+  }
+}
+
+void Job::start_anew(Rank r) {
+  RankState& s = state_[r];
+  if (s.alive || ended_ != 0) return;
+  if (s.pid > 0)
+    while (waitpid(s.pid, nullptr, 0) < 0 && errno == EINTR) {
+    }
+  heed_all();  // what the one before had to say
+  s.pid = -1;
+  buried_.emplace_back(r, std::move(s));
+  s = {};
+  s.done_in.assign(workload_.operations.size(), 0);
+  s.joins = true;
+  if (lost_with_node_.erase(r) > 0) wires_changed();
+  start(r);
+}
+
+void Job::begin_fault(std::size_t i, Nanos when) {
+  using sim::FaultKind;
+  const sim::Fault& f = plan_.faults[i];
+  if (over_[i] || active_[i]) return;
+  active_[i] = true;
+  const auto alive = [&](Rank r) { return state_[r].alive; };
+  const std::vector<Rank> hit = hit_by(f, cards_, *workload_.cluster);
+  const bool needs_somebody = ends_processes(f) || f.kind == FaultKind::pause;
+  if (!needs_somebody || std::ranges::any_of(hit, alive))
+    events_.push_back({.at = when, .what = sim::FaultEvent::What::begins, .fault = i});
+  const bool for_long = may_look_like_failure(f, plan_.recovery.detection);
+  switch (f.kind) {
+    case FaultKind::node_loss:
+      if (network_) {  // its machine falls silent before anybody could say that its processes have ended
+        for (const Rank r : hit) lost_with_node_.insert(r);
+        wires_changed();
+      }
+      [[fallthrough]];
+    case FaultKind::rank_crash:
+    case FaultKind::card_loss:
+      for (const Rank r : hit) crash(r, when);
+      return;
+    case FaultKind::pause:
+      for (const Rank r : f.ranks) {
+        if (!state_[r].alive || state_[r].pid <= 0) continue;
+        hurt(r, when, for_long);
+        const auto strike =
+            std::find_if(strikes_.begin(), strikes_.end(), [&](const Strike& x) { return x.fault == i; });
+        const bool stops_itself = strike != strikes_.end() && strike->signal == SIGSTOP;
+        if (!stops_itself) kill(state_[r].pid, SIGSTOP);
+        state_[r].stopped = true;
+      }
+      break;
+    case FaultKind::straggler:
+      for (const Rank r : f.ranks) shared_->slowdown[r] = f.amount;
+      break;
+    case FaultKind::late_start: return;
+    case FaultKind::partition:
+      for (Rank r = 0; r < machines(); ++r) hurt(r, when, for_long);
+      wires_changed();
+      break;
+    default:
+      wires_.apply(f, true);
+      if (cuts_links(f))
+        for (Rank a = 0; a < machines(); ++a)
+          for (Rank b = 0; b < machines(); ++b)
+            if (a != b && wires_.down(cards_[a], cards_[b])) hurt(a, when, for_long), hurt(b, when, for_long);
+      wires_changed();
+  }
+  if (f.lasts > 0) later(when + real(f.lasts), [this, i] { end_fault(i); });
+}
+
+void Job::end_fault(std::size_t i) {
+  using sim::FaultKind;
+  const sim::Fault& f = plan_.faults[i];
+  if (!active_[i] || over_[i]) return;
+  over_[i] = true;
+  active_[i] = false;
+  if (sim::has_begun(events_, i)) events_.push_back({.at = now(), .what = sim::FaultEvent::What::ends, .fault = i});
+  switch (f.kind) {
+    case FaultKind::pause:
+      for (const Rank r : f.ranks) resume(r);
+      return;
+    case FaultKind::straggler:
+      for (const Rank r : f.ranks) shared_->slowdown[r] = 1;
+      return;
+    case FaultKind::rank_crash:
+    case FaultKind::node_loss:
+    case FaultKind::card_loss:
+    case FaultKind::late_start: return;
+    default: wires_.apply(f, false); wires_changed();
+  }
+}
+
+// A rank that stops itself says so before; what comes before its stop would not end it.
+void Job::resume(Rank r) {
+  RankState& s = state_[r];
+  if (!s.stopped || s.pid <= 0) return;
+  siginfo_t info{};
+  if (waitid(P_PID, id_t(s.pid), &info, WSTOPPED | WNOHANG | WNOWAIT) == 0 && info.si_pid == 0)
+    return later(now() + 1'000'000, [this, r] { resume(r); });
+  s.stopped = false;
+  kill(s.pid, SIGCONT);
+}
+
+void Job::wires_changed() {
+  for (Rank a = 0; a < machines(); ++a)
+    for (Rank b = 0; b < machines(); ++b)
+      if (a != b) passages_[a * machines() + b] = passage(a, b);
+}
+
+Passage Job::passage(Rank from, Rank to) const {
+  using sim::FaultKind;
+  Passage p;
+  const bool connections = plan_.recovery.connections;
+  for (std::size_t i = 0; i < plan_.faults.size(); ++i) {
+    const sim::Fault& f = plan_.faults[i];
+    if (!active_[i]) continue;
+    if (f.kind == FaultKind::link_degraded) {
+      if (!slowed_.at(i)[from * machines() + to]) continue;
+      p.latency += real(f.latency);
+      if (f.amount < 1) p.bytes_per_ns = kCableBytesPerNs * f.amount;
+      continue;
+    }
+    if (!f.link.empty() || !concerns(f, from, to)) continue;
+    switch (f.kind) {
+      case FaultKind::loss: sim::add_chance(&p.loss, f.amount); break;
+      case FaultKind::duplication: sim::add_chance(&p.duplication, connections ? 0 : f.amount); break;
+      case FaultKind::reordering: sim::add_chance(&p.reordering, connections ? 0 : f.amount); break;
+      case FaultKind::corruption: sim::add_chance(&p.corruption, f.amount); break;
+      case FaultKind::agreement_loss: sim::add_chance(&p.agreement_loss, f.amount); break;
+      case FaultKind::link_down:
+      case FaultKind::partition: p.cut = true; break;
+      default: break;
+    }
+  }
+  p.resets = p.past_checksums = connections;
+  auto& wires = const_cast<sim::ClusterWires&>(wires_);  // finds routes when they are first asked for
+  p.cut =
+      p.cut || wires.down(cards_[from], cards_[to]) || lost_with_node_.contains(from) || lost_with_node_.contains(to);
+  return p;
+}
+
+}  // namespace gccl::real
