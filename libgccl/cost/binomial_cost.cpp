@@ -91,7 +91,7 @@ Cost binomial_interval(Rank n, double bytes, Cost overhead_ns, const Paths& p) {
     const bool farthest = 2 * d >= n;
     const double behind = farthest ? 0 : p.behind(d);
     port = behind > 0 ? port + bytes * behind : bytes * p.binomial(d).beta_ns_per_byte;
-    busiest = std::max(busiest, port);
+    busiest = std::max({busiest, port, bytes * p.binomial(d).beta_ns_per_byte});
     messages += 1;
   }
   return std::max(busiest, messages * overhead_ns);

@@ -1,8 +1,6 @@
 // Double binary tree broadcast: the root hands half of the vector to each of two binary trees of the other ranks; a
 // rank has children in only one of them. At most 2 (1 + floor(log2 (n-1))) messages deep; the root sends one vector,
 // other ranks half a vector to each child.
-#include <cmath>
-
 #include "libgccl/algorithms/parts/binary_tree.hpp"
 #include "libgccl/algorithms/parts/numbering.hpp"
 #include "libgccl/algorithms/table.hpp"
@@ -72,19 +70,27 @@ constexpr double kOfWayDown = 1.0 / 6, kOfWayDownNodes = 1.0 / 8;
 // dgx-h100-superpod-2048 and gb200-nvl72-576.
 constexpr double kInStep = 0.9, kInStepNodes = 0.4;
 
+// How much longer than a chunk's bytes take on a port of a node's only tree the next one comes: a lane's receive waits
+// for its sends, and few lanes do so together. By the flow engine's times of 4 to 8 ranks of ethernet-cpu,
+// dgx-h100-superpod-2048 and deepseek-v3-h800-2048.
+double in_turns(const Slicing& s, double half) {
+  return s.lanes <= 2 ? 1.4 : s.lanes <= 4 && half > kTurnsAbove / 2 ? 1.3 : 1;
+}
+
 // The root sends both halves of each chunk, and so does a rank with children.
 Cost double_binary_tree_broadcast_interval(const Call& c, const View& v, const CostModel& m, const Slicing& s) {
   const Paths p(v, m);
   const Rank n = std::max<Rank>(v.all.size, 2);
   const double bytes = m.bytes(double(c.count)), half = bytes / 2;
   const double shared = n > 2 ? p.trees(1, true).shared_ns_per_byte : 0;
-  const Cost busiest = std::max({bytes * p.binomial(std::bit_floor(n - 1)).beta_ns_per_byte, half * shared,
-                                 half * p.trees_ns_per_byte(true), 2 * m.exchange_gap_ns()});
-  const Cost waits = (v.nodes > 1 ? kOfWayDownNodes : kOfWayDown) * way_down(n, half, p) / double(s.lanes);
-  if (half <= kTurnsAbove / 2) return std::max(busiest, waits);
-  const Cost each = v.nodes > 1 ? std::max(busiest, waits) : std::hypot(busiest, waits);
-  return each + (v.nodes > 1 ? kInStepNodes : kInStep) * double(s.lanes - 1) * busiest /
-                    double(std::max<Count>(s.shares, 2) - 1);
+  const Cost link = std::max(
+      {bytes * p.binomial(std::bit_floor(n - 1)).beta_ns_per_byte, half * shared, half * p.trees_ns_per_byte(true)});
+  const bool one_node = v.nodes == 1;
+  const Cost waits = (one_node ? kOfWayDown : kOfWayDownNodes) * way_down(n, half, p) / double(s.lanes);
+  const Cost each = std::max({link * (one_node ? in_turns(s, half) : 1), 2 * m.exchange_gap_ns(), waits});
+  if (half <= kTurnsAbove / 2) return each;
+  return each +
+         (one_node ? kInStep : kInStepNodes) * double(s.lanes - 1) * link / double(std::max<Count>(s.shares, 2) - 1);
 }
 
 }  // namespace
