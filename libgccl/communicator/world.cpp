@@ -20,9 +20,9 @@ namespace {
 
 constexpr std::int64_t kReportMs = 5000;  // a rank that cannot start waits so long for the others, to say so
 
+// As check_values() reads it: 00 is 0, too.
 bool flag(const Environment& environment, const char* name) {
-  const std::string value = read_text(environment, name);
-  return !value.empty() && value != "0";
+  return std::atoi(read_text(environment, name).c_str()) != 0;
 }
 
 // The same on every rank, as the table is.

@@ -99,3 +99,13 @@ TEST_CASE("ranks that keep their links for different times do not start") {
     expect_text("GCCL_LINK_LOST_MS differs: rank 0 has \"0\", rank 1 has \"500\"", "GCCL_Init");
   });
 }
+
+TEST_CASE("ranks of which some check what travels do not start, however the variable is written") {
+  for (const char* none : {"0", "00", ""})
+    check({.size = 2, .backends = "tcp"}, [&](int rank) {
+      setenv("GCCL_LINK_CHECK", rank == 0 ? none : "01", 1);
+      GCCL_Comm world = nullptr;
+      expect(GCCL_Init(&world, nullptr), GCCL_ERR_INVALID_USAGE, "GCCL_Init");
+      expect_text("GCCL_LINK_CHECK differs: rank 0 has \"0\", rank 1 has \"1\"", "GCCL_Init");
+    });
+}
