@@ -23,15 +23,28 @@ class Device {
     stop_ = true;
     thread_.join();
   }
+  // Ends all connections. Of the next one it changes a bit of the byte at `place`, of what comes from that end (1: from
+  // the rank).
+  void cut(int from, std::uint64_t place, unsigned bit) {
+    const std::lock_guard lock(mutex_);
+    next_ = {from, place, bit};
+    cuts_ = true;
+  }
   SocketAddress at;
   std::atomic<unsigned> damaged{0};
 
  private:
+  struct Strike {
+    int from = 0;
+    std::uint64_t place = ~std::uint64_t(0);
+    unsigned bit = 0;
+  };
   struct Way {
     Fd ends[2];
     std::uint64_t passed[2] = {};
     std::vector<std::byte> kept[2];
     bool over = false;
+    Strike strike{};
   };
   static constexpr std::uint64_t kProofBytes = 400;
 
@@ -48,8 +61,11 @@ class Device {
       if (accept_from(listener_.get(), &fd, &who).ok() && fd) {
         Way& w = ways_.emplace_back();
         w.ends[0] = std::move(fd);
+        const std::lock_guard lock(mutex_);
+        w.strike = std::exchange(next_, {});
         if (!dial(to_, &w.ends[1]).ok()) ways_.pop_back();
       }
+      if (cuts_.exchange(false)) ways_.clear();
       for (Way& w : ways_)
         for (int i = 0; i < 2; ++i) pass(w, i);
       ways_.remove_if([](const Way& w) { return w.over; });
@@ -65,7 +81,11 @@ class Device {
       w.over = n == 0 || (n < 0 && errno != EAGAIN);
       kept.resize(std::size_t(std::max<ssize_t>(n, 0)));
       if (kept.empty()) return;
-      if (w.passed[from] > kProofBytes && random_() % one_in_ == 0) {
+      if (const Strike& s = w.strike; s.from == from && s.place - w.passed[from] < kept.size()) {
+        kept[s.place - w.passed[from]] ^= std::byte(1u << s.bit);
+        ++damaged;
+      }
+      if (w.passed[from] > kProofBytes && one_in_ > 0 && random_() % one_in_ == 0) {
         kept[random_() % kept.size()] ^= std::byte(1u << random_() % 8);
         ++damaged;
       }
@@ -81,7 +101,9 @@ class Device {
   const unsigned one_in_;
   Fd listener_;
   std::list<Way> ways_;
-  std::atomic<bool> stop_{false};
+  std::mutex mutex_;
+  Strike next_;
+  std::atomic<bool> cuts_{false}, stop_{false};
   std::thread thread_;
 };
 
@@ -95,6 +117,14 @@ struct DamagedPair {
     for (auto& r : ranks) r.connect(2, 2, addresses.data());
   }
   ~DamagedPair() { ranks.clear(); }
+  // Polls both until that holds; false: that took longer, or a port has failed.
+  bool until(const std::function<bool()>& condition, Clock::duration limit) {
+    for (const auto end = Clock::now() + limit; Clock::now() < end; std::this_thread::yield()) {
+      if (condition()) return true;
+      if (!ranks[0].poll() || !ranks[1].poll()) return false;
+    }
+    return false;
+  }
   std::deque<tcp_test::Rank> ranks;
   Addresses addresses;
   std::optional<Device> device;
@@ -177,4 +207,39 @@ TEST_CASE("messages of all lengths arrive over several streams that are checked 
   }
   REQUIRE(w.until([&] { return std::ranges::all_of(all, [](auto* t) { return t->result == GCCL_SUCCESS; }); }, 60s));
   CHECK(got == sent);
+}
+
+// Both sides may notice first that the connection ended. The bytes are those of the first frame, of the verdict and of
+// the answer by which the peer takes the connection, which no proof covers.
+TEST_CASE("a connection is made anew where a byte of its handshake is damaged, whichever side begins") {
+  const Variable mends("GCCL_LINK_LOST_MS", "20000"), checks("GCCL_LINK_CHECK", "1");
+  constexpr std::uint64_t kVerdict = 40, kAnswer = kVerdict + 33;
+  for (const std::uint32_t first : {0u, 1u})
+    for (const int from : {0, 1})
+      for (const std::uint64_t place : {std::uint64_t(0), std::uint64_t(6), std::uint64_t(7), kVerdict, kAnswer})
+        for (unsigned bit = 0; bit < (from == 1 && place == kAnswer ? 8 : 1); ++bit) {
+          CAPTURE(first);
+          CAPTURE(from);
+          CAPTURE(place);
+          CAPTURE(bit);
+          DamagedPair pair(1, 0);
+          int x[2] = {1, 2}, y[2] = {};
+          const auto exchange = [&] {
+            std::vector<GCCL_Transfer*> all;
+            for (const std::uint32_t r : {first, 1 - first}) {
+              all.push_back(pair.ranks[r].receive(1 - r, &y[r], sizeof y[r]));
+              for (int i = 0; r == first && i < 100; ++i) pair.ranks[r].poll(), std::this_thread::sleep_for(50us);
+            }
+            for (const std::uint32_t r : {0u, 1u}) all.push_back(pair.ranks[r].send(1 - r, &x[r], sizeof x[r]));
+            return pair.until(
+                [&] { return std::ranges::all_of(all, [](auto* t) { return t->result == GCCL_SUCCESS; }); }, 10s);
+          };
+          REQUIRE(exchange());
+          pair.device->cut(from, place, bit);
+          x[0] = 7, x[1] = 8;
+          CHECK(exchange());
+          CHECK(pair.ranks[0].fault.text == std::string());
+          CHECK(y[0] == 8);
+          CHECK(y[1] == 7);
+        }
 }

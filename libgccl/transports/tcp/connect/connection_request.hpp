@@ -40,7 +40,8 @@ bool decode(std::span<const std::byte> bytes, ConnectionRequest* request);
 constexpr std::byte kAccepted{0x06};
 // Or: it has no descriptor left for it now.
 constexpr std::byte kNoDescriptor{0x15};
-// Or: who is meant is not here, or not any more.
-constexpr std::byte kNotHere{0x04};
+// Or: who is meant is not here, or not any more. Nothing else vouches for these three: no two bits that are damaged
+// make one of another.
+constexpr std::byte kNotHere{0x18};
 
 }  // namespace gccl::tcp

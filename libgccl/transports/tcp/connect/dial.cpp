@@ -114,6 +114,9 @@ Dial::Failure Dial::refusal(int error) const {
   return may_pass ? Failure::unanswered : Failure::refused;
 }
 
+// What is none of the protocol may have been on its way from the peer that was there.
+bool Dial::may_be_damaged() const { return target_.again && settings_->checks; }
+
 PendingConnection::Next Dial::dial_next() {
   const SocketAddress& to = target_.addresses[address_];
   const bool aborts = target_.request.kind == ConnectionRequest::Kind::abort;
@@ -224,7 +227,7 @@ PendingConnection::Next Dial::shake() {
     case Handshake::State::wants_write: events_ = EPOLLOUT; return Next::go_on;
     case Handshake::State::failed:
       unauthenticated_ |= handshake_.unauthenticated();
-      return failed(handshake_.disconnected() ? Failure::unanswered : Failure::refused,
+      return failed(handshake_.disconnected() || may_be_damaged() ? Failure::unanswered : Failure::refused,
                     fmt::format("{}: {}", where, handshake_.error()));
     case Handshake::State::done: break;
   }
@@ -254,7 +257,7 @@ PendingConnection::Next Dial::ready() {
       if (n == 1 && answer == kNoDescriptor)
         return failed(Failure::no_descriptor,
                       fmt::format("{}: no descriptor is left there (see ulimit -n)", to.text()));
-      const bool broke = n <= 0 && settings_->mends();
+      const bool broke = n == 1 ? may_be_damaged() : settings_->mends();
       return failed(
           n == 1 && answer == kNotHere ? Failure::left
           : broke                      ? Failure::unanswered

@@ -56,6 +56,7 @@ class Dial : public PendingConnection {
   enum class Stage { pausing, connecting, handshaking, awaiting_reply, watching };
 
   Failure refusal(int error) const;
+  bool may_be_damaged() const;
   Next dial_next();
   Next failed(Failure how, const std::string& why);
   Next end_round();
