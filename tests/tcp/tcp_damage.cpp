@@ -243,3 +243,17 @@ TEST_CASE("a connection is made anew where a byte of its handshake is damaged, w
           CHECK(y[1] == 7);
         }
 }
+
+TEST_CASE("a peer is lost where what it sends comes damaged each time") {
+  const Variable mends("GCCL_LINK_LOST_MS", "500"), checks("GCCL_LINK_CHECK", "1");
+  DamagedPair pair(7, 1);
+  const auto data = pattern(1, 8 << 20);
+  std::vector<unsigned char> got(data.size());
+  pair.ranks[0].send(1, data.data(), data.size());
+  pair.ranks[1].receive(0, got.data(), got.size());
+  CHECK(!pair.until([&] { return pair.ranks[1].fault.result != GCCL_SUCCESS; }, 20s));
+  CHECK(pair.ranks[1].fault.result == GCCL_ERR_PEER_LOST);
+  CHECK(pair.ranks[1].fault.peer == 0);
+  CHECK(std::string(pair.ranks[1].fault.text).find("damaged on its way (wrong checksum) for 500 ms") !=
+        std::string::npos);
+}

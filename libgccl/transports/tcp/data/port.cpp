@@ -248,7 +248,8 @@ void Port::check_broken() {
   for (const Link* link : active_)
     for (const auto& s : link->streams())
       if (s && s->state != Stream::State::open && now - s->broken_since_ns > limit)
-        return fail(*link, fmt::format("{}, and for {} ms no new connection", s->problem, limit / kNsPerMs));
+        return fail(*link, s->stuck ? fmt::format("{} for {} ms", s->problem, limit / kNsPerMs)
+                                    : fmt::format("{}, and for {} ms no new connection", s->problem, limit / kNsPerMs));
 }
 
 // What was sent may still have to be sent again: until it is on the peers' machines, or they know of nothing more.

@@ -12,6 +12,8 @@ namespace gccl::tcp {
 namespace {
 
 constexpr std::size_t kKeptBytes = 256 << 10;  // of a buffer that had to grow
+// A sender that waits sends again sooner; one that computes does not, and is not held to the time meanwhile.
+constexpr std::int64_t kAgainNs = 2'000'000'000;
 
 }  // namespace
 
@@ -141,7 +143,12 @@ void Stream::close_broken(const std::string& why) {
   const linger now{1, 0};
   setsockopt(fd.get(), SOL_SOCKET, SO_LINGER, &now, sizeof now);
   fd.reset();
-  if (state == State::open) broken_since_ns = now_ns();  // one that did not go on does not begin the time anew
+  const std::int64_t at_ns = now_ns();
+  stuck = damaged && damaged_at_ == vouched() && at_ns - broken_ns_ < kAgainNs;
+  // One that did not go on does not begin the time anew, nor one that came to the same damage.
+  if (state == State::open && !stuck) broken_since_ns = at_ns;
+  broken_ns_ = at_ns;
+  if (damaged) damaged_at_ = vouched();
   state = State::broken;
   problem = why;
 }

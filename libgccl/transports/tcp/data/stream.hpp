@@ -175,6 +175,7 @@ struct Stream {
   std::uint64_t connection = 0;  // its number
   std::string problem;           // how it broke
   std::int64_t broken_since_ns = 0;
+  bool stuck = false;    // each connection came to damage in the same place
   SocketAddress remote;  // its other end
   Unacknowledged sent;
   std::uint64_t taken_in = 0;      // bytes taken from the peer so far
@@ -194,6 +195,8 @@ struct Stream {
 
   std::byte resume_out_[fault::kLinkHeaderBytes], resume_in_[fault::kLinkHeaderBytes];
   std::size_t resume_written_ = 0, resume_read_ = 0;
+  std::int64_t broken_ns_ = 0;                    // when it broke last
+  std::uint64_t damaged_at_ = ~std::uint64_t(0);  // behind which byte, when that was for damage
 };
 
 enum class IoResult { all, some, failed };  // `some`: the socket takes no more for now, or the visit is over
