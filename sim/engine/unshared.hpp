@@ -189,19 +189,20 @@ class UnsharedRun {
     return false;
   }
 
-  // The rank's first message, to whom all the others must go; false where something of its way is shared.
+  // The rank's first message, to whom all the others must go; false where something of its way is shared. A rank has
+  // a way where it has `to`: it may send again before the run ends.
   bool join(Player& a, Rank to) {
     if (a.to != kNobody || to == a.id()) return given_up_ = true, false;
     Player& b = *ranks_[to];
     if (b.from != kNobody && b.from != a.id()) return given_up_ = true, false;
     b.from = a.id();
-    a.to = to;
     w_.cluster->route(a.place.card, b.place.card, a.route);
     for (const LinkId l : a.route) {
       if (taken_[l]) return given_up_ = true, false;
       taken_[l] = true;
     }
     if (a.route.empty()) return given_up_ = true, false;
+    a.to = to;
     a.way.emplace(*w_.cluster, a.route);
     a.protocol = a.place.node == b.place.node ? protocol_.inside : protocol_.network;
     return true;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <numeric>
 #include <random>
+#include <set>
 #include <string>
 
 #include "libgccl/algorithms/algorithm.hpp"
@@ -43,6 +44,25 @@ Schedule swap_halves(Call c, View v, Share) {
   co_yield send(other, {Buffer::input, 0, c.count});
   co_yield recv(other, {Buffer::output, 0, c.count});
 }
+
+// The same with two messages, of which the second does not wait for anything.
+Schedule swap_halves_twice(Call c, View v, Share) {
+  const Rank other = (v.all.rank + v.all.size / 2) % v.all.size;
+  for (int i = 0; i < 2; ++i) co_yield send(other, {Buffer::input, 0, c.count});
+  for (int i = 0; i < 2; ++i) co_yield recv(other, {Buffer::output, 0, c.count});
+}
+
+// Knows which ways there are, and whether a message passed one that is not.
+struct CountedWay : BookedWay {
+  static inline std::set<const CountedWay*> all;
+  static inline int nowhere = 0;
+  CountedWay(const Cluster& cluster, const std::vector<LinkId>& route) : BookedWay(cluster, route) { all.insert(this); }
+  CountedWay(const CountedWay&) = delete;
+  ~CountedWay() { all.erase(this); }
+  bool measure(Count bytes, Nanos least_ns) { return known() && BookedWay::measure(bytes, least_ns); }
+  Nanos pass(Nanos at) { return known() ? BookedWay::pass(at) : at; }
+  bool known() const { return all.count(this) || (++nowhere, false); }
+};
 
 struct Play {
   Workload w;
@@ -152,6 +172,20 @@ TEST_CASE("ranks that share links, and whatever is not a ring or a chain, need a
   Play traced(*nodes, ring, first_cards(8), 1 << 20);
   traced.w.trace_ranks = 1;
   CHECK_FALSE(run_unshared<BookedWay>(traced.w));
+}
+
+TEST_CASE("a rank whose way turns out to be shared sends nothing more") {
+  std::string one_nic = kNodes;
+  one_nic.replace(one_nic.find("\"nics\": {\"count\": 4"), 19, "\"nics\": {\"count\": 1");
+  const auto narrow = parse_cluster(one_nic, "one NIC");
+  const Algorithm swap{.name = "swap", .kind = Collective::alltoall, .make = swap_halves_twice};
+  CHECK_FALSE(run_unshared<CountedWay>(Play(*narrow, swap, {0, 1, 4, 5}, 1 << 10).w));
+  CHECK(CountedWay::nowhere == 0);
+
+  const auto nodes = parse_cluster(kNodes, "nodes");
+  CHECK(run_unshared<CountedWay>(Play(*nodes, swap, {0, 1, 4, 5}, 1 << 10).w));
+  CHECK(CountedWay::nowhere == 0);
+  CHECK(CountedWay::all.empty());
 }
 
 }  // namespace unshared_test
