@@ -302,11 +302,12 @@ class UnsharedRun {
   std::vector<bool> taken_;  // by link: it is on somebody's way
 };
 
-// To whom the first rank sends, and from whom it receives, tells rings and chains from nearly all other algorithms.
-inline bool one_peer_each_way(const SimulatedOperation& o) {
+// To whom the first rank sends, and from whom it receives, tells rings and chains from nearly all other algorithms; the
+// root tells them from trees, in which the first rank may be a leaf.
+inline bool one_peer_each_way(const SimulatedOperation& o, Rank rank) {
   constexpr Rank kNobody = ~Rank(0);
   Rank to = kNobody, from = kNobody;
-  Schedule s = sliced(o.algorithm, o.call, o.layout->view(0), o.shares, 0, 1);
+  Schedule s = sliced(o.algorithm, o.call, o.layout->view(rank), o.shares, 0, 1);
   while (const Step* step = s.next()) {
     if (step->to_group()) return false;
     if (step->local() || step->idle()) continue;
@@ -321,7 +322,8 @@ template <class Way>
 std::optional<Outcome> run_unshared(const Workload& w) {
   if (w.payload || w.trace_ranks > 0 || w.faults || w.operations.size() != 1) return std::nullopt;
   const SimulatedOperation& o = w.operations[0];
-  if (o.lanes != 1 || o.ranks() < 2 || o.algorithm->in_switch || !one_peer_each_way(o)) return std::nullopt;
+  if (o.lanes != 1 || o.ranks() < 2 || o.algorithm->in_switch || !one_peer_each_way(o, 0)) return std::nullopt;
+  if (o.call.root != 0 && !one_peer_each_way(o, o.call.root)) return std::nullopt;
   return UnsharedRun<Way>(w).run();
 }
 

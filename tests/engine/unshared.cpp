@@ -166,6 +166,13 @@ TEST_CASE("ranks that share links, and whatever is not a ring or a chain, need a
                                          {Collective::broadcast, "binomial"}})
     CHECK_FALSE(run_unshared<BookedWay>(Play(*nodes, *find_algorithm(collective, name), first_cards(8), 1 << 10).w));
 
+  // The first rank is a leaf of a tree with another root, which tells before any rank is played.
+  Play tree(*nodes, *find_algorithm(Collective::broadcast, "binomial"), first_cards(8), 1 << 10);
+  tree.w.operations[0].call.root = 5;
+  CHECK(one_peer_each_way(tree.w.operations[0], 0));
+  CHECK_FALSE(one_peer_each_way(tree.w.operations[0], 5));
+  CHECK_FALSE(run_unshared<BookedWay>(tree.w));
+
   Play channels(*nodes, ring, first_cards(8), 1 << 20);
   channels.w.operations[0].lanes = channels.w.operations[0].shares = 2;
   CHECK_FALSE(run_unshared<BookedWay>(channels.w));
