@@ -222,6 +222,11 @@ TEST_CASE("corrections that say nothing clear are errors") {
             .find("/corrections/0/bytes/1: found 2, expected more than the size before") != std::string::npos);
   CHECK(error(start + R"("algorithm":"rign","bytes":[1],"extra_us":[1]}])").find("did you mean \"ring\"?") !=
         std::string::npos);
+  CHECK(error(start + R"("protocol":"C","bytes":[1],"extra_us":[1]}])")
+            .find("/corrections/0/protocol: found \"C\", and the set has no such protocol; expected one of A, B") !=
+        std::string::npos);
+  CHECK(error(start + R"("protocol":"","bytes":[1],"extra_us":[1]}])")
+            .find("found \"\", and the set has no such protocol") != std::string::npos);
   const std::string one = R"({"collective":"allreduce","nodes":1,"cards_per_node":4,"bytes":[1],"extra_us":[1]})";
   CHECK(error("[" + one + "," + one + "]").find("/corrections/1: an earlier correction is for the same operations") !=
         std::string::npos);

@@ -121,7 +121,11 @@ void read_set(const Node& v, Draft& draft, std::vector<std::filesystem::path>& o
     for (const auto& [name, link] : links->members()) draft.links[name] = read_link_object(link);
   if (const auto protocols = v.find("protocols"))
     for (const auto& [name, protocol] : protocols->members()) draft.protocols[name] = read_protocol(name, protocol);
-  if (const auto corrections = v.find("corrections")) draft.corrections = read_corrections(*corrections);
+  if (const auto corrections = v.find("corrections")) {
+    std::vector<std::string_view> names;
+    for (const auto& [name, protocol] : draft.protocols) names.push_back(name);
+    draft.corrections = read_corrections(*corrections, names);
+  }
 }
 
 Parameters complete(const Node& v, Draft draft) {

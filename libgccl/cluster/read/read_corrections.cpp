@@ -15,7 +15,7 @@ using json::Node;
 constexpr std::int64_t kCorrectedMax = 1 << 20;  // nodes, and cards of each
 constexpr double kExtraUsMax = 1e9;
 
-Correction read_correction(const Node& v) {
+Correction read_correction(const Node& v, const std::vector<std::string_view>& protocols) {
   v.allow(
       {"collective", "nodes", "cards_per_node", "algorithm", "protocol", "bytes", "extra_us", "more_nodes", "source"});
   Correction c;
@@ -29,7 +29,12 @@ Correction read_correction(const Node& v) {
       algorithm->fail(fmt::format("found {}, expected an algorithm of {}{}", algorithm->text(), name(c.of.kind),
                                   suggestion(c.of.algorithm, algorithm_names(c.of.kind))));
   }
-  if (const auto protocol = v.find("protocol")) c.of.protocol = protocol->string();
+  if (const auto protocol = v.find("protocol")) {
+    c.of.protocol = protocol->string();
+    if (!std::ranges::count(protocols, c.of.protocol))
+      protocol->fail(fmt::format("found {}, and the set has no such protocol{}", protocol->text(),
+                                 suggestion(c.of.protocol, protocols)));
+  }
   if (const auto more = v.find("more_nodes")) c.more_nodes = more->boolean();
   if (const auto source = v.find("source")) c.source = source->string();
   for (const Node& size : v.at("bytes").items(1)) {
@@ -47,10 +52,10 @@ Correction read_correction(const Node& v) {
 
 }  // namespace
 
-Corrections read_corrections(const Node& list) {
+Corrections read_corrections(const Node& list, const std::vector<std::string_view>& protocols) {
   Corrections all;
   for (const Node& v : list.items()) {
-    Correction c = read_correction(v);
+    Correction c = read_correction(v, protocols);
     for (const Correction& before : all)
       if (before.of == c.of) v.fail("an earlier correction is for the same operations");
     all.push_back(std::move(c));
