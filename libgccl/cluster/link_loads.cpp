@@ -233,6 +233,7 @@ std::vector<TreeLevel> tree_levels(const Part& cluster, const Groups& groups, Ra
     for (const auto tree : {first_tree, second_tree}) {
       for (Rank x = 1; x <= places; ++x) {
         const TreePlace t = tree(x, places);
+        if (first > 0 && t.parent == 0) whole.add(g[0], g[x - 1 + first]);
         if (t.leaf()) continue;
         const auto level = std::size_t(std::bit_width(x > t.left ? x - t.left : t.left - x) - 1);
         while (levels.size() <= level) levels.emplace_back(cluster), edges.emplace_back();

@@ -72,7 +72,8 @@ struct LinkLoads {
   // [k]: how long such a message waits for each byte of its sender's message of level k + 1, whose links it shares.
   std::vector<double> behind_ns_per_byte;
   // Both in-order trees (binary_tree.hpp) by level, k from the leaves, and the share of the busiest link of a byte of
-  // each of their messages: of all members, up and down; and of all but member 0, which feeds their roots, down.
+  // each of their messages: of all members, up and down; and of all but member 0, which feeds their roots, down,
+  // with what that takes of links in the share, not in the levels.
   std::vector<TreeLevel> trees, fed_trees;
   double trees_ns_per_byte = 0, fed_trees_ns_per_byte = 0;
   Hop odd;              // members 1 and 2, 3 and 4, ..., the last and 0 exchange; the slowest message
