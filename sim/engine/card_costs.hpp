@@ -1,6 +1,7 @@
 // What cards and protocols cost, in the engine's units.
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include "libgccl/schedule/types.hpp"
@@ -13,15 +14,19 @@ struct ProtocolCosts {
   struct Way {
     Nanos latency = 0;
     double bytes_on_links = 1;  // for each byte of a message
+    Count on_links(Count bytes) const { return Count(double(bytes) * bytes_on_links + 0.5); }
   };
   ProtocolCosts() = default;
   ProtocolCosts(const Protocol& p)
       : none(false),
         operation(duration(p.operation_ns)),
-        inside(way(p.inside)),
-        network(way(p.network)),
+        inside(costs_of(p.inside)),
+        network(costs_of(p.network)),
         channel_ns_per_byte(p.channel_GBps > 0 ? 1 / p.channel_GBps : 0) {}
-  static Way way(const Protocol::Way& w) { return {duration(w.latency_ns), 1 / w.efficiency}; }
+  static Way costs_of(const Protocol::Way& w) { return {duration(w.latency_ns), 1 / w.efficiency}; }
+  const Way& way(bool same_node) const { return same_node ? inside : network; }
+  // What a message takes at least in its channel.
+  Nanos least(Count bytes) const { return channel_ns_per_byte > 0 ? duration(double(bytes) * channel_ns_per_byte) : 0; }
   bool none = true;
   Nanos operation = 0;
   Way inside, network;
@@ -39,6 +44,9 @@ struct alignas(64) CardState {
   Nanos enters = 0, overhead = 0;
   double combine_ns_per_byte = 0, copy_ns_per_byte = 0;
   Nanos sends_free = 0, unit_free = 0;  // when the card can start its next message, its next combine or copy
+
+  // When a message has been handled that the card is asked to start then.
+  Nanos handled(Nanos asked) { return sends_free = std::max(asked, sends_free) + overhead; }
 };
 
 // By world rank, stragglers slowed.

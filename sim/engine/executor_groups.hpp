@@ -52,7 +52,7 @@ void Executor<N>::send_to_group(std::uint32_t meeting, Rank root, Count count) {
   Nanos at = handled(cards_[w.world]);
   double on_links = 1 / set.efficiency;
   if (const ProtocolCosts& p = operations_[w.operation].protocol; !p.none) {
-    const auto& way = step.scope == Scope::node ? p.inside : p.network;
+    const auto& way = p.way(step.scope == Scope::node);
     at += way.latency;
     on_links *= way.bytes_on_links;
   }

@@ -64,9 +64,9 @@ inline bool Executor<N>::start_receive(Worker& w, Token token, const Step& step)
 // When a card's next message can leave: it is busy with one at a time.
 template <Network N>
 inline Nanos Executor<N>::handled(CardState& c) const {
-  c.sends_free = std::max(network_.now(), c.sends_free) + c.overhead;
-  if (c.sends_free > kTimeMax) throw TimeOverflow();
-  return c.sends_free;
+  const Nanos at = c.handled(network_.now());
+  if (at > kTimeMax) throw TimeOverflow();
+  return at;
 }
 
 template <Network N>
@@ -79,14 +79,14 @@ inline void Executor<N>::leave(std::uint32_t i) {
   Nanos at = handled(cards_[from.world]), least = 0;
   Count bytes = m.bytes;
   if (const ProtocolCosts& p = operations_[from.operation].protocol; !p.none) {
-    const auto& way = places_[from.world].node == to.node ? p.inside : p.network;
+    const auto& way = p.way(places_[from.world].node == to.node);
     if (p.channel_ns_per_byte > 0) {
-      least = duration(double(bytes) * p.channel_ns_per_byte);
+      least = p.least(bytes);
       at = std::max(at, from.sends_free);
       from.sends_free = at + least;
     }
     at += way.latency;
-    bytes = Count(double(bytes) * way.bytes_on_links + 0.5);
+    bytes = way.on_links(bytes);
   }
   network_.send({.id = i | kMessage,
                  .from = from.card,

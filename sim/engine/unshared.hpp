@@ -204,7 +204,7 @@ class UnsharedRun {
     if (a.route.empty()) return given_up_ = true, false;
     a.to = to;
     a.way.emplace(*w_.cluster, a.route);
-    a.protocol = a.place.node == b.place.node ? protocol_.inside : protocol_.network;
+    a.protocol = protocol_.way(a.place.node == b.place.node);
     return true;
   }
 
@@ -214,8 +214,7 @@ class UnsharedRun {
     if (__builtin_add_overflow(bytes_, bytes, &bytes_)) given_up_ = true;
     if (a.bytes != bytes) measure(a, bytes);
     a.carried += a.on_links;
-    CardState& card = a.card;
-    Nanos at = card.sends_free = std::max(left, card.sends_free) + card.overhead;
+    Nanos at = a.card.handled(left);
     if (!protocol_.none) {
       if (protocol_.channel_ns_per_byte > 0) {
         at = std::max(at, a.channel_free);
@@ -232,12 +231,8 @@ class UnsharedRun {
   // A length that the last message did not have.
   void measure(Player& a, Count bytes) {
     a.bytes = bytes;
-    a.least = 0;
-    a.on_links = bytes;
-    if (!protocol_.none) {
-      if (protocol_.channel_ns_per_byte > 0) a.least = duration(double(bytes) * protocol_.channel_ns_per_byte);
-      a.on_links = Count(double(bytes) * a.protocol.bytes_on_links + 0.5);
-    }
+    a.least = protocol_.least(bytes);
+    a.on_links = protocol_.none ? bytes : a.protocol.on_links(bytes);
     if (!a.way->measure(a.on_links, a.least)) given_up_ = true;
   }
 
@@ -305,15 +300,14 @@ class UnsharedRun {
 // To whom the first rank sends, and from whom it receives, tells rings and chains from nearly all other algorithms; the
 // root tells them from trees, in which the first rank may be a leaf.
 inline bool one_peer_each_way(const SimulatedOperation& o, Rank rank) {
-  constexpr Rank kNobody = ~Rank(0);
-  Rank to = kNobody, from = kNobody;
+  std::optional<Rank> to, from;
   Schedule s = sliced(o.algorithm, o.call, o.layout->view(rank), o.shares, 0, 1);
   while (const Step* step = s.next()) {
     if (step->to_group()) return false;
     if (step->local() || step->idle()) continue;
-    Rank& peer = step->op == Op::send ? to : from;
-    if (peer == kNobody) peer = step->peer;
-    if (peer != step->peer) return false;
+    std::optional<Rank>& peer = step->op == Op::send ? to : from;
+    if (peer.value_or(step->peer) != step->peer) return false;
+    peer = step->peer;
   }
   return true;
 }
