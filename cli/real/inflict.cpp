@@ -97,9 +97,8 @@ void Job::begin_fault(std::size_t i, Nanos when) {
       for (const Rank r : f.ranks) {
         if (!state_[r].alive || state_[r].pid <= 0) continue;
         hurt(r, when, for_long);
-        const auto strike =
-            std::find_if(strikes_.begin(), strikes_.end(), [&](const Strike& x) { return x.fault == i; });
-        const bool stops_itself = strike != strikes_.end() && strike->signal == SIGSTOP;
+        const Strike* const strike = strike_of(i);
+        const bool stops_itself = strike && strike->signal == SIGSTOP;
         if (!stops_itself) kill(state_[r].pid, SIGSTOP);
         state_[r].stopped = true;
       }
@@ -115,9 +114,7 @@ void Job::begin_fault(std::size_t i, Nanos when) {
     default:
       wires_.apply(f, true);
       if (cuts_links(f))
-        for (Rank a = 0; a < machines(); ++a)
-          for (Rank b = 0; b < machines(); ++b)
-            if (a != b && wires_.down(cards_[a], cards_[b])) hurt(a, when, for_long), hurt(b, when, for_long);
+        for (const Rank r : wires_.cut_off(cards_)) hurt(r, when, for_long);
       wires_changed();
   }
   if (f.lasts > 0) later(when + real(f.lasts), [this, i] { end_fault(i); });
@@ -129,7 +126,7 @@ void Job::end_fault(std::size_t i) {
   if (!active_[i] || over_[i]) return;
   over_[i] = true;
   active_[i] = false;
-  if (sim::has_begun(events_, i)) events_.push_back({.at = now(), .what = sim::FaultEvent::What::ends, .fault = i});
+  if (sim::has_begun(events_, i)) events_.push_back({.at = now_ns(), .what = sim::FaultEvent::What::ends, .fault = i});
   switch (f.kind) {
     case FaultKind::pause:
       for (const Rank r : f.ranks) resume(r);
@@ -151,7 +148,7 @@ void Job::resume(Rank r) {
   if (!s.stopped || s.pid <= 0) return;
   siginfo_t info{};
   if (waitid(P_PID, id_t(s.pid), &info, WSTOPPED | WNOHANG | WNOWAIT) == 0 && info.si_pid == 0)
-    return later(now() + 1'000'000, [this, r] { resume(r); });
+    return later(now_ns() + kNsPerMs, [this, r] { resume(r); });
   s.stopped = false;
   kill(s.pid, SIGCONT);
 }

@@ -25,7 +25,7 @@
 namespace gccl::real {
 namespace {
 
-constexpr Nanos kMs = 1'000'000, kSecond = 1'000'000'000;
+constexpr Nanos kSecond = 1000 * kNsPerMs;
 constexpr Nanos kStart = 60 * kSecond;  // for all to be connected
 constexpr Nanos kSlack = 30 * kSecond;  // beyond what the timeline and detection may take
 constexpr Nanos kGoodbye = 2 * kSecond;
@@ -47,11 +47,11 @@ void load_runtime() {
 }
 
 sim::Outcome run(const sim::Workload& workload, const sim::RealMeans& means) {
-  const Nanos began = now();
+  const Nanos began = now_ns();
   Job job(workload, means);
   job.run();
   sim::Outcome out = job.verdict();
-  out.wall_s = double(now() - began) * 1e-9;
+  out.wall_s = double(now_ns() - began) * 1e-9;
   return out;
 }
 
@@ -159,9 +159,9 @@ void Job::live(Rank r) const {
   set("GCCL_STORE", store_);
   set("GCCL_SECRET", secret_);
   set("GCCL_BACKENDS", means_.shm ? "shm" : "tcp");
-  set("GCCL_DETECTION_MS", std::to_string(real(plan_.recovery.detection) / kMs));
+  set("GCCL_DETECTION_MS", std::to_string(real(plan_.recovery.detection) / kNsPerMs));
   if (plan_.recovery.connections) {
-    set("GCCL_LINK_LOST_MS", std::to_string(real(plan_.recovery.detection) / kMs));
+    set("GCCL_LINK_LOST_MS", std::to_string(real(plan_.recovery.detection) / kNsPerMs));
     set("GCCL_LINK_CHECK", "1");
   }
   if (!chosen.empty()) set("GCCL_ALGORITHM", chosen);
@@ -196,6 +196,11 @@ void Job::look_for_ends() {
   }
 }
 
+const Strike* Job::strike_of(std::size_t fault) const {
+  const auto strike = std::ranges::find(strikes_, fault, &Strike::fault);
+  return strike == strikes_.end() ? nullptr : &*strike;
+}
+
 void Job::heed_all() {
   Report report;
   while (::read(reports_.get(), &report, sizeof report) == ssize_t(sizeof report)) heed(report);
@@ -228,11 +233,11 @@ void Job::heed(const Report& report) {
     case Kind::interrupted: s.text = report.text; break;
     case Kind::strikes: {
       const std::size_t i = report.a;
-      const auto strike = std::find_if(strikes_.begin(), strikes_.end(), [&](const Strike& x) { return x.fault == i; });
+      const Strike* const strike = strike_of(i);
       const sim::Fault& f = plan_.faults[i];
       // Where the rank has not waited for what is between the moment and the fault, it is waited for here.
       if (f.after && f.at > 0 && strike->signal == 0 && strike->moment.after == 0)
-        later(report.time + real(f.at), [this, i] { begin_fault(i, now()); });
+        later(report.time + real(f.at), [this, i] { begin_fault(i, now_ns()); });
       else
         begin_fault(i, report.time);
       break;
@@ -254,12 +259,12 @@ void Job::heed(const Report& report) {
 
 // A sample of what the ranks meet, too: this process needs little of the machine.
 void Job::came_late(Nanos due) {
-  if (began_ > 0 && ended_ == 0) late_ = std::max(late_, now() - due);
+  if (began_ > 0 && ended_ == 0) late_ = std::max(late_, now_ns() - due);
 }
 
 // Reports, frames and what is due, until then.
 void Job::await(Nanos until) {
-  while (!agenda_.empty() && agenda_.begin()->first <= now()) {
+  while (!agenda_.empty() && agenda_.begin()->first <= now_ns()) {
     came_late(agenda_.begin()->first);
     const auto what = std::move(agenda_.begin()->second);
     agenda_.erase(agenda_.begin());
@@ -271,7 +276,7 @@ void Job::await(Nanos until) {
   std::vector<pollfd> polled{{reports_.get(), POLLIN, 0}};
   if (network_)
     for (Rank r = 0; r < machines(); ++r) polled.push_back({network_->descriptor(r), POLLIN, 0});
-  const Nanos left = std::max<Nanos>(0, due - now());
+  const Nanos left = std::max<Nanos>(0, due - now_ns());
   const timespec wait{time_t(left / kSecond), long(left % kSecond)};
   const int events = ppoll(polled.data(), polled.size(), &wait, nullptr);
   if (events == 0 && left > 0) came_late(due);
@@ -279,9 +284,9 @@ void Job::await(Nanos until) {
     if (polled[0].revents) heed_all();
     for (Rank r = 0; network_ && r < machines(); ++r)
       if (polled[r + 1].revents)
-        network_->move(r, now(), [this](Rank a, Rank b) { return passages_[a * machines() + b]; });
+        network_->move(r, now_ns(), [this](Rank a, Rank b) { return passages_[a * machines() + b]; });
   }
-  if (network_) network_->deliver(now());
+  if (network_) network_->deliver(now_ns());
 }
 
 // Nobody is left to admit those that wait.
@@ -295,11 +300,11 @@ void Job::run() {
   for (const sim::Fault& f : plan_.faults)
     if (f.kind == sim::FaultKind::late_start)
       for (const Rank r : f.ranks) late[r] = f.at;
-  const Nanos started = now();
+  const Nanos started = now_ns();
   for (std::size_t i = 0; i < plan_.faults.size(); ++i)
     if (plan_.faults[i].kind == sim::FaultKind::late_start)
       later(started + real(plan_.faults[i].at),
-            [this, i] { events_.push_back({.at = now(), .what = sim::FaultEvent::What::begins, .fault = i}); });
+            [this, i] { events_.push_back({.at = now_ns(), .what = sim::FaultEvent::What::begins, .fault = i}); });
   for (Rank r = 0; r < ranks(); ++r) {
     if (late.contains(r))
       later(started + real(late[r]), [this, r] { start(r); });
@@ -309,10 +314,10 @@ void Job::run() {
   const auto everybody = [&](auto what) { return std::all_of(state_.begin(), state_.begin() + ranks(), what); };
   const Nanos start_by = started + kStart + real(late.empty() ? 0 : late.rbegin()->second);
   while (!everybody([](const RankState& s) { return s.ready; })) {
-    await(now() + 10 * kMs);
+    await(now_ns() + 10 * kNsPerMs);
     look_for_ends();
     if (!violations_.empty()) throw std::runtime_error(fmt::format("engine \"real\": not started: {}", violations_[0]));
-    if (now() > start_by)
+    if (now_ns() > start_by)
       throw std::runtime_error(
           fmt::format("engine \"real\": the ranks were not connected within {} s", kStart / kSecond));
   }
@@ -320,10 +325,10 @@ void Job::run() {
   // A rank that was never heard is not accused (docs/faults.md), so the detector, which asks one rank in each tenth of
   // the detection time, goes round before anything happens.
   const Nanos round = real(plan_.recovery.detection) / 10 * std::max<Nanos>(3, Nanos(ranks()));
-  for (const Nanos heard = now() + round; network_ && now() < heard;) await(heard);
+  for (const Nanos heard = now_ns() + round; network_ && now_ns() < heard;) await(heard);
   for (std::size_t i = 0; i < plan_.faults.size(); ++i)
-    if (begins_before_start(plan_.faults[i])) begin_fault(i, now());
-  began_ = now();
+    if (begins_before_start(plan_.faults[i])) begin_fault(i, now_ns());
+  began_ = now_ns();
   shared_->go = 1;
   if (plan_.recovery.heal > 0)
     later(began_ + real(plan_.recovery.heal), [this] {
@@ -338,12 +343,12 @@ void Job::run() {
   const Nanos limit =
       began_ + (plan_.recovery.limit > 0 ? real(plan_.recovery.limit)
                                          : real(last + 4 * computing + 10 * plan_.recovery.detection) + kSlack);
-  while (!settled() && now() < limit) {
-    await(std::min(limit, now() + 10 * kMs));
+  while (!settled() && now_ns() < limit) {
+    await(std::min(limit, now_ns() + 10 * kNsPerMs));
     look_for_ends();
   }
   hangs_ = !settled();
-  ended_ = now();
+  ended_ = now_ns();
   agenda_.clear();
   for (RankState& s : state_)
     if (s.alive && s.joins && !s.joined) {
@@ -351,9 +356,9 @@ void Job::run() {
       if (s.pid > 0) kill(s.pid, SIGKILL);
     }
   shared_->end = 1;
-  for (const Nanos until = now() + kGoodbye;
-       now() < until && std::any_of(state_.begin(), state_.end(), [](const RankState& s) { return s.pid > 0; });) {
-    await(now() + 2 * kMs);
+  for (const Nanos until = now_ns() + kGoodbye;
+       now_ns() < until && std::any_of(state_.begin(), state_.end(), [](const RankState& s) { return s.pid > 0; });) {
+    await(now_ns() + 2 * kNsPerMs);
     look_for_ends();
   }
 }

@@ -65,6 +65,7 @@ class Job {
   void look_for_ends();
   void later(Nanos due, std::function<void()> what) { agenda_.emplace(due, std::move(what)); }
   bool settled() const;
+  const Strike* strike_of(std::size_t fault) const;  // null: it has none
 
   // inflict.cpp
   void begin_fault(std::size_t i, Nanos when);

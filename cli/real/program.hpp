@@ -2,23 +2,15 @@
 // reports, and the moments at which faults strike. No JSON and nothing of the simulation here.
 #pragma once
 
-#include <time.h>
-
 #include <atomic>
 #include <cstdint>
 #include <vector>
 
+#include "libgccl/base/clock.hpp"
 #include "libgccl/elements/reduction.hpp"
 #include "libgccl/schedule/call.hpp"
 
 namespace gccl::real {
-
-// The same for all processes. Safe in a signal handler.
-inline Nanos now() {
-  timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return t.tv_sec * 1'000'000'000ll + t.tv_nsec;
-}
 
 // How far a rank has come when a fault strikes.
 struct Moment {
@@ -66,7 +58,7 @@ struct Report {
   Rank rank = 0;
   std::uint64_t a = 0, b = 0;
   std::uint32_t epoch = 0;
-  Nanos time = 0;  // now()
+  Nanos time = 0;  // now_ns(), the same for all processes
   char text[200] = {};
 };
 

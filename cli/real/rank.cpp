@@ -34,7 +34,7 @@ int report_pipe = -1;
 
 // Safe in a signal handler. A report goes whole, and the coordinator reads as long as a rank lives.
 void write_report(Report r) {
-  r.time = now();
+  r.time = now_ns();
   while (::write(report_pipe, &r, sizeof r) < 0 && errno == EINTR) {
   }
 }
@@ -177,17 +177,17 @@ bool RankLife::compute() {
   for (const Strike& s : program_.strikes)
     if (s.moment.at == At::compute && s.moment.number == next_ && struck_.insert(s.fault).second) due.push_back(&s);
   std::sort(due.begin(), due.end(), [](const Strike* a, const Strike* b) { return a->moment.after < b->moment.after; });
-  const Nanos begin = now();
+  const Nanos begin = now_ns();
   double left = double(program_.compute);
   for (Nanos last = begin;;) {
-    while (!due.empty() && (now() - begin >= due[0]->moment.after || left <= 0)) {
+    while (!due.empty() && (now_ns() - begin >= due[0]->moment.after || left <= 0)) {
       strike_in(*due[0], 0);
       due.erase(due.begin());
     }
     if (left <= 0) return true;
     sleep_for(std::min<Nanos>(kLook, Nanos(left) + 1));
-    left -= double(now() - last) / slowdown();
-    last = now();
+    left -= double(now_ns() - last) / slowdown();
+    last = now_ns();
     if (failures_known(comm_)) return false;
   }
 }
@@ -229,9 +229,9 @@ bool RankLife::operate() {
   out_.assign(output_count(c.call, Rank(size), Rank(rank)) * bytes, std::byte{0xee});
   bench::fill_input(c.call, c.dtype, c.reduction, Rank(size), Rank(rank), in_.data(), salt);
   reach(At::operation, next_);
-  const Nanos begin = now();
+  const Nanos begin = now_ns();
   const GCCL_Result result = call(c, in_.data(), out_.data());
-  const Nanos took = now() - begin;
+  const Nanos took = now_ns() - begin;
   strike_now();
   if (result == GCCL_SUCCESS) {
     took_.push_back(took);
@@ -283,7 +283,7 @@ GCCL_Result RankLife::reshape(Nanos until, GCCL_Comm* out) {
   int failed = 0;
   GCCL_Comm_get_failed(comm_, nullptr, 0, &failed);
   const int missing = int(program_.ranks) - (int(members_.size()) - failed);
-  return GCCL_Comm_grow(comm_, std::max(missing, 1), std::max<Nanos>(0, until - now()) / 1'000'000, out);
+  return GCCL_Comm_grow(comm_, std::max(missing, 1), std::max<Nanos>(0, until - now_ns()) / 1'000'000, out);
 }
 
 // Makes the communicator anew until all that are in it know who they are and where they go on.
@@ -291,7 +291,7 @@ void RankLife::meet(bool has_joined) {
   struct Hello {
     std::int32_t rank, epoch;
   };
-  const Nanos until = now() + program_.replacement;
+  const Nanos until = now_ns() + program_.replacement;
   for (std::uint64_t agreed = 0; !(agreed & kMet); has_joined = false) {
     if (!has_joined) {
       GCCL_Comm next = GCCL_COMM_NULL;

@@ -27,6 +27,15 @@ Nanos ClusterWires::passage(Card from, Card to, std::size_t bytes, Nanos now) {
   return std::max<Nanos>(1, tail - now);
 }
 
+std::vector<Rank> ClusterWires::cut_off(std::span<const Card> cards) {
+  std::vector<Rank> all;
+  for (Rank a = 0; a < cards.size(); ++a) {
+    const auto cut = [&](Card b) { return b != cards[a] && (down(cards[a], b) || down(b, cards[a])); };
+    if (std::ranges::any_of(cards, cut)) all.push_back(a);
+  }
+  return all;
+}
+
 bool ClusterWires::down(Card from, Card to) {
   const auto& links = route(from, to);
   return std::any_of(links.begin(), links.end(), [&](LinkId l) { return links_[l].down > 0; });

@@ -1,6 +1,10 @@
 // How long what ranks send each other takes over the links of a cluster, some of which are down or slow.
 #pragma once
 
+#include <map>
+#include <span>
+#include <vector>
+
 #include "libgccl/cluster/cluster.hpp"
 #include "sim/engine/link_names.hpp"
 #include "sim/fault/faults.hpp"
@@ -17,6 +21,8 @@ class ClusterWires {
   Nanos passage(Card from, Card to, std::size_t bytes, Nanos now);
   // A link of the route is down.
   bool down(Card from, Card to);
+  // The ranks, of those on these cards, of which some way to or from another one is down.
+  std::vector<Rank> cut_off(std::span<const Card> cards);
 
   // Begins and ends what a fault does to links; nothing for other kinds.
   void apply(const Fault& fault, bool begins);

@@ -58,9 +58,7 @@ void ProtocolRanks::begin_fault(std::size_t i) {
     default:
       wires_.apply(f, true);
       if (cuts_links(f))
-        for (Rank r = 0; r < machines(); ++r)
-          for (Rank other = 0; other < machines(); ++other)
-            if (r != other && wires_.down(cards_[r], cards_[other])) hurt(r, for_long), hurt(other, for_long);
+        for (const Rank r : wires_.cut_off(cards_)) hurt(r, for_long);
       wires_changed();
   }
   if (f.lasts > 0) time_.after(f.lasts, [this, i] { end_fault(i); });
