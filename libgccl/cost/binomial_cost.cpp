@@ -90,8 +90,9 @@ Cost binomial_interval(Rank n, double bytes, Cost overhead_ns, const Paths& p) {
   for (Count d = std::bit_ceil(Count(n)) / 2; d > 0; d /= 2) {
     const bool farthest = 2 * d >= n;
     const double behind = farthest ? 0 : p.behind(d);
-    port = behind > 0 ? port + bytes * behind : bytes * p.binomial(d).beta_ns_per_byte;
-    busiest = std::max({busiest, port, bytes * p.binomial(d).beta_ns_per_byte});
+    const Cost alone = bytes * p.binomial(d).beta_ns_per_byte;
+    port = behind > 0 ? port + bytes * behind : alone;
+    busiest = std::max({busiest, port, alone});
     messages += 1;
   }
   return std::max(busiest, messages * overhead_ns);

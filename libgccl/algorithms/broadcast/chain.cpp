@@ -49,7 +49,7 @@ Cost chain_broadcast_interval(const Call& c, const View& v, const CostModel& m, 
   const Cost window = m.in_channel(p.slowest_next(), bytes) / chunks_in_flight(s, m.met(bytes) ? s.window : 1);
   const double links = by_network ? v.nodes - 1 : v.all.size - 1;
   const Cost in_step = double(s.lanes - 1) * busiest + blocks_in_step(links, bytes) * (block - block / p.in_step());
-  return (in_step + double(s.shares - s.lanes) * std::max(busiest, window)) / double(std::max<Count>(s.shares, 2) - 1);
+  return after_in_step(std::max(busiest, window), 0, in_step, s);
 }
 
 }  // namespace

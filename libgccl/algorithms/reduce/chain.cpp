@@ -46,7 +46,7 @@ Cost chain_reduce_interval(const Call& c, const View& v, const CostModel& m, con
   // channels; 0.8: by the times of cycles_meet()).
   const double links = bytes <= kTurnsAbove ? 0.8 : combine * v.channels > link ? 1 : std::min(1.6, v.all.size - 2.0);
   const Cost in_step = double(s.lanes - 1) * busiest + links * (link - link / p.in_step());
-  return (in_step + double(s.shares - s.lanes) * each) / double(std::max<Count>(s.shares, 2) - 1);
+  return after_in_step(each, 0, in_step, s);
 }
 
 }  // namespace
