@@ -1,6 +1,7 @@
 // What operations were measured to take beyond the model.
 #pragma once
 
+#include <compare>
 #include <string>
 #include <vector>
 
@@ -14,7 +15,7 @@ struct Corrected {
   Rank nodes = 0, cards_per_node = 0;
   std::string algorithm, protocol;  // of a correction: empty for any
 
-  bool operator==(const Corrected&) const = default;
+  auto operator<=>(const Corrected&) const = default;
 };
 
 // Added to what an operation takes before its first message (Protocol::operation_ns), by its bytes as nccl-tests counts

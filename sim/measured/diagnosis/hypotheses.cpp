@@ -6,6 +6,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <span>
 
 #include "libgccl/algorithms/algorithm.hpp"
 #include "libgccl/cluster/read/load.hpp"
@@ -243,15 +244,22 @@ void add_network_causes(const Changes& changes, std::vector<Hypothesis>& to) {
   to.push_back(std::move(slow));
 }
 
+// With a variant for each rate of a card at which the cluster can be so; none, no hypothesis.
+template <class Changed>
+void add_rates(Hypothesis h, std::span<const double> rates, Changed changed, std::vector<Hypothesis>& to) {
+  for (const double GBps : rates)
+    if (auto cluster = changed(GBps)) h.variants.push_back({fmt::format("{} GB/s a card", GBps), cluster});
+  if (!h.variants.empty()) to.push_back(std::move(h));
+}
+
 void add_pcie(const Changes& changes, std::vector<Hypothesis>& to) {
   Hypothesis h{"pcie",
                "PCIe instead of NVLink",
                "nvidia-smi topo -m and nvlink --status; NCCL_DEBUG=INFO: \"via P2P\" or \"via SHM\"; NCCL_P2P_DISABLE, "
                "NCCL_P2P_LEVEL, access control (ACS), fabric manager",
                {}};
-  for (const double GBps : kPcieGBps)
-    if (auto cluster = changes.pcie(GBps)) h.variants.push_back({fmt::format("{} GB/s a card", GBps), cluster});
-  if (!h.variants.empty()) to.push_back(std::move(h));
+  add_rates(
+      std::move(h), kPcieGBps, [&](double GBps) { return changes.pcie(GBps); }, to);
 }
 
 void add_host_memory(const Changes& changes, std::vector<Hypothesis>& to) {
@@ -260,9 +268,8 @@ void add_host_memory(const Changes& changes, std::vector<Hypothesis>& to) {
                "NCCL_DEBUG=INFO: \"via SHM\" where \"via P2P\" should stand; nvidia-smi topo -p2p r, NCCL_P2P_DISABLE, "
                "NCCL_P2P_LEVEL, access control (ACS), IOMMU; consumer cards have none",
                {}};
-  for (const double GBps : kHostMemoryGBps)
-    if (auto cluster = changes.host_memory(GBps)) h.variants.push_back({fmt::format("{} GB/s a card", GBps), cluster});
-  if (!h.variants.empty()) to.push_back(std::move(h));
+  add_rates(
+      std::move(h), kHostMemoryGBps, [&](double GBps) { return changes.host_memory(GBps); }, to);
 }
 
 void add_one_channel(const Changes& changes, Parameters parameters, std::vector<Hypothesis>& to) {

@@ -74,18 +74,15 @@ using NodesSeries = std::tuple<Collective, Rank, std::string, std::string>;  // 
 }  // namespace
 
 Corrections corrections_of(const std::vector<CorrectedPoint>& points, CorrectionReport& report) {
-  using Key = std::tuple<Collective, Rank, Rank, std::string, std::string>;
-  std::map<Key, std::vector<const CorrectedPoint*>> curves;
-  for (const CorrectedPoint& p : points)
-    curves[{p.of.kind, p.of.nodes, p.of.cards_per_node, p.of.algorithm, p.of.protocol}].push_back(&p);
+  std::map<Corrected, std::vector<const CorrectedPoint*>> curves;
+  for (const CorrectedPoint& p : points) curves[p.of].push_back(&p);
   report = {.curves = curves.size()};
   Corrections all;
   std::map<NodesSeries, std::map<Rank, SizedCurve>> series;
   BothErrors kept;
-  for (const auto& [key, members] : curves) {
+  for (const auto& [of, members] : curves) {
     const std::vector<Size> sizes = by_size(members);
     if (sizes.size() < kCorrectedSizes) continue;
-    const Corrected& of = members[0]->of;
     SizedCurve& curve = series[{of.kind, of.cards_per_node, of.algorithm, of.protocol}][of.nodes];
     curve = {sizes, {}};
     BothErrors errors;
