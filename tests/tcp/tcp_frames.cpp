@@ -5,6 +5,19 @@
 
 using namespace tcp_test;
 
+namespace {
+
+void check_numbers(const tcp::Frame& found, const tcp::Frame& due) {
+  CHECK(found.sequence == due.sequence);
+  CHECK(found.message_bytes == due.message_bytes);
+  CHECK(found.signature == due.signature);
+  CHECK(found.offset == due.offset);
+  CHECK(found.bytes == due.bytes);
+  CHECK(found.acknowledged == due.acknowledged);
+}
+
+}  // namespace
+
 TEST_CASE("a frame header survives the wire and every bound is checked") {
   tcp::Frame f{0xfffffffe, 1000, 0x123456789abcdef0, 300, 700};
   f.answer = true;
@@ -13,15 +26,10 @@ TEST_CASE("a frame header survives the wire and every bound is checked") {
   encode(f, h);
   tcp::Frame g;
   REQUIRE(decode(h, &g) == nullptr);
-  CHECK(g.sequence == f.sequence);
-  CHECK(g.message_bytes == f.message_bytes);
-  CHECK(g.signature == f.signature);
-  CHECK(g.offset == f.offset);
-  CHECK(g.bytes == f.bytes);
+  check_numbers(g, f);
   CHECK(g.answer);
   CHECK_FALSE(g.acknowledge);
   CHECK_FALSE(g.control);
-  CHECK(g.acknowledged == f.acknowledged);
   for (const tcp::Frame& bad :
        {tcp::Frame{0, 10, 0, 11, 0}, tcp::Frame{0, 10, 0, 5, 6}, tcp::Frame{0, 10, 0, ~0ull, 2},
         tcp::Frame{0, 10, 0, 2, ~0ull}, tcp::Frame{0, ~0ull, 0, 0, 1}, tcp::Frame{0, 10, 0, 0, 0}}) {
@@ -54,15 +62,10 @@ TEST_CASE("each damaged bit of a header that is checked is found, and its fields
   for (const bool checked : {true, false}) {
     tcp::Frame g;
     REQUIRE(decode(checked ? h : plain, &g, checked) == nullptr);
-    CHECK(g.sequence == f.sequence);
-    CHECK(g.message_bytes == f.message_bytes);
-    CHECK(g.signature == f.signature);
-    CHECK(g.offset == f.offset);
-    CHECK(g.bytes == f.bytes);
+    check_numbers(g, f);
     CHECK(g.acknowledge);
     CHECK_FALSE(g.answer);
     CHECK(g.payload_crc == f.payload_crc);
-    CHECK(g.acknowledged == f.acknowledged);
   }
   tcp::Frame g;
   CHECK(decode(plain, &g, true) == tcp::kDamagedHeader);

@@ -182,10 +182,10 @@ struct Stream {
   std::uint64_t said = 0;          // of these, what it has heard of
   std::uint64_t acknowledged = 0;  // what it has said
   bool answer = false;             // it waits for that
+  bool answered = false;           // and need not, at the end of the incoming frame
   // The peer reads nothing any more. Its machine would answer what is written to it with a reset, and drop what is
   // still on the way to here.
   bool deaf = false;
-  bool answered = false;                // and need not, at the end of the incoming frame
   std::uint64_t looked_until = 0;       // Incoming::listen(): the place of the next header, in bytes taken
   std::uint64_t listen_at = 128 << 10;  // kept bytes for which the peer's word is worth looking for
 
