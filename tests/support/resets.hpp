@@ -54,6 +54,8 @@ class Resets {
   Resets(std::uint64_t seed, std::chrono::microseconds mean, std::chrono::seconds limit = std::chrono::seconds(2))
       : thread_([this, seed, mean, limit] { run(seed, mean, std::chrono::steady_clock::now() + limit); }) {}
   ~Resets() { stop(); }
+  // How many there were so far.
+  unsigned count() const { return count_; }
   // How many there were.
   unsigned stop() {
     stop_ = true;
@@ -73,7 +75,7 @@ class Resets {
   }
 
   std::atomic<bool> stop_{false};
-  unsigned count_ = 0;
+  std::atomic<unsigned> count_{0};
   std::thread thread_;
 };
 
