@@ -301,13 +301,11 @@ TEST_CASE("a process that does not fit learns why, and another one joins") {
 TEST_CASE("ranks that grow by different arguments all learn which differ, and on which ranks") {
   struct Differs {
     int most[3];
-    std::int64_t wait_ms[3];
     const char* text;
   };
   const Differs all[] = {
-      {{1, 1, 2}, {4000, 4000, 4000}, "most differs: 1 on rank 0, rank 1; 2 on rank 2; expected the same"},
-      {{3, 1, 2}, {4000, 4000, 4000}, "most differs: 1 on rank 1; 2 on rank 2; 3 on rank 0; expected the same"},
-      {{1, 1, 1}, {0, 4000, 4000}, "wait_ms differs: 0 on rank 0; 4000 on rank 1, rank 2; expected the same"},
+      {{1, 1, 2}, "most differs: 1 on rank 0, rank 1; 2 on rank 2; expected the same"},
+      {{3, 1, 2}, "most differs: 1 on rank 1; 2 on rank 2; 3 on rank 0; expected the same"},
   };
   for (const char* backends : {"shm", "tcp"})
     for (const Differs& differs : all) {
@@ -315,14 +313,30 @@ TEST_CASE("ranks that grow by different arguments all learn which differ, and on
       grown::check_grown(g, run(g.job, [&](int process) {
                            GCCL_Comm world = grown::begin_of(3), none = GCCL_COMM_NULL;
                            const auto began = Clock::now();
-                           expect(GCCL_Comm_grow(world, differs.most[process], differs.wait_ms[process], &none),
-                                  GCCL_ERR_MISMATCH, "grow");
+                           expect(GCCL_Comm_grow(world, differs.most[process], 4000, &none), GCCL_ERR_MISMATCH, "grow");
                            expect_text(differs.text, "grow");
                            RANK_CHECK(none == GCCL_COMM_NULL);
                            RANK_CHECK(seconds_since(began) < 4);
                            grown::finish();
                          }));
     }
+}
+
+// As where each waits for what is left of its own time limit.
+TEST_CASE("ranks that would wait for different times wait for the shortest, whoever admits") {
+  for (int shortest = 0; shortest < 3; ++shortest) {
+    Grown g({.size = 3, .backends = "shm"}, 3);
+    grown::check_grown(g, run(g.job, [&](int process) {
+                         GCCL_Comm world = grown::begin_of(3), same = GCCL_COMM_NULL;
+                         const auto began = Clock::now();
+                         RANK_SUCCESS(GCCL_Comm_grow(world, 1, process == shortest ? 0 : 20000 + process, &same));
+                         RANK_CHECK(seconds_since(began) < 10);
+                         RANK_CHECK(grown::joined_of(same).empty());
+                         RANK_CHECK(size_of(same) == 3);
+                         RANK_SUCCESS(GCCL_Comm_free(&same));
+                         grown::finish();
+                       }));
+  }
 }
 
 TEST_CASE("a process that nobody admits gives up in its time") {

@@ -17,6 +17,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <ranges>
 #include <utility>
 
 #include "libgccl/base/clock.hpp"
@@ -104,7 +105,7 @@ struct Asked {
   }
 };
 
-// Not ok on all of them where they did not ask for the same. How long a recovery waits is the admitting member's.
+// Not ok on all of them where they did not ask for the same.
 Status same_growth(const Members& group, const std::map<Rank, Asked>& asked) {
   const auto differs = [&](const char* field, auto value) -> Status {
     std::map<std::string, std::vector<Rank>> who;
@@ -118,8 +119,14 @@ Status same_growth(const Members& group, const std::map<Rank, Asked>& asked) {
   };
   if (Status s = differs("what grows the communicator", [](const Asked& a) { return a.call(); }); !s.ok()) return s;
   if (asked.begin()->second.growth.policy != GCCL_FAIL) return {};
-  if (Status s = differs("most", [](const Asked& a) { return std::to_string(a.growth.most); }); !s.ok()) return s;
-  return differs("wait_ms", [](const Asked& a) { return std::to_string(a.growth.wait_ms); });
+  return differs("most", [](const Asked& a) { return std::to_string(a.growth.most); });
+}
+
+// Callers who wait for what is left of a time limit name lengths that differ by what they took to come: none waits
+// longer than it says. How long a recovery waits is the admitting member's.
+std::int64_t shortest_wait_ms(const std::map<Rank, Asked>& asked) {
+  return std::ranges::min(asked | std::views::values |
+                          std::views::transform([](const Asked& a) { return a.growth.wait_ms; }));
 }
 
 Rank wish_of(std::span<const std::byte> introduction) { return BytesIn(introduction).u32(); }
@@ -155,6 +162,7 @@ class Recovery::Growing : public Making {
   const CommunicatorCore& parent_;
   const Growth& growth_;
   const Deadline wait_until_;
+  std::int64_t less_ms_ = 0;              // than this one's own wait
   Rank leader_ = 0;                       // who admits, in the group
   std::unique_ptr<Admission> admission_;  // there
 };
@@ -228,7 +236,7 @@ Status Recovery::Growing::meet_them(const JoinPlace& place, const std::vector<Ra
     return {};
   }
   return admission_->collect(
-      most(left), wait_until_.left_ms(),
+      most(left), std::max<std::int64_t>(0, wait_until_.left_ms() - less_ms_),
       [&](std::span<const std::byte> introduction) { return look_at(introduction, left); },
       [&] { return over.goes_on(); });
 }
@@ -246,6 +254,7 @@ Status Recovery::Growing::admit(const Members& group, const std::vector<Rank>& l
   for (const auto& [r, bytes] : said) asked.emplace(r, Asked::parse(bytes));
   if (Status s = same_growth(group, asked); !s.ok()) return s;
   if (most(left) == 0) return {};
+  if (growth_.policy == GCCL_FAIL) less_ms_ = growth_.wait_ms - shortest_wait_ms(asked);
   const auto first = std::ranges::find_if(asked, [](const auto& x) { return x.second.listens; });
   if (first == asked.end()) {
     if (growth_.policy != GCCL_FAIL) return {};

@@ -179,8 +179,9 @@ GCCL_API GCCL_Result GCCL_Comm_shrink(GCCL_Comm comm, GCCL_Comm* out);
  * called GCCL_Join, in *out. Waits until so many are there, for wait_ms at most (0: for those that wait already, which takes
  * 0.6 s), and goes on with those that are there; with none *out is what GCCL_Comm_shrink makes. The processes get the
  * numbers of ranks that have failed, that of GCCL_RANK where it is one, else the lowest, so that all others keep theirs when
- * all are replaced; those beyond come after all others. Who fails meanwhile is left out: a rank as by shrink, a process as if it had not come. The same
- * `most` and wait_ms on every rank; comm stays as it is, with its own ranks. `most` >= 1. What joins is met at the job's
+ * all are replaced; those beyond come after all others. Who fails meanwhile is left out: a rank as by shrink, a process as
+ * if it had not come. The same `most` on every rank; of the ranks' wait_ms the shortest counts. comm stays as it is, with
+ * its own ranks. `most` >= 1. What joins is met at the job's
  * store (GCCL_Config.store): on the machine of a TCP store, or by a file beside those of a file store. Errors:
  * GCCL_ERR_MISMATCH where ranks ask for different things, on all of them; GCCL_ERR_NOT_SUPPORTED where there is no store,
  * or no rank that is left on its machine; GCCL_ERR_SYSTEM where its port is taken, as by another communicator of the job that grows: one at a time. */
