@@ -11,6 +11,7 @@
 #include "libgccl/cluster/read/load.hpp"
 #include "sim/engine/workload.hpp"
 #include "tests/support/child.hpp"
+#include "tests/support/wide.hpp"
 
 namespace simgrid_agreement {
 
@@ -99,7 +100,7 @@ std::vector<std::string> clusters(bool wide) {
 }
 
 TEST_CASE("the engines agree on shipped clusters, within what sharing a link means to each") {
-  const bool wide = std::getenv("GCCL_WIDE") != nullptr;
+  const bool wide = gccl::test::wide();
   std::vector<Rank> sizes{8, 16};
   if (wide) sizes.push_back(64);
   std::size_t points = 0, usual = 0, different = 0;

@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "tests/support/wide.hpp"
+
 namespace gccl::test {
 namespace {
 
@@ -179,8 +181,8 @@ int complete(MPI_Comm comm, int way, std::vector<MPI_Request>& requests) {
 }
 
 bool chosen(std::uint64_t draw, int size) {
-  static const bool all = std::getenv("GCCL_WIDE") != nullptr;
-  return all || size <= 4 || (draw >> 32) % 3 == 0;
+  static const bool all = wide();
+  return all || size <= 4 || (draw >> 32) % (size <= 5 ? 3 : 6) == 0;
 }
 
 std::uint64_t calls_left_to_mpi(std::string* which) {

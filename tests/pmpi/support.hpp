@@ -68,8 +68,8 @@ using Start = std::function<int(MPI_Request*)>;
 int complete(MPI_Comm comm, int way, std::vector<MPI_Request>& requests);
 inline constexpr int kWays = 9;
 
-// Whether a case of a full product is run: all of them on up to 4 ranks and with GCCL_WIDE set (scripts/long), else
-// those that a third of the draws choose. The same on every rank when the draw is.
+// Whether a case of a full product is run: all of them on up to 4 ranks and where wide(), else those that a
+// third of the draws choose, on more than 5 ranks a sixth. The same on every rank when the draw is.
 bool chosen(std::uint64_t draw, int size);
 
 // Calls that MPI itself had to answer, and why; *which names them.

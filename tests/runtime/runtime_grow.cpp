@@ -323,7 +323,7 @@ TEST_CASE("ranks that grow by different arguments all learn which differ, and on
 }
 
 // As where each waits for what is left of its own time limit.
-TEST_CASE("ranks that would wait for different times wait for the shortest, whoever admits") {
+TEST_CASE("ranks that would wait for different times wait for the shortest, whichever of them admits") {
   for (int shortest = 0; shortest < 3; ++shortest) {
     Grown g({.size = 3, .backends = "shm"}, 3);
     grown::check_grown(g, run(g.job, [&](int process) {

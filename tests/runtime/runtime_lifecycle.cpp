@@ -1,5 +1,5 @@
-// From GCCL_Init to GCCL_Finalize, a thousand times: nothing is left behind. Several ranks in one process, the progress
-// thread, callbacks, metrics.
+// From GCCL_Init to GCCL_Finalize, hundreds of times: nothing is left behind. Several ranks in one process, the
+// progress thread, callbacks, metrics.
 #include <doctest/doctest.h>
 #include <malloc.h>
 #include <sys/mman.h>
@@ -16,6 +16,7 @@
 #include "gccl/gccl.h"
 #include "tests/support/own_entries.hpp"
 #include "tests/support/rank_job.hpp"
+#include "tests/support/wide.hpp"
 
 using namespace ranks;
 
@@ -103,11 +104,11 @@ void rounds(const Job& job, int n) {
   ::munmap(memory, sizeof(Meeting));
 }
 
-TEST_CASE("1000 rounds of init and finalize leave no file, thread or memory behind") {
-  rounds({.size = 2, .backends = "shm"}, 1000);
+TEST_CASE("hundreds of rounds of init and finalize leave no file, thread or memory behind") {
+  rounds({.size = 2, .backends = "shm"}, gccl::test::wide() ? 1000 : 300);
   rounds({.size = 3, .backends = "shm"}, 50);
-  rounds({.size = 2, .backends = "tcp"}, 200);
-  rounds({.size = 1, .backends = "shm,tcp"}, 200);
+  rounds({.size = 2, .backends = "tcp"}, gccl::test::wide() ? 200 : 100);
+  rounds({.size = 1, .backends = "shm,tcp"}, gccl::test::wide() ? 200 : 100);
   rounds({.size = 2, .backends = "shm", .environment = {{"GCCL_PROGRESS_THREAD", "1"}}}, 100);
 }
 

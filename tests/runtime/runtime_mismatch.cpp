@@ -11,6 +11,7 @@
 
 #include "gccl/gccl.h"
 #include "tests/support/rank_job.hpp"
+#include "tests/support/wide.hpp"
 
 using namespace ranks;
 
@@ -191,16 +192,21 @@ const std::vector<Scenario>& scenarios() {
 }
 
 TEST_CASE("calls that differ are an error on every rank, at the latest where the communicator is freed") {
+  std::size_t which = 0;
   for (const int size : {2, 4})
-    for (const Job& job : transports(size))
-      check(job, [size](int rank) {
+    for (const Job& job : transports(size)) {
+      ++which;
+      check(job, [size, which](int rank) {
         const GCCL_Comm world = begin();
         constexpr std::size_t kLarge = 1 << 20;
         std::vector<float> in(4 * kLarge + 4), out(4 * kLarge + 4);
         double soonest = kSoon;
+        std::size_t number = 0;
         for (const std::size_t n : {std::size_t(4), kLarge})
           for (const Scenario& scenario : scenarios()) {
             if (scenario.once && n == kLarge) continue;
+            // Of the long ones each third, on one set of transports or another; short ones that wait are few.
+            if (!gccl::test::wide() && n == kLarge && !scenario.waits && (++number + which) % 3 != 0) continue;
             GCCL_Comm c = copy_of(world);
             RANK_SUCCESS(GCCL_Barrier(world));
             const std::string what = std::string(scenario.name) + " of " + std::to_string(n);
@@ -227,6 +233,7 @@ TEST_CASE("calls that differ are an error on every rank, at the latest where the
           report("the soonest of all that wait for each other took " + std::to_string(soonest) + " s");
         RANK_SUCCESS(GCCL_Finalize());
       });
+    }
 }
 
 TEST_CASE("an alltoallv whose lengths one pair of ranks sees differently is an error on every rank") {

@@ -17,6 +17,7 @@
 #include "gccl/gccl.h"
 #include "tests/support/rank_job.hpp"
 #include "tests/support/short_memory.hpp"
+#include "tests/support/wide.hpp"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define GCCL_TEST_SANITIZED 1
@@ -384,7 +385,7 @@ TEST_CASE("an exception of a reduction of the program's own is an error on every
 
 // The watch asks the other rank after a tenth of a second.
 TEST_CASE("one allocation that fails while a wait stalls, whichever it is, leaves the other communicators whole") {
-  const int every = std::getenv("GCCL_WIDE") ? 1 : 4;  // all 140 take 70 s: scripts/long has them
+  const int every = gccl::test::wide() ? 1 : 4;  // all 140 take 70 s: scripts/long has them
   check({.size = 2}, [&](int rank) {
     GCCL_Comm world = GCCL_COMM_NULL;
     RANK_SUCCESS(GCCL_Init(&world, nullptr));

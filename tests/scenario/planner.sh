@@ -10,9 +10,9 @@ collectives="allreduce reduce broadcast allgather reduce_scatter alltoall gather
 # The bench gives blocks of different lengths, whose plans are named without a size: the algorithm alone is compared.
 lengths="alltoallv"
 
-# longest RANKS: the largest size. More than six real ranks would take half of this test's time for the longest calls:
+# longest RANKS: the largest size. More than four real ranks would take most of this test's time for the longest calls:
 # they make these where GCCL_WIDE is set, as scripts/long does.
-longest() { if [ "$1" -le 6 ] || [ -n "${GCCL_WIDE:-}" ]; then echo 7864320; else echo 983040; fi; }
+longest() { if [ "$1" -le 4 ] || [ -n "${GCCL_WIDE:-}" ]; then echo 7864320; else echo 983040; fi; }
 
 # runs RANKS: all collectives, of all sizes.
 runs() {

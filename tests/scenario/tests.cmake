@@ -4,8 +4,8 @@ add_test(NAME planner COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/planner.sh $<TARGET
 set_tests_properties(planner PROPERTIES TIMEOUT 300)
 
 # Every shipped scenario holds on all engines. What takes long is left to scripts/long: 288, 512 and 2048 ranks on
-# flow and SimGrid, bus-bandwidth there (8 and 14 s of CPU; its clusters are in simgrid_agreement, too), and under
-# sanitizers the 2048-rank sweep (40 s without).
+# flow and SimGrid, bus-bandwidth there (8 and 14 s of CPU; its clusters are in simgrid_agreement, too), on SimGrid those
+# of more than 5 s of CPU, which ./check plays by flow, and under sanitizers the 2048-rank sweep (40 s without).
 file(GLOB scenarios CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/scenarios/*.json)
 foreach(file IN LISTS scenarios)
   get_filename_component(scenario ${file} NAME_WE)
@@ -14,6 +14,8 @@ foreach(file IN LISTS scenarios)
       continue()
     endif()
     if((NOT engine STREQUAL "model" AND scenario MATCHES "^(allreduce-2048|allgather-zero|gb200|bus-bandwidth)$") OR
+       (engine STREQUAL "simgrid" AND
+        scenario MATCHES "^(compare-clusters|hierarchical-vs-flat|oversubscribed|straggler|torus-tpu)$") OR
        (GCCL_SANITIZE AND scenario STREQUAL "allreduce-2048"))
       continue()
     endif()

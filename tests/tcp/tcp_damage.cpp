@@ -119,7 +119,8 @@ struct DamagedPair {
   ~DamagedPair() { ranks.clear(); }
   // Polls both until that holds; false: that took longer, or a port has failed.
   bool until(const std::function<bool()>& condition, Clock::duration limit) {
-    for (const auto end = Clock::now() + limit; Clock::now() < end; std::this_thread::yield()) {
+    Pauses pauses;
+    for (const auto end = Clock::now() + limit; Clock::now() < end; pauses.between()) {
       if (condition()) return true;
       if (!ranks[0].poll() || !ranks[1].poll()) return false;
     }

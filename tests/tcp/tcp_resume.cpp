@@ -3,6 +3,7 @@
 #include "libgccl/transports/tcp/data/unacknowledged.hpp"
 #include "tests/support/resets.hpp"
 #include "tests/support/tcp_traffic.hpp"
+#include "tests/support/wide.hpp"
 
 using namespace tcp_test;
 
@@ -71,7 +72,8 @@ struct Pair {
 // First it hurts, then all must come, once and unchanged. GCCL_TEST_RESUME_SEEDS=N GCCL_TEST_RESUME_SEED=first.
 TEST_CASE("connections that are reset at random moments go on in the middle of messages, in both directions") {
   const Variable mends("GCCL_LINK_LOST_MS", "20000");
-  const std::uint64_t first = number("GCCL_TEST_RESUME_SEED", 1), seeds = number("GCCL_TEST_RESUME_SEEDS", 6);
+  const std::uint64_t first = number("GCCL_TEST_RESUME_SEED", 1),
+                      seeds = number("GCCL_TEST_RESUME_SEEDS", test::wide() ? 12 : 3);
   unsigned resets = 0;
   for (std::uint64_t seed = first; seed < first + seeds; ++seed) {
     CAPTURE(seed);
