@@ -11,9 +11,7 @@
 namespace gccl {
 namespace {
 
-Schedule hierarchical_all_reduce_by(const Inner* inner, const Outer* outer, Call c, View v, Share mine) {
-  Region in = input_of(c, v, mine);
-  const Region out = output_of(c, v, mine);
+Schedule with_guests(const Inner* inner, const Outer* outer, View v, Region in, Region out) {
   if (v.node.rank >= v.rails) {
     const Rank keeper = v.node[v.node.rank % v.rails];
     co_yield send(keeper, in);
@@ -29,6 +27,13 @@ Schedule hierarchical_all_reduce_by(const Inner* inner, const Outer* outer, Call
   co_yield two_level_all_reduce(inner, outer, places, v.rail, in, out);
   for (Count guest = Count(v.node.rank) + v.rails; guest < v.node.size; guest += v.rails)
     co_yield send(v.node[std::int64_t(guest)], out);
+}
+
+// Without guests it is the two levels and no frame around them: a simulation holds one for each of 100,000 ranks.
+Schedule hierarchical_all_reduce_by(const Inner* inner, const Outer* outer, const Call& c, const View& v, Share mine) {
+  const Region in = input_of(c, v, mine), out = output_of(c, v, mine);
+  if (v.node.size > v.rails) return with_guests(inner, outer, v, in, out);
+  return two_level_all_reduce(inner, outer, v.node, v.rail, in, out);
 }
 
 // With nodes of different sizes as seen from this rank's own node.

@@ -6,11 +6,22 @@
 #include "libgccl/algorithms/table.hpp"
 
 namespace gccl {
+namespace {
+
+Schedule near_reduce_scatter(const Group& g, Region in, Region out) {
+  const Numbering near = Numbering::near_first(g);
+  return halving_reduce_scatter(near, in, out, out.part(near.rank, near.size));
+}
+Schedule near_all_gather(const Group& g, Region out) { return doubling_all_gather(Numbering::near_first(g), out); }
+
+}  // namespace
 
 Schedule rabenseifner_all_reduce(Group g, Region in, Region out) {
-  const Numbering near = Numbering::near_first(g);
-  co_yield halving_reduce_scatter(near, in, out, out.part(near.rank, near.size));
-  co_yield doubling_all_gather(near, out);
+  // Made before they are yielded, as the parts of two_level.cpp are.
+  Schedule part = near_reduce_scatter(g, in, out);
+  co_yield std::move(part);
+  part = near_all_gather(g, out);
+  co_yield std::move(part);
 }
 
 Cost rabenseifner_all_reduce_cost(Rank n, double bytes, const Paths& p) {

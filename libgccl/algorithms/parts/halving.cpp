@@ -9,12 +9,13 @@ namespace {
 // Both are `length` parts long and may wrap around from part n-1 to part 0.
 struct Round {
   Rank to, from;
-  Count give, take, length;
+  Rank give, take, length;
 };
 
 unsigned rounds(Rank n) { return unsigned(std::bit_width(n - 1)); }
 
 Span span_of(Rank n, unsigned k) {
+  if (std::has_single_bit(n)) return {n >> (k + 1), n >> (k + 1)};
   Rank open = n;  // parts that are not given away yet: n, ceil(n/2), ceil(n/4), ...
   for (unsigned i = 0; i < k; ++i) open -= open / 2;
   return {open - open / 2, open / 2};
@@ -30,8 +31,11 @@ Round round_of(Rank n, Rank rank, unsigned k) {
   return {to, from, to, rank, length};
 }
 
+// How many pieces the parts of a round lie in.
+int pieces(Rank n) { return std::has_single_bit(n) ? 1 : 2; }
+
 // The piece of parts first .. first+length-1 (mod n) before the end of the vector, or the one after it.
-Region piece(Region x, Count first, Count length, Count n, bool after) {
+Region piece(const Region& x, Count first, Count length, Count n, int after) {
   const Count before = std::min(length, n - first);
   return after ? x.parts(0, length - before, n) : x.parts(first, before, n);
 }
@@ -40,31 +44,38 @@ Region piece(Region x, Count first, Count length, Count n, bool after) {
 
 Schedule halving_reduce_scatter(Numbering g, Region in, Region work, Region mine) {
   const Rank n = g.size;
-  if (n == 1) co_yield copy(in, mine);
+  Step step = copy(in, mine);
+  if (n == 1) co_yield step;
   // With an odd n the first round leaves one part that is kept but gets nothing: it must join the partial sums.
   if (n > 1 && n % 2) {
     const Count single = (Count(g.rank) + n / 2) % n;
-    co_yield copy(in.part(single, n), work.part(single, n));
+    step = copy(in.part(single, n), work.part(single, n));
+    co_yield step;
   }
   for (unsigned k = 0; k < rounds(n); ++k) {
     const Round r = round_of(n, g.rank, k);
-    const Region have = k == 0 ? in : work;
-    for (int after = 0; after < 2; ++after) {
-      co_yield send(g[r.to], piece(have, r.give, r.length, n, after));
-      const Region take = piece(have, r.take, r.length, n, after);
+    for (int after = 0; after < pieces(n); ++after) {
+      const Region& have = k == 0 ? in : work;
+      step = send(g[r.to], piece(have, r.give, r.length, n, after));
+      co_yield step;
       const bool last = k + 1 == rounds(n) && !after;
-      co_yield recv_reduce(g[r.from], take, last ? mine : piece(work, r.take, r.length, n, after));
+      step = recv_reduce(g[r.from], piece(have, r.take, r.length, n, after),
+                         last ? mine : piece(work, r.take, r.length, n, after));
+      co_yield step;
     }
   }
 }
 
 Schedule doubling_all_gather(Numbering g, Region x) {
   const Rank n = g.size;
+  Step step;
   for (unsigned k = rounds(n); k-- > 0;) {
     const Round r = round_of(n, g.rank, k);
-    for (int after = 0; after < 2; ++after) {
-      co_yield send(g[r.from], piece(x, r.take, r.length, n, after));
-      co_yield recv(g[r.to], piece(x, r.give, r.length, n, after));
+    for (int after = 0; after < pieces(n); ++after) {
+      step = send(g[r.from], piece(x, r.take, r.length, n, after));
+      co_yield step;
+      step = recv(g[r.to], piece(x, r.give, r.length, n, after));
+      co_yield step;
     }
   }
 }

@@ -15,16 +15,29 @@ Cost halving_over_cost(Rank n, double bytes, const Paths& p) {
 Schedule pairwise_over(Group g, Region in, Region out) { return pairwise_reduce_scatter_over(g, Turns(g), in, out); }
 Schedule pairwise_gather_over(Group g, Region x) { return pairwise_all_gather_over(g, Turns(g), x); }
 
+namespace {
+
+Schedule alone(Region in, Region out) { co_yield copy(in, out); }
+
+// Each part is made before it is yielded: what g++ needs within a co_yield stays in the frame, here 250 bytes.
+Schedule both_levels(const Inner* inner_by, const Outer* outer_by, Group inner, Group outer, Region in, Region out) {
+  Schedule part = inner_by->reduce_scatter(inner, in, out);
+  co_yield std::move(part);
+  if (outer.size > 1) {
+    const Region mine = out.part(inner.rank, inner.size);
+    part = outer_by->all_reduce(outer, mine, mine);
+    co_yield std::move(part);
+  }
+  part = inner_by->all_gather(inner, out);
+  co_yield std::move(part);
+}
+
+}  // namespace
+
 Schedule two_level_all_reduce(const Inner* inner_by, const Outer* outer_by, Group inner, Group outer, Region in,
                               Region out) {
-  if (inner.size == 1 && outer.size == 1) co_yield copy(in, out);
-  if (inner.size > 1) {
-    co_yield inner_by->reduce_scatter(inner, in, out);
-    in = out;
-  }
-  const Region mine = out.part(inner.rank, inner.size);
-  if (outer.size > 1) co_yield outer_by->all_reduce(outer, in.part(inner.rank, inner.size), mine);
-  if (inner.size > 1) co_yield inner_by->all_gather(inner, out);
+  if (inner.size > 1) return both_levels(inner_by, outer_by, inner, outer, in, out);
+  return outer.size > 1 ? outer_by->all_reduce(outer, in, out) : alone(in, out);
 }
 
 Cost two_level_all_reduce_cost(const Inner& inner_by, const Outer& outer_by, Rank inner, Rank outer, double bytes,
