@@ -1,6 +1,7 @@
 // The one interpreter: a Lane takes steps from a schedule and starts them on a backend.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cassert>
 #include <concepts>
@@ -37,12 +38,17 @@ class Lane {
  public:
   // Requires 1 <= window <= kWindowMax. `id` is the backend's own name for the lane.
   Lane(B& backend, std::uint32_t id, Schedule schedule, unsigned window)
+      : Lane(backend, id, std::move(schedule), window, window) {}
+  // With memory for so few places at first, for backends with lanes by the hundred thousand, few of which ever fill
+  // their window: a step that start() was given moves as the lane gets more of them, by the next start().
+  Lane(B& backend, std::uint32_t id, Schedule schedule, unsigned window, unsigned places)
       : backend_(&backend),
         schedule_(std::move(schedule)),
-        entries_(std::make_unique_for_overwrite<Entry[]>(window)),
-        full_(window == 32 ? ~0u : (1u << window) - 1),
-        id_(id) {
-    assert(window >= 1 && window <= kWindowMax);
+        entries_(std::make_unique_for_overwrite<Entry[]>(places)),
+        full_(mask(places)),
+        id_(id),
+        window_(std::uint8_t(window)) {
+    assert(places >= 1 && places <= window && window <= kWindowMax);
   }
 
   std::uint32_t id() const { return id_; }
@@ -79,7 +85,8 @@ class Lane {
         }
         next_waits_ = waits_of(*next_);
       }
-      if (busy_ == full_ || (next_waits_ && next_->op != Op::recv_reduce)) return;
+      if (next_waits_ && next_->op != Op::recv_reduce) return;
+      if (busy_ == full_ && !grow()) return;
       const Token t = Token(std::countr_one(busy_));
       Entry& e = entries_[t];
       e.step = *next_;
@@ -109,6 +116,20 @@ class Lane {
     std::uint32_t waits;  // earlier places it conflicts with
     bool landed;
   };
+
+  static std::uint32_t mask(unsigned places) { return places == 32 ? ~0u : (1u << places) - 1; }
+
+  // False where the window is full.
+  [[gnu::noinline]] bool grow() {
+    const unsigned places = unsigned(std::popcount(full_));
+    if (places == window_) return false;
+    const unsigned more = std::min<unsigned>(2 * places, window_);
+    auto entries = std::make_unique_for_overwrite<Entry[]>(more);
+    std::copy_n(entries_.get(), places, entries.get());
+    entries_ = std::move(entries);
+    full_ = mask(more);
+    return true;
+  }
 
   std::uint32_t waits_of(const Step& s) const {
     std::uint32_t waits = 0;
@@ -147,9 +168,11 @@ class Lane {
   Schedule schedule_;
   const Step* next_ = nullptr;  // pulled but not issued; lives in the schedule's frame
   std::unique_ptr<Entry[]> entries_;
-  std::uint32_t next_waits_ = 0, busy_ = 0, full_;
+  std::uint32_t next_waits_ = 0, busy_ = 0;
+  std::uint32_t full_;         // all places that there is memory for
   std::uint32_t awaited_ = 0;  // places that some busy place waits for
   std::uint32_t id_;
+  std::uint8_t window_;
   bool ended_ = false;
 };
 

@@ -306,7 +306,8 @@ TEST_CASE("random schedules leave what program order leaves, whatever completes 
       }
     }
     Shuffled backend{random};
-    Lane<Shuffled> lane(backend, 0, steps(list), 1 + seed % kWindowMax);
+    const unsigned window = 1 + seed % kWindowMax, places = seed % 2 ? window : 1 + unsigned(random()) % window;
+    Lane<Shuffled> lane(backend, 0, steps(list), window, places);
     lane.pump();
     while (!lane.done()) backend.advance(lane);
 
@@ -318,6 +319,40 @@ TEST_CASE("random schedules leave what program order leaves, whatever completes 
     }
     CHECK(backend.memory == expected);
   }
+}
+
+TEST_CASE("a lane with memory for fewer steps than its window gets more as they start, and keeps those in flight") {
+  for (const unsigned window : {1u, 3u, 8u, 31u, kWindowMax})
+    for (unsigned places = 1; places <= window; ++places) {
+      Script b;
+      std::vector<Step> list;
+      for (Rank r = 0; r < 40; ++r) list.push_back(send(r, out(4 * r, 4)));
+      Lane<Script> lane(b, 0, steps(list), window, places);
+      lane.pump();
+      REQUIRE(b.tokens.size() == window);
+      CHECK(unsigned(std::popcount(lane.busy())) == window);
+      REQUIRE(lane.blocked());
+      CHECK(lane.blocked()->peer == window);
+      for (Rank r = 0; r < window; ++r) {
+        CHECK(b.tokens[r] == r);
+        CHECK(lane.step(r).peer == r);
+        CHECK(lane.step(r).from == out(4 * r, 4));
+      }
+    }
+}
+
+TEST_CASE("what waits for an earlier step still does when its lane has got more memory") {
+  Script b;
+  Lane<Script> lane(
+      b, 0, steps({send(1, out(0, 4)), recv_reduce(2, out(0, 4)), recv(3, out(8, 4)), send(4, out(0, 4))}), 8, 2);
+  lane.pump();
+  CHECK(b.taken() == "s1 R2 r3 ");
+  lane.landed(b.tokens[1]);
+  CHECK(b.taken() == "");
+  lane.complete(b.tokens[0]);
+  CHECK(b.taken() == "+2 ");
+  lane.complete(b.tokens[1]);
+  CHECK(b.taken() == "s4 ");
 }
 
 TEST_CASE("an exception of the schedule comes out of pump") {
