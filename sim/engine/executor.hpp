@@ -121,7 +121,7 @@ class Executor {
   struct alignas(64) Worker : Lane<Executor> {
     Worker(Executor& e, std::uint32_t id, Schedule s, const SimulatedOperation& o, std::uint32_t op, Rank r, Rank w,
            std::uint32_t c)
-        : Lane<Executor>(e, id, std::move(s), o.window),
+        : Lane<Executor>(e, id, std::move(s), o.window, std::min(o.window, 2u)),
           operation(op),
           rank(r),
           world(w),
@@ -132,6 +132,7 @@ class Executor {
           members(o.members.empty() ? nullptr : o.members.data()) {}
     // The lane that a peer's messages of this one come from and go to.
     std::uint32_t lane_of(Rank peer) const { return this->id() + (peer - rank) * lanes; }
+    Rank world_of(Rank peer) const { return members ? members[peer] : peer; }
     std::uint32_t operation;
     Rank rank, world;
     std::uint32_t channel;               // which lane of the rank this is
@@ -174,6 +175,15 @@ class Executor {
           if (!lanes_[lane]) return;
           lanes_[lane]->fetch();
           prefetch(&cards_[lanes_[lane]->world]);
+        });
+    lanes(
+        2, [&](std::uint32_t lane) __attribute__((always_inline)) {
+          if (!lanes_[lane]) return;
+          const Worker& w = *lanes_[lane];
+          if (const Step* s = w.blocked(); s && s->op == Op::send) {
+            items_.fetch(w.lane_of(s->peer));
+            prefetch(&places_[w.world_of(s->peer)]);
+          }
         });
   }
 

@@ -19,7 +19,7 @@ inline void Executor<N>::start_send(Worker& w, Token token, const Step& step) {
   m.receiver = w.lane_of(step.peer);
   m.bytes = step.from.count * w.element_bytes;
   m.order = sent_++;
-  m.to = w.members ? w.members[step.peer] : step.peer;
+  m.to = w.world_of(step.peer);
   const std::uint64_t key = Channels::key(m.receiver, w.rank);
   Channels::Queue* q = items_.find(key);
   if (q && !q->sends) {

@@ -18,9 +18,9 @@ struct alignas(64) Way {
 
   Card to = ~Card(0);
   std::uint32_t length = 0;
-  std::uint32_t narrowest = 0;  // where there is a link
+  std::uint32_t narrowest = ~0u;  // where there is a link, and `Find` or the engine has said so; as is
   std::uint32_t users = 0;
-  Nanos latency = 0;
+  Nanos latency = 0;  // this
   std::uint32_t near[kInline];
   std::unique_ptr<std::uint32_t[]> far;  // instead of `near`, of longer routes
 
@@ -33,7 +33,7 @@ class Ways {
   static constexpr std::uint32_t kNone = ~0u;
   struct Found {
     std::vector<std::uint32_t> links;
-    std::uint32_t narrowest = 0;
+    std::uint32_t narrowest = kNone;
     Nanos latency = 0;
   };
   // Overwrites what was found before.
@@ -42,12 +42,15 @@ class Ways {
   Ways(Card cards, Find find) : find_(std::move(find)), last_(cards, kNone) {}
 
   const Way& operator[](std::uint32_t i) const { return ways_[i]; }
+  Way& at(std::uint32_t i) { return ways_[i]; }
   // Valid until the next call for the card, or longer where it is held.
   std::uint32_t of(Card from, Card to) {
     const std::uint32_t i = last_[from];
     return i != kNone && ways_[i].to == to ? i : look_up(from, to);
   }
   [[gnu::always_inline]] void fetch(std::uint32_t i) const { prefetch(&ways_[i], sizeof(Way)); }
+  // What finding a way from that card will touch.
+  [[gnu::always_inline]] void fetch_last(Card from) const { prefetch(ways_.data() + last_[from], sizeof(Way)); }
   void hold(std::uint32_t i) { ++ways_[i].users; }
   void release(std::uint32_t i) {
     if (--ways_[i].users == 0) free_.push_back(i);

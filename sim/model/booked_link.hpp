@@ -1,6 +1,9 @@
 // One directed link of the model engine: what is booked on it, and when the next message can pass.
 #pragma once
 
+#include <memory>
+#include <vector>
+
 #include "libgccl/base/prefetch.hpp"
 #include "sim/engine/network.hpp"
 #include "sim/model/timeline.hpp"
@@ -14,7 +17,9 @@ class alignas(64) BookedLink {
  public:
   using Passage = Timeline::Passage;
 
-  [[gnu::always_inline]] void fetch() const { prefetch(this, kUsual); }
+  [[gnu::always_inline]] void fetch() const { prefetch(this); }
+  // After that.
+  [[gnu::always_inline]] void fetch_long() const { prefetch(long_.get(), sizeof(Long)); }
 
   // The bookings of long messages.
   struct alignas(64) Long {
@@ -26,8 +31,10 @@ class alignas(64) BookedLink {
     Timeline line;
   };
 
-  BookedLink(double bandwidth_GBps, Nanos latency_ns) : ns_per_byte_(1 / bandwidth_GBps), latency_(latency_ns) {}
+  BookedLink(double bandwidth_GBps, Nanos latency_ns)
+      : bandwidth_GBps_(bandwidth_GBps), ns_per_byte_(1 / bandwidth_GBps), latency_(latency_ns) {}
 
+  double bandwidth() const { return bandwidth_GBps_; }
   Nanos latency() const { return latency_; }
   std::uint64_t bytes() const { return bytes_; }
   void count(Count bytes) { bytes_ += bytes; }
@@ -36,38 +43,41 @@ class alignas(64) BookedLink {
   Passage book(Nanos head, Count bytes, Nanos now) {
     Nanos length = duration(double(bytes) * ns_per_byte_);
     bytes_ += bytes;
-    if (head < long_.line.end()) length += lost_to_long(head, length);
+    if (long_ && head < long_->line.end()) length += lost_to_long(head, length);
     return short_.book(head, length, now);
   }
 
-  Long& for_long() { return long_; }
-  // Books a piece of a long message, behind the short ones that are before it and after what it is owed.
+  Long& for_long() {
+    if (!long_) long_ = std::make_unique<Long>();
+    return *long_;
+  }
+  // Requires for_long() before it. Books a piece of a long message, behind the short ones that are before it and after
+  // what it is owed.
   Passage book_long(Nanos head, Count bytes, Nanos now) {
     if (head >= short_.begin()) head = std::max(head, short_.end());
-    const Nanos length = duration(double(bytes) * ns_per_byte_) + long_.owed;
-    long_.owed = 0;
-    return long_.line.book(head, length, now);
+    const Nanos length = duration(double(bytes) * ns_per_byte_) + long_->owed;
+    long_->owed = 0;
+    return long_->line.book(head, length, now);
   }
 
  private:
   // What a short message loses to a long one that passes at the same time.
   Nanos lost_to_long(Nanos head, Nanos length) {
     const Nanos start = head >= short_.begin() ? std::max(head, short_.end()) : head;
-    const Timeline& line = long_.line;
+    const Timeline& line = long_->line;
     if (start < line.begin() || start >= line.end()) return 0;
     const Nanos lost = std::min(length, (line.end() - start) / 2);
-    long_.owed += lost;
+    long_->owed += lost;
     return lost;
   }
 
-  static constexpr std::size_t kUsual = 128;  // without what `line` has before its latest stretch
-
-  double ns_per_byte_;
+  double bandwidth_GBps_, ns_per_byte_;
   Nanos latency_;
   std::uint64_t bytes_ = 0;
   Timeline short_;
-  Long long_;  // a cache line of its own, which short messages do not write
+  std::unique_ptr<Long> long_;  // where one has come: apart, as there are links by the hundred thousand
 };
+static_assert(sizeof(BookedLink) == 64);
 
 // The links that messages have come to, each in a place of its own from then on: a cluster may have a hundred thousand,
 // of which a job on few of its cards meets some dozens.

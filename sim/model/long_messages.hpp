@@ -50,6 +50,9 @@ class LongMessages {
     if (k + 4 < events.size())
       if (const Train& t = trains_[events[k + 4]]; t.way != kNone)
         for (const std::uint32_t place : ways_[t.way].links()) links_[place].fetch();
+    if (k + 2 < events.size())
+      if (const Train& t = trains_[events[k + 2]]; t.way != kNone)
+        for (const std::uint32_t place : ways_[t.way].links()) links_[place].fetch_long();
   }
   // Handles an event of its own. When that was the end of a message, calls arrives(message, when its last byte is
   // there).

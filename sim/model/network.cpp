@@ -7,15 +7,21 @@ ModelNetwork::ModelNetwork(const Cluster& cluster)
       ways_(cluster.cards(),
             [this, &cluster](Card from, Card to, Ways::Found* found) {
               cluster.route(from, to, found->links);
-              found->latency = 0;
-              for (const LinkId l : found->links) found->latency += cluster.links()[l].latency_ns;
-              if (!found->links.empty()) found->narrowest = links_.place(narrowest(cluster, found->links));
               for (std::uint32_t& l : found->links) l = links_.place(l);
             }),
       receivers_(cluster.cards()),
       long_(links_, ways_, calendar_) {}
 
-void ModelNetwork::send_over(const LinkSet& set, const Message& m) {
+void ModelNetwork::measure(Way& way) const {
+  way.latency = 0;
+  way.narrowest = way.links().front();
+  for (const std::uint32_t place : way.links()) {
+    way.latency += links_[place].latency();
+    if (links_[place].bandwidth() < links_[way.narrowest].bandwidth()) way.narrowest = place;
+  }
+}
+
+void ModelNetwork::book_over(const LinkSet& set, const Message& m) {
   if (m.bytes > LongMessages::kAbove || (!long_.idle() && long_.queues(m.lane, links_.place(set.narrowest))))
     return long_.send(m);
   StagedPassage way(m.at);

@@ -1,6 +1,8 @@
 // The model engine's network: alpha-beta messages that occupy every link on their way.
 #pragma once
 
+#include <array>
+
 #include "sim/engine/network.hpp"
 #include "sim/model/calendar.hpp"
 #include "sim/model/long_messages.hpp"
@@ -20,6 +22,10 @@ class ModelNetwork {
   std::vector<std::uint64_t> link_bytes() const { return links_.bytes(); }
 
   bool next(std::vector<EventId>& due) {
+    while (booked_ != end_) {
+      if (found_ != end_) find_next();
+      book_next();
+    }
     do {
       own_.clear();
       if (!calendar_.pop(due, own_)) return false;
@@ -33,11 +39,45 @@ class ModelNetwork {
   }
 
   void send(const Message& m) {
-    if (m.set) return send_over(*m.set, m);
-    const std::uint32_t w = ways_.of(m.from, m.to);
+    if (!m.set) ways_.fetch_last(m.from);
+    prefetch(&receivers_[m.to]);
+    sent_[end_++ % kSent] = {m, Ways::kNone};
+    if (end_ - found_ > kNotFound) find_next();
+    if (end_ - booked_ == kSent) book_next();
+  }
+
+ private:
+  // Messages that were sent a moment ago, in their order: all of an instant are booked before time goes on. What a
+  // booking touches lies anywhere in megabytes, and comes while those before it are booked.
+  struct Sent {
+    Message message;
+    std::uint32_t way;  // once it has been found; kNone: the message has a LinkSet
+  };
+  static constexpr std::uint32_t kSent = 16, kNotFound = 6;  // at most
+
+  void find_next() {
+    Sent& s = sent_[found_++ % kSent];
+    if (s.message.set) return;
+    s.way = ways_.of(s.message.from, s.message.to);
+    ways_.hold(s.way);
+    for (const std::uint32_t place : ways_[s.way].links()) links_[place].fetch();
+  }
+  void book_next() {
+    const Sent& s = sent_[booked_++ % kSent];
+    if (s.message.set) return book_over(*s.message.set, s.message);
+    book(s.message, s.way);
+    ways_.release(s.way);
+  }
+
+  // Finds what only long messages ask of a way. Requires one that is not empty.
+  void measure(Way& way) const;
+
+  void book(const Message& m, std::uint32_t w) {
     const Way& way = ways_[w];
-    if (way.length > 0 && (m.bytes > LongMessages::kAbove || (!long_.idle() && long_.queues(m.lane, way.narrowest))))
-      return long_.send(m, w);
+    if (way.length > 0 && (m.bytes > LongMessages::kAbove || !long_.idle())) {
+      if (way.narrowest == Ways::kNone) measure(ways_.at(w));
+      if (m.bytes > LongMessages::kAbove || long_.queues(m.lane, way.narrowest)) return long_.send(m, w);
+    }
     Nanos head = m.at, tail = m.at + m.least_ns;
     for (const std::uint32_t place : way.links()) {
       BookedLink& link = links_[place];
@@ -48,14 +88,13 @@ class ModelNetwork {
     arrive(m, tail);
   }
 
- private:
   void arrive(const Message& m, Nanos tail) {
     if (m.receive_ns > 0) tail = receivers_[m.to].book(tail, m.receive_ns, calendar_.now()).tail;
     if (tail > kTimeMax) throw TimeOverflow();
     calendar_.push(tail, m.id);
   }
 
-  void send_over(const LinkSet& set, const Message& m);
+  void book_over(const LinkSet& set, const Message& m);
 
   Calendar calendar_;
   BookedLinks links_;
@@ -63,6 +102,8 @@ class ModelNetwork {
   std::vector<Timeline> receivers_;  // by card
   LongMessages long_;
   std::vector<EventId> own_;
+  std::array<Sent, kSent> sent_;
+  std::uint32_t booked_ = 0, found_ = 0, end_ = 0;  // how many messages have got so far; the ring has them modulo kSent
 };
 
 static_assert(Network<ModelNetwork>);

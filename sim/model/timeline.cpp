@@ -5,30 +5,31 @@
 namespace gccl::sim {
 
 void Timeline::Earlier::make_room() {
-  const std::uint32_t size = end_ - first_;
-  if (2 * size < room_) {
-    std::copy(begin(), end(), all_.get());
+  const std::size_t size = all_ ? std::size_t(last() - first()) : 0, room_now = all_ ? std::size_t(room()) : 0;
+  if (all_ && 2 * size < room_now) {
+    std::copy(begin(), end(), &all_[kNumbers]);
   } else {
-    room_ = std::max(8u, 2 * room_);
-    auto all = std::make_unique_for_overwrite<Booking[]>(room_);
-    std::copy(begin(), end(), all.get());
+    const std::size_t more = std::max<std::size_t>(8, 2 * room_now);
+    auto all = std::make_unique_for_overwrite<Booking[]>(more);
+    if (all_) std::copy(begin(), end(), &all[kNumbers]);
     all_ = std::move(all);
+    room() = std::int64_t(more);
   }
-  first_ = 0;
-  end_ = size;
+  first() = kNumbers;
+  last() = std::int64_t(kNumbers + size);
 }
 
 void Timeline::Earlier::insert(Booking* before, Booking b) {
   const std::ptrdiff_t place = before - begin();
-  if (end_ == room_) make_room();
+  if (last() == room()) make_room();
   std::copy_backward(begin() + place, end(), end() + 1);
   begin()[place] = b;
-  ++end_;
+  ++last();
 }
 
 void Timeline::Earlier::erase(Booking* from, Booking* to) {
   std::copy(to, end(), from);
-  end_ -= std::uint32_t(to - from);
+  last() -= to - from;
 }
 
 // The message fills each gap from where it begins to where it ends, so it and what it touches become one stretch.

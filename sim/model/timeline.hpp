@@ -47,24 +47,29 @@ class Timeline {
   // to come at one time, and they stay within a cache line or two.
   class Earlier {
    public:
-    bool empty() const { return first_ == end_; }
-    Booking* begin() { return &all_[first_]; }
-    Booking* end() { return &all_[end_]; }
-    const Booking& back() const { return all_[end_ - 1]; }
+    bool empty() const { return !all_ || first() == last(); }
+    Booking* begin() { return &all_[first()]; }
+    Booking* end() { return &all_[last()]; }
     void push(Booking b, Nanos now) {
-      while (first_ < end_ && all_[first_].end <= now) ++first_;
-      if (end_ == room_) make_room();
-      all_[end_++] = b;
+      if (all_)
+        while (first() < last() && all_[first()].end <= now) ++first();
+      if (!all_ || last() == room()) make_room();
+      all_[last()++] = b;
     }
-    Booking pop() { return all_[--end_]; }
+    Booking pop() { return all_[--last()]; }
     void insert(Booking* before, Booking b);
     void erase(Booking* from, Booking* to);
 
    private:
     void make_room();
+    // Which of `all_` are in use, from first() to last(), and how many there are: most timelines have no earlier
+    // booking, and hundreds of thousands of them need no room for these numbers.
+    static constexpr std::size_t kNumbers = 2;
+    std::int64_t& first() const { return all_[0].begin; }
+    std::int64_t& last() const { return all_[0].end; }
+    std::int64_t& room() const { return all_[1].begin; }
 
     std::unique_ptr<Booking[]> all_;
-    std::uint32_t first_ = 0, end_ = 0, room_ = 0;
   };
   Passage squeeze_in(Nanos head, Nanos length, Nanos now);
 

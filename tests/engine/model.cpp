@@ -8,6 +8,7 @@
 #include "libgccl/cluster/read/load.hpp"
 #include "sim/engine/workload.hpp"
 #include "sim/model/calendar.hpp"
+#include "sim/model/network.hpp"
 
 namespace model {
 
@@ -334,6 +335,47 @@ TEST_CASE("spans are recorded for the traced ranks and dropped beyond the bound"
   out = p.run();
   CHECK(out.spans.size() == 1);
   CHECK(out.spans_dropped == 3);
+}
+
+TEST_CASE("messages of one instant are booked in the order of their sends, however many there are") {
+  constexpr Card kCards = 50;
+  const Star star(kCards + 1, 10, 500);  // 100 bytes take 10 ns
+  std::mt19937 random(3);
+  for (const Card many : {1u, 2u, 15u, 16u, 17u, 31u, 32u, 33u, kCards}) {
+    CAPTURE(many);
+    ModelNetwork network(star);
+    Nanos free = 500, sent = 0;  // when the last card's port can take the next message
+    for (int round = 0; round < 3; ++round) {
+      std::vector<Card> order(many);
+      std::iota(order.begin(), order.end(), 0);
+      std::shuffle(order.begin(), order.end(), random);
+      std::vector<std::pair<Nanos, EventId>> expected;
+      free = std::max(free, sent + 500);
+      for (const Card from : order) {
+        const Count bytes = 100 * (1 + random() % 5);
+        network.send({.id = from,
+                      .from = from,
+                      .to = kCards,
+                      .lane = from,
+                      .bytes = bytes,
+                      .at = sent,
+                      .receive_ns = 0,
+                      .least_ns = 0});
+        // Its head is at that port 500 ns after its start, and its end leaves its own port bytes / 10 later.
+        expected.emplace_back((free += Nanos(bytes / 10)) + 500, from);
+      }
+      std::vector<EventId> due;
+      for (const auto& [at, id] : expected) {
+        due.clear();
+        REQUIRE(network.next(due));
+        CHECK(network.now() == at);
+        CHECK(due == std::vector<EventId>{id});
+      }
+      sent = network.now();
+    }
+    std::vector<EventId> due;
+    CHECK_FALSE(network.next(due));
+  }
 }
 
 TEST_CASE("the calendar yields every event once, by time and then by order of arrival") {
