@@ -17,10 +17,6 @@ class alignas(64) BookedLink {
  public:
   using Passage = Timeline::Passage;
 
-  [[gnu::always_inline]] void fetch() const { prefetch(this); }
-  // After that.
-  [[gnu::always_inline]] void fetch_long() const { prefetch(long_.get(), sizeof(Long)); }
-
   // The bookings of long messages.
   struct alignas(64) Long {
     static constexpr std::uint32_t kNobody = ~0u;
@@ -47,11 +43,11 @@ class alignas(64) BookedLink {
     return short_.book(head, length, now);
   }
 
-  Long& for_long() {
-    if (!long_) long_ = std::make_unique<Long>();
-    return *long_;
-  }
-  // Requires for_long() before it. Books a piece of a long message, behind the short ones that are before it and after
+  // Requires that the link has_long(), as does book_long.
+  Long& for_long() { return *long_; }
+  bool has_long() const { return long_; }
+  void set_long(Long* bookings) { long_ = bookings; }
+  // Books a piece of a long message, behind the short ones that are before it and after
   // what it is owed.
   Passage book_long(Nanos head, Count bytes, Nanos now) {
     if (head >= short_.begin()) head = std::max(head, short_.end());
@@ -75,17 +71,27 @@ class alignas(64) BookedLink {
   Nanos latency_;
   std::uint64_t bytes_ = 0;
   Timeline short_;
-  std::unique_ptr<Long> long_;  // where one has come: apart, as there are links by the hundred thousand
+  Long* long_ = nullptr;  // where one has come
 };
 static_assert(sizeof(BookedLink) == 64);
 
 // The links that messages have come to, each in a place of its own from then on: a cluster may have a hundred thousand,
-// of which a job on few of its cards meets some dozens.
+// of which a job on few of its cards meets some dozens. There is memory for all of them, and for what each has of long
+// messages, of which only what is used is ever touched.
 class BookedLinks {
  public:
-  explicit BookedLinks(const Cluster& cluster) : cluster_(cluster), places_(cluster.links().size()) {
-    links_.reserve(cluster.links().size());  // memory that is not touched: places stay where they are
+  explicit BookedLinks(const Cluster& cluster)
+      : cluster_(cluster),
+        places_(cluster.links().size()),
+        long_(std::make_unique_for_overwrite<LongRoom[]>(cluster.links().size())) {
+    links_.reserve(cluster.links().size());
   }
+  ~BookedLinks() {
+    for (BookedLink& link : links_)
+      if (link.has_long()) std::destroy_at(&link.for_long());
+  }
+  BookedLinks(const BookedLinks&) = delete;
+  BookedLinks& operator=(const BookedLinks&) = delete;
 
   std::uint32_t place(LinkId link) {
     std::uint32_t& place = places_[link];
@@ -98,14 +104,33 @@ class BookedLinks {
   }
   BookedLink& operator[](std::uint32_t place) { return links_[place]; }
   const BookedLink& operator[](std::uint32_t place) const { return links_[place]; }
+  // The link, which has_long() from then on.
+  BookedLink& with_long(std::uint32_t place) {
+    BookedLink& link = links_[place];
+    if (!link.has_long()) link.set_long(std::construct_at(&long_[place].bookings));
+    return link;
+  }
+
+  [[gnu::always_inline]] void fetch(std::uint32_t place) const { prefetch(links_.data() + place); }
+  [[gnu::always_inline]] void fetch_with_long(std::uint32_t place) const {
+    fetch(place);
+    prefetch(&long_[place]);
+  }
 
   // Bytes carried by each link of the cluster.
   std::vector<std::uint64_t> bytes() const;
 
  private:
+  union LongRoom {
+    LongRoom() {}
+    ~LongRoom() {}
+    BookedLink::Long bookings;
+  };
+
   const Cluster& cluster_;
   std::vector<std::uint32_t> places_;  // by LinkId, plus one; 0: none has come
   std::vector<BookedLink> links_;
+  std::unique_ptr<LongRoom[]> long_;
 };
 
 // A message's way through links in stages: its head comes to the links of a stage together, once it has passed all of

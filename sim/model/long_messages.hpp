@@ -49,10 +49,7 @@ class LongMessages {
       if (const Train& t = trains_[events[k + 8]]; t.way != kNone) ways_.fetch(t.way);
     if (k + 4 < events.size())
       if (const Train& t = trains_[events[k + 4]]; t.way != kNone)
-        for (const std::uint32_t place : ways_[t.way].links()) links_[place].fetch();
-    if (k + 2 < events.size())
-      if (const Train& t = trains_[events[k + 2]]; t.way != kNone)
-        for (const std::uint32_t place : ways_[t.way].links()) links_[place].fetch_long();
+        for (const std::uint32_t place : ways_[t.way].links()) links_.fetch_with_long(place);
   }
   // Handles an event of its own. When that was the end of a message, calls arrives(message, when its last byte is
   // there).
@@ -86,12 +83,12 @@ class LongMessages {
   template <class F>
   void each_link(const Train& t, F f) {
     if (t.message.set) {
-      for (const LinkSet::Leg& leg : t.message.set->legs) f(links_[links_.place(leg.link)], leg);
+      for (const LinkSet::Leg& leg : t.message.set->legs) f(links_.with_long(links_.place(leg.link)), leg);
       return;
     }
     LinkSet::Leg leg{0, 0, 0};
     for (const std::uint32_t place : ways_[t.way].links()) {
-      BookedLink& link = links_[place];
+      BookedLink& link = links_.with_long(place);
       f(link, leg);
       ++leg.stage;
       leg.before += link.latency();

@@ -60,7 +60,7 @@ class ModelNetwork {
     if (s.message.set) return;
     s.way = ways_.of(s.message.from, s.message.to);
     ways_.hold(s.way);
-    for (const std::uint32_t place : ways_[s.way].links()) links_[place].fetch();
+    for (const std::uint32_t place : ways_[s.way].links()) links_.fetch(place);
   }
   void book_next() {
     const Sent& s = sent_[booked_++ % kSent];
