@@ -63,10 +63,12 @@ class Lane {
   // The step that waits to be issued, or null.
   const Step* blocked() const { return next_; }
 
-  // What the next step will touch.
-  [[gnu::always_inline]] void fetch() const {
+  // False when the next step waits for another one, so that the end of this one alone does not start it.
+  bool moves_on(Token t) const { return !next_ || next_early_ || (next_waits_ & ~(1u << t)) == 0; }
+  // What the end of that step will touch.
+  [[gnu::always_inline]] void fetch(Token t) const {
     prefetch(entries_.get(), 3 * sizeof(Entry));
-    schedule_.fetch();
+    if (moves_on(t)) schedule_.fetch();
   }
 
   // Issues what can be issued. Call once to begin.
@@ -84,8 +86,9 @@ class Lane {
           continue;
         }
         next_waits_ = waits_of(*next_);
+        next_early_ = next_->op == Op::recv_reduce;
       }
-      if (next_waits_ && next_->op != Op::recv_reduce) return;
+      if (next_waits_ && !next_early_) return;
       if (busy_ == full_ && !grow()) return;
       const Token t = Token(std::countr_one(busy_));
       Entry& e = entries_[t];
@@ -174,6 +177,7 @@ class Lane {
   std::uint32_t id_;
   std::uint8_t window_;
   bool ended_ = false;
+  bool next_early_ = false;  // next_ is a recv_reduce: it may start before what it waits for has ended
 };
 
 }  // namespace gccl

@@ -158,28 +158,29 @@ class Executor {
     const auto item = [&](std::size_t ahead) { return items_.data() + (due[k + ahead] & ~kKind); };
     const auto lanes = [&](std::size_t ahead, auto fetch) __attribute__((always_inline)) {
       if (k + ahead >= due.size() || (due[k + ahead] & kKind) == kEnter) return;
-      if (item(ahead)->sender_token == kToGroup) return;
-      fetch(item(ahead)->sender);
-      fetch(item(ahead)->receiver);
+      const Item& i = *item(ahead);
+      if (i.sender_token == kToGroup) return;
+      fetch(i.sender, i.sender_token);
+      if (i.met) fetch(i.receiver, i.receiver_token);
     };
-    if (k + 16 < due.size()) prefetch(item(16));
+    if (k + 32 < due.size()) prefetch(item(32));
     lanes(
-        12, [&](std::uint32_t lane) __attribute__((always_inline)) {
+        24, [&](std::uint32_t lane, Token) __attribute__((always_inline)) {
           prefetch(&lanes_[lane]);
           items_.fetch(lane);
         });
     lanes(
-        8, [&](std::uint32_t lane) __attribute__((always_inline)) { prefetch(lanes_[lane].get(), sizeof(Worker)); });
+        16, [&](std::uint32_t lane, Token)
+                __attribute__((always_inline)) { prefetch(lanes_[lane].get(), sizeof(Worker)); });
     lanes(
-        4, [&](std::uint32_t lane) __attribute__((always_inline)) {
-          if (!lanes_[lane]) return;
-          lanes_[lane]->fetch();
-          prefetch(&cards_[lanes_[lane]->world]);
+        8, [&](std::uint32_t lane, Token token) __attribute__((always_inline)) {
+          if (lanes_[lane]) lanes_[lane]->fetch(token);
         });
     lanes(
-        2, [&](std::uint32_t lane) __attribute__((always_inline)) {
-          if (!lanes_[lane]) return;
+        4, [&](std::uint32_t lane, Token token) __attribute__((always_inline)) {
+          if (!lanes_[lane] || !lanes_[lane]->moves_on(token)) return;
           const Worker& w = *lanes_[lane];
+          prefetch(&cards_[w.world]);
           if (const Step* s = w.blocked(); s && s->op == Op::send) {
             items_.fetch(w.lane_of(s->peer));
             prefetch(&places_[w.world_of(s->peer)]);

@@ -341,6 +341,24 @@ TEST_CASE("a lane with memory for fewer steps than its window gets more as they 
     }
 }
 
+TEST_CASE("a lane says which step's end lets the next one start") {
+  Script b;
+  Lane<Script> lane(b, 0,
+                    steps({send(1, out(0, 4)), recv_reduce(2, out(4, 4)), send(3, out(4, 4)), recv(4, out(8, 4))}), 8);
+  lane.pump();
+  CHECK(b.taken() == "s1 R2 ");
+  CHECK_FALSE(lane.moves_on(b.tokens[0]));
+  CHECK(lane.moves_on(b.tokens[1]));
+  lane.complete(b.tokens[0]);
+  CHECK(b.taken() == "");
+  lane.complete(b.tokens[1]);
+  CHECK(b.taken() == "s3 r4 ");
+  Lane<Script> early(b, 0, steps({send(1, out(0, 4)), recv_reduce(2, out(0, 4)), recv_reduce(3, out(0, 4))}), 2);
+  early.pump();  // full: a recv_reduce needs a place alone
+  CHECK(early.moves_on(b.tokens[4]));
+  CHECK(early.moves_on(b.tokens[5]));
+}
+
 TEST_CASE("what waits for an earlier step still does when its lane has got more memory") {
   Script b;
   Lane<Script> lane(

@@ -33,7 +33,7 @@ struct Numbering {
     Numbering x = from(g, root);
     if (!std::has_single_bit(g.size)) return x;
     x.bits = unsigned(std::countr_zero(g.size));
-    x.rank = reversed(x.rank, x.bits);
+    if (x.bits) x.rank = reversed(x.rank, x.bits);
     return x;
   }
 
@@ -46,10 +46,12 @@ struct Numbering {
   }
 
  private:
+  // Requires bits > 0 and i < 2^bits.
   static Rank reversed(Rank i, unsigned bits) {
-    Rank r = 0;
-    for (unsigned b = 0; b < bits; ++b) r |= (i >> b & 1) << (bits - 1 - b);
-    return r;
+    i = (i & 0x55555555) << 1 | (i >> 1 & 0x55555555);
+    i = (i & 0x33333333) << 2 | (i >> 2 & 0x33333333);
+    i = (i & 0x0f0f0f0f) << 4 | (i >> 4 & 0x0f0f0f0f);
+    return __builtin_bswap32(i) >> (32 - bits);
   }
 };
 
