@@ -118,7 +118,7 @@ std::vector<std::vector<bool>> link_parts(const Cluster& cluster, const Groups& 
   for (const auto& [l, others] : narrower)
     if (others.empty()) bandwidths.push_back(links[l].bandwidth_GBps);
   std::ranges::sort(bandwidths);
-  bandwidths.erase(std::ranges::unique(bandwidths).begin(), bandwidths.end());
+  bandwidths.erase(std::unique(bandwidths.begin(), bandwidths.end()), bandwidths.end());
   std::vector<std::vector<bool>> parts(bandwidths.size() + 1, std::vector<bool>(links.size()));
   for (LinkId l = 0; l < links.size(); ++l) {
     const auto at = std::ranges::find(bandwidths, links[l].bandwidth_GBps);

@@ -17,7 +17,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <ranges>
 #include <utility>
 
 #include "libgccl/base/clock.hpp"
@@ -125,8 +124,9 @@ Status same_growth(const Members& group, const std::map<Rank, Asked>& asked) {
 // Callers who wait for what is left of a time limit name lengths that differ by what they took to come: none waits
 // longer than it says. How long a recovery waits is the admitting member's.
 std::int64_t shortest_wait_ms(const std::map<Rank, Asked>& asked) {
-  return std::ranges::min(asked | std::views::values |
-                          std::views::transform([](const Asked& a) { return a.growth.wait_ms; }));
+  std::int64_t shortest = asked.begin()->second.growth.wait_ms;
+  for (const auto& [r, a] : asked) shortest = std::min(shortest, a.growth.wait_ms);
+  return shortest;
 }
 
 Rank wish_of(std::span<const std::byte> introduction) { return BytesIn(introduction).u32(); }
