@@ -2,9 +2,10 @@
 // NCCL: that keeps one set of lanes for each communicator, and the order of messages obvious. A program that wants
 // overlap makes another communicator.
 //
-// Its parts know those above them in this list. The first four do not know the communicator; an operation only holds a
+// Its parts know those above them in this list. The first five do not know the communicator; an operation only holds a
 // pointer to it:
 //   team.hpp         who the ranks are (members.hpp), what connects them, how calls are carried out (plans.hpp)
+//   links/           which links between the ranks are slow
 //   record/          what is kept of calls: recorder.hpp, flight.hpp, metrics.hpp
 //   operations.hpp   the calls in flight, from their start to their end, or to the communicator's (failure.hpp)
 //   supervisor.hpp   whether something is wrong while nothing moves; watch/ asks the other ranks

@@ -50,8 +50,8 @@ bool rooted(std::uint8_t kind) { return known(kind) && has_root(collective_of(ki
 std::string words(std::uint8_t kind, Purpose purpose, std::uint32_t sequence, Count count, const std::string& dtype,
                   const std::string& op, const std::string& root) {
   static constexpr const char* kPurposes[] = {
-      "",           "Comm_split",        "Comm_create",        "Comm_free", "Finalize or Comm_free",
-      "GCCL_CHECK", "the end of a call", "Comm_set_on_failure"};
+      "",           "Comm_split",        "Comm_create",         "Comm_free",     "Finalize or Comm_free",
+      "GCCL_CHECK", "the end of a call", "Comm_set_on_failure", "GCCL_LINK_SLOW"};
   if (purpose != Purpose::itself)
     return fmt::format("{} (collective #{})",
                        std::size_t(purpose) < std::size(kPurposes) ? kPurposes[std::size_t(purpose)] : "a call",

@@ -15,7 +15,7 @@ inline constexpr std::uint8_t kSendKind = 14, kRecvKind = 15;
 inline constexpr GCCL_Op kNoOp = -1;
 
 // The function that the caller called, where it is made of collectives.
-enum class Purpose : std::uint8_t { itself, split, create, free, finalize, check, confirm, policy };
+enum class Purpose : std::uint8_t { itself, split, create, free, finalize, check, confirm, policy, links };
 
 struct Descriptor {
   std::uint8_t kind = 0;  // a Collective, kSendKind or kRecvKind

@@ -25,7 +25,8 @@ constexpr const char* kNames[Introduction::kSettings] = {"GCCL_ALGORITHM",
                                                          "what GCCL_TUNING_FILE says",
                                                          "GCCL_ON_FAILURE",
                                                          "GCCL_LINK_LOST_MS",
-                                                         "GCCL_LINK_CHECK"};
+                                                         "GCCL_LINK_CHECK",
+                                                         "GCCL_LINK_SLOW"};
 
 // Read when the library is loaded, and not when memory may be short: what json does not find then ends the process.
 [[maybe_unused]] const auto& models = transport_models();
@@ -78,8 +79,8 @@ void Introduction::set_plans(Rank ranks) {
 }
 
 void Introduction::set_settings(const Authorities& authorities, int check, const std::string& on_failure,
-                                const std::string& link_lost_ms, bool link_check, const std::string& backends,
-                                const std::string& parameters, const std::string& costs) {
+                                const std::string& link_lost_ms, bool link_check, int link_slow,
+                                const std::string& backends, const std::string& parameters, const std::string& costs) {
   put(&settings[0], authorities.named.text());
   put(&settings[1], std::to_string(check));
   put(&settings[2], backends);
@@ -95,6 +96,7 @@ void Introduction::set_settings(const Authorities& authorities, int check, const
   put(&settings[7], on_failure);
   put(&settings[8], link_lost_ms);
   put(&settings[9], link_check ? "1" : "0");
+  put(&settings[10], std::to_string(link_slow));
   if (!authorities.table) return;
   TuningTable decisions = *authorities.table;
   const TuningTable::Machine& m = decisions.machine;

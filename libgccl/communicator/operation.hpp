@@ -7,6 +7,7 @@
 
 #include "libgccl/communicator/failure.hpp"
 #include "libgccl/communicator/flow.hpp"
+#include "libgccl/communicator/links/link_watch.hpp"
 #include "libgccl/communicator/prepared_plan.hpp"
 #include "libgccl/communicator/watch/comparison.hpp"
 #include "libgccl/communicator/watch/stall.hpp"
@@ -40,6 +41,11 @@ struct Operation {
   Stall stall;                     // looked at while it is the first in flight
 
   std::unique_ptr<Comparison> comparison;  // what the operation gathers, where it is no call of the user's
+
+  std::unique_ptr<LinkExchange> exchange;  // likewise
+  bool counted = false;                    // by the LinkWatch
+  // No call of the user's.
+  bool internal() const { return comparison || exchange; }
 
   // It gathers this: the work becomes the comparison's.
   void compare(Comparison&& c, const Members& members) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cstdio>
+#include <utility>
 
 #include "libgccl/base/caught.hpp"
 #include "libgccl/base/clock.hpp"
@@ -94,11 +95,30 @@ void Operations::check_first(const Operation& op) {
   if (op.work.call.kind == Collective::alltoallv) add(Comparison::of_lengths(team_.members, *op.work.lengths));
 }
 
+// The ranks say what they have seen of their links: in the order of execution, in which all know when that is due.
+void Operations::report_first(Operation* op) {
+  if (!team_.links || op->internal() || std::exchange(op->counted, true) || !team_.links->due(op->work)) return;
+  auto report = std::make_unique<Operation>(*op->communicator);
+  report->exchange = std::make_unique<LinkExchange>(team_.size());
+  report->work = report->exchange->work();
+  report->work.what.sequence = op->work.what.sequence;
+  report->started_ns = now_ns();
+  report->given_up = true;
+  queue_.push_front(report.get());
+  report.release();
+  active_.fetch_add(1, std::memory_order_relaxed);
+}
+
 void Operations::begin(Operation* op) {
   op->started = true;
   Work& w = op->work;
+  if (op->exchange) {
+    bool made = false;
+    op->plan = team_.plans->of(w, &made);
+    op->exchange->mine = team_.links->report(*team_.ports, now_ns());
+  }
   if (!op->plan) op->plan = plan_of(w);
-  if (!op->comparison) team_.flight.carried_out(w.what.sequence, op->plan->algorithm->name.data());
+  if (!op->internal()) team_.flight.carried_out(w.what.sequence, op->plan->algorithm->name.data());
   assert(op->plan->slicing.lanes >= 1 && op->plan->scratch.size() == (op->plan->program ? 1 : op->plan->slicing.lanes));
   scratch_.reserve(op->plan->scratch, w.elements.bytes);
   if (op->plan->program) {
@@ -124,6 +144,7 @@ void Operations::begin(Operation* op) {
 
 void Operations::advance_collectives() {
   while (!queue_.empty() && failure_.none()) {
+    if (!queue_.front()->started) report_first(queue_.front());
     Operation* const op = queue_.front();
     if (!op->started) begin(op);
     if (op->replaying) {
@@ -148,7 +169,7 @@ void Operations::advance_collectives() {
       recorder_.number(op->work);
       continue;
     }
-    if (team_.world->check > 1 && !op->comparison && compare_results(op)) continue;
+    if (team_.world->check > 1 && !op->internal() && compare_results(op)) continue;
     queue_.pop_front();
     finish(op, {});
   }
@@ -169,6 +190,10 @@ bool Operations::compare_results(Operation* op) {
 
 // What is left to do once all has moved, and how it ended then.
 Status Operations::concluded(Operation* op) {
+  if (op->exchange) {
+    recorder_.links_changed(team_.links->take(op->exchange->all), team_.links->health());
+    return {};
+  }
   if (!op->comparison) {
     op->work.conclude(team_.members);
     return {};

@@ -53,6 +53,7 @@ class Operations {
  private:
   void enqueue(Operation* op);
   void check_first(const Operation& op);
+  void report_first(Operation* op);
   void begin(Operation* op);
   void begin_transfer(Operation* op);
   void begin_to_myself(Operation* op);

@@ -28,6 +28,17 @@ Plan Plans::estimated(Collective kind, Count count, std::uint32_t element_bytes)
   return p;
 }
 
+double Plans::link_rate() const {
+  const auto ns_per_byte = [this](const CostModel& m) {
+    return setting_.first.nodes > 1 ? std::max(m.net.beta_ns_per_byte, m.net_all.beta_ns_per_byte)
+                                    : m.node.beta_ns_per_byte;
+  };
+  Setting compiled{.in_memory = setting_.in_memory, .cost_model = setting_.cost_model};
+  compiled.use(layout_, rank_);
+  const double here = ns_per_byte(setting_.costs);
+  return here > 0 && here != ns_per_byte(compiled.costs) ? 1e9 / here : 0;
+}
+
 std::shared_ptr<PreparedPlan> Plans::prepare(const Work& work) {
   const Call& call = work.call;
   const std::uint32_t element_bytes = work.elements.bytes;

@@ -31,6 +31,10 @@ class Plans {
   const View& view() const { return setting_.view; }
   const Authorities& authorities() const { return authorities_; }
 
+  // What one link is expected to carry, in bytes a second: by the cost model, if that is not the compiled-in one, which
+  // knows nothing of these machines; else 0.
+  double link_rate() const;
+
   // *made says whether it was made just now.
   std::shared_ptr<PreparedPlan> of(const Work& work, bool* made);
   Plan planned(const Call& call, std::uint32_t element_bytes);

@@ -72,11 +72,12 @@ bool Supervisor::timed_out(const Operation& op, std::int64_t now) {
   const std::int64_t limit = timeout_ms();
   if (limit < 0 || now - op.started_ns < limit * kNsPerMs) return false;
   Rank peer = team_.rank();
-  const std::string what = op.awaited(&peer);
+  const std::string what = op.awaited(&peer), slow = team_.links ? team_.links->text() : "";
   operations_.break_down(
       op,
-      Status::error(fmt::format("not complete after {} ms; waiting for {}, {}{}", limit, team_.members.name(peer), what,
-                                team_.world->watch->report(*team_.record, now)),
+      Status::error(fmt::format("not complete after {} ms; waiting for {}, {}{}{}", limit, team_.members.name(peer),
+                                what, team_.world->watch->report(*team_.record, now),
+                                slow.empty() ? "" : fmt::format("; a slow link {}", slow)),
                     GCCL_ERR_TIMEOUT),
       peer);
   return true;

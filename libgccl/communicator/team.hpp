@@ -4,6 +4,7 @@
 #include <memory>
 #include <utility>
 
+#include "libgccl/communicator/links/link_watch.hpp"
 #include "libgccl/communicator/plans.hpp"
 #include "libgccl/communicator/record/flight.hpp"
 #include "libgccl/communicator/recovery/members.hpp"
@@ -22,6 +23,7 @@ struct Team {
   FastPath* fast = nullptr;  // of the ports, or null
   std::shared_ptr<Watch::Record> record;
   std::unique_ptr<Plans> plans;
+  std::unique_ptr<LinkWatch> links;  // null: nobody looks for slow ones
   Flight flight;
 
   Rank size() const { return members.size(); }
@@ -35,6 +37,7 @@ struct Team {
     std::swap(fast, o.fast);
     std::swap(record, o.record);
     std::swap(plans, o.plans);
+    std::swap(links, o.links);
     std::swap(flight, o.flight);
   }
 };

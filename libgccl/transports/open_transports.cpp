@@ -27,7 +27,11 @@ const Transport kTransports[] = {
      .in_memory = true,
      .moved_bytes = shm_moved_bytes,
      .fast_path = shm_fast_path},
-    {.backend = tcp_backend(), .cost_model = "tcp", .moved_bytes = tcp_moved_bytes, .link_counts = tcp_link_counts},
+    {.backend = tcp_backend(),
+     .cost_model = "tcp",
+     .moved_bytes = tcp_moved_bytes,
+     .link_counts = tcp_link_counts,
+     .take_arrivals = tcp_take_arrivals},
 };
 constexpr std::string_view kNetworkModel = "tcp";  // of transports without a cost model of their own
 
@@ -162,8 +166,8 @@ Ports::Connecting::Connecting(const OpenTransports& transports, const GCCL_Port_
       report_.failed_backends |= 1u << b;
       state = nullptr;
     }
-    ports_->ports_.push_back(
-        {i.transport.backend, state, i.transport.in_memory, i.transport.moved_bytes, i.transport.link_counts});
+    ports_->ports_.push_back({i.transport.backend, state, i.transport.in_memory, i.transport.moved_bytes,
+                              i.transport.link_counts, i.transport.take_arrivals});
   }
 }
 

@@ -59,9 +59,10 @@ class Ports {
   struct Port {
     const GCCL_Backend* backend;
     void* state;
-    bool in_memory;  // these three as in Transport
+    bool in_memory;  // these four as in Transport
     std::uint64_t (*moved_bytes)(const void* port);
     LinkCounts (*link_counts)(const void* port);
+    void (*take_arrivals)(void* port, Arrivals* by_peer);
     std::uint32_t in_flight = 0;  // transfers that poll will return
     std::uint32_t peers = 0;      // it serves
   };
@@ -92,6 +93,13 @@ class Ports {
     for (const Port& p : ports_)
       if (p.link_counts && p.state) sum += p.link_counts(p.state);
     return sum;
+  }
+  // What has been seen of the links from and to each rank since the last time, as far as the transports look.
+  std::vector<Arrivals> take_arrivals() {
+    std::vector<Arrivals> all(route_.size());
+    for (const Port& p : ports_)
+      if (p.take_arrivals && p.state) p.take_arrivals(p.state, all.data());
+    return all;
   }
   // By which of the planner's cost models calls are planned (transport_model_of()); the same on every rank.
   std::string_view cost_model() const { return cost_model_; }

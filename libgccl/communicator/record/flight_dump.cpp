@@ -59,7 +59,7 @@ DumpedCommunicator dumped(const Team& team, const Operations& operations) {
     History::Entry e;
     if (!history.find(sequence, &e)) continue;
     const auto in_flight = std::find_if(collectives.begin(), collectives.end(), [&](const Operation* op) {
-      return op->work.what.sequence == sequence && !op->comparison;
+      return op->work.what.sequence == sequence && !op->internal();
     });
     DumpedCall c;
     if (in_flight != collectives.end()) {

@@ -72,13 +72,26 @@ class Metrics {
     counts_.bytes_repeated = links.bytes_repeated;
     counts_.frames_damaged = links.frames_damaged;
   }
+  void link_changed(bool slow) { ++(slow ? counts_.links_slowed : counts_.links_recovered); }
+  // By rank, in bytes a second; -1: none is slow.
+  void slowest_link(int from, int to, double rate, double expected) {
+    counts_.slow_link_from = from;
+    counts_.slow_link_to = to;
+    counts_.slow_link_MBps = rate / 1e6;
+    counts_.slow_link_expected_MBps = expected / 1e6;
+  }
   void waited(const Backoff& backoff) { counts_.waits_yielded += backoff.yields(); }
 
   // out->struct_bytes says how much of it the caller knows.
   void read(GCCL_Metrics* out) const;
 
  private:
-  GCCL_Metrics counts_{};
+  static GCCL_Metrics none() {
+    GCCL_Metrics m{};
+    m.slow_link_from = m.slow_link_to = -1;
+    return m;
+  }
+  GCCL_Metrics counts_ = none();
 };
 
 }  // namespace gccl

@@ -23,9 +23,19 @@ void Recorder::ended(const Operation& op, bool ok) {
   if (op.replaying && ok) metrics_.moved(op.plan->program->traffic);
   if (op.flow) metrics_.moved(op.flow->traffic());
   if (what.point_to_point() && what.root != team_.rank() && ok) metrics_.moved(what);
-  if (op.comparison) return;
+  if (op.internal()) return;
   metrics_.ended(what, op.timed_from_ns, !ok);
   if (!what.point_to_point() && ok) team_.flight.ended(what.sequence);
+}
+
+void Recorder::links_changed(const std::vector<LinkHealth::Link>& changed, const LinkHealth& health) {
+  if (changed.empty()) return;
+  for (const LinkHealth::Link& l : changed) metrics_.link_changed(l.slow);
+  const LinkHealth::Link* slowest = nullptr;
+  for (const LinkHealth::Link& l : health.links())
+    if (l.slow && (!slowest || l.rate < slowest->rate)) slowest = &l;
+  metrics_.slowest_link(slowest ? int(slowest->from) : -1, slowest ? int(slowest->to) : -1, slowest ? slowest->rate : 0,
+                        slowest ? slowest->expected : 0);
 }
 
 }  // namespace gccl

@@ -22,6 +22,8 @@ class Recorder {
   void planned(const Work& work, const PreparedPlan& plan, bool made);
   // Its messages are over.
   void ended(const Operation& op, bool ok);
+  // Links became slow or recovered.
+  void links_changed(const std::vector<LinkHealth::Link>& changed, const LinkHealth& health);
   Metrics& metrics() { return metrics_; }
 
  private:

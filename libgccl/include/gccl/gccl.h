@@ -476,6 +476,10 @@ typedef struct GCCL_Metrics {
   uint64_t reconnects;     /* TCP connections of comm that broke and were made anew (GCCL_LINK_LOST_MS) */
   uint64_t bytes_repeated; /* that were sent once more over these */
   uint64_t frames_damaged; /* that came over TCP with a wrong checksum, and were not delivered (GCCL_LINK_CHECK) */
+  uint64_t links_slowed, links_recovered;     /* times that a link between two ranks of comm became slow, and recovered; the
+                                               * same on all ranks (GCCL_LINK_SLOW, docs/faults.md) */
+  int32_t slow_link_from, slow_link_to;       /* of the links that are slow now the slowest, by rank; -1: none is */
+  double slow_link_MBps, slow_link_expected_MBps; /* what it reached when that was found, in 10^6 bytes a second; 0: none is */
 } GCCL_Metrics;
 /* Figures of comm since it was made. */
 GCCL_API GCCL_Result GCCL_Get_performance_metrics(GCCL_Comm comm, GCCL_Metrics* metrics);

@@ -26,7 +26,7 @@ constexpr int kSendBufferBytes = 4 << 20;
 // Keep-alive counts in seconds.
 constexpr std::int64_t kPeerTimeoutMin_ms = 2000, kPeerTimeoutMax_ms = 86400000;
 constexpr int kProbes = 8;
-constexpr std::int64_t kLinkLostMax_ms = 86400000;
+constexpr std::int64_t kLinkLostMax_ms = 86400000, kLinkSlowMax = 1000;
 
 constexpr std::size_t kCongestionNameBytes = 16;  // the system's TCP_CA_NAME_MAX, with the 0 at the end
 
@@ -68,6 +68,8 @@ Status read_settings(const Environment& environment, Settings* out) {
   if (found) out->link_lost = std::chrono::milliseconds(number);
   if (Status s = read_number(given, "GCCL_LINK_CHECK", 0, 1, &number, &found); !s.ok()) return s;
   if (found) out->checks = number == 1;
+  if (Status s = read_number(given, "GCCL_LINK_SLOW", 0, kLinkSlowMax, &number, &found); !s.ok()) return s;
+  if (found) out->watches = number > 0;
   if (const char* text = environment("GCCL_TCP_CONGESTION")) {  // an empty one is a choice: the system's
     out->congestion = text;
     if (Status s = check_congestion(*out->congestion); !s.ok()) return s;

@@ -30,6 +30,8 @@ struct Settings {
   std::chrono::milliseconds link_lost{0};
   // GCCL_LINK_CHECK: frames have checksums, and what is damaged on its way is not delivered.
   bool checks = false;
+  // GCCL_LINK_SLOW is not 0: what is seen of the links is counted.
+  bool watches = false;
   bool mends() const { return link_lost.count() > 0; }
 };
 

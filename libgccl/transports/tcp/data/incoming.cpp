@@ -36,7 +36,10 @@ Read read_from(Stream* s, void* to, std::size_t bytes, std::size_t* got, std::st
       return Read::some;
     }
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0 && errno == EAGAIN) return Read::none;
+    if (n < 0 && errno == EAGAIN) {
+      s->waits.empty(s->fd.get(), s->in_frame ? s->incoming.bytes : 0, s->taken_in);
+      return Read::none;
+    }
     *problem = n == 0 ? kClosed : std::generic_category().message(errno);
     s->ended = true;
     return Read::failed;
@@ -91,7 +94,10 @@ Incoming::Step Incoming::read_ahead(Stream* s, bool first_stream, std::string* p
   ssize_t n;
   do n = recvmsg(s->fd.get(), &message, MSG_DONTWAIT);
   while (n < 0 && errno == EINTR);
-  if (n < 0 && errno == EAGAIN) return Step::wait;
+  if (n < 0 && errno == EAGAIN) {
+    s->waits.empty(s->fd.get(), 0, s->taken_in);
+    return Step::wait;
+  }
   if (n <= 0) {
     *problem = n == 0 ? kClosed : std::generic_category().message(errno);
     s->ended = true;
@@ -342,6 +348,7 @@ bool Incoming::advance(Stream* s, bool first_stream, Completions* done, Staging*
     if (step != Step::go_on) return step == Step::wait;
     s->in_frame = false;
     s->checked_in += kFrameHeaderBytes + s->incoming.bytes;
+    s->waits.frame_ends(s->incoming.bytes, s->taken_in);
     if (s->incoming.acknowledge) acknowledge(s->fd.get());
     s->answer = s->answer || (s->incoming.answer && !s->answered);
     s->answered = false;

@@ -41,6 +41,7 @@ bool Link::connect(const Connection& c, Fd fd, const Settings& settings, Complet
   // Over loopback the kernel copies all the same, later and with more work.
   if (always || (settings.zero_copy == Settings::ZeroCopyUse::automatic && !stays_on_host(s->fd.get())))
     s->zero_copy.enable(s->fd.get(), always);
+  if (settings.watches) s->waits.watch(s->fd.get());
   registered_ = false;
   return true;
 }
@@ -209,6 +210,13 @@ std::uint64_t Link::moved_bytes() const {
   std::uint64_t sum = 0;
   for (const auto& s : streams_) sum += s ? s->moved_bytes : 0;
   return sum;
+}
+
+Arrivals Link::take_arrivals() {
+  Arrivals all;
+  for (const auto& s : streams_)
+    if (s) all += s->waits.take(s->written);
+  return all;
 }
 
 std::string Link::doing() const {

@@ -291,6 +291,11 @@ LinkCounts Port::link_counts() const {
   return sum;
 }
 
+void Port::take_arrivals(Arrivals* by_peer) {
+  for (const auto& l : links_)
+    if (l) by_peer[l->peer()] += l->take_arrivals();
+}
+
 // Edges: an event says that something has changed since a link's sockets had no more to give or take.
 void Port::find_ready() {
   if (!epoll_) epoll_ = not_for_children([] { return epoll_create1(EPOLL_CLOEXEC); });

@@ -31,6 +31,8 @@ class Port {
   std::uint64_t moved_bytes() const { return moved_bytes_; }  // by poll()
   // Connections that were made anew, and bytes that were sent once more, so far.
   LinkCounts link_counts() const;
+  // Adds what has been seen of the peers since the last time (Settings::watches), by rank.
+  void take_arrivals(Arrivals* by_peer);
   void cancel(GCCL_Transfer* t);
   void abort(const GCCL_Fault& fault) const noexcept;
 

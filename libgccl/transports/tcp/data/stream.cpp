@@ -214,17 +214,22 @@ IoResult write_frame(Stream* s, Visit* visit, int* error) {
     const ssize_t n = s->mends ? write_and_keep(s, bytes, zero_copy) : write_some(s, bytes, zero_copy);
     if (n < 0) {
       if (errno == EINTR) continue;
-      if (errno == EAGAIN) return IoResult::some;
+      if (errno == EAGAIN) {
+        s->waits.full(s->written);
+        return IoResult::some;
+      }
       *error = errno;
       return IoResult::failed;
     }
     s->moved_bytes += std::uint64_t(n);
+    s->written += std::uint64_t(n);
     const std::size_t of_header = std::min(std::size_t(n), s->header_left);
     s->header_left -= of_header;
     s->offset += std::uint64_t(n) - of_header;
     s->left -= std::uint64_t(n) - of_header;
     visit->written(std::uint64_t(n) - of_header);
   }
+  s->waits.frame_written();
   return IoResult::all;
 }
 

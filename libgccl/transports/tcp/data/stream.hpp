@@ -17,6 +17,7 @@
 #include "libgccl/net/socket.hpp"
 #include "libgccl/transports/tcp/data/frame.hpp"
 #include "libgccl/transports/tcp/data/unacknowledged.hpp"
+#include "libgccl/transports/tcp/data/waits.hpp"
 #include "libgccl/transports/tcp/data/zero_copy.hpp"
 
 namespace gccl::tcp {
@@ -149,6 +150,8 @@ struct Stream {
   bool registered = false;        // with the port's epoll
   std::uint64_t may_read = 0;     // of payloads, in this visit of the receiver's (kVisitBytes)
   std::uint64_t moved_bytes = 0;  // in both directions: says whether an attempt was of use
+  std::uint64_t written = 0;      // of frames, to the socket
+  Waits waits;
 
   ReadAhead ahead;
   bool in_frame = false;  // `incoming` has been read, and `taken` bytes of its payload

@@ -1,0 +1,204 @@
+// A link between two real ranks that becomes slow: all ranks learn of it at the same call, and nobody of one that is
+// not.
+#include <doctest/doctest.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <numeric>
+#include <random>
+#include <thread>
+
+#include "tests/support/rank_job.hpp"
+#include "tests/support/slow_link.hpp"
+
+using namespace ranks;
+using gccl::test::set_link_rate;
+
+namespace {
+
+GCCL_Metrics figures_of(GCCL_Comm comm) {
+  GCCL_Metrics m{};
+  m.struct_bytes = sizeof m;
+  RANK_SUCCESS(GCCL_Get_performance_metrics(comm, &m));
+  return m;
+}
+
+// All-reduces of 8 MiB whose every element is checked.
+class CheckedSums {
+ public:
+  explicit CheckedSums(GCCL_Comm comm) : comm_(comm), rank_(rank_of(comm)), size_(size_of(comm)) {}
+
+  void one() {
+    ++calls_;
+    for (std::size_t i = 0; i < x_.size(); ++i) x_[i] = float(i % 1000 + std::size_t(calls_ % 10 + rank_));
+    RANK_SUCCESS(GCCL_Allreduce(GCCL_IN_PLACE, x_.data(), x_.size(), GCCL_FLOAT32, GCCL_SUM, comm_));
+    std::size_t wrong = 0;
+    const auto n = std::size_t(size_);
+    for (std::size_t i = 0; i < x_.size(); ++i)
+      wrong += x_[i] != float(n * (i % 1000 + std::size_t(calls_ % 10)) + n * (n - 1) / 2);
+    RANK_CHECK(wrong == 0);
+  }
+  // Until this holds of a rank's metrics; how many calls that took is the same on all ranks. False after `most`.
+  bool until(const std::function<bool(const GCCL_Metrics&)>& holds, int most = 400) {
+    int first = 0;
+    for (int i = 1; i <= most && !any_reported(); ++i) {
+      one();
+      if (first == 0 && holds(figures_of(comm_))) first = calls_;
+      int ends[2] = {first, -first};
+      RANK_SUCCESS(GCCL_Allreduce(GCCL_IN_PLACE, ends, 2, GCCL_INT32, GCCL_MAX, comm_));
+      if (ends[0] == 0) continue;
+      RANK_CHECK(ends[0] == -ends[1]);
+      return true;
+    }
+    return false;
+  }
+  int made() const { return calls_; }
+
+ private:
+  GCCL_Comm comm_;
+  int rank_, size_, calls_ = 0;
+  std::vector<float> x_ = std::vector<float>(2 << 20);
+};
+
+Job tcp_job(int size, const std::string& slow = "4") {
+  return {.size = size, .backends = "tcp", .environment = {{"GCCL_LINK_SLOW", slow}}};
+}
+
+}  // namespace
+
+TEST_CASE("a link that becomes slow is named by all ranks after the same call, and so is its recovery") {
+  const std::vector<End> ends = run(tcp_job(4), [](int) {
+    GCCL_Comm world = begin();
+    if (!world) return;
+    CheckedSums calls(world);
+    for (int i = 0; i < 20; ++i) calls.one();
+    RANK_CHECK(figures_of(world).links_slowed == 0);
+    set_link_rate(world, 1, 2, 20'000'000);
+    RANK_CHECK(calls.until([](const GCCL_Metrics& m) { return m.links_slowed > 0; }));
+    const GCCL_Metrics slow = figures_of(world);
+    RANK_CHECK(slow.links_slowed == 1 && slow.links_recovered == 0);
+    RANK_CHECK(slow.slow_link_from == 1 && slow.slow_link_to == 2);
+    RANK_CHECK(slow.slow_link_MBps > 0 && slow.slow_link_MBps * 4 < slow.slow_link_expected_MBps);
+    set_link_rate(world, 1, 2, 0);
+    RANK_CHECK(calls.until([](const GCCL_Metrics& m) { return m.links_recovered > 0; }));
+    const GCCL_Metrics well = figures_of(world);
+    RANK_CHECK(well.links_slowed == 1 && well.links_recovered == 1);
+    RANK_CHECK(well.slow_link_from == -1 && well.slow_link_to == -1 && well.slow_link_MBps == 0);
+    RANK_SUCCESS(GCCL_Finalize());
+  });
+  for (int r = 0; r < 4; ++r) {
+    const std::string& text = ends[std::size_t(r)].text;
+    INFO(texts(ends));
+    REQUIRE(ends[std::size_t(r)].good());
+    const std::string mine = "gccl warning: rank " + std::to_string(r) + ": the link ";
+    // Rank 3 is neither at an end of it nor the first.
+    CHECK((text.find(mine + "is slow from rank 1 to rank 2, ") != text.npos) == (r < 3));
+    CHECK((text.find(mine + "from rank 1 to rank 2 is no longer slow") != text.npos) == (r < 3));
+  }
+}
+
+TEST_CASE("calls in flight, of all kinds, and a communicator split off meet no report that others do not make") {
+  check(tcp_job(4), [](int rank) {
+    GCCL_Comm world = begin();
+    if (!world) return;
+    GCCL_Comm half = nullptr;
+    RANK_SUCCESS(GCCL_Comm_split(world, rank % 2, rank, &half));
+    std::mt19937 random(7);  // the same on all ranks
+    std::vector<std::vector<float>> x(6, std::vector<float>(3 << 20)), y = x;
+    for (int round = 0; round < 25 && !any_reported(); ++round) {
+      std::vector<GCCL_Request> requests(x.size());
+      std::vector<float> due(x.size());
+      for (std::size_t i = 0; i < x.size(); ++i) {
+        const std::size_t count = 1000 + random() % (x[i].size() / 4);
+        const GCCL_Comm on = i % 3 == 2 ? half : world;
+        const int n = size_of(on), first = on == half ? rank % 2 : 0, apart = on == half ? 2 : 1;
+        std::fill(x[i].begin(), x[i].begin() + std::ptrdiff_t(count), float(rank + 1));
+        float sum = 0;
+        for (int r = 0; r < n; ++r) sum += float(first + r * apart + 1);
+        switch (random() % 3) {
+          case 0:
+            RANK_SUCCESS(GCCL_Iallreduce(x[i].data(), y[i].data(), count, GCCL_FLOAT32, GCCL_SUM, on, &requests[i]));
+            due[i] = sum;
+            break;
+          case 1:
+            RANK_SUCCESS(GCCL_Iallgather(x[i].data(), y[i].data(), count, GCCL_FLOAT32, on, &requests[i]));
+            due[i] = float(first + 1);
+            break;
+          default:
+            RANK_SUCCESS(GCCL_Ibroadcast(x[i].data(), count, GCCL_FLOAT32, n - 1, on, &requests[i]));
+            due[i] = -float(first + (n - 1) * apart + 1);  // in x
+        }
+      }
+      // Ranks get on differently: some start more calls while others are in the first.
+      if (rank == round % 4) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      for (std::size_t i = 0; i < x.size(); ++i) {
+        RANK_SUCCESS(GCCL_Wait(&requests[i]));
+        RANK_CHECK((due[i] < 0 ? -x[i][999] : y[i][999]) == due[i]);
+      }
+    }
+    RANK_SUCCESS(GCCL_Comm_free(&half));
+    RANK_SUCCESS(GCCL_Finalize());
+  });
+}
+
+TEST_CASE("busy processors, ranks that come late, look seldom or are stopped are no slow links") {
+  // Processes that take the processors from six ranks, and more.
+  std::vector<gccl::test::Child> busy;
+  for (int i = 0; i < 4; ++i)
+    busy.emplace_back([] {
+      for (volatile unsigned spin = 0;;) spin = spin + 1;
+    });
+  Running running(tcp_job(6), [](int rank) {
+    GCCL_Comm world = begin();
+    if (!world) return;
+    CheckedSums calls(world);
+    std::printf("pid\n");
+    std::fflush(stdout);
+    const auto began = Clock::now();
+    double over = 0;
+    while (over < 10) {
+      calls.one();
+      std::vector<float> x(4 << 20, 1);
+      GCCL_Request request;
+      RANK_SUCCESS(GCCL_Iallreduce(GCCL_IN_PLACE, x.data(), x.size(), GCCL_FLOAT32, GCCL_SUM, world, &request));
+      // Looks each 20 ms, or comes 50 ms late.
+      if (rank == 1) {
+        for (int done = 0; !done; std::this_thread::sleep_for(std::chrono::milliseconds(20)))
+          RANK_SUCCESS(GCCL_Test(&request, &done));
+      } else {
+        if (rank == 4) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        RANK_SUCCESS(GCCL_Wait(&request));
+      }
+      over = seconds_since(began);
+      RANK_SUCCESS(GCCL_Allreduce(GCCL_IN_PLACE, &over, 1, GCCL_FLOAT64, GCCL_MAX, world));
+    }
+    RANK_CHECK(figures_of(world).links_slowed == 0);
+    RANK_SUCCESS(GCCL_Finalize());
+  });
+  CHECK(running.await(2, "pid"));
+  for (int i = 0; i < 4; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(700));
+    running.kill(2, SIGSTOP);
+    std::this_thread::sleep_for(std::chrono::milliseconds(600));
+    running.kill(2, SIGCONT);
+  }
+  const std::vector<End> ends = running.wait();
+  INFO(texts(ends));
+  for (const End& e : ends) CHECK(e.good());
+}
+
+TEST_CASE("GCCL_LINK_SLOW is the same on all ranks, and no number that calls every link slow") {
+  check({.size = 2, .backends = "tcp"}, [](int rank) {
+    setenv("GCCL_LINK_SLOW", rank == 0 ? "4" : "0", 1);
+    GCCL_Comm world = nullptr;
+    expect(GCCL_Init(&world, nullptr), GCCL_ERR_INVALID_USAGE, "GCCL_Init");
+    expect_text("GCCL_LINK_SLOW differs: rank 0 has \"4\", rank 1 has \"0\"", "GCCL_Init");
+  });
+  check(tcp_job(2, "1"), [](int) {
+    GCCL_Comm world = nullptr;
+    expect(GCCL_Init(&world, nullptr), GCCL_ERR_INVALID_ARGUMENT, "GCCL_Init");
+    expect_text("GCCL_LINK_SLOW is 1, expected 0 (no link is called slow), or 2 to 1000", "GCCL_Init");
+  });
+}
