@@ -32,6 +32,7 @@ constexpr Variable kVariables[] = {
     {"GCCL_LINK_LOST_MS", "0", 0, 86400000},
     {"GCCL_LINK_CHECK", "0", 0, 1},
     {"GCCL_LINK_SLOW", "0", 0, 1000},
+    {"GCCL_LINK_AVOID", "1", 0, 1},
     {"GCCL_ON_FAILURE", "fail", 0, 0, "fail|shrink|spare|rejoin"},
     {"GCCL_REPLACE_WAIT_MS", "0, with `rejoin` 30000", 0, kYearMs},
     {"GCCL_PROGRESS_THREAD", "0", 0, 1},

@@ -88,8 +88,8 @@ Status CommunicatorCore::create(std::shared_ptr<World> world, Members members, E
   c->team_.plans->use(Layout::of(c->team_.members.node));
   // In memory nobody counts, and the same calls are too short for that.
   if (c->team_.world->link_slow > 0 && c->size() > 1 && !c->team_.ports->in_memory())
-    c->team_.links =
-        std::make_unique<LinkWatch>(c->team_.members, c->team_.world->link_slow, c->team_.plans->link_rate());
+    c->team_.links = std::make_unique<LinkWatch>(c->team_.members, c->team_.world->link_slow,
+                                                 c->team_.plans->link_rate(), c->team_.world->link_avoid);
   std::lock_guard lock(registry_mutex);
   registry().push_back(c.get());
   *out = std::move(c);

@@ -26,7 +26,8 @@ constexpr const char* kNames[Introduction::kSettings] = {"GCCL_ALGORITHM",
                                                          "GCCL_ON_FAILURE",
                                                          "GCCL_LINK_LOST_MS",
                                                          "GCCL_LINK_CHECK",
-                                                         "GCCL_LINK_SLOW"};
+                                                         "GCCL_LINK_SLOW",
+                                                         "GCCL_LINK_AVOID"};
 
 // Read when the library is loaded, and not when memory may be short: what json does not find then ends the process.
 [[maybe_unused]] const auto& models = transport_models();
@@ -79,7 +80,7 @@ void Introduction::set_plans(Rank ranks) {
 }
 
 void Introduction::set_settings(const Authorities& authorities, int check, const std::string& on_failure,
-                                const std::string& link_lost_ms, bool link_check, int link_slow,
+                                const std::string& link_lost_ms, bool link_check, int link_slow, bool link_avoid,
                                 const std::string& backends, const std::string& parameters, const std::string& costs) {
   put(&settings[0], authorities.named.text());
   put(&settings[1], std::to_string(check));
@@ -97,6 +98,7 @@ void Introduction::set_settings(const Authorities& authorities, int check, const
   put(&settings[8], link_lost_ms);
   put(&settings[9], link_check ? "1" : "0");
   put(&settings[10], std::to_string(link_slow));
+  put(&settings[11], link_avoid ? "1" : "0");
   if (!authorities.table) return;
   TuningTable decisions = *authorities.table;
   const TuningTable::Machine& m = decisions.machine;

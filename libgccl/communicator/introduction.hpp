@@ -13,7 +13,7 @@ namespace gccl {
 
 // Of fixed size; sent as it is between ranks of one release.
 struct Introduction {
-  static constexpr std::size_t kSettings = 11;
+  static constexpr std::size_t kSettings = 12;
 
   std::uint64_t id = 0;  // rank 0's names the communicator
   std::uint32_t version = GCCL_VERSION_CODE;
@@ -35,8 +35,8 @@ struct Introduction {
   void set_plans(Rank ranks);
   // `parameters`: the file of GCCL_PARAMETERS, whose name may differ between ranks; `costs`: what is in it.
   void set_settings(const Authorities& authorities, int check, const std::string& on_failure,
-                    const std::string& link_lost_ms, bool link_check, int link_slow, const std::string& backends,
-                    const std::string& parameters, const std::string& costs);
+                    const std::string& link_lost_ms, bool link_check, int link_slow, bool link_avoid,
+                    const std::string& backends, const std::string& parameters, const std::string& costs);
 };
 
 // Why a process with this introduction cannot join members with that one; ok where it can. Both with the plans of as

@@ -117,7 +117,8 @@ void Operations::begin(Operation* op) {
     op->plan = team_.plans->of(w, &made);
     op->exchange->mine = team_.links->report(*team_.ports, now_ns());
   }
-  if (!op->plan) op->plan = plan_of(w);
+  // One that was made before a report changed how calls are planned is as good as none.
+  if (!op->plan || op->plan->epoch != team_.plans->epoch()) op->plan = plan_of(w);
   if (!op->internal()) team_.flight.carried_out(w.what.sequence, op->plan->algorithm->name.data());
   assert(op->plan->slicing.lanes >= 1 && op->plan->scratch.size() == (op->plan->program ? 1 : op->plan->slicing.lanes));
   scratch_.reserve(op->plan->scratch, w.elements.bytes);
@@ -192,6 +193,10 @@ bool Operations::compare_results(Operation* op) {
 Status Operations::concluded(Operation* op) {
   if (op->exchange) {
     recorder_.links_changed(team_.links->take(op->exchange->all), team_.links->health());
+    if (team_.links->plans_change()) {
+      team_.plans->avoid(team_.links->to_avoid());
+      recorder_.metrics().plans_changed();
+    }
     return {};
   }
   if (!op->comparison) {

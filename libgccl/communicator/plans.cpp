@@ -5,9 +5,20 @@
 
 namespace gccl {
 
+// What follows from the layout and the slow pairs.
+void Plans::set() {
+  layout_.orders({});
+  if (!slow_.empty()) layout_.orders(orders_around(layout_, slow_));
+  detours_ = Detours(layout_, slow_);
+  setting_.use(layout_, rank_);
+  kept_ = {};
+  ++epoch_;
+}
+
 Plan Plans::planned(const Call& call, std::uint32_t element_bytes) {
   setting_.costs.element_bytes = element_bytes;
-  return plan(call, setting_.first, setting_.costs, setting_.tuning, authorities_);
+  return plan(call, setting_.first, CostModels(&setting_.costs, 1), setting_.tuning, authorities_, algorithms(),
+              nullptr, &detours_);
 }
 
 Plan Plans::estimated(Collective kind, Count count, std::uint32_t element_bytes) {
@@ -24,7 +35,8 @@ Plan Plans::estimated(Collective kind, Count count, std::uint32_t element_bytes)
   call.count = count;
   const bool empty = count == 0 && kind != Collective::barrier;  // no block is sent, which forms do not look at
   p.predicted_ns = empty ? setting_.costs.protocol.operation_ns
-                         : predicted(*p.algorithm, call, setting_.first, setting_.costs, p.slicing, setting_.tuning);
+                         : predicted(*p.algorithm, call, setting_.first, setting_.costs, p.slicing, setting_.tuning) +
+                               detours_.added_ns(*p.algorithm, call, p.slicing.lanes, element_bytes);
   return p;
 }
 
@@ -43,6 +55,7 @@ std::shared_ptr<PreparedPlan> Plans::prepare(const Work& work) {
   const Call& call = work.call;
   const std::uint32_t element_bytes = work.elements.bytes;
   auto plan = std::make_shared<PreparedPlan>();
+  plan->epoch = epoch_;
   if (work.algorithm) {
     plan->algorithm = work.algorithm;
     plan->slicing = work.slicing;

@@ -23,10 +23,16 @@ class Plans {
   // Another opinion on which ranks are near each other. What was planned before is forgotten.
   void use(Layout layout) {
     layout_ = std::move(layout);
-    setting_.use(layout_, rank_);
+    set();
     authorities_ = asked_.on(setting_.first.all.size, setting_.first.nodes);
-    kept_ = {};
   }
+  // From now on calls are planned around these pairs; the same on every rank, and while no schedule is carried out.
+  // Plans that were made before are of an earlier epoch, and not to be used any more.
+  void avoid(std::vector<SlowPair> pairs) {
+    slow_ = std::move(pairs);
+    set();
+  }
+  std::uint32_t epoch() const { return epoch_; }
   const Layout& layout() const { return layout_; }
   const View& view() const { return setting_.view; }
   const Authorities& authorities() const { return authorities_; }
@@ -42,6 +48,7 @@ class Plans {
   Plan estimated(Collective kind, Count count, std::uint32_t element_bytes);
 
  private:
+  void set();
   std::shared_ptr<PreparedPlan> prepare(const Work& work);
 
   const Rank rank_;
@@ -50,6 +57,9 @@ class Plans {
   Authorities authorities_;  // the same, for this communicator
   Layout layout_;
   Setting setting_;
+  std::vector<SlowPair> slow_;
+  Detours detours_;
+  std::uint32_t epoch_ = 0;
   PlanCache kept_;
 };
 

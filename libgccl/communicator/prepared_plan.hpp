@@ -11,6 +11,7 @@
 namespace gccl {
 
 struct PreparedPlan : Plan {
+  std::uint32_t epoch = 0;           // of Plans::epoch()
   std::vector<Count> scratch;        // elements, by lane
   std::unique_ptr<Program> program;  // null: a Flow
 };

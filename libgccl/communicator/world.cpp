@@ -116,6 +116,7 @@ Status read_environment(World* world) {
   const long long link_lost_ms = std::atoll(read_text(environment, "GCCL_LINK_LOST_MS").c_str());
   world->mends = link_lost_ms > 0;
   world->link_slow = std::atoi(read_text(environment, "GCCL_LINK_SLOW").c_str());
+  world->link_avoid = read_text(environment, "GCCL_LINK_AVOID").empty() || flag(environment, "GCCL_LINK_AVOID");
   if (s.ok() && world->link_slow == 1)
     s = invalid(
         "GCCL_LINK_SLOW is 1, expected 0 (no link is called slow), or 2 to 1000: a link is slow that reaches less "
@@ -132,7 +133,8 @@ Status read_environment(World* world) {
                          GCCL_ERR_INVALID_ARGUMENT);
   mine.set_host(settings.host);
   mine.set_settings(world->authorities, world->check, policy_name(world->policy), std::to_string(link_lost_ms),
-                    flag(environment, "GCCL_LINK_CHECK"), world->link_slow, settings.backends, parameters, costs);
+                    flag(environment, "GCCL_LINK_CHECK"), world->link_slow, world->link_avoid, settings.backends,
+                    parameters, costs);
   return {};
 }
 
@@ -148,6 +150,7 @@ std::shared_ptr<World> world_like(const World& o, Rank rank, Rank size) {
   world->check = o.check;
   world->mends = o.mends;
   world->link_slow = o.link_slow;
+  world->link_avoid = o.link_avoid;
   world->grown = true;
   return world;
 }

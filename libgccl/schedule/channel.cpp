@@ -41,6 +41,7 @@ Rank cycles(Rank g) { return g % 2 ? (g - 1) / 2 : g - 1; }
 }  // namespace
 
 ChannelOrder::Kind ChannelOrder::kind_of(const View& v) {
+  if (v.order) return Kind::given;
   if (v.wiring == View::Wiring::unknown || v.all.size < 3 || v.nodes == v.all.size) return Kind::ranks;
   const bool mesh = v.wiring == View::Wiring::mesh;
   if (v.nodes > 1) return mesh ? Kind::zigzag : Kind::turned;
@@ -49,6 +50,7 @@ ChannelOrder::Kind ChannelOrder::kind_of(const View& v) {
 }
 
 Rank ChannelOrder::different(const View& v) {
+  if (v.order) return v.orders;
   if (kind_of(v) == Kind::ranks) return 1;
   return v.nodes > 1 ? v.rails : 2 * cycles(v.all.size);
 }
@@ -63,6 +65,13 @@ ChannelOrder::ChannelOrder(const View& v)
       begin_(v.begin),
       index_(v.index) {
   if (kind_ == Kind::ranks) return;
+  if (kind_ == Kind::given) {
+    const std::size_t table = std::size_t(v.channel % v.orders) * size;
+    members_ = v.order + table;
+    index_ = v.order_place + table;
+    rank = index_[v.all.rank];
+    return;
+  }
   first_ = nodes_ == 1 ? v.channel % cycles(size) : first_place(v);
   rank = place_of(v.all.rank);
 }
@@ -77,6 +86,7 @@ ChannelOrder::Node ChannelOrder::node_with(Rank member) const {
 }
 
 Rank ChannelOrder::at(Rank position) const {
+  if (kind_ == Kind::given) return members_[position];
   if (nodes_ == 1) {
     if (kind_ == Kind::cycle_back && position) position = size - position;
     return position == 0 ? size - 1 : zigzag(first_, position - 1, size - 1);
@@ -88,6 +98,7 @@ Rank ChannelOrder::at(Rank position) const {
 }
 
 Rank ChannelOrder::place_of(Rank r) const {
+  if (kind_ == Kind::given) return index_[r];
   if (nodes_ == 1) {
     const Rank i = r == size - 1 ? 0 : 1 + zigzag_inverse(first_, r, size - 1);
     return kind_ == Kind::cycle_back && i ? size - i : i;

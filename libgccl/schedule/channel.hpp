@@ -32,7 +32,7 @@ class ChannelOrder {
   Rank behind(Rank k) const { return positions().behind(k); }
 
  private:
-  enum class Kind : std::uint8_t { ranks, turned, zigzag, cycle, cycle_back };
+  enum class Kind : std::uint8_t { ranks, turned, zigzag, cycle, cycle_back, given };
   struct Node {
     Rank index, begin, size;
   };
@@ -45,7 +45,7 @@ class ChannelOrder {
   Kind kind_;
   Rank first_ = 0;  // place, on every node, at which the order begins
   Rank nodes_, per_node_;
-  const Rank *members_, *begin_, *index_;  // as in View
+  const Rank *members_, *begin_, *index_;  // as in View; given: members_ and index_ are the order and the places
 };
 
 // This rank's node as a chain in the order of its channel, whose first member is at the same place on all nodes.

@@ -56,6 +56,10 @@ struct View {
   Wiring wiring = Wiring::crossbar;
   // Whether the switch that joins my node, or my rail, takes steps to that group whole (group_step.hpp).
   bool node_switch = false, rail_switch = false;
+  // Orders that channels take instead of those that follow from the nodes, one of `orders` after the other, and where
+  // each rank stands in them, with tables that outlive the schedule: [i * all.size + place or rank].
+  const Rank *order = nullptr, *order_place = nullptr;
+  Rank orders = 0;
   Rank channel = 0;   // for which a schedule is made, one of its lanes
   Rank channels = 1;  // of which a closed form is asked, at once
 

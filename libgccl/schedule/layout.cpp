@@ -60,6 +60,17 @@ Layout Layout::of(std::span<const Rank> node_of) {
   return l;
 }
 
+Layout& Layout::orders(const std::vector<std::vector<Rank>>& given) {
+  order_.clear();
+  order_place_.assign(given.size() * ranks_, 0);
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    assert(given[i].size() == ranks_);
+    order_.insert(order_.end(), given[i].begin(), given[i].end());
+    for (Rank place = 0; place < ranks_; ++place) order_place_[i * ranks_ + given[i][place]] = place;
+  }
+  return *this;
+}
+
 View Layout::view(Rank rank) const {
   assert(rank < ranks_);
   View v;
@@ -70,6 +81,11 @@ View Layout::view(Rank rank) const {
   v.per_node = per_node_;
   v.by_node = by_node_;
   v.wiring = wiring_;
+  if (!order_.empty()) {
+    v.order = order_.data();
+    v.order_place = order_place_.data();
+    v.orders = Rank(order_.size() / ranks_);
+  }
   if (members_.empty()) {
     const Rank node = rank / per_node_, place = rank % per_node_, first = node * per_node_;
     v.node = {.size = std::min(per_node_, ranks_ - first), .rank = place, .first = first};

@@ -30,6 +30,9 @@ class Layout {
     return *this;
   }
 
+  // Orders for channels (View::order): permutations of all ranks. None: those that follow from the nodes.
+  Layout& orders(const std::vector<std::vector<Rank>>& given);
+
   Rank ranks() const { return ranks_; }
   View view(Rank rank) const;
 
@@ -37,6 +40,7 @@ class Layout {
   Rank ranks_ = 0, per_node_ = 1, nodes_ = 0, rails_ = 0, columns_ = 1;
   bool by_node_ = true;
   View::Wiring wiring_ = View::Wiring::crossbar;
+  std::vector<Rank> order_, order_place_;  // as in View
   // Irregular placements only:
   std::vector<Rank> place_;    // place_[r]: position of rank r in members_
   std::vector<Rank> members_;  // the ranks, node by node

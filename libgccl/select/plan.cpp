@@ -162,7 +162,12 @@ struct Planning {
   const Tuning& tuning;
   std::span<const Algorithm> table;
   const ChunksMax& most;
+  const Detours* detours;  // null: there are no slow pairs
 
+  // What these add.
+  Cost added(const Plan& p) const {
+    return detours ? detours->added_ns(*p.algorithm, call, p.slicing.lanes, models[0].element_bytes) : 0;
+  }
   double bytes() const { return models[0].bytes(double(call.count)); }
   bool can(const Algorithm& a) const { return a.can(call, view); }
   Plan of(const Algorithm& a, Authority by) const {
@@ -210,7 +215,7 @@ Plan Planning::cheapest(const Rule* rule) const {
   // Nothing that takes longer than the two lowest of these, whatever the slicing, is looked at more closely: a chosen
   // slicing takes no longer than any that was looked at, and what is not chosen for few chunks no 1 % longer.
   LowestTwo reached;
-  if (tuning.search)
+  if (tuning.search && !detours)
     for (const Algorithm& a : table)
       if (compared(a, rule))
         for (std::size_t p = 0; p < models.size(); ++p)
@@ -221,9 +226,10 @@ Plan Planning::cheapest(const Rule* rule) const {
   Cost second_ns = NAN;
   for (const Algorithm& a : table) {
     if (!compared(a, rule)) continue;
-    const Plan found = plan_below(reached.second_ns * kSurely, a);
+    Plan found = plan_below(reached.second_ns * kSurely, a);
     if (!found.algorithm) continue;
-    reached.add(a, found.predicted_ns);
+    found.predicted_ns += added(found);
+    if (!detours) reached.add(a, found.predicted_ns);
     const bool better = !best.algorithm || found.predicted_ns < best.predicted_ns * (1 - kTie);
     if (better || !second || found.predicted_ns < second_ns * (1 - kTie)) {
       const Plan& beaten = better ? best : found;
@@ -275,7 +281,11 @@ Plan Planning::within(const Rule* rule, const TuningTable::Entry* entry) const {
     if (!p.algorithm && !can(*entry->algorithm)) refused = entry->algorithm;
   }
   if (!p.algorithm)
-    if (const Algorithm* const a = preferred(call, view, bytes(), tuning, rule)) p = of(*a, Authority::measured);
+    if (const Algorithm* const a = preferred(call, view, bytes(), tuning, rule)) {
+      p = of(*a, Authority::measured);
+      if (added(p) > 0)
+        if (const Plan other = cheapest(rule); other.algorithm) p = other;
+    }
   if (!p.algorithm) p = cheapest(rule);
   if (!p.algorithm && rule && !rule->excludes)  // named, and without a closed form or for switches that are not there
     for (const Algorithm* const row : rule->rows)
@@ -290,10 +300,17 @@ Plan Planning::within(const Rule* rule, const TuningTable::Entry* entry) const {
 }  // namespace
 
 Plan plan(const Call& given, const View& view, CostModels models, const Tuning& tuning, const Authorities& authorities,
-          std::span<const Algorithm> table, const ChunksMax& most) {
+          std::span<const Algorithm> table, const ChunksMax& most, const Detours* detours) {
   Call call = given;
   call.in_place = false;
-  const Planning planning{call, view, models, tuning, table, most};
+  if (detours && !detours->empty()) {
+    // What would be chosen anyway may well send nothing there.
+    const Plan usual = plan(call, view, models, tuning, authorities, table, most);
+    if (!usual.algorithm ||
+        detours->added_ns(*usual.algorithm, call, usual.slicing.lanes, models[0].element_bytes) == 0)
+      return usual;
+  }
+  const Planning planning{call, view, models, tuning, table, most, detours && !detours->empty() ? detours : nullptr};
   const auto size = Count(vector_bytes(call, view, models[0]));
   const Algorithm* refused = authorities.named.of(call.kind);
   if (refused && planning.can(*refused)) return planning.of(*refused, Authority::named);

@@ -9,6 +9,7 @@
 
 #include "libgccl/cost/slicing.hpp"
 #include "libgccl/select/authorities.hpp"
+#include "libgccl/select/detours.hpp"
 #include "libgccl/select/tuning.hpp"
 
 namespace gccl {
@@ -53,10 +54,12 @@ Plan plan_of(const Algorithm& algorithm, const Call& call, const View& view, Cos
 // authorities ask for decides, in their order, then a preference of the transport, then the lowest prediction among the
 // rows of `table` that can serve the call, have a closed form and are no variants; on a tie the earlier row. Chunks are
 // part of a prediction: an algorithm whose ranks pass on a chunk while the next arrives has an interval, the others
-// take turns. The algorithm is null where there is none. Whether the rank works in place does not matter.
+// take turns. The algorithm is null where there is none. Whether the rank works in place does not matter. With detours
+// that stays where it sends nothing between a slow pair; else what these add is part of each prediction, and the
+// transport prefers nothing that sends there.
 Plan plan(const Call& call, const View& view, CostModels models, const Tuning& tuning = {},
           const Authorities& authorities = {}, std::span<const Algorithm> table = algorithms(),
-          const ChunksMax& most = nullptr);
+          const ChunksMax& most = nullptr, const Detours* detours = nullptr);
 inline Plan plan(const Call& call, const View& view, const CostModel& model, const Tuning& tuning = {},
                  const Authorities& authorities = {}, std::span<const Algorithm> table = algorithms()) {
   return plan(call, view, CostModels(&model, 1), tuning, authorities, table);

@@ -1,6 +1,8 @@
 // Which links are slow, from reports that are written down here; what follows is worked out by hand.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "libgccl/communicator/links/health.hpp"
 
 using namespace gccl;
@@ -16,7 +18,7 @@ std::vector<LinkReport> ring(Rank ranks) {
     all[r].elapsed_ns = kSecond / 2;
     all[r].usual = 1000 * kMB;
     all[r].came = all[r].sent = 100 * kMB;
-    all[r].seen[0] = {.from = (r + ranks - 1) % ranks + 1, .bytes = 100 * kMB, .waited_ns = 0};
+    all[r].seen[0] = {.from = (r + ranks - 1) % ranks + 1, .bytes = 100 * kMB, .waited_ns = 0, .best = 1000 * kMB};
   }
   return all;
 }
@@ -138,4 +140,70 @@ TEST_CASE("reports of ranks that there are not, and more slow links than are fol
   for (int i = 0; i < 4; ++i) found += health.take(all).size();
   CHECK(found == LinkHealth::kLinksMax);
   for (const LinkHealth::Link& l : health.links()) CHECK((l.from + 1) % ranks == l.to);
+}
+
+TEST_CASE("a slow link is avoided, tried again after half a minute of the ranks' time, and later each time") {
+  LinkHealth health(4, 0);
+  const auto slow = ring(4, 2, 500);
+  auto unseen = ring(4);
+  for (LinkReport& r : unseen) r.elapsed_ns = kSecond;
+  unseen[3].elapsed_ns = 2 * kSecond;  // the rank for which most has passed counts
+  unseen[2].seen[0] = {};
+  const auto avoided = [&] { return !health.links().empty() && health.links()[0].avoided; };
+  health.take(slow);
+  CHECK_FALSE(health.avoided_changed());
+  health.take(slow);
+  CHECK(health.avoided_changed());
+  CHECK(avoided());
+  std::uint64_t wait_s = 30;
+  for (int trial = 0; trial < 8; ++trial) {
+    CAPTURE(trial);
+    for (std::uint64_t s = 2; s < wait_s; s += 2) {
+      CHECK(health.take(unseen).empty());
+      CHECK_FALSE(health.avoided_changed());
+    }
+    health.take(unseen);
+    CHECK(health.avoided_changed());
+    CHECK(health.tries());
+    CHECK_FALSE(avoided());
+    CHECK(health.slow(1, 2));
+    CHECK(health.take(slow).empty());  // known already, and one report is enough
+    CHECK(health.avoided_changed());
+    CHECK_FALSE(health.tries());
+    CHECK(avoided());
+    wait_s = std::min<std::uint64_t>(2 * wait_s, 1800);
+  }
+  // It recovers while it is tried.
+  for (std::uint64_t s = 0; s < wait_s; s += 2) health.take(unseen);
+  CHECK_FALSE(avoided());
+  CHECK(health.take(ring(4)).empty());
+  CHECK_FALSE(health.avoided_changed());
+  CHECK(health.take(ring(4)).size() == 1);
+  CHECK_FALSE(health.slow(1, 2));
+  CHECK(health.links().empty());
+}
+
+TEST_CASE("a link that is avoided and recovers, as others' calls show, is avoided no longer") {
+  LinkHealth health(4, 0);
+  health.take(ring(4, 2, 500));
+  health.take(ring(4, 2, 500));
+  health.take(ring(4));
+  CHECK_FALSE(health.avoided_changed());
+  CHECK(health.take(ring(4)).size() == 1);
+  CHECK(health.avoided_changed());
+  CHECK(health.links().empty());
+}
+
+TEST_CASE("a receiver that does not wait shows no recovery by that alone: something must have come as fast as that") {
+  LinkHealth health(4, 0);
+  health.take(ring(4, 2, 500));
+  health.take(ring(4, 2, 500));
+  auto late = ring(4);
+  for (const std::uint64_t best : {std::uint64_t(0), 249 * kMB}) {
+    late[2].seen[0].best = best;
+    for (int i = 0; i < 4; ++i) CHECK(health.take(late).empty());
+  }
+  late[2].seen[0].best = 250 * kMB;
+  CHECK(health.take(late).empty());
+  CHECK(health.take(late).size() == 1);
 }

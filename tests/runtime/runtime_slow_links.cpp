@@ -33,7 +33,14 @@ class CheckedSums {
   void one() {
     ++calls_;
     for (std::size_t i = 0; i < x_.size(); ++i) x_[i] = float(i % 1000 + std::size_t(calls_ % 10 + rank_));
-    RANK_SUCCESS(GCCL_Allreduce(GCCL_IN_PLACE, x_.data(), x_.size(), GCCL_FLOAT32, GCCL_SUM, comm_));
+    // Rank 0 plans it before the report that may come first, the others when they come to it.
+    if (rank_ == 0) {
+      RANK_SUCCESS(GCCL_Allreduce(GCCL_IN_PLACE, x_.data(), x_.size(), GCCL_FLOAT32, GCCL_SUM, comm_));
+    } else {
+      GCCL_Request request;
+      RANK_SUCCESS(GCCL_Iallreduce(GCCL_IN_PLACE, x_.data(), x_.size(), GCCL_FLOAT32, GCCL_SUM, comm_, &request));
+      RANK_SUCCESS(GCCL_Wait(&request));
+    }
     std::size_t wrong = 0;
     const auto n = std::size_t(size_);
     for (std::size_t i = 0; i < x_.size(); ++i)
@@ -62,14 +69,23 @@ class CheckedSums {
   std::vector<float> x_ = std::vector<float>(2 << 20);
 };
 
-Job tcp_job(int size, const std::string& slow = "4") {
-  return {.size = size, .backends = "tcp", .environment = {{"GCCL_LINK_SLOW", slow}}};
+Job tcp_job(int size, const std::string& slow = "4", const std::string& avoid = "1") {
+  return {.size = size, .backends = "tcp", .environment = {{"GCCL_LINK_SLOW", slow}, {"GCCL_LINK_AVOID", avoid}}};
+}
+
+// What an all-reduce of some 8 MiB is carried out by: one of a length that had no plan yet. Collective.
+std::string algorithm_of(GCCL_Comm comm) {
+  static std::size_t lengths = 2 << 20;
+  std::vector<float> x(lengths += 1000);
+  RANK_SUCCESS(GCCL_Allreduce(GCCL_IN_PLACE, x.data(), x.size(), GCCL_FLOAT32, GCCL_SUM, comm));
+  const char* const name = figures_of(comm).algorithm[0];
+  return name ? name : "none";
 }
 
 }  // namespace
 
 TEST_CASE("a link that becomes slow is named by all ranks after the same call, and so is its recovery") {
-  const std::vector<End> ends = run(tcp_job(4), [](int) {
+  const std::vector<End> ends = run(tcp_job(4, "4", "0"), [](int) {
     GCCL_Comm world = begin();
     if (!world) return;
     CheckedSums calls(world);
@@ -85,6 +101,7 @@ TEST_CASE("a link that becomes slow is named by all ranks after the same call, a
     RANK_CHECK(calls.until([](const GCCL_Metrics& m) { return m.links_recovered > 0; }));
     const GCCL_Metrics well = figures_of(world);
     RANK_CHECK(well.links_slowed == 1 && well.links_recovered == 1);
+    RANK_CHECK(well.plans_changed == 0);
     RANK_CHECK(well.slow_link_from == -1 && well.slow_link_to == -1 && well.slow_link_MBps == 0);
     RANK_SUCCESS(GCCL_Finalize());
   });
@@ -99,48 +116,91 @@ TEST_CASE("a link that becomes slow is named by all ranks after the same call, a
   }
 }
 
-TEST_CASE("calls in flight, of all kinds, and a communicator split off meet no report that others do not make") {
+TEST_CASE("rings are turned so that two ranks with a slow link are not side by side, at the same call on all ranks") {
   check(tcp_job(4), [](int rank) {
     GCCL_Comm world = begin();
     if (!world) return;
-    GCCL_Comm half = nullptr;
-    RANK_SUCCESS(GCCL_Comm_split(world, rank % 2, rank, &half));
-    std::mt19937 random(7);  // the same on all ranks
-    std::vector<std::vector<float>> x(6, std::vector<float>(3 << 20)), y = x;
-    for (int round = 0; round < 25 && !any_reported(); ++round) {
-      std::vector<GCCL_Request> requests(x.size());
-      std::vector<float> due(x.size());
-      for (std::size_t i = 0; i < x.size(); ++i) {
-        const std::size_t count = 1000 + random() % (x[i].size() / 4);
-        const GCCL_Comm on = i % 3 == 2 ? half : world;
-        const int n = size_of(on), first = on == half ? rank % 2 : 0, apart = on == half ? 2 : 1;
-        std::fill(x[i].begin(), x[i].begin() + std::ptrdiff_t(count), float(rank + 1));
-        float sum = 0;
-        for (int r = 0; r < n; ++r) sum += float(first + r * apart + 1);
-        switch (random() % 3) {
-          case 0:
-            RANK_SUCCESS(GCCL_Iallreduce(x[i].data(), y[i].data(), count, GCCL_FLOAT32, GCCL_SUM, on, &requests[i]));
-            due[i] = sum;
-            break;
-          case 1:
-            RANK_SUCCESS(GCCL_Iallgather(x[i].data(), y[i].data(), count, GCCL_FLOAT32, on, &requests[i]));
-            due[i] = float(first + 1);
-            break;
-          default:
-            RANK_SUCCESS(GCCL_Ibroadcast(x[i].data(), count, GCCL_FLOAT32, n - 1, on, &requests[i]));
-            due[i] = -float(first + (n - 1) * apart + 1);  // in x
-        }
-      }
-      // Ranks get on differently: some start more calls while others are in the first.
-      if (rank == round % 4) std::this_thread::sleep_for(std::chrono::milliseconds(20));
-      for (std::size_t i = 0; i < x.size(); ++i) {
-        RANK_SUCCESS(GCCL_Wait(&requests[i]));
-        RANK_CHECK((due[i] < 0 ? -x[i][999] : y[i][999]) == due[i]);
-      }
-    }
-    RANK_SUCCESS(GCCL_Comm_free(&half));
+    CheckedSums calls(world);
+    for (int i = 0; i < 20; ++i) calls.one();
+    const std::string ring = algorithm_of(world);
+    const std::uint64_t before = gccl::test::link_bytes(world, 1, 2);
+    for (int i = 0; i < 4; ++i) calls.one();
+    const std::uint64_t usual = gccl::test::link_bytes(world, 1, 2) - before;
+    RANK_CHECK(rank != 1 || usual > (20 << 20));  // 4 calls of 12 MiB
+    set_link_rate(world, 1, 2, 20'000'000);
+    RANK_CHECK(calls.until([](const GCCL_Metrics& m) { return m.plans_changed > 0; }));
+    RANK_CHECK(figures_of(world).links_slowed == 1 && figures_of(world).plans_changed == 1);
+    const std::uint64_t after = gccl::test::link_bytes(world, 1, 2);
+    for (int i = 0; i < 20; ++i) calls.one();
+    RANK_CHECK(gccl::test::link_bytes(world, 1, 2) - after < (1 << 20));
+    RANK_CHECK(algorithm_of(world) == ring);
     RANK_SUCCESS(GCCL_Finalize());
   });
+}
+
+TEST_CASE(
+    "three ranks, all of them side by side in a ring, take another algorithm where that is predicted to be faster") {
+  check(tcp_job(3), [](int) {
+    GCCL_Comm world = begin();
+    if (!world) return;
+    CheckedSums calls(world);
+    for (int i = 0; i < 20; ++i) calls.one();
+    const std::string usual = algorithm_of(world);
+    set_link_rate(world, 1, 2, 10'000'000);
+    RANK_CHECK(calls.until([](const GCCL_Metrics& m) { return m.plans_changed > 0; }));
+    const std::uint64_t after = gccl::test::link_bytes(world, 1, 2);
+    for (int i = 0; i < 10; ++i) calls.one();
+    RANK_CHECK(gccl::test::link_bytes(world, 1, 2) - after < (1 << 20));
+    RANK_CHECK(algorithm_of(world) != usual);
+    RANK_SUCCESS(GCCL_Finalize());
+  });
+}
+
+TEST_CASE("calls in flight, of all kinds, on two communicators, meet no report and no plan that others do not make") {
+  for (const int size : {3, 4})
+    check(tcp_job(size), [size](int rank) {
+      GCCL_Comm world = begin();
+      if (!world) return;
+      GCCL_Comm half = nullptr;
+      RANK_SUCCESS(GCCL_Comm_split(world, rank % 2, rank, &half));
+      std::mt19937 random(7);  // the same on all ranks
+      std::vector<std::vector<float>> x(6, std::vector<float>(2 << 20)), y(6, std::vector<float>(8 << 20));
+      CheckedSums first(world);
+      first.one();
+      set_link_rate(world, size - 2, size - 1, 20'000'000);
+      int around = 0;  // rounds since the plans changed
+      for (int round = 0; around < 10 && round < 300 && !any_reported(); ++round) {
+        double changed = figures_of(world).plans_changed > 0;
+        RANK_SUCCESS(GCCL_Allreduce(GCCL_IN_PLACE, &changed, 1, GCCL_FLOAT64, GCCL_MIN, world));
+        around += changed > 0;
+        std::vector<GCCL_Request> requests(x.size());
+        std::vector<float> due(x.size());
+        for (std::size_t i = 0; i < x.size(); ++i) {
+          const std::size_t count = 1000 + random() % (x[i].size() - 1000);
+          const GCCL_Comm on = i % 3 == 2 ? half : world;
+          const int n = size_of(on), first_rank = on == half ? rank % 2 : 0, apart = on == half ? 2 : 1;
+          std::fill(x[i].begin(), x[i].begin() + std::ptrdiff_t(count), float(rank + 1));
+          float sum = 0;
+          for (int r = 0; r < n; ++r) sum += float(first_rank + r * apart + 1);
+          const int kind = int(random() % 3);
+          if (kind == 0)
+            RANK_SUCCESS(GCCL_Iallreduce(x[i].data(), y[i].data(), count, GCCL_FLOAT32, GCCL_SUM, on, &requests[i]));
+          if (kind == 1) RANK_SUCCESS(GCCL_Iallgather(x[i].data(), y[i].data(), count, GCCL_FLOAT32, on, &requests[i]));
+          if (kind == 2) RANK_SUCCESS(GCCL_Ibroadcast(x[i].data(), count, GCCL_FLOAT32, n - 1, on, &requests[i]));
+          due[i] = kind == 0 ? sum : kind == 1 ? float(first_rank + 1) : -float(first_rank + (n - 1) * apart + 1);
+          // Ranks get on differently: rank 0 waits for each call, others start all, some of them late.
+          if (rank == 0) RANK_SUCCESS(GCCL_Wait(&requests[i]));
+        }
+        if (rank == 1 + round % (size - 1)) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        for (std::size_t i = 0; i < x.size(); ++i) {
+          if (rank > 0) RANK_SUCCESS(GCCL_Wait(&requests[i]));
+          RANK_CHECK((due[i] < 0 ? -x[i][999] : y[i][999]) == due[i]);
+        }
+      }
+      RANK_CHECK(around == 10);
+      RANK_SUCCESS(GCCL_Comm_free(&half));
+      RANK_SUCCESS(GCCL_Finalize());
+    });
 }
 
 TEST_CASE("busy processors, ranks that come late, look seldom or are stopped are no slow links") {

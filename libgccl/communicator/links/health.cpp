@@ -19,33 +19,53 @@ double LinkHealth::expected(std::span<const LinkReport> reports) const {
 }
 
 std::vector<LinkHealth::Link> LinkHealth::take(std::span<const LinkReport> reports) {
+  std::uint64_t elapsed = 0;
+  for (const LinkReport& r : reports) elapsed = std::max(elapsed, r.elapsed_ns);
+  time_ns_ += elapsed;
+  avoided_changed_ = tries_ = false;
   std::vector<Link> changed;
-  const double due = expected(reports);
-  if (due == 0) return changed;
-  for (Rank to = 0; to < reports.size(); ++to)
-    for (const LinkReport::Seen& s : reports[to].seen) {
-      if (s.from == 0 || s.from > reports.size()) continue;
-      const auto from = Rank(s.from - 1);
-      const std::uint64_t away = reports[from].away_ns, waited = s.waited_ns > away ? s.waited_ns - away : 0;
-      if (s.bytes < kBytesMin) continue;
-      const double bytes = double(std::max({s.bytes, reports[to].came, reports[from].sent}));
-      const double rate = waited > 0 ? bytes / double(waited) * 1e9 : due;
-      auto link = std::ranges::find_if(links_, [&](const Link& l) { return l.from == from && l.to == to; });
-      const bool is = link != links_.end() && link->slow;
-      const bool otherwise = is ? rate * factor_ >= 2 * due : waited >= kWaitedMinNs && rate * factor_ < due;
-      if (link == links_.end()) {
-        if (!otherwise || links_.size() == kLinksMax) continue;
-        link = links_.insert(link, {.from = from, .to = to});
-      }
-      link->in_a_row = otherwise ? link->in_a_row + 1 : 0;
-      if (otherwise || is) link->rate = rate, link->expected = due;
-      if (link->in_a_row < kReports) continue;
-      link->in_a_row = 0;
-      link->slow = !is;
-      changed.push_back(*link);
-    }
+  if (const double due = expected(reports); due > 0)
+    for (Rank to = 0; to < reports.size(); ++to)
+      for (const LinkReport::Seen& s : reports[to].seen)
+        if (s.from > 0 && s.from <= reports.size() && s.bytes >= kBytesMin)
+          take(reports, Rank(s.from - 1), to, s, due, &changed);
   std::erase_if(links_, [](const Link& l) { return !l.slow && l.in_a_row == 0; });
+  for (Link& l : links_)
+    if (l.avoided && time_ns_ >= l.try_again_ns) {
+      l.avoided = false;
+      avoided_changed_ = tries_ = true;
+    }
   return changed;
+}
+
+void LinkHealth::take(std::span<const LinkReport> reports, Rank from, Rank to, const LinkReport::Seen& s, double due,
+                      std::vector<Link>* changed) {
+  const std::uint64_t away = reports[from].away_ns, waited = s.waited_ns > away ? s.waited_ns - away : 0;
+  const double bytes = double(std::max({s.bytes, reports[to].came, reports[from].sent}));
+  const double rate = waited > 0 ? bytes / double(waited) * 1e9 : due;
+  const bool bad = waited >= kWaitedMinNs && rate * factor_ < due;
+  // Not waiting alone shows no recovery: a receiver that comes late does not wait for a slow link either.
+  const bool good = rate * factor_ >= 2 * due && double(s.best) * factor_ >= due;
+  auto link = std::ranges::find_if(links_, [&](const Link& l) { return l.from == from && l.to == to; });
+  if (link == links_.end()) {
+    if (!bad || links_.size() == kLinksMax) return;
+    link = links_.insert(link, {.from = from, .to = to});
+  }
+  const bool was = link->slow;
+  link->in_a_row = (was ? good : bad) ? link->in_a_row + 1 : 0;
+  if (bad) link->rate = rate, link->expected = due;
+  if (link->in_a_row == kReports) {
+    link->in_a_row = 0;
+    link->slow = !was;
+    changed->push_back(*link);
+  }
+  const bool avoids = link->slow && (link->avoided || bad);
+  if (avoids == link->avoided) return;
+  link->avoided = avoids;
+  avoided_changed_ = true;
+  if (!avoids) return;
+  link->try_again_ns = time_ns_ + link->wait_ns;
+  link->wait_ns = std::min(2 * link->wait_ns, kTryAgainMostNs);
 }
 
 bool LinkHealth::slow(Rank from, Rank to) const {

@@ -23,10 +23,18 @@ std::string rate_text(double bytes_per_second) {
   return fmt::format("{:.{}f} MB/s", mb, mb < 10 ? 1 : 0);
 }
 
+std::string pairs_text(const std::vector<SlowPair>& pairs) {
+  std::string text;
+  for (const SlowPair& p : pairs)
+    text += fmt::format("{}the link between rank {} and rank {}", text.empty() ? "" : ", ", p.a, p.b);
+  return text;
+}
+
 }  // namespace
 
-LinkWatch::LinkWatch(Members members, double factor, double modelled)
+LinkWatch::LinkWatch(Members members, double factor, double modelled, bool avoids)
     : members_(std::move(members)),
+      avoids_(avoids),
       health_(factor, modelled),
       usual_(members_.size()),
       reported_ns_(now_ns()),
@@ -63,7 +71,10 @@ LinkReport LinkWatch::report(Ports& ports, std::int64_t now_ns) {
   }
   std::ranges::sort(found, [](const Found& a, const Found& b) { return a.slow != b.slow ? a.slow : a.rate < b.rate; });
   for (std::size_t i = 0; i < std::min(found.size(), LinkReport::kLinks); ++i)
-    r.seen[i] = {.from = found[i].from + 1, .bytes = found[i].seen.bytes, .waited_ns = found[i].seen.waited_ns};
+    r.seen[i] = {.from = found[i].from + 1,
+                 .bytes = found[i].seen.bytes,
+                 .waited_ns = found[i].seen.waited_ns,
+                 .best = found[i].seen.best};
   std::vector<std::uint64_t> known;
   std::ranges::copy_if(usual_, std::back_inserter(known), [](std::uint64_t rate) { return rate > 0; });
   if (!known.empty()) {
@@ -81,6 +92,7 @@ std::vector<LinkHealth::Link> LinkWatch::take(std::span<const LinkReport> report
   bytes_due_ = std::clamp(std::clamp(wanted, bytes_due_ / kSteps, bytes_due_ * kSteps), kBytesLeast, kBytesMost);
   bytes_ = 0;
   std::vector<LinkHealth::Link> changed = health_.take(reports);
+  if (plans_change() && health_.tries()) bytes_due_ = kBytesLeast;
   for (const LinkHealth::Link& l : changed) {
     const bool concerned = members_.rank == 0 || members_.rank == l.from || members_.rank == l.to;
     log_line(concerned ? kLogWarnings : kLogInfo,
@@ -89,7 +101,26 @@ std::vector<LinkHealth::Link> LinkWatch::take(std::span<const LinkReport> report
                  l.slow ? "is slow " + text(l)
                         : fmt::format("from {} to {} is no longer slow", members_.name(l.from), members_.name(l.to))));
   }
+  if (plans_change() && members_.rank == 0)
+    log_line(kLogInfo, to_avoid().empty() ? "calls are planned as if no link were slow"
+                                          : fmt::format("calls are planned around {}", pairs_text(to_avoid())));
   return changed;
+}
+
+// Of both directions the slower one's rate.
+std::vector<SlowPair> LinkWatch::to_avoid() const {
+  std::vector<SlowPair> pairs;
+  for (const LinkHealth::Link& l : health_.links()) {
+    if (!l.avoided) continue;
+    const SlowPair p{std::min(l.from, l.to), std::max(l.from, l.to), 1e9 / l.rate - 1e9 / l.expected};
+    const auto same = std::ranges::find_if(pairs, [&](const SlowPair& o) { return o.a == p.a && o.b == p.b; });
+    if (same == pairs.end()) {
+      pairs.push_back(p);
+    } else {
+      same->more_ns_per_byte = std::max(same->more_ns_per_byte, p.more_ns_per_byte);
+    }
+  }
+  return pairs;
 }
 
 std::string LinkWatch::text(const LinkHealth::Link& l) const {

@@ -8,6 +8,7 @@
 #include "libgccl/communicator/links/health.hpp"
 #include "libgccl/communicator/recovery/members.hpp"
 #include "libgccl/communicator/work.hpp"
+#include "libgccl/select/detours.hpp"
 #include "libgccl/transports/open_transports.hpp"
 
 namespace gccl {
@@ -17,8 +18,8 @@ namespace gccl {
 // collectives are carried out, so that all ranks report before the same one.
 class LinkWatch {
  public:
-  // As LinkHealth.
-  LinkWatch(Members members, double factor, double modelled);
+  // As LinkHealth; `avoids`: calls are planned around slow links.
+  LinkWatch(Members members, double factor, double modelled, bool avoids);
 
   // A collective is the next to be carried out. True: a report comes first.
   bool due(const Work& work);
@@ -27,6 +28,9 @@ class LinkWatch {
   std::vector<LinkHealth::Link> take(std::span<const LinkReport> reports);
 
   const LinkHealth& health() const { return health_; }
+  // These have changed with the latest reports.
+  bool plans_change() const { return avoids_ && health_.avoided_changed(); }
+  std::vector<SlowPair> to_avoid() const;
   // "from rank 2 to rank 3 at 9.8 MB/s of 1210 MB/s", of all that are slow; empty: none is.
   std::string text() const;
 
@@ -34,6 +38,7 @@ class LinkWatch {
   std::string text(const LinkHealth::Link& link) const;
 
   const Members members_;
+  const bool avoids_;
   LinkHealth health_;
   std::vector<std::uint64_t> usual_;  // by rank: what the link from it reached when that was seen last; 0: never
   std::int64_t reported_ns_;

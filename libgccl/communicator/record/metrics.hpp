@@ -80,6 +80,7 @@ class Metrics {
     counts_.slow_link_MBps = rate / 1e6;
     counts_.slow_link_expected_MBps = expected / 1e6;
   }
+  void plans_changed() { ++counts_.plans_changed; }
   void waited(const Backoff& backoff) { counts_.waits_yielded += backoff.yields(); }
 
   // out->struct_bytes says how much of it the caller knows.

@@ -480,6 +480,7 @@ typedef struct GCCL_Metrics {
                                                * same on all ranks (GCCL_LINK_SLOW, docs/faults.md) */
   int32_t slow_link_from, slow_link_to;       /* of the links that are slow now the slowest, by rank; -1: none is */
   double slow_link_MBps, slow_link_expected_MBps; /* what it reached when that was found, in 10^6 bytes a second; 0: none is */
+  uint64_t plans_changed;                     /* times that calls from then on were planned around other links than before */
 } GCCL_Metrics;
 /* Figures of comm since it was made. */
 GCCL_API GCCL_Result GCCL_Get_performance_metrics(GCCL_Comm comm, GCCL_Metrics* metrics);
