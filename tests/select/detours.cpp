@@ -167,7 +167,7 @@ TEST_CASE("no plan for four ranks or more sends anything between two whose link 
           }
 }
 
-TEST_CASE("what a slow pair adds is what the busier direction carries, and of several the most") {
+TEST_CASE("a slow pair adds what its busier direction carries, and of several the one that adds most counts") {
   const Layout layout = Layout::flat(4);
   const Call call{.kind = Collective::allreduce, .count = 4000};
   const Algorithm& ring = *find_algorithm(Collective::allreduce, "ring");
