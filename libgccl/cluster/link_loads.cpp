@@ -138,7 +138,7 @@ void set_swing_ways(const Part& cluster, const Groups& groups, std::vector<Hop>&
       for (Rank i = 0; i < left.size; ++i) {
         const Rank to = swing_partner(left.size, i, s);
         messages[s].add(g[left[i]], g[left[to]]);
-        whole.add(g[left[i]], g[left[to]], share(s));
+        whole.add_last_of(messages[s], g[left[i]], g[left[to]], share(s));
         exchanges[s].push_back({base + i, base + to});
       }
     base += left.size;
@@ -295,8 +295,7 @@ LinkLoads loads_of(const Part& cluster, const Groups& groups, Rank nodes) {
     t.binomial.push_back(tree.slowest());
     if (2 * d <= most) {
       t.survivors.push_back(among_survivors(cluster, groups, [&](Rank, Rank i) { return Rank(i ^ d); }));
-      t.swing.push_back(among_survivors(
-          cluster, groups, [&](Rank n, Rank i) { return swing_partner(n, i, unsigned(std::countr_zero(d))); }));
+      t.swing.emplace_back();
     }
     t.behind_ns_per_byte.push_back(shared_ns_per_byte(cluster, groups, d));
     if (d == 1) t.next_slowest = shift.slowest(), t.next = ring_of(shift);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <span>
 #include <vector>
 
 #include "libgccl/cluster/part.hpp"
@@ -23,14 +24,16 @@ class Messages {
     if (from == to) return 0;
     cluster_.route(from, to, route_);
     hops_.push_back(hop_over(cluster_, from, to, route_));
-    const double weight = bytes / cluster_.way(from, to).efficiency;
-    for (const LinkId l : route_) {
-      if (load_[l] == 0) used_.push_back(l);
-      load_[l] += weight;
-      links_.push_back(l);
-    }
-    ends_.push_back(links_.size());
+    take(route_, bytes / cluster_.way(from, to).efficiency);
     return hops_.back().alpha_ns;
+  }
+  // What was added last to `others`, between these two, here with so many bytes.
+  void add_last_of(const Messages& others, Card from, Card to, double bytes) {
+    if (from == to) return;
+    const std::size_t messages = others.ends_.size();
+    hops_.push_back(others.hops_.back());
+    take(std::span(others.links_).subspan(messages > 1 ? others.ends_[messages - 2] : 0),
+         bytes / cluster_.way(from, to).efficiency);
   }
   bool empty() const { return hops_.empty(); }
 
@@ -70,6 +73,14 @@ class Messages {
   }
 
  private:
+  void take(std::span<const LinkId> route, double weight) {
+    for (const LinkId l : route) {
+      if (load_[l] == 0) used_.push_back(l);
+      load_[l] += weight;
+      links_.push_back(l);
+    }
+    ends_.push_back(links_.size());
+  }
   // Arrays are used again, as a cost model makes hundreds of them: on the few cards of a big cluster clearing them took
   // longer than all else. Kept are those that are short enough.
   static std::vector<double> zeros(std::size_t links);

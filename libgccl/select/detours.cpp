@@ -46,9 +46,9 @@ class Orders {
     }
     if (chosen == 0) return false;
     const auto first = order[0];
-    std::ranges::rotate(order, order.begin() + std::ptrdiff_t((i + 1) % n));
+    std::rotate(order.begin(), order.begin() + std::ptrdiff_t((i + 1) % n), order.end());
     std::reverse(order.begin(), order.begin() + std::ptrdiff_t(chosen - i));
-    std::ranges::rotate(order, std::ranges::find(order, first));
+    std::rotate(order.begin(), std::ranges::find(order, first), order.end());
     return true;
   }
 
