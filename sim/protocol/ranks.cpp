@@ -7,6 +7,7 @@
 #include <chrono>
 
 #include "sim/engine/time.hpp"
+#include "sim/fault/effects.hpp"
 #include "sim/fault/timeline.hpp"
 
 namespace gccl::sim {

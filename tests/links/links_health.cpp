@@ -1,9 +1,12 @@
 // Which links are slow, from reports that are written down here; what follows is worked out by hand.
 #include <doctest/doctest.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 
 #include "libgccl/communicator/links/health.hpp"
+#include "libgccl/net/socket.hpp"
+#include "libgccl/transports/tcp/data/waits.hpp"
 
 using namespace gccl;
 
@@ -206,4 +209,20 @@ TEST_CASE("a receiver that does not wait shows no recovery by that alone: someth
   late[2].seen[0].best = 250 * kMB;
   CHECK(health.take(late).empty());
   CHECK(health.take(late).size() == 1);
+}
+
+TEST_CASE(
+    "a link that goes on over another connection, in the midst of a message, has not waited since the machine began") {
+  int ends[2];
+  REQUIRE(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
+  const Fd here(ends[0]), there(ends[1]);
+  constexpr std::uint64_t kFrame = 1 << 20;
+  tcp::Waits waits;
+  waits.watch(here.get());
+  waits.empty(here.get(), kFrame, 100);  // the middle of a frame
+  waits.watch(there.get());
+  waits.empty(there.get(), kFrame, 200);
+  CHECK(waits.take(0).waited_ns == 0);
+  waits.empty(there.get(), kFrame, 200);
+  CHECK(waits.take(0).waited_ns > 0);
 }

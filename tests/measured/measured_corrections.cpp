@@ -189,7 +189,9 @@ TEST_CASE("predictions and every engine take what a correction adds, on its node
     folder.write("set.json", set.dump());
     const Json after = times(folder, engine);
     REQUIRE(after.size() == 14);
-    for (const auto& [what, was] : before.items()) {
+    for (const auto& row : before.items()) {
+      const std::string what = row.key();
+      const Json& was = row.value();
       CAPTURE(what);
       const double extra = what == "ring 4 A 1024"                 ? -2
                            : what == "ring 4 A 4096"               ? 4

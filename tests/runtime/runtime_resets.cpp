@@ -1,5 +1,7 @@
 // TCP connections between real ranks that are reset at random moments (GCCL_LINK_LOST_MS): nothing is lost or doubled,
 // in any collective.
+#include <doctest/doctest.h>
+
 #include "tests/support/rank_call.hpp"
 #include "tests/support/rank_job.hpp"
 #include "tests/support/resets.hpp"

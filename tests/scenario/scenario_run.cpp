@@ -127,13 +127,14 @@ TEST_CASE("without elements every prediction is the time: none, or that of a pro
                            "alltoall", "alltoallv", "sendrecv", "allgatherv", "reduce_scatterv"})
     runs.push_back({{"collective", kind}, {"bytes", 0}, {"algorithms", {"all", "auto"}}, {"in_place", true}});
   // No protocols, and NCCL's, whose LL takes 6.6 us before the first message.
-  for (const auto& [cluster, us] : {std::pair("ethernet-cpu", 0.0), std::pair("pcie-box", 6.6)}) {
-    const Json on = {{"cluster", std::string("../topologies/") + cluster + ".json"}, {"ranks", 8}};
+  for (const auto& fixed : {std::pair("ethernet-cpu", 0.0), std::pair("pcie-box", 6.6)}) {
+    const std::string cluster = fixed.first;
+    const double us = fixed.second;
+    const Json on = {{"cluster", "../topologies/" + cluster + ".json"}, {"ranks", 8}};
     const Json result = result_of(plan_of(runs, on), {run_model, run_model});
     CHECK(result["runs"].size() > 40);
     for (const Json& row : result["runs"]) {
-      CAPTURE(std::string(cluster) + " " + row["collective"].get<std::string>() + " " +
-              row["algorithm"].get<std::string>());
+      CAPTURE(cluster + " " + row["collective"].get<std::string>() + " " + row["algorithm"].get<std::string>());
       CHECK(row["time_us"] == us);
       CHECK(row["predicted_us"] == us);
     }

@@ -98,7 +98,8 @@ TEST_CASE(
 }
 
 TEST_CASE("the ranks of a node stay together where that can be") {
-  for (const auto& [n, g] : {std::pair<Rank, Rank>{8, 4}, {16, 4}, {24, 8}, {6, 3}}) {
+  for (const auto& size : {std::pair<Rank, Rank>{8, 4}, {16, 4}, {24, 8}, {6, 3}}) {
+    const Rank n = size.first, g = size.second;
     const Layout layout = Layout::regular(n, g);
     View v = layout.view(0);
     std::vector<Rank> natural;

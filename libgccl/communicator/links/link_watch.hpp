@@ -31,7 +31,7 @@ class LinkWatch {
   // These have changed with the latest reports.
   bool plans_change() const { return avoids_ && health_.avoided_changed(); }
   std::vector<SlowPair> to_avoid() const;
-  // "from rank 2 to rank 3 at 9.8 MB/s of 1210 MB/s", of all that are slow; empty: none is.
+  // "from rank 2 to rank 3, 9.8 MB/s where 1210 MB/s are expected", of all that are slow; empty: none is.
   std::string text() const;
 
  private:

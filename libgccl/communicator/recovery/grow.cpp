@@ -254,7 +254,10 @@ Status Recovery::Growing::admit(const Members& group, const std::vector<Rank>& l
   for (const auto& [r, bytes] : said) asked.emplace(r, Asked::parse(bytes));
   if (Status s = same_growth(group, asked); !s.ok()) return s;
   if (most(left) == 0) return {};
-  if (growth_.policy == GCCL_FAIL) less_ms_ = growth_.wait_ms - shortest_wait_ms(asked);
+  const auto waits = [](std::int64_t ms) {
+    return Deadline::in_ms(ms).left_ms();
+  };  // as long as wait_until_ can be away
+  if (growth_.policy == GCCL_FAIL) less_ms_ = waits(growth_.wait_ms) - waits(shortest_wait_ms(asked));
   const auto first = std::ranges::find_if(asked, [](const auto& x) { return x.second.listens; });
   if (first == asked.end()) {
     if (growth_.policy != GCCL_FAIL) return {};

@@ -15,11 +15,12 @@ namespace gccl::tcp {
 // off.
 class Waits {
  public:
-  // From now on, over that socket.
+  // From now on, over that socket: also a further one, by which the link goes on.
   void watch(int fd) {
     on_ = true;
     send_buffer_ = buffer_bytes(fd, SO_SNDBUF);
     empty_since_ns_ = full_since_ns_ = 0;
+    within_ = false;
   }
   // What has been seen since the last time.
   Arrivals take(std::uint64_t written) {
