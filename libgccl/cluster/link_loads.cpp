@@ -107,14 +107,13 @@ void add_pairs(const Part& cluster, const Groups& groups, Rank nodes, LinkLoads&
   t.pairs_alone = {alpha, mean(stays.alone.beta_ns_per_byte, leaves.alone.beta_ns_per_byte)};
 }
 
-// Those that are left when each group folds to a power of two exchange with the ones at `partner` of their numbers.
-template <class Partner>
-Hop among_survivors(const Part& cluster, const Groups& groups, Partner partner) {
+// Those that are left when each group folds to a power of two exchange with the ones d, a power of two, away.
+Hop among_survivors(const Part& cluster, const Groups& groups, std::size_t d) {
   Messages exchange(cluster);
   for (const auto& g : groups) {
     const Numbering left = Numbering::survivors({.size = Rank(g.size())});
     for (Rank i = 0; i < left.size; ++i)
-      if (const Rank to = partner(left.size, i); to < left.size) exchange.add(g[left[i]], g[left[to]]);
+      if (const Rank to = i ^ Rank(d); to < left.size) exchange.add(g[left[i]], g[left[to]]);
   }
   return exchange.slowest();
 }
@@ -294,8 +293,8 @@ LinkLoads loads_of(const Part& cluster, const Groups& groups, Rank nodes) {
       for (std::size_t i = 0; i + d < g.size(); i += 2 * d) tree.add(g[i], g[i + d]);
     t.binomial.push_back(tree.slowest());
     if (2 * d <= most) {
-      t.survivors.push_back(among_survivors(cluster, groups, [&](Rank, Rank i) { return Rank(i ^ d); }));
-      t.swing.emplace_back();
+      t.survivors.push_back(among_survivors(cluster, groups, d));
+      t.swing.emplace_back();  // set below
     }
     t.behind_ns_per_byte.push_back(shared_ns_per_byte(cluster, groups, d));
     if (d == 1) t.next_slowest = shift.slowest(), t.next = ring_of(shift);

@@ -47,8 +47,7 @@ class alignas(64) BookedLink {
   Long& for_long() { return *long_; }
   bool has_long() const { return long_; }
   void set_long(Long* bookings) { long_ = bookings; }
-  // Books a piece of a long message, behind the short ones that are before it and after
-  // what it is owed.
+  // Books a piece of a long message, behind the short ones that are before it and after what it is owed.
   Passage book_long(Nanos head, Count bytes, Nanos now) {
     if (head >= short_.begin()) head = std::max(head, short_.end());
     const Nanos length = duration(double(bytes) * ns_per_byte_) + long_->owed;

@@ -2,8 +2,22 @@
 
 #include <algorithm>
 #include <cassert>
+#include <utility>
 
 namespace gccl {
+
+std::uint64_t elapsed_ns(std::span<const LinkReport> reports) {
+  std::uint64_t most = 0;
+  for (const LinkReport& r : reports) most = std::max(most, r.elapsed_ns);
+  return most;
+}
+
+std::uint64_t middle(std::vector<std::uint64_t> rates) {
+  assert(!rates.empty());
+  const auto at = rates.begin() + std::ptrdiff_t(rates.size() / 2);
+  std::nth_element(rates.begin(), at, rates.end());
+  return *at;
+}
 
 // 0: nothing to compare with. The middle of the ranks' links needs three that know theirs: of two nobody knows which is
 // right.
@@ -13,15 +27,12 @@ double LinkHealth::expected(std::span<const LinkReport> reports) const {
   for (const LinkReport& r : reports)
     if (r.usual > 0) usual.push_back(r.usual);
   if (usual.size() < kRanksMin) return modelled_;
-  const auto middle = usual.begin() + std::ptrdiff_t(usual.size() / 2);
-  std::nth_element(usual.begin(), middle, usual.end());
-  return modelled_ > 0 ? std::min(modelled_, double(*middle)) : double(*middle);
+  const auto reached = double(middle(std::move(usual)));
+  return modelled_ > 0 ? std::min(modelled_, reached) : reached;
 }
 
 std::vector<LinkHealth::Link> LinkHealth::take(std::span<const LinkReport> reports) {
-  std::uint64_t elapsed = 0;
-  for (const LinkReport& r : reports) elapsed = std::max(elapsed, r.elapsed_ns);
-  time_ns_ += elapsed;
+  time_ns_ += elapsed_ns(reports);
   avoided_changed_ = tries_ = false;
   std::vector<Link> changed;
   if (const double due = expected(reports); due > 0)

@@ -28,6 +28,12 @@ struct LinkReport {
   } seen[kLinks];  // links to this rank of which it has seen enough: those known to be slow, then the slowest
 };
 
+// Since the last reports, on the rank for which most has passed.
+std::uint64_t elapsed_ns(std::span<const LinkReport> reports);
+
+// Of an even number the upper one. Requires one at least.
+std::uint64_t middle(std::vector<std::uint64_t> rates);
+
 // The same reports give the same answers, whatever the rank.
 class LinkHealth {
  public:

@@ -18,6 +18,7 @@ constexpr double kPeriodNs = 200e6;
 constexpr std::uint64_t kBytesFirst = 16 << 20, kBytesLeast = 4 << 20, kBytesMost = std::uint64_t(4) << 30;
 // From one report to the next the bytes grow, or shrink, by so much at most.
 constexpr std::uint64_t kSteps = 4;
+
 std::string rate_text(double bytes_per_second) {
   const double mb = bytes_per_second / 1e6;
   return fmt::format("{:.{}f} MB/s", mb, mb < 10 ? 1 : 0);
@@ -77,17 +78,12 @@ LinkReport LinkWatch::report(Ports& ports, std::int64_t now_ns) {
                  .best = found[i].seen.best};
   std::vector<std::uint64_t> known;
   std::ranges::copy_if(usual_, std::back_inserter(known), [](std::uint64_t rate) { return rate > 0; });
-  if (!known.empty()) {
-    const auto middle = known.begin() + std::ptrdiff_t(known.size() / 2);
-    std::nth_element(known.begin(), middle, known.end());
-    r.usual = *middle;
-  }
+  if (!known.empty()) r.usual = middle(std::move(known));
   return r;
 }
 
 std::vector<LinkHealth::Link> LinkWatch::take(std::span<const LinkReport> reports) {
-  std::uint64_t elapsed = 1;
-  for (const LinkReport& r : reports) elapsed = std::max(elapsed, r.elapsed_ns);
+  const std::uint64_t elapsed = std::max<std::uint64_t>(elapsed_ns(reports), 1);
   const auto wanted = std::uint64_t(std::min(double(bytes_) * kPeriodNs / double(elapsed), double(kBytesMost)));
   bytes_due_ = std::clamp(std::clamp(wanted, bytes_due_ / kSteps, bytes_due_ * kSteps), kBytesLeast, kBytesMost);
   bytes_ = 0;

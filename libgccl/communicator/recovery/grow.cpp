@@ -136,7 +136,7 @@ Rank wish_of(std::span<const std::byte> introduction) { return BytesIn(introduct
 class Recovery::Growing : public Making {
  public:
   Growing(const CommunicatorCore& parent, const Growth& growth)
-      : parent_(parent), growth_(growth), wait_until_(Deadline::in_ms(growth.wait_ms)) {}
+      : parent_(parent), growth_(growth), wait_ms_(growth.wait_ms) {}
   fault::Call call() const override { return fault::Call::grow; }
   Watch::In in() const override { return Watch::In::grow; }
   Status make(const Members& group, Members m, Over& over, std::unique_ptr<CommunicatorCore>* out) override;
@@ -161,8 +161,8 @@ class Recovery::Growing : public Making {
 
   const CommunicatorCore& parent_;
   const Growth& growth_;
-  const Deadline wait_until_;
-  std::int64_t less_ms_ = 0;              // than this one's own wait
+  const std::int64_t began_ns_ = now_ns();
+  std::int64_t wait_ms_;                  // for processes, from then on
   Rank leader_ = 0;                       // who admits, in the group
   std::unique_ptr<Admission> admission_;  // there
 };
@@ -236,7 +236,7 @@ Status Recovery::Growing::meet_them(const JoinPlace& place, const std::vector<Ra
     return {};
   }
   return admission_->collect(
-      most(left), std::max<std::int64_t>(0, wait_until_.left_ms() - less_ms_),
+      most(left), std::max<std::int64_t>(0, wait_ms_ - (now_ns() - began_ns_) / kNsPerMs),
       [&](std::span<const std::byte> introduction) { return look_at(introduction, left); },
       [&] { return over.goes_on(); });
 }
@@ -254,10 +254,7 @@ Status Recovery::Growing::admit(const Members& group, const std::vector<Rank>& l
   for (const auto& [r, bytes] : said) asked.emplace(r, Asked::parse(bytes));
   if (Status s = same_growth(group, asked); !s.ok()) return s;
   if (most(left) == 0) return {};
-  const auto waits = [](std::int64_t ms) {
-    return Deadline::in_ms(ms).left_ms();
-  };  // as long as wait_until_ can be away
-  if (growth_.policy == GCCL_FAIL) less_ms_ = waits(growth_.wait_ms) - waits(shortest_wait_ms(asked));
+  if (growth_.policy == GCCL_FAIL) wait_ms_ = shortest_wait_ms(asked);
   const auto first = std::ranges::find_if(asked, [](const auto& x) { return x.second.listens; });
   if (first == asked.end()) {
     if (growth_.policy != GCCL_FAIL) return {};
