@@ -3,7 +3,7 @@ target_link_libraries(test_scenario PRIVATE gccl_runtime)
 add_test(NAME planner COMMAND bash ${CMAKE_CURRENT_LIST_DIR}/planner.sh $<TARGET_FILE:gccl_executable> ${PROJECT_SOURCE_DIR})
 set_tests_properties(planner PROPERTIES TIMEOUT 300)
 
-# Every shipped scenario holds on all engines. What takes long is left to scripts/long: 288, 512 and 2048 ranks on
+# Every shipped scenario holds on all engines. What takes long is left to scripts/long (ctest -C long): 288, 512 and 2048 ranks on
 # flow and SimGrid, bus-bandwidth there (8 and 14 s of CPU; its clusters are in simgrid_agreement, too), on SimGrid those
 # of more than 5 s of CPU, which ./check plays by flow, and under sanitizers the 2048-rank sweep (40 s without).
 file(GLOB scenarios CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/scenarios/*.json)
@@ -13,14 +13,19 @@ foreach(file IN LISTS scenarios)
     if(engine STREQUAL "simgrid" AND NOT TARGET gccl_simgrid)
       continue()
     endif()
+    set(long)
     if((NOT engine STREQUAL "model" AND scenario MATCHES "^(allreduce-2048|allgather-zero|gb200|bus-bandwidth)$") OR
        (engine STREQUAL "simgrid" AND
         scenario MATCHES "^(compare-clusters|hierarchical-vs-flat|oversubscribed|straggler|torus-tpu)$") OR
        (GCCL_SANITIZE AND scenario STREQUAL "allreduce-2048"))
-      continue()
+      set(long CONFIGURATIONS long)
     endif()
-    add_test(NAME scenario_${scenario}_${engine} COMMAND gccl_executable run ${file} --engine ${engine} --quiet --jobs 2)
+    add_test(NAME scenario_${scenario}_${engine} COMMAND gccl_executable run ${file} --engine ${engine} --quiet --jobs 2
+             ${long})
     set_tests_properties(scenario_${scenario}_${engine} PROPERTIES TIMEOUT 600)
+    if(long)
+      set_tests_properties(scenario_${scenario}_${engine} PROPERTIES TIMEOUT 7200 LABELS long)
+    endif()
   endforeach()
 endforeach()
 
