@@ -19,7 +19,10 @@ class Part final : public ChangedCluster {
   // Everything.
   Part(const Cluster& whole, const Protocol& protocol)
       : ChangedCluster(whole), inside_(protocol.inside), network_(protocol.network) {
-    for (Card card = 0; card < whole.cards(); ++card) costs_.push_back(whole.costs(card));
+    for (Card card = 0; card < whole.cards(); ++card) {
+      costs_.push_back(whole.costs(card));
+      costs_.back().combine_GBps = protocol.combine(costs_.back().combine_GBps);
+    }
   }
   // Without latencies.
   Part(const Cluster& whole, const Protocol& protocol, Kept kept) : Part(whole, protocol) {

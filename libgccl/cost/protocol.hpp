@@ -1,6 +1,7 @@
 // How a library moves the bytes of a call: NCCL's LL, LL128 and Simple, which trade latency for bandwidth.
 #pragma once
 
+#include <algorithm>
 #include <limits>
 #include <string>
 #include <vector>
@@ -21,12 +22,19 @@ struct Protocol {
   double operation_ns = 0;  // from a rank's call to its first message: launching a kernel
   Way inside{}, network{};  // of messages between cards of a node; of the others
   double channel_GBps = 0;  // what one channel of a rank sends at most; 0: no limit
+  double combine_GBps =
+      0;  // what a rank reduces at most, as where vectors are longer than caches; 0: what its card does
   Count channels_max = std::numeric_limits<Count>::max();  // the planner cuts no call up into more channels
   Count bytes_max = std::numeric_limits<Count>::max();     // longer calls (bytes as in nccl-tests) do not use it
   bool in_switch =
       true;  // switches that multicast and reduce can carry its messages: they take no flags beside the data
 
   const Way& way(bool same_node) const { return same_node ? inside : network; }
+  // Of a card that reduces so much without it; 0: free.
+  double combine(double card_GBps) const {
+    if (combine_GBps == 0 || card_GBps == 0) return std::max(combine_GBps, card_GBps);
+    return std::min(combine_GBps, card_GBps);
+  }
 };
 
 // Never empty.

@@ -22,7 +22,8 @@ struct ProtocolCosts {
         operation(duration(p.operation_ns)),
         inside(costs_of(p.inside)),
         network(costs_of(p.network)),
-        channel_ns_per_byte(p.channel_GBps > 0 ? 1 / p.channel_GBps : 0) {}
+        channel_ns_per_byte(p.channel_GBps > 0 ? 1 / p.channel_GBps : 0),
+        combine_ns_per_byte(p.combine_GBps > 0 ? 1 / p.combine_GBps : 0) {}
   static Way costs_of(const Protocol::Way& w) { return {duration(w.latency_ns), 1 / w.efficiency}; }
   const Way& way(bool same_node) const { return same_node ? inside : network; }
   // What a message takes at least in its channel.
@@ -30,7 +31,7 @@ struct ProtocolCosts {
   bool none = true;
   Nanos operation = 0;
   Way inside, network;
-  double channel_ns_per_byte = 0;
+  double channel_ns_per_byte = 0, combine_ns_per_byte = 0;
 };
 
 // What a message asks of the rank that it goes to.
@@ -44,7 +45,11 @@ struct alignas(64) CardState {
   Nanos enters = 0, overhead = 0;
   double combine_ns_per_byte = 0, copy_ns_per_byte = 0;
   Nanos sends_free = 0, unit_free = 0;  // when the card can start its next message, its next combine or copy
+  double slowdown = 1;                  // of a straggler
 
+  double combine(const ProtocolCosts& by) const {
+    return std::max(combine_ns_per_byte, by.combine_ns_per_byte * slowdown);
+  }
   // When a message has been handled that the card is asked to start then.
   Nanos handled(Nanos asked) { return sends_free = std::max(asked, sends_free) + overhead; }
 };
@@ -70,6 +75,7 @@ inline std::vector<CardState> states_of(const Workload& workload) {
   for (const Straggler& s : workload.stragglers) {
     CardState& c = states[s.rank];
     c.enters = s.start_ns;
+    c.slowdown = s.slowdown;
     c.overhead = duration(double(c.overhead) * s.slowdown);
     c.combine_ns_per_byte *= s.slowdown;
     c.copy_ns_per_byte *= s.slowdown;

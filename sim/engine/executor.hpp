@@ -104,7 +104,7 @@ class Executor {
       case Op::recv:
       case Op::recv_reduce: return start_receive(w, token, step);
       case Op::copy: return work(w, token, step, cards_[w.world].copy_ns_per_byte);
-      case Op::reduce: return work(w, token, step, cards_[w.world].combine_ns_per_byte);
+      case Op::reduce: return work(w, token, step, combine_ns_per_byte(w));
       case Op::send_all:
       case Op::recv_reduce_all: return meet(w, token, step), false;
     }
@@ -113,7 +113,7 @@ class Executor {
 
   bool combine(Lane<Executor>& lane, Token token, const Step& step) {
     Worker& w = static_cast<Worker&>(lane);
-    return work(w, token, step, cards_[w.world].combine_ns_per_byte);
+    return work(w, token, step, combine_ns_per_byte(w));
   }
 
  private:
@@ -302,6 +302,10 @@ class Executor {
       end(part->operation, part->rank);
     }
     --ranks_left_;
+  }
+
+  double combine_ns_per_byte(const Worker& w) const {
+    return cards_[w.world].combine(operations_[w.operation].protocol);
   }
 
   // True when the operation's protocol makes the rank wait before its first message: it enters again then.

@@ -102,7 +102,7 @@ class UnsharedRun {
       case Op::recv:
       case Op::recv_reduce: return receive(r, token, step);
       case Op::copy: return work(r, token, step, r.card.copy_ns_per_byte);
-      case Op::reduce: return work(r, token, step, r.card.combine_ns_per_byte);
+      case Op::reduce: return work(r, token, step, r.card.combine(protocol_));
       case Op::send_all:
       case Op::recv_reduce_all: given_up_ = true;
     }
@@ -110,7 +110,7 @@ class UnsharedRun {
   }
   bool combine(Lane<UnsharedRun>& lane, Token token, const Step& step) {
     Player& r = static_cast<Player&>(lane);
-    return work(r, token, step, r.card.combine_ns_per_byte);
+    return work(r, token, step, r.card.combine(protocol_));
   }
 
  private:

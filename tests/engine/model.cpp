@@ -4,6 +4,7 @@
 #include <numeric>
 #include <random>
 
+#include "libgccl/cluster/cost_model.hpp"
 #include "libgccl/cluster/fabrics/star.hpp"
 #include "libgccl/cluster/read/load.hpp"
 #include "sim/engine/workload.hpp"
@@ -168,6 +169,27 @@ TEST_CASE("a protocol adds a launch and latencies, makes messages longer and bou
   CHECK(took({.channel_GBps = 2}, 2000, 2).time_ns == 3 * 200 + 500 + 2 * 500 + 500);
   // Long messages pass a port in turns: 1 MiB at 2 GB/s.
   CHECK(took({.channel_GBps = 2}, 1 << 20, 1).time_ns == 200 + 2 * 500 + 2 * (1 << 19));
+}
+
+// By hand, for 1000 bytes that rank 1 sends to rank 0, which adds them: overhead 200, two links of 500, 100 of bytes.
+TEST_CASE("a protocol bounds what a rank reduces, a straggler's in proportion, and the closed form knows it") {
+  const auto took = [&](double card_GBps, double protocol_GBps, double slowdown = 1) {
+    const Star star(2, 10, 500, {.overhead_ns = 200, .combine_GBps = card_GBps});
+    const Protocol p{.name = "p", .combine_GBps = protocol_GBps};
+    Play play(star, kReduce, 2, 1000);
+    play.w.operations[0].protocol = &p;
+    if (slowdown > 1) play.w.stragglers.push_back({.rank = 0, .slowdown = slowdown});
+    const Nanos time = play.run().time_ns;
+    const CostModel model = cost_model(star, {0, 1}, 1, p);
+    if (slowdown == 1) CHECK(model.combine(1000) == doctest::Approx(double(time - 1300)));
+    return time;
+  };
+  CHECK(took(0, 0) == 1300);  // free
+  CHECK(took(4, 0) == 1300 + 250);
+  CHECK(took(4, 2) == 1300 + 500);
+  CHECK(took(2, 4) == 1300 + 500);
+  CHECK(took(0, 2) == 1300 + 500);
+  CHECK(took(4, 2, 3) == 1300 + 3 * 500);
 }
 
 TEST_CASE("a protocol distinguishes messages inside a node from those between nodes, and every operation is launched") {

@@ -62,7 +62,8 @@ Protocol::Way read_way(const Node& v) {
 }
 
 Protocol read_protocol(const std::string& name, const Node& v) {
-  v.allow({"operation_ns", "inside", "network", "channel_GBps", "channels_max", "bytes_max", "in_switch", "source"});
+  v.allow({"operation_ns", "inside", "network", "channel_GBps", "combine_GBps", "channels_max", "bytes_max",
+           "in_switch", "source"});
   if (const auto source = v.find("source")) source->string();
   if (name.empty() || name == "auto") v.fail(fmt::format("\"{}\" cannot be a protocol's name", name));
   Protocol p;
@@ -71,6 +72,7 @@ Protocol read_protocol(const std::string& name, const Node& v) {
   if (const auto found = v.find("inside")) p.inside = read_way(*found);
   if (const auto found = v.find("network")) p.network = read_way(*found);
   if (const auto found = v.find("channel_GBps")) p.channel_GBps = read_bandwidth(*found);
+  if (const auto found = v.find("combine_GBps")) p.combine_GBps = read_bandwidth(*found);
   if (const auto found = v.find("channels_max")) p.channels_max = Count(found->integer(1, kChannelsMax));
   if (const auto found = v.find("bytes_max")) p.bytes_max = found->bytes();
   if (const auto found = v.find("in_switch")) p.in_switch = found->boolean();

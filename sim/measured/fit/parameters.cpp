@@ -35,7 +35,8 @@ std::string Adjustable::name() const {
   static constexpr std::string_view kNames[] = {
       "card/overhead_ns",   "card/receive_overhead_ns", "card/combine_GBps",  "card/copy_GBps",
       "latency_ns",         "bandwidth_GBps",           "operation_ns",       "inside/latency_ns",
-      "network/latency_ns", "inside/efficiency",        "network/efficiency", "channel_GBps"};
+      "network/latency_ns", "inside/efficiency",        "network/efficiency", "channel_GBps",
+      "combine_GBps"};
   const std::string_view key = kNames[std::size_t(what)];
   if (of.empty()) return std::string(key);
   return fmt::format("{}/{}/{}", what <= What::bandwidth ? "links" : "protocols", of, key);
@@ -55,6 +56,7 @@ double Adjustable::value(const Parameters& p) const {
     case What::inside_efficiency: return protocol_of(p, of).inside.efficiency;
     case What::network_efficiency: return protocol_of(p, of).network.efficiency;
     case What::channel: return protocol_of(p, of).channel_GBps;
+    case What::combine_most: return protocol_of(p, of).combine_GBps;
   }
   return 0;
 }
@@ -86,7 +88,8 @@ void Adjustable::set(Parameters& p, double exact) const {
     case What::network_latency: protocol_of(p, of).network.latency_ns = std::round(value); return;
     case What::inside_efficiency: protocol_of(p, of).inside.efficiency = std::min(value, 1.0); return;
     case What::network_efficiency: protocol_of(p, of).network.efficiency = std::min(value, 1.0); return;
-    case What::channel: protocol_of(p, of).channel_GBps = value;
+    case What::channel: protocol_of(p, of).channel_GBps = value; return;
+    case What::combine_most: protocol_of(p, of).combine_GBps = value;
   }
 }
 
@@ -112,6 +115,7 @@ std::vector<Adjustable> adjustables_of(const Parameters& p) {
       if (q.network.efficiency < 1) add_efficiency(What::network_efficiency, q.name, q.network.efficiency);
     }
     add_rate(What::channel, q.name, q.channel_GBps, kRateLess, kRateMore);
+    add_rate(What::combine_most, q.name, q.combine_GBps, kRateLess, kRateMore);
   }
   all.push_back(of_time(What::overhead, "", double(p.card.overhead_ns)));
   all.push_back(of_time(What::receive_overhead, "", double(p.card.receive_overhead_ns)));

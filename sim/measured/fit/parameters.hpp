@@ -25,7 +25,8 @@ struct Adjustable {
     network_latency,
     inside_efficiency,
     network_efficiency,
-    channel
+    channel,
+    combine_most
   };
   What what{};
   std::string of;  // the link of latency and bandwidth, the protocol of those behind them

@@ -26,6 +26,7 @@ Json protocol_json(const Protocol& p) {
   };
   Json protocol = {{"operation_ns", p.operation_ns}, {"inside", way(p.inside)}, {"network", way(p.network)}};
   if (p.channel_GBps > 0) protocol["channel_GBps"] = rounded(p.channel_GBps);
+  if (p.combine_GBps > 0) protocol["combine_GBps"] = rounded(p.combine_GBps);
   if (p.channels_max != Protocol{}.channels_max) protocol["channels_max"] = p.channels_max;
   if (p.bytes_max != Protocol{}.bytes_max) protocol["bytes_max"] = p.bytes_max;
   if (!p.in_switch) protocol["in_switch"] = false;
