@@ -113,6 +113,11 @@ TEST_CASE("every choice of Open MPI has a row, and says how that differs") {
   CHECK(openmpi(Collective::allreduce, 32, 100).theirs == "segmented_ring");
   CHECK(row(openmpi(Collective::allreduce, 32, 100)) == "ring");
   CHECK(segmented.protocol.empty());
+  CHECK(row(openmpi(Collective::allreduce, 32, 32)) == "ring");
+  const OtherChoice few = openmpi(Collective::allreduce, 32, 31);
+  CHECK(few.theirs == "segmented_ring");
+  CHECK(row(few) == "recursive_doubling");
+  CHECK(few.note == "with fewer elements than ranks Open MPI's falls back to recursive_doubling");
   CHECK(row(apart) == "binomial_tree");
   CHECK(apart.note == "a reduce, then a broadcast, each by its own rules");
   CHECK(row(openmpi(Collective::allgather, 16, 8)) == "recursive_doubling");

@@ -157,13 +157,16 @@ OtherChoice openmpi_choice(const Call& call, const View& view, double element_by
     return choice;
   }
   choice.theirs = std::string(theirs);
-  // What Open MPI's own functions do where they cannot serve the number of ranks.
+  // What Open MPI's own functions do where they cannot serve the call (ompi/mca/coll/base/coll_base_all*.c).
   if (call.kind == Collective::allgather && theirs == "recursive_doubling" && !std::has_single_bit(ranks)) {
     theirs = "bruck";
     choice.note = "off powers of two Open MPI's falls back to bruck";
   } else if (call.kind == Collective::allgather && theirs == "neighbor" && ranks % 2 == 1) {
     theirs = "ring";
     choice.note = "with an odd number of ranks Open MPI's falls back to ring";
+  } else if (call.kind == Collective::allreduce && theirs.ends_with("ring") && call.count < ranks) {
+    theirs = "recursive_doubling";
+    choice.note = "with fewer elements than ranks Open MPI's falls back to recursive_doubling";
   }
   for (const Stand& s : kStands) {
     if (s.kind != call.kind || s.theirs != theirs) continue;
