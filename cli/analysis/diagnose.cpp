@@ -24,9 +24,9 @@ int diagnose(const DiagnoseArguments& a) {
   const std::filesystem::path file = cluster_file_of(a.measured), set = parameters_file_of(a.measured);
   check_outputs({a.json}, inputs_of(a.measured));
   const json::Node description = json::Node::load(file);
-  const auto cluster = load_measured_cluster(a.measured);
-  const Parameters parameters = set.empty() ? read_parameters(description.at("parameters")) : load_parameters(set);
+  const auto cluster = load_measured_clusters(a.measured).cards;
   sim::Measured measured = read_measured(a.measured);
+  const Parameters parameters = measured_set(a.measured, description, measured.rows).parameters;
   const nlohmann::json document =
       sim::diagnosis(measured, file, description, parameters,
                      {std::string(cluster->name()), json::valid_text(file.string()), json::valid_text(set.string())});

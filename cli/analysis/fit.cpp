@@ -28,13 +28,6 @@ struct FitArguments {
   unsigned jobs = std::max(1u, std::thread::hardware_concurrency());
 };
 
-// The file of the set that is changed; empty where the cluster has its parameters in itself.
-fs::path base_file(const FitArguments& a, const json::Node& cluster) {
-  if (!a.measured.parameters.empty()) return parameters_file_of(a.measured);
-  const json::Node value = cluster.at("parameters");
-  return value.is_string() ? parameters_file(value) : fs::path();
-}
-
 // How the output names it: by its name where it is a shipped set, else relative to the output's folder.
 std::string base_name(const fs::path& base, const fs::path& output) {
   std::error_code error;
@@ -66,9 +59,8 @@ int fit_parameters(const FitArguments& a) {
   check_outputs({a.output}, inputs_of(a.measured));
   const sim::Minimise minimise = optimiser();
   const json::Node cluster = json::Node::load(file);
-  const Parameters before = a.measured.parameters.empty() ? read_parameters(cluster.at("parameters"))
-                                                          : load_parameters(parameters_file_of(a.measured));
   sim::Measured measured = read_measured(a.measured);
+  const auto [before, base, value] = measured_set(a.measured, cluster, measured.rows);
   sim::FitProblem problem{&measured.rows, file, cluster, before};
   const sim::FitOptions options{.hold_out = a.hold_out == "scales"  ? sim::HoldOut::scales
                                             : a.hold_out == "sizes" ? sim::HoldOut::sizes
@@ -78,14 +70,13 @@ int fit_parameters(const FitArguments& a) {
                                 .keep = a.keep,
                                 .corrections = !a.no_corrections};
   const sim::FitReport report = sim::fit(problem, minimise, options, measured.skipped);
-  const fs::path base = base_file(a, cluster);
   const std::string name = !a.name.empty() ? a.name : (base.empty() ? file.stem() : base.stem()).string() + "-fitted";
   const nlohmann::json set = sim::parameter_set(
       json::valid_text(name),
       fmt::format("{} of {}, fitted to measurements.", base.empty() ? "The parameters" : base.stem().string(),
                   cluster.at("name").string()),
-      base.empty() ? cluster.at("parameters").raw() : nlohmann::json{{"base", base_name(base, a.output)}}, before,
-      problem.parameters, source_of(a, report));
+      base.empty() ? value : nlohmann::json{{"base", base_name(base, a.output)}}, before, problem.parameters,
+      source_of(a, report));
   write_output(a.output, json::format_value(set, 2) + '\n');
   if (a.output != "-") write_stdout(sim::fit_text(report, terminal_columns()));
   return 0;

@@ -97,10 +97,26 @@ sim::Measured measured_now(const MeasuredArguments& a, const Cluster& cluster) {
   return sim::read_measurements(texts, stated);
 }
 
-std::shared_ptr<const Cluster> load_measured_cluster(const MeasuredArguments& a) {
+sim::MeasuredClusters load_measured_clusters(const MeasuredArguments& a) {
   const std::filesystem::path file = cluster_file_of(a);
-  if (a.parameters.empty()) return load_cluster(file);
-  return read_cluster(json::Node::load(file), load_parameters(parameters_file_of(a)));
+  if (!a.parameters.empty()) return read_cluster(json::Node::load(file), load_parameters(parameters_file_of(a)));
+  const json::Node description = json::Node::load(file);
+  const auto mpi = read_mpi_parameters(description);
+  if (!mpi) return load_cluster(file);
+  return {load_cluster(file), read_cluster(description, *mpi)};
+}
+
+MeasuredSet measured_set(const MeasuredArguments& a, const json::Node& description,
+                         const std::vector<sim::Measurement>& rows) {
+  if (!a.parameters.empty()) return {load_parameters(parameters_file_of(a)), parameters_file_of(a), {}};
+  const std::size_t mpi = description.has("mpi_parameters") ? sim::mpi_rows(rows) : 0;
+  if (mpi > 0 && mpi < rows.size())
+    throw json::InputError(
+        fmt::format("{} of the {} measured rows are of MPI libraries, and {} has parameters for these and for others, "
+                    "expected rows of one kind: choose them by --collective or --system, or state --parameters",
+                    mpi, rows.size(), description.at("name").string()));
+  const json::Node value = description.at(mpi > 0 ? "mpi_parameters" : "parameters");
+  return {read_parameters(value), value.is_string() ? parameters_file(value) : std::filesystem::path(), value.raw()};
 }
 
 }  // namespace gccl

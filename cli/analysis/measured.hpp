@@ -7,6 +7,7 @@
 
 #include "cli/command.hpp"
 #include "libgccl/cluster/read/load.hpp"
+#include "sim/measured/predict/predict.hpp"
 #include "sim/measured/read/read.hpp"
 
 namespace gccl {
@@ -28,6 +29,19 @@ sim::Measured read_measured(const MeasuredArguments& a);
 sim::Measured measured_now(const MeasuredArguments& a, const Cluster& cluster);  // --live
 std::filesystem::path cluster_file_of(const MeasuredArguments& a);
 std::filesystem::path parameters_file_of(const MeasuredArguments& a);  // empty where none is stated
-std::shared_ptr<const Cluster> load_measured_cluster(const MeasuredArguments& a);
+// The cluster under its own parameters: rows of MPI libraries have some of their own where it names them. Under those
+// that are stated all have the same.
+sim::MeasuredClusters load_measured_clusters(const MeasuredArguments& a);
+
+// One parameter set for all rows.
+struct MeasuredSet {
+  Parameters parameters;
+  std::filesystem::path file;  // empty: the cluster has them in itself
+  nlohmann::json value;        // as the cluster has them
+};
+// The stated one, else the cluster's for what the rows are of. Throws json::InputError where they are of MPI libraries
+// and of others, and the cluster names a set for each.
+MeasuredSet measured_set(const MeasuredArguments& a, const json::Node& description,
+                         const std::vector<sim::Measurement>& rows);
 
 }  // namespace gccl

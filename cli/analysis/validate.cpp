@@ -21,13 +21,13 @@ struct ValidateArguments {
   unsigned jobs = std::max(1u, std::thread::hardware_concurrency());
 };
 
-std::vector<sim::Predicted> predict(const ValidateArguments& a, const std::shared_ptr<const Cluster>& cluster,
+std::vector<sim::Predicted> predict(const ValidateArguments& a, const sim::MeasuredClusters& clusters,
                                     const sim::MeasuredPoints& points, sim::Measured& measured) {
-  if (a.engine == "closed") return points.closed(cluster, &measured.skipped);
+  if (a.engine == "closed") return points.closed(clusters, &measured.skipped);
   const sim::Engine engine = engine_named(a.engine);
   sim::RunOptions options{.jobs = a.jobs, .progress = {}};
   if (isatty(STDERR_FILENO)) options.progress = show_progress;
-  return points.simulated(cluster, engine, simulation_engines(engine == sim::Engine::simgrid), options);
+  return points.simulated(clusters, engine, simulation_engines(engine == sim::Engine::simgrid), options);
 }
 
 int validate(const ValidateArguments& a) {
@@ -37,15 +37,16 @@ int validate(const ValidateArguments& a) {
     throw json::InputError(
         "--html: found \"-\", expected a file; --json and --csv alone can be written to standard output");
   ::signal(SIGPIPE, SIG_IGN);
-  const auto cluster = load_measured_cluster(a.measured);
+  const sim::MeasuredClusters clusters = load_measured_clusters(a.measured);
+  const Cluster& cluster = *clusters.cards;
   const std::filesystem::path file = cluster_file_of(a.measured), parameters = parameters_file_of(a.measured);
   check_outputs({a.json, a.csv, a.html}, inputs_of(a.measured));
-  sim::Measured measured = a.measured.live ? measured_now(a.measured, *cluster) : read_measured(a.measured);
-  const sim::MeasuredPoints points(measured.rows, *cluster, file, measured.skipped, a.planner);
-  const std::vector<sim::Predicted> predicted = predict(a, cluster, points, measured);
+  sim::Measured measured = a.measured.live ? measured_now(a.measured, cluster) : read_measured(a.measured);
+  const sim::MeasuredPoints points(measured.rows, cluster, file, measured.skipped, a.planner);
+  const std::vector<sim::Predicted> predicted = predict(a, clusters, points, measured);
   const nlohmann::json document = sim::validation(
       measured, predicted, points,
-      {std::string(cluster->name()), json::valid_text(file.string()), json::valid_text(parameters.string()), a.engine});
+      {std::string(cluster.name()), json::valid_text(file.string()), json::valid_text(parameters.string()), a.engine});
   if (!a.json.empty() && a.json != "-") write_output(a.json, json::format_value(document, 1) + '\n');
   if (!a.csv.empty() && a.csv != "-") write_output(a.csv, printable(sim::validation_csv(document)));
   if (!a.html.empty()) write_output(a.html, sim::validation_html(document));

@@ -17,7 +17,7 @@ void add_file(const fs::path& file, std::vector<fs::path>& all);
 void add_named(const Json& value, const fs::path& folder, std::vector<fs::path>& all) {
   if (!value.is_structured()) return;
   for (const auto& [key, child] : value.items()) {
-    if (value.is_object() && (key == "parameters" || key == "base") && child.is_string())
+    if (value.is_object() && (key == "parameters" || key == "mpi_parameters" || key == "base") && child.is_string())
       if (const fs::path named = parameters_file(folder, child.get<std::string>()); !named.empty())
         add_file(named, all);
     add_named(child, folder, all);

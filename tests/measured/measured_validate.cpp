@@ -226,6 +226,70 @@ TEST_CASE("a row's protocol is the cluster's of that name, a choice is by the ru
   CHECK(p[4].planner == "openmpi");
 }
 
+TEST_CASE("rows of MPI libraries are not cut up, and have the parameters that a cluster has for them") {
+  const Folder folder;
+  Json description = Json::parse(kCluster);
+  description["parameters"]["protocols"] = {{"Simple", {{"operation_ns", 9000}}}};
+  description["mpi_parameters"] = Json::parse(R"({"card":{"overhead_ns":2000,"combine_GBps":0,"copy_GBps":0},
+    "eager_bytes":"64KiB","links":{"wire":{"bandwidth_GBps":1,"latency_ns":250}}})");
+  const auto file = folder.write("two.json", description.dump());
+  const JsonSchema schema(Json::parse(read_text(kRoot / "libgccl/cluster/cluster.schema.json")));
+  CHECK(schema.accepts(description));
+  folder.write("m.csv", kColumns +
+                            "box,1,4,all_reduce,tree,auto,67108864,1,,,src,n\n"
+                            "box,1,4,all_reduce,ring_ompi,auto,67108864,1,,,src,n\n"
+                            "box,1,4,all_reduce,ring_over,auto,67108864,1,,,src,n\n"
+                            "box,1,4,all_reduce,default_mpich,auto,67108864,1,,,src,n\n");
+  // Six steps of V/4: overhead, two links, bytes.
+  const double ring = 6 * (2000 + 2 * 250 + double(64 << 20) / 4) / 1e3;
+  const auto rows = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> command = {"validate", "m.csv", "--cluster", "two.json", "--json", "-"};
+    command.insert(command.end(), more.begin(), more.end());
+    const Ended e = run_gccl(command, folder.path);
+    CHECK(e.err == "");
+    REQUIRE(e.code == 0);
+    return Json::parse(e.out)["rows"];
+  };
+  for (const std::string engine : {"closed", "model", "flow"}) {
+    CAPTURE(engine);
+    const Json all = rows({"--engine", engine});
+    REQUIRE(all.size() == 4);
+    CHECK(all[0]["predicted_protocol"] == "Simple");
+    CHECK(all[0]["chunks"].get<int>() > 1);  // at 10 GB/s and cut up
+    CHECK(all[0]["predicted_us"].get<double>() < ring / 5);
+    for (const std::size_t mpi : {1, 2, 3}) {
+      CHECK(all[mpi]["predicted_protocol"] == "");
+      CHECK(all[mpi]["chunks"] == 1);
+      CHECK(all[mpi]["channels"] == 1);
+    }
+    for (const std::size_t stated : {1, 2})
+      CHECK(all[stated]["predicted_us"].get<double>() == doctest::Approx(ring).epsilon(0.01));
+    CHECK(all[3]["predicted_us"].get<double>() <= ring * 1.01);
+  }
+  // Stated parameters are those of all rows.
+  folder.write("fast.json", R"({"schema":"gccl/parameters/1","name":"fast","card":{"overhead_ns":0,"combine_GBps":0,
+    "copy_GBps":0},"eager_bytes":0,"links":{"wire":{"bandwidth_GBps":100,"latency_ns":0}}})");
+  const Json fast = rows({"--parameters", "fast.json"});
+  for (const std::size_t stated : {1, 2})
+    CHECK(fast[stated]["predicted_us"].get<double>() ==
+          doctest::Approx(6 * double(64 << 20) / 4 / 100 / 1e3).epsilon(0.01));
+  // One fit is of one set.
+  for (const std::string command : {"fit", "diagnose"}) {
+    CAPTURE(command);
+    std::vector<std::string> line = {command, "m.csv", "--cluster", "two.json"};
+    if (command == "fit") line.insert(line.end(), {"-o", "p.json"});
+    const Ended e = run_gccl(line, folder.path);
+    CHECK(e.code == 2);
+    CHECK(e.err.find("3 of the 4 measured rows are of MPI libraries") != std::string::npos);
+    CHECK(!std::filesystem::exists(folder.path / "p.json"));
+  }
+  description["mpi_parameters"].erase("eager_bytes");
+  folder.write("two.json", description.dump());
+  const Ended e = run_gccl({"topology", "two.json"}, folder.path);
+  CHECK(e.code == 2);
+  CHECK(e.err.find("/mpi_parameters") != std::string::npos);
+}
+
 TEST_CASE("gccl validate: --parameters replaces those of the cluster") {
   const Folder folder;
   folder.write("two.json", kCluster);

@@ -35,13 +35,14 @@ void read_nodes(const Node& v, const Parameters& defaults, bool bare, Compositio
 
 std::shared_ptr<const Cluster> compose(const Node& v, const Parameters* instead) {
   v.schema("gccl/cluster/1");
-  v.allow({"$schema", "schema", "name", "description", "sources", "parameters", "nodes", "fabric"});
+  v.allow({"$schema", "schema", "name", "description", "sources", "parameters", "mpi_parameters", "nodes", "fabric"});
   Composition parts;
   parts.name = v.at("name").string();
   if (parts.name.empty()) v.at("name").fail("found an empty string, expected a name");
   if (const auto text = v.find("description")) parts.description = text->string();
   check_sources(v);
   const Parameters parameters = instead ? *instead : read_parameters(v.at("parameters"));
+  if (!instead) read_mpi_parameters(v);  // its errors are a cluster's
   parts.eager_bytes = parameters.eager_bytes;
   parts.backends = parameters.backends;
   if (!parameters.transports.empty()) parts.transports = std::make_shared<const TransportModels>(parameters.transports);
@@ -78,6 +79,11 @@ std::shared_ptr<const Cluster> parse_cluster(std::string_view text, const std::f
 
 std::shared_ptr<const Cluster> read_cluster(const Node& description, const Parameters& parameters) {
   return compose(description, &parameters);
+}
+
+std::optional<Parameters> read_mpi_parameters(const Node& description) {
+  const auto value = description.find("mpi_parameters");
+  return value ? std::optional(read_parameters(*value)) : std::nullopt;
 }
 
 }  // namespace gccl

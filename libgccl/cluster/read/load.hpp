@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 
 #include "libgccl/cluster/composed.hpp"
 
@@ -16,6 +17,10 @@ std::shared_ptr<const Cluster> parse_cluster(std::string_view text, const std::f
 // The same with other parameters than those that the description names. Kinds of nodes with their own parameters keep
 // them.
 std::shared_ptr<const Cluster> read_cluster(const json::Node& description, const Parameters& parameters);
+
+// "mpi_parameters" of a description: what processes of an MPI library cost each other, with vectors in the host's
+// memory. Nothing where it has none.
+std::optional<Parameters> read_mpi_parameters(const json::Node& description);
 
 // Reads "fabric" by its kind (fabric_kind.hpp) and fills in what of the composition depends on it.
 void read_fabric(const json::Node& value, const Parameters& parameters, Composition& parts);

@@ -35,7 +35,8 @@ constexpr OtherName kOtherNames[] = {
 };
 // Open MPI's and MPICH's scatter_allgather is by recursive doubling, GCCL's by a ring.
 constexpr OtherName kFalseFriends[] = {{Collective::broadcast, "scatter_allgather", ""}};
-constexpr std::string_view kSuffixes[] = {"_ompi", "_mpich", "_over"};
+// PICO's names of Open MPI's and MPICH's algorithms, and of its own over their messages.
+constexpr std::string_view kMpiSuffixes[] = {"_ompi", "_mpich", "_over"};
 constexpr std::string_view kPrefixes[] = {"nccl_algo=", "ctran ct"};
 
 bool is_choice(std::string_view name) {
@@ -45,6 +46,12 @@ bool is_choice(std::string_view name) {
        {"nccl default", "rccl default", "nccl tuned", "auto:", "auto ", "default_", "default "})
     if (name.starts_with(begin)) return true;
   return false;
+}
+
+bool is_mpi(std::string_view name) {
+  if (name.starts_with("open mpi") || name.starts_with("mpich")) return true;
+  return std::any_of(std::begin(kMpiSuffixes), std::end(kMpiSuffixes),
+                     [&](std::string_view s) { return name.ends_with(s); });
 }
 
 PlannerKind library_of(std::string_view name) {
@@ -58,13 +65,14 @@ MeasuredAlgorithm measured_algorithm(Collective kind, const std::string& text) {
   if (const Algorithm* own = find_algorithm(kind, text)) return {.algorithm = own};
   std::string name = lower_case(text);
   const PlannerKind library = library_of(name);
-  if (is_choice(name)) return {.automatic = true, .library = library};
+  const bool mpi = is_mpi(name);
+  if (is_choice(name)) return {.automatic = true, .library = library, .mpi = mpi};
   for (const std::string_view p : kPrefixes)
     if (name.starts_with(p)) name.erase(0, p.size());
   if (const std::size_t more = name.find(" ("); more != name.npos) name.resize(more);  // "Ring (tuner)"
-  for (const std::string_view s : kSuffixes)
+  for (const std::string_view s : kMpiSuffixes)
     if (name.ends_with(s)) name.resize(name.size() - s.size());
-  if (is_choice(name)) return {.automatic = true, .library = library};
+  if (is_choice(name)) return {.automatic = true, .library = library, .mpi = mpi};
   const auto wrong = [&] {
     return MeasuredAlgorithm{.wrong = fmt::format("GCCL has no {} like \"{}\"", gccl::name(kind), text)};
   };
@@ -75,7 +83,7 @@ MeasuredAlgorithm measured_algorithm(Collective kind, const std::string& text) {
       name = o.ours;
       break;
     }
-  if (const Algorithm* found = find_algorithm(kind, name)) return {.algorithm = found};
+  if (const Algorithm* found = find_algorithm(kind, name)) return {.algorithm = found, .mpi = mpi};
   return wrong();
 }
 

@@ -12,7 +12,8 @@ struct MeasuredAlgorithm {
   const Algorithm* algorithm = nullptr;
   bool automatic = false;                   // the library's own choice, which a planner's stands for
   PlannerKind library = PlannerKind::gccl;  // whose choice, where its rules are known
-  std::string wrong = {};                   // neither: why not
+  bool mpi = false;        // of an MPI library, or over its messages: between processes, each step's message whole
+  std::string wrong = {};  // neither: why not
 };
 
 // "NCCL_ALGO=ring", "Tree", "recursive_doubling_ompi", "NCCL default (auto)", or a name of GCCL's own.

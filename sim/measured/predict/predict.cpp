@@ -64,15 +64,21 @@ class MeasuredNodes {
 };
 
 // What makes one run of a scenario.
-using RunKey = std::tuple<Collective, Dtype, bool, std::string, std::string, std::string>;
+struct RunKey {
+  Collective kind;
+  Dtype dtype;
+  bool in_place, whole;  // whole: not cut up, as MPI libraries send each step's message
+  std::string algorithm, protocol, planner;
+  auto operator<=>(const RunKey&) const = default;
+};
 
 Json run_of(const RunKey& key) {
-  const auto& [kind, dtype, in_place, algorithm, protocol, planner] = key;
-  Json run = {{"collective", name(kind)}, {"dtype", name(dtype)}, {"algorithms", algorithm}};
-  if (in_place) run["in_place"] = true;
-  if (!protocol.empty()) run["protocol"] = protocol;
-  if (!planner.empty()) run["planner"] = planner;
-  if (kind != Collective::barrier) run["bytes"] = Json::array();
+  Json run = {{"collective", name(key.kind)}, {"dtype", name(key.dtype)}, {"algorithms", key.algorithm}};
+  if (key.in_place) run["in_place"] = true;
+  if (key.whole) run["chunks"] = run["channels"] = 1;
+  if (!key.protocol.empty()) run["protocol"] = key.protocol;
+  if (!key.planner.empty()) run["planner"] = key.planner;
+  if (key.kind != Collective::barrier) run["bytes"] = Json::array();
   return run;
 }
 
@@ -85,12 +91,17 @@ std::optional<std::string_view> stated_protocol(const Measurement& m) {
 
 }  // namespace
 
+std::size_t mpi_rows(const std::vector<Measurement>& rows) {
+  return std::size_t(std::count_if(rows.begin(), rows.end(),
+                                   [](const Measurement& m) { return measured_algorithm(m.kind, m.algorithm).mpi; }));
+}
+
 MeasuredPoints::MeasuredPoints(const std::vector<Measurement>& rows, const Cluster& cluster,
                                const std::filesystem::path& file, std::vector<SkippedRow>& skipped,
                                std::string_view planner)
     : rows_(rows) {
   const MeasuredNodes nodes(rows, cluster);
-  std::map<std::vector<Card>, std::map<RunKey, std::vector<std::size_t>>> found;
+  std::map<std::pair<std::vector<Card>, bool>, std::map<RunKey, std::vector<std::size_t>>> found;  // by cards, and mpi
   std::map<std::vector<Card>, Layout> layouts;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const Measurement& m = rows[i];
@@ -139,10 +150,14 @@ MeasuredPoints::MeasuredPoints(const std::vector<Measurement>& rows, const Clust
       }
     }
     const std::string asked(algorithm.automatic ? "auto" : algorithm.algorithm->name);
-    found[std::move(cards)][{m.kind, m.dtype, m.in_place, asked, protocol, chooses}].push_back(i);
+    const bool whole = algorithm.mpi && chooses != "openmpi";  // whose rules say how it cuts up
+    found[{std::move(cards), algorithm.mpi}][{m.kind, m.dtype, m.in_place, whole, asked, protocol, chooses}].push_back(
+        i);
   }
-  for (auto& [cards, runs] : found) {
+  for (auto& [where, runs] : found) {
+    const auto& [cards, mpi] = where;
     World& world = worlds_.emplace_back();
+    world.mpi = mpi;
     Json list = Json::array();
     for (const auto& [key, members] : runs) {
       std::set<Count> sizes;
@@ -176,10 +191,9 @@ std::size_t MeasuredPoints::points() const {
   return all;
 }
 
-Campaign MeasuredPoints::campaign(const World& world, const std::shared_ptr<const Cluster>& cluster,
-                                  Engine engine) const {
+Campaign MeasuredPoints::campaign(const World& world, const MeasuredClusters& clusters, Engine engine) const {
   CampaignOptions options{.engine = engine, .seed = {}};
-  options.load = [&](const std::filesystem::path&) { return cluster; };
+  options.load = [&](const std::filesystem::path&) { return world.mpi ? clusters.mpi : clusters.cards; };
   return make_campaign(world.scenario, options);
 }
 
@@ -200,11 +214,11 @@ void MeasuredPoints::add(const Campaign& campaign, const World& world, const std
     }
 }
 
-std::vector<Predicted> MeasuredPoints::closed(const std::shared_ptr<const Cluster>& cluster,
+std::vector<Predicted> MeasuredPoints::closed(const MeasuredClusters& clusters,
                                               std::vector<SkippedRow>* skipped) const {
   std::vector<Predicted> all;
   for (const World& world : worlds_) {
-    const Campaign c = campaign(world, cluster, Engine::model);
+    const Campaign c = campaign(world, clusters, Engine::model);
     std::vector<double> us;
     for (const Point& p : c.points) us.push_back(p.predicted_us.value_or(NAN));
     add(c, world, us, all);
@@ -218,12 +232,12 @@ std::vector<Predicted> MeasuredPoints::closed(const std::shared_ptr<const Cluste
   return all;
 }
 
-std::vector<Predicted> MeasuredPoints::simulated(const std::shared_ptr<const Cluster>& cluster, Engine engine,
+std::vector<Predicted> MeasuredPoints::simulated(const MeasuredClusters& clusters, Engine engine,
                                                  const Engines& engines, const RunOptions& options) const {
   std::vector<Predicted> all;
   std::size_t before = 0;
   for (const World& world : worlds_) {
-    const Campaign c = campaign(world, cluster, engine);
+    const Campaign c = campaign(world, clusters, engine);
     RunOptions each = options;
     if (options.progress)
       each.progress = [&](std::size_t done, std::size_t) { options.progress(before + done, points()); };

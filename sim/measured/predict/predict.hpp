@@ -18,22 +18,34 @@ struct Predicted {
   std::string planner;   // that chose the algorithm; empty where it was stated
 };
 
+// A cluster under the parameters of those whose times were measured.
+struct MeasuredClusters {
+  std::shared_ptr<const Cluster> cards, mpi;  // of NCCL and its like; of MPI libraries
+
+  MeasuredClusters(std::shared_ptr<const Cluster> both) : cards(both), mpi(std::move(both)) {}
+  MeasuredClusters(std::shared_ptr<const Cluster> of_cards, std::shared_ptr<const Cluster> of_mpi)
+      : cards(std::move(of_cards)), mpi(std::move(of_mpi)) {}
+};
+
+// How many rows are of MPI libraries.
+std::size_t mpi_rows(const std::vector<Measurement>& rows);
+
 // Rows on the cards of a cluster, sorted by the cards that they need: what is the same for every set of parameters.
 // The measured nodes are the first nodes of the cluster, with the first so many cards of each. Where a system's nodes
 // are more than the cluster has, and smaller, several of them are packed into each (trays into a rack).
 class MeasuredPoints {
  public:
-  // `cluster`: as read from `file`. Rows that it has no cards for, whose algorithm GCCL has not, or whose algorithm
-  // cannot serve the call are added to `skipped`. `planner`: whose rules stand for a library's own choice; "library":
-  // its own where they are known, and for NCCL's where the cluster's parameters say what they go by.
+  // `cluster`: as read from `file`, under any parameters that name NCCL's protocols. Rows that it has no cards for,
+  // whose algorithm GCCL has not, or whose algorithm cannot serve the call are added to `skipped`. `planner`: whose
+  // rules stand for a library's own choice; "library": its own where they are known, and for NCCL's where the cluster's
+  // parameters say what they go by.
   MeasuredPoints(const std::vector<Measurement>& rows, const Cluster& cluster, const std::filesystem::path& file,
                  std::vector<SkippedRow>& skipped, std::string_view planner = "library");
 
   // Closed forms. Rows without one are left out, and added to `skipped` where that is given.
-  std::vector<Predicted> closed(const std::shared_ptr<const Cluster>& cluster,
-                                std::vector<SkippedRow>* skipped = nullptr) const;
+  std::vector<Predicted> closed(const MeasuredClusters& clusters, std::vector<SkippedRow>* skipped = nullptr) const;
   // By simulation, `jobs` at once. `progress` may be empty.
-  std::vector<Predicted> simulated(const std::shared_ptr<const Cluster>& cluster, Engine engine, const Engines& engines,
+  std::vector<Predicted> simulated(const MeasuredClusters& clusters, Engine engine, const Engines& engines,
                                    const RunOptions& options) const;
 
   std::size_t points() const;
@@ -42,10 +54,11 @@ class MeasuredPoints {
  private:
   struct World {
     std::vector<Card> cards;
+    bool mpi = false;
     Scenario scenario;
     std::vector<std::vector<std::size_t>> rows;  // of each run
   };
-  Campaign campaign(const World& world, const std::shared_ptr<const Cluster>& cluster, Engine engine) const;
+  Campaign campaign(const World& world, const MeasuredClusters& clusters, Engine engine) const;
   void add(const Campaign& campaign, const World& world, const std::vector<double>& us,
            std::vector<Predicted>& to) const;
 
