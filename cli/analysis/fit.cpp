@@ -2,6 +2,7 @@
 #include "sim/measured/fit/fit.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <memory>
 #include <thread>
@@ -62,13 +63,14 @@ int fit_parameters(const FitArguments& a) {
   sim::Measured measured = read_measured(a.measured);
   const auto [before, base, value] = measured_set(a.measured, cluster, measured.rows);
   sim::FitProblem problem{&measured.rows, file, cluster, before};
-  const sim::FitOptions options{.hold_out = a.hold_out == "scales"  ? sim::HoldOut::scales
-                                            : a.hold_out == "sizes" ? sim::HoldOut::sizes
-                                                                    : sim::HoldOut::none,
-                                .jobs = a.jobs,
-                                .evaluations_max = a.evaluations,
-                                .keep = a.keep,
-                                .corrections = !a.no_corrections};
+  sim::FitOptions options{.hold_out = a.hold_out == "scales"  ? sim::HoldOut::scales
+                                      : a.hold_out == "sizes" ? sim::HoldOut::sizes
+                                                              : sim::HoldOut::none,
+                          .jobs = a.jobs,
+                          .evaluations_max = a.evaluations,
+                          .keep = a.keep,
+                          .corrections = !a.no_corrections};
+  if (isatty(STDERR_FILENO)) options.progress = show_progress;
   const sim::FitReport report = sim::fit(problem, minimise, options, measured.skipped);
   const std::string name = !a.name.empty() ? a.name : (base.empty() ? file.stem() : base.stem()).string() + "-fitted";
   const nlohmann::json set = sim::parameter_set(

@@ -25,7 +25,8 @@ constexpr double kSensitive = 2e-3;
 // Far beyond the loss of any prediction worth looking at, and not so far that a model of the loss has nothing else.
 constexpr double kImpossible = 10;
 constexpr double kAtLimit = 1e-3;
-constexpr double kLeastUs = 1e-6;  // of a prediction, as its logarithm is looked at
+constexpr std::size_t kFitsMax = 5;  // to see what each scale is predicted as by the others
+constexpr double kLeastUs = 1e-6;    // of a prediction, as its logarithm is looked at
 
 double huber(double r) {
   const double a = std::abs(r);
@@ -232,39 +233,49 @@ std::vector<FitReport::Errors> compared_by_scale(const FitProblem& problem, cons
   return all;
 }
 
-// Each scale by what is fitted to all others, each in a process of its own.
+// Each scale by what is fitted to the others, each fit in a process of its own. Where there are more than kFitsMax
+// scales, a fit leaves out every so many.
 std::vector<FitReport::Errors> leave_one_out(const FitProblem& problem, const RowIndices& usable, Minimise minimise,
                                              const FitOptions& options) {
   const Scales scales = by_scale(*problem.rows, usable);
   if (scales.size() < 2) return {};
   const std::vector<std::pair<Scale, RowIndices>> list(scales.begin(), scales.end());
-  std::vector<std::size_t> order(list.size());
+  const std::size_t fits = std::min(list.size(), kFitsMax);
+  std::vector<std::size_t> order(fits);
   std::iota(order.begin(), order.end(), 0);
-  const auto job = [&](std::size_t k) {
+  const auto job = [&](std::size_t fit) {
     RowIndices others;
-    for (std::size_t j = 0; j < list.size(); ++j)
-      if (j != k) others.insert(others.end(), list[j].second.begin(), list[j].second.end());
+    for (std::size_t k = 0; k < list.size(); ++k)
+      if (k % fits != fit) others.insert(others.end(), list[k].second.begin(), list[k].second.end());
     const Evaluated points(problem, others);
     std::vector<std::string> undetermined;
     const auto adjustables = sensitive(points, problem.parameters, options.keep, undetermined);
     Parameters after = fitted(points, problem.parameters, adjustables, minimise, options.evaluations_max);
     CorrectionReport ignored;
     if (options.corrections) after.corrections = corrections_of(points.corrected_points(after), ignored);
-    const Evaluated left(problem, list[k].second);
     nlohmann::json out = nlohmann::json::array();
-    for (const ErrorStatistics& e : {left.errors(problem.parameters), left.errors(after)})
-      out.push_back({e.points, e.mape, e.median, e.p90, e.worst, e.bias});
+    for (std::size_t k = fit; k < list.size(); k += fits) {
+      const Evaluated left(problem, list[k].second);
+      for (const ErrorStatistics& e : {left.errors(problem.parameters), left.errors(after)})
+        out.push_back({e.points, e.mape, e.median, e.p90, e.worst, e.bias});
+    }
     return out.dump();
   };
+  std::vector<nlohmann::json> results;
+  const auto finished = [&](std::size_t, const std::string&, std::size_t done) {
+    if (options.progress) options.progress(done, fits + 1);
+  };
+  for (const std::string& text : run_pool(order, job, {.children = options.jobs, .finished = finished}))
+    results.push_back(nlohmann::json::parse(text));
+  const auto read = [](const nlohmann::json& e) {
+    return ErrorStatistics{e[0].get<std::size_t>(), e[1].get<double>(), e[2].get<double>(),
+                           e[3].get<double>(),      e[4].get<double>(), e[5].get<double>()};
+  };
   std::vector<FitReport::Errors> all;
-  const std::vector<std::string> results = run_pool(order, job, {.children = options.jobs, .finished = {}});
   for (std::size_t k = 0; k < list.size(); ++k) {
-    const auto read = [](const nlohmann::json& e) {
-      return ErrorStatistics{e[0].get<std::size_t>(), e[1].get<double>(), e[2].get<double>(),
-                             e[3].get<double>(),      e[4].get<double>(), e[5].get<double>()};
-    };
-    const auto both = nlohmann::json::parse(results[k]);
-    all.push_back({scale_name(list[k].first), read(both[0]), read(both[1])});
+    const nlohmann::json& both = results[k % fits];
+    const std::size_t at = k / fits * 2;
+    all.push_back({scale_name(list[k].first), read(both[at]), read(both[at + 1])});
   }
   return all;
 }
@@ -304,6 +315,7 @@ FitReport fit(FitProblem& problem, Minimise minimise, const FitOptions& options,
   const std::vector<Adjustable> adjustables =
       sensitive(evaluated, problem.parameters, options.keep, report.undetermined);
   Parameters after = fitted(evaluated, problem.parameters, adjustables, minimise, options.evaluations_max);
+  if (options.progress) options.progress(1, 1);
   for (const Adjustable& a : adjustables) {
     const double value = a.value(after);
     report.fitted.push_back({a.name(), a.value(before), value,

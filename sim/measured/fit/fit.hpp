@@ -28,6 +28,7 @@ struct FitOptions {
   int evaluations_max = 1000;
   std::vector<std::string> keep{};  // parts of names of parameters that stay as they are
   bool corrections = true;          // by size, of what the parameters leave
+  std::function<void(std::size_t done, std::size_t of)> progress{};  // after each fit; may be empty
 };
 
 struct FitReport {
