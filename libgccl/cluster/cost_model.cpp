@@ -45,9 +45,29 @@ Groups rails_of(const Groups& nodes) {
 // Channels whose rings are looked at: a scenario's most.
 constexpr Rank kChannelsLookedAt = 64;
 
+// What loads are worked out from.
+struct Ranks {
+  std::shared_ptr<const Cluster> cluster;
+  std::vector<Card> cards;
+  std::shared_ptr<const Groups> whole, nodes, rails;  // all of them in order; by node; by place
+  bool regular = true;                                // they follow each other node by node, as many on each
+
+  Ranks(std::shared_ptr<const Cluster> c, const std::vector<Card>& on) : cluster(std::move(c)), cards(on) {
+    Groups n = by_node(*cluster, cards);
+    for (std::size_t k = 0, r = 0; k < n.size(); ++k) {
+      regular = regular && n[k].size() == n[0].size();
+      for (const Card card : n[k]) regular = regular && cards[r++] == card;
+    }
+    whole = std::make_shared<const Groups>(Groups{cards});
+    rails = std::make_shared<const Groups>(rails_of(n));
+    nodes = std::make_shared<const Groups>(std::move(n));
+  }
+};
+
 // `back`: also the way back.
-void add_rings(const Part& cluster, const std::vector<Card>& cards, bool back, CostModel& m) {
-  const Layout layout = layout_of(cluster, cards);
+std::vector<RingLoads> rings_of(const Part& cluster, const std::vector<Card>& cards, bool back) {
+  std::vector<RingLoads> rings;
+  const Layout layout = layout_of(cluster.whole(), cards);
   View v = layout.view(0);
   Messages messages(cluster), returning(cluster);
   for (const Rank most = std::min(ChannelOrder::different(v), kChannelsLookedAt); v.channel < most;) {
@@ -57,48 +77,47 @@ void add_rings(const Part& cluster, const std::vector<Card>& cards, bool back, C
       if (back) returning.add(cards[order[i + 1]], cards[order[i]]);
     }
     if (++v.channel != most && !std::has_single_bit(v.channel)) continue;
-    m.rings.push_back(ring_of(messages, v.channel));
-    m.rings.back().next = m.rings[0].next;  // channels drift apart, and then share links without meeting on them
-    m.rings.back().back_ns_per_byte = returning.busiest_ns();
+    rings.push_back(ring_of(messages, v.channel));
+    rings.back().next = rings[0].next;  // channels drift apart, and then share links without meeting on them
+    rings.back().back_ns_per_byte = returning.busiest_ns();
   }
+  return rings;
 }
 
-void add_loads(const Part& cluster, const std::vector<Card>& cards, const Groups& nodes, bool back, CostModel& m) {
-  if (cards.size() < 2 || cards.size() > kTrafficCardsMax) return;
-  bool regular = true;  // ranks follow each other node by node, as many on each
-  for (std::size_t k = 0, r = 0; k < nodes.size(); ++k) {
-    regular = regular && nodes[k].size() == nodes[0].size();
-    for (const Card c : nodes[k]) regular = regular && cards[r++] == c;
-  }
-  m.all = loads_of(cluster, {cards}, regular ? Rank(nodes.size()) : 1);
-  add_rings(cluster, cards, back, m);
-  m.doubling = doubling_way(cluster, cards);
-  m.inside = loads_of(cluster, nodes, 1);
-  const Groups rails = rails_of(nodes);
-  m.rail = loads_of(cluster, rails, 1);
-  if (nodes.size() == 1 || nodes.size() == cards.size()) return;
+// While every node's ring hands a node's blocks round and every rail's ring one on.
+double two_level_rings(const Part& cluster, const Groups& nodes, const Groups& rails) {
   Messages rings(cluster);
   for (const auto& g : nodes)
     for (std::size_t i = 0; i < g.size() * (g.size() - 1); ++i) rings.add(g[i % g.size()], g[(i + 1) % g.size()]);
   for (const auto& g : rails)
     for (std::size_t i = 0; i < g.size(); ++i) rings.add(g[i], g[(i + 1) % g.size()]);
-  m.rings_ns_per_byte = rings.busiest_ns();
+  return rings.busiest_ns();
 }
 
-// What can be busiest by itself: the links of each bandwidth inside nodes, and those between nodes. A card's way to its
-// NIC and its way to the other cards are busy in different steps, so they are never one part, though both are inside.
-// Left out are links whose every message also takes one and the same narrower link, as a NIC's bus does its port: they
-// are never the busiest. Looked at are the messages inside nodes and to a node's neighbour.
-std::vector<std::vector<bool>> link_parts(const Cluster& cluster, const Groups& nodes) {
+void add_loads(std::shared_ptr<const Ranks> ranks, std::shared_ptr<const Part> part, bool back, CostModel& m) {
+  const Groups& nodes = *ranks->nodes;
+  m.all = loads_of(part, ranks->whole, ranks->regular ? Rank(nodes.size()) : 1);
+  m.rings = OnDemand<std::vector<RingLoads>>([=] { return rings_of(*part, ranks->cards, back); });
+  m.doubling = OnDemand<Hop>([=] { return doubling_way(*part, ranks->cards); });
+  m.inside = loads_of(part, ranks->nodes, 1);
+  m.rail = loads_of(part, ranks->rails, 1);
+  if (nodes.size() == 1 || nodes.size() == ranks->cards.size()) return;
+  m.rings_ns_per_byte = OnDemand<double>([=] { return two_level_rings(*part, *ranks->nodes, *ranks->rails); });
+}
+
+// What can be busiest by itself, each as a part: the links of each bandwidth inside nodes, and those between nodes. A
+// card's way to its NIC and its way to the other cards are busy in different steps, so they are never one part, though
+// both are inside. Left out are links whose every message also takes one and the same narrower link, as a NIC's bus
+// does its port: they are never the busiest. Looked at are the messages inside nodes and to a node's neighbour.
+std::vector<Part::Kept> link_parts(const Cluster& cluster, const Groups& nodes) {
   const std::vector<Link>& links = cluster.links();
-  const auto inside = [&](LinkId l) { return links[l].tier == Tier::card || links[l].tier == Tier::node; };
   std::unordered_map<LinkId, std::vector<LinkId>> narrower;  // of each link inside nodes
   std::vector<LinkId> route;
   const auto look = [&](Card from, Card to) {
     if (from == to) return;
     cluster.route(from, to, route);
     for (const LinkId l : route) {
-      if (!inside(l)) continue;
+      if (!inside_nodes(links[l])) continue;
       const auto [at, fresh] = narrower.try_emplace(l);
       if (fresh)
         std::ranges::copy_if(route, std::back_inserter(at->second),
@@ -119,14 +138,9 @@ std::vector<std::vector<bool>> link_parts(const Cluster& cluster, const Groups& 
     if (others.empty()) bandwidths.push_back(links[l].bandwidth_GBps);
   std::ranges::sort(bandwidths);
   bandwidths.erase(std::unique(bandwidths.begin(), bandwidths.end()), bandwidths.end());
-  std::vector<std::vector<bool>> parts(bandwidths.size() + 1, std::vector<bool>(links.size()));
-  for (LinkId l = 0; l < links.size(); ++l) {
-    const auto at = std::ranges::find(bandwidths, links[l].bandwidth_GBps);
-    if (!inside(l))
-      parts.back()[l] = true;
-    else if (at != bandwidths.end())
-      parts[std::size_t(at - bandwidths.begin())][l] = true;
-  }
+  std::vector<Part::Kept> parts;
+  for (const double b : bandwidths) parts.push_back({.links = Part::Kept::Links::inside, .bandwidth_GBps = b});
+  parts.push_back({.links = Part::Kept::Links::network});
   return parts;
 }
 
@@ -138,13 +152,13 @@ CostModel without_loads(const Part& cluster, const std::vector<Card>& cards, uns
   if (cards.empty()) return m;
 
   for (const Card c : cards) {
-    const CardCosts& costs = cluster.costs(c);
+    const CardCosts costs = cluster.costs(c);
     m.overhead_ns = std::max(m.overhead_ns, double(costs.overhead_ns));
     m.receive_overhead_ns = std::max(m.receive_overhead_ns, double(costs.receive_overhead_ns));
     m.combine_ns_per_byte = std::max(m.combine_ns_per_byte, inverse(costs.combine_GBps));
     m.copy_ns_per_byte = std::max(m.copy_ns_per_byte, inverse(costs.copy_GBps));
   }
-  const Groups nodes = by_node(cluster, cards);
+  const Groups nodes = by_node(cluster.whole(), cards);
   m.node = m.net = m.net_all = {.alpha_ns = m.overhead_ns + m.receive_overhead_ns, .beta_ns_per_byte = 0};
 
   std::vector<LinkId> route;
@@ -157,7 +171,7 @@ CostModel without_loads(const Part& cluster, const std::vector<Card>& cards, uns
   }
   double efficiency = full.size() > 1 ? 1 : 0;
   for (const auto& n : nodes)
-    if (n.size() > 1) efficiency = std::min(efficiency, cluster.in_switch(n));
+    if (n.size() > 1) efficiency = std::min(efficiency, cluster.whole().in_switch(n));
   if (efficiency > 0) m.node_switch = {m.node.alpha_ns, m.node.beta_ns_per_byte / efficiency};
   if (nodes.size() == 1) {
     m.net = m.net_all = m.node;
@@ -187,7 +201,7 @@ CostModel without_loads(const Part& cluster, const std::vector<Card>& cards, uns
   for (std::size_t i = 0; i < near.size(); ++i) {
     Hop hop = hop_over(cluster, near[i], nodes[far][i % nodes[far].size()], routes[i]);
     for (const LinkId l : routes[i])
-      hop.beta_ns_per_byte = std::max(hop.beta_ns_per_byte, load[l] / cluster.links()[l].bandwidth_GBps);
+      hop.beta_ns_per_byte = std::max(hop.beta_ns_per_byte, load[l] / cluster.bandwidth_GBps(l));
     m.net_all = slower(m.net_all, hop);
   }
   if (full.size() == 1) m.node = m.net;
@@ -204,23 +218,39 @@ CostModel cost_without_loads(const Cluster& cluster, const std::vector<Card>& ca
   return m;
 }
 
+namespace {
+
+// As CostModel::parts has them.
+std::vector<CostModel> parts_of(std::shared_ptr<const Ranks> ranks, unsigned element_bytes, const Protocol& protocol) {
+  const Cluster& cluster = *ranks->cluster;
+  std::vector<CostModel> parts;
+  parts.push_back(without_loads(Part(cluster, protocol, {.handling = true}), ranks->cards, element_bytes));
+  parts.push_back(without_loads(Part(cluster, protocol, {.memory = true}), ranks->cards, element_bytes));
+  std::vector<Part::Kept> links{{.links = Part::Kept::Links::all}};
+  if (ranks->nodes->size() > 1) links = link_parts(cluster, *ranks->nodes);
+  for (const Part::Kept& kept : links) {
+    const auto part = std::make_shared<const Part>(cluster, protocol, kept);
+    parts.push_back(without_loads(*part, ranks->cards, element_bytes));
+    add_loads(ranks, part, false, parts.back());
+  }
+  return parts;
+}
+
+}  // namespace
+
+CostModel cost_model(std::shared_ptr<const Cluster> cluster, const std::vector<Card>& cards, unsigned element_bytes,
+                     const Protocol& protocol) {
+  CostModel m = cost_without_loads(*cluster, cards, element_bytes, protocol);
+  if (cards.size() < 2 || cards.size() > kTrafficCardsMax) return m;
+  const auto ranks = std::make_shared<const Ranks>(cluster, cards);
+  add_loads(ranks, std::make_shared<const Part>(*cluster, protocol), true, m);
+  m.parts = OnDemand<std::vector<CostModel>>([=] { return parts_of(ranks, element_bytes, protocol); });
+  return m;
+}
+
 CostModel cost_model(const Cluster& cluster, const std::vector<Card>& cards, unsigned element_bytes,
                      const Protocol& protocol) {
-  const Part whole(cluster, protocol);
-  CostModel m = cost_without_loads(cluster, cards, element_bytes, protocol);
-  const Groups nodes = by_node(cluster, cards);
-  add_loads(whole, cards, nodes, true, m);
-  if (m.rings.empty()) return m;
-  m.parts.push_back(without_loads(Part(cluster, protocol, {.handling = true}), cards, element_bytes));
-  m.parts.push_back(without_loads(Part(cluster, protocol, {.memory = true}), cards, element_bytes));
-  std::vector<std::vector<bool>> links{std::vector<bool>(cluster.links().size(), true)};
-  if (nodes.size() > 1) links = link_parts(cluster, nodes);
-  for (const std::vector<bool>& kept : links) {
-    const Part part(cluster, protocol, {.links = &kept});
-    m.parts.push_back(without_loads(part, cards, element_bytes));
-    add_loads(part, cards, nodes, false, m.parts.back());
-  }
-  return m;
+  return cost_model(not_held(cluster), cards, element_bytes, protocol);
 }
 
 std::optional<Hop> net_loaded(const Cluster& cluster, const std::vector<Card>& cards) {

@@ -1,6 +1,7 @@
 // Closed-form parameters of a cluster, read off its routes.
 #pragma once
 
+#include <memory>
 #include <optional>
 
 #include "libgccl/cluster/cluster.hpp"
@@ -18,14 +19,20 @@ namespace gccl {
 //   seconds: closed forms then use the three above;
 // - all of them with what the protocol adds to a message, channel_GBps excepted (predicted() in select/plan.hpp);
 // - overhead, combine and copy: of the slowest of the cards.
+// The loads are worked out when a form asks for them, by the cluster's routes: it outlives the model and its copies, or
+// they hold it.
 constexpr std::size_t kTrafficCardsMax = 1 << 15;
+CostModel cost_model(std::shared_ptr<const Cluster> cluster, const std::vector<Card>& cards, unsigned element_bytes,
+                     const Protocol& protocol = {});
 CostModel cost_model(const Cluster& cluster, const std::vector<Card>& cards, unsigned element_bytes,
                      const Protocol& protocol = {});
-// The same without those loads, which take a thousand times as many routes.
+// For a cluster that outlives the model.
+inline std::shared_ptr<const Cluster> not_held(const Cluster& cluster) { return {std::shared_ptr<void>(), &cluster}; }
+// The same without those loads.
 CostModel cost_without_loads(const Cluster& cluster, const std::vector<Card>& cards, unsigned element_bytes,
                              const Protocol& protocol = {});
-// Every card at once sends to its counterpart about half of the nodes away: cost_model().rail.shift.back(). Nothing on
-// one node, nor on more than kTrafficCardsMax cards.
+// Every card at once sends to its counterpart about half of the nodes away: cost_model().rail.shifts->plain.back().
+// Nothing on one node, nor on more than kTrafficCardsMax cards.
 std::optional<Hop> net_loaded(const Cluster& cluster, const std::vector<Card>& cards);
 
 }  // namespace gccl

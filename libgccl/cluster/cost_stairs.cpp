@@ -15,9 +15,10 @@ constexpr std::size_t kTiers = std::size_t(Tier::other) + 1;
 
 bool within_nodes(std::size_t tier) { return Tier(tier) == Tier::card || Tier(tier) == Tier::node; }
 
-std::vector<CostModel> models_of(const Cluster& cluster, const std::vector<Card>& cards, unsigned element_bytes) {
+std::vector<CostModel> models_of(const std::shared_ptr<const Cluster>& cluster, const std::vector<Card>& cards,
+                                 unsigned element_bytes) {
   std::vector<CostModel> models;
-  for (const Protocol& p : cluster.protocols()) models.push_back(cost_model(cluster, cards, element_bytes, p));
+  for (const Protocol& p : cluster->protocols()) models.push_back(cost_model(cluster, cards, element_bytes, p));
   return models;
 }
 
@@ -47,7 +48,7 @@ PlannedBy planned_by(const Cluster& cluster, const std::vector<Card>& cards, uns
     const TransportModel& t = transport_model_of(cluster.transports(), cluster.backends(), view.nodes == 1);
     return {.models = {t.costs_on(view, element_bytes)}, .tuning = t.tuning};
   }
-  PlannedBy by{.models = models_of(cluster, cards, element_bytes), .tuning = {}};
+  PlannedBy by{.models = models_of(not_held(cluster), cards, element_bytes), .tuning = {}};
   by.tuning.search = true;
   by.tuning.channels_max = kPlannedChannelsMax;
   return by;
@@ -77,7 +78,8 @@ CostStairs cost_stairs(const Cluster& cluster, const std::vector<Card>& cards, u
     for (std::size_t t = kTiers; t-- > 0;) {
       if (!has[t]) continue;
       bandwidth[t] = 1 / kLess;
-      step({What::bandwidth, name(Tier(t))}, models_of(Rescaled(cluster, bandwidth), cards, element_bytes));
+      step({What::bandwidth, name(Tier(t))},
+           models_of(std::make_shared<const Rescaled>(cluster, bandwidth), cards, element_bytes));
     }
   }
   scaled_step({What::channel}, {.channel = kLess});
@@ -94,7 +96,7 @@ std::vector<Better> better_machines(const Cluster& cluster, const std::vector<Ca
   std::vector<Better> all;
   const auto faster = [&](double within, double others) {
     if (!by_routes) return all_scaled(now, {.inside = 1 / within, .between = 1 / others});
-    return models_of(Rescaled(cluster, factors(within, others)), cards, element_bytes);
+    return models_of(std::make_shared<const Rescaled>(cluster, factors(within, others)), cards, element_bytes);
   };
   all.push_back({"links inside nodes twice as fast", faster(2, 1)});
   if (several) all.push_back({"the network between nodes twice as fast", faster(1, 2)});

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <numeric>
 
 #include "libgccl/algorithms/parts/binary_tree.hpp"
@@ -16,11 +17,12 @@ Hop hop_over(const Part& cluster, Card from, Card to, const std::vector<LinkId>&
   const Protocol::Way& way = cluster.way(from, to);
   const Nanos overheads = cluster.costs(from).overhead_ns + cluster.costs(to).receive_overhead_ns;
   Hop hop{.alpha_ns = double(overheads) + way.latency_ns, .beta_ns_per_byte = 0};
+  double narrowest = INFINITY;
   for (const LinkId l : route) {
-    const Link& link = cluster.links()[l];
-    hop.alpha_ns += double(link.latency_ns);
-    hop.beta_ns_per_byte = std::max(hop.beta_ns_per_byte, 1 / (link.bandwidth_GBps * way.efficiency));
+    hop.alpha_ns += double(cluster.latency_ns(l));
+    narrowest = std::min(narrowest, cluster.bandwidth_GBps(l));
   }
+  hop.beta_ns_per_byte = 1 / (narrowest * way.efficiency);
   return hop;
 }
 
@@ -97,14 +99,15 @@ MeanStep mean_step(const Part& cluster, const Groups& groups, Rank nodes, bool s
 
 // Every member sends to each other one in the order of Turns over that many nodes. What stays on a node passes
 // concurrently with what does not, and whichever takes longer keeps the members waiting.
-void add_pairs(const Part& cluster, const Groups& groups, Rank nodes, LinkLoads& t) {
+LinkLoads::Pairs pairs_of(const Part& cluster, const Groups& groups, Rank nodes) {
   const std::size_t most = largest(groups);
   const double near = double(most / nodes - 1), far = double(most - most / nodes);
   const MeanStep stays = mean_step(cluster, groups, nodes, true), leaves = mean_step(cluster, groups, nodes, false);
   const auto mean = [&](double stay, double leave) { return (near * stay + far * leave) / (near + far); };
   const double alpha = mean(stays.all.alpha_ns, leaves.all.alpha_ns);
-  t.pairs = {alpha, std::max(near * stays.all.beta_ns_per_byte, far * leaves.all.beta_ns_per_byte) / (near + far)};
-  t.pairs_alone = {alpha, mean(stays.alone.beta_ns_per_byte, leaves.alone.beta_ns_per_byte)};
+  return {
+      .mean = {alpha, std::max(near * stays.all.beta_ns_per_byte, far * leaves.all.beta_ns_per_byte) / (near + far)},
+      .alone = {alpha, mean(stays.alone.beta_ns_per_byte, leaves.alone.beta_ns_per_byte)}};
 }
 
 // Those that are left when each group folds to a power of two exchange with the ones d, a power of two, away.
@@ -121,7 +124,8 @@ Hop among_survivors(const Part& cluster, const Groups& groups, std::size_t d) {
 // Swing's steps there and back: each hop is what the two times of a step add, on average, to the longest way of empty
 // messages, and of messages that take only time for their bytes, half as many with every step. Slow messages of
 // different steps mostly belong to different ranks.
-void set_swing_ways(const Part& cluster, const Groups& groups, std::vector<Hop>& swing) {
+std::vector<Hop> swing_ways(const Part& cluster, const Groups& groups) {
+  std::vector<Hop> swing(std::size_t(std::bit_width(largest(groups)) - 1));
   struct Exchange {
     std::size_t from, to;  // among all groups' survivors
   };
@@ -166,6 +170,7 @@ void set_swing_ways(const Part& cluster, const Groups& groups, std::vector<Hop>&
   const double ways = std::accumulate(beta.begin(), beta.end(), 0.0);
   const double late = ways > 0 ? std::max(1.0, whole.busiest_ns() / ways) : 1;
   for (std::size_t s = 0; s < swing.size(); ++s) swing[s] = {alpha[s], late * beta[s] / share(s)};
+  return swing;
 }
 
 // The narrowest link that member 0's messages to members d and 2d of a group share, inverse; 0 where there is none.
@@ -179,7 +184,7 @@ double shared_ns_per_byte(const Part& cluster, const Groups& groups, std::size_t
     const double efficiency = cluster.way(g[0], g[d]).efficiency;
     for (const LinkId l : near)
       if (std::find(far.begin(), far.end(), l) != far.end())
-        most = std::max(most, 1 / (cluster.links()[l].bandwidth_GBps * efficiency));
+        most = std::max(most, 1 / (cluster.bandwidth_GBps(l) * efficiency));
   }
   return most;
 }
@@ -219,7 +224,7 @@ class LongestWay {
 
 // The in-order trees' messages by level, counted from the leaves. A left child is as far away as its level says. Each
 // level is what it adds to the longest way from a leaf: in latencies, and in time for a byte.
-std::vector<TreeLevel> tree_levels(const Part& cluster, const Groups& groups, Rank first, double& busiest_ns) {
+LinkLoads::Trees trees_of(const Part& cluster, const Groups& groups, Rank first) {
   struct Edge {
     std::size_t child, parent;  // of all members of both trees
   };
@@ -247,7 +252,6 @@ std::vector<TreeLevel> tree_levels(const Part& cluster, const Groups& groups, Ra
       base += places + 1;
     }
   }
-  busiest_ns = whole.busiest_ns();
   struct Way {
     double alpha = 0, alone = 0, shared = 0;
   };
@@ -268,38 +272,53 @@ std::vector<TreeLevel> tree_levels(const Part& cluster, const Groups& groups, Ra
     result.push_back({{most.alpha - before.alpha, most.alone - before.alone}, most.shared - before.shared});
     before = most;
   }
-  return result;
+  return {.levels = std::move(result), .ns_per_byte = whole.busiest_ns()};
 }
 
-}  // namespace
-
-LinkLoads loads_of(const Part& cluster, const Groups& groups, Rank nodes) {
-  const std::size_t most = largest(groups);
-  LinkLoads t;
-  if (most < 2) return t;
+LinkLoads::Shifts shifts_of(const Part& cluster, const Groups& groups) {
+  LinkLoads::Shifts t;
   LongestWay rounds(groups, false), turns(groups, true);
-  for (std::size_t d = 1; d < most; d *= 2) {
+  for (std::size_t d = 1; d < largest(groups); d *= 2) {
     const Messages shift = shifted(cluster, groups, d);
+    t.plain.push_back(shift_of(shift));
+    t.rounds.push_back({rounds.step(shift, groups, d), shift.busiest_ns()});
+    t.turns.push_back({turns.step(shift, groups, d), shift.busiest_ns()});
+  }
+  return t;
+}
+
+std::vector<Hop> exchanges_of(const Part& cluster, const Groups& groups) {
+  std::vector<Hop> hops;
+  for (std::size_t d = 1; d < largest(groups); d *= 2) {
     Messages exchange(cluster);
     for (const auto& g : groups)
       for (std::size_t i = 0; i < g.size(); ++i)
         if ((i ^ d) < g.size()) exchange.add(g[i], g[i ^ d]);
-    t.shift.push_back(shift_of(shift));
-    t.rounds.push_back({rounds.step(shift, groups, d), shift.busiest_ns()});
-    t.turns.push_back({turns.step(shift, groups, d), shift.busiest_ns()});
-    t.exchange.push_back(exchange.empty() ? t.shift.back() : exchange.slowest());
+    hops.push_back(exchange.empty() ? shift_of(shifted(cluster, groups, d)) : exchange.slowest());
+  }
+  return hops;
+}
+
+std::vector<Hop> survivors_of(const Part& cluster, const Groups& groups) {
+  std::vector<Hop> hops;
+  for (std::size_t d = 1; 2 * d <= largest(groups); d *= 2) hops.push_back(among_survivors(cluster, groups, d));
+  return hops;
+}
+
+LinkLoads::Binomial binomial_of(const Part& cluster, const Groups& groups) {
+  LinkLoads::Binomial t;
+  for (std::size_t d = 1; d < largest(groups); d *= 2) {
     Messages tree(cluster);
     for (const auto& g : groups)
       for (std::size_t i = 0; i + d < g.size(); i += 2 * d) tree.add(g[i], g[i + d]);
-    t.binomial.push_back(tree.slowest());
-    if (2 * d <= most) {
-      t.survivors.push_back(among_survivors(cluster, groups, d));
-      t.swing.emplace_back();  // set below
-    }
+    t.hops.push_back(tree.slowest());
     t.behind_ns_per_byte.push_back(shared_ns_per_byte(cluster, groups, d));
-    if (d == 1) t.next_slowest = shift.slowest(), t.next = ring_of(shift);
   }
-  set_swing_ways(cluster, groups, t.swing);
+  return t;
+}
+
+LinkLoads::Fans fans_of(const Part& cluster, const Groups& groups) {
+  LinkLoads::Fans t;
   Messages out(cluster), in(cluster);
   for (const auto& g : groups) {
     std::vector<double> arrive, arrived;  // at member 0; from it
@@ -308,29 +327,58 @@ LinkLoads loads_of(const Part& cluster, const Groups& groups, Rank nodes) {
       arrive.push_back(in.add(g[i], g[0]));
       if (arrived.size() >= kWindow) leaves = std::max(leaves, arrived[arrived.size() - kWindow]);
       arrived.push_back(leaves + out.add(g[0], g[i]));
-      t.fan_out_ns = std::max(t.fan_out_ns, arrived.back());
+      t.out_ns = std::max(t.out_ns, arrived.back());
       leaves += double(cluster.costs(g[0]).overhead_ns);
     }
     std::sort(arrive.begin(), arrive.end());
     double taken = 0;
     for (const double a : arrive) taken = std::max(a, taken + double(cluster.costs(g[0]).receive_overhead_ns));
-    t.fan_in_ns = std::max(t.fan_in_ns, taken);
+    t.in_ns = std::max(t.in_ns, taken);
   }
-  t.fan_out_mean = out.mean(false);
-  t.fan_out = out.alone(), t.fan_in = in.alone();
-  t.fan_out_ns_per_byte = out.busiest_ns() / double(most - 1);
-  t.fan_in_ns_per_byte = in.busiest_ns() / double(most - 1);
-  t.trees = tree_levels(cluster, groups, 0, t.trees_ns_per_byte);
-  t.fed_trees = tree_levels(cluster, groups, 1, t.fed_trees_ns_per_byte);
+  const double others = double(largest(groups) - 1);
+  t.out_mean = out.mean(false);
+  t.out = out.alone(), t.in = in.alone();
+  t.out_ns_per_byte = out.busiest_ns() / others;
+  t.in_ns_per_byte = in.busiest_ns() / others;
+  return t;
+}
+
+Hop odd_of(const Part& cluster, const Groups& groups) {
   Messages odd(cluster);
   for (const auto& g : groups)
     for (std::size_t i = 1; i < g.size(); i += 2) {
       odd.add(g[i], g[(i + 1) % g.size()]);
       odd.add(g[(i + 1) % g.size()], g[i]);
     }
-  t.odd = odd.slowest();
-  add_pairs(cluster, groups, nodes, t);
-  return t;
+  return odd.slowest();
+}
+
+LinkLoads::Next next_of(const Part& cluster, const Groups& groups) {
+  const Messages next = shifted(cluster, groups, 1);
+  return {.ring = ring_of(next), .slowest = next.slowest()};
+}
+
+}  // namespace
+
+LinkLoads loads_of(std::shared_ptr<const Part> cluster, std::shared_ptr<const Groups> groups, Rank nodes) {
+  if (largest(*groups) < 2) return {};
+  const auto by = [&]<class T>(T (*of)(const Part&, const Groups&)) {
+    return OnDemand<T>([=] { return of(*cluster, *groups); });
+  };
+  const auto trees = [&](Rank first) {
+    return OnDemand<LinkLoads::Trees>([=] { return trees_of(*cluster, *groups, first); });
+  };
+  return {.shifts = by(shifts_of),
+          .exchange = by(exchanges_of),
+          .survivors = by(survivors_of),
+          .swing = by(swing_ways),
+          .binomial = by(binomial_of),
+          .trees = trees(0),
+          .fed_trees = trees(1),
+          .odd = by(odd_of),
+          .next = by(next_of),
+          .fans = by(fans_of),
+          .pairs = OnDemand<LinkLoads::Pairs>([=] { return pairs_of(*cluster, *groups, nodes); })};
 }
 
 Hop doubling_way(const Part& cluster, const std::vector<Card>& cards) {

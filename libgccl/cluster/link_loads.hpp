@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -15,7 +16,7 @@ Hop hop_over(const Part& cluster, Card from, Card to, const std::vector<LinkId>&
 // Messages that are all on their way at once.
 class Messages {
  public:
-  explicit Messages(const Part& cluster) : cluster_(cluster), load_(zeros(cluster.links().size())) {}
+  explicit Messages(const Part& cluster) : cluster_(cluster), load_(zeros(cluster.links())) {}
   Messages(Messages&&) = default;
   ~Messages();
 
@@ -85,7 +86,7 @@ class Messages {
   // longer than all else. Kept are those that are short enough.
   static std::vector<double> zeros(std::size_t links);
 
-  double time(LinkId l) const { return load_[l] / cluster_.links()[l].bandwidth_GBps; }
+  double time(LinkId l) const { return load_[l] / cluster_.bandwidth_GBps(l); }
 
   const Part& cluster_;
   std::vector<double> load_;  // by link: bytes on it when each message has one
@@ -112,8 +113,8 @@ inline RingLoads ring_of(const Messages& m, Rank channels = 1) {
 // Member i of each group sends to member i + d.
 Messages shifted(const Part& cluster, const Groups& groups, std::size_t d);
 
-// Nodes: whose members follow each other in equal numbers, else 1.
-LinkLoads loads_of(const Part& cluster, const Groups& groups, Rank nodes);
+// Worked out when a form asks for them. Nodes: whose members follow each other in equal numbers, else 1.
+LinkLoads loads_of(std::shared_ptr<const Part> cluster, std::shared_ptr<const Groups> groups, Rank nodes);
 
 // Recursive doubling's all-gather: each position of the power of two waits for what it has and for its partner's.
 Hop doubling_way(const Part& cluster, const std::vector<Card>& cards);

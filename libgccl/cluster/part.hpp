@@ -5,47 +5,76 @@
 #include <limits>
 #include <vector>
 
-#include "libgccl/cluster/changed.hpp"
+#include "libgccl/cluster/cluster.hpp"
 
 namespace gccl {
 
-class Part final : public ChangedCluster {
+inline bool inside_nodes(const Link& link) { return link.tier == Tier::card || link.tier == Tier::node; }
+
+// Nothing is copied from the cluster, which outlives it: a model has several of them, and a cluster a million links.
+class Part {
  public:
   // What takes time.
   struct Kept {
     bool handling = false, memory = false;
-    const std::vector<bool>* links = nullptr;  // by link; null: none
+    enum class Links : std::uint8_t { none, all, inside, network } links = Links::none;
+    double bandwidth_GBps = 0;  // of the links inside nodes
   };
   // Everything.
   Part(const Cluster& whole, const Protocol& protocol)
-      : ChangedCluster(whole), inside_(protocol.inside), network_(protocol.network) {
-    for (Card card = 0; card < whole.cards(); ++card) {
-      costs_.push_back(whole.costs(card));
-      costs_.back().combine_GBps = protocol.combine(costs_.back().combine_GBps);
-    }
-  }
+      : whole_(whole),
+        links_(whole.links()),
+        inside_(protocol.inside),
+        network_(protocol.network),
+        combine_GBps_(protocol.combine_GBps) {}
   // Without latencies.
-  Part(const Cluster& whole, const Protocol& protocol, Kept kept) : Part(whole, protocol) {
+  Part(const Cluster& whole, const Protocol& protocol, const Kept& kept) : Part(whole, protocol) {
     inside_.latency_ns = network_.latency_ns = 0;
-    for (CardCosts& c : costs_) {
-      // A rank sends and receives at the same time.
-      c.overhead_ns = kept.handling ? std::max(c.overhead_ns, c.receive_overhead_ns) : 0;
-      c.receive_overhead_ns = 0;
-      if (!kept.memory) c.combine_GBps = c.copy_GBps = 0;
-    }
-    for (std::size_t l = 0; l < links_.size(); ++l) {
-      links_[l].latency_ns = 0;
-      if (!kept.links || !(*kept.links)[l]) links_[l].bandwidth_GBps = std::numeric_limits<double>::infinity();
-    }
+    everything_ = false;
+    kept_ = kept;
   }
+
+  const Cluster& whole() const { return whole_; }
+  std::size_t links() const { return links_.size(); }
+  Rank node_of(Card c) const { return whole_.node_of(c); }
+  void route(Card from, Card to, std::vector<LinkId>& out) const { whole_.route(from, to, out); }
+
   // What the protocol adds to a message.
   const Protocol::Way& way(Card from, Card to) const { return node_of(from) == node_of(to) ? inside_ : network_; }
-
-  const CardCosts& costs(Card card) const override { return costs_[card]; }
+  // Infinite where a link takes no time.
+  double bandwidth_GBps(LinkId l) const {
+    const Link& link = links_[l];
+    return everything_ || keeps(link) ? link.bandwidth_GBps : std::numeric_limits<double>::infinity();
+  }
+  Nanos latency_ns(LinkId l) const { return everything_ ? links_[l].latency_ns : 0; }
+  CardCosts costs(Card card) const {
+    CardCosts c = whole_.costs(card);
+    c.combine_GBps = slower_GBps(c.combine_GBps, combine_GBps_);
+    if (everything_) return c;
+    // A rank sends and receives at the same time.
+    c.overhead_ns = kept_.handling ? std::max(c.overhead_ns, c.receive_overhead_ns) : 0;
+    c.receive_overhead_ns = 0;
+    if (!kept_.memory) c.combine_GBps = c.copy_GBps = 0;
+    return c;
+  }
 
  private:
+  bool keeps(const Link& link) const {
+    switch (kept_.links) {
+      case Kept::Links::none: return false;
+      case Kept::Links::all: return true;
+      case Kept::Links::inside: return inside_nodes(link) && link.bandwidth_GBps == kept_.bandwidth_GBps;
+      case Kept::Links::network: return !inside_nodes(link);
+    }
+    return false;
+  }
+
+  const Cluster& whole_;
+  const std::vector<Link>& links_;
   Protocol::Way inside_, network_;
-  std::vector<CardCosts> costs_;  // by card
+  double combine_GBps_;
+  bool everything_ = true;
+  Kept kept_;
 };
 
 }  // namespace gccl

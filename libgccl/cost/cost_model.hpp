@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "libgccl/cost/in_step.hpp"
+#include "libgccl/cost/on_demand.hpp"
 #include "libgccl/cost/protocol.hpp"
 #include "libgccl/schedule/call.hpp"
 
@@ -58,42 +59,61 @@ struct RingLoads {
 };
 
 // The hops among the members of a group while all of them send at once, where the machine's routes are known: what is
-// shared (a node's bus, a NIC, a leaf's way up to the spine) is counted in each. Empty where they are not.
+// shared (a node's bus, a NIC, a leaf's way up to the spine) is counted in each. Empty where they are not. Each is
+// worked out when a form first asks for it: those of all forms for 2048 ranks take 0.2 s, a ring's 0.01 s.
 struct LinkLoads {
-  std::vector<Hop> shift;   // [k]: each member sends to the one 2^k further on, cyclically; mean alpha, worst beta
-  std::vector<Hop> rounds;  // [k]: the same after the shifts by 1, 2, ... 2^(k-1), each of which waits for what came in
-                            // the one before: alpha is what this one adds to the longest way
-  std::vector<Hop> turns;   // [k]: the same where each waits for its own message to have arrived, too
-  std::vector<Hop> exchange;  // [k]: each member exchanges with the one at its place xor 2^k; the slowest message
+  struct Shifts {
+    std::vector<Hop> plain;   // [k]: each member sends to the one 2^k further on, cyclically; mean alpha, worst beta
+    std::vector<Hop> rounds;  // [k]: the same after the shifts by 1, 2, ... 2^(k-1), each of which waits for what came
+                              // in the one before: alpha is what this one adds to the longest way
+    std::vector<Hop> turns;   // [k]: the same where each waits for its own message to have arrived, too
+  };
+  OnDemand<Shifts> shifts;
+  OnDemand<std::vector<Hop>> exchange;  // [k]: each member exchanges with the one at its place xor 2^k; the slowest
+                                        // message
   // [k]: as `exchange`, of those that are left when pairs fold to a power of two (folded.hpp); and of those in step k
   // of swing (swing.hpp), what the step adds to the longest way.
-  std::vector<Hop> survivors, swing;
-  std::vector<Hop> binomial;  // [k]: each multiple of 2^(k+1) sends to the one 2^k further on; the slowest message
-  // [k]: how long such a message waits for each byte of its sender's message of level k + 1, whose links it shares.
-  std::vector<double> behind_ns_per_byte;
+  OnDemand<std::vector<Hop>> survivors, swing;
+  struct Binomial {
+    std::vector<Hop> hops;  // [k]: each multiple of 2^(k+1) sends to the one 2^k further on; the slowest message
+    // [k]: how long such a message waits for each byte of its sender's message of level k + 1, whose links it shares.
+    std::vector<double> behind_ns_per_byte;
+  };
+  OnDemand<Binomial> binomial;
   // Both in-order trees (binary_tree.hpp) by level, k from the leaves, and the share of the busiest link of a byte of
   // each of their messages: of all members, up and down; and of all but member 0, which feeds their roots, down,
   // with what that takes of links in the share, not in the levels.
-  std::vector<TreeLevel> trees, fed_trees;
-  double trees_ns_per_byte = 0, fed_trees_ns_per_byte = 0;
-  Hop odd;              // members 1 and 2, 3 and 4, ..., the last and 0 exchange; the slowest message
-  RingLoads next;       // each sends to the next one
-  Hop next_slowest;     // the same, the slowest message
-  Hop fan_out, fan_in;  // member 0's messages to all others, and theirs to it: the slowest message alone
-  Hop fan_out_mean;     // the mean message to another alone
-  double fan_out_ns = 0, fan_in_ns = 0;                    // until the last one has arrived, and been taken, all empty
-  double fan_out_ns_per_byte = 0, fan_in_ns_per_byte = 0;  // and the busiest link's share of each
-  Hop pairs;        // each member sends to every other one, in turns (turns.hpp): the mean message of the
-                    // member with the slowest ones
-  Hop pairs_alone;  // as if each of those were alone
+  struct Trees {
+    std::vector<TreeLevel> levels;
+    double ns_per_byte = 0;
+  };
+  OnDemand<Trees> trees, fed_trees;
+  OnDemand<Hop> odd;  // members 1 and 2, 3 and 4, ..., the last and 0 exchange; the slowest message
+  struct Next {       // each sends to the next one
+    RingLoads ring;
+    Hop slowest;  // the slowest message
+  };
+  OnDemand<Next> next;
+  struct Fans {                                      // member 0's messages to all others, and theirs to it
+    Hop out, in;                                     // the slowest message alone
+    Hop out_mean;                                    // the mean message to another alone
+    double out_ns = 0, in_ns = 0;                    // until the last one has arrived, and been taken, all empty
+    double out_ns_per_byte = 0, in_ns_per_byte = 0;  // and the busiest link's share of each
+  };
+  OnDemand<Fans> fans;
+  struct Pairs {  // each member sends to every other one, in turns (turns.hpp)
+    Hop mean;     // the mean message of the member with the slowest ones
+    Hop alone;    // as if each of those were alone
+  };
+  OnDemand<Pairs> pairs;
 
-  bool known() const { return !shift.empty(); }
+  bool known() const { return bool(shifts); }
   template <class H>
   static const H& over(const std::vector<H>& hops, Count distance) {
     return hops[std::min<std::size_t>(std::bit_width(std::max<Count>(distance, 1)) - 1, hops.size() - 1)];
   }
   Cost ring(double steps, double bytes, Cost combining, bool met) const {
-    return next(steps, bytes, combining, 0, met);
+    return next->ring(steps, bytes, combining, 0, met);
   }
 };
 
@@ -113,14 +133,15 @@ struct CostModel {
   LinkLoads all;  // of all ranks in order
   // Of all ranks in the orders of 1, 2, 4, ... channels and of as many as have different orders; empty where routes are
   // not known.
-  std::vector<RingLoads> rings;
+  OnDemand<std::vector<RingLoads>> rings;
   LinkLoads inside;  // of the ranks of each node, on every node at once
   LinkLoads rail;    // of the ranks with one place on their nodes, on every place at once
-  Hop doubling;      // the longest way through all_gather_recursive_doubling.hpp: empty, and for a byte of
-                     // each rank's block; 0 where routes are not known
+  // The longest way through all_gather_recursive_doubling.hpp: empty, and for a byte of each rank's block; empty where
+  // routes are not known.
+  OnDemand<Hop> doubling;
   // A byte's share of the busiest link while every node's ring hands a node's blocks round and every rail's ring one
-  // on; 0 where routes are not known.
-  double rings_ns_per_byte = 0;
+  // on; empty where routes are not known.
+  OnDemand<double> rings_ns_per_byte;
   // Where each node's ranks are behind a switch that multicasts and reduces: a message of such a step (group_step.hpp),
   // which takes a byte's share of each of its links. Of no meaning elsewhere.
   std::optional<Hop> node_switch;
@@ -135,7 +156,7 @@ struct CostModel {
   // The same machine where only one kind of thing takes time: handling messages; combining and copying; links inside
   // nodes of one bandwidth and another; the network. Empty where routes are not known. What takes longest in them
   // bounds how fast chunks follow each other when several channels are in different phases of an algorithm.
-  std::vector<CostModel> parts;
+  OnDemand<std::vector<CostModel>> parts;
 
   double bytes(double count) const { return count * element_bytes; }
   bool met(double bytes) const { return bytes > eager_bytes; }
@@ -161,18 +182,18 @@ struct CostModel {
   // The hop of an exchange in aligned pairs (rank xor a power of two) in which every rank takes part. Pairs stay on
   // their node where blocks of twice the distance fit a node exactly.
   const Hop& at(const View& v, Count distance) const {
-    if (all.known()) return LinkLoads::over(all.exchange, distance);
+    if (all.known()) return LinkLoads::over(*all.exchange, distance);
     return stays(v, distance) ? node : v.rails > 1 ? net_all : net;
   }
   // The slowest hop while every rank sends to the one `distance` further on, cyclically: the last ones of each node
   // send to the next node, one rank of it for distance 1.
   const Hop& shift(const View& v, Count distance) const {
-    if (all.known()) return LinkLoads::over(all.shift, distance);
+    if (all.known()) return LinkLoads::over(all.shifts->plain, distance);
     return v.nodes <= 1 ? node : (v.by_node && distance <= 1) || v.rails <= 1 ? net : net_all;
   }
   // The same in a sequence of shifts by powers of two; `turns`: where each step waits for its own message, too.
   const Hop& round(const View& v, Count distance, bool turns = false) const {
-    if (all.known()) return LinkLoads::over(turns ? all.turns : all.rounds, distance);
+    if (all.known()) return LinkLoads::over(turns ? all.shifts->turns : all.shifts->rounds, distance);
     return shift(v, distance);
   }
   // `steps` steps of a ring of n ranks, `crossings` of whose hops lead `across` to another node; `combining` is the
@@ -187,7 +208,7 @@ struct CostModel {
   }
   // The rings of v.channels channels over all ranks at once, each with messages of so many bytes.
   Cost ring(const View& v, double steps, double bytes, Cost combining) const {
-    if (!rings.empty()) return channels(v)(steps, bytes, combining, exchange_gap_ns(), met(bytes));
+    if (rings) return channels(v)(steps, bytes, combining, exchange_gap_ns(), met(bytes));
     const double n = v.all.size, crossings = v.nodes > 1 ? v.nodes : 0, at_once = v.channels;
     // Each crosses on a rail of its own while there are rails, and passes nearly every rank.
     CostModel shared;
@@ -205,9 +226,9 @@ struct CostModel {
   // (`met`). Requires that routes are known.
   Cost ring_in_step(const View& v, double steps, double bytes, Cost combining) const {
     const RingLoads r = channels(v);
-    const double alone = rings[0].busiest.beta_ns_per_byte, c = combining / steps;
+    const double alone = rings->front().busiest.beta_ns_per_byte, c = combining / steps;
     // Channels on the busiest link, and in the mean.
-    const double own = rings[0].together.beta_ns_per_byte, mean = own > 0 ? r.together.beta_ns_per_byte / own : 1;
+    const double own = rings->front().together.beta_ns_per_byte, mean = own > 0 ? r.together.beta_ns_per_byte / own : 1;
     const double share = std::max(alone > 0 ? r.busiest.beta_ns_per_byte / alone : 1, mean);
     const Cost busiest = bytes * r.busiest.beta_ns_per_byte, all_links = steps * busiest;
     const Cost latency = std::max(r.together(bytes) - busiest, met(bytes) ? r.slowest.alpha_ns : 0);
@@ -219,16 +240,16 @@ struct CostModel {
   }
   // Requires that routes are known.
   RingLoads channels(const View& v) const {
-    for (const RingLoads& r : rings)
+    for (const RingLoads& r : *rings)
       if (r.channels >= v.channels) return r;
     // Orders come round again, and the rest of a round loads its links in addition to the whole ones.
-    RingLoads more = rings.back();
+    RingLoads more = rings->back();
     const Rank rest = v.channels % more.channels;
     more.together.beta_ns_per_byte *= double(v.channels) / more.channels;
     more.busiest.beta_ns_per_byte *= v.channels / more.channels;
     more.back_ns_per_byte *= v.channels / more.channels;
     if (rest > 0) {
-      const auto r = std::ranges::find_if(rings, [&](const RingLoads& one) { return one.channels >= rest; });
+      const auto r = std::ranges::find_if(*rings, [&](const RingLoads& one) { return one.channels >= rest; });
       more.busiest.beta_ns_per_byte += r->busiest.beta_ns_per_byte;
       more.back_ns_per_byte += r->back_ns_per_byte;
     }

@@ -20,21 +20,21 @@ class Paths {
   Rank channels() const { return view_ ? view_->channels : 1; }
   // While every rank exchanges with the one at rank xor distance, or sends to the one at rank + distance, at once.
   const Hop& at(Count distance) const {
-    if (traffic_->known()) return LinkLoads::over(traffic_->exchange, distance);
+    if (traffic_->known()) return LinkLoads::over(*traffic_->exchange, distance);
     return every_ ? *every_ : model_->at(*view_, distance);
   }
   const Hop& shift(Count distance) const {
-    if (traffic_->known()) return LinkLoads::over(traffic_->shift, distance);
+    if (traffic_->known()) return LinkLoads::over(traffic_->shifts->plain, distance);
     return every_ ? *every_ : model_->shift(*view_, distance);
   }
   // As `shift`, in a sequence of shifts by powers of two of which each waits for what came in the one before.
   const Hop& round(Count distance) const {
-    if (traffic_->known()) return LinkLoads::over(traffic_->rounds, distance);
+    if (traffic_->known()) return LinkLoads::over(traffic_->shifts->rounds, distance);
     return shift(distance);
   }
   // While every rank has messages to all others on their way.
   const Hop& pairs() const {
-    if (traffic_->known()) return traffic_->pairs;
+    if (traffic_->known()) return traffic_->pairs->mean;
     return every_ ? *every_ : model_->shift(*view_, view_->all.size - 1);
   }
   // The same where each waits for the ones before it: the window is full of what waits for one from another node.
@@ -44,43 +44,46 @@ class Paths {
     const double others = view_->all.size - 1, near = CostModel::per_node(*view_) - 1;
     // On nodes of different sizes the mean is of fewer near ones.
     const double far =
-        near < others ? (others * hop.alpha_ns - near * model_->inside.pairs.alpha_ns) / (others - near) : 0;
-    hop.alpha_ns = std::max(hop.alpha_ns, std::min(far, traffic_->fan_in.alpha_ns));
+        near < others ? (others * hop.alpha_ns - near * model_->inside.pairs->mean.alpha_ns) / (others - near) : 0;
+    hop.alpha_ns = std::max(hop.alpha_ns, std::min(far, traffic_->fans->in.alpha_ns));
     return hop;
   }
-  const Hop& pairs_alone() const { return traffic_->known() ? traffic_->pairs_alone : pairs(); }
+  const Hop& pairs_alone() const { return traffic_->known() ? traffic_->pairs->alone : pairs(); }
   // As `at`, among those that are left when pairs fold to a power of two: of the first positions every second one.
   Hop survivors(Count distance) const {
-    if (!traffic_->survivors.empty()) return LinkLoads::over(traffic_->survivors, distance);
+    if (traffic_->known()) return LinkLoads::over(*traffic_->survivors, distance);
     return every_ ? *every_ : model_->at(*view_, 2 * distance);
   }
   // While n members, or those of them that are left when they fold, exchange with the one at that distance.
   Hop folded(Rank n, Count distance) const { return std::has_single_bit(n) ? at(distance) : survivors(distance); }
   // While a binomial tree's members at multiples of 2 * distance send to those `distance` further on.
   const Hop& binomial(Count distance) const {
-    if (!traffic_->binomial.empty()) return LinkLoads::over(traffic_->binomial, distance);
+    if (traffic_->known()) return LinkLoads::over(traffic_->binomial->hops, distance);
     return sparse(distance);
   }
   // How long such a message waits for each byte that its sender sends twice as far before, or takes from half as far.
   double behind(Count distance) const {
-    if (!traffic_->binomial.empty()) return LinkLoads::over(traffic_->behind_ns_per_byte, distance);
+    if (traffic_->known()) return LinkLoads::over(traffic_->binomial->behind_ns_per_byte, distance);
     const Hop &near = sparse(distance), &far = sparse(2 * distance);
     return near.alpha_ns == far.alpha_ns ? near.beta_ns_per_byte : 0;  // one kind of hop, one port
   }
   // Both in-order trees' messages between members that far apart; `fed`: of all but member 0.
   TreeLevel trees(Count distance, bool fed) const {
-    const std::vector<TreeLevel>& levels = fed ? traffic_->fed_trees : traffic_->trees;
-    if (!levels.empty()) return LinkLoads::over(levels, distance);
+    if (const auto& known = fed ? traffic_->fed_trees : traffic_->trees; known && !known->levels.empty())
+      return LinkLoads::over(known->levels, distance);
     const Hop& hop = sparse(distance);
     return {hop, 2 * hop.beta_ns_per_byte};
   }
   // The busiest link's share of a byte of each of their messages, up and down (`fed`: down); 0 where routes are not
   // known.
   double trees_ns_per_byte(bool fed) const {
-    return fed ? traffic_->fed_trees_ns_per_byte : traffic_->trees_ns_per_byte;
+    const auto& known = fed ? traffic_->fed_trees : traffic_->trees;
+    return known ? known->ns_per_byte : 0;
   }
   // While every survivor exchanges with its partner of that step of swing; null where routes are not known.
-  const Hop* swing(unsigned step) const { return step < traffic_->swing.size() ? &traffic_->swing[step] : nullptr; }
+  const Hop* swing(unsigned step) const {
+    return traffic_->swing && step < traffic_->swing->size() ? &(*traffic_->swing)[step] : nullptr;
+  }
   // `steps` steps of a ring of n members; see CostModel::ring.
   Cost ring(double steps, double bytes, Cost combining) const {
     if (!every_) return model_->ring(*view_, steps, bytes, combining);
@@ -89,31 +92,31 @@ class Paths {
   }
   // The busiest link's share of a byte of each message while all ranks send to the next one of v.channels rings.
   double ring_ns_per_byte() const {
-    return model_->rings.empty() ? shift(1).beta_ns_per_byte : model_->channels(*view_).busiest.beta_ns_per_byte;
+    return model_->rings ? model_->channels(*view_).busiest.beta_ns_per_byte : shift(1).beta_ns_per_byte;
   }
   // The same while they send to the one before.
   double back_ns_per_byte() const {
-    return model_->rings.empty() ? ring_ns_per_byte() : model_->channels(*view_).back_ns_per_byte;
+    return model_->rings ? model_->channels(*view_).back_ns_per_byte : ring_ns_per_byte();
   }
   // The slowest message of any to the next one.
   Hop slowest_next() const {
-    if (every_) return traffic_->known() ? traffic_->next_slowest : *every_;
-    return model_->rings.empty() ? model_->widest(*view_) : model_->rings[0].slowest;
+    if (every_) return traffic_->known() ? traffic_->next->slowest : *every_;
+    return model_->rings ? model_->rings->front().slowest : model_->widest(*view_);
   }
   // How many of v.channels channels' messages share a link while all of them are where their orders begin.
   double in_step() const {
-    if (model_->rings.empty()) return 1;
-    const double alone = model_->rings[0].busiest.beta_ns_per_byte;
+    if (!model_->rings) return 1;
+    const double alone = model_->rings->front().busiest.beta_ns_per_byte;
     return alone > 0 ? std::max(1.0, ring_ns_per_byte() / alone) : 1;
   }
   // Hops one after the other from the first to the last of n members.
   Cost chain(Rank n, double bytes) const {
-    if (!every_ && !model_->rings.empty()) {
+    if (!every_ && model_->rings) {
       // In the first order, and from the first rank on, the hop that would close the ring is between nodes.
-      const RingLoads& r = model_->rings[0];
+      const RingLoads& r = model_->rings->front();
       return view_->channels > 1 ? (n - 1) * r.next_alone(bytes) : n * r.next_alone(bytes) - r.slowest(bytes);
     }
-    if (traffic_->known()) return (n - 1) * traffic_->next.next_alone(bytes);
+    if (traffic_->known()) return (n - 1) * traffic_->next->ring.next_alone(bytes);
     if (every_) return (n - 1) * (*every_)(bytes);
     const Rank across = view_->nodes - 1;
     return across * model_->net(bytes) + (n - 1 - across) * model_->node(bytes);

@@ -59,12 +59,13 @@ double chunks_in_flight(const Slicing& s, double steps) {
 }
 
 Cost fan_out(const View& v, const CostModel& m, double bytes) {
-  if (const LinkLoads& l = m.all; l.known()) {
+  if (m.all.known()) {
+    const LinkLoads::Fans& f = *m.all.fans;
     // The slowest message may pass concurrently with the others, so what the busiest link carries ends without it.
-    const Hop share{l.fan_out_mean.alpha_ns, l.fan_out_ns_per_byte};
+    const Hop share{f.out_mean.alpha_ns, f.out_ns_per_byte};
     return std::max({train(v.all.size - 1, share, bytes, std::max(m.overhead_ns, bytes * share.beta_ns_per_byte), 1),
-                     train(v.all.size - 1, l.fan_out_mean, bytes, m.overhead_ns, 1),
-                     l.fan_out_ns + bytes * l.fan_out.beta_ns_per_byte});
+                     train(v.all.size - 1, f.out_mean, bytes, m.overhead_ns, 1),
+                     f.out_ns + bytes * f.out.beta_ns_per_byte});
   }
   const double far = v.nodes > 1 ? v.all.size - v.rails : 0;
   return pipelined(far, m.net, bytes, m.overhead_ns, 1) +
@@ -75,9 +76,10 @@ Cost fan_out(const View& v, const CostModel& m, double bytes) {
 Cost fan_in(const View& v, const CostModel& m, double bytes) {
   const double far = v.nodes > 1 ? v.all.size - v.rails : 0, near = v.all.size - 1 - far;
   const auto gap = [&](const Hop& hop) { return std::max(bytes * hop.beta_ns_per_byte, m.receive_overhead_ns); };
-  if (const LinkLoads& l = m.all; l.known() && v.all.size > 1) {
-    const double busiest = (far + near) * l.fan_in_ns_per_byte;
-    return std::max(l.fan_in_ns + bytes * l.fan_in.beta_ns_per_byte, l.fan_in.alpha_ns + bytes * busiest);
+  if (m.all.known() && v.all.size > 1) {
+    const LinkLoads::Fans& f = *m.all.fans;
+    const double busiest = (far + near) * f.in_ns_per_byte;
+    return std::max(f.in_ns + bytes * f.in.beta_ns_per_byte, f.in.alpha_ns + bytes * busiest);
   }
   if (far > 0) return m.net(bytes) + (far - 1) * gap(m.net) + near * gap(m.node);
   return near > 0 ? m.node(bytes) + (near - 1) * gap(m.node) : 0;
@@ -86,7 +88,8 @@ Cost fan_in(const View& v, const CostModel& m, double bytes) {
 Cost all_pairs(const View& v, const CostModel& m, double bytes, double steps_each) {
   const double n = v.all.size, far = v.nodes > 1 ? n - n / v.nodes : 0;
   if (m.all.known())
-    return pairs_train(n - 1, m.all.pairs, m.all.pairs_alone, bytes, m.exchange_gap_ns(), steps_each, v.channels);
+    return pairs_train(n - 1, m.all.pairs->mean, m.all.pairs->alone, bytes, m.exchange_gap_ns(), steps_each,
+                       v.channels);
   return pipelined(far, n > v.nodes ? m.net_all : m.net, bytes, m.exchange_gap_ns(), steps_each) +
          pipelined(n - 1 - far, m.node, bytes, m.exchange_gap_ns(), steps_each);
 }

@@ -10,6 +10,9 @@
 
 namespace gccl {
 
+// Of two rates; 0: takes no time.
+inline double slower_GBps(double a, double b) { return a > 0 && b > 0 ? std::min(a, b) : std::max(a, b); }
+
 // What a protocol adds to the costs of cards and links. All ranks of a call use the same one. The default adds nothing.
 struct Protocol {
   // A message's way of one kind, beyond the links themselves.
@@ -30,11 +33,6 @@ struct Protocol {
       true;  // switches that multicast and reduce can carry its messages: they take no flags beside the data
 
   const Way& way(bool same_node) const { return same_node ? inside : network; }
-  // Of a card that reduces so much without it; 0: free.
-  double combine(double card_GBps) const {
-    if (combine_GBps == 0 || card_GBps == 0) return std::max(combine_GBps, card_GBps);
-    return std::min(combine_GBps, card_GBps);
-  }
 };
 
 // Never empty.

@@ -13,21 +13,51 @@ void scale(double by, std::vector<T>& all) {
   for (T& one : all) scale(by, one);
 }
 
+void scale(double by, LinkLoads::Shifts& s) {
+  for (auto* hops : {&s.plain, &s.rounds, &s.turns}) scale(by, *hops);
+}
+void scale(double by, LinkLoads::Binomial& b) { scale(by, b.hops); }
+void scale(double by, LinkLoads::Trees& t) { scale(by, t.levels); }
+void scale(double by, LinkLoads::Next& n) {
+  scale(by, n.ring);
+  scale(by, n.slowest);
+}
+void scale(double by, LinkLoads::Fans& f) {
+  for (Hop* h : {&f.out, &f.in, &f.out_mean}) scale(by, *h);
+  f.out_ns *= by;
+  f.in_ns *= by;
+}
+void scale(double by, LinkLoads::Pairs& p) {
+  for (Hop* h : {&p.mean, &p.alone}) scale(by, *h);
+}
+
+template <class T>
+void scale(double by, OnDemand<T>& all) {
+  if (!all || by == 1) return;
+  all = OnDemand<T>([by, was = all] {
+    T now = *was;
+    scale(by, now);
+    return now;
+  });
+}
+
 void scale(double by, LinkLoads& l) {
-  for (auto* hops : {&l.shift, &l.rounds, &l.turns, &l.exchange, &l.survivors, &l.swing, &l.binomial}) scale(by, *hops);
-  for (auto* levels : {&l.trees, &l.fed_trees}) scale(by, *levels);
-  for (Hop* h : {&l.odd, &l.next_slowest, &l.fan_out, &l.fan_in, &l.fan_out_mean, &l.pairs, &l.pairs_alone})
-    scale(by, *h);
+  scale(by, l.shifts);
+  for (auto* hops : {&l.exchange, &l.survivors, &l.swing}) scale(by, *hops);
+  scale(by, l.binomial);
+  for (auto* trees : {&l.trees, &l.fed_trees}) scale(by, *trees);
+  scale(by, l.odd);
   scale(by, l.next);
-  l.fan_out_ns *= by;
-  l.fan_in_ns *= by;
+  scale(by, l.fans);
+  scale(by, l.pairs);
 }
 
 }  // namespace
 
 CostModel scaled(CostModel m, const CostScale& by) {
-  for (Hop* h : {&m.node, &m.net, &m.net_all, &m.doubling}) scale(by.latency, *h);
+  for (Hop* h : {&m.node, &m.net, &m.net_all}) scale(by.latency, *h);
   for (LinkLoads* l : {&m.all, &m.inside, &m.rail}) scale(by.latency, *l);
+  scale(by.latency, m.doubling);
   scale(by.latency, m.rings);
   if (m.node_switch) scale(by.latency, *m.node_switch);
   m.overhead_ns *= by.latency;
@@ -38,7 +68,12 @@ CostModel scaled(CostModel m, const CostScale& by) {
   m.protocol.channel_GBps /= by.channel;
   m.node.beta_ns_per_byte *= by.inside;
   for (Hop* h : {&m.net, &m.net_all}) h->beta_ns_per_byte *= by.between;
-  for (CostModel& part : m.parts) part = scaled(std::move(part), by);
+  if (m.parts)
+    m.parts = OnDemand<std::vector<CostModel>>([by, was = m.parts] {
+      std::vector<CostModel> parts = *was;
+      for (CostModel& part : parts) part = scaled(std::move(part), by);
+      return parts;
+    });
   return m;
 }
 

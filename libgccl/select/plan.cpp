@@ -100,8 +100,8 @@ Sliced searched(Prediction& prediction, const Algorithm& algorithm, const Call& 
   };
   add_doubled(1);
   // As many as have different orders load all links of a node alike.
-  if (algorithm.channels && !model.rings.empty() && !std::has_single_bit(model.rings.back().channels))
-    add_doubled(model.rings.back().channels);
+  if (algorithm.channels && model.rings && !std::has_single_bit(model.rings->back().channels))
+    add_doubled(model.rings->back().channels);
   const Sliced* chosen = all.data();
   for (const Sliced& c : std::span(all.data(), number))
     if (c.predicted_ns <= best * kNearly &&

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "libgccl/cost/pipelined.hpp"
 #include "libgccl/select/plan.hpp"
@@ -83,10 +84,11 @@ Prediction::Chunk Prediction::chunk_of(const Call& chunk, const View& view) {
 }
 
 void Prediction::add_parts(Chunk& c, const Call& chunk) const {
-  for (std::size_t i = 1; i < model_.parts.size(); ++i)
-    c.busiest = std::max(c.busiest, algorithm_.cost(chunk, view_, model_.parts[i]));
-  if (!model_.parts.empty()) c.handling = algorithm_.cost(chunk, view_, model_.parts[0]);
   c.by_parts = true;
+  if (!model_.parts) return;
+  c.handling = algorithm_.cost(chunk, view_, model_.parts->front());
+  for (const CostModel& part : std::span(*model_.parts).subspan(1))
+    c.busiest = std::max(c.busiest, algorithm_.cost(chunk, view_, part));
 }
 
 Prediction::Chunk& Prediction::known(Count shares) {
@@ -102,7 +104,7 @@ Prediction::Chunk& Prediction::known(Count shares) {
 // From the end of one chunk to the end of the next where several channels are on their way. `serial`: what a chunk's
 // bytes take alone.
 Cost Prediction::interval_between(const Chunk& chunk, const Slicing& s, Cost serial) const {
-  if (model_.parts.empty()) return serial;
+  if (!model_.parts) return serial;
   return chunk.busiest + std::max(0.0, serial - chunk.busiest) * in_step((s.shares + s.lanes - 1) / s.lanes, s.lanes,
                                                                          algorithm_.staggers(s.shares, s.lanes),
                                                                          algorithm_.one_phase);
@@ -175,7 +177,7 @@ Cost Prediction::work(const Slicing& slicing) {
       messages += double(lanes - 1);
     }
     // All ranks do alike, and none is done before it has handled all its messages.
-    if (!model_.parts.empty()) handling = messages * chunk.handling;
+    if (model_.parts) handling = messages * chunk.handling;
     if (each == 1 && lanes > 1) {
       hidden = hidden_latency(chunk, double(lanes), serial);
       if (algorithm_.rounds) handling += kLatencyBetween * latency();
@@ -196,8 +198,9 @@ bool Prediction::always_beyond(Cost ns, const Slicing& finest) {
   if (algorithm_.channels || !tuning_.rates.empty()) return false;
   const auto above = [ns](Cost all) { return all * kRounding > ns; };
   if (!passed_on_)
-    return std::ranges::any_of(model_.parts,
-                               [&](const CostModel& part) { return above(algorithm_.cost(call_, view_, part)); });
+    return model_.parts && std::ranges::any_of(*model_.parts, [&](const CostModel& part) {
+             return above(algorithm_.cost(call_, view_, part));
+           });
   if (!above(algorithm_.cost(call_, view_, model_))) return false;
   for (const Count lanes : {Count(1), finest.lanes})  // some forms gain by many channels, others by few
     if (!above(algorithm_.interval(call_, view_, model_, {finest.shares, lanes, finest.window}))) return false;

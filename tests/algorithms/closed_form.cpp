@@ -212,12 +212,12 @@ TEST_CASE("closed forms know the taper of a fat tree when all cards send far, an
     check_point(Collective::reduce_scatter, "recursive_halving", *c, cards, 1 << 20, 0.25);
   }
   const CostModel wide = cost_model(*full, cards, 4), narrow = cost_model(*tapered, cards, 4);
-  CHECK(narrow.rail.shift.back().beta_ns_per_byte == doctest::Approx(1 / 25.0));
-  CHECK(wide.rail.shift.back().beta_ns_per_byte == doctest::Approx(1 / 50.0));
-  CHECK(narrow.all.shift[0].beta_ns_per_byte == doctest::Approx(1 / 50.0));
+  CHECK(narrow.rail.shifts->plain.back().beta_ns_per_byte == doctest::Approx(1 / 25.0));
+  CHECK(wide.rail.shifts->plain.back().beta_ns_per_byte == doctest::Approx(1 / 50.0));
+  CHECK(narrow.all.shifts->plain[0].beta_ns_per_byte == doctest::Approx(1 / 50.0));
   // Pairs of nodes below one leaf (four nodes) do not use the spine.
-  CHECK(narrow.rail.exchange[1].beta_ns_per_byte == doctest::Approx(1 / 50.0));
-  CHECK(narrow.rail.exchange[2].beta_ns_per_byte == doctest::Approx(1 / 25.0));
+  CHECK(narrow.rail.exchange->at(1).beta_ns_per_byte == doctest::Approx(1 / 50.0));
+  CHECK(narrow.rail.exchange->at(2).beta_ns_per_byte == doctest::Approx(1 / 25.0));
 }
 
 TEST_CASE("closed forms know what a random placement does to a tapered tree") {

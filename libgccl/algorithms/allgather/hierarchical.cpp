@@ -56,9 +56,9 @@ Schedule hierarchical_all_gather(Call c, View v, Share mine) {
 Cost hierarchical_all_gather_cost(const Call& c, const View& v, const CostModel& m) {
   const double block = m.bytes(double(c.count)), nodes = v.nodes, g = CostModel::per_node(v);
   const double fold = g / v.rails;  // blocks of a node on a rail, on average
-  const Hop& across = m.rail.known() ? m.rail.shift[0] : v.rails > 1 ? m.net_all : m.net;
-  const Hop &hop = m.inside.known() ? m.inside.next.next : m.node,
-            &busiest = m.inside.known() ? m.inside.next.busiest : m.node;
+  const Hop& across = m.rail.known() ? m.rail.shifts->plain[0] : v.rails > 1 ? m.net_all : m.net;
+  const Hop &hop = m.inside.known() ? m.inside.next->ring.next : m.node,
+            &busiest = m.inside.known() ? m.inside.next->ring.busiest : m.node;
   const Cost round = m.inside.known() ? m.inside.ring(g - 1, block, 0, m.met(block)) : (g - 1) * m.node(block),
              over = pipelined(fold, across, block, m.exchange_gap_ns(), 2);
   // A round of a node's blocks begins once the last send of the round before could, whose message the last receive but
@@ -68,8 +68,8 @@ Cost hierarchical_all_gather_cost(const Call& c, const View& v, const CostModel&
   const Cost inside = std::max(
       {(g - 2) * hop(block) + behind, (g - 1) * block * busiest.beta_ns_per_byte, (g - 1) * m.exchange_gap_ns()});
   // With a window full of steps inside the node no two blocks are on one hop of the rail, and the slowest one counts.
-  const Cost slowest = m.rail.known() ? std::min(1.0, 2 * g / kStepsInFlight) * m.rail.next_slowest(block) : 0;
-  const Cost step = std::max({inside, over, slowest, block * m.rings_ns_per_byte});
+  const Cost slowest = m.rail.known() ? std::min(1.0, 2 * g / kStepsInFlight) * m.rail.next->slowest(block) : 0;
+  const Cost step = std::max({inside, over, slowest, block * m.rings_ns_per_byte.value_or(0)});
   const Cost t = (fold > 1 ? m.node(block) : 0) + (nodes - 1) * step + round;
   return std::max(t, m.copy(c.in_place ? 0 : block));
 }

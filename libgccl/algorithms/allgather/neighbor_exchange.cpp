@@ -36,7 +36,7 @@ Cost neighbor_exchange_all_gather_cost(const Call& c, const View& v, const CostM
   if (v.all.size % 2 == 1) return allgather_ring.cost(c, v, m);
   const double block = m.bytes(double(c.count));
   // Pairs (0, 1), (2, 3) ... and pairs (1, 2), (3, 4) ... take turns.
-  const Hop &even = m.at(v, 1), &odd = m.all.known() ? m.all.odd : m.shift(v, 1);
+  const Hop &even = m.at(v, 1), &odd = m.all.known() ? *m.all.odd : m.shift(v, 1);
   const unsigned rest = v.all.size / 2 - 1;
   Cost both = even(2 * block) + odd(2 * block);
   // Of nodes with more than two ranks only the last and the first meet ranks of other nodes. Their partners are faster:

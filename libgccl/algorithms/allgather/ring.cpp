@@ -30,7 +30,7 @@ Cost ring_all_gather_blocks_cost(const Call& c, const View& v, const CostModel& 
 }
 
 Cost ring_all_gather_in_step(const Call& c, const View& v, const CostModel& m) {
-  if (m.rings.empty() || v.all.size == 1) return 0;
+  if (!m.rings || v.all.size == 1) return 0;
   return m.ring_in_step(v, v.all.size - 1, m.bytes(double(largest_block(c, v.all.size))), 0);
 }
 

@@ -44,8 +44,8 @@ Cost hierarchical_all_reduce_by_cost(const Inner& inner, const Outer& outer, con
   if (v.all.size == 1) return c.in_place ? 0 : m.copy(bytes);
   // Guests' vectors come and go at once, but are added one after the other.
   const double guests = (CostModel::per_node(v) - 1) / v.rails;
-  const Hop in = m.inside.known() ? m.inside.fan_in : m.node;
-  const double port = m.inside.known() ? m.inside.fan_in_ns_per_byte : m.node.beta_ns_per_byte;
+  const Hop in = m.inside.known() ? m.inside.fans->in : m.node;
+  const double port = m.inside.known() ? m.inside.fans->in_ns_per_byte : m.node.beta_ns_per_byte;
   const double gap = std::max({bytes * port, m.combine(bytes), m.receive_overhead_ns});
   const Cost hosting = guests == 0 ? 0
                                    : in(bytes) + (guests - 1) * gap + m.combine(bytes) + in(bytes) +

@@ -55,7 +55,7 @@ Count nvls_tree_trail(const View& v) {
 
 // All rails at once, which may share NICs.
 Hop between_nodes(const View& v, const CostModel& m) {
-  Hop hop = m.rail.known() ? m.rail.fan_out : m.net;
+  Hop hop = m.rail.known() ? m.rail.fans->out : m.net;
   hop.beta_ns_per_byte =
       std::max(hop.beta_ns_per_byte, m.net_all.beta_ns_per_byte * v.rails / double(CostModel::per_node(v)));
   return hop;
@@ -76,7 +76,9 @@ Cost nvls_tree_all_reduce_cost(const Call& c, const View& v, const CostModel& m)
   const Hop hop = between_nodes(v, m);
   for (Count d = 1; 2 * d <= v.nodes; d *= 2) {
     // Low levels stay near.
-    const double alpha_ns = m.rail.trees.empty() ? hop.alpha_ns : LinkLoads::over(m.rail.trees, d).one.alpha_ns;
+    const double alpha_ns = m.rail.known() && !m.rail.trees->levels.empty()
+                                ? LinkLoads::over(m.rail.trees->levels, d).one.alpha_ns
+                                : hop.alpha_ns;
     total += 2 * (alpha_ns + part * hop.beta_ns_per_byte) + combine;
     if (2 * d < v.nodes)  // the second child
       total += std::max({combine, part * hop.beta_ns_per_byte, m.receive_overhead_ns}) +
@@ -124,7 +126,7 @@ Cost nvls_tree_all_reduce_interval(const Call& c, const View& v, const CostModel
   if (v.nodes <= 2) return interval_on_few_nodes(c, v, m, s);
   const Cost inside = switch_interval(*m.node_switch, g, bytes, s.lanes, m.exchange_gap_ns());
   const Hop hop = between_nodes(v, m);
-  const double trees = m.rail.known() ? m.rail.trees_ns_per_byte : 4 * m.net_all.beta_ns_per_byte;
+  const double trees = m.rail.known() ? m.rail.trees->ns_per_byte : 4 * m.net_all.beta_ns_per_byte;
   const double share = s.lanes > 1 ? 1.0 / 2 : v.nodes == 3 ? 2.0 / 3 : 3.0 / 4;
   const Cost port = part * trees * share / kPortsReached, combining = m.combine(part) * (s.lanes > 1 ? 2 : 3);
   const Cost latencies = inside_nodes(0, v, m) + 2 * hop.alpha_ns;

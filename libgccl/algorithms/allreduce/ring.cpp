@@ -31,7 +31,7 @@ namespace {
 // Every channel adds up, then every channel hands round; the first to be done with the one begins the other a message
 // before the last.
 Cost ring_all_reduce_in_step(const Call& c, const View& v, const CostModel& m) {
-  if (m.rings.empty() || v.all.size == 1) return 0;
+  if (!m.rings || v.all.size == 1) return 0;
   const double steps = v.all.size - 1, part = m.bytes(double(c.count)) / v.all.size;
   return m.ring_in_step(v, steps, part, steps * m.combine(part)) + m.ring_in_step(v, steps, part, 0) -
          part * m.channels(v).busiest.beta_ns_per_byte;

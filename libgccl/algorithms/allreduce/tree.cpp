@@ -61,8 +61,8 @@ Count tree_trail(const View& v) {
 }
 
 // Between the first members of chains, which of several channels are on different rails.
-const Hop& across(const CostModel& m) { return m.rail.known() ? m.rail.fan_out : m.net; }
-const Hop& along(const CostModel& m) { return m.inside.known() ? m.inside.next.next_alone : m.node; }
+const Hop& across(const CostModel& m) { return m.rail.known() ? m.rail.fans->out : m.net; }
+const Hop& along(const CostModel& m) { return m.inside.known() ? m.inside.next->ring.next_alone : m.node; }
 
 // There and back between a chain's first member and one so many links behind it. The chains of all nodes act at once.
 Cost along_chain(double links, const CostModel& m, double bytes) {
@@ -112,7 +112,7 @@ Cost tree_all_reduce_interval(const Call& c, const View& v, const CostModel& m, 
   const double bytes = m.bytes(double(c.count)), rails = std::min<double>(double(s.lanes), v.rails);
   const double g = CostModel::per_node(v), links = g < 3 ? g - 1 : s.lanes < g ? 2 : 2 * (g - 1) / g;
   const bool both = s.lanes > v.rails;
-  const double trees = m.rail.known() ? m.rail.trees_ns_per_byte : 4 * m.net_all.beta_ns_per_byte;
+  const double trees = m.rail.known() ? m.rail.trees->ns_per_byte : 4 * m.net_all.beta_ns_per_byte;
   const double share = both ? 1.0 / 2 : v.nodes == 2 ? 1.0 / 2 : v.nodes == 3 ? 2.0 / 3 : 3.0 / 4;
   const double port = v.nodes > 1 ? bytes * trees * share / rails / kReached : 0;
   const double inside = bytes * links * along(m).beta_ns_per_byte / kReached;

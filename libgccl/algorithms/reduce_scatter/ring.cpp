@@ -43,7 +43,7 @@ Count ring_reduce_scatter_blocks_scratch(const Call& c, const View& v, Share min
 }
 
 Cost reduce_scatter_ring_in_step(const Call& c, const View& v, const CostModel& m) {
-  if (m.rings.empty() || v.all.size == 1) return 0;
+  if (!m.rings || v.all.size == 1) return 0;
   const double steps = v.all.size - 1, block = m.bytes(double(c.count));
   return m.ring_in_step(v, steps, block, steps * m.combine(block));
 }

@@ -26,7 +26,7 @@ Cost direct_send_recv_cost(const Call& c, const View& v, const CostModel& m) {
   const double bytes = m.bytes(double(c.count));
   const Cost copied = m.copy(bytes);
   if (v.all.size == 1) return c.in_place ? 0 : copied;
-  return (m.all.known() ? m.all.next_slowest : m.widest(v))(bytes) + (c.in_place ? copied : 0);
+  return (m.all.known() ? m.all.next->slowest : m.widest(v))(bytes) + (c.in_place ? copied : 0);
 }
 
 }  // namespace

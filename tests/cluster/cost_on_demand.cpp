@@ -1,0 +1,105 @@
+// A cost model works out what messages share of links only for the forms that are asked for: the routes asked of the
+// cluster are counted.
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <numeric>
+#include <thread>
+
+#include "libgccl/cluster/changed.hpp"
+#include "libgccl/cluster/cost_model.hpp"
+#include "libgccl/cluster/read/load.hpp"
+#include "libgccl/cost/scaled.hpp"
+#include "tests/support/project.hpp"
+
+using namespace gccl;
+
+namespace {
+
+class Counted final : public ChangedCluster {
+ public:
+  Counted(const Cluster& whole, std::uint64_t* routes) : ChangedCluster(whole), routes_(*routes) {}
+  void route(Card from, Card to, std::vector<LinkId>& out) const override {
+    ++routes_;
+    whole_.route(from, to, out);
+  }
+
+ private:
+  std::uint64_t& routes_;
+};
+
+std::shared_ptr<const Cluster> loaded(const char* name) {
+  return load_cluster(test::kRoot / "topologies" / (std::string(name) + ".json"));
+}
+std::vector<Card> first_ones(Card n) {
+  std::vector<Card> cards(n);
+  std::iota(cards.begin(), cards.end(), 0);
+  return cards;
+}
+
+}  // namespace
+
+TEST_CASE("a model asks for the routes of what a form needs, once for all copies") {
+  constexpr std::uint64_t kRanks = 256, kNodes = 32;
+  const auto whole = loaded("dgx-h100-superpod-2048");
+  std::uint64_t routes = 0;
+  const Counted cluster(*whole, &routes);
+  const CostModel m = cost_model(cluster, first_ones(kRanks), 4);
+  CHECK(routes < 4 * kNodes);  // the farthest node, and a node's cards
+  const CostModel copy = m;
+  const auto asked = [&](auto ask) {
+    const std::uint64_t before = routes;
+    ask(m), ask(copy), ask(m);
+    return routes - before;
+  };
+  CHECK(asked([](const CostModel& c) { return c.all.next->slowest.alpha_ns; }) == kRanks);
+  CHECK(asked([](const CostModel& c) { return c.all.fans->in_ns; }) == 2 * (kRanks - 1));
+  CHECK(asked([](const CostModel& c) { return c.all.exchange->size(); }) == kRanks * 8);  // by 1, 2, ... 128
+  CHECK(asked([](const CostModel& c) { return c.rail.next->slowest.alpha_ns; }) == kRanks);
+  CHECK(asked([](const CostModel& c) { return c.all.known() && c.rings && c.parts && c.doubling; }) == 0);
+  // Eight orders of channels, there and back.
+  CHECK(asked([](const CostModel& c) { return c.rings->size(); }) == 2 * 8 * kRanks);
+  CHECK(m.rings->back().channels == 8);
+}
+
+TEST_CASE("a scaled model is that of the machine, scaled once it is asked for") {
+  const auto cluster = loaded("dgx-h100-superpod-2048");
+  const CostModel m = cost_model(cluster, first_ones(64), 4), half = scaled(m, {.latency = 0.5});
+  CHECK(half.all.shifts->plain[3].alpha_ns == 0.5 * m.all.shifts->plain[3].alpha_ns);
+  CHECK(half.all.shifts->plain[3].beta_ns_per_byte == m.all.shifts->plain[3].beta_ns_per_byte);
+  CHECK(half.rail.trees->levels[0].one.alpha_ns == 0.5 * m.rail.trees->levels[0].one.alpha_ns);
+  CHECK(half.doubling->alpha_ns == 0.5 * m.doubling->alpha_ns);
+  CHECK(half.rings->front().next.alpha_ns == 0.5 * m.rings->front().next.alpha_ns);
+  CHECK(half.parts->at(0).overhead_ns == 0.5 * m.parts->at(0).overhead_ns);
+  CHECK(*half.rings_ns_per_byte == *m.rings_ns_per_byte);
+}
+
+TEST_CASE("a model holds the cluster that it was given to hold") {
+  auto cluster = loaded("polaris");
+  const std::weak_ptr<const Cluster> watched = cluster;
+  auto m = std::make_unique<CostModel>(cost_model(cluster, first_ones(32), 4));
+  const CostModel own = cost_model(loaded("polaris"), first_ones(32), 4);
+  cluster.reset();
+  REQUIRE(!watched.expired());
+  CHECK(m->all.pairs->mean.alpha_ns == own.all.pairs->mean.alpha_ns);
+  m.reset();
+  CHECK(watched.expired());
+}
+
+TEST_CASE("threads that ask at the same time get the one value, worked out once") {
+  std::atomic<int> made = 0;
+  const OnDemand<std::vector<int>> value([&] {
+    ++made;
+    std::this_thread::yield();
+    return std::vector<int>(1000, 7);
+  });
+  std::vector<const int*> seen(8);
+  {
+    std::vector<std::jthread> threads;
+    for (const int*& s : seen) threads.emplace_back([&s, value] { s = value->data(); });
+  }
+  CHECK(made == 1);
+  for (const int* s : seen) CHECK(s == value->data());
+  CHECK(!OnDemand<int>());
+  CHECK(OnDemand<int>().value_or(3) == 3);
+}
