@@ -62,7 +62,7 @@ class Ports {
     bool in_memory;  // these four as in Transport
     std::uint64_t (*moved_bytes)(const void* port);
     LinkCounts (*link_counts)(const void* port);
-    void (*take_arrivals)(void* port, Arrivals* by_peer);
+    void (*take_arrivals)(void* port, fault::Arrivals* by_peer);
     std::uint32_t in_flight = 0;  // transfers that poll will return
     std::uint32_t peers = 0;      // it serves
   };
@@ -95,8 +95,8 @@ class Ports {
     return sum;
   }
   // What has been seen of the links from and to each rank since the last time, as far as the transports look.
-  std::vector<Arrivals> take_arrivals() {
-    std::vector<Arrivals> all(route_.size());
+  std::vector<fault::Arrivals> take_arrivals() {
+    std::vector<fault::Arrivals> all(route_.size());
     for (const Port& p : ports_)
       if (p.take_arrivals && p.state) p.take_arrivals(p.state, all.data());
     return all;

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "gccl/backend.h"
-#include "libgccl/transports/arrivals.hpp"
+#include "libgccl/fault/arrivals.hpp"
 #include "libgccl/transports/fast_path.hpp"
 #include "libgccl/transports/link_counts.hpp"
 
@@ -24,7 +24,7 @@ struct Transport {
   // Null: connections are not made anew.
   LinkCounts (*link_counts)(const void* port) = nullptr;
   // Adds what an open port has seen of its peers since the last time, by rank. Null: it does not look.
-  void (*take_arrivals)(void* port, Arrivals* by_peer) = nullptr;
+  void (*take_arrivals)(void* port, fault::Arrivals* by_peer) = nullptr;
   // Makes the fast path of an open port that reaches all peers of its communicator, or of no port where the
   // communicator has one rank. May be null.
   std::unique_ptr<FastPath> (*fast_path)(void* port) = nullptr;

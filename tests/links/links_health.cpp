@@ -4,11 +4,12 @@
 
 #include <algorithm>
 
-#include "libgccl/communicator/links/health.hpp"
+#include "libgccl/fault/link_health.hpp"
 #include "libgccl/net/socket.hpp"
 #include "libgccl/transports/tcp/data/waits.hpp"
 
 using namespace gccl;
+using namespace gccl::fault;
 
 namespace {
 

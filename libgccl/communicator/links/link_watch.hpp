@@ -5,44 +5,35 @@
 #include <string>
 #include <vector>
 
-#include "libgccl/communicator/links/health.hpp"
 #include "libgccl/communicator/recovery/members.hpp"
 #include "libgccl/communicator/work.hpp"
-#include "libgccl/select/detours.hpp"
+#include "libgccl/fault/link_reports.hpp"
 #include "libgccl/transports/open_transports.hpp"
 
 namespace gccl {
 
-// Of one communicator, with its lock held. Ranks report between two collectives: before the one with which so many
-// bytes have been asked for since the last report. How many follows from what the ranks ask for and have reported, as
-// collectives are carried out, so that all ranks report before the same one.
+// Of one communicator, with its lock held: fault::LinkReports over its ports and calls.
 class LinkWatch {
  public:
-  // As LinkHealth; `avoids`: calls are planned around slow links.
   LinkWatch(Members members, double factor, double modelled, bool avoids);
 
   // A collective is the next to be carried out. True: a report comes first.
-  bool due(const Work& work);
-  LinkReport report(Ports& ports, std::int64_t now_ns);
+  bool due(const Work& work) { return reports_.due(work.call.kind, work.call.count, work.elements.bytes); }
+  fault::LinkReport report(Ports& ports, std::int64_t now_ns) { return reports_.report(ports.take_arrivals(), now_ns); }
   // What all ranks have reported; what has changed is logged.
-  std::vector<LinkHealth::Link> take(std::span<const LinkReport> reports);
+  std::vector<fault::LinkHealth::Link> take(std::span<const fault::LinkReport> reports);
 
-  const LinkHealth& health() const { return health_; }
-  // These have changed with the latest reports.
-  bool plans_change() const { return avoids_ && health_.avoided_changed(); }
-  std::vector<SlowPair> to_avoid() const;
+  const fault::LinkHealth& health() const { return reports_.health(); }
+  bool plans_change() const { return reports_.plans_change(); }
+  std::vector<SlowPair> to_avoid() const { return reports_.to_avoid(); }
   // "from rank 2 to rank 3, 9.8 MB/s where 1210 MB/s are expected", of all that are slow; empty: none is.
   std::string text() const;
 
  private:
-  std::string text(const LinkHealth::Link& link) const;
+  std::string text(const fault::LinkHealth::Link& link) const;
 
   const Members members_;
-  const bool avoids_;
-  LinkHealth health_;
-  std::vector<std::uint64_t> usual_;  // by rank: what the link from it reached when that was seen last; 0: never
-  std::int64_t reported_ns_;
-  std::uint64_t bytes_ = 0, bytes_due_;
+  fault::LinkReports reports_;
 };
 
 // The gathering of all ranks' reports, a collective of its own.
@@ -51,8 +42,8 @@ struct LinkExchange {
   // Its buffers are this object's.
   Work work();
 
-  LinkReport mine;
-  std::vector<LinkReport> all;
+  fault::LinkReport mine;
+  std::vector<fault::LinkReport> all;
 };
 
 }  // namespace gccl

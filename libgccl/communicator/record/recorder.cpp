@@ -28,11 +28,11 @@ void Recorder::ended(const Operation& op, bool ok) {
   if (!what.point_to_point() && ok) team_.flight.ended(what.sequence);
 }
 
-void Recorder::links_changed(const std::vector<LinkHealth::Link>& changed, const LinkHealth& health) {
+void Recorder::links_changed(const std::vector<fault::LinkHealth::Link>& changed, const fault::LinkHealth& health) {
   if (changed.empty()) return;
-  for (const LinkHealth::Link& l : changed) metrics_.link_changed(l.slow);
-  const LinkHealth::Link* slowest = nullptr;
-  for (const LinkHealth::Link& l : health.links())
+  for (const fault::LinkHealth::Link& l : changed) metrics_.link_changed(l.slow);
+  const fault::LinkHealth::Link* slowest = nullptr;
+  for (const fault::LinkHealth::Link& l : health.links())
     if (l.slow && (!slowest || l.rate < slowest->rate)) slowest = &l;
   metrics_.slowest_link(slowest ? int(slowest->from) : -1, slowest ? int(slowest->to) : -1, slowest ? slowest->rate : 0,
                         slowest ? slowest->expected : 0);

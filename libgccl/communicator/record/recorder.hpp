@@ -23,7 +23,7 @@ class Recorder {
   // Its messages are over.
   void ended(const Operation& op, bool ok);
   // Links became slow or recovered.
-  void links_changed(const std::vector<LinkHealth::Link>& changed, const LinkHealth& health);
+  void links_changed(const std::vector<fault::LinkHealth::Link>& changed, const fault::LinkHealth& health);
   Metrics& metrics() { return metrics_; }
 
  private:

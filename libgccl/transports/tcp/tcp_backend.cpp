@@ -94,7 +94,7 @@ const GCCL_Backend* tcp_backend() { return &kBackend; }
 
 LinkCounts tcp_link_counts(const void* port) { return static_cast<const Port*>(port)->link_counts(); }
 
-void tcp_take_arrivals(void* port, Arrivals* by_peer) { port_of(port).take_arrivals(by_peer); }
+void tcp_take_arrivals(void* port, fault::Arrivals* by_peer) { port_of(port).take_arrivals(by_peer); }
 
 std::uint64_t tcp_moved_bytes(const void* port) { return static_cast<const Port*>(port)->moved_bytes(); }
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "gccl/backend.h"
-#include "libgccl/transports/arrivals.hpp"
+#include "libgccl/fault/arrivals.hpp"
 #include "libgccl/transports/link_counts.hpp"
 
 namespace gccl {
@@ -19,6 +19,6 @@ std::uint64_t tcp_moved_bytes(const void* port);
 // Of one of its ports (Transport::link_counts).
 LinkCounts tcp_link_counts(const void* port);
 // Likewise (Transport::take_arrivals).
-void tcp_take_arrivals(void* port, Arrivals* by_peer);
+void tcp_take_arrivals(void* port, fault::Arrivals* by_peer);
 
 }  // namespace gccl

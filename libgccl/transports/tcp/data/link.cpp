@@ -212,8 +212,8 @@ std::uint64_t Link::moved_bytes() const {
   return sum;
 }
 
-Arrivals Link::take_arrivals() {
-  Arrivals all;
+fault::Arrivals Link::take_arrivals() {
+  fault::Arrivals all;
   for (const auto& s : streams_)
     if (s) all += s->waits.take(s->written);
   return all;

@@ -67,7 +67,7 @@ class Link {
   std::string problem() const;  // how one of them broke; empty: none did
   const LinkCounts& counts() const { return counts_; }
 
-  Arrivals take_arrivals();
+  fault::Arrivals take_arrivals();
 
   // Bytes moved so far, both ways.
   std::uint64_t moved_bytes() const;

@@ -291,7 +291,7 @@ LinkCounts Port::link_counts() const {
   return sum;
 }
 
-void Port::take_arrivals(Arrivals* by_peer) {
+void Port::take_arrivals(fault::Arrivals* by_peer) {
   for (const auto& l : links_)
     if (l) by_peer[l->peer()] += l->take_arrivals();
 }

@@ -32,7 +32,7 @@ class Port {
   // Connections that were made anew, and bytes that were sent once more, so far.
   LinkCounts link_counts() const;
   // Adds what has been seen of the peers since the last time (Settings::watches), by rank.
-  void take_arrivals(Arrivals* by_peer);
+  void take_arrivals(fault::Arrivals* by_peer);
   void cancel(GCCL_Transfer* t);
   void abort(const GCCL_Fault& fault) const noexcept;
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "libgccl/base/clock.hpp"
-#include "libgccl/transports/arrivals.hpp"
+#include "libgccl/fault/arrivals.hpp"
 
 namespace gccl::tcp {
 
@@ -23,7 +23,7 @@ class Waits {
     within_ = false;
   }
   // What has been seen since the last time.
-  Arrivals take(std::uint64_t written) {
+  fault::Arrivals take(std::uint64_t written) {
     seen_.sent = written - std::exchange(written_, written);
     return std::exchange(seen_, {});
   }
@@ -34,7 +34,7 @@ class Waits {
     if (on_) count_wait(fd, frame_bytes, taken);
   }
   void frame_ends(std::uint64_t bytes, std::uint64_t taken) {
-    if (on_ && bytes >= Arrivals::kLongBytes) count_frame(bytes, taken);
+    if (on_ && bytes >= fault::Arrivals::kLongBytes) count_frame(bytes, taken);
     within_ = false;
   }
 
@@ -68,14 +68,14 @@ class Waits {
       if (came < kAlwaysFits || came < buffer_bytes(fd, SO_RCVBUF) / 4)
         seen_.waited_ns += std::uint64_t(now - empty_since_ns_);
     }
-    within_ = frame_bytes >= Arrivals::kLongBytes;
+    within_ = frame_bytes >= fault::Arrivals::kLongBytes;
     empty_since_ns_ = now;
     empty_at_ = taken;
   }
   void count_frame(std::uint64_t bytes, std::uint64_t taken) {
     seen_.bytes += bytes;
     const std::uint64_t came = taken - empty_at_;
-    if (empty_since_ns_ == 0 || came < Arrivals::kBestBytes) return;
+    if (empty_since_ns_ == 0 || came < fault::Arrivals::kBestBytes) return;
     const auto took = std::max<std::int64_t>(now_ns() - empty_since_ns_, 1);
     seen_.best = std::max(seen_.best, std::uint64_t(double(came) / double(took) * 1e9));
   }
@@ -87,7 +87,7 @@ class Waits {
   bool within_ = false;                                  // it was empty within the frame that is being read, a long one
   std::uint64_t written_ = 0;                            // when it was taken last
   std::uint64_t empty_at_ = 0, full_at_ = 0;
-  Arrivals seen_;
+  fault::Arrivals seen_;
 };
 
 }  // namespace gccl::tcp

@@ -13,7 +13,7 @@
 
 #include "libgccl/schedule/types.hpp"
 
-namespace gccl {
+namespace gccl::fault {
 
 // Sent as it is between ranks of one release.
 struct LinkReport {
@@ -78,4 +78,4 @@ class LinkHealth {
   bool avoided_changed_ = false, tries_ = false;
 };
 
-}  // namespace gccl
+}  // namespace gccl::fault

@@ -1,10 +1,10 @@
-#include "libgccl/communicator/links/health.hpp"
+#include "libgccl/fault/link_health.hpp"
 
 #include <algorithm>
 #include <cassert>
 #include <utility>
 
-namespace gccl {
+namespace gccl::fault {
 
 std::uint64_t elapsed_ns(std::span<const LinkReport> reports) {
   std::uint64_t most = 0;
@@ -83,4 +83,4 @@ bool LinkHealth::slow(Rank from, Rank to) const {
   return std::ranges::any_of(links_, [&](const Link& l) { return l.slow && l.from == from && l.to == to; });
 }
 
-}  // namespace gccl
+}  // namespace gccl::fault

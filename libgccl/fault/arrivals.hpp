@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
-namespace gccl {
+namespace gccl::fault {
 
 // Of one peer, since it was asked last. Counted are frames of kLongBytes and more, where the library wants to know
 // (GCCL_LINK_SLOW). A link is at work while its sender has left bytes to the system and its receiver has room for them:
@@ -33,4 +33,4 @@ struct Arrivals {
   }
 };
 
-}  // namespace gccl
+}  // namespace gccl::fault
