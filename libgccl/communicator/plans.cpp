@@ -7,8 +7,7 @@ namespace gccl {
 
 // What follows from the layout and the slow pairs.
 void Plans::set() {
-  layout_.orders({});
-  if (!slow_.empty()) layout_.orders(orders_around(layout_, slow_));
+  layout_ = around(layout_, slow_);
   detours_ = Detours(layout_, slow_);
   setting_.use(layout_, rank_);
   kept_ = {};

@@ -82,6 +82,13 @@ std::vector<std::vector<Rank>> orders_around(const Layout& layout, std::span<con
   return all;
 }
 
+Layout around(const Layout& layout, std::span<const SlowPair> pairs) {
+  Layout turned = layout;
+  turned.orders({});
+  if (!pairs.empty()) turned.orders(orders_around(turned, pairs));
+  return turned;
+}
+
 Cost Detours::added_ns(const Algorithm& algorithm, const Call& call, Count lanes, double element_bytes) const {
   Cost most = 0;
   if (has_counts(call.kind)) return most;

@@ -2,6 +2,7 @@
 // side, and an algorithm that sends over them all the same takes so much longer.
 #pragma once
 
+#include <compare>
 #include <span>
 #include <vector>
 
@@ -13,6 +14,7 @@ namespace gccl {
 struct SlowPair {
   Rank a = 0, b = 0;            // in either direction
   double more_ns_per_byte = 0;  // than others'
+  friend auto operator<=>(const SlowPair&, const SlowPair&) = default;
 };
 
 // The layout's orders, by channel, turned so that few of these pairs are side by side: parts of a ring are reversed,
@@ -20,6 +22,9 @@ struct SlowPair {
 // then the shortest. With fewer than four ranks there is no other ring, and all stays as it is. The same for the same
 // arguments.
 std::vector<std::vector<Rank>> orders_around(const Layout& layout, std::span<const SlowPair> pairs);
+
+// The layout with these orders.
+Layout around(const Layout& layout, std::span<const SlowPair> pairs);
 
 class Detours {
  public:

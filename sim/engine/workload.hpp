@@ -8,6 +8,7 @@
 #include "libgccl/cluster/cluster.hpp"
 #include "libgccl/elements/dtype.hpp"
 #include "libgccl/elements/reduction.hpp"
+#include "libgccl/select/detours.hpp"
 #include "sim/fault/faults.hpp"
 
 namespace gccl::sim {
@@ -48,9 +49,12 @@ struct Workload {
   std::vector<Stream> streams;  // streams run concurrently; every operation is in exactly one stage
   std::vector<Straggler> stragglers;
   const FaultPlan* faults = nullptr;  // what happens to the run: protocol and flow engine
-  // Plans operations[index] anew for ranks on these cards, who are left: given the call as it then is, fills in
-  // algorithm, slicing and protocol. The same for equal arguments. Protocol engine, which requires it.
-  std::function<void(std::uint32_t index, const std::vector<Card>& cards, SimulatedOperation* operation)> replan;
+  // Plans operations[index] anew for ranks on these cards, who are left, and around pairs of these ranks whose link is
+  // slow: given the call as it then is, fills in algorithm, slicing and protocol. The same for equal arguments.
+  // Protocol engine, which requires it.
+  std::function<void(std::uint32_t index, const std::vector<Card>& cards, const std::vector<SlowPair>& slow,
+                     SimulatedOperation* operation)>
+      replan;
   bool payload = false;    // carry real elements and check the result
   std::uint64_t seed = 1;  // payload values; and the order in which lanes are started (no effect on times)
   Rank trace_ranks = 0;    // record spans of world ranks below this

@@ -79,8 +79,12 @@ struct RecoverySettings {
   bool connections = false;          // links over connections, as TCP's; else over datagrams
   std::uint32_t frame_bytes = 4096;  // of payload
   std::uint32_t credits = 64;        // frames in flight of each link
-  Nanos heal = 0;                    // all that may end ends then; 0: never
-  Nanos limit = 0;                   // a rank that has not finished by then hangs; 0: found from the others
+  // A link with less than so many parts of its due is slow (GCCL_LINK_SLOW), 0: nobody looks; and calls are planned
+  // around such links (GCCL_LINK_AVOID).
+  std::uint32_t link_slow = 0;
+  bool link_avoid = true;
+  Nanos heal = 0;   // all that may end ends then; 0: never
+  Nanos limit = 0;  // a rank that has not finished by then hangs; 0: found from the others
 };
 
 struct FaultPlan {
@@ -107,12 +111,19 @@ struct FaultEvent {
     first_notified,  // the first of those that are left at the end knows that `rank` has failed
     all_notified,    // the last one does
     work,            // all `ranks` members of `epoch` do
+    link_slow,       // all know that the link from `rank` to `peer` is slow, with `rate` where `expected` is due
+    link_recovered,  // all know that it no longer is
+    planned_around,  // from operation `operation` on calls are planned around `pairs`; none: as if no link were slow
   };
   Nanos at = 0;
   What what = What::begins;
   std::size_t fault = 0;
   Rank rank = 0, ranks = 0;
   std::uint32_t epoch = 0;
+  Rank peer = 0;
+  double rate = 0, expected = 0;  // bytes a second
+  std::size_t operation = 0;
+  std::vector<std::pair<Rank, Rank>> pairs = {};
 };
 
 // What came of a run with faults.
@@ -123,7 +134,12 @@ struct FaultOutcome {
   Nanos detection_first = -1, detection = -1;  // from a failure until the first, and the last, survivor knew; the worst
   Nanos recovery = -1;                         // from the first failure until all that are left work again
   std::uint64_t lost = 0, doubled = 0;         // operations
-  double throughput_after = -1;         // operations a second after the last fault, in parts of those before the first
+  double throughput_after = -1;  // operations a second after the last fault, in parts of those before the first
+  // Of links between ranks that were found slow: from which to which; the longest time from the fault before it until
+  // all knew of one; and how often calls were planned anew for them.
+  std::vector<std::pair<Rank, Rank>> slow_links;
+  Nanos link_detection = -1;
+  std::uint64_t plans_changed = 0;
   std::optional<Rank> slowest;          // who holds up the others
   std::vector<FaultEvent> events;       // by their times
   std::vector<std::string> violations;  // what the protocol promises never to happen

@@ -85,4 +85,18 @@ Nanos judge(std::span<const RankWitness> witnesses, bool hangs, const std::map<R
   return resumed;
 }
 
+void judge_links(FaultOutcome* f) {
+  using What = FaultEvent::What;
+  Nanos fault = -1;
+  for (const FaultEvent& e : f->events) {
+    if (e.what == What::begins) fault = e.at;
+    if (e.what == What::planned_around) ++f->plans_changed;
+    if (e.what != What::link_slow) continue;
+    f->slow_links.emplace_back(e.rank, e.peer);
+    if (fault >= 0) f->link_detection = std::max(f->link_detection, e.at - fault);
+  }
+  std::ranges::sort(f->slow_links);
+  f->slow_links.erase(std::unique(f->slow_links.begin(), f->slow_links.end()), f->slow_links.end());
+}
+
 }  // namespace gccl::sim

@@ -38,4 +38,7 @@ struct RankWitness {
 Nanos judge(std::span<const RankWitness> witnesses, bool hangs, const std::map<Rank, Nanos>& failed_at,
             FaultOutcome* out);
 
+// Fills slow_links, link_detection and plans_changed, from its events, which are in the order of their times.
+void judge_links(FaultOutcome* out);
+
 }  // namespace gccl::sim

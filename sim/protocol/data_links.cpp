@@ -1,5 +1,6 @@
 #include "sim/protocol/data_links.hpp"
 
+#include <algorithm>
 #include <deque>
 #include <tuple>
 
@@ -7,6 +8,7 @@ namespace gccl::sim {
 
 // One side: gathers the parts of messages, and keeps what it sends until it is acknowledged.
 struct DataLinks::End : fault::LinkUser {
+  explicit End(double bytes_on_links) : arrivals(bytes_on_links) {}
   class Ender : public LinkEnd {
    public:
     Ender(End* owner, VirtualTime* time, Wire* wire, unsigned side, const fault::LinkSettings& s,
@@ -27,6 +29,7 @@ struct DataLinks::End : fault::LinkUser {
 
   bool deliver(const fault::LinkFrame& f, std::span<const std::byte> payload) override {
     if (ended) return true;
+    arrivals.came(f, time->now());
     incoming.bytes.insert(incoming.bytes.end(), payload.begin(), payload.end());
     if (!f.ends_message()) return true;
     incoming.signature = f.signature;
@@ -47,6 +50,7 @@ struct DataLinks::End : fault::LinkUser {
   void enter_epoch(std::uint32_t epoch) {
     if (epoch <= end->link().epoch()) return;
     incoming = {};
+    arrivals.take();
     end->enter_epoch(epoch);
     sent.clear();
     acknowledged = 0;
@@ -61,9 +65,12 @@ struct DataLinks::End : fault::LinkUser {
   std::deque<DataMessage> sent;  // their memory is the link's until they are acknowledged
   std::uint64_t acknowledged = 0;
   DataMessage incoming;
+  ArrivalCount arrivals;
+  Nanos stopped_at = 0;
 };
 
 struct DataLinks::Pair {
+  explicit Pair(double bytes_on_links) : ends{End(bytes_on_links), End(bytes_on_links)} {}
   std::unique_ptr<Wire> wire;
   End ends[2];
 };
@@ -77,7 +84,7 @@ DataLinks::Pair& DataLinks::pair(const ProcessId& x, const ProcessId& y, std::ui
   const ProcessId &a = std::min(x, y), &b = std::max(x, y);
   auto& p = pairs_[{a, b, channel}];
   if (p) return *p;
-  p = std::make_unique<Pair>();
+  p = std::make_unique<Pair>(bytes_on_links_);
   const std::uint64_t seed = splitmix::hash(
       seed_ ^ (std::uint64_t(a.rank) << 40 | std::uint64_t(b.rank) << 20 | channel) ^ (a.life << 16) ^ (b.life << 52));
   if (settings_.connections)
@@ -106,6 +113,7 @@ DataLinks::Pair& DataLinks::pair(const ProcessId& x, const ProcessId& y, std::ui
   }
   for (End& e : p->ends) {
     e.end = std::make_unique<End::Ender>(&e, time_, p->wire.get(), unsigned(&e - p->ends), settings, rules);
+    e.stopped_at = time_->now();
     if (stopped_[e.self]) e.end->hold();
   }
   for (End& e : p->ends) e.enter_epoch(user_->epoch_of(e.self));
@@ -115,6 +123,7 @@ DataLinks::Pair& DataLinks::pair(const ProcessId& x, const ProcessId& y, std::ui
 void DataLinks::send(const ProcessId& from, const ProcessId& to, std::uint32_t channel, DataMessage m) {
   Pair& p = pair(from, to, channel);
   End& e = p.ends[from < to ? 0 : 1];
+  e.arrivals.sent(m.bytes.size());
   e.sent.push_back(std::move(m));
   e.end->send({.bytes = e.sent.back().bytes, .signature = e.sent.back().signature, .answer = true});
 }
@@ -128,8 +137,16 @@ void DataLinks::enter_epoch(const ProcessId& p, std::uint32_t epoch) {
 void DataLinks::hold(const ProcessId& p, bool stopped) {
   stopped_[p] = stopped;
   for (auto& [key, pair] : pairs_)
-    for (End& e : pair->ends)
-      if (e.self == p && !e.ended) stopped ? e.end->hold() : e.end->go_on();
+    for (End& e : pair->ends) {
+      if (e.self != p || e.ended) continue;
+      if (stopped) {
+        e.stopped_at = time_->now();
+        e.end->hold();
+      } else {
+        e.arrivals.stood(time_->now() - e.stopped_at, !e.sent.empty());
+        e.end->go_on();
+      }
+    }
 }
 
 void DataLinks::end(const ProcessId& p) {
@@ -145,6 +162,17 @@ void DataLinks::faults_changed() {
   for (auto& [key, pair] : pairs_)
     for (const unsigned side : {0u, 1u})
       faults(pair->ends[side].self.rank, pair->ends[side].peer.rank, &pair->wire->faults[side]);
+}
+
+std::vector<fault::Arrivals> DataLinks::take_arrivals(const ProcessId& p, std::span<const ProcessId> peers) {
+  std::vector<fault::Arrivals> all(peers.size());
+  for (auto& [key, pair] : pairs_)
+    for (End& e : pair->ends) {
+      if (e.self != p) continue;
+      const auto peer = std::ranges::find(peers, e.peer);
+      if (peer != peers.end()) all[std::size_t(peer - peers.begin())] += e.arrivals.take();
+    }
+  return all;
 }
 
 fault::Link::Counters DataLinks::counters() const {

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "sim/fault/link_end.hpp"
+#include "sim/protocol/arrival_count.hpp"
 #include "sim/protocol/cluster_wires.hpp"
 
 namespace gccl::sim {
@@ -49,6 +50,9 @@ class DataLinks {
   // What is done to what one rank sends another: asked for each wire, when it is made and after each change.
   std::function<void(Rank from, Rank to, WireFaults* faults)> faults;
   void faults_changed();
+
+  // What a process has seen of its links to each of these since the last time; a new epoch begins anew.
+  std::vector<fault::Arrivals> take_arrivals(const ProcessId& p, std::span<const ProcessId> peers);
 
   fault::Link::Counters counters() const;
   std::uint64_t trace() const;

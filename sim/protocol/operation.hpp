@@ -5,7 +5,9 @@
 #include <map>
 #include <memory>
 
+#include "libgccl/fault/link_health.hpp"
 #include "libgccl/schedule/lane.hpp"
+#include "libgccl/select/detours.hpp"
 #include "sim/engine/payload.hpp"
 #include "sim/protocol/data_links.hpp"
 
@@ -17,6 +19,14 @@ struct EpochWorld {
   std::shared_ptr<const Layout> layout;
   Workload workload;  // its operations are of these members
   std::unique_ptr<Payload> payload;
+  // What the members found each time that they had reported what they saw of their links.
+  struct Answer {
+    std::size_t operation = 0;  // before which
+    std::vector<fault::LinkHealth::Link> changed;
+    std::vector<SlowPair> avoided;
+    Rank known = 0;  // to so many
+  };
+  std::vector<Answer> answers;
 
   Rank rank_of(const ProcessId& p) const {
     return Rank(std::find(members.begin(), members.end(), p) - members.begin());

@@ -132,6 +132,7 @@ void ProtocolRanks::message(const ProcessId& self, const ProcessId& from, std::u
   mix(m.signature ^ m.bytes.size() << 20 ^ std::uint64_t(now()));
   p->member->heard(now(), from.rank);
   p->inbox[{from, channel}].push_back(std::move(m));
+  if (of_reports(channel)) return report_came(*p);
   if (p->operation) p->operation->message(from, channel);
 }
 
@@ -173,7 +174,7 @@ EpochWorld& ProtocolRanks::world_of(Epoch epoch, const Membership& membership) {
     const auto root =
         std::find_if(members.begin(), members.end(), [&](const ProcessId& m) { return m.rank == stated.call.root; });
     o.call.root = root == members.end() ? 0 : Rank(root - members.begin());
-    if (!as_stated) workload_.replan(std::uint32_t(w->workload.operations.size()), w->workload.cards, &o);
+    if (!as_stated) workload_.replan(std::uint32_t(w->workload.operations.size()), w->workload.cards, {}, &o);
     w->workload.operations.push_back(o);
   }
   w->payload = std::make_unique<Payload>(w->workload);
@@ -208,6 +209,7 @@ void ProtocolRanks::enter_epoch(Process& p) {
   mix(p.epoch);
   world_of(p.epoch, s);
   p.inbox.clear();
+  look_at_links(p);
   links_.enter_epoch(p.id, p.epoch);
   note(p, FaultMoment::What::epochs, 1);
   if (p.epoch == 1) return work(p);
@@ -252,6 +254,7 @@ void ProtocolRanks::begin_operation(const ProcessId& id, Epoch epoch) {
   Process& p = *at(id.rank);
   if (p.id != id || !p.alive || p.epoch != epoch || p.doing != Doing::working || p.operation) return;
   if (p.paused) return time_.after(kMillisecond, [this, id, epoch] { begin_operation(id, epoch); });
+  if (report_first(p)) return;
   EpochWorld& world = *worlds_.at(p.epoch);
   Times& times = executions_[{p.epoch, p.next}];
   if (times.begin < 0) times.begin = now();
@@ -281,6 +284,7 @@ void ProtocolRanks::interrupt(Process& p) {
     p.operation->give_up();
     given_up_.push_back(std::move(p.operation));
   }
+  p.looking.reset();
   const RecoverySettings& s = plan_.recovery;
   const bool replaces = s.policy == FailurePolicy::spare || s.policy == FailurePolicy::rejoin;
   if (replaces) p.replacement_until = now() + s.replace_after + 2 * s.detection;

@@ -6,6 +6,7 @@
 #include <deque>
 #include <set>
 
+#include "libgccl/fault/link_reports.hpp"
 #include "libgccl/fault/member.hpp"
 #include "sim/engine/workload.hpp"
 #include "sim/fault/verdict.hpp"
@@ -19,7 +20,8 @@ constexpr Rank kProtocolRanksMax = 64, kProtocolSparesMax = 16;
 // The program. A rank carries out the operations one after the other. Where a failure interrupts it, it revokes; then,
 // as at the end, all agree on the operations that every one of them has completed: those are final. By the policy they
 // then return the error, or shrink; in the next epoch they agree once more, so that those who join know where the
-// others are, grow until everybody is replaced, and go on with the first operation that is not final.
+// others are, grow until everybody is replaced, and go on with the first operation that is not final. Where it looks
+// for slow links, all say before an operation, now and then, what they saw of theirs.
 class ProtocolRanks : public DataUser {
  public:
   explicit ProtocolRanks(const Workload& workload);
@@ -31,6 +33,12 @@ class ProtocolRanks : public DataUser {
 
  private:
   enum class Doing : std::uint8_t { joining, meeting, working, agreeing, reshaping, finished, failed };
+  // A process's part in finding slow links.
+  struct Looking {
+    fault::LinkReports reports;
+    std::size_t counted = 0, answers = 0;               // operations; times that all have reported
+    std::vector<std::optional<fault::LinkReport>> got;  // while it waits for reports: by rank of the epoch
+  };
   struct Process {
     ProcessId id;
     std::unique_ptr<fault::Member> member;
@@ -48,6 +56,7 @@ class ProtocolRanks : public DataUser {
     std::vector<fault::Epoch> done_in;     // by operation: the epoch in which its result arose; 0: it has none
     std::array<std::uint64_t, 5> count{};  // by FaultMoment::What
     Nanos resumed = -1;                    // it began to work in its epoch
+    std::unique_ptr<Looking> looking;      // in its epoch; null: it does not look at its links
   };
   struct MemberEnd : WireEnd {
     ProtocolRanks* owner;
@@ -100,6 +109,17 @@ class ProtocolRanks : public DataUser {
   bool interrupted(const Process& p) const;
   EpochWorld& world_of(fault::Epoch epoch, const fault::Membership& membership);
 
+  // Slow links (slow_links.cpp).
+  void look_at_links(Process& p);
+  bool report_first(Process& p);  // true: it waits for reports before its next operation
+  std::vector<fault::Arrivals> arrivals_of(const Process& p);
+  static bool of_reports(std::uint32_t channel);
+  void report_came(Process& p);
+  bool all_reported(Process& p);
+  void all_judge(Process& p);
+  void plan_around(EpochWorld& world, std::size_t next, const std::vector<SlowPair>& pairs);
+  void all_know(const EpochWorld& world, const EpochWorld::Answer& answer, bool plans_change);
+
   std::vector<RankWitness> witnesses() const;
   void judge(Outcome* out);
   std::string waits() const;
@@ -127,6 +147,7 @@ class ProtocolRanks : public DataUser {
   std::set<Rank> crashed_;
   Rank spares_used_ = 0;
   Nanos last_fault_ = 0, first_fault_ = -1;
+  Nanos planned_anew_ = -1;  // around slow links, last
   std::vector<FaultEvent> events_;
   std::map<fault::Epoch, FaultEvent> at_work_;  // since the last of its members is
   std::vector<Times> operations_;

@@ -42,6 +42,11 @@ std::string ProtocolRanks::waits() const {
     const Rank r = p->id.rank;
     std::string text = fmt::format("rank {} {} (epoch {})", r, kDoing[std::size_t(p->doing)], p->epoch);
     if (p->operation) text += fmt::format(" on operation {}, and waits for {}", p->next, p->operation->waits());
+    if (p->looking)
+      for (std::size_t i = 0; i < p->looking->got.size(); ++i)
+        if (!p->looking->got[i])
+          return fmt::format("{} before operation {}, and waits for what rank {} has seen of its links", text, p->next,
+                             worlds_.at(p->epoch)->members[i].rank);
     if (const fault::RankSet awaited = p->member->membership().awaited(); !awaited.empty())
       text += fmt::format(", and waits for rank {}", awaited.first());
     return text;
@@ -78,7 +83,7 @@ void ProtocolRanks::judge(Outcome* out) {
   f.waits = waits();
   f.events = std::move(events_);
   const std::vector<RankWitness> all = witnesses();
-  const Nanos resumed = sim::judge(all, !f.waits.empty(), failed_at_, &f);
+  const Nanos resumed = std::max(sim::judge(all, !f.waits.empty(), failed_at_, &f), planned_anew_);
   f.violations.insert(f.violations.end(), violations_.begin(), violations_.end());
 
   // Times.
@@ -116,6 +121,7 @@ void ProtocolRanks::judge(Outcome* out) {
   for (const auto& [epoch, event] : at_work_)
     if (epoch > 1) f.events.push_back(event);
   std::ranges::stable_sort(f.events, {}, &FaultEvent::at);
+  sim::judge_links(&f);
 }
 
 }  // namespace gccl::sim

@@ -83,7 +83,7 @@ function faultFacts(faults) {
 function faultStory(run) {
   const faults = run.faults;
   if (!faults || typeof faults !== "object") return null;
-  const events = list(faults.events), kind = {fault_begins: "no", fault_ends: "yes", work: "yes"};
+  const events = list(faults.events), kind = {fault_begins: "no", fault_ends: "yes", work: "yes", link_slow: "no", link_recovered: "yes", planned_around: "yes"};
   const rows = events.map(
       (e, i) =>
           [{cell: String(i + 1), by: i}, {cell: show.time(e.at_us), by: number(e.at_us)},

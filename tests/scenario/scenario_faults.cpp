@@ -215,10 +215,10 @@ TEST_CASE("protocol: the ranks that are left plan anew, and keep a stated algori
   };
   const auto anew = [](const Campaign& of, const std::vector<Card>& cards) {
     const Point& point = of.points[0];
-    const Plan plan = replanned(of, point, point.part(), cards, 0);
+    const Plan plan = replanned(of, point, point.part(), cards, 0, {});
     const PreparedWorkload prepared = prepare(of, point);
     SimulatedOperation o = prepared.workload.operations[0];
-    prepared.workload.replan(0, cards, &o);
+    prepared.workload.replan(0, cards, {}, &o);
     CHECK(o.algorithm == plan.algorithm);
     CHECK(Slicing{o.shares, o.lanes, o.window} == plan.slicing);
     return plan;

@@ -16,6 +16,8 @@
   line(false_alarm_check) \
   line(exactly_once_check) \
   line(throughput_check) \
+  line(slow_links_check) \
+  line(max_link_detection_check) \
   line(slowest_check)
 // clang-format on
 

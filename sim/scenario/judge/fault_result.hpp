@@ -17,6 +17,12 @@ inline void demand_true(const json::Node& value, const ScenarioRun& run) {
   if (!value.boolean()) value.fail("found false, expected true; leave it out where it is not demanded");
 }
 
+inline void demand_looks(const json::Node& value, const ScenarioRun& run) {
+  demand_faults(value, run);
+  if (run.recovery.link_slow == 0)
+    value.fail("is about slow links, which nobody looks for; state \"link_slow\" in \"recovery\"");
+}
+
 inline const nlohmann::json& faults_of(const ResultRows& rows, std::size_t i) { return rows[i].json->at("faults"); }
 
 // The limit of a check on a time, in microseconds.

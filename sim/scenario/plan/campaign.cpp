@@ -25,7 +25,9 @@ constexpr double kPlannedMessagesMax = 6e6;
 // Builds the points of one scenario.
 class Planner {
  public:
-  Planner(Campaign& campaign, const std::optional<RealMeans>& real) : campaign_(campaign), real_(real) {}
+  // Calls are planned around slow links between these ranks of the campaign's worlds.
+  Planner(Campaign& campaign, const std::optional<RealMeans>& real, std::vector<SlowPair> slow = {})
+      : campaign_(campaign), real_(real), slow_(std::move(slow)) {}
 
   void add(std::size_t run_index) {
     const ScenarioRun& run = campaign_.scenario->runs[run_index];
@@ -76,6 +78,8 @@ class Planner {
       if (task.root >= c.ranks())
         task.where.at("root").fail(
             fmt::format("found rank {}, but the communicator has only {}", task.root, json::format_ranks(c.ranks())));
+    if (!slow_.empty())
+      for (SimulatedCommunicator& c : cut) c.layout = std::make_shared<const Layout>(around(*c.layout, slow_));
     return all = std::make_shared<const std::vector<SimulatedCommunicator>>(std::move(cut));
   }
 
@@ -215,8 +219,10 @@ class Planner {
       }
       const Basis& basis = basis_of(part, *c, w);
       const auto [first, number] = protocols_of(part, *c, w);
+      const Detours detours(*c->layout, slow_);
       all.plans.push_back(gccl::plan(asked.call, asked.view, CostModels(basis.models).subspan(first, number),
-                                     basis.tuning, basis.authorities, algorithms(), chunks_max(part, asked, *c)));
+                                     basis.tuning, basis.authorities, algorithms(), chunks_max(part, asked, *c),
+                                     &detours));
       Plan& plan = all.plans.back();
       plan.protocol += first;
       chosen.push_back(plan.algorithm);
@@ -402,6 +408,7 @@ class Planner {
 
   Campaign& campaign_;
   const std::optional<RealMeans>& real_;
+  const std::vector<SlowPair> slow_;
   double messages_ = 0;
   std::map<std::pair<const Task*, std::size_t>, Communicators> communicators_;
   // By world, bytes of an element and cards: tasks that are alike share a cost model, which may take a second to make.
@@ -440,7 +447,7 @@ Call call_of(const Task& task, Count bytes, Rank ranks, const CountTable* table)
 }
 
 Plan replanned(const Campaign& campaign, const Point& point, const Part& part, const std::vector<Card>& cards,
-               Rank root) {
+               Rank root, const std::vector<SlowPair>& slow) {
   Campaign left{.scenario = campaign.scenario,
                 .worlds = {campaign.worlds[point.world]},
                 .points = {},
@@ -452,7 +459,7 @@ Plan replanned(const Campaign& campaign, const Point& point, const Part& part, c
   const bool single = campaign.scenario->runs[point.run].kind == ScenarioRun::Kind::collective;
   const bool automatic = single ? point.automatic : task.algorithms.automatic;
   const std::optional<RealMeans> unused;
-  return Planner(left, unused).plan_of_part(task, part.bytes, automatic ? nullptr : part.plan().algorithm);
+  return Planner(left, unused, slow).plan_of_part(task, part.bytes, automatic ? nullptr : part.plan().algorithm);
 }
 
 Campaign make_campaign(Scenario scenario, const CampaignOptions& options) {

@@ -100,10 +100,10 @@ Campaign make_campaign(Scenario scenario, const CampaignOptions& options);
 
 // How ranks on these cards carry a part of the point out when they are what is left of its ranks, as a communicator
 // does that was shrunk. What the planner chose it chooses anew; a stated algorithm is kept, as GCCL_ALGORITHM's is,
-// where it can serve them, and otherwise the planner chooses. `root` is one of these ranks. The part is the whole
-// world's.
+// where it can serve them, and otherwise the planner chooses. `root` is one of these ranks, as are those whose link is
+// slow, which is planned around. The part is the whole world's.
 Plan replanned(const Campaign& campaign, const Point& point, const Part& part, const std::vector<Card>& cards,
-               Rank root);
+               Rank root, const std::vector<SlowPair>& slow);
 
 // What an operation of the part takes before its first message: what its protocol does, and what the cluster's
 // corrections add.

@@ -83,6 +83,11 @@ void check_faults(const ScenarioRun& run, const SimulatedWorld& world, Engine en
                   const std::optional<RealMeans>& real) {
   if (engine == Engine::real) check_real_ranks(run, world, real);
   if (plays_ranks(engine)) check_protocol(run, world);
+  if (!plays_ranks(engine) && run.recovery.link_slow > 0)
+    run.where.at("recovery")
+        .at("link_slow")
+        .fail(
+            fmt::format("engine \"{}\" plays no ranks that look for slow links, expected \"protocol\"", name(engine)));
   if (!plays_ranks(engine) && run.compute > 0)
     run.where.at("compute_us")
         .fail(fmt::format("engine \"{}\" plays no computing, expected \"protocol\"", name(engine)));

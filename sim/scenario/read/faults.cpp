@@ -14,6 +14,7 @@ namespace {
 
 using Json = nlohmann::json;
 
+constexpr int kLinkSlowMax = 1000;  // as of GCCL_LINK_SLOW
 constexpr Nanos kYear = 366ll * 24 * 3600 * 1'000'000'000;
 
 // What a kind has besides "kind", "at_us", "after", "every_us", "until_us".
@@ -188,7 +189,7 @@ std::vector<std::pair<Fault, json::Node>> read_faults(const json::Node& node) {
 
 RecoverySettings read_recovery(const json::Node& node) {
   node.allow({"policy", "detection_us", "helpers", "system_reports", "spares", "replace_after_us", "reroute_after_us",
-              "wire", "frame_bytes", "credits", "heal_us", "limit_us"},
+              "wire", "frame_bytes", "credits", "link_slow", "link_avoid", "heal_us", "limit_us"},
              {"system_tells"});
   RecoverySettings s;
   if (const auto n = node.find("policy")) s.policy = FailurePolicy(n->one_of(policy_names()));
@@ -213,6 +214,14 @@ RecoverySettings read_recovery(const json::Node& node) {
   if (const auto n = node.find("frame_bytes")) s.frame_bytes = std::uint32_t(n->bytes(1 << 24));
   if (s.frame_bytes == 0) node.at("frame_bytes").fail("found 0, expected at least 1");
   if (const auto n = node.find("credits")) s.credits = std::uint32_t(n->integer(1, 1 << 16));
+  if (const auto n = node.find("link_slow")) {
+    s.link_slow = std::uint32_t(n->integer(0, kLinkSlowMax));
+    if (s.link_slow == 1) n->fail("found 1, expected 0 (nobody looks) or a factor of 2 at least");
+  }
+  if (const auto n = node.find("link_avoid")) {
+    if (s.link_slow == 0) n->fail("is about links that are slow, which nobody looks for; state \"link_slow\"");
+    s.link_avoid = n->boolean();
+  }
   if (const auto n = node.find("heal_us")) s.heal = time_of(*n);
   if (const auto n = node.find("limit_us")) s.limit = time_of(*n);
   return s;

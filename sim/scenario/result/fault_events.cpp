@@ -66,6 +66,13 @@ std::string ends(const Fault& f) {
   }
 }
 
+std::string around(const std::vector<std::pair<Rank, Rank>>& pairs) {
+  std::string text;
+  for (const auto& [a, b] : pairs)
+    text += fmt::format("{} the link between rank {} and rank {}", text.empty() ? "around" : ",", a, b);
+  return text.empty() ? "as if no link were slow" : text;
+}
+
 std::string sentence(const FaultEvent& e, const FaultPlan& plan) {
   switch (e.what) {
     case FaultEvent::What::begins: return begins(plan.faults[e.fault]);
@@ -75,6 +82,13 @@ std::string sentence(const FaultEvent& e, const FaultPlan& plan) {
     case FaultEvent::What::all_notified: return fmt::format("all that are left know that rank {} has failed", e.rank);
     case FaultEvent::What::work:
       return fmt::format("epoch {}: {} rank{} at work", e.epoch, e.ranks, e.ranks == 1 ? " is" : "s are");
+    case FaultEvent::What::link_slow:
+      return fmt::format("the link from rank {} to rank {} is slow, {:.4g} MB/s where {:.4g} are expected", e.rank,
+                         e.peer, e.rate / 1e6, e.expected / 1e6);
+    case FaultEvent::What::link_recovered:
+      return fmt::format("the link from rank {} to rank {} is no longer slow", e.rank, e.peer);
+    case FaultEvent::What::planned_around:
+      return fmt::format("calls are planned {}, from operation {} on", around(e.pairs), e.operation);
   }
   return "";
 }
@@ -82,7 +96,8 @@ std::string sentence(const FaultEvent& e, const FaultPlan& plan) {
 }  // namespace
 
 Json fault_events(const FaultOutcome& outcome, const FaultPlan& plan) {
-  static constexpr const char* kNames[] = {"fault_begins", "fault_ends", "first_notified", "all_notified", "work"};
+  static constexpr const char* kNames[] = {"fault_begins", "fault_ends", "first_notified", "all_notified",
+                                           "work",         "link_slow",  "link_recovered", "planned_around"};
   Json all = Json::array();
   for (const FaultEvent& e : outcome.events) {
     Json& j = all.emplace_back(

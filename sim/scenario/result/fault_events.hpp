@@ -8,7 +8,8 @@
 namespace gccl::sim {
 
 // A list of {"at_us", "event", "text"} by their times, "event" being one of fault_begins, fault_ends, first_notified,
-// all_notified, work; those of faults have "fault", their place in the row's "timeline".
+// all_notified, work, link_slow, link_recovered, planned_around; those of faults have "fault", their place in the row's
+// "timeline".
 nlohmann::json fault_events(const FaultOutcome& outcome, const FaultPlan& plan);
 
 // Places in the "timeline" of the faults that did not come: the run was over before, or whom they concern was gone.

@@ -10,15 +10,17 @@ namespace {
 
 // As Workload::replan wants it. Repetitions of a part are planned once.
 auto replanning(const Campaign& campaign, const Point& point) {
-  using Key = std::tuple<std::size_t, std::vector<Card>, Rank>;  // the part, and who is left
+  // The part, who is left, and what is planned around.
+  using Key = std::tuple<std::size_t, std::vector<Card>, Rank, std::vector<SlowPair>>;
   return [&campaign, &point, known = std::map<Key, Plan>()](std::uint32_t index, const std::vector<Card>& cards,
+                                                            const std::vector<SlowPair>& slow,
                                                             SimulatedOperation* o) mutable {
     const std::vector<Part>& parts = point.streams[0];
     const std::size_t number = index % parts.size();
     const Rank root = o->call.root;
-    const auto [at, fresh] = known.try_emplace(Key{number, cards, root});
+    const auto [at, fresh] = known.try_emplace(Key{number, cards, root, slow});
     Plan& p = at->second;
-    if (fresh) p = replanned(campaign, point, parts[number], cards, root);
+    if (fresh) p = replanned(campaign, point, parts[number], cards, root, slow);
     o->algorithm = p.algorithm;
     o->shares = p.slicing.shares;
     o->lanes = p.slicing.lanes;
