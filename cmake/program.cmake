@@ -18,7 +18,7 @@ gccl_plugin_abi(gccl_cli)
 gccl_join(gccl_cli cli ${sources})
 
 file(GLOB program CONFIGURE_DEPENDS cli/*.cpp cli/explain/*.cpp cli/launch/*.cpp cli/real/*.cpp)
-list(FILTER program EXCLUDE REGEX "/(plugin_[a-z_]*|real/rank).cpp$")
+list(FILTER program EXCLUDE REGEX "/(plugin_[a-z_]*|real/(rank|link_news)).cpp$")
 list(TRANSFORM sources PREPEND ${PROJECT_SOURCE_DIR}/)
 list(REMOVE_ITEM program ${sources})
 list(APPEND program ${PROJECT_SOURCE_DIR}/cli/bench/bench.cpp ${PROJECT_SOURCE_DIR}/cli/bench/options.cpp)
@@ -45,7 +45,7 @@ function(gccl_plugin name)
 endfunction()
 
 add_library(gccl_bench_loop STATIC cli/bench/run.cpp cli/bench/data.cpp cli/bench/job.cpp cli/calibrate/run.cpp
-            cli/calibrate/measure.cpp cli/real/rank.cpp)
+            cli/calibrate/measure.cpp cli/real/rank.cpp cli/real/link_news.cpp)
 target_link_libraries(gccl_bench_loop PUBLIC gccl_analysis_documents gccl_cli gccl_runtime)
 target_compile_options(gccl_bench_loop PRIVATE ${GCCL_WARM})
 gccl_join(gccl_bench_loop bench_loop cli/bench/run.cpp cli/bench/data.cpp cli/bench/job.cpp cli/calibrate/run.cpp

@@ -140,6 +140,7 @@ void Job::live(Rank r) const {
                       .strikes = {},
                       .compute = real(plan_.compute),
                       .goes_on = plan_.recovery.policy != sim::FailurePolicy::fail,
+                      .looks_at_links = plan_.recovery.link_slow > 0,
                       .replacement = replaces() ? real(plan_.recovery.replace_after + 2 * plan_.recovery.detection) : 0,
                       .reports = reports_end_.get(),
                       .shared = shared_};
@@ -163,6 +164,11 @@ void Job::live(Rank r) const {
   if (plan_.recovery.connections) {
     set("GCCL_LINK_LOST_MS", std::to_string(real(plan_.recovery.detection) / kNsPerMs));
     set("GCCL_LINK_CHECK", "1");
+  }
+  if (plan_.recovery.link_slow > 0) {
+    set("GCCL_LINK_SLOW", std::to_string(plan_.recovery.link_slow));
+    set("GCCL_LINK_AVOID", plan_.recovery.link_avoid ? "1" : "0");
+    set("GCCL_LOG", "2");  // where a rank reads it
   }
   if (!chosen.empty()) set("GCCL_ALGORITHM", chosen);
   set("GCCL_ADDRESS", network_ ? Network::address(r) : "127.0.0.1");
@@ -246,6 +252,9 @@ void Job::heed(const Report& report) {
       s.epoch = report.epoch;
       s.resumed = report.time;
       break;
+    case Kind::link_slow:
+    case Kind::link_recovered:
+    case Kind::planned: heed_links(report); break;
     case Kind::knows: s.knew.try_emplace(Rank(report.a), report.time); break;
     case Kind::ended:
       s.ended = Report::How(report.a);
@@ -254,6 +263,32 @@ void Job::heed(const Report& report) {
         violations_.push_back(fmt::format("rank {}: {}", report.rank, s.text));
       }
       break;
+  }
+}
+
+// All learn the same before the same operation, the last of them at the time of the event.
+void Job::heed_links(const Report& report) {
+  using What = sim::FaultEvent::What;
+  sim::FaultEvent e{.at = report.time,
+                    .what = report.kind == Report::Kind::planned     ? What::planned_around
+                            : report.kind == Report::Kind::link_slow ? What::link_slow
+                                                                     : What::link_recovered,
+                    .operation = report.operation};
+  if (e.what == What::planned_around) {
+    for (std::size_t i = 0; i < report.a; ++i) e.pairs.emplace_back(report.pairs[i][0], report.pairs[i][1]);
+  } else {
+    e.rank = Rank(report.a), e.peer = Rank(report.b);
+    e.rate = report.rate, e.expected = report.expected;
+  }
+  const auto same = std::ranges::find_if(said_, [&](const Said& s) {
+    return s.epoch == report.epoch && s.event.what == e.what && s.event.operation == e.operation &&
+           s.event.rank == e.rank && s.event.peer == e.peer;
+  });
+  if (same == said_.end()) {
+    said_.push_back({.epoch = report.epoch, .event = std::move(e), .by = {report.rank}});
+  } else {
+    same->by.insert(report.rank);
+    same->event.at = std::max(same->event.at, e.at);
   }
 }
 

@@ -61,6 +61,7 @@ class Job {
   void await(Nanos until);
   void came_late(Nanos due);
   void heed(const Report& report);
+  void heed_links(const Report& report);
   void heed_all();
   void look_for_ends();
   void later(Nanos due, std::function<void()> what) { agenda_.emplace(due, std::move(what)); }
@@ -80,6 +81,7 @@ class Job {
   std::vector<bool> ways_over(const sim::Fault& f) const;
   std::string waits() const;
   std::vector<sim::RankWitness> witnesses() const;
+  std::vector<std::string> different_news() const;
 
   const sim::Workload& workload_;
   const sim::FaultPlan& plan_;
@@ -109,6 +111,13 @@ class Job {
   std::map<std::pair<std::uint32_t, std::size_t>, Times> executions_;  // by epoch and operation
   std::uint64_t wrong_ = 0;
   std::string first_wrong_;
+  // What was said of links before an operation, and by whom.
+  struct Said {
+    std::uint32_t epoch = 0;
+    sim::FaultEvent event;
+    std::set<Rank> by;
+  };
+  std::vector<Said> said_;
   std::vector<std::string> violations_;
   Nanos began_ = 0, ended_ = 0;
   Nanos late_ = 0;  // by which something came after it was due, at worst

@@ -40,18 +40,24 @@ struct RankCall {
   Reduction reduction = Reduction::sum;
 };
 
+// Pairs of ranks that calls are planned around, at most.
+constexpr std::size_t kPairsMax = 16;
+
 // One message of a rank to the coordinator; shorter than PIPE_BUF, so that all ranks write to one pipe.
 struct Report {
   enum class Kind : std::uint32_t {
-    ready,        // connected with all
-    begins,       // a: operation; computing included
-    done,         // a: operation, b: wrong elements, in epoch `epoch`
-    interrupted,  // text: what the operation returned
-    strikes,      // a: fault
-    works,        // in epoch `epoch`
-    knows,        // a: rank that has failed
-    ended,        // a: How
-    joined,       // it is a rank now, and was not from the start
+    ready,           // connected with all
+    begins,          // a: operation; computing included
+    done,            // a: operation, b: wrong elements, in epoch `epoch`
+    interrupted,     // text: what the operation returned
+    strikes,         // a: fault
+    works,           // in epoch `epoch`
+    knows,           // a: rank that has failed
+    ended,           // a: How
+    joined,          // it is a rank now, and was not from the start
+    link_slow,       // a, b: from which rank to which, before operation `operation`
+    link_recovered,  // likewise
+    planned,         // from operation `operation` on, around the links between a `pairs` of ranks
   };
   enum class How : std::uint64_t { finished, failed, out, broken };  // broken: text says why; never expected
   Kind kind{};
@@ -59,6 +65,9 @@ struct Report {
   std::uint64_t a = 0, b = 0;
   std::uint32_t epoch = 0;
   Nanos time = 0;  // now_ns(), the same for all processes
+  std::uint64_t operation = 0;
+  double rate = 0, expected = 0;  // of a slow link, in bytes a second
+  std::uint8_t pairs[kPairsMax][2] = {};
   char text[200] = {};
 };
 
@@ -78,6 +87,7 @@ struct RankProgram {
   std::vector<Strike> strikes;  // of this rank
   Nanos compute = 0;            // before each operation
   bool goes_on = false;         // any policy but fail
+  bool looks_at_links = false;  // and reports what its log says of them
   Nanos replacement = 0;  // so long after a failure others may still come in the place of failed ranks; 0: none do
   int reports = -1;       // where to write them
   Shared* shared = nullptr;

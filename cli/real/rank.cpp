@@ -14,6 +14,7 @@
 #include <string>
 
 #include "cli/bench/data.hpp"
+#include "cli/real/link_news.hpp"
 #include "gccl/gccl.h"
 
 namespace gccl::real {
@@ -73,7 +74,9 @@ void strike_in(const Strike& s, Nanos delay) {
 
 class RankLife {
  public:
-  explicit RankLife(const RankProgram& program) : program_(program) {}
+  explicit RankLife(const RankProgram& program) : program_(program) {
+    if (program.looks_at_links) log_.emplace();
+  }
   void run();
 
  private:
@@ -84,6 +87,7 @@ class RankLife {
   void reach(At at, std::uint64_t number);
   bool failures_known(GCCL_Comm comm);
   void learn();
+  void say_of_links();
   bool work();
   void meet(bool has_joined = false);
   GCCL_Result reshape(Nanos until, GCCL_Comm* out);
@@ -108,6 +112,7 @@ class RankLife {
   std::set<int> known_;           // ranks that have failed
   std::vector<Nanos> took_;       // operations
   std::vector<std::byte> in_, out_;
+  std::optional<OwnLog> log_;
 };
 
 void RankLife::say(Report::Kind kind, std::uint64_t a, std::uint64_t b, const char* text) {
@@ -168,6 +173,31 @@ void RankLife::learn() {
     return;
   for (int i = 0; i < std::min(count, kProcessesMax); ++i)
     if (std::size_t(ranks[i]) < members_.size()) know(members_[std::size_t(ranks[i])]);
+}
+
+// What all ranks found by a report, which comes before an operation.
+void RankLife::say_of_links() {
+  if (!log_) return;
+  const auto in_scenario = [this](Rank r) { return r < members_.size() ? Rank(members_[r]) : r; };
+  for (const LinkNews& news : log_->take()) {
+    using What = LinkNews::What;
+    const bool planned = news.what == What::planned;
+    Report r{.kind = planned                   ? Report::Kind::planned
+                     : news.what == What::slow ? Report::Kind::link_slow
+                                               : Report::Kind::link_recovered,
+             .rank = program_.rank,
+             .a = planned ? std::min(news.pairs.size(), kPairsMax) : in_scenario(news.from),
+             .b = in_scenario(news.to),
+             .epoch = epoch_,
+             .operation = next_,
+             .rate = news.rate,
+             .expected = news.expected};
+    for (std::size_t i = 0; planned && i < r.a; ++i) {
+      r.pairs[i][0] = std::uint8_t(in_scenario(news.pairs[i].first));
+      r.pairs[i][1] = std::uint8_t(in_scenario(news.pairs[i].second));
+    }
+    write_report(r);
+  }
 }
 
 // False where a failure interrupts it. Real time passes, so the coordinator's changes of the slowdown count from now
@@ -233,6 +263,7 @@ bool RankLife::operate() {
   const GCCL_Result result = call(c, in_.data(), out_.data());
   const Nanos took = now_ns() - begin;
   strike_now();
+  say_of_links();
   if (result == GCCL_SUCCESS) {
     took_.push_back(took);
     if (program_.compute == 0 && slowdown() > 1) sleep_for(Nanos((slowdown() - 1) * double(took)));

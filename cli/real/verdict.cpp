@@ -3,13 +3,24 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <set>
 
 #include "cli/real/job.hpp"
 
 namespace gccl::real {
 namespace {
 
-std::vector<std::string> differences(const sim::Outcome& there, const sim::Outcome& here) {
+// Of different nodes, as simulated ranks look at no others' links; in either direction, since both avoid them alike.
+std::set<std::pair<Rank, Rank>> pairs_of(const sim::FaultOutcome& f, const std::vector<Card>& cards,
+                                         const Cluster& cluster) {
+  std::set<std::pair<Rank, Rank>> all;
+  for (const auto& [from, to] : f.slow_links)
+    if (cluster.node_of(cards[from]) != cluster.node_of(cards[to])) all.emplace(std::min(from, to), std::max(from, to));
+  return all;
+}
+
+std::vector<std::string> differences(const sim::Outcome& there, const sim::Outcome& here,
+                                     const std::vector<Card>& cards, const Cluster& cluster) {
   std::vector<std::string> all;
   const sim::FaultOutcome &a = *there.faults, &b = *here.faults;
   const auto compare = [&](const char* what, const auto& simulated, const auto& found) {
@@ -22,6 +33,9 @@ std::vector<std::string> differences(const sim::Outcome& there, const sim::Outco
   compare("wrong elements", there.wrong, here.wrong);
   compare("lost operations", a.lost, b.lost);
   compare("doubled operations", a.doubled, b.doubled);
+  const auto slow = pairs_of(a, cards, cluster), slow_here = pairs_of(b, cards, cluster);
+  compare("slow links between", slow, slow_here);
+  if (!slow.empty() || !slow_here.empty()) compare("planned around them", a.plans_changed > 0, b.plans_changed > 0);
   return all;
 }
 
@@ -67,12 +81,32 @@ std::vector<sim::RankWitness> Job::witnesses() const {
   return all;
 }
 
+// A report is a collective of all, which a failure may interrupt on some. One rank alone logs plans.
+std::vector<std::string> Job::different_news() const {
+  std::vector<std::string> all;
+  if (!failed_at_.empty() || hangs_) return all;
+  for (const Said& s : said_)
+    for (Rank r = 0; r < ranks(); ++r)
+      if (s.event.what != sim::FaultEvent::What::planned_around && !s.by.contains(r))
+        all.push_back(fmt::format(
+            "rank {} did not learn before operation {} what rank {} did, of the link from rank {} to rank {}", r,
+            s.event.operation, *s.by.begin(), s.event.rank, s.event.peer));
+  return all;
+}
+
 sim::Outcome Job::verdict() const {
   sim::Outcome out;
   sim::FaultOutcome& f = out.faults.emplace();
   if (hangs_) f.waits = waits();
   f.violations = violations_;
+  for (std::string& news : different_news()) f.violations.push_back(std::move(news));
   f.events = events_;
+  for (Said s : said_) {
+    if (s.event.what == sim::FaultEvent::What::planned_around)  // by what all know
+      for (const Said& o : said_)
+        if (o.epoch == s.epoch && o.event.operation == s.event.operation) s.event.at = std::max(s.event.at, o.event.at);
+    f.events.push_back(std::move(s.event));
+  }
   const std::vector<sim::RankWitness> all = witnesses();
   const Nanos resumed = sim::judge(all, hangs_, failed_at_, &f);
   for (const sim::RankWitness& w : all)
@@ -86,6 +120,7 @@ sim::Outcome Job::verdict() const {
     if (*took >= 0) *took = virtual_time(*took);
   for (sim::FaultEvent& e : f.events) e.at = since_begin(e.at);
   std::ranges::stable_sort(f.events, {}, &sim::FaultEvent::at);
+  sim::judge_links(&f);
   for (std::size_t o = 0; o < workload_.operations.size(); ++o) {
     std::uint32_t epoch = 0;  // of the result that counts
     for (const sim::RankWitness& w : all)
@@ -102,7 +137,7 @@ sim::Outcome Job::verdict() const {
   f.stretch = stretch_;
   f.late = virtual_time(late_);
   f.carried_by = means_.carrier();
-  f.differs = differences(simulated_, out);
+  f.differs = differences(simulated_, out, cards_, *workload_.cluster);
   return out;
 }
 
