@@ -109,13 +109,14 @@ sim::MeasuredClusters load_measured_clusters(const MeasuredArguments& a) {
 MeasuredSet measured_set(const MeasuredArguments& a, const json::Node& description,
                          const std::vector<sim::Measurement>& rows) {
   if (!a.parameters.empty()) return {load_parameters(parameters_file_of(a)), parameters_file_of(a), {}};
-  const std::size_t mpi = description.has("mpi_parameters") ? sim::mpi_rows(rows) : 0;
-  if (mpi > 0 && mpi < rows.size())
+  const bool two = description.has("mpi_parameters");
+  const sim::RowKinds kinds = sim::kinds_of(rows);
+  if (two && kinds.mpi > 0 && kinds.others > 0)
     throw json::InputError(
-        fmt::format("{} of the {} measured rows are of MPI libraries, and {} has parameters for these and for others, "
-                    "expected rows of one kind: choose them by --collective or --system, or state --parameters",
-                    mpi, rows.size(), description.at("name").string()));
-  const json::Node value = description.at(mpi > 0 ? "mpi_parameters" : "parameters");
+        fmt::format("{} measured rows are of MPI libraries and {} of others, and {} has parameters for each, expected "
+                    "rows of one kind: choose them by --collective or --system, or state --parameters",
+                    kinds.mpi, kinds.others, description.at("name").string()));
+  const json::Node value = description.at(two && kinds.mpi > 0 ? "mpi_parameters" : "parameters");
   return {read_parameters(value), value.is_string() ? parameters_file(value) : std::filesystem::path(), value.raw()};
 }
 

@@ -91,9 +91,12 @@ std::optional<std::string_view> stated_protocol(const Measurement& m) {
 
 }  // namespace
 
-std::size_t mpi_rows(const std::vector<Measurement>& rows) {
-  return std::size_t(std::count_if(rows.begin(), rows.end(),
-                                   [](const Measurement& m) { return measured_algorithm(m.kind, m.algorithm).mpi; }));
+RowKinds kinds_of(const std::vector<Measurement>& rows) {
+  RowKinds kinds;
+  for (const Measurement& m : rows)
+    if (const MeasuredAlgorithm a = measured_algorithm(m.kind, m.algorithm); a.wrong.empty())
+      ++(a.mpi ? kinds.mpi : kinds.others);
+  return kinds;
 }
 
 MeasuredPoints::MeasuredPoints(const std::vector<Measurement>& rows, const Cluster& cluster,

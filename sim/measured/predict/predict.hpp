@@ -27,8 +27,11 @@ struct MeasuredClusters {
       : cards(std::move(of_cards)), mpi(std::move(of_mpi)) {}
 };
 
-// How many rows are of MPI libraries.
-std::size_t mpi_rows(const std::vector<Measurement>& rows);
+// How many rows are of MPI libraries, and of others; those whose algorithm GCCL has not are neither.
+struct RowKinds {
+  std::size_t mpi = 0, others = 0;
+};
+RowKinds kinds_of(const std::vector<Measurement>& rows);
 
 // Rows on the cards of a cluster, sorted by the cards that they need: what is the same for every set of parameters.
 // The measured nodes are the first nodes of the cluster, with the first so many cards of each. Where a system's nodes
