@@ -212,7 +212,7 @@ CostModel without_loads(const Part& cluster, const std::vector<Card>& cards, uns
 
 CostModel cost_without_loads(const Cluster& cluster, const std::vector<Card>& cards, unsigned element_bytes,
                              const Protocol& protocol) {
-  CostModel m = without_loads(Part(cluster, protocol), cards, element_bytes);
+  CostModel m = without_loads(Part(not_held(cluster), protocol), cards, element_bytes);
   m.protocol = protocol;
   m.eager_bytes = double(cluster.eager_bytes());
   return m;
@@ -222,14 +222,13 @@ namespace {
 
 // As CostModel::parts has them.
 std::vector<CostModel> parts_of(std::shared_ptr<const Ranks> ranks, unsigned element_bytes, const Protocol& protocol) {
-  const Cluster& cluster = *ranks->cluster;
   std::vector<CostModel> parts;
-  parts.push_back(without_loads(Part(cluster, protocol, {.handling = true}), ranks->cards, element_bytes));
-  parts.push_back(without_loads(Part(cluster, protocol, {.memory = true}), ranks->cards, element_bytes));
+  parts.push_back(without_loads(Part(ranks->cluster, protocol, {.handling = true}), ranks->cards, element_bytes));
+  parts.push_back(without_loads(Part(ranks->cluster, protocol, {.memory = true}), ranks->cards, element_bytes));
   std::vector<Part::Kept> links{{.links = Part::Kept::Links::all}};
-  if (ranks->nodes->size() > 1) links = link_parts(cluster, *ranks->nodes);
+  if (ranks->nodes->size() > 1) links = link_parts(*ranks->cluster, *ranks->nodes);
   for (const Part::Kept& kept : links) {
-    const auto part = std::make_shared<const Part>(cluster, protocol, kept);
+    const auto part = std::make_shared<const Part>(ranks->cluster, protocol, kept);
     parts.push_back(without_loads(*part, ranks->cards, element_bytes));
     add_loads(ranks, part, false, parts.back());
   }
@@ -243,7 +242,7 @@ CostModel cost_model(std::shared_ptr<const Cluster> cluster, const std::vector<C
   CostModel m = cost_without_loads(*cluster, cards, element_bytes, protocol);
   if (cards.size() < 2 || cards.size() > kTrafficCardsMax) return m;
   const auto ranks = std::make_shared<const Ranks>(cluster, cards);
-  add_loads(ranks, std::make_shared<const Part>(*cluster, protocol), true, m);
+  add_loads(ranks, std::make_shared<const Part>(cluster, protocol), true, m);
   m.parts = OnDemand<std::vector<CostModel>>([=] { return parts_of(ranks, element_bytes, protocol); });
   return m;
 }
@@ -256,7 +255,7 @@ CostModel cost_model(const Cluster& cluster, const std::vector<Card>& cards, uns
 std::optional<Hop> net_loaded(const Cluster& cluster, const std::vector<Card>& cards) {
   const Groups nodes = by_node(cluster, cards);
   if (nodes.size() < 2 || cards.size() > kTrafficCardsMax) return std::nullopt;
-  return shift_of(shifted(Part(cluster, {}), rails_of(nodes), std::bit_floor(nodes.size() - 1)));
+  return shift_of(shifted(Part(not_held(cluster), {}), rails_of(nodes), std::bit_floor(nodes.size() - 1)));
 }
 
 }  // namespace gccl

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "libgccl/cluster/cluster.hpp"
@@ -11,7 +13,7 @@ namespace gccl {
 
 inline bool inside_nodes(const Link& link) { return link.tier == Tier::card || link.tier == Tier::node; }
 
-// Nothing is copied from the cluster, which outlives it: a model has several of them, and a cluster a million links.
+// Nothing is copied from the cluster, which it holds: a model has several of them, and a cluster a million links.
 class Part {
  public:
   // What takes time.
@@ -21,23 +23,24 @@ class Part {
     double bandwidth_GBps = 0;  // of the links inside nodes
   };
   // Everything.
-  Part(const Cluster& whole, const Protocol& protocol)
-      : whole_(whole),
-        links_(whole.links()),
+  Part(std::shared_ptr<const Cluster> whole, const Protocol& protocol)
+      : whole_(std::move(whole)),
+        links_(whole_->links()),
         inside_(protocol.inside),
         network_(protocol.network),
         combine_GBps_(protocol.combine_GBps) {}
   // Without latencies.
-  Part(const Cluster& whole, const Protocol& protocol, const Kept& kept) : Part(whole, protocol) {
+  Part(std::shared_ptr<const Cluster> whole, const Protocol& protocol, const Kept& kept)
+      : Part(std::move(whole), protocol) {
     inside_.latency_ns = network_.latency_ns = 0;
     everything_ = false;
     kept_ = kept;
   }
 
-  const Cluster& whole() const { return whole_; }
+  const Cluster& whole() const { return *whole_; }
   std::size_t links() const { return links_.size(); }
-  Rank node_of(Card c) const { return whole_.node_of(c); }
-  void route(Card from, Card to, std::vector<LinkId>& out) const { whole_.route(from, to, out); }
+  Rank node_of(Card c) const { return whole_->node_of(c); }
+  void route(Card from, Card to, std::vector<LinkId>& out) const { whole_->route(from, to, out); }
 
   // What the protocol adds to a message.
   const Protocol::Way& way(Card from, Card to) const { return node_of(from) == node_of(to) ? inside_ : network_; }
@@ -48,7 +51,7 @@ class Part {
   }
   Nanos latency_ns(LinkId l) const { return everything_ ? links_[l].latency_ns : 0; }
   CardCosts costs(Card card) const {
-    CardCosts c = whole_.costs(card);
+    CardCosts c = whole_->costs(card);
     c.combine_GBps = slower_GBps(c.combine_GBps, combine_GBps_);
     if (everything_) return c;
     // A rank sends and receives at the same time.
@@ -69,7 +72,7 @@ class Part {
     return false;
   }
 
-  const Cluster& whole_;
+  std::shared_ptr<const Cluster> whole_;
   const std::vector<Link>& links_;
   Protocol::Way inside_, network_;
   double combine_GBps_;

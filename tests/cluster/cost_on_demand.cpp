@@ -82,7 +82,22 @@ TEST_CASE("a model holds the cluster that it was given to hold") {
   cluster.reset();
   REQUIRE(!watched.expired());
   CHECK(m->all.pairs->mean.alpha_ns == own.all.pairs->mean.alpha_ns);
-  m.reset();
+  // Whatever has been asked for, the rest still needs it; parts on their own, too.
+  CHECK(m->rings->size() == own.rings->size());
+  CHECK(m->doubling->alpha_ns == own.doubling->alpha_ns);
+  CHECK(*m->rings_ns_per_byte == *own.rings_ns_per_byte);
+  CHECK(m->parts->size() == own.parts->size());
+  for (const CostModel& part : *m->parts)
+    if (part.rings) CHECK(part.rings->size() + part.doubling->alpha_ns + *part.rings_ns_per_byte >= 0);
+  REQUIRE(!watched.expired());
+  CHECK(m->all.next->slowest.alpha_ns == own.all.next->slowest.alpha_ns);
+  CHECK(m->rail.exchange->size() == own.rail.exchange->size());
+  {
+    const std::vector<CostModel> parts = *m->parts;
+    m.reset();
+    REQUIRE(!watched.expired());
+    CHECK(parts.back().all.next->slowest.beta_ns_per_byte == own.parts->back().all.next->slowest.beta_ns_per_byte);
+  }
   CHECK(watched.expired());
 }
 
