@@ -42,7 +42,7 @@ int validate(const ValidateArguments& a) {
   const std::filesystem::path file = cluster_file_of(a.measured), parameters = parameters_file_of(a.measured);
   check_outputs({a.json, a.csv, a.html}, inputs_of(a.measured));
   sim::Measured measured = a.measured.live ? measured_now(a.measured, cluster) : read_measured(a.measured);
-  const sim::MeasuredPoints points(measured.rows, cluster, file, measured.skipped, a.planner);
+  const sim::MeasuredPoints points(measured.rows, clusters, file, measured.skipped, a.planner);
   const std::vector<sim::Predicted> predicted = predict(a, clusters, points, measured);
   const nlohmann::json document = sim::validation(
       measured, predicted, points,

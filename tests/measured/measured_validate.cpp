@@ -136,7 +136,7 @@ TEST_CASE("a prediction is the closed form on the measured nodes' cards") {
       row(1, 2, 4096, 100), row(1, 4, 4096, 100),         row(2, 2, 64, 1),
       row(1, 8, 64, 1),     row(1, 2, 4096, 100, "bine"), row(1, 2, 4096, 100, "auto")};
   std::vector<SkippedRow> skipped;
-  const MeasuredPoints points(rows, *cluster, file, skipped);
+  const MeasuredPoints points(rows, cluster, file, skipped);
   const std::vector<Predicted> predicted = points.closed(cluster);
   // Four cards in one node of the cluster hold two measured nodes of two.
   REQUIRE(predicted.size() == 4);
@@ -212,7 +212,7 @@ TEST_CASE("a row's protocol is the cluster's of that name, a choice is by the ru
   rows[4].algorithm = "NCCL default (auto)";
   rows[5].algorithm = "default_ompi";
   std::vector<SkippedRow> skipped;
-  const MeasuredPoints points(rows, *cluster, file, skipped);
+  const MeasuredPoints points(rows, cluster, file, skipped);
   const std::vector<Predicted> p = points.closed(cluster);
   REQUIRE(skipped.size() == 1);
   CHECK(skipped[0].reason == "the cluster has no protocol \"LL128\"");
@@ -267,6 +267,31 @@ TEST_CASE("rows of MPI libraries are not cut up, and have the parameters that a 
       CHECK(all[stated]["predicted_us"].get<double>() == doctest::Approx(ring).epsilon(0.01));
     CHECK(all[3]["predicted_us"].get<double>() <= ring * 1.01);
   }
+  // Each kind of row has its own set's protocols and NCCL's rules.
+  folder.write("own.csv", kColumns +
+                              "box,1,4,all_reduce,ring,Simple,1048576,1,,,src,n\n"
+                              "box,1,4,all_reduce,ring_ompi,Late,1048576,1,,,src,n\n"
+                              "box,1,4,all_reduce,ring_ompi,Simple,1048576,1,,,src,n\n"
+                              "box,1,4,all_reduce,ring_ompi,early,12,1,,,src,n\n"
+                              "box,1,4,all_reduce,NCCL,,1048576,1,,,src,n\n"
+                              "box,1,4,all_reduce,MPI,,1048576,1,,,src,n\n");
+  Json named = description;
+  named["parameters"]["nccl"] = {{"architecture", "ampere"}};
+  named["mpi_parameters"]["protocols"] = {{"early", Json::object()}, {"late", {{"operation_ns", 5000}}}};
+  folder.write("named.json", named.dump());
+  const Ended own =
+      run_gccl({"validate", "own.csv", "--cluster", "named.json", "--planner", "nccl", "--json", "-"}, folder.path);
+  REQUIRE(own.code == 0);
+  const Json ended = Json::parse(own.out);
+  REQUIRE(ended["rows"].size() == 5);
+  CHECK(ended["rows"][0]["predicted_protocol"] == "Simple");
+  CHECK(ended["rows"][1]["predicted_protocol"] == "late");
+  CHECK(ended["skipped"][0]["reason"] == "the cluster has no protocol \"Simple\"");
+  CHECK(ended["skipped"][0]["first"][0] == "own.csv:4");
+  CHECK(ended["rows"][2]["predicted_algorithm"] == "recursive_doubling");  // three elements for four ranks
+  CHECK(ended["rows"][3]["planner"] == "nccl");
+  CHECK(ended["rows"][4]["planner"] == "gccl");
+  CHECK(ended["rows"][4]["predicted_protocol"] == "early");
   // Stated parameters are those of all rows.
   folder.write("fast.json", R"({"schema":"gccl/parameters/1","name":"fast","card":{"overhead_ns":0,"combine_GBps":0,
     "copy_GBps":0},"eager_bytes":0,"links":{"wire":{"bandwidth_GBps":100,"latency_ns":0}}})");

@@ -38,7 +38,7 @@ class Evaluated {
  public:
   Evaluated(const FitProblem& problem, const RowIndices& used) : problem_(problem) {
     for (const std::size_t i : used) rows_.push_back((*problem.rows)[i]);
-    points_.emplace(rows_, *read_cluster(problem.cluster, problem.parameters), problem.cluster_file, skipped_);
+    points_.emplace(rows_, read_cluster(problem.cluster, problem.parameters), problem.cluster_file, skipped_);
   }
   Evaluated(const Evaluated&) = delete;
 
@@ -290,7 +290,7 @@ FitReport fit(FitProblem& problem, Minimise minimise, const FitOptions& options,
   check_keep(options.keep, problem.parameters);
   // What can be compared at all, and is no outlier.
   const auto cluster = read_cluster(problem.cluster, problem.parameters);
-  const MeasuredPoints points(rows, *cluster, problem.cluster_file, skipped);
+  const MeasuredPoints points(rows, cluster, problem.cluster_file, skipped);
   const std::vector<std::string> outliers = outliers_of(rows);
   RowIndices usable;
   for (const Predicted& p : points.closed(cluster, &skipped))

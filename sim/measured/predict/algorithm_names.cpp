@@ -40,7 +40,7 @@ constexpr std::string_view kMpiSuffixes[] = {"_ompi", "_mpich", "_over"};
 constexpr std::string_view kPrefixes[] = {"nccl_algo=", "ctran ct"};
 
 bool is_choice(std::string_view name) {
-  for (const std::string_view whole : {"", "auto", "nccl", "rccl", "open mpi", "mpich", "default"})
+  for (const std::string_view whole : {"", "auto", "nccl", "rccl", "mpi", "open mpi", "mpich", "default"})
     if (name == whole) return true;
   for (const std::string_view begin :
        {"nccl default", "rccl default", "nccl tuned", "auto:", "auto ", "default_", "default "})
@@ -49,7 +49,7 @@ bool is_choice(std::string_view name) {
 }
 
 bool is_mpi(std::string_view name) {
-  if (name.starts_with("open mpi") || name.starts_with("mpich")) return true;
+  if (name == "mpi" || name.starts_with("open mpi") || name.starts_with("mpich")) return true;
   return std::any_of(std::begin(kMpiSuffixes), std::end(kMpiSuffixes),
                      [&](std::string_view s) { return name.ends_with(s); });
 }
@@ -83,7 +83,7 @@ MeasuredAlgorithm measured_algorithm(Collective kind, const std::string& text) {
       name = o.ours;
       break;
     }
-  if (const Algorithm* found = find_algorithm(kind, name)) return {.algorithm = found, .mpi = mpi};
+  if (const Algorithm* found = find_algorithm(kind, name)) return {.algorithm = found, .library = library, .mpi = mpi};
   return wrong();
 }
 

@@ -11,7 +11,7 @@ namespace gccl::sim {
 struct MeasuredAlgorithm {
   const Algorithm* algorithm = nullptr;
   bool automatic = false;                   // the library's own choice, which a planner's stands for
-  PlannerKind library = PlannerKind::gccl;  // whose choice, where its rules are known
+  PlannerKind library = PlannerKind::gccl;  // whose it is, where its rules are known
   bool mpi = false;        // of an MPI library, or over its messages: between processes, each step's message whole
   std::string wrong = {};  // neither: why not
 };

@@ -82,11 +82,19 @@ Json run_of(const RunKey& key) {
   return run;
 }
 
-// NCCL's protocol that a row states.
-std::optional<std::string_view> stated_protocol(const Measurement& m) {
-  for (const std::string_view known : {"LL", "LL128", "Simple"})
-    if (lower_case(known) == lower_case(m.protocol)) return known;
+// The protocol that a row states: one of the cluster's, or of NCCL's.
+std::optional<std::string> stated_protocol(const Measurement& m, const Cluster& cluster) {
+  std::vector<std::string> known = {"LL", "LL128", "Simple"};
+  for (const Protocol& p : cluster.protocols()) known.push_back(p.name);
+  for (const std::string& name : known)
+    if (!name.empty() && lower_case(name) == lower_case(m.protocol)) return name;
   return std::nullopt;
+}
+
+// What Open MPI's own function does (OtherChoice in libgccl/select/others).
+const Algorithm* served_by(const MeasuredAlgorithm& a, const Call& call, Rank ranks) {
+  const bool few = a.library == PlannerKind::openmpi && call.kind == Collective::allreduce && call.count < ranks;
+  return few && a.algorithm->name == "ring" ? find_algorithm(call.kind, "recursive_doubling") : a.algorithm;
 }
 
 }  // namespace
@@ -99,11 +107,11 @@ RowKinds kinds_of(const std::vector<Measurement>& rows) {
   return kinds;
 }
 
-MeasuredPoints::MeasuredPoints(const std::vector<Measurement>& rows, const Cluster& cluster,
+MeasuredPoints::MeasuredPoints(const std::vector<Measurement>& rows, const MeasuredClusters& clusters,
                                const std::filesystem::path& file, std::vector<SkippedRow>& skipped,
                                std::string_view planner)
     : rows_(rows) {
-  const MeasuredNodes nodes(rows, cluster);
+  const MeasuredNodes nodes(rows, *clusters.cards);
   std::map<std::pair<std::vector<Card>, bool>, std::map<RunKey, std::vector<std::size_t>>> found;  // by cards, and mpi
   std::map<std::vector<Card>, Layout> layouts;
   for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -112,7 +120,8 @@ MeasuredPoints::MeasuredPoints(const std::vector<Measurement>& rows, const Clust
       skipped.push_back({m.at, std::move(why)});
       continue;
     }
-    const MeasuredAlgorithm algorithm = measured_algorithm(m.kind, m.algorithm);
+    MeasuredAlgorithm algorithm = measured_algorithm(m.kind, m.algorithm);
+    const Cluster& cluster = algorithm.mpi ? *clusters.mpi : *clusters.cards;
     if (!algorithm.wrong.empty()) {
       skipped.push_back({m.at, algorithm.wrong});
       continue;
@@ -123,6 +132,7 @@ MeasuredPoints::MeasuredPoints(const std::vector<Measurement>& rows, const Clust
       if (fresh) layout->second = layout_of(cluster, cards);
       const Call call{
           .kind = m.kind, .count = elements(m.kind, m.bytes, m.ranks(), size_of(m.dtype)), .in_place = m.in_place};
+      algorithm.algorithm = served_by(algorithm, call, m.ranks());
       if (!has_counts(m.kind) && !algorithm.algorithm->can(call, layout->second.view(0))) {
         skipped.push_back({m.at, fmt::format("\"{}\" cannot serve this {} on {} in GCCL", algorithm.algorithm->name,
                                              name(m.kind), json::format_ranks(m.ranks()))});
@@ -131,7 +141,7 @@ MeasuredPoints::MeasuredPoints(const std::vector<Measurement>& rows, const Clust
     }
     // Where the cluster names no protocols, a row's does not matter.
     std::string protocol;
-    if (const auto stated = stated_protocol(m); stated && !cluster.protocols()[0].name.empty()) {
+    if (const auto stated = stated_protocol(m, cluster); stated && !cluster.protocols()[0].name.empty()) {
       const auto same = [&](const Protocol& p) { return p.name == *stated; };
       if (std::none_of(cluster.protocols().begin(), cluster.protocols().end(), same)) {
         skipped.push_back({m.at, fmt::format("the cluster has no protocol \"{}\"", *stated)});
@@ -142,7 +152,8 @@ MeasuredPoints::MeasuredPoints(const std::vector<Measurement>& rows, const Clust
     if (nodes.packed(m)) packed_[i] = true;
     std::string chooses;
     if (algorithm.automatic) {
-      chooses = planner == "library" ? kPlanners[std::size_t(algorithm.library)] : planner;
+      const bool own = planner == "library" || (algorithm.mpi && planner == "nccl");
+      chooses = own ? kPlanners[std::size_t(algorithm.library)] : planner;
       if (chooses == "nccl" && !nccl_machine(cluster, cards)) {
         if (planner != "library")
           throw json::InputError(

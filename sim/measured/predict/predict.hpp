@@ -38,12 +38,13 @@ RowKinds kinds_of(const std::vector<Measurement>& rows);
 // are more than the cluster has, and smaller, several of them are packed into each (trays into a rack).
 class MeasuredPoints {
  public:
-  // `cluster`: as read from `file`, under any parameters that name NCCL's protocols. Rows that it has no cards for,
-  // whose algorithm GCCL has not, or whose algorithm cannot serve the call are added to `skipped`. `planner`: whose
-  // rules stand for a library's own choice; "library": its own where they are known, and for NCCL's where the cluster's
-  // parameters say what they go by.
-  MeasuredPoints(const std::vector<Measurement>& rows, const Cluster& cluster, const std::filesystem::path& file,
-                 std::vector<SkippedRow>& skipped, std::string_view planner = "library");
+  // `clusters`: as read from `file`, under any parameters that name the protocols and what NCCL goes by. Rows that
+  // they have no cards for, whose algorithm GCCL has not, or whose algorithm cannot serve the call are added to
+  // `skipped`. `planner`: whose rules stand for a library's own choice; "library": its own where they are known, and
+  // for NCCL's where the cluster's parameters say what they go by. NCCL's never stand for an MPI library's.
+  MeasuredPoints(const std::vector<Measurement>& rows, const MeasuredClusters& clusters,
+                 const std::filesystem::path& file, std::vector<SkippedRow>& skipped,
+                 std::string_view planner = "library");
 
   // Closed forms. Rows without one are left out, and added to `skipped` where that is given.
   std::vector<Predicted> closed(const MeasuredClusters& clusters, std::vector<SkippedRow>* skipped = nullptr) const;

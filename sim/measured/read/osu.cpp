@@ -76,6 +76,7 @@ class OsuReader {
     m.dtype = type_;
     m.source = file_;
     m.note = test_;
+    if (test_.starts_with("OSU MPI ")) m.algorithm = "MPI";  // on host buffers; "OSU MPI-CUDA" is on those of cards
     const auto us = time < words.size() ? number_in(words[time]) : std::nullopt;
     const auto bytes = sizes ? count_in(words[0]) : 0;
     if (!us || !bytes || *us < 0) return to_.skip(at, "not a line of OSU's table: expected a size and a latency");
