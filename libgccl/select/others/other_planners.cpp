@@ -164,7 +164,7 @@ OtherChoice openmpi_choice(const Call& call, const View& view, double element_by
   } else if (call.kind == Collective::allgather && theirs == "neighbor" && ranks % 2 == 1) {
     theirs = "ring";
     choice.note = "with an odd number of ranks Open MPI's falls back to ring";
-  } else if (call.kind == Collective::allreduce && theirs.ends_with("ring") && call.count < ranks) {
+  } else if (theirs.ends_with("ring") && openmpi_has_no_ring(call, ranks)) {
     theirs = "recursive_doubling";
     choice.note = "with fewer elements than ranks Open MPI's falls back to recursive_doubling";
   }

@@ -26,5 +26,9 @@ std::optional<NcclProtocol> nccl_protocol(std::string_view name);
 // `call` as plan() takes it; blocks of different lengths count as the mean one.
 OtherChoice nccl_choice(const Call& call, const View& view, double element_bytes, const NcclMachine& machine);
 OtherChoice openmpi_choice(const Call& call, const View& view, double element_bytes);
+// Open MPI's rings for all-reduces of fewer elements than ranks go by recursive doubling instead.
+inline bool openmpi_has_no_ring(const Call& call, Rank ranks) {
+  return call.kind == Collective::allreduce && call.count < ranks;
+}
 
 }  // namespace gccl

@@ -91,10 +91,9 @@ std::optional<std::string> stated_protocol(const Measurement& m, const Cluster& 
   return std::nullopt;
 }
 
-// What Open MPI's own function does (OtherChoice in libgccl/select/others).
 const Algorithm* served_by(const MeasuredAlgorithm& a, const Call& call, Rank ranks) {
-  const bool few = a.library == PlannerKind::openmpi && call.kind == Collective::allreduce && call.count < ranks;
-  return few && a.algorithm->name == "ring" ? find_algorithm(call.kind, "recursive_doubling") : a.algorithm;
+  const bool ring = a.library == PlannerKind::openmpi && a.algorithm->name == "ring";
+  return ring && openmpi_has_no_ring(call, ranks) ? find_algorithm(call.kind, "recursive_doubling") : a.algorithm;
 }
 
 }  // namespace
