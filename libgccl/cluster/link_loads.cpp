@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <mutex>
 #include <numeric>
 
 #include "libgccl/algorithms/parts/binary_tree.hpp"
@@ -34,9 +35,17 @@ std::size_t largest(const Groups& groups) {
   return most;
 }
 
-// Arrays of zeros that nobody uses.
-constexpr std::size_t kSpareArrays = 8, kSpareLinks = 1 << 20;
-thread_local std::vector<std::vector<double>> spare_loads;
+// Arrays of zeros that nobody uses. Not thread_local: LeakSanitizer crashes where it scans such memory of a program
+// that has loaded plug-ins.
+constexpr std::size_t kSpareArrays = 16, kSpareLinks = 1 << 20;
+struct Spare {
+  std::mutex mutex;
+  std::vector<std::vector<double>> loads;
+};
+Spare& spare() {
+  static Spare s;
+  return s;
+}
 
 constexpr std::size_t kWindow = std::size_t(kStepsInFlight);
 
@@ -47,18 +56,22 @@ constexpr std::size_t kSteps = 16;
 
 std::vector<double> Messages::zeros(std::size_t links) {
   std::vector<double> load;
-  if (!spare_loads.empty()) {
-    load = std::move(spare_loads.back());
-    spare_loads.pop_back();
+  {
+    const std::lock_guard lock(spare().mutex);
+    if (auto& loads = spare().loads; !loads.empty()) {
+      load = std::move(loads.back());
+      loads.pop_back();
+    }
   }
   load.resize(links);
   return load;
 }
 
 Messages::~Messages() {
-  if (load_.empty() || load_.capacity() > kSpareLinks || spare_loads.size() == kSpareArrays) return;
+  if (load_.empty() || load_.capacity() > kSpareLinks) return;
   for (const LinkId l : used_) load_[l] = 0;
-  spare_loads.push_back(std::move(load_));
+  const std::lock_guard lock(spare().mutex);
+  if (auto& loads = spare().loads; loads.size() < kSpareArrays) loads.push_back(std::move(load_));
 }
 
 Messages shifted(const Part& cluster, const Groups& groups, std::size_t d) {
