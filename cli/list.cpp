@@ -17,7 +17,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::string_view kKinds[] = {"algorithms", "collectives", "engines", "topologies", "scenarios", "workloads"};
+constexpr std::string_view kKinds[] = {"algorithms",  "collectives", "engines",  "topologies",
+                                       "cost-models", "scenarios",   "workloads"};
 
 Json list_algorithms() {
   Json all = Json::array();
@@ -121,10 +122,10 @@ Json list(const std::string& what) {
 
 }  // namespace
 
-// Algorithms, collectives, engines, topologies, scenarios or workloads, as text or as JSON.
+// Algorithms, collectives, engines, and shipped files by kind, as text or as JSON.
 void add_list(Command& app, int& exit_code) {
-  Command* command =
-      app.add_subcommand("list", "List algorithms, collectives, engines, topologies, scenarios or workloads");
+  Command* command = app.add_subcommand(
+      "list", "List algorithms, collectives, engines, topologies, cost models, scenarios or workloads");
   struct Arguments {
     std::string what;
     bool json = false;

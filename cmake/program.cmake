@@ -8,7 +8,7 @@ cmake_path(RELATIVE_PATH CMAKE_INSTALL_FULL_LIBDIR BASE_DIRECTORY ${CMAKE_INSTAL
 cmake_path(RELATIVE_PATH CMAKE_INSTALL_FULL_DATADIR BASE_DIRECTORY ${CMAKE_INSTALL_FULL_BINDIR} OUTPUT_VARIABLE data)
 
 # What the program and the commands in plug-ins have in common. Nothing here runs often.
-set(sources authorities catalogue child_output command command_help engines installation interrupt output plugin)
+set(sources authorities catalogue child_output cluster_argument command command_help engines installation interrupt output plugin)
 list(TRANSFORM sources REPLACE "(.+)" "cli/\\1.cpp")
 add_library(gccl_cli STATIC ${sources})
 target_link_libraries(gccl_cli PUBLIC gccl_sim gccl_net fmt::fmt ${CMAKE_DL_LIBS})

@@ -49,10 +49,7 @@ void add_diagnose(Command& app, int& exit_code) {
   Command* command = app.add_subcommand("diagnose", "Say what a cluster should reach, and what explains a shortfall");
   const auto a = std::make_shared<DiagnoseArguments>();
   add_measured_options(*command, a->measured);
-  command
-      ->add_option("--parameters", a->measured.parameters,
-                   "Parameter set instead of the cluster's, or a shipped one's name")
-      ->value("FILE");
+  add_parameters_option(*command, a->measured);
   command
       ->add_option("--json", a->json,
                    "Write the diagnosis as JSON; - for standard output, which then holds nothing else")

@@ -43,19 +43,9 @@ void add_measured_options(Command& command, MeasuredArguments& a, bool live) {
       ->check(Range{1, 1 << 20});
 }
 
-std::filesystem::path cluster_file_of(const MeasuredArguments& a) {
-  return find_shipped("topologies", a.live && a.cluster.empty() ? "host" : a.cluster);
-}
-
-std::filesystem::path parameters_file_of(const MeasuredArguments& a) {
-  return a.parameters.empty() ? std::filesystem::path() : find_shipped("cost-models", a.parameters);
-}
-
 std::vector<std::filesystem::path> inputs_of(const MeasuredArguments& a) {
   std::vector<std::filesystem::path> all(a.files.begin(), a.files.end());
-  for (const auto& file : files_of_cluster(cluster_file_of(a))) all.push_back(file);
-  if (!a.parameters.empty())
-    for (const auto& file : files_of_cluster(parameters_file_of(a))) all.push_back(file);
+  for (const auto& file : files_of_cluster(a)) all.push_back(file);
   return all;
 }
 
@@ -98,12 +88,11 @@ sim::Measured measured_now(const MeasuredArguments& a, const Cluster& cluster) {
 }
 
 sim::MeasuredClusters load_measured_clusters(const MeasuredArguments& a) {
-  const std::filesystem::path file = cluster_file_of(a);
-  if (!a.parameters.empty()) return read_cluster(json::Node::load(file), load_parameters(parameters_file_of(a)));
-  const json::Node description = json::Node::load(file);
+  if (!a.parameters.empty()) return load_cluster(a);
+  const json::Node description = json::Node::load(cluster_file_of(a));
   const auto mpi = read_mpi_parameters(description);
-  if (!mpi) return load_cluster(file);
-  return {load_cluster(file), read_cluster(description, *mpi)};
+  if (!mpi) return load_cluster(a);
+  return {load_cluster(a), read_cluster(description, *mpi)};
 }
 
 MeasuredSet measured_set(const MeasuredArguments& a, const json::Node& description,

@@ -5,16 +5,16 @@
 #include <string>
 #include <vector>
 
-#include "cli/command.hpp"
+#include "cli/cluster_argument.hpp"
 #include "libgccl/cluster/read/load.hpp"
 #include "sim/measured/predict/predict.hpp"
 #include "sim/measured/read/read.hpp"
 
 namespace gccl {
 
-struct MeasuredArguments {
+struct MeasuredArguments : ClusterArgument {
   std::vector<std::string> files;
-  std::string cluster, parameters, collective, system;
+  std::string collective, system;
   std::optional<std::int64_t> nodes, cards;
   bool live = false;  // this machine is measured, no file is read
 };
@@ -27,8 +27,6 @@ std::vector<std::filesystem::path> inputs_of(const MeasuredArguments& a);
 // These throw json::InputError.
 sim::Measured read_measured(const MeasuredArguments& a);
 sim::Measured measured_now(const MeasuredArguments& a, const Cluster& cluster);  // --live
-std::filesystem::path cluster_file_of(const MeasuredArguments& a);
-std::filesystem::path parameters_file_of(const MeasuredArguments& a);  // empty where none is stated
 // The cluster under its own parameters: rows of MPI libraries have some of their own where it names them. Under those
 // that are stated all have the same.
 sim::MeasuredClusters load_measured_clusters(const MeasuredArguments& a);

@@ -6,9 +6,7 @@
 #include <cmath>
 #include <set>
 
-#include "cli/catalogue.hpp"
 #include "cli/engines.hpp"
-#include "libgccl/cluster/read/load.hpp"
 #include "libgccl/json/nearest.hpp"
 #include "libgccl/json/reader.hpp"
 #include "libgccl/select/overrides.hpp"
@@ -85,8 +83,9 @@ std::vector<Collective> collectives_of(const std::string& text) {
 
 sim::SweepQuestion sweep_question(const TuneArguments& a) {
   sim::SweepQuestion q;
-  q.file = find_shipped("topologies", a.cluster);
-  q.cluster = load_cluster(q.file);
+  q.file = cluster_file_of(a);
+  q.parameters = parameters_file_of(a);
+  q.cluster = load_cluster(a);
   q.collectives = collectives_of(a.collectives);
   q.engine = engine_named(a.engine);
   if (sim::plays_ranks(q.engine))
@@ -129,6 +128,7 @@ void add_tune_options(Command& command, TuneArguments& a) {
   };
   command.add_option("cluster", a.cluster, "Cluster description, or the name of a shipped one (gccl list topologies)")
       ->required();
+  add_parameters_option(command, a);
   command.add_option("--collectives", a.collectives, "What is called")->value("NAMES")->capture_default_str();
   command
       .add_option("--bytes", a.bytes,

@@ -3,14 +3,14 @@
 
 #include <thread>
 
-#include "cli/command.hpp"
+#include "cli/cluster_argument.hpp"
 #include "sim/tuning/sweep.hpp"
 
 namespace gccl {
 
-struct TuneArguments {
-  std::string cluster, collectives = "allreduce,allgather,reduce_scatter,alltoall", bytes = "8..1GiB", ranks,
-                       engine = "flow", dtype = "bf16";
+struct TuneArguments : ClusterArgument {
+  std::string collectives = "allreduce,allgather,reduce_scatter,alltoall", bytes = "8..1GiB", ranks, engine = "flow",
+              dtype = "bf16";
   std::string json, html, table, nccl, openmpi, openmpi_json, mpich, resume;
   double steps = 2e5, margin = 2;
   unsigned bisections = 1, refined = 2;

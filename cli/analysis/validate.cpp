@@ -68,10 +68,7 @@ void add_validate(Command& app, int& exit_code) {
   Command* command = app.add_subcommand("validate", "Compare predicted times with measured ones");
   const auto a = std::make_shared<ValidateArguments>();
   add_measured_options(*command, a->measured, true);
-  command
-      ->add_option("--parameters", a->measured.parameters,
-                   "Parameter set instead of the cluster's, or a shipped one's name")
-      ->value("FILE");
+  add_parameters_option(*command, a->measured);
   command->add_option("--engine", a->engine, "closed forms, or simulation by model, flow or simgrid")
       ->value("NAME")
       ->check(OneOf{"closed", "model", "flow", "simgrid"})
@@ -94,7 +91,10 @@ void add_validate(Command& app, int& exit_code) {
   command->examples({"gccl validate all_reduce.log --cluster dgx-h100-superpod-2048 --html validation.html",
                      "gccl validate measured.csv --cluster marenostrum5-acc --engine model --json -",
                      "gccl validate --live --cards-per-node 2"});
-  command->callback([a, &exit_code] { exit_code = validate(*a); });
+  command->callback([a, &exit_code] {
+    if (a->measured.live && a->measured.cluster.empty()) a->measured.cluster = "host";
+    exit_code = validate(*a);
+  });
 }
 
 }  // namespace gccl

@@ -38,6 +38,7 @@ class ExplanationBuilder {
                 {"nodes", view_.nodes},           {"collective", name(q_.kind)},
                 {"bytes", bytes_of(call_.count)}, {"count", call_.count},
                 {"dtype", name(q_.dtype)},        {"planner", kPlanners[std::size_t(q_.as)]}};
+    if (!q_.parameters.empty()) out["parameters"] = q_.parameters;
     out["choice"] = q_.as == PlannerKind::gccl ? own_choice(e) : other_choice();
     out["candidates"] = Json::array();
     for (const Candidate& c : e.candidates) out["candidates"].push_back(candidate(c));

@@ -6,13 +6,13 @@
 #include <numeric>
 
 #include "cli/authorities.hpp"
-#include "cli/catalogue.hpp"
+#include "cli/cluster_argument.hpp"
 #include "cli/commands.hpp"
 #include "cli/explain/question.hpp"
 #include "cli/output.hpp"
-#include "libgccl/cluster/files.hpp"
 #include "libgccl/cluster/read/load.hpp"
 #include "libgccl/cluster/read/load_authorities.hpp"
+#include "libgccl/cluster/shipped.hpp"
 #include "libgccl/json/nearest.hpp"
 #include "libgccl/json/reader.hpp"
 #include "sim/report/explanation.hpp"
@@ -20,8 +20,8 @@
 namespace gccl {
 namespace {
 
-struct ExplainArguments {
-  std::string cluster, collective = "allreduce", bytes, dtype = "f32", as = "gccl", json, svg;
+struct ExplainArguments : ClusterArgument {
+  std::string collective = "allreduce", bytes, dtype = "f32", as = "gccl", json, svg;
   std::optional<std::int64_t> ranks, root;
   bool all = false;
 };
@@ -31,8 +31,23 @@ template <class Names>
   throw json::InputError(fmt::format("{}: found \"{}\"{}", option, found, suggestion(found, names)));
 }
 
-Question question_of(const ExplainArguments& a, const std::filesystem::path& file) {
-  Question q{.cluster = load_cluster(file), .cards = {}};
+// The cluster under the stated set; else, where Open MPI chooses, under the one that it has for MPI libraries. With the
+// set's name, where that is not the cluster's own.
+std::pair<std::shared_ptr<const Cluster>, std::string> cluster_of(const ExplainArguments& a) {
+  if (!a.parameters.empty()) return {load_cluster(a), json::valid_text(parameters_file_of(a).stem().string())};
+  if (a.as == kPlanners[std::size_t(PlannerKind::openmpi)]) {
+    const json::Node description = json::Node::load(cluster_file_of(a));
+    if (const auto mpi = read_mpi_parameters(description)) {
+      const json::Node value = description.at("mpi_parameters");
+      return {read_cluster(description, *mpi), value.is_string() ? parameters_file(value).stem() : "mpi_parameters"};
+    }
+  }
+  return {load_cluster(a), ""};
+}
+
+Question question_of(const ExplainArguments& a) {
+  auto [cluster, parameters] = cluster_of(a);
+  Question q{.cluster = std::move(cluster), .parameters = std::move(parameters), .cards = {}};
   const Card cards = q.cluster->cards();
   const std::int64_t ranks = a.ranks.value_or(std::int64_t(cards));
   if (ranks > std::int64_t(cards))
@@ -78,9 +93,8 @@ Question question_of(const ExplainArguments& a, const std::filesystem::path& fil
 int explain_call(const ExplainArguments& a) {
   if (a.json == "-" && a.svg == "-")
     throw json::InputError("only one of --json and --svg can be written to standard output");
-  const std::filesystem::path file = find_shipped("topologies", a.cluster);
-  check_outputs({a.json, a.svg}, files_of_cluster(file));
-  const nlohmann::json document = answer(question_of(a, file));
+  check_outputs({a.json, a.svg}, files_of_cluster(a));
+  const nlohmann::json document = answer(question_of(a));
   if (!a.json.empty()) write_output(a.json, json::format_value(document, 1) + '\n');
   if (!a.svg.empty()) write_output(a.svg, sim::explanation_svg(document));
   if (a.json != "-" && a.svg != "-") write_stdout(sim::explanation_text(document, a.all));
@@ -95,6 +109,7 @@ void add_explain(Command& app, int& exit_code) {
   const auto a = std::make_shared<ExplainArguments>();
   command->add_option("cluster", a->cluster, "Cluster description, or the name of a shipped one (gccl list topologies)")
       ->required();
+  add_parameters_option(*command, *a);
   const auto names = [](auto list) { return OneOf(list.begin(), list.end()); };
   command->add_option("--collective", a->collective, "The collective operation")
       ->value("NAME")
@@ -109,7 +124,10 @@ void add_explain(Command& app, int& exit_code) {
       ->suggest(names(dtype_names()))
       ->capture_default_str();
   command->add_option("--root", a->root, "The root's rank, where there is one (default: 0)")->check(Range{0, 1 << 24});
-  command->add_option("--as", a->as, "Who chooses: gccl, or what nccl or openmpi choose by default")
+  command
+      ->add_option("--as", a->as,
+                   "Who chooses: gccl, or what nccl or openmpi choose by default; openmpi's takes as long as the "
+                   "cluster's mpi_parameters say, where it has any")
       ->value("NAME")
       ->suggest(names(kPlanners))
       ->capture_default_str();
@@ -119,7 +137,8 @@ void add_explain(Command& app, int& exit_code) {
   command->add_option("--svg", a->svg, "Write a picture to this file, or to standard output when it is -")
       ->value("FILE");
   command->examples({"gccl explain dgx-h100-superpod-2048 --collective allreduce --bytes 1MiB --ranks 256",
-                     "gccl explain dgx-h100-superpod-2048 --bytes 1GiB --as nccl --svg why.svg"});
+                     "gccl explain dgx-h100-superpod-2048 --bytes 1GiB --as nccl --svg why.svg",
+                     "gccl explain leonardo --bytes 64KiB --ranks 64 --parameters leonardo-mpi"});
   command->callback([a, &exit_code] { exit_code = explain_call(*a); });
 }
 

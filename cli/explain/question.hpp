@@ -15,6 +15,7 @@ namespace gccl {
 
 struct Question {
   std::shared_ptr<const Cluster> cluster;
+  std::string parameters;   // the name of its parameter set, where that is not its own
   std::vector<Card> cards;  // of the ranks
   Collective kind{};
   Count bytes = 0;  // as nccl-tests counts

@@ -43,10 +43,11 @@ std::string plan_text(const Json& plan) {
 }
 
 std::string call_text(const Json& e) {
-  return fmt::format("{} of {} ({} x {}) on {} of {}", e["collective"].get<std::string>(),
+  return fmt::format("{} of {} ({} x {}) on {} of {}{}", e["collective"].get<std::string>(),
                      json::format_bytes(e["bytes"].get<std::uint64_t>()), e["count"].get<std::uint64_t>(),
                      e["dtype"].get<std::string>(), json::format_ranks(e["ranks"].get<std::uint64_t>()),
-                     e["cluster"].get<std::string>());
+                     e["cluster"].get<std::string>(),
+                     e.contains("parameters") ? ", with " + e["parameters"].get<std::string>() : "");
 }
 
 // Columns as wide as their widest cell; the first `left` ones flush left.

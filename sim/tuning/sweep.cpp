@@ -74,6 +74,7 @@ class Sweep {
                 {"steps_max", q_.search.steps_max},
                 {"margin", q_.search.margin},
                 {"cells", std::move(cells)}};
+    if (!q_.parameters.empty()) out["cluster"]["parameters"] = json::valid_text(q_.parameters.string());
     add_regret(out);
     return out;
   }
@@ -93,8 +94,10 @@ class Sweep {
 
   // Everything that a cell depends on besides its place.
   static std::string sweep_key(const SweepQuestion& q) {
-    return digest(fmt::format("{} {} {} {} {} {} {}", program_digest(), cluster_digest(q.file), name(q.engine),
-                              name(q.search.dtype), q.search.steps_max, q.search.margin, q.search.refined));
+    const std::string parameters = q.parameters.empty() ? "" : cluster_digest(q.parameters);
+    return digest(fmt::format("{} {} {} {} {} {} {} {}", program_digest(), cluster_digest(q.file), parameters,
+                              name(q.engine), name(q.search.dtype), q.search.steps_max, q.search.margin,
+                              q.search.refined));
   }
   static std::string cell_key(const std::string& sweep, const SweepPlace& p) {
     return digest(fmt::format("{} {} {} {}", sweep, name(p.kind), p.ranks, p.bytes));

@@ -10,7 +10,8 @@ namespace gccl::sim {
 
 struct SweepQuestion {
   std::shared_ptr<const Cluster> cluster;
-  std::filesystem::path file;  // of the cluster
+  std::filesystem::path file;        // of the cluster
+  std::filesystem::path parameters;  // its parameter set's, where that is not its own
   std::vector<Collective> collectives;
   std::vector<Count> bytes;  // ascending
   std::vector<Rank> ranks;   // ascending

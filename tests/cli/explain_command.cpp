@@ -164,6 +164,33 @@ TEST_CASE("control characters in a cluster's name tear no text apart, and the do
   CHECK(schema("sim/tuning/comparison.schema.json").accepts(Json::parse(compare.out)));
 }
 
+TEST_CASE("--parameters, and what Open MPI chooses, are answered as of a description that names that set itself") {
+  const Folder folder;
+  Json cluster = Json::parse(read_text(kRoot / "topologies/leonardo.json"));
+  REQUIRE(cluster["mpi_parameters"].is_string());
+  const std::string mpi = cluster["mpi_parameters"];
+  cluster["parameters"] = (kRoot / "topologies" / mpi).lexically_normal().string();
+  cluster.erase("mpi_parameters");
+  const std::string copy = folder.write("copy.json", cluster.dump()).string();
+  const auto answer = [](const std::string& of, std::vector<std::string> more) {
+    more.insert(more.begin(), {of, "--bytes", "64KiB", "--ranks", "64"});
+    Json e = explained(more);
+    e.erase("parameters");
+    return e;
+  };
+  CHECK(answer("leonardo", {"--as", "openmpi"}) == answer(copy, {"--as", "openmpi"}));
+  CHECK(answer("leonardo", {"--parameters", "leonardo-mpi"}) == answer(copy, {}));
+  CHECK(answer("leonardo", {}) != answer(copy, {}));
+  // A set that is stated stands before the cluster's for MPI.
+  CHECK(answer("leonardo", {"--as", "openmpi", "--parameters", "leonardo"}) != answer(copy, {"--as", "openmpi"}));
+  CHECK(answer(copy, {"--parameters", "leonardo"}) == answer("leonardo", {}));
+  const Json named = explained({"leonardo", "--bytes", "8", "--ranks", "8", "--as", "openmpi"});
+  CHECK(named["parameters"] == "leonardo-mpi");
+  CHECK(JsonSchema(Json::parse(read_text(kRoot / "sim/report/explanation.schema.json"))).accepts(named));
+  const Ended text = run_gccl({"explain", "leonardo", "--bytes", "8", "--ranks", "8", "--as", "openmpi"});
+  CHECK(text.out.starts_with("allreduce of 8 B (2 x f32) on 8 ranks of leonardo, with leonardo-mpi\n"));
+}
+
 TEST_CASE("explain says what is wrong with a question, and what was expected") {
   const std::pair<std::vector<std::string>, std::string> kCases[] = {
       {{"no-such-cluster", "--bytes", "8"}, "no-such-cluster"},
@@ -178,6 +205,8 @@ TEST_CASE("explain says what is wrong with a question, and what was expected") {
       {{"host", "--bytes", "8", "--root", "64", "--collective", "reduce"},
        "--root: found 64, expected a rank below 64"},
       {{"host", "--bytes", "8", "--as", "mpich"}, "--as: found \"mpich\""},
+      {{"leonardo", "--bytes", "8", "--parameters", "leonardo-mpj"}, "did you mean \"leonardo-mpi\"?"},
+      {{"ethernet-cpu", "--bytes", "8", "--parameters", "leonardo-mpi"}, "the parameters have no link"},
       {{"host", "--bytes", "8", "--as", "nccl"}, "--as nccl: the parameters of host have no \"nccl\" object"},
       {{"host", "--bytes", "8", "--json", "-", "--svg", "-"}, "only one of --json and --svg"},
   };

@@ -54,7 +54,7 @@ says "Usage: gccl run" 0 help run
 says "Examples:" 0 run --help
 says "Usage: gccl launch" 0 help launch
 says "did you mean \"verify\"?" 2 help vrify
-says "WHAT is required: one of algorithms, collectives, engines, topologies, scenarios" 2 list
+says "WHAT is required: one of algorithms, collectives, engines, topologies, cost-models, scenarios" 2 list
 says "--jobs: expected N behind it" 2 run x --jobs
 says "--json: given twice" 2 run x --json a --json b
 says "expected a number from 1 to 4096" 2 verify --max-ranks 5000

@@ -49,6 +49,26 @@ TEST_CASE("what tune finds is never slower than any algorithm that run plays, an
   CHECK(compared > 10);
 }
 
+TEST_CASE(
+    "--parameters makes a sweep that of a description which names that set itself, and a journal does not mix them") {
+  const Folder folder;
+  Json cluster = Json::parse(read_text(kRoot / "topologies/leonardo.json"));
+  cluster["parameters"] = (kRoot / "cost-models/leonardo-mpi.json").string();
+  cluster.erase("mpi_parameters");
+  const std::string copy = folder.write("copy.json", cluster.dump()).string();
+  const std::string journal = (folder.path / "journal").string();
+  const auto cells = [&](std::vector<std::string> of) {
+    for (const char* word : {"--ranks", "8", "--bytes", "64KiB", "--collectives", "allreduce", "--bisections", "0"})
+      of.emplace_back(word);
+    return tuned(of)["cells"];
+  };
+  const Json own = cells({"leonardo", "--resume", journal});
+  const Json mpi = cells({"leonardo", "--resume", journal, "--parameters", "leonardo-mpi"});
+  CHECK(mpi == cells({copy}));
+  CHECK(mpi != own);
+  CHECK(own == cells({"leonardo", "--resume", journal}));
+}
+
 TEST_CASE("regret is what the planner takes longer than the best of each cell: mean, nearest-rank percentile, worst") {
   const Json d = tuned(kSmall);
   std::vector<double> all;
