@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <cstring>
+#include <iterator>
 
 #include "gccl/gccl.h"
 #include "libgccl/base/splitmix.hpp"
@@ -16,18 +17,33 @@ namespace gccl {
 namespace {
 
 // Each of these makes plans or adds messages, so a rank that has another one waits for what nobody sends.
-constexpr const char* kNames[Introduction::kSettings] = {"GCCL_ALGORITHM",
-                                                         "GCCL_CHECK",
-                                                         "GCCL_BACKENDS (or GCCL_Config.backends)",
-                                                         "GCCL_PARAMETERS",
-                                                         "GCCL_ALGO",
-                                                         "the machine in GCCL_TUNING_FILE",
-                                                         "what GCCL_TUNING_FILE says",
-                                                         "GCCL_ON_FAILURE",
-                                                         "GCCL_LINK_LOST_MS",
-                                                         "GCCL_LINK_CHECK",
-                                                         "GCCL_LINK_SLOW",
-                                                         "GCCL_LINK_AVOID"};
+enum AgreedSetting : std::size_t {
+  kAlgorithm,
+  kCheck,
+  kBackends,
+  kParameters,
+  kAlgo,
+  kTunedMachine,
+  kTuning,
+  kOnFailure,
+  kLinkLost,
+  kLinkCheck,
+  kLinkSlow,
+  kLinkAvoid
+};
+constexpr const char* kNames[] = {"GCCL_ALGORITHM",
+                                  "GCCL_CHECK",
+                                  "GCCL_BACKENDS (or GCCL_Config.backends)",
+                                  "GCCL_PARAMETERS",
+                                  "GCCL_ALGO",
+                                  "the machine in GCCL_TUNING_FILE",
+                                  "what GCCL_TUNING_FILE says",
+                                  "GCCL_ON_FAILURE",
+                                  "GCCL_LINK_LOST_MS",
+                                  "GCCL_LINK_CHECK",
+                                  "GCCL_LINK_SLOW",
+                                  "GCCL_LINK_AVOID"};
+static_assert(std::size(kNames) == Introduction::kSettings && kLinkAvoid + 1 == Introduction::kSettings);
 
 // Read when the library is loaded, and not when memory may be short: what json does not find then ends the process.
 [[maybe_unused]] const auto& models = transport_models();
@@ -79,12 +95,10 @@ void Introduction::set_plans(Rank ranks) {
   }
 }
 
-void Introduction::set_settings(const Authorities& authorities, int check, const std::string& on_failure,
-                                const std::string& link_lost_ms, bool link_check, int link_slow, bool link_avoid,
-                                const std::string& backends, const std::string& parameters, const std::string& costs) {
-  put(&settings[0], authorities.named.text());
-  put(&settings[1], std::to_string(check));
-  put(&settings[2], backends);
+void Introduction::set_settings(const AgreedSettings& mine) {
+  put(&settings[kAlgorithm], mine.authorities.named.text());
+  put(&settings[kCheck], std::to_string(mine.check));
+  put(&settings[kBackends], mine.backends);
   // Files of one name may differ, and those of several names may be the same: what is in them counts.
   const auto put_file = [](Value* value, const std::string& file, const std::string& more, const std::string& content) {
     const std::uint64_t digest = digest_of(content);
@@ -92,22 +106,23 @@ void Introduction::set_settings(const Authorities& authorities, int check, const
     put(value, fmt::format("{}{}, digest {:08x}", name, more, digest >> 32));
     value->digest = digest;
   };
-  if (!parameters.empty()) put_file(&settings[3], parameters, "", costs);
-  put(&settings[4], authorities.lists.text());
-  put(&settings[7], on_failure);
-  put(&settings[8], link_lost_ms);
-  put(&settings[9], link_check ? "1" : "0");
-  put(&settings[10], std::to_string(link_slow));
-  put(&settings[11], link_avoid ? "1" : "0");
-  if (!authorities.table) return;
-  TuningTable decisions = *authorities.table;
+  if (!mine.parameters.empty()) put_file(&settings[kParameters], mine.parameters, "", mine.costs);
+  put(&settings[kAlgo], mine.authorities.lists.text());
+  put(&settings[kOnFailure], mine.on_failure);
+  put(&settings[kLinkLost], mine.link_lost_ms);
+  put(&settings[kLinkCheck], mine.link_check ? "1" : "0");
+  put(&settings[kLinkSlow], std::to_string(mine.link_slow));
+  put(&settings[kLinkAvoid], mine.link_avoid ? "1" : "0");
+  if (!mine.authorities.table) return;
+  TuningTable decisions = *mine.authorities.table;
   const TuningTable::Machine& m = decisions.machine;
   const auto counted = [](Rank n, const char* what) { return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s"); };
-  put(&settings[5], fmt::format("{} of {} of {}{}{}", m.cluster, counted(m.nodes, "node"),
-                                counted(m.cards_per_node, "card"), m.backends.empty() ? "" : " over ", m.backends));
+  put(&settings[kTunedMachine],
+      fmt::format("{} of {} of {}{}{}", m.cluster, counted(m.nodes, "node"), counted(m.cards_per_node, "card"),
+                  m.backends.empty() ? "" : " over ", m.backends));
   decisions.name = decisions.description = "";
   for (TuningTable::Entry& e : decisions.entries) e.predicted_us.reset();
-  put_file(&settings[6], decisions.file, fmt::format(", {} entries", decisions.entries.size()),
+  put_file(&settings[kTuning], decisions.file, fmt::format(", {} entries", decisions.entries.size()),
            write_tuning_table(decisions));
 }
 

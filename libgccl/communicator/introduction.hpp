@@ -11,6 +11,19 @@
 
 namespace gccl {
 
+// What must be the same on every rank, as each has read it.
+struct AgreedSettings {
+  Authorities authorities{};
+  int check = 0;
+  std::string on_failure{}, link_lost_ms{};
+  bool link_check = false;
+  int link_slow = 0;
+  bool link_avoid = true;
+  std::string backends{};
+  std::string parameters{};  // the file of GCCL_PARAMETERS, whose name may differ between ranks
+  std::string costs{};       // what is in it
+};
+
 // Of fixed size; sent as it is between ranks of one release.
 struct Introduction {
   static constexpr std::size_t kSettings = 12;
@@ -33,10 +46,7 @@ struct Introduction {
   void set_error(const Status& why);
   void set_host(const std::string& name);
   void set_plans(Rank ranks);
-  // `parameters`: the file of GCCL_PARAMETERS, whose name may differ between ranks; `costs`: what is in it.
-  void set_settings(const Authorities& authorities, int check, const std::string& on_failure,
-                    const std::string& link_lost_ms, bool link_check, int link_slow, bool link_avoid,
-                    const std::string& backends, const std::string& parameters, const std::string& costs);
+  void set_settings(const AgreedSettings& mine);
 };
 
 // Why a process with this introduction cannot join members with that one; ok where it can. Both with the plans of as

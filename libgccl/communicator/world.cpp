@@ -132,9 +132,16 @@ Status read_environment(World* world) {
                                      sizeof mine.host - 1),
                          GCCL_ERR_INVALID_ARGUMENT);
   mine.set_host(settings.host);
-  mine.set_settings(world->authorities, world->check, policy_name(world->policy), std::to_string(link_lost_ms),
-                    flag(environment, "GCCL_LINK_CHECK"), world->link_slow, world->link_avoid, settings.backends,
-                    parameters, costs);
+  mine.set_settings({.authorities = world->authorities,
+                     .check = world->check,
+                     .on_failure = policy_name(world->policy),
+                     .link_lost_ms = std::to_string(link_lost_ms),
+                     .link_check = flag(environment, "GCCL_LINK_CHECK"),
+                     .link_slow = world->link_slow,
+                     .link_avoid = world->link_avoid,
+                     .backends = settings.backends,
+                     .parameters = parameters,
+                     .costs = costs});
   return {};
 }
 

@@ -166,8 +166,7 @@ Ports::Connecting::Connecting(const OpenTransports& transports, const GCCL_Port_
       report_.failed_backends |= 1u << b;
       state = nullptr;
     }
-    ports_->ports_.push_back({i.transport.backend, state, i.transport.in_memory, i.transport.moved_bytes,
-                              i.transport.link_counts, i.transport.take_arrivals});
+    ports_->ports_.emplace_back(i.transport, state);
   }
 }
 

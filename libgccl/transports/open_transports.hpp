@@ -56,13 +56,9 @@ class Ports {
   Ports(const Ports&) = delete;
   Ports& operator=(const Ports&) = delete;
 
-  struct Port {
-    const GCCL_Backend* backend;
+  struct Port : Transport {
+    Port(const Transport& t, void* port) : Transport(t), state(port) {}
     void* state;
-    bool in_memory;  // these four as in Transport
-    std::uint64_t (*moved_bytes)(const void* port);
-    LinkCounts (*link_counts)(const void* port);
-    void (*take_arrivals)(void* port, fault::Arrivals* by_peer);
     std::uint32_t in_flight = 0;  // transfers that poll will return
     std::uint32_t peers = 0;      // it serves
   };

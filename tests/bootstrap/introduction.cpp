@@ -13,7 +13,7 @@ std::vector<Introduction> ranks(std::size_t n) {
   std::vector<Introduction> all(n);
   for (Introduction& i : all) {
     i.set_plans(Rank(n));
-    i.set_settings({}, false, "fail", "0", false, 0, true, "shm,tcp", "", "");
+    i.set_settings({.backends = "shm,tcp"});
   }
   return all;
 }
@@ -39,7 +39,7 @@ TEST_CASE("a rank whose library plans otherwise is refused, on every rank alike"
 
 TEST_CASE("a setting that differs is named with both values") {
   std::vector<Introduction> all = ranks(2);
-  all[1].set_settings({}, true, "fail", "0", false, 0, true, "shm,tcp", "", "");
+  all[1].set_settings({.check = 1, .backends = "shm,tcp"});
   CHECK(compare(all, 0).text() == "GCCL_CHECK differs: rank 0 has \"0\", rank 1 has \"1\"; set the same on every rank");
 }
 
@@ -52,7 +52,7 @@ TEST_CASE("a process that joins fits members with the same build and settings, a
   all[0].version += 1;
   CHECK(misfit(all[0], all[1]).code() == GCCL_ERR_INVALID_USAGE);
   all = ranks(2);
-  all[0].set_settings({}, true, "fail", "0", false, 0, true, "shm,tcp", "", "");
+  all[0].set_settings({.check = 1, .backends = "shm,tcp"});
   CHECK(misfit(all[0], all[1]).text() ==
         "GCCL_CHECK differs: the members have \"0\", this process has \"1\"; set the same here");
 }
