@@ -166,6 +166,13 @@ inline Addresses open_ports(std::deque<Rank>* ranks, std::uint32_t channels = 1,
   return addresses;
 }
 
+// All at the same time: where links are mended, one that leaves waits for the others' word.
+inline void close_all(std::deque<Rank>* ranks) {
+  std::vector<std::thread> threads;
+  for (Rank& r : *ranks) threads.emplace_back([&r] { r.close(); });
+  for (auto& t : threads) t.join();
+}
+
 // A peer that dials the rank by these addresses comes to `to` instead, or tries there before it comes to the rank.
 enum class Detour : bool { instead, before };
 inline void lead(Addresses* all, std::uint32_t rank, const SocketAddress& to, Detour how = Detour::instead) {
@@ -197,6 +204,7 @@ struct World {
     const Addresses addresses = open_ports(&ranks, channels, secret);
     for (auto& r : ranks) r.connect(size, channels, addresses.data());
   }
+  ~World() { close_all(&ranks); }
   Rank& operator[](std::size_t r) { return ranks[r]; }
   // Polls all ranks until the condition holds; false when that takes longer than the limit.
   bool until(const std::function<bool()>& condition, Clock::duration limit = 20s) {

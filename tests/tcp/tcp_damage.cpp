@@ -30,6 +30,8 @@ class Device {
     next_ = {from, place, bit};
     cuts_ = true;
   }
+  // Changes a bit of the next frame's payload that comes from that end.
+  void spoil(int from) { spoils_[from] = true; }
   SocketAddress at;
   std::atomic<unsigned> damaged{0};
 
@@ -89,6 +91,10 @@ class Device {
         kept[random_() % kept.size()] ^= std::byte(1u << random_() % 8);
         ++damaged;
       }
+      if (kept.size() > tcp::kFrameHeaderBytes && spoils_[from].exchange(false)) {
+        kept[tcp::kFrameHeaderBytes] ^= std::byte(1);
+        ++damaged;
+      }
       w.passed[from] += kept.size();
     }
     const ssize_t n = ::send(w.ends[1 - from].get(), kept.data(), kept.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -103,7 +109,7 @@ class Device {
   std::list<Way> ways_;
   std::mutex mutex_;
   Strike next_;
-  std::atomic<bool> cuts_{false}, stop_{false};
+  std::atomic<bool> cuts_{false}, stop_{false}, spoils_[2] = {};
   std::thread thread_;
 };
 
@@ -116,7 +122,7 @@ struct DamagedPair {
     lead(&addresses, 1, device->at);
     for (auto& r : ranks) r.connect(2, 2, addresses.data());
   }
-  ~DamagedPair() { ranks.clear(); }
+  ~DamagedPair() { close_all(&ranks); }
   // Polls both until that holds; false: that took longer, or a port has failed.
   bool until(const std::function<bool()>& condition, Clock::duration limit) {
     Pauses pauses;
@@ -257,4 +263,40 @@ TEST_CASE("a peer is lost where what it sends comes damaged each time") {
   CHECK(pair.ranks[1].fault.peer == 0);
   CHECK(std::string(pair.ranks[1].fault.text).find("damaged on its way (wrong checksum) for 500 ms") !=
         std::string::npos);
+}
+
+// Each side dials in turn: rank 0 does.
+TEST_CASE("the last message of a rank that leaves is sent again where it came damaged") {
+  const Variable mends("GCCL_LINK_LOST_MS", "20000"), checks("GCCL_LINK_CHECK", "1");
+  for (const std::uint32_t leaver : {0u, 1u})
+    for (const std::size_t bytes : {std::size_t(8), std::size_t(60000), std::size_t(3) << 20}) {
+      CAPTURE(leaver);
+      CAPTURE(bytes);
+      DamagedPair pair(1, 0);
+      tcp_test::Rank &leaves = pair.ranks[leaver], &stays = pair.ranks[1 - leaver];
+      char x = 1, y = 0;
+      const GCCL_Transfer* t = leaves.receive(1 - leaver, &y, 1);
+      stays.send(leaver, &x, 1);
+      REQUIRE(pair.until([&] { return t->result == GCCL_SUCCESS; }, 20s));
+      const auto data = pattern(bytes, bytes);
+      std::vector<unsigned char> got(bytes);
+      pair.device->spoil(int(leaver));
+      const GCCL_Transfer* const s = leaves.send(1 - leaver, data.data(), bytes);
+      // What is long leaves its sender once it is copied; the receiver looks when that has left, as far as it does.
+      for (const auto end = Clock::now() + 20s; s->result == GCCL_IN_PROGRESS && Clock::now() < end;) leaves.poll();
+      REQUIRE(s->result == GCCL_SUCCESS);
+      std::thread closing([&] {
+        kTcp->close_port(leaves.port);
+        leaves.port = nullptr;
+      });
+      std::this_thread::sleep_for(50ms);
+      const GCCL_Transfer* const r = stays.receive(leaver, got.data(), bytes);
+      for (const auto end = Clock::now() + 20s; r->result == GCCL_IN_PROGRESS && stays.poll() && Clock::now() < end;)
+        std::this_thread::sleep_for(50us);
+      CHECK_MESSAGE(r->result == GCCL_SUCCESS, stays.fault.text);
+      CHECK(got == data);
+      CHECK(pair.device->damaged == 1);
+      stays.close();  // which says what it has taken
+      closing.join();
+    }
 }

@@ -119,7 +119,7 @@ bool Link::owes() const {
   });
 }
 
-bool Link::delivered(Completions* done) {
+bool Link::delivered(bool checked, Completions* done) {
   bool all = true;
   for (auto& s : streams_) {
     if (!s || s->deaf || s->sent.end() == s->acknowledged) continue;
@@ -128,12 +128,13 @@ bool Link::delivered(Completions* done) {
       continue;
     }
     std::string problem;
-    if (incoming_.held_up(*s) && !incoming_.hear(s.get(), &problem) && problem != kClosed)
-      outgoing_.break_off(s.get(), problem, done);
-    // A peer that has ended its side wants nothing more.
-    if (problem == kClosed || s->sent.end() == s->acknowledged) continue;
+    const bool heard = !incoming_.held_up(*s) || incoming_.hear(s.get(), &problem);
+    const bool vouched = !checked || s->messages_end <= s->acknowledged;
+    // A peer that has ended its side wants nothing more. Where it has not said so, something on the way may have.
+    if (vouched && (problem == kClosed || s->sent.end() == s->acknowledged)) continue;
+    if (!heard) outgoing_.break_off(s.get(), problem, done);
     int unsent = 0;
-    all = all && s->fd && ioctl(s->fd.get(), SIOCOUTQ, &unsent) == 0 && unsent == 0;
+    all = all && vouched && s->fd && ioctl(s->fd.get(), SIOCOUTQ, &unsent) == 0 && unsent == 0;
   }
   return all;
 }

@@ -40,8 +40,9 @@ class Link {
   bool idle() const { return outgoing_.empty() && incoming_.empty() && (!mends_ || !owes()); }
   // There may be something to do although nothing has arrived: a matter of time.
   bool timed() const { return mends_ && (outgoing_.awaits_acknowledgement() || owes()); }
-  // All that was sent has come to the peer's process, or at least to its machine.
-  bool delivered(Completions* done);
+  // All that was sent has come to the peer's process, or at least to its machine; `checked`: all messages to its
+  // process, which found them undamaged.
+  bool delivered(bool checked, Completions* done);
   // Nothing more will be received: the peer need not wait to hear what has been.
   void take_leave(Completions* done);
   // The peer's port ends, and hears nothing more.

@@ -106,6 +106,7 @@ bool Outgoing::write(Streams& streams, Stream* s, bool first_stream, Completions
     if (written == IoResult::failed) return false;
     if (written == IoResult::some) break;
     s->sending = nullptr;
+    if (t) s->messages_end = s->sent.end();
     if (!t || t->backend[kUnwritten] > 0) continue;
     if (complete(t)) {
       finish(t, done);

@@ -30,8 +30,9 @@ constexpr std::uint32_t kPollsPerVanishedCheck = 64, kPollsPerPeerCheck = 8;
 constexpr std::uint32_t kYields = 2000;
 // How long a port that closes may take to have its last messages delivered.
 constexpr std::chrono::milliseconds kLastWordsMax{1000};
-// And before it says so to those who have not taken them.
-constexpr std::chrono::milliseconds kLeaveLimit{20};
+// And before it says so to those who have not taken them: then they acknowledge nothing any more. Where frames are
+// checked, only their word says that nothing has to be sent again.
+constexpr std::chrono::milliseconds kLeaveLimit{20}, kCheckedLeaveLimit{500};
 // What a connection attempt may take beyond its time limit.
 constexpr std::chrono::seconds kLastAttempt{1};
 // How long after its connection ended a peer's abort may still arrive: of the time in which this process runs, so a
@@ -252,20 +253,23 @@ void Port::check_broken() {
                                     : fmt::format("{}, and for {} ms no new connection", s->problem, limit / kNsPerMs));
 }
 
-// What was sent may still have to be sent again: until it is on the peers' machines, or they know of nothing more.
+// What was sent may still have to be sent again: until the peers have found it undamaged, or it is on their machines,
+// or they know of nothing more.
 void Port::say_last_words() {
-  const Clock::time_point began = Clock::now(),
-                          until = began + std::min<Clock::duration>(connector_->settings().link_lost, kLastWordsMax);
+  const bool checks = connector_->settings().checks;
+  const Clock::duration limit = std::min<Clock::duration>(connector_->settings().link_lost, kLastWordsMax),
+                        leaves_after = std::min<Clock::duration>(checks ? kCheckedLeaveLimit : kLeaveLimit, limit / 2);
+  const Clock::time_point began = Clock::now();
   for (const auto& link : links_)
     if (link && link->connected()) link->take_leave(&done_), activate(link.get());
   auto pause = std::chrono::microseconds(20);
   bool said = false;
-  while (fault_.result == GCCL_SUCCESS && suspected_fault_.result == GCCL_SUCCESS && Clock::now() < until &&
+  const auto on_its_way = [&](const auto& l) { return l && l->connected() && !l->delivered(checks && !said, &done_); };
+  while (fault_.result == GCCL_SUCCESS && suspected_fault_.result == GCCL_SUCCESS && Clock::now() < began + limit &&
          std::ranges::none_of(links_, [](const auto& l) { return l && l->transfers(); }) &&
-         std::ranges::count_if(links_, [&](const auto& l) { return l && l->connected() && !l->delivered(&done_); }) >
-             0) {
+         std::ranges::count_if(links_, on_its_way) > 0) {
     // Where it takes longer than a moment, the kernel delivers what is left, unless the peer writes anything meanwhile.
-    if (Clock::now() > began + kLeaveLimit && !std::exchange(said, true)) say_leaving();
+    if (Clock::now() > began + leaves_after && !std::exchange(said, true)) say_leaving();
     for (const auto& link : links_)
       if (link && link->connected()) activate(link.get());
     GCCL_Transfer* nobody[1];
@@ -278,7 +282,7 @@ void Port::say_last_words() {
 void Port::say_leaving() {
   std::map<std::uint32_t, SocketAddress> at;
   for (const auto& link : links_)
-    if (link && link->connected() && !link->delivered(&done_)) at.emplace(link->peer(), link->remote());
+    if (link && link->connected() && !link->delivered(false, &done_)) at.emplace(link->peer(), link->remote());
   std::vector<Dial::Target> targets;
   for (const auto& [peer, address] : at) targets.push_back(Dial::leave(inbox_, peer, address, connector_->settings()));
   if (!targets.empty()) connector_->dial(std::move(targets));

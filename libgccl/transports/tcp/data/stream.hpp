@@ -184,6 +184,7 @@ struct Stream {
   std::uint64_t taken_in = 0;      // bytes taken from the peer so far
   std::uint64_t said = 0;          // of these, what it has heard of
   std::uint64_t acknowledged = 0;  // what it has said
+  std::uint64_t messages_end = 0;  // of what has been written: behind it are frames of no message
   bool answer = false;             // it waits for that
   bool answered = false;           // and need not, at the end of the incoming frame
   // The peer reads nothing any more. Its machine would answer what is written to it with a reset, and drop what is
